@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the files of the driver share: the process-wide state and the checks at every call's start.
- * There is one device and one (primary) context per process. A kernel's fault is sticky: gs_fail()
- * keeps the first one, and every later call that needs the context returns it. Any thread may call.
+ * Each device has one (primary) context. A kernel's fault is sticky for the process: gs_fail()
+ * keeps the first one, and every later call that needs a context returns it. Any thread may call.
  */
 #ifndef GS_DRIVER_H
 #define GS_DRIVER_H
@@ -15,6 +15,7 @@
 #include "softgpu/driver/soft_cuda.h"
 #pragma GCC visibility pop
 
+#define GS_DEVICES_MAX 8
 #define GS_MULTIPROCESSORS_MAX 256
 #define GS_MULTIPROCESSOR_THREADS 2048
 #define GS_MULTIPROCESSOR_BLOCKS 32
@@ -38,20 +39,28 @@ CUresult gs_check_device(CUdevice device);
 void gs_fail(CUresult code, const char *who, const char *why);
 CUresult gs_failure(void);
 
-/* Written by cuInit. */
+/* Written by cuInit; memory and multiprocessors are each device's. */
+int gs_device_count(void);
+/* Whether each device reaches the memory of all others. */
+bool gs_device_peers(void);
 size_t gs_device_memory(void);
 int gs_device_multiprocessors(void);
 
 /* The context that is current to the thread, which may be one made of a green context. */
 CUcontext gs_context_current(void);
-CUcontext gs_context_primary(void);
+CUcontext gs_context_primary(int device);
 bool gs_context_is_primary(CUcontext ctx);
+/* Whose context that is; -1: it is none. */
+int gs_context_device(CUcontext ctx);
+/* Of the current context; 0 without one. */
+int gs_device_current(void);
 /* The primary context comes to life, with a new number, or ends. */
-void gs_context_set_active(bool active);
+void gs_context_set_active(int device, bool active);
 /* Of the current context. */
 int gs_context_multiprocessors(void);
 
-/* For malloc() in kernels; made when the first kernel that needs it is launched. */
+/* For malloc() in kernels, of the current device; made when the first kernel that needs it is
+ * launched. */
 CUresult gs_context_heap(struct gs_heap **heap_p);
 
 /* What kernels print is kept until a call that waits for them. */

@@ -55,7 +55,17 @@ enum {
 #define CLOCK_MHZ 1000
 #define CLOCKS 4
 
-static int the_device;
+static int devices[GS_DEVICES_MAX]; /* their addresses are the handles */
+
+static bool
+is_device(const void *handle)
+{
+	for (int i = 0; i < gs_device_count(); i++) {
+		if (handle == &devices[i])
+			return true;
+	}
+	return false;
+}
 
 static int
 text(char *out, unsigned int size, const char *in)
@@ -68,7 +78,7 @@ text(char *out, unsigned int size, const char *in)
 static int
 number(const void *device, unsigned int *out, unsigned int value)
 {
-	if (device != &the_device || !out)
+	if (!is_device(device) || !out)
 		return INVALID_ARGUMENT;
 	*out = value;
 	return SUCCESS;
@@ -92,34 +102,46 @@ nvmlSystemGetNVMLVersion(char *version, unsigned int length)
 	return text(version, length, "13.580.00");
 }
 
+static void
+write_uuid(int device, char out[48])
+{
+	CUuuid bytes = { 0 };
+
+	(void)cuDeviceGetUuid_v2(&bytes, device);
+	strcpy(out, "GPU-");
+	for (int i = 0; i < 16; i++)
+		(void)snprintf(out + strlen(out), 4, "%s%02x",
+			       i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
+			       (unsigned char)bytes.bytes[i]);
+}
+
 int
 nvmlDeviceGetHandleByUUID(const char *uuid, void **device)
 {
-	char own[48] = "GPU-";
-	CUuuid bytes;
-
 	if (!uuid || !device)
 		return INVALID_ARGUMENT;
-	if (cuDeviceGetUuid_v2(&bytes, 0) != CUDA_SUCCESS)
-		return NOT_FOUND;
-	for (int i = 0; i < 16; i++)
-		(void)snprintf(own + strlen(own), 4, "%s%02x",
-			       i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
-			       (unsigned char)bytes.bytes[i]);
-	*device = strcmp(uuid, own) == 0 ? &the_device : NULL;
-	return *device ? SUCCESS : NOT_FOUND;
+	for (int i = 0; i < gs_device_count(); i++) {
+		char own[48];
+
+		write_uuid(i, own);
+		if (strcmp(uuid, own) != 0)
+			continue;
+		*device = &devices[i];
+		return SUCCESS;
+	}
+	return NOT_FOUND;
 }
 
 int
 nvmlDeviceGetSerial(void *device, char *serial, unsigned int length)
 {
-	return device == &the_device ? text(serial, length, "0") : INVALID_ARGUMENT;
+	return is_device(device) ? text(serial, length, "0") : INVALID_ARGUMENT;
 }
 
 int
 nvmlDeviceGetUtilizationRates(void *device, unsigned int *rates)
 {
-	if (device != &the_device || !rates)
+	if (!is_device(device) || !rates)
 		return INVALID_ARGUMENT;
 	rates[0] = rates[1] = 0;
 	return SUCCESS;

@@ -6,6 +6,7 @@
 #include "softgpu/driver/memory/space.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,10 @@ code_destroy(struct gs_object *object)
 {
 	struct gs_binary *code = (struct gs_binary *)object;
 
+	for (int i = 0; i < GS_DEVICES_MAX; i++) {
+		if (code->twins[i])
+			gs_binary_unload(code->twins[i]);
+	}
 	gs_references_free(code);
 	if (code->engine) {
 		for (size_t i = 0; i < gs_module_global_count(code->engine); i++) {
@@ -32,7 +37,8 @@ code_destroy(struct gs_object *object)
 		}
 		gs_module_unload(code->engine);
 	}
-	gs_space_discharge(code->charged);
+	gs_space_discharge(code->device, code->charged);
+	free(code->text);
 	free(code->kernels);
 	free(code);
 }
@@ -137,7 +143,7 @@ add_variables(struct gs_binary *code)
 		if (r)
 			return r;
 	}
-	if (!gs_space_charge(sum))
+	if (!gs_space_charge(code->device, sum))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	code->charged = sum;
 	return CUDA_SUCCESS;
@@ -179,30 +185,84 @@ load_text(struct gs_binary *code, const struct text *text, const struct gs_jit_l
 	return r ? r : fill(code);
 }
 
+/* Nobody knows it yet. */
+static CUresult
+create(const struct text *text, enum gs_kind module, int device, const struct gs_jit_log *log,
+       struct gs_binary **code_p)
+{
+	struct gs_binary *code = calloc(1, sizeof(*code));
+	CUresult r;
+
+	if (!code)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	gs_object_init(&code->object, GS_KIND_LIBRARY, NULL, code_destroy);
+	gs_object_init(&code->module, module, &code->object, NULL);
+	code->device = device;
+	r = load_text(code, text, log);
+	if (r)
+		gs_object_put(&code->object);
+	*code_p = code;
+	return r;
+}
+
 CUresult
 gs_binary_load(const void *image, bool is_library, const struct gs_jit_log *log,
 	       struct gs_binary **code_p)
 {
 	struct text text = { 0 };
-	struct gs_binary *code = NULL;
 	CUresult r = read_image(image, &text);
 
-	if (!r && !(code = calloc(1, sizeof(*code))))
-		r = CUDA_ERROR_OUT_OF_MEMORY;
+	if (!r)
+		r = create(&text, is_library ? GS_KIND_LIBRARY_MODULE : GS_KIND_MODULE,
+			   gs_device_current(), log, code_p);
 	if (!r) {
-		gs_object_init(&code->object, GS_KIND_LIBRARY, NULL, code_destroy);
-		gs_object_init(&code->module, is_library ? GS_KIND_LIBRARY_MODULE : GS_KIND_MODULE,
-			       &code->object, NULL);
-		code->is_library = is_library;
-		r = load_text(code, &text, log);
-		if (r)
-			gs_object_put(&code->object);
+		(*code_p)->is_library = is_library;
+		publish(*code_p);
 	}
-	free(text.data);
-	if (r)
+	if (!r && is_library && gs_device_count() > 1) {
+		(*code_p)->text = text.data;
+		(*code_p)->text_size = text.size;
+	} else {
+		free(text.data);
+	}
+	return r;
+}
+
+CUresult
+gs_binary_on(struct gs_binary *code, int device, struct gs_binary **on_p)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	const struct text text = { code->text, code->text_size };
+	CUresult r = CUDA_SUCCESS;
+
+	*on_p = code;
+	if (!code->is_library || device == code->device)
+		return CUDA_SUCCESS;
+	pthread_mutex_lock(&lock);
+	if (!code->twins[device]) {
+		r = create(&text, GS_KIND_LIBRARY_MODULE, device, &(struct gs_jit_log){ 0 }, on_p);
+		if (!r) {
+			publish(*on_p);
+			code->twins[device] = *on_p;
+		}
+	}
+	*on_p = code->twins[device];
+	pthread_mutex_unlock(&lock);
+	return r;
+}
+
+CUresult
+gs_kernel_on(struct gs_kernel **kernel_p, int device)
+{
+	struct gs_kernel *kernel = *kernel_p;
+	struct gs_binary *on;
+	CUresult r = gs_binary_on(kernel->code, device, &on);
+
+	if (r || on == kernel->code)
 		return r;
-	publish(code);
-	*code_p = code;
+	*kernel_p = &on->kernels[kernel - kernel->code->kernels];
+	gs_object_ref(&(*kernel_p)->object);
+	gs_kernel_put(kernel);
 	return CUDA_SUCCESS;
 }
 

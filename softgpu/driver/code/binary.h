@@ -27,6 +27,12 @@ struct gs_binary {
 	struct gs_object object; /* GS_KIND_LIBRARY; published only for libraries */
 	struct gs_object module; /* GS_KIND_MODULE or GS_KIND_LIBRARY_MODULE */
 	bool is_library;
+	int device; /* whose variables it has */
+	/* Of a library: the same on other devices, made when it is first needed there, and what of.
+	 */
+	struct gs_binary *twins[GS_DEVICES_MAX];
+	char *text;
+	size_t text_size;
 	struct gs_module *engine;
 	size_t charged;
 	struct gs_kernel *kernels;
@@ -43,6 +49,8 @@ struct gs_jit_log {
 
 CUresult gs_binary_load(const void *image, bool is_library, const struct gs_jit_log *log,
 			struct gs_binary **code_p);
+/* A library as it is on a device, which goes with it; what is no library, itself. */
+CUresult gs_binary_on(struct gs_binary *code, int device, struct gs_binary **on_p);
 /* The handles die; the creator's reference is given up. */
 void gs_binary_unload(struct gs_binary *code);
 /* Modules only: libraries do not belong to the context. */
@@ -51,6 +59,8 @@ void gs_binary_destroy_all(void);
 /* By CUfunction or CUkernel; a new reference on the code, or NULL. */
 struct gs_kernel *gs_kernel_get(const void *handle);
 void gs_kernel_put(struct gs_kernel *kernel);
+/* A library's kernel as it is on a device; takes the reference over and gives one. */
+CUresult gs_kernel_on(struct gs_kernel **kernel_p, int device);
 struct gs_kernel *gs_binary_kernel(const struct gs_binary *code, const char *name);
 
 /* Blocks of that size that one multiprocessor holds at once. */

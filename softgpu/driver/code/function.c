@@ -11,6 +11,21 @@ enter_kernel(void)
 	return r ? r : gs_failure();
 }
 
+/* A library's kernel, as it is on the device; a reference. */
+static CUresult
+kernel_get(CUkernel handle, int device, struct gs_kernel **kernel_p)
+{
+	CUresult r;
+
+	*kernel_p = gs_object_get(handle, GS_KIND_KERNEL);
+	if (!*kernel_p)
+		return CUDA_ERROR_INVALID_HANDLE;
+	r = gs_kernel_on(kernel_p, device);
+	if (r)
+		gs_kernel_put(*kernel_p);
+	return r;
+}
+
 static CUresult
 get_attribute(struct gs_kernel *kernel, CUfunction_attribute attribute, int *value)
 {
@@ -242,9 +257,9 @@ cuKernelGetFunction(CUfunction *function, CUkernel handle)
 		return r;
 	if (!function)
 		return CUDA_ERROR_INVALID_VALUE;
-	kernel = gs_object_get(handle, GS_KIND_KERNEL);
-	if (!kernel)
-		return CUDA_ERROR_INVALID_HANDLE;
+	r = kernel_get(handle, gs_device_current(), &kernel);
+	if (r)
+		return r;
 	if (!__atomic_load_n(&kernel->loaded, __ATOMIC_ACQUIRE)) {
 		gs_loading_wait();
 		__atomic_store_n(&kernel->loaded, 1, __ATOMIC_RELEASE);
@@ -284,9 +299,9 @@ cuKernelGetAttribute(int *value, CUfunction_attribute attribute, CUkernel handle
 		return r;
 	if (!value)
 		return CUDA_ERROR_INVALID_VALUE;
-	kernel = gs_object_get(handle, GS_KIND_KERNEL);
-	if (!kernel)
-		return CUDA_ERROR_INVALID_HANDLE;
+	r = kernel_get(handle, dev, &kernel);
+	if (r)
+		return r;
 	r = get_attribute(kernel, attribute, value);
 	gs_kernel_put(kernel);
 	return r;
@@ -302,9 +317,9 @@ cuKernelSetAttribute(CUfunction_attribute attribute, int value, CUkernel handle,
 		r = gs_check_device(dev);
 	if (r)
 		return r;
-	kernel = gs_object_get(handle, GS_KIND_KERNEL);
-	if (!kernel)
-		return CUDA_ERROR_INVALID_HANDLE;
+	r = kernel_get(handle, dev, &kernel);
+	if (r)
+		return r;
 	r = set_attribute(kernel, attribute, value);
 	gs_kernel_put(kernel);
 	return r;

@@ -218,7 +218,11 @@ launch_kernel(CUfunction function, const struct request *request, CUstream handl
 		gs_kernel_put(kernel);
 		return gs_stream_missing(handle);
 	}
-	r = submit(kernel, request, stream);
+	r = gs_kernel_on(&kernel, gs_stream_device(stream));
+	if (r)
+		gs_kernel_put(kernel);
+	else
+		r = submit(kernel, request, stream);
 	gs_stream_put(stream);
 	return r;
 }

@@ -78,6 +78,13 @@ library_get(CUlibrary handle)
 	return gs_object_get(handle, GS_KIND_LIBRARY);
 }
 
+/* As it is on the current device; it goes with the library. */
+static CUresult
+here(struct gs_binary *library, struct gs_binary **code_p)
+{
+	return gs_binary_on(library, gs_device_current(), code_p);
+}
+
 static void
 put(struct gs_binary *code)
 {
@@ -253,7 +260,7 @@ cuLibraryUnload(CUlibrary handle)
 CUresult CUDAAPI
 cuLibraryGetModule(CUmodule *module, CUlibrary handle)
 {
-	struct gs_binary *code;
+	struct gs_binary *code, *on;
 	CUresult r = gs_enter();
 
 	if (r)
@@ -263,9 +270,11 @@ cuLibraryGetModule(CUmodule *module, CUlibrary handle)
 	code = library_get(handle);
 	if (!code)
 		return CUDA_ERROR_INVALID_HANDLE;
-	*module = (CUmodule)&code->module;
+	r = here(code, &on);
+	if (!r)
+		*module = (CUmodule)&on->module;
 	put(code);
-	return CUDA_SUCCESS;
+	return r;
 }
 
 CUresult CUDAAPI
@@ -329,7 +338,7 @@ cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int room, CUlibrary handle
 CUresult CUDAAPI
 cuLibraryGetGlobal(CUdeviceptr *ptr, size_t *size, CUlibrary handle, const char *name)
 {
-	struct gs_binary *code;
+	struct gs_binary *code, *on;
 	CUresult r = gs_enter();
 
 	if (r)
@@ -337,7 +346,9 @@ cuLibraryGetGlobal(CUdeviceptr *ptr, size_t *size, CUlibrary handle, const char 
 	code = library_get(handle);
 	if (!code)
 		return CUDA_ERROR_INVALID_HANDLE;
-	r = get_global(code, name, ptr, size);
+	r = here(code, &on);
+	if (!r)
+		r = get_global(on, name, ptr, size);
 	put(code);
 	return r;
 }

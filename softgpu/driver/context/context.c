@@ -7,11 +7,12 @@
 #define STACK_DEPTH 64
 #define API_VERSION 3020
 
-/* The primary context; its address is the handle. All atomic. */
-static struct {
+/* The primary contexts; their addresses are the handles. All atomic. */
+static struct primary {
 	unsigned long long id;
 	int active;
-} primary;
+} primaries[GS_DEVICES_MAX];
+static unsigned long long last_id;
 
 static _Thread_local struct {
 	unsigned int depth;
@@ -19,29 +20,57 @@ static _Thread_local struct {
 } current;
 
 CUcontext
-gs_context_primary(void)
+gs_context_primary(int device)
 {
-	return (CUcontext)&primary;
+	return (CUcontext)&primaries[device];
+}
+
+static int
+device_of_primary(CUcontext ctx)
+{
+	for (int i = 0; i < GS_DEVICES_MAX; i++) {
+		if (ctx == gs_context_primary(i))
+			return i;
+	}
+	return -1;
 }
 
 bool
 gs_context_is_primary(CUcontext ctx)
 {
-	return ctx == gs_context_primary();
+	return device_of_primary(ctx) >= 0;
+}
+
+int
+gs_context_device(CUcontext ctx)
+{
+	int device = device_of_primary(ctx);
+	struct gs_green *green = device < 0 ? gs_green_of_context(ctx) : NULL;
+
+	if (green)
+		device = gs_green_device(green);
+	gs_green_put(green);
+	return device;
 }
 
 void
-gs_context_set_active(bool active)
+gs_context_set_active(int device, bool active)
 {
+	struct primary *primary = &primaries[device];
+
 	if (active)
-		(void)__atomic_add_fetch(&primary.id, 1, __ATOMIC_RELAXED);
-	__atomic_store_n(&primary.active, active, __ATOMIC_RELEASE);
+		__atomic_store_n(&primary->id, __atomic_add_fetch(&last_id, 1, __ATOMIC_RELAXED),
+				 __ATOMIC_RELAXED);
+	__atomic_store_n(&primary->active, active, __ATOMIC_RELEASE);
 }
 
+/* false for what is no context, too. */
 static bool
-is_active(void)
+is_active(CUcontext ctx)
 {
-	return __atomic_load_n(&primary.active, __ATOMIC_ACQUIRE);
+	int device = gs_context_device(ctx);
+
+	return device >= 0 && __atomic_load_n(&primaries[device].active, __ATOMIC_ACQUIRE);
 }
 
 static CUcontext
@@ -56,6 +85,14 @@ gs_context_current(void)
 	return top();
 }
 
+int
+gs_device_current(void)
+{
+	int device = gs_context_device(top());
+
+	return device < 0 ? 0 : device;
+}
+
 CUresult
 gs_enter(void)
 {
@@ -65,7 +102,7 @@ gs_enter(void)
 		return r;
 	if (!top())
 		return CUDA_ERROR_INVALID_CONTEXT;
-	if (!is_active() || (!gs_context_is_primary(top()) && !gs_green_is_context(top())))
+	if (!is_active(top()))
 		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	return gs_failure();
 }
@@ -85,7 +122,7 @@ check_handle(CUcontext ctx)
 {
 	if (!gs_context_is_primary(ctx) && !gs_green_is_context(ctx))
 		return CUDA_ERROR_INVALID_CONTEXT;
-	return is_active() ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+	return is_active(ctx) ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
 CUresult CUDAAPI
@@ -162,7 +199,7 @@ cuCtxGetDevice(CUdevice *dev)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (!dev)
 		return CUDA_ERROR_INVALID_VALUE;
-	*dev = 0;
+	*dev = gs_device_current();
 	return CUDA_SUCCESS;
 }
 
@@ -195,7 +232,7 @@ cuCtxGetId(CUcontext ctx, unsigned long long *id)
 	ctx = ctx ? ctx : top();
 	if (!gs_context_is_primary(ctx))
 		return gs_green_id(ctx, id);
-	*id = __atomic_load_n(&primary.id, __ATOMIC_RELAXED);
+	*id = __atomic_load_n(&primaries[device_of_primary(ctx)].id, __ATOMIC_RELAXED);
 	return CUDA_SUCCESS;
 }
 
@@ -207,7 +244,7 @@ cuCtxSynchronize(void)
 
 	if (!r) {
 		green = gs_green_of_context(top());
-		r = gs_stream_synchronize_all(green);
+		r = gs_stream_synchronize_all(green, gs_device_current());
 		gs_green_put(green);
 	}
 	gs_print_flush();

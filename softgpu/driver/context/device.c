@@ -11,15 +11,19 @@
 #include <unistd.h>
 
 #define DEVICE_NAME "gpupool software device"
-#define PCI_BUS_ID "0000:00:00.0"
+#define PCI_BUS_ID_SIZE sizeof("0000:00:00.0")
 #define MEMORY_DEFAULT_MAX ((size_t)4 << 30)
 #define MULTIPROCESSORS_VARIABLE "GPUPOOL_SOFT_MULTIPROCESSORS"
+#define DEVICES_VARIABLE "GPUPOOL_SOFT_DEVICES"
+#define PEERS_VARIABLE "GPUPOOL_SOFT_PEERS"
 
 static struct {
 	pthread_mutex_t lock;
 	bool ready;
 	size_t memory;
 	int multiprocessors;
+	int count;
+	bool peers;
 } device = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* "512M", "4G", or bytes; 0 when it is none of these. */
@@ -53,16 +57,15 @@ memory_size(void)
 	return size;
 }
 
-/* One per worker thread, unless the environment wants another number. */
+/* What the environment says, if it is from least to most. */
 static int
-multiprocessor_count(void)
+number_of(const char *variable, int least, int most, int otherwise)
 {
-	const char *text = getenv(MULTIPROCESSORS_VARIABLE);
-	long count = text ? strtol(text, NULL, 10) : 0;
+	const char *text = getenv(variable);
+	char *end = NULL;
+	long number = text ? strtol(text, &end, 10) : 0;
 
-	if (count < 1 || count > GS_MULTIPROCESSORS_MAX)
-		count = gs_engine_workers();
-	return (int)count;
+	return text && end != text && number >= least && number <= most ? (int)number : otherwise;
 }
 
 /* A GPU's driver takes a while, too; here only if asked. */
@@ -89,7 +92,11 @@ cuInit(unsigned int flags)
 		r = (CUresult)gs_engine_init(NULL);
 		if (!r) {
 			device.memory = memory_size();
-			device.multiprocessors = multiprocessor_count();
+			device.multiprocessors =
+				number_of(MULTIPROCESSORS_VARIABLE, 1, GS_MULTIPROCESSORS_MAX,
+					  gs_engine_workers());
+			device.count = number_of(DEVICES_VARIABLE, 1, GS_DEVICES_MAX, 1);
+			device.peers = number_of(PEERS_VARIABLE, 0, 1, 1) != 0;
 			__atomic_store_n(&device.ready, true, __ATOMIC_RELEASE);
 		}
 	}
@@ -111,7 +118,19 @@ gs_check_device(CUdevice dev)
 
 	if (r)
 		return r;
-	return dev == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+	return dev >= 0 && dev < device.count ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+int
+gs_device_count(void)
+{
+	return device.count;
+}
+
+bool
+gs_device_peers(void)
+{
+	return device.peers;
 }
 
 size_t
@@ -144,7 +163,7 @@ cuDeviceGetCount(int *count)
 		return r;
 	if (!count)
 		return CUDA_ERROR_INVALID_VALUE;
-	*count = 1;
+	*count = device.count;
 	return CUDA_SUCCESS;
 }
 
@@ -157,9 +176,9 @@ cuDeviceGet(CUdevice *dev, int ordinal)
 		return r;
 	if (!dev)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (ordinal != 0)
+	if (gs_check_device(ordinal))
 		return CUDA_ERROR_INVALID_DEVICE;
-	*dev = 0;
+	*dev = ordinal;
 	return CUDA_SUCCESS;
 }
 
@@ -176,7 +195,7 @@ cuDeviceGetName(char *name, int len, CUdevice dev)
 	return CUDA_SUCCESS;
 }
 
-/* The same on every machine: it says that the device is no hardware. */
+/* The same on every machine, but for its end: it says that the device is no hardware. */
 CUresult CUDAAPI
 cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice dev)
 {
@@ -187,6 +206,7 @@ cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice dev)
 	if (!uuid)
 		return CUDA_ERROR_INVALID_VALUE;
 	memcpy(uuid->bytes, "gpupool-software", sizeof(uuid->bytes));
+	uuid->bytes[sizeof(uuid->bytes) - 1] += (char)dev;
 	return CUDA_SUCCESS;
 }
 
@@ -210,9 +230,9 @@ cuDeviceGetPCIBusId(char *id, int len, CUdevice dev)
 
 	if (r)
 		return r;
-	if (!id || len < (int)sizeof(PCI_BUS_ID))
+	if (!id || len < (int)PCI_BUS_ID_SIZE)
 		return CUDA_ERROR_INVALID_VALUE;
-	memcpy(id, PCI_BUS_ID, sizeof(PCI_BUS_ID));
+	snprintf(id, (size_t)len, "0000:%02x:00.0", (unsigned int)dev);
 	return CUDA_SUCCESS;
 }
 
@@ -301,7 +321,55 @@ cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice dev)
 		return r;
 	if (!value || (int)attribute <= 0 || attribute >= CU_DEVICE_ATTRIBUTE_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
-	*value = attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT ? device.multiprocessors
-								       : attributes[attribute];
+	if (attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
+		*value = device.multiprocessors;
+	else if (attribute == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID)
+		*value = dev;
+	else
+		*value = attributes[attribute];
 	return CUDA_SUCCESS;
+}
+
+static CUresult
+check_pair(const void *out, CUdevice dev, CUdevice peer)
+{
+	CUresult r = gs_check_device(dev);
+
+	if (!r)
+		r = gs_check_device(peer);
+	return !r && !out ? CUDA_ERROR_INVALID_VALUE : r;
+}
+
+CUresult CUDAAPI
+cuDeviceCanAccessPeer(int *can, CUdevice dev, CUdevice peer)
+{
+	CUresult r = check_pair(can, dev, peer);
+
+	if (!r)
+		*can = dev != peer && device.peers;
+	return r;
+}
+
+/* All memory is the machine's, so atomic operations are what they are on one device. */
+CUresult CUDAAPI
+cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attribute, CUdevice dev, CUdevice peer)
+{
+	CUresult r = check_pair(value, dev, peer);
+
+	if (!r && dev == peer)
+		r = CUDA_ERROR_INVALID_DEVICE;
+	if (r)
+		return r;
+	switch (attribute) {
+	case CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED:
+	case CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED:
+		*value = device.peers;
+		return CUDA_SUCCESS;
+	case CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK:
+	case CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED:
+		*value = 0;
+		return CUDA_SUCCESS;
+	default:
+		return CUDA_ERROR_INVALID_VALUE;
+	}
 }

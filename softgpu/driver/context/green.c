@@ -11,6 +11,7 @@ struct gs_green {
 	struct gs_object object;
 	struct gs_object context; /* whose handle is the CUcontext */
 	unsigned long long id;
+	int device;
 	int gone; /* atomic */
 	struct gs_set set;
 	uint16_t multiprocessors[GS_MULTIPROCESSORS_MAX];
@@ -80,6 +81,12 @@ gs_green_is_gone(const struct gs_green *green)
 	return __atomic_load_n(&green->gone, __ATOMIC_ACQUIRE);
 }
 
+int
+gs_green_device(const struct gs_green *green)
+{
+	return green->device;
+}
+
 CUcontext
 gs_green_context(const struct gs_green *green)
 {
@@ -128,7 +135,7 @@ close_streams(struct gs_green *green)
 }
 
 struct gs_green *
-gs_green_create(const struct gs_set *set)
+gs_green_create(int device, const struct gs_set *set)
 {
 	static unsigned long long ids = 1ull << 32;
 	struct gs_green *green = calloc(1, sizeof(*green));
@@ -138,15 +145,19 @@ gs_green_create(const struct gs_set *set)
 	gs_object_init(&green->object, GS_KIND_GREEN, NULL, green_free);
 	gs_object_init(&green->context, GS_KIND_GREEN_CONTEXT, &green->object, NULL);
 	green->id = __atomic_add_fetch(&ids, 1, __ATOMIC_RELAXED);
+	green->device = device;
 	green->set = *set;
 	green->partition.multiprocessors = green->multiprocessors;
 	for (unsigned int i = 0; i < GS_MULTIPROCESSORS_MAX; i++) {
 		if (gs_set_has(set, i))
 			green->multiprocessors[green->partition.count++] = (uint16_t)i;
 	}
-	green->standard = gs_stream_create(green, CU_STREAM_DEFAULT, GS_PRIORITY_LEAST);
-	green->joins = gs_stream_create(green, CU_STREAM_NON_BLOCKING, GS_PRIORITY_LEAST);
-	green->gate = gs_stream_create(green, CU_STREAM_NON_BLOCKING, GS_PRIORITY_LEAST);
+	green->standard =
+		gs_stream_create(green, green->device, CU_STREAM_DEFAULT, GS_PRIORITY_LEAST);
+	green->joins =
+		gs_stream_create(green, green->device, CU_STREAM_NON_BLOCKING, GS_PRIORITY_LEAST);
+	green->gate =
+		gs_stream_create(green, green->device, CU_STREAM_NON_BLOCKING, GS_PRIORITY_LEAST);
 	if (!green->standard || !green->joins || !green->gate) {
 		close_streams(green);
 		gs_green_put(green);
@@ -172,7 +183,7 @@ gs_green_end(struct gs_green *green)
 CUresult
 gs_green_stream_create(struct gs_green *green, unsigned int flags, int priority, CUstream *handle)
 {
-	struct gs_stream *stream = gs_stream_create(green, flags, priority);
+	struct gs_stream *stream = gs_stream_create(green, green->device, flags, priority);
 	CUresult r;
 
 	if (!stream)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Green contexts: the primary context with some of its multiprocessors, and the resources that they
- * are made of.  Their handle and the context made of it are different ones.  Streams of a green
- * context keep it in memory; destroyed, it answers CUDA_ERROR_CONTEXT_IS_DESTROYED for them.  Any
- * thread may call.
+ * Green contexts: a device's primary context with some of its multiprocessors, and the resources
+ * that they are made of.  Their handle and the context made of it are different ones.  Streams of a
+ * green context keep it in memory; destroyed, it answers CUDA_ERROR_CONTEXT_IS_DESTROYED for them.
+ * Any thread may call.
  */
 #ifndef GS_GREEN_H
 #define GS_GREEN_H
@@ -38,7 +38,7 @@ CUresult gs_resource_fill(CUdevResource *resource, const struct gs_set *set,
 CUresult gs_resources_get(CUdevResourceDesc desc, struct gs_set *set);
 
 /* One with its handles and one reference, which goes with gs_green_end(); NULL: out of memory. */
-struct gs_green *gs_green_create(const struct gs_set *set);
+struct gs_green *gs_green_create(int device, const struct gs_set *set);
 /* Its handles die and its streams close; false: somebody else was faster. */
 bool gs_green_end(struct gs_green *green);
 
@@ -54,6 +54,7 @@ struct gs_green *gs_green_ref(struct gs_green *green);
 void gs_green_put(struct gs_green *green);
 
 bool gs_green_is_gone(const struct gs_green *green);
+int gs_green_device(const struct gs_green *green);
 /* The context that is made of it. */
 CUcontext gs_green_context(const struct gs_green *green);
 const struct gs_set *gs_green_set(const struct gs_green *green);

@@ -22,7 +22,7 @@ cuGreenCtxCreate(CUgreenCtx *handle, CUdevResourceDesc desc, CUdevice dev, unsig
 		r = cuDevicePrimaryCtxRetain(&primary, dev);
 	if (r)
 		return r;
-	green = gs_green_create(&set);
+	green = gs_green_create(dev, &set);
 	if (!green) {
 		(void)cuDevicePrimaryCtxRelease_v2(dev);
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -43,10 +43,10 @@ cuGreenCtxDestroy(CUgreenCtx handle)
 	green = gs_green_get(handle);
 	if (!green)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	(void)gs_stream_synchronize_all(green);
+	(void)gs_stream_synchronize_all(green, -1);
 	/* Somebody else may have been faster. */
 	if (gs_green_end(green))
-		(void)cuDevicePrimaryCtxRelease_v2(0);
+		(void)cuDevicePrimaryCtxRelease_v2(gs_green_device(green));
 	gs_green_put(green);
 	return gs_failure();
 }
@@ -94,7 +94,7 @@ cuCtxGetDevResource(CUcontext ctx, CUdevResource *resource, CUdevResourceType ty
 	if (r)
 		return r;
 	if (gs_context_is_primary(ctx))
-		return cuDeviceGetDevResource(0, resource, type);
+		return cuDeviceGetDevResource(gs_context_device(ctx), resource, type);
 	green = gs_green_of_context(ctx);
 	if (!green)
 		return CUDA_ERROR_INVALID_CONTEXT;
@@ -170,9 +170,10 @@ cuGreenCtxRecordEvent(CUgreenCtx handle, CUevent event)
 
 /* All streams of a context: of the primary one also those of its green contexts. */
 static CUresult
-record_context(const struct gs_green *green, CUevent event)
+record_context(const struct gs_green *green, int device, CUevent event)
 {
-	struct gs_stream *joins = gs_stream_create(NULL, CU_STREAM_NON_BLOCKING, GS_PRIORITY_LEAST);
+	struct gs_stream *joins =
+		gs_stream_create(NULL, device, CU_STREAM_NON_BLOCKING, GS_PRIORITY_LEAST);
 	CUresult r;
 
 	if (!joins)
@@ -195,7 +196,7 @@ cuCtxRecordEvent(CUcontext ctx, CUevent event)
 	green = gs_green_of_context(ctx);
 	if (!green && !gs_context_is_primary(ctx))
 		return CUDA_ERROR_INVALID_CONTEXT;
-	r = record_context(green, event);
+	r = record_context(green, gs_context_device(ctx), event);
 	gs_green_put(green);
 	return r;
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The primary context: who retains it, its limits, and the end of all that is in it. */
+/*
+ * The primary contexts: who retains them, their limits, and the end of all that is in them, which
+ * is the end of the last one.
+ */
 #include "softgpu/driver/code/binary.h"
 #include "softgpu/driver/driver.h"
 #include "softgpu/driver/memory/array.h"
@@ -9,39 +12,44 @@
 #include "softgpu/engine/engine.h"
 
 #include <pthread.h>
+#include <string.h>
 
 #define FLAGS_KNOWN 0x7fu
 #define HEAP_DEFAULT ((size_t)8 << 20)
 
-static struct {
-	pthread_mutex_t lock;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static struct primary {
 	unsigned int retained;
 	unsigned int flags;
 	size_t limits[CU_LIMIT_MAX];
 	struct gs_heap *heap;
-} primary = {
-	.lock = PTHREAD_MUTEX_INITIALIZER,
-	.limits = {
-		[CU_LIMIT_STACK_SIZE] = 1024,
-		[CU_LIMIT_PRINTF_FIFO_SIZE] = GS_PRINT_MAX,
-		[CU_LIMIT_MALLOC_HEAP_SIZE] = HEAP_DEFAULT,
-		[CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH] = 2,
-		[CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT] = 2048,
-		[CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 128,
+	bool peers[GS_DEVICES_MAX]; /* whose memory it may touch */
+} primaries[] = {
+	[0 ... GS_DEVICES_MAX - 1] = {
+		.limits = {
+			[CU_LIMIT_STACK_SIZE] = 1024,
+			[CU_LIMIT_PRINTF_FIFO_SIZE] = GS_PRINT_MAX,
+			[CU_LIMIT_MALLOC_HEAP_SIZE] = HEAP_DEFAULT,
+			[CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH] = 2,
+			[CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT] = 2048,
+			[CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 128,
+		},
 	},
 };
 
 CUresult
 gs_context_heap(struct gs_heap **heap_p)
 {
+	struct primary *primary = &primaries[gs_device_current()];
 	CUresult r = CUDA_SUCCESS;
 
-	pthread_mutex_lock(&primary.lock);
-	if (!primary.heap)
-		r = (CUresult)gs_heap_create(primary.limits[CU_LIMIT_MALLOC_HEAP_SIZE],
-					     &primary.heap);
-	*heap_p = primary.heap;
-	pthread_mutex_unlock(&primary.lock);
+	pthread_mutex_lock(&lock);
+	if (!primary->heap)
+		r = (CUresult)gs_heap_create(primary->limits[CU_LIMIT_MALLOC_HEAP_SIZE],
+					     &primary->heap);
+	*heap_p = primary->heap;
+	pthread_mutex_unlock(&lock);
 	return r;
 }
 
@@ -56,11 +64,11 @@ cuDevicePrimaryCtxRetain(CUcontext *ctx, CUdevice dev)
 		return r;
 	if (!ctx)
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&primary.lock);
-	if (primary.retained++ == 0)
-		gs_context_set_active(true);
-	pthread_mutex_unlock(&primary.lock);
-	*ctx = gs_context_primary();
+	pthread_mutex_lock(&lock);
+	if (primaries[dev].retained++ == 0)
+		gs_context_set_active(dev, true);
+	pthread_mutex_unlock(&lock);
+	*ctx = gs_context_primary(dev);
 	return CUDA_SUCCESS;
 }
 
@@ -68,7 +76,7 @@ cuDevicePrimaryCtxRetain(CUcontext *ctx, CUdevice dev)
 static void
 destroy_contents(void)
 {
-	(void)gs_stream_synchronize_all(NULL);
+	(void)gs_stream_synchronize_all(NULL, -1);
 	gs_print_flush();
 	gs_event_destroy_all();
 	gs_stream_destroy_all();
@@ -76,8 +84,32 @@ destroy_contents(void)
 	gs_texture_destroy_all();
 	gs_array_destroy_all();
 	gs_space_reset();
-	gs_heap_destroy(primary.heap);
-	primary.heap = NULL;
+	for (int i = 0; i < GS_DEVICES_MAX; i++) {
+		gs_heap_destroy(primaries[i].heap);
+		primaries[i].heap = NULL;
+	}
+}
+
+static bool
+is_last(void)
+{
+	for (int i = 0; i < GS_DEVICES_MAX; i++) {
+		if (primaries[i].retained > 0)
+			return false;
+	}
+	return true;
+}
+
+static void
+end(int device)
+{
+	gs_context_set_active(device, false);
+	if (is_last())
+		destroy_contents();
+	else
+		(void)gs_stream_synchronize_all(NULL, device);
+	primaries[device].flags = 0;
+	memset(primaries[device].peers, 0, sizeof(primaries[device].peers));
 }
 
 CUresult CUDAAPI
@@ -87,15 +119,12 @@ cuDevicePrimaryCtxRelease_v2(CUdevice dev)
 
 	if (r)
 		return r;
-	pthread_mutex_lock(&primary.lock);
-	if (!primary.retained) {
+	pthread_mutex_lock(&lock);
+	if (!primaries[dev].retained)
 		r = CUDA_ERROR_INVALID_CONTEXT;
-	} else if (--primary.retained == 0) {
-		gs_context_set_active(false);
-		destroy_contents();
-		primary.flags = 0;
-	}
-	pthread_mutex_unlock(&primary.lock);
+	else if (--primaries[dev].retained == 0)
+		end(dev);
+	pthread_mutex_unlock(&lock);
 	return r;
 }
 
@@ -108,9 +137,9 @@ cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags)
 		return r;
 	if (flags & ~FLAGS_KNOWN)
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&primary.lock);
-	primary.flags = flags;
-	pthread_mutex_unlock(&primary.lock);
+	pthread_mutex_lock(&lock);
+	primaries[dev].flags = flags;
+	pthread_mutex_unlock(&lock);
 	return CUDA_SUCCESS;
 }
 
@@ -121,12 +150,12 @@ cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *active)
 
 	if (r)
 		return r;
-	pthread_mutex_lock(&primary.lock);
+	pthread_mutex_lock(&lock);
 	if (flags)
-		*flags = primary.flags | CU_CTX_MAP_HOST;
+		*flags = primaries[dev].flags | CU_CTX_MAP_HOST;
 	if (active)
-		*active = primary.retained > 0;
-	pthread_mutex_unlock(&primary.lock);
+		*active = primaries[dev].retained > 0;
+	pthread_mutex_unlock(&lock);
 	return CUDA_SUCCESS;
 }
 
@@ -151,9 +180,9 @@ cuCtxGetLimit(size_t *value, CUlimit limit)
 	r = check_limit(limit);
 	if (r)
 		return r;
-	pthread_mutex_lock(&primary.lock);
-	*value = primary.limits[limit];
-	pthread_mutex_unlock(&primary.lock);
+	pthread_mutex_lock(&lock);
+	*value = primaries[gs_device_current()].limits[limit];
+	pthread_mutex_unlock(&lock);
 	return CUDA_SUCCESS;
 }
 
@@ -161,6 +190,7 @@ cuCtxGetLimit(size_t *value, CUlimit limit)
 CUresult CUDAAPI
 cuCtxSetLimit(CUlimit limit, size_t value)
 {
+	struct primary *primary = &primaries[gs_device_current()];
 	CUresult r = gs_enter();
 
 	if (!r)
@@ -171,11 +201,61 @@ cuCtxSetLimit(CUlimit limit, size_t value)
 		return CUDA_SUCCESS;
 	if (limit == CU_LIMIT_MALLOC_HEAP_SIZE && value > gs_device_memory())
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	pthread_mutex_lock(&primary.lock);
-	if (limit == CU_LIMIT_MALLOC_HEAP_SIZE && primary.heap)
+	pthread_mutex_lock(&lock);
+	if (limit == CU_LIMIT_MALLOC_HEAP_SIZE && primary->heap)
 		r = CUDA_ERROR_INVALID_VALUE;
 	else
-		primary.limits[limit] = value;
-	pthread_mutex_unlock(&primary.lock);
+		primary->limits[limit] = value;
+	pthread_mutex_unlock(&lock);
+	return r;
+}
+
+/* The device of a context that peers name, which is not the current one's. */
+static CUresult
+enter_peer(CUcontext peer, int *device_p)
+{
+	CUresult r = gs_enter();
+
+	if (r)
+		return r;
+	*device_p = gs_context_device(peer);
+	if (*device_p < 0)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI
+cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags)
+{
+	int own = gs_device_current(), device;
+	CUresult r = enter_peer(peer, &device);
+
+	if (!r && flags)
+		r = CUDA_ERROR_INVALID_VALUE;
+	if (!r && (device == own || !gs_device_peers()))
+		r = CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+	if (r)
+		return r;
+	pthread_mutex_lock(&lock);
+	if (primaries[own].peers[device])
+		r = CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
+	primaries[own].peers[device] = true;
+	pthread_mutex_unlock(&lock);
+	return r;
+}
+
+CUresult CUDAAPI
+cuCtxDisablePeerAccess(CUcontext peer)
+{
+	int own = gs_device_current(), device;
+	CUresult r = enter_peer(peer, &device);
+
+	if (r)
+		return r;
+	pthread_mutex_lock(&lock);
+	if (!primaries[own].peers[device])
+		r = CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
+	primaries[own].peers[device] = false;
+	pthread_mutex_unlock(&lock);
 	return r;
 }

@@ -16,6 +16,7 @@ struct gs_allocation {
 	struct gs_object object;
 	struct gs_allocation *prev, *next; /* in `all` */
 	unsigned int handles;              /* each cuMemCreate or import; a reference each */
+	int device;
 	int fd;
 	size_t size;
 	dev_t dev;
@@ -35,7 +36,7 @@ allocation_destroy(struct gs_object *object)
 	DL_DELETE(all, allocation);
 	pthread_mutex_unlock(&lock);
 	close(allocation->fd);
-	gs_space_discharge(allocation->size);
+	gs_space_discharge(allocation->device, allocation->size);
 	free(allocation);
 }
 
@@ -52,6 +53,12 @@ gs_allocation_put(struct gs_allocation *allocation)
 	gs_object_put(&allocation->object);
 }
 
+int
+gs_allocation_device(const struct gs_allocation *allocation)
+{
+	return allocation->device;
+}
+
 size_t
 gs_allocation_size(const struct gs_allocation *allocation)
 {
@@ -66,24 +73,25 @@ gs_allocation_fd(const struct gs_allocation *allocation)
 
 /* Takes the descriptor over, also when it fails. */
 static CUresult
-adopt(int fd, size_t size, bool exportable, CUmemGenericAllocationHandle *handle)
+adopt(int fd, size_t size, int device, bool exportable, CUmemGenericAllocationHandle *handle)
 {
 	struct gs_allocation *allocation = NULL;
 	struct stat st;
 
-	if (!gs_space_charge(size)) {
+	if (!gs_space_charge(device, size)) {
 		close(fd);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	if (fstat(fd, &st) == 0)
 		allocation = calloc(1, sizeof(*allocation));
 	if (!allocation) {
-		gs_space_discharge(size);
+		gs_space_discharge(device, size);
 		close(fd);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	gs_object_init(&allocation->object, GS_KIND_ALLOCATION, NULL, allocation_destroy);
 	allocation->handles = 1;
+	allocation->device = device;
 	allocation->fd = fd;
 	allocation->size = size;
 	allocation->dev = st.st_dev;
@@ -104,7 +112,7 @@ check_prop(const CUmemAllocationProp *prop)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	if (prop->location.id != 0)
+	if (gs_check_device(prop->location.id))
 		return CUDA_ERROR_INVALID_DEVICE;
 	if (prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE &&
 	    prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
@@ -153,7 +161,8 @@ cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAlloca
 		close(fd);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	return adopt(fd, size, prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE, handle);
+	return adopt(fd, size, prop->location.id,
+		     prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE, handle);
 }
 
 CUresult CUDAAPI
@@ -255,7 +264,7 @@ cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *os_ha
 	fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	if (fd < 0)
 		return CUDA_ERROR_OPERATING_SYSTEM;
-	return adopt(fd, (size_t)st.st_size, true, handle);
+	return adopt(fd, (size_t)st.st_size, gs_device_current(), true, handle);
 }
 
 void

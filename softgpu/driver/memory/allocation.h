@@ -13,6 +13,7 @@ struct gs_allocation;
 /* A new reference, or NULL. */
 struct gs_allocation *gs_allocation_get(CUmemGenericAllocationHandle handle);
 void gs_allocation_put(struct gs_allocation *allocation);
+int gs_allocation_device(const struct gs_allocation *allocation);
 size_t gs_allocation_size(const struct gs_allocation *allocation);
 int gs_allocation_fd(const struct gs_allocation *allocation);
 

@@ -89,7 +89,7 @@ array_destroy(struct gs_object *object)
 	struct gs_array *array = (struct gs_array *)object;
 
 	unmap(array->memory, size_of(array));
-	gs_space_discharge(size_of(array));
+	gs_space_discharge(array->device, size_of(array));
 	free(array->levels);
 	free(array);
 }
@@ -138,6 +138,7 @@ create(const CUDA_ARRAY3D_DESCRIPTOR *described, unsigned int levels, enum gs_ki
 		.levels = levels,
 	};
 	struct gs_array *array;
+	int device = gs_device_current();
 	CUresult r = check(&shape);
 	size_t size;
 	uint8_t *memory;
@@ -145,17 +146,18 @@ create(const CUDA_ARRAY3D_DESCRIPTOR *described, unsigned int levels, enum gs_ki
 	if (r)
 		return r;
 	size = gs_space_pages(gp_array_bytes(&shape));
-	if (size > gs_device_memory() || !gs_space_charge(size))
+	if (size > gs_device_memory() || !gs_space_charge(device, size))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	memory = map(size);
 	array = memory ? calloc(1, sizeof(*array)) : NULL;
 	if (!array) {
 		if (memory)
 			unmap(memory, size);
-		gs_space_discharge(size);
+		gs_space_discharge(device, size);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	gs_object_init(&array->object, kind, NULL, array_destroy);
+	array->device = device;
 	place(array, &shape, memory);
 	r = levels ? make_levels(array) : CUDA_SUCCESS;
 	if (r) {
@@ -232,7 +234,7 @@ gs_array_put(struct gs_array *array)
 static CUresult
 destroy(struct gs_array *array, enum gs_kind kind)
 {
-	CUresult r = gs_stream_synchronize_all(NULL);
+	CUresult r = gs_stream_synchronize_all(NULL, -1);
 
 	gs_loading_wait();
 	if (!r && !gs_object_retire(array, kind))

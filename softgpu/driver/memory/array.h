@@ -13,6 +13,7 @@
 
 struct gs_array {
 	struct gs_object object;
+	int device;
 	struct gp_array_shape shape; /* of a level: its own */
 	struct gp_array_extent extent;
 	uint8_t *memory;

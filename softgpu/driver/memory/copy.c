@@ -48,8 +48,8 @@ move(const struct gs_copy *copy, uint64_t dst, uint64_t src, size_t size)
 	bool usable;
 
 	gs_space_read_lock();
-	usable = (!copy->dst.device || gs_space_usable_locked(dst, size, true)) &&
-		 (!copy->src.device || gs_space_usable_locked(src, size, false));
+	usable = (!copy->dst.device || gs_space_usable_locked(dst, size, true, copy->device)) &&
+		 (!copy->src.device || gs_space_usable_locked(src, size, false, copy->device));
 	if (usable)
 		move_bytes(dst, src, size);
 	gs_space_read_unlock();
@@ -115,12 +115,12 @@ extent(const struct gs_side *side, const struct gs_copy *copy)
 static bool
 is_device(const struct gs_side *side, const struct gs_copy *copy, bool write)
 {
-	if (gs_space_is_device(side->address, extent(side, copy), write))
+	if (gs_space_is_device(side->address, extent(side, copy), write, copy->device))
 		return true;
 	for (size_t z = 0; z < copy->depth; z++) {
 		for (size_t y = 0; y < copy->height; y++) {
 			if (!gs_space_is_device(side->address + z * side->slice + y * side->pitch,
-						copy->width, write))
+						copy->width, write, copy->device))
 				return false;
 		}
 	}
@@ -190,8 +190,9 @@ submit(struct gs_stream *stream, const struct gs_copy *copy, bool wait)
 }
 
 CUresult
-gs_copy_submit(CUstream handle, const struct gs_copy *copy, bool wait)
+gs_copy_submit(CUstream handle, const struct gs_copy *asked, bool wait)
 {
+	struct gs_copy placed = *asked, *copy = &placed;
 	struct gs_stream *stream;
 	CUresult r = gs_enter();
 
@@ -200,6 +201,7 @@ gs_copy_submit(CUstream handle, const struct gs_copy *copy, bool wait)
 	stream = gs_stream_get(handle);
 	if (!stream)
 		return gs_stream_missing(handle);
+	placed.device = copy->peers ? GS_ANY_DEVICE : gs_stream_device(stream);
 	if (copy->width && copy->height && copy->depth) {
 		if (is_valid(&copy->dst, copy, true) && is_valid(&copy->src, copy, false))
 			r = submit(stream, copy, wait);
@@ -349,23 +351,100 @@ copy_3d(const CUDA_MEMCPY3D *p, CUstream stream, struct gs_copy *copy)
 	return r ? r : gs_copy_submit(stream, copy, false);
 }
 
-CUresult CUDAAPI
-cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *p, CUstream stream)
+static CUresult
+copy_3d_async(const CUDA_MEMCPY3D *p, bool peers, CUstream stream)
 {
-	struct gs_copy copy;
-	CUresult r = gs_enter();
+	struct gs_copy copy = {
+		.width = p->WidthInBytes, .height = p->Height, .depth = p->Depth, .peers = peers
+	};
+	CUresult r = copy_3d(p, stream, &copy);
 
-	if (r)
-		return r;
-	if (!p)
-		return CUDA_ERROR_INVALID_VALUE;
-	copy = (struct gs_copy){ .width = p->WidthInBytes, .height = p->Height, .depth = p->Depth };
-	r = copy_3d(p, stream, &copy);
 	if (copy.src.array)
 		gs_array_put(copy.src.array);
 	if (copy.dst.array)
 		gs_array_put(copy.dst.array);
 	return r;
+}
+
+CUresult CUDAAPI
+cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *p, CUstream stream)
+{
+	CUresult r = gs_enter();
+
+	if (r)
+		return r;
+	return p ? copy_3d_async(p, false, stream) : CUDA_ERROR_INVALID_VALUE;
+}
+
+static CUresult
+check_peers(CUcontext dst, CUcontext src)
+{
+	CUresult r = gs_enter();
+
+	if (r)
+		return r;
+	return gs_context_device(dst) < 0 || gs_context_device(src) < 0 ? CUDA_ERROR_INVALID_CONTEXT
+									: CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI
+cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUcontext src_context,
+		  size_t size, CUstream stream)
+{
+	const struct gs_copy copy = { .dst = on_device(dst),
+				      .src = on_device(src),
+				      .width = size,
+				      .height = 1,
+				      .depth = 1,
+				      .peers = true };
+	CUresult r = check_peers(dst_context, src_context);
+
+	return r ? r : gs_copy_submit(stream, &copy, false);
+}
+
+static CUcontext
+context_of(CUmemorytype type, CUcontext named)
+{
+	return type == CU_MEMORYTYPE_DEVICE ? named : gs_context_current();
+}
+
+CUresult CUDAAPI
+cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *p, CUstream stream)
+{
+	CUDA_MEMCPY3D p3;
+	CUresult r = gs_enter();
+
+	if (!r && !p)
+		r = CUDA_ERROR_INVALID_VALUE;
+	if (!r)
+		r = check_peers(context_of(p->dstMemoryType, p->dstContext),
+				context_of(p->srcMemoryType, p->srcContext));
+	if (r)
+		return r;
+	p3 = (CUDA_MEMCPY3D){
+		.srcXInBytes = p->srcXInBytes,
+		.srcY = p->srcY,
+		.srcZ = p->srcZ,
+		.srcMemoryType = p->srcMemoryType,
+		.srcHost = p->srcHost,
+		.srcDevice = p->srcDevice,
+		.srcArray = p->srcArray,
+		.srcPitch = p->srcPitch,
+		.srcHeight = p->srcHeight,
+		.dstXInBytes = p->dstXInBytes,
+		.dstY = p->dstY,
+		.dstZ = p->dstZ,
+		.dstMemoryType = p->dstMemoryType,
+		.dstHost = p->dstHost,
+		.dstDevice = p->dstDevice,
+		.dstArray = p->dstArray,
+		.dstPitch = p->dstPitch,
+		.dstHeight = p->dstHeight,
+		.WidthInBytes = p->WidthInBytes,
+		.Height = p->Height,
+		.Depth = p->Depth,
+	};
+	return copy_3d_async(&p3, true, stream);
 }
 
 CUresult CUDAAPI

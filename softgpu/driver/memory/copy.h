@@ -25,6 +25,8 @@ struct gs_copy {
 	size_t width; /* bytes */
 	size_t height;
 	size_t depth;
+	bool peers; /* of memory that the stream's device needs not reach */
+	int device; /* that has to reach it; gs_copy_submit() fills it in */
 };
 
 /*

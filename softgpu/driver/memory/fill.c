@@ -49,7 +49,7 @@ fill_row(const struct fill *fill, uint64_t address, const struct gs_stream *stre
 		if (gs_stream_stopped(stream))
 			return false;
 		gs_space_read_lock();
-		usable = gs_space_usable_locked(address + at, n, true);
+		usable = gs_space_usable_locked(address + at, n, true, gs_stream_device(stream));
 		if (usable)
 			put_elements(address + at, n / fill->element, fill->element, fill->value);
 		gs_space_read_unlock();
@@ -80,7 +80,7 @@ fill_release(struct gs_op *op)
 }
 
 static bool
-is_valid(const struct fill *fill)
+is_valid(const struct fill *fill, int device)
 {
 	size_t bytes;
 
@@ -89,7 +89,7 @@ is_valid(const struct fill *fill)
 	    (fill->height > 1 && fill->pitch < bytes))
 		return false;
 	for (size_t y = 0; y < fill->height; y++) {
-		if (!gs_space_is_device(fill->address + y * fill->pitch, bytes, true))
+		if (!gs_space_is_device(fill->address + y * fill->pitch, bytes, true, device))
 			return false;
 	}
 	return true;
@@ -109,7 +109,7 @@ submit(const struct fill *fill, CUstream handle)
 		return gs_stream_missing(handle);
 	if (!fill->width || !fill->height) {
 		r = CUDA_SUCCESS;
-	} else if (!is_valid(fill)) {
+	} else if (!is_valid(fill, gs_stream_device(stream))) {
 		r = CUDA_ERROR_INVALID_VALUE;
 	} else if (!(op = calloc(1, sizeof(*op)))) {
 		r = CUDA_ERROR_OUT_OF_MEMORY;

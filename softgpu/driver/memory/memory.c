@@ -27,7 +27,7 @@ cuMemGetInfo_v2(size_t *free_p, size_t *total_p)
 	if (r)
 		return r;
 	if (free_p)
-		*free_p = gs_device_memory() - gs_space_charged();
+		*free_p = gs_device_memory() - gs_space_charged(gs_device_current());
 	if (total_p)
 		*total_p = gs_device_memory();
 	return CUDA_SUCCESS;
@@ -54,13 +54,13 @@ cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target,
 /* The slot is reserved, and memory mapped at its beginning; what is left of it faults. For the
  * driver's checks the memory ends where it was asked to end. */
 static CUresult
-insert_plain(size_t size, uint64_t *base_p)
+insert_plain(size_t size, int device, uint64_t *base_p)
 {
 	struct gs_span slot = { .size = (size / PLAIN_ALIGN + 2) * PLAIN_ALIGN,
 				.use = GS_SPAN_PLAIN };
-	struct gs_span memory = { .size = size,
-				  .use = GS_SPAN_PLAIN,
-				  .access = GS_ACCESS_READ_WRITE };
+	struct gs_span memory = {
+		.size = size, .use = GS_SPAN_PLAIN, .access = GS_ACCESS_READ_WRITE, .device = device
+	};
 
 	slot.base = gs_space_find(slot.size, PLAIN_ALIGN, 0, PROT_NONE);
 	if (!slot.base)
@@ -82,6 +82,7 @@ CUresult CUDAAPI
 cuMemAlloc_v2(CUdeviceptr *ptr, size_t size)
 {
 	CUresult r = gs_enter();
+	int device = gs_device_current();
 	uint64_t base;
 
 	if (r)
@@ -90,13 +91,13 @@ cuMemAlloc_v2(CUdeviceptr *ptr, size_t size)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (size > gs_device_memory())
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (!gs_space_charge(gs_space_pages(size)))
+	if (!gs_space_charge(device, gs_space_pages(size)))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	pthread_rwlock_wrlock(&gs_space.lock);
-	r = insert_plain(size, &base);
+	r = insert_plain(size, device, &base);
 	pthread_rwlock_unlock(&gs_space.lock);
 	if (r)
-		gs_space_discharge(gs_space_pages(size));
+		gs_space_discharge(device, gs_space_pages(size));
 	else
 		*ptr = base;
 	return r;
@@ -110,7 +111,7 @@ remove_plain(uint64_t base)
 	if (!slot || slot->use != GS_SPAN_PLAIN)
 		return CUDA_ERROR_INVALID_VALUE;
 	memory = gs_spans_at(&gs_space.mapped, base);
-	gs_space_discharge(gs_space_pages(memory->size));
+	gs_space_discharge(memory->device, gs_space_pages(memory->size));
 	munmap(pointer(base), slot->size);
 	gs_spans_remove(&gs_space.mapped, memory);
 	gs_spans_remove(&gs_space.reserved, slot);
@@ -125,7 +126,7 @@ cuMemFree_v2(CUdeviceptr ptr)
 
 	if (r || !ptr)
 		return r;
-	r = gs_stream_synchronize_all(NULL);
+	r = gs_stream_synchronize_all(NULL, -1);
 	if (r)
 		return r;
 	pthread_rwlock_wrlock(&gs_space.lock);
@@ -204,7 +205,7 @@ cuMemFreeHost(void *ptr)
 
 	if (r || !ptr)
 		return r;
-	r = gs_stream_synchronize_all(NULL);
+	r = gs_stream_synchronize_all(NULL, -1);
 	return r ? r : remove_host(ptr, GS_SPAN_HOST, CUDA_ERROR_INVALID_VALUE);
 }
 

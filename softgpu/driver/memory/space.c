@@ -13,31 +13,31 @@
 /* Writers first: copies of many streams must not keep an unmapping call waiting. */
 struct gs_space gs_space = { .lock = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP };
 
-static size_t charged;
+static size_t charged[GS_DEVICES_MAX];
 
 bool
-gs_space_charge(size_t size)
+gs_space_charge(int device, size_t size)
 {
-	size_t now = __atomic_load_n(&charged, __ATOMIC_RELAXED);
+	size_t now = __atomic_load_n(&charged[device], __ATOMIC_RELAXED);
 
 	do {
 		if (size > gs_device_memory() - now)
 			return false;
-	} while (!__atomic_compare_exchange_n(&charged, &now, now + size, true, __ATOMIC_RELAXED,
-					      __ATOMIC_RELAXED));
+	} while (!__atomic_compare_exchange_n(&charged[device], &now, now + size, true,
+					      __ATOMIC_RELAXED, __ATOMIC_RELAXED));
 	return true;
 }
 
 void
-gs_space_discharge(size_t size)
+gs_space_discharge(int device, size_t size)
 {
-	__atomic_sub_fetch(&charged, size, __ATOMIC_RELAXED);
+	__atomic_sub_fetch(&charged[device], size, __ATOMIC_RELAXED);
 }
 
 size_t
-gs_space_charged(void)
+gs_space_charged(int device)
 {
-	return __atomic_load_n(&charged, __ATOMIC_RELAXED);
+	return __atomic_load_n(&charged[device], __ATOMIC_RELAXED);
 }
 
 size_t
@@ -102,8 +102,15 @@ gs_space_in_range(uint64_t address)
 	return address >= GS_VA_BASE && address < GS_VA_END;
 }
 
+static int
+access_of(const struct gs_span *span, int device)
+{
+	return span->use == GS_SPAN_MAPPED && device != GS_ANY_DEVICE ? span->access_of[device]
+								      : span->access;
+}
+
 static bool
-covered(const struct gs_spans *spans, uint64_t address, size_t size, int access)
+covered(const struct gs_spans *spans, uint64_t address, size_t size, int access, int device)
 {
 	uint64_t end = address + size;
 	size_t i = gs_spans_index(spans, address);
@@ -113,7 +120,8 @@ covered(const struct gs_spans *spans, uint64_t address, size_t size, int access)
 	while (address < end) {
 		const struct gs_span *span = &spans->items[i];
 
-		if (i == spans->count || span->base > address || (span->access & access) != access)
+		if (i == spans->count || span->base > address ||
+		    (access_of(span, device) & access) != access)
 			return false;
 		address = span->base + span->size;
 		i++;
@@ -123,12 +131,13 @@ covered(const struct gs_spans *spans, uint64_t address, size_t size, int access)
 
 /* Pinned memory may lie anywhere: where device memory could be it is the kernels', too. */
 bool
-gs_space_usable_locked(uint64_t address, size_t size, bool write)
+gs_space_usable_locked(uint64_t address, size_t size, bool write, int device)
 {
 	if (gs_space_in_range(address) &&
-	    covered(&gs_space.mapped, address, size, write ? GS_ACCESS_READ_WRITE : GS_ACCESS_READ))
+	    covered(&gs_space.mapped, address, size, write ? GS_ACCESS_READ_WRITE : GS_ACCESS_READ,
+		    device))
 		return true;
-	return covered(&gs_space.host, address, size, GS_ACCESS_READ);
+	return covered(&gs_space.host, address, size, GS_ACCESS_READ, GS_ANY_DEVICE);
 }
 
 void
@@ -144,12 +153,12 @@ gs_space_read_unlock(void)
 }
 
 bool
-gs_space_is_device(uint64_t address, size_t size, bool write)
+gs_space_is_device(uint64_t address, size_t size, bool write, int device)
 {
 	bool usable;
 
 	gs_space_read_lock();
-	usable = gs_space_usable_locked(address, size, write);
+	usable = gs_space_usable_locked(address, size, write, device);
 	gs_space_read_unlock();
 	return usable;
 }
@@ -160,8 +169,8 @@ gs_space_place(uint64_t address, size_t size, bool write)
 	bool pinned, usable;
 
 	gs_space_read_lock();
-	pinned = covered(&gs_space.host, address, size, GS_ACCESS_READ);
-	usable = pinned || gs_space_usable_locked(address, size, write);
+	pinned = covered(&gs_space.host, address, size, GS_ACCESS_READ, GS_ANY_DEVICE);
+	usable = pinned || gs_space_usable_locked(address, size, write, GS_ANY_DEVICE);
 	gs_space_read_unlock();
 	if (pinned)
 		return GS_PLACE_PINNED;
@@ -224,7 +233,7 @@ gs_space_reset(void)
 		if (span->use == GS_SPAN_MAPPED)
 			gs_allocation_put(span->allocation);
 		else if (span->use == GS_SPAN_PLAIN)
-			gs_space_discharge(gs_space_pages(span->size));
+			gs_space_discharge(span->device, gs_space_pages(span->size));
 		else
 			gs_space.mapped.items[kept++] = *span;
 	}

@@ -14,6 +14,7 @@
 #include <pthread.h>
 
 #define GS_GRANULARITY ((size_t)2 << 20)
+#define GS_ANY_DEVICE (-1)
 
 enum gs_access {
 	GS_ACCESS_NONE = 0,
@@ -46,23 +47,24 @@ bool gs_space_in_range(uint64_t address);
 
 enum gs_place gs_space_place(uint64_t address, size_t size, bool write);
 
-/* Whether a call may use the range as device memory: mapped or pinned. */
-bool gs_space_is_device(uint64_t address, size_t size, bool write);
+/* Whether a call may use the range as device memory: mapped or pinned.  Of the devices, the one
+ * that shall reach it; GS_ANY_DEVICE: whichever may. */
+bool gs_space_is_device(uint64_t address, size_t size, bool write, int device);
 
 /* Between these two nothing is unmapped. Not recursive. */
 void gs_space_read_lock(void);
 void gs_space_read_unlock(void);
 /* For the holder of the lock. */
-bool gs_space_usable_locked(uint64_t address, size_t size, bool write);
+bool gs_space_usable_locked(uint64_t address, size_t size, bool write, int device);
 
 /* Variables of a loaded module, which lie in the engine's memory. */
 CUresult gs_space_add_variable(uint64_t address, size_t size);
 void gs_space_remove_variable(uint64_t address);
 
-/* Device memory in use; false: it would be more than there is. */
-bool gs_space_charge(size_t size);
-void gs_space_discharge(size_t size);
-size_t gs_space_charged(void);
+/* A device's memory in use; false: it would be more than there is. */
+bool gs_space_charge(int device, size_t size);
+void gs_space_discharge(int device, size_t size);
+size_t gs_space_charged(int device);
 /* Rounded up to whole pages. */
 size_t gs_space_pages(size_t size);
 

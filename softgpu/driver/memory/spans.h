@@ -3,6 +3,8 @@
 #ifndef GS_SPANS_H
 #define GS_SPANS_H
 
+#include "softgpu/driver/driver.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -23,8 +25,10 @@ struct gs_span {
 	uint64_t base;
 	size_t size;
 	enum gs_span_use use;
-	int access;
-	struct gs_allocation *allocation; /* of GS_SPAN_MAPPED */
+	int access;                        /* of any device */
+	int device;                        /* whose memory it is charged to, of GS_SPAN_PLAIN */
+	struct gs_allocation *allocation;  /* of GS_SPAN_MAPPED, as is */
+	uint8_t access_of[GS_DEVICES_MAX]; /* each device's */
 };
 
 struct gs_spans {

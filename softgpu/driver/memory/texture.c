@@ -125,7 +125,8 @@ set_levels(struct gs_texture *texture, const struct gs_array *array)
 static bool
 is_memory(CUdeviceptr address, size_t size)
 {
-	return address % LINEAR_ALIGNMENT == 0 && gs_space_is_device(address, size, false);
+	return address % LINEAR_ALIGNMENT == 0 &&
+	       gs_space_is_device(address, size, false, gs_device_current());
 }
 
 static CUresult

@@ -160,57 +160,119 @@ cuMemUnmap(CUdeviceptr ptr, size_t size)
 	return CUDA_SUCCESS;
 }
 
+/* What the descriptions say of each device; of the others nothing changes. */
+struct access {
+	bool named[GS_DEVICES_MAX];
+	uint8_t of[GS_DEVICES_MAX];
+};
+
 static CUresult
-read_access(const CUmemAccessDesc *desc, size_t count, int *access)
+read_access(const CUmemAccessDesc *desc, size_t count, struct access *access)
 {
 	if (!desc || !count)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; i < count; i++) {
 		if (desc[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE)
 			return CUDA_ERROR_NOT_SUPPORTED;
-		if (desc[i].location.id != 0)
+		if (gs_check_device(desc[i].location.id))
 			return CUDA_ERROR_INVALID_DEVICE;
 		if (desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE &&
 		    desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READ &&
 		    desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
 			return CUDA_ERROR_INVALID_VALUE;
-		*access = (int)desc[i].flags;
+		access->named[desc[i].location.id] = true;
+		access->of[desc[i].location.id] = (uint8_t)desc[i].flags;
 	}
 	return CUDA_SUCCESS;
 }
 
+/* Kernels run in one address space: they may what any device may. */
 static CUresult
-set_access_locked(uint64_t ptr, size_t size, int access)
+protect(const struct gs_span *span)
 {
-	int prot = access == GS_ACCESS_READ_WRITE ? PROT_READ | PROT_WRITE
-		   : access == GS_ACCESS_READ     ? PROT_READ
-						  : PROT_NONE;
+	int prot = span->access == GS_ACCESS_READ_WRITE ? PROT_READ | PROT_WRITE
+		   : span->access == GS_ACCESS_READ     ? PROT_READ
+							: PROT_NONE;
+
+	return mprotect(pointer(span->base), span->size, prot) ? CUDA_ERROR_OUT_OF_MEMORY
+							       : CUDA_SUCCESS;
+}
+
+static void
+apply(struct gs_span *span, const struct access *access)
+{
+	span->access = GS_ACCESS_NONE;
+	for (int i = 0; i < GS_DEVICES_MAX; i++) {
+		if (access->named[i])
+			span->access_of[i] = access->of[i];
+		span->access |= span->access_of[i];
+	}
+}
+
+/* Without links a device is given its own memory alone. */
+static bool
+is_within_reach(const struct gs_span *span, const struct access *access)
+{
+	for (int i = 0; i < GS_DEVICES_MAX && !gs_device_peers(); i++) {
+		if (access->of[i] && i != gs_allocation_device(span->allocation))
+			return false;
+	}
+	return true;
+}
+
+static CUresult
+set_access_locked(uint64_t ptr, size_t size, const struct access *access)
+{
+	CUresult r = CUDA_SUCCESS;
 
 	if (!is_whole_mappings(ptr, size))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (mprotect(pointer(ptr), size, prot))
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	for (uint64_t at = ptr; at < ptr + size;) {
+	for (uint64_t at = ptr; at < ptr + size && !r;) {
 		struct gs_span *span = gs_spans_at(&gs_space.mapped, at);
 
-		span->access = access;
+		if (!is_within_reach(span, access))
+			return CUDA_ERROR_INVALID_DEVICE;
+		apply(span, access);
+		r = protect(span);
 		at += span->size;
 	}
-	return CUDA_SUCCESS;
+	return r;
 }
 
 CUresult CUDAAPI
 cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count)
 {
 	CUresult r = enter();
-	int access = GS_ACCESS_NONE;
+	struct access access = { 0 };
 
 	if (!r)
 		r = read_access(desc, count, &access);
 	if (r)
 		return r;
 	pthread_rwlock_wrlock(&gs_space.lock);
-	r = set_access_locked(ptr, size, access);
+	r = set_access_locked(ptr, size, &access);
 	pthread_rwlock_unlock(&gs_space.lock);
+	return r;
+}
+
+CUresult CUDAAPI
+cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location, CUdeviceptr ptr)
+{
+	const struct gs_span *span;
+	CUresult r = enter();
+
+	if (r)
+		return r;
+	if (!flags || !location || location->type != CU_MEM_LOCATION_TYPE_DEVICE)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (gs_check_device(location->id))
+		return CUDA_ERROR_INVALID_DEVICE;
+	gs_space_read_lock();
+	span = gs_spans_find(&gs_space.mapped, ptr);
+	if (span && span->use == GS_SPAN_MAPPED)
+		*flags = span->access_of[location->id];
+	else
+		r = CUDA_ERROR_INVALID_VALUE;
+	gs_space_read_unlock();
 	return r;
 }

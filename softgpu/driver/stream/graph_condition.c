@@ -214,7 +214,8 @@ graph_run(struct gs_op *op, struct gs_stream *stream)
 	struct gs_stream *stopped;
 	CUstream inner;
 
-	if (cuCtxSetCurrent(gs_context_primary()) || cuStreamCreate(&inner, CU_STREAM_NON_BLOCKING))
+	if (cuCtxSetCurrent(gs_context_primary(gs_stream_device(stream))) ||
+	    cuStreamCreate(&inner, CU_STREAM_NON_BLOCKING))
 		return;
 	for (size_t i = 0; i < graph->source->handle_count; i++) {
 		const struct gs_graph_handle *handle = &graph->source->handles[i];

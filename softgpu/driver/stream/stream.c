@@ -20,6 +20,7 @@ struct gs_stream {
 	struct gs_object object;
 	struct gs_stream *prev, *next; /* in `streams` */
 	struct gs_green *green;        /* a reference; NULL: of the primary context */
+	int device;
 	unsigned int flags;
 	int priority;
 	int stop; /* atomic */
@@ -36,7 +37,7 @@ struct gs_stream {
 /* Taken before any stream's own lock. Makes what a call on the legacy stream waits for one cut. */
 static pthread_mutex_t order = PTHREAD_MUTEX_INITIALIZER;
 static struct gs_stream *streams;
-static struct gs_stream *legacy;
+static struct gs_stream *legacy[GS_DEVICES_MAX];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t per_thread_key;
 
@@ -64,7 +65,7 @@ clamp(int priority)
 }
 
 struct gs_stream *
-gs_stream_create(struct gs_green *green, unsigned int flags, int priority)
+gs_stream_create(struct gs_green *green, int device, unsigned int flags, int priority)
 {
 	struct gs_stream *stream = calloc(1, sizeof(*stream));
 
@@ -72,6 +73,7 @@ gs_stream_create(struct gs_green *green, unsigned int flags, int priority)
 		return NULL;
 	gs_object_init(&stream->object, GS_KIND_STREAM, NULL, stream_destroy);
 	stream->green = gs_green_ref(green);
+	stream->device = device;
 	stream->flags = flags;
 	stream->priority = clamp(priority);
 	pthread_mutex_init(&stream->lock, NULL);
@@ -97,27 +99,37 @@ gs_stream_close(struct gs_stream *stream)
 static void
 close_per_thread(void *arg)
 {
-	gs_stream_close(arg);
+	struct gs_stream **own = arg;
+
+	for (int i = 0; i < GS_DEVICES_MAX; i++) {
+		if (own[i])
+			gs_stream_close(own[i]);
+	}
+	free(own);
 }
 
 static void
 init_once(void)
 {
-	legacy = gs_stream_create(NULL, CU_STREAM_DEFAULT, 0);
+	for (int i = 0; i < gs_device_count(); i++)
+		legacy[i] = gs_stream_create(NULL, i, CU_STREAM_DEFAULT, 0);
 	pthread_key_create(&per_thread_key, close_per_thread);
 }
 
 static struct gs_stream *
-per_thread(void)
+per_thread(int device)
 {
-	struct gs_stream *stream = pthread_getspecific(per_thread_key);
+	struct gs_stream **own = pthread_getspecific(per_thread_key);
 
-	if (!stream) {
-		stream = gs_stream_create(NULL, CU_STREAM_DEFAULT, 0);
-		if (stream)
-			pthread_setspecific(per_thread_key, stream);
+	if (!own) {
+		own = calloc(GS_DEVICES_MAX, sizeof(struct gs_stream *));
+		if (!own)
+			return NULL;
+		pthread_setspecific(per_thread_key, own);
 	}
-	return stream;
+	if (!own[device])
+		own[device] = gs_stream_create(NULL, device, CU_STREAM_DEFAULT, 0);
+	return own[device];
 }
 
 bool
@@ -134,9 +146,9 @@ get_special(CUstream handle)
 	struct gs_stream *stream;
 
 	if (handle == CU_STREAM_PER_THREAD)
-		stream = green ? NULL : per_thread();
+		stream = green ? NULL : per_thread(gs_device_current());
 	else
-		stream = green ? gs_green_default_stream(green) : legacy;
+		stream = green ? gs_green_default_stream(green) : legacy[gs_device_current()];
 	if (stream)
 		gs_object_ref(&stream->object);
 	gs_green_put(green);
@@ -350,7 +362,7 @@ wait_for(struct gs_op *op, struct gs_stream *other)
 static struct gs_stream *
 legacy_of(const struct gs_stream *stream)
 {
-	return stream->green ? gs_green_default_stream(stream->green) : legacy;
+	return stream->green ? gs_green_default_stream(stream->green) : legacy[stream->device];
 }
 
 /* The legacy stream waits for all blocking streams of its context, and they for it. */
@@ -363,7 +375,7 @@ add_legacy_waits(struct gs_stream *stream, struct gs_op *op)
 		return wait_for(op, mine);
 	DL_FOREACH(streams, other)
 	{
-		if (other == mine || other->green != mine->green ||
+		if (other == mine || other->green != mine->green || other->device != mine->device ||
 		    (other->flags & CU_STREAM_NON_BLOCKING))
 			continue;
 		if (!wait_for(op, other))
@@ -390,9 +402,10 @@ gs_stream_submit(struct gs_stream *stream, struct gs_op *op, uint64_t *seq_p)
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* Makes the operation wait for all streams, or those of a green context. */
+/* Makes the operation wait for all streams of a device (-1: of all), or those of a green context.
+ */
 static bool
-wait_for_all(struct gs_op *op, const struct gs_green *green)
+wait_for_all(struct gs_op *op, const struct gs_green *green, int device)
 {
 	struct gs_stream *stream;
 	bool done = true;
@@ -400,7 +413,7 @@ wait_for_all(struct gs_op *op, const struct gs_green *green)
 	pthread_mutex_lock(&order);
 	DL_FOREACH(streams, stream)
 	{
-		if (green && stream->green != green)
+		if (green ? stream->green != green : device >= 0 && stream->device != device)
 			continue;
 		done = wait_for(op, stream);
 		if (!done)
@@ -449,7 +462,7 @@ gs_stream_join(struct gs_stream *stream, const struct gs_green *green)
 
 	if (!op)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	return submit_waits(stream, op, wait_for_all(op, green));
+	return submit_waits(stream, op, wait_for_all(op, green, stream->device));
 }
 
 CUresult
@@ -490,13 +503,13 @@ gs_stream_each(const struct gs_green *green, CUresult (*visit)(struct gs_stream 
 }
 
 CUresult
-gs_stream_synchronize_all(const struct gs_green *green)
+gs_stream_synchronize_all(const struct gs_green *green, int device)
 {
 	struct gs_op cut = { 0 };
 	struct gs_mark *marks;
 	unsigned int count;
 
-	(void)wait_for_all(&cut, green);
+	(void)wait_for_all(&cut, green, device);
 	marks = cut.waits;
 	count = cut.wait_count;
 
@@ -557,6 +570,12 @@ gs_stream_check(struct gs_stream *stream, bool wait)
 	}
 	free(cut.waits);
 	return gs_failure() ? gs_failure() : r;
+}
+
+int
+gs_stream_device(const struct gs_stream *stream)
+{
+	return stream->device;
 }
 
 unsigned int

@@ -49,8 +49,8 @@ CUresult gs_stream_submit(struct gs_stream *stream, struct gs_op *op, uint64_t *
 /* Also fails when a kernel has failed meanwhile. */
 CUresult gs_stream_wait(struct gs_stream *stream, uint64_t seq);
 bool gs_stream_reached(struct gs_stream *stream, uint64_t seq);
-/* All streams, or those of a green context. */
-CUresult gs_stream_synchronize_all(const struct gs_green *green);
+/* All streams of a device (-1: of all devices), or those of a green context. */
+CUresult gs_stream_synchronize_all(const struct gs_green *green, int device);
 
 /* CUDA_ERROR_NOT_READY, unless it waits. What concerns the legacy stream is what its next operation
  * would wait for. */
@@ -70,14 +70,19 @@ void gs_stream_destroy_all(void);
 /* The green context that it belongs to; NULL: none. The stream keeps it. */
 struct gs_green *gs_stream_green(const struct gs_stream *stream);
 
-/* A stream of a green context (NULL: none) without a handle; it ends with gs_stream_close(). */
-struct gs_stream *gs_stream_create(struct gs_green *green, unsigned int flags, int priority);
+int gs_stream_device(const struct gs_stream *stream);
+
+/* A stream of a device, or of a green context of it (NULL: none), without a handle; it ends with
+ * gs_stream_close(). */
+struct gs_stream *gs_stream_create(struct gs_green *green, int device, unsigned int flags,
+				   int priority);
 /* What is queued is still done. */
 void gs_stream_close(struct gs_stream *stream);
 /* Gives it its handle. */
 void gs_stream_publish(struct gs_stream *stream, CUstream *handle);
 
-/* Puts the next operation of a stream behind all that the green context's streams were given. */
+/* Puts the next operation of a stream behind all that the green context's streams were given, or
+ * (NULL) those of its device. */
 CUresult gs_stream_join(struct gs_stream *stream, const struct gs_green *green);
 /* Puts it behind all that `other` was given. */
 CUresult gs_stream_follow(struct gs_stream *stream, struct gs_stream *other);

@@ -20,7 +20,7 @@ create(CUstream *handle, unsigned int flags, int priority)
 		gs_green_put(green);
 		return r;
 	}
-	stream = gs_stream_create(NULL, flags, priority);
+	stream = gs_stream_create(NULL, gs_device_current(), flags, priority);
 	if (!stream)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	gs_stream_publish(stream, handle);

@@ -68,7 +68,7 @@ write_run(struct gs_op *op, struct gs_stream *stream)
 	bool usable;
 
 	gs_space_read_lock();
-	usable = gs_space_usable_locked(word->address, word->size, true);
+	usable = gs_space_usable_locked(word->address, word->size, true, gs_stream_device(stream));
 	if (usable)
 		store(word);
 	gs_space_read_unlock();
@@ -95,12 +95,12 @@ is_met(const struct word_op *word, uint64_t now)
 
 /* -1: the word cannot be read any more. */
 static int
-look(const struct word_op *word)
+look(const struct word_op *word, int device)
 {
 	int met = -1;
 
 	gs_space_read_lock();
-	if (gs_space_usable_locked(word->address, word->size, false))
+	if (gs_space_usable_locked(word->address, word->size, false, device))
 		met = is_met(word, load(word));
 	gs_space_read_unlock();
 	return met;
@@ -112,7 +112,7 @@ wait_run(struct gs_op *op, struct gs_stream *stream)
 	int met = 0;
 
 	for (unsigned int n = 0; !gs_stream_stopped(stream); n++) {
-		met = look((const struct word_op *)op);
+		met = look((const struct word_op *)op, gs_stream_device(stream));
 		if (met)
 			break;
 		if (n < YIELDS)
@@ -132,11 +132,14 @@ submit_word(CUstream handle, const struct word_op *from, bool write)
 	struct word_op *op;
 	CUresult r;
 
-	if (from->address % from->size || !gs_space_is_device(from->address, from->size, write))
-		return CUDA_ERROR_INVALID_VALUE;
 	stream = gs_stream_get(handle);
 	if (!stream)
 		return gs_stream_missing(handle);
+	if (from->address % from->size ||
+	    !gs_space_is_device(from->address, from->size, write, gs_stream_device(stream))) {
+		gs_stream_put(stream);
+		return CUDA_ERROR_INVALID_VALUE;
+	}
 	op = malloc(sizeof(*op));
 	if (op) {
 		*op = *from;
