@@ -77,4 +77,7 @@ gp_bitmap_test(const ProtobufCBinaryData *bitmap, size_t n)
 /* In Device.limits: the driver has no such limit. */
 #define GP_LIMIT_UNSUPPORTED UINT64_MAX
 
+/* Of Device.p2p_attributes, for each device: CUdevice_P2PAttribute from 1 on. */
+#define GP_LINK_ATTRIBUTES 5
+
 #endif /* GP_CONTROL_H */

@@ -2,6 +2,7 @@
 /* CUDA driver API: devices. */
 #include "client/context/context.h"
 #include "client/context/device.h"
+#include "client/context/reach.h"
 #include "gpc_calls.h"
 
 #include <stdio.h>
@@ -67,15 +68,34 @@ gpc_cuDeviceGetExecAffinitySupport(int *pi, CUexecAffinityType type, CUdevice de
 	return result;
 }
 
+static CUresult
+enter_both(CUdevice ordinal, CUdevice other, struct gpc_device *devices[2])
+{
+	CUresult result = gpc_device_enter(ordinal, &devices[0]);
+
+	return result == CUDA_SUCCESS ? gpc_device_enter(other, &devices[1]) : result;
+}
+
+CUresult
+gpc_cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev)
+{
+	struct gpc_device *devices[2];
+	CUresult result = enter_both(dev, peerDev, devices);
+
+	if (result == CUDA_SUCCESS && !canAccessPeer)
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_SUCCESS)
+		*canAccessPeer = gpc_reach_can(devices[0], devices[1]);
+	return result;
+}
+
 CUresult
 gpc_cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib, CUdevice srcDevice,
 			    CUdevice dstDevice)
 {
-	struct gpc_device *device;
-	CUresult result = gpc_device_enter(srcDevice, &device);
+	struct gpc_device *devices[2];
+	CUresult result = enter_both(srcDevice, dstDevice, devices);
 
-	if (result == CUDA_SUCCESS)
-		result = gpc_device_enter(dstDevice, &device);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (srcDevice == dstDevice && value)
@@ -83,6 +103,6 @@ gpc_cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib, CUdevice s
 	if (!value || (int)attrib < CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK ||
 	    (int)attrib > CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED)
 		return CUDA_ERROR_INVALID_VALUE;
-	*value = 0;
+	*value = gpc_reach_attribute(devices[0], devices[1], attrib);
 	return CUDA_SUCCESS;
 }

@@ -3,15 +3,22 @@
  * Copies between contexts (cuMemcpyPeer*), and peer access.
  *
  * An address says whose memory it is, so the contexts that the program names only have to exist; a
- * synchronous copy also comes behind the work of both and before their later work.  No device of a
- * pool is another's peer, as cuDeviceCanAccessPeer() says.
+ * synchronous copy also comes behind the work of both and before their later work.
  */
+#include "client/api/peer.h"
+
+#include "base/lock.h"
 #include "client/context/context.h"
+#include "client/context/reach.h"
 #include "client/stream/stream.h"
 #include "gpc_calls.h"
 
+#include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
 
 static CUresult
 enter_peers(CUcontext a, CUcontext b)
@@ -149,25 +156,107 @@ gpc_cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream)
 	return result == CUDA_SUCCESS ? gpc_cuMemcpy3DAsync_v2(&copy, hStream) : result;
 }
 
+/* The first may touch the second's memory. */
+struct pair {
+	struct pair *next;
+	const struct gpc_context *context, *peer;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct pair *pairs GP_GUARDED_BY(lock);
+
+static bool
+has(const struct gpc_context *context, const struct gpc_context *peer) GP_LOCKED(lock)
+{
+	const struct pair *pair = pairs;
+
+	while (pair && (pair->context != context || pair->peer != peer))
+		pair = pair->next;
+	return pair != NULL;
+}
+
+static CUresult
+add(const struct gpc_context *context, const struct gpc_context *peer)
+{
+	struct pair *pair = calloc(1, sizeof(*pair));
+	bool enabled;
+
+	if (!pair)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	pair->context = context;
+	pair->peer = peer;
+	(void)pthread_mutex_lock(&lock);
+	enabled = has(context, peer);
+	if (!enabled)
+		LL_PREPEND(pairs, pair);
+	(void)pthread_mutex_unlock(&lock);
+	if (enabled)
+		free(pair);
+	return enabled ? CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED : CUDA_SUCCESS;
+}
+
+/* Those of the two contexts, NULL: of any; whether there were some. */
+static bool
+drop(const struct gpc_context *context, const struct gpc_context *peer)
+{
+	struct pair *pair, *next;
+	bool dropped = false;
+
+	(void)pthread_mutex_lock(&lock);
+	LL_FOREACH_SAFE(pairs, pair, next)
+	{
+		if ((context && pair->context != context) || (peer && pair->peer != peer))
+			continue;
+		LL_DELETE(pairs, pair);
+		free(pair);
+		dropped = true;
+	}
+	(void)pthread_mutex_unlock(&lock);
+	return dropped;
+}
+
+void
+gpc_peer_forget_context(struct gpc_context *context)
+{
+	(void)drop(context, NULL);
+	(void)drop(NULL, context);
+}
+
+static CUresult
+enter_pair(CUcontext handle, struct gpc_context **context_p, struct gpc_context **peer_p)
+{
+	CUresult result = gpc_enter(context_p);
+
+	return result == CUDA_SUCCESS ? gpc_context_lookup(handle, peer_p) : result;
+}
+
 CUresult
 gpc_cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags)
 {
-	CUresult result = enter_peers(peerContext, peerContext);
+	struct gpc_context *context, *peer;
+	CUresult result = enter_pair(peerContext, &context, &peer);
 
 	if (result == CUDA_SUCCESS && Flags)
 		result = CUDA_ERROR_INVALID_VALUE;
-	return result == CUDA_SUCCESS ? CUDA_ERROR_PEER_ACCESS_UNSUPPORTED : result;
+	if (result == CUDA_SUCCESS && !gpc_reach_can(context->device, peer->device))
+		result = CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+	if (result == CUDA_SUCCESS)
+		result = gpc_reach_give(context->device, peer->device);
+	return result == CUDA_SUCCESS ? add(context, peer) : result;
 }
 
 CUresult
 gpc_cuCtxDisablePeerAccess(CUcontext peerContext)
 {
-	CUresult result = enter_peers(peerContext, peerContext);
+	struct gpc_context *context, *peer;
+	CUresult result = enter_pair(peerContext, &context, &peer);
 
-	return result == CUDA_SUCCESS ? CUDA_ERROR_PEER_ACCESS_NOT_ENABLED : result;
+	if (result == CUDA_SUCCESS && !drop(context, peer))
+		result = CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
+	return result;
 }
 
-/* No link of a pool's device does atomic operations. */
+/* Which operations a link does by itself the driver is not asked: none. */
 static CUresult
 no_atomics(unsigned int *capabilities, const CUatomicOperation *operations, unsigned int count)
 {

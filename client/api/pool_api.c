@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CUDA driver API: memory pools. */
 #include "client/context/context.h"
+#include "client/context/reach.h"
 #include "client/memory/ipc_memory.h"
 #include "client/memory/memory.h"
 #include "client/memory/pool.h"
@@ -269,9 +270,9 @@ gpc_cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute attr, void *v
 	return result;
 }
 
-/* Who may touch a pool's memory: its own device, always, and no other. */
+/* Who may touch a pool's memory: its own device, always, and others that reach it. */
 static CUresult
-check_access(const struct gpc_pool *pool, const CUmemAccessDesc *access)
+check_access(const struct gpc_device *owner, const CUmemAccessDesc *access)
 {
 	const struct gpc_device *device;
 
@@ -280,28 +281,59 @@ check_access(const struct gpc_pool *pool, const CUmemAccessDesc *access)
 	device = gpc_device_get(access->location.id);
 	if (!device)
 		return CUDA_ERROR_INVALID_DEVICE;
-	if (device == pool->device)
-		return access->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE
-			       ? CUDA_SUCCESS
-			       : CUDA_ERROR_INVALID_VALUE;
-	return access->flags == CU_MEM_ACCESS_FLAGS_PROT_NONE ? CUDA_SUCCESS
-							      : CUDA_ERROR_INVALID_DEVICE;
+	if (device != owner && access->flags == CU_MEM_ACCESS_FLAGS_PROT_NONE)
+		return CUDA_SUCCESS;
+	if (device != owner && !gpc_reach_can(device, owner))
+		return CUDA_ERROR_INVALID_DEVICE;
+	return access->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? CUDA_SUCCESS
+								   : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* What the daemon has to do for it, which takes round trips. */
+static CUresult
+give_access(const struct gpc_device *owner, const CUmemAccessDesc *map, size_t count)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++)
+		result = check_access(owner, &map[i]);
+	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++) {
+		struct gpc_device *device = gpc_device_get(map[i].location.id);
+
+		if (device != owner && map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE)
+			result = gpc_reach_give(device, owner);
+	}
+	return result;
 }
 
 CUresult
 gpc_cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc *map, size_t count)
 {
 	struct gpc_pool *pool;
+	const struct gpc_device *owner;
 	CUresult result = enter_pool(handle, &pool);
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!map && count > 0)
-		result = CUDA_ERROR_INVALID_VALUE;
-	for (size_t i = 0; result == CUDA_SUCCESS && i < count; i++)
-		result = check_access(pool, &map[i]);
+	owner = pool->device;
 	gpc_pools_unlock();
-	return result;
+	if (!map && count > 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = give_access(owner, map, count);
+	if (result == CUDA_SUCCESS)
+		result = enter_pool(handle, &pool);
+	if (result != CUDA_SUCCESS)
+		return result;
+	for (size_t i = 0; i < count; i++) {
+		uint64_t bit = UINT64_C(1) << map[i].location.id;
+
+		if (map[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE)
+			pool->reached_by &= ~bit;
+		else
+			pool->reached_by |= bit;
+	}
+	gpc_pools_unlock();
+	return CUDA_SUCCESS;
 }
 
 CUresult
@@ -317,7 +349,8 @@ gpc_cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPool, CUmemLoca
 	else if (!gpc_device_get(location->id))
 		result = CUDA_ERROR_INVALID_DEVICE;
 	else
-		*flags = gpc_device_get(location->id) == pool->device
+		*flags = gpc_device_get(location->id) == pool->device ||
+					 (pool->reached_by >> location->id & 1)
 				 ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
 				 : CU_MEM_ACCESS_FLAGS_PROT_NONE;
 	gpc_pools_unlock();

@@ -11,6 +11,7 @@
 #define GRANTED_MAX ((uint64_t)1 << 30)
 #define ATTRIBUTES_MAX 1024
 #define LIMITS_MAX 64
+#define LINKS_MAX 1024
 #define NAME_MAX_LEN 255
 
 static bool
@@ -18,7 +19,7 @@ device_is_sound(const Gpupool__Device *device)
 {
 	return device->name && strlen(device->name) <= NAME_MAX_LEN && device->uuid.len == 16 &&
 	       device->ordinal >= 0 && device->n_attributes <= ATTRIBUTES_MAX &&
-	       device->n_limits <= LIMITS_MAX;
+	       device->n_limits <= LIMITS_MAX && device->n_p2p_attributes <= LINKS_MAX;
 }
 
 bool

@@ -40,6 +40,10 @@ struct gpc_device {
 	const int32_t *attributes; /* by CUdevice_attribute */
 	int limit_count;
 	const uint64_t *limits; /* by CUlimit */
+	uint32_t peers;         /* reach.h: bits of the daemon's ordinals */
+	const int32_t *links;   /* GP_LINK_ATTRIBUTES for each of the daemon's devices */
+	int link_count;
+	_Atomic uint32_t given; /* as peers: whose memory the daemon has given it */
 };
 
 struct gpc_context {

@@ -173,6 +173,23 @@ copy_limits(struct gpc_device *device, const Gpupool__Device *source)
 }
 
 static int
+copy_links(struct gpc_device *device, const Gpupool__Device *source)
+{
+	size_t count = source->n_p2p_attributes;
+	int32_t *links = calloc(count + 1, sizeof(*links));
+
+	if (!links)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++)
+		links[i] = source->p2p_attributes[i];
+	for (size_t i = 0; i < source->peer_access.len && i < sizeof(device->peers); i++)
+		device->peers |= (uint32_t)source->peer_access.data[i] << 8 * i;
+	device->links = links;
+	device->link_count = (int)count;
+	return 0;
+}
+
+static int
 init_device(struct gpc_device *device, int ordinal, const struct gpc_device_source *from)
 {
 	const Gpupool__Device *source = from->device;
@@ -197,7 +214,7 @@ init_device(struct gpc_device *device, int ordinal, const struct gpc_device_sour
 	device->priority_least = source->priority_least;
 	device->priority_greatest = source->priority_greatest;
 	if (!device->name || copy_attributes(device, source) != 0 ||
-	    copy_limits(device, source) != 0)
+	    copy_limits(device, source) != 0 || copy_links(device, source) != 0)
 		return -ENOMEM;
 	device->primary =
 		gpc_context_create(device, source->default_flags & CU_CTX_FLAGS_MASK, true);
@@ -264,6 +281,7 @@ gpc_devices_destroy(void)
 		free((char *)devices[i].name);
 		free((int32_t *)devices[i].attributes);
 		free((uint64_t *)devices[i].limits);
+		free((int32_t *)devices[i].links);
 	}
 	free(devices);
 	free(listed);

@@ -2,6 +2,7 @@
 #include "client/entry/context_parts.h"
 
 #include "client/api/green.h"
+#include "client/api/peer.h"
 #include "client/code/module.h"
 #include "client/context/context.h"
 #include "client/context/object.h"
@@ -23,6 +24,7 @@
 static const struct gpc_context_part parts[] = {
 	{ .leave = gpc_capture_leave_context },
 	{ .leave = gpc_green_leave_context },
+	{ .leave = gpc_peer_forget_context },
 	{ .unload = gpc_managed_variable_forget_context },
 	{ .unload = gpc_module_forget_context },
 	{ .unload = gpc_reference_forget_context },

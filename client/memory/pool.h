@@ -29,6 +29,7 @@ struct gpc_pool {
 	unsigned int users; /* threads that are allocating */
 	uint64_t max_size;  /* 0: none */
 	uint64_t threshold;
+	uint64_t reached_by; /* bits of the application's devices that may touch it besides */
 	bool follow_events, opportunistic, internal_dependencies;
 	/* Of managed memory, which is a context's and has pages here (client/pages/pages.h); else
 	 * NULL. */

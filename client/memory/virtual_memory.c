@@ -4,6 +4,7 @@
 #include "base/lock.h"
 #include "client/base/ranges.h"
 #include "client/context/context.h"
+#include "client/context/reach.h"
 #include "client/memory/address.h"
 #include "client/memory/memory.h"
 #include "client/memory/physical_memory.h"
@@ -22,7 +23,8 @@
 struct mapping {
 	struct gpc_physical *allocation;
 	uint64_t id;
-	bool accessible;
+	bool accessible;   /* to its own device, or to others */
+	uint64_t given_to; /* bits of the application's devices */
 };
 
 struct reservation {
@@ -405,45 +407,65 @@ gpc_cuMemUnmap(CUdeviceptr ptr, size_t size)
 	return gpc_virtual_memory_leave(CUDA_SUCCESS);
 }
 
-/* Of a device's memory the device itself can be given access, reading and writing, and no other;
- * what it has cannot be taken away. */
+/* A device can be given its own memory and that of those that it reaches, to read and write; its
+ * own cannot be taken away. */
 static CUresult
 check_access(const struct mapping *mapping, const CUmemAccessDesc *access)
 {
-	const struct gpc_device *device;
+	const struct gpc_device *device, *owner = mapping->allocation->device;
 
 	if (access->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	device = gpc_device_get(access->location.id);
 	if (!device)
 		return CUDA_ERROR_INVALID_DEVICE;
-	if (device != mapping->allocation->device)
-		return access->flags == CU_MEM_ACCESS_FLAGS_PROT_NONE ? CUDA_SUCCESS
-								      : CUDA_ERROR_INVALID_DEVICE;
-	if (access->flags == CU_MEM_ACCESS_FLAGS_PROT_NONE && !mapping->accessible)
+	if (access->flags == CU_MEM_ACCESS_FLAGS_PROT_NONE &&
+	    (device != owner || !(mapping->given_to >> device->ordinal & 1)))
 		return CUDA_SUCCESS;
+	if (device != owner && !gpc_reach_can(device, owner))
+		return CUDA_ERROR_INVALID_DEVICE;
 	return access->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? CUDA_SUCCESS
 								   : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+/* What the daemon has to be told. */
+static CUresult
+reach(const struct mapping *mapping, const CUmemAccessDesc *access)
+{
+	struct gpc_device *device = gpc_device_get(access->location.id);
+	const struct gpc_device *owner = mapping->allocation->device;
+
+	return device == owner || access->flags == CU_MEM_ACCESS_FLAGS_PROT_NONE
+		       ? CUDA_SUCCESS
+		       : gpc_reach_give(device, owner);
+}
+
+static void
+note_access(struct mapping *mapping, const CUmemAccessDesc *access)
+{
+	uint64_t bit = UINT64_C(1) << access->location.id;
+
+	if (access->flags == CU_MEM_ACCESS_FLAGS_PROT_NONE)
+		mapping->given_to &= ~bit;
+	else
+		mapping->given_to |= bit;
+	mapping->accessible = mapping->given_to != 0;
 }
 
 static CUresult
 set_access(struct gpc_range *range, size_t count, const CUmemAccessDesc *desc, size_t desc_count)
 {
-	for (size_t i = 0; i < count * desc_count; i++) {
-		CUresult result = check_access(range[i / desc_count].item, &desc[i % desc_count]);
+	CUresult result = CUDA_SUCCESS;
 
-		if (result != CUDA_SUCCESS)
-			return result;
-	}
+	for (size_t i = 0; i < count * desc_count && result == CUDA_SUCCESS; i++)
+		result = check_access(range[i / desc_count].item, &desc[i % desc_count]);
+	for (size_t i = 0; i < count * desc_count && result == CUDA_SUCCESS; i++)
+		result = reach(range[i / desc_count].item, &desc[i % desc_count]);
+	if (result != CUDA_SUCCESS)
+		return result;
 	(void)pthread_rwlock_wrlock(&lock);
-	for (size_t i = 0; i < count * desc_count; i++) {
-		struct mapping *mapping = range[i / desc_count].item;
-		const CUmemAccessDesc *access = &desc[i % desc_count];
-
-		if (gpc_device_get(access->location.id) == mapping->allocation->device &&
-		    access->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
-			mapping->accessible = true;
-	}
+	for (size_t i = 0; i < count * desc_count; i++)
+		note_access(range[i / desc_count].item, &desc[i % desc_count]);
 	(void)pthread_rwlock_unlock(&lock);
 	return CUDA_SUCCESS;
 }
@@ -478,8 +500,8 @@ gpc_cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location, CUd
 	if (!flags || !location || !range)
 		return gpc_virtual_memory_leave(CUDA_ERROR_INVALID_VALUE);
 	mapping = range->item;
-	*flags = location->type == CU_MEM_LOCATION_TYPE_DEVICE && mapping->accessible &&
-				 gpc_device_get(location->id) == mapping->allocation->device
+	*flags = location->type == CU_MEM_LOCATION_TYPE_DEVICE && gpc_device_get(location->id) &&
+				 (mapping->given_to >> location->id & 1)
 			 ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
 			 : CU_MEM_ACCESS_FLAGS_PROT_NONE;
 	return gpc_virtual_memory_leave(CUDA_SUCCESS);

@@ -147,7 +147,7 @@ GP_LOCAL()
 CUresult cuCtxDetach(
         CUcontext ctx);
 
-GP_LOCAL()
+GP_LOCAL(VIA(gpPeerAccess))
 CUresult cuCtxEnablePeerAccess(
         CUcontext peerContext,
         unsigned int Flags);

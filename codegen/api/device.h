@@ -80,7 +80,7 @@ CUresult cuDeviceGetExecAffinitySupport(
 
 GP_LOCAL()
 CUresult cuDeviceCanAccessPeer(
-        OUT ALWAYS(0) int *canAccessPeer,
+        OUT int *canAccessPeer,
         CUdevice dev,
         CUdevice peerDev);
 

@@ -186,6 +186,16 @@ void gpAddressFree(
         gp_address address);
 
 /*
+ * Kernels of a device reach the session's memory of another one from now on, what is there and what
+ * will be, for as long as the session lives.  CUDA_ERROR_PEER_ACCESS_UNSUPPORTED: no link is between
+ * them.
+ */
+GP_MESSAGE(0x0216, WAIT, SERVER_HOOK, PASSES_COPIES)
+void gpPeerAccess(
+        int device,
+        int peer);
+
+/*
  * The client keeps memory that nothing uses, and may do so until this is answered: somebody else
  * needs it.  One at a time.
  */

@@ -46,7 +46,7 @@ CUresult cuMemPoolGetAttribute(
         CUmemPool_attribute attr,
         BY_HOOK void *value);
 
-GP_LOCAL()
+GP_LOCAL(VIA(gpPeerAccess))
 CUresult cuMemPoolSetAccess(
         CUmemoryPool pool,
         IN_N(count) const CUmemAccessDesc *map,

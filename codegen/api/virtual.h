@@ -38,7 +38,7 @@ CUresult cuMemUnmap(
         CUdeviceptr ptr,
         size_t size);
 
-GP_LOCAL()
+GP_LOCAL(VIA(gpPeerAccess))
 CUresult cuMemSetAccess(
         CUdeviceptr ptr,
         size_t size,

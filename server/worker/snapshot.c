@@ -27,6 +27,8 @@ struct device_memory {
 	uint8_t known[BITMAP_SIZE(ATTRIBUTES)];
 	uint64_t limits[CU_LIMIT_MAX];
 	uint8_t exec_affinity[BITMAP_SIZE(EXEC_AFFINITY_TYPES)];
+	uint8_t peers[BITMAP_SIZE(GPD_DEVICES_MAX)];
+	int32_t links[GPD_DEVICES_MAX * GP_LINK_ATTRIBUTES];
 };
 
 static void
@@ -42,6 +44,31 @@ fill_attributes(struct device_memory *memory, CUdevice device)
 		memory->known[i / 8] |= (uint8_t)(1u << i % 8);
 	}
 	memory->attributes[CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID] = -1;
+}
+
+/* What the driver does not know of a link is 0. */
+static void
+fill_peers(struct device_memory *memory, int ordinal)
+{
+	Gpupool__Device *device = &memory->device;
+
+	if (gpd_devices.count < 2)
+		return;
+	for (int i = 0; i < gpd_devices.count; i++) {
+		if (gpd_device_has_peer(ordinal, i))
+			memory->peers[i / 8] |= (uint8_t)(1u << i % 8);
+		for (int j = 0; j < GP_LINK_ATTRIBUTES && i != ordinal; j++) {
+			int value = 0;
+
+			(void)gpd_driver.cuDeviceGetP2PAttribute(
+				&value, (CUdevice_P2PAttribute)(j + 1),
+				gpd_device_get(ordinal)->device, gpd_device_get(i)->device);
+			memory->links[i * GP_LINK_ATTRIBUTES + j] = value;
+		}
+	}
+	device->peer_access = (ProtobufCBinaryData){ sizeof(memory->peers), memory->peers };
+	device->n_p2p_attributes = (size_t)gpd_devices.count * GP_LINK_ATTRIBUTES;
+	device->p2p_attributes = memory->links;
 }
 
 static void
@@ -89,6 +116,7 @@ fill_device(struct device_memory *memory, int ordinal)
 	device->granularity_recommended = recommended;
 	device->attributes_known = (ProtobufCBinaryData){ sizeof(memory->known), memory->known };
 	device->memory_free = free_memory;
+	fill_peers(memory, ordinal);
 	device->exec_affinity =
 		(ProtobufCBinaryData){ sizeof(memory->exec_affinity), memory->exec_affinity };
 }

@@ -109,5 +109,5 @@ gpd_gpArrayCopy(struct gpd_session *session, const struct gp_args_gpArrayCopy *a
 	if (result != CUDA_SUCCESS)
 		return result;
 	copy = gpd_copy_params(&dst.side, &src.side, args->width, args->height, args->depth);
-	return gpd_driver.cuMemcpy3DAsync_v2(&copy, stream->driver);
+	return gpd_copy_on(session, stream, &copy);
 }

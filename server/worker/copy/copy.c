@@ -9,6 +9,7 @@
 #include "protocol/frame.h"
 #include "server/worker/copy/copy_part.h"
 #include "server/worker/copy/staging.h"
+#include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/memory/memory.h"
 #include "server/worker/session/session.h"
@@ -143,6 +144,73 @@ gpd_copy_device_box(struct gpd_session *session, const struct gp_args_gpCopyDevi
 	return CUDA_SUCCESS;
 }
 
+/* The context of one side's device; arrays are the driver's own to find. */
+static CUcontext
+context_of(int apart, const struct gpd_stream *stream)
+{
+	return gpd_device_get(apart < 0 ? stream->device : apart)->primary;
+}
+
+/* The same as CUDA_MEMCPY3D, with the contexts. */
+static CUDA_MEMCPY3D_PEER
+with_contexts(const CUDA_MEMCPY3D *copy, CUcontext dst, CUcontext src)
+{
+	return (CUDA_MEMCPY3D_PEER){
+		.srcXInBytes = copy->srcXInBytes,
+		.srcY = copy->srcY,
+		.srcZ = copy->srcZ,
+		.srcMemoryType = copy->srcMemoryType,
+		.srcDevice = copy->srcDevice,
+		.srcArray = copy->srcArray,
+		.srcContext = src,
+		.srcPitch = copy->srcPitch,
+		.srcHeight = copy->srcHeight,
+		.dstXInBytes = copy->dstXInBytes,
+		.dstY = copy->dstY,
+		.dstZ = copy->dstZ,
+		.dstMemoryType = copy->dstMemoryType,
+		.dstDevice = copy->dstDevice,
+		.dstArray = copy->dstArray,
+		.dstContext = dst,
+		.dstPitch = copy->dstPitch,
+		.dstHeight = copy->dstHeight,
+		.WidthInBytes = copy->WidthInBytes,
+		.Height = copy->Height,
+		.Depth = copy->Depth,
+	};
+}
+
+static int
+apart_of(struct gpd_session *session, const struct gpd_stream *stream, CUmemorytype type,
+	 uint64_t address)
+{
+	return type == CU_MEMORYTYPE_DEVICE ? gpd_memory_apart(session, address, stream->device)
+					    : -1;
+}
+
+CUresult
+gpd_copy_on(struct gpd_session *session, const struct gpd_stream *stream, const CUDA_MEMCPY3D *copy)
+{
+	bool memory = copy->dstMemoryType == CU_MEMORYTYPE_DEVICE &&
+		      copy->srcMemoryType == CU_MEMORYTYPE_DEVICE;
+	bool row = memory && copy->Height == 1 && copy->Depth == 1;
+	int dst = apart_of(session, stream, copy->dstMemoryType, copy->dstDevice);
+	int src = apart_of(session, stream, copy->srcMemoryType, copy->srcDevice);
+	CUDA_MEMCPY3D_PEER peer;
+
+	if (dst < 0 && src < 0 && row)
+		return gpd_driver.cuMemcpyDtoDAsync_v2(copy->dstDevice, copy->srcDevice,
+						       copy->WidthInBytes, stream->driver);
+	if (dst < 0 && src < 0)
+		return gpd_driver.cuMemcpy3DAsync_v2(copy, stream->driver);
+	if (row)
+		return gpd_driver.cuMemcpyPeerAsync(copy->dstDevice, context_of(dst, stream),
+						    copy->srcDevice, context_of(src, stream),
+						    copy->WidthInBytes, stream->driver);
+	peer = with_contexts(copy, context_of(dst, stream), context_of(src, stream));
+	return gpd_driver.cuMemcpy3DPeerAsync(&peer, stream->driver);
+}
+
 CUresult
 gpd_gpCopyDevice(struct gpd_session *session, const struct gp_args_gpCopyDevice *args)
 {
@@ -157,10 +225,7 @@ gpd_gpCopyDevice(struct gpd_session *session, const struct gp_args_gpCopyDevice 
 		result = gpd_stream_begin(session, args->stream, &stream);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (copy.Height == 1)
-		return gpd_driver.cuMemcpyDtoDAsync_v2(copy.dstDevice, copy.srcDevice,
-						       copy.WidthInBytes, stream->driver);
-	return gpd_driver.cuMemcpy3DAsync_v2(&copy, stream->driver);
+	return gpd_copy_on(session, stream, &copy);
 }
 
 static CUresult
@@ -196,13 +261,23 @@ fill_rows(const struct gp_args_gpFill *fill, CUstream stream)
 	}
 }
 
+static CUresult
+fill(const struct gp_args_gpFill *args, uint64_t bytes, CUstream stream)
+{
+	if (args->height == 1 || args->pitch == bytes)
+		return fill_row(args, args->width * args->height, stream);
+	return fill_rows(args, stream);
+}
+
 CUresult
 gpd_gpFill(struct gpd_session *session, const struct gp_args_gpFill *args)
 {
 	uint32_t element = args->element_size;
 	struct gpd_stream *stream;
 	uint64_t bytes;
-	CUresult result;
+	CUstream aside;
+	CUresult result, end;
+	int apart;
 
 	if ((element != 1 && element != 2 && element != 4) || args->dst % element ||
 	    __builtin_mul_overflow(args->width, element, &bytes))
@@ -214,7 +289,13 @@ gpd_gpFill(struct gpd_session *session, const struct gp_args_gpFill *args)
 		result = gpd_stream_begin(session, args->stream, &stream);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (args->height == 1 || args->pitch == bytes)
-		return fill_row(args, args->width * args->height, stream->driver);
-	return fill_rows(args, stream->driver);
+	apart = gpd_memory_apart(session, args->dst, stream->device);
+	if (apart < 0)
+		return fill(args, bytes, stream->driver);
+	result = gpd_stream_aside_begin(stream, apart, &aside);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = fill(args, bytes, aside);
+	end = gpd_stream_aside_end(stream);
+	return result == CUDA_SUCCESS ? end : result;
 }

@@ -49,6 +49,11 @@ void gpd_copy_await(struct gpd_session *session, const struct gpd_stream *stream
 CUresult gpd_copy_device_box(struct gpd_session *session, const struct gp_args_gpCopyDevice *args,
 			     CUDA_MEMCPY3D *params);
 
+/* Gives the stream such a copy on the device: of memory that its device does not reach as one
+ * between devices. */
+CUresult gpd_copy_on(struct gpd_session *session, const struct gpd_stream *stream,
+		     const CUDA_MEMCPY3D *copy);
+
 /* At the session's end, when its wait queue is gone. */
 void gpd_copy_forget(struct gpd_session *session);
 

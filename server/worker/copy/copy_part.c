@@ -185,23 +185,41 @@ gpd_copy_params(const struct gpd_side *dst, const struct gpd_side *src, uint64_t
 	};
 }
 
-CUresult
-gpd_part_copy(struct gpd_session *session, struct gpd_stream *stream, const struct gpd_part *part,
-	      void *host, bool in)
+static CUresult
+give_part(const struct gpd_part *part, void *host, bool in, CUstream stream)
 {
 	const struct gpd_side memory = { .host = host, .pitch = part->width, .rows = part->height };
 	const struct gpd_side *side = &part->side;
 	CUDA_MEMCPY3D copy;
 
-	/* The marker behind a part says that the stream got as far as its work count. */
-	stream->work = gpd_session_count_work(session);
 	if (side->array || part->height > 1) {
 		copy = gpd_copy_params(in ? side : &memory, in ? &memory : side, part->width,
 				       part->height, part->depth);
-		return gpd_driver.cuMemcpy3DAsync_v2(&copy, stream->driver);
+		return gpd_driver.cuMemcpy3DAsync_v2(&copy, stream);
 	}
 	if (in)
-		return gpd_driver.cuMemcpyHtoDAsync_v2(side->address, host, part->width,
-						       stream->driver);
-	return gpd_driver.cuMemcpyDtoHAsync_v2(host, side->address, part->width, stream->driver);
+		return gpd_driver.cuMemcpyHtoDAsync_v2(side->address, host, part->width, stream);
+	return gpd_driver.cuMemcpyDtoHAsync_v2(host, side->address, part->width, stream);
+}
+
+CUresult
+gpd_part_copy(struct gpd_session *session, struct gpd_stream *stream, const struct gpd_part *part,
+	      void *host, bool in)
+{
+	int apart = part->side.array
+			    ? -1
+			    : gpd_memory_apart(session, part->side.address, stream->device);
+	CUstream aside;
+	CUresult result, end;
+
+	/* The marker behind a part says that the stream got as far as its work count. */
+	stream->work = gpd_session_count_work(session);
+	if (apart < 0)
+		return give_part(part, host, in, stream->driver);
+	result = gpd_stream_aside_begin(stream, apart, &aside);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = give_part(part, host, in, aside);
+	end = gpd_stream_aside_end(stream);
+	return result == CUDA_SUCCESS ? end : result;
 }

@@ -110,6 +110,27 @@ start_device(struct gpd_ledger *ledger, int ordinal)
 	return CUDA_SUCCESS;
 }
 
+bool
+gpd_device_has_peer(int ordinal, int peer)
+{
+	const struct gpd_device *device = gpd_device_get(ordinal);
+
+	return device && gpd_device_get(peer) && (device->peers >> peer & 1);
+}
+
+static void
+find_peers(struct gpd_device *device)
+{
+	for (int i = 0; i < gpd_devices.count; i++) {
+		int can = 0;
+
+		if (gpd_driver.cuDeviceCanAccessPeer(&can, device->device,
+						     gpd_devices.all[i].device) == CUDA_SUCCESS &&
+		    can)
+			device->peers |= UINT32_C(1) << i;
+	}
+}
+
 int
 gpd_devices_start(const char *path, struct gpd_ledger *ledger, char *error, size_t size)
 {
@@ -142,6 +163,8 @@ gpd_devices_start(const char *path, struct gpd_ledger *ledger, char *error, size
 			return -1;
 		}
 	}
+	for (int i = 0; i < count; i++)
+		find_peers(&gpd_devices.all[i]);
 	result = gpd_device_enter(0);
 	if (result == CUDA_SUCCESS)
 		result = gpd_wait_page_setup();

@@ -25,6 +25,7 @@ struct gpd_device {
 	CUcontext primary;
 	uint64_t memory;      /* bytes in all */
 	uint64_t granularity; /* of cuMemCreate and of the window's mappings; a power of two */
+	uint32_t peers;       /* bit n: its kernels may be given the memory of device n */
 	int multiprocessors;
 	int threads_per_multiprocessor;
 	int priority_least, priority_greatest;
@@ -51,6 +52,9 @@ int gpd_devices_start(const char *driver, struct gpd_ledger *ledger, char *error
 
 /* NULL: no such device. */
 struct gpd_device *gpd_device_get(int ordinal);
+
+/* Whether kernels of the first can be given the memory of the second, which is another one. */
+bool gpd_device_has_peer(int ordinal, int peer);
 
 /* Makes the device's primary context current in this thread. */
 CUresult gpd_device_enter(int ordinal);

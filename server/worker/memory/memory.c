@@ -53,6 +53,7 @@ struct gpd_memory {
 	size_t count;
 	size_t room;
 	struct gpd_range reserved[RESERVED_MAX]; /* size 0: a free place */
+	uint32_t reached[GPD_DEVICES_MAX]; /* whose memory: bit n, device n is given it, too */
 
 	pthread_mutex_t lock;
 	struct leaving *leaving;
@@ -78,12 +79,24 @@ zeroed_of(const struct chunk *chunk)
 }
 
 static CUresult
-place(struct chunk *chunk)
+give_access(const struct chunk *chunk, uint32_t devices)
 {
-	CUmemAccessDesc access = {
-		.location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = chunk->device },
-		.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
-	};
+	CUmemAccessDesc access[GPD_DEVICES_MAX];
+	size_t count = 0;
+
+	for (int i = 0; i < gpd_devices.count; i++) {
+		if (devices >> i & 1)
+			access[count++] = (CUmemAccessDesc){
+				.location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = i },
+				.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+			};
+	}
+	return gpd_driver.cuMemSetAccess(chunk->address, chunk->size, access, count);
+}
+
+static CUresult
+place(const struct gpd_memory *memory, struct chunk *chunk)
+{
 	uint64_t zeroed = zeroed_of(chunk);
 	CUresult result = CUDA_SUCCESS;
 
@@ -97,7 +110,7 @@ place(struct chunk *chunk)
 			gpd_driver.cuMemRelease(chunk->handle);
 		return result;
 	}
-	result = gpd_driver.cuMemSetAccess(chunk->address, chunk->size, &access, 1);
+	result = give_access(chunk, memory->reached[chunk->device] | UINT32_C(1) << chunk->device);
 	/* Another session may have had this memory. */
 	if (result == CUDA_SUCCESS && zeroed < chunk->size)
 		result = gpd_physical_zero(chunk->address + zeroed, chunk->size - zeroed,
@@ -179,6 +192,19 @@ gpd_memory_reach(struct gpd_session *session, uint64_t address, uint64_t size)
 						       chunk->device);
 	chunk->asked = true;
 	return chunk->kept ? chunk->device : -1;
+}
+
+int
+gpd_memory_apart(const struct gpd_session *session, uint64_t address, int device)
+{
+	const struct gpd_memory *memory = session->memory;
+	size_t i = gpd_devices.count > 1 ? find(memory, address) : memory->count;
+	int owner;
+
+	if (i == memory->count || memory->chunks[i].address > address)
+		return -1;
+	owner = memory->chunks[i].device;
+	return owner == device || memory->reached[owner] >> device & 1 ? -1 : owner;
 }
 
 bool
@@ -293,10 +319,10 @@ add(struct gpd_session *session, struct chunk *chunk)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	result = wait_unmapped(memory, chunk->address, chunk->size);
 	if (result == CUDA_SUCCESS)
-		result = place(chunk);
+		result = place(memory, chunk);
 	while (result == CUDA_ERROR_OUT_OF_MEMORY &&
 	       gpd_memory_wait(session, chunk->device, &until))
-		result = place(chunk);
+		result = place(memory, chunk);
 	if (result != CUDA_SUCCESS)
 		return result;
 	chunk->granted = false;
@@ -518,6 +544,21 @@ leaving_size(struct gpd_memory *memory, int device)
 	}
 	pthread_mutex_unlock(&memory->lock);
 	return size;
+}
+
+CUresult
+gpd_memory_let_reach(struct gpd_session *session, int device, int owner)
+{
+	struct gpd_memory *memory = session->memory;
+	CUresult result = CUDA_SUCCESS;
+
+	for (size_t i = 0; i < memory->count && result == CUDA_SUCCESS; i++) {
+		if (memory->chunks[i].device == owner)
+			result = give_access(&memory->chunks[i], UINT32_C(1) << device);
+	}
+	if (result == CUDA_SUCCESS)
+		memory->reached[owner] |= UINT32_C(1) << device;
+	return result;
 }
 
 CUresult

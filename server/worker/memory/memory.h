@@ -62,6 +62,12 @@ bool gpd_memory_wait(struct gpd_session *session, int device, uint64_t *until);
  * -1: there is none. */
 int gpd_memory_reach(struct gpd_session *session, uint64_t address, uint64_t size);
 
+/* What the session has of the owner's memory, and will have, kernels of the device reach, too. */
+CUresult gpd_memory_let_reach(struct gpd_session *session, int device, int owner);
+/* The device whose memory is at the address, where `device` does not reach it; -1: it does, or the
+ * memory is the driver's own, which the driver copies from anywhere. */
+int gpd_memory_apart(const struct gpd_session *session, uint64_t address, int device);
+
 /* Whether all of [address, address + size) is mapped. */
 bool gpd_memory_mapped(const struct gpd_session *session, uint64_t address, uint64_t size);
 

@@ -220,6 +220,7 @@ destroy(struct gpd_session *session, struct gpd_stream *stream)
 {
 	if (session->barrier_stream == stream)
 		session->barrier_stream = NULL;
+	gpd_stream_aside_forget(stream);
 	(void)gpd_device_enter(stream->device);
 	if (stream->order)
 		(void)gpd_driver.cuEventDestroy_v2(stream->order);

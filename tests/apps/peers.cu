@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * peers [apart]: two devices of one machine.  Copies between them with and without access, kernels
+ * of one on the other's memory of every kind, and the answers and errors of peer access.  With
+ * "apart" no device reaches another, and copies work all the same.
+ */
+#include "app.h"
+
+#include <cuda.h>
+
+static const int COUNT = 100000;
+static const size_t BYTES = COUNT * sizeof(int);
+
+using ints = std::vector<int>;
+
+__device__ int variable;
+
+static __global__ void
+add(int *to, const int *from, int count, int value)
+{
+	int i = blockIdx.x * blockDim.x + threadIdx.x;
+
+	if (i < count)
+		to[i] = from[i] + value;
+}
+
+static __global__ void
+bump(int *word)
+{
+	atomicAdd_system(word, 1);
+}
+
+static ints
+numbers(int first)
+{
+	ints host(COUNT);
+
+	for (int i = 0; i < COUNT; i++)
+		host[i] = first + i;
+	return host;
+}
+
+static void
+check(const int *device, int first)
+{
+	ints back(COUNT);
+
+	CHECK(cudaMemcpy(back.data(), device, BYTES, cudaMemcpyDefault));
+	for (int i = 0; i < COUNT; i++)
+		REQUIRE(back[i] == first + i);
+}
+
+/* A kernel of this device on what may be another's. */
+static void
+run(int device, int *to, const int *from, int value)
+{
+	CHECK(cudaSetDevice(device));
+	add<<<(COUNT + 255) / 256, 256>>>(to, from, COUNT, value);
+	CHECK(cudaGetLastError());
+	CHECK(cudaDeviceSynchronize());
+}
+
+static int *
+upload(int device, int first)
+{
+	CHECK(cudaSetDevice(device));
+	return app_upload(numbers(first));
+}
+
+/* Rows of a pitch to rows of another one. */
+static void
+boxes(int *const at[2])
+{
+	cudaMemcpy3DPeerParms box = {};
+
+	CHECK(cudaMemset(at[1], 0, BYTES));
+	box.srcPtr = make_cudaPitchedPtr(at[0], 400, 100, 50);
+	box.srcDevice = 0;
+	box.dstPtr = make_cudaPitchedPtr(at[1], 256, 64, 50);
+	box.dstDevice = 1;
+	box.extent = make_cudaExtent(200, 50, 1);
+	CHECK(cudaMemcpy3DPeer(&box));
+	ints back = app_download(at[1], 64 * 50);
+	for (int row = 0; row < 50; row++) {
+		for (int i = 0; i < 64; i++)
+			REQUIRE(back[row * 64 + i] == (i < 50 ? row * 100 + i : 0));
+	}
+}
+
+/* All copies, whichever device is current, to and from memory of either. */
+static void
+copies(void)
+{
+	int *at[2] = { upload(0, 0), upload(1, 1000) };
+	cudaStream_t stream;
+
+	for (int current = 0; current < 2; current++) {
+		ints host = numbers(7 + current), back(COUNT);
+
+		CHECK(cudaSetDevice(current));
+		CHECK(cudaStreamCreate(&stream));
+		CHECK(cudaMemcpyPeer(at[1], 1, at[0], 0, BYTES));
+		check(at[1], 0);
+		for (int i = 0; i < 2; i++) {
+			CHECK(cudaMemcpyAsync(at[i], host.data(), BYTES, cudaMemcpyHostToDevice,
+					      stream));
+			CHECK(cudaMemcpyAsync(back.data(), at[i], BYTES, cudaMemcpyDeviceToHost,
+					      stream));
+			CHECK(cudaStreamSynchronize(stream));
+			REQUIRE(back == host);
+			CHECK(cudaMemsetAsync(at[i], 0, BYTES, stream));
+			CHECK(cudaMemcpyPeerAsync(at[1 - i], 1 - i, at[i], i, BYTES, stream));
+			CHECK(cudaMemcpyAsync(back.data(), at[1 - i], BYTES, cudaMemcpyDefault,
+					      stream));
+			CHECK(cudaStreamSynchronize(stream));
+			REQUIRE(back == ints(COUNT));
+		}
+		CHECK(cudaMemcpy2D(at[1], 400, host.data(), 400, 400, 500, cudaMemcpyHostToDevice));
+		CHECK(cudaMemcpy(at[0], host.data(), BYTES, cudaMemcpyDefault));
+		CHECK(cudaMemcpy(at[1], at[0], BYTES, cudaMemcpyDeviceToDevice));
+		check(at[1], 7 + current);
+		CHECK(cudaMemcpyPeer(at[0], 0, at[0] + 1, 0, sizeof(int)));
+		CHECK(cudaMemcpy(at[0], host.data(), BYTES, cudaMemcpyDefault));
+		CHECK(cudaStreamDestroy(stream));
+		for (int i = 0; i < COUNT; i++)
+			host[i] = i;
+		CHECK(cudaMemcpy(at[0], host.data(), BYTES, cudaMemcpyDefault));
+		boxes(at);
+	}
+	CHECK(cudaFree(at[0]));
+	CHECK(cudaFree(at[1]));
+}
+
+static void
+apart(void)
+{
+	cudaMemPool_t pool;
+	cudaMemAccessDesc access = {};
+	int can;
+
+	CHECK(cudaSetDevice(0));
+	CHECK(cudaDeviceCanAccessPeer(&can, 0, 1));
+	REQUIRE(!can);
+	EXPECT(cudaErrorPeerAccessUnsupported, cudaDeviceEnablePeerAccess(1, 0));
+	EXPECT(cudaErrorPeerAccessNotEnabled, cudaDeviceDisablePeerAccess(1));
+	CHECK(cudaDeviceGetDefaultMemPool(&pool, 1));
+	access.location.type = cudaMemLocationTypeDevice;
+	access.location.id = 0;
+	access.flags = cudaMemAccessFlagsProtReadWrite;
+	EXPECT(cudaErrorInvalidDevice, cudaMemPoolSetAccess(pool, &access, 1));
+	printf("apart\n");
+}
+
+static void
+codes(void)
+{
+	int can, value;
+
+	CHECK(cudaDeviceCanAccessPeer(&can, 0, 1));
+	REQUIRE(can);
+	CHECK(cudaDeviceCanAccessPeer(&can, 1, 0));
+	REQUIRE(can);
+	CHECK(cudaDeviceCanAccessPeer(&can, 1, 1));
+	REQUIRE(!can);
+	CHECK(cudaDeviceGetP2PAttribute(&value, cudaDevP2PAttrAccessSupported, 0, 1));
+	REQUIRE(value == 1);
+	CHECK(cudaDeviceGetP2PAttribute(&value, cudaDevP2PAttrPerformanceRank, 0, 1));
+	REQUIRE(value >= 0);
+	EXPECT(cudaErrorInvalidDevice,
+	       cudaDeviceGetP2PAttribute(&value, cudaDevP2PAttrAccessSupported, 1, 1));
+	CHECK(cudaSetDevice(0));
+	EXPECT(cudaErrorPeerAccessUnsupported, cudaDeviceEnablePeerAccess(0, 0));
+	EXPECT(cudaErrorPeerAccessNotEnabled, cudaDeviceDisablePeerAccess(1));
+	EXPECT(cudaErrorInvalidValue, cudaDeviceEnablePeerAccess(1, 1));
+	CHECK(cudaDeviceEnablePeerAccess(1, 0));
+	EXPECT(cudaErrorPeerAccessAlreadyEnabled, cudaDeviceEnablePeerAccess(1, 0));
+	CHECK(cudaDeviceDisablePeerAccess(1));
+	EXPECT(cudaErrorPeerAccessNotEnabled, cudaDeviceDisablePeerAccess(1));
+	CHECK(cudaDeviceEnablePeerAccess(1, 0));
+	printf("codes\n");
+}
+
+/* Memory from before and from after, small and large, and a variable; device 0 has access. */
+static void
+kernels(int *before)
+{
+	int *own = upload(0, 5), *after = upload(1, 50);
+	int *address, value = 3;
+
+	run(0, own, before, 1);
+	check(own, 9001);
+	run(0, after, own, 1);
+	check(after, 9002);
+	CHECK(cudaSetDevice(1));
+	CHECK(cudaGetSymbolAddress((void **)&address, variable));
+	CHECK(cudaMemcpyToSymbol(variable, &value, sizeof(value)));
+	CHECK(cudaSetDevice(0));
+	bump<<<4, 64>>>(address);
+	CHECK(cudaDeviceSynchronize());
+	CHECK(cudaSetDevice(1));
+	CHECK(cudaMemcpyFromSymbol(&value, variable, sizeof(value)));
+	REQUIRE(value == 259);
+	CHECK(cudaFree(after));
+	CHECK(cudaFree(own));
+	printf("kernels\n");
+}
+
+static void
+pools(void)
+{
+	cudaMemAccessDesc access = {};
+	cudaMemAccessFlags flags;
+	cudaMemPool_t pool;
+	cudaStream_t stream;
+	int *own = upload(1, 11), *memory;
+
+	CHECK(cudaDeviceGetDefaultMemPool(&pool, 0));
+	access.location.type = cudaMemLocationTypeDevice;
+	access.location.id = 1;
+	access.flags = cudaMemAccessFlagsProtReadWrite;
+	CHECK(cudaMemPoolGetAccess(&flags, pool, &access.location));
+	REQUIRE(flags == cudaMemAccessFlagsProtNone);
+	CHECK(cudaMemPoolSetAccess(pool, &access, 1));
+	CHECK(cudaMemPoolGetAccess(&flags, pool, &access.location));
+	REQUIRE(flags == cudaMemAccessFlagsProtReadWrite);
+	CHECK(cudaSetDevice(0));
+	CHECK(cudaStreamCreate(&stream));
+	CHECK(cudaMallocAsync(&memory, BYTES, stream));
+	CHECK(cudaStreamSynchronize(stream));
+	run(1, memory, own, 1);
+	check(memory, 12);
+	CHECK(cudaSetDevice(0));
+	CHECK(cudaFreeAsync(memory, stream));
+	CHECK(cudaStreamSynchronize(stream));
+	CHECK(cudaStreamDestroy(stream));
+	access.flags = cudaMemAccessFlagsProtNone;
+	CHECK(cudaMemPoolSetAccess(pool, &access, 1));
+	CHECK(cudaMemPoolGetAccess(&flags, pool, &access.location));
+	REQUIRE(flags == cudaMemAccessFlagsProtNone);
+	access.location.id = 0;
+	EXPECT(cudaErrorInvalidValue, cudaMemPoolSetAccess(pool, &access, 1));
+	CHECK(cudaFree(own));
+	printf("pools\n");
+}
+
+template <typename F>
+static F
+entry(const char *name)
+{
+	cudaDriverEntryPointQueryResult found;
+	void *function;
+
+	CHECK(cudaGetDriverEntryPointByVersion(name, &function, 12000, cudaEnableDefault, &found));
+	REQUIRE(found == cudaDriverEntryPointSuccess);
+	return reinterpret_cast<F>(function);
+}
+
+/* Physical memory of device 1, at two addresses: for its own kernels, and for those of device 0. */
+static void
+physical(void)
+{
+	auto create = entry<decltype(&cuMemCreate)>("cuMemCreate");
+	auto reserve = entry<decltype(&cuMemAddressReserve)>("cuMemAddressReserve");
+	auto unreserve = entry<decltype(&cuMemAddressFree)>("cuMemAddressFree");
+	auto map = entry<decltype(&cuMemMap)>("cuMemMap");
+	auto unmap = entry<decltype(&cuMemUnmap)>("cuMemUnmap");
+	auto release = entry<decltype(&cuMemRelease)>("cuMemRelease");
+	auto give = entry<decltype(&cuMemSetAccess)>("cuMemSetAccess");
+	auto given = entry<decltype(&cuMemGetAccess)>("cuMemGetAccess");
+	auto granularity =
+		entry<decltype(&cuMemGetAllocationGranularity)>("cuMemGetAllocationGranularity");
+	CUmemAllocationProp prop = {};
+	CUmemAccessDesc access = {};
+	CUmemGenericAllocationHandle handle;
+	cudaPointerAttributes attributes;
+	CUdeviceptr at[2];
+	unsigned long long flags;
+	size_t size;
+	int *own = upload(0, 21);
+
+	prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+	prop.location.type = access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+	prop.location.id = 1;
+	access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+	REQUIRE(granularity(&size, &prop, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED) == CUDA_SUCCESS);
+	size = (BYTES + size - 1) / size * size;
+	REQUIRE(create(&handle, size, &prop, 0) == CUDA_SUCCESS);
+	for (int i = 0; i < 2; i++) {
+		REQUIRE(reserve(&at[i], size, 0, 0, 0) == CUDA_SUCCESS);
+		REQUIRE(map(at[i], size, 0, handle, 0) == CUDA_SUCCESS);
+		access.location.id = i;
+		REQUIRE(give(at[i], size, &access, 1) == CUDA_SUCCESS);
+		REQUIRE(given(&flags, &access.location, at[i]) == CUDA_SUCCESS);
+		REQUIRE(flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+		access.location.id = 1 - i;
+		REQUIRE(given(&flags, &access.location, at[i]) == CUDA_SUCCESS);
+		REQUIRE(flags == CU_MEM_ACCESS_FLAGS_PROT_NONE);
+	}
+	REQUIRE(release(handle) == CUDA_SUCCESS);
+	run(0, reinterpret_cast<int *>(at[0]), own, 1);
+	run(1, reinterpret_cast<int *>(at[1]), reinterpret_cast<int *>(at[1]), 1);
+	run(0, own, reinterpret_cast<int *>(at[0]), 1);
+	check(own, 24);
+	CHECK(cudaPointerGetAttributes(&attributes, reinterpret_cast<void *>(at[0])));
+	REQUIRE(attributes.type == cudaMemoryTypeDevice && attributes.device == 1);
+	for (int i = 0; i < 2; i++) {
+		REQUIRE(unmap(at[i], size) == CUDA_SUCCESS);
+		REQUIRE(unreserve(at[i], size) == CUDA_SUCCESS);
+	}
+	CHECK(cudaFree(own));
+	printf("physical memory\n");
+}
+
+int
+main(int argc, char **argv)
+{
+	int count, *before;
+
+	CHECK(cudaGetDeviceCount(&count));
+	if (count < 2) {
+		printf("skipped: there is one device only\n");
+		return 77;
+	}
+	copies();
+	printf("copies\n");
+	if (argc > 1) {
+		apart();
+		return app_ok("peers");
+	}
+	before = upload(1, 9000);
+	codes();
+	kernels(before);
+	pools();
+	physical();
+	copies();
+	CHECK(cudaSetDevice(1));
+	CHECK(cudaFree(before));
+	printf("copies with access\n");
+	return app_ok("peers");
+}
