@@ -267,7 +267,9 @@ ANSWER(nvmlDeviceGetP2PStatus, void *one, void *other, int capability, int *stat
 		return r;
 	if (capability < 0 || capability >= GPN_PEER_CAPABILITIES)
 		return GPN_INVALID_ARGUMENT;
-	*status = devices[0] == devices[1] ? GPN_PEER_OK : GPN_PEER_NOT_SUPPORTED;
+	*status = devices[0] == devices[1] || gpn_reaches(devices[0]->index, devices[1]->index)
+			  ? GPN_PEER_OK
+			  : GPN_PEER_NOT_SUPPORTED;
 	return GPN_SUCCESS;
 }
 

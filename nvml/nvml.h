@@ -53,6 +53,12 @@ enum gpn_peer {
 	GPN_PEER_NOT_SUPPORTED = 5,
 	GPN_PEER_CAPABILITIES = 5
 };
+enum gpn_link {
+	GPN_LINK_DOWN = 0,
+	GPN_LINK_UP = 1,
+	GPN_LINK_PEERS = 0, /* a capability */
+	GPN_LINK_TO_SWITCH = 2
+};
 
 struct gpn_pci {
 	char short_bus_id[16];
@@ -152,6 +158,7 @@ struct gpn_field {
 /* Fields that are answered. */
 enum gpn_field_id {
 	GPN_FIELD_ENERGY = 83,
+	GPN_FIELD_LINK_STATE = 165,
 	GPN_FIELD_POWER_AVERAGE = 185,
 	GPN_FIELD_POWER_NOW = 186,
 	GPN_FIELD_POWER_MIN = 187,

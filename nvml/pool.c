@@ -231,6 +231,17 @@ read_sensors(struct gpn_device *device) GP_LOCKED(pool_lock)
 							 : ask(device, GP_STATE_SENSORS);
 }
 
+bool
+gpn_reaches(int index, int other)
+{
+	bool reaches;
+
+	(void)pthread_mutex_lock(&pool_lock);
+	reaches = table->reaches(index, other);
+	(void)pthread_mutex_unlock(&pool_lock);
+	return reaches;
+}
+
 int
 gpn_word(struct gpn_device *device, int word, uint64_t *value_p)
 {

@@ -12,6 +12,7 @@
 #include "client/base/pool_table.h"
 #include "nvml/nvml.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define GPN_DEVICES_MAX 64
@@ -36,6 +37,9 @@ int gpn_count(void);
 struct gpn_device *gpn_device(int index); /* NULL: there is none */
 /* The device of a handle, or why it is none. */
 int gpn_find(const void *handle, struct gpn_device **device_p);
+
+/* Whether kernels of one device can be given the memory of the other. */
+bool gpn_reaches(int index, int other);
 
 /* As cuDriverGetVersion says it. */
 int gpn_driver_version(void);

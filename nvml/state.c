@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How a device is: what gpDeviceState tells, function by function. */
 #include "nvml/answer.h"
+#include "nvml/link.h"
 #include "nvml/pool.h"
 
 #include <string.h>
@@ -244,6 +245,8 @@ read_field(void *device, struct gpn_field *field)
 	case GPN_FIELD_ENERGY:
 		field->type = GPN_VALUE_ULONGLONG;
 		return gpn_nvmlDeviceGetTotalEnergyConsumption(device, &field->value.ull);
+	case GPN_FIELD_LINK_STATE:
+		return gpn_nvmlDeviceGetNvLinkState(device, field->scope, &field->value.u);
 	case GPN_FIELD_POWER_AVERAGE:
 	case GPN_FIELD_POWER_NOW:
 		return gpn_nvmlDeviceGetPowerUsage(device, &field->value.u);

@@ -35,7 +35,10 @@ enum gp_state_word {
 	GP_STATE_NVML = 2, /* the first of NVML's; the others stand below */
 	GP_STATE_POWER_MIN = 54,
 	GP_STATE_TEMPERATURE = 70,
-	GP_STATE_WORDS = 102,
+	GP_STATE_LINK = 102,      /* nvmlDeviceGetNvLinkState of each link */
+	GP_STATE_LINK_TYPE = 120, /* nvmlDeviceGetNvLinkRemoteDeviceType of each */
+	GP_STATE_LINKS = 18,      /* so many */
+	GP_STATE_WORDS = 138,
 };
 
 /* W(word, function): f(device, unsigned int *) */
@@ -116,7 +119,30 @@ enum gp_state_word {
 	W(85, nvmlDeviceGetDefaultApplicationsClock, 0)                                            \
 	W(86, nvmlDeviceGetDefaultApplicationsClock, 2)                                            \
 	W(87, nvmlDeviceGetMaxCustomerBoostClock, 0)                                               \
-	W(88, nvmlDeviceGetMaxCustomerBoostClock, 2)
+	W(88, nvmlDeviceGetMaxCustomerBoostClock, 2)                                               \
+	GP_STATE_OF_LINKS(W, GP_STATE_LINK, nvmlDeviceGetNvLinkState)                              \
+	GP_STATE_OF_LINKS(W, GP_STATE_LINK_TYPE, nvmlDeviceGetNvLinkRemoteDeviceType)
+
+/* One word for each link. */
+#define GP_STATE_OF_LINKS(W, first, function)                                                      \
+	W(first + 0, function, 0)                                                                  \
+	W(first + 1, function, 1)                                                                  \
+	W(first + 2, function, 2)                                                                  \
+	W(first + 3, function, 3)                                                                  \
+	W(first + 4, function, 4)                                                                  \
+	W(first + 5, function, 5)                                                                  \
+	W(first + 6, function, 6)                                                                  \
+	W(first + 7, function, 7)                                                                  \
+	W(first + 8, function, 8)                                                                  \
+	W(first + 9, function, 9)                                                                  \
+	W(first + 10, function, 10)                                                                \
+	W(first + 11, function, 11)                                                                \
+	W(first + 12, function, 12)                                                                \
+	W(first + 13, function, 13)                                                                \
+	W(first + 14, function, 14)                                                                \
+	W(first + 15, function, 15)                                                                \
+	W(first + 16, function, 16)                                                                \
+	W(first + 17, function, 17)
 
 /* W(word, function, type, counter): f(device, type, counter, unsigned long long *) */
 #define GP_STATE_ECC(W)                                                                            \

@@ -2,6 +2,7 @@
 #include "client/api/listed.h"
 
 #include "client/context/device.h"
+#include "client/context/reach.h"
 #include "client/wire/session.h"
 #include "gpc_calls.h"
 
@@ -24,6 +25,15 @@ gpc_listed_device(int index, struct gpc_pool_device *out)
 	out->minor = gpc_device_attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
 	out->daemon = gpc_session_number(device->session);
 	return CUDA_SUCCESS;
+}
+
+bool
+gpc_listed_reaches(int index, int other)
+{
+	const struct gpc_device *device = gpc_device_listed(index);
+	const struct gpc_device *of = gpc_device_listed(other);
+
+	return device && of && gpc_reach_can(device, of);
 }
 
 /* In no context's name: a program that only looks has none.  A deferred error is not for NVML. */

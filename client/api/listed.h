@@ -8,6 +8,8 @@
 
 /* CUDA_ERROR_INVALID_DEVICE: there is none. */
 CUresult gpc_listed_device(int index, struct gpc_pool_device *out);
+/* reach.h. */
+bool gpc_listed_reaches(int index, int other);
 /* One round trip, in no context's name. */
 CUresult gpc_listed_state(int index, unsigned int parts, struct gp_device_state *state);
 

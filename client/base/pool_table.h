@@ -11,12 +11,13 @@
 #include "protocol/device_state.h"
 
 #include <cuda.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #define GPC_POOL_TABLE_ID                                                                          \
 	{                                                                                          \
-		"gpupool pool v2"                                                                  \
+		"gpupool pool v3"                                                                  \
 	}
 
 /* A device, whether CUDA_VISIBLE_DEVICES hides it or not.  It never changes. */
@@ -38,6 +39,8 @@ struct gpc_pool_table {
 	CUresult (*state)(int index, unsigned int parts, struct gp_device_state *state);
 	/* As cuDriverGetVersion says it. */
 	int (*driver_version)(void);
+	/* Whether kernels of one device can be given the memory of the other. */
+	bool (*reaches)(int index, int other);
 };
 
 #endif /* GPC_POOL_TABLE_H */

@@ -353,6 +353,7 @@ static const struct gpc_pool_table pool_table = {
 	.device = gpc_listed_device,
 	.state = gpc_listed_state,
 	.driver_version = gpc_driver_version,
+	.reaches = gpc_listed_reaches,
 };
 
 CUresult

@@ -35,6 +35,8 @@ int nvmlDeviceGetCurrentClocksThrottleReasons(void *device, unsigned long long *
 int nvmlDeviceGetSupportedClocksThrottleReasons(void *device, unsigned long long *reasons);
 int nvmlDeviceGetTemperatureThreshold(void *device, int threshold, unsigned int *celsius);
 int nvmlDeviceGetBAR1MemoryInfo(void *device, unsigned long long *total_free_used);
+int nvmlDeviceGetNvLinkState(void *device, unsigned int link, unsigned int *state);
+int nvmlDeviceGetNvLinkRemoteDeviceType(void *device, unsigned int link, unsigned int *type);
 #pragma GCC visibility pop
 
 enum {
@@ -54,6 +56,9 @@ enum {
 #define BAR1_BYTES (256ull << 20)
 #define CLOCK_MHZ 1000
 #define CLOCKS 4
+/* To a switch, of which all devices hang. */
+#define LINKS 18
+#define LINK_TO_SWITCH 2
 
 static int devices[GS_DEVICES_MAX]; /* their addresses are the handles */
 
@@ -243,7 +248,7 @@ nvmlDeviceGetDecoderUtilization(void *device, unsigned int *percent, unsigned in
 int
 nvmlDeviceGetCurrentClocksThrottleReasons(void *device, unsigned long long *reasons)
 {
-	if (device != &the_device || !reasons)
+	if (!is_device(device) || !reasons)
 		return INVALID_ARGUMENT;
 	*reasons = IDLE;
 	return SUCCESS;
@@ -265,9 +270,22 @@ nvmlDeviceGetTemperatureThreshold(void *device, int threshold, unsigned int *cel
 int
 nvmlDeviceGetBAR1MemoryInfo(void *device, unsigned long long *total_free_used)
 {
-	if (device != &the_device || !total_free_used)
+	if (!is_device(device) || !total_free_used)
 		return INVALID_ARGUMENT;
 	total_free_used[0] = total_free_used[1] = BAR1_BYTES;
 	total_free_used[2] = 0;
 	return SUCCESS;
+}
+
+int
+nvmlDeviceGetNvLinkState(void *device, unsigned int link, unsigned int *state)
+{
+	return link < LINKS ? number(device, state, gs_device_count() > 1 && gs_device_peers())
+			    : INVALID_ARGUMENT;
+}
+
+int
+nvmlDeviceGetNvLinkRemoteDeviceType(void *device, unsigned int link, unsigned int *type)
+{
+	return link < LINKS ? number(device, type, LINK_TO_SWITCH) : INVALID_ARGUMENT;
 }

@@ -34,6 +34,11 @@ class Pci(ctypes.Structure):
         ("bus_id", ctypes.c_char * 32)]
 
 
+class Field(ctypes.Structure):
+    _fields_ = [("id", ctypes.c_uint), ("scope", ctypes.c_uint), ("time", ctypes.c_longlong), ("latency", ctypes.c_longlong),
+                ("type", ctypes.c_int), ("result", ctypes.c_int), ("value", ctypes.c_ulonglong)]
+
+
 def call(name, *arguments):
     return getattr(nvml, name)(*arguments)
 
@@ -369,6 +374,29 @@ def forks():
     assert memory_of(device).total > 0
 
 
+def links():
+    """As NCCL asks: may two devices be peers, and what is at the ends of their links."""
+    good("nvmlInit_v2")
+    devices = [device_at(index) for index in range(count())]
+    status = ctypes.c_int()
+    for one in devices:
+        told = []
+        for other in devices:
+            good("nvmlDeviceGetP2PStatus", one, other, 0, ctypes.byref(status))
+            told.append(status.value)
+        print("status", *told)
+        expect(INVALID_ARGUMENT, "nvmlDeviceGetNvLinkState", one, 18, ctypes.byref(status))
+        expect(INVALID_ARGUMENT, "nvmlDeviceGetNvLinkState", one, 0, None)
+        field, pci = Field(id=165, scope=3), Pci()
+        good("nvmlDeviceGetFieldValues", one, 1, ctypes.byref(field))
+        print("field", field.result, field.value)
+        result = call("nvmlDeviceGetNvLinkRemotePciInfo", one, 17, ctypes.byref(pci))
+        print("remote", result, pci.legacy.decode())
+        if result == 0:
+            print("link", *(number(name, one, 0, *more) for name, *more in (
+                ("nvmlDeviceGetNvLinkState",), ("nvmlDeviceGetNvLinkRemoteDeviceType",), ("nvmlDeviceGetNvLinkCapability", 0))))
+
+
 def hidden():
     """NVML knows of no CUDA_VISIBLE_DEVICES."""
     good("nvmlInit_v2")
@@ -381,5 +409,5 @@ def absent():
 
 
 if __name__ == "__main__":
-    {"facts": facts, "wrong": wrong, "uses": uses, "forks": forks, "hidden": hidden, "absent": absent, "works": works, "monitors": monitors, "pairs": pairs,
+    {"facts": facts, "wrong": wrong, "uses": uses, "forks": forks, "hidden": hidden, "links": links, "absent": absent, "works": works, "monitors": monitors, "pairs": pairs,
      "watches": lambda: watches(int(sys.argv[2]))}[sys.argv[1]]()

@@ -93,6 +93,20 @@ def _():
         require(re.fullmatch(r"devices [1-9]\d* total [1-9]\d*\ncuInit 100\n", out), out)
 
 
+@case("peers are told, and their links where a switch joins all devices of the program")
+def _():
+    told = {"peers": "field 0 1\nremote 0 FFFF:FF:1F.0\nlink 1 2 1\n", "none": "field 3 0\nremote 3 \n"}
+    with Daemon(env={"GPUPOOL_SOFT_DEVICES": "2"}) as daemon, Daemon() as other:
+        both = "status 0 0\n" + told["peers"]
+        require(ask(daemon, "links").out == both + both, "two devices")
+        alone = Program("python", [PROGRAM, "links"], f"{daemon.address}/0", env=environment(), path=sys.executable).finish()
+        require(alone.out == "status 0\n" + told["none"], str(alone))
+        apart = Program("python", [PROGRAM, "links"], f"{daemon.address},{other.address}", env=environment(), path=sys.executable).finish()
+        require(apart.out == "".join(f"status {status}\n{told['none']}" for status in ("0 0 5", "0 0 5", "5 5 0")), str(apart))
+    with Daemon(env={"GPUPOOL_SOFT_DEVICES": "2", "GPUPOOL_SOFT_PEERS": "0"}) as daemon:
+        require(ask(daemon, "links").out == "".join(f"status {status}\n{told['none']}" for status in ("0 5", "5 0")), "no peers")
+
+
 @case("without a daemon there is no driver, and whoever needs none is told that there is no device")
 def _():
     program = Program("python", [PROGRAM, "absent"], "tcp://127.0.0.1:1", env=environment(), path=sys.executable)
