@@ -291,6 +291,64 @@ def torch_nccl_alone():
     distributed.destroy_process_group()
 
 
+def two_devices():
+    import torch
+    if torch.cuda.device_count() < 2:
+        sys.exit('needs two GPUs')
+    return [torch.device('cuda', number) for number in range(2)]
+
+
+@case
+def nccl_one_process():
+    import torch
+    devices = two_devices()
+    show(torch.cuda.can_device_access_peer(0, 1), torch.cuda.can_device_access_peer(1, 0))
+    for count in (1, 1000, 1 << 20, 1 << 24):
+        parts = [torch.arange(count, device=device, dtype=torch.float32) % 97 * (device.index + 1) for device in devices]
+        expected = sum(part.cpu() for part in parts)
+        begin = time.perf_counter()
+        for _ in range(3):
+            outs = [torch.empty_like(part) for part in parts]
+            torch.cuda.nccl.all_reduce(parts, outs)
+        for device in devices:
+            torch.cuda.synchronize(device)
+        print(f'{count} numbers: {(time.perf_counter() - begin) / 3 * 1e3:.3f} ms', file=sys.stderr)
+        show(count, *(torch.equal(out.cpu(), expected) for out in outs))
+    torch.cuda.nccl.broadcast(parts)
+    show(torch.equal(parts[0].cpu(), parts[1].cpu()))
+
+
+@case
+def torch_peer_copies():
+    import torch
+    one, other = two_devices()
+    for count in (1, 5000, 1 << 22):
+        part = torch.arange(count, device=one)
+        copy = part.to(other)
+        back = (copy + 1).to(one)
+        show(copy.device.index, torch.equal(copy.cpu(), part.cpu()), torch.equal(back, part + 1))
+    rows = torch.arange(1 << 20, device=one).view(1024, 1024)
+    turned = torch.empty(1024, 1024, dtype=rows.dtype, device=other)
+    turned.copy_(rows.t())
+    show(torch.equal(turned.cpu(), rows.t().cpu()))
+
+
+@case
+def torch_data_parallel():
+    import torch
+    two_devices()
+    torch.manual_seed(1)
+    model = torch.nn.DataParallel(conv_net(torch), device_ids=[0, 1])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    images, labels = torch.randn(64, 3, 32, 32).cuda(), torch.randint(0, 10, (64,)).cuda()
+    for _ in range(5):
+        optimizer.zero_grad()
+        loss = torch.nn.functional.cross_entropy(model(images), labels)
+        loss.backward()
+        optimizer.step()
+    show(loss.item())
+
+
 @case
 def torch_pinned_register():
     import torch

@@ -162,11 +162,11 @@ struct pair {
 	const struct gpc_context *context, *peer;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct pair *pairs GP_GUARDED_BY(lock);
+static pthread_mutex_t pairs_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct pair *pairs GP_GUARDED_BY(pairs_lock);
 
 static bool
-has(const struct gpc_context *context, const struct gpc_context *peer) GP_LOCKED(lock)
+has(const struct gpc_context *context, const struct gpc_context *peer) GP_LOCKED(pairs_lock)
 {
 	const struct pair *pair = pairs;
 
@@ -185,11 +185,11 @@ add(const struct gpc_context *context, const struct gpc_context *peer)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	pair->context = context;
 	pair->peer = peer;
-	(void)pthread_mutex_lock(&lock);
+	(void)pthread_mutex_lock(&pairs_lock);
 	enabled = has(context, peer);
 	if (!enabled)
 		LL_PREPEND(pairs, pair);
-	(void)pthread_mutex_unlock(&lock);
+	(void)pthread_mutex_unlock(&pairs_lock);
 	if (enabled)
 		free(pair);
 	return enabled ? CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED : CUDA_SUCCESS;
@@ -202,7 +202,7 @@ drop(const struct gpc_context *context, const struct gpc_context *peer)
 	struct pair *pair, *next;
 	bool dropped = false;
 
-	(void)pthread_mutex_lock(&lock);
+	(void)pthread_mutex_lock(&pairs_lock);
 	LL_FOREACH_SAFE(pairs, pair, next)
 	{
 		if ((context && pair->context != context) || (peer && pair->peer != peer))
@@ -211,7 +211,7 @@ drop(const struct gpc_context *context, const struct gpc_context *peer)
 		free(pair);
 		dropped = true;
 	}
-	(void)pthread_mutex_unlock(&lock);
+	(void)pthread_mutex_unlock(&pairs_lock);
 	return dropped;
 }
 

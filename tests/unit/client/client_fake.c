@@ -711,6 +711,13 @@ gpc_wait_gpMemoryInfo(struct gpc_context *c, const struct gp_args_gpMemoryInfo *
 }
 
 CUresult
+gpc_wait_gpPeerAccess(struct gpc_context *c, const struct gp_args_gpPeerAccess *args)
+{
+	fail_msg("there is one device, and it is not its own peer");
+	return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+}
+
+CUresult
 gpc_wait_gpFence(struct gpc_context *c, const struct gp_args_gpFence *args)
 {
 	count(&fake.waits);

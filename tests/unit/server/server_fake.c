@@ -57,6 +57,9 @@ fake_create(struct fake *fake)
 	gpd_devices.lost = 0;
 	gpd_devices.count = 2;
 	gpd_devices.granularity = FAKE_GRANULE;
+	gpd_devices.all[0].peers = gpd_devices.all[1].peers = 0;
+	gpd_devices.all[0].primary = (CUcontext)0x100;
+	gpd_devices.all[1].primary = (CUcontext)0x101;
 	gpd_devices.all[0].memory = gpd_devices.all[1].memory = (uint64_t)1 << 40;
 	gpd_devices.all[0].granularity = FAKE_GRANULE;
 	gpd_devices.all[1].granularity = FAKE_GRANULE;
@@ -249,6 +252,14 @@ struct gpd_device *
 gpd_device_get(int ordinal)
 {
 	return ordinal >= 0 && ordinal < gpd_devices.count ? &gpd_devices.all[ordinal] : NULL;
+}
+
+bool
+gpd_device_has_peer(int ordinal, int peer)
+{
+	const struct gpd_device *device = gpd_device_get(ordinal);
+
+	return device && (device->peers >> peer & 1);
 }
 
 bool

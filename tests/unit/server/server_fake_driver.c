@@ -128,7 +128,18 @@ mem_unmap(CUdeviceptr address, size_t size)
 static CUresult
 mem_set_access(CUdeviceptr address, size_t size, const CUmemAccessDesc *desc, size_t count)
 {
-	return fake_called("cuMemSetAccess %llx %zu", address, size);
+	char devices[64] = "";
+
+	for (size_t i = 0; i < count && i < 8; i++)
+		(void)snprintf(devices + strlen(devices), sizeof(devices) - strlen(devices), " %d",
+			       desc[i].location.id);
+	return fake_called("cuMemSetAccess %llx %zu devices%s", address, size, devices);
+}
+
+static CUresult
+enable_peer(CUcontext peer, unsigned int flags)
+{
+	return fake_called("cuCtxEnablePeerAccess %zx", (size_t)peer);
 }
 
 static CUresult
@@ -212,6 +223,15 @@ dtod(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream stream)
 {
 	memmove((void *)(uintptr_t)dst, (void *)(uintptr_t)src, size);
 	return fake_called("cuMemcpyDtoDAsync %llx %llx %zu", dst, src, size);
+}
+
+static CUresult
+peer_copy(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUcontext src_context,
+	  size_t size, CUstream stream)
+{
+	memmove((void *)(uintptr_t)dst, (void *)(uintptr_t)src, size);
+	return fake_called("cuMemcpyPeerAsync %llx of %zx, %llx of %zx, %zu", dst,
+			   (size_t)dst_context, src, (size_t)src_context, size);
 }
 
 static CUresult
@@ -302,6 +322,12 @@ stream_synchronize(CUstream stream)
 }
 
 static CUresult
+stream_destroy(CUstream stream)
+{
+	return fake_called("cuStreamDestroy");
+}
+
+static CUresult
 stream_wait_event(CUstream stream, CUevent event, unsigned int flags)
 {
 	return fake_called("cuStreamWaitEvent");
@@ -351,6 +377,8 @@ fake_driver_create(void)
 		.cuMemcpyHtoDAsync_v2 = htod,
 		.cuMemcpyDtoHAsync_v2 = dtoh,
 		.cuMemcpyDtoDAsync_v2 = dtod,
+		.cuMemcpyPeerAsync = peer_copy,
+		.cuCtxEnablePeerAccess = enable_peer,
 		.cuMemAlloc_v2 = mem_alloc,
 		.cuMemsetD8Async = set_8,
 		.cuMemsetD16Async = set_16,
@@ -359,6 +387,7 @@ fake_driver_create(void)
 		.cuMemsetD2D16Async = set_2d_16,
 		.cuMemsetD2D32Async = set_2d_32,
 		.cuStreamCreateWithPriority = stream_create,
+		.cuStreamDestroy_v2 = stream_destroy,
 		.cuStreamSynchronize = stream_synchronize,
 		.cuStreamWaitEvent = stream_wait_event,
 		.cuEventCreate = event_create,

@@ -634,6 +634,63 @@ a_fill_must_be_aligned_to_its_elements(void **state)
 	assert_int_equal(gpd_gpFill(&fake.session, &args), CUDA_ERROR_INVALID_VALUE);
 }
 
+/* One granule of device 1 behind what is mapped of device 0, where the streams are. */
+static void
+map_apart(void)
+{
+	assert_int_equal(gpd_memory_map(&fake.session, FAKE_WINDOW + MAPPED, FAKE_GRANULE, 1),
+			 CUDA_SUCCESS);
+	memset(device + MAPPED, 0x5a, 64);
+	fake_forget_calls();
+}
+
+static void
+a_copy_between_devices_names_both(void **state)
+{
+	struct gp_args_gpCopyDevice args = { .stream = FAKE_STREAM,
+					     .dst = FAKE_WINDOW,
+					     .src = FAKE_WINDOW + MAPPED,
+					     .width = 64,
+					     .height = 1,
+					     .depth = 1 };
+
+	map_apart();
+	assert_int_equal(gpd_gpCopyDevice(&fake.session, &args), CUDA_SUCCESS);
+	assert_int_equal(fake_count_calls("cuMemcpyPeerAsync " WINDOW " of 100, "), 1);
+	assert_non_null(strstr(fake_calls, " of 101, 64\n"));
+	assert_int_equal(fake_count_calls("cuMemcpyDtoDAsync"), 0);
+	assert_memory_equal(device, device + MAPPED, 64);
+	args.src = FAKE_WINDOW + 4096;
+	assert_int_equal(gpd_gpCopyDevice(&fake.session, &args), CUDA_SUCCESS);
+	assert_int_equal(fake_count_calls("cuMemcpyDtoDAsync"), 1);
+}
+
+static void
+what_a_stream_does_not_reach_is_worked_on_aside(void **state)
+{
+	const struct gp_args_gpFill fill = { .stream = FAKE_STREAM,
+					     .dst = FAKE_WINDOW + MAPPED,
+					     .pitch = 32,
+					     .width = 32,
+					     .height = 1,
+					     .element_size = 1,
+					     .value = 7 };
+
+	map_apart();
+	assert_int_equal(gpd_gpFill(&fake.session, &fill), CUDA_SUCCESS);
+	assert_int_equal(device[MAPPED + 31], 7);
+	assert_int_equal(device[MAPPED + 32], 0x5a);
+	/* Behind what the stream has (gpd_stream_record() is the fake's), and the stream behind it.
+	 */
+	assert_int_equal(fake_count_calls("cuStreamCreate"), 1);
+	assert_int_equal(fake_count_calls("cuEventRecord"), 1);
+	assert_int_equal(fake_count_calls("cuStreamWaitEvent"), 2);
+	assert_int_equal(gpd_gpFill(&fake.session, &fill), CUDA_SUCCESS);
+	assert_int_equal(fake_count_calls("cuStreamCreate"), 1);
+	assert_int_equal(fake_count_calls("cuStreamWaitEvent"), 4);
+	gpd_stream_aside_forget(&fake.stream);
+}
+
 int
 main(void)
 {
@@ -666,6 +723,9 @@ main(void)
 		TEST(a_box_outside_mapped_memory_is_invalid),
 		TEST(a_fill_writes_elements_of_its_size),
 		TEST(a_fill_must_be_aligned_to_its_elements),
+		cmocka_unit_test_setup_teardown(a_copy_between_devices_names_both, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_a_stream_does_not_reach_is_worked_on_aside,
+						setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpd_calls.h"
+#include "server/worker/device/device.h"
 #include "server/worker/memory/memory.h"
 #include "tests/test.h"
 #include "tests/unit/server/server_fake.h"
@@ -248,6 +249,97 @@ free_memory_is_told_of_ones_own_devices_alone(void **state)
 				 CUDA_ERROR_INVALID_DEVICE);
 }
 
+static CUresult
+map_on(int device, uint64_t at)
+{
+	return gpd_memory_map(&fake.session, FAKE_WINDOW + at * FAKE_GRANULE, FAKE_GRANULE, device);
+}
+
+static CUresult
+let_reach(int device, int peer)
+{
+	return gpd_gpPeerAccess(&fake.session,
+				&(struct gp_args_gpPeerAccess){ .device = device, .peer = peer });
+}
+
+static int
+apart(uint64_t at, int device)
+{
+	return gpd_memory_apart(&fake.session, FAKE_WINDOW + at * FAKE_GRANULE, device);
+}
+
+static void
+two_devices(void)
+{
+	atomic_store(&fake.session.account.line->devices[1].allowed, 1);
+	gpd_devices.all[0].peers = 2;
+	gpd_devices.all[1].peers = 1;
+	assert_int_equal(map_on(0, 0), CUDA_SUCCESS);
+	assert_int_equal(map_on(1, 1), CUDA_SUCCESS);
+	fake_forget_calls();
+}
+
+static void
+a_peer_reaches_the_memory_that_is_there_and_that_comes(void **state)
+{
+	two_devices();
+	assert_int_equal(apart(1, 0), 1);
+	assert_int_equal(apart(0, 1), 0);
+	assert_int_equal(apart(0, 0), -1);
+	assert_int_equal(apart(2, 0), -1);
+
+	assert_int_equal(let_reach(0, 1), CUDA_SUCCESS);
+	assert_int_equal(fake_count_calls("cuCtxEnablePeerAccess 101"), 1);
+	assert_int_equal(fake_count_calls("cuMemSetAccess"), 1);
+	assert_non_null(strstr(fake_calls, "2097152 devices 0\n"));
+	assert_int_equal(apart(1, 0), -1);
+	assert_int_equal(apart(0, 1), 0);
+
+	fake_forget_calls();
+	assert_int_equal(map_on(1, 2), CUDA_SUCCESS);
+	assert_non_null(strstr(fake_calls, "2097152 devices 0 1\n"));
+	fake_forget_calls();
+	assert_int_equal(map_on(0, 3), CUDA_SUCCESS);
+	assert_non_null(strstr(fake_calls, "2097152 devices 0\n"));
+}
+
+static void
+only_ones_own_devices_with_a_link_are_peers(void **state)
+{
+	static const int32_t others[] = { 32, 64, -1, INT32_MAX, INT32_MIN };
+
+	two_devices();
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		assert_int_equal(let_reach(0, others[i]), CUDA_ERROR_INVALID_DEVICE);
+		assert_int_equal(let_reach(others[i], 1), CUDA_ERROR_INVALID_DEVICE);
+	}
+	assert_int_equal(let_reach(1, 1), CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
+	assert_int_equal(let_reach(0, 2), CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
+	gpd_devices.all[0].peers = 0;
+	assert_int_equal(let_reach(0, 1), CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
+	gpd_devices.all[0].peers = 2;
+	atomic_store(&fake.session.account.line->devices[1].allowed, 0);
+	assert_int_equal(let_reach(0, 1), CUDA_ERROR_INVALID_DEVICE);
+	assert_int_equal(let_reach(1, 0), CUDA_ERROR_INVALID_DEVICE);
+	assert_int_equal(fake_count_calls("cuMemSetAccess"), 0);
+	assert_int_equal(fake_count_calls("cuCtxEnablePeerAccess"), 0);
+}
+
+static void
+what_the_driver_refuses_is_not_given(void **state)
+{
+	two_devices();
+	fake_fail("cuMemSetAccess", CUDA_ERROR_OUT_OF_MEMORY, 0);
+	assert_int_equal(let_reach(0, 1), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(apart(1, 0), 1);
+	fake_fail("cuCtxEnablePeerAccess", CUDA_ERROR_TOO_MANY_PEERS, 0);
+	assert_int_equal(let_reach(0, 1), CUDA_ERROR_TOO_MANY_PEERS);
+	assert_int_equal(apart(1, 0), 1);
+	fake_fail("cuCtxEnablePeerAccess", CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED, 0);
+	assert_int_equal(let_reach(0, 1), CUDA_SUCCESS);
+	assert_int_equal(apart(1, 0), -1);
+}
+
 /* Runs last: from then on the driver is not asked again. */
 static void
 a_driver_without_exportable_memory_still_makes_memory(void **state)
@@ -284,6 +376,12 @@ main(void)
 		cmocka_unit_test_setup_teardown(many_chunks_stay_in_order, setup, teardown),
 		cmocka_unit_test_setup_teardown(free_memory_is_told_of_ones_own_devices_alone,
 						setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			a_peer_reaches_the_memory_that_is_there_and_that_comes, setup, teardown),
+		cmocka_unit_test_setup_teardown(only_ones_own_devices_with_a_link_are_peers, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(what_the_driver_refuses_is_not_given, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(free_memory_is_what_the_quota_leaves, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(
