@@ -7,6 +7,7 @@
 
 #include "gpd_calls.h"
 #include "protocol/frame.h"
+#include "server/worker/copy/aside.h"
 #include "server/worker/copy/copy_part.h"
 #include "server/worker/copy/staging.h"
 #include "server/worker/device/device.h"
@@ -292,10 +293,10 @@ gpd_gpFill(struct gpd_session *session, const struct gp_args_gpFill *args)
 	apart = gpd_memory_apart(session, args->dst, stream->device);
 	if (apart < 0)
 		return fill(args, bytes, stream->driver);
-	result = gpd_stream_aside_begin(stream, apart, &aside);
+	result = gpd_aside_begin(stream, apart, &aside);
 	if (result != CUDA_SUCCESS)
 		return result;
 	result = fill(args, bytes, aside);
-	end = gpd_stream_aside_end(stream);
+	end = gpd_aside_end(stream);
 	return result == CUDA_SUCCESS ? end : result;
 }

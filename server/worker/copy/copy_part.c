@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/worker/copy/copy_part.h"
 
+#include "server/worker/copy/aside.h"
 #include "server/worker/copy/staging.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/memory/memory.h"
@@ -216,10 +217,10 @@ gpd_part_copy(struct gpd_session *session, struct gpd_stream *stream, const stru
 	stream->work = gpd_session_count_work(session);
 	if (apart < 0)
 		return give_part(part, host, in, stream->driver);
-	result = gpd_stream_aside_begin(stream, apart, &aside);
+	result = gpd_aside_begin(stream, apart, &aside);
 	if (result != CUDA_SUCCESS)
 		return result;
 	result = give_part(part, host, in, aside);
-	end = gpd_stream_aside_end(stream);
+	end = gpd_aside_end(stream);
 	return result == CUDA_SUCCESS ? end : result;
 }

@@ -214,13 +214,29 @@ gpd_stream_all_idle(const struct gpd_session *session, const struct gpd_context 
 	return true;
 }
 
+void
+gpd_stream_forget_aside(struct gpd_stream *stream)
+{
+	if (!stream->aside)
+		return;
+	(void)gpd_device_enter(stream->aside_device);
+	(void)gpd_driver.cuStreamDestroy_v2(stream->aside);
+	if (stream->aside_end)
+		(void)gpd_driver.cuEventDestroy_v2(stream->aside_end);
+	(void)gpd_device_enter(stream->device);
+	if (stream->aside_begin)
+		(void)gpd_driver.cuEventDestroy_v2(stream->aside_begin);
+	stream->aside = NULL;
+	stream->aside_begin = stream->aside_end = NULL;
+}
+
 /* The stream is not in the list any more. */
 static void
 destroy(struct gpd_session *session, struct gpd_stream *stream)
 {
 	if (session->barrier_stream == stream)
 		session->barrier_stream = NULL;
-	gpd_stream_aside_forget(stream);
+	gpd_stream_forget_aside(stream);
 	(void)gpd_device_enter(stream->device);
 	if (stream->order)
 		(void)gpd_driver.cuEventDestroy_v2(stream->order);

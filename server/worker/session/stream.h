@@ -47,7 +47,7 @@ struct gpd_stream {
 	uint64_t moved_work; /* work that it had when it was moved, all done elsewhere */
 	CUevent before;      /* copy_lanes.c; made on first need */
 	CUevent barrier;     /* behind its last barrier; made on first need */
-	CUstream aside;      /* stream_aside.c: on aside_device; made on first need, as are */
+	CUstream aside;      /* copy/aside.h, on aside_device; made on first need, as are */
 	int aside_device;
 	CUevent aside_begin, aside_end;
 	uint64_t batch; /* schedule.h: of its last launch */
@@ -114,15 +114,8 @@ void gpd_stream_destroy_all(struct gpd_session *session);
 /* Puts the next operation of `stream` behind all that `before` was given. */
 CUresult gpd_stream_put_behind(struct gpd_stream *stream, struct gpd_stream *before);
 
-/*
- * For an operation on memory that the stream's device does not reach: a stream of the driver's on
- * the other device, which is current then, behind all that the stream was given.  The end puts the
- * stream behind the operation, and its own device is current again.
- */
-CUresult gpd_stream_aside_begin(struct gpd_stream *stream, int device, CUstream *aside_p);
-CUresult gpd_stream_aside_end(struct gpd_stream *stream);
-/* Before the stream is freed. */
-void gpd_stream_aside_forget(struct gpd_stream *stream);
+/* Gives back what was made for copy/aside.h. */
+void gpd_stream_forget_aside(struct gpd_stream *stream);
 
 /* What stream.c, stream_launch.c and stream_move.c need of each other. */
 CUresult gpd_stream_record(struct gpd_stream *stream, CUevent *event);

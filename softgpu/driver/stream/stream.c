@@ -123,13 +123,11 @@ per_thread(int device)
 
 	if (!own) {
 		own = calloc(GS_DEVICES_MAX, sizeof(struct gs_stream *));
-		if (!own)
-			return NULL;
 		pthread_setspecific(per_thread_key, own);
 	}
-	if (!own[device])
+	if (own && !own[device])
 		own[device] = gs_stream_create(NULL, device, CU_STREAM_DEFAULT, 0);
-	return own[device];
+	return own ? own[device] : NULL;
 }
 
 bool
@@ -512,7 +510,6 @@ gs_stream_synchronize_all(const struct gs_green *green, int device)
 	(void)wait_for_all(&cut, green, device);
 	marks = cut.waits;
 	count = cut.wait_count;
-
 	for (unsigned int i = 0; i < count; i++) {
 		(void)gs_stream_wait(marks[i].stream, marks[i].seq);
 		gs_stream_put(marks[i].stream);

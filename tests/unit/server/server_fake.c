@@ -192,6 +192,14 @@ gpd_stream_begin(struct gpd_session *session, uint32_t id, struct gpd_stream **s
 	return CUDA_SUCCESS;
 }
 
+void
+gpd_stream_forget_aside(struct gpd_stream *stream)
+{
+	if (stream->aside)
+		(void)gpd_driver.cuStreamDestroy_v2(stream->aside);
+	stream->aside = NULL;
+}
+
 CUresult
 gpd_stream_record(struct gpd_stream *stream, CUevent *event)
 {

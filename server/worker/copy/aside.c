@@ -1,24 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "server/worker/copy/aside.h"
+
 #include "gpd_calls.h"
 #include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/session/stream.h"
-
-void
-gpd_stream_aside_forget(struct gpd_stream *stream)
-{
-	if (!stream->aside)
-		return;
-	(void)gpd_device_enter(stream->aside_device);
-	(void)gpd_driver.cuStreamDestroy_v2(stream->aside);
-	if (stream->aside_end)
-		(void)gpd_driver.cuEventDestroy_v2(stream->aside_end);
-	(void)gpd_device_enter(stream->device);
-	if (stream->aside_begin)
-		(void)gpd_driver.cuEventDestroy_v2(stream->aside_begin);
-	stream->aside = NULL;
-	stream->aside_begin = stream->aside_end = NULL;
-}
 
 static CUresult
 make(struct gpd_stream *stream, int device)
@@ -27,7 +13,7 @@ make(struct gpd_stream *stream, int device)
 
 	if (stream->aside && stream->aside_device == device)
 		return CUDA_SUCCESS;
-	gpd_stream_aside_forget(stream);
+	gpd_stream_forget_aside(stream);
 	result = gpd_device_enter(device);
 	if (result == CUDA_SUCCESS)
 		result = gpd_driver.cuStreamCreateWithPriority(
@@ -39,7 +25,7 @@ make(struct gpd_stream *stream, int device)
 }
 
 CUresult
-gpd_stream_aside_begin(struct gpd_stream *stream, int device, CUstream *aside_p)
+gpd_aside_begin(struct gpd_stream *stream, int device, CUstream *aside_p)
 {
 	CUresult result = make(stream, device);
 
@@ -58,7 +44,7 @@ gpd_stream_aside_begin(struct gpd_stream *stream, int device, CUstream *aside_p)
 }
 
 CUresult
-gpd_stream_aside_end(struct gpd_stream *stream)
+gpd_aside_end(struct gpd_stream *stream)
 {
 	CUresult result = CUDA_SUCCESS;
 
