@@ -3,6 +3,7 @@
 
 #include "server/worker/copy/aside.h"
 #include "server/worker/copy/staging.h"
+#include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/memory/memory.h"
 #include "server/worker/session/session.h"
@@ -210,9 +211,11 @@ gpd_part_copy(struct gpd_session *session, struct gpd_stream *stream, const stru
 	int apart = part->side.array
 			    ? -1
 			    : gpd_memory_apart(session, part->side.address, stream->device);
+	CUresult result = gpd_device_enter(stream->device), end;
 	CUstream aside;
-	CUresult result, end;
 
+	if (result != CUDA_SUCCESS)
+		return result;
 	/* The marker behind a part says that the stream got as far as its work count. */
 	stream->work = gpd_session_count_work(session);
 	if (apart < 0)

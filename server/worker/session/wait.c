@@ -139,8 +139,12 @@ mark(struct gpd_wait_queue *queue, struct entry *entry, struct gpd_stream *strea
 	entry->value = ++queue->last_value;
 	if (queue->page->host[index] == entry->value)
 		entry->value = ++queue->last_value;
-	result = gpd_driver.cuStreamWriteValue32_v2(stream->driver, queue->page->device + 4 * index,
-						    entry->value, CU_STREAM_WRITE_VALUE_DEFAULT);
+	/* Who waits for all streams marks those of other devices, too. */
+	result = gpd_device_enter(stream->device);
+	if (result == CUDA_SUCCESS)
+		result = gpd_driver.cuStreamWriteValue32_v2(
+			stream->driver, queue->page->device + 4 * index, entry->value,
+			CU_STREAM_WRITE_VALUE_DEFAULT);
 	if (result != CUDA_SUCCESS)
 		atomic_fetch_sub_explicit(&stream->waits, 1, memory_order_relaxed);
 	return result;
