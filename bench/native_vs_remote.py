@@ -43,7 +43,7 @@ APPS = [
     'arrays', 'assertion', 'asyncalloc', 'atomics', 'badhandle', 'callbacks', 'contexts', 'greens', 'copies', 'copies2d',
     'devicequery', 'driverapi', 'errors', 'events', 'exitnoclean', 'exitpending', 'fork',
     'graphs', 'captures', 'tensormaps', 'attributes', 'linkptx', 'vmm', 'hostfunc', 'launch', 'launchrate', 'managed', 'managedsignals', 'managedvars', 'matmul', 'memhog', 'memset', 'multifile', 'occupancy',
-    'peer', 'references', 'batches', 'oldlaunch', 'perthread', 'pinned', 'printf', 'reset', 'sleeper', 'sticky', 'streams', 'symbols',
+    'manydevices', 'peer', 'peers', 'references', 'batches', 'oldlaunch', 'perthread', 'pinned', 'printf', 'reset', 'sleeper', 'sticky', 'streams', 'symbols',
     'textures', 'threads', 'vectoradd', 'warp',
 ]
 

@@ -31,7 +31,7 @@ FILES = {
 }
 # limits first: they wait most.
 HOSTILE = ['limits', 'limits_sessions', 'hostile', 'hostile_arrays', 'hostile_callbacks', 'hostile_calls', 'hostile_sessions',
-           'hostile_tls', 'liars', 'credentials', 'revocation', 'tls', 'code_memory', 'host_memory', 'lanes', 'network', 'peers', 'trips', 'waits']
+           'hostile_tls', 'liars', 'credentials', 'revocation', 'tls', 'code_memory', 'devices', 'host_memory', 'lanes', 'network', 'peers', 'trips', 'waits']
 # They look at how much memory the GPU has left, or at times, so nothing else runs beside them.
 ALONE = ['faults', 'isolation', 'quota', 'life', 'tenants', 'ctl', 'metrics', 'callbacks', 'loading', 'partition', 'schedule']
 OTHERS = ['apps_static', 'apps_shared', 'daemons', 'nvml', 'service', 'smi']

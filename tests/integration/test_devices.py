@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """One daemon with several devices: peers, copies between them, and what a session may ask of others'."""
+import os
 import sys
 
-from harness import Daemon, Program, case, main, require, run
+from harness import Daemon, Program, Skip, case, main, read_file, require, run, software_env
 from hostile import SUCCESS, Host
 from wire import Session, field
 
@@ -12,14 +13,17 @@ TWO = {"GPUPOOL_SOFT_DEVICES": "2"}
 THREE = {"GPUPOOL_SOFT_DEVICES": "3"}
 APART = {"GPUPOOL_SOFT_DEVICES": "2", "GPUPOOL_SOFT_PEERS": "0"}
 MANY = "each has its own variable and memory\ncopies between them\nmanydevices: ok\n"
-PEERS = "copies\ncodes\nkernels\npools\nphysical memory\ncopies with access\npeers: ok\n"
+PEERS = read_file(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "apps", "expected", "peers.out"))
 
 
 @case("kernels of a device reach the memory of its peer, and copies go between them")
 def _():
-    with Daemon(env=TWO) as daemon:
+    with Daemon(env=software_env(**TWO)) as daemon:
         for name in ("peers", "peers-shared"):
-            run(name, remote=daemon.address).expect(out=PEERS, err="")
+            result = run(name, remote=daemon.address)
+            if result.status == 77:
+                raise Skip("the daemon has one device only")
+            result.expect(out=PEERS, err="")
         daemon.settle()
 
 
