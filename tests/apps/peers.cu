@@ -326,6 +326,17 @@ physical(void)
 	printf("physical memory\n");
 }
 
+/* Access goes with the context that has it. */
+static void
+resets(void)
+{
+	CHECK(cudaSetDevice(0));
+	CHECK(cudaDeviceReset());
+	EXPECT(cudaErrorPeerAccessNotEnabled, cudaDeviceDisablePeerAccess(1));
+	CHECK(cudaDeviceEnablePeerAccess(1, 0));
+	printf("reset\n");
+}
+
 int
 main(int argc, char **argv)
 {
@@ -351,5 +362,6 @@ main(int argc, char **argv)
 	CHECK(cudaSetDevice(1));
 	CHECK(cudaFree(before));
 	printf("copies with access\n");
+	resets();
 	return app_ok("peers");
 }
