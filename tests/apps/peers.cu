@@ -30,6 +30,26 @@ bump(int *word)
 	*word += 256;
 }
 
+/* Each writes its turns to the other's memory and waits for the other's in its own; -1: it waited
+ * in vain. */
+static __global__ void
+play(volatile int *mine, volatile int *others, int turns, int *result)
+{
+	for (int turn = 1; turn <= turns; turn++) {
+		int looks = 0;
+
+		*others = turn;
+		__threadfence_system();
+		while (*mine < turn && looks < 1 << 26)
+			looks++;
+		if (*mine < turn) {
+			*result = -1;
+			return;
+		}
+	}
+	*result = turns;
+}
+
 static ints
 numbers(int first)
 {
@@ -219,6 +239,41 @@ kernels(int *before)
 	printf("kernels\n");
 }
 
+/* As libraries do that add up over devices: kernels of both run at once and wait for each other. */
+static void
+together(void)
+{
+	const int turns = 50;
+	int *words[2], results[2];
+	cudaStream_t streams[2];
+
+	CHECK(cudaSetDevice(1));
+	CHECK(cudaDeviceEnablePeerAccess(0, 0));
+	for (int i = 0; i < 2; i++) {
+		CHECK(cudaSetDevice(i));
+		words[i] = app_malloc<int>(2);
+		CHECK(cudaMemset(words[i], 0, 2 * sizeof(int)));
+		CHECK(cudaStreamCreateWithFlags(&streams[i], cudaStreamNonBlocking));
+		/* Loaded before the other one waits for it. */
+		play<<<1, 1, 0, streams[i]>>>(words[i], words[i], 0, words[i] + 1);
+		CHECK(cudaDeviceSynchronize());
+	}
+	for (int i = 0; i < 2; i++) {
+		CHECK(cudaSetDevice(i));
+		play<<<1, 1, 0, streams[i]>>>(words[i], words[1 - i], turns, words[i] + 1);
+		CHECK(cudaGetLastError());
+	}
+	for (int i = 0; i < 2; i++) {
+		CHECK(cudaSetDevice(i));
+		CHECK(cudaStreamSynchronize(streams[i]));
+		CHECK(cudaMemcpy(&results[i], words[i] + 1, sizeof(int), cudaMemcpyDeviceToHost));
+		REQUIRE(results[i] == turns);
+		CHECK(cudaStreamDestroy(streams[i]));
+		CHECK(cudaFree(words[i]));
+	}
+	printf("together\n");
+}
+
 static void
 pools(void)
 {
@@ -356,6 +411,7 @@ main(int argc, char **argv)
 	before = upload(1, 9000);
 	codes();
 	kernels(before);
+	together();
 	pools();
 	physical();
 	copies();
