@@ -77,6 +77,23 @@ gpc_cuFuncSetBlockShape(CUfunction hfunc, int x, int y, int z)
 	return CUDA_SUCCESS;
 }
 
+CUresult
+gpc_cuFuncSetSharedSize(CUfunction hfunc, unsigned int bytes)
+{
+	struct gpc_function *function;
+	CUresult result = gpc_function_enter(hfunc, &function);
+	int most;
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (gpc_function_attribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+				   &most) &&
+	    bytes > (unsigned int)most)
+		return CUDA_ERROR_INVALID_VALUE;
+	function->old.shared = bytes;
+	return CUDA_SUCCESS;
+}
+
 /* Of a block whose shape was never set. */
 static unsigned int
 set_or_one(int extent)

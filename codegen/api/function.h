@@ -103,7 +103,7 @@ CUresult cuFuncSetBlockShape(
 GP_LOCAL()
 CUresult cuFuncSetSharedSize(
         CUfunction hfunc,
-        TO(old.shared) unsigned int bytes);
+        unsigned int bytes);
 
 GP_LOCAL()
 CUresult cuParamSetSize(

@@ -111,9 +111,8 @@ run_refusals(CUfunction function, CUfunction nothing, CUstream stream)
 	EXPECT(CUDA_ERROR_INVALID_VALUE, cuFuncSetBlockShape(function, 1, 1, 65));
 	EXPECT(CUDA_ERROR_INVALID_VALUE, cuLaunchGrid(function, 0, 1));
 	EXPECT(CUDA_ERROR_INVALID_VALUE, cuLaunchGridAsync(function, 1, -1, stream));
-	CHECK(cuFuncSetSharedSize(function, 1 << 30));
-	EXPECT(CUDA_ERROR_INVALID_VALUE, cuLaunch(function));
-	CHECK(cuFuncSetSharedSize(function, block * 4));
+	EXPECT(CUDA_ERROR_INVALID_VALUE, cuFuncSetSharedSize(function, 1 << 30));
+	EXPECT(CUDA_ERROR_INVALID_VALUE, cuFuncSetSharedSize(function, 48 * 1024 + 1));
 	CHECK(cuLaunch(function));
 	EXPECT_LINE(100.0f, 7, block);
 	/* Another function has its own: none is set, so it is one thread. */
