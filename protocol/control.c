@@ -224,6 +224,8 @@ gp_control_name(const Gpupool__ControlMessage *message)
 		return "Ping";
 	case GPUPOOL__CONTROL_MESSAGE__BODY_PONG:
 		return "Pong";
+	case GPUPOOL__CONTROL_MESSAGE__BODY_ACCOUNT:
+		return "Account";
 	default:
 		return "unknown";
 	}

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/base/config.h"
 
+#include "base/similar.h"
+#include "client/base/log.h"
 #include "protocol/frame.h"
 #include "transport/transport.h"
 
@@ -13,6 +15,9 @@
 #include <strings.h>
 
 #define UUID_TEXT_SIZE 37
+#define WAIT_MAX_S (7 * 24 * 3600u)
+
+extern char **environ;
 
 /* Set and not empty, or NULL. */
 static const char *
@@ -27,6 +32,34 @@ bool
 gpc_config_remote(void)
 {
 	return value_of("REMOTE_GPU") || value_of("RCUDA_DEVICE_COUNT");
+}
+
+bool
+gpc_config_tls(void)
+{
+	return value_of("GPUPOOL_TLS_CA") || value_of("GPUPOOL_TLS_CERT") ||
+	       value_of("GPUPOOL_TLS_KEY") || value_of("GPUPOOL_TLS_CRL") ||
+	       value_of("GPUPOOL_TOKEN_FILE");
+}
+
+bool
+gpc_config_misspelt(char *name, size_t size)
+{
+	static const char meant[] = "REMOTE_GPU";
+
+	for (char **variable = environ; variable && *variable; variable++) {
+		size_t length = strcspn(*variable, "=");
+
+		if (length >= size || length == 0)
+			continue;
+		memcpy(name, *variable, length);
+		name[length] = '\0';
+		/* One letter, or two where it is of a GPU all the same: REMOTE_IP is not meant. */
+		if (strcmp(name, meant) != 0 &&
+		    gp_distance(name, meant) <= (strcasestr(name, "GPU") ? 2u : 1u))
+			return true;
+	}
+	return false;
 }
 
 static int GP_PRINTF(4, 5)
@@ -82,22 +115,76 @@ read_rcuda(struct gp_url *urls, int max, int *count_p, char *error, size_t error
 	return r;
 }
 
+/* A host without a scheme gets TLS where this user has anything to show or to check: in clear the
+ * token would not be sent.  NULL: none of them has a scheme. */
+static void
+secure_bare(const char *text, struct gp_url *urls, int count)
+{
+	for (int i = 0; i < count; i++) {
+		size_t length = text ? strcspn(text, ",") : 0;
+
+		if (strcmp(urls[i].scheme, GP_URL_DEFAULT_SCHEME) == 0 &&
+		    !(text && memmem(text, length, "://", 3)))
+			(void)snprintf(urls[i].scheme, sizeof(urls[i].scheme), "tls");
+		if (text)
+			text += length + (text[length] == ',');
+	}
+}
+
 int
 gpc_config_daemons(struct gp_url *urls, int max, int *count_p, char *error, size_t error_size)
 {
 	static const char name[] = "REMOTE_GPU";
 	const char *text = value_of(name);
 	char why[256];
+	int r;
 
-	if (!text && value_of("RCUDA_DEVICE_COUNT"))
-		return read_rcuda(urls, max, count_p, error, error_size);
+	if (!text && value_of("RCUDA_DEVICE_COUNT")) {
+		r = read_rcuda(urls, max, count_p, error, error_size);
+		if (r == 0 && gpc_config_tls())
+			secure_bare(NULL, urls, *count_p);
+		return r;
+	}
 	if (!text) {
 		(void)snprintf(error, error_size, "REMOTE_GPU is not set");
 		return GP_E_INVALID;
 	}
 	if (gp_url_list_parse(text, urls, max, count_p, why, sizeof(why)) != 0)
 		return refuse(error, error_size, name, "%s", why);
+	if (gpc_config_tls())
+		secure_bare(text, urls, *count_p);
 	return 0;
+}
+
+bool
+gpc_config_parse_wait(const char *text, unsigned int *seconds_p)
+{
+	static const char units[] = "smh";
+	static const unsigned int seconds[] = { 1, 60, 3600 };
+	const char *unit;
+	unsigned long value;
+	char *end;
+
+	if (!isdigit((unsigned char)*text))
+		return false;
+	value = strtoul(text, &end, 10);
+	unit = *end ? strchr(units, *end) : units;
+	if (!unit || (*end && end[1]) || value > WAIT_MAX_S / seconds[unit - units])
+		return false;
+	*seconds_p = (unsigned int)value * seconds[unit - units];
+	return true;
+}
+
+int
+gpc_config_wait(unsigned int *seconds_p, char *error, size_t error_size)
+{
+	static const char name[] = "GPUPOOL_WAIT";
+	const char *text = value_of(name);
+
+	*seconds_p = 0;
+	if (!text || gpc_config_parse_wait(text, seconds_p))
+		return 0;
+	return refuse(error, error_size, name, "no time: 90, 90s, 10m and 2h are, up to a week");
 }
 
 CUmoduleLoadingMode
@@ -234,16 +321,18 @@ read_priority(struct gpc_wish *wish, char *error, size_t error_size)
 	return 0;
 }
 
-/* "0=1G,1=512MB" */
+/* "0=1G,1=512MB"; the star is ours: all devices that are not named. */
 static int
 read_memory(struct gpc_wish *wish, char *error, size_t error_size)
 {
 	static const char name[] = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT";
 	const char *text = value_of(name);
+	uint64_t others = 0;
 
 	while (text && *text) {
-		char *end;
-		unsigned long ordinal = strtoul(text, &end, 10);
+		bool all = *text == '*';
+		char *end = (char *)text + all;
+		unsigned long ordinal = all ? 0 : strtoul(text, &end, 10);
 		unsigned long long amount;
 		int shift;
 
@@ -262,10 +351,15 @@ read_memory(struct gpc_wish *wish, char *error, size_t error_size)
 		if (!shift || (*end && *end != ',') || amount == 0 || amount > UINT64_MAX >> shift)
 			return refuse(error, error_size, name,
 				      "\"%s\": a size is a number with M or G behind it", text);
-		wish->memory[ordinal] = (uint64_t)amount << shift;
-		if (wish->memory_count <= (int)ordinal)
+		*(all ? &others : &wish->memory[ordinal]) = (uint64_t)amount << shift;
+		if (!all && wish->memory_count <= (int)ordinal)
 			wish->memory_count = (int)ordinal + 1;
 		text = end + (*end == ',');
+	}
+	for (int i = 0; others && i < GPC_WISH_DEVICES; i++) {
+		if (!wish->memory[i])
+			wish->memory[i] = others;
+		wish->memory_count = GPC_WISH_DEVICES;
 	}
 	return 0;
 }
@@ -343,6 +437,17 @@ check_shm(char *error, size_t error_size)
 	return refuse(error, error_size, name, "neither 0 nor 1");
 }
 
+static int
+check_log(char *error, size_t error_size)
+{
+	static const char name[] = "GPUPOOL_LOG";
+	char why[256];
+
+	if (gpc_log_check(value_of(name), why, sizeof(why)) == 0)
+		return 0;
+	return refuse(error, error_size, name, "%s", why);
+}
+
 int
 gpc_config_wish(struct gpc_wish *wish, char *error, size_t error_size)
 {
@@ -364,6 +469,8 @@ gpc_config_wish(struct gpc_wish *wish, char *error, size_t error_size)
 		r = check_stall(error, error_size);
 	if (r == 0)
 		r = check_shm(error, error_size);
+	if (r == 0)
+		r = check_log(error, error_size);
 	return r;
 }
 

@@ -23,6 +23,21 @@ bool gpc_config_remote(void);
 GP_MUST_CHECK int gpc_config_daemons(struct gp_url *urls, int max, int *count_p, char *error,
 				     size_t error_size);
 
+/* Whether one of GPUPOOL_TOKEN_FILE and GPUPOOL_TLS_... is set: a host without a scheme is then one
+ * of tls://. */
+bool gpc_config_tls(void);
+
+/* The name of a variable that the environment has and that is probably meant to be REMOTE_GPU,
+ * which it does not have; false: there is none.  Before there are other threads. */
+bool gpc_config_misspelt(char *name, size_t size);
+
+/* How long a session is waited for that the daemon refuses because it is full: GPUPOOL_WAIT as a
+ * number of seconds, or with s, m or h behind it; 0: not at all.  GP_E_INVALID: error says what is
+ * wrong with it. */
+GP_MUST_CHECK int gpc_config_wait(unsigned int *seconds_p, char *error, size_t error_size);
+/* Such a time in any text; false: it is none. */
+bool gpc_config_parse_wait(const char *text, unsigned int *seconds_p);
+
 /* CUDA_MODULE_LOADING: lazy unless it says EAGER. */
 CUmoduleLoadingMode gpc_config_module_loading(void);
 

@@ -21,6 +21,17 @@ static const struct {
 	{ "tables", GPC_LOG_TABLES }, { "calls", GPC_LOG_CALLS }, { "quiet", GPC_LOG_QUIET },
 };
 
+/* 0: there is no such word. */
+static unsigned int
+find_word(const char *text, size_t len)
+{
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		if (strlen(words[i].name) == len && strncmp(text, words[i].name, len) == 0)
+			return words[i].word;
+	}
+	return 0;
+}
+
 unsigned int
 gpc_log_parse(const char *list)
 {
@@ -29,14 +40,31 @@ gpc_log_parse(const char *list)
 	while (list && *list) {
 		size_t len = strcspn(list, ", ");
 
-		for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-			if (strlen(words[i].name) == len && strncmp(list, words[i].name, len) == 0)
-				wanted |= words[i].word;
-		}
+		wanted |= find_word(list, len);
 		list += len;
 		list += strspn(list, ", ");
 	}
 	return wanted;
+}
+
+int
+gpc_log_check(const char *list, char *error, size_t error_size)
+{
+	char known[80] = "";
+	size_t len = 0;
+
+	for (list = list ? list : ""; *list; list += len + strspn(list + len, ", ")) {
+		len = strcspn(list, ", ");
+		if (len > 0 && !find_word(list, len))
+			break;
+	}
+	if (!*list)
+		return 0;
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		(void)snprintf(known + strlen(known), sizeof(known) - strlen(known), "%s%s",
+			       i ? ", " : "", words[i].name);
+	(void)snprintf(error, error_size, "\"%.*s\" is none of %s", (int)len, list, known);
+	return GP_E_INVALID;
 }
 
 static unsigned int wanted_words;
@@ -121,6 +149,21 @@ gpc_log_always(const char *text, ...)
 	make_line(line, sizeof(line), text, arguments);
 	va_end(arguments);
 	gpc_log_keep(line);
+	if (is_new(line))
+		put_line(line);
+}
+
+void
+gpc_warn(const char *text, ...)
+{
+	char line[2 * LINE_MAX_SIZE];
+	va_list arguments;
+
+	if (gpc_log_wants(GPC_LOG_QUIET))
+		return;
+	va_start(arguments, text);
+	make_line(line, sizeof(line), text, arguments);
+	va_end(arguments);
 	if (is_new(line))
 		put_line(line);
 }

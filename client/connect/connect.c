@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/connect/connect.h"
 
+#include "client/base/config.h"
 #include "client/connect/opening.h"
-#include "client/connect/tls_files.h"
 #include "client/connect/token.h"
 #include "client/connect/window.h"
 
 #include <cuda.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -24,7 +25,7 @@ control_url(const struct gp_url *url, struct gp_url *control)
 	*control = *url;
 	if (gpc_wants_rdma(url))
 		(void)snprintf(control->scheme, sizeof(control->scheme), "%s",
-			       gpc_tls_is_configured() ? "tls" : "tcp");
+			       gpc_config_tls() ? "tls" : "tcp");
 }
 
 /* An empty bitmap stands for all calls. */
@@ -113,6 +114,36 @@ gpc_link_open(const struct gp_url *url, const int32_t *devices, int device_count
 	gpc_first_lane_drop(&opening);
 	if (r != 0)
 		gpc_link_fini(link);
+	return r != 0 && opening.full ? -EBUSY : r;
+}
+
+int
+gpc_link_look(const struct gp_url *url, Gpupool__ControlMessage **message_p,
+	      uint64_t *round_trip_ns_p, char *error, size_t error_size)
+{
+	struct gpc_opening opening = {
+		.url = url,
+		.connect_ms = GPC_CONNECT_MS,
+		.error = error,
+		.error_size = error_size,
+		.ahead_fd = -1,
+		.look = true,
+	};
+	struct gpc_link link = { 0 };
+	int r;
+
+	gp_url_format(url, opening.text, sizeof(opening.text));
+	control_url(url, &opening.control);
+	r = gpc_token_read(&opening.token, &opening.has_token, error, error_size);
+	if (r == 0)
+		r = gpc_greet(&opening, &link);
+	explicit_bzero(&opening.token, sizeof(opening.token));
+	if (r == 0) {
+		*round_trip_ns_p = link.round_trip_ns;
+		*message_p = link.welcome;
+		link.welcome = NULL;
+	}
+	gpc_link_fini(&link);
 	return r;
 }
 

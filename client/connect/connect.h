@@ -33,10 +33,27 @@ struct gpc_link {
 /*
  * A session with the daemon of this address, for these devices of it (none: all).  0, a negative
  * errno or a GP_E_*; then error says what is wrong in words that begin with the daemon's address,
- * and nothing is left open.
+ * and nothing is left open.  -EBUSY: the daemon has no place at the moment, or admits nobody just
+ * now.
  */
 GP_MUST_CHECK int gpc_link_open(const struct gp_url *url, const int32_t *devices, int device_count,
 				struct gpc_link *link, char *error, size_t error_size);
+/*
+ * The same, but for as long as GPUPOOL_WAIT says it asks again after -EBUSY, and standard error
+ * says what it waits for.  The daemon keeps no line of those who ask: each waits up to eight
+ * seconds from one question to the next, so who comes first is not always first served, but nobody
+ * is kept out for long by those who came later.
+ */
+GP_MUST_CHECK int gpc_link_open_patiently(const struct gp_url *url, const int32_t *devices,
+					  int device_count, struct gpc_link *link, char *error,
+					  size_t error_size);
+/*
+ * No session: what the daemon says of itself and of this user's tenant.  *message_p: its body_case
+ * is ACCOUNT, its texts are the daemon's and not made printable; to be freed with
+ * gp_control_free(). *round_trip_ns_p: until the answer to the first bytes.  As above.
+ */
+GP_MUST_CHECK int gpc_link_look(const struct gp_url *url, Gpupool__ControlMessage **message_p,
+				uint64_t *round_trip_ns_p, char *error, size_t error_size);
 /* Another lane of a session, with its ticket.  As above. */
 GP_MUST_CHECK int gpc_link_lane(const struct gp_url *url, const uint8_t ticket[GP_TICKET_SIZE],
 				unsigned int lane, struct gp_conn **conn_p, char *error,

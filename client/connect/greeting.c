@@ -100,7 +100,13 @@ secure(struct gpc_opening *opening, struct gpc_link *link, struct gp_tls *tls, u
 	if (r == 0 && begun == 0)
 		begun = gp_conn_secure(link->control, tls, opening->url->host, GPC_ANSWER_MS);
 	if (begun != 0 && (r == 0 || r == begun))
-		r = gpc_opening_fail(opening, begun, ": %s", gp_conn_error(link->control));
+		r = gpc_opening_fail(
+			opening, begun, ": %s%s", gp_conn_error(link->control),
+			begun == -EACCES && !gpc_tls_has_authority()
+				? ": the pool's certificate stands in the token's file "
+				  "(GPUPOOL_TOKEN_FILE), or in one that "
+				  "GPUPOOL_TLS_CA names"
+				: "");
 	return r;
 }
 
@@ -185,6 +191,7 @@ send_hello(struct gpc_opening *opening, struct gp_conn *conn, unsigned int *lane
 	(void)gethostname(host, sizeof(host) - 1);
 	user_name(user, sizeof(user));
 	program_name(program);
+	hello.look = opening->look;
 	hello.minor = GP_VERSION_MINOR;
 	hello.client_version = (char *)CLIENT_VERSION;
 	hello.host = host;
@@ -239,6 +246,8 @@ gpc_take_message(struct gpc_opening *opening, struct gp_conn *conn,
 	if (message->body_case == GPUPOOL__CONTROL_MESSAGE__BODY_REFUSED) {
 		(void)gp_printable(said, sizeof(said), message->refused->text);
 		r = gpc_opening_fail(opening, GP_E_UNSUPPORTED, ": refused: %s", said);
+		opening->full = message->refused->reason == GPUPOOL__REFUSED__REASON__FULL ||
+				message->refused->reason == GPUPOOL__REFUSED__REASON__SHUTTING_DOWN;
 	} else if (message->body_case == GPUPOOL__CONTROL_MESSAGE__BODY_SESSION_ERROR) {
 		(void)gp_printable(said, sizeof(said), message->session_error->text);
 		r = gpc_opening_fail(opening, GP_E_UNSUPPORTED, ": %s", said);
@@ -259,6 +268,12 @@ take_welcome(struct gpc_opening *opening, struct gpc_link *link, bool tls, uint6
 	gpc_stats_wait_begin(GPC_WAIT_HELLO);
 	if (!tls)
 		r = take_first_preamble(opening, link, sent_ns);
+	if (r == 0 && opening->look) {
+		r = gpc_take_message(opening, link->control, GPUPOOL__CONTROL_MESSAGE__BODY_ACCOUNT,
+				     &link->welcome);
+		gpc_stats_wait_end();
+		return r;
+	}
 	if (r == 0)
 		gpc_first_lane_await(opening, link->control);
 	/* Where there is no place yet it would be in the way of others. */
@@ -293,9 +308,12 @@ gpc_greet(struct gpc_opening *opening, struct gpc_link *link)
 	if (greeted && (r == -EPIPE || r == -ECONNRESET))
 		r = 0;
 	if (r == 0) {
-		gpc_first_lane_begin(opening, link->control);
+		if (!opening->look)
+			gpc_first_lane_begin(opening, link->control);
 		r = take_welcome(opening, link, tls, sent_ns);
 	}
+	if (opening->look)
+		return r;
 	if (r == 0 && gpc_welcome_check(link->welcome->welcome, &what) != 0)
 		r = gpc_opening_fail(opening, GP_E_INVALID,
 				     ": the daemon's welcome makes no sense (%s)", what);

@@ -65,9 +65,9 @@ gpc_tls_read(struct gp_tls **tls_p, char *error, size_t error_size)
 }
 
 bool
-gpc_tls_is_configured(void)
+gpc_tls_has_authority(void)
 {
-	return value_of("GPUPOOL_TLS_CA") || value_of("GPUPOOL_TLS_CERT") ||
-	       value_of("GPUPOOL_TLS_KEY") || value_of("GPUPOOL_TLS_CRL") ||
-	       value_of("GPUPOOL_TOKEN_FILE");
+	const char *token = value_of("GPUPOOL_TOKEN_FILE");
+
+	return value_of("GPUPOOL_TLS_CA") || (token && has_certificates(token));
 }

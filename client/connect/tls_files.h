@@ -12,7 +12,7 @@
  * then error says what is wrong, and with which variable. */
 GP_MUST_CHECK int gpc_tls_read(struct gp_tls **tls_p, char *error, size_t error_size);
 
-/* Whether any of them is set. */
-bool gpc_tls_is_configured(void);
+/* Whether one of them says which authority is believed; else it is those of this machine. */
+bool gpc_tls_has_authority(void);
 
 #endif /* GPC_TLS_H */

@@ -36,8 +36,10 @@ open_file(const char *path)
 		failed = errno;
 	else if (!S_ISREG(status.st_mode))
 		failed = S_ISDIR(status.st_mode) ? EISDIR : EINVAL;
-	else if (status.st_mode & (S_IRGRP | S_IROTH))
-		gpc_log(GPC_LOG_INFO, "%s=%s: others can read this file", variable, path);
+	else if (status.st_mode & S_IROTH)
+		gpc_warn("%s=%s: others can read this file, and whoever has the token uses the "
+			 "pool in your name; chmod 600 keeps it yours",
+			 variable, path);
 	file = failed ? NULL : fdopen(fd, "r");
 	if (file)
 		return file;

@@ -221,6 +221,26 @@ init_device(struct gpc_device *device, int ordinal, const struct gpc_device_sour
 	return device->primary ? 0 : -ENOMEM;
 }
 
+/* The list ends at a device that the pool does not have, silently, as with NVIDIA's driver: who has
+ * mistaken the number would look for it for long.  An empty list and -1 are meant. */
+static void
+warn_of_hidden(const char *list, int visible, int count)
+{
+	int entries = 0;
+
+	if (!list || !*list || strcmp(list, "NoDevFiles") == 0)
+		return;
+	for (const char *at = list; at && at[*at == ',']; at = strchr(at + 1, ',')) {
+		if (strncmp(at + (*at == ','), "-1", 2) == 0)
+			return;
+		entries++;
+	}
+	if (visible < entries)
+		gpc_warn("CUDA_VISIBLE_DEVICES=%s: the program sees %d of the pool's %d device%s, "
+			 "which are numbered from 0; the list ends at the first entry that is none",
+			 list, visible, count, count == 1 ? "" : "s");
+}
+
 /* Fills in the order of the places, and where each device is in it; how many the program sees. */
 static int
 sort_devices(const struct gpc_device_source *sources, int count, int *order)
@@ -235,6 +255,7 @@ sort_devices(const struct gpc_device_source *sources, int count, int *order)
 		listed[i] = -1;
 	}
 	visible = gpc_config_visible_devices(getenv("CUDA_VISIBLE_DEVICES"), uuids, count, order);
+	warn_of_hidden(getenv("CUDA_VISIBLE_DEVICES"), visible, count);
 	for (int i = 0; i < visible; i++)
 		listed[order[i]] = i;
 	for (int i = 0, hidden = visible; i < count; i++) {

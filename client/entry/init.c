@@ -123,8 +123,8 @@ open_daemon(struct daemon *daemon)
 {
 	struct gpc_lanes_source source = { 0 };
 	char error[640];
-	int r = gpc_link_open(&daemon->url, daemon->devices, daemon->device_count, &daemon->link,
-			      error, sizeof(error));
+	int r = gpc_link_open_patiently(&daemon->url, daemon->devices, daemon->device_count,
+					&daemon->link, error, sizeof(error));
 
 	if (r != 0) {
 		gpc_log_always("%s", error);
@@ -256,6 +256,19 @@ gpc_session_open(void)
 	return gpc_error_cuda(r);
 }
 
+/* Neither a pool nor a driver: most likely somebody has forgotten to name one of them. */
+static void
+tell_no_gpu(void)
+{
+	char name[32];
+
+	if (gpc_config_misspelt(name, sizeof(name)))
+		gpc_warn("there is no GPU: %s is set, did you mean REMOTE_GPU?", name);
+	else
+		gpc_warn("there is no GPU: REMOTE_GPU is not set, and this machine has no CUDA "
+			 "driver; \"gpupool run\" sets it, or REMOTE_GPU=tls://HOST");
+}
+
 CUresult
 gpc_cuInit(unsigned int Flags)
 {
@@ -265,8 +278,10 @@ gpc_cuInit(unsigned int Flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (result != CUDA_ERROR_NOT_INITIALIZED || forked)
 		return result;
-	if (!gpc_config_remote())
+	if (!gpc_config_remote()) {
+		tell_no_gpu();
 		return GPC_ERROR_NO_DRIVER;
+	}
 	result = gpc_session_open();
 	if (result != CUDA_SUCCESS)
 		return result;

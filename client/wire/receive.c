@@ -103,13 +103,14 @@ take_error(struct gpc_session *session, const struct record *record)
 	if (!gp_dec_done(&dec) || result == CUDA_SUCCESS || result > CUDA_ERROR_UNKNOWN ||
 	    record->bulk_size > 0)
 		return malformed(session, "error note");
-	gpc_log(GPC_LOG_ERROR, "%s: %s failed with error %u%s", gp_conn_peer(session->lane),
-		gpc_call_name((uint16_t)call), result, sticky ? ", which ends the session" : "");
+	if (!sticky)
+		gpc_log(GPC_LOG_ERROR, "%s: %s failed with error %u", gp_conn_peer(session->lane),
+			gpc_call_name((uint16_t)call), result);
 	/* What it was accepted by before does not hold any more. */
 	if (call == GP_CALL_gpLaunch)
 		gpc_session_revise(session);
 	if (sticky)
-		gpc_session_fail(session, (CUresult)result, "a kernel faulted");
+		gpc_session_fault(session, (CUresult)result);
 	else
 		gpc_session_defer(session, (CUresult)result);
 	return 0;

@@ -20,6 +20,10 @@
 #define WATCH_MS 500
 /* Without a descriptor to poll, the token is held this long at a time. */
 #define WAIT_MS 1
+/* A wait of WATCH_MS that takes so much longer: the process did not run meanwhile.  For so long it
+ * is remembered. */
+#define SUSPENDED_NS UINT64_C(5000000000)
+#define REMEMBERED_NS UINT64_C(10000000000)
 
 int
 gpc_receiver_init(struct gpc_session *session)
@@ -408,6 +412,40 @@ wait_for_message_locked(struct gpc_session *session, int timeout_ms)
 	return came;
 }
 
+static void
+watch_begin(struct gpc_receiver *receiver)
+{
+	atomic_store_explicit(&receiver->watch_ns, gp_now_ns(), memory_order_relaxed);
+}
+
+static void
+watch_end(struct gpc_receiver *receiver)
+{
+	uint64_t now = gp_now_ns();
+	uint64_t took =
+		now - atomic_exchange_explicit(&receiver->watch_ns, 0, memory_order_relaxed);
+
+	if (took < SUSPENDED_NS)
+		return;
+	atomic_store(&receiver->suspended_ns, took);
+	atomic_store(&receiver->resumed_ns, now);
+}
+
+unsigned int
+gpc_receiver_suspended(const struct gpc_session *session)
+{
+	const struct gpc_receiver *receiver = &session->receiver;
+	uint64_t now = gp_now_ns(), begun = atomic_load(&receiver->watch_ns);
+	uint64_t took = begun ? now - begun : 0;
+
+	if (took < SUSPENDED_NS) {
+		took = atomic_load(&receiver->suspended_ns);
+		if (took && now - atomic_load(&receiver->resumed_ns) > REMEMBERED_NS)
+			took = 0;
+	}
+	return (unsigned int)(took / UINT64_C(1000000000));
+}
+
 void *
 gpc_receiver_main(void *arg)
 {
@@ -423,8 +461,10 @@ gpc_receiver_main(void *arg)
 			bool in_time;
 
 			receiver->idle = true;
+			watch_begin(receiver);
 			in_time = gp_cond_wait_until(&receiver->wanted, &session->receiver.lock,
 						     gp_deadline_ns(WATCH_MS));
+			watch_end(receiver);
 			receiver->idle = false;
 			if (!in_time) {
 				stuck = sender_is_stuck(session, &seen);
@@ -435,7 +475,9 @@ gpc_receiver_main(void *arg)
 
 			hand_over_locked(session);
 			if (!came && !gpc_session_is_over(session)) {
+				watch_begin(receiver);
 				came = wait_for_message_locked(session, WATCH_MS);
+				watch_end(receiver);
 				hand_over_locked(session);
 			}
 			stuck = stuck && came;

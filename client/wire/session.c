@@ -23,6 +23,8 @@
 #define SPIN_USEC 50
 /* When the lane breaks the supervisor may know why, a little later than we. */
 #define REASON_WAIT_MS 300
+/* Of what it says. */
+#define REASON_MAX 512
 
 static struct gpc_session *sessions[GPC_SESSIONS_MAX];
 static int session_count;
@@ -173,20 +175,27 @@ gpc_session_status(struct gpc_session *session)
 	return gpc_session_state_result(&session->state);
 }
 
-/* told: the daemon says why, and whoever runs the program is to know, too. */
+/* Whoever runs the program is to know, unless the program itself is about to close the session. */
 static void
-end(struct gpc_session *session, CUresult result, const char *why, bool told)
+end(struct gpc_session *session, CUresult result, const char *why)
 {
-	char line[640];
+	bool closing = gpc_session_state_of(&session->state) == GPC_SESSION_CLOSING;
+	unsigned int suspended_s = gpc_receiver_suspended(session);
+	char more[128] = "";
 
 	if (!gpc_session_state_move(&session->state, GPC_SESSION_FAILED, result))
 		return;
-	(void)snprintf(line, sizeof(line), "%s: the session has ended with error %d: %s",
-		       gp_conn_peer(session->lane), (int)result, why);
-	if (told)
-		gpc_log_always("%s", line);
+	if (suspended_s)
+		(void)snprintf(more, sizeof(more),
+			       "; the program was suspended for %u s, and the daemon waits for "
+			       "so long only as its GPUPOOL_STALL_MS says",
+			       suspended_s);
+	if (closing)
+		gpc_log(GPC_LOG_ERROR, "%s: the session has ended with error %d: %s%s",
+			gp_conn_peer(session->lane), (int)result, why, more);
 	else
-		gpc_log(GPC_LOG_ERROR, "%s", line);
+		gpc_log_always("%s: the session has ended with error %d: %s%s",
+			       gp_conn_peer(session->lane), (int)result, why, more);
 	gp_conn_shutdown(session->lane);
 	gpc_lanes_end(session);
 	wake_all(session);
@@ -195,7 +204,7 @@ end(struct gpc_session *session, CUresult result, const char *why, bool told)
 void
 gpc_session_fail(struct gpc_session *session, CUresult result, const char *why)
 {
-	end(session, result, why, false);
+	end(session, result, why);
 }
 
 /* Whether the daemon says why it ends the session, and what.  Whatever else it says meanwhile, it
@@ -218,17 +227,35 @@ take_reason(struct gpc_session *session, int64_t end, CUresult *result_p, char *
 			return false;
 		if (gp_control_recv(session->control, &message) != 0)
 			return false;
-		found = message->body_case == GPUPOOL__CONTROL_MESSAGE__BODY_SESSION_ERROR;
-		if (found) {
+		if (message->body_case == GPUPOOL__CONTROL_MESSAGE__BODY_SESSION_ERROR) {
 			int result = message->session_error->cuda_result;
 
+			found = true;
 			if (result > CUDA_SUCCESS && result <= CUDA_ERROR_UNKNOWN)
 				*result_p = (CUresult)result;
 			(void)gp_printable(text, size, message->session_error->text);
+		} else if (message->body_case == GPUPOOL__CONTROL_MESSAGE__BODY_BYE &&
+			   *message->bye->text) {
+			found = true;
+			(void)gp_printable(text, size, message->bye->text);
 		}
 		gp_control_free(message);
 	} while (!found && left > 0);
 	return found;
+}
+
+void
+gpc_session_fault(struct gpc_session *session, CUresult result)
+{
+	int64_t end_of_wait = gp_deadline_ms(REASON_WAIT_MS);
+	char why[REASON_MAX] = "a kernel faulted";
+	CUresult said = result;
+
+	(void)pthread_mutex_lock(&session->reason_lock);
+	if (gpc_session_status(session) == CUDA_SUCCESS)
+		(void)take_reason(session, end_of_wait, &said, why, sizeof(why));
+	(void)pthread_mutex_unlock(&session->reason_lock);
+	end(session, result, why);
 }
 
 void
@@ -242,16 +269,15 @@ gpc_session_lost_on(struct gpc_session *session, struct gp_conn *conn, const cha
 {
 	int64_t end_of_wait = gp_deadline_ms(REASON_WAIT_MS);
 	CUresult result = gpc_error_cuda(r);
-	bool told = false;
-	char why[256];
+	char why[REASON_MAX];
 
 	(void)snprintf(why, sizeof(why), "%s%s", name,
 		       r == GP_E_EOF ? "the daemon closed the connection" : gp_conn_error(conn));
 	(void)pthread_mutex_lock(&session->reason_lock);
 	if (r != -EPROTO && gpc_session_status(session) == CUDA_SUCCESS)
-		told = take_reason(session, end_of_wait, &result, why, sizeof(why));
+		(void)take_reason(session, end_of_wait, &result, why, sizeof(why));
 	(void)pthread_mutex_unlock(&session->reason_lock);
-	end(session, result, why, told);
+	end(session, result, why);
 }
 
 void

@@ -61,6 +61,9 @@ struct gpc_receiver {
 	unsigned int unattended; /* outstanding requests with done(), and notes to come */
 	unsigned int lazy;       /* outstanding requests that are: they do not count above */
 	atomic_uint outstanding;
+	/* When the receiver thread's wait of WATCH_MS began, 0: it does not wait; the last one that
+	 * took much longer, and when it was over. */
+	atomic_uint_fast64_t watch_ns, suspended_ns, resumed_ns;
 };
 
 /* Host functions that are not done; host_queue.h. */
@@ -150,6 +153,11 @@ CUresult gpc_receiver_make_room(struct gpc_session *session);
 /* The session is over: completes what is outstanding, now or by who is reading. */
 void gpc_receiver_abort(struct gpc_session *session);
 
+/* For how many seconds the process did not run, up to now or ten seconds ago at most; 0: it did. */
+unsigned int gpc_receiver_suspended(const struct gpc_session *session);
+
+/* A kernel faulted: learns whose and where, as far as the daemon says it, and ends the session. */
+void gpc_session_fault(struct gpc_session *session, CUresult result);
 /* The connection failed with r: learns why and ends the session. */
 void gpc_session_lost(struct gpc_session *session, int r);
 /* The same of another one than the lane, which the log names. */

@@ -23,6 +23,13 @@ def ctl(*args, status=0):
     return result.out if status == 0 else result.err
 
 
+def share_with_other(path):
+    """Root reads what is another user's; nobody else does, for that is warned of."""
+    os.chmod(path, 0o600)
+    if os.geteuid() == 0:
+        os.chown(path, OTHER_USER, OTHER_USER)
+
+
 class Pool(Daemon):
     """A daemon on loopback and on a local socket, with a folder of its own for the pool's files."""
 
@@ -47,11 +54,11 @@ class Pool(Daemon):
             file.write(text)
 
     def create(self, tenant, *args, folder=None):
-        """The file of a new token, which everybody can read, and its ID."""
+        """The file of a new token, which the other user can read, and its ID."""
         path = os.path.join(tempfile.mkdtemp(dir=self.files), "token")
         said = ctl("token", "create", tenant, "-D", folder or self.files, "-o", path, *args)
         os.chmod(os.path.dirname(path), 0o755)
-        os.chmod(path, 0o644)
+        share_with_other(path)
         return path, re.search(r"token (\w+) of tenant", said)[1]
 
     def revoke(self, name):

@@ -26,8 +26,10 @@ SHAPES = {
 }
 # Lines in which devices may differ.
 VARYING = [(r"^priorities 0 to -\d+$", "priorities 0 to -N")]
+ENDED = r"gpupool: \S+: the session has ended with error \d+: .*\n"
 STDERR = {"assertion": r"\S*assertion\.cu:\d+: void insist\(int\): block: \[0,0,0\], thread: \[3,0,0\] "
-                       r"Assertion `.*` failed\.\n"}
+                       r"Assertion `.*` failed\.\n" + ENDED,
+          "sticky": r"(gpupool software device: .*\n)?" + ENDED}
 # These lose the worker its CUDA.
 FATAL = ("assertion", "sticky")
 

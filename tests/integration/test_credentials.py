@@ -16,7 +16,7 @@ import time
 import wire
 from harness import (PATIENCE, SANITIZED, SOFTWARE, Daemon, Program, Skip, as_tenant, base_environment, case, driver_options, main,
                      require, wait_until)
-from pool import Pool, ctl, token_of
+from pool import Pool, ctl, share_with_other, token_of
 
 # What revoking a token may take, and a little more.
 SOON = 30 if SANITIZED else 3
@@ -27,6 +27,7 @@ def write_token(pool, text):
     os.chmod(os.path.dirname(path), 0o755)
     with open(path, "w", encoding="ascii") as file:
         file.write(text + "\n")
+    share_with_other(path)
     return path
 
 

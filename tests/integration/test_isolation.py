@@ -121,7 +121,8 @@ def _():
         others = [daemon.start("sleeper", "-ms=4000"), daemon.start("sleeper", "-ms=4000", env=PROCESS)]
         for other in others:
             other.wait_for_output("running")
-        result = daemon.run("sticky", env=PROCESS).expect(err="")
+        result = daemon.run("sticky", env=PROCESS).expect()
+        require("session has ended with error 700" in result.err and "sleeper" not in result.err, str(result))
         require("synchronise: cudaErrorIllegalAddress (700)" in result.out, str(result))
         for other in others:
             other.finish().expect(out="running\nsleeper: ok\n", err="")

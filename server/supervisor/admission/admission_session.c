@@ -261,6 +261,10 @@ gpd_admission_take_hello(struct gpd_admission *admission, struct gpd_peer *peer,
 	else if (admission->draining)
 		wrong = "the daemon admits no new sessions at the moment (gpupoolctl drain)";
 	full = gpd_admission_why_full(admission, peer, 0, 0);
+	if (hello->look) {
+		gpd_admission_look(admission, peer, wrong ? wrong : full);
+		return;
+	}
 	if (wrong || full) {
 		gpd_admission_refuse(admission, peer,
 				     wrong ? GPUPOOL__REFUSED__REASON__SHUTTING_DOWN

@@ -54,10 +54,10 @@ gpd_roster_enter(struct gpd_roster *roster, uint32_t index, uint64_t session,
 }
 
 void
-gpd_roster_set_credentials(struct gpd_roster *roster, uint32_t index, const struct gpd_pass *pass,
-			   const char *name, const char *serial)
+gpd_roster_tell_credentials(const struct gpd_pass *pass, const char *name, const char *serial,
+			    char *credentials, size_t size)
 {
-	char text[sizeof(roster->clients[index].credentials)] = "--insecure";
+	char text[sizeof(((struct gpd_roster_client *)NULL)->credentials)] = "--insecure";
 
 	switch (pass->by) {
 	case GPD_AUTH_BY_TOKEN:
@@ -73,7 +73,15 @@ gpd_roster_set_credentials(struct gpd_roster *roster, uint32_t index, const stru
 	case GPD_AUTH_BY_NOTHING:
 		break;
 	}
-	(void)gp_printable(roster->clients[index].credentials, sizeof(text), text);
+	(void)gp_printable(credentials, size, text);
+}
+
+void
+gpd_roster_set_credentials(struct gpd_roster *roster, uint32_t index, const struct gpd_pass *pass,
+			   const char *name, const char *serial)
+{
+	gpd_roster_tell_credentials(pass, name, serial, roster->clients[index].credentials,
+				    sizeof(roster->clients[index].credentials));
 }
 
 const struct gpd_roster_client *

@@ -37,6 +37,9 @@ void gpd_roster_fini(struct gpd_roster *roster);
 void gpd_roster_enter(struct gpd_roster *roster, uint32_t index, uint64_t session,
 		      const Gpupool__Hello *hello, const struct gpd_grant *grant,
 		      const char *address);
+/* By what a client was let in, in words. */
+void gpd_roster_tell_credentials(const struct gpd_pass *pass, const char *name, const char *serial,
+				 char *text, size_t size);
 /* The same client, by what it was let in; name and serial number: of its certificate,
  * or NULL. */
 void gpd_roster_set_credentials(struct gpd_roster *roster, uint32_t index,

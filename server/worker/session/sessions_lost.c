@@ -136,8 +136,7 @@ gpd_session_poison(struct gpd_session *session, CUresult result)
 	pthread_mutex_lock(&gpd_sessions.lock);
 	for (struct gpd_session *s = gpd_sessions_next_locked(NULL); s;
 	     s = gpd_sessions_next_locked(s)) {
-		/* A GPU's driver says nothing of other errors to who runs the program. */
-		if (s == culprit && *complaint && result == CUDA_ERROR_ASSERT)
+		if (s == culprit && *complaint)
 			s->complaint = strdup(complaint);
 		atomic_store(&s->sticky, (int)result);
 		(void)gpd_session_set_state(s, GPD_SESSION_LOST);

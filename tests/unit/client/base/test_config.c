@@ -173,6 +173,93 @@ forget_wishes(void)
 	(void)unsetenv("GPUPOOL_LANES");
 	(void)unsetenv("GPUPOOL_STALL_MS");
 	(void)unsetenv("GPUPOOL_TENANT");
+	(void)unsetenv("GPUPOOL_LOG");
+	(void)unsetenv("GPUPOOL_SHM");
+}
+
+static void
+expect_schemes(const char *list, const char *first, const char *second)
+{
+	struct gp_url urls[2];
+	char error[256];
+	int count;
+
+	(void)setenv("REMOTE_GPU", list, 1);
+	assert_int_equal(gpc_config_daemons(urls, 2, &count, error, sizeof(error)), 0);
+	assert_int_equal(count, 2);
+	assert_string_equal(urls[0].scheme, first);
+	assert_string_equal(urls[1].scheme, second);
+}
+
+static void
+a_bare_host_is_one_of_tls_where_there_is_a_token(void **state)
+{
+	(void)unsetenv("GPUPOOL_TOKEN_FILE");
+	(void)unsetenv("GPUPOOL_TLS_CA");
+	assert_false(gpc_config_tls());
+	expect_schemes("gpunode,other:4444/1", "tcp", "tcp");
+	(void)setenv("GPUPOOL_TOKEN_FILE", "/some/where", 1);
+	assert_true(gpc_config_tls());
+	expect_schemes("gpunode,other:4444/1", "tls", "tls");
+	/* Who names a scheme means it. */
+	expect_schemes("tcp://gpunode,other", "tcp", "tls");
+	expect_schemes("other,unix:///run/gpupool.sock", "tls", "unix");
+	(void)unsetenv("GPUPOOL_TOKEN_FILE");
+	(void)setenv("GPUPOOL_TLS_CA", "/some/where", 1);
+	expect_schemes("gpunode,tcp://other", "tls", "tcp");
+	(void)unsetenv("GPUPOOL_TLS_CA");
+	(void)unsetenv("REMOTE_GPU");
+}
+
+static void
+a_misspelt_name_is_found(void **state)
+{
+	static const char *const meant[] = { "REMOTE_GPUS", "REMOTEGPU",  "remote_gpu",
+					     "RMEOTE_GPU",  "REMOTE_GUP", "REMOTE_CPU" };
+	static const char *const others[] = { "REMOTE_IP", "REMOTE_USER", "REMOTE_HOST", "GPU" };
+	char name[32];
+
+	(void)unsetenv("REMOTE_GPU");
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		(void)setenv(others[i], "x", 1);
+	assert_false(gpc_config_misspelt(name, sizeof(name)));
+	for (size_t i = 0; i < sizeof(meant) / sizeof(meant[0]); i++) {
+		(void)setenv(meant[i], "x", 1);
+		assert_true(gpc_config_misspelt(name, sizeof(name)));
+		assert_string_equal(name, meant[i]);
+		(void)unsetenv(meant[i]);
+	}
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		(void)unsetenv(others[i]);
+}
+
+static void
+times_to_wait_are_read(void **state)
+{
+	static const struct {
+		const char *text;
+		unsigned int seconds;
+	} good[] = { { "0", 0 }, { "90", 90 }, { "90s", 90 }, { "10m", 600 }, { "168h", 604800 } };
+	static const char *const bad[] = { "",     "m",    "-1",
+					   "10 m", "10d",  "1h3m",
+					   "169h", "1.5h", "99999999999999999999" };
+	unsigned int seconds;
+	char error[256];
+
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		(void)setenv("GPUPOOL_WAIT", good[i].text, 1);
+		assert_int_equal(gpc_config_wait(&seconds, error, sizeof(error)), 0);
+		assert_int_equal(seconds, good[i].seconds);
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_false(gpc_config_parse_wait(bad[i], &seconds));
+	(void)setenv("GPUPOOL_WAIT", "soon", 1);
+	assert_int_equal(gpc_config_wait(&seconds, error, sizeof(error)), GP_E_INVALID);
+	assert_string_equal(error,
+			    "GPUPOOL_WAIT=soon: no time: 90, 90s, 10m and 2h are, up to a week");
+	(void)unsetenv("GPUPOOL_WAIT");
+	assert_int_equal(gpc_config_wait(&seconds, error, sizeof(error)), 0);
+	assert_int_equal(seconds, 0);
 }
 
 static void
@@ -239,6 +326,13 @@ wishes_are_read(void **state)
 	assert_int_equal(wish.isolation, GPC_ISOLATION_PROCESS);
 	assert_string_equal(wish.tenant, "alice");
 	assert_int_equal(gpc_config_stall_ms(), 0);
+	/* All that are not named. */
+	(void)setenv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "*=2G,1=512M", 1);
+	assert_int_equal(gpc_config_wish(&wish, error, sizeof(error)), 0);
+	assert_int_equal(wish.memory_count, GPC_WISH_DEVICES);
+	assert_int_equal(wish.memory[0], 2ul << 30);
+	assert_int_equal(wish.memory[1], 512ul << 20);
+	assert_int_equal(wish.memory[GPC_WISH_DEVICES - 1], 2ul << 30);
 	(void)setenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "0.4", 1);
 	assert_int_equal(gpc_config_wish(&wish, error, sizeof(error)), 0);
 	assert_int_equal(wish.thread_percentage, 1);
@@ -280,6 +374,12 @@ a_wish_that_makes_no_sense_is_named(void **state)
 		  "GPUPOOL_STALL_MS=-1: no number of milliseconds (0: without limit)" },
 		{ "GPUPOOL_STALL_MS", "30s",
 		  "GPUPOOL_STALL_MS=30s: no number of milliseconds (0: without limit)" },
+		{ "GPUPOOL_LOG", "info,verbose",
+		  "GPUPOOL_LOG=info,verbose: \"verbose\" is none of error, info, stats, tables, "
+		  "calls, quiet" },
+		{ "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "*",
+		  "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=*: \"*\" does not begin with DEVICE=SIZE, as "
+		  "0=16G does" },
 		{ "GPUPOOL_ISOLATION", "strict",
 		  "GPUPOOL_ISOLATION=strict: neither shared nor process" },
 	};
@@ -319,6 +419,9 @@ main(void)
 		cmocka_unit_test(without_wishes_nothing_is_asked_for),
 		cmocka_unit_test(wishes_are_read),
 		cmocka_unit_test(a_wish_that_makes_no_sense_is_named),
+		cmocka_unit_test(a_bare_host_is_one_of_tls_where_there_is_a_token),
+		cmocka_unit_test(a_misspelt_name_is_found),
+		cmocka_unit_test(times_to_wait_are_read),
 		cmocka_unit_test(log_words_are_read_from_a_list),
 	};
 

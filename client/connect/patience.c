@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A place at a daemon that is full, waited for. */
+#include "base/clock.h"
+#include "client/base/config.h"
+#include "client/base/log.h"
+#include "client/connect/connect.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define SECOND_NS UINT64_C(1000000000)
+/* From one question to the next; it doubles. */
+#define PAUSE_NS (SECOND_NS / 2)
+#define PAUSE_MAX_NS (8 * SECOND_NS)
+/* So often it says that it still waits. */
+#define SAY_NS (60 * SECOND_NS)
+
+struct patience {
+	uint64_t begin_ns, deadline_ns, said_ns;
+	unsigned int seconds;
+	char said[640];
+};
+
+/* At first, when there is another reason, and once a minute. */
+static void
+say(struct patience *patience, const char *why, uint64_t now_ns)
+{
+	time_t end = time(NULL) + (time_t)((patience->deadline_ns - now_ns) / SECOND_NS);
+	char until[32] = "";
+	struct tm when;
+
+	if (strcmp(patience->said, why) == 0 && now_ns - patience->said_ns < SAY_NS)
+		return;
+	if (localtime_r(&end, &when))
+		(void)strftime(until, sizeof(until), "%H:%M:%S", &when);
+	gpc_warn("%s; waiting for a place for %llu s, until %s at most (GPUPOOL_WAIT)", why,
+		 (unsigned long long)((now_ns - patience->begin_ns) / SECOND_NS), until);
+	(void)snprintf(patience->said, sizeof(patience->said), "%s", why);
+	patience->said_ns = now_ns;
+}
+
+int
+gpc_link_open_patiently(const struct gp_url *url, const int32_t *devices, int device_count,
+			struct gpc_link *link, char *error, size_t error_size)
+{
+	struct patience patience = { .begin_ns = gp_now_ns() };
+	uint64_t now_ns, pause_ns = PAUSE_NS;
+	int r = gpc_config_wait(&patience.seconds, error, error_size);
+
+	if (r != 0)
+		return r;
+	patience.deadline_ns = patience.begin_ns + patience.seconds * SECOND_NS;
+	for (;;) {
+		uint64_t left_ns;
+
+		r = gpc_link_open(url, devices, device_count, link, error, error_size);
+		now_ns = gp_now_ns();
+		if (r != -EBUSY || patience.seconds == 0 || now_ns >= patience.deadline_ns)
+			break;
+		say(&patience, error, now_ns);
+		left_ns = patience.deadline_ns - now_ns;
+		gp_nap(pause_ns < left_ns ? pause_ns : left_ns);
+		pause_ns = 2 * pause_ns < PAUSE_MAX_NS ? 2 * pause_ns : PAUSE_MAX_NS;
+	}
+	if (r == -EBUSY && patience.seconds)
+		(void)snprintf(error + strlen(error), error_size - strlen(error),
+			       " (waited for %u s: GPUPOOL_WAIT)", patience.seconds);
+	if (r == 0 && patience.said_ns)
+		gpc_warn("there is a place, after %llu s",
+			 (unsigned long long)((now_ns - patience.begin_ns) / SECOND_NS));
+	return r;
+}
