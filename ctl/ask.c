@@ -21,7 +21,7 @@ ctl_fail(const char *format, ...)
 	va_list args;
 
 	(void)fflush(stdout);
-	fprintf(stderr, "gpupoolctl: ");
+	fprintf(stderr, "%s: ", program_invocation_short_name);
 	va_start(args, format);
 	(void)vfprintf(stderr, format, args);
 	va_end(args);

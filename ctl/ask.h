@@ -29,7 +29,7 @@ int ctl_order(const struct ctl *ctl, const Gpupool__AdminRequest *request, int64
 /* session: only this one; 0: all.  The reply has a report. */
 int ctl_ask_report(const struct ctl *ctl, uint64_t session, Gpupool__AdminReply **reply_p);
 
-/* "gpupoolctl: ..." on standard error; returns -1. */
+/* "gpupoolctl: ...", or the name of whichever program, on standard error; returns -1. */
 int ctl_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif /* CTL_ASK_H */

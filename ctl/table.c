@@ -4,6 +4,7 @@
 #include "ctl/value.h"
 
 #include <cjson/cJSON.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -13,7 +14,7 @@ must(void *memory)
 {
 	if (memory)
 		return memory;
-	fprintf(stderr, "gpupoolctl: out of memory\n");
+	fprintf(stderr, "%s: out of memory\n", program_invocation_short_name);
 	exit(1);
 }
 

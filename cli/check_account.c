@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* check: who the daemon takes this user for, and what that user may have. */
+#include "cli/check.h"
+#include "client/base/config.h"
+#include "client/connect/token.h"
+#include "ctl/value.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#define SKEW_S 5
+#define SKEW_MAX_S 60
+#define SOON_S (7 * 86400)
+
+void
+check_token(void)
+{
+	const char *path = getenv("GPUPOOL_TOKEN_FILE");
+	struct gp_token token;
+	struct stat status;
+	char error[768];
+	bool given;
+	/* What others can read it says itself, on standard error; here it is a line of the list. */
+	int r = gpc_token_read(&token, &given, error, sizeof(error));
+
+	if (r == 0 && !given)
+		check_say(CHECK_OK, "token",
+			  "none: a daemon of another user or machine wants one, or "
+			  "a certificate (gpupool login)");
+	else if (r)
+		check_say(CHECK_WRONG, "token", "%s; \"gpupool login\" stores it anew", error);
+	else if (stat(path, &status) == 0 && status.st_mode & S_IROTH)
+		check_say(CHECK_WRONG, "token", "%s: others can read it; chmod 600 %s", path, path);
+	else
+		check_say(CHECK_OK, "token", "%s of %s", token.id, path);
+	explicit_bzero(&token, sizeof(token));
+}
+
+/* What helps, where what the client says does not say it itself. */
+static const char *
+remedy_of(const char *error)
+{
+	static const struct {
+		const char *part, *remedy;
+	} remedies[] = {
+		{ "token is not known",
+		  "it is another pool's, or not on this daemon's list: ask the "
+		  "pool's administrator for a token (gpupoolctl token create)" },
+		{ "has been revoked", "ask the pool's administrator for another token" },
+		{ "token has expired", "ask the pool's administrator for another token" },
+		{ "a token is needed", "gpupool login POOL < TOKEN_FILE" },
+		{ "credentials are needed", "gpupool login POOL < TOKEN_FILE" },
+		{ "names no tenant",
+		  "the administrator adds its name to certificate = of a tenant" },
+		{ "unexpected Welcome",
+		  "the daemon is older than this gpupool and does not know the "
+		  "question" },
+	};
+
+	for (size_t i = 0; i < sizeof(remedies) / sizeof(remedies[0]); i++) {
+		if (strstr(error, remedies[i].part))
+			return remedies[i].remedy;
+	}
+	return NULL;
+}
+
+static void
+check_credentials(const Gpupool__Account *account)
+{
+	char tenant[80], credentials[256], until[48] = "";
+	time_t end = (time_t)account->until_s;
+	struct tm when;
+
+	if (account->until_s && localtime_r(&end, &when))
+		(void)strftime(until, sizeof(until), ", until %Y-%m-%d %H:%M", &when);
+	check_say(account->until_s && end - time(NULL) < SOON_S ? CHECK_NOTE : CHECK_OK,
+		  "credentials", "tenant %s, let in by %s%s",
+		  cli_look_text(account->tenant, tenant, sizeof(tenant)),
+		  cli_look_text(account->credentials, credentials, sizeof(credentials)), until);
+}
+
+static void
+check_versions(const Gpupool__Account *account)
+{
+	char version[80];
+	bool same = strcmp(account->server_version, GPUPOOL_VERSION) == 0;
+
+	check_say(same ? CHECK_OK : CHECK_NOTE, "versions",
+		  "gpupool %s here, %s there; CUDA %u.%u%s", GPUPOOL_VERSION,
+		  cli_look_text(account->server_version, version, sizeof(version)),
+		  account->driver_version / 1000, account->driver_version % 1000 / 10,
+		  account->software ? ", on the software device, without a GPU" : "");
+}
+
+static void
+check_clocks(const Gpupool__Account *account)
+{
+	int64_t ahead_s = account->now_s - (int64_t)time(NULL);
+	int64_t off_s = ahead_s < 0 ? -ahead_s : ahead_s;
+
+	if (off_s <= SKEW_S)
+		check_say(CHECK_OK, "clocks", "are alike");
+	else
+		check_say(off_s > SKEW_MAX_S ? CHECK_WRONG : CHECK_NOTE, "clocks",
+			  "the daemon's is %lld s %s; certificates and tokens go by them: set both "
+			  "by "
+			  "NTP",
+			  (long long)off_s, ahead_s > 0 ? "ahead" : "behind");
+}
+
+static void
+check_quotas(const Gpupool__Account *account)
+{
+	char name[256], most[CTL_VALUE_MAX], used[CTL_VALUE_MAX], all[CTL_VALUE_MAX];
+
+	for (size_t i = 0; i < account->n_devices; i++) {
+		const Gpupool__AccountDevice *device = account->devices[i];
+		uint64_t quota = device->quota_memory < device->memory ? device->quota_memory
+								       : device->memory;
+		uint32_t sm = device->quota_sm ? device->quota_sm : device->multiprocessors;
+		bool full = device->quota_used >= quota || device->memory_used >= device->memory;
+
+		check_say(full ? CHECK_NOTE : CHECK_OK, "quota",
+			  "GPU %d, %s: %s of your %s are used; %u of %u multiprocessors; all "
+			  "sessions "
+			  "(%u) have %s%s",
+			  device->ordinal, cli_look_text(device->name, name, sizeof(name)),
+			  ctl_format_bytes(device->quota_used, used), ctl_format_bytes(quota, most),
+			  sm, device->multiprocessors, device->sessions,
+			  ctl_format_bytes(device->memory_used, all),
+			  full ? "; the next allocation fails: out of memory" : "");
+	}
+	if (account->n_devices == 0)
+		check_say(CHECK_WRONG, "quota",
+			  "the tenant may use no device of this daemon; its "
+			  "administrator gives it some (devices = in gpupoold.conf)");
+}
+
+static void
+check_places(const Gpupool__Account *account)
+{
+	char full[512], most[48] = "";
+
+	if (account->sessions_max)
+		(void)snprintf(most, sizeof(most), " of at most %u", account->sessions_max);
+	if (*account->full)
+		check_say(CHECK_WRONG, "places", "%s; \"gpupool run --wait 10m\" waits for a place",
+			  cli_look_text(account->full, full, sizeof(full)));
+	else
+		check_say(CHECK_OK, "places", "your tenant has %u session%s%s, the daemon %u of %u",
+			  account->sessions, account->sessions == 1 ? "" : "s", most,
+			  account->sessions_all, account->sessions_all_max);
+}
+
+bool
+check_account(struct cli_daemon *daemon)
+{
+	const Gpupool__Account *account;
+	const char *remedy;
+
+	if (cli_look_ask(daemon)) {
+		remedy = remedy_of(daemon->error);
+		check_say(CHECK_WRONG, "credentials", "%s%s%s", daemon->error, remedy ? "; " : "",
+			  remedy ? remedy : "");
+		return false;
+	}
+	account = daemon->account;
+	check_credentials(account);
+	check_versions(account);
+	check_clocks(account);
+	check_quotas(account);
+	check_places(account);
+	return !*account->full && account->n_devices > 0;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* check: which libcuda.so.1 a program finds. */
+#include "cli/check.h"
+#include "cli/library.h"
+#include "cli/program.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* As things are, without gpupool run. */
+static void
+check_bare(const struct cli_program *program, const char *list)
+{
+	char path[CLI_PROGRAM_PATH_MAX];
+	const char *why = "";
+
+	if (!cli_program_library(program, list, path, sizeof(path), &why))
+		check_say(CHECK_NOTE, "without run",
+			  "started by itself the program finds no " CLI_LIBRARY
+			  "; \"gpupool run\" or \"eval $(gpupool env)\" lets it");
+	else if (cli_library_kind(path) == CLI_LIBRARY_OURS)
+		check_say(CHECK_OK, "without run", "started by itself it finds gpupool's %s, by %s",
+			  path, why);
+	else
+		check_say(CHECK_NOTE, "without run",
+			  "started by itself it finds %s, which is not gpupool's, by %s", path,
+			  why);
+}
+
+void
+check_program(const char *name, const struct cli_choice *choice, const char *list_before)
+{
+	struct cli_program program;
+	char path[CLI_PROGRAM_PATH_MAX];
+	const char *why = "", *excuse;
+	int r = cli_program_read(name, &program);
+
+	if (r) {
+		check_say(CHECK_WRONG, "program", "%s: %s", name, strerror(r));
+		return;
+	}
+	if (*program.interpreter)
+		check_say(CHECK_OK, "program", "%s is a script of %s", program.path,
+			  program.interpreter);
+	if (!program.elf) {
+		check_say(CHECK_NOTE, "program", "%s cannot be looked into", program.path);
+		return;
+	}
+	excuse = cli_program_excuse(&program);
+	if (excuse) {
+		check_say(CHECK_WRONG, "program", "%s: %s", program.path, excuse);
+		return;
+	}
+	if (!*choice->folder)
+		return;
+	if (!cli_program_library(&program, getenv("LD_LIBRARY_PATH"), path, sizeof(path), &why))
+		check_say(CHECK_WRONG, "program", "%s finds no " CLI_LIBRARY, program.path);
+	else if (cli_library_kind(path) != CLI_LIBRARY_OURS)
+		check_say(
+			CHECK_WRONG, "program",
+			"%s finds %s, which is not gpupool's, by %s; patchelf --remove-rpath on a "
+			"copy, or LD_PRELOAD=%s/" CLI_LIBRARY,
+			program.path, path, why, choice->folder);
+	else
+		check_say(CHECK_OK, "program", "%s finds gpupool's %s, by %s", program.path, path,
+			  why);
+	check_bare(&program, list_before);
+}

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* check: the way to a daemon, step by step, where a program would only say that it fails. */
+#include "base/clock.h"
+#include "cli/check.h"
+#include "client/base/config.h"
+#include "ctl/certificate.h"
+#include "protocol/preamble.h"
+#include "protocol/printable.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CONNECT_MS 5000
+#define ANSWER_S 5
+#define DAY_S 86400
+/* A certificate that expires sooner is spoken of. */
+#define SOON_S (14 * DAY_S)
+
+static void
+address_text(const struct addrinfo *address, char *text, size_t size)
+{
+	if (getnameinfo(address->ai_addr, address->ai_addrlen, text, (socklen_t)size, NULL, 0,
+			NI_NUMERICHOST))
+		(void)snprintf(text, size, "?");
+}
+
+static struct addrinfo *
+resolve(const struct gp_url *url)
+{
+	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
+	struct addrinfo *found = NULL;
+	char port[8], text[64], list[512] = "";
+	int r;
+
+	(void)snprintf(port, sizeof(port), "%u", url->port);
+	r = getaddrinfo(url->host, port, &hints, &found);
+	if (r) {
+		check_say(CHECK_WRONG, "name",
+			  "%s: %s; check the name in the address, /etc/hosts and the name server",
+			  url->host, r == EAI_SYSTEM ? strerror(errno) : gai_strerror(r));
+		return NULL;
+	}
+	for (const struct addrinfo *at = found; at; at = at->ai_next) {
+		address_text(at, text, sizeof(text));
+		(void)snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%s",
+			       at == found ? "" : ", ", text);
+	}
+	check_say(CHECK_OK, "name", "%s is %s", url->host, list);
+	return found;
+}
+
+/* A connected socket, or a negative errno. */
+static int
+connect_to(const struct addrinfo *address)
+{
+	int fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct pollfd poller = { .fd = fd, .events = POLLOUT };
+	int failed = 0;
+	socklen_t size = sizeof(failed);
+
+	if (fd < 0)
+		return -errno;
+	if (connect(fd, address->ai_addr, address->ai_addrlen) && errno != EINPROGRESS)
+		failed = errno;
+	else if (poll(&poller, 1, CONNECT_MS) == 0)
+		failed = ETIMEDOUT;
+	else
+		(void)getsockopt(fd, SOL_SOCKET, SO_ERROR, &failed, &size);
+	if (failed) {
+		(void)close(fd);
+		return -failed;
+	}
+	(void)fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+	return fd;
+}
+
+static const char *
+remedy_of(int error)
+{
+	switch (error) {
+	case ECONNREFUSED:
+		return "no daemon listens there: check the port, and that gpupoold runs and "
+		       "listens "
+		       "for other machines (--listen)";
+	case ETIMEDOUT:
+		return "a firewall may drop what goes there: the port must be open";
+	case ENETUNREACH:
+	case EHOSTUNREACH:
+		return "there is no way to this address: check network and routes";
+	default:
+		return "check network and firewall";
+	}
+}
+
+/* By the first address that answers; -1: none does. */
+static int
+reach(const struct gp_url *url, const struct addrinfo *addresses)
+{
+	char text[64];
+	int fd = -1, failed = 0;
+
+	for (const struct addrinfo *at = addresses; at; at = at->ai_next) {
+		uint64_t begin_ns = gp_now_ns();
+
+		address_text(at, text, sizeof(text));
+		fd = connect_to(at);
+		if (fd >= 0) {
+			check_say(CHECK_OK, "route", "%s port %u answers after %.2f ms", text,
+				  url->port, (double)(gp_now_ns() - begin_ns) / 1e6);
+			return fd;
+		}
+		failed = -fd;
+		if (at->ai_next)
+			check_say(CHECK_NOTE, "route", "%s port %u: %s", text, url->port,
+				  strerror(failed));
+	}
+	check_say(CHECK_WRONG, "route", "%s port %u: %s; %s", text, url->port, strerror(failed),
+		  remedy_of(failed));
+	return -1;
+}
+
+static bool
+receive_all(int fd, uint8_t *bytes, size_t size)
+{
+	size_t used = 0;
+
+	while (used < size) {
+		ssize_t got = recv(fd, bytes + used, size - used, 0);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return false;
+		used += (size_t)got;
+	}
+	return true;
+}
+
+/* Whether it speaks our protocol, and the kind of connection that is wanted. */
+static bool
+greet(int fd, bool tls)
+{
+	const struct timeval patience = { .tv_sec = ANSWER_S };
+	uint8_t bytes[GP_PREAMBLE_SIZE];
+	struct gp_preamble preamble;
+	char text[256];
+	int r;
+
+	(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	gp_preamble_init(&preamble, tls ? GP_PREAMBLE_CONTROL_TLS : GP_PREAMBLE_CONTROL, 0);
+	gp_preamble_encode(&preamble, bytes);
+	if (send(fd, bytes, sizeof(bytes), MSG_NOSIGNAL) != (ssize_t)sizeof(bytes) ||
+	    !receive_all(fd, bytes, sizeof(bytes))) {
+		check_say(
+			CHECK_WRONG, "daemon",
+			"who listens there does not answer as gpupoold does; check the port (4833 "
+			"unless the daemon has another)");
+		return false;
+	}
+	r = gp_preamble_decode(bytes, &preamble);
+	if (r) {
+		gp_preamble_explain(r, &preamble, text, sizeof(text));
+		check_say(CHECK_WRONG, "daemon", "%s%s", text,
+			  r == GP_E_VERSION
+				  ? "; install the same version of gpupool on both machines"
+				  : "; check the port");
+		return false;
+	}
+	if (gp_preamble_is_tls(&preamble) != tls) {
+		check_say(CHECK_WRONG, "daemon",
+			  tls ? "it offers no TLS at this address; its address "
+				"for TLS has another port, or is tcp://"
+			      : "it wants TLS at this address: tls://");
+		return false;
+	}
+	check_say(CHECK_OK, "daemon", "speaks gpupool's protocol %u.%u%s", preamble.major,
+		  preamble.minor, tls ? ", with TLS" : ", in clear");
+	return true;
+}
+
+static const char *
+show_date(int64_t seconds, char text[32])
+{
+	time_t time = (time_t)seconds;
+	struct tm when;
+
+	if (!localtime_r(&time, &when) || strftime(text, 32, "%Y-%m-%d %H:%M", &when) == 0)
+		(void)snprintf(text, 32, "?");
+	return text;
+}
+
+static bool
+names_host(X509 *certificate, const char *host)
+{
+	return X509_check_host(certificate, host, 0, 0, NULL) == 1 ||
+	       X509_check_ip_asc(certificate, host, 0) == 1;
+}
+
+/* Whose the authority is, and whether it is believed, the connection itself finds out. */
+static void
+check_certificate(X509 *certificate, const struct gp_url *url)
+{
+	struct ctl_certificate_facts facts;
+	char hosts[CTL_CERTIFICATE_NAMES_MAX], from[32], until[32], now[32];
+	int64_t now_s = (int64_t)time(NULL);
+
+	if (ctl_certificate_tell(certificate, &facts))
+		return;
+	(void)gp_printable(hosts, sizeof(hosts), *facts.hosts ? facts.hosts : facts.name);
+	(void)show_date(facts.from_s, from);
+	(void)show_date(facts.until_s, until);
+	(void)show_date(now_s, now);
+	if (!names_host(certificate, url->host))
+		check_say(
+			CHECK_WRONG, "certificate",
+			"is for %s, not for %s; use one of these names in the address, or make one "
+			"for this name, too: gpupoolctl cert init ... --force",
+			hosts, url->host);
+	else if (now_s < facts.from_s)
+		check_say(
+			CHECK_WRONG, "certificate",
+			"is valid from %s on, and it is %s here; check the clocks of both machines",
+			from, now);
+	else if (now_s >= facts.until_s)
+		check_say(CHECK_WRONG, "certificate",
+			  "has expired: %s, and it is %s here; gpupoolctl cert init ... --force "
+			  "makes "
+			  "another; else check this machine's clock",
+			  until, now);
+	else
+		check_say(facts.until_s - now_s < SOON_S ? CHECK_NOTE : CHECK_OK, "certificate",
+			  "is for %s, until %s", hosts, until);
+}
+
+static void
+handshake(int fd, const struct gp_url *url)
+{
+	SSL_CTX *context = SSL_CTX_new(TLS_client_method());
+	SSL *ssl = context ? SSL_new(context) : NULL;
+	X509 *certificate = NULL;
+	char why[256] = "it ended";
+
+	if (ssl && SSL_set_fd(ssl, fd) == 1) {
+		/* What it shows is looked at, and nothing is said to it. */
+		SSL_set_verify(ssl, SSL_VERIFY_NONE, NULL);
+		if (SSL_connect(ssl) == 1)
+			certificate = SSL_get1_peer_certificate(ssl);
+		else if (ERR_peek_error())
+			ERR_error_string_n(ERR_get_error(), why, sizeof(why));
+	}
+	if (certificate)
+		check_certificate(certificate, url);
+	else
+		check_say(CHECK_WRONG, "certificate",
+			  "the TLS handshake fails: %s; see the daemon's log", why);
+	ERR_clear_error();
+	X509_free(certificate);
+	SSL_free(ssl);
+	SSL_CTX_free(context);
+}
+
+bool
+check_route(const struct gp_url *url)
+{
+	bool rdma = strncmp(url->scheme, "rdma", 4) == 0;
+	bool tls = strcmp(url->scheme, "tls") == 0 || (rdma && gpc_config_tls());
+	struct addrinfo *addresses;
+	bool good = false;
+	int fd;
+
+	/* A local socket has neither name nor route, and says itself what is wrong. */
+	if (strcmp(url->scheme, "tcp") != 0 && !rdma && !tls)
+		return true;
+	addresses = resolve(url);
+	fd = addresses ? reach(url, addresses) : -1;
+	if (fd >= 0) {
+		good = greet(fd, tls);
+		if (good && tls)
+			handshake(fd, url);
+		(void)close(fd);
+	}
+	if (addresses)
+		freeaddrinfo(addresses);
+	return good;
+}

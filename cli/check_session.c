@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * check: the client library at work, as a program would use it.  In a process of its own, whose
+ * standard error is kept: what the library says there is the reason that a line gives.
+ */
+#include "base/clock.h"
+#include "cli/check.h"
+#include "cli/library.h"
+
+#include <cuda.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define MIB ((size_t)1 << 20)
+#define SMALL (1 * MIB)
+#define LARGE (64 * MIB)
+/* A link that carries the small copy in this time carries the large one in a second or so. */
+#define FAST_NS UINT64_C(20000000)
+#define TRIPS 50
+#define SLOW_TRIP_MS 2.0
+#define PATIENCE_S 90
+
+/* The functions of the driver's API that are used, as the library has them. */
+#define FUNCTIONS(F)                                                                               \
+	F(cuInit, (unsigned int flags))                                                            \
+	F(cuDeviceGetCount, (int *count))                                                          \
+	F(cuDeviceGet, (CUdevice * device, int ordinal))                                           \
+	F(cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice device))                        \
+	F(cuCtxSetCurrent, (CUcontext context))                                                    \
+	F(cuMemGetInfo_v2, (size_t * left, size_t * total))                                        \
+	F(cuMemAlloc_v2, (CUdeviceptr * address, size_t size))                                     \
+	F(cuMemFree_v2, (CUdeviceptr address))                                                     \
+	F(cuMemcpyHtoD_v2, (CUdeviceptr to, const void *from, size_t size))                        \
+	F(cuMemcpyDtoH_v2, (void *to, CUdeviceptr from, size_t size))
+
+struct driver {
+#define MEMBER(name, parameters) CUresult(*name##_) parameters;
+	FUNCTIONS(MEMBER)
+#undef MEMBER
+};
+
+/* Where standard error goes meanwhile, and where it went before. */
+static int said_fd = -1, stderr_fd = -1;
+
+static void
+keep_stderr(void)
+{
+	int ends[2];
+
+	stderr_fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+	if (stderr_fd < 0 || pipe2(ends, O_CLOEXEC | O_NONBLOCK))
+		return;
+	(void)dup2(ends[1], STDERR_FILENO);
+	(void)close(ends[1]);
+	said_fd = ends[0];
+}
+
+/* The last line that the library has said, without its name; "": nothing. */
+static void
+take_said(char *text, size_t size)
+{
+	char all[8192] = "", *line;
+	ssize_t got = said_fd >= 0 ? read(said_fd, all, sizeof(all) - 1) : 0;
+
+	all[got > 0 ? got : 0] = '\0';
+	while ((line = strrchr(all, '\n')) && !line[1])
+		*line = '\0';
+	line = line ? line + 1 : all;
+	if (strncmp(line, "gpupool: ", 9) == 0)
+		line += 9;
+	(void)snprintf(text, size, "%s", line);
+}
+
+/* What a call returned, and what the library has said of it. */
+static void
+fail(const char *subject, const char *call, CUresult result)
+{
+	char said[1024];
+
+	take_said(said, sizeof(said));
+	check_say(CHECK_WRONG, subject, "%s returns error %d%s%s", call, (int)result,
+		  *said ? ": " : "", said);
+}
+
+static bool
+load(const struct cli_choice *choice, struct driver *driver)
+{
+	char path[CLI_PATH_MAX + 16];
+	void *library;
+
+	(void)snprintf(path, sizeof(path), "%s/" CLI_LIBRARY, choice->folder);
+	library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (!library) {
+		check_say(CHECK_WRONG, "library", "%s; install the library that is missing",
+			  dlerror());
+		return false;
+	}
+#define FIND(name, parameters)                                                                     \
+	*(void **)&driver->name##_ = dlsym(library, #name);                                        \
+	if (!driver->name##_) {                                                                    \
+		check_say(CHECK_WRONG, "library", "%s has no " #name, path);                       \
+		return false;                                                                      \
+	}
+	FUNCTIONS(FIND)
+#undef FIND
+	check_say(CHECK_OK, "library", "%s", path);
+	return true;
+}
+
+static bool
+open_context(const struct driver *driver, int *count_p)
+{
+	uint64_t begin_ns = gp_now_ns();
+	CUcontext context;
+	CUdevice device;
+	CUresult result = driver->cuInit_(0);
+
+	if (result != CUDA_SUCCESS) {
+		fail("session", "cuInit", result);
+		return false;
+	}
+	result = driver->cuDeviceGetCount_(count_p);
+	if (result == CUDA_SUCCESS)
+		result = driver->cuDeviceGet_(&device, 0);
+	if (result == CUDA_SUCCESS)
+		result = driver->cuDevicePrimaryCtxRetain_(&context, device);
+	if (result == CUDA_SUCCESS)
+		result = driver->cuCtxSetCurrent_(context);
+	if (result != CUDA_SUCCESS) {
+		fail("session", "a context", result);
+		return false;
+	}
+	check_say(CHECK_OK, "session", "opens in %.1f ms; a program sees %d device%s",
+		  (double)(gp_now_ns() - begin_ns) / 1e6, *count_p, *count_p == 1 ? "" : "s");
+	return true;
+}
+
+static void
+check_latency(const struct driver *driver)
+{
+	uint64_t least_ns = UINT64_MAX;
+	double ms;
+
+	for (int i = 0; i < TRIPS; i++) {
+		uint64_t begin_ns = gp_now_ns(), took_ns;
+		size_t left, total;
+		CUresult result = driver->cuMemGetInfo_v2_(&left, &total);
+
+		if (result != CUDA_SUCCESS) {
+			fail("latency", "cuMemGetInfo", result);
+			return;
+		}
+		took_ns = gp_now_ns() - begin_ns;
+		least_ns = took_ns < least_ns ? took_ns : least_ns;
+	}
+	ms = (double)least_ns / 1e6;
+	if (ms > SLOW_TRIP_MS)
+		check_say(CHECK_NOTE, "latency",
+			  "a call that waits takes %.2f ms: programs that wait often are slow here "
+			  "(GPUPOOL_LOG=stats counts the waits)",
+			  ms);
+	else
+		check_say(CHECK_OK, "latency", "a call that waits takes %.3f ms", ms);
+}
+
+/* That no compression makes less of. */
+static void
+fill(uint64_t *words, size_t size)
+{
+	uint64_t state = 88172645463325252u;
+
+	for (size_t i = 0; i < size / sizeof(*words); i++) {
+		state ^= state << 13;
+		state ^= state >> 7;
+		state ^= state << 17;
+		words[i] = state;
+	}
+}
+
+/* There and back, as the calls take: in nanoseconds.  The second call of the way back has waited
+ * for all that the way there has left. */
+static CUresult
+copy(const struct driver *driver, CUdeviceptr address, void *bytes, size_t size, uint64_t *in_p,
+     uint64_t *out_p)
+{
+	uint64_t begin_ns = gp_now_ns(), middle_ns;
+	char last;
+	CUresult result = driver->cuMemcpyHtoD_v2_(address, bytes, size);
+
+	if (result == CUDA_SUCCESS)
+		result = driver->cuMemcpyDtoH_v2_(&last, address + size - 1, 1);
+	middle_ns = gp_now_ns();
+	if (result == CUDA_SUCCESS)
+		result = driver->cuMemcpyDtoH_v2_(bytes, address, size);
+	*in_p = middle_ns - begin_ns;
+	*out_p = gp_now_ns() - middle_ns;
+	return result;
+}
+
+static void
+check_bandwidth(const struct driver *driver)
+{
+	size_t size = SMALL;
+	uint64_t in_ns, out_ns;
+	CUdeviceptr address;
+	void *bytes = malloc(LARGE);
+	CUresult result =
+		bytes ? driver->cuMemAlloc_v2_(&address, LARGE) : CUDA_ERROR_OUT_OF_MEMORY;
+
+	if (result != CUDA_SUCCESS) {
+		check_say(CHECK_NOTE, "bandwidth",
+			  "not measured: there is no %zu MiB of memory for it", LARGE / MIB);
+		free(bytes);
+		return;
+	}
+	fill(bytes, LARGE);
+	/* The first copies open connections. */
+	for (int i = 0; result == CUDA_SUCCESS && i < 3; i++) {
+		result = copy(driver, address, bytes, size, &in_ns, &out_ns);
+		if (i == 0 && in_ns + out_ns < 2 * FAST_NS)
+			size = LARGE;
+		else if (i == 0)
+			break;
+	}
+	if (result != CUDA_SUCCESS)
+		fail("bandwidth", "a copy", result);
+	else
+		check_say(CHECK_OK, "bandwidth", "%.0f MB/s to the GPU, %.0f MB/s back (%zu MiB)",
+			  (double)size * 1e3 / (double)in_ns, (double)size * 1e3 / (double)out_ns,
+			  size / MIB);
+	(void)driver->cuMemFree_v2_(address);
+	free(bytes);
+}
+
+static void
+use_library(const struct cli_choice *choice, bool tries)
+{
+	struct driver driver;
+	int count = 0;
+
+	keep_stderr();
+	if (!load(choice, &driver))
+		return;
+	if (!tries) {
+		check_say(CHECK_LEFT, "session", "not tried");
+		return;
+	}
+	if (!open_context(&driver, &count))
+		return;
+	check_latency(&driver);
+	check_bandwidth(&driver);
+}
+
+void
+check_session(const struct cli_choice *choice, bool tries)
+{
+	int before = check_wrong(), status = 0;
+	pid_t child;
+
+	if (!*choice->folder) {
+		check_say(CHECK_WRONG, "library",
+			  "%s; install gpupool's client, or keep both together",
+			  choice->no_library);
+		return;
+	}
+	(void)fflush(stdout);
+	child = fork();
+	if (child == 0) {
+		(void)alarm(PATIENCE_S);
+		use_library(choice, tries);
+		exit(check_wrong() - before);
+	}
+	if (child < 0) {
+		check_say(CHECK_WRONG, "library", "no process to try it in: %s", strerror(errno));
+		return;
+	}
+	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+		;
+	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
+		check_say(CHECK_WRONG, "session", "no end within %d s; look at the daemon's log",
+			  PATIENCE_S);
+	else if (WIFSIGNALED(status))
+		check_say(CHECK_WRONG, "session", "the library dies: %s",
+			  strsignal(WTERMSIG(status)));
+	check_add_wrong(WIFEXITED(status) ? WEXITSTATUS(status) : 0);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a program is to be told in its environment: which pool, by which credentials, how much of
+ * it, and where the client library is.  Owned by whoever declares it; one thread.
+ */
+#ifndef CLI_CHOICE_H
+#define CLI_CHOICE_H
+
+#include "cli/pools.h"
+
+#include <getopt.h>
+#include <stdbool.h>
+
+/* What the command line says; NULL: nothing. */
+struct cli_wish {
+	const char *pool, *gpus, *memory, *sm, *wait;
+};
+
+#define CLI_VARIABLES_MAX 16
+
+struct cli_choice {
+	struct cli_pool
+		pool; /* its url is never empty; the name is, where none of a file is used */
+	char whence[CLI_PATH_MAX + CLI_NAME_MAX +
+		    32];           /* "pool lab of FILE:3", "REMOTE_GPU", "--pool" */
+	char folder[CLI_PATH_MAX]; /* of the library; "": there is none, and `no_library` says so */
+	char no_library[CLI_ERROR_MAX];
+	/* In the order in which they are shown; a value of NULL: it is not to be set. */
+	struct {
+		const char *name;
+		char *value;
+	} variables[CLI_VARIABLES_MAX];
+	int count;
+};
+
+/* The options of run and env, for getopt_long(); cli_wish_take() takes what it returns. */
+extern const struct option cli_wish_options[];
+#define CLI_WISH_LETTERS "+p:"
+/* false: it is none of these, or makes no sense: standard error has said so. */
+bool cli_wish_take(struct cli_wish *wish, int option, const char *value);
+
+/*
+ * Decides: the pool that is wished for, else the one that GPUPOOL_POOL names, else REMOTE_GPU, else
+ * the first of pools.conf.  A pool brings its own credentials and takes away those of the
+ * environment, which are another one's.  0, or CLI_WRONG: standard error has said why.  To be freed
+ * in any case.
+ */
+int cli_choose(const struct cli_wish *wish, struct cli_choice *choice);
+void cli_choice_free(struct cli_choice *choice);
+
+/* This process's environment becomes what was chosen. */
+int cli_choice_apply(const struct cli_choice *choice);
+
+#endif /* CLI_CHOICE_H */

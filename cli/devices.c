@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* devices: what there is of a pool, what of it is the user's, and who of the user's uses it. */
+#include "base/clock.h"
+#include "cli/choice.h"
+#include "cli/command.h"
+#include "cli/look.h"
+#include "ctl/table.h"
+#include "ctl/value.h"
+
+#include <cjson/cJSON.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define LIST 'L'
+#define JSON 'j'
+#define DEVICES_MAX 64
+/* From one look to the next: what the GPUs have worked meanwhile is how busy they are. */
+#define LOOK_NS UINT64_C(500000000)
+
+/* A device as programs count them. */
+struct device {
+	const struct cli_daemon *daemon;
+	const Gpupool__AccountDevice *told;
+	uint64_t before_ns; /* its GPU time at the first look */
+	uint32_t busy;      /* hundredths of a per cent */
+};
+
+struct view {
+	struct cli_look look;
+	struct device devices[DEVICES_MAX];
+	int device_count;
+};
+
+static const Gpupool__AccountDevice *
+find_device(const struct cli_daemon *daemon, int ordinal)
+{
+	for (size_t i = 0; daemon->account && i < daemon->account->n_devices; i++) {
+		if (daemon->account->devices[i]->ordinal == ordinal)
+			return daemon->account->devices[i];
+	}
+	return NULL;
+}
+
+static void
+add_device(struct view *view, const struct cli_daemon *daemon, const Gpupool__AccountDevice *told)
+{
+	if (view->device_count < DEVICES_MAX)
+		view->devices[view->device_count++] = (struct device){
+			.daemon = daemon,
+			.told = told,
+			.before_ns = told->gpu_ns,
+		};
+}
+
+/* In the order of REMOTE_GPU's list, as the client does it. */
+static int
+list_devices(struct view *view)
+{
+	for (int i = 0; i < view->look.url_count; i++) {
+		const struct gp_url *url = &view->look.urls[i];
+		const Gpupool__AccountDevice *told;
+		struct cli_daemon *daemon = view->look.daemons;
+
+		while (strcmp(daemon->url.host, url->host) != 0 || daemon->url.port != url->port ||
+		       strcmp(daemon->url.scheme, url->scheme) != 0)
+			daemon++;
+		if (url->device == GP_URL_ANY_DEVICE) {
+			for (size_t k = 0; k < daemon->account->n_devices; k++)
+				add_device(view, daemon, daemon->account->devices[k]);
+			continue;
+		}
+		told = find_device(daemon, url->device);
+		if (!told)
+			return cli_fail("%s has no device %d, or none for tenant %s", daemon->text,
+					url->device, daemon->account->tenant);
+		add_device(view, daemon, told);
+	}
+	return 0;
+}
+
+static int
+ask_all(struct view *view)
+{
+	for (int i = 0; i < view->look.daemon_count; i++) {
+		if (cli_look_ask(&view->look.daemons[i]))
+			return cli_fail("%s (\"gpupool check\" finds out more)",
+					view->look.daemons[i].error);
+	}
+	view->look.when_ns = gp_now_ns();
+	return 0;
+}
+
+/* Looks once more, after a moment. */
+static int
+measure(struct view *view)
+{
+	uint64_t first_ns = view->look.when_ns;
+	int ordinals[DEVICES_MAX];
+	int r;
+
+	for (int i = 0; i < view->device_count; i++)
+		ordinals[i] = view->devices[i].told->ordinal;
+	gp_nap(LOOK_NS);
+	r = ask_all(view);
+	for (int i = 0; r == 0 && i < view->device_count; i++) {
+		struct device *device = &view->devices[i];
+		uint64_t passed_ns = view->look.when_ns - first_ns, worked_ns;
+
+		device->told = find_device(device->daemon, ordinals[i]);
+		if (!device->told)
+			return cli_fail("%s: device %d is gone", device->daemon->text, ordinals[i]);
+		worked_ns = device->told->gpu_ns > device->before_ns
+				    ? device->told->gpu_ns - device->before_ns
+				    : 0;
+		if (worked_ns > passed_ns)
+			worked_ns = passed_ns;
+		device->busy = passed_ns ? (uint32_t)(worked_ns * 10000 / passed_ns) : 0;
+	}
+	return r;
+}
+
+/* No more than the device has. */
+static uint64_t
+quota_of(const Gpupool__AccountDevice *device)
+{
+	return device->quota_memory < device->memory ? device->quota_memory : device->memory;
+}
+
+static void
+print_list(const struct view *view)
+{
+	char name[256], uuid[48];
+
+	for (int i = 0; i < view->device_count; i++)
+		printf("GPU %d: %s (UUID: %s)\n", i,
+		       cli_look_text(view->devices[i].told->name, name, sizeof(name)),
+		       cli_look_uuid(view->devices[i].told, uuid));
+}
+
+static void
+print_devices(const struct view *view)
+{
+	static const struct ctl_column columns[] = {
+		{ "GPU", "gpu", CTL_NUMBER },         { "NAME", "name", CTL_TEXT },
+		{ "BUSY", "busy", CTL_PERCENT },      { "SESSIONS", "sessions", CTL_NUMBER },
+		{ "USED", "memory_used", CTL_BYTES }, { "MEMORY", "memory", CTL_BYTES },
+		{ "MINE", "quota_used", CTL_BYTES },  { "MY LIMIT", "quota", CTL_BYTES },
+		{ "MY SMS", "quota_sm", CTL_NUMBER },
+	};
+	struct ctl_table table;
+	char name[256];
+
+	ctl_table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
+	for (int i = 0; i < view->device_count; i++) {
+		const Gpupool__AccountDevice *device = view->devices[i].told;
+
+		ctl_table_number(&table, (uint64_t)i);
+		ctl_table_text(&table, cli_look_text(device->name, name, sizeof(name)));
+		ctl_table_number(&table, view->devices[i].busy);
+		ctl_table_number(&table, device->sessions);
+		ctl_table_number(&table, device->memory_used);
+		ctl_table_number(&table, device->memory);
+		ctl_table_number(&table, device->quota_used);
+		ctl_table_number(&table, quota_of(device));
+		ctl_table_number(&table,
+				 device->quota_sm ? device->quota_sm : device->multiprocessors);
+	}
+	ctl_table_print(&table, CTL_FORMAT_TABLE, stdout);
+	ctl_table_fini(&table);
+}
+
+static void
+print_sessions(const struct view *view)
+{
+	static const struct ctl_column columns[] = {
+		{ "MY SESSION", "session", CTL_NUMBER },
+		{ "PROGRAM", "program", CTL_TEXT },
+		{ "PID", "pid", CTL_NUMBER },
+		{ "USER", "user", CTL_TEXT },
+		{ "HOST", "host", CTL_TEXT },
+		{ "AGE", "started", CTL_SINCE },
+		{ "MEMORY", "memory", CTL_BYTES },
+		{ "GPU TIME", "gpu_time", CTL_NS },
+	};
+	struct ctl_table table;
+	char text[256];
+	size_t rows = 0;
+
+	ctl_table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
+	for (int i = 0; i < view->look.daemon_count; i++) {
+		const Gpupool__Account *account = view->look.daemons[i].account;
+
+		for (size_t k = 0; k < account->n_own; k++, rows++) {
+			const Gpupool__AccountSession *session = account->own[k];
+
+			ctl_table_number(&table, session->id);
+			ctl_table_text(&table, cli_look_text(session->program, text, sizeof(text)));
+			ctl_table_number(&table, session->pid);
+			ctl_table_text(&table, cli_look_text(session->user, text, sizeof(text)));
+			ctl_table_text(&table, cli_look_text(session->host, text, sizeof(text)));
+			ctl_table_number(&table, (uint64_t)session->started_s);
+			ctl_table_number(&table, session->memory);
+			ctl_table_number(&table, session->gpu_ns);
+		}
+	}
+	if (rows) {
+		printf("\n");
+		ctl_table_print(&table, CTL_FORMAT_TABLE, stdout);
+	}
+	ctl_table_fini(&table);
+}
+
+static void
+print_tenants(const struct view *view)
+{
+	for (int i = 0; i < view->look.daemon_count; i++) {
+		const struct cli_daemon *daemon = &view->look.daemons[i];
+		const Gpupool__Account *account = daemon->account;
+		char tenant[80], full[512], most[32] = "";
+
+		if (account->sessions_max)
+			(void)snprintf(most, sizeof(most), " of at most %u", account->sessions_max);
+		printf("%s: tenant %s, %u session%s%s; %u of %u of the daemon's are taken\n",
+		       daemon->text, cli_look_text(account->tenant, tenant, sizeof(tenant)),
+		       account->sessions, account->sessions == 1 ? "" : "s", most,
+		       account->sessions_all, account->sessions_all_max);
+		if (*account->full)
+			printf("%s: no new session just now: %s\n", daemon->text,
+			       cli_look_text(account->full, full, sizeof(full)));
+	}
+	printf("\n");
+}
+
+/* For programs. */
+
+static void *
+must(void *object)
+{
+	if (object)
+		return object;
+	(void)cli_fail("out of memory");
+	exit(CLI_WRONG);
+}
+
+/* cJSON's own numbers are doubles, which do not hold every count of bytes. */
+static void
+put_number(cJSON *object, const char *name, uint64_t number)
+{
+	char text[32];
+
+	(void)snprintf(text, sizeof(text), "%llu", (unsigned long long)number);
+	must(cJSON_AddRawToObject(object, name, text));
+}
+
+static void
+put_seconds(cJSON *object, const char *name, uint64_t ns)
+{
+	char text[48];
+
+	(void)snprintf(text, sizeof(text), "%llu.%09llu", (unsigned long long)(ns / 1000000000),
+		       (unsigned long long)(ns % 1000000000));
+	must(cJSON_AddRawToObject(object, name, text));
+}
+
+static void
+put_text(cJSON *object, const char *name, const char *text)
+{
+	char said[512];
+
+	must(cJSON_AddStringToObject(object, name, cli_look_text(text, said, sizeof(said))));
+}
+
+static cJSON *
+new_row(cJSON *list)
+{
+	cJSON *row = must(cJSON_CreateObject());
+
+	cJSON_AddItemToArray(list, row);
+	return row;
+}
+
+static void
+put_daemon(cJSON *row, const struct cli_daemon *daemon)
+{
+	const Gpupool__Account *account = daemon->account;
+
+	put_text(row, "url", daemon->text);
+	put_text(row, "version", account->server_version);
+	put_text(row, "tenant", account->tenant);
+	put_text(row, "credentials", account->credentials);
+	if (account->until_s)
+		put_number(row, "expires", (uint64_t)account->until_s);
+	else
+		must(cJSON_AddNullToObject(row, "expires"));
+	put_number(row, "sessions", account->sessions);
+	if (account->sessions_max)
+		put_number(row, "sessions_max", account->sessions_max);
+	else
+		must(cJSON_AddNullToObject(row, "sessions_max"));
+	put_number(row, "sessions_all", account->sessions_all);
+	put_number(row, "sessions_all_max", account->sessions_all_max);
+	put_text(row, "full", account->full);
+}
+
+static void
+put_device(cJSON *row, const struct device *device, int index)
+{
+	const Gpupool__AccountDevice *told = device->told;
+	char text[64];
+
+	put_number(row, "gpu", (uint64_t)index);
+	put_text(row, "url", device->daemon->text);
+	put_number(row, "ordinal", (uint64_t)told->ordinal);
+	put_text(row, "name", told->name);
+	put_text(row, "uuid", cli_look_uuid(told, text));
+	(void)snprintf(text, sizeof(text), "%u.%02u", device->busy / 100, device->busy % 100);
+	must(cJSON_AddRawToObject(row, "busy_percent", text));
+	put_number(row, "sessions", told->sessions);
+	put_number(row, "memory", told->memory);
+	put_number(row, "memory_used", told->memory_used);
+	put_number(row, "multiprocessors", told->multiprocessors);
+	put_number(row, "quota", quota_of(told));
+	put_number(row, "quota_used", told->quota_used);
+	put_number(row, "quota_multiprocessors",
+		   told->quota_sm ? told->quota_sm : told->multiprocessors);
+}
+
+static void
+put_session(cJSON *row, const struct cli_daemon *daemon, const Gpupool__AccountSession *session)
+{
+	put_text(row, "url", daemon->text);
+	put_number(row, "session", session->id);
+	put_text(row, "program", session->program);
+	put_number(row, "pid", session->pid);
+	put_text(row, "user", session->user);
+	put_text(row, "host", session->host);
+	put_number(row, "started", (uint64_t)session->started_s);
+	put_number(row, "memory", session->memory);
+	put_seconds(row, "gpu_seconds", session->gpu_ns);
+}
+
+static void
+print_json(const struct view *view)
+{
+	cJSON *all = must(cJSON_CreateObject());
+	cJSON *daemons = must(cJSON_AddArrayToObject(all, "daemons"));
+	cJSON *devices = must(cJSON_AddArrayToObject(all, "devices"));
+	cJSON *sessions = must(cJSON_AddArrayToObject(all, "sessions"));
+	char *text;
+
+	for (int i = 0; i < view->look.daemon_count; i++) {
+		const struct cli_daemon *daemon = &view->look.daemons[i];
+
+		put_daemon(new_row(daemons), daemon);
+		for (size_t k = 0; k < daemon->account->n_own; k++)
+			put_session(new_row(sessions), daemon, daemon->account->own[k]);
+	}
+	for (int i = 0; i < view->device_count; i++)
+		put_device(new_row(devices), &view->devices[i], i);
+	text = must(cJSON_Print(all));
+	printf("%s\n", text);
+	cJSON_free(text);
+	cJSON_Delete(all);
+}
+
+static int
+show(int format, struct view *view)
+{
+	char error[768];
+	int r;
+
+	if (cli_look_list(&view->look, error, sizeof(error)))
+		return cli_fail("%s", error);
+	r = ask_all(view);
+	if (r == 0)
+		r = list_devices(view);
+	if (r == 0 && format != LIST)
+		r = measure(view);
+	if (r)
+		return r;
+	if (format == LIST) {
+		print_list(view);
+	} else if (format == JSON) {
+		print_json(view);
+	} else {
+		print_tenants(view);
+		print_devices(view);
+		print_sessions(view);
+	}
+	return 0;
+}
+
+int
+cli_devices(int count, char **words)
+{
+	static const struct option options[] = {
+		{ "pool", required_argument, NULL, 'p' },
+		{ "list", no_argument, NULL, LIST },
+		{ "json", no_argument, NULL, JSON },
+		{ NULL, 0, NULL, 0 },
+	};
+	struct cli_wish wish = { 0 };
+	struct cli_choice choice;
+	struct view *view;
+	int option, format = 0, r;
+
+	while ((option = cli_option_anywhere(count, words, "p:L", options)) != -1) {
+		if (option == '?')
+			return CLI_WRONG;
+		if (option == 'p')
+			wish.pool = optarg;
+		else
+			format = option;
+	}
+	if (optind < count)
+		return cli_fail(
+			"\"%s\": devices takes options alone; gpupool devices -p %s looks at "
+			"pool %s",
+			words[optind], words[optind], words[optind]);
+	r = cli_choose(&wish, &choice);
+	if (r == 0)
+		r = cli_choice_apply(&choice);
+	view = r == 0 ? must(calloc(1, sizeof(*view))) : NULL;
+	if (r == 0) {
+		r = show(format, view);
+		cli_look_free(&view->look);
+	}
+	free(view);
+	cli_choice_free(&choice);
+	return r;
+}

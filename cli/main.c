@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gpupool: programs on the GPUs of a pool. */
+#include "cli/command.h"
+#include "protocol/standard.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static const struct command {
+	const char *name;
+	cli_command *run;
+	const char *usage, *what, *more;
+} commands[] = {
+	{ "run", cli_run,
+	  "[-p POOL] [--gpus N] [--memory SIZE] [--sm PERCENT] [--wait TIME] [--] PROGRAM "
+	  "[ARGUMENT...]",
+	  "run a program on a pool's GPUs",
+	  "  -p, --pool POOL     a pool of pools.conf, or an address as tls://HOST;\n"
+	  "                      without it GPUPOOL_POOL, REMOTE_GPU, or the first pool\n"
+	  "      --gpus N        the program sees the first N devices\n"
+	  "      --memory SIZE   it gets no more of each device: 10G, 512M\n"
+	  "      --sm PERCENT    it gets no more of each device's multiprocessors: 50%\n"
+	  "      --wait TIME     wait so long for a place in a full pool: 90s, 10m, 2h\n"
+	  "\n"
+	  "The program takes gpupool's place, so signals and its status are its own.\n"
+	  "125: gpupool itself failed; 126: the program cannot be run; 127: it is not there.\n" },
+	{ "devices", cli_devices, "[-p POOL] [-L | --json]",
+	  "GPUs, how busy they are, your quota, your sessions",
+	  "  -p, --pool POOL     as for run\n"
+	  "  -L, --list          one line for each GPU, with its UUID\n"
+	  "      --json          for programs: sizes in bytes, times in seconds\n" },
+	{ "check", cli_check, "[-p POOL] [PROGRAM]",
+	  "find out why a program finds no GPU, or is slow",
+	  "  -p, --pool POOL     as for run\n"
+	  "\n"
+	  "One line for each check, from the configuration to the bandwidth; with a program,\n"
+	  "also which libcuda.so.1 it will find, and why. 0: nothing is wrong; 1: something "
+	  "is.\n" },
+	{ "env", cli_env, "[-p POOL] [--gpus N] [--memory SIZE] [--sm PERCENT] [--wait TIME]",
+	  "print what run would set, for a shell: eval \"$(gpupool env)\"",
+	  "The options are those of run.\n" },
+	{ "login", cli_login, "POOL [ADDRESS] < TOKEN_FILE",
+	  "store a token for a pool, and the pool's address",
+	  "The token's file is read from standard input, and stored so that nobody else can read\n"
+	  "it. ADDRESS (tls://HOST) adds the pool to your pools.conf.\n" },
+	{ "help", cli_help, "[COMMAND]", "this list, or a command's options", "" },
+};
+
+static const struct command *
+find(const char *name)
+{
+	for (size_t i = 0; i < COUNT(commands); i++) {
+		if (strcmp(commands[i].name, name) == 0)
+			return &commands[i];
+	}
+	return NULL;
+}
+
+static void
+list(void)
+{
+	printf("gpupool runs CUDA programs on the GPUs of a pool.\n\n");
+	for (size_t i = 0; i < COUNT(commands); i++)
+		printf("  gpupool %-8s %s\n", commands[i].name, commands[i].what);
+	printf("\n\"gpupool help COMMAND\" tells its options; gpupool(1) tells all.\n");
+}
+
+int
+cli_help(int count, char **words)
+{
+	const char *names[COUNT(commands)];
+	const struct command *command;
+
+	if (count < 2) {
+		list();
+		return 0;
+	}
+	command = find(words[1]);
+	for (size_t i = 0; i < COUNT(commands); i++)
+		names[i] = commands[i].name;
+	if (!command)
+		return cli_fail("\"%s\" is no command%s", words[1],
+				cli_meant(words[1], names, COUNT(names)));
+	printf("gpupool %s %s\n\n%s%s", command->name, command->usage, command->more,
+	       *command->more ? "" : "\n");
+	return 0;
+}
+
+static int
+carry_out(int count, char **words)
+{
+	const char *names[COUNT(commands)];
+	const struct command *command;
+	char *about[] = { "help", words[0], NULL };
+
+	command = find(words[0]);
+	for (size_t i = 0; i < COUNT(commands); i++)
+		names[i] = commands[i].name;
+	if (!command)
+		return cli_fail("\"%s\" is no command%s \"gpupool help\" lists them, and \"gpupool "
+				"run %s\" runs a program",
+				words[0],
+				*cli_meant(words[0], names, COUNT(names))
+					? cli_meant(words[0], names, COUNT(names))
+					: ";",
+				words[0]);
+	if (count == 2 && (strcmp(words[1], "--help") == 0 || strcmp(words[1], "-h") == 0))
+		return cli_help(2, about);
+	return command->run(count, words);
+}
+
+int
+main(int argc, char **argv)
+{
+	int r;
+
+	if (gp_standard_open())
+		return CLI_WRONG;
+	if (argc < 2) {
+		(void)cli_fail("no command: \"gpupool help\" lists them");
+		return CLI_WRONG;
+	}
+	if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
+		printf("gpupool " GPUPOOL_VERSION "\n");
+		return 0;
+	}
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+		argv[1] = "help";
+	r = carry_out(argc - 1, argv + 1);
+	if (fflush(stdout) != 0 || ferror(stdout))
+		return cli_fail("standard output cannot be written");
+	return r;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A program as the loader sees it: what of its file decides which libcuda.so.1 it finds.  The file
+ * is only read, and may be anybody's: nothing in it is believed.  Values; one thread.
+ */
+#ifndef CLI_PROGRAM_H
+#define CLI_PROGRAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define CLI_PROGRAM_PATH_MAX 4096
+
+struct cli_program {
+	char path[CLI_PROGRAM_PATH_MAX];        /* that was found for the name */
+	char interpreter[CLI_PROGRAM_PATH_MAX]; /* of a script: the program that is run; "": none */
+	char folder[CLI_PROGRAM_PATH_MAX];      /* of what is run: $ORIGIN */
+	char rpath[CLI_PROGRAM_PATH_MAX];       /* before LD_LIBRARY_PATH; "": none */
+	char runpath[CLI_PROGRAM_PATH_MAX];     /* behind it */
+	char needed[CLI_PROGRAM_PATH_MAX];      /* a libcuda that it is linked with; "": none */
+	bool elf, other_machine, is_static, privileged;
+};
+
+/* The file that execvp(3) would run.  0, ENOENT or why it cannot be run (EACCES, ...). */
+int cli_program_find(const char *name, char *path, size_t size);
+
+/* 0, or an errno as above. */
+int cli_program_read(const char *name, struct cli_program *program);
+
+/* NULL, or why the program cannot use a library of LD_LIBRARY_PATH at all. */
+const char *cli_program_excuse(const struct cli_program *program);
+
+/*
+ * The libcuda.so.1 that the program will find with this LD_LIBRARY_PATH (NULL: none): its path, and
+ * in *why the rule by which.  false: none.  A library that asks for libcuda.so.1 in the program's
+ * name may have an RPATH of its own, which is not seen here.
+ */
+bool cli_program_library(const struct cli_program *program, const char *library_path, char *path,
+			 size_t size, const char **why_p);
+
+#endif /* CLI_PROGRAM_H */

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What gpupool says on standard error, and the options of its commands. */
+#include "base/similar.h"
+#include "cli/command.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static void
+say(const char *kind, const char *format, va_list arguments)
+{
+	char text[2048];
+
+	(void)fflush(stdout);
+	(void)vsnprintf(text, sizeof(text), format, arguments);
+	fprintf(stderr, "gpupool: %s%s\n", kind, text);
+}
+
+int
+cli_fail(const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	say("", format, arguments);
+	va_end(arguments);
+	return CLI_WRONG;
+}
+
+void
+cli_warn(const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	say("warning: ", format, arguments);
+	va_end(arguments);
+}
+
+const char *
+cli_meant(const char *written, const char *const *names, int count)
+{
+	static char text[128];
+	const char *found = gp_most_similar(written, names, count);
+
+	text[0] = '\0';
+	if (found)
+		(void)snprintf(text, sizeof(text), "; did you mean %s?", found);
+	return text;
+}
+
+static int
+fail_option(char **words, int at, const struct option *options, const char *advice, bool missing)
+{
+	const char *names[16], *word = words[at];
+	char name[64];
+	int count = 0;
+
+	if (strncmp(word, "--", 2) != 0 && missing)
+		return cli_fail("-%c: its value is missing", optopt);
+	if (strncmp(word, "--", 2) != 0)
+		return cli_fail("-%c is no option of \"gpupool %s\"%s", optopt ? optopt : word[1],
+				words[0], advice);
+	(void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(word + 2, "="), word + 2);
+	for (; options[count].name && count < (int)COUNT(names); count++) {
+		names[count] = options[count].name;
+		if (strcmp(options[count].name, name) != 0)
+			continue;
+		return cli_fail(options[count].has_arg ? "--%s: its value is missing"
+						       : "--%s takes no value",
+				name);
+	}
+	return cli_fail("--%s is no option of \"gpupool %s\"%s%s", name, words[0],
+			cli_meant(name, names, count), advice);
+}
+
+int
+cli_option(int count, char **words, const char *letters, const struct option *options,
+	   const char *advice)
+{
+	int at = optind ? optind : 1, r;
+
+	opterr = 0;
+	optopt = 0;
+	r = getopt_long(count, words, letters, options, NULL);
+	if (r != '?' && r != ':')
+		return r;
+	(void)fail_option(words, at, options, advice, strchr(letters, optopt) && optopt);
+	return '?';
+}
+
+int
+cli_option_anywhere(int count, char **words, const char *letters, const struct option *options)
+{
+	return cli_option(count, words, letters, options, "");
+}

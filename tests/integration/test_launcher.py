@@ -1,0 +1,623 @@
+# SPDX-License-Identifier: Apache-2.0
+"""gpupool, the user's command, and the lines that a user's program prints when something is wrong."""
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+
+from harness import (PATIENCE, Certificates, Daemon, Encrypted, Failed, Program, Result, Skip,
+                     base_environment, case, client_environment, main, read_file, require, run, wait_until)
+from pool import Pool, ctl, token_of
+
+GPUPOOL = os.environ["GP_GPUPOOL"]
+MIB = 1 << 20
+# Copies without end, so that a stopped process is stopped in the middle of a message.
+COPIER = """
+import ctypes
+cuda = ctypes.CDLL("libcuda.so.1")
+def call(name, *args):
+    result = getattr(cuda, name)(*args)
+    if result:
+        print(name, result, flush=True)
+        raise SystemExit(1)
+context, address, size = ctypes.c_void_p(), ctypes.c_uint64(), 256 << 20
+call("cuInit", 0)
+call("cuDevicePrimaryCtxRetain", ctypes.byref(context), 0)
+call("cuCtxSetCurrent", context)
+call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(size))
+memory = (ctypes.c_char * size)()
+print("running", flush=True)
+while True:
+    call("cuMemcpyDtoH_v2", memory, address, ctypes.c_size_t(size))
+"""
+
+
+class User:
+    """A folder with a user's files; a context manager."""
+
+    def __enter__(self):
+        self.folder = tempfile.mkdtemp(prefix="gpupool-user-")
+        return self
+
+    def __exit__(self, *_):
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def file(self, name):
+        return os.path.join(self.folder, "gpupool", name)
+
+    def write(self, text, name="pools.conf", mode=0o644):
+        os.makedirs(os.path.dirname(self.file(name)), exist_ok=True)
+        with open(self.file(name), "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(self.file(name), mode)
+        return self.file(name)
+
+    def env(self, **more):
+        """Nothing says where the library is: that is gpupool's to find out."""
+        env = client_environment()
+        del env["LD_LIBRARY_PATH"]
+        if os.environ.get("GP_LIBRARIES"):
+            env["LD_LIBRARY_PATH"] = os.environ["GP_LIBRARIES"]
+        return {"XDG_CONFIG_HOME": self.folder, **env, **more}
+
+    def start(self, *args, stdin=False, **env):
+        return Program("gpupool", args, env=self.env(**env), path=GPUPOOL, stdin=stdin)
+
+    def say(self, *args, text=None, status=0, **env):
+        """What it prints, and on standard error; text: its standard input."""
+        begin = time.monotonic()
+        done = subprocess.run([GPUPOOL, *args], input=text, stdin=None if text is not None else subprocess.DEVNULL,
+                              capture_output=True, text=True, env={**base_environment(), **self.env(**env)},
+                              timeout=PATIENCE, check=False)
+        return Result("gpupool " + " ".join(args), done.stdout, done.stderr, done.returncode,
+                      time.monotonic() - begin).expect(status=status)
+
+    def fails(self, says, *args, status=125, **more):
+        """One line on standard error, and nothing else."""
+        result = self.say(*args, status=status, **more)
+        require(result.err == f"gpupool: {says}\n" and result.out == "", f"expected {says!r}: {result}")
+
+
+def app(name):
+    return os.path.join(os.environ["GP_APPS"], name)
+
+
+def lines_of(result):
+    """The lines of check, as {subject: [(verdict, text)]}."""
+    found = {}
+    for line in result.out.splitlines():
+        match = re.fullmatch(r"(ok|note|wrong|-) +(\w+(?: \w+)?)  +(.*)", line)
+        require(match, f"no line of check: {line!r}: {result}")
+        found.setdefault(match[2], []).append((match[1], match[3]))
+    return found
+
+
+def expect_line(result, verdict, subject, pattern):
+    lines = lines_of(result).get(subject, [])
+    require(any(found == verdict and re.search(pattern, text) for found, text in lines),
+            f"expected {verdict} {subject} {pattern!r}, not {lines}: {result}")
+
+
+def closed_port():
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return sock.getsockname()[1]
+
+
+@case("a program runs on the first pool of pools.conf, on one that is named, on an address, on REMOTE_GPU's")
+def _():
+    with User() as user, Daemon() as daemon:
+        user.write(f"# mine\n[pool lab]\nurl = {daemon.address}\n\n[pool off]\nurl = tcp://127.0.0.1:{closed_port()} ; nobody\n")
+        for args, env in (((), {}), (("-p", "lab"), {}), (("--pool=lab",), {"REMOTE_GPU": "tcp://nowhere.invalid"}),
+                          (("-p", daemon.address), {}), ((), {"GPUPOOL_POOL": "lab"})):
+            user.say("run", *args, app("vectoradd"), **env).expect(out="vectoradd: ok\n", err="")
+        # What the environment says comes before the file.
+        user.say("run", app("vectoradd"), REMOTE_GPU=daemon.address).expect(out="vectoradd: ok\n", err="")
+        result = user.say("run", "-p", "off", app("vectoradd"), status=1)
+        require("Connection refused" in result.err, str(result))
+
+
+@case("arguments, status and signals are the program's own")
+def _():
+    with User() as user:
+        user.write("[pool lab]\nurl = tcp://127.0.0.1\n")
+        script = "import os, sys; print(sys.argv[1:], flush=True); os._exit(7) if len(sys.argv) > 1 else input()"
+        user.say("run", sys.executable, "-c", script, "-p", "--", "a b", status=7).expect(
+            status=7, out="['-p', '--', 'a b']\n", err="")
+        user.say("run", "--", sys.executable, "-c", script, "--gpus", "x", status=7).expect(
+            status=7, out="['--gpus', 'x']\n", err="")
+        program = user.start("run", sys.executable, "-c", script, stdin=True)
+        program.wait_for_output("[]")
+        # It is the very process that was started.
+        require("python" in os.readlink(f"/proc/{program.process.pid}/exe"), "it is another process")
+        program.process.send_signal(signal.SIGTERM)
+        require(program.finish().status == -signal.SIGTERM, "not ended by the signal")
+
+
+@case("what cannot be run is 127 or 126, and gpupool's own mistakes are 125, each with a line")
+def _():
+    with User() as user:
+        user.write("[pool lab]\nurl = tcp://127.0.0.1\n")
+        text = user.write("no program", "text", 0o644)
+        user.fails("nosuchprogram: No such file or directory", "run", "nosuchprogram", status=127)
+        user.fails("/nowhere/at/all: No such file or directory", "run", "/nowhere/at/all", status=127)
+        user.fails(f"{text}: Permission denied", "run", text, status=126)
+        user.fails(f"{user.folder}: Is a directory", "run", user.folder, status=126)
+        user.fails("run which program? gpupool run [OPTIONS] PROGRAM ARGUMENT...", "run")
+        theirs = "; the program's own options stand behind it: gpupool run [OPTIONS] -- PROGRAM ARGUMENT..."
+        user.fails('--epochs is no option of "gpupool run"' + theirs, "run", "--epochs=3", "train.py")
+        user.fails('--mermory is no option of "gpupool run"; did you mean memory?' + theirs, "run", "--mermory", "1G", "x")
+        user.fails('-e is no option of "gpupool run"' + theirs, "run", "-e", "x")
+        user.fails("--memory: its value is missing", "run", "--memory")
+        user.fails('--memory: "lots" is no size of 1M and more: 10G, 1.5G and 512M are', "run", "--memory", "lots", "x")
+        user.fails('--sm: "0" is no part of the multiprocessors: 50% is', "run", "--sm", "0", "x")
+        user.fails('--gpus: "0" is no number of devices from 1 to 64', "run", "--gpus", "0", "x")
+        user.fails('--wait: "soon" is no time up to a week: 90s, 10m and 2h are', "run", "--wait", "soon", "x")
+
+
+@case("wrong words are named, with the right one where that can be guessed")
+def _():
+    with User() as user:
+        user.fails('no command: "gpupool help" lists them')
+        user.fails('"devcies" is no command; did you mean devices? "gpupool help" lists them, and "gpupool run devcies" runs a '
+                   "program", "devcies")
+        user.fails('"train.py" is no command; "gpupool help" lists them, and "gpupool run train.py" runs a program', "train.py")
+        user.fails('"rum" is no command; did you mean run?', "help", "rum")
+        require("gpupool check" in user.say("help").out and "--memory SIZE" in user.say("help", "run").out, "no help")
+        require(user.say("run", "--help").out == user.say("help", "run").out, "--help is another text")
+        require(re.fullmatch(r"gpupool \d+\.\d+\.\d+\n", user.say("--version").out), "no version")
+        user.fails('which pool? "gpupool login NAME tls://HOST < TOKEN_FILE" makes one known, or REMOTE_GPU names it', "run", "x")
+        user.fails('there is no pool "lab": no pools.conf names any; "gpupool login lab tls://HOST" makes one', "run", "-p", "lab", "x")
+        user.write("[pool lab]\nurl = tls://gpunode\n[pool cluster]\nurl = tls://head\n")
+        user.fails('there is no pool "lba"; did you mean lab?', "run", "-p", "lba", "x")
+        user.fails('there is no pool "xyz" (lab, cluster)', "devices", "-p", "xyz")
+
+
+@case("a pools.conf that makes no sense is refused with its line and what would be right, and no token is shown")
+def _():
+    secret = "gpt_" + "a" * 10 + "_" + "b" * 52
+    with User() as user:
+        for text, line, says in (
+                ("url = tls://gpunode\n", 1, '"url = ..." stands before the first "[pool NAME]"'),
+                ("[pool lab]\n\n[pool x]\nurl = tls://x\n", 1, '[pool lab] has no url: "url = tls://HOST" says where it is'),
+                ("[lab]\n", 1, '[lab]: there is no such section; a pool\'s is "[pool NAME]"'),
+                ("[pool lab\n", 1, '"[pool lab": a section is a line "[pool NAME]"'),
+                ("[pool a/b]\n", 1, '"a/b" is no name of a pool: letters, digits, ".", "_", "-"'),
+                ("[pool lab]\nurl = tls://a\nurl = tls://b\n", 3, "[pool lab] url: is there already"),
+                ("[pool lab]\nurl = tls://a\n[pool lab]\n", 3, "[pool lab] is there already, in line 1"),
+                ("[pool lab]\nurl = gopher://a\n", 2, '[pool lab] url: "gopher://a" is no address of a daemon: tls://HOST, '
+                                                      "tls://HOST:PORT and unix:///PATH are"),
+                ("[pool lab]\nurl = tls://a\nmermory = 1G\n", 3, "[pool lab] mermory: there is no such key; did you mean memory?"),
+                ("[pool lab]\nurl = tls://a\nfoo = 1\n", 3, "[pool lab] foo: there is no such key here (url, token, authority, "
+                                                            "certificate, key, crl, tenant, gpus, memory, sm, wait)"),
+                ("[pool lab]\nurl = tls://a\nmemory = lots\n", 3, '[pool lab] memory: "lots" is no size of 1M and more: 10G, 1.5G '
+                                                                  "and 512M are"),
+                ("[pool lab]\nurl = tls://a\ntoken =\n", 3, "[pool lab] token: its value is missing"),
+                ("[pool lab]\nurl tls://a\n", 2, '"url tls://a" is neither KEY = VALUE nor [pool NAME]'),
+                (f"[pool lab]\nurl = tls://a\ntoken = {secret}\n", 3, 'a token does not belong here: "gpupool login POOL" stores it '
+                                                                      'in a file of its own, which "token =" may name'),
+                (f"[pool lab]\nurl = tls://a\n{secret}\n", 3, 'a token does not belong here: "gpupool login POOL" stores it '
+                                                              'in a file of its own, which "token =" may name')):
+            path = user.write(text)
+            for command in (("run", "true"), ("devices",), ("env",), ("login", "lab")):
+                user.fails(f"{path}:{line}: {says}", *command, text="" if command[0] == "login" else None)
+        path = user.write("[pool lab]\nurl = tls://a\ntoken = missing.token\n")
+        user.fails(f'{path}:1: [pool lab] token: {user.file("missing.token")}: No such file or directory: "gpupool login" stores it '
+                   "anew", "run", "true")
+        os.unlink(path)
+        os.mkdir(path)
+        user.fails(f"{path}: is a folder, not a file", "run", "true")
+
+
+@case("login stores a token for its user alone, and a pool's address; run finds both, and says no secret")
+def _():
+    with User() as user, Pool(config="[tenant alice]\nmemory = 64M\n") as pool:
+        path, name = pool.create("alice")
+        result = user.say("login", "lab", pool.local, text=read_file(path))
+        require(result.out == "" and result.err == f"gpupool: token {name} of pool lab is in {user.file('lab.token')}\n"
+                f"gpupool: pool lab is in {user.file('pools.conf')}\n", str(result))
+        require(stat.S_IMODE(os.stat(user.file("lab.token")).st_mode) == 0o600, "others can read it")
+        require(read_file(user.file("lab.token")) == read_file(path) and
+                read_file(user.file("pools.conf")) == f"[pool lab]\nurl = {pool.local}\n", read_file(user.file("pools.conf")))
+        program = user.start("run", app("memhog"), "1", stdin=True)
+        program.wait_for_output("free after")
+        require("free before: 64 MiB" in program.out() and pool.credentials() == f"token {name}", program.out())
+        program.finish().expect(err="")
+        # Another one takes its place; another address does not.
+        other, name = pool.create("alice")
+        user.say("login", "lab", text=read_file(other)).expect(
+            err=f"gpupool: token {name} of pool lab is in {user.file('lab.token')}\n")
+        user.fails(f"pool lab is there already, with another address: {pool.local} ({user.file('pools.conf')}:1)", "login", "lab",
+                   "tls://elsewhere", text="")
+        user.say("login", "far", "tls://far", text=read_file(other))
+        require(read_file(user.file("pools.conf")).endswith("\n\n[pool far]\nurl = tls://far\n"), read_file(user.file("pools.conf")))
+
+
+@case("login refuses what is no token, and one that everybody could see")
+def _():
+    secret = "gpt_" + "a" * 10 + "_" + "b" * 52
+    with User() as user:
+        user.write("[pool lab]\nurl = tls://gpunode\n")
+        user.fails("there is no token on standard input: gpupool login POOL < TOKEN_FILE", "login", "lab", text="# nothing\n")
+        user.fails("the first line of standard input is no token (gpt_..., as gpupoolctl token create makes it)", "login", "lab",
+                   text="hunter2\n")
+        user.fails("standard input is larger than 1 MiB, so this is no file of a token", "login", "lab", text="x" * (MIB + 1))
+        seen = "a token on the command line can be seen by everybody on this machine: gpupool login POOL < TOKEN_FILE"
+        user.fails(seen, "login", secret)
+        user.fails(seen, "login", "lab", secret)
+        user.fails("usage: gpupool login POOL [ADDRESS] < TOKEN_FILE", "login")
+        user.fails('there is no pool "lba"; did you mean lab?; with an address, login adds one', "login", "lba", text=secret)
+        require(not os.path.exists(user.file("lab.token")), "something was stored")
+
+
+@case("a pool takes away another pool's credentials, and says so of a token")
+def _():
+    with User() as user:
+        user.write("[pool lab]\nurl = tls://gpunode\n")
+        others = {"GPUPOOL_TOKEN_FILE": "/others.token", "GPUPOOL_TLS_CERT": "/c", "GPUPOOL_TLS_KEY": "/k", "GPUPOOL_TENANT": "bob"}
+        result = user.say("env", **others)
+        require([line for line in result.out.splitlines() if line.startswith("unset")] ==
+                ["unset GPUPOOL_TOKEN_FILE", "unset GPUPOOL_TLS_CERT", "unset GPUPOOL_TLS_KEY", "unset GPUPOOL_TENANT"], str(result))
+        require(result.err == 'gpupool: warning: GPUPOOL_TOKEN_FILE=/others.token is not used: it need not be for pool lab; "gpupool '
+                'login lab < FILE" says that it is\n', str(result))
+        # An address of the command line brings none, so the environment's are meant.
+        require("unset" not in user.say("env", "-p", "tls://gpunode", **others).out, "they were taken away")
+
+
+@case("env prints what a shell needs, whatever is in it")
+def _():
+    with User() as user, Daemon() as daemon:
+        user.write(f"[pool lab]\nurl = {daemon.address}\n")
+        out = user.say("env", "--memory", "1.5G", "--sm", "50%", "--gpus", "2", "--wait", "10m").out
+        for line in ("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT='*=1536M'", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE='50.00'",
+                     "CUDA_VISIBLE_DEVICES='0,1'", "GPUPOOL_WAIT='10m'", f"REMOTE_GPU='{daemon.address}'"):
+            require(f"export {line}\n" in out, f"no {line}: {out}")
+        require("CUDA_VISIBLE_DEVICES='2,0'" in user.say("env", "--gpus", "2", CUDA_VISIBLE_DEVICES="2,0,1").out, "not the first two")
+        odd = f"{user.folder}/it's; $(touch {user.folder}/bad)"
+        shell = subprocess.run(["sh", "-c", f'eval "$({GPUPOOL} env)" && printf %s "$LD_LIBRARY_PATH" && {app("vectoradd")}'],
+                               capture_output=True, text=True, check=False,
+                               env={**base_environment(), **user.env(LD_LIBRARY_PATH=odd)})
+        require(shell.returncode == 0 and shell.stdout.endswith(f":{odd}vectoradd: ok\n"), f"{shell}")
+        require(not os.path.exists(f"{user.folder}/bad"), "the shell has run what was a path")
+        user.fails('"train.py": env takes no program; gpupool run train.py runs it', "env", "train.py")
+
+
+@case("--memory and --sm narrow what the program gets; of more GPUs than there are one line tells")
+def _():
+    with User() as user, Daemon() as daemon:
+        user.write(f"[pool lab]\nurl = {daemon.address}\nmemory = 128M\n")
+        for args, size in (((), 128), (("--memory", "64M"), 64)):
+            program = user.start("run", *args, app("memhog"), "1", stdin=True)
+            program.wait_for_output("free after")
+            require(f"free before: {size} MiB" in program.out(), program.out())
+            program.finish().expect(err="")
+        program = user.start("run", "--sm", "50%", app("memhog"), "1", stdin=True)
+        program.wait_for_output("free after")
+        seen = json.loads(user.say("devices", "--json").out)
+        require(len(seen["sessions"]) == 1, f"{seen}")
+        program.finish().expect(err="")
+        result = user.say("run", "--gpus", "2", app("vectoradd"))
+        require(result.out == "vectoradd: ok\n" and result.err == "gpupool: CUDA_VISIBLE_DEVICES=0,1: the program sees 1 of the pool's 1 "
+                "device, which are numbered from 0; the list ends at the first entry that is none\n", str(result))
+
+
+@case("a full pool is waited for, with the reason and the time, and no longer than was said")
+def _():
+    with User() as user, Daemon("--max-sessions", "1") as daemon:
+        user.write(f"[pool lab]\nurl = {daemon.address}\n")
+        first = daemon.start("memhog", "1", stdin=True)
+        first.wait_for_output("free after")
+        late = user.say("run", "--wait", "2s", app("vectoradd"), status=1)
+        require(re.fullmatch(r"gpupool: \S+: refused: all sessions are taken \(--max-sessions\); waiting for a place for \d s, until "
+                             r"\d\d:\d\d:\d\d at most \(GPUPOOL_WAIT\)\n"
+                             r"gpupool: \S+: refused: all sessions are taken \(--max-sessions\) \(waited for 2 s: GPUPOOL_WAIT\)\n",
+                             late.err) and late.seconds >= 2, str(late))
+        second = user.start("run", "--wait", f"{PATIENCE}s", app("vectoradd"))
+        wait_until("it waits", lambda: "waiting for a place" in second.err(), PATIENCE)
+        first.finish().expect()
+        result = second.finish().expect(out="vectoradd: ok\n")
+        require(re.search(r"^gpupool: there is a place, after \d+ s$", result.err, re.M), str(result))
+        # Who does not want to wait is told at once.
+        require("waiting" not in daemon.run("vectoradd").expect(err="").err, "it waited")
+
+
+@case("devices shows GPUs, load, quota and the user's own sessions, without taking a place")
+def _():
+    with User() as user, Pool("--max-sessions", "2", config="[tenant alice]\nmemory = 64M\nsessions = 1\n[tenant bob]\n") as pool:
+        alice, name = pool.create("alice")
+        user.say("login", "lab", pool.local, text=read_file(alice))
+        other = pool.start("memhog", "1", stdin=True, env={"GPUPOOL_TENANT": "bob"})
+        other.wait_for_output("free after")
+        seen = json.loads(user.say("devices", "--json").out)
+        daemon, device = seen["daemons"][0], seen["devices"][0]
+        require((daemon["tenant"], daemon["credentials"], daemon["sessions"], daemon["sessions_max"], daemon["full"]) ==
+                ("alice", f"token {name}", 0, 1, ""), f"{seen}")
+        require((daemon["sessions_all"], daemon["sessions_all_max"], seen["sessions"]) == (1, 2, []), f"{seen}")
+        require((device["gpu"], device["sessions"], device["quota"], device["quota_used"]) == (0, 1, 64 * MIB, 0) and
+                device["memory_used"] >= MIB and device["memory"] > 64 * MIB, f"{seen}")
+        mine = user.start("run", app("memhog"), "1", stdin=True)
+        mine.wait_for_output("free after")
+        # Full, for the tenant and for the daemon: who only looks is answered all the same.
+        seen = json.loads(user.say("devices", "--json").out)
+        require(seen["daemons"][0]["full"] == "all sessions are taken (--max-sessions)", f"{seen}")
+        own, = seen["sessions"]
+        require((own["program"], own["pid"]) == ("memhog", mine.process.pid) and own["memory"] >= MIB, f"{seen}")
+        table = user.say("devices").out
+        require(re.search(r"^unix://\S+: tenant alice, 1 session of at most 1; 2 of 2 of the daemon's are taken$", table, re.M) and
+                re.search(r"^unix://\S+: no new session just now: all sessions are taken", table, re.M) and
+                re.search(rf"^ +\d+  memhog +{mine.process.pid} ", table, re.M), table)
+        require("bob" not in table, f"others are named: {table}")
+        require(re.fullmatch(r"GPU 0: \S.* \(UUID: GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\)\n", user.say("devices", "-L").out),
+                "no list as nvidia-smi's")
+        other.finish().expect()
+        mine.finish().expect()
+        result = user.say("devices", "-p", f"tcp://127.0.0.1:{closed_port()}", status=125)
+        require(result.err.endswith('Connection refused ("gpupool check" finds out more)\n'), str(result))
+
+
+@case("a GPU that works is busy, and never above 100 %")
+def _():
+    with User() as user, Daemon() as daemon:
+        user.write(f"[pool lab]\nurl = {daemon.address}\n")
+        sleeper = daemon.start("sleeper", "-ms=2000")
+        sleeper.wait_for_output("running")
+        seen = json.loads(user.say("devices", "--json").out)["devices"][0]
+        require(0 <= seen["busy_percent"] <= 100 and seen["sessions"] == 1, f"{seen}")
+        sleeper.finish().expect()
+
+
+@case("check goes from the configuration to the bandwidth, over TLS with a token, and all is well")
+def _():
+    with User() as user, tempfile.TemporaryDirectory(prefix="gpupool-files-") as folder:
+        ctl("cert", "init", "localhost", "-D", folder)
+        token = os.path.join(folder, "alice.token")
+        ctl("token", "create", "alice", "-o", token, "-D", folder)
+        with Daemon("--listen", "tls://127.0.0.1:0", "--certificate", f"{folder}/server.pem", "--key", f"{folder}/server.key",
+                    "--tokens", f"{folder}/tokens") as daemon:
+            port = re.search(r"^listening on tls://127\.0\.0\.1:(\d+)$", read_file(daemon.out_path), re.M)[1]
+            user.say("login", "lab", f"tls://localhost:{port}", text=read_file(token))
+            result = user.say("check", app("vectoradd"))
+            require(not re.search("^wrong", result.out, re.M) and result.err == "", str(result))
+            for subject, pattern in (("pool", r"pool lab of \S+pools\.conf:1: tls://localhost"), ("token", r"\w{10} of \S+lab\.token$"),
+                                     ("name", r"localhost is .*127\.0\.0\.1"), ("route", r"port \d+ answers after \d+\.\d+ ms"),
+                                     ("daemon", r"protocol \d+\.\d+, with TLS"), ("certificate", r"is for localhost, until \d{4}-\d\d-\d\d"),
+                                     ("credentials", r"tenant alice, let in by token \w{10}"), ("versions", r"gpupool \S+ here, \S+ there"),
+                                     ("clocks", "are alike"), ("quota", r"GPU 0, .*: 0 B of your \S+ [GM]iB"),
+                                     ("places", "your tenant has 0 sessions, the daemon 0 of 256"), ("library", r"/client/libcuda\.so\.1$"),
+                                     ("session", r"opens in \d+\.\d ms; a program sees 1 device"),
+                                     ("latency", r"a call that waits takes \d+\.\d+ ms"),
+                                     ("bandwidth", r"\d+ MB/s to the GPU, \d+ MB/s back"),
+                                     ("program", r"vectoradd finds gpupool's \S+/client/libcuda\.so\.1, by LD_LIBRARY_PATH")):
+                # A busy machine's latency is worth a note.
+                verdict = lines_of(result).get(subject, [("", "")])[0][0] if subject == "latency" else "ok"
+                expect_line(result, verdict, subject, pattern)
+            expect_line(result, "note", "without run", "started by itself the program finds no|is not gpupool's")
+            secret = token_of(token).split("_")[2]
+            require(secret not in result.out, "the secret is shown")
+
+
+@case("check names what is wrong, and what helps: name, route, who answers, TLS, token, places")
+def _():
+    with User() as user, Certificates() as certificates, Encrypted(certificates, "--max-sessions", "1") as daemon:
+        def check(url, **env):
+            return user.say("check", "-p", url, status=1, **env)
+
+        ca = {"GPUPOOL_TLS_CA": certificates.file("ca")}
+        expect_line(check("tls://nowhere.invalid"), "wrong", "name", r"nowhere\.invalid: .*; check the name in the address")
+        expect_line(check(f"tls://127.0.0.1:{closed_port()}", **ca), "wrong", "route",
+                    r"port \d+: Connection refused; no daemon listens there: check the port")
+        with socket.socket() as deaf:
+            deaf.bind(("127.0.0.1", 0))
+            deaf.listen()
+            expect_line(check(f"tls://127.0.0.1:{deaf.getsockname()[1]}", **ca), "wrong", "daemon", "does not answer as gpupoold does")
+        expect_line(check(daemon.address.replace("tls", "tcp")), "wrong", "credentials", "this address wants TLS")
+        expect_line(check(daemon.clear_address.replace("tcp", "tls"), **ca), "wrong", "daemon", "offers no TLS at this address")
+        result = check(daemon.address)
+        expect_line(result, "wrong", "credentials", "authority that is not known here: .*GPUPOOL_TOKEN_FILE.*GPUPOOL_TLS_CA")
+        expect_line(result, "-", "session", "not tried")
+        bad = user.write("gpt_" + "a" * 10 + "_" + "b" * 52 + "\n", "bad.token", 0o600)
+        expect_line(check(daemon.address, GPUPOOL_TOKEN_FILE=bad, **ca), "wrong", "credentials",
+                    "the token is not known here; it is another pool's")
+        os.chmod(bad, 0o644)
+        expect_line(check(daemon.address, GPUPOOL_TOKEN_FILE=bad, **ca), "wrong", "token", "others can read it; chmod 600")
+        first = daemon.start("memhog", "1", stdin=True)
+        first.wait_for_output("free after")
+        expect_line(check(daemon.address, **ca), "wrong", "places",
+                    r'all sessions are taken \(--max-sessions\); "gpupool run --wait 10m" waits for a place')
+        first.finish().expect()
+
+
+@case("check names a certificate's other names and its dates")
+def _():
+    with User() as user, Certificates() as certificates:
+        ca = {"GPUPOOL_TLS_CA": certificates.file("ca")}
+        for shows, pattern in (("elsewhere", r"is for \S+.*, not for 127\.0\.0\.1; use one of these names"),
+                               ("old", r"has expired: \d{4}-\d\d-\d\d \d\d:\d\d, and it is \d{4}-")):
+            with Encrypted(certificates, shows=shows) as daemon:
+                expect_line(user.say("check", "-p", daemon.address, status=1, **ca), "wrong", "certificate", pattern)
+
+
+def compiled(folder, name, *options):
+    path = os.path.join(folder, name)
+    done = subprocess.run(["gcc", "-x", "c", "-", "-o", path, *options], input="int main(void) { return 0; }", text=True,
+                          capture_output=True, check=False)
+    if done.returncode:
+        raise Skip(f"gcc {' '.join(options)}: {done.stderr}")
+    return path
+
+
+@case("run and check see that a program is static, runs with other rights, or finds another libcuda")
+def _():
+    with User() as user, Daemon() as daemon:
+        user.write(f"[pool lab]\nurl = {daemon.address}\n")
+        fixed = compiled(user.folder, "fixed", "-static")
+        says = f"{fixed}.*linked statically, libc included, and looks for no library"
+        expect_line(user.say("check", fixed, status=1), "wrong", "program", says)
+        require(re.fullmatch(f"gpupool: warning: {fixed} finds no GPU of the pool: it is linked statically.*\n",
+                             user.say("run", fixed, LD_PRELOAD="").err), "no warning")
+        other = os.path.join(user.folder, "driver")
+        os.mkdir(other)
+        compiled(other, "libcuda.so.1", "-shared", "-fPIC")
+        early = compiled(user.folder, "early", f"-Wl,--disable-new-dtags,-rpath,{other}")
+        expect_line(user.say("check", early, status=1), "wrong", "program",
+                    f"early finds {other}/libcuda.so.1, which is not gpupool's, by the program's RPATH, which comes before")
+        require(f"early finds {other}/libcuda.so.1, not gpupool's in " in user.say("run", early, LD_PRELOAD="").err, "no warning")
+        # Behind LD_LIBRARY_PATH it does not matter, but for who starts the program by itself.
+        late = compiled(user.folder, "late", f"-Wl,--enable-new-dtags,-rpath,$ORIGIN/driver")
+        result = user.say("check", late)
+        expect_line(result, "ok", "program", r"finds gpupool's .*, by LD_LIBRARY_PATH")
+        expect_line(result, "note", "without run", r"finds \S+/driver/libcuda.so.1, which is not gpupool's, by the program's RUNPATH")
+        user.say("run", late, LD_PRELOAD="").expect(err="")
+        script = user.write(f"#!/usr/bin/env {os.path.basename(fixed)}\n", "script", 0o755)
+        expect_line(user.say("check", script, status=1, PATH=f"{user.folder}:{os.environ['PATH']}"), "wrong", "program",
+                    "linked statically")
+        expect_line(user.say("check", "nosuch", status=1), "wrong", "program", "nosuch: No such file or directory")
+        # Damaged files are no reason to fall over.
+        whole = open(early, "rb").read()
+        for size in (0, 3, 17, 63, 64, 100, 500, len(whole) // 2):
+            with open(os.path.join(user.folder, "cut"), "wb") as file:
+                file.write(whole[:size])
+            os.chmod(os.path.join(user.folder, "cut"), 0o755)
+            user.say("check", os.path.join(user.folder, "cut"), status=0 if size < 4 else checked(user, "cut"))
+
+
+def checked(user, name):
+    """Whatever it says of it: 0 or 1, and nothing else."""
+    done = subprocess.run([GPUPOOL, "check", os.path.join(user.folder, name)], capture_output=True, check=False,
+                          env={**base_environment(), **user.env()}, timeout=PATIENCE)
+    require(done.returncode in (0, 1), f"{done}")
+    return done.returncode
+
+
+@case("setuid programs are warned of")
+def _():
+    if os.geteuid() != 0 or not shutil.which("setpriv"):
+        raise Skip("only root can make a program another user's")
+    with User() as user:
+        user.write("[pool lab]\nurl = tcp://127.0.0.1\n")
+        path = compiled(user.folder, "privileged")
+        os.chown(path, 65534, 65534)
+        os.chmod(path, 0o4755)
+        os.chmod(user.folder, 0o755)
+        result = user.say("run", path, LD_PRELOAD="")
+        require(re.search("runs with other rights than yours", result.err), str(result))
+
+
+# What a program itself prints.
+
+@case("without REMOTE_GPU, or with a name that is misspelt, one line says so, and GPUPOOL_LOG=quiet silences it")
+def _():
+    if os.path.exists("/dev/nvidiactl"):
+        raise Skip("this machine has a driver")
+    result = run("vectoradd").expect(status=1)
+    require(result.err == 'gpupool: there is no GPU: REMOTE_GPU is not set, and this machine has no CUDA driver; "gpupool run" sets it, '
+            "or REMOTE_GPU=tls://HOST\n", str(result))
+    for name in ("REMOTE_GPUS", "REMOTEGPU", "remote_gpu"):
+        result = run("vectoradd", env={name: "tls://gpunode"}).expect(status=1)
+        require(result.err == f"gpupool: there is no GPU: {name} is set, did you mean REMOTE_GPU?\n", str(result))
+    run("vectoradd", env={"GPUPOOL_LOG": "quiet"}).expect(status=1, err="")
+
+
+@case("words of GPUPOOL_LOG and times of GPUPOOL_WAIT that make no sense are refused, with those that do")
+def _():
+    with Daemon() as daemon:
+        for env, says in (({"GPUPOOL_LOG": "all"}, 'GPUPOOL_LOG=all: "all" is none of error, info, stats, tables, calls, quiet'),
+                          ({"GPUPOOL_LOG": "info,1"}, 'GPUPOOL_LOG=info,1: "1" is none of error, info, stats, tables, calls, quiet'),
+                          ({"GPUPOOL_WAIT": "soon"}, "GPUPOOL_WAIT=soon: no time: 90, 90s, 10m and 2h are, up to a week")):
+            result = daemon.run("vectoradd", env=env).expect(status=1)
+            # With info, the library says more besides.
+            require(f"gpupool: {says}\n" in result.err, str(result))
+
+
+@case("a device that CUDA_VISIBLE_DEVICES names and the pool has not is spoken of, and none that is meant")
+def _():
+    with Daemon() as daemon:
+        for value, sees, status in (("1", 0, 1), ("0,1", 1, 0), ("GPU-ffff", 0, 1)):
+            result = daemon.run("vectoradd", env={"CUDA_VISIBLE_DEVICES": value}).expect(status=status)
+            require(result.err == f"gpupool: CUDA_VISIBLE_DEVICES={value}: the program sees {sees} of the pool's 1 device, which are "
+                    "numbered from 0; the list ends at the first entry that is none\n", str(result))
+        for value, status in (("0", 0), ("", 1), ("-1", 1), ("0,-1", 0), ("NoDevFiles", 1)):
+            daemon.run("vectoradd", env={"CUDA_VISIBLE_DEVICES": value}).expect(status=status, err="")
+
+
+@case("a daemon that stops says so to its programs; of one that dies the connection tells")
+def _():
+    with Daemon() as daemon:
+        program = daemon.start("sleeper", "-endless")
+        program.wait_for_output("running")
+        daemon.process.terminate()
+        result = program.finish()
+        require(result.status == 1 and re.fullmatch(r"gpupool: tcp://\S+: the session has ended with error 802: the daemon stops\n",
+                                                    result.err), str(result))
+        daemon.process.wait(PATIENCE)
+    with Daemon() as daemon:
+        program = daemon.start("sleeper", "-endless")
+        program.wait_for_output("running")
+        os.killpg(daemon.pid, signal.SIGKILL)
+        daemon.process.wait()
+        result = program.finish()
+        require(result.status == 1 and re.fullmatch(r"gpupool: tcp://\S+: the session has ended with error 802: \S.*\n", result.err),
+                str(result))
+
+
+@case("a program that was suspended for too long is told that this was the reason")
+def _():
+    with Daemon(env={"GPUPOOL_STALL_MS": "1000"}) as daemon:
+        # One connection, so that it is in the middle of a message nearly always.
+        program = Program("copier", ("-c", COPIER), daemon.address, path=sys.executable, env={"GPUPOOL_LANES": "1"})
+        program.wait_for_output("running")
+        for tries in range(10):
+            time.sleep(0.3 + tries / 10)
+            os.kill(program.process.pid, signal.SIGSTOP)
+            begin = time.monotonic()
+            try:
+                daemon.wait_for_log(r"session \d+ .*: closed: ", 5)
+                break
+            except Failed:
+                # It was stopped between two copies.
+                os.kill(program.process.pid, signal.SIGCONT)
+        time.sleep(max(0, 6.5 - (time.monotonic() - begin)))
+        os.kill(program.process.pid, signal.SIGCONT)
+        result = program.finish()
+        require(result.status == 1 and re.fullmatch(
+            r"gpupool: tcp://\S+: the session has ended with error 802: .*; the program was suspended for \d+ s, and the daemon waits "
+            r"for so long only as its GPUPOOL_STALL_MS says\n", result.err), str(result))
+
+
+@case("where the pool's authority is not known, the line names the two variables that tell it")
+def _():
+    with Certificates() as certificates, Encrypted(certificates) as daemon:
+        result = daemon.run("vectoradd", env={}).expect(status=1)
+        require(re.fullmatch(r"gpupool: tls://\S+: the daemon's certificate is of an authority that is not known here: the pool's "
+                             r"certificate stands in the token's file \(GPUPOOL_TOKEN_FILE\), or in one that GPUPOOL_TLS_CA names\n",
+                             result.err), str(result))
+
+
+@case("a host without a scheme is one of TLS where there is a token, and of tcp where there is none")
+def _():
+    with Certificates() as certificates, Encrypted(certificates) as daemon:
+        run("vectoradd", remote=f"127.0.0.1:{daemon.port}", env=certificates.client()).expect(out="vectoradd: ok\n", err="")
+        run("vectoradd", remote=f"127.0.0.1:{daemon.clear_port}").expect(out="vectoradd: ok\n", err="")
+
+
+@case("a token that others can read is used, with a warning")
+def _():
+    with Pool(config="[tenant alice]\n") as pool:
+        path, _name = pool.create("alice")
+        os.chmod(path, 0o644)
+        Program("vectoradd", (), pool.local, env={"GPUPOOL_TOKEN_FILE": path}).finish().expect(
+            err=f"gpupool: GPUPOOL_TOKEN_FILE={path}: others can read this file, and whoever has the token uses the pool in your name; "
+                "chmod 600 keeps it yours\n")
+        os.chmod(path, 0o640)
+        Program("vectoradd", (), pool.local, env={"GPUPOOL_TOKEN_FILE": path}).finish().expect(err="")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
