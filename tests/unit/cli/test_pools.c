@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pools.conf: what is read, and what is said of what makes no sense. */
+#include "cli/pools.h"
+#include "tests/test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FILE_NAME "/home/u/.config/gpupool/pools.conf"
+
+static void
+all_keys_are_read(void **state)
+{
+	static const char text[] = "\xef\xbb\xbf# mine\n"
+				   "\n"
+				   "[pool lab]   ; the first\r\n"
+				   "url = tls://gpunode:4444/1,tls://other\n"
+				   "token=lab.token\n"
+				   "  authority = /etc/ssl/ca.pem  # ours\n"
+				   "certificate = ~/alice.pem\n"
+				   "key = ~/alice.key\n"
+				   "crl = sub/ca.crl\n"
+				   "tenant = alice\n"
+				   "gpus = 2\n"
+				   "memory = 1.5G\n"
+				   "sm = 50%\n"
+				   "wait = 10m\n"
+				   "[pool b.2_x-y]\n"
+				   "url = unix:///run/gpupool#1.sock";
+	struct cli_pools pools = { 0 };
+	const struct cli_pool *lab;
+	char error[CLI_ERROR_MAX] = "";
+
+	(void)setenv("HOME", "/home/u", 1);
+	assert_int_equal(cli_pools_parse(&pools, text, FILE_NAME, error, sizeof(error)), 0);
+	assert_int_equal(pools.count, 2);
+	lab = cli_pools_find(&pools, "lab");
+	assert_ptr_equal(lab, &pools.list[0]);
+	assert_string_equal(lab->url, "tls://gpunode:4444/1,tls://other");
+	assert_string_equal(lab->token, "/home/u/.config/gpupool/lab.token");
+	assert_string_equal(lab->authority, "/etc/ssl/ca.pem");
+	assert_string_equal(lab->certificate, "/home/u/alice.pem");
+	assert_string_equal(lab->key, "/home/u/alice.key");
+	assert_string_equal(lab->crl, "/home/u/.config/gpupool/sub/ca.crl");
+	assert_string_equal(lab->tenant, "alice");
+	assert_string_equal(lab->gpus, "2");
+	assert_string_equal(lab->memory, "1.5G");
+	assert_string_equal(lab->sm, "50%");
+	assert_string_equal(lab->wait, "10m");
+	assert_string_equal(lab->file, FILE_NAME);
+	assert_int_equal(lab->line, 3);
+	/* A # within a word is none of a comment. */
+	assert_string_equal(pools.list[1].name, "b.2_x-y");
+	assert_string_equal(pools.list[1].url, "unix:///run/gpupool#1.sock");
+	assert_string_equal(pools.list[1].token, "");
+	assert_null(cli_pools_find(&pools, "LAB"));
+	cli_pools_free(&pools);
+}
+
+static void
+the_users_file_comes_before_the_machines(void **state)
+{
+	struct cli_pools pools = { 0 };
+	char error[CLI_ERROR_MAX] = "";
+
+	assert_int_equal(cli_pools_parse(&pools, "[pool lab]\nurl = tls://mine\n", "a", error,
+					 sizeof(error)),
+			 0);
+	assert_int_equal(
+		cli_pools_parse(&pools, "[pool lab]\nurl = tls://theirs\n[pool c]\nurl = tls://c\n",
+				"b", error, sizeof(error)),
+		0);
+	assert_string_equal(cli_pools_find(&pools, "lab")->url, "tls://mine");
+	assert_string_equal(cli_pools_find(&pools, "c")->file, "b");
+	cli_pools_free(&pools);
+}
+
+static void
+expect_error(const char *text, const char *expected)
+{
+	struct cli_pools pools = { 0 };
+	char error[CLI_ERROR_MAX] = "";
+
+	assert_int_equal(cli_pools_parse(&pools, text, "f", error, sizeof(error)), -1);
+	assert_string_equal(error, expected);
+	cli_pools_free(&pools);
+}
+
+/* The others stand in tests/integration/test_launcher.py, with what the commands make of them. */
+static void
+what_makes_no_sense_is_named_with_its_line(void **state)
+{
+	static char long_line[6000];
+
+	expect_error("\n\n[pools lab]\n",
+		     "f:3: [pools lab]: there is no such section; a pool's is \"[pool NAME]\"");
+	expect_error("[pool ]\n",
+		     "f:1: [pool]: there is no such section; a pool's is \"[pool NAME]\"");
+	expect_error("[pool a] url = tls://a\n",
+		     "f:1: \"[pool a] url = tls://a\": a section is a line \"[pool NAME]\"");
+	expect_error("[pool ../a]\n",
+		     "f:1: \"../a\" is no name of a pool: letters, digits, \".\", \"_\", \"-\"");
+	expect_error("[pool a]\nURL = tls://a\n",
+		     "f:2: [pool a] URL: there is no such key; did you mean url?");
+	expect_error("[pool a]\nurl = tls://a\nsm = 101%\n",
+		     "f:3: [pool a] sm: \"101%\" is no part of the multiprocessors: 50% is");
+	expect_error("[pool a]\nurl = tls://a\nwait = 1 week\n",
+		     "f:3: [pool a] wait: \"1 week\" is no time up to a week: 90s, 10m and 2h are");
+	expect_error("[pool a]\n[pool b]\nurl = tls://b\n",
+		     "f:1: [pool a] has no url: \"url = tls://HOST\" says where it is");
+	(void)unsetenv("HOME");
+	expect_error("[pool a]\nurl = tls://a\ntoken = ~/t\n",
+		     "f:3: token = ~/t: HOME does not say where that is");
+	memset(long_line, 'x', sizeof(long_line) - 1);
+	expect_error(long_line, "f:1: longer than 4399 bytes");
+}
+
+static void
+there_is_an_end_to_pools(void **state)
+{
+	char text[CLI_POOLS_MAX * 40 + 64] = "";
+
+	for (int i = 0; i <= CLI_POOLS_MAX; i++)
+		(void)snprintf(text + strlen(text), sizeof(text) - strlen(text),
+			       "[pool p%d]\nurl = tls://a\n", i);
+	expect_error(text, "f:129: more than 64 pools");
+}
+
+static void
+a_pool_that_is_not_there_is_explained(void **state)
+{
+	struct cli_pools pools = { 0 };
+	char error[CLI_ERROR_MAX] = "";
+
+	cli_pools_explain(&pools, "lab", error, sizeof(error));
+	assert_string_equal(error,
+			    "there is no pool \"lab\": no pools.conf names any; \"gpupool login "
+			    "lab tls://HOST\" makes one");
+	assert_int_equal(cli_pools_parse(&pools,
+					 "[pool lab]\nurl = tls://a\n[pool x]\nurl = tls://x\n",
+					 "f", error, sizeof(error)),
+			 0);
+	cli_pools_explain(&pools, "lba", error, sizeof(error));
+	assert_string_equal(error, "there is no pool \"lba\"; did you mean lab?");
+	cli_pools_explain(&pools, "cluster", error, sizeof(error));
+	assert_string_equal(error, "there is no pool \"cluster\" (lab, x)");
+	cli_pools_free(&pools);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(all_keys_are_read),
+		cmocka_unit_test(the_users_file_comes_before_the_machines),
+		cmocka_unit_test(what_makes_no_sense_is_named_with_its_line),
+		cmocka_unit_test(there_is_an_end_to_pools),
+		cmocka_unit_test(a_pool_that_is_not_there_is_explained),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
