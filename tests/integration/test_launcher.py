@@ -510,6 +510,50 @@ def _():
         require(re.search("runs with other rights than yours", result.err), str(result))
 
 
+SOURCES = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..", "cli")
+
+
+def completed(user, *words):
+    """What bash offers for the last of these words."""
+    script = f'. {SOURCES}/completion/gpupool.bash; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _gpupool; printf "%s\\n" "${{COMPREPLY[@]}}"'
+    done = subprocess.run(["bash", "-c", script, "bash", "gpupool", *words], capture_output=True, text=True, check=False,
+                          env={**base_environment(), "XDG_CONFIG_HOME": user.folder}, cwd=user.folder)
+    require(done.returncode == 0 and done.stderr == "", f"{done}")
+    return sorted(done.stdout.split())
+
+
+@case("completion knows commands, options and pools, and leaves the program's words to it")
+def _():
+    with User() as user:
+        user.write("[pool lab]\nurl = tls://a\n [ pool x]\n[pool  b-2 ] # far\nurl = tls://b\n")
+        require(completed(user, "") == ["--help", "--version", "check", "devices", "env", "help", "login", "run"], "not the commands")
+        require(completed(user, "de") == ["devices"], "not devices")
+        for words in (("run", "-p", ""), ("devices", "--pool", ""), ("login", "")):
+            require(completed(user, *words) == ["b-2", "lab"], f"{words}: {completed(user, *words)}")
+        require(completed(user, "run", "--m") == ["--memory"] and completed(user, "run", "--memory", "") == [], "not the options")
+        require("bash" in completed(user, "run", "--gpus", "1", "bas"), "no programs")
+        require(completed(user, "run", "bash", "--m") == [], "an option of gpupool's behind the program")
+
+
+@case("what help says of options stands in the manual page and in each shell's completion")
+def _():
+    with User() as user:
+        texts = {name: read_file(os.path.join(SOURCES, name)).replace("\\-", "-")
+                 for name in ("gpupool.1", "completion/gpupool.bash", "completion/_gpupool", "completion/gpupool.fish")}
+        for command in ("run", "devices", "check", "env", "login"):
+            for option in {"--pool", *re.findall(r"--[a-z]+", user.say("help", command).out)}:
+                for name, text in texts.items():
+                    wanted = f"-l {option[2:]} " if name.endswith(".fish") else option
+                    require(command in text and wanted in text + " ", f"{name} has no {command} {option}")
+        for shell, name in (("bash", "gpupool.bash"), ("zsh", "_gpupool"), ("fish", "gpupool.fish")):
+            if shutil.which(shell):
+                done = subprocess.run([shell, "-n", f"{SOURCES}/completion/{name}"], capture_output=True, text=True, check=False)
+                require(done.returncode == 0 and done.stderr == "", f"{done}")
+        keys = "url, token, authority, certificate, key, crl, tenant, gpus, memory, sm, wait".split(", ")
+        page = texts["gpupool.1"]
+        require(all(re.search(rf"^{key} = ", page, re.M) for key in keys), "a key of pools.conf is in no manual")
+
+
 # What a program itself prints.
 
 @case("without REMOTE_GPU, or with a name that is misspelt, one line says so, and GPUPOOL_LOG=quiet silences it")
