@@ -21,11 +21,12 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TESTS = os.path.join(ROOT, 'tests', 'integration')
-FOLDERS = ['', 'server', 'client', 'nvml', 'ctl', 'bench/nbody', 'bench/network', 'tests', 'tests/apps', 'tests/integration', 'scripts']
+FOLDERS = ['', 'server', 'client', 'nvml', 'ctl', 'cli', 'bench/nbody', 'bench/network', 'tests', 'tests/apps', 'tests/integration',
+           'scripts']
 # The variable by which harness.py gets a file.
 FILES = {
     'GP_CERTIFICATES': 'makecertificates', 'GP_CLOSER': 'closer', 'GP_CTL': 'gpupoolctl', 'GP_DAEMON': 'gpupoold',
-    'GP_NBODY': 'nbody', 'GP_NETWORK': 'network', 'GP_NVML': 'libnvidia-ml.so.1', 'GP_PROBE': 'probe',
+    'GP_GPUPOOL': 'gpupool', 'GP_NBODY': 'nbody', 'GP_NETWORK': 'network', 'GP_NVML': 'libnvidia-ml.so.1', 'GP_PROBE': 'probe',
     'GP_SASS': 'sass.fatbin', 'GP_SERVICE': 'gpupoold.service',
     'GP_STEPS': 'steps', 'GP_STRANGER': 'stranger',
 }
@@ -34,7 +35,7 @@ HOSTILE = ['limits', 'limits_sessions', 'hostile', 'hostile_arrays', 'hostile_ca
            'hostile_tls', 'liars', 'credentials', 'revocation', 'tls', 'code_memory', 'devices', 'host_memory', 'lanes', 'network', 'peers', 'trips', 'waits']
 # They look at how much memory the GPU has left, or at times, so nothing else runs beside them.
 ALONE = ['faults', 'isolation', 'quota', 'life', 'tenants', 'ctl', 'metrics', 'callbacks', 'loading', 'partition', 'schedule']
-OTHERS = ['apps_static', 'apps_shared', 'daemons', 'nvml', 'service', 'smi']
+OTHERS = ['apps_static', 'apps_shared', 'daemons', 'launcher', 'nvml', 'service', 'smi', 'told']
 APPS = ['arrays', 'assertion', 'asyncalloc', 'atomics', 'badhandle', 'bigglobal', 'callbacks', 'contexts', 'greens', 'copies', 'copies2d', 'devicequery',
         'driverapi', 'errors', 'events', 'exitnoclean', 'exitpending', 'fork', 'hostfunc', 'lanes', 'launch', 'launchrate',
         'managed', 'managedhints', 'managedsignals', 'managedvars', 'manydevices', 'matmul', 'memhog', 'memset', 'multifile', 'occupancy', 'peer', 'perthread', 'pinned', 'printf', 'reset',

@@ -19,7 +19,7 @@ flat=$folder/gpupool
 mkdir -p "$flat/lib"
 
 ninja -C "$build" --quiet
-cp -L "$build"/server/gpupoold "$build"/client/libcuda.so.1 "$build"/nvml/libnvidia-ml.so.1 "$build"/ctl/gpupoolctl "$flat"
+cp -L "$build"/server/gpupoold "$build"/client/libcuda.so.1 "$build"/nvml/libnvidia-ml.so.1 "$build"/ctl/gpupoolctl "$build"/cli/gpupool "$flat"
 for sub in bench bench/nbody bench/network bench/tenants bench/driver tests tests/apps tests/integration; do
 	find "$build/$sub" -maxdepth 1 -type f -perm -u+x ! -name '*.so*' -exec cp -t "$flat" {} +
 done

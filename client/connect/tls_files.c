@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/connect/tls_files.h"
 
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/x509v3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +16,32 @@ value_of(const char *name)
 	const char *text = getenv(name);
 
 	return text && *text ? text : NULL;
+}
+
+static int
+no_pass_phrase(char *text, int size, int writing, void *unused)
+{
+	return -1;
+}
+
+/* Whether the pool's authority stands behind the client's certificate, as gpupoolctl cert client
+ * writes both; those between it and an authority that this machine knows are none. */
+static bool
+has_root(const char *path)
+{
+	struct stat status;
+	FILE *file = stat(path, &status) || !S_ISREG(status.st_mode) ? NULL : fopen(path, "re");
+	bool found = false;
+	X509 *one;
+
+	while (file && !found && (one = PEM_read_X509(file, NULL, no_pass_phrase, NULL))) {
+		found = X509_get_extension_flags(one) & EXFLAG_SS && X509_check_ca(one);
+		X509_free(one);
+	}
+	if (file)
+		(void)fclose(file);
+	ERR_clear_error();
+	return found;
 }
 
 /* Whether certificates follow the token.  A file that cannot be read is complained of where the
@@ -58,6 +87,8 @@ gpc_tls_read(struct gp_tls **tls_p, char *error, size_t error_size)
 	}
 	if (!files.authority && token && has_certificates(token))
 		files.authority = token;
+	else if (!files.authority && files.certificate && has_root(files.certificate))
+		files.authority = files.certificate;
 	r = gp_tls_client(&files, tls_p, why, sizeof(why));
 	if (r != 0)
 		(void)snprintf(error, error_size, "TLS: %s", why);
@@ -68,6 +99,8 @@ bool
 gpc_tls_has_authority(void)
 {
 	const char *token = value_of("GPUPOOL_TOKEN_FILE");
+	const char *certificate = value_of("GPUPOOL_TLS_CERT");
 
-	return value_of("GPUPOOL_TLS_CA") || (token && has_certificates(token));
+	return value_of("GPUPOOL_TLS_CA") || (token && has_certificates(token)) ||
+	       (certificate && has_root(certificate));
 }

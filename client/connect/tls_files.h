@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Whom this user's programs believe to be a daemon, and what they show it: GPUPOOL_TLS_CA,
- * GPUPOOL_TLS_CERT, GPUPOOL_TLS_KEY, GPUPOOL_TLS_CRL, and the certificates in GPUPOOL_TOKEN_FILE.
+ * GPUPOOL_TLS_CERT, GPUPOOL_TLS_KEY, GPUPOOL_TLS_CRL, and the authority's certificate in
+ * GPUPOOL_TOKEN_FILE or GPUPOOL_TLS_CERT.
  */
 #ifndef GPC_TLS_H
 #define GPC_TLS_H

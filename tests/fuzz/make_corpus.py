@@ -409,6 +409,9 @@ def make_peer():
     put("peer", "too_large", do(HELLO) + do(BYTES, struct.pack("<II", 262145, 0)) + time)
     put("peer", "bulk", do(HELLO) + do(BYTES, struct.pack("<II", 2, 9) + b"\x3a\0" + bytes(9)) + time)
     put("peer", "gone", do(HELLO) + do(END) + lane(0) + time)
+    look = inside(field(5, 7) + b"\x80\x01\x01")
+    put("peer", "look", do(HELLO, look) + time)
+    put("peer", "look_beside", do(HELLO) + lane(0) + time + do(HELLO, look, 2) + time + do(HELLO, look, 3) + time)
 
 
 def make_ipc():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gpupool, the user's command, and the lines that a user's program prints when something is wrong."""
+"""gpupool, the user's command: run, devices, check, env, login, and pools.conf."""
 import json
 import os
 import re
@@ -12,31 +12,12 @@ import sys
 import tempfile
 import time
 
-from harness import (PATIENCE, Certificates, Daemon, Encrypted, Failed, Program, Result, Skip,
-                     base_environment, case, client_environment, main, read_file, require, run, wait_until)
+from harness import (PATIENCE, Certificates, Daemon, Encrypted, Program, Result, Skip, base_environment, case, client_environment,
+                     main, read_file, require, wait_until)
 from pool import Pool, ctl, token_of
 
 GPUPOOL = os.environ["GP_GPUPOOL"]
 MIB = 1 << 20
-# Copies without end, so that a stopped process is stopped in the middle of a message.
-COPIER = """
-import ctypes
-cuda = ctypes.CDLL("libcuda.so.1")
-def call(name, *args):
-    result = getattr(cuda, name)(*args)
-    if result:
-        print(name, result, flush=True)
-        raise SystemExit(1)
-context, address, size = ctypes.c_void_p(), ctypes.c_uint64(), 256 << 20
-call("cuInit", 0)
-call("cuDevicePrimaryCtxRetain", ctypes.byref(context), 0)
-call("cuCtxSetCurrent", context)
-call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(size))
-memory = (ctypes.c_char * size)()
-print("running", flush=True)
-while True:
-    call("cuMemcpyDtoH_v2", memory, address, ctypes.c_size_t(size))
-"""
 
 
 class User:
@@ -513,8 +494,14 @@ def _():
 SOURCES = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..", "cli")
 
 
+def need_sources():
+    if not os.path.isdir(SOURCES):
+        raise Skip("the completions are not beside these tests")
+
+
 def completed(user, *words):
     """What bash offers for the last of these words."""
+    need_sources()
     script = f'. {SOURCES}/completion/gpupool.bash; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _gpupool; printf "%s\\n" "${{COMPREPLY[@]}}"'
     done = subprocess.run(["bash", "-c", script, "bash", "gpupool", *words], capture_output=True, text=True, check=False,
                           env={**base_environment(), "XDG_CONFIG_HOME": user.folder}, cwd=user.folder)
@@ -537,6 +524,7 @@ def _():
 
 @case("what help says of options stands in the manual page and in each shell's completion")
 def _():
+    need_sources()
     with User() as user:
         texts = {name: read_file(os.path.join(SOURCES, name)).replace("\\-", "-")
                  for name in ("gpupool.1", "completion/gpupool.bash", "completion/_gpupool", "completion/gpupool.fish")}
@@ -552,115 +540,6 @@ def _():
         keys = "url, token, authority, certificate, key, crl, tenant, gpus, memory, sm, wait".split(", ")
         page = texts["gpupool.1"]
         require(all(re.search(rf"^{key} = ", page, re.M) for key in keys), "a key of pools.conf is in no manual")
-
-
-# What a program itself prints.
-
-@case("without REMOTE_GPU, or with a name that is misspelt, one line says so, and GPUPOOL_LOG=quiet silences it")
-def _():
-    if os.path.exists("/dev/nvidiactl"):
-        raise Skip("this machine has a driver")
-    result = run("vectoradd").expect(status=1)
-    require(result.err == 'gpupool: there is no GPU: REMOTE_GPU is not set, and this machine has no CUDA driver; "gpupool run" sets it, '
-            "or REMOTE_GPU=tls://HOST\n", str(result))
-    for name in ("REMOTE_GPUS", "REMOTEGPU", "remote_gpu"):
-        result = run("vectoradd", env={name: "tls://gpunode"}).expect(status=1)
-        require(result.err == f"gpupool: there is no GPU: {name} is set, did you mean REMOTE_GPU?\n", str(result))
-    run("vectoradd", env={"GPUPOOL_LOG": "quiet"}).expect(status=1, err="")
-
-
-@case("words of GPUPOOL_LOG and times of GPUPOOL_WAIT that make no sense are refused, with those that do")
-def _():
-    with Daemon() as daemon:
-        for env, says in (({"GPUPOOL_LOG": "all"}, 'GPUPOOL_LOG=all: "all" is none of error, info, stats, tables, calls, quiet'),
-                          ({"GPUPOOL_LOG": "info,1"}, 'GPUPOOL_LOG=info,1: "1" is none of error, info, stats, tables, calls, quiet'),
-                          ({"GPUPOOL_WAIT": "soon"}, "GPUPOOL_WAIT=soon: no time: 90, 90s, 10m and 2h are, up to a week")):
-            result = daemon.run("vectoradd", env=env).expect(status=1)
-            # With info, the library says more besides.
-            require(f"gpupool: {says}\n" in result.err, str(result))
-
-
-@case("a device that CUDA_VISIBLE_DEVICES names and the pool has not is spoken of, and none that is meant")
-def _():
-    with Daemon() as daemon:
-        for value, sees, status in (("1", 0, 1), ("0,1", 1, 0), ("GPU-ffff", 0, 1)):
-            result = daemon.run("vectoradd", env={"CUDA_VISIBLE_DEVICES": value}).expect(status=status)
-            require(result.err == f"gpupool: CUDA_VISIBLE_DEVICES={value}: the program sees {sees} of the pool's 1 device, which are "
-                    "numbered from 0; the list ends at the first entry that is none\n", str(result))
-        for value, status in (("0", 0), ("", 1), ("-1", 1), ("0,-1", 0), ("NoDevFiles", 1)):
-            daemon.run("vectoradd", env={"CUDA_VISIBLE_DEVICES": value}).expect(status=status, err="")
-
-
-@case("a daemon that stops says so to its programs; of one that dies the connection tells")
-def _():
-    with Daemon() as daemon:
-        program = daemon.start("sleeper", "-endless")
-        program.wait_for_output("running")
-        daemon.process.terminate()
-        result = program.finish()
-        require(result.status == 1 and re.fullmatch(r"gpupool: tcp://\S+: the session has ended with error 802: the daemon stops\n",
-                                                    result.err), str(result))
-        daemon.process.wait(PATIENCE)
-    with Daemon() as daemon:
-        program = daemon.start("sleeper", "-endless")
-        program.wait_for_output("running")
-        os.killpg(daemon.pid, signal.SIGKILL)
-        daemon.process.wait()
-        result = program.finish()
-        require(result.status == 1 and re.fullmatch(r"gpupool: tcp://\S+: the session has ended with error 802: \S.*\n", result.err),
-                str(result))
-
-
-@case("a program that was suspended for too long is told that this was the reason")
-def _():
-    with Daemon(env={"GPUPOOL_STALL_MS": "1000"}) as daemon:
-        # One connection, so that it is in the middle of a message nearly always.
-        program = Program("copier", ("-c", COPIER), daemon.address, path=sys.executable, env={"GPUPOOL_LANES": "1"})
-        program.wait_for_output("running")
-        for tries in range(10):
-            time.sleep(0.3 + tries / 10)
-            os.kill(program.process.pid, signal.SIGSTOP)
-            begin = time.monotonic()
-            try:
-                daemon.wait_for_log(r"session \d+ .*: closed: ", 5)
-                break
-            except Failed:
-                # It was stopped between two copies.
-                os.kill(program.process.pid, signal.SIGCONT)
-        time.sleep(max(0, 6.5 - (time.monotonic() - begin)))
-        os.kill(program.process.pid, signal.SIGCONT)
-        result = program.finish()
-        require(result.status == 1 and re.fullmatch(
-            r"gpupool: tcp://\S+: the session has ended with error 802: .*; the program was suspended for \d+ s, and the daemon waits "
-            r"for so long only as its GPUPOOL_STALL_MS says\n", result.err), str(result))
-
-
-@case("where the pool's authority is not known, the line names the two variables that tell it")
-def _():
-    with Certificates() as certificates, Encrypted(certificates) as daemon:
-        result = daemon.run("vectoradd", env={}).expect(status=1)
-        require(re.fullmatch(r"gpupool: tls://\S+: the daemon's certificate is of an authority that is not known here: the pool's "
-                             r"certificate stands in the token's file \(GPUPOOL_TOKEN_FILE\), or in one that GPUPOOL_TLS_CA names\n",
-                             result.err), str(result))
-
-
-@case("a host without a scheme is one of TLS where there is a token, and of tcp where there is none")
-def _():
-    with Certificates() as certificates, Encrypted(certificates) as daemon:
-        run("vectoradd", remote=f"127.0.0.1:{daemon.port}", env=certificates.client()).expect(out="vectoradd: ok\n", err="")
-        run("vectoradd", remote=f"127.0.0.1:{daemon.clear_port}").expect(out="vectoradd: ok\n", err="")
-
-
-@case("a token that others can read is used, with a warning")
-def _():
-    with Pool(config="[tenant alice]\n") as pool:
-        path, _name = pool.create("alice")
-        os.chmod(path, 0o644)
-        Program("vectoradd", (), pool.local, env={"GPUPOOL_TOKEN_FILE": path}).finish().expect(
-            err=f"gpupool: GPUPOOL_TOKEN_FILE={path}: others can read this file, and whoever has the token uses the pool in your name; "
-                "chmod 600 keeps it yours\n")
-        os.chmod(path, 0o640)
-        Program("vectoradd", (), pool.local, env={"GPUPOOL_TOKEN_FILE": path}).finish().expect(err="")
 
 
 if __name__ == "__main__":

@@ -84,8 +84,8 @@ void gpd_admission_check_certificates(struct gpd_admission *admission);
 /* The refusal of credentials is due. */
 void gpd_admission_tell_refused(struct gpd_admission *admission, struct gpd_peer *peer);
 
-/* admission_look.c: whose credentials are good and who wants no session is told what there is; full:
- * why a session would be refused, or NULL. */
+/* admission_look.c: whose credentials are good and who wants no session is told what there is;
+ * full: why a session would be refused, or NULL. */
 void gpd_admission_look(struct gpd_admission *admission, struct gpd_peer *peer, const char *full);
 
 /* admission_wait.c: connections for which there is room now begin. */
