@@ -386,7 +386,22 @@ serve_refusal(struct supervisor *supervisor, struct gp_conn *control)
 static void
 reason_of_a_refusal_is_told(void **state)
 {
-	expect_failure(start(serve_refusal), GP_E_UNSUPPORTED, "refused: all 4 places are taken");
+	expect_failure(start(serve_refusal), -EBUSY, "refused: all 4 places are taken");
+}
+
+static void
+serve_policy(struct supervisor *supervisor, struct gp_conn *control)
+{
+	answer_preamble(control, GP_VERSION_MAJOR);
+	take_hello(supervisor, control);
+	(void)!gp_control_send_refused(control, GPUPOOL__REFUSED__REASON__POLICY, "not for you");
+}
+
+/* Nothing that waiting would mend. */
+static void
+refusal_for_good_is_told_apart(void **state)
+{
+	expect_failure(start(serve_policy), GP_E_UNSUPPORTED, "refused: not for you");
 }
 
 static void
@@ -405,7 +420,7 @@ serve_control_characters(struct supervisor *supervisor, struct gp_conn *control)
 static void
 what_a_terminal_would_act_on_is_not_said(void **state)
 {
-	expect_failure(start(serve_control_characters), GP_E_UNSUPPORTED,
+	expect_failure(start(serve_control_characters), -EBUSY,
 		       "refused: \\x1b]0;mine\\x07\\xc2\\x9b[2J\\x0aall is fine\\x0dxxx");
 }
 
@@ -698,6 +713,7 @@ main(void)
 		cmocka_unit_test(service_that_closes_at_once_is_said_to_be_none_of_ours),
 		cmocka_unit_test(daemon_of_another_version_is_told_apart),
 		cmocka_unit_test(reason_of_a_refusal_is_told),
+		cmocka_unit_test(refusal_for_good_is_told_apart),
 		cmocka_unit_test(what_a_terminal_would_act_on_is_not_said),
 		cmocka_unit_test(other_message_than_a_welcome_is_refused),
 		cmocka_unit_test(daemon_that_goes_on_for_ever_is_given_up),
