@@ -100,6 +100,7 @@ block_add(void *address, size_t size, const struct host_block *what)
 	if (what->registered)
 		count_registered((uintptr_t)address, size);
 	gp_memory_keep(address, size);
+	gpc_session_note_pinned(what->context->scope.session);
 	return 0;
 }
 

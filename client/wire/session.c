@@ -175,21 +175,40 @@ gpc_session_status(struct gpc_session *session)
 	return gpc_session_state_result(&session->state);
 }
 
+void
+gpc_session_note_pinned(struct gpc_session *session)
+{
+	atomic_store_explicit(&session->pinned, true, memory_order_relaxed);
+}
+
+/* What may have led to it on this side. */
+static void
+add_causes(const struct gpc_session *session, CUresult result, char *text, size_t size)
+{
+	unsigned int suspended_s = gpc_receiver_suspended(session);
+
+	text[0] = '\0';
+	if (suspended_s)
+		(void)snprintf(text, size,
+			       "; the program was suspended for %u s, and the daemon waits for "
+			       "so long only as its GPUPOOL_STALL_MS says",
+			       suspended_s);
+	else if (result == CUDA_ERROR_ILLEGAL_ADDRESS && atomic_load(&session->pinned))
+		(void)snprintf(text, size,
+			       "; the program has pinned host memory, which kernels reach at "
+			       "addresses of cuMemHostGetDevicePointer() (gpupool(7))");
+}
+
 /* Whoever runs the program is to know, unless the program itself is about to close the session. */
 static void
 end(struct gpc_session *session, CUresult result, const char *why)
 {
 	bool closing = gpc_session_state_of(&session->state) == GPC_SESSION_CLOSING;
-	unsigned int suspended_s = gpc_receiver_suspended(session);
-	char more[128] = "";
+	char more[160];
 
+	add_causes(session, result, more, sizeof(more));
 	if (!gpc_session_state_move(&session->state, GPC_SESSION_FAILED, result))
 		return;
-	if (suspended_s)
-		(void)snprintf(more, sizeof(more),
-			       "; the program was suspended for %u s, and the daemon waits for "
-			       "so long only as its GPUPOOL_STALL_MS says",
-			       suspended_s);
 	if (closing)
 		gpc_log(GPC_LOG_ERROR, "%s: the session has ended with error %d: %s%s",
 			gp_conn_peer(session->lane), (int)result, why, more);

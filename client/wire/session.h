@@ -63,6 +63,9 @@ bool gpc_session_shares_memory(const struct gpc_session *session);
  * caller's; -ENOENT: none was. */
 GP_MUST_CHECK int gpc_session_take_fd(struct gpc_session *session);
 
+/* The program has pinned host memory: after an illegal address it is told what that takes. */
+void gpc_session_note_pinned(struct gpc_session *session);
+
 /*
  * What somebody who keeps the program's memory and the daemon's alike is told; set once, for good.
  * over(): the session is, by any thread.  function(): a host function's turn has come, before it

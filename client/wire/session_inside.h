@@ -100,6 +100,7 @@ struct gpc_session {
 	atomic_uint_fast64_t round_trip_ns; /* the shortest that a caller waited for; 0: none */
 	atomic_uint_fast64_t revision;
 	atomic_bool watched;
+	atomic_bool pinned; /* the program has pinned memory, or had */
 	struct gpc_sender sender;
 	struct gpc_receiver receiver;
 	struct gpc_host_functions functions;

@@ -29,6 +29,40 @@ print("running", flush=True)
 while True:
     call("cuMemcpyDtoH_v2", memory, address, ctypes.c_size_t(size))
 """
+PTX = b"""
+.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry poke(.param .u64 where)
+{
+    .reg .b32 %r<2>;
+    .reg .b64 %rd<2>;
+    ld.param.u64 %rd1, [where];
+    mov.u32 %r1, 42;
+    st.global.u32 [%rd1], %r1;
+    ret;
+}
+"""
+# Writes to an address that is none; its arguments: the code, and whether it pins memory before.
+POKER = """
+import ctypes
+import sys
+cuda = ctypes.CDLL("libcuda.so.1")
+def call(name, *args):
+    print(name, getattr(cuda, name)(*args), flush=True)
+context, module, function, memory = (ctypes.c_void_p() for _ in range(4))
+call("cuInit", 0)
+call("cuDevicePrimaryCtxRetain", ctypes.byref(context), 0)
+call("cuCtxSetCurrent", context)
+if sys.argv[2] == "pins":
+    call("cuMemHostAlloc", ctypes.byref(memory), ctypes.c_size_t(4096), 0)
+call("cuModuleLoadData", ctypes.byref(module), sys.argv[1].encode())
+call("cuModuleGetFunction", ctypes.byref(function), module, b"poke")
+where = ctypes.c_uint64(0x10)
+parameters = (ctypes.c_void_p * 1)(ctypes.addressof(where))
+call("cuLaunchKernel", function, 1, 1, 1, 1, 1, 1, 0, None, parameters, None)
+call("cuCtxSynchronize")
+"""
 
 
 @case("without REMOTE_GPU, or with a name that is misspelt, one line says so, and GPUPOOL_LOG=quiet silences it")
@@ -94,6 +128,18 @@ def _():
         result = program.finish()
         require(result.status == 1 and re.fullmatch(r"gpupool: tcp://\S+: the session has ended with error 802: \S.*\n", result.err),
                 str(result))
+
+
+@case("an illegal address names the kernel, and pinned memory where the program has some")
+def _():
+    hint = r"; the program has pinned host memory, which kernels reach at addresses of cuMemHostGetDevicePointer\(\) \(gpupool\(7\)\)"
+    for pins in ("pins", "does not"):
+        with Daemon() as daemon:
+            result = Program("poker", ("-c", POKER, PTX.decode(), pins), daemon.address, path=sys.executable).finish().expect()
+            require(result.out.endswith("cuLaunchKernel 0\ncuCtxSynchronize 700\n"), str(result))
+            require(re.search(r"^gpupool: tcp://\S+: the session has ended with error 700: CUDA_ERROR_ILLEGAL_ADDRESS \(700\), after "
+                              r"work of session \d+ \(\S+ \d+ python\S*\), last kernel poke" + (hint if pins == "pins" else "") + "$",
+                              result.err, re.M), str(result))
 
 
 @case("a program that was suspended for too long is told that this was the reason")

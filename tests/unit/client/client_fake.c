@@ -230,6 +230,11 @@ gpc_device_count(void)
 	return device.ordinal + 1;
 }
 
+void
+gpc_session_note_pinned(struct gpc_session *of)
+{
+}
+
 struct gpc_session *
 gpc_session_get(void)
 {
