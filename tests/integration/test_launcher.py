@@ -295,11 +295,11 @@ def _():
         user.write(f"[pool lab]\nurl = {daemon.address}\n")
         first = daemon.start("memhog", "1", stdin=True)
         first.wait_for_output("free after")
-        late = user.say("run", "--wait", "2s", app("vectoradd"), status=1)
+        late = user.say("run", "--wait", "8s", app("vectoradd"), status=1)
         require(re.fullmatch(r"gpupool: \S+: refused: all sessions are taken \(--max-sessions\); waiting for a place for \d s, until "
                              r"\d\d:\d\d:\d\d at most \(GPUPOOL_WAIT\)\n"
-                             r"gpupool: \S+: refused: all sessions are taken \(--max-sessions\) \(waited for 2 s: GPUPOOL_WAIT\)\n",
-                             late.err) and late.seconds >= 2, str(late))
+                             r"gpupool: \S+: refused: all sessions are taken \(--max-sessions\) \(waited for 8 s: GPUPOOL_WAIT\)\n",
+                             late.err) and late.seconds >= 8, str(late))
         second = user.start("run", "--wait", f"{PATIENCE}s", app("vectoradd"))
         wait_until("it waits", lambda: "waiting for a place" in second.err(), PATIENCE)
         first.finish().expect()
