@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a CUipcMemHandle and a CUipcEventHandle hold: which object of which worker of which daemon
- * is meant, and a secret, without which the daemon opens nothing.  The daemon makes it.  The client
- * that opens it reads sizes out of it, to know how many addresses the memory takes; the daemon goes
- * by its own.  Any thread; the bytes belong to whoever has them.
+ * What a CUipcMemHandle, a CUipcEventHandle and a CUmemPoolPtrExportData hold: which object of
+ * which worker of which daemon is meant, and a secret, without which the daemon opens nothing.  The
+ * daemon makes it.  The client that opens it reads sizes out of it, to know how many addresses the
+ * memory takes; the daemon goes by its own.  Any thread; the bytes belong to whoever has them.
  */
 #ifndef GP_PROTOCOL_IPC_HANDLE_H
 #define GP_PROTOCOL_IPC_HANDLE_H
@@ -17,7 +17,9 @@
 enum gp_ipc_kind {
 	GP_IPC_MEMORY = 1,
 	GP_IPC_EVENT = 2,
-	GP_IPC_PHYSICAL = 3, /* in a descriptor (cuMemExportToShareableHandle) */
+	GP_IPC_PHYSICAL = 3,    /* in a descriptor (cuMemExportToShareableHandle) */
+	GP_IPC_POOL = 4,        /* in a descriptor (cuMemPoolExportToShareableHandle) */
+	GP_IPC_POOL_MEMORY = 5, /* a CUmemPoolPtrExportData */
 };
 
 /* Little-endian. */

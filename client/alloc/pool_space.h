@@ -28,6 +28,7 @@ struct gpc_space_mapping {
 	uint32_t region;   /* of the large level */
 	unsigned int busy; /* blocks in use, or freed and waiting */
 	bool due;          /* wholly free, and kept though it should have been given back */
+	void *share;       /* the pool's: what other processes may open it by */
 };
 
 struct gpc_space_chunk {

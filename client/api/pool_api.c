@@ -66,6 +66,16 @@ gpc_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 
 /* Pools. */
 
+/* As what other processes may import a pool. */
+static bool
+can_export(const struct gpc_device *device, unsigned int types)
+{
+	const int possible =
+		gpc_device_attribute(device, CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES);
+
+	return (types & ~(unsigned int)possible) == 0;
+}
+
 static CUresult
 check_props(const CUmemPoolProps *props)
 {
@@ -82,8 +92,9 @@ check_props(const CUmemPoolProps *props)
 	if (props->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
 	    !gpc_device_get(props->location.id))
 		return CUDA_ERROR_INVALID_VALUE;
-	/* Nothing is shared with other processes, and nothing decompressed. */
-	return props->handleTypes == CU_MEM_HANDLE_TYPE_NONE && props->usage == 0
+	/* Nothing is decompressed. */
+	return can_export(gpc_device_get(props->location.id), (unsigned int)props->handleTypes) &&
+			       props->usage == 0
 		       ? CUDA_SUCCESS
 		       : CUDA_ERROR_NOT_SUPPORTED;
 }
@@ -105,6 +116,7 @@ gpc_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
 	created = gpc_pool_create(gpc_device_get(poolProps->location.id));
 	if (created) {
 		created->max_size = poolProps->maxSize;
+		created->handle_types = poolProps->handleTypes;
 		*pool = created->handle.token;
 	}
 	gpc_pools_unlock();
@@ -404,7 +416,7 @@ gpc_cuDeviceSetMemPool(CUdevice dev, CUmemoryPool handle)
 		return result;
 	if (!device)
 		result = CUDA_ERROR_INVALID_DEVICE;
-	else if (pool->device != device)
+	else if (pool->device != device || pool->imported)
 		result = CUDA_ERROR_INVALID_VALUE;
 	else
 		gpc_pool_set_current(pool);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Physical memory of one process in another, by descriptors that programs pass on: a sealed file in
- * memory with a struct gp_ipc_handle in it.  What opens it is the daemon's secret, not the file.
+ * Physical memory and memory pools of one process in another, by descriptors that programs pass on:
+ * a sealed file in memory with a struct gp_ipc_handle in it.  What opens it is the daemon's secret,
+ * not the file.  What a program passes on of a pointer into a pool is such a handle itself.
  */
 #include "client/context/context.h"
 #include "client/memory/ipc_memory.h"
 #include "client/memory/memory.h"
 #include "client/memory/physical_memory.h"
+#include "client/memory/pool_share.h"
 #include "client/memory/virtual_memory.h"
 #include "client/wire/session.h"
 #include "gpc_calls.h"
@@ -36,7 +38,7 @@ descriptor_of(const struct gp_ipc_handle *bytes)
 
 /* A descriptor of anything else is none of ours. */
 static bool
-read_descriptor(int fd, struct gp_ipc_handle *bytes)
+read_descriptor(int fd, enum gp_ipc_kind kind, struct gp_ipc_handle *bytes)
 {
 	const int seals = fd < 0 ? -1 : fcntl(fd, F_GET_SEALS);
 	struct stat status;
@@ -44,8 +46,7 @@ read_descriptor(int fd, struct gp_ipc_handle *bytes)
 	return seals >= 0 && (seals & SEALS) == SEALS && fstat(fd, &status) == 0 &&
 	       status.st_size == (off_t)sizeof(*bytes) &&
 	       pread(fd, bytes, sizeof(*bytes), 0) == (ssize_t)sizeof(*bytes) &&
-	       memcmp(bytes->magic, GP_IPC_MAGIC, sizeof(bytes->magic)) == 0 &&
-	       bytes->kind == GP_IPC_PHYSICAL;
+	       memcmp(bytes->magic, GP_IPC_MAGIC, sizeof(bytes->magic)) == 0 && bytes->kind == kind;
 }
 
 /* Not with other devices' machines: fabric handles are what a cluster of NVIDIA's has. */
@@ -146,7 +147,92 @@ gpc_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *o
 	if (result != CUDA_SUCCESS)
 		return result;
 	/* The descriptor itself stands where a pointer to another kind of handle would. */
-	if (!read_descriptor((int)(intptr_t)osHandle, &bytes))
+	if (!read_descriptor((int)(intptr_t)osHandle, GP_IPC_PHYSICAL, &bytes))
 		return gpc_virtual_memory_leave(CUDA_ERROR_INVALID_VALUE);
 	return gpc_virtual_memory_leave(import_memory(&bytes, handle));
+}
+
+/* Pools. */
+
+_Static_assert(sizeof(CUmemPoolPtrExportData) == sizeof(struct gp_ipc_handle), "it holds one");
+
+CUresult
+gpc_cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool pool,
+				     CUmemAllocationHandleType handleType, unsigned long long flags)
+{
+	struct gp_ipc_handle bytes;
+	CUresult result = gpc_enter_initialized();
+	int fd;
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!handle_out || flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = check_type(handleType);
+	if (result == CUDA_SUCCESS)
+		result = gpc_pool_export(pool, &bytes);
+	if (result != CUDA_SUCCESS)
+		return result;
+	fd = descriptor_of(&bytes);
+	if (fd < 0)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	memcpy(handle_out, &fd, sizeof(fd));
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *handle,
+				       CUmemAllocationHandleType handleType,
+				       unsigned long long flags)
+{
+	struct gp_ipc_handle bytes;
+	struct gpc_device *device;
+	CUresult result = gpc_enter_initialized();
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!pool_out || flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = check_type(handleType);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!read_descriptor((int)(intptr_t)handle, GP_IPC_POOL, &bytes))
+		return CUDA_ERROR_INVALID_VALUE;
+	device = find_device(bytes.device);
+	return device ? gpc_pool_import(device, &bytes, pool_out) : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult
+gpc_cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, CUdeviceptr ptr)
+{
+	struct gp_ipc_handle bytes;
+	CUresult result = gpc_enter_initialized();
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!shareData_out)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = gpc_pool_export_block(ptr, &bytes);
+	if (result == CUDA_SUCCESS)
+		memcpy(shareData_out, &bytes, sizeof(bytes));
+	return result;
+}
+
+CUresult
+gpc_cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool pool,
+			   CUmemPoolPtrExportData *shareData)
+{
+	struct gp_ipc_handle bytes;
+	uint64_t address;
+	CUresult result = gpc_enter_initialized();
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!ptr_out || !shareData)
+		return CUDA_ERROR_INVALID_VALUE;
+	memcpy(&bytes, shareData, sizeof(bytes));
+	result = gpc_pool_import_block(pool, &bytes, &address);
+	if (result == CUDA_SUCCESS)
+		*ptr_out = address;
+	return result;
 }

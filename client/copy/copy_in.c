@@ -2,8 +2,8 @@
 #include "client/copy/copy_in.h"
 
 #include "client/copy/array.h"
+#include "client/host/pending_copy.h"
 #include "client/memory/host_memory.h"
-#include "client/memory/pending_copy.h"
 #include "client/stream/stream.h"
 #include "client/wire/lane.h"
 #include "client/wire/session.h"

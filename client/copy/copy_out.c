@@ -4,7 +4,7 @@
 #include "client/base/container.h"
 #include "client/base/stats.h"
 #include "client/copy/array.h"
-#include "client/memory/pending_copy.h"
+#include "client/host/pending_copy.h"
 #include "client/stream/stream.h"
 #include "client/wire/lane.h"
 #include "client/wire/session.h"

@@ -2,11 +2,11 @@
 /* cuMemset*. */
 #include "client/context/context.h"
 #include "client/copy/copy_between.h"
+#include "client/copy/pointer.h"
 #include "client/host/mirror.h"
+#include "client/host/pending_copy.h"
 #include "client/memory/address.h"
 #include "client/memory/host_memory.h"
-#include "client/memory/pending_copy.h"
-#include "client/memory/pointer.h"
 #include "client/stream/managed.h"
 #include "client/stream/stream.h"
 #include "client/wire/session.h"

@@ -7,6 +7,7 @@
 #include "client/memory/ipc_memory.h"
 #include "client/memory/memory.h"
 #include "client/memory/pool.h"
+#include "client/memory/pool_share.h"
 #include "client/memory/virtual_memory.h"
 
 void
@@ -14,7 +15,7 @@ gpc_address_lookup(uint64_t address, struct gpc_address *found)
 {
 	if (gpc_memory_find(address, found)) {
 		if (found->kind == GPC_ADDRESS_INVALID && !gpc_pool_find(address, found) &&
-		    !gpc_ipc_memory_find(address, found))
+		    !gpc_pool_find_imported(address, found) && !gpc_ipc_memory_find(address, found))
 			(void)gpc_virtual_memory_find(address, found);
 		return;
 	}

@@ -8,6 +8,7 @@
 #include "client/connect/connect.h"
 #include "client/memory/address.h"
 #include "client/memory/memory.h"
+#include "client/memory/pool_share.h"
 #include "client/pages/pages.h"
 #include "client/wire/session.h"
 
@@ -41,8 +42,20 @@ gpc_pools_unlock(void) GP_UNLOCKS(lock)
 	(void)pthread_mutex_unlock(&lock);
 }
 
-static struct gpc_pool *
-pool_of(const struct gpc_space_mapping *mapping)
+bool
+gpc_pools_any(void)
+{
+	return atomic_load_explicit(&any, memory_order_relaxed);
+}
+
+struct gpc_pool *
+gpc_pools_first(void) GP_LOCKED(lock)
+{
+	return pools;
+}
+
+struct gpc_pool *
+gpc_pool_of(const struct gpc_space_mapping *mapping)
 {
 	return GPC_CONTAINER(mapping->space, struct gpc_pool, space);
 }
@@ -64,6 +77,14 @@ struct gpc_pool *
 gpc_pool_get(CUmemoryPool handle)
 {
 	return gpc_handle_get(GPC_KIND_POOL, handle);
+}
+
+struct gpc_space_mapping *
+gpc_pool_mapping(uint64_t address) GP_LOCKED(lock)
+{
+	const struct gpc_range *range = gpc_ranges_find(&mappings, address, 1);
+
+	return range ? range->item : NULL;
 }
 
 struct gpc_pool *
@@ -162,6 +183,7 @@ static void
 drop(struct gpc_space_mapping *mapping, struct gpc_heap_range *range) GP_LOCKED(lock)
 {
 	*range = (struct gpc_heap_range){ .base = mapping->base, .size = mapping->size };
+	gpc_pool_unshare(mapping->share);
 	gpc_ranges_remove(&mappings, gpc_ranges_find(&mappings, mapping->base, 1));
 	gpc_space_remove(mapping->space, mapping);
 }
@@ -197,8 +219,10 @@ dispose(struct gpc_pool *pool)
 		if (!mapping)
 			continue;
 		range = (struct gpc_heap_range){ .base = mapping->base, .size = mapping->size };
+		gpc_pool_unshare(mapping->share);
 		unmap(pool, &range);
 	}
+	gpc_pool_unshare(pool->share);
 	gpc_space_fini(&pool->space);
 	free(pool);
 }
@@ -219,9 +243,8 @@ gpc_pool_destroy(struct gpc_pool *pool)
 		dispose(pool);
 }
 
-/* Gives back one mapping of a pool; false: there is none to give back. */
-static bool
-give_back(struct gpc_pool *pool, uint64_t keep, bool spare) GP_LOCKED(lock)
+bool
+gpc_pool_give_back(struct gpc_pool *pool, uint64_t keep, bool spare) GP_LOCKED(lock)
 {
 	struct gpc_space_mapping *mapping;
 	struct gpc_heap_range range;
@@ -239,19 +262,28 @@ void
 gpc_pool_trim(struct gpc_pool *pool, uint64_t keep)
 {
 	gpc_pools_lock();
-	while (give_back(pool, keep, false))
+	while (gpc_pool_give_back(pool, keep, false))
 		;
 	gpc_pools_unlock();
 }
 
-/* Beyond its threshold a pool keeps one mapping at most. */
-static void
-release(const struct gpc_device *device) GP_LOCKED(lock)
+void
+gpc_pool_hold(struct gpc_pool *pool)
 {
-	for (struct gpc_pool *pool = pools; pool; pool = pool->next) {
-		while (pool->device == device && give_back(pool, pool->threshold, true))
-			;
-	}
+	pool->users++;
+}
+
+void
+gpc_pool_let_go(struct gpc_pool *pool)
+{
+	bool unused;
+
+	gpc_pools_lock();
+	pool->users--;
+	unused = unlink_unused(pool);
+	gpc_pools_unlock();
+	if (unused)
+		dispose(pool);
 }
 
 /* Allocating. */
@@ -427,27 +459,23 @@ gpc_pool_alloc(CUmemoryPool handle, const struct gpc_context *context, uint64_t 
 	struct gpc_device *device = context->device;
 	struct gpc_pool *pool;
 	CUresult result;
-	bool unused;
 
 	gpc_pools_lock();
 	pool = handle ? gpc_pool_get(handle) : gpc_pool_current_of(device);
 	if (pool)
-		pool->users++;
+		gpc_pool_hold(pool);
 	gpc_pools_unlock();
 	if (!pool)
 		return handle ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;
-	if (session_of(pool) != device->session)
+	if (pool->imported)
+		result = CUDA_ERROR_INVALID_VALUE;
+	else if (session_of(pool) != device->session)
 		result = CUDA_ERROR_NOT_SUPPORTED;
 	else if (size > gpc_session_facts(device->session)->window_size)
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	else
 		result = alloc(pool, stream, size, address_p);
-	gpc_pools_lock();
-	pool->users--;
-	unused = unlink_unused(pool);
-	gpc_pools_unlock();
-	if (unused)
-		dispose(pool);
+	gpc_pool_let_go(pool);
 	return result;
 }
 
@@ -457,7 +485,7 @@ static int
 free_locked(struct gpc_space_mapping *mapping, uint64_t address, struct gpc_context *context,
 	    uint64_t stream) GP_LOCKED(lock)
 {
-	struct gpc_session *session = session_of(pool_of(mapping));
+	struct gpc_session *session = session_of(gpc_pool_of(mapping));
 	struct gpc_space_end end = { .number = atomic_fetch_add(&frees, 1) + 1 };
 
 	if (context) {
@@ -481,7 +509,7 @@ gpc_pool_free(uint64_t address, struct gpc_context *context, uint64_t stream)
 	gpc_pools_lock();
 	range = gpc_ranges_find(&mappings, address, 1);
 	if (range) {
-		pool = pool_of(range->item);
+		pool = gpc_pool_of(range->item);
 		if (!context || context->scope.session == session_of(pool))
 			r = free_locked(range->item, address, context, stream);
 		unused = unlink_unused(pool);
@@ -489,6 +517,8 @@ gpc_pool_free(uint64_t address, struct gpc_context *context, uint64_t stream)
 	gpc_pools_unlock();
 	if (unused)
 		dispose(pool);
+	if (!pool)
+		return gpc_pool_free_imported(address);
 	if (r == 0)
 		return CUDA_SUCCESS;
 	return r == GP_E_INVALID ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;
@@ -507,7 +537,8 @@ gpc_pool_find(uint64_t address, struct gpc_address *found)
 	range = gpc_ranges_find(&mappings, address, 1);
 	is_block = range && gpc_space_find(range->item, address, &block);
 	if (is_block) {
-		const struct gpc_pool *pool = pool_of(range->item);
+		const struct gpc_space_mapping *mapping = range->item;
+		const struct gpc_pool *pool = gpc_pool_of(mapping);
 
 		*found = (struct gpc_address){
 			.kind = GPC_ADDRESS_DEVICE,
@@ -519,6 +550,8 @@ gpc_pool_find(uint64_t address, struct gpc_address *found)
 			.mapping_size = range->size,
 			.pool = pool->managed ? NULL : pool->handle.token,
 			.contextless = !pool->managed,
+			.shared = mapping->share != NULL,
+			.handle_types = pool->handle_types,
 			.managed = pool->managed != NULL,
 		};
 	}
@@ -526,76 +559,8 @@ gpc_pool_find(uint64_t address, struct gpc_address *found)
 	return is_block;
 }
 
-/* Synchronisation. */
-
 uint64_t
 gpc_pool_frees(void)
 {
 	return atomic_load(&frees);
-}
-
-void
-gpc_pool_stream_done(const struct gpc_context *context, uint64_t stream, uint64_t count)
-{
-	if (!atomic_load_explicit(&any, memory_order_relaxed))
-		return;
-	gpc_pools_lock();
-	for (struct gpc_pool *pool = pools; pool; pool = pool->next)
-		gpc_space_retire_stream(&pool->space, stream, count);
-	release(context->device);
-	gpc_pools_unlock();
-}
-
-void
-gpc_pool_context_done(struct gpc_context *context, uint64_t count)
-{
-	if (!atomic_load_explicit(&any, memory_order_relaxed))
-		return;
-	gpc_pools_lock();
-	for (struct gpc_pool *pool = pools; pool; pool = pool->next)
-		gpc_space_retire_context(&pool->space, context, count);
-	release(context->device);
-	gpc_pools_unlock();
-}
-
-/* What was done before an event is not known here, only how far the work is. */
-void
-gpc_pool_event_done(struct gpc_context *context)
-{
-	bool waits = false;
-
-	if (!atomic_load_explicit(&any, memory_order_relaxed))
-		return;
-	gpc_pools_lock();
-	release(context->device);
-	for (const struct gpc_pool *pool = pools; pool; pool = pool->next)
-		waits |= pool->device == context->device && pool->space.waiting > 0;
-	gpc_pools_unlock();
-	if (waits)
-		gpc_memory_poll(context);
-}
-
-void
-gpc_pool_reclaim(struct gpc_device *device)
-{
-	gpc_pools_lock();
-	for (struct gpc_pool *pool = pools; pool; pool = pool->next) {
-		while (pool->device == device && give_back(pool, 0, false))
-			;
-	}
-	gpc_pools_unlock();
-}
-
-uint64_t
-gpc_pool_due(const struct gpc_device *device)
-{
-	uint64_t sum = 0;
-
-	if (!atomic_load_explicit(&any, memory_order_relaxed))
-		return 0;
-	gpc_pools_lock();
-	for (const struct gpc_pool *pool = pools; pool; pool = pool->next)
-		sum += pool->device == device ? gpc_space_due(&pool->space) : 0;
-	gpc_pools_unlock();
-	return sum;
 }

@@ -12,12 +12,14 @@
 #include "client/alloc/pool_space.h"
 #include "client/base/handle.h"
 #include "client/context/context.h"
+#include "protocol/ipc_handle.h"
 
 #include <cuda.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 struct gpc_address;
+struct gpc_ipc_share;
 struct gpc_pages_calls;
 
 struct gpc_pool {
@@ -31,6 +33,12 @@ struct gpc_pool {
 	uint64_t threshold;
 	uint64_t reached_by; /* bits of the application's devices that may touch it besides */
 	bool follow_events, opportunistic, internal_dependencies;
+	/* For other processes (pool_share.h): as what it may be exported, and by what it has been;
+	 * or it is another one's, named so, of which nothing can be allocated here. */
+	unsigned int handle_types;
+	struct gpc_ipc_share *share;
+	bool imported;
+	struct gp_ipc_handle origin;
 	/* Of managed memory, which is a context's and has pages here (client/pages/pages.h); else
 	 * NULL. */
 	struct gpc_context *managed;
@@ -49,6 +57,15 @@ struct gpc_pool *gpc_pool_default_of(struct gpc_device *device);
 struct gpc_pool *gpc_pool_current_of(struct gpc_device *device);
 void gpc_pool_set_current(struct gpc_pool *pool);
 
+/* All of them, and what is mapped for one of them around the address; NULL: nothing is. */
+struct gpc_pool *gpc_pools_first(void);
+struct gpc_space_mapping *gpc_pool_mapping(uint64_t address);
+struct gpc_pool *gpc_pool_of(const struct gpc_space_mapping *mapping);
+/* Gives back one mapping of a pool; false: there is none to give back. */
+bool gpc_pool_give_back(struct gpc_pool *pool, uint64_t keep, bool spare);
+/* The pool stays as long as it is held, destroyed or not. */
+void gpc_pool_hold(struct gpc_pool *pool);
+
 /* Of a context's managed memory, which its pages go with; the same for all calls. */
 struct gpc_pool *gpc_pool_managed_of(struct gpc_context *context,
 				     const struct gpc_pages_calls *pages);
@@ -57,6 +74,9 @@ struct gpc_pool *gpc_pool_managed_of(struct gpc_context *context,
  * possible. */
 void gpc_pool_forget_context(struct gpc_context *context);
 
+/* Whether there has been any. */
+bool gpc_pools_any(void);
+void gpc_pool_let_go(struct gpc_pool *pool);
 /* The handle is forgotten; the rest goes now, or with the last block. */
 void gpc_pool_destroy(struct gpc_pool *pool);
 /* Gives back what is free, as long as keep bytes stay reserved. */

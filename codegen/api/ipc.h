@@ -66,6 +66,37 @@ void gpPhysicalOpen(
         int device,
         IN_BYTES(64) const void *handle);
 
+/* A memory pool of the client's, on the device: a name for it, to share its memory by. */
+GP_MESSAGE(0x0216, WAIT, SERVER_HOOK, CHARGES_NOTHING)
+void gpPoolShare(
+        NEW gp_share share,
+        int device,
+        OUT_BYTES(64) void *handle);
+
+/* Whether another session of the tenant, or this one, shares such a pool. */
+GP_MESSAGE(0x0217, WAIT, SERVER_HOOK, CHARGES_NOTHING)
+void gpPoolOpen(
+        int device,
+        IN_BYTES(64) const void *handle);
+
+/* As gpMemoryShare, of memory of a pool that is shared. */
+GP_MESSAGE(0x0218, WAIT, SERVER_HOOK, CHARGES_NOTHING)
+void gpPoolMemoryShare(
+        NEW gp_share share,
+        gp_share pool,
+        gp_address address,
+        size_t size,
+        OUT_BYTES(64) void *handle);
+
+/* As gpMemoryOpen; the pool's handle says of which pool it must be.  It may be the session's own. */
+GP_MESSAGE(0x0219, WAIT, SERVER_HOOK, CHARGES_NOTHING)
+void gpPoolMemoryOpen(
+        gp_address address,
+        size_t size,
+        int device,
+        IN_BYTES(64) const void *pool,
+        IN_BYTES(64) const void *handle);
+
 /* Of an event made with CU_EVENT_INTERPROCESS. */
 GP_MESSAGE(0x0417, WAIT, SERVER_HOOK, PASSES_COPIES)
 void gpEventShare(

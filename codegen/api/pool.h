@@ -90,3 +90,29 @@ CUresult cuMemSetMemPool(
         IN CUmemLocation *location,
         CUmemAllocationType type,
         CUmemoryPool pool);
+
+/* A descriptor of the client's, with a handle in it; so is what is told of a pointer. */
+GP_LOCAL(VIA(gpPoolShare))
+CUresult cuMemPoolExportToShareableHandle(
+        BY_HOOK void *handle_out,
+        CUmemoryPool pool,
+        CUmemAllocationHandleType handleType,
+        unsigned long long flags);
+
+GP_LOCAL(VIA(gpPoolOpen))
+CUresult cuMemPoolImportFromShareableHandle(
+        OUT CUmemoryPool *pool_out,
+        BY_HOOK void *handle,
+        CUmemAllocationHandleType handleType,
+        unsigned long long flags);
+
+GP_LOCAL(VIA(gpPoolMemoryShare))
+CUresult cuMemPoolExportPointer(
+        OUT CUmemPoolPtrExportData *shareData_out,
+        CUdeviceptr ptr);
+
+GP_LOCAL(VIA(gpPoolMemoryOpen))
+CUresult cuMemPoolImportPointer(
+        OUT CUdeviceptr *ptr_out,
+        CUmemoryPool pool,
+        IN CUmemPoolPtrExportData *shareData);

@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CUDA driver API: what is not supported, and what a program may do instead. */
 
-GP_INSTEAD("copies through memory of the processes",
-        cuMemPoolExportPointer,
-        cuMemPoolExportToShareableHandle,
-        cuMemPoolImportFromShareableHandle,
-        cuMemPoolImportPointer)
-
 GP_INSTEAD("copies through host memory",
         cuMulticastAddDevice,
         cuMulticastBindAddr,

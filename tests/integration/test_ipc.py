@@ -239,6 +239,82 @@ def _():
         require(first.ask("gpPhysicalShare", {"share": SHARE + 2, "memory": 99})[0] == INVALID_VALUE, "none")
 
 
+POOL = 20
+
+
+def give_pool(session, pool=POOL, share=SHARE):
+    """Shares a pool, and memory that is mapped for it: both handles."""
+    require(session.map(0, session.granularity) == SUCCESS, "no memory")
+    session.copy_in(session.base, TEXT)
+    require(session.ask("gpFence")[0] == SUCCESS, "fence")
+    result, reply = session.ask("gpPoolShare", {"share": pool, "device": 0})
+    require(result == SUCCESS and len(reply["handle"]) == 64, f"shared with {result}")
+    return reply["handle"], give_of_pool(session, pool, share)
+
+
+def give_of_pool(session, pool=POOL, share=SHARE):
+    result, reply = session.ask("gpPoolMemoryShare", {"share": share, "pool": pool, "address": session.base,
+                                                      "size": session.granularity})
+    require(result == SUCCESS and len(reply["handle"]) == 64, f"shared with {result}")
+    return reply["handle"]
+
+
+def open_pool(session, pool, device=0):
+    return session.ask("gpPoolOpen", {"device": device, "handle": pool})[0]
+
+
+def take_of_pool(session, pool, handle, offset=0, granules=1):
+    return session.ask("gpPoolMemoryOpen", {"address": session.base + offset, "size": granules * session.granularity,
+                                            "device": 0, "pool": pool, "handle": handle})[0]
+
+
+@case("a pool's memory is opened by who has the pool's handle and its own, and by nobody else")
+def _():
+    with start() as first, start() as second, start("other") as stranger:
+        pool, handle = give_pool(first)
+        other = first.ask("gpPoolShare", {"share": POOL + 1, "device": 0})[1]["handle"]
+        for at in (0, KIND, DAEMON, WORKER, NUMBER, SECRET, SECRET + 15):
+            require(open_pool(second, changed(pool, at)) != SUCCESS, f"byte {at} of a pool changed")
+            require(take_of_pool(second, changed(pool, at), handle) != SUCCESS, f"byte {at} of its pool changed")
+            require(take_of_pool(second, pool, changed(handle, at)) != SUCCESS, f"byte {at} changed")
+        require(open_pool(stranger, pool) == INVALID_HANDLE, "by another tenant")
+        require(take_of_pool(stranger, pool, handle) == INVALID_HANDLE, "another tenant's memory")
+        require(any(b"another tenant's" in body for _, _, body, _ in stranger.notes), f"it was not told: {stranger.notes}")
+        require(take_of_pool(second, other, handle) == INVALID_VALUE, "as of another pool")
+        require(take_of_pool(second, handle, handle) == take_of_pool(second, pool, pool) == INVALID_VALUE, "one for both")
+        require(take(second, handle) == take_physical(second, handle) == INVALID_VALUE, "as memory of no pool")
+        require(open_pool(second, handle) == open_pool(second, bytes(64)) == INVALID_VALUE, "as a pool")
+        require(take_of_pool(second, pool, handle, granules=2) == INVALID_VALUE, "more than there is")
+        require(open_pool(second, pool) == SUCCESS and take_of_pool(second, pool, handle) == SUCCESS, "open")
+        require(reads(second) == (SUCCESS, TEXT), "B reads what A wrote")
+        require(take_of_pool(first, pool, handle, 4 * first.granularity) == SUCCESS, "once more in the same session")
+        for values in ({"pool": 99}, {"pool": SHARE}, {"address": first.base + 64 * first.granularity}, {"size": 0},
+                       {"size": 2 * first.granularity}):
+            wanted = {"share": SHARE + 5, "pool": POOL, "address": first.base, "size": first.granularity, **values}
+            require(first.ask("gpPoolMemoryShare", wanted)[0] in (INVALID_VALUE, INVALID_HANDLE), f"shared {values}")
+        require(first.ask("gpPoolShare", {"share": SHARE + 5, "device": 99})[0] == 101, "of no device")
+        daemon.wait_for_log("an IPC handle is refused: what it stood for is gone, or never was")
+
+
+@case("a pool that is gone is not opened, and who has its memory pays for it")
+def _():
+    with start("small") as watcher:
+        first, second = start("small"), start("small")
+        granule, own, before = first.granularity, first.granted[0], free_of(watcher)
+        pool, handle = give_pool(first)
+        require(take_of_pool(second, pool, handle) == SUCCESS, "open")
+        first.post("gpUnshare", {"share": POOL})
+        require(first.ask("gpFence")[0] == SUCCESS, "fence")
+        require(open_pool(second, pool) == INVALID_HANDLE, "a pool that is gone")
+        require(take_of_pool(second, pool, handle, 4 * granule) == INVALID_HANDLE, "memory of a pool that is gone")
+        first.close()
+        daemon.wait_for_log(rf"session {first.id} \(.*closed:")
+        require(reads(second) == (SUCCESS, TEXT), "it went with the session that made it")
+        wait_until("the other session pays for it", lambda: free_of(watcher) == before + own - granule, 20)
+        second.close()
+        wait_until("the memory is the tenant's again", lambda: free_of(watcher) >= before + own, 20)
+
+
 @case("names of what is shared have the usual rules")
 def _():
     daemon.violate(lambda s: [s.ask("gpMemoryShare", {"share": 5, "address": s.base, "size": 512}) for _ in range(2)],

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a session lets others of its tenant open (gpMemoryShare): a name of the client's, a secret
- * (session/offer.h) and a use of the memory.  Executor only.
+ * (share/offer.h) and a use of the memory.  A pool of the client's is
+ * a name alone, which its memory says that it is of.  Executor only.
  */
 #ifndef GPD_SHARE_H
 #define GPD_SHARE_H

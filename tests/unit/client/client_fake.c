@@ -247,6 +247,14 @@ gpc_device_get(CUdevice ordinal)
 	return ordinal == device.ordinal ? &device : NULL;
 }
 
+int
+gpc_device_attribute(const struct gpc_device *d, CUdevice_attribute attribute)
+{
+	return attribute == CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES
+		       ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+		       : 0;
+}
+
 const struct gpc_session_facts *
 gpc_session_facts(const struct gpc_session *s)
 {

@@ -27,6 +27,63 @@ gpc_wait_gpMemoryShare(struct gpc_context *c, const struct gp_args_gpMemoryShare
 	return CUDA_SUCCESS;
 }
 
+static CUresult
+share_of_pool(enum gp_ipc_kind kind, uint32_t share, struct gp_bytes *bytes, void **raw)
+{
+	struct gp_ipc_handle *handle = calloc(1, sizeof(*handle));
+
+	assert_non_null(handle);
+	memcpy(handle->magic, GP_IPC_MAGIC, sizeof(handle->magic));
+	handle->kind = (uint8_t)kind;
+	handle->device = 1;
+	handle->number = share;
+	*bytes = (struct gp_bytes){ handle, sizeof(*handle) };
+	*raw = handle;
+	fake.shares++;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_wait_gpPoolShare(struct gpc_context *c, const struct gp_args_gpPoolShare *args,
+		     struct gp_reply_gpPoolShare *reply, void **raw)
+{
+	return share_of_pool(GP_IPC_POOL, args->share, &reply->handle, raw);
+}
+
+CUresult
+gpc_wait_gpPoolMemoryShare(struct gpc_context *c, const struct gp_args_gpPoolMemoryShare *args,
+			   struct gp_reply_gpPoolMemoryShare *reply, void **raw)
+{
+	CUresult result = share_of_pool(GP_IPC_POOL_MEMORY, args->share, &reply->handle, raw);
+
+	assert_int_equal(args->address % FAKE_GRANULE, 0);
+	((struct gp_ipc_handle *)*raw)->mapping = args->size;
+	((struct gp_ipc_handle *)*raw)->size = args->size;
+	return result;
+}
+
+CUresult
+gpc_start_gpPoolOpen(struct gpc_context *c, const struct gp_args_gpPoolOpen *args,
+		     struct gpc_request *request)
+{
+	assert_int_equal(args->handle.size, GP_IPC_HANDLE_SIZE);
+	fake_start(request, NULL, 0, CUDA_SUCCESS);
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_start_gpPoolMemoryOpen(struct gpc_context *c, const struct gp_args_gpPoolMemoryOpen *args,
+			   struct gpc_request *request)
+{
+	const struct gp_args_gpMemoryMap map = { args->address, args->size, args->device };
+
+	assert_int_equal(args->pool.size, GP_IPC_HANDLE_SIZE);
+	assert_int_equal(args->handle.size, GP_IPC_HANDLE_SIZE);
+	fake.opens++;
+	fake_start(request, NULL, 0, gpc_wait_gpMemoryMap(c, &map));
+	return CUDA_SUCCESS;
+}
+
 CUresult
 gpc_post_gpUnshare(struct gpc_context *c, const struct gp_args_gpUnshare *args)
 {

@@ -189,7 +189,7 @@ only_pools_of_device_memory_are_made(void **state)
 	props.location.type = CU_MEM_LOCATION_TYPE_HOST;
 	assert_int_equal(gpc_cuMemPoolCreate(&pool, &props), CUDA_ERROR_NOT_SUPPORTED);
 	props = good;
-	props.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+	props.handleTypes = CU_MEM_HANDLE_TYPE_FABRIC;
 	assert_int_equal(gpc_cuMemPoolCreate(&pool, &props), CUDA_ERROR_NOT_SUPPORTED);
 	props = good;
 	props.reserved[3] = 1;

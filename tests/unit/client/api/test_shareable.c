@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/memory/pointer.h"
+#include "client/copy/pointer.h"
 #include "gpc_calls.h"
 #include "tests/unit/client/client_fake.h"
 
@@ -133,6 +133,128 @@ copies_of_shared_memory_are_waited_for(void **state)
 	CU(gpc_cuMemAddressFree(base, FAKE_GRANULE));
 }
 
+static CUmemoryPool
+create_pool(unsigned int types)
+{
+	const CUmemPoolProps props = {
+		.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.handleTypes = (CUmemAllocationHandleType)types,
+		.location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = ORDINAL },
+	};
+	CUmemoryPool pool;
+
+	CU(gpc_cuMemPoolCreate(&pool, &props));
+	return pool;
+}
+
+/* The same pool once more: the fake does not tell processes apart. */
+static CUmemoryPool
+imported(CUmemoryPool pool)
+{
+	CUmemoryPool other;
+	int fd;
+
+	CU(gpc_cuMemPoolExportToShareableHandle(&fd, pool, FD, 0));
+	/* NOLINTNEXTLINE(performance-no-int-to-ptr) */
+	CU(gpc_cuMemPoolImportFromShareableHandle(&other, (void *)(intptr_t)fd, FD, 0));
+	assert_int_equal(close(fd), 0);
+	return other;
+}
+
+static CUdeviceptr
+alloc_from(CUmemoryPool pool, size_t size)
+{
+	CUdeviceptr block;
+
+	CU(gpc_cuMemAllocFromPoolAsync(&block, size, pool, NULL));
+	return block;
+}
+
+static void
+pointers_of_one_mapping_are_mapped_once(void **state)
+{
+	CUmemoryPool pool = create_pool(FD), other = imported(pool), found;
+	CUdeviceptr first = alloc_from(pool, 1000), second = alloc_from(pool, 2000), a, b, again;
+	CUmemPoolPtrExportData data[2];
+	size_t size;
+
+	assert_false(gpc_pointer_is_synchronous(first));
+	CU(gpc_cuMemPoolExportPointer(&data[0], first));
+	CU(gpc_cuMemPoolExportPointer(&data[1], second));
+	assert_int_equal(fake.shares, 2); /* the pool, and its mapping */
+	assert_true(gpc_pointer_is_synchronous(second));
+	CU(gpc_cuMemPoolImportPointer(&a, other, &data[0]));
+	CU(gpc_cuMemPoolImportPointer(&b, other, &data[1]));
+	CU(gpc_cuMemPoolImportPointer(&again, other, &data[1]));
+	assert_int_equal(fake.opens, 1);
+	assert_int_equal(b - a, second - first);
+	assert_int_equal(again, b);
+	CU(gpc_cuMemGetAddressRange_v2(&again, &size, b + 1999));
+	assert_int_equal(again, b);
+	assert_int_equal(size, 2000);
+	CU(gpc_cuPointerGetAttribute(&found, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, a));
+	assert_ptr_equal(found, other);
+	assert_true(gpc_pointer_is_synchronous(a));
+
+	/* The mapping goes with its last pointer, and holds the pool for so long. */
+	CU(gpc_cuMemFree_v2(a));
+	INVALID(gpc_cuMemFree_v2(a));
+	CU(gpc_cuMemPoolDestroy(other));
+	CU(gpc_cuMemFreeAsync(b, NULL));
+	CU(gpc_cuMemFreeAsync(b, NULL));
+	INVALID(gpc_cuMemFreeAsync(b, NULL));
+	CU(gpc_cuMemFreeAsync(first, NULL));
+	CU(gpc_cuMemFreeAsync(second, NULL));
+	CU(gpc_cuMemPoolDestroy(pool));
+	assert_int_equal(fake.shares, 0);
+	assert_int_equal(fake.mapped, 0);
+}
+
+static void
+a_pool_is_for_others_only_if_it_was_made_so(void **state)
+{
+	CUmemoryPool pool = create_pool(FD), plain = create_pool(0), other = imported(pool), none;
+	CUdeviceptr block = alloc_from(plain, 1000), shared = alloc_from(pool, 1000), at;
+	CUmemGenericAllocationHandle memory = create(FD);
+	CUmemPoolPtrExportData data, bad;
+	int fd;
+
+	INVALID(gpc_cuMemPoolExportToShareableHandle(&fd, plain, FD, 0));
+	INVALID(gpc_cuMemPoolExportToShareableHandle(&fd, other, FD, 0));
+	INVALID(gpc_cuMemPoolExportToShareableHandle(&fd, pool, FD, 1));
+	INVALID(gpc_cuMemPoolExportToShareableHandle(NULL, pool, FD, 0));
+	INVALID(gpc_cuMemPoolExportToShareableHandle(&fd, NULL, FD, 0));
+	assert_int_equal(
+		gpc_cuMemPoolExportToShareableHandle(&fd, pool, CU_MEM_HANDLE_TYPE_FABRIC, 0),
+		CUDA_ERROR_NOT_SUPPORTED);
+	INVALID(gpc_cuMemPoolExportPointer(&data, block));
+	INVALID(gpc_cuMemPoolExportPointer(&data, shared + 1));
+	INVALID(gpc_cuMemPoolExportPointer(NULL, shared));
+	CU(gpc_cuMemPoolExportPointer(&data, shared));
+	INVALID(gpc_cuMemPoolImportPointer(&at, pool, &data));
+	INVALID(gpc_cuMemPoolImportPointer(&at, NULL, &data));
+	INVALID(gpc_cuMemPoolImportPointer(NULL, other, &data));
+	for (size_t i = 0; i < sizeof(data); i++) {
+		memset(&bad, 0xff, sizeof(bad));
+		memcpy(&bad, &data, i);
+		INVALID(gpc_cuMemPoolImportPointer(&at, other, &bad));
+	}
+	INVALID(gpc_cuMemAllocFromPoolAsync(&at, 1000, other, NULL));
+	INVALID(gpc_cuDeviceSetMemPool(ORDINAL, other));
+	CU(gpc_cuMemExportToShareableHandle(&fd, memory, FD, 0));
+	/* NOLINTNEXTLINE(performance-no-int-to-ptr) */
+	INVALID(gpc_cuMemPoolImportFromShareableHandle(&none, (void *)(intptr_t)fd, FD, 0));
+	assert_int_equal(close(fd), 0);
+	assert_int_equal(fake.opens, 0);
+	CU(gpc_cuMemRelease(memory));
+	CU(gpc_cuMemFreeAsync(block, NULL));
+	CU(gpc_cuMemFreeAsync(shared, NULL));
+	CU(gpc_cuMemPoolDestroy(plain));
+	CU(gpc_cuMemPoolDestroy(pool));
+	CU(gpc_cuMemPoolDestroy(other));
+	assert_int_equal(fake.shares, 0);
+}
+
 int
 main(void)
 {
@@ -141,6 +263,8 @@ main(void)
 		FAKE_TEST(each_export_is_a_descriptor_of_one_share),
 		FAKE_TEST(what_is_no_such_descriptor_is_refused),
 		FAKE_TEST(copies_of_shared_memory_are_waited_for),
+		FAKE_TEST(pointers_of_one_mapping_are_mapped_once),
+		FAKE_TEST(a_pool_is_for_others_only_if_it_was_made_so),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/memory/pending_copy.h"
+#include "client/host/pending_copy.h"
 
 #include "base/lock.h"
 

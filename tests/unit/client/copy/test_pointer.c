@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "client/copy/pointer.h"
 #include "client/memory/memory.h"
-#include "client/memory/pointer.h"
 #include "gpc_calls.h"
 #include "tests/unit/client/client_fake.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the application asks about an address; all answers are the client's own. */
-#include "client/memory/pointer.h"
+#include "client/copy/pointer.h"
 
 #include "base/lock.h"
 #include "client/base/ranges.h"
@@ -8,6 +8,7 @@
 #include "client/memory/address.h"
 #include "client/memory/ipc_memory.h"
 #include "client/memory/physical_memory.h"
+#include "client/memory/pool_share.h"
 #include "gpc_calls.h"
 
 #include <pthread.h>
@@ -63,7 +64,7 @@ gpc_pointer_is_synchronous(uint64_t address)
 	struct gpc_address found;
 
 	if (atomic_load(&synchronous_count) == 0 && !gpc_ipc_memory_any() &&
-	    !gpc_physical_any_shared())
+	    !gpc_physical_any_shared() && !gpc_pool_any_shared())
 		return false;
 	gpc_address_lookup(address, &found);
 	return found.buffer_id != 0 && (found.shared || is_synchronous(found.buffer_id) ||

@@ -1,0 +1,557 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/memory/pool_share.h"
+
+#include "base/lock.h"
+#include "client/alloc/heap.h"
+#include "client/base/ranges.h"
+#include "client/context/context.h"
+#include "client/memory/address.h"
+#include "client/memory/ipc_memory.h"
+#include "client/memory/memory.h"
+#include "client/memory/pool.h"
+#include "client/wire/session.h"
+#include "gpc_calls.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A mapping of another process's pool. */
+struct import {
+	struct import *next;
+	struct gpc_pool *pool; /* which it holds */
+	struct gpc_heap_range range;
+	struct gp_ipc_handle bytes;
+	unsigned int blocks;
+};
+
+struct block {
+	struct import *import;
+	uint64_t id;
+	unsigned int count; /* imports less frees */
+};
+
+/* One call at a time, round trips included; who only looks takes the other. */
+static pthread_mutex_t calls_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+static struct import *imports GP_GUARDED_BY(calls_lock);
+static struct gpc_ranges blocks GP_GUARDED_BY(lock); /* struct block */
+static atomic_bool any;
+
+bool
+gpc_pool_any_shared(void)
+{
+	return atomic_load_explicit(&any, memory_order_relaxed);
+}
+
+/* What this process gives. */
+
+void
+gpc_pool_unshare(struct gpc_ipc_share *share)
+{
+	if (share) {
+		const struct gp_args_gpUnshare args = { .share = share->handle.id };
+
+		(void)gpc_post_gpUnshare(share->context, &args);
+		gpc_handle_remove(&share->handle);
+	}
+}
+
+static CUresult
+take_handle(CUresult result, const struct gp_bytes *handle, struct gp_ipc_handle *bytes)
+{
+	if (result == CUDA_SUCCESS && handle->size != sizeof(*bytes))
+		return CUDA_ERROR_UNKNOWN;
+	if (result == CUDA_SUCCESS)
+		memcpy(bytes, handle->data, sizeof(*bytes));
+	return result;
+}
+
+static CUresult
+ask_to_share_pool(struct gpc_ipc_share *share, const struct gpc_pool *pool)
+{
+	const struct gp_args_gpPoolShare args = { .share = share->handle.id,
+						  .device = pool->device->remote };
+	struct gp_reply_gpPoolShare reply;
+	void *raw = NULL;
+	CUresult result = gpc_wait_gpPoolShare(share->context, &args, &reply, &raw);
+
+	result = take_handle(result, &reply.handle, &share->bytes);
+	free(raw);
+	return result;
+}
+
+static CUresult
+ask_to_share_memory(struct gpc_ipc_share *share, const struct gpc_pool *pool,
+		    const struct gpc_heap_range *range)
+{
+	const struct gp_args_gpPoolMemoryShare args = {
+		.share = share->handle.id,
+		.pool = pool->share->handle.id,
+		.address = range->base,
+		.size = range->size,
+	};
+	struct gp_reply_gpPoolMemoryShare reply;
+	void *raw = NULL;
+	CUresult result = gpc_wait_gpPoolMemoryShare(share->context, &args, &reply, &raw);
+
+	result = take_handle(result, &reply.handle, &share->bytes);
+	free(raw);
+	return result;
+}
+
+/* Of the pool itself, or of what is mapped for it. */
+static CUresult
+share_new(const struct gpc_pool *pool, const struct gpc_heap_range *range,
+	  struct gpc_ipc_share **share_p)
+{
+	struct gpc_ipc_share *share = gpc_handle_new(GPC_KIND_SHARE, sizeof(*share));
+	CUresult result;
+
+	if (!share)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	share->context = pool->device->primary;
+	result = range ? ask_to_share_memory(share, pool, range) : ask_to_share_pool(share, pool);
+	if (result == CUDA_SUCCESS)
+		*share_p = share;
+	else
+		gpc_handle_remove(&share->handle);
+	return result;
+}
+
+/* A pool that may be shared, held; or NULL. */
+static struct gpc_pool *
+hold_exportable(CUmemoryPool handle)
+{
+	struct gpc_pool *pool;
+
+	gpc_pools_lock();
+	pool = gpc_pool_get(handle);
+	if (pool && pool->handle_types == CU_MEM_HANDLE_TYPE_NONE)
+		pool = NULL;
+	if (pool)
+		gpc_pool_hold(pool);
+	gpc_pools_unlock();
+	return pool;
+}
+
+/* A pool that is held keeps what names it. */
+static CUresult
+share_pool(struct gpc_pool *pool) GP_LOCKED(calls_lock)
+{
+	atomic_store(&any, true);
+	return pool->share ? CUDA_SUCCESS : share_new(pool, NULL, &pool->share);
+}
+
+CUresult
+gpc_pool_export(CUmemoryPool handle, struct gp_ipc_handle *bytes)
+{
+	struct gpc_pool *pool = hold_exportable(handle);
+	CUresult result;
+
+	if (!pool)
+		return CUDA_ERROR_INVALID_VALUE;
+	(void)pthread_mutex_lock(&calls_lock);
+	result = share_pool(pool);
+	if (result == CUDA_SUCCESS)
+		*bytes = pool->share->bytes;
+	(void)pthread_mutex_unlock(&calls_lock);
+	gpc_pool_let_go(pool);
+	return result;
+}
+
+/* Where the block lies, and what its mapping is shared by so far: NULL, by nothing. */
+struct place {
+	struct gpc_pool *pool;
+	struct gpc_heap_range mapping;
+	struct gpc_space_block block;
+	struct gpc_ipc_share *share;
+};
+
+/* With the pools locked. */
+static bool
+find_place(uint64_t address, struct place *place)
+{
+	struct gpc_space_mapping *mapping = gpc_pool_mapping(address);
+
+	if (!mapping || !gpc_space_find(mapping, address, &place->block) ||
+	    place->block.address != address)
+		return false;
+	place->pool = gpc_pool_of(mapping);
+	place->mapping = (struct gpc_heap_range){ .base = mapping->base, .size = mapping->size };
+	place->share = mapping->share;
+	return place->pool->handle_types != CU_MEM_HANDLE_TYPE_NONE;
+}
+
+static bool
+hold_place(uint64_t address, struct place *place)
+{
+	bool found;
+
+	gpc_pools_lock();
+	found = find_place(address, place);
+	if (found)
+		gpc_pool_hold(place->pool);
+	gpc_pools_unlock();
+	return found;
+}
+
+/* The mapping is still there, unless the program has freed the block meanwhile. */
+static bool
+keep_share(struct place *place, struct gpc_ipc_share *share)
+{
+	struct place now;
+	bool same;
+
+	gpc_pools_lock();
+	same = find_place(place->block.address, &now) && now.mapping.base == place->mapping.base &&
+	       !now.share;
+	if (same)
+		gpc_pool_mapping(place->block.address)->share = share;
+	gpc_pools_unlock();
+	place->share = share;
+	return same;
+}
+
+/* Copies that have returned may still be on their way; later ones are waited for (pointer.h). */
+static CUresult
+share_mapping(struct place *place) GP_LOCKED(calls_lock)
+{
+	struct gpc_context *context = place->pool->device->primary;
+	struct gpc_ipc_share *share;
+	CUresult result = share_pool(place->pool);
+
+	if (result == CUDA_SUCCESS)
+		result = gpc_memory_settle(context);
+	if (result == CUDA_SUCCESS)
+		result = gpc_memory_refuse_to_keep(context, place->mapping.base);
+	if (result == CUDA_SUCCESS)
+		result = share_new(place->pool, &place->mapping, &share);
+	if (result != CUDA_SUCCESS || keep_share(place, share))
+		return result;
+	gpc_pool_unshare(share);
+	return CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult
+gpc_pool_export_block(uint64_t address, struct gp_ipc_handle *bytes)
+{
+	struct place place;
+	CUresult result = CUDA_SUCCESS;
+
+	(void)pthread_mutex_lock(&calls_lock);
+	if (!hold_place(address, &place)) {
+		(void)pthread_mutex_unlock(&calls_lock);
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+	if (!place.share)
+		result = share_mapping(&place);
+	if (result == CUDA_SUCCESS) {
+		*bytes = place.share->bytes;
+		bytes->offset = place.block.address - place.mapping.base;
+		bytes->size = place.block.size;
+	}
+	(void)pthread_mutex_unlock(&calls_lock);
+	gpc_pool_let_go(place.pool);
+	return result;
+}
+
+/* What it gets. */
+
+static bool
+is_handle(const struct gp_ipc_handle *bytes, enum gp_ipc_kind kind)
+{
+	return memcmp(bytes->magic, GP_IPC_MAGIC, sizeof(bytes->magic)) == 0 && bytes->kind == kind;
+}
+
+CUresult
+gpc_pool_import(struct gpc_device *device, const struct gp_ipc_handle *bytes,
+		CUmemoryPool *handle_p)
+{
+	const struct gp_args_gpPoolOpen args = { .device = device->remote,
+						 .handle = { bytes, sizeof(*bytes) } };
+	struct gpc_request request = { 0 };
+	struct gpc_pool *pool;
+	CUresult result;
+
+	if (!is_handle(bytes, GP_IPC_POOL))
+		return CUDA_ERROR_INVALID_VALUE;
+	result = gpc_start_gpPoolOpen(device->primary, &args, &request);
+	if (result == CUDA_SUCCESS)
+		result = gpc_request_wait_own(&request);
+	if (result != CUDA_SUCCESS)
+		return result;
+	atomic_store(&any, true);
+	gpc_pools_lock();
+	pool = gpc_pool_create(device);
+	if (pool) {
+		pool->imported = true;
+		pool->origin = *bytes;
+		*handle_p = pool->handle.token;
+	}
+	gpc_pools_unlock();
+	return pool ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+bool
+gpc_pool_find_imported(uint64_t address, struct gpc_address *found)
+{
+	const struct gpc_range *range;
+
+	if (!gpc_pool_any_shared())
+		return false;
+	(void)pthread_rwlock_rdlock(&lock);
+	range = gpc_ranges_find(&blocks, address, 1);
+	if (range) {
+		const struct block *block = range->item;
+		const struct import *import = block->import;
+
+		*found = (struct gpc_address){
+			.kind = GPC_ADDRESS_DEVICE,
+			.base = range->base,
+			.size = range->size,
+			.context = import->pool->device->primary,
+			.buffer_id = block->id,
+			.mapping_base = import->range.base,
+			.mapping_size = import->range.size,
+			.pool = import->pool->handle.token,
+			.contextless = true,
+			.shared = true,
+		};
+	}
+	(void)pthread_rwlock_unlock(&lock);
+	return range != NULL;
+}
+
+/* What the daemon says of it later counts; these are the client's own limits. */
+static bool
+is_sound(const struct gp_ipc_handle *bytes, const struct gpc_session_facts *facts)
+{
+	return is_handle(bytes, GP_IPC_POOL_MEMORY) && bytes->mapping > 0 &&
+	       bytes->mapping % facts->granularity == 0 && bytes->mapping <= facts->window_size &&
+	       bytes->offset < bytes->mapping && bytes->size > 0 &&
+	       bytes->size <= bytes->mapping - bytes->offset;
+}
+
+static CUresult
+ask_to_open(const struct import *import)
+{
+	const struct gp_args_gpPoolMemoryOpen args = {
+		.address = import->range.base,
+		.size = import->range.size,
+		.device = import->pool->device->remote,
+		.pool = { &import->pool->origin, sizeof(import->pool->origin) },
+		.handle = { &import->bytes, sizeof(import->bytes) },
+	};
+	struct gpc_request request = { 0 };
+	CUresult result =
+		gpc_start_gpPoolMemoryOpen(import->pool->device->primary, &args, &request);
+
+	return result == CUDA_SUCCESS ? gpc_request_wait_own(&request) : result;
+}
+
+static CUresult
+map(struct import *import)
+{
+	struct gpc_context *context = import->pool->device->primary;
+	CUresult result = gpc_memory_take_addresses(context, import->bytes.mapping, &import->range);
+
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && gpc_memory_reclaim(context) == CUDA_SUCCESS)
+		result = gpc_memory_take_addresses(context, import->bytes.mapping, &import->range);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = ask_to_open(import);
+	if (result != CUDA_SUCCESS)
+		gpc_memory_give_addresses(context, &import->range);
+	return result;
+}
+
+/* A mapping of which no block is imported any more. */
+static void
+close_unused(struct import *import) GP_LOCKED(calls_lock)
+{
+	const struct gp_args_gpMemoryUnmap args = { .address = import->range.base,
+						    .size = import->range.size };
+	struct gpc_context *context = import->pool->device->primary;
+	struct import **link = &imports;
+
+	if (import->blocks > 0)
+		return;
+	while (*link != import)
+		link = &(*link)->next;
+	*link = import->next;
+	(void)gpc_post_gpMemoryUnmap(context, &args);
+	gpc_memory_give_addresses(context, &import->range);
+	gpc_pool_let_go(import->pool);
+	free(import);
+}
+
+/* Pointers into one mapping say the same of it. */
+static struct import *
+find_import(const struct gpc_pool *pool, const struct gp_ipc_handle *bytes) GP_LOCKED(calls_lock)
+{
+	struct import *import = imports;
+
+	while (import &&
+	       (import->pool != pool ||
+		memcmp(&import->bytes, bytes, offsetof(struct gp_ipc_handle, offset)) != 0))
+		import = import->next;
+	return import;
+}
+
+static CUresult
+open_import(struct gpc_pool *pool, const struct gp_ipc_handle *bytes, struct import **import_p)
+	GP_LOCKED(calls_lock)
+{
+	struct import *import = calloc(1, sizeof(*import));
+	CUresult result;
+
+	if (!import)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	import->pool = pool;
+	import->bytes = *bytes;
+	result = map(import);
+	if (result != CUDA_SUCCESS) {
+		free(import);
+		return result;
+	}
+	gpc_pools_lock();
+	gpc_pool_hold(pool);
+	gpc_pools_unlock();
+	import->next = imports;
+	imports = import;
+	*import_p = import;
+	return CUDA_SUCCESS;
+}
+
+static CUresult
+add_block(struct import *import, uint64_t address, uint64_t size)
+{
+	struct block *block = calloc(1, sizeof(*block));
+	int r;
+
+	if (!block)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*block = (struct block){ .import = import, .id = gpc_memory_next_id(), .count = 1 };
+	(void)pthread_rwlock_wrlock(&lock);
+	r = gpc_ranges_add(&blocks, address, size, block);
+	(void)pthread_rwlock_unlock(&lock);
+	if (r == 0) {
+		import->blocks++;
+		return CUDA_SUCCESS;
+	}
+	free(block);
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* Whether blocks are there already; one that is just the same is imported once more. */
+static bool
+add_use(uint64_t address, uint64_t size, bool *same_p)
+{
+	const struct gpc_range *range;
+
+	(void)pthread_rwlock_wrlock(&lock);
+	range = gpc_ranges_find(&blocks, address, size);
+	*same_p = range && range->base == address && range->size == size;
+	if (*same_p)
+		((struct block *)range->item)->count++;
+	(void)pthread_rwlock_unlock(&lock);
+	return range != NULL;
+}
+
+/* Another block that was there, and that the program has not freed here, is an error of its own. */
+static CUresult
+import_block(struct import *import, const struct gp_ipc_handle *bytes, uint64_t *address_p)
+{
+	const uint64_t address = import->range.base + bytes->offset;
+	CUresult result = CUDA_SUCCESS;
+	bool same;
+
+	if (!add_use(address, bytes->size, &same))
+		result = add_block(import, address, bytes->size);
+	else if (!same)
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_SUCCESS)
+		*address_p = address;
+	return result;
+}
+
+static CUresult
+import_into(struct gpc_pool *pool, const struct gp_ipc_handle *bytes, uint64_t *address_p)
+{
+	struct import *import;
+	CUresult result = CUDA_SUCCESS;
+
+	(void)pthread_mutex_lock(&calls_lock);
+	import = find_import(pool, bytes);
+	if (!import)
+		result = open_import(pool, bytes, &import);
+	if (result == CUDA_SUCCESS) {
+		result = import_block(import, bytes, address_p);
+		close_unused(import);
+	}
+	(void)pthread_mutex_unlock(&calls_lock);
+	return result;
+}
+
+CUresult
+gpc_pool_import_block(CUmemoryPool handle, const struct gp_ipc_handle *bytes, uint64_t *address_p)
+{
+	struct gpc_pool *pool;
+	CUresult result = CUDA_ERROR_INVALID_VALUE;
+
+	gpc_pools_lock();
+	pool = gpc_pool_get(handle);
+	if (pool && !pool->imported)
+		pool = NULL;
+	if (pool)
+		gpc_pool_hold(pool);
+	gpc_pools_unlock();
+	if (!pool)
+		return result;
+	if (is_sound(bytes, gpc_session_facts(pool->device->session)))
+		result = import_into(pool, bytes, address_p);
+	gpc_pool_let_go(pool);
+	return result;
+}
+
+/* The block that begins there, out of the table if it has no use left. */
+static struct block *
+drop_use(uint64_t address, bool *last_p)
+{
+	struct gpc_range *range;
+	struct block *block = NULL;
+
+	(void)pthread_rwlock_wrlock(&lock);
+	range = gpc_ranges_find(&blocks, address, 1);
+	if (range && range->base == address) {
+		block = range->item;
+		*last_p = --block->count == 0;
+		if (*last_p)
+			gpc_ranges_remove(&blocks, range);
+	}
+	(void)pthread_rwlock_unlock(&lock);
+	return block;
+}
+
+/* The daemon unmaps behind the work that was posted, of all streams. */
+CUresult
+gpc_pool_free_imported(uint64_t address)
+{
+	struct block *block;
+	bool last = false;
+
+	if (!gpc_pool_any_shared())
+		return CUDA_ERROR_INVALID_VALUE;
+	(void)pthread_mutex_lock(&calls_lock);
+	block = drop_use(address, &last);
+	if (block && last) {
+		block->import->blocks--;
+		close_unused(block->import);
+		free(block);
+	}
+	(void)pthread_mutex_unlock(&calls_lock);
+	return block ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A memory pool of one process in another: a descriptor for the pool, 64 bytes for each pointer, and
+ * an event that says when the memory is ready. */
+#include "app.h"
+
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const cudaMemAllocationHandleType type = cudaMemHandleTypePosixFileDescriptor;
+static const size_t large = (5 << 20) / sizeof(int) + 7, small = 1000;
+static cudaStream_t stream;
+static int peer;
+
+static __global__ void
+fill(int *data, size_t count, int first)
+{
+	for (size_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count;
+	     i += gridDim.x * blockDim.x)
+		data[i] = first + (int)i;
+}
+
+static void
+write_to(int *data, size_t count, int first)
+{
+	fill<<<32, 256, 0, stream>>>(data, count, first);
+	CHECK(cudaGetLastError());
+}
+
+static void
+expect(const int *data, size_t count, int first)
+{
+	std::vector<int> host(count);
+
+	CHECK(cudaMemcpyAsync(host.data(), data, count * sizeof(int), cudaMemcpyDefault, stream));
+	CHECK(cudaStreamSynchronize(stream));
+	for (size_t i = 0; i < count; i++)
+		REQUIRE(host[i] == first + (int)i);
+}
+
+static void
+put(const void *data, size_t size)
+{
+	REQUIRE(write(peer, data, size) == (ssize_t)size);
+}
+
+static void
+get(void *data, size_t size)
+{
+	REQUIRE(recv(peer, data, size, MSG_WAITALL) == (ssize_t)size);
+}
+
+static void
+nudge()
+{
+	put("x", 1);
+}
+
+static void
+await()
+{
+	char byte;
+
+	get(&byte, 1);
+}
+
+static void
+pass(int fd)
+{
+	char byte = 'x', control[CMSG_SPACE(sizeof(int))] = {};
+	iovec data = { &byte, 1 };
+	msghdr message = {};
+
+	message.msg_iov = &data;
+	message.msg_iovlen = 1;
+	message.msg_control = control;
+	message.msg_controllen = sizeof(control);
+	cmsghdr *header = CMSG_FIRSTHDR(&message);
+	header->cmsg_level = SOL_SOCKET;
+	header->cmsg_type = SCM_RIGHTS;
+	header->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(header), &fd, sizeof(fd));
+	REQUIRE(sendmsg(peer, &message, 0) == 1);
+	close(fd);
+}
+
+static int
+take()
+{
+	char byte, control[CMSG_SPACE(sizeof(int))];
+	iovec data = { &byte, 1 };
+	msghdr message = {};
+	int fd;
+
+	message.msg_iov = &data;
+	message.msg_iovlen = 1;
+	message.msg_control = control;
+	message.msg_controllen = sizeof(control);
+	REQUIRE(recvmsg(peer, &message, 0) == 1);
+	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(fd));
+	return fd;
+}
+
+static void
+prepare()
+{
+	int types;
+
+	CHECK(cudaSetDevice(0));
+	CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+	CHECK(cudaDeviceGetAttribute(&types, cudaDevAttrMemoryPoolSupportedHandleTypes, 0));
+	app_skip_unless_supported(types & type ? cudaSuccess : cudaErrorNotSupported,
+				  "pools for other processes");
+}
+
+static cudaMemPool_t
+make_pool(cudaMemAllocationHandleType types)
+{
+	cudaMemPoolProps props = {};
+	cudaMemPool_t pool;
+
+	props.allocType = cudaMemAllocationTypePinned;
+	props.handleTypes = types;
+	props.location.type = cudaMemLocationTypeDevice;
+	CHECK(cudaMemPoolCreate(&pool, &props));
+	return pool;
+}
+
+static int *
+allocate(cudaMemPool_t pool, size_t count)
+{
+	void *data;
+
+	CHECK(cudaMallocFromPoolAsync(&data, count * sizeof(int), pool, stream));
+	return (int *)data;
+}
+
+static void
+put_pointer(int *data)
+{
+	cudaMemPoolPtrExportData exported;
+
+	CHECK(cudaMemPoolExportPointer(&exported, data));
+	put(&exported, sizeof(exported));
+}
+
+/* What is not made for others is not given to them. */
+static void
+refuse()
+{
+	cudaMemPool_t plain = make_pool(cudaMemHandleTypeNone), none;
+	cudaMemPoolPtrExportData exported;
+	int *data = allocate(plain, small), *other;
+	int fd, ends[2];
+
+	REQUIRE(cudaMemPoolExportToShareableHandle(&fd, plain, type, 0) != cudaSuccess);
+	REQUIRE(cudaMemPoolExportPointer(&exported, data) != cudaSuccess);
+	CHECK(cudaMalloc(&other, 4096));
+	REQUIRE(cudaMemPoolExportPointer(&exported, other) != cudaSuccess);
+	REQUIRE(pipe(ends) == 0);
+	REQUIRE(cudaMemPoolImportFromShareableHandle(&none, (void *)(intptr_t)ends[0], type, 0) !=
+		cudaSuccess);
+	close(ends[0]);
+	close(ends[1]);
+	CHECK(cudaFree(other));
+	CHECK(cudaFreeAsync(data, stream));
+	CHECK(cudaMemPoolDestroy(plain));
+	(void)cudaGetLastError();
+}
+
+static int
+produce()
+{
+	cudaMemPool_t pool;
+	cudaEvent_t ready;
+	cudaIpcEventHandle_t handle;
+	int *first, *second, *third;
+	int fd = -1;
+
+	prepare();
+	refuse();
+	pool = make_pool(type);
+	CHECK(cudaMemPoolExportToShareableHandle(&fd, pool, type, 0));
+	pass(fd);
+	CHECK(cudaEventCreateWithFlags(&ready, cudaEventDisableTiming | cudaEventInterprocess));
+	CHECK(cudaIpcGetEventHandle(&handle, ready));
+	put(&handle, sizeof(handle));
+	first = allocate(pool, large);
+	second = allocate(pool, small);
+	third = allocate(pool, small);
+	write_to(first, large, 1000);
+	write_to(second, small, 2000);
+	write_to(third, small, 3000);
+	put_pointer(first);
+	put_pointer(second);
+	CHECK(cudaEventRecord(ready, stream));
+	nudge();
+	await();
+	expect(first, large, 4000);
+	expect(second, small, 5000);
+	expect(third, small, 3000);
+	write_to(second, small, 6000);
+	CHECK(cudaEventRecord(ready, stream));
+	nudge();
+	/* The other process has freed all of it. */
+	await();
+	expect(second, small, 6000);
+	CHECK(cudaFreeAsync(first, stream));
+	CHECK(cudaFreeAsync(second, stream));
+	first = allocate(pool, large);
+	write_to(first, large, 7000);
+	expect(first, large, 7000);
+	CHECK(cudaFreeAsync(first, stream));
+	CHECK(cudaFreeAsync(third, stream));
+	CHECK(cudaMemPoolDestroy(pool));
+	CHECK(cudaStreamSynchronize(stream));
+	return 0;
+}
+
+static int *
+get_pointer(cudaMemPool_t pool)
+{
+	cudaMemPoolPtrExportData exported;
+	void *data;
+
+	get(&exported, sizeof(exported));
+	CHECK(cudaMemPoolImportPointer(&data, pool, &exported));
+	return (int *)data;
+}
+
+static int
+consume()
+{
+	cudaPointerAttributes attributes;
+	cudaIpcEventHandle_t handle;
+	cudaMemPool_t pool;
+	cudaEvent_t ready;
+	int *first, *second;
+	void *none;
+	int fd;
+
+	prepare();
+	fd = take();
+	CHECK(cudaMemPoolImportFromShareableHandle(&pool, (void *)(intptr_t)fd, type, 0));
+	close(fd);
+	get(&handle, sizeof(handle));
+	CHECK(cudaIpcOpenEventHandle(&ready, handle));
+	first = get_pointer(pool);
+	second = get_pointer(pool);
+	await();
+	CHECK(cudaStreamWaitEvent(stream, ready, 0));
+	expect(first, large, 1000);
+	expect(second, small, 2000);
+	CHECK(cudaPointerGetAttributes(&attributes, second));
+	REQUIRE(attributes.type == cudaMemoryTypeDevice && attributes.device == 0);
+	/* An imported pool has what the other process allocates. */
+	REQUIRE(cudaMallocFromPoolAsync(&none, 4096, pool, stream) != cudaSuccess);
+	REQUIRE(cudaDeviceSetMemPool(0, pool) != cudaSuccess);
+	(void)cudaGetLastError();
+	write_to(first, large, 4000);
+	write_to(second, small, 5000);
+	CHECK(cudaStreamSynchronize(stream));
+	nudge();
+	await();
+	CHECK(cudaStreamWaitEvent(stream, ready, 0));
+	expect(second, small, 6000);
+	CHECK(cudaFreeAsync(first, stream));
+	CHECK(cudaStreamSynchronize(stream));
+	CHECK(cudaFree(second));
+	CHECK(cudaMemPoolDestroy(pool));
+	nudge();
+	return 0;
+}
+
+int
+main()
+{
+	int pair[2], status;
+	pid_t child;
+
+	REQUIRE(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
+	child = fork();
+	REQUIRE(child >= 0);
+	peer = pair[child == 0];
+	close(pair[child != 0]);
+	if (child == 0)
+		return consume();
+	produce();
+	REQUIRE(waitpid(child, &status, 0) == child);
+	REQUIRE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	return app_ok("poolshare");
+}
