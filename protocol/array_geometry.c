@@ -8,10 +8,10 @@
 
 #define FLAGS                                                                                      \
 	(CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP |                 \
-	 CUDA_ARRAY3D_TEXTURE_GATHER)
+	 CUDA_ARRAY3D_TEXTURE_GATHER | CUDA_ARRAY3D_SPARSE)
 /* Interoperation with graphics, and memory that the application maps itself. */
 #define FLAGS_NOT_SUPPORTED                                                                        \
-	(CUDA_ARRAY3D_DEPTH_TEXTURE | CUDA_ARRAY3D_COLOR_ATTACHMENT | CUDA_ARRAY3D_SPARSE |        \
+	(CUDA_ARRAY3D_DEPTH_TEXTURE | CUDA_ARRAY3D_COLOR_ATTACHMENT |                              \
 	 CUDA_ARRAY3D_DEFERRED_MAPPING | CUDA_ARRAY3D_VIDEO_ENCODE_DECODE)
 
 /* A tile of the GPU is 64 bytes by 8 rows; tiles are stacked in blocks, of which an array has
@@ -98,6 +98,9 @@ gp_array_check(const struct gp_array_shape *shape)
 	if ((shape->flags & CUDA_ARRAY3D_TEXTURE_GATHER) && (shape->depth || !shape->height))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (layered && shape->depth == 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	if ((shape->flags & CUDA_ARRAY3D_SPARSE) &&
+	    (!shape->height || (shape->flags & CUDA_ARRAY3D_CUBEMAP)))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (shape->flags & CUDA_ARRAY3D_CUBEMAP)
 		return shape->depth ? check_cube(shape) : CUDA_ERROR_INVALID_VALUE;

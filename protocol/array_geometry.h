@@ -39,7 +39,7 @@ struct gp_array_box {
 };
 
 /* CUDA_ERROR_INVALID_VALUE: CUDA has no such array; CUDA_ERROR_NOT_SUPPORTED: gpupool has not
- * (compressed and planar formats, sparse arrays).  A shape that passes has sizes far from overflow;
+ * (compressed and planar formats).  A shape that passes has sizes far from overflow;
  * the device may still refuse it. */
 CUresult gp_array_check(const struct gp_array_shape *shape);
 

@@ -159,6 +159,22 @@ has_shape(const struct gpc_kept_object *object, const void *shape)
 
 static struct gpc_keeper keeper = GPC_KEEPER(drop_kept, has_shape);
 
+static CUresult
+ask_for_tiling(struct gpc_array *array)
+{
+	const struct gp_args_gpArrayTiling args = { .array = array->handle.id };
+	struct gp_reply_gpArrayTiling reply;
+	void *raw = NULL;
+	CUresult result = gpc_wait_gpArrayTiling(array->context, &args, &reply, &raw);
+
+	if (result == CUDA_SUCCESS && reply.tiling.size != sizeof(array->tiling))
+		result = CUDA_ERROR_UNKNOWN;
+	if (result == CUDA_SUCCESS)
+		memcpy(&array->tiling, reply.tiling.data, sizeof(array->tiling));
+	free(raw);
+	return result;
+}
+
 /* One of this shape that the program has destroyed, with what was in it. */
 static bool
 have_again(struct gpc_context *context, const struct gp_array_shape *shape, void **token_p)
@@ -174,6 +190,12 @@ have_again(struct gpc_context *context, const struct gp_array_shape *shape, void
 	return true;
 }
 
+static bool
+is_sparse(const struct gp_array_shape *shape)
+{
+	return shape->flags & CUDA_ARRAY3D_SPARSE;
+}
+
 static CUresult
 create(struct gpc_context *context, const struct gp_array_shape *shape, void **token_p)
 {
@@ -182,10 +204,13 @@ create(struct gpc_context *context, const struct gp_array_shape *shape, void **t
 
 	if (result != CUDA_SUCCESS)
 		return result;
+	if (is_sparse(shape) &&
+	    !gpc_device_attribute(context->device, CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED))
+		return CUDA_ERROR_NOT_SUPPORTED;
 	/* Absurd sizes need no round trip. */
-	if (gp_array_bytes(shape) > context->device->total_memory)
+	if (!is_sparse(shape) && gp_array_bytes(shape) > context->device->total_memory)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (have_again(context, shape, token_p))
+	if (!is_sparse(shape) && have_again(context, shape, token_p))
 		return CUDA_SUCCESS;
 	array = gpc_handle_new(GPC_KIND_ARRAY, sizeof(*array));
 	if (!array)
@@ -199,10 +224,16 @@ create(struct gpc_context *context, const struct gp_array_shape *shape, void **t
 	array->whole = array;
 	array->shape = *shape;
 	result = obtain(array);
+	if (result != CUDA_SUCCESS) {
+		forget(array);
+		return result;
+	}
+	if (is_sparse(shape))
+		result = ask_for_tiling(array);
 	if (result == CUDA_SUCCESS)
 		*token_p = array->handle.token;
 	else
-		forget(array);
+		(void)drop(array);
 	return result;
 }
 
@@ -260,7 +291,9 @@ static CUresult
 destroy(struct gpc_array *array)
 {
 	forget_levels(array, false);
-	if (gpc_keeper_put(&keeper, &array->kept, array->context, gp_array_bytes(&array->shape)))
+	/* What lies behind the tiles of a sparse one is the program's. */
+	if (!is_sparse(&array->shape) &&
+	    gpc_keeper_put(&keeper, &array->kept, array->context, gp_array_bytes(&array->shape)))
 		return CUDA_SUCCESS;
 	return drop(array);
 }

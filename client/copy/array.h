@@ -10,7 +10,7 @@
 
 #include "client/base/handle.h"
 #include "client/memory/keeper.h"
-#include "protocol/array_geometry.h"
+#include "protocol/array_tiles.h"
 
 #include <cuda.h>
 #include <stdatomic.h>
@@ -23,9 +23,10 @@ struct gpc_array {
 	struct gpc_context *context;
 	struct gpc_array *whole; /* of a level: the mipmapped array; else itself */
 	uint32_t level;
-	struct gp_array_shape shape; /* of a level: its own */
-	struct gpc_array **levels;   /* of a mipmapped array: those that were asked for */
-	atomic_bool gone;            /* the program has destroyed it, and it is kept */
+	struct gp_array_shape shape;   /* of a level: its own */
+	struct gp_array_tiling tiling; /* of a sparse one, but not of its levels */
+	struct gpc_array **levels;     /* of a mipmapped array: those that were asked for */
+	atomic_bool gone;              /* the program has destroyed it, and it is kept */
 	struct gpc_kept_object kept;
 };
 

@@ -12,6 +12,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Memory for tiles is no other process's. */
+static CUresult
+check_usage(const CUmemAllocationProp *prop)
+{
+	const struct gpc_device *device = gpc_device_get(prop->location.id);
+
+	return prop->allocFlags.usage == CU_MEM_CREATE_USAGE_TILE_POOL &&
+			       prop->requestedHandleTypes == CU_MEM_HANDLE_TYPE_NONE &&
+			       gpc_device_attribute(device,
+						    CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED)
+		       ? CUDA_SUCCESS
+		       : CUDA_ERROR_NOT_SUPPORTED;
+}
+
 CUresult
 gpc_physical_check_prop(const CUmemAllocationProp *prop)
 {
@@ -33,9 +47,16 @@ gpc_physical_check_prop(const CUmemAllocationProp *prop)
 	}
 	if (!gpc_device_get(prop->location.id))
 		return CUDA_ERROR_INVALID_DEVICE;
-	if (((unsigned int)prop->requestedHandleTypes & ~handle_types) || prop->allocFlags.usage)
-		return CUDA_ERROR_NOT_SUPPORTED;
-	return CUDA_SUCCESS;
+	if (prop->allocFlags.usage)
+		return check_usage(prop);
+	return (unsigned int)prop->requestedHandleTypes & ~handle_types ? CUDA_ERROR_NOT_SUPPORTED
+									: CUDA_SUCCESS;
+}
+
+bool
+gpc_physical_is_for_tiles(const struct gpc_physical *allocation)
+{
+	return allocation->prop.allocFlags.usage & CU_MEM_CREATE_USAGE_TILE_POOL;
 }
 
 static void
@@ -78,6 +99,20 @@ have_again(const struct gpc_device *device, uint64_t size)
 }
 
 static CUresult
+ask_for_tiles(const struct gpc_physical *allocation)
+{
+	const struct gp_args_gpTilePoolCreate args = {
+		.memory = allocation->handle.id,
+		.size = allocation->size,
+		.device = allocation->device->remote,
+	};
+	struct gpc_request request = { 0 };
+	CUresult result = gpc_start_gpTilePoolCreate(allocation->device->primary, &args, &request);
+
+	return result == CUDA_SUCCESS ? gpc_request_wait_own(&request) : result;
+}
+
+static CUresult
 ask_for(const struct gpc_physical *allocation)
 {
 	const struct gp_args_gpMemoryCreate args = {
@@ -86,13 +121,17 @@ ask_for(const struct gpc_physical *allocation)
 		.device = allocation->device->remote,
 	};
 	struct gpc_request request = { 0 };
-	CUresult result = gpc_start_gpMemoryCreate(allocation->device->primary, &args, &request);
+	CUresult result;
 
+	if (gpc_physical_is_for_tiles(allocation))
+		return ask_for_tiles(allocation);
+	result = gpc_start_gpMemoryCreate(allocation->device->primary, &args, &request);
 	return result == CUDA_SUCCESS ? gpc_request_wait_own(&request) : result;
 }
 
 static CUresult
-obtain(struct gpc_device *device, uint64_t size, struct gpc_physical **allocation_p)
+obtain(struct gpc_device *device, uint64_t size, unsigned short usage,
+       struct gpc_physical **allocation_p)
 {
 	struct gpc_physical *allocation = gpc_handle_new(GPC_KIND_MEMORY, sizeof(*allocation));
 	CUresult result;
@@ -101,6 +140,7 @@ obtain(struct gpc_device *device, uint64_t size, struct gpc_physical **allocatio
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	allocation->device = device;
 	allocation->size = size;
+	allocation->prop.allocFlags.usage = usage;
 	result = ask_for(allocation);
 	if (result == CUDA_ERROR_OUT_OF_MEMORY &&
 	    gpc_memory_reclaim(device->primary) == CUDA_SUCCESS)
@@ -117,23 +157,26 @@ gpc_physical_create(uint64_t size, const CUmemAllocationProp *prop,
 		    CUmemGenericAllocationHandle *handle)
 {
 	struct gpc_device *device = gpc_device_get(prop->location.id);
+	const unsigned short usage = prop->allocFlags.usage;
+	struct gpc_physical *allocation = NULL;
 	CUresult result = CUDA_SUCCESS;
-	struct gpc_physical *allocation;
 
 	if (size == 0 || size % gpc_session_facts(device->session)->granularity)
 		return CUDA_ERROR_INVALID_VALUE;
 	/* Absurd sizes need no round trip. */
 	if (size > device->total_memory)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	allocation = have_again(device, size);
+	if (!usage)
+		allocation = have_again(device, size);
 	if (!allocation)
-		result = obtain(device, size, &allocation);
+		result = obtain(device, size, usage, &allocation);
 	if (result != CUDA_SUCCESS)
 		return result;
 	allocation->users = 1;
 	allocation->prop = *prop;
 	/* Hints that are not followed. */
 	memset(&allocation->prop.allocFlags, 0, sizeof(allocation->prop.allocFlags));
+	allocation->prop.allocFlags.usage = usage;
 	*handle = (uintptr_t)allocation->handle.token;
 	return CUDA_SUCCESS;
 }
@@ -243,7 +286,8 @@ gpc_physical_drop_unused(struct gpc_physical *allocation)
 {
 	if (allocation->users > 0 || allocation->mappings > 0)
 		return;
-	if (allocation->shared || !gpc_keeper_put(&keeper, &allocation->kept,
-						  allocation->device->primary, allocation->size))
+	if (allocation->shared || gpc_physical_is_for_tiles(allocation) ||
+	    !gpc_keeper_put(&keeper, &allocation->kept, allocation->device->primary,
+			    allocation->size))
 		drop(allocation);
 }

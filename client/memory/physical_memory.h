@@ -42,6 +42,8 @@ CUresult gpc_physical_share(struct gpc_physical *allocation);
 /* Another process's, or this one's once more, on this device. */
 CUresult gpc_physical_open(struct gpc_device *device, const struct gp_ipc_handle *bytes,
 			   CUmemGenericAllocationHandle *handle);
+/* Whether it is for sparse arrays, and mapped nowhere else. */
+bool gpc_physical_is_for_tiles(const struct gpc_physical *allocation);
 /* NULL: it is none, or has been released. */
 struct gpc_physical *gpc_physical_get(CUmemGenericAllocationHandle handle);
 /* If it has no users and no mappings. */

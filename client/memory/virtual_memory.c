@@ -331,7 +331,8 @@ check_map(uint64_t address, uint64_t size, const struct gpc_physical *allocation
 	const struct reservation *reservation;
 	uint64_t granularity;
 
-	if (!allocation || !range || size == 0 || size > allocation->size)
+	if (!allocation || gpc_physical_is_for_tiles(allocation) || !range || size == 0 ||
+	    size > allocation->size)
 		return CUDA_ERROR_INVALID_VALUE;
 	reservation = range->item;
 	granularity = gpc_session_facts(allocation->device->session)->granularity;

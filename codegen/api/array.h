@@ -40,13 +40,12 @@ CUresult cuArrayGetPlane(
         CUarray hArray,
         unsigned int planeIdx);
 
-/* Nor sparse ones. */
-GP_LOCAL(ANSWERS(CUDA_ERROR_INVALID_VALUE))
+GP_LOCAL(VIA(gpArrayTiling))
 CUresult cuArrayGetSparseProperties(
         OUT CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties,
         CUarray array);
 
-GP_LOCAL(ANSWERS(CUDA_ERROR_INVALID_VALUE))
+GP_LOCAL(VIA(gpArrayTiling))
 CUresult cuMipmappedArrayGetSparseProperties(
         OUT CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties,
         CUmipmappedArray mipmap);
@@ -72,6 +71,13 @@ CUresult cuMipmappedArrayGetMemoryRequirements(
         OUT CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements,
         CUmipmappedArray mipmap,
         CUdevice device);
+
+/* Of memory made with CU_MEM_CREATE_USAGE_TILE_POOL, which is gpTilePoolCreate's. */
+GP_LOCAL(VIA(gpArrayTiles), CAPTURE(refused))
+CUresult cuMemMapArrayAsync(
+        BY_HOOK CUarrayMapInfo *mapInfoList,
+        unsigned int count,
+        CUstream hStream);
 
 GP_LOCAL(VIA(gpArrayCopyIn))
 CUresult cuMemcpyHtoA_v2(
@@ -145,6 +151,27 @@ void gpArrayCreate(
 GP_MESSAGE(0x0282, POST, SERVER_HOOK, FREES(BY_HOOK), BEHIND_ALL)
 void gpArrayDestroy(
         DROP gp_array array);
+
+/* How a sparse array is cut: a struct gp_array_tiling (protocol/array_tiles.h). */
+GP_MESSAGE(0x0283, WAIT, SERVER_HOOK, PASSES_COPIES)
+void gpArrayTiling(
+        gp_array array,
+        OUT_BYTES(32) void *tiling);
+
+/* Puts memory behind parts of sparse arrays, or takes it away, in the stream's order; what is asked
+ * for is a row of struct gp_array_tiles. */
+GP_MESSAGE(0x0284, WAIT, SERVER_HOOK, LAUNCHES)
+void gpArrayTiles(
+        CUstream stream,
+        IN_BYTES(tiles_size) const void *tiles,
+        size_t tiles_size);
+
+/* As gpMemoryCreate, of memory that only sparse arrays have. */
+GP_MESSAGE(0x021a, WAIT, SERVER_HOOK, ALLOCATES(size))
+void gpTilePoolCreate(
+        NEW gp_memory memory,
+        size_t size,
+        int device);
 
 /* Host to array: a box of depth slices of height rows of width bytes, packed, in the bulk tail.
  * flags: as of gpCopyIn. */

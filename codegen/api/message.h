@@ -190,7 +190,7 @@ void gpAddressFree(
  * will be, for as long as the session lives.  CUDA_ERROR_PEER_ACCESS_UNSUPPORTED: no link is between
  * them.
  */
-GP_MESSAGE(0x021a, WAIT, SERVER_HOOK, PASSES_COPIES)
+GP_MESSAGE(0x021b, WAIT, SERVER_HOOK, PASSES_COPIES)
 void gpPeerAccess(
         int device,
         int peer);

@@ -34,10 +34,6 @@ GP_INSTEAD("kernels that decompress, as no device says that it has an engine for
         cuMemBatchDecompressAsync,
         cuMemBatchDecompressAsync_ptsz)
 
-GP_INSTEAD("arrays of cuArray3DCreate(), as no device says that it has sparse ones",
-        cuMemMapArrayAsync,
-        cuMemMapArrayAsync_ptsz)
-
 GP_INSTEAD("copies through host memory, as no device says that others reach its memory",
         cuMemGetHandleForAddressRange)
 

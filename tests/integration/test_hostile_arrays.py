@@ -59,7 +59,7 @@ def _():
                 (INVALID_VALUE, {"width": 1 << 18, "height": 0}), (INVALID_VALUE, {"width": 8, "height": 8, "depth": 1 << 16}),
                 (INVALID_VALUE, {"format": 0}), (INVALID_VALUE, {"format": 0xffffffff}),
                 (INVALID_VALUE, {"channels": 0}), (INVALID_VALUE, {"channels": 3}), (INVALID_VALUE, {"channels": 0xffffffff}),
-                (INVALID_VALUE, {"flags": 0x80000000}), (NOT_SUPPORTED, {"flags": 0x40}), (NOT_SUPPORTED, {"flags": 0x80}),
+                (INVALID_VALUE, {"flags": 0x80000000}), (INVALID_VALUE, {"flags": 0x40, "height": 0}), (NOT_SUPPORTED, {"flags": 0x80}),
                 (INVALID_VALUE, {"flags": LAYERED}), (INVALID_VALUE, {"flags": CUBE, "depth": 6}),
                 (INVALID_VALUE, {"height": 0, "depth": 2}), (INVALID_VALUE, {"levels": 0xffffffff}),
                 (INVALID_DEVICE, {"device": 99}), (INVALID_DEVICE, {"device": -1}),

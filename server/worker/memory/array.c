@@ -8,6 +8,7 @@
 #include "server/worker/device/quiet.h"
 #include "server/worker/device/quiet_jobs.h"
 #include "server/worker/memory/array_memory.h"
+#include "server/worker/memory/tiles.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/wait.h"
 
@@ -60,6 +61,14 @@ find_idle(const struct gpd_session *session, int device) GP_LOCKED(lock)
 	return NULL;
 }
 
+/* The session does not have it any more, nor what lies behind its tiles. */
+static void
+discharge(struct gpd_session *session, struct gpd_array *array)
+{
+	gpd_tiles_leave(array, &session->account);
+	gpd_account_free(&session->account, array->device, array->charged);
+}
+
 /* Gives the driver such a one, at a quiet moment of the device, which is current. */
 static bool
 drop(const struct gpd_session *session, int device)
@@ -78,7 +87,7 @@ drop(const struct gpd_session *session, int device)
 	LL_DELETE(leaving, array);
 	/* Under the lock the session stays. */
 	if (array->session)
-		gpd_account_free(&array->session->account, array->device, array->charged);
+		discharge(array->session, array);
 	pthread_cond_broadcast(&gone);
 	pthread_mutex_unlock(&lock);
 	free(array);
@@ -173,7 +182,8 @@ take_back(struct gpd_session *session, const struct gp_array_shape *shape, int d
 	LL_FOREACH(leaving, array)
 	{
 		if (array->state == GPD_ARRAY_IDLE && array->device == device &&
-		    array->session == session && memcmp(&array->shape, shape, sizeof(*shape)) == 0)
+		    array->session == session && !gpd_array_is_sparse(array) &&
+		    memcmp(&array->shape, shape, sizeof(*shape)) == 0)
 			break;
 	}
 	if (array) {
@@ -196,8 +206,8 @@ fill(struct gpd_session *session, struct gpd_array *array)
 		result = gpd_array_obtain(array);
 	if (result != CUDA_SUCCESS)
 		return result;
-	/* Another session may have had this memory. */
-	result = gpd_array_zero(array);
+	/* Another session may have had this memory; of a sparse one it comes later, zeroed. */
+	result = gpd_array_is_sparse(array) ? gpd_tiles_tiling(array) : gpd_array_zero(array);
 	if (result != CUDA_SUCCESS)
 		gpd_array_drop(array);
 	return result;
@@ -377,7 +387,7 @@ gpd_array_release_at_end(struct gpd_session *session, struct gpd_array *array)
 {
 	if (--array->users > 0)
 		return;
-	gpd_account_free(&session->account, array->device, array->charged);
+	discharge(session, array);
 	bury(array);
 }
 
@@ -398,7 +408,7 @@ gpd_array_forget(struct gpd_session *session)
 			pthread_cond_wait(&gone, &lock);
 			continue;
 		}
-		gpd_account_free(&session->account, array->device, array->charged);
+		discharge(session, array);
 		array->session = NULL;
 		array->state = GPD_ARRAY_IDLE;
 		count++;

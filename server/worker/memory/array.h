@@ -10,7 +10,7 @@
 #ifndef GPD_ARRAY_H
 #define GPD_ARRAY_H
 
-#include "protocol/array_geometry.h"
+#include "protocol/array_tiles.h"
 #include "server/worker/session/handle.h"
 
 #include <cuda.h>
@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 struct gpd_session;
+struct gpd_tiles_use;
 
 /* Of a session. */
 #define GPD_ARRAYS_MAX 65536
@@ -40,7 +41,16 @@ struct gpd_array {
 	unsigned int users; /* its name, and objects made of it */
 	CUmipmappedArray mipmap;
 	CUarray levels[GP_ARRAY_LEVELS_MAX];
+	/* Of a sparse one: tiles.h. */
+	struct gp_array_tiling tiling;
+	struct gpd_tiles_use *tiles;
 };
+
+static inline bool
+gpd_array_is_sparse(const struct gpd_array *array)
+{
+	return array->shape.flags & CUDA_ARRAY3D_SPARSE;
+}
 
 /* NULL: there is none of this name. */
 struct gpd_array *gpd_array_get(const struct gpd_session *session, uint32_t id);

@@ -14,6 +14,8 @@
 #define LARGE ((uint64_t)1 << 20)
 #define SMALL_PART ((uint64_t)32 << 10)
 #define LARGE_PAGE ((uint64_t)2 << 20)
+/* For 64 KiB of addresses a GPU's tables have 8 bytes, and as many again. */
+#define TABLE_PART 4096
 
 static struct {
 	pthread_mutex_t lock;
@@ -44,6 +46,9 @@ gpd_array_footprint(const struct gp_array_shape *shape)
 {
 	uint64_t size = gp_array_tiled_bytes(shape), fit;
 
+	/* Of a sparse one the GPU's tables alone. */
+	if (shape->flags & CUDA_ARRAY3D_SPARSE)
+		size /= TABLE_PART;
 	if (size >= LARGE)
 		return round_up(size, LARGE_PAGE);
 	/* What does not fit into a page any more is lost to all that are in it. */
@@ -63,6 +68,14 @@ obtain_levels(struct gpd_array *array)
 	return result;
 }
 
+static bool
+has_sparse(void)
+{
+	return gpd_driver_has(cuArrayGetSparseProperties) &&
+	       gpd_driver_has(cuMipmappedArrayGetSparseProperties) &&
+	       gpd_driver_has(cuMemMapArrayAsync);
+}
+
 CUresult
 gpd_array_obtain(struct gpd_array *array)
 {
@@ -71,7 +84,8 @@ gpd_array_obtain(struct gpd_array *array)
 
 	if (!gpd_driver_has(cuArray3DCreate_v2) || !gpd_driver_has(cuArrayDestroy) ||
 	    !gpd_driver_has(cuMipmappedArrayCreate) || !gpd_driver_has(cuMipmappedArrayDestroy) ||
-	    !gpd_driver_has(cuMipmappedArrayGetLevel))
+	    !gpd_driver_has(cuMipmappedArrayGetLevel) ||
+	    (gpd_array_is_sparse(array) && !has_sparse()))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (!array->shape.levels)
 		return gpd_driver.cuArray3DCreate_v2(&array->levels[0], &described);

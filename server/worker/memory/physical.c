@@ -8,6 +8,7 @@
 #include "server/worker/device/window.h"
 #include "server/worker/memory/array.h"
 #include "server/worker/memory/memory.h"
+#include "server/worker/memory/tiles.h"
 #include "server/worker/session/session.h"
 #include "server/worker/share/shared.h"
 
@@ -92,46 +93,95 @@ get(const struct gpd_session *session, uint32_t id)
 }
 
 static CUresult
+obtain_once(struct gpd_physical *physical)
+{
+	return physical->tiles
+		       ? gpd_tiles_obtain(physical->size, physical->device, &physical->handle)
+		       : gpd_physical_obtain(physical->size, physical->device, &physical->handle);
+}
+
+static CUresult
 obtain(struct gpd_session *session, struct gpd_physical *physical)
 {
-	CUresult result = gpd_physical_obtain(physical->size, physical->device, &physical->handle);
+	CUresult result = obtain_once(physical);
 	uint64_t until = 0;
 
 	while (result == CUDA_ERROR_OUT_OF_MEMORY &&
 	       gpd_memory_wait(session, physical->device, &until))
-		result = gpd_physical_obtain(physical->size, physical->device, &physical->handle);
+		result = obtain_once(physical);
+	return result;
+}
+
+/* Arrays are users of it, too. */
+static CUresult
+prepare_tiles(struct gpd_session *session, struct gpd_physical *physical)
+{
+	physical->zeroed = physical->size;
+	physical->shared = gpd_shared_make(&session->account, physical->handle, physical->size,
+					   physical->device);
+	return physical->shared ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult
+name_obtained(struct gpd_session *session, struct gpd_physical *physical, uint32_t name)
+{
+	int r = gpd_handle_add(&session->handles, GPD_KIND_MEMORY, name, &physical->name);
+	CUresult result;
+
+	if (r)
+		return r == -ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_VALUE;
+	result = physical->tiles ? prepare_tiles(session, physical) : CUDA_SUCCESS;
+	if (result != CUDA_SUCCESS)
+		gpd_handle_remove(&session->handles, &physical->name);
+	return result;
+}
+
+static CUresult
+create(struct gpd_session *session, uint32_t name, uint64_t size, int device, bool tiles)
+{
+	const struct gpd_device *on = gpd_device_get(device);
+	struct gpd_physical *physical;
+	CUresult result;
+
+	if (!on)
+		return CUDA_ERROR_INVALID_DEVICE;
+	if (!size || size % on->granularity)
+		return CUDA_ERROR_INVALID_VALUE;
+	physical = calloc(1, sizeof(*physical));
+	if (!physical)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	physical->size = size;
+	physical->device = device;
+	physical->tiles = tiles;
+	result = obtain(session, physical);
+	if (result == CUDA_SUCCESS) {
+		result = name_obtained(session, physical, name);
+		if (result != CUDA_SUCCESS)
+			(void)gpd_driver.cuMemRelease(physical->handle);
+	}
+	if (result != CUDA_SUCCESS)
+		free(physical);
 	return result;
 }
 
 CUresult
 gpd_gpMemoryCreate(struct gpd_session *session, const struct gp_args_gpMemoryCreate *args)
 {
-	const struct gpd_device *on = gpd_device_get(args->device);
-	struct gpd_physical *physical;
-	CUresult result;
+	return create(session, args->memory, args->size, args->device, false);
+}
 
-	if (!on)
-		return CUDA_ERROR_INVALID_DEVICE;
-	if (!args->size || args->size % on->granularity)
-		return CUDA_ERROR_INVALID_VALUE;
-	physical = calloc(1, sizeof(*physical));
-	if (!physical)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	physical->size = args->size;
-	physical->device = args->device;
-	result = obtain(session, physical);
-	if (result == CUDA_SUCCESS) {
-		int r = gpd_handle_add(&session->handles, GPD_KIND_MEMORY, args->memory,
-				       &physical->name);
+CUresult
+gpd_gpTilePoolCreate(struct gpd_session *session, const struct gp_args_gpTilePoolCreate *args)
+{
+	return create(session, args->memory, args->size, args->device, true);
+}
 
-		if (r)
-			(void)gpd_driver.cuMemRelease(physical->handle);
-		if (r)
-			result = r == -ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_VALUE;
-	}
-	if (result != CUDA_SUCCESS)
-		free(physical);
-	return result;
+struct gpd_physical *
+gpd_physical_tiles(const struct gpd_session *session, uint32_t memory)
+{
+	struct gpd_physical *physical = get(session, memory);
+
+	return physical && physical->tiles ? physical : NULL;
 }
 
 void
@@ -165,7 +215,7 @@ attach(struct gpd_session *session, uint32_t memory, uint64_t address, uint64_t 
 {
 	struct gpd_physical *physical = get(session, memory);
 
-	if (!physical || size > physical->size)
+	if (!physical || physical->tiles || size > physical->size)
 		return CUDA_ERROR_INVALID_VALUE;
 	return gpd_memory_attach(session, address, size, physical);
 }
@@ -217,7 +267,7 @@ gpd_physical_share(struct gpd_session *session, uint32_t memory)
 {
 	struct gpd_physical *physical = get(session, memory);
 
-	if (!physical || zero_rest(physical) != CUDA_SUCCESS)
+	if (!physical || physical->tiles || zero_rest(physical) != CUDA_SUCCESS)
 		return NULL;
 	if (!physical->shared)
 		physical->shared = gpd_shared_make(&session->account, physical->handle,

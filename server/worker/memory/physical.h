@@ -22,6 +22,7 @@ struct gpd_physical {
 	int device;
 	CUmemGenericAllocationHandle handle;
 	struct gpd_shared *shared; /* it is one of its users; NULL: the memory is its own */
+	bool tiles;                /* for sparse arrays (tiles.h), and mapped nowhere */
 	uint64_t zeroed;           /* its beginning; the rest has never been mapped */
 	unsigned int
 		mappings; /* those on their way out not counted: the driver keeps memory for them */
@@ -36,6 +37,8 @@ CUresult gpd_physical_zero(uint64_t address, uint64_t size, int device);
 /* The memory, all of it zeroed, for others to use; the physical memory itself is one of its users.
  * NULL: there is none of that name, or no memory for it. */
 struct gpd_shared *gpd_physical_share(struct gpd_session *session, uint32_t memory);
+/* The memory of this name that is for sparse arrays; NULL: there is none. */
+struct gpd_physical *gpd_physical_tiles(const struct gpd_session *session, uint32_t memory);
 /* Names what another session shares.  The caller's use of it goes with the name, if that succeeds.
  */
 CUresult gpd_physical_open(struct gpd_session *session, uint32_t memory, struct gpd_shared *shared);

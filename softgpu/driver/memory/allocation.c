@@ -21,7 +21,7 @@ struct gs_allocation {
 	size_t size;
 	dev_t dev;
 	ino_t ino;
-	bool exportable;
+	bool exportable, tiles;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -65,6 +65,12 @@ gs_allocation_size(const struct gs_allocation *allocation)
 	return allocation->size;
 }
 
+bool
+gs_allocation_is_for_tiles(const struct gs_allocation *allocation)
+{
+	return allocation->tiles;
+}
+
 int
 gs_allocation_fd(const struct gs_allocation *allocation)
 {
@@ -73,7 +79,8 @@ gs_allocation_fd(const struct gs_allocation *allocation)
 
 /* Takes the descriptor over, also when it fails. */
 static CUresult
-adopt(int fd, size_t size, int device, bool exportable, CUmemGenericAllocationHandle *handle)
+adopt(int fd, size_t size, int device, bool exportable, bool tiles,
+      CUmemGenericAllocationHandle *handle)
 {
 	struct gs_allocation *allocation = NULL;
 	struct stat st;
@@ -97,6 +104,7 @@ adopt(int fd, size_t size, int device, bool exportable, CUmemGenericAllocationHa
 	allocation->dev = st.st_dev;
 	allocation->ino = st.st_ino;
 	allocation->exportable = exportable;
+	allocation->tiles = tiles;
 	pthread_mutex_lock(&lock);
 	DL_APPEND(all, allocation);
 	pthread_mutex_unlock(&lock);
@@ -162,7 +170,8 @@ cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAlloca
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	return adopt(fd, size, prop->location.id,
-		     prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE, handle);
+		     prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE,
+		     prop->allocFlags.usage & CU_MEM_CREATE_USAGE_TILE_POOL, handle);
 }
 
 CUresult CUDAAPI
@@ -264,7 +273,7 @@ cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *os_ha
 	fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	if (fd < 0)
 		return CUDA_ERROR_OPERATING_SYSTEM;
-	return adopt(fd, (size_t)st.st_size, gs_device_current(), true, handle);
+	return adopt(fd, (size_t)st.st_size, gs_device_current(), true, false, handle);
 }
 
 void

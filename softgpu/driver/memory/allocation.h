@@ -15,6 +15,8 @@ struct gs_allocation *gs_allocation_get(CUmemGenericAllocationHandle handle);
 void gs_allocation_put(struct gs_allocation *allocation);
 int gs_allocation_device(const struct gs_allocation *allocation);
 size_t gs_allocation_size(const struct gs_allocation *allocation);
+/* Made with CU_MEM_CREATE_USAGE_TILE_POOL: for sparse arrays, and mapped nowhere else. */
+bool gs_allocation_is_for_tiles(const struct gs_allocation *allocation);
 int gs_allocation_fd(const struct gs_allocation *allocation);
 
 /* Drops the handles that are left. */

@@ -47,10 +47,46 @@ check(const struct gp_array_shape *shape)
 		       : CUDA_ERROR_INVALID_VALUE;
 }
 
-static size_t
-size_of(const struct gs_array *array)
+static bool
+is_sparse(const struct gp_array_shape *shape)
 {
-	return gs_space_pages(gp_array_bytes(&array->shape));
+	return shape->flags & CUDA_ARRAY3D_SPARSE;
+}
+
+static size_t
+pitch_of(const struct gp_array_shape *shape)
+{
+	const size_t width = gp_array_level(shape, 0).width;
+
+	return is_sparse(shape) ? (width + GS_TILE_SIZE - 1) & ~(GS_TILE_SIZE - 1) : width;
+}
+
+size_t
+gs_array_level_size(const struct gp_array_shape *shape)
+{
+	const struct gp_array_extent extent = gp_array_level(shape, 0);
+
+	return pitch_of(shape) * extent.height * extent.depth;
+}
+
+static size_t
+size_of(const struct gp_array_shape *shape)
+{
+	size_t sum = 0;
+
+	for (uint32_t i = 0; i < (shape->levels ? shape->levels : 1); i++) {
+		const struct gp_array_shape level = gp_array_level_shape(shape, i);
+
+		sum += gs_array_level_size(&level);
+	}
+	return gs_space_pages(sum);
+}
+
+/* What it takes of the device's memory; of a sparse one that is the program's. */
+static size_t
+charge_of(const struct gp_array_shape *shape)
+{
+	return is_sparse(shape) ? 0 : size_of(shape);
 }
 
 /* NULL: there is none. */
@@ -88,8 +124,8 @@ array_destroy(struct gs_object *object)
 {
 	struct gs_array *array = (struct gs_array *)object;
 
-	unmap(array->memory, size_of(array));
-	gs_space_discharge(array->device, size_of(array));
+	unmap(array->memory, array->size);
+	gs_space_discharge(array->device, charge_of(&array->shape));
 	free(array->levels);
 	free(array);
 }
@@ -100,8 +136,8 @@ place(struct gs_array *array, const struct gp_array_shape *shape, uint8_t *memor
 	array->shape = *shape;
 	array->extent = gp_array_level(shape, 0);
 	array->memory = memory;
-	array->pitch = array->extent.width;
-	array->slice = array->extent.width * array->extent.height;
+	array->pitch = pitch_of(shape);
+	array->slice = array->pitch * array->extent.height;
 }
 
 static CUresult
@@ -118,7 +154,7 @@ make_levels(struct gs_array *array)
 		struct gp_array_shape shape = gp_array_level_shape(&array->shape, i);
 
 		place(level, &shape, memory);
-		memory += gp_array_bytes(&shape);
+		memory += gs_array_level_size(&shape);
 		gs_object_init(&level->object, GS_KIND_ARRAY, &array->object, NULL);
 	}
 	return CUDA_SUCCESS;
@@ -145,20 +181,21 @@ create(const CUDA_ARRAY3D_DESCRIPTOR *described, unsigned int levels, enum gs_ki
 
 	if (r)
 		return r;
-	size = gs_space_pages(gp_array_bytes(&shape));
-	if (size > gs_device_memory() || !gs_space_charge(device, size))
+	size = size_of(&shape);
+	if (charge_of(&shape) > gs_device_memory() || !gs_space_charge(device, charge_of(&shape)))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	memory = map(size);
 	array = memory ? calloc(1, sizeof(*array)) : NULL;
 	if (!array) {
 		if (memory)
 			unmap(memory, size);
-		gs_space_discharge(device, size);
+		gs_space_discharge(device, charge_of(&shape));
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	gs_object_init(&array->object, kind, NULL, array_destroy);
 	array->device = device;
 	place(array, &shape, memory);
+	array->size = size;
 	r = levels ? make_levels(array) : CUDA_SUCCESS;
 	if (r) {
 		gs_object_put(&array->object);

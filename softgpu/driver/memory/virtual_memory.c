@@ -103,7 +103,7 @@ cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHand
 	allocation = gs_allocation_get(handle);
 	if (!allocation)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (offset > gs_allocation_size(allocation) ||
+	if (gs_allocation_is_for_tiles(allocation) || offset > gs_allocation_size(allocation) ||
 	    size > gs_allocation_size(allocation) - offset) {
 		r = CUDA_ERROR_INVALID_VALUE;
 	} else {

@@ -70,6 +70,27 @@ gpc_start_gpArrayCreate(struct gpc_context *c, const struct gp_args_gpArrayCreat
 	return CUDA_SUCCESS;
 }
 
+/* Its device has no sparse arrays. */
+CUresult
+gpc_wait_gpArrayTiling(struct gpc_context *c, const struct gp_args_gpArrayTiling *args,
+		       struct gp_reply_gpArrayTiling *reply, void **raw)
+{
+	abort();
+}
+
+CUresult
+gpc_wait_gpArrayTiles(struct gpc_context *c, const struct gp_args_gpArrayTiles *args)
+{
+	abort();
+}
+
+CUresult
+gpc_start_gpTilePoolCreate(struct gpc_context *c, const struct gp_args_gpTilePoolCreate *args,
+			   struct gpc_request *request)
+{
+	abort();
+}
+
 CUresult
 gpc_post_gpArrayDestroy(struct gpc_context *c, const struct gp_args_gpArrayDestroy *args)
 {

@@ -46,7 +46,13 @@ shapes_are_those_that_cuda_has(void **state)
 	assert_int_equal(check(8, 8, 2, CUDA_ARRAY3D_TEXTURE_GATHER), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(check(UINT64_MAX, 1, 1, 0), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(check(8, 8, 0, 1u << 30), CUDA_ERROR_INVALID_VALUE);
-	assert_int_equal(check(8, 8, 0, CUDA_ARRAY3D_SPARSE), CUDA_ERROR_NOT_SUPPORTED);
+	assert_int_equal(check(8, 8, 0, CUDA_ARRAY3D_DEFERRED_MAPPING), CUDA_ERROR_NOT_SUPPORTED);
+
+	assert_int_equal(check(8, 8, 0, CUDA_ARRAY3D_SPARSE), CUDA_SUCCESS);
+	assert_int_equal(check(8, 8, 3, CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_LAYERED), CUDA_SUCCESS);
+	assert_int_equal(check(8, 0, 0, CUDA_ARRAY3D_SPARSE), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(check(8, 8, 6, CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_CUBEMAP),
+			 CUDA_ERROR_INVALID_VALUE);
 }
 
 static void

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sparse arrays: the program puts memory behind their tiles, the same behind several, too. */
+#include "app.h"
+
+#include <cuda.h>
+
+#define DRIVER(name) reinterpret_cast<decltype(&name)>(entry(#name))
+#define DCHECK(call) dcheck(CUDA_SUCCESS, call, #call, __LINE__)
+#define DEXPECT(expected, call) dcheck(expected, call, #call, __LINE__)
+
+static void *
+entry(const char *name)
+{
+	cudaDriverEntryPointQueryResult found;
+	void *function = nullptr;
+
+	CHECK(cudaGetDriverEntryPointByVersion(name, &function, 13000, cudaEnableDefault, &found));
+	REQUIRE(function);
+	return function;
+}
+
+static void
+dcheck(CUresult expected, CUresult result, const char *call, int line)
+{
+	if (result == expected)
+		return;
+	printf("line %d: %s: %d, expected %d\n", line, call, (int)result, (int)expected);
+	fflush(stdout);
+	exit(1);
+}
+
+static cudaStream_t stream;
+static CUmemAllocationProp prop;
+static size_t granule;
+
+static void
+prepare()
+{
+	int supported;
+
+	CHECK(cudaSetDevice(0));
+	CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+	DCHECK(DRIVER(cuDeviceGetAttribute)(
+		&supported, CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED, 0));
+	app_skip_unless_supported(supported ? cudaSuccess : cudaErrorNotSupported, "sparse arrays");
+	prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+	prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+	prop.allocFlags.usage = CU_MEM_CREATE_USAGE_TILE_POOL;
+	DCHECK(DRIVER(cuMemGetAllocationGranularity)(&granule, &prop,
+						     CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+}
+
+static CUmemGenericAllocationHandle
+make_memory(size_t size)
+{
+	CUmemGenericAllocationHandle memory;
+
+	DCHECK(DRIVER(cuMemCreate)(&memory, (size + granule - 1) / granule * granule, &prop, 0));
+	return memory;
+}
+
+static CUDA_ARRAY3D_DESCRIPTOR
+describe(size_t width, size_t height, size_t depth, unsigned flags)
+{
+	CUDA_ARRAY3D_DESCRIPTOR described = {};
+
+	described.Width = width;
+	described.Height = height;
+	described.Depth = depth;
+	described.Format = CU_AD_FORMAT_UNSIGNED_INT32;
+	described.NumChannels = 1;
+	described.Flags = flags | CUDA_ARRAY3D_SPARSE;
+	return described;
+}
+
+static CUarray
+make_array(size_t width, size_t height, size_t depth, unsigned flags)
+{
+	CUDA_ARRAY3D_DESCRIPTOR described = describe(width, height, depth, flags);
+	CUarray array;
+
+	DCHECK(DRIVER(cuArray3DCreate)(&array, &described));
+	return array;
+}
+
+/* How arrays of so many dimensions are cut. */
+static CUDA_ARRAY_SPARSE_PROPERTIES
+tiles_of(size_t depth, unsigned flags)
+{
+	CUDA_ARRAY_SPARSE_PROPERTIES properties;
+	CUarray array = make_array(1024, 1024, depth, flags);
+
+	DCHECK(DRIVER(cuArrayGetSparseProperties)(&properties, array));
+	DCHECK(DRIVER(cuArrayDestroy)(array));
+	REQUIRE(properties.tileExtent.width && properties.tileExtent.height &&
+		properties.tileExtent.depth);
+	return properties;
+}
+
+static size_t
+tile_size(const CUDA_ARRAY_SPARSE_PROPERTIES &tiles)
+{
+	return sizeof(unsigned) * tiles.tileExtent.width * tiles.tileExtent.height *
+	       tiles.tileExtent.depth;
+}
+
+/* Of a level, or of an array (level 0). */
+struct part {
+	unsigned level, layer, x, y, width, height, depth;
+};
+
+static CUarrayMapInfo
+map_info(CUarray array, const part &of, CUmemGenericAllocationHandle memory, size_t offset)
+{
+	CUarrayMapInfo info = {};
+
+	info.resourceType = CU_RESOURCE_TYPE_ARRAY;
+	info.resource.array = array;
+	info.subresourceType = CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_SPARSE_LEVEL;
+	info.subresource.sparseLevel.level = of.level;
+	info.subresource.sparseLevel.layer = of.layer;
+	info.subresource.sparseLevel.offsetX = of.x;
+	info.subresource.sparseLevel.offsetY = of.y;
+	info.subresource.sparseLevel.extentWidth = of.width;
+	info.subresource.sparseLevel.extentHeight = of.height;
+	info.subresource.sparseLevel.extentDepth = of.depth;
+	info.memOperationType = memory ? CU_MEM_OPERATION_TYPE_MAP : CU_MEM_OPERATION_TYPE_UNMAP;
+	info.memHandleType = CU_MEM_HANDLE_TYPE_GENERIC;
+	info.memHandle.memHandle = memory;
+	info.offset = offset;
+	info.deviceBitMask = 1;
+	return info;
+}
+
+static void
+map(CUarrayMapInfo info)
+{
+	DCHECK(DRIVER(cuMemMapArrayAsync)(&info, 1, stream));
+}
+
+static CUDA_MEMCPY3D
+copy_of(CUarray array, size_t z, size_t width, size_t height, size_t depth)
+{
+	CUDA_MEMCPY3D copy = {};
+
+	copy.dstMemoryType = CU_MEMORYTYPE_ARRAY;
+	copy.dstArray = array;
+	copy.dstZ = z;
+	copy.srcMemoryType = CU_MEMORYTYPE_HOST;
+	copy.srcPitch = copy.WidthInBytes = width * sizeof(unsigned);
+	copy.srcHeight = copy.Height = height;
+	copy.Depth = depth;
+	return copy;
+}
+
+static void
+upload(CUarray array, size_t z, size_t width, size_t height, size_t depth, unsigned first)
+{
+	std::vector<unsigned> host(width * height * depth);
+	CUDA_MEMCPY3D copy = copy_of(array, z, width, height, depth);
+
+	for (size_t i = 0; i < host.size(); i++)
+		host[i] = first + (unsigned)i;
+	copy.srcHost = host.data();
+	DCHECK(DRIVER(cuMemcpy3DAsync)(&copy, stream));
+	CHECK(cudaStreamSynchronize(stream));
+}
+
+static std::vector<unsigned>
+download(CUarray array, size_t z, size_t width, size_t height, size_t depth)
+{
+	std::vector<unsigned> host(width * height * depth);
+	CUDA_MEMCPY3D copy = {};
+
+	copy.srcMemoryType = CU_MEMORYTYPE_ARRAY;
+	copy.srcArray = array;
+	copy.srcZ = z;
+	copy.dstMemoryType = CU_MEMORYTYPE_HOST;
+	copy.dstHost = host.data();
+	copy.dstPitch = copy.WidthInBytes = width * sizeof(unsigned);
+	copy.dstHeight = copy.Height = height;
+	copy.Depth = depth;
+	DCHECK(DRIVER(cuMemcpy3DAsync)(&copy, stream));
+	CHECK(cudaStreamSynchronize(stream));
+	return host;
+}
+
+static void
+expect(CUarray array, size_t z, size_t width, size_t height, size_t depth, unsigned first)
+{
+	std::vector<unsigned> host = download(array, z, width, height, depth);
+
+	for (size_t i = 0; i < host.size(); i++)
+		REQUIRE(host[i] == first + (unsigned)i);
+}
+
+static __global__ void
+add(cudaSurfaceObject_t surface, int width, int height, unsigned what)
+{
+	for (int y = blockIdx.x; y < height; y += gridDim.x) {
+		for (int x = threadIdx.x; x < width; x += blockDim.x)
+			surf2Dwrite(surf2Dread<unsigned>(surface, x * 4, y) + what, surface, x * 4, y);
+	}
+}
+
+static void
+add_to(CUarray array, size_t width, size_t height, unsigned what)
+{
+	cudaResourceDesc resource = {};
+	cudaSurfaceObject_t surface;
+
+	resource.resType = cudaResourceTypeArray;
+	resource.res.array.array = (cudaArray_t)array;
+	CHECK(cudaCreateSurfaceObject(&surface, &resource));
+	add<<<4, 256, 0, stream>>>(surface, (int)width, (int)height, what);
+	CHECK(cudaGetLastError());
+	CHECK(cudaStreamSynchronize(stream));
+	CHECK(cudaDestroySurfaceObject(surface));
+}
+
+/* The memory of a tile is what one sees through any array that has it. */
+static void
+two_dimensions()
+{
+	CUDA_ARRAY_SPARSE_PROPERTIES tiles = tiles_of(0, 0);
+	const unsigned w = tiles.tileExtent.width, h = tiles.tileExtent.height;
+	CUarray array = make_array(2 * w, 2 * h, 0, CUDA_ARRAY3D_SURFACE_LDST);
+	CUarray other = make_array(w, h, 0, 0);
+	CUmemGenericAllocationHandle memory = make_memory(4 * tile_size(tiles));
+	std::vector<unsigned> seen;
+
+	map(map_info(array, { 0, 0, 0, 0, 2 * w, 2 * h, 1 }, memory, 0));
+	upload(array, 0, 2 * w, 2 * h, 1, 1000);
+	expect(array, 0, 2 * w, 2 * h, 1, 1000);
+	add_to(array, 2 * w, 2 * h, 7);
+	expect(array, 0, 2 * w, 2 * h, 1, 1007);
+
+	map(map_info(other, { 0, 0, 0, 0, w, h, 1 }, memory, 0));
+	seen = download(other, 0, w, h, 1);
+	for (unsigned y = 0; y < h; y++) {
+		for (unsigned x = 0; x < w; x++)
+			REQUIRE(seen[y * w + x] == 1007 + y * 2 * w + x);
+	}
+	/* Another tile of the first array has the same memory from now on. */
+	map(map_info(array, { 0, 0, w, h, w, h, 1 }, memory, 0));
+	upload(other, 0, w, h, 1, 500);
+	seen = download(array, 0, 2 * w, 2 * h, 1);
+	REQUIRE(seen[0] == 500 && seen[h * 2 * w + w] == 500 && seen[w] == 1007 + w);
+
+	/* It stays as long as an array has it. */
+	DCHECK(DRIVER(cuMemRelease)(memory));
+	expect(other, 0, w, h, 1, 500);
+	map(map_info(other, { 0, 0, 0, 0, w, h, 1 }, 0, 0));
+	CHECK(cudaStreamSynchronize(stream));
+	DCHECK(DRIVER(cuArrayDestroy)(other));
+	DCHECK(DRIVER(cuArrayDestroy)(array));
+	printf("two dimensions\n");
+}
+
+static void
+layers()
+{
+	CUDA_ARRAY_SPARSE_PROPERTIES tiles = tiles_of(3, CUDA_ARRAY3D_LAYERED);
+	const unsigned w = 2 * tiles.tileExtent.width, h = tiles.tileExtent.height;
+	CUarray array = make_array(w, h, 3, CUDA_ARRAY3D_LAYERED);
+	CUmemGenericAllocationHandle memory = make_memory(6 * tile_size(tiles));
+	CUarrayMapInfo infos[3];
+
+	for (unsigned i = 0; i < 3; i++)
+		infos[i] = map_info(array, { 0, i, 0, 0, w, h, 1 }, memory,
+				    2 * (2 - i) * tile_size(tiles));
+	DCHECK(DRIVER(cuMemMapArrayAsync)(infos, 3, stream));
+	upload(array, 0, w, h, 3, 100);
+	expect(array, 1, w, h, 2, 100 + w * h);
+	DCHECK(DRIVER(cuArrayDestroy)(array));
+	DCHECK(DRIVER(cuMemRelease)(memory));
+	printf("layers\n");
+}
+
+static void
+three_dimensions()
+{
+	CUDA_ARRAY_SPARSE_PROPERTIES tiles = tiles_of(64, 0);
+	const unsigned w = tiles.tileExtent.width, h = 2 * tiles.tileExtent.height;
+	const unsigned d = 2 * tiles.tileExtent.depth;
+	CUarray array = make_array(w, h, d, 0);
+	CUmemGenericAllocationHandle memory = make_memory(4 * tile_size(tiles));
+
+	map(map_info(array, { 0, 0, 0, 0, w, h, d }, memory, 0));
+	upload(array, 0, w, h, d, 30);
+	expect(array, 0, w, h, d, 30);
+	DCHECK(DRIVER(cuArrayDestroy)(array));
+	DCHECK(DRIVER(cuMemRelease)(memory));
+	printf("three dimensions\n");
+}
+
+/* Levels that are larger than a tile have tiles, the rest is one piece of memory. */
+static void
+levels()
+{
+	CUDA_ARRAY_SPARSE_PROPERTIES tiles = tiles_of(0, 0), whole;
+	const unsigned w = 4 * tiles.tileExtent.width, h = 4 * tiles.tileExtent.height;
+	CUDA_ARRAY3D_DESCRIPTOR described = describe(w, h, 0, 0);
+	CUmemGenericAllocationHandle memory = make_memory(64 * tile_size(tiles));
+	CUmipmappedArray mipmap;
+	CUarrayMapInfo info;
+	CUarray level;
+	size_t offset = 0;
+	unsigned count = 6;
+
+	DCHECK(DRIVER(cuMipmappedArrayCreate)(&mipmap, &described, count));
+	DCHECK(DRIVER(cuMipmappedArrayGetSparseProperties)(&whole, mipmap));
+	REQUIRE(whole.tileExtent.width == tiles.tileExtent.width && whole.miptailSize > 0 &&
+		whole.miptailFirstLevel > 0 && whole.miptailFirstLevel < count);
+	for (unsigned i = 0; i < whole.miptailFirstLevel; i++) {
+		const unsigned lw = w >> i, lh = h >> i ? h >> i : 1;
+
+		info = map_info(nullptr, { i, 0, 0, 0, lw, lh, 1 }, memory, offset);
+		info.resourceType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
+		info.resource.mipmap = mipmap;
+		map(info);
+		offset += tile_size(tiles) * (lw / tiles.tileExtent.width) *
+			  ((lh + tiles.tileExtent.height - 1) / tiles.tileExtent.height);
+	}
+	info.subresourceType = CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_MIPTAIL;
+	memset(&info.subresource, 0, sizeof(info.subresource));
+	info.subresource.miptail.size = whole.miptailSize;
+	info.offset = offset;
+	map(info);
+	for (unsigned i = 0; i < count; i++) {
+		DCHECK(DRIVER(cuMipmappedArrayGetLevel)(&level, mipmap, i));
+		upload(level, 0, w >> i, h >> i ? h >> i : 1, 1, 10000 * i);
+	}
+	for (unsigned i = 0; i < count; i++) {
+		DCHECK(DRIVER(cuMipmappedArrayGetLevel)(&level, mipmap, i));
+		expect(level, 0, w >> i, h >> i ? h >> i : 1, 1, 10000 * i);
+		DEXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuArrayGetSparseProperties)(&tiles, level));
+	}
+	DCHECK(DRIVER(cuMipmappedArrayDestroy)(mipmap));
+	DCHECK(DRIVER(cuMemRelease)(memory));
+	printf("levels\n");
+}
+
+static void
+refuse(CUarrayMapInfo info)
+{
+	REQUIRE(DRIVER(cuMemMapArrayAsync)(&info, 1, stream) != CUDA_SUCCESS);
+}
+
+static void
+wrong()
+{
+	CUDA_ARRAY_SPARSE_PROPERTIES tiles = tiles_of(0, 0);
+	const unsigned w = tiles.tileExtent.width, h = tiles.tileExtent.height;
+	const part all = { 0, 0, 0, 0, w, h, 1 };
+	CUDA_ARRAY3D_DESCRIPTOR described = describe(w, h, 0, 0);
+	CUmemGenericAllocationHandle memory = make_memory(1), plain;
+	CUarray array = make_array(w, h, 0, 0), dense;
+	CUarrayMapInfo info;
+
+	described.Flags = 0;
+	DCHECK(DRIVER(cuArray3DCreate)(&dense, &described));
+	DEXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuArrayGetSparseProperties)(&tiles, dense));
+	prop.allocFlags.usage = 0;
+	DCHECK(DRIVER(cuMemCreate)(&plain, granule, &prop, 0));
+	prop.allocFlags.usage = CU_MEM_CREATE_USAGE_TILE_POOL;
+	refuse(map_info(dense, all, memory, 0));
+	refuse(map_info(array, all, plain, 0));
+	refuse(map_info(array, { 0, 0, 1, 0, w, h, 1 }, memory, 0));
+	refuse(map_info(array, { 0, 0, 0, 0, 2 * w, h, 1 }, memory, 0));
+	refuse(map_info(array, { 1, 0, 0, 0, w, h, 1 }, memory, 0));
+	refuse(map_info(array, all, memory, granule));
+	info = map_info(array, all, memory, 0);
+	info.deviceBitMask = 0;
+	refuse(info);
+	info = map_info(array, all, memory, 0);
+	info.flags = 1;
+	refuse(info);
+	DCHECK(DRIVER(cuMemRelease)(plain));
+	DCHECK(DRIVER(cuMemRelease)(memory));
+	DCHECK(DRIVER(cuArrayDestroy)(dense));
+	DCHECK(DRIVER(cuArrayDestroy)(array));
+	printf("what is wrong is refused\n");
+}
+
+int
+main()
+{
+	prepare();
+	two_dimensions();
+	layers();
+	three_dimensions();
+	levels();
+	wrong();
+	return app_ok("sparse");
+}
