@@ -126,6 +126,27 @@ GP_LOCAL(ALIAS(cuDevicePrimaryCtxReset), VIA(gpContextDestroy))
 CUresult cuDevicePrimaryCtxReset_v2(
         CUdevice dev);
 
+/* The client's own: nothing happens that these would be told of. */
+GP_KIND(notification, TYPES(CUasyncCallbackHandle))
+
+GP_LOCAL()
+CUresult cuDeviceRegisterAsyncNotification(
+        CUdevice device,
+        CUasyncCallback callbackFunc,
+        BY_HOOK void *userData,
+        OUT CUasyncCallbackHandle *callback);
+
+GP_LOCAL()
+CUresult cuDeviceUnregisterAsyncNotification(
+        CUdevice device,
+        CUasyncCallbackHandle callback);
+
+/* The calling process runs; of another one nothing is known here. */
+GP_LOCAL()
+CUresult cuCheckpointProcessGetState(
+        int pid,
+        OUT CUprocessState *state);
+
 /* What the devices have and gpupool does not carry across the network: reported as absent. */
 GP_SET(absent_attribute,
         CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY,

@@ -38,12 +38,9 @@ GP_INSTEAD("copies through host memory, as no device says that others reach its 
         cuMemGetHandleForAddressRange)
 
 GP_PROBED(
-        cuDeviceRegisterAsyncNotification,
-        cuDeviceUnregisterAsyncNotification,
         cuFlushGPUDirectRDMAWrites,
         cuCheckpointProcessCheckpoint,
         cuCheckpointProcessGetRestoreThreadId,
-        cuCheckpointProcessGetState,
         cuCheckpointProcessLock,
         cuCheckpointProcessRestore,
         cuCheckpointProcessUnlock,

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * CUDA driver API: what a process is told of itself.  Notifications are of memory over a budget
+ * that the operating system sets; a tenant's quota is kept by refusing more, so there are none, and
+ * what is registered is only known by its handle.
+ */
+#include "client/context/context.h"
+#include "gpc_calls.h"
+
+#include <unistd.h>
+
+struct notification {
+	struct gpc_handle handle;
+	const struct gpc_device *device;
+};
+
+CUresult
+gpc_cuDeviceRegisterAsyncNotification(CUdevice device, CUasyncCallback callbackFunc, void *userData,
+				      CUasyncCallbackHandle *callback)
+{
+	struct notification *notification;
+	CUresult result = gpc_enter_initialized();
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!gpc_device_get(device))
+		return CUDA_ERROR_INVALID_DEVICE;
+	if (!callbackFunc || !callback)
+		return CUDA_ERROR_INVALID_VALUE;
+	notification = gpc_handle_new(GPC_KIND_NOTIFICATION, sizeof(*notification));
+	if (!notification)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	notification->device = gpc_device_get(device);
+	*callback = notification->handle.token;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_cuDeviceUnregisterAsyncNotification(CUdevice device, CUasyncCallbackHandle callback)
+{
+	struct notification *notification;
+	CUresult result = gpc_enter_initialized();
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!gpc_device_get(device))
+		return CUDA_ERROR_INVALID_DEVICE;
+	notification = gpc_handle_get(GPC_KIND_NOTIFICATION, callback);
+	if (!notification || notification->device != gpc_device_get(device))
+		return CUDA_ERROR_INVALID_VALUE;
+	gpc_handle_remove(&notification->handle);
+	return CUDA_SUCCESS;
+}
+
+/* No process is ever locked: cuCheckpointProcessLock is not supported. */
+CUresult
+gpc_cuCheckpointProcessGetState(int pid, CUprocessState *state)
+{
+	CUresult result = gpc_enter_initialized();
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!state || pid <= 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (pid != getpid())
+		return CUDA_ERROR_NOT_SUPPORTED;
+	*state = CU_PROCESS_STATE_RUNNING;
+	return CUDA_SUCCESS;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpc_calls.h"
+#include "tests/unit/client/client_fake.h"
+
+#include <unistd.h>
+
+#define ORDINAL 3 /* of the fake's device */
+#define CU(call) assert_int_equal(call, CUDA_SUCCESS)
+#define INVALID(call) assert_int_equal(call, CUDA_ERROR_INVALID_VALUE)
+
+static void
+listen(CUasyncNotificationInfo *info, void *user_data, CUasyncCallbackHandle callback)
+{
+	abort();
+}
+
+static void
+a_notification_is_known_until_it_is_unregistered(void **state)
+{
+	CUasyncCallbackHandle first, second;
+
+	CU(gpc_cuDeviceRegisterAsyncNotification(ORDINAL, listen, NULL, &first));
+	CU(gpc_cuDeviceRegisterAsyncNotification(ORDINAL, listen, NULL, &second));
+	assert_ptr_not_equal(first, second);
+	CU(gpc_cuDeviceUnregisterAsyncNotification(ORDINAL, first));
+	INVALID(gpc_cuDeviceUnregisterAsyncNotification(ORDINAL, first));
+	INVALID(gpc_cuDeviceUnregisterAsyncNotification(ORDINAL, NULL));
+	CU(gpc_cuDeviceUnregisterAsyncNotification(ORDINAL, second));
+
+	INVALID(gpc_cuDeviceRegisterAsyncNotification(ORDINAL, NULL, NULL, &first));
+	INVALID(gpc_cuDeviceRegisterAsyncNotification(ORDINAL, listen, NULL, NULL));
+	assert_int_equal(gpc_cuDeviceRegisterAsyncNotification(ORDINAL + 1, listen, NULL, &first),
+			 CUDA_ERROR_INVALID_DEVICE);
+	assert_int_equal(gpc_cuDeviceUnregisterAsyncNotification(ORDINAL + 1, second),
+			 CUDA_ERROR_INVALID_DEVICE);
+}
+
+static void
+a_process_runs_and_knows_of_no_other(void **unused)
+{
+	CUprocessState state = CU_PROCESS_STATE_FAILED;
+
+	CU(gpc_cuCheckpointProcessGetState(getpid(), &state));
+	assert_int_equal(state, CU_PROCESS_STATE_RUNNING);
+	assert_int_equal(gpc_cuCheckpointProcessGetState(getppid(), &state),
+			 CUDA_ERROR_NOT_SUPPORTED);
+	INVALID(gpc_cuCheckpointProcessGetState(getpid(), NULL));
+	INVALID(gpc_cuCheckpointProcessGetState(0, &state));
+	fake.enter = CUDA_ERROR_NOT_INITIALIZED;
+	assert_int_equal(gpc_cuCheckpointProcessGetState(getpid(), &state),
+			 CUDA_ERROR_NOT_INITIALIZED);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		FAKE_TEST(a_notification_is_known_until_it_is_unregistered),
+		FAKE_TEST(a_process_runs_and_knows_of_no_other),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
