@@ -38,8 +38,8 @@ ALONE = ['faults', 'isolation', 'quota', 'life', 'tenants', 'ctl', 'metrics', 'c
 OTHERS = ['apps_static', 'apps_shared', 'daemons', 'launcher', 'nvml', 'service', 'smi', 'told']
 APPS = ['arrays', 'assertion', 'asyncalloc', 'atomics', 'badhandle', 'bigglobal', 'callbacks', 'contexts', 'greens', 'copies', 'copies2d', 'devicequery',
         'driverapi', 'errors', 'events', 'exitnoclean', 'exitpending', 'fork', 'hostfunc', 'lanes', 'launch', 'launchrate',
-        'managed', 'managedhints', 'managedsignals', 'managedvars', 'manydevices', 'matmul', 'memhog', 'memset', 'multifile', 'occupancy', 'peer', 'perthread', 'pinned', 'printf', 'reset',
-        'sleeper', 'smcount', 'sticky', 'straight', 'streams', 'symbols', 'textures', 'threads', 'vectoradd', 'vmm', 'warp']
+        'managed', 'managedhints', 'managedsignals', 'managedvars', 'manydevices', 'matmul', 'memhog', 'memset', 'multifile', 'occupancy', 'peer', 'perthread', 'pinned', 'poolshare', 'printf', 'reset',
+        'sleeper', 'smcount', 'sparse', 'sticky', 'straight', 'streams', 'symbols', 'textures', 'threads', 'vectoradd', 'vmm', 'warp']
 
 Outcome = collections.namedtuple('Outcome', 'passed failed skipped seconds')
 

@@ -86,8 +86,9 @@ check_props(const CUmemPoolProps *props)
 	if (props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED || props->win32SecurityAttributes ||
 	    memcmp(props->reserved, zeros, sizeof(zeros)) != 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (props->location.type == CU_MEM_LOCATION_TYPE_HOST ||
-	    props->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA)
+	if (props->location.type == CU_MEM_LOCATION_TYPE_HOST)
+		return props->handleTypes ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED;
+	if (props->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (props->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
 	    !gpc_device_get(props->location.id))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The description of an array, and a box in it: what passes has sizes that fit together. */
-#include "protocol/array_geometry.h"
+/* The description of an array, a box in it, and a part of it with tiles: what passes has sizes that
+ * fit together. */
+#include "protocol/array_tiles.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +34,33 @@ look_at_level(const struct gp_array_shape *shape, uint32_t level, const struct g
 		      box->z < extent.depth && box->depth <= extent.depth - box->z);
 }
 
+static void
+look_at_tiles(const struct gp_array_shape *shape, const uint8_t *data, size_t size)
+{
+	struct {
+		struct gp_array_tiling tiling;
+		struct gp_array_tiles tiles;
+	} input;
+	uint64_t bytes, tile;
+	struct gp_array_shape level;
+
+	if (size < sizeof(input))
+		return;
+	memcpy(&input, data, sizeof(input));
+	bytes = gp_array_tiles_bytes(shape, &input.tiling, &input.tiles);
+	if (bytes == 0)
+		return;
+	tile = gp_array_tile_bytes(shape, &input.tiling);
+	check((shape->flags & CUDA_ARRAY3D_SPARSE) && tile > 0 && bytes % tile == 0);
+	if (input.tiles.tail) {
+		check(input.tiles.tail_size <= input.tiling.tail_size);
+		return;
+	}
+	level = gp_array_level_shape(shape, input.tiles.level);
+	check(input.tiles.x < level.width && input.tiles.y < level.height);
+	check(bytes / tile <= level.width * level.height * (level.depth ? level.depth : 1));
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -52,5 +80,6 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (uint32_t level = 0; level < levels; level++)
 		look_at_level(&input.shape, level, &input.box);
 	check(gp_array_tiled_bytes(&input.shape) >= gp_array_bytes(&input.shape));
+	look_at_tiles(&input.shape, data + sizeof(input), size - sizeof(input));
 	return 0;
 }

@@ -125,6 +125,21 @@ def make_array():
             "box": shape(64, 64, 0, 32, 4, 0, 0, (16, 3, 0, 1008, 61, 1)), "wrap": shape(64, 64, 0, 32, 4, 0, 0, (1 << 63, 0, 0, 1 << 63, 1, 1))}.items():
         put("array", name, data)
 
+    SPARSE = 0x40
+    tiling = struct.pack("<4IQ2I", 128, 128, 1, 3, 1 << 17, 0, 0)
+
+    def tiles(tail=0, level=0, layer=0, box=(0, 0, 0, 128, 128, 1), tail_offset=0, tail_size=0, offset=0):
+        return struct.pack("<5I6II3Q", 5, 6, tail, level, layer, *box, 0, tail_offset, tail_size, offset)
+
+    plane, layers = shape(512, 512, 0, 32, 1, SPARSE), shape(512, 512, 3, 32, 1, SPARSE | LAYERED)
+    levels = shape(1024, 1024, 0, 32, 1, SPARSE, 11)
+    put("array", "tiles", plane + tiling + tiles(box=(128, 256, 0, 384, 256, 1)))
+    put("array", "tiles_layer", layers + tiling + tiles(layer=2))
+    put("array", "tiles_level", levels + tiling + tiles(level=2))
+    put("array", "tiles_tail", levels + tiling + tiles(1, tail_offset=1 << 16, tail_size=1 << 16))
+    put("array", "tiles_beyond", plane + tiling + tiles(box=(384, 0, 0, 256, 128, 1)))
+    put("array", "tiles_wrap", plane + tiling + tiles(box=(0, 0, 0, 0xffffff80, 0xffffff80, 1)))
+
 
 def make_calls():
     bytes_field = struct.pack("<II", 5, 0) + b"hello\0\0\0"
@@ -451,6 +466,31 @@ def make_ipc():
     put("dispatch", "ipc_short", begin + opening(0x0213, struct.pack("<QQi", WINDOW, 4 << 20, 0), b"gpIP", 1))
 
 
+def make_sparse():
+    """Records of a session with sparse arrays (fuzz_dispatch.c)."""
+    CONTEXT, STREAM, WINDOW, ARRAY, MEMORY = 0x00100001, 0x00100001, 0x110000000000, 5, 6
+
+    def record(call, fields, request=0):
+        fields += bytes(-len(fields) % 8)
+        return struct.pack("<IHHII", 16 + len(fields), call, 0, request, CONTEXT) + fields
+
+    def put_tiles(tiles, request):
+        return record(0x0284, struct.pack("<IIII", STREAM, 0, len(tiles), 0) + tiles, request)
+
+    def tiles(memory=MEMORY, width=32768, height=2, offset=0):
+        return struct.pack("<12I3Q", ARRAY, memory, 0, 0, 0, 0, 0, 0, width, height, 1, 0, 0, 0, offset)
+
+    begin = struct.pack("<IHHII", 48, 0x0101, 0, 9, 0) + struct.pack("<4I2Q", CONTEXT, 0, 8, STREAM, WINDOW, 4 << 20)
+    array = record(0x0281, struct.pack("<IiQQQIIII", ARRAY, 0, 32768, 2, 0, 3, 1, 0x40, 0), 1)
+    memory = record(0x021a, struct.pack("<IIQi", MEMORY, 0, 2 << 20, 0), 2)
+    asked = record(0x0283, struct.pack("<I", ARRAY), 3)
+    gone = record(0x0282, struct.pack("<I", ARRAY)), record(0x0206, struct.pack("<I", MEMORY))
+    put("dispatch", "sparse", begin + array + memory + asked + put_tiles(tiles(), 4) + put_tiles(tiles(0), 5) + gone[0] + gone[1])
+    put("dispatch", "sparse_many", begin + array + memory + put_tiles(tiles(offset=1 << 16) * 40, 4) + gone[1] + put_tiles(tiles(0), 5))
+    put("dispatch", "sparse_left", begin + array + memory + put_tiles(tiles(), 4) + put_tiles(tiles(width=1), 5))
+    put("dispatch", "sparse_short", begin + array + memory + put_tiles(tiles()[:40], 4) + put_tiles(b"", 5))
+
+
 def make_ctl():
     def field(number, value):
         def varint(n):
@@ -509,7 +549,7 @@ if __name__ == "__main__":
         sys.exit(__doc__)
     if len(sys.argv) > 2:
         FOLDER = sys.argv[2]
-    for make in (make_rdma, make_tls_bulk, make_url, make_array, make_calls, make_ctl, make_disk, make_graphs, make_host_changes, make_ipc, make_lane_in, make_lanes, make_link, make_params, make_peer, make_shm, make_trace, make_variables):
+    for make in (make_rdma, make_tls_bulk, make_url, make_array, make_calls, make_ctl, make_disk, make_graphs, make_host_changes, make_ipc, make_lane_in, make_lanes, make_link, make_params, make_peer, make_shm, make_sparse, make_trace, make_variables):
         make()
     # Keys are new ones each time.
     if not os.path.exists(os.path.join(FOLDER, "certificate")):

@@ -188,6 +188,14 @@ only_pools_of_device_memory_are_made(void **state)
 	props = good;
 	props.location.type = CU_MEM_LOCATION_TYPE_HOST;
 	assert_int_equal(gpc_cuMemPoolCreate(&pool, &props), CUDA_ERROR_NOT_SUPPORTED);
+	/* Those no driver exports. */
+	props.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+	assert_int_equal(gpc_cuMemPoolCreate(&pool, &props), CUDA_ERROR_INVALID_VALUE);
+	props.location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
+	assert_int_equal(gpc_cuMemPoolCreate(&pool, &props), CUDA_ERROR_INVALID_VALUE);
+	props = good;
+	props.allocType = CU_MEM_ALLOCATION_TYPE_MANAGED;
+	assert_int_equal(gpc_cuMemPoolCreate(&pool, &props), CUDA_ERROR_NOT_SUPPORTED);
 	props = good;
 	props.handleTypes = CU_MEM_HANDLE_TYPE_FABRIC;
 	assert_int_equal(gpc_cuMemPoolCreate(&pool, &props), CUDA_ERROR_NOT_SUPPORTED);
