@@ -438,7 +438,7 @@ def make_ipc():
         return struct.pack("<IHHII", 16 + len(fields), call, 0, request, CONTEXT) + fields
 
     def opening(call, fields, handle, request):
-        return record(call, fields + bytes(-len(fields) % 8) + struct.pack("<II", len(handle), 0) + handle, request)
+        return record(call, fields + struct.pack("<I", len(handle)) + handle, request)
 
     def handle(kind):
         return b"gpIP" + struct.pack("<BBHQII16s3Q", kind, 0, 0, 0, 1, 1, bytes(16), 4 << 20, 0, 512)
@@ -455,7 +455,7 @@ def make_ipc():
     physical = record(0x0205, struct.pack("<IIQi", 5, 0, 2 << 20, 0), 6) + record(0x0214, struct.pack("<II", SHARE, 5), 7)
     opened = opening(0x0215, struct.pack("<IIQi", 6, 0, 2 << 20, 0), handle(3), 8)
     put("dispatch", "ipc_physical", begin + physical + opened + record(0x0206, struct.pack("<I", 5)) + drop + opened)
-    pool = record(0x0216, struct.pack("<IIi", SHARE + 1, 0, 0), 6)
+    pool = record(0x0216, struct.pack("<Ii", SHARE + 1, 0), 6)
     part = record(0x0218, struct.pack("<IIQQ", SHARE, SHARE + 1, WINDOW, 4 << 20), 7)
     asked = opening(0x0217, struct.pack("<i", 0), handle(4), 8)
     put("dispatch", "ipc_pool", begin + pool + part + asked + drop + unmap + part)
@@ -475,7 +475,7 @@ def make_sparse():
         return struct.pack("<IHHII", 16 + len(fields), call, 0, request, CONTEXT) + fields
 
     def put_tiles(tiles, request):
-        return record(0x0284, struct.pack("<IIII", STREAM, 0, len(tiles), 0) + tiles, request)
+        return record(0x0284, struct.pack("<II", STREAM, len(tiles)) + tiles, request)
 
     def tiles(memory=MEMORY, width=32768, height=2, offset=0):
         return struct.pack("<12I3Q", ARRAY, memory, 0, 0, 0, 0, 0, 0, width, height, 1, 0, 0, 0, offset)
