@@ -6,6 +6,8 @@
  *       Each call beside a kernel of 400 ms: how long it took, and how long the worst of the short
  *       kernels that a third thread launched meanwhile, from launch to end. IMAGE is a cubin with a
  *       kernel in it.
+ *   drivercost sparse
+ *       The same of sparse arrays and of memory for their tiles.
  *   drivercost queues [THREADS [DEPTH]]
  *       Each call while THREADS (16) launch all the time, each with at most DEPTH (256) kernels in
  *       flight. Beyond 1000 the driver's queues are full, and the first call may not return.
@@ -170,6 +172,70 @@ memory()
 	CHECK(cuCtxGetLimit(&stack, CU_LIMIT_STACK_SIZE));
 	beside_a_kernel("cuCtxSetLimit, a larger stack",
 			[&] { CHECK(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 4 * stack)); });
+}
+
+/* As the daemon zeroes memory for tiles: through an array of one granule. */
+static void
+sparse_arrays()
+{
+	CUDA_ARRAY3D_DESCRIPTOR shape = {};
+	CUDA_ARRAY_SPARSE_PROPERTIES tiles;
+	CUmemAllocationProp prop = {};
+	CUmemGenericAllocationHandle memory;
+	CUarrayMapInfo info = {};
+	CUarray array;
+	cudaStream_t stream = make_stream();
+	std::vector<char> seen(4);
+	CUDA_MEMCPY3D copy = {};
+	size_t granule;
+
+	shape.Width = 512;
+	shape.Height = 1024;
+	shape.Format = CU_AD_FORMAT_UNSIGNED_INT32;
+	shape.NumChannels = 1;
+	shape.Flags = CUDA_ARRAY3D_SPARSE;
+	prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+	prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+	prop.allocFlags.usage = CU_MEM_CREATE_USAGE_TILE_POOL;
+	CHECK(cuMemGetAllocationGranularity(&granule, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+	beside_a_kernel("cuArray3DCreate, sparse, 2 MiB",
+			[&] { CHECK(cuArray3DCreate(&array, &shape)); });
+	CHECK(cuArrayGetSparseProperties(&tiles, array));
+	printf("a tile is %u by %u by %u, a granule %zu bytes\n", tiles.tileExtent.width,
+	       tiles.tileExtent.height, tiles.tileExtent.depth, granule);
+	beside_a_kernel("cuMemCreate, tiles, 2 MiB",
+			[&] { CHECK(cuMemCreate(&memory, 2 << 20, &prop, 0)); });
+	info.resourceType = CU_RESOURCE_TYPE_ARRAY;
+	info.resource.array = array;
+	info.subresource.sparseLevel.extentWidth = 512;
+	info.subresource.sparseLevel.extentHeight = 1024;
+	info.subresource.sparseLevel.extentDepth = 1;
+	info.memHandleType = CU_MEM_HANDLE_TYPE_GENERIC;
+	info.deviceBitMask = 1;
+	copy.srcMemoryType = CU_MEMORYTYPE_ARRAY;
+	copy.srcArray = array;
+	copy.dstMemoryType = CU_MEMORYTYPE_HOST;
+	copy.dstHost = seen.data();
+	copy.WidthInBytes = 4;
+	copy.Height = copy.Depth = 1;
+	CHECK(cuMemcpy3DAsync(&copy, stream));
+	CHECK(cudaStreamSynchronize(stream));
+	printf("a copy out of a tile without memory sees %d\n", seen[0]);
+	info.memOperationType = CU_MEM_OPERATION_TYPE_MAP;
+	info.memHandle.memHandle = memory;
+	beside_a_kernel("cuMemMapArrayAsync, 32 tiles",
+			[&] { CHECK(cuMemMapArrayAsync(&info, 1, stream)); });
+	beside_a_kernel("the same, and waiting for it", [&] {
+		CHECK(cuMemMapArrayAsync(&info, 1, stream));
+		CHECK(cudaStreamSynchronize(stream));
+	});
+	info.memOperationType = CU_MEM_OPERATION_TYPE_UNMAP;
+	info.memHandle.memHandle = 0;
+	beside_a_kernel("cuMemMapArrayAsync, away again",
+			[&] { CHECK(cuMemMapArrayAsync(&info, 1, stream)); });
+	CHECK(cudaStreamSynchronize(stream));
+	beside_a_kernel("cuMemRelease, tiles", [&] { CHECK(cuMemRelease(memory)); });
+	beside_a_kernel("cuArrayDestroy, sparse", [&] { CHECK(cuArrayDestroy(array)); });
 }
 
 static void
@@ -374,7 +440,8 @@ int
 main(int argc, char **argv)
 {
 	if (argc < 2 || argv[1][0] == '-') {
-		fprintf(stderr, "usage: drivercost IMAGE | drivercost queues [THREADS [DEPTH]] | "
+		fprintf(stderr, "usage: drivercost IMAGE | drivercost sparse | drivercost queues "
+				"[THREADS [DEPTH]] | "
 				"drivercost launches [COUNT]\n");
 		return 2;
 	}
@@ -387,6 +454,10 @@ main(int argc, char **argv)
 	}
 	if (strcmp(argv[1], "launches") == 0) {
 		launches(argc > 2 ? atoi(argv[2]) : 100000);
+		return 0;
+	}
+	if (strcmp(argv[1], "sparse") == 0) {
+		sparse_arrays();
 		return 0;
 	}
 	loading(argv[1]);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A memory pool of one process in another: a descriptor for the pool, 64 bytes for each pointer, and
- * an event that says when the memory is ready. */
+/* A memory pool of one process in another: a descriptor for the pool, 64 bytes for each pointer,
+ * and an event that says when the memory is ready.  poolshare -answers: prints what is answered
+ * where CUDA's documentation is silent, in one process. */
 #include "app.h"
 
 #include <sys/socket.h>
@@ -272,11 +273,52 @@ consume()
 	return 0;
 }
 
+static void
+answer(const char *what, cudaError_t error)
+{
+	printf("%s: %s\n", what, cudaGetErrorName(error));
+	(void)cudaGetLastError();
+}
+
+static int
+answers()
+{
+	cudaMemPool_t pool, other = nullptr;
+	cudaMemPoolPtrExportData exported, inside;
+	void *first = nullptr, *second = nullptr, *none;
+	int *data;
+	int fd;
+
+	prepare();
+	pool = make_pool(type);
+	data = allocate(pool, small);
+	answer("a pointer before its pool", cudaMemPoolExportPointer(&exported, data));
+	CHECK(cudaMemPoolExportToShareableHandle(&fd, pool, type, 0));
+	answer("a pointer", cudaMemPoolExportPointer(&exported, data));
+	answer("an address inside", cudaMemPoolExportPointer(&inside, data + 1));
+	answer("in the same process",
+	       cudaMemPoolImportFromShareableHandle(&other, (void *)(intptr_t)fd, type, 0));
+	answer("into its own pool", cudaMemPoolImportPointer(&first, pool, &exported));
+	answer("into the imported pool", cudaMemPoolImportPointer(&first, other, &exported));
+	answer("twice", cudaMemPoolImportPointer(&second, other, &exported));
+	printf("the same address: %d\n", first == second);
+	answer("allocating from it", cudaMallocFromPoolAsync(&none, 4096, other, stream));
+	answer("as the current one", cudaDeviceSetMemPool(0, other));
+	answer("exported again", cudaMemPoolExportToShareableHandle(&fd, other, type, 0));
+	answer("freed", cudaFree(first));
+	answer("freed twice", cudaFree(second));
+	answer("freed once more", cudaFree(second));
+	return 0;
+}
+
 int
-main()
+main(int argc, char **argv)
 {
 	int pair[2], status;
 	pid_t child;
+
+	if (argc > 1 && strcmp(argv[1], "-answers") == 0)
+		return answers();
 
 	REQUIRE(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
 	child = fork();

@@ -40,8 +40,8 @@ prepare()
 
 	CHECK(cudaSetDevice(0));
 	CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-	DCHECK(DRIVER(cuDeviceGetAttribute)(
-		&supported, CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED, 0));
+	DCHECK(DRIVER(cuDeviceGetAttribute)(&supported,
+					    CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED, 0));
 	app_skip_unless_supported(supported ? cudaSuccess : cudaErrorNotSupported, "sparse arrays");
 	prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
 	prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
@@ -199,7 +199,8 @@ add(cudaSurfaceObject_t surface, int width, int height, unsigned what)
 {
 	for (int y = blockIdx.x; y < height; y += gridDim.x) {
 		for (int x = threadIdx.x; x < width; x += blockDim.x)
-			surf2Dwrite(surf2Dread<unsigned>(surface, x * 4, y) + what, surface, x * 4, y);
+			surf2Dwrite(surf2Dread<unsigned>(surface, x * 4, y) + what, surface, x * 4,
+				    y);
 	}
 }
 
@@ -334,7 +335,8 @@ levels()
 	for (unsigned i = 0; i < count; i++) {
 		DCHECK(DRIVER(cuMipmappedArrayGetLevel)(&level, mipmap, i));
 		expect(level, 0, w >> i, h >> i ? h >> i : 1, 1, 10000 * i);
-		DEXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuArrayGetSparseProperties)(&tiles, level));
+		DEXPECT(CUDA_ERROR_INVALID_VALUE,
+			DRIVER(cuArrayGetSparseProperties)(&tiles, level));
 	}
 	DCHECK(DRIVER(cuMipmappedArrayDestroy)(mipmap));
 	DCHECK(DRIVER(cuMemRelease)(memory));
