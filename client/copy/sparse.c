@@ -122,7 +122,7 @@ describe(const CUarrayMapInfo *info, const struct gpc_device *device, struct gp_
 
 	memset(tiles, 0, sizeof(*tiles));
 	if (info->flags || info->reserved[0] || info->reserved[1] ||
-	    info->deviceBitMask != 1U << device->ordinal)
+	    info->deviceBitMask != (uint64_t)1 << device->ordinal)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = find_array(info, &array);
 	if (result == CUDA_SUCCESS)
