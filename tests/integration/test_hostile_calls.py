@@ -331,6 +331,8 @@ def working(image):
     require(load(session, 40, image)[0] == SUCCESS, "load")
     array = {"array": 60, "device": 0, "width": 64, "height": 4, "depth": 0, "format": 0x20, "channels": 1, "flags": 2, "levels": 1}
     require(session.ask("gpArrayCreate", array)[0] == SUCCESS, "array")
+    require(session.ask("gpArrayCreate", {**array, "array": 63, "flags": 0x40, "levels": 0})[0] == SUCCESS, "sparse array")
+    require(session.ask("gpTilePoolCreate", {"memory": 11, "size": unit, "device": 0})[0] == SUCCESS, "tiles")
     for memory in (9, 10):
         require(session.ask("gpMemoryCreate", {"memory": memory, "size": unit, "device": 0})[0] == SUCCESS, "memory")
     good = {"context": 1, "stream": 5, "hStream": 5, "phStream": 6, "hEvent": 7, "phEvent": 8, "hStart": 7, "hEnd": 7, "hfunc": 40 << 32,
@@ -339,6 +341,7 @@ def working(image):
             "pitch": 64, "dst_pitch": 64, "src_pitch": 64, "dst_slice": 64, "src_slice": 64, "element_size": 1,
             "format": 0x20, "channels": 1, "array": 60, "src_array": 0, "dst_array": 60, "limit": 1, "attrib": 8, "blockSize": 32,
             "numBlocks": 1, "legacy": 9, "params": struct.pack("<ifQQ", 1, 2.0, base, base + 64),
+            "tiles": struct.pack("<12I3Q", 63, 11, 0, 0, 0, 0, 0, 0, 64, 4, 1, 0, 0, 0, 0),
             **{f"{what}_{axis}": 1 for what in ("grid", "block") for axis in "xyz"}}
     return session, good
 
