@@ -250,6 +250,8 @@ gpc_device_get(CUdevice ordinal)
 int
 gpc_device_attribute(const struct gpc_device *d, CUdevice_attribute attribute)
 {
+	if (attribute == CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED)
+		return fake.sparse;
 	return attribute == CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES
 		       ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 		       : 0;

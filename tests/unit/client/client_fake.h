@@ -50,8 +50,10 @@ struct fake {
 		copies_device, fills, syncs, keeps, kept;
 	size_t largest_copy_in;
 	void (*array_destroyed)(
-		void);     /* what another thread does when the daemon is told; or NULL */
-	int objects;       /* texture and surface objects that the daemon has */
+		void); /* what another thread does when the daemon is told; or NULL */
+	int objects;   /* texture and surface objects that the daemon has */
+	bool sparse;   /* its device has sparse arrays; of which so many parts were asked for */
+	int parts, part_calls;
 	int shares, opens; /* what it shares with others now; what others' was opened */
 	/* Addresses besides the window: how many times they were asked for, and are held. */
 	int reserves, reserved;

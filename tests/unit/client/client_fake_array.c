@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The daemon's arrays, for tests of the client: rows follow each other, and levels do. */
 #include "gpc_calls.h"
-#include "protocol/array_geometry.h"
+#include "protocol/array_tiles.h"
 #include "protocol/frame.h"
 #include "tests/unit/client/client_fake.h"
 
@@ -70,25 +70,42 @@ gpc_start_gpArrayCreate(struct gpc_context *c, const struct gp_args_gpArrayCreat
 	return CUDA_SUCCESS;
 }
 
-/* Its device has no sparse arrays. */
+/* 128 by 128 elements, and two levels that have tiles. */
 CUresult
 gpc_wait_gpArrayTiling(struct gpc_context *c, const struct gp_args_gpArrayTiling *args,
 		       struct gp_reply_gpArrayTiling *reply, void **raw)
 {
-	abort();
+	struct gp_array_tiling *tiling = calloc(1, sizeof(*tiling));
+
+	assert_non_null(tiling);
+	tiling->width = tiling->height = 128;
+	tiling->depth = 1;
+	if (find(args->array)->shape.levels) {
+		tiling->tail_level = 2;
+		tiling->tail_size = 65536;
+	}
+	reply->tiling = (struct gp_bytes){ tiling, sizeof(*tiling) };
+	*raw = tiling;
+	return CUDA_SUCCESS;
 }
 
 CUresult
 gpc_wait_gpArrayTiles(struct gpc_context *c, const struct gp_args_gpArrayTiles *args)
 {
-	abort();
+	assert_int_equal(args->tiles.size % sizeof(struct gp_array_tiles), 0);
+	fake.parts += (int)(args->tiles.size / sizeof(struct gp_array_tiles));
+	fake.part_calls++;
+	return CUDA_SUCCESS;
 }
 
+/* Memory like any other. */
 CUresult
 gpc_start_gpTilePoolCreate(struct gpc_context *c, const struct gp_args_gpTilePoolCreate *args,
 			   struct gpc_request *request)
 {
-	abort();
+	const struct gp_args_gpMemoryCreate create = { args->memory, args->size, args->device };
+
+	return gpc_start_gpMemoryCreate(c, &create, request);
 }
 
 CUresult
