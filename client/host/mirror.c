@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/host/mirror.h"
 
-#include "base/clock.h"
 #include "base/lock.h"
 #include "client/context/context.h"
+#include "client/host/mirror_state.h"
+#include "client/host/sent.h"
 #include "client/wire/session.h"
 #include "client/wire/session_threads.h"
 #include "gpc_calls.h"
@@ -15,73 +16,17 @@
 #include <string.h>
 #include <utlist.h>
 
-/* Between two exchanges: so long, and so many times as long as one takes. */
-#define PAUSE_NS UINT64_C(100000)
-#define PAUSE_FACTOR 3
-
-struct block {
-	struct block *prev, *next;
-	uint8_t *host, *shadow;
-	uint64_t address;
-	size_t size;
-	uint64_t fetches; /* as many had been started before it came: they do not mean it */
-};
-
-/* What was sent while a fetch was under way, whose answer does not know of it. */
-struct sent {
-	struct sent *prev, *next;
-	uint64_t fetches; /* the last one started before it */
-	size_t size;
-	uint8_t bytes[] __attribute__((aligned(8)));
-};
-
-struct fetch {
-	struct fetch *prev, *next;
-	struct gpc_request request;
-	struct mirror *mirror;
-	uint64_t number;
-	uint64_t done; /* bytes of its ranges that the answer holds for */
-};
-
-/* The blocks of one session; kept like the session itself. */
-struct mirror {
-	struct gpc_session *session;
-	struct mirror *next;
-	struct gpc_context *primary; /* in whose name it asks; it always exists */
-	struct gpc_session_keeper keeper;
-
-	/* The order in which changes go out; held while they are posted. */
-	pthread_mutex_t send_lock;
-	uint8_t *bytes; /* GP_CHANGES_MAX; under send_lock */
-
-	/* Of what follows.  Never held while something is posted: the reader of the connection
-	 * takes it. */
-	pthread_mutex_t lock;
-	pthread_cond_t wanted; /* for the thread */
-	struct block *blocks;
-	size_t count;
-	uint64_t revision; /* of the list */
-	struct gp_changes_range *ranges;
-	size_t room; /* of them */
-	uint64_t fetches;
-	struct fetch *under_way;
-	struct sent *sent;
-	bool started;
-	bool over;
-
-	atomic_bool sleeps;
-	/* All work up to this record is done, and what it has changed is here. */
-	atomic_uint_fast64_t clean;
-};
+/* So often it is tried to get all at once; then it comes in parts that have no order. */
+#define TRIES 4
 
 atomic_uint gpc_mirrored;
-static struct mirror *_Atomic mirrors;
+static struct gpc_mirror *_Atomic mirrors;
 static pthread_mutex_t mirrors_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static struct mirror *
-find_mirror(const struct gpc_session *session)
+struct gpc_mirror *
+gpc_mirror_find(const struct gpc_session *session)
 {
-	struct mirror *mirror = atomic_load(&mirrors);
+	struct gpc_mirror *mirror = atomic_load(&mirrors);
 
 	while (mirror && mirror->session != session)
 		mirror = mirror->next;
@@ -91,7 +36,7 @@ find_mirror(const struct gpc_session *session)
 static void
 end(void *arg)
 {
-	struct mirror *mirror = arg;
+	struct gpc_mirror *mirror = arg;
 
 	(void)pthread_mutex_lock(&mirror->lock);
 	mirror->over = true;
@@ -102,15 +47,15 @@ end(void *arg)
 static void
 before_function(void *arg)
 {
-	const struct mirror *mirror = arg;
+	const struct gpc_mirror *mirror = arg;
 
 	(void)gpc_mirror_fetch(mirror->session);
 }
 
-static struct mirror *
+static struct gpc_mirror *
 create(struct gpc_context *context)
 {
-	struct mirror *mirror = calloc(1, sizeof(*mirror));
+	struct gpc_mirror *mirror = calloc(1, sizeof(*mirror));
 
 	if (!mirror)
 		return NULL;
@@ -132,15 +77,15 @@ create(struct gpc_context *context)
 }
 
 /* NULL: no memory for it. */
-static struct mirror *
+static struct gpc_mirror *
 mirror_of(struct gpc_context *context)
 {
-	struct mirror *mirror = find_mirror(context->scope.session);
+	struct gpc_mirror *mirror = gpc_mirror_find(context->scope.session);
 
 	if (mirror)
 		return mirror;
 	(void)pthread_mutex_lock(&mirrors_lock);
-	mirror = find_mirror(context->scope.session);
+	mirror = gpc_mirror_find(context->scope.session);
 	if (!mirror)
 		mirror = create(context);
 	(void)pthread_mutex_unlock(&mirrors_lock);
@@ -148,18 +93,18 @@ mirror_of(struct gpc_context *context)
 }
 
 static struct gp_changes_range
-range_of(const struct block *block)
+range_of(const struct gpc_mirror_block *block)
 {
 	return (struct gp_changes_range){ block->address, block->host, block->shadow, block->size };
 }
 
 /* Behind so many bytes of all blocks; how many ranges there are. */
-static size_t
-ranges_from(struct mirror *mirror, uint64_t skip) GP_LOCKED(mirror->lock)
+size_t
+gpc_mirror_ranges_from(struct gpc_mirror *mirror, uint64_t skip) GP_LOCKED(mirror->lock)
 {
 	size_t count = 0;
 
-	for (struct block *block = mirror->blocks; block; block = block->next) {
+	for (struct gpc_mirror_block *block = mirror->blocks; block; block = block->next) {
 		struct gp_changes_range range = range_of(block);
 		uint64_t less = skip < range.size ? skip : range.size;
 
@@ -175,69 +120,103 @@ ranges_from(struct mirror *mirror, uint64_t skip) GP_LOCKED(mirror->lock)
 	return count;
 }
 
-/* Answers of fetches that are under way do not know of it. */
-static void
-remember_sent(struct mirror *mirror, const struct gp_changes *changes) GP_LOCKED(mirror->lock)
+/* The blocks may be other ones than before. */
+void
+gpc_mirror_look_around(struct gpc_mirror *mirror, struct gpc_mirror_way *way)
+	GP_LOCKED(mirror->lock)
 {
-	struct sent *sent;
+	if (way->revision != mirror->revision)
+		*way = (struct gpc_mirror_way){ .revision = mirror->revision };
+}
 
-	if (!mirror->under_way)
+/* So much was asked for from way->at on, and so much of it is done. */
+void
+gpc_mirror_go_on(struct gpc_mirror_way *way, uint64_t asked, uint64_t done)
+{
+	if (way->part == GP_PICTURE_ALL && done < asked) {
+		way->from = way->at;
+		way->end = way->at + asked;
+		way->part = way->tries++ < TRIES ? GP_PICTURE_LONG : GP_PICTURE_ANY;
 		return;
-	sent = malloc(sizeof(*sent) + changes->size);
-	/* Without memory for it a word that both ends change meanwhile may differ. */
-	if (!sent)
-		return;
-	sent->fetches = mirror->fetches;
-	sent->size = changes->size;
-	memcpy(sent->bytes, changes->bytes, changes->size);
-	DL_APPEND(mirror->sent, sent);
+	}
+	way->at += done;
+	if (way->part == GP_PICTURE_ALL) {
+		way->tries = 0;
+	} else if (way->at >= way->end) {
+		if (way->part == GP_PICTURE_LONG)
+			way->at = way->from;
+		else
+			way->tries = 0;
+		way->part = GP_PICTURE_ALL;
+	}
 }
 
 static CUresult
-post_changes(struct mirror *mirror, const struct gp_changes *changes) GP_LOCKED(mirror->send_lock)
+post_changes(struct gpc_mirror *mirror, const struct gp_changes *changes)
+	GP_LOCKED(mirror->send_lock)
 {
 	const struct gp_args_gpHostWrite args = { .changes = { changes->bytes, changes->size } };
 
 	return changes->size ? gpc_post_gpHostWrite(mirror->primary, &args) : CUDA_SUCCESS;
 }
 
-/* Looks at all blocks from a place on; whether there is more behind it. */
-static bool
-find_changes(struct mirror *mirror, struct gp_changes *changes, uint64_t *at, uint64_t *revision)
-	GP_LOCKED(mirror->send_lock)
+static CUresult
+post_picture(struct gpc_mirror *mirror) GP_LOCKED(mirror->send_lock)
 {
-	uint64_t all = 0;
+	CUresult result = CUDA_SUCCESS;
+	size_t at = 0, skip = 0;
 
-	(void)pthread_mutex_lock(&mirror->lock);
-	if (*revision != mirror->revision)
-		*at = 0;
-	*revision = mirror->revision;
-	for (const struct block *block = mirror->blocks; block; block = block->next)
-		all += block->size;
-	*at += gp_changes_find(changes, mirror->ranges, ranges_from(mirror, *at));
-	if (changes->size)
-		remember_sent(mirror, changes);
-	(void)pthread_mutex_unlock(&mirror->lock);
-	return *at < all;
+	while (result == CUDA_SUCCESS) {
+		struct gp_changes changes = { .bytes = mirror->bytes, .room = GP_CHANGES_MAX };
+
+		if (!gp_changes_move(&changes, &mirror->picture.ordered, &at, &skip))
+			break;
+		result = post_changes(mirror, &changes);
+	}
+	return result;
 }
 
+/* Looks at all blocks from a place on; false: that was all. */
+static bool
+take_picture(struct gpc_mirror *mirror, struct gpc_mirror_way *way, CUresult *result)
+	GP_LOCKED(mirror->send_lock)
+{
+	struct gp_picture *picture = &mirror->picture;
+	uint64_t asked = 0, done;
+	size_t count;
+
+	(void)pthread_mutex_lock(&mirror->lock);
+	gpc_mirror_look_around(mirror, way);
+	count = gpc_mirror_ranges_from(mirror, way->at);
+	for (size_t i = 0; i < count; i++)
+		asked += mirror->ranges[i].size;
+	done = gp_picture_take(picture, mirror->ranges, count, way->part);
+	/* Answers of fetches that are under way do not know of it. */
+	if (picture->ordered.size && mirror->under_way)
+		gpc_sent_remember(&mirror->sent, mirror->fetches, &picture->ordered);
+	(void)pthread_mutex_unlock(&mirror->lock);
+	if (done == 0 && way->part != GP_PICTURE_ALL)
+		*result = CUDA_ERROR_OUT_OF_MEMORY;
+	gpc_mirror_go_on(way, asked, done);
+	return asked > 0;
+}
+
+/* What takes more than one record is not mixed with what another thread sends. */
 CUresult
 gpc_mirror_send(struct gpc_session *session)
 {
-	struct mirror *mirror = find_mirror(session);
-	uint64_t at = 0, revision = 0;
+	struct gpc_mirror *mirror = gpc_mirror_find(session);
 	CUresult result = CUDA_SUCCESS;
-	bool more = true;
+	struct gpc_mirror_way way = { 0 };
 
 	if (!mirror)
 		return CUDA_SUCCESS;
 	(void)pthread_mutex_lock(&mirror->send_lock);
-	while (more && result == CUDA_SUCCESS) {
-		struct gp_changes changes = { .bytes = mirror->bytes, .room = GP_CHANGES_MAX };
-
-		more = find_changes(mirror, &changes, &at, &revision);
-		result = post_changes(mirror, &changes);
+	while (result == CUDA_SUCCESS && take_picture(mirror, &way, &result)) {
+		if (result == CUDA_SUCCESS)
+			result = post_picture(mirror);
 	}
+	gp_picture_trim(&mirror->picture);
 	(void)pthread_mutex_unlock(&mirror->send_lock);
 	return result;
 }
@@ -245,7 +224,7 @@ gpc_mirror_send(struct gpc_session *session)
 void
 gpc_mirror_wake(struct gpc_session *session)
 {
-	struct mirror *mirror = find_mirror(session);
+	struct gpc_mirror *mirror = gpc_mirror_find(session);
 
 	if (!mirror || !atomic_load(&mirror->sleeps))
 		return;
@@ -254,282 +233,21 @@ gpc_mirror_wake(struct gpc_session *session)
 	(void)pthread_mutex_unlock(&mirror->lock);
 }
 
-/* With the lock: the block that has all of it, and was there when the fetch began; NULL: there is
- * none. */
-static struct block *
-find_block(struct mirror *mirror, const struct gp_change *change, uint64_t number)
-{
-	struct block *block = mirror->blocks;
-
-	while (block && (change->address < block->address || change->size > block->size ||
-			 change->address - block->address > block->size - change->size ||
-			 block->fetches >= number))
-		block = block->next;
-	return block;
-}
-
-/* This end has changed the words as well, and the daemon gets its: they stay. */
-static void
-keep_own(const struct sent *sent, const struct gp_change *change, uint8_t *bytes)
-{
-	struct gp_change own;
-	size_t at = 0;
-
-	while (gp_changes_next(sent->bytes, sent->size, &at, &own) > 0) {
-		uint64_t from = own.address > change->address ? own.address : change->address;
-		uint64_t own_end = own.address + own.size;
-		uint64_t change_end = change->address + change->size;
-		uint64_t to = own_end < change_end ? own_end : change_end;
-
-		if (from < to)
-			memcpy(bytes + (from - change->address),
-			       (const uint8_t *)own.bytes + (from - own.address),
-			       (size_t)(to - from));
-	}
-}
-
-/* The daemon's change, in this end's copy and shadow. */
-static void
-store(void *arg, const struct gp_change *change)
-{
-	struct fetch *fetch = arg;
-	struct mirror *mirror = fetch->mirror;
-	struct block *block = find_block(mirror, change, fetch->number);
-	size_t offset;
-
-	if (!block)
-		return;
-	offset = (size_t)(change->address - block->address);
-	for (const struct sent *sent = mirror->sent; sent; sent = sent->next) {
-		/* The answer is this fetch's own memory. */
-		if (sent->fetches >= fetch->number)
-			keep_own(sent, change, (uint8_t *)(uintptr_t)change->bytes);
-	}
-	gp_changes_store(block->host + offset, change->bytes, change->size);
-	memcpy(block->shadow + offset, change->bytes, change->size);
-}
-
-/* What no fetch that is under way can be behind. */
-static void
-forget_sent(struct mirror *mirror) GP_LOCKED(mirror->lock)
-{
-	uint64_t oldest = mirror->under_way ? mirror->under_way->number : UINT64_MAX;
-	struct sent *sent, *next;
-
-	DL_FOREACH_SAFE(mirror->sent, sent, next)
-	{
-		if (sent->fetches >= oldest)
-			continue;
-		DL_DELETE(mirror->sent, sent);
-		free(sent);
-	}
-}
-
-/* In the order of the answers, and before anybody learns of a later one. */
-static void
-take_answer(struct gpc_request *request)
-{
-	struct fetch *fetch = request->arg;
-	struct mirror *mirror = fetch->mirror;
-	struct gp_reply_gpHostFetch reply = { 0 };
-	struct gp_dec dec;
-
-	(void)pthread_mutex_lock(&mirror->lock);
-	if (request->reply) {
-		gp_dec_init(&dec, request->reply, request->reply_size);
-		gp_reply_gpHostFetch_decode(&dec, &reply);
-		if (gp_dec_done(&dec) &&
-		    gp_changes_are_sound(reply.changes.data, reply.changes.size)) {
-			gp_changes_each(reply.changes.data, reply.changes.size, store, fetch);
-			fetch->done = reply.done;
-		}
-	}
-	DL_DELETE(mirror->under_way, fetch);
-	forget_sent(mirror);
-	(void)pthread_mutex_unlock(&mirror->lock);
-}
-
-/* It goes out in its place among what is sent. */
 static CUresult
-start_fetch(struct mirror *mirror, const struct gp_bytes *ranges, struct fetch *fetch)
-	GP_LOCKED(mirror->send_lock)
-{
-	const struct gp_args_gpHostFetch args = { .ranges = *ranges };
-	CUresult result;
-
-	fetch->request.session = mirror->session;
-	fetch->request.before = take_answer;
-	fetch->request.arg = fetch;
-	result = gpc_start_gpHostFetch(mirror->primary, &args, &fetch->request);
-	if (result == CUDA_SUCCESS)
-		return result;
-	(void)pthread_mutex_lock(&mirror->lock);
-	DL_DELETE(mirror->under_way, fetch);
-	forget_sent(mirror);
-	(void)pthread_mutex_unlock(&mirror->lock);
-	return result;
-}
-
-/* It always gets on, or the daemon is at fault. */
-static CUresult
-end_fetch(struct fetch *fetch)
-{
-	CUresult result = gpc_request_wait_own(&fetch->request);
-
-	free(fetch->request.reply);
-	if (result != CUDA_SUCCESS || fetch->done > 0)
-		return result;
-	gpc_session_fail(fetch->request.session, CUDA_ERROR_SYSTEM_NOT_READY,
-			 "malformed changes of host memory");
-	return CUDA_ERROR_SYSTEM_NOT_READY;
-}
-
-/* Begins a fetch of what is behind a place: its ranges, as they travel. */
-static struct gp_bytes
-begin_fetch(struct mirror *mirror, struct fetch *fetch, uint64_t *at, uint64_t *revision,
-	    uint8_t *room) GP_LOCKED(mirror->send_lock)
-{
-	struct gp_enc enc;
-	size_t count;
-
-	gp_enc_init(&enc, room, GP_HOST_RANGES_MAX * 16);
-	(void)pthread_mutex_lock(&mirror->lock);
-	if (*revision != mirror->revision)
-		*at = 0;
-	*revision = mirror->revision;
-	count = ranges_from(mirror, *at);
-	for (size_t i = 0; i < count && i < GP_HOST_RANGES_MAX; i++) {
-		gp_enc_u64(&enc, mirror->ranges[i].address);
-		gp_enc_u64(&enc, mirror->ranges[i].size);
-	}
-	if (count) {
-		fetch->mirror = mirror;
-		fetch->number = ++mirror->fetches;
-		DL_APPEND(mirror->under_way, fetch);
-	}
-	(void)pthread_mutex_unlock(&mirror->lock);
-	return (struct gp_bytes){ room, gp_enc_size(&enc) };
-}
-
-static CUresult
-fetch_all(struct mirror *mirror)
-{
-	uint8_t room[GP_HOST_RANGES_MAX * 16] __attribute__((aligned(8)));
-	uint64_t at = 0, revision = 0;
-
-	for (;;) {
-		struct fetch fetch = { 0 };
-		struct gp_bytes ranges;
-		CUresult result = CUDA_SUCCESS;
-
-		(void)pthread_mutex_lock(&mirror->send_lock);
-		ranges = begin_fetch(mirror, &fetch, &at, &revision, room);
-		if (ranges.size)
-			result = start_fetch(mirror, &ranges, &fetch);
-		(void)pthread_mutex_unlock(&mirror->send_lock);
-		if (ranges.size == 0 || result != CUDA_SUCCESS)
-			return result;
-		result = end_fetch(&fetch);
-		if (result != CUDA_SUCCESS)
-			return result;
-		at += fetch.done;
-	}
-}
-
-CUresult
-gpc_mirror_fetch(struct gpc_session *session)
-{
-	struct mirror *mirror = find_mirror(session);
-
-	if (!mirror || atomic_load(&mirror->clean) >= gpc_session_given(session))
-		return CUDA_SUCCESS;
-	return fetch_all(mirror);
-}
-
-/* Until there is work under way, or the session is over: then false. */
-static bool
-await_work(struct mirror *mirror)
-{
-	bool over;
-
-	(void)pthread_mutex_lock(&mirror->lock);
-	for (;;) {
-		/* Who posts work looks at this behind it. */
-		atomic_store(&mirror->sleeps, true);
-		over = mirror->over;
-		if (over || (mirror->blocks &&
-			     atomic_load(&mirror->clean) < gpc_session_given(mirror->session)))
-			break;
-		(void)pthread_cond_wait(&mirror->wanted, &mirror->lock);
-	}
-	atomic_store(&mirror->sleeps, false);
-	(void)pthread_mutex_unlock(&mirror->lock);
-	return !over;
-}
-
-/* Whether all work up to that record is done and fetched. */
-static bool
-exchange(struct mirror *mirror, struct gpc_request *fence)
-{
-	/* Before the fetch, or work might end in between. */
-	bool done = gpc_request_poll(fence);
-
-	return gpc_mirror_send(mirror->session) == CUDA_SUCCESS &&
-	       fetch_all(mirror) == CUDA_SUCCESS && done;
-}
-
-/* Changes go both ways until all that has been given by now is done. */
-static void
-exchange_until_done(struct mirror *mirror)
-{
-	const struct gp_args_gpFence args = { 0 };
-	struct gpc_request fence = { .session = mirror->session };
-	uint64_t given = gpc_session_given(mirror->session);
-	bool done;
-
-	if (gpc_start_gpFence(mirror->primary, &args, &fence) != CUDA_SUCCESS)
-		return;
-	do {
-		uint64_t begin = gp_now_ns(), took;
-
-		done = exchange(mirror, &fence);
-		took = (gp_now_ns() - begin) * PAUSE_FACTOR;
-		if (!done)
-			gp_nap(took > PAUSE_NS ? took : PAUSE_NS);
-	} while (!done && gpc_session_status(mirror->session) == CUDA_SUCCESS);
-	/* What is outstanding is completed with the session's end. */
-	(void)gpc_request_wait_own(&fence);
-	free(fence.reply);
-	if (done && fence.result == CUDA_SUCCESS)
-		atomic_store(&mirror->clean, given);
-}
-
-static void *
-run(void *arg)
-{
-	struct mirror *mirror = arg;
-
-	while (await_work(mirror))
-		exchange_until_done(mirror);
-	gpc_thread_ended(mirror->session);
-	return NULL;
-}
-
-static CUresult
-start_thread(struct mirror *mirror) GP_LOCKED(mirror->lock)
+start_thread(struct gpc_mirror *mirror) GP_LOCKED(mirror->lock)
 {
 	if (mirror->started)
 		return CUDA_SUCCESS;
-	if (gpc_thread_start(mirror->session, run, mirror, "gpupool-mirror"))
+	if (gpc_thread_start(mirror->session, gpc_mirror_run, mirror, "gpupool-mirror"))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	mirror->started = true;
 	return CUDA_SUCCESS;
 }
 
-static struct block *
+static struct gpc_mirror_block *
 make_block(void *host, uint64_t address, size_t size)
 {
-	struct block *block = calloc(1, sizeof(*block));
+	struct gpc_mirror_block *block = calloc(1, sizeof(*block));
 
 	if (!block)
 		return NULL;
@@ -545,7 +263,7 @@ make_block(void *host, uint64_t address, size_t size)
 }
 
 static void
-free_block(struct block *block)
+free_block(struct gpc_mirror_block *block)
 {
 	free(block->shadow);
 	free(block);
@@ -553,7 +271,7 @@ free_block(struct block *block)
 
 /* All of the block goes out, before anything that is posted later. */
 static CUresult
-send_all(struct mirror *mirror, struct block *block) GP_LOCKED(mirror->send_lock)
+send_all(struct gpc_mirror *mirror, struct gpc_mirror_block *block) GP_LOCKED(mirror->send_lock)
 {
 	const struct gp_changes_range range = range_of(block);
 	CUresult result = CUDA_SUCCESS;
@@ -568,7 +286,7 @@ send_all(struct mirror *mirror, struct block *block) GP_LOCKED(mirror->send_lock
 }
 
 static CUresult
-enlist(struct mirror *mirror, struct block *block) GP_LOCKED(mirror->send_lock)
+enlist(struct gpc_mirror *mirror, struct gpc_mirror_block *block) GP_LOCKED(mirror->send_lock)
 {
 	CUresult result = CUDA_SUCCESS;
 
@@ -590,6 +308,7 @@ enlist(struct mirror *mirror, struct block *block) GP_LOCKED(mirror->send_lock)
 		block->fetches = mirror->fetches;
 		DL_APPEND(mirror->blocks, block);
 		mirror->count++;
+		mirror->size += block->size;
 		mirror->revision++;
 		atomic_fetch_add(&gpc_mirrored, 1);
 	}
@@ -600,8 +319,8 @@ enlist(struct mirror *mirror, struct block *block) GP_LOCKED(mirror->send_lock)
 CUresult
 gpc_mirror_add(struct gpc_context *context, void *host, uint64_t address, size_t size)
 {
-	struct mirror *mirror = mirror_of(context);
-	struct block *block = mirror ? make_block(host, address, size) : NULL;
+	struct gpc_mirror *mirror = mirror_of(context);
+	struct gpc_mirror_block *block = mirror ? make_block(host, address, size) : NULL;
 	CUresult result;
 
 	if (!block)
@@ -619,8 +338,8 @@ gpc_mirror_add(struct gpc_context *context, void *host, uint64_t address, size_t
 void
 gpc_mirror_remove(struct gpc_session *session, uint64_t address)
 {
-	struct mirror *mirror = find_mirror(session);
-	struct block *block;
+	struct gpc_mirror *mirror = gpc_mirror_find(session);
+	struct gpc_mirror_block *block;
 
 	if (!mirror)
 		return;
@@ -631,6 +350,7 @@ gpc_mirror_remove(struct gpc_session *session, uint64_t address)
 	if (block) {
 		DL_DELETE(mirror->blocks, block);
 		mirror->count--;
+		mirror->size -= block->size;
 		mirror->revision++;
 		atomic_fetch_sub(&gpc_mirrored, 1);
 	}

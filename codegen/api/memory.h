@@ -44,7 +44,7 @@ CUresult cuMemHostAlloc(
         size_t bytesize,
         unsigned int Flags);
 
-GP_LOCAL(VIA(gpHostMap, gpHostWrite, gpHostFetch))
+GP_LOCAL(VIA(gpHostMap, gpHostWrite, gpHostTake))
 CUresult cuMemHostGetDevicePointer_v2(
         OUT CUdeviceptr *pdptr,
         BY_HOOK void *p,

@@ -45,42 +45,53 @@ read_changes(const uint8_t *data, size_t size)
 		abort();
 }
 
-/* One end's memory is the input, in a room that the input says; the other one gets to be alike. */
+static void
+check_alike(const struct end *here, const struct end *shadow, const struct end *there)
+{
+	if (memcmp(here->memory, there->memory, SIZE) != 0 ||
+	    memcmp(here->memory, shadow->memory, SIZE) != 0)
+		abort();
+}
+
+/* One end's memory is the input; the other one gets to be alike, all at once or in parts, and in
+ * records of a room that the input says. */
 static void
 exchange(const uint8_t *data, size_t size)
 {
 	static uint64_t room[(8192 + 8) / 8];
 	static struct end here, shadow, there;
-	size_t offset = data[0] % 8, all = size - 2, at = 0;
-	struct gp_changes_range range;
+	struct gp_picture picture = { 0 };
+	size_t offset = data[0] % 8, all = size - 2, at = 0, skip = 0;
+	struct gp_changes_range range = { offset, (uint8_t *)here.memory + offset,
+					  (uint8_t *)shadow.memory + offset, 0 };
 
-	if (all > SIZE - 8)
-		all = SIZE - 8;
+	range.size = all > SIZE - 8 ? SIZE - 8 : all;
 	memset(&here, 0, sizeof(here));
 	memset(&shadow, 0, sizeof(shadow));
 	memset(&there, 0, sizeof(there));
-	memcpy((uint8_t *)here.memory + offset, data + 2, all);
-	while (at < all) {
-		struct gp_changes changes = { .bytes = (uint8_t *)room,
-					      .room = 4096 + (size_t)data[1] * 16 };
-		uint64_t done;
-
-		range = (struct gp_changes_range){ offset + at,
-						   (uint8_t *)here.memory + offset + at,
-						   (uint8_t *)shadow.memory + offset + at,
-						   all - at };
-		done = gp_changes_find(&changes, &range, 1);
-		if (done == 0 || changes.size > changes.room ||
-		    !gp_changes_are_sound(changes.bytes, changes.size))
+	memcpy((uint8_t *)here.memory + offset, data + 2, range.size);
+	for (int part = data[0] & 8 ? GP_PICTURE_LONG : GP_PICTURE_ALL; part >= 0; part--) {
+		if (gp_picture_take(&picture, &range, 1, (enum gp_picture_part)part) != range.size)
 			abort();
-		there.bytes = changes.bytes;
-		there.bytes_size = changes.size;
-		gp_changes_each(changes.bytes, changes.size, store, &there);
-		at += done;
+		at = skip = 0;
+		for (;;) {
+			struct gp_changes changes = { .bytes = (uint8_t *)room,
+						      .room = 4096 + (size_t)data[1] * 16 };
+
+			if (!gp_changes_move(&changes, &picture.ordered, &at, &skip))
+				break;
+			if (changes.size > changes.room ||
+			    !gp_changes_are_sound(changes.bytes, changes.size))
+				abort();
+			there.bytes = changes.bytes;
+			there.bytes_size = changes.size;
+			gp_changes_each(changes.bytes, changes.size, store, &there);
+		}
+		if (at != picture.ordered.size)
+			abort();
 	}
-	if (memcmp(here.memory, there.memory, SIZE) != 0 ||
-	    memcmp(here.memory, shadow.memory, SIZE) != 0)
-		abort();
+	gp_picture_fini(&picture);
+	check_alike(&here, &shadow, &there);
 }
 
 int

@@ -56,14 +56,19 @@ class Pinned(Session):
         self.post("gpHostWrite", {"changes": struct.pack("<QII", address, len(data), 0) + padded})
 
     def fetch(self, *ranges):
-        """The result, how far, and the runs."""
+        """The result, how far, and the runs, by address; what one run is of may come in parts."""
         asked = b"".join(struct.pack("<QQ", *one) for one in ranges)
-        result, back = self.ask("gpHostFetch", {"ranges": asked})
-        runs, at = [], 0
+        result, back = self.ask("gpHostTake", {"ranges": asked})
+        parts, runs, at = [], [], 0
         while result == SUCCESS and at < len(back["changes"]):
             address, size, _ = struct.unpack_from("<QII", back["changes"], at)
-            runs.append((address, back["changes"][at + 16:at + 16 + size]))
+            parts.append((address, back["changes"][at + 16:at + 16 + size]))
             at += 16 + (size + 7) // 8 * 8
+        for address, data in sorted(parts):
+            if runs and runs[-1][0] + len(runs[-1][1]) == address:
+                runs[-1] = (runs[-1][0], runs[-1][1] + data)
+            else:
+                runs.append((address, data))
         return result, back.get("done"), runs
 
 
@@ -138,9 +143,9 @@ def _():
             require(session.give(offset, size) == INVALID_VALUE, f"give {offset} {size}")
         for one in ((session.host - 1, 2), (session.host, 4 * MIB + 1), (session.host, (1 << 64) - 1), (0, 1), (session.base, 1)):
             require(session.fetch(one)[0] == INVALID_VALUE, f"fetch {one}")
-        require(session.ask("gpHostFetch", {"ranges": bytes(17)})[0] == INVALID_VALUE, "half a range")
-        require(session.fetch(*[(session.host, 4)] * 512)[0] == SUCCESS, "512 ranges")
-        require(session.fetch(*[(session.host, 4)] * 513)[0] == INVALID_VALUE, "513 ranges")
+        require(session.ask("gpHostTake", {"ranges": bytes(17)})[0] == INVALID_VALUE, "half a range")
+        require(session.fetch(*[(session.host, 4)] * 4096)[0] == SUCCESS, "4096 ranges")
+        require(session.fetch(*[(session.host, 4)] * 4097)[0] == INVALID_VALUE, "4097 ranges")
         for address in (session.host + 4 * MIB, session.host + 4 * MIB - 4, session.host - 4):
             require(session.copy_out(address, 8)[0] == INVALID_VALUE, "a copy from where nothing is mapped")
         require(session.give(0, 4 * MIB) == SUCCESS, "give")

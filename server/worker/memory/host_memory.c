@@ -36,6 +36,7 @@ struct gpd_host_memory {
 	struct gpd_range range;
 	struct arena **arenas; /* by address; executor */
 	size_t count;
+	struct gp_picture picture; /* executor */
 
 	pthread_mutex_t lock;        /* of these: */
 	struct gpd_session *session; /* NULL: it has ended */
@@ -53,6 +54,7 @@ free_memory(struct gpd_host_memory *memory)
 {
 	gpd_window_give_host(&memory->range);
 	pthread_mutex_destroy(&memory->lock);
+	gp_picture_fini(&memory->picture);
 	free(memory->arenas);
 	free(memory);
 }
@@ -455,21 +457,32 @@ take_ranges(struct gpd_session *session, struct gp_bytes bytes, struct gp_change
 }
 
 CUresult
-gpd_gpHostFetch(struct gpd_session *session, const struct gp_args_gpHostFetch *args,
-		struct gp_reply_gpHostFetch *reply)
+gpd_gpHostTake(struct gpd_session *session, const struct gp_args_gpHostTake *args,
+	       struct gp_reply_gpHostTake *reply)
 {
-	struct gp_changes_range ranges[GP_HOST_RANGES_MAX];
-	struct gp_changes changes = { .room = GP_CHANGES_MAX };
-	int count = take_ranges(session, args->ranges, ranges);
+	struct gp_changes_range *ranges;
+	struct gp_picture *picture;
+	int count;
 
-	if (count < 0)
+	if (!session->host_memory || args->part > GP_PICTURE_ANY)
 		return CUDA_ERROR_INVALID_VALUE;
-	changes.bytes = malloc(changes.room);
-	if (!changes.bytes)
+	ranges = calloc(args->ranges.size / 16 + 1, sizeof(*ranges));
+	if (!ranges)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	reply->done = gp_changes_find(&changes, ranges, (size_t)count);
-	reply->changes = (struct gp_bytes){ changes.bytes, changes.size };
-	return CUDA_SUCCESS;
+	count = take_ranges(session, args->ranges, ranges);
+	if (count < 0) {
+		free(ranges);
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+	picture = &session->host_memory->picture;
+	reply->done = gp_picture_take(picture, ranges, (size_t)count, args->part);
+	free(ranges);
+	/* Who answers frees it. */
+	reply->changes = (struct gp_bytes){ picture->ordered.bytes, picture->ordered.size };
+	picture->ordered = (struct gp_changes){ 0 };
+	gp_picture_trim(picture);
+	return reply->done || args->part == GP_PICTURE_ALL ? CUDA_SUCCESS
+							   : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 void

@@ -185,14 +185,14 @@ gpc_post_gpHostWrite(struct gpc_context *c, const struct gp_args_gpHostWrite *ar
 }
 
 CUresult
-gpc_start_gpHostFetch(struct gpc_context *c, const struct gp_args_gpHostFetch *args,
-		      struct gpc_request *request)
+gpc_start_gpHostTake(struct gpc_context *c, const struct gp_args_gpHostTake *args,
+		     struct gpc_request *request)
 {
-	struct gp_changes_range ranges[GP_HOST_RANGES_MAX];
+	static struct gp_changes_range ranges[GP_HOST_RANGES_MAX];
 	size_t count = args->ranges.size / 16, size;
-	struct gp_changes changes = { .room = GP_CHANGES_MAX };
+	struct gp_picture picture = { 0 };
 	bool lazy = fake.lazy;
-	struct gp_reply_gpHostFetch reply;
+	struct gp_reply_gpHostTake reply;
 	struct gp_dec dec;
 	struct gp_enc enc;
 
@@ -208,15 +208,15 @@ gpc_start_gpHostFetch(struct gpc_context *c, const struct gp_args_gpHostFetch *a
 		ranges[i].copy = arena->memory + (ranges[i].address - arena->base);
 		ranges[i].shadow = arena->shadow + (ranges[i].address - arena->base);
 	}
-	changes.bytes = malloc(changes.room);
-	reply.done = gp_changes_find(&changes, ranges, count);
-	reply.changes = (struct gp_bytes){ changes.bytes, changes.size };
-	size = gp_reply_gpHostFetch_size(&reply);
+	assert_true(count <= GP_HOST_RANGES_MAX);
+	reply.done = gp_picture_take(&picture, ranges, count, args->part);
+	reply.changes = (struct gp_bytes){ picture.ordered.bytes, picture.ordered.size };
+	size = gp_reply_gpHostTake_size(&reply);
 	gp_enc_init(&enc, encoded(request, size), size);
-	gp_reply_gpHostFetch_encode(&enc, &reply);
+	gp_reply_gpHostTake_encode(&enc, &reply);
 	gp_enc_pad(&enc);
 	request->reply_size = gp_enc_size(&enc);
-	free(changes.bytes);
+	gp_picture_fini(&picture);
 	/* It comes when somebody waits for it. */
 	fake.lazy = true;
 	fake_start(request, NULL, 0, CUDA_SUCCESS);

@@ -13,9 +13,9 @@
 struct ends {
 	uint8_t here[SIZE + 8] __attribute__((aligned(8))), here_shadow[SIZE + 8];
 	uint8_t there[SIZE + 8] __attribute__((aligned(8)));
-	size_t offset; /* of the range */
 	size_t stored, count;
 	size_t order[64];
+	struct gp_picture picture;
 	uint8_t bytes[GP_CHANGES_MAX] __attribute__((aligned(8)));
 };
 
@@ -24,6 +24,7 @@ static struct ends ends;
 static int
 setup(void **state)
 {
+	gp_picture_fini(&ends.picture);
 	memset(&ends, 0, sizeof(ends));
 	return 0;
 }
@@ -42,34 +43,54 @@ store(void *arg, const struct gp_change *change)
 	e->count++;
 }
 
-static uint64_t
-send(size_t offset, size_t size, size_t room)
+static struct gp_changes_range
+range_at(size_t offset, size_t size)
 {
-	const struct gp_changes_range range = { ADDRESS + offset, ends.here + offset,
-						ends.here_shadow + offset, size };
-	struct gp_changes changes = { .bytes = ends.bytes, .room = room };
-	uint64_t done = gp_changes_find(&changes, &range, 1);
+	return (struct gp_changes_range){ ADDRESS + offset, ends.here + offset,
+					  ends.here_shadow + offset, size };
+}
 
-	assert_true(changes.size <= room);
-	assert_true(gp_changes_are_sound(changes.bytes, changes.size));
-	gp_changes_each(changes.bytes, changes.size, store, &ends);
-	return done;
+/* In records of that room. */
+static void
+move(size_t room)
+{
+	size_t at = 0, skip = 0;
+
+	for (;;) {
+		struct gp_changes changes = { .bytes = ends.bytes, .room = room };
+
+		if (!gp_changes_move(&changes, &ends.picture.ordered, &at, &skip))
+			break;
+		assert_true(changes.size <= room);
+		assert_true(gp_changes_are_sound(changes.bytes, changes.size));
+		gp_changes_each(changes.bytes, changes.size, store, &ends);
+	}
+	assert_int_equal(at, ends.picture.ordered.size);
+}
+
+static void
+send(size_t offset, size_t size)
+{
+	const struct gp_changes_range range = range_at(offset, size);
+
+	assert_int_equal(gp_picture_take(&ends.picture, &range, 1, GP_PICTURE_ALL), size);
+	move(GP_CHANGES_MAX);
 }
 
 static void
 only_words_that_changed_travel(void **state)
 {
-	assert_int_equal(send(0, SIZE, GP_CHANGES_MAX), SIZE);
+	send(0, SIZE);
 	assert_int_equal(ends.count, 0);
 	ends.here[1] = 1;
 	ends.here[2047] = 2;
 	ends.here[SIZE - 1] = 3;
-	assert_int_equal(send(0, SIZE, GP_CHANGES_MAX), SIZE);
+	send(0, SIZE);
 	assert_int_equal(ends.count, 3);
 	assert_int_equal(ends.stored, 12);
 	assert_memory_equal(ends.here, ends.there, SIZE);
 	assert_memory_equal(ends.here, ends.here_shadow, SIZE);
-	assert_int_equal(send(0, SIZE, GP_CHANGES_MAX), SIZE);
+	send(0, SIZE);
 	assert_int_equal(ends.count, 3);
 }
 
@@ -78,9 +99,9 @@ what_lies_around_a_range_of_odd_ends_is_left(void **state)
 {
 	for (size_t offset = 0; offset < 8; offset++) {
 		for (size_t size = 1; size < 40; size++) {
-			memset(&ends, 0, sizeof(ends));
+			(void)setup(state);
 			memset(ends.here, 7, sizeof(ends.here));
-			assert_int_equal(send(offset, size, GP_CHANGES_MAX), size);
+			send(offset, size);
 			for (size_t i = 0; i < 64; i++)
 				assert_int_equal(ends.there[i],
 						 i >= offset && i < offset + size ? 7 : 0);
@@ -88,38 +109,115 @@ what_lies_around_a_range_of_odd_ends_is_left(void **state)
 	}
 }
 
+/* Whether what lies at a is stored before what lies at b. */
+static bool
+before(size_t a, size_t b)
+{
+	size_t at_a = 64, at_b = 64;
+
+	for (size_t i = 0; i < ends.count && i < 64; i++) {
+		if (ends.order[i] == a)
+			at_a = i;
+		if (ends.order[i] == b)
+			at_b = i;
+	}
+	assert_true(at_a < 64 && at_b < 64);
+	return at_a < at_b;
+}
+
 static void
-long_runs_are_stored_before_short_ones(void **state)
+data_is_stored_before_what_may_be_a_flag(void **state)
 {
 	ends.here[0] = 1;               /* a flag in front */
 	memset(ends.here + 64, 2, 100); /* data */
 	ends.here[400] = 3;             /* a flag behind */
-	memset(ends.here + 512, 4, 16);
-	(void)send(0, SIZE, GP_CHANGES_MAX);
-	assert_int_equal(ends.count, 4);
-	assert_int_equal(ends.order[0], 64);
-	assert_int_equal(ends.order[1], 512);
-	assert_int_equal(ends.order[2], 0);
-	assert_int_equal(ends.order[3], 400);
+	memset(ends.here + 512, 4, 16); /* data */
+	memset(ends.here + 608, 5, 8);  /* data of 8 bytes */
+	send(0, SIZE);
+	/* Of data what is inside comes first, then its first and its last bytes. */
+	assert_int_equal(ends.order[0], 72);
+	assert_int_equal(ends.order[1], 64);
+	assert_int_equal(ends.order[2], 160);
+	assert_true(before(160, 0));
+	assert_true(before(160, 400));
+	assert_true(before(520, 0));
+	assert_true(before(608, 0));
+	assert_true(before(608, 400));
+	assert_int_equal(ends.count, 3 + 2 + 3);
+	assert_memory_equal(ends.here, ends.there, SIZE);
+}
+
+/* All of them, whatever the record is that they come in. */
+static void
+flags_come_in_the_last_record(void **state)
+{
+	const struct gp_changes_range range = range_at(0, SIZE);
+
+	ends.here[0] = 1;
+	memset(ends.here + 8, 2, SIZE - 8 - 400);
+	ends.here[12] = 0;
+	memset(ends.here + 12, 0, 4);
+	assert_int_equal(gp_picture_take(&ends.picture, &range, 1, GP_PICTURE_ALL), SIZE);
+	move(2048);
+	assert_int_equal(ends.order[ends.count - 1], 8);
+	assert_int_equal(ends.order[ends.count - 2], 0);
+	assert_memory_equal(ends.here, ends.there, SIZE);
+}
+
+/* A run goes on behind what is looked at in one go, but not in another range. */
+static void
+a_run_is_whole_in_its_range(void **state)
+{
+	const struct gp_changes_range ranges[2] = { range_at(0, 2048), range_at(2048, 1024) };
+
+	memset(ends.here + 1000, 1, 2000);
+	assert_int_equal(gp_picture_take(&ends.picture, ranges, 2, GP_PICTURE_ALL), 3072);
+	move(GP_CHANGES_MAX);
+	assert_int_equal(ends.count, 6);
+	assert_int_equal(ends.order[0], 1008);
+	assert_int_equal(ends.order[1], 2056);
+	assert_memory_equal(ends.here, ends.there, SIZE);
+}
+
+#define LARGE ((size_t)6 << 20)
+
+static void
+store_large(void *arg, const struct gp_change *change)
+{
+	gp_changes_store((uint8_t *)arg + (change->address - ADDRESS), change->bytes, change->size);
 }
 
 static void
-without_room_the_rest_comes_later(void **state)
+too_much_comes_in_parts_data_first(void **state)
 {
-	size_t at = 0;
-	int rounds = 0;
+	uint8_t *here = calloc(1, LARGE), *shadow = calloc(1, LARGE), *there = calloc(1, LARGE);
+	struct gp_picture picture = { 0 };
+	uint64_t at = 0, parts = 0;
+	struct gp_changes_range range = { ADDRESS, here, shadow, LARGE };
 
-	for (size_t i = 0; i < SIZE; i += 8)
-		ends.here[i] = (uint8_t)(i / 8 + 1);
-	while (at < SIZE) {
-		uint64_t done = send(at, SIZE - at, 4096);
-
-		assert_true(done > 0);
-		at += done;
-		rounds++;
+	assert_true(here && shadow && there);
+	here[0] = 1;
+	memset(here + 64, 2, LARGE - 64);
+	assert_int_equal(gp_picture_take(&picture, &range, 1, GP_PICTURE_ALL), 0);
+	assert_int_equal(picture.ordered.size, 0);
+	assert_int_equal(shadow[64], 0);
+	for (; at < LARGE; parts++) {
+		range = (struct gp_changes_range){ ADDRESS + at, here + at, shadow + at,
+						   LARGE - at };
+		at += gp_picture_take(&picture, &range, 1, GP_PICTURE_LONG);
+		gp_changes_each(picture.ordered.bytes, picture.ordered.size, store_large, there);
 	}
-	assert_true(rounds > 1);
-	assert_memory_equal(ends.here, ends.there, SIZE);
+	assert_in_range(parts, 2, 3);
+	assert_int_equal(there[0], 0);
+	assert_memory_equal(here + 64, there + 64, LARGE - 64);
+	range = (struct gp_changes_range){ ADDRESS, here, shadow, LARGE };
+	assert_int_equal(gp_picture_take(&picture, &range, 1, GP_PICTURE_ALL), LARGE);
+	gp_changes_each(picture.ordered.bytes, picture.ordered.size, store_large, there);
+	assert_int_equal(there[0], 1);
+	gp_picture_fini(&picture);
+	free(here);
+	free(shadow);
+	free(there);
 }
 
 static void
@@ -151,11 +249,10 @@ bytes_that_are_no_runs_are_refused(void **state)
 	ends.here[100] = 1;
 	memset(ends.here + 101, 1, 8);
 	{
-		const struct gp_changes_range range = { ADDRESS, ends.here, ends.here_shadow,
-							SIZE };
+		const struct gp_changes_range range = range_at(96, 16);
 		struct gp_changes changes = { .bytes = bytes, .room = GP_CHANGES_MAX };
 
-		(void)gp_changes_find(&changes, &range, 1);
+		(void)gp_changes_take_all(&changes, &range, 4);
 		size = changes.size;
 	}
 	assert_int_equal(size, whole);
@@ -181,6 +278,14 @@ bytes_that_are_no_runs_are_refused(void **state)
 
 /* Data, then the flag for it, again and again. */
 static atomic_bool stop;
+static size_t data_at, flag_at;
+static int rest; /* between two of them; 0: a look never sees the same twice */
+
+static uint32_t *
+word(uint8_t *memory, size_t at)
+{
+	return (uint32_t *)(void *)(memory + at);
+}
 
 static void *
 write_pairs(void *unused)
@@ -188,37 +293,66 @@ write_pairs(void *unused)
 	uint32_t value = 0;
 
 	while (!atomic_load(&stop)) {
-		uint32_t *data = (uint32_t *)(void *)(ends.here + 2000);
-		uint32_t *flag = (uint32_t *)(void *)(ends.here + 8);
-
 		value++;
-		for (int i = 0; i < 16; i++)
-			__atomic_store_n(&data[i], value, __ATOMIC_RELEASE);
-		__atomic_store_n(flag, value, __ATOMIC_RELEASE);
-		/* Longer than a look takes. */
-		for (int i = 0; i < 2000 && !atomic_load(&stop); i++)
+		for (size_t i = 0; i < 16; i++)
+			__atomic_store_n(word(ends.here, data_at) + i, value, __ATOMIC_RELEASE);
+		__atomic_store_n(word(ends.here, flag_at), value, __ATOMIC_RELEASE);
+		for (int i = 0; i < rest && !atomic_load(&stop); i++)
 			__builtin_ia32_pause();
 	}
 	return unused;
 }
 
+static uint32_t flag_seen, data_seen;
+
+/* A reader that polls, between any two stores. */
 static void
-a_flag_does_not_come_before_its_data(void **state)
+store_and_look(void *arg, const struct gp_change *change)
 {
+	store(arg, change);
+	flag_seen = *word(ends.there, flag_at);
+	for (size_t i = 0; i < 16; i++) {
+		data_seen = *(word(ends.there, data_at) + i);
+		assert_true(data_seen >= flag_seen);
+	}
+}
+
+static void
+watch_pairs(size_t data, size_t flag, int pause)
+{
+	const struct gp_changes_range range = range_at(0, SIZE);
+	uint32_t last = 0, rounds = 0;
 	pthread_t writer;
 
+	(void)setup(NULL);
+	data_at = data;
+	flag_at = flag;
+	rest = pause;
+	flag_seen = 0;
 	atomic_store(&stop, false);
 	assert_int_equal(pthread_create(&writer, NULL, write_pairs, NULL), 0);
-	for (int i = 0; i < 2000; i++) {
-		uint32_t flag, data;
-
-		(void)send(0, SIZE, GP_CHANGES_MAX);
-		memcpy(&flag, ends.there + 8, 4);
-		memcpy(&data, ends.there + 2000 + 60, 4);
-		assert_true(data >= flag);
+	for (int i = 0; i < 2000000 && rounds < 500; i++) {
+		assert_int_equal(gp_picture_take(&ends.picture, &range, 1, GP_PICTURE_ALL), SIZE);
+		gp_changes_each(ends.picture.ordered.bytes, ends.picture.ordered.size,
+				store_and_look, &ends);
+		rounds += flag_seen != last;
+		last = flag_seen;
 	}
 	atomic_store(&stop, true);
 	assert_int_equal(pthread_join(writer, NULL), 0);
+	/* They get on. */
+	assert_int_equal(rounds, 500);
+}
+
+static void
+a_flag_does_not_come_before_its_data(void **state)
+{
+	watch_pairs(2000, 8, 2000);
+	watch_pairs(2000, 4000, 2000);
+	watch_pairs(2000, 2064, 2000);
+	/* Faster than a look. */
+	watch_pairs(2000, 8, 0);
+	watch_pairs(2000, 4000, 0);
 }
 
 int
@@ -227,8 +361,10 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(only_words_that_changed_travel, setup),
 		cmocka_unit_test_setup(what_lies_around_a_range_of_odd_ends_is_left, setup),
-		cmocka_unit_test_setup(long_runs_are_stored_before_short_ones, setup),
-		cmocka_unit_test_setup(without_room_the_rest_comes_later, setup),
+		cmocka_unit_test_setup(data_is_stored_before_what_may_be_a_flag, setup),
+		cmocka_unit_test_setup(flags_come_in_the_last_record, setup),
+		cmocka_unit_test_setup(a_run_is_whole_in_its_range, setup),
+		cmocka_unit_test_setup(too_much_comes_in_parts_data_first, setup),
 		cmocka_unit_test_setup(a_whole_range_is_taken_whatever_the_shadow_says, setup),
 		cmocka_unit_test_setup(bytes_that_are_no_runs_are_refused, setup),
 		cmocka_unit_test_setup(a_flag_does_not_come_before_its_data, setup),

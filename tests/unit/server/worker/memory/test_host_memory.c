@@ -174,20 +174,25 @@ write(uint64_t address, uint32_t size, uint8_t value)
 }
 
 static CUresult
-fetch(uint64_t address, uint64_t size, struct gp_reply_gpHostFetch *reply)
+take(uint64_t address, uint64_t size, unsigned int part, struct gp_reply_gpHostTake *reply)
 {
 	const uint64_t range[2] = { address, size };
+	const struct gp_args_gpHostTake args = { .ranges = { range, sizeof(range) }, .part = part };
 
-	*reply = (struct gp_reply_gpHostFetch){ 0 };
-	return gpd_gpHostFetch(&fake.session,
-			       &(struct gp_args_gpHostFetch){ .ranges = { range, sizeof(range) } },
-			       reply);
+	*reply = (struct gp_reply_gpHostTake){ 0 };
+	return gpd_gpHostTake(&fake.session, &args, reply);
+}
+
+static CUresult
+fetch(uint64_t address, uint64_t size, struct gp_reply_gpHostTake *reply)
+{
+	return take(address, size, GP_PICTURE_ALL, reply);
 }
 
 static void
 changes_are_stored_and_told(void **state)
 {
-	struct gp_reply_gpHostFetch reply;
+	struct gp_reply_gpHostTake reply;
 	struct gp_change change;
 	size_t place = 0;
 
@@ -217,27 +222,39 @@ changes_are_stored_and_told(void **state)
 static void
 much_is_told_in_parts(void **state)
 {
-	struct gp_reply_gpHostFetch reply;
+	struct gp_reply_gpHostTake reply;
 	uint64_t done = 0;
 	int parts = 0;
 
-	assert_int_equal(map(0, 2 * MIB), CUDA_SUCCESS);
-	memset(at(0), 1, 2 * MIB);
-	while (done < 2 * MIB) {
-		assert_int_equal(fetch(base + done, 2 * MIB - done, &reply), CUDA_SUCCESS);
+	assert_int_equal(map(0, 16 * MIB), CUDA_SUCCESS);
+	memset(at(0), 1, 16 * MIB - 4);
+	at(0)[16 * MIB - 2] = 1;
+	at(0)[16 * MIB - 10] = 0;
+	/* Nothing of it, if it is not all. */
+	assert_int_equal(fetch(base, 16 * MIB, &reply), CUDA_SUCCESS);
+	assert_int_equal(reply.done, 0);
+	assert_int_equal(reply.changes.size, 0);
+	free((void *)reply.changes.data);
+	while (done < 16 * MIB) {
+		assert_int_equal(take(base + done, 16 * MIB - done, GP_PICTURE_LONG, &reply),
+				 CUDA_SUCCESS);
 		assert_true(reply.done > 0);
-		assert_true(reply.changes.size <= GP_CHANGES_MAX);
 		free((void *)reply.changes.data);
 		done += reply.done;
 		parts++;
 	}
-	assert_true(parts > 10);
+	assert_true(parts > 3);
+	assert_int_equal(fetch(base, 16 * MIB, &reply), CUDA_SUCCESS);
+	assert_int_equal(reply.done, 16 * MIB);
+	assert_int_equal(reply.changes.size, 0);
+	free((void *)reply.changes.data);
+	assert_int_equal(take(base, 4096, GP_PICTURE_ANY + 1, &reply), CUDA_ERROR_INVALID_VALUE);
 }
 
 static void
 changes_elsewhere_end_the_session(void **state)
 {
-	struct gp_reply_gpHostFetch reply;
+	struct gp_reply_gpHostTake reply;
 	const uint64_t bad[3] = { base, 4, 1 };
 
 	assert_int_equal(map(0, 2 * MIB), CUDA_SUCCESS);
@@ -258,9 +275,9 @@ changes_elsewhere_end_the_session(void **state)
 	assert_int_equal(fetch(base + 2 * MIB, 4, &reply), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(fetch((uintptr_t)&fake, 4, &reply), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(fetch(base, UINT64_MAX, &reply), CUDA_ERROR_INVALID_VALUE);
-	assert_int_equal(gpd_gpHostFetch(&fake.session,
-					 &(struct gp_args_gpHostFetch){ .ranges = { bad, 17 } },
-					 &reply),
+	assert_int_equal(gpd_gpHostTake(&fake.session,
+					&(struct gp_args_gpHostTake){ .ranges = { bad, 17 } },
+					&reply),
 			 CUDA_ERROR_INVALID_VALUE);
 }
 

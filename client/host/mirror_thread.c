@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* While work is under way changes go both ways, again and again. */
+#include "base/clock.h"
+#include "base/lock.h"
+#include "client/context/context.h"
+#include "client/host/mirror.h"
+#include "client/host/mirror_state.h"
+#include "client/wire/session.h"
+#include "client/wire/session_threads.h"
+#include "gpc_calls.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Between two exchanges: so long, and so many times as long as looking takes. */
+#define PAUSE_NS UINT64_C(100000)
+#define PAUSE_FACTOR 3
+/* Questions that are on their way at once, over a slow link. */
+#define QUESTIONS_MAX 64
+
+/* Until there is work under way, or the session is over: then false. */
+static bool
+await_work(struct gpc_mirror *mirror)
+{
+	bool over;
+
+	(void)pthread_mutex_lock(&mirror->lock);
+	for (;;) {
+		/* Who posts work looks at this behind it. */
+		atomic_store(&mirror->sleeps, true);
+		over = mirror->over;
+		if (over || (mirror->blocks &&
+			     atomic_load(&mirror->clean) < gpc_session_given(mirror->session)))
+			break;
+		(void)pthread_cond_wait(&mirror->wanted, &mirror->lock);
+	}
+	atomic_store(&mirror->sleeps, false);
+	(void)pthread_mutex_unlock(&mirror->lock);
+	return !over;
+}
+
+/* Questions that are on their way, the oldest first; the thread's. */
+struct questions {
+	struct gpc_mirror_fetch *list[QUESTIONS_MAX];
+	unsigned int first, count;
+};
+
+/* Over a link on which an answer takes long many are on their way, one behind the other; but no
+ * more than that, or they would wait for the daemon. */
+static unsigned int
+most_questions(struct gpc_mirror *mirror)
+{
+	uint64_t most;
+
+	(void)pthread_mutex_lock(&mirror->lock);
+	most = 1 + mirror->least_ns / PAUSE_NS;
+	(void)pthread_mutex_unlock(&mirror->lock);
+	return most < QUESTIONS_MAX ? (unsigned int)most : QUESTIONS_MAX;
+}
+
+static CUresult
+ask(struct gpc_mirror *mirror, struct questions *questions)
+{
+	struct gpc_mirror_fetch *fetch = calloc(1, sizeof(*fetch));
+	struct gpc_mirror_way way = { 0 };
+	CUresult result;
+
+	if (!fetch)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	result = gpc_mirror_start_fetch(mirror, fetch, &way);
+	if (result != CUDA_SUCCESS || fetch->asked == 0) {
+		free(fetch);
+		return result;
+	}
+	questions->list[(questions->first + questions->count++) % QUESTIONS_MAX] = fetch;
+	return CUDA_SUCCESS;
+}
+
+static uint64_t
+bytes_of(struct gpc_mirror *mirror)
+{
+	uint64_t size;
+
+	(void)pthread_mutex_lock(&mirror->lock);
+	size = mirror->size;
+	(void)pthread_mutex_unlock(&mirror->lock);
+	return size;
+}
+
+/* The oldest one; whether there is more than it has told. */
+static CUresult
+take_oldest(struct questions *questions, bool *more)
+{
+	struct gpc_mirror_fetch *fetch = questions->list[questions->first];
+	CUresult result = gpc_mirror_end_fetch(fetch, GP_PICTURE_ALL);
+
+	*more |= fetch->done < fetch->asked || fetch->asked < bytes_of(fetch->mirror);
+	free(fetch);
+	questions->first = (questions->first + 1) % QUESTIONS_MAX;
+	questions->count--;
+	return result;
+}
+
+/* Changes go both ways, without a wait for the answer of this time. */
+static CUresult
+exchange(struct gpc_mirror *mirror, struct questions *questions)
+{
+	CUresult result = gpc_mirror_send(mirror->session);
+	bool more = false;
+
+	while (result == CUDA_SUCCESS && questions->count > 0 &&
+	       gpc_request_poll(&questions->list[questions->first]->request))
+		result = take_oldest(questions, &more);
+	if (result == CUDA_SUCCESS && more)
+		return gpc_mirror_fetch_all(mirror);
+	if (result == CUDA_SUCCESS && questions->count < most_questions(mirror))
+		result = ask(mirror, questions);
+	return result;
+}
+
+static CUresult
+end_exchange(struct questions *questions)
+{
+	CUresult result = CUDA_SUCCESS;
+	bool more = false;
+
+	while (questions->count > 0) {
+		CUresult one = take_oldest(questions, &more);
+
+		result = result == CUDA_SUCCESS ? one : result;
+	}
+	return result;
+}
+
+/* Changes go both ways until all that has been given by now is done. */
+static void
+exchange_until_done(struct gpc_mirror *mirror)
+{
+	const struct gp_args_gpFence args = { 0 };
+	struct gpc_request fence = { .session = mirror->session };
+	uint64_t given = gpc_session_given(mirror->session);
+	struct questions questions = { 0 };
+	CUresult result = CUDA_SUCCESS;
+	bool done = false;
+
+	if (gpc_start_gpFence(mirror->primary, &args, &fence) != CUDA_SUCCESS)
+		return;
+	while (!done && gpc_session_status(mirror->session) == CUDA_SUCCESS) {
+		uint64_t begin = gp_now_ns(), took;
+
+		done = gpc_request_poll(&fence);
+		result = exchange(mirror, &questions);
+		took = (gp_now_ns() - begin) * PAUSE_FACTOR;
+		if (!done)
+			gp_nap(took > PAUSE_NS ? took : PAUSE_NS);
+	}
+	if (end_exchange(&questions) != CUDA_SUCCESS)
+		result = CUDA_ERROR_UNKNOWN;
+	/* What is outstanding is completed with the session's end. */
+	(void)gpc_request_wait_own(&fence);
+	free(fence.reply);
+	if (done && result == CUDA_SUCCESS && fence.result == CUDA_SUCCESS &&
+	    gpc_mirror_fetch_all(mirror) == CUDA_SUCCESS)
+		atomic_store(&mirror->clean, given);
+}
+
+void *
+gpc_mirror_run(void *arg)
+{
+	struct gpc_mirror *mirror = arg;
+
+	while (await_work(mirror))
+		exchange_until_done(mirror);
+	gpc_thread_ended(mirror->session);
+	return NULL;
+}
