@@ -96,9 +96,11 @@ ask_for_range(struct gpc_context *context, struct gp_reply_gpHostReserve *reply)
 static bool
 find_range(struct gpc_context *context, struct gp_reply_gpHostReserve *reply)
 {
+	const struct gpc_session_facts *facts = gpc_session_facts(context->scope.session);
 	int r = GP_E_INVALID;
 
-	if (!gpc_facts_know(gpc_session_facts(context->scope.session), GP_CALL_gpHostReserve))
+	if (!gpc_facts_know(facts, GP_CALL_gpHostReserve) ||
+	    !gpc_facts_know(facts, GP_CALL_gpHostTake))
 		return false;
 	for (int i = 0; r == GP_E_INVALID && i < TRIES; i++) {
 		if (ask_for_range(context, reply) != CUDA_SUCCESS)

@@ -32,6 +32,14 @@ void gpHostWrite(
         IN_BYTES(changes_size) const void *changes,
         size_t changes_size);
 
+/* gpHostTake of any runs, for clients that do not know that. */
+GP_MESSAGE(0x0805, WAIT, SERVER_HOOK, CHARGES_NOTHING, PASSES_COPIES)
+void gpHostFetch(
+        IN_BYTES(ranges_size) const void *ranges,
+        size_t ranges_size,
+        OUT unsigned long long *done,
+        OUT_BYTES(BY_HOOK) void *changes);
+
 /* What the device has changed in these ranges (u64 address, u64 size, each; up to GP_HOST_RANGES_MAX) since the
  * last time, in the order in which it is to be stored.  part: enum gp_picture_part.  done: how many bytes of the
  * ranges, one after another, this holds for; 0: there was too much for one answer. */

@@ -481,8 +481,21 @@ gpd_gpHostTake(struct gpd_session *session, const struct gp_args_gpHostTake *arg
 	reply->changes = (struct gp_bytes){ picture->ordered.bytes, picture->ordered.size };
 	picture->ordered = (struct gp_changes){ 0 };
 	gp_picture_trim(picture);
-	return reply->done || args->part == GP_PICTURE_ALL ? CUDA_SUCCESS
-							   : CUDA_ERROR_OUT_OF_MEMORY;
+	return reply->done || args->part == GP_PICTURE_ALL || count == 0 ? CUDA_SUCCESS
+									 : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult
+gpd_gpHostFetch(struct gpd_session *session, const struct gp_args_gpHostFetch *args,
+		struct gp_reply_gpHostFetch *reply)
+{
+	const struct gp_args_gpHostTake any = { .ranges = args->ranges, .part = GP_PICTURE_ANY };
+	struct gp_reply_gpHostTake took = { 0 };
+	CUresult result = gpd_gpHostTake(session, &any, &took);
+
+	reply->done = took.done;
+	reply->changes = took.changes;
+	return result;
 }
 
 void

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory that program and kernels use at the same time, for many rounds: over shared memory, and over a network with
+a delay. GP_STRESS_ROUNDS says how many messages there are for each place of data and flag; a full run has 1,000,000;
+GP_STRESS_SECONDS how long one program may take."""
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "bench", "network"))
+import test_apps
+from harness import SANITIZER, PATIENCE, Program, case, main
+from network import Network
+from pool import Pool
+
+# The thread sanitizer makes each of them slower by far.
+ROUNDS = os.environ.get("GP_STRESS_ROUNDS", "20" if SANITIZER == "thread" else "100")
+SECONDS = int(os.environ.get("GP_STRESS_SECONDS", 2 * PATIENCE))
+
+
+def stress(remote, seed):
+    test_apps.judge("hoststress", Program("hoststress", (ROUNDS, str(seed)), remote).finish(SECONDS))
+
+
+@case("whoever sees a flag sees its data, and no word is lost: over shared memory")
+def _():
+    with Pool() as pool:
+        stress(pool.local, 1)
+        pool.settle()
+
+
+@case("the same over tcp, where two copies are kept alike")
+def _():
+    with Pool() as pool:
+        stress(pool.address, 2)
+        pool.settle()
+
+
+for rtt in (0.3, 2):
+    @case(f"the same over a network with a round trip of {rtt} ms")
+    def _(rtt=rtt):
+        with Pool() as pool:
+            with Network(os.environ["GP_NETWORK"], pool.address, rtt=rtt) as network:
+                stress(network.address, 3)
+            pool.settle()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
