@@ -10,7 +10,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), 'network'))
 from network import Network  # noqa: E402
 
-FOLDERS = ['', 'server', 'client', 'ctl', 'bench', 'bench/nbody', 'bench/network', 'tests/apps', 'tests/integration', 'lib']
+FOLDERS = ['', 'server', 'client', 'ctl', 'bench', 'bench/nbody', 'bench/network', 'bench/driver', 'tests/apps', 'tests/integration', 'lib']
 TRANSPORTS = ['tcp', 'unix']
 
 

@@ -7,6 +7,7 @@
 #include "app.h"
 
 #include <atomic>
+#include <cerrno>
 #include <setjmp.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -180,6 +181,49 @@ system_calls()
 	printf("system calls\n");
 }
 
+/* What the device has: a system call reaches it when the program has touched it, and says so if it
+ * does not. */
+static void
+system_calls_behind_a_kernel()
+{
+	const size_t size = 200000, page = 4096;
+	char *memory, *file = (char *)MAP_FAILED;
+	int fd = memfd_create("managed", 0);
+	ssize_t got;
+
+	REQUIRE(fd >= 0 && ftruncate(fd, (off_t)size) == 0);
+	file = (char *)mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	REQUIRE(file != MAP_FAILED);
+	CHECK(cudaMallocManaged(&memory, size));
+	memset(memory, 0, size);
+	for (int round = 1; round <= 3; round++) {
+		add<<<1, 256>>>((int *)memory, size / sizeof(int));
+		CHECK(cudaDeviceSynchronize());
+		got = pwrite(fd, memory, size, 0);
+		REQUIRE((got > 0 && got <= (ssize_t)size) || (got < 0 && errno == EFAULT));
+		/* Reading is enough for what the system reads. */
+		for (size_t at = 0; at < size; at += page)
+			REQUIRE(*(volatile char *)(memory + at) == round);
+		REQUIRE(pwrite(fd, memory, size, 0) == (ssize_t)size);
+		REQUIRE(memcmp(file, memory, size) == 0);
+	}
+	memset(file, 7, size);
+	add<<<1, 256>>>((int *)memory, size / sizeof(int));
+	CHECK(cudaDeviceSynchronize());
+	got = pread(fd, memory, size, 0);
+	REQUIRE((got > 0 && got <= (ssize_t)size) || (got < 0 && errno == EFAULT));
+	/* What the system writes is to be written first. */
+	for (size_t at = 0; at < size; at += page)
+		*(volatile char *)(memory + at) = 0;
+	REQUIRE(pread(fd, memory, size, 0) == (ssize_t)size);
+	add<<<1, 256>>>((int *)memory, size / sizeof(int));
+	CHECK(cudaDeviceSynchronize());
+	REQUIRE(memory[0] == 8 && memory[1] == 7 && memory[size - 4] == 8 && memory[size - 1] == 7);
+	CHECK(cudaFree(memory));
+	REQUIRE(munmap(file, size) == 0 && close(fd) == 0);
+	printf("system calls behind a kernel\n");
+}
+
 int
 main()
 {
@@ -200,6 +244,7 @@ main()
 	forks(data, count);
 	crowd(data, count);
 	system_calls();
+	system_calls_behind_a_kernel();
 	CHECK(cudaFree(data));
 	return app_ok("managedsignals");
 }

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * hostmemory: what host memory that kernels reach, and managed memory, cost a program.  It prints
+ * figures, one a line: name, number, unit.
+ *
+ *   hostmemory copies [MIB]       of pinned memory that no kernel knows, and of registered memory
+ *   hostmemory managed [MIB]      an array that moves there and back
+ *   hostmemory rounds [COUNT]     a kernel that stays answers the program; how often the program
+ *                                 sees another value of a word that a kernel counts up in
+ *   hostmemory launches SECONDS   launch and wait, again and again
+ *   hostmemory churn SECONDS      register, allocate, reach and free, again and again
+ */
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <cuda_runtime.h>
+#include <sched.h>
+#include <vector>
+
+#define CHECK(call) check(call, #call)
+
+static void
+check(cudaError_t error, const char *call)
+{
+	if (error == cudaSuccess)
+		return;
+	fprintf(stderr, "hostmemory: %s: %s\n", call, cudaGetErrorString(error));
+	exit(1);
+}
+
+static double
+now_us()
+{
+	using namespace std::chrono;
+
+	return duration<double, std::micro>(steady_clock::now().time_since_epoch()).count();
+}
+
+static void
+print(const char *name, double value, const char *unit)
+{
+	printf("%s %.6g %s\n", name, value, unit);
+}
+
+/* p of 1 of the times are no longer. */
+static double
+at(std::vector<double> &times, double p)
+{
+	std::sort(times.begin(), times.end());
+	return times[(size_t)((double)(times.size() - 1) * p)];
+}
+
+/* GB/s, the median of some. */
+static double
+copy_rate(void *to, const void *from, size_t size)
+{
+	std::vector<double> times;
+
+	for (int i = 0; i < 7; i++) {
+		double begin = now_us();
+
+		CHECK(cudaMemcpyAsync(to, from, size, cudaMemcpyDefault));
+		CHECK(cudaStreamSynchronize(0));
+		if (i > 0)
+			times.push_back(now_us() - begin);
+	}
+	return (double)size / at(times, 0.5) / 1000;
+}
+
+static void
+copies(size_t size)
+{
+	char *device, *pinned, *plain = (char *)aligned_alloc(4096, size);
+
+	CHECK(cudaMalloc(&device, size));
+	CHECK(cudaMallocHost(&pinned, size));
+	CHECK(cudaHostRegister(plain, size, cudaHostRegisterDefault));
+	memset(pinned, 1, size);
+	memset(plain, 1, size);
+	print("pinned_in", copy_rate(device, pinned, size), "GB/s");
+	print("registered_in", copy_rate(device, plain, size), "GB/s");
+	print("pinned_out", copy_rate(pinned, device, size), "GB/s");
+	print("registered_out", copy_rate(plain, device, size), "GB/s");
+	CHECK(cudaHostUnregister(plain));
+	CHECK(cudaFreeHost(pinned));
+	CHECK(cudaFree(device));
+	free(plain);
+}
+
+static __global__ void
+increase(unsigned int *data, size_t count)
+{
+	for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < count;
+	     i += (size_t)gridDim.x * blockDim.x)
+		data[i] += 1;
+}
+
+static void
+managed(size_t size)
+{
+	size_t count = size / sizeof(unsigned int);
+	std::vector<double> there, back;
+	unsigned int *data;
+
+	CHECK(cudaMallocManaged(&data, size));
+	for (int turn = 0; turn < 3; turn++) {
+		double begin;
+
+		for (size_t i = 0; i < count; i++)
+			data[i] = (unsigned int)i;
+		begin = now_us();
+		increase<<<1024, 256>>>(data, count);
+		CHECK(cudaDeviceSynchronize());
+		there.push_back(now_us() - begin);
+		begin = now_us();
+		/* A word of each page, as memory goes. */
+		for (size_t i = 0; i < count; i += 1024) {
+			if (data[i] != (unsigned int)i + 1) {
+				fprintf(stderr, "hostmemory: word %zu is %u\n", i, data[i]);
+				exit(1);
+			}
+		}
+		back.push_back(now_us() - begin);
+	}
+	print("managed_there", (double)size / at(there, 0.5) / 1000, "GB/s");
+	print("managed_back", (double)size / at(back, 0.5) / 1000, "GB/s");
+	CHECK(cudaFree(data));
+}
+
+static __global__ void
+answer(const volatile unsigned int *question, volatile unsigned int *reply, unsigned int rounds)
+{
+	for (unsigned int round = 1; round <= rounds; round++) {
+		while (*question != round)
+			continue;
+		*reply = round;
+		__threadfence_system();
+	}
+}
+
+static __global__ void
+count_up(const volatile unsigned int *stop, volatile unsigned int *word)
+{
+	for (unsigned int i = 1; *stop == 0; i++) {
+		*word = i;
+		__threadfence_system();
+	}
+}
+
+static unsigned int
+load(const unsigned int *word)
+{
+	return __atomic_load_n(word, __ATOMIC_ACQUIRE);
+}
+
+static void
+rounds(unsigned int count)
+{
+	std::vector<double> round_times, seen_times;
+	unsigned int *words, last = 0;
+	double before;
+
+	/* Each in a page of its own. */
+	CHECK(cudaHostAlloc(&words, 4 * 4096, cudaHostAllocMapped));
+	memset(words, 0, 4 * 4096);
+	answer<<<1, 1>>>(words, words + 1024, count);
+	for (unsigned int round = 1; round <= count; round++) {
+		double begin = now_us();
+
+		__atomic_store_n(words, round, __ATOMIC_RELEASE);
+		while (load(words + 1024) != round)
+			sched_yield();
+		if (round > count / 10)
+			round_times.push_back(now_us() - begin);
+	}
+	CHECK(cudaDeviceSynchronize());
+	count_up<<<1, 1>>>(words + 2048, words + 3072);
+	before = 0;
+	for (unsigned int seen = 0; seen < count;) {
+		unsigned int now = load(words + 3072);
+
+		if (now == last) {
+			sched_yield();
+			continue;
+		}
+		if (seen++ > count / 10)
+			seen_times.push_back(now_us() - before);
+		before = now_us();
+		last = now;
+	}
+	__atomic_store_n(words + 2048, 1, __ATOMIC_RELEASE);
+	CHECK(cudaDeviceSynchronize());
+	print("round", at(round_times, 0.5), "us");
+	print("round_p99", at(round_times, 0.99), "us");
+	print("exchange", at(seen_times, 0.5), "us");
+	print("exchange_p99", at(seen_times, 0.99), "us");
+	CHECK(cudaFreeHost(words));
+}
+
+static void
+launches(double seconds)
+{
+	std::vector<double> times;
+	unsigned int *data;
+	double end;
+
+	CHECK(cudaMalloc(&data, 4096));
+	CHECK(cudaMemset(data, 0, 4096));
+	for (end = now_us() + seconds * 1e6; now_us() < end;) {
+		double begin = now_us();
+
+		increase<<<1, 256>>>(data, 1024);
+		CHECK(cudaStreamSynchronize(0));
+		times.push_back(now_us() - begin);
+	}
+	print("launch", at(times, 0.5), "us");
+	print("launch_p99", at(times, 0.99), "us");
+	print("launch_worst", at(times, 1), "us");
+	CHECK(cudaFree(data));
+}
+
+static void
+churn(double seconds)
+{
+	const size_t sizes[] = { 4096, (size_t)1 << 20, (size_t)16 << 20, (size_t)64 << 20 };
+	double end = now_us() + seconds * 1e6;
+	unsigned int turns = 0;
+
+	for (; now_us() < end; turns++) {
+		size_t size = sizes[turns % 4];
+		char *block, *plain = (char *)aligned_alloc(4096, size), *there;
+
+		CHECK(cudaHostAlloc(&block, size, cudaHostAllocMapped));
+		CHECK(cudaHostRegister(plain, size, cudaHostRegisterMapped));
+		CHECK(cudaHostGetDevicePointer(&there, plain, 0));
+		increase<<<1, 256>>>((unsigned int *)block, 1024);
+		increase<<<1, 256>>>((unsigned int *)there, 1024);
+		CHECK(cudaStreamSynchronize(0));
+		CHECK(cudaHostUnregister(plain));
+		CHECK(cudaFreeHost(block));
+		free(plain);
+	}
+	print("churn", turns / seconds, "turns/s");
+}
+
+int
+main(int argc, char **argv)
+{
+	const char *what = argc > 1 ? argv[1] : "";
+	double number = argc > 2 ? atof(argv[2]) : 0;
+	size_t mib = (size_t)1 << 20;
+
+	CHECK(cudaFree(nullptr));
+	if (strcmp(what, "copies") == 0) {
+		copies((number > 0 ? (size_t)number : 256) * mib);
+	} else if (strcmp(what, "managed") == 0) {
+		managed((number > 0 ? (size_t)number : 1024) * mib);
+	} else if (strcmp(what, "rounds") == 0) {
+		rounds(number > 0 ? (unsigned int)number : 2000);
+	} else if (strcmp(what, "launches") == 0 && number > 0) {
+		launches(number);
+	} else if (strcmp(what, "churn") == 0 && number > 0) {
+		churn(number);
+	} else {
+		fprintf(stderr, "usage: hostmemory copies [MIB] | managed [MIB] | rounds [COUNT] | "
+				"launches SECONDS | churn SECONDS\n");
+		return 2;
+	}
+	return 0;
+}

@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What host memory that kernels reach, and managed memory, cost: natively and remotely, in turns.
+
+    bench/host_memory.py FOLDER [--rtt 0,0.2,1] [--turns 3] [--small] [--driver LIBRARY]
+
+FOLDER is a release build, or what scripts/pack.sh packed. For each figure it prints a line that says what
+is wanted and what was measured, and the same as one line of JSON: {name, side, unit, native, remote,
+wanted, met}. Sides: tcp with each round trip (--rtt, in ms; bench/network is in between), and a local
+socket, where memory is shared. --small and --driver: the software device, where figures say nothing of a
+GPU. Exit status 1 if a program failed; what was not met is said alone.
+"""
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+
+from bench_sides import Daemon, Failed, Programs, Side, median, read_figures, run
+
+# Of what is not limited by the link: microseconds.
+ROUND_MORE, EXCHANGE_MORE, NEIGHBOUR_MORE = 400, 200, 1000
+COLD_RATIO, MANAGED_RATIO = 0.98, 0.8
+
+
+class Figure:
+    """wanted: the least, where more is better, or the most; None: nothing is wanted."""
+
+    def __init__(self, name, unit, native, remote, wanted, more_is_better):
+        self.name, self.unit, self.native, self.remote, self.wanted = name, unit, native, remote, wanted
+        self.better = more_is_better
+
+    def met(self):
+        if self.wanted is None:
+            return None
+        return self.remote >= self.wanted if self.better else self.remote <= self.wanted
+
+    def show(self, side):
+        wanted = '' if self.wanted is None else f"wanted {'at least' if self.better else 'at most'} {self.wanted:.4g}, "
+        verdict = {None: '', True: ': met', False: ': NOT met'}[self.met()]
+        print(f'{self.name} ({side}): {wanted}remote {self.remote:.4g}, native {self.native:.4g} {self.unit}{verdict}')
+        print(json.dumps({'name': self.name, 'side': str(side), 'unit': self.unit, 'native': self.native,
+                          'remote': self.remote, 'wanted': self.wanted, 'met': self.met()}), flush=True)
+
+
+def in_turns(programs, side, args, turns):
+    """(native, remote) figures of hostmemory, medians."""
+    seen = ([], [])
+    for _ in range(turns):
+        for which, env in enumerate((programs.environment(), programs.environment(side))):
+            seen[which].append(read_figures(run([programs.need('hostmemory'), *map(str, args)], env)[1]))
+    return tuple({name: median([one[name] for one in all_of]) for name in all_of[0]} for all_of in seen)
+
+
+def cold_copies(programs, side, options):
+    """Pinned memory of which no kernel knows is copied as fast as memory that the program registered."""
+    native, remote = in_turns(programs, side, ('copies', 16 if options.small else 256), options.turns)
+    for way in 'in', 'out':
+        wanted = COLD_RATIO * remote[f'registered_{way}']
+        yield Figure(f'cold_copy_{way}', 'GB/s', native[f'pinned_{way}'], remote[f'pinned_{way}'], wanted, True)
+
+
+def managed_array(programs, side, options):
+    """Against what the link carries, where it is the link that limits."""
+    native, remote = in_turns(programs, side, ('managed', 32 if options.small else 1024), options.turns)
+    limits = side.limits(1)
+    for way, limit in ('there', 'up_256m'), ('back', 'down_256m'):
+        most = min(filter(None, (limits.get(limit), native[f'managed_{way}'])))
+        yield Figure(f'managed_{way}', 'GB/s', native[f'managed_{way}'], remote[f'managed_{way}'], MANAGED_RATIO * most, True)
+
+
+def rounds(programs, side, options):
+    native, remote = in_turns(programs, side, ('rounds', 200 if options.small else 2000), options.turns)
+    link = 1000 * side.measured_rtt
+    yield Figure('kernel_answered', 'us', native['round'], remote['round'], link + ROUND_MORE, False)
+    yield Figure('kernel_answered_p99', 'us', native['round_p99'], remote['round_p99'], None, False)
+    yield Figure('polled_page', 'us', native['exchange'], remote['exchange'], link + EXCHANGE_MORE, False)
+    yield Figure('polled_page_p99', 'us', native['exchange_p99'], remote['exchange_p99'], None, False)
+
+
+def beside_churn(programs, env, seconds):
+    """Launches of one program while another one registers and frees memory."""
+    other = subprocess.Popen([programs.need('hostmemory'), 'churn', str(seconds + 2)], env=env, stdin=subprocess.DEVNULL,
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        figures = read_figures(run([programs.need('hostmemory'), 'launches', str(seconds)], env)[1])
+        words = other.communicate(timeout=seconds + 60)[0]
+    except subprocess.TimeoutExpired:
+        raise Failed('a program that registers and frees does not end') from None
+    finally:
+        other.kill()
+        other.wait()
+    if other.returncode:
+        raise Failed(f'a program that registers and frees failed: {words}')
+    return figures
+
+
+def neighbour(programs, side, options):
+    """How much longer a launch of a neighbour's takes, in the worst case of all."""
+    seconds, more = 1 if options.small else 5, []
+    for env in programs.environment(), programs.environment(side):
+        alone = read_figures(run([programs.need('hostmemory'), 'launches', str(seconds)], env)[1])
+        beside = beside_churn(programs, env, seconds)
+        more.append({name: max(0, beside[name] - alone[name]) for name in alone})
+    native, remote = more
+    yield Figure('neighbour_p99', 'us', native['launch_p99'], remote['launch_p99'], NEIGHBOUR_MORE, False)
+    yield Figure('neighbour_worst', 'us', native['launch_worst'], remote['launch_worst'], NEIGHBOUR_MORE, False)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('folder')
+    parser.add_argument('--rtt', type=lambda text: [float(word) for word in text.split(',')], default=[0.0, 0.2, 1.0])
+    parser.add_argument('--turns', type=int, default=3)
+    parser.add_argument('--small', action='store_true')
+    parser.add_argument('--driver')
+    options = parser.parse_args()
+    failed = False
+    with tempfile.TemporaryDirectory(prefix='gpupool-host-memory-') as work:
+        programs = Programs(options.folder, work, options.driver)
+        with Daemon(programs) as daemon:
+            sides = [Side(programs, daemon, 'tcp', rtt, 0) for rtt in options.rtt] + [Side(programs, daemon, 'unix', 0, 0)]
+            for side in sides:
+                for measure in cold_copies, managed_array, rounds, neighbour:
+                    try:
+                        for figure in measure(programs, side, options):
+                            figure.show(side)
+                    except Failed as error:
+                        failed = True
+                        print(f'{measure.__name__} ({side}): failed: {error}', flush=True)
+            for side in sides:
+                side.close()
+    return int(failed)
+
+
+if __name__ == '__main__':
+    sys.exit(main())
