@@ -144,6 +144,40 @@ much_goes_in_parts(void **state)
 	CU(gpc_cuMemFreeHost(other));
 }
 
+/* Long runs in parts, and then the rest at once. */
+static void
+more_than_a_picture_goes_in_parts(void **state)
+{
+	const size_t size = GP_PICTURE_MAX + GP_PICTURE_MAX / 2;
+	uint8_t *flag = pinned(64), *host = pinned(size), *there;
+	int fetches;
+
+	(void)reach(flag);
+	(void)reach(host);
+	there = fake_host_at((uintptr_t)host);
+	memset(host, 1, size);
+	flag[0] = 1;
+	host[5] = 0;
+	CU(gpc_mirror_before_work(session()));
+	assert_memory_equal(there, host, size);
+	assert_int_equal(fake_host_at((uintptr_t)flag)[0], 1);
+	memset(there, 2, size);
+	there[7] = 1;
+	fake_host_at((uintptr_t)flag)[0] = 2;
+	fetches = fake.host_fetches;
+	synchronize();
+	assert_memory_equal(there, host, size);
+	assert_int_equal(flag[0], 2);
+	/* All was too much; long ones, twice; all. */
+	assert_int_equal(fake.host_fetches - fetches, 4);
+	/* And nothing is left. */
+	fake.host_written = 0;
+	CU(gpc_mirror_before_work(session()));
+	assert_int_equal(fake.host_written, 0);
+	CU(gpc_cuMemFreeHost(host));
+	CU(gpc_cuMemFreeHost(flag));
+}
+
 static uint32_t *racing;
 
 static void
@@ -343,6 +377,8 @@ main(void)
 						fake_teardown),
 		cmocka_unit_test_setup_teardown(changes_go_both_ways, setup, fake_teardown),
 		cmocka_unit_test_setup_teardown(much_goes_in_parts, setup, fake_teardown),
+		cmocka_unit_test_setup_teardown(more_than_a_picture_goes_in_parts, setup,
+						fake_teardown),
 		cmocka_unit_test_setup_teardown(a_word_that_both_change_is_the_same_at_both_ends,
 						setup, fake_teardown),
 		cmocka_unit_test_setup_teardown(an_answer_of_a_block_that_is_gone_is_forgotten,
