@@ -7,8 +7,9 @@
 FOLDER is a release build, or what scripts/pack.sh packed. For each figure it prints a line that says what
 is wanted and what was measured, and the same as one line of JSON: {name, side, unit, native, remote,
 wanted, met}. Sides: tcp with each round trip (--rtt, in ms; bench/network is in between), and a local
-socket, where memory is shared. --small and --driver: the software device, where figures say nothing of a
-GPU. Exit status 1 if a program failed; what was not met is said alone.
+socket, where memory is shared. --small and --driver: the software device, on which CUDA's runtime does not
+run natively, and where figures say nothing of a GPU. Exit status 1 if a program failed; what was not met is
+said alone.
 """
 import argparse
 import json
@@ -38,18 +39,27 @@ class Figure:
     def show(self, side):
         wanted = '' if self.wanted is None else f"wanted {'at least' if self.better else 'at most'} {self.wanted:.4g}, "
         verdict = {None: '', True: ': met', False: ': NOT met'}[self.met()]
-        print(f'{self.name} ({side}): {wanted}remote {self.remote:.4g}, native {self.native:.4g} {self.unit}{verdict}')
+        native = '' if self.native is None else f', native {self.native:.4g}'
+        print(f'{self.name} ({side}): {wanted}remote {self.remote:.4g}{native} {self.unit}{verdict}')
         print(json.dumps({'name': self.name, 'side': str(side), 'unit': self.unit, 'native': self.native,
                           'remote': self.remote, 'wanted': self.wanted, 'met': self.met()}), flush=True)
 
 
+def sides_of(programs, side):
+    """The environments of a native run, where there can be one, and of a remote one."""
+    return [None if programs.driver else programs.environment(), programs.environment(side)]
+
+
 def in_turns(programs, side, args, turns):
-    """(native, remote) figures of hostmemory, medians."""
+    """(native, remote) figures of hostmemory, medians; None for what natively is not measured."""
     seen = ([], [])
     for _ in range(turns):
-        for which, env in enumerate((programs.environment(), programs.environment(side))):
-            seen[which].append(read_figures(run([programs.need('hostmemory'), *map(str, args)], env)[1]))
-    return tuple({name: median([one[name] for one in all_of]) for name in all_of[0]} for all_of in seen)
+        for env, figures in zip(sides_of(programs, side), seen):
+            if env:
+                figures.append(read_figures(run([programs.need('hostmemory'), *map(str, args)], env)[1]))
+    native, remote = seen
+    return ({name: median([one[name] for one in native]) for name in remote[0]},
+            {name: median([one[name] for one in remote]) for name in remote[0]})
 
 
 def cold_copies(programs, side, options):
@@ -65,8 +75,8 @@ def managed_array(programs, side, options):
     native, remote = in_turns(programs, side, ('managed', 32 if options.small else 1024), options.turns)
     limits = side.limits(1)
     for way, limit in ('there', 'up_256m'), ('back', 'down_256m'):
-        most = min(filter(None, (limits.get(limit), native[f'managed_{way}'])))
-        yield Figure(f'managed_{way}', 'GB/s', native[f'managed_{way}'], remote[f'managed_{way}'], MANAGED_RATIO * most, True)
+        most = min(filter(None, (limits.get(limit), native[f'managed_{way}'])), default=None)
+        yield Figure(f'managed_{way}', 'GB/s', native[f'managed_{way}'], remote[f'managed_{way}'], most and MANAGED_RATIO * most, True)
 
 
 def rounds(programs, side, options):
@@ -98,7 +108,10 @@ def beside_churn(programs, env, seconds):
 def neighbour(programs, side, options):
     """How much longer a launch of a neighbour's takes, in the worst case of all."""
     seconds, more = 1 if options.small else 5, []
-    for env in programs.environment(), programs.environment(side):
+    for env in sides_of(programs, side):
+        if not env:
+            more.append(dict.fromkeys(('launch_p99', 'launch_worst')))
+            continue
         alone = read_figures(run([programs.need('hostmemory'), 'launches', str(seconds)], env)[1])
         beside = beside_churn(programs, env, seconds)
         more.append({name: max(0, beside[name] - alone[name]) for name in alone})

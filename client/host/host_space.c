@@ -36,6 +36,9 @@
 /* How long a refusal waits for what was kept, in all. */
 #define LEAVING_TRIES 100
 #define LEAVING_NAP_NS 2000000
+/* How long addresses wait for the daemon to be done with what it had there: for a moment in which
+ * no kernel of any session runs. */
+#define ADDRESS_TRIES 2500
 /* Freed bytes that wait for work, from which on the client asks how far the work is. */
 #define WAITING_MAX ((uint64_t)1 << 20)
 
@@ -294,10 +297,25 @@ tell_mapped(struct space *space, struct gpc_context *context, const struct gpc_h
 	return CUDA_ERROR_OPERATING_SYSTEM;
 }
 
-/* At addresses of which the daemon has none that are on their way out. */
+/* At addresses that are the block's, whatever the daemon still has there. */
 static CUresult
-make_there(struct space *space, struct gpc_context *context, uint64_t size, bool shared,
-	   struct gpc_heap_range *range_p) GP_LOCKED(space->lock)
+tell_mapped_in_time(struct space *space, struct gpc_context *context,
+		    const struct gpc_heap_range *range) GP_LOCKED(space->lock)
+{
+	CUresult result = tell_mapped(space, context, range, false);
+
+	for (int i = 0; result == CUDA_ERROR_NOT_READY && i < ADDRESS_TRIES; i++) {
+		gp_nap(LEAVING_NAP_NS);
+		result = tell_mapped(space, context, range, false);
+	}
+	return result == CUDA_ERROR_NOT_READY ? CUDA_ERROR_OUT_OF_MEMORY : result;
+}
+
+/* At addresses of which the daemon has none that are on their way out; CUDA_ERROR_NOT_READY: those
+ * that were tried are. */
+static CUresult
+try_there(struct space *space, struct gpc_context *context, uint64_t size, bool shared,
+	  struct gpc_heap_range *range_p) GP_LOCKED(space->lock)
 {
 	struct gpc_heap_range busy[TRIES];
 	CUresult result = CUDA_ERROR_NOT_READY;
@@ -318,6 +336,19 @@ make_there(struct space *space, struct gpc_context *context, uint64_t size, bool
 	while (count > 0)
 		gpc_heap_give_back(space->heap, &busy[--count]);
 	return result;
+}
+
+static CUresult
+make_there(struct space *space, struct gpc_context *context, uint64_t size, bool shared,
+	   struct gpc_heap_range *range_p) GP_LOCKED(space->lock)
+{
+	CUresult result = try_there(space, context, size, shared, range_p);
+
+	for (int i = 0; result == CUDA_ERROR_NOT_READY && i < ADDRESS_TRIES; i++) {
+		gp_nap(LEAVING_NAP_NS);
+		result = try_there(space, context, size, shared, range_p);
+	}
+	return result == CUDA_ERROR_NOT_READY ? CUDA_ERROR_OUT_OF_MEMORY : result;
 }
 
 /* What is kept beyond so many bytes goes; whether there was any. */
@@ -512,7 +543,7 @@ gpc_host_space_reach(struct gpc_context *context, uint64_t address)
 	range = (struct gpc_heap_range){ block.mapping_base, block.mapping_size };
 	(void)pthread_mutex_lock(&space->lock);
 	if (!gpc_ranges_find(&space->reached, range.base, 1)) {
-		result = tell_mapped(space, context, &range, false);
+		result = tell_mapped_in_time(space, context, &range);
 		if (result == CUDA_SUCCESS &&
 		    gpc_ranges_add(&space->reached, range.base, range.size, NULL))
 			result = CUDA_ERROR_OUT_OF_MEMORY;

@@ -12,6 +12,7 @@
 
 #include <atomic>
 #include <csignal>
+#include <ctime>
 #include <random>
 #include <sched.h>
 #include <sys/mman.h>
@@ -48,6 +49,23 @@ struct way {
 	volatile unsigned int *flag, *data;
 };
 
+struct ways {
+	way in, out;
+};
+
+static ways
+between(unsigned int *const flag[2], unsigned int *const data[2])
+{
+	return { { flag[0], data[0] }, { flag[1], data[1] } };
+}
+
+/* The words of these numbers. */
+static ways
+within(unsigned int *const memory[2], unsigned int flag, unsigned int data)
+{
+	return { { memory[0] + flag, memory[0] + data }, { memory[1] + flag, memory[1] + data } };
+}
+
 static __global__ void
 converse(way in, way out, unsigned int least, unsigned int most, unsigned int rounds,
 	 unsigned int seed, unsigned int *wrong)
@@ -74,9 +92,23 @@ converse(way in, way out, unsigned int least, unsigned int most, unsigned int ro
 }
 
 static void
-hold_conversation(const char *name, way in, way out, unsigned int least, unsigned int most,
+await(volatile unsigned int *flag, unsigned int value)
+{
+	time_t begin = time(nullptr);
+
+	for (long tries = 0; __atomic_load_n(flag, __ATOMIC_ACQUIRE) != value; tries++) {
+		if (tries % 64 == 63) {
+			REQUIRE(time(nullptr) - begin < 100);
+			sched_yield();
+		}
+	}
+}
+
+static void
+hold_conversation(const char *name, const ways &both, unsigned int least, unsigned int most,
 		  unsigned int rounds)
 {
+	const way &in = both.in, &out = both.out;
 	unsigned int *wrong = app_malloc<unsigned int>(1), there = 0, here = 0;
 
 	*in.flag = *out.flag = 0;
@@ -88,11 +120,7 @@ hold_conversation(const char *name, way in, way out, unsigned int least, unsigne
 		for (unsigned int i = 0; i < length; i++)
 			in.data[i] = word_of(round, i, seed);
 		__atomic_store_n(in.flag, round, __ATOMIC_RELEASE);
-		for (long tries = 0; __atomic_load_n(out.flag, __ATOMIC_ACQUIRE) != round; tries++) {
-			REQUIRE(tries < 200000000);
-			if (tries % 64 == 63)
-				sched_yield();
-		}
+		await(out.flag, round);
 		for (unsigned int i = 0; i < length; i++)
 			here += out.data[i] != word_of(round, i, ~seed);
 	}
@@ -126,18 +154,15 @@ messages(unsigned int rounds)
 		back[i] = mapped(16);
 		pages[i] = mapped(8 * page);
 	}
-#define BETWEEN(flag, data) { flag[0], data[0] }, { flag[1], data[1] }
-#define WITHIN(flag, data)                                                                         \
-	{ pages[0] + (flag), pages[0] + (data) }, { pages[1] + (flag), pages[1] + (data) }
-	hold_conversation("a buffer before", BETWEEN(front, data), 3, most, rounds);
-	hold_conversation("a buffer behind", BETWEEN(back, data), 3, most, rounds);
-	hold_conversation("a page before", WITHIN(100, 3 * page), 3, 2 * page, rounds);
-	hold_conversation("a page behind", WITHIN(7 * page, 3 * page), 3, 2 * page, rounds);
-	hold_conversation("in front", WITHIN(64, 66), 3, 40, rounds);
-	hold_conversation("behind", WITHIN(64, 20), 3, 40, rounds);
-	hold_conversation("right behind", WITHIN(64, 24), 40, 40, rounds);
-	hold_conversation("beside", WITHIN(65, 64), 1, 1, rounds);
-	hold_conversation("beside, in front", WITHIN(64, 65), 1, 1, rounds);
+	hold_conversation("a buffer before", between(front, data), 3, most, rounds);
+	hold_conversation("a buffer behind", between(back, data), 3, most, rounds);
+	hold_conversation("a page before", within(pages, 100, 3 * page), 3, 2 * page, rounds);
+	hold_conversation("a page behind", within(pages, 7 * page, 3 * page), 3, 2 * page, rounds);
+	hold_conversation("in front", within(pages, 64, 66), 3, 40, rounds);
+	hold_conversation("behind", within(pages, 64, 20), 3, 40, rounds);
+	hold_conversation("right behind", within(pages, 64, 24), 40, 40, rounds);
+	hold_conversation("beside", within(pages, 65, 64), 1, 1, rounds);
+	hold_conversation("beside, in front", within(pages, 64, 65), 1, 1, rounds);
 	for (int i = 0; i < 2; i++) {
 		for (unsigned int *memory : { front[i], data[i], back[i], pages[i] })
 			CHECK(cudaFreeHost(memory));
@@ -153,7 +178,7 @@ large_messages(unsigned int rounds)
 	unsigned int *flag[2] = { mapped(16), mapped(16) };
 	unsigned int *data[2] = { mapped(most), mapped(most) };
 
-	hold_conversation("much", BETWEEN(flag, data), most / 8, most, rounds / 500 + 3);
+	hold_conversation("much", between(flag, data), most / 8, most, rounds / 500 + 3);
 	for (int i = 0; i < 2; i++) {
 		CHECK(cudaFreeHost(flag[i]));
 		CHECK(cudaFreeHost(data[i]));

@@ -23,13 +23,11 @@ managed(size_t count)
 
 /* What derives from it is managed wherever it is made. */
 struct managed_object {
-	static void *
-	operator new(size_t size)
+	static void *operator new(size_t size)
 	{
 		return managed<char>(size);
 	}
-	static void
-	operator delete(void *memory)
+	static void operator delete(void *memory)
 	{
 		CHECK(cudaFree(memory));
 	}
@@ -45,7 +43,10 @@ struct text : managed_object {
 	{
 		memcpy(bytes, from.c_str(), from.size() + 1);
 	}
-	~text() { CHECK(cudaFree(bytes)); }
+	~text()
+	{
+		CHECK(cudaFree(bytes));
+	}
 };
 
 struct person : managed_object {
@@ -193,24 +194,22 @@ template <typename T> struct managed_allocator {
 	using value_type = T;
 
 	managed_allocator() = default;
-	template <typename U> managed_allocator(const managed_allocator<U> &) {}
-	T *
-	allocate(size_t count)
+	template <typename U> managed_allocator(const managed_allocator<U> &)
+	{
+	}
+	T *allocate(size_t count)
 	{
 		return managed<T>(count);
 	}
-	void
-	deallocate(T *memory, size_t)
+	void deallocate(T *memory, size_t)
 	{
 		CHECK(cudaFree(memory));
 	}
-	bool
-	operator==(const managed_allocator &) const
+	bool operator==(const managed_allocator &) const
 	{
 		return true;
 	}
-	bool
-	operator!=(const managed_allocator &) const
+	bool operator!=(const managed_allocator &) const
 	{
 		return false;
 	}

@@ -78,9 +78,9 @@ zero_copy_stencil()
 		for (int y = 1; y + 1 < size; y++)
 			for (int x = 1; x + 1 < size; x++)
 				next[y * size + x] =
-					0.25f * (model[y * size + x - 1] + model[y * size + x + 1] +
-						 model[(y - 1) * size + x] +
-						 model[(y + 1) * size + x]);
+					0.25f *
+					(model[y * size + x - 1] + model[y * size + x + 1] +
+					 model[(y - 1) * size + x] + model[(y + 1) * size + x]);
 		model.swap(next);
 		std::swap(a, b);
 	}
@@ -286,8 +286,8 @@ static void
 histogram()
 {
 	const size_t size = 20001;
-	unsigned char *text = mapped<unsigned char>(
-		size, cudaHostAllocMapped | cudaHostAllocWriteCombined);
+	unsigned char *text =
+		mapped<unsigned char>(size, cudaHostAllocMapped | cudaHostAllocWriteCombined);
 	unsigned int *counts = mapped<unsigned int>(256), sum = 0;
 	std::vector<unsigned int> model(256);
 
@@ -454,8 +454,8 @@ double_buffering(cudaStream_t stream)
 	}
 	CHECK(cudaStreamSynchronize(stream));
 	REQUIRE(*total == expected);
-	for (void *memory : { (void *)buffers[0], (void *)buffers[1], (void *)buffers,
-			      (void *)full, (void *)taken, (void *)total })
+	for (void *memory : { (void *)buffers[0], (void *)buffers[1], (void *)buffers, (void *)full,
+			      (void *)taken, (void *)total })
 		CHECK(cudaFreeHost(memory));
 	printf("double buffering\n");
 }

@@ -10,16 +10,16 @@ import xml.etree.ElementTree
 
 from harness import DRIVER, PATIENCE, SANITIZED, SANITIZER, SOFTWARE, Skip, case, main, require, sanitizer_library
 
-BENCH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "bench", "bench.py")
+FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "bench")
 BUILD = os.path.dirname(os.path.dirname(os.environ["GP_DAEMON"]))
 FIELDS = {"name", "transport", "rtt_ms", "rate_gbit", "unit", "native", "remote", "ratio", "limit"}
 
 
-def bench(*args):
+def bench(*args, script="bench.py"):
     env = dict(os.environ)
     if SANITIZED:
         env.update(LD_PRELOAD=sanitizer_library(), ASAN_OPTIONS="detect_leaks=0")
-    result = subprocess.run([sys.executable, BENCH, *args], env=env, capture_output=True, text=True, timeout=2 * PATIENCE, check=False)
+    result = subprocess.run([sys.executable, os.path.join(FOLDER, script), *args], env=env, capture_output=True, text=True, timeout=2 * PATIENCE, check=False)
     require(result.returncode == 0, f"{args}: status {result.returncode}\n{result.stdout}{result.stderr}")
     return result.stdout
 
@@ -81,6 +81,21 @@ def _():
             tree = xml.etree.ElementTree.parse(path)
             found = tree.findall(".//{http://www.w3.org/2000/svg}circle")
             require(len(found) == circles, f"{path}: {len(found)} points, not {circles}")
+
+
+@case("what host memory costs is measured over a network and a local socket, a line and its JSON each")
+def _():
+    if not SOFTWARE or SANITIZER == "thread":
+        raise Skip("needs the software device, and more address space than the sanitizer leaves")
+    said = bench(BUILD, "--driver", DRIVER, "--small", "--turns", "1", "--rtt", "1", script="host_memory.py")
+    rows = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
+    sides = {row["side"] for row in rows}
+    require(len(sides) == 2 and "unix" in sides, f"other sides: {said}")
+    for name in "cold_copy_in", "cold_copy_out", "managed_there", "managed_back", "kernel_answered", "polled_page", "neighbour_p99":
+        found = [row for row in rows if row["name"] == name]
+        require({row["side"] for row in found} == sides, f"{name} is not measured everywhere: {said}")
+        require(all(row["remote"] >= 0 and {"unit", "native", "wanted", "met"} <= set(row) for row in found), f"{name}: {said}")
+        require(all(f"{name} ({side}): " in said for side in sides), f"no line for {name}: {said}")
 
 
 if __name__ == "__main__":

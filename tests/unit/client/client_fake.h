@@ -62,6 +62,7 @@ struct fake {
 	bool shares_memory;
 	uint64_t host_quota, host_written;
 	int host_reserves, host_maps, host_fetches;
+	int host_busy; /* so often something is still where gpHostMap wants memory */
 	void (*meanwhile)(
 		void); /* what happens once before an answer that is waited for; or NULL */
 	const struct gpc_session_keeper *keeper;

@@ -132,6 +132,8 @@ gpc_start_gpHostMap(struct gpc_context *c, const struct gp_args_gpHostMap *args,
 	struct arena *arena = arenas;
 
 	fake.host_maps++;
+	if (fake.host_busy > 0 && fake.host_busy--)
+		return complete(request, CUDA_ERROR_NOT_READY);
 	if (fake_host_mapped() + args->size > fake.host_quota)
 		return complete(request, CUDA_ERROR_OUT_OF_MEMORY);
 	while (arena->size)

@@ -352,6 +352,24 @@ a_large_block_that_is_freed_is_given_back(void **state)
 	assert_true(gpc_host_space_contains((uintptr_t)large));
 }
 
+/* What was there before goes when no kernel runs. */
+static void
+addresses_that_are_not_free_yet_are_awaited(void **state)
+{
+	uint8_t *host = pinned(9 * FAKE_MIB), *memory = aligned_alloc(4096, 4096);
+
+	fake.host_busy = 20;
+	(void)reach(host);
+	assert_int_equal(fake.host_busy, 0);
+	fake.host_busy = 20;
+	CU(gpc_cuMemHostRegister_v2(memory, 4096, 0));
+	(void)reach(memory);
+	assert_int_equal(fake.host_busy, 0);
+	CU(gpc_cuMemHostUnregister(memory));
+	CU(gpc_cuMemFreeHost(host));
+	free(memory);
+}
+
 static void
 senseless_questions_are_refused(void **state)
 {
@@ -396,6 +414,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(past_the_quota_kernels_reach_no_more, setup,
 						fake_teardown),
 		cmocka_unit_test_setup_teardown(a_large_block_that_is_freed_is_given_back, setup,
+						fake_teardown),
+		cmocka_unit_test_setup_teardown(addresses_that_are_not_free_yet_are_awaited, setup,
 						fake_teardown),
 		cmocka_unit_test_setup_teardown(senseless_questions_are_refused, setup,
 						fake_teardown),
