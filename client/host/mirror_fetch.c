@@ -32,26 +32,40 @@ find_block(struct gpc_mirror *mirror, const struct gp_change *change, uint64_t n
 	return block;
 }
 
-/* The daemon's change, in this end's copy and shadow. */
+/* The block of a change; the last one is likely. */
+static struct gpc_mirror_block *
+block_of(struct gpc_mirror_fetch *fetch, const struct gp_change *change)
+{
+	if (!fetch->last || !has(fetch->last, change))
+		fetch->last = find_block(fetch->mirror, change, fetch->number);
+	return fetch->last;
+}
+
+static void
+agree(void *arg, const struct gp_change *change)
+{
+	struct gpc_mirror_fetch *fetch = arg;
+	struct gpc_mirror_block *block = block_of(fetch, change);
+	size_t offset;
+
+	if (!block)
+		return;
+	offset = (size_t)(change->address - block->address);
+	/* The answer is this fetch's own memory. */
+	gpc_sent_keep(fetch->mirror->sent, fetch->number, change->address,
+		      (uint8_t *)(uintptr_t)change->bytes, change->size);
+	memcpy(block->shadow + offset, change->bytes, change->size);
+	__builtin_prefetch(block->host + offset, 1);
+}
+
 static void
 store(void *arg, const struct gp_change *change)
 {
-	struct gpc_mirror_fetch *fetch = arg;
-	struct gpc_mirror *mirror = fetch->mirror;
-	struct gpc_mirror_block *block = fetch->last;
-	size_t offset;
+	struct gpc_mirror_block *block = block_of(arg, change);
 
-	if (!block || !has(block, change))
-		block = find_block(mirror, change, fetch->number);
-	if (!block)
-		return;
-	fetch->last = block;
-	offset = (size_t)(change->address - block->address);
-	/* The answer is this fetch's own memory. */
-	gpc_sent_keep(mirror->sent, fetch->number, change->address,
-		      (uint8_t *)(uintptr_t)change->bytes, change->size);
-	gp_changes_store(block->host + offset, change->bytes, change->size);
-	memcpy(block->shadow + offset, change->bytes, change->size);
+	if (block)
+		gp_changes_store(block->host + (change->address - block->address), change->bytes,
+				 change->size);
 }
 
 static void
@@ -86,6 +100,9 @@ take_answer(struct gpc_request *request)
 		gp_reply_gpHostTake_decode(&dec, &reply);
 		if (gp_dec_done(&dec) && reply.done <= fetch->asked &&
 		    gp_changes_are_sound(reply.changes.data, reply.changes.size)) {
+			gp_changes_each(reply.changes.data, reply.changes.size, agree, fetch);
+			/* With nothing in between: what has no order is here at about the same
+			 * time. */
 			gp_changes_each(reply.changes.data, reply.changes.size, store, fetch);
 			fetch->done = reply.done;
 			fetch->failed = false;
