@@ -63,6 +63,7 @@ def all_parts(folder, out):
         'killed': Part(python(compare, folder, 'kill'), 150),
         'dataloader': Part(python('dataloader.py', folder), 200),
         'frameworks': Part(python('frameworks.py', folder, '--jobs', '6', '--out', os.path.join(out, 'frameworks')), 500),
+        'host_memory': Part(python('host_memory.py', folder), 580),
         'suites_house': suites_part(folder, house, SUITES_AT_ONCE, 900),
         'suites_network': suites_part(folder, NETWORK, len(NETWORK), 300),
         'tenants_clients': tenants_part(folder, out, 'clients', '1-7', 500),

@@ -34,11 +34,11 @@ FILES = {
 HOSTILE = ['limits', 'limits_sessions', 'hostile', 'hostile_arrays', 'hostile_callbacks', 'hostile_calls', 'hostile_sessions',
            'hostile_tls', 'liars', 'credentials', 'revocation', 'tls', 'code_memory', 'devices', 'host_memory', 'lanes', 'network', 'peers', 'trips', 'waits']
 # They look at how much memory the GPU has left, or at times, so nothing else runs beside them.
-ALONE = ['faults', 'isolation', 'quota', 'life', 'tenants', 'ctl', 'metrics', 'callbacks', 'loading', 'partition', 'schedule']
+ALONE = ['faults', 'isolation', 'quota', 'life', 'tenants', 'ctl', 'metrics', 'callbacks', 'loading', 'partition', 'schedule', 'host_stress']
 OTHERS = ['apps_static', 'apps_shared', 'daemons', 'launcher', 'nvml', 'service', 'smi', 'told']
 APPS = ['arrays', 'assertion', 'asyncalloc', 'atomics', 'badhandle', 'bigglobal', 'callbacks', 'contexts', 'greens', 'copies', 'copies2d', 'devicequery',
         'driverapi', 'errors', 'events', 'exitnoclean', 'exitpending', 'fork', 'hostfunc', 'lanes', 'launch', 'launchrate',
-        'managed', 'managedhints', 'managedsignals', 'managedvars', 'manydevices', 'matmul', 'memhog', 'memset', 'multifile', 'occupancy', 'peer', 'perthread', 'pinned', 'poolshare', 'printf', 'reset',
+        'managed', 'managedhints', 'managedsignals', 'managedstyles', 'managedvars', 'manydevices', 'mappedstyles', 'matmul', 'memhog', 'memset', 'multifile', 'occupancy', 'peer', 'perthread', 'pinned', 'poolshare', 'printf', 'reset',
         'sleeper', 'smcount', 'sparse', 'sticky', 'straight', 'streams', 'symbols', 'textures', 'threads', 'vectoradd', 'vmm', 'warp']
 
 Outcome = collections.namedtuple('Outcome', 'passed failed skipped seconds')
