@@ -17,8 +17,6 @@
 
 /* What one record carries. */
 #define GP_CHANGES_MAX ((size_t)96 << 10)
-/* What one picture holds: as many bytes of runs. */
-#define GP_PICTURE_MAX ((size_t)4 << 20)
 /* Of one gpHostTake. */
 #define GP_HOST_RANGES_MAX 4096
 /* Runs up to this long are stored behind all others: one of them may be a flag. */
@@ -37,33 +35,17 @@ struct gp_changes {
 	size_t size, room;
 };
 
-/* What an end sends at once.  Zeros at first; gp_picture_fini() frees its memory. */
-struct gp_picture {
-	struct gp_changes looks[3];
-	struct gp_changes ordered; /* what was taken */
-};
+#define GP_CHANGES_HEAD 16
 
-enum gp_picture_part {
-	GP_PICTURE_ALL,  /* everything; nothing if that is too much */
-	GP_PICTURE_LONG, /* runs that are not short, as far as there is room */
-	GP_PICTURE_ANY,  /* all runs, as far as there is room */
-};
+/* What a run of so many bytes takes. */
+static inline size_t
+gp_changes_room_of(size_t size)
+{
+	return GP_CHANGES_HEAD + ((size + 7) & ~(size_t)7);
+}
 
-/*
- * Takes what has changed in the ranges; it is in picture->ordered then, and in the shadows.  How
- * many bytes of the ranges, one after another, that holds for; 0: nothing was taken.
- *
- * ALL is what was there at one moment, if two looks are alike; so whoever sees a flag in it finds
- * in it what was written before.  It is ordered to be stored: what is inside of long runs, then
- * their first and last 8 bytes, then runs of more than 4 bytes, then single words.  Where no two
- * looks are alike, short runs are as they were two looks ago, and what came since waits: it may be
- * older than the rest then, never newer.
- */
-uint64_t gp_picture_take(struct gp_picture *picture, const struct gp_changes_range *ranges,
-			 size_t count, enum gp_picture_part part);
-/* Keeps no more memory than a small one needs. */
-void gp_picture_trim(struct gp_picture *picture);
-void gp_picture_fini(struct gp_picture *picture);
+/* One more run, for which there is room; of bytes that nobody else uses. */
+void gp_changes_write(struct gp_changes *changes, uint64_t address, const void *bytes, size_t size);
 
 /* All of a range as it is, from an offset on, whatever the shadow is; behind what is there.  How
  * many bytes there was room for. */

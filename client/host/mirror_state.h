@@ -12,7 +12,7 @@
 #include "base/lock.h"
 #include "client/wire/call.h"
 #include "client/wire/session.h"
-#include "protocol/host_changes.h"
+#include "protocol/host_picture.h"
 
 #include <cuda.h>
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Changes of host memory from the other end: what is sound is stored inside of what it names; and
  * what has changed is found, whatever it is, so that both ends are alike. */
-#include "protocol/host_changes.h"
+#include "protocol/host_picture.h"
 
 #include <stdlib.h>
 #include <string.h>

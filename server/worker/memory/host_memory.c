@@ -3,7 +3,7 @@
 
 #include "base/lock.h"
 #include "gpd_calls.h"
-#include "protocol/host_changes.h"
+#include "protocol/host_picture.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/device/quiet_jobs.h"
 #include "server/worker/device/window.h"

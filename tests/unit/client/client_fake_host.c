@@ -3,7 +3,7 @@
 #include "client/memory/host_memory.h"
 #include "client/wire/session.h"
 #include "gpc_calls.h"
-#include "protocol/host_changes.h"
+#include "protocol/host_picture.h"
 #include "tests/unit/client/client_fake.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "protocol/host_changes.h"
+#include "protocol/host_picture.h"
 #include "tests/test.h"
 
 #include <pthread.h>

@@ -5,7 +5,7 @@
 #include "client/memory/address.h"
 #include "client/memory/host_memory.h"
 #include "gpc_calls.h"
-#include "protocol/host_changes.h"
+#include "protocol/host_picture.h"
 #include "tests/unit/client/client_fake.h"
 
 #include <stdlib.h>

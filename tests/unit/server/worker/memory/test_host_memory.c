@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpd_calls.h"
-#include "protocol/host_changes.h"
+#include "protocol/host_picture.h"
 #include "server/worker/device/quiet_jobs.h"
 #include "server/worker/memory/host_memory.h"
 #include "server/worker/memory/memory.h"

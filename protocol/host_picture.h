@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What has changed at one end, as the other end may store it: whoever sees a flag there sees its
+ * data (docs/host-memory.md).  Programs that wait for words of kernels, and kernels that wait for
+ * words of programs, work over a network because of it.
+ *
+ * Plain memory of the caller's; any thread, one at a time.
+ */
+#ifndef GP_PROTOCOL_HOST_PICTURE_H
+#define GP_PROTOCOL_HOST_PICTURE_H
+
+#include "protocol/host_changes.h"
+
+/* What one picture holds: as many bytes of runs. */
+#define GP_PICTURE_MAX ((size_t)4 << 20)
+
+/* What an end sends at once.  Zeros at first; gp_picture_fini() frees its memory. */
+struct gp_picture {
+	struct gp_changes looks[3];
+	struct gp_changes ordered; /* what was taken */
+};
+
+enum gp_picture_part {
+	GP_PICTURE_ALL,  /* everything; nothing if that is too much */
+	GP_PICTURE_LONG, /* runs that are not short, as far as there is room */
+	GP_PICTURE_ANY,  /* all runs, as far as there is room */
+};
+
+/*
+ * Takes what has changed in the ranges; it is in picture->ordered then, and in the shadows.  How
+ * many bytes of the ranges, one after another, that holds for; 0: nothing was taken.
+ *
+ * ALL is what was there at one moment, if two looks are alike; so whoever sees a flag in it finds
+ * in it what was written before.  It is ordered to be stored: what is inside of long runs, then
+ * their first and last 8 bytes, then runs of more than 4 bytes, then single words.  Where no two
+ * looks are alike, short runs are as they were two looks ago, and what came since waits: it may be
+ * older than the rest then, never newer.
+ */
+uint64_t gp_picture_take(struct gp_picture *picture, const struct gp_changes_range *ranges,
+			 size_t count, enum gp_picture_part part);
+/* Keeps no more memory than a small one needs. */
+void gp_picture_trim(struct gp_picture *picture);
+void gp_picture_fini(struct gp_picture *picture);
+
+#endif /* GP_PROTOCOL_HOST_PICTURE_H */
