@@ -13,7 +13,7 @@
 #include <string.h>
 
 /* Between two exchanges: so long, and so many times as long as looking takes. */
-#define PAUSE_NS UINT64_C(100000)
+#define PAUSE_NS UINT64_C(70000)
 #define PAUSE_FACTOR 3
 /* Questions that are on their way at once, over a slow link. */
 #define QUESTIONS_MAX 64

@@ -438,10 +438,22 @@ gpd_gpHostWrite(struct gpd_session *session, const struct gp_args_gpHostWrite *a
 	return CUDA_SUCCESS;
 }
 
-/* The ranges that the client names; how many, or -1: they are none. */
+static uint64_t
+mapped_bytes(const struct gpd_session *session)
+{
+	const struct gpd_host_memory *memory = session->host_memory;
+	uint64_t size = 0;
+
+	for (size_t i = 0; i < memory->count; i++)
+		size += memory->arenas[i]->size;
+	return size;
+}
+
+/* The ranges that the client names; how many, or -1: they are none, or more than there is. */
 static int
 take_ranges(struct gpd_session *session, struct gp_bytes bytes, struct gp_changes_range *ranges)
 {
+	uint64_t left = mapped_bytes(session);
 	struct gp_dec dec;
 	size_t count = bytes.size / 16;
 
@@ -452,8 +464,9 @@ take_ranges(struct gpd_session *session, struct gp_bytes bytes, struct gp_change
 		uint64_t address = gp_dec_u64(&dec), size = gp_dec_u64(&dec);
 		struct arena *arena = find_around(session, address, size);
 
-		if (!arena || !has_shadow(arena))
+		if (!arena || !has_shadow(arena) || size > left)
 			return -1;
+		left -= size;
 		ranges[i] = (struct gp_changes_range){
 			.address = address,
 			.copy = pointer(address),

@@ -255,7 +255,7 @@ static void
 changes_elsewhere_end_the_session(void **state)
 {
 	struct gp_reply_gpHostTake reply;
-	const uint64_t bad[3] = { base, 4, 1 };
+	const uint64_t bad[3] = { base, 4, 1 }, twice[4] = { base, 2 * MIB, base, 4 };
 
 	assert_int_equal(map(0, 2 * MIB), CUDA_SUCCESS);
 	assert_int_equal(write(base + 2 * MIB - 4, 8, 1), CUDA_ERROR_INVALID_VALUE);
@@ -275,6 +275,11 @@ changes_elsewhere_end_the_session(void **state)
 	assert_int_equal(fetch(base + 2 * MIB, 4, &reply), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(fetch((uintptr_t)&fake, 4, &reply), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(fetch(base, UINT64_MAX, &reply), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(
+		gpd_gpHostTake(&fake.session,
+			       &(struct gp_args_gpHostTake){ .ranges = { twice, sizeof(twice) } },
+			       &reply),
+		CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(gpd_gpHostTake(&fake.session,
 					&(struct gp_args_gpHostTake){ .ranges = { bad, 17 } },
 					&reply),
