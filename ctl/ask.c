@@ -29,32 +29,76 @@ ctl_fail(const char *format, ...)
 	return -1;
 }
 
+void
+ctl_warn(const char *format, ...)
+{
+	va_list args;
+
+	(void)fflush(stdout);
+	fprintf(stderr, "gpupoolctl: warning: ");
+	va_start(args, format);
+	(void)vfprintf(stderr, format, args);
+	va_end(args);
+	fprintf(stderr, "\n");
+}
+
+/* A descriptor, or a negative errno. */
 static int
-open_socket(const struct ctl *ctl)
+connect_to(const char *path)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	char usual[sizeof(address.sun_path)];
-	const char *path = ctl->socket;
-	int fd;
+	int fd, r;
 
-	if (!path && gp_admin_default_path(usual, sizeof(usual)))
-		return ctl_fail("where is the daemon's socket? XDG_RUNTIME_DIR is not set; "
-				"--socket gives the path");
-	if (!path)
-		path = usual;
 	if (strlen(path) >= sizeof(address.sun_path))
-		return ctl_fail("%s: too long for a socket's path", path);
+		return -ENAMETOOLONG;
 	memcpy(address.sun_path, path, strlen(path) + 1);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0)
 		return fd;
-	if (errno == ENOENT || errno == ECONNREFUSED)
-		ctl_fail("no daemon listens at %s: %s", path, strerror(errno));
-	else
-		ctl_fail("%s: %s", path, strerror(errno));
+	r = -errno;
 	if (fd >= 0)
 		close(fd);
-	return -1;
+	return r;
+}
+
+static int
+fail_to_connect(const char *path, int r)
+{
+	if (r == -ENAMETOOLONG)
+		return ctl_fail("%s: too long for a socket's path", path);
+	if (r == -ENOENT || r == -ECONNREFUSED)
+		return ctl_fail("no daemon listens at %s: %s", path, strerror(-r));
+	if (r == -EACCES)
+		return ctl_fail("%s: %s: root, the daemon's user and members of the group "
+				"gpupool-read may ask it",
+				path, strerror(-r));
+	return ctl_fail("%s: %s", path, strerror(-r));
+}
+
+/* A user's own daemon, else root's, whose state some users may read. */
+static int
+open_socket(const struct ctl *ctl)
+{
+	static const char system[] = "/run/gpupool/admin.sock";
+	char own[sizeof(((struct sockaddr_un *)0)->sun_path)];
+	const char *path = ctl->socket;
+	int fd = -ENOENT;
+
+	if (!path && gp_admin_default_path(own, sizeof(own)) == 0)
+		path = own;
+	if (path)
+		fd = connect_to(path);
+	if (!ctl->socket && (fd == -ENOENT || fd == -ECONNREFUSED)) {
+		int other = connect_to(system);
+
+		if (other >= 0)
+			return other;
+		if (!path || other == -EACCES) {
+			path = system;
+			fd = other;
+		}
+	}
+	return fd >= 0 ? fd : fail_to_connect(path, fd);
 }
 
 static int
@@ -156,10 +200,8 @@ ctl_ask(const struct ctl *ctl, const Gpupool__AdminRequest *request, int64_t pat
 		gp_admin_free_reply(reply);
 		return -1;
 	}
-	if (reply->warning[0]) {
-		(void)fflush(stdout);
-		fprintf(stderr, "gpupoolctl: warning: %s\n", reply->warning);
-	}
+	if (reply->warning[0])
+		ctl_warn("%s", reply->warning);
 	*reply_p = reply;
 	return 0;
 }

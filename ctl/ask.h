@@ -31,5 +31,7 @@ int ctl_ask_report(const struct ctl *ctl, uint64_t session, Gpupool__AdminReply 
 
 /* "gpupoolctl: ...", or the name of whichever program, on standard error; returns -1. */
 int ctl_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* "gpupoolctl: warning: ..." there. */
+void ctl_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif /* CTL_ASK_H */

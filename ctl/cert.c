@@ -503,6 +503,7 @@ ctl_cert(const struct ctl *ctl, int count, char **words)
 		return ctl_cert_crl(count - 1, words + 1);
 	if (count && strcmp(words[0], "revoked") == 0)
 		return ctl_cert_revoked(ctl, count - 1, words + 1);
-	return ctl_usage("cert init HOST... | cert client NAME | cert show [FILE] | cert list | "
-			 "cert revoke NAME|FILE|SERIAL | cert revoked | cert crl");
+	return ctl_unknown("cert", count, words,
+			   "cert init HOST... | cert client NAME | cert show [FILE] | cert list | "
+			   "cert revoke NAME|FILE|SERIAL | cert revoked | cert crl");
 }

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
 #include "ctl/command.h"
+#include "ctl/save.h"
 #include "ctl/value.h"
 
 #include <string.h>
 
 #define SETTINGS_MAX 16
+/* How often a drain looks who is still there, and how many it names. */
+#define PROGRESS_NS UINT64_C(500000000)
+#define SHOWN_MAX 5
 
 /* gpu=N, which is no setting of its own. */
 static int
@@ -17,6 +22,16 @@ parse_gpu(const char *text, Gpupool__AdminSet *set)
 				text);
 	set->device = (int32_t)gpu + 1;
 	return 0;
+}
+
+static int
+fail_setting(const char *text, const char *wrong)
+{
+	const char *similar = strchr(text, '=') ? ctl_similar_setting(text) : NULL;
+
+	if (strncmp(wrong, "sets none", 9) == 0 && similar)
+		return ctl_fail("%s: that %s; did you mean %s=?", text, wrong, similar);
+	return ctl_fail("%s: that %s", text, wrong);
 }
 
 static int
@@ -38,7 +53,7 @@ send_settings(const struct ctl *ctl, Gpupool__AdminSet *set, int count, char **w
 			return ctl_fail("more than %d settings", SETTINGS_MAX);
 		wrong = ctl_parse_setting(words[i], &settings[set->n_settings]);
 		if (wrong)
-			return ctl_fail("%s: that %s", words[i], wrong);
+			return fail_setting(words[i], wrong);
 		list[set->n_settings] = &settings[set->n_settings];
 		set->n_settings++;
 	}
@@ -59,29 +74,67 @@ ctl_client_set(const struct ctl *ctl, int count, char **words)
 	return send_settings(ctl, &set, count - 1, words + 1);
 }
 
+/* --save, wherever it stands; what is behind -- is a name. */
+static bool
+take_save(int *count, char **words)
+{
+	bool found = false, ended = false;
+	int kept = 0;
+
+	for (int i = 0; i < *count; i++) {
+		if (!ended && strcmp(words[i], "--") == 0)
+			ended = true;
+		else if (!ended && strcmp(words[i], "--save") == 0)
+			found = true;
+		else
+			words[kept++] = words[i];
+	}
+	*count = kept;
+	return found;
+}
+
 int
 ctl_tenant_set(const struct ctl *ctl, int count, char **words)
 {
 	Gpupool__AdminSet set = GPUPOOL__ADMIN_SET__INIT;
+	struct ctl_save save = { 0 };
+	bool saves = take_save(&count, words);
+	int r;
 
 	if (count < 2)
 		return ctl_usage(
-			"tenant set NAME [gpu=N] memory=BYTES | sm=N | weight=N | "
-			"limit=PERCENT | share=PERCENT | priority=P | bandwidth=BYTES ...");
+			"tenant set NAME [gpu=N] memory=BYTES | sm=N | weight=N | limit=PERCENT | "
+			"time-share=PERCENT | priority=P | bandwidth=BYTES | sessions=N ... "
+			"[--save]");
 	set.tenant = words[0];
-	return send_settings(ctl, &set, count - 1, words + 1);
+	/* What cannot be saved is not set either. */
+	if (saves && ctl_save_prepare(ctl, words[0], count - 1, words + 1, &save))
+		return -1;
+	r = send_settings(ctl, &set, count - 1, words + 1);
+	if (saves && r == 0)
+		r = ctl_save_write(&save);
+	ctl_save_drop(&save);
+	return r;
+}
+
+static int
+terminate(const struct ctl *ctl, uint64_t session, const char *tenant)
+{
+	Gpupool__AdminTerminate request_of = GPUPOOL__ADMIN_TERMINATE__INIT;
+	Gpupool__AdminRequest request = GPUPOOL__ADMIN_REQUEST__INIT;
+
+	request_of.session = session;
+	if (tenant)
+		request_of.tenant = (char *)tenant;
+	request.body_case = GPUPOOL__ADMIN_REQUEST__BODY_TERMINATE;
+	request.terminate = &request_of;
+	return ctl_order(ctl, &request, CTL_FOREVER);
 }
 
 int
 ctl_terminate(const struct ctl *ctl, uint64_t session)
 {
-	Gpupool__AdminTerminate terminate = GPUPOOL__ADMIN_TERMINATE__INIT;
-	Gpupool__AdminRequest request = GPUPOOL__ADMIN_REQUEST__INIT;
-
-	terminate.session = session;
-	request.body_case = GPUPOOL__ADMIN_REQUEST__BODY_TERMINATE;
-	request.terminate = &terminate;
-	return ctl_order(ctl, &request, CTL_FOREVER);
+	return terminate(ctl, session, NULL);
 }
 
 int
@@ -89,8 +142,12 @@ ctl_client_terminate(const struct ctl *ctl, int count, char **words)
 {
 	uint64_t session;
 
+	if (count == 2 && strcmp(words[0], "--tenant") == 0)
+		return terminate(ctl, 0, words[1]);
+	if (count == 1 && strncmp(words[0], "--tenant=", 9) == 0)
+		return terminate(ctl, 0, words[0] + 9);
 	if (count != 1)
-		return ctl_usage("client terminate ID");
+		return ctl_usage("client terminate ID | --tenant NAME");
 	if (!ctl_parse_session(words[0], &session))
 		return -1;
 	return ctl_terminate(ctl, session);
@@ -109,6 +166,47 @@ ctl_start_drain(const struct ctl *ctl, bool undo, bool wait, int64_t patience_ms
 	return ctl_order(ctl, &request, patience_ms);
 }
 
+/* Who is still there: how many, and the first few. */
+static void
+say_progress(const Gpupool__AdminReport *report)
+{
+	printf("draining: %zu client%s left:", report->n_sessions,
+	       report->n_sessions == 1 ? "" : "s");
+	for (size_t i = 0; i < report->n_sessions && i < SHOWN_MAX; i++)
+		printf("%s %llu (%s@%s %s)", i ? "," : "",
+		       (unsigned long long)report->sessions[i]->id, report->sessions[i]->user,
+		       report->sessions[i]->host, report->sessions[i]->program);
+	printf("%s\n", report->n_sessions > SHOWN_MAX ? ", ..." : "");
+	(void)fflush(stdout);
+}
+
+/* Until the last one has gone; says it when there are fewer. */
+static int
+wait_for_drain(const struct ctl *ctl)
+{
+	size_t before = SIZE_MAX;
+
+	for (;;) {
+		Gpupool__AdminReply *reply;
+		size_t now;
+		bool draining;
+
+		if (ctl_ask_report(ctl, 0, &reply))
+			return -1;
+		now = reply->report->n_sessions;
+		draining = reply->report->draining;
+		if (draining && now && now != before)
+			say_progress(reply->report);
+		gp_admin_free_reply(reply);
+		if (!draining)
+			return ctl_fail("new sessions are admitted again");
+		if (!now)
+			return ctl_start_drain(ctl, false, true, CTL_FOREVER);
+		before = now;
+		gp_nap(PROGRESS_NS);
+	}
+}
+
 int
 ctl_drain(const struct ctl *ctl, int count, char **words)
 {
@@ -124,7 +222,9 @@ ctl_drain(const struct ctl *ctl, int count, char **words)
 	}
 	if (undo && wait)
 		return ctl_usage("drain [--wait | --undo]");
-	return ctl_start_drain(ctl, undo, wait, wait ? CTL_FOREVER : CTL_PATIENCE_MS);
+	if (ctl_start_drain(ctl, undo, false, CTL_PATIENCE_MS))
+		return -1;
+	return wait ? wait_for_drain(ctl) : 0;
 }
 
 int

@@ -41,10 +41,23 @@ int ctl_top(const struct ctl *ctl, int count, char **words);
 
 /* mps.c: nvidia-cuda-mps-control's words; NULL: it is none of them. */
 ctl_command *ctl_mps_find(const char *word);
+/* What a session may have on this line's device: the smaller of its own limit and its tenant's. */
+uint64_t ctl_memory_limit(const Gpupool__AdminReport *report, const Gpupool__AdminSession *session,
+			  const Gpupool__AdminLine *line);
 
 /* A session's number; false, and standard error says so, if it is none. */
 bool ctl_parse_session(const char *text, uint64_t *session_p);
 /* "usage: gpupoolctl ..." on standard error; -1. */
 int ctl_usage(const char *usage);
+
+/* help.c: what each command does.  words: the command's, or none for all of them. */
+int ctl_help(int count, char **words);
+/* These are no command: what may have been meant, and the usage; -1. */
+int ctl_unknown(const char *group, int count, char **words, const char *usage);
+/* The first word of a command that may have been meant, or NULL. */
+const char *ctl_similar_command(const char *word);
+
+/* doctor.c: what is wrong with the pool's files, and with the daemon. */
+int ctl_doctor(const struct ctl *ctl, int count, char **words);
 
 #endif /* CTL_COMMAND_H */

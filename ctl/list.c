@@ -52,6 +52,32 @@ serving_worker(const Gpupool__AdminReport *report)
 	return 0;
 }
 
+static uint64_t
+moment(uint64_t time_s)
+{
+	return time_s ? time_s : UINT64_MAX;
+}
+
+/* Where it is, what it has read, and until when that holds. */
+static void
+add_place(struct ctl_table *table, const Gpupool__AdminReport *report)
+{
+	char addresses[2048] = "";
+
+	for (size_t i = 0; i < report->n_addresses; i++)
+		snprintf(addresses + strlen(addresses), sizeof(addresses) - strlen(addresses),
+			 "%s%s", i ? ", " : "", report->addresses[i]);
+	ctl_table_text(table, addresses);
+	ctl_table_text(table, report->config[0] ? report->config : "none: no quotas");
+	ctl_table_text(table, report->user);
+	ctl_table_text(table, report->metrics[0] ? report->metrics : NULL);
+	ctl_table_text(table, report->usage[0] ? report->usage : NULL);
+	ctl_table_number(table, moment(report->certificate_until_s));
+	ctl_table_number(table, moment(report->crl_until_s));
+	ctl_table_number(table, report->n_tokens ? report->tokens[0]->until_s : UINT64_MAX);
+	ctl_table_number(table, report->workers_lost);
+}
+
 static void
 add_status(struct ctl_table *table, const Gpupool__AdminReport *report)
 {
@@ -82,6 +108,7 @@ add_status(struct ctl_table *table, const Gpupool__AdminReport *report)
 	ctl_table_number(table, memory);
 	ctl_table_number(table, total);
 	ctl_table_number(table, gpu_ns);
+	add_place(table, report);
 }
 
 int
@@ -102,6 +129,15 @@ ctl_status(const struct ctl *ctl, int count, char **words)
 		{ "memory in use", "memory_bytes", CTL_BYTES },
 		{ "memory", "memory_total_bytes", CTL_BYTES },
 		{ "GPU time", "gpu_seconds", CTL_NS },
+		{ "addresses", "addresses", CTL_TEXT },
+		{ "configuration", "configuration", CTL_TEXT },
+		{ "user", "user", CTL_TEXT },
+		{ "metrics", "metrics", CTL_TEXT },
+		{ "usage records", "usage", CTL_TEXT },
+		{ "certificate until", "certificate_until", CTL_DATE },
+		{ "revocations until", "crl_until", CTL_DATE },
+		{ "next token until", "next_token_until", CTL_DATE },
+		{ "workers lost", "workers_lost", CTL_NUMBER },
 	};
 	Gpupool__AdminReply *reply;
 	struct ctl_table table;
@@ -207,7 +243,7 @@ ctl_device(const struct ctl *ctl, int count, char **words)
 	struct ctl_table table;
 
 	if (count != 1 || strcmp(words[0], "list") != 0)
-		return ctl_usage("device list");
+		return ctl_unknown("device", count, words, "device list");
 	if (ctl_ask_report(ctl, 0, &reply))
 		return -1;
 	ctl_table_init(&table, columns, COUNT(columns));
@@ -228,6 +264,25 @@ sms_of(const Gpupool__AdminReport *report, uint32_t device, uint32_t sms)
 	return sms ? sms : report->devices[device]->multiprocessors;
 }
 
+uint64_t
+ctl_memory_limit(const Gpupool__AdminReport *report, const Gpupool__AdminSession *session,
+		 const Gpupool__AdminLine *line)
+{
+	uint64_t limit = line->memory_max;
+
+	for (size_t t = 0; t < report->n_tenants; t++) {
+		const Gpupool__AdminTenant *tenant = report->tenants[t];
+
+		if (strcmp(tenant->name, session->tenant) != 0)
+			continue;
+		for (size_t i = 0; i < tenant->n_lines; i++)
+			if (tenant->lines[i]->device == line->device &&
+			    tenant->lines[i]->memory_max < limit)
+				limit = tenant->lines[i]->memory_max;
+	}
+	return limit;
+}
+
 static void
 add_client(struct ctl_table *table, const Gpupool__AdminReport *report,
 	   const Gpupool__AdminSession *s, const Gpupool__AdminLine *line)
@@ -242,7 +297,7 @@ add_client(struct ctl_table *table, const Gpupool__AdminReport *report,
 	ctl_table_number(table, s->started_s);
 	ctl_table_number(table, line->device);
 	ctl_table_number(table, line->memory);
-	ctl_table_number(table, line->memory_max);
+	ctl_table_number(table, ctl_memory_limit(report, s, line));
 	ctl_table_number(table, sms_of(report, line->device, line->sm_assigned));
 	ctl_table_number(table, line->gpu_ns);
 }
@@ -374,7 +429,9 @@ ctl_client(const struct ctl *ctl, int count, char **words)
 		return ctl_client_set(ctl, count - 1, words + 1);
 	if (strcmp(verb, "terminate") == 0)
 		return ctl_client_terminate(ctl, count - 1, words + 1);
-	return ctl_usage("client list | show ID | set ID NAME=VALUE... | terminate ID");
+	return ctl_unknown("client", count, words,
+			   "client list | show ID | set ID NAME=VALUE... | terminate ID | "
+			   "terminate --tenant NAME");
 }
 
 /* Tenants. */
@@ -452,5 +509,5 @@ ctl_tenant(const struct ctl *ctl, int count, char **words)
 		return list_tenants(ctl);
 	if (count && strcmp(words[0], "set") == 0)
 		return ctl_tenant_set(ctl, count - 1, words + 1);
-	return ctl_usage("tenant list | set NAME NAME=VALUE...");
+	return ctl_unknown("tenant", count, words, "tenant list | set NAME NAME=VALUE... [--save]");
 }

@@ -31,6 +31,7 @@ static const struct argp_option options[] = {
 	  .arg = "FORMAT",
 	  .doc = "table (the default), csv or json; for programs sizes are bytes and times "
 		 "seconds" },
+	{ .name = NULL, .key = 'h', .doc = "Give this help list" },
 	{ 0 },
 };
 
@@ -44,16 +45,19 @@ static const char doc[] =
 	"  client list                  who is connected, on which device, how much\n"
 	"  client show ID               all that is known of a client\n"
 	"  client set ID NAME=VALUE...  memory, sm, priority\n"
-	"  client terminate ID          end it; returns when its GPU work has ended\n"
+	"  client terminate ID | --tenant NAME\n"
+	"                               end it; returns when its GPU work has ended\n"
 	"  tenant list                  tenants, what they may use and use\n"
-	"  tenant set TENANT NAME=VALUE...\n"
-	"                               memory, sm, weight, limit, share, priority,\n"
-	"                               bandwidth\n"
+	"  tenant set TENANT NAME=VALUE... [--save]\n"
+	"                               memory, sm, weight, limit, time-share, priority,\n"
+	"                               bandwidth, sessions\n"
 	"  drain [--wait | --undo]      admit no new clients; wait for the last to go\n"
 	"  reload                       read the configuration file again\n"
-	"  top [-n COUNT] [-d SECONDS]  live view\n"
+	"  top [-n COUNT] [-d SECONDS]  live view; q ends it\n"
+	"  help [COMMAND]               more about a command\n"
 	"\n"
 	"Without a daemon:\n"
+	"  doctor                       what is wrong with the pool's files and daemon\n"
 	"  cert init HOST...            an authority, and a daemon's certificate\n"
 	"  cert client NAME             a certificate for a client\n"
 	"  cert show [FILE], cert list  whose they are, and how long they hold\n"
@@ -103,6 +107,9 @@ parse_option(int key, char *arg, struct argp_state *state)
 			argp_failure(state, 1, 0, "--format: \"%s\" is none of table, csv, json",
 				     arg);
 		return 0;
+	case 'h':
+		argp_state_help(state, stdout, ARGP_HELP_STD_HELP);
+		return 0;
 	case ARGP_KEY_ARGS:
 		/* Options behind the command are the command's. */
 		line->count = state->argc - state->next;
@@ -151,6 +158,19 @@ take_end(int *count, char **words)
 	(*count)--;
 }
 
+/* --help or -h behind a command; how many words of it stand before. */
+static bool
+asks_for_help(int *count, char **words)
+{
+	for (int i = 1; i < *count && strcmp(words[i], "--") != 0; i++) {
+		if (strcmp(words[i], "--help") != 0 && strcmp(words[i], "-h") != 0)
+			continue;
+		*count = i;
+		return true;
+	}
+	return false;
+}
+
 static int
 carry_out(const struct ctl *ctl, int count, char **words)
 {
@@ -160,19 +180,24 @@ carry_out(const struct ctl *ctl, int count, char **words)
 		bool plain; /* it has no options of its own, so that -- can end them here */
 	} commands[] = {
 		{ "cert", ctl_cert, false },    { "client", ctl_client, true },
-		{ "device", ctl_device, true }, { "drain", ctl_drain, false },
-		{ "reload", ctl_reload, true }, { "status", ctl_status, true },
-		{ "tenant", ctl_tenant, true }, { "token", ctl_token, false },
-		{ "top", ctl_top, false },
+		{ "device", ctl_device, true }, { "doctor", ctl_doctor, false },
+		{ "drain", ctl_drain, false },  { "reload", ctl_reload, true },
+		{ "status", ctl_status, true }, { "tenant", ctl_tenant, true },
+		{ "token", ctl_token, false },  { "top", ctl_top, false },
 	};
 	struct ctl own = *ctl;
 	ctl_command *command;
+	const char *similar;
 	int r;
 
 	if (take_format(&own, &count, words))
 		return -1;
 	if (count == 0)
 		return ctl_fail("no command: gpupoolctl --help lists them");
+	if (strcmp(words[0], "help") == 0)
+		return ctl_help(count - 1, words + 1);
+	if (asks_for_help(&count, words))
+		return ctl_help(count > 2 ? 2 : count, words);
 	command = ctl_mps_find(words[0]);
 	for (size_t i = 0; !command && i < sizeof(commands) / sizeof(commands[0]); i++) {
 		if (strcmp(words[0], commands[i].word) != 0)
@@ -181,8 +206,12 @@ carry_out(const struct ctl *ctl, int count, char **words)
 		if (commands[i].plain)
 			take_end(&count, words);
 	}
+	similar = command ? NULL : ctl_similar_command(words[0]);
+	if (similar)
+		return ctl_fail("\"%s\" is no command, did you mean %s? gpupoolctl help lists them",
+				words[0], similar);
 	if (!command)
-		return ctl_fail("\"%s\" is no command: gpupoolctl --help lists them", words[0]);
+		return ctl_fail("\"%s\" is no command: gpupoolctl help lists them", words[0]);
 	r = command(&own, count - 1, words + 1);
 	if (fflush(stdout) != 0 || ferror(stdout))
 		return ctl_fail("standard output cannot be written");

@@ -103,11 +103,48 @@ show(enum ctl_kind kind, const struct ctl_cell *cell, char *text)
 	}
 }
 
+void
+ctl_table_fit(struct ctl_table *table, size_t width, const char *const *least, size_t count)
+{
+	table->width = width;
+	table->least = least;
+	table->least_count = count;
+}
+
+/* Leaves out (width 0) what there is no room for. */
+static void
+narrow(const struct ctl_table *t, size_t *widths)
+{
+	size_t sum = 0;
+
+	for (size_t c = 0; c < t->column_count; c++)
+		sum += widths[c] + 2;
+	for (size_t i = t->least_count; t->width && i > 0 && sum > t->width + 2; i--) {
+		for (size_t c = 0; c < t->column_count; c++) {
+			if (strcmp(t->columns[c].key, t->least[i - 1]) != 0 || !widths[c])
+				continue;
+			sum -= widths[c] + 2;
+			widths[c] = 0;
+		}
+	}
+}
+
+static size_t
+last_of(const struct ctl_table *t, const size_t *widths)
+{
+	size_t last = t->column_count - 1;
+
+	while (last && !widths[last])
+		last--;
+	return last;
+}
+
 static void
 print_aligned(const struct ctl_table *t, FILE *file)
 {
 	size_t *widths = must(calloc(t->column_count, sizeof(*widths)));
 	char text[CTL_VALUE_MAX];
+	size_t end;
 
 	for (size_t c = 0; c < t->column_count; c++)
 		widths[c] = strlen(t->columns[c].title);
@@ -118,13 +155,18 @@ print_aligned(const struct ctl_table *t, FILE *file)
 		if (width > widths[c])
 			widths[c] = width;
 	}
+	narrow(t, widths);
+	end = last_of(t, widths);
 	for (size_t i = 0; i < t->cell_count + t->column_count; i++) {
 		size_t c = i % t->column_count;
 		const char *shown =
 			i < t->column_count
 				? t->columns[c].title
 				: show(t->columns[c].kind, &t->cells[i - t->column_count], text);
-		bool last = c + 1 == t->column_count;
+		bool last = c == end;
+
+		if (!widths[c])
+			continue;
 
 		/* Numbers are compared by their ends. */
 		if (t->columns[c].kind != CTL_TEXT)

@@ -43,6 +43,9 @@ struct ctl_cell {
 struct ctl_table {
 	const struct ctl_column *columns;
 	size_t column_count, cell_count, room;
+	size_t width;             /* of a line; 0: any */
+	const char *const *least; /* keys, those that go first at the end */
+	size_t least_count;
 	struct ctl_cell *cells;
 };
 
@@ -52,6 +55,9 @@ void ctl_table_fini(struct ctl_table *table);
 void ctl_table_text(struct ctl_table *table, const char *text);
 void ctl_table_number(struct ctl_table *table, uint64_t number);
 
+/* For people, no line is longer than so many characters, as far as columns can be left out: those
+ * from the end of this list, of their keys; 0: no limit. */
+void ctl_table_fit(struct ctl_table *table, size_t width, const char *const *least, size_t count);
 /* One line for each row, under the titles. */
 void ctl_table_print(const struct ctl_table *table, enum ctl_format format, FILE *file);
 /* Each row is a record: for people one line for each value; JSON without the array if there is one

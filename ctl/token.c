@@ -3,6 +3,7 @@
 #include "ctl/command.h"
 #include "ctl/pool_file.h"
 #include "server/common/base/pool_folder.h"
+#include "server/common/config/config_doubt.h"
 #include "server/common/config/token_file.h"
 
 #include <stdlib.h>
@@ -94,6 +95,24 @@ hand_out(const char *text, const struct gp_token *token, const char *tenant, con
 	return 0;
 }
 
+/* A name that the configuration does not know is mostly a misspelt one. */
+static void
+check_tenant(const char *folder, const char *tenant)
+{
+	char path[CTL_PATH_MAX], error[GPD_CONFIG_ERROR_MAX], doubt[GPD_CONFIG_DOUBT_MAX];
+	struct gpd_config *config;
+
+	if (ctl_pool_file(folder, GPD_FILE_CONFIG, path, sizeof(path)) || access(path, F_OK))
+		return;
+	if (gpd_config_load(path, &config, error, sizeof(error))) {
+		ctl_warn("whether there is a tenant %s is not known: %s", tenant, error);
+		return;
+	}
+	if (gpd_config_doubt_tenant(config, tenant, doubt))
+		ctl_warn("%s", doubt);
+	gpd_config_free(config);
+}
+
 static int
 create(const struct places *places, const char *tenant, int64_t expires_s, const char *comment,
        const char *path, bool force)
@@ -110,6 +129,7 @@ create(const struct places *places, const char *tenant, int64_t expires_s, const
 	if (gpd_tokens_create(places->tokens, tenant, expires_s, comment, &token, error,
 			      sizeof(error)))
 		return ctl_fail("%s", error);
+	check_tenant(places->folder, tenant);
 	authority = read_authority(places->folder);
 	text = authority ? write_text(&token, tenant, expires_s, authority) : NULL;
 	if (text)
@@ -243,5 +263,6 @@ ctl_token(const struct ctl *ctl, int count, char **words)
 		return list_command(ctl, count - 1, words + 1);
 	if (count && strcmp(words[0], "revoke") == 0)
 		return revoke_command(count - 1, words + 1);
-	return ctl_usage("token create TENANT | token list | token revoke ID");
+	return ctl_unknown("token", count, words,
+			   "token create TENANT | token list | token revoke ID");
 }

@@ -4,7 +4,11 @@
 #include "ctl/command.h"
 #include "ctl/value.h"
 
+#include <poll.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -25,13 +29,17 @@ find(const struct look *look, uint64_t id)
 	return NULL;
 }
 
-/* In hundredths of a per cent. */
+/* In hundredths of a per cent.  Of several sessions whose kernels run at the same time the sum is
+ * more than the device; and what is measured by sampling may come a little late. */
 static uint64_t
 share(uint64_t before_ns, uint64_t now, uint64_t elapsed_ns)
 {
+	uint64_t hundredths;
+
 	if (elapsed_ns <= 0 || now < before_ns)
 		return 0;
-	return (uint64_t)((double)(now - before_ns) * 10000 / (double)elapsed_ns);
+	hundredths = (uint64_t)((double)(now - before_ns) * 10000 / (double)elapsed_ns);
+	return hundredths < 10000 ? hundredths : 10000;
 }
 
 static uint64_t
@@ -63,11 +71,72 @@ add_client(struct ctl_table *table, const struct look *before, const struct look
 	ctl_table_number(table, line->device);
 	ctl_table_number(table, share(old_ns, line->gpu_ns, elapsed));
 	ctl_table_number(table, line->memory);
-	ctl_table_number(table, line->memory_max);
+	ctl_table_number(table, ctl_memory_limit(now->reply->report, s, line));
 	ctl_table_number(table, per_second(old_counts->launches, counts->launches, elapsed));
 	ctl_table_number(table, per_second(old_counts->copied_in, counts->copied_in, elapsed));
 	ctl_table_number(table, per_second(old_counts->copied_out, counts->copied_out, elapsed));
 	ctl_table_text(table, s->program);
+}
+
+/* Characters of a line; 0: standard output is no terminal. */
+static size_t
+terminal_width(void)
+{
+	struct winsize size;
+
+	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+/* The keyboard: keys come at once, and are not shown. */
+static struct termios keyboard_before;
+
+static bool
+open_keyboard(void)
+{
+	struct termios now;
+
+	if (!isatty(STDIN_FILENO) || tcgetattr(STDIN_FILENO, &keyboard_before))
+		return false;
+	now = keyboard_before;
+	now.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+	return tcsetattr(STDIN_FILENO, TCSANOW, &now) == 0;
+}
+
+static void
+close_keyboard(void)
+{
+	(void)tcsetattr(STDIN_FILENO, TCSANOW, &keyboard_before);
+}
+
+/* The terminal is not left without its echo. */
+static void
+end_by_signal(int number)
+{
+	close_keyboard();
+	(void)signal(number, SIG_DFL);
+	(void)raise(number);
+}
+
+/* The time until the next look; true: q was pressed. */
+static bool
+wait_for_key(bool keys, uint64_t seconds)
+{
+	uint64_t until = gp_now_ns() + seconds * UINT64_C(1000000000);
+	struct pollfd wait = { .fd = STDIN_FILENO, .events = POLLIN };
+
+	if (!keys) {
+		gp_nap(seconds * UINT64_C(1000000000));
+		return false;
+	}
+	for (uint64_t now = gp_now_ns(); now < until; now = gp_now_ns()) {
+		char key = 0;
+
+		if (poll(&wait, 1, (int)((until - now) / 1000000) + 1) <= 0)
+			continue;
+		if (read(STDIN_FILENO, &key, 1) != 1 || key == 'q' || key == 'Q')
+			return true;
+	}
+	return false;
 }
 
 static void
@@ -88,10 +157,24 @@ print_clients(const struct ctl *ctl, const struct look *before, const struct loo
 		{ "OUT/S", "copied_out_bytes_per_second", CTL_BYTES },
 		{ "PROGRAM", "program", CTL_TEXT },
 	};
+	/* What goes where the terminal is narrow: the last of these first. */
+	static const char *const least[] = { "busy_percent",
+					     "memory_bytes",
+					     "program",
+					     "tenant",
+					     "user",
+					     "memory_limit_bytes",
+					     "gpu",
+					     "host",
+					     "launches_per_second",
+					     "pid",
+					     "copied_in_bytes_per_second",
+					     "copied_out_bytes_per_second" };
 	const Gpupool__AdminReport *report = now->reply->report;
 	struct ctl_table table;
 
 	ctl_table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
+	ctl_table_fit(&table, terminal_width(), least, sizeof(least) / sizeof(least[0]));
 	for (size_t i = 0; i < report->n_sessions; i++) {
 		for (size_t d = 0; d < report->sessions[i]->n_lines; d++)
 			add_client(&table, before, now, report->sessions[i], d);
@@ -155,12 +238,17 @@ ctl_top(const struct ctl *ctl, int count, char **words)
 	bool screen = isatty(STDOUT_FILENO) && ctl->format == CTL_FORMAT_TABLE;
 	struct look before, now;
 	uint64_t rounds = UINT64_MAX, delay = 1;
+	bool keys = false;
 	int r = 0;
 
 	if (parse(count, words, &rounds, &delay) || look(ctl, &before))
 		return -1;
-	for (uint64_t i = 0; i < rounds; i++) {
-		gp_nap(delay * UINT64_C(1000000000));
+	keys = screen && open_keyboard();
+	if (keys) {
+		(void)signal(SIGINT, end_by_signal);
+		(void)signal(SIGTERM, end_by_signal);
+	}
+	for (uint64_t i = 0; i < rounds && !wait_for_key(keys, delay); i++) {
 		r = look(ctl, &now);
 		if (r == 0) {
 			if (screen)
@@ -178,5 +266,7 @@ ctl_top(const struct ctl *ctl, int count, char **words)
 			break;
 	}
 	gp_admin_free_reply(before.reply);
+	if (keys)
+		close_keyboard();
 	return r;
 }

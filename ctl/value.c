@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ctl/value.h"
 
+#include "server/common/base/similar.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
@@ -119,11 +121,11 @@ ctl_priority_name(uint32_t priority)
 static const char *
 parse_memory(const char *text, Gpupool__AdminSetting *setting)
 {
-	if (strcmp(text, "none") == 0)
+	if (strcmp(text, "all") == 0 || strcmp(text, "none") == 0)
 		setting->number = UINT64_MAX;
 	else if (strchr(text, '%') ? !ctl_parse_percent(text, &setting->share)
 				   : !ctl_parse_bytes(text, &setting->number))
-		return "is no size: 1.5GiB, 512M, 25% and none are";
+		return "is no size: 1.5GiB, 512M, 25% and all are";
 	return NULL;
 }
 
@@ -144,7 +146,7 @@ parse_bandwidth(const char *text, Gpupool__AdminSetting *setting)
 	char number[CTL_VALUE_MAX];
 	size_t length = strlen(text);
 
-	if (strcmp(text, "none") == 0) {
+	if (strcmp(text, "unlimited") == 0 || strcmp(text, "none") == 0) {
 		setting->number = UINT64_MAX;
 		return NULL;
 	}
@@ -156,7 +158,7 @@ parse_bandwidth(const char *text, Gpupool__AdminSetting *setting)
 		if (ctl_parse_bytes(number, &setting->number))
 			return NULL;
 	}
-	return "is no bandwidth: 1GiB/s, 500M and none are";
+	return "is no bandwidth: 1GiB/s, 500M and unlimited are";
 }
 
 /* A per cent sign is allowed: limit=30% is what it says. */
@@ -186,33 +188,70 @@ parse_weight(const char *text, Gpupool__AdminSetting *setting)
 								 : "is no weight from 1 to 1000";
 }
 
+static const char *
+parse_sessions(const char *text, Gpupool__AdminSetting *setting)
+{
+	if (strcmp(text, "unlimited") == 0)
+		setting->number = UINT32_MAX;
+	else if (!ctl_parse_number(text, 0, 4096, &setting->number))
+		return "is neither a number from 0 to 4096 nor unlimited";
+	return NULL;
+}
+
+/* As gpupoold.conf(5) has them. */
+static const struct key {
+	const char *name;
+	Gpupool__AdminSetting__Key key;
+	const char *(*parse)(const char *text, Gpupool__AdminSetting *setting);
+} keys[] = {
+	{ "memory", GPUPOOL__ADMIN_SETTING__KEY__MEMORY, parse_memory },
+	{ "sm", GPUPOOL__ADMIN_SETTING__KEY__SM, parse_sm },
+	{ "priority", GPUPOOL__ADMIN_SETTING__KEY__PRIORITY, parse_key_priority },
+	{ "weight", GPUPOOL__ADMIN_SETTING__KEY__WEIGHT, parse_weight },
+	{ "limit", GPUPOOL__ADMIN_SETTING__KEY__LIMIT, parse_whole_percent },
+	{ "time-share", GPUPOOL__ADMIN_SETTING__KEY__TIME_SHARE, parse_whole_percent },
+	{ "bandwidth", GPUPOOL__ADMIN_SETTING__KEY__BANDWIDTH, parse_bandwidth },
+	{ "sessions", GPUPOOL__ADMIN_SETTING__KEY__SESSIONS, parse_sessions },
+	/* What it was once called. */
+	{ "share", GPUPOOL__ADMIN_SETTING__KEY__TIME_SHARE, parse_whole_percent },
+};
+#define KEY_COUNT (sizeof(keys) / sizeof(keys[0]))
+
+const char *
+ctl_setting_name(Gpupool__AdminSetting__Key key)
+{
+	for (size_t i = 0; i < KEY_COUNT; i++)
+		if (keys[i].key == key)
+			return keys[i].name;
+	return "?";
+}
+
+const char *
+ctl_similar_setting(const char *text)
+{
+	char word[CTL_VALUE_MAX];
+	struct gpd_similar similar = { .word = word };
+
+	(void)snprintf(word, sizeof(word), "%.*s", (int)strcspn(text, "="), text);
+	for (size_t i = 0; i < KEY_COUNT; i++)
+		gpd_similar_try(&similar, keys[i].name);
+	return similar.best;
+}
+
 const char *
 ctl_parse_setting(const char *text, Gpupool__AdminSetting *setting)
 {
-	static const struct {
-		const char *name;
-		Gpupool__AdminSetting__Key key;
-		const char *(*parse)(const char *text, Gpupool__AdminSetting *setting);
-	} keys[] = {
-		{ "memory", GPUPOOL__ADMIN_SETTING__KEY__MEMORY, parse_memory },
-		{ "sm", GPUPOOL__ADMIN_SETTING__KEY__SM, parse_sm },
-		{ "priority", GPUPOOL__ADMIN_SETTING__KEY__PRIORITY, parse_key_priority },
-		{ "weight", GPUPOOL__ADMIN_SETTING__KEY__WEIGHT, parse_weight },
-		{ "limit", GPUPOOL__ADMIN_SETTING__KEY__LIMIT, parse_whole_percent },
-		{ "share", GPUPOOL__ADMIN_SETTING__KEY__TIME_SHARE, parse_whole_percent },
-		{ "bandwidth", GPUPOOL__ADMIN_SETTING__KEY__BANDWIDTH, parse_bandwidth },
-	};
 	const char *equals = strchr(text, '=');
 	size_t length = equals ? (size_t)(equals - text) : 0;
 
 	gpupool__admin_setting__init(setting);
-	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+	for (size_t i = 0; i < KEY_COUNT; i++) {
 		if (strlen(keys[i].name) != length || strncmp(text, keys[i].name, length) != 0)
 			continue;
 		setting->key = keys[i].key;
 		return keys[i].parse(equals + 1, setting);
 	}
-	return "sets none of memory, sm, priority, weight, limit, share, bandwidth";
+	return "sets none of memory, sm, priority, weight, limit, time-share, bandwidth, sessions";
 }
 
 char *

@@ -25,6 +25,10 @@ bool ctl_parse_priority(const char *text, uint64_t *priority_p);
 
 /* NULL, or what is wrong with it as the end of a sentence that begins with the text. */
 const char *ctl_parse_setting(const char *text, Gpupool__AdminSetting *setting);
+/* As gpupoold.conf(5) calls it, too. */
+const char *ctl_setting_name(Gpupool__AdminSetting__Key key);
+/* The one that NAME=VALUE may have meant, or NULL. */
+const char *ctl_similar_setting(const char *text);
 
 /* "1.5 GiB"; text is CTL_VALUE_MAX long, as below, and returned. */
 char *ctl_format_bytes(uint64_t bytes, char *text);

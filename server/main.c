@@ -11,7 +11,9 @@
  */
 #include "protocol/frame.h"
 #include "protocol/standard.h"
+#include "server/check_config.h"
 #include "server/common/base/log.h"
+#include "server/common/base/pool_folder.h"
 #include "server/common/base/privilege.h"
 #include "server/common/config/config_value.h"
 #include "server/common/config/options.h"
@@ -55,6 +57,7 @@ enum key {
 	OPTION_LEDGER_FD,
 	OPTION_WORKER_RDMA,
 	OPTION_CONFIG = 'c',
+	OPTION_CHECK_CONFIG = 0x200,
 };
 
 #define OPTION(option, value, argument, flag, text)                                                \
@@ -65,12 +68,17 @@ enum key {
 
 static const struct argp_option options[] = {
 	OPTION("listen", OPTION_LISTEN, "ADDRESS", 0,
-	       "Listen there, [SCHEME://]HOST[:PORT]; may be given several times. Port 0 takes "
-	       "any free one; unix:///PATH is a socket of this machine. "
+	       "Listen there, [SCHEME://]HOST[:PORT]; may be given several times. A port alone is "
+	       "one of 127.0.0.1, and port 0 takes any free one; unix:///PATH is a socket of this "
+	       "machine. "
 	       "Default: " LISTEN_DEFAULT),
 	OPTION("config", OPTION_CONFIG, "FILE", 0,
 	       "Tenants, quotas and devices, gpupoold.conf(5); SIGHUP reads it again. Default: "
-	       "none, everybody may use everything"),
+	       "gpupoold.conf in /etc/gpupool for root, in ~/.config/gpupool for others; if it is "
+	       "not there, everybody may use everything"),
+	OPTION("check-config", OPTION_CHECK_CONFIG, NULL, 0,
+	       "Read the configuration (FILE, or that of --config, or the usual one), say what is "
+	       "wrong or doubtful in it, and exit: 0 if it can be used"),
 	OPTION("driver", OPTION_DRIVER, "FILE", 0,
 	       "The CUDA driver library to serve. Default: NVIDIA's libcuda.so.1, or, "
 	       "where there is none or no GPU, the software device"),
@@ -121,6 +129,8 @@ static const struct argp_option options[] = {
 	{ 0 },
 };
 
+static const char args_doc[] = "\n--check-config [FILE]";
+
 static const char doc[] =
 	"Serve the GPUs of this machine to CUDA programs on other machines."
 	"\vClients find the daemon by REMOTE_GPU=HOST[:PORT] in their environment, with gpupool's "
@@ -129,6 +139,8 @@ static const char doc[] =
 
 struct command_line {
 	struct gpd_options supervisor;
+	bool check_config;
+	const char *file; /* an argument, or NULL */
 	int worker_fd;
 	int ledger_fd;
 };
@@ -158,11 +170,24 @@ add_rdma(struct argp_state *state, struct gpd_options *o, const struct gp_url *u
 	o->rdma = text;
 }
 
+/* A port alone is one of this machine, as with --metrics; nobody's name has digits alone. */
+static const char *
+complete(const char *text, char room[GP_URL_TEXT_MAX])
+{
+	const char *slashes = strstr(text, "://"), *host = slashes ? slashes + 3 : text;
+
+	if (!*host || host[strspn(host, "0123456789")])
+		return text;
+	(void)snprintf(room, GP_URL_TEXT_MAX, "%.*s127.0.0.1:%s", (int)(host - text), text, host);
+	return room;
+}
+
 static void
-add_listen(struct argp_state *state, struct gpd_options *o, const char *text)
+add_listen(struct argp_state *state, struct gpd_options *o, const char *given)
 {
 	struct gp_url *url = &o->listen[o->listen_count];
-	char error[512];
+	char error[512], room[GP_URL_TEXT_MAX];
+	const char *text = complete(given, room);
 
 	if (o->listen_count == GPD_LISTEN_MAX)
 		argp_failure(state, 1, 0, "--listen: more than %d addresses", GPD_LISTEN_MAX);
@@ -262,10 +287,21 @@ parse_option(int key, char *arg, struct argp_state *state)
 	case OPTION_INSECURE:
 		o->insecure = true;
 		return 0;
+	case OPTION_CHECK_CONFIG:
+		line->check_config = true;
+		return 0;
 	case ARGP_KEY_ARG:
-		argp_failure(state, 1, 0, "\"%s\": an argument that means nothing here", arg);
+		if (line->file)
+			argp_failure(state, 1, 0, "\"%s\": an argument that means nothing here",
+				     arg);
+		line->file = arg;
 		return 0;
 	case ARGP_KEY_END:
+		if (line->file && !line->check_config)
+			argp_failure(state, 1, 0, "\"%s\": an argument that means nothing here",
+				     line->file);
+		if (line->file)
+			o->config = line->file;
 		if (o->listen_count == 0)
 			add_listen(state, o, LISTEN_DEFAULT);
 		return 0;
@@ -298,7 +334,9 @@ check_environment(void)
 int
 main(int argc, char **argv)
 {
-	static const struct argp argp = { .options = options, .parser = parse_option, .doc = doc };
+	static const struct argp argp = {
+		.options = options, .parser = parse_option, .args_doc = args_doc, .doc = doc
+	};
 	struct command_line line = {
 		.worker_fd = -1,
 		.ledger_fd = -1,
@@ -310,6 +348,7 @@ main(int argc, char **argv)
 	if (argp_parse(&argp, argc, argv, 0, NULL, &line))
 		return 1;
 	gpd_privilege_hide();
+	gpd_log_start();
 	if (line.worker_fd >= 0) {
 		struct gpd_worker_options worker = {
 			.fd = line.worker_fd,
@@ -323,5 +362,10 @@ main(int argc, char **argv)
 	}
 	if (!check_environment())
 		return 1;
+	if (gpd_folder_file(GPD_FILE_CONFIG, line.supervisor.usual_config,
+			    sizeof(line.supervisor.usual_config)))
+		line.supervisor.usual_config[0] = 0;
+	if (line.check_config)
+		return gpd_check_config(&line.supervisor);
 	return gpd_supervisor_run(&line.supervisor);
 }

@@ -204,6 +204,7 @@ worker_lost(struct gpd_children *c, struct gpd_child *child,
 	gpd_channel_text(message, text, sizeof(text));
 	(void)snprintf(lost, sizeof(lost), "has lost its GPU contexts: %.990s", text);
 	report_error(c, child, lost);
+	c->admission->workers_lost++;
 	snprintf(child->reason, sizeof(child->reason), "its context was lost");
 	child->deadline_ms = gp_now_ms() + WORKER_LOST_MS;
 	take_out(c, child, GPD_CHILD_LOST, 0);
@@ -412,6 +413,7 @@ worker_exited(struct gpd_children *c, struct gpd_child *child, int status)
 		expected = status == 0 || c->stopping;
 	gpd_child_explain(status, how, sizeof(how));
 	snprintf(text, sizeof(text), "the worker %s", how);
+	c->admission->workers_lost += !expected;
 	if (!expected && !c->served && !own) {
 		fprintf(stderr, "gpupoold: the worker %s while it started\n", how);
 		c->useless = true;

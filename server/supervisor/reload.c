@@ -9,6 +9,7 @@
 #include "server/common/config/reloaded.h"
 #include "server/supervisor/admin/manage.h"
 #include "server/supervisor/door/tls_files.h"
+#include "server/supervisor/doubts.h"
 #include "server/supervisor/notify.h"
 
 #include <limits.h>
@@ -59,12 +60,13 @@ put_into_force(const struct gpd_options *options, struct gpd_manager *manager,
 	       struct gpd_config *config, struct gp_tls *tls, struct gpd_reloaded *reloaded)
 	GP_LOCKED(manager->source.lock)
 {
-	if (options->config) {
+	if (config->file) {
 		gpd_admission_reload(manager->admission, config, reloaded);
-		gpd_info("%s is in force%s", options->config, tls ? ", and the certificate" : "");
+		gpd_info("%s is in force%s", config->file, tls ? ", and the certificate" : "");
+		gpd_doubts_reload(manager->admission, reloaded);
 	} else {
 		gpd_config_free(config);
-		gpd_info("the certificate is in force; there is no configuration file (--config)");
+		gpd_info("the certificate is in force; there is no configuration file");
 	}
 	use_tls(options, tls, reloaded);
 	gpd_manager_reload(manager, options, reloaded);
@@ -72,19 +74,28 @@ put_into_force(const struct gpd_options *options, struct gpd_manager *manager,
 
 /* What can be put into force as a whole. */
 static int
-read_files(const struct gpd_options *options, struct gpd_config **config_p, struct gp_tls **tls_p,
-	   char *error)
+read_files(const struct gpd_options *options, const struct gpd_config *now,
+	   struct gpd_config **config_p, struct gp_tls **tls_p, char *error)
 {
-	int r = gpd_config_load(options->config, config_p, error, GPD_CONFIG_ERROR_MAX);
+	const char *path = gpd_options_config(options);
+	int r;
 
+	if (!path && now->file) {
+		(void)snprintf(error, GPD_CONFIG_ERROR_MAX,
+			       "%.300s, the configuration, is not there any more", now->file);
+		return GP_E_INVALID;
+	}
+	r = gpd_config_load(path, config_p, error, GPD_CONFIG_ERROR_MAX);
 	if (r)
 		return r;
 	r = gpd_tls_read(options, *config_p, tls_p, error, GPD_CONFIG_ERROR_MAX);
 	if (r == 0)
 		r = check_still_there(options, *tls_p, error);
-	if (r == 0 && !options->config && !*tls_p) {
+	if (r == 0 && !path && !*tls_p) {
 		(void)snprintf(error, GPD_CONFIG_ERROR_MAX,
-			       "there is no configuration file (--config)");
+			       "there is no configuration file: %.300s%s--config names one",
+			       options->usual_config,
+			       options->usual_config[0] ? " would be read, " : "");
 		r = GP_E_INVALID;
 	}
 	if (r) {
@@ -105,7 +116,7 @@ gpd_reload(const struct gpd_options *options, struct gpd_manager *manager,
 
 	*reloaded = (struct gpd_reloaded){ .error = "" };
 	gpd_notify_reloading();
-	if (read_files(options, &config, &tls, reloaded->error)) {
+	if (read_files(options, admission->quota->tenants.config, &config, &tls, reloaded->error)) {
 		gpd_error("nothing is reloaded: %s", reloaded->error);
 	} else {
 		put_into_force(options, manager, config, tls, reloaded);

@@ -11,12 +11,14 @@
 #include "server/supervisor/children.h"
 #include "server/supervisor/door/peer.h"
 #include "server/supervisor/door/tls_files.h"
+#include "server/supervisor/doubts.h"
 #include "server/supervisor/notify.h"
 #include "server/supervisor/reload.h"
 
 #include <errno.h>
 #include <malloc.h>
 #include <poll.h>
+#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -79,10 +81,29 @@ read_signals(struct supervisor *s)
 	}
 }
 
+/* For who asks what this daemon is. */
+static void
+note_facts(struct supervisor *s)
+{
+	struct gpd_report_facts *facts = &s->manager.source.facts;
+	const struct passwd *user = getpwuid(geteuid());
+
+	for (int i = 0; i < s->listen.count; i++)
+		gpd_listen_text(&s->listen, i, facts->addresses[facts->address_count++]);
+	if (user)
+		(void)snprintf(facts->user, sizeof(facts->user), "%s", user->pw_name);
+	else
+		(void)snprintf(facts->user, sizeof(facts->user), "%u", (unsigned int)geteuid());
+	(void)snprintf(facts->metrics, sizeof(facts->metrics), "%s",
+		       s->manager.metrics.http ? s->manager.metrics.url : "");
+}
+
 static void
 announce(struct supervisor *s)
 {
 	s->announced = true;
+	note_facts(s);
+	gpd_doubts_start(&s->admission, s->options);
 	if (geteuid() == 0 && !s->options->user)
 		gpd_warning("the daemon stays root, as there is no user " GPD_PRIVILEGE_USER
 			    ": systemd-sysusers makes it, --user=NAME takes another, and "
@@ -102,6 +123,7 @@ turn(struct supervisor *s) GP_LOCKED(s->manager.source.lock)
 	gpd_admission_check_deadlines(&s->admission);
 	gpd_children_check(&s->children, gp_now_ms());
 	gpd_notify_alive(gp_now_ms());
+	gpd_doubts_watch(&s->admission, gp_now_ms());
 	fds[0] = (struct pollfd){ .fd = s->signal_fd, .events = POLLIN };
 	fds[1] = (struct pollfd){ .fd = gpd_peer_events_fd(), .events = POLLIN };
 	listening = gpd_listen_poll(&s->listen, gp_now_ms(), fds + FIXED_FDS);
@@ -167,6 +189,17 @@ fail(const char *why)
 	return -1;
 }
 
+/* The same of a file: what would help, if it is that the daemon's user may not read it. */
+static int
+fail_file(const char *path, const char *why)
+{
+	char error[GPD_CONFIG_ERROR_MAX];
+
+	if (path && gpd_privilege_need_file(path, error, sizeof(error)))
+		return fail(error);
+	return fail(why);
+}
+
 /* If it cannot be read any more, nobody could take a token or a certificate back. */
 static int
 check_revocable(const struct gpd_shared_file *file)
@@ -192,7 +225,7 @@ drop_privileges(struct supervisor *s)
 		return fail(error);
 	if (geteuid() == before)
 		return 0;
-	gpd_privilege_check_file(s->options->config);
+	gpd_privilege_check_file(gpd_options_config(s->options));
 	if (check_revocable(&gate->store.file) ||
 	    (gate->revoked.crl && check_revocable(&gate->revoked.file)))
 		return -1;
@@ -232,8 +265,9 @@ set_up(struct supervisor *s)
 		return -1;
 	}
 	if (gpd_gate_open(&s->admission.gate, config, s->options->tokens, s->options->insecure,
-			  error, sizeof(error)) ||
-	    gpd_tls_read(s->options, config, &tls, error, sizeof(error)))
+			  error, sizeof(error)))
+		return fail_file(s->admission.gate.store.file.path, error);
+	if (gpd_tls_read(s->options, config, &tls, error, sizeof(error)))
 		return fail(error);
 	gpd_tls_use(tls);
 	if (gpd_gate_open_revoked(&s->admission.gate, config, s->options->crl, error,
@@ -251,8 +285,8 @@ gpd_supervisor_run(const struct gpd_options *options) GP_LOCK_UNCHECKED
 	struct supervisor s = { .options = options, .status = -1, .signal_fd = -1 };
 	char error[GPD_CONFIG_ERROR_MAX];
 
-	if (gpd_quota_init(&s.quota, options->config, error))
-		return -fail(error);
+	if (gpd_quota_init(&s.quota, gpd_options_config(options), error))
+		return -fail_file(gpd_options_config(options), error);
 	if (gpd_admission_init(&s.admission, &s.quota, options->sessions_max, options->lanes_max))
 		return -fail("out of memory");
 	gpd_manager_init(&s.manager, &s.admission, &manager_hooks, &s);

@@ -51,6 +51,8 @@ set_up(void)
 		abort();
 }
 
+static const struct gpd_admin_peer peer = { .pid = 1 };
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -67,7 +69,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!bytes || packed < GP_ADMIN_HEADER_SIZE)
 		abort();
 	free(bytes);
-	if (gpd_manage(&manager, request, false, &bytes, &packed) == 0) {
+	if (gpd_manage(&manager, &peer, request, false, &bytes, &packed) == 0) {
 		Gpupool__AdminReply *reply;
 
 		if (!bytes || gp_admin_get_size(bytes) + GP_ADMIN_HEADER_SIZE != packed)

@@ -121,12 +121,12 @@ class Neighbour:
 
 def endings(target):
     """Session -> why it ended, of all that have."""
-    return dict(re.findall(r"^gpupoold\[\d+\]: \w+: session (\d+) \(.*\): closed: (.*?);", target.log(), re.M))
+    return dict(re.findall(r"gpupoold\[\d+\]: \w+: session (\d+) \(.*\): closed: (.*?);", target.log(), re.M))
 
 
 def expect_one_ending(target, session, reason=r".*"):
     wait_until(f"the log says how session {session} ended", lambda: str(session) in endings(target), 60)
-    lines = re.findall(rf"^gpupoold.*: session {session} \(.*\): closed: .*$", target.log(), re.M)
+    lines = re.findall(rf"gpupoold.*: session {session} \(.*\): closed: .*$", target.log(), re.M)
     require(len(lines) == 1, f"not one line of session {session}: {lines}")
     require(re.match(reason, endings(target)[str(session)]), f"expected {reason!r}: {lines}")
 

@@ -67,5 +67,5 @@ class Host(Daemon):
         """It serves, has not lost its worker, and has said of so many sessions at least how they ended."""
         self.check_works()
         require("lost its GPU" not in self.log() and "killed" not in self.log(), "a worker was lost")
-        lines = re.findall(r"^gpupoold\[\d+\]: \w+: session \d+ \(.*\): closed: .*$", self.log(), re.M)
+        lines = re.findall(r"gpupoold\[\d+\]: \w+: session \d+ \(.*\): closed: .*$", self.log(), re.M)
         require(len(lines) >= ended, f"the log says of {len(lines)} sessions how they ended")

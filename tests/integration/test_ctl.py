@@ -166,14 +166,14 @@ def _():
 
 @case("a quota that is set on a running client holds at its next allocation, and its tenant's too")
 def _():
-    with Pool() as pool:
+    with Pool(env=software_env(GPUPOOL_SOFT_MULTIPROCESSORS="16")) as pool:
         client = pool.start("memhog", "16", stdin=True)
         client.wait_for_output("free after")
         who = pool.clients()[0]
         pool.say("client", "set", who, "memory=1.5GiB", "sm=50%", "priority=low")
         shown = pool.json("client", "show", who)
         require(shown["memory_limit_bytes"] == 1536 * MIB and shown["priority"] == "low", f"{shown}")
-        require(shown["sms_wanted"] == max(1, pool.json("device", "list")[0]["sms"] // 2), f"{shown}")
+        require(shown["sms_wanted"] == pool.json("device", "list")[0]["sms"] // 2, f"{shown}")
         pool.say("client", "set", who, "memory=none", "sm=all", "priority=high", "gpu=0")
         shown = pool.json("client", "show", who)
         require(shown["memory_limit_bytes"] is None and shown["priority"] == "high", f"{shown}")
@@ -193,16 +193,16 @@ def _():
 
 @case("a tenant's priority and multiprocessors go to those of its clients that have none of their own")
 def _():
-    with Pool() as pool:
+    with Pool(env=software_env(GPUPOOL_SOFT_MULTIPROCESSORS="16")) as pool:
         clients = [pool.start("memhog", stdin=True) for _ in range(2)]
         for client in clients:
             client.wait_for_output("free after")
         first, second = pool.clients()
         pool.say("client", "set", first, "priority=high")
-        pool.say("tenant", "set", "default", "priority=low", "sm=1")
+        pool.say("tenant", "set", "default", "priority=low", "sm=2")
         require(pool.json("client", "show", first)["priority"] == "high", "its own is lost")
         require(pool.json("client", "show", second)["priority"] == "low", "the tenant's does not come")
-        require(pool.json("client", "show", second)["sms_wanted"] == 1, "the tenant's does not come")
+        require(pool.json("client", "show", second)["sms_wanted"] == 2, "the tenant's does not come")
         for client in clients:
             client.finish().expect()
 
@@ -250,16 +250,17 @@ def _():
 
 @case("reload puts a changed configuration into force, and names what is wrong with one")
 def _():
-    with Pool(config="[tenant a]\nmemory = 64M\n") as pool:
+    others = "[tenant default]\nmemory = 1G\n"
+    with Pool(config=others + "[tenant a]\nmemory = 64M\n", env=software_env(GPUPOOL_SOFT_MULTIPROCESSORS="16")) as pool:
         client = pool.start("memhog", "16", stdin=True, env=as_tenant("a"))
         client.wait_for_output("free after")
         require(pool.json("tenant", "list")[1]["memory_limit_bytes"] == 64 * MIB, "not what is configured")
-        pool.write_config("[tenant a]\nmemory = 128M\nsm = 1\n")
+        pool.write_config(others + "[tenant a]\nmemory = 128M\nsm = 2\n")
         pool.say("reload")
         tenant = pool.json("tenant", "list")[1]
-        require(tenant["tenant"] == "a" and tenant["memory_limit_bytes"] == 128 * MIB and tenant["sms"] == 1, f"{tenant}")
-        pool.write_config("[tenant a]\nmemory = 12Q\n")
-        refused(pool.ctl("reload"), "gpupoold.conf:2: [tenant a] memory = 12Q")
+        require(tenant["tenant"] == "a" and tenant["memory_limit_bytes"] == 128 * MIB and tenant["sms"] == 2, f"{tenant}")
+        pool.write_config(others + "[tenant a]\nmemory = 12Q\n")
+        refused(pool.ctl("reload"), "gpupoold.conf:4: [tenant a] memory = 12Q")
         require(pool.json("tenant", "list")[1]["memory_limit_bytes"] == 128 * MIB, "what held does not hold on")
         client.finish().expect()
 
@@ -420,7 +421,7 @@ def _():
 
 @case("MPS's defaults limit clients to come, and not those that are there")
 def _():
-    with Pool(config="") as pool:
+    with Pool(config="", env=software_env(GPUPOOL_SOFT_MULTIPROCESSORS="16")) as pool:
         old = pool.start("memhog", "16", stdin=True)
         old.wait_for_output("free after")
         server = pool.say("get_server_list").strip()
@@ -440,7 +441,7 @@ def _():
         first, second = (pool.json("client", "show", who) for who in pool.clients())
         require(first["memory_limit_bytes"] is None and first["priority"] == "normal", f"who was there: {first}")
         require(second["memory_limit_bytes"] == 96 * MIB and second["priority"] == "low"
-                and second["sms_wanted"] == max(1, second_sms(pool) * 3333 // 10000), f"who came: {second}")
+                and second["sms_wanted"] == second_sms(pool) * 3333 // 10000 // 2 * 2, f"who came: {second}")
         require(re.search(r"free before: (9[0-6]|8\d) MiB", new.out()), f"the size shown: {new.out()}")
         result = pool.run("memhog", "128")
         require(result.status == 1 and "cudaErrorMemoryAllocation" in result.out, str(result))

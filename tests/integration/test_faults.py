@@ -72,7 +72,7 @@ def _():
         require(re.fullmatch(r".*assertion\.cu:\d+: .*Assertion `.*` failed\.\n"
                              r"gpupool: tcp://\S+: the session has ended with error 710: .*\n", result.err),
                 f"the assertion does not appear on the client's standard error: {result}")
-        daemon.wait_for_log(r"^gpupoold\[\d+\]: warning: the driver, with work of session \d+ \(\S+ \d+ \S*assertion\).*: "
+        daemon.wait_for_log(r"gpupoold\[\d+\]: warning: the driver, with work of session \d+ \(\S+ \d+ \S*assertion\).*: "
                             r"\S*assertion\.cu:\d+: .* failed\.$")
         daemon.check_works()
 

@@ -39,6 +39,8 @@ GP_MUST_CHECK int gp_tls_client(const struct gp_tls_files *files, struct gp_tls 
 				char *error, size_t error_size);
 /* Until when the certificate of this end holds, in seconds since 1970; INT64_MAX: it has none. */
 int64_t gp_tls_until(const struct gp_tls *tls);
+/* And from when on; INT64_MIN: it has none. */
+int64_t gp_tls_from(const struct gp_tls *tls);
 /* Whether a daemon asks clients for certificates. */
 bool gp_tls_asks(const struct gp_tls *tls);
 struct gp_tls *gp_tls_get(struct gp_tls *tls);

@@ -247,6 +247,14 @@ gp_tls_until(const struct gp_tls *tls)
 	return certificate ? gp_tls_time(X509_get0_notAfter(certificate)) : INT64_MAX;
 }
 
+int64_t
+gp_tls_from(const struct gp_tls *tls)
+{
+	const X509 *certificate = SSL_CTX_get0_certificate(tls->ctx);
+
+	return certificate ? gp_tls_time(X509_get0_notBefore(certificate)) : INT64_MIN;
+}
+
 bool
 gp_tls_asks(const struct gp_tls *tls)
 {

@@ -159,47 +159,6 @@ peer_of(const struct handshake *handshake)
 	return handshake->server ? "client" : "daemon";
 }
 
-/* The certificate that the peer has shown is not accepted. */
-static int
-explain_certificate(struct handshake *handshake, long verdict)
-{
-	struct gp_conn *conn = &handshake->conn->stream.conn;
-	const char *peer = peer_of(handshake);
-
-	switch (verdict) {
-	case X509_V_ERR_CERT_HAS_EXPIRED:
-		return gp_conn_fail(conn, -EACCES, "the %s's certificate has expired", peer);
-	case X509_V_ERR_CERT_NOT_YET_VALID:
-		return gp_conn_fail(conn, -EACCES, "the %s's certificate is not valid yet", peer);
-	case X509_V_ERR_CERT_REVOKED:
-		return gp_conn_fail(conn, -EACCES, "the %s's certificate has been revoked", peer);
-	case X509_V_ERR_UNABLE_TO_GET_CRL:
-	case X509_V_ERR_CRL_SIGNATURE_FAILURE:
-		return gp_conn_fail(conn, -EACCES,
-				    "the list of revoked certificates is not of the authority of "
-				    "the %s's certificate",
-				    peer);
-	case X509_V_ERR_CRL_HAS_EXPIRED:
-		return gp_conn_fail(conn, -EACCES, "the list of revoked certificates has expired");
-	case X509_V_ERR_HOSTNAME_MISMATCH:
-	case X509_V_ERR_IP_ADDRESS_MISMATCH:
-		return gp_conn_fail(conn, -EACCES,
-				    "the %s's certificate is for another name or address", peer);
-	case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
-	case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
-	case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
-	case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
-	case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
-	case X509_V_ERR_CERT_SIGNATURE_FAILURE:
-		return gp_conn_fail(
-			conn, -EACCES,
-			"the %s's certificate is of an authority that is not known here", peer);
-	default:
-		return gp_conn_fail(conn, -EACCES, "the %s's certificate is not accepted: %s", peer,
-				    X509_verify_cert_error_string(verdict));
-	}
-}
-
 static int
 explain_socket(struct handshake *handshake)
 {
@@ -242,7 +201,7 @@ explain(struct handshake *handshake, const SSL *ssl)
 	if (ERR_GET_LIB(code) != ERR_LIB_SSL && handshake->failed)
 		return explain_socket(handshake);
 	if (reason == SSL_R_CERTIFICATE_VERIFY_FAILED && verdict != X509_V_OK)
-		return explain_certificate(handshake, verdict);
+		return gp_tls_explain_certificate(conn, ssl, peer_of(handshake), verdict);
 	if (reason > SSL_AD_REASON_OFFSET && reason < SSL_AD_REASON_OFFSET + 256)
 		return explain_alert(handshake, reason - SSL_AD_REASON_OFFSET);
 	switch (reason) {

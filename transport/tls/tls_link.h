@@ -65,6 +65,11 @@ GP_MUST_CHECK int gp_tls_handshake(struct gp_tcp_conn *conn, SSL *ssl, bool keye
 /* For gp_tls_context(): takes the secrets to the handshake that they belong to. */
 void gp_tls_keep_secret(const SSL *ssl, const char *line);
 
+/* tls_explain.c: sets the connection's error: why what the peer ("daemon") has shown is not
+ * accepted.  -EACCES. */
+int gp_tls_explain_certificate(struct gp_conn *conn, const SSL *ssl, const char *peer,
+			       long verdict);
+
 /* tls_io.c: of a stream that is in clear until it has a link. */
 extern const struct gp_stream_io gp_tls_io;
 /* From now on the connection's stream is inside TLS.  0 or a negative errno. */

@@ -5,11 +5,16 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 enum gpd_log_level gpd_log_level = GPD_LOG_INFO;
 int gpd_log_fd = STDERR_FILENO;
+
+static bool has_stamps;
 
 static const char *const names[] = {
 	[GPD_LOG_ERROR] = "error",
@@ -36,6 +41,32 @@ gpd_log_level_name(enum gpd_log_level level)
 	return names[level];
 }
 
+/* "2026-11-26 14:35:02.123 ", in local time; nothing in the journal, which has its own. */
+static size_t
+stamp(char *text, size_t size)
+{
+	struct timespec now;
+	struct tm when;
+	size_t used;
+
+	if (!has_stamps || clock_gettime(CLOCK_REALTIME, &now) || !localtime_r(&now.tv_sec, &when))
+		return 0;
+	used = strftime(text, size, "%Y-%m-%d %H:%M:%S", &when);
+	return used + (size_t)snprintf(text + used, size - used, ".%03ld ", now.tv_nsec / 1000000);
+}
+
+void
+gpd_log_start(void)
+{
+	const char *journal = getenv("JOURNAL_STREAM");
+	unsigned long long device, inode;
+	struct stat status;
+
+	has_stamps = !journal || sscanf(journal, "%llu:%llu", &device, &inode) != 2 ||
+		     fstat(STDERR_FILENO, &status) || status.st_dev != device ||
+		     status.st_ino != inode;
+}
+
 void
 gpd_log(enum gpd_log_level level, const char *format, ...)
 {
@@ -51,8 +82,9 @@ gpd_log(enum gpd_log_level level, const char *format, ...)
 	va_end(args);
 	if (length < 0)
 		return;
-	used = (size_t)snprintf(line, sizeof(line), "gpupoold[%d]: %s: ", (int)getpid(),
-				names[level]);
+	used = stamp(line, sizeof(line));
+	used += (size_t)snprintf(line + used, sizeof(line) - used,
+				 "gpupoold[%d]: %s: ", (int)getpid(), names[level]);
 	/* Names and texts come from clients. */
 	used += gp_printable(line + used, sizeof(line) - used - 1, text);
 	line[used++] = '\n';

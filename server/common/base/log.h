@@ -21,6 +21,10 @@ enum gpd_log_level {
 extern enum gpd_log_level gpd_log_level;
 extern int gpd_log_fd; /* standard error; a worker moves it (driver_stderr.h) */
 
+/* Once, before there are threads, and before standard error is another one: from now on lines begin
+ * with the time, "2026-11-26 14:35:02.123 ", unless they go to the journal, which has its own. */
+void gpd_log_start(void);
+
 /* false: no such level. */
 bool gpd_log_level_parse(const char *text, enum gpd_log_level *level_p);
 const char *gpd_log_level_name(enum gpd_log_level level);

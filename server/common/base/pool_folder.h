@@ -21,6 +21,7 @@
 #define GPD_FILE_CERTIFICATE "server.pem"
 #define GPD_FILE_KEY "server.key"
 #define GPD_FILE_TOKENS "tokens"
+#define GPD_FILE_CONFIG "gpupoold.conf"
 
 /* 0, or -ENOENT: this user has no such folder, or its path is too long. */
 GP_MUST_CHECK int gpd_folder_default(char *path, size_t size);

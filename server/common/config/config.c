@@ -21,12 +21,14 @@ gpd_config_free(struct gpd_config *config)
 	if (!config)
 		return;
 	for (int i = 0; i < config->tenant_count; i++) {
+		free(config->tenants[i].lines);
 		free(config->tenants[i].users);
 		free(config->tenants[i].certificates);
 		free(config->tenants[i].networks);
 	}
 	free(config->tenants);
 	free(config->device_rules);
+	free(config->file);
 	free(config);
 }
 
@@ -58,6 +60,11 @@ gpd_config_load(const char *path, struct gpd_config **config_p, char *error, siz
 		r = GP_E_INVALID;
 	} else {
 		r = gpd_config_parse(text, path, config_p, error, error_size);
+	}
+	if (r == 0 && !((*config_p)->file = strdup(path))) {
+		snprintf(error, error_size, "%s: no memory", path);
+		gpd_config_free(*config_p);
+		r = -ENOMEM;
 	}
 	free(text);
 	free(bytes);
@@ -178,12 +185,6 @@ gpd_config_admit(const struct gpd_config *config, const char *name, const char *
 			 config->tenants[found].name, address ? address : "this machine");
 		return GP_E_INVALID;
 	}
-	if (config->tenants[found].sessions_max == 0) {
-		snprintf(error, error_size, "tenant \"%s\" has no sessions%s",
-			 config->tenants[found].name,
-			 name && *name ? "" : ", and the client names no other");
-		return GP_E_INVALID;
-	}
 	*tenant_p = found;
 	return 0;
 }
@@ -298,4 +299,14 @@ gpd_config_multiprocessors(const struct gpd_config_amount *amount, uint32_t devi
 	uint32_t count = (uint32_t)resolve(amount, device_sms);
 
 	return count || !is_given(amount) ? count : 1;
+}
+
+uint32_t
+gpd_config_given(uint32_t wanted, uint32_t device_sms, uint32_t piece)
+{
+	uint32_t given = piece ? wanted / piece * piece : wanted;
+
+	if (wanted && !given)
+		given = piece;
+	return given < device_sms ? given : 0;
 }

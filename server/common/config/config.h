@@ -57,8 +57,16 @@ struct gpd_config_network {
 	uint8_t bits;
 };
 
+/* The lines in which a key stands: for all devices, and for single ones.  0: nowhere. */
+struct gpd_config_lines {
+	int all;
+	int single[GPD_LEDGER_DEVICES];
+};
+
 struct gpd_config_tenant {
 	char name[GPD_TENANT_NAME_MAX];
+	int line;                       /* of its section; 0: it has none */
+	struct gpd_config_lines *lines; /* of its keys, as gpd_config_keys() has them; or NULL */
 	struct gpd_config_quota devices[GPD_LEDGER_DEVICES];
 	uint64_t bandwidth;    /* bytes per second; GPD_NO_LIMIT: as the link can */
 	uint32_t sessions_max; /* UINT32_MAX: as many as the daemon has; 0: none is admitted */
@@ -84,6 +92,7 @@ struct gpd_config_device {
 
 /* What a section [device ...] says; see gpd_config_device(). */
 struct gpd_config_device_rule {
+	int line;           /* of the section */
 	int ordinal;        /* -1: not by ordinal */
 	char uuid[41];      /* "gpu-...", in lower case; "" with ordinal -1: any device */
 	unsigned int given; /* what of `device` it says: bits, by the places of gpd_config_keys() */
@@ -91,6 +100,7 @@ struct gpd_config_device_rule {
 };
 
 struct gpd_config {
+	char *file; /* that it was read from; NULL: none */
 	uint32_t sessions_max;
 	uint32_t lanes_max;            /* of a session */
 	uint32_t sessions_per_address; /* UINT32_MAX: no limit; 0: not given */
@@ -158,5 +168,7 @@ struct gpd_config_device gpd_config_device(const struct gpd_config *config, int 
 uint64_t gpd_config_bytes(const struct gpd_config_amount *amount, uint64_t device_bytes);
 /* Multiprocessors, rounded down but at least 1, at most the device's; 0: no quota. */
 uint32_t gpd_config_multiprocessors(const struct gpd_config_amount *amount, uint32_t device_sms);
+/* So many are given out who gets `wanted` (0: all), in pieces of so many; 0: all. */
+uint32_t gpd_config_given(uint32_t wanted, uint32_t device_sms, uint32_t piece);
 
 #endif /* GPD_CONFIG_H */

@@ -44,6 +44,20 @@ check_devices(struct gpd_config_parser *p)
 	return true;
 }
 
+/* For those who have something to say of a value later. */
+static bool
+keep_lines(struct gpd_config_parser *p)
+{
+	p->tenant->lines = malloc(sizeof(p->lines));
+	if (!p->tenant->lines) {
+		p->result = -ENOMEM;
+		snprintf(p->error, p->error_size, "%s: no memory", p->file);
+		return false;
+	}
+	memcpy(p->tenant->lines, p->lines, sizeof(p->lines));
+	return true;
+}
+
 static bool
 close_section(struct gpd_config_parser *p)
 {
@@ -52,7 +66,7 @@ close_section(struct gpd_config_parser *p)
 		return gpd_config_complain(p, p->open_list_line,
 					   "ends with a comma, but the list does not go on");
 	}
-	if (p->section == GPD_CONFIG_SECTION_TENANT && !check_devices(p))
+	if (p->section == GPD_CONFIG_SECTION_TENANT && (!check_devices(p) || !keep_lines(p)))
 		return false;
 	p->section = GPD_CONFIG_SECTION_NONE;
 	memset(p->lines, 0, sizeof(p->lines));
@@ -120,6 +134,7 @@ open_tenant(struct gpd_config_parser *p, const char *text)
 	}
 	p->section = GPD_CONFIG_SECTION_TENANT;
 	p->into = p->tenant = &p->config->tenants[found];
+	p->tenant->line = p->line;
 	return begin_at(p, &p->tenant_lines[found]);
 }
 
@@ -158,6 +173,7 @@ open_device(struct gpd_config_parser *p, const char *text)
 	p->section = GPD_CONFIG_SECTION_DEVICE;
 	p->rule = &rules[found];
 	p->into = &p->rule->device;
+	p->rule->line = p->line;
 	return begin_at(p, &p->rule_lines[found]);
 }
 

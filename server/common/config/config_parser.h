@@ -13,12 +13,6 @@
 #define GPD_CONFIG_RULES 128
 #define GPD_CONFIG_LINE 256 /* no line has more bytes than fit */
 
-/* The lines in which a key stands: for all devices, and for single ones.  0: nowhere. */
-struct gpd_config_lines {
-	int all;
-	int single[GPD_LEDGER_DEVICES];
-};
-
 struct gpd_config_parser {
 	int line;
 	const char *file;

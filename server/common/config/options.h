@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #define GPD_LISTEN_MAX 16
+#define GPD_OPTIONS_PATH_MAX 4096
 
 struct gpd_options {
 	struct gp_url listen[GPD_LISTEN_MAX];
@@ -18,8 +19,9 @@ struct gpd_options {
 	const char *rdma;    /* where the workers listen for lanes over RDMA, as a URL, or NULL */
 	bool no_peer_memory; /* copies over RDMA always go through the workers' staging */
 	const char *driver;  /* path, or NULL */
-	const char *config;  /* path, or NULL */
-	const char *admin_socket; /* path, "off", or NULL: the usual one */
+	const char *config;  /* path, or NULL: the usual file, if it is there */
+	char usual_config[GPD_OPTIONS_PATH_MAX]; /* its path; "": this user has no such folder */
+	const char *admin_socket;                /* path, "off", or NULL: the usual one */
 	bool metrics_given;
 	char metrics_host[256]; /* "": none */
 	uint16_t metrics_port;
@@ -31,5 +33,9 @@ struct gpd_options {
 	int sessions_max;   /* 0: as the configuration says */
 	int lanes_max;      /* of a session; 0: as the configuration says */
 };
+
+/* The configuration that is to be read now, or NULL: none is named, and none is at the usual place.
+ * Any thread. */
+const char *gpd_options_config(const struct gpd_options *options);
 
 #endif /* GPD_OPTIONS_H */

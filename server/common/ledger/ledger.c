@@ -2,6 +2,7 @@
 #include "server/common/ledger/ledger.h"
 
 #include "base/clock.h"
+#include "server/common/base/size_text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -141,17 +142,16 @@ void
 gpd_ledger_summary(const struct gpd_ledger_session *session, char *text, size_t size)
 {
 	const struct gpd_ledger_counts *counts = &session->counts;
+	char in[GPD_SIZE_TEXT_MAX], out[GPD_SIZE_TEXT_MAX], most[GPD_SIZE_TEXT_MAX];
 	uint64_t peak = 0;
 
 	for (int i = 0; i < GPD_LEDGER_DEVICES; i++)
 		peak += atomic_load(&session->devices[i].memory_peak);
-	snprintf(text, size,
-		 "%llu launches, %llu copies, %llu bytes in, %llu bytes out, at most %llu bytes of "
-		 "memory",
+	snprintf(text, size, "%llu launches, %llu copies, %s in, %s out, at most %s of memory",
 		 (unsigned long long)atomic_load(&counts->launches),
 		 (unsigned long long)atomic_load(&counts->copies),
-		 (unsigned long long)atomic_load(&counts->copied_in),
-		 (unsigned long long)atomic_load(&counts->copied_out), (unsigned long long)peak);
+		 gpd_size_text(atomic_load(&counts->copied_in), in),
+		 gpd_size_text(atomic_load(&counts->copied_out), out), gpd_size_text(peak, most));
 }
 
 /* clang-format off */

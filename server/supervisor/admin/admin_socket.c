@@ -4,6 +4,7 @@
 #include "server/common/base/log.h"
 
 #include <errno.h>
+#include <grp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 
 /* From one request's reply to the next request's last byte, or to the reply's. */
 #define PATIENCE_MS 10000
+#define GROUPS_MAX 1024
 
 void
 gpd_admin_init(struct gpd_admin *admin, gpd_admin_handler *handler, void *arg)
@@ -76,6 +78,16 @@ bind_socket(int fd, const struct sockaddr_un *address)
 	return r == 0 ? listen(fd, GPD_ADMIN_CONNS_MAX) : r;
 }
 
+/* Where the daemon may give the socket to their group. */
+static void
+let_readers_in(const char *path)
+{
+	const struct group *readers = getgrnam(GPD_ADMIN_READERS);
+
+	if (readers && lchown(path, (uid_t)-1, readers->gr_gid) == 0)
+		(void)chmod(path, 0660);
+}
+
 int
 gpd_admin_open(struct gpd_admin *admin, const char *path, char *error, size_t error_size)
 {
@@ -98,6 +110,7 @@ gpd_admin_open(struct gpd_admin *admin, const char *path, char *error, size_t er
 			close(fd);
 		return -1;
 	}
+	let_readers_in(path);
 	admin->fd = fd;
 	admin->device = status.st_dev;
 	admin->inode = status.st_ino;
@@ -120,7 +133,7 @@ drop(struct gpd_admin_conn *conn)
 static void
 complain(struct gpd_admin_conn *conn, const char *why)
 {
-	gpd_warning("admin socket: process %d: %s", (int)conn->pid, why);
+	gpd_warning("admin socket: process %d: %s", (int)conn->peer.pid, why);
 	drop(conn);
 }
 
@@ -140,6 +153,26 @@ gpd_admin_fini(struct gpd_admin *admin)
 	if (lstat(admin->path, &status) == 0 && status.st_dev == admin->device &&
 	    status.st_ino == admin->inode)
 		(void)unlink(admin->path);
+}
+
+/* Whether the process at the other end has the group, as its own or among its others. */
+static bool
+is_reader(int fd, gid_t own)
+{
+	const struct group *readers = getgrnam(GPD_ADMIN_READERS);
+	gid_t groups[GROUPS_MAX];
+	socklen_t size = sizeof(groups);
+
+	if (!readers)
+		return false;
+	if (own == readers->gr_gid)
+		return true;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups, &size) != 0)
+		return false;
+	for (size_t i = 0; i < size / sizeof(groups[0]); i++)
+		if (groups[i] == readers->gr_gid)
+			return true;
+	return false;
 }
 
 static struct gpd_admin_conn *
@@ -164,8 +197,12 @@ accept_all(struct gpd_admin *admin, int64_t now_ms)
 
 		if (fd < 0)
 			return;
-		if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 ||
-		    (peer.uid != 0 && peer.uid != geteuid())) {
+		bool all;
+
+		if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
+			peer.uid = (uid_t)-1;
+		all = peer.uid == 0 || peer.uid == geteuid();
+		if (!all && (peer.uid == (uid_t)-1 || !is_reader(fd, peer.gid))) {
 			gpd_warning("admin socket: process %d of user %u: not allowed",
 				    (int)peer.pid, (unsigned int)peer.uid);
 			close(fd);
@@ -173,7 +210,7 @@ accept_all(struct gpd_admin *admin, int64_t now_ms)
 		}
 		*conn = (struct gpd_admin_conn){
 			.fd = fd,
-			.pid = peer.pid,
+			.peer = { .pid = peer.pid, .uid = peer.uid, .reads = !all },
 			.deadline_ms = now_ms + PATIENCE_MS,
 		};
 	}
@@ -249,7 +286,8 @@ write_reply(struct gpd_admin_conn *conn, int64_t now_ms)
 static void
 carry_out(struct gpd_admin *admin, struct gpd_admin_conn *conn, bool again, int64_t now_ms)
 {
-	int r = admin->handler(admin->arg, conn->pending, again, &conn->out, &conn->out_size);
+	int r = admin->handler(admin->arg, &conn->peer, conn->pending, again, &conn->out,
+			       &conn->out_size);
 
 	/* It may take as long as work on the GPU does. */
 	conn->deadline_ms = r ? INT64_MAX : now_ms + PATIENCE_MS;

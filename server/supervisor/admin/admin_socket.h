@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The admin socket: takes connections of the daemon's own user and of root, cuts what they send
- * into requests and writes the replies.  It knows nothing of what a request means.
+ * The admin socket: takes connections of the daemon's own user, of root and of those who may read,
+ * cuts what they send into requests and writes the replies.  It knows nothing of what a request
+ * means.
  *
  * Main thread only, and it never blocks: the supervisor polls.  Who stops in the middle of a
  * message, sends none for long, or sends what is no request, is dropped with a line in the log.
@@ -20,16 +21,27 @@
 #define GPD_ADMIN_CONNS_MAX 16
 #define GPD_ADMIN_POLL_MAX (1 + GPD_ADMIN_CONNS_MAX)
 
+/* Whoever is in this group may ask and change nothing, if there is a group of this name. */
+#define GPD_ADMIN_READERS "gpupool-read"
+
+/* Whose a request is. */
+struct gpd_admin_peer {
+	pid_t pid;
+	uid_t uid;
+	bool reads; /* and no more */
+};
+
 /*
  * Carries a request out: 0, and the packed reply is the caller's to free, or NULL when there is no
  * memory for one; GP_E_TIMEOUT: not done yet, to be called again (with `again`) at the next turn.
  */
-typedef int gpd_admin_handler(void *arg, const Gpupool__AdminRequest *request, bool again,
-			      uint8_t **reply_p, size_t *size_p);
+typedef int gpd_admin_handler(void *arg, const struct gpd_admin_peer *peer,
+			      const Gpupool__AdminRequest *request, bool again, uint8_t **reply_p,
+			      size_t *size_p);
 
 struct gpd_admin_conn {
 	int fd; /* -1: the place is free */
-	pid_t pid;
+	struct gpd_admin_peer peer;
 	uint8_t *in, *out;
 	size_t in_used, in_size; /* with the length in front; in_size 0: that is not known yet */
 	size_t out_done, out_size;

@@ -111,6 +111,7 @@ struct outcome {
 	Gpupool__AdminDefaultMemory memory[GPD_LEDGER_DEVICES];
 	Gpupool__AdminDefaultMemory *list[GPD_LEDGER_DEVICES];
 	char error[GPD_CONFIG_ERROR_MAX];
+	char warning[GPD_CONFIG_ERROR_MAX];
 	struct gpd_reloaded reloaded;
 };
 
@@ -167,6 +168,39 @@ terminate_all(struct gpd_manager *m, int32_t worker, bool again)
 	return gpd_ledger_next(ledger, NULL, worker) != NULL;
 }
 
+/* Its client is told to go, or gone; its work may go on. */
+static bool
+is_ending(const struct gpd_manager *m, uint64_t id)
+{
+	const struct gpd_peer *peer = gpd_admission_find(m->admission, id);
+
+	return !peer || peer->state == GPD_PEER_ENDING;
+}
+
+/* All sessions of the tenant; who comes meanwhile is let in as before. */
+static int
+terminate_tenant(struct gpd_manager *m, const char *name, bool again, struct outcome *o)
+{
+	const struct gpd_ledger *ledger = m->admission->quota->ledger;
+	bool known = false, any = false;
+
+	for (int i = 0; i < GPD_LEDGER_TENANTS; i++)
+		known = known || strcmp(ledger->tenants[i].name, name) == 0;
+	if (!known)
+		snprintf(o->error, sizeof(o->error), "there is no tenant \"%.64s\"", name);
+	for (const struct gpd_ledger_session *s = NULL;
+	     (s = gpd_ledger_next(ledger, s, GPD_LEDGER_ANY_WORKER));) {
+		uint64_t id = atomic_load(&s->id);
+
+		if (strcmp(ledger->tenants[s->tenant].name, name) != 0)
+			continue;
+		if (!again)
+			gpd_admission_terminate(m->admission, id);
+		any = any || !again || is_ending(m, id);
+	}
+	return any ? GP_E_TIMEOUT : 0;
+}
+
 static int
 retire(struct gpd_manager *m, const Gpupool__AdminRetire *request, bool again, struct outcome *o)
 {
@@ -200,15 +234,25 @@ show_defaults(const struct gpd_manager *m, struct outcome *o)
 
 /* 0 or GP_E_TIMEOUT. */
 static int
-act(struct gpd_manager *m, const Gpupool__AdminRequest *request, bool again, struct outcome *o)
+act(struct gpd_manager *m, const struct gpd_admin_peer *peer, const Gpupool__AdminRequest *request,
+    bool again, struct outcome *o)
 {
+	if (peer->reads && request->body_case != GPUPOOL__ADMIN_REQUEST__BODY_REPORT) {
+		snprintf(o->error, sizeof(o->error),
+			 "members of the group " GPD_ADMIN_READERS " may look, and change nothing: "
+			 "root and the daemon's user may");
+		return 0;
+	}
 	switch (request->body_case) {
 	case GPUPOOL__ADMIN_REQUEST__BODY_REPORT:
 		return report(m, request->report, o);
 	case GPUPOOL__ADMIN_REQUEST__BODY_SET:
-		(void)gpd_manage_set(m, request->set, o->error, sizeof(o->error));
+		(void)gpd_manage_set(m, peer, request->set, o->error, o->warning, sizeof(o->error));
+		o->reply.warning = o->warning;
 		return 0;
 	case GPUPOOL__ADMIN_REQUEST__BODY_TERMINATE:
+		if (request->terminate->session == 0 && request->terminate->tenant[0])
+			return terminate_tenant(m, request->terminate->tenant, again, o);
 		return terminate(m, request->terminate->session, again, o);
 	case GPUPOOL__ADMIN_REQUEST__BODY_DRAIN:
 		return drain(m, request->drain, again, o);
@@ -233,11 +277,11 @@ act(struct gpd_manager *m, const Gpupool__AdminRequest *request, bool again, str
 }
 
 int
-gpd_manage(void *manager, const Gpupool__AdminRequest *request, bool again, uint8_t **reply_p,
-	   size_t *size_p)
+gpd_manage(void *manager, const struct gpd_admin_peer *peer, const Gpupool__AdminRequest *request,
+	   bool again, uint8_t **reply_p, size_t *size_p)
 {
 	struct outcome o = { .reply = GPUPOOL__ADMIN_REPLY__INIT };
-	int r = act(manager, request, again, &o);
+	int r = act(manager, peer, request, again, &o);
 
 	*reply_p = NULL;
 	if (r == 0) {

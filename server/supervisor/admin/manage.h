@@ -53,12 +53,13 @@ void gpd_manager_announce(const struct gpd_manager *manager, bool print);
 void gpd_manager_fini(struct gpd_manager *manager) GP_UNLOCKS(manager->source.lock);
 
 /* For the tests: a request of the admin socket, as gpd_admin_handler. */
-int gpd_manage(void *manager, const Gpupool__AdminRequest *request, bool again, uint8_t **reply_p,
-	       size_t *size_p);
+int gpd_manage(void *manager, const struct gpd_admin_peer *peer,
+	       const Gpupool__AdminRequest *request, bool again, uint8_t **reply_p, size_t *size_p);
 
-/* manage_set.c: 0, or error says what was wrong and nothing was changed. */
-int gpd_manage_set(struct gpd_manager *manager, const Gpupool__AdminSet *set, char *error,
-		   size_t size);
+/* manage_set.c: 0, or error says what was wrong and nothing was changed.  warning, as large: what
+ * does not do what it seems to; the log says who changed what. */
+int gpd_manage_set(struct gpd_manager *manager, const struct gpd_admin_peer *peer,
+		   const Gpupool__AdminSet *set, char *error, char *warning, size_t size);
 int gpd_manage_set_defaults(struct gpd_manager *manager, const Gpupool__AdminDefaults *wanted,
 			    char *error, size_t size);
 

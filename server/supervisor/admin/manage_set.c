@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Quotas that are changed while they are in use. */
 #include "server/common/base/log.h"
+#include "server/common/base/size_text.h"
 #include "server/common/config/config_key.h"
 #include "server/supervisor/admin/manage.h"
 
@@ -22,9 +23,10 @@ static const struct {
 	[GPUPOOL__ADMIN_SETTING__KEY__PRIORITY] = { "priority", 0, 2 },
 	[GPUPOOL__ADMIN_SETTING__KEY__WEIGHT] = { "weight", 1, WEIGHT_MAX, true },
 	[GPUPOOL__ADMIN_SETTING__KEY__LIMIT] = { "limit", 1, 100, true },
-	[GPUPOOL__ADMIN_SETTING__KEY__TIME_SHARE] = { "share", 0, 100, true },
+	[GPUPOOL__ADMIN_SETTING__KEY__TIME_SHARE] = { "time-share", 0, 100, true },
 	[GPUPOOL__ADMIN_SETTING__KEY__BANDWIDTH] = { "bandwidth", GPD_BANDWIDTH_MIN, UINT64_MAX,
 						     true },
+	[GPUPOOL__ADMIN_SETTING__KEY__SESSIONS] = { "sessions", 0, UINT32_MAX, true },
 };
 
 /* What a request is about; exactly one of session and tenant. */
@@ -109,7 +111,8 @@ check_time(const struct target *t, const Gpupool__AdminSet *set)
 		uint32_t sum = share;
 
 		if (share > limit)
-			return refuse(t, "share: %u%% of device %d are more than the limit, %u%%",
+			return refuse(t,
+				      "time-share: %u%% of device %d are more than the limit, %u%%",
 				      share, d, limit);
 		for (uint32_t i = 0; i < GPD_LEDGER_TENANTS; i++) {
 			if (ledger->tenants[i].name[0] && &ledger->tenants[i] != t->tenant)
@@ -117,10 +120,11 @@ check_time(const struct target *t, const Gpupool__AdminSet *set)
 		}
 		if (share > had && atomic_load(&ledger->policies[d]) == GPD_POLICY_FIXED &&
 		    sum > 100)
-			return refuse(t,
-				      "share: with it those of device %d, whose policy is fixed, "
-				      "are %u%%, more than 100%%",
-				      d, sum);
+			return refuse(
+				t,
+				"time-share: with it those of device %d, whose policy is fixed, "
+				"are %u%%, more than 100%%",
+				d, sum);
 	}
 	return 0;
 }
@@ -147,7 +151,7 @@ set_on_device(const struct target *t, const Gpupool__AdminSetting *setting, int 
 	const struct gpd_tenants_device *all =
 		&t->manager->admission->quota->tenants.devices[device];
 	const struct gpd_config_amount amount = { setting->number, setting->share };
-	uint32_t number = (uint32_t)setting->number, sms;
+	uint32_t number = (uint32_t)setting->number;
 
 	switch (setting->key) {
 	case GPUPOOL__ADMIN_SETTING__KEY__MEMORY:
@@ -155,9 +159,9 @@ set_on_device(const struct target *t, const Gpupool__AdminSetting *setting, int 
 			     gpd_config_bytes(&amount, all->memory));
 		break;
 	case GPUPOOL__ADMIN_SETTING__KEY__SM:
-		sms = gpd_config_multiprocessors(&amount, all->multiprocessors);
-		atomic_store(tenant ? &tenant->sm_wanted : &session->sm_wanted,
-			     sms < all->multiprocessors ? sms : 0);
+		atomic_store(
+			tenant ? &tenant->sm_wanted : &session->sm_wanted,
+			gpd_tenants_given(&t->manager->admission->quota->tenants, device, &amount));
 		break;
 	case GPUPOOL__ADMIN_SETTING__KEY__WEIGHT:
 		atomic_store(&tenant->weight, number);
@@ -180,7 +184,9 @@ set(const struct target *t, const Gpupool__AdminSetting *setting)
 
 	for (int d = t->first; d < t->end; d++)
 		set_on_device(t, setting, d);
-	if (setting->key == GPUPOOL__ADMIN_SETTING__KEY__BANDWIDTH)
+	if (setting->key == GPUPOOL__ADMIN_SETTING__KEY__SESSIONS)
+		t->manager->admission->quota->tenants.sessions_max[t->tenant_index] = number;
+	else if (setting->key == GPUPOOL__ADMIN_SETTING__KEY__BANDWIDTH)
 		gpd_ledger_set_bandwidth(t->tenant, setting->number);
 	else if (setting->key == GPUPOOL__ADMIN_SETTING__KEY__PRIORITY && t->session)
 		atomic_store(&t->session->priority, number);
@@ -212,9 +218,167 @@ find(struct target *t, const Gpupool__AdminSet *wanted)
 	return 0;
 }
 
+/* What it is at the moment, as people read it. */
+#define VALUE_MAX 48
+
+static void
+spell_amount(uint64_t number, const char *none, const char *unit, char text[VALUE_MAX])
+{
+	char size[GPD_SIZE_TEXT_MAX];
+
+	if (number == GPD_NO_LIMIT)
+		(void)snprintf(text, VALUE_MAX, "%s", none);
+	else
+		(void)snprintf(text, VALUE_MAX, "%s%s", gpd_size_text(number, size), unit);
+}
+
+static void
+spell_number(uint32_t number, uint32_t none, const char *word, const char *unit,
+	     char text[VALUE_MAX])
+{
+	if (number == none)
+		(void)snprintf(text, VALUE_MAX, "%s", word);
+	else
+		(void)snprintf(text, VALUE_MAX, "%u%s", number, unit);
+}
+
+static void
+spell(const struct target *t, Gpupool__AdminSetting__Key key, int device, char text[VALUE_MAX])
+{
+	static const char *const priorities[] = { "normal", "low", "high" };
+	const struct gpd_ledger_tenant_line *tenant =
+		t->tenant ? &t->tenant->devices[device] : NULL;
+	const struct gpd_ledger_line *session = t->session ? &t->session->devices[device] : NULL;
+	uint32_t priority = atomic_load(t->tenant ? &t->tenant->priority : &t->session->priority);
+
+	text[0] = 0;
+	switch (key) {
+	case GPUPOOL__ADMIN_SETTING__KEY__MEMORY:
+		spell_amount(atomic_load(tenant ? &tenant->memory_max : &session->memory_max),
+			     "all", "", text);
+		break;
+	case GPUPOOL__ADMIN_SETTING__KEY__SM:
+		spell_number(atomic_load(tenant ? &tenant->sm_wanted : &session->sm_wanted), 0,
+			     "all", "", text);
+		break;
+	case GPUPOOL__ADMIN_SETTING__KEY__PRIORITY:
+		(void)snprintf(text, VALUE_MAX, "%s", priorities[priority % 3]);
+		break;
+	case GPUPOOL__ADMIN_SETTING__KEY__WEIGHT:
+		spell_number(atomic_load(&tenant->weight), 0, "", "", text);
+		break;
+	case GPUPOOL__ADMIN_SETTING__KEY__LIMIT:
+		spell_number(atomic_load(&tenant->limit), UINT32_MAX, "", "%", text);
+		break;
+	case GPUPOOL__ADMIN_SETTING__KEY__TIME_SHARE:
+		spell_number(atomic_load(&tenant->time_share), UINT32_MAX, "", "%", text);
+		break;
+	case GPUPOOL__ADMIN_SETTING__KEY__BANDWIDTH:
+		spell_amount(atomic_load(&t->tenant->bandwidth_max), "unlimited", "/s", text);
+		break;
+	case GPUPOOL__ADMIN_SETTING__KEY__SESSIONS:
+		spell_number(t->manager->admission->quota->tenants.sessions_max[t->tenant_index],
+			     UINT32_MAX, "unlimited", "", text);
+		break;
+	default:
+		break;
+	}
+}
+
+/* What one setting was and is, on a device or (of_device false) in all. */
+struct change {
+	char from[VALUE_MAX], to[VALUE_MAX];
+};
+
+static void
+log_change(const struct target *t, const struct gpd_admin_peer *peer, const char *key, int device,
+	   const struct change *change)
+{
+	char of[32] = "", whose[GPD_TENANT_NAME_MAX + 16];
+
+	if (device >= 0)
+		(void)snprintf(of, sizeof(of), " of device %d", device);
+	if (t->session)
+		(void)snprintf(whose, sizeof(whose), "session %llu",
+			       (unsigned long long)atomic_load(&t->session->id));
+	else
+		(void)snprintf(whose, sizeof(whose), "tenant %s", t->tenant->name);
+	gpd_info("%s: %s%s: %s -> %s, by user %u (process %d)", whose, key, of, change->from,
+		 change->to, (unsigned int)peer->uid, (int)peer->pid);
+}
+
+static bool
+is_of_devices(Gpupool__AdminSetting__Key key)
+{
+	return key != GPUPOOL__ADMIN_SETTING__KEY__PRIORITY &&
+	       key != GPUPOOL__ADMIN_SETTING__KEY__BANDWIDTH &&
+	       key != GPUPOOL__ADMIN_SETTING__KEY__SESSIONS;
+}
+
+/* Devices on which it is the same change are told of at once. */
+static void
+set_and_log(const struct target *t, const struct gpd_admin_peer *peer,
+	    const Gpupool__AdminSetting *setting)
+{
+	struct change changes[GPD_LEDGER_DEVICES];
+	const char *name = keys[setting->key].name;
+	bool same = true;
+
+	if (!is_of_devices(setting->key)) {
+		spell(t, setting->key, 0, changes[0].from);
+		set(t, setting);
+		spell(t, setting->key, 0, changes[0].to);
+		log_change(t, peer, name, -1, &changes[0]);
+		return;
+	}
+	for (int d = t->first; d < t->end; d++)
+		spell(t, setting->key, d, changes[d].from);
+	set(t, setting);
+	for (int d = t->first; d < t->end; d++) {
+		spell(t, setting->key, d, changes[d].to);
+		same = same && strcmp(changes[d].from, changes[t->first].from) == 0 &&
+		       strcmp(changes[d].to, changes[t->first].to) == 0;
+	}
+	if (same && t->end - t->first > 1)
+		log_change(t, peer, name, -1, &changes[t->first]);
+	else
+		for (int d = t->first; d < t->end; d++)
+			log_change(t, peer, name, d, &changes[d]);
+}
+
+/* More than there is: it is in force, as in the configuration. */
+static void
+doubt(const struct target *t, const Gpupool__AdminSetting *setting, char *warning)
+{
+	char wanted[GPD_SIZE_TEXT_MAX], all[GPD_SIZE_TEXT_MAX];
+
+	for (int d = t->first; d < t->end; d++) {
+		const struct gpd_tenants_device *device =
+			&t->manager->admission->quota->tenants.devices[d];
+		const struct gpd_config_amount amount = { setting->number, setting->share };
+		uint32_t given =
+			gpd_tenants_given(&t->manager->admission->quota->tenants, d, &amount);
+
+		if (setting->key == GPUPOOL__ADMIN_SETTING__KEY__MEMORY && !setting->share &&
+		    setting->number != GPD_NO_LIMIT && setting->number > device->memory)
+			(void)snprintf(warning, t->size,
+				       "memory = %s: device %d has %s, so all of that may be used",
+				       gpd_size_text(setting->number, wanted), d,
+				       gpd_size_text(device->memory, all));
+		if (setting->key == GPUPOOL__ADMIN_SETTING__KEY__SM && !given &&
+		    (setting->number ? setting->number < device->multiprocessors
+				     : setting->share && setting->share < GPD_CONFIG_WHOLE))
+			(void)snprintf(
+				warning, t->size,
+				"sm: device %d has %u multiprocessors, given out in pieces of "
+				"%u, so all of them may be used",
+				d, device->multiprocessors, device->rule.sm_granularity);
+	}
+}
+
 int
-gpd_manage_set(struct gpd_manager *manager, const Gpupool__AdminSet *wanted, char *error,
-	       size_t size)
+gpd_manage_set(struct gpd_manager *manager, const struct gpd_admin_peer *peer,
+	       const Gpupool__AdminSet *wanted, char *error, char *warning, size_t size)
 {
 	struct target t = { .manager = manager, .error = error, .size = size };
 	int r = find(&t, wanted);
@@ -225,13 +389,11 @@ gpd_manage_set(struct gpd_manager *manager, const Gpupool__AdminSet *wanted, cha
 		r = check_time(&t, wanted);
 	if (r)
 		return r;
-	for (size_t i = 0; i < wanted->n_settings; i++)
-		set(&t, wanted->settings[i]);
+	for (size_t i = 0; i < wanted->n_settings; i++) {
+		set_and_log(&t, peer, wanted->settings[i]);
+		doubt(&t, wanted->settings[i], warning);
+	}
 	gpd_admission_quotas_changed(manager->admission);
-	if (t.session)
-		gpd_info("session %llu: quota changed", (unsigned long long)wanted->session);
-	else
-		gpd_info("tenant %s: quota changed", t.tenant->name);
 	return 0;
 }
 

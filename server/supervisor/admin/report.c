@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/supervisor/admin/report.h"
 
+#include "server/supervisor/door/tls_files.h"
 #include "server/supervisor/workers/child.h"
 
 #include <stdlib.h>
+#include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Quotas of memory are multiples of it. */
 #define MEMORY_UNIT ((uint64_t)2 << 20)
+/* Of those that expire next. */
+#define TOKENS_MAX 100
 
 struct lines {
 	Gpupool__AdminLine lines[GPD_LEDGER_DEVICES], *list[GPD_LEDGER_DEVICES];
@@ -31,6 +36,8 @@ struct room {
 	Gpupool__AdminDevice devices[GPD_LEDGER_DEVICES], *device_list[GPD_LEDGER_DEVICES];
 	Gpupool__AdminUnit units[GPD_UNITS_MAX], *unit_list[GPD_UNITS_MAX];
 	Gpupool__AdminRefusals refusals[GPD_AUTH_REFUSALS], *refusal_list[GPD_AUTH_REFUSALS];
+	char *addresses[GPD_LISTEN_MAX];
+	Gpupool__AdminToken tokens[TOKENS_MAX], *token_list[TOKENS_MAX];
 	Gpupool__AdminWorker workers[GPD_CHILDREN_MAX], *worker_list[GPD_CHILDREN_MAX];
 	struct tenant tenants[GPD_LEDGER_TENANTS]; /* in the places of the ledger */
 	Gpupool__AdminTenant *tenant_list[GPD_LEDGER_TENANTS];
@@ -83,6 +90,7 @@ add_tenant(const struct gpd_report_source *source, struct room *room, int index)
 	tenant->sessions_total = atomic_load(&from->sessions_total);
 	tenant->priority = atomic_load(&from->priority);
 	tenant->bandwidth_max = atomic_load(&from->bandwidth_max);
+	tenant->sessions_max = source->admission->quota->tenants.sessions_max[index];
 	tenant->pinned = atomic_load(&from->devices[GPD_LEDGER_PINNED].memory);
 	tenant->pinned_max = atomic_load(&from->devices[GPD_LEDGER_PINNED].memory_max);
 	fill_counts(&to->counts, &from->ended);
@@ -345,6 +353,71 @@ add_workers(const struct gpd_report_source *source, struct room *room)
 	}
 }
 
+/* The daemon itself. */
+
+static void
+add_facts(const struct gpd_report_source *source, struct room *room)
+{
+	const struct gpd_report_facts *facts = &source->facts;
+	const struct gpd_config *config = source->admission->quota->tenants.config;
+	const struct gp_crl *crl = source->admission->gate.revoked.crl;
+	Gpupool__AdminReport *report = &room->report;
+	struct gp_tls *tls = gpd_tls_get();
+
+	report->addresses = room->addresses;
+	for (int i = 0; i < facts->address_count; i++)
+		room->addresses[report->n_addresses++] = (char *)facts->addresses[i];
+	report->user = (char *)facts->user;
+	report->metrics = (char *)facts->metrics;
+	if (config->file)
+		report->config = config->file;
+	if (tls && gp_tls_until(tls) != INT64_MAX)
+		report->certificate_until_s = (uint64_t)gp_tls_until(tls);
+	gp_tls_put(tls);
+	if (crl && gp_crl_until(crl) != INT64_MAX)
+		report->crl_until_s = (uint64_t)gp_crl_until(crl);
+	report->workers_lost = source->admission->workers_lost;
+}
+
+static bool
+expires(const struct gpd_token *token, int64_t now_s)
+{
+	return token->revoked_s == INT64_MAX && token->expires_s != INT64_MAX &&
+	       token->expires_s > now_s;
+}
+
+/* Those that expire next, in order. */
+static void
+add_tokens(const struct gpd_report_source *source, struct room *room)
+{
+	const struct gpd_tokens *tokens = &source->admission->gate.store.tokens;
+	Gpupool__AdminReport *report = &room->report;
+	int64_t now_s = (int64_t)time(NULL);
+
+	report->tokens = room->token_list;
+	for (size_t i = 0; i < TOKENS_MAX; i++)
+		room->token_list[i] = &room->tokens[i];
+	for (size_t i = 0; i < tokens->count; i++) {
+		const struct gpd_token *token = &tokens->list[i];
+		size_t at = report->n_tokens;
+
+		if (!expires(token, now_s))
+			continue;
+		while (at && room->tokens[at - 1].until_s > (uint64_t)token->expires_s)
+			at--;
+		if (at == TOKENS_MAX)
+			continue;
+		if (report->n_tokens < TOKENS_MAX)
+			report->n_tokens++;
+		memmove(&room->tokens[at + 1], &room->tokens[at],
+			(report->n_tokens - at - 1) * sizeof(room->tokens[0]));
+		gpupool__admin_token__init(&room->tokens[at]);
+		room->tokens[at].id = (char *)token->id;
+		room->tokens[at].tenant = (char *)token->tenant;
+		room->tokens[at].until_s = (uint64_t)token->expires_s;
+	}
+}
+
 Gpupool__AdminReport *
 gpd_report_create(const struct gpd_report_source *source, uint64_t session)
 {
@@ -363,6 +436,8 @@ gpd_report_create(const struct gpd_report_source *source, uint64_t session)
 	report->driver_version = source->admission->quota->tenants.driver_version;
 	for (const struct gpd_peer *p = source->admission->peers; p; p = p->next)
 		report->waiting += p->state == GPD_PEER_QUEUED;
+	add_facts(source, room);
+	add_tokens(source, room);
 	add_workers(source, room);
 	add_devices(source, room);
 	add_units(source, room);

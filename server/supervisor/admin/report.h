@@ -11,14 +11,24 @@
 #define GPD_REPORT_H
 
 #include "protocol/admin_messages.h"
+#include "server/common/config/options.h"
 #include "server/supervisor/admission/admission.h"
 
 #include <pthread.h>
+
+/* What does not change while the daemon serves. */
+struct gpd_report_facts {
+	char addresses[GPD_LISTEN_MAX][GP_URL_TEXT_MAX];
+	int address_count;
+	char user[33];
+	char metrics[GP_URL_TEXT_MAX]; /* "": none */
+};
 
 struct gpd_report_source {
 	pthread_mutex_t lock;
 	const struct gpd_admission *admission;
 	int64_t started_s;
+	struct gpd_report_facts facts; /* all zero until clients are served */
 };
 
 /* Under the lock, and good until it is given away: the names in it are the source's.  session: only

@@ -33,8 +33,9 @@ struct gpd_admission {
 	/* Starts a worker for one session, or gives one from the reserve; NULL: it cannot. */
 	struct gpd_child *(*start_alone)(void *arg);
 	void *arg;
-	struct gpd_child *workers;                  /* all that there are */
-	uint64_t starts;                            /* workers for one session that were started */
+	struct gpd_child *workers; /* all that there are */
+	uint64_t workers_lost;     /* that ended without being told to, or lost their contexts */
+	uint64_t starts;           /* workers for one session that were started */
 	uint64_t tenant_starts[GPD_LEDGER_TENANTS]; /* the number of the last one */
 	int sessions_max;                           /* 0: as the configuration says */
 	int lanes_max;                              /* of a session; 0: as the configuration says */

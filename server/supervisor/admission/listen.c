@@ -3,10 +3,12 @@
 
 #include "server/common/base/log.h"
 #include "server/supervisor/admission/admission.h"
+#include "server/supervisor/admission/port_holder.h"
 #include "server/supervisor/door/tls_files.h"
 #include "transport/socket/socket_owner.h"
 #include "transport/transport.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -40,7 +42,8 @@ listen_on(struct gpd_listen *listen, const struct gp_url *url, bool insecure)
 {
 	struct gp_url control = *url;
 	struct gp_listener *listener;
-	char text[GP_URL_TEXT_MAX], error[256] = "";
+	char text[GP_URL_TEXT_MAX], error[256] = "", holder[96] = "";
+	int r;
 
 	gp_url_format(url, text, sizeof(text));
 	listen->rdma[listen->count] = strcmp(url->scheme, "rdma") == 0;
@@ -51,12 +54,16 @@ listen_on(struct gpd_listen *listen, const struct gp_url *url, bool insecure)
 	if (strcmp(url->scheme, "tls") == 0 && !has_certificate()) {
 		fprintf(stderr,
 			"gpupoold: cannot listen on %s: the daemon has no certificate: "
-			"--certificate and --key name it\n",
+			"gpupoolctl cert init HOST makes one, --certificate and --key name "
+			"another\n",
 			text);
 		return -1;
 	}
-	if (gp_listen(&control, &listener, error, sizeof(error))) {
-		fprintf(stderr, "gpupoold: %s\n", error);
+	r = gp_listen(&control, &listener, error, sizeof(error));
+	if (r) {
+		if (r == -EADDRINUSE && strcmp(control.scheme, "unix") != 0)
+			gpd_port_holder(control.port, holder, sizeof(holder));
+		fprintf(stderr, "gpupoold: %s%s\n", error, holder);
 		return -1;
 	}
 	if (strcmp(control.scheme, "tls") != 0 && !gpd_listen_is_loopback(listener)) {
@@ -98,15 +105,22 @@ gpd_listen_close(struct gpd_listen *listen)
 }
 
 void
+gpd_listen_text(const struct gpd_listen *listen, int index, char text[GP_URL_TEXT_MAX])
+{
+	struct gp_url url = *gp_listener_url(listen->listeners[index]);
+
+	if (listen->rdma[index])
+		(void)snprintf(url.scheme, sizeof(url.scheme), "rdma");
+	gp_url_format(&url, text, GP_URL_TEXT_MAX);
+}
+
+void
 gpd_listen_announce(const struct gpd_listen *listen, bool print)
 {
 	for (int i = 0; i < listen->count; i++) {
-		struct gp_url url = *gp_listener_url(listen->listeners[i]);
 		char text[GP_URL_TEXT_MAX];
 
-		if (listen->rdma[i])
-			(void)snprintf(url.scheme, sizeof(url.scheme), "rdma");
-		gp_url_format(&url, text, sizeof(text));
+		gpd_listen_text(listen, i, text);
 		gpd_info("listening on %s", text);
 		if (print)
 			printf("listening on %s\n", text);

@@ -24,6 +24,8 @@ struct gpd_listen {
 /* 0, or -1: standard error says why. */
 int gpd_listen_open(struct gpd_listen *listen, const struct gpd_options *options);
 void gpd_listen_close(struct gpd_listen *listen);
+/* An address, as clients name it. */
+void gpd_listen_text(const struct gpd_listen *listen, int index, char text[GP_URL_TEXT_MAX]);
 /* Says where: in the log and, if asked for, on standard output. */
 void gpd_listen_announce(const struct gpd_listen *listen, bool print);
 

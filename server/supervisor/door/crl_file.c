@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/supervisor/door/crl_file.h"
 
+#include "server/common/base/log.h"
 #include "server/supervisor/door/tls_files.h"
 
 #include <errno.h>
@@ -137,6 +138,17 @@ gpd_crl_file_refresh(struct gpd_crl_file *file, int64_t now_ms)
 	if (!gpd_shared_file_look(&file->file, outdated))
 		return GPD_SHARED_FILE_SAME;
 	return gpd_shared_file_note(&file->file, load(file), now_ms);
+}
+
+void
+gpd_crl_file_check(const struct gpd_crl_file *file)
+{
+	int64_t left = file->crl ? gp_crl_until(file->crl) - (int64_t)time(NULL) : INT64_MAX;
+
+	if (left > 0 && left < GPD_CRL_SOON_S)
+		gpd_warning("%s: this list of revoked certificates expires in %d hours, and then "
+			    "nobody is let in by a certificate; gpupoolctl cert crl signs it anew",
+			    file->file.path, (int)(left / 3600));
 }
 
 void

@@ -22,6 +22,7 @@ tell(const struct gpd_crl_file *file)
 		(void)strftime(until, sizeof(until), ", it holds until %Y-%m-%d %H:%M UTC", &when);
 	gpd_info("%s has been read: %zu revoked%s", file->file.path, gp_crl_count(file->crl),
 		 until);
+	gpd_crl_file_check(file);
 }
 
 int

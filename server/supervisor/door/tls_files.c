@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#define TIME_MAX 32
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct gp_tls *current GP_GUARDED_BY(lock);
 
@@ -55,16 +57,56 @@ gpd_tls_read(const struct gpd_options *options, const struct gpd_config *config,
 	return gp_tls_server(&files, tls_p, error, error_size);
 }
 
+static const char *
+spell(int64_t time_s, char text[TIME_MAX])
+{
+	time_t time = (time_t)time_s;
+	struct tm when;
+
+	text[0] = 0;
+	if (gmtime_r(&time, &when))
+		(void)strftime(text, TIME_MAX, "%Y-%m-%d %H:%M UTC", &when);
+	return text;
+}
+
+/* The daemon serves with it all the same: its clock, too, may be wrong. */
+static void
+check_dates(const struct gp_tls *tls)
+{
+	int64_t now = (int64_t)time(NULL), until = gp_tls_until(tls), from = gp_tls_from(tls);
+	char date[TIME_MAX], here[TIME_MAX];
+
+	if (until <= now)
+		gpd_warning("the daemon's certificate has expired (%s; here it is %s): clients "
+			    "refuse it; gpupoolctl cert init HOST... --force makes another",
+			    spell(until, date), spell(now, here));
+	else if (from > now)
+		gpd_warning("the daemon's certificate is not valid yet (from %s; here it is %s): "
+			    "clients refuse it; check the clocks",
+			    spell(from, date), spell(now, here));
+	else if (until - now < GPD_TLS_SOON_S)
+		gpd_warning("the daemon's certificate expires on %s, in %d days; gpupoolctl cert "
+			    "init HOST... --force makes another",
+			    spell(until, date), (int)((until - now) / 86400));
+}
+
+void
+gpd_tls_check(void)
+{
+	struct gp_tls *tls = gpd_tls_get();
+
+	if (tls)
+		check_dates(tls);
+	gp_tls_put(tls);
+}
+
 void
 gpd_tls_use(struct gp_tls *tls)
 {
 	struct gp_tls *old;
 
-	/* The daemon serves with it all the same: its clock, too, may be wrong. */
-	if (tls && gp_tls_until(tls) <= (int64_t)time(NULL))
-		gpd_warning(
-			"the daemon's certificate has expired: clients refuse it; gpupoolctl cert "
-			"init HOST... --force makes another");
+	if (tls)
+		check_dates(tls);
 	pthread_mutex_lock(&lock);
 	old = current;
 	current = tls;

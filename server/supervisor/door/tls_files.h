@@ -23,8 +23,11 @@ GP_MUST_CHECK int gpd_tls_read(const struct gpd_options *options, const struct g
 bool gpd_tls_has_address(const struct gpd_options *options);
 
 /* Main thread: from now on new connections use this (NULL: none can), which is taken over.  The log
- * says if its certificate has expired. */
+ * says if its certificate does not hold, or will not in so many seconds. */
+#define GPD_TLS_SOON_S ((int64_t)30 * 86400)
 void gpd_tls_use(struct gp_tls *tls);
+/* The log says that again, if it is so. */
+void gpd_tls_check(void);
 
 /* Any thread: to be given back with gp_tls_put(); NULL: the daemon has no certificate. */
 struct gp_tls *gpd_tls_get(void);

@@ -53,8 +53,7 @@ narrow(const struct gpd_tenants *tenants, int device, uint64_t memory, uint32_t 
 {
 	struct gpd_ledger_line *line = &session->devices[device];
 	const struct gpd_config_amount amount = { .share = share };
-	uint32_t wanted =
-		gpd_config_multiprocessors(&amount, tenants->devices[device].multiprocessors);
+	uint32_t wanted = gpd_tenants_given(tenants, device, &amount);
 
 	if (memory < atomic_load(&line->memory_max))
 		atomic_store(&line->memory_max, memory);

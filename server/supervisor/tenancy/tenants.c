@@ -12,6 +12,16 @@
 
 #define ALIGNMENT ((uint64_t)2 << 20)
 
+uint32_t
+gpd_tenants_given(const struct gpd_tenants *tenants, int device,
+		  const struct gpd_config_amount *amount)
+{
+	uint32_t sms = tenants->devices[device].multiprocessors;
+
+	return gpd_config_given(gpd_config_multiprocessors(amount, sms), sms,
+				tenants->devices[device].rule.sm_granularity);
+}
+
 /* Of one that is not configured any more, or never was, and has no session. */
 static bool
 is_left(const struct gpd_tenants *tenants, const struct gpd_ledger_tenant *line)
@@ -52,10 +62,9 @@ apply_to_device(struct gpd_tenants *tenants, int place, int device,
 {
 	const struct gpd_config_quota *quota = &tenants->config->tenants[place].devices[device];
 	uint64_t memory = tenants->devices[device].memory;
-	uint32_t sms = tenants->devices[device].multiprocessors;
 
 	atomic_store(&line->memory_max, gpd_config_bytes(&quota->memory, memory));
-	atomic_store(&line->sm_wanted, gpd_config_multiprocessors(&quota->sm, sms));
+	atomic_store(&line->sm_wanted, gpd_tenants_given(tenants, device, &quota->sm));
 	atomic_store(&line->weight, quota->weight);
 	atomic_store(&line->limit, quota->limit);
 	atomic_store(&line->time_share, quota->time_share);
@@ -69,6 +78,7 @@ apply_to_line(struct gpd_tenants *tenants, int place, int index)
 	struct gpd_ledger_tenant *line = &tenants->ledger->tenants[index];
 
 	tenants->places[index] = place;
+	tenants->sessions_max[index] = from->sessions_max;
 	atomic_store(&line->priority, from->priority);
 	gpd_ledger_set_bandwidth(line, from->bandwidth);
 	for (int i = 0; i < tenants->device_count; i++)
@@ -120,10 +130,26 @@ share_machine(struct gpd_tenants *tenants, int index)
 	}
 }
 
-/* Puts the configuration into force. */
+static void
+apply_rules(struct gpd_tenants *tenants)
+{
+	for (int i = 0; i < tenants->device_count; i++) {
+		struct gpd_tenants_device *device = &tenants->devices[i];
+		ProtobufCBinaryData uuid = { sizeof(device->uuid), device->uuid };
+		char text[GP_UUID_TEXT_SIZE];
+
+		gp_admin_uuid(&uuid, text);
+		device->rule = gpd_config_device(tenants->config, i, text);
+		atomic_store(&tenants->ledger->policies[i], device->rule.policy);
+		atomic_store(&tenants->ledger->sm_granularity[i], device->rule.sm_granularity);
+	}
+}
+
+/* Puts the configuration into force: quotas are in pieces that the devices' rules give. */
 static void
 apply(struct gpd_tenants *tenants)
 {
+	apply_rules(tenants);
 	for (int i = 0; i < GPD_LEDGER_TENANTS; i++)
 		tenants->places[i] = -1;
 	for (int i = 0; i < tenants->config->tenant_count; i++)
@@ -136,17 +162,6 @@ apply(struct gpd_tenants *tenants)
 	atomic_store(&tenants->ledger->host_max,
 		     gpd_config_host_memory(tenants->config, machine_memory()));
 	share_machine(tenants, -1);
-	for (int i = 0; i < tenants->device_count; i++) {
-		struct gpd_tenants_device *device = &tenants->devices[i];
-		ProtobufCBinaryData uuid = { sizeof(device->uuid), device->uuid };
-		char text[GP_UUID_TEXT_SIZE];
-		struct gpd_config_device rule;
-
-		gp_admin_uuid(&uuid, text);
-		rule = device->rule = gpd_config_device(tenants->config, i, text);
-		atomic_store(&tenants->ledger->policies[i], rule.policy);
-		atomic_store(&tenants->ledger->sm_granularity[i], rule.sm_granularity);
-	}
 }
 
 void
@@ -210,6 +225,31 @@ line_of_guest(struct gpd_tenants *tenants, const char *name)
 	return index;
 }
 
+/* To a guest it is said why [tenant default] is asked at all. */
+static int
+refuse_guest(const char *tenant, char *error)
+{
+	char why[GPD_CONFIG_ERROR_MAX];
+
+	(void)snprintf(why, sizeof(why), "%s", error);
+	(void)snprintf(
+		error, GPD_CONFIG_ERROR_MAX,
+		"the configuration has no tenant \"%.64s\", so [tenant default] holds: %.300s",
+		tenant, why);
+	return GP_E_INVALID;
+}
+
+static int
+check_open(const struct gpd_tenants *tenants, int line, bool named, char *error)
+{
+	if (tenants->sessions_max[line])
+		return 0;
+	(void)snprintf(error, GPD_CONFIG_ERROR_MAX, "tenant \"%s\" has no sessions%s",
+		       tenants->ledger->tenants[line].name,
+		       named ? "" : ", and the client names no other");
+	return GP_E_INVALID;
+}
+
 int
 gpd_tenants_admit(struct gpd_tenants *tenants, const Gpupool__Hello *hello, const char *proven,
 		  const char *address, struct gpd_grant *grant, char *error)
@@ -225,13 +265,16 @@ gpd_tenants_admit(struct gpd_tenants *tenants, const Gpupool__Hello *hello, cons
 	r = gpd_config_admit(config, name, hello->user, address, &place, error,
 			     GPD_CONFIG_ERROR_MAX);
 	if (r)
-		return r;
+		return guest ? refuse_guest(proven, error) : r;
 	line = guest ? line_of_guest(tenants, proven) : line_in_place(tenants, place);
 	if (line < 0) {
 		(void)snprintf(error, GPD_CONFIG_ERROR_MAX, "tenant %s is not in force yet",
 			       guest ? proven : config->tenants[place].name);
 		return GP_E_INVALID;
 	}
+	r = check_open(tenants, line, name && name[0], error);
+	if (r)
+		return guest ? refuse_guest(proven, error) : r;
 	grant->tenant = (uint32_t)line;
 	wants_alone = hello->wish && hello->wish->isolation == GPUPOOL__ISOLATION__PROCESS;
 	isolation = config->tenants[place].isolation;
@@ -251,8 +294,8 @@ int
 gpd_tenants_has_room(const struct gpd_tenants *tenants, const struct gpd_grant *grant, char *error)
 {
 	const struct gpd_ledger_tenant *line = &tenants->ledger->tenants[grant->tenant];
-	int place = tenants->places[grant->tenant];
-	uint32_t max = place < 0 ? UINT32_MAX : tenants->config->tenants[place].sessions_max;
+	uint32_t max = tenants->places[grant->tenant] < 0 ? UINT32_MAX
+							  : tenants->sessions_max[grant->tenant];
 
 	if (atomic_load(&line->sessions) < max)
 		return 0;
@@ -418,14 +461,15 @@ limit_unit(const struct gpd_tenants *tenants, int place, const struct gpd_unit *
 			&tenants->config->tenants[place].devices[unit->device];
 
 		most = gpd_config_bytes(&quota->session_memory, memory);
-		fewest = gpd_config_multiprocessors(&quota->session_sm, sms);
+		fewest = gpd_tenants_given(tenants, unit->device, &quota->session_sm);
 	}
 	if (unit->parts > 1) {
 		uint64_t part = memory / (uint64_t)unit->parts / ALIGNMENT * ALIGNMENT;
-		uint32_t sm = sms / (uint32_t)unit->parts;
+		uint32_t part_sms = sms / (uint32_t)unit->parts;
+		const struct gpd_config_amount sm = { .number = part_sms ? part_sms : 1 };
 
 		most = most < part ? most : part;
-		fewest = gpd_tenants_fewer(fewest, sm ? sm : 1);
+		fewest = gpd_tenants_fewer(fewest, gpd_tenants_given(tenants, unit->device, &sm));
 	}
 	atomic_store(&line->allowed, 1);
 	atomic_store(&line->memory_max, most);

@@ -45,6 +45,8 @@ struct gpd_tenants {
 	struct gpd_ledger *ledger;
 	struct gpd_config *config;
 	int places[GPD_LEDGER_TENANTS]; /* by line of the ledger: in the configuration, or -1 */
+	/* By line, too: as the configuration says, or as was set since. */
+	uint32_t sessions_max[GPD_LEDGER_TENANTS];
 	/* The configuration does not name it: it came by a token, and has what [tenant default]
 	 * says, on its own account. */
 	bool guests[GPD_LEDGER_TENANTS];
@@ -63,6 +65,10 @@ struct gpd_tenants {
 
 /* Of two numbers of multiprocessors, of which 0 is all. */
 uint32_t gpd_tenants_fewer(uint32_t a, uint32_t b);
+/* What of a device's multiprocessors this amount comes to, in pieces as they are given out; 0: all.
+ */
+uint32_t gpd_tenants_given(const struct gpd_tenants *tenants, int device,
+			   const struct gpd_config_amount *amount);
 /* Of a device as workers describe it; 0: they do not say. */
 uint32_t gpd_tenants_multiprocessors(const Gpupool__Device *device);
 

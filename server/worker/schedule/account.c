@@ -2,7 +2,10 @@
 #include "server/worker/schedule/account.h"
 
 #include "base/clock.h"
+#include "server/common/base/size_text.h"
 #include "server/worker/schedule/schedule.h"
+
+#include <stdio.h>
 
 /* A session that closes does not wait to its end, nor does one whose limit is lifted. */
 #define NAP_MAX_NS UINT64_C(20000000)
@@ -59,14 +62,68 @@ take_in_the_end(struct gpd_account *account, int line, uint64_t bytes)
 	return false;
 }
 
+/* What is too small for so many bytes more, as gpupoold.conf(5) names it; *max_p: how much it is.
+ * NULL: it is not a quota. */
+static const char *
+quota_of(const struct gpd_account *account, int line, uint64_t bytes, uint64_t *used_p,
+	 uint64_t *max_p)
+{
+	const struct gpd_ledger_line *own = &account->line->devices[line];
+	const struct gpd_ledger_tenant_line *all =
+		&account->ledger->tenants[account->line->tenant].devices[line];
+	uint64_t max = atomic_load(&own->memory_max);
+
+	*used_p = atomic_load(&own->memory);
+	*max_p = max;
+	if (max != GPD_NO_LIMIT && (bytes > max || *used_p > max - bytes))
+		return "session-memory";
+	*used_p = atomic_load(&all->memory);
+	*max_p = max = atomic_load(&all->memory_max);
+	if (max == GPD_NO_LIMIT || (bytes <= max && *used_p <= max - bytes))
+		return NULL;
+	return line == GPD_LEDGER_CODE     ? "code-memory"
+	       : line == GPD_LEDGER_PINNED ? "pinned-memory"
+					   : "memory";
+}
+
+/* The program's own line says only that memory is out.  Once for each: some try again and again. */
+static void
+tell_refusal(struct gpd_account *account, int line, uint64_t bytes)
+{
+	const uint64_t bit = UINT64_C(1) << line;
+	char wanted[GPD_SIZE_TEXT_MAX], used[GPD_SIZE_TEXT_MAX], most[GPD_SIZE_TEXT_MAX];
+	uint64_t in_use, max;
+	const char *quota = quota_of(account, line, bytes, &in_use, &max);
+	char of[32] = "";
+
+	if (!quota || atomic_fetch_or(&account->told, bit) & bit)
+		return;
+	if (line < GPD_LEDGER_DEVICES)
+		(void)snprintf(of, sizeof(of), " of device %d", line);
+	gpd_log_budget_log(account->line->log_budget, GPD_LOG_INFO,
+			   "session %llu, tenant %s: out of memory: %s more%s: the quota %s is %s, "
+			   "and %s of it are in use",
+			   (unsigned long long)atomic_load(&account->line->id),
+			   account->ledger->tenants[account->line->tenant].name,
+			   gpd_size_text(bytes, wanted), of, quota, gpd_size_text(max, most),
+			   gpd_size_text(in_use, used));
+}
+
+static CUresult
+refuse(struct gpd_account *account, int line, uint64_t bytes)
+{
+	gpd_ledger_count(&account->line->counts.refusals, 1);
+	tell_refusal(account, line, bytes);
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 static CUresult
 take(struct gpd_account *account, int line, uint64_t bytes)
 {
 	if (gpd_ledger_take(account->ledger, account->line, line, bytes) ||
 	    take_in_the_end(account, line, bytes))
 		return CUDA_SUCCESS;
-	gpd_ledger_count(&account->line->counts.refusals, 1);
-	return CUDA_ERROR_OUT_OF_MEMORY;
+	return refuse(account, line, bytes);
 }
 
 CUresult
@@ -94,8 +151,7 @@ gpd_account_take_pinned(struct gpd_account *account, uint64_t bytes)
 {
 	if (gpd_ledger_take(account->ledger, account->line, GPD_LEDGER_PINNED, bytes))
 		return CUDA_SUCCESS;
-	gpd_ledger_count(&account->line->counts.refusals, 1);
-	return CUDA_ERROR_OUT_OF_MEMORY;
+	return refuse(account, GPD_LEDGER_PINNED, bytes);
 }
 
 void

@@ -25,6 +25,8 @@ struct gpd_account {
 	const _Atomic bool *closing; /* the session ends: it waits for nothing any more */
 	struct gpd_ledger *ledger;
 	struct gpd_ledger_session *line;
+	_Atomic uint64_t
+		told; /* quotas that the log has said to be used up: bits, by their lines */
 	struct gpd_schedule_run *schedule; /* schedule.h: one for each device that it launched on */
 };
 

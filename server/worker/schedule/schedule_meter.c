@@ -7,6 +7,8 @@
 
 /* Differences of events are told as floats: the base must not be long ago. */
 #define BASE_NS UINT64_C(2000000000)
+/* What runs is in front, once for each stream. */
+#define LOOKS_MAX 8
 
 struct gpd_meter_entry {
 	struct gpd_meter_entry *next;
@@ -18,6 +20,7 @@ struct gpd_meter_entry {
 	uint32_t launches;
 	uint32_t before; /* of entries that this one covers */
 	uint32_t times;
+	uint64_t serial;
 };
 
 void
@@ -97,6 +100,7 @@ gpd_meter_open(struct gpd_meter *meter, CUstream stream, bool timed)
 		return;
 	atomic_fetch_add(&meter->entries, 1);
 	entry->stream = stream;
+	entry->serial = ++meter->serial;
 	entry->plain = entry->gone = false;
 	entry->before = 0;
 	entry->timed = timed && record(&entry->begin, stream);
@@ -340,4 +344,23 @@ gpd_meter_take(struct gpd_meter *meter)
 	}
 	pthread_mutex_unlock(&meter->lock);
 	return harvest;
+}
+
+uint64_t
+gpd_meter_running(struct gpd_meter *meter)
+{
+	uint64_t serial = 0;
+	unsigned int looks = 0;
+
+	pthread_mutex_lock(&meter->lock);
+	for (struct gpd_meter_entry *e = meter->first; e && !serial && looks < LOOKS_MAX;
+	     e = e->next) {
+		if (!e->timed || e->gone)
+			continue;
+		looks++;
+		if (gpd_driver.cuEventQuery(e->begin) == CUDA_SUCCESS)
+			serial = e->serial;
+	}
+	pthread_mutex_unlock(&meter->lock);
+	return serial;
 }

@@ -35,6 +35,7 @@ struct gpd_meter {
 	uint64_t base_ns;
 	uint64_t busy_until_ns;
 	uint64_t gathered_ns, gathered_launches; /* since launch_ns was found */
+	uint64_t serial;                         /* executor's: entries that were opened */
 };
 
 void gpd_meter_init(struct gpd_meter *meter);
@@ -69,5 +70,9 @@ struct gpd_meter_harvest {
 	uint32_t entries; /* that were found done */
 };
 struct gpd_meter_harvest gpd_meter_take(struct gpd_meter *meter);
+
+/* Which of the entries that are not done is on the GPU at the moment: a number of its own, of which
+ * the same one has the same; 0: none is known to be.  With the device current. */
+uint64_t gpd_meter_running(struct gpd_meter *meter);
 
 #endif /* GPD_SCHEDULE_METER_H */

@@ -31,15 +31,43 @@
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct gpd_turns *all[GPD_DEVICES_MAX] GP_GUARDED_BY(start_lock);
 
+/* Into the ledger.  A session that runs on several streams at a time uses the GPU once, so whatever
+ * samples stand for, it is no more than the time that has passed. */
+static void
+credit(struct gpd_schedule_run *run, uint64_t ns)
+{
+	uint64_t passed = gp_now_ns() - run->since_ns;
+	uint64_t room = passed > run->credited_ns ? passed - run->credited_ns : 0;
+
+	if (ns > room)
+		ns = room;
+	run->credited_ns += ns;
+	if (ns)
+		gpd_ledger_count(&run->account->line->devices[run->device].gpu_ns, ns);
+}
+
 static void
 write_down(struct gpd_schedule_run *run, const struct gpd_meter_harvest *harvest)
 {
-	struct gpd_ledger_session *line = run->account->line;
+	uint64_t known = harvest->all_ns < run->advanced_ns ? harvest->all_ns : run->advanced_ns;
 
 	run->measured_ns += harvest->all_ns;
 	run->measured_batches += harvest->batches;
-	if (harvest->all_ns)
-		gpd_ledger_count(&line->devices[run->device].gpu_ns, harvest->all_ns);
+	run->advanced_ns -= known;
+	credit(run, harvest->all_ns - known);
+}
+
+/* A kernel may run for long, and is measured when it is done: until then what is seen of it counts,
+ * so that nobody who looks takes the GPU for idle. */
+static void
+advance(struct gpd_schedule_run *run, uint64_t running, uint64_t now)
+{
+	if (running && running == run->running) {
+		run->advanced_ns += now - run->running_ns;
+		credit(run, now - run->running_ns);
+	}
+	run->running = running;
+	run->running_ns = now;
 }
 
 /* Of the last batches, for which no other stands. */
@@ -50,19 +78,25 @@ unseen_ns(const struct gpd_schedule_run *run)
 				     : 0;
 }
 
-/* The lock is not held while the driver is asked. */
+/* The lock is not held while the driver is asked.  looks: also at what runs. */
 static void
-harvest(struct gpd_turns *turns, struct gpd_schedule_run *run) GP_LOCKED(turns->lock)
+harvest(struct gpd_turns *turns, struct gpd_schedule_run *run, bool looks) GP_LOCKED(turns->lock)
 {
 	struct gpd_meter_harvest found;
+	uint64_t running = 0, now;
 
 	run->pins++;
 	pthread_mutex_unlock(&turns->lock);
 	found = gpd_meter_take(&run->meter);
+	now = gp_now_ns();
+	if (looks)
+		running = gpd_meter_running(&run->meter);
 	pthread_mutex_lock(&turns->lock);
 	if (--run->pins == 0)
 		pthread_cond_broadcast(&turns->unpinned);
 	write_down(run, &found);
+	if (looks)
+		advance(run, running, now);
 	if (found.entries && turns->order.holder == &run->order) {
 		turns->busy_ns += found.busy_ns;
 		turns->progress_ns = gp_now_ns();
@@ -83,7 +117,7 @@ harvest_all(struct gpd_turns *turns, bool contended) GP_LOCKED(turns->lock)
 		if (atomic_load(&r->meter.entries) == 0)
 			continue;
 		if (tick || (contended && r->takes_turns))
-			harvest(turns, r);
+			harvest(turns, r, tick);
 		more = more || atomic_load(&r->meter.entries) != 0;
 	}
 	return more;
@@ -216,6 +250,7 @@ gpd_turns_add(struct gpd_schedule_run *run)
 		run->turns = turns;
 		run->order.rank = gpd_turns_rank(run->account);
 		run->window = 1;
+		run->since_ns = gp_now_ns();
 		gp_cond_init(&run->go);
 		gpd_meter_init(&run->meter);
 		LL_PREPEND(turns->runs, run);
@@ -300,7 +335,7 @@ gpd_turns_take(struct gpd_schedule_run *run, bool *timed_p)
 		if (!since) {
 			since = now;
 			/* What it waits for may be done, and nobody has looked. */
-			harvest(turns, run);
+			harvest(turns, run, false);
 			now = gp_now_ns();
 			continue;
 		}

@@ -58,6 +58,10 @@ struct gpd_schedule_run {
 	uint32_t window; /* launches in flight */
 	unsigned int pins;
 	uint64_t measured_ns, measured_batches; /* in all */
+	/* What the ledger has of it: no more than the time since the first launch.  Some of that in
+	 * advance, of work that was seen to run at two looks and is not done. */
+	uint64_t since_ns, credited_ns, advanced_ns;
+	uint64_t running, running_ns; /* which entry was seen to run last, and when */
 	uint64_t left_ns; /* since when it had nothing on the GPU as its turn ended; 0: it had */
 	uint64_t gap_ns;  /* how long it usually has nothing, if not for long */
 };

@@ -125,7 +125,7 @@ expect_refused_daemon(const char *shows, const char *authority, const char *host
 	assert_int_equal(
 		handshake(&ends, tls_server_of(shows, "ca"), client_of(NULL, authority), host),
 		-EACCES);
-	assert_string_equal(gp_conn_error(ends.client), client_says);
+	tls_expect_text(gp_conn_error(ends.client), client_says);
 	tls_expect_server(&ends, -EACCES, server_says);
 	/* It is dead, not in clear. */
 	assert_int_equal(gp_conn_send(ends.client, NULL, 0, NULL, 0), -EACCES);
@@ -137,14 +137,22 @@ expect_refused_daemon(const char *shows, const char *authority, const char *host
 static void
 daemons_that_are_not_whom_the_client_wants_are_refused(void **state)
 {
-	static const char name[] = "the daemon's certificate is for another name or address";
 	static const char bad[] = "the client refuses the TLS handshake: bad certificate";
 
-	expect_refused_daemon("elsewhere", "ca", "127.0.0.1", name, bad);
+	expect_refused_daemon("elsewhere", "ca", "127.0.0.1",
+			      "the daemon's certificate is for another name or address: for "
+			      "elsewhere.example, 127.9.9.9, not for 127.0.0.1",
+			      bad);
 	/* Its common name is this one, which is not what counts. */
-	expect_refused_daemon("elsewhere", "ca", "localhost", name, bad);
-	expect_refused_daemon("server", "ca", "127.0.0.2", name, bad);
-	expect_refused_daemon("old", "ca", "127.0.0.1", "the daemon's certificate has expired",
+	expect_refused_daemon("elsewhere", "ca", "localhost",
+			      "the daemon's certificate is for another name or address: for "
+			      "elsewhere.example, 127.9.9.9, not for localhost",
+			      bad);
+	expect_refused_daemon("server", "ca", "127.0.0.2",
+			      "the daemon's certificate is for another name or address: for *",
+			      bad);
+	expect_refused_daemon("old", "ca", "127.0.0.1",
+			      "the daemon's certificate has expired: it was valid until 20*",
 			      "the client refuses the TLS handshake: certificate expired");
 	expect_refused_daemon("foreign", "ca", "127.0.0.1",
 			      "the daemon's certificate is of an authority that is not known here",
@@ -174,7 +182,7 @@ clients_with_a_bad_certificate_are_refused_and_told(void **state)
 	expect_refused_client("past",
 			      "the daemon does not accept this end's certificate: "
 			      "certificate expired",
-			      "the client's certificate has expired");
+			      "the client's certificate has expired: it was valid until 20*");
 	expect_refused_client("mallory",
 			      "the daemon does not accept this end's certificate: unknown CA",
 			      "the client's certificate is of an authority that is not known here");

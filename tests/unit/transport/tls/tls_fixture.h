@@ -39,6 +39,8 @@ void tls_close(struct tls_ends *ends);
 
 /* The daemon's handshake begins, by certificate (takes the context) or by this key. */
 void tls_start_server(struct tls_ends *ends, struct gp_tls *tls, const uint8_t *key);
+/* Behind a * at the end of what is expected there may be anything. */
+void tls_expect_text(const char *said, const char *expected);
 /* It has ended so. */
 void tls_expect_server(struct tls_ends *ends, int r, const char *error);
 

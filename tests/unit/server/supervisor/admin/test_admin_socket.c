@@ -26,8 +26,8 @@ static bool postpones;
 static size_t reply_size;
 
 static int
-handler(void *arg, const Gpupool__AdminRequest *request, bool again, uint8_t **reply_p,
-	size_t *size_p)
+handler(void *arg, const struct gpd_admin_peer *peer, const Gpupool__AdminRequest *request,
+	bool again, uint8_t **reply_p, size_t *size_p)
 {
 	assert_ptr_equal(arg, &admin);
 	if (again)

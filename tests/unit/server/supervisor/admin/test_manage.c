@@ -66,6 +66,8 @@ tear_down(void **state)
 	return 0;
 }
 
+static const struct gpd_admin_peer root = { .pid = 1 };
+
 /* The reply's error, or "later"; good until the next call. */
 static const char *
 ask(const Gpupool__AdminRequest *request, bool again)
@@ -75,7 +77,7 @@ ask(const Gpupool__AdminRequest *request, bool again)
 	uint8_t *bytes;
 	size_t size;
 
-	if (gpd_manage(&manager, request, again, &bytes, &size) == GP_E_TIMEOUT)
+	if (gpd_manage(&manager, &root, request, again, &bytes, &size) == GP_E_TIMEOUT)
 		return "later";
 	assert_non_null(bytes);
 	reply = gp_admin_decode_reply(bytes + GP_ADMIN_HEADER_SIZE, size - GP_ADMIN_HEADER_SIZE);
@@ -179,20 +181,20 @@ what_the_configuration_forbids_cannot_be_set(void **state)
 	assert_string_equal(set_two(0, "default", 0, &slow, NULL),
 			    "bandwidth: 65535 is not from 65536 to 18446744073709551615");
 	assert_string_equal(set_two(0, "default", 0, &limit, &share),
-			    "share: 40% of device 0 are more than the limit, 30%");
+			    "time-share: 40% of device 0 are more than the limit, 30%");
 	ledger->tenants[1].devices[0].time_share = 61;
 	assert_string_equal(set_two(0, "default", 1, &share, NULL), "");
 	assert_int_equal(line->time_share, 40);
 	line->time_share = 0;
 	ledger->policies[0] = GPD_POLICY_FIXED;
 	assert_string_equal(set_two(0, "default", 1, &share, NULL),
-			    "share: with it those of device 0, whose policy is fixed, are 101%, "
+			    "time-share: with it those of device 0, whose policy is fixed, are 101%, "
 			    "more than 100%");
 	assert_int_equal(line->time_share, 0);
 	ledger->tenants[1].devices[0].time_share = 60;
 	assert_string_equal(set_two(0, "default", 1, &share, NULL), "");
 	assert_string_equal(set_two(0, "default", 1, &limit, NULL),
-			    "share: 40% of device 0 are more than the limit, 30%");
+			    "time-share: 40% of device 0 are more than the limit, 30%");
 }
 
 static void

@@ -20,6 +20,16 @@ admit(struct gpd_quota *quota, const char *tenant)
 	return grant;
 }
 
+static void
+use(struct gpd_quota *quota, const char *text)
+{
+	char error[GPD_CONFIG_ERROR_MAX] = "";
+	struct gpd_config *config;
+
+	assert_int_equal(gpd_config_parse(text, "file", &config, error, sizeof(error)), 0);
+	gpd_tenants_use(&quota->tenants, config);
+}
+
 static const char *
 name_of(const struct gpd_quota *quota, const struct gpd_grant *grant)
 {
@@ -133,16 +143,8 @@ a_class_may_be_asked_for_where_it_is_not_forbidden(void **state)
 	struct gpd_quota quota = { 0 };
 
 	assert_int_equal(gpd_quota_init(&quota, NULL, error), 0);
-	gpd_config_free(quota.tenants.config);
-	assert_int_equal(gpd_config_parse("[tenant open]\n[tenant apart]\nisolation = process\n"
-					  "[tenant together]\nisolation = shared-only\n",
-					  "file", &quota.tenants.config, error, sizeof(error)),
-			 0);
-	for (int i = 0; i < 3; i++) {
-		gpd_ledger_add_tenant(quota.ledger, (uint32_t)i + 1,
-				      quota.tenants.config->tenants[i + 1].name);
-		quota.tenants.places[i + 1] = i + 1;
-	}
+	use(&quota, "[tenant open]\n[tenant apart]\nisolation = process\n"
+		    "[tenant together]\nisolation = shared-only\n");
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		bool alone;
 
@@ -155,6 +157,42 @@ a_class_may_be_asked_for_where_it_is_not_forbidden(void **state)
 	gpd_quota_fini(&quota);
 }
 
+static void
+assert_kept_out(struct gpd_quota *quota, const char *proven, const char *claimed, const char *why)
+{
+	Gpupool__Hello hello = GPUPOOL__HELLO__INIT;
+	char error[GPD_CONFIG_ERROR_MAX] = "";
+	struct gpd_grant grant;
+
+	hello.tenant = (char *)claimed;
+	assert_int_equal(gpd_tenants_admit(&quota->tenants, &hello, proven, "tcp://10.0.0.1:1",
+					   &grant, error),
+			 GP_E_INVALID);
+	assert_string_equal(error, why);
+}
+
+static void
+who_is_kept_out_is_told_whose_sessions_there_are_none_of(void **state)
+{
+	char error[GPD_CONFIG_ERROR_MAX] = "";
+	struct gpd_quota quota = { 0 };
+
+	assert_int_equal(gpd_quota_init(&quota, NULL, error), 0);
+	use(&quota, "[tenant default]\nsessions = 0\n[tenant b]\nsessions = 0\n");
+	assert_kept_out(&quota, "", "",
+			"tenant \"default\" has no sessions, and the client names no other");
+	assert_kept_out(&quota, "", "b", "tenant \"b\" has no sessions");
+	assert_kept_out(&quota, "b", "", "tenant \"b\" has no sessions");
+	assert_kept_out(&quota, "alicia", "",
+			"the configuration has no tenant \"alicia\", so [tenant default] holds: "
+			"tenant \"alicia\" has no sessions");
+	use(&quota, "[tenant default]\naddresses = 127.0.0.1\n");
+	assert_kept_out(&quota, "alicia", "",
+			"the configuration has no tenant \"alicia\", so [tenant default] holds: "
+			"tenant \"default\" is not for clients at tcp://10.0.0.1:1");
+	gpd_quota_fini(&quota);
+}
+
 int
 main(void)
 {
@@ -163,6 +201,7 @@ main(void)
 		cmocka_unit_test(
 			the_lines_of_those_who_have_no_session_are_given_to_others_at_last),
 		cmocka_unit_test(those_who_have_sessions_have_equal_parts_for_device_code),
+		cmocka_unit_test(who_is_kept_out_is_told_whose_sessions_there_are_none_of),
 		cmocka_unit_test(a_class_may_be_asked_for_where_it_is_not_forbidden),
 	};
 

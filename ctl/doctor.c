@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ctl/doctor.h"
+
+#include "ctl/command.h"
+#include "server/common/base/privilege.h"
+
+#include <pwd.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* No pool is older than the code that makes one. */
+#define YEAR_MIN 2024
+
+static void
+say(const char *kind, const char *format, va_list args)
+{
+	printf("%-8s ", kind);
+	(void)vprintf(format, args);
+	printf("\n");
+}
+
+void
+ctl_problem(struct ctl_doctor *doctor, const char *format, ...)
+{
+	va_list args;
+
+	doctor->problems++;
+	va_start(args, format);
+	say("problem", format, args);
+	va_end(args);
+}
+
+void
+ctl_note(struct ctl_doctor *doctor, const char *format, ...)
+{
+	va_list args;
+
+	doctor->notes++;
+	va_start(args, format);
+	say("note", format, args);
+	va_end(args);
+}
+
+void
+ctl_well(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	say("well", format, args);
+	va_end(args);
+}
+
+static void
+check_clock(struct ctl_doctor *doctor)
+{
+	time_t now = time(NULL);
+	char text[32] = "";
+	struct tm when;
+
+	if (gmtime_r(&now, &when))
+		(void)strftime(text, sizeof(text), "%Y-%m-%d %H:%M UTC", &when);
+	if (when.tm_year + 1900 < YEAR_MIN)
+		ctl_problem(doctor, "clock: here it is %s: certificates and tokens go by it", text);
+	else
+		ctl_well("clock: here it is %s", text);
+}
+
+/* Whoever the daemon is now, or would be if it were started here. */
+static void
+find_user(struct ctl_doctor *doctor, const Gpupool__AdminReport *report)
+{
+	const struct passwd *user = getpwnam(GPD_PRIVILEGE_USER);
+	const char *name = report ? report->user : user && geteuid() == 0 ? user->pw_name : "";
+
+	(void)snprintf(doctor->user, sizeof(doctor->user), "%s", name);
+}
+
+int
+ctl_doctor(const struct ctl *ctl, int count, char **words)
+{
+	const char *folder = NULL;
+	const struct ctl_option options[] = { { "--directory", "-D", &folder, NULL } };
+	struct ctl_doctor doctor = { .problems = 0 };
+	Gpupool__AdminReply *reply = NULL;
+
+	if (ctl_take_options(options, 1, &count, words))
+		return -1;
+	if (count)
+		return ctl_usage("doctor [--directory DIR]");
+	if (ctl_pool_folder(folder, doctor.folder, sizeof(doctor.folder)))
+		return -1;
+	/* Standard error says why, if it does not answer. */
+	if (ctl_ask_report(ctl, 0, &reply))
+		reply = NULL;
+	find_user(&doctor, reply ? reply->report : NULL);
+	check_clock(&doctor);
+	ctl_doctor_files(&doctor);
+	if (reply)
+		ctl_doctor_daemon(&doctor, reply->report);
+	else
+		ctl_problem(&doctor, "daemon: it does not answer: systemctl status gpupoold, or "
+				     "--socket PATH if it has another socket");
+	printf("%d problem%s, %d note%s\n", doctor.problems, doctor.problems == 1 ? "" : "s",
+	       doctor.notes, doctor.notes == 1 ? "" : "s");
+	if (reply)
+		gp_admin_free_reply(reply);
+	gpd_config_free(doctor.config);
+	gpd_tokens_free(&doctor.tokens);
+	return doctor.problems ? -1 : 0;
+}

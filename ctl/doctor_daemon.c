@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ctl/doctor.h"
+#include "server/common/base/pool_folder.h"
+#include "server/common/base/size_text.h"
+#include "transport/url.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CONNECT_MS 2000
+
+/* 0, or an errno. */
+static int
+try_address(const struct addrinfo *address)
+{
+	int fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int r = fd < 0 ? errno : 0;
+
+	if (r == 0 && connect(fd, address->ai_addr, address->ai_addrlen))
+		r = errno;
+	if (r == EINPROGRESS) {
+		struct pollfd wait = { .fd = fd, .events = POLLOUT };
+		socklen_t size = sizeof(r);
+
+		if (poll(&wait, 1, CONNECT_MS) <= 0)
+			r = ETIMEDOUT;
+		else
+			(void)getsockopt(fd, SOL_SOCKET, SO_ERROR, &r, &size);
+	}
+	if (fd >= 0)
+		close(fd);
+	return r;
+}
+
+static int
+reach(const char *host, const char *port)
+{
+	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
+	struct addrinfo *list = NULL;
+	int r = EHOSTUNREACH;
+
+	if (getaddrinfo(host, port, &hints, &list))
+		return EADDRNOTAVAIL;
+	for (const struct addrinfo *a = list; a && r; a = a->ai_next)
+		r = try_address(a);
+	freeaddrinfo(list);
+	return r;
+}
+
+/* All addresses of the machine are, among others, this one. */
+static const char *
+host_of(const struct gp_url *url)
+{
+	if (strcmp(url->host, "0.0.0.0") == 0 || strcmp(url->host, "*") == 0)
+		return "127.0.0.1";
+	return strcmp(url->host, "::") == 0 ? "::1" : url->host;
+}
+
+static void
+check_address(struct ctl_doctor *doctor, const char *text)
+{
+	char error[256], port[16];
+	struct gp_url url;
+	int r;
+
+	if (gp_url_parse(text, &url, error, sizeof(error)) || strcmp(url.scheme, "unix") == 0)
+		return;
+	(void)snprintf(port, sizeof(port), "%u", url.port);
+	r = reach(host_of(&url), port);
+	if (r)
+		ctl_problem(doctor, "address: %s: %s", text, strerror(r));
+	else
+		ctl_well("address: %s is reached from here; other machines need TCP port %u", text,
+			 url.port);
+}
+
+/* A sum beyond the device is allowed: not all ask for all at once. */
+static void
+check_sum(struct ctl_doctor *doctor, const Gpupool__AdminReport *report,
+	  const Gpupool__AdminDevice *device)
+{
+	char sum_text[GPD_SIZE_TEXT_MAX], all[GPD_SIZE_TEXT_MAX];
+	uint64_t sum = 0;
+
+	for (size_t t = 0; t < report->n_tenants; t++) {
+		for (size_t i = 0; i < report->tenants[t]->n_lines; i++) {
+			const Gpupool__AdminLine *line = report->tenants[t]->lines[i];
+
+			if (line->device == device->ordinal && line->memory_max != UINT64_MAX)
+				sum += line->memory_max;
+		}
+	}
+	if (sum > device->memory_total)
+		ctl_note(doctor,
+			 "memory: device %u: the quotas of all tenants are %s, more than "
+			 "its %s: not all can have theirs at once",
+			 device->ordinal, gpd_size_text(sum, sum_text),
+			 gpd_size_text(device->memory_total, all));
+}
+
+static void
+check_driver(struct ctl_doctor *doctor, const Gpupool__AdminReport *report)
+{
+	if (report->software && access("/dev/nvidiactl", F_OK) == 0)
+		ctl_problem(doctor, "driver: the daemon serves its software device, though this "
+				    "machine has NVIDIA's driver: its log says why");
+	else if (report->software)
+		ctl_note(doctor, "driver: the daemon serves its software device: no GPU of "
+				 "NVIDIA's was found");
+	else
+		ctl_well("driver: CUDA %u.%u", report->driver_version / 1000,
+			 report->driver_version % 1000 / 10);
+	if (report->n_devices == 0)
+		ctl_problem(doctor, "driver: no worker has told of a device yet");
+}
+
+/* What was changed since it was read is not in force. */
+static void
+check_config(struct ctl_doctor *doctor, const Gpupool__AdminReport *report)
+{
+	char path[CTL_PATH_MAX];
+
+	if (report->config[0]) {
+		if (access(report->config, F_OK))
+			ctl_problem(doctor, "configuration: %s, which the daemon has read: %s",
+				    report->config, strerror(errno));
+		return;
+	}
+	if (ctl_pool_file(doctor->folder, GPD_FILE_CONFIG, path, sizeof(path)) == 0 &&
+	    access(path, F_OK) == 0)
+		ctl_problem(doctor,
+			    "configuration: %s is there, and the daemon has read none: "
+			    "gpupoolctl reload, or --config for another folder",
+			    path);
+}
+
+void
+ctl_doctor_daemon(struct ctl_doctor *doctor, const Gpupool__AdminReport *report)
+{
+	ctl_well("daemon: version %s, process %u, user %s", report->version, report->pid,
+		 report->user);
+	if ((int64_t)report->started_s > (int64_t)time(NULL))
+		ctl_problem(doctor, "clock: it went back since the daemon was started");
+	if (report->draining)
+		ctl_note(doctor, "daemon: it drains: gpupoolctl drain --undo admits clients again");
+	if (report->workers_lost)
+		ctl_note(doctor,
+			 "daemon: %llu workers ended without being told to: its log says "
+			 "why",
+			 (unsigned long long)report->workers_lost);
+	check_config(doctor, report);
+	check_driver(doctor, report);
+	for (size_t i = 0; i < report->n_addresses; i++)
+		check_address(doctor, report->addresses[i]);
+	for (size_t d = 0; d < report->n_devices; d++)
+		check_sum(doctor, report, report->devices[d]);
+}

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ctl/certificate.h"
+#include "ctl/doctor.h"
+#include "ctl/revocation.h"
+#include "server/common/base/pool_folder.h"
+#include "server/common/base/privilege.h"
+#include "server/common/config/config_doubt.h"
+#include "server/common/config/token_file.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <pwd.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define DAY_S 86400
+#define CERTIFICATE_SOON_S ((int64_t)30 * DAY_S)
+#define TOKEN_SOON_S ((int64_t)7 * DAY_S)
+#define GROUPS_MAX 256
+
+/* Who may read what. */
+
+static bool
+has_group(const struct passwd *user, gid_t group)
+{
+	gid_t groups[GROUPS_MAX];
+	int count = GROUPS_MAX;
+
+	if (getgrouplist(user->pw_name, user->pw_gid, groups, &count) < 0)
+		return false;
+	for (int i = 0; i < count; i++)
+		if (groups[i] == group)
+			return true;
+	return false;
+}
+
+/* Of a file as of a folder: `want` is R_OK or X_OK. */
+static bool
+may(const char *name, const struct stat *status, int want)
+{
+	const struct passwd *user = getpwnam(name);
+
+	if (!user || user->pw_uid == 0)
+		return true;
+	if (user->pw_uid == status->st_uid)
+		return status->st_mode & (mode_t)(want << 6);
+	if (has_group(user, status->st_gid))
+		return status->st_mode & (mode_t)(want << 3);
+	return status->st_mode & (mode_t)want;
+}
+
+/* Whether it is there; what is wrong with its mode is said. */
+static bool
+check_file(struct ctl_doctor *doctor, const char *name, bool secret, char path[CTL_PATH_MAX])
+{
+	struct stat status;
+
+	if (ctl_pool_file(doctor->folder, name, path, CTL_PATH_MAX) || stat(path, &status))
+		return false;
+	if (status.st_mode & S_IWOTH)
+		ctl_problem(doctor, "%s: everybody on this machine can change it: chmod o-w", path);
+	if (secret && status.st_mode & S_IROTH)
+		ctl_problem(doctor, "%s: everybody on this machine can read it: chmod o-r", path);
+	if (doctor->user[0] && !may(doctor->user, &status, R_OK) &&
+	    strcmp(name, GPD_FILE_AUTHORITY_KEY) != 0)
+		ctl_problem(doctor,
+			    "%s: the daemon's user, %s, cannot read it: chgrp %s and chmod g+r",
+			    path, doctor->user, doctor->user);
+	return true;
+}
+
+static void
+check_folder(struct ctl_doctor *doctor)
+{
+	const struct group *group = getgrnam(GPD_PRIVILEGE_USER);
+	struct stat status;
+
+	if (stat(doctor->folder, &status)) {
+		ctl_note(doctor, "folder: %s: %s: cert init and token create make it",
+			 doctor->folder, strerror(errno));
+		return;
+	}
+	if (status.st_mode & S_IWOTH)
+		ctl_problem(doctor,
+			    "folder: %s: everybody on this machine can change it: chmod o-w",
+			    doctor->folder);
+	else if (doctor->user[0] && !may(doctor->user, &status, X_OK))
+		ctl_problem(doctor,
+			    "folder: %s does not let the daemon's user, %s, in: chgrp %s, "
+			    "chmod 2750",
+			    doctor->folder, doctor->user, doctor->user);
+	else if (group && status.st_uid == 0 && strcmp(doctor->user, GPD_PRIVILEGE_USER) == 0 &&
+		 !(status.st_mode & S_ISGID))
+		ctl_note(doctor,
+			 "folder: %s does not give its files the group %s, so what root "
+			 "makes there the daemon cannot read: chmod g+s",
+			 doctor->folder, group->gr_name);
+	else
+		ctl_well("folder: %s", doctor->folder);
+}
+
+/* The configuration, and the tokens that go with it. */
+
+static void
+tell_problem(void *arg, const char *text)
+{
+	ctl_problem(arg, "%s", text);
+}
+
+static void
+tell_note(void *arg, const char *text)
+{
+	ctl_note(arg, "%s", text);
+}
+
+static void
+check_config(struct ctl_doctor *doctor)
+{
+	char path[CTL_PATH_MAX], error[GPD_CONFIG_ERROR_MAX];
+
+	if (!check_file(doctor, GPD_FILE_CONFIG, false, path)) {
+		ctl_note(doctor, "configuration: %s/%s is not there: no quotas", doctor->folder,
+			 GPD_FILE_CONFIG);
+		return;
+	}
+	if (gpd_config_load(path, &doctor->config, error, sizeof(error))) {
+		doctor->config = NULL;
+		ctl_problem(doctor, "configuration: %s", error);
+		return;
+	}
+	ctl_well("configuration: %s: %d tenant%s", path, doctor->config->tenant_count,
+		 doctor->config->tenant_count == 1 ? "" : "s");
+	gpd_config_doubt(doctor->config, tell_note, doctor);
+}
+
+static bool
+is_good(const struct gpd_token *token)
+{
+	return token->revoked_s == INT64_MAX && token->expires_s > (int64_t)time(NULL);
+}
+
+static void
+check_expiry_of_tokens(struct ctl_doctor *doctor)
+{
+	int64_t now = (int64_t)time(NULL);
+
+	for (size_t i = 0; i < doctor->tokens.count; i++) {
+		const struct gpd_token *token = &doctor->tokens.list[i];
+		int64_t left = token->expires_s - now;
+
+		if (is_good(token) && token->expires_s != INT64_MAX && left < TOKEN_SOON_S)
+			ctl_note(doctor, "token %s of tenant %s expires in %d hours", token->id,
+				 token->tenant, (int)(left / 3600));
+	}
+}
+
+static void
+check_tokens(struct ctl_doctor *doctor)
+{
+	char path[CTL_PATH_MAX], error[GPD_TOKEN_ERROR_MAX];
+	size_t good = 0;
+
+	if (!check_file(doctor, GPD_FILE_TOKENS, false, path)) {
+		ctl_note(doctor, "tokens: %s/%s is not there: gpupoolctl token create TENANT",
+			 doctor->folder, GPD_FILE_TOKENS);
+		return;
+	}
+	if (gpd_tokens_load(path, &doctor->tokens, error, sizeof(error))) {
+		ctl_problem(doctor, "tokens: %s", error);
+		return;
+	}
+	for (size_t i = 0; i < doctor->tokens.count; i++)
+		good += is_good(&doctor->tokens.list[i]);
+	ctl_well("tokens: %s: %zu good, %zu revoked or expired", path, good,
+		 doctor->tokens.count - good);
+	check_expiry_of_tokens(doctor);
+	if (doctor->config)
+		gpd_config_doubt_tokens(doctor->config, &doctor->tokens, (int64_t)time(NULL),
+					tell_problem, doctor);
+}
+
+static bool
+has_token(const struct ctl_doctor *doctor, const char *tenant)
+{
+	for (size_t i = 0; i < doctor->tokens.count; i++)
+		if (is_good(&doctor->tokens.list[i]) &&
+		    strcmp(doctor->tokens.list[i].tenant, tenant) == 0)
+			return true;
+	return false;
+}
+
+/* By a certificate of its own name a client may come, too. */
+static void
+check_tenants(struct ctl_doctor *doctor)
+{
+	for (int i = 1; doctor->config && i < doctor->config->tenant_count; i++) {
+		const struct gpd_config_tenant *tenant = &doctor->config->tenants[i];
+		char name[GPD_TENANT_NAME_MAX + 8], path[CTL_PATH_MAX];
+
+		(void)snprintf(name, sizeof(name), "%s.pem", tenant->name);
+		if (has_token(doctor, tenant->name) || tenant->certificate_count ||
+		    tenant->user_count ||
+		    (ctl_pool_file(doctor->folder, name, path, sizeof(path)) == 0 &&
+		     access(path, F_OK) == 0))
+			continue;
+		ctl_note(doctor,
+			 "tenant %s has no token, no certificate and no users: gpupoolctl token "
+			 "create %s",
+			 tenant->name, tenant->name);
+	}
+}
+
+/* Certificates. */
+
+static void
+check_dates(struct ctl_doctor *doctor, const char *path, const char *remedy)
+{
+	struct ctl_certificate_facts facts;
+	int64_t now = (int64_t)time(NULL);
+	X509 *certificate;
+	char until[32] = "";
+	struct tm when;
+	time_t end;
+
+	if (ctl_certificate_read(path, &certificate)) {
+		ctl_problem(doctor, "%s: it cannot be read as a certificate", path);
+		return;
+	}
+	if (ctl_certificate_tell(certificate, &facts) == 0) {
+		end = (time_t)facts.until_s;
+		if (gmtime_r(&end, &when))
+			(void)strftime(until, sizeof(until), "%Y-%m-%d %H:%M UTC", &when);
+		if (facts.until_s <= now)
+			ctl_problem(doctor, "%s: it has expired (%s): %s", path, until, remedy);
+		else if (facts.from_s > now)
+			ctl_problem(doctor, "%s: it is not valid yet: check the clock", path);
+		else if (facts.until_s - now < CERTIFICATE_SOON_S)
+			ctl_note(doctor, "%s: it expires on %s: %s", path, until, remedy);
+		else
+			ctl_well("%s: for %s, until %s", path,
+				 facts.hosts[0] ? facts.hosts : facts.name, until);
+	}
+	X509_free(certificate);
+}
+
+static void
+check_revocations(struct ctl_doctor *doctor, const char *authority_path)
+{
+	char path[CTL_PATH_MAX];
+	X509 *authority = NULL;
+	X509_CRL *list = NULL;
+	int64_t left;
+
+	if (!check_file(doctor, GPD_FILE_REVOKED, false, path) ||
+	    ctl_certificate_read(authority_path, &authority))
+		return;
+	if (ctl_revocation_read(path, authority, &list) || !list) {
+		ctl_problem(doctor,
+			    "%s: it cannot be used, so nobody is let in by a certificate: "
+			    "gpupoolctl cert crl",
+			    path);
+	} else {
+		left = ctl_revocation_until(list) - (int64_t)time(NULL);
+		if (left <= 0)
+			ctl_problem(doctor,
+				    "%s: it has expired, so nobody is let in by a "
+				    "certificate: gpupoolctl cert crl",
+				    path);
+		else if (left < TOKEN_SOON_S)
+			ctl_note(doctor, "%s: it expires in %d hours: gpupoolctl cert crl", path,
+				 (int)(left / 3600));
+		else
+			ctl_well("%s", path);
+	}
+	X509_CRL_free(list);
+	X509_free(authority);
+}
+
+static void
+check_certificates(struct ctl_doctor *doctor)
+{
+	char path[CTL_PATH_MAX], key[CTL_PATH_MAX];
+	bool has_key = check_file(doctor, GPD_FILE_KEY, true, key);
+
+	if (check_file(doctor, GPD_FILE_CERTIFICATE, false, path)) {
+		check_dates(doctor, path, "gpupoolctl cert init HOST... --force");
+		if (!has_key)
+			ctl_problem(doctor, "%s: the certificate's key is not there", key);
+	} else {
+		ctl_note(doctor,
+			 "certificate: %s is not there, so tls:// cannot be listened on: "
+			 "gpupoolctl cert init HOST",
+			 path);
+	}
+	(void)check_file(doctor, GPD_FILE_AUTHORITY_KEY, true, key);
+	if (check_file(doctor, GPD_FILE_AUTHORITY, false, path)) {
+		check_dates(doctor, path, "the pool needs another authority");
+		check_revocations(doctor, path);
+	}
+}
+
+void
+ctl_doctor_files(struct ctl_doctor *doctor)
+{
+	check_folder(doctor);
+	check_config(doctor);
+	check_tokens(doctor);
+	check_tenants(doctor);
+	check_certificates(doctor);
+}

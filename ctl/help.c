@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* help COMMAND, and what may have been meant by a word that is none. */
+#include "ctl/command.h"
+#include "server/common/base/similar.h"
+
+#include <string.h>
+
+#define BRIEF_COLUMN 36
+
+/* In the order in which they are listed; further lines of a text are for help of that command. */
+static const struct entry {
+	const char *words, *arguments, *brief, *more;
+} entries[] = {
+	{ "status", "", "the daemon in a few lines",
+	  "Where it listens, what it has read, whose it is, and until when certificates hold." },
+	{ "device list", "", "GPUs and what is used of them", NULL },
+	{ "client list", "", "who is connected, on which device, how much",
+	  "LIMIT is the smaller of the client's own limit and its tenant's." },
+	{ "client show", "ID", "all that is known of a client", NULL },
+	{ "client set", "ID [gpu=N] NAME=VALUE...", "memory, sm, priority of a running client",
+	  "memory=1.5GiB, 25% or all; sm=66, 50% or all; priority=low, normal or high." },
+	{ "client terminate", "ID | --tenant NAME", "end a client, or all of a tenant",
+	  "Returns when the work on the GPU has ended; the programs are told why." },
+	{ "tenant list", "", "tenants, what they may use and use", NULL },
+	{ "tenant set", "TENANT [gpu=N] NAME=VALUE... [--save]", "change what a tenant may use",
+	  "The names are those of gpupoold.conf(5):\n"
+	  "  memory=40G, 25% or all      device memory\n"
+	  "  sm=66, 50% or all           multiprocessors\n"
+	  "  weight=100                  1 to 1000, of GPU time\n"
+	  "  limit=80%                   of GPU time at most\n"
+	  "  time-share=30%              of GPU time, where the policy is fixed\n"
+	  "  priority=low                or normal, or high\n"
+	  "  bandwidth=1G or unlimited   bytes per second of the network\n"
+	  "  sessions=8 or unlimited     clients at a time\n"
+	  "It holds at once, and until the daemon ends or reloads; --save writes it into the\n"
+	  "configuration, too, whose other lines and comments stay." },
+	{ "drain", "[--wait | --undo]", "admit no new clients; wait for the last to go",
+	  "--wait says who is left as they go, --undo admits clients again." },
+	{ "reload", "", "read the configuration file again", NULL },
+	{ "top", "[-n COUNT] [-d SECONDS]", "live view; q ends it", NULL },
+	{ "doctor", "[--directory DIR]", "what is wrong with the pool's files and daemon",
+	  "Status 0: nothing; 1: something, each in one line with a remedy." },
+	{ "usage", "[--since DATE] [--by tenant|session]", "what was used, of the usage records",
+	  NULL },
+	{ "cert init", "HOST... [--expires 2y] [--force]",
+	  "an authority, and a daemon's certificate", NULL },
+	{ "cert client", "NAME [--expires 2y] [-o FOLDER]", "a certificate for a client", NULL },
+	{ "cert show", "[FILE]", "whose a certificate is, and how long it holds", NULL },
+	{ "cert list", "", "the certificates in the folder", NULL },
+	{ "cert revoke", "NAME|FILE|SERIAL", "it holds no more, and its sessions end", NULL },
+	{ "cert revoked", "", "which certificates hold no more", NULL },
+	{ "cert crl", "[--expires 30d]", "sign the list of revoked certificates anew", NULL },
+	{ "token create", "TENANT [--expires 30d] [--comment TEXT] [-o FILE]",
+	  "a token for a client of this tenant", NULL },
+	{ "token list", "", "whose tokens there are, and how long they hold", NULL },
+	{ "token revoke", "ID", "and end the sessions that came by it", NULL },
+	{ "help", "[COMMAND]", "this", NULL },
+};
+#define COUNT (sizeof(entries) / sizeof(entries[0]))
+
+/* Whether the entry's words begin with these. */
+static bool
+begins(const struct entry *entry, int count, char **words)
+{
+	const char *at = entry->words;
+
+	for (int i = 0; i < count; i++) {
+		size_t length = strlen(words[i]);
+
+		if (strncmp(at, words[i], length) != 0 || (at[length] && at[length] != ' '))
+			return false;
+		at += length + (at[length] == ' ');
+	}
+	return true;
+}
+
+static void
+print_brief(const struct entry *entry)
+{
+	int used = printf("  %s %s", entry->words, entry->arguments);
+
+	/* Below it, where it is too long for that. */
+	if (used >= BRIEF_COLUMN)
+		printf("\n");
+	printf("%*s%s\n", used >= BRIEF_COLUMN ? BRIEF_COLUMN : BRIEF_COLUMN - used, "",
+	       entry->brief);
+}
+
+static void
+print_long(const struct entry *entry)
+{
+	printf("gpupoolctl %s%s%s\n%s.\n", entry->words, entry->arguments[0] ? " " : "",
+	       entry->arguments, entry->brief);
+	if (entry->more)
+		printf("%s\n", entry->more);
+}
+
+int
+ctl_help(int count, char **words)
+{
+	const struct entry *only = NULL;
+	int found = 0;
+
+	for (size_t i = 0; i < COUNT; i++) {
+		if (!begins(&entries[i], count, words))
+			continue;
+		only = &entries[i];
+		found++;
+	}
+	if (found == 1) {
+		print_long(only);
+		return 0;
+	}
+	if (!found && ctl_mps_find(words[0])) {
+		printf("gpupoolctl %s: a word of nvidia-cuda-mps-control; see gpupoolctl(1), WORDS "
+		       "OF MPS\n",
+		       words[0]);
+		return 0;
+	}
+	if (!found)
+		return ctl_unknown(count > 1 ? words[0] : NULL, count - (count > 1),
+				   words + (count > 1), "help [COMMAND]");
+	printf("gpupoolctl [-s SOCKET] [-f table|csv|json] COMMAND\n");
+	for (size_t i = 0; i < COUNT; i++)
+		if (begins(&entries[i], count, words))
+			print_brief(&entries[i]);
+	return 0;
+}
+
+const char *
+ctl_similar_command(const char *word)
+{
+	static char room[32];
+	struct gpd_similar similar = { .word = word };
+	static char firsts[COUNT][32];
+
+	for (size_t i = 0; i < COUNT; i++) {
+		(void)snprintf(firsts[i], sizeof(firsts[i]), "%.*s",
+			       (int)strcspn(entries[i].words, " "), entries[i].words);
+		gpd_similar_try(&similar, firsts[i]);
+	}
+	if (!similar.best)
+		return NULL;
+	(void)snprintf(room, sizeof(room), "%s", similar.best);
+	return room;
+}
+
+int
+ctl_unknown(const char *group, int count, char **words, const char *usage)
+{
+	struct gpd_similar similar = { .word = count ? words[0] : "" };
+	size_t length = group ? strlen(group) : 0;
+
+	if (!count)
+		return ctl_usage(usage);
+	for (size_t i = 0; i < COUNT; i++) {
+		const char *at = entries[i].words;
+
+		if (!group)
+			gpd_similar_try(&similar, at);
+		else if (strncmp(at, group, length) == 0 && at[length] == ' ')
+			gpd_similar_try(&similar, at + length + 1);
+	}
+	if (!group && !similar.best)
+		similar.best = ctl_similar_command(words[0]);
+	/* It is one, and something else is wrong with it. */
+	if (!similar.best || strcmp(similar.best, words[0]) == 0)
+		return ctl_usage(usage);
+	return ctl_fail("\"%s%s%s\" is no command, did you mean %s%s%s? usage: gpupoolctl %s",
+			group ? group : "", group ? " " : "", words[0], group ? group : "",
+			group ? " " : "", similar.best, usage);
+}

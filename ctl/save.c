@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ctl/save.h"
+
+#include "ctl/value.h"
+#include "server/common/base/shared_file.h"
+#include "server/common/config/config.h"
+
+#include <ctype.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define KEY_MAX 64
+#define FILE_MODE 0640
+
+/* One line of the file: where it begins, and how long it is without its end. */
+struct line {
+	const char *text;
+	size_t length;
+};
+
+static struct line
+line_at(const char *text)
+{
+	return (struct line){ text, strcspn(text, "\n") };
+}
+
+static const char *
+behind(struct line line)
+{
+	return line.text + line.length + (line.text[line.length] == '\n');
+}
+
+static struct line
+trimmed(struct line line)
+{
+	while (line.length && isspace((unsigned char)*line.text)) {
+		line.text++;
+		line.length--;
+	}
+	while (line.length && isspace((unsigned char)line.text[line.length - 1]))
+		line.length--;
+	return line;
+}
+
+static bool
+is_word(struct line line, const char *word)
+{
+	return line.length == strlen(word) && memcmp(line.text, word, line.length) == 0;
+}
+
+/* "[tenant NAME]", with blanks where the daemon allows them. */
+static bool
+begins_tenant(struct line line, const char *name)
+{
+	struct line inner = trimmed(line);
+	const char *end = inner.length ? memchr(inner.text, ']', inner.length) : NULL;
+
+	if (!end || inner.text[0] != '[')
+		return false;
+	inner = trimmed((struct line){ inner.text + 1, (size_t)(end - inner.text) - 1 });
+	if (inner.length < 7 || strncmp(inner.text, "tenant", 6) != 0 ||
+	    !isspace((unsigned char)inner.text[6]))
+		return false;
+	return is_word(trimmed((struct line){ inner.text + 6, inner.length - 6 }), name);
+}
+
+static bool
+begins_section(struct line line)
+{
+	return trimmed(line).length && trimmed(line).text[0] == '[';
+}
+
+static bool
+sets(struct line line, const char *key)
+{
+	size_t length = 0;
+
+	while (length < line.length && !strchr("=:", line.text[length]))
+		length++;
+	return length < line.length && is_word(trimmed((struct line){ line.text, length }), key);
+}
+
+/* Where the value is in such a line: behind the sign and blanks, without a comment. */
+static struct line
+value_of(struct line line)
+{
+	size_t at = 0, end;
+
+	while (!strchr("=:", line.text[at]))
+		at++;
+	for (end = ++at; end < line.length; end++) {
+		if (strchr(";#", line.text[end]) && isspace((unsigned char)line.text[end - 1]))
+			break;
+	}
+	return trimmed((struct line){ line.text + at, end - at });
+}
+
+static char *
+splice(const char *text, size_t from, size_t length, const char *with)
+{
+	char *out;
+
+	if (asprintf(&out, "%.*s%s%s", (int)from, text, with, text + from + length) < 0)
+		return NULL;
+	return out;
+}
+
+/* A line of its own, behind what is there. */
+static char *
+insert(const char *text, size_t at, const char *before, const char *key, const char *value)
+{
+	bool open_line = at && text[at - 1] != '\n';
+	char *line, *out;
+
+	if (asprintf(&line, "%s%s%s = %s\n", open_line ? "\n" : "", before, key, value) < 0)
+		return NULL;
+	out = splice(text, at, 0, line);
+	free(line);
+	return out;
+}
+
+char *
+ctl_save_edit(const char *text, const char *tenant, const char *key, const char *value)
+{
+	bool inside = false, found = false;
+	size_t at = 0; /* behind the section's last line that says something */
+	char section[GPD_TENANT_NAME_MAX + 16];
+
+	for (const char *next = text; *next;) {
+		struct line line = line_at(next), said = trimmed(line);
+
+		next = behind(line);
+		if (begins_section(line)) {
+			inside = begins_tenant(line, tenant);
+			found = found || inside;
+		}
+		if (!inside)
+			continue;
+		if (sets(line, key)) {
+			struct line old = value_of(line);
+
+			return splice(text, (size_t)(old.text - text), old.length, value);
+		}
+		if (said.length && !strchr("#;", said.text[0]))
+			at = (size_t)(next - text);
+	}
+	if (found)
+		return insert(text, at, "", key, value);
+	(void)snprintf(section, sizeof(section), "%s[tenant %s]\n", *text ? "\n" : "", tenant);
+	return insert(text, strlen(text), section, key, value);
+}
+
+/* The words of the command are those of the file, but for some that were never in one. */
+static const char *
+in_file(Gpupool__AdminSetting__Key key, const char *value, char room[CTL_VALUE_MAX])
+{
+	static const char *const priorities[] = { "normal", "low", "high" };
+
+	if (key == GPUPOOL__ADMIN_SETTING__KEY__BANDWIDTH) {
+		(void)snprintf(room, CTL_VALUE_MAX, "%.*s",
+			       (int)(strstr(value, "/s") ? strlen(value) - 2 : strlen(value)),
+			       value);
+		return strcmp(value, "none") == 0 ? "unlimited" : room;
+	}
+	if (key == GPUPOOL__ADMIN_SETTING__KEY__PRIORITY && value[0] >= '0' && value[0] <= '2')
+		return priorities[value[0] - '0'];
+	return strcmp(value, "none") == 0 ? "all" : value;
+}
+
+static int
+edit(struct ctl_save *save, const char *tenant, const char *word, const char *gpu)
+{
+	char key[KEY_MAX], room[CTL_VALUE_MAX], *text;
+	Gpupool__AdminSetting setting;
+	const char *wrong = ctl_parse_setting(word, &setting);
+	bool of_device = setting.key != GPUPOOL__ADMIN_SETTING__KEY__PRIORITY &&
+			 setting.key != GPUPOOL__ADMIN_SETTING__KEY__BANDWIDTH &&
+			 setting.key != GPUPOOL__ADMIN_SETTING__KEY__SESSIONS;
+
+	if (wrong)
+		return ctl_fail("%s: that %s", word, wrong);
+	(void)snprintf(key, sizeof(key), "%s%s%s", ctl_setting_name(setting.key),
+		       gpu && of_device ? "." : "", gpu && of_device ? gpu : "");
+	text = ctl_save_edit(save->text, tenant, key,
+			     in_file(setting.key, strchr(word, '=') + 1, room));
+	if (!text)
+		return ctl_fail("out of memory");
+	free(save->text);
+	save->text = text;
+	save->size = strlen(text);
+	return 0;
+}
+
+static int
+find_file(const struct ctl *ctl, struct ctl_save *save)
+{
+	Gpupool__AdminReply *reply;
+
+	if (ctl_ask_report(ctl, 0, &reply))
+		return -1;
+	if (reply->report->config[0])
+		save->path = strdup(reply->report->config);
+	gp_admin_free_reply(reply);
+	return save->path ? 0
+			  : ctl_fail("--save: the daemon has read no configuration that could be "
+				     "changed");
+}
+
+int
+ctl_save_prepare(const struct ctl *ctl, const char *tenant, int count, char **words,
+		 struct ctl_save *save)
+{
+	char error[GPD_CONFIG_ERROR_MAX], *bytes = NULL;
+	struct gpd_config *config;
+	const char *gpu = NULL;
+
+	if (find_file(ctl, save))
+		return -1;
+	save->lock = gpd_shared_file_lock(save->path, error, sizeof(error));
+	if (save->lock < 0 ||
+	    gpd_shared_file_read(save->path, &bytes, &save->size, error, sizeof(error)))
+		return ctl_fail("--save: %s", error);
+	save->text = strndup(bytes, save->size);
+	free(bytes);
+	if (!save->text)
+		return ctl_fail("out of memory");
+	for (int i = 0; i < count; i++)
+		if (strncmp(words[i], "gpu=", 4) == 0)
+			gpu = words[i] + 4;
+	for (int i = 0; i < count; i++) {
+		if (strncmp(words[i], "gpu=", 4) != 0 && edit(save, tenant, words[i], gpu))
+			return -1;
+	}
+	/* What the daemon would refuse at its next start is not written. */
+	if (gpd_config_parse(save->text, save->path, &config, error, sizeof(error)))
+		return ctl_fail("--save: nothing is changed: %s", error);
+	gpd_config_free(config);
+	return 0;
+}
+
+int
+ctl_save_write(const struct ctl_save *save)
+{
+	char error[GPD_CONFIG_ERROR_MAX];
+
+	if (gpd_shared_file_replace(save->path, FILE_MODE, save->text, save->size, error,
+				    sizeof(error)))
+		return ctl_fail("it is in force, but not saved: %s", error);
+	return 0;
+}
+
+void
+ctl_save_drop(struct ctl_save *save)
+{
+	if (save->lock > 0)
+		close(save->lock);
+	free(save->path);
+	free(save->text);
+}

@@ -1,0 +1,555 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an operator sees in the first hour: which configuration is read, what is wrong with it and how it is mended,
+what the log says of quotas, and what gpupoolctl answers."""
+import fcntl
+import grp
+import json
+import os
+import pty
+import re
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+
+from harness import (PATIENCE, SOFTWARE, Certificates, Daemon, Encrypted, Program, Skip, as_tenant, base_environment, case, driver_options,
+                     main, read_file, require, run, wait_until)
+
+# Of the software device, on which all of this runs: the numbers below are its own.
+DEVICE = {"GPUPOOL_SOFT_MEMORY": "512M", "GPUPOOL_SOFT_MULTIPROCESSORS": "4"}
+
+
+class Folder:
+    """The pool's usual folder, of this test alone; a context manager."""
+
+    def __enter__(self):
+        if not SOFTWARE:
+            raise Skip("its numbers are those of the software device")
+        self.path = tempfile.mkdtemp(prefix="gpupool-operator-")
+        os.chmod(self.path, 0o755)
+        self.socket = os.path.join(self.path, "admin.sock")
+        self.env = {"CONFIGURATION_DIRECTORY": self.path}
+        return self
+
+    def __exit__(self, *_):
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def file(self, name="gpupoold.conf"):
+        return os.path.join(self.path, name)
+
+    def write(self, text, name="gpupoold.conf"):
+        with open(self.file(name), "w", encoding="ascii") as file:
+            file.write(text)
+
+    def daemon(self, *args, **more):
+        return Daemon("--admin-socket", self.socket, *args, env={**self.env, **DEVICE, **more})
+
+    def run(self, program, *args, stdin=None, status=0, **more):
+        """(standard output, standard error)"""
+        done = subprocess.run([os.environ[program], *args], capture_output=True, text=True, input=stdin or "", check=False,
+                              timeout=PATIENCE, env={**base_environment(), **self.env, **more})
+        require(done.returncode == status, f"{args} ended with {done.returncode}, not {status}: {done.stdout}{done.stderr}")
+        return done.stdout, done.stderr
+
+    def ctl(self, *args, **more):
+        return self.run("GP_CTL", "--socket", self.socket, *args, **more)
+
+    def ask(self, *args):
+        return json.loads(self.ctl(*args, "--format=json")[0])
+
+    def token(self, tenant, *args):
+        path = self.file(f"{tenant}.token")
+        return path, self.ctl("token", "create", tenant, "-o", path, "--force", *args)[1]
+
+
+def has(text, *words):
+    for word in words:
+        require(word in text, f"expected {word!r} in: {text}")
+
+
+# The configuration.
+
+@case("the configuration in the usual folder is read, and the log says which; without one it says that there are no quotas")
+def _():
+    with Folder() as folder:
+        with folder.daemon() as daemon:
+            daemon.wait_for_log(rf"info: no configuration: no quotas \({folder.file()} is read if it is there\)$")
+            has(folder.ctl("reload", status=1)[1], f"there is no configuration file: {folder.file()} would be read, --config names one")
+            # It comes later.
+            folder.write("[tenant default]\nmemory = 64M\n[tenant alice]\nmemory = 128M\n")
+            has(folder.ctl("reload")[1], "")
+            require([t["tenant"] for t in folder.ask("tenant", "list")] == ["default", "alice"], "it is not in force")
+        with folder.daemon() as daemon:
+            daemon.wait_for_log(rf"info: configuration: {folder.file()}: 2 tenants$")
+            require(folder.ask("tenant", "list")[1]["memory_limit_bytes"] == 128 << 20, "it is not in force")
+            os.rename(folder.file(), folder.file("away"))
+            has(folder.ctl("reload", status=1)[1], f"{folder.file()}, the configuration, is not there any more")
+            require(folder.ask("tenant", "list")[1]["memory_limit_bytes"] == 128 << 20, "it is lost")
+            os.rename(folder.file("away"), folder.file())
+        folder.write("", "other.conf")
+        with folder.daemon("--config", folder.file("other.conf")) as daemon:
+            daemon.wait_for_log(f"info: configuration: {folder.file('other.conf')}: 1 tenant$")
+
+
+@case("a configuration that cannot be used ends the start with its line, also when nobody named it")
+def _():
+    with Folder() as folder:
+        folder.write("[tenant alice]\nmemroy = 50%\n")
+        _out, err = folder.run("GP_DAEMON", "--listen", "127.0.0.1:0", "--admin-socket", "off", *driver_options(), status=1)
+        has(err, f"gpupoold: {folder.file()}:2: [tenant alice] memroy = 50%: there is no such key here (devices, memory,")
+
+
+@case("what a configuration says that does not do what it seems to is a warning, at the start, at a reload and in --check-config")
+def _():
+    text = ("[tenant default]\n[tenant alice]\nmemory = 80G\nsm = 400\ndevices = 0,7\n[tenant bob]\nsm = 20%\nsession-sm = 3\n"
+            "[device *]\nsm-granularity = 2\n[device 3]\nexport = no\n[device GPU-00000000-0000-0000-0000-000000000000]\nexport = no\n")
+    with Folder() as folder:
+        name = folder.file()
+        words = (f"{name}:1: [tenant default] is not limited, while others are: who names no tenant may use everything",
+                 f"{name}:11: [device 3]: the daemon has 1 device, counted from 0",
+                 f"{name}:13: [device gpu-00000000-0000-0000-0000-000000000000]: the daemon has no such device",
+                 f"{name}:5: [tenant alice] devices: there is no device 7: the daemon has 1, counted from 0",
+                 f"{name}:3: [tenant alice] memory = 80 GiB: device 0 has 512 MiB, so it has all of that",
+                 f"{name}:4: [tenant alice] sm = 400: device 0 has 4 multiprocessors, so it has all of them")
+        folder.write("")
+        with folder.daemon() as daemon:
+            require("warning: " + folder.path not in daemon.log(), daemon.log())
+            folder.write(text)
+            err = folder.ctl("reload")[1]
+            require(err.startswith("gpupoolctl: warning: ") and err.count("\n") == 1, err)
+            has(err, *words)
+            daemon.wait_for_log("is in force")
+            has(daemon.log(), *(f"warning: {word}" for word in words))
+        with folder.daemon() as daemon:
+            has(daemon.log(), *(f"warning: {word}" for word in words))
+            # 20% of 4 is less than a piece, and session-sm = 3 is one: neither is all.
+            require("[tenant bob]" not in daemon.log(), daemon.log())
+            tenants = {tenant["tenant"]: tenant for tenant in folder.ask("tenant", "list")}
+            require(tenants["bob"]["sms"] == 2 and tenants["alice"]["sms"] == 4
+                    and tenants["alice"]["memory_limit_bytes"] == 512 << 20, f"{tenants}")
+        out, err = folder.run("GP_DAEMON", "--check-config", *driver_options(), **DEVICE)
+        require(out == f"{name}: can be used: 3 tenants, 6 warnings\n", out)
+        require(sorted(err.splitlines()) == sorted(line for line in err.splitlines() if line.startswith("gpupoold: warning: ")), err)
+        has(err, *words)
+
+
+@case("a quota that comes to nothing when it is rounded is warned of, and all views say what is given")
+def _():
+    with Folder() as folder:
+        folder.write("[tenant default]\nsm = 50%\n")
+        with folder.daemon(GPUPOOL_SOFT_MULTIPROCESSORS="2") as daemon:
+            daemon.wait_for_log(rf"warning: {folder.file()}:2: \[tenant default\] sm = 50%: device 0 has 2 multiprocessors, given out in "
+                                "pieces of 2, so it has all of them$")
+            client = daemon.start("memhog", stdin=True)
+            client.wait_for_output("free after")
+            shown = folder.ask("client", "show", folder.ask("client", "list")[0]["id"].__str__())
+            require(folder.ask("tenant", "list")[0]["sms"] == shown["sms"] == shown["sms_wanted"] == 2, f"{shown}")
+            has(folder.ctl("tenant", "set", "default", "sm=1")[1],
+                "warning: sm: device 0 has 2 multiprocessors, given out in pieces of 2, so all of them may be used")
+            client.finish().expect()
+
+
+@case("--check-config names the line and ends with 1, takes a file as an argument, and says when there is none")
+def _():
+    with Folder() as folder:
+        require(folder.run("GP_DAEMON", "--check-config")[0] == f"no configuration: no quotas ({folder.file()} is read if it is there)\n", "")
+        folder.write("[tenant a]\nmemory = 64M\n[tenant default]\nsessions = 0\n", "good.conf")
+        out, err = folder.run("GP_DAEMON", "--check-config", folder.file("good.conf"), *driver_options())
+        require((out, err) == (f"{folder.file('good.conf')}: can be used: 2 tenants, 0 warnings\n", ""), out + err)
+        require(folder.run("GP_DAEMON", "-c", folder.file("good.conf"), "--check-config", *driver_options())[0] == out, "with --config")
+        folder.write("[tenant a]\nmemory = 12Q\n", "bad.conf")
+        err = folder.run("GP_DAEMON", "--check-config", folder.file("bad.conf"), status=1)[1]
+        require(err == f'gpupoold: {folder.file("bad.conf")}:2: [tenant a] memory = 12Q: "12Q" is no size (16G, 512M, 40% or all)\n', err)
+        has(folder.run("GP_DAEMON", "--check-config", "/nowhere", status=1)[1], "gpupoold: /nowhere: No such file or directory")
+        has(folder.run("GP_DAEMON", "--check-config", folder.file("good.conf"), "--driver", "/nowhere")[1],
+            "what the configuration says of devices is not checked")
+        has(folder.run("GP_DAEMON", "surplus", status=1)[1], "an argument that means nothing here")
+
+
+# Tenants and tokens.
+
+@case("a token of a tenant that the configuration lacks is warned of when it is made, at the start and at a reload, and named when it is refused")
+def _():
+    with Folder() as folder:
+        folder.write("[tenant default]\nmemory = 64M\n[tenant alice]\nmemory = 64M\n")
+        path, err = folder.token("alicia")
+        doubt = f"{folder.file()} has no [tenant alicia] (did you mean alice?): clients with its tokens have what [tenant default] says, which is a quota"
+        require(err == f"gpupoolctl: warning: {doubt}\n", err)
+        require(folder.token("alice")[1] == "", "a warning of one that is there")
+        with folder.daemon() as daemon:
+            has(daemon.log(), f"warning: {doubt}\n")
+            require("[tenant alice] " not in daemon.log(), daemon.log())
+            has(folder.ctl("reload")[1], doubt)
+            folder.write("[tenant default]\nsessions = 0\n[tenant alice]\nmemory = 64M\n")
+            has(folder.ctl("reload")[1], "which is no session")
+            result = daemon.run("vectoradd", env={"GPUPOOL_TOKEN_FILE": path})
+            require(result.status == 1, str(result))
+            has(result.err, 'the configuration has no tenant "alicia", so [tenant default] holds: tenant "alicia" has no sessions')
+
+
+@case("client list's limit is the smaller of the client's and its tenant's")
+def _():
+    with Folder() as folder:
+        folder.write("[tenant default]\nmemory = 256M\n")
+        with folder.daemon() as daemon:
+            client = daemon.start("memhog", "16", stdin=True)
+            client.wait_for_output("free after")
+            listed = folder.ask("client", "list")[0]
+            require(listed["memory_limit_bytes"] == 256 << 20, f"{listed}")
+            has(folder.ctl("client", "list")[0], "256 MiB")
+            folder.ctl("client", "set", str(listed["id"]), "memory=32M")
+            require(folder.ask("client", "list")[0]["memory_limit_bytes"] == 32 << 20, "its own is smaller")
+            client.finish().expect()
+
+
+@case("the log says what was set, from what to what, on which device, and by whom")
+def _():
+    with Folder() as folder, folder.daemon() as daemon:
+        by = rf"by user {os.geteuid()} \(process \d+\)$"
+        folder.ctl("tenant", "set", "default", "memory=128M", "limit=30%", "time-share=20", "sessions=3", "bandwidth=1G", "priority=low")
+        for line in (r"memory of device 0: all -> 128 MiB", "limit of device 0: 100% -> 30%", "time-share of device 0: 0% -> 20%",
+                     "sessions: unlimited -> 3", "bandwidth: unlimited -> 1 GiB/s", "priority: normal -> low"):
+            daemon.wait_for_log(f"info: tenant default: {line}, {by}")
+        client = daemon.start("memhog", stdin=True)
+        client.wait_for_output("free after")
+        folder.ctl("client", "set", str(folder.ask("client", "list")[0]["id"]), "sm=2", "memory=80G", "gpu=0")
+        daemon.wait_for_log(rf"info: session \d+: sm of device 0: all -> 2, {by}")
+        daemon.wait_for_log(rf"info: session \d+: memory of device 0: all -> 512 MiB, {by}")
+        client.finish().expect()
+
+
+@case("the words of tenant set are those of the configuration, older ones still do, and sessions can be set")
+def _():
+    with Folder() as folder, folder.daemon() as daemon:
+        folder.ctl("tenant", "set", "default", "time-share=20", "memory=all", "bandwidth=unlimited", "sessions=0")
+        require(folder.ask("tenant", "list")[0]["share_percent"] == 20, "time-share")
+        result = daemon.run("vectoradd")
+        has(result.err, 'tenant "default" has no sessions')
+        folder.ctl("tenant", "set", "default", "share=30", "memory=none", "bandwidth=none", "sessions=unlimited")
+        require(folder.ask("tenant", "list")[0]["share_percent"] == 30, "share")
+        daemon.check_works()
+        has(folder.ctl("tenant", "set", "default", "memroy=1G", status=1)[1], "memroy=1G: that sets none of", "did you mean memory=?")
+        has(folder.ctl("tenant", "set", "default", "memory=80G")[1], "warning: memory = 80 GiB: device 0 has 512 MiB, so all of that may be used")
+
+
+@case("an allocation past a quota is one line in the log that names the quota")
+def _():
+    with Folder() as folder:
+        folder.write("[tenant default]\nmemory = 64M\n[tenant small]\nsession-memory = 32M\n")
+        with folder.daemon() as daemon:
+            for _again in range(2):
+                result = daemon.run("memhog", "80")
+                require(result.status == 1 and "cudaErrorMemoryAllocation" in result.out, str(result))
+            line = r"info: session \d+, tenant {}: out of memory: .* more of device 0: the quota {} is {} MiB, and .* of it are in use$"
+            daemon.wait_for_log(line.format("default", "memory", 64), count=2)
+            require(len(re.findall("out of memory", daemon.log())) == 2, f"not one for each session: {daemon.log()}")
+            require(daemon.run("memhog", "80", env=as_tenant("small")).status == 1, "beyond session-memory")
+            daemon.wait_for_log(line.format("small", "session-memory", 32))
+
+
+# Work that runs.
+
+@case("a kernel that runs counts while it runs, and nobody is busy more than all the time")
+def _():
+    with Folder() as folder, folder.daemon() as daemon:
+        clients = [daemon.start("sleeper", "-ms=3000") for _ in range(2)]
+        for client in clients:
+            client.wait_for_output("running")
+        rows = [row.split(",") for row in folder.ctl("top", "-n", "2", "--format=csv")[0].splitlines()]
+        place = rows[0].index("busy_percent")
+        busy = [float(row[place]) for row in rows if row[place] != "busy_percent"]
+        require(max(busy) > 30, f"nobody is busy: {busy}")
+        require(max(busy) <= 100, f"more than all the time: {busy}")
+        for client in clients:
+            client.finish().expect()
+        for row in folder.ask("tenant", "list"):
+            require(row["gpu_seconds"] > 2.5, f"what ran is not counted: {row}")
+        daemon.wait_for_log(r"closed: ", count=2)
+    with Folder() as folder, folder.daemon() as daemon:
+        begin = time.monotonic()
+        daemon.run("sleeper", "-ms=1500").expect()
+        seconds = folder.ask("tenant", "list")[0]["gpu_seconds"]
+        require(1.4 < seconds <= time.monotonic() - begin, f"{seconds} s of a kernel of 1.5 s")
+
+
+@case("top ends with q, and shows in a narrow terminal what fits")
+def _():
+    with Folder() as folder, folder.daemon() as daemon:
+        client = daemon.start("memhog", stdin=True)
+        client.wait_for_output("free after")
+        mine, its = pty.openpty()
+        fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 60, 0, 0))
+        before = termios.tcgetattr(its)
+        top = subprocess.Popen([os.environ["GP_CTL"], "-s", folder.socket, "top"], stdin=its, stdout=its, env=base_environment())
+        text = ""
+        while text.count("\033[H") < 2:
+            text += os.read(mine, 65536).decode("ascii")
+        os.write(mine, b"q")
+        require(top.wait(PATIENCE) == 0, "q does not end it")
+        require(termios.tcgetattr(its)[3] == before[3], "the terminal is not as it was")
+        os.close(its)
+        os.close(mine)
+        table = [line for line in text.split("\r\n") if line.lstrip().startswith(("ID", "1 ")) and "MEMORY" in line or "memhog" in line]
+        require(table and all(len(line) <= 60 for line in table) and any("memhog" in line for line in table), f"{table}")
+        client.finish().expect()
+
+
+# What gpupoolctl says.
+
+@case("help tells of each command, -h and --help do behind one, and a word that is none is answered with what may have been meant")
+def _():
+    with Folder() as folder:
+        out = folder.ctl("help")[0]
+        has(out, "tenant set TENANT", "doctor", "token create TENANT", "drain [--wait | --undo]")
+        require(all(len(line) <= 100 for line in out.splitlines()), out)
+        require(folder.ctl("-h")[0] == folder.ctl("--help")[0], "-h is not --help")
+        has(folder.ctl("help", "tenant", "set")[0], "gpupoolctl tenant set TENANT", "time-share=30%", "--save")
+        require(folder.ctl("top", "--help")[0] == folder.ctl("top", "-h")[0] == folder.ctl("help", "top")[0], "behind the command")
+        has(folder.ctl("help", "client")[0], "client list", "client terminate")
+        has(folder.ctl("help", "get_server_list")[0], "nvidia-cuda-mps-control")
+        require(folder.ctl("statsu", status=1)[1] == 'gpupoolctl: "statsu" is no command, did you mean status? gpupoolctl help lists them\n', "")
+        has(folder.ctl("client", "lsit", status=1)[1], '"client lsit" is no command, did you mean client list? usage: gpupoolctl client list')
+        has(folder.ctl("help", "tenent", status=1)[1], "did you mean tenant")
+        has(folder.ctl("frobnicate", status=1)[1], '"frobnicate" is no command: gpupoolctl help lists them')
+
+
+@case("status has addresses, configuration, user and what expires")
+def _():
+    with Folder() as folder:
+        folder.ctl("cert", "init", "127.0.0.1")
+        folder.ctl("token", "create", "default", "--expires", "2d", "-o", folder.file("token"))
+        folder.write("[tenant default]\nmemory = 64M\n")
+        with folder.daemon("--listen", "tls://127.0.0.1:0", "--metrics", "0") as daemon:
+            status = folder.ask("status")
+            require(daemon.address in status["addresses"] and "tls://127.0.0.1:" in status["addresses"], f"{status}")
+            require(status["configuration"] == folder.file() and status["metrics"].startswith("http://127.0.0.1:"), f"{status}")
+            require(status["user"] and status["workers_lost"] == 0, f"{status}")
+            require(abs(status["certificate_until"] - time.time() - 2 * 365 * 86400) < 86400, f"{status}")
+            require(abs(status["next_token_until"] - time.time() - 2 * 86400) < 3600, f"{status}")
+            text = folder.ctl("status")[0]
+            has(text, "configuration:", "certificate until:", folder.file())
+        os.unlink(folder.file())
+        with folder.daemon() as daemon:
+            require(folder.ask("status")["configuration"] == "none: no quotas", "")
+
+
+@case("a drain says who is left, and a tenant's clients are ended together")
+def _():
+    with Folder() as folder:
+        folder.write("[tenant a]\n[tenant b]\n")
+        with folder.daemon() as daemon:
+            clients = [daemon.start("memhog", stdin=True, env=as_tenant(name)) for name in ("a", "a", "b")]
+            for client in clients:
+                client.wait_for_output("free after")
+            has(folder.ctl("client", "terminate", "--tenant", "c", status=1)[1], 'there is no tenant "c"')
+            drain = subprocess.Popen([os.environ["GP_CTL"], "-s", folder.socket, "drain", "--wait"], env=base_environment(),
+                                     stdout=subprocess.PIPE, text=True)
+            require(re.match(r"draining: 3 clients left: \d+ \(\S+@\S+ memhog\), ", drain.stdout.readline()), "no progress")
+            folder.ctl("client", "terminate", "--tenant", "a")
+            require([row["tenant"] for row in folder.ask("client", "list")] == ["b"], "not those of tenant a alone")
+            for client in clients[:2]:
+                result = client.finish()
+                require(result.err.count("terminated by the administrator") == 1, str(result))
+            while not re.match(r"draining: 1 client left: ", drain.stdout.readline()):
+                require(drain.poll() is None, "it did not wait for the last one")
+            clients[2].finish().expect()
+            require(drain.wait(PATIENCE) == 0, "it did not end well")
+            drain.stdout.close()
+
+
+@case("tenant set --save changes the one line of the configuration, and no comment")
+def _():
+    text = ("# The pool.\n\n[tenant default]\n  memory = 64M   ; of all\n# sm = 50%\n\n"
+            "[ tenant  alice ] # a group\nweight: 200\nusers = bob,\n  carol\n# behind\n\n[device *]\npolicy = best-effort\n")
+    with Folder() as folder:
+        folder.write(text)
+        os.chmod(folder.file(), 0o640)
+        with folder.daemon():
+            folder.ctl("tenant", "set", "default", "memory=128M", "--save")
+            text = text.replace("memory = 64M   ; of all", "memory = 128M   ; of all")
+            require(read_file(folder.file()) == text, read_file(folder.file()))
+            require(os.stat(folder.file()).st_mode & 0o777 == 0o640, "its mode is another one")
+            folder.ctl("tenant", "set", "alice", "weight=300", "gpu=0", "memory=25%", "--save")
+            text = text.replace("  carol\n", "  carol\nweight.0 = 300\nmemory.0 = 25%\n")
+            require(read_file(folder.file()) == text, read_file(folder.file()))
+            has(folder.ctl("tenant", "set", "default", "time-share=20", "limit=10", "--save", status=1)[1], "nothing is changed", "time-share")
+            require(read_file(folder.file()) == text, "what cannot be used is written")
+            require(folder.ask("tenant", "list")[0]["limit_percent"] == 100, "what is not saved is set")
+            has(folder.ctl("reload")[1], "")
+            require(folder.ask("tenant", "list")[1]["weight"] == 300, "it is not in force after a reload")
+        os.unlink(folder.file())
+        with folder.daemon():
+            has(folder.ctl("tenant", "set", "default", "memory=128M", "--save", status=1)[1],
+                "--save: the daemon has read no configuration that could be changed")
+
+
+# The machine.
+
+@case("a port that is taken is named with who has it, and a port alone is one of this machine")
+def _():
+    with Folder() as folder, socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        options = ("--admin-socket", "off", *driver_options())
+        err = folder.run("GP_DAEMON", "--listen", str(port), *options, status=1)[1]
+        require(re.fullmatch(rf"gpupoold: cannot listen on tcp://127\.0\.0\.1:{port}: Address already in use \(process {os.getpid()}, \S+, "
+                             r"has it\)\n", err), err)
+        err = folder.run("GP_DAEMON", "--listen", "tls://0", *options, status=1)[1]
+        require(err == "gpupoold: cannot listen on tls://127.0.0.1:0: the daemon has no certificate: gpupoolctl cert init HOST makes one, "
+                "--certificate and --key name another\n", err)
+
+
+@case("lines on a terminal have the time, those of the journal do not; sizes are such as people read")
+def _():
+    with Folder() as folder:
+        with folder.daemon() as daemon:
+            daemon.run("memhog", "16").expect()
+            daemon.wait_for_log(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} gpupoold\[\d+\]: info: listening on ")
+            daemon.wait_for_log(r"closed: .*; \d+ launches, \d+ copies, [\d.]+ (bytes|KiB) in, [\d.]+ (bytes|KiB) out, at most \d+ MiB of memory")
+        log = folder.file("log")
+        with open(log, "wb") as file:
+            about = os.fstat(file.fileno())
+            env = {**base_environment(), **folder.env, "JOURNAL_STREAM": f"{about.st_dev}:{about.st_ino}"}
+            process = subprocess.Popen([os.environ["GP_DAEMON"], "--listen", "127.0.0.1:0", "--admin-socket", "off", *driver_options()],
+                                       stderr=file, env=env)
+        wait_until("it serves", lambda: "listening on" in read_file(log), PATIENCE)
+        process.terminate()
+        require(process.wait(PATIENCE) == 0, "it ended badly")
+        require(all(line.startswith("gpupoold[") for line in read_file(log).splitlines()), read_file(log))
+
+
+@case("tokens that the daemon's user cannot read end its start with what helps")
+def _():
+    if os.geteuid() != 0:
+        raise Skip("only root can become another user")
+    with Folder() as folder:
+        folder.token("alice")
+        err = folder.run("GP_DAEMON", "--listen", "127.0.0.1:0", "--admin-socket", "off", *driver_options(), "--user", "nobody", status=1)[1]
+        has(err, f"{folder.file('tokens')}: Permission denied: the daemon's user, nobody, must read it whenever it changes: chgrp ")
+        # The service is that user from the beginning.
+        done = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", os.environ["GP_DAEMON"], "--listen",
+                               "127.0.0.1:0", "--admin-socket", "off", *driver_options()], capture_output=True, text=True, check=False,
+                              env={**base_environment(), **folder.env}, timeout=PATIENCE)
+        has(done.stderr, f"{folder.file('tokens')}: Permission denied: the daemon's user, ", "chmod g+r do that")
+    text = read_file(os.path.join(os.path.dirname(__file__), "../../scripts/gpupoold.tmpfiles"))
+    has(text, "z /etc/gpupool/tokens 0640 root gpupool")
+
+
+@case("a certificate of another host is refused with both names")
+def _():
+    with Certificates() as certificates, Encrypted(certificates, shows="elsewhere") as daemon:
+        result = daemon.run("vectoradd")
+        has(result.err, "the daemon's certificate is for another name or address: for elsewhere.example, 127.9.9.9, not for 127.0.0.1")
+
+
+@case("a certificate that is not valid yet, or soon will not be, is a warning with its dates; clients say theirs")
+def _():
+    with Folder() as folder:
+        folder.ctl("cert", "init", "127.0.0.1", "--expires", "10d")
+        with folder.daemon("--listen", "tls://127.0.0.1:0") as daemon:
+            daemon.wait_for_log(r"warning: the daemon's certificate expires on 20\d\d-\d\d-\d\d \d\d:\d\d UTC, in (9|10) days; gpupoolctl cert init")
+        for name, begin, end, says in (("future", "+1", "+3", "is not valid yet"), ("past", "-3", "-1", "has expired")):
+            sign(folder, begin, end)
+            with folder.daemon("--listen", "tls://127.0.0.1:0") as daemon:
+                daemon.wait_for_log(rf"warning: the daemon's certificate {says} \((from )?20\S+ \S+ UTC; here it is 20\S+ \S+ UTC\)")
+                remote = re.search(r"^listening on (tls://\S+)$", read_file(daemon.out_path), re.M)[1]
+                result = run("vectoradd", remote=remote, env={"GPUPOOL_TLS_CA": folder.file("ca.pem")})
+                require(re.search(rf"the daemon's certificate {says}: it (is|was) (from|valid until) 20\S+ \S+ UTC \(here it is 20\S+ \S+ UTC: "
+                                  r"check the clocks\)", result.err), f"{name}: {result}")
+
+
+def sign(folder, begin, end):
+    """Another certificate for the daemon's key, from and until so many days from now."""
+    if not shutil.which("openssl"):
+        raise Skip("needs openssl")
+    days = [time.strftime("%Y%m%d%H%M%SZ", time.gmtime(time.time() + int(day) * 86400)) for day in (begin, end)]
+    ca = folder.file("made")
+    shutil.rmtree(ca, ignore_errors=True)
+    os.makedirs(ca)
+    for name, text in (("index", ""), ("serial", "77\n"), ("config", "[ca]\ndefault_ca = d\n[d]\ndatabase = %s/index\nserial = %s/serial\n"
+                                                          "new_certs_dir = %s\ndefault_md = sha256\npolicy = p\nx509_extensions = x\n[p]\n"
+                                                          "commonName = supplied\n[x]\nsubjectAltName = IP:127.0.0.1\n"
+                                                          "extendedKeyUsage = serverAuth\n" % (ca, ca, ca))):
+        with open(os.path.join(ca, name), "w", encoding="ascii") as file:
+            file.write(text)
+    for command in (["req", "-new", "-key", folder.file("server.key"), "-subj", "/CN=server", "-out", f"{ca}/request"],
+                    ["ca", "-batch", "-config", f"{ca}/config", "-in", f"{ca}/request", "-cert", folder.file("ca.pem"), "-keyfile",
+                     folder.file("ca.key"), "-startdate", days[0], "-enddate", days[1], "-out", folder.file("server.pem"), "-notext"]):
+        subprocess.run(["openssl", *command], check=True, capture_output=True, timeout=PATIENCE)
+
+
+# The doctor, and who may look.
+
+@case("the doctor finds nothing wrong with a pool that is well, and names what is wrong with one that is not")
+def _():
+    with Folder() as folder:
+        folder.ctl("cert", "init", "127.0.0.1")
+        folder.write("[tenant default]\nsessions = 0\n[tenant alice]\nmemory = 64M\n")
+        folder.token("alice")
+        os.chmod(folder.path, 0o2750)
+        with folder.daemon("--listen", "tls://127.0.0.1:0") as daemon:
+            out, err = folder.ctl("doctor")
+            has(out, f"well     configuration: {folder.file()}: 2 tenants", "tokens: ", ": 1 good, 0 revoked or expired", "well     daemon: version ",
+                f"well     address: {daemon.address} is reached from here", "note     driver: the daemon serves its software device",
+                "well     clock: here it is 20", "\n0 problems, ")
+            require(err == "" and "\nproblem" not in out, out + err)
+            # Everything at once.
+            folder.token("alicia", "--expires", "2d")
+            folder.write("[tenant default]\nmemory = 300M\n[tenant alice]\nmemory = 300M\n[tenant bob]\nmemory = 64M\n")
+            folder.ctl("reload")
+            os.chmod(folder.file("tokens"), 0o666)
+            os.chmod(folder.file("server.key"), 0o644)
+            sign(folder, "-3", "-1")
+            folder.ctl("drain")
+            out = folder.ctl("doctor", status=1)[0]
+            has(out, f"problem  {folder.file('tokens')}: everybody on this machine can change it",
+                f"problem  {folder.file('server.key')}: everybody on this machine can read it",
+                f"problem  {folder.file()} has no [tenant alicia] (did you mean alice?)",
+                "note     tenant bob has no token, no certificate and no users: gpupoolctl token create bob",
+                "of tenant alicia expires in 4", f"problem  {folder.file('server.pem')}: it has expired (20",
+                "note     memory: device 0: the quotas of all tenants are 664 MiB, more than its 512 MiB: not all can have theirs at once",
+                "note     daemon: it drains")
+            folder.write("[tenant alice\n")
+            has(folder.ctl("doctor", status=1)[0], f"problem  configuration: {folder.file()}:1: [tenant alice: no ] at its end")
+        out, err = folder.ctl("doctor", status=1)
+        has(out, "problem  daemon: it does not answer")
+        has(err, "no daemon listens at")
+    with Folder() as folder:
+        out = folder.ctl("doctor", status=1)[0]
+        has(out, f"note     configuration: {folder.file()} is not there: no quotas", "note     tokens: ", "note     certificate: ")
+
+
+@case("members of a group may look at the daemon, and change nothing")
+def _():
+    if os.geteuid() != 0:
+        raise Skip("only root can try as another user")
+    try:
+        group = grp.getgrnam("gpupool-read").gr_gid
+    except KeyError:
+        raise Skip("this machine has no group gpupool-read") from None
+    with Folder() as folder, folder.daemon() as daemon:
+        about = os.stat(folder.socket)
+        require(about.st_gid == group and about.st_mode & 0o777 == 0o660, f"{about}")
+
+        def other(*words, member=True):
+            return subprocess.run([os.environ["GP_CTL"], "--socket", folder.socket, *words], capture_output=True, text=True, user=65534,
+                                  group=65534, extra_groups=[group] if member else [], cwd="/", env=base_environment(),
+                                  stdin=subprocess.DEVNULL, timeout=PATIENCE, check=False)
+        for words in (("status",), ("client", "list"), ("tenant", "list"), ("top", "-n", "1")):
+            require(other(*words).returncode == 0, f"{words}: {other(*words)}")
+        for words in (("tenant", "set", "default", "weight=2"), ("drain",), ("reload",), ("client", "terminate", "1")):
+            done = other(*words)
+            require(done.returncode == 1 and "members of the group gpupool-read may look, and change nothing" in done.stderr, f"{done}")
+        require("Permission denied" in other("status", member=False).stderr, "anybody may look")
+        require(folder.ask("status")["state"] == "serving", "it was changed")
+        daemon.check_works()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
