@@ -57,6 +57,9 @@ int ctl_unknown(const char *group, int count, char **words, const char *usage);
 /* The first word of a command that may have been meant, or NULL. */
 const char *ctl_similar_command(const char *word);
 
+/* usage.c: what was used, of the records that outlive the daemon. */
+int ctl_usage_records(const struct ctl *ctl, int count, char **words);
+
 /* doctor.c: what is wrong with the pool's files, and with the daemon. */
 int ctl_doctor(const struct ctl *ctl, int count, char **words);
 

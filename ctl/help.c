@@ -40,8 +40,10 @@ static const struct entry {
 	{ "top", "[-n COUNT] [-d SECONDS]", "live view; q ends it", NULL },
 	{ "doctor", "[--directory DIR]", "what is wrong with the pool's files and daemon",
 	  "Status 0: nothing; 1: something, each in one line with a remedy." },
-	{ "usage", "[--since DATE] [--by tenant|session]", "what was used, of the usage records",
-	  NULL },
+	{ "usage", "[--since 30d|DATE] [--by tenant|session] [--file FILE]",
+	  "what was used, of the usage records",
+	  "They outlive the daemon: usage = FILE in gpupoold.conf(5) names them. A session that\n"
+	  "goes on is in them as it was a few minutes ago." },
 	{ "cert init", "HOST... [--expires 2y] [--force]",
 	  "an authority, and a daemon's certificate", NULL },
 	{ "cert client", "NAME [--expires 2y] [-o FOLDER]", "a certificate for a client", NULL },

@@ -54,6 +54,8 @@ static const char doc[] =
 	"  drain [--wait | --undo]      admit no new clients; wait for the last to go\n"
 	"  reload                       read the configuration file again\n"
 	"  top [-n COUNT] [-d SECONDS]  live view; q ends it\n"
+	"  usage [--since 30d] [--by tenant|session]\n"
+	"                               what was used, of the usage records\n"
 	"  help [COMMAND]               more about a command\n"
 	"\n"
 	"Without a daemon:\n"
@@ -179,11 +181,12 @@ carry_out(const struct ctl *ctl, int count, char **words)
 		ctl_command *command;
 		bool plain; /* it has no options of its own, so that -- can end them here */
 	} commands[] = {
-		{ "cert", ctl_cert, false },    { "client", ctl_client, true },
-		{ "device", ctl_device, true }, { "doctor", ctl_doctor, false },
-		{ "drain", ctl_drain, false },  { "reload", ctl_reload, true },
-		{ "status", ctl_status, true }, { "tenant", ctl_tenant, true },
-		{ "token", ctl_token, false },  { "top", ctl_top, false },
+		{ "cert", ctl_cert, false },           { "client", ctl_client, true },
+		{ "device", ctl_device, true },        { "doctor", ctl_doctor, false },
+		{ "drain", ctl_drain, false },         { "reload", ctl_reload, true },
+		{ "status", ctl_status, true },        { "tenant", ctl_tenant, true },
+		{ "token", ctl_token, false },         { "top", ctl_top, false },
+		{ "usage", ctl_usage_records, false },
 	};
 	struct ctl own = *ctl;
 	ctl_command *command;

@@ -124,6 +124,7 @@ turn(struct supervisor *s) GP_LOCKED(s->manager.source.lock)
 	gpd_children_check(&s->children, gp_now_ms());
 	gpd_notify_alive(gp_now_ms());
 	gpd_doubts_watch(&s->admission, gp_now_ms());
+	gpd_usage_check(&s->manager.usage, gp_now_ms());
 	fds[0] = (struct pollfd){ .fd = s->signal_fd, .events = POLLIN };
 	fds[1] = (struct pollfd){ .fd = gpd_peer_events_fd(), .events = POLLIN };
 	listening = gpd_listen_poll(&s->listen, gp_now_ms(), fds + FIXED_FDS);
@@ -276,7 +277,9 @@ set_up(struct supervisor *s)
 	gp_listen_as(gpd_privilege_will_be(s->options->user));
 	if (gpd_listen_open(&s->listen, s->options) || gpd_manager_open(&s->manager, s->options))
 		return -1;
-	return drop_privileges(s);
+	if (drop_privileges(s))
+		return -1;
+	return gpd_manager_open_usage(&s->manager);
 }
 
 int

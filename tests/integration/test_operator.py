@@ -484,6 +484,90 @@ def sign(folder, begin, end):
         subprocess.run(["openssl", *command], check=True, capture_output=True, timeout=PATIENCE)
 
 
+# Usage records.
+
+@case("usage records of tenants and sessions outlive the daemon, and add up")
+def _():
+    with Folder() as folder:
+        path = folder.file("usage.csv")
+        folder.write(f"[daemon]\nusage = {path}\n[tenant a]\n[tenant b]\n")
+        for _start in range(2):
+            with folder.daemon() as daemon:
+                require(folder.ask("status")["usage"] == path, "where they are")
+                for tenant in ("a", "a", "b"):
+                    daemon.run("memhog", "16", env=as_tenant(tenant)).expect()
+                daemon.run("sleeper", "-ms=300", env=as_tenant("b")).expect()
+                daemon.wait_for_log("closed: ", count=4)
+        out = folder.run("GP_CTL", "usage", "--file", path, "--format=json")[0]
+        tenants = {row["tenant"]: row for row in json.loads(out)}
+        require({name: row["sessions"] for name, row in tenants.items()} == {"a": 4, "b": 4}, out)
+        require(tenants["a"]["gpu_seconds"] < 0.5 < tenants["b"]["gpu_seconds"] and tenants["b"]["launches"] >= 2, out)
+        rows = json.loads(folder.run("GP_CTL", "usage", "--file", path, "--by=session", "--since", "1h", "--format=json")[0])
+        require(len(rows) == 8 and all(row["state"] == "ended" and row["memory_peak_bytes"] >= 1 << 20 for row in rows), f"{rows}")
+        require(len({row["daemon"] for row in rows}) == 2, f"{rows}")
+        has(folder.run("GP_CTL", "usage", "--file", path)[0], "TENANT", "CONNECTED")
+        require(folder.run("GP_CTL", "usage", "--file", path, "--since", "2100-01-01", "--format=json")[0] == "[]\n", "of the future")
+        with open(path, encoding="utf-8") as file:
+            lines = file.read().splitlines()
+        require(lines[0].startswith("time,event,daemon,session,tenant,") and len(lines) == 9, f"{lines}")
+        has(folder.run("GP_CTL", "usage", "--file", path, "--since", "soon", status=1)[1], "--since soon: that is neither a time")
+        has(folder.run("GP_CTL", "usage", "--file", "/nowhere", status=1)[1], "/nowhere: No such file")
+        with open(path, "a", encoding="ascii") as file:
+            # A later record of the same session takes the place of the one before it, but not of its end.
+            for event, seconds in (("running", 7), ("ended", 9), ("running", 8)):
+                file.write(f'{int(time.time())},{event},00ff,5,"c",{int(time.time()) - 60},0,{seconds}.5,1,2,3,4,5,6,0.0,0.0,"h","we""ird, one",7,'
+                           '"p","a","c"\n')
+            file.write("nonsense\n")
+        row = json.loads(folder.run("GP_CTL", "usage", "--file", path, "--by=session", "--format=json")[0])[0]
+        require(row["user"] == 'we"ird, one' and row["gpu_seconds"] == 9.5 and row["launches"] == 2 and row["state"] == "ended", f"{row}")
+        has(folder.run("GP_CTL", "usage", "--file", path)[1], "warning: ", "1 lines are no usage records")
+
+
+@case("a session that goes on when the daemon is stopped has its record, and one of a daemon without records says so")
+def _():
+    with Folder() as folder:
+        path = folder.file("usage.csv")
+        folder.write(f"[daemon]\nusage = {path}\n")
+        with folder.daemon() as daemon:
+            client = daemon.start("memhog", "16", stdin=True)
+            client.wait_for_output("free after")
+            daemon.process.terminate()
+            require(daemon.process.wait(PATIENCE) == 0, "the daemon ended badly")
+            daemon.check_log()
+            client.finish()
+        rows = json.loads(folder.run("GP_CTL", "usage", "--file", path, "--by=session", "--format=json")[0])
+        require(len(rows) == 1 and rows[0]["state"] == "ended" and rows[0]["program"] == "memhog", f"{rows}")
+        os.unlink(folder.file())
+        with folder.daemon():
+            has(folder.ctl("usage", status=1)[1], "the daemon writes no usage records: usage = FILE in gpupoold.conf names them")
+        # The service's folder, where there is one.
+        with folder.daemon(STATE_DIRECTORY=folder.path):
+            require(folder.ask("status")["usage"] == path, "not in the folder of the service")
+
+
+@case("a disk that is full is said once, and what was kept is written when there is room again")
+def _():
+    if not os.path.exists("/dev/full"):
+        raise Skip("needs /dev/full")
+    with Folder() as folder:
+        path = folder.file("usage.csv")
+        os.symlink("/dev/full", path)
+        folder.write(f"[daemon]\nusage = {path}\n")
+        with folder.daemon() as daemon:
+            for _again in range(2):
+                daemon.check_works()
+            daemon.wait_for_log(rf"error: usage records: {path}: No space left on device: \d+ are kept in memory until it can be written$")
+            time.sleep(0.3)
+            require(daemon.log().count("No space left") == 1, daemon.log())
+            os.unlink(path)
+            daemon.wait_for_log(rf"info: usage records: {path} has those that were kept: 2$", 20)
+            rows = json.loads(folder.ctl("usage", "--by=session", "--format=json")[0])
+            require([row["program"] for row in rows] == ["vectoradd"] * 2, f"{rows}")
+        folder.write("[daemon]\nusage = /nowhere/usage.csv\n")
+        err = folder.run("GP_DAEMON", "--listen", "127.0.0.1:0", "--admin-socket", "off", *driver_options(), status=1)[1]
+        require(err == "gpupoold: no usage records: /nowhere/usage.csv: No such file or directory\n", err)
+
+
 # The doctor, and who may look.
 
 @case("the doctor finds nothing wrong with a pool that is well, and names what is wrong with one that is not")

@@ -118,6 +118,7 @@ struct gpd_config {
 	char key[GPD_CONFIG_PATH_MAX];
 	char client_authority[GPD_CONFIG_PATH_MAX];
 	char crl[GPD_CONFIG_PATH_MAX];
+	char usage[GPD_CONFIG_PATH_MAX];
 	int device_rule_count;
 	int tenant_count; /* at least 1 */
 	struct gpd_config_device_rule *device_rules;

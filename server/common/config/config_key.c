@@ -375,6 +375,7 @@ static const struct gpd_config_key daemon_keys[] = {
 	{ "key", read_path, OF_PATH(key) },
 	{ "client-authority", read_path, OF_PATH(client_authority) },
 	{ "crl", read_path, OF_PATH(crl) },
+	{ "usage", read_path, OF_PATH(usage) },
 };
 
 /* All of them 32 bits wide. */

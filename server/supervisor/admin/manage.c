@@ -4,6 +4,7 @@
 #include "server/common/base/log.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -20,6 +21,8 @@ gpd_manager_init(struct gpd_manager *manager, struct gpd_admission *admission,
 	pthread_mutex_init(&manager->source.lock, NULL);
 	pthread_mutex_lock(&manager->source.lock);
 	gpd_admin_init(&manager->admin, gpd_manage, manager);
+	gpd_usage_init(&manager->usage, admission);
+	manager->source.usage = &manager->usage;
 }
 
 /* NULL: the usual one, if that can be had. */
@@ -41,6 +44,39 @@ open_admin(struct gpd_manager *manager, const char *path)
 			    "--admin-socket gives it a path");
 	else if (gpd_admin_open(&manager->admin, usual, error, sizeof(error)))
 		gpd_warning("no admin socket: %s; --admin-socket gives it another path", error);
+	return 0;
+}
+
+/* Where they go: as the configuration says, or into the service's folder, where it has one. */
+static const char *
+usage_path(const struct gpd_config *config, char usual[GPD_CONFIG_PATH_MAX])
+{
+	const char *folder = getenv("STATE_DIRECTORY");
+
+	if (config->usage[0])
+		return config->usage;
+	if (!folder || folder[0] != '/' || strchr(folder, ':') ||
+	    snprintf(usual, GPD_CONFIG_PATH_MAX, "%s/usage.csv", folder) >= GPD_CONFIG_PATH_MAX)
+		return "";
+	return usual;
+}
+
+/* Who asks for records shall not find later that there are none; of the usual ones the log says. */
+int
+gpd_manager_open_usage(struct gpd_manager *manager)
+{
+	const struct gpd_config *config = manager->admission->quota->tenants.config;
+	char error[512], usual[GPD_CONFIG_PATH_MAX];
+
+	if (gpd_usage_use(&manager->usage, usage_path(config, usual), error, sizeof(error))) {
+		if (config->usage[0]) {
+			fprintf(stderr, "gpupoold: no %s\n", error);
+			return -1;
+		}
+		gpd_warning("no %s", error);
+	}
+	manager->admission->quota->ended = gpd_usage_ended;
+	manager->admission->quota->ended_arg = &manager->usage;
 	return 0;
 }
 
@@ -69,6 +105,11 @@ gpd_manager_reload(struct gpd_manager *manager, const struct gpd_options *option
 {
 	const struct gpd_config *config = manager->admission->quota->tenants.config;
 	const struct gpd_metrics *now = &manager->metrics;
+	char error[512], usual[GPD_CONFIG_PATH_MAX];
+
+	if (gpd_usage_use(&manager->usage, usage_path(config, usual), error, sizeof(error)))
+		gpd_reloaded_say(reloaded, GPD_LOG_ERROR, "usage records stay where they were: %s",
+				 error);
 
 	if (!options->metrics_given &&
 	    (config->metrics_port != now->port ||
@@ -99,6 +140,8 @@ void
 gpd_manager_fini(struct gpd_manager *manager)
 {
 	gpd_admin_fini(&manager->admin);
+	manager->admission->quota->ended = NULL;
+	gpd_usage_close(&manager->usage);
 	pthread_mutex_unlock(&manager->source.lock);
 	gpd_metrics_close(&manager->metrics);
 	pthread_mutex_destroy(&manager->source.lock);

@@ -15,6 +15,7 @@
 #include "server/supervisor/admin/admin_socket.h"
 #include "server/supervisor/admin/metrics.h"
 #include "server/supervisor/admin/report.h"
+#include "server/supervisor/admin/usage.h"
 #include "server/supervisor/admission/admission.h"
 
 #include <stdbool.h>
@@ -32,6 +33,7 @@ struct gpd_manager {
 	struct gpd_report_source source;
 	struct gpd_admin admin;
 	struct gpd_metrics metrics;
+	struct gpd_usage usage;
 	struct gpd_admission *admission;
 	const struct gpd_manager_hooks *hooks;
 	void *arg;
@@ -45,6 +47,8 @@ void gpd_manager_init(struct gpd_manager *manager, struct gpd_admission *admissi
 /* The admin socket and the metrics, as the options or the configuration say.  0, or -1: standard
  * error says why. */
 GP_MUST_CHECK int gpd_manager_open(struct gpd_manager *manager, const struct gpd_options *options);
+/* The usage records, once the daemon is the user that it stays.  0 or -1 likewise. */
+GP_MUST_CHECK int gpd_manager_open_usage(struct gpd_manager *manager);
 /* The configuration may say something else of them now. */
 void gpd_manager_reload(struct gpd_manager *manager, const struct gpd_options *options,
 			struct gpd_reloaded *reloaded) GP_LOCKED(manager->source.lock);

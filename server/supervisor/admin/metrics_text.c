@@ -15,10 +15,13 @@ struct subject {
 	const Gpupool__AdminLine *line; /* of the tenant or session on the device */
 	const Gpupool__AdminCounts *counts;
 	const Gpupool__AdminRefusals *refusals;
+	const Gpupool__AdminToken *token;
 };
 
 enum scope {
 	OF_DAEMON,
+	OF_MOMENT, /* of the daemon; 0: there is none */
+	OF_TOKEN,
 	OF_DEVICE,
 	OF_TENANT, /* all devices together */
 	OF_TENANT_DEVICE,
@@ -45,6 +48,13 @@ struct family {
 /* clang-format off */
 VALUE(draining, s->report->draining)
 VALUE(sessions_max, s->report->sessions_max)
+VALUE(certificate_until, s->report->certificate_until_s)
+VALUE(crl_until, s->report->crl_until_s)
+VALUE(token_until, s->token->until_s)
+VALUE(workers, s->report->n_workers)
+VALUE(workers_lost, s->report->workers_lost)
+VALUE(waiting, s->report->waiting)
+VALUE(usage_lost, s->report->usage_lost)
 VALUE(started, s->session ? s->session->started_s : s->report->started_s)
 VALUE(refused_clients, s->refusals->count)
 VALUE(device_sessions, s->device->sessions)
@@ -86,6 +96,23 @@ static const struct family families[] = {
 	  sessions_max, NULL },
 	{ "gpupool_refused_clients_total", "Clients without the right credentials.", OF_REFUSAL,
 	  refused_clients, NULL },
+
+	{ "gpupool_waiting_clients", "Clients that have no session yet.", OF_DAEMON, waiting,
+	  NULL },
+	{ "gpupool_workers", "Worker processes.", OF_DAEMON, workers, NULL },
+	{ "gpupool_workers_lost_total", "Workers that ended untold, or lost their contexts.",
+	  OF_DAEMON, workers_lost, NULL },
+	{ "gpupool_usage_records_lost_total", "Usage records that could not be written.", OF_DAEMON,
+	  usage_lost, NULL },
+	{ "gpupool_certificate_expiry_time_seconds",
+	  "Until when the daemon's certificate holds, since 1970.", OF_MOMENT, certificate_until,
+	  NULL },
+	{ "gpupool_crl_expiry_time_seconds",
+	  "Until when the list of revoked certificates holds, since 1970.", OF_MOMENT, crl_until,
+	  NULL },
+	{ "gpupool_token_expiry_time_seconds",
+	  "Until when a good token holds, since 1970; of the 100 that expire next.", OF_TOKEN,
+	  token_until, NULL },
 
 	{ "gpupool_device_sessions", "Sessions that see the device.", OF_DEVICE, device_sessions,
 	  NULL },
@@ -240,6 +267,10 @@ write_labels(struct writer *w, const struct family *family, const struct subject
 		write_label(w, "tenant", s->tenant->name);
 	if (s->session)
 		write_session_labels(w, s->session);
+	if (s->token) {
+		write_label(w, "token", s->token->id);
+		write_label(w, "tenant", s->token->tenant);
+	}
 	if (s->refusals)
 		write_label(w, "reason", s->refusals->reason);
 	if (family->label) {
@@ -327,6 +358,16 @@ write_family(FILE *file, const char *name, const struct family *family,
 	switch (family->scope) {
 	case OF_DAEMON:
 		write_sample(file, name, family, &s);
+		break;
+	case OF_MOMENT:
+		if (family->value(&s))
+			write_sample(file, name, family, &s);
+		break;
+	case OF_TOKEN:
+		for (size_t i = 0; i < report->n_tokens; i++) {
+			s.token = report->tokens[i];
+			write_sample(file, name, family, &s);
+		}
 		break;
 	case OF_DEVICE:
 		for (size_t i = 0; i < report->n_devices; i++) {

@@ -376,6 +376,10 @@ add_facts(const struct gpd_report_source *source, struct room *room)
 	gp_tls_put(tls);
 	if (crl && gp_crl_until(crl) != INT64_MAX)
 		report->crl_until_s = (uint64_t)gp_crl_until(crl);
+	if (source->usage) {
+		report->usage = (char *)source->usage->path;
+		report->usage_lost = source->usage->lost;
+	}
 	report->workers_lost = source->admission->workers_lost;
 }
 

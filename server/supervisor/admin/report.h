@@ -12,6 +12,7 @@
 
 #include "protocol/admin_messages.h"
 #include "server/common/config/options.h"
+#include "server/supervisor/admin/usage.h"
 #include "server/supervisor/admission/admission.h"
 
 #include <pthread.h>
@@ -28,6 +29,7 @@ struct gpd_report_source {
 	pthread_mutex_t lock;
 	const struct gpd_admission *admission;
 	int64_t started_s;
+	const struct gpd_usage *usage; /* NULL: there are no records */
 	struct gpd_report_facts facts; /* all zero until clients are served */
 };
 

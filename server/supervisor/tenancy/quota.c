@@ -122,22 +122,33 @@ gpd_quota_open(struct gpd_quota *quota, uint64_t id, const Gpupool__Hello *hello
 	return session;
 }
 
+static void
+tell_end(const struct gpd_quota *quota, const struct gpd_ledger_session *session)
+{
+	if (quota->ended)
+		quota->ended(quota->ended_arg, session);
+}
+
 void
 gpd_quota_close(struct gpd_quota *quota, uint64_t id)
 {
 	struct gpd_ledger_session *session = gpd_ledger_find(quota->ledger, id);
 
 	gpd_tenants_release(&quota->tenants, id);
-	if (session)
-		gpd_ledger_close(quota->ledger, session);
+	if (!session)
+		return;
+	tell_end(quota, session);
+	gpd_ledger_close(quota->ledger, session);
 }
 
 void
 gpd_quota_close_worker(struct gpd_quota *quota, pid_t worker)
 {
 	for (const struct gpd_ledger_session *s = NULL;
-	     (s = gpd_ledger_next(quota->ledger, s, worker));)
+	     (s = gpd_ledger_next(quota->ledger, s, worker));) {
 		gpd_tenants_release(&quota->tenants, atomic_load(&s->id));
+		tell_end(quota, s);
+	}
 	gpd_ledger_close_worker(quota->ledger, worker);
 }
 

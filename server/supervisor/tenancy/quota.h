@@ -19,6 +19,9 @@ struct gpd_quota {
 	int fd; /* of the ledger, for workers */
 	struct gpd_tenants tenants;
 	struct gpd_defaults defaults; /* of sessions to come */
+	/* Before a session's line is given up; NULL: nobody wants to know. */
+	void (*ended)(void *arg, const struct gpd_ledger_session *session);
+	void *ended_arg;
 };
 
 /* config: the path of the configuration, or NULL.  0 or a negative errno or GP_E_INVALID; error, of

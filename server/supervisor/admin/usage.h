@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Usage records: what each session has used, in a file of CSV that outlives the daemon, so that
+ * somebody can be billed, or asked.
+ *
+ * A record is written when a session ends, and every few minutes of one that goes on: the last one
+ * of a session on a device counts.  What cannot be written (a full disk) is kept in memory and
+ * tried again, the log says so, and what is dropped at last is counted.  The file is opened for
+ * each write, so it may be moved away at any time.  Main thread of the supervisor.
+ */
+#ifndef GPD_USAGE_H
+#define GPD_USAGE_H
+
+#include "server/supervisor/admission/admission.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct gpd_usage {
+	char path[GPD_CONFIG_PATH_MAX]; /* "": none are written */
+	const struct gpd_admission *admission;
+	char *pending; /* lines that are not written yet */
+	size_t used, room;
+	uint64_t pending_count, lost;
+	int64_t next_ms;  /* when those that go on are written again */
+	int64_t retry_ms; /* when what is pending is tried again; 0: nothing failed */
+};
+
+void gpd_usage_init(struct gpd_usage *usage, const struct gpd_admission *admission);
+/* From now on there ("": nowhere).  0, or -1: the file cannot be written, and error says why. */
+GP_MUST_CHECK int gpd_usage_use(struct gpd_usage *usage, const char *path, char *error,
+				size_t error_size);
+/* The session ends, and its line in the ledger still has what it used. */
+void gpd_usage_ended(void *usage, const struct gpd_ledger_session *session);
+/* Once in a while. */
+void gpd_usage_check(struct gpd_usage *usage, int64_t now_ms);
+/* Writes what there is of all sessions. */
+void gpd_usage_close(struct gpd_usage *usage);
+
+#endif /* GPD_USAGE_H */
