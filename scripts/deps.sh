@@ -26,9 +26,9 @@ uthash-dev
 welcome=
 if [ "${1:-}" = check ]; then
 	packages="$packages clang clang-format"
-	# For scripts/fuzz.sh and bench/rdma; tests in a virtual machine (scripts/vm.sh) are skipped
+	# For scripts/fuzz.sh and bench/rdma; promtool; tests in a virtual machine (scripts/vm.sh) are skipped
 	# without them.
-	welcome="ibverbs-providers iproute2 libclang-rt-14-dev perftest qemu-system-x86 xz-utils"
+	welcome="ibverbs-providers iproute2 libclang-rt-14-dev perftest prometheus qemu-system-x86 xz-utils"
 fi
 
 if ! command -v dpkg-query >/dev/null; then

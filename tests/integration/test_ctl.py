@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 
-from harness import PATIENCE, SANITIZED, SOFTWARE, Configured, Daemon, Result, Skip, as_tenant, base_environment, case, driver_options, main, require, software_env, wait_until
+from harness import PATIENCE, SANITIZED, SOFTWARE, Configured, Daemon, Result, Skip, as_tenant, base_environment, case, driver_options, main, read_file, require, software_env, wait_until
 
 MIB = 1 << 20
 UNIT = 2 * MIB  # of memory, to which shares are rounded
@@ -538,7 +538,9 @@ def _():
 def _():
     with Pool() as pool:
         mode = os.stat(pool.socket)
-        require(stat.S_ISSOCK(mode.st_mode) and stat.S_IMODE(mode.st_mode) == 0o600, f"mode {oct(mode.st_mode)}")
+        # Where there is a group of those who may look, it is theirs, too.
+        expected = 0o660 if "\ngpupool-read:" in read_file("/etc/group") else 0o600
+        require(stat.S_ISSOCK(mode.st_mode) and stat.S_IMODE(mode.st_mode) == expected, f"mode {oct(mode.st_mode)}")
         folder = stat.S_IMODE(os.stat(os.path.dirname(pool.socket)).st_mode)
         require(folder == (0o755 if os.geteuid() == 0 else 0o700), f"mode of the folder: {oct(folder)}")
         command = [os.environ["GP_DAEMON"], "--listen", "127.0.0.1:0", *driver_options()]

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What Prometheus reads of a daemon, by a parser that takes nothing but the text format."""
 import http.client
+import json
 import os
 import re
+import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -10,7 +13,7 @@ import tempfile
 import threading
 import time
 
-from harness import PATIENCE, SOFTWARE, Configured, Daemon, as_tenant, base_environment, case, driver_options, main, read_file, require, wait_until
+from harness import PATIENCE, SOFTWARE, Configured, Daemon, Skip, as_tenant, base_environment, case, driver_options, main, read_file, require, wait_until
 
 MIB = 1 << 20
 UNIT = 2 * MIB  # of memory, to which shares are rounded
@@ -278,6 +281,55 @@ def _():
             reload(there, said)
             reload("off", said)
             reload(here, "")
+
+
+PROMETHEUS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/prometheus")
+
+
+@case("what expires, what was lost and who waits are metrics, and every name in the alarms and the dashboard is one")
+def _():
+    with tempfile.TemporaryDirectory(prefix="gpupool-metrics-") as folder:
+        env = {**base_environment(), "CONFIGURATION_DIRECTORY": folder}
+        for words in (("cert", "init", "127.0.0.1", "--expires", "10d"), ("cert", "crl", "--expires", "2d"),
+                      ("token", "create", "late", "--expires", "3d", "-o", "-"), ("token", "create", "soon", "--expires", "1d", "-o", "-"),
+                      ("token", "create", "never", "-o", "-")):
+            subprocess.run([os.environ["GP_CTL"], *words], check=True, env=env, timeout=PATIENCE, capture_output=True)
+        with Daemon("--metrics", "0", "--listen", "tls://127.0.0.1:0", env={"CONFIGURATION_DIRECTORY": folder}) as daemon:
+            port = metrics_port(daemon)
+            client = daemon.start("memhog", "16", stdin=True)
+            client.wait_for_output("free after")
+            now = scrape(port)
+            for name, days in (("certificate", 10), ("crl", 2)):
+                left = now.value(f"gpupool_{name}_expiry_time_seconds") - time.time()
+                require(abs(left - days * 86400) < 3600, f"{name}: {left} s")
+            tokens = [(labels["tenant"], round((value - time.time()) / 86400)) for labels, value in
+                      now.samples["gpupool_token_expiry_time_seconds"]]
+            require(tokens == [("soon", 1), ("late", 3)], f"{tokens}")
+            for name in ("waiting_clients", "workers_lost_total", "usage_records_lost_total"):
+                require(now.value(f"gpupool_{name}") == 0, name)
+            require(now.value("gpupool_workers") == 1, "workers")
+            for file in os.listdir(PROMETHEUS):
+                names = set(re.findall(r"\bgpupool_[a-z_]+", read_file(os.path.join(PROMETHEUS, file))))
+                require(names and names <= set(now.samples), f"{file}: no such metrics: {names - set(now.samples)}")
+            client.finish().expect()
+            os.kill(daemon.workers()[0], signal.SIGKILL)
+            wait_until("a lost worker is counted", lambda: scrape(port).value("gpupool_workers_lost_total") == 1, 60)
+            daemon.wait_for_log(r"worker \d+: device 0", count=2)
+            daemon.check_works()
+            daemon.take_idle()
+    with Daemon("--metrics", "0") as daemon:
+        require(scrape(metrics_port(daemon)).samples["gpupool_certificate_expiry_time_seconds"] == [], "of no certificate")
+
+
+@case("the alarms are rules that Prometheus takes, and ring when they should")
+def _():
+    if not shutil.which("promtool"):
+        raise Skip("needs promtool (Debian's package prometheus)")
+    for words in (("check", "rules", "gpupool.rules.yml"), ("test", "rules", "gpupool.tests.yml")):
+        done = subprocess.run(["promtool", *words], cwd=PROMETHEUS, capture_output=True, text=True, timeout=PATIENCE, check=False)
+        require(done.returncode == 0, f"{words}: {done.stdout}{done.stderr}")
+    dashboard = json.loads(read_file(os.path.join(PROMETHEUS, "gpupool-dashboard.json")))
+    require(len(dashboard["panels"]) > 10 and len({panel["id"] for panel in dashboard["panels"]}) == len(dashboard["panels"]), "panels")
 
 
 if __name__ == "__main__":

@@ -81,7 +81,7 @@ def _():
     require(result.returncode == 1 and "/nonexistent" in result.stderr, f"{result}")
     with Daemon() as daemon:
         os.kill(daemon.pid, signal.SIGHUP)
-        daemon.wait_for_log(r"nothing is reloaded: there is no configuration file \(--config\)")
+        daemon.wait_for_log(r"nothing is reloaded: there is no configuration file: \S+ would be read, --config names one")
         daemon.check_works()
 
 

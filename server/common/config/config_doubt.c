@@ -82,7 +82,9 @@ gpd_config_doubt_tenant(const struct gpd_config *config, const char *tenant,
 	const struct gpd_config_tenant *others = &config->tenants[GPD_TENANT_DEFAULT];
 	struct gpd_similar similar = { .word = tenant };
 
-	if (!config->file || gpd_config_tenant_find(config, tenant) >= 0)
+	/* Where no tenant is named, tokens alone say whose clients are, and none is misspelt. */
+	if (!config->file || gpd_config_tenant_find(config, tenant) >= 0 ||
+	    (config->tenant_count == 1 && others->sessions_max))
 		return false;
 	for (int i = 0; i < config->tenant_count; i++)
 		gpd_similar_try(&similar, config->tenants[i].name);

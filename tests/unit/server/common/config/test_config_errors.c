@@ -37,7 +37,7 @@ wrong_keys_of_the_daemon_are_refused(void **state)
 		  "isolation, ready-workers, host-memory, code-memory, pinned-memory, lanes, "
 		  "sessions-per-address, idle-timeout, "
 		  "metrics, "
-		  "admin-socket, tokens, certificate, key, client-authority, crl)" },
+		  "admin-socket, tokens, certificate, key, client-authority, crl, usage)" },
 		{ "[daemon]\nsessions-per-address = 0\n",
 		  "gpupoold.conf:2: [daemon] sessions-per-address = 0: \"0\" is neither a number "
 		  "from 1 "
