@@ -6,6 +6,7 @@
 
 #include <poll.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <termios.h>
@@ -183,6 +184,22 @@ print_clients(const struct ctl *ctl, const struct look *before, const struct loo
 	ctl_table_fini(&table);
 }
 
+/* A line that does not go on in the next one where the terminal is narrow. */
+static void print_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+static void
+print_line(const char *format, ...)
+{
+	size_t width = terminal_width();
+	char line[512];
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(line, sizeof(line), format, args);
+	va_end(args);
+	printf("%.*s\n", width && width < sizeof(line) ? (int)width : (int)sizeof(line), line);
+}
+
 static void
 print_head(const struct look *before, const struct look *now)
 {
@@ -190,19 +207,20 @@ print_head(const struct look *before, const struct look *now)
 	char used[CTL_VALUE_MAX], total[CTL_VALUE_MAX], up[CTL_VALUE_MAX];
 	uint64_t since = (uint64_t)time(NULL) - report->started_s;
 
-	printf("gpupoold %s, process %u, up for %s: %zu of %u clients%s\n", report->version,
-	       report->pid, ctl_format_age(since, up), report->n_sessions, report->sessions_max,
-	       report->draining ? ", draining" : "");
+	print_line("gpupoold %s, process %u, up for %s: %zu of %u clients%s", report->version,
+		   report->pid, ctl_format_age(since, up), report->n_sessions, report->sessions_max,
+		   report->draining ? ", draining" : "");
 	for (size_t d = 0; d < report->n_devices; d++) {
 		const Gpupool__AdminDevice *device = report->devices[d];
 		uint64_t old = before->reply && d < before->reply->report->n_devices
 				       ? before->reply->report->devices[d]->gpu_ns
 				       : device->gpu_ns;
 
-		printf("GPU %u: %s: busy %.1f %%, memory %s of %s\n", device->ordinal, device->name,
-		       (double)share(old, device->gpu_ns, now->at_ns - before->at_ns) / 100,
-		       ctl_format_bytes(device->memory, used),
-		       ctl_format_bytes(device->memory_total, total));
+		print_line("GPU %u: %s: busy %.1f %%, memory %s of %s", device->ordinal,
+			   device->name,
+			   (double)share(old, device->gpu_ns, now->at_ns - before->at_ns) / 100,
+			   ctl_format_bytes(device->memory, used),
+			   ctl_format_bytes(device->memory_total, total));
 	}
 	printf("\n");
 }

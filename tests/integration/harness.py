@@ -231,6 +231,8 @@ class Daemon:
             full["ASAN_OPTIONS"] = "detect_leaks=1"
             full["UBSAN_OPTIONS"] = "print_stacktrace=1"
             full["TSAN_OPTIONS"] = THREADS_END
+        # The machine may have a pool of its own, whose configuration and tokens are none of this daemon's.
+        full["CONFIGURATION_DIRECTORY"] = "/nonexistent"
         full.update(env or {})
         command = [os.environ["GP_DAEMON"], "--listen", "127.0.0.1:0", "--print-address",
                    *driver_options(driver), *args]
