@@ -299,7 +299,7 @@ def follow_the_readme():
         said = ctl("token", "create", "alice", "-o", f"{folder}/alice.token")
         status = os.stat("/etc/gpupool")
         require(stat.S_IMODE(status.st_mode) == 0o2750 and status.st_gid == 61234, f"{status}")
-        with Daemon("--listen", "tls://127.0.0.1:0") as daemon:
+        with Daemon("--listen", "tls://127.0.0.1:0", env={"CONFIGURATION_DIRECTORY": ""}) as daemon:
             address = re.search(r"^listening on (tls://\S+)$", read_file(daemon.out_path), re.M)[1]
             require("the daemon is user gpupool" in daemon.log() and "warning" not in daemon.log(), daemon.log())
             token = {"GPUPOOL_TOKEN_FILE": f"{folder}/alice.token"}
