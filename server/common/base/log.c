@@ -49,7 +49,8 @@ stamp(char *text, size_t size)
 	struct tm when;
 	size_t used;
 
-	if (!has_stamps || clock_gettime(CLOCK_REALTIME, &now) || !localtime_r(&now.tv_sec, &when))
+	if (!has_stamps || timespec_get(&now, TIME_UTC) != TIME_UTC ||
+	    !localtime_r(&now.tv_sec, &when))
 		return 0;
 	used = strftime(text, size, "%Y-%m-%d %H:%M:%S", &when);
 	return used + (size_t)snprintf(text + used, size - used, ".%03ld ", now.tv_nsec / 1000000);
