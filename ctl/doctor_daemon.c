@@ -125,15 +125,16 @@ static void
 check_config(struct ctl_doctor *doctor, const Gpupool__AdminReport *report)
 {
 	char path[CTL_PATH_MAX];
+	bool there = ctl_pool_file(doctor->folder, GPD_FILE_CONFIG, path, sizeof(path)) == 0 &&
+		     access(path, F_OK) == 0;
 
-	if (report->config[0]) {
-		if (access(report->config, F_OK))
-			ctl_problem(doctor, "configuration: %s, which the daemon has read: %s",
-				    report->config, strerror(errno));
-		return;
-	}
-	if (ctl_pool_file(doctor->folder, GPD_FILE_CONFIG, path, sizeof(path)) == 0 &&
-	    access(path, F_OK) == 0)
+	if (report->config[0] && access(report->config, F_OK))
+		ctl_problem(doctor, "configuration: %s, which the daemon has read: %s",
+			    report->config, strerror(errno));
+	else if (report->config[0] && there && strcmp(report->config, path) != 0)
+		ctl_note(doctor, "configuration: the daemon has read %s, and not %s",
+			 report->config, path);
+	else if (!report->config[0] && there)
 		ctl_problem(doctor,
 			    "configuration: %s is there, and the daemon has read none: "
 			    "gpupoolctl reload, or --config for another folder",

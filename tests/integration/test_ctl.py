@@ -340,7 +340,6 @@ def _():
         refused(pool.ctl("client", "paint"), "usage: gpupoolctl client list")
         refused(pool.ctl("tenant", "set", "nobody", "weight=3"), 'there is no tenant "nobody"')
         refused(pool.ctl("tenant", "set", "default", "weight=0"), "weight=0: that is no weight")
-        refused(pool.ctl("tenant", "set", "default", "sm=100000"), "multiprocessors")
         refused(pool.ctl("tenant", "set", "default", "weight=2", "gpu=5"), "there is no device 5")
         refused(pool.ctl("drain", "--undo", "--wait"), "usage: gpupoolctl drain")
         refused(pool.ctl("status", "now"), "usage: gpupoolctl status")

@@ -237,6 +237,7 @@ def _():
         require(folder.ask("tenant", "list")[0]["share_percent"] == 30, "share")
         daemon.check_works()
         has(folder.ctl("tenant", "set", "default", "memroy=1G", status=1)[1], "memroy=1G: that sets none of", "did you mean memory=?")
+        has(folder.ctl("tenant", "set", "default", "sm=400")[1], "warning: sm = 400: device 0 has 4 multiprocessors, so all of them may be used")
         has(folder.ctl("tenant", "set", "default", "memory=80G")[1], "warning: memory = 80 GiB: device 0 has 512 MiB, so all of that may be used")
 
 

@@ -70,12 +70,6 @@ check(const struct target *t, const Gpupool__AdminSetting *setting)
 		return 0;
 	if (setting->share)
 		return refuse(t, "%s: a share of the device makes no sense here", keys[key].name);
-	for (int d = t->first; setting->key == GPUPOOL__ADMIN_SETTING__KEY__SM && d < t->end; d++) {
-		uint32_t all = t->manager->admission->quota->tenants.devices[d].multiprocessors;
-
-		if (number > all)
-			return refuse(t, "sm: device %d has only %u multiprocessors", d, all);
-	}
 	/* As in the configuration. */
 	if (setting->key == GPUPOOL__ADMIN_SETTING__KEY__MEMORY && number < GPD_MEMORY_MIN)
 		return refuse(t, "memory: %llu bytes are less than 2M, the smallest size", number);
@@ -346,34 +340,37 @@ set_and_log(const struct target *t, const struct gpd_admin_peer *peer,
 			log_change(t, peer, name, d, &changes[d]);
 }
 
-/* More than there is: it is in force, as in the configuration. */
+/* More than there is, or nothing less than all: it is in force, as in the configuration. */
 static void
-doubt(const struct target *t, const Gpupool__AdminSetting *setting, char *warning)
+doubt_on_device(const struct target *t, const Gpupool__AdminSetting *setting, int d, char *warning)
 {
+	const struct gpd_tenants *tenants = &t->manager->admission->quota->tenants;
+	const struct gpd_tenants_device *device = &tenants->devices[d];
+	const struct gpd_config_amount amount = { setting->number, setting->share };
+	uint32_t sms = device->multiprocessors;
 	char wanted[GPD_SIZE_TEXT_MAX], all[GPD_SIZE_TEXT_MAX];
 
-	for (int d = t->first; d < t->end; d++) {
-		const struct gpd_tenants_device *device =
-			&t->manager->admission->quota->tenants.devices[d];
-		const struct gpd_config_amount amount = { setting->number, setting->share };
-		uint32_t given =
-			gpd_tenants_given(&t->manager->admission->quota->tenants, d, &amount);
-
-		if (setting->key == GPUPOOL__ADMIN_SETTING__KEY__MEMORY && !setting->share &&
-		    setting->number != GPD_NO_LIMIT && setting->number > device->memory)
-			(void)snprintf(warning, t->size,
-				       "memory = %s: device %d has %s, so all of that may be used",
-				       gpd_size_text(setting->number, wanted), d,
-				       gpd_size_text(device->memory, all));
-		if (setting->key == GPUPOOL__ADMIN_SETTING__KEY__SM && !given &&
-		    (setting->number ? setting->number < device->multiprocessors
-				     : setting->share && setting->share < GPD_CONFIG_WHOLE))
-			(void)snprintf(
-				warning, t->size,
-				"sm: device %d has %u multiprocessors, given out in pieces of "
-				"%u, so all of them may be used",
-				d, device->multiprocessors, device->rule.sm_granularity);
-	}
+	if (setting->key == GPUPOOL__ADMIN_SETTING__KEY__MEMORY && !setting->share &&
+	    setting->number != GPD_NO_LIMIT && setting->number > device->memory)
+		(void)snprintf(warning, t->size,
+			       "memory = %s: device %d has %s, so all of that may be used",
+			       gpd_size_text(setting->number, wanted), d,
+			       gpd_size_text(device->memory, all));
+	if (setting->key != GPUPOOL__ADMIN_SETTING__KEY__SM ||
+	    gpd_tenants_given(tenants, d, &amount))
+		return;
+	if (setting->number > sms)
+		(void)snprintf(warning, t->size,
+			       "sm = %llu: device %d has %u multiprocessors, so all of them may be "
+			       "used",
+			       (unsigned long long)setting->number, d, sms);
+	else if (setting->number ? setting->number < sms
+				 : setting->share && setting->share < GPD_CONFIG_WHOLE)
+		(void)snprintf(
+			warning, t->size,
+			"sm: device %d has %u multiprocessors, given out in pieces of %u, so "
+			"all of them may be used",
+			d, sms, device->rule.sm_granularity);
 }
 
 int
@@ -391,7 +388,8 @@ gpd_manage_set(struct gpd_manager *manager, const struct gpd_admin_peer *peer,
 		return r;
 	for (size_t i = 0; i < wanted->n_settings; i++) {
 		set_and_log(&t, peer, wanted->settings[i]);
-		doubt(&t, wanted->settings[i], warning);
+		for (int d = t.first; d < t.end; d++)
+			doubt_on_device(&t, wanted->settings[i], d, warning);
 	}
 	gpd_admission_quotas_changed(manager->admission);
 	return 0;

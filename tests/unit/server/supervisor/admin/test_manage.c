@@ -148,13 +148,11 @@ of_settings_of_which_one_is_wrong_none_is_made(void **state)
 {
 	struct gpd_ledger_session *s = gpd_ledger_open(ledger, 5, 0, 100);
 	Gpupool__AdminSetting memory = setting(MEMORY, GIB, 0), weight = setting(WEIGHT, 3, 0);
-	Gpupool__AdminSetting many = setting(SM, 133, 0), limit = setting(LIMIT, 101, 0);
+	Gpupool__AdminSetting limit = setting(LIMIT, 101, 0);
 	Gpupool__AdminSetting share = setting(PRIORITY, 0, 100), over = setting(SM, 0, 10001);
 
 	assert_string_equal(set_two(5, "", 0, &memory, &weight),
 			    "weight: a tenant has that, not a session");
-	assert_string_equal(set_two(5, "", 0, &memory, &many),
-			    "sm: device 0 has only 132 multiprocessors");
 	assert_string_equal(set_two(0, "default", 0, &memory, &limit),
 			    "limit: 101 is not from 1 to 100");
 	assert_string_equal(set_two(5, "", 0, &memory, &share),
