@@ -197,6 +197,34 @@ work_that_hangs_is_waited_for_half_a_second(void **state)
 }
 
 static void
+a_kernel_counts_while_it_runs_and_once(void **state)
+{
+	uint64_t begin = now_ns(), half, all;
+	struct client *client;
+
+	ledger->policies[0] = GPD_POLICY_NONE;
+	client = add_client(1, MS);
+	launch(client, 800 * MS);
+	pause_client(client);
+	sleep_until(begin + 500 * MS);
+	half = measured(client);
+	assert_true(half > 200 * MS);
+	assert_true(half <= now_ns() - begin);
+	sleep_until(begin + 1000 * MS);
+	all = measured(client);
+	assert_true(all >= half && all > 750 * MS);
+	assert_true(all < 900 * MS);
+	/* Two streams at the same time use the GPU once. */
+	begin = now_ns();
+	launch_on(client, STREAM, 200 * MS);
+	launch_on(client, OTHER_STREAM, 200 * MS);
+	pause_client(client);
+	sleep_until(begin + 600 * MS);
+	assert_true(measured(client) - all > 350 * MS);
+	assert_true(measured(client) - all <= now_ns() - begin);
+}
+
+static void
 priorities_of_streams_follow_the_session(void **state)
 {
 	struct client *client = add_client(1, 0);
@@ -228,6 +256,7 @@ main(void)
 		CASE(the_end_of_the_policy_ends_the_wait),
 		CASE(a_higher_limit_ends_the_wait),
 		CASE(a_policy_that_was_off_leaves_no_debts),
+		CASE(a_kernel_counts_while_it_runs_and_once),
 		CASE(work_that_hangs_is_waited_for_half_a_second),
 		CASE(priorities_of_streams_follow_the_session),
 	};
