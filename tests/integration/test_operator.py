@@ -2,77 +2,19 @@
 """What an operator sees in the first hour: which configuration is read, what is wrong with it and how it is mended,
 what the log says of quotas, and what gpupoolctl answers."""
 import fcntl
-import grp
-import json
 import os
 import pty
 import re
-import shutil
-import signal
 import socket
 import struct
 import subprocess
 import sys
-import tempfile
 import termios
 import time
 
-from harness import (PATIENCE, SOFTWARE, Certificates, Daemon, Encrypted, Program, Skip, as_tenant, base_environment, case, driver_options,
-                     main, read_file, require, run, software_env, wait_until)
-
-# Of the software device, on which all of this runs: the numbers below are its own.
-DEVICE = {"GPUPOOL_SOFT_MEMORY": "512M", "GPUPOOL_SOFT_MULTIPROCESSORS": "4"}
-
-
-class Folder:
-    """The pool's usual folder, of this test alone; a context manager. any_device: its daemons' may be a GPU."""
-
-    def __init__(self, any_device=False):
-        self.any_device = any_device
-
-    def __enter__(self):
-        if not SOFTWARE and not self.any_device:
-            raise Skip("its numbers are those of the software device")
-        self.path = tempfile.mkdtemp(prefix="gpupool-operator-")
-        os.chmod(self.path, 0o755)
-        self.socket = os.path.join(self.path, "admin.sock")
-        self.env = {"CONFIGURATION_DIRECTORY": self.path}
-        return self
-
-    def __exit__(self, *_):
-        shutil.rmtree(self.path, ignore_errors=True)
-
-    def file(self, name="gpupoold.conf"):
-        return os.path.join(self.path, name)
-
-    def write(self, text, name="gpupoold.conf"):
-        with open(self.file(name), "w", encoding="ascii") as file:
-            file.write(text)
-
-    def daemon(self, *args, **more):
-        return Daemon("--admin-socket", self.socket, *args, env={**self.env, **software_env(**DEVICE), **more})
-
-    def run(self, program, *args, stdin=None, status=0, **more):
-        """(standard output, standard error)"""
-        done = subprocess.run([os.environ[program], *args], capture_output=True, text=True, input=stdin or "", check=False,
-                              timeout=PATIENCE, env={**base_environment(), **self.env, **more})
-        require(done.returncode == status, f"{args} ended with {done.returncode}, not {status}: {done.stdout}{done.stderr}")
-        return done.stdout, done.stderr
-
-    def ctl(self, *args, **more):
-        return self.run("GP_CTL", "--socket", self.socket, *args, **more)
-
-    def ask(self, *args):
-        return json.loads(self.ctl(*args, "--format=json")[0])
-
-    def token(self, tenant, *args):
-        path = self.file(f"{tenant}.token")
-        return path, self.ctl("token", "create", tenant, "-o", path, "--force", *args)[1]
-
-
-def has(text, *words):
-    for word in words:
-        require(word in text, f"expected {word!r} in: {text}")
+from harness import (PATIENCE, Certificates, Encrypted, Skip, as_tenant, base_environment, case, driver_options, main, read_file, require,
+                     run, wait_until)
+from pool_folder import DEVICE, Folder, has, sign
 
 
 # The configuration.
@@ -466,177 +408,6 @@ def _():
                 result = run("vectoradd", remote=remote, env={"GPUPOOL_TLS_CA": folder.file("ca.pem")})
                 require(re.search(rf"the daemon's certificate {says}: it (is|was) (from|valid until) 20\S+ \S+ UTC \(here it is 20\S+ \S+ UTC: "
                                   r"check the clocks\)", result.err), f"{name}: {result}")
-
-
-def sign(folder, begin, end):
-    """Another certificate for the daemon's key, from and until so many days from now."""
-    if not shutil.which("openssl"):
-        raise Skip("needs openssl")
-    days = [time.strftime("%Y%m%d%H%M%SZ", time.gmtime(time.time() + int(day) * 86400)) for day in (begin, end)]
-    ca = folder.file("made")
-    shutil.rmtree(ca, ignore_errors=True)
-    os.makedirs(ca)
-    for name, text in (("index", ""), ("serial", "77\n"), ("config", "[ca]\ndefault_ca = d\n[d]\ndatabase = %s/index\nserial = %s/serial\n"
-                                                          "new_certs_dir = %s\ndefault_md = sha256\npolicy = p\nx509_extensions = x\n[p]\n"
-                                                          "commonName = supplied\n[x]\nsubjectAltName = IP:127.0.0.1\n"
-                                                          "extendedKeyUsage = serverAuth\n" % (ca, ca, ca))):
-        with open(os.path.join(ca, name), "w", encoding="ascii") as file:
-            file.write(text)
-    for command in (["req", "-new", "-key", folder.file("server.key"), "-subj", "/CN=server", "-out", f"{ca}/request"],
-                    ["ca", "-batch", "-config", f"{ca}/config", "-in", f"{ca}/request", "-cert", folder.file("ca.pem"), "-keyfile",
-                     folder.file("ca.key"), "-startdate", days[0], "-enddate", days[1], "-out", folder.file("server.pem"), "-notext"]):
-        subprocess.run(["openssl", *command], check=True, capture_output=True, timeout=PATIENCE)
-
-
-# Usage records.
-
-@case("usage records of tenants and sessions outlive the daemon, and add up")
-def _():
-    with Folder(any_device=True) as folder:
-        path = folder.file("usage.csv")
-        folder.write(f"[daemon]\nusage = {path}\n[tenant a]\n[tenant b]\n")
-        for _start in range(2):
-            with folder.daemon() as daemon:
-                require(folder.ask("status")["usage"] == path, "where they are")
-                for tenant in ("a", "a", "b"):
-                    daemon.run("memhog", "16", env=as_tenant(tenant)).expect()
-                daemon.run("sleeper", "-ms=300", env=as_tenant("b")).expect()
-                daemon.wait_for_log("closed: ", count=4)
-        out = folder.run("GP_CTL", "usage", "--file", path, "--format=json")[0]
-        tenants = {row["tenant"]: row for row in json.loads(out)}
-        require({name: row["sessions"] for name, row in tenants.items()} == {"a": 4, "b": 4}, out)
-        require(tenants["a"]["gpu_seconds"] < 0.5 < tenants["b"]["gpu_seconds"] and tenants["b"]["launches"] >= 2, out)
-        rows = json.loads(folder.run("GP_CTL", "usage", "--file", path, "--by=session", "--since", "1h", "--format=json")[0])
-        require(len(rows) == 8 and all(row["state"] == "ended" and row["memory_peak_bytes"] >= 1 << 20 for row in rows), f"{rows}")
-        require(len({row["daemon"] for row in rows}) == 2, f"{rows}")
-        has(folder.run("GP_CTL", "usage", "--file", path)[0], "TENANT", "CONNECTED")
-        require(folder.run("GP_CTL", "usage", "--file", path, "--since", "2100-01-01", "--format=json")[0] == "[]\n", "of the future")
-        with open(path, encoding="utf-8") as file:
-            lines = file.read().splitlines()
-        require(lines[0].startswith("time,event,daemon,session,tenant,") and len(lines) == 9, f"{lines}")
-        has(folder.run("GP_CTL", "usage", "--file", path, "--since", "soon", status=1)[1], "--since soon: that is neither a time")
-        has(folder.run("GP_CTL", "usage", "--file", "/nowhere", status=1)[1], "/nowhere: No such file")
-        with open(path, "a", encoding="ascii") as file:
-            # A later record of the same session takes the place of the one before it, but not of its end.
-            for event, seconds in (("running", 7), ("ended", 9), ("running", 8)):
-                file.write(f'{int(time.time())},{event},00ff,5,"c",{int(time.time()) - 60},0,{seconds}.5,1,2,3,4,5,6,0.0,0.0,"h","we""ird, one",7,'
-                           '"p","a","c"\n')
-            file.write("nonsense\n")
-        row = json.loads(folder.run("GP_CTL", "usage", "--file", path, "--by=session", "--format=json")[0])[0]
-        require(row["user"] == 'we"ird, one' and row["gpu_seconds"] == 9.5 and row["launches"] == 2 and row["state"] == "ended", f"{row}")
-        has(folder.run("GP_CTL", "usage", "--file", path)[1], "warning: ", "1 lines are no usage records")
-
-
-@case("a session that goes on when the daemon is stopped has its record, and one of a daemon without records says so")
-def _():
-    with Folder() as folder:
-        path = folder.file("usage.csv")
-        folder.write(f"[daemon]\nusage = {path}\n")
-        with folder.daemon() as daemon:
-            client = daemon.start("memhog", "16", stdin=True)
-            client.wait_for_output("free after")
-            daemon.process.terminate()
-            require(daemon.process.wait(PATIENCE) == 0, "the daemon ended badly")
-            daemon.check_log()
-            client.finish()
-        rows = json.loads(folder.run("GP_CTL", "usage", "--file", path, "--by=session", "--format=json")[0])
-        require(len(rows) == 1 and rows[0]["state"] == "ended" and rows[0]["program"] == "memhog", f"{rows}")
-        os.unlink(folder.file())
-        with folder.daemon():
-            has(folder.ctl("usage", status=1)[1], "the daemon writes no usage records: usage = FILE in gpupoold.conf names them")
-        # The service's folder, where there is one.
-        with folder.daemon(STATE_DIRECTORY=folder.path):
-            require(folder.ask("status")["usage"] == path, "not in the folder of the service")
-
-
-@case("a disk that is full is said once, and what was kept is written when there is room again")
-def _():
-    if not os.path.exists("/dev/full"):
-        raise Skip("needs /dev/full")
-    with Folder() as folder:
-        path = folder.file("usage.csv")
-        os.symlink("/dev/full", path)
-        folder.write(f"[daemon]\nusage = {path}\n")
-        with folder.daemon() as daemon:
-            for _again in range(2):
-                daemon.check_works()
-            daemon.wait_for_log(rf"error: usage records: {path}: No space left on device: \d+ are kept in memory until it can be written$")
-            time.sleep(0.3)
-            require(daemon.log().count("No space left") == 1, daemon.log())
-            os.unlink(path)
-            daemon.wait_for_log(rf"info: usage records: {path} has those that were kept: 2$", 20)
-            rows = json.loads(folder.ctl("usage", "--by=session", "--format=json")[0])
-            require([row["program"] for row in rows] == ["vectoradd"] * 2, f"{rows}")
-        folder.write("[daemon]\nusage = /nowhere/usage.csv\n")
-        err = folder.run("GP_DAEMON", "--listen", "127.0.0.1:0", "--admin-socket", "off", *driver_options(), status=1)[1]
-        require(err == "gpupoold: no usage records: /nowhere/usage.csv: No such file or directory\n", err)
-
-
-# The doctor, and who may look.
-
-@case("the doctor finds nothing wrong with a pool that is well, and names what is wrong with one that is not")
-def _():
-    with Folder() as folder:
-        folder.ctl("cert", "init", "127.0.0.1")
-        folder.write("[tenant default]\nsessions = 0\n[tenant alice]\nmemory = 64M\n")
-        folder.token("alice")
-        os.chmod(folder.path, 0o2750)
-        with folder.daemon("--listen", "tls://127.0.0.1:0") as daemon:
-            out, err = folder.ctl("doctor")
-            has(out, f"well     configuration: {folder.file()}: 2 tenants", "tokens: ", ": 1 good, 0 revoked or expired", "well     daemon: version ",
-                f"well     address: {daemon.address} is reached from here", "note     driver: the daemon serves its software device",
-                "well     clock: here it is 20", "\n0 problems, ")
-            require(err == "" and "\nproblem" not in out, out + err)
-            # Everything at once.
-            folder.token("alicia", "--expires", "2d")
-            folder.write("[tenant default]\nmemory = 300M\n[tenant alice]\nmemory = 300M\n[tenant bob]\nmemory = 64M\n")
-            folder.ctl("reload")
-            os.chmod(folder.file("tokens"), 0o666)
-            os.chmod(folder.file("server.key"), 0o644)
-            sign(folder, "-3", "-1")
-            folder.ctl("drain")
-            out = folder.ctl("doctor", status=1)[0]
-            has(out, f"problem  {folder.file('tokens')}: everybody on this machine can change it",
-                f"problem  {folder.file('server.key')}: everybody on this machine can read it",
-                f"problem  {folder.file()} has no [tenant alicia] (did you mean alice?)",
-                "note     tenant bob has no token, no certificate and no users: gpupoolctl token create bob",
-                "of tenant alicia expires in 4", f"problem  {folder.file('server.pem')}: it has expired (20",
-                "note     memory: device 0: the quotas of all tenants are 664 MiB, more than its 512 MiB: not all can have theirs at once",
-                "note     daemon: it drains")
-            folder.write("[tenant alice\n")
-            has(folder.ctl("doctor", status=1)[0], f"problem  configuration: {folder.file()}:1: [tenant alice: no ] at its end")
-        out, err = folder.ctl("doctor", status=1)
-        has(out, "problem  daemon: it does not answer")
-        has(err, "no daemon listens at")
-    with Folder() as folder:
-        out = folder.ctl("doctor", status=1)[0]
-        has(out, f"note     configuration: {folder.file()} is not there: no quotas", "note     tokens: ", "note     certificate: ")
-
-
-@case("members of a group may look at the daemon, and change nothing")
-def _():
-    if os.geteuid() != 0:
-        raise Skip("only root can try as another user")
-    try:
-        group = grp.getgrnam("gpupool-read").gr_gid
-    except KeyError:
-        raise Skip("this machine has no group gpupool-read") from None
-    with Folder() as folder, folder.daemon() as daemon:
-        about = os.stat(folder.socket)
-        require(about.st_gid == group and about.st_mode & 0o777 == 0o660, f"{about}")
-
-        def other(*words, member=True):
-            return subprocess.run([os.environ["GP_CTL"], "--socket", folder.socket, *words], capture_output=True, text=True, user=65534,
-                                  group=65534, extra_groups=[group] if member else [], cwd="/", env=base_environment(),
-                                  stdin=subprocess.DEVNULL, timeout=PATIENCE, check=False)
-        for words in (("status",), ("client", "list"), ("tenant", "list"), ("top", "-n", "1")):
-            require(other(*words).returncode == 0, f"{words}: {other(*words)}")
-        for words in (("tenant", "set", "default", "weight=2"), ("drain",), ("reload",), ("client", "terminate", "1")):
-            done = other(*words)
-            require(done.returncode == 1 and "members of the group gpupool-read may look, and change nothing" in done.stderr, f"{done}")
-        require("Permission denied" in other("status", member=False).stderr, "anybody may look")
-        require(folder.ask("status")["state"] == "serving", "it was changed")
-        daemon.check_works()
 
 
 if __name__ == "__main__":

@@ -185,9 +185,10 @@ what_the_configuration_forbids_cannot_be_set(void **state)
 	assert_int_equal(line->time_share, 40);
 	line->time_share = 0;
 	ledger->policies[0] = GPD_POLICY_FIXED;
-	assert_string_equal(set_two(0, "default", 1, &share, NULL),
-			    "time-share: with it those of device 0, whose policy is fixed, are 101%, "
-			    "more than 100%");
+	assert_string_equal(
+		set_two(0, "default", 1, &share, NULL),
+		"time-share: with it those of device 0, whose policy is fixed, are 101%, "
+		"more than 100%");
 	assert_int_equal(line->time_share, 0);
 	ledger->tenants[1].devices[0].time_share = 60;
 	assert_string_equal(set_two(0, "default", 1, &share, NULL), "");

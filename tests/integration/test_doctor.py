@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What tells an operator how the pool is: usage records, the doctor, and who may look without being root."""
+import grp
+import json
+import os
+import subprocess
+import sys
+import time
+
+from harness import PATIENCE, Skip, as_tenant, base_environment, case, driver_options, main, require
+from pool_folder import Folder, has, sign
+
+
+# Usage records.
+
+@case("usage records of tenants and sessions outlive the daemon, and add up")
+def _():
+    with Folder(any_device=True) as folder:
+        path = folder.file("usage.csv")
+        folder.write(f"[daemon]\nusage = {path}\n[tenant a]\n[tenant b]\n")
+        for _start in range(2):
+            with folder.daemon() as daemon:
+                require(folder.ask("status")["usage"] == path, "where they are")
+                for tenant in ("a", "a", "b"):
+                    daemon.run("memhog", "16", env=as_tenant(tenant)).expect()
+                daemon.run("sleeper", "-ms=300", env=as_tenant("b")).expect()
+                daemon.wait_for_log("closed: ", count=4)
+        out = folder.run("GP_CTL", "usage", "--file", path, "--format=json")[0]
+        tenants = {row["tenant"]: row for row in json.loads(out)}
+        require({name: row["sessions"] for name, row in tenants.items()} == {"a": 4, "b": 4}, out)
+        require(tenants["a"]["gpu_seconds"] < 0.5 < tenants["b"]["gpu_seconds"] and tenants["b"]["launches"] >= 2, out)
+        rows = json.loads(folder.run("GP_CTL", "usage", "--file", path, "--by=session", "--since", "1h", "--format=json")[0])
+        require(len(rows) == 8 and all(row["state"] == "ended" and row["memory_peak_bytes"] >= 1 << 20 for row in rows), f"{rows}")
+        require(len({row["daemon"] for row in rows}) == 2, f"{rows}")
+        has(folder.run("GP_CTL", "usage", "--file", path)[0], "TENANT", "CONNECTED")
+        require(folder.run("GP_CTL", "usage", "--file", path, "--since", "2100-01-01", "--format=json")[0] == "[]\n", "of the future")
+        with open(path, encoding="utf-8") as file:
+            lines = file.read().splitlines()
+        require(lines[0].startswith("time,event,daemon,session,tenant,") and len(lines) == 9, f"{lines}")
+        has(folder.run("GP_CTL", "usage", "--file", path, "--since", "soon", status=1)[1], "--since soon: that is neither a time")
+        has(folder.run("GP_CTL", "usage", "--file", "/nowhere", status=1)[1], "/nowhere: No such file")
+        with open(path, "a", encoding="ascii") as file:
+            # A later record of the same session takes the place of the one before it, but not of its end.
+            for event, seconds in (("running", 7), ("ended", 9), ("running", 8)):
+                file.write(f'{int(time.time())},{event},00ff,5,"c",{int(time.time()) - 60},0,{seconds}.5,1,2,3,4,5,6,0.0,0.0,"h","we""ird, one",7,'
+                           '"p","a","c"\n')
+            file.write("nonsense\n")
+        row = json.loads(folder.run("GP_CTL", "usage", "--file", path, "--by=session", "--format=json")[0])[0]
+        require(row["user"] == 'we"ird, one' and row["gpu_seconds"] == 9.5 and row["launches"] == 2 and row["state"] == "ended", f"{row}")
+        has(folder.run("GP_CTL", "usage", "--file", path)[1], "warning: ", "1 lines are no usage records")
+
+
+@case("a session that goes on when the daemon is stopped has its record, and one of a daemon without records says so")
+def _():
+    with Folder() as folder:
+        path = folder.file("usage.csv")
+        folder.write(f"[daemon]\nusage = {path}\n")
+        with folder.daemon() as daemon:
+            client = daemon.start("memhog", "16", stdin=True)
+            client.wait_for_output("free after")
+            daemon.process.terminate()
+            require(daemon.process.wait(PATIENCE) == 0, "the daemon ended badly")
+            daemon.check_log()
+            client.finish()
+        rows = json.loads(folder.run("GP_CTL", "usage", "--file", path, "--by=session", "--format=json")[0])
+        require(len(rows) == 1 and rows[0]["state"] == "ended" and rows[0]["program"] == "memhog", f"{rows}")
+        os.unlink(folder.file())
+        with folder.daemon():
+            has(folder.ctl("usage", status=1)[1], "the daemon writes no usage records: usage = FILE in gpupoold.conf names them")
+        # The service's folder, where there is one.
+        with folder.daemon(STATE_DIRECTORY=folder.path):
+            require(folder.ask("status")["usage"] == path, "not in the folder of the service")
+
+
+@case("a disk that is full is said once, and what was kept is written when there is room again")
+def _():
+    if not os.path.exists("/dev/full"):
+        raise Skip("needs /dev/full")
+    with Folder() as folder:
+        path = folder.file("usage.csv")
+        os.symlink("/dev/full", path)
+        folder.write(f"[daemon]\nusage = {path}\n")
+        with folder.daemon() as daemon:
+            for _again in range(2):
+                daemon.check_works()
+            daemon.wait_for_log(rf"error: usage records: {path}: No space left on device: \d+ are kept in memory until it can be written$")
+            time.sleep(0.3)
+            require(daemon.log().count("No space left") == 1, daemon.log())
+            os.unlink(path)
+            daemon.wait_for_log(rf"info: usage records: {path} has those that were kept: 2$", 20)
+            rows = json.loads(folder.ctl("usage", "--by=session", "--format=json")[0])
+            require([row["program"] for row in rows] == ["vectoradd"] * 2, f"{rows}")
+        folder.write("[daemon]\nusage = /nowhere/usage.csv\n")
+        err = folder.run("GP_DAEMON", "--listen", "127.0.0.1:0", "--admin-socket", "off", *driver_options(), status=1)[1]
+        require(err == "gpupoold: no usage records: /nowhere/usage.csv: No such file or directory\n", err)
+
+
+# The doctor, and who may look.
+
+@case("the doctor finds nothing wrong with a pool that is well, and names what is wrong with one that is not")
+def _():
+    with Folder() as folder:
+        folder.ctl("cert", "init", "127.0.0.1")
+        folder.write("[tenant default]\nsessions = 0\n[tenant alice]\nmemory = 64M\n")
+        folder.token("alice")
+        os.chmod(folder.path, 0o2750)
+        with folder.daemon("--listen", "tls://127.0.0.1:0") as daemon:
+            out, err = folder.ctl("doctor")
+            has(out, f"well     configuration: {folder.file()}: 2 tenants", "tokens: ", ": 1 good, 0 revoked or expired", "well     daemon: version ",
+                f"well     address: {daemon.address} is reached from here", "note     driver: the daemon serves its software device",
+                "well     clock: here it is 20", "\n0 problems, ")
+            require(err == "" and "\nproblem" not in out, out + err)
+            # Everything at once.
+            folder.token("alicia", "--expires", "2d")
+            folder.write("[tenant default]\nmemory = 300M\n[tenant alice]\nmemory = 300M\n[tenant bob]\nmemory = 64M\n")
+            folder.ctl("reload")
+            os.chmod(folder.file("tokens"), 0o666)
+            os.chmod(folder.file("server.key"), 0o644)
+            sign(folder, "-3", "-1")
+            folder.ctl("drain")
+            out = folder.ctl("doctor", status=1)[0]
+            has(out, f"problem  {folder.file('tokens')}: everybody on this machine can change it",
+                f"problem  {folder.file('server.key')}: everybody on this machine can read it",
+                f"problem  {folder.file()} has no [tenant alicia] (did you mean alice?)",
+                "note     tenant bob has no token, no certificate and no users: gpupoolctl token create bob",
+                "of tenant alicia expires in 4", f"problem  {folder.file('server.pem')}: it has expired (20",
+                "note     memory: device 0: the quotas of all tenants are 664 MiB, more than its 512 MiB: not all can have theirs at once",
+                "note     daemon: it drains")
+            folder.write("[tenant alice\n")
+            has(folder.ctl("doctor", status=1)[0], f"problem  configuration: {folder.file()}:1: [tenant alice: no ] at its end")
+        out, err = folder.ctl("doctor", status=1)
+        has(out, "problem  daemon: it does not answer")
+        has(err, "no daemon listens at")
+    with Folder() as folder:
+        out = folder.ctl("doctor", status=1)[0]
+        has(out, f"note     configuration: {folder.file()} is not there: no quotas", "note     tokens: ", "note     certificate: ")
+
+
+@case("members of a group may look at the daemon, and change nothing")
+def _():
+    if os.geteuid() != 0:
+        raise Skip("only root can try as another user")
+    try:
+        group = grp.getgrnam("gpupool-read").gr_gid
+    except KeyError:
+        raise Skip("this machine has no group gpupool-read") from None
+    with Folder() as folder, folder.daemon() as daemon:
+        about = os.stat(folder.socket)
+        require(about.st_gid == group and about.st_mode & 0o777 == 0o660, f"{about}")
+
+        def other(*words, member=True):
+            return subprocess.run([os.environ["GP_CTL"], "--socket", folder.socket, *words], capture_output=True, text=True, user=65534,
+                                  group=65534, extra_groups=[group] if member else [], cwd="/", env=base_environment(),
+                                  stdin=subprocess.DEVNULL, timeout=PATIENCE, check=False)
+        for words in (("status",), ("client", "list"), ("tenant", "list"), ("top", "-n", "1")):
+            require(other(*words).returncode == 0, f"{words}: {other(*words)}")
+        for words in (("tenant", "set", "default", "weight=2"), ("drain",), ("reload",), ("client", "terminate", "1")):
+            done = other(*words)
+            require(done.returncode == 1 and "members of the group gpupool-read may look, and change nothing" in done.stderr, f"{done}")
+        require("Permission denied" in other("status", member=False).stderr, "anybody may look")
+        require(folder.ask("status")["state"] == "serving", "it was changed")
+        daemon.check_works()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
