@@ -51,15 +51,21 @@ gp_similar(const char *written, const char *meant)
 	return gp_distance(written, meant) <= (strlen(meant) + 1) / 3;
 }
 
+void
+gp_likely_try(struct gp_likely *likely, const char *candidate)
+{
+	if (gp_similar(likely->word, candidate) &&
+	    (!likely->best ||
+	     gp_distance(likely->word, candidate) < gp_distance(likely->word, likely->best)))
+		likely->best = candidate;
+}
+
 const char *
 gp_most_similar(const char *written, const char *const *words, int count)
 {
-	const char *found = NULL;
+	struct gp_likely likely = { .word = written };
 
-	for (int i = 0; i < count; i++) {
-		if (gp_similar(written, words[i]) &&
-		    (!found || gp_distance(written, words[i]) < gp_distance(written, found)))
-			found = words[i];
-	}
-	return found;
+	for (int i = 0; i < count; i++)
+		gp_likely_try(&likely, words[i]);
+	return likely.best;
 }

@@ -17,6 +17,15 @@ unsigned int gp_distance(const char *a, const char *b);
  * most. */
 bool gp_similar(const char *written, const char *meant);
 
+/* Words that are named one by one. */
+struct gp_likely {
+	const char *word; /* that was written */
+	const char *best; /* that may have been meant; NULL: none so far */
+};
+
+/* One more word that there is. */
+void gp_likely_try(struct gp_likely *likely, const char *candidate);
+
 /* The one of `count` words that is most like what was written; NULL: none is like it. */
 const char *gp_most_similar(const char *written, const char *const *words, int count);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* help COMMAND, and what may have been meant by a word that is none. */
+#include "base/similar.h"
 #include "ctl/command.h"
-#include "server/common/base/similar.h"
 
 #include <string.h>
 
@@ -133,13 +133,13 @@ const char *
 ctl_similar_command(const char *word)
 {
 	static char room[32];
-	struct gpd_similar similar = { .word = word };
+	struct gp_likely similar = { .word = word };
 	static char firsts[COUNT][32];
 
 	for (size_t i = 0; i < COUNT; i++) {
 		(void)snprintf(firsts[i], sizeof(firsts[i]), "%.*s",
 			       (int)strcspn(entries[i].words, " "), entries[i].words);
-		gpd_similar_try(&similar, firsts[i]);
+		gp_likely_try(&similar, firsts[i]);
 	}
 	if (!similar.best)
 		return NULL;
@@ -150,7 +150,7 @@ ctl_similar_command(const char *word)
 int
 ctl_unknown(const char *group, int count, char **words, const char *usage)
 {
-	struct gpd_similar similar = { .word = count ? words[0] : "" };
+	struct gp_likely similar = { .word = count ? words[0] : "" };
 	size_t length = group ? strlen(group) : 0;
 
 	if (!count)
@@ -159,9 +159,9 @@ ctl_unknown(const char *group, int count, char **words, const char *usage)
 		const char *at = entries[i].words;
 
 		if (!group)
-			gpd_similar_try(&similar, at);
+			gp_likely_try(&similar, at);
 		else if (strncmp(at, group, length) == 0 && at[length] == ' ')
-			gpd_similar_try(&similar, at + length + 1);
+			gp_likely_try(&similar, at + length + 1);
 	}
 	if (!group && !similar.best)
 		similar.best = ctl_similar_command(words[0]);

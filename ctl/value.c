@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ctl/value.h"
 
-#include "server/common/base/similar.h"
+#include "base/similar.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -230,11 +230,11 @@ const char *
 ctl_similar_setting(const char *text)
 {
 	char word[CTL_VALUE_MAX];
-	struct gpd_similar similar = { .word = word };
+	struct gp_likely similar = { .word = word };
 
 	(void)snprintf(word, sizeof(word), "%.*s", (int)strcspn(text, "="), text);
 	for (size_t i = 0; i < KEY_COUNT; i++)
-		gpd_similar_try(&similar, keys[i].name);
+		gp_likely_try(&similar, keys[i].name);
 	return similar.best;
 }
 

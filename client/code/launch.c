@@ -83,26 +83,30 @@ pack(struct params *params, const struct gp_kernel_info *info, void **values)
 }
 
 /* In memory of their own: what the program has packed may not be changed, and may be managed
- * memory, which must not be touched while a launch is posted. */
+ * memory, which must not be touched while a launch is posted.  What it has not packed is zero. */
 static CUresult
-make_own(struct params *params)
+make_own(struct params *params, size_t least)
 {
-	void *copy;
+	size_t packed = params->bytes.size;
+	char *copy;
 
 	if (params->heap || params->bytes.data == params->small)
 		return CUDA_SUCCESS;
-	copy = malloc(params->bytes.size + 1);
+	copy = calloc(1, (packed > least ? packed : least) + 1);
 	if (!copy)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	memcpy(copy, params->bytes.data, params->bytes.size);
-	params->bytes.data = params->heap = copy;
+	memcpy(copy, params->bytes.data, packed);
+	params->heap = copy;
+	params->bytes = (struct gp_bytes){ copy, packed > least ? packed : least };
 	return CUDA_SUCCESS;
 }
 
-/* cuLaunchKernel's extra: the application has packed the parameters itself. */
+/* cuLaunchKernel's extra: the application has packed the parameters itself, the first of them alone
+ * perhaps: NCCL's kernels have 4 KiB, of which it packs what it uses. */
 static CUresult
 take_extra(struct params *params, const struct gp_kernel_info *info, void **extra)
 {
+	size_t wanted = gpc_launch_params_size(info);
 	const size_t *size = NULL;
 	const void *buffer = NULL;
 
@@ -114,11 +118,10 @@ take_extra(struct params *params, const struct gp_kernel_info *info, void **extr
 		else
 			return CUDA_ERROR_INVALID_VALUE;
 	}
-	if (!buffer || !size || *size > GP_LAUNCH_PARAMS_MAX ||
-	    *size < gpc_launch_params_size(info))
+	if (!buffer || !size || *size > GP_LAUNCH_PARAMS_MAX || wanted > GP_LAUNCH_PARAMS_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
 	params->bytes = (struct gp_bytes){ buffer, *size };
-	return gpc_pages_any() ? make_own(params) : CUDA_SUCCESS;
+	return *size < wanted || gpc_pages_any() ? make_own(params, wanted) : CUDA_SUCCESS;
 }
 
 static CUresult
@@ -367,7 +370,7 @@ launch_and_wait(struct gpc_context *context, const struct gp_args_gpLaunch *args
 static CUresult
 translate(struct gpc_context *context, struct params *params)
 {
-	CUresult result = make_own(params);
+	CUresult result = make_own(params, 0);
 
 	return result == CUDA_SUCCESS
 		       ? gpc_host_memory_translate(context, (void *)(uintptr_t)params->bytes.data,

@@ -35,6 +35,9 @@ launch_both_ways(CUfunction function, CUdeviceptr x, CUdeviceptr y)
 	a = 0.0f;
 	CHECK(cuLaunchKernel(function, 8, 1, 1, 128, 1, 1, 0, nullptr, nullptr, extra));
 	memset(&packed, 0, sizeof(packed));
+	/* Only the first of them: with n = 0 the others are not used. */
+	size = sizeof(packed.n);
+	CHECK(cuLaunchKernel(function, 8, 1, 1, 128, 1, 1, 0, nullptr, nullptr, extra));
 }
 
 static void

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/common/config/config_doubt.h"
 
-#include "server/common/base/similar.h"
+#include "base/similar.h"
 #include "server/common/base/size_text.h"
 #include "server/common/config/config_parser.h"
 
@@ -80,14 +80,14 @@ gpd_config_doubt_tenant(const struct gpd_config *config, const char *tenant,
 			char text[GPD_CONFIG_DOUBT_MAX])
 {
 	const struct gpd_config_tenant *others = &config->tenants[GPD_TENANT_DEFAULT];
-	struct gpd_similar similar = { .word = tenant };
+	struct gp_likely similar = { .word = tenant };
 
 	/* Where no tenant is named, tokens alone say whose clients are, and none is misspelt. */
 	if (!config->file || gpd_config_tenant_find(config, tenant) >= 0 ||
 	    (config->tenant_count == 1 && others->sessions_max))
 		return false;
 	for (int i = 0; i < config->tenant_count; i++)
-		gpd_similar_try(&similar, config->tenants[i].name);
+		gp_likely_try(&similar, config->tenants[i].name);
 	(void)snprintf(text, GPD_CONFIG_DOUBT_MAX,
 		       "%.160s has no [tenant %s]%s%s%s: clients with its tokens have what [tenant "
 		       "default] says, which is %s",
