@@ -19,4 +19,15 @@ int gp_thread_start(const char *name, size_t stack_size, gp_thread_main *main, v
 int gp_thread_start_joined(pthread_t *thread_p, const char *name, size_t stack_size,
 			   gp_thread_main *main, void *arg) __attribute__((warn_unused_result));
 
+/* Between two looks of a thread that waits for another without sleeping. */
+static inline void
+gp_pause(void)
+{
+#if defined(__x86_64__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("isb" ::: "memory");
+#endif
+}
+
 #endif /* GP_THREAD_H */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "protocol/ticket.h"
 
+#include "base/sha256.h"
+
 #include <endian.h>
-#include <openssl/crypto.h>
-#include <openssl/sha.h>
 #include <string.h>
 
 static const char name_label[] = "gpupool ticket name";
@@ -19,8 +19,8 @@ hash(const char *label, const void *lane, size_t lane_size, const uint8_t *ticke
 	memcpy(bytes + used, lane, lane_size);
 	used += lane_size;
 	memcpy(bytes + used, ticket, GP_TICKET_SIZE);
-	SHA256(bytes, used + GP_TICKET_SIZE, out);
-	OPENSSL_cleanse(bytes, sizeof(bytes));
+	gp_sha256(bytes, used + GP_TICKET_SIZE, out);
+	explicit_bzero(bytes, sizeof(bytes));
 }
 
 void
@@ -40,5 +40,9 @@ gp_ticket_key(const uint8_t ticket[GP_TICKET_SIZE], uint16_t lane, uint8_t key[G
 bool
 gp_ticket_same(const uint8_t a[GP_TICKET_SIZE], const uint8_t b[GP_TICKET_SIZE])
 {
-	return CRYPTO_memcmp(a, b, GP_TICKET_SIZE) == 0;
+	volatile uint8_t differs = 0;
+
+	for (int i = 0; i < GP_TICKET_SIZE; i++)
+		differs |= a[i] ^ b[i];
+	return differs == 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How an image comes to the daemon: what of it travels, and what the daemon says of it. */
 #include "base/lock.h"
+#include "base/sha256.h"
 #include "client/base/log.h"
 #include "client/base/stats.h"
 #include "client/code/image.h"
@@ -17,7 +18,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <openssl/evp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -84,12 +84,6 @@ flatten(const void *source, const struct gp_image_target *target, struct gp_imag
 	if (r < 0)
 		gpc_log(GPC_LOG_ERROR, "the image cannot be read: %s", strerror(-r));
 	return flatten_result(r);
-}
-
-static bool
-digest(const void *bytes, size_t size, uint8_t sha256[GPC_SHA256_SIZE])
-{
-	return EVP_Digest(bytes, size, sha256, NULL, EVP_sha256(), NULL) == 1;
 }
 
 /* A load that was asked for and not waited for; the image owns it. */
@@ -168,8 +162,7 @@ load(struct gpc_context *context, uint32_t id, const void *bytes, size_t size,
 {
 	uint8_t sha256[GPC_SHA256_SIZE];
 
-	if (!digest(bytes, size, sha256))
-		return CUDA_ERROR_UNKNOWN;
+	gp_sha256(bytes, size, sha256);
 	if (options->count || !gpc_known_images_use(context->device, sha256, info_p))
 		return load_and_wait(context, id, bytes, size, sha256, options, info_p);
 	return use_known(context, id, sha256);
@@ -391,10 +384,7 @@ load_later(struct gpc_image *image, struct gpc_context *context, const struct gp
 	uint8_t sha256[GPC_SHA256_SIZE];
 	CUresult result;
 
-	if (!digest(bytes, size, sha256)) {
-		free(bytes);
-		return CUDA_ERROR_UNKNOWN;
-	}
+	gp_sha256(bytes, size, sha256);
 	if (!gpc_known_images_use(context->device, sha256, &image->info))
 		return start(image, context, bytes, size, sha256);
 	free(bytes);

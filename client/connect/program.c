@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/connect/program.h"
 
+#include "base/sha256.h"
+
 #include <limits.h>
-#include <openssl/evp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,7 +11,7 @@
 
 /* A file's path, and what changes when it is written anew. */
 static bool
-add_file(EVP_MD_CTX *digest, const char *path)
+add_file(struct gp_sha256 *digest, const char *path)
 {
 	struct stat st;
 	int64_t facts[3];
@@ -20,8 +21,9 @@ add_file(EVP_MD_CTX *digest, const char *path)
 	facts[0] = st.st_size;
 	facts[1] = st.st_mtim.tv_sec;
 	facts[2] = st.st_mtim.tv_nsec;
-	return EVP_DigestUpdate(digest, path, strlen(path) + 1) == 1 &&
-	       EVP_DigestUpdate(digest, facts, sizeof(facts)) == 1;
+	gp_sha256_add(digest, path, strlen(path) + 1);
+	gp_sha256_add(digest, facts, sizeof(facts));
+	return true;
 }
 
 /* The first argument is the script, where the executable is an interpreter. */
@@ -45,18 +47,18 @@ first_argument(char *text, size_t size)
 bool
 gpc_program_key(uint8_t key[GPC_PROGRAM_KEY_SIZE])
 {
-	EVP_MD_CTX *digest = EVP_MD_CTX_new();
+	struct gp_sha256 digest;
 	char path[PATH_MAX], text[2 * PATH_MAX];
 	ssize_t size = readlink("/proc/self/exe", path, sizeof(path) - 1);
-	bool good = digest && size > 0 && EVP_DigestInit_ex(digest, EVP_sha256(), NULL) == 1;
 
-	if (good) {
-		path[size] = '\0';
-		good = add_file(digest, path);
-	}
-	if (good && first_argument(text, sizeof(text)))
-		(void)add_file(digest, text);
-	good = good && EVP_DigestFinal_ex(digest, key, NULL) == 1;
-	EVP_MD_CTX_free(digest);
-	return good;
+	if (size <= 0)
+		return false;
+	path[size] = '\0';
+	gp_sha256_begin(&digest);
+	if (!add_file(&digest, path))
+		return false;
+	if (first_argument(text, sizeof(text)))
+		(void)add_file(&digest, text);
+	gp_sha256_end(&digest, key);
+	return true;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
 #include "base/lock.h"
+#include "base/thread.h"
 #include "client/base/stats.h"
 #include "client/wire/session_inside.h"
 #include "client/wire/session_threads.h"
@@ -193,7 +194,7 @@ spin(struct gpc_sender *sender)
 		for (int i = 0; i < 16; i++) {
 			if (atomic_load_explicit(&sender->hint, memory_order_relaxed) > 0)
 				return;
-			__builtin_ia32_pause();
+			gp_pause();
 		}
 	} while (gp_now_ns() < end);
 }

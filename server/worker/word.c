@@ -2,6 +2,7 @@
 #include "server/worker/word.h"
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "gpd_calls.h"
 #include "server/worker/backlog.h"
 #include "server/worker/device/device.h"
@@ -328,7 +329,7 @@ gpd_words_pause(struct gpd_session *session)
 	uint64_t now = gp_now_ns();
 
 	if (words->looking && now - words->changed_ns < SPIN_NS && gpd_sessions_may_spin())
-		__builtin_ia32_pause();
+		gp_pause();
 	else if (words->looking)
 		gp_nap(COPY_NAP_NS);
 	else if (now < words->look_at_ns)

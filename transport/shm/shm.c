@@ -7,6 +7,7 @@
  * reader who finds his bytes in time makes no system call, and neither does his writer.
  */
 #include "base/clock.h"
+#include "base/thread.h"
 #include "transport/descriptor.h"
 #include "transport/own_fd.h"
 #include "transport/shm/sealed_memory.h"
@@ -232,7 +233,7 @@ shm_read(struct gp_stream *stream, struct iovec *iov, int count, int timeout_ms)
 	int r = look(shm);
 
 	for (int i = 0; r == 0 && timeout_ms != 0 && stream->bulk_left && i < BULK_LOOKS; i++) {
-		gp_ring_pause();
+		gp_pause();
 		r = look(shm);
 	}
 	if (r == 0 && timeout_ms != 0)

@@ -2,6 +2,7 @@
 #include "transport/shm/shm_ring.h"
 
 #include "base/clock.h"
+#include "base/thread.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -209,7 +210,7 @@ gp_ring_await_room(struct gp_ring *ring)
 	for (int i = 0; i < ROOM_LOOKS; i++) {
 		if (room(ring) != 0 || atomic_load(&ring->words->reader_over))
 			return;
-		gp_ring_pause();
+		gp_pause();
 	}
 	atomic_store(&ring->words->writer_waits, 1);
 	if (room(ring) == 0 && !atomic_load(&ring->words->reader_over))

@@ -76,13 +76,4 @@ bool gp_ring_must_wake(struct gp_ring *ring);
 /* Waits for room, a tenth of a second at most; the reader's end is not noticed here. */
 void gp_ring_await_room(struct gp_ring *ring);
 
-/* Between two looks. */
-static inline void
-gp_ring_pause(void)
-{
-#ifdef __x86_64__
-	__builtin_ia32_pause();
-#endif
-}
-
 #endif /* GP_SHM_RING_H */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/tls/openssl.h"
 #include "transport/tls/tls_link.h"
 
 #include <errno.h>
@@ -21,6 +22,8 @@ static OSSL_LIB_CTX *library;
 static void
 make_library(void)
 {
+	if (!gp_openssl_open())
+		return;
 	/* The program may exit while threads of ours are at work. */
 	(void)OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, NULL);
 	library = OSSL_LIB_CTX_new();
@@ -197,8 +200,11 @@ create(const struct gp_tls_files *files, bool server, struct gp_tls **tls_p, cha
 		tls->ctx = gp_tls_context(server);
 	if (!tls || !tls->ctx) {
 		free(tls);
-		(void)snprintf(error, error_size, "OpenSSL finds no memory");
-		return -ENOMEM;
+		if (gp_openssl_open())
+			(void)snprintf(error, error_size, "OpenSSL finds no memory");
+		else
+			(void)snprintf(error, error_size, "%s", gp_openssl_problem());
+		return gp_openssl_open() ? -ENOMEM : GP_E_INVALID;
 	}
 	tls->references = 1;
 	if (!files->certificate != !files->key || (server && !files->certificate)) {

@@ -36,14 +36,6 @@ gp_help_limit(int count)
 	limit = count;
 }
 
-static void
-relax(void)
-{
-#if defined(__x86_64__)
-	__builtin_ia32_pause();
-#endif
-}
-
 static bool
 do_one(struct gp_help *help, bool helper)
 {
@@ -73,7 +65,7 @@ help_with(struct gp_help *help)
 		} else if (gp_now_ns() > end) {
 			break;
 		} else {
-			relax();
+			gp_pause();
 		}
 	}
 	atomic_store_explicit(&help->helped, false, memory_order_release);
@@ -86,7 +78,7 @@ look_for_work(void)
 	uint64_t end = gp_now_ns() + LOOK_NS;
 
 	while (atomic_load_explicit(&waiting, memory_order_relaxed) == 0 && gp_now_ns() < end)
-		relax();
+		gp_pause();
 }
 
 static void *
@@ -199,7 +191,7 @@ gp_help_wait(struct gp_help *help, unsigned int piece)
 	       GP_HELP_OPEN) {
 		if (++looked % 4096 == 0)
 			(void)sched_yield();
-		relax();
+		gp_pause();
 	}
 	return state == GP_HELP_DONE;
 }
@@ -224,6 +216,6 @@ gp_help_end(struct gp_help *help)
 	while (atomic_load_explicit(&help->helped, memory_order_acquire)) {
 		if (++looked % 4096 == 0)
 			(void)sched_yield();
-		relax();
+		gp_pause();
 	}
 }

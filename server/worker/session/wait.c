@@ -434,7 +434,7 @@ pause_a_while(struct gpd_session *session)
 		ask(session, now);
 	if (idle < SPIN_NS && gpd_sessions_may_spin()) {
 		for (int i = 0; i < 16; i++)
-			__builtin_ia32_pause();
+			gp_pause();
 		return;
 	}
 	sleep_for(queue, pending ? gpd_sessions_nap_ns(idle) : 0, added);

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The same as OpenSSL's, for every length around a block's, in whatever parts. */
+#include "base/sha256.h"
+#include "tests/test.h"
+
+#include <openssl/sha.h>
+#include <stdint.h>
+
+static uint8_t bytes[4 * GP_SHA256_BLOCK + 3];
+
+static void
+fill(void)
+{
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (uint8_t)(i * 37 + i / 11);
+}
+
+static void
+compare_all(void)
+{
+	uint8_t ours[GP_SHA256_SIZE], theirs[GP_SHA256_SIZE];
+
+	for (size_t size = 0; size <= sizeof(bytes); size++) {
+		(void)SHA256(bytes, size, theirs);
+		gp_sha256(bytes, size, ours);
+		assert_memory_equal(ours, theirs, sizeof(ours));
+		for (size_t part = 1; part <= size; part = part * 2 + 1) {
+			struct gp_sha256 state;
+
+			gp_sha256_begin(&state);
+			for (size_t at = 0; at < size; at += part)
+				gp_sha256_add(&state, bytes + at,
+					      size - at < part ? size - at : part);
+			gp_sha256_end(&state, ours);
+			assert_memory_equal(ours, theirs, sizeof(ours));
+		}
+	}
+}
+
+static void
+machine(void **context)
+{
+	compare_all();
+}
+
+static void
+portable(void **context)
+{
+	gp_sha256_portable();
+	compare_all();
+}
+
+/* FIPS 180-4's example, which no library has to be asked for. */
+static void
+known(void **context)
+{
+	static const uint8_t abc[] = { 0xba, 0x78, 0x16, 0xbf, 0x8f, 0x01, 0xcf, 0xea,
+				       0x41, 0x41, 0x40, 0xde, 0x5d, 0xae, 0x22, 0x23,
+				       0xb0, 0x03, 0x61, 0xa3, 0x96, 0x17, 0x7a, 0x9c,
+				       0xb4, 0x10, 0xff, 0x61, 0xf2, 0x00, 0x15, 0xad };
+	uint8_t out[GP_SHA256_SIZE];
+
+	gp_sha256("abc", 3, out);
+	assert_memory_equal(out, abc, sizeof(abc));
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(known),
+		cmocka_unit_test(machine),
+		cmocka_unit_test(portable),
+	};
+
+	fill();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

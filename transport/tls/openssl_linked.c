@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/tls/openssl.h"
+
+bool
+gp_openssl_open(void)
+{
+	return true;
+}
+
+const char *
+gp_openssl_problem(void)
+{
+	return "";
+}
