@@ -401,7 +401,12 @@ def thunks(names, prefix):
            "\t__asm__(\".text\\n.globl \" #name \"\\n.type \" #name \",@function\\n.balign 16\\n\" #name \\\n"
            f"\t\t\":\\n\\tendbr64\\n\\tjmp *{entry}+\" #offset \"(%rip)\\n\"                      \\\n"
            "\t\t\".size \" #name \",.-\" #name \"\\n\")\n"
-           "#else\n#error \"the exported entries are written for x86-64\"\n#endif\n\n"]
+           "#elif defined(__aarch64__)\n"
+           f"#define {thunk}(name, offset) \\\n"
+           "\t__asm__(\".text\\n.globl \" #name \"\\n.type \" #name \",@function\\n.balign 16\\n\" #name \\\n"
+           f"\t\t\":\\n\\thint 34\\n\\tadrp x16, {entry}+\" #offset \"\\n\\tldr x16, [x16, :lo12:{entry}+\" #offset \\\n"
+           "\t\t\"]\\n\\tbr x16\\n.size \" #name \",.-\" #name \"\\n\")\n"
+           "#else\n#error \"the exported entries are written for x86-64 and aarch64\"\n#endif\n\n"]
     return "".join(out + [f"{thunk}({name}, {i * 8});\n" for i, name in enumerate(names)])
 
 

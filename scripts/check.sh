@@ -53,6 +53,12 @@ build() {
 echo "== tests, address and undefined behaviour sanitizers"
 setup build-check -Db_sanitize=address,undefined -Db_lundef=false
 build build-check
+if scripts/portable.sh build-portable; then
+	passed=$((passed + 1))
+	export GP_PORTABLE=$root/build-portable
+else
+	failed=$((failed + 1))
+fi
 # A test's limit of time is there for a hang: a busy machine may need several times as long.  Many
 # tests wait rather than work, so there is one more at a time than processors.
 tests=(--num-processes $(($(nproc) + 1)))
@@ -96,7 +102,7 @@ fi
 
 echo "== format"
 # What the generator is fed is laid out as its description is, by hand.
-if find . \( -path './.?*' -o -path './build*' -o -path ./tests/codegen/golden \
+if find . \( -path './.?*' -o -path './build*' -o -path ./subprojects -o -path ./tests/codegen/golden \
 	-o -path ./tests/codegen/errors \) -prune -o -name '*.[ch]' -print0 -o -name '*.cc' -print0 \
 	-o -name '*.cu' -print0 | xargs -0 clang-format --dry-run -Werror; then
 	passed=$((passed + 1))

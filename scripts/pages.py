@@ -27,7 +27,7 @@ def tree(root):
     """Every file and folder below root, as a path from there; no build folders, nothing hidden"""
     found = set()
     for folder, below, files in os.walk(root):
-        below[:] = [b for b in below if not b.startswith(('.', 'build'))
+        below[:] = [b for b in below if not b.startswith(('.', 'build', 'subprojects'))
                     and not os.path.exists(os.path.join(folder, b, 'meson-info'))]
         found.update(os.path.relpath(os.path.join(folder, f), root) for f in files + below)
     return found
