@@ -23,6 +23,7 @@ struct wanted {
 /* Where distributions, containers and other systems keep it. */
 static const char *const folders[] = {
 	"/usr/lib/x86_64-linux-gnu",
+	"/usr/lib/aarch64-linux-gnu",
 	"/usr/lib64",
 	"/usr/lib",
 	"/usr/local/nvidia/lib64",

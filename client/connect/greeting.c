@@ -6,6 +6,7 @@
 #include "client/connect/opening.h"
 #include "client/connect/program.h"
 #include "client/connect/tls_files.h"
+#include "gp_version.h"
 #include "protocol/preamble.h"
 #include "protocol/printable.h"
 
@@ -20,7 +21,6 @@
 #define LANES_DEFAULT 8
 /* Of the words of a daemon, in a line. */
 #define SAID_MAX 256
-#define CLIENT_VERSION "0.1.0"
 /* So long is the connection kept that was begun ahead. */
 #define AHEAD_MS 150
 
@@ -193,7 +193,7 @@ send_hello(struct gpc_opening *opening, struct gp_conn *conn, unsigned int *lane
 	program_name(program);
 	hello.look = opening->look;
 	hello.minor = GP_VERSION_MINOR;
-	hello.client_version = (char *)CLIENT_VERSION;
+	hello.client_version = (char *)GP_VERSION;
 	hello.host = host;
 	hello.user = user;
 	hello.pid = (uint32_t)getpid();
