@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# deps.sh [check]: installs the packages of Debian 12 that the build needs and that are missing;
-# with "check" also what only scripts/check.sh needs. Silent and quick when nothing is missing.
+# deps.sh [check|packages]: installs the packages of Debian 12 that the build needs and that are missing;
+# with "check" also what only scripts/check.sh needs, with "packages" what scripts/packages.sh does. Silent and quick when nothing is missing.
 set -euo pipefail
 
 packages="
@@ -29,6 +29,11 @@ if [ "${1:-}" = check ]; then
 	# For scripts/fuzz.sh and bench/rdma; promtool; tests in a virtual machine (scripts/vm.sh) are skipped
 	# without them.
 	welcome="ibverbs-providers iproute2 libclang-rt-14-dev perftest prometheus qemu-system-x86 xz-utils"
+fi
+if [ "${1:-}" = packages ]; then
+	packages="$packages debhelper dpkg-dev fakeroot rpm"
+	# For scripts/check_release.sh.
+	welcome="lintian mmdebstrap qemu-user-static rpmlint"
 fi
 
 if ! command -v dpkg-query >/dev/null; then

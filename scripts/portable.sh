@@ -80,6 +80,8 @@ c = [$(command -v ccache >/dev/null && echo "'ccache', ")'$tools/cc']
 ar = '$tools/ar'
 strip = '$(command -v llvm-strip-14 || command -v llvm-strip || command -v strip)'
 pkgconfig = 'pkg-config'
+[built-in options]
+c_link_args = ['-Wl,--build-id=sha1']
 [properties]
 pkg_config_libdir = ['$tools']
 needs_exe_wrapper = true
@@ -104,7 +106,7 @@ if [ ! -f "$folder/build.ninja" ]; then
 	ln -s /usr/include/uthash.h /usr/include/utlist.h "$tools/include/"
 	describe
 	meson setup "$folder" "$root" --cross-file "$tools/cross.txt" --wrap-mode=forcefallback \
-		--buildtype=release -Db_lundef=true --prefix=/usr --libdir=lib -Dparts=client \
+		--buildtype=release -Ddebug=true -Db_lundef=true --prefix=/usr --libdir=lib -Dparts=client \
 		"-Dtoolkit=$toolkit" >"$folder/setup.log" 2>&1 || {
 		cat "$folder/setup.log" >&2
 		rm -f "$folder/build.ninja"
@@ -116,4 +118,7 @@ ninja -C "$folder" --quiet >"$folder/build.log" 2>&1 || {
 	exit 1
 }
 rm -rf "$folder/stage"
-DESTDIR=$(cd "$folder" && pwd)/stage meson install -C "$folder" --no-rebuild --tags runtime,man --quiet
+DESTDIR=$(cd "$folder" && pwd)/stage meson install -C "$folder" --no-rebuild \
+	--tags client --quiet
+# What only who links programs wants: NVIDIA's toolkit has it.
+find "$folder/stage" -name 'lib*.so' -type l -delete
