@@ -6,6 +6,7 @@
 #include "ctl/certificate.h"
 #include "protocol/preamble.h"
 #include "protocol/printable.h"
+#include "transport/tls/openssl.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -247,11 +248,17 @@ check_certificate(X509 *certificate, const struct gp_url *url)
 static void
 handshake(int fd, const struct gp_url *url)
 {
-	SSL_CTX *context = SSL_CTX_new(TLS_client_method());
-	SSL *ssl = context ? SSL_new(context) : NULL;
+	SSL_CTX *context;
+	SSL *ssl;
 	X509 *certificate = NULL;
 	char why[256] = "it ended";
 
+	if (!gp_openssl_open()) {
+		check_say(CHECK_WRONG, "certificate", "%s", gp_openssl_problem());
+		return;
+	}
+	context = SSL_CTX_new(TLS_client_method());
+	ssl = context ? SSL_new(context) : NULL;
 	if (ssl && SSL_set_fd(ssl, fd) == 1) {
 		/* What it shows is looked at, and nothing is said to it. */
 		SSL_set_verify(ssl, SSL_VERIFY_NONE, NULL);

@@ -3,8 +3,7 @@
 # packages.sh OUTDIR [deb|rpm|tar|wheel]...: builds the packages into OUTDIR, all kinds unless some
 # are named: .deb and .rpm of server, client and tools, a tarball and a Python wheel of the client.
 # Which file is in which package is said by the install_tag of the build files.  The client is the
-# portable one (scripts/portable.sh); what of it that build does not have comes from the machine's.
-# Builds in build-packages.
+# portable one (scripts/portable.sh).  Builds in build-packages.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -104,8 +103,8 @@ case $kinds in
 	build_native
 	stage server
 	stage tools
-	stage client
-	cp -a "$work/client/stage/." "$work/stage/client/"
+	rm -rf "$work/stage/client"
+	cp -a "$work/client/stage" "$work/stage/client"
 	;;
 esac
 for kind in $kinds; do

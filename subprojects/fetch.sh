@@ -35,16 +35,16 @@ unpack() {
 	archive=$(ls "$work"/*.orig.tar.*[!c])
 	[ "$(sha256sum <"$archive")" = "$2  -" ] ||
 		fail "$(basename "$archive") is not what subprojects/list.txt says"
-	mkdir "$work/$1"
-	tar -xf "$archive" -C "$work/$1" --strip-components=1
+	# With Debian's patches.
+	(cd "$work" && dpkg-source --no-check -x ./*.dsc "$1" >>log 2>&1) || fail "$(cat "$work/log")"
 	cp "$here/$1.build" "$work/$1/meson.build"
-	rm "$work"/*.orig.tar.*
+	rm "$work"/*.dsc "$work"/*.tar.*
 	rm -rf "${here:?}/$1"
 	mv "$work/$1" "$here/$1"
 }
 
 work=
-while read -r folder package version sum; do
+while read -r folder package sum; do
 	case $folder in '' | '#'*) continue ;; esac
 	if cmp -s "$here/$folder.build" "$here/$folder/meson.build"; then
 		continue
@@ -56,7 +56,7 @@ while read -r folder package version sum; do
 		name_mirror
 		apt update >"$work/log" 2>&1 || fail "$(cat "$work/log")"
 	fi
-	(cd "$work" && apt source --download-only "$package=$version" >>"$work/log" 2>&1) ||
+	(cd "$work" && apt source --download-only "$package" >>"$work/log" 2>&1) ||
 		fail "$(cat "$work/log")"
 	unpack "$folder" "$sum"
 done <"$here/list.txt"

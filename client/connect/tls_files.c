@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/connect/tls_files.h"
 
+#include "transport/tls/openssl.h"
+
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
@@ -30,10 +32,13 @@ static bool
 has_root(const char *path)
 {
 	struct stat status;
-	FILE *file = stat(path, &status) || !S_ISREG(status.st_mode) ? NULL : fopen(path, "re");
+	FILE *file = NULL;
 	bool found = false;
 	X509 *one;
 
+	/* Without OpenSSL it is said later, where the files are wanted. */
+	if (gp_openssl_open() && stat(path, &status) == 0 && S_ISREG(status.st_mode))
+		file = fopen(path, "re");
 	while (file && !found && (one = PEM_read_X509(file, NULL, no_pass_phrase, NULL))) {
 		found = X509_get_extension_flags(one) & EXFLAG_SS && X509_check_ca(one);
 		X509_free(one);

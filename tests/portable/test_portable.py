@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The portable client (scripts/portable.sh): what it needs and exports, and runs in roots that have a C
+"""The portable client (scripts/portable.sh), gpupool(1) too: what it needs and exports, and runs in roots that have a C
 library and nothing else. GP_PORTABLE names its build folder; without it all is skipped. GP_PORTABLE_ARM
 names the one for aarch64, whose program qemu-user runs.
 
@@ -24,6 +24,7 @@ DONE = re.compile(r"^[1-9]\d* devices, 65536 sums\n$")
 # What a distribution's C library brings.
 SYSTEM = re.compile(r"(libc\.so\.6|libdl\.so\.2|libm\.so\.6|libpthread\.so\.0|librt\.so\.1|ld-linux-(x86-64|aarch64)\.so\.[12])$")
 LIBRARIES = ("client/libcuda.so.1", "nvml/libnvidia-ml.so.1")
+COMMAND = "cli/gpupool"
 
 
 def build(variable="GP_PORTABLE"):
@@ -38,13 +39,15 @@ def output_of(*command):
 
 
 def look_at(folder, machine):
-    for library in LIBRARIES:
+    for library in (*LIBRARIES, COMMAND):
         path = os.path.join(folder, library)
         require(machine in output_of("readelf", "-h", path), f"{path} is not for {machine}")
         needed = re.findall(r"\(NEEDED\).*\[(.*)\]", output_of("readelf", "-d", path))
         require(needed and all(SYSTEM.match(name) for name in needed), f"{library} needs {needed}")
         versions = {tuple(map(int, v.split("."))) for v in re.findall(r"GLIBC_([0-9.]+)", output_of("readelf", "-V", path))}
         require(versions and max(versions) <= GLIBC, f"{library} needs glibc {max(versions)}")
+        if library == COMMAND:
+            continue
         symbols = [line.split()[-2:] for line in output_of("nm", "-D", "--defined-only", path).splitlines()]
         strange = [name for kind, name in symbols if kind != "A" and not re.match(r"(cu|nvml)[A-Z]", name)]
         require(len(symbols) > 100 and not strange, f"{library} exports {strange} of {len(symbols)}")
@@ -69,18 +72,18 @@ class Root:
         os.chmod(self.folder, 0o755)
         old = os.environ.get("GP_OLD_ROOT") if suite == "bullseye" else None
         shutil.copytree(old or packages_of(suite, architecture, *packages), self.folder, symlinks=True, dirs_exist_ok=True)
-        for library in LIBRARIES:
-            self.add(os.path.join(portable, library))
+        for file in (*LIBRARIES, COMMAND):
+            self.add(os.path.join(portable, file))
         self.add(os.path.join(portable, "tests/portable/portable-app"))
 
     def add(self, path, name=None):
         os.makedirs(os.path.join(self.folder, "gpupool"), exist_ok=True)
         shutil.copy(path, os.path.join(self.folder, "gpupool", name or os.path.basename(path)))
 
-    def command(self):
+    def command(self, *program):
         """As root, or as what a user's namespace has for it."""
         enter = [] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user"]
-        return [*enter, shutil.which("chroot", path="/usr/sbin:/sbin:" + os.environ["PATH"]), self.folder, "/gpupool/portable-app"]
+        return [*enter, shutil.which("chroot", path="/usr/sbin:/sbin:" + os.environ["PATH"]), self.folder, *(program or ["/gpupool/portable-app"])]
 
     def run(self, remote, command=None, **env):
         done = subprocess.run(command or self.command(), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
@@ -114,6 +117,8 @@ def _():
         os.mkdir(os.path.join(root.folder, "run"))
         with Daemon("--listen", f"unix://{root.folder}/run/gpupool.sock") as daemon:
             root.works(daemon.address)
+            out, err, status = root.run(daemon.address, command=root.command("/gpupool/gpupool", "--version"))
+            require(re.match(r"gpupool \d+\.\d+", out) and status == 0, f"status {status}, {out!r}, {err!r}")
             root.works("unix:///run/gpupool.sock")
 
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What this folder calls of OpenSSL: the linker says which name is missing here, and
- * tests/symbols/openssl_calls.py which one nobody needs.  CALL(name) is the includer's.
+ * What this folder and client/connect call of OpenSSL: the linker says which name is missing here,
+ * and tests/symbols/openssl_calls.py which one nobody needs.  CALL(name) is the includer's.  Behind
+ * them is what gpupool(1) needs besides.
  */
 CALL(ASN1_INTEGER_to_BN)
 CALL(ASN1_STRING_to_UTF8)
@@ -59,6 +60,7 @@ CALL(OSSL_PARAM_construct_end)
 CALL(OSSL_PARAM_construct_int)
 CALL(OSSL_PARAM_construct_octet_string)
 CALL(OSSL_PARAM_construct_utf8_string)
+CALL(PEM_read_X509)
 CALL(PEM_read_bio_X509_CRL)
 CALL(SSL_CIPHER_find)
 CALL(SSL_CIPHER_get_protocol_id)
@@ -141,13 +143,34 @@ CALL(X509_VERIFY_PARAM_set1_ip_asc)
 CALL(X509_VERIFY_PARAM_set_flags)
 CALL(X509_VERIFY_PARAM_set_hostflags)
 CALL(X509_chain_up_ref)
+CALL(X509_check_ca)
 CALL(X509_check_purpose)
 CALL(X509_free)
 CALL(X509_get0_notAfter)
 CALL(X509_get0_pubkey)
 CALL(X509_get0_serialNumber)
 CALL(X509_get_ext_d2i)
+CALL(X509_get_extension_flags)
 CALL(X509_get_subject_name)
 CALL(X509_load_crl_file)
 CALL(X509_verify_cert)
 CALL(X509_verify_cert_error_string)
+#ifdef GP_OPENSSL_OF_TOOLS
+CALL(ASN1_STRING_get0_data)
+CALL(ASN1_STRING_length)
+CALL(ERR_error_string_n)
+CALL(ERR_get_error)
+CALL(EVP_sha256)
+CALL(SSL_CTX_new)
+CALL(SSL_connect)
+CALL(SSL_get1_peer_certificate)
+CALL(SSL_set_fd)
+CALL(SSL_set_verify)
+CALL(X509_NAME_oneline)
+CALL(X509_check_host)
+CALL(X509_check_ip_asc)
+CALL(X509_digest)
+CALL(X509_get0_notBefore)
+CALL(X509_get_extended_key_usage)
+CALL(X509_get_issuer_name)
+#endif
