@@ -128,6 +128,14 @@ step_deb() {
 	[[ $(in_root ldconfig -p | grep -m1 'libcuda.so.1 ') == *x86_64-linux-gnu/libcuda.so.1 ]] ||
 		fail "NVIDIA's driver is hidden"
 	rm "$clean"/usr/lib/x86_64-linux-gnu/libcuda.so*
+	# An upgrade of a daemon at work names the sessions that it ends.
+	mkdir -p "$clean/run/systemd/system" "$clean/tmp/fake"
+	printf '#!/bin/sh\nexit 0\n' >"$clean/tmp/fake/systemctl"
+	printf '#!/bin/sh\necho ID PROGRAM\necho 7 train\n' >"$clean/tmp/fake/gpupoolctl"
+	chmod +x "$clean"/tmp/fake/*
+	in_root env PATH=/tmp/fake:/usr/bin:/bin sh /var/lib/dpkg/info/gpupool-server.prerm upgrade 99 |
+		grep -q '^7 train$' || fail "an upgrade does not say which sessions it ends"
+	rm -rf "$clean/run/systemd" "$clean/tmp/fake"
 	in_root apt-get -qq -y purge gpupool-server gpupool-client gpupool-tools >&2
 	# Keys and tokens stay, if there are any: they are the administrator's.
 	[ -z "$(ours_in_root | grep -v '^\./etc/gpupool')" ] ||
