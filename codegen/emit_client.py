@@ -76,7 +76,10 @@ def wait_body(call):
 
 
 def must_know(call):
-    """A generated stub that has to know whether its object was made or dropped."""
+    """Whether its object was made or dropped has a generated stub to know, and who sends a message that makes one:
+    the name would be given a second time."""
+    if call.kind == "MESSAGE":
+        return any("NEW" in p.quals for p in call.params)
     return call.kind == "CALL" and "CLIENT_HOOK" not in call.options and any({"NEW", "DROP"} & p.quals for p in call.params)
 
 

@@ -101,7 +101,8 @@ def _():
 @case("behind a kernel that faults functions are not called, and callbacks are told of it")
 def _():
     with Daemon() as own:
-        own.run("callbacks", "error").expect(out="callbacks: ok\n", err="")
+        result = own.run("callbacks", "error").expect(out="callbacks: ok\n")
+        require("the session has ended with error 700" in result.err, f"the reason: {result}")
         own.wait_for_log("has lost its GPU contexts")
 
 
