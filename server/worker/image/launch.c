@@ -51,6 +51,28 @@ gpd_launch_attributes(struct gpd_session *session, struct gp_bytes attributes,
 	return result;
 }
 
+static bool
+is_in_bounds(const struct gpd_use *use, const CUlaunchConfig *config, size_t params_size)
+{
+	if (use->kernel->params_size != UINT32_MAX && params_size < use->kernel->params_size)
+		return false;
+	/* The driver may have been told to allow another session more. */
+	return !config->sharedMemBytes ||
+	       config->sharedMemBytes <= (unsigned int)gpd_image_dynamic(use);
+}
+
+static void
+log_refusal(const struct gpd_session *session, const struct gpd_use *use,
+	    const CUlaunchConfig *config, size_t params_size)
+{
+	gpd_session_log(session, GPD_LOG_DEBUG,
+			"kernel %s on device %d is refused: grid %u x %u x %u, block %u x %u x %u, "
+			"%u bytes of dynamic shared memory where %d are allowed, %zu of parameters",
+			use->kernel->name, use->device, config->gridDimX, config->gridDimY,
+			config->gridDimZ, config->blockDimX, config->blockDimY, config->blockDimZ,
+			config->sharedMemBytes, gpd_image_dynamic(use), params_size);
+}
+
 static CUresult
 launch(struct gpd_session *session, uint64_t kernel, uint32_t stream_id, CUlaunchConfig *config,
        struct gp_bytes attributes, struct gp_bytes params)
@@ -79,12 +101,10 @@ launch(struct gpd_session *session, uint64_t kernel, uint32_t stream_id, CUlaunc
 		result = gpd_image_kernel(session, kernel, stream->device, &use);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (use.kernel->params_size != UINT32_MAX && params_size < use.kernel->params_size)
+	if (__builtin_expect(!is_in_bounds(&use, config, params_size), 0)) {
+		log_refusal(session, &use, config, params_size);
 		return CUDA_ERROR_INVALID_VALUE;
-	/* The driver may have been told to allow another session more. */
-	if (config->sharedMemBytes &&
-	    config->sharedMemBytes > (unsigned int)gpd_image_dynamic(&use))
-		return CUDA_ERROR_INVALID_VALUE;
+	}
 	if (__builtin_expect(use.image->uses.print, 0)) {
 		result = gpd_print_begin(session, stream);
 		if (result != CUDA_SUCCESS)
@@ -96,6 +116,8 @@ launch(struct gpd_session *session, uint64_t kernel, uint32_t stream_id, CUlaunc
 	config->hStream = stream->driver;
 	result = gpd_driver.cuLaunchKernelEx(config, atomic_load(&use.function->driver), NULL,
 					     params_size ? extra : NULL);
+	if (__builtin_expect(result != CUDA_SUCCESS, 0))
+		log_refusal(session, &use, config, params_size);
 	if (__builtin_expect(use.image->uses.print, 0))
 		gpd_print_end(session, stream);
 	return result;
