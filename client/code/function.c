@@ -139,6 +139,16 @@ differs(const struct gpc_function *function, CUfunction_attribute attribute)
 	(void)pthread_mutex_unlock(&function->image->lock);
 }
 
+/* Whether what is known of the kernel is so on the context's device: what can be set each device
+ * has of its own, and what is known is of the image's device. */
+static bool
+is_the_same(const struct gpc_function *function, const struct gpc_context *context,
+	    CUfunction_attribute attribute)
+{
+	return (int)attribute < CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES ||
+	       context->device == function->image->device;
+}
+
 static CUresult
 get_attribute(struct gpc_function *function, struct gpc_context *context, int *value_p,
 	      CUfunction_attribute attribute)
@@ -146,18 +156,22 @@ get_attribute(struct gpc_function *function, struct gpc_context *context, int *v
 	struct gp_reply_cuFuncGetAttribute reply;
 	struct gp_args_cuFuncGetAttribute args = { .attrib = (int32_t)attribute };
 	CUresult result;
+	bool known;
 
 	if (!value_p || (unsigned int)attribute >= CU_FUNC_ATTRIBUTE_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = gpc_function_in(function, context, &function);
-	if (result != CUDA_SUCCESS || gpc_function_attribute(function, attribute, value_p))
+	known = is_the_same(function, context, attribute);
+	if (result != CUDA_SUCCESS ||
+	    (known && gpc_function_attribute(function, attribute, value_p)))
 		return result;
 	args.hfunc = GP_KERNEL(function->image->handle.id, function->index);
 	result = gpc_wait_cuFuncGetAttribute(context, &args, &reply);
 	if (result != CUDA_SUCCESS)
 		return result;
 	*value_p = reply.pi;
-	remember(function, attribute, reply.pi);
+	if (known)
+		remember(function, attribute, reply.pi);
 	return CUDA_SUCCESS;
 }
 

@@ -72,6 +72,16 @@ run(int device, int *to, const int *from, int value)
 	CHECK(cudaDeviceSynchronize());
 }
 
+/* The last word of so many of dynamic shared memory. */
+static __global__ void
+tall(int *result, int words)
+{
+	extern __shared__ int room[];
+
+	room[words - 1] = words;
+	*result = room[words - 1];
+}
+
 static int *
 upload(int device, int first)
 {
@@ -375,6 +385,30 @@ resets(void)
 	printf("reset\n");
 }
 
+/* What a kernel may have each device is told of its own. */
+static void
+settings(void)
+{
+	const int bytes = 60 << 10;
+	cudaFuncAttributes attributes;
+
+	for (int device = 0; device < 2; device++) {
+		int words = bytes / (int)sizeof(int), *result = upload(device, 0), value;
+
+		CHECK(cudaFuncGetAttributes(&attributes, tall));
+		REQUIRE(attributes.maxDynamicSharedSizeBytes < bytes);
+		CHECK(cudaFuncSetAttribute(tall, cudaFuncAttributeMaxDynamicSharedMemorySize,
+					   bytes));
+		CHECK(cudaFuncGetAttributes(&attributes, tall));
+		REQUIRE(attributes.maxDynamicSharedSizeBytes == bytes);
+		tall<<<1, 1, bytes>>>(result, words);
+		CHECK(cudaMemcpy(&value, result, sizeof(value), cudaMemcpyDeviceToHost));
+		REQUIRE(value == words);
+		CHECK(cudaFree(result));
+	}
+	printf("settings\n");
+}
+
 int
 main(int argc, char **argv)
 {
@@ -391,6 +425,7 @@ main(int argc, char **argv)
 		apart();
 		return app_ok("peers");
 	}
+	settings();
 	before = upload(1, 9000);
 	codes();
 	kernels(before);
