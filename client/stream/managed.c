@@ -10,6 +10,7 @@
 static struct work {
 	uint64_t given;            /* gpc_session_given() behind it; 0: it is done */
 	struct gpc_stream *stream; /* that has all of it; NULL: several have */
+	uint64_t number;           /* the stream's: another one may be in its place */
 	struct gpc_context *context;
 } works[GPC_SESSIONS_MAX];
 
@@ -19,13 +20,21 @@ work_of(const struct gpc_session *session)
 	return &works[gpc_session_number(session)];
 }
 
+/* The number is looked at last: what is done of another stream says nothing. */
+static bool
+stream_has_done(struct gpc_stream *stream, uint64_t number, uint64_t given)
+{
+	return given <= atomic_load(&stream->done) &&
+	       __atomic_load_n(&stream->number, __ATOMIC_ACQUIRE) == number;
+}
+
 /* What the program has waited for tells it, where that is all of the work. */
 static bool
 is_done(const struct work *work)
 {
 	return work->given == 0 ||
 	       (work->context && work->given <= atomic_load(&work->context->done)) ||
-	       (work->stream && work->given <= atomic_load(&work->stream->done));
+	       (work->stream && stream_has_done(work->stream, work->number, work->given));
 }
 
 bool
@@ -80,9 +89,10 @@ gpc_managed_end(struct gpc_stream *stream)
 		work = work_of(stream->context->scope.session);
 		if (is_done(work)) {
 			work->stream = stream;
+			work->number = stream->number;
 			work->context = stream->context;
 		}
-		if (work->stream != stream)
+		if (work->stream != stream || work->number != stream->number)
 			work->stream = NULL;
 		if (work->context != stream->context)
 			work->context = NULL;

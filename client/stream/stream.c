@@ -40,7 +40,7 @@ stream_create(struct gpc_context *context, unsigned int flags, int priority)
 	stream->green = context->parent ? context : NULL;
 	stream->flags = flags;
 	stream->priority = priority;
-	stream->number = atomic_fetch_add(&next_number, 1);
+	__atomic_store_n(&stream->number, atomic_fetch_add(&next_number, 1), __ATOMIC_RELEASE);
 	return stream;
 }
 
