@@ -32,14 +32,24 @@ FILES = {
 }
 # limits first: they wait most.
 HOSTILE = ['limits', 'limits_sessions', 'hostile', 'hostile_arrays', 'hostile_callbacks', 'hostile_calls', 'hostile_sessions',
-           'hostile_tls', 'liars', 'credentials', 'revocation', 'tls', 'code_memory', 'devices', 'host_memory', 'lanes', 'network', 'peers', 'trips', 'waits']
+           'hostile_graphs', 'hostile_shm', 'hostile_tls', 'liars', 'credentials', 'revocation', 'tls', 'code_memory', 'devices', 'host_memory',
+           'lanes', 'memory_words', 'network', 'peers', 'trips', 'waits']
 # They look at how much memory the GPU has left, or at times, so nothing else runs beside them.
 ALONE = ['faults', 'isolation', 'quota', 'life', 'tenants', 'ctl', 'metrics', 'callbacks', 'loading', 'partition', 'schedule', 'host_stress']
-OTHERS = ['apps_static', 'apps_shared', 'daemons', 'launcher', 'nvml', 'service', 'smi', 'told']
-APPS = ['arrays', 'assertion', 'asyncalloc', 'atomics', 'badhandle', 'bigglobal', 'callbacks', 'contexts', 'greens', 'copies', 'copies2d', 'devicequery',
-        'driverapi', 'errors', 'events', 'exitnoclean', 'exitpending', 'fork', 'hostfunc', 'lanes', 'launch', 'launchrate',
-        'managed', 'managedhints', 'managedsignals', 'managedstyles', 'managedvars', 'manydevices', 'mappedstyles', 'matmul', 'memhog', 'memset', 'multifile', 'occupancy', 'peer', 'perthread', 'pinned', 'poolshare', 'printf', 'reset',
-        'sleeper', 'smcount', 'sparse', 'sticky', 'straight', 'streams', 'symbols', 'textures', 'threads', 'vectoradd', 'vmm', 'warp']
+OTHERS = ['apps_static', 'apps_shared', 'daemons', 'doctor', 'ipc', 'launcher', 'nvml', 'operator', 'pinned_memory', 'service', 'shm', 'smi',
+          'sparse', 'told', 'trace']
+# They try the measuring, run programs in a virtual machine, or need a table of a build.
+ELSEWHERE = ['acceptance', 'apps', 'bench', 'rdma', 'vm', 'wrongcalls']
+# Those with an output of their own, but for suites' own, and those whose output is the device's.
+APPS = sorted({name.removesuffix('.out') for name in os.listdir(os.path.join(ROOT, 'tests', 'apps', 'expected'))}
+              - {'hoststress', 'peers', 'wrongcalls'} | {'badhandle', 'devicequery', 'memhog', 'occupancy', 'sleeper', 'smcount'})
+# What these run over the local socket.
+PROGRAMS = {
+    'pinned_memory': ['zerocopy', 'pinned', 'managedstyles', 'mappedstyles'],
+    'shm': ['callbacks', 'copies', 'copies2d', 'driverapi', 'errors', 'events', 'exitpending', 'fork', 'hostfunc', 'ipc',
+            'lanes', 'managed', 'managedsignals', 'multifile', 'pinned', 'printf', 'shareable', 'streams', 'threads',
+            'vectoradd'],
+}
 
 Outcome = collections.namedtuple('Outcome', 'passed failed skipped seconds')
 
@@ -68,7 +78,7 @@ def environment(folder, driver):
 def command(suite, case):
     if suite.startswith('apps_'):
         return [sys.executable, os.path.join(TESTS, 'test_apps.py'), suite.removeprefix('apps_'), *APPS]
-    return [sys.executable, os.path.join(TESTS, f'test_{suite}.py'), *([case] if case else [])]
+    return [sys.executable, os.path.join(TESTS, f'test_{suite}.py'), *PROGRAMS.get(suite, []), *([case] if case else [])]
 
 
 def read_tap(text):

@@ -6,6 +6,7 @@ import select
 import struct
 import sys
 import time
+import warnings
 
 UNINITIALIZED, INVALID_ARGUMENT, NOT_SUPPORTED, NOT_FOUND, INSUFFICIENT_SIZE, VERSION_MISMATCH = 1, 2, 3, 6, 7, 25
 MIB = 1 << 20
@@ -365,6 +366,8 @@ def forks():
     """A process that has only asked NVML leaves CUDA and NVML to its child."""
     good("nvmlInit_v2")
     device, here = device_at(0), count()
+    # Python warns of any fork beside a thread.
+    warnings.simplefilter("ignore", DeprecationWarning)
     child = os.fork()
     if child == 0:
         assert count() == here and memory_of(device).total > 0

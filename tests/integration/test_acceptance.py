@@ -86,6 +86,9 @@ def _():
         if "--row" in part.command and "torch" in part.command:
             require(part.command[part.command.index("--row") + 1] in [*bench_rows.READS, "startup_torch"], f"{name}: {part.command}")
     require(seen == set(suites.HOSTILE + suites.OTHERS + suites.ALONE), "not all suites are in a part")
+    there = {name[len("test_"):-len(".py")] for name in os.listdir(os.path.dirname(os.path.abspath(__file__))) if name.startswith("test_")}
+    known = {name for name in seen if not name.startswith("apps_")} | set(suites.ELSEWHERE)
+    require(there == known, f"not in bench/suites.py: {there - known}; only there: {known - there}")
     # tenants.py takes a row's variant b with the row.
     require(seen_rows == {number.rstrip("b") for number in known_rows}, f"rows in no part: {known_rows - seen_rows}")
 

@@ -17,6 +17,7 @@ from harness import (PATIENCE, Certificates, Daemon, Encrypted, Program, Result,
 from pool import Pool, ctl, token_of
 
 GPUPOOL = os.environ["GP_GPUPOOL"]
+CLIENT = os.path.join(os.environ["GP_CLIENT"], "libcuda.so.1")
 MIB = 1 << 20
 
 
@@ -261,7 +262,7 @@ def _():
                      "CUDA_VISIBLE_DEVICES='0,1'", "GPUPOOL_WAIT='10m'", f"REMOTE_GPU='{daemon.address}'"):
             require(f"export {line}\n" in out, f"no {line}: {out}")
         require("CUDA_VISIBLE_DEVICES='2,0'" in user.say("env", "--gpus", "2", CUDA_VISIBLE_DEVICES="2,0,1").out, "not the first two")
-        odd = f"{user.folder}/it's; $(touch {user.folder}/bad)"
+        odd = ":".join(filter(None, [base_environment().get("LD_LIBRARY_PATH"), f"{user.folder}/it's; $(touch {user.folder}/bad)"]))
         shell = subprocess.run(["sh", "-c", f'eval "$({GPUPOOL} env)" && printf %s "$LD_LIBRARY_PATH" && {app("vectoradd")}'],
                                capture_output=True, text=True, check=False,
                                env={**base_environment(), **user.env(LD_LIBRARY_PATH=odd)})
@@ -371,11 +372,11 @@ def _():
                                      ("daemon", r"protocol \d+\.\d+, with TLS"), ("certificate", r"is for localhost, until \d{4}-\d\d-\d\d"),
                                      ("credentials", r"tenant alice, let in by token \w{10}"), ("versions", r"gpupool \S+ here, \S+ there"),
                                      ("clocks", "are alike"), ("quota", r"GPU 0, .*: 0 B of your \S+ [GM]iB"),
-                                     ("places", "your tenant has 0 sessions, the daemon 0 of 256"), ("library", r"/client/libcuda\.so\.1$"),
+                                     ("places", "your tenant has 0 sessions, the daemon 0 of 256"), ("library", rf"{re.escape(CLIENT)}$"),
                                      ("session", r"opens in \d+\.\d ms; a program sees 1 device"),
                                      ("latency", r"a call that waits takes \d+\.\d+ ms"),
                                      ("bandwidth", r"\d+ MB/s to the GPU, \d+ MB/s back"),
-                                     ("program", r"vectoradd finds gpupool's \S+/client/libcuda\.so\.1, by LD_LIBRARY_PATH")):
+                                     ("program", rf"vectoradd finds gpupool's {re.escape(CLIENT)}, by LD_LIBRARY_PATH")):
                 # A busy machine's latency is worth a note.
                 verdict = lines_of(result).get(subject, [("", "")])[0][0] if subject == "latency" else "ok"
                 expect_line(result, verdict, subject, pattern)
