@@ -9,14 +9,21 @@
  *                                 sees another value of a word that a kernel counts up in
  *   hostmemory launches SECONDS   launch and wait, again and again
  *   hostmemory churn SECONDS      register, allocate, reach and free, again and again
+ *   hostmemory registering        what registering pages costs, and a launch of another thread
+ *                                 meanwhile; what a copy over two registrations does
  */
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <cuda_runtime.h>
+#include <functional>
 #include <sched.h>
+#include <sys/mman.h>
+#include <thread>
+#include <unistd.h>
 #include <vector>
 
 #define CHECK(call) check(call, #call)
@@ -245,6 +252,148 @@ churn(double seconds)
 	print("churn", turns / seconds, "turns/s");
 }
 
+/* Launches and waits until it is told to stop; the longest took so many microseconds. */
+static double
+worst_launch(const std::atomic<bool> &stopped)
+{
+	cudaStream_t stream;
+	double worst = 0;
+
+	CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+	while (!stopped) {
+		double begun = now_us();
+
+		increase<<<1, 1, 0, stream>>>(nullptr, 0);
+		CHECK(cudaStreamSynchronize(stream));
+		worst = std::max(worst, now_us() - begun);
+	}
+	CHECK(cudaStreamDestroy(stream));
+	return worst;
+}
+
+static void
+beside_launches(const char *name, size_t size, const std::function<void()> &call)
+{
+	std::atomic<bool> stopped{ false };
+	double begun, took, worst = 0;
+
+	std::thread other([&] { worst = worst_launch(stopped); });
+	usleep(20000);
+	begun = now_us();
+	call();
+	took = now_us() - begun;
+	usleep(2000);
+	stopped = true;
+	other.join();
+	printf("%-34s %4zu MiB %10.1f us, a launch %10.1f us\n", name, size >> 20, took, worst);
+}
+
+struct pages {
+	const char *name;
+	bool shared, there, huge;
+};
+
+static char *
+map_pages(const pages &kind, size_t size)
+{
+	int flags = kind.shared ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS, fd = -1;
+	void *at;
+
+	if (kind.shared) {
+		fd = memfd_create("hostmemory", 0);
+		if (fd < 0 || ftruncate(fd, size)) {
+			perror("hostmemory: a file in memory");
+			exit(1);
+		}
+	}
+	at = mmap(nullptr, size, PROT_READ | PROT_WRITE, flags, fd, 0);
+	if (at == MAP_FAILED) {
+		perror("hostmemory: mmap");
+		exit(1);
+	}
+	if (fd >= 0)
+		close(fd);
+	if (kind.huge)
+		(void)madvise(at, size, MADV_HUGEPAGE);
+	if (kind.there)
+		memset(at, 0, size);
+	return (char *)at;
+}
+
+static void
+register_by_pieces(char *at, size_t size, size_t piece)
+{
+	for (size_t done = 0; done < size; done += piece)
+		CHECK(cudaHostRegister(at + done, piece, cudaHostRegisterMapped));
+}
+
+/* Whether the driver takes a copy from memory that was registered by pieces. */
+static void
+copy_over_pieces(char *from, size_t size, size_t piece)
+{
+	cudaStream_t stream;
+	cudaError_t error;
+	double begun;
+	char *to;
+
+	CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+	CHECK(cudaMalloc(&to, size));
+	for (int way = 0; way < 2; way++) {
+		for (int i = 0; i < 3; i++) {
+			begun = now_us();
+			error = way ? cudaMemcpyAsync(from, to, size, cudaMemcpyDeviceToHost,
+						      stream)
+				    : cudaMemcpyAsync(to, from, size, cudaMemcpyHostToDevice,
+						      stream);
+			printf("a copy %s %zu MiB of pieces of %zu MiB: %s, called for %.1f us, ",
+			       way ? "to" : "from", size >> 20, piece >> 20,
+			       cudaGetErrorName(error), now_us() - begun);
+			CHECK(cudaStreamSynchronize(stream));
+			printf("done after %.1f us\n", now_us() - begun);
+			(void)cudaGetLastError();
+		}
+	}
+	CHECK(cudaFree(to));
+	CHECK(cudaStreamDestroy(stream));
+}
+
+static void
+registering()
+{
+	const pages kinds[] = {
+		{ "private, untouched", false, false, false },
+		{ "private, there", false, true, false },
+		{ "private, there, huge", false, true, true },
+		{ "a file, untouched", true, false, false },
+		{ "a file, there", true, true, false },
+		{ "a file, there, huge", true, true, true },
+	};
+	size_t mib = (size_t)1 << 20;
+
+	for (const pages &kind : kinds) {
+		for (size_t size = 2 * mib; size <= 64 * mib; size *= size == 2 * mib ? 4 : 8) {
+			char *at = map_pages(kind, size);
+
+			beside_launches(kind.name, size, [&] {
+				CHECK(cudaHostRegister(at, size, cudaHostRegisterMapped));
+			});
+			beside_launches("  unregistered", size,
+					[&] { CHECK(cudaHostUnregister(at)); });
+			(void)munmap(at, size);
+		}
+	}
+	for (size_t piece = 2 * mib; piece <= 16 * mib; piece *= 2) {
+		char *at = map_pages(kinds[1], 64 * mib);
+
+		beside_launches("private, there, by pieces", piece,
+				[&] { register_by_pieces(at, 64 * mib, piece); });
+		copy_over_pieces(at, 64 * mib, piece);
+		for (size_t done = 0; done < 64 * mib; done += piece)
+			CHECK(cudaHostUnregister(at + done));
+		(void)munmap(at, 64 * mib);
+	}
+}
+
 int
 main(int argc, char **argv)
 {
@@ -263,9 +412,11 @@ main(int argc, char **argv)
 		launches(number);
 	} else if (strcmp(what, "churn") == 0 && number > 0) {
 		churn(number);
+	} else if (strcmp(what, "registering") == 0) {
+		registering();
 	} else {
 		fprintf(stderr, "usage: hostmemory copies [MIB] | managed [MIB] | rounds [COUNT] | "
-				"launches SECONDS | churn SECONDS\n");
+				"launches SECONDS | churn SECONDS | registering\n");
 		return 2;
 	}
 	return 0;

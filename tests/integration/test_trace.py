@@ -147,7 +147,7 @@ def _():
 @case("the trace of a program that is killed lacks its last bracket and nothing else")
 def _():
     with Daemon() as daemon, Folder() as folder:
-        program = daemon.start("sleeper", "-endless", env={"GPUPOOL_TRACE": folder.file()})
+        program = daemon.start("sleeper", "-rest=60000", env={"GPUPOOL_TRACE": folder.file()})
         program.wait_for_output("running")
         wait_until("what is done is in the file", lambda: all(part in read_file(folder.file()) for part in ("cuLaunchKernel", '"fill"')), 60)
         program.kill()
@@ -192,7 +192,7 @@ def _():
 @case("two programs at a time have two files")
 def _():
     with Daemon() as daemon, Folder() as folder:
-        first = daemon.start("sleeper", "-endless", env={"GPUPOOL_TRACE": folder.file()})
+        first = daemon.start("sleeper", "-rest=60000", env={"GPUPOOL_TRACE": folder.file()})
         first.wait_for_output("running")
         second = daemon.start("vectoradd", env={"GPUPOOL_TRACE": folder.file()})
         pid = second.process.pid
