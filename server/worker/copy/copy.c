@@ -9,6 +9,7 @@
 #include "protocol/frame.h"
 #include "server/worker/copy/aside.h"
 #include "server/worker/copy/copy_part.h"
+#include "server/worker/copy/pieces.h"
 #include "server/worker/copy/staging.h"
 #include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
@@ -189,9 +190,18 @@ apart_of(struct gpd_session *session, const struct gpd_stream *stream, CUmemoryt
 					    : -1;
 }
 
-CUresult
-gpd_copy_on(struct gpd_session *session, const struct gpd_stream *stream, const CUDA_MEMCPY3D *copy)
+/* What a copy goes to. */
+struct target {
+	struct gpd_session *session;
+	const struct gpd_stream *stream;
+};
+
+static CUresult
+copy_piece(void *arg, const CUDA_MEMCPY3D *copy)
 {
+	const struct target *target = arg;
+	struct gpd_session *session = target->session;
+	const struct gpd_stream *stream = target->stream;
 	bool memory = copy->dstMemoryType == CU_MEMORYTYPE_DEVICE &&
 		      copy->srcMemoryType == CU_MEMORYTYPE_DEVICE;
 	bool row = memory && copy->Height == 1 && copy->Depth == 1;
@@ -210,6 +220,14 @@ gpd_copy_on(struct gpd_session *session, const struct gpd_stream *stream, const 
 						    copy->WidthInBytes, stream->driver);
 	peer = with_contexts(copy, context_of(dst, stream), context_of(src, stream));
 	return gpd_driver.cuMemcpy3DPeerAsync(&peer, stream->driver);
+}
+
+CUresult
+gpd_copy_on(struct gpd_session *session, const struct gpd_stream *stream, const CUDA_MEMCPY3D *copy)
+{
+	struct target target = { .session = session, .stream = stream };
+
+	return gpd_pieces_of_copy(session, copy, copy_piece, &target);
 }
 
 CUresult
@@ -263,11 +281,11 @@ fill_rows(const struct gp_args_gpFill *fill, CUstream stream)
 }
 
 static CUresult
-fill(const struct gp_args_gpFill *args, uint64_t bytes, CUstream stream)
+fill_piece(void *stream, const struct gp_args_gpFill *fill)
 {
-	if (args->height == 1 || args->pitch == bytes)
-		return fill_row(args, args->width * args->height, stream);
-	return fill_rows(args, stream);
+	if (fill->height == 1 || fill->pitch == fill->width * fill->element_size)
+		return fill_row(fill, fill->width * fill->height, stream);
+	return fill_rows(fill, stream);
 }
 
 CUresult
@@ -292,11 +310,11 @@ gpd_gpFill(struct gpd_session *session, const struct gp_args_gpFill *args)
 		return result;
 	apart = gpd_memory_apart(session, args->dst, stream->device);
 	if (apart < 0)
-		return fill(args, bytes, stream->driver);
+		return gpd_pieces_of_fill(session, args, fill_piece, stream->driver);
 	result = gpd_aside_begin(stream, apart, &aside);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = fill(args, bytes, aside);
+	result = gpd_pieces_of_fill(session, args, fill_piece, aside);
 	end = gpd_aside_end(stream);
 	return result == CUDA_SUCCESS ? end : result;
 }

@@ -2,6 +2,7 @@
 #include "server/worker/copy/copy_part.h"
 
 #include "server/worker/copy/aside.h"
+#include "server/worker/copy/pieces.h"
 #include "server/worker/copy/staging.h"
 #include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
@@ -188,20 +189,30 @@ gpd_copy_params(const struct gpd_side *dst, const struct gpd_side *src, uint64_t
 }
 
 static CUresult
-give_part(const struct gpd_part *part, void *host, bool in, CUstream stream)
+give_piece(void *stream, const CUDA_MEMCPY3D *copy)
+{
+	bool row = copy->Height == 1 && copy->Depth == 1;
+
+	if (row && copy->dstMemoryType == CU_MEMORYTYPE_DEVICE)
+		return gpd_driver.cuMemcpyHtoDAsync_v2(
+			copy->dstDevice, (const char *)copy->srcHost + copy->srcXInBytes,
+			copy->WidthInBytes, stream);
+	if (row && copy->srcMemoryType == CU_MEMORYTYPE_DEVICE)
+		return gpd_driver.cuMemcpyDtoHAsync_v2((char *)copy->dstHost + copy->dstXInBytes,
+						       copy->srcDevice, copy->WidthInBytes, stream);
+	return gpd_driver.cuMemcpy3DAsync_v2(copy, stream);
+}
+
+static CUresult
+give_part(struct gpd_session *session, const struct gpd_part *part, void *host, bool in,
+	  CUstream stream)
 {
 	const struct gpd_side memory = { .host = host, .pitch = part->width, .rows = part->height };
 	const struct gpd_side *side = &part->side;
-	CUDA_MEMCPY3D copy;
+	CUDA_MEMCPY3D copy = gpd_copy_params(in ? side : &memory, in ? &memory : side, part->width,
+					     part->height, part->depth);
 
-	if (side->array || part->height > 1) {
-		copy = gpd_copy_params(in ? side : &memory, in ? &memory : side, part->width,
-				       part->height, part->depth);
-		return gpd_driver.cuMemcpy3DAsync_v2(&copy, stream);
-	}
-	if (in)
-		return gpd_driver.cuMemcpyHtoDAsync_v2(side->address, host, part->width, stream);
-	return gpd_driver.cuMemcpyDtoHAsync_v2(host, side->address, part->width, stream);
+	return gpd_pieces_of_copy(session, &copy, give_piece, stream);
 }
 
 CUresult
@@ -219,11 +230,11 @@ gpd_part_copy(struct gpd_session *session, struct gpd_stream *stream, const stru
 	/* The marker behind a part says that the stream got as far as its work count. */
 	stream->work = gpd_session_count_work(session);
 	if (apart < 0)
-		return give_part(part, host, in, stream->driver);
+		return give_part(session, part, host, in, stream->driver);
 	result = gpd_aside_begin(stream, apart, &aside);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = give_part(part, host, in, aside);
+	result = give_part(session, part, host, in, aside);
 	end = gpd_aside_end(stream);
 	return result == CUDA_SUCCESS ? end : result;
 }

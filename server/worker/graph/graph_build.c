@@ -6,6 +6,7 @@
 #include "protocol/graph_plan.h"
 #include "server/worker/copy/copy.h"
 #include "server/worker/copy/copy_part.h"
+#include "server/worker/copy/pieces.h"
 #include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/device/partition.h"
@@ -85,10 +86,34 @@ add_kernel(const struct build *build, const struct gp_args_gpLaunch *args, uint3
 	return result == CUDA_SUCCESS ? set_attributes(*node_p, &config) : result;
 }
 
-static CUresult
-add_fill(const struct build *build, const struct gp_args_gpFill *args, uint32_t count,
-	 CUgraphNode *node_p)
+/* Nodes one behind another, of which node is the last one. */
+struct chain {
+	const struct build *build;
+	const CUgraphNode *dependencies;
+	uint32_t count;
+	CUgraphNode node;
+};
+
+static struct chain
+chain_begin(const struct build *build, uint32_t count)
 {
+	return (struct chain){ .build = build,
+			       .dependencies = build->dependencies,
+			       .count = count };
+}
+
+static void
+chain_add(struct chain *chain, CUgraphNode node)
+{
+	chain->node = node;
+	chain->dependencies = &chain->node;
+	chain->count = 1;
+}
+
+static CUresult
+add_fill_piece(void *arg, const struct gp_args_gpFill *args)
+{
+	struct chain *chain = arg;
 	const CUDA_MEMSET_NODE_PARAMS params = {
 		.dst = args->dst,
 		.pitch = args->pitch,
@@ -97,6 +122,35 @@ add_fill(const struct build *build, const struct gp_args_gpFill *args, uint32_t 
 		.width = args->width,
 		.height = args->height,
 	};
+	CUgraphNode node;
+	CUresult result =
+		gpd_driver.cuGraphAddMemsetNode(&node, chain->build->graph, chain->dependencies,
+						chain->count, &params, chain->build->context);
+
+	if (result == CUDA_SUCCESS)
+		chain_add(chain, node);
+	return result;
+}
+
+static CUresult
+add_copy_piece(void *arg, const CUDA_MEMCPY3D *copy)
+{
+	struct chain *chain = arg;
+	CUgraphNode node;
+	CUresult result =
+		gpd_driver.cuGraphAddMemcpyNode(&node, chain->build->graph, chain->dependencies,
+						chain->count, copy, chain->build->context);
+
+	if (result == CUDA_SUCCESS)
+		chain_add(chain, node);
+	return result;
+}
+
+static CUresult
+add_fill(const struct build *build, const struct gp_args_gpFill *args, uint32_t count,
+	 CUgraphNode *node_p)
+{
+	struct chain chain = chain_begin(build, count);
 	uint64_t bytes;
 	CUresult result;
 
@@ -105,23 +159,24 @@ add_fill(const struct build *build, const struct gp_args_gpFill *args, uint32_t 
 	    __builtin_mul_overflow(args->width, (uint64_t)args->element_size, &bytes))
 		return CUDA_ERROR_INVALID_VALUE;
 	result = gpd_cut_check(build->session, args->dst, args->pitch, bytes, args->height);
-	if (result != CUDA_SUCCESS)
-		return result;
-	return gpd_driver.cuGraphAddMemsetNode(node_p, build->graph, build->dependencies, count,
-					       &params, build->context);
+	if (result == CUDA_SUCCESS)
+		result = gpd_pieces_of_fill(build->session, args, add_fill_piece, &chain);
+	*node_p = chain.node;
+	return result;
 }
 
 static CUresult
 add_copy(const struct build *build, const struct gp_args_gpCopyDevice *args, uint32_t count,
 	 CUgraphNode *node_p)
 {
+	struct chain chain = chain_begin(build, count);
 	CUDA_MEMCPY3D params;
 	CUresult result = gpd_copy_device_box(build->session, args, &params);
 
-	if (result != CUDA_SUCCESS)
-		return result;
-	return gpd_driver.cuGraphAddMemcpyNode(node_p, build->graph, build->dependencies, count,
-					       &params, build->context);
+	if (result == CUDA_SUCCESS)
+		result = gpd_pieces_of_copy(build->session, &params, add_copy_piece, &chain);
+	*node_p = chain.node;
+	return result;
 }
 
 static CUresult

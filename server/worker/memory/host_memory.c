@@ -4,43 +4,31 @@
 #include "base/lock.h"
 #include "gpd_calls.h"
 #include "protocol/host_picture.h"
-#include "server/worker/device/driver.h"
 #include "server/worker/device/quiet_jobs.h"
 #include "server/worker/device/window.h"
+#include "server/worker/memory/host_arena.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/wait.h"
-#include "transport/shm/sealed_memory.h"
-#include "transport/transport.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 #include <utlist.h>
 
 #define PAGE UINT64_C(4096)
 #define ARENAS_MAX 4096
-#define REGISTER_FLAGS (CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP)
-
-struct arena {
-	struct gpd_host_memory *memory;
-	struct arena *next; /* of those that leave */
-	uint64_t address, size;
-	uint8_t *shadow; /* what both ends agreed on; NULL: nothing was sent or fetched yet */
-	void *request;   /* of who gives it back: gpd_wait_request() */
-};
 
 /* It goes when it has neither a session nor arenas. */
 struct gpd_host_memory {
 	struct gpd_range range;
-	struct arena **arenas; /* by address; executor */
+	struct gpd_host_arena **arenas; /* by address; executor */
 	size_t count;
 	struct gp_picture picture; /* executor */
 
 	pthread_mutex_t lock;        /* of these: */
 	struct gpd_session *session; /* NULL: it has ended */
-	struct arena *leaving;
+	struct gpd_host_arena *leaving;
 };
 
 static void *
@@ -59,36 +47,26 @@ free_memory(struct gpd_host_memory *memory)
 	free(memory);
 }
 
-/* The addresses stay reserved. */
 static void
-cover(uint64_t address, uint64_t size)
-{
-	(void)mmap(pointer(address), size, PROT_NONE,
-		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-}
-
-static void
-free_arena(struct arena *arena)
+free_arena(struct gpd_host_arena *arena)
 {
 	if (arena->shadow)
 		(void)munmap(arena->shadow, arena->size);
 	free(arena);
 }
 
-/* A quiet job: the driver waits for every kernel. */
+/* A quiet job: the driver waits for every kernel, and lets no launch through. */
 static void
 drop_arena(void *arg)
 {
-	struct arena *arena = arg;
+	struct gpd_host_arena *arena = arg;
 	struct gpd_host_memory *memory = arena->memory;
-	bool last;
+	bool last, quiet = gpd_quiet_jobs_seek_quiet();
 
-	if (!gpd_quiet_jobs_seek_quiet()) {
+	if (!quiet || !gpd_host_arena_shrink(arena)) {
 		gpd_quiet_jobs_run(drop_arena, arena);
 		return;
 	}
-	(void)gpd_driver.cuMemHostUnregister(pointer(arena->address));
-	cover(arena->address, arena->size);
 	pthread_mutex_lock(&memory->lock);
 	LL_DELETE(memory->leaving, arena);
 	/* Under the lock the session stays. */
@@ -119,11 +97,11 @@ find(const struct gpd_host_memory *memory, uint64_t address)
 }
 
 /* NULL: no arena has all of it. */
-static struct arena *
+static struct gpd_host_arena *
 find_around(const struct gpd_session *session, uint64_t address, uint64_t size)
 {
 	const struct gpd_host_memory *memory = session->host_memory;
-	struct arena *arena;
+	struct gpd_host_arena *arena;
 	size_t i;
 
 	if (!memory)
@@ -142,6 +120,16 @@ bool
 gpd_host_memory_mapped(const struct gpd_session *session, uint64_t address, uint64_t size)
 {
 	return find_around(session, address, size) != NULL;
+}
+
+uint64_t
+gpd_host_memory_room(const struct gpd_session *session, uint64_t address)
+{
+	const struct gpd_host_memory *memory = session->host_memory;
+
+	if (!memory || address - memory->range.address >= memory->range.size)
+		return UINT64_MAX;
+	return gpd_host_arena_room(address);
 }
 
 static CUresult
@@ -210,7 +198,7 @@ static CUresult
 check_free(struct gpd_host_memory *memory, uint64_t address, uint64_t size)
 {
 	size_t i = find(memory, address);
-	const struct arena *arena;
+	const struct gpd_host_arena *arena;
 
 	if (i < memory->count && memory->arenas[i]->address < address + size)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -223,83 +211,24 @@ check_free(struct gpd_host_memory *memory, uint64_t address, uint64_t size)
 	return arena ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 }
 
-/* Over this session's own reservation, where nothing of the worker's is. */
-static CUresult
-map_pages(uint64_t address, uint64_t size, int fd)
-{
-	int flags = fd >= 0 ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS;
-	void *got = mmap(pointer(address), size, PROT_READ | PROT_WRITE, flags | MAP_FIXED, fd, 0);
-
-	return got == pointer(address) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-}
-
-/* Its device address is the same, or the driver cannot do that. */
-static CUresult
-register_pages(uint64_t address, uint64_t size)
-{
-	CUdeviceptr device = 0;
-	CUresult result = gpd_driver.cuMemHostRegister_v2(pointer(address), size, REGISTER_FLAGS);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	result = gpd_driver.cuMemHostGetDevicePointer_v2(&device, pointer(address), 0);
-	if (result == CUDA_SUCCESS && device == address)
-		return CUDA_SUCCESS;
-	(void)gpd_driver.cuMemHostUnregister(pointer(address));
-	return result == CUDA_SUCCESS ? CUDA_ERROR_NOT_SUPPORTED : result;
-}
-
-static CUresult
-make(struct gpd_session *session, uint64_t address, uint64_t size, int fd)
-{
-	CUresult result = map_pages(address, size, fd);
-
-	if (result == CUDA_SUCCESS)
-		result = register_pages(address, size);
-	if (result == CUDA_SUCCESS && fd >= 0 && gp_conn_pass_fd(session->conn, fd)) {
-		(void)gpd_driver.cuMemHostUnregister(pointer(address));
-		result = CUDA_ERROR_OPERATING_SYSTEM;
-	}
-	if (result != CUDA_SUCCESS)
-		cover(address, size);
-	return result;
-}
-
-/* With its file, if both ends are to map it. */
-static CUresult
-make_shared(struct gpd_session *session, uint64_t address, uint64_t size)
-{
-	CUresult result;
-	int fd;
-
-	if (!(gp_conn_caps(session->conn) & GP_CONN_CAP_PASS_FD))
-		return CUDA_ERROR_NOT_SUPPORTED;
-	fd = gp_sealed_create("gpupool-host", size, true);
-	if (fd < 0)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	result = make(session, address, size, fd);
-	(void)close(fd);
-	return result;
-}
-
 static CUresult
 add(struct gpd_session *session, uint64_t address, uint64_t size, bool shared)
 {
 	struct gpd_host_memory *memory = session->host_memory;
-	struct arena *arena = calloc(1, sizeof(*arena));
+	struct gpd_host_arena *arena = calloc(1, sizeof(*arena));
 	size_t i = find(memory, address);
 	CUresult result;
 
 	if (!arena)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	*arena = (struct arena){ .memory = memory, .address = address, .size = size };
-	result = shared ? make_shared(session, address, size) : make(session, address, size, -1);
+	*arena = (struct gpd_host_arena){ .memory = memory, .address = address, .size = size };
+	result = gpd_host_arena_make(session, arena, shared);
 	if (result != CUDA_SUCCESS) {
 		free(arena);
 		return result;
 	}
 	memmove(&memory->arenas[i + 1], &memory->arenas[i],
-		(memory->count - i) * sizeof(struct arena *));
+		(memory->count - i) * sizeof(struct gpd_host_arena *));
 	memory->arenas[i] = arena;
 	memory->count++;
 	return CUDA_SUCCESS;
@@ -349,7 +278,7 @@ gpd_gpHostMap(struct gpd_session *session, const struct gp_args_gpHostMap *args)
 static void
 unused(struct gpd_session *session, void *arg, CUresult result)
 {
-	struct arena *arena = arg;
+	struct gpd_host_arena *arena = arg;
 
 	gpd_wait_reply(session, arena->request, result);
 	gpd_quiet_jobs_run(drop_arena, arena);
@@ -359,7 +288,7 @@ CUresult
 gpd_gpHostUnmap(struct gpd_session *session, const struct gp_args_gpHostUnmap *args)
 {
 	struct gpd_host_memory *memory = session->host_memory;
-	struct arena *arena = find_around(session, args->address, args->size);
+	struct gpd_host_arena *arena = find_around(session, args->address, args->size);
 	CUresult result;
 	size_t i;
 
@@ -368,7 +297,7 @@ gpd_gpHostUnmap(struct gpd_session *session, const struct gp_args_gpHostUnmap *a
 	i = find(memory, args->address);
 	memory->count--;
 	memmove(&memory->arenas[i], &memory->arenas[i + 1],
-		(memory->count - i) * sizeof(struct arena *));
+		(memory->count - i) * sizeof(struct gpd_host_arena *));
 	arena->request = gpd_wait_request(session);
 	pthread_mutex_lock(&memory->lock);
 	LL_PREPEND(memory->leaving, arena);
@@ -382,7 +311,7 @@ gpd_gpHostUnmap(struct gpd_session *session, const struct gp_args_gpHostUnmap *a
 
 /* Until something is sent or fetched both ends know it as zeros. */
 static bool
-has_shadow(struct arena *arena)
+has_shadow(struct gpd_host_arena *arena)
 {
 	void *shadow;
 
@@ -399,7 +328,7 @@ has_shadow(struct arena *arena)
 static void
 agree(void *arg, const struct gp_change *change)
 {
-	const struct arena *arena = find_around(arg, change->address, change->size);
+	const struct gpd_host_arena *arena = find_around(arg, change->address, change->size);
 
 	memcpy(arena->shadow + (change->address - arena->address), change->bytes, change->size);
 	__builtin_prefetch(pointer(change->address), 1);
@@ -423,7 +352,7 @@ gpd_gpHostWrite(struct gpd_session *session, const struct gp_args_gpHostWrite *a
 		return CUDA_ERROR_INVALID_VALUE;
 	}
 	while (gp_changes_next(bytes, size, &at, &change) > 0) {
-		struct arena *arena = find_around(session, change.address, change.size);
+		struct gpd_host_arena *arena = find_around(session, change.address, change.size);
 
 		if (!arena && is_inside(session, change.address, change.size))
 			gpd_session_violation(session, "it changes host memory that is not mapped");
@@ -462,7 +391,7 @@ take_ranges(struct gpd_session *session, struct gp_bytes bytes, struct gp_change
 	gp_dec_init(&dec, bytes.data, bytes.size);
 	for (size_t i = 0; i < count; i++) {
 		uint64_t address = gp_dec_u64(&dec), size = gp_dec_u64(&dec);
-		struct arena *arena = find_around(session, address, size);
+		struct gpd_host_arena *arena = find_around(session, address, size);
 
 		if (!arena || !has_shadow(arena) || size > left)
 			return -1;
@@ -523,7 +452,7 @@ void
 gpd_host_memory_forget(struct gpd_session *session)
 {
 	struct gpd_host_memory *memory = session->host_memory;
-	struct arena **arenas;
+	struct gpd_host_arena **arenas;
 	size_t count;
 	bool last;
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Host memory of a session that its kernels reach at the client's addresses (docs/host-memory.md):
- * a range of this process's addresses, and arenas in it, each registered with the driver.
+ * a range of this process's addresses, and arenas in it.  Arenas are registered with the driver by
+ * pieces, as no launch goes through meanwhile; a copy may not go over two of them (copy/pieces.h).
  *
  * Executor only.  An arena that the client gives back, and what a session leaves, is unregistered
  * at a quiet moment, by the thread of quiet_jobs.h; the range goes with the last arena, which may
@@ -17,6 +18,9 @@ struct gpd_session;
 
 /* Whether all of [address, address + size) is in one arena. */
 bool gpd_host_memory_mapped(const struct gpd_session *session, uint64_t address, uint64_t size);
+
+/* How many bytes from address are in one piece; UINT64_MAX: it is no such memory. */
+uint64_t gpd_host_memory_room(const struct gpd_session *session, uint64_t address);
 
 /* At the session's end, when no work of it is left. */
 void gpd_host_memory_forget(struct gpd_session *session);

@@ -134,7 +134,7 @@ is_valid(const struct gs_side *side, const struct gs_copy *copy, bool write)
 
 	if (side->array)
 		return true;
-	if (!extent(side, copy))
+	if (!extent(side, copy) || !gs_space_is_one(side->address, extent(side, copy)))
 		return false;
 	if (side->device)
 		return is_device(side, copy, write);

@@ -163,6 +163,19 @@ gs_space_is_device(uint64_t address, size_t size, bool write, int device)
 	return usable;
 }
 
+bool
+gs_space_is_one(uint64_t address, size_t size)
+{
+	const struct gs_span *span;
+	bool one;
+
+	gs_space_read_lock();
+	span = gs_spans_find(&gs_space.host, address);
+	one = !span || size <= span->base + span->size - address;
+	gs_space_read_unlock();
+	return one;
+}
+
 enum gs_place
 gs_space_place(uint64_t address, size_t size, bool write)
 {

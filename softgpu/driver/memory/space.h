@@ -45,6 +45,9 @@ uint64_t gs_space_find(size_t size, size_t alignment, uint64_t hint, int prot);
 /* Whether kernels reach what is there: only then may it be theirs. */
 bool gs_space_in_range(uint64_t address);
 
+/* Not over the end of registered memory: the driver copies within one registration. */
+bool gs_space_is_one(uint64_t address, size_t size);
+
 enum gs_place gs_space_place(uint64_t address, size_t size, bool write);
 
 /* Whether a call may use the range as device memory: mapped or pinned.  Of the devices, the one

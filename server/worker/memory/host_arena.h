@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One arena of a session's host memory (host_memory.h): pages at addresses of our choice, which the
+ * driver has registered at the same addresses.  It is registered by pieces, since no launch of any
+ * session goes through while the driver registers.  Executor, then the thread of quiet_jobs.h.
+ */
+#ifndef GPD_HOST_ARENA_H
+#define GPD_HOST_ARENA_H
+
+#include <cuda.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct gpd_host_memory;
+struct gpd_session;
+
+struct gpd_host_arena {
+	struct gpd_host_memory *memory;
+	struct gpd_host_arena *next; /* of those that leave */
+	uint64_t address, size;
+	uint64_t registered; /* so many bytes, from its address */
+	uint8_t *shadow;     /* what both ends agreed on; NULL: nothing was sent or fetched yet */
+	void *request;       /* of who gives it back: gpd_wait_request() */
+};
+
+/* Maps it over the session's own reservation, registers it, and passes its file to the client if it
+ * is shared.  Otherwise nothing of it is left. */
+CUresult gpd_host_arena_make(struct gpd_session *session, struct gpd_host_arena *arena,
+			     bool shared);
+
+/* Unregisters one piece; true: it was the last one, and only the addresses are left, reserved. */
+bool gpd_host_arena_shrink(struct gpd_host_arena *arena);
+
+/* How many bytes from address are in one piece. */
+uint64_t gpd_host_arena_room(uint64_t address);
+
+#endif /* GPD_HOST_ARENA_H */
