@@ -318,6 +318,35 @@ def nccl_one_process():
     show(torch.equal(parts[0].cpu(), parts[1].cpu()))
 
 
+def nccl_rank(rank, folder):
+    import datetime
+    import torch
+    import torch.distributed as distributed
+    store = distributed.FileStore(os.path.join(folder, 'store'), 2)
+    torch.cuda.set_device(rank)
+    distributed.init_process_group('nccl', store=store, rank=rank, world_size=2, timeout=datetime.timedelta(seconds=60))
+    for count in (1, 1000, 1 << 20, 1 << 24):
+        part = torch.arange(count, device='cuda', dtype=torch.float32) % 97 * (rank + 1)
+        begin = time.perf_counter()
+        distributed.all_reduce(part)
+        torch.cuda.synchronize()
+        print(f'rank {rank}, {count} numbers: {(time.perf_counter() - begin) * 1e3:.3f} ms', file=sys.stderr)
+        wanted = torch.arange(count, dtype=torch.float32) % 97 * 3
+        if not torch.equal(part.cpu(), wanted):
+            sys.exit(f'rank {rank}: {count} numbers are wrong')
+    distributed.destroy_process_group()
+
+
+@case
+def nccl_two_processes():
+    import tempfile
+    import torch.multiprocessing as multiprocessing
+    two_devices()
+    with tempfile.TemporaryDirectory() as folder:
+        multiprocessing.start_processes(nccl_rank, (folder,), 2, start_method='spawn')
+    show('right')
+
+
 @case
 def torch_peer_copies():
     import torch
