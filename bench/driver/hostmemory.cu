@@ -382,6 +382,23 @@ registering()
 			(void)munmap(at, size);
 		}
 	}
+	/* At addresses that are new to the driver, then at the same ones again. */
+	for (int i = 0; i < 6; i++) {
+		uintptr_t address = 0x140000000000 + (uintptr_t)(i % 3) * (64ull << 30);
+		char *at = (char *)mmap((void *)address, 8 * mib, PROT_READ | PROT_WRITE,
+					MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+
+		if (at == MAP_FAILED) {
+			perror("hostmemory: mmap");
+			exit(1);
+		}
+		memset(at, 0, 8 * mib);
+		beside_launches(i < 3 ? "at a new address" : "there again", 8 * mib, [&] {
+			CHECK(cudaHostRegister(at, 8 * mib, cudaHostRegisterMapped));
+		});
+		CHECK(cudaHostUnregister(at));
+		(void)munmap(at, 8 * mib);
+	}
 	for (size_t piece = 2 * mib; piece <= 16 * mib; piece *= 2) {
 		char *at = map_pages(kinds[1], 64 * mib);
 

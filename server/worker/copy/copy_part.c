@@ -194,12 +194,11 @@ give_piece(void *stream, const CUDA_MEMCPY3D *copy)
 	bool row = copy->Height == 1 && copy->Depth == 1;
 
 	if (row && copy->dstMemoryType == CU_MEMORYTYPE_DEVICE)
-		return gpd_driver.cuMemcpyHtoDAsync_v2(
-			copy->dstDevice, (const char *)copy->srcHost + copy->srcXInBytes,
-			copy->WidthInBytes, stream);
+		return gpd_driver.cuMemcpyHtoDAsync_v2(copy->dstDevice, copy->srcHost,
+						       copy->WidthInBytes, stream);
 	if (row && copy->srcMemoryType == CU_MEMORYTYPE_DEVICE)
-		return gpd_driver.cuMemcpyDtoHAsync_v2((char *)copy->dstHost + copy->dstXInBytes,
-						       copy->srcDevice, copy->WidthInBytes, stream);
+		return gpd_driver.cuMemcpyDtoHAsync_v2(copy->dstHost, copy->srcDevice,
+						       copy->WidthInBytes, stream);
 	return gpd_driver.cuMemcpy3DAsync_v2(copy, stream);
 }
 

@@ -4,35 +4,27 @@
 #include "gp_calls.h"
 #include "server/worker/memory/host_memory.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 
-/* One side of a copy in memory. */
+/* One side of a copy: memory, or an array. */
 struct side {
+	CUmemorytype type;
 	uint64_t address;
 	size_t pitch, slice;
 };
 
-static uint64_t
-first_byte(CUdeviceptr address, size_t x, size_t y, size_t z, size_t pitch, size_t rows)
-{
-	return address + (z * rows + y) * pitch + x;
-}
-
 static struct side
 destination(const CUDA_MEMCPY3D *copy)
 {
-	return (struct side){ first_byte(copy->dstDevice, copy->dstXInBytes, copy->dstY, copy->dstZ,
-					 copy->dstPitch, copy->dstHeight),
-			      copy->dstPitch, copy->dstPitch * copy->dstHeight };
+	return (struct side){ copy->dstMemoryType, copy->dstDevice, copy->dstPitch,
+			      copy->dstPitch * copy->dstHeight };
 }
 
 static struct side
 source(const CUDA_MEMCPY3D *copy)
 {
-	return (struct side){ first_byte(copy->srcDevice, copy->srcXInBytes, copy->srcY, copy->srcZ,
-					 copy->srcPitch, copy->srcHeight),
-			      copy->srcPitch, copy->srcPitch * copy->srcHeight };
+	return (struct side){ copy->srcMemoryType, copy->srcDevice, copy->srcPitch,
+			      copy->srcPitch * copy->srcHeight };
 }
 
 /* From the first byte of a box to behind its last one. */
@@ -45,45 +37,38 @@ extent(const struct side *side, const CUDA_MEMCPY3D *copy)
 
 /* How much of it there is before the driver's next piece. */
 static uint64_t
-room(const struct gpd_session *session, CUmemorytype type, const struct side *side)
+room(const struct gpd_session *session, const struct side *side)
 {
-	return type == CU_MEMORYTYPE_DEVICE ? gpd_host_memory_room(session, side->address)
-					    : UINT64_MAX;
+	return side->type == CU_MEMORYTYPE_DEVICE ? gpd_host_memory_room(session, side->address)
+						  : UINT64_MAX;
 }
 
-/* The copy without what comes first of it. */
+/* The copy without what comes first of it.  Memory has no offsets: the driver would check them
+ * against heights that a copy of one slice need not have. */
 static CUDA_MEMCPY3D
 behind(const CUDA_MEMCPY3D *copy, size_t x, size_t y, size_t z)
 {
+	struct side dst = destination(copy), src = source(copy);
 	CUDA_MEMCPY3D rest = *copy;
 
-	rest.srcXInBytes += x;
-	rest.dstXInBytes += x;
-	rest.srcY += y;
-	rest.dstY += y;
-	rest.srcZ += z;
-	rest.dstZ += z;
+	if (dst.type == CU_MEMORYTYPE_ARRAY) {
+		rest.dstXInBytes += x;
+		rest.dstY += y;
+		rest.dstZ += z;
+	}
+	if (src.type == CU_MEMORYTYPE_ARRAY) {
+		rest.srcXInBytes += x;
+		rest.srcY += y;
+		rest.srcZ += z;
+	}
+	rest.dstDevice += z * dst.slice + y * dst.pitch + x;
+	rest.srcDevice += z * src.slice + y * src.pitch + x;
+	rest.dstHost = (char *)copy->dstHost + (rest.dstDevice - copy->dstDevice);
+	rest.srcHost = (const char *)copy->srcHost + (rest.srcDevice - copy->srcDevice);
 	rest.WidthInBytes -= x;
 	rest.Height -= y;
 	rest.Depth -= z;
 	return rest;
-}
-
-/* A row of memory: the calls for one know no offsets. */
-static CUresult
-give(const CUDA_MEMCPY3D *copy, gpd_copy_piece *call, void *arg)
-{
-	CUDA_MEMCPY3D row = *copy;
-
-	if (copy->Height == 1 && copy->Depth == 1 && copy->dstMemoryType == CU_MEMORYTYPE_DEVICE) {
-		row.dstDevice = destination(copy).address;
-		row.dstXInBytes = row.dstY = row.dstZ = 0;
-	}
-	if (copy->Height == 1 && copy->Depth == 1 && copy->srcMemoryType == CU_MEMORYTYPE_DEVICE) {
-		row.srcDevice = source(copy).address;
-		row.srcXInBytes = row.srcY = row.srcZ = 0;
-	}
-	return call(arg, &row);
 }
 
 CUresult
@@ -94,13 +79,13 @@ gpd_pieces_of_copy(struct gpd_session *session, const CUDA_MEMCPY3D *copy, gpd_c
 
 	for (;;) {
 		struct side dst = destination(&left), src = source(&left);
-		uint64_t dst_room = room(session, left.dstMemoryType, &dst);
-		uint64_t src_room = room(session, left.srcMemoryType, &src);
+		uint64_t dst_room = room(session, &dst);
+		uint64_t src_room = room(session, &src);
 		CUDA_MEMCPY3D first = left;
 		CUresult result;
 
 		if (extent(&dst, &left) <= dst_room && extent(&src, &left) <= src_room)
-			return give(&left, call, arg);
+			return call(arg, &left);
 		if (left.Depth > 1) {
 			first.Depth /= 2;
 			left = behind(&left, 0, 0, first.Depth);

@@ -16,7 +16,7 @@ typedef CUresult gpd_copy_piece(void *arg, const CUDA_MEMCPY3D *copy);
 typedef CUresult gpd_fill_piece(void *arg, const struct gp_args_gpFill *fill);
 
 /* Calls it with each part until one fails, whose result it returns.  The session may touch all of
- * it.  Offsets of a row of memory (Height and Depth 1) are in its addresses. */
+ * it.  Memory has no offsets, only addresses. */
 CUresult gpd_pieces_of_copy(struct gpd_session *session, const CUDA_MEMCPY3D *copy,
 			    gpd_copy_piece *call, void *arg);
 

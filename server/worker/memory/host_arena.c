@@ -59,12 +59,10 @@ gpd_host_arena_shrink(struct gpd_host_arena *arena)
 		last = (arena->address + arena->registered - 1) / PIECE * PIECE;
 		address = last > arena->address ? last : arena->address;
 		(void)gpd_driver.cuMemHostUnregister(pointer(address));
+		cover(address, arena->address + arena->registered - address);
 		arena->registered = address - arena->address;
 	}
-	if (arena->registered > 0)
-		return false;
-	cover(arena->address, arena->size);
-	return true;
+	return arena->registered == 0;
 }
 
 /* Over this session's own reservation, where nothing of the worker's is. */
@@ -106,13 +104,15 @@ register_piece(uint64_t address, uint64_t size)
 static CUresult
 register_pages(struct gpd_host_arena *arena)
 {
-	CUresult result = populate(arena->address, arena->size);
+	CUresult result = CUDA_SUCCESS;
 
 	while (result == CUDA_SUCCESS && arena->registered < arena->size) {
 		uint64_t at = arena->address + arena->registered;
 		uint64_t size = least(piece_end(at) - at, arena->size - arena->registered);
 
-		result = register_piece(at, size);
+		result = populate(at, size);
+		if (result == CUDA_SUCCESS)
+			result = register_piece(at, size);
 		if (result == CUDA_SUCCESS)
 			arena->registered += size;
 	}
@@ -132,6 +132,7 @@ make(struct gpd_session *session, struct gpd_host_arena *arena, int fd)
 		return result;
 	while (!gpd_host_arena_shrink(arena))
 		;
+	cover(arena->address, arena->size);
 	return result;
 }
 

@@ -28,7 +28,7 @@ struct gpd_host_arena {
 CUresult gpd_host_arena_make(struct gpd_session *session, struct gpd_host_arena *arena,
 			     bool shared);
 
-/* Unregisters one piece; true: it was the last one, and only the addresses are left, reserved. */
+/* Unregisters one piece and lets go of its pages; true: only the addresses are left, reserved. */
 bool gpd_host_arena_shrink(struct gpd_host_arena *arena);
 
 /* How many bytes from address are in one piece. */
