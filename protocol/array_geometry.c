@@ -100,7 +100,7 @@ gp_array_check(const struct gp_array_shape *shape)
 	if (layered && shape->depth == 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	if ((shape->flags & CUDA_ARRAY3D_SPARSE) &&
-	    (!shape->height || (shape->flags & CUDA_ARRAY3D_CUBEMAP)))
+	    (!shape->height || (shape->flags & (CUDA_ARRAY3D_CUBEMAP | CUDA_ARRAY3D_SURFACE_LDST))))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (shape->flags & CUDA_ARRAY3D_CUBEMAP)
 		return shape->depth ? check_cube(shape) : CUDA_ERROR_INVALID_VALUE;

@@ -194,29 +194,38 @@ expect(CUarray array, size_t z, size_t width, size_t height, size_t depth, unsig
 		REQUIRE(host[i] == first + (unsigned)i);
 }
 
+/* Counts what is not first, first + 1, ... */
 static __global__ void
-add(cudaSurfaceObject_t surface, int width, int height, unsigned what)
+look(cudaTextureObject_t texture, int width, int height, unsigned first, unsigned *wrong)
 {
 	for (int y = blockIdx.x; y < height; y += gridDim.x) {
-		for (int x = threadIdx.x; x < width; x += blockDim.x)
-			surf2Dwrite(surf2Dread<unsigned>(surface, x * 4, y) + what, surface, x * 4,
-				    y);
+		for (int x = threadIdx.x; x < width; x += blockDim.x) {
+			if (tex2D<unsigned>(texture, (float)x, (float)y) != first + y * width + x)
+				atomicAdd(wrong, 1);
+		}
 	}
 }
 
 static void
-add_to(CUarray array, size_t width, size_t height, unsigned what)
+look_at(CUarray array, size_t width, size_t height, unsigned first)
 {
 	cudaResourceDesc resource = {};
-	cudaSurfaceObject_t surface;
+	cudaTextureDesc how = {};
+	cudaTextureObject_t texture;
+	unsigned *wrong = app_malloc<unsigned>(1), count;
 
 	resource.resType = cudaResourceTypeArray;
 	resource.res.array.array = (cudaArray_t)array;
-	CHECK(cudaCreateSurfaceObject(&surface, &resource));
-	add<<<4, 256, 0, stream>>>(surface, (int)width, (int)height, what);
+	CHECK(cudaCreateTextureObject(&texture, &resource, &how, nullptr));
+	CHECK(cudaMemset(wrong, 0, sizeof(*wrong)));
+	CHECK(cudaDeviceSynchronize());
+	look<<<4, 256, 0, stream>>>(texture, (int)width, (int)height, first, wrong);
 	CHECK(cudaGetLastError());
 	CHECK(cudaStreamSynchronize(stream));
-	CHECK(cudaDestroySurfaceObject(surface));
+	CHECK(cudaMemcpy(&count, wrong, sizeof(count), cudaMemcpyDeviceToHost));
+	REQUIRE(count == 0);
+	CHECK(cudaDestroyTextureObject(texture));
+	CHECK(cudaFree(wrong));
 }
 
 /* The memory of a tile is what one sees through any array that has it. */
@@ -225,7 +234,7 @@ two_dimensions()
 {
 	CUDA_ARRAY_SPARSE_PROPERTIES tiles = tiles_of(0, 0);
 	const unsigned w = tiles.tileExtent.width, h = tiles.tileExtent.height;
-	CUarray array = make_array(2 * w, 2 * h, 0, CUDA_ARRAY3D_SURFACE_LDST);
+	CUarray array = make_array(2 * w, 2 * h, 0, 0);
 	CUarray other = make_array(w, h, 0, 0);
 	CUmemGenericAllocationHandle memory = make_memory(4 * tile_size(tiles));
 	std::vector<unsigned> seen;
@@ -233,8 +242,9 @@ two_dimensions()
 	map(map_info(array, { 0, 0, 0, 0, 2 * w, 2 * h, 1 }, memory, 0));
 	upload(array, 0, 2 * w, 2 * h, 1, 1000);
 	expect(array, 0, 2 * w, 2 * h, 1, 1000);
-	add_to(array, 2 * w, 2 * h, 7);
-	expect(array, 0, 2 * w, 2 * h, 1, 1007);
+	look_at(array, 2 * w, 2 * h, 1000);
+	upload(array, 0, 2 * w, 2 * h, 1, 1007);
+	look_at(array, 2 * w, 2 * h, 1007);
 
 	map(map_info(other, { 0, 0, 0, 0, w, h, 1 }, memory, 0));
 	seen = download(other, 0, w, h, 1);
@@ -252,7 +262,8 @@ two_dimensions()
 	DCHECK(DRIVER(cuMemRelease)(memory));
 	expect(other, 0, w, h, 1, 500);
 	map(map_info(other, { 0, 0, 0, 0, w, h, 1 }, 0, 0));
-	CHECK(cudaStreamSynchronize(stream));
+	seen = download(other, 0, w, h, 1);
+	REQUIRE(seen == std::vector<unsigned>(w * h));
 	DCHECK(DRIVER(cuArrayDestroy)(other));
 	DCHECK(DRIVER(cuArrayDestroy)(array));
 	printf("two dimensions\n");
@@ -283,9 +294,10 @@ three_dimensions()
 {
 	CUDA_ARRAY_SPARSE_PROPERTIES tiles = tiles_of(64, 0);
 	const unsigned w = tiles.tileExtent.width, h = 2 * tiles.tileExtent.height;
-	const unsigned d = 2 * tiles.tileExtent.depth;
+	const unsigned d = 64;
 	CUarray array = make_array(w, h, d, 0);
-	CUmemGenericAllocationHandle memory = make_memory(4 * tile_size(tiles));
+	CUmemGenericAllocationHandle memory =
+		make_memory(2 * d / tiles.tileExtent.depth * tile_size(tiles));
 
 	map(map_info(array, { 0, 0, 0, 0, w, h, d }, memory, 0));
 	upload(array, 0, w, h, d, 30);
@@ -293,6 +305,37 @@ three_dimensions()
 	DCHECK(DRIVER(cuArrayDestroy)(array));
 	DCHECK(DRIVER(cuMemRelease)(memory));
 	printf("three dimensions\n");
+}
+
+static CUarrayMapInfo
+tail_info(CUarray array, size_t size, CUmemGenericAllocationHandle memory, size_t offset)
+{
+	CUarrayMapInfo info = map_info(array, {}, memory, offset);
+
+	info.subresourceType = CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_MIPTAIL;
+	memset(&info.subresource, 0, sizeof(info.subresource));
+	info.subresource.miptail.size = size;
+	return info;
+}
+
+/* What has less slices than a tile is one piece of memory. */
+static void
+shallow()
+{
+	CUDA_ARRAY_SPARSE_PROPERTIES whole;
+	CUarray array = make_array(1024, 512, 3, 0);
+	CUmemGenericAllocationHandle memory;
+
+	DCHECK(DRIVER(cuArrayGetSparseProperties)(&whole, array));
+	REQUIRE(whole.miptailFirstLevel == 0 && whole.miptailSize > 0 &&
+		whole.flags == CU_ARRAY_SPARSE_PROPERTIES_SINGLE_MIPTAIL);
+	memory = make_memory(whole.miptailSize);
+	map(tail_info(array, whole.miptailSize, memory, 0));
+	upload(array, 0, 1024, 512, 3, 60);
+	expect(array, 0, 1024, 512, 3, 60);
+	DCHECK(DRIVER(cuArrayDestroy)(array));
+	DCHECK(DRIVER(cuMemRelease)(memory));
+	printf("less than a tile\n");
 }
 
 /* Levels that are larger than a tile have tiles, the rest is one piece of memory. */
@@ -312,7 +355,7 @@ levels()
 	DCHECK(DRIVER(cuMipmappedArrayCreate)(&mipmap, &described, count));
 	DCHECK(DRIVER(cuMipmappedArrayGetSparseProperties)(&whole, mipmap));
 	REQUIRE(whole.tileExtent.width == tiles.tileExtent.width && whole.miptailSize > 0 &&
-		whole.miptailFirstLevel > 0 && whole.miptailFirstLevel < count);
+		whole.miptailFirstLevel > 0 && whole.miptailFirstLevel < count && !whole.flags);
 	for (unsigned i = 0; i < whole.miptailFirstLevel; i++) {
 		const unsigned lw = w >> i, lh = h >> i ? h >> i : 1;
 
@@ -323,10 +366,9 @@ levels()
 		offset += tile_size(tiles) * (lw / tiles.tileExtent.width) *
 			  ((lh + tiles.tileExtent.height - 1) / tiles.tileExtent.height);
 	}
-	info.subresourceType = CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_MIPTAIL;
-	memset(&info.subresource, 0, sizeof(info.subresource));
-	info.subresource.miptail.size = whole.miptailSize;
-	info.offset = offset;
+	info = tail_info(nullptr, whole.miptailSize, memory, offset);
+	info.resourceType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
+	info.resource.mipmap = mipmap;
 	map(info);
 	for (unsigned i = 0; i < count; i++) {
 		DCHECK(DRIVER(cuMipmappedArrayGetLevel)(&level, mipmap, i));
@@ -341,6 +383,33 @@ levels()
 	DCHECK(DRIVER(cuMipmappedArrayDestroy)(mipmap));
 	DCHECK(DRIVER(cuMemRelease)(memory));
 	printf("levels\n");
+}
+
+static void
+refuse_array(size_t height, size_t depth, unsigned flags)
+{
+	CUDA_ARRAY3D_DESCRIPTOR described = describe(1024, height, depth, flags);
+	CUmipmappedArray mipmap;
+	CUarray array;
+
+	DEXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuArray3DCreate)(&array, &described));
+	DEXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuMipmappedArrayCreate)(&mipmap, &described, 4));
+}
+
+static void
+kinds()
+{
+	CUarray array = make_array(1024, 1024, 0, CUDA_ARRAY3D_TEXTURE_GATHER);
+
+	DCHECK(DRIVER(cuArrayDestroy)(array));
+	refuse_array(1024, 0, CUDA_ARRAY3D_SURFACE_LDST);
+	refuse_array(1024, 64, CUDA_ARRAY3D_SURFACE_LDST);
+	refuse_array(1024, 6, CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_LAYERED);
+	refuse_array(1024, 0, CUDA_ARRAY3D_LAYERED);
+	refuse_array(1024, 6, CUDA_ARRAY3D_CUBEMAP);
+	refuse_array(1024, 64, CUDA_ARRAY3D_TEXTURE_GATHER);
+	refuse_array(0, 0, 0);
+	printf("some kinds are refused\n");
 }
 
 static void
@@ -392,7 +461,9 @@ main()
 	two_dimensions();
 	layers();
 	three_dimensions();
+	shallow();
 	levels();
+	kinds();
 	wrong();
 	return app_ok("sparse");
 }

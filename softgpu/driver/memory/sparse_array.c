@@ -12,6 +12,9 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+/* A 3D level with fewer slices is all mip tail, as with the driver, whose tiles have so many. */
+#define SHALLOW 16
+
 struct tiles_op {
 	struct gs_op op;
 	struct gs_array *array;
@@ -19,6 +22,37 @@ struct tiles_op {
 	struct gp_array_tiles tiles;
 };
 
+static const struct gs_array *
+level_of(const struct gs_array *array, uint32_t level)
+{
+	return array->levels ? &array->levels[level] : array;
+}
+
+static uint32_t
+count_of(const struct gs_array *array)
+{
+	return array->levels ? array->shape.levels : 1;
+}
+
+/* Smaller than a tile: part of the mip tail. */
+static bool
+is_small(const struct gp_array_shape *level, uint32_t tile_width)
+{
+	bool layered = level->flags & CUDA_ARRAY3D_LAYERED;
+
+	return level->width < tile_width || (level->depth && !layered && level->depth < SHALLOW);
+}
+
+/* What the mip tail has of a level: that of one layer, or of all. */
+static size_t
+tail_part(const struct gs_array *level, bool single)
+{
+	bool layered = level->shape.flags & CUDA_ARRAY3D_LAYERED;
+
+	return layered && !single ? level->slice : gs_array_level_size(&level->shape);
+}
+
+/* Where all is mip tail, one holds all layers. */
 static struct gp_array_tiling
 tiling_of(const struct gs_array *array)
 {
@@ -28,17 +62,15 @@ tiling_of(const struct gs_array *array)
 		.height = 1,
 		.depth = 1,
 	};
+	uint32_t first = 0;
+	const uint32_t count = count_of(array);
 
-	for (uint32_t i = 0; i < shape->levels; i++) {
-		const struct gp_array_shape level = gp_array_level_shape(shape, i);
-
-		if (level.width >= tiling.width)
-			continue;
-		if (!tiling.tail_size)
-			tiling.tail_level = i;
-		tiling.tail_size += gs_array_level_size(&level);
-	}
-	if (tiling.tail_size && (shape->flags & CUDA_ARRAY3D_LAYERED))
+	while (first < count && !is_small(&level_of(array, first)->shape, tiling.width))
+		first++;
+	for (uint32_t i = first; i < count; i++)
+		tiling.tail_size += tail_part(level_of(array, i), first == 0);
+	tiling.tail_level = array->levels ? first : 0;
+	if (first == 0)
 		tiling.flags = CU_ARRAY_SPARSE_PROPERTIES_SINGLE_MIPTAIL;
 	return tiling;
 }
@@ -98,14 +130,28 @@ map_run(const struct tiles_op *tiles, uint8_t *at, size_t size, uint64_t offset)
 		    fd < 0 ? 0 : (off_t)offset) != MAP_FAILED;
 }
 
+/* The levels of the mip tail lie in it one after the other. */
 static bool
-map_tail(const struct tiles_op *tiles)
+map_tail(const struct tiles_op *op)
 {
-	const struct gp_array_tiling tiling = tiling_of(tiles->array);
-	const struct gs_array *first = &tiles->array->levels[tiling.tail_level];
+	const struct gp_array_tiling tiling = tiling_of(op->array);
+	const struct gp_array_tiles *tiles = &op->tiles;
+	const uint64_t end = tiles->tail_offset + tiles->tail_size;
+	uint64_t at = 0;
 
-	return map_run(tiles, first->memory + tiles->tiles.tail_offset, tiles->tiles.tail_size,
-		       tiles->tiles.offset);
+	for (uint32_t i = tiling.tail_level; i < count_of(op->array); i++) {
+		const struct gs_array *level = level_of(op->array, i);
+		const size_t size = tail_part(level, tiling.flags);
+		const uint64_t from = at > tiles->tail_offset ? at : tiles->tail_offset;
+		const uint64_t to = at + size < end ? at + size : end;
+
+		if (from < to &&
+		    !map_run(op, level->memory + tiles->layer * level->slice + (from - at),
+			     to - from, tiles->offset + (from - tiles->tail_offset)))
+			return false;
+		at += size;
+	}
+	return true;
 }
 
 static bool
@@ -113,7 +159,7 @@ map_level(const struct tiles_op *op)
 {
 	const struct gs_array *array = op->array;
 	const struct gp_array_tiles *tiles = &op->tiles;
-	const struct gs_array *level = array->levels ? &array->levels[tiles->level] : array;
+	const struct gs_array *level = level_of(array, tiles->level);
 	const uint32_t tile = tiling_of(array).width;
 	const size_t run = (tiles->width + (size_t)tile - 1) / tile * GS_TILE_SIZE;
 	uint64_t offset = tiles->offset;

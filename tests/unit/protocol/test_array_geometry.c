@@ -50,6 +50,8 @@ shapes_are_those_that_cuda_has(void **state)
 
 	assert_int_equal(check(8, 8, 0, CUDA_ARRAY3D_SPARSE), CUDA_SUCCESS);
 	assert_int_equal(check(8, 8, 3, CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_LAYERED), CUDA_SUCCESS);
+	assert_int_equal(check(8, 8, 0, CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_SURFACE_LDST),
+			 CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(check(8, 0, 0, CUDA_ARRAY3D_SPARSE), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(check(8, 8, 6, CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_CUBEMAP),
 			 CUDA_ERROR_INVALID_VALUE);
