@@ -9,7 +9,7 @@ from hostile import SUCCESS, Host
 from wire import CALLS, Session
 
 # Errors that the wire promises.
-INVALID_VALUE, OUT_OF_MEMORY, INVALID_CONTEXT, INVALID_HANDLE = 1, 2, 201, 400
+INVALID_VALUE, OUT_OF_MEMORY, INVALID_CONTEXT, INVALID_HANDLE, NOT_SUPPORTED = 1, 2, 201, 400, 801
 IF, WHILE, SWITCH = range(3)
 
 daemon = None
@@ -64,11 +64,19 @@ def _():
             session.post("gpGraphLaunch", {"plan": 9, "stream": 1})
             wanted = bytes([value] * 16 + [0] * 32 + [value] * 16)
             require(session.copy_out(at, 64) == (SUCCESS, wanted), f"launch {value}")
-        # A second graph of the same handles, beside the first one.
-        require(make(session, condition(yes, IF, [fill(at, 77)]), 10) == SUCCESS, "make another one")
-        for name, value in ((10, 77), (9, 19)):
-            session.post("gpGraphLaunch", {"plan": name, "stream": 1})
-            require(session.copy_out(at, 1) == (SUCCESS, bytes([value])), "launch of one of two")
+        # A second graph of the same handles: not beside the first one, which stays as it is, but in its place.
+        another = condition(yes, IF, [fill(at, 77)])
+        require(make(session, another, 10) == NOT_SUPPORTED, "make another one")
+        session.post("gpGraphLaunch", {"plan": 9, "stream": 1})
+        require(session.copy_out(at, 1) == (SUCCESS, bytes([19])), "launch of the first one")
+        for _ in range(20):
+            session.post("gpGraphLaunch", {"plan": 9, "stream": 1})
+            session.post("gpGraphDrop", {"plan": 9})
+            require(make(session, another, 10) == SUCCESS, "make in the place of one that may still run")
+            session.post("gpGraphLaunch", {"plan": 10, "stream": 1})
+            require(session.copy_out(at, 1) == (SUCCESS, bytes([77])), "launch of the one in its place")
+            session.post("gpGraphDrop", {"plan": 10})
+            require(make(session, plan(19)) == SUCCESS, "make the first one again")
         require(session.errors() == [], f"errors: {session.errors()}")
 
 
@@ -76,12 +84,15 @@ def _():
 def _():
     with daemon.neighbour(), prepared() as session, prepared() as other:
         mine, yours = handle_of(session), handle_of(other)
-        for handle in (0, 1, mine + 1, mine << 32, (1 << 64) - 1, yours):
+        # The driver counts: one of them may be 1.
+        for handle in {0, 1, mine + 1, mine << 32, (1 << 64) - 1, yours} - {mine}:
             require(make(session, condition(handle, WHILE, [b""])) == INVALID_VALUE, f"handle {handle:#x}")
         session.post("gpGraphRoot", {"context": 1, "root": 4})
         second = handle_of(session, root=4)
         both = condition(mine, IF, [condition(second, IF, [b""])])
         require(make(session, both) == INVALID_VALUE, "handles of two roots in one graph")
+        twice = condition(mine, IF, [condition(mine, IF, [b""])])
+        require(make(session, twice) == INVALID_VALUE, "two nodes with one handle")
         require(make(session, condition(mine, IF, [fill(other.base, 1)])) == INVALID_VALUE, "another's memory")
         require(make(session, condition(mine, IF, [fill(session.base, 1)])) == SUCCESS, "make")
         session.post("gpGraphRootDrop", {"root": 3})

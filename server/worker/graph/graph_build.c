@@ -322,10 +322,11 @@ make(struct build *build, const void *plan, size_t size)
 	CUresult result = gpd_partition_context(built->partition, built->device, &build->context);
 
 	if (result == CUDA_SUCCESS)
-		result = build->root ? gpd_graph_root_clear(build->root, &graph)
+		result = build->root ? gpd_graph_root_enter(build->session, build->root, &graph)
 				     : gpd_driver.cuGraphCreate(&graph, 0);
 	if (result != CUDA_SUCCESS)
 		return result;
+	built->root = build->root ? graph : NULL;
 	result = fill_graph(build, graph, plan, size);
 	if (result == CUDA_SUCCESS)
 		result = gpd_driver.cuGraphInstantiateWithFlags(&built->driver, graph, 0);
@@ -378,7 +379,6 @@ gpd_graph_build(struct gpd_session *session, const void *plan, size_t size, int 
 	}
 	built->device = device;
 	built->kernels_changed = session->kernels_changed;
-	built->stays = build.root != NULL;
 	built->charged = bytes;
 	built->partition = gpd_partition_hold(partition);
 	build.built = built;
@@ -395,7 +395,7 @@ gpd_graph_fits(const struct gpd_session *session, const struct gpd_graph_built *
 	       const struct gpd_partition *partition)
 {
 	return built->kernels_changed == session->kernels_changed &&
-	       (built->stays || built->partition == partition);
+	       (built->root || built->partition == partition);
 }
 
 static void
@@ -412,6 +412,8 @@ gpd_graph_unbuild(struct gpd_session *session, struct gpd_graph_built *built, bo
 {
 	if (!built)
 		return;
+	if (built->root)
+		gpd_graph_root_leave(session, built->root);
 	gpd_name_memory_remove(&session->handles.memory, built->charged);
 	built_free(built, driver);
 }
@@ -422,8 +424,11 @@ unused(struct gpd_session *session, void *arg, CUresult result)
 {
 	struct gpd_graph_built *built = arg;
 	uint64_t charged = built->charged;
+	bool conditions = built->root != NULL;
 
 	built_free(built, !gpd_driver_is_sticky(result));
+	if (conditions)
+		atomic_fetch_sub(&session->conditions_leaving, 1);
 	gpd_name_memory_gone(&session->handles.memory, charged);
 }
 
@@ -434,6 +439,10 @@ gpd_graph_unbuild_later(struct gpd_session *session, struct gpd_graph_built *bui
 
 	if (!built)
 		return;
+	if (built->root) {
+		gpd_graph_root_leave(session, built->root);
+		atomic_fetch_add(&session->conditions_leaving, 1);
+	}
 	gpd_name_memory_leave(&session->handles.memory, built->charged);
 	result = gpd_wait_add_all(session, NULL, unused, built);
 	/* The driver itself ends what still runs when that has ended. */

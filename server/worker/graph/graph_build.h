@@ -24,7 +24,7 @@ struct gpd_graph_built {
 	CUgraphExec driver;
 	int device;
 	struct gpd_partition *partition; /* a reference, or NULL */
-	bool stays; /* on this partition, whatever the session has now: it has conditions */
+	CUgraph root; /* of its conditions, NULL: it has none; it stays on this partition */
 	uint64_t kernels_changed;   /* the session's, when its kernels were looked up */
 	struct gpd_image_uses uses; /* of any kernel's */
 	const char *kernel;         /* the last one's name, or NULL */
@@ -38,7 +38,8 @@ bool gpd_graph_charge(struct gpd_session *session, uint64_t bytes);
 /*
  * CUDA_ERROR_INVALID_VALUE: it is no plan, or uses memory that is not the session's;
  * CUDA_ERROR_INVALID_HANDLE: a kernel of no image; CUDA_ERROR_OUT_OF_MEMORY: also if it
- * cannot be charged, which is done before the driver makes it: a plan may have a million nodes.
+ * cannot be charged, which is done before the driver makes it: a plan may have a million nodes;
+ * CUDA_ERROR_NOT_SUPPORTED: there is an executable with conditions of the same root.
  */
 CUresult gpd_graph_build(struct gpd_session *session, const void *plan, size_t size, int device,
 			 struct gpd_partition *partition, struct gpd_graph_built **built_p);

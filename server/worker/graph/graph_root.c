@@ -9,6 +9,7 @@
 #include "server/worker/session/context.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/stream.h"
+#include "server/worker/session/wait.h"
 
 #include <stdlib.h>
 
@@ -148,14 +149,13 @@ gpd_graph_root_find(const struct gpd_session *session, uint64_t handle, int devi
 	return NULL;
 }
 
-CUresult
-gpd_graph_root_clear(const struct gpd_graph_root *root, CUgraph *graph_p)
+static CUresult
+drop_nodes(const struct gpd_graph_root *root)
 {
 	CUgraphNode *nodes;
 	size_t count = 0;
 	CUresult result = gpd_driver.cuGraphGetNodes(root->driver, NULL, &count);
 
-	*graph_p = root->driver;
 	if (result != CUDA_SUCCESS || count == 0)
 		return result;
 	nodes = calloc(count, sizeof(CUgraphNode));
@@ -166,6 +166,33 @@ gpd_graph_root_clear(const struct gpd_graph_root *root, CUgraph *graph_p)
 		result = gpd_driver.cuGraphDestroyNode(nodes[--count]);
 	free(nodes);
 	return result;
+}
+
+CUresult
+gpd_graph_root_enter(struct gpd_session *session, struct gpd_graph_root *root, CUgraph *graph_p)
+{
+	CUresult result;
+
+	*graph_p = root->driver;
+	if (root->occupied)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	while (atomic_load(&session->conditions_leaving) && !gpd_wait_none(session))
+		gpd_wait_oldest(session);
+	result = drop_nodes(root);
+	root->occupied = result == CUDA_SUCCESS;
+	return result;
+}
+
+void
+gpd_graph_root_leave(const struct gpd_session *session, CUgraph driver)
+{
+	struct gpd_graph_root *root;
+	uint32_t at = 0;
+
+	while ((root = gpd_handle_next(&session->handles, GPD_KIND_GRAPH_ROOT, &at))) {
+		if (root->driver == driver)
+			root->occupied = false;
+	}
 }
 
 void

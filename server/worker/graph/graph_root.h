@@ -5,8 +5,9 @@
  * Device code of the client holds the driver's own handles, so they are made when the client asks,
  * before there are nodes.  What is launched later is made in the graph that they belong to, each
  * time anew: its nodes before are dropped.  A handle is of one context of the driver, so all that
- * is made there stays on the multiprocessors that the session had then.  Executor only, with the
- * device current where the driver is called.
+ * is made there stays on the multiprocessors that the session had then.  The driver has one
+ * executable of such a graph at a time: the next is made when the one before is gone.  Executor
+ * only, with the device current where the driver is called.
  */
 #ifndef GPD_GRAPH_ROOT_H
 #define GPD_GRAPH_ROOT_H
@@ -30,14 +31,19 @@ struct gpd_graph_root {
 	CUgraph driver;
 	uint64_t *handles;
 	size_t count;
+	bool occupied; /* by an executable that the client has not dropped */
 };
 
 /* The session's one that has this handle and is of the device; NULL: none. */
 struct gpd_graph_root *gpd_graph_root_find(const struct gpd_session *session, uint64_t handle,
 					   int device);
 bool gpd_graph_root_has(const struct gpd_graph_root *root, uint64_t handle);
-/* Without nodes. */
-CUresult gpd_graph_root_clear(const struct gpd_graph_root *root, CUgraph *graph_p);
+/* Without nodes, for an executable.  Blocks while one that was dropped may still run;
+ * CUDA_ERROR_NOT_SUPPORTED: one is there. */
+CUresult gpd_graph_root_enter(struct gpd_session *session, struct gpd_graph_root *root,
+			      CUgraph *graph_p);
+/* The client has dropped the executable, or none could be made; the root may be gone. */
+void gpd_graph_root_leave(const struct gpd_session *session, CUgraph driver);
 
 /* Of a context that ends; NULL: all. */
 void gpd_graph_root_forget(struct gpd_session *session, const struct gpd_context *context);

@@ -62,8 +62,10 @@ struct gpd_session {
 	struct gpd_grant *grant;
 	struct gpd_extent *extents; /* memory.h */
 	_Atomic unsigned int
-		images_leaving;   /* unloaded by the client, and work may still use them */
-	uint64_t kernels_changed; /* counts how often what an image's kernels are has changed */
+		images_leaving; /* unloaded by the client, and work may still use them */
+	_Atomic unsigned int
+		conditions_leaving; /* graphs with conditions: dropped, and they may still run */
+	uint64_t kernels_changed;   /* counts how often what an image's kernels are has changed */
 	struct gpd_image_bringer bringer;
 	uint32_t array_count, texture_count;
 	struct gpd_staging *staging;

@@ -38,8 +38,10 @@ graph_free(struct gs_object *object)
 	for (size_t i = 0; i < graph->handle_count; i++)
 		gs_condition_remove(graph->handles[i].number);
 	free(graph->handles);
-	if (graph->source)
+	if (graph->source) {
+		__atomic_sub_fetch(&graph->source->executables, 1, __ATOMIC_RELEASE);
 		gs_object_put(&graph->source->object);
+	}
 	free(graph);
 }
 
@@ -354,6 +356,7 @@ CUresult CUDAAPI
 cuGraphInstantiateWithFlags(CUgraphExec *handle, CUgraph graph_handle, unsigned long long flags)
 {
 	struct gs_graph *graph, *made;
+	bool others = false;
 	CUresult r = enter_graph(graph_handle, &graph);
 
 	if (r)
@@ -361,14 +364,17 @@ cuGraphInstantiateWithFlags(CUgraphExec *handle, CUgraph graph_handle, unsigned 
 	made = handle ? gs_graph_create(GS_KIND_GRAPH_EXEC) : NULL;
 	if (!made)
 		r = handle ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_VALUE;
-	if (!r && flags)
+	if (made) {
+		made->source = graph;
+		others = __atomic_fetch_add(&graph->executables, 1, __ATOMIC_ACQ_REL) != 0;
+	} else {
+		gs_object_put(&graph->object);
+	}
+	/* As with the driver: a handle of a condition has one value, whoever sets it. */
+	if (!r && (flags || (graph->has_conditions && others)))
 		r = CUDA_ERROR_NOT_SUPPORTED;
 	if (!r)
 		r = gs_graph_copy_nodes(made, graph);
-	if (made)
-		made->source = graph;
-	else
-		gs_object_put(&graph->object);
 	if (r) {
 		if (made)
 			gs_object_put(&made->object);

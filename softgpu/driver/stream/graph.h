@@ -45,6 +45,7 @@ struct gs_graph {
 	struct gs_graph *outermost; /* of a body: the graph whose handles its nodes have */
 	struct gs_graph_handle *handles;
 	size_t handle_count;
+	unsigned int executables; /* of this one that are not gone; atomic */
 	bool has_conditions;
 };
 

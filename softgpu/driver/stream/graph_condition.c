@@ -73,12 +73,32 @@ has_handle(const struct gs_graph *graph, uint64_t number)
 	return false;
 }
 
+/* By a node of the graph, or of a body in it: one node may have a handle. */
+static bool
+is_taken(const struct gs_graph *graph, uint64_t number)
+{
+	const struct gs_node *node;
+
+	DL_FOREACH(graph->nodes, node)
+	{
+		if (!node->bodies)
+			continue;
+		if (node->condition.handle == number)
+			return true;
+		for (unsigned int i = 0; i < node->condition.size; i++) {
+			if (is_taken(node->bodies[i], number))
+				return true;
+		}
+	}
+	return false;
+}
+
 CUresult CUDAAPI
 cuGraphAddNode_v2(CUgraphNode *handle, CUgraph graph_handle, const CUgraphNode *dependencies,
 		  const CUgraphEdgeData *data, size_t count, CUgraphNodeParams *given)
 {
 	struct gs_node node = { .type = CU_GRAPH_NODE_TYPE_CONDITIONAL }, *added;
-	struct gs_graph *graph;
+	struct gs_graph *graph, *outermost;
 	CUresult r = gs_enter();
 
 	if (r)
@@ -91,8 +111,10 @@ cuGraphAddNode_v2(CUgraphNode *handle, CUgraph graph_handle, const CUgraphNode *
 	if (!graph)
 		return CUDA_ERROR_INVALID_VALUE;
 	node.condition = given->conditional;
+	outermost = graph->outermost ? graph->outermost : graph;
 	if (!is_shape(&node.condition) || !node.condition.ctx ||
-	    !has_handle(graph->outermost ? graph->outermost : graph, node.condition.handle))
+	    !has_handle(outermost, node.condition.handle) ||
+	    is_taken(outermost, node.condition.handle))
 		r = CUDA_ERROR_INVALID_VALUE;
 	if (!r)
 		r = gs_graph_add(handle, graph_handle, dependencies, count, &node);
