@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/code/old_launch.h"
-
+/*
+ * CUDA driver API: launches as they were before CUDA 4.  Block, shared memory and parameters are
+ * set beforehand, and the function keeps them; of two threads that set one function, the program
+ * keeps the order.
+ */
 #include "client/code/image.h"
 #include "client/code/launch.h"
 #include "gpc_calls.h"
@@ -102,19 +105,21 @@ set_or_one(int extent)
 }
 
 CUresult
-gpc_old_call_make(struct gpc_old_call *call, CUfunction f, int grid_width, int grid_height,
-		  CUstream hStream)
+gpc_cuLaunchGridAsync(CUfunction f, int grid_width, int grid_height, CUstream hStream)
 {
 	struct gpc_function *function;
 	CUresult result = gpc_function_enter(f, &function);
-	char *params;
+	CUlaunchConfig config;
+	size_t size;
+	void *extra[] = { CU_LAUNCH_PARAM_BUFFER_POINTER, NULL, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
+			  CU_LAUNCH_PARAM_END };
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	params = params_of(function);
-	if (!params)
+	extra[1] = params_of(function);
+	if (!extra[1])
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	call->config = (CUlaunchConfig){
+	config = (CUlaunchConfig){
 		.gridDimX = (unsigned int)grid_width,
 		.gridDimY = (unsigned int)grid_height,
 		.gridDimZ = 1,
@@ -125,25 +130,10 @@ gpc_old_call_make(struct gpc_old_call *call, CUfunction f, int grid_width, int g
 		.hStream = hStream,
 	};
 	/* What was not set is zero; so is what lies beyond the size that was. */
-	call->size = gpc_launch_params_size(function->info);
-	if (call->size < function->old.size || call->size > GPC_OLD_PARAMS)
-		call->size = function->old.size;
-	call->extra[0] = CU_LAUNCH_PARAM_BUFFER_POINTER;
-	call->extra[1] = params;
-	call->extra[2] = CU_LAUNCH_PARAM_BUFFER_SIZE;
-	call->extra[3] = &call->size;
-	call->extra[4] = CU_LAUNCH_PARAM_END;
-	return CUDA_SUCCESS;
-}
-
-CUresult
-gpc_cuLaunchGridAsync(CUfunction f, int grid_width, int grid_height, CUstream hStream)
-{
-	struct gpc_old_call call;
-	CUresult result = gpc_old_call_make(&call, f, grid_width, grid_height, hStream);
-
-	return result == CUDA_SUCCESS ? gpc_cuLaunchKernelEx(&call.config, f, NULL, call.extra)
-				      : result;
+	size = gpc_launch_params_size(function->info);
+	if (size < function->old.size || size > GPC_OLD_PARAMS)
+		size = function->old.size;
+	return gpc_cuLaunchKernelEx(&config, f, NULL, extra);
 }
 
 CUresult

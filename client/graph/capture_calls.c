@@ -4,7 +4,6 @@
  * description).  Each answers GPC_NOT_CAPTURED where it is not.
  */
 #include "client/api/green.h"
-#include "client/code/old_launch.h"
 #include "client/context/context.h"
 #include "client/graph/capture.h"
 #include "client/graph/exec.h"
@@ -131,17 +130,6 @@ gpc_capture_cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gri
 	const CUlaunchConfig config = { SHAPE };
 
 	return gpc_capture_cuLaunchKernelEx(&config, f, kernelParams, extra);
-}
-
-CUresult
-gpc_capture_cuLaunchGridAsync(CUfunction f, int grid_width, int grid_height, CUstream hStream)
-{
-	struct gpc_old_call call;
-	CUresult result = gpc_old_call_make(&call, f, grid_width, grid_height, hStream);
-
-	return result == CUDA_SUCCESS
-		       ? gpc_capture_cuLaunchKernelEx(&call.config, f, NULL, call.extra)
-		       : result;
 }
 
 /* Its one stream cannot be captured. */

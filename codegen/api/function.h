@@ -139,7 +139,8 @@ CUresult cuLaunchGrid(
         int grid_width,
         int grid_height);
 
-GP_LOCAL(VIA(gpLaunch, gpLaunchChecked), CAPTURE(node))
+/* Of its stream, too, that is captured: it becomes no node. */
+GP_LOCAL(VIA(gpLaunch, gpLaunchChecked), CAPTURE(unsafe))
 CUresult cuLaunchGridAsync(
         CUfunction f,
         int grid_width,

@@ -123,27 +123,56 @@ run_refusals(CUfunction function, CUfunction nothing, CUstream stream)
 	printf("refusals: right\n");
 }
 
-static void
-run_capture(CUfunction function, CUstream stream)
+static CUresult
+launch_as(int how, CUfunction function, CUstream stream)
 {
-	CUgraphExec executable;
-	CUgraph graph;
-	size_t nodes = 0;
+	switch (how) {
+	case 0:
+		return cuLaunch(function);
+	case 1:
+		return cuLaunchGrid(function, 1, 1);
+	default:
+		return cuLaunchGridAsync(function, 1, 1, stream);
+	}
+}
 
+/* No capture has them: a relaxed one lets them pass, any other is invalid from then on. */
+static void
+run_capture(CUfunction function, CUstream stream, CUstreamCaptureMode mode, int how)
+{
+	const bool relaxed = mode == CU_STREAM_CAPTURE_MODE_RELAXED;
+	CUstreamCaptureStatus status;
+	CUgraph graph = nullptr;
+	size_t nodes = 1;
+
+	CHECK(cuStreamBeginCapture(stream, mode));
+	EXPECT(relaxed ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+	       launch_as(how, function, stream));
+	CHECK(cuStreamIsCapturing(stream, &status));
+	REQUIRE(status ==
+		(relaxed ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_INVALIDATED));
+	EXPECT(relaxed ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED,
+	       cuStreamEndCapture(stream, &graph));
+	REQUIRE((graph != nullptr) == relaxed);
+	if (relaxed) {
+		CHECK(cuGraphGetNodes(graph, nullptr, &nodes));
+		REQUIRE(nodes == 0);
+		CHECK(cuGraphDestroy(graph));
+	}
+	CHECK(cuCtxSynchronize());
+	EXPECT_LINE(3.0f, 7, relaxed ? block : 0);
+}
+
+static void
+run_captures(CUfunction function, CUstream stream)
+{
 	CHECK(cuParamSetf(function, 8, 3.0f));
-	CHECK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
-	CHECK(cuLaunchGridAsync(function, (int)grid_width, 1, stream));
-	CHECK(cuStreamEndCapture(stream, &graph));
-	CHECK(cuGraphGetNodes(graph, nullptr, &nodes));
-	REQUIRE(nodes == 1);
-	EXPECT_LINE(0.0f, 0, 0);
-	CHECK(cuGraphInstantiate(&executable, graph, 0));
-	CHECK(cuGraphLaunch(executable, stream));
-	CHECK(cuStreamSynchronize(stream));
-	EXPECT_LINE(3.0f, 7, grid_width * block);
-	CHECK(cuGraphExecDestroy(executable));
-	CHECK(cuGraphDestroy(graph));
-	printf("captured: right\n");
+	for (int how = 0; how < 3; how++) {
+		run_capture(function, stream, CU_STREAM_CAPTURE_MODE_GLOBAL, how);
+		run_capture(function, stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, how);
+		run_capture(function, stream, CU_STREAM_CAPTURE_MODE_RELAXED, how);
+	}
+	printf("in captures: right\n");
 }
 
 /* A cooperative launch on several devices, of which there is one. */
@@ -188,7 +217,7 @@ main()
 	CHECK(cuCtxSynchronize());
 	run_launches(function, stream);
 	run_refusals(function, nothing, stream);
-	run_capture(function, stream);
+	run_captures(function, stream);
 	run_devices(function, stream);
 	CHECK(cuMemFree(memory));
 	CHECK(cuStreamDestroy(stream));
