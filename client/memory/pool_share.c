@@ -30,7 +30,6 @@ struct import {
 struct block {
 	struct import *import;
 	uint64_t id;
-	unsigned int count; /* imports less frees */
 };
 
 /* One call at a time, round trips included; who only looks takes the other. */
@@ -137,14 +136,6 @@ hold_exportable(CUmemoryPool handle)
 	return pool;
 }
 
-/* A pool that is held keeps what names it. */
-static CUresult
-share_pool(struct gpc_pool *pool) GP_LOCKED(calls_lock)
-{
-	atomic_store(&any, true);
-	return pool->share ? CUDA_SUCCESS : share_new(pool, NULL, &pool->share);
-}
-
 CUresult
 gpc_pool_export(CUmemoryPool handle, struct gp_ipc_handle *bytes)
 {
@@ -154,7 +145,9 @@ gpc_pool_export(CUmemoryPool handle, struct gp_ipc_handle *bytes)
 	if (!pool)
 		return CUDA_ERROR_INVALID_VALUE;
 	(void)pthread_mutex_lock(&calls_lock);
-	result = share_pool(pool);
+	atomic_store(&any, true);
+	/* A pool that is held keeps what names it. */
+	result = pool->share ? CUDA_SUCCESS : share_new(pool, NULL, &pool->share);
 	if (result == CUDA_SUCCESS)
 		*bytes = pool->share->bytes;
 	(void)pthread_mutex_unlock(&calls_lock);
@@ -221,10 +214,8 @@ share_mapping(struct place *place) GP_LOCKED(calls_lock)
 {
 	struct gpc_context *context = place->pool->device->primary;
 	struct gpc_ipc_share *share;
-	CUresult result = share_pool(place->pool);
+	CUresult result = gpc_memory_settle(context);
 
-	if (result == CUDA_SUCCESS)
-		result = gpc_memory_settle(context);
 	if (result == CUDA_SUCCESS)
 		result = gpc_memory_refuse_to_keep(context, place->mapping.base);
 	if (result == CUDA_SUCCESS)
@@ -246,7 +237,9 @@ gpc_pool_export_block(uint64_t address, struct gp_ipc_handle *bytes)
 		(void)pthread_mutex_unlock(&calls_lock);
 		return CUDA_ERROR_INVALID_VALUE;
 	}
-	if (!place.share)
+	if (!place.pool->share)
+		result = CUDA_ERROR_INVALID_VALUE;
+	else if (!place.share)
 		result = share_mapping(&place);
 	if (result == CUDA_SUCCESS) {
 		*bytes = place.share->bytes;
@@ -434,7 +427,7 @@ add_block(struct import *import, uint64_t address, uint64_t size)
 
 	if (!block)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	*block = (struct block){ .import = import, .id = gpc_memory_next_id(), .count = 1 };
+	*block = (struct block){ .import = import, .id = gpc_memory_next_id() };
 	(void)pthread_rwlock_wrlock(&lock);
 	r = gpc_ranges_add(&blocks, address, size, block);
 	(void)pthread_rwlock_unlock(&lock);
@@ -446,22 +439,21 @@ add_block(struct import *import, uint64_t address, uint64_t size)
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* Whether blocks are there already; one that is just the same is imported once more. */
+/* Whether blocks are there already, and just this one. */
 static bool
-add_use(uint64_t address, uint64_t size, bool *same_p)
+is_there(uint64_t address, uint64_t size, bool *same_p)
 {
 	const struct gpc_range *range;
 
-	(void)pthread_rwlock_wrlock(&lock);
+	(void)pthread_rwlock_rdlock(&lock);
 	range = gpc_ranges_find(&blocks, address, size);
 	*same_p = range && range->base == address && range->size == size;
-	if (*same_p)
-		((struct block *)range->item)->count++;
 	(void)pthread_rwlock_unlock(&lock);
 	return range != NULL;
 }
 
-/* Another block that was there, and that the program has not freed here, is an error of its own. */
+/* What is imported twice is there once, and freed once.  Another block that was there, and that the
+ * program has not freed here, is an error of its own. */
 static CUresult
 import_block(struct import *import, const struct gp_ipc_handle *bytes, uint64_t *address_p)
 {
@@ -469,7 +461,7 @@ import_block(struct import *import, const struct gp_ipc_handle *bytes, uint64_t 
 	CUresult result = CUDA_SUCCESS;
 	bool same;
 
-	if (!add_use(address, bytes->size, &same))
+	if (!is_there(address, bytes->size, &same))
 		result = add_block(import, address, bytes->size);
 	else if (!same)
 		result = CUDA_ERROR_INVALID_VALUE;
@@ -517,9 +509,9 @@ gpc_pool_import_block(CUmemoryPool handle, const struct gp_ipc_handle *bytes, ui
 	return result;
 }
 
-/* The block that begins there, out of the table if it has no use left. */
+/* The block that begins there, out of the table. */
 static struct block *
-drop_use(uint64_t address, bool *last_p)
+take_block(uint64_t address)
 {
 	struct gpc_range *range;
 	struct block *block = NULL;
@@ -528,9 +520,7 @@ drop_use(uint64_t address, bool *last_p)
 	range = gpc_ranges_find(&blocks, address, 1);
 	if (range && range->base == address) {
 		block = range->item;
-		*last_p = --block->count == 0;
-		if (*last_p)
-			gpc_ranges_remove(&blocks, range);
+		gpc_ranges_remove(&blocks, range);
 	}
 	(void)pthread_rwlock_unlock(&lock);
 	return block;
@@ -541,13 +531,12 @@ CUresult
 gpc_pool_free_imported(uint64_t address)
 {
 	struct block *block;
-	bool last = false;
 
 	if (!gpc_pool_any_shared())
 		return CUDA_ERROR_INVALID_VALUE;
 	(void)pthread_mutex_lock(&calls_lock);
-	block = drop_use(address, &last);
-	if (block && last) {
+	block = take_block(address);
+	if (block) {
 		block->import->blocks--;
 		close_unused(block->import);
 		free(block);

@@ -22,7 +22,8 @@ struct gpc_device;
 struct gpc_ipc_share;
 
 /* What names a pool, or a block of one that begins at the address, in other processes.
- * CUDA_ERROR_INVALID_VALUE: it is none, or was not made for that. */
+ * CUDA_ERROR_INVALID_VALUE: it is none, or was not made for that, or the block's pool has not been
+ * exported yet. */
 CUresult gpc_pool_export(CUmemoryPool handle, struct gp_ipc_handle *bytes);
 CUresult gpc_pool_export_block(uint64_t address, struct gp_ipc_handle *bytes);
 
@@ -36,7 +37,7 @@ CUresult gpc_pool_import_block(CUmemoryPool handle, const struct gp_ipc_handle *
 bool gpc_pool_any_shared(void);
 /* Whether address is in an imported block, and which. */
 bool gpc_pool_find_imported(uint64_t address, struct gpc_address *found);
-/* One import less.  CUDA_ERROR_INVALID_VALUE: no imported block begins there. */
+/* However often it was imported.  CUDA_ERROR_INVALID_VALUE: no imported block begins there. */
 CUresult gpc_pool_free_imported(uint64_t address);
 
 /* For pool.c: nobody opens it by this any more.  NULL: there is nothing to withdraw. */

@@ -149,13 +149,17 @@ put_pointer(int *data)
 static void
 refuse()
 {
-	cudaMemPool_t plain = make_pool(cudaMemHandleTypeNone), none;
+	cudaMemPool_t plain = make_pool(cudaMemHandleTypeNone), pool = make_pool(type), none;
 	cudaMemPoolPtrExportData exported;
 	int *data = allocate(plain, small), *other;
 	int fd, ends[2];
 
 	REQUIRE(cudaMemPoolExportToShareableHandle(&fd, plain, type, 0) != cudaSuccess);
 	REQUIRE(cudaMemPoolExportPointer(&exported, data) != cudaSuccess);
+	CHECK(cudaFreeAsync(data, stream));
+	/* Nor a pointer before its pool. */
+	data = allocate(pool, small);
+	EXPECT(cudaErrorInvalidValue, cudaMemPoolExportPointer(&exported, data));
 	CHECK(cudaMalloc(&other, 4096));
 	REQUIRE(cudaMemPoolExportPointer(&exported, other) != cudaSuccess);
 	REQUIRE(pipe(ends) == 0);
@@ -165,6 +169,7 @@ refuse()
 	close(ends[1]);
 	CHECK(cudaFree(other));
 	CHECK(cudaFreeAsync(data, stream));
+	CHECK(cudaMemPoolDestroy(pool));
 	CHECK(cudaMemPoolDestroy(plain));
 	(void)cudaGetLastError();
 }
@@ -218,14 +223,17 @@ produce()
 	return 0;
 }
 
+/* What is imported twice is at one address, and freed once. */
 static int *
 get_pointer(cudaMemPool_t pool)
 {
 	cudaMemPoolPtrExportData exported;
-	void *data;
+	void *data, *again;
 
 	get(&exported, sizeof(exported));
 	CHECK(cudaMemPoolImportPointer(&data, pool, &exported));
+	CHECK(cudaMemPoolImportPointer(&again, pool, &exported));
+	REQUIRE(again == data);
 	return (int *)data;
 }
 
@@ -268,6 +276,7 @@ consume()
 	CHECK(cudaFreeAsync(first, stream));
 	CHECK(cudaStreamSynchronize(stream));
 	CHECK(cudaFree(second));
+	EXPECT(cudaErrorInvalidValue, cudaFree(second));
 	CHECK(cudaMemPoolDestroy(pool));
 	nudge();
 	return 0;

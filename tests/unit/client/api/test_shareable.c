@@ -201,7 +201,6 @@ pointers_of_one_mapping_are_mapped_once(void **state)
 	INVALID(gpc_cuMemFree_v2(a));
 	CU(gpc_cuMemPoolDestroy(other));
 	CU(gpc_cuMemFreeAsync(b, NULL));
-	CU(gpc_cuMemFreeAsync(b, NULL));
 	INVALID(gpc_cuMemFreeAsync(b, NULL));
 	CU(gpc_cuMemFreeAsync(first, NULL));
 	CU(gpc_cuMemFreeAsync(second, NULL));
@@ -213,12 +212,14 @@ pointers_of_one_mapping_are_mapped_once(void **state)
 static void
 a_pool_is_for_others_only_if_it_was_made_so(void **state)
 {
-	CUmemoryPool pool = create_pool(FD), plain = create_pool(0), other = imported(pool), none;
+	CUmemoryPool pool = create_pool(FD), plain = create_pool(0), none, other;
 	CUdeviceptr block = alloc_from(plain, 1000), shared = alloc_from(pool, 1000), at;
 	CUmemGenericAllocationHandle memory = create(FD);
 	CUmemPoolPtrExportData data, bad;
 	int fd;
 
+	INVALID(gpc_cuMemPoolExportPointer(&data, shared));
+	other = imported(pool);
 	INVALID(gpc_cuMemPoolExportToShareableHandle(&fd, plain, FD, 0));
 	INVALID(gpc_cuMemPoolExportToShareableHandle(&fd, other, FD, 0));
 	INVALID(gpc_cuMemPoolExportToShareableHandle(&fd, pool, FD, 1));
