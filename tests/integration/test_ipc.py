@@ -12,7 +12,7 @@ INVALID_VALUE, INVALID_CONTEXT, INVALID_HANDLE, NOT_READY, NOT_SUPPORTED = 1, 20
 INTERPROCESS = 6  # and CU_EVENT_DISABLE_TIMING
 SHARE, EVENT, OPENED = 7, 8, 9
 TEXT = b"known to A and B" * 16
-CONFIG = "[tenant other]\n[tenant small]\nmemory = 32M\n"
+CONFIG = "[tenant other]\n[tenant small]\nmemory = 32M\n[tenant large]\nmemory = 512M\n"
 # struct gp_ipc_handle
 KIND, DEVICE, DAEMON, WORKER, NUMBER, SECRET, MAPPING, OFFSET = 4, 5, 8, 16, 20, 24, 40, 48
 
@@ -51,6 +51,7 @@ def drop(session, offset=0, granules=1):
 
 
 def free_of(session):
+    """Of its tenant's quota, which is less than the device has: there others may be beside."""
     result, reply = session.ask("gpMemoryInfo", {"device": 0})
     require(result == SUCCESS, f"memory info {result}")
     return reply["free"]
@@ -137,6 +138,7 @@ def _():
 
 @case("the tenant pays while anybody has it, and no longer")
 def _():
+    daemon.settle()  # What sessions of earlier cases have is given back behind their ends.
     with start("small") as watcher:
         first, second = start("small"), start("small")
         granule, own = first.granularity, first.granted[0]
@@ -196,6 +198,7 @@ def place(session, memory, offset=0):
 
 @case("physical memory is shared before and after it is mapped, and zeroed once")
 def _():
+    daemon.settle()
     with start("small") as first, start("small") as second:
         before = free_of(first)
         handle = give_physical(first)
@@ -298,6 +301,7 @@ def _():
 
 @case("a pool that is gone is not opened, and who has its memory pays for it")
 def _():
+    daemon.settle()
     with start("small") as watcher:
         first, second = start("small"), start("small")
         granule, own, before = first.granularity, first.granted[0], free_of(watcher)
@@ -332,11 +336,12 @@ def _():
 
 @case("while the session that shares it ends, memory is opened or it is not")
 def _():
-    with start() as watcher:
+    daemon.settle()
+    with start("large") as watcher:
         before = free_of(watcher)
         for _ in range(20):
-            with start() as second:
-                first = start()
+            with start("large") as second:
+                first = start("large")
                 handle = give(first)
                 ending = threading.Thread(target=first.close)
                 ending.start()

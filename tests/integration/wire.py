@@ -248,7 +248,8 @@ class Shm(str):
 
 
 class RingConn(Conn):
-    """A lane through shared memory (protocol/wire.md, section 10)."""
+    """A lane through shared memory (protocol/wire.md, section 10).  A word is of the machine's own kind
+    ("I"): all others ("<I") are read and written byte by byte, and the daemon looks meanwhile."""
     TAIL, HEAD, WAITS, WORDS, PAGE = 0, 128, 192, 256, 4096
 
     def __init__(self, path, opening):
@@ -269,10 +270,10 @@ class RingConn(Conn):
         self.tail = self.head = 0
 
     def word(self, ring, at):
-        return struct.unpack_from("<I", self.memory, ring * self.WORDS + at)[0]
+        return struct.unpack_from("I", self.memory, ring * self.WORDS + at)[0]
 
     def set_word(self, ring, at, value):
-        struct.pack_into("<I", self.memory, ring * self.WORDS + at, value & 0xffffffff)
+        struct.pack_into("I", self.memory, ring * self.WORDS + at, value & 0xffffffff)
 
     def wake(self):
         """Whether or not somebody sleeps there."""
