@@ -305,6 +305,19 @@ class Daemon:
             raise Failed("\n".join([f"{failed}\n(descriptors, threads) of supervisor and workers: {self.usage()}, "
                                     f"before: {self.idle}; new:", *new])) from None
 
+    def open_sessions(self):
+        """Of workers that are there, by the log.  A client that was killed has one until its work has ended."""
+        log, found = self.log(), set()
+        for pid in self.workers():
+            opened, closed = (set(re.findall(rf"gpupoold\[{pid}\]: \w+: session (\d+) .*: {what}", log))
+                              for what in ("open from", "closed:"))
+            found |= opened - closed
+        return found
+
+    def wait_for_ends(self):
+        """Until all sessions have ended, or their workers.  settle() lets some pass where a driver keeps threads."""
+        wait_until("all sessions have ended", lambda: not self.open_sessions(), PATIENCE)
+
     def wait_for_log(self, pattern, seconds=PATIENCE, count=1):
         wait_until(f"the daemon's log has {pattern!r}",
                    lambda: len(re.findall(pattern, self.log(), re.M)) >= count, seconds)

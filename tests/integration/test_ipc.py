@@ -138,7 +138,7 @@ def _():
 
 @case("the tenant pays while anybody has it, and no longer")
 def _():
-    daemon.settle()  # What sessions of earlier cases have is given back behind their ends.
+    daemon.wait_for_ends()  # What sessions of earlier cases have is given back with their ends.
     with start("small") as watcher:
         first, second = start("small"), start("small")
         granule, own = first.granularity, first.granted[0]
@@ -198,7 +198,7 @@ def place(session, memory, offset=0):
 
 @case("physical memory is shared before and after it is mapped, and zeroed once")
 def _():
-    daemon.settle()
+    daemon.wait_for_ends()
     with start("small") as first, start("small") as second:
         before = free_of(first)
         handle = give_physical(first)
@@ -301,7 +301,7 @@ def _():
 
 @case("a pool that is gone is not opened, and who has its memory pays for it")
 def _():
-    daemon.settle()
+    daemon.wait_for_ends()
     with start("small") as watcher:
         first, second = start("small"), start("small")
         granule, own, before = first.granularity, first.granted[0], free_of(watcher)
@@ -336,7 +336,7 @@ def _():
 
 @case("while the session that shares it ends, memory is opened or it is not")
 def _():
-    daemon.settle()
+    daemon.wait_for_ends()
     with start("large") as watcher:
         before = free_of(watcher)
         for _ in range(20):

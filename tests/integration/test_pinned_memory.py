@@ -224,6 +224,8 @@ def _():
             program = Program("zerocopy", ("wait",), remote)
             program.wait_for_output("waiting")
             program.kill()
+        # No call of CUDA stops a kernel: on a GPU the worker ends with it, and who comes meanwhile may be told so.
+        both.daemon.wait_for_ends()
         both.daemon.settle()
         both.daemon.check_works()
 
