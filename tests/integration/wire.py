@@ -248,8 +248,8 @@ class Shm(str):
 
 
 class RingConn(Conn):
-    """A lane through shared memory (protocol/wire.md, section 10).  A word is of the machine's own kind
-    ("I"): all others ("<I") are read and written byte by byte, and the daemon looks meanwhile."""
+    """A lane through shared memory (protocol/wire.md, section 10).  Words are read and written
+    whole, as the daemon looks at any time: struct does it byte by byte, and clears them before it writes."""
     TAIL, HEAD, WAITS, WORDS, PAGE = 0, 128, 192, 256, 4096
 
     def __init__(self, path, opening):
@@ -266,14 +266,15 @@ class RingConn(Conn):
         if greeting != b"gpupool shm 1\0":
             raise Closed(f"instead of memory {greeting!r}")
         self.memory = mmap.mmap(self.file, os.fstat(self.file).st_size)
+        self.words = memoryview(self.memory).cast("I")
         self.ring = (len(self.memory) - self.PAGE) // 2
         self.tail = self.head = 0
 
     def word(self, ring, at):
-        return struct.unpack_from("I", self.memory, ring * self.WORDS + at)[0]
+        return self.words[(ring * self.WORDS + at) // 4]
 
     def set_word(self, ring, at, value):
-        struct.pack_into("I", self.memory, ring * self.WORDS + at, value & 0xffffffff)
+        self.words[(ring * self.WORDS + at) // 4] = value & 0xffffffff
 
     def wake(self):
         """Whether or not somebody sleeps there."""
@@ -339,6 +340,7 @@ class RingConn(Conn):
     def close(self):
         self.socket.close()
         if self.file >= 0:
+            self.words.release()
             self.memory.close()
             os.close(self.file)
             self.file = -1
