@@ -275,6 +275,19 @@ clone_nodes(struct gpc_graph *clone, const struct gpc_graph *graph) GP_LOCKED(gp
 	return CUDA_SUCCESS;
 }
 
+bool
+gpc_graph_may_be_copied(const struct gpc_graph *graph)
+{
+	const struct gpc_node *node;
+
+	DL_FOREACH(graph->nodes, node)
+	{
+		if (node->params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
+			return false;
+	}
+	return !graph->has_memory;
+}
+
 CUresult
 gpc_graph_clone(struct gpc_graph *graph, struct gpc_graph **clone_p)
 {

@@ -72,6 +72,9 @@ CUresult gpc_node_lookup(CUgraphNode token, struct gpc_node **node_p) GP_LOCKED(
 
 /* An empty graph; NULL: out of memory. */
 struct gpc_graph *gpc_graph_create(void) GP_LOCKED(gpc_graphs_lock);
+/* Whether the application may clone it, or have it as a child: CUDA says no where nodes allocate or
+ * free memory, or are conditions. */
+bool gpc_graph_may_be_copied(const struct gpc_graph *graph) GP_LOCKED(gpc_graphs_lock);
 /* With its nodes, and what they own. */
 void gpc_graph_destroy(struct gpc_graph *graph) GP_LOCKED(gpc_graphs_lock);
 CUresult gpc_graph_clone(struct gpc_graph *graph, struct gpc_graph **clone_p)

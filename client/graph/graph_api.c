@@ -45,7 +45,7 @@ gpc_cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph)
 
 	if (result == CUDA_SUCCESS && !phGraphClone)
 		result = CUDA_ERROR_INVALID_VALUE;
-	if (result == CUDA_SUCCESS && graph->has_memory)
+	if (result == CUDA_SUCCESS && !gpc_graph_may_be_copied(graph))
 		result = CUDA_ERROR_NOT_SUPPORTED;
 	if (result == CUDA_SUCCESS)
 		result = gpc_graph_clone(graph, &clone);

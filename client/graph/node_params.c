@@ -167,7 +167,7 @@ take_child(CUgraph token, struct gpc_node_params *params) GP_LOCKED(gpc_graphs_l
 	struct gpc_graph *graph;
 	CUresult result = gpc_graph_lookup(token, &graph);
 
-	if (result == CUDA_SUCCESS && graph->has_memory)
+	if (result == CUDA_SUCCESS && !gpc_graph_may_be_copied(graph))
 		result = CUDA_ERROR_NOT_SUPPORTED;
 	return result == CUDA_SUCCESS ? gpc_graph_clone(graph, &params->child) : result;
 }

@@ -210,7 +210,7 @@ nested(cudaStream_t stream)
 static void
 wrong()
 {
-	cudaGraph_t graph, other;
+	cudaGraph_t graph, other, copy;
 	cudaGraphNodeParams params = {};
 	cudaGraphNode_t node;
 
@@ -226,6 +226,10 @@ wrong()
 	EXPECT(cudaErrorInvalidValue, cudaGraphAddNode(&node, graph, nullptr, nullptr, 0, &params));
 	params.conditional.size = 1;
 	EXPECT(cudaErrorInvalidValue, cudaGraphAddNode(&node, other, nullptr, nullptr, 0, &params));
+	CHECK(cudaGraphAddNode(&node, graph, nullptr, nullptr, 0, &params));
+	REQUIRE(cudaGraphClone(&copy, graph) != cudaSuccess);
+	REQUIRE(cudaGraphAddChildGraphNode(&node, other, nullptr, 0, graph) != cudaSuccess);
+	(void)cudaGetLastError();
 	CHECK(cudaGraphDestroy(other));
 	CHECK(cudaGraphDestroy(graph));
 	printf("what is wrong is refused\n");
