@@ -338,51 +338,78 @@ shallow()
 	printf("less than a tile\n");
 }
 
-/* Levels that are larger than a tile have tiles, the rest is one piece of memory. */
-static void
-levels()
+static CUmipmappedArray
+make_levels(size_t width, size_t height, unsigned layers, unsigned count)
 {
-	CUDA_ARRAY_SPARSE_PROPERTIES tiles = tiles_of(0, 0), whole;
-	const unsigned w = 4 * tiles.tileExtent.width, h = 4 * tiles.tileExtent.height;
-	CUDA_ARRAY3D_DESCRIPTOR described = describe(w, h, 0, 0);
-	CUmemGenericAllocationHandle memory = make_memory(64 * tile_size(tiles));
+	CUDA_ARRAY3D_DESCRIPTOR described =
+		describe(width, height, layers, layers ? CUDA_ARRAY3D_LAYERED : 0);
 	CUmipmappedArray mipmap;
-	CUarrayMapInfo info;
-	CUarray level;
-	size_t offset = 0;
-	unsigned count = 6;
 
 	DCHECK(DRIVER(cuMipmappedArrayCreate)(&mipmap, &described, count));
-	DCHECK(DRIVER(cuMipmappedArrayGetSparseProperties)(&whole, mipmap));
-	REQUIRE(whole.tileExtent.width == tiles.tileExtent.width && whole.miptailSize > 0 &&
-		whole.miptailFirstLevel > 0 && whole.miptailFirstLevel < count && !whole.flags);
-	for (unsigned i = 0; i < whole.miptailFirstLevel; i++) {
-		const unsigned lw = w >> i, lh = h >> i ? h >> i : 1;
+	return mipmap;
+}
 
-		info = map_info(nullptr, { i, 0, 0, 0, lw, lh, 1 }, memory, offset);
-		info.resourceType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
-		info.resource.mipmap = mipmap;
-		map(info);
-		offset += tile_size(tiles) * (lw / tiles.tileExtent.width) *
-			  ((lh + tiles.tileExtent.height - 1) / tiles.tileExtent.height);
-	}
-	info = tail_info(nullptr, whole.miptailSize, memory, offset);
+static void
+map_of(CUmipmappedArray mipmap, CUarrayMapInfo info)
+{
 	info.resourceType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
 	info.resource.mipmap = mipmap;
 	map(info);
+}
+
+/* One layer of them all; where its memory ends. */
+static size_t
+map_levels(CUmipmappedArray mipmap, unsigned w, unsigned h, unsigned layer,
+	   CUmemGenericAllocationHandle memory, size_t offset)
+{
+	CUDA_ARRAY_SPARSE_PROPERTIES whole;
+	CUarrayMapInfo info;
+
+	DCHECK(DRIVER(cuMipmappedArrayGetSparseProperties)(&whole, mipmap));
+	for (unsigned i = 0; i < whole.miptailFirstLevel; i++) {
+		const unsigned lw = w >> i, lh = h >> i ? h >> i : 1;
+
+		map_of(mipmap, map_info(nullptr, { i, layer, 0, 0, lw, lh, 1 }, memory, offset));
+		offset += tile_size(whole) * (lw / whole.tileExtent.width) *
+			  ((lh + whole.tileExtent.height - 1) / whole.tileExtent.height);
+	}
+	info = tail_info(nullptr, whole.miptailSize, memory, offset);
+	info.subresource.miptail.layer = layer;
+	map_of(mipmap, info);
+	return offset + whole.miptailSize;
+}
+
+/* Levels that are larger than a tile have tiles, the rest is one piece of memory for each layer. */
+static void
+levels(unsigned layers, unsigned across, unsigned count)
+{
+	CUDA_ARRAY_SPARSE_PROPERTIES tiles = tiles_of(layers, layers ? CUDA_ARRAY3D_LAYERED : 0);
+	const unsigned w = across * tiles.tileExtent.width, h = across * tiles.tileExtent.height;
+	const unsigned depth = layers ? layers : 1;
+	CUmipmappedArray mipmap = make_levels(w, h, layers, count);
+	CUmemGenericAllocationHandle memory = make_memory(64 * tile_size(tiles));
+	CUDA_ARRAY_SPARSE_PROPERTIES whole;
+	CUarray level;
+	size_t offset = 0;
+
+	DCHECK(DRIVER(cuMipmappedArrayGetSparseProperties)(&whole, mipmap));
+	REQUIRE(whole.tileExtent.width == tiles.tileExtent.width && whole.miptailSize > 0 &&
+		whole.miptailFirstLevel > 0 && whole.miptailFirstLevel < count && !whole.flags);
+	for (unsigned layer = 0; layer < depth; layer++)
+		offset = map_levels(mipmap, w, h, layer, memory, offset);
 	for (unsigned i = 0; i < count; i++) {
 		DCHECK(DRIVER(cuMipmappedArrayGetLevel)(&level, mipmap, i));
-		upload(level, 0, w >> i, h >> i ? h >> i : 1, 1, 10000 * i);
+		upload(level, 0, w >> i, h >> i ? h >> i : 1, depth, 10000 * i);
 	}
 	for (unsigned i = 0; i < count; i++) {
 		DCHECK(DRIVER(cuMipmappedArrayGetLevel)(&level, mipmap, i));
-		expect(level, 0, w >> i, h >> i ? h >> i : 1, 1, 10000 * i);
+		expect(level, 0, w >> i, h >> i ? h >> i : 1, depth, 10000 * i);
 		DEXPECT(CUDA_ERROR_INVALID_VALUE,
 			DRIVER(cuArrayGetSparseProperties)(&tiles, level));
 	}
 	DCHECK(DRIVER(cuMipmappedArrayDestroy)(mipmap));
 	DCHECK(DRIVER(cuMemRelease)(memory));
-	printf("levels\n");
+	printf("levels, %u layers\n", layers);
 }
 
 static void
@@ -462,7 +489,8 @@ main()
 	layers();
 	three_dimensions();
 	shallow();
-	levels();
+	levels(0, 4, 6);
+	levels(2, 2, 4);
 	kinds();
 	wrong();
 	return app_ok("sparse");
