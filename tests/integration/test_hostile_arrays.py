@@ -203,6 +203,7 @@ def _():
 
 @case("what a session had of arrays and textures goes with it")
 def _():
+    daemon.wait_for_ends()
     with Client() as watcher:
         before = watcher.free()
         for _ in range(3):

@@ -180,6 +180,7 @@ def _():
         client.wait_for_output("free after")
         require(free_memory(daemon) <= before - 512, "the memory of a client does not count")
         client.kill()
+        daemon.wait_for_ends()
         daemon.settle(SOON)
         require(free_memory(daemon) == before, f"{before} MiB were free, now {free_memory(daemon)} are")
 

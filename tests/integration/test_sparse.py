@@ -150,6 +150,7 @@ def _():
 
 @case("the memory counts as long as its name, or an array, has it")
 def _():
+    daemon.wait_for_ends()
     with Client(prepare=False) as watcher:
         before = watcher.free()
         with Client(prepare=False) as client:
