@@ -437,15 +437,14 @@ check_shm(char *error, size_t error_size)
 	return refuse(error, error_size, name, "neither 0 nor 1");
 }
 
-static int
-check_log(char *error, size_t error_size)
+void
+gpc_config_check_log(void)
 {
-	static const char name[] = "GPUPOOL_LOG";
+	const char *text = value_of("GPUPOOL_LOG");
 	char why[256];
 
-	if (gpc_log_check(value_of(name), why, sizeof(why)) == 0)
-		return 0;
-	return refuse(error, error_size, name, "%s", why);
+	if (gpc_log_check(text, why, sizeof(why)) != 0)
+		gpc_warn("GPUPOOL_LOG=%s: %s; it is left out", text, why);
 }
 
 int
@@ -469,8 +468,6 @@ gpc_config_wish(struct gpc_wish *wish, char *error, size_t error_size)
 		r = check_stall(error, error_size);
 	if (r == 0)
 		r = check_shm(error, error_size);
-	if (r == 0)
-		r = check_log(error, error_size);
 	return r;
 }
 

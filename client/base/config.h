@@ -73,6 +73,10 @@ GP_MUST_CHECK int gpc_config_wish(struct gpc_wish *wish, char *error, size_t err
  * sense gpc_config_wish() says. */
 unsigned int gpc_config_stall_ms(void);
 
+/* Says on standard error which word of GPUPOOL_LOG is none: what is said of a pool is no reason not
+ * to use it. */
+void gpc_config_check_log(void);
+
 /* Whether lanes may go through shared memory where the daemon offers it: GPUPOOL_SHM, not 0. */
 bool gpc_config_shm(void);
 

@@ -278,6 +278,7 @@ gpc_cuInit(unsigned int Flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (result != CUDA_ERROR_NOT_INITIALIZED || forked)
 		return result;
+	gpc_config_check_log();
 	if (!gpc_config_remote()) {
 		tell_no_gpu();
 		return GPC_ERROR_NO_DRIVER;

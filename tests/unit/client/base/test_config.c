@@ -374,9 +374,6 @@ a_wish_that_makes_no_sense_is_named(void **state)
 		  "GPUPOOL_STALL_MS=-1: no number of milliseconds (0: without limit)" },
 		{ "GPUPOOL_STALL_MS", "30s",
 		  "GPUPOOL_STALL_MS=30s: no number of milliseconds (0: without limit)" },
-		{ "GPUPOOL_LOG", "info,verbose",
-		  "GPUPOOL_LOG=info,verbose: \"verbose\" is none of error, info, stats, tables, "
-		  "calls, quiet" },
 		{ "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "*",
 		  "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=*: \"*\" does not begin with DEVICE=SIZE, as "
 		  "0=16G does" },
@@ -398,12 +395,19 @@ a_wish_that_makes_no_sense_is_named(void **state)
 static void
 log_words_are_read_from_a_list(void **state)
 {
+	char error[256];
+
 	assert_int_equal(gpc_log_parse(NULL), 0);
 	assert_int_equal(gpc_log_parse(""), 0);
 	assert_int_equal(gpc_log_parse("error"), GPC_LOG_ERROR);
 	assert_int_equal(gpc_log_parse("info, stats,calls"),
 			 GPC_LOG_INFO | GPC_LOG_STATS | GPC_LOG_CALLS);
 	assert_int_equal(gpc_log_parse("errors,tables,,whatever"), GPC_LOG_TABLES);
+	assert_int_equal(gpc_log_check("info, stats", error, sizeof(error)), 0);
+	assert_int_equal(gpc_log_check(NULL, error, sizeof(error)), 0);
+	assert_int_equal(gpc_log_check("info,verbose", error, sizeof(error)), GP_E_INVALID);
+	assert_string_equal(error,
+			    "\"verbose\" is none of error, info, stats, tables, calls, quiet");
 }
 
 int
