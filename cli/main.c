@@ -22,7 +22,8 @@ static const struct command {
 	  "      --gpus N        the program sees the first N devices\n"
 	  "      --memory SIZE   it gets no more of each device: 10G, 512M\n"
 	  "      --sm PERCENT    it gets no more of each device's multiprocessors: 50%\n"
-	  "      --wait TIME     wait so long for a place in a full pool: 90s, 10m, 2h\n"
+	  "      --wait TIME     wait so long for a place in a full pool, and until the\n"
+	  "                      memory of --memory is free: 90s, 10m, 2h\n"
 	  "\n"
 	  "The program takes gpupool's place, so signals and its status are its own.\n"
 	  "125: gpupool itself failed; 126: the program cannot be run; 127: it is not there.\n" },

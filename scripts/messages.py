@@ -11,6 +11,7 @@ more by it, and which may say in one line what the sources put together of sever
 A section of the page says by a comment, <!-- of: PATH... -->, which sources its messages are of; they
 stand in the first column of its tables, several of them with <br> between.
 """
+import functools
 import os
 import re
 import sys
@@ -87,14 +88,15 @@ def plain(text):
 def pieces(text):
     """what stands between the gaps, without what joins it to other text"""
     cut = (piece.strip(EDGE) for piece in text.split('...'))
-    return [piece for piece in cut if re.search(r'\w', piece)]
+    return tuple(piece for piece in cut if re.search(r'\w', piece))
 
 
-def in_order(parts, text, entry='......'):
-    """whether the parts stand in the text one behind the other, at its ends where the entry has no gap"""
+@functools.lru_cache(None)
+def search(parts, entry='......'):
+    """finds the parts one behind the other, at the text's ends where the entry has no gap"""
     begin = '' if entry.lstrip(' ,:;("[').startswith('...') else '^'
     end = '' if entry.rstrip(' ,:;)"]').endswith('...') else '$'
-    return re.search(begin + '.*'.join(map(re.escape, parts)) + end, text.strip(EDGE)) is not None
+    return re.compile(begin + '.*'.join(map(re.escape, parts)) + end).search
 
 
 def words(parts):
@@ -106,6 +108,19 @@ def is_message(path, text):
         return False
     return words(pieces(text)) >= 2 and ' ' in text and re.search('[a-z]', text) \
         and not re.match(r'[A-Z][a-z]|[A-Z] ', text)
+
+
+class Entry:
+    """A message of the page"""
+    def __init__(self, line, text, sources):
+        self.line, self.text, self.sources, self.met = line, text, sources, False
+        self.enough = words(pieces(text)) >= 2
+        self.is_in = search(pieces(text), text)
+
+    def fits(self, path, parts, text):
+        """whether it has the message, or a part of it that says enough"""
+        return path.startswith(self.sources) and \
+            (search(parts)(self.text) is not None or (self.enough and self.is_in(text) is not None))
 
 
 def messages(root):
@@ -120,7 +135,7 @@ def messages(root):
 
 
 def entries(root):
-    """[line, message, sources, whether it was met] of the page, in the order of its lines"""
+    """the entries of the page, in the order of its lines"""
     sources = ()
     with open(os.path.join(root, PAGE)) as page:
         for number, line in enumerate(page, 1):
@@ -131,15 +146,7 @@ def entries(root):
                 sources = ()
             elif sources and line.startswith('| ') and not line.startswith('| message '):
                 for message in line[2:].split(' | ')[0].replace('\\|', '|').split('<br>'):
-                    yield [number, message.strip(), sources, False]
-
-
-def fits(entry, path, parts, text):
-    """whether the entry has the message, or a part of it that says enough"""
-    if not path.startswith(entry[2]):
-        return False
-    own = pieces(entry[1])
-    return in_order(parts, entry[1]) or (words(own) >= 2 and in_order(own, text, entry[1]))
+                    yield Entry(number, message.strip(), sources)
 
 
 def main():
@@ -147,12 +154,12 @@ def main():
     page, bad, count = list(entries(root)), [], 0
     for path, line, text in messages(root):
         count += 1
-        met = [entry for entry in page if fits(entry, path, pieces(text), text)]
+        met = [entry for entry in page if entry.fits(path, pieces(text), text.strip(EDGE))]
         for entry in met:
-            entry[3] = True
+            entry.met = True
         if not met:
             bad.append(f'{path}:{line}: not in {PAGE}: {text}')
-    bad += [f'{PAGE}:{number}: no message of the sources: {text}' for number, text, _, met in page if not met]
+    bad += [f'{PAGE}:{entry.line}: no message of the sources: {entry.text}' for entry in page if not entry.met]
     print('\n'.join(bad) or f'{count} messages, {len(page)} entries')
     return 1 if bad or not count else 0
 

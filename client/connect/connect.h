@@ -34,15 +34,16 @@ struct gpc_link {
  * A session with the daemon of this address, for these devices of it (none: all).  0, a negative
  * errno or a GP_E_*; then error says what is wrong in words that begin with the daemon's address,
  * and nothing is left open.  -EBUSY: the daemon has no place at the moment, or admits nobody just
- * now.
+ * now.  wait: a number by which the daemon knows one that asks again after -EBUSY, and queues it;
+ * 0: it does not.
  */
 GP_MUST_CHECK int gpc_link_open(const struct gp_url *url, const int32_t *devices, int device_count,
-				struct gpc_link *link, char *error, size_t error_size);
+				uint64_t wait, struct gpc_link *link, char *error,
+				size_t error_size);
 /*
  * The same, but for as long as GPUPOOL_WAIT says it asks again after -EBUSY, and standard error
- * says what it waits for.  The daemon keeps no line of those who ask: each waits up to eight
- * seconds from one question to the next, so who comes first is not always first served, but nobody
- * is kept out for long by those who came later.
+ * says what it waits for.  The daemon keeps a queue of those who ask (supervisor/tenancy/queue.h):
+ * a place that becomes free is the first one's, who asks for it within eight seconds.
  */
 GP_MUST_CHECK int gpc_link_open_patiently(const struct gp_url *url, const int32_t *devices,
 					  int device_count, struct gpc_link *link, char *error,

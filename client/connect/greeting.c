@@ -192,6 +192,7 @@ send_hello(struct gpc_opening *opening, struct gp_conn *conn, unsigned int *lane
 	user_name(user, sizeof(user));
 	program_name(program);
 	hello.look = opening->look;
+	hello.wait = opening->wait;
 	hello.minor = GP_VERSION_MINOR;
 	hello.client_version = (char *)GP_VERSION;
 	hello.host = host;

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 #include <time.h>
 
 #define SECOND_NS UINT64_C(1000000000)
@@ -20,6 +21,7 @@
 struct patience {
 	uint64_t begin_ns, deadline_ns, said_ns;
 	unsigned int seconds;
+	uint64_t number; /* in the daemon's queue; 0: it does not wait */
 	char said[640];
 };
 
@@ -41,6 +43,17 @@ say(struct patience *patience, const char *why, uint64_t now_ns)
 	patience->said_ns = now_ns;
 }
 
+/* Any, but not another's, and not 0. */
+static uint64_t
+choose_number(void)
+{
+	uint64_t number = 0;
+
+	if (getrandom(&number, sizeof(number), 0) != (ssize_t)sizeof(number))
+		number = gp_now_ns();
+	return number | 1;
+}
+
 int
 gpc_link_open_patiently(const struct gp_url *url, const int32_t *devices, int device_count,
 			struct gpc_link *link, char *error, size_t error_size)
@@ -51,11 +64,14 @@ gpc_link_open_patiently(const struct gp_url *url, const int32_t *devices, int de
 
 	if (r != 0)
 		return r;
+	if (patience.seconds)
+		patience.number = choose_number();
 	patience.deadline_ns = patience.begin_ns + patience.seconds * SECOND_NS;
 	for (;;) {
 		uint64_t left_ns;
 
-		r = gpc_link_open(url, devices, device_count, link, error, error_size);
+		r = gpc_link_open(url, devices, device_count, patience.number, link, error,
+				  error_size);
 		now_ns = gp_now_ns();
 		if (r != -EBUSY || patience.seconds == 0 || now_ns >= patience.deadline_ns)
 			break;

@@ -297,9 +297,9 @@ def _():
         first = daemon.start("memhog", "1", stdin=True)
         first.wait_for_output("free after")
         late = user.say("run", "--wait", "8s", app("vectoradd"), status=1)
-        require(re.fullmatch(r"gpupool: \S+: refused: all sessions are taken \(--max-sessions\); waiting for a place for \d s, until "
+        require(re.fullmatch(r"gpupool: \S+: refused: all sessions are taken \(--max-sessions\); number 1 in the queue; waiting for a place for \d s, until "
                              r"\d\d:\d\d:\d\d at most \(GPUPOOL_WAIT\)\n"
-                             r"gpupool: \S+: refused: all sessions are taken \(--max-sessions\) \(waited for 8 s: GPUPOOL_WAIT\)\n",
+                             r"gpupool: \S+: refused: all sessions are taken \(--max-sessions\); number 1 in the queue \(waited for 8 s: GPUPOOL_WAIT\)\n",
                              late.err) and late.seconds >= 8, str(late))
         second = user.start("run", "--wait", f"{PATIENCE}s", app("vectoradd"))
         wait_until("it waits", lambda: "waiting for a place" in second.err(), PATIENCE)
@@ -308,6 +308,51 @@ def _():
         require(re.search(r"^gpupool: there is a place, after \d+ s$", result.err, re.M), str(result))
         # Who does not want to wait is told at once.
         require("waiting" not in daemon.run("vectoradd").expect(err="").err, "it waited")
+
+
+@case("a place that becomes free is kept for who waits first, and each is told its number")
+def _():
+    with User() as user, Daemon("--max-sessions", "1") as daemon:
+        user.write(f"[pool lab]\nurl = {daemon.address}\n")
+        holder = daemon.start("memhog", "1", stdin=True)
+        holder.wait_for_output("free after")
+        waiting = []
+        for number in (1, 2):
+            waiting.append(user.start("run", "--wait", f"{PATIENCE}s", app("memhog"), "1", stdin=True))
+            wait_until(f"number {number} waits", lambda n=number: f"; number {n} in the queue; waiting" in waiting[n - 1].err(), PATIENCE)
+        holder.finish().expect()
+        # Whoever asks meanwhile does not get it, the second in the queue neither.
+        late = daemon.run("vectoradd").expect(status=1)
+        require("are for those who wait for them\n" in late.err or "all sessions are taken" in late.err, str(late))
+        waiting[0].wait_for_output("free after", PATIENCE)
+        require("free after" not in waiting[1].out(), "the second came first")
+        wait_until("the second is the first", lambda: "; number 1 in the queue; waiting" in waiting[1].err(), PATIENCE)
+        waiting[0].finish().expect()
+        waiting[1].wait_for_output("free after", PATIENCE)
+        waiting[1].finish().expect()
+
+
+@case("with --wait, --memory waits until so much of the quota is free, and promises it to one at a time")
+def _():
+    with User() as user, Pool(config="[tenant alice]\nmemory = 128M\n[tenant bob]\n") as pool:
+        alice, _ = pool.create("alice")
+        user.say("login", "lab", pool.local, text=read_file(alice))
+        # What the tenant can never have is not waited for.
+        user.say("run", "--wait", "2s", "--memory", "1G", app("vectoradd"))
+        first = user.start("run", "--wait", "2s", "--memory", "96M", app("memhog"), "1", stdin=True)
+        first.wait_for_output("free after")
+        late = user.say("run", "--wait", "3s", "--memory", "64M", app("vectoradd"), status=1)
+        require(re.fullmatch(r"(gpupool: \S+: refused: device 0 has 32 MiB of memory free, and 64 MiB are asked for; number 1 in the "
+                             r"queue; waiting for a place for \d s, until \d\d:\d\d:\d\d at most \(GPUPOOL_WAIT\)\n)"
+                             r"gpupool: \S+: refused: .*; number 1 in the queue \(waited for 3 s: GPUPOOL_WAIT\)\n", late.err), str(late))
+        # Without --wait a limit is a limit; less fits beside it.
+        user.say("run", "--memory", "64M", app("vectoradd"))
+        second = user.start("run", "--wait", f"{PATIENCE}s", "--memory", "64M", app("vectoradd"))
+        wait_until("it waits", lambda: "waiting for a place" in second.err(), PATIENCE)
+        first.finish().expect()
+        second.finish().expect(out="vectoradd: ok\n")
+        seen = json.loads(user.say("devices", "--json").out)["daemons"][0]
+        require((seen["sessions"], seen["full"]) == (0, ""), f"{seen}")
 
 
 @case("devices shows GPUs, load, quota and the user's own sessions, without taking a place")

@@ -102,10 +102,32 @@ gpd_admission_log_session(const struct gpd_peer *peer, enum gpd_log_level level,
 			   (unsigned long long)peer->session, peer->name, text);
 }
 
+/* Who asks again learns how many are before. */
+static const char *
+tell_place(struct gpd_admission *admission, const struct gpd_peer *peer, const char *text,
+	   char room[GPD_CONFIG_ERROR_MAX])
+{
+	uint64_t number = peer->hello ? peer->hello->hello->wait : 0;
+	unsigned int place = 0;
+
+	if (number)
+		place = gpd_queue_wait(&admission->quota->queue, number, peer->grant.tenant,
+				       peer->full_for_any, gp_now_ms());
+	if (!place)
+		return text;
+	(void)snprintf(room, GPD_CONFIG_ERROR_MAX, "%.*s; number %u in the queue",
+		       GPD_CONFIG_ERROR_MAX - 40, text, place);
+	return room;
+}
+
 void
 gpd_admission_refuse(struct gpd_admission *admission, struct gpd_peer *peer,
 		     Gpupool__Refused__Reason reason, const char *text)
 {
+	char room[GPD_CONFIG_ERROR_MAX];
+
+	if (reason == GPUPOOL__REFUSED__REASON__FULL)
+		text = tell_place(admission, peer, text, room);
 	gpd_source_log(peer->source, GPD_LOG_WARNING, "%s (%s): refused: %s",
 		       gp_conn_peer(peer->conn), peer->name, text);
 	gpd_control_reply_refused(peer, reason, text);

@@ -51,6 +51,7 @@ gpd_admission_open_alone(struct gpd_admission *admission, struct gpd_peer *peer)
 	const char *full = gpd_admission_why_full(admission, peer, ending - 1,
 						  count_abandoned(admission, peer->source) - 1);
 
+	peer->full_for_any = full != NULL;
 	if (full) {
 		gpd_admission_wait_for_place(admission, peer, full, wait_ms);
 		return;

@@ -163,7 +163,7 @@ gpd_admission_look(struct gpd_admission *admission, struct gpd_peer *peer, const
 				     "the daemon has no memory for an answer");
 		return;
 	}
-	if (!full && gpd_tenants_has_room(&admission->quota->tenants, &peer->grant, room))
+	if (!full && gpd_tenants_has_room(&admission->quota->tenants, &peer->grant, 0, room))
 		full = room;
 	gpupool__control_message__init(&look->message);
 	gpupool__account__init(&look->account);

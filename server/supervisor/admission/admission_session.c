@@ -211,9 +211,14 @@ gpd_admission_why_full(const struct gpd_admission *admission, const struct gpd_p
 		       int more_of_address)
 {
 	int count = more_of_address;
+	int left = gpd_admission_sessions_max(admission) - more -
+		   gpd_admission_count_sessions(admission);
+	uint64_t number = peer->hello->hello->wait;
 
-	if (gpd_admission_count_sessions(admission) + more >= gpd_admission_sessions_max(admission))
+	if (left <= 0)
 		return "all sessions are taken (--max-sessions)";
+	if ((unsigned int)left <= gpd_queue_ahead(&admission->quota->queue, number, gp_now_ms()))
+		return "the places that are free are for those who wait for them";
 	for (const struct gpd_peer *p = admission->peers; p; p = p->next)
 		count += p->source == peer->source && p->state >= GPD_PEER_QUEUED &&
 			 p->state <= GPD_PEER_RUNNING;
@@ -265,15 +270,22 @@ gpd_admission_take_hello(struct gpd_admission *admission, struct gpd_peer *peer,
 		gpd_admission_look(admission, peer, wrong ? wrong : full);
 		return;
 	}
-	if (wrong || full) {
-		gpd_admission_refuse(admission, peer,
-				     wrong ? GPUPOOL__REFUSED__REASON__SHUTTING_DOWN
-					   : GPUPOOL__REFUSED__REASON__FULL,
-				     wrong ? wrong : full);
+	if (wrong) {
+		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__SHUTTING_DOWN,
+				     wrong);
+		return;
+	}
+	if (full && !hello->wait) {
+		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__FULL, full);
 		return;
 	}
 	if (!gpd_admission_admit(admission, peer))
 		return;
+	if (full) {
+		peer->full_for_any = true;
+		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__FULL, full);
+		return;
+	}
 	if (hello->resume_ticket.len) {
 		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__NO_SESSION,
 				     "the session to resume has ended");

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/supervisor/tenancy/quota.h"
 
+#include "base/clock.h"
+#include "server/common/base/size_text.h"
+
 #include <cuda.h>
 #include <errno.h>
 #include <stdio.h>
@@ -96,12 +99,104 @@ hash_of(const char *name)
 	return hash;
 }
 
+/* What sessions have of a device, or were promised; of one tenant or of all (NULL), but for one. */
+static uint64_t
+taken_of(const struct gpd_quota *quota, int device, const struct gpd_ledger_session *but,
+	 const uint32_t *tenant)
+{
+	uint64_t taken = 0;
+
+	for (const struct gpd_ledger_session *s = NULL;
+	     (s = gpd_ledger_next(quota->ledger, s, GPD_LEDGER_ANY_WORKER));) {
+		uint64_t used = atomic_load(&s->devices[device].memory);
+		uint64_t max = atomic_load(&s->devices[device].memory_max);
+
+		if (s == but || (tenant && s->tenant != *tenant))
+			continue;
+		if (quota->promised[gpd_ledger_index(quota->ledger, s)] && max > used &&
+		    max != GPD_NO_LIMIT)
+			used = max;
+		taken += used;
+	}
+	return taken;
+}
+
+static uint64_t
+least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint64_t
+beyond(uint64_t all, uint64_t taken)
+{
+	return taken < all ? all - taken : 0;
+}
+
+/* Whether there is as much memory as the waiting client's session may have: what can never be
+ * there, more than tenant or device has, is not waited for. */
+static int
+has_memory(struct gpd_quota *quota, const Gpupool__Hello *hello, const struct gpd_grant *grant,
+	   const struct gpd_ledger_session *session, char *error)
+{
+	const Gpupool__SessionWish *wish = hello->wish;
+	char text[2][GPD_SIZE_TEXT_MAX];
+
+	if (wish && wish->n_memory &&
+	    gpd_queue_ahead_of_tenant(&quota->queue, hello->wait, grant->tenant, gp_now_ms())) {
+		(void)snprintf(error, GPD_CONFIG_ERROR_MAX,
+			       "memory that is free is for those of the tenant who wait for it");
+		return GP_E_RESOURCE;
+	}
+	for (int i = 0; wish && i < grant->count && (size_t)i < wish->n_memory; i++) {
+		int device = grant->units[i].device;
+		uint64_t size = quota->tenants.devices[device].memory;
+		uint64_t most = gpd_ledger_room(quota->ledger, session, device).max;
+		uint64_t of_tenant = atomic_load(
+			&quota->ledger->tenants[session->tenant].devices[device].memory_max);
+		uint64_t wanted = least(most, size), left;
+
+		if (!wish->memory[i])
+			continue;
+		left = least(beyond(size, taken_of(quota, device, session, NULL)),
+			     beyond(of_tenant, taken_of(quota, device, session, &session->tenant)));
+		if (left >= wanted)
+			continue;
+		(void)snprintf(error, GPD_CONFIG_ERROR_MAX,
+			       "device %d has %s of memory free, and %s are asked for", device,
+			       gpd_size_text(left, text[0]), gpd_size_text(wanted, text[1]));
+		return GP_E_RESOURCE;
+	}
+	return 0;
+}
+
+/* The session has its line; a client that waits has waited for its memory, too. */
+static int
+wait_for_memory(struct gpd_quota *quota, const Gpupool__Hello *hello, const struct gpd_grant *grant,
+		const struct gpd_ledger_session *session, char *error)
+{
+	bool *promised = &quota->promised[gpd_ledger_index(quota->ledger, session)];
+	int r;
+
+	*promised = false;
+	if (!hello->wait)
+		return 0;
+	r = has_memory(quota, hello, grant, session, error);
+	*promised = r == 0 && hello->wish && hello->wish->n_memory;
+	if (r)
+		atomic_fetch_sub(&quota->ledger->tenants[grant->tenant].sessions_total, 1);
+	return r;
+}
+
 struct gpd_ledger_session *
 gpd_quota_open(struct gpd_quota *quota, uint64_t id, const Gpupool__Hello *hello, pid_t worker,
 	       struct gpd_grant *grant, Gpupool__Refused__Reason *reason_p, char *error)
 {
 	struct gpd_ledger_session *session;
-	int r = gpd_tenants_has_room(&quota->tenants, grant, error);
+	int r = gpd_tenants_has_room(
+		&quota->tenants, grant,
+		gpd_queue_ahead_of_tenant(&quota->queue, hello->wait, grant->tenant, gp_now_ms()),
+		error);
 
 	if (r == 0)
 		r = gpd_tenants_choose(&quota->tenants, hello, id, grant, error);
@@ -119,6 +214,12 @@ gpd_quota_open(struct gpd_quota *quota, uint64_t id, const Gpupool__Hello *hello
 	atomic_store(&session->machine, hash_of(hello->host));
 	grant->defaults = quota->defaults;
 	gpd_quota_limit(quota, hello, grant, session);
+	if (wait_for_memory(quota, hello, grant, session, error)) {
+		gpd_tenants_release(&quota->tenants, id);
+		gpd_ledger_close(quota->ledger, session);
+		return NULL;
+	}
+	gpd_queue_leave(&quota->queue, hello->wait);
 	return session;
 }
 

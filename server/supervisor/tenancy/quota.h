@@ -10,6 +10,7 @@
 
 #include "protocol/control.h"
 #include "server/common/ledger/ledger.h"
+#include "server/supervisor/tenancy/queue.h"
 #include "server/supervisor/tenancy/tenants.h"
 
 #include <sys/types.h>
@@ -19,6 +20,10 @@ struct gpd_quota {
 	int fd; /* of the ledger, for workers */
 	struct gpd_tenants tenants;
 	struct gpd_defaults defaults; /* of sessions to come */
+	struct gpd_queue queue;       /* of those who wait for a place or for memory */
+	/* By line of the ledger: the session waited until its memory limit was free, so nobody
+	 * who waits after it is promised the same memory. */
+	bool promised[GPD_LEDGER_SESSIONS];
 	/* Before a session's line is given up; NULL: nobody wants to know. */
 	void (*ended)(void *arg, const struct gpd_ledger_session *session);
 	void *ended_arg;

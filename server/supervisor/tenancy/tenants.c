@@ -291,14 +291,21 @@ gpd_tenants_admit(struct gpd_tenants *tenants, const Gpupool__Hello *hello, cons
 }
 
 int
-gpd_tenants_has_room(const struct gpd_tenants *tenants, const struct gpd_grant *grant, char *error)
+gpd_tenants_has_room(const struct gpd_tenants *tenants, const struct gpd_grant *grant,
+		     unsigned int ahead, char *error)
 {
 	const struct gpd_ledger_tenant *line = &tenants->ledger->tenants[grant->tenant];
 	uint32_t max = tenants->places[grant->tenant] < 0 ? UINT32_MAX
 							  : tenants->sessions_max[grant->tenant];
 
-	if (atomic_load(&line->sessions) < max)
+	if ((uint64_t)atomic_load(&line->sessions) + ahead < max)
 		return 0;
+	if (atomic_load(&line->sessions) < max) {
+		(void)snprintf(error, GPD_CONFIG_ERROR_MAX,
+			       "the places that tenant %s has are for those who wait for them",
+			       line->name);
+		return GP_E_RESOURCE;
+	}
 	(void)snprintf(error, GPD_CONFIG_ERROR_MAX, "tenant %s has all the %u sessions that it may",
 		       line->name, max);
 	return GP_E_RESOURCE;

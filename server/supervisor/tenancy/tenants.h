@@ -82,9 +82,10 @@ void gpd_tenants_set_devices(struct gpd_tenants *tenants, const Gpupool__Welcome
 GP_MUST_CHECK int gpd_tenants_admit(struct gpd_tenants *tenants, const Gpupool__Hello *hello,
 				    const char *proven, const char *address,
 				    struct gpd_grant *grant, char *error);
-/* Whether the tenant may have one more session. */
+/* Whether the tenant may have one more session, besides those who wait before. */
 GP_MUST_CHECK int gpd_tenants_has_room(const struct gpd_tenants *tenants,
-				       const struct gpd_grant *grant, char *error);
+				       const struct gpd_grant *grant, unsigned int ahead,
+				       char *error);
 /* Fills the grant's devices: those that the client names, or all that it may have.  Parts of
  * devices are the session's until gpd_tenants_release().  GP_E_INVALID: there is no such device, or
  * it is not for this tenant; GP_E_RESOURCE: it is taken. */
