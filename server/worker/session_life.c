@@ -111,6 +111,17 @@ receive(struct gpd_session *session, unsigned int usual_ms, struct gp_message *m
 	}
 }
 
+/* A program that ends before its bytes are read resets the connection: no fault of the network. */
+static const char *
+why_over(const struct gpd_session *session, int r)
+{
+	if (r == GP_E_EOF)
+		return "the client closed it";
+	if (r == -ECONNRESET)
+		return "the program ended without a word, or its connection was cut";
+	return gp_conn_error(session->conn);
+}
+
 static void
 serve(struct gpd_session *session)
 {
@@ -130,9 +141,7 @@ serve(struct gpd_session *session)
 		if (r == 0)
 			r = gpd_record_carry_out_all(session, &message);
 		else if (!atomic_load(&session->sticky))
-			gpd_session_set_reason(session, r == GP_E_EOF
-								? "the client closed it"
-								: gp_conn_error(session->conn));
+			gpd_session_set_reason(session, why_over(session, r));
 	} while (r == 0);
 }
 

@@ -617,7 +617,7 @@ def _behind_function(session, lanes):
     ask_in(session, 1, session.base, MIB)
 
 
-@hostile("(the client closed it|receiving failed)", size=64 * MIB)
+@hostile("(the client closed it|the program ended without a word)", size=64 * MIB)
 def _ahead(session, lanes):
     """more chunks of copies that never come than the daemon takes"""
     for lane in lanes:
@@ -633,7 +633,7 @@ def _ahead(session, lanes):
     session.lane.close()
 
 
-@hostile("(the client closed it|receiving failed)", size=64 * MIB)
+@hostile("(the client closed it|the program ended without a word)", size=64 * MIB)
 def _not_read(session, lanes):
     """copies from the device that nobody reads"""
     for n in range(40):
