@@ -355,6 +355,39 @@ def _():
         require((seen["sessions"], seen["full"]) == (0, ""), f"{seen}")
 
 
+@case("a token that cannot be read is named with its pool's line, what is no token with what is, and no secret is shown")
+def _():
+    with User() as user, Daemon() as daemon:
+        conf = user.write("")
+        gone = user.file("gone.token")
+        user.write(f"[pool lab]\nurl = {daemon.address}\ntoken = {gone}\n")
+        for args in (("run", app("vectoradd")), ("env",), ("devices",), ("check",)):
+            user.fails(f'{conf}:1: [pool lab] token: {gone}: No such file or directory: "gpupool login" stores it anew', *args)
+        secret = user.write("hunter2 is my password\n", "no.token", 0o600)
+        for token, says in ((secret, "its first line is no token (gpt_..., as gpupoolctl token create makes it)"),
+                            (user.write("", "empty.token", 0o600), "the file is empty: there is no token in it"),
+                            (user.folder, "Is a directory")):
+            user.write(f"[pool lab]\nurl = {daemon.address}\ntoken = {token}\n")
+            result = user.say("run", app("vectoradd"), status=1)
+            require(result.err == f"gpupool: GPUPOOL_TOKEN_FILE={token}: {says}\n" and "hunter2" not in result.err + result.out, str(result))
+
+
+@case("of a pool of which one half is not there it is said which, and the other half keeps nothing")
+def _():
+    with User() as user, Daemon() as daemon:
+        gone = f"tcp://127.0.0.1:{closed_port()}"
+        for url in (f"{daemon.address},{gone}", f"{gone},{daemon.address}"):
+            user.write(f"[pool both]\nurl = {url}\n")
+            result = user.say("run", app("vectoradd"), status=1)
+            require(result.err == f"gpupool: cannot connect to {gone}: Connection refused\n", str(result))
+            result = user.say("devices", status=125)
+            require(f"cannot connect to {gone}: Connection refused" in result.err, str(result))
+            result = user.say("check", status=1)
+            require(lines_of(result), str(result))
+        wait_until("no session is left", lambda: daemon.log().count("open from") == daemon.log().count("closed:"), PATIENCE)
+        daemon.settle()
+
+
 @case("devices shows GPUs, load, quota and the user's own sessions, without taking a place")
 def _():
     with User() as user, Pool("--max-sessions", "2", config="[tenant alice]\nmemory = 64M\nsessions = 1\n[tenant bob]\n") as pool:
