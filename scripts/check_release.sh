@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # check_release.sh [STEP]...: what a release needs and a change does not: all packages are built,
 # linted, installed in a clean root of Debian 12, used and removed there; the client runs in roots
-# with an old C library, and on aarch64 under qemu-user; what "meson dist" packs builds. All steps
+# with an old C library, and on aarch64 under qemu-user; images of containers are built as their files
+# say; the neighbouring version works together with this one; what "meson dist" packs builds. All steps
 # unless some are named. Needs root, for the roots. The last line is the sum.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
-steps=${*:-lint deb rpm tar wheel portable dist}
+steps=${*:-lint deb rpm tar wheel container portable neighbours dist}
 if [ "$(id -u)" != 0 ]; then
 	echo "check_release.sh: needs root, to change into roots of its own" >&2
 	exit 2
@@ -82,7 +83,7 @@ start_daemon() {
 		2>"$work/daemon.log" &
 	daemon=$!
 	for _ in $(seq 200); do
-		REMOTE_GPU=$(sed -n 's/^listening on //p' "$address")
+		REMOTE_GPU=$(sed -n 's/^listening on \(tcp:.*\)/\1/p' "$address")
 		if [ -n "$REMOTE_GPU" ]; then
 			export REMOTE_GPU
 			return
@@ -191,6 +192,45 @@ step_wheel() {
 	diff <(echo "$before") <(find "$env" -name __pycache__ -prune -o -print | sort) | grep '^> .*gpupool/.*\.so' &&
 		fail "the wheel leaves files"
 	return 0
+}
+
+# build_image ROLE: what the file of a container's image says, in the clean root, which stands for the
+# image that it begins with.
+build_image() {
+	local word rest source file=packaging/container/$1.Dockerfile
+	make_root
+	while read -r word rest; do
+		case $word in
+		COPY)
+			for source in ${rest% *}; do
+				cp "$out"/$source "$clean${rest##* }"
+			done
+			;;
+		RUN) in_root sh -ec "$rest" </dev/null ;;
+		ARG | FROM | ENV | EXPOSE | STOPSIGNAL | ENTRYPOINT | CMD) ;;
+		*) fail "$file: $word is not known here" ;;
+		esac
+	done < <(grep -v '^#' "$file" | sed -e ':more' -e '/\\$/{N;s/\\\n//;b more' -e '}')
+}
+
+step_container() {
+	local command
+	build_image server
+	command=$(sed -nE 's/^(ENTRYPOINT|CMD) //p' packaging/container/server.Dockerfile |
+		python3 -c 'import json, sys; print(*(word for line in sys.stdin for word in json.loads(line)))')
+	in_root gpupoolctl cert init 127.0.0.1
+	start_daemon in_root ${command/0.0.0.0:4833/127.0.0.1:0} --driver /usr/lib/gpupool/libcuda-soft.so
+	stop_daemon
+	build_image client
+	cp build-packages/client/tests/portable/portable-app "$clean/tmp/app"
+	start_daemon build-packages/native/server/gpupoold --driver build-packages/native/softgpu/driver/libcuda-soft.so
+	expect_sums in_root /tmp/app
+	expect_sums in_root gpupool run /tmp/app
+	stop_daemon
+}
+
+step_neighbours() {
+	scripts/neighbours.sh
 }
 
 step_portable() {
