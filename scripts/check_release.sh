@@ -197,7 +197,7 @@ step_wheel() {
 # build_image ROLE: what the file of a container's image says, in the clean root, which stands for the
 # image that it begins with.
 build_image() {
-	local word rest source file=packaging/container/$1.Dockerfile
+	local word rest source recipe=packaging/container/$1.Dockerfile
 	make_root
 	while read -r word rest; do
 		case $word in
@@ -208,9 +208,9 @@ build_image() {
 			;;
 		RUN) in_root sh -ec "$rest" </dev/null ;;
 		ARG | FROM | ENV | EXPOSE | STOPSIGNAL | ENTRYPOINT | CMD) ;;
-		*) fail "$file: $word is not known here" ;;
+		*) fail "$recipe: $word is not known here" ;;
 		esac
-	done < <(grep -v '^#' "$file" | sed -e ':more' -e '/\\$/{N;s/\\\n//;b more' -e '}')
+	done < <(grep -v -e '^#' -e '^$' "$recipe" | sed -e ':more' -e '/\\$/{N;s/\\\n//;b more' -e '}')
 }
 
 step_container() {
