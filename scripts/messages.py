@@ -117,10 +117,9 @@ class Entry:
         self.enough = words(pieces(text)) >= 2
         self.is_in = search(pieces(text), text)
 
-    def fits(self, path, parts, text):
+    def fits(self, is_part, text):
         """whether it has the message, or a part of it that says enough"""
-        return path.startswith(self.sources) and \
-            (search(parts)(self.text) is not None or (self.enough and self.is_in(text) is not None))
+        return is_part(self.text) is not None or (self.enough and self.is_in(text) is not None)
 
 
 def messages(root):
@@ -152,9 +151,11 @@ def entries(root):
 def main():
     root = sys.argv[1]
     page, bad, count = list(entries(root)), [], 0
+    of_path = functools.lru_cache(1)(lambda path: [entry for entry in page if path.startswith(entry.sources)])
     for path, line, text in messages(root):
         count += 1
-        met = [entry for entry in page if entry.fits(path, pieces(text), text.strip(EDGE))]
+        is_part, stripped = search(pieces(text)), text.strip(EDGE)
+        met = [entry for entry in of_path(path) if entry.fits(is_part, stripped)]
         for entry in met:
             entry.met = True
         if not met:
