@@ -332,6 +332,22 @@ def _():
         waiting[1].finish().expect()
 
 
+@case("who waits for a place of its tenant's is in no other tenant's way")
+def _():
+    with User() as user, Pool("--max-sessions", "3", config="[tenant alice]\nsessions = 1\n[tenant bob]\n") as pool:
+        alice, _ = pool.create("alice")
+        user.say("login", "lab", pool.local, text=read_file(alice))
+        first = user.start("run", app("memhog"), "1", stdin=True)
+        first.wait_for_output("free after")
+        second = user.start("run", "--wait", f"{PATIENCE}s", app("vectoradd"))
+        wait_until("it waits", lambda: "refused: tenant alice has all the 1 sessions that it may; number 1 in the queue; waiting for a place "
+                   in second.err(), PATIENCE)
+        for _ in range(2):
+            pool.run("vectoradd", env={"GPUPOOL_TENANT": "bob"}).expect(out="vectoradd: ok\n", err="")
+        first.finish().expect()
+        second.finish().expect(out="vectoradd: ok\n")
+
+
 @case("with --wait, --memory waits until so much of the quota is free, and promises it to one at a time")
 def _():
     with User() as user, Pool(config="[tenant alice]\nmemory = 128M\n[tenant bob]\n") as pool:
