@@ -35,6 +35,8 @@ memory = 1G
 '''
 COLOURS = {'ok': '#8ae234', 'note': '#fce94f', 'wrong': '#ef2929', 'NAME': '#729fcf'}
 CELL, LINE = 8.43, 19
+# A viewer that joins blanks would spoil the columns.
+NO_BREAK = '\u00a0'
 
 
 def colour_of(line):
@@ -45,10 +47,10 @@ def colour_of(line):
 def svg(title, text):
     lines = [f'$ {title}'] + text.rstrip('\n').split('\n')
     width, height = max(map(len, lines)) * CELL + 32, len(lines) * LINE + 28
-    rows = ''.join(f'<text x="16" y="{(n + 1) * LINE + 8}" fill="{"#ffffff" if n == 0 else colour_of(line)}">{escape(line)}</text>\n'
+    rows = ''.join(f'<text x="16" y="{(n + 1) * LINE + 8}" fill="{"#ffffff" if n == 0 else colour_of(line)}">{escape(line).replace(" ", NO_BREAK)}</text>\n'
                    for n, line in enumerate(lines))
     return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height}" font-family="monospace" font-size="14" '
-            f'xml:space="preserve" role="img" aria-label="{escape(title)}">\n'
+            f'role="img" aria-label="{escape(title)}">\n'
             f'<rect width="100%" height="100%" rx="8" fill="#1e2227"/>\n{rows}</svg>\n')
 
 
