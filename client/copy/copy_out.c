@@ -255,6 +255,7 @@ start_pending(struct gpc_stream *stream, const struct gpc_copy *copy, uint64_t a
 	slice_init(slice, stream, copy, at);
 	slice->request.done = pending_done;
 	pending->copy.request = &slice->request;
+	pending->copy.stream = stream->handle.id;
 	pending->copy.start = (uintptr_t)slice->host;
 	pending->copy.end = pending->copy.start + (slice->height - 1) * slice->pitch + slice->width;
 	gpc_pending_copy_add(&pending->copy);

@@ -72,17 +72,37 @@ gpc_pending_copy_done(struct gpc_pending_copy *pending)
 	return waited;
 }
 
-/* A reference to a copy that still writes there; NULL: none does. */
+/* What is looked for: a copy that writes to memory, or one that is a stream's. */
+struct wanted {
+	uintptr_t base;
+	uint64_t size; /* 0: no memory is meant */
+	const struct gpc_session *session;
+	uint32_t stream;
+	uint64_t given;
+};
+
+static bool
+is_wanted(const struct gpc_pending_copy *pending, const struct wanted *wanted)
+{
+	const struct gpc_request *request = pending->request;
+
+	if (!pending->started || __atomic_load_n(&request->complete, __ATOMIC_ACQUIRE))
+		return false;
+	if (wanted->size > 0)
+		return pending->start < wanted->base + wanted->size && wanted->base < pending->end;
+	return request->session == wanted->session && pending->stream == wanted->stream &&
+	       request->given == wanted->given;
+}
+
+/* A reference to such a copy that is under way; NULL: none is. */
 static struct gpc_pending_copy *
-find(uintptr_t base, uint64_t size)
+find(const struct wanted *wanted)
 {
 	struct gpc_pending_copy *pending;
 
 	(void)pthread_mutex_lock(&lock);
 	for (pending = all; pending; pending = pending->next) {
-		if (pending->started &&
-		    !__atomic_load_n(&pending->request->complete, __ATOMIC_ACQUIRE) &&
-		    pending->start < base + size && base < pending->end) {
+		if (is_wanted(pending, wanted)) {
 			pending->references++;
 			pending->waiters++;
 			break;
@@ -95,12 +115,13 @@ find(uintptr_t base, uint64_t size)
 CUresult
 gpc_pending_copy_settle(const void *base, uint64_t size)
 {
+	const struct wanted wanted = { .base = (uintptr_t)base, .size = size };
 	CUresult result = CUDA_SUCCESS;
 	struct gpc_pending_copy *pending;
 
-	if (atomic_load(&count) == 0)
+	if (atomic_load(&count) == 0 || size == 0)
 		return CUDA_SUCCESS;
-	while ((pending = find((uintptr_t)base, size))) {
+	while ((pending = find(&wanted))) {
 		CUresult one = gpc_request_wait(pending->request);
 
 		if (result == CUDA_SUCCESS)
@@ -108,4 +129,21 @@ gpc_pending_copy_settle(const void *base, uint64_t size)
 		put(pending, 1);
 	}
 	return result;
+}
+
+bool
+gpc_pending_copy_await(const struct gpc_session *session, uint32_t stream, uint64_t given,
+		       CUresult *result_p)
+{
+	const struct wanted wanted = { .session = session, .stream = stream, .given = given };
+	struct gpc_pending_copy *pending;
+
+	if (atomic_load(&count) == 0)
+		return false;
+	pending = find(&wanted);
+	if (!pending)
+		return false;
+	*result_p = gpc_request_wait(pending->request);
+	put(pending, 1);
+	return true;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Copies to host memory that are under way though nobody waits for them.  They are found by the
- * memory that they write to, for it must not go before they are done.  Any thread may call.
+ * memory that they write to, for it must not go before they are done, and by the stream whose last
+ * work they are, for who waits for that needs no other answer.  Any thread may call.
  */
 #ifndef GPC_PENDING_COPY_H
 #define GPC_PENDING_COPY_H
@@ -18,6 +19,7 @@
  */
 struct gpc_pending_copy {
 	struct gpc_request *request;
+	uint32_t stream;      /* its name on the wire */
 	uintptr_t start, end; /* of the memory */
 	struct gpc_pending_copy *prev, *next;
 	unsigned int references;
@@ -25,7 +27,8 @@ struct gpc_pending_copy {
 	bool started;
 };
 
-/* request, start and end are set; with a reference of the caller's and one for the answer. */
+/* request, stream, start and end are set; with a reference of the caller's and one for the answer.
+ */
 void gpc_pending_copy_add(struct gpc_pending_copy *pending);
 /* By the caller of add: the request has been started, or it could not be. */
 void gpc_pending_copy_started(struct gpc_pending_copy *pending, bool success);
@@ -34,5 +37,10 @@ bool gpc_pending_copy_done(struct gpc_pending_copy *pending);
 
 /* Waits until no pending copy writes to [base, base + size) any more; the first one's error. */
 CUresult gpc_pending_copy_settle(const void *base, uint64_t size);
+
+/* Waits for the copy that the stream was given as this record (call.h, given), all earlier work of
+ * the stream included.  False: none that is under way was. */
+bool gpc_pending_copy_await(const struct gpc_session *session, uint32_t stream, uint64_t given,
+			    CUresult *result_p);
 
 #endif /* GPC_PENDING_COPY_H */

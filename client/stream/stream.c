@@ -2,6 +2,7 @@
 #include "client/stream/stream.h"
 
 #include "client/host/mirror.h"
+#include "client/host/pending_copy.h"
 #include "client/memory/pool.h"
 #include "client/stream/watch.h"
 #include "client/wire/session.h"
@@ -300,17 +301,32 @@ is_idle(struct gpc_stream *stream, uint64_t given)
 	return given <= atomic_load(&stream->done) || given <= atomic_load(&stream->context->done);
 }
 
+/* The answer of a copy that is the stream's last work says that the stream is done; one that failed
+ * says nothing of what was before it. */
+static CUresult
+wait_until_done(struct gpc_stream *stream, uint64_t given)
+{
+	const struct gp_args_cuStreamSynchronize args = { .hStream = stream->handle.id };
+	CUresult copied = CUDA_SUCCESS, result;
+
+	if (gpc_pending_copy_await(stream->context->scope.session, stream->handle.id, given,
+				   &copied) &&
+	    copied == CUDA_SUCCESS)
+		return CUDA_SUCCESS;
+	result = gpc_wait_cuStreamSynchronize(stream->context, &args);
+	return copied == CUDA_SUCCESS ? result : copied;
+}
+
 CUresult
 gpc_stream_fence(struct gpc_stream *stream)
 {
-	const struct gp_args_cuStreamSynchronize args = { .hStream = stream->handle.id };
 	uint64_t given = given_to(stream);
 	CUresult result;
 
 	if (is_idle(stream, given)) {
 		result = gpc_session_result(stream->context->scope.session);
 	} else {
-		result = gpc_wait_cuStreamSynchronize(stream->context, &args);
+		result = wait_until_done(stream, given);
 		if (result == CUDA_SUCCESS)
 			gpc_stream_set_done(stream, given);
 	}

@@ -98,6 +98,28 @@ nobody_waits_for_what_has_been_answered(void **state)
 }
 
 static void
+last_work_of_a_stream_is_waited_for(void **state)
+{
+	struct copy *copies[2] = { add(1), add(2) };
+	CUresult result = CUDA_ERROR_UNKNOWN;
+
+	for (int i = 0; i < 2; i++) {
+		copies[i]->pending.stream = 7;
+		copies[i]->request.session = gpc_session_get();
+		copies[i]->request.given = 10 + (uint64_t)i;
+		start(copies[i], CUDA_SUCCESS);
+	}
+	assert_false(gpc_pending_copy_await(gpc_session_get(), 8, 11, &result));
+	assert_false(gpc_pending_copy_await(gpc_session_get(), 7, 12, &result));
+	assert_int_equal(done, 0);
+	assert_true(gpc_pending_copy_await(gpc_session_get(), 7, 11, &result));
+	assert_int_equal(result, CUDA_SUCCESS);
+	assert_int_equal(done, 2);
+	assert_int_equal(done_waited, 1);
+	assert_false(gpc_pending_copy_await(gpc_session_get(), 7, 11, &result));
+}
+
+static void
 a_copy_that_could_not_be_started_is_in_nobodys_way(void **state)
 {
 	gpc_pending_copy_started(&add(1)->pending, false);
@@ -112,6 +134,7 @@ main(void)
 		TEST(memory_that_a_copy_writes_to_is_waited_for),
 		TEST(an_error_is_told_to_who_waits),
 		TEST(nobody_waits_for_what_has_been_answered),
+		TEST(last_work_of_a_stream_is_waited_for),
 		TEST(a_copy_that_could_not_be_started_is_in_nobodys_way),
 	};
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Waits that have nothing to wait for send nothing, and queries in a loop ask once. */
 #include "client/context/lifecycle.h"
+#include "client/copy/copy_out.h"
 #include "client/stream/event.h"
 #include "client/stream/stream.h"
 #include "client/stream/watch.h"
@@ -20,8 +21,36 @@ static struct gpc_stream legacy, streams[2];
 static atomic_bool done;
 /* Queries of events are answered when the test posts daemon.proceed. */
 static atomic_bool held;
+static struct gpc_session *session;
+static atomic_bool copies_fail;
 static struct gp_header open_waits[2 * GPC_WATCHES_MAX];
 static atomic_uint open_count;
+
+static bool
+is_waited_for(void)
+{
+	bool waits;
+
+	(void)pthread_mutex_lock(&session->receiver.lock);
+	waits = session->receiver.waiters != NULL;
+	(void)pthread_mutex_unlock(&session->receiver.lock);
+	return waits;
+}
+
+/* A copy is under way until somebody waits, for it or for something else. */
+static int
+answer_copy(struct fake_daemon *daemon, const struct gp_header *header)
+{
+	static const uint64_t bytes;
+
+	for (int i = 0; i < PATIENCE_MS && !is_waited_for(); i++)
+		(void)usleep(1000);
+	if (!atomic_load(&copies_fail))
+		fake_note_data(daemon, header->request, 0, &bytes, sizeof(bytes));
+	fake_reply(daemon, header,
+		   atomic_load(&copies_fail) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS, NULL, 0);
+	return 0;
+}
 
 /* In the daemon's thread. */
 static int
@@ -32,6 +61,8 @@ answer(struct fake_daemon *daemon, const struct gp_header *header, const void *f
 	const bool waits = header->call == GP_CALL_cuEventSynchronize ||
 			   header->call == GP_CALL_cuStreamSynchronize;
 
+	if (header->call == GP_CALL_gpCopyOut)
+		return answer_copy(daemon, header);
 	if (atomic_load(&done) || !(asks || waits))
 		return fake_answer(daemon, header, fields, size);
 	if (asks) {
@@ -54,6 +85,7 @@ begin_idle(void **state)
 	atomic_store(&done, true);
 	atomic_store(&open_count, 0);
 	fixture = begin(state, answer);
+	session = fixture->session;
 	device = (struct gpc_device){ .session = fixture->session };
 	memset(&context, 0, sizeof(context));
 	context.device = &device;
@@ -203,12 +235,18 @@ stream_that_waits_for_an_event_has_work(void **state)
 	end_idle(fixture);
 }
 
+static int
+take_nothing(struct gpc_request *request, struct gp_conn *conn, uint64_t offset, uint64_t size)
+{
+	return 0;
+}
+
 static void
 answer_to_a_read_says_that_the_stream_is_idle(void **state)
 {
 	struct fixture *fixture = begin_idle(state);
 	struct gp_args_gpCopyOut args = { .stream = legacy.handle.id };
-	struct gpc_request request = { 0 };
+	struct gpc_request request = { .data = take_nothing };
 
 	give_work(&legacy);
 	assert_int_equal(gpc_start_gpCopyOut(&context, &args, &request), CUDA_SUCCESS);
@@ -220,6 +258,59 @@ answer_to_a_read_says_that_the_stream_is_idle(void **state)
 	gpc_stream_set_done(&legacy, request.given);
 	assert_int_equal(gpc_cuStreamSynchronize(NULL), CUDA_SUCCESS);
 	assert_int_equal(received(fixture, GP_CALL_cuStreamSynchronize), 1);
+	end_idle(fixture);
+}
+
+/* Started as an asynchronous copy to pinned memory is. */
+static void
+copy_out(const struct gpc_stream *stream)
+{
+	static uint64_t bytes;
+	const struct gpc_copy copy = {
+		.src = { .base = 64 },
+		.dst = { .base = (uintptr_t)&bytes, .host = true, .pinned = true },
+		.width = sizeof(bytes),
+		.height = 1,
+		.depth = 1,
+	};
+
+	assert_int_equal(gpc_copy_out_async((struct gpc_stream *)stream, &copy), CUDA_SUCCESS);
+}
+
+static void
+answer_to_a_copy_under_way_says_so_too(void **state)
+{
+	struct fixture *fixture = begin_idle(state);
+
+	give_work(&streams[0]);
+	copy_out(&streams[0]);
+	assert_int_equal(gpc_stream_fence(&streams[0]), CUDA_SUCCESS);
+	assert_int_equal(gpc_stream_fence(&streams[0]), CUDA_SUCCESS);
+	assert_int_equal(received(fixture, GP_CALL_cuStreamSynchronize), 0);
+	/* Neither of an earlier copy, nor of another stream's. */
+	copy_out(&streams[0]);
+	give_work(&streams[0]);
+	assert_int_equal(gpc_stream_fence(&streams[0]), CUDA_SUCCESS);
+	assert_int_equal(received(fixture, GP_CALL_cuStreamSynchronize), 1);
+	give_work(&streams[0]);
+	copy_out(&streams[1]);
+	assert_int_equal(gpc_stream_fence(&streams[0]), CUDA_SUCCESS);
+	assert_int_equal(received(fixture, GP_CALL_cuStreamSynchronize), 2);
+	end_idle(fixture);
+}
+
+/* Its work before may still be under way. */
+static void
+copy_that_failed_says_nothing_of_the_stream(void **state)
+{
+	struct fixture *fixture = begin_idle(state);
+
+	give_work(&streams[0]);
+	atomic_store(&copies_fail, true);
+	copy_out(&streams[0]);
+	assert_int_equal(gpc_stream_fence(&streams[0]), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(received(fixture, GP_CALL_cuStreamSynchronize), 1);
+	atomic_store(&copies_fail, false);
 	end_idle(fixture);
 }
 
@@ -421,6 +512,8 @@ main(void)
 		cmocka_unit_test(stream_is_idle_by_its_own_work),
 		cmocka_unit_test(stream_that_waits_for_an_event_has_work),
 		cmocka_unit_test(answer_to_a_read_says_that_the_stream_is_idle),
+		cmocka_unit_test(answer_to_a_copy_under_way_says_so_too),
+		cmocka_unit_test(copy_that_failed_says_nothing_of_the_stream),
 		cmocka_unit_test(late_error_is_told_by_a_wait_for_nothing_once),
 		cmocka_unit_test(stream_that_is_queried_in_a_loop_is_asked_once),
 		cmocka_unit_test(event_is_asked_once_and_again_when_it_was_recorded_again),
