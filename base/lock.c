@@ -12,6 +12,17 @@
 #define LOOK_MIN_NS UINT64_C(20000)
 
 void
+gp_lock_init_brief(pthread_mutex_t *lock)
+{
+	pthread_mutexattr_t attributes;
+
+	(void)pthread_mutexattr_init(&attributes);
+	(void)pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_ADAPTIVE_NP);
+	(void)pthread_mutex_init(lock, &attributes);
+	(void)pthread_mutexattr_destroy(&attributes);
+}
+
+void
 gp_cond_init(pthread_cond_t *cond)
 {
 	pthread_condattr_t attributes;

@@ -53,6 +53,10 @@ int pthread_rwlock_unlock(pthread_rwlock_t *lock)
 int pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock) GP_LOCKED(*lock);
 #endif
 
+/* For one that nobody holds for longer than a system call takes: who wants it looks for it before
+ * he sleeps, and so its holder need not wake anybody. */
+void gp_lock_init_brief(pthread_mutex_t *lock);
+
 void gp_cond_init(pthread_cond_t *cond);
 
 /* For one of static storage, it is made before main() begins. */

@@ -7,6 +7,7 @@
 #define GP_THREAD_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 typedef void *gp_thread_main(void *arg);
@@ -29,5 +30,9 @@ gp_pause(void)
 	__asm__ volatile("isb" ::: "memory");
 #endif
 }
+
+/* The same for who has waited for a while: whoever else wants the processor may have it.  Whether
+ * somebody did: then it is better to sleep. */
+bool gp_yield(void);
 
 #endif /* GP_THREAD_H */

@@ -18,8 +18,12 @@
 /* The first byte of a message says what the far end does with it. */
 #define ECHO 'e'
 #define KEEP 'k'
+/* The answer has a tail as long as a copy's. */
+#define FETCH_64K 'f'
+#define FETCH_1M 'm'
 
 #define BULK_MAX ((size_t)16 << 20)
+#define COPIES_MAX 100000
 
 struct bench {
 	struct gp_conn *near;
@@ -36,17 +40,26 @@ far_end(void *argument)
 
 	for (;;) {
 		struct gp_message message;
-		struct iovec echo;
+		struct iovec echo, tail = { to, 0 };
 		int r = gp_conn_recv(bench->far, &message);
 
 		if (r == GP_E_EOF)
 			break;
 		must(r, "receive", bench->far);
 		must(gp_conn_recv_bulk(bench->far, to, message.bulk_size), "bulk", bench->far);
-		if (*(const char *)message.data != ECHO)
+		switch (*(const char *)message.data) {
+		case KEEP:
 			continue;
+		case FETCH_64K:
+			tail.iov_len = (size_t)64 << 10;
+			break;
+		case FETCH_1M:
+			tail.iov_len = (size_t)1 << 20;
+			break;
+		}
 		echo = (struct iovec){ (void *)message.data, message.size };
-		must(gp_conn_send(bench->far, &echo, 1, NULL, 0), "echo", bench->far);
+		must(gp_conn_send(bench->far, &echo, 1, &tail, tail.iov_len != 0), "echo",
+		     bench->far);
 	}
 	free(to);
 	return NULL;
@@ -63,12 +76,14 @@ put(struct bench *bench, char what, size_t size, size_t bulk_size)
 }
 
 static void
-round_trip(struct bench *bench, size_t size)
+round_trip(struct bench *bench, char what, size_t size, size_t bulk_size)
 {
 	struct gp_message message;
 
-	put(bench, ECHO, size, 0);
+	put(bench, what, size, bulk_size);
 	must(gp_conn_recv(bench->near, &message), "reply", bench->near);
+	must(gp_conn_recv_bulk(bench->near, bench->bulk, message.bulk_size), "its tail",
+	     bench->near);
 }
 
 static void
@@ -79,16 +94,42 @@ ping_pong(struct bench *bench, const char *name, size_t size, unsigned int spin_
 
 	gp_conn_set_spin(bench->near, spin_usec);
 	gp_conn_set_spin(bench->far, spin_usec);
-	round_trip(bench, size);
-	round_trip(bench, size);
+	round_trip(bench, ECHO, size, 0);
+	round_trip(bench, ECHO, size, 0);
 	start = now();
 	do {
 		for (int i = 0; i < 50; i++)
-			round_trip(bench, size);
+			round_trip(bench, ECHO, size, 0);
 		count += 50;
 		end = now();
 	} while (end - start < bench->seconds);
 	printf("%s_%zu %.2f us\n", name, size, (end - start) / (double)count * 1e6);
+}
+
+static int
+compare(const void *a, const void *b)
+{
+	double left = *(const double *)a, right = *(const double *)b;
+
+	return left < right ? -1 : left > right;
+}
+
+/* One message each way, one of them with a tail: what a copy sends. */
+static void
+copy(struct bench *bench, const char *name, char what, size_t bulk_size)
+{
+	static double times[COPIES_MAX];
+	double end = now() + bench->seconds;
+	size_t count = 0;
+
+	while (count < COPIES_MAX && (count < 3 || now() < end)) {
+		double start = now();
+
+		round_trip(bench, what, 64, bulk_size);
+		times[count++] = (now() - start) * 1e6;
+	}
+	qsort(times, count, sizeof(*times), compare);
+	printf("%s %.2f us\n", name, times[count / 2]);
 }
 
 static void
@@ -102,7 +143,7 @@ one_way(struct bench *bench, const char *name, size_t size, size_t bulk_size)
 			put(bench, KEEP, size, bulk_size);
 		count += 4;
 	} while (now() - start < bench->seconds);
-	round_trip(bench, 8);
+	round_trip(bench, ECHO, 8, 0);
 	end = now();
 	if (bulk_size)
 		printf("%s_%zu %.2f GB/s\n", name, bulk_size,
@@ -169,6 +210,10 @@ main(int argc, char **argv)
 
 	ping_pong(&bench, "round_trip", 64, 0);
 	ping_pong(&bench, "round_trip_spin", 64, 50);
+	copy(&bench, "copy_in_64k", ECHO, (size_t)64 << 10);
+	copy(&bench, "copy_out_64k", FETCH_64K, 0);
+	copy(&bench, "copy_in_1m", ECHO, (size_t)1 << 20);
+	copy(&bench, "copy_out_1m", FETCH_1M, 0);
 	gp_conn_set_spin(bench.near, 0);
 	gp_conn_set_spin(bench.far, 0);
 	one_way(&bench, "messages", 64, 0);

@@ -2,6 +2,7 @@
 #include "transport/message_stream.h"
 
 #include "base/clock.h"
+#include "base/thread.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -15,12 +16,19 @@
 #define READ_AHEAD ((size_t)64 << 10)
 /* Behind a bulk tail only the next headers are worth a copy, not the next tail. */
 #define READ_AHEAD_BULK ((size_t)8 << 10)
+/* A tail of this size is worth a system call of its own, which brings it to where it belongs ... */
+#define TAIL_LONG ((size_t)16 << 10)
+/* ... so for some messages behind one, among which the next may be, the first read takes little. */
+#define READ_AHEAD_TAILS ((size_t)1 << 10)
+#define TAILS_LOOKED_FOR 16
 /* Untouched pages cost nothing: a connection with small messages uses the first few. */
 #define BUFFER_SIZE (HEADER_SIZE + GP_CONN_MESSAGE_MAX + READ_AHEAD)
 /* Parts handed to one write. */
 #define BATCH 64
 /* Looks between two of the clock: on some machines that costs more than a look. */
 #define SPIN_LOOKS 16
+/* For so long looking is cheaper for all than being woken. */
+#define SPIN_ALONE_NS 20000
 
 static struct gp_stream *
 stream_of(struct gp_conn *conn)
@@ -125,6 +133,21 @@ look(struct gp_stream *stream, struct iovec *iov, int count)
 	return got;
 }
 
+/* Before it sleeps.  After a while only as long as nobody else wants the processor. */
+static ssize_t
+spin(struct gp_stream *stream, struct iovec *iov, int count)
+{
+	uint64_t begin = gp_now_ns(), spent;
+	ssize_t got;
+
+	do {
+		got = look(stream, iov, count);
+		spent = gp_now_ns() - begin;
+	} while (got == -EAGAIN && spent < stream->spin_usec * UINT64_C(1000) &&
+		 (spent < SPIN_ALONE_NS || !gp_yield()));
+	return got;
+}
+
 /* Inside a message the next bytes must come within the stall time: else -EAGAIN.  Before one that
  * is nothing but a time to look around. */
 static ssize_t
@@ -135,20 +158,12 @@ read_some(struct gp_stream *stream, struct iovec *iov, int count, bool inside)
 	unsigned int before_ms = until ? 0 : stream->conn.rest_ms;
 	unsigned int most_ms = inside ? stream->stall_ms : before_ms;
 	int timeout_ms = most_ms ? (int)most_ms : -1;
+	ssize_t got;
 
 	if (until)
 		return read_until_deadline(stream, iov, count, timeout_ms);
-	if (stream->spin_usec) {
-		uint64_t end = gp_now_ns() + stream->spin_usec * UINT64_C(1000);
-
-		do {
-			ssize_t got = look(stream, iov, count);
-
-			if (got != -EAGAIN)
-				return got;
-		} while (gp_now_ns() < end);
-	}
-	return stream->io->read(stream, iov, count, timeout_ms);
+	got = stream->spin_usec ? spin(stream, iov, count) : -EAGAIN;
+	return got != -EAGAIN ? got : stream->io->read(stream, iov, count, timeout_ms);
 }
 
 /* Makes `need` bytes available at start, and takes up to `ahead` more that are there anyway. */
@@ -215,7 +230,7 @@ gp_stream_recv(struct gp_conn *conn, struct gp_message *message)
 		return r;
 	if (stream->start == stream->end)
 		stream->start = stream->end = 0;
-	r = fill(stream, HEADER_SIZE, READ_AHEAD, false);
+	r = fill(stream, HEADER_SIZE, stream->tails_likely ? READ_AHEAD_TAILS : READ_AHEAD, false);
 	if (r)
 		return r;
 	memcpy(&size, stream->buffer + stream->start, sizeof(size));
@@ -238,6 +253,10 @@ gp_stream_recv(struct gp_conn *conn, struct gp_message *message)
 	if (aligned != data)
 		memmove(aligned, data, size);
 	stream->bulk_left = bulk_size;
+	if (bulk_size >= TAIL_LONG)
+		stream->tails_likely = TAILS_LOOKED_FOR;
+	else if (stream->tails_likely)
+		stream->tails_likely--;
 	*message = (struct gp_message){ .data = aligned, .size = size, .bulk_size = bulk_size };
 	return 0;
 }

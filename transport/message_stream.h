@@ -37,7 +37,8 @@ struct gp_stream {
 	size_t start;
 	size_t end;
 	size_t bulk_left;
-	int recv_status; /* what ended the receiving direction */
+	int recv_status;           /* what ended the receiving direction */
+	unsigned int tails_likely; /* messages among which another long tail may be */
 	unsigned int spin_usec;
 	unsigned int stall_ms;
 	/* The next read is one more look of a row: a backend that has to make sure of something

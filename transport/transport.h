@@ -162,7 +162,8 @@ bool gp_conn_pending(const struct gp_conn *conn);
 
 /*
  * For the receiving thread: a receive looks for this long for bytes before it sleeps; 0, the
- * default, sleeps at once.
+ * default, sleeps at once.  From 20 microseconds on it sleeps as soon as another thread wants the
+ * processor.
  */
 void gp_conn_set_spin(struct gp_conn *conn, unsigned int usec);
 

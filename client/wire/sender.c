@@ -21,7 +21,7 @@ gpc_sender_init(struct gpc_session *session)
 {
 	struct gpc_sender *sender = &session->sender;
 
-	(void)pthread_mutex_init(&session->sender.lock, NULL);
+	gp_lock_init_brief(&session->sender.lock);
 	gp_cond_init(&sender->changed);
 	gp_cond_init(&sender->gathered);
 	for (int i = 0; i < 2; i++) {

@@ -18,9 +18,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A receiver looks this long for a reply before it sleeps: as long as a round trip in a machine
- * room takes, for being woken costs half of one. */
-#define SPIN_USEC 50
+/* A receiver looks this long for a reply before it sleeps, unless somebody else wants the
+ * processor: being woken costs a tenth of what a copy of some MiB takes. */
+#define SPIN_USEC 1000
 /* When the lane breaks the supervisor may know why, a little later than we. */
 #define REASON_WAIT_MS 300
 /* Of what it says. */

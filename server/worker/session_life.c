@@ -27,8 +27,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How long the executor looks for the next call before it sleeps. */
+/* How long the executor looks for the next call before it sleeps, and how long while somebody may
+ * wait for the GPU, whose next call comes when the GPU is done. */
 #define SPIN_USEC 50
+#define SPIN_PENDING_USEC 1000
 /* How often it looks whether the session is idle, where that has a limit. */
 #define IDLE_LOOK_MS 500
 
@@ -122,19 +124,23 @@ why_over(const struct gpd_session *session, int r)
 	return gp_conn_error(session->conn);
 }
 
+static unsigned int
+spin_usec(struct gpd_session *session)
+{
+	if (!gpd_sessions_may_spin())
+		return 0;
+	return gpd_wait_none(session) ? SPIN_USEC : SPIN_PENDING_USEC;
+}
+
 static void
 serve(struct gpd_session *session)
 {
 	const unsigned int look_ms = look_without_limit_ms();
 	struct gp_message message;
-	bool spins = false;
 	int r;
 
 	do {
-		if (gpd_sessions_may_spin() != spins) {
-			spins = !spins;
-			gp_conn_set_spin(session->conn, spins ? SPIN_USEC : 0);
-		}
+		gp_conn_set_spin(session->conn, spin_usec(session));
 		r = continue_kept(session);
 		if (r == 0)
 			r = receive(session, look_ms, &message);

@@ -8,6 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Longer, and a thread of the system's that does the device's work would miss the processor. */
+#define SPIN_USEC_MAX 50
+
 /* Bytes that no thread will send may have been left behind. */
 static int
 sent(struct gp_rdma_conn *conn, int r)
@@ -197,6 +200,7 @@ gp_rdma_destroy(struct gp_conn *base)
 static void
 rdma_set_spin(struct gp_conn *base, unsigned int usec)
 {
+	usec = usec < SPIN_USEC_MAX ? usec : SPIN_USEC_MAX;
 	atomic_store(&gp_rdma_of(base)->spin_usec, usec);
 	gp_stream_set_spin(base, usec);
 }

@@ -22,8 +22,14 @@
 #include <utlist.h>
 
 #define ENTRIES GPD_WAIT_PAGE_SLOTS
-/* How long the responder looks without a pause after something was added or done. */
+/* How long the responder looks without a pause after something was added or done, and how long
+ * while something is pending.  From SPIN_ALONE_NS on it does so while nobody else wants the
+ * processor. */
 #define SPIN_NS 60000
+#define SPIN_PENDING_NS 1000000
+#define SPIN_ALONE_NS 20000
+/* Between two looks at the queue. */
+#define LOOKS 32
 #define ASK_NS 250000
 /* What the executor waits for may come from elsewhere than the GPU. */
 #define OLDEST_NS 1000000
@@ -62,9 +68,9 @@ struct gpd_wait_queue {
 	pthread_t responder;
 	struct entry *entries_pending; /* utlist */
 	struct entry *free;
-	unsigned int used;    /* entries that were ever used */
-	unsigned int pending; /* also those whose done() is running */
-	uint64_t added;       /* counts */
+	unsigned int used;          /* entries that were ever used */
+	atomic_uint pending;        /* also those whose done() is running */
+	atomic_uint_fast64_t added; /* counts */
 	uint32_t last_value;
 	bool sleeping;
 	bool stop;
@@ -217,7 +223,7 @@ gpd_wait_oldest(struct gpd_session *session)
 	struct gpd_wait_queue *queue = session->waits;
 
 	pthread_mutex_lock(&queue->lock);
-	if (queue->pending)
+	if (atomic_load(&queue->pending) > 0)
 		(void)gp_cond_wait_until(&queue->room, &queue->lock, gp_now_ns() + OLDEST_NS);
 	pthread_mutex_unlock(&queue->lock);
 }
@@ -225,13 +231,7 @@ gpd_wait_oldest(struct gpd_session *session)
 bool
 gpd_wait_none(struct gpd_session *session)
 {
-	struct gpd_wait_queue *queue = session->waits;
-	bool none;
-
-	pthread_mutex_lock(&queue->lock);
-	none = queue->pending == 0;
-	pthread_mutex_unlock(&queue->lock);
-	return none;
+	return atomic_load(&session->waits->pending) == 0;
 }
 
 void *
@@ -264,6 +264,14 @@ gpd_wait_answer_done(struct gpd_session *session)
 	return GPD_LATER;
 }
 
+static bool
+is_marked(const struct gpd_wait_queue *queue, const struct entry *entry)
+{
+	size_t index = (size_t)(entry - queue->entries);
+
+	return __atomic_load_n(&queue->page->host[index], __ATOMIC_ACQUIRE) == entry->value;
+}
+
 /* Whether the GPU got there, as far as the entry itself can tell. */
 static void
 look(struct gpd_wait_queue *queue, struct entry *entry)
@@ -272,8 +280,7 @@ look(struct gpd_wait_queue *queue, struct entry *entry)
 
 	switch (entry->kind) {
 	case MARKER:
-		entry->complete = __atomic_load_n(&queue->page->host[entry - queue->entries],
-						  __ATOMIC_ACQUIRE) == entry->value;
+		entry->complete = is_marked(queue, entry);
 		break;
 	case EVENT:
 		result = gpd_driver.cuEventQuery(entry->event->driver);
@@ -413,6 +420,30 @@ sleep_for(struct gpd_wait_queue *queue, uint64_t ns, uint64_t added)
 	pthread_mutex_unlock(&queue->lock);
 }
 
+/* For a moment, without the lock, which the executor wants: until the GPU has written a value that
+ * is pending from oldest to newest, or something was added. */
+static void
+look_out(struct gpd_wait_queue *queue, struct entry *oldest, struct entry *newest, uint64_t added)
+{
+	for (int i = 0; i < LOOKS; i++) {
+		gp_pause();
+		if (atomic_load_explicit(&queue->added, memory_order_relaxed) != added)
+			return;
+		for (struct entry *entry = newest; entry;
+		     entry = entry == oldest ? NULL : entry->prev) {
+			if (entry->kind == MARKER && is_marked(queue, entry))
+				return;
+		}
+	}
+}
+
+static bool
+may_spin(uint64_t idle, bool pending)
+{
+	return gpd_sessions_may_spin() && idle < (pending ? SPIN_PENDING_NS : SPIN_NS) &&
+	       (idle < SPIN_ALONE_NS || !gp_yield());
+}
+
 /* Nothing was complete: how to pass the time until the next look. */
 static void
 pause_a_while(struct gpd_session *session)
@@ -420,24 +451,23 @@ pause_a_while(struct gpd_session *session)
 	struct gpd_wait_queue *queue = session->waits;
 	uint64_t since = atomic_load_explicit(&queue->added_ns, memory_order_relaxed);
 	uint64_t now = gp_now_ns();
+	struct entry *oldest, *newest;
 	uint64_t added, idle;
-	bool pending;
 
 	if (since < queue->done_ns)
 		since = queue->done_ns;
 	idle = now > since ? now - since : 0;
 	pthread_mutex_lock(&queue->lock);
-	pending = queue->entries_pending != NULL;
+	oldest = queue->entries_pending;
+	newest = oldest ? oldest->prev : NULL;
 	added = queue->added;
 	pthread_mutex_unlock(&queue->lock);
-	if (pending && idle > ASK_NS / 2 && now - queue->asked_ns > ASK_NS)
+	if (oldest && idle > ASK_NS / 2 && now - queue->asked_ns > ASK_NS)
 		ask(session, now);
-	if (idle < SPIN_NS && gpd_sessions_may_spin()) {
-		for (int i = 0; i < 16; i++)
-			gp_pause();
-		return;
-	}
-	sleep_for(queue, pending ? gpd_sessions_nap_ns(idle) : 0, added);
+	if (may_spin(idle, oldest != NULL))
+		look_out(queue, oldest, newest, added);
+	else
+		sleep_for(queue, oldest ? gpd_sessions_nap_ns(idle) : 0, added);
 }
 
 static void *
@@ -495,7 +525,7 @@ gpd_wait_start(struct gpd_session *session)
 		free(queue);
 		return -ENOMEM;
 	}
-	pthread_mutex_init(&queue->lock, NULL);
+	gp_lock_init_brief(&queue->lock);
 	gp_cond_init(&queue->wake);
 	gp_cond_init(&queue->room);
 	session->waits = queue;
