@@ -20,6 +20,8 @@
 #define WATCH_MS 500
 /* Without a descriptor to poll, the token is held this long at a time. */
 #define WAIT_MS 1
+/* For so long an answer may be unread that nobody waits for. */
+#define LEAVE_NS 100000
 /* A wait of WATCH_MS that takes so much longer: the process did not run meanwhile.  For so long it
  * is remembered. */
 #define SUSPENDED_NS UINT64_C(5000000000)
@@ -30,7 +32,7 @@ gpc_receiver_init(struct gpc_session *session)
 {
 	struct gpc_receiver *receiver = &session->receiver;
 
-	(void)pthread_mutex_init(&session->receiver.lock, NULL);
+	gp_lock_init_brief(&session->receiver.lock);
 	gp_cond_init(&receiver->wanted);
 	/* Without it the receiver finds out a little later. */
 	gp_fd_hold();
@@ -82,6 +84,7 @@ static void
 attend_locked(struct gpc_receiver *receiver)
 {
 	receiver->unattended++;
+	receiver->attended++;
 	if (!receiver->reading && receiver->idle)
 		(void)pthread_cond_signal(&receiver->wanted);
 }
@@ -114,6 +117,9 @@ gpc_receiver_expect_note(struct gpc_session *session)
 
 	(void)pthread_mutex_lock(&session->receiver.lock);
 	attend_locked(receiver);
+	receiver->notes++;
+	/* The thread may be waiting for others to read. */
+	(void)pthread_cond_signal(&receiver->wanted);
 	(void)pthread_mutex_unlock(&session->receiver.lock);
 }
 
@@ -124,6 +130,7 @@ gpc_receiver_note_came(struct gpc_session *session)
 
 	(void)pthread_mutex_lock(&session->receiver.lock);
 	receiver->unattended--;
+	receiver->notes--;
 	(void)pthread_mutex_unlock(&session->receiver.lock);
 }
 
@@ -412,6 +419,24 @@ wait_for_message_locked(struct gpc_session *session, int timeout_ms)
 	return came;
 }
 
+/* Who starts a copy mostly waits for it right away, and reads better alone: the thread leaves it to
+ * him for a while, and for as long as copies come one after the other he need not wake it. */
+static void
+leave_to_others_locked(struct gpc_session *session) GP_LOCKED(session->receiver.lock)
+{
+	struct gpc_receiver *receiver = &session->receiver;
+	uint64_t seen;
+
+	do {
+		seen = receiver->attended;
+		if (receiver->notes > 0 || gpc_session_is_over(session))
+			return;
+		(void)gp_cond_wait_until(&receiver->wanted, &session->receiver.lock,
+					 gp_now_ns() + LEAVE_NS);
+	} while (receiver->attended != seen &&
+		 (receiver->unattended == 0 || receiver->reading || receiver->waiters));
+}
+
 static void
 watch_begin(struct gpc_receiver *receiver)
 {
@@ -466,7 +491,9 @@ gpc_receiver_main(void *arg)
 						     gp_deadline_ns(WATCH_MS));
 			watch_end(receiver);
 			receiver->idle = false;
-			if (!in_time) {
+			if (in_time) {
+				leave_to_others_locked(session);
+			} else {
 				stuck = sender_is_stuck(session, &seen);
 				look_for_answers_locked(session);
 			}

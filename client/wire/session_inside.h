@@ -59,6 +59,8 @@ struct gpc_receiver {
 	struct gpc_waiter *waiters;
 	uint32_t last_id;
 	unsigned int unattended; /* outstanding requests with done(), and notes to come */
+	unsigned int notes;      /* of these, notes */
+	uint64_t attended;       /* counts those that `unattended` counts */
 	unsigned int lazy;       /* outstanding requests that are: they do not count above */
 	atomic_uint outstanding;
 	/* When the receiver thread's wait of WATCH_MS began, 0: it does not wait; the last one that

@@ -303,10 +303,6 @@ shm_write(struct gp_stream *stream, struct iovec *iov, int count, bool more)
 	int r;
 
 	(void)more;
-	/* A program that has closed its descriptors is told so, though the memory would still do.
-	 */
-	if (shm->door->client && door_fd(shm) < 0)
-		return -EBADF;
 	while ((put = gp_ring_put(&shm->rings.out, iov, count)) == 0) {
 		r = await_room(shm);
 		if (r != 0)
@@ -315,6 +311,10 @@ shm_write(struct gp_stream *stream, struct iovec *iov, int count, bool more)
 	if (put < 0)
 		return put == -EPROTO ? broken(shm) : put;
 	shm->full_ms = 0;
+	/* A program that has closed its descriptors is told so, though the memory would still do:
+	 * afterwards, when the reader has the bytes. */
+	if (shm->door->client && door_fd(shm) < 0)
+		return -EBADF;
 	r = wake_reader(shm);
 	return r != 0 ? r : put;
 }
