@@ -238,7 +238,7 @@ pending_done(struct gpc_request *request)
 	struct gpc_session *session = request->session;
 	CUresult result = slice_result(&pending->slice, request->result);
 
-	if (!gpc_pending_copy_done(&pending->copy) && result != CUDA_SUCCESS)
+	if (!gpc_pending_copy_done(&pending->copy, result) && result != CUDA_SUCCESS)
 		gpc_session_defer(session, result);
 }
 

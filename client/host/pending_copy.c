@@ -2,6 +2,7 @@
 #include "client/host/pending_copy.h"
 
 #include "base/lock.h"
+#include "client/wire/session.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -11,6 +12,19 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct gpc_pending_copy *all GP_GUARDED_BY(lock);
 static atomic_uint count;
+
+/* What is looked for: a copy that writes to memory, or one that is a stream's. */
+struct wanted {
+	uintptr_t base;
+	uint64_t size; /* 0: no memory is meant */
+	const struct gpc_session *session;
+	uint32_t stream;
+	uint64_t given;
+};
+
+/* The last one that was done, as a stream's. */
+static struct wanted last_done GP_GUARDED_BY(lock);
+static atomic_uint_fast64_t last_given;
 
 void
 gpc_pending_copy_add(struct gpc_pending_copy *pending)
@@ -64,32 +78,35 @@ gpc_pending_copy_started(struct gpc_pending_copy *pending, bool success)
 }
 
 bool
-gpc_pending_copy_done(struct gpc_pending_copy *pending)
+gpc_pending_copy_done(struct gpc_pending_copy *pending, CUresult result)
 {
-	bool waited = take_out(pending);
+	const struct gpc_request *request = pending->request;
+	bool waited;
+
+	if (result == CUDA_SUCCESS) {
+		(void)pthread_mutex_lock(&lock);
+		last_done = (struct wanted){ .session = request->session,
+					     .stream = pending->stream,
+					     .given = request->given };
+		atomic_store(&last_given, request->given);
+		(void)pthread_mutex_unlock(&lock);
+	}
+	waited = take_out(pending);
 
 	put(pending, 1);
 	return waited;
 }
-
-/* What is looked for: a copy that writes to memory, or one that is a stream's. */
-struct wanted {
-	uintptr_t base;
-	uint64_t size; /* 0: no memory is meant */
-	const struct gpc_session *session;
-	uint32_t stream;
-	uint64_t given;
-};
 
 static bool
 is_wanted(const struct gpc_pending_copy *pending, const struct wanted *wanted)
 {
 	const struct gpc_request *request = pending->request;
 
-	if (!pending->started || __atomic_load_n(&request->complete, __ATOMIC_ACQUIRE))
+	if (!pending->started)
 		return false;
 	if (wanted->size > 0)
-		return pending->start < wanted->base + wanted->size && wanted->base < pending->end;
+		return !__atomic_load_n(&request->complete, __ATOMIC_ACQUIRE) &&
+		       pending->start < wanted->base + wanted->size && wanted->base < pending->end;
 	return request->session == wanted->session && pending->stream == wanted->stream &&
 	       request->given == wanted->given;
 }
@@ -131,19 +148,32 @@ gpc_pending_copy_settle(const void *base, uint64_t size)
 	return result;
 }
 
+static bool
+is_last(const struct wanted *wanted)
+{
+	bool is;
+
+	(void)pthread_mutex_lock(&lock);
+	is = last_done.session == wanted->session && last_done.stream == wanted->stream &&
+	     last_done.given == wanted->given;
+	(void)pthread_mutex_unlock(&lock);
+	return is;
+}
+
 bool
-gpc_pending_copy_await(const struct gpc_session *session, uint32_t stream, uint64_t given,
+gpc_pending_copy_await(struct gpc_session *session, uint32_t stream, uint64_t given,
 		       CUresult *result_p)
 {
 	const struct wanted wanted = { .session = session, .stream = stream, .given = given };
-	struct gpc_pending_copy *pending;
+	struct gpc_pending_copy *pending = atomic_load(&count) > 0 ? find(&wanted) : NULL;
 
-	if (atomic_load(&count) == 0)
+	if (pending) {
+		*result_p = gpc_request_wait(pending->request);
+		put(pending, 1);
+		return true;
+	}
+	if (atomic_load(&last_given) != given || !is_last(&wanted))
 		return false;
-	pending = find(&wanted);
-	if (!pending)
-		return false;
-	*result_p = gpc_request_wait(pending->request);
-	put(pending, 1);
+	*result_p = gpc_session_result(session);
 	return true;
 }

@@ -32,15 +32,17 @@ struct gpc_pending_copy {
 void gpc_pending_copy_add(struct gpc_pending_copy *pending);
 /* By the caller of add: the request has been started, or it could not be. */
 void gpc_pending_copy_started(struct gpc_pending_copy *pending, bool success);
-/* The answer has come: whether somebody waits, who tells its result.  It may be freed. */
-bool gpc_pending_copy_done(struct gpc_pending_copy *pending);
+/* The answer has come and its bytes are there, if it says so: whether somebody waits, who tells its
+ * result.  It may be freed. */
+bool gpc_pending_copy_done(struct gpc_pending_copy *pending, CUresult result);
 
 /* Waits until no pending copy writes to [base, base + size) any more; the first one's error. */
 CUresult gpc_pending_copy_settle(const void *base, uint64_t size);
 
-/* Waits for the copy that the stream was given as this record (call.h, given), all earlier work of
- * the stream included.  False: none that is under way was. */
-bool gpc_pending_copy_await(const struct gpc_session *session, uint32_t stream, uint64_t given,
+/* Waits for the copy that the stream was given as this record (call.h, given), if it is not done
+ * yet; all earlier work of the stream is done then.  False: it is none that is under way, or the
+ * last one that was; nothing is known. */
+bool gpc_pending_copy_await(struct gpc_session *session, uint32_t stream, uint64_t given,
 			    CUresult *result_p);
 
 #endif /* GPC_PENDING_COPY_H */

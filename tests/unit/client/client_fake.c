@@ -269,6 +269,12 @@ gpc_session_status(struct gpc_session *s)
 	return CUDA_SUCCESS;
 }
 
+CUresult
+gpc_session_result(struct gpc_session *s)
+{
+	return gpc_session_status(s);
+}
+
 bool
 gpc_session_has_functions(const struct gpc_session *unused)
 {

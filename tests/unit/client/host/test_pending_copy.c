@@ -19,7 +19,7 @@ copy_done(struct gpc_request *request)
 {
 	done++;
 	/* It may be freed here. */
-	done_waited += gpc_pending_copy_done(request->arg);
+	done_waited += gpc_pending_copy_done(request->arg, request->result);
 }
 
 /* A copy to the memory number `at`, which is answered when somebody waits. */
@@ -116,7 +116,11 @@ last_work_of_a_stream_is_waited_for(void **state)
 	assert_int_equal(result, CUDA_SUCCESS);
 	assert_int_equal(done, 2);
 	assert_int_equal(done_waited, 1);
-	assert_false(gpc_pending_copy_await(gpc_session_get(), 7, 11, &result));
+	/* Of what is done the last one is known. */
+	assert_true(gpc_pending_copy_await(gpc_session_get(), 7, 11, &result));
+	assert_int_equal(result, CUDA_SUCCESS);
+	assert_false(gpc_pending_copy_await(gpc_session_get(), 8, 11, &result));
+	assert_false(gpc_pending_copy_await(gpc_session_get(), 7, 10, &result));
 }
 
 static void
