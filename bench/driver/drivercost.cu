@@ -14,6 +14,9 @@
  *   drivercost launches [COUNT]
  *       What it takes to launch an empty kernel, by each of the calls for it, the mean of COUNT
  *       (100000); the queues never fill if the GPU is faster.
+ *   drivercost copies
+ *       What a copy of pinned memory takes, by the call and by how its end is waited for: memory of
+ *       the driver's, and memory that is shared with another process, as the worker's is.
  */
 #include <algorithm>
 #include <atomic>
@@ -24,6 +27,7 @@
 #include <cuda.h>
 #include <cuda_runtime.h>
 #include <functional>
+#include <sys/mman.h>
 #include <thread>
 #include <unistd.h>
 #include <vector>
@@ -436,13 +440,105 @@ launches(int count)
 	}
 }
 
+/* Who waits for the marker polls it, as the worker does. */
+struct copied {
+	CUstream stream;
+	volatile uint32_t *marker;
+	CUdeviceptr marker_there;
+	uint32_t marked;
+};
+
+static double
+time_copy(const std::function<void()> &give, struct copied *copied, bool polls)
+{
+	std::vector<double> took(301);
+
+	for (double &one : took) {
+		double start = now_us();
+
+		give();
+		if (polls) {
+			CHECK(cuStreamWriteValue32(copied->stream, copied->marker_there,
+						   ++copied->marked, 0));
+			while (*copied->marker != copied->marked)
+				;
+		} else {
+			CHECK(cuStreamSynchronize(copied->stream));
+		}
+		one = now_us() - start;
+	}
+	std::sort(took.begin(), took.end());
+	return took[took.size() / 2];
+}
+
+static void
+copies_of(const char *name, void *host, CUdeviceptr device, struct copied *copied)
+{
+	CUdeviceptr there;
+
+	CHECK(cuMemHostGetDevicePointer(&there, host, 0));
+	for (size_t size : { (size_t)64 << 10, (size_t)1 << 20, (size_t)16 << 20 }) {
+		const std::pair<const char *, std::function<void()>> calls[] = {
+			{ "cuMemcpyHtoDAsync",
+			  [&] { CHECK(cuMemcpyHtoDAsync(device, host, size, copied->stream)); } },
+			{ "cuMemcpyDtoDAsync, to the device",
+			  [&] { CHECK(cuMemcpyDtoDAsync(device, there, size, copied->stream)); } },
+			{ "cuMemcpyDtoHAsync",
+			  [&] { CHECK(cuMemcpyDtoHAsync(host, device, size, copied->stream)); } },
+			{ "cuMemcpyDtoDAsync, from the device",
+			  [&] { CHECK(cuMemcpyDtoDAsync(there, device, size, copied->stream)); } },
+		};
+
+		for (const auto &call : calls) {
+			double waited = time_copy(call.second, copied, false);
+			double polled = time_copy(call.second, copied, true);
+
+			printf("%-15s %5zu KiB, %-34s synchronised %7.1f us, marker polled "
+			       "%7.1f us\n",
+			       name, size >> 10, call.first, waited, polled);
+		}
+	}
+}
+
+static void
+copies()
+{
+	const size_t size = 16 << 20;
+	struct copied copied = {};
+	CUdeviceptr device;
+	void *host, *shared, *marker;
+	int fd = memfd_create("drivercost", MFD_CLOEXEC);
+
+	if (fd < 0 || ftruncate(fd, size)) {
+		perror("drivercost: memfd_create");
+		exit(1);
+	}
+	shared = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (shared == MAP_FAILED) {
+		perror("drivercost: mmap");
+		exit(1);
+	}
+	memset(shared, 1, size);
+	CHECK(cuStreamCreate(&copied.stream, CU_STREAM_NON_BLOCKING));
+	CHECK(cuMemHostAlloc(&marker, 4096, CU_MEMHOSTALLOC_DEVICEMAP));
+	CHECK(cuMemHostGetDevicePointer(&copied.marker_there, marker, 0));
+	copied.marker = (volatile uint32_t *)marker;
+	*copied.marker = 0;
+	CHECK(cuMemAlloc(&device, size));
+	CHECK(cuMemHostAlloc(&host, size, CU_MEMHOSTALLOC_DEVICEMAP));
+	CHECK(cuMemHostRegister(shared, size,
+				CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP));
+	copies_of("the driver's", host, device, &copied);
+	copies_of("shared", shared, device, &copied);
+}
+
 int
 main(int argc, char **argv)
 {
 	if (argc < 2 || argv[1][0] == '-') {
 		fprintf(stderr, "usage: drivercost IMAGE | drivercost sparse | drivercost queues "
 				"[THREADS [DEPTH]] | "
-				"drivercost launches [COUNT]\n");
+				"drivercost launches [COUNT] | drivercost copies\n");
 		return 2;
 	}
 	setvbuf(stdout, NULL, _IOLBF, 0);
@@ -454,6 +550,10 @@ main(int argc, char **argv)
 	}
 	if (strcmp(argv[1], "launches") == 0) {
 		launches(argc > 2 ? atoi(argv[2]) : 100000);
+		return 0;
+	}
+	if (strcmp(argv[1], "copies") == 0) {
+		copies();
 		return 0;
 	}
 	if (strcmp(argv[1], "sparse") == 0) {
