@@ -276,6 +276,26 @@ count_given(const struct gpc_call *call) GP_LOCKED(call->session->sender.lock)
 			      memory_order_relaxed);
 }
 
+/* What may keep the answers behind it waiting for as long as the program wants it to: only before
+ * the first answer does it matter (first_answer.h). */
+static void
+note_work(const struct gpc_call *call) GP_LOCKED(call->session->sender.lock)
+{
+	switch (call->number) {
+	case GP_CALL_gpLaunch:
+	case GP_CALL_gpLaunchChecked:
+	case GP_CALL_gpGraphLaunch:
+	case GP_CALL_gpHostFunction:
+	case GP_CALL_gpStreamWait:
+	case GP_CALL_cuStreamWaitEvent:
+	case GP_CALL_cuCtxWaitEvent:
+		atomic_store_explicit(&call->session->given.work, true, memory_order_relaxed);
+		break;
+	default:
+		break;
+	}
+}
+
 /* Commits the record and sees to its sending; releases the lock. */
 static CUresult
 submit(struct gpc_call *call, uint32_t request, const struct iovec *bulk, int bulk_count)
@@ -283,6 +303,8 @@ submit(struct gpc_call *call, uint32_t request, const struct iovec *bulk, int bu
 {
 	count_functions(call, bulk, bulk_count);
 	count_given(call);
+	if (!atomic_load_explicit(&call->session->receiver.served, memory_order_relaxed))
+		note_work(call);
 	gpc_sender_commit_locked(call->session, finish_record(call, request, bulk_count > 0));
 	if (gpc_log_wants(GPC_LOG_CALLS))
 		log_call(call, request, bulk, bulk_count);

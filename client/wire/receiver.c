@@ -3,6 +3,7 @@
 #include "base/lock.h"
 #include "client/base/log.h"
 #include "client/base/stats.h"
+#include "client/wire/first_answer.h"
 #include "client/wire/receive.h"
 #include "client/wire/session_inside.h"
 #include "client/wire/session_threads.h"
@@ -218,6 +219,8 @@ read_locked(struct gpc_session *session, bool block) GP_LOCKED(session->receiver
 			r = gpc_receive(session);
 		else if (ready < 0)
 			r = ready;
+		if (ready > 0 && r == 0)
+			atomic_store_explicit(&receiver->served, true, memory_order_relaxed);
 		if (r != 0)
 			gpc_session_lost(session, r);
 	}
@@ -476,11 +479,15 @@ gpc_receiver_main(void *arg)
 {
 	struct gpc_session *session = arg;
 	struct gpc_receiver *receiver = &session->receiver;
+	struct gpc_first_answer first;
 	uint64_t seen = 0;
 	bool stuck = false;
 
+	gpc_first_answer_begin(&first);
 	(void)pthread_mutex_lock(&session->receiver.lock);
 	while (!gpc_session_is_over(session)) {
+		if (!atomic_load_explicit(&receiver->served, memory_order_relaxed))
+			gpc_first_answer_watch_locked(session, &first);
 		if (receiver->reading || receiver->waiters ||
 		    (receiver->unattended == 0 && !stuck)) {
 			bool in_time;

@@ -63,6 +63,7 @@ struct gpc_receiver {
 	uint64_t attended;       /* counts those that `unattended` counts */
 	unsigned int lazy;       /* outstanding requests that are: they do not count above */
 	atomic_uint outstanding;
+	atomic_bool served; /* something has come */
 	/* When the receiver thread's wait of WATCH_MS began, 0: it does not wait; the last one that
 	 * took much longer, and when it was over. */
 	atomic_uint_fast64_t watch_ns, suspended_ns, resumed_ns;
@@ -87,7 +88,8 @@ struct gpc_host_functions {
 
 /* Records that gave a stream work; written under the sender's lock. */
 struct gpc_given {
-	atomic_uint_fast64_t last;                 /* how many there are */
+	atomic_bool work;          /* before the first answer: some that may take any time */
+	atomic_uint_fast64_t last; /* how many there are */
 	atomic_uint_fast64_t to[GPC_GIVEN_PLACES]; /* which was the last one for the stream */
 };
 

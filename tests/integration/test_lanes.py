@@ -665,11 +665,6 @@ def _():
             with session.connect_lane(number, ticket or session.ticket) as conn:
                 conn.wait_closed()
             daemon.wait_for_log(re.escape("lane with an unknown" if ticket else f"a lane ({number}) {why}: closed"))
-        late = Session(daemon.port, lane=False, lanes=4)
-        with late.connect_lane(1) as conn:
-            conn.wait_closed()
-        daemon.wait_for_log("of a session without lane 0: closed")
-        late.close()
         # A client that wants one lane has one.
         single = Session(daemon.port)
         single.create_context()

@@ -206,6 +206,7 @@ gpd_admission_take_events(struct gpd_admission *admission)
 static void
 run_out_of_time(struct gpd_admission *admission, struct gpd_peer *peer)
 {
+	static const char no_lane[] = "its lane did not come in time";
 	const char *peer_name = gp_conn_peer(peer->conn);
 
 	switch (peer->state) {
@@ -230,8 +231,9 @@ run_out_of_time(struct gpd_admission *admission, struct gpd_peer *peer)
 		break;
 	case GPD_PEER_WELCOMED:
 	case GPD_PEER_MOVING:
-		gpd_admission_log_session(peer, GPD_LOG_WARNING, "its lane did not come in time");
-		gpd_admission_end_peer(admission, peer, "its lane did not come in time");
+		gpd_admission_log_session(peer, GPD_LOG_WARNING, no_lane);
+		gpd_control_reply_session_error(peer, CUDA_ERROR_SYSTEM_NOT_READY, no_lane);
+		gpd_admission_end_peer(admission, peer, no_lane);
 		break;
 	case GPD_PEER_REFUSED:
 		gpd_admission_tell_refused(admission, peer);
@@ -255,6 +257,7 @@ gpd_admission_check_deadlines(struct gpd_admission *admission)
 		if (p->deadline_ms <= now_ms)
 			run_out_of_time(admission, p);
 	}
+	gpd_admission_tend_early(admission);
 	gpd_admission_begin(admission);
 	if (admission->tidy_ms > now_ms)
 		return;
@@ -373,6 +376,7 @@ gpd_admission_fini(struct gpd_admission *admission)
 		free(event);
 	}
 	gpd_admission_forget_waiting(admission);
+	gpd_admission_forget_early(admission);
 	gpd_roster_fini(&admission->roster);
 	gpd_source_check(INT64_MAX);
 	gpd_log_budget_check(gp_now_ms());

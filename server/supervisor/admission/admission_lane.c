@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lanes of sessions, which the supervisor checks and hands to their workers. */
+#include "base/clock.h"
 #include "protocol/ticket.h"
 #include "server/common/base/log.h"
 #include "server/supervisor/admission/admission_state.h"
@@ -8,17 +9,38 @@
 #include <string.h>
 #include <utlist.h>
 
+/* So many of one number wait for lane 0: over TLS all but one may be a stranger's. */
+#define EARLY_MAX 4
+
+/* Its lane 0 is on its way: data lanes may be faster. */
+static bool
+begins(const struct gpd_peer *owner)
+{
+	return owner->state == GPD_PEER_WELCOMED || owner->state == GPD_PEER_MOVING;
+}
+
 /* Why this lane is not one of the session's, or NULL. */
 static const char *
-check_lane(const struct gpd_peer *owner, unsigned int lane)
+check_number(const struct gpd_peer *owner, unsigned int lane)
 {
 	if (lane == 0)
 		return owner->state == GPD_PEER_WELCOMED ? NULL : "that the session has already";
-	if (owner->state != GPD_PEER_RUNNING)
+	if (owner->state != GPD_PEER_RUNNING && !begins(owner))
 		return "of a session without lane 0";
 	if (lane >= owner->lanes_max)
 		return "beyond the session's limit";
 	return owner->lanes >> lane & 1 ? "that the session has already" : NULL;
+}
+
+static const char *
+check_lane(const struct gpd_peer *owner, const struct gp_preamble *preamble, const char *scheme)
+{
+	/* Over RDMA its lanes may come in clear, but those come to the worker. */
+	if (strcmp(owner->scheme, "tls") == 0 && !gp_preamble_is_tls(preamble))
+		return "in clear, of a session over TLS";
+	if (preamble->kind == GP_PREAMBLE_LANE_SHM && strcmp(scheme, "unix") != 0)
+		return "through shared memory, not over a local socket";
+	return check_number(owner, preamble->lane);
 }
 
 /* With TLS the key is all that the worker needs: its handshake shows whether the peer has it. */
@@ -48,14 +70,10 @@ hand_lane(struct gpd_admission *admission, struct gpd_peer *owner,
 		gpd_admission_set_state(admission, owner, GPD_PEER_RUNNING, FOREVER);
 }
 
-void
-gpd_admission_take_lane(struct gpd_admission *admission, struct gpd_peer *lane,
-			const struct gp_preamble *preamble)
+static struct gpd_peer *
+find_owner(const struct gpd_admission *admission, const struct gp_preamble *preamble)
 {
 	struct gpd_peer *owner = NULL;
-	char scheme[sizeof(lane->scheme)];
-	const char *wrong = NULL;
-	int fd = -1;
 
 	for (struct gpd_peer *p = admission->peers; p; p = p->next) {
 		if (p->worker &&
@@ -63,30 +81,122 @@ gpd_admission_take_lane(struct gpd_admission *admission, struct gpd_peer *lane,
 				   preamble->ticket))
 			owner = p;
 	}
-	LL_DELETE(admission->peers, lane);
-	gpd_admission_set_state(admission, lane, GPD_PEER_ENDING, FOREVER);
+	return owner;
+}
+
+static void
+close_lane(struct gpd_peer *lane, uint64_t session, const char *wrong)
+{
+	gpd_source_log(lane->source, GPD_LOG_WARNING, "%s: session %llu: a lane (%u) %s: closed",
+		       gp_conn_peer(lane->conn), (unsigned long long)session, lane->lane.lane,
+		       wrong);
+	gpd_peer_destroy(lane);
+}
+
+/* Until lane 0 is there; of too many the oldest, which is the first, gives way. */
+static void
+keep_early(struct gpd_admission *admission, struct gpd_peer *lane)
+{
+	struct gpd_peer *oldest = NULL, *l;
+	unsigned int count = 0;
+
+	LL_FOREACH(admission->early, l)
+	{
+		if (l->lane.lane != lane->lane.lane ||
+		    memcmp(l->lane.ticket, lane->lane.ticket, sizeof(l->lane.ticket)) != 0)
+			continue;
+		oldest = oldest ? oldest : l;
+		count++;
+	}
+	if (count >= EARLY_MAX) {
+		LL_DELETE(admission->early, oldest);
+		gpd_peer_destroy(oldest);
+	}
+	lane->deadline_ms = gp_now_ms() + LANE_MS;
+	LL_APPEND(admission->early, lane);
+}
+
+static void
+hand_over(struct gpd_admission *admission, struct gpd_peer *owner, struct gpd_peer *lane)
+{
+	struct gp_preamble preamble = lane->lane;
+	char scheme[sizeof(lane->scheme)];
+	int fd;
+
 	memcpy(scheme, lane->scheme, sizeof(scheme));
-	if (owner)
-		wrong = check_lane(owner, preamble->lane);
-	/* Over RDMA its lanes may come in clear, but those come to the worker. */
-	if (owner && strcmp(owner->scheme, "tls") == 0 && !gp_preamble_is_tls(preamble))
-		wrong = "in clear, of a session over TLS";
-	if (owner && preamble->kind == GP_PREAMBLE_LANE_SHM && strcmp(scheme, "unix") != 0)
-		wrong = "through shared memory, not over a local socket";
-	admission->gate.refusals[GPD_AUTH_TICKET] += !owner;
-	if (!owner)
-		gpd_source_log(lane->source, GPD_LOG_WARNING,
-			       "%s: a lane with an unknown ticket: closed",
-			       gp_conn_peer(lane->conn));
-	else if (wrong)
-		gpd_source_log(lane->source, GPD_LOG_WARNING,
-			       "%s: session %llu: a lane (%u) %s: closed", gp_conn_peer(lane->conn),
-			       (unsigned long long)owner->session, preamble->lane, wrong);
-	else if (gpd_peer_release_fd(lane, &fd))
+	if (gpd_peer_release_fd(lane, &fd)) {
 		gpd_error("%s: the lane cannot be handed to the worker", gp_conn_peer(lane->conn));
+		fd = -1;
+	}
 	gpd_peer_destroy(lane);
 	if (fd >= 0)
-		hand_lane(admission, owner, preamble, scheme, fd);
+		hand_lane(admission, owner, &preamble, scheme, fd);
+}
+
+/* The lane is in no list. */
+static void
+settle(struct gpd_admission *admission, struct gpd_peer *owner, struct gpd_peer *lane)
+{
+	const char *wrong = check_lane(owner, &lane->lane, lane->scheme);
+
+	if (wrong)
+		close_lane(lane, owner->session, wrong);
+	else if (lane->lane.lane && begins(owner))
+		keep_early(admission, lane);
+	else
+		hand_over(admission, owner, lane);
+}
+
+void
+gpd_admission_take_lane(struct gpd_admission *admission, struct gpd_peer *lane,
+			const struct gp_preamble *preamble)
+{
+	struct gpd_peer *owner = find_owner(admission, preamble);
+
+	LL_DELETE(admission->peers, lane);
+	gpd_admission_set_state(admission, lane, GPD_PEER_ENDING, FOREVER);
+	lane->lane = *preamble;
+	admission->gate.refusals[GPD_AUTH_TICKET] += !owner;
+	if (owner) {
+		settle(admission, owner, lane);
+		return;
+	}
+	gpd_source_log(lane->source, GPD_LOG_WARNING, "%s: a lane with an unknown ticket: closed",
+		       gp_conn_peer(lane->conn));
+	gpd_peer_destroy(lane);
+}
+
+void
+gpd_admission_tend_early(struct gpd_admission *admission)
+{
+	struct gpd_peer *lane, *next;
+
+	LL_FOREACH_SAFE(admission->early, lane, next)
+	{
+		struct gpd_peer *owner = find_owner(admission, &lane->lane);
+
+		if (owner && begins(owner) && lane->deadline_ms > gp_now_ms())
+			continue;
+		LL_DELETE(admission->early, lane);
+		if (owner && begins(owner))
+			close_lane(lane, owner->session, "whose lane 0 did not come in time");
+		else if (owner)
+			settle(admission, owner, lane);
+		else
+			gpd_peer_destroy(lane);
+	}
+}
+
+void
+gpd_admission_forget_early(struct gpd_admission *admission)
+{
+	struct gpd_peer *lane, *next;
+
+	LL_FOREACH_SAFE(admission->early, lane, next)
+	{
+		LL_DELETE(admission->early, lane);
+		gpd_peer_destroy(lane);
+	}
 }
 
 void

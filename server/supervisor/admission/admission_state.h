@@ -92,8 +92,12 @@ void gpd_admission_look(struct gpd_admission *admission, struct gpd_peer *peer, 
 void gpd_admission_begin(struct gpd_admission *admission);
 void gpd_admission_forget_waiting(struct gpd_admission *admission);
 
-/* admission_lane.c: the peer, which had this preamble, is a lane; it is gone afterwards. */
+/* admission_lane.c: the peer, which had this preamble, is a lane: it is handed to the worker,
+ * closed, or kept until lane 0 is there, and nobody else's afterwards. */
 void gpd_admission_take_lane(struct gpd_admission *admission, struct gpd_peer *lane,
 			     const struct gp_preamble *preamble);
+/* In each turn: those that are kept go on, or are closed. */
+void gpd_admission_tend_early(struct gpd_admission *admission);
+void gpd_admission_forget_early(struct gpd_admission *admission);
 
 #endif /* GPD_ADMISSION_STATE_H */

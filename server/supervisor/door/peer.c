@@ -399,5 +399,6 @@ gpd_peer_destroy(struct gpd_peer *peer)
 	gp_conn_destroy(peer->conn);
 	pthread_mutex_destroy(&peer->send_lock);
 	explicit_bzero(peer->ticket, sizeof(peer->ticket));
+	explicit_bzero(&peer->lane, sizeof(peer->lane));
 	free(peer);
 }

@@ -87,9 +87,10 @@ struct gpd_peer {
 	unsigned int windows;            /* that it has asked for */
 	struct gpd_child *own; /* started for this session alone; NULL: there is none (yet) */
 	uint8_t ticket[GP_TICKET_SIZE], ticket_name[GP_TICKET_SIZE];
-	unsigned int lanes_max; /* numbers below it */
-	uint32_t lanes;         /* bit for each that the worker has got */
-	uint64_t features;      /* enum gp_feature: that both ends have */
+	struct gp_preamble lane; /* ENDING: of a connection that is a lane */
+	unsigned int lanes_max;  /* numbers below it */
+	uint32_t lanes;          /* bit for each that the worker has got */
+	uint64_t features;       /* enum gp_feature: that both ends have */
 };
 
 enum gpd_peer_event_type {
