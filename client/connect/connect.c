@@ -58,6 +58,8 @@ take_facts(struct gpc_link *link)
 		.session_id = welcome->session_id,
 		.window_base = welcome->window->address,
 		.window_size = welcome->window->size,
+		.host_base = welcome->host ? welcome->host->address : 0,
+		.host_size = welcome->host ? welcome->host->size : 0,
 		.granularity = limits->heap_granularity,
 		.heap_size = limits->heap_size,
 		.max_image_size = limits->max_image ? limits->max_image : IMAGE_DEFAULT,

@@ -11,6 +11,7 @@
 struct gpc_session_facts {
 	uint64_t session_id;
 	uint64_t window_base, window_size; /* reserved here, too, PROT_NONE */
+	uint64_t host_base, host_size;     /* of host memory, not reserved yet; size 0: not known */
 	uint64_t granularity;              /* of gpMemoryMap; a power of two */
 	uint64_t heap_size;                /* what gpContextCreate maps at once */
 	uint64_t max_image_size;

@@ -105,6 +105,10 @@ find_range(struct gpc_context *context, struct gp_reply_gpHostReserve *reply)
 	if (!gpc_facts_know(facts, GP_CALL_gpHostReserve) ||
 	    !gpc_facts_know(facts, GP_CALL_gpHostTake))
 		return false;
+	/* The daemon has named one with its welcome. */
+	*reply = (struct gp_reply_gpHostReserve){ facts->host_base, facts->host_size };
+	if (facts->host_size)
+		r = try_range(reply);
 	for (int i = 0; r == GP_E_INVALID && i < TRIES; i++) {
 		if (ask_for_range(context, reply) != CUDA_SUCCESS)
 			return false;

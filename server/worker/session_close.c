@@ -271,6 +271,7 @@ gpd_session_discard(struct gpd_session *session, CUresult result, const char *re
 {
 	gpd_promise_forget(session);
 	gpd_grant_forget(session);
+	gpd_host_memory_forget(session);
 	free_window(session);
 	tell_supervisor(session, result, reason);
 	(void)gpd_session_set_state(session, GPD_SESSION_CLOSED);

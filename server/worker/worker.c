@@ -17,6 +17,7 @@
 #include "server/worker/image/promise.h"
 #include "server/worker/lane_rdma.h"
 #include "server/worker/memory/grant.h"
+#include "server/worker/memory/host_memory.h"
 #include "server/worker/retire.h"
 #include "server/worker/session/print.h"
 #include "server/worker/session/session.h"
@@ -53,8 +54,10 @@ reply_opened(uint64_t id, const struct gpd_range *window, struct gpd_session *se
 		return;
 	opened->window = *window;
 	opened->device_count = (uint32_t)gpd_devices.count;
-	if (session)
+	if (session) {
 		opened->granted = gpd_grant_make(session, &opened->granted_device);
+		gpd_host_memory_reserve(session, &opened->host);
+	}
 	for (int i = 0; i < gpd_devices.count; i++) {
 		size_t free_memory = 0, total = 0;
 

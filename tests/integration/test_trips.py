@@ -114,6 +114,14 @@ def _():
         require(many <= few + 16, f"{few} round trips with one allocation, {many} with 200")
 
 
+@case("the addresses of pinned memory come with the daemon's welcome")
+def _():
+    with Daemon() as daemon:
+        for name in ("pinned", "zerocopy"):
+            calls = read_stats(daemon.run(name, env=ASKED)).calls
+            require("gpHostReserve" not in calls, f"{name} asks for addresses: {calls}")
+
+
 @case("memory allocated and freed in a stream's order waits for nothing")
 def _():
     with Daemon() as daemon:

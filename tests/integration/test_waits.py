@@ -26,7 +26,7 @@ PROGRAMS = {
     "memset": {**BEGIN, "gpCopyOut": 5, "cuStreamSynchronize": 2, "gpContextSynchronize": 1},
     "copies2d": {**BEGIN, "gpCopyOut": 6, "cuStreamSynchronize": 1, "gpContextSynchronize": 1},
     "symbols": {**BEGIN, "gpImageLoad": 1, "gpImageGlobal": 4, "gpCopyOut": 4},
-    "pinned": {**BEGIN, "gpImageLoad": 1, "gpImageGlobal": 1, "gpHostReserve": 1, "cuStreamSynchronize": 3, "gpCopyOut": 3},
+    "pinned": {**BEGIN, "gpImageLoad": 1, "gpImageGlobal": 1, "cuStreamSynchronize": 3, "gpCopyOut": 3},
 }
 
 

@@ -74,6 +74,7 @@ struct gpd_channel_lane {
 
 struct gpd_channel_opened {
 	struct gpd_range window; /* size 0: there is none */
+	struct gpd_range host;   /* addresses of host memory that the session has; or size 0 */
 	uint32_t device_count;
 	int32_t granted_device;
 	uint64_t granted;       /* memory that the session has on this device already; or 0 */

@@ -63,7 +63,7 @@ gpd_control_reply_welcome(const struct gpd_quota *quota, struct gpd_peer *peer,
 			  struct gp_bytes known)
 {
 	Gpupool__ControlMessage message = GPUPOOL__CONTROL_MESSAGE__INIT;
-	Gpupool__Window window = GPUPOOL__WINDOW__INIT;
+	Gpupool__Window window = GPUPOOL__WINDOW__INIT, host = GPUPOOL__WINDOW__INIT;
 	Gpupool__Welcome welcome = *facts;
 	const struct gpd_ledger_session *line = gpd_ledger_find(quota->ledger, peer->session);
 	Gpupool__Limits limits = GPUPOOL__LIMITS__INIT;
@@ -91,6 +91,9 @@ gpd_control_reply_welcome(const struct gpd_quota *quota, struct gpd_peer *peer,
 		welcome.n_granted = (size_t)count;
 		welcome.granted = granted;
 		welcome.window = &window;
+		host.address = opened->host.address;
+		host.size = opened->host.size;
+		welcome.host = host.size ? &host : NULL;
 		welcome.lanes = peer->lanes_max;
 		welcome.known_images = (ProtobufCBinaryData){ known.size, (uint8_t *)known.data };
 		welcome.features = peer->features;

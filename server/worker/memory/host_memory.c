@@ -139,15 +139,21 @@ create(struct gpd_session *session)
 
 	if (!memory)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	memory->arenas = calloc(ARENAS_MAX, sizeof(*memory->arenas));
-	if (!memory->arenas) {
-		free(memory);
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	}
 	pthread_mutex_init(&memory->lock, NULL);
 	memory->session = session;
 	session->host_memory = memory;
 	return CUDA_SUCCESS;
+}
+
+void
+gpd_host_memory_reserve(struct gpd_session *session, struct gpd_range *range_p)
+{
+	*range_p = (struct gpd_range){ 0 };
+	if (create(session) != CUDA_SUCCESS)
+		return;
+	if (gpd_window_take_host(UINT64_MAX, range_p))
+		*range_p = (struct gpd_range){ 0 };
+	session->host_memory->range = *range_p;
 }
 
 CUresult
@@ -215,10 +221,13 @@ static CUresult
 add(struct gpd_session *session, uint64_t address, uint64_t size, bool shared)
 {
 	struct gpd_host_memory *memory = session->host_memory;
-	struct gpd_host_arena *arena = calloc(1, sizeof(*arena));
+	struct gpd_host_arena *arena;
 	size_t i = find(memory, address);
 	CUresult result;
 
+	if (!memory->arenas)
+		memory->arenas = calloc(ARENAS_MAX, sizeof(struct gpd_host_arena *));
+	arena = memory->arenas ? calloc(1, sizeof(*arena)) : NULL;
 	if (!arena)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*arena = (struct gpd_host_arena){ .memory = memory, .address = address, .size = size };

@@ -11,10 +11,16 @@
 #ifndef GPD_HOST_MEMORY_H
 #define GPD_HOST_MEMORY_H
 
+#include "server/common/ledger/channel.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
 struct gpd_session;
+
+/* Before lane 0 is there, on the main thread: a range of addresses, which the client may use
+ * without asking for one.  Size 0: there is none, and the client may ask. */
+void gpd_host_memory_reserve(struct gpd_session *session, struct gpd_range *range_p);
 
 /* Whether all of [address, address + size) is in one arena. */
 bool gpd_host_memory_mapped(const struct gpd_session *session, uint64_t address, uint64_t size);
