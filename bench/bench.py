@@ -11,11 +11,12 @@ FOLDER is a release build or what scripts/pack.sh packed. --rtt and --rate put b
 the daemon (0: not); they are for tcp alone. --driver: the software device, where figures say nothing
 of a GPU. A row of the file: {name, transport, rtt_ms, rate_gbit, unit, native, remote, ratio, limit},
 where ratio is remote by native and limit what the link alone allows; programs of PyTorch have waits,
-too: how many round trips a step makes for each cause.
+too: how many round trips a step makes for each cause. The file is written after each turn.
 """
 import argparse
 import collections
 import json
+import os
 import sys
 import tempfile
 
@@ -53,11 +54,11 @@ def make_sides(programs, daemon, options):
 def measure(programs, sides, group, options, values, units):
     """One turn: natively, then over each side. What fails is said, and left out."""
     for side in [None, *sides]:
-        for once in bench_rows.GROUPS[group](programs, side, set(options.row)):
+        for once in group.functions(programs, side, set(options.row)):
             try:
                 figures = once()
             except Failed as error:
-                print(f"{group}, {side or 'native'}: {error}", file=sys.stderr, flush=True)
+                print(f"{side or 'native'}: {error}", file=sys.stderr, flush=True)
                 options.failed = True
                 continue
             for name, (value, unit) in figures.items():
@@ -68,7 +69,7 @@ def measure(programs, sides, group, options, values, units):
 def rows_of(sides, values, units, waits):
     rows = []
     for side in sides:
-        raw = side.limits()
+        raw = side.limits
         for name, unit in units.items():
             native, remote = median(values[name, None]), median(values[name, side])
             if remote is None:
@@ -93,6 +94,28 @@ def print_table(titles, lines):
         print('  '.join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip())
 
 
+def keep(rows, path):
+    """A run that is cut has what was measured until then."""
+    with open(path + '.part', 'w', encoding='utf-8') as file:
+        json.dump(rows, file, indent=1)
+        file.write('\n')
+    os.replace(path + '.part', path)
+
+
+def take_turns(programs, sides, group, options, found):
+    values, units, waits = found
+    group.begin(programs, sides)
+    try:
+        for turn in range(options.turns):
+            print(f'turn {turn + 1} of {options.turns}', file=sys.stderr, flush=True)
+            measure(programs, sides, group, options, values, units)
+            if options.json:
+                keep(rows_of(sides, values, units, waits), options.json)
+    finally:
+        group.end()
+    waits.update(group.waits(programs, sides))
+
+
 def run(options):
     values, units, waits = collections.defaultdict(list), {}, {}
     with tempfile.TemporaryDirectory(prefix='gpupool-bench-') as work:
@@ -100,12 +123,10 @@ def run(options):
         with Daemon(programs) as daemon:
             sides = make_sides(programs, daemon, options)
             try:
-                for group in options.group:
-                    for turn in range(options.turns):
-                        print(f'{group}: turn {turn + 1} of {options.turns}', file=sys.stderr, flush=True)
-                        measure(programs, sides, group, options, values, units)
-                for name, side in [(name, side) for name in bench_rows.READS for side in sides if values[name, side]]:
-                    waits[name, side] = bench_rows.waits_of(programs, side, name)
+                for name in options.group:
+                    for group in bench_rows.groups(name, set(options.row)):
+                        print(f'{name}:', end=' ', file=sys.stderr, flush=True)
+                        take_turns(programs, sides, group, options, (values, units, waits))
                 rows = rows_of(sides, values, units, waits)
             finally:
                 for side in sides:
@@ -115,9 +136,7 @@ def run(options):
         if 'waits' in row:
             print(f"{row['name']}, {row['transport']}, {row['rtt_ms']} ms: a step waits for {row['waits'] or 'nothing'}")
     if options.json:
-        with open(options.json, 'w', encoding='utf-8') as file:
-            json.dump(rows, file, indent=1)
-            file.write('\n')
+        keep(rows, options.json)
     return 1 if options.failed or not rows else 0
 
 
@@ -156,7 +175,7 @@ def main():
     commands = parser.add_subparsers(required=True)
     command = commands.add_parser('run')
     command.add_argument('folder')
-    command.add_argument('--group', type=words(list(bench_rows.GROUPS)), default=['local', 'programs', 'clients'])
+    command.add_argument('--group', type=words(bench_rows.NAMES), default=['local', 'programs', 'clients'])
     command.add_argument('--row', type=words([]), default=[])
     command.add_argument('--transport', type=words(TRANSPORTS), default=['tcp'])
     command.add_argument('--rtt', type=numbers, default=[0.0])

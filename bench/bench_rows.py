@@ -3,20 +3,14 @@
 arguments, each of which measures something once and returns {name: (value, unit)}; natively where side
 is None.  only is a set of names, or empty for all."""
 import functools
-import os
 import re
-import sys
 
-from bench_sides import Failed, read_causes, read_figures, run, run_together
+import bench_clients
+import bench_torch
+from bench_sides import Failed, read_figures, run, run_together
 
-HERE = os.path.dirname(os.path.abspath(__file__))
 NBODY = {'nbody_65536': (65536, 20), 'nbody_512000': (512000, 10)}
 EIGHT = (4096, 2000)
-CLIENTS = (1, 8, 64)
-CLIENT_LAUNCHES = 20000
-# How often a step, or a token, reads a result.
-READS = {'torch_conv_step': 1, 'torch_bf16_step': 1, 'generate_token': 2}
-TORCH_STEPS = 20
 COPY = re.compile(r'(htod|dtoh)_(?:pageable|pinned)_(\w+)')
 
 
@@ -69,49 +63,73 @@ def whole_programs(programs, side, only):
         yield functools.partial(nbody_together, 'nbody_8x4096', nbody_command(programs, *EIGHT), env, 8)
 
 
-def launches(name, command, env, count):
-    return {name: (count * CLIENT_LAUNCHES / run_together(command, env, count)[0], 'launches/s')}
-
-
 def clients(programs, side, only):
-    for count in CLIENTS:
+    for count in bench_clients.COUNTS:
         name = f'clients_{count}'
-        if wants(only, name):
-            yield functools.partial(launches, name, [programs.need('launches'), str(CLIENT_LAUNCHES)], programs.environment(side), count)
+        if wants(only, name) and (side or count <= bench_clients.NATIVE_MAX):
+            yield functools.partial(bench_clients.launches, programs, programs.environment(side), name, count)
+    if side and (not only or only.intersection(bench_clients.IDLE_ROWS)):
+        yield functools.partial(bench_clients.idle, programs, side, only)
 
 
-def torch_command(name, steps=TORCH_STEPS):
-    return [sys.executable, os.path.join(HERE, 'torch_steps.py'), name, str(steps)]
+def startup_torch(programs, side, only):
+    yield functools.partial(start, bench_torch.STARTUP, bench_torch.command(bench_torch.STARTUP, 1), programs.environment(side))
 
 
-def torch_step(name, env):
-    return {name: (read_figures(run(torch_command(name), env)[1])[name], 'ms')}
+class Group:
+    """One that keeps nothing from turn to turn."""
+
+    def __init__(self, functions):
+        self.functions = functions
+
+    def begin(self, programs, sides):
+        pass
+
+    def end(self):
+        pass
+
+    def waits(self, programs, sides):
+        """(name, side) -> cause -> round trips of one step."""
+        return {}
 
 
-def torch(programs, side, only):
-    env = programs.environment(side)
-    if wants(only, 'startup_torch'):
-        yield functools.partial(start, 'startup_torch', torch_command('startup_torch'), env)
-    for name in READS:
-        if wants(only, name):
-            yield functools.partial(torch_step, name, env)
+class TorchGroup(Group):
+    """One program of PyTorch, which lives through all turns."""
+
+    def __init__(self, name):
+        super().__init__(self.steps)
+        self.name, self.servers = name, {}
+
+    def begin(self, programs, sides):
+        self.servers = bench_torch.serve(programs, sides, self.name)
+
+    def steps(self, programs, side, only):
+        yield self.servers[side].measure
+
+    def end(self):
+        for server in self.servers.values():
+            server.close()
+
+    def waits(self, programs, sides):
+        return {(self.name, side): waits for side, waits in bench_torch.waits_of(programs, sides, self.name).items()}
 
 
-def waits_of(programs, side, name):
-    """cause -> round trips of one step of a program of PyTorch: what twice as many steps have more."""
-    env = {**programs.environment(side), 'GPUPOOL_LOG': 'stats'}
-    few, many = (read_causes(run(torch_command(name, steps), env)[2]) for steps in (TORCH_STEPS, 2 * TORCH_STEPS))
-    more = {cause: (count - few.get(cause, 0)) / TORCH_STEPS for cause, count in many.items()}
-    return {cause: count for cause, count in more.items() if count}
+GROUPS = {'local': local, 'programs': whole_programs, 'clients': clients}
+NAMES = [*GROUPS, 'torch']
 
 
-GROUPS = {'local': local, 'programs': whole_programs, 'clients': clients, 'torch': torch}
+def groups(name, only):
+    """Those that the command line names so: each has its turns alone."""
+    if name != 'torch':
+        return [Group(GROUPS[name])]
+    found = [Group(startup_torch)] if wants(only, bench_torch.STARTUP) else []
+    return found + [TorchGroup(step) for step in bench_torch.READS if wants(only, step)]
 
 
 def limit_of(name, native, raw, rtt):
     """What the link allows: the best that there could be; None where it says nothing."""
-    if name in READS:
-        return 1.05 * native + 1.1 * rtt * READS[name]
+    if name in bench_torch.READS:
+        return 1.05 * native + 1.1 * rtt * bench_torch.READS[name]
     if name in ('launch_sync', 'dtoh_4b') and 'ping' in raw:
         return native + 1.1 * raw['ping']
     found = COPY.fullmatch(name)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where bench.py runs programs: natively, and through a daemon by a transport and over a network."""
+import functools
 import os
 import re
 import statistics
@@ -92,6 +93,7 @@ class Side:
         self.programs, self.transport, self.rtt, self.rate = programs, transport, rtt, rate
         self.network = self.raw_network = None
         self.address = daemon.tcp if transport == 'tcp' else daemon.local
+        self.daemon_pid = daemon.process.pid
         self.raw = subprocess.Popen([programs.need('raw'), 'serve'], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.raw_address = self.raw.stdout.readline().split()[-1]
         if rtt or rate:
@@ -101,11 +103,12 @@ class Side:
             self.address, self.raw_address = self.network.address, self.raw_network.address
         self.measured_rtt = self.network.rtt if self.network else 0.0
 
-    def limits(self, connections=4):
+    @functools.cached_property
+    def limits(self):
         """name -> value, of the link alone; a local socket has none that is told here."""
         if self.transport != 'tcp':
             return {}
-        return read_figures(run([self.programs.need('raw'), self.raw_address, str(connections)], os.environ)[1])
+        return read_figures(run([self.programs.need('raw'), self.raw_address, '4'], os.environ)[1])
 
     def close(self):
         for network in self.network, self.raw_network:

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * launches COUNT: so many launches of a kernel with six parameters, on device 0, natively or
- * through a daemon.  What bench/launch_instructions.sh counts the instructions of.
+ * launches COUNT [wait]: so many launches of a kernel with six parameters, on device 0, natively or
+ * through a daemon.  What bench/launch_instructions.sh counts the instructions of.  With wait it
+ * launches once, prints "ready" and the device's free memory, and goes on at the next line of its
+ * input: then it prints "done" and when the launches began and ended, by the clock that all
+ * processes have.
  */
 #include <cuda.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <time.h>
 
 static const char ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
 			  ".visible .entry six(.param .u64 a, .param .u64 b, .param .u64 c,\n"
@@ -20,10 +25,35 @@ must(CUresult result, const char *what)
 	exit(1);
 }
 
+static double
+now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+/* False: there is no next line. */
+static int
+wait_for_line(void)
+{
+	size_t available = 0, total;
+	char line[16];
+
+	must(cuCtxSynchronize(), "cuCtxSynchronize");
+	must(cuMemGetInfo(&available, &total), "cuMemGetInfo");
+	printf("ready %zu\n", available);
+	fflush(stdout);
+	return fgets(line, sizeof(line), stdin) != NULL;
+}
+
 int
 main(int argc, char **argv)
 {
-	long count = argc == 2 ? atol(argv[1]) : 0;
+	long count = argc >= 2 ? atol(argv[1]) : 0;
+	int waits = argc == 3 && strcmp(argv[2], "wait") == 0;
+	double begin;
 	unsigned long long a = 0, b = 0, c = 0;
 	unsigned int d = 0, e = 0;
 	float f = 0;
@@ -33,8 +63,8 @@ main(int argc, char **argv)
 	CUmodule module;
 	CUdevice device;
 
-	if (count <= 0) {
-		fprintf(stderr, "usage: launches COUNT\n");
+	if (count <= 0 || argc > 2 + waits) {
+		fprintf(stderr, "usage: launches COUNT [wait]\n");
 		return 2;
 	}
 	must(cuInit(0), "cuInit");
@@ -43,9 +73,18 @@ main(int argc, char **argv)
 	must(cuCtxSetCurrent(context), "cuCtxSetCurrent");
 	must(cuModuleLoadData(&module, ptx), "cuModuleLoadData");
 	must(cuModuleGetFunction(&function, module, "six"), "cuModuleGetFunction");
+	if (waits) {
+		must(cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL),
+		     "cuLaunchKernel");
+		if (!wait_for_line())
+			return 0;
+	}
+	begin = now();
 	for (long i = 0; i < count; i++)
 		must(cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL),
 		     "cuLaunchKernel");
 	must(cuCtxSynchronize(), "cuCtxSynchronize");
+	if (waits)
+		printf("done %.9f %.9f\n", begin, now());
 	return 0;
 }

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What programs of PyTorch do again and again: torch_steps.py NAME STEPS prints NAME, the median of
 a step in milliseconds, and ms. A step reads its loss; a token is read as transformers' generate() does.
+torch_steps.py NAME serve makes ready, says so, and then does the same for each line of its input, with
+as many steps as fit in so many seconds as the line says, at least 5.
 
 NAME: torch_conv_step, torch_bf16_step, generate_token; startup_torch multiplies two matrices and ends.
 """
@@ -10,6 +12,10 @@ import sys
 import time
 
 WARM_UP = 5
+# Of each measurement of a program that has rested.
+WARM_AGAIN = 2
+STEPS_MIN, STEPS_MAX = 5, 40
+TOKENS = 20
 
 
 def conv_step(torch):
@@ -44,8 +50,8 @@ def bf16_step(torch):
     return step
 
 
-def generate(torch, count):
-    """The time of a token, in milliseconds: twice as many tokens less so many."""
+def generation(torch):
+    """seconds(tokens): how long so many take."""
     import transformers
     config = transformers.GPT2Config(n_layer=12, n_embd=1024, n_head=16, vocab_size=32000, n_positions=2048)
     model = transformers.GPT2LMHeadModel(config).cuda().bfloat16().eval()
@@ -57,34 +63,74 @@ def generate(torch, count):
                        pad_token_id=0, disable_compile=True)
         torch.cuda.synchronize()
         return time.perf_counter() - begin
-    seconds(2 * count)
-    return statistics.median((seconds(2 * count) - seconds(count)) / count * 1000 for _ in range(3))
+    return seconds
+
+
+def time_of_token(seconds, count):
+    """In milliseconds: twice as many tokens less so many."""
+    return (seconds(2 * count) - seconds(count)) / count * 1000
+
+
+def time_of(step):
+    begin = time.perf_counter()
+    step()
+    return (time.perf_counter() - begin) * 1000
 
 
 def median_step(step, count):
-    times = []
-    for i in range(-WARM_UP, count):
-        begin = time.perf_counter()
+    for _ in range(WARM_UP):
         step()
-        if i >= 0:
-            times.append((time.perf_counter() - begin) * 1000)
-    return statistics.median(times)
+    return statistics.median(time_of(step) for _ in range(count))
+
+
+def steps_in(step, seconds):
+    """The times of as many as fit, after some that do not count."""
+    for _ in range(WARM_AGAIN):
+        step()
+    end, times = time.perf_counter() + seconds, []
+    while len(times) < STEPS_MIN or (len(times) < STEPS_MAX and time.perf_counter() < end):
+        times.append(time_of(step))
+    return times
+
+
+def tokens_in(seconds_of, seconds):
+    end, times = time.perf_counter() + seconds, []
+    while not times or time.perf_counter() < end:
+        times.append(time_of_token(seconds_of, TOKENS))
+    return times
+
+
+def serve(name, once):
+    """once(seconds): the times, in milliseconds, of what was measured in about so long."""
+    print('ready', flush=True)
+    for line in sys.stdin:
+        print(name, statistics.median(once(float(line))), 'ms', flush=True)
 
 
 def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__.strip())
-    name, count = sys.argv[1], int(sys.argv[2])
+    name, serves = sys.argv[1], sys.argv[2] == 'serve'
+    count = 0 if serves else int(sys.argv[2])
     import torch
     torch.manual_seed(1)
     if name == 'startup_torch':
         matrix = torch.ones(64, 64, device='cuda')
         print(name, (matrix @ matrix).sum().item(), 'sum')
     elif name == 'generate_token':
-        print(name, generate(torch, count), 'ms')
+        seconds = generation(torch)
+        seconds(2 * (count or TOKENS))
+        if serves:
+            serve(name, lambda budget: tokens_in(seconds, budget))
+        else:
+            print(name, statistics.median(time_of_token(seconds, count) for _ in range(3)), 'ms')
     else:
-        make = {'torch_conv_step': conv_step, 'torch_bf16_step': bf16_step}[name]
-        print(name, median_step(make(torch), count), 'ms')
+        step = {'torch_conv_step': conv_step, 'torch_bf16_step': bf16_step}[name](torch)
+        if serves:
+            median_step(step, 1)
+            serve(name, lambda budget: steps_in(step, budget))
+        else:
+            print(name, median_step(step, count), 'ms')
 
 
 if __name__ == '__main__':

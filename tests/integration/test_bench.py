@@ -6,12 +6,18 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 import xml.etree.ElementTree
 
 from harness import DRIVER, PATIENCE, SANITIZED, SANITIZER, SOFTWARE, Skip, case, main, require, sanitizer_library
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "bench")
 BUILD = os.path.dirname(os.path.dirname(os.environ["GP_DAEMON"]))
+sys.path.insert(0, FOLDER)
+import bench_sides  # noqa: E402
+import bench_torch  # noqa: E402
+import torch_steps  # noqa: E402
+
 FIELDS = {"name", "transport", "rtt_ms", "rate_gbit", "unit", "native", "remote", "ratio", "limit"}
 
 
@@ -56,6 +62,88 @@ def _():
         require(found["name"] in said, f"{found['name']} is not in the table:\n{said}")
         limited = found["name"] == "dtoh_pinned_64k" and found["transport"] == "tcp"
         require((found["limit"] is not None) == limited, f"{found}")
+
+
+@case("what idle sessions cost is measured, and many clients that begin together")
+def _():
+    if not SOFTWARE or SANITIZER == "thread":
+        raise Skip("needs the software device, and programs that can be run with no more than a library preloaded")
+    names = {"idle_host_mib", "idle_device_mib", "idle_cpu", "idle_client_cpu", "clients_8"}
+    with tempfile.TemporaryDirectory(prefix="gpupool-results-") as folder:
+        path = os.path.join(folder, "results.json")
+        bench("run", BUILD, "--driver", DRIVER, "--group", "clients", "--turns", "1", "--row", ",".join(names), "--json", path)
+        with open(path, encoding="utf-8") as file:
+            rows = {row["name"]: row for row in json.load(file)}
+    require(rows.keys() == names, f"other rows: {rows}")
+    require(rows["clients_8"]["remote"] > 0 and rows["clients_8"]["native"] > 0, f"{rows['clients_8']}")
+    require(0 < rows["idle_host_mib"]["remote"] < 64 and 0 < rows["idle_device_mib"]["remote"] < 64, f"memory of a session: {rows}")
+    # A client looks after its connection now and then.
+    require(rows["idle_cpu"]["remote"] < 20 and rows["idle_client_cpu"]["remote"] < 20, f"idle sessions are busy: {rows}")
+
+
+class Programs:
+    """What bench_torch.py asks for, with programs that say what one of PyTorch would."""
+
+    def __init__(self, work):
+        self.work = work
+
+    def environment(self, side):
+        return {**os.environ, "SIDE": str(side)}
+
+
+def say(text):
+    """A program that is ready, and answers each line with what this makes of its number; SIDE is its side."""
+    return [sys.executable, "-uc", f"import os, sys, time\nprint('ready')\nside = os.environ['SIDE']\n"
+                                   f"for n, line in enumerate(sys.stdin):\n    {text}"]
+
+
+@case("one program of PyTorch lives through all turns of its side, and one that fails is told of")
+def _():
+    commands = {
+        "torch_conv_step": say("print('torch_conv_step', 10 + n + (side == 'far'), 'ms')"),
+        "torch_bf16_step": say("sys.exit('no GPU' if side == 'far' else None) if n else print('torch_bf16_step 5 ms')"),
+        "generate_token": say("time.sleep(60)"),
+    }
+    bench_torch.command, bench_torch.ANSWER_SECONDS = (lambda name, what: commands[name]), 1
+    with tempfile.TemporaryDirectory(prefix="gpupool-results-") as folder:
+        for name in commands:
+            servers = bench_torch.serve(Programs(folder), ["near", "far"], name)
+            require(set(servers) == {None, "near", "far"}, f"{servers}")
+            try:
+                if name == "torch_conv_step":
+                    for turn in range(2):
+                        found = [servers[side].measure()[name] for side in (None, "near", "far")]
+                        require(found == [(10 + turn, "ms"), (10 + turn, "ms"), (11 + turn, "ms")], f"turn {turn}: {found}")
+                elif name == "torch_bf16_step":
+                    servers["far"].measure()
+                    fails(servers["far"], "no GPU")
+                else:
+                    fails(servers["near"], "no answer within 1 s")
+            finally:
+                begin = time.monotonic()
+                for server in servers.values():
+                    server.close()
+                require(time.monotonic() - begin < 30, f"{name} does not end")
+
+
+def fails(server, text):
+    try:
+        figures = server.measure()
+    except bench_sides.Failed as failed:
+        require(text in str(failed), f"expected {text!r}: {failed}")
+        return
+    require(False, f"it says {figures}")
+
+
+@case("a measurement has as many steps as fit, none of them the first")
+def _():
+    done = []
+    times = torch_steps.steps_in(lambda: done.append(time.sleep(0.001)), 0)
+    require(len(times) == torch_steps.STEPS_MIN and len(done) == len(times) + torch_steps.WARM_AGAIN, f"{len(done)} steps, {times}")
+    times = torch_steps.steps_in(lambda: None, 60)
+    require(len(times) == torch_steps.STEPS_MAX, f"{len(times)} steps of no time")
+    tokens = torch_steps.tokens_in(lambda count: count * 0.25, 0)
+    require(tokens == [250.0], f"tokens of 0.25 s: {tokens}")
 
 
 @case("two files of results are compared row by row")
