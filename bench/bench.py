@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures everything, natively and remotely, in turns, and prints and keeps the medians.
 
-  bench.py run FOLDER [--group local,programs,clients,torch] [--row NAME,...] [--transport tcp,unix]
+  bench.py run FOLDER [--group local,programs,clients,starts,torch] [--row NAME,...] [--transport tcp,unix]
            [--rtt MS,...] [--rate GBIT,...] [--turns 5] [--json FILE] [--driver LIBRARY]
   bench.py compare BEFORE AFTER     two files of results
   bench.py draw FILE FOLDER         latency.svg, bandwidth.svg and clients.svg

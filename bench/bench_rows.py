@@ -6,11 +6,12 @@ import functools
 import re
 
 import bench_clients
+import bench_starts
 import bench_torch
 from bench_sides import Failed, read_figures, run, run_together
 
 NBODY = {'nbody_65536': (65536, 20), 'nbody_512000': (512000, 10)}
-EIGHT = (4096, 2000)
+EIGHT, EIGHT_SOFTWARE = (4096, 2000), (256, 2)
 COPY = re.compile(r'(htod|dtoh)_(?:pageable|pinned)_(\w+)')
 
 
@@ -72,6 +73,13 @@ def clients(programs, side, only):
         yield functools.partial(bench_clients.idle, programs, side, only)
 
 
+def starts(programs, side, only):
+    """Not the sides' daemon, and no network: measured once a turn, as what is remote over tcp."""
+    if side and side.transport == 'tcp' and not (side.rtt or side.rate):
+        bodies, iterations = EIGHT_SOFTWARE if programs.driver else EIGHT
+        yield functools.partial(bench_starts.measure, programs, only, nbody_command(programs, bodies, iterations), nbody_time)
+
+
 def startup_torch(programs, side, only):
     yield functools.partial(start, bench_torch.STARTUP, bench_torch.command(bench_torch.STARTUP, 1), programs.environment(side))
 
@@ -114,7 +122,7 @@ class TorchGroup(Group):
         return {(self.name, side): waits for side, waits in bench_torch.waits_of(programs, sides, self.name).items()}
 
 
-GROUPS = {'local': local, 'programs': whole_programs, 'clients': clients}
+GROUPS = {'local': local, 'programs': whole_programs, 'clients': clients, 'starts': starts}
 NAMES = [*GROUPS, 'torch']
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where bench.py runs programs: natively, and through a daemon by a transport and over a network."""
 import functools
+import json
 import os
 import re
 import statistics
@@ -50,32 +51,48 @@ class Programs:
             sys.exit(f'bench: no {name} below {self.folder}')
         return path
 
-    def environment(self, side=None):
+    def environment(self, side=None, address=None):
         """For a native run, or one on this side."""
         env = {name: value for name, value in os.environ.items() if not name.startswith(('REMOTE_GPU', 'GPUPOOL_'))}
         libraries = [self.client if side else self.native, self.runtime, env.get('LD_LIBRARY_PATH'),
                      os.path.join(self.folder, 'lib')]
         env['LD_LIBRARY_PATH'] = ':'.join(path for path in libraries if path)
         if side:
-            env['REMOTE_GPU'] = side.address
+            env['REMOTE_GPU'] = address or side.address
         return env
 
 
 class Daemon:
-    """One for all transports, for as long as the with lasts."""
+    """One for all transports, for as long as the with lasts; config: the text of a configuration."""
 
-    def __init__(self, programs):
-        self.local = f'unix://{programs.work}/gpupool.sock'
+    def __init__(self, programs, name='gpupool', config=None):
+        self.programs = programs
+        self.local = f'unix://{programs.work}/{name}.sock'
+        self.admin = f'{programs.work}/{name}.admin'
         options = ['--driver', programs.driver] if programs.driver else []
-        with open(os.path.join(programs.work, 'gpupoold.log'), 'w', encoding='utf-8') as log:
+        if config:
+            path = os.path.join(programs.work, f'{name}.conf')
+            with open(path, 'w', encoding='utf-8') as file:
+                file.write(config)
+            options += ['--config', path]
+        with open(os.path.join(programs.work, f'{name}d.log'), 'w', encoding='utf-8') as log:
             self.process = subprocess.Popen(
                 [programs.need('gpupoold'), '--listen', '127.0.0.1:0', '--listen', self.local, '--print-address',
-                 '--admin-socket', 'off', *options],
+                 '--admin-socket', self.admin, *options],
                 env={**programs.environment(), 'GPUPOOL_CACHE_DIR': programs.work}, stdout=subprocess.PIPE, stderr=log, text=True)
         found = re.search(r'(127\.0\.0\.1:\d+)', self.process.stdout.readline())
         if not found:
-            sys.exit('bench: the daemon does not start; see gpupoold.log')
+            sys.exit(f'bench: the daemon does not start; see {name}d.log')
         self.tcp = found[1]
+
+    def status(self):
+        """What gpupoolctl says of it."""
+        return json.loads(run([self.programs.need('gpupoolctl'), '-s', self.admin, 'status', '--format=json'],
+                              self.programs.environment())[1])
+
+    def environment(self):
+        """Of a program that uses it over tcp, with no network in between."""
+        return self.programs.environment(self, self.tcp)
 
     def __enter__(self):
         return self

@@ -100,6 +100,7 @@ add_status(struct ctl_table *table, const Gpupool__AdminReport *report)
 	ctl_table_number(table, report->started_s);
 	ctl_table_text(table, driver);
 	ctl_table_number(table, report->n_workers);
+	ctl_table_number(table, report->workers_ready);
 	ctl_table_number(table, report->n_devices);
 	ctl_table_number(table, report->n_sessions);
 	ctl_table_number(table, report->sessions_max);
@@ -121,6 +122,7 @@ ctl_status(const struct ctl *ctl, int count, char **words)
 		{ "up for", "started", CTL_SINCE },
 		{ "driver", "driver", CTL_TEXT },
 		{ "workers", "workers", CTL_NUMBER },
+		{ "workers in reserve", "workers_ready", CTL_NUMBER },
 		{ "devices", "devices", CTL_NUMBER },
 		{ "clients", "clients", CTL_NUMBER },
 		{ "clients at most", "clients_max", CTL_NUMBER },

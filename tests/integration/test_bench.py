@@ -15,6 +15,7 @@ FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "b
 BUILD = os.path.dirname(os.path.dirname(os.environ["GP_DAEMON"]))
 sys.path.insert(0, FOLDER)
 import bench_sides  # noqa: E402
+import bench_starts  # noqa: E402
 import bench_torch  # noqa: E402
 import torch_steps  # noqa: E402
 
@@ -79,6 +80,18 @@ def _():
     require(0 < rows["idle_host_mib"]["remote"] < 64 and 0 < rows["idle_device_mib"]["remote"] < 64, f"memory of a session: {rows}")
     # A client looks after its connection now and then.
     require(rows["idle_cpu"]["remote"] < 20 and rows["idle_client_cpu"]["remote"] < 20, f"idle sessions are busy: {rows}")
+
+
+@case("the first programs of a daemon, and those of class process with a reserve, are measured")
+def _():
+    if not SOFTWARE or SANITIZER == "thread":
+        raise Skip("needs the software device, and programs that can be run with no more than a library preloaded")
+    with tempfile.TemporaryDirectory(prefix="gpupool-results-") as folder:
+        path = os.path.join(folder, "results.json")
+        bench("run", BUILD, "--driver", DRIVER, "--group", "starts", "--turns", "1", "--json", path)
+        with open(path, encoding="utf-8") as file:
+            rows = {row["name"]: row["remote"] for row in json.load(file)}
+    require(rows.keys() == set(bench_starts.ROWS) and min(rows.values()) > 0, f"{rows}")
 
 
 class Programs:

@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sessions of class process: in a worker of their own, out of reach of others' faults."""
+import json
 import os
 import re
 import signal
+import subprocess
 import sys
+import tempfile
 import threading
 import time
 
 import wire
-from harness import (PATIENCE, SANITIZED, SOFTWARE, Configured, Daemon, Failed, as_tenant, case, main, read_file, require, software_env,
-                     wait_until)
+from harness import (PATIENCE, SANITIZED, SOFTWARE, Configured, Daemon, Failed, as_tenant, base_environment, case, main, read_file,
+                     require, software_env, wait_until)
 from wire import Conn, field, hello, message, preamble
 
 PROCESS = {"GPUPOOL_ISOLATION": "process"}
@@ -45,6 +48,26 @@ def reserve_of(daemon, count):
     """The daemon, which has the shared worker alone, keeps so many in reserve."""
     daemon.reload(f"[daemon]\nready-workers = {count}\n")
     wait_until(f"{count} are in reserve", lambda: len(daemon.workers()) == 1 + count, 60)
+
+
+@case("the reserve is counted: how many are ready, as the administrator and Prometheus see it")
+def _():
+    with tempfile.TemporaryDirectory(prefix="gpupool-admin-") as folder:
+        socket = f"{folder}/admin.sock"
+        with Configured("", "--admin-socket", socket) as daemon:
+            def ready():
+                said = subprocess.run([os.environ["GP_CTL"], "-s", socket, "status", "--format=json"], capture_output=True,
+                                      text=True, check=True, env=base_environment()).stdout
+                status = json.loads(said)
+                return (status[0] if isinstance(status, list) else status)["workers_ready"]
+            require(ready() == 0, "there is a reserve that nobody asked for")
+            reserve_of(daemon, 2)
+            wait_until("both are ready", lambda: ready() == 2, 60)
+            # Who takes one leaves another to be made ready; the number never goes beyond what was asked for.
+            daemon.run("vectoradd", env=PROCESS).expect(out="vectoradd: ok\n", err="")
+            wait_until("both are ready again", lambda: ready() == 2, 60)
+            reserve_of(daemon, 0)
+            require(ready() == 0, "the reserve is gone and still counted")
 
 
 @case("a worker in reserve serves the next session of its own process, and another takes its place")

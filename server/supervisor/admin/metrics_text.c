@@ -52,6 +52,7 @@ VALUE(certificate_until, s->report->certificate_until_s)
 VALUE(crl_until, s->report->crl_until_s)
 VALUE(token_until, s->token->until_s)
 VALUE(workers, s->report->n_workers)
+VALUE(workers_ready, s->report->workers_ready)
 VALUE(workers_lost, s->report->workers_lost)
 VALUE(waiting, s->report->waiting)
 VALUE(usage_lost, s->report->usage_lost)
@@ -100,6 +101,8 @@ static const struct family families[] = {
 	{ "gpupool_waiting_clients", "Clients that have no session yet.", OF_DAEMON, waiting,
 	  NULL },
 	{ "gpupool_workers", "Worker processes.", OF_DAEMON, workers, NULL },
+	{ "gpupool_workers_ready", "Workers in reserve, for sessions of class process.", OF_DAEMON,
+	  workers_ready, NULL },
 	{ "gpupool_workers_lost_total", "Workers that ended untold, or lost their contexts.",
 	  OF_DAEMON, workers_lost, NULL },
 	{ "gpupool_usage_records_lost_total", "Usage records that could not be written.", OF_DAEMON,

@@ -350,6 +350,7 @@ add_workers(const struct gpd_report_source *source, struct room *room)
 		room->worker_list[room->report.n_workers++] = worker;
 		worker->pid = (uint32_t)child->pid;
 		worker->state = state_of_worker(child);
+		room->report.workers_ready += child->state == GPD_CHILD_SPARE;
 	}
 }
 
