@@ -14,6 +14,11 @@
 #define QUEUE_NS (100 * MS)
 #define TRIALS 5
 #define TRIAL_NS SECOND
+/* So many more, where the machine held threads up for more than this part of the time. */
+#define HELD_UP_TRIALS 6
+#define HELD_UP_MAX_NS (TRIAL_NS / 50)
+/* How late a sleeper may wake on a machine that has a processor for it. */
+#define LATE_NS (US * 300)
 
 struct gpu_event {
 	uint64_t at_ns;
@@ -25,6 +30,7 @@ struct client clients[CLIENTS_MAX];
 unsigned int client_count;
 
 static _Atomic bool stopped;
+static _Atomic uint64_t held_up_ns; /* in all, since the trial began */
 
 uint64_t
 now_ns(void)
@@ -264,15 +270,36 @@ stop_clients(void)
 		(void)pthread_join(clients[i].thread, NULL);
 }
 
+/* Sees whether threads that sleep, as the clients and those who give them turns do, wake in time.
+ */
+static void *
+witness(void *unused)
+{
+	while (!stopped) {
+		uint64_t wanted = now_ns() + MS, woke;
+
+		sleep_until(wanted);
+		woke = now_ns();
+		if (woke > wanted + LATE_NS)
+			held_up_ns += woke - wanted - LATE_NS;
+	}
+	return unused;
+}
+
 void
 measure(uint64_t ns)
 {
+	pthread_t thread;
+
 	start_clients();
 	sleep_until(now_ns() + 300 * MS);
 	for (unsigned int i = 0; i < client_count; i++)
 		clients[i].used_ns = 0;
+	held_up_ns = 0;
+	assert_int_equal(pthread_create(&thread, NULL, witness, NULL), 0);
 	sleep_until(now_ns() + ns);
 	stop_clients();
+	(void)pthread_join(thread, NULL);
 }
 
 int
@@ -316,7 +343,9 @@ fits(uint64_t got, uint64_t of, struct part part)
 void
 assert_parts(bool of_sum, const struct part *parts)
 {
-	for (int trial = 0; trial < TRIALS; trial++) {
+	int held_up = 0;
+
+	for (int trial = 0; trial < TRIALS + held_up; trial++) {
 		bool fit = true;
 
 		measure(TRIAL_NS);
@@ -326,6 +355,13 @@ assert_parts(bool of_sum, const struct part *parts)
 			return;
 		for (unsigned int i = 0; i < client_count; i++)
 			clients[i].session.closing = false;
+		held_up += held_up_ns > HELD_UP_MAX_NS;
+		if (held_up == HELD_UP_TRIALS) {
+			print_message("nothing can be said on this machine, which holds threads "
+				      "up: by %lu us in the last trial\n",
+				      (unsigned long)(held_up_ns / US));
+			skip();
+		}
 	}
 	for (unsigned int i = 0; i < client_count; i++)
 		print_message("%lu of %lu\n", (unsigned long)clients[i].used_ns,

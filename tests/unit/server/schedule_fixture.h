@@ -92,8 +92,9 @@ struct part {
 };
 
 /*
- * The clients' parts of the time, or of what they get together.  Clocks of a busy machine stand
- * still now and then, so there are several trials.
+ * The clients' parts of the time, or of what they get together, in several trials, of which one
+ * must be so.  One in which a witness saw that the machine holds threads up does not count against
+ * them; where there are many of those the test is skipped.
  */
 void assert_parts(bool of_sum, const struct part *parts);
 
