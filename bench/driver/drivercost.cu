@@ -17,6 +17,10 @@
  *   drivercost copies
  *       What a copy of pinned memory takes, by the call and by how its end is waited for: memory of
  *       the driver's, and memory that is shared with another process, as the worker's is.
+ *   drivercost threads [COUNT]
+ *       Whether an executor gains by launching from several threads: COUNT (200000) empty kernels
+ *       over 1, 2, 4 and 8 streams of one context, by one thread in turn and by a thread for each
+ *       stream, until all are done; medians of 5 turns.
  */
 #include <algorithm>
 #include <atomic>
@@ -532,37 +536,120 @@ copies()
 	copies_of("shared", shared, device, &copied);
 }
 
-int
-main(int argc, char **argv)
+/* By threads that begin together, each with its part of the streams; launches a second, until they
+ * are issued, and until all are done. */
+struct pace {
+	double issued, done;
+};
+
+static pace
+launch_by(int thread_count, const std::vector<cudaStream_t> &streams, CUfunction kernel, int count)
 {
-	if (argc < 2 || argv[1][0] == '-') {
-		fprintf(stderr, "usage: drivercost IMAGE | drivercost sparse | drivercost queues "
-				"[THREADS [DEPTH]] | "
-				"drivercost launches [COUNT] | drivercost copies\n");
-		return 2;
+	int each = count / thread_count, part = (int)streams.size() / thread_count;
+	std::vector<std::thread> threads;
+	std::atomic<int> ready(0);
+	std::atomic<bool> go(false);
+	double begin, issued;
+
+	for (int t = 0; t < thread_count; t++) {
+		threads.emplace_back([&, t] {
+			CHECK(cudaSetDevice(0));
+			ready++;
+			while (!go)
+				;
+			for (int i = 0; i < each; i++)
+				launch_ex(kernel, streams[t * part + i % part], NULL);
+		});
 	}
-	setvbuf(stdout, NULL, _IOLBF, 0);
-	CHECK(cudaSetDevice(0));
-	CHECK(cudaFree(NULL));
-	if (strcmp(argv[1], "queues") == 0) {
-		beside_queues(argc > 2 ? atoi(argv[2]) : 16, argc > 3 ? atoi(argv[3]) : 256);
-		return 0;
-	}
-	if (strcmp(argv[1], "launches") == 0) {
-		launches(argc > 2 ? atoi(argv[2]) : 100000);
-		return 0;
-	}
-	if (strcmp(argv[1], "copies") == 0) {
-		copies();
-		return 0;
-	}
-	if (strcmp(argv[1], "sparse") == 0) {
-		sparse_arrays();
-		return 0;
-	}
-	loading(argv[1]);
-	memory();
-	green_contexts();
-	events();
-	return 0;
+	while (ready < thread_count)
+		;
+	begin = now_us();
+	go = true;
+	for (std::thread &thread : threads)
+		thread.join();
+	issued = now_us() - begin;
+	CHECK(cudaDeviceSynchronize());
+	return { each * thread_count / issued * 1e6,
+		 each * thread_count / (now_us() - begin) * 1e6 };
 }
+
+static double
+median(std::vector<double> values)
+{
+	std::sort(values.begin(), values.end());
+	return values[values.size() / 2];
+}
+
+static void
+several_threads(int count)
+{
+	CUfunction kernel = function_of((const void *)empty);
+	std::vector<cudaStream_t> streams;
+
+	printf("launches/s, issued and done; gain: done by a thread a stream, by one thread\n");
+	for (int n = 1; n <= 8; n *= 2) {
+		std::vector<double> one_issued, one_done, all_issued, all_done;
+
+		while ((int)streams.size() < n)
+			streams.push_back(make_stream());
+		launch_by(n, streams, kernel, 1000 * n);
+		for (int turn = 0; turn < 5; turn++) {
+			pace one = launch_by(1, streams, kernel, count);
+			pace all = launch_by(n, streams, kernel, count);
+
+			one_issued.push_back(one.issued);
+			one_done.push_back(one.done);
+			all_issued.push_back(all.issued);
+			all_done.push_back(all.done);
+		}
+		printf("%d streams: one thread %.0f %.0f, %d threads %.0f %.0f, gain %.2f\n", n,
+		       median(one_issued), median(one_done), n, median(all_issued),
+		       median(all_done), median(all_done) / median(one_done));
+	}
+}
+
+				"drivercost launches [COUNT] | drivercost threads [COUNT]\n");
+
+				int
+				main(int argc, char **argv)
+				{
+					if (argc < 2 || argv[1][0] == '-') {
+						fprintf(stderr,
+							"usage: drivercost IMAGE | drivercost "
+							"sparse | drivercost queues "
+							"[THREADS [DEPTH]] | "
+							"drivercost launches [COUNT] | drivercost "
+							"copies | "
+							"drivercost threads [COUNT]\n");
+						return 2;
+					}
+					setvbuf(stdout, NULL, _IOLBF, 0);
+					CHECK(cudaSetDevice(0));
+					CHECK(cudaFree(NULL));
+					if (strcmp(argv[1], "queues") == 0) {
+						beside_queues(argc > 2 ? atoi(argv[2]) : 16,
+							      argc > 3 ? atoi(argv[3]) : 256);
+						return 0;
+					}
+					if (strcmp(argv[1], "launches") == 0) {
+						launches(argc > 2 ? atoi(argv[2]) : 100000);
+						return 0;
+					}
+					if (strcmp(argv[1], "threads") == 0) {
+						several_threads(argc > 2 ? atoi(argv[2]) : 200000);
+						return 0;
+					}
+					if (strcmp(argv[1], "copies") == 0) {
+						copies();
+						return 0;
+					}
+					if (strcmp(argv[1], "sparse") == 0) {
+						sparse_arrays();
+						return 0;
+					}
+					loading(argv[1]);
+					memory();
+					green_contexts();
+					events();
+					return 0;
+				}
