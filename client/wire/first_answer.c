@@ -4,7 +4,6 @@
 #include "base/clock.h"
 #include "base/lock.h"
 #include "client/base/config.h"
-#include "client/base/error.h"
 #include "gp_calls.h"
 
 #include <stdio.h>
@@ -52,29 +51,30 @@ is_told_on_control(struct gpc_session *session)
 	return told;
 }
 
-void
-gpc_first_answer_watch_locked(struct gpc_session *session, struct gpc_first_answer *first)
+enum gpc_first_answer_end
+gpc_first_answer_look_locked(struct gpc_session *session, struct gpc_first_answer *first)
 {
 	uint64_t now = gp_now_ns(), passed = now - first->looked_ns;
 	uint64_t limit = limit_locked(session);
-	char why[160];
+	bool told;
 
 	if (atomic_load_explicit(&session->receiver.outstanding, memory_order_relaxed) == 0)
 		limit = 0;
-	(void)pthread_mutex_unlock(&session->receiver.lock);
 	/* While the process was stopped nobody was waited for. */
 	first->waited_ns += passed < 2 * LOOK_NS ? passed : LOOK_NS;
 	first->looked_ns = now;
 	if (limit == 0)
 		first->waited_ns = 0;
-	if (is_told_on_control(session)) {
-		gpc_session_lost(session, GP_E_EOF);
-	} else if (limit && first->waited_ns > limit) {
-		(void)snprintf(why, sizeof(why),
-			       "its first answer has not come within %u s: whoever passes "
-			       "connections on to the daemon may have kept lane 0",
-			       (unsigned int)(limit / UINT64_C(1000000000)));
-		gpc_session_fail(session, gpc_error_cuda(GP_E_TIMEOUT), why);
-	}
+	(void)pthread_mutex_unlock(&session->receiver.lock);
+	told = is_told_on_control(session);
 	(void)pthread_mutex_lock(&session->receiver.lock);
+	if (told)
+		return GPC_FIRST_ANSWER_TOLD;
+	if (limit == 0 || first->waited_ns <= limit)
+		return GPC_FIRST_ANSWER_NONE;
+	(void)snprintf(first->why, sizeof(first->why),
+		       "its first answer has not come within %u s: whoever passes connections on "
+		       "to the daemon may have kept lane 0",
+		       (unsigned int)(limit / UINT64_C(1000000000)));
+	return GPC_FIRST_ANSWER_LATE;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
 #include "base/lock.h"
+#include "client/base/error.h"
 #include "client/base/log.h"
 #include "client/base/stats.h"
 #include "client/wire/first_answer.h"
@@ -474,6 +475,22 @@ gpc_receiver_suspended(const struct gpc_session *session)
 	return (unsigned int)(took / UINT64_C(1000000000));
 }
 
+static void
+await_first_answer_locked(struct gpc_session *session, struct gpc_first_answer *first)
+	GP_LOCKED(session->receiver.lock)
+{
+	enum gpc_first_answer_end end = gpc_first_answer_look_locked(session, first);
+
+	if (end == GPC_FIRST_ANSWER_NONE)
+		return;
+	(void)pthread_mutex_unlock(&session->receiver.lock);
+	if (end == GPC_FIRST_ANSWER_TOLD)
+		gpc_session_lost(session, GP_E_EOF);
+	else
+		gpc_session_fail(session, gpc_error_cuda(GP_E_TIMEOUT), first->why);
+	(void)pthread_mutex_lock(&session->receiver.lock);
+}
+
 void *
 gpc_receiver_main(void *arg)
 {
@@ -487,7 +504,7 @@ gpc_receiver_main(void *arg)
 	(void)pthread_mutex_lock(&session->receiver.lock);
 	while (!gpc_session_is_over(session)) {
 		if (!atomic_load_explicit(&receiver->served, memory_order_relaxed))
-			gpc_first_answer_watch_locked(session, &first);
+			await_first_answer_locked(session, &first);
 		if (receiver->reading || receiver->waiters ||
 		    (receiver->unattended == 0 && !stuck)) {
 			bool in_time;

@@ -6,12 +6,11 @@
 #include "server/worker/device/driver.h"
 #include "server/worker/device/peer_memory.h"
 #include "server/worker/device/window.h"
-#include "server/worker/memory/array.h"
 #include "server/worker/memory/grant.h"
 #include "server/worker/memory/host_memory.h"
+#include "server/worker/memory/memory_state.h"
 #include "server/worker/memory/physical.h"
 #include "server/worker/session/session.h"
-#include "server/worker/session/wait.h"
 #include "server/worker/share/shared.h"
 #include "transport/transport.h"
 
@@ -21,46 +20,11 @@
 #include <string.h>
 #include <utlist.h>
 
-/* Ranges of addresses besides the window, and what they may have in all: addresses are everybody's.
- */
-#define RESERVED_MAX 64
+/* What the ranges besides the window may have in all: addresses are everybody's. */
 #define RESERVED_SIZE_MAX ((uint64_t)1 << 40)
 
-struct chunk {
-	uint64_t address;
-	uint64_t size;
-	int device;
-	CUmemGenericAllocationHandle handle;
-	struct gpd_physical *physical; /* NULL: the memory is the chunk's own */
-	struct gpd_shared *shared;     /* or one of its users, if this is not NULL */
-	bool granted;                  /* until it is placed: the handle is the caller's */
-	bool asked, kept;              /* for, and by, the lanes' RDMA device */
-};
-
-/* A chunk on its way out. */
-struct leaving {
-	struct leaving *next;
-	struct gpd_memory *memory;
-	struct chunk chunk;
-	bool stuck; /* nobody can tell when no work uses it any more */
-};
-
-struct gpd_memory {
-	struct gpd_session *session;
-	uint64_t base;
-	uint64_t size;
-	struct chunk *chunks; /* by address */
-	size_t count;
-	size_t room;
-	struct gpd_range reserved[RESERVED_MAX]; /* size 0: a free place */
-	uint32_t reached[GPD_DEVICES_MAX]; /* whose memory: bit n, device n is given it, too */
-
-	pthread_mutex_t lock;
-	struct leaving *leaving;
-};
-
-static void
-drop(const struct chunk *chunk)
+void
+gpd_chunk_drop(const struct gpd_chunk *chunk)
 {
 	/* First, for the network card reaches the memory itself. */
 	if (chunk->kept)
@@ -71,7 +35,7 @@ drop(const struct chunk *chunk)
 }
 
 static uint64_t
-zeroed_of(const struct chunk *chunk)
+zeroed_of(const struct gpd_chunk *chunk)
 {
 	if (chunk->shared)
 		return chunk->size;
@@ -79,7 +43,7 @@ zeroed_of(const struct chunk *chunk)
 }
 
 static CUresult
-give_access(const struct chunk *chunk, uint32_t devices)
+give_access(const struct gpd_chunk *chunk, uint32_t devices)
 {
 	CUmemAccessDesc access[GPD_DEVICES_MAX];
 	size_t count = 0;
@@ -95,7 +59,7 @@ give_access(const struct chunk *chunk, uint32_t devices)
 }
 
 static CUresult
-place(const struct gpd_memory *memory, struct chunk *chunk)
+place(const struct gpd_memory *memory, struct gpd_chunk *chunk)
 {
 	uint64_t zeroed = zeroed_of(chunk);
 	CUresult result = CUDA_SUCCESS;
@@ -116,21 +80,21 @@ place(const struct gpd_memory *memory, struct chunk *chunk)
 		result = gpd_physical_zero(chunk->address + zeroed, chunk->size - zeroed,
 					   chunk->device);
 	if (result != CUDA_SUCCESS)
-		drop(chunk);
+		gpd_chunk_drop(chunk);
 	else if (chunk->physical && zeroed < chunk->size)
 		chunk->physical->zeroed = chunk->size;
 	return result;
 }
 
 /* The first chunk that ends behind address. */
-static size_t
-find(const struct gpd_memory *memory, uint64_t address)
+size_t
+gpd_memory_find(const struct gpd_memory *memory, uint64_t address)
 {
 	size_t low = 0, high = memory->count;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
-		const struct chunk *chunk = &memory->chunks[middle];
+		const struct gpd_chunk *chunk = &memory->chunks[middle];
 
 		if (chunk->address + chunk->size <= address)
 			low = middle + 1;
@@ -170,7 +134,7 @@ gpd_memory_mapped(const struct gpd_session *session, uint64_t address, uint64_t 
 	if (!inside(memory, address, size))
 		return false;
 	end = address + size;
-	for (size_t i = find(memory, address); address < end; i++) {
+	for (size_t i = gpd_memory_find(memory, address); address < end; i++) {
 		if (i == memory->count || memory->chunks[i].address > address)
 			return false;
 		address = memory->chunks[i].address + memory->chunks[i].size;
@@ -182,8 +146,8 @@ int
 gpd_memory_reach(struct gpd_session *session, uint64_t address, uint64_t size)
 {
 	struct gpd_memory *memory = session->memory;
-	size_t i = find(memory, address);
-	struct chunk *chunk = &memory->chunks[i];
+	size_t i = gpd_memory_find(memory, address);
+	struct gpd_chunk *chunk = &memory->chunks[i];
 
 	if (i == memory->count || !within(chunk->address, chunk->size, address, size))
 		return -1;
@@ -198,7 +162,7 @@ int
 gpd_memory_apart(const struct gpd_session *session, uint64_t address, int device)
 {
 	const struct gpd_memory *memory = session->memory;
-	size_t i = gpd_devices.count > 1 ? find(memory, address) : memory->count;
+	size_t i = gpd_devices.count > 1 ? gpd_memory_find(memory, address) : memory->count;
 	int owner;
 
 	if (i == memory->count || memory->chunks[i].address > address)
@@ -237,7 +201,7 @@ static bool
 room(struct gpd_memory *memory)
 {
 	size_t count = memory->room ? memory->room * 2 : 64;
-	struct chunk *chunks;
+	struct gpd_chunk *chunks;
 
 	if (memory->count < memory->room)
 		return true;
@@ -247,43 +211,6 @@ room(struct gpd_memory *memory)
 	memory->chunks = chunks;
 	memory->room = count;
 	return true;
-}
-
-static struct leaving *
-find_leaving(struct gpd_memory *memory, uint64_t address, uint64_t size)
-{
-	struct leaving *leaving = memory->leaving;
-
-	while (leaving && (leaving->chunk.address >= address + size ||
-			   leaving->chunk.address + leaving->chunk.size <= address))
-		leaving = leaving->next;
-	return leaving;
-}
-
-static CUresult
-wait_unmapped(struct gpd_memory *memory, uint64_t address, uint64_t size)
-{
-	struct leaving *leaving;
-
-	pthread_mutex_lock(&memory->lock);
-	while ((leaving = find_leaving(memory, address, size)) && !leaving->stuck) {
-		pthread_mutex_unlock(&memory->lock);
-		gpd_wait_oldest(memory->session);
-		pthread_mutex_lock(&memory->lock);
-	}
-	pthread_mutex_unlock(&memory->lock);
-	return leaving ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
-}
-
-static bool
-is_leaving(struct gpd_memory *memory)
-{
-	bool leaving;
-
-	pthread_mutex_lock(&memory->lock);
-	leaving = memory->leaving != NULL;
-	pthread_mutex_unlock(&memory->lock);
-	return leaving;
 }
 
 static CUresult
@@ -303,7 +230,7 @@ check_place(struct gpd_session *session, uint64_t address, uint64_t size, int de
 }
 
 static CUresult
-add(struct gpd_session *session, struct chunk *chunk)
+add(struct gpd_session *session, struct gpd_chunk *chunk)
 {
 	struct gpd_memory *memory = session->memory;
 	CUresult result = check_place(session, chunk->address, chunk->size, chunk->device);
@@ -312,12 +239,12 @@ add(struct gpd_session *session, struct chunk *chunk)
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	i = find(memory, chunk->address);
+	i = gpd_memory_find(memory, chunk->address);
 	if (i < memory->count && memory->chunks[i].address < chunk->address + chunk->size)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!room(memory))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	result = wait_unmapped(memory, chunk->address, chunk->size);
+	result = gpd_memory_wait_unmapped(memory, chunk->address, chunk->size);
 	if (result == CUDA_SUCCESS)
 		result = place(memory, chunk);
 	while (result == CUDA_ERROR_OUT_OF_MEMORY &&
@@ -335,7 +262,7 @@ add(struct gpd_session *session, struct chunk *chunk)
 CUresult
 gpd_memory_map(struct gpd_session *session, uint64_t address, uint64_t size, int device)
 {
-	struct chunk chunk = { .address = address, .size = size, .device = device };
+	struct gpd_chunk chunk = { .address = address, .size = size, .device = device };
 
 	return add(session, &chunk);
 }
@@ -344,7 +271,7 @@ CUresult
 gpd_memory_attach(struct gpd_session *session, uint64_t address, uint64_t size,
 		  struct gpd_physical *physical)
 {
-	struct chunk chunk = {
+	struct gpd_chunk chunk = {
 		.address = address,
 		.size = size,
 		.device = physical->device,
@@ -361,7 +288,7 @@ gpd_memory_attach(struct gpd_session *session, uint64_t address, uint64_t size,
 CUresult
 gpd_memory_open(struct gpd_session *session, uint64_t address, struct gpd_shared *shared)
 {
-	struct chunk chunk = {
+	struct gpd_chunk chunk = {
 		.address = address,
 		.size = shared->size,
 		.device = shared->device,
@@ -377,8 +304,8 @@ struct gpd_shared *
 gpd_memory_share(struct gpd_session *session, uint64_t address, uint64_t size, uint64_t *offset_p)
 {
 	struct gpd_memory *memory = session->memory;
-	size_t i = find(memory, address);
-	struct chunk *chunk = &memory->chunks[i];
+	size_t i = gpd_memory_find(memory, address);
+	struct gpd_chunk *chunk = &memory->chunks[i];
 
 	if (i == memory->count || chunk->physical ||
 	    !within(chunk->address, chunk->size, address, size))
@@ -390,20 +317,6 @@ gpd_memory_share(struct gpd_session *session, uint64_t address, uint64_t size, u
 	return chunk->shared;
 }
 
-bool
-gpd_memory_wait(struct gpd_session *session, int device, uint64_t *until)
-{
-	struct gpd_memory *memory = session->memory;
-
-	/* What the client has given back may still have been on its way out. */
-	if (*until == 0 && is_leaving(memory) &&
-	    wait_unmapped(memory, 0, UINT64_MAX) == CUDA_SUCCESS)
-		return true;
-	if (*until == 0 && gpd_array_wait_gone(session, device))
-		return true;
-	return gpd_account_wait(&session->account, false, until);
-}
-
 CUresult
 gpd_gpMemoryMap(struct gpd_session *session, const struct gp_args_gpMemoryMap *args)
 {
@@ -412,7 +325,7 @@ gpd_gpMemoryMap(struct gpd_session *session, const struct gp_args_gpMemoryMap *a
 
 /* With memory that is the session's and counted already. */
 static CUresult
-add_charged(struct gpd_session *session, struct chunk *chunk)
+add_charged(struct gpd_session *session, struct gpd_chunk *chunk)
 {
 	CUresult result = add(session, chunk);
 
@@ -426,7 +339,7 @@ add_charged(struct gpd_session *session, struct chunk *chunk)
 CUresult
 gpd_gpMemoryUse(struct gpd_session *session, const struct gp_args_gpMemoryUse *args)
 {
-	struct chunk chunk = {
+	struct gpd_chunk chunk = {
 		.address = args->address,
 		.size = args->size,
 		.device = args->device,
@@ -443,7 +356,7 @@ CUresult
 gpd_gpMemoryTry(struct gpd_session *session, const struct gp_args_gpMemoryTry *args)
 {
 	struct gpd_account *account = &session->account;
-	struct chunk chunk = {
+	struct gpd_chunk chunk = {
 		.address = args->address,
 		.size = args->size,
 		.device = args->device,
@@ -465,87 +378,6 @@ gpd_gpMemoryTry(struct gpd_session *session, const struct gp_args_gpMemoryTry *a
 	return result;
 }
 
-/* The driver unmaps without waiting for the device. */
-static void
-unmap(struct leaving *leaving)
-{
-	struct gpd_memory *memory = leaving->memory;
-	struct gpd_physical *physical = leaving->chunk.physical;
-	bool last = false;
-
-	drop(&leaving->chunk);
-	pthread_mutex_lock(&memory->lock);
-	LL_DELETE(memory->leaving, leaving);
-	if (physical)
-		last = --physical->leaving == 0 && physical->released;
-	pthread_mutex_unlock(&memory->lock);
-	/* Only now is it the tenant's again. */
-	if (leaving->chunk.shared)
-		gpd_shared_leave(leaving->chunk.shared, &memory->session->account);
-	else if (!physical)
-		gpd_account_free(&memory->session->account, leaving->chunk.device,
-				 leaving->chunk.size);
-	else if (last)
-		gpd_physical_finish(memory->session, physical);
-	gpd_account_leave_end(&memory->session->account);
-	free(leaving);
-}
-
-static void
-unused(struct gpd_session *session, void *arg, CUresult result)
-{
-	unmap(arg);
-}
-
-CUresult
-gpd_gpMemoryUnmap(struct gpd_session *session, const struct gp_args_gpMemoryUnmap *args)
-{
-	struct gpd_memory *memory = session->memory;
-	size_t i = find(memory, args->address);
-	struct leaving *leaving;
-	CUresult result;
-
-	if (i == memory->count || memory->chunks[i].address != args->address ||
-	    memory->chunks[i].size != args->size)
-		return CUDA_ERROR_INVALID_VALUE;
-	leaving = malloc(sizeof(*leaving));
-	if (!leaving)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	*leaving = (struct leaving){ .memory = memory, .chunk = memory->chunks[i] };
-	if (leaving->chunk.physical)
-		leaving->chunk.physical->mappings--;
-	memory->count--;
-	memmove(&memory->chunks[i], &memory->chunks[i + 1],
-		(memory->count - i) * sizeof(struct chunk));
-	pthread_mutex_lock(&memory->lock);
-	if (leaving->chunk.physical)
-		leaving->chunk.physical->leaving++;
-	LL_PREPEND(memory->leaving, leaving);
-	pthread_mutex_unlock(&memory->lock);
-	gpd_account_leave_begin(&session->account);
-	result = gpd_wait_add_all(session, NULL, unused, leaving);
-	/* The context is lost, or close to it: the chunk goes with the session. */
-	if (result != CUDA_SUCCESS)
-		leaving->stuck = true;
-	return result;
-}
-
-/* What the session has given back and the driver does not have yet. */
-static uint64_t
-leaving_size(struct gpd_memory *memory, int device)
-{
-	uint64_t size = 0;
-
-	pthread_mutex_lock(&memory->lock);
-	for (const struct leaving *leaving = memory->leaving; leaving; leaving = leaving->next) {
-		if (leaving->chunk.device == device && !leaving->chunk.physical &&
-		    !leaving->chunk.shared)
-			size += leaving->chunk.size;
-	}
-	pthread_mutex_unlock(&memory->lock);
-	return size;
-}
-
 CUresult
 gpd_memory_let_reach(struct gpd_session *session, int device, int owner)
 {
@@ -559,55 +391,6 @@ gpd_memory_let_reach(struct gpd_session *session, int device, int owner)
 	if (result == CUDA_SUCCESS)
 		memory->reached[owner] |= UINT32_C(1) << device;
 	return result;
-}
-
-CUresult
-gpd_gpMemoryInfo(struct gpd_session *session, const struct gp_args_gpMemoryInfo *args,
-		 struct gp_reply_gpMemoryInfo *reply)
-{
-	struct gpd_ledger_room quota;
-	size_t available, total;
-	/* First what is leaving: it may arrive in between, and free memory must not seem to shrink.
-	 */
-	uint64_t leaving = leaving_size(session->memory, args->device) +
-			   gpd_array_leaving_size(session, args->device);
-	CUresult result = gpd_account_may_use(&session->account, args->device)
-				  ? gpd_device_enter(args->device)
-				  : CUDA_ERROR_INVALID_DEVICE;
-
-	if (result == CUDA_SUCCESS)
-		result = gpd_driver.cuMemGetInfo_v2(&available, &total);
-	if (result != CUDA_SUCCESS)
-		return result;
-	available += leaving;
-	if (available > total)
-		available = total;
-	quota = gpd_ledger_room(session->account.ledger, session->account.line, args->device);
-	if (quota.left < quota.max)
-		quota.left += leaving < quota.max - quota.left ? leaving : quota.max - quota.left;
-	reply->free = quota.left < available ? quota.left : available;
-	reply->total = quota.max < total ? quota.max : total;
-	return CUDA_SUCCESS;
-}
-
-CUresult
-gpd_gpMemoryKeep(struct gpd_session *session, const struct gp_args_gpMemoryKeep *args)
-{
-	uint32_t none = 0, nothing = GPD_KEEPS_NOTHING;
-
-	if (!atomic_compare_exchange_strong(&session->keep_request, &none, session->request))
-		return CUDA_ERROR_INVALID_VALUE;
-	/* Asked already, it has yet to say that it gave that back. */
-	(void)atomic_compare_exchange_strong(&session->account.line->keeps, &nothing, GPD_KEEPS);
-	return GPD_LATER;
-}
-
-CUresult
-gpd_gpMemoryKept(struct gpd_session *session, const struct gp_args_gpMemoryKept *args)
-{
-	atomic_store(&session->account.line->keeps,
-		     atomic_load(&session->keep_request) ? GPD_KEEPS : GPD_KEEPS_NOTHING);
-	return CUDA_SUCCESS;
 }
 
 CUresult
@@ -643,40 +426,16 @@ gpd_gpAddressFree(struct gpd_session *session, const struct gp_args_gpAddressFre
 		i++;
 	if (i == RESERVED_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
-	at = find(memory, args->address);
+	at = gpd_memory_find(memory, args->address);
 	if (at < memory->count &&
 	    memory->chunks[at].address < args->address + memory->reserved[i].size)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = wait_unmapped(memory, args->address, memory->reserved[i].size);
+	result = gpd_memory_wait_unmapped(memory, args->address, memory->reserved[i].size);
 	if (result != CUDA_SUCCESS)
 		return result;
 	gpd_window_give(&memory->reserved[i]);
 	memory->reserved[i].size = 0;
 	return CUDA_SUCCESS;
-}
-
-bool
-gpd_memory_release_later(struct gpd_session *session, struct gpd_physical *physical)
-{
-	struct gpd_memory *memory = session->memory;
-	bool later;
-
-	pthread_mutex_lock(&memory->lock);
-	later = physical->leaving > 0;
-	physical->released = later;
-	pthread_mutex_unlock(&memory->lock);
-	return later;
-}
-
-bool
-gpd_memory_give_back(struct gpd_session *session)
-{
-	bool waited = is_leaving(session->memory);
-
-	waited = gpd_array_give_back(session) || waited;
-	if (is_leaving(session->memory))
-		(void)wait_unmapped(session->memory, 0, UINT64_MAX);
-	return waited;
 }
 
 int
@@ -702,9 +461,9 @@ gpd_memory_destroy(struct gpd_session *session)
 	if (!memory)
 		return;
 	while (memory->leaving)
-		unmap(memory->leaving);
+		gpd_memory_leave_now(memory->leaving);
 	for (size_t i = 0; i < memory->count; i++) {
-		drop(&memory->chunks[i]);
+		gpd_chunk_drop(&memory->chunks[i]);
 		if (memory->chunks[i].shared)
 			gpd_shared_leave(memory->chunks[i].shared, &session->account);
 	}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory that the client gives back, and who waits for it. */
+#include "gpd_calls.h"
+#include "server/worker/device/device.h"
+#include "server/worker/device/driver.h"
+#include "server/worker/memory/array.h"
+#include "server/worker/memory/memory_state.h"
+#include "server/worker/memory/physical.h"
+#include "server/worker/session/session.h"
+#include "server/worker/session/wait.h"
+#include "server/worker/share/shared.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+static struct gpd_leaving *
+find_leaving(struct gpd_memory *memory, uint64_t address, uint64_t size)
+{
+	struct gpd_leaving *leaving = memory->leaving;
+
+	while (leaving && (leaving->chunk.address >= address + size ||
+			   leaving->chunk.address + leaving->chunk.size <= address))
+		leaving = leaving->next;
+	return leaving;
+}
+
+CUresult
+gpd_memory_wait_unmapped(struct gpd_memory *memory, uint64_t address, uint64_t size)
+{
+	struct gpd_leaving *leaving;
+
+	pthread_mutex_lock(&memory->lock);
+	while ((leaving = find_leaving(memory, address, size)) && !leaving->stuck) {
+		pthread_mutex_unlock(&memory->lock);
+		gpd_wait_oldest(memory->session);
+		pthread_mutex_lock(&memory->lock);
+	}
+	pthread_mutex_unlock(&memory->lock);
+	return leaving ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+static bool
+is_leaving(struct gpd_memory *memory)
+{
+	bool leaving;
+
+	pthread_mutex_lock(&memory->lock);
+	leaving = memory->leaving != NULL;
+	pthread_mutex_unlock(&memory->lock);
+	return leaving;
+}
+
+/* The driver unmaps without waiting for the device. */
+void
+gpd_memory_leave_now(struct gpd_leaving *leaving)
+{
+	struct gpd_memory *memory = leaving->memory;
+	struct gpd_physical *physical = leaving->chunk.physical;
+	bool last = false;
+
+	gpd_chunk_drop(&leaving->chunk);
+	pthread_mutex_lock(&memory->lock);
+	LL_DELETE(memory->leaving, leaving);
+	if (physical)
+		last = --physical->leaving == 0 && physical->released;
+	pthread_mutex_unlock(&memory->lock);
+	/* Only now is it the tenant's again. */
+	if (leaving->chunk.shared)
+		gpd_shared_leave(leaving->chunk.shared, &memory->session->account);
+	else if (!physical)
+		gpd_account_free(&memory->session->account, leaving->chunk.device,
+				 leaving->chunk.size);
+	else if (last)
+		gpd_physical_finish(memory->session, physical);
+	gpd_account_leave_end(&memory->session->account);
+	free(leaving);
+}
+
+static void
+unused(struct gpd_session *session, void *arg, CUresult result)
+{
+	gpd_memory_leave_now(arg);
+}
+
+CUresult
+gpd_gpMemoryUnmap(struct gpd_session *session, const struct gp_args_gpMemoryUnmap *args)
+{
+	struct gpd_memory *memory = session->memory;
+	size_t i = gpd_memory_find(memory, args->address);
+	struct gpd_leaving *leaving;
+	CUresult result;
+
+	if (i == memory->count || memory->chunks[i].address != args->address ||
+	    memory->chunks[i].size != args->size)
+		return CUDA_ERROR_INVALID_VALUE;
+	leaving = malloc(sizeof(*leaving));
+	if (!leaving)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*leaving = (struct gpd_leaving){ .memory = memory, .chunk = memory->chunks[i] };
+	if (leaving->chunk.physical)
+		leaving->chunk.physical->mappings--;
+	memory->count--;
+	memmove(&memory->chunks[i], &memory->chunks[i + 1],
+		(memory->count - i) * sizeof(struct gpd_chunk));
+	pthread_mutex_lock(&memory->lock);
+	if (leaving->chunk.physical)
+		leaving->chunk.physical->leaving++;
+	LL_PREPEND(memory->leaving, leaving);
+	pthread_mutex_unlock(&memory->lock);
+	gpd_account_leave_begin(&session->account);
+	result = gpd_wait_add_all(session, NULL, unused, leaving);
+	/* The context is lost, or close to it: the chunk goes with the session. */
+	if (result != CUDA_SUCCESS)
+		leaving->stuck = true;
+	return result;
+}
+
+/* What the session has given back and the driver does not have yet. */
+static uint64_t
+leaving_size(struct gpd_memory *memory, int device)
+{
+	uint64_t size = 0;
+
+	pthread_mutex_lock(&memory->lock);
+	for (const struct gpd_leaving *leaving = memory->leaving; leaving;
+	     leaving = leaving->next) {
+		if (leaving->chunk.device == device && !leaving->chunk.physical &&
+		    !leaving->chunk.shared)
+			size += leaving->chunk.size;
+	}
+	pthread_mutex_unlock(&memory->lock);
+	return size;
+}
+
+bool
+gpd_memory_release_later(struct gpd_session *session, struct gpd_physical *physical)
+{
+	struct gpd_memory *memory = session->memory;
+	bool later;
+
+	pthread_mutex_lock(&memory->lock);
+	later = physical->leaving > 0;
+	physical->released = later;
+	pthread_mutex_unlock(&memory->lock);
+	return later;
+}
+
+bool
+gpd_memory_give_back(struct gpd_session *session)
+{
+	bool waited = is_leaving(session->memory);
+
+	waited = gpd_array_give_back(session) || waited;
+	if (is_leaving(session->memory))
+		(void)gpd_memory_wait_unmapped(session->memory, 0, UINT64_MAX);
+	return waited;
+}
+
+bool
+gpd_memory_wait(struct gpd_session *session, int device, uint64_t *until)
+{
+	struct gpd_memory *memory = session->memory;
+
+	/* What the client has given back may still have been on its way out. */
+	if (*until == 0 && is_leaving(memory) &&
+	    gpd_memory_wait_unmapped(memory, 0, UINT64_MAX) == CUDA_SUCCESS)
+		return true;
+	if (*until == 0 && gpd_array_wait_gone(session, device))
+		return true;
+	return gpd_account_wait(&session->account, false, until);
+}
+
+CUresult
+gpd_gpMemoryInfo(struct gpd_session *session, const struct gp_args_gpMemoryInfo *args,
+		 struct gp_reply_gpMemoryInfo *reply)
+{
+	struct gpd_ledger_room quota;
+	size_t available, total;
+	/* First what is leaving: it may arrive in between, and free memory must not seem to shrink.
+	 */
+	uint64_t leaving = leaving_size(session->memory, args->device) +
+			   gpd_array_leaving_size(session, args->device);
+	CUresult result = gpd_account_may_use(&session->account, args->device)
+				  ? gpd_device_enter(args->device)
+				  : CUDA_ERROR_INVALID_DEVICE;
+
+	if (result == CUDA_SUCCESS)
+		result = gpd_driver.cuMemGetInfo_v2(&available, &total);
+	if (result != CUDA_SUCCESS)
+		return result;
+	available += leaving;
+	if (available > total)
+		available = total;
+	quota = gpd_ledger_room(session->account.ledger, session->account.line, args->device);
+	if (quota.left < quota.max)
+		quota.left += leaving < quota.max - quota.left ? leaving : quota.max - quota.left;
+	reply->free = quota.left < available ? quota.left : available;
+	reply->total = quota.max < total ? quota.max : total;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpd_gpMemoryKeep(struct gpd_session *session, const struct gp_args_gpMemoryKeep *args)
+{
+	uint32_t none = 0, nothing = GPD_KEEPS_NOTHING;
+
+	if (!atomic_compare_exchange_strong(&session->keep_request, &none, session->request))
+		return CUDA_ERROR_INVALID_VALUE;
+	/* Asked already, it has yet to say that it gave that back. */
+	(void)atomic_compare_exchange_strong(&session->account.line->keeps, &nothing, GPD_KEEPS);
+	return GPD_LATER;
+}
+
+CUresult
+gpd_gpMemoryKept(struct gpd_session *session, const struct gp_args_gpMemoryKept *args)
+{
+	atomic_store(&session->account.line->keeps,
+		     atomic_load(&session->keep_request) ? GPD_KEEPS : GPD_KEEPS_NOTHING);
+	return CUDA_SUCCESS;
+}
