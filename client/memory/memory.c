@@ -3,15 +3,14 @@
 
 #include "client/alloc/heap.h"
 #include "client/alloc/kept.h"
-#include "client/base/log.h"
 #include "client/context/context.h"
 #include "client/context/fence.h"
 #include "client/memory/address.h"
 #include "client/memory/keeper.h"
 #include "client/memory/map_ahead.h"
+#include "client/memory/memory_state.h"
 #include "client/memory/pool.h"
 #include "client/wire/session.h"
-#include "client/wire/session_threads.h"
 #include "gpc_calls.h"
 
 #include <stdatomic.h>
@@ -21,27 +20,8 @@
 #define WAITING_MAX ((uint64_t)1 << 20)
 /* And from which on it rather waits than maps more. */
 #define WAITING_MUCH ((uint64_t)16 << 20)
-/* What a session keeps of the mappings that nothing uses any more. */
-#define KEPT_MAX ((uint64_t)512 << 20)
 
-/* The device memory of one session; kept like the session itself. */
-struct memory {
-	struct gpc_session *session;
-	struct memory *next;
-	struct gpc_heap *heap;
-	struct gpc_fence fence;
-	pthread_mutex_t grow_lock; /* one thread maps a chunk, the others find it */
-	/* How many unmappings were posted, and how many of them a fence is known to be behind. */
-	atomic_uint_fast64_t unmaps, unmaps_done;
-	struct gpc_kept kept;
-	/* The daemon was told that something may be kept, and answers when it wants that back. */
-	atomic_bool keeps;
-	struct gpc_request recall;
-	struct gpc_context *primary; /* in whose name it is told; set before */
-	struct gpc_map_ahead ahead;
-};
-
-static _Atomic(struct memory *) memories;
+static _Atomic(struct gpc_memory *) memories;
 static pthread_mutex_t memories_lock = PTHREAD_MUTEX_INITIALIZER;
 static atomic_uint_fast64_t last_id;
 
@@ -51,21 +31,21 @@ gpc_memory_next_id(void)
 	return atomic_fetch_add(&last_id, 1) + 1;
 }
 
-static struct memory *
+static struct gpc_memory *
 memory_find(const struct gpc_session *session)
 {
-	struct memory *memory = atomic_load(&memories);
+	struct gpc_memory *memory = atomic_load(&memories);
 
 	while (memory && memory->session != session)
 		memory = memory->next;
 	return memory;
 }
 
-static struct memory *
+static struct gpc_memory *
 memory_create(struct gpc_session *session)
 {
 	const struct gpc_session_facts *facts = gpc_session_facts(session);
-	struct memory *memory = calloc(1, sizeof(*memory));
+	struct gpc_memory *memory = calloc(1, sizeof(*memory));
 
 	if (!memory)
 		return NULL;
@@ -85,10 +65,10 @@ memory_create(struct gpc_session *session)
 }
 
 /* NULL: no memory for it. */
-static struct memory *
+static struct gpc_memory *
 memory_get(struct gpc_session *session)
 {
-	struct memory *memory = memory_find(session);
+	struct gpc_memory *memory = memory_find(session);
 
 	if (memory)
 		return memory;
@@ -100,17 +80,17 @@ memory_get(struct gpc_session *session)
 	return memory;
 }
 
-static struct memory *
+static struct gpc_memory *
 memory_of(struct gpc_context *context)
 {
 	return memory_get(context->scope.session);
 }
 
 /* Whose window the address is in; NULL: nobody's. */
-static struct memory *
+static struct gpc_memory *
 memory_around(uint64_t address)
 {
-	struct memory *memory = atomic_load(&memories);
+	struct gpc_memory *memory = atomic_load(&memories);
 
 	while (memory && !gpc_heap_contains(memory->heap, address))
 		memory = memory->next;
@@ -120,7 +100,7 @@ memory_around(uint64_t address)
 bool
 gpc_memory_find(uint64_t address, struct gpc_address *found)
 {
-	struct memory *memory = memory_around(address);
+	struct gpc_memory *memory = memory_around(address);
 	struct gpc_heap_block block;
 
 	if (!memory)
@@ -140,105 +120,15 @@ gpc_memory_find(uint64_t address, struct gpc_address *found)
 }
 
 static void
-unmap(struct memory *memory, struct gpc_context *context, const struct gpc_heap_range *range)
-{
-	struct gp_args_gpMemoryUnmap args = { .address = range->base, .size = range->size };
-
-	/* A dead session's memory is gone as well. */
-	(void)gpc_post_gpMemoryUnmap(context, &args);
-	gpc_heap_unmapped(memory->heap, range, atomic_fetch_add(&memory->unmaps, 1) + 1);
-}
-
-/* What is kept beyond so many bytes goes, in the name of the primary context, which always exists.
- */
-static void
-give_back(struct memory *memory, uint64_t beyond)
-{
-	struct gpc_kept_mapping mapping;
-
-	while (gpc_kept_take_excess(&memory->kept, beyond, &mapping) ||
-	       gpc_map_ahead_take_stray(&memory->ahead, &mapping))
-		unmap(memory, ((struct gpc_device *)mapping.owner)->primary, &mapping.range);
-}
-
-static void
-give_all_back(struct memory *memory)
-{
-	gpc_keepers_give_back(memory->session);
-	give_back(memory, 0);
-}
-
-/* Whoever keeps something from here on tells the daemon anew; what is kept already goes. */
-static void *
-return_all(void *arg)
-{
-	struct memory *memory = arg;
-	struct gpc_context *primary = memory->primary;
-	const struct gp_args_gpMemoryKept args = { 0 };
-
-	atomic_store(&memory->keeps, false);
-	gpc_map_ahead_await(&memory->ahead, primary);
-	give_all_back(memory);
-	(void)gpc_post_gpMemoryKept(primary, &args);
-	gpc_thread_ended(memory->session);
-	return NULL;
-}
-
-/* The thread that reads the answers must not post: a call may have to wait for one of them. */
-static void
-recalled(struct gpc_request *request)
-{
-	struct memory *memory = request->arg;
-
-	free(request->reply);
-	request->reply = NULL;
-	if (request->result == CUDA_SUCCESS &&
-	    gpc_thread_start(memory->session, return_all, memory, "gpupool-recall") != 0)
-		gpc_log(GPC_LOG_ERROR, "no thread that gives kept memory back");
-}
-
-static void
-tell_that_something_is_kept(struct memory *memory, struct gpc_context *context)
-{
-	const struct gp_args_gpMemoryKeep args = { 0 };
-
-	if (atomic_load(&memory->keeps) || atomic_exchange(&memory->keeps, true))
-		return;
-	memory->primary = context->device->primary;
-	memory->recall = (struct gpc_request){
-		.session = memory->session, .done = recalled, .arg = memory, .lazy = true
-	};
-	if (gpc_start_gpMemoryKeep(memory->primary, &args, &memory->recall) != CUDA_SUCCESS)
-		atomic_store(&memory->keeps, false);
-}
-
-/* The mapping may be had again without a round trip, until the daemon wants it back. */
-static void
-keep(struct memory *memory, struct gpc_context *context, const struct gpc_heap_range *range)
-{
-	const struct gpc_kept_mapping mapping = { *range, context->device,
-						  gpc_session_work_posted(memory->session) };
-
-	if (range->size > KEPT_MAX || !gpc_kept_put(&memory->kept, &mapping)) {
-		unmap(memory, context, range);
-		return;
-	}
-	give_back(memory, KEPT_MAX);
-	tell_that_something_is_kept(memory, context);
-	if (mapping.tag > gpc_session_work_done(memory->session))
-		gpc_fence_start(&memory->fence, context);
-}
-
-static void
-retire(struct memory *memory)
+retire(struct gpc_memory *memory)
 {
 	gpc_heap_retire(memory->heap, gpc_session_work_done(memory->session),
 			atomic_load(&memory->unmaps_done));
 }
 
 /* Waits for all that was posted, unmappings included. */
-static CUresult
-settle(struct memory *memory, struct gpc_context *context)
+CUresult
+gpc_memory_settle_all(struct gpc_memory *memory, struct gpc_context *context)
 {
 	uint64_t unmaps = atomic_load(&memory->unmaps);
 	uint64_t before = atomic_load(&memory->unmaps_done);
@@ -255,44 +145,23 @@ settle(struct memory *memory, struct gpc_context *context)
 
 /* Gives all that is free back to the daemon, and waits until it is. */
 static CUresult
-reclaim(struct memory *memory, struct gpc_context *context)
+reclaim(struct gpc_memory *memory, struct gpc_context *context)
 {
 	struct gpc_heap_range range;
-	CUresult result = settle(memory, context);
+	CUresult result = gpc_memory_settle_all(memory, context);
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	gpc_pool_reclaim(context->device);
 	while (gpc_heap_take_spare(memory->heap, &range))
-		unmap(memory, context, &range);
-	give_all_back(memory);
-	return settle(memory, context);
-}
-
-/* Something that was kept.  What only waits for work is waited for, as cuMemFree itself may do:
- * mapping more would take a round trip, too. */
-static bool
-have_again(struct memory *memory, struct gpc_context *context, uint64_t size,
-	   struct gpc_heap_range *range_p)
-{
-	uint64_t unit = gpc_session_facts(memory->session)->granularity;
-	bool waits;
-
-	size = (size + unit - 1) & ~(unit - 1);
-	gpc_fence_poll(&memory->fence);
-	if (gpc_kept_take(&memory->kept, context->device, size,
-			  gpc_session_work_done(memory->session), range_p, &waits))
-		return true;
-	if (!waits || gpc_session_has_functions(memory->session) ||
-	    settle(memory, context) != CUDA_SUCCESS)
-		return false;
-	return gpc_kept_take(&memory->kept, context->device, size,
-			     gpc_session_work_done(memory->session), range_p, &waits);
+		gpc_memory_unmap_now(memory, context, &range);
+	gpc_memory_give_all_back(memory);
+	return gpc_memory_settle_all(memory, context);
 }
 
 /* One was waited for, and others of its size may follow. */
 static void
-map_ahead(struct memory *memory, struct gpc_context *context, uint64_t size)
+map_ahead(struct gpc_memory *memory, struct gpc_context *context, uint64_t size)
 {
 	unsigned int count;
 
@@ -301,19 +170,19 @@ map_ahead(struct memory *memory, struct gpc_context *context, uint64_t size)
 	count = gpc_map_ahead_plan(&memory->ahead, size);
 	if (count == 0)
 		return;
-	tell_that_something_is_kept(memory, context);
+	gpc_memory_tell_kept(memory, context);
 	gpc_map_ahead_start(&memory->ahead, context, size, count);
 }
 
 static CUresult
-map(struct memory *memory, struct gpc_context *context, uint64_t size,
+map(struct gpc_memory *memory, struct gpc_context *context, uint64_t size,
     struct gpc_heap_range *range_p)
 {
 	struct gp_args_gpMemoryMap args = { .device = context->device->remote };
 	struct gpc_request request = { 0 };
 	CUresult result;
 
-	if (have_again(memory, context, size, range_p))
+	if (gpc_memory_have_again(memory, context, size, range_p))
 		return CUDA_SUCCESS;
 	if (gpc_heap_reserve(memory->heap, size, range_p))
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -330,7 +199,7 @@ map(struct memory *memory, struct gpc_context *context, uint64_t size,
 }
 
 static CUresult
-add_chunk(struct memory *memory, struct gpc_context *context, uint64_t size)
+add_chunk(struct gpc_memory *memory, struct gpc_context *context, uint64_t size)
 {
 	struct gpc_heap_range range;
 	CUresult result = map(memory, context, size, &range);
@@ -338,7 +207,7 @@ add_chunk(struct memory *memory, struct gpc_context *context, uint64_t size)
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (gpc_heap_add_chunk(memory->heap, context, &range)) {
-		unmap(memory, context, &range);
+		gpc_memory_unmap_now(memory, context, &range);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	return CUDA_SUCCESS;
@@ -347,7 +216,7 @@ add_chunk(struct memory *memory, struct gpc_context *context, uint64_t size)
 /* With the grow lock held: a block from the chunks, or from a new one, of which another thread may
  * take so much that there must be one more. */
 static CUresult
-grow_and_take(struct memory *memory, struct gpc_context *context, uint64_t size, uint64_t id,
+grow_and_take(struct gpc_memory *memory, struct gpc_context *context, uint64_t size, uint64_t id,
 	      uint64_t *address_p)
 {
 	for (int tries = 0;; tries++) {
@@ -368,7 +237,7 @@ grow_and_take(struct memory *memory, struct gpc_context *context, uint64_t size,
 }
 
 static CUresult
-alloc_growing(struct memory *memory, struct gpc_context *context, uint64_t size, uint64_t id,
+alloc_growing(struct gpc_memory *memory, struct gpc_context *context, uint64_t size, uint64_t id,
 	      uint64_t *address_p)
 {
 	CUresult result;
@@ -386,7 +255,7 @@ alloc_growing(struct memory *memory, struct gpc_context *context, uint64_t size,
  * would be mapped, the work is waited for, as cuMemFree itself may do.
  */
 static void
-take_back(struct memory *memory, struct gpc_context *context)
+take_back(struct gpc_memory *memory, struct gpc_context *context)
 {
 	uint64_t much = gpc_heap_chunk_size(memory->heap, context);
 
@@ -395,13 +264,14 @@ take_back(struct memory *memory, struct gpc_context *context)
 	gpc_fence_poll(&memory->fence);
 	retire(memory);
 	if (gpc_heap_waiting(memory->heap) >= much)
-		(void)settle(memory, context);
+		(void)gpc_memory_settle_all(memory, context);
 	else
 		gpc_fence_start(&memory->fence, context);
 }
 
 static CUresult
-alloc_small(struct memory *memory, struct gpc_context *context, uint64_t size, uint64_t *address_p)
+alloc_small(struct gpc_memory *memory, struct gpc_context *context, uint64_t size,
+	    uint64_t *address_p)
 {
 	uint64_t id = gpc_memory_next_id();
 
@@ -416,7 +286,8 @@ alloc_small(struct memory *memory, struct gpc_context *context, uint64_t size, u
 }
 
 static CUresult
-alloc_large(struct memory *memory, struct gpc_context *context, uint64_t size, uint64_t *address_p)
+alloc_large(struct gpc_memory *memory, struct gpc_context *context, uint64_t size,
+	    uint64_t *address_p)
 {
 	struct gpc_heap_range range;
 	CUresult result;
@@ -427,7 +298,7 @@ alloc_large(struct memory *memory, struct gpc_context *context, uint64_t size, u
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (gpc_heap_add_large(memory->heap, context, &range, size, gpc_memory_next_id())) {
-		unmap(memory, context, &range);
+		gpc_memory_unmap_now(memory, context, &range);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	*address_p = range.base;
@@ -437,7 +308,7 @@ alloc_large(struct memory *memory, struct gpc_context *context, uint64_t size, u
 CUresult
 gpc_memory_alloc(struct gpc_context *context, uint64_t size, uint64_t *address_p)
 {
-	struct memory *memory = memory_of(context);
+	struct gpc_memory *memory = memory_of(context);
 
 	/* Absurd sizes need no round trip. */
 	if (!memory || size > gpc_session_facts(memory->session)->window_size)
@@ -449,7 +320,7 @@ gpc_memory_alloc(struct gpc_context *context, uint64_t size, uint64_t *address_p
 CUresult
 gpc_memory_free(struct gpc_context *context, uint64_t address)
 {
-	struct memory *memory = memory_around(address);
+	struct gpc_memory *memory = memory_around(address);
 	struct gpc_heap_range range;
 	struct gpc_heap_block block;
 
@@ -462,7 +333,7 @@ gpc_memory_free(struct gpc_context *context, uint64_t address)
 			  gpc_session_work_done(memory->session), &range))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (range.size != 0)
-		keep(memory, context, &range);
+		gpc_memory_keep(memory, context, &range);
 	else if (gpc_heap_waiting(memory->heap) > WAITING_MAX)
 		gpc_fence_start(&memory->fence, context);
 	return CUDA_SUCCESS;
@@ -471,7 +342,7 @@ gpc_memory_free(struct gpc_context *context, uint64_t address)
 CUresult
 gpc_memory_map(struct gpc_context *context, uint64_t size, struct gpc_heap_range *range_p)
 {
-	struct memory *memory = memory_of(context);
+	struct gpc_memory *memory = memory_of(context);
 
 	return memory ? map(memory, context, size, range_p) : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -479,13 +350,13 @@ gpc_memory_map(struct gpc_context *context, uint64_t size, struct gpc_heap_range
 void
 gpc_memory_unmap(struct gpc_context *context, const struct gpc_heap_range *range)
 {
-	keep(memory_of(context), context, range);
+	gpc_memory_keep(memory_of(context), context, range);
 }
 
 CUresult
 gpc_memory_refuse_to_keep(struct gpc_context *context, uint64_t base)
 {
-	struct memory *memory = memory_of(context);
+	struct gpc_memory *memory = memory_of(context);
 
 	return memory && gpc_kept_refuse(&memory->kept, base) == 0 ? CUDA_SUCCESS
 								   : CUDA_ERROR_OUT_OF_MEMORY;
@@ -495,7 +366,7 @@ CUresult
 gpc_memory_take_addresses(struct gpc_context *context, uint64_t size,
 			  struct gpc_heap_range *range_p)
 {
-	struct memory *memory = memory_of(context);
+	struct gpc_memory *memory = memory_of(context);
 
 	return memory && gpc_heap_reserve(memory->heap, size, range_p) == 0
 		       ? CUDA_SUCCESS
@@ -512,7 +383,7 @@ gpc_memory_give_addresses(struct gpc_context *context, const struct gpc_heap_ran
 void
 gpc_memory_poll(struct gpc_context *context)
 {
-	struct memory *memory = memory_of(context);
+	struct gpc_memory *memory = memory_of(context);
 
 	if (!memory)
 		return;
@@ -523,7 +394,7 @@ gpc_memory_poll(struct gpc_context *context)
 void
 gpc_memory_take_answer(struct gpc_context *context)
 {
-	struct memory *memory = memory_of(context);
+	struct gpc_memory *memory = memory_of(context);
 
 	if (memory)
 		gpc_fence_poll(&memory->fence);
@@ -532,24 +403,24 @@ gpc_memory_take_answer(struct gpc_context *context)
 void
 gpc_memory_keeps(struct gpc_context *context)
 {
-	struct memory *memory = memory_of(context);
+	struct gpc_memory *memory = memory_of(context);
 
 	if (memory)
-		tell_that_something_is_kept(memory, context);
+		gpc_memory_tell_kept(memory, context);
 }
 
 CUresult
 gpc_memory_settle(struct gpc_context *context)
 {
-	struct memory *memory = memory_of(context);
+	struct gpc_memory *memory = memory_of(context);
 
-	return memory ? settle(memory, context) : CUDA_ERROR_OUT_OF_MEMORY;
+	return memory ? gpc_memory_settle_all(memory, context) : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult
 gpc_memory_reclaim(struct gpc_context *context)
 {
-	struct memory *memory = memory_of(context);
+	struct gpc_memory *memory = memory_of(context);
 
 	return memory ? reclaim(memory, context) : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -557,7 +428,7 @@ gpc_memory_reclaim(struct gpc_context *context)
 bool
 gpc_memory_available(struct gpc_context *context, uint64_t *bytes_p)
 {
-	struct memory *memory = memory_of(context);
+	struct gpc_memory *memory = memory_of(context);
 
 	if (memory)
 		*bytes_p = gpc_heap_available(memory->heap, context) +
@@ -569,7 +440,7 @@ gpc_memory_available(struct gpc_context *context, uint64_t *bytes_p)
 /* What the context has before it asks for any: a daemon that waits for nobody gives no more than it
  * has granted, the others what they map with the context. */
 static uint64_t
-first_chunk(struct memory *memory, struct gpc_context *context)
+first_chunk(struct gpc_memory *memory, struct gpc_context *context)
 {
 	const struct gpc_session_facts *facts = gpc_session_facts(memory->session);
 
@@ -582,7 +453,7 @@ first_chunk(struct memory *memory, struct gpc_context *context)
 CUresult
 gpc_memory_prepare_context(struct gpc_context *context, struct gp_args_gpContextCreate *args)
 {
-	struct memory *memory = memory_of(context);
+	struct gpc_memory *memory = memory_of(context);
 	uint64_t size = memory ? first_chunk(memory, context) : 0;
 	struct gpc_heap_range range;
 
@@ -598,24 +469,24 @@ gpc_memory_context_made(struct gpc_context *context, const struct gp_args_gpCont
 			bool success)
 {
 	const struct gpc_heap_range range = { .base = args->heap, .size = args->heap_size };
-	struct memory *memory = memory_of(context);
+	struct gpc_memory *memory = memory_of(context);
 
 	if (!memory || range.size == 0)
 		return;
 	if (!success)
 		gpc_heap_give_back(memory->heap, &range);
 	else if (gpc_heap_add_chunk(memory->heap, context, &range))
-		unmap(memory, context, &range);
+		gpc_memory_unmap_now(memory, context, &range);
 }
 
 void
 gpc_memory_forget_context(struct gpc_context *context)
 {
-	struct memory *memory = memory_find(context->scope.session);
+	struct gpc_memory *memory = memory_find(context->scope.session);
 	struct gpc_heap_range range;
 
 	while (memory && gpc_heap_take_any(memory->heap, context, &range))
-		unmap(memory, context, &range);
+		gpc_memory_unmap_now(memory, context, &range);
 	if (memory)
-		give_all_back(memory);
+		gpc_memory_give_all_back(memory);
 }

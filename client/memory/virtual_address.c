@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/memory/virtual_address.h"
-
 #include "client/alloc/heap.h"
 #include "client/connect/window.h"
 #include "client/context/context.h"
 #include "client/memory/memory.h"
+#include "client/memory/virtual_memory.h"
 #include "client/wire/session.h"
 #include "gpc_calls.h"
 

@@ -8,7 +8,6 @@
 #include "client/memory/address.h"
 #include "client/memory/memory.h"
 #include "client/memory/physical_memory.h"
-#include "client/memory/virtual_address.h"
 #include "client/wire/session.h"
 #include "gpc_calls.h"
 
