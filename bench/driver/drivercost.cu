@@ -608,48 +608,44 @@ several_threads(int count)
 	}
 }
 
-				"drivercost launches [COUNT] | drivercost threads [COUNT]\n");
-
-				int
-				main(int argc, char **argv)
-				{
-					if (argc < 2 || argv[1][0] == '-') {
-						fprintf(stderr,
-							"usage: drivercost IMAGE | drivercost "
-							"sparse | drivercost queues "
-							"[THREADS [DEPTH]] | "
-							"drivercost launches [COUNT] | drivercost "
-							"copies | "
-							"drivercost threads [COUNT]\n");
-						return 2;
-					}
-					setvbuf(stdout, NULL, _IOLBF, 0);
-					CHECK(cudaSetDevice(0));
-					CHECK(cudaFree(NULL));
-					if (strcmp(argv[1], "queues") == 0) {
-						beside_queues(argc > 2 ? atoi(argv[2]) : 16,
-							      argc > 3 ? atoi(argv[3]) : 256);
-						return 0;
-					}
-					if (strcmp(argv[1], "launches") == 0) {
-						launches(argc > 2 ? atoi(argv[2]) : 100000);
-						return 0;
-					}
-					if (strcmp(argv[1], "threads") == 0) {
-						several_threads(argc > 2 ? atoi(argv[2]) : 200000);
-						return 0;
-					}
-					if (strcmp(argv[1], "copies") == 0) {
-						copies();
-						return 0;
-					}
-					if (strcmp(argv[1], "sparse") == 0) {
-						sparse_arrays();
-						return 0;
-					}
-					loading(argv[1]);
-					memory();
-					green_contexts();
-					events();
-					return 0;
-				}
+int
+main(int argc, char **argv)
+{
+	if (argc < 2 || argv[1][0] == '-') {
+		fprintf(stderr, "usage: drivercost IMAGE | drivercost "
+				"sparse | drivercost queues "
+				"[THREADS [DEPTH]] | "
+				"drivercost launches [COUNT] | drivercost "
+				"copies | "
+				"drivercost threads [COUNT]\n");
+		return 2;
+	}
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	CHECK(cudaSetDevice(0));
+	CHECK(cudaFree(NULL));
+	if (strcmp(argv[1], "queues") == 0) {
+		beside_queues(argc > 2 ? atoi(argv[2]) : 16, argc > 3 ? atoi(argv[3]) : 256);
+		return 0;
+	}
+	if (strcmp(argv[1], "launches") == 0) {
+		launches(argc > 2 ? atoi(argv[2]) : 100000);
+		return 0;
+	}
+	if (strcmp(argv[1], "threads") == 0) {
+		several_threads(argc > 2 ? atoi(argv[2]) : 200000);
+		return 0;
+	}
+	if (strcmp(argv[1], "copies") == 0) {
+		copies();
+		return 0;
+	}
+	if (strcmp(argv[1], "sparse") == 0) {
+		sparse_arrays();
+		return 0;
+	}
+	loading(argv[1]);
+	memory();
+	green_contexts();
+	events();
+	return 0;
+}

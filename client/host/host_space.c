@@ -4,12 +4,14 @@
 #include "base/clock.h"
 #include "base/lock.h"
 #include "client/alloc/heap.h"
+#include "client/alloc/held.h"
 #include "client/alloc/kept.h"
 #include "client/base/log.h"
 #include "client/base/ranges.h"
 #include "client/connect/window.h"
 #include "client/context/context.h"
 #include "client/context/fence.h"
+#include "client/host/host_range.h"
 #include "client/wire/session.h"
 #include "gpc_calls.h"
 #include "transport/shm/sealed_memory.h"
@@ -20,10 +22,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* What a session asks for; the daemon may give less. */
-#define RANGE_SIZE ((uint64_t)64 << 30)
-#define ADDRESS_MAX ((uint64_t)1 << 47)
-#define GRANULARITY ((uint64_t)2 << 20)
+#define GRANULARITY GPC_HOST_GRANULARITY
 /* Small blocks are cut from chunks of this size, the first ones smaller. */
 #define CHUNK_FIRST ((uint64_t)4 << 20)
 #define CHUNK_MAX ((uint64_t)16 << 20)
@@ -53,6 +52,10 @@ struct space {
 	struct gpc_ranges reached;
 	struct gpc_kept kept;
 	struct gpc_fence fence;
+	/* The daemon lets go of what it had there when no kernel of any session runs: two sessions
+	 * whose kernels wait for their programs would wait for one another. */
+	pthread_mutex_t held_lock;
+	struct gpc_held held;
 };
 
 static struct space *_Atomic spaces;
@@ -62,59 +65,6 @@ static void *
 pointer(uint64_t address)
 {
 	return (void *)(uintptr_t)address;
-}
-
-/* The range for which the daemon has decided, if this process has nothing there.  GP_E_RESOURCE:
- * there is to be none. */
-static int
-try_range(const struct gp_reply_gpHostReserve *reply)
-{
-	if (reply->address % GRANULARITY || reply->room < GRANULARITY ||
-	    reply->room % GRANULARITY || reply->address >= ADDRESS_MAX ||
-	    reply->room > ADDRESS_MAX - reply->address)
-		return GP_E_RESOURCE;
-	return gpc_window_reserve(reply->address, reply->room);
-}
-
-/* One place of the daemon's choice. */
-static CUresult
-ask_for_range(struct gpc_context *context, struct gp_reply_gpHostReserve *reply)
-{
-	const struct gp_args_gpHostReserve args = { .size = RANGE_SIZE };
-	struct gpc_request request = { .session = context->scope.session };
-	struct gp_dec dec;
-	CUresult result = gpc_start_gpHostReserve(context, &args, &request);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	result = gpc_request_wait_own(&request);
-	gp_dec_init(&dec, request.reply, request.reply_size);
-	gp_reply_gpHostReserve_decode(&dec, reply);
-	if (result == CUDA_SUCCESS && !gp_dec_done(&dec))
-		result = CUDA_ERROR_UNKNOWN;
-	free(request.reply);
-	return result;
-}
-
-static bool
-find_range(struct gpc_context *context, struct gp_reply_gpHostReserve *reply)
-{
-	const struct gpc_session_facts *facts = gpc_session_facts(context->scope.session);
-	int r = GP_E_INVALID;
-
-	if (!gpc_facts_know(facts, GP_CALL_gpHostReserve) ||
-	    !gpc_facts_know(facts, GP_CALL_gpHostTake))
-		return false;
-	/* The daemon has named one with its welcome. */
-	*reply = (struct gp_reply_gpHostReserve){ facts->host_base, facts->host_size };
-	if (facts->host_size)
-		r = try_range(reply);
-	for (int i = 0; r == GP_E_INVALID && i < TRIES; i++) {
-		if (ask_for_range(context, reply) != CUDA_SUCCESS)
-			return false;
-		r = try_range(reply);
-	}
-	return r == 0;
 }
 
 static struct space *
@@ -169,9 +119,10 @@ create(struct gpc_context *context)
 	space->session = context->scope.session;
 	space->shared = gpc_session_shares_memory(space->session);
 	(void)pthread_mutex_init(&space->lock, NULL);
+	(void)pthread_mutex_init(&space->held_lock, NULL);
 	gpc_kept_init(&space->kept);
 	gpc_fence_init(&space->fence);
-	if (find_range(context, &range) &&
+	if (gpc_host_range_find(context, &range) &&
 	    gpc_heap_create(range.address, range.room, GRANULARITY, CHUNK_FIRST, &space->heap)) {
 		gpc_window_release(range.address, range.room);
 		space->heap = NULL;
@@ -243,6 +194,26 @@ take_memory(struct gpc_request *request)
 	(void)close(fd);
 }
 
+/* Addresses, if there are none others those that were given back first. */
+static int
+reserve(struct space *space, uint64_t size, struct gpc_heap_range *range_p)
+{
+	struct gpc_heap_range oldest;
+	int r = gpc_heap_reserve(space->heap, size, range_p);
+	bool more = true;
+
+	while (r != 0 && more) {
+		(void)pthread_mutex_lock(&space->held_lock);
+		more = gpc_held_take(&space->held, &oldest);
+		(void)pthread_mutex_unlock(&space->held_lock);
+		if (more) {
+			gpc_heap_give_back(space->heap, &oldest);
+			r = gpc_heap_reserve(space->heap, size, range_p);
+		}
+	}
+	return r;
+}
+
 struct leaving {
 	struct gpc_request request;
 	struct space *space;
@@ -253,9 +224,16 @@ static void
 left(struct gpc_request *request)
 {
 	struct leaving *leaving = request->arg;
+	struct space *space = leaving->space;
+	struct gpc_heap_range oldest;
+	bool full;
 
 	free(request->reply);
-	gpc_heap_give_back(leaving->space->heap, &leaving->range);
+	(void)pthread_mutex_lock(&space->held_lock);
+	full = gpc_held_put(&space->held, &leaving->range, &oldest);
+	(void)pthread_mutex_unlock(&space->held_lock);
+	if (full)
+		gpc_heap_give_back(space->heap, &oldest);
 	free(leaving);
 }
 
@@ -308,7 +286,10 @@ tell_mapped_in_time(struct space *space, struct gpc_context *context,
 {
 	CUresult result = tell_mapped(space, context, range, false);
 
-	for (int i = 0; result == CUDA_ERROR_NOT_READY && i < ADDRESS_TRIES; i++) {
+	/* What was given back a moment ago counts until it is gone. */
+	for (int i = 0; (result == CUDA_ERROR_NOT_READY && i < ADDRESS_TRIES) ||
+			(result == CUDA_ERROR_OUT_OF_MEMORY && i < LEAVING_TRIES);
+	     i++) {
 		gp_nap(LEAVING_NAP_NS);
 		result = tell_mapped(space, context, range, false);
 	}
@@ -326,7 +307,7 @@ try_there(struct space *space, struct gpc_context *context, uint64_t size, bool 
 	int count = 0;
 
 	while (result == CUDA_ERROR_NOT_READY && count < TRIES) {
-		if (gpc_heap_reserve(space->heap, size, &busy[count])) {
+		if (reserve(space, size, &busy[count])) {
 			result = CUDA_ERROR_NOT_SUPPORTED;
 			break;
 		}
@@ -403,7 +384,7 @@ make(struct space *space, struct gpc_context *context, uint64_t size,
 
 	if (space->shared)
 		return make_shared(space, context, size, range_p);
-	if (gpc_heap_reserve(space->heap, size, range_p))
+	if (reserve(space, size, range_p))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	result = uncover(range_p);
 	if (result != CUDA_SUCCESS)

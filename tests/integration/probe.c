@@ -174,6 +174,22 @@ ask_for_variable(const char *path, const char *name)
 	free(image);
 }
 
+/* Pinned memory that kernels reach, again and again: each time a block of all that there was. */
+static void
+reach_again(int count, size_t size)
+{
+	CUdeviceptr device;
+	void *memory;
+
+	for (int i = 0; i < count; i++) {
+		require(cuMemHostAlloc(&memory, size, 0), "cuMemHostAlloc");
+		require(cuMemHostGetDevicePointer(&device, memory, 0), "cuMemHostGetDevicePointer");
+		require(cuMemFreeHost(memory), "cuMemFreeHost");
+		/* The daemon answers for the block that has gone. */
+		require(cuCtxSynchronize(), "cuCtxSynchronize");
+	}
+}
+
 int
 main(int argc, char **argv)
 {
@@ -199,10 +215,12 @@ main(int argc, char **argv)
 			allocate(1, strtoul(argv[3], NULL, 10));
 	} else if (argc == 4 && strcmp(argv[1], "pairs") == 0) {
 		allocate_in_order(atoi(argv[2]), strtoul(argv[3], NULL, 10));
+	} else if (argc == 4 && strcmp(argv[1], "reach") == 0) {
+		reach_again(atoi(argv[2]), strtoul(argv[3], NULL, 10));
 	} else {
 		fprintf(stderr,
 			"usage: probe images|libraries FILE... | variable FILE NAME | hold SIZE | "
-			"allocations|again|pairs COUNT SIZE\n");
+			"allocations|again|pairs|reach COUNT SIZE\n");
 		return 2;
 	}
 	require(cuCtxSynchronize(), "cuCtxSynchronize");

@@ -10,6 +10,7 @@ import test_apps
 import wire
 from harness import Configured, Daemon, Program, case, main, require, wait_until
 from hostile import SUCCESS, Host
+from stats import ASKED, read_stats
 from wire import Closed, Session, field
 
 MIB = 1 << 20
@@ -228,6 +229,18 @@ def _():
         both.daemon.wait_for_ends()
         both.daemon.settle()
         both.daemon.check_works()
+
+
+@case("memory that kernels reach is had again and again beside a kernel that does not end")
+def _():
+    with Daemon() as daemon:
+        # There is no quiet moment, in which the worker would let go of what was freed.
+        sleeper = daemon.start("sleeper", "-ms=600000")
+        sleeper.wait_for_output("running")
+        stats = read_stats(daemon.run("probe", "reach", "40", str(8 << 20), path=os.environ["GP_PROBE"], env=ASKED))
+        # Natively it waits for nobody's kernel: each is mapped at once, at addresses that nothing has.
+        require(stats.causes["gpHostMap"] == 40, f"it waits for the daemon to let go of addresses: {stats}")
+        sleeper.kill()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/host/host_range.h"
+
+#include "client/connect/window.h"
+#include "client/context/context.h"
+#include "client/wire/session.h"
+
+#include <stdlib.h>
+
+/* What a session asks for; the daemon may give less. */
+#define RANGE_SIZE ((uint64_t)64 << 30)
+#define ADDRESS_MAX ((uint64_t)1 << 47)
+/* Places of the daemon's choice that are tried: something of this process may lie there. */
+#define TRIES 8
+
+/* The range for which the daemon has decided, if this process has nothing there.  GP_E_RESOURCE:
+ * there is to be none. */
+static int
+try_range(const struct gp_reply_gpHostReserve *reply)
+{
+	if (reply->address % GPC_HOST_GRANULARITY || reply->room < GPC_HOST_GRANULARITY ||
+	    reply->room % GPC_HOST_GRANULARITY || reply->address >= ADDRESS_MAX ||
+	    reply->room > ADDRESS_MAX - reply->address)
+		return GP_E_RESOURCE;
+	return gpc_window_reserve(reply->address, reply->room);
+}
+
+/* One place of the daemon's choice. */
+static CUresult
+ask_for_range(struct gpc_context *context, struct gp_reply_gpHostReserve *reply)
+{
+	const struct gp_args_gpHostReserve args = { .size = RANGE_SIZE };
+	struct gpc_request request = { .session = context->scope.session };
+	struct gp_dec dec;
+	CUresult result = gpc_start_gpHostReserve(context, &args, &request);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = gpc_request_wait_own(&request);
+	gp_dec_init(&dec, request.reply, request.reply_size);
+	gp_reply_gpHostReserve_decode(&dec, reply);
+	if (result == CUDA_SUCCESS && !gp_dec_done(&dec))
+		result = CUDA_ERROR_UNKNOWN;
+	free(request.reply);
+	return result;
+}
+
+bool
+gpc_host_range_find(struct gpc_context *context, struct gp_reply_gpHostReserve *reply)
+{
+	const struct gpc_session_facts *facts = gpc_session_facts(context->scope.session);
+	int r = GP_E_INVALID;
+
+	if (!gpc_facts_know(facts, GP_CALL_gpHostReserve) ||
+	    !gpc_facts_know(facts, GP_CALL_gpHostTake))
+		return false;
+	/* The daemon has named one with its welcome. */
+	*reply = (struct gp_reply_gpHostReserve){ facts->host_base, facts->host_size };
+	if (facts->host_size)
+		r = try_range(reply);
+	for (int i = 0; r == GP_E_INVALID && i < TRIES; i++) {
+		if (ask_for_range(context, reply) != CUDA_SUCCESS)
+			return false;
+		r = try_range(reply);
+	}
+	return r == 0;
+}
