@@ -69,7 +69,7 @@ def measure(programs, sides, group, options, values, units):
 def rows_of(sides, values, units, waits):
     rows = []
     for side in sides:
-        raw = side.limits
+        raw = side.limits()
         for name, unit in units.items():
             native, remote = median(values[name, None]), median(values[name, side])
             if remote is None:

@@ -120,12 +120,12 @@ class Side:
             self.address, self.raw_address = self.network.address, self.raw_network.address
         self.measured_rtt = self.network.rtt if self.network else 0.0
 
-    @functools.cached_property
-    def limits(self):
-        """name -> value, of the link alone; a local socket has none that is told here."""
+    @functools.cache
+    def limits(self, connections=4):
+        """Measured once: name -> value, of the link alone; a local socket has none that is told here."""
         if self.transport != 'tcp':
             return {}
-        return read_figures(run([self.programs.need('raw'), self.raw_address, '4'], os.environ)[1])
+        return read_figures(run([self.programs.need('raw'), self.raw_address, str(connections)], os.environ)[1])
 
     def close(self):
         for network in self.network, self.raw_network:
