@@ -160,18 +160,10 @@ multiprocessors_of(CUstream handle, int *count)
 	return CUDA_SUCCESS;
 }
 
-/* A cluster is one block here. */
-CUresult CUDAAPI
-cuOccupancyMaxActiveClusters(int *clusters, CUfunction handle, const CUlaunchConfig *config)
+/* Whether clusters are to have more than one block. */
+static bool
+has_clusters(const CUlaunchConfig *config)
 {
-	struct gs_kernel *kernel;
-	int multiprocessors = 0;
-	CUresult r = gs_enter();
-
-	if (r)
-		return r;
-	if (!clusters || !config)
-		return CUDA_ERROR_INVALID_VALUE;
 	for (unsigned int i = 0; i < config->numAttrs; i++) {
 		const CUlaunchAttribute *attr = &config->attrs[i];
 
@@ -179,19 +171,35 @@ cuOccupancyMaxActiveClusters(int *clusters, CUfunction handle, const CUlaunchCon
 		    attr->value.clusterDim.x * attr->value.clusterDim.y *
 				    attr->value.clusterDim.z !=
 			    1)
-			return CUDA_ERROR_NOT_SUPPORTED;
+			return true;
 	}
+	return false;
+}
+
+/* A cluster is one block here, and of larger ones none is ever active: cuBLAS asks and goes on. */
+CUresult CUDAAPI
+cuOccupancyMaxActiveClusters(int *clusters, CUfunction handle, const CUlaunchConfig *config)
+{
+	struct gs_kernel *kernel;
+	int multiprocessors = 0;
+	size_t threads;
+	CUresult r = gs_enter();
+
+	if (r)
+		return r;
+	if (!clusters || !config)
+		return CUDA_ERROR_INVALID_VALUE;
 	r = multiprocessors_of(config->hStream, &multiprocessors);
 	if (r)
 		return r;
 	kernel = gs_kernel_get(handle);
 	if (!kernel)
 		return CUDA_ERROR_INVALID_HANDLE;
-	*clusters =
-		multiprocessors * gs_kernel_occupancy(kernel,
-						      (size_t)config->blockDimX *
-							      config->blockDimY * config->blockDimZ,
-						      config->sharedMemBytes);
+	threads = (size_t)config->blockDimX * config->blockDimY * config->blockDimZ;
+	*clusters = has_clusters(config)
+			    ? 0
+			    : multiprocessors *
+				      gs_kernel_occupancy(kernel, threads, config->sharedMemBytes);
 	gs_kernel_put(kernel);
 	return CUDA_SUCCESS;
 }

@@ -278,6 +278,8 @@ cooperative_launches_follow_the_green_context(void **state)
 				  .blockDimX = 1024,
 				  .blockDimY = 1,
 				  .blockDimZ = 1 };
+	CUlaunchAttribute of_two_blocks = { .id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
+					    .value.clusterDim = { 2, 1, 1 } };
 	CUdeviceptr out;
 	unsigned int most;
 	int fit, clusters;
@@ -290,6 +292,10 @@ cooperative_launches_follow_the_green_context(void **state)
 	config.hStream = stream;
 	check(cuOccupancyMaxActiveClusters(&clusters, where, &config));
 	assert_int_equal(clusters, most);
+	config.attrs = &of_two_blocks;
+	config.numAttrs = 1;
+	check(cuOccupancyMaxActiveClusters(&clusters, where, &config));
+	assert_int_equal(clusters, 0);
 	check(cuLaunchCooperativeKernel(where, most, 1, 1, 1024, 1, 1, 0, stream,
 					(void *[]){ &out, &out }));
 	check_is(cuLaunchCooperativeKernel(where, most + 1, 1, 1, 1024, 1, 1, 0, stream,
