@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs small programs of PyTorch, transformers, Triton, CuPy, JAX and Numba natively and through a daemon.
+"""Runs small programs of CUDA's libraries, PyTorch, transformers, Triton, CuPy, JAX and Numba natively and through a daemon.
 
 A case passes if it ends well on both sides and prints the same. A case that fails natively is not
 counted. FOLDER is a release build or what scripts/pack.sh packed; needs a GPU. --case takes patterns;
@@ -18,10 +18,16 @@ import tempfile
 import bench_sides
 import framework_cases
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), 'libraries'))
+import library_cases  # noqa: E402
+
 # What of a daemon a program's environment needs.
 Way = collections.namedtuple('Way', 'address')
 
-SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'framework_cases.py')
+HERE = os.path.dirname(os.path.abspath(__file__))
+# name -> the program that has the case
+SCRIPTS = {**dict.fromkeys(framework_cases.CASES, os.path.join(HERE, 'framework_cases.py')),
+           **dict.fromkeys(library_cases.CASES, os.path.join(HERE, 'libraries', 'library_cases.py'))}
 
 
 def run_case(name, side, env, limit, out):
@@ -30,7 +36,7 @@ def run_case(name, side, env, limit, out):
            'XLA_PYTHON_CLIENT_PREALLOCATE': 'false'}
     with open(os.path.join(out, f'{name}.{side}.err'), 'wb') as err:
         try:
-            result = subprocess.run([sys.executable, SCRIPT, name], env=env, stdout=subprocess.PIPE, stderr=err,
+            result = subprocess.run([sys.executable, SCRIPTS[name], name], env=env, stdout=subprocess.PIPE, stderr=err,
                                     stdin=subprocess.DEVNULL, timeout=limit, check=False)
         except subprocess.TimeoutExpired:
             return f'no end in {limit} s', ''
@@ -65,9 +71,9 @@ def main():
     parser.add_argument('--out', help='a folder for what the cases print')
     arguments = parser.parse_args()
     patterns = arguments.case.split(',')
-    names = [name for name in framework_cases.CASES if any(fnmatch.fnmatch(name, pattern) for pattern in patterns)]
+    names = [name for name in SCRIPTS if any(fnmatch.fnmatch(name, pattern) for pattern in patterns)]
     if not names:
-        sys.exit(f'frameworks: no case is called {arguments.case}; known are {", ".join(framework_cases.CASES)}')
+        sys.exit(f'frameworks: no case is called {arguments.case}; known are {", ".join(SCRIPTS)}')
     out = arguments.out or tempfile.mkdtemp(prefix='frameworks')
     os.makedirs(out, exist_ok=True)
     programs = bench_sides.Programs(arguments.folder, out)

@@ -26,7 +26,7 @@ done
 cp "$build"/tests/apps/saxpy.fatbin "$build"/tests/apps/saxpy.ptx "$build"/tests/integration/sass.fatbin \
 	"$build"/scripts/gpupoold.service "$flat"
 # The tests look for one another where they are in the repository.
-(cd "$root" && cp --parents -r bench/*.py bench/network/*.py bench/tenants/*.py tests/integration/*.py tests/apps/expected protocol/abi.lock scripts/vm.py scripts/vm.sh "$flat")
+(cd "$root" && cp --parents -r bench/*.py bench/libraries/*.py bench/network/*.py bench/tenants/*.py tests/integration/*.py tests/apps/expected protocol/abi.lock scripts/vm.py scripts/vm.sh "$flat")
 # Programs and libraries name one another; what the C library brings is everywhere.
 for file in "$flat"/*; do
 	[ ! -f "$file" ] || ldd "$file" 2>/dev/null || true
