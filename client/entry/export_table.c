@@ -78,6 +78,14 @@ load_fatbin_with(const void *fatbin, CUmodule *module_p, void *a, void *b, uint3
 	return gpc_module_load(module_p, fatbin);
 }
 
+/* The shared runtimes of 13.1 and later ask for it first of all, and no call works if it fails: the
+ * driver's compilers, which are the daemon's here, are to be made ready. */
+static CUresult
+load_compilers(void)
+{
+	return CUDA_SUCCESS;
+}
+
 /* RUNTIME_HOOKS: flags by which a tool asks to be called back; none is ever set. */
 
 static void
@@ -280,7 +288,7 @@ static const struct table {
 	struct {
 		size_t slot;
 		slot_function function;
-	} filled[5];
+	} filled[6];
 } tables[TABLE_COUNT] = {
 	[CUDART_INTERFACE] = {
 		.id = { 0x6b, 0xd5, 0xfb, 0x6c, 0x5b, 0xf4, 0xe7, 0x4a,
@@ -289,7 +297,8 @@ static const struct table {
 		SLOTS(cudart_interface),
 		UNFILLED(TWENTY(LIST, CUDART_INTERFACE)),
 		.filled = { FILLED(1, load_wrapper), FILLED(2, primary_context),
-			    FILLED(6, load_wrapper_with), FILLED(8, load_fatbin_with) },
+			    FILLED(6, load_wrapper_with), FILLED(8, load_fatbin_with),
+			    FILLED(12, load_compilers) },
 	},
 	[RUNTIME_HOOKS] = {
 		.id = { 0xa0, 0x94, 0x79, 0x8c, 0x2e, 0x74, 0x2e, 0x74,

@@ -219,7 +219,7 @@ what_is_not_filled_in_is_not_supported(void **state)
 		if (slot != 2 && slot != 3)
 			expect_unsupported(CONTEXT_CHECKS, slot);
 	}
-	expect_unsupported(CUDART_INTERFACE, 12);
+	expect_unsupported(CUDART_INTERFACE, 11);
 	expect_unsupported(RUNTIME_HOOKS, 1);
 	expect_unsupported(TOOLS_TLS, 1);
 	expect_unsupported(INTEGRITY, 2);
@@ -257,6 +257,14 @@ older_runtimes_load_images(void **state)
 		assert_ptr_equal(loaded_image, &image);
 		assert_ptr_equal(module, &module_0);
 	}
+}
+
+static void
+compilers_are_there_for_newer_runtimes(void **state)
+{
+	CUresult (*call)(void) = (CUresult(*)(void))table(CUDART_INTERFACE)[12];
+
+	assert_int_equal(call(), CUDA_SUCCESS);
 }
 
 static void
@@ -473,6 +481,7 @@ main(void)
 		TEST(what_is_not_filled_in_is_not_supported),
 		TEST(primary_context_is_handed_out),
 		TEST(older_runtimes_load_images),
+		TEST(compilers_are_there_for_newer_runtimes),
 		TEST(no_callback_of_a_tool_is_asked_for),
 		TEST(current_context_is_told_to_tools),
 		TEST(storage_of_no_context_is_that_of_the_current_one),
