@@ -14,13 +14,25 @@
 
 struct gpd_driver gpd_driver;
 
+/* A driver from before CUDA 12.8 has the first alone, which does the same. */
+#define ELAPSED "cuEventElapsedTime"
+#define ELAPSED_NEW ELAPSED "_v2"
+
+static void *
+find(void *library, const char *name)
+{
+	void *symbol = dlsym(library, name);
+
+	return symbol || strcmp(name, ELAPSED_NEW) != 0 ? symbol : dlsym(library, ELAPSED);
+}
+
 /* The name of the first required function that the library lacks, or NULL. */
 static const char *
 fill(void *library)
 {
 	for (size_t i = 0; i < gpd_driver_function_count; i++) {
 		const struct gpd_driver_function *function = &gpd_driver_functions[i];
-		void *symbol = dlsym(library, function->name);
+		void *symbol = find(library, function->name);
 
 		if (!symbol && function->required)
 			return function->name;
@@ -51,7 +63,10 @@ open_path(const char *path, char *error, size_t error_size)
 	}
 	missing = fill(library);
 	if (missing) {
-		snprintf(error, error_size, "%s: not a CUDA driver library: it has no %s", path,
+		snprintf(error, error_size, "%s: %s: it has no %s", path,
+			 dlsym(library, "cuInit")
+				 ? "older than CUDA 12.4 (driver 550), which is needed"
+				 : "not a CUDA driver library",
 			 missing);
 		dlclose(library);
 		memset(&gpd_driver, 0, sizeof(gpd_driver));

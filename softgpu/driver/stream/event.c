@@ -259,8 +259,8 @@ elapsed(struct gs_event *start, struct gs_event *end, float *ms)
 	return r;
 }
 
-CUresult CUDAAPI
-cuEventElapsedTime_v2(float *ms, CUevent start_handle, CUevent end_handle)
+static CUresult
+time_between(float *ms, CUevent start_handle, CUevent end_handle)
 {
 	struct gs_event *start, *end;
 	CUresult r = gs_enter();
@@ -281,6 +281,23 @@ cuEventElapsedTime_v2(float *ms, CUevent start_handle, CUevent end_handle)
 	put(start);
 	put(end);
 	return r;
+}
+
+CUresult CUDAAPI
+cuEventElapsedTime_v2(float *ms, CUevent start_handle, CUevent end_handle)
+{
+	return time_between(ms, start_handle, end_handle);
+}
+
+/* As it was before CUDA 12.8, for what runs on older drivers, too. */
+#undef cuEventElapsedTime
+CUresult CUDAAPI cuEventElapsedTime(float *ms, CUevent start_handle, CUevent end_handle)
+	__attribute__((visibility("default")));
+
+CUresult CUDAAPI
+cuEventElapsedTime(float *ms, CUevent start_handle, CUevent end_handle)
+{
+	return time_between(ms, start_handle, end_handle);
 }
 
 static void
