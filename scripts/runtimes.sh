@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Fetches older CUDA runtimes for the suite 'compat' into .toolkit/runtimes of this repository; each
+# Fetches other CUDA runtimes for the suite 'compat' into .toolkit/runtimes of this repository; each
 # is a folder named in scripts/runtimes.txt with the libraries, or the interface, of one wheel. Quick and silent when
 # all are there.
 set -euo pipefail
@@ -58,7 +58,7 @@ while read -r folder requirement; do
 		continue
 	fi
 	if [ -z "$work" ]; then
-		echo "fetching older CUDA runtimes (30 MB) into .toolkit/runtimes" >&2
+		echo "fetching other CUDA runtimes (50 MB) into .toolkit/runtimes" >&2
 		mkdir -p "$own"
 		work=$(mktemp -d "$own/.work.XXXXXX")
 		trap 'rm -rf "$work"' EXIT
