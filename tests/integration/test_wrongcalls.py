@@ -9,7 +9,7 @@ import re
 import sys
 import tempfile
 
-from harness import SOFTWARE, Daemon, case, main, read_file, require
+from harness import SOFTWARE, Daemon, Skip, case, main, read_file, require
 
 HERE = os.path.dirname(__file__)
 APPS = os.path.join(HERE, "..", "apps")
@@ -25,15 +25,17 @@ REASONS = os.path.join(HERE, "wrongcalls_differences.txt")
 # The context, or a capture, is in the way of what is called next, and that says so.
 IN_THE_WAY = {"CONTEXT_IS_DESTROYED", "INVALID_CONTEXT", "STREAM_CAPTURE_UNSUPPORTED"}
 DEVICE = "software device: "
+DIFFERENCES_MAX = 15
+PAGE = os.path.join(HERE, "../../docs/supported.md")
 
 
-def differences():
+def differences(software=SOFTWARE):
     """{(function, case): answer} of wrongcalls_differences.txt.  What differs because of the software device does so there alone."""
     found, reason = {}, None
     for line in read_file(REASONS).splitlines():
         if line.startswith("cu"):
             require(reason, f"no reason: {line}")
-            if SOFTWARE or not reason.startswith(DEVICE):
+            if software or not reason.startswith(DEVICE):
                 found.update(read_line(line))
         elif line and not line.startswith("#"):
             reason = line
@@ -80,6 +82,17 @@ def _():
         answers = call_all(daemon)
     check_each(answers)
     check_against_driver(answers)
+
+
+@case(f"at most {DIFFERENCES_MAX} answers differ from a GPU's, and the page names each")
+def _():
+    listed = differences(software=False)
+    require(0 < len(listed) <= DIFFERENCES_MAX, f"{len(listed)} differ")
+    if not os.path.exists(PAGE):
+        raise Skip("no docs/supported.md here")
+    page = read_file(PAGE)
+    missing = sorted({function for function, _ in listed if f"`{function}`" not in page})
+    require(not missing, f"docs/supported.md does not name {missing}")
 
 
 if __name__ == "__main__":
