@@ -18,7 +18,7 @@
 
 #define FUNCTIONS 600
 
-/* Places in the table, of nvidia-smi 470 to 555. */
+/* Places in the table, of nvidia-smi 470 to 595. */
 enum {
 	TOPOLOGY = 22,
 	LOG = 25,
