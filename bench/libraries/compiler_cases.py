@@ -16,7 +16,7 @@ HELPER = b'extern "C" __device__ float twice(float x) { return 2 * x; }'
 
 def compile_to(what, source, *options, name=None):
     """(bytes, the name that the compiler gave) of a program; what: PTX, CUBIN or LTOIR."""
-    library = Library('nvrtc')
+    library = Library('nvrtc', 'nvrtc-builtins')
     program = library.make('nvrtcCreateProgram', c_char_p(source), c_char_p(b'program.cu'), 0, None, None)
     if name:
         library.nvrtcAddNameExpression(program, c_char_p(name))

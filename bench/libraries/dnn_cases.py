@@ -46,7 +46,7 @@ class Convolution:
 
 
 def dnn(stream=None):
-    library = Library('cudnn', 'cublasLt', 'cublas', 'nvrtc', 'nvJitLink')
+    library = Library('cudnn', 'cublasLt', 'cublas', 'nvrtc-builtins', 'nvrtc', 'nvJitLink')
     handle = library.make('cudnnCreate')
     if stream:
         library.cudnnSetStream(handle, stream)

@@ -5,6 +5,7 @@ Each program of bench/libraries compares what a library computes with what Pytho
 kernels come as PTX; the others need a GPU: bench/frameworks.py.
 """
 import os
+import re
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -38,7 +39,14 @@ STOPS = {
 }
 
 
+def toolkit_version():
+    with open(os.path.join(os.environ["CUDA_HOME"], "include/cuda.h"), encoding="utf-8") as file:
+        return int(re.search(r"^#define CUDA_VERSION (\d+)", file.read(), re.M)[1])
+
+
 def run(name, needs):
+    if toolkit_version() // 10 != 1300:
+        raise Skip("which kernels come as PTX is known of CUDA 13.0")
     lacking = [need for need in ["cudart", *needs] if not find(need)]
     if lacking:
         raise Skip(f"no lib{lacking[0]}.so: a whole toolkit has it, or pip's nvidia packages")
