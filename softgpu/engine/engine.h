@@ -158,6 +158,13 @@ uint32_t gs_condition_get(uint64_t number);
 
 typedef void gs_print_func(void *arg, const char *text, size_t len);
 
+/* What kernels of graphs can do with graphs. Called from the workers; the answers are cudaError_t.
+ */
+struct gs_graphs {
+	uint64_t current; /* the executable that the kernel is part of */
+	int (*launch)(const struct gs_graphs *graphs, uint64_t exec, uint64_t stream);
+};
+
 struct gs_launch {
 	const struct gs_function *function;
 	uint32_t grid[3];
@@ -173,6 +180,7 @@ struct gs_launch {
 				       number */
 	const volatile int *cancel; /* nonzero stops the launch within about 50 ms; may be NULL */
 	struct gs_heap *heap;       /* NULL: malloc in kernels returns NULL */
+	const struct gs_graphs *graphs; /* NULL: it is no part of a graph */
 	/* Called from the workers, one call at a time within a launch. NULL: stdout and stderr. */
 	gs_print_func *print;
 	gs_print_func *print_error; /* the text of a failed assert */

@@ -26,6 +26,7 @@ struct request {
 	struct gs_partition *partition; /* that it is confined to, or NULL */
 	bool in_graph;                  /* where it runs says not the stream, but: */
 	struct gs_green *green;         /* NULL: the whole device */
+	const struct gs_graphs *graphs;
 	void **params;
 	void **extra;
 };
@@ -166,6 +167,7 @@ prepare(struct launch_op *op, struct gs_kernel *kernel, const struct request *re
 	launch->partition = request->partition;
 	if (request->partition)
 		launch->resident_blocks = (uint32_t)occupancy(kernel, request);
+	launch->graphs = request->graphs;
 	launch->print = gs_print_append;
 	launch->print_error = gs_print_error;
 	return kernel->info.uses_heap ? gs_context_heap(&launch->heap) : CUDA_SUCCESS;
@@ -325,13 +327,14 @@ cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **param
 
 CUresult
 gs_launch_node(const CUlaunchConfig *config, CUfunction function, void **extra,
-	       struct gs_green *green)
+	       struct gs_green *green, const struct gs_graphs *graphs)
 {
 	struct request request;
 	CUresult r = read_config(config, NULL, extra, &request);
 
 	request.in_graph = true;
 	request.green = green;
+	request.graphs = graphs;
 	return r ? r : launch_kernel(function, &request, config->hStream);
 }
 

@@ -5,6 +5,7 @@
 
 #include "softgpu/driver/driver.h"
 
+struct gs_graphs;
 struct gs_green;
 
 /* Whether a launch would be refused, and the bytes of its packed parameters. */
@@ -14,8 +15,8 @@ CUresult gs_launch_check(const CUlaunchConfig *config, CUfunction function, void
 CUresult gs_launch_params(CUfunction function, void **params, void **extra, uint8_t *packed);
 
 /* A launch that runs on the green context's multiprocessors, NULL: on all, whatever its stream's.
- */
+ * graphs: what the kernel may launch; or NULL. It stays until the launch has ended. */
 CUresult gs_launch_node(const CUlaunchConfig *config, CUfunction function, void **extra,
-			struct gs_green *green);
+			struct gs_green *green, const struct gs_graphs *graphs);
 
 #endif /* GS_DRIVER_LAUNCH_H */

@@ -9,6 +9,7 @@
 
 #include "softgpu/driver/code/launch.h"
 #include "softgpu/driver/context/green.h"
+#include "softgpu/driver/stream/stream.h"
 #include "softgpu/engine/engine.h"
 
 #include <stdlib.h>
@@ -38,6 +39,9 @@ graph_free(struct gs_object *object)
 	for (size_t i = 0; i < graph->handle_count; i++)
 		gs_condition_remove(graph->handles[i].number);
 	free(graph->handles);
+	gs_graph_end_launchable(graph);
+	if (graph->updated)
+		gs_object_put(&graph->updated->object);
 	if (graph->source) {
 		__atomic_sub_fetch(&graph->source->executables, 1, __ATOMIC_RELEASE);
 		gs_object_put(&graph->source->object);
@@ -371,10 +375,13 @@ cuGraphInstantiateWithFlags(CUgraphExec *handle, CUgraph graph_handle, unsigned 
 		gs_object_put(&graph->object);
 	}
 	/* As with the driver: a handle of a condition has one value, whoever sets it. */
-	if (!r && (flags || (graph->has_conditions && others)))
+	if (!r && (flags & ~(unsigned long long)CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH ||
+		   (graph->has_conditions && others)))
 		r = CUDA_ERROR_NOT_SUPPORTED;
 	if (!r)
 		r = gs_graph_copy_nodes(made, graph);
+	if (!r && flags)
+		r = gs_graph_make_launchable(made);
 	if (r) {
 		if (made)
 			gs_object_put(&made->object);
@@ -383,6 +390,30 @@ cuGraphInstantiateWithFlags(CUgraphExec *handle, CUgraph graph_handle, unsigned 
 	gs_object_publish(&made->object);
 	*handle = (CUgraphExec)made;
 	return CUDA_SUCCESS;
+}
+
+/* An operation of the stream's, though nothing is to be done then. */
+CUresult CUDAAPI
+cuGraphUpload(CUgraphExec handle, CUstream stream_handle)
+{
+	struct gs_graph *graph;
+	struct gs_stream *stream;
+	CUresult r = gs_enter();
+
+	if (r)
+		return r;
+	graph = gs_object_get(handle, GS_KIND_GRAPH_EXEC);
+	if (!graph)
+		return CUDA_ERROR_INVALID_VALUE;
+	stream = gs_stream_get(stream_handle);
+	if (stream) {
+		atomic_store(&graph->uploaded, true);
+		gs_stream_put(stream);
+	} else {
+		r = gs_stream_missing(stream_handle);
+	}
+	gs_object_put(&graph->object);
+	return r;
 }
 
 CUresult CUDAAPI
@@ -417,7 +448,7 @@ fill(const CUDA_MEMSET_NODE_PARAMS *fill, CUstream stream)
 }
 
 CUresult
-gs_node_run(const struct gs_node *node, CUstream stream)
+gs_node_run(const struct gs_node *node, CUstream stream, const struct gs_graphs *graphs)
 {
 	size_t size = node->params_size;
 	void *extra[] = { CU_LAUNCH_PARAM_BUFFER_POINTER, node->params, CU_LAUNCH_PARAM_BUFFER_SIZE,
@@ -429,7 +460,7 @@ gs_node_run(const struct gs_node *node, CUstream stream)
 		if (node->green && gs_green_is_gone(node->green))
 			return CUDA_ERROR_CONTEXT_IS_DESTROYED;
 		config.hStream = stream;
-		return gs_launch_node(&config, node->function, extra, node->green);
+		return gs_launch_node(&config, node->function, extra, node->green, graphs);
 	case CU_GRAPH_NODE_TYPE_MEMCPY:
 		return cuMemcpy3DAsync_v2(&node->copy, stream);
 	case CU_GRAPH_NODE_TYPE_MEMSET:
@@ -442,7 +473,7 @@ gs_node_run(const struct gs_node *node, CUstream stream)
 CUresult CUDAAPI
 cuGraphLaunch(CUgraphExec handle, CUstream stream)
 {
-	struct gs_graph *graph;
+	struct gs_graph *graph, *now;
 	struct gs_node *node;
 	CUresult r = gs_enter();
 
@@ -451,13 +482,18 @@ cuGraphLaunch(CUgraphExec handle, CUstream stream)
 	graph = gs_object_get(handle, GS_KIND_GRAPH_EXEC);
 	if (!graph)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (graph->has_conditions)
-		r = gs_graph_launch_conditions(graph, stream);
-	DL_FOREACH(graph->has_conditions ? NULL : graph->nodes, node)
-	{
-		if (!r)
-			r = gs_node_run(node, stream);
+	now = gs_graph_now(graph);
+	atomic_store(&graph->uploaded, true);
+	if (graph->has_conditions || gs_graph_any_launchable()) {
+		r = gs_graph_launch_alone(graph, stream);
+	} else {
+		DL_FOREACH(now->nodes, node)
+		{
+			if (!r)
+				r = gs_node_run(node, stream, NULL);
+		}
 	}
+	gs_object_put(&now->object);
 	gs_object_put(&graph->object);
 	return r;
 }

@@ -9,10 +9,14 @@
 #include "softgpu/driver/driver.h"
 #include "softgpu/driver/object.h"
 
+#include <stdatomic.h>
+
 #define GS_NODE_ATTRIBUTES_MAX 16
 
-struct gs_green;
 struct gs_graph;
+struct gs_graphs;
+struct gs_green;
+struct gs_stream;
 
 struct gs_node {
 	struct gs_object object; /* owner: the graph or executable */
@@ -42,11 +46,15 @@ struct gs_graph {
 	struct gs_object object;
 	struct gs_node *nodes;      /* utlist */
 	struct gs_graph *source;    /* of an executable: what it was made of; a reference */
+	struct gs_graph *updated;   /* of one: what it has now instead of its own nodes; or NULL */
 	struct gs_graph *outermost; /* of a body: the graph whose handles its nodes have */
 	struct gs_graph_handle *handles;
 	size_t handle_count;
 	unsigned int executables; /* of this one that are not gone; atomic */
 	bool has_conditions;
+	bool launchable;        /* an executable that kernels may launch */
+	_Atomic bool uploaded;  /* what they need of it is on the device */
+	_Atomic bool under_way; /* it runs, or kernels have launched it */
 };
 
 /* graph.c */
@@ -54,13 +62,30 @@ struct gs_graph *gs_graph_create(enum gs_kind kind);
 CUresult gs_graph_copy_nodes(struct gs_graph *to, const struct gs_graph *from);
 CUresult gs_graph_add(CUgraphNode *handle, CUgraph graph, const CUgraphNode *dependencies,
 		      size_t count, const struct gs_node *from);
-/* Gives one node to the stream. */
-CUresult gs_node_run(const struct gs_node *node, CUstream stream);
+/* Gives one node to the stream. graphs: what its kernel may launch; or NULL. */
+CUresult gs_node_run(const struct gs_node *node, CUstream stream, const struct gs_graphs *graphs);
 
 /* graph_condition.c: the bodies of a node like `from`, empty or copied. */
 CUresult gs_node_make_bodies(struct gs_node *node, const struct gs_node *from,
 			     struct gs_graph *graph);
 void gs_node_free_bodies(struct gs_node *node);
-CUresult gs_graph_launch_conditions(struct gs_graph *graph, CUstream stream);
+/* Such a graph, or one whose kernels may launch others. */
+CUresult gs_graph_launch_alone(struct gs_graph *graph, CUstream stream);
+/* What the handles of an executable are when it begins. */
+void gs_graph_set_defaults(const struct gs_graph *graph);
+/* What an executable is now: a reference. */
+struct gs_graph *gs_graph_now(struct gs_graph *exec);
+/* By the stream's thread, in the inner stream, until all of it is done; false: it is to stop. */
+bool gs_graph_run_nodes(const struct gs_graph *graph, CUstream inner,
+			const struct gs_stream *stream, const struct gs_graphs *graphs);
+
+/* graph_launch.c: executables that kernels may launch. */
+CUresult gs_graph_make_launchable(struct gs_graph *exec);
+void gs_graph_end_launchable(const struct gs_graph *exec);
+/* Whether there is any. */
+bool gs_graph_any_launchable(void);
+/* As gs_graph_run_nodes(), with all that its kernels launch. now: what the executable was then. */
+bool gs_graph_run_all(struct gs_graph *exec, const struct gs_graph *now, CUstream inner,
+		      const struct gs_stream *stream);
 
 #endif /* GS_GRAPH_H */

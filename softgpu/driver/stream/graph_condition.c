@@ -16,7 +16,7 @@
 
 struct graph_op {
 	struct gs_op op;
-	struct gs_graph *graph; /* a reference */
+	struct gs_graph *graph, *now; /* references */
 };
 
 CUresult CUDAAPI
@@ -181,10 +181,9 @@ finish(CUstream inner, const struct gs_stream *stream)
 	return r == CUDA_SUCCESS;
 }
 
-static bool run_nodes(const struct gs_graph *graph, CUstream inner, const struct gs_stream *stream);
-
 static bool
-run_condition(const struct gs_node *node, CUstream inner, const struct gs_stream *stream)
+run_condition(const struct gs_node *node, CUstream inner, const struct gs_stream *stream,
+	      const struct gs_graphs *graphs)
 {
 	const CUDA_CONDITIONAL_NODE_PARAMS *condition = &node->condition;
 	uint32_t value;
@@ -197,15 +196,27 @@ run_condition(const struct gs_node *node, CUstream inner, const struct gs_stream
 			value = value == 0;
 		if (value >= condition->size)
 			return true;
-		if (!run_nodes(node->bodies[value], inner, stream))
+		if (!gs_graph_run_nodes(node->bodies[value], inner, stream, graphs))
 			return false;
 		if (condition->type != CU_GRAPH_COND_TYPE_WHILE)
 			return true;
 	}
 }
 
-static bool
-run_nodes(const struct gs_graph *graph, CUstream inner, const struct gs_stream *stream)
+void
+gs_graph_set_defaults(const struct gs_graph *graph)
+{
+	for (size_t i = 0; i < graph->source->handle_count; i++) {
+		const struct gs_graph_handle *handle = &graph->source->handles[i];
+
+		if (handle->assigned)
+			(void)gs_condition_set(handle->number, handle->value);
+	}
+}
+
+bool
+gs_graph_run_nodes(const struct gs_graph *graph, CUstream inner, const struct gs_stream *stream,
+		   const struct gs_graphs *graphs)
 {
 	const struct gs_node *node;
 
@@ -216,10 +227,10 @@ run_nodes(const struct gs_graph *graph, CUstream inner, const struct gs_stream *
 		if (gs_stream_stopped(stream))
 			return false;
 		if (node->type == CU_GRAPH_NODE_TYPE_CONDITIONAL) {
-			if (!run_condition(node, inner, stream))
+			if (!run_condition(node, inner, stream, graphs))
 				return false;
 		} else {
-			r = gs_node_run(node, inner);
+			r = gs_node_run(node, inner, graphs);
 		}
 		if (r) {
 			gs_fail(r, "cuGraphLaunch", "a node of the graph could not be run");
@@ -232,24 +243,13 @@ run_nodes(const struct gs_graph *graph, CUstream inner, const struct gs_stream *
 static void
 graph_run(struct gs_op *op, struct gs_stream *stream)
 {
-	const struct gs_graph *graph = ((struct graph_op *)op)->graph;
-	struct gs_stream *stopped;
+	const struct graph_op *graph = (struct graph_op *)op;
 	CUstream inner;
 
 	if (cuCtxSetCurrent(gs_context_primary(gs_stream_device(stream))) ||
 	    cuStreamCreate(&inner, CU_STREAM_NON_BLOCKING))
 		return;
-	for (size_t i = 0; i < graph->source->handle_count; i++) {
-		const struct gs_graph_handle *handle = &graph->source->handles[i];
-
-		if (handle->assigned)
-			(void)gs_condition_set(handle->number, handle->value);
-	}
-	if (!run_nodes(graph, inner, stream)) {
-		stopped = gs_stream_get(inner);
-		(void)gs_stream_cancel(stopped);
-		gs_stream_put(stopped);
-	}
+	(void)gs_graph_run_all(graph->graph, graph->now, inner, stream);
 	(void)cuStreamDestroy(inner);
 }
 
@@ -257,11 +257,12 @@ static void
 graph_release(struct gs_op *op)
 {
 	gs_object_put(&((struct graph_op *)op)->graph->object);
+	gs_object_put(&((struct graph_op *)op)->now->object);
 	free(op);
 }
 
 CUresult
-gs_graph_launch_conditions(struct gs_graph *graph, CUstream handle)
+gs_graph_launch_alone(struct gs_graph *graph, CUstream handle)
 {
 	struct gs_stream *stream = gs_stream_get(handle);
 	struct graph_op *op = calloc(1, sizeof(*op));
@@ -277,6 +278,7 @@ gs_graph_launch_conditions(struct gs_graph *graph, CUstream handle)
 	op->op.run = graph_run;
 	op->op.release = graph_release;
 	op->graph = graph;
+	op->now = gs_graph_now(graph);
 	r = gs_stream_submit(stream, &op->op, NULL);
 	gs_stream_put(stream);
 	return r;

@@ -59,8 +59,10 @@ is_builtin(const char *name, struct gs_function *function)
 		function->uses_printf = true;
 	else if (strcmp(name, "malloc") == 0 || strcmp(name, "free") == 0)
 		function->uses_heap = true;
-	else if (strcmp(name, "__assertfail") != 0 && strcmp(name, "cudaGraphSetConditional") != 0)
-		return false;
+	else
+		return strcmp(name, "__assertfail") == 0 ||
+		       strcmp(name, "cudaGraphSetConditional") == 0 ||
+		       strcmp(name, "cudaGraphLaunch") == 0;
 	return true;
 }
 

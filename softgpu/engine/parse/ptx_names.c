@@ -52,6 +52,7 @@ static const char *const specials[GS_SPECIAL_COUNT] = {
 	[GS_SPECIAL_DYNAMIC_SMEM_SIZE] = "dynamic_smem_size",
 	[GS_SPECIAL_TOTAL_SMEM_SIZE] = "total_smem_size",
 	[GS_SPECIAL_ENVREG] = "envreg",
+	[GS_SPECIAL_CURRENT_GRAPH_EXEC] = "current_graph_exec",
 	[GS_SPECIAL_CLUSTERID] = "clusterid",
 	[GS_SPECIAL_NCLUSTERID] = "nclusterid",
 	[GS_SPECIAL_CLUSTER_CTAID] = "cluster_ctaid",

@@ -302,6 +302,13 @@ call_assert(const struct call_site *site, int lane)
 	print(site->block->job, &output, true);
 }
 
+/* cudaErrorInvalidValue: there is no such graph, or it cannot be launched from here. */
+static int
+call_graph_launch(const struct gs_launch *launch, uint64_t exec, uint64_t stream)
+{
+	return launch->graphs ? launch->graphs->launch(launch->graphs, exec, stream) : 1;
+}
+
 bool
 gs_call_builtin(struct gs_block *block, struct gs_warp *warp, struct gs_frame *frame,
 		const struct gs_code *call, uint64_t target, uint32_t mask)
@@ -332,6 +339,11 @@ gs_call_builtin(struct gs_block *block, struct gs_warp *warp, struct gs_frame *f
 				gs_block_fault(block, first, "condition");
 				return false;
 			}
+		} else if (strcmp(name, "cudaGraphLaunch") == 0) {
+			set_result(&site, lane,
+				   (uint64_t)call_graph_launch(job->launch, first,
+							       argument_of(&site, lane, 1, 8)),
+				   4);
 		} else if (strcmp(name, "__assertfail") == 0) {
 			call_assert(&site, lane);
 		} else {

@@ -61,6 +61,8 @@ special_value(const struct gs_block *block, const struct gs_warp *warp,
 		if (fixed->dim == 1)
 			return job->grid_workspace >> 32;
 		return fixed->dim == 2 ? (uint32_t)job->grid_workspace : 0;
+	case GS_SPECIAL_CURRENT_GRAPH_EXEC:
+		return launch->graphs ? launch->graphs->current : 0;
 	case GS_SPECIAL_SHARED_BASE:
 		return (uint64_t)(uintptr_t)block->shared;
 	default:
