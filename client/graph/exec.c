@@ -10,6 +10,7 @@
 #include "client/stream/stream.h"
 #include "gpc_calls.h"
 
+#include <uthash.h>
 #include <utlist.h>
 
 #define KNOWN_FLAGS                                                                                \
@@ -27,6 +28,10 @@ struct gpc_exec {
 	bool sending;
 	bool changed; /* what the daemon has is not what the copy says */
 	bool ended;   /* destroyed, but in use */
+	/* The application's name for it: the handle's token, or for one that kernels may launch
+	 * what the driver calls it, so that device code has the same. */
+	CUgraphExec name;
+	UT_hash_handle hh; /* of the latter, by name */
 	/* Of the last launch, whose stream it was; NULL: there was none. */
 	struct gpc_context *launched;
 };
@@ -35,11 +40,16 @@ struct gpc_exec {
 static pthread_cond_t sent;
 GP_COND_AT_START(sent);
 
+/* Those that kernels may launch; under the lock. */
+static struct gpc_exec *launchable GP_GUARDED_BY(gpc_graphs_lock);
+
 static CUresult
 lookup(CUgraphExec token, struct gpc_exec **exec_p) GP_LOCKED(gpc_graphs_lock)
 {
 	struct gpc_exec *exec = gpc_handle_get(GPC_KIND_GRAPH_EXEC, token);
 
+	if (exec ? exec->name != token : launchable != NULL)
+		HASH_FIND_PTR(launchable, &token, exec);
 	*exec_p = exec;
 	return exec && !exec->ended ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -129,6 +139,8 @@ exec_free(struct gpc_exec *exec, struct left *left) GP_LOCKED(gpc_graphs_lock)
 	*left = (struct left){ .sets = exec->sets, .context = exec->launched };
 	if (exec->origin && gpc_graph_lookup(exec->origin, &origin) == CUDA_SUCCESS)
 		origin->instantiated = false;
+	if (exec->name && exec->name != exec->handle.token)
+		HASH_DEL(launchable, exec);
 	/* Launches may still use what the application's objects stand for. */
 	if (exec->launched && gpc_graph_has_users(exec->graph))
 		left->graph = exec->graph;
@@ -176,7 +188,8 @@ static CUresult
 begin_sending(struct gpc_exec *exec, struct gpc_plan *plan, const struct gpc_node **error_p)
 	GP_LOCKED(gpc_graphs_lock)
 {
-	CUresult result = gpc_plan_make(exec->graph, plan, error_p);
+	bool for_kernels = exec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH;
+	CUresult result = gpc_plan_make(exec->graph, for_kernels, plan, error_p);
 
 	exec->sending = result == CUDA_SUCCESS;
 	return result;
@@ -201,9 +214,32 @@ exec_create(struct gpc_graph *graph, unsigned long long flags, struct gpc_exec *
 		graph->instantiated = true;
 	}
 	exec->flags = flags;
+	exec->name = exec->handle.token;
 	exec->uses = 1;
 	*exec_p = exec;
 	return CUDA_SUCCESS;
+}
+
+#define BOTH                                                                                       \
+	(CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH |                                         \
+	 CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH)
+
+static bool
+are_flags(unsigned long long flags)
+{
+	return !(flags & ~(unsigned long long)KNOWN_FLAGS) && (flags & BOTH) != BOTH;
+}
+
+/* Behind send_plan(): one that kernels may launch has its name. */
+static void
+rename_exec(struct gpc_exec *exec)
+{
+	if (!exec->sets.launchable)
+		return;
+	pthread_mutex_lock(&gpc_graphs_lock);
+	exec->name = (CUgraphExec)(uintptr_t)exec->sets.exec; /* NOLINT: a number of the driver's */
+	HASH_ADD_PTR(launchable, name, exec);
+	pthread_mutex_unlock(&gpc_graphs_lock);
 }
 
 static CUresult
@@ -215,10 +251,8 @@ instantiate(CUgraphExec *exec_p, CUgraph hGraph, unsigned long long flags, CUgra
 	struct gpc_plan plan;
 	CUresult result = gpc_graphs_begin_graph(hGraph, &graph);
 
-	if (result == CUDA_SUCCESS && (!exec_p || (flags & ~(unsigned long long)KNOWN_FLAGS)))
+	if (result == CUDA_SUCCESS && (!exec_p || !are_flags(flags)))
 		result = CUDA_ERROR_INVALID_VALUE;
-	if (result == CUDA_SUCCESS && (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH))
-		result = CUDA_ERROR_NOT_SUPPORTED;
 	if (result == CUDA_SUCCESS && graph->instantiated)
 		result = CUDA_ERROR_NOT_SUPPORTED;
 	if (result == CUDA_SUCCESS)
@@ -231,8 +265,10 @@ instantiate(CUgraphExec *exec_p, CUgraph hGraph, unsigned long long flags, CUgra
 	gpc_graphs_end(result);
 	if (result == CUDA_SUCCESS)
 		result = send_plan(exec, &plan);
-	if (result == CUDA_SUCCESS)
-		*exec_p = exec->handle.token;
+	if (result == CUDA_SUCCESS) {
+		rename_exec(exec);
+		*exec_p = exec->name;
+	}
 	end_use(exec, result != CUDA_SUCCESS);
 	return result;
 }
@@ -250,26 +286,6 @@ gpc_cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode 
 	if (logBuffer && bufferSize > 0)
 		logBuffer[0] = '\0';
 	return instantiate(phGraphExec, hGraph, 0, phErrorNode);
-}
-
-CUresult
-gpc_cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph,
-				 CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams)
-{
-	CUgraphNode error = NULL;
-	CUresult result;
-
-	if (!instantiateParams)
-		return CUDA_ERROR_INVALID_VALUE;
-	result = instantiate(phGraphExec, hGraph, instantiateParams->flags, &error);
-	instantiateParams->hErrNode_out = error;
-	instantiateParams->result_out = CUDA_GRAPH_INSTANTIATE_SUCCESS;
-	if (result == CUDA_ERROR_NOT_SUPPORTED)
-		instantiateParams->result_out = CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED;
-	else if (result != CUDA_SUCCESS)
-		instantiateParams->result_out = error ? CUDA_GRAPH_INSTANTIATE_ERROR
-						      : CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE;
-	return result;
 }
 
 CUresult
@@ -370,7 +386,7 @@ gpc_cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream)
 	return result;
 }
 
-/* What a launch needs is there since the graph was instantiated. */
+/* What a launch from the host needs is there since the graph was instantiated. */
 CUresult
 gpc_cuGraphUpload(CUgraphExec hGraphExec, CUstream hStream)
 {
@@ -378,7 +394,41 @@ gpc_cuGraphUpload(CUgraphExec hGraphExec, CUstream hStream)
 	struct gpc_exec *exec;
 	CUresult result = begin_use(hGraphExec, hStream, &exec, &stream);
 
-	if (result == CUDA_SUCCESS)
-		end_use(exec, false);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = gpc_sets_upload(&exec->sets, stream);
+	end_use(exec, false);
+	return result;
+}
+
+static CUresult
+upload_or_destroy(CUgraphExec exec, CUstream stream)
+{
+	CUresult result = gpc_cuGraphUpload(exec, stream);
+
+	if (result != CUDA_SUCCESS)
+		(void)gpc_cuGraphExecDestroy(exec);
+	return result;
+}
+
+CUresult
+gpc_cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph,
+				 CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams)
+{
+	CUgraphNode error = NULL;
+	CUresult result;
+
+	if (!instantiateParams)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = instantiate(phGraphExec, hGraph, instantiateParams->flags, &error);
+	if (result == CUDA_SUCCESS && instantiateParams->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD)
+		result = upload_or_destroy(*phGraphExec, instantiateParams->hUploadStream);
+	instantiateParams->hErrNode_out = error;
+	instantiateParams->result_out = CUDA_GRAPH_INSTANTIATE_SUCCESS;
+	if (result == CUDA_ERROR_NOT_SUPPORTED)
+		instantiateParams->result_out = CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED;
+	else if (result != CUDA_SUCCESS)
+		instantiateParams->result_out = error ? CUDA_GRAPH_INSTANTIATE_ERROR
+						      : CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE;
 	return result;
 }

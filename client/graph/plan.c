@@ -13,6 +13,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
 
 /* A node of the graph or of a child of it, or what ends a child. */
 struct flat {
@@ -22,6 +23,7 @@ struct flat {
 	size_t stage;    /* even: of the daemon's sets; odd: of the client's nodes */
 	uint32_t number; /* in its set */
 	bool is_client;
+	bool followed; /* something depends on it */
 };
 
 struct flats {
@@ -30,7 +32,7 @@ struct flats {
 };
 
 static bool
-depend(struct flat *flat, size_t on)
+depend(struct flats *flats, struct flat *flat, size_t on)
 {
 	if (flat->count == flat->room) {
 		size_t room = flat->room ? 2 * flat->room : 2;
@@ -42,6 +44,7 @@ depend(struct flat *flat, size_t on)
 		flat->room = room;
 	}
 	flat->dependencies[flat->count++] = on;
+	flats->list[on].followed = true;
 	return true;
 }
 
@@ -72,7 +75,7 @@ flats_free(struct flats *flats)
 static CUresult flatten(struct flats *flats, const struct gpc_graph *graph, size_t root)
 	GP_LOCKED(gpc_graphs_lock);
 
-/* A child: its roots depend on `entry`, which does nothing, and what ends it on its nodes. */
+/* A child: its roots depend on `entry`, which does nothing, and what ends it on its last nodes. */
 static CUresult
 flatten_child(struct flats *flats, const struct gpc_graph *child, size_t entry)
 	GP_LOCKED(gpc_graphs_lock)
@@ -84,10 +87,10 @@ flatten_child(struct flats *flats, const struct gpc_graph *child, size_t entry)
 	if (result != CUDA_SUCCESS)
 		return result;
 	end = append(flats, NULL);
-	if (!end || !depend(end, entry))
+	if (!end || (first + 1 == flats->count && !depend(flats, end, entry)))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	for (size_t i = first; i + 1 < flats->count; i++) {
-		if (!depend(end, i))
+		if (!flats->list[i].followed && !depend(flats, end, i))
 			return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	return CUDA_SUCCESS;
@@ -106,10 +109,10 @@ flatten_node(struct flats *flats, const struct gpc_node *node, const size_t *end
 	if (!flat)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	for (size_t i = 0; i < node->in.count; i++) {
-		if (!depend(flat, ends[node->in.list[i].node->mark]))
+		if (!depend(flats, flat, ends[node->in.list[i].node->mark]))
 			return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	if (node->in.count == 0 && root != SIZE_MAX && !depend(flat, root))
+	if (node->in.count == 0 && root != SIZE_MAX && !depend(flats, flat, root))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	return child && !node->disabled ? flatten_child(flats, node->params.child, flats->count - 1)
 					: CUDA_SUCCESS;
@@ -173,6 +176,56 @@ find_stages(struct flats *flats)
 				flat->stage = least;
 		}
 	}
+}
+
+/* What depends on a node that does nothing depends on what that depends on. */
+static bool
+pass_idle(struct flats *flats)
+{
+	for (size_t i = 0; i < flats->count; i++) {
+		struct flat *flat = &flats->list[i], was = *flat;
+
+		flat->dependencies = NULL;
+		flat->count = flat->room = 0;
+		for (size_t j = 0; j < was.count; j++) {
+			const struct flat *on = &flats->list[was.dependencies[j]];
+			bool done = !on->node || depend(flats, flat, was.dependencies[j]);
+
+			for (size_t k = 0; k < on->count && !on->node && done; k++)
+				done = depend(flats, flat, on->dependencies[k]);
+			if (!done) {
+				free(was.dependencies);
+				return false;
+			}
+		}
+		free(was.dependencies);
+	}
+	return true;
+}
+
+/* Graphs that kernels launch have kernels, memsets and copies within device memory, and nothing
+ * else: CUDA_ERROR_NOT_SUPPORTED. */
+static CUresult
+check_launchable(const struct gpc_graph *graph, const struct gpc_node **error_p)
+	GP_LOCKED(gpc_graphs_lock)
+{
+	const struct gpc_node *node;
+	CUresult result = CUDA_SUCCESS;
+
+	DL_FOREACH(graph->nodes, node)
+	{
+		if (node->params.type == CU_GRAPH_NODE_TYPE_GRAPH)
+			result = check_launchable(node->params.child, error_p);
+		else if (node->params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL ||
+			 !is_on_device(&node->params))
+			result = CUDA_ERROR_NOT_SUPPORTED;
+		if (result != CUDA_SUCCESS) {
+			if (!*error_p)
+				*error_p = node;
+			return result;
+		}
+	}
+	return CUDA_SUCCESS;
 }
 
 static CUresult
@@ -391,7 +444,7 @@ add_set(struct gpc_plan *plan, struct flats *flats, size_t stage, const struct g
 	for (size_t i = 0; i < flats->count && result == CUDA_SUCCESS; i++) {
 		struct flat *flat = &flats->list[i];
 
-		if (flat->stage != stage)
+		if (flat->stage != stage || (plan->launchable && !flat->node))
 			continue;
 		flat->number = number++;
 		any = any || flat->node;
@@ -441,15 +494,22 @@ add_steps(struct gpc_plan *plan, struct flats *flats, const struct gpc_node **er
 }
 
 CUresult
-gpc_plan_make(const struct gpc_graph *graph, struct gpc_plan *plan, const struct gpc_node **error_p)
+gpc_plan_make(const struct gpc_graph *graph, bool launchable, struct gpc_plan *plan,
+	      const struct gpc_node **error_p)
 {
 	struct flats flats = { 0 };
 	CUresult result = flatten(&flats, graph, SIZE_MAX);
 
-	*plan = (struct gpc_plan){ 0 };
+	*plan = (struct gpc_plan){ .launchable = launchable };
 	*error_p = NULL;
+	if (result == CUDA_SUCCESS && launchable)
+		result = check_launchable(graph, error_p);
+	if (result == CUDA_SUCCESS && launchable && !pass_idle(&flats))
+		result = CUDA_ERROR_OUT_OF_MEMORY;
 	if (result == CUDA_SUCCESS)
 		result = add_steps(plan, &flats, error_p);
+	if (result == CUDA_SUCCESS && launchable && plan->count == 0)
+		result = CUDA_ERROR_INVALID_VALUE;
 	flats_free(&flats);
 	if (result != CUDA_SUCCESS)
 		gpc_plan_free(plan);

@@ -21,6 +21,7 @@ struct gpc_plan {
 	struct gpc_context *context; /* of the sets; NULL: there is none */
 	struct gpc_step *steps;
 	size_t count;
+	bool launchable; /* by kernels: it is one set */
 	/* While it is made: whose handles its conditions have, and the stages of theirs and now. */
 	const struct gpc_graph_root *root;
 	size_t root_stage, stage;
@@ -28,9 +29,9 @@ struct gpc_plan {
 
 /*
  * CUDA_ERROR_INVALID_VALUE: the graph has a cycle; CUDA_ERROR_NOT_SUPPORTED: its nodes are of
- * several contexts.  *error_p: the node at fault, or NULL.
+ * several contexts, or not for kernels to launch.  *error_p: the node at fault, or NULL.
  */
-CUresult gpc_plan_make(const struct gpc_graph *graph, struct gpc_plan *plan,
+CUresult gpc_plan_make(const struct gpc_graph *graph, bool launchable, struct gpc_plan *plan,
 		       const struct gpc_node **error_p) GP_LOCKED(gpc_graphs_lock);
 void gpc_plan_free(struct gpc_plan *plan);
 

@@ -2,6 +2,7 @@
 #include "client/graph/sets.h"
 
 #include "client/context/context.h"
+#include "client/context/object.h"
 #include "client/pages/pages.h"
 #include "client/stream/managed.h"
 #include "client/stream/stream.h"
@@ -70,6 +71,40 @@ make_set(struct gpc_context *context, const struct gpc_step *planned, struct gpc
 	return result;
 }
 
+/* The same of one that kernels may launch. */
+static CUresult
+make_launchable(struct gpc_context *context, const struct gpc_step *planned,
+		struct gpc_handle **set_p, uint64_t *exec_p)
+{
+	const struct iovec bulk = { planned->writer.memory, planned->writer.size };
+	struct gp_args_gpGraphMakeLaunchable args = { .context = context->handle.id };
+	struct gp_reply_gpGraphMakeLaunchable reply = { 0 };
+	struct gpc_request request = { 0 };
+	struct gp_dec dec;
+	CUresult result;
+
+	*set_p = gpc_handle_new(GPC_KIND_GRAPH_PLAN, sizeof(**set_p));
+	if (!*set_p)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	args.plan = (*set_p)->id;
+	result = gpc_start_gpGraphMakeLaunchable(context, &args, &request, &bulk, 1);
+	if (result == CUDA_SUCCESS)
+		result = gpc_request_wait_own(&request);
+	if (result == CUDA_SUCCESS) {
+		gp_dec_init(&dec, request.reply, request.reply_size);
+		gp_reply_gpGraphMakeLaunchable_decode(&dec, &reply);
+		if (!gp_dec_done(&dec) || reply.exec == 0)
+			result = gpc_reply_malformed(context);
+	}
+	free(request.reply);
+	*exec_p = reply.exec;
+	if (result == CUDA_SUCCESS)
+		return CUDA_SUCCESS;
+	gpc_handle_remove(*set_p);
+	*set_p = NULL;
+	return result;
+}
+
 /* Gives a set that the daemon has another content: what is wrong with it a later call tells. */
 static CUresult
 remake_set(struct gpc_context *context, const struct gpc_step *planned, struct gpc_handle *set)
@@ -96,7 +131,8 @@ take_set(struct gpc_sets *sets, size_t *from)
 }
 
 static CUresult
-send_steps(struct gpc_sets *sets, const struct gpc_plan *plan, struct gpc_sets_step *steps)
+send_steps(struct gpc_sets *sets, const struct gpc_plan *plan, struct gpc_sets_step *steps,
+	   uint64_t *exec_p)
 {
 	const bool kept = sets->context == plan->context && gpc_sets_are_there(sets);
 	CUresult result = CUDA_SUCCESS;
@@ -113,6 +149,8 @@ send_steps(struct gpc_sets *sets, const struct gpc_plan *plan, struct gpc_sets_s
 			steps[i].set = take_set(sets, &taken);
 		if (steps[i].set)
 			result = remake_set(plan->context, planned, steps[i].set);
+		else if (plan->launchable)
+			result = make_launchable(plan->context, planned, &steps[i].set, exec_p);
 		else
 			result = make_set(plan->context, planned, &steps[i].set);
 	}
@@ -123,9 +161,13 @@ CUresult
 gpc_sets_send(struct gpc_sets *sets, const struct gpc_plan *plan)
 {
 	struct gpc_sets_step *steps = calloc(plan->count + 1, sizeof(*steps));
-	uint64_t number;
+	uint64_t number, exec = sets->exec;
 	CUresult result = steps ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 
+	/* Device code has its name: another one of another name would not do. */
+	if (result == CUDA_SUCCESS && sets->launchable &&
+	    (sets->context != plan->context || !gpc_sets_are_there(sets)))
+		result = CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	if (result == CUDA_SUCCESS && plan->context)
 		result = gpc_context_activate(plan->context);
 	if (result != CUDA_SUCCESS) {
@@ -134,13 +176,15 @@ gpc_sets_send(struct gpc_sets *sets, const struct gpc_plan *plan)
 	}
 	/* Read before: of a context that is reset meanwhile the sets are gone. */
 	number = gpc_stream_context_number(plan->context);
-	result = send_steps(sets, plan, steps);
+	result = send_steps(sets, plan, steps, &exec);
 	gpc_sets_drop(sets);
 	*sets = (struct gpc_sets){
 		.context = plan->context,
 		.number = number,
 		.steps = steps,
 		.count = plan->count,
+		.launchable = plan->launchable,
+		.exec = exec,
 	};
 	return result;
 }
@@ -184,4 +228,15 @@ gpc_sets_launch(const struct gpc_sets *sets, struct gpc_stream *stream)
 				   : gpc_step_run(&step->params, stream->handle.token);
 	}
 	return result;
+}
+
+CUresult
+gpc_sets_upload(const struct gpc_sets *sets, struct gpc_stream *stream)
+{
+	const struct gp_args_gpGraphUpload args = {
+		.plan = sets->launchable ? sets->steps[0].set->id : 0,
+		.stream = stream->handle.id,
+	};
+
+	return sets->launchable ? gpc_post_gpGraphUpload(stream->context, &args) : CUDA_SUCCESS;
 }

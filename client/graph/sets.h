@@ -24,6 +24,8 @@ struct gpc_sets {
 	uint64_t number; /* another one each time that the daemon learns of the context */
 	struct gpc_sets_step *steps;
 	size_t count;
+	bool launchable; /* by kernels, and... */
+	uint64_t exec;   /* ... so is it named there */
 };
 
 /* Whether the daemon has what it was given; after a reset of the context it has nothing.  Any
@@ -33,6 +35,9 @@ bool gpc_sets_are_there(const struct gpc_sets *sets);
 /* Brings the daemon up to the plan.  After a failure it may have a part: the next call sends all
  * anew. */
 CUresult gpc_sets_send(struct gpc_sets *sets, const struct gpc_plan *plan);
+/* Before kernels launch it, in the order of the stream; for one that they do not it does nothing.
+ */
+CUresult gpc_sets_upload(const struct gpc_sets *sets, struct gpc_stream *stream);
 /* Gives all up. */
 void gpc_sets_drop(struct gpc_sets *sets);
 /* Puts all steps into the stream. */

@@ -422,10 +422,12 @@ GP_DRIVER_OPTIONAL(cuGraphCreate)
 GP_DRIVER_OPTIONAL(cuGraphDestroy)
 GP_DRIVER_OPTIONAL(cuGraphDestroyNode)
 GP_DRIVER_OPTIONAL(cuGraphExecDestroy)
+GP_DRIVER_OPTIONAL(cuGraphExecUpdate_v2)
 GP_DRIVER_OPTIONAL(cuGraphGetNodes)
 GP_DRIVER_OPTIONAL(cuGraphInstantiateWithFlags)
 GP_DRIVER_OPTIONAL(cuGraphKernelNodeSetAttribute)
 GP_DRIVER_OPTIONAL(cuGraphLaunch)
+GP_DRIVER_OPTIONAL(cuGraphUpload)
 
 /* Executables.  Each set of nodes travels as the bulk tail (protocol/graph_plan.h). */
 GP_MESSAGE(0x0a01, WAIT, SERVER_HOOK, BULK_IN, CHARGES_NOTHING, PASSES_COPIES)
@@ -466,6 +468,19 @@ GP_MESSAGE(0x0a07, POST, SERVER_HOOK, BEHIND_ALL)
 void gpGraphRootDrop(
         DROP gp_graph_root root);
 
+/* As gpGraphMake, of a graph that kernels may launch: device code has the driver's value of the executable. */
+GP_MESSAGE(0x0a08, WAIT, SERVER_HOOK, BULK_IN, CHARGES_NOTHING, PASSES_COPIES)
+void gpGraphMakeLaunchable(
+        gp_context context,
+        NEW gp_graph_plan plan,
+        OUT unsigned long long *exec);
+
+/* What kernels launch is on the device when the stream gets there. */
+GP_MESSAGE(0x0a09, POST, SERVER_HOOK, CHARGES_NOTHING, PASSES_COPIES)
+void gpGraphUpload(
+        gp_graph_plan plan,
+        CUstream stream);
+
 GP_LOCAL(VIA(gpGraphRoot, gpGraphHandle))
 CUresult cuGraphConditionalHandleCreate(
         OUT CUgraphConditionalHandle *pHandle_out,
@@ -474,13 +489,13 @@ CUresult cuGraphConditionalHandleCreate(
         unsigned int defaultLaunchValue,
         unsigned int flags);
 
-GP_LOCAL(VIA(gpGraphMake))
+GP_LOCAL(VIA(gpGraphMake, gpGraphMakeLaunchable))
 CUresult cuGraphInstantiateWithFlags(
         OUT CUgraphExec *phGraphExec,
         CUgraph hGraph,
         unsigned long long flags);
 
-GP_LOCAL(ALIAS(cuGraphInstantiate), VIA(gpGraphMake))
+GP_LOCAL(ALIAS(cuGraphInstantiate), VIA(gpGraphMake, gpGraphMakeLaunchable))
 CUresult cuGraphInstantiate_v2(
         OUT CUgraphExec *phGraphExec,
         CUgraph hGraph,
@@ -488,7 +503,7 @@ CUresult cuGraphInstantiate_v2(
         BY_HOOK char *logBuffer,
         size_t bufferSize);
 
-GP_LOCAL(VIA(gpGraphMake))
+GP_LOCAL(VIA(gpGraphMake, gpGraphMakeLaunchable))
 CUresult cuGraphInstantiateWithParams(
         OUT CUgraphExec *phGraphExec,
         CUgraph hGraph,
@@ -508,7 +523,7 @@ CUresult cuGraphLaunch(
         CUgraphExec hGraphExec,
         CUstream hStream);
 
-GP_LOCAL(VIA(gpGraphRemake), CAPTURE(as_ever))
+GP_LOCAL(VIA(gpGraphUpload, gpGraphRemake), CAPTURE(as_ever))
 CUresult cuGraphUpload(
         CUgraphExec hGraphExec,
         CUstream hStream);

@@ -132,6 +132,40 @@ def _():
         require(session.errors() == [], f"errors: {session.errors()}")
 
 
+@case("what kernels may launch is no other thing, and nobody else's to change or launch")
+def _():
+    with daemon.neighbour(), prepared() as session, prepared() as other:
+        at = session.base
+
+        def launchable(plan, name=9, where=session):
+            result, reply = where.ask("gpGraphMakeLaunchable", {"context": 1, "plan": name}, plan)
+            return reply["exec"] if result == SUCCESS else -result
+
+        require(launchable(fill(at, 1)) > 0, "make")
+        require(launchable(fill(at, 1), 10) > 0, "make another one")
+        handle = handle_of(session)
+        for plan, error in ((b"", INVALID_VALUE), (fill(other.base, 1), INVALID_VALUE), (bytes(15), INVALID_VALUE),
+                            (condition(handle, IF, [fill(at, 1)]), 801), (node(0), 801)):
+            require(launchable(plan, 11) == -error, f"{plan[:32]}: {launchable(plan, 11)}")
+        # One node more, and another's memory: neither, and what was there is no more.
+        for plan in (fill(at, 2) + fill(at, 3), fill(other.base, 2)):
+            session.post("gpGraphRemake", {"plan": 9}, plan)
+            for call in ("gpGraphUpload", "gpGraphLaunch"):
+                session.post(call, {"plan": 9, "stream": 1})
+            session.ask("gpFence")
+            require([error for error, *_ in session.errors()][-1] == INVALID_VALUE, f"errors: {session.errors()}")
+        session.post("gpGraphRemake", {"plan": 9}, fill(at, 4))
+        session.post("gpGraphUpload", {"plan": 9, "stream": 1})
+        session.post("gpGraphLaunch", {"plan": 9, "stream": 1})
+        require(session.copy_out(at, 1) == (SUCCESS, b"\4"), "the last change")
+        for values in ({"plan": 77, "stream": 1}, {"plan": 9, "stream": 77}):
+            session.post("gpGraphUpload", values)
+        other.post("gpGraphUpload", {"plan": 9, "stream": 1})
+        for one in (session, other):
+            one.ask("gpFence")
+            require(one.errors()[-1][0] == INVALID_HANDLE, f"errors: {one.errors()}")
+
+
 @case("roots and handles count for their session and go with it")
 def _():
     with daemon.neighbour():

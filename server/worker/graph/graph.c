@@ -22,6 +22,7 @@ struct gpd_graph {
 	size_t size;
 	struct gpd_graph_built *built; /* NULL: it could not be built */
 	CUresult refused;              /* what was sent last was not: every launch answers this */
+	bool launchable;               /* by kernels, which have the driver's value of it */
 };
 
 static struct gpd_graph *
@@ -51,6 +52,15 @@ receive(struct gpd_session *session, void **plan_p, size_t *size_p)
 	return CUDA_SUCCESS;
 }
 
+/* Kernels may launch it from now on, behind any launch of the session. */
+static void
+note_uses(struct gpd_session *session, const struct gpd_image_uses *uses)
+{
+	session->launched_print |= uses->print;
+	if (uses->malloc)
+		atomic_store_explicit(&gpd_devices.heap_used, true, memory_order_relaxed);
+}
+
 /* Takes the plan over where it succeeds; it has none. */
 static CUresult
 take(struct gpd_session *session, struct gpd_graph *graph, void *plan, size_t size)
@@ -62,13 +72,40 @@ take(struct gpd_session *session, struct gpd_graph *graph, void *plan, size_t si
 	if (result != CUDA_SUCCESS)
 		return result;
 	result = gpd_graph_build(session, plan, size, graph->device,
-				 gpd_graph_partition(session, graph->context), &graph->built);
+				 gpd_graph_partition(session, graph->context), graph->launchable,
+				 &graph->built);
 	if (result != CUDA_SUCCESS) {
 		gpd_name_memory_remove(&session->handles.memory, size);
 		return result;
 	}
 	graph->plan = plan;
 	graph->size = size;
+	if (graph->launchable)
+		note_uses(session, &graph->built->uses);
+	return CUDA_SUCCESS;
+}
+
+/* Another content of what kernels have the driver's value of; takes the plan over as take() does.
+ */
+static CUresult
+take_instead(struct gpd_session *session, struct gpd_graph *graph, void *plan, size_t size)
+{
+	CUresult result = gpd_device_enter(graph->device);
+
+	if (result == CUDA_SUCCESS && !gpd_graph_charge(session, size))
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = gpd_graph_update(session, plan, size, graph->built);
+	if (result != CUDA_SUCCESS) {
+		gpd_name_memory_remove(&session->handles.memory, size);
+		return result;
+	}
+	gpd_name_memory_remove(&session->handles.memory, graph->size);
+	free(graph->plan);
+	graph->plan = plan;
+	graph->size = size;
+	note_uses(session, &graph->built->uses);
 	return CUDA_SUCCESS;
 }
 
@@ -92,10 +129,11 @@ graph_end(struct gpd_session *session, struct gpd_graph *graph)
 	free(graph);
 }
 
-CUresult
-gpd_gpGraphMake(struct gpd_session *session, const struct gp_args_gpGraphMake *args)
+static CUresult
+make(struct gpd_session *session, uint32_t context_id, uint32_t name, bool launchable,
+     struct gpd_graph **graph_p)
 {
-	struct gpd_context *context = gpd_context_get(session, args->context);
+	struct gpd_context *context = gpd_context_get(session, context_id);
 	struct gpd_graph *graph = calloc(1, sizeof(*graph));
 	size_t size;
 	void *plan;
@@ -106,7 +144,7 @@ gpd_gpGraphMake(struct gpd_session *session, const struct gp_args_gpGraphMake *a
 	if (result == CUDA_SUCCESS && !context)
 		result = CUDA_ERROR_INVALID_CONTEXT;
 	if (result == CUDA_SUCCESS)
-		result = gpd_session_name(session, GPD_KIND_GRAPH_PLAN, args->plan, &graph->handle);
+		result = gpd_session_name(session, GPD_KIND_GRAPH_PLAN, name, &graph->handle);
 	if (result != CUDA_SUCCESS) {
 		free(plan);
 		free(graph);
@@ -114,11 +152,34 @@ gpd_gpGraphMake(struct gpd_session *session, const struct gp_args_gpGraphMake *a
 	}
 	graph->context = context;
 	graph->device = context->device;
+	graph->launchable = launchable;
 	result = take(session, graph, plan, size);
 	if (result != CUDA_SUCCESS) {
 		free(plan);
 		graph_end(session, graph);
 	}
+	*graph_p = graph;
+	return result;
+}
+
+CUresult
+gpd_gpGraphMake(struct gpd_session *session, const struct gp_args_gpGraphMake *args)
+{
+	struct gpd_graph *graph;
+
+	return make(session, args->context, args->plan, false, &graph);
+}
+
+CUresult
+gpd_gpGraphMakeLaunchable(struct gpd_session *session,
+			  const struct gp_args_gpGraphMakeLaunchable *args,
+			  struct gp_reply_gpGraphMakeLaunchable *reply)
+{
+	struct gpd_graph *graph;
+	CUresult result = make(session, args->context, args->plan, true, &graph);
+
+	if (result == CUDA_SUCCESS)
+		reply->exec = (uintptr_t)graph->built->driver;
 	return result;
 }
 
@@ -134,9 +195,11 @@ gpd_gpGraphRemake(struct gpd_session *session, const struct gp_args_gpGraphRemak
 		free(plan);
 		return result == CUDA_SUCCESS ? CUDA_ERROR_INVALID_HANDLE : result;
 	}
-	clear(session, graph);
+	if (!graph->launchable)
+		clear(session, graph);
 	if (result == CUDA_SUCCESS)
-		result = take(session, graph, plan, size);
+		result = graph->launchable ? take_instead(session, graph, plan, size)
+					   : take(session, graph, plan, size);
 	if (result != CUDA_SUCCESS)
 		free(plan);
 	graph->refused = result;
@@ -149,34 +212,49 @@ renew(struct gpd_session *session, struct gpd_graph *graph, struct gpd_partition
 {
 	if (graph->built && gpd_graph_fits(session, graph->built, partition))
 		return CUDA_SUCCESS;
+	if (graph->launchable)
+		return gpd_graph_update(session, graph->plan, graph->size, graph->built);
 	/* Before the new one is charged: it may need the room. */
 	gpd_graph_unbuild_later(session, graph->built);
 	graph->built = NULL;
-	return gpd_graph_build(session, graph->plan, graph->size, graph->device, partition,
+	return gpd_graph_build(session, graph->plan, graph->size, graph->device, partition, false,
 			       &graph->built);
 }
 
-CUresult
-gpd_gpGraphLaunch(struct gpd_session *session, const struct gp_args_gpGraphLaunch *args)
+/* The graph, its stream, and what the driver is to be given. */
+static CUresult
+begin(struct gpd_session *session, uint32_t plan, uint32_t stream, struct gpd_graph **graph_p,
+      struct gpd_stream **stream_p)
 {
-	struct gpd_graph *graph = graph_get(session, args->plan);
-	struct gpd_stream *stream;
+	struct gpd_graph *graph = graph_get(session, plan);
 	CUresult result;
 
+	*graph_p = graph;
 	if (!graph)
 		return CUDA_ERROR_INVALID_HANDLE;
 	/* Not what it was before: the client was told that it is another one. */
 	if (graph->refused != CUDA_SUCCESS)
 		return graph->refused;
-	result = gpd_stream_begin(session, args->stream, &stream);
+	result = gpd_stream_begin(session, stream, stream_p);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (stream->device != graph->device)
+	if ((*stream_p)->device != graph->device)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = renew(session, graph, stream->partition);
+	return renew(session, graph, (*stream_p)->partition);
+}
+
+CUresult
+gpd_gpGraphLaunch(struct gpd_session *session, const struct gp_args_gpGraphLaunch *args)
+{
+	struct gpd_graph *graph;
+	struct gpd_stream *stream;
+	CUresult result = begin(session, args->plan, args->stream, &graph, &stream);
+	bool print;
+
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (graph->built->uses.print) {
+	print = graph->built->uses.print || session->launched_print;
+	if (print) {
 		result = gpd_print_begin(session, stream);
 		if (result != CUDA_SUCCESS)
 			return result;
@@ -186,9 +264,21 @@ gpd_gpGraphLaunch(struct gpd_session *session, const struct gp_args_gpGraphLaunc
 	if (graph->built->kernel)
 		__atomic_store_n(&session->kernel, graph->built->kernel, __ATOMIC_RELEASE);
 	result = gpd_driver.cuGraphLaunch(graph->built->driver, stream->driver);
-	if (graph->built->uses.print)
+	if (print)
 		gpd_print_end(session, stream);
 	return result;
+}
+
+CUresult
+gpd_gpGraphUpload(struct gpd_session *session, const struct gp_args_gpGraphUpload *args)
+{
+	struct gpd_graph *graph;
+	struct gpd_stream *stream;
+	CUresult result = begin(session, args->plan, args->stream, &graph, &stream);
+
+	return result == CUDA_SUCCESS
+		       ? gpd_driver.cuGraphUpload(graph->built->driver, stream->driver)
+		       : result;
 }
 
 CUresult

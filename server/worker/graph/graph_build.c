@@ -315,23 +315,39 @@ fill_graph(const struct build *outer, CUgraph graph, const void *plan, size_t si
 
 /* What has conditions is made in the graph that their handles are of, which stays. */
 static CUresult
-make(struct build *build, const void *plan, size_t size)
+fill_driver_graph(struct build *build, const void *plan, size_t size, CUgraph *graph_p)
 {
 	struct gpd_graph_built *built = build->built;
-	CUgraph graph = NULL;
 	CUresult result = gpd_partition_context(built->partition, built->device, &build->context);
 
+	*graph_p = NULL;
 	if (result == CUDA_SUCCESS)
-		result = build->root ? gpd_graph_root_enter(build->session, build->root, &graph)
-				     : gpd_driver.cuGraphCreate(&graph, 0);
+		result = build->root ? gpd_graph_root_enter(build->session, build->root, graph_p)
+				     : gpd_driver.cuGraphCreate(graph_p, 0);
 	if (result != CUDA_SUCCESS)
 		return result;
-	built->root = build->root ? graph : NULL;
-	result = fill_graph(build, graph, plan, size);
-	if (result == CUDA_SUCCESS)
-		result = gpd_driver.cuGraphInstantiateWithFlags(&built->driver, graph, 0);
-	if (!build->root)
+	built->root = build->root ? *graph_p : NULL;
+	return fill_graph(build, *graph_p, plan, size);
+}
+
+static void
+drop_driver_graph(const struct build *build, CUgraph graph)
+{
+	if (!build->root && graph)
 		(void)gpd_driver.cuGraphDestroy(graph);
+}
+
+static CUresult
+make(struct build *build, const void *plan, size_t size, bool launchable)
+{
+	const unsigned long long flags = launchable ? CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH : 0;
+	CUgraph graph;
+	CUresult result = fill_driver_graph(build, plan, size, &graph);
+
+	if (result == CUDA_SUCCESS)
+		result =
+			gpd_driver.cuGraphInstantiateWithFlags(&build->built->driver, graph, flags);
+	drop_driver_graph(build, graph);
 	return result;
 }
 
@@ -352,7 +368,7 @@ gpd_graph_charge(struct gpd_session *session, uint64_t bytes)
 
 CUresult
 gpd_graph_build(struct gpd_session *session, const void *plan, size_t size, int device,
-		struct gpd_partition *partition, struct gpd_graph_built **built_p)
+		struct gpd_partition *partition, bool launchable, struct gpd_graph_built **built_p)
 {
 	struct gpd_graph_built *built;
 	struct build build = { .session = session };
@@ -363,6 +379,8 @@ gpd_graph_build(struct gpd_session *session, const void *plan, size_t size, int 
 	*built_p = NULL;
 	if (!survey_nodes(plan, size, 0, &survey) || survey.nodes == 0)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (survey.conditions > 0 && launchable)
+		return CUDA_ERROR_NOT_SUPPORTED;
 	if (survey.conditions > 0) {
 		build.root = gpd_graph_root_find(session, survey.handle, device);
 		if (!build.root)
@@ -379,15 +397,45 @@ gpd_graph_build(struct gpd_session *session, const void *plan, size_t size, int 
 	}
 	built->device = device;
 	built->kernels_changed = session->kernels_changed;
+	built->stays = build.root || launchable;
 	built->charged = bytes;
 	built->partition = gpd_partition_hold(partition);
 	build.built = built;
-	result = make(&build, plan, size);
+	result = make(&build, plan, size, launchable);
 	if (result == CUDA_SUCCESS)
 		*built_p = built;
 	else
 		gpd_graph_unbuild(session, built, !gpd_driver_is_sticky(result));
 	return result;
+}
+
+CUresult
+gpd_graph_update(struct gpd_session *session, const void *plan, size_t size,
+		 struct gpd_graph_built *built)
+{
+	/* As it may become: while the driver refuses, the old one is there. */
+	struct gpd_graph_built now = { .device = built->device,
+				       .partition = built->partition,
+				       .kernels_changed = session->kernels_changed };
+	struct build build = { .session = session, .built = &now };
+	CUgraphExecUpdateResultInfo info;
+	struct survey survey = { 0 };
+	CUgraph graph;
+	CUresult result;
+
+	if (!survey_nodes(plan, size, 0, &survey) || survey.nodes == 0 || survey.conditions > 0 ||
+	    sizeof(*built) + (uint64_t)survey.nodes * GPD_GRAPH_NODE_COST > built->charged)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = fill_driver_graph(&build, plan, size, &graph);
+	if (result == CUDA_SUCCESS)
+		result = gpd_driver.cuGraphExecUpdate_v2(built->driver, graph, &info);
+	drop_driver_graph(&build, graph);
+	if (result != CUDA_SUCCESS)
+		return result;
+	built->kernels_changed = now.kernels_changed;
+	built->uses = now.uses;
+	built->kernel = now.kernel;
+	return CUDA_SUCCESS;
 }
 
 bool

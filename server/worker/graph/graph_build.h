@@ -24,7 +24,9 @@ struct gpd_graph_built {
 	CUgraphExec driver;
 	int device;
 	struct gpd_partition *partition; /* a reference, or NULL */
-	CUgraph root; /* of its conditions, NULL: it has none; it stays on this partition */
+	CUgraph root;                    /* of its conditions, NULL: it has none */
+	bool stays; /* on this partition, whatever the session has now: device code has the
+		     * driver's value of it or of its conditions */
 	uint64_t kernels_changed;   /* the session's, when its kernels were looked up */
 	struct gpd_image_uses uses; /* of any kernel's */
 	const char *kernel;         /* the last one's name, or NULL */
@@ -42,7 +44,13 @@ bool gpd_graph_charge(struct gpd_session *session, uint64_t bytes);
  * CUDA_ERROR_NOT_SUPPORTED: there is an executable with conditions of the same root.
  */
 CUresult gpd_graph_build(struct gpd_session *session, const void *plan, size_t size, int device,
-			 struct gpd_partition *partition, struct gpd_graph_built **built_p);
+			 struct gpd_partition *partition, bool launchable,
+			 struct gpd_graph_built **built_p);
+
+/* Gives one that kernels may launch another content, under the same value of the driver's.  Errors
+ * as before, and CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE: the driver cannot; then it is as it was. */
+CUresult gpd_graph_update(struct gpd_session *session, const void *plan, size_t size,
+			  struct gpd_graph_built *built);
 
 /* Whether it can be launched as it is. */
 bool gpd_graph_fits(const struct gpd_session *session, const struct gpd_graph_built *built,

@@ -66,6 +66,7 @@ struct gpd_session {
 	_Atomic unsigned int
 		conditions_leaving; /* graphs with conditions: dropped, and they may still run */
 	uint64_t kernels_changed;   /* counts how often what an image's kernels are has changed */
+	bool launched_print;        /* kernels may launch graphs whose kernels print */
 	struct gpd_image_bringer bringer;
 	uint32_t array_count, texture_count;
 	struct gpd_staging *staging;

@@ -70,7 +70,8 @@ set_attribute(CUgraphNode node, CUkernelNodeAttrID id, const CUkernelNodeAttrVal
 static CUresult
 instantiate(CUgraphExec *exec, CUgraph graph, unsigned long long flags)
 {
-	CUresult result = fake_called("cuGraphInstantiate");
+	CUresult result = flags ? fake_called("cuGraphInstantiate with %llu", flags)
+				: fake_called("cuGraphInstantiate");
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -84,6 +85,18 @@ exec_destroy(CUgraphExec exec)
 {
 	fake_execs--;
 	return fake_called("cuGraphExecDestroy");
+}
+
+static CUresult
+update(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *info)
+{
+	return fake_called("cuGraphExecUpdate");
+}
+
+static CUresult
+upload(CUgraphExec exec, CUstream stream)
+{
+	return fake_called("cuGraphUpload");
 }
 
 static CUresult
@@ -104,6 +117,8 @@ fake_driver_add_graphs(void)
 	gpd_driver.cuGraphKernelNodeSetAttribute = set_attribute;
 	gpd_driver.cuGraphInstantiateWithFlags = instantiate;
 	gpd_driver.cuGraphExecDestroy = exec_destroy;
+	gpd_driver.cuGraphExecUpdate_v2 = update;
+	gpd_driver.cuGraphUpload = upload;
 	gpd_driver.cuGraphLaunch = launch;
 	fake_graphs = fake_execs = 0;
 }

@@ -10,6 +10,7 @@
 #include "tests/test.h"
 #include "tests/unit/client/fake_daemon.h"
 
+#include <endian.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +27,9 @@ static struct gpc_device device;
 static struct gpc_context context;
 static struct gpc_stream legacy, *stream;
 static CUdeviceptr cells;
-static unsigned int made, remade, launched, dropped;
+static unsigned int made, remade, launched, dropped, uploaded;
+/* What the daemon calls graphs that kernels may launch. */
+static uint64_t exec_name;
 /* Whether the daemon has a graph to make that it does not answer for. */
 static atomic_bool hold_makes, held;
 static CUresult make_result;
@@ -43,9 +46,16 @@ answer(struct fake_daemon *daemon, const struct gp_header *header, const void *f
 	remade += header->call == GP_CALL_gpGraphRemake;
 	launched += header->call == GP_CALL_gpGraphLaunch;
 	dropped += header->call == GP_CALL_gpGraphDrop;
+	uploaded += header->call == GP_CALL_gpGraphUpload;
 	if (header->call == GP_CALL_gpFence && atomic_load(&hold_fence)) {
 		fence = *header;
 		atomic_store(&fence_held, true);
+		return 0;
+	}
+	if (header->call == GP_CALL_gpGraphMakeLaunchable) {
+		const uint64_t name = htole64(exec_name);
+
+		fake_reply(daemon, header, CUDA_SUCCESS, &name, sizeof(name));
 		return 0;
 	}
 	if (header->call != GP_CALL_gpGraphMake)
@@ -73,7 +83,8 @@ static int
 setup(void **state)
 {
 	memset(&fake, 0, sizeof(fake));
-	made = remade = launched = dropped = 0;
+	made = remade = launched = dropped = uploaded = 0;
+	exec_name = 0x5500000040;
 	make_result = CUDA_SUCCESS;
 	atomic_store(&hold_makes, false);
 	atomic_store(&held, false);
@@ -229,6 +240,54 @@ test_what_cannot_be_run_is_refused(void **state)
 	assert_null(exec);
 	settle();
 	assert_int_equal(made, 0);
+}
+
+static void
+test_what_kernels_may_launch_has_the_daemons_name(void **state)
+{
+	const unsigned long long flag = CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH;
+	const CUDA_MEMSET_NODE_PARAMS other = fill_with(2);
+	CUgraphExec exec, second;
+	cuuint64_t flags;
+	CUgraphNode node, child, empty;
+	CUgraph graph = graph_of_fill(&node), outer;
+
+	assert_int_equal(gpc_cuGraphInstantiateWithFlags(&exec, graph, flag), CUDA_SUCCESS);
+	assert_ptr_equal(exec, (CUgraphExec)(uintptr_t)exec_name);
+	assert_int_equal(gpc_cuGraphExecGetFlags(exec, &flags), CUDA_SUCCESS);
+	assert_int_equal(flags, flag);
+	exec_name += 64;
+	assert_int_equal(gpc_cuGraphInstantiateWithFlags(&second, graph, flag), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuGraphUpload(exec, stream->handle.token), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuGraphExecMemsetNodeSetParams(exec, node, &other, NULL),
+			 CUDA_SUCCESS);
+	assert_int_equal(gpc_cuGraphUpload(exec, stream->handle.token), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuGraphLaunch(second, stream->handle.token), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuGraphExecDestroy(exec), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuGraphExecDestroy(exec), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuGraphLaunch(exec, stream->handle.token), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuGraphExecDestroy(second), CUDA_SUCCESS);
+	settle();
+	assert_int_equal(uploaded, 2);
+	assert_int_equal(remade, 1);
+	assert_int_equal(launched, 1);
+	assert_int_equal(dropped, 2);
+	/* In a child, too; but not what is of another kind, nor nothing. */
+	assert_int_equal(gpc_cuGraphCreate(&outer, 0), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuGraphInstantiateWithFlags(&exec, outer, flag),
+			 CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuGraphAddChildGraphNode(&child, outer, NULL, 0, graph), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuGraphInstantiateWithFlags(&exec, outer, flag), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuGraphExecDestroy(exec), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuGraphAddEmptyNode(&empty, outer, NULL, 0), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuGraphInstantiateWithFlags(&exec, outer, flag),
+			 CUDA_ERROR_NOT_SUPPORTED);
+	assert_int_equal(
+		gpc_cuGraphInstantiateWithFlags(
+			&exec, graph, flag | CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH),
+		CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuGraphDestroy(graph), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuGraphDestroy(outer), CUDA_SUCCESS);
 }
 
 static bool
@@ -420,6 +479,7 @@ main(void)
 		TEST(test_a_change_is_sent_with_the_next_launch),
 		TEST(test_what_the_daemon_refuses_leaves_nothing),
 		TEST(test_what_cannot_be_run_is_refused),
+		TEST(test_what_kernels_may_launch_has_the_daemons_name),
 		TEST(test_others_go_on_while_the_daemon_makes_a_graph),
 		TEST(test_user_objects_end_behind_the_launches),
 		TEST(test_user_objects_of_what_was_never_launched_end_at_once),

@@ -140,6 +140,27 @@ make(uint32_t name)
 }
 
 static CUresult
+make_launchable(uint32_t name, uint64_t *exec_p)
+{
+	struct gp_reply_gpGraphMakeLaunchable reply = { 0 };
+	CUresult result;
+
+	bring_bulk(writer.memory, writer.size);
+	result = gpd_gpGraphMakeLaunchable(
+		&fake.session, &(struct gp_args_gpGraphMakeLaunchable){ FAKE_CONTEXT, name },
+		&reply);
+	*exec_p = reply.exec;
+	return result;
+}
+
+static CUresult
+upload(uint32_t name)
+{
+	return gpd_gpGraphUpload(&fake.session,
+				 &(struct gp_args_gpGraphUpload){ name, FAKE_STREAM });
+}
+
+static CUresult
 remake(uint32_t name)
 {
 	bring_bulk(writer.memory, writer.size);
@@ -446,6 +467,68 @@ names_are_those_of_graphs(void **state)
 }
 
 static void
+what_kernels_may_launch_stays_one_executable(void **state)
+{
+	uint64_t exec, one;
+
+	load_image();
+	add_kernel(GP_KERNEL(IMAGE, ZEBRA), 0);
+	assert_int_equal(make_launchable(PLAN, &exec), CUDA_SUCCESS);
+	assert_int_not_equal(exec, 0);
+	one = charged();
+	assert_int_equal(upload(PLAN), CUDA_SUCCESS);
+	assert_int_equal(remake(PLAN), CUDA_SUCCESS);
+	fake.session.kernels_changed++;
+	assert_int_equal(launch(PLAN), CUDA_SUCCESS);
+	assert_int_equal(launch(PLAN), CUDA_SUCCESS);
+	assert_string_equal(fake_calls, "cuGraphCreate\n"
+					"cuGraphAddKernelNode behind 0: zebra\n"
+					"cuGraphInstantiate with 4\n"
+					"cuGraphUpload\n"
+					"cuGraphCreate\n"
+					"cuGraphAddKernelNode behind 0: zebra\n"
+					"cuGraphExecUpdate\n"
+					"cuGraphCreate\n"
+					"cuGraphAddKernelNode behind 0: zebra\n"
+					"cuGraphExecUpdate\n"
+					"cuGraphLaunch\n"
+					"cuGraphLaunch\n");
+	assert_int_equal(fake_execs, 1);
+	assert_int_equal(fake_graphs, 0);
+	assert_int_equal(charged(), one);
+	assert_int_equal(drop(PLAN), CUDA_SUCCESS);
+	fake_run_markers(&fake, -1);
+	assert_int_equal(fake_execs, 0);
+}
+
+/* It cannot become another one, but what it was before it is no more, either. */
+static void
+what_kernels_may_launch_becomes_nothing_else(void **state)
+{
+	uint64_t exec, one;
+
+	add_fill(FAKE_WINDOW, NULL, 0);
+	assert_int_equal(make_launchable(PLAN, &exec), CUDA_SUCCESS);
+	one = charged();
+	add_fill(FAKE_WINDOW, NULL, 0);
+	assert_int_equal(remake(PLAN), CUDA_ERROR_INVALID_VALUE);
+	begin_plan();
+	add_fill(FAKE_WINDOW + FAKE_WINDOW_SIZE, NULL, 0);
+	assert_int_equal(remake(PLAN), CUDA_ERROR_INVALID_VALUE);
+	fake_fail("cuGraphExecUpdate", CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, 0);
+	begin_plan();
+	add_fill(FAKE_WINDOW, NULL, 0);
+	assert_int_equal(remake(PLAN), CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
+	assert_int_equal(launch(PLAN), CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
+	assert_int_equal(upload(PLAN), CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
+	assert_int_equal(charged(), one);
+	assert_int_equal(fake_graphs, 0);
+	assert_int_equal(remake(PLAN), CUDA_SUCCESS);
+	assert_int_equal(upload(PLAN), CUDA_SUCCESS);
+	assert_int_equal(upload(PLAN + 1), CUDA_ERROR_INVALID_HANDLE);
+}
+
+static void
 graphs_end_with_their_context(void **state)
 {
 	struct gpd_context other = { 0 };
@@ -479,6 +562,8 @@ main(void)
 		TEST(a_plan_without_bytes_is_refused_and_one_of_too_many_ends_the_session),
 		TEST(a_million_nodes_are_charged_before_the_driver_hears_of_them),
 		TEST(names_are_those_of_graphs),
+		TEST(what_kernels_may_launch_stays_one_executable),
+		TEST(what_kernels_may_launch_becomes_nothing_else),
 		TEST(graphs_end_with_their_context),
 	};
 
