@@ -33,7 +33,7 @@ fi
 if [ "${1:-}" = packages ]; then
 	packages="$packages debhelper dpkg-dev fakeroot rpm"
 	# For scripts/check_release.sh.
-	welcome="lintian mmdebstrap qemu-user-static rpmlint"
+	welcome="iproute2 lintian mmdebstrap procps qemu-user-static rpmlint"
 fi
 
 if ! command -v dpkg-query >/dev/null; then

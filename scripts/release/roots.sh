@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+# Clean roots of Debian for scripts/check_release.sh, which reads this file.
+
+# in_root COMMAND...: in the clean root, which has a /proc for that long, and nothing of this
+# environment.
+in_root() {
+	env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root DEBIAN_FRONTEND=noninteractive \
+		${REMOTE_GPU:+"REMOTE_GPU=$REMOTE_GPU"} unshare --mount sh -c \
+		'mount -t proc proc "$0/proc" && exec chroot "$0" "$@"' "$clean" "$@"
+}
+
+# make_root [FOLDER [SUITE [PACKAGE...]]]: a new clean root, of Debian 12 if not told, with these packages.
+# What is in it is kept as an archive.
+make_root() {
+	local folder=${1:-$clean} suite=${2:-bookworm} archive device file include
+	archive=$work/root-$suite${3:+-$3}.tar
+	include=$(IFS=, && echo "${*:3}")
+	rm -rf "$folder"
+	mkdir -p "$folder"
+	if [ ! -f "$archive" ]; then
+		mmdebstrap --quiet --format=tar --variant=apt ${include:+"--include=$include"} "$suite" "$archive.new" >&2
+		mv "$archive.new" "$archive"
+	fi
+	# Its few devices are those of this machine.
+	tar -xf "$archive" -C "$folder" --exclude='./dev/*'
+	for device in null zero random urandom; do
+		cp -a "/dev/$device" "$folder/dev/"
+	done
+	mkdir -p "$folder/dev/shm"
+	for file in resolv.conf hosts; do
+		cp "/etc/$file" "$folder/etc/"
+	done
+	for file in /etc/apt/apt.conf.d/*; do
+		if grep -qi proxy "$file"; then
+			cp "$file" "$folder/etc/apt/apt.conf.d/"
+		fi
+	done
+}
+
+# What lies in the root and is ours, but for lists and logs of what installs.
+ours_in_root() {
+	(cd "$clean" && find . -xdev \( -path ./var/lib/apt -o -path ./var/cache -o -path ./var/log \
+		-o -path ./tmp \) -prune -o \( -name '*gpupool*' -o -name '*libcuda*' -o -name '*nvidia*' \) -print)
+}
