@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # portable.sh BUILD_FOLDER [x86_64|aarch64]: builds the client (libcuda.so.1, libnvidia-ml.so.1,
-# gpupool) so that it runs on every Linux with glibc 2.28 or later and needs nothing else: by zig's C
+# gpupool) so that it runs on every Linux with glibc 2.27 or later and needs nothing else: by zig's C
 # compiler, which has the older glibc's symbols and comes from PyPI into .zig; with the libraries of
 # subprojects/list.txt linked in; with OpenSSL opened only for TLS. What is left to do in
 # BUILD_FOLDER is done, and nothing else. BUILD_FOLDER/stage has the files as they are installed
 # below /usr.
 set -euo pipefail
 
-glibc=2.28
+glibc=2.27
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 if [ $# -lt 1 ] || [ $# -gt 2 ]; then
 	echo "usage: portable.sh BUILD_FOLDER [x86_64|aarch64]" >&2

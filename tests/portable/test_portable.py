@@ -3,9 +3,8 @@
 library and nothing else. GP_PORTABLE names its build folder; without it all is skipped. GP_PORTABLE_ARM
 names the one for aarch64, whose program qemu-user runs.
 
-glibc 2.28 itself is in no archive that is still there. Its symbols are what zig links with, and that no
-later one is needed is read from the libraries. The oldest that runs here is Debian 11's, 2.31; a root with
-an older one is named by GP_OLD_ROOT."""
+The old C library is glibc 2.27 of Ubuntu 18.04; where that cannot be had, 2.31 of Debian 11, and a line says
+so. That the libraries need no later one is read from them, too."""
 import functools
 import os
 import re
@@ -19,7 +18,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(HERE), "integration"))
 
 from harness import PATIENCE, Certificates, Daemon, Encrypted, Skip, case, main, require  # noqa: E402
 
-GLIBC = (2, 28)
+GLIBC = (2, 27)
 DONE = re.compile(r"^[1-9]\d* devices, 65536 sums\n$")
 # What a distribution's C library brings.
 SYSTEM = re.compile(r"(libc\.so\.6|libdl\.so\.2|libm\.so\.6|libpthread\.so\.0|librt\.so\.1|ld-linux-(x86-64|aarch64)\.so\.[12])$")
@@ -64,21 +63,31 @@ def packages_of(suite, architecture, *packages):
     return folder
 
 
+@functools.lru_cache
+def old_files():
+    try:
+        return packages_of("bionic", "amd64", "libc6")
+    except Skip as e:
+        print(f"# Debian 11's C library in place of Ubuntu 18.04's: {e}")
+        return packages_of("bullseye", "amd64", "libc6")
+
+
 class Root:
     """A folder with a Debian's packages, the client of a build, and the program; as root of a process."""
 
-    def __init__(self, portable, suite="bullseye", architecture="amd64", packages=("libc6",)):
+    def __init__(self, portable, suite=None, architecture="amd64", packages=("libc6",)):
+        files = packages_of(suite, architecture, *packages) if suite else old_files()
         self.folder = tempfile.mkdtemp(prefix="gpupool-root-")
         os.chmod(self.folder, 0o755)
-        old = os.environ.get("GP_OLD_ROOT") if suite == "bullseye" else None
-        shutil.copytree(old or packages_of(suite, architecture, *packages), self.folder, symlinks=True, dirs_exist_ok=True)
+        shutil.copytree(files, self.folder, symlinks=True, dirs_exist_ok=True)
         for file in (*LIBRARIES, COMMAND):
             self.add(os.path.join(portable, file))
         self.add(os.path.join(portable, "tests/portable/portable-app"))
 
     def add(self, path, name=None):
-        os.makedirs(os.path.join(self.folder, "gpupool"), exist_ok=True)
-        shutil.copy(path, os.path.join(self.folder, "gpupool", name or os.path.basename(path)))
+        place = os.path.join(self.folder, "gpupool", name or os.path.basename(path))
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+        shutil.copy(path, place)
 
     def command(self, *program):
         """As root, or as what a user's namespace has for it."""
@@ -101,7 +110,7 @@ class Root:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-@case("the libraries need glibc 2.28 and nothing else, and export CUDA's and NVML's names only")
+@case("the libraries need glibc 2.27 and nothing else, and export CUDA's and NVML's names only")
 def _():
     look_at(build(), "X86-64")
 
@@ -137,10 +146,22 @@ def _():
     with Root(build(), "bookworm", packages=("libc6", "libssl3")) as system, Root(build(), "bookworm") as beside, \
             Certificates() as certificates, Encrypted(certificates) as daemon:
         for name in ("libssl.so.3", "libcrypto.so.3"):
-            beside.add(os.path.join(libraries, "usr/lib/x86_64-linux-gnu", name))
+            beside.add(os.path.join(libraries, "usr/lib/x86_64-linux-gnu", name), f"openssl/{name}")
         for root in (system, beside):
             root.add(certificates.file("ca"), "ca.pem")
             root.works(daemon.address, GPUPOOL_TLS_CA="/gpupool/ca.pem")
+
+
+@case("TLS in a root with an old C library uses the copy that was built for it")
+def _():
+    copy = os.path.join(build(), "openssl")
+    if not os.path.exists(os.path.join(copy, "libssl.so.3")):
+        raise Skip("packaging/openssl.sh has not built it")
+    with Root(build()) as root, Certificates() as certificates, Encrypted(certificates) as daemon:
+        for name in ("libssl.so.3", "libcrypto.so.3"):
+            root.add(os.path.join(copy, name), f"openssl/{name}")
+        root.add(certificates.file("ca"), "ca.pem")
+        root.works(daemon.address, GPUPOOL_TLS_CA="/gpupool/ca.pem")
 
 
 @case("an aarch64 program runs under qemu-user, with a daemon of this machine")

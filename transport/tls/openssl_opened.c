@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define SSL "libssl.so.3"
 #define CRYPTO "libcrypto.so.3"
@@ -55,21 +56,48 @@ static const struct {
 static char problem[320];
 static bool opened;
 
-static void *
-open_beside(const char *name)
+/* The folder of the library, or of the program, that this is part of. */
+static bool
+own_folder(char *folder, size_t size)
 {
-	char path[PATH_MAX];
-	const char *slash;
+	char *slash = NULL;
 	Dl_info info;
 
-	if (!dladdr(calls, &info) || !(slash = strrchr(info.dli_fname, '/')) ||
-	    snprintf(path, sizeof(path), "%.*s/%s", (int)(slash - info.dli_fname), info.dli_fname,
-		     name) >= (int)sizeof(path))
-		return NULL;
-	return dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+	if (dladdr(calls, &info) && strchr(info.dli_fname, '/')) {
+		if (snprintf(folder, size, "%s", info.dli_fname) < (int)size)
+			slash = strrchr(folder, '/');
+	} else { /* a program that was found by PATH */
+		ssize_t length = readlink("/proc/self/exe", folder, size - 1);
+
+		folder[length > 0 ? length : 0] = '\0';
+		slash = strrchr(folder, '/');
+	}
+	if (slash)
+		*slash = '\0';
+	return slash;
 }
 
-/* The machine's; else one that lies beside this library. */
+static void *
+open_copy(const char *name)
+{
+	/* Seen from the library, and from gpupool(1). */
+	static const char *const places[] = { "openssl", "../lib/gpupool/openssl" };
+	char folder[PATH_MAX], path[PATH_MAX + 64];
+	void *library = NULL;
+
+	if (!own_folder(folder, sizeof(folder)))
+		return NULL;
+	for (size_t i = 0; !library && i < sizeof(places) / sizeof(places[0]); i++) {
+		(void)snprintf(path, sizeof(path), "%s/%s/%s", folder, places[i], name);
+		library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+	}
+	return library;
+}
+
+/*
+ * The machine's; else a copy beside this library, in a folder of its own: where this library lies
+ * the loader looks for what the program needs, too, and that is to be the machine's.
+ */
 static void *
 open_library(void)
 {
@@ -79,10 +107,10 @@ open_library(void)
 		return library;
 	(void)snprintf(problem, sizeof(problem),
 		       "TLS needs OpenSSL 3 (%s): install it (Debian: libssl3), or put " SSL
-		       " and " CRYPTO " beside gpupool's libcuda.so.1",
+		       " and " CRYPTO " into the folder openssl beside gpupool's libcuda.so.1",
 		       dlerror());
 	/* libssl finds libcrypto if that is there already. */
-	return open_beside(CRYPTO) ? open_beside(SSL) : NULL;
+	return open_copy(CRYPTO) ? open_copy(SSL) : NULL;
 }
 
 static void
