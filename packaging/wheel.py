@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""wheel.py STAGE VERSION LICENCE OUTDIR: a wheel of the portable client. Its files lie below the
+"""wheel.py STAGE VERSION MACHINE LICENCE OUTDIR: a wheel of the portable client. Its files lie below the
 environment's folder as they lie below /usr elsewhere (bin, lib/gpupool, share), so `gpupool` finds the
 library as it does there, and no Python is in between."""
 import base64
@@ -11,7 +11,6 @@ import sys
 import time
 import zipfile
 
-TAG = "py3-none-manylinux_2_28_x86_64"
 TEXT = """Metadata-Version: 2.1
 Name: gpupool-client
 Version: {version}
@@ -23,17 +22,18 @@ Description-Content-Type: text/markdown
     pip install gpupool-client
     REMOTE_GPU=gpunode gpupool run python3 train.py
 
-`libcuda.so.1` lies in `lib/gpupool` of the environment. It needs glibc 2.28 or later, and OpenSSL 3 for
-addresses of the scheme tls.
+`libcuda.so.1` lies in `lib/gpupool` of the environment. It needs glibc 2.27 or later. For
+addresses of the scheme tls it opens the OpenSSL 3 of the system, or the copy beside it.
 """
 
 
 def main():
-    stage, version, licence, out = sys.argv[1:]
+    stage, version, machine, licence, out = sys.argv[1:]
+    tag = f"py3-none-manylinux_2_27_{machine}"
     date = time.gmtime(int(os.environ.get("SOURCE_DATE_EPOCH", time.time())))[:6]
     name, records = f"gpupool_client-{version}", []
     info = f"{name}.dist-info"
-    path = os.path.join(out, f"{name}-{TAG}.whl")
+    path = os.path.join(out, f"{name}-{tag}.whl")
 
     def add(archive, place, data, executable=False):
         entry = zipfile.ZipInfo(place, date)
@@ -57,7 +57,7 @@ def main():
         with open(licence, "rb") as opened:
             add(archive, f"{info}/LICENSE", opened.read())
         add(archive, f"{info}/METADATA", TEXT.format(version=version).encode())
-        add(archive, f"{info}/WHEEL", f"Wheel-Version: 1.0\nGenerator: gpupool\nRoot-Is-Purelib: false\nTag: {TAG}\n".encode())
+        add(archive, f"{info}/WHEEL", f"Wheel-Version: 1.0\nGenerator: gpupool\nRoot-Is-Purelib: false\nTag: {tag}\n".encode())
         records.append(f"{info}/RECORD,,\n")
         archive.writestr(zipfile.ZipInfo(f"{info}/RECORD", date), "".join(records))
 

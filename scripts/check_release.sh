@@ -25,6 +25,8 @@ version=$(sed -n "s/^  version: '\(.*\)',$/\1/p" meson.build)
 
 stop_daemon() {
 	if [ -n "$daemon" ]; then
+		# in_root has it below itself.
+		pkill -P "$daemon" || true
 		kill "$daemon" 2>/dev/null || true
 		wait "$daemon" 2>/dev/null || true
 		daemon=

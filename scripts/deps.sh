@@ -31,7 +31,7 @@ if [ "${1:-}" = check ]; then
 	welcome="ibverbs-providers iproute2 libclang-rt-14-dev perftest prometheus qemu-system-x86 xz-utils"
 fi
 if [ "${1:-}" = packages ]; then
-	packages="$packages debhelper dpkg-dev fakeroot rpm"
+	packages="$packages binutils-aarch64-linux-gnu debhelper dpkg-dev fakeroot rpm"
 	# For scripts/check_release.sh.
 	welcome="iproute2 lintian mmdebstrap procps qemu-user-static rpmlint"
 fi

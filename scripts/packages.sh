@@ -1,24 +1,29 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# packages.sh OUTDIR [deb|rpm|tar|wheel]...: builds the packages into OUTDIR, all kinds unless some
-# are named: .deb and .rpm of server, client and tools, a tarball and a Python wheel of the client.
+# packages.sh OUTDIR [deb|rpm|tar|wheel|arm]...: builds the packages into OUTDIR, all kinds unless some
+# are named: .deb and .rpm of server, client and tools, a tarball and a Python wheel of the client; with
+# arm, which comes last, the client of those kinds for aarch64, too.
 # Which file is in which package is said by the install_tag of the build files.  The client is the
-# portable one (scripts/portable.sh).  Builds in build-packages.
+# portable one (scripts/portable.sh).  Builds in build-packages.  PACKAGE_VERSION replaces the project's in
+# the packages' names, not in the programs.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 if [ $# -lt 1 ]; then
-	echo "usage: packages.sh OUTDIR [deb|rpm|tar|wheel]..." >&2
+	echo "usage: packages.sh OUTDIR [deb|rpm|tar|wheel|arm]..." >&2
 	exit 2
 fi
 mkdir -p "$1"
 out=$(cd "$1" && pwd)
 shift
-kinds=${*:-deb rpm tar wheel}
+kinds=${*:-deb rpm tar wheel arm}
 cd "$root"
 scripts/deps.sh packages
 work=$root/build-packages
-version=$(sed -n "s/^  version: '\(.*\)',$/\1/p" meson.build)
+version=${PACKAGE_VERSION:-}
+if [ -z "$version" ]; then
+	version=$(sed -n "s/^  version: '\(.*\)',$/\1/p" meson.build)
+fi
 if [ -n "$(git status --porcelain 2>/dev/null)" ]; then
 	echo "packages.sh: the tree has changes that are not committed; they are packed, too" >&2
 fi
@@ -55,6 +60,7 @@ build_deb() {
 	rm -rf "$work/deb"
 	mkdir -p "$tree"
 	cp -a packaging/debian "$tree/debian"
+	sed -i -e '/^#UPGRADE#$/r packaging/upgrade.sh' -e '//d' "$tree/debian/gpupool-server.prerm"
 	cp -a "$work/stage" CHANGELOG.md "$tree/"
 	printf 'gpupool (%s) unstable; urgency=medium\n\n  * See CHANGELOG.md.\n\n -- %s  %s\n' \
 		"$version" "$(sed -n 's/^Maintainer: //p' packaging/debian/control)" \
@@ -64,36 +70,97 @@ build_deb() {
 	cp "$work/deb"/*.deb "$out/"
 }
 
-build_rpm() {
-	rm -rf "$work/rpm"
-	quiet rpmbuild -bb --nodeps --define "_topdir $work/rpm" --define "stage $work/stage" \
-		--define "version_of_ours $version" --define "licence $root/LICENSE" packaging/gpupool.spec
-	rm -f "$out"/gpupool-*.rpm
-	cp "$work/rpm"/RPMS/*/*.rpm "$out/"
+# pack_rpm FOLDER PARTS OPTION...: of what is staged in that folder.
+pack_rpm() {
+	local folder=$1 parts=$2
+	shift 2
+	rm -rf "$folder/rpm"
+	quiet rpmbuild -bb --nodeps "$@" --define "_topdir $folder/rpm" --define "stage $folder/stage" \
+		--define "parts $parts" --define "version_of_ours $version" --define "licence $root/LICENSE" \
+		--define "upgrade $root/packaging/upgrade.sh" packaging/gpupool.spec
+	cp "$folder/rpm"/RPMS/*/*.rpm "$out/"
 }
 
-# The portable client alone, stripped: it may lie anywhere.
+build_rpm() {
+	rm -f "$out"/gpupool-*.rpm
+	pack_rpm "$work" "server client tools"
+}
+
+# strip_all FOLDER MACHINE
+strip_all() {
+	local strip=strip
+	if [ "$2" != "$(uname -m)" ]; then
+		strip=$2-linux-gnu-strip
+	fi
+	find "$1" -type f \( -name '*.so.*' -o -path '*/bin/*' \) -exec "$strip" --strip-unneeded {} +
+}
+
+# client_of MACHINE FOLDER: the portable client, stripped, with all licences and for x86-64 a copy of OpenSSL: it
+# may lie anywhere, and needs nothing of the system's packages.
+client_of() {
+	local build=$work/client papers=$2/share/doc/gpupool-client
+	if [ "$1" != x86_64 ]; then
+		build=$work/client-$1
+	fi
+	rm -rf "$2"
+	mkdir -p "$(dirname "$2")"
+	cp -a "$build/stage/usr" "$2"
+	mkdir -p "$papers"
+	cp LICENSE packaging/debian/copyright "$papers/"
+	if [ "$1" = x86_64 ]; then
+		packaging/openssl.sh "$build" "$1"
+		mkdir "$2/lib/gpupool/openssl"
+		cp "$build/openssl"/lib*.so.3 "$2/lib/gpupool/openssl/"
+		{
+			printf '\nFiles: lib/gpupool/openssl/*\n'
+			printf 'Comment: OpenSSL %s, built by packaging/openssl.sh from the sources in Debian\n' \
+				"$(cat "$build/openssl/version")"
+			printf 'Copyright: 1998-2026 The OpenSSL Project\nLicense: Apache-2.0\n'
+		} >>"$papers/copyright"
+	fi
+	strip_all "$2" "$1"
+}
+
+# build_tar [MACHINE]
 build_tar() {
-	local name=gpupool-client-$version-x86_64
-	rm -rf "$work/tar"
-	mkdir -p "$work/tar"
-	cp -a "$work/client/stage/usr" "$work/tar/$name"
+	local name=gpupool-client-$version-${1:-x86_64}
+	client_of "${1:-x86_64}" "$work/tar/$name"
 	cp LICENSE docs/install.md "$work/tar/$name/"
-	strip_all "$work/tar/$name"
 	tar -C "$work/tar" --sort=name --owner=0 --group=0 --numeric-owner \
 		--mtime="@$SOURCE_DATE_EPOCH" -cJf "$out/$name.tar.xz" "$name"
 }
 
-strip_all() {
-	find "$1" -type f \( -name '*.so.*' -o -path '*/bin/*' \) -exec strip --strip-unneeded {} +
+# build_wheel [MACHINE]
+build_wheel() {
+	client_of "${1:-x86_64}" "$work/wheel/usr"
+	python3 packaging/wheel.py "$work/wheel/usr" "$version" "${1:-x86_64}" LICENSE "$out"
 }
 
-build_wheel() {
-	rm -rf "$work/wheel"
-	mkdir -p "$work/wheel"
-	cp -a "$work/client/stage/usr" "$work/wheel/usr"
-	strip_all "$work/wheel/usr"
-	python3 packaging/wheel.py "$work/wheel/usr" "$version" LICENSE "$out"
+# The client for aarch64.  Its .deb is the one for amd64 with other programs: all else is the same.
+build_arm() {
+	local tree=$work/arm/deb
+	scripts/portable.sh "$work/client-aarch64" aarch64
+	rm -rf "$work/arm"
+	mkdir -p "$work/arm/stage"
+	cp -a "$work/client-aarch64/stage" "$work/arm/stage/client"
+	strip_all "$work/arm/stage/client" aarch64
+	if [[ $kinds == *deb* ]]; then
+		dpkg-deb -R "$out/gpupool-client_${version}_amd64.deb" "$tree"
+		cp -a "$work/arm/stage/client/usr/bin" "$work/arm/stage/client/usr/lib" "$tree/usr/"
+		sed -i 's/^Architecture: amd64$/Architecture: arm64/' "$tree/DEBIAN/control"
+		(cd "$tree" && find usr -type f -print0 | sort -z | xargs -0 md5sum >DEBIAN/md5sums)
+		find "$tree" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
+		quiet dpkg-deb -Zxz --root-owner-group -b "$tree" "$out"
+	fi
+	if [[ $kinds == *rpm* ]]; then
+		pack_rpm "$work/arm" "client" --target aarch64
+	fi
+	if [[ $kinds == *tar* ]]; then
+		build_tar aarch64
+	fi
+	if [[ $kinds == *wheel* ]]; then
+		build_wheel aarch64
+	fi
 }
 
 mkdir -p "$work"

@@ -4,6 +4,7 @@
 # finds them when told to take no library of the machine's.
 # They come as source packages of Debian 12, by apt-get, and are compared with the list.  Silent and
 # quick when all are there.
+# fetch.sh FOLDER: one of those without a build file, too, which come only when they are named.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -33,11 +34,11 @@ name_mirror() {
 unpack() {
 	local archive
 	archive=$(ls "$work"/*.orig.tar.*[!c])
-	[ "$(sha256sum <"$archive")" = "$2  -" ] ||
+	[ "$2" = signed ] || [ "$(sha256sum <"$archive")" = "$2  -" ] ||
 		fail "$(basename "$archive") is not what subprojects/list.txt says"
 	# With Debian's patches.
 	(cd "$work" && dpkg-source --no-check -x ./*.dsc "$1" >>log 2>&1) || fail "$(cat "$work/log")"
-	cp "$here/$1.build" "$work/$1/meson.build"
+	[ ! -e "$here/$1.build" ] || cp "$here/$1.build" "$work/$1/meson.build"
 	rm "$work"/*.dsc "$work"/*.tar.*
 	rm -rf "${here:?}/$1"
 	mv "$work/$1" "$here/$1"
@@ -46,7 +47,11 @@ unpack() {
 work=
 while read -r folder package sum; do
 	case $folder in '' | '#'*) continue ;; esac
-	if cmp -s "$here/$folder.build" "$here/$folder/meson.build"; then
+	if [ -e "$here/$folder.build" ]; then
+		if cmp -s "$here/$folder.build" "$here/$folder/meson.build"; then
+			continue
+		fi
+	elif [ "$folder" != "${1:-}" ] || [ -d "$here/$folder" ]; then
 		continue
 	fi
 	if [ -z "$work" ]; then

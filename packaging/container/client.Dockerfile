@@ -8,5 +8,6 @@
 ARG BASE=debian:12-slim
 FROM ${BASE}
 COPY gpupool-client_*.deb /tmp/
-RUN apt-get update && apt-get install -y --no-install-recommends libssl3 /tmp/gpupool-client_*.deb && \
+RUN apt-get update && apt-get install -y --no-install-recommends libssl3 \
+    "/tmp/gpupool-client_"*"_$(dpkg --print-architecture).deb" && \
     rm -rf /tmp/*.deb /var/lib/apt/lists/*

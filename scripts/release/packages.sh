@@ -11,8 +11,8 @@ step_lint() {
 step_deb() {
 	make_root
 	in_root apt-get -qq update >&2
-	cp "$out"/*.deb "$clean/tmp/"
-	in_root sh -c 'apt-get -qq -y --no-install-recommends install /tmp/gpupool-server_*.deb /tmp/gpupool-client_*.deb /tmp/gpupool-tools_*.deb' >&2
+	cp "$out"/*_amd64.deb "$clean/tmp/"
+	in_root sh -c 'apt-get -qq -y --no-install-recommends install /tmp/gpupool-server_*.deb /tmp/gpupool-client_*_amd64.deb /tmp/gpupool-tools_*.deb' >&2
 	for program in gpupoold gpupoolctl; do
 		[[ $(in_root $program --version) == *" $version"* ]] || fail "$program is of another version"
 	done
@@ -49,7 +49,7 @@ step_rpm() {
 	rm -rf "$place"
 	mkdir -p "$place"
 	rpm --root "$place" --initdb
-	rpm --root "$place" --nodeps --noscripts -i "$out"/*.rpm >&2
+	rpm --root "$place" --nodeps --noscripts -i "$out"/*.x86_64.rpm >&2
 	"$place/usr/bin/gpupoold" --version | grep -q " $version" || fail "gpupoold is of another version"
 	# A loader's own folder, where NVIDIA's driver lies there, comes first.
 	mkdir -p "$place/usr/lib64"
@@ -81,7 +81,7 @@ step_wheel() {
 	rm -rf "$env"
 	python3 -m venv "$env"
 	before=$(find "$env" | sort)
-	"$env/bin/pip" install -q --no-index "$out"/gpupool_client-*.whl
+	"$env/bin/pip" install -q --no-index "$out"/gpupool_client-*_x86_64.whl
 	start_daemon build-packages/native/server/gpupoold --driver build-packages/native/softgpu/driver/libcuda-soft.so
 	if [ -x "$env/bin/gpupool" ]; then
 		expect_sums "$env/bin/gpupool" run build-packages/client/tests/portable/portable-app

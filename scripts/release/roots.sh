@@ -2,25 +2,35 @@
 # Clean roots of Debian for scripts/check_release.sh, which reads this file.
 
 # in_root COMMAND...: in the clean root, which has a /proc for that long, and nothing of this
-# environment.
+# environment.  Where it has a folder for a toolkit, that is this machine's.
 in_root() {
 	env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root DEBIAN_FRONTEND=noninteractive \
 		${REMOTE_GPU:+"REMOTE_GPU=$REMOTE_GPU"} unshare --mount sh -c \
-		'mount -t proc proc "$0/proc" && exec chroot "$0" "$@"' "$clean" "$@"
+		'mount -t proc proc "$0/proc"
+		[ ! -d "$0/usr/local/cuda" ] || mount --bind "$1" "$0/usr/local/cuda"
+		place=$0
+		shift
+		exec chroot "$place" "$@"' "$clean" "$(scripts/toolkit.sh)" "$@"
 }
 
-# make_root [FOLDER [SUITE [PACKAGE...]]]: a new clean root, of Debian 12 if not told, with these packages.
-# What is in it is kept as an archive.
-make_root() {
-	local folder=${1:-$clean} suite=${2:-bookworm} archive device file include
-	archive=$work/root-$suite${3:+-$3}.tar
-	include=$(IFS=, && echo "${*:3}")
-	rm -rf "$folder"
-	mkdir -p "$folder"
+# make_archive SUITE [PACKAGE...]: a clean root of this Debian with these packages, as a file: sets $archive.
+make_archive() {
+	local include suite=$1
+	shift
+	archive=$work/root-$suite${1:+-$1}.tar
+	include=$(IFS=, && echo "$*")
 	if [ ! -f "$archive" ]; then
 		mmdebstrap --quiet --format=tar --variant=apt ${include:+"--include=$include"} "$suite" "$archive.new" >&2
 		mv "$archive.new" "$archive"
 	fi
+}
+
+# make_root [FOLDER [SUITE [PACKAGE...]]]: a new clean root, of Debian 12 if not told.
+make_root() {
+	local folder=${1:-$clean} archive device file
+	make_archive "${2:-bookworm}" "${@:3}"
+	rm -rf "$folder"
+	mkdir -p "$folder"
 	# Its few devices are those of this machine.
 	tar -xf "$archive" -C "$folder" --exclude='./dev/*'
 	for device in null zero random urandom; do
