@@ -33,7 +33,7 @@ stop_daemon() {
 	fi
 }
 
-for part in roots machine packages pool upgrade sources images containers; do
+for part in roots machine packages pool upgrade sources images; do
 	. "scripts/release/$part.sh"
 done
 trap 'machines_stop; stop_daemon' EXIT
