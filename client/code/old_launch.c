@@ -149,10 +149,9 @@ gpc_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launchParamsList,
 		return CUDA_ERROR_INVALID_VALUE;
 	if (numDevices > 1)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	if (!one->function)
+	if (!one->function || !one->hStream)
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (!one->hStream || one->hStream == CU_STREAM_LEGACY ||
-	    one->hStream == CU_STREAM_PER_THREAD)
+	if (one->hStream == CU_STREAM_LEGACY || one->hStream == CU_STREAM_PER_THREAD)
 		return CUDA_ERROR_INVALID_VALUE;
 	return gpc_cuLaunchCooperativeKernel(one->function, one->gridDimX, one->gridDimY,
 					     one->gridDimZ, one->blockDimX, one->blockDimY,
