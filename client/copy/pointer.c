@@ -293,8 +293,8 @@ gpc_cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr)
 	if (found.kind != GPC_ADDRESS_DEVICE && found.kind != GPC_ADDRESS_HOST)
 		return CUDA_ERROR_NOT_FOUND;
 	if (pbase)
-		*pbase = found.base;
+		*pbase = found.joined ? found.mapping_base : found.base;
 	if (psize)
-		*psize = found.size;
+		*psize = found.joined ? found.mapping_size : found.size;
 	return CUDA_SUCCESS;
 }

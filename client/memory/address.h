@@ -34,6 +34,7 @@ struct gpc_address {
 	unsigned int handle_types; /* of physical memory: CUmemAllocationHandleType */
 	bool plain;                /* of cuMemAlloc and its like: other processes can be given it */
 	bool managed;              /* it is here, too: client/pages/pages.h */
+	bool joined; /* base and size are of mappings side by side, each of physical memory */
 };
 
 /* Finds out what an address is, locally. */

@@ -74,6 +74,7 @@ describe(const struct gpc_range *range, struct gpc_address *found)
 		.mapping_base = range->base,
 		.mapping_size = range->size,
 		.contextless = true,
+		.joined = true,
 		.shared = mapping->allocation->shared,
 		.handle_types = mapping->allocation->prop.requestedHandleTypes,
 	};

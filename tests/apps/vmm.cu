@@ -93,6 +93,14 @@ grow()
 		CHECK(cudaGetLastError());
 		expect(base, i * count, (int)i);
 	}
+	/* Each piece has a range of its own, whatever lies beside it. */
+	for (size_t i = 0; i < pieces; i++) {
+		CUdeviceptr start;
+		size_t size;
+
+		DCHECK(DRIVER(cuMemGetAddressRange)(&start, &size, base + i * granule + 12));
+		REQUIRE(start == base + i * granule && size == granule);
+	}
 	DEXPECT(CUDA_ERROR_INVALID_VALUE, unmap(base, granule / 2));
 	DEXPECT(CUDA_ERROR_INVALID_VALUE, unreserve(base, 64 * granule));
 	for (size_t i = 0; i < pieces; i++)
