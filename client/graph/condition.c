@@ -14,8 +14,13 @@ struct gpc_graph_root {
 	unsigned int refs;
 	struct gpc_context *context;
 	uint64_t number; /* of the context, as the daemon learned of it */
-	CUgraphConditionalHandle *handles;
+	struct handle *handles;
 	size_t count;
+};
+
+struct handle {
+	CUgraphConditionalHandle value;
+	bool taken; /* by a node of the graph */
 };
 
 struct gpc_graph_root *
@@ -67,8 +72,7 @@ root_add(struct gpc_graph_root *root, unsigned int value, unsigned int flags,
 {
 	const struct gp_args_gpGraphHandle args = { root->handle.id, value, flags };
 	struct gp_reply_gpGraphHandle reply;
-	CUgraphConditionalHandle *handles =
-		realloc(root->handles, (root->count + 1) * sizeof(*handles));
+	struct handle *handles = realloc(root->handles, (root->count + 1) * sizeof(*handles));
 	CUresult result;
 
 	if (!handles)
@@ -77,19 +81,20 @@ root_add(struct gpc_graph_root *root, unsigned int value, unsigned int flags,
 	result = gpc_wait_gpGraphHandle(root->context, &args, &reply);
 	if (result != CUDA_SUCCESS)
 		return result;
-	root->handles[root->count++] = reply.handle;
+	root->handles[root->count++] = (struct handle){ .value = reply.handle };
 	*handle_p = reply.handle;
 	return CUDA_SUCCESS;
 }
 
-static bool
-root_has(const struct gpc_graph_root *root, CUgraphConditionalHandle handle)
+/* NULL: the root has no such handle. */
+static struct handle *
+root_find(const struct gpc_graph_root *root, CUgraphConditionalHandle value)
 {
 	for (size_t i = 0; root && i < root->count; i++) {
-		if (root->handles[i] == handle)
-			return true;
+		if (root->handles[i].value == value)
+			return &root->handles[i];
 	}
-	return false;
+	return NULL;
 }
 
 /* The next larger graph that a body or a child is in; NULL: none. */
@@ -181,13 +186,16 @@ gpc_condition_take(const CUDA_CONDITIONAL_NODE_PARAMS *given, struct gpc_conditi
 CUresult
 gpc_condition_bind(const struct gpc_graph *graph, struct gpc_condition *condition)
 {
+	struct handle *handle = NULL;
+
 	if (condition->root)
 		return CUDA_SUCCESS;
-	while (graph && !root_has(graph->root, condition->handle))
+	while (graph && !(handle = root_find(graph->root, condition->handle)))
 		graph = graph_around(graph);
-	if (!graph)
+	if (!graph || handle->taken)
 		return CUDA_ERROR_INVALID_VALUE;
 	condition->root = gpc_graph_root_hold(graph->root);
+	condition->takes = handle->taken = true;
 	return CUDA_SUCCESS;
 }
 
@@ -195,6 +203,7 @@ CUresult
 gpc_condition_dup(const struct gpc_condition *condition, struct gpc_condition *copy)
 {
 	*copy = *condition;
+	copy->takes = false;
 	(void)gpc_graph_root_hold(copy->root);
 	return make_bodies(copy, condition);
 }
@@ -218,6 +227,8 @@ gpc_condition_free(struct gpc_condition *condition)
 	}
 	free(condition->bodies);
 	free(condition->told);
+	if (condition->takes)
+		root_find(condition->root, condition->handle)->taken = false;
 	gpc_graph_root_drop(condition->root);
 }
 

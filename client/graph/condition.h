@@ -27,6 +27,7 @@ struct gpc_condition {
 	CUgraph *told; /* their tokens, for the application */
 	struct gpc_graph_root
 		*root; /* whose handle it is: a reference, or NULL until it is known */
+	bool takes;    /* the handle, until it is freed: copies do not */
 };
 
 struct gpc_graph_root *gpc_graph_root_hold(struct gpc_graph_root *root) GP_LOCKED(gpc_graphs_lock);
@@ -37,7 +38,7 @@ void gpc_graph_root_drop(struct gpc_graph_root *root) GP_LOCKED(gpc_graphs_lock)
 CUresult gpc_condition_take(const CUDA_CONDITIONAL_NODE_PARAMS *given,
 			    struct gpc_condition *condition) GP_LOCKED(gpc_graphs_lock);
 /* Of a node that comes into the graph: its handle is one of the graph's, or of the one that the
- * graph is a body in.  Else CUDA_ERROR_INVALID_VALUE. */
+ * graph is a body in, and no other node has it.  Else CUDA_ERROR_INVALID_VALUE. */
 CUresult gpc_condition_bind(const struct gpc_graph *graph, struct gpc_condition *condition)
 	GP_LOCKED(gpc_graphs_lock);
 CUresult gpc_condition_dup(const struct gpc_condition *condition, struct gpc_condition *copy)
