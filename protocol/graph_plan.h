@@ -19,9 +19,11 @@
 #define GP_GRAPH_DEPTH_MAX 16
 /* Instead of a call: bodies that are run as a number says that kernels set. */
 #define GP_GRAPH_CONDITION 1u
+/* A gpLaunch that kernels change: its fields come behind u64, the driver's name of the node. */
+#define GP_GRAPH_UPDATABLE 2u
 
 struct gp_graph_node {
-	uint32_t call; /* gpLaunch, gpCopyDevice, gpFill; 0: nothing; GP_GRAPH_CONDITION */
+	uint32_t call; /* gpLaunch, gpCopyDevice, gpFill; 0: nothing; GP_GRAPH_... */
 	uint32_t count;
 	struct gp_bytes dependencies; /* count numbers of 32 bits; each is higher than the last */
 	struct gp_bytes fields;       /* of the call; its stream is 0 */

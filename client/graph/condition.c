@@ -2,9 +2,12 @@
 #include "client/graph/condition.h"
 
 #include "client/context/context.h"
+#include "client/context/object.h"
 #include "client/graph/graph.h"
 #include "client/stream/stream.h"
+#include "client/wire/session.h"
 #include "gpc_calls.h"
+#include "protocol/graph_plan.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -105,10 +108,51 @@ graph_around(const struct gpc_graph *graph)
 }
 
 CUresult
+gpc_graph_root_of(struct gpc_graph *graph, struct gpc_context *context,
+		  struct gpc_graph_root **root_p)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	while (graph_around(graph))
+		graph = graph_around(graph);
+	if (!graph->root)
+		result = root_create(context, &graph->root);
+	else if (graph->root->context != context)
+		result = CUDA_ERROR_INVALID_VALUE;
+	*root_p = graph->root;
+	return result;
+}
+
+CUresult
+gpc_graph_root_node(const struct gpc_graph_root *root, const struct gp_graph_writer *plan,
+		    uint64_t *name_p)
+{
+	const struct iovec bulk = { plan->memory, plan->size };
+	const struct gp_args_gpGraphNode args = { .root = root->handle.id };
+	struct gp_reply_gpGraphNode reply = { 0 };
+	struct gpc_request request = { 0 };
+	struct gp_dec dec;
+	CUresult result = gpc_start_gpGraphNode(root->context, &args, &request, &bulk, 1);
+
+	if (result == CUDA_SUCCESS)
+		result = gpc_request_wait_own(&request);
+	if (result == CUDA_SUCCESS) {
+		gp_dec_init(&dec, request.reply, request.reply_size);
+		gp_reply_gpGraphNode_decode(&dec, &reply);
+		if (!gp_dec_done(&dec) || reply.node == 0)
+			result = gpc_reply_malformed(root->context);
+	}
+	free(request.reply);
+	*name_p = reply.node;
+	return result;
+}
+
+CUresult
 gpc_cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle_out, CUgraph hGraph,
 				   CUcontext ctx, unsigned int defaultLaunchValue,
 				   unsigned int flags)
 {
+	struct gpc_graph_root *root;
 	struct gpc_context *context;
 	struct gpc_graph *graph;
 	CUresult result = gpc_graphs_begin_graph(hGraph, &graph);
@@ -122,14 +166,9 @@ gpc_cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle_out, CUgrap
 		result = gpc_context_activate(context);
 	if (result != CUDA_SUCCESS)
 		return gpc_graphs_end(result);
-	while (graph_around(graph))
-		graph = graph_around(graph);
-	if (!graph->root)
-		result = root_create(context, &graph->root);
-	else if (graph->root->context != context)
-		result = CUDA_ERROR_INVALID_VALUE;
+	result = gpc_graph_root_of(graph, context, &root);
 	if (result == CUDA_SUCCESS)
-		result = root_add(graph->root, defaultLaunchValue, flags, pHandle_out);
+		result = root_add(root, defaultLaunchValue, flags, pHandle_out);
 	return gpc_graphs_end(result);
 }
 

@@ -11,7 +11,10 @@
 
 #include <cuda.h>
 #include <stdbool.h>
+#include <stdint.h>
 
+struct gp_graph_writer;
+struct gpc_context;
 struct gpc_graph;
 struct gpc_graph_root;
 struct gpc_node_params;
@@ -33,6 +36,15 @@ struct gpc_condition {
 struct gpc_graph_root *gpc_graph_root_hold(struct gpc_graph_root *root) GP_LOCKED(gpc_graphs_lock);
 /* NULL is allowed. */
 void gpc_graph_root_drop(struct gpc_graph_root *root) GP_LOCKED(gpc_graphs_lock);
+
+/* The one of the graph that is around all others: made with the first thing that needs one.  It
+ * stays the graph's.  CUDA_ERROR_INVALID_VALUE: that is of another context. */
+CUresult gpc_graph_root_of(struct gpc_graph *graph, struct gpc_context *context,
+			   struct gpc_graph_root **root_p) GP_LOCKED(gpc_graphs_lock);
+/* Asks the daemon for a node that kernels change: plan is the one of it.  name_p: what they call
+ * it. */
+CUresult gpc_graph_root_node(const struct gpc_graph_root *root, const struct gp_graph_writer *plan,
+			     uint64_t *name_p) GP_LOCKED(gpc_graphs_lock);
 
 /* What the application gives, with empty bodies; frees nothing that is left where it fails. */
 CUresult gpc_condition_take(const CUDA_CONDITIONAL_NODE_PARAMS *given,

@@ -209,7 +209,7 @@ exec_create(struct gpc_graph *graph, unsigned long long flags, struct gpc_exec *
 		return result;
 	}
 	exec->graph->hidden = true;
-	if (graph->has_memory) {
+	if (graph->single) {
 		exec->origin = graph->handle.token;
 		graph->instantiated = true;
 	}

@@ -225,6 +225,10 @@ gpc_cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph,
 	if (!resultInfo)
 		resultInfo = &unwanted;
 	*resultInfo = (CUgraphExecUpdateResultInfo){ .result = CU_GRAPH_EXEC_UPDATE_SUCCESS };
+	if (graph->has_updatable || gpc_exec_graph(exec)->has_updatable) {
+		resultInfo->result = CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED;
+		return gpc_graphs_end(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
+	}
 	if (!are_alike(graph, gpc_exec_graph(exec), &difference)) {
 		resultInfo->result = difference.result;
 		resultInfo->errorNode = difference.node ? difference.node->handle.token : NULL;
@@ -313,6 +317,10 @@ gpc_cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned in
 
 	if (result == CUDA_SUCCESS && !can_be_disabled(copy))
 		result = CUDA_ERROR_INVALID_VALUE;
+	/* The driver's own node stays in the graph that the daemon has. */
+	if (result == CUDA_SUCCESS && copy->params.type == CU_GRAPH_NODE_TYPE_KERNEL &&
+	    copy->params.kernel.updatable && !isEnabled)
+		result = CUDA_ERROR_NOT_SUPPORTED;
 	if (result == CUDA_SUCCESS && copy->disabled != !isEnabled) {
 		copy->disabled = !isEnabled;
 		gpc_exec_changed(exec);

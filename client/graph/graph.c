@@ -206,7 +206,9 @@ node_create(struct gpc_graph *graph, const struct gpc_node_params *params)
 	for (size_t i = 0; i < count; i++)
 		inner[i]->holder = node;
 	if (gpc_node_params_is_memory(params))
-		graph->has_memory = true;
+		graph->single = graph->has_memory = true;
+	if (params->type == CU_GRAPH_NODE_TYPE_KERNEL && params->kernel.updatable)
+		graph->single = graph->has_updatable = true;
 	DL_APPEND(graph->nodes, node);
 	graph->count++;
 	return node;
@@ -285,7 +287,7 @@ gpc_graph_may_be_copied(const struct gpc_graph *graph)
 		if (node->params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
 			return false;
 	}
-	return !graph->has_memory;
+	return !graph->single;
 }
 
 CUresult

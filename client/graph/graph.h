@@ -39,8 +39,10 @@ struct gpc_graph {
 	struct gpc_graph_root *root; /* of handles that were made for it; or NULL */
 	bool hidden;                 /* an executable's copy: the application has no name for it */
 	bool capturing;
-	bool has_memory;        /* nodes that allocate or free: it loses none, and is copied by one
-				 * executable at a time */
+	bool has_memory;        /* nodes that allocate or free */
+	bool has_updatable;     /* nodes that kernels change */
+	bool single;            /* either: it loses none, and is copied by one executable at a
+				 * time */
 	bool instantiated;      /* there is that one */
 	struct gpc_user *users; /* what lives at least as long (user_object.h) */
 };
@@ -73,7 +75,7 @@ CUresult gpc_node_lookup(CUgraphNode token, struct gpc_node **node_p) GP_LOCKED(
 /* An empty graph; NULL: out of memory. */
 struct gpc_graph *gpc_graph_create(void) GP_LOCKED(gpc_graphs_lock);
 /* Whether the application may clone it, or have it as a child: CUDA says no where nodes allocate or
- * free memory, or are conditions. */
+ * free memory, are conditions, or are changed by kernels. */
 bool gpc_graph_may_be_copied(const struct gpc_graph *graph) GP_LOCKED(gpc_graphs_lock);
 /* With its nodes, and what they own. */
 void gpc_graph_destroy(struct gpc_graph *graph) GP_LOCKED(gpc_graphs_lock);

@@ -78,7 +78,7 @@ gpc_cuGraphDestroyNode(CUgraphNode hNode)
 	struct gpc_node *node;
 	CUresult result = gpc_graphs_begin_node(hNode, &node);
 
-	if (result == CUDA_SUCCESS && node->graph->has_memory)
+	if (result == CUDA_SUCCESS && node->graph->single)
 		result = CUDA_ERROR_NOT_SUPPORTED;
 	if (result == CUDA_SUCCESS)
 		gpc_node_destroy(node);
@@ -284,7 +284,7 @@ change_edges(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to,
 
 	if (result == CUDA_SUCCESS && count > 0 && (!from || !to))
 		result = CUDA_ERROR_INVALID_VALUE;
-	if (result == CUDA_SUCCESS && graph->has_memory && function == gpc_edge_remove)
+	if (result == CUDA_SUCCESS && graph->single && function == gpc_edge_remove)
 		result = CUDA_ERROR_NOT_SUPPORTED;
 	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++)
 		result = change(graph, from[i], to[i], data ? &data[i] : NULL, function);

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CUDA driver API: nodes of graphs, added, asked and changed. */
+#include "client/context/context.h"
 #include "client/graph/graph.h"
 #include "client/graph/graph_memory.h"
 #include "client/graph/mem_ops.h"
+#include "client/graph/plan.h"
 #include "gpc_calls.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* Where a node goes. */
@@ -408,6 +411,56 @@ gpc_cuGraphKernelNodeGetParams(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS_v1 *no
 	return result;
 }
 
+/* From now on kernels may change it: the daemon has a node in a graph of its own, whose name they
+ * have, and makes each executable there (docs/graphs.md). */
+static CUresult
+make_updatable(struct gpc_node *node) GP_LOCKED(gpc_graphs_lock)
+{
+	struct gpc_kernel_params *kernel = &node->params.kernel;
+	struct gp_graph_writer writer = { 0 };
+	struct gpc_graph_root *root;
+	CUresult result;
+
+	if (kernel->updatable)
+		return CUDA_SUCCESS;
+	if (node->graph->holder)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	result = gpc_context_activate(node->params.context);
+	if (result == CUDA_SUCCESS)
+		result = gpc_graph_root_of(node->graph, node->params.context, &root);
+	if (result == CUDA_SUCCESS)
+		result = gpc_plan_write_kernel(&node->params, &writer);
+	if (result == CUDA_SUCCESS)
+		result = gpc_graph_root_node(root, &writer, &kernel->updatable);
+	free(writer.memory);
+	if (result != CUDA_SUCCESS)
+		return result;
+	kernel->root = gpc_graph_root_hold(root);
+	node->graph->single = node->graph->has_updatable = true;
+	return CUDA_SUCCESS;
+}
+
+static void
+tell_updatable(const struct gpc_kernel_params *kernel, CUkernelNodeAttrValue *value)
+{
+	value->deviceUpdatableKernelNode.deviceUpdatable = kernel->updatable != 0;
+	value->deviceUpdatableKernelNode.devNode =
+		(CUgraphDeviceNode)(uintptr_t)kernel->updatable; /* NOLINT: a number */
+}
+
+/* What is set once stays.  The value gets the name, though it is declared as read only. */
+static CUresult
+set_updatable(struct gpc_node *node, const CUkernelNodeAttrValue *value) GP_LOCKED(gpc_graphs_lock)
+{
+	CUresult result = value->deviceUpdatableKernelNode.deviceUpdatable == 1
+				  ? make_updatable(node)
+				  : CUDA_ERROR_INVALID_VALUE;
+
+	if (result == CUDA_SUCCESS)
+		tell_updatable(&node->params.kernel, (CUkernelNodeAttrValue *)(uintptr_t)value);
+	return result;
+}
+
 CUresult
 gpc_cuGraphKernelNodeSetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr,
 				  const CUkernelNodeAttrValue *value)
@@ -416,7 +469,9 @@ gpc_cuGraphKernelNodeSetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr,
 	CUresult result = begin_typed(hNode, CU_GRAPH_NODE_TYPE_KERNEL, value, &node);
 
 	if (result == CUDA_SUCCESS)
-		result = gpc_kernel_params_set(&node->params.kernel, attr, value);
+		result = attr == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE
+				 ? set_updatable(node, value)
+				 : gpc_kernel_params_set(&node->params.kernel, attr, value);
 	return gpc_graphs_end(result);
 }
 
@@ -433,6 +488,8 @@ gpc_cuGraphKernelNodeGetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr,
 		return gpc_graphs_end(result);
 	kernel = &node->params.kernel;
 	memset(value_out, 0, sizeof(*value_out));
+	if (attr == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE)
+		tell_updatable(kernel, value_out);
 	for (unsigned int i = 0; i < kernel->attribute_count; i++) {
 		if (kernel->attributes[i].id == attr)
 			*value_out = kernel->attributes[i].value;
@@ -450,6 +507,9 @@ gpc_cuGraphKernelNodeCopyAttributes(CUgraphNode dst, CUgraphNode src)
 		result = gpc_node_lookup(src, &from);
 	if (result == CUDA_SUCCESS && from->params.type != CU_GRAPH_NODE_TYPE_KERNEL)
 		result = CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_SUCCESS &&
+	    (from->params.kernel.updatable || to->params.kernel.updatable))
+		result = CUDA_ERROR_NOT_SUPPORTED;
 	for (unsigned int i = 0; result == CUDA_SUCCESS && i < from->params.kernel.attribute_count;
 	     i++) {
 		const CUlaunchAttribute attribute = from->params.kernel.attributes[i];

@@ -39,8 +39,9 @@ point(struct gpc_kernel_params *kernel, const struct gp_kernel_info *info)
 }
 
 static void
-kernel_free(struct gpc_kernel_params *kernel)
+kernel_free(struct gpc_kernel_params *kernel) GP_LOCKED(gpc_graphs_lock)
 {
+	gpc_graph_root_drop(kernel->root);
 	free(kernel->packed);
 	free(kernel->values);
 	free(kernel->attributes);
@@ -89,6 +90,7 @@ kernel_take(const CUDA_KERNEL_NODE_PARAMS *given, struct gpc_node_params *params
 
 static CUresult
 take_kernel(const CUDA_KERNEL_NODE_PARAMS *given, struct gpc_node_params *params)
+	GP_LOCKED(gpc_graphs_lock)
 {
 	CUresult result = given->func || given->kern ? find_context(given->ctx, params)
 						     : CUDA_ERROR_INVALID_HANDLE;
@@ -267,9 +269,11 @@ copy_of(const void *memory, size_t size, bool *failed)
 
 static CUresult
 kernel_dup(const struct gpc_kernel_params *from, struct gpc_kernel_params *to)
+	GP_LOCKED(gpc_graphs_lock)
 {
 	bool failed = false;
 
+	(void)gpc_graph_root_hold(to->root);
 	to->packed = copy_of(from->packed, from->packed_size, &failed);
 	to->attributes = copy_of(from->attributes,
 				 from->attribute_count * sizeof(*from->attributes), &failed);
@@ -323,6 +327,11 @@ gpc_node_params_replace(struct gpc_node_params *params, const struct gpc_node_pa
 
 	*params = *now;
 	/* Attributes are set for themselves. */
+	if (now->type == CU_GRAPH_NODE_TYPE_KERNEL) {
+		params->kernel.updatable = before.kernel.updatable;
+		params->kernel.root = before.kernel.root;
+		before.kernel.root = NULL;
+	}
 	if (now->type == CU_GRAPH_NODE_TYPE_KERNEL && !now->kernel.attributes) {
 		params->kernel.attributes = before.kernel.attributes;
 		params->kernel.attribute_count = before.kernel.attribute_count;

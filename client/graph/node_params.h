@@ -28,6 +28,8 @@ struct gpc_kernel_params {
 	unsigned int value_count;
 	CUlaunchAttribute *attributes;
 	unsigned int attribute_count;
+	uint64_t updatable;          /* what kernels that change it call it; 0: none does */
+	struct gpc_graph_root *root; /* whose it then is: a reference */
 };
 
 struct gpc_node_params {

@@ -6,11 +6,11 @@
 #include "client/code/launch.h"
 #include "client/context/context.h"
 #include "client/copy/copy_region.h"
-#include "client/graph/capture.h"
 #include "client/graph/mem_ops.h"
 #include "client/memory/address.h"
 #include "gpc_calls.h"
 
+#include <endian.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
@@ -217,6 +217,8 @@ check_launchable(const struct gpc_graph *graph, const struct gpc_node **error_p)
 		if (node->params.type == CU_GRAPH_NODE_TYPE_GRAPH)
 			result = check_launchable(node->params.child, error_p);
 		else if (node->params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL ||
+			 (node->params.type == CU_GRAPH_NODE_TYPE_KERNEL &&
+			  node->params.kernel.updatable) ||
 			 !is_on_device(&node->params))
 			result = CUDA_ERROR_NOT_SUPPORTED;
 		if (result != CUDA_SUCCESS) {
@@ -228,10 +230,12 @@ check_launchable(const struct gpc_graph *graph, const struct gpc_node **error_p)
 	return CUDA_SUCCESS;
 }
 
+/* name: of one that kernels change; else 0. */
 static CUresult
-write_kernel(struct gp_graph_writer *writer, const struct gpc_node_params *params,
+write_kernel(struct gp_graph_writer *writer, const struct gpc_node_params *params, uint64_t name,
 	     const uint32_t *dependencies, uint32_t count)
 {
+	const size_t prefix = name ? sizeof(name) : 0;
 	const struct gpc_kernel_params *kernel = &params->kernel;
 	const CUlaunchConfig config = { .attrs = kernel->attributes,
 					.numAttrs = kernel->attribute_count };
@@ -255,14 +259,22 @@ write_kernel(struct gp_graph_writer *writer, const struct gpc_node_params *param
 	if (result != CUDA_SUCCESS)
 		return result;
 	args.attributes = attributes.bytes;
-	fields = gp_graph_write(writer, GP_CALL_gpLaunch, dependencies, count,
-				gp_args_gpLaunch_size(&args));
+	fields = gp_graph_write(writer, name ? GP_GRAPH_UPDATABLE : GP_CALL_gpLaunch, dependencies,
+				count, prefix + gp_args_gpLaunch_size(&args));
 	if (!fields)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	gp_enc_init(&enc, fields, gp_args_gpLaunch_size(&args));
+	name = htole64(name);
+	memcpy(fields, &name, prefix);
+	gp_enc_init(&enc, (char *)fields + prefix, gp_args_gpLaunch_size(&args));
 	gp_args_gpLaunch_encode(&enc, &args);
-	gp_graph_fit(writer, gp_enc_size(&enc));
+	gp_graph_fit(writer, prefix + gp_enc_size(&enc));
 	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_plan_write_kernel(const struct gpc_node_params *params, struct gp_graph_writer *writer)
+{
+	return write_kernel(writer, params, 0, NULL, 0);
 }
 
 static CUresult
@@ -372,20 +384,41 @@ write_body(struct gpc_plan *plan, const struct gpc_graph *body, struct gp_graph_
 	return result;
 }
 
-/* The conditions of a graph are in one set, with handles of one root: the daemon makes that set in
- * the root's graph. */
+/* What is of roots is in one set, and of one root: the daemon makes that set in the root's graph.
+ */
+static CUresult
+take_root(struct gpc_plan *plan, const struct gpc_graph_root *root)
+{
+	if (plan->root && (plan->root != root || plan->root_stage != plan->stage))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	plan->root = root;
+	plan->root_stage = plan->stage;
+	return CUDA_SUCCESS;
+}
+
+static CUresult
+write_launch(struct gpc_plan *plan, const struct gpc_node_params *params, uint32_t *dependencies,
+	     uint32_t count, struct gp_graph_writer *writer)
+{
+	const struct gpc_kernel_params *kernel = &params->kernel;
+	CUresult result = kernel->updatable ? take_root(plan, kernel->root) : CUDA_SUCCESS;
+
+	plan->updatable |= kernel->updatable != 0;
+	return result == CUDA_SUCCESS
+		       ? write_kernel(writer, params, kernel->updatable, dependencies, count)
+		       : result;
+}
+
 static CUresult
 write_condition(struct gpc_plan *plan, const struct gpc_condition *condition,
 		const uint32_t *dependencies, uint32_t count, struct gp_graph_writer *writer)
 	GP_LOCKED(gpc_graphs_lock)
 {
 	struct gp_graph_writer *bodies;
-	CUresult result = CUDA_SUCCESS;
+	CUresult result = take_root(plan, condition->root);
 
-	if (plan->root && (plan->root != condition->root || plan->root_stage != plan->stage))
-		return CUDA_ERROR_NOT_SUPPORTED;
-	plan->root = condition->root;
-	plan->root_stage = plan->stage;
+	if (result != CUDA_SUCCESS)
+		return result;
 	bodies = calloc(condition->size, sizeof(*bodies));
 	if (!bodies)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -420,7 +453,7 @@ write_flat(struct gpc_plan *plan, const struct flats *flats, const struct flat *
 	else if (params->context != plan->context)
 		result = CUDA_ERROR_NOT_SUPPORTED;
 	else if (params->type == CU_GRAPH_NODE_TYPE_KERNEL)
-		result = write_kernel(writer, params, numbers, count);
+		result = write_launch(plan, params, numbers, count, writer);
 	else if (params->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
 		result = write_condition(plan, &params->condition, numbers, count, writer);
 	else if (params->type == CU_GRAPH_NODE_TYPE_MEMSET)
@@ -528,40 +561,6 @@ gpc_plan_free(struct gpc_plan *plan)
 	*plan = (struct gpc_plan){ 0 };
 }
 
-static CUresult
-run_fill(const CUDA_MEMSET_NODE_PARAMS *fill, CUstream stream)
-{
-	switch (fill->elementSize) {
-	case 1:
-		return gpc_cuMemsetD2D8Async(fill->dst, fill->pitch, (unsigned char)fill->value,
-					     fill->width, fill->height, stream);
-	case 2:
-		return gpc_cuMemsetD2D16Async(fill->dst, fill->pitch, (unsigned short)fill->value,
-					      fill->width, fill->height, stream);
-	default:
-		return gpc_cuMemsetD2D32Async(fill->dst, fill->pitch, fill->value, fill->width,
-					      fill->height, stream);
-	}
-}
-
-/* What it stood for in a capture it stands for no more. */
-static CUresult
-run_record(CUevent token, CUstream stream)
-{
-	struct gpc_event *event;
-	CUresult result;
-
-	if (__atomic_load_n(&gpc_captures, __ATOMIC_ACQUIRE) == 0)
-		return gpc_cuEventRecordWithFlags(token, stream, 0);
-	result = gpc_graphs_begin();
-	if (result == CUDA_SUCCESS)
-		result = gpc_event_lookup(token, &event);
-	if (result == CUDA_SUCCESS)
-		gpc_capture_forget_event(event);
-	result = gpc_graphs_end(result);
-	return result == CUDA_SUCCESS ? gpc_cuEventRecordWithFlags(token, stream, 0) : result;
-}
-
 void
 gpc_step_share(const struct gpc_node_params *params, struct gpc_node_params *copy)
 {
@@ -575,25 +574,4 @@ gpc_step_drop(struct gpc_node_params *params)
 {
 	if (params->type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP)
 		gpc_mem_ops_drop(params->ops);
-}
-
-CUresult
-gpc_step_run(const struct gpc_node_params *params, CUstream stream)
-{
-	switch (params->type) {
-	case CU_GRAPH_NODE_TYPE_MEMCPY:
-		return gpc_cuMemcpy3DAsync_v2(&params->copy, stream);
-	case CU_GRAPH_NODE_TYPE_MEMSET:
-		return run_fill(&params->fill, stream);
-	case CU_GRAPH_NODE_TYPE_HOST:
-		return gpc_cuLaunchHostFunc(stream, params->host.fn, params->host.userData);
-	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
-		return gpc_mem_ops_post(params->ops, stream);
-	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
-		return run_record(params->event, stream);
-	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
-		return gpc_cuStreamWaitEvent(stream, params->event, 0);
-	default:
-		return CUDA_ERROR_NOT_SUPPORTED;
-	}
 }

@@ -22,6 +22,7 @@ struct gpc_plan {
 	struct gpc_step *steps;
 	size_t count;
 	bool launchable; /* by kernels: it is one set */
+	bool updatable;  /* by kernels: it has nodes that they change */
 	/* While it is made: whose handles its conditions have, and the stages of theirs and now. */
 	const struct gpc_graph_root *root;
 	size_t root_stage, stage;
@@ -33,13 +34,14 @@ struct gpc_plan {
  */
 CUresult gpc_plan_make(const struct gpc_graph *graph, bool launchable, struct gpc_plan *plan,
 		       const struct gpc_node **error_p) GP_LOCKED(gpc_graphs_lock);
+/* Only this node, which depends on nothing; the caller frees the writer's memory. */
+CUresult gpc_plan_write_kernel(const struct gpc_node_params *params,
+			       struct gp_graph_writer *writer);
 void gpc_plan_free(struct gpc_plan *plan);
 
-/* Of a step of the client's, which owns no more than a reference to operations.  They and what
- * follows need no lock. */
+/* Of a step of the client's, which owns no more than a reference to operations.  They need no lock.
+ */
 void gpc_step_share(const struct gpc_node_params *params, struct gpc_node_params *copy);
 void gpc_step_drop(struct gpc_node_params *params);
-/* Puts it into the stream. */
-CUresult gpc_step_run(const struct gpc_node_params *params, CUstream stream);
 
 #endif /* GPC_PLAN_H */

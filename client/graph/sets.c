@@ -3,6 +3,8 @@
 
 #include "client/context/context.h"
 #include "client/context/object.h"
+#include "client/graph/capture.h"
+#include "client/graph/mem_ops.h"
 #include "client/pages/pages.h"
 #include "client/stream/managed.h"
 #include "client/stream/stream.h"
@@ -184,6 +186,7 @@ gpc_sets_send(struct gpc_sets *sets, const struct gpc_plan *plan)
 		.steps = steps,
 		.count = plan->count,
 		.launchable = plan->launchable,
+		.updatable = plan->updatable,
 		.exec = exec,
 	};
 	return result;
@@ -216,6 +219,61 @@ launch_set(const struct gpc_handle *set, struct gpc_stream *stream)
 	return result;
 }
 
+static CUresult
+run_fill(const CUDA_MEMSET_NODE_PARAMS *fill, CUstream stream)
+{
+	switch (fill->elementSize) {
+	case 1:
+		return gpc_cuMemsetD2D8Async(fill->dst, fill->pitch, (unsigned char)fill->value,
+					     fill->width, fill->height, stream);
+	case 2:
+		return gpc_cuMemsetD2D16Async(fill->dst, fill->pitch, (unsigned short)fill->value,
+					      fill->width, fill->height, stream);
+	default:
+		return gpc_cuMemsetD2D32Async(fill->dst, fill->pitch, fill->value, fill->width,
+					      fill->height, stream);
+	}
+}
+
+/* What it stood for in a capture it stands for no more. */
+static CUresult
+run_record(CUevent token, CUstream stream)
+{
+	struct gpc_event *event;
+	CUresult result;
+
+	if (__atomic_load_n(&gpc_captures, __ATOMIC_ACQUIRE) == 0)
+		return gpc_cuEventRecordWithFlags(token, stream, 0);
+	result = gpc_graphs_begin();
+	if (result == CUDA_SUCCESS)
+		result = gpc_event_lookup(token, &event);
+	if (result == CUDA_SUCCESS)
+		gpc_capture_forget_event(event);
+	result = gpc_graphs_end(result);
+	return result == CUDA_SUCCESS ? gpc_cuEventRecordWithFlags(token, stream, 0) : result;
+}
+
+static CUresult
+run_step(const struct gpc_node_params *params, CUstream stream)
+{
+	switch (params->type) {
+	case CU_GRAPH_NODE_TYPE_MEMCPY:
+		return gpc_cuMemcpy3DAsync_v2(&params->copy, stream);
+	case CU_GRAPH_NODE_TYPE_MEMSET:
+		return run_fill(&params->fill, stream);
+	case CU_GRAPH_NODE_TYPE_HOST:
+		return gpc_cuLaunchHostFunc(stream, params->host.fn, params->host.userData);
+	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+		return gpc_mem_ops_post(params->ops, stream);
+	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+		return run_record(params->event, stream);
+	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+		return gpc_cuStreamWaitEvent(stream, params->event, 0);
+	default:
+		return CUDA_ERROR_NOT_SUPPORTED;
+	}
+}
+
 CUresult
 gpc_sets_launch(const struct gpc_sets *sets, struct gpc_stream *stream)
 {
@@ -225,7 +283,7 @@ gpc_sets_launch(const struct gpc_sets *sets, struct gpc_stream *stream)
 		const struct gpc_sets_step *step = &sets->steps[i];
 
 		result = step->set ? launch_set(step->set, stream)
-				   : gpc_step_run(&step->params, stream->handle.token);
+				   : run_step(&step->params, stream->handle.token);
 	}
 	return result;
 }
@@ -233,10 +291,16 @@ gpc_sets_launch(const struct gpc_sets *sets, struct gpc_stream *stream)
 CUresult
 gpc_sets_upload(const struct gpc_sets *sets, struct gpc_stream *stream)
 {
-	const struct gp_args_gpGraphUpload args = {
-		.plan = sets->launchable ? sets->steps[0].set->id : 0,
-		.stream = stream->handle.id,
-	};
+	const bool wanted = sets->launchable || sets->updatable;
+	CUresult result = CUDA_SUCCESS;
 
-	return sets->launchable ? gpc_post_gpGraphUpload(stream->context, &args) : CUDA_SUCCESS;
+	for (size_t i = 0; i < sets->count && wanted && result == CUDA_SUCCESS; i++) {
+		struct gp_args_gpGraphUpload args = { .stream = stream->handle.id };
+
+		if (!sets->steps[i].set)
+			continue;
+		args.plan = sets->steps[i].set->id;
+		result = gpc_post_gpGraphUpload(stream->context, &args);
+	}
+	return result;
 }

@@ -24,6 +24,7 @@ struct gpc_sets {
 	uint64_t number; /* another one each time that the daemon learns of the context */
 	struct gpc_sets_step *steps;
 	size_t count;
+	bool updatable;  /* by kernels */
 	bool launchable; /* by kernels, and... */
 	uint64_t exec;   /* ... so is it named there */
 };
@@ -35,8 +36,8 @@ bool gpc_sets_are_there(const struct gpc_sets *sets);
 /* Brings the daemon up to the plan.  After a failure it may have a part: the next call sends all
  * anew. */
 CUresult gpc_sets_send(struct gpc_sets *sets, const struct gpc_plan *plan);
-/* Before kernels launch it, in the order of the stream; for one that they do not it does nothing.
- */
+/* Before kernels launch or change it, in the order of the stream; for another one it does
+ * nothing. */
 CUresult gpc_sets_upload(const struct gpc_sets *sets, struct gpc_stream *stream);
 /* Gives all up. */
 void gpc_sets_drop(struct gpc_sets *sets);

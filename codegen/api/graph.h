@@ -351,7 +351,7 @@ CUresult cuGraphKernelNodeGetAttribute(
         CUkernelNodeAttrID attr,
         OUT CUkernelNodeAttrValue *value_out);
 
-GP_LOCAL()
+GP_LOCAL(VIA(gpGraphRoot, gpGraphNode))
 CUresult cuGraphKernelNodeSetAttribute(
         CUgraphNode hNode,
         CUkernelNodeAttrID attr,
@@ -412,6 +412,7 @@ CUresult cuGraphReleaseUserObject(
         unsigned int count);
 
 GP_DRIVER_OPTIONAL(cuCtxFromGreenCtx)
+GP_DRIVER_OPTIONAL(cuGraphAddDependencies_v2)
 GP_DRIVER_OPTIONAL(cuGraphAddEmptyNode)
 GP_DRIVER_OPTIONAL(cuGraphAddKernelNode_v2)
 GP_DRIVER_OPTIONAL(cuGraphAddMemcpyNode)
@@ -425,8 +426,11 @@ GP_DRIVER_OPTIONAL(cuGraphExecDestroy)
 GP_DRIVER_OPTIONAL(cuGraphExecUpdate_v2)
 GP_DRIVER_OPTIONAL(cuGraphGetNodes)
 GP_DRIVER_OPTIONAL(cuGraphInstantiateWithFlags)
+GP_DRIVER_OPTIONAL(cuGraphKernelNodeGetAttribute)
 GP_DRIVER_OPTIONAL(cuGraphKernelNodeSetAttribute)
+GP_DRIVER_OPTIONAL(cuGraphKernelNodeSetParams_v2)
 GP_DRIVER_OPTIONAL(cuGraphLaunch)
+GP_DRIVER_OPTIONAL(cuGraphRemoveDependencies_v2)
 GP_DRIVER_OPTIONAL(cuGraphUpload)
 
 /* Executables.  Each set of nodes travels as the bulk tail (protocol/graph_plan.h). */
@@ -474,6 +478,12 @@ void gpGraphMakeLaunchable(
         gp_context context,
         NEW gp_graph_plan plan,
         OUT unsigned long long *exec);
+
+/* A kernel node that kernels change: device code has the driver's value.  The bulk is a plan of this node. */
+GP_MESSAGE(0x0a0a, WAIT, SERVER_HOOK, BULK_IN, PASSES_COPIES)
+void gpGraphNode(
+        gp_graph_root root,
+        OUT unsigned long long *node);
 
 /* What kernels launch is on the device when the stream gets there. */
 GP_MESSAGE(0x0a09, POST, SERVER_HOOK, CHARGES_NOTHING, PASSES_COPIES)

@@ -33,6 +33,7 @@ enum gs_kind {
 	GS_KIND_GRAPH,
 	GS_KIND_GRAPH_NODE,
 	GS_KIND_GRAPH_EXEC,
+	GS_KIND_DEVICE_NODE,
 };
 
 struct gs_object {

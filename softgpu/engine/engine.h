@@ -158,11 +158,26 @@ uint32_t gs_condition_get(uint64_t number);
 
 typedef void gs_print_func(void *arg, const char *text, size_t len);
 
+/* What a kernel makes of a node of a graph. */
+struct gs_node_change {
+	enum {
+		GS_CHANGE_PARAM,
+		GS_CHANGE_ENABLED,
+		GS_CHANGE_GRID
+	} kind;
+	uint64_t offset, size; /* of the parameters' bytes */
+	const void *bytes;
+	bool enabled;
+	uint32_t grid[3];
+};
+
 /* What kernels of graphs can do with graphs. Called from the workers; the answers are cudaError_t.
  */
 struct gs_graphs {
 	uint64_t current; /* the executable that the kernel is part of */
 	int (*launch)(const struct gs_graphs *graphs, uint64_t exec, uint64_t stream);
+	int (*change)(const struct gs_graphs *graphs, uint64_t node,
+		      const struct gs_node_change *change);
 };
 
 struct gs_launch {

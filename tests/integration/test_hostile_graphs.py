@@ -6,7 +6,7 @@ import sys
 
 from harness import case, main, require
 from hostile import SUCCESS, Host
-from wire import CALLS, Session
+from wire import CALLS, Session, encode_fields, launch_values, load, saxpy
 
 # Errors that the wire promises.
 INVALID_VALUE, OUT_OF_MEMORY, INVALID_CONTEXT, INVALID_HANDLE, NOT_SUPPORTED = 1, 2, 201, 400, 801
@@ -27,6 +27,12 @@ def fill(address, value, width=16):
 def condition(handle, kind, bodies, count=None):
     return node(1, struct.pack("<QII", handle, kind, len(bodies) if count is None else count)
                 + b"".join(struct.pack("<Q", len(body)) + body for body in bodies))
+
+
+def launch(session, **changed):
+    """The fields of a launch of saxpy: one cell becomes 2 x 3 + itself."""
+    params = struct.pack("<ifQQ", 1, 2.0, session.base, session.base + 64)
+    return encode_fields(CALLS["gpLaunch"][1], launch_values(**{"params": params, "stream": 0, **changed}))
 
 
 def prepared():
@@ -164,6 +170,62 @@ def _():
         for one in (session, other):
             one.ask("gpFence")
             require(one.errors()[-1][0] == INVALID_HANDLE, f"errors: {one.errors()}")
+
+
+@case("nodes that kernels change are of one root and in one executable, once each")
+def _():
+    with daemon.neighbour(), prepared() as session, prepared() as other:
+        for one in (session, other):
+            require(load(one, 40, saxpy())[0] == SUCCESS, "load")
+            one.copy_in(one.base, struct.pack("<f", 3.0))
+        kernel = CALLS["gpLaunch"][0]
+
+        def opened(plan, where=session, root=3):
+            result, reply = where.ask("gpGraphNode", {"root": root}, plan)
+            return reply["node"] if result == SUCCESS else -result
+
+        def updatable(name, fields, after=()):
+            return node(2, struct.pack("<Q", name) + fields, after)
+
+        fields = launch(session)
+        for plan, error in ((b"", INVALID_VALUE), (node(kernel, fields[:-8]), INVALID_VALUE), (fill(session.base, 1), INVALID_VALUE),
+                            (node(0), INVALID_VALUE), (node(kernel, fields) * 2, INVALID_VALUE), (bytes(8), INVALID_VALUE),
+                            (node(kernel, launch(session, kernel=77 << 32)), INVALID_HANDLE),
+                            (node(kernel, launch(session, params=b"")), INVALID_VALUE), (updatable(1, fields), INVALID_VALUE)):
+            require(opened(plan) == -error, f"{plan[:32]}: {opened(plan)}")
+        require(opened(node(kernel, fields), root=99) == -INVALID_HANDLE, "no root")
+        first, second = opened(node(kernel, fields)), opened(node(kernel, fields))
+        require(first > 0 and second > 0 and first != second, f"{first}, {second}")
+        yours = opened(node(kernel, launch(other)), other)
+        handle = handle_of(session)
+        good = updatable(second, fields) + updatable(first, fields, (0,))
+        for plan, error in ((updatable(first, fields), 801), (good + updatable(first, fields), INVALID_VALUE),
+                            (updatable(yours, fields), INVALID_VALUE), (updatable(first, b""), INVALID_VALUE), (node(2), INVALID_VALUE),
+                            (good + updatable(yours, fields), INVALID_VALUE), (updatable(first + 1, fields), INVALID_VALUE),
+                            (condition(handle, IF, [good]), INVALID_VALUE)):
+            require(make(session, plan) == error, f"{len(plan)} bytes: {make(session, plan)}")
+        result, _ = session.ask("gpGraphMakeLaunchable", {"context": 1, "plan": 9}, good)
+        require(result == 801, f"launchable: {result}")
+        require(make(session, good) == SUCCESS, "make")
+        require(make(session, good, 10) == 801, "two executables")
+        session.post("gpGraphUpload", {"plan": 9, "stream": 1})
+        session.copy_in(session.base + 64, struct.pack("<f", 1.0))
+        session.post("gpGraphLaunch", {"plan": 9, "stream": 1})
+        require(session.copy_out(session.base + 64, 4) == (SUCCESS, struct.pack("<f", 13.0)), "two kernels")
+        # Made anew as often as it is changed, and by another name when that one is gone.
+        for _ in range(20):
+            session.post("gpGraphRemake", {"plan": 9}, updatable(first, fields) + updatable(second, fields, (0,)))
+            session.post("gpGraphLaunch", {"plan": 9, "stream": 1})
+        require(session.copy_out(session.base + 64, 4) == (SUCCESS, struct.pack("<f", 253.0)), "remade")
+        session.post("gpGraphDrop", {"plan": 9})
+        require(make(session, good, 10) == SUCCESS, "make again")
+        # The root first, then what was made there.
+        session.post("gpGraphRootDrop", {"root": 3})
+        session.post("gpGraphLaunch", {"plan": 10, "stream": 1})
+        session.post("gpGraphDrop", {"plan": 10})
+        session.ask("gpFence")
+        require(make(session, good, 11) == INVALID_VALUE, "a root that is gone")
+        require(make(other, updatable(yours, launch(other))) == SUCCESS and other.errors() == [], "another session is harmed")
 
 
 @case("roots and handles count for their session and go with it")

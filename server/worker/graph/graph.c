@@ -31,27 +31,6 @@ graph_get(const struct gpd_session *session, uint32_t id)
 	return gpd_handle_get(&session->handles, GPD_KIND_GRAPH_PLAN, id);
 }
 
-/* What the client has sent: *plan_p is the caller's to free. */
-static CUresult
-receive(struct gpd_session *session, void **plan_p, size_t *size_p)
-{
-	size_t size = session->bulk_left;
-
-	*plan_p = size > 0 && size <= GP_GRAPH_PLAN_MAX ? malloc(size) : NULL;
-	*size_p = size;
-	if (gpd_session_recv_bulk(session, *plan_p, size)) {
-		free(*plan_p);
-		*plan_p = NULL;
-		return CUDA_ERROR_UNKNOWN;
-	}
-	if (size > GP_GRAPH_PLAN_MAX)
-		gpd_session_violation(session, "a graph of %zu bytes", size);
-	if (!*plan_p)
-		return size == 0 || size > GP_GRAPH_PLAN_MAX ? CUDA_ERROR_INVALID_VALUE
-							     : CUDA_ERROR_OUT_OF_MEMORY;
-	return CUDA_SUCCESS;
-}
-
 /* Kernels may launch it from now on, behind any launch of the session. */
 static void
 note_uses(struct gpd_session *session, const struct gpd_image_uses *uses)
@@ -137,7 +116,7 @@ make(struct gpd_session *session, uint32_t context_id, uint32_t name, bool launc
 	struct gpd_graph *graph = calloc(1, sizeof(*graph));
 	size_t size;
 	void *plan;
-	CUresult result = receive(session, &plan, &size);
+	CUresult result = gpd_graph_receive(session, &plan, &size);
 
 	if (result == CUDA_SUCCESS && !graph)
 		result = CUDA_ERROR_OUT_OF_MEMORY;
@@ -189,7 +168,7 @@ gpd_gpGraphRemake(struct gpd_session *session, const struct gp_args_gpGraphRemak
 	struct gpd_graph *graph = graph_get(session, args->plan);
 	size_t size;
 	void *plan;
-	CUresult result = receive(session, &plan, &size);
+	CUresult result = gpd_graph_receive(session, &plan, &size);
 
 	if (!graph) {
 		free(plan);

@@ -13,10 +13,13 @@
 #include "server/worker/graph/graph_root.h"
 #include "server/worker/image/launch.h"
 #include "server/worker/image/library.h"
+#include "server/worker/session/context.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/wait.h"
 
+#include <endian.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* A graph that is being built. */
 struct build {
@@ -26,7 +29,7 @@ struct build {
 	CUcontext context; /* of every node: that of the partition */
 	CUgraphNode *nodes;
 	CUgraphNode *dependencies;   /* of the node at hand */
-	struct gpd_graph_root *root; /* whose handles its conditions have; NULL: there are none */
+	struct gpd_graph_root *root; /* of its conditions and updatable nodes; NULL: it has none */
 };
 
 static CUresult fill_graph(const struct build *outer, CUgraph graph, const void *plan, size_t size);
@@ -44,6 +47,30 @@ set_attributes(CUgraphNode node, const CUlaunchConfig *config)
 	return result;
 }
 
+/* A node that is there already gets these parameters, and edges. */
+static CUresult
+change_kernel(const struct build *build, const CUDA_KERNEL_NODE_PARAMS *params, uint32_t count,
+	      CUgraphNode node)
+{
+	CUgraphNode *to;
+	CUresult result = gpd_driver.cuGraphKernelNodeSetParams_v2(node, params);
+
+	if (result != CUDA_SUCCESS || count == 0)
+		return result;
+	to = calloc(count, sizeof(CUgraphNode));
+	if (!to)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	for (uint32_t i = 0; i < count; i++)
+		to[i] = node;
+	result = gpd_graph_root_note_edges(build->root, build->dependencies, count, node);
+	if (result == CUDA_SUCCESS)
+		result = gpd_driver.cuGraphAddDependencies_v2(build->graph, build->dependencies, to,
+							      NULL, count);
+	free(to);
+	return result;
+}
+
+/* *node_p: one that is there, or NULL. */
 static CUresult
 add_kernel(const struct build *build, const struct gp_args_gpLaunch *args, uint32_t count,
 	   CUgraphNode *node_p)
@@ -81,8 +108,9 @@ add_kernel(const struct build *build, const struct gp_args_gpLaunch *args, uint3
 	build->built->uses.print |= use.image->uses.print;
 	build->built->uses.malloc |= use.image->uses.malloc;
 	build->built->kernel = use.kernel->name;
-	result = gpd_driver.cuGraphAddKernelNode_v2(node_p, build->graph, build->dependencies,
-						    count, &params);
+	result = *node_p ? change_kernel(build, &params, count, *node_p)
+			 : gpd_driver.cuGraphAddKernelNode_v2(node_p, build->graph,
+							      build->dependencies, count, &params);
 	return result == CUDA_SUCCESS ? set_attributes(*node_p, &config) : result;
 }
 
@@ -208,6 +236,43 @@ add_condition(const struct build *build, const struct gp_graph_node *node, CUgra
 	return result;
 }
 
+/* u64 name, then the launch. */
+static bool
+updatable_init(const struct gp_graph_node *node, uint64_t *name_p, struct gp_bytes *launch)
+{
+	uint64_t name;
+
+	if (node->fields.size < sizeof(name))
+		return false;
+	memcpy(&name, node->fields.data, sizeof(name));
+	*name_p = le64toh(name);
+	*launch = (struct gp_bytes){ (const uint8_t *)node->fields.data + sizeof(name),
+				     node->fields.size - sizeof(name) };
+	return true;
+}
+
+/* Once each, and not in the body of a condition. */
+static CUresult
+add_updatable(const struct build *build, const struct gp_graph_node *node, CUgraphNode *node_p)
+{
+	struct gp_args_gpLaunch args;
+	const struct gpd_updatable *updatable;
+	struct gp_bytes launch;
+	struct gp_dec dec;
+	uint64_t name;
+
+	if (!updatable_init(node, &name, &launch) || !build->root ||
+	    build->graph != build->root->driver)
+		return CUDA_ERROR_INVALID_VALUE;
+	updatable = gpd_graph_root_take(build->root, name);
+	gp_dec_init(&dec, launch.data, launch.size);
+	gp_args_gpLaunch_decode(&dec, &args);
+	if (!updatable || !gp_dec_done(&dec))
+		return CUDA_ERROR_INVALID_VALUE;
+	*node_p = updatable->node;
+	return add_kernel(build, &args, node->count, node_p);
+}
+
 static CUresult
 add_node(const struct build *build, const struct gp_graph_node *node, CUgraphNode *node_p)
 {
@@ -227,6 +292,8 @@ add_node(const struct build *build, const struct gp_graph_node *node, CUgraphNod
 						      node->count);
 	case GP_GRAPH_CONDITION:
 		return add_condition(build, node, node_p);
+	case GP_GRAPH_UPDATABLE:
+		return add_updatable(build, node, node_p);
 	case GP_CALL_gpLaunch:
 		gp_args_gpLaunch_decode(&dec, &args.launch);
 		return gp_dec_done(&dec) ? add_kernel(build, &args.launch, node->count, node_p)
@@ -249,6 +316,8 @@ struct survey {
 	uint32_t nodes; /* bodies of conditions are counted, too */
 	uint32_t conditions;
 	uint64_t handle; /* of one of them */
+	uint32_t updatables;
+	uint64_t name; /* of one of them */
 };
 
 static bool survey_nodes(const void *plan, size_t size, unsigned int depth, struct survey *survey);
@@ -281,8 +350,15 @@ survey_nodes(const void *plan, size_t size, unsigned int depth, struct survey *s
 
 	gp_graph_reader_init(&reader, plan, size);
 	while (gp_graph_read(&reader, &node)) {
+		struct gp_bytes launch;
+
 		if (node.call == GP_GRAPH_CONDITION && !survey_condition(&node, depth, survey))
 			return false;
+		if (node.call != GP_GRAPH_UPDATABLE)
+			continue;
+		if (!updatable_init(&node, &survey->name, &launch))
+			return false;
+		survey->updatables++;
 	}
 	survey->nodes += reader.read;
 	return !reader.bad;
@@ -313,7 +389,8 @@ fill_graph(const struct build *outer, CUgraph graph, const void *plan, size_t si
 	return result;
 }
 
-/* What has conditions is made in the graph that their handles are of, which stays. */
+/* What has conditions, or nodes that kernels change, is made in the graph that these are of, which
+ * stays. */
 static CUresult
 fill_driver_graph(struct build *build, const void *plan, size_t size, CUgraph *graph_p)
 {
@@ -344,11 +421,34 @@ make(struct build *build, const void *plan, size_t size, bool launchable)
 	CUgraph graph;
 	CUresult result = fill_driver_graph(build, plan, size, &graph);
 
+	/* They would run, too. */
+	if (result == CUDA_SUCCESS && build->root && !gpd_graph_root_all_used(build->root))
+		result = CUDA_ERROR_NOT_SUPPORTED;
 	if (result == CUDA_SUCCESS)
 		result =
 			gpd_driver.cuGraphInstantiateWithFlags(&build->built->driver, graph, flags);
 	drop_driver_graph(build, graph);
 	return result;
+}
+
+CUresult
+gpd_graph_receive(struct gpd_session *session, void **plan_p, size_t *size_p)
+{
+	size_t size = session->bulk_left;
+
+	*plan_p = size > 0 && size <= GP_GRAPH_PLAN_MAX ? malloc(size) : NULL;
+	*size_p = size;
+	if (gpd_session_recv_bulk(session, *plan_p, size)) {
+		free(*plan_p);
+		*plan_p = NULL;
+		return CUDA_ERROR_UNKNOWN;
+	}
+	if (size > GP_GRAPH_PLAN_MAX)
+		gpd_session_violation(session, "a graph of %zu bytes", size);
+	if (!*plan_p)
+		return size == 0 || size > GP_GRAPH_PLAN_MAX ? CUDA_ERROR_INVALID_VALUE
+							     : CUDA_ERROR_OUT_OF_MEMORY;
+	return CUDA_SUCCESS;
 }
 
 bool
@@ -379,10 +479,12 @@ gpd_graph_build(struct gpd_session *session, const void *plan, size_t size, int 
 	*built_p = NULL;
 	if (!survey_nodes(plan, size, 0, &survey) || survey.nodes == 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (survey.conditions > 0 && launchable)
-		return CUDA_ERROR_NOT_SUPPORTED;
-	if (survey.conditions > 0) {
-		build.root = gpd_graph_root_find(session, survey.handle, device);
+	if (survey.conditions + survey.updatables > 0) {
+		if (launchable)
+			return CUDA_ERROR_NOT_SUPPORTED;
+		build.root = survey.conditions > 0
+				     ? gpd_graph_root_find(session, survey.handle, device)
+				     : gpd_graph_root_find_node(session, survey.name, device);
 		if (!build.root)
 			return CUDA_ERROR_INVALID_VALUE;
 		partition = build.root->partition;
@@ -410,6 +512,26 @@ gpd_graph_build(struct gpd_session *session, const void *plan, size_t size, int 
 }
 
 CUresult
+gpd_graph_add_kernel(struct gpd_session *session, struct gpd_graph_root *root, const void *plan,
+		     size_t size, CUgraphNode *node_p)
+{
+	struct gpd_graph_built scratch = { .device = root->context->device };
+	struct build build = {
+		.session = session, .built = &scratch, .graph = root->driver, .root = root
+	};
+	struct gp_graph_reader reader;
+	struct gp_graph_node node, other;
+	CUresult result;
+
+	gp_graph_reader_init(&reader, plan, size);
+	if (!gp_graph_read(&reader, &node) || gp_graph_read(&reader, &other) || reader.bad ||
+	    node.call != GP_CALL_gpLaunch)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = gpd_partition_context(root->partition, scratch.device, &build.context);
+	return result == CUDA_SUCCESS ? add_node(&build, &node, node_p) : result;
+}
+
+CUresult
 gpd_graph_update(struct gpd_session *session, const void *plan, size_t size,
 		 struct gpd_graph_built *built)
 {
@@ -423,7 +545,8 @@ gpd_graph_update(struct gpd_session *session, const void *plan, size_t size,
 	CUgraph graph;
 	CUresult result;
 
-	if (!survey_nodes(plan, size, 0, &survey) || survey.nodes == 0 || survey.conditions > 0 ||
+	if (!survey_nodes(plan, size, 0, &survey) || survey.nodes == 0 ||
+	    survey.conditions + survey.updatables > 0 ||
 	    sizeof(*built) + (uint64_t)survey.nodes * GPD_GRAPH_NODE_COST > built->charged)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = fill_driver_graph(&build, plan, size, &graph);
@@ -443,7 +566,7 @@ gpd_graph_fits(const struct gpd_session *session, const struct gpd_graph_built *
 	       const struct gpd_partition *partition)
 {
 	return built->kernels_changed == session->kernels_changed &&
-	       (built->root || built->partition == partition);
+	       (built->stays || built->partition == partition);
 }
 
 static void
@@ -472,11 +595,11 @@ unused(struct gpd_session *session, void *arg, CUresult result)
 {
 	struct gpd_graph_built *built = arg;
 	uint64_t charged = built->charged;
-	bool conditions = built->root != NULL;
+	bool rooted = built->root != NULL;
 
 	built_free(built, !gpd_driver_is_sticky(result));
-	if (conditions)
-		atomic_fetch_sub(&session->conditions_leaving, 1);
+	if (rooted)
+		atomic_fetch_sub(&session->rooted_leaving, 1);
 	gpd_name_memory_gone(&session->handles.memory, charged);
 }
 
@@ -489,7 +612,7 @@ gpd_graph_unbuild_later(struct gpd_session *session, struct gpd_graph_built *bui
 		return;
 	if (built->root) {
 		gpd_graph_root_leave(session, built->root);
-		atomic_fetch_add(&session->conditions_leaving, 1);
+		atomic_fetch_add(&session->rooted_leaving, 1);
 	}
 	gpd_name_memory_leave(&session->handles.memory, built->charged);
 	result = gpd_wait_add_all(session, NULL, unused, built);

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct gpd_graph_root;
 struct gpd_partition;
 struct gpd_session;
 
@@ -24,14 +25,17 @@ struct gpd_graph_built {
 	CUgraphExec driver;
 	int device;
 	struct gpd_partition *partition; /* a reference, or NULL */
-	CUgraph root;                    /* of its conditions, NULL: it has none */
-	bool stays; /* on this partition, whatever the session has now: device code has the
-		     * driver's value of it or of its conditions */
+	CUgraph root; /* that it was made in and occupies; NULL: it was made for itself */
+	bool stays;   /* on this partition, whatever the session has now: device code has the
+		       * driver's value of it, of its conditions or of its nodes */
 	uint64_t kernels_changed;   /* the session's, when its kernels were looked up */
 	struct gpd_image_uses uses; /* of any kernel's */
 	const char *kernel;         /* the last one's name, or NULL */
 	uint64_t charged;           /* of the session's name memory, until it is unbuilt */
 };
+
+/* What the client has sent: *plan_p is the caller's to free, NULL where it fails. */
+CUresult gpd_graph_receive(struct gpd_session *session, void **plan_p, size_t *size_p);
 
 /* Charges the session's name memory.  Blocks while graphs that leave would make room; false: the
  * session may have no more. */
@@ -41,7 +45,7 @@ bool gpd_graph_charge(struct gpd_session *session, uint64_t bytes);
  * CUDA_ERROR_INVALID_VALUE: it is no plan, or uses memory that is not the session's;
  * CUDA_ERROR_INVALID_HANDLE: a kernel of no image; CUDA_ERROR_OUT_OF_MEMORY: also if it
  * cannot be charged, which is done before the driver makes it: a plan may have a million nodes;
- * CUDA_ERROR_NOT_SUPPORTED: there is an executable with conditions of the same root.
+ * CUDA_ERROR_NOT_SUPPORTED: there is an executable of the same root.
  */
 CUresult gpd_graph_build(struct gpd_session *session, const void *plan, size_t size, int device,
 			 struct gpd_partition *partition, bool launchable,
@@ -51,6 +55,10 @@ CUresult gpd_graph_build(struct gpd_session *session, const void *plan, size_t s
  * as before, and CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE: the driver cannot; then it is as it was. */
 CUresult gpd_graph_update(struct gpd_session *session, const void *plan, size_t size,
 			  struct gpd_graph_built *built);
+
+/* Gives the root's graph the one node of a plan, a launch. */
+CUresult gpd_graph_add_kernel(struct gpd_session *session, struct gpd_graph_root *root,
+			      const void *plan, size_t size, CUgraphNode *node_p);
 
 /* Whether it can be launched as it is. */
 bool gpd_graph_fits(const struct gpd_session *session, const struct gpd_graph_built *built,

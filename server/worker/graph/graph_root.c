@@ -37,10 +37,15 @@ root_end(struct gpd_session *session, struct gpd_graph_root *root)
 {
 	if (root->driver && gpd_device_enter(root->context->device) == CUDA_SUCCESS)
 		(void)gpd_driver.cuGraphDestroy(root->driver);
-	gpd_name_memory_remove(&session->handles.memory, root->count * HANDLE_COST);
+	gpd_name_memory_remove(&session->handles.memory,
+			       root->count * HANDLE_COST +
+				       root->updatable_count * GPD_GRAPH_NODE_COST);
 	gpd_partition_unref(root->partition);
 	gpd_handle_remove(&session->handles, &root->handle);
 	free(root->handles);
+	free(root->updatables);
+	free(root->from);
+	free(root->to);
 	free(root);
 }
 
@@ -115,6 +120,70 @@ gpd_gpGraphHandle(struct gpd_session *session, const struct gp_args_gpGraphHandl
 	return CUDA_SUCCESS;
 }
 
+/* What device code has of a node that kernels change from now on. */
+static CUresult
+make_updatable(CUgraphNode node, uint64_t *name_p)
+{
+	CUkernelNodeAttrValue value = { .deviceUpdatableKernelNode = { .deviceUpdatable = 1 } };
+	CUresult result = gpd_driver.cuGraphKernelNodeSetAttribute(
+		node, CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE, &value);
+
+	if (result == CUDA_SUCCESS && !value.deviceUpdatableKernelNode.devNode)
+		result = gpd_driver.cuGraphKernelNodeGetAttribute(
+			node, CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE, &value);
+	*name_p = (uintptr_t)value.deviceUpdatableKernelNode.devNode;
+	return result == CUDA_SUCCESS && *name_p == 0 ? CUDA_ERROR_NOT_SUPPORTED : result;
+}
+
+static CUresult
+add_updatable(struct gpd_session *session, struct gpd_graph_root *root, const void *plan,
+	      size_t size, uint64_t *name_p)
+{
+	struct gpd_updatable *list =
+		realloc(root->updatables, (root->updatable_count + 1) * sizeof(*list));
+	CUgraphNode node = NULL;
+	CUresult result;
+
+	if (!list)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	root->updatables = list;
+	result = gpd_graph_add_kernel(session, root, plan, size, &node);
+	if (result == CUDA_SUCCESS)
+		result = make_updatable(node, name_p);
+	if (result == CUDA_SUCCESS)
+		list[root->updatable_count++] = (struct gpd_updatable){ *name_p, node, false };
+	else if (node)
+		(void)gpd_driver.cuGraphDestroyNode(node);
+	return result;
+}
+
+CUresult
+gpd_gpGraphNode(struct gpd_session *session, const struct gp_args_gpGraphNode *args,
+		struct gp_reply_gpGraphNode *reply)
+{
+	struct gpd_graph_root *root = root_get(session, args->root);
+	size_t size;
+	void *plan;
+	CUresult result = gpd_graph_receive(session, &plan, &size);
+
+	if (result == CUDA_SUCCESS && !root)
+		result = CUDA_ERROR_INVALID_HANDLE;
+	if (result == CUDA_SUCCESS)
+		result = gpd_device_enter(root->context->device);
+	if (result == CUDA_SUCCESS && !gpd_graph_charge(session, GPD_GRAPH_NODE_COST))
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	if (result == CUDA_SUCCESS) {
+		uint64_t name;
+
+		result = add_updatable(session, root, plan, size, &name);
+		reply->node = name;
+		if (result != CUDA_SUCCESS)
+			gpd_name_memory_remove(&session->handles.memory, GPD_GRAPH_NODE_COST);
+	}
+	free(plan);
+	return result;
+}
+
 CUresult
 gpd_gpGraphRootDrop(struct gpd_session *session, const struct gp_args_gpGraphRootDrop *args)
 {
@@ -149,8 +218,87 @@ gpd_graph_root_find(const struct gpd_session *session, uint64_t handle, int devi
 	return NULL;
 }
 
+static struct gpd_updatable *
+find_node(const struct gpd_graph_root *root, uint64_t name)
+{
+	for (size_t i = 0; i < root->updatable_count; i++) {
+		if (root->updatables[i].name == name)
+			return &root->updatables[i];
+	}
+	return NULL;
+}
+
+struct gpd_graph_root *
+gpd_graph_root_find_node(const struct gpd_session *session, uint64_t name, int device)
+{
+	struct gpd_graph_root *root;
+	uint32_t at = 0;
+
+	while ((root = gpd_handle_next(&session->handles, GPD_KIND_GRAPH_ROOT, &at))) {
+		if (root->context->device == device && find_node(root, name))
+			return root;
+	}
+	return NULL;
+}
+
+struct gpd_updatable *
+gpd_graph_root_take(const struct gpd_graph_root *root, uint64_t name)
+{
+	struct gpd_updatable *updatable = find_node(root, name);
+
+	if (!updatable || updatable->used)
+		return NULL;
+	updatable->used = true;
+	return updatable;
+}
+
+bool
+gpd_graph_root_all_used(const struct gpd_graph_root *root)
+{
+	for (size_t i = 0; i < root->updatable_count; i++) {
+		if (!root->updatables[i].used)
+			return false;
+	}
+	return true;
+}
+
+static bool
+stays(const struct gpd_graph_root *root, CUgraphNode node)
+{
+	for (size_t i = 0; i < root->updatable_count; i++) {
+		if (root->updatables[i].node == node)
+			return true;
+	}
+	return false;
+}
+
+CUresult
+gpd_graph_root_note_edges(struct gpd_graph_root *root, const CUgraphNode *from, size_t count,
+			  CUgraphNode to)
+{
+	size_t room = root->edge_count + count;
+	CUgraphNode *froms, *tos;
+
+	froms = realloc(root->from, (room + 1) * sizeof(*froms));
+	if (froms)
+		root->from = froms;
+	tos = realloc(root->to, (room + 1) * sizeof(*tos));
+	if (tos)
+		root->to = tos;
+	if (!froms || !tos)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	for (size_t i = 0; i < count; i++) {
+		if (!stays(root, from[i]))
+			continue;
+		root->from[root->edge_count] = from[i];
+		root->to[root->edge_count++] = to;
+	}
+	return CUDA_SUCCESS;
+}
+
+/* All but those that kernels change; these are left without edges, and not used. */
 static CUresult
-drop_nodes(const struct gpd_graph_root *root)
+drop_nodes(struct gpd_graph_root *root)
 {
 	CUgraphNode *nodes;
 	size_t count = 0;
@@ -162,9 +310,18 @@ drop_nodes(const struct gpd_graph_root *root)
 	if (!nodes)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	result = gpd_driver.cuGraphGetNodes(root->driver, nodes, &count);
-	while (count > 0 && result == CUDA_SUCCESS)
-		result = gpd_driver.cuGraphDestroyNode(nodes[--count]);
+	for (; count > 0 && result == CUDA_SUCCESS; count--) {
+		if (!stays(root, nodes[count - 1]))
+			result = gpd_driver.cuGraphDestroyNode(nodes[count - 1]);
+	}
 	free(nodes);
+	if (result == CUDA_SUCCESS && root->edge_count > 0)
+		result = gpd_driver.cuGraphRemoveDependencies_v2(root->driver, root->from, root->to,
+								 NULL, root->edge_count);
+	if (result == CUDA_SUCCESS)
+		root->edge_count = 0;
+	for (size_t i = 0; i < root->updatable_count; i++)
+		root->updatables[i].used = false;
 	return result;
 }
 
@@ -176,7 +333,7 @@ gpd_graph_root_enter(struct gpd_session *session, struct gpd_graph_root *root, C
 	*graph_p = root->driver;
 	if (root->occupied)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	while (atomic_load(&session->conditions_leaving) && !gpd_wait_none(session))
+	while (atomic_load(&session->rooted_leaving) && !gpd_wait_none(session))
 		gpd_wait_oldest(session);
 	result = drop_nodes(root);
 	root->occupied = result == CUDA_SUCCESS;

@@ -23,6 +23,13 @@ struct gpd_context;
 struct gpd_partition;
 struct gpd_session;
 
+/* A kernel node that kernels change: it stays in the graph, and one executable has it. */
+struct gpd_updatable {
+	uint64_t name; /* as device code has it */
+	CUgraphNode node;
+	bool used; /* by the set that is made there now */
+};
+
 /* The session's, under the client's name. */
 struct gpd_graph_root {
 	struct gpd_handle handle;
@@ -31,6 +38,10 @@ struct gpd_graph_root {
 	CUgraph driver;
 	uint64_t *handles;
 	size_t count;
+	struct gpd_updatable *updatables;
+	size_t updatable_count;
+	CUgraphNode *from, *to; /* edges between them */
+	size_t edge_count;
 	bool occupied; /* by an executable that the client has not dropped */
 };
 
@@ -38,8 +49,19 @@ struct gpd_graph_root {
 struct gpd_graph_root *gpd_graph_root_find(const struct gpd_session *session, uint64_t handle,
 					   int device);
 bool gpd_graph_root_has(const struct gpd_graph_root *root, uint64_t handle);
-/* Without nodes, for an executable.  Blocks while one that was dropped may still run;
- * CUDA_ERROR_NOT_SUPPORTED: one is there. */
+/* The same by a node that kernels change. */
+struct gpd_graph_root *gpd_graph_root_find_node(const struct gpd_session *session, uint64_t name,
+						int device);
+/* Not used yet; NULL: there is none of this name. */
+struct gpd_updatable *gpd_graph_root_take(const struct gpd_graph_root *root, uint64_t name);
+bool gpd_graph_root_all_used(const struct gpd_graph_root *root);
+/* Behind cuGraphAddDependencies: notes the edges that the next gpd_graph_root_enter() has to
+ * remove. */
+CUresult gpd_graph_root_note_edges(struct gpd_graph_root *root, const CUgraphNode *from,
+				   size_t count, CUgraphNode to);
+/* Without nodes but for those that kernels change, which have no edges and are not used: for an
+ * executable.  Blocks while one that was dropped may still run; CUDA_ERROR_NOT_SUPPORTED: one is
+ * there. */
 CUresult gpd_graph_root_enter(struct gpd_session *session, struct gpd_graph_root *root,
 			      CUgraph *graph_p);
 /* The client has dropped the executable, or none could be made; the root may be gone. */

@@ -63,10 +63,9 @@ struct gpd_session {
 	struct gpd_extent *extents; /* memory.h */
 	_Atomic unsigned int
 		images_leaving; /* unloaded by the client, and work may still use them */
-	_Atomic unsigned int
-		conditions_leaving; /* graphs with conditions: dropped, and they may still run */
-	uint64_t kernels_changed;   /* counts how often what an image's kernels are has changed */
-	bool launched_print;        /* kernels may launch graphs whose kernels print */
+	_Atomic unsigned int rooted_leaving; /* graphs of roots: dropped, and they may still run */
+	uint64_t kernels_changed; /* counts how often what an image's kernels are has changed */
+	bool launched_print;      /* kernels may launch graphs whose kernels print */
 	struct gpd_image_bringer bringer;
 	uint32_t array_count, texture_count;
 	struct gpd_staging *staging;

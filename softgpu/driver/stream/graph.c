@@ -21,6 +21,8 @@ node_free(struct gs_graph *graph, struct gs_node *node)
 {
 	DL_DELETE(graph->nodes, node);
 	gs_node_free_bodies(node);
+	if (node->device)
+		gs_device_node_end(node, graph->object.kind == GS_KIND_GRAPH);
 	gs_green_put(node->green);
 	free(node->params);
 	free(node);
@@ -205,6 +207,11 @@ node_append(struct gs_graph *graph, const struct gs_node *from)
 		memcpy(node->params, from->params, from->params_size);
 	}
 	(void)gs_green_ref(node->green);
+	if (node->device) {
+		(void)gs_device_node_ref(node->device);
+		gs_device_node_begin(node);
+		graph->runs_alone = true;
+	}
 	node->config.attrs = node->attributes;
 	gs_object_init(&node->object, GS_KIND_GRAPH_NODE, &graph->object, NULL);
 	DL_APPEND(graph->nodes, node);
@@ -288,8 +295,8 @@ cuGraphAddMemsetNode(CUgraphNode *handle, CUgraph graph, const CUgraphNode *depe
 	return gs_graph_add(handle, graph, dependencies, count, &node);
 }
 
-static CUresult
-take_kernel(const CUDA_KERNEL_NODE_PARAMS *given, struct gs_node *node)
+CUresult
+gs_node_take_kernel(const CUDA_KERNEL_NODE_PARAMS *given, struct gs_node *node)
 {
 	CUresult r;
 
@@ -326,33 +333,11 @@ cuGraphAddKernelNode_v2(CUgraphNode *handle, CUgraph graph, const CUgraphNode *d
 		return CUDA_ERROR_INVALID_VALUE;
 	if (given->kern)
 		node.green = gs_green_of_context(given->ctx ? given->ctx : gs_context_current());
-	r = take_kernel(given, &node);
+	r = gs_node_take_kernel(given, &node);
 	if (!r)
 		r = gs_graph_add(handle, graph, dependencies, count, &node);
 	gs_green_put(node.green);
 	free(node.params);
-	return r;
-}
-
-CUresult CUDAAPI
-cuGraphKernelNodeSetAttribute(CUgraphNode handle, CUkernelNodeAttrID id,
-			      const CUkernelNodeAttrValue *value)
-{
-	struct gs_node *node;
-	CUresult r = gs_enter();
-
-	if (r)
-		return r;
-	node = gs_object_get(handle, GS_KIND_GRAPH_NODE);
-	if (!node)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (!value || node->type != CU_GRAPH_NODE_TYPE_KERNEL ||
-	    node->config.numAttrs == GS_NODE_ATTRIBUTES_MAX)
-		r = CUDA_ERROR_INVALID_VALUE;
-	else
-		node->attributes[node->config.numAttrs++] =
-			(CUlaunchAttribute){ .id = id, .value = *value };
-	gs_object_put(&node->object);
 	return r;
 }
 
@@ -374,9 +359,10 @@ cuGraphInstantiateWithFlags(CUgraphExec *handle, CUgraph graph_handle, unsigned 
 	} else {
 		gs_object_put(&graph->object);
 	}
-	/* As with the driver: a handle of a condition has one value, whoever sets it. */
+	/* As with the driver: a handle of a condition, and a node that kernels change, is one
+	 * thing, whoever sets it. */
 	if (!r && (flags & ~(unsigned long long)CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH ||
-		   (graph->has_conditions && others)))
+		   (graph->runs_alone && others)))
 		r = CUDA_ERROR_NOT_SUPPORTED;
 	if (!r)
 		r = gs_graph_copy_nodes(made, graph);
@@ -484,7 +470,7 @@ cuGraphLaunch(CUgraphExec handle, CUstream stream)
 		return CUDA_ERROR_INVALID_VALUE;
 	now = gs_graph_now(graph);
 	atomic_store(&graph->uploaded, true);
-	if (graph->has_conditions || gs_graph_any_launchable()) {
+	if (graph->runs_alone || gs_graph_any_launchable()) {
 		r = gs_graph_launch_alone(graph, stream);
 	} else {
 		DL_FOREACH(now->nodes, node)

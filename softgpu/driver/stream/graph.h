@@ -13,6 +13,7 @@
 
 #define GS_NODE_ATTRIBUTES_MAX 16
 
+struct gs_device_node;
 struct gs_graph;
 struct gs_graphs;
 struct gs_green;
@@ -32,6 +33,8 @@ struct gs_node {
 	CUDA_MEMSET_NODE_PARAMS fill;
 	CUDA_CONDITIONAL_NODE_PARAMS condition; /* phGraph_out: handles of the same, or NULL */
 	struct gs_graph **bodies;
+	struct gs_device_node *device; /* of one that kernels change: a reference; or NULL */
+	bool disabled;                 /* by a kernel */
 };
 
 /* A number that kernels set, and what it is when a launch begins. */
@@ -51,7 +54,7 @@ struct gs_graph {
 	struct gs_graph_handle *handles;
 	size_t handle_count;
 	unsigned int executables; /* of this one that are not gone; atomic */
-	bool has_conditions;
+	bool runs_alone;        /* node by node: it has conditions, or nodes that kernels change */
 	bool launchable;        /* an executable that kernels may launch */
 	_Atomic bool uploaded;  /* what they need of it is on the device */
 	_Atomic bool under_way; /* it runs, or kernels have launched it */
@@ -60,6 +63,8 @@ struct gs_graph {
 /* graph.c */
 struct gs_graph *gs_graph_create(enum gs_kind kind);
 CUresult gs_graph_copy_nodes(struct gs_graph *to, const struct gs_graph *from);
+/* Checks a kernel's parameters, and takes them over. */
+CUresult gs_node_take_kernel(const CUDA_KERNEL_NODE_PARAMS *given, struct gs_node *node);
 CUresult gs_graph_add(CUgraphNode *handle, CUgraph graph, const CUgraphNode *dependencies,
 		      size_t count, const struct gs_node *from);
 /* Gives one node to the stream. graphs: what its kernel may launch; or NULL. */
@@ -78,6 +83,17 @@ struct gs_graph *gs_graph_now(struct gs_graph *exec);
 /* By the stream's thread, in the inner stream, until all of it is done; false: it is to stop. */
 bool gs_graph_run_nodes(const struct gs_graph *graph, CUstream inner,
 			const struct gs_stream *stream, const struct gs_graphs *graphs);
+
+/* graph_node.c: nodes that kernels change. */
+struct gs_node_change;
+/* A node of an executable, which is the one that is changed now. */
+void gs_device_node_begin(struct gs_node *node);
+/* ... no more, for it ends; gone: no other one will be. */
+void gs_device_node_end(struct gs_node *node, bool gone);
+struct gs_device_node *gs_device_node_ref(struct gs_device_node *device);
+/* A gs_graphs's. */
+int gs_device_node_change(const struct gs_graphs *graphs, uint64_t number,
+			  const struct gs_node_change *change);
 
 /* graph_launch.c: executables that kernels may launch. */
 CUresult gs_graph_make_launchable(struct gs_graph *exec);

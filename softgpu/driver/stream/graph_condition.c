@@ -160,7 +160,7 @@ gs_node_make_bodies(struct gs_node *node, const struct gs_node *from, struct gs_
 	unsigned int count = node->condition.size;
 	CUresult r = CUDA_SUCCESS;
 
-	(graph->outermost ? graph->outermost : graph)->has_conditions = true;
+	(graph->outermost ? graph->outermost : graph)->runs_alone = true;
 	node->bodies = calloc(count, sizeof(struct gs_graph *));
 	node->condition.phGraph_out = calloc(count, sizeof(CUgraph));
 	if (!node->bodies || !node->condition.phGraph_out)
@@ -226,6 +226,11 @@ gs_graph_run_nodes(const struct gs_graph *graph, CUstream inner, const struct gs
 
 		if (gs_stream_stopped(stream))
 			return false;
+		/* What kernels before it make of it. */
+		if (node->device && !finish(inner, stream))
+			return false;
+		if (node->disabled)
+			continue;
 		if (node->type == CU_GRAPH_NODE_TYPE_CONDITIONAL) {
 			if (!run_condition(node, inner, stream, graphs))
 				return false;

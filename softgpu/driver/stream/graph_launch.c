@@ -332,6 +332,7 @@ run_in(struct gs_environment *parent, struct gs_graph *graph, const struct gs_gr
 	environment->parent = parent;
 	environment->depth = parent->depth + 1;
 	environment->graphs.launch = launch;
+	environment->graphs.change = gs_device_node_change;
 	do {
 		struct gs_graph *kept = next ? gs_graph_now(next) : NULL;
 

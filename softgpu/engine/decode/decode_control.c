@@ -52,6 +52,23 @@ decode_branch_table(struct gs_decoder *decoder)
 	code->a = index;
 }
 
+/* Of graphs. */
+static bool
+is_graph_function(const char *name)
+{
+	static const char *const names[] = {
+		"cudaGraphSetConditional",       "cudaGraphLaunch",
+		"cudaGraphKernelNodeSetParam",   "cudaGraphKernelNodeSetEnabled",
+		"cudaGraphKernelNodeSetGridDim", "cudaGraphKernelNodeUpdatesApply",
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (strcmp(name, names[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
 static bool
 is_builtin(const char *name, struct gs_function *function)
 {
@@ -60,9 +77,7 @@ is_builtin(const char *name, struct gs_function *function)
 	else if (strcmp(name, "malloc") == 0 || strcmp(name, "free") == 0)
 		function->uses_heap = true;
 	else
-		return strcmp(name, "__assertfail") == 0 ||
-		       strcmp(name, "cudaGraphSetConditional") == 0 ||
-		       strcmp(name, "cudaGraphLaunch") == 0;
+		return strcmp(name, "__assertfail") == 0 || is_graph_function(name);
 	return true;
 }
 

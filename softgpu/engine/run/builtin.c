@@ -10,6 +10,7 @@
 
 #define MAX_TEXT 4096
 #define MAX_FIELD 1024
+#define MAX_PARAMS 4096               /* bytes of parameters that a kernel changes at a time */
 #define MAX_ARGUMENTS (MAX_TEXT * 16) /* bytes: two for each character of a format, at 8 each */
 
 struct output {
@@ -309,6 +310,118 @@ call_graph_launch(const struct gs_launch *launch, uint64_t exec, uint64_t stream
 	return launch->graphs ? launch->graphs->launch(launch->graphs, exec, stream) : 1;
 }
 
+/* An argument that is a struct. */
+static void
+argument_bytes(const struct call_site *site, int lane, unsigned int k, void *bytes, size_t size)
+{
+	const struct gs_operand *list = &site->call->insn->operands[2];
+	const uint8_t *local = gs_frame_local(site->block, site->warp, site->frame, lane);
+
+	memset(bytes, 0, size);
+	if (k < list->count) {
+		const struct gs_symbol *symbol =
+			&site->frame->function->module->ptx->symbols[list->elements[k].symbol];
+
+		memcpy(bytes, local + symbol->offset, symbol->size < size ? symbol->size : size);
+	}
+}
+
+/* The kernel's bytes are copied before anybody takes a lock: reading them may fault. */
+static int
+change_node(const struct gs_launch *launch, uint64_t node, struct gs_node_change *change)
+{
+	uint8_t bytes[MAX_PARAMS];
+
+	if (!launch->graphs)
+		return 1;
+	if (change->kind == GS_CHANGE_PARAM) {
+		if (change->size > sizeof(bytes) ||
+		    !is_device_address((uint64_t)(uintptr_t)change->bytes))
+			return 1;
+		memcpy(bytes, change->bytes, change->size);
+		change->bytes = bytes;
+	}
+	return launch->graphs->change(launch->graphs, node, change);
+}
+
+/* cudaGraphKernelNodeUpdate */
+struct node_update {
+	uint64_t node;
+	uint32_t field; /* 0: none, 1: grid, 2: parameter, 3: enabled */
+	union {
+		uint32_t grid[3];
+		struct {
+			uint64_t bytes, offset, size;
+		} param;
+		uint32_t enabled;
+	};
+};
+
+static int
+apply_update(const struct gs_launch *launch, const struct node_update *update)
+{
+	struct gs_node_change change = { 0 };
+
+	switch (update->field) {
+	case 1:
+		change.kind = GS_CHANGE_GRID;
+		memcpy(change.grid, update->grid, sizeof(change.grid));
+		break;
+	case 2:
+		change.kind = GS_CHANGE_PARAM;
+		change.bytes = (const void *)(uintptr_t)update->param.bytes; /* NOLINT */
+		change.offset = update->param.offset;
+		change.size = update->param.size;
+		break;
+	case 3:
+		change.kind = GS_CHANGE_ENABLED;
+		change.enabled = update->enabled != 0;
+		break;
+	default:
+		return 1;
+	}
+	return change_node(launch, update->node, &change);
+}
+
+static int
+apply_updates(const struct gs_launch *launch, uint64_t address, uint64_t count)
+{
+	struct node_update update;
+	int r = 0;
+
+	for (uint64_t i = 0; i < count && !r; i++, address += sizeof(update)) {
+		if (!is_device_address(address) || !is_device_address(address + sizeof(update)))
+			return 1;
+		memcpy(&update, (const void *)(uintptr_t)address, sizeof(update)); /* NOLINT */
+		r = apply_update(launch, &update);
+	}
+	return r;
+}
+
+/* cudaGraphKernelNode...(): the answer is a cudaError_t. */
+static int
+call_node_function(const struct call_site *site, int lane, const char *name, uint64_t first)
+{
+	const struct gs_launch *launch = site->block->job->launch;
+	struct node_update update = { .node = first };
+
+	if (strcmp(name, "cudaGraphKernelNodeUpdatesApply") == 0)
+		return apply_updates(launch, first, argument_of(site, lane, 1, 8));
+	if (strcmp(name, "cudaGraphKernelNodeSetParam") == 0) {
+		update.field = 2;
+		update.param.offset = argument_of(site, lane, 1, 8);
+		update.param.bytes = argument_of(site, lane, 2, 8);
+		update.param.size = argument_of(site, lane, 3, 8);
+	} else if (strcmp(name, "cudaGraphKernelNodeSetEnabled") == 0) {
+		update.field = 3;
+		update.enabled = argument_of(site, lane, 1, 1) != 0;
+	} else {
+		update.field = 1;
+		argument_bytes(site, lane, 1, update.grid, sizeof(update.grid));
+	}
+	return apply_update(launch, &update);
+}
+
 bool
 gs_call_builtin(struct gs_block *block, struct gs_warp *warp, struct gs_frame *frame,
 		const struct gs_code *call, uint64_t target, uint32_t mask)
@@ -344,6 +457,10 @@ gs_call_builtin(struct gs_block *block, struct gs_warp *warp, struct gs_frame *f
 				   (uint64_t)call_graph_launch(job->launch, first,
 							       argument_of(&site, lane, 1, 8)),
 				   4);
+		} else if (strncmp(name, "cudaGraphKernelNode", strlen("cudaGraphKernelNode")) ==
+			   0) {
+			set_result(&site, lane,
+				   (uint64_t)call_node_function(&site, lane, name, first), 4);
 		} else if (strcmp(name, "__assertfail") == 0) {
 			call_assert(&site, lane);
 		} else {
