@@ -28,11 +28,13 @@ def table(api):
 def main():
     try:
         api = check(parse(chapters(API)))
-        rows, lacks = table(api), {lack.name: lack.instead for lack in api.lacks}
+        rows, lacks = table(api), {lack.name: lack.why for lack in api.lacks}
     except SpecError as error:
         sys.exit(str(error))
     for name, how in rows:
-        print(f"{name:<56} {how}{'; instead: ' + lacks[name] if lacks.get(name) else ''}")
+        if how == "unsupported" and name not in lacks:
+            sys.exit(f"{name} is not supported, and codegen/api/unsupported.h does not say why")
+        print(f"{name:<56} {how}{'; ' + lacks[name] if name in lacks else ''}")
     count = {how: sum(1 for row in rows if row[1] == how) for how in ("remoted", "local", "unsupported")}
     print(f"{len(rows)} symbols: {count['remoted']} remoted, {count['local']} local, {count['unsupported']} unsupported")
 

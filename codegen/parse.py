@@ -190,6 +190,7 @@ class Lack:
     """What a user is told of a symbol that is not supported."""
     name: str
     instead: str | None     # what else to do; None: programs only ask whether it is there
+    why: str
     file: str
     line: int
 
@@ -400,15 +401,16 @@ def read_driver_function(reader, word):
 
 
 def read_lacks(reader, word):
-    """GP_INSTEAD("text", name, ...) or GP_PROBED(name, ...)"""
-    line, instead, lacks = reader.open(), None, []
-    if word == "GP_INSTEAD":
-        instead = reader.next()
-        if not instead.startswith('"'):
-            reader.fail(f"GP_INSTEAD begins with a text, found '{instead}'")
+    """GP_INSTEAD("text", "why", name, ...) or GP_PROBED("why", name, ...)"""
+    line, texts, lacks = reader.open(), [], []
+    for what in ("text", "reason") if word == "GP_INSTEAD" else ("reason",):
+        text = reader.next()
+        if not text.startswith('"'):
+            reader.fail(f"{word} begins with a {what}, found '{text}'" if not texts else f"behind the text of {word} comes a reason, found '{text}'")
+        texts.append(text[1:-1])
         reader.next(",")
     while not lacks or reader.next() == ",":
-        lacks.append(Lack(reader.name(), instead and instead[1:-1], reader.file, reader.line))
+        lacks.append(Lack(reader.name(), texts[0] if word == "GP_INSTEAD" else None, texts[-1], reader.file, reader.line))
         if reader.peek() not in (",", ")"):
             reader.not_closed(word, line)
     return lacks

@@ -20,11 +20,12 @@
 
 /*
  * What the user is told of symbols that no chapter describes.
- *   GP_INSTEAD("text", name, ...)   what the program may do instead
- *   GP_PROBED(name, ...)            nothing: programs ask only whether the driver has it
+ *   GP_INSTEAD("text", "why", name, ...)   what the program may do instead
+ *   GP_PROBED("why", name, ...)            nothing: programs ask only whether the driver has it
+ * Why it is not supported stands in the table of codegen/coverage.py.
  */
-#define GP_INSTEAD(text, ...)
-#define GP_PROBED(...)
+#define GP_INSTEAD(text, why, ...)
+#define GP_PROBED(why, ...)
 
 /*
  * What a function (or an ALIAS) checks before all else that it does, in this order; the driver

@@ -1,1 +1,1 @@
-GP_INSTEAD("another", cuInit;
+GP_INSTEAD("another", "no reason", cuInit;

@@ -1,3 +1,3 @@
 GP_SYMBOL(cuInit, cuInit, 2000)
 
-GP_PROBED(cuFoo)
+GP_PROBED("no reason", cuFoo)

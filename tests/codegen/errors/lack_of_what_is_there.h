@@ -1,6 +1,6 @@
 GP_SYMBOL(cuInit, cuInit, 2000)
 
-GP_INSTEAD("another", cuInit)
+GP_INSTEAD("another", "no reason", cuInit)
 
 GP_LOCAL()
 CUresult cuInit(unsigned int Flags);

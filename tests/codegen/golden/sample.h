@@ -160,8 +160,8 @@ CUresult cuSampleText(
 /* What the daemon uses by hand, and what users are told of what is not there. */
 GP_DRIVER(cuInit)
 GP_DRIVER_OPTIONAL(cuStreamQuery)
-GP_INSTEAD("another function", cuSampleNone)
-GP_PROBED(cuSampleAsked)
+GP_INSTEAD("another function", "there is no such thing", cuSampleNone)
+GP_PROBED("nobody has it", cuSampleAsked)
 
 /* As it was while addresses and sizes had 32 bits. */
 GP_SYMBOL(cuSampleMake, cuSampleMake, 2000)

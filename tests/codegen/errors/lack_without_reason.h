@@ -1,0 +1,1 @@
+GP_INSTEAD("another", cuInit)
