@@ -266,7 +266,8 @@ def make_graphs():
         return struct.pack("<IIQQIIQQ", 0, 0, address, 64, 4, 7, 16, 1)
 
     def graph(call, plan, request=0):
-        return record(call, struct.pack("<II", CONTEXT, PLAN) if call == 0x0a01 else struct.pack("<I", PLAN), request, plan)
+        makes = call in (0x0a01, 0x0a08)
+        return record(call, struct.pack("<II", CONTEXT, PLAN) if makes else struct.pack("<I", PLAN), request, plan)
 
     # A context and its stream, with the first 4 MiB of the window.
     begin = struct.pack("<IHHII", 48, 0x0101, 0, 9, 0) + struct.pack("<4I2Q", CONTEXT, 0, 8, STREAM, WINDOW, 4 << 20)
@@ -295,6 +296,16 @@ def make_graphs():
         put("dispatch", name, begin + root + handle + handle + graph(0x0a01, plan, 1) + launch + graph(0x0a02, plan) + launch + drop + end)
         put("graph_plan", name, plan)
     put("dispatch", "condition_no_root", begin + handle + end + root + root + handle + end + handle)
+    # What kernels launch and change; a name that the driver did not give, and one launch that is none.
+    upload = record(0x0a09, struct.pack("<II", PLAN, STREAM))
+    fills = node(0x0304, fill(WINDOW)) + node(0x0304, fill(WINDOW + 4096), (0,))
+    changed = node(2, struct.pack("<Q", 77) + fill(WINDOW))
+    put("dispatch", "launchable", begin + graph(0x0a08, fills, 1) + upload + graph(0x0a02, fills) + upload + launch + drop + upload)
+    put("dispatch", "launchable_grows", begin + graph(0x0a08, fills, 1) + graph(0x0a02, fills + fills[:80]) + upload + launch)
+    put("dispatch", "launchable_idle", begin + graph(0x0a08, right, 1) + graph(0x0a08, changed, 2) + upload)
+    put("dispatch", "updatable", begin + root + record(0x0a0a, struct.pack("<I", ROOT), 3, node(0x0601, bytes(64)))
+        + record(0x0a0a, struct.pack("<I", 9), 4, fills) + graph(0x0a01, changed, 1) + upload + end)
+    put("graph_plan", "updatable", changed + node(2))
     put("dispatch", "words", begin + record(0x0424, struct.pack("<IIQQII", STREAM, 0, WINDOW, 0, 4, 1)) + launch
         + record(0x0423, struct.pack("<IIQQI", STREAM, 0, WINDOW, 1, 8)))
     put("dispatch", "words_wrong", begin + b"".join(
