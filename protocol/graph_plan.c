@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define HEADER 16
-#define CONDITION 16
+#define CONDITION 24
 
 static uint32_t
 word(const uint8_t *at)
@@ -98,10 +98,11 @@ gp_graph_condition_init(struct gp_graph_condition *condition, const struct gp_gr
 		.handle = long_word(fields),
 		.type = word(fields + 8),
 		.count = word(fields + 12),
+		.root = word(fields + 16),
 		.cur = fields + CONDITION,
 		.end = fields + node->fields.size,
 	};
-	return condition->count <= (node->fields.size - CONDITION) / 8;
+	return word(fields + 20) == 0 && condition->count <= (node->fields.size - CONDITION) / 8;
 }
 
 bool
@@ -118,6 +119,22 @@ gp_graph_condition_body(struct gp_graph_condition *condition, struct gp_bytes *b
 	*body = (struct gp_bytes){ condition->cur + 8, (size_t)size };
 	condition->cur += 8 + size;
 	return true;
+}
+
+bool
+gp_graph_updatable_init(struct gp_graph_updatable *updatable, const struct gp_graph_node *node)
+{
+	const uint8_t *fields = node->fields.data;
+
+	if (node->call != GP_GRAPH_UPDATABLE || node->fields.size < GP_GRAPH_UPDATABLE_HEAD)
+		return false;
+	*updatable = (struct gp_graph_updatable){
+		.name = long_word(fields),
+		.root = word(fields + 8),
+		.launch = { fields + GP_GRAPH_UPDATABLE_HEAD,
+			    node->fields.size - GP_GRAPH_UPDATABLE_HEAD },
+	};
+	return word(fields + 12) == 0;
 }
 
 static bool
@@ -165,23 +182,24 @@ gp_graph_write(struct gp_graph_writer *writer, uint32_t call, const uint32_t *de
 
 bool
 gp_graph_write_condition(struct gp_graph_writer *writer, const uint32_t *dependencies,
-			 uint32_t dependency_count, uint64_t handle, uint32_t type,
-			 const struct gp_graph_writer *bodies, uint32_t count)
+			 uint32_t dependency_count, const struct gp_graph_condition *condition,
+			 const struct gp_graph_writer *bodies)
 {
-	const uint32_t words[] = { htole32(type), htole32(count) };
+	const uint64_t handle = htole64(condition->handle);
+	const uint32_t words[] = { htole32(condition->type), htole32(condition->count),
+				   htole32(condition->root) };
 	size_t size = CONDITION;
 	uint8_t *at;
 
-	for (uint32_t i = 0; i < count && size <= GP_GRAPH_PLAN_MAX; i++)
+	for (uint32_t i = 0; i < condition->count && size <= GP_GRAPH_PLAN_MAX; i++)
 		size += 8 + bodies[i].size;
 	at = gp_graph_write(writer, GP_GRAPH_CONDITION, dependencies, dependency_count, size);
 	if (!at)
 		return false;
-	handle = htole64(handle);
 	memcpy(at, &handle, sizeof(handle));
 	memcpy(at + 8, words, sizeof(words));
 	at += CONDITION;
-	for (uint32_t i = 0; i < count; i++) {
+	for (uint32_t i = 0; i < condition->count; i++) {
 		uint64_t body = htole64(bodies[i].size);
 
 		memcpy(at, &body, sizeof(body));
@@ -190,6 +208,22 @@ gp_graph_write_condition(struct gp_graph_writer *writer, const uint32_t *depende
 		at += 8 + bodies[i].size;
 	}
 	return true;
+}
+
+void *
+gp_graph_write_updatable(struct gp_graph_writer *writer, const uint32_t *dependencies,
+			 uint32_t count, uint64_t name, uint32_t root, size_t size)
+{
+	uint8_t *at = gp_graph_write(writer, GP_GRAPH_UPDATABLE, dependencies, count,
+				     GP_GRAPH_UPDATABLE_HEAD + size);
+
+	if (!at)
+		return NULL;
+	name = htole64(name);
+	root = htole32(root);
+	memcpy(at, &name, sizeof(name));
+	memcpy(at + 8, &root, sizeof(root));
+	return at + GP_GRAPH_UPDATABLE_HEAD;
 }
 
 void

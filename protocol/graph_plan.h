@@ -19,7 +19,7 @@
 #define GP_GRAPH_DEPTH_MAX 16
 /* Instead of a call: bodies that are run as a number says that kernels set. */
 #define GP_GRAPH_CONDITION 1u
-/* A gpLaunch that kernels change: its fields come behind u64, the driver's name of the node. */
+/* A gpLaunch that kernels change. */
 #define GP_GRAPH_UPDATABLE 2u
 
 struct gp_graph_node {
@@ -40,11 +40,11 @@ void gp_graph_reader_init(struct gp_graph_reader *reader, const void *data, size
 bool gp_graph_read(struct gp_graph_reader *reader, struct gp_graph_node *node);
 uint32_t gp_graph_dependency(const struct gp_graph_node *node, uint32_t index);
 
-/* A node that is a condition: u64 handle, u32 type, u32 count, and so many bodies: u64 size, nodes.
- */
+/* A node that is a condition: u64 handle, u32 type, u32 count, u32 root, u32 0, and so many bodies:
+ * u64 size, nodes.  The root is named, for the driver gives the same handle in two of them. */
 struct gp_graph_condition {
 	uint64_t handle;
-	uint32_t type, count;
+	uint32_t type, count, root;
 	const uint8_t *cur, *end;
 };
 
@@ -53,6 +53,20 @@ bool gp_graph_condition_init(struct gp_graph_condition *condition,
 			     const struct gp_graph_node *node);
 /* Its next body, count times; false: it is malformed. */
 bool gp_graph_condition_body(struct gp_graph_condition *condition, struct gp_bytes *body);
+
+/* A node that kernels change: u64 the driver's name of it, u32 root, u32 0, and the gpLaunch. */
+struct gp_graph_updatable {
+	uint64_t name;
+	uint32_t root;
+	struct gp_bytes launch;
+};
+
+/* How much is in front of the gpLaunch. */
+#define GP_GRAPH_UPDATABLE_HEAD 16
+
+/* false: it is none. */
+bool gp_graph_updatable_init(struct gp_graph_updatable *updatable,
+			     const struct gp_graph_node *node);
 
 /* Zeroed it is empty; the caller frees memory. */
 struct gp_graph_writer {
@@ -66,11 +80,14 @@ struct gp_graph_writer {
 void *gp_graph_write(struct gp_graph_writer *writer, uint32_t call, const uint32_t *dependencies,
 		     uint32_t count, size_t fields_size);
 
-/* A condition behind these nodes; bodies: count writers, which stay the caller's.  false: no
- * memory, or too much. */
+/* A condition behind these nodes; bodies: condition->count writers, which stay the caller's.
+ * false: no memory, or too much. */
 bool gp_graph_write_condition(struct gp_graph_writer *writer, const uint32_t *dependencies,
-			      uint32_t dependency_count, uint64_t handle, uint32_t type,
-			      const struct gp_graph_writer *bodies, uint32_t count);
+			      uint32_t dependency_count, const struct gp_graph_condition *condition,
+			      const struct gp_graph_writer *bodies);
+/* A node that kernels change: as gp_graph_write(), with room for the gpLaunch, of this size. */
+void *gp_graph_write_updatable(struct gp_graph_writer *writer, const uint32_t *dependencies,
+			       uint32_t count, uint64_t name, uint32_t root, size_t size);
 
 /* The last node's fields, for which there is room, have turned out to be so long. */
 void gp_graph_fit(struct gp_graph_writer *writer, size_t fields_size);

@@ -107,6 +107,12 @@ graph_around(const struct gpc_graph *graph)
 	return graph->holder ? graph->holder->graph : NULL;
 }
 
+uint32_t
+gpc_graph_root_name(const struct gpc_graph_root *root)
+{
+	return root->handle.id;
+}
+
 CUresult
 gpc_graph_root_of(struct gpc_graph *graph, struct gpc_context *context,
 		  struct gpc_graph_root **root_p)

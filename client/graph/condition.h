@@ -37,6 +37,9 @@ struct gpc_graph_root *gpc_graph_root_hold(struct gpc_graph_root *root) GP_LOCKE
 /* NULL is allowed. */
 void gpc_graph_root_drop(struct gpc_graph_root *root) GP_LOCKED(gpc_graphs_lock);
 
+/* What the daemon calls it. */
+uint32_t gpc_graph_root_name(const struct gpc_graph_root *root);
+
 /* The one of the graph that is around all others: made with the first thing that needs one.  It
  * stays the graph's.  CUDA_ERROR_INVALID_VALUE: that is of another context. */
 CUresult gpc_graph_root_of(struct gpc_graph *graph, struct gpc_context *context,

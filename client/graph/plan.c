@@ -10,7 +10,6 @@
 #include "client/memory/address.h"
 #include "gpc_calls.h"
 
-#include <endian.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
@@ -230,12 +229,11 @@ check_launchable(const struct gpc_graph *graph, const struct gpc_node **error_p)
 	return CUDA_SUCCESS;
 }
 
-/* name: of one that kernels change; else 0. */
+/* root: of a node that is to be written as one that kernels change; or NULL. */
 static CUresult
-write_kernel(struct gp_graph_writer *writer, const struct gpc_node_params *params, uint64_t name,
-	     const uint32_t *dependencies, uint32_t count)
+write_kernel(struct gp_graph_writer *writer, const struct gpc_node_params *params,
+	     const struct gpc_graph_root *root, const uint32_t *dependencies, uint32_t count)
 {
-	const size_t prefix = name ? sizeof(name) : 0;
 	const struct gpc_kernel_params *kernel = &params->kernel;
 	const CUlaunchConfig config = { .attrs = kernel->attributes,
 					.numAttrs = kernel->attribute_count };
@@ -252,6 +250,7 @@ write_kernel(struct gp_graph_writer *writer, const struct gpc_node_params *param
 	};
 	struct gp_enc enc;
 	void *fields;
+	size_t size;
 	CUresult result = gpc_function_kernel(params->context, kernel->function, &args.kernel);
 
 	if (result == CUDA_SUCCESS)
@@ -259,22 +258,22 @@ write_kernel(struct gp_graph_writer *writer, const struct gpc_node_params *param
 	if (result != CUDA_SUCCESS)
 		return result;
 	args.attributes = attributes.bytes;
-	fields = gp_graph_write(writer, name ? GP_GRAPH_UPDATABLE : GP_CALL_gpLaunch, dependencies,
-				count, prefix + gp_args_gpLaunch_size(&args));
+	size = gp_args_gpLaunch_size(&args);
+	fields = root ? gp_graph_write_updatable(writer, dependencies, count, kernel->updatable,
+						 gpc_graph_root_name(root), size)
+		      : gp_graph_write(writer, GP_CALL_gpLaunch, dependencies, count, size);
 	if (!fields)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	name = htole64(name);
-	memcpy(fields, &name, prefix);
-	gp_enc_init(&enc, (char *)fields + prefix, gp_args_gpLaunch_size(&args));
+	gp_enc_init(&enc, fields, size);
 	gp_args_gpLaunch_encode(&enc, &args);
-	gp_graph_fit(writer, prefix + gp_enc_size(&enc));
+	gp_graph_fit(writer, (root ? GP_GRAPH_UPDATABLE_HEAD : 0) + gp_enc_size(&enc));
 	return CUDA_SUCCESS;
 }
 
 CUresult
 gpc_plan_write_kernel(const struct gpc_node_params *params, struct gp_graph_writer *writer)
 {
-	return write_kernel(writer, params, 0, NULL, 0);
+	return write_kernel(writer, params, NULL, NULL, 0);
 }
 
 static CUresult
@@ -405,7 +404,7 @@ write_launch(struct gpc_plan *plan, const struct gpc_node_params *params, uint32
 
 	plan->updatable |= kernel->updatable != 0;
 	return result == CUDA_SUCCESS
-		       ? write_kernel(writer, params, kernel->updatable, dependencies, count)
+		       ? write_kernel(writer, params, kernel->root, dependencies, count)
 		       : result;
 }
 
@@ -414,6 +413,12 @@ write_condition(struct gpc_plan *plan, const struct gpc_condition *condition,
 		const uint32_t *dependencies, uint32_t count, struct gp_graph_writer *writer)
 	GP_LOCKED(gpc_graphs_lock)
 {
+	const struct gp_graph_condition written = {
+		.handle = condition->handle,
+		.type = condition->type,
+		.count = condition->size,
+		.root = gpc_graph_root_name(condition->root),
+	};
 	struct gp_graph_writer *bodies;
 	CUresult result = take_root(plan, condition->root);
 
@@ -425,8 +430,7 @@ write_condition(struct gpc_plan *plan, const struct gpc_condition *condition,
 	for (unsigned int i = 0; i < condition->size && result == CUDA_SUCCESS; i++)
 		result = write_body(plan, condition->bodies[i], &bodies[i]);
 	if (result == CUDA_SUCCESS &&
-	    !gp_graph_write_condition(writer, dependencies, count, condition->handle,
-				      condition->type, bodies, condition->size))
+	    !gp_graph_write_condition(writer, dependencies, count, &written, bodies))
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	for (unsigned int i = 0; i < condition->size; i++)
 		free(bodies[i].memory);

@@ -282,7 +282,7 @@ def make_graphs():
     put("dispatch", "graph_of_nothing", begin + graph(0x0a01, b"", 1) + graph(0x0a02, b"") + drop)
     # Conditions: of a handle that is the session's or not, malformed, in one another, and roots that are none.
     def condition(handle, bodies, count=None):
-        return node(1, struct.pack("<QII", handle, 1, len(bodies) if count is None else count)
+        return node(1, struct.pack("<QIIII", handle, 1, len(bodies) if count is None else count, ROOT, 0)
                     + b"".join(struct.pack("<Q", len(body)) + body for body in bodies))
 
     ROOT = 0x00100007
@@ -299,7 +299,7 @@ def make_graphs():
     # What kernels launch and change; a name that the driver did not give, and one launch that is none.
     upload = record(0x0a09, struct.pack("<II", PLAN, STREAM))
     fills = node(0x0304, fill(WINDOW)) + node(0x0304, fill(WINDOW + 4096), (0,))
-    changed = node(2, struct.pack("<Q", 77) + fill(WINDOW))
+    changed = node(2, struct.pack("<QII", 77, ROOT, 0) + fill(WINDOW))
     put("dispatch", "launchable", begin + graph(0x0a08, fills, 1) + upload + graph(0x0a02, fills) + upload + launch + drop + upload)
     put("dispatch", "launchable_grows", begin + graph(0x0a08, fills, 1) + graph(0x0a02, fills + fills[:80]) + upload + launch)
     put("dispatch", "launchable_idle", begin + graph(0x0a08, right, 1) + graph(0x0a08, changed, 2) + upload)

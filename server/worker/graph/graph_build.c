@@ -11,15 +11,14 @@
 #include "server/worker/device/driver.h"
 #include "server/worker/device/partition.h"
 #include "server/worker/graph/graph_root.h"
+#include "server/worker/graph/graph_survey.h"
 #include "server/worker/image/launch.h"
 #include "server/worker/image/library.h"
 #include "server/worker/session/context.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/wait.h"
 
-#include <endian.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* A graph that is being built. */
 struct build {
@@ -236,36 +235,20 @@ add_condition(const struct build *build, const struct gp_graph_node *node, CUgra
 	return result;
 }
 
-/* u64 name, then the launch. */
-static bool
-updatable_init(const struct gp_graph_node *node, uint64_t *name_p, struct gp_bytes *launch)
-{
-	uint64_t name;
-
-	if (node->fields.size < sizeof(name))
-		return false;
-	memcpy(&name, node->fields.data, sizeof(name));
-	*name_p = le64toh(name);
-	*launch = (struct gp_bytes){ (const uint8_t *)node->fields.data + sizeof(name),
-				     node->fields.size - sizeof(name) };
-	return true;
-}
-
 /* Once each, and not in the body of a condition. */
 static CUresult
 add_updatable(const struct build *build, const struct gp_graph_node *node, CUgraphNode *node_p)
 {
 	struct gp_args_gpLaunch args;
 	const struct gpd_updatable *updatable;
-	struct gp_bytes launch;
+	struct gp_graph_updatable read;
 	struct gp_dec dec;
-	uint64_t name;
 
-	if (!updatable_init(node, &name, &launch) || !build->root ||
+	if (!gp_graph_updatable_init(&read, node) || !build->root ||
 	    build->graph != build->root->driver)
 		return CUDA_ERROR_INVALID_VALUE;
-	updatable = gpd_graph_root_take(build->root, name);
-	gp_dec_init(&dec, launch.data, launch.size);
+	updatable = gpd_graph_root_take(build->root, read.name);
+	gp_dec_init(&dec, read.launch.data, read.launch.size);
 	gp_args_gpLaunch_decode(&dec, &args);
 	if (!updatable || !gp_dec_done(&dec))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -309,59 +292,6 @@ add_node(const struct build *build, const struct gp_graph_node *node, CUgraphNod
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
 	}
-}
-
-/* What a plan is, found before anything is made of it. */
-struct survey {
-	uint32_t nodes; /* bodies of conditions are counted, too */
-	uint32_t conditions;
-	uint64_t handle; /* of one of them */
-	uint32_t updatables;
-	uint64_t name; /* of one of them */
-};
-
-static bool survey_nodes(const void *plan, size_t size, unsigned int depth, struct survey *survey);
-
-static bool
-survey_condition(const struct gp_graph_node *node, unsigned int depth, struct survey *survey)
-{
-	struct gp_graph_condition condition;
-	struct gp_bytes body;
-
-	if (depth == GP_GRAPH_DEPTH_MAX || !gp_graph_condition_init(&condition, node))
-		return false;
-	survey->conditions++;
-	survey->handle = condition.handle;
-	survey->nodes += condition.count;
-	for (uint32_t i = 0; i < condition.count; i++) {
-		if (!gp_graph_condition_body(&condition, &body) ||
-		    !survey_nodes(body.data, body.size, depth + 1, survey))
-			return false;
-	}
-	return true;
-}
-
-/* false: it is no plan. */
-static bool
-survey_nodes(const void *plan, size_t size, unsigned int depth, struct survey *survey)
-{
-	struct gp_graph_reader reader;
-	struct gp_graph_node node;
-
-	gp_graph_reader_init(&reader, plan, size);
-	while (gp_graph_read(&reader, &node)) {
-		struct gp_bytes launch;
-
-		if (node.call == GP_GRAPH_CONDITION && !survey_condition(&node, depth, survey))
-			return false;
-		if (node.call != GP_GRAPH_UPDATABLE)
-			continue;
-		if (!updatable_init(&node, &survey->name, &launch))
-			return false;
-		survey->updatables++;
-	}
-	survey->nodes += reader.read;
-	return !reader.bad;
 }
 
 /* Gives a graph the nodes of a plan. */
@@ -418,6 +348,7 @@ static CUresult
 make(struct build *build, const void *plan, size_t size, bool launchable)
 {
 	const unsigned long long flags = launchable ? CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH : 0;
+	CUgraphExec *exec_p = &build->built->driver;
 	CUgraph graph;
 	CUresult result = fill_driver_graph(build, plan, size, &graph);
 
@@ -425,8 +356,9 @@ make(struct build *build, const void *plan, size_t size, bool launchable)
 	if (result == CUDA_SUCCESS && build->root && !gpd_graph_root_all_used(build->root))
 		result = CUDA_ERROR_NOT_SUPPORTED;
 	if (result == CUDA_SUCCESS)
-		result =
-			gpd_driver.cuGraphInstantiateWithFlags(&build->built->driver, graph, flags);
+		result = build->root
+				 ? gpd_graph_root_instantiate(build->session, build->root, exec_p)
+				 : gpd_driver.cuGraphInstantiateWithFlags(exec_p, graph, flags);
 	drop_driver_graph(build, graph);
 	return result;
 }
@@ -472,20 +404,18 @@ gpd_graph_build(struct gpd_session *session, const void *plan, size_t size, int 
 {
 	struct gpd_graph_built *built;
 	struct build build = { .session = session };
-	struct survey survey = { 0 };
+	struct gpd_graph_survey survey;
 	uint64_t bytes;
 	CUresult result;
 
 	*built_p = NULL;
-	if (!survey_nodes(plan, size, 0, &survey) || survey.nodes == 0)
+	if (!gpd_graph_survey(plan, size, &survey))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (survey.conditions + survey.updatables > 0) {
+	if (survey.rooted) {
 		if (launchable)
 			return CUDA_ERROR_NOT_SUPPORTED;
-		build.root = survey.conditions > 0
-				     ? gpd_graph_root_find(session, survey.handle, device)
-				     : gpd_graph_root_find_node(session, survey.name, device);
-		if (!build.root)
+		build.root = gpd_graph_root_get(session, survey.root);
+		if (!build.root || build.root->context->device != device)
 			return CUDA_ERROR_INVALID_VALUE;
 		partition = build.root->partition;
 	}
@@ -541,12 +471,11 @@ gpd_graph_update(struct gpd_session *session, const void *plan, size_t size,
 				       .kernels_changed = session->kernels_changed };
 	struct build build = { .session = session, .built = &now };
 	CUgraphExecUpdateResultInfo info;
-	struct survey survey = { 0 };
+	struct gpd_graph_survey survey;
 	CUgraph graph;
 	CUresult result;
 
-	if (!survey_nodes(plan, size, 0, &survey) || survey.nodes == 0 ||
-	    survey.conditions + survey.updatables > 0 ||
+	if (!gpd_graph_survey(plan, size, &survey) || survey.rooted ||
 	    sizeof(*built) + (uint64_t)survey.nodes * GPD_GRAPH_NODE_COST > built->charged)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = fill_driver_graph(&build, plan, size, &graph);

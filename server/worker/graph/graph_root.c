@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/worker/graph/graph_root.h"
 
+#include "base/clock.h"
 #include "gpd_calls.h"
 #include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
@@ -15,6 +16,9 @@
 
 /* What a handle is charged for. */
 #define HANDLE_COST 1024
+/* How often, and between, a driver is asked that still counts the executable before. */
+#define TRIES 100
+#define NAP_NS 1000000
 
 struct gpd_partition *
 gpd_graph_partition(const struct gpd_session *session, const struct gpd_context *context)
@@ -26,8 +30,8 @@ gpd_graph_partition(const struct gpd_session *session, const struct gpd_context 
 	return stream ? stream->partition : NULL;
 }
 
-static struct gpd_graph_root *
-root_get(const struct gpd_session *session, uint32_t id)
+struct gpd_graph_root *
+gpd_graph_root_get(const struct gpd_session *session, uint32_t id)
 {
 	return gpd_handle_get(&session->handles, GPD_KIND_GRAPH_ROOT, id);
 }
@@ -95,7 +99,7 @@ CUresult
 gpd_gpGraphHandle(struct gpd_session *session, const struct gp_args_gpGraphHandle *args,
 		  struct gp_reply_gpGraphHandle *reply)
 {
-	struct gpd_graph_root *root = root_get(session, args->root);
+	struct gpd_graph_root *root = gpd_graph_root_get(session, args->root);
 	CUgraphConditionalHandle handle;
 	uint64_t *handles;
 	CUresult result;
@@ -161,7 +165,7 @@ CUresult
 gpd_gpGraphNode(struct gpd_session *session, const struct gp_args_gpGraphNode *args,
 		struct gp_reply_gpGraphNode *reply)
 {
-	struct gpd_graph_root *root = root_get(session, args->root);
+	struct gpd_graph_root *root = gpd_graph_root_get(session, args->root);
 	size_t size;
 	void *plan;
 	CUresult result = gpd_graph_receive(session, &plan, &size);
@@ -187,7 +191,7 @@ gpd_gpGraphNode(struct gpd_session *session, const struct gp_args_gpGraphNode *a
 CUresult
 gpd_gpGraphRootDrop(struct gpd_session *session, const struct gp_args_gpGraphRootDrop *args)
 {
-	struct gpd_graph_root *root = root_get(session, args->root);
+	struct gpd_graph_root *root = gpd_graph_root_get(session, args->root);
 
 	if (!root)
 		return CUDA_ERROR_INVALID_HANDLE;
@@ -205,51 +209,18 @@ gpd_graph_root_has(const struct gpd_graph_root *root, uint64_t handle)
 	return false;
 }
 
-struct gpd_graph_root *
-gpd_graph_root_find(const struct gpd_session *session, uint64_t handle, int device)
-{
-	struct gpd_graph_root *root;
-	uint32_t at = 0;
-
-	while ((root = gpd_handle_next(&session->handles, GPD_KIND_GRAPH_ROOT, &at))) {
-		if (root->context->device == device && gpd_graph_root_has(root, handle))
-			return root;
-	}
-	return NULL;
-}
-
-static struct gpd_updatable *
-find_node(const struct gpd_graph_root *root, uint64_t name)
-{
-	for (size_t i = 0; i < root->updatable_count; i++) {
-		if (root->updatables[i].name == name)
-			return &root->updatables[i];
-	}
-	return NULL;
-}
-
-struct gpd_graph_root *
-gpd_graph_root_find_node(const struct gpd_session *session, uint64_t name, int device)
-{
-	struct gpd_graph_root *root;
-	uint32_t at = 0;
-
-	while ((root = gpd_handle_next(&session->handles, GPD_KIND_GRAPH_ROOT, &at))) {
-		if (root->context->device == device && find_node(root, name))
-			return root;
-	}
-	return NULL;
-}
-
 struct gpd_updatable *
 gpd_graph_root_take(const struct gpd_graph_root *root, uint64_t name)
 {
-	struct gpd_updatable *updatable = find_node(root, name);
+	for (size_t i = 0; i < root->updatable_count; i++) {
+		struct gpd_updatable *updatable = &root->updatables[i];
 
-	if (!updatable || updatable->used)
-		return NULL;
-	updatable->used = true;
-	return updatable;
+		if (updatable->name != name || updatable->used)
+			continue;
+		updatable->used = true;
+		return updatable;
+	}
+	return NULL;
 }
 
 bool
@@ -325,6 +296,17 @@ drop_nodes(struct gpd_graph_root *root)
 	return result;
 }
 
+/* The responder sees in memory that work has ended, and the driver counts an executable until it
+ * has noticed the same: it does when it is asked. */
+static void
+let_driver_notice(const struct gpd_session *session, const struct gpd_graph_root *root)
+{
+	for (const struct gpd_stream *s = session->streams; s; s = s->next) {
+		if (s->device == root->context->device)
+			(void)gpd_driver.cuStreamQuery(s->driver);
+	}
+}
+
 CUresult
 gpd_graph_root_enter(struct gpd_session *session, struct gpd_graph_root *root, CUgraph *graph_p)
 {
@@ -335,6 +317,8 @@ gpd_graph_root_enter(struct gpd_session *session, struct gpd_graph_root *root, C
 		return CUDA_ERROR_NOT_SUPPORTED;
 	while (atomic_load(&session->rooted_leaving) && !gpd_wait_none(session))
 		gpd_wait_oldest(session);
+	if (root->left)
+		let_driver_notice(session, root);
 	result = drop_nodes(root);
 	root->occupied = result == CUDA_SUCCESS;
 	return result;
@@ -347,9 +331,25 @@ gpd_graph_root_leave(const struct gpd_session *session, CUgraph driver)
 	uint32_t at = 0;
 
 	while ((root = gpd_handle_next(&session->handles, GPD_KIND_GRAPH_ROOT, &at))) {
-		if (root->driver == driver)
-			root->occupied = false;
+		if (root->driver != driver)
+			continue;
+		root->left |= root->occupied;
+		root->occupied = false;
 	}
+}
+
+CUresult
+gpd_graph_root_instantiate(const struct gpd_session *session, const struct gpd_graph_root *root,
+			   CUgraphExec *exec_p)
+{
+	CUresult result = gpd_driver.cuGraphInstantiateWithFlags(exec_p, root->driver, 0);
+
+	for (int i = 0; i < TRIES && root->left && result == CUDA_ERROR_NOT_SUPPORTED; i++) {
+		gp_nap(NAP_NS);
+		let_driver_notice(session, root);
+		result = gpd_driver.cuGraphInstantiateWithFlags(exec_p, root->driver, 0);
+	}
+	return result;
 }
 
 void

@@ -43,15 +43,12 @@ struct gpd_graph_root {
 	CUgraphNode *from, *to; /* edges between them */
 	size_t edge_count;
 	bool occupied; /* by an executable that the client has not dropped */
+	bool left;     /* by one before: the driver may not know yet that it has ended */
 };
 
-/* The session's one that has this handle and is of the device; NULL: none. */
-struct gpd_graph_root *gpd_graph_root_find(const struct gpd_session *session, uint64_t handle,
-					   int device);
+/* NULL: none. */
+struct gpd_graph_root *gpd_graph_root_get(const struct gpd_session *session, uint32_t id);
 bool gpd_graph_root_has(const struct gpd_graph_root *root, uint64_t handle);
-/* The same by a node that kernels change. */
-struct gpd_graph_root *gpd_graph_root_find_node(const struct gpd_session *session, uint64_t name,
-						int device);
 /* Not used yet; NULL: there is none of this name. */
 struct gpd_updatable *gpd_graph_root_take(const struct gpd_graph_root *root, uint64_t name);
 bool gpd_graph_root_all_used(const struct gpd_graph_root *root);
@@ -64,6 +61,10 @@ CUresult gpd_graph_root_note_edges(struct gpd_graph_root *root, const CUgraphNod
  * there. */
 CUresult gpd_graph_root_enter(struct gpd_session *session, struct gpd_graph_root *root,
 			      CUgraph *graph_p);
+/* Makes the executable of what it holds.  CUDA_ERROR_NOT_SUPPORTED: also if the driver counts the
+ * one before for longer than a tenth of a second. */
+CUresult gpd_graph_root_instantiate(const struct gpd_session *session,
+				    const struct gpd_graph_root *root, CUgraphExec *exec_p);
 /* The client has dropped the executable, or none could be made; the root may be gone. */
 void gpd_graph_root_leave(const struct gpd_session *session, CUgraph driver);
 

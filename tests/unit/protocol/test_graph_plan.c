@@ -128,11 +128,14 @@ static void
 wrap(struct gp_graph_writer *writer, uint64_t handle)
 {
 	const struct gp_graph_writer bodies[2] = { { 0 }, *writer };
+	const struct gp_graph_condition condition = {
+		.handle = handle, .type = 2, .count = 2, .root = 0x89abcdef
+	};
 	struct gp_graph_writer outer = { 0 };
 	const uint32_t zero = 0;
 
 	assert_non_null(gp_graph_write(&outer, 0, NULL, 0, 0));
-	assert_true(gp_graph_write_condition(&outer, &zero, 1, handle, 2, bodies, 2));
+	assert_true(gp_graph_write_condition(&outer, &zero, 1, &condition, bodies));
 	free(writer->memory);
 	*writer = outer;
 }
@@ -159,6 +162,7 @@ test_conditions_have_bodies(void **state)
 	assert_int_equal(condition.handle, 0x123456789abcull * 3);
 	assert_int_equal(condition.type, 2);
 	assert_int_equal(condition.count, 2);
+	assert_int_equal(condition.root, 0x89abcdef);
 	assert_true(gp_graph_condition_body(&condition, &body));
 	assert_int_equal(body.size, 0);
 	assert_true(gp_graph_condition_body(&condition, &body));
@@ -173,6 +177,37 @@ test_conditions_have_bodies(void **state)
 			writer.memory[at] ^= (uint8_t)(1u << bit);
 		}
 	}
+	free(writer.memory);
+}
+
+static void
+test_nodes_that_kernels_change_name_their_root(void **state)
+{
+	struct gp_graph_updatable updatable;
+	struct gp_graph_writer writer = { 0 };
+	struct gp_graph_reader reader;
+	struct gp_graph_node node;
+	void *launch;
+
+	assert_non_null(gp_graph_write(&writer, 9, NULL, 0, 24));
+	launch = gp_graph_write_updatable(&writer, &(uint32_t){ 0 }, 1, 0x123456789abcull, 7, 40);
+	assert_non_null(launch);
+	memset(launch, 5, 40);
+	gp_graph_fit(&writer, GP_GRAPH_UPDATABLE_HEAD + 32);
+	gp_graph_reader_init(&reader, writer.memory, writer.size);
+	assert_true(gp_graph_read(&reader, &node));
+	assert_false(gp_graph_updatable_init(&updatable, &node));
+	assert_true(gp_graph_read(&reader, &node));
+	assert_int_equal(node.count, 1);
+	assert_true(gp_graph_updatable_init(&updatable, &node));
+	assert_int_equal(updatable.name, 0x123456789abcull);
+	assert_int_equal(updatable.root, 7);
+	assert_int_equal(updatable.launch.size, 32);
+	assert_int_equal(*(const uint8_t *)updatable.launch.data, 5);
+	node.fields.size = GP_GRAPH_UPDATABLE_HEAD - 8;
+	assert_false(gp_graph_updatable_init(&updatable, &node));
+	assert_false(gp_graph_read(&reader, &node));
+	assert_false(reader.bad);
 	free(writer.memory);
 }
 
@@ -222,6 +257,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_what_is_written_is_read),
 		cmocka_unit_test(test_conditions_have_bodies),
+		cmocka_unit_test(test_nodes_that_kernels_change_name_their_root),
 		cmocka_unit_test(test_what_is_no_plan_is_refused),
 		cmocka_unit_test(test_damage_stays_inside),
 		cmocka_unit_test(test_more_than_the_most_is_not_written),

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/worker/graph/graph_survey.h"
+
+#include "protocol/graph_plan.h"
+
+static bool survey_nodes(const void *plan, size_t size, unsigned int depth,
+			 struct gpd_graph_survey *survey);
+
+/* false: others were of another one. */
+static bool
+survey_root(struct gpd_graph_survey *survey, uint32_t root)
+{
+	if (survey->rooted && survey->root != root)
+		return false;
+	survey->rooted = true;
+	survey->root = root;
+	return true;
+}
+
+static bool
+survey_condition(const struct gp_graph_node *node, unsigned int depth,
+		 struct gpd_graph_survey *survey)
+{
+	struct gp_graph_condition condition;
+	struct gp_bytes body;
+
+	if (depth == GP_GRAPH_DEPTH_MAX || !gp_graph_condition_init(&condition, node) ||
+	    !survey_root(survey, condition.root))
+		return false;
+	survey->nodes += condition.count;
+	for (uint32_t i = 0; i < condition.count; i++) {
+		if (!gp_graph_condition_body(&condition, &body) ||
+		    !survey_nodes(body.data, body.size, depth + 1, survey))
+			return false;
+	}
+	return true;
+}
+
+static bool
+survey_updatable(const struct gp_graph_node *node, struct gpd_graph_survey *survey)
+{
+	struct gp_graph_updatable updatable;
+
+	return gp_graph_updatable_init(&updatable, node) && survey_root(survey, updatable.root);
+}
+
+static bool
+survey_nodes(const void *plan, size_t size, unsigned int depth, struct gpd_graph_survey *survey)
+{
+	struct gp_graph_reader reader;
+	struct gp_graph_node node;
+
+	gp_graph_reader_init(&reader, plan, size);
+	while (gp_graph_read(&reader, &node)) {
+		if (node.call == GP_GRAPH_CONDITION && !survey_condition(&node, depth, survey))
+			return false;
+		if (node.call == GP_GRAPH_UPDATABLE && !survey_updatable(&node, survey))
+			return false;
+	}
+	survey->nodes += reader.read;
+	return !reader.bad;
+}
+
+bool
+gpd_graph_survey(const void *plan, size_t size, struct gpd_graph_survey *survey)
+{
+	*survey = (struct gpd_graph_survey){ 0 };
+	return survey_nodes(plan, size, 0, survey) && survey->nodes > 0;
+}
