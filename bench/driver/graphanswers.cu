@@ -218,6 +218,39 @@ while_it_runs()
 	CHECK(cuGraphDestroy(it.graph));
 }
 
+/* The daemon's worker sees that work has ended by a word that the stream writes behind it, and asks
+ * the driver about the stream only then. */
+static void
+when_memory_says_so(const char *what, bool asks)
+{
+	made it = make();
+	CUgraphExec first, second;
+	volatile unsigned int *word;
+	CUdeviceptr mapped;
+	CUresult result;
+	int refused = 0;
+
+	CHECK(cuMemHostAlloc((void **)&word, sizeof(*word), CU_MEMHOSTALLOC_DEVICEMAP));
+	CHECK(cuMemHostGetDevicePointer(&mapped, (void *)word, 0));
+	*word = 0;
+	add_spin(it.body, 10000000);
+	CHECK(cuGraphInstantiate(&first, it.graph, 0));
+	CHECK(cuGraphLaunch(first, stream));
+	CHECK(cuStreamWriteValue32(stream, mapped, 1, CU_STREAM_WRITE_VALUE_DEFAULT));
+	while (*word == 0)
+		continue;
+	end(what, first);
+	do {
+		if (asks)
+			(void)cuStreamQuery(stream);
+		result = cuGraphInstantiate(&second, it.graph, 0);
+	} while (result != CUDA_SUCCESS && ++refused < 1000);
+	printf("%s: instantiate %d, refused %d times\n", what, result, refused);
+	end(what, result == CUDA_SUCCESS ? second : nullptr);
+	CHECK(cuMemFreeHost((void *)word));
+	CHECK(cuGraphDestroy(it.graph));
+}
+
 static void
 copies_of_graphs()
 {
@@ -315,6 +348,8 @@ main()
 	nodes_anew("nodes anew, the old executable gone", false);
 	nodes_anew("nodes anew, the old executable there", true);
 	while_it_runs();
+	when_memory_says_so("when memory says that it has ended", false);
+	when_memory_says_so("when the driver was asked, too", true);
 	copies_of_graphs();
 	changes();
 	bodies();

@@ -317,7 +317,7 @@ gpd_graph_root_enter(struct gpd_session *session, struct gpd_graph_root *root, C
 		return CUDA_ERROR_NOT_SUPPORTED;
 	while (atomic_load(&session->rooted_leaving) && !gpd_wait_none(session))
 		gpd_wait_oldest(session);
-	if (root->left)
+	if (root->made)
 		let_driver_notice(session, root);
 	result = drop_nodes(root);
 	root->occupied = result == CUDA_SUCCESS;
@@ -331,24 +331,23 @@ gpd_graph_root_leave(const struct gpd_session *session, CUgraph driver)
 	uint32_t at = 0;
 
 	while ((root = gpd_handle_next(&session->handles, GPD_KIND_GRAPH_ROOT, &at))) {
-		if (root->driver != driver)
-			continue;
-		root->left |= root->occupied;
-		root->occupied = false;
+		if (root->driver == driver)
+			root->occupied = false;
 	}
 }
 
 CUresult
-gpd_graph_root_instantiate(const struct gpd_session *session, const struct gpd_graph_root *root,
+gpd_graph_root_instantiate(const struct gpd_session *session, struct gpd_graph_root *root,
 			   CUgraphExec *exec_p)
 {
 	CUresult result = gpd_driver.cuGraphInstantiateWithFlags(exec_p, root->driver, 0);
 
-	for (int i = 0; i < TRIES && root->left && result == CUDA_ERROR_NOT_SUPPORTED; i++) {
+	for (int i = 0; i < TRIES && root->made && result == CUDA_ERROR_NOT_SUPPORTED; i++) {
 		gp_nap(NAP_NS);
 		let_driver_notice(session, root);
 		result = gpd_driver.cuGraphInstantiateWithFlags(exec_p, root->driver, 0);
 	}
+	root->made |= result == CUDA_SUCCESS;
 	return result;
 }
 

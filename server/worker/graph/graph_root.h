@@ -43,7 +43,7 @@ struct gpd_graph_root {
 	CUgraphNode *from, *to; /* edges between them */
 	size_t edge_count;
 	bool occupied; /* by an executable that the client has not dropped */
-	bool left;     /* by one before: the driver may not know yet that it has ended */
+	bool made;     /* one was there: the driver may not know yet that it has ended */
 };
 
 /* NULL: none. */
@@ -63,8 +63,8 @@ CUresult gpd_graph_root_enter(struct gpd_session *session, struct gpd_graph_root
 			      CUgraph *graph_p);
 /* Makes the executable of what it holds.  CUDA_ERROR_NOT_SUPPORTED: also if the driver counts the
  * one before for longer than a tenth of a second. */
-CUresult gpd_graph_root_instantiate(const struct gpd_session *session,
-				    const struct gpd_graph_root *root, CUgraphExec *exec_p);
+CUresult gpd_graph_root_instantiate(const struct gpd_session *session, struct gpd_graph_root *root,
+				    CUgraphExec *exec_p);
 /* The client has dropped the executable, or none could be made; the root may be gone. */
 void gpd_graph_root_leave(const struct gpd_session *session, CUgraph driver);
 
