@@ -41,7 +41,7 @@ bool gp_graph_read(struct gp_graph_reader *reader, struct gp_graph_node *node);
 uint32_t gp_graph_dependency(const struct gp_graph_node *node, uint32_t index);
 
 /* A node that is a condition: u64 handle, u32 type, u32 count, u32 root, u32 0, and so many bodies:
- * u64 size, nodes.  The root is named, for the driver gives the same handle in two of them. */
+ * u64 size, nodes.  The root is named, for the driver may give the same handle in two of them. */
 struct gp_graph_condition {
 	uint64_t handle;
 	uint32_t type, count, root;

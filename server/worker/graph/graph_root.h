@@ -3,12 +3,13 @@
  * Graphs of the driver that handles of conditions, and nodes that kernels change, belong to.
  *
  * Device code of the client holds the driver's own handles and nodes, so they are made when the
- * client asks, before there is anything to launch.  What is launched later is made in the graph that
- * they belong to, each time anew: its other nodes before are dropped.  A handle is of one context of
- * the driver, so all that is made there stays on the multiprocessors that the session had then.  The
- * driver has one executable of such a graph at a time: it occupies the root until the client drops
- * it, and the next is made when it is gone.  Two roots may have handles of the same number, so a
- * client names the root.  Executor only, with the device current where the driver is called.
+ * client asks, before there is anything to launch.  What is launched later is made in the graph
+ * that they belong to, each time anew: its other nodes before are dropped.  A handle is of one
+ * context of the driver, so all that is made there stays on the multiprocessors that the session
+ * had then.  The driver has one executable of such a graph at a time: it occupies the root until
+ * the client drops it, and the next is made when it is gone.  Two roots may have handles of the
+ * same number, so a client names the root.  Executor only, with the device current where the driver
+ * is called.
  */
 #ifndef GPD_GRAPH_ROOT_H
 #define GPD_GRAPH_ROOT_H
