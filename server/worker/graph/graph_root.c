@@ -177,7 +177,7 @@ gpd_gpGraphNode(struct gpd_session *session, const struct gp_args_gpGraphNode *a
 	if (result == CUDA_SUCCESS && !gpd_graph_charge(session, GPD_GRAPH_NODE_COST))
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	if (result == CUDA_SUCCESS) {
-		uint64_t name;
+		uint64_t name = 0;
 
 		result = add_updatable(session, root, plan, size, &name);
 		reply->node = name;
