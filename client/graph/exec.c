@@ -273,10 +273,20 @@ instantiate(CUgraphExec *exec_p, CUgraph hGraph, unsigned long long flags, CUgra
 	return result;
 }
 
+/* What the driver says where kernels cannot launch a graph with such nodes. */
+static CUresult
+as_driver(CUresult result, unsigned long long flags)
+{
+	return result == CUDA_ERROR_NOT_SUPPORTED &&
+			       flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH
+		       ? CUDA_ERROR_INVALID_VALUE
+		       : result;
+}
+
 CUresult
 gpc_cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags)
 {
-	return instantiate(phGraphExec, hGraph, flags, NULL);
+	return as_driver(instantiate(phGraphExec, hGraph, flags, NULL), flags);
 }
 
 CUresult
@@ -428,7 +438,6 @@ gpc_cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph,
 	if (result == CUDA_ERROR_NOT_SUPPORTED)
 		instantiateParams->result_out = CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED;
 	else if (result != CUDA_SUCCESS)
-		instantiateParams->result_out = error ? CUDA_GRAPH_INSTANTIATE_ERROR
-						      : CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE;
-	return result;
+		instantiateParams->result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
+	return as_driver(result, instantiateParams->flags);
 }

@@ -132,9 +132,6 @@ launches(cudaStream_t stream)
 	CHECK(cudaGraphLaunch(exec, stream));
 	CHECK(cudaStreamSynchronize(stream));
 	show("uploaded", 1);
-	launch<<<1, 1, 0, stream>>>(launched, how, cell);
-	CHECK(cudaStreamSynchronize(stream));
-	show("by a kernel of no graph", 1);
 	CHECK(cudaGraphExecDestroy(exec));
 	CHECK(cudaGraphExecDestroy(launched));
 	CHECK(cudaGraphDestroy(graph));
