@@ -19,8 +19,19 @@
 #define GP_CHANGES_MAX ((size_t)96 << 10)
 /* Of one gpHostTake. */
 #define GP_HOST_RANGES_MAX 4096
+/* Of one gpHostTakeBehind.  The thread that answers waits of a session looks at them, and other
+ * answers wait meanwhile: a look at so much takes some 0.1 ms, and an answer holds all of it. */
+#define GP_HOST_BEHIND_MAX ((uint64_t)1 << 20)
+#define GP_HOST_BEHIND_RANGES 256
 /* Runs up to this long are stored behind all others: one of them may be a flag. */
 #define GP_CHANGES_SHORT 8
+
+/* What the work belongs to that a gpHostTakeBehind waits for. */
+enum gp_host_behind {
+	GP_HOST_BEHIND_STREAM,
+	GP_HOST_BEHIND_EVENT,
+	GP_HOST_BEHIND_CONTEXT,
+};
 
 /* Copy and shadow are equally aligned to 8 with the address. */
 struct gp_changes_range {

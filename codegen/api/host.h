@@ -50,3 +50,16 @@ void gpHostTake(
         unsigned int part,
         OUT unsigned long long *done,
         OUT_BYTES(BY_HOOK) void *changes);
+
+/* The same, of little: what the device has changed when the work is done that was given before this call.  kind:
+ * enum gp_host_behind, of what is named.  Work that waits for a host function of the client is not meant.  Ranges: up
+ * to GP_HOST_BEHIND_RANGES, together up to GP_HOST_BEHIND_MAX bytes; one that is mapped no more by then is passed
+ * over.  writes: so many gpHostWrite of the session had been carried out. */
+GP_MESSAGE(0x0807, WAIT, SERVER_HOOK, CHARGES_NOTHING, PASSES_COPIES)
+void gpHostTakeBehind(
+        unsigned int kind,
+        unsigned int name,
+        IN_BYTES(ranges_size) const void *ranges,
+        size_t ranges_size,
+        OUT unsigned long long *writes,
+        OUT_BYTES(BY_HOOK) void *changes);

@@ -11,10 +11,12 @@ import wire
 from harness import Configured, Daemon, Program, case, main, require, wait_until
 from hostile import SUCCESS, Host
 from stats import ASKED, read_stats
-from wire import Closed, Session, field
+from wire import Closed, Session, field, message, record
 
 MIB = 1 << 20
-INVALID_VALUE, OUT_OF_MEMORY, NOT_SUPPORTED = 1, 2, 801
+INVALID_VALUE, OUT_OF_MEMORY, INVALID_CONTEXT, INVALID_HANDLE, NOT_SUPPORTED = 1, 2, 201, 400, 801
+# enum gp_host_behind
+STREAM, EVENT, CONTEXT = range(3)
 PROGRAMS, sys.argv[1:] = sys.argv[1:], []
 
 
@@ -34,6 +36,10 @@ class Both:
     def __exit__(self, *error):
         self.daemon.__exit__(*error)
         self.folder.cleanup()
+
+
+def packed(*ranges):
+    return b"".join(struct.pack("<QQ", *one) for one in ranges)
 
 
 class Pinned(Session):
@@ -58,8 +64,16 @@ class Pinned(Session):
 
     def fetch(self, *ranges):
         """The result, how far, and the runs, by address; what one run is of may come in parts."""
-        asked = b"".join(struct.pack("<QQ", *one) for one in ranges)
-        result, back = self.ask("gpHostTake", {"ranges": asked})
+        result, back = self.ask("gpHostTake", {"ranges": packed(*ranges)})
+        return result, back.get("done"), self.runs_of(result, back)
+
+    def fetch_behind(self, kind, name, *ranges):
+        """The result, how many gpHostWrite the daemon has carried out, and the runs."""
+        result, back = self.ask("gpHostTakeBehind", {"kind": kind, "name": name, "ranges": packed(*ranges)})
+        return result, back.get("writes"), self.runs_of(result, back)
+
+    @staticmethod
+    def runs_of(result, back):
         parts, runs, at = [], [], 0
         while result == SUCCESS and at < len(back["changes"]):
             address, size, _ = struct.unpack_from("<QII", back["changes"], at)
@@ -70,7 +84,7 @@ class Pinned(Session):
                 runs[-1] = (runs[-1][0], runs[-1][1] + data)
             else:
                 runs.append((address, data))
-        return result, back.get("done"), runs
+        return runs
 
 
 for name in PROGRAMS:
@@ -153,6 +167,63 @@ def _():
         require(session.copy_out(session.host, 8)[0] == INVALID_VALUE, "it is given back")
         wait_until("the addresses are free", lambda: session.make(0, 4 * MIB) == SUCCESS, 20)
         require(session.copy_out(session.host, 8) == (SUCCESS, bytes(8)), "zeros")
+
+
+@case("changes are told behind the work of a stream, an event and a context")
+def _():
+    with Host() as daemon, Pinned(daemon.port) as session:
+        require(session.make(0, 2 * MIB) == SUCCESS, "no memory")
+        session.post("cuEventCreate", {"phEvent": 9, "Flags": 0})
+        for number, (kind, name) in enumerate(((STREAM, 1), (EVENT, 9), (CONTEXT, 1)), 1):
+            data = bytes([number]) * 8
+            session.write(session.host + 64 * number, b"from the client!")
+            session.copy_in(session.host + 8, data)
+            if kind == EVENT:
+                session.post("cuEventRecordWithFlags", {"hEvent": 9, "hStream": 1, "flags": 0})
+            got = session.fetch_behind(kind, name, (session.host, MIB))
+            require(got == (SUCCESS, number, [(session.host + 8, data)]), f"{kind}: {got}")
+        require(session.fetch_behind(STREAM, 1, (session.host, MIB))[2] == [], "once is enough")
+        require(session.fetch((session.host, 2 * MIB))[2] == [], "and gpHostTake knows it")
+        require(session.fetch_behind(STREAM, 1)[::2] == (SUCCESS, []), "no ranges, no changes")
+
+
+@case("questions behind work that name what is not there are refused, and the session goes on")
+def _():
+    with Host() as daemon, daemon.neighbour(), Pinned(daemon.port) as session, Pinned(daemon.port) as other:
+        require(session.make(0, 4 * MIB) == SUCCESS and other.make(0, MIB) == SUCCESS, "no memory")
+        base = session.host
+        for kind, name, wanted in ((STREAM, 77, INVALID_HANDLE), (STREAM, 0, INVALID_HANDLE), (EVENT, 1, INVALID_HANDLE),
+                                   (CONTEXT, 77, INVALID_CONTEXT), (3, 1, INVALID_VALUE), ((1 << 32) - 1, 1, INVALID_VALUE)):
+            require(session.fetch_behind(kind, name, (base, 8))[0] == wanted, f"{kind} {name}")
+        for one in ((base - 1, 2), (base, 4 * MIB + 1), (base, (1 << 64) - 1), (0, 1), (other.host, 8), (base, MIB + 1)):
+            require(session.fetch_behind(STREAM, 1, one)[0] == INVALID_VALUE, f"range {one}")
+        require(session.fetch_behind(STREAM, 1, (base, MIB), (base, 4))[0] == INVALID_VALUE, "too much together")
+        require(session.fetch_behind(STREAM, 1, *[(base, 4)] * 256)[0] == SUCCESS, "256 ranges")
+        require(session.fetch_behind(STREAM, 1, *[(base, 4)] * 257)[0] == INVALID_VALUE, "257 ranges")
+        half = {"kind": STREAM, "name": 1, "ranges": bytes(17)}
+        require(session.ask("gpHostTakeBehind", half)[0] == INVALID_VALUE, "half a range")
+        with Session(daemon.port) as bare:
+            require(bare.create_context() == SUCCESS, "no context")
+            require(bare.ask("gpHostTakeBehind", {**half, "ranges": b""})[0] in (SUCCESS, INVALID_VALUE), "nothing is mapped")
+        daemon.check_works()
+
+
+@case("a session that ends while many questions wait for its work leaves nothing behind")
+def _():
+    with Host() as daemon, daemon.neighbour():
+        for _ in range(3):
+            session = Pinned(daemon.port)
+            require(session.make(0, 2 * MIB) == SUCCESS, "no memory")
+            require(session.map(0, session.granularity) == SUCCESS, "no device memory")
+            for i in range(200):
+                session.post("gpFill", {"stream": 1, "dst": session.base, "pitch": session.granularity, "element_size": 1,
+                                        "value": i, "width": session.granularity, "height": 1})
+                asked = {"kind": STREAM, "name": 1, "ranges": packed((session.host, MIB))}
+                session.lane.send(message(record("gpHostTakeBehind", asked, 1000 + i)))
+            session.post("gpHostWrite", {"changes": struct.pack("<QIIQ", session.host, 8, 0, 7)})
+            session.lane.socket.close()
+        daemon.wait_for_ends()
+        daemon.check_works()
 
 
 @case("one session reaches nothing of another's")

@@ -3,10 +3,10 @@
 
 #include "base/lock.h"
 #include "gpd_calls.h"
-#include "protocol/host_picture.h"
 #include "server/worker/device/quiet_jobs.h"
 #include "server/worker/device/window.h"
 #include "server/worker/memory/host_arena.h"
+#include "server/worker/memory/host_state.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/wait.h"
 
@@ -17,31 +17,13 @@
 #include <utlist.h>
 
 #define PAGE UINT64_C(4096)
-#define ARENAS_MAX 4096
-
-/* It goes when it has neither a session nor arenas. */
-struct gpd_host_memory {
-	struct gpd_range range;
-	struct gpd_host_arena **arenas; /* by address; executor */
-	size_t count;
-	struct gp_picture picture; /* executor */
-
-	pthread_mutex_t lock;        /* of these: */
-	struct gpd_session *session; /* NULL: it has ended */
-	struct gpd_host_arena *leaving;
-};
-
-static void *
-pointer(uint64_t address)
-{
-	return (void *)(uintptr_t)address;
-}
 
 static void
 free_memory(struct gpd_host_memory *memory)
 {
 	gpd_window_give_host(&memory->range);
 	pthread_mutex_destroy(&memory->lock);
+	pthread_mutex_destroy(&memory->copies_lock);
 	gp_picture_fini(&memory->picture);
 	free(memory->arenas);
 	free(memory);
@@ -96,9 +78,8 @@ find(const struct gpd_host_memory *memory, uint64_t address)
 	return low;
 }
 
-/* NULL: no arena has all of it. */
-static struct gpd_host_arena *
-find_around(const struct gpd_session *session, uint64_t address, uint64_t size)
+struct gpd_host_arena *
+gpd_host_memory_arena(const struct gpd_session *session, uint64_t address, uint64_t size)
 {
 	const struct gpd_host_memory *memory = session->host_memory;
 	struct gpd_host_arena *arena;
@@ -119,7 +100,7 @@ find_around(const struct gpd_session *session, uint64_t address, uint64_t size)
 bool
 gpd_host_memory_mapped(const struct gpd_session *session, uint64_t address, uint64_t size)
 {
-	return find_around(session, address, size) != NULL;
+	return gpd_host_memory_arena(session, address, size) != NULL;
 }
 
 uint64_t
@@ -140,6 +121,7 @@ create(struct gpd_session *session)
 	if (!memory)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	pthread_mutex_init(&memory->lock, NULL);
+	pthread_mutex_init(&memory->copies_lock, NULL);
 	memory->session = session;
 	session->host_memory = memory;
 	return CUDA_SUCCESS;
@@ -186,9 +168,8 @@ gpd_gpHostReserve(struct gpd_session *session, const struct gp_args_gpHostReserv
 	return CUDA_SUCCESS;
 }
 
-/* Whether it lies in the session's range; the session ends if not. */
-static bool
-is_inside(struct gpd_session *session, uint64_t address, uint64_t size)
+bool
+gpd_host_memory_inside(struct gpd_session *session, uint64_t address, uint64_t size)
 {
 	const struct gpd_host_memory *memory = session->host_memory;
 
@@ -226,7 +207,7 @@ add(struct gpd_session *session, uint64_t address, uint64_t size, bool shared)
 	CUresult result;
 
 	if (!memory->arenas)
-		memory->arenas = calloc(ARENAS_MAX, sizeof(struct gpd_host_arena *));
+		memory->arenas = calloc(GPD_HOST_ARENAS_MAX, sizeof(struct gpd_host_arena *));
 	arena = memory->arenas ? calloc(1, sizeof(*arena)) : NULL;
 	if (!arena)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -236,10 +217,12 @@ add(struct gpd_session *session, uint64_t address, uint64_t size, bool shared)
 		free(arena);
 		return result;
 	}
+	pthread_mutex_lock(&memory->copies_lock);
 	memmove(&memory->arenas[i + 1], &memory->arenas[i],
 		(memory->count - i) * sizeof(struct gpd_host_arena *));
 	memory->arenas[i] = arena;
 	memory->count++;
+	pthread_mutex_unlock(&memory->copies_lock);
 	return CUDA_SUCCESS;
 }
 
@@ -265,12 +248,12 @@ gpd_gpHostMap(struct gpd_session *session, const struct gp_args_gpHostMap *args)
 	CUresult result;
 
 	if (!args->size || (args->address | args->size) % PAGE || args->shared > 1 ||
-	    !is_inside(session, args->address, args->size))
+	    !gpd_host_memory_inside(session, args->address, args->size))
 		return CUDA_ERROR_INVALID_VALUE;
 	result = check_free(session->host_memory, args->address, args->size);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (session->host_memory->count == ARENAS_MAX)
+	if (session->host_memory->count == GPD_HOST_ARENAS_MAX)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	result = gpd_account_take_pinned(&session->account, args->size);
 	if (result != CUDA_SUCCESS) {
@@ -297,16 +280,18 @@ CUresult
 gpd_gpHostUnmap(struct gpd_session *session, const struct gp_args_gpHostUnmap *args)
 {
 	struct gpd_host_memory *memory = session->host_memory;
-	struct gpd_host_arena *arena = find_around(session, args->address, args->size);
+	struct gpd_host_arena *arena = gpd_host_memory_arena(session, args->address, args->size);
 	CUresult result;
 	size_t i;
 
 	if (!arena || arena->address != args->address || arena->size != args->size)
 		return CUDA_ERROR_INVALID_VALUE;
 	i = find(memory, args->address);
+	pthread_mutex_lock(&memory->copies_lock);
 	memory->count--;
 	memmove(&memory->arenas[i], &memory->arenas[i + 1],
 		(memory->count - i) * sizeof(struct gpd_host_arena *));
+	pthread_mutex_unlock(&memory->copies_lock);
 	arena->request = gpd_wait_request(session);
 	pthread_mutex_lock(&memory->lock);
 	LL_PREPEND(memory->leaving, arena);
@@ -315,145 +300,6 @@ gpd_gpHostUnmap(struct gpd_session *session, const struct gp_args_gpHostUnmap *a
 	if (result == CUDA_SUCCESS)
 		return GPD_LATER;
 	/* The context is lost, or close to it: the arena goes with the process. */
-	return result;
-}
-
-/* Until something is sent or fetched both ends know it as zeros. */
-static bool
-has_shadow(struct gpd_host_arena *arena)
-{
-	void *shadow;
-
-	if (arena->shadow)
-		return true;
-	shadow = mmap(NULL, arena->size, PROT_READ | PROT_WRITE,
-		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (shadow == MAP_FAILED)
-		return false;
-	arena->shadow = shadow;
-	return true;
-}
-
-static void
-agree(void *arg, const struct gp_change *change)
-{
-	const struct gpd_host_arena *arena = find_around(arg, change->address, change->size);
-
-	memcpy(arena->shadow + (change->address - arena->address), change->bytes, change->size);
-	__builtin_prefetch(pointer(change->address), 1);
-}
-
-static void
-store(void *unused, const struct gp_change *change)
-{
-	gp_changes_store(pointer(change->address), change->bytes, change->size);
-}
-
-CUresult
-gpd_gpHostWrite(struct gpd_session *session, const struct gp_args_gpHostWrite *args)
-{
-	const void *bytes = args->changes.data;
-	size_t size = args->changes.size, at = 0;
-	struct gp_change change;
-
-	if (!gp_changes_are_sound(bytes, size)) {
-		gpd_session_violation(session, "it sent changes of host memory that are none");
-		return CUDA_ERROR_INVALID_VALUE;
-	}
-	while (gp_changes_next(bytes, size, &at, &change) > 0) {
-		struct gpd_host_arena *arena = find_around(session, change.address, change.size);
-
-		if (!arena && is_inside(session, change.address, change.size))
-			gpd_session_violation(session, "it changes host memory that is not mapped");
-		if (!arena)
-			return CUDA_ERROR_INVALID_VALUE;
-		if (!has_shadow(arena))
-			return CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	gp_changes_each(bytes, size, agree, session);
-	/* With nothing in between: what has no order is there at about the same time. */
-	gp_changes_each(bytes, size, store, NULL);
-	return CUDA_SUCCESS;
-}
-
-static uint64_t
-mapped_bytes(const struct gpd_session *session)
-{
-	const struct gpd_host_memory *memory = session->host_memory;
-	uint64_t size = 0;
-
-	for (size_t i = 0; i < memory->count; i++)
-		size += memory->arenas[i]->size;
-	return size;
-}
-
-/* The ranges that the client names; how many, or -1: they are none, or more than there is. */
-static int
-take_ranges(struct gpd_session *session, struct gp_bytes bytes, struct gp_changes_range *ranges)
-{
-	uint64_t left = mapped_bytes(session);
-	struct gp_dec dec;
-	size_t count = bytes.size / 16;
-
-	if (bytes.size % 16 || count > GP_HOST_RANGES_MAX)
-		return -1;
-	gp_dec_init(&dec, bytes.data, bytes.size);
-	for (size_t i = 0; i < count; i++) {
-		uint64_t address = gp_dec_u64(&dec), size = gp_dec_u64(&dec);
-		struct gpd_host_arena *arena = find_around(session, address, size);
-
-		if (!arena || !has_shadow(arena) || size > left)
-			return -1;
-		left -= size;
-		ranges[i] = (struct gp_changes_range){
-			.address = address,
-			.copy = pointer(address),
-			.shadow = arena->shadow + (address - arena->address),
-			.size = size,
-		};
-	}
-	return (int)count;
-}
-
-CUresult
-gpd_gpHostTake(struct gpd_session *session, const struct gp_args_gpHostTake *args,
-	       struct gp_reply_gpHostTake *reply)
-{
-	struct gp_changes_range *ranges;
-	struct gp_picture *picture;
-	int count;
-
-	if (!session->host_memory || args->part > GP_PICTURE_ANY)
-		return CUDA_ERROR_INVALID_VALUE;
-	ranges = calloc(args->ranges.size / 16 + 1, sizeof(*ranges));
-	if (!ranges)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	count = take_ranges(session, args->ranges, ranges);
-	if (count < 0) {
-		free(ranges);
-		return CUDA_ERROR_INVALID_VALUE;
-	}
-	picture = &session->host_memory->picture;
-	reply->done = gp_picture_take(picture, ranges, (size_t)count, args->part);
-	free(ranges);
-	/* Who answers frees it. */
-	reply->changes = (struct gp_bytes){ picture->ordered.bytes, picture->ordered.size };
-	picture->ordered = (struct gp_changes){ 0 };
-	gp_picture_trim(picture);
-	return reply->done || args->part == GP_PICTURE_ALL || count == 0 ? CUDA_SUCCESS
-									 : CUDA_ERROR_OUT_OF_MEMORY;
-}
-
-CUresult
-gpd_gpHostFetch(struct gpd_session *session, const struct gp_args_gpHostFetch *args,
-		struct gp_reply_gpHostFetch *reply)
-{
-	const struct gp_args_gpHostTake any = { .ranges = args->ranges, .part = GP_PICTURE_ANY };
-	struct gp_reply_gpHostTake took = { 0 };
-	CUresult result = gpd_gpHostTake(session, &any, &took);
-
-	reply->done = took.done;
-	reply->changes = took.changes;
 	return result;
 }
 

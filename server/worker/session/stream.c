@@ -432,9 +432,9 @@ blocking_idle(const struct gpd_session *session, const struct gpd_context *conte
 }
 
 CUresult
-gpd_cuStreamSynchronize(struct gpd_session *session, const struct gp_args_cuStreamSynchronize *args)
+gpd_stream_await(struct gpd_session *session, uint32_t id, gpd_wait_done *done, void *arg)
 {
-	struct gpd_stream *stream = gpd_stream_get(session, args->hStream);
+	struct gpd_stream *stream = gpd_stream_get(session, id);
 	CUresult result;
 
 	if (!stream)
@@ -443,11 +443,17 @@ gpd_cuStreamSynchronize(struct gpd_session *session, const struct gp_args_cuStre
 	if (stream->legacy && blocking_idle(session, stream->context))
 		return CUDA_SUCCESS;
 	if (stream->legacy)
-		result = gpd_stream_begin(session, args->hStream, &stream);
+		result = gpd_stream_begin(session, id, &stream);
 	else
 		result = gpd_device_enter(stream->device);
 	if (result != CUDA_SUCCESS || gpd_stream_is_idle(stream))
 		return result;
-	result = gpd_wait_add(session, stream, gpd_wait_reply, gpd_wait_request(session));
+	result = gpd_wait_add(session, stream, done, arg);
 	return result == CUDA_SUCCESS ? GPD_LATER : result;
+}
+
+CUresult
+gpd_cuStreamSynchronize(struct gpd_session *session, const struct gp_args_cuStreamSynchronize *args)
+{
+	return gpd_stream_await(session, args->hStream, gpd_wait_reply, gpd_wait_request(session));
 }

@@ -11,6 +11,7 @@
 
 #include "server/worker/session/depth.h"
 #include "server/worker/session/handle.h"
+#include "server/worker/session/wait.h"
 
 #include <cuda.h>
 #include <stdatomic.h>
@@ -75,6 +76,10 @@ void gpd_stream_wait_quiet(struct gpd_session *session, int device);
 
 /* The stream without ordering or counting (queries). NULL: no such stream. */
 struct gpd_stream *gpd_stream_get(const struct gpd_session *session, uint32_t id);
+
+/* Calls done() (wait.h) behind all that the stream was given: GPD_LATER.  CUDA_SUCCESS: that is
+ * done already, and done() is not called, as after an error. */
+CUresult gpd_stream_await(struct gpd_session *session, uint32_t id, gpd_wait_done *done, void *arg);
 
 /* After a copy with GP_COPY_BARRIER: all later operations of the session wait for this one. */
 CUresult gpd_stream_barrier(struct gpd_session *session, struct gpd_stream *stream);

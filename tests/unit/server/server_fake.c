@@ -9,6 +9,7 @@
 #include "server/worker/device/device.h"
 #include "server/worker/image/image.h"
 #include "server/worker/memory/memory.h"
+#include "server/worker/session/event.h"
 #include "server/worker/session/sessions.h"
 #include "server/worker/session/stream.h"
 #include "server/worker/session/wait.h"
@@ -94,6 +95,7 @@ fake_destroy(struct fake *fake)
 	free(fake->session.waits);
 	gpd_ledger_destroy(fake->ledger);
 	free(fake->data);
+	free(fake->fields);
 }
 
 uint64_t
@@ -144,6 +146,41 @@ gpd_wait_add_all(struct gpd_session *session, struct gpd_context *context, gpd_w
 		 void *arg)
 {
 	return gpd_wait_add(session, NULL, done, arg);
+}
+
+CUresult
+gpd_stream_await(struct gpd_session *session, uint32_t id, gpd_wait_done *done, void *arg)
+{
+	CUresult result = CUDA_ERROR_INVALID_HANDLE;
+
+	if (gpd_stream_get(session, id))
+		result = gpd_wait_add(session, gpd_stream_get(session, id), done, arg);
+	return result == CUDA_SUCCESS ? GPD_LATER : result;
+}
+
+/* It has no events. */
+struct gpd_event *
+gpd_event_get(const struct gpd_session *session, uint32_t id)
+{
+	return NULL;
+}
+
+struct gpd_event_ref *
+gpd_event_now(const struct gpd_event *event)
+{
+	return NULL;
+}
+
+void
+gpd_event_unref(struct gpd_event_ref *ref)
+{
+}
+
+void
+gpd_wait_add_event(struct gpd_session *session, struct gpd_event_ref *event, gpd_wait_done *done,
+		   void *arg)
+{
+	(void)gpd_wait_add(session, NULL, done, arg);
 }
 
 void
@@ -298,7 +335,14 @@ gpd_session_reply(struct gpd_session *session, uint16_t call, uint32_t request, 
 	fake->data_before = fake->data_size;
 	if (fake->keeps_no_replies)
 		return 0;
-	fake->replies[fake->reply_count++] = (struct fake_reply){ call, request, result };
+	fake->replies[fake->reply_count++ % FAKE_REPLIES] =
+		(struct fake_reply){ call, request, result };
+	free(fake->fields);
+	fake->fields = malloc(size + 1);
+	assert(fake->fields);
+	fake->fields_size = size;
+	if (size)
+		memcpy(fake->fields, fields, size);
 	return 0;
 }
 

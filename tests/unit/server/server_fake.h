@@ -30,6 +30,8 @@
 #define FAKE_CONTEXT 3
 #define FAKE_TEXT ((size_t)1 << 16)
 
+#define FAKE_REPLIES 16
+
 struct fake_reply {
 	uint16_t call;
 	uint32_t request;
@@ -51,8 +53,10 @@ struct fake {
 	size_t data_room;
 	size_t data_before; /* of calls that have been answered */
 	unsigned int data_notes;
-	struct fake_reply replies[16];
+	struct fake_reply replies[FAKE_REPLIES];
 	unsigned int reply_count;
+	uint8_t *fields; /* of the last of them */
+	size_t fields_size;
 	bool keeps_no_replies;
 	char printed[FAKE_TEXT];
 	char complained[1024];

@@ -173,14 +173,40 @@ write(uint64_t address, uint32_t size, uint8_t value)
 			       &(struct gp_args_gpHostWrite){ .changes = { record, 16 + padded } });
 }
 
+/* What was answered last; its bytes are valid until the next answer. */
+static void
+read_answer(struct gp_reply_gpHostTake *reply)
+{
+	struct gp_dec dec;
+
+	gp_dec_init(&dec, fake.fields, fake.fields_size);
+	gp_reply_gpHostTake_decode(&dec, reply);
+	assert_true(gp_dec_done(&dec));
+}
+
 static CUresult
 take(uint64_t address, uint64_t size, unsigned int part, struct gp_reply_gpHostTake *reply)
 {
 	const uint64_t range[2] = { address, size };
 	const struct gp_args_gpHostTake args = { .ranges = { range, sizeof(range) }, .part = part };
+	CUresult result;
 
 	*reply = (struct gp_reply_gpHostTake){ 0 };
-	return gpd_gpHostTake(&fake.session, &args, reply);
+	result = gpd_gpHostTake(&fake.session, &args, reply);
+	if (result != GPD_LATER)
+		return result;
+	read_answer(reply);
+	return CUDA_SUCCESS;
+}
+
+static CUresult
+take_behind(unsigned int kind, uint32_t name, uint64_t address, uint64_t size)
+{
+	const uint64_t range[2] = { address, size };
+	const struct gp_args_gpHostTakeBehind args = { kind, name, { range, sizeof(range) } };
+	struct gp_reply_gpHostTakeBehind reply = { 0 };
+
+	return gpd_gpHostTakeBehind(&fake.session, &args, &reply);
 }
 
 static CUresult
@@ -205,7 +231,6 @@ changes_are_stored_and_told(void **state)
 	assert_int_equal(fetch(base, 2 * MIB, &reply), CUDA_SUCCESS);
 	assert_int_equal(reply.done, 2 * MIB);
 	assert_int_equal(reply.changes.size, 0);
-	free((void *)reply.changes.data);
 	at(0)[104] = 9;
 	assert_int_equal(fetch(base, 2 * MIB, &reply), CUDA_SUCCESS);
 	assert_int_equal(gp_changes_next(reply.changes.data, reply.changes.size, &place, &change),
@@ -213,10 +238,8 @@ changes_are_stored_and_told(void **state)
 	assert_int_equal(change.address, base + 104);
 	assert_int_equal(change.size, 4);
 	assert_int_equal(*(const uint8_t *)change.bytes, 9);
-	free((void *)reply.changes.data);
 	assert_int_equal(fetch(base, 2 * MIB, &reply), CUDA_SUCCESS);
 	assert_int_equal(reply.changes.size, 0);
-	free((void *)reply.changes.data);
 }
 
 static void
@@ -234,12 +257,10 @@ much_is_told_in_parts(void **state)
 	assert_int_equal(fetch(base, 16 * MIB, &reply), CUDA_SUCCESS);
 	assert_int_equal(reply.done, 0);
 	assert_int_equal(reply.changes.size, 0);
-	free((void *)reply.changes.data);
 	while (done < 16 * MIB) {
 		assert_int_equal(take(base + done, 16 * MIB - done, GP_PICTURE_LONG, &reply),
 				 CUDA_SUCCESS);
 		assert_true(reply.done > 0);
-		free((void *)reply.changes.data);
 		done += reply.done;
 		parts++;
 	}
@@ -247,7 +268,6 @@ much_is_told_in_parts(void **state)
 	assert_int_equal(fetch(base, 16 * MIB, &reply), CUDA_SUCCESS);
 	assert_int_equal(reply.done, 16 * MIB);
 	assert_int_equal(reply.changes.size, 0);
-	free((void *)reply.changes.data);
 	assert_int_equal(take(base, 4096, GP_PICTURE_ANY + 1, &reply), CUDA_ERROR_INVALID_VALUE);
 }
 
@@ -286,6 +306,87 @@ changes_elsewhere_end_the_session(void **state)
 			 CUDA_ERROR_INVALID_VALUE);
 }
 
+/* The whole of the answers, as what was sent says how many writes are in them. */
+static void
+what_is_behind_work_is_told_when_that_is_done(void **state)
+{
+	struct gp_reply_gpHostTake reply;
+	struct gp_change change;
+	size_t place = 0;
+
+	assert_int_equal(map(0, 2 * MIB), CUDA_SUCCESS);
+	assert_int_equal(write(base, 4, 1), CUDA_SUCCESS);
+	assert_int_equal(take_behind(GP_HOST_BEHIND_STREAM, FAKE_STREAM, base, 4096), GPD_LATER);
+	assert_int_equal(fake.reply_count, 0);
+	at(0)[8] = 5;
+	assert_int_equal(write(base + 100, 4, 2), CUDA_SUCCESS);
+	fake_run_markers(&fake, -1);
+	assert_int_equal(fake.reply_count, 1);
+	assert_int_equal(fake.replies[0].result, CUDA_SUCCESS);
+	read_answer(&reply);
+	assert_int_equal(reply.done, 2);
+	assert_int_equal(gp_changes_next(reply.changes.data, reply.changes.size, &place, &change),
+			 1);
+	assert_int_equal(change.address, base + 8);
+	assert_int_equal(*(const uint8_t *)change.bytes, 5);
+	assert_int_equal(gp_changes_next(reply.changes.data, reply.changes.size, &place, &change),
+			 0);
+	/* And it is known from then on. */
+	assert_int_equal(fetch(base, 4096, &reply), CUDA_SUCCESS);
+	assert_int_equal(reply.changes.size, 0);
+	assert_int_equal(take_behind(GP_HOST_BEHIND_CONTEXT, FAKE_CONTEXT, base, 4096), GPD_LATER);
+	at(0)[8] = 6;
+	fake_run_markers(&fake, -1);
+	read_answer(&reply);
+	assert_int_equal(reply.changes.size, 24);
+}
+
+static void
+memory_that_is_gone_when_work_is_done_is_passed_over(void **state)
+{
+	struct gp_reply_gpHostTake reply;
+
+	assert_int_equal(map(0, 2 * MIB), CUDA_SUCCESS);
+	assert_int_equal(take_behind(GP_HOST_BEHIND_STREAM, FAKE_STREAM, base, 4096), GPD_LATER);
+	at(0)[8] = 5;
+	assert_int_equal(unmap(0, 2 * MIB), GPD_LATER);
+	fake_run_markers(&fake, 1);
+	assert_int_equal(fake.reply_count, 1);
+	assert_int_equal(fake.replies[0].result, CUDA_SUCCESS);
+	read_answer(&reply);
+	assert_int_equal(reply.changes.size, 0);
+	fake_run_markers(&fake, -1);
+}
+
+static void
+odd_questions_behind_work_are_refused(void **state)
+{
+	const uint64_t odd[3] = { base, 4, 1 };
+	const struct gp_args_gpHostTakeBehind half = { GP_HOST_BEHIND_STREAM,
+						       FAKE_STREAM,
+						       { odd, 17 } };
+	struct gp_reply_gpHostTakeBehind reply = { 0 };
+
+	assert_int_equal(map(0, 4 * MIB), CUDA_SUCCESS);
+	assert_int_equal(take_behind(GP_HOST_BEHIND_STREAM, 12345, base, 4),
+			 CUDA_ERROR_INVALID_HANDLE);
+	assert_int_equal(take_behind(GP_HOST_BEHIND_EVENT, 12345, base, 4),
+			 CUDA_ERROR_INVALID_HANDLE);
+	assert_int_equal(take_behind(GP_HOST_BEHIND_CONTEXT, 12345, base, 4),
+			 CUDA_ERROR_INVALID_CONTEXT);
+	assert_int_equal(take_behind(GP_HOST_BEHIND_CONTEXT + 1, FAKE_STREAM, base, 4),
+			 CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(take_behind(GP_HOST_BEHIND_STREAM, FAKE_STREAM, base + 4 * MIB, 4),
+			 CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(
+		take_behind(GP_HOST_BEHIND_STREAM, FAKE_STREAM, base, GP_HOST_BEHIND_MAX + 1),
+		CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpd_gpHostTakeBehind(&fake.session, &half, &reply),
+			 CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(fake_markers(&fake), 0);
+	assert_string_equal(fake.violation, "");
+}
+
 static void
 what_a_session_leaves_goes_behind_it(void **state)
 {
@@ -313,6 +414,9 @@ main(void)
 		TEST(changes_are_stored_and_told),
 		TEST(much_is_told_in_parts),
 		TEST(changes_elsewhere_end_the_session),
+		TEST(what_is_behind_work_is_told_when_that_is_done),
+		TEST(memory_that_is_gone_when_work_is_done_is_passed_over),
+		TEST(odd_questions_behind_work_are_refused),
 		TEST(what_a_session_leaves_goes_behind_it),
 	};
 

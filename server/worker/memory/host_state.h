@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A session's host memory, as host_memory.c, which maps it, and host_take.c, which keeps it like
+ * the client's, share it.
+ *
+ * The executor alone changes the list of arenas, so it reads it without a lock.  What the
+ * responder looks at as well is under copies_lock.
+ */
+#ifndef GPD_HOST_STATE_H
+#define GPD_HOST_STATE_H
+
+#include "protocol/host_picture.h"
+#include "server/common/ledger/channel.h"
+#include "server/worker/memory/host_arena.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct gpd_session;
+
+#define GPD_HOST_ARENAS_MAX 4096
+
+/* It goes when it has neither a session nor arenas. */
+struct gpd_host_memory {
+	struct gpd_range range;
+
+	/* Of changes of the list, of the arenas' shadows and of what follows.  Held until a picture
+	 * is sent: the client stores them in the order in which they come. */
+	pthread_mutex_t copies_lock;
+	struct gpd_host_arena **arenas; /* by address */
+	size_t count;
+	struct gp_picture picture;
+	uint64_t writes; /* gpHostWrite that were carried out */
+
+	pthread_mutex_t lock;        /* of these: */
+	struct gpd_session *session; /* NULL: it has ended */
+	struct gpd_host_arena *leaving;
+};
+
+/* The arena that has all of it; NULL: none has. */
+struct gpd_host_arena *gpd_host_memory_arena(const struct gpd_session *session, uint64_t address,
+					     uint64_t size);
+
+/* Executor: whether it lies in the session's range; the session ends if not. */
+bool gpd_host_memory_inside(struct gpd_session *session, uint64_t address, uint64_t size);
+
+#endif /* GPD_HOST_STATE_H */

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the client and the device tell each other of their copies of host memory. */
+#include "gpd_calls.h"
+#include "protocol/host_picture.h"
+#include "server/worker/memory/host_arena.h"
+#include "server/worker/memory/host_state.h"
+#include "server/worker/session/context.h"
+#include "server/worker/session/event.h"
+#include "server/worker/session/session.h"
+#include "server/worker/session/stream.h"
+#include "server/worker/session/wait.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+/* A picture that is taken when work is done. */
+struct behind {
+	void *request; /* gpd_wait_request() */
+	size_t count;
+	struct gp_changes_range ranges[];
+};
+
+static void *
+pointer(uint64_t address)
+{
+	return (void *)(uintptr_t)address;
+}
+
+/* Until something is sent or fetched both ends know it as zeros. */
+static bool
+has_shadow(struct gpd_host_arena *arena)
+{
+	void *shadow;
+
+	if (arena->shadow)
+		return true;
+	shadow = mmap(NULL, arena->size, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (shadow == MAP_FAILED)
+		return false;
+	arena->shadow = shadow;
+	return true;
+}
+
+static void
+agree(void *arg, const struct gp_change *change)
+{
+	const struct gpd_host_arena *arena =
+		gpd_host_memory_arena(arg, change->address, change->size);
+
+	memcpy(arena->shadow + (change->address - arena->address), change->bytes, change->size);
+	__builtin_prefetch(pointer(change->address), 1);
+}
+
+static void
+store(void *unused, const struct gp_change *change)
+{
+	gp_changes_store(pointer(change->address), change->bytes, change->size);
+}
+
+/* With the lock. */
+static CUresult
+check_write(struct gpd_session *session, const void *bytes, size_t size)
+{
+	struct gp_change change;
+	size_t at = 0;
+
+	while (gp_changes_next(bytes, size, &at, &change) > 0) {
+		struct gpd_host_arena *arena =
+			gpd_host_memory_arena(session, change.address, change.size);
+
+		if (!arena && gpd_host_memory_inside(session, change.address, change.size))
+			gpd_session_violation(session, "it changes host memory that is not mapped");
+		if (!arena)
+			return CUDA_ERROR_INVALID_VALUE;
+		if (!has_shadow(arena))
+			return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpd_gpHostWrite(struct gpd_session *session, const struct gp_args_gpHostWrite *args)
+{
+	struct gpd_host_memory *memory = session->host_memory;
+	const void *bytes = args->changes.data;
+	size_t size = args->changes.size;
+	CUresult result;
+
+	if (!gp_changes_are_sound(bytes, size)) {
+		gpd_session_violation(session, "it sent changes of host memory that are none");
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+	/* Without any the check fails. */
+	if (!memory)
+		return check_write(session, bytes, size);
+	pthread_mutex_lock(&memory->copies_lock);
+	memory->writes++;
+	result = check_write(session, bytes, size);
+	if (result == CUDA_SUCCESS) {
+		gp_changes_each(bytes, size, agree, session);
+		/* With nothing in between: what has no order is there at about the same time. */
+		gp_changes_each(bytes, size, store, NULL);
+	}
+	pthread_mutex_unlock(&memory->copies_lock);
+	return result;
+}
+
+static uint64_t
+mapped_bytes(const struct gpd_session *session)
+{
+	const struct gpd_host_memory *memory = session->host_memory;
+	uint64_t size = 0;
+
+	for (size_t i = 0; i < memory->count; i++)
+		size += memory->arenas[i]->size;
+	return size;
+}
+
+/* Where the copies of a range are now; false: it is not mapped. */
+static bool
+find_copies(struct gpd_session *session, struct gp_changes_range *range)
+{
+	struct gpd_host_arena *arena = gpd_host_memory_arena(session, range->address, range->size);
+
+	if (!arena || !has_shadow(arena))
+		return false;
+	range->copy = pointer(range->address);
+	range->shadow = arena->shadow + (range->address - arena->address);
+	return true;
+}
+
+/* With the lock: the ranges that the client names; how many, or -1: they are none, or more than
+ * there is. */
+static int
+take_ranges(struct gpd_session *session, struct gp_bytes bytes, struct gp_changes_range *ranges)
+{
+	uint64_t left = mapped_bytes(session);
+	struct gp_dec dec;
+	size_t count = bytes.size / 16;
+
+	if (bytes.size % 16 || count > GP_HOST_RANGES_MAX)
+		return -1;
+	gp_dec_init(&dec, bytes.data, bytes.size);
+	for (size_t i = 0; i < count; i++) {
+		ranges[i].address = gp_dec_u64(&dec);
+		ranges[i].size = gp_dec_u64(&dec);
+		if (!find_copies(session, &ranges[i]) || ranges[i].size > left)
+			return -1;
+		left -= ranges[i].size;
+	}
+	return (int)count;
+}
+
+/* With the lock.  first: done, or writes; the answers to all three calls are alike. */
+static void
+answer(struct gpd_session *session, void *request, uint64_t first)
+{
+	struct gp_picture *picture = &session->host_memory->picture;
+	const struct gp_reply_gpHostTake reply = {
+		.done = first,
+		.changes = { picture->ordered.bytes, picture->ordered.size },
+	};
+	size_t size = gp_reply_gpHostTake_size(&reply);
+	void *fields = malloc(size);
+	struct gp_enc enc;
+
+	if (fields) {
+		gp_enc_init(&enc, fields, size);
+		gp_reply_gpHostTake_encode(&enc, &reply);
+	}
+	(void)gpd_session_reply(session, (uint16_t)((uintptr_t)request >> 32),
+				(uint32_t)(uintptr_t)request,
+				fields ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY, fields,
+				fields ? gp_enc_size(&enc) : 0);
+	free(fields);
+	gp_picture_trim(picture);
+}
+
+/* With the lock. */
+static CUresult
+take(struct gpd_session *session, struct gp_bytes bytes, enum gp_picture_part part)
+{
+	struct gp_changes_range *ranges = calloc(bytes.size / 16 + 1, sizeof(*ranges));
+	CUresult result = CUDA_ERROR_INVALID_VALUE;
+	uint64_t done;
+	int count;
+
+	if (!ranges)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	count = take_ranges(session, bytes, ranges);
+	if (count >= 0) {
+		done = gp_picture_take(&session->host_memory->picture, ranges, (size_t)count, part);
+		result = done || part == GP_PICTURE_ALL || count == 0 ? GPD_LATER
+								      : CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	free(ranges);
+	if (result == GPD_LATER)
+		answer(session, gpd_wait_request(session), done);
+	return result;
+}
+
+static CUresult
+take_now(struct gpd_session *session, struct gp_bytes ranges, unsigned int part)
+{
+	struct gpd_host_memory *memory = session->host_memory;
+	CUresult result;
+
+	if (!memory || part > GP_PICTURE_ANY)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&memory->copies_lock);
+	result = take(session, ranges, part);
+	pthread_mutex_unlock(&memory->copies_lock);
+	return result;
+}
+
+CUresult
+gpd_gpHostTake(struct gpd_session *session, const struct gp_args_gpHostTake *args,
+	       struct gp_reply_gpHostTake *reply)
+{
+	return take_now(session, args->ranges, args->part);
+}
+
+CUresult
+gpd_gpHostFetch(struct gpd_session *session, const struct gp_args_gpHostFetch *args,
+		struct gp_reply_gpHostFetch *reply)
+{
+	return take_now(session, args->ranges, GP_PICTURE_ANY);
+}
+
+/* With the lock: ranges that are mapped no more are left out. */
+static size_t
+find_again(struct gpd_session *session, struct behind *behind)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < behind->count; i++) {
+		struct gp_changes_range range = behind->ranges[i];
+
+		if (find_copies(session, &range))
+			behind->ranges[count++] = range;
+	}
+	return count;
+}
+
+/* The work is done; on the responder, or the executor if it was. */
+static void
+take_behind(struct gpd_session *session, void *arg, CUresult result)
+{
+	struct gpd_host_memory *memory = session->host_memory;
+	struct behind *behind = arg;
+	size_t count;
+
+	pthread_mutex_lock(&memory->copies_lock);
+	count = result == CUDA_SUCCESS ? find_again(session, behind) : 0;
+	if (count > 0 &&
+	    gp_picture_take(&memory->picture, behind->ranges, count, GP_PICTURE_ALL) == 0)
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	if (result == CUDA_SUCCESS)
+		answer(session, behind->request, memory->writes);
+	pthread_mutex_unlock(&memory->copies_lock);
+	if (result != CUDA_SUCCESS)
+		gpd_wait_reply(session, behind->request, result);
+	free(behind);
+}
+
+/* GPD_LATER: take_behind() is called. */
+static CUresult
+await(struct gpd_session *session, unsigned int kind, uint32_t name, struct behind *behind)
+{
+	struct gpd_context *context;
+	struct gpd_event_ref *ref;
+	struct gpd_event *event;
+	CUresult result;
+
+	switch (kind) {
+	case GP_HOST_BEHIND_STREAM:
+		return gpd_stream_await(session, name, take_behind, behind);
+	case GP_HOST_BEHIND_EVENT:
+		event = gpd_event_get(session, name);
+		if (!event)
+			return CUDA_ERROR_INVALID_HANDLE;
+		ref = gpd_event_now(event);
+		gpd_wait_add_event(session, ref, take_behind, behind);
+		gpd_event_unref(ref);
+		return GPD_LATER;
+	case GP_HOST_BEHIND_CONTEXT:
+		context = gpd_context_get(session, name);
+		if (!context)
+			return CUDA_ERROR_INVALID_CONTEXT;
+		result = gpd_wait_add_all(session, context, take_behind, behind);
+		return result == CUDA_SUCCESS ? GPD_LATER : result;
+	default:
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+}
+
+static CUresult
+check_ranges(struct gpd_session *session, struct gp_bytes bytes, struct behind *behind)
+{
+	struct gpd_host_memory *memory = session->host_memory;
+	uint64_t size = 0;
+	int count;
+
+	pthread_mutex_lock(&memory->copies_lock);
+	count = take_ranges(session, bytes, behind->ranges);
+	pthread_mutex_unlock(&memory->copies_lock);
+	for (int i = 0; i < count; i++)
+		size += behind->ranges[i].size;
+	if (count < 0 || size > GP_HOST_BEHIND_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	behind->count = (size_t)count;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpd_gpHostTakeBehind(struct gpd_session *session, const struct gp_args_gpHostTakeBehind *args,
+		     struct gp_reply_gpHostTakeBehind *reply)
+{
+	size_t count = args->ranges.size / 16;
+	struct behind *behind;
+	CUresult result;
+
+	if (!session->host_memory || count > GP_HOST_BEHIND_RANGES)
+		return CUDA_ERROR_INVALID_VALUE;
+	behind = calloc(1, sizeof(*behind) + count * sizeof(behind->ranges[0]));
+	if (!behind)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	behind->request = gpd_wait_request(session);
+	result = check_ranges(session, args->ranges, behind);
+	if (result == CUDA_SUCCESS)
+		result = await(session, args->kind, args->name, behind);
+	if (result == GPD_LATER)
+		return result;
+	if (result == CUDA_SUCCESS)
+		take_behind(session, behind, CUDA_SUCCESS);
+	else
+		free(behind);
+	return result == CUDA_SUCCESS ? GPD_LATER : result;
+}
