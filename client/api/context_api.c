@@ -231,9 +231,20 @@ count_active(void *object, void *arg)
 }
 
 static CUresult
+wait_for_all(struct gpc_context *context)
+{
+	const struct gp_args_gpContextSynchronize args = { .context = context->handle.id };
+	struct gpc_session *session = context->scope.session;
+	struct gpc_mirror_fetch *fetch = gpc_mirror_before_wait(
+		session, GP_HOST_BEHIND_CONTEXT, args.context, GP_CALL_gpContextSynchronize);
+	CUresult result = gpc_wait_gpContextSynchronize(context, &args);
+
+	return gpc_mirror_after_wait(session, fetch, result);
+}
+
+static CUresult
 synchronize(struct gpc_context *context)
 {
-	struct gp_args_gpContextSynchronize args = { .context = context->handle.id };
 	uint64_t posted = gpc_session_work_posted(context->scope.session);
 	uint64_t frees = gpc_pool_frees();
 	uint64_t given = gpc_session_given(context->scope.session);
@@ -242,13 +253,12 @@ synchronize(struct gpc_context *context)
 
 	/* The primary context's other streams are not waited for. */
 	if (context->parent)
-		return gpc_mirror_after_wait(context->scope.session,
-					     gpc_wait_gpContextSynchronize(context, &args));
+		return wait_for_all(context);
 	gpc_handle_each(GPC_KIND_CONTEXT, count_active, &active);
 	if (given <= atomic_load(&context->done))
 		result = gpc_session_result(context->scope.session);
 	else
-		result = gpc_wait_gpContextSynchronize(context, &args);
+		result = wait_for_all(context);
 	if (result == CUDA_SUCCESS)
 		gpc_stream_set_context_done(context, given);
 	/* Freed memory need not wait for work of the only context there is. */
@@ -256,7 +266,7 @@ synchronize(struct gpc_context *context)
 		gpc_session_work_set_done(context->scope.session, posted);
 	if (result == CUDA_SUCCESS)
 		gpc_pool_context_done(context, frees);
-	return gpc_mirror_after_wait(context->scope.session, result);
+	return result;
 }
 
 CUresult

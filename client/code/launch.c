@@ -356,15 +356,19 @@ static CUresult
 launch_and_wait(struct gpc_context *context, const struct gp_args_gpLaunch *args, bool finish)
 {
 	struct gp_args_cuStreamSynchronize stream = { .hStream = args->stream };
+	struct gpc_session *session = context->scope.session;
+	struct gpc_mirror_fetch *fetch;
 	CUresult result;
 
 	_Static_assert(sizeof(struct gp_args_gpLaunch) == sizeof(struct gp_args_gpLaunchChecked),
 		       "the two launches have the same arguments");
 	result = gpc_wait_gpLaunchChecked(context, (const struct gp_args_gpLaunchChecked *)args);
-	if (result == CUDA_SUCCESS && finish)
-		result = gpc_mirror_after_wait(context->scope.session,
-					       gpc_wait_cuStreamSynchronize(context, &stream));
-	return result;
+	if (result != CUDA_SUCCESS || !finish)
+		return result;
+	fetch = gpc_mirror_before_wait(session, GP_HOST_BEHIND_STREAM, args->stream,
+				       GP_CALL_cuStreamSynchronize);
+	result = gpc_wait_cuStreamSynchronize(context, &stream);
+	return gpc_mirror_after_wait(session, fetch, result);
 }
 
 static CUresult

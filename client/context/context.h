@@ -58,7 +58,9 @@ struct gpc_context {
 	bool destroyed;  /* for good; or, of a primary one, reset and not retained since */
 	int retained;    /* uses: of a primary context, or by cuCtxAttach */
 	uint64_t number; /* cuCtxGetId */
-	atomic_uint_fast64_t done; /* what its streams were given up to this record is done */
+	/* What its streams were given up to this record is done, and what that changed of mirrored
+	 * memory is here. */
+	atomic_uint_fast64_t done;
 	unsigned int flags;
 	unsigned int api_version; /* cuCtxGetApiVersion */
 	CUfunc_cache cache_config;

@@ -104,6 +104,18 @@ copy_host(struct gpc_stream *stream, const struct gpc_copy *copy)
 	return CUDA_SUCCESS;
 }
 
+/* It writes to no mirrored memory itself: what was given before it is what may have. */
+static CUresult
+copy_out(struct gpc_stream *stream, const struct gpc_copy *copy)
+{
+	struct gpc_session *session = stream->context->scope.session;
+	struct gpc_mirror_fetch *fetch = gpc_mirror_before_wait(
+		session, GP_HOST_BEHIND_STREAM, stream->handle.id, GP_CALL_gpCopyOut);
+	CUresult result = gpc_copy_out(stream, copy);
+
+	return gpc_mirror_after_wait(session, fetch, result);
+}
+
 static CUresult
 post(const struct target *target, const struct gpc_copy *copy)
 {
@@ -114,8 +126,7 @@ post(const struct target *target, const struct gpc_copy *copy)
 	if (copy->dst.host && target->async && copy->dst.pinned)
 		return gpc_copy_out_async(target->stream, copy);
 	if (copy->dst.host)
-		return gpc_mirror_after_wait(target->stream->context->scope.session,
-					     gpc_copy_out(target->stream, copy));
+		return copy_out(target->stream, copy);
 	if (copy->dst.array || copy->src.array)
 		return copy_array(target->stream, copy);
 	result = copy_device(target->stream, copy);

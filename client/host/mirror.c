@@ -157,7 +157,13 @@ post_changes(struct gpc_mirror *mirror, const struct gp_changes *changes)
 {
 	const struct gp_args_gpHostWrite args = { .changes = { changes->bytes, changes->size } };
 
-	return changes->size ? gpc_post_gpHostWrite(mirror->primary, &args) : CUDA_SUCCESS;
+	CUresult result;
+
+	if (!changes->size)
+		return CUDA_SUCCESS;
+	result = gpc_post_gpHostWrite(mirror->primary, &args);
+	mirror->writes += result == CUDA_SUCCESS;
+	return result;
 }
 
 static CUresult
@@ -176,6 +182,22 @@ post_picture(struct gpc_mirror *mirror) GP_LOCKED(mirror->send_lock)
 	return result;
 }
 
+/* Answers that are under way may not know of the picture: by the records that it will go out in. */
+static void
+remember(struct gpc_mirror *mirror) GP_LOCKED(mirror->send_lock)
+{
+	uint64_t record = mirror->writes;
+	size_t at = 0, skip = 0;
+
+	for (;;) {
+		struct gp_changes changes = { .bytes = mirror->bytes, .room = GP_CHANGES_MAX };
+
+		if (!gp_changes_move(&changes, &mirror->picture.ordered, &at, &skip))
+			break;
+		gpc_sent_remember(&mirror->sent, ++record, &changes);
+	}
+}
+
 /* Looks at all blocks from a place on; false: that was all. */
 static bool
 take_picture(struct gpc_mirror *mirror, struct gpc_mirror_way *way, CUresult *result)
@@ -191,9 +213,8 @@ take_picture(struct gpc_mirror *mirror, struct gpc_mirror_way *way, CUresult *re
 	for (size_t i = 0; i < count; i++)
 		asked += mirror->ranges[i].size;
 	done = gp_picture_take(picture, mirror->ranges, count, way->part);
-	/* Answers of fetches that are under way do not know of it. */
 	if (picture->ordered.size && mirror->under_way)
-		gpc_sent_remember(&mirror->sent, mirror->fetches, &picture->ordered);
+		remember(mirror);
 	(void)pthread_mutex_unlock(&mirror->lock);
 	if (done == 0 && way->part != GP_PICTURE_ALL)
 		*result = CUDA_ERROR_OUT_OF_MEMORY;
@@ -305,7 +326,7 @@ enlist(struct gpc_mirror *mirror, struct gpc_mirror_block *block) GP_LOCKED(mirr
 	if (result == CUDA_SUCCESS)
 		result = start_thread(mirror);
 	if (result == CUDA_SUCCESS) {
-		block->fetches = mirror->fetches;
+		block->writes = mirror->writes;
 		DL_APPEND(mirror->blocks, block);
 		mirror->count++;
 		mirror->size += block->size;

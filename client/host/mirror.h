@@ -9,12 +9,15 @@
 #ifndef GPC_MIRROR_H
 #define GPC_MIRROR_H
 
+#include "protocol/host_changes.h"
+
 #include <cuda.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct gpc_context;
+struct gpc_mirror_fetch;
 struct gpc_session;
 
 /* Blocks, of all sessions. */
@@ -29,6 +32,11 @@ void gpc_mirror_remove(struct gpc_session *session, uint64_t address);
 CUresult gpc_mirror_send(struct gpc_session *session);
 void gpc_mirror_wake(struct gpc_session *session);
 CUresult gpc_mirror_fetch(struct gpc_session *session);
+/* gpc_mirror_before_wait(), and the end of one that asked. */
+struct gpc_mirror_fetch *gpc_mirror_ask(struct gpc_session *session, enum gp_host_behind kind,
+					uint32_t name, uint16_t call);
+CUresult gpc_mirror_take(struct gpc_session *session, struct gpc_mirror_fetch *fetch,
+			 CUresult result);
 
 /* Before work is posted that may read a block: what the program has changed is on its way. */
 static inline CUresult
@@ -46,10 +54,25 @@ gpc_mirror_behind_work(struct gpc_session *session)
 		gpc_mirror_wake(session);
 }
 
-/* Before the program is told that work is done, with this result: what that has changed is here. */
-static inline CUresult
-gpc_mirror_after_wait(struct gpc_session *session, CUresult result)
+/* Before a wait for the daemon, for work of what is named, is posted: what that will have changed
+ * is asked for, so that the wait stays one round trip.  call: what waits, for the statistics, which
+ * count all up to gpc_mirror_after_wait() as one wait.  NULL: it is asked behind the wait. */
+static inline struct gpc_mirror_fetch *
+gpc_mirror_before_wait(struct gpc_session *session, enum gp_host_behind kind, uint32_t name,
+		       uint16_t call)
 {
+	return __builtin_expect(atomic_load(&gpc_mirrored) == 0, 1)
+		       ? NULL
+		       : gpc_mirror_ask(session, kind, name, call);
+}
+
+/* Before the program is told that work is done, with this result: what that has changed is here.
+ * fetch: what gpc_mirror_before_wait() gave, or NULL. */
+static inline CUresult
+gpc_mirror_after_wait(struct gpc_session *session, struct gpc_mirror_fetch *fetch, CUresult result)
+{
+	if (__builtin_expect(fetch != NULL, 0))
+		return gpc_mirror_take(session, fetch, result);
 	return __builtin_expect(atomic_load(&gpc_mirrored) == 0, 1) || result != CUDA_SUCCESS
 		       ? result
 		       : gpc_mirror_fetch(session);

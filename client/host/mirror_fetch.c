@@ -2,6 +2,8 @@
 /* What the daemon says that kernels have changed. */
 #include "base/clock.h"
 #include "base/lock.h"
+#include "client/base/stats.h"
+#include "client/connect/facts.h"
 #include "client/context/context.h"
 #include "client/host/mirror.h"
 #include "client/host/mirror_state.h"
@@ -20,59 +22,98 @@ has(const struct gpc_mirror_block *block, const struct gp_change *change)
 	       change->address - block->address <= block->size - change->size;
 }
 
-/* With the lock: the block that has all of it, and was there when the fetch began; NULL: there is
- * none. */
-static struct gpc_mirror_block *
-find_block(struct gpc_mirror *mirror, const struct gp_change *change, uint64_t number)
+/* What the answer says of a block that came later is of what was there before. */
+static bool
+is_meant(const struct gpc_mirror_fetch *fetch, const struct gpc_mirror_block *block)
 {
-	struct gpc_mirror_block *block = mirror->blocks;
-
-	while (block && (!has(block, change) || block->fetches >= number))
-		block = block->next;
-	return block;
+	return block->writes <= fetch->writes;
 }
 
-/* The block of a change; the last one is likely. */
+/* With the lock: the block that has all of it; NULL: there is none.  The last one is likely. */
 static struct gpc_mirror_block *
 block_of(struct gpc_mirror_fetch *fetch, const struct gp_change *change)
 {
-	if (!fetch->last || !has(fetch->last, change))
-		fetch->last = find_block(fetch->mirror, change, fetch->number);
-	return fetch->last;
+	struct gpc_mirror_block *block = fetch->mirror->blocks;
+
+	if (fetch->last && has(fetch->last, change))
+		return fetch->last;
+	while (block && (!has(block, change) || !is_meant(fetch, block)))
+		block = block->next;
+	fetch->last = block;
+	return block;
+}
+
+/* Calls use() for what lies in blocks.  Where some were given back and others made while the
+ * daemon was asked, a run may lie in several, or reach over the end of one. */
+static void
+each_part(struct gpc_mirror_fetch *fetch, const struct gp_change *change,
+	  void (*use)(struct gpc_mirror_block *block, const struct gp_change *part))
+{
+	struct gpc_mirror_block *block = block_of(fetch, change);
+
+	if (block) {
+		use(block, change);
+		return;
+	}
+	DL_FOREACH(fetch->mirror->blocks, block)
+	{
+		uint64_t end = change->address + change->size, block_end;
+		struct gp_change part = { .address = block->address };
+
+		block_end = block->address + block->size;
+		if (part.address < change->address)
+			part.address = change->address;
+		if (block_end < end)
+			end = block_end;
+		if (!is_meant(fetch, block) || part.address >= end)
+			continue;
+		part.bytes = (const uint8_t *)change->bytes + (part.address - change->address);
+		part.size = (uint32_t)(end - part.address);
+		use(block, &part);
+	}
+}
+
+static void
+agree_on(struct gpc_mirror_block *block, const struct gp_change *part)
+{
+	size_t offset = (size_t)(part->address - block->address);
+
+	memcpy(block->shadow + offset, part->bytes, part->size);
+	__builtin_prefetch(block->host + offset, 1);
 }
 
 static void
 agree(void *arg, const struct gp_change *change)
 {
 	struct gpc_mirror_fetch *fetch = arg;
-	struct gpc_mirror_block *block = block_of(fetch, change);
-	size_t offset;
 
-	if (!block)
-		return;
-	offset = (size_t)(change->address - block->address);
 	/* The answer is this fetch's own memory. */
-	gpc_sent_keep(fetch->mirror->sent, fetch->number, change->address,
+	gpc_sent_keep(fetch->mirror->sent, fetch->writes, change->address,
 		      (uint8_t *)(uintptr_t)change->bytes, change->size);
-	memcpy(block->shadow + offset, change->bytes, change->size);
-	__builtin_prefetch(block->host + offset, 1);
+	each_part(fetch, change, agree_on);
+}
+
+static void
+store_in(struct gpc_mirror_block *block, const struct gp_change *part)
+{
+	gp_changes_store(block->host + (part->address - block->address), part->bytes, part->size);
 }
 
 static void
 store(void *arg, const struct gp_change *change)
 {
-	struct gpc_mirror_block *block = block_of(arg, change);
-
-	if (block)
-		gp_changes_store(block->host + (change->address - block->address), change->bytes,
-				 change->size);
+	each_part(arg, change, store_in);
 }
 
+/* Answers come in the order in which the daemon looked: later ones know of no fewer records. */
 static void
 end_of(struct gpc_mirror *mirror, struct gpc_mirror_fetch *fetch) GP_LOCKED(mirror->lock)
 {
 	DL_DELETE(mirror->under_way, fetch);
-	gpc_sent_forget(&mirror->sent, mirror->under_way ? mirror->under_way->number : UINT64_MAX);
+	if (!mirror->under_way)
+		gpc_sent_forget(&mirror->sent, UINT64_MAX);
+	else if (!fetch->failed)
+		gpc_sent_forget(&mirror->sent, fetch->writes);
 }
 
 static void
@@ -84,31 +125,49 @@ note_time(struct gpc_mirror *mirror, const struct gpc_mirror_fetch *fetch) GP_LO
 		mirror->least_ns = took;
 }
 
+/* false: it is none. */
+static bool
+decode(struct gpc_mirror_fetch *fetch, const struct gpc_request *request, struct gp_bytes *changes)
+{
+	struct gp_reply_gpHostTakeBehind behind = { 0 };
+	struct gp_reply_gpHostTake now = { 0 };
+	struct gp_dec dec;
+
+	gp_dec_init(&dec, request->reply, request->reply_size);
+	if (fetch->behind) {
+		gp_reply_gpHostTakeBehind_decode(&dec, &behind);
+		*changes = behind.changes;
+		fetch->done = fetch->asked;
+	} else {
+		gp_reply_gpHostTake_decode(&dec, &now);
+		*changes = now.changes;
+		fetch->done = now.done;
+	}
+	if (!gp_dec_done(&dec) || fetch->done > fetch->asked ||
+	    !gp_changes_are_sound(changes->data, changes->size))
+		return false;
+	if (fetch->behind)
+		fetch->writes = behind.writes;
+	return true;
+}
+
 /* In the order of the answers, and before anybody learns of a later one. */
 static void
 take_answer(struct gpc_request *request)
 {
 	struct gpc_mirror_fetch *fetch = request->arg;
 	struct gpc_mirror *mirror = fetch->mirror;
-	struct gp_reply_gpHostTake reply = { 0 };
-	struct gp_dec dec;
+	struct gp_bytes changes;
 
 	(void)pthread_mutex_lock(&mirror->lock);
-	fetch->failed = true;
-	if (request->reply) {
-		gp_dec_init(&dec, request->reply, request->reply_size);
-		gp_reply_gpHostTake_decode(&dec, &reply);
-		if (gp_dec_done(&dec) && reply.done <= fetch->asked &&
-		    gp_changes_are_sound(reply.changes.data, reply.changes.size)) {
-			gp_changes_each(reply.changes.data, reply.changes.size, agree, fetch);
-			/* With nothing in between: what has no order is here at about the same
-			 * time. */
-			gp_changes_each(reply.changes.data, reply.changes.size, store, fetch);
-			fetch->done = reply.done;
-			fetch->failed = false;
-		}
+	fetch->failed = !request->reply || !decode(fetch, request, &changes);
+	if (!fetch->failed) {
+		gp_changes_each(changes.data, changes.size, agree, fetch);
+		/* With nothing in between: what has no order is here at about the same time. */
+		gp_changes_each(changes.data, changes.size, store, fetch);
 	}
-	note_time(mirror, fetch);
+	if (!fetch->behind)
+		note_time(mirror, fetch);
 	end_of(mirror, fetch);
 	(void)pthread_mutex_unlock(&mirror->lock);
 }
@@ -125,6 +184,8 @@ name_ranges(struct gpc_mirror *mirror, struct gpc_mirror_fetch *fetch, struct gp
 	(void)pthread_mutex_lock(&mirror->lock);
 	gpc_mirror_look_around(mirror, way);
 	count = gpc_mirror_ranges_from(mirror, way->at);
+	if (fetch->behind && (count > GP_HOST_BEHIND_RANGES || mirror->size > GP_HOST_BEHIND_MAX))
+		count = 0;
 	for (size_t i = 0; i < count && i < GP_HOST_RANGES_MAX; i++) {
 		gp_enc_u64(&enc, mirror->ranges[i].address);
 		gp_enc_u64(&enc, mirror->ranges[i].size);
@@ -132,37 +193,53 @@ name_ranges(struct gpc_mirror *mirror, struct gpc_mirror_fetch *fetch, struct gp
 	}
 	if (count) {
 		fetch->mirror = mirror;
-		fetch->number = ++mirror->fetches;
+		fetch->writes = mirror->writes;
 		DL_APPEND(mirror->under_way, fetch);
 	}
 	(void)pthread_mutex_unlock(&mirror->lock);
 	return (struct gp_bytes){ room, gp_enc_size(&enc) };
 }
 
-/* It goes out in its place among what is sent.  Nothing is asked where there is nothing. */
-CUresult
-gpc_mirror_start_fetch(struct gpc_mirror *mirror, struct gpc_mirror_fetch *fetch,
-		       struct gpc_mirror_way *way)
+/* It goes out in its place among what is sent.  Nothing is asked where there is nothing.  behind:
+ * NULL, or what is waited for. */
+static CUresult
+start(struct gpc_mirror *mirror, struct gpc_mirror_fetch *fetch, struct gpc_mirror_way *way,
+      struct gp_args_gpHostTakeBehind *behind)
 {
-	struct gp_args_gpHostTake args = { 0 };
+	struct gp_args_gpHostTake now = { 0 };
+	struct gp_bytes ranges;
 	CUresult result = CUDA_SUCCESS;
 
 	(void)pthread_mutex_lock(&mirror->send_lock);
-	args.ranges = name_ranges(mirror, fetch, way, mirror->named);
-	args.part = way->part;
+	fetch->behind = behind != NULL;
+	ranges = name_ranges(mirror, fetch, way, mirror->named);
 	fetch->request.session = mirror->session;
 	fetch->request.before = take_answer;
 	fetch->request.arg = fetch;
 	fetch->begun_ns = gp_now_ns();
-	if (fetch->asked)
-		result = gpc_start_gpHostTake(mirror->primary, &args, &fetch->request);
+	if (fetch->asked && behind) {
+		behind->ranges = ranges;
+		result = gpc_start_gpHostTakeBehind(mirror->primary, behind, &fetch->request);
+	} else if (fetch->asked) {
+		now.ranges = ranges;
+		now.part = way->part;
+		result = gpc_start_gpHostTake(mirror->primary, &now, &fetch->request);
+	}
 	(void)pthread_mutex_unlock(&mirror->send_lock);
 	if (result == CUDA_SUCCESS)
 		return result;
 	(void)pthread_mutex_lock(&mirror->lock);
+	fetch->failed = true;
 	end_of(mirror, fetch);
 	(void)pthread_mutex_unlock(&mirror->lock);
 	return result;
+}
+
+CUresult
+gpc_mirror_start_fetch(struct gpc_mirror *mirror, struct gpc_mirror_fetch *fetch,
+		       struct gpc_mirror_way *way)
+{
+	return start(mirror, fetch, way, NULL);
 }
 
 /* It gets on, or the daemon is at fault. */
@@ -198,12 +275,54 @@ gpc_mirror_fetch_all(struct gpc_mirror *mirror)
 	}
 }
 
+/* Whether all that has been given is done, and what it has changed is here. */
+static bool
+is_clean(struct gpc_mirror *mirror)
+{
+	return atomic_load(&mirror->clean) >= gpc_session_given(mirror->session);
+}
+
 CUresult
 gpc_mirror_fetch(struct gpc_session *session)
 {
 	struct gpc_mirror *mirror = gpc_mirror_find(session);
 
-	if (!mirror || atomic_load(&mirror->clean) >= gpc_session_given(session))
-		return CUDA_SUCCESS;
-	return gpc_mirror_fetch_all(mirror);
+	return !mirror || is_clean(mirror) ? CUDA_SUCCESS : gpc_mirror_fetch_all(mirror);
+}
+
+/* Work behind a host function is not meant by the call, so it is not asked meanwhile. */
+struct gpc_mirror_fetch *
+gpc_mirror_ask(struct gpc_session *session, enum gp_host_behind kind, uint32_t name, uint16_t call)
+{
+	struct gp_args_gpHostTakeBehind args = { .kind = kind, .name = name };
+	struct gpc_mirror *mirror = gpc_mirror_find(session);
+	struct gpc_mirror_way way = { 0 };
+	struct gpc_mirror_fetch *fetch;
+
+	if (!mirror || is_clean(mirror) || gpc_session_has_functions(session) ||
+	    !gpc_facts_know(gpc_session_facts(session), GP_CALL_gpHostTakeBehind))
+		return NULL;
+	fetch = calloc(1, sizeof(*fetch));
+	if (!fetch)
+		return NULL;
+	if (start(mirror, fetch, &way, &args) != CUDA_SUCCESS || fetch->asked == 0) {
+		free(fetch);
+		return NULL;
+	}
+	gpc_stats_wait_begin(call);
+	return fetch;
+}
+
+CUresult
+gpc_mirror_take(struct gpc_session *session, struct gpc_mirror_fetch *fetch, CUresult result)
+{
+	CUresult asked = gpc_request_wait_own(&fetch->request);
+	bool told = asked == CUDA_SUCCESS && !fetch->failed;
+
+	free(fetch->request.reply);
+	free(fetch);
+	if (result == CUDA_SUCCESS && !told)
+		result = gpc_mirror_fetch(session);
+	gpc_stats_wait_end();
+	return result;
 }

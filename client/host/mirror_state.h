@@ -29,16 +29,17 @@ struct gpc_mirror_block {
 	uint8_t *host, *shadow;
 	uint64_t address;
 	size_t size;
-	uint64_t fetches; /* as many had been started before it came: they do not mean it */
+	uint64_t writes; /* the record with the last of what it was at first */
 };
 
 struct gpc_mirror_fetch {
 	struct gpc_mirror_fetch *prev, *next;
 	struct gpc_request request;
 	struct gpc_mirror *mirror;
-	uint64_t number;
+	uint64_t writes; /* records with changes that the daemon has stored before its answer */
 	uint64_t begun_ns;
 	uint64_t asked, done; /* bytes of its ranges, and of those that the answer holds for */
+	bool behind;          /* it is a gpHostTakeBehind */
 	bool failed;
 	struct gpc_mirror_block *last; /* that something was stored in */
 };
@@ -60,9 +61,10 @@ struct gpc_mirror {
 
 	/* The order in which changes go out; held while they are posted. */
 	pthread_mutex_t send_lock;
-	uint8_t *bytes; /* GP_CHANGES_MAX; under send_lock, like these two: */
+	uint8_t *bytes; /* GP_CHANGES_MAX; under send_lock, like these: */
 	uint8_t named[GP_HOST_RANGES_MAX * 16] __attribute__((aligned(8)));
 	struct gp_picture picture;
+	uint64_t writes; /* records with changes that were posted */
 
 	/* Of what follows.  Never held while something is posted: the reader of the connection
 	 * takes it. */
@@ -74,7 +76,6 @@ struct gpc_mirror {
 	uint64_t revision; /* of the list */
 	struct gp_changes_range *ranges;
 	size_t room; /* of them */
-	uint64_t fetches;
 	struct gpc_mirror_fetch *under_way;
 	struct gpc_sent *sent;
 	uint64_t least_ns; /* that an answer has taken; 0: none has come */

@@ -2,6 +2,7 @@
 /* While work is under way changes go both ways, again and again. */
 #include "base/clock.h"
 #include "base/lock.h"
+#include "client/base/stats.h"
 #include "client/context/context.h"
 #include "client/host/mirror.h"
 #include "client/host/mirror_state.h"
@@ -169,6 +170,7 @@ gpc_mirror_run(void *arg)
 {
 	struct gpc_mirror *mirror = arg;
 
+	gpc_stats_thread_is_own();
 	while (await_work(mirror))
 		exchange_until_done(mirror);
 	gpc_thread_ended(mirror->session);

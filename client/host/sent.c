@@ -7,7 +7,7 @@
 
 struct gpc_sent {
 	struct gpc_sent *prev, *next;
-	uint64_t questions;
+	uint64_t record;
 	uint8_t *bytes;
 	size_t count;
 	struct gp_change runs[]; /* in the bytes, by address */
@@ -33,7 +33,7 @@ count_of(const struct gp_changes *changes)
 }
 
 void
-gpc_sent_remember(struct gpc_sent **list, uint64_t questions, const struct gp_changes *changes)
+gpc_sent_remember(struct gpc_sent **list, uint64_t record, const struct gp_changes *changes)
 {
 	size_t count = count_of(changes), at = 0;
 	struct gpc_sent *sent = calloc(1, sizeof(*sent) + count * sizeof(struct gp_change));
@@ -46,7 +46,7 @@ gpc_sent_remember(struct gpc_sent **list, uint64_t questions, const struct gp_ch
 		return;
 	}
 	memcpy(sent->bytes, changes->bytes, changes->size);
-	sent->questions = questions;
+	sent->record = record;
 	while (sent->count < count &&
 	       gp_changes_next(sent->bytes, changes->size, &at, &sent->runs[sent->count]) > 0)
 		sent->count++;
@@ -88,23 +88,23 @@ keep(const struct gpc_sent *sent, uint64_t address, uint8_t *bytes, uint64_t siz
 }
 
 void
-gpc_sent_keep(const struct gpc_sent *list, uint64_t question, uint64_t address, uint8_t *bytes,
+gpc_sent_keep(const struct gpc_sent *list, uint64_t records, uint64_t address, uint8_t *bytes,
 	      uint64_t size)
 {
 	for (const struct gpc_sent *sent = list; sent; sent = sent->next) {
-		if (sent->questions >= question)
+		if (sent->record > records)
 			keep(sent, address, bytes, size);
 	}
 }
 
 void
-gpc_sent_forget(struct gpc_sent **list, uint64_t question)
+gpc_sent_forget(struct gpc_sent **list, uint64_t records)
 {
 	struct gpc_sent *sent, *next;
 
 	DL_FOREACH_SAFE(*list, sent, next)
 	{
-		if (sent->questions >= question)
+		if (sent->record > records)
 			continue;
 		DL_DELETE(*list, sent);
 		free(sent->bytes);

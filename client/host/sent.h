@@ -14,14 +14,14 @@
 
 struct gpc_sent;
 
-/* Behind so many questions.  Without memory for it a word that both ends change meanwhile may
- * differ. */
-void gpc_sent_remember(struct gpc_sent **list, uint64_t questions,
-		       const struct gp_changes *changes);
-/* The answer to that question says this: what was sent behind it is put in place. */
-void gpc_sent_keep(const struct gpc_sent *list, uint64_t question, uint64_t address, uint8_t *bytes,
+/* They go out in this record, counted from 1.  Without memory for it a word that both ends change
+ * meanwhile may differ. */
+void gpc_sent_remember(struct gpc_sent **list, uint64_t record, const struct gp_changes *changes);
+/* An answer says this, which knows of so many records: what was sent in later ones is put in
+ * place. */
+void gpc_sent_keep(const struct gpc_sent *list, uint64_t records, uint64_t address, uint8_t *bytes,
 		   uint64_t size);
-/* What was sent before this question is in all answers that are still to come. */
-void gpc_sent_forget(struct gpc_sent **list, uint64_t question);
+/* All answers that are still to come know of so many records. */
+void gpc_sent_forget(struct gpc_sent **list, uint64_t records);
 
 #endif /* GPC_SENT_H */

@@ -244,6 +244,19 @@ query(const struct gpc_event *event)
 	return gpc_wait_cuEventQuery(event->context, &args);
 }
 
+/* What the work before a record has changed is fetched once. */
+static CUresult
+after_wait(struct gpc_event *event, uint64_t recorded, struct gpc_mirror_fetch *fetch,
+	   CUresult result)
+{
+	if (!fetch && atomic_load(&event->here) >= recorded)
+		return result;
+	result = gpc_mirror_after_wait(event->context->scope.session, fetch, result);
+	if (result == CUDA_SUCCESS)
+		atomic_store(&event->here, recorded);
+	return result;
+}
+
 /* cuEventQuery, cuEventSynchronize: an event never recorded counts as complete. */
 CUresult
 gpc_cuEventQuery(CUevent hEvent)
@@ -266,13 +279,14 @@ gpc_cuEventQuery(CUevent hEvent)
 		if (result == CUDA_SUCCESS)
 			atomic_store(&event->done, recorded);
 	}
-	return gpc_mirror_after_wait(event->context->scope.session, result);
+	return after_wait(event, recorded, NULL, result);
 }
 
 CUresult
 gpc_cuEventSynchronize(CUevent hEvent)
 {
 	struct gp_args_cuEventSynchronize args;
+	struct gpc_mirror_fetch *fetch = NULL;
 	struct gpc_event *event;
 	uint64_t recorded;
 	CUresult result = gpc_enter_kind(GPC_KIND_EVENT, hEvent, &event);
@@ -284,13 +298,15 @@ gpc_cuEventSynchronize(CUevent hEvent)
 	if (is_done(event, recorded)) {
 		result = gpc_session_result(event->context->scope.session);
 	} else {
+		fetch = gpc_mirror_before_wait(event->context->scope.session, GP_HOST_BEHIND_EVENT,
+					       args.hEvent, GP_CALL_cuEventSynchronize);
 		result = gpc_wait_cuEventSynchronize(event->context, &args);
 		if (result == CUDA_SUCCESS) {
 			atomic_store(&event->done, recorded);
 			gpc_pool_event_done(event->context);
 		}
 	}
-	return gpc_mirror_after_wait(event->context->scope.session, result);
+	return after_wait(event, recorded, fetch, result);
 }
 
 CUresult

@@ -20,6 +20,7 @@ struct gpc_event {
 	/* The number of the last record, of all events'; 0: none, and it counts as complete. */
 	atomic_uint_fast64_t recorded;
 	atomic_uint_fast64_t done; /* that number, when it was complete */
+	atomic_uint_fast64_t here; /* and when what that changed of mirrored memory was here */
 	struct gpc_watch *watch;
 };
 

@@ -317,20 +317,38 @@ wait_until_done(struct gpc_stream *stream, uint64_t given)
 	return copied == CUDA_SUCCESS ? result : copied;
 }
 
+/* What this work has changed is fetched once. */
+static CUresult
+after_wait(struct gpc_stream *stream, uint64_t given, struct gpc_mirror_fetch *fetch,
+	   CUresult result)
+{
+	if (!fetch &&
+	    (atomic_load(&stream->here) >= given || atomic_load(&stream->context->done) >= given))
+		return result;
+	result = gpc_mirror_after_wait(stream->context->scope.session, fetch, result);
+	if (result == CUDA_SUCCESS)
+		atomic_store(&stream->here, given);
+	return result;
+}
+
 CUresult
 gpc_stream_fence(struct gpc_stream *stream)
 {
+	struct gpc_session *session = stream->context->scope.session;
+	struct gpc_mirror_fetch *fetch = NULL;
 	uint64_t given = given_to(stream);
 	CUresult result;
 
 	if (is_idle(stream, given)) {
-		result = gpc_session_result(stream->context->scope.session);
+		result = gpc_session_result(session);
 	} else {
+		fetch = gpc_mirror_before_wait(session, GP_HOST_BEHIND_STREAM, stream->handle.id,
+					       GP_CALL_cuStreamSynchronize);
 		result = wait_until_done(stream, given);
 		if (result == CUDA_SUCCESS)
 			gpc_stream_set_done(stream, given);
 	}
-	return gpc_mirror_after_wait(stream->context->scope.session, result);
+	return after_wait(stream, given, fetch, result);
 }
 
 CUresult
@@ -367,7 +385,7 @@ gpc_cuStreamQuery(CUstream hStream)
 		if (result == CUDA_SUCCESS)
 			gpc_stream_set_done(stream, given);
 	}
-	return gpc_mirror_after_wait(stream->context->scope.session, result);
+	return after_wait(stream, given, NULL, result);
 }
 
 CUresult

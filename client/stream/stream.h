@@ -28,6 +28,7 @@ struct gpc_stream {
 	bool per_thread;
 	uint64_t number;           /* cuStreamGetId */
 	atomic_uint_fast64_t done; /* what it was given up to this record (session.h) is done */
+	atomic_uint_fast64_t here; /* and what that changed of mirrored memory is here */
 	struct gpc_watch *watch;
 };
 

@@ -398,6 +398,7 @@ answer(struct under_way *one)
 {
 	struct gpc_request *request = one->request;
 
+	fake_host_look(request);
 	for (uint64_t at = 0; at < one->size;) {
 		uint64_t size = one->size - at < NOTE_MAX ? one->size - at : NOTE_MAX;
 

@@ -61,7 +61,7 @@ struct fake {
 	/* Host memory that kernels reach: fake_allow_host(). */
 	bool shares_memory;
 	uint64_t host_quota, host_written;
-	int host_reserves, host_maps, host_fetches;
+	int host_reserves, host_maps, host_fetches, host_behinds;
 	int host_busy; /* so often something is still where gpHostMap wants memory */
 	void (*meanwhile)(
 		void); /* what happens once before an answer that is waited for; or NULL */
@@ -103,6 +103,8 @@ void fake_forbid_host(void);
 /* As a kernel would see it; and how much there is. */
 uint8_t *fake_host_at(uint64_t address);
 uint64_t fake_host_mapped(void);
+/* Before the answer to a request: what a gpHostTakeBehind asks for. */
+void fake_host_look(struct gpc_request *request);
 
 /* Device memory, as a kernel would see it. */
 uint8_t *fake_at(CUdeviceptr address);

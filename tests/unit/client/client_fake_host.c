@@ -23,6 +23,13 @@ struct arena {
 
 static struct arena arenas[ARENAS];
 static int taken_fd = -1;
+static uint64_t writes;
+/* The question that is answered when the work is done. */
+static struct {
+	struct gpc_request *request;
+	struct gp_changes_range ranges[GP_HOST_BEHIND_RANGES];
+	size_t count;
+} behind;
 
 void
 fake_allow_host(void)
@@ -183,23 +190,19 @@ gpc_post_gpHostWrite(struct gpc_context *c, const struct gp_args_gpHostWrite *ar
 	assert_true(args->changes.size > 0);
 	assert_true(gp_changes_are_sound(args->changes.data, args->changes.size));
 	gp_changes_each(args->changes.data, args->changes.size, store, NULL);
+	writes++;
 	return CUDA_SUCCESS;
 }
 
-CUresult
-gpc_start_gpHostTake(struct gpc_context *c, const struct gp_args_gpHostTake *args,
-		     struct gpc_request *request)
+/* How many the bytes name; of those that are mapped, where they are. */
+static size_t
+find_ranges(struct gp_bytes bytes, struct gp_changes_range *ranges)
 {
-	static struct gp_changes_range ranges[GP_HOST_RANGES_MAX];
-	size_t count = args->ranges.size / 16, size;
-	struct gp_picture picture = { 0 };
-	bool lazy = fake.lazy;
-	struct gp_reply_gpHostTake reply;
+	size_t count = bytes.size / 16;
 	struct gp_dec dec;
-	struct gp_enc enc;
 
-	fake.host_fetches++;
-	gp_dec_init(&dec, args->ranges.data, args->ranges.size);
+	assert_true(count <= GP_HOST_RANGES_MAX);
+	gp_dec_init(&dec, bytes.data, bytes.size);
 	for (size_t i = 0; i < count; i++) {
 		struct arena *arena;
 
@@ -210,7 +213,60 @@ gpc_start_gpHostTake(struct gpc_context *c, const struct gp_args_gpHostTake *arg
 		ranges[i].copy = arena->memory + (ranges[i].address - arena->base);
 		ranges[i].shadow = arena->shadow + (ranges[i].address - arena->base);
 	}
-	assert_true(count <= GP_HOST_RANGES_MAX);
+	return count;
+}
+
+/* Only now: the work is done. */
+void
+fake_host_look(struct gpc_request *request)
+{
+	struct gp_picture picture = { 0 };
+	struct gp_reply_gpHostTakeBehind reply = { .writes = writes };
+	struct gp_enc enc;
+	size_t size;
+
+	if (!request || request != behind.request)
+		return;
+	behind.request = NULL;
+	assert_true(gp_picture_take(&picture, behind.ranges, behind.count, GP_PICTURE_ALL) > 0);
+	reply.changes = (struct gp_bytes){ picture.ordered.bytes, picture.ordered.size };
+	size = gp_reply_gpHostTakeBehind_size(&reply);
+	gp_enc_init(&enc, encoded(request, size), size);
+	gp_reply_gpHostTakeBehind_encode(&enc, &reply);
+	gp_enc_pad(&enc);
+	request->reply_size = gp_enc_size(&enc);
+	gp_picture_fini(&picture);
+}
+
+CUresult
+gpc_start_gpHostTakeBehind(struct gpc_context *c, const struct gp_args_gpHostTakeBehind *args,
+			   struct gpc_request *request)
+{
+	bool lazy = fake.lazy;
+
+	assert_null(behind.request);
+	assert_true(args->ranges.size / 16 <= GP_HOST_BEHIND_RANGES);
+	fake.host_behinds++;
+	behind.count = find_ranges(args->ranges, behind.ranges);
+	behind.request = request;
+	fake.lazy = true;
+	fake_start(request, NULL, 0, CUDA_SUCCESS);
+	fake.lazy = lazy;
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_start_gpHostTake(struct gpc_context *c, const struct gp_args_gpHostTake *args,
+		     struct gpc_request *request)
+{
+	static struct gp_changes_range ranges[GP_HOST_RANGES_MAX];
+	size_t count = find_ranges(args->ranges, ranges), size;
+	struct gp_picture picture = { 0 };
+	bool lazy = fake.lazy;
+	struct gp_reply_gpHostTake reply;
+	struct gp_enc enc;
+
+	fake.host_fetches++;
 	reply.done = gp_picture_take(&picture, ranges, count, args->part);
 	reply.changes = (struct gp_bytes){ picture.ordered.bytes, picture.ordered.size };
 	size = gp_reply_gpHostTake_size(&reply);

@@ -231,6 +231,102 @@ an_answer_of_a_block_that_is_gone_is_forgotten(void **state)
 	CU(gpc_cuMemFreeHost(leaving));
 }
 
+/* A wait that asks for changes before it waits. */
+static void
+synchronize_at_once(void)
+{
+	struct gpc_mirror_fetch *fetch;
+	int behinds = fake.host_behinds, fetches = fake.host_fetches;
+
+	fake.posted++;
+	fetch = gpc_mirror_before_wait(session(), GP_HOST_BEHIND_STREAM, 1, GP_CALL_gpFence);
+	assert_non_null(fetch);
+	CU(gpc_mirror_after_wait(session(), fetch, CUDA_SUCCESS));
+	assert_int_equal(fake.host_behinds - behinds, 1);
+	assert_int_equal(fake.host_fetches - fetches, 0);
+}
+
+static void
+a_wait_brings_what_has_changed(void **state)
+{
+	uint8_t *host = pinned(1000);
+
+	(void)reach(host);
+	fake_host_at((uintptr_t)host)[999] = 3;
+	synchronize_at_once();
+	assert_int_equal(host[999], 3);
+	CU(gpc_cuMemFreeHost(host));
+}
+
+static void
+send_and_be_answered(void)
+{
+	*racing = 77;
+	CU(gpc_mirror_send(session()));
+	/* The kernel has seen it. */
+	*(uint32_t *)(void *)fake_host_at((uintptr_t)racing) = 78;
+}
+
+/* What was sent while work was under way is older than what that work has made of it. */
+static void
+an_answer_behind_work_knows_what_was_sent_meanwhile(void **state)
+{
+	uint8_t *host = pinned(64);
+
+	(void)reach(host);
+	racing = (uint32_t *)(void *)host;
+	fake.meanwhile = send_and_be_answered;
+	synchronize_at_once();
+	assert_int_equal(*racing, 78);
+	/* Both ends agree. */
+	fake.host_written = 0;
+	CU(gpc_mirror_before_work(session()));
+	assert_int_equal(fake.host_written, 0);
+	CU(gpc_cuMemFreeHost(host));
+}
+
+/* Another block is where it was, a shorter one, which work writes to, and behind it. */
+static void
+change_blocks(void)
+{
+	gpc_mirror_remove(session(), (uintptr_t)leaving);
+	memset(leaving, 1, 64);
+	CU(gpc_mirror_add(fake.context, leaving, (uintptr_t)leaving, 32));
+	memset(fake_host_at((uintptr_t)leaving), 9, 40);
+}
+
+/* A block that came while work was under way is one that its answer means. */
+static void
+an_answer_behind_work_means_the_blocks_that_are_there_then(void **state)
+{
+	leaving = pinned(64);
+	(void)reach(leaving);
+	fake.meanwhile = change_blocks;
+	synchronize_at_once();
+	assert_int_equal(leaving[0], 9);
+	assert_int_equal(leaving[31], 9);
+	assert_int_equal(leaving[32], 1);
+	CU(gpc_cuMemFreeHost(leaving));
+	assert_int_equal(atomic_load(&gpc_mirrored), 0);
+}
+
+/* More than the daemon looks at while others wait is fetched behind the wait. */
+static void
+much_is_asked_behind_the_wait(void **state)
+{
+	uint8_t *host = pinned(GP_HOST_BEHIND_MAX + 1);
+	struct gpc_mirror_fetch *fetch;
+
+	(void)reach(host);
+	fake_host_at((uintptr_t)host)[7] = 3;
+	fake.posted++;
+	fetch = gpc_mirror_before_wait(session(), GP_HOST_BEHIND_STREAM, 1, GP_CALL_gpFence);
+	assert_null(fetch);
+	CU(gpc_mirror_after_wait(session(), fetch, CUDA_SUCCESS));
+	assert_int_equal(host[7], 3);
+	CU(gpc_cuMemFreeHost(host));
+}
+
 static void
 an_address_among_parameters_makes_a_block_one_that_kernels_reach(void **state)
 {
@@ -401,6 +497,15 @@ main(void)
 						setup, fake_teardown),
 		cmocka_unit_test_setup_teardown(an_answer_of_a_block_that_is_gone_is_forgotten,
 						setup, fake_teardown),
+		cmocka_unit_test_setup_teardown(a_wait_brings_what_has_changed, setup,
+						fake_teardown),
+		cmocka_unit_test_setup_teardown(an_answer_behind_work_knows_what_was_sent_meanwhile,
+						setup, fake_teardown),
+		cmocka_unit_test_setup_teardown(
+			an_answer_behind_work_means_the_blocks_that_are_there_then, setup,
+			fake_teardown),
+		cmocka_unit_test_setup_teardown(much_is_asked_behind_the_wait, setup,
+						fake_teardown),
 		cmocka_unit_test_setup_teardown(
 			an_address_among_parameters_makes_a_block_one_that_kernels_reach, setup,
 			fake_teardown),
