@@ -18,12 +18,14 @@ static uint64_t waits_at_launch;
 /* Indexed by call number; the pages of unused numbers are never touched. */
 static atomic_uint_fast32_t counts[NUMBERS];
 static atomic_uint_fast64_t wait_counts[GPC_WAIT_END], wait_ns[GPC_WAIT_END];
+static atomic_uint_fast64_t own_waits, own_ns;
 
 /* The wait that this thread is in. */
 static _Thread_local struct {
 	unsigned int depth;
 	unsigned int cause;
 	uint64_t begun;
+	bool own; /* the thread is the library's */
 } current;
 
 /* The new count. */
@@ -72,6 +74,10 @@ gpc_stats_wait_begin(unsigned int cause)
 		return;
 	current.cause = cause;
 	current.begun = gp_now_ns();
+	if (current.own) {
+		(void)add(&own_waits, 1);
+		return;
+	}
 	(void)add(&waits, 1);
 	(void)add(&wait_counts[cause], 1);
 }
@@ -81,9 +87,15 @@ gpc_stats_wait_end(void)
 {
 	if (--current.depth > 0)
 		return;
-	(void)add(&wait_ns[current.cause], gp_now_ns() - current.begun);
+	(void)add(current.own ? &own_ns : &wait_ns[current.cause], gp_now_ns() - current.begun);
 	if (gpc_trace_is_on())
 		gpc_trace_wait(current.cause, current.begun);
+}
+
+void
+gpc_stats_thread_is_own(void)
+{
+	current.own = true;
 }
 
 void
@@ -107,6 +119,7 @@ gpc_stats_get(struct gpc_stats *stats)
 {
 	*stats = (struct gpc_stats){
 		.waits = atomic_load(&waits),
+		.own_waits = atomic_load(&own_waits),
 		.posted = atomic_load(&posted),
 		.messages = atomic_load(&messages),
 		.bytes_sent = atomic_load(&bytes_sent),
@@ -220,5 +233,10 @@ gpc_stats_print(FILE *file)
 		      stats.waits, stats.waits_before_launch, stats.posted, stats.messages,
 		      (double)stats.bytes_sent / mib, (double)stats.bytes_received / mib);
 	print_waits(file);
+	if (stats.own_waits)
+		(void)fprintf(file,
+			      "gpupool: stats: besides, %" PRIu64
+			      " round trips, %.3f ms, of the library's own threads\n",
+			      stats.own_waits, (double)atomic_load(&own_ns) / NS_PER_MS);
 	print_counts(file);
 }

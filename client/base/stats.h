@@ -34,6 +34,9 @@ enum gpc_wait {
  */
 void gpc_stats_wait_begin(unsigned int cause);
 void gpc_stats_wait_end(void);
+/* The calling thread is one of the library's, for which the program does not wait: what it waits
+ * for is counted apart, whatever the cause. */
+void gpc_stats_thread_is_own(void);
 /* How often, and for how long in all, threads waited for this cause. */
 void gpc_stats_waited(unsigned int cause, uint64_t *count_p, uint64_t *ns_p);
 /* A kernel is launched; the first one is remembered. */
@@ -42,6 +45,7 @@ void gpc_stats_launch(void);
 struct gpc_stats {
 	uint64_t waits;
 	uint64_t waits_before_launch; /* all, while there was no launch */
+	uint64_t own_waits;           /* of the library's threads, not among them */
 	uint64_t posted, messages;
 	uint64_t bytes_sent, bytes_received;
 };

@@ -11,6 +11,9 @@
  *   probe again COUNT SIZE   that many times: allocated and freed
  *   probe hold SIZE   allocates and frees, prints "held" and waits for the end of its input
  *   probe pairs COUNT SIZE   that many times: allocated, set and freed in a stream's order
+ *   probe reach COUNT SIZE   that many times: pinned memory that kernels reach, and given back
+ *   probe waits COUNT SIZE   with so much of it that many waits of each kind for work that writes
+ * to it, and how many milliseconds one took
  */
 #include <cuda.h>
 #include <errno.h>
@@ -20,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
 static void
 require(CUresult result, const char *what)
@@ -190,6 +194,107 @@ reach_again(int count, size_t size)
 	}
 }
 
+static double
+now_ms(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+}
+
+struct waiting {
+	CUstream stream;
+	CUevent event;
+	CUdeviceptr device;
+};
+
+static CUresult
+wait_for_stream(const struct waiting *waiting)
+{
+	return cuStreamSynchronize(waiting->stream);
+}
+
+static CUresult
+wait_for_event(const struct waiting *waiting)
+{
+	CUresult result = cuEventRecord(waiting->event, waiting->stream);
+
+	return result == CUDA_SUCCESS ? cuEventSynchronize(waiting->event) : result;
+}
+
+static CUresult
+wait_for_context(const struct waiting *waiting)
+{
+	return cuCtxSynchronize();
+}
+
+/* On the legacy stream, which the other one's work comes before. */
+static CUresult
+wait_for_copy(const struct waiting *waiting)
+{
+	char bytes[64];
+
+	return cuMemcpyDtoH(bytes, waiting->device, sizeof(bytes));
+}
+
+/* The stream is done, and what was changed is here. */
+static CUresult
+wait_again(const struct waiting *waiting)
+{
+	CUresult result = cuStreamSynchronize(waiting->stream);
+
+	for (int i = 0; i < 5 && result == CUDA_SUCCESS; i++)
+		result = cuStreamQuery(waiting->stream);
+	return result;
+}
+
+/* Each wait is for work that has written to the memory: it is there behind it. */
+static void
+wait_often(int count, size_t size)
+{
+	static const struct {
+		const char *name;
+		CUresult (*wait)(const struct waiting *waiting);
+	} kinds[] = {
+		{ "stream", wait_for_stream },   { "event", wait_for_event },
+		{ "context", wait_for_context }, { "copy", wait_for_copy },
+		{ "again", wait_again },
+	};
+	struct waiting waiting;
+	unsigned char *memory, value = 0;
+	CUdeviceptr there;
+
+	require(cuMemHostAlloc((void **)&memory, size, CU_MEMHOSTALLOC_DEVICEMAP),
+		"cuMemHostAlloc");
+	require(cuMemHostGetDevicePointer(&there, memory, 0), "cuMemHostGetDevicePointer");
+	require(cuMemAlloc(&waiting.device, 64), "cuMemAlloc");
+	require(cuStreamCreate(&waiting.stream, CU_STREAM_DEFAULT), "cuStreamCreate");
+	require(cuEventCreate(&waiting.event, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
+	for (size_t kind = 0; kind < sizeof(kinds) / sizeof(kinds[0]); kind++) {
+		double took = 0;
+
+		for (int i = 0; i < count; i++) {
+			double begin;
+
+			require(cuMemsetD8Async(there, ++value, size, waiting.stream),
+				"cuMemsetD8Async");
+			begin = now_ms();
+			require(kinds[kind].wait(&waiting), kinds[kind].name);
+			took += now_ms() - begin;
+			for (size_t at = 0; at < size; at++) {
+				if (memory[at] == value)
+					continue;
+				printf("behind the wait %s, byte %zu is %u, not %u\n",
+				       kinds[kind].name, at, memory[at], value);
+				exit(1);
+			}
+		}
+		printf("%s %.3f ms\n", kinds[kind].name, took / count);
+	}
+	require(cuMemFreeHost(memory), "cuMemFreeHost");
+}
+
 int
 main(int argc, char **argv)
 {
@@ -217,10 +322,12 @@ main(int argc, char **argv)
 		allocate_in_order(atoi(argv[2]), strtoul(argv[3], NULL, 10));
 	} else if (argc == 4 && strcmp(argv[1], "reach") == 0) {
 		reach_again(atoi(argv[2]), strtoul(argv[3], NULL, 10));
+	} else if (argc == 4 && strcmp(argv[1], "waits") == 0) {
+		wait_often(atoi(argv[2]), strtoul(argv[3], NULL, 10));
 	} else {
 		fprintf(stderr,
 			"usage: probe images|libraries FILE... | variable FILE NAME | hold SIZE | "
-			"allocations|again|pairs|reach COUNT SIZE\n");
+			"allocations|again|pairs|reach|waits COUNT SIZE\n");
 		return 2;
 	}
 	require(cuCtxSynchronize(), "cuCtxSynchronize");

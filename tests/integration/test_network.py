@@ -2,6 +2,7 @@
 """bench/network, a network of one's choice on loopback; and that the round trips that the client
 library counts are those that pass through it."""
 import os
+import re
 import socket
 import sys
 import threading
@@ -14,6 +15,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from network import Network
 
 PROGRAM = os.environ["GP_NETWORK"]
+PROBE = os.environ["GP_PROBE"]
 MIB = 1 << 20
 # Milliseconds. A thread of the client or of the network that is held up for half of this between two
 # sends makes a round trip more or less of them, and one that is held up before it waits waits for less;
@@ -141,6 +143,39 @@ def _():
 @case("the round trips of a program that allocates, copies and synchronises are those of the network")
 def _():
     agree("memset")
+
+
+def often(daemon, address, count, size):
+    """(statistics, kind of wait -> milliseconds of one) of a program that waits so often in each way for work that
+    writes to memory that kernels reach."""
+    result = daemon.run("probe", "waits", str(count), str(size), path=PROBE, env={**ASKED, "REMOTE_GPU": address})
+    took = {kind: float(ms) for kind, ms in re.findall(r"^(\w+) ([\d.]+) ms$", result.out, re.M)}
+    require(list(took) == ["stream", "event", "context", "copy", "again"], f"{result}")
+    return read_stats(result), took
+
+
+@case("a wait is one round trip beside memory that kernels reach, and brings what they have written")
+def _():
+    seen = []
+    for rtt in RTTS:
+        with Daemon() as daemon, Network(PROGRAM, daemon.address, rtt=rtt) as network:
+            stats, took = often(daemon, network.address, 4, 4096)
+        causes = [stats.causes.get(name) for name in ("cuStreamSynchronize", "cuEventSynchronize", "gpCopyOut")]
+        # Stream twice, as it is asked again; the last wait of all is for the context.
+        require(causes == [8, 4, 4] and stats.causes["gpContextSynchronize"] in (4, 5), f"other waits: {stats}")
+        require("gpHostTake" not in stats.causes and "gpHostTakeBehind" not in stats.causes,
+                f"changes are waited for apart: {stats}")
+        if all(rtt <= ms < 1.5 * rtt for ms in took.values()):
+            return
+        seen.append(took)
+    require(False, f"waits take more than a round trip, or less, over each of {RTTS}: {seen}")
+
+
+@case("beside more memory that kernels reach than the daemon looks at meanwhile a wait is two round trips")
+def _():
+    with Daemon() as daemon:
+        stats, _ = often(daemon, daemon.address, 4, (1 << 20) + 4096)
+        require(stats.causes["gpHostTake"] >= 16 and "gpHostTakeBehind" not in stats.calls, f"{stats}")
 
 
 if __name__ == "__main__":

@@ -132,6 +132,34 @@ every_cause_is_printed_with_its_count_time_and_name(void **state)
 	free(text);
 }
 
+static void *
+wait_as_the_library(void *arg)
+{
+	gpc_stats_thread_is_own();
+	gpc_stats_wait_begin(GP_CALL_gpFence);
+	gpc_stats_wait_end();
+	return arg;
+}
+
+/* The program does not wait for it. */
+static void
+waits_of_the_librarys_threads_are_counted_apart(void **state)
+{
+	uint64_t count, again, ns;
+	struct gpc_stats before, after;
+	pthread_t thread;
+
+	gpc_stats_get(&before);
+	gpc_stats_waited(GP_CALL_gpFence, &count, &ns);
+	assert_int_equal(pthread_create(&thread, NULL, wait_as_the_library, NULL), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	gpc_stats_get(&after);
+	gpc_stats_waited(GP_CALL_gpFence, &again, &ns);
+	assert_int_equal(after.waits, before.waits);
+	assert_int_equal(again, count);
+	assert_int_equal(after.own_waits, before.own_waits + 1);
+}
+
 int
 main(void)
 {
@@ -140,6 +168,7 @@ main(void)
 		cmocka_unit_test(a_wait_inside_another_is_part_of_it),
 		cmocka_unit_test(each_thread_has_waits_of_its_own),
 		cmocka_unit_test(waits_before_the_first_kernel_are_told_apart),
+		cmocka_unit_test(waits_of_the_librarys_threads_are_counted_apart),
 		cmocka_unit_test(every_cause_is_printed_with_its_count_time_and_name),
 	};
 
