@@ -109,11 +109,15 @@ static CUresult
 copy_out(struct gpc_stream *stream, const struct gpc_copy *copy)
 {
 	struct gpc_session *session = stream->context->scope.session;
+	uint64_t given = gpc_session_given(session);
 	struct gpc_mirror_fetch *fetch = gpc_mirror_before_wait(
 		session, GP_HOST_BEHIND_STREAM, stream->handle.id, GP_CALL_gpCopyOut);
 	CUresult result = gpc_copy_out(stream, copy);
 
-	return gpc_mirror_after_wait(session, fetch, result);
+	result = gpc_mirror_after_wait(session, fetch, result);
+	if (result == CUDA_SUCCESS)
+		gpc_stream_set_here(stream, given + 1);
+	return result;
 }
 
 static CUresult

@@ -301,6 +301,13 @@ is_idle(struct gpc_stream *stream, uint64_t given)
 	return given <= atomic_load(&stream->done) || given <= atomic_load(&stream->context->done);
 }
 
+void
+gpc_stream_set_here(struct gpc_stream *stream, uint64_t given)
+{
+	if (given_to(stream) == given)
+		atomic_store(&stream->here, given);
+}
+
 /* The answer of a copy that is the stream's last work says that the stream is done; one that failed
  * says nothing of what was before it. */
 static CUresult

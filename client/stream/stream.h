@@ -62,6 +62,8 @@ CUresult gpc_stream_fence(struct gpc_stream *stream);
 
 /* All that the stream was given up to this record is done (gpc_request's given). */
 void gpc_stream_set_done(struct gpc_stream *stream, uint64_t given);
+/* What all its work changed of mirrored memory is here, if this record is the last of it. */
+void gpc_stream_set_here(struct gpc_stream *stream, uint64_t given);
 /* So is all that any stream of the context was given. */
 void gpc_stream_set_context_done(struct gpc_context *context, uint64_t given);
 

@@ -207,6 +207,7 @@ struct waiting {
 	CUstream stream;
 	CUevent event;
 	CUdeviceptr device;
+	void *pinned;
 };
 
 static CUresult
@@ -238,6 +239,25 @@ wait_for_copy(const struct waiting *waiting)
 	return cuMemcpyDtoH(bytes, waiting->device, sizeof(bytes));
 }
 
+/* The copy waits, and then there is nothing to wait for. */
+static CUresult
+wait_behind_copy(const struct waiting *waiting)
+{
+	char bytes[64];
+	CUresult result = cuMemcpyDtoHAsync(bytes, waiting->device, sizeof(bytes), waiting->stream);
+
+	return result == CUDA_SUCCESS ? cuStreamSynchronize(waiting->stream) : result;
+}
+
+/* The copy's own answer says that the stream is done. */
+static CUresult
+wait_behind_pinned(const struct waiting *waiting)
+{
+	CUresult result = cuMemcpyDtoHAsync(waiting->pinned, waiting->device, 64, waiting->stream);
+
+	return result == CUDA_SUCCESS ? cuStreamSynchronize(waiting->stream) : result;
+}
+
 /* The stream is done, and what was changed is here. */
 static CUresult
 wait_again(const struct waiting *waiting)
@@ -259,6 +279,7 @@ wait_often(int count, size_t size)
 	} kinds[] = {
 		{ "stream", wait_for_stream },   { "event", wait_for_event },
 		{ "context", wait_for_context }, { "copy", wait_for_copy },
+		{ "copied", wait_behind_copy },  { "pinned", wait_behind_pinned },
 		{ "again", wait_again },
 	};
 	struct waiting waiting;
@@ -269,6 +290,7 @@ wait_often(int count, size_t size)
 		"cuMemHostAlloc");
 	require(cuMemHostGetDevicePointer(&there, memory, 0), "cuMemHostGetDevicePointer");
 	require(cuMemAlloc(&waiting.device, 64), "cuMemAlloc");
+	require(cuMemHostAlloc(&waiting.pinned, 64, 0), "cuMemHostAlloc");
 	require(cuStreamCreate(&waiting.stream, CU_STREAM_DEFAULT), "cuStreamCreate");
 	require(cuEventCreate(&waiting.event, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
 	for (size_t kind = 0; kind < sizeof(kinds) / sizeof(kinds[0]); kind++) {

@@ -350,6 +350,11 @@ gpc_stream_enter(CUstream hStream, struct gpc_stream **stream_p)
 }
 
 void
+gpc_stream_set_here(struct gpc_stream *stream, uint64_t given)
+{
+}
+
+void
 gpc_stream_set_done(struct gpc_stream *stream, uint64_t given)
 {
 }
