@@ -32,14 +32,14 @@ FILES = {
 }
 # limits first: they wait most.
 HOSTILE = ['limits', 'limits_sessions', 'hostile', 'hostile_arrays', 'hostile_callbacks', 'hostile_calls', 'hostile_sessions',
-           'hostile_graphs', 'hostile_shm', 'hostile_tls', 'liars', 'credentials', 'revocation', 'tls', 'code_memory', 'devices', 'host_memory',
+           'hostile_graphs', 'hostile_shm', 'hostile_tls', 'lane_order', 'liars', 'credentials', 'revocation', 'tls', 'code_memory', 'devices', 'host_memory',
            'lanes', 'memory_words', 'network', 'peers', 'trips', 'waits']
 # They look at how much memory the GPU has left, or at times, so nothing else runs beside them.
 ALONE = ['faults', 'isolation', 'quota', 'life', 'tenants', 'ctl', 'metrics', 'callbacks', 'loading', 'partition', 'schedule', 'host_stress']
 OTHERS = ['apps_static', 'apps_shared', 'daemons', 'doctor', 'ipc', 'launcher', 'nvml', 'operator', 'pinned_memory', 'service', 'shm', 'smi',
           'sparse', 'told', 'trace']
-# They try the measuring, run programs in a virtual machine, or need a table of a build.
-ELSEWHERE = ['acceptance', 'apps', 'bench', 'rdma', 'vm', 'wrongcalls']
+# They try the measuring, what docs/ shows, other drivers or virtual machines, or need a table of a build.
+ELSEWHERE = ['acceptance', 'apps', 'bench', 'examples', 'old_driver', 'rdma', 'vm', 'wrongcalls']
 # Those with an output of their own, but for suites' own, and those whose output is the device's.
 APPS = sorted({name.removesuffix('.out') for name in os.listdir(os.path.join(ROOT, 'tests', 'apps', 'expected'))}
               - {'hoststress', 'peers', 'wrongcalls'} | {'badhandle', 'devicequery', 'memhog', 'occupancy', 'sleeper', 'smcount'})
