@@ -281,7 +281,7 @@ test_what_kernels_may_launch_has_the_daemons_name(void **state)
 	assert_int_equal(gpc_cuGraphExecDestroy(exec), CUDA_SUCCESS);
 	assert_int_equal(gpc_cuGraphAddEmptyNode(&empty, outer, NULL, 0), CUDA_SUCCESS);
 	assert_int_equal(gpc_cuGraphInstantiateWithFlags(&exec, outer, flag),
-			 CUDA_ERROR_NOT_SUPPORTED);
+			 CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(
 		gpc_cuGraphInstantiateWithFlags(
 			&exec, graph, flag | CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH),
