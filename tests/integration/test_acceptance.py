@@ -67,7 +67,7 @@ def _():
     sys.path.insert(0, os.path.join(os.path.abspath(BENCH), "tenants"))
     import rows
     import tenants
-    import bench_rows
+    import bench_torch
     known_rows = {number for number, _, _ in rows.ROWS}
     seen, seen_rows = set(), set()
     for name, part in acceptance.all_parts("folder", "out").items():
@@ -84,7 +84,7 @@ def _():
             require(asked <= known_rows, f"{name}: no rows {asked - known_rows}")
             seen_rows |= asked
         if "--row" in part.command and "torch" in part.command:
-            require(part.command[part.command.index("--row") + 1] in [*bench_rows.READS, "startup_torch"], f"{name}: {part.command}")
+            require(part.command[part.command.index("--row") + 1] in [*bench_torch.READS, "startup_torch"], f"{name}: {part.command}")
     require(seen == set(suites.HOSTILE + suites.OTHERS + suites.ALONE), "not all suites are in a part")
     there = {name[len("test_"):-len(".py")] for name in os.listdir(os.path.dirname(os.path.abspath(__file__))) if name.startswith("test_")}
     known = {name for name in seen if not name.startswith("apps_")} | set(suites.ELSEWHERE)
