@@ -113,13 +113,14 @@ receive(struct gpd_session *session, unsigned int usual_ms, struct gp_message *m
 	}
 }
 
-/* A program that ends before its bytes are read resets the connection: no fault of the network. */
+/* A program that ends before its bytes are read resets the connection: no fault of the network.  Of
+ * a connection that was cut TLS has words of its own. */
 static const char *
 why_over(const struct gpd_session *session, int r)
 {
 	if (r == GP_E_EOF)
 		return "the client closed it";
-	if (r == -ECONNRESET)
+	if (r == -ECONNRESET && strncmp(gp_conn_peer(session->conn), "tls:", 4) != 0)
 		return "the program ended without a word, or its connection was cut";
 	return gp_conn_error(session->conn);
 }

@@ -53,8 +53,8 @@ def _():
                                 os.path.join(EXAMPLES, "gpupoold.default")], capture_output=True, text=True, check=True, timeout=PATIENCE)
         options, wait = shell.stdout.splitlines()
         require(wait.isdigit() and not shell.stderr, f"{shell}")
-        prerm = read_file(os.path.join(EXAMPLES, "..", "..", "packaging", "debian", "gpupool-server.prerm"))
-        require("UPGRADE_WAIT" in prerm, "the package asks for another name")
+        upgrade = read_file(os.path.join(EXAMPLES, "..", "..", "packaging", "upgrade.sh"))
+        require("UPGRADE_WAIT" in upgrade, "the package asks for another name")
         folder.run("GP_CTL", "cert", "init", "127.0.0.1")
         options = change(options, (r"/run/gpupool", f"{folder.path}/run"), (r"0\.0\.0\.0:4833", "127.0.0.1:0"),
                          (r"--metrics 9400", "--metrics 127.0.0.1:0"))
