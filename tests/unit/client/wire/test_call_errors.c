@@ -110,7 +110,10 @@ add_control(struct fixture *fixture)
 	int ends[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+	/* The receiver is there already, and looks at it. */
+	(void)pthread_mutex_lock(&fixture->session->reason_lock);
 	assert_int_equal(gp_conn_adopt("unix", ends[0], &fixture->session->control), 0);
+	(void)pthread_mutex_unlock(&fixture->session->reason_lock);
 	return ends[1];
 }
 
