@@ -17,6 +17,8 @@ SECONDS = 2
 READY_SECONDS, ANSWER_SECONDS = 300, 120
 # What is counted to know what a step waits for.
 STEPS = 20
+# How many steps it really makes for each: torch_steps.py.
+MADE = {'generate_token': 3}
 
 
 def command(name, what):
@@ -90,7 +92,7 @@ def waits_of(programs, sides, name):
         waits = {}
         for side, (few, many) in runs.items():
             try:
-                more = {cause: (count - few.result().get(cause, 0)) / STEPS for cause, count in many.result().items()}
+                more = {cause: (count - few.result().get(cause, 0)) / (STEPS * MADE.get(name, 1)) for cause, count in many.result().items()}
             except Failed as error:
                 print(f'waits of {name}, {side}: {error}', file=sys.stderr, flush=True)
                 continue

@@ -6,6 +6,10 @@
 #include "client/context/object.h"
 #include "gpc_calls.h"
 
+#include <endian.h>
+#include <stdlib.h>
+#include <string.h>
+
 CUresult
 gpc_function_lookup(struct gpc_context *context, CUfunction token, struct gpc_function **function_p)
 {
@@ -125,6 +129,18 @@ remember(const struct gpc_function *function, CUfunction_attribute attribute, in
 	(void)pthread_mutex_unlock(&function->image->lock);
 }
 
+static bool
+varies(const struct gpc_function *function, CUfunction_attribute attribute)
+{
+	struct gp_kernel_info *info = info_of(function);
+	bool is;
+
+	(void)pthread_mutex_lock(&function->image->lock);
+	is = (unsigned int)attribute >= GP_KERNEL_ATTRIBUTES || info->varies >> attribute & 1;
+	(void)pthread_mutex_unlock(&function->image->lock);
+	return is;
+}
+
 /* Of several devices one has its own value: each is asked from now on. */
 static void
 differs(const struct gpc_function *function, CUfunction_attribute attribute)
@@ -149,6 +165,30 @@ is_the_same(const struct gpc_function *function, const struct gpc_context *conte
 	       context->device == function->image->device;
 }
 
+/* All attributes at once: a program that asks for one asks for others, too. */
+static CUresult
+ask_all(const struct gpc_function *function, struct gpc_context *context)
+{
+	const struct gp_args_gpFunctionAttributes args = {
+		.kernel = GP_KERNEL(function->image->handle.id, function->index)
+	};
+	struct gp_reply_gpFunctionAttributes reply;
+	uint32_t values[GP_KERNEL_ATTRIBUTES];
+	void *memory = NULL;
+	CUresult result = gpc_wait_gpFunctionAttributes(context, &args, &reply, &memory);
+
+	if (result == CUDA_SUCCESS && reply.values.size != sizeof(values))
+		result = gpc_reply_malformed(context);
+	if (result == CUDA_SUCCESS)
+		memcpy(values, reply.values.data, sizeof(values));
+	free(memory);
+	for (int i = 0; result == CUDA_SUCCESS && i < GP_KERNEL_ATTRIBUTES; i++) {
+		if (reply.known >> i & 1)
+			remember(function, (CUfunction_attribute)i, (int)le32toh(values[i]));
+	}
+	return result;
+}
+
 static CUresult
 get_attribute(struct gpc_function *function, struct gpc_context *context, int *value_p,
 	      CUfunction_attribute attribute)
@@ -165,6 +205,14 @@ get_attribute(struct gpc_function *function, struct gpc_context *context, int *v
 	if (result != CUDA_SUCCESS ||
 	    (known && gpc_function_attribute(function, attribute, value_p)))
 		return result;
+	if (context->device == function->image->device && !varies(function, attribute)) {
+		result = ask_all(function, context);
+		/* An older daemon does not know the message. */
+		if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_SUPPORTED)
+			return result;
+		if (gpc_function_attribute(function, attribute, value_p))
+			return CUDA_SUCCESS;
+	}
 	args.hfunc = GP_KERNEL(function->image->handle.id, function->index);
 	result = gpc_wait_cuFuncGetAttribute(context, &args, &reply);
 	if (result != CUDA_SUCCESS)
@@ -175,21 +223,36 @@ get_attribute(struct gpc_function *function, struct gpc_context *context, int *v
 	return CUDA_SUCCESS;
 }
 
-/* Whether no driver refuses it; what nobody can say here the daemon is asked. */
 static bool
-is_allowed(const struct gpc_function *function, CUfunction_attribute attribute, int value)
+fits(const struct gpc_function *function, int value)
 {
 	int fixed,
 		most = gpc_device_attribute(function->image->device,
 					    CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
 
-	return attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES && value >= 0 &&
+	return value >= 0 &&
 	       gpc_function_attribute(function, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, &fixed) &&
 	       value <= most - fixed;
 }
 
-/* Dynamic shared memory only: setting anything else may load the code once more, and memory for
- * that may be out, which is never told late. */
+/* Whether no driver refuses it; what nobody can say here the daemon is asked. */
+static bool
+is_allowed(const struct gpc_function *function, CUfunction_attribute attribute, int value)
+{
+	switch (attribute) {
+	case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+		return fits(function, value);
+	case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+		return value >= -1 && value <= 100;
+	case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
+		return value == 0 || value == 1;
+	default:
+		return false;
+	}
+}
+
+/* What needs the code once more, as others use it with other settings, may find no memory for that:
+ * the next call tells, as a launch does natively where code is loaded lazily. */
 static CUresult
 send_attribute(const struct gpc_function *function, struct gpc_context *context,
 	       CUfunction_attribute attribute, int value)

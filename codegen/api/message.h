@@ -411,6 +411,14 @@ void gpFunctionAttribute(
         int attribute,
         int value);
 
+/* All that is known of a kernel: values[i], an int32, is that of CUfunction_attribute i where bit i of
+ * known is set. */
+GP_MESSAGE(0x0609, WAIT, SERVER_HOOK, PASSES_COPIES)
+void gpFunctionAttributes(
+        gp_kernel kernel,
+        OUT unsigned int *known,
+        OUT_BYTES(BY_HOOK) void *values);
+
 /* From now on the note 0xff06 tells when the session's share of a device has changed. */
 GP_MESSAGE(0x0605, POST, SERVER_HOOK, PASSES_COPIES)
 void gpShareWatch(void);

@@ -282,6 +282,7 @@ def _():
             for args in ({"attrib": what}, {"attrib": -what - 1}, {"attrib": 1 << 30}):
                 session.ask("cuFuncGetAttribute", {**args, "hfunc": 40 << 32})
                 session.ask("cuFuncSetAttribute", {**args, "hfunc": 40 << 32, "value": -1})
+                session.ask("gpFunctionAttributes", {"kernel": 40 << 32})
                 session.post("gpFunctionAttribute",
                              {"attribute": args["attrib"], "kernel": 40 << 32, "value": -1})
             session.ask("gpContextSetLimit", {"context": 1, "limit": what - 3, "value": (1 << 64) - 1})

@@ -149,6 +149,18 @@ gpd_gpGraphMake(struct gpd_session *session, const struct gp_args_gpGraphMake *a
 	return make(session, args->context, args->plan, false, &graph);
 }
 
+/* A kernel that launches what the driver has not put there yet would end the session. */
+static CUresult
+upload(struct gpd_session *session, const struct gpd_graph *graph)
+{
+	struct gpd_stream *stream;
+	CUresult result = gpd_stream_begin(session, graph->context->legacy->handle.id, &stream);
+
+	return result == CUDA_SUCCESS
+		       ? gpd_driver.cuGraphUpload(graph->built->driver, stream->driver)
+		       : result;
+}
+
 CUresult
 gpd_gpGraphMakeLaunchable(struct gpd_session *session,
 			  const struct gp_args_gpGraphMakeLaunchable *args,
@@ -157,8 +169,13 @@ gpd_gpGraphMakeLaunchable(struct gpd_session *session,
 	struct gpd_graph *graph;
 	CUresult result = make(session, args->context, args->plan, true, &graph);
 
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = upload(session, graph);
 	if (result == CUDA_SUCCESS)
 		reply->exec = (uintptr_t)graph->built->driver;
+	else
+		graph_end(session, graph);
 	return result;
 }
 

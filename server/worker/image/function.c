@@ -4,10 +4,14 @@
  * amount of dynamic shared memory; who sets anything else gets the image for itself first.
  */
 #include "gpd_calls.h"
+#include "protocol/image_info.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/image/image.h"
 #include "server/worker/image/library.h"
 #include "server/worker/session/session.h"
+
+#include <endian.h>
+#include <stdlib.h>
 
 static CUfunction
 function_of(const struct gpd_use *use)
@@ -28,6 +32,17 @@ is_attribute(int attribute)
 	return attribute >= 0 && attribute < CU_FUNC_ATTRIBUTE_MAX;
 }
 
+static CUresult
+attribute_of(const struct gpd_use *use, int attribute, int *value_p)
+{
+	if (is_shared(use) && attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) {
+		*value_p = gpd_image_dynamic(use);
+		return CUDA_SUCCESS;
+	}
+	return gpd_driver.cuFuncGetAttribute(value_p, (CUfunction_attribute)attribute,
+					     function_of(use));
+}
+
 CUresult
 gpd_cuFuncGetAttribute(struct gpd_session *session, const struct gp_args_cuFuncGetAttribute *args,
 		       struct gp_reply_cuFuncGetAttribute *reply)
@@ -40,13 +55,35 @@ gpd_cuFuncGetAttribute(struct gpd_session *session, const struct gp_args_cuFuncG
 		return result;
 	if (!is_attribute(args->attrib))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (is_shared(&use) && args->attrib == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
-		value = gpd_image_dynamic(&use);
-	else
-		result = gpd_driver.cuFuncGetAttribute(&value, (CUfunction_attribute)args->attrib,
-						       function_of(&use));
+	result = attribute_of(&use, args->attrib, &value);
 	reply->pi = value;
 	return result;
+}
+
+CUresult
+gpd_gpFunctionAttributes(struct gpd_session *session,
+			 const struct gp_args_gpFunctionAttributes *args,
+			 struct gp_reply_gpFunctionAttributes *reply)
+{
+	struct gpd_use use;
+	CUresult result = gpd_image_kernel_here(session, args->kernel, &use);
+	uint32_t *values;
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	values = calloc(GP_KERNEL_ATTRIBUTES, sizeof(values[0]));
+	if (!values)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	for (int i = 0; i < GP_KERNEL_ATTRIBUTES; i++) {
+		int value;
+
+		if (attribute_of(&use, i, &value) != CUDA_SUCCESS)
+			continue;
+		values[i] = htole32((uint32_t)value);
+		reply->known |= 1u << i;
+	}
+	reply->values = (struct gp_bytes){ values, GP_KERNEL_ATTRIBUTES * sizeof(values[0]) };
+	return CUDA_SUCCESS;
 }
 
 /* What the kernel is, which nobody can set: the driver says so. */

@@ -16,6 +16,7 @@
 #define SHARED_STATIC 1024
 #define SHARED_MOST (227 << 10)
 #define NUMBER 3 /* what the daemon answers */
+#define FIRST_VALUE 700
 
 struct fixture {
 	struct fake_daemon daemon;
@@ -61,6 +62,24 @@ answer_blocks(struct fake_daemon *daemon, const struct gp_header *header, size_t
 	fake_reply(daemon, header, CUDA_SUCCESS, fields, gp_enc_size(&enc));
 }
 
+/* All but the version of PTX. */
+static void
+answer_attributes(struct fake_daemon *daemon, const struct gp_header *header)
+{
+	const uint32_t known = 0xffff & ~(1u << CU_FUNC_ATTRIBUTE_PTX_VERSION);
+	uint64_t fields[2 + GP_KERNEL_ATTRIBUTES];
+	uint32_t values[GP_KERNEL_ATTRIBUTES];
+	struct gp_enc enc;
+
+	for (uint32_t i = 0; i < GP_KERNEL_ATTRIBUTES; i++)
+		values[i] = FIRST_VALUE + i;
+	gp_enc_init(&enc, fields, sizeof(fields));
+	gp_enc_u32(&enc, known);
+	gp_enc_bytes(&enc, (struct gp_bytes){ values, sizeof(values) });
+	gp_enc_pad(&enc);
+	fake_reply(daemon, header, CUDA_SUCCESS, fields, gp_enc_size(&enc));
+}
+
 static int
 answer(struct fake_daemon *daemon, const struct gp_header *header, const void *fields, size_t size)
 {
@@ -79,6 +98,10 @@ answer(struct fake_daemon *daemon, const struct gp_header *header, const void *f
 		result = (CUresult)atomic_load(&fixture.refusal);
 	if (header->call == GP_CALL_gpOccupancyBlocks) {
 		answer_blocks(daemon, header, size);
+		return 0;
+	}
+	if (header->call == GP_CALL_gpFunctionAttributes) {
+		answer_attributes(daemon, header);
 		return 0;
 	}
 	if (header->call == GP_CALL_cuFuncGetAttribute ||
@@ -224,10 +247,15 @@ launch_shared(unsigned int shared)
 }
 
 static CUresult
+set(CUfunction_attribute attribute, int value)
+{
+	return gpc_cuFuncSetAttribute(fixture.kernel, attribute, value);
+}
+
+static CUresult
 allow_shared(int value)
 {
-	return gpc_cuFuncSetAttribute(fixture.kernel,
-				      CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, value);
+	return set(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, value);
 }
 
 static void
@@ -356,18 +384,49 @@ what_may_be_refused_is_waited_for(void **state)
 {
 	assert_int_equal(allow_shared(SHARED_MOST - SHARED_STATIC + 1), CUDA_SUCCESS);
 	assert_int_equal(allow_shared(-1), CUDA_SUCCESS);
-	assert_int_equal(gpc_cuFuncSetAttribute(fixture.kernel,
-						CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
-						50),
+	assert_int_equal(set(CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 101),
 			 CUDA_SUCCESS);
-	assert_int_equal(received(GP_CALL_cuFuncSetAttribute), 3);
+	assert_int_equal(set(CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 2), CUDA_SUCCESS);
+	assert_int_equal(set(CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, 2), CUDA_SUCCESS);
+	assert_int_equal(received(GP_CALL_cuFuncSetAttribute), 5);
 	/* But not twice. */
-	assert_int_equal(gpc_cuFuncSetAttribute(fixture.kernel,
-						CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
-						50),
-			 CUDA_SUCCESS);
-	assert_int_equal(received(GP_CALL_cuFuncSetAttribute), 3);
+	assert_int_equal(set(CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, 2), CUDA_SUCCESS);
+	assert_int_equal(received(GP_CALL_cuFuncSetAttribute), 5);
 	assert_int_equal(received(GP_CALL_gpFunctionAttribute), 0);
+}
+
+static void
+what_libraries_set_is_posted(void **state)
+{
+	assert_int_equal(set(CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 100),
+			 CUDA_SUCCESS);
+	assert_int_equal(set(CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1), CUDA_SUCCESS);
+	assert_int_equal(received(GP_CALL_gpFunctionAttribute), 2);
+	assert_int_equal(received(GP_CALL_cuFuncSetAttribute), 0);
+}
+
+static void
+attributes_are_asked_together(void **state)
+{
+	int value;
+
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(
+			gpc_cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, fixture.kernel),
+			CUDA_SUCCESS);
+		assert_int_equal(value, FIRST_VALUE + CU_FUNC_ATTRIBUTE_NUM_REGS);
+		assert_int_equal(gpc_cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES,
+							fixture.kernel),
+				 CUDA_SUCCESS);
+		assert_int_equal(value, FIRST_VALUE + CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES);
+	}
+	assert_int_equal(received(GP_CALL_gpFunctionAttributes), 1);
+	/* The driver does not say it. */
+	assert_int_equal(
+		gpc_cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_PTX_VERSION, fixture.kernel),
+		CUDA_SUCCESS);
+	assert_int_equal(value, NUMBER);
+	assert_int_equal(received(GP_CALL_cuFuncGetAttribute), 1);
 }
 
 static void
@@ -583,6 +642,8 @@ main(void)
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_may_be_refused_is_waited_for, set_up,
 						tear_down),
+		cmocka_unit_test_setup_teardown(what_libraries_set_is_posted, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(attributes_are_asked_together, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(older_daemon_is_asked, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(device_that_differs_is_asked, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(settings_go_with_the_context, set_up, tear_down),

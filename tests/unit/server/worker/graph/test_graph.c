@@ -469,10 +469,16 @@ names_are_those_of_graphs(void **state)
 static void
 what_kernels_may_launch_stays_one_executable(void **state)
 {
-	uint64_t exec, one;
+	uint64_t exec, one, none;
 
 	load_image();
 	add_kernel(GP_KERNEL(IMAGE, ZEBRA), 0);
+	fake_fail("cuGraphUpload", CUDA_ERROR_OUT_OF_MEMORY, 0);
+	assert_int_equal(make_launchable(PLAN, &exec), CUDA_ERROR_OUT_OF_MEMORY);
+	fake_run_markers(&fake, -1);
+	assert_int_equal(fake_execs, 0);
+	none = charged();
+	fake_forget_calls();
 	assert_int_equal(make_launchable(PLAN, &exec), CUDA_SUCCESS);
 	assert_int_not_equal(exec, 0);
 	one = charged();
@@ -484,6 +490,7 @@ what_kernels_may_launch_stays_one_executable(void **state)
 	assert_string_equal(fake_calls, "cuGraphCreate\n"
 					"cuGraphAddKernelNode behind 0: zebra\n"
 					"cuGraphInstantiate with 4\n"
+					"cuGraphUpload\n"
 					"cuGraphUpload\n"
 					"cuGraphCreate\n"
 					"cuGraphAddKernelNode behind 0: zebra\n"
@@ -499,6 +506,7 @@ what_kernels_may_launch_stays_one_executable(void **state)
 	assert_int_equal(drop(PLAN), CUDA_SUCCESS);
 	fake_run_markers(&fake, -1);
 	assert_int_equal(fake_execs, 0);
+	assert_int_equal(charged(), none);
 }
 
 /* It cannot become another one, but what it was before it is no more, either. */

@@ -13,6 +13,7 @@
 #include "tests/test.h"
 #include "tests/unit/server/server_fake.h"
 
+#include <endian.h>
 #include <limits.h>
 #include <openssl/evp.h>
 #include <pthread.h>
@@ -291,6 +292,27 @@ attribute_of(struct fake *fake, CUfunction_attribute attribute)
 	return reply.pi;
 }
 
+/* All at once. */
+static void
+attributes_are(struct fake *fake, int dynamic)
+{
+	const struct gp_args_gpFunctionAttributes args = { .kernel = GP_KERNEL(IMAGE, 0) };
+	struct gp_reply_gpFunctionAttributes reply = { 0 };
+	uint32_t values[GP_KERNEL_ATTRIBUTES];
+
+	assert_int_equal(gpd_gpFunctionAttributes(&fake->session, &args, &reply), CUDA_SUCCESS);
+	assert_int_equal(reply.values.size, sizeof(values));
+	memcpy(values, reply.values.data, sizeof(values));
+	free((void *)reply.values.data);
+	for (int i = 0; i < GP_KERNEL_ATTRIBUTES; i++) {
+		if (reply.known >> i & 1)
+			assert_true((int)le32toh(values[i]) ==
+				    attribute_of(fake, (CUfunction_attribute)i));
+	}
+	assert_true(reply.known >> CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES & 1);
+	assert_int_equal(le32toh(values[CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES]), dynamic);
+}
+
 static int
 dynamic_of(struct fake *fake)
 {
@@ -474,6 +496,8 @@ each_session_reads_the_shared_memory_that_it_allowed(void **state)
 	assert_int_equal(set_dynamic(&ours, 60000), CUDA_SUCCESS);
 	assert_int_equal(dynamic_of(&ours), 60000);
 	assert_int_equal(dynamic_of(&theirs), 90000);
+	attributes_are(&ours, 60000);
+	attributes_are(&theirs, 90000);
 	assert_int_equal(ant_of(&ours)->dynamic, 90000);
 	assert_int_equal(set_dynamic(&ours, 100001), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(set_dynamic(&ours, -1), CUDA_ERROR_INVALID_VALUE);
