@@ -196,6 +196,25 @@ is_plain(const struct gp_fatbin_entry *entry)
 	return !(entry->flags & (GP_FATBIN_ARCH_SPECIFIC | GP_FATBIN_FAMILY_SPECIFIC));
 }
 
+bool
+gp_fatbin_best_code(struct gp_image_blob fatbin, const struct gp_image_target *target,
+		    struct gp_fatbin_entry *entry_p)
+{
+	struct gp_fatbin_walk walk;
+	struct gp_fatbin_entry entry;
+	bool is_there = false;
+	int r = gp_fatbin_walk(&walk, fatbin.data, fatbin.size);
+
+	while (!r && !(r = gp_fatbin_next(&walk, &entry))) {
+		if (entry.kind != GP_FATBIN_ELF || !gp_fatbin_usable(&entry, target) ||
+		    (is_there && entry.sm <= entry_p->sm))
+			continue;
+		*entry_p = entry;
+		is_there = true;
+	}
+	return is_there;
+}
+
 /* The software device wants the fewest exotic instructions, a GPU the closest version. */
 static bool
 ptx_is_better(const struct gp_fatbin_entry *a, const struct gp_fatbin_entry *b,

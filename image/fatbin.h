@@ -131,6 +131,11 @@ int gp_fatbin_extract(const struct gp_fatbin_entry *entry, size_t limit, void **
 /* Whether the device can use the entry, looked at alone. */
 bool gp_fatbin_usable(const struct gp_fatbin_entry *entry, const struct gp_image_target *target);
 
+/* The closest machine code that the device can use: entries may have been made for several.  false:
+ * there is none. */
+bool gp_fatbin_best_code(struct gp_image_blob fatbin, const struct gp_image_target *target,
+			 struct gp_fatbin_entry *entry_p);
+
 /* The PTX to prefer: for a GPU the highest version that fits, for the software device the lowest;
  * plain before arch-specific. GP_IMAGE_E_NONE: there is none. */
 int gp_fatbin_best_ptx(struct gp_image_blob fatbin, const struct gp_image_target *target,

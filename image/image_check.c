@@ -173,23 +173,6 @@ read_entry(struct check *check, const struct gp_fatbin_entry *entry)
 	return 0;
 }
 
-/* The closest machine code of a fatbin: its entries may have been made for several devices. */
-static void
-best_code(struct gp_image_blob blob, const struct gp_image_target *target,
-	  struct gp_fatbin_entry *best)
-{
-	struct gp_fatbin_walk walk;
-	struct gp_fatbin_entry entry;
-	int r = gp_fatbin_walk(&walk, blob.data, blob.size);
-
-	memset(best, 0, sizeof(*best));
-	while (!r && !(r = gp_fatbin_next(&walk, &entry))) {
-		if (entry.kind == GP_FATBIN_ELF && gp_fatbin_usable(&entry, target) &&
-		    (!best->start || entry.sm > best->sm))
-			*best = entry;
-	}
-}
-
 static enum turn
 turn_of(const struct gp_fatbin_entry *entry, const struct gp_fatbin_entry *code,
 	const struct gp_fatbin_entry *text)
@@ -212,11 +195,12 @@ static int
 read_fatbin(struct check *check, struct gp_image_blob blob, const struct gp_image_target *target,
 	    enum turn turn)
 {
-	struct gp_fatbin_entry entry, code, text = { 0 };
+	struct gp_fatbin_entry entry, code = { 0 }, text = { 0 };
 	struct gp_fatbin_walk walk;
 	int r;
 
-	best_code(blob, target, &code);
+	if (!gp_fatbin_best_code(blob, target, &code))
+		code.start = NULL;
 	if (gp_fatbin_best_ptx(blob, target, &text))
 		text.start = NULL;
 	if (!code.start && !text.start)

@@ -135,3 +135,26 @@ gp_image_info_destroy(struct gp_image_info *info)
 {
 	free(info);
 }
+
+int
+gp_image_info_digest(struct gp_bytes bytes, uint8_t digest[GP_SHA256_SIZE])
+{
+	struct gp_image_info *info;
+	void *data;
+	size_t size;
+	int r = gp_image_info_decode(&info, bytes);
+
+	if (r)
+		return r;
+	for (uint32_t i = 0; i < info->kernel_count; i++) {
+		info->kernels[i].attributes_known = 0;
+		memset(info->kernels[i].attributes, 0, sizeof(info->kernels[i].attributes));
+	}
+	r = gp_image_info_encode(info, &data, &size);
+	if (r == 0) {
+		gp_sha256(data, size, digest);
+		free(data);
+	}
+	gp_image_info_destroy(info);
+	return r;
+}

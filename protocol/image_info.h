@@ -8,6 +8,7 @@
 #ifndef GP_IMAGE_INFO_H
 #define GP_IMAGE_INFO_H
 
+#include "base/sha256.h"
 #include "protocol/dec.h"
 
 #include <stdbool.h>
@@ -57,6 +58,9 @@ int gp_image_info_encode(const struct gp_image_info *info, void **data_p, size_t
 /* 0; -EPROTO when the bytes are no such list, exceed a limit above, or have parameters that
  * overlap, descend or end beyond GP_LAUNCH_PARAMS_MAX; -ENOMEM. */
 int gp_image_info_decode(struct gp_image_info **info_p, struct gp_bytes bytes);
+/* Of an encoding: of the kernels' names and parameters in their order, without attributes.  0, or
+ * as of gp_image_info_decode(). */
+int gp_image_info_digest(struct gp_bytes bytes, uint8_t digest[GP_SHA256_SIZE]);
 void gp_image_info_destroy(struct gp_image_info *info);
 
 #endif /* GP_IMAGE_INFO_H */

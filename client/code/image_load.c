@@ -157,13 +157,14 @@ use_known(struct gpc_context *context, uint32_t id, const uint8_t sha256[GPC_SHA
 
 /* What the daemon has promised is loaded without waiting. */
 static CUresult
-load(struct gpc_context *context, uint32_t id, const void *bytes, size_t size,
-     const struct gpc_jit_options *options, struct gp_image_info **info_p)
+load(struct gpc_context *context, uint32_t id, const struct gp_image *view, const void *bytes,
+     size_t size, const struct gpc_jit_options *options, struct gp_image_info **info_p)
 {
+	const struct gp_image_target target = target_of(context->device);
 	uint8_t sha256[GPC_SHA256_SIZE];
 
 	gp_sha256(bytes, size, sha256);
-	if (options->count || !gpc_known_images_use(context->device, sha256, info_p))
+	if (options->count || !gpc_known_images_use(context->device, sha256, view, &target, info_p))
 		return load_and_wait(context, id, bytes, size, sha256, options, info_p);
 	return use_known(context, id, sha256);
 }
@@ -229,7 +230,7 @@ gpc_image_load(struct gpc_context *context, const void *source,
 		gp_image_destroy(view);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	result = load(context, image->handle.id, bytes, size, options, &image->info);
+	result = load(context, image->handle.id, view, bytes, size, options, &image->info);
 	free(bytes);
 	if (result != CUDA_SUCCESS) {
 		gpc_image_free(image);
@@ -385,7 +386,7 @@ load_later(struct gpc_image *image, struct gpc_context *context, const struct gp
 	CUresult result;
 
 	gp_sha256(bytes, size, sha256);
-	if (!gpc_known_images_use(context->device, sha256, &image->info))
+	if (!gpc_known_images_use(context->device, sha256, view, target, &image->info))
 		return start(image, context, bytes, size, sha256);
 	free(bytes);
 	result = use_known(context, image->handle.id, sha256);

@@ -170,7 +170,7 @@ def _():
         require(launchable(fill(at, 1), 10) > 0, "make another one")
         handle = handle_of(session)
         for plan, error in ((b"", INVALID_VALUE), (fill(other.base, 1), INVALID_VALUE), (bytes(15), INVALID_VALUE),
-                            (condition(handle, IF, [fill(at, 1)]), 801), (node(0), 801)):
+                            (condition(handle, IF, [fill(at, 1)]), 801), (node(0), INVALID_VALUE)):
             require(launchable(plan, 11) == -error, f"{plan[:32]}: {launchable(plan, 11)}")
         # One node more, and another's memory: neither, and what was there is no more.
         for plan in (fill(at, 2) + fill(at, 3), fill(other.base, 2)):
@@ -226,7 +226,8 @@ def _():
             require(make(session, plan) == error, f"{len(plan)} bytes: {make(session, plan)}")
         result, _ = session.ask("gpGraphMakeLaunchable", {"context": 1, "plan": 9}, good)
         require(result == 801, f"launchable: {result}")
-        require(make(session, good) == SUCCESS, "make")
+        result = make(session, good)
+        require(result == SUCCESS, f"make: {result}")
         require(make(session, good, 10) == 801, "two executables")
         session.post("gpGraphUpload", {"plan": 9, "stream": 1})
         session.copy_in(session.base + 64, struct.pack("<f", 1.0))

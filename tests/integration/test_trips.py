@@ -54,6 +54,27 @@ def _():
         require(few == many, f"{few} round trips with 2 launches, {many} with 60")
 
 
+def many_kernels(count):
+    """PTX with so many kernels, of which a daemon tells much."""
+    kernels = (f".visible .entry {'a_long_name_' * 8}{i}(.param .u64 where, .param .u32 {'k' * 20})\n{{\n ret;\n}}\n" for i in range(count))
+    return ".version 7.0\n.target sm_70\n.address_size 64\n" + "".join(kernels)
+
+
+@case("code with many kernels is not waited for when the program comes again")
+def _():
+    with Daemon() as daemon, tempfile.TemporaryDirectory() as folder:
+        files = []
+        for count in (90, 150, 200):
+            files.append(os.path.join(folder, f"{count}.ptx"))
+            with open(files[-1], "w", encoding="utf-8") as file:
+                file.write(many_kernels(count))
+        runs = [daemon.run("probe", "libraries", *files, path=PROBE, env=ASKED) for _ in range(2)]
+        first, again = [read_stats(run) for run in runs]
+        require(runs[0].out == runs[1].out and "200" in runs[0].out, f"{runs[0]}, then {runs[1]}")
+        require(first.calls.get("gpImageLoad") == 3 and not again.calls.get("gpImageLoad"), f"{first.calls}, then {again.calls}")
+        require(again.calls.get("gpImageUse") == 3, f"{again.calls}")
+
+
 @case("what fits on a multiprocessor is asked once")
 def _():
     with Daemon() as daemon:

@@ -2,6 +2,7 @@
 #include "server/worker/image/promise.h"
 
 #include "protocol/control.h"
+#include "protocol/image_info.h"
 #include "server/common/ledger/ledger.h"
 #include "server/worker/code/image_cache.h"
 #include "server/worker/session/session.h"
@@ -12,11 +13,11 @@
 #include <utlist.h>
 
 /* Of a program.  A Welcome with all of it is below GPD_CHANNEL_MAX. */
-#define IMAGES_MAX 64
+#define IMAGES_MAX 256
 #define INFO_MAX ((size_t)64 << 10)
-/* Larger ones would leave no room for others. */
-#define INFO_OF_IMAGE_MAX ((size_t)16 << 10)
-/* Of a tenant, and of all: 8 MiB at most. */
+/* Larger ones would leave no room for others: of these a digest is told. */
+#define INFO_OF_IMAGE_MAX ((size_t)4 << 10)
+/* Of a tenant, and of all: 12 MiB at most. */
 #define PROGRAMS_OF_TENANT_MAX 16
 #define PROGRAMS_MAX 128
 /* Variables that are charged to a session before it uses them. */
@@ -27,7 +28,8 @@ struct used {
 	struct used *prev, *next;
 	struct gpd_image_name name;
 	int device;
-	size_t info_size;
+	uint8_t digest[GP_SHA256_SIZE];
+	size_t info_size; /* 0: the digest is told */
 	uint8_t info[];
 };
 
@@ -117,6 +119,27 @@ add_program(uint32_t tenant, const uint8_t key[GPD_PROGRAM_KEY_SIZE])
 	return program;
 }
 
+/* The image loaded longest ago of those that are told in full. */
+static struct used *
+oldest_told(struct program *program)
+{
+	struct used *used, *oldest = NULL;
+
+	DL_FOREACH(program->images, used)
+	{
+		if (used->info_size)
+			oldest = used;
+	}
+	return oldest;
+}
+
+static void
+forget_info(struct program *program, struct used *used)
+{
+	program->info_size -= used->info_size;
+	used->info_size = 0;
+}
+
 static void
 put_image(struct program *program, struct used *new)
 {
@@ -131,8 +154,10 @@ put_image(struct program *program, struct used *new)
 	DL_PREPEND(program->images, new);
 	program->count++;
 	program->info_size += new->info_size;
-	while (program->count > IMAGES_MAX || program->info_size > INFO_MAX)
+	if (program->count > IMAGES_MAX)
 		drop_image(program, program->images->prev);
+	while (program->info_size > INFO_MAX)
+		forget_info(program, oldest_told(program));
 }
 
 void
@@ -140,18 +165,21 @@ gpd_promise_remember(const struct gpd_session *session, struct gpd_blob *blob, i
 		     struct gp_bytes info)
 {
 	uint32_t tenant = session->account.line->tenant;
+	const size_t info_size = info.size > INFO_OF_IMAGE_MAX ? 0 : info.size;
 	struct program *program;
 	struct used *used;
 
-	if (!session->has_program || info.size > INFO_OF_IMAGE_MAX)
+	if (!session->has_program)
 		return;
-	used = calloc(1, sizeof(*used) + info.size);
-	if (!used)
+	used = calloc(1, sizeof(*used) + info_size);
+	if (!used || gp_image_info_digest(info, used->digest)) {
+		free(used);
 		return;
+	}
 	used->device = device;
 	used->name = *gpd_blob_name(blob);
-	used->info_size = info.size;
-	memcpy(used->info, info.data, info.size);
+	used->info_size = info_size;
+	memcpy(used->info, info.data, info_size);
 	pthread_mutex_lock(&memory.lock);
 	program = find_program(tenant, session->program);
 	if (!program)
@@ -245,7 +273,11 @@ promise_all(struct gpd_session *session, struct program *program)
 		images[count].sha256 =
 			(ProtobufCBinaryData){ sizeof(used->name.sha256), used->name.sha256 };
 		images[count].device = used->device;
-		images[count].info = (ProtobufCBinaryData){ used->info_size, used->info };
+		if (used->info_size)
+			images[count].info = (ProtobufCBinaryData){ used->info_size, used->info };
+		else
+			images[count].digest =
+				(ProtobufCBinaryData){ sizeof(used->digest), used->digest };
 		list[count] = &images[count];
 		count++;
 	}

@@ -55,7 +55,7 @@ gs_graph_make_launchable(struct gs_graph *exec)
 		if (node->type != CU_GRAPH_NODE_TYPE_KERNEL &&
 		    node->type != CU_GRAPH_NODE_TYPE_MEMCPY &&
 		    node->type != CU_GRAPH_NODE_TYPE_MEMSET)
-			return CUDA_ERROR_NOT_SUPPORTED;
+			return CUDA_ERROR_INVALID_VALUE;
 	}
 	exec->launchable = true;
 	launchable++;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What nvcc makes of tests/unit/fatbin/params.cu, text that it does not write, and a daemon that
  * tells something else of it. */
+#include "base/sha256.h"
 #include "image/image_check.h"
+#include "image/image_list.h"
 #include "protocol/frame.h"
 #include "tests/test.h"
 #include "tests/unit/image/fatbin_file.h"
@@ -90,6 +92,15 @@ read_whole(const char *name)
 
 static char difference[GP_IMAGE_DIFFERENCE_SIZE];
 
+/* The copy has moved. */
+static void
+settle(struct told *told)
+{
+	told->info.kernels = told->kernels;
+	for (uint32_t i = 0; i < told->info.kernel_count; i++)
+		told->kernels[i].params = told->params[i];
+}
+
 static int
 check(const void *pointer, const struct gp_image_target *target, struct told *told)
 {
@@ -97,10 +108,7 @@ check(const void *pointer, const struct gp_image_target *target, struct told *to
 	struct gp_image *image;
 	int r;
 
-	/* The copy has moved. */
-	told->info.kernels = told->kernels;
-	for (uint32_t i = 0; i < told->info.kernel_count; i++)
-		told->kernels[i].params = told->params[i];
+	settle(told);
 	difference[0] = '\0';
 	assert_int_equal(gp_image_create(pointer, &image), 0);
 	r = gp_image_check(image, target, &told->info, &variables, difference);
@@ -188,6 +196,77 @@ no_number_can_be_changed(void **state)
 	expect_lies_found("sm_80.cubin", &targets[2], 4);
 	expect_lies_found("sm_90_debug.cubin", &targets[3], 8);
 	expect_lies_found("75.ptx", &targets[0], 4);
+}
+
+/* The order of a worker. */
+static struct told
+sorted_truth(void)
+{
+	const struct gp_param_info of_device[] = { { 0, 8 }, { 8, 4 } };
+	struct told told = { 0 };
+
+	for (size_t i = 0; i < KERNELS; i++) {
+		if (strcmp(kernels[i].name, "scalars") == 0)
+			tell_kernel(&told, "of_device", 2, of_device);
+		tell_kernel(&told, kernels[i].name, kernels[i].count, kernels[i].params);
+	}
+	return told;
+}
+
+static void
+digest_of(const struct gp_image_info *info, uint8_t digest[GP_SHA256_SIZE])
+{
+	struct gp_bytes bytes;
+	void *data;
+
+	assert_int_equal(gp_image_info_encode(info, &data, &bytes.size), 0);
+	bytes.data = data;
+	assert_int_equal(gp_image_info_digest(bytes, digest), 0);
+	free(data);
+}
+
+/* told: with attributes, which the list has not. */
+static bool
+lists(const char *name, const struct gp_image_target *target, struct told *told)
+{
+	uint8_t digest[GP_SHA256_SIZE], other[GP_SHA256_SIZE];
+	struct gp_image_info *info;
+	struct gp_image *image;
+	char *bytes = read_whole(name);
+	int r;
+
+	assert_int_equal(gp_image_create(bytes, &image), 0);
+	r = gp_image_list(image, target, &info);
+	gp_image_destroy(image);
+	free(bytes);
+	if (r) {
+		assert_int_equal(r, GP_IMAGE_E_NONE);
+		return false;
+	}
+	digest_of(info, digest);
+	gp_image_info_destroy(info);
+	settle(told);
+	digest_of(&told->info, other);
+	return memcmp(digest, other, sizeof(digest)) == 0;
+}
+
+static void
+the_kernels_are_listed_as_a_worker_lists_them(void **state)
+{
+	struct told told = sorted_truth();
+
+	told.kernels[2].attributes_known = 1;
+	told.kernels[2].attributes[0] = 256;
+	assert_true(lists("75.ptx", &targets[0], &told));
+	assert_true(lists("balance.fatbin", &targets[0], &told));
+	assert_true(lists("balance.fatbin", &targets[2], &told));
+	assert_true(lists("sm_80.cubin", &targets[2], &told));
+	told.params[1][0].offset++;
+	told.params[4][0].size++;
+	assert_false(lists("75.ptx", &targets[0], &told));
+	assert_false(lists("sm_80.cubin", &targets[2], &told));
+	told = tell_truth(4);
+	assert_false(lists("75.ptx", &targets[0], &told));
 }
 
 static void
@@ -429,6 +508,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(whatever_nvcc_writes_is_read_as_it_is),
 		cmocka_unit_test(no_number_can_be_changed),
+		cmocka_unit_test(the_kernels_are_listed_as_a_worker_lists_them),
 		cmocka_unit_test(the_line_says_what_differs),
 		cmocka_unit_test(where_parameters_lie_the_daemon_says),
 		cmocka_unit_test(any_part_of_a_fatbin_will_do),

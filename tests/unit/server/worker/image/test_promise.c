@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a worker remembers of programs, and promises to their sessions. */
+#include "base/sha256.h"
 #include "image/fatbin.h"
 #include "protocol/control.h"
+#include "protocol/image_info.h"
 #include "server/common/ledger/ledger.h"
 #include "server/worker/code/image_cache.h"
 #include "server/worker/image/promise.h"
@@ -74,15 +76,60 @@ promised(void)
 	return count;
 }
 
+/* With one kernel, whose name has so many bytes. */
 static void
-remember(int number, size_t info_size)
+remember(int number, size_t name_size)
 {
 	struct gpd_blob *blob = blob_of(number);
-	void *info = calloc(1, info_size);
+	char *name = calloc(1, name_size + 1);
+	struct gp_kernel_info kernel = { .name = name, .attributes_known = 1, .attributes = { 7 } };
+	const struct gp_image_info info = { .kernel_count = 1, .kernels = &kernel };
+	struct gp_bytes bytes;
+	void *data;
 
-	gpd_promise_remember(&fake.session, blob, 0, (struct gp_bytes){ info, info_size });
-	free(info);
+	memset(name, 'k', name_size);
+	assert_int_equal(gp_image_info_encode(&info, &data, &bytes.size), 0);
+	bytes.data = data;
+	gpd_promise_remember(&fake.session, blob, 0, bytes);
+	free(data);
+	free(name);
 	gpd_blob_unref(blob);
+}
+
+/* Of how many the next session is told everything, and of how many a digest, which is right. */
+static void
+told_of(size_t whole, size_t digests, size_t name_size)
+{
+	struct gp_bytes packed = gpd_promise_make(&fake.session, program);
+	Gpupool__KnownImages *all = gpupool__known_images__unpack(NULL, packed.size, packed.data);
+	char *name = calloc(1, name_size + 1);
+	struct gp_kernel_info kernel = { .name = name };
+	const struct gp_image_info info = { .kernel_count = 1, .kernels = &kernel };
+	uint8_t digest[GP_SHA256_SIZE];
+	size_t size_of_info;
+	void *data;
+
+	memset(name, 'k', name_size);
+	assert_int_equal(gp_image_info_encode(&info, &data, &size_of_info), 0);
+	gp_sha256(data, size_of_info, digest);
+	free(data);
+	free(name);
+	assert_non_null(all);
+	assert_int_equal(all->n_images, whole + digests);
+	for (size_t i = 0; i < all->n_images; i++) {
+		const Gpupool__KnownImage *image = all->images[i];
+
+		assert_true(!image->info.len == !!image->digest.len);
+		whole -= image->info.len > 0;
+		if (image->info.len)
+			continue;
+		assert_int_equal(image->digest.len, sizeof(digest));
+		assert_memory_equal(image->digest.data, digest, sizeof(digest));
+	}
+	assert_int_equal(whole, 0);
+	gpupool__known_images__free_unpacked(all, NULL);
+	free((void *)packed.data);
+	gpd_promise_forget(&fake.session);
 }
 
 static uint64_t
@@ -179,17 +226,22 @@ static void
 test_limits(void **state)
 {
 	assert_int_equal(promised(), 0);
-	for (int i = 0; i < 70; i++)
+	for (int i = 0; i < 260; i++)
 		remember(i, 8);
-	assert_int_equal(promised(), 64);
-	gpd_promise_forget(&fake.session);
-	/* An image with much to tell takes the place of others, and one with more has none. */
-	for (int i = 0; i < 5; i++)
-		remember(100 + i, (size_t)16 << 10);
-	assert_int_equal(promised(), 4);
-	gpd_promise_forget(&fake.session);
-	remember(200, ((size_t)16 << 10) + 1);
-	assert_int_equal(promised(), 4);
+	told_of(256, 0, 0);
+	/* Of those with much to tell digests are told, and of the oldest, where others take the
+	 * room. */
+	program[1]++;
+	assert_int_equal(promised(), 0);
+	for (int i = 0; i < 3; i++)
+		remember(100 + i, 5000);
+	told_of(0, 3, 5000);
+	program[1]++;
+	assert_int_equal(promised(), 0);
+	for (int i = 0; i < 20; i++)
+		remember(100 + i, 3900);
+	told_of(16, 4, 3900);
+	program[1] = 0;
 }
 
 /* A tenant that has many programs forgets its own, and not another's. */
