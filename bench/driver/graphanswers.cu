@@ -334,6 +334,32 @@ bodies()
 	CHECK(cuGraphDestroy(it.graph));
 }
 
+/* What is left over of a graph that was changed. */
+static void
+leftovers()
+{
+	CUgraphNode first, second;
+	made it = make();
+
+	make_handle(it.graph);
+	end("a handle of no node", run("a handle of no node", it.graph));
+	printf("a node goes whose handle stays: %d\n", cuGraphDestroyNode(it.node));
+	add_spin(it.graph, 1);
+	end("a handle without its node", run("a handle without its node", it.graph));
+	CHECK(cuGraphDestroy(it.graph));
+	CHECK(cuGraphCreate(&it.graph, 0));
+	first = add_spin(it.graph, 1);
+	second = add_spin(it.graph, 1);
+	printf("an edge that is not there goes: %d\n",
+	       cuGraphRemoveDependencies(it.graph, &first, &second, nullptr, 1));
+	CHECK(cuGraphAddDependencies(it.graph, &first, &second, nullptr, 1));
+	printf("an edge goes: %d\n",
+	       cuGraphRemoveDependencies(it.graph, &first, &second, nullptr, 1));
+	make_handle(it.graph);
+	end("a handle beside kernels", run("a handle beside kernels", it.graph));
+	CHECK(cuGraphDestroy(it.graph));
+}
+
 int
 main()
 {
@@ -353,5 +379,6 @@ main()
 	copies_of_graphs();
 	changes();
 	bodies();
+	leftovers();
 	return 0;
 }
