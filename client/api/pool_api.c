@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CUDA driver API: memory pools. */
+#include "client/api/advice.h"
+#include "client/api/pool_place.h"
 #include "client/context/context.h"
 #include "client/context/reach.h"
 #include "client/memory/ipc_memory.h"
 #include "client/memory/memory.h"
 #include "client/memory/pool.h"
+#include "client/pages/pages.h"
 #include "client/stream/stream.h"
 #include "gpc_calls.h"
 
@@ -12,10 +15,38 @@
 
 /* Allocating and freeing. */
 
+/* Of managed memory: nothing is in it, and where it was made says where it would best lie. */
+static CUresult
+begin_managed(CUmemLocation location, uint64_t address, uint64_t size)
+{
+	gpc_pages_set_unused(address, size);
+	gpc_advice_forget(address, size);
+	return location.type == CU_MEM_LOCATION_TYPE_INVALID
+		       ? CUDA_SUCCESS
+		       : gpc_advice_give(address, size, CU_MEM_ADVISE_SET_PREFERRED_LOCATION,
+					 location);
+}
+
+static bool
+is_managed(CUmemoryPool handle, CUmemLocation *location_p)
+{
+	const struct gpc_pool *pool;
+	bool managed;
+
+	gpc_pools_lock();
+	pool = gpc_pool_get(handle);
+	managed = pool && pool->own;
+	if (managed)
+		*location_p = pool->location;
+	gpc_pools_unlock();
+	return managed;
+}
+
 static CUresult
 alloc_async(CUmemoryPool pool, CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
 {
 	struct gpc_stream *stream;
+	CUmemLocation location;
 	CUresult result = gpc_stream_enter(hStream, &stream);
 
 	if (result != CUDA_SUCCESS)
@@ -26,7 +57,13 @@ alloc_async(CUmemoryPool pool, CUdeviceptr *dptr, size_t bytesize, CUstream hStr
 		*dptr = 0;
 		return CUDA_SUCCESS;
 	}
-	return gpc_pool_alloc(pool, stream->context, stream->number, bytesize, dptr);
+	result = gpc_pool_alloc(pool, stream->context, stream->number, bytesize, dptr);
+	if (result != CUDA_SUCCESS || !pool || !is_managed(pool, &location))
+		return result;
+	result = begin_managed(location, *dptr, bytesize);
+	if (result != CUDA_SUCCESS)
+		(void)gpc_pool_free(*dptr, NULL, 0);
+	return result;
 }
 
 CUresult
@@ -66,38 +103,11 @@ gpc_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 
 /* Pools. */
 
-/* As what other processes may import a pool. */
 static bool
-can_export(const struct gpc_device *device, unsigned int types)
+is_host(CUmemLocationType type)
 {
-	const int possible =
-		gpc_device_attribute(device, CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES);
-
-	return (types & ~(unsigned int)possible) == 0;
-}
-
-static CUresult
-check_props(const CUmemPoolProps *props)
-{
-	static const unsigned char zeros[sizeof(props->reserved)];
-
-	if (props->allocType == CU_MEM_ALLOCATION_TYPE_MANAGED)
-		return CUDA_ERROR_NOT_SUPPORTED;
-	if (props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED || props->win32SecurityAttributes ||
-	    memcmp(props->reserved, zeros, sizeof(zeros)) != 0)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (props->location.type == CU_MEM_LOCATION_TYPE_HOST)
-		return props->handleTypes ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED;
-	if (props->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA)
-		return CUDA_ERROR_NOT_SUPPORTED;
-	if (props->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
-	    !gpc_device_get(props->location.id))
-		return CUDA_ERROR_INVALID_VALUE;
-	/* Nothing is decompressed. */
-	return can_export(gpc_device_get(props->location.id), (unsigned int)props->handleTypes) &&
-			       props->usage == 0
-		       ? CUDA_SUCCESS
-		       : CUDA_ERROR_NOT_SUPPORTED;
+	return type == CU_MEM_LOCATION_TYPE_HOST || type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
+	       type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
 }
 
 CUresult
@@ -110,11 +120,11 @@ gpc_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
 		return result;
 	if (!pool || !poolProps)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = check_props(poolProps);
+	result = gpc_pool_check_props(poolProps);
 	if (result != CUDA_SUCCESS)
 		return result;
 	gpc_pools_lock();
-	created = gpc_pool_create(gpc_device_get(poolProps->location.id));
+	created = gpc_pool_create_at(poolProps->location, poolProps->allocType);
 	if (created) {
 		created->max_size = poolProps->maxSize;
 		created->handle_types = poolProps->handleTypes;
@@ -124,27 +134,11 @@ gpc_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
 	return created ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* With the pools locked, unless it fails. */
-static CUresult
-enter_pool(CUmemoryPool handle, struct gpc_pool **pool_p)
-{
-	CUresult result = gpc_enter_initialized();
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	gpc_pools_lock();
-	*pool_p = gpc_pool_get(handle);
-	if (*pool_p)
-		return CUDA_SUCCESS;
-	gpc_pools_unlock();
-	return CUDA_ERROR_INVALID_VALUE;
-}
-
 CUresult
 gpc_cuMemPoolDestroy(CUmemoryPool handle)
 {
 	struct gpc_pool *pool;
-	CUresult result = enter_pool(handle, &pool);
+	CUresult result = gpc_pool_enter(handle, &pool);
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -159,7 +153,7 @@ CUresult
 gpc_cuMemPoolTrimTo(CUmemoryPool handle, size_t minBytesToKeep)
 {
 	struct gpc_pool *pool;
-	CUresult result = enter_pool(handle, &pool);
+	CUresult result = gpc_pool_enter(handle, &pool);
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -211,7 +205,7 @@ CUresult
 gpc_cuMemPoolSetAttribute(CUmemoryPool handle, CUmemPool_attribute attr, void *value)
 {
 	struct gpc_pool *pool;
-	CUresult result = enter_pool(handle, &pool);
+	CUresult result = gpc_pool_enter(handle, &pool);
 	cuuint64_t number;
 	bool *flag;
 	int on;
@@ -263,7 +257,7 @@ CUresult
 gpc_cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute attr, void *value)
 {
 	struct gpc_pool *pool;
-	CUresult result = enter_pool(handle, &pool);
+	CUresult result = gpc_pool_enter(handle, &pool);
 	const bool *flag;
 	cuuint64_t number;
 
@@ -283,69 +277,103 @@ gpc_cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute attr, void *v
 	return result;
 }
 
-/* Who may touch a pool's memory: its own device, always, and others that reach it. */
+/* Who may touch a pool's memory: who has it, always, and devices that reach it.  Managed memory is
+ * everybody's. */
 static CUresult
-check_access(const struct gpc_device *owner, const CUmemAccessDesc *access)
+check_access(const struct gpc_pool *pool, const CUmemAccessDesc *access)
 {
-	const struct gpc_device *device;
+	const struct gpc_device *device, *owner = pool->host ? NULL : pool->device;
+	const bool none = access->flags == CU_MEM_ACCESS_FLAGS_PROT_NONE;
 
+	if (pool->own)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (pool->host && is_host(access->location.type))
+		return access->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+			       ? CUDA_SUCCESS
+			       : CUDA_ERROR_INVALID_VALUE;
 	if (access->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	device = gpc_device_get(access->location.id);
 	if (!device)
 		return CUDA_ERROR_INVALID_DEVICE;
-	if (device != owner && access->flags == CU_MEM_ACCESS_FLAGS_PROT_NONE)
+	if (device != owner && none)
 		return CUDA_SUCCESS;
-	if (device != owner && !gpc_reach_can(device, owner))
+	if (pool->host ? device->session != pool->device->session
+		       : device != owner && !gpc_reach_can(device, owner))
 		return CUDA_ERROR_INVALID_DEVICE;
 	return access->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? CUDA_SUCCESS
 								   : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* What the daemon has to do for it, which takes round trips. */
+/* What the daemon has to do for it, which takes round trips; the pool is held. */
 static CUresult
-give_access(const struct gpc_device *owner, const CUmemAccessDesc *map, size_t count)
+give_access(const struct gpc_pool *pool, const CUmemAccessDesc *map, size_t count)
 {
 	CUresult result = CUDA_SUCCESS;
 
 	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++)
-		result = check_access(owner, &map[i]);
-	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++) {
+		result = check_access(pool, &map[i]);
+	for (size_t i = 0; i < count && result == CUDA_SUCCESS && !pool->host; i++) {
 		struct gpc_device *device = gpc_device_get(map[i].location.id);
 
-		if (device != owner && map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE)
-			result = gpc_reach_give(device, owner);
+		if (device != pool->device && map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE)
+			result = gpc_reach_give(device, pool->device);
 	}
 	return result;
+}
+
+/* With the pools locked. */
+static void
+note_access(struct gpc_pool *pool, const CUmemAccessDesc *access)
+{
+	uint64_t bit;
+
+	if (access->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+		return;
+	bit = UINT64_C(1) << access->location.id;
+	if (access->flags == CU_MEM_ACCESS_FLAGS_PROT_NONE)
+		pool->reached_by &= ~bit;
+	else
+		pool->reached_by |= bit;
 }
 
 CUresult
 gpc_cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc *map, size_t count)
 {
 	struct gpc_pool *pool;
-	const struct gpc_device *owner;
-	CUresult result = enter_pool(handle, &pool);
+	CUresult result = gpc_pool_enter(handle, &pool);
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	owner = pool->device;
+	gpc_pool_hold(pool);
 	gpc_pools_unlock();
-	if (!map && count > 0)
-		return CUDA_ERROR_INVALID_VALUE;
-	result = give_access(owner, map, count);
-	if (result == CUDA_SUCCESS)
-		result = enter_pool(handle, &pool);
-	if (result != CUDA_SUCCESS)
-		return result;
-	for (size_t i = 0; i < count; i++) {
-		uint64_t bit = UINT64_C(1) << map[i].location.id;
-
-		if (map[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE)
-			pool->reached_by &= ~bit;
-		else
-			pool->reached_by |= bit;
+	result = !map && count > 0 ? CUDA_ERROR_INVALID_VALUE : give_access(pool, map, count);
+	if (result == CUDA_SUCCESS) {
+		gpc_pools_lock();
+		for (size_t i = 0; i < count; i++)
+			note_access(pool, &map[i]);
+		gpc_pools_unlock();
 	}
-	gpc_pools_unlock();
+	gpc_pool_let_go(pool);
+	return result;
+}
+
+static CUresult
+get_access(const struct gpc_pool *pool, const CUmemLocation *location, CUmemAccess_flags *flags)
+{
+	bool can = pool->own;
+
+	if (is_host(location->type) && (pool->host || pool->own)) {
+		can = true;
+	} else {
+		if (location->type != CU_MEM_LOCATION_TYPE_DEVICE)
+			return CUDA_ERROR_INVALID_VALUE;
+		if (!gpc_device_get(location->id))
+			return CUDA_ERROR_INVALID_DEVICE;
+		can |= !pool->host && gpc_device_get(location->id) == pool->device;
+		can |= pool->reached_by >> location->id & 1;
+	}
+	*flags = can ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
 	return CUDA_SUCCESS;
 }
 
@@ -353,125 +381,11 @@ CUresult
 gpc_cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPool, CUmemLocation *location)
 {
 	struct gpc_pool *pool;
-	CUresult result = enter_pool(memPool, &pool);
+	CUresult result = gpc_pool_enter(memPool, &pool);
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!flags || !location || location->type != CU_MEM_LOCATION_TYPE_DEVICE)
-		result = CUDA_ERROR_INVALID_VALUE;
-	else if (!gpc_device_get(location->id))
-		result = CUDA_ERROR_INVALID_DEVICE;
-	else
-		*flags = gpc_device_get(location->id) == pool->device ||
-					 (pool->reached_by >> location->id & 1)
-				 ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
-				 : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	result = flags && location ? get_access(pool, location, flags) : CUDA_ERROR_INVALID_VALUE;
 	gpc_pools_unlock();
 	return result;
-}
-
-/* The pools of a device. */
-
-static CUresult
-pool_of_device(CUmemoryPool *pool_out, CUdevice dev,
-	       struct gpc_pool *(*which)(struct gpc_device *device))
-{
-	struct gpc_device *device = gpc_device_get(dev);
-	struct gpc_pool *pool;
-	CUresult result = gpc_enter_initialized();
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!device)
-		return CUDA_ERROR_INVALID_DEVICE;
-	if (!pool_out)
-		return CUDA_ERROR_INVALID_VALUE;
-	gpc_pools_lock();
-	pool = which(device);
-	if (pool)
-		*pool_out = pool->handle.token;
-	gpc_pools_unlock();
-	return pool ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-}
-
-CUresult
-gpc_cuDeviceGetDefaultMemPool(CUmemoryPool *pool_out, CUdevice dev)
-{
-	return pool_of_device(pool_out, dev, gpc_pool_default_of);
-}
-
-CUresult
-gpc_cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev)
-{
-	return pool_of_device(pool, dev, gpc_pool_current_of);
-}
-
-CUresult
-gpc_cuDeviceSetMemPool(CUdevice dev, CUmemoryPool handle)
-{
-	const struct gpc_device *device = gpc_device_get(dev);
-	struct gpc_pool *pool;
-	CUresult result = enter_pool(handle, &pool);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!device)
-		result = CUDA_ERROR_INVALID_DEVICE;
-	else if (pool->device != device || pool->imported)
-		result = CUDA_ERROR_INVALID_VALUE;
-	else
-		gpc_pool_set_current(pool);
-	gpc_pools_unlock();
-	return result;
-}
-
-/* Pools are of device memory only. */
-static CUresult
-check_location(const CUmemLocation *location, CUmemAllocationType type)
-{
-	CUresult result = gpc_enter_initialized();
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!location)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (type == CU_MEM_ALLOCATION_TYPE_MANAGED)
-		return CUDA_ERROR_NOT_SUPPORTED;
-	if (type != CU_MEM_ALLOCATION_TYPE_PINNED)
-		return CUDA_ERROR_INVALID_VALUE;
-	switch (location->type) {
-	case CU_MEM_LOCATION_TYPE_DEVICE:
-		return CUDA_SUCCESS;
-	case CU_MEM_LOCATION_TYPE_HOST:
-	case CU_MEM_LOCATION_TYPE_HOST_NUMA:
-		return CUDA_ERROR_NOT_SUPPORTED;
-	default:
-		return CUDA_ERROR_INVALID_VALUE;
-	}
-}
-
-CUresult
-gpc_cuMemGetDefaultMemPool(CUmemoryPool *pool_out, CUmemLocation *location,
-			   CUmemAllocationType type)
-{
-	CUresult result = check_location(location, type);
-
-	return result == CUDA_SUCCESS ? gpc_cuDeviceGetDefaultMemPool(pool_out, location->id)
-				      : result;
-}
-
-CUresult
-gpc_cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
-{
-	CUresult result = check_location(location, type);
-
-	return result == CUDA_SUCCESS ? gpc_cuDeviceGetMemPool(pool, location->id) : result;
-}
-
-CUresult
-gpc_cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool)
-{
-	CUresult result = check_location(location, type);
-
-	return result == CUDA_SUCCESS ? gpc_cuDeviceSetMemPool(location->id, pool) : result;
 }

@@ -117,7 +117,7 @@ gpc_managed_push(void *owner, uint64_t address, uint64_t size, const void *from)
 	return carry(owner, there, &copy);
 }
 
-static const struct gpc_pages_calls calls = {
+const struct gpc_pages_calls gpc_managed_calls = {
 	.await = gpc_managed_await,
 	.fetch = gpc_managed_fetch,
 	.push = gpc_managed_push,
@@ -132,7 +132,7 @@ gpc_managed_alloc(struct gpc_context *context, uint64_t size, CUdeviceptr *addre
 	CUresult result;
 
 	gpc_pools_lock();
-	pool = gpc_pool_managed_of(context, &calls);
+	pool = gpc_pool_managed_of(context, &gpc_managed_calls);
 	if (pool)
 		token = pool->handle.token;
 	gpc_pools_unlock();

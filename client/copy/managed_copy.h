@@ -11,9 +11,13 @@
 #include <stdint.h>
 
 struct gpc_context;
+struct gpc_pages_calls;
 
 /* Of any size but 0; gpc_pool_free() frees it. */
 CUresult gpc_managed_alloc(struct gpc_context *context, uint64_t size, CUdeviceptr *address_p);
+
+/* What a pool of such memory has of its device's primary context. */
+extern const struct gpc_pages_calls gpc_managed_calls;
 
 /* What struct gpc_pages_calls has, of a context's device memory; the context is the owner. */
 bool gpc_managed_await(void *context);

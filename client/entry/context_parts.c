@@ -11,8 +11,8 @@
 #include "client/copy/reference.h"
 #include "client/copy/texture.h"
 #include "client/graph/capture.h"
+#include "client/host/host_block.h"
 #include "client/memory/globals.h"
-#include "client/memory/host_memory.h"
 #include "client/memory/ipc_memory.h"
 #include "client/memory/memory.h"
 #include "client/memory/pool.h"
@@ -38,7 +38,7 @@ static const struct gpc_context_part parts[] = {
 	{ .prepare = gpc_stream_prepare_context,
 	  .made = gpc_stream_context_made,
 	  .forget = gpc_stream_forget_context },
-	{ .forget = gpc_host_memory_forget_context },
+	{ .forget = gpc_host_block_forget_context },
 	{ .forget = gpc_globals_forget_context },
 	{ .prepare = gpc_memory_prepare_context,
 	  .made = gpc_memory_context_made,

@@ -346,6 +346,7 @@ gpc_capture_cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemory
 				    CUstream hStream)
 {
 	const struct gpc_pool *found;
+	bool elsewhere;
 	int ordinal = 0;
 	CUresult result = look(hStream, &ordinal);
 
@@ -355,7 +356,11 @@ gpc_capture_cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemory
 	found = gpc_pool_get(pool);
 	if (found)
 		ordinal = found->device->ordinal;
+	elsewhere = found && (found->host || found->own);
 	gpc_pools_unlock();
+	/* A node's memory is a device's. */
+	if (elsewhere)
+		return CUDA_ERROR_NOT_SUPPORTED;
 	return found && dptr ? add_alloc(ordinal, dptr, bytesize, hStream)
 			     : CUDA_ERROR_INVALID_VALUE;
 }

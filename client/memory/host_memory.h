@@ -6,6 +6,8 @@
 #ifndef GPC_HOST_MEMORY_H
 #define GPC_HOST_MEMORY_H
 
+#include "client/host/host_block.h"
+
 #include <cuda.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -27,8 +29,6 @@ bool gpc_host_memory_is_pinned(const void *address, size_t size);
  */
 bool gpc_host_memory_reached(uint64_t *address, size_t size);
 
-/* Blocks that kernels do not reach yet and could, of all sessions. */
-extern atomic_uint gpc_host_memory_cold;
 CUresult gpc_host_memory_look(struct gpc_context *context, const void *bytes, size_t size);
 
 /* Bytes, aligned to 8, that the device is about to see: blocks whose addresses are among them are
@@ -41,8 +41,6 @@ gpc_host_memory_note(struct gpc_context *context, const void *bytes, size_t size
 		       : gpc_host_memory_look(context, bytes, size);
 }
 
-/* Blocks that were registered, of all sessions. */
-extern atomic_uint gpc_host_memory_registered;
 bool gpc_host_memory_names_registered(const void *bytes, size_t size);
 
 /*
@@ -56,8 +54,5 @@ gpc_host_memory_must_translate(const void *bytes, size_t size)
 	       gpc_host_memory_names_registered(bytes, size);
 }
 CUresult gpc_host_memory_translate(struct gpc_context *context, void *bytes, size_t size);
-
-/* Frees what was allocated, and forgets what was registered, in this context. */
-void gpc_host_memory_forget_context(struct gpc_context *context);
 
 #endif /* GPC_HOST_MEMORY_H */

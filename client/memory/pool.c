@@ -6,10 +6,10 @@
 #include "client/base/container.h"
 #include "client/base/ranges.h"
 #include "client/connect/connect.h"
+#include "client/host/host_pooled.h"
 #include "client/memory/address.h"
 #include "client/memory/memory.h"
 #include "client/memory/pool_share.h"
-#include "client/pages/pages.h"
 #include "client/wire/session.h"
 
 #include <stdatomic.h>
@@ -99,6 +99,9 @@ gpc_pool_create(struct gpc_device *device) GP_LOCKED(lock)
 		return NULL;
 	}
 	pool->device = device;
+	pool->type = CU_MEM_ALLOCATION_TYPE_PINNED;
+	pool->location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+	pool->location.id = device->ordinal;
 	pool->follow_events = true;
 	pool->opportunistic = true;
 	pool->internal_dependencies = true;
@@ -132,13 +135,36 @@ gpc_pool_current_of(struct gpc_device *device) GP_LOCKED(lock)
 	return pool ? pool : gpc_pool_default_of(device);
 }
 
+struct gpc_device *
+gpc_pool_device(void)
+{
+	const struct gpc_context *current = gpc_context_get_current();
+
+	return current ? current->device : gpc_device_get(0);
+}
+
+bool
+gpc_pool_can_be_host(const struct gpc_device *device)
+{
+	const struct gpc_session_facts *facts = gpc_session_facts(device->session);
+
+	return gpc_facts_know(facts, GP_CALL_gpHostReserve) &&
+	       gpc_facts_know(facts, GP_CALL_gpHostTake);
+}
+
+static bool
+is_of(const struct gpc_pool *pool, const struct gpc_context *context)
+{
+	return pool->managed == context && !pool->own && !pool->destroyed;
+}
+
 struct gpc_pool *
 gpc_pool_managed_of(struct gpc_context *context, const struct gpc_pages_calls *pages)
 	GP_LOCKED(lock)
 {
 	struct gpc_pool *pool = pools;
 
-	while (pool && (pool->managed != context || pool->destroyed))
+	while (pool && !is_of(pool, context))
 		pool = pool->next;
 	if (pool)
 		return pool;
@@ -156,28 +182,6 @@ gpc_pool_set_current(struct gpc_pool *pool)
 	devices[pool->device->ordinal].current = pool;
 }
 
-static CUresult
-map(struct gpc_pool *pool, uint64_t size, struct gpc_heap_range *range)
-{
-	CUresult result = gpc_memory_map(context_of(pool), size, range);
-
-	if (result != CUDA_SUCCESS || !pool->managed)
-		return result;
-	if (gpc_pages_create(range->base, range->size, false, pool->pages, pool->managed,
-			     session_of(pool)) == 0)
-		return CUDA_SUCCESS;
-	gpc_memory_unmap(context_of(pool), range);
-	return CUDA_ERROR_OUT_OF_MEMORY;
-}
-
-static void
-unmap(const struct gpc_pool *pool, const struct gpc_heap_range *range)
-{
-	if (pool->managed)
-		gpc_pages_destroy(range->base);
-	gpc_memory_unmap(context_of(pool), range);
-}
-
 /* The caller unmaps range. */
 static void
 drop(struct gpc_space_mapping *mapping, struct gpc_heap_range *range) GP_LOCKED(lock)
@@ -188,13 +192,15 @@ drop(struct gpc_space_mapping *mapping, struct gpc_heap_range *range) GP_LOCKED(
 	gpc_space_remove(mapping->space, mapping);
 }
 
-/* Whether nothing keeps a destroyed pool any more; then nobody finds it from now on. */
+/* Whether nothing keeps a destroyed pool any more; then nobody finds it from now on.  What is here,
+ * too, stays for the host functions before the free. */
 static bool
 unlink_unused(struct gpc_pool *pool)
 {
 	struct gpc_pool **link = &pools;
 
-	if (!pool->destroyed || pool->users > 0 || pool->space.blocks > 0)
+	if (!pool->destroyed || pool->users > 0 || pool->space.blocks > 0 ||
+	    ((pool->host || pool->own) && pool->space.waiting > 0))
 		return false;
 	while (*link != pool)
 		link = &(*link)->next;
@@ -220,7 +226,7 @@ dispose(struct gpc_pool *pool)
 			continue;
 		range = (struct gpc_heap_range){ .base = mapping->base, .size = mapping->size };
 		gpc_pool_unshare(mapping->share);
-		unmap(pool, &range);
+		gpc_pool_unmap(pool, &range);
 	}
 	gpc_pool_unshare(pool->share);
 	gpc_space_fini(&pool->space);
@@ -243,18 +249,43 @@ gpc_pool_destroy(struct gpc_pool *pool)
 		dispose(pool);
 }
 
+/* Work up to here is done. */
+static void
+retire(struct gpc_pool *pool) GP_LOCKED(lock)
+{
+	uint64_t done = gpc_session_work_done(session_of(pool));
+
+	if (pool->host)
+		gpc_host_pooled_retire(session_of(pool), done);
+	gpc_space_retire(&pool->space, done);
+}
+
+void
+gpc_pools_drop_unused(void) GP_LOCKED(lock)
+{
+	struct gpc_pool *next;
+
+	for (struct gpc_pool *pool = pools; pool; pool = next) {
+		next = pool->next;
+		if (pool->destroyed)
+			retire(pool);
+		if (unlink_unused(pool))
+			dispose(pool);
+	}
+}
+
 bool
 gpc_pool_give_back(struct gpc_pool *pool, uint64_t keep, bool spare) GP_LOCKED(lock)
 {
 	struct gpc_space_mapping *mapping;
 	struct gpc_heap_range range;
 
-	gpc_space_retire(&pool->space, gpc_session_work_done(session_of(pool)));
+	retire(pool);
 	mapping = gpc_space_excess(&pool->space, keep, spare);
 	if (!mapping)
 		return false;
 	drop(mapping, &range);
-	unmap(pool, &range);
+	gpc_pool_unmap(pool, &range);
 	return true;
 }
 
@@ -288,18 +319,31 @@ gpc_pool_let_go(struct gpc_pool *pool)
 
 /* Allocating. */
 
+static int
+begin_host(struct gpc_pool *pool, uint64_t address, uint64_t size, uint64_t id) GP_LOCKED(lock)
+{
+	const struct gpc_space_end at_once = { 0 };
+	int r = gpc_host_pooled_begin(context_of(pool), address, size, id, pool->handle.token);
+
+	if (r && gpc_space_free(gpc_pool_mapping(address), address, &at_once))
+		return GP_E_INVALID;
+	return r;
+}
+
 static CUresult
-take(struct gpc_pool *pool, uint64_t stream, uint64_t size, bool retire, CUdeviceptr *address_p)
+take(struct gpc_pool *pool, uint64_t stream, uint64_t size, bool wait, CUdeviceptr *address_p)
 {
 	uint64_t id = gpc_memory_next_id(), address;
 	int r;
 
 	gpc_pools_lock();
 	r = gpc_space_alloc(&pool->space, stream, size, id, &address);
-	if (r && pool->space.waiting > 0 && (retire || pool->opportunistic)) {
-		gpc_space_retire(&pool->space, gpc_session_work_done(session_of(pool)));
+	if (r && pool->space.waiting > 0 && (wait || pool->opportunistic)) {
+		retire(pool);
 		r = gpc_space_alloc(&pool->space, stream, size, id, &address);
 	}
+	if (r == 0 && pool->host)
+		r = begin_host(pool, address, size, id);
 	gpc_pools_unlock();
 	if (r)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -343,7 +387,7 @@ add(struct gpc_pool *pool, const struct gpc_heap_range *range)
 	gpc_pools_unlock();
 	if (r == 0)
 		return CUDA_SUCCESS;
-	unmap(pool, range);
+	gpc_pool_unmap(pool, range);
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -357,7 +401,7 @@ gpc_pool_forget_context(struct gpc_context *context)
 		return;
 	gpc_pools_lock();
 	pool = pools;
-	while (pool && (pool->managed != context || pool->destroyed))
+	while (pool && !is_of(pool, context))
 		pool = pool->next;
 	if (pool) {
 		gpc_handle_remove(&pool->handle);
@@ -371,23 +415,6 @@ gpc_pool_forget_context(struct gpc_context *context)
 		dispose(pool);
 }
 
-/* How much more may be mapped for a block. */
-static void
-sizes(struct gpc_pool *pool, uint64_t size, uint64_t *wanted_p, uint64_t *needed_p)
-{
-	uint64_t room;
-
-	gpc_pools_lock();
-	*wanted_p = gpc_space_wanted(&pool->space, size);
-	*needed_p = gpc_space_needed(&pool->space, size);
-	room = pool->max_size > pool->space.reserved ? pool->max_size - pool->space.reserved : 0;
-	if (pool->max_size > 0 && *wanted_p > room)
-		*wanted_p = *needed_p;
-	if (pool->max_size > 0 && *needed_p > room)
-		*needed_p = 0;
-	gpc_pools_unlock();
-}
-
 static CUresult
 grow(struct gpc_pool *pool, uint64_t size)
 {
@@ -395,12 +422,12 @@ grow(struct gpc_pool *pool, uint64_t size)
 	uint64_t wanted, needed;
 	CUresult result;
 
-	sizes(pool, size, &wanted, &needed);
+	gpc_pool_sizes(pool, size, &wanted, &needed);
 	if (needed == 0)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	result = map(pool, wanted, &range);
+	result = gpc_pool_map(pool, wanted, &range);
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && wanted > needed)
-		result = map(pool, needed, &range);
+		result = gpc_pool_map(pool, needed, &range);
 	return result == CUDA_SUCCESS ? add(pool, &range) : result;
 }
 
@@ -467,6 +494,9 @@ gpc_pool_alloc(CUmemoryPool handle, const struct gpc_context *context, uint64_t 
 	gpc_pools_unlock();
 	if (!pool)
 		return handle ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;
+	/* What is here, too, no stream has again before its work is done. */
+	if (pool->host || pool->own)
+		stream = GPC_POOL_NO_STREAM;
 	if (pool->imported)
 		result = CUDA_ERROR_INVALID_VALUE;
 	else if (session_of(pool) != device->session)
@@ -487,6 +517,7 @@ free_locked(struct gpc_space_mapping *mapping, uint64_t address, struct gpc_cont
 {
 	struct gpc_session *session = session_of(gpc_pool_of(mapping));
 	struct gpc_space_end end = { .number = atomic_fetch_add(&frees, 1) + 1 };
+	int r;
 
 	if (context) {
 		end.stream = stream;
@@ -495,7 +526,10 @@ free_locked(struct gpc_space_mapping *mapping, uint64_t address, struct gpc_cont
 	/* In this order: done behind posted would call work done that is not. */
 	end.done = gpc_session_work_done(session);
 	end.tag = gpc_session_work_posted(session);
-	return gpc_space_free(mapping, address, &end);
+	r = gpc_space_free(mapping, address, &end);
+	if (r == 0 && gpc_pool_of(mapping)->host)
+		gpc_host_pooled_end(address, &end);
+	return r;
 }
 
 CUresult
@@ -548,8 +582,8 @@ gpc_pool_find(uint64_t address, struct gpc_address *found)
 			.buffer_id = block.id,
 			.mapping_base = range->base,
 			.mapping_size = range->size,
-			.pool = pool->managed ? NULL : pool->handle.token,
-			.contextless = !pool->managed,
+			.pool = pool->managed && !pool->own ? NULL : pool->handle.token,
+			.contextless = !pool->managed || pool->own,
 			.shared = mapping->share != NULL,
 			.handle_types = pool->handle_types,
 			.managed = pool->managed != NULL,

@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 struct gpc_address;
+struct gpc_heap_range;
 struct gpc_ipc_share;
 struct gpc_pages_calls;
 
@@ -26,7 +27,8 @@ struct gpc_pool {
 	struct gpc_handle handle;
 	struct gpc_pool *next;
 	struct gpc_device *device;
-	bool standard;      /* the device's default pool */
+	bool standard;      /* the default pool of its location */
+	bool current;       /* of a location that is no device: the one that was set for it */
 	bool destroyed;     /* by the application; goes when nothing of it is in use */
 	unsigned int users; /* threads that are allocating */
 	uint64_t max_size;  /* 0: none */
@@ -39,9 +41,14 @@ struct gpc_pool {
 	struct gpc_ipc_share *share;
 	bool imported;
 	struct gp_ipc_handle origin;
+	/* What it is made of, and, of the program's, where. */
+	CUmemAllocationType type;
+	CUmemLocation location;
+	bool host; /* this machine's memory, which kernels reach (client/host/host_pooled.h) */
 	/* Of managed memory, which is a context's and has pages here (client/pages/pages.h); else
-	 * NULL. */
+	 * NULL.  The program's own outlives the context's end, as pools do. */
 	struct gpc_context *managed;
+	bool own; /* of managed memory: the program's */
 	const struct gpc_pages_calls *pages;
 	struct gpc_space space;
 };
@@ -66,6 +73,12 @@ bool gpc_pool_give_back(struct gpc_pool *pool, uint64_t keep, bool spare);
 /* The pool stays as long as it is held, destroyed or not. */
 void gpc_pool_hold(struct gpc_pool *pool);
 
+/* The device whose daemon has what a location that is no device needs: the current context's, or
+ * the first one. */
+struct gpc_device *gpc_pool_device(void);
+/* Whether there can be pools of host memory: the daemon has kernels reach it. */
+bool gpc_pool_can_be_host(const struct gpc_device *device);
+
 /* Of a context's managed memory, which its pages go with; the same for all calls. */
 struct gpc_pool *gpc_pool_managed_of(struct gpc_context *context,
 				     const struct gpc_pages_calls *pages);
@@ -74,8 +87,16 @@ struct gpc_pool *gpc_pool_managed_of(struct gpc_context *context,
  * possible. */
 void gpc_pool_forget_context(struct gpc_context *context);
 
+/* For pool.c.  More memory for the pool's blocks, and back: without the lock, or with it. */
+CUresult gpc_pool_map(struct gpc_pool *pool, uint64_t size, struct gpc_heap_range *range);
+void gpc_pool_unmap(const struct gpc_pool *pool, const struct gpc_heap_range *range);
+/* How much more should be mapped for a block, and must be; 0: it may not.  Without the lock. */
+void gpc_pool_sizes(struct gpc_pool *pool, uint64_t size, uint64_t *wanted_p, uint64_t *needed_p);
+
 /* Whether there has been any. */
 bool gpc_pools_any(void);
+/* With the lock held: destroyed ones that waited for work are done with it. */
+void gpc_pools_drop_unused(void);
 void gpc_pool_let_go(struct gpc_pool *pool);
 /* The handle is forgotten; the rest goes now, or with the last block. */
 void gpc_pool_destroy(struct gpc_pool *pool);

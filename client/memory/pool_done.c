@@ -1,12 +1,72 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory pools: what comes back when work is done, and when memory runs out. */
+/* Memory pools: where their memory comes from, and what goes back when work is done, or memory runs
+ * out. */
+#include "client/alloc/heap.h"
+#include "client/host/host_pooled.h"
+#include "client/host/host_space.h"
 #include "client/memory/memory.h"
 #include "client/memory/pool.h"
+#include "client/pages/pages.h"
+
+static CUresult
+map_host(struct gpc_pool *pool, uint64_t size, struct gpc_heap_range *range)
+{
+	bool shared;
+	CUresult result = gpc_host_space_alloc(pool->device->primary, size, &range->base, &shared);
+
+	range->size = size;
+	return result == CUDA_ERROR_NOT_SUPPORTED ? CUDA_ERROR_OUT_OF_MEMORY : result;
+}
+
+CUresult
+gpc_pool_map(struct gpc_pool *pool, uint64_t size, struct gpc_heap_range *range)
+{
+	CUresult result = pool->host ? map_host(pool, size, range)
+				     : gpc_memory_map(pool->device->primary, size, range);
+
+	if (result != CUDA_SUCCESS || !pool->managed)
+		return result;
+	if (gpc_pages_create(range->base, range->size, false, pool->pages, pool->managed,
+			     pool->device->session) == 0)
+		return CUDA_SUCCESS;
+	gpc_memory_unmap(pool->device->primary, range);
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+void
+gpc_pool_unmap(const struct gpc_pool *pool, const struct gpc_heap_range *range)
+{
+	if (pool->host) {
+		gpc_host_pooled_retire_range(range->base, range->size);
+		gpc_host_space_free(pool->device->primary, range->base, true);
+		return;
+	}
+	if (pool->managed)
+		gpc_pages_destroy(range->base);
+	gpc_memory_unmap(pool->device->primary, range);
+}
+
+void
+gpc_pool_sizes(struct gpc_pool *pool, uint64_t size, uint64_t *wanted_p, uint64_t *needed_p)
+{
+	uint64_t room;
+
+	gpc_pools_lock();
+	*wanted_p = gpc_space_wanted(&pool->space, size);
+	*needed_p = gpc_space_needed(&pool->space, size);
+	room = pool->max_size > pool->space.reserved ? pool->max_size - pool->space.reserved : 0;
+	if (pool->max_size > 0 && *wanted_p > room)
+		*wanted_p = *needed_p;
+	if (pool->max_size > 0 && *needed_p > room)
+		*needed_p = 0;
+	gpc_pools_unlock();
+}
 
 /* Beyond its threshold a pool keeps one mapping at most. */
 static void
 release(const struct gpc_device *device)
 {
+	gpc_pools_drop_unused();
 	for (struct gpc_pool *pool = gpc_pools_first(); pool; pool = pool->next) {
 		while (pool->device == device && gpc_pool_give_back(pool, pool->threshold, true))
 			;
@@ -19,6 +79,7 @@ gpc_pool_stream_done(const struct gpc_context *context, uint64_t stream, uint64_
 	if (!gpc_pools_any())
 		return;
 	gpc_pools_lock();
+	gpc_host_pooled_retire_stream(stream, count);
 	for (struct gpc_pool *pool = gpc_pools_first(); pool; pool = pool->next)
 		gpc_space_retire_stream(&pool->space, stream, count);
 	release(context->device);
@@ -31,6 +92,7 @@ gpc_pool_context_done(struct gpc_context *context, uint64_t count)
 	if (!gpc_pools_any())
 		return;
 	gpc_pools_lock();
+	gpc_host_pooled_retire_context(context, count);
 	for (struct gpc_pool *pool = gpc_pools_first(); pool; pool = pool->next)
 		gpc_space_retire_context(&pool->space, context, count);
 	release(context->device);
@@ -74,7 +136,7 @@ gpc_pool_due(const struct gpc_device *device)
 		return 0;
 	gpc_pools_lock();
 	for (const struct gpc_pool *pool = gpc_pools_first(); pool; pool = pool->next)
-		sum += pool->device == device ? gpc_space_due(&pool->space) : 0;
+		sum += pool->device == device && !pool->host ? gpc_space_due(&pool->space) : 0;
 	gpc_pools_unlock();
 	return sum;
 }

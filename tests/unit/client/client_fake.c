@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/client/client_fake.h"
 
+#include "client/copy/managed_copy.h"
+#include "client/host/host_block.h"
 #include "client/memory/globals.h"
 #include "client/memory/host_memory.h"
 #include "client/memory/ipc_memory.h"
 #include "client/memory/memory.h"
+#include "client/pages/pages.h"
 #include "client/wire/lane.h"
 #include "client/wire/session.h"
 #include "client/wire/session_threads.h"
@@ -111,7 +114,7 @@ int
 fake_teardown(void **state)
 {
 	fake_deliver();
-	gpc_host_memory_forget_context(&context);
+	gpc_host_block_forget_context(&context);
 	gpc_globals_forget_context(&context);
 	gpc_ipc_memory_forget_context(&context);
 	gpc_memory_forget_context(&context);
@@ -128,6 +131,29 @@ fake_at(CUdeviceptr address)
 	assert_in_range(address, fake.window, fake.window + FAKE_WINDOW);
 	return fake.device + (address - fake.window);
 }
+
+/* How bytes of managed memory travel. */
+static bool
+pages_await(void *owner)
+{
+	return true;
+}
+
+static bool
+pages_fetch(void *owner, uint64_t address, uint64_t size, void *to)
+{
+	memcpy(to, fake_at(address), size);
+	return true;
+}
+
+static bool
+pages_push(void *owner, uint64_t address, uint64_t size, const void *from)
+{
+	memcpy(fake_at(address), from, size);
+	return true;
+}
+
+const struct gpc_pages_calls gpc_managed_calls = { pages_await, pages_fetch, pages_push };
 
 CUdeviceptr
 fake_alloc(size_t size)

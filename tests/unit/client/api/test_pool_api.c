@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pools as a program sees them: attributes, access, and how they are made and destroyed. */
+#include "client/api/advice.h"
+#include "client/host/mirror.h"
+#include "client/memory/host_memory.h"
 #include "tests/unit/client/pool_fixture.h"
+
+#include <string.h>
 
 static void
 pointers_know_their_pool(void **state)
@@ -163,8 +168,8 @@ a_device_has_a_current_pool(void **state)
 	assert_int_equal(gpc_cuDeviceSetMemPool(ORDINAL, pool), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(gpc_cuDeviceGetMemPool(&found, ORDINAL + 1), CUDA_ERROR_INVALID_DEVICE);
 	assert_int_equal(
-		gpc_cuMemGetDefaultMemPool(&found, &location, CU_MEM_ALLOCATION_TYPE_MANAGED),
-		CUDA_ERROR_NOT_SUPPORTED);
+		gpc_cuMemGetDefaultMemPool(&found, &location, CU_MEM_ALLOCATION_TYPE_INVALID),
+		CUDA_ERROR_INVALID_VALUE);
 	location.type = CU_MEM_LOCATION_TYPE_HOST;
 	assert_int_equal(
 		gpc_cuMemGetDefaultMemPool(&found, &location, CU_MEM_ALLOCATION_TYPE_PINNED),
@@ -172,7 +177,7 @@ a_device_has_a_current_pool(void **state)
 }
 
 static void
-only_pools_of_device_memory_are_made(void **state)
+pools_are_made_only_where_there_can_be_one(void **state)
 {
 	const CUmemPoolProps good = {
 		.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -194,8 +199,17 @@ only_pools_of_device_memory_are_made(void **state)
 	props.location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
 	assert_int_equal(gpc_cuMemPoolCreate(&pool, &props), CUDA_ERROR_INVALID_VALUE);
 	props = good;
-	props.allocType = CU_MEM_ALLOCATION_TYPE_MANAGED;
+	props.location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
+	props.location.id = -1;
+	assert_int_equal(gpc_cuMemPoolCreate(&pool, &props), CUDA_ERROR_INVALID_VALUE);
+	props.location.id = 0;
 	assert_int_equal(gpc_cuMemPoolCreate(&pool, &props), CUDA_ERROR_NOT_SUPPORTED);
+	props = good;
+	props.location.type = CU_MEM_LOCATION_TYPE_NONE;
+	assert_int_equal(gpc_cuMemPoolCreate(&pool, &props), CUDA_ERROR_INVALID_VALUE);
+	props.allocType = CU_MEM_ALLOCATION_TYPE_MANAGED;
+	props.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+	assert_int_equal(gpc_cuMemPoolCreate(&pool, &props), CUDA_ERROR_INVALID_VALUE);
 	props = good;
 	props.handleTypes = CU_MEM_HANDLE_TYPE_FABRIC;
 	assert_int_equal(gpc_cuMemPoolCreate(&pool, &props), CUDA_ERROR_NOT_SUPPORTED);
@@ -229,6 +243,224 @@ a_pools_own_device_has_access_and_no_other(void **state)
 	assert_int_equal(gpc_cuMemPoolSetAccess(default_pool(), NULL, 1), CUDA_ERROR_INVALID_VALUE);
 }
 
+static CUmemoryPool
+create_at(CUmemAllocationType type, CUmemLocationType where)
+{
+	const CUmemPoolProps props = { .allocType = type, .location = { .type = where } };
+	CUmemoryPool pool;
+
+	assert_int_equal(gpc_cuMemPoolCreate(&pool, &props), CUDA_SUCCESS);
+	return pool;
+}
+
+static uint8_t *
+alloc_from(CUmemoryPool pool, size_t size, CUstream stream)
+{
+	CUdeviceptr address;
+
+	assert_int_equal(gpc_cuMemAllocFromPoolAsync(&address, size, pool, stream), CUDA_SUCCESS);
+	return (uint8_t *)(uintptr_t)address;
+}
+
+static void
+release_at(const void *address, CUstream stream)
+{
+	release((uintptr_t)address, stream);
+}
+
+/* All is done, and known to be. */
+static void
+finish(CUmemoryPool pool)
+{
+	fake.done = fake.posted;
+	assert_int_equal(gpc_cuMemPoolTrimTo(pool, 0), CUDA_SUCCESS);
+	assert_int_equal(get(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 0);
+	assert_int_equal(gpc_cuMemPoolDestroy(pool), CUDA_SUCCESS);
+	assert_int_equal(fake_host_mapped(), 0);
+}
+
+static void
+a_hosts_pool_has_memory_that_kernels_reach(void **state)
+{
+	struct gpc_address found;
+	uint8_t *block, *other;
+	CUmemoryPool pool;
+
+	fake_allow_host();
+	pool = create_at(CU_MEM_ALLOCATION_TYPE_PINNED, CU_MEM_LOCATION_TYPE_HOST);
+	block = alloc_from(pool, 1000, NULL);
+	memset(block, 7, 1000);
+	gpc_address_lookup((uintptr_t)block + 999, &found);
+	assert_int_equal(found.kind, GPC_ADDRESS_HOST);
+	assert_ptr_equal(found.pool, pool);
+	assert_int_equal(found.size, 1000);
+	assert_false(found.reached);
+	assert_int_equal(fake_host_mapped(), 0);
+	assert_int_equal(fake_mapped(), 0);
+	/* A kernel is told of it. */
+	assert_int_equal(gpc_host_memory_note(fake.context, &block, sizeof(block)), CUDA_SUCCESS);
+	assert_int_equal(*fake_host_at((uintptr_t)block + 999), 7);
+	assert_int_equal(get(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 1024);
+	assert_int_equal(gpc_cuMemFreeHost(block), CUDA_ERROR_INVALID_VALUE);
+	other = alloc_from(pool, 5000, NULL);
+	assert_int_equal(gpc_cuMemFree_v2((uintptr_t)other), CUDA_SUCCESS);
+	release_at(block, NULL);
+	gpc_address_lookup((uintptr_t)block, &found);
+	assert_int_equal(found.kind, GPC_ADDRESS_INVALID);
+	assert_int_equal(gpc_cuMemFreeAsync((uintptr_t)block, NULL), CUDA_ERROR_INVALID_VALUE);
+	finish(pool);
+	fake_forbid_host();
+}
+
+static void
+what_a_hosts_pool_got_back_stays_until_the_work_is_done(void **state)
+{
+	CUmemoryPool pool;
+	uint8_t *block, *next;
+
+	fake_allow_host();
+	pool = create_at(CU_MEM_ALLOCATION_TYPE_PINNED, CU_MEM_LOCATION_TYPE_HOST_NUMA);
+	block = alloc_from(pool, 4096, FAKE_STREAM);
+	memset(block, 3, 4096);
+	assert_int_equal(gpc_host_memory_note(fake.context, &block, sizeof(block)), CUDA_SUCCESS);
+	release_at(block, FAKE_STREAM);
+	/* Not even its own stream has it, and a kernel's words still come here. */
+	next = alloc_from(pool, 4096, FAKE_STREAM);
+	assert_ptr_not_equal(next, block);
+	*fake_host_at((uintptr_t)block) = 9;
+	assert_int_equal(gpc_mirror_fetch(fake.context->scope.session), CUDA_SUCCESS);
+	assert_int_equal(*block, 9);
+	assert_int_equal(gpc_cuMemPoolTrimTo(pool, 0), CUDA_SUCCESS);
+	assert_int_equal(block[1], 3);
+	/* Whoever waits for the stream has it back. */
+	assert_int_equal(atomic_load(&gpc_mirrored), 1);
+	synchronize(fake.stream);
+	assert_int_equal(atomic_load(&gpc_mirrored), 0);
+	release_at(next, NULL);
+	assert_int_equal(gpc_cuMemPoolDestroy(pool), CUDA_SUCCESS);
+	assert_int_equal(*next, 0);
+	fake.done = fake.posted;
+	gpc_pool_event_done(fake.context);
+	assert_int_equal(fake_host_mapped(), 0);
+	fake_forbid_host();
+}
+
+static void
+a_hosts_pool_is_out_of_memory_where_the_daemon_is(void **state)
+{
+	CUmemoryPool pool;
+	CUdeviceptr block;
+	uint8_t *small;
+
+	fake_allow_host();
+	pool = create_at(CU_MEM_ALLOCATION_TYPE_PINNED, CU_MEM_LOCATION_TYPE_HOST);
+	assert_int_equal(gpc_cuMemAllocFromPoolAsync(&block, 4096 * FAKE_MIB, pool, NULL),
+			 CUDA_ERROR_OUT_OF_MEMORY);
+	/* Cold memory is this machine's; what kernels are to reach counts. */
+	fake.host_quota = FAKE_MIB;
+	small = alloc_from(pool, 100, NULL);
+	assert_int_equal(gpc_host_memory_note(fake.context, &small, sizeof(small)),
+			 CUDA_ERROR_OUT_OF_MEMORY);
+	release_at(small, NULL);
+	finish(pool);
+	fake_forbid_host();
+}
+
+static void
+the_host_has_access_to_its_pools_and_gives_it(void **state)
+{
+	CUmemLocation host = { .type = CU_MEM_LOCATION_TYPE_HOST };
+	CUmemAccessDesc access = {
+		.location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = ORDINAL },
+		.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+	};
+	CUmemAccess_flags flags;
+	CUmemoryPool pool;
+
+	fake_allow_host();
+	pool = create_at(CU_MEM_ALLOCATION_TYPE_PINNED, CU_MEM_LOCATION_TYPE_HOST);
+	assert_int_equal(gpc_cuMemPoolGetAccess(&flags, pool, &host), CUDA_SUCCESS);
+	assert_int_equal(flags, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+	assert_int_equal(gpc_cuMemPoolGetAccess(&flags, pool, &access.location), CUDA_SUCCESS);
+	assert_int_equal(flags, CU_MEM_ACCESS_FLAGS_PROT_NONE);
+	assert_int_equal(gpc_cuMemPoolSetAccess(pool, &access, 1), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuMemPoolGetAccess(&flags, pool, &access.location), CUDA_SUCCESS);
+	assert_int_equal(flags, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+	access.flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	assert_int_equal(gpc_cuMemPoolSetAccess(pool, &access, 1), CUDA_SUCCESS);
+	access.location = host;
+	assert_int_equal(gpc_cuMemPoolSetAccess(pool, &access, 1), CUDA_ERROR_INVALID_VALUE);
+	access.location = (CUmemLocation){ CU_MEM_LOCATION_TYPE_DEVICE, ORDINAL + 1 };
+	assert_int_equal(gpc_cuMemPoolSetAccess(pool, &access, 1), CUDA_ERROR_INVALID_DEVICE);
+	assert_int_equal(gpc_cuMemPoolGetAccess(&flags, default_pool(), &host),
+			 CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuMemPoolDestroy(pool), CUDA_SUCCESS);
+	fake_forbid_host();
+}
+
+static void
+every_place_has_a_pool_and_a_current_one(void **state)
+{
+	const CUmemAllocationType pinned = CU_MEM_ALLOCATION_TYPE_PINNED;
+	CUmemLocation host = { .type = CU_MEM_LOCATION_TYPE_HOST };
+	CUmemLocation node = { .type = CU_MEM_LOCATION_TYPE_HOST_NUMA, .id = 1 };
+	CUmemoryPool standard, found, pool;
+
+	fake_allow_host();
+	assert_int_equal(gpc_cuMemGetDefaultMemPool(&standard, &host, pinned), CUDA_SUCCESS);
+	host.id = 77;
+	assert_int_equal(gpc_cuMemGetMemPool(&found, &host, pinned), CUDA_SUCCESS);
+	assert_ptr_equal(found, standard);
+	assert_int_equal(gpc_cuMemPoolDestroy(standard), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuMemGetMemPool(&found, &node, pinned), CUDA_SUCCESS);
+	assert_ptr_not_equal(found, standard);
+	assert_int_equal(gpc_cuMemSetMemPool(&host, pinned, found), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuMemSetMemPool(&host, pinned, default_pool()),
+			 CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuDeviceSetMemPool(ORDINAL, standard), CUDA_ERROR_INVALID_VALUE);
+	pool = create_at(pinned, CU_MEM_LOCATION_TYPE_HOST);
+	assert_int_equal(gpc_cuMemSetMemPool(&host, pinned, pool), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuMemGetMemPool(&found, &host, pinned), CUDA_SUCCESS);
+	assert_ptr_equal(found, pool);
+	assert_int_equal(gpc_cuMemPoolDestroy(pool), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuMemGetMemPool(&found, &host, pinned), CUDA_SUCCESS);
+	assert_ptr_equal(found, standard);
+	node.type = CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
+	assert_int_equal(gpc_cuMemGetMemPool(&found, &node, pinned), CUDA_ERROR_INVALID_VALUE);
+	fake_forbid_host();
+}
+
+static void
+a_pool_of_managed_memory_is_here_and_there(void **state)
+{
+	CUmemLocation device = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = ORDINAL };
+	CUmemoryPool pool = create_at(CU_MEM_ALLOCATION_TYPE_MANAGED, CU_MEM_LOCATION_TYPE_HOST);
+	struct gpc_address found;
+	CUmemAccess_flags flags;
+	CUmemLocationType preferred = CU_MEM_LOCATION_TYPE_INVALID;
+	uint8_t *block = alloc_from(pool, 100000, NULL);
+
+	memset(block, 5, 100000);
+	gpc_address_lookup((uintptr_t)block, &found);
+	assert_true(found.managed);
+	assert_ptr_equal(found.pool, pool);
+	assert_int_equal(gpc_advice_tell((uintptr_t)block, 100000,
+					 CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE, &preferred,
+					 sizeof(preferred)),
+			 CUDA_SUCCESS);
+	assert_int_equal(preferred, CU_MEM_LOCATION_TYPE_HOST);
+	assert_int_equal(gpc_cuMemPoolGetAccess(&flags, pool, &device), CUDA_SUCCESS);
+	assert_int_equal(flags, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+	/* It goes with no context, and stays until the work before the free is done. */
+	gpc_pool_forget_context(fake.context);
+	release_at(block, NULL);
+	assert_int_equal(gpc_cuMemPoolDestroy(pool), CUDA_SUCCESS);
+	assert_int_equal(block[99999], 5);
+	fake.done = fake.posted;
+	gpc_pool_context_done(fake.context, gpc_pool_frees());
+	assert_int_equal(fake_mapped(), 0);
+}
+
 int
 main(void)
 {
@@ -240,8 +472,14 @@ main(void)
 		TEST(a_destroyed_pool_lives_as_long_as_its_blocks),
 		TEST(a_pool_does_not_grow_beyond_its_size),
 		TEST(a_device_has_a_current_pool),
-		TEST(only_pools_of_device_memory_are_made),
+		TEST(pools_are_made_only_where_there_can_be_one),
 		TEST(a_pools_own_device_has_access_and_no_other),
+		TEST(a_hosts_pool_has_memory_that_kernels_reach),
+		TEST(what_a_hosts_pool_got_back_stays_until_the_work_is_done),
+		TEST(a_hosts_pool_is_out_of_memory_where_the_daemon_is),
+		TEST(the_host_has_access_to_its_pools_and_gives_it),
+		TEST(every_place_has_a_pool_and_a_current_one),
+		TEST(a_pool_of_managed_memory_is_here_and_there),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

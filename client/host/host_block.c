@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/host/host_block.h"
+
+#include "base/lock.h"
+#include "client/context/context.h"
+#include "client/host/host_space.h"
+#include "client/host/mirror.h"
+#include "client/host/pending_copy.h"
+#include "client/wire/lane.h"
+#include "transport/transport.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+static struct gpc_ranges blocks GP_GUARDED_BY(lock);
+/* Registered and mirrored ones, by the device's address. */
+static struct gpc_ranges elsewhere GP_GUARDED_BY(lock);
+/* One thread at a time makes a block one that kernels reach, or takes one away. */
+static pthread_mutex_t change_lock = PTHREAD_MUTEX_INITIALIZER;
+
+atomic_uint gpc_host_memory_cold, gpc_host_memory_registered;
+/* All that was ever registered lies in between. */
+static atomic_uint_fast64_t registered_low = UINT64_MAX, registered_high;
+
+static void
+count_registered(uint64_t address, uint64_t size)
+{
+	uint_fast64_t low = atomic_load(&registered_low), high = atomic_load(&registered_high);
+
+	while (address < low && !atomic_compare_exchange_weak(&registered_low, &low, address))
+		continue;
+	while (address + size > high &&
+	       !atomic_compare_exchange_weak(&registered_high, &high, address + size))
+		continue;
+	atomic_fetch_add(&gpc_host_memory_registered, 1);
+}
+
+bool
+gpc_host_block_may_be_registered(uint64_t address)
+{
+	uint64_t low = atomic_load(&registered_low), high = atomic_load(&registered_high);
+
+	return address - low < high - low;
+}
+
+int
+gpc_host_block_add(void *address, size_t size, const struct gpc_host_block *what)
+{
+	struct gpc_host_block *block = malloc(sizeof(*block));
+	int r;
+
+	if (!block)
+		return -ENOMEM;
+	*block = *what;
+	block->host = (uintptr_t)address;
+	(void)pthread_rwlock_wrlock(&lock);
+	r = gpc_ranges_add(&blocks, (uintptr_t)address, size, block);
+	(void)pthread_rwlock_unlock(&lock);
+	if (r) {
+		free(block);
+		return r;
+	}
+	if (what->state == GPC_HOST_COLD)
+		atomic_fetch_add(&gpc_host_memory_cold, 1);
+	if (what->origin == GPC_HOST_REGISTERED)
+		count_registered((uintptr_t)address, size);
+	gp_memory_keep(address, size);
+	gpc_session_note_pinned(what->context->scope.session);
+	return 0;
+}
+
+bool
+gpc_host_block_find(uint64_t address, struct gpc_range *range_p, struct gpc_host_block *copy_p,
+		    bool *elsewhere_p)
+{
+	const struct gpc_range *range;
+
+	(void)pthread_rwlock_rdlock(&lock);
+	range = gpc_ranges_find(&blocks, address, 1);
+	if (elsewhere_p) {
+		*elsewhere_p = !range;
+		if (!range)
+			range = gpc_ranges_find(&elsewhere, address, 1);
+	}
+	if (range) {
+		*range_p = *range;
+		*copy_p = *(const struct gpc_host_block *)range->item;
+	}
+	(void)pthread_rwlock_unlock(&lock);
+	return range != NULL;
+}
+
+static void
+forget_elsewhere(const struct gpc_host_block *block)
+{
+	struct gpc_range *range;
+
+	if (!block->there.size)
+		return;
+	(void)pthread_rwlock_wrlock(&lock);
+	range = gpc_ranges_find(&elsewhere, block->device, 1);
+	if (range)
+		gpc_ranges_remove(&elsewhere, range);
+	(void)pthread_rwlock_unlock(&lock);
+}
+
+struct gpc_host_block *
+gpc_host_block_take(uint64_t address, enum gpc_host_origin origin, struct gpc_range *taken,
+		    bool *known_p)
+{
+	struct gpc_host_block *block = NULL;
+	struct gpc_range *range;
+
+	(void)pthread_mutex_lock(&change_lock);
+	(void)pthread_rwlock_wrlock(&lock);
+	range = gpc_ranges_find(&blocks, address, 1);
+	*known_p = range != NULL;
+	if (range && range->base == address)
+		block = range->item;
+	if (block && block->origin != origin)
+		block = NULL;
+	if (block) {
+		*taken = *range;
+		gpc_ranges_remove(&blocks, range);
+	}
+	(void)pthread_rwlock_unlock(&lock);
+	(void)pthread_mutex_unlock(&change_lock);
+	return block;
+}
+
+/* What kernels have of it goes; they may still be using it. */
+static void
+leave_device(const struct gpc_host_block *block)
+{
+	if (block->state == GPC_HOST_COLD)
+		atomic_fetch_sub(&gpc_host_memory_cold, 1);
+	if (block->origin == GPC_HOST_REGISTERED)
+		atomic_fetch_sub(&gpc_host_memory_registered, 1);
+	if (block->state == GPC_HOST_MIRRORED)
+		gpc_mirror_remove(block->context->scope.session, block->device);
+	forget_elsewhere(block);
+	if (block->there.size)
+		gpc_host_space_unmap(block->context, &block->there);
+}
+
+CUresult
+gpc_host_block_destroy(struct gpc_host_block *block, const struct gpc_range *range)
+{
+	void *address = (void *)(uintptr_t)range->base;
+	CUresult result = gpc_pending_copy_settle(address, range->size);
+
+	gpc_lanes_settle(address, range->size);
+	gp_memory_forget(address);
+	leave_device(block);
+	if (block->mapped)
+		(void)munmap(address, block->mapped);
+	else if (block->origin == GPC_HOST_ALLOCATED)
+		gpc_host_space_free(block->context, range->base, block->state != GPC_HOST_COLD);
+	free(block);
+	return result;
+}
+
+void
+gpc_host_block_forget_context(struct gpc_context *context)
+{
+	for (;;) {
+		struct gpc_host_block *block = NULL;
+		struct gpc_range range;
+
+		(void)pthread_mutex_lock(&change_lock);
+		(void)pthread_rwlock_wrlock(&lock);
+		for (size_t i = 0; i < blocks.count && !block; i++) {
+			struct gpc_host_block *candidate = blocks.list[i].item;
+
+			if (candidate->context == context && candidate->origin != GPC_HOST_POOLED) {
+				block = candidate;
+				range = blocks.list[i];
+				gpc_ranges_remove(&blocks, &blocks.list[i]);
+			}
+		}
+		(void)pthread_rwlock_unlock(&lock);
+		(void)pthread_mutex_unlock(&change_lock);
+		if (!block)
+			return;
+		(void)gpc_host_block_destroy(block, &range);
+	}
+}
+
+/* Where kernels reach registered memory. */
+static CUresult
+set_elsewhere(struct gpc_host_block *block, const struct gpc_range *range,
+	      const struct gpc_heap_range *there, uint64_t device)
+{
+	int r;
+
+	(void)pthread_rwlock_wrlock(&lock);
+	r = gpc_ranges_add(&elsewhere, device, range->size, block);
+	if (r == 0) {
+		block->device = device;
+		block->there = *there;
+	}
+	(void)pthread_rwlock_unlock(&lock);
+	return r ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+
+/* Registered memory: the daemon's copy lies as its page does, at addresses of its own. */
+static CUresult
+reach_registered(struct gpc_context *context, struct gpc_host_block *block,
+		 const struct gpc_range *range)
+{
+	uint64_t offset = range->base & ((uint64_t)sysconf(_SC_PAGESIZE) - 1);
+	struct gpc_heap_range there;
+	CUresult result = gpc_host_space_map(context, offset + range->size, &there);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = gpc_mirror_add(context, (void *)(uintptr_t)range->base, there.base + offset,
+				range->size);
+	if (result == CUDA_SUCCESS) {
+		result = set_elsewhere(block, range, &there, there.base + offset);
+		if (result == CUDA_SUCCESS)
+			return result;
+		gpc_mirror_remove(context->scope.session, there.base + offset);
+	}
+	gpc_host_space_unmap(context, &there);
+	return result;
+}
+
+static CUresult
+reach_allocated(struct gpc_context *context, const struct gpc_host_block *block,
+		const struct gpc_range *range)
+{
+	CUresult result = gpc_host_space_reach(context, block->device);
+
+	return result == CUDA_SUCCESS ? gpc_mirror_add(context, (void *)(uintptr_t)range->base,
+						       block->device, range->size)
+				      : result;
+}
+
+/* Kernels reach the block from now on, if they can.  The change lock keeps it. */
+static CUresult
+reach(struct gpc_host_block *block, const struct gpc_range *range) GP_LOCKED(change_lock)
+{
+	CUresult result;
+
+	if (block->state >= GPC_HOST_MIRRORED)
+		return CUDA_SUCCESS;
+	if (block->state == GPC_HOST_PLAIN && block->origin != GPC_HOST_REGISTERED)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	/* What is still on its way to it, or from it, goes by the program's memory. */
+	result = gpc_pending_copy_settle((const void *)(uintptr_t)range->base, range->size);
+	gpc_lanes_settle((void *)(uintptr_t)range->base, range->size);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = block->origin == GPC_HOST_REGISTERED
+			 ? reach_registered(block->context, block, range)
+			 : reach_allocated(block->context, block, range);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (block->state == GPC_HOST_COLD)
+		atomic_fetch_sub(&gpc_host_memory_cold, 1);
+	(void)pthread_rwlock_wrlock(&lock);
+	block->state = GPC_HOST_MIRRORED;
+	(void)pthread_rwlock_unlock(&lock);
+	return CUDA_SUCCESS;
+}
+
+/* The block around an address of the program's. */
+static bool
+block_around(uint64_t address, struct gpc_range *range_p)
+{
+	const struct gpc_range *range;
+
+	(void)pthread_rwlock_rdlock(&lock);
+	range = gpc_ranges_find(&blocks, address, 1);
+	if (range)
+		*range_p = *range;
+	(void)pthread_rwlock_unlock(&lock);
+	return range != NULL;
+}
+
+CUresult
+gpc_host_block_reach(uint64_t address, uint64_t *device_p)
+{
+	struct gpc_range range;
+	struct gpc_host_block *block;
+	CUresult result = CUDA_ERROR_INVALID_VALUE;
+
+	(void)pthread_mutex_lock(&change_lock);
+	if (block_around(address, &range)) {
+		block = range.item;
+		result = reach(block, &range);
+		*device_p = block->device + (address - range.base);
+	}
+	(void)pthread_mutex_unlock(&change_lock);
+	return result;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Blocks of host memory that the program had from CUDA or told it of: which there are, and whether
+ * kernels reach them (docs/host-memory.md).
+ *
+ * A block is the list's until it is taken out, which one thread alone does; it goes with
+ * gpc_host_block_destroy().  Any thread may call.
+ */
+#ifndef GPC_HOST_BLOCK_H
+#define GPC_HOST_BLOCK_H
+
+#include "base/status.h"
+#include "client/alloc/heap.h"
+#include "client/base/ranges.h"
+
+#include <cuda.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct gpc_context;
+
+/* docs/host-memory.md says how they differ. */
+enum gpc_host_state {
+	GPC_HOST_PLAIN,    /* no kernel will reach it */
+	GPC_HOST_COLD,     /* none does yet */
+	GPC_HOST_MIRRORED, /* the daemon has a copy */
+	GPC_HOST_SHARED,   /* the daemon has the same */
+};
+
+/* Who has the memory itself. */
+enum gpc_host_origin {
+	GPC_HOST_ALLOCATED,  /* the block: it goes with it */
+	GPC_HOST_REGISTERED, /* the program */
+	GPC_HOST_POOLED,     /* a mapping of a pool, of which the block is a part */
+};
+
+struct gpc_host_block {
+	struct gpc_context *context;
+	unsigned int flags;
+	enum gpc_host_origin origin;
+	enum gpc_host_state state;
+	uint64_t id;
+	uint64_t host;               /* where it begins */
+	uint64_t device;             /* where kernels reach it, or will; 0: nowhere */
+	struct gpc_heap_range there; /* registered and mirrored: what the daemon has for it */
+	size_t mapped;               /* plain and allocated: whole pages */
+	void *pool;                  /* pooled: the CUmemoryPool */
+};
+
+/* Blocks that kernels do not reach yet and could, and those that were registered, of all sessions.
+ */
+extern atomic_uint gpc_host_memory_cold, gpc_host_memory_registered;
+
+/* A copy of what it says is in the list from now on, as the memory at the address.  GP_E_INVALID:
+ * there is one already; -ENOMEM. */
+GP_MUST_CHECK int gpc_host_block_add(void *address, size_t size, const struct gpc_host_block *what);
+
+/* The block around an address of the program's, or (elsewhere_p is not NULL, and set) of kernels',
+ * as it is now. */
+bool gpc_host_block_find(uint64_t address, struct gpc_range *range_p, struct gpc_host_block *copy_p,
+			 bool *elsewhere_p);
+
+/* Takes out the block that begins at address.  NULL: there is none of that origin.  *known_p:
+ * address lies in a block. */
+struct gpc_host_block *gpc_host_block_take(uint64_t address, enum gpc_host_origin origin,
+					   struct gpc_range *taken, bool *known_p);
+/* Copies that are still on their way to it, or from it, come first: their error. */
+CUresult gpc_host_block_destroy(struct gpc_host_block *block, const struct gpc_range *range);
+
+/* Kernels reach the block around the address from now on, at *device_p.
+ * CUDA_ERROR_NOT_SUPPORTED: they cannot; CUDA_ERROR_INVALID_VALUE: there is no block. */
+CUresult gpc_host_block_reach(uint64_t address, uint64_t *device_p);
+
+/* Whether it may be an address of registered memory: a quick answer for most that are none. */
+bool gpc_host_block_may_be_registered(uint64_t address);
+
+/* All that is the context's, but for what pools have. */
+void gpc_host_block_forget_context(struct gpc_context *context);
+
+#endif /* GPC_HOST_BLOCK_H */

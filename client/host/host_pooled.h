@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Blocks of host memory that pools give out and take back in stream order (client/memory/pool.h).
+ *
+ * What was freed is no block of the program's any more, but stays as it is for the work and the
+ * host functions before the free, until those are known to be done or its bytes are given to
+ * somebody else, which the pool does only then.  The pool locks; any thread may call.
+ */
+#ifndef GPC_HOST_POOLED_H
+#define GPC_HOST_POOLED_H
+
+#include "base/status.h"
+
+#include <stdint.h>
+
+struct gpc_context;
+struct gpc_space_end;
+
+/* What of a pool's mapping is the program's from now on.  -ENOMEM. */
+GP_MUST_CHECK int gpc_host_pooled_begin(struct gpc_context *context, uint64_t address,
+					uint64_t size, uint64_t id, void *pool);
+/* It is freed.  Without memory to remember that, at once. */
+void gpc_host_pooled_end(uint64_t address, const struct gpc_space_end *end);
+
+/* What was freed behind work of the session up to `done`, or on a stream, or on all of a context
+ * and on none, by the frees up to this number, is not used any more; see pool_space.h. */
+void gpc_host_pooled_retire(const void *session, uint64_t done);
+void gpc_host_pooled_retire_stream(uint64_t stream, uint64_t number);
+void gpc_host_pooled_retire_context(const void *context, uint64_t number);
+/* And what lies there. */
+void gpc_host_pooled_retire_range(uint64_t base, uint64_t size);
+
+#endif /* GPC_HOST_POOLED_H */

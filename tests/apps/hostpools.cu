@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory pools of the host's memory and of managed memory: in stream order, and who touches it. */
+#include "app.h"
+
+#include <cuda.h>
+
+#define DRIVER(name) reinterpret_cast<decltype(&name)>(entry(#name))
+#define COUNT 3000
+
+static void *
+entry(const char *name)
+{
+	cudaDriverEntryPointQueryResult found;
+	void *function = nullptr;
+
+	CHECK(cudaGetDriverEntryPointByVersion(name, &function, 13000, cudaEnableDefault, &found));
+	REQUIRE(function);
+	return function;
+}
+
+static bool
+has(CUdevice_attribute attribute)
+{
+	int value = 0;
+
+	REQUIRE(DRIVER(cuDeviceGetAttribute)(&value, attribute, 0) == CUDA_SUCCESS);
+	return value != 0;
+}
+
+static __global__ void
+add(int *data, int count, int value)
+{
+	int i = blockIdx.x * blockDim.x + threadIdx.x;
+
+	if (i < count)
+		data[i] += value;
+}
+
+static __global__ void
+set_late(int *data, int count, int value)
+{
+	int i = blockIdx.x * blockDim.x + threadIdx.x;
+
+	for (long long start = clock64(); clock64() - start < 100000;)
+		;
+	if (i < count)
+		data[i] = value + i;
+}
+
+static cudaMemPool_t
+make(cudaMemAllocationType type, cudaMemLocationType where, int id)
+{
+	cudaMemPoolProps props = {};
+	cudaMemPool_t pool;
+
+	props.allocType = type;
+	props.location.type = where;
+	props.location.id = id;
+	CHECK(cudaMemPoolCreate(&pool, &props));
+	return pool;
+}
+
+static unsigned long long
+get(cudaMemPool_t pool, cudaMemPoolAttr attribute)
+{
+	unsigned long long value = 0;
+
+	CHECK(cudaMemPoolGetAttribute(pool, attribute, &value));
+	return value;
+}
+
+static const char *
+access(cudaMemPool_t pool, cudaMemLocationType type)
+{
+	cudaMemLocation location = {};
+	cudaMemAccessFlags flags;
+
+	location.type = type;
+	CHECK(cudaMemPoolGetAccess(&flags, pool, &location));
+	return flags == cudaMemAccessFlagsProtReadWrite ? "may" : "may not";
+}
+
+static void
+give_device(cudaMemPool_t pool)
+{
+	cudaMemAccessDesc desc = {};
+
+	desc.location.type = cudaMemLocationTypeDevice;
+	desc.flags = cudaMemAccessFlagsProtReadWrite;
+	CHECK(cudaMemPoolSetAccess(pool, &desc, 1));
+}
+
+/* The program and a kernel take turns. */
+static void
+take_turns(cudaMemPool_t pool, cudaStream_t stream)
+{
+	int *memory, *device = app_malloc<int>(COUNT);
+	std::vector<int> copy(COUNT);
+
+	CHECK(cudaMallocFromPoolAsync(&memory, COUNT * sizeof(int), pool, stream));
+	CHECK(cudaStreamSynchronize(stream));
+	for (int round = 0; round < 3; round++) {
+		for (int i = 0; i < COUNT; i++)
+			memory[i] = i * round;
+		add<<<(COUNT + 255) / 256, 256, 0, stream>>>(memory, COUNT, 7);
+		CHECK(cudaMemcpyAsync(device, memory, COUNT * sizeof(int), cudaMemcpyDefault,
+				      stream));
+		CHECK(cudaMemcpyAsync(copy.data(), device, COUNT * sizeof(int), cudaMemcpyDefault,
+				      stream));
+		CHECK(cudaStreamSynchronize(stream));
+		for (int i = 0; i < COUNT; i++)
+			REQUIRE(memory[i] == i * round + 7 && copy[i] == memory[i]);
+	}
+	REQUIRE(get(pool, cudaMemPoolAttrUsedMemCurrent) >= COUNT * sizeof(int));
+	REQUIRE(get(pool, cudaMemPoolAttrReservedMemCurrent) >= COUNT * sizeof(int));
+	CHECK(cudaFreeAsync(memory, stream));
+	CHECK(cudaStreamSynchronize(stream));
+	REQUIRE(get(pool, cudaMemPoolAttrUsedMemCurrent) == 0);
+	CHECK(cudaMemPoolTrimTo(pool, 0));
+	REQUIRE(get(pool, cudaMemPoolAttrReservedMemCurrent) == 0);
+	CHECK(cudaFree(device));
+}
+
+struct look {
+	const int *memory;
+	int value, wrong;
+};
+
+static void CUDART_CB
+look_at(void *arg)
+{
+	look *what = (look *)arg;
+
+	for (int i = 0; i < COUNT; i++)
+		what->wrong += what->memory[i] != what->value + i;
+}
+
+/* What is freed behind a kernel and a host function stays theirs, and nobody waits meanwhile. */
+static void
+free_in_order(cudaMemPool_t pool, cudaStream_t stream, bool destroy)
+{
+	std::vector<look> looks(12);
+
+	for (int round = 0; round < 12; round++) {
+		int *memory;
+
+		CHECK(cudaMallocFromPoolAsync(&memory, COUNT * sizeof(int), pool, stream));
+		set_late<<<(COUNT + 255) / 256, 256, 0, stream>>>(memory, COUNT, round);
+		looks[round] = { memory, round, 0 };
+		CHECK(cudaLaunchHostFunc(stream, look_at, &looks[round]));
+		CHECK(cudaFreeAsync(memory, stream));
+	}
+	if (destroy)
+		CHECK(cudaMemPoolDestroy(pool));
+	CHECK(cudaStreamSynchronize(stream));
+	for (const look &one : looks)
+		REQUIRE(one.wrong == 0);
+}
+
+static void
+use_host(cudaMemLocationType where, cudaStream_t stream)
+{
+	cudaMemPool_t pool = make(cudaMemAllocationTypePinned, where, 0), of_pointer;
+	cudaPointerAttributes attributes;
+	void *memory;
+
+	printf("host %s touch it, device %s\n", access(pool, where),
+	       access(pool, cudaMemLocationTypeDevice));
+	give_device(pool);
+	printf("device %s\n", access(pool, cudaMemLocationTypeDevice));
+	CHECK(cudaMallocFromPoolAsync(&memory, 100, pool, stream));
+	CHECK(cudaPointerGetAttributes(&attributes, memory));
+	REQUIRE(attributes.type == cudaMemoryTypeHost && attributes.hostPointer == memory &&
+		attributes.devicePointer == memory);
+	REQUIRE(DRIVER(cuPointerGetAttribute)(&of_pointer, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE,
+					      (CUdeviceptr)memory) == CUDA_SUCCESS);
+	REQUIRE(of_pointer == pool);
+	CHECK(cudaFreeAsync(memory, stream));
+	CHECK(cudaStreamSynchronize(stream));
+	take_turns(pool, stream);
+	free_in_order(pool, stream, true);
+}
+
+static void
+use_managed(cudaMemLocationType where, cudaStream_t stream)
+{
+	cudaMemPool_t pool = make(cudaMemAllocationTypeManaged, where, 0);
+	int *memory, managed = 0;
+
+	CHECK(cudaMallocFromPoolAsync(&memory, COUNT * sizeof(int), pool, stream));
+	REQUIRE(DRIVER(cuPointerGetAttribute)(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED,
+					      (CUdeviceptr)memory) == CUDA_SUCCESS);
+	REQUIRE(managed == 1);
+	CHECK(cudaFreeAsync(memory, stream));
+	CHECK(cudaStreamSynchronize(stream));
+	take_turns(pool, stream);
+	free_in_order(pool, stream, false);
+	CHECK(cudaMemPoolDestroy(pool));
+}
+
+/* Each place has a pool of its own, and another one may be set. */
+static void
+use_defaults(void)
+{
+	cudaMemLocation host = {}, node = {};
+	cudaMemPool_t standard, same, other, pool;
+
+	host.type = cudaMemLocationTypeHost;
+	node.type = cudaMemLocationTypeHostNuma;
+	CHECK(cudaMemGetDefaultMemPool(&standard, &host, cudaMemAllocationTypePinned));
+	CHECK(cudaMemGetMemPool(&same, &host, cudaMemAllocationTypePinned));
+	CHECK(cudaMemGetDefaultMemPool(&other, &node, cudaMemAllocationTypePinned));
+	REQUIRE(standard == same && other != standard);
+	CHECK(cudaMemGetDefaultMemPool(&other, &host, cudaMemAllocationTypeManaged));
+	REQUIRE(other != standard);
+	pool = make(cudaMemAllocationTypePinned, cudaMemLocationTypeHost, 0);
+	CHECK(cudaMemSetMemPool(&host, cudaMemAllocationTypePinned, pool));
+	CHECK(cudaMemGetMemPool(&same, &host, cudaMemAllocationTypePinned));
+	REQUIRE(same == pool);
+	CHECK(cudaMemGetDefaultMemPool(&same, &host, cudaMemAllocationTypePinned));
+	REQUIRE(same == standard);
+	CHECK(cudaMemSetMemPool(&host, cudaMemAllocationTypePinned, standard));
+	CHECK(cudaMemPoolDestroy(pool));
+}
+
+static void
+tell(const char *what, cudaError_t error)
+{
+	printf("%s: %s\n", what, cudaGetErrorName(error));
+	(void)cudaGetLastError();
+}
+
+static void
+ask_wrongly(void)
+{
+	cudaMemPoolProps props = {};
+	cudaMemLocation location = {};
+	cudaMemPool_t pool, device;
+
+	props.allocType = cudaMemAllocationTypePinned;
+	tell("nowhere", cudaMemPoolCreate(&pool, &props));
+	props.location.type = cudaMemLocationTypeHostNuma;
+	props.location.id = -1;
+	tell("node -1", cudaMemPoolCreate(&pool, &props));
+	props.location.id = 0;
+	props.location.type = cudaMemLocationTypeHostNumaCurrent;
+	tell("the current node", cudaMemPoolCreate(&pool, &props));
+	props.location.type = cudaMemLocationTypeHost;
+	props.handleTypes = cudaMemHandleTypePosixFileDescriptor;
+	tell("exported from the host", cudaMemPoolCreate(&pool, &props));
+	location.type = cudaMemLocationTypeHost;
+	CHECK(cudaDeviceGetDefaultMemPool(&device, 0));
+	tell("a device's pool for the host",
+	     cudaMemSetMemPool(&location, cudaMemAllocationTypePinned, device));
+	CHECK(cudaMemGetDefaultMemPool(&pool, &location, cudaMemAllocationTypePinned));
+	tell("a default pool destroyed", cudaMemPoolDestroy(pool));
+	tell("a host's pool for the device", cudaDeviceSetMemPool(0, pool));
+}
+
+int
+main()
+{
+	cudaStream_t stream;
+
+	CHECK(cudaFree(nullptr));
+	if (!has(CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED) ||
+	    !has(CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED)) {
+		printf("hostpools: not supported\n");
+		return 77;
+	}
+	CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+	use_host(cudaMemLocationTypeHost, stream);
+	use_host(cudaMemLocationTypeHostNuma, stream);
+	use_managed(cudaMemLocationTypeNone, stream);
+	use_managed(cudaMemLocationTypeDevice, stream);
+	use_managed(cudaMemLocationTypeHost, stream);
+	use_defaults();
+	ask_wrongly();
+	CHECK(cudaStreamDestroy(stream));
+	return app_ok("hostpools");
+}
