@@ -45,7 +45,8 @@ APPS = sorted({name.removesuffix('.out') for name in os.listdir(os.path.join(ROO
               - {'hoststress', 'peers', 'wrongcalls'} | {'badhandle', 'devicequery', 'memhog', 'occupancy', 'sleeper', 'smcount'})
 # What these run over the local socket.
 PROGRAMS = {
-    'pinned_memory': ['zerocopy', 'pinned', 'largeblocks', 'managedstyles', 'mappedstyles', 'hostpools'],
+    'pinned_memory': ['zerocopy', 'pinned', 'largeblocks', 'managedstyles', 'mappedstyles', 'hostpools',
+                      'hostvmm'],
     'shm': ['callbacks', 'copies', 'copies2d', 'driverapi', 'errors', 'events', 'exitpending', 'fork', 'hostfunc', 'ipc',
             'lanes', 'managed', 'managedsignals', 'multifile', 'pinned', 'printf', 'shareable', 'streams', 'threads',
             'vectoradd'],

@@ -68,6 +68,11 @@ export_memory(CUmemGenericAllocationHandle handle, int *fd_p)
 	if (!allocation ||
 	    !(allocation->prop.requestedHandleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR))
 		return CUDA_ERROR_INVALID_VALUE;
+	/* The file itself: it is this machine's. */
+	if (allocation->host >= 0) {
+		*fd_p = fcntl(allocation->host, F_DUPFD_CLOEXEC, 0);
+		return *fd_p < 0 ? CUDA_ERROR_OPERATING_SYSTEM : CUDA_SUCCESS;
+	}
 	/* Copies that have returned may still be on their way; later ones are waited for
 	 * (pointer.h). */
 	if (!allocation->shared)
@@ -148,7 +153,8 @@ gpc_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *o
 		return result;
 	/* The descriptor itself stands where a pointer to another kind of handle would. */
 	if (!read_descriptor((int)(intptr_t)osHandle, GP_IPC_PHYSICAL, &bytes))
-		return gpc_virtual_memory_leave(CUDA_ERROR_INVALID_VALUE);
+		return gpc_virtual_memory_leave(
+			gpc_physical_open_host((int)(intptr_t)osHandle, handle));
 	return gpc_virtual_memory_leave(import_memory(&bytes, handle));
 }
 

@@ -7,6 +7,7 @@
 #include "client/host/mirror.h"
 #include "client/host/pending_copy.h"
 #include "client/wire/lane.h"
+#include "gpc_calls.h"
 #include "transport/transport.h"
 
 #include <errno.h>
@@ -176,7 +177,9 @@ gpc_host_block_forget_context(struct gpc_context *context)
 		for (size_t i = 0; i < blocks.count && !block; i++) {
 			struct gpc_host_block *candidate = blocks.list[i].item;
 
-			if (candidate->context == context && candidate->origin != GPC_HOST_POOLED) {
+			if (candidate->context == context &&
+			    (candidate->origin == GPC_HOST_ALLOCATED ||
+			     candidate->origin == GPC_HOST_REGISTERED)) {
 				block = candidate;
 				range = blocks.list[i];
 				gpc_ranges_remove(&blocks, &blocks.list[i]);
@@ -241,6 +244,40 @@ reach_allocated(struct gpc_context *context, const struct gpc_host_block *block,
 				      : result;
 }
 
+/* At its own address, which is the daemon's, too: what unmaps it there is the owner's. */
+static CUresult
+reach_placed(struct gpc_context *context, const struct gpc_range *range)
+{
+	const struct gp_args_gpHostPlace args = { range->base, range->size,
+						  context->device->remote };
+	const struct gp_args_gpMemoryUnmap unmap = { range->base, range->size };
+	struct gpc_request request = { 0 };
+	CUresult result = gpc_start_gpHostPlace(context, &args, &request);
+
+	if (result == CUDA_SUCCESS)
+		result = gpc_request_wait_own(&request);
+	free(request.reply);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = gpc_mirror_add(context, (void *)(uintptr_t)range->base, range->base, range->size);
+	if (result != CUDA_SUCCESS)
+		(void)gpc_post_gpMemoryUnmap(context, &unmap);
+	return result;
+}
+
+static CUresult
+reach_by_origin(struct gpc_host_block *block, const struct gpc_range *range)
+{
+	switch (block->origin) {
+	case GPC_HOST_REGISTERED:
+		return reach_registered(block->context, block, range);
+	case GPC_HOST_PLACED:
+		return reach_placed(block->context, range);
+	default:
+		return reach_allocated(block->context, block, range);
+	}
+}
+
 /* Kernels reach the block from now on, if they can.  The change lock keeps it. */
 static CUresult
 reach(struct gpc_host_block *block, const struct gpc_range *range) GP_LOCKED(change_lock)
@@ -249,16 +286,15 @@ reach(struct gpc_host_block *block, const struct gpc_range *range) GP_LOCKED(cha
 
 	if (block->state >= GPC_HOST_MIRRORED)
 		return CUDA_SUCCESS;
-	if (block->state == GPC_HOST_PLAIN && block->origin != GPC_HOST_REGISTERED)
+	if (block->state == GPC_HOST_PLAIN && block->origin != GPC_HOST_REGISTERED &&
+	    block->origin != GPC_HOST_PLACED)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	/* What is still on its way to it, or from it, goes by the program's memory. */
 	result = gpc_pending_copy_settle((const void *)(uintptr_t)range->base, range->size);
 	gpc_lanes_settle((void *)(uintptr_t)range->base, range->size);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = block->origin == GPC_HOST_REGISTERED
-			 ? reach_registered(block->context, block, range)
-			 : reach_allocated(block->context, block, range);
+	result = reach_by_origin(block, range);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (block->state == GPC_HOST_COLD)

@@ -34,6 +34,7 @@ enum gpc_host_origin {
 	GPC_HOST_ALLOCATED,  /* the block: it goes with it */
 	GPC_HOST_REGISTERED, /* the program */
 	GPC_HOST_POOLED,     /* a mapping of a pool, of which the block is a part */
+	GPC_HOST_PLACED,     /* physical memory (client/memory/virtual_memory.h), which is mapped */
 };
 
 struct gpc_host_block {
@@ -76,7 +77,7 @@ CUresult gpc_host_block_reach(uint64_t address, uint64_t *device_p);
 /* Whether it may be an address of registered memory: a quick answer for most that are none. */
 bool gpc_host_block_may_be_registered(uint64_t address);
 
-/* All that is the context's, but for what pools have. */
+/* All that is the context's: allocated and registered. */
 void gpc_host_block_forget_context(struct gpc_context *context);
 
 #endif /* GPC_HOST_BLOCK_H */

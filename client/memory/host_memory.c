@@ -54,7 +54,7 @@ gpc_host_memory_find(uint64_t address, struct gpc_address *found)
 		.device = block.device,
 		.reached = block.state >= GPC_HOST_MIRRORED,
 		.pool = block.pool,
-		.contextless = block.origin == GPC_HOST_POOLED,
+		.contextless = block.origin == GPC_HOST_POOLED || block.origin == GPC_HOST_PLACED,
 	};
 	return true;
 }

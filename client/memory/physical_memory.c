@@ -7,10 +7,19 @@
 #include "client/memory/memory.h"
 #include "client/wire/session.h"
 #include "gpc_calls.h"
+#include "transport/shm/sealed_memory.h"
 
+#include <fcntl.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+/* What the kernel calls such a file, and how its link begins; the most of one. */
+#define HOST_NAME "gpupool-host-memory"
+#define HOST_LINK "/memfd:" HOST_NAME " "
+#define HOST_MAX ((uint64_t)1 << 40)
 
 /* Memory for tiles is no other process's. */
 static CUresult
@@ -24,6 +33,43 @@ check_usage(const CUmemAllocationProp *prop)
 						    CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED)
 		       ? CUDA_SUCCESS
 		       : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+bool
+gpc_physical_is_host(const CUmemLocation *location)
+{
+	return location->type == CU_MEM_LOCATION_TYPE_HOST ||
+	       location->type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
+}
+
+/* What the daemon of the current context's device, or of the first one, can do counts. */
+static struct gpc_device *
+device_for_host(void)
+{
+	const struct gpc_context *current = gpc_context_get_current();
+
+	return current ? current->device : gpc_device_get(0);
+}
+
+struct gpc_device *
+gpc_physical_device(const CUmemLocation *location)
+{
+	return gpc_physical_is_host(location) ? device_for_host() : gpc_device_get(location->id);
+}
+
+/* Memory of no particular node is no other process's. */
+static CUresult
+check_host(const CUmemAllocationProp *prop)
+{
+	const unsigned int handle_types = (unsigned int)prop->requestedHandleTypes;
+
+	if (prop->location.type == CU_MEM_LOCATION_TYPE_HOST ? handle_types != 0
+							     : prop->location.id < 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	return handle_types & ~(unsigned int)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
+			       prop->allocFlags.usage
+		       ? CUDA_ERROR_NOT_SUPPORTED
+		       : CUDA_SUCCESS;
 }
 
 CUresult
@@ -40,8 +86,7 @@ gpc_physical_check_prop(const CUmemAllocationProp *prop)
 		break;
 	case CU_MEM_LOCATION_TYPE_HOST:
 	case CU_MEM_LOCATION_TYPE_HOST_NUMA:
-	case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT:
-		return CUDA_ERROR_NOT_SUPPORTED;
+		return check_host(prop);
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
 	}
@@ -64,6 +109,11 @@ drop(struct gpc_physical *allocation)
 {
 	struct gp_args_gpMemoryRelease args = { .memory = allocation->handle.id };
 
+	if (allocation->host >= 0) {
+		(void)close(allocation->host);
+		gpc_handle_remove(&allocation->handle);
+		return;
+	}
 	if (allocation->share) {
 		const struct gp_args_gpUnshare share = { .share = allocation->share->handle.id };
 
@@ -140,6 +190,7 @@ obtain(struct gpc_device *device, uint64_t size, unsigned short usage,
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	allocation->device = device;
 	allocation->size = size;
+	allocation->host = -1;
 	allocation->prop.allocFlags.usage = usage;
 	result = ask_for(allocation);
 	if (result == CUDA_ERROR_OUT_OF_MEMORY &&
@@ -152,6 +203,70 @@ obtain(struct gpc_device *device, uint64_t size, unsigned short usage,
 	return result;
 }
 
+/* The file is the memory's from now on, also if that fails. */
+static CUresult
+adopt_host(int fd, uint64_t size, const CUmemAllocationProp *prop,
+	   CUmemGenericAllocationHandle *handle)
+{
+	struct gpc_physical *allocation =
+		fd < 0 ? NULL : gpc_handle_new(GPC_KIND_MEMORY, sizeof(*allocation));
+
+	if (!allocation) {
+		if (fd >= 0)
+			(void)close(fd);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	allocation->device = device_for_host();
+	allocation->size = size;
+	allocation->host = fd;
+	allocation->users = 1;
+	allocation->prop = *prop;
+	memset(&allocation->prop.allocFlags, 0, sizeof(allocation->prop.allocFlags));
+	*handle = (uintptr_t)allocation->handle.token;
+	return CUDA_SUCCESS;
+}
+
+/* Of this machine; what kernels reach of it, and what counts for the quota, is made where it is
+ * mapped and a device is given access. */
+static CUresult
+create_host(uint64_t size, const CUmemAllocationProp *prop, CUmemGenericAllocationHandle *handle)
+{
+	const struct gpc_device *device = device_for_host();
+	int fd;
+
+	if (!gpc_device_attribute(
+		    device, CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	if (size == 0 || size % gpc_session_facts(device->session)->granularity)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (size > HOST_MAX)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	fd = gp_sealed_create(HOST_NAME, size, true);
+	return adopt_host(fd, size, prop, handle);
+}
+
+CUresult
+gpc_physical_open_host(int fd, CUmemGenericAllocationHandle *handle)
+{
+	const CUmemAllocationProp prop = {
+		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+		.location = { .type = CU_MEM_LOCATION_TYPE_HOST_NUMA },
+	};
+	const struct gpc_device *device = device_for_host();
+	char path[64], name[sizeof(HOST_LINK)];
+	ssize_t length;
+	size_t size;
+
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	length = readlink(path, name, sizeof(name));
+	if (fd < 0 || length < (ssize_t)sizeof(HOST_LINK) - 1 ||
+	    memcmp(name, HOST_LINK, sizeof(HOST_LINK) - 1) != 0 || gp_sealed_check(fd, &size) ||
+	    size % gpc_session_facts(device->session)->granularity)
+		return CUDA_ERROR_INVALID_VALUE;
+	return adopt_host(fcntl(fd, F_DUPFD_CLOEXEC, 0), size, &prop, handle);
+}
+
 CUresult
 gpc_physical_create(uint64_t size, const CUmemAllocationProp *prop,
 		    CUmemGenericAllocationHandle *handle)
@@ -161,6 +276,8 @@ gpc_physical_create(uint64_t size, const CUmemAllocationProp *prop,
 	struct gpc_physical *allocation = NULL;
 	CUresult result = CUDA_SUCCESS;
 
+	if (gpc_physical_is_host(&prop->location))
+		return create_host(size, prop, handle);
 	if (size == 0 || size % gpc_session_facts(device->session)->granularity)
 		return CUDA_ERROR_INVALID_VALUE;
 	/* Absurd sizes need no round trip. */
@@ -255,6 +372,7 @@ gpc_physical_open(struct gpc_device *device, const struct gp_ipc_handle *bytes,
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	allocation->device = device;
 	allocation->size = bytes->mapping;
+	allocation->host = -1;
 	result = ask_to_open(allocation, bytes);
 	if (result != CUDA_SUCCESS) {
 		gpc_handle_remove(&allocation->handle);
@@ -286,7 +404,7 @@ gpc_physical_drop_unused(struct gpc_physical *allocation)
 {
 	if (allocation->users > 0 || allocation->mappings > 0)
 		return;
-	if (allocation->shared || gpc_physical_is_for_tiles(allocation) ||
+	if (allocation->host >= 0 || allocation->shared || gpc_physical_is_for_tiles(allocation) ||
 	    !gpc_keeper_put(&keeper, &allocation->kept, allocation->device->primary,
 			    allocation->size))
 		drop(allocation);

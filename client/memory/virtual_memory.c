@@ -5,7 +5,10 @@
 #include "client/base/ranges.h"
 #include "client/context/context.h"
 #include "client/context/reach.h"
+#include "client/host/host_block.h"
+#include "client/host/host_placed.h"
 #include "client/memory/address.h"
+#include "client/memory/host_memory.h"
 #include "client/memory/memory.h"
 #include "client/memory/physical_memory.h"
 #include "client/wire/session.h"
@@ -21,9 +24,11 @@
 
 struct mapping {
 	struct gpc_physical *allocation;
+	struct gpc_context *context; /* names the session */
 	uint64_t id;
-	bool accessible;   /* to its own device, or to others */
-	uint64_t given_to; /* bits of the application's devices */
+	bool accessible;    /* to its own device, or to others, or to the host */
+	uint64_t given_to;  /* bits of the application's devices */
+	bool given_to_host; /* of host memory */
 };
 
 struct reservation {
@@ -46,10 +51,17 @@ around(const struct gpc_ranges *ranges, uint64_t address)
 }
 
 static bool
+is_host(const struct mapping *mapping)
+{
+	return mapping->allocation->host >= 0;
+}
+
+static bool
 joins(const struct gpc_range *left, const struct gpc_range *right)
 {
 	return left->base + left->size == right->base &&
-	       ((const struct mapping *)right->item)->accessible;
+	       ((const struct mapping *)right->item)->accessible && !is_host(left->item) &&
+	       !is_host(right->item);
 }
 
 static void
@@ -58,7 +70,7 @@ describe(const struct gpc_range *range, struct gpc_address *found)
 	const struct mapping *mapping = range->item;
 	const struct gpc_range *first = range, *last = range;
 
-	if (!mapping->accessible)
+	if (!mapping->accessible || is_host(mapping))
 		return;
 	while (first > mappings.list && ((const struct mapping *)first[-1].item)->accessible &&
 	       joins(first - 1, first))
@@ -69,7 +81,7 @@ describe(const struct gpc_range *range, struct gpc_address *found)
 		.kind = GPC_ADDRESS_DEVICE,
 		.base = first->base,
 		.size = last->base + last->size - first->base,
-		.context = mapping->allocation->device->primary,
+		.context = mapping->context,
 		.buffer_id = mapping->id,
 		.mapping_base = range->base,
 		.mapping_size = range->size,
@@ -84,7 +96,7 @@ bool
 gpc_virtual_memory_find(uint64_t address, struct gpc_address *found)
 {
 	const struct gpc_range *range;
-	bool reserved;
+	bool reserved, host;
 
 	if (!atomic_load_explicit(&any, memory_order_relaxed))
 		return false;
@@ -93,9 +105,12 @@ gpc_virtual_memory_find(uint64_t address, struct gpc_address *found)
 	range = around(&mappings, address);
 	if (reserved)
 		*found = (struct gpc_address){ .kind = GPC_ADDRESS_INVALID };
-	if (range)
+	host = range && is_host(range->item) && ((const struct mapping *)range->item)->accessible;
+	if (range && !host)
 		describe(range, found);
 	(void)pthread_rwlock_unlock(&lock);
+	if (host && !gpc_host_memory_find(address, found))
+		*found = (struct gpc_address){ .kind = GPC_ADDRESS_INVALID };
 	return reserved;
 }
 
@@ -272,6 +287,7 @@ CUresult
 gpc_cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
 				  CUmemAllocationGranularity_flags option)
 {
+	const struct gpc_device *device;
 	CUresult result = gpc_enter_initialized();
 
 	if (result != CUDA_SUCCESS)
@@ -284,11 +300,11 @@ gpc_cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp
 	if (prop->type != CU_MEM_ALLOCATION_TYPE_INVALID ||
 	    prop->location.type != CU_MEM_LOCATION_TYPE_INVALID)
 		result = gpc_physical_check_prop(prop);
-	if (result == CUDA_SUCCESS && !gpc_device_get(prop->location.id))
+	device = gpc_physical_device(&prop->location);
+	if (result == CUDA_SUCCESS && !device)
 		result = CUDA_ERROR_INVALID_DEVICE;
 	if (result == CUDA_SUCCESS)
-		*granularity =
-			gpc_session_facts(gpc_device_get(prop->location.id)->session)->granularity;
+		*granularity = gpc_session_facts(device->session)->granularity;
 	return result;
 }
 
@@ -296,13 +312,23 @@ gpc_cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp
 
 /* All that the daemon checks has been checked: nobody waits for it. */
 static CUresult
-map(uint64_t address, uint64_t size, struct gpc_physical *allocation)
+place(const struct mapping *mapping, uint64_t address, uint64_t size)
 {
 	const struct gp_args_gpMemoryPlace args = {
-		.memory = allocation->handle.id,
+		.memory = mapping->allocation->handle.id,
 		.address = address,
 		.size = size,
 	};
+
+	return is_host(mapping) ? gpc_host_placed_map(mapping->context, address, size,
+						      mapping->allocation->host, mapping->id)
+				: gpc_post_gpMemoryPlace(mapping->context, &args);
+}
+
+static CUresult
+map(uint64_t address, uint64_t size, struct gpc_physical *allocation)
+{
+	const struct reservation *reservation = around(&reservations, address)->item;
 	struct mapping *mapping = calloc(1, sizeof(*mapping));
 	CUresult result;
 
@@ -310,11 +336,13 @@ map(uint64_t address, uint64_t size, struct gpc_physical *allocation)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	mapping->allocation = allocation;
 	mapping->id = gpc_memory_next_id();
+	mapping->context =
+		allocation->host >= 0 ? reservation->context : allocation->device->primary;
 	if (ranges_add(&mappings, address, size, mapping)) {
 		free(mapping);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	result = gpc_post_gpMemoryPlace(allocation->device->primary, &args);
+	result = place(mapping, address, size);
 	if (result != CUDA_SUCCESS) {
 		ranges_remove(&mappings, around(&mappings, address));
 		free(mapping);
@@ -335,10 +363,11 @@ check_map(uint64_t address, uint64_t size, const struct gpc_physical *allocation
 	    size > allocation->size)
 		return CUDA_ERROR_INVALID_VALUE;
 	reservation = range->item;
-	granularity = gpc_session_facts(allocation->device->session)->granularity;
+	granularity = gpc_session_facts(reservation->context->scope.session)->granularity;
 	if ((address | size) % granularity || size > range->size - (address - range->base) ||
 	    gpc_ranges_find(&mappings, address, size) ||
-	    reservation->context->scope.session != allocation->device->session)
+	    (allocation->host < 0 &&
+	     reservation->context->scope.session != allocation->device->session))
 		return CUDA_ERROR_INVALID_VALUE;
 	/* NVIDIA's driver maps no part, either. */
 	return size == allocation->size ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
@@ -384,7 +413,10 @@ unmap(struct gpc_range *range)
 	struct gpc_physical *allocation = mapping->allocation;
 
 	ranges_remove(&mappings, range);
-	(void)gpc_post_gpMemoryUnmap(allocation->device->primary, &args);
+	if (is_host(mapping))
+		gpc_host_placed_unmap(args.address);
+	else
+		(void)gpc_post_gpMemoryUnmap(mapping->context, &args);
 	free(mapping);
 	allocation->mappings--;
 	gpc_physical_drop_unused(allocation);
@@ -408,6 +440,28 @@ gpc_cuMemUnmap(CUdeviceptr ptr, size_t size)
 	return gpc_virtual_memory_leave(CUDA_SUCCESS);
 }
 
+/* The host's memory is given to the host, and to devices of the daemon that the addresses are of.
+ */
+static CUresult
+check_access_to_host(const struct mapping *mapping, const CUmemAccessDesc *access)
+{
+	const struct gpc_device *device;
+
+	if (access->flags == CU_MEM_ACCESS_FLAGS_PROT_READ)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	if (access->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE &&
+	    access->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (gpc_physical_is_host(&access->location))
+		return CUDA_SUCCESS;
+	if (access->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	device = gpc_device_get(access->location.id);
+	return device && device->session == mapping->context->scope.session
+		       ? CUDA_SUCCESS
+		       : CUDA_ERROR_INVALID_DEVICE;
+}
+
 /* A device can be given its own memory and that of those that it reaches, to read and write; its
  * own cannot be taken away. */
 static CUresult
@@ -415,6 +469,8 @@ check_access(const struct mapping *mapping, const CUmemAccessDesc *access)
 {
 	const struct gpc_device *device, *owner = mapping->allocation->device;
 
+	if (is_host(mapping))
+		return check_access_to_host(mapping, access);
 	if (access->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	device = gpc_device_get(access->location.id);
@@ -431,11 +487,17 @@ check_access(const struct mapping *mapping, const CUmemAccessDesc *access)
 
 /* What the daemon has to be told. */
 static CUresult
-reach(const struct mapping *mapping, const CUmemAccessDesc *access)
+reach(const struct gpc_range *range, const CUmemAccessDesc *access)
 {
 	struct gpc_device *device = gpc_device_get(access->location.id);
+	const struct mapping *mapping = range->item;
 	const struct gpc_device *owner = mapping->allocation->device;
 
+	if (is_host(mapping))
+		return access->location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
+				       access->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE
+			       ? gpc_host_block_reach(range->base, &(uint64_t){ 0 })
+			       : CUDA_SUCCESS;
 	return device == owner || access->flags == CU_MEM_ACCESS_FLAGS_PROT_NONE
 		       ? CUDA_SUCCESS
 		       : gpc_reach_give(device, owner);
@@ -444,13 +506,16 @@ reach(const struct mapping *mapping, const CUmemAccessDesc *access)
 static void
 note_access(struct mapping *mapping, const CUmemAccessDesc *access)
 {
-	uint64_t bit = UINT64_C(1) << access->location.id;
+	const bool given = access->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	uint64_t bit;
 
-	if (access->flags == CU_MEM_ACCESS_FLAGS_PROT_NONE)
-		mapping->given_to &= ~bit;
-	else
-		mapping->given_to |= bit;
-	mapping->accessible = mapping->given_to != 0;
+	if (access->location.type != CU_MEM_LOCATION_TYPE_DEVICE) {
+		mapping->given_to_host = given;
+	} else {
+		bit = UINT64_C(1) << access->location.id;
+		mapping->given_to = given ? mapping->given_to | bit : mapping->given_to & ~bit;
+	}
+	mapping->accessible = mapping->given_to != 0 || mapping->given_to_host;
 }
 
 static CUresult
@@ -461,7 +526,7 @@ set_access(struct gpc_range *range, size_t count, const CUmemAccessDesc *desc, s
 	for (size_t i = 0; i < count * desc_count && result == CUDA_SUCCESS; i++)
 		result = check_access(range[i / desc_count].item, &desc[i % desc_count]);
 	for (size_t i = 0; i < count * desc_count && result == CUDA_SUCCESS; i++)
-		result = reach(range[i / desc_count].item, &desc[i % desc_count]);
+		result = reach(&range[i / desc_count], &desc[i % desc_count]);
 	if (result != CUDA_SUCCESS)
 		return result;
 	(void)pthread_rwlock_wrlock(&lock);
@@ -501,6 +566,11 @@ gpc_cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location, CUd
 	if (!flags || !location || !range)
 		return gpc_virtual_memory_leave(CUDA_ERROR_INVALID_VALUE);
 	mapping = range->item;
+	if (is_host(mapping) && gpc_physical_is_host(location)) {
+		*flags = mapping->given_to_host ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+						: CU_MEM_ACCESS_FLAGS_PROT_NONE;
+		return gpc_virtual_memory_leave(CUDA_SUCCESS);
+	}
 	*flags = location->type == CU_MEM_LOCATION_TYPE_DEVICE && gpc_device_get(location->id) &&
 				 (mapping->given_to >> location->id & 1)
 			 ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE

@@ -26,6 +26,15 @@ void gpHostUnmap(
         unsigned long long address,
         size_t size);
 
+/* Zeros at whole granules of the window, or of a range of gpAddressReserve, where nothing is mapped: memory of the
+ * daemon's machine that kernels of all devices reach.  gpMemoryUnmap undoes it.  CUDA_ERROR_NOT_SUPPORTED: the driver
+ * makes none. */
+GP_MESSAGE(0x0808, WAIT, SERVER_HOOK, CHARGES_NOTHING)
+void gpHostPlace(
+        gp_address address,
+        size_t size,
+        int device);
+
 /* What the program has changed in what is mapped (protocol/host_changes.h), stored at once. */
 GP_MESSAGE(0x0804, POST, SERVER_HOOK, CHARGES_NOTHING, PASSES_COPIES)
 void gpHostWrite(

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CUDA driver API: memory pools.  They are the client's own; what it costs the account is what
- * gpMemoryMap maps for them. */
+ * gpMemoryMap and gpHostMap map for them. */
 
 GP_LOCAL(VIA(gpMemoryMap), CAPTURE(node))
 CUresult cuMemAllocAsync(
@@ -8,14 +8,14 @@ CUresult cuMemAllocAsync(
         size_t bytesize,
         CUstream hStream);
 
-GP_LOCAL(VIA(gpMemoryMap), CAPTURE(node))
+GP_LOCAL(VIA(gpMemoryMap, gpHostReserve, gpHostMap), CAPTURE(node))
 CUresult cuMemAllocFromPoolAsync(
         OUT CUdeviceptr *dptr,
         size_t bytesize,
         CUmemoryPool pool,
         CUstream hStream);
 
-GP_LOCAL(VIA(gpMemoryUnmap), CAPTURE(node))
+GP_LOCAL(VIA(gpMemoryUnmap, gpHostUnmap), CAPTURE(node))
 CUresult cuMemFreeAsync(
         CUdeviceptr dptr,
         CUstream hStream);
@@ -25,11 +25,11 @@ CUresult cuMemPoolCreate(
         OUT CUmemoryPool *pool,
         IN const CUmemPoolProps *poolProps);
 
-GP_LOCAL(VIA(gpMemoryUnmap))
+GP_LOCAL(VIA(gpMemoryUnmap, gpHostUnmap))
 CUresult cuMemPoolDestroy(
         CUmemoryPool pool);
 
-GP_LOCAL(VIA(gpMemoryUnmap))
+GP_LOCAL(VIA(gpMemoryUnmap, gpHostUnmap))
 CUresult cuMemPoolTrimTo(
         CUmemoryPool pool,
         size_t minBytesToKeep);

@@ -38,7 +38,7 @@ CUresult cuMemUnmap(
         CUdeviceptr ptr,
         size_t size);
 
-GP_LOCAL(VIA(gpPeerAccess))
+GP_LOCAL(VIA(gpPeerAccess, gpHostPlace, gpHostWrite))
 CUresult cuMemSetAccess(
         CUdeviceptr ptr,
         size_t size,

@@ -6,6 +6,7 @@
 #include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/memory/grant.h"
+#include "server/worker/memory/physical.h"
 #include "server/worker/session/handle.h"
 
 #include <stdio.h>
@@ -32,8 +33,10 @@ struct device_memory {
 };
 
 static void
-fill_attributes(struct device_memory *memory, CUdevice device)
+fill_attributes(struct device_memory *memory, int ordinal)
 {
+	const CUdevice device = gpd_device_get(ordinal)->device;
+
 	for (int i = 1; i < ATTRIBUTES; i++) {
 		int value = 0;
 
@@ -44,6 +47,8 @@ fill_attributes(struct device_memory *memory, CUdevice device)
 		memory->known[i / 8] |= (uint8_t)(1u << i % 8);
 	}
 	memory->attributes[CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID] = -1;
+	memory->attributes[CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED] =
+		gpd_physical_has_host(ordinal);
 }
 
 /* What the driver does not know of a link is 0. */
@@ -86,7 +91,7 @@ fill_device(struct device_memory *memory, int ordinal)
 	(void)gpd_driver.cuDeviceGetName(memory->name, sizeof(memory->name), from->device);
 	(void)gpd_driver.cuDeviceGetUuid_v2(&memory->uuid, from->device);
 	(void)gpd_driver.cuDeviceGetPCIBusId(memory->bus_id, sizeof(memory->bus_id), from->device);
-	fill_attributes(memory, from->device);
+	fill_attributes(memory, ordinal);
 	for (int i = 0; i < CU_LIMIT_MAX; i++)
 		memory->limits[i] = from->default_limits[i];
 	(void)gpd_driver.cuMemGetAllocationGranularity(&minimum, &prop,

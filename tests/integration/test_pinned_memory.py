@@ -8,7 +8,7 @@ import tempfile
 
 import test_apps
 import wire
-from harness import Configured, Daemon, Program, case, main, require, wait_until
+from harness import Configured, Daemon, Program, Skip, case, main, require, wait_until
 from hostile import SUCCESS, Host
 from stats import ASKED, read_stats
 from wire import Closed, Session, field, message, record
@@ -130,6 +130,8 @@ def _():
             (lambda s: s.make(s.base - s.host, 4096), "it names 4096 bytes"),
             (lambda s: s.write(s.host, b"1234"), "it changes host memory that is not mapped"),
             (lambda s: s.write(worker_memory(), b"1234"), "it names 4 bytes"),
+            (lambda s: s.ask("gpHostPlace", {"address": s.host, "size": s.granularity, "device": 0}), "it maps"),
+            (lambda s: s.ask("gpHostPlace", {"address": s.base - s.granularity, "size": s.granularity, "device": 0}), "it maps"),
             (lambda s: s.write((1 << 64) - 4, b"1234"), "it sent changes of host memory that are none"),
             (lambda s: s.post("gpHostWrite", {"changes": b"12345678"}), "it sent changes of host memory that are none"),
             (lambda s: s.post("gpHostWrite", {"changes": struct.pack("<QII", s.host, 1 << 31, 0)}),
@@ -224,6 +226,33 @@ def _():
             session.lane.socket.close()
         daemon.wait_for_ends()
         daemon.check_works()
+
+
+@case("memory is placed in the window alone, counts as pinned, and is unmapped as other memory")
+def _():
+    with Configured("[tenant default]\npinned-memory = 8M\n") as daemon, Pinned(daemon.port) as session:
+        def place(offset, size, device=0):
+            return session.ask("gpHostPlace", {"address": session.base + offset, "size": size, "device": device})[0]
+
+        granule = session.granularity
+        if place(0, granule) == NOT_SUPPORTED:
+            raise Skip("the driver makes no such memory")
+        require(place(0, granule) == INVALID_VALUE, "there is some")
+        require(session.map(0, granule) == INVALID_VALUE, "device memory over it")
+        require(place(granule, 4096) == INVALID_VALUE, "a part of a granule")
+        require(place(granule, granule, 99) != SUCCESS, "no such device")
+        require(place(granule, 16 * MIB) == OUT_OF_MEMORY, "past the quota")
+        require(session.ask("gpHostUnmap", {"address": session.base, "size": granule})[0] == INVALID_VALUE, "the other way")
+        session.write(session.base + 100, b"abcd" * 10)
+        require(session.copy_out(session.base + 96, 48) == (SUCCESS, bytes(4) + b"abcd" * 10 + bytes(4)), "it is not there")
+        session.copy_in(session.base + 4096, b"0123456789ab")
+        require(session.ask("cuStreamSynchronize", {"hStream": 1})[0] == SUCCESS, "synchronise")
+        require(session.fetch((session.base, granule)) == (SUCCESS, granule, [(session.base + 4096, b"0123456789ab")]),
+                "the device's words")
+        for _ in range(8):
+            session.post("gpMemoryUnmap", {"address": session.base, "size": granule})
+            require(place(0, granule) == SUCCESS, "it is not had again")
+        require(session.copy_out(session.base + 96, 48) == (SUCCESS, bytes(48)), "what another one left is there")
 
 
 @case("one session reaches nothing of another's")

@@ -21,6 +21,7 @@ struct gpd_host_arena {
 	uint64_t registered; /* so many bytes, from its address */
 	uint8_t *shadow;     /* what both ends agreed on; NULL: nothing was sent or fetched yet */
 	void *request;       /* of who gives it back: gpd_wait_request() */
+	bool placed;         /* it is a chunk of the session's memory (memory.h), which unmaps it */
 };
 
 /* Maps it over the session's own reservation, registers it, and passes its file to the client if it

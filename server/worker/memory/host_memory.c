@@ -7,6 +7,7 @@
 #include "server/worker/device/window.h"
 #include "server/worker/memory/host_arena.h"
 #include "server/worker/memory/host_state.h"
+#include "server/worker/memory/memory.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/wait.h"
 
@@ -138,6 +139,17 @@ gpd_host_memory_reserve(struct gpd_session *session, struct gpd_range *range_p)
 	session->host_memory->range = *range_p;
 }
 
+/* In its range. */
+static bool
+has_arenas(const struct gpd_host_memory *memory)
+{
+	for (size_t i = 0; i < memory->count; i++) {
+		if (!memory->arenas[i]->placed)
+			return true;
+	}
+	return false;
+}
+
 CUresult
 gpd_gpHostReserve(struct gpd_session *session, const struct gp_args_gpHostReserve *args,
 		  struct gp_reply_gpHostReserve *reply)
@@ -154,7 +166,7 @@ gpd_gpHostReserve(struct gpd_session *session, const struct gp_args_gpHostReserv
 		memory = session->host_memory;
 	}
 	pthread_mutex_lock(&memory->lock);
-	used = memory->count > 0 || memory->leaving;
+	used = has_arenas(memory) || memory->leaving;
 	pthread_mutex_unlock(&memory->lock);
 	if (used)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -198,32 +210,61 @@ check_free(struct gpd_host_memory *memory, uint64_t address, uint64_t size)
 	return arena ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 }
 
-static CUresult
-add(struct gpd_session *session, uint64_t address, uint64_t size, bool shared)
+/* In the list from now on; there is room. */
+static void
+enlist(struct gpd_host_memory *memory, struct gpd_host_arena *arena)
 {
-	struct gpd_host_memory *memory = session->host_memory;
-	struct gpd_host_arena *arena;
-	size_t i = find(memory, address);
-	CUresult result;
+	size_t i = find(memory, arena->address);
 
-	if (!memory->arenas)
-		memory->arenas = calloc(GPD_HOST_ARENAS_MAX, sizeof(struct gpd_host_arena *));
-	arena = memory->arenas ? calloc(1, sizeof(*arena)) : NULL;
-	if (!arena)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	*arena = (struct gpd_host_arena){ .memory = memory, .address = address, .size = size };
-	result = gpd_host_arena_make(session, arena, shared);
-	if (result != CUDA_SUCCESS) {
-		free(arena);
-		return result;
-	}
 	pthread_mutex_lock(&memory->copies_lock);
 	memmove(&memory->arenas[i + 1], &memory->arenas[i],
 		(memory->count - i) * sizeof(struct gpd_host_arena *));
 	memory->arenas[i] = arena;
 	memory->count++;
 	pthread_mutex_unlock(&memory->copies_lock);
-	return CUDA_SUCCESS;
+}
+
+static void
+delist(struct gpd_host_memory *memory, const struct gpd_host_arena *arena)
+{
+	size_t i = find(memory, arena->address);
+
+	pthread_mutex_lock(&memory->copies_lock);
+	memory->count--;
+	memmove(&memory->arenas[i], &memory->arenas[i + 1],
+		(memory->count - i) * sizeof(struct gpd_host_arena *));
+	pthread_mutex_unlock(&memory->copies_lock);
+}
+
+static struct gpd_host_arena *
+new_arena(struct gpd_host_memory *memory, uint64_t address, uint64_t size)
+{
+	struct gpd_host_arena *arena;
+
+	if (!memory->arenas)
+		memory->arenas = calloc(GPD_HOST_ARENAS_MAX, sizeof(struct gpd_host_arena *));
+	arena = memory->arenas ? calloc(1, sizeof(*arena)) : NULL;
+	if (arena)
+		*arena = (struct gpd_host_arena){ .memory = memory,
+						  .address = address,
+						  .size = size };
+	return arena;
+}
+
+static CUresult
+add(struct gpd_session *session, uint64_t address, uint64_t size, bool shared)
+{
+	struct gpd_host_arena *arena = new_arena(session->host_memory, address, size);
+	CUresult result;
+
+	if (!arena)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	result = gpd_host_arena_make(session, arena, shared);
+	if (result == CUDA_SUCCESS)
+		enlist(session->host_memory, arena);
+	else
+		free(arena);
+	return result;
 }
 
 /* Not while some is on its way back: the client asks again. */
@@ -266,6 +307,56 @@ gpd_gpHostMap(struct gpd_session *session, const struct gp_args_gpHostMap *args)
 	return result;
 }
 
+static CUresult
+place(struct gpd_session *session, const struct gp_args_gpHostPlace *args)
+{
+	struct gpd_host_arena *arena = new_arena(session->host_memory, args->address, args->size);
+	CUresult result;
+
+	if (!arena)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	result = gpd_account_take_pinned(&session->account, args->size);
+	if (result != CUDA_SUCCESS) {
+		report_refused(session, args->size);
+		free(arena);
+		return result;
+	}
+	result = gpd_memory_map_host(session, args->address, args->size, args->device);
+	if (result == CUDA_SUCCESS) {
+		arena->placed = true;
+		enlist(session->host_memory, arena);
+		return CUDA_SUCCESS;
+	}
+	gpd_account_give_pinned(&session->account, args->size);
+	free(arena);
+	return result;
+}
+
+CUresult
+gpd_gpHostPlace(struct gpd_session *session, const struct gp_args_gpHostPlace *args)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	if (!gpd_account_may_use(&session->account, args->device))
+		return CUDA_ERROR_INVALID_DEVICE;
+	if (!session->host_memory)
+		result = create(session);
+	if (result == CUDA_SUCCESS && session->host_memory->count == GPD_HOST_ARENAS_MAX)
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	return result == CUDA_SUCCESS ? place(session, args) : result;
+}
+
+void
+gpd_host_memory_displace(struct gpd_session *session, uint64_t address)
+{
+	struct gpd_host_arena *arena = gpd_host_memory_arena(session, address, 1);
+
+	if (!arena || !arena->placed)
+		return;
+	delist(session->host_memory, arena);
+	free_arena(arena);
+}
+
 /* No work uses it any more; on the responder. */
 static void
 unused(struct gpd_session *session, void *arg, CUresult result)
@@ -282,16 +373,10 @@ gpd_gpHostUnmap(struct gpd_session *session, const struct gp_args_gpHostUnmap *a
 	struct gpd_host_memory *memory = session->host_memory;
 	struct gpd_host_arena *arena = gpd_host_memory_arena(session, args->address, args->size);
 	CUresult result;
-	size_t i;
 
-	if (!arena || arena->address != args->address || arena->size != args->size)
+	if (!arena || arena->address != args->address || arena->size != args->size || arena->placed)
 		return CUDA_ERROR_INVALID_VALUE;
-	i = find(memory, args->address);
-	pthread_mutex_lock(&memory->copies_lock);
-	memory->count--;
-	memmove(&memory->arenas[i], &memory->arenas[i + 1],
-		(memory->count - i) * sizeof(struct gpd_host_arena *));
-	pthread_mutex_unlock(&memory->copies_lock);
+	delist(memory, arena);
 	arena->request = gpd_wait_request(session);
 	pthread_mutex_lock(&memory->lock);
 	LL_PREPEND(memory->leaving, arena);
@@ -319,13 +404,19 @@ gpd_host_memory_forget(struct gpd_session *session)
 	session->host_memory = NULL;
 	pthread_mutex_lock(&memory->lock);
 	memory->session = NULL;
-	for (size_t i = 0; i < count; i++)
-		LL_PREPEND(memory->leaving, arenas[i]);
+	for (size_t i = 0; i < count; i++) {
+		if (!arenas[i]->placed)
+			LL_PREPEND(memory->leaving, arenas[i]);
+	}
 	last = !memory->leaving;
 	pthread_mutex_unlock(&memory->lock);
 	/* The last of them may take the memory along. */
-	for (size_t i = 0; i < count; i++)
-		gpd_quiet_jobs_run(drop_arena, arenas[i]);
+	for (size_t i = 0; i < count; i++) {
+		if (arenas[i]->placed)
+			free_arena(arenas[i]);
+		else
+			gpd_quiet_jobs_run(drop_arena, arenas[i]);
+	}
 	if (last)
 		free_memory(memory);
 	free(arenas);

@@ -28,6 +28,9 @@ bool gpd_host_memory_mapped(const struct gpd_session *session, uint64_t address,
 /* How many bytes from address are in one piece; UINT64_MAX: it is no such memory. */
 uint64_t gpd_host_memory_room(const struct gpd_session *session, uint64_t address);
 
+/* What gpHostPlace has placed at the address, is the client's to read and write no more. */
+void gpd_host_memory_displace(struct gpd_session *session, uint64_t address);
+
 /* At the session's end, when no work of it is left. */
 void gpd_host_memory_forget(struct gpd_session *session);
 

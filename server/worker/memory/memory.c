@@ -45,9 +45,14 @@ zeroed_of(const struct gpd_chunk *chunk)
 static CUresult
 give_access(const struct gpd_chunk *chunk, uint32_t devices)
 {
-	CUmemAccessDesc access[GPD_DEVICES_MAX];
+	CUmemAccessDesc access[GPD_DEVICES_MAX + 1];
 	size_t count = 0;
 
+	if (chunk->host)
+		access[count++] = (CUmemAccessDesc){
+			.location = gpd_physical_host(chunk->device),
+			.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+		};
 	for (int i = 0; i < gpd_devices.count; i++) {
 		if (devices >> i & 1)
 			access[count++] = (CUmemAccessDesc){
@@ -64,7 +69,9 @@ place(const struct gpd_memory *memory, struct gpd_chunk *chunk)
 	uint64_t zeroed = zeroed_of(chunk);
 	CUresult result = CUDA_SUCCESS;
 
-	if (!chunk->physical && !chunk->granted)
+	if (chunk->host)
+		result = gpd_physical_obtain_host(chunk->size, chunk->device, &chunk->handle);
+	else if (!chunk->physical && !chunk->granted)
 		result = gpd_physical_obtain(chunk->size, chunk->device, &chunk->handle);
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -74,11 +81,15 @@ place(const struct gpd_memory *memory, struct gpd_chunk *chunk)
 			gpd_driver.cuMemRelease(chunk->handle);
 		return result;
 	}
-	result = give_access(chunk, memory->reached[chunk->device] | UINT32_C(1) << chunk->device);
+	result = give_access(chunk, chunk->host ? UINT32_MAX
+						: memory->reached[chunk->device] |
+							  UINT32_C(1) << chunk->device);
 	/* Another session may have had this memory. */
 	if (result == CUDA_SUCCESS && zeroed < chunk->size)
 		result = gpd_physical_zero(chunk->address + zeroed, chunk->size - zeroed,
 					   chunk->device);
+	if (result == CUDA_SUCCESS && chunk->host && !gpd_physical_is_ours(chunk->address))
+		result = CUDA_ERROR_NOT_SUPPORTED;
 	if (result != CUDA_SUCCESS)
 		gpd_chunk_drop(chunk);
 	else if (chunk->physical && zeroed < chunk->size)
@@ -149,7 +160,8 @@ gpd_memory_reach(struct gpd_session *session, uint64_t address, uint64_t size)
 	size_t i = gpd_memory_find(memory, address);
 	struct gpd_chunk *chunk = &memory->chunks[i];
 
-	if (i == memory->count || !within(chunk->address, chunk->size, address, size))
+	if (i == memory->count || !within(chunk->address, chunk->size, address, size) ||
+	    chunk->host)
 		return -1;
 	if (!chunk->asked)
 		chunk->kept = gpd_peer_memory_register(session->conn, chunk->address, chunk->size,
@@ -165,7 +177,7 @@ gpd_memory_apart(const struct gpd_session *session, uint64_t address, int device
 	size_t i = gpd_devices.count > 1 ? gpd_memory_find(memory, address) : memory->count;
 	int owner;
 
-	if (i == memory->count || memory->chunks[i].address > address)
+	if (i == memory->count || memory->chunks[i].address > address || memory->chunks[i].host)
 		return -1;
 	owner = memory->chunks[i].device;
 	return owner == device || memory->reached[owner] >> device & 1 ? -1 : owner;
@@ -247,7 +259,7 @@ add(struct gpd_session *session, struct gpd_chunk *chunk)
 	result = gpd_memory_wait_unmapped(memory, chunk->address, chunk->size);
 	if (result == CUDA_SUCCESS)
 		result = place(memory, chunk);
-	while (result == CUDA_ERROR_OUT_OF_MEMORY &&
+	while (result == CUDA_ERROR_OUT_OF_MEMORY && !chunk->host &&
 	       gpd_memory_wait(session, chunk->device, &until))
 		result = place(memory, chunk);
 	if (result != CUDA_SUCCESS)
@@ -263,6 +275,16 @@ CUresult
 gpd_memory_map(struct gpd_session *session, uint64_t address, uint64_t size, int device)
 {
 	struct gpd_chunk chunk = { .address = address, .size = size, .device = device };
+
+	return add(session, &chunk);
+}
+
+CUresult
+gpd_memory_map_host(struct gpd_session *session, uint64_t address, uint64_t size, int device)
+{
+	struct gpd_chunk chunk = {
+		.address = address, .size = size, .device = device, .host = true
+	};
 
 	return add(session, &chunk);
 }
@@ -307,7 +329,7 @@ gpd_memory_share(struct gpd_session *session, uint64_t address, uint64_t size, u
 	size_t i = gpd_memory_find(memory, address);
 	struct gpd_chunk *chunk = &memory->chunks[i];
 
-	if (i == memory->count || chunk->physical ||
+	if (i == memory->count || chunk->physical || chunk->host ||
 	    !within(chunk->address, chunk->size, address, size))
 		return NULL;
 	if (!chunk->shared)
@@ -385,7 +407,7 @@ gpd_memory_let_reach(struct gpd_session *session, int device, int owner)
 	CUresult result = CUDA_SUCCESS;
 
 	for (size_t i = 0; i < memory->count && result == CUDA_SUCCESS; i++) {
-		if (memory->chunks[i].device == owner)
+		if (memory->chunks[i].device == owner && !memory->chunks[i].host)
 			result = give_access(&memory->chunks[i], UINT32_C(1) << device);
 	}
 	if (result == CUDA_SUCCESS)

@@ -35,6 +35,11 @@ void gpd_memory_destroy(struct gpd_session *session);
  * CUDA_ERROR_INVALID_VALUE.  The caller has accounted for it. */
 CUresult gpd_memory_map(struct gpd_session *session, uint64_t address, uint64_t size, int device);
 
+/* The same of the machine's memory, which kernels of all devices reach, and this process.
+ * CUDA_ERROR_NOT_SUPPORTED: the driver makes none.  What undoes it is gpMemoryUnmap. */
+CUresult gpd_memory_map_host(struct gpd_session *session, uint64_t address, uint64_t size,
+			     int device);
+
 /* Whether mappings of the physical memory are still on their way out; then gpd_physical_finish() is
  * called with the last of them. */
 bool gpd_memory_release_later(struct gpd_session *session, struct gpd_physical *physical);

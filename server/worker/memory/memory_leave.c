@@ -4,6 +4,7 @@
 #include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/memory/array.h"
+#include "server/worker/memory/host_memory.h"
 #include "server/worker/memory/memory_state.h"
 #include "server/worker/memory/physical.h"
 #include "server/worker/session/session.h"
@@ -66,7 +67,9 @@ gpd_memory_leave_now(struct gpd_leaving *leaving)
 		last = --physical->leaving == 0 && physical->released;
 	pthread_mutex_unlock(&memory->lock);
 	/* Only now is it the tenant's again. */
-	if (leaving->chunk.shared)
+	if (leaving->chunk.host)
+		gpd_account_give_pinned(&memory->session->account, leaving->chunk.size);
+	else if (leaving->chunk.shared)
 		gpd_shared_leave(leaving->chunk.shared, &memory->session->account);
 	else if (!physical)
 		gpd_account_free(&memory->session->account, leaving->chunk.device,
@@ -97,6 +100,8 @@ gpd_gpMemoryUnmap(struct gpd_session *session, const struct gp_args_gpMemoryUnma
 	leaving = malloc(sizeof(*leaving));
 	if (!leaving)
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (memory->chunks[i].host)
+		gpd_host_memory_displace(session, args->address);
 	*leaving = (struct gpd_leaving){ .memory = memory, .chunk = memory->chunks[i] };
 	if (leaving->chunk.physical)
 		leaving->chunk.physical->mappings--;
@@ -126,7 +131,7 @@ leaving_size(struct gpd_memory *memory, int device)
 	for (const struct gpd_leaving *leaving = memory->leaving; leaving;
 	     leaving = leaving->next) {
 		if (leaving->chunk.device == device && !leaving->chunk.physical &&
-		    !leaving->chunk.shared)
+		    !leaving->chunk.shared && !leaving->chunk.host)
 			size += leaving->chunk.size;
 	}
 	pthread_mutex_unlock(&memory->lock);

@@ -25,6 +25,7 @@ struct gpd_chunk {
 	struct gpd_physical *physical; /* NULL: the memory is the chunk's own */
 	struct gpd_shared *shared;     /* or one of its users, if this is not NULL */
 	bool granted;                  /* until it is placed: the handle is the caller's */
+	bool host;                     /* of the machine's memory, which all devices reach */
 	bool asked, kept;              /* for, and by, the lanes' RDMA device */
 };
 

@@ -12,8 +12,10 @@
 #include "server/worker/session/session.h"
 #include "server/worker/share/shared.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 static struct {
 	pthread_mutex_t lock;
@@ -84,6 +86,62 @@ gpd_physical_obtain(uint64_t size, int device, CUmemGenericAllocationHandle *han
 	if (result == CUDA_SUCCESS)
 		shared.plain = true;
 	return result;
+}
+
+CUmemLocation
+gpd_physical_host(int device)
+{
+	int node = 0;
+
+	(void)gpd_driver.cuDeviceGetAttribute(&node, CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID,
+					      gpd_device_get(device)->device);
+	return (CUmemLocation){ .type = CU_MEM_LOCATION_TYPE_HOST_NUMA, .id = node > 0 ? node : 0 };
+}
+
+CUresult
+gpd_physical_obtain_host(uint64_t size, int device, CUmemGenericAllocationHandle *handle_p)
+{
+	const CUmemAllocationProp property = {
+		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = gpd_physical_host(device),
+	};
+	CUresult result = gpd_driver.cuMemCreate(handle_p, size, &property, 0);
+
+	return result == CUDA_SUCCESS || result == CUDA_ERROR_OUT_OF_MEMORY
+		       ? result
+		       : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+/* In a container that may not ask for nodes the driver has the attribute and makes none. */
+bool
+gpd_physical_has_host(int device)
+{
+	CUmemGenericAllocationHandle handle;
+	int supported = 0;
+
+	if (gpd_driver.cuDeviceGetAttribute(
+		    &supported, CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED,
+		    gpd_device_get(device)->device) != CUDA_SUCCESS ||
+	    !supported ||
+	    gpd_physical_obtain_host(gpd_device_get(device)->granularity, device, &handle) !=
+		    CUDA_SUCCESS)
+		return false;
+	return gpd_driver.cuMemRelease(handle) == CUDA_SUCCESS;
+}
+
+/* The system looks, and faults for us. */
+bool
+gpd_physical_is_ours(uint64_t address)
+{
+	bool ours;
+	int fds[2];
+
+	if (pipe2(fds, O_CLOEXEC))
+		return false;
+	ours = write(fds[1], (const void *)(uintptr_t)address, 1) == 1;
+	(void)close(fds[0]);
+	(void)close(fds[1]);
+	return ours;
 }
 
 static struct gpd_physical *

@@ -34,6 +34,14 @@ struct gpd_physical {
 CUresult gpd_physical_obtain(uint64_t size, int device, CUmemGenericAllocationHandle *handle_p);
 CUresult gpd_physical_zero(uint64_t address, uint64_t size, int device);
 
+/* The machine's memory, where the device would best have it; whether the driver makes any. */
+CUmemLocation gpd_physical_host(int device);
+CUresult gpd_physical_obtain_host(uint64_t size, int device,
+				  CUmemGenericAllocationHandle *handle_p);
+bool gpd_physical_has_host(int device);
+/* Whether this process may read what is mapped there, as whoever keeps two copies alike does. */
+bool gpd_physical_is_ours(uint64_t address);
+
 /* The memory, all of it zeroed, for others to use; the physical memory itself is one of its users.
  * NULL: there is none of that name, or no memory for it. */
 struct gpd_shared *gpd_physical_share(struct gpd_session *session, uint32_t memory);

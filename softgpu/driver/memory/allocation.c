@@ -27,6 +27,26 @@ struct gs_allocation {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct gs_allocation *all;
 
+bool
+gs_is_host(const CUmemLocation *location)
+{
+	return location->type == CU_MEM_LOCATION_TYPE_HOST ||
+	       location->type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
+}
+
+static bool
+charge(int device, size_t size)
+{
+	return device == GS_HOST || gs_space_charge(device, size);
+}
+
+static void
+discharge(int device, size_t size)
+{
+	if (device != GS_HOST)
+		gs_space_discharge(device, size);
+}
+
 static void
 allocation_destroy(struct gs_object *object)
 {
@@ -36,7 +56,7 @@ allocation_destroy(struct gs_object *object)
 	DL_DELETE(all, allocation);
 	pthread_mutex_unlock(&lock);
 	close(allocation->fd);
-	gs_space_discharge(allocation->device, allocation->size);
+	discharge(allocation->device, allocation->size);
 	free(allocation);
 }
 
@@ -85,14 +105,14 @@ adopt(int fd, size_t size, int device, bool exportable, bool tiles,
 	struct gs_allocation *allocation = NULL;
 	struct stat st;
 
-	if (!gs_space_charge(device, size)) {
+	if (!charge(device, size)) {
 		close(fd);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	if (fstat(fd, &st) == 0)
 		allocation = calloc(1, sizeof(*allocation));
 	if (!allocation) {
-		gs_space_discharge(device, size);
+		discharge(device, size);
 		close(fd);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -118,9 +138,14 @@ check_prop(const CUmemAllocationProp *prop)
 {
 	if (!prop || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
-		return CUDA_ERROR_NOT_SUPPORTED;
-	if (gs_check_device(prop->location.id))
+	if (prop->location.type == CU_MEM_LOCATION_TYPE_HOST &&
+	    prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (prop->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA && prop->location.id != 0)
+		return CUDA_ERROR_INVALID_DEVICE;
+	if (!gs_is_host(&prop->location) && prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!gs_is_host(&prop->location) && gs_check_device(prop->location.id))
 		return CUDA_ERROR_INVALID_DEVICE;
 	if (prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE &&
 	    prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
@@ -169,7 +194,7 @@ cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAlloca
 		close(fd);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	return adopt(fd, size, prop->location.id,
+	return adopt(fd, size, gs_is_host(&prop->location) ? GS_HOST : prop->location.id,
 		     prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE,
 		     prop->allocFlags.usage & CU_MEM_CREATE_USAGE_TILE_POOL, handle);
 }

@@ -13,7 +13,11 @@ struct gs_allocation;
 /* A new reference, or NULL. */
 struct gs_allocation *gs_allocation_get(CUmemGenericAllocationHandle handle);
 void gs_allocation_put(struct gs_allocation *allocation);
+/* GS_HOST: it is the host's, and no device is charged for it. */
+#define GS_HOST (-1)
 int gs_allocation_device(const struct gs_allocation *allocation);
+/* Whether a location of memory or of access is the host. */
+bool gs_is_host(const CUmemLocation *location);
 size_t gs_allocation_size(const struct gs_allocation *allocation);
 /* Made with CU_MEM_CREATE_USAGE_TILE_POOL: for sparse arrays, and mapped nowhere else. */
 bool gs_allocation_is_for_tiles(const struct gs_allocation *allocation);

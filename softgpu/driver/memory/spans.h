@@ -25,10 +25,11 @@ struct gs_span {
 	uint64_t base;
 	size_t size;
 	enum gs_span_use use;
-	int access;                        /* of any device */
+	int access;                        /* of any device, or the host */
 	int device;                        /* whose memory it is charged to, of GS_SPAN_PLAIN */
 	struct gs_allocation *allocation;  /* of GS_SPAN_MAPPED, as is */
 	uint8_t access_of[GS_DEVICES_MAX]; /* each device's */
+	uint8_t access_of_host;
 };
 
 struct gs_spans {

@@ -162,8 +162,8 @@ cuMemUnmap(CUdeviceptr ptr, size_t size)
 
 /* What the descriptions say of each device; of the others nothing changes. */
 struct access {
-	bool named[GS_DEVICES_MAX];
-	uint8_t of[GS_DEVICES_MAX];
+	bool named[GS_DEVICES_MAX], named_host;
+	uint8_t of[GS_DEVICES_MAX], of_host;
 };
 
 static CUresult
@@ -172,21 +172,28 @@ read_access(const CUmemAccessDesc *desc, size_t count, struct access *access)
 	if (!desc || !count)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; i < count; i++) {
-		if (desc[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+		const bool host = gs_is_host(&desc[i].location);
+
+		if (!host && desc[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE)
 			return CUDA_ERROR_NOT_SUPPORTED;
-		if (gs_check_device(desc[i].location.id))
+		if (!host && gs_check_device(desc[i].location.id))
 			return CUDA_ERROR_INVALID_DEVICE;
 		if (desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE &&
 		    desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READ &&
 		    desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
 			return CUDA_ERROR_INVALID_VALUE;
-		access->named[desc[i].location.id] = true;
-		access->of[desc[i].location.id] = (uint8_t)desc[i].flags;
+		if (host) {
+			access->named_host = true;
+			access->of_host = (uint8_t)desc[i].flags;
+		} else {
+			access->named[desc[i].location.id] = true;
+			access->of[desc[i].location.id] = (uint8_t)desc[i].flags;
+		}
 	}
 	return CUDA_SUCCESS;
 }
 
-/* Kernels run in one address space: they may what any device may. */
+/* Kernels run in the host's address space: they may what any device or the host may. */
 static CUresult
 protect(const struct gs_span *span)
 {
@@ -201,7 +208,9 @@ protect(const struct gs_span *span)
 static void
 apply(struct gs_span *span, const struct access *access)
 {
-	span->access = GS_ACCESS_NONE;
+	if (access->named_host)
+		span->access_of_host = access->of_host;
+	span->access = span->access_of_host;
 	for (int i = 0; i < GS_DEVICES_MAX; i++) {
 		if (access->named[i])
 			span->access_of[i] = access->of[i];
@@ -213,8 +222,10 @@ apply(struct gs_span *span, const struct access *access)
 static bool
 is_within_reach(const struct gs_span *span, const struct access *access)
 {
-	for (int i = 0; i < GS_DEVICES_MAX && !gs_device_peers(); i++) {
-		if (access->of[i] && i != gs_allocation_device(span->allocation))
+	const int owner = gs_allocation_device(span->allocation);
+
+	for (int i = 0; i < GS_DEVICES_MAX && !gs_device_peers() && owner != GS_HOST; i++) {
+		if (access->of[i] && i != owner)
 			return false;
 	}
 	return true;
@@ -230,6 +241,8 @@ set_access_locked(uint64_t ptr, size_t size, const struct access *access)
 	for (uint64_t at = ptr; at < ptr + size && !r;) {
 		struct gs_span *span = gs_spans_at(&gs_space.mapped, at);
 
+		if (access->named_host && gs_allocation_device(span->allocation) != GS_HOST)
+			return CUDA_ERROR_NOT_SUPPORTED;
 		if (!is_within_reach(span, access))
 			return CUDA_ERROR_INVALID_DEVICE;
 		apply(span, access);
@@ -263,14 +276,16 @@ cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location, CUdevic
 
 	if (r)
 		return r;
-	if (!flags || !location || location->type != CU_MEM_LOCATION_TYPE_DEVICE)
+	if (!flags || !location ||
+	    (location->type != CU_MEM_LOCATION_TYPE_DEVICE && !gs_is_host(location)))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (gs_check_device(location->id))
+	if (!gs_is_host(location) && gs_check_device(location->id))
 		return CUDA_ERROR_INVALID_DEVICE;
 	gs_space_read_lock();
 	span = gs_spans_find(&gs_space.mapped, ptr);
 	if (span && span->use == GS_SPAN_MAPPED)
-		*flags = span->access_of[location->id];
+		*flags =
+			gs_is_host(location) ? span->access_of_host : span->access_of[location->id];
 	else
 		r = CUDA_ERROR_INVALID_VALUE;
 	gs_space_read_unlock();

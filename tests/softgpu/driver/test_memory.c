@@ -105,6 +105,49 @@ mapped_memory_needs_access_before_use(void **state)
 }
 
 static void
+host_memory_is_charged_to_no_device_and_is_the_hosts_too(void **state)
+{
+	CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+				     .location = { .type = CU_MEM_LOCATION_TYPE_HOST_NUMA } };
+	CUmemAccessDesc access[2] = { read_write, read_write };
+	CUmemGenericAllocationHandle handle, device;
+	unsigned long long flags;
+	size_t before = free_memory();
+	CUdeviceptr window;
+	int value = 42;
+
+	access[1].location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
+	check(cuMemAddressReserve(&window, 2 * GS_CHUNK, 0, 0, 0));
+	check(cuMemCreate(&handle, GS_CHUNK, &prop, 0));
+	check(cuMemCreate(&device, GS_CHUNK, &exportable, 0));
+	assert_int_equal(free_memory(), before - GS_CHUNK);
+	check(cuMemMap(window, GS_CHUNK, 0, handle, 0));
+	check(cuMemMap(window + GS_CHUNK, GS_CHUNK, 0, device, 0));
+	check(cuMemGetAccess(&flags, &access[1].location, window));
+	assert_int_equal(flags, CU_MEM_ACCESS_FLAGS_PROT_NONE);
+	check(cuMemSetAccess(window, GS_CHUNK, access, 2));
+	check(cuMemGetAccess(&flags, &access[1].location, window));
+	assert_int_equal(flags, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+	check(cuMemcpyHtoD_v2(window + 8, &value, 4));
+	assert_int_equal(*(int *)(uintptr_t)(window + 8),
+			 42); /* NOLINT(performance-no-int-to-ptr) */
+	check_is(cuMemSetAccess(window + GS_CHUNK, GS_CHUNK, access, 2), CUDA_ERROR_NOT_SUPPORTED);
+	check(cuMemUnmap(window, 2 * GS_CHUNK));
+	check(cuMemRelease(handle));
+	check(cuMemRelease(device));
+	check(cuMemAddressFree(window, 2 * GS_CHUNK));
+	assert_int_equal(free_memory(), before);
+
+	prop.location.id = 7;
+	check_is(cuMemCreate(&handle, GS_CHUNK, &prop, 0), CUDA_ERROR_INVALID_DEVICE);
+	prop.location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
+	check_is(cuMemCreate(&handle, GS_CHUNK, &prop, 0), CUDA_ERROR_INVALID_VALUE);
+	prop.location.type = CU_MEM_LOCATION_TYPE_HOST;
+	prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+	check_is(cuMemCreate(&handle, GS_CHUNK, &prop, 0), CUDA_ERROR_INVALID_VALUE);
+}
+
+static void
 neighbouring_chunks_are_one_range(void **state)
 {
 	CUmemGenericAllocationHandle handles[2];
@@ -365,6 +408,7 @@ main(void)
 		cmocka_unit_test(window_lies_where_the_hint_says),
 		cmocka_unit_test(sizes_must_be_whole_granules),
 		cmocka_unit_test(mapped_memory_needs_access_before_use),
+		cmocka_unit_test(host_memory_is_charged_to_no_device_and_is_the_hosts_too),
 		cmocka_unit_test(neighbouring_chunks_are_one_range),
 		cmocka_unit_test(exported_memory_is_the_same_memory),
 		cmocka_unit_test(memory_outlives_its_allocation_in_a_descriptor),

@@ -276,6 +276,8 @@ gpc_device_get(CUdevice ordinal)
 int
 gpc_device_attribute(const struct gpc_device *d, CUdevice_attribute attribute)
 {
+	if (attribute == CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED)
+		return gpc_facts_know(fake.facts, GP_CALL_gpHostReserve);
 	if (attribute == CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED)
 		return fake.sparse;
 	return attribute == CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES
@@ -625,6 +627,8 @@ gpc_post_gpMemoryUnmap(struct gpc_context *c, const struct gp_args_gpMemoryUnmap
 {
 	bool mapped = false;
 
+	if (fake_host_displace(args->address, args->size))
+		return CUDA_SUCCESS;
 	count(&fake.unmaps);
 	(void)pthread_mutex_lock(&lock);
 	for (int i = 0; i < MAPPINGS && !mapped; i++) {

@@ -103,6 +103,8 @@ void fake_forbid_host(void);
 /* As a kernel would see it; and how much there is. */
 uint8_t *fake_host_at(uint64_t address);
 uint64_t fake_host_mapped(void);
+/* Whether gpHostPlace has placed it: it is unmapped then. */
+bool fake_host_displace(uint64_t address, uint64_t size);
 /* Before the answer to a request: what a gpHostTakeBehind asks for. */
 void fake_host_look(struct gpc_request *request);
 

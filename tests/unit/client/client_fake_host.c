@@ -132,28 +132,64 @@ make_memory(uint64_t size, bool shared)
 	return memory;
 }
 
+static void
+make_arena(uint64_t address, uint64_t size, bool shared)
+{
+	struct arena *arena = arenas;
+
+	while (arena->size)
+		arena++;
+	assert_true(arena < arenas + ARENAS);
+	assert_null(find(address, 1));
+	*arena = (struct arena){
+		.base = address,
+		.size = size,
+		.memory = make_memory(size, shared),
+		.shadow = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0),
+	};
+}
+
+static void
+drop_arena(struct arena *arena)
+{
+	(void)munmap(arena->memory, arena->size);
+	(void)munmap(arena->shadow, arena->size);
+	*arena = (struct arena){ 0 };
+}
+
+CUresult
+gpc_start_gpHostPlace(struct gpc_context *c, const struct gp_args_gpHostPlace *args,
+		      struct gpc_request *request)
+{
+	if (fake_host_mapped() + args->size > fake.host_quota)
+		return complete(request, CUDA_ERROR_OUT_OF_MEMORY);
+	assert_true(args->address >= fake.window &&
+		    args->address + args->size <= fake.window + FAKE_WINDOW);
+	make_arena(args->address, args->size, false);
+	return complete(request, CUDA_SUCCESS);
+}
+
+bool
+fake_host_displace(uint64_t address, uint64_t size)
+{
+	struct arena *arena = find(address, size);
+
+	if (arena)
+		drop_arena(arena);
+	return arena != NULL;
+}
+
 CUresult
 gpc_start_gpHostMap(struct gpc_context *c, const struct gp_args_gpHostMap *args,
 		    struct gpc_request *request)
 {
-	struct arena *arena = arenas;
-
 	fake.host_maps++;
 	if (fake.host_busy > 0 && fake.host_busy--)
 		return complete(request, CUDA_ERROR_NOT_READY);
 	if (fake_host_mapped() + args->size > fake.host_quota)
 		return complete(request, CUDA_ERROR_OUT_OF_MEMORY);
-	while (arena->size)
-		arena++;
-	assert_true(arena < arenas + ARENAS);
-	assert_null(find(args->address, 1));
-	*arena = (struct arena){
-		.base = args->address,
-		.size = args->size,
-		.memory = make_memory(args->size, args->shared),
-		.shadow = mmap(NULL, args->size, PROT_READ | PROT_WRITE,
-			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0),
-	};
+	make_arena(args->address, args->size, args->shared);
 	assert_int_equal(args->shared, fake.shares_memory);
 	return complete(request, CUDA_SUCCESS);
 }
@@ -167,9 +203,7 @@ gpc_start_gpHostUnmap(struct gpc_context *c, const struct gp_args_gpHostUnmap *a
 	assert_non_null(arena);
 	assert_int_equal(arena->base, args->address);
 	assert_int_equal(arena->size, args->size);
-	(void)munmap(arena->memory, arena->size);
-	(void)munmap(arena->shadow, arena->size);
-	*arena = (struct arena){ 0 };
+	drop_arena(arena);
 	return complete(request, CUDA_SUCCESS);
 }
 

@@ -358,10 +358,18 @@ event_destroy(CUevent event)
 	return fake_called("cuEventDestroy");
 }
 
+static CUresult
+device_get_attribute(int *value, CUdevice_attribute attribute, CUdevice device)
+{
+	*value = attribute == CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED;
+	return CUDA_SUCCESS;
+}
+
 void
 fake_driver_create(void)
 {
 	gpd_driver = (struct gpd_driver){
+		.cuDeviceGetAttribute = device_get_attribute,
 		.cuMemCreate = mem_create,
 		.cuMemRelease = mem_release,
 		.cuMemMap = mem_map,

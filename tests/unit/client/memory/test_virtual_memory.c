@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "client/host/host_block.h"
+#include "client/host/mirror.h"
 #include "client/memory/address.h"
+#include "client/memory/physical_memory.h"
 #include "client/memory/pool.h"
 #include "gpc_calls.h"
 #include "tests/unit/client/client_fake.h"
@@ -244,6 +247,16 @@ what_does_not_fit_is_refused(void **state)
 	wrong.location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
 	assert_int_equal(gpc_cuMemCreate(&other, FAKE_GRANULE, &wrong, 0),
 			 CUDA_ERROR_NOT_SUPPORTED);
+	wrong.location.id = -1;
+	assert_int_equal(gpc_cuMemCreate(&other, FAKE_GRANULE, &wrong, 0),
+			 CUDA_ERROR_INVALID_VALUE);
+	wrong.location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
+	assert_int_equal(gpc_cuMemCreate(&other, FAKE_GRANULE, &wrong, 0),
+			 CUDA_ERROR_INVALID_VALUE);
+	wrong.location.type = CU_MEM_LOCATION_TYPE_HOST;
+	wrong.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+	assert_int_equal(gpc_cuMemCreate(&other, FAKE_GRANULE, &wrong, 0),
+			 CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(gpc_cuMemAddressReserve(&base, 100, 0, 0, 0), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(gpc_cuMemAddressReserve(&base, 4096, 3, 0, 0), CUDA_ERROR_INVALID_VALUE);
 }
@@ -317,6 +330,137 @@ the_granularity_is_the_daemons(void **state)
 			 CUDA_ERROR_INVALID_VALUE);
 }
 
+static const CUmemAllocationProp host_prop = {
+	.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+	.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+	.location = { .type = CU_MEM_LOCATION_TYPE_HOST_NUMA },
+};
+
+static CUmemGenericAllocationHandle
+create_host(size_t size)
+{
+	CUmemGenericAllocationHandle handle;
+
+	assert_int_equal(gpc_cuMemCreate(&handle, size, &host_prop, 0), CUDA_SUCCESS);
+	return handle;
+}
+
+static CUresult
+give_host(CUdeviceptr at, size_t size, CUmemAccess_flags flags)
+{
+	const CUmemAccessDesc access = { .location = { .type = CU_MEM_LOCATION_TYPE_HOST_NUMA },
+					 .flags = flags };
+
+	return gpc_cuMemSetAccess(at, size, &access, 1);
+}
+
+static uint8_t *
+bytes(CUdeviceptr at)
+{
+	return (uint8_t *)(uintptr_t)at;
+}
+
+static void
+host_memory_is_at_one_address_for_both_sides(void **state)
+{
+	CUmemGenericAllocationHandle handle;
+	CUdeviceptr base = reserve(RESERVED);
+	unsigned long long flags;
+	struct gpc_address found;
+	size_t granularity;
+
+	assert_int_equal(gpc_cuMemGetAllocationGranularity(&granularity, &host_prop,
+							   CU_MEM_ALLOC_GRANULARITY_MINIMUM),
+			 CUDA_SUCCESS);
+	assert_int_equal(granularity, FAKE_GRANULE);
+	fake_allow_host();
+	handle = create_host(2 * FAKE_GRANULE);
+	map(base, 2 * FAKE_GRANULE, handle);
+	gpc_address_lookup(base, &found);
+	assert_int_equal(found.kind, GPC_ADDRESS_INVALID);
+	assert_int_equal(give_host(base, 2 * FAKE_GRANULE, CU_MEM_ACCESS_FLAGS_PROT_READWRITE),
+			 CUDA_SUCCESS);
+	memset(bytes(base), 7, 100);
+	assert_int_equal(fake_host_mapped(), 0);
+	give_access(base, 2 * FAKE_GRANULE);
+	assert_int_equal(fake_host_mapped(), 2 * FAKE_GRANULE);
+	assert_int_equal(*fake_host_at(base + 99), 7);
+	gpc_address_lookup(base + 99, &found);
+	assert_int_equal(found.kind, GPC_ADDRESS_HOST);
+	assert_int_equal(found.device, base);
+	assert_int_equal(found.size, 2 * FAKE_GRANULE);
+	assert_true(found.reached);
+	assert_int_equal(gpc_cuMemGetAccess(&flags, &host_prop.location, base), CUDA_SUCCESS);
+	assert_int_equal(flags, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+	/* What a kernel has written comes here. */
+	*fake_host_at(base + 5000) = 9;
+	fake.posted++;
+	assert_int_equal(gpc_mirror_fetch(fake.context->scope.session), CUDA_SUCCESS);
+	assert_int_equal(bytes(base)[5000], 9);
+	assert_int_equal(gpc_cuMemFreeHost(bytes(base)), CUDA_ERROR_INVALID_VALUE);
+	gpc_host_block_forget_context(fake.context);
+	assert_int_equal(bytes(base)[5000], 9);
+	/* It stays the memory's wherever that is mapped. */
+	assert_int_equal(gpc_cuMemUnmap(base, 2 * FAKE_GRANULE), CUDA_SUCCESS);
+	assert_int_equal(fake_host_mapped(), 0);
+	map(base + 4 * FAKE_GRANULE, 2 * FAKE_GRANULE, handle);
+	assert_int_equal(gpc_cuMemRelease(handle), CUDA_SUCCESS);
+	give_access(base + 4 * FAKE_GRANULE, 2 * FAKE_GRANULE);
+	assert_int_equal(*fake_host_at(base + 4 * FAKE_GRANULE + 5000), 9);
+	assert_int_equal(gpc_cuMemUnmap(base + 4 * FAKE_GRANULE, 2 * FAKE_GRANULE), CUDA_SUCCESS);
+	give_back(base, 0, RESERVED);
+	assert_int_equal(fake_host_mapped(), 0);
+	assert_int_equal(fake_mapped(), 0);
+	fake_forbid_host();
+}
+
+static void
+host_memory_that_cannot_be_is_refused(void **state)
+{
+	CUmemGenericAllocationHandle handle, other, device = create(FAKE_GRANULE);
+	CUmemAccessDesc access = both_ways;
+	CUdeviceptr base = reserve(RESERVED);
+	struct gpc_address found;
+
+	fake_allow_host();
+	assert_int_equal(gpc_cuMemCreate(&handle, 4096, &host_prop, 0), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuMemCreate(&handle, (size_t)1 << 60, &host_prop, 0),
+			 CUDA_ERROR_OUT_OF_MEMORY);
+	handle = create_host(FAKE_GRANULE);
+	map(base, FAKE_GRANULE, handle);
+	map(base + FAKE_GRANULE, FAKE_GRANULE, device);
+	assert_int_equal(gpc_cuMemMap(base, FAKE_GRANULE, 0, handle, 0), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(give_host(base, FAKE_GRANULE, CU_MEM_ACCESS_FLAGS_PROT_READ),
+			 CUDA_ERROR_NOT_SUPPORTED);
+	assert_int_equal(give_host(base, FAKE_GRANULE, (CUmemAccess_flags)77),
+			 CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(
+		give_host(base + FAKE_GRANULE, FAKE_GRANULE, CU_MEM_ACCESS_FLAGS_PROT_READWRITE),
+		CUDA_ERROR_NOT_SUPPORTED);
+	access.location.id = ORDINAL + 1;
+	assert_int_equal(gpc_cuMemSetAccess(base, FAKE_GRANULE, &access, 1),
+			 CUDA_ERROR_INVALID_DEVICE);
+	/* Past the quota there is none that kernels reach, and the program's stays. */
+	fake.host_quota = 0;
+	assert_int_equal(gpc_cuMemSetAccess(base, FAKE_GRANULE, &both_ways, 1),
+			 CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(give_host(base, FAKE_GRANULE, CU_MEM_ACCESS_FLAGS_PROT_READWRITE),
+			 CUDA_SUCCESS);
+	bytes(base)[1] = 1;
+	assert_int_equal(give_host(base, FAKE_GRANULE, CU_MEM_ACCESS_FLAGS_PROT_NONE),
+			 CUDA_SUCCESS);
+	gpc_address_lookup(base, &found);
+	assert_int_equal(found.kind, GPC_ADDRESS_INVALID);
+	assert_int_equal(gpc_cuMemUnmap(base, 2 * FAKE_GRANULE), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuMemRelease(handle), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuMemRelease(handle), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuMemRelease(device), CUDA_SUCCESS);
+	assert_int_equal(gpc_physical_open_host(-1, &other), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_physical_open_host(0, &other), CUDA_ERROR_INVALID_VALUE);
+	give_back(base, 0, RESERVED);
+	fake_forbid_host();
+}
+
 int
 main(void)
 {
@@ -332,6 +476,8 @@ main(void)
 		FAKE_TEST(large_reservations_lie_besides_the_window),
 		FAKE_TEST(what_pools_keep_is_given_back_for_it),
 		FAKE_TEST(the_granularity_is_the_daemons),
+		FAKE_TEST(host_memory_is_at_one_address_for_both_sides),
+		FAKE_TEST(host_memory_that_cannot_be_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -400,6 +400,62 @@ what_a_session_leaves_goes_behind_it(void **state)
 	assert_int_equal(fake_count_calls("cuMemHostUnregister"), 2);
 }
 
+static CUresult
+place(uint64_t offset, uint64_t size)
+{
+	return gpd_gpHostPlace(&fake.session,
+			       &(struct gp_args_gpHostPlace){ FAKE_WINDOW + offset, size, 0 });
+}
+
+static CUresult
+displace(uint64_t offset, uint64_t size)
+{
+	return gpd_gpMemoryUnmap(&fake.session,
+				 &(struct gp_args_gpMemoryUnmap){ FAKE_WINDOW + offset, size });
+}
+
+static void
+memory_is_placed_in_the_window_and_counts_as_pinned(void **state)
+{
+	uint8_t *placed = (uint8_t *)(uintptr_t)(FAKE_WINDOW + 4 * MIB);
+	uint64_t device = fake_allocated(&fake, 0);
+
+	assert_int_equal(place(4 * MIB, 4 * MIB), CUDA_SUCCESS);
+	assert_int_equal(used(), 4 * MIB);
+	assert_int_equal(fake_allocated(&fake, 0), device);
+	assert_true(gpd_memory_accessible(&fake.session, FAKE_WINDOW + 4 * MIB, 4 * MIB));
+	assert_int_equal(placed[0], 0);
+	assert_int_equal(placed[4095], 0);
+	/* Changes go to it and come from it as with other host memory. */
+	assert_true(gpd_host_memory_mapped(&fake.session, FAKE_WINDOW + 5 * MIB, 1));
+	/* The range for other host memory may still be another one. */
+	assert_int_equal(reserve(256 * MIB), CUDA_SUCCESS);
+	assert_int_equal(map(0, 2 * MIB), CUDA_SUCCESS);
+	assert_int_equal(reserve(256 * MIB), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(displace(4 * MIB, 4 * MIB), CUDA_SUCCESS);
+	assert_false(gpd_host_memory_mapped(&fake.session, FAKE_WINDOW + 5 * MIB, 1));
+	fake_run_markers(&fake, -1);
+	assert_int_equal(used(), 2 * MIB);
+	assert_int_equal(place(4 * MIB, 2 * MIB), CUDA_SUCCESS);
+}
+
+static void
+memory_that_cannot_be_placed_is_refused(void **state)
+{
+	const struct gp_args_gpHostUnmap other_way = { FAKE_WINDOW, 2 * MIB };
+
+	assert_int_equal(place(0, 2 * MIB), CUDA_SUCCESS);
+	assert_int_equal(place(0, 2 * MIB), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(place(2 * MIB, 4096), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(place(2 * MIB, 0), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(place(2 * MIB, 64 * MIB), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(gpd_gpHostUnmap(&fake.session, &other_way), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(displace(0, 4 * MIB), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(used(), 2 * MIB);
+	assert_int_equal(place(FAKE_WINDOW_SIZE, 2 * MIB), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(used(), 2 * MIB);
+}
+
 int
 main(void)
 {
@@ -418,6 +474,8 @@ main(void)
 		TEST(memory_that_is_gone_when_work_is_done_is_passed_over),
 		TEST(odd_questions_behind_work_are_refused),
 		TEST(what_a_session_leaves_goes_behind_it),
+		TEST(memory_is_placed_in_the_window_and_counts_as_pinned),
+		TEST(memory_that_cannot_be_placed_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Virtual memory management of the host's memory, as NCCL uses it: at one address for both sides.
+ */
+#include "app.h"
+
+#include <cuda.h>
+#include <unistd.h>
+
+#define DRIVER(name) reinterpret_cast<decltype(&name)>(entry(#name))
+#define DCHECK(call) dcheck(call, #call, __LINE__)
+
+static void *
+entry(const char *name)
+{
+	cudaDriverEntryPointQueryResult found;
+	void *function = nullptr;
+
+	CHECK(cudaGetDriverEntryPointByVersion(name, &function, 13000, cudaEnableDefault, &found));
+	REQUIRE(function);
+	return function;
+}
+
+static void
+dcheck(CUresult result, const char *call, int line)
+{
+	if (result == CUDA_SUCCESS)
+		return;
+	printf("line %d: %s: %d\n", line, call, (int)result);
+	exit(1);
+}
+
+static __global__ void
+add(int *data, size_t count, int value)
+{
+	for (size_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count;
+	     i += gridDim.x * blockDim.x)
+		data[i] += value + (int)i;
+}
+
+static size_t granule;
+
+static CUmemAllocationProp
+properties(CUmemLocationType where, unsigned int types)
+{
+	CUmemAllocationProp prop = {};
+
+	prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+	prop.location.type = where;
+	prop.requestedHandleTypes = (CUmemAllocationHandleType)types;
+	return prop;
+}
+
+static CUmemGenericAllocationHandle
+make(const CUmemAllocationProp &prop)
+{
+	CUmemGenericAllocationHandle handle;
+
+	DCHECK(DRIVER(cuMemCreate)(&handle, granule, &prop, 0));
+	return handle;
+}
+
+static CUresult
+give(CUdeviceptr base, CUmemLocationType who, int id, CUmemAccess_flags flags)
+{
+	CUmemAccessDesc desc = {};
+
+	desc.location.type = who;
+	desc.location.id = id;
+	desc.flags = flags;
+	return DRIVER(cuMemSetAccess)(base, granule, &desc, 1);
+}
+
+static unsigned long long
+access(CUdeviceptr base, CUmemLocationType who)
+{
+	unsigned long long flags = 99;
+	CUmemLocation location = {};
+
+	location.type = who;
+	DCHECK(DRIVER(cuMemGetAccess)(&flags, &location, base));
+	return flags;
+}
+
+/* Reserved, mapped, and for both sides. */
+static int *
+map(CUmemGenericAllocationHandle handle)
+{
+	CUdeviceptr base;
+
+	DCHECK(DRIVER(cuMemAddressReserve)(&base, granule, 0, 0, 0));
+	DCHECK(DRIVER(cuMemMap)(base, granule, 0, handle, 0));
+	DCHECK(give(base, CU_MEM_LOCATION_TYPE_DEVICE, 0, CU_MEM_ACCESS_FLAGS_PROT_READWRITE));
+	DCHECK(give(base, CU_MEM_LOCATION_TYPE_HOST_NUMA, 0, CU_MEM_ACCESS_FLAGS_PROT_READWRITE));
+	return (int *)base;
+}
+
+static void
+unmap(int *memory)
+{
+	DCHECK(DRIVER(cuMemUnmap)((CUdeviceptr)memory, granule));
+	DCHECK(DRIVER(cuMemAddressFree)((CUdeviceptr)memory, granule));
+}
+
+/* The program and kernels take turns; copies go either way. */
+static void
+take_turns(int *memory)
+{
+	const size_t count = granule / sizeof(int);
+	int *device = app_malloc<int>(count);
+	std::vector<int> copy(count);
+
+	for (int round = 1; round < 4; round++) {
+		for (size_t i = 0; i < count; i++)
+			memory[i] = round;
+		add<<<16, 256>>>(memory, count, 10);
+		CHECK(cudaMemcpyAsync(device, memory, granule, cudaMemcpyDefault, 0));
+		add<<<16, 256>>>(device, count, 0);
+		CHECK(cudaMemcpyAsync(memory, device, granule, cudaMemcpyDefault, 0));
+		CHECK(cudaMemcpyAsync(copy.data(), memory, granule, cudaMemcpyDefault, 0));
+		CHECK(cudaDeviceSynchronize());
+		for (size_t i = 0; i < count; i++)
+			REQUIRE(memory[i] == round + 10 + 2 * (int)i && copy[i] == memory[i]);
+	}
+	CHECK(cudaMemset(memory, 0x11, granule));
+	CHECK(cudaDeviceSynchronize());
+	REQUIRE(memory[0] == 0x11111111 && memory[count - 1] == 0x11111111);
+	CHECK(cudaFree(device));
+}
+
+static void
+use(CUmemLocationType where)
+{
+	CUmemAllocationProp prop = properties(where, 0), found;
+	CUmemGenericAllocationHandle handle = make(prop), same;
+	cudaPointerAttributes attributes;
+	int *memory = map(handle);
+
+	REQUIRE(memory[0] == 0 && memory[granule / sizeof(int) - 1] == 0);
+	printf("access of the device %llu, of the host %llu\n",
+	       access((CUdeviceptr)memory, CU_MEM_LOCATION_TYPE_DEVICE),
+	       access((CUdeviceptr)memory, CU_MEM_LOCATION_TYPE_HOST_NUMA));
+	CHECK(cudaPointerGetAttributes(&attributes, memory));
+	printf("memory type %d, device pointer %s, host pointer %s\n", (int)attributes.type,
+	       attributes.devicePointer == memory ? "the same" : "another",
+	       attributes.hostPointer == memory ? "the same" : "another");
+	take_turns(memory);
+	DCHECK(DRIVER(cuMemRetainAllocationHandle)(&same, memory));
+	REQUIRE(same == handle);
+	DCHECK(DRIVER(cuMemGetAllocationPropertiesFromHandle)(&found, handle));
+	REQUIRE(found.location.type == where);
+	DCHECK(DRIVER(cuMemRelease)(same));
+	/* What is in it stays while it is mapped nowhere. */
+	memory[5] = 55;
+	unmap(memory);
+	memory = map(handle);
+	REQUIRE(memory[5] == 55 && memory[6] == 0x11111111);
+	DCHECK(DRIVER(cuMemRelease)(handle));
+	memory[7] = 77;
+	add<<<1, 1>>>(memory + 7, 1, 1);
+	CHECK(cudaDeviceSynchronize());
+	REQUIRE(memory[7] == 78);
+	unmap(memory);
+}
+
+static void
+pass_on(void)
+{
+	CUmemGenericAllocationHandle handle = make(properties(
+		CU_MEM_LOCATION_TYPE_HOST_NUMA, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+	CUmemGenericAllocationHandle other;
+	int *memory = map(handle), *again, fd = -1;
+
+	DCHECK(DRIVER(cuMemExportToShareableHandle)(&fd, handle,
+						    CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+	DCHECK(DRIVER(cuMemImportFromShareableHandle)(&other, (void *)(intptr_t)fd,
+						      CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+	close(fd);
+	again = map(other);
+	memory[3] = 5;
+	add<<<1, 1>>>(again + 3, 1, 4);
+	CHECK(cudaDeviceSynchronize());
+	REQUIRE(again[3] == 9 && memory[3] == 9);
+	unmap(again);
+	unmap(memory);
+	DCHECK(DRIVER(cuMemRelease)(handle));
+	DCHECK(DRIVER(cuMemRelease)(other));
+}
+
+static void
+tell(const char *what, CUresult result)
+{
+	const char *name = "unknown";
+
+	(void)DRIVER(cuGetErrorName)(result, &name);
+	printf("%s: %s\n", what, name);
+}
+
+static void
+ask_wrongly(void)
+{
+	CUmemGenericAllocationHandle handle;
+	CUmemAllocationProp prop = properties(CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT, 0);
+	CUdeviceptr base;
+
+	tell("the current node", DRIVER(cuMemCreate)(&handle, granule, &prop, 0));
+	prop = properties(CU_MEM_LOCATION_TYPE_HOST, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+	tell("exported from the host", DRIVER(cuMemCreate)(&handle, granule, &prop, 0));
+	prop = properties(CU_MEM_LOCATION_TYPE_HOST_NUMA, 0);
+	tell("half a page", DRIVER(cuMemCreate)(&handle, 2048, &prop, 0));
+	tell("nothing", DRIVER(cuMemCreate)(&handle, 0, &prop, 0));
+	handle = make(prop);
+	DCHECK(DRIVER(cuMemAddressReserve)(&base, 2 * granule, 0, 0, 0));
+	tell("more than there is", DRIVER(cuMemMap)(base, 2 * granule, 0, handle, 0));
+	DCHECK(DRIVER(cuMemMap)(base, granule, 0, handle, 0));
+	tell("mapped twice", DRIVER(cuMemMap)(base, granule, 0, handle, 0));
+	tell("access of no device",
+	     give(base, CU_MEM_LOCATION_TYPE_DEVICE, 99, CU_MEM_ACCESS_FLAGS_PROT_READWRITE));
+	tell("freed while mapped", DRIVER(cuMemAddressFree)(base, 2 * granule));
+	DCHECK(DRIVER(cuMemUnmap)(base, granule));
+	tell("unmapped twice", DRIVER(cuMemUnmap)(base, granule));
+	DCHECK(DRIVER(cuMemAddressFree)(base, 2 * granule));
+	DCHECK(DRIVER(cuMemRelease)(handle));
+	tell("released twice", DRIVER(cuMemRelease)(handle));
+}
+
+int
+main()
+{
+	CUmemAllocationProp prop = properties(CU_MEM_LOCATION_TYPE_HOST_NUMA, 0);
+	int node = 0, host = 0;
+
+	CHECK(cudaFree(nullptr));
+	DCHECK(DRIVER(cuDeviceGetAttribute)(
+		&node, CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0));
+	DCHECK(DRIVER(cuDeviceGetAttribute)(
+		&host, CU_DEVICE_ATTRIBUTE_HOST_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0));
+	DCHECK(DRIVER(cuMemGetAllocationGranularity)(&granule, &prop,
+						     CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+	REQUIRE(granule >= 4096 && (granule & (granule - 1)) == 0);
+	if (!node || !host) {
+		printf("hostvmm: not supported\n");
+		return 77;
+	}
+	use(CU_MEM_LOCATION_TYPE_HOST_NUMA);
+	use(CU_MEM_LOCATION_TYPE_HOST);
+	pass_on();
+	ask_wrongly();
+	return app_ok("hostvmm");
+}
