@@ -4,6 +4,8 @@
 #include "app.h"
 
 #include <cuda.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define DRIVER(name) reinterpret_cast<decltype(&name)>(entry(#name))
@@ -48,6 +50,16 @@ properties(CUmemLocationType where, unsigned int types)
 	prop.location.type = where;
 	prop.requestedHandleTypes = (CUmemAllocationHandleType)types;
 	return prop;
+}
+
+static void
+find_granule(void)
+{
+	const CUmemAllocationProp prop = properties(CU_MEM_LOCATION_TYPE_HOST_NUMA, 0);
+
+	DCHECK(DRIVER(cuMemGetAllocationGranularity)(&granule, &prop,
+						     CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+	REQUIRE(granule >= 4096 && (granule & (granule - 1)) == 0);
 }
 
 static CUmemGenericAllocationHandle
@@ -186,6 +198,118 @@ pass_on(void)
 	DCHECK(DRIVER(cuMemRelease)(other));
 }
 
+/* Where a message of four words and its flag are, there and back. */
+#define THERE 16
+#define THERE_FLAG 64
+#define BACK 128
+#define BACK_FLAG 192
+
+static __global__ void
+answer(volatile int *words, int messages)
+{
+	for (int message = 1; message <= messages; message++) {
+		while (words[THERE_FLAG] != message)
+			;
+		__threadfence_system();
+		for (int i = 0; i < 4; i++)
+			words[BACK + i] = 2 * words[THERE + i];
+		__threadfence_system();
+		words[BACK_FLAG] = message;
+	}
+}
+
+static void
+send_fd(int to, int fd)
+{
+	char byte = 0, control[CMSG_SPACE(sizeof(int))] = {};
+	iovec io = { &byte, 1 };
+	msghdr message = {};
+	cmsghdr *header;
+
+	message.msg_iov = &io;
+	message.msg_iovlen = 1;
+	message.msg_control = control;
+	message.msg_controllen = sizeof(control);
+	header = CMSG_FIRSTHDR(&message);
+	header->cmsg_level = SOL_SOCKET;
+	header->cmsg_type = SCM_RIGHTS;
+	header->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(header), &fd, sizeof(fd));
+	REQUIRE(sendmsg(to, &message, 0) == 1);
+}
+
+/* -1: the other side has none. */
+static int
+receive_fd(int from)
+{
+	char byte, control[CMSG_SPACE(sizeof(int))] = {};
+	iovec io = { &byte, 1 };
+	msghdr message = {};
+	int fd = -1;
+
+	message.msg_iov = &io;
+	message.msg_iovlen = 1;
+	message.msg_control = control;
+	message.msg_controllen = sizeof(control);
+	if (recvmsg(from, &message, 0) == 1 && CMSG_FIRSTHDR(&message))
+		memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(fd));
+	return fd;
+}
+
+/* Another process: its kernel answers what the first one writes. */
+static int
+serve(int socket)
+{
+	CUmemGenericAllocationHandle handle;
+	int fd = receive_fd(socket), *words;
+
+	if (fd < 0)
+		return 0;
+	CHECK(cudaFree(nullptr));
+	find_granule();
+	DCHECK(DRIVER(cuMemImportFromShareableHandle)(&handle, (void *)(intptr_t)fd,
+						      CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+	close(fd);
+	words = map(handle);
+	REQUIRE(words[0] == 1234);
+	answer<<<1, 1>>>(words, 5);
+	CHECK(cudaDeviceSynchronize());
+	unmap(words);
+	DCHECK(DRIVER(cuMemRelease)(handle));
+	return 0;
+}
+
+static void
+talk_to(int socket)
+{
+	CUmemGenericAllocationHandle handle = make(properties(
+		CU_MEM_LOCATION_TYPE_HOST_NUMA, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+	volatile int *words = map(handle);
+	int fd = -1;
+
+	words[0] = 1234;
+	DCHECK(DRIVER(cuMemExportToShareableHandle)(&fd, handle,
+						    CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+	send_fd(socket, fd);
+	close(fd);
+	for (int message = 1; message <= 5; message++) {
+		for (int i = 0; i < 4; i++)
+			words[THERE + i] = message * 10 + i;
+		__sync_synchronize();
+		words[THERE_FLAG] = message;
+		for (int tries = 0; words[BACK_FLAG] != message; tries++) {
+			REQUIRE(tries < 300000);
+			usleep(100);
+		}
+		__sync_synchronize();
+		for (int i = 0; i < 4; i++)
+			REQUIRE(words[BACK + i] == 2 * (message * 10 + i));
+	}
+	unmap((int *)words);
+	DCHECK(DRIVER(cuMemRelease)(handle));
+	printf("another process answers\n");
+}
+
 static void
 tell(const char *what, CUresult result)
 {
@@ -223,10 +347,9 @@ ask_wrongly(void)
 	tell("released twice", DRIVER(cuMemRelease)(handle));
 }
 
-int
-main()
+static int
+run(int socket)
 {
-	CUmemAllocationProp prop = properties(CU_MEM_LOCATION_TYPE_HOST_NUMA, 0);
 	int node = 0, host = 0;
 
 	CHECK(cudaFree(nullptr));
@@ -234,9 +357,7 @@ main()
 		&node, CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0));
 	DCHECK(DRIVER(cuDeviceGetAttribute)(
 		&host, CU_DEVICE_ATTRIBUTE_HOST_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0));
-	DCHECK(DRIVER(cuMemGetAllocationGranularity)(&granule, &prop,
-						     CU_MEM_ALLOC_GRANULARITY_MINIMUM));
-	REQUIRE(granule >= 4096 && (granule & (granule - 1)) == 0);
+	find_granule();
 	if (!node || !host) {
 		printf("hostvmm: not supported\n");
 		return 77;
@@ -244,6 +365,26 @@ main()
 	use(CU_MEM_LOCATION_TYPE_HOST_NUMA);
 	use(CU_MEM_LOCATION_TYPE_HOST);
 	pass_on();
+	talk_to(socket);
 	ask_wrongly();
 	return app_ok("hostvmm");
+}
+
+int
+main()
+{
+	int pair[2], status, result;
+	pid_t child;
+
+	REQUIRE(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
+	child = fork();
+	REQUIRE(child >= 0);
+	close(pair[child != 0]);
+	if (child == 0)
+		return serve(pair[1]);
+	result = run(pair[0]);
+	close(pair[0]);
+	REQUIRE(waitpid(child, &status, 0) == child);
+	REQUIRE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	return result;
 }
