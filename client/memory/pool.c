@@ -509,8 +509,6 @@ gpc_pool_alloc(CUmemoryPool handle, const struct gpc_context *context, uint64_t 
 	return result;
 }
 
-/* Freeing. */
-
 static int
 free_locked(struct gpc_space_mapping *mapping, uint64_t address, struct gpc_context *context,
 	    uint64_t stream) GP_LOCKED(lock)
