@@ -27,6 +27,12 @@ struct gp_occupancy_question {
 	uint64_t shared; /* dynamic, bytes */
 };
 
+/* Of gpOccupancyClusterSizes, likewise. */
+struct gp_occupancy_clusters {
+	uint32_t result; /* CUresult */
+	uint32_t clusters;
+};
+
 struct gp_param_info {
 	uint32_t offset; /* bytes into the packed parameter buffer */
 	uint32_t size;

@@ -8,11 +8,14 @@
 #include "gpc_calls.h"
 #include "protocol/image_info.h"
 
+#include <endian.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* Block sizes of whole warps that are asked for together. */
 #define CANDIDATES_MAX 64
+/* Clusters in a row that are asked about together: as many as cuBLAS asks about. */
+#define ROW_MAX 32
 
 /* What is asked about: the kernel as the current context's daemon knows it. */
 struct subject {
@@ -318,35 +321,138 @@ ask_clusters(const struct subject *subject, unsigned int what, const CUlaunchCon
 	return result;
 }
 
-/* what: gpOccupancyCluster.  The answer hangs on the share, of whose changes the daemon tells. */
-static CUresult
-clusters(unsigned int what, int *value, CUfunction func, const CUlaunchConfig *config)
+/* Libraries ask about clusters of one block after the other, each alone in its grid. */
+static bool
+is_row(unsigned int what, const CUlaunchConfig *config,
+       const struct gpc_launch_attributes *attributes)
 {
+	const uint32_t *cluster = attributes->cluster, *preferred = attributes->preferred;
+
+	return what == 1 && cluster[0] > 0 && cluster[0] <= ROW_MAX && cluster[1] == 1 &&
+	       cluster[2] == 1 && config->gridDimX == cluster[0] && config->gridDimY == 1 &&
+	       config->gridDimZ == 1 && !preferred[0] && !preferred[1] && !preferred[2];
+}
+
+/* A refusal of a size is an answer; one for want of something is not. */
+static bool
+is_lasting(CUresult result)
+{
+	return result == CUDA_SUCCESS || result == CUDA_ERROR_INVALID_VALUE ||
+	       result == CUDA_ERROR_INVALID_CLUSTER_SIZE;
+}
+
+static void
+keep_clusters(struct gpc_image *image, const struct gpc_question *question, CUresult result,
+	      int value, uint64_t revision)
+{
+	if (is_lasting(result))
+		gpc_answers_keep(image, question, (uint64_t)result << 32 | (uint32_t)value,
+				 revision);
+}
+
+/* What a row's clusters are known by, from one block on. */
+static void
+keep_row(struct gpc_image *image, struct gpc_question question,
+	 const struct gp_occupancy_clusters *answers, uint64_t revision)
+{
+	for (uint32_t i = 0; i < ROW_MAX; i++) {
+		question.words[GPC_QUESTION_CLUSTER] = i + 1;
+		question.words[GPC_QUESTION_GRID] = i + 1;
+		keep_clusters(image, &question, (CUresult)le32toh(answers[i].result),
+			      (int)le32toh(answers[i].clusters), revision);
+	}
+}
+
+/* All sizes at once.  Another result than CUDA_SUCCESS: the one in question is to be asked alone.
+ */
+static CUresult
+ask_row(const struct subject *subject, const CUlaunchConfig *config,
+	const struct gpc_launch_attributes *attributes, struct gp_occupancy_clusters *answers)
+{
+	const struct gp_args_gpOccupancyClusterSizes args = {
+		.sizes = ROW_MAX,
+		.kernel = subject->kernel,
+		.block_x = config->blockDimX,
+		.block_y = config->blockDimY,
+		.block_z = config->blockDimZ,
+		.shared = config->sharedMemBytes,
+		.attributes = attributes->bytes,
+	};
+	struct gp_reply_gpOccupancyClusterSizes reply;
+	void *memory = NULL;
+	CUresult result =
+		gpc_wait_gpOccupancyClusterSizes(subject->context, &args, &reply, &memory);
+
+	if (result == CUDA_SUCCESS && reply.answers.size != ROW_MAX * sizeof(answers[0]))
+		result = gpc_reply_malformed(subject->context);
+	if (result == CUDA_SUCCESS)
+		memcpy(answers, reply.answers.data, reply.answers.size);
+	free(memory);
+	return result;
+}
+
+/* A question that is not answered yet, and whether it may be. */
+struct clusters {
+	unsigned int what; /* gpOccupancyCluster */
+	const CUlaunchConfig *config;
 	struct gpc_launch_attributes attributes;
 	struct gpc_question question;
-	struct subject subject;
-	uint64_t answer, revision;
+	uint64_t revision;
 	bool watched;
+};
+
+static CUresult
+ask(const struct subject *subject, const struct clusters *clusters, int *value)
+{
+	struct gp_occupancy_clusters answers[ROW_MAX];
+	struct gpc_image *image = subject->function->image;
+	CUresult result;
+
+	if (clusters->watched && is_row(clusters->what, clusters->config, &clusters->attributes) &&
+	    ask_row(subject, clusters->config, &clusters->attributes, answers) == CUDA_SUCCESS) {
+		const struct gp_occupancy_clusters *mine = &answers[clusters->config->gridDimX - 1];
+
+		keep_row(image, clusters->question, answers, clusters->revision);
+		*value = (int)le32toh(mine->clusters);
+		return (CUresult)le32toh(mine->result);
+	}
+	result = ask_clusters(subject, clusters->what, clusters->config, &clusters->attributes,
+			      value);
+	if (clusters->watched)
+		keep_clusters(image, &clusters->question, result, *value, clusters->revision);
+	return result;
+}
+
+/* The answer hangs on the share, of whose changes the daemon tells. */
+static CUresult
+answer_clusters(unsigned int what, int *value, CUfunction func, const CUlaunchConfig *config)
+{
+	struct clusters clusters = { .what = what, .config = config };
+	struct subject subject;
+	uint64_t answer;
+	int told = 0;
 	CUresult result = enter(func, &subject);
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!value || !config)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = gpc_launch_attributes_encode(config, &attributes);
+	result = gpc_launch_attributes_encode(config, &clusters.attributes);
 	if (result != CUDA_SUCCESS)
 		return result;
-	gpc_launch_question(&question, GPC_QUESTION_CLUSTERS + what, subject.context,
+	gpc_launch_question(&clusters.question, GPC_QUESTION_CLUSTERS + what, subject.context,
 			    subject.function);
-	gpc_launch_question_shape(&question, config, &attributes);
-	watched = gpc_answers_watch(subject.context);
-	if (gpc_answers_find(subject.function->image, &question, &answer, &revision)) {
-		*value = (int)answer;
-		return CUDA_SUCCESS;
+	gpc_launch_question_shape(&clusters.question, config, &clusters.attributes);
+	clusters.watched = gpc_answers_watch(subject.context);
+	if (gpc_answers_find(subject.function->image, &clusters.question, &answer,
+			     &clusters.revision)) {
+		told = (int)(uint32_t)answer;
+		result = (CUresult)(answer >> 32);
+	} else {
+		result = ask(&subject, &clusters, &told);
 	}
-	result = ask_clusters(&subject, what, config, &attributes, value);
-	if (result == CUDA_SUCCESS && watched)
-		gpc_answers_keep(subject.function->image, &question, (uint32_t)*value, revision);
+	if (result == CUDA_SUCCESS)
+		*value = told;
 	return result;
 }
 
@@ -354,11 +460,11 @@ CUresult
 gpc_cuOccupancyMaxPotentialClusterSize(int *clusterSize, CUfunction func,
 				       const CUlaunchConfig *config)
 {
-	return clusters(0, clusterSize, func, config);
+	return answer_clusters(0, clusterSize, func, config);
 }
 
 CUresult
 gpc_cuOccupancyMaxActiveClusters(int *numClusters, CUfunction func, const CUlaunchConfig *config)
 {
-	return clusters(1, numClusters, func, config);
+	return answer_clusters(1, numClusters, func, config);
 }

@@ -433,6 +433,21 @@ void gpOccupancyBlocks(
         size_t questions_size,
         OUT_BYTES(BY_HOOK) void *blocks);
 
+/* cuOccupancyMaxActiveClusters for clusters of 1, 2 … `sizes` blocks in a row, each of them alone in its
+ * grid: config as in gpLaunch, where the attributes have one cluster's dimensions, which do not count.
+ * At most 64; each is answered by u32 CUresult, i32 clusters. */
+GP_MESSAGE(0x0607, WAIT, SERVER_HOOK, PASSES_COPIES)
+void gpOccupancyClusterSizes(
+        unsigned int sizes,
+        gp_kernel kernel,
+        unsigned int block_x,
+        unsigned int block_y,
+        unsigned int block_z,
+        unsigned int shared,
+        IN_BYTES(attributes_size) const void *attributes,
+        size_t attributes_size,
+        OUT_BYTES(BY_HOOK) void *answers);
+
 /* Occupancy of clusters: config as in gpLaunch; what: 0 cuOccupancyMaxPotentialClusterSize,
  * 1 cuOccupancyMaxActiveClusters. */
 GP_MESSAGE(0x0603, WAIT, SERVER_HOOK, PASSES_COPIES)

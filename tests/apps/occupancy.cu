@@ -8,6 +8,34 @@ small(int *out)
 	out[blockIdx.x * blockDim.x + threadIdx.x] = 1;
 }
 
+/* As cuBLAS asks when a handle is made: a cluster that is its whole grid, of more and more blocks.
+ * What is asked twice is answered alike; which sizes there are hangs on the GPU. */
+static void
+ask_clusters()
+{
+#if CUDART_VERSION >= 11080
+	for (unsigned int size = 3; size <= 32; size++) {
+		cudaLaunchAttribute attribute = {};
+		cudaLaunchConfig_t config = {};
+		cudaError_t first, second;
+		int clusters = -1, again = -1;
+
+		attribute.id = cudaLaunchAttributeClusterDimension;
+		attribute.val.clusterDim.x = size;
+		attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
+		config.gridDim = size;
+		config.blockDim = 128;
+		config.attrs = &attribute;
+		config.numAttrs = 1;
+		first = cudaOccupancyMaxActiveClusters(&clusters, small, &config);
+		second = cudaOccupancyMaxActiveClusters(&again, small, &config);
+		(void)cudaGetLastError();
+		REQUIRE(first == second && clusters == again);
+		REQUIRE(first == cudaSuccess ? clusters >= 0 : clusters == -1);
+	}
+#endif
+}
+
 int
 main()
 {
@@ -32,6 +60,7 @@ main()
 	REQUIRE(grid >= prop.multiProcessorCount && grid % prop.multiProcessorCount == 0);
 	CHECK(cudaOccupancyAvailableDynamicSMemPerBlock(&available, small, 1, 128));
 	REQUIRE(available > 0 && available <= prop.sharedMemPerMultiprocessor);
+	ask_clusters();
 	EXPECT(cudaErrorInvalidValue,
 	       cudaOccupancyMaxActiveBlocksPerMultiprocessor(nullptr, small, 64, 0));
 	return app_ok("occupancy");

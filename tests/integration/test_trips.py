@@ -79,7 +79,8 @@ def _():
 def _():
     with Daemon() as daemon:
         before, many = trips(daemon, "vectoradd")[0], trips(daemon, "occupancy")[0]
-        # Seven block sizes, all at once, shared memory, and what the two programs have besides.
+        # Seven block sizes, all at once, shared memory, clusters of 3 to 32 blocks, and what the
+        # two programs have besides.
         require(many <= before + 10, f"{many} round trips, {before} without questions")
 
 

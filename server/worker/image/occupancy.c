@@ -149,3 +149,78 @@ gpd_gpOccupancyCluster(struct gpd_session *session, const struct gp_args_gpOccup
 		result = ask(&reply->value, function, &config);
 	return result;
 }
+
+/* The one attribute with a cluster's dimensions.  NULL: there is none, or several. */
+static CUlaunchAttribute *
+cluster_of(const CUlaunchConfig *config)
+{
+	CUlaunchAttribute *found = NULL;
+
+	for (unsigned int i = 0; i < config->numAttrs; i++) {
+		if (config->attrs[i].id != CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+			continue;
+		if (found)
+			return NULL;
+		found = &config->attrs[i];
+	}
+	return found;
+}
+
+/* A cluster of 1, 2 ... blocks.  What only some sizes are refused for is an answer, too. */
+static CUresult
+ask_sizes(CUfunction function, CUlaunchConfig *config, struct gp_occupancy_clusters *answers,
+	  uint32_t count)
+{
+	CUlaunchAttribute *cluster = cluster_of(config);
+
+	if (!cluster)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (uint32_t i = 0; i < count; i++) {
+		int clusters = 0;
+		CUresult result;
+
+		cluster->value.clusterDim.x = config->gridDimX = i + 1;
+		cluster->value.clusterDim.y = config->gridDimY = 1;
+		cluster->value.clusterDim.z = config->gridDimZ = 1;
+		result = gpd_driver.cuOccupancyMaxActiveClusters(&clusters, function, config);
+		if (gpd_driver_is_sticky(result))
+			return result;
+		answers[i] = (struct gp_occupancy_clusters){ htole32((uint32_t)result),
+							     htole32((uint32_t)clusters) };
+	}
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpd_gpOccupancyClusterSizes(struct gpd_session *session,
+			    const struct gp_args_gpOccupancyClusterSizes *args,
+			    struct gp_reply_gpOccupancyClusterSizes *reply)
+{
+	CUlaunchAttribute attributes[GPD_LAUNCH_ATTRIBUTES_MAX];
+	CUlaunchConfig config = { .blockDimX = args->block_x,
+				  .blockDimY = args->block_y,
+				  .blockDimZ = args->block_z,
+				  .sharedMemBytes = args->shared,
+				  .attrs = attributes };
+	struct gp_occupancy_clusters *answers;
+	CUfunction function = NULL;
+	CUresult result;
+
+	if (!args->sizes || args->sizes > GP_OCCUPANCY_QUESTIONS_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = gpd_launch_attributes(session, args->attributes, &config);
+	if (result == CUDA_SUCCESS)
+		result = enter_kernel(session, args->kernel, args->shared, &function);
+	if (result != CUDA_SUCCESS)
+		return result;
+	answers = calloc(args->sizes, sizeof(answers[0]));
+	if (!answers)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	config.hStream = confined_stream(session);
+	result = ask_sizes(function, &config, answers, args->sizes);
+	if (result == CUDA_SUCCESS)
+		reply->answers = (struct gp_bytes){ answers, args->sizes * sizeof(answers[0]) };
+	else
+		free(answers);
+	return result;
+}

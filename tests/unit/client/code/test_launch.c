@@ -80,6 +80,25 @@ answer_attributes(struct fake_daemon *daemon, const struct gp_header *header)
 	fake_reply(daemon, header, CUDA_SUCCESS, fields, gp_enc_size(&enc));
 }
 
+/* 100 of one block, 99 of two, and more than 16 blocks are refused. */
+static void
+answer_clusters(struct fake_daemon *daemon, const struct gp_header *header)
+{
+	struct gp_occupancy_clusters answers[32];
+	uint64_t fields[64];
+	struct gp_enc enc;
+
+	for (uint32_t i = 0; i < 32; i++)
+		answers[i] = (struct gp_occupancy_clusters){
+			i < 16 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CLUSTER_SIZE, 100 - i
+		};
+	gp_enc_init(&enc, fields, sizeof(fields));
+	gp_enc_bytes(&enc, (struct gp_bytes){ answers, (32 - atomic_load(&fixture.fewer)) *
+							       sizeof(answers[0]) });
+	gp_enc_pad(&enc);
+	fake_reply(daemon, header, CUDA_SUCCESS, fields, gp_enc_size(&enc));
+}
+
 static int
 answer(struct fake_daemon *daemon, const struct gp_header *header, const void *fields, size_t size)
 {
@@ -102,6 +121,10 @@ answer(struct fake_daemon *daemon, const struct gp_header *header, const void *f
 	}
 	if (header->call == GP_CALL_gpFunctionAttributes) {
 		answer_attributes(daemon, header);
+		return 0;
+	}
+	if (header->call == GP_CALL_gpOccupancyClusterSizes) {
+		answer_clusters(daemon, header);
 		return 0;
 	}
 	if (header->call == GP_CALL_cuFuncGetAttribute ||
@@ -588,6 +611,79 @@ clusters_are_asked_again_when_the_share_changes(void **state)
 	assert_int_equal(ask_blocks(64, 0, &blocks), CUDA_SUCCESS);
 }
 
+/* In a grid of `blocks`. */
+static CUresult
+ask_cluster(unsigned int size, unsigned int blocks, int *clusters)
+{
+	CUlaunchAttribute attribute = { .id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
+					.value.clusterDim = { size, 1, 1 } };
+	const CUlaunchConfig config = { .gridDimX = blocks,
+					.gridDimY = 1,
+					.gridDimZ = 1,
+					.blockDimX = 64,
+					.blockDimY = 1,
+					.blockDimZ = 1,
+					.attrs = &attribute,
+					.numAttrs = 1 };
+
+	return gpc_cuOccupancyMaxActiveClusters(clusters, fixture.kernel, &config);
+}
+
+static void
+clusters_in_a_row_are_one_question(void **state)
+{
+	int clusters;
+
+	for (unsigned int size = 3; size <= 32; size++) {
+		clusters = -1;
+		assert_int_equal(ask_cluster(size, size, &clusters),
+				 size <= 16 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CLUSTER_SIZE);
+		assert_int_equal(clusters, size <= 16 ? 101 - (int)size : -1);
+	}
+	assert_int_equal(received(GP_CALL_gpOccupancyClusterSizes), 1);
+	assert_int_equal(received(GP_CALL_gpOccupancyCluster), 0);
+	/* Others are asked alone: several in a grid, and longer ones. */
+	assert_int_equal(ask_cluster(4, 8, &clusters), CUDA_SUCCESS);
+	assert_int_equal(clusters, NUMBER);
+	assert_int_equal(ask_cluster(33, 33, &clusters), CUDA_SUCCESS);
+	assert_int_equal(clusters, NUMBER);
+	assert_int_equal(received(GP_CALL_gpOccupancyClusterSizes), 1);
+	assert_int_equal(received(GP_CALL_gpOccupancyCluster), 2);
+	/* What hangs on the kernel's settings is another question. */
+	assert_int_equal(allow_shared(60000), CUDA_SUCCESS);
+	assert_int_equal(ask_cluster(2, 2, &clusters), CUDA_SUCCESS);
+	assert_int_equal(clusters, 99);
+	assert_int_equal(received(GP_CALL_gpOccupancyClusterSizes), 2);
+}
+
+static void
+older_daemon_is_asked_about_each_cluster(void **state)
+{
+	const uint16_t call = GP_CALL_gpOccupancyClusterSizes;
+	struct gpc_session_facts *facts =
+		(struct gpc_session_facts *)gpc_session_facts(fixture.session);
+	int clusters;
+
+	facts->unknown_calls[call / 8] |= (uint8_t)(1u << call % 8);
+	for (int i = 0; i < 2; i++) {
+		for (unsigned int size = 1; size <= 4; size++) {
+			assert_int_equal(ask_cluster(size, size, &clusters), CUDA_SUCCESS);
+			assert_int_equal(clusters, NUMBER);
+		}
+	}
+	assert_int_equal(received(GP_CALL_gpOccupancyCluster), 4);
+}
+
+static void
+too_few_clusters_end_the_session(void **state)
+{
+	int clusters;
+
+	atomic_store(&fixture.fewer, 1);
+	assert_int_equal(ask_cluster(4, 4, &clusters), CUDA_ERROR_SYSTEM_NOT_READY);
+	assert_int_equal(gpc_session_status(fixture.session), CUDA_ERROR_SYSTEM_NOT_READY);
+}
+
 static void
 daemon_that_tells_of_no_shares_is_asked_each_time(void **state)
 {
@@ -655,6 +751,12 @@ main(void)
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(daemon_that_tells_of_no_shares_is_asked_each_time,
 						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(clusters_in_a_row_are_one_question, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(older_daemon_is_asked_about_each_cluster, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(too_few_clusters_end_the_session, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(answers_are_bounded, set_up, tear_down),
 	};
 

@@ -144,6 +144,23 @@ count_blocks(int *blocks, CUfunction function, int threads, size_t dynamic, unsi
 	return CUDA_SUCCESS;
 }
 
+/* As many as fit on ten multiprocessors; of more than four blocks none are allowed. */
+static CUresult
+count_clusters(int *clusters, CUfunction function, const CUlaunchConfig *config)
+{
+	const CUlaunchAttribute *last = &config->attrs[config->numAttrs - 1];
+
+	assert_int_equal(last->id, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
+	assert_int_equal(last->value.clusterDim.x, config->gridDimX);
+	assert_int_equal(last->value.clusterDim.y * last->value.clusterDim.z, 1);
+	if (config->sharedMemBytes > (unsigned int)((struct kernel *)function)->dynamic)
+		return CUDA_ERROR_ILLEGAL_ADDRESS;
+	if (config->gridDimX > 4)
+		return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+	*clusters = 10 / (int)config->gridDimX;
+	return CUDA_SUCCESS;
+}
+
 static CUresult
 get_global(CUdeviceptr *address, size_t *size, CUlibrary library, const char *name)
 {
@@ -170,6 +187,7 @@ setup(void **state)
 	gpd_driver.cuFuncSetAttribute = set_attribute;
 	gpd_driver.cuFuncSetCacheConfig = set_cache_config;
 	gpd_driver.cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags = count_blocks;
+	gpd_driver.cuOccupancyMaxActiveClusters = count_clusters;
 	loads = unloads = functions = 0;
 	load_result = CUDA_SUCCESS;
 	gpd_library_unused_count = 4096;
@@ -742,6 +760,57 @@ occupancy_is_that_of_what_the_session_allowed(void **state)
 	assert_int_equal(blocks_of(&ours, DYNAMIC + 1), 7);
 }
 
+static CUresult
+ask_clusters(uint32_t sizes, uint32_t shared, unsigned int attribute_count,
+	     struct gp_occupancy_clusters *answers)
+{
+	const CUlaunchAttribute attributes[] = {
+		{ .id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION },
+		{ .id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION },
+	};
+	const struct gp_args_gpOccupancyClusterSizes args = {
+		.sizes = sizes,
+		.kernel = GP_KERNEL(IMAGE, 0),
+		.block_x = 32,
+		.block_y = 1,
+		.block_z = 1,
+		.shared = shared,
+		.attributes = { attributes, attribute_count * sizeof(attributes[0]) },
+	};
+	struct gp_reply_gpOccupancyClusterSizes reply = { 0 };
+	CUresult result = gpd_gpOccupancyClusterSizes(&ours.session, &args, &reply);
+
+	if (result == CUDA_SUCCESS) {
+		assert_int_equal(reply.answers.size, sizes * sizeof(answers[0]));
+		memcpy(answers, reply.answers.data, reply.answers.size);
+	}
+	free((void *)reply.answers.data);
+	return result;
+}
+
+static void
+clusters_of_all_sizes_are_one_question(void **state)
+{
+	struct gp_occupancy_clusters answers[GP_OCCUPANCY_QUESTIONS_MAX];
+
+	load(&ours, PLAIN);
+	assert_int_equal(ask_clusters(6, 0, 1, answers), CUDA_SUCCESS);
+	for (int i = 0; i < 6; i++) {
+		assert_int_equal(le32toh(answers[i].result),
+				 i < 4 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CLUSTER_SIZE);
+		assert_int_equal(le32toh(answers[i].clusters), i < 4 ? 10 / (i + 1) : 0);
+	}
+	assert_int_equal(ask_clusters(GP_OCCUPANCY_QUESTIONS_MAX, 0, 1, answers), CUDA_SUCCESS);
+	assert_int_equal(ask_clusters(0, 0, 1, answers), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(ask_clusters(GP_OCCUPANCY_QUESTIONS_MAX + 1, 0, 1, answers),
+			 CUDA_ERROR_INVALID_VALUE);
+	/* Without a cluster, or with two, it is not known what is asked. */
+	assert_int_equal(ask_clusters(6, 0, 0, answers), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(ask_clusters(6, 0, 2, answers), CUDA_ERROR_INVALID_VALUE);
+	/* A fault is the call's. */
+	assert_int_equal(ask_clusters(6, DYNAMIC + 1, 1, answers), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
 static void
 shared_code_outlives_the_context_and_what_was_set_does_not(void **state)
 {
@@ -815,6 +884,7 @@ main(void)
 		TEST(setting_what_is_so_already_costs_nothing),
 		TEST(without_code_of_its_own_a_session_keeps_the_shared),
 		TEST(occupancy_is_that_of_what_the_session_allowed),
+		TEST(clusters_of_all_sizes_are_one_question),
 		TEST(shared_code_outlives_the_context_and_what_was_set_does_not),
 		TEST(code_of_ones_own_starts_anew_with_the_context),
 		TEST(who_asks_for_a_variable_gets_one_of_its_own),
