@@ -1,23 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What does the transport alone cost: latency, messages and bytes per second between two threads,
- * over the URL given (tcp://127.0.0.1:0 if none; tls://127.0.0.1:0), each for about SECONDS (0.5
- * if not given).  One result a line: name, value, unit.
+ * over the URL given (tcp://127.0.0.1:0 if none; tls://127.0.0.1:0, shm:///tmp/NAME), each for
+ * about SECONDS (0.5 if not given).  One result a line: name, value, unit.
  */
 #include "transport/transport.h"
 
+#include "base/thread.h"
 #include "bench/bench.h"
 #include "transport/tls/tls.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 /* The first byte of a message says what the far end does with it. */
 #define ECHO 'e'
 #define KEEP 'k'
+/* Another thread answers, while this one looks for the next message, as in the daemon. */
+#define PASS_ON 'p'
 /* The answer has a tail as long as a copy's. */
 #define FETCH_64K 'f'
 #define FETCH_1M 'm'
@@ -30,7 +35,35 @@ struct bench {
 	struct gp_conn *far;
 	double seconds;
 	char *bulk;
+	/* How many messages the far end has passed on, and PASS_END at last. */
+	_Atomic long passed;
 };
+
+#define PASS_END (-1L)
+
+static void *
+answer_passed(void *argument)
+{
+	struct bench *bench = argument;
+	char data[64] = { PASS_ON };
+	struct iovec echo = { data, sizeof(data) };
+	long answered = 0, passed;
+	struct rusage usage;
+
+	for (; (passed = atomic_load(&bench->passed)) != PASS_END;) {
+		if (passed == answered) {
+			(void)gp_yield();
+			continue;
+		}
+		answered = passed;
+		must(gp_conn_send(bench->far, &echo, 1, NULL, 0), "answer", bench->far);
+	}
+	/* It never waits but for the connection. */
+	(void)getrusage(RUSAGE_THREAD, &usage);
+	printf("round_trip_passed_sleeps %.1f %%\n",
+	       100.0 * (double)usage.ru_nvcsw / (double)answered);
+	return NULL;
+}
 
 static void *
 far_end(void *argument)
@@ -49,6 +82,9 @@ far_end(void *argument)
 		must(gp_conn_recv_bulk(bench->far, to, message.bulk_size), "bulk", bench->far);
 		switch (*(const char *)message.data) {
 		case KEEP:
+			continue;
+		case PASS_ON:
+			atomic_fetch_add(&bench->passed, 1);
 			continue;
 		case FETCH_64K:
 			tail.iov_len = (size_t)64 << 10;
@@ -86,26 +122,6 @@ round_trip(struct bench *bench, char what, size_t size, size_t bulk_size)
 	     bench->near);
 }
 
-static void
-ping_pong(struct bench *bench, const char *name, size_t size, unsigned int spin_usec)
-{
-	double start, end;
-	long count = 0;
-
-	gp_conn_set_spin(bench->near, spin_usec);
-	gp_conn_set_spin(bench->far, spin_usec);
-	round_trip(bench, ECHO, size, 0);
-	round_trip(bench, ECHO, size, 0);
-	start = now();
-	do {
-		for (int i = 0; i < 50; i++)
-			round_trip(bench, ECHO, size, 0);
-		count += 50;
-		end = now();
-	} while (end - start < bench->seconds);
-	printf("%s_%zu %.2f us\n", name, size, (end - start) / (double)count * 1e6);
-}
-
 static int
 compare(const void *a, const void *b)
 {
@@ -114,7 +130,7 @@ compare(const void *a, const void *b)
 	return left < right ? -1 : left > right;
 }
 
-/* One message each way, one of them with a tail: what a copy sends. */
+/* One message each way, one of them with a tail: what a copy sends.  The median. */
 static void
 copy(struct bench *bench, const char *name, char what, size_t bulk_size)
 {
@@ -130,6 +146,14 @@ copy(struct bench *bench, const char *name, char what, size_t bulk_size)
 	}
 	qsort(times, count, sizeof(*times), compare);
 	printf("%s %.2f us\n", name, times[count / 2]);
+}
+
+static void
+ping_pong(struct bench *bench, const char *name, char what, unsigned int spin_usec)
+{
+	gp_conn_set_spin(bench->near, spin_usec);
+	gp_conn_set_spin(bench->far, spin_usec);
+	copy(bench, name, what, 0);
 }
 
 static void
@@ -174,22 +198,39 @@ secure_ends(struct bench *bench)
 	pthread_join(thread, NULL);
 }
 
+struct accepting {
+	struct bench *bench;
+	struct gp_listener *listener;
+};
+
+/* Meanwhile the near end connects: that of shm waits for memory of the far one. */
+static void *
+accept_far(void *argument)
+{
+	struct accepting *accepting = argument;
+
+	must(gp_accept(accepting->listener, 5000, &accepting->bench->far), "accept", NULL);
+	return NULL;
+}
+
 static void
 connect_ends(struct bench *bench, const char *text)
 {
-	struct gp_listener *listener;
+	struct accepting accepting = { .bench = bench };
 	char error[400] = "";
 	struct gp_url url;
+	pthread_t thread;
 
 	if (gp_url_parse(text, &url, error, sizeof(error)) ||
-	    gp_listen(&url, &listener, error, sizeof(error)) ||
-	    gp_connect(gp_listener_url(listener), NULL, 0, 5000, &bench->near, error,
+	    gp_listen(&url, &accepting.listener, error, sizeof(error)) ||
+	    pthread_create(&thread, NULL, accept_far, &accepting) ||
+	    gp_connect(gp_listener_url(accepting.listener), NULL, 0, 5000, &bench->near, error,
 		       sizeof(error))) {
 		fprintf(stderr, "%s\n", error);
 		exit(1);
 	}
-	must(gp_accept(listener, 5000, &bench->far), "accept", NULL);
-	gp_listener_destroy(listener);
+	pthread_join(thread, NULL);
+	gp_listener_destroy(accepting.listener);
 	if (strcmp(url.scheme, "tls") == 0)
 		secure_ends(bench);
 }
@@ -198,7 +239,7 @@ int
 main(int argc, char **argv)
 {
 	struct bench bench = { .seconds = argc > 2 ? atof(argv[2]) : 0.5 };
-	pthread_t thread;
+	pthread_t thread, passer;
 
 	bench.bulk = calloc(1, BULK_MAX);
 	if (!bench.bulk)
@@ -208,8 +249,13 @@ main(int argc, char **argv)
 		return 1;
 	memset(bench.bulk, 1, BULK_MAX);
 
-	ping_pong(&bench, "round_trip", 64, 0);
-	ping_pong(&bench, "round_trip_spin", 64, 50);
+	ping_pong(&bench, "round_trip_64", ECHO, 0);
+	ping_pong(&bench, "round_trip_spin_64", ECHO, 50);
+	if (pthread_create(&passer, NULL, answer_passed, &bench))
+		return 1;
+	ping_pong(&bench, "round_trip_passed_64", PASS_ON, 50);
+	atomic_store(&bench.passed, PASS_END);
+	pthread_join(passer, NULL);
 	copy(&bench, "copy_in_64k", ECHO, (size_t)64 << 10);
 	copy(&bench, "copy_out_64k", FETCH_64K, 0);
 	copy(&bench, "copy_in_1m", ECHO, (size_t)1 << 20);

@@ -90,6 +90,16 @@ reading_fd(struct gp_stream *stream)
 	return again ? ((struct gp_tcp_conn *)stream)->fd : gp_tcp_own_fd(stream);
 }
 
+/* A look that reads takes the socket's lock: another thread that sends meanwhile, as a daemon's
+ * does that answers, sleeps for it.  So of looks in a row only the first reads, the others poll. */
+static bool
+sees_nothing(const struct gp_stream *stream)
+{
+	struct pollfd poller = { .fd = ((const struct gp_tcp_conn *)stream)->fd, .events = POLLIN };
+
+	return stream->again && poll(&poller, 1, 0) == 0;
+}
+
 /* A read that waits comes back with EAGAIN after the stall time (gp_tcp_set_stall()), or at once if
  * another holder of the descriptor has made it non-blocking: what is left is waited for.  For a
  * shorter time than that the socket cannot wait by itself. */
@@ -101,6 +111,8 @@ gp_tcp_read(struct gp_stream *stream, struct iovec *iov, int count, int timeout_
 	bool blocks = timeout_ms < 0 || (stream->stall_ms && timeout_ms > 0 &&
 					 (unsigned int)timeout_ms >= stream->stall_ms);
 
+	if (timeout_ms == 0 && sees_nothing(stream))
+		return -EAGAIN;
 	for (;;) {
 		ssize_t got = recvmsg(reading_fd(stream), &header, blocks ? 0 : MSG_DONTWAIT);
 		int r;
