@@ -4,7 +4,8 @@
  * through a daemon.  What bench/launch_instructions.sh counts the instructions of.  With wait it
  * launches once, prints "ready" and the device's free memory, and goes on at the next line of its
  * input: then it prints "done" and when the launches began and ended, by the clock that all
- * processes have.
+ * processes have.  launches COUNT graph NODES launches a graph of so many of them, one behind the
+ * other, and prints what a launch took its caller.
  */
 #include <cuda.h>
 #include <stdio.h>
@@ -48,11 +49,55 @@ wait_for_line(void)
 	return fgets(line, sizeof(line), stdin) != NULL;
 }
 
+/* So many kernels, each behind the one before. */
+static CUgraphExec
+chain(CUfunction function, void **params, long nodes)
+{
+	const CUDA_KERNEL_NODE_PARAMS node = { .func = function,
+					       .gridDimX = 1,
+					       .gridDimY = 1,
+					       .gridDimZ = 1,
+					       .blockDimX = 32,
+					       .blockDimY = 1,
+					       .blockDimZ = 1,
+					       .kernelParams = params };
+	CUgraphNode last = NULL;
+	CUgraphExec exec;
+	CUgraph graph;
+
+	must(cuGraphCreate(&graph, 0), "cuGraphCreate");
+	for (long i = 0; i < nodes; i++) {
+		CUgraphNode before = last;
+
+		must(cuGraphAddKernelNode(&last, graph, &before, i > 0, &node),
+		     "cuGraphAddKernelNode");
+	}
+	must(cuGraphInstantiate(&exec, graph, 0), "cuGraphInstantiate");
+	return exec;
+}
+
+static void
+launch_graphs(CUgraphExec exec, long count)
+{
+	double begin, issued;
+
+	must(cuGraphLaunch(exec, NULL), "cuGraphLaunch");
+	must(cuCtxSynchronize(), "cuCtxSynchronize");
+	begin = now();
+	for (long i = 0; i < count; i++)
+		must(cuGraphLaunch(exec, NULL), "cuGraphLaunch");
+	issued = now();
+	must(cuCtxSynchronize(), "cuCtxSynchronize");
+	printf("graph_launch_issue %.3f us\ngraph_launch_rate %.3f us\n",
+	       (issued - begin) / (double)count * 1e6, (now() - begin) / (double)count * 1e6);
+}
+
 int
 main(int argc, char **argv)
 {
 	long count = argc >= 2 ? atol(argv[1]) : 0;
 	int waits = argc == 3 && strcmp(argv[2], "wait") == 0;
+	long nodes = argc == 4 && strcmp(argv[2], "graph") == 0 ? atol(argv[3]) : 0;
 	double begin;
 	unsigned long long a = 0, b = 0, c = 0;
 	unsigned int d = 0, e = 0;
@@ -63,8 +108,8 @@ main(int argc, char **argv)
 	CUmodule module;
 	CUdevice device;
 
-	if (count <= 0 || argc > 2 + waits) {
-		fprintf(stderr, "usage: launches COUNT [wait]\n");
+	if (count <= 0 || (argc > 2 + waits && nodes <= 0)) {
+		fprintf(stderr, "usage: launches COUNT [wait | graph NODES]\n");
 		return 2;
 	}
 	must(cuInit(0), "cuInit");
@@ -73,6 +118,10 @@ main(int argc, char **argv)
 	must(cuCtxSetCurrent(context), "cuCtxSetCurrent");
 	must(cuModuleLoadData(&module, ptx), "cuModuleLoadData");
 	must(cuModuleGetFunction(&function, module, "six"), "cuModuleGetFunction");
+	if (nodes > 0) {
+		launch_graphs(chain(function, params, nodes), count);
+		return 0;
+	}
 	if (waits) {
 		must(cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL),
 		     "cuLaunchKernel");
