@@ -24,7 +24,7 @@ enum gpc_question_what {
 
 #define GPC_QUESTION_WORDS 16
 #define GPC_QUESTION_CLUSTER 4 /* of a shape, where the cluster stands, and the grid */
-#define GPC_QUESTION_GRID 12
+#define GPC_QUESTION_GRID 12   /* and behind it the carveout */
 #define GPC_QUESTION_SETTINGS 8
 
 /* Compared byte by byte: what is not used is zero. */

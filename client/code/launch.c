@@ -231,11 +231,13 @@ take_attribute(struct gpc_launch_attributes *attributes, const CUlaunchAttribute
 	case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
 		attributes->policy = (uint32_t)value->clusterSchedulingPolicyPreference;
 		return CUDA_SUCCESS;
+	case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+		attributes->carveout = 1 + value->sharedMemCarveout;
+		return CUDA_SUCCESS;
 	case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
 	case CU_LAUNCH_ATTRIBUTE_PRIORITY:
 	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
 	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
-	case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
 	case CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING:
 		return CUDA_SUCCESS;
 	default: /* events, graphs, access policies: not remoted */
@@ -300,6 +302,7 @@ gpc_launch_question_shape(struct gpc_question *question, const CUlaunchConfig *c
 		attributes->cluster[2],   attributes->preferred[0], attributes->preferred[1],
 		attributes->preferred[2], attributes->cooperative,  attributes->policy,
 		config->gridDimX,         config->gridDimY,         config->gridDimZ,
+		attributes->carveout,
 	};
 
 	memcpy(question->words, words, sizeof(words));
@@ -337,8 +340,8 @@ check_begin(struct check *check, struct gpc_context *context, struct gpc_functio
 	check->blocks = (uint64_t)config->gridDimX * config->gridDimY * config->gridDimZ;
 	gpc_launch_question(&check->question, GPC_QUESTION_LAUNCH, context, function);
 	gpc_launch_question_shape(&check->question, config, attributes);
-	/* Any grid. */
-	memset(check->question.words + GPC_QUESTION_GRID, 0, 3 * sizeof(uint32_t));
+	/* Any grid, and what is only preferred refuses none. */
+	memset(check->question.words + GPC_QUESTION_GRID, 0, 4 * sizeof(uint32_t));
 	if (!gpc_answers_find(function->image, &check->question, &accepted, &check->revision))
 		return;
 	check->needed = !divides(attributes->cluster, config) ||

@@ -24,6 +24,7 @@ struct gpc_launch_attributes {
 	uint32_t cluster[3];
 	uint32_t preferred[3]; /* cluster */
 	uint32_t policy;       /* by which clusters are distributed */
+	uint32_t carveout;     /* the preferred one of shared memory; 0: none is said */
 	bool clustered;
 	bool cooperative;
 	uint64_t memory[GPC_LAUNCH_ATTRIBUTES_MAX * 9];

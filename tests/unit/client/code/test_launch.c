@@ -611,22 +611,31 @@ clusters_are_asked_again_when_the_share_changes(void **state)
 	assert_int_equal(ask_blocks(64, 0, &blocks), CUDA_SUCCESS);
 }
 
-/* In a grid of `blocks`. */
+/* In a grid of `blocks`; with a carveout, or none (-1). */
 static CUresult
-ask_cluster(unsigned int size, unsigned int blocks, int *clusters)
+ask_carved(unsigned int size, unsigned int blocks, int carveout, int *clusters)
 {
-	CUlaunchAttribute attribute = { .id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
-					.value.clusterDim = { size, 1, 1 } };
+	CUlaunchAttribute attributes[] = {
+		{ .id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .value.clusterDim = { size, 1, 1 } },
+		{ .id = CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
+		  .value.sharedMemCarveout = (unsigned int)carveout },
+	};
 	const CUlaunchConfig config = { .gridDimX = blocks,
 					.gridDimY = 1,
 					.gridDimZ = 1,
 					.blockDimX = 64,
 					.blockDimY = 1,
 					.blockDimZ = 1,
-					.attrs = &attribute,
-					.numAttrs = 1 };
+					.attrs = attributes,
+					.numAttrs = carveout < 0 ? 1 : 2 };
 
 	return gpc_cuOccupancyMaxActiveClusters(clusters, fixture.kernel, &config);
+}
+
+static CUresult
+ask_cluster(unsigned int size, unsigned int blocks, int *clusters)
+{
+	return ask_carved(size, blocks, -1, clusters);
 }
 
 static void
@@ -654,6 +663,11 @@ clusters_in_a_row_are_one_question(void **state)
 	assert_int_equal(ask_cluster(2, 2, &clusters), CUDA_SUCCESS);
 	assert_int_equal(clusters, 99);
 	assert_int_equal(received(GP_CALL_gpOccupancyClusterSizes), 2);
+	for (int carveout = 0; carveout < 2; carveout++) {
+		assert_int_equal(ask_carved(2, 2, carveout, &clusters), CUDA_SUCCESS);
+		assert_int_equal(ask_carved(3, 3, carveout, &clusters), CUDA_SUCCESS);
+	}
+	assert_int_equal(received(GP_CALL_gpOccupancyClusterSizes), 4);
 }
 
 static void
