@@ -14,7 +14,7 @@
 enum gpd_log_level gpd_log_level = GPD_LOG_INFO;
 int gpd_log_fd = STDERR_FILENO;
 
-static bool has_stamps;
+static bool has_stamps, in_journal;
 
 static const char *const names[] = {
 	[GPD_LOG_ERROR] = "error",
@@ -41,19 +41,30 @@ gpd_log_level_name(enum gpd_log_level level)
 	return names[level];
 }
 
-/* "2026-11-26 14:35:02.123 ", in local time; nothing in the journal, which has its own. */
+/* "2026-11-26 14:35:02.123 gpupoold[PID]: ", in local time.  The journal has its own of both, and
+ * takes a number for the level, which it does not show: sd-daemon(3). */
 static size_t
-stamp(char *text, size_t size)
+stamp(enum gpd_log_level level, char *text, size_t size)
 {
+	static const int priorities[] = {
+		[GPD_LOG_ERROR] = 3,
+		[GPD_LOG_WARNING] = 4,
+		[GPD_LOG_INFO] = 6,
+		[GPD_LOG_DEBUG] = 7,
+	};
 	struct timespec now;
 	struct tm when;
-	size_t used;
+	size_t used = 0;
 
-	if (!has_stamps || timespec_get(&now, TIME_UTC) != TIME_UTC ||
-	    !localtime_r(&now.tv_sec, &when))
-		return 0;
-	used = strftime(text, size, "%Y-%m-%d %H:%M:%S", &when);
-	return used + (size_t)snprintf(text + used, size - used, ".%03ld ", now.tv_nsec / 1000000);
+	if (in_journal)
+		return (size_t)snprintf(text, size, "<%d>", priorities[level]);
+	if (has_stamps && timespec_get(&now, TIME_UTC) == TIME_UTC &&
+	    localtime_r(&now.tv_sec, &when)) {
+		used = strftime(text, size, "%Y-%m-%d %H:%M:%S", &when);
+		used += (size_t)snprintf(text + used, size - used, ".%03ld ",
+					 now.tv_nsec / 1000000);
+	}
+	return used + (size_t)snprintf(text + used, size - used, "gpupoold[%d]: ", (int)getpid());
 }
 
 void
@@ -63,9 +74,10 @@ gpd_log_start(void)
 	unsigned long long device, inode;
 	struct stat status;
 
-	has_stamps = !journal || sscanf(journal, "%llu:%llu", &device, &inode) != 2 ||
-		     fstat(STDERR_FILENO, &status) || status.st_dev != device ||
-		     status.st_ino != inode;
+	in_journal = journal && sscanf(journal, "%llu:%llu", &device, &inode) == 2 &&
+		     fstat(STDERR_FILENO, &status) == 0 && status.st_dev == device &&
+		     status.st_ino == inode;
+	has_stamps = !in_journal;
 }
 
 void
@@ -83,9 +95,8 @@ gpd_log(enum gpd_log_level level, const char *format, ...)
 	va_end(args);
 	if (length < 0)
 		return;
-	used = stamp(line, sizeof(line));
-	used += (size_t)snprintf(line + used, sizeof(line) - used,
-				 "gpupoold[%d]: %s: ", (int)getpid(), names[level]);
+	used = stamp(level, line, sizeof(line));
+	used += (size_t)snprintf(line + used, sizeof(line) - used, "%s: ", names[level]);
 	/* Names and texts come from clients. */
 	used += gp_printable(line + used, sizeof(line) - used - 1, text);
 	line[used++] = '\n';
