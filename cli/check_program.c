@@ -37,7 +37,8 @@ check_program(const char *name, const struct cli_choice *choice, const char *lis
 	int r = cli_program_read(name, &program);
 
 	if (r) {
-		check_say(CHECK_WRONG, "program", "%s: %s", name, strerror(r));
+		check_say(CHECK_WRONG, "program", "%s: %s%s", name, strerror(r),
+			  cli_program_here(name, r));
 		return;
 	}
 	if (*program.interpreter)

@@ -245,6 +245,17 @@ check_certificate(X509 *certificate, const struct gp_url *url)
 			  "is for %s, until %s", hosts, until);
 }
 
+/* What it still sends, until it closes. */
+static void
+drain(int fd)
+{
+	uint8_t bytes[4096];
+
+	(void)shutdown(fd, SHUT_WR);
+	for (int i = 0; i < 4 && recv(fd, bytes, sizeof(bytes), 0) > 0; i++)
+		continue;
+}
+
 static void
 handshake(int fd, const struct gp_url *url)
 {
@@ -272,6 +283,9 @@ handshake(int fd, const struct gp_url *url)
 	else
 		check_say(CHECK_WRONG, "certificate",
 			  "the TLS handshake fails: %s; see the daemon's log", why);
+	/* In order: the daemon's log would tell of a cut. */
+	if (certificate && SSL_shutdown(ssl) >= 0)
+		drain(fd);
 	ERR_clear_error();
 	X509_free(certificate);
 	SSL_free(ssl);

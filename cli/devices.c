@@ -85,8 +85,11 @@ ask_all(struct view *view)
 {
 	for (int i = 0; i < view->look.daemon_count; i++) {
 		if (cli_look_ask(&view->look.daemons[i]))
-			return cli_fail("%s (\"gpupool check\" finds out more)",
-					view->look.daemons[i].error);
+			return cli_fail("%s%s (\"gpupool check\" finds out more)",
+					view->look.daemons[i].error,
+					view->look.daemon_count > 1
+						? "; a program needs all daemons of its pool"
+						: "");
 	}
 	view->look.when_ns = gp_now_ns();
 	return 0;

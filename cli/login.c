@@ -100,8 +100,9 @@ check_pool(const char *name, const char *url, const struct cli_pools *pools)
 				pools->count ? "; with an address, login adds one" : "");
 	}
 	if (pool && url && strcmp(pool->url, url) != 0)
-		return cli_fail("pool %s is there already, with another address: %s (%s:%d)", name,
-				pool->url, pool->file, pool->line);
+		return cli_fail("pool %s is there already, with another address: %s (%s:%d); "
+				"change it there, or take another name",
+				name, pool->url, pool->file, pool->line);
 	if (url && gp_url_list_parse(url, urls, 8, &count, error, sizeof(error)))
 		return cli_fail("%s", error);
 	return 0;

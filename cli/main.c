@@ -14,10 +14,10 @@ static const struct command {
 	const char *usage, *what, *more;
 } commands[] = {
 	{ "run", cli_run,
-	  "[-p POOL] [--gpus N] [--memory SIZE] [--sm PERCENT] [--wait TIME] [--] PROGRAM "
-	  "[ARGUMENT...]",
+	  "[-p POOL] [--gpus N] [--memory SIZE] [--sm PERCENT] [--wait TIME]\n"
+	  "            [--] PROGRAM [ARGUMENT...]",
 	  "run a program on a pool's GPUs",
-	  "  -p, --pool POOL     a pool of pools.conf, or an address as tls://HOST;\n"
+	  "  -p, --pool POOL     a pool of pools.conf, or an address: tls://HOST;\n"
 	  "                      without it GPUPOOL_POOL, REMOTE_GPU, or the first pool\n"
 	  "      --gpus N        the program sees the first N devices\n"
 	  "      --memory SIZE   it gets no more of each device: 10G, 512M\n"
@@ -26,7 +26,7 @@ static const struct command {
 	  "                      memory of --memory is free: 90s, 10m, 2h\n"
 	  "\n"
 	  "The program takes gpupool's place, so signals and its status are its own.\n"
-	  "125: gpupool itself failed; 126: the program cannot be run; 127: it is not there.\n" },
+	  "125: gpupool itself failed; 126: the program cannot be run; 127: there is none.\n" },
 	{ "devices", cli_devices, "[-p POOL] [-L | --json]",
 	  "GPUs, how busy they are, your quota, your sessions",
 	  "  -p, --pool POOL     as for run\n"
@@ -36,16 +36,16 @@ static const struct command {
 	  "find out why a program finds no GPU, or is slow",
 	  "  -p, --pool POOL     as for run\n"
 	  "\n"
-	  "One line for each check, from the configuration to the bandwidth; with a program,\n"
-	  "also which libcuda.so.1 it will find, and why. 0: nothing is wrong; 1: something "
-	  "is.\n" },
+	  "One line for each check, from the configuration to the bandwidth; with a\n"
+	  "program, also which libcuda.so.1 it will find, and why.\n"
+	  "0: nothing is wrong; 1: something is.\n" },
 	{ "env", cli_env, "[-p POOL] [--gpus N] [--memory SIZE] [--sm PERCENT] [--wait TIME]",
 	  "print what run would set, for a shell: eval \"$(gpupool env)\"",
 	  "The options are those of run.\n" },
 	{ "login", cli_login, "POOL [ADDRESS] < TOKEN_FILE",
 	  "store a token for a pool, and the pool's address",
-	  "The token's file is read from standard input, and stored so that nobody else can read\n"
-	  "it. ADDRESS (tls://HOST) adds the pool to your pools.conf.\n" },
+	  "The token's file is read from standard input, and stored so that nobody else\n"
+	  "can read it. ADDRESS (tls://HOST) adds the pool to your pools.conf.\n" },
 	{ "help", cli_help, "[COMMAND]", "this list, or a command's options", "" },
 };
 
@@ -89,6 +89,28 @@ cli_help(int count, char **words)
 	return 0;
 }
 
+/* --help or -h among a command's options, and not among those of the program that it runs. */
+static bool
+asks_for_help(int count, char **words)
+{
+	static const char *const with_value[] = { "-p",       "--pool", "--gpus",
+						  "--memory", "--sm",   "--wait" };
+
+	for (int i = 1; i < count && words[i][0] == '-'; i++) {
+		if (strcmp(words[i], "--help") == 0 || strcmp(words[i], "-h") == 0)
+			return true;
+		if (strcmp(words[i], "--") == 0)
+			return false;
+		for (size_t k = 0; k < COUNT(with_value); k++) {
+			if (strcmp(words[i], with_value[k]) == 0) {
+				i++;
+				break;
+			}
+		}
+	}
+	return false;
+}
+
 static int
 carry_out(int count, char **words)
 {
@@ -99,6 +121,9 @@ carry_out(int count, char **words)
 	command = find(words[0]);
 	for (size_t i = 0; i < COUNT(commands); i++)
 		names[i] = commands[i].name;
+	if (!command && words[0][0] == '-')
+		return cli_fail("\"%s\" is no option: \"gpupool help\" lists the commands",
+				words[0]);
 	if (!command)
 		return cli_fail("\"%s\" is no command%s \"gpupool help\" lists them, and \"gpupool "
 				"run %s\" runs a program",
@@ -107,7 +132,7 @@ carry_out(int count, char **words)
 					? cli_meant(words[0], names, COUNT(names))
 					: ";",
 				words[0]);
-	if (count == 2 && (strcmp(words[1], "--help") == 0 || strcmp(words[1], "-h") == 0))
+	if (asks_for_help(count, words))
 		return cli_help(2, about);
 	return command->run(count, words);
 }

@@ -75,6 +75,17 @@ cli_program_find(const char *name, char *path, size_t size)
 	return r;
 }
 
+const char *
+cli_program_here(const char *name, int error)
+{
+	static char text[256];
+
+	text[0] = '\0';
+	if (error == ENOENT && *name && !strchr(name, '/') && access(name, X_OK) == 0)
+		(void)snprintf(text, sizeof(text), "; did you mean ./%s, in this folder?", name);
+	return text;
+}
+
 /* The loader takes LD_LIBRARY_PATH from nobody who gets other rights than he has. */
 static bool
 is_privileged(const char *path)

@@ -21,6 +21,9 @@ struct cli_program {
 	bool elf, other_machine, is_static, privileged;
 };
 
+/* What may have been meant by a program that PATH does not have (error ENOENT): "; did you mean
+ * ./NAME, in this folder?", or "": in memory of its own until the next call. */
+const char *cli_program_here(const char *name, int error);
 /* The file that execvp(3) would run.  0, ENOENT or why it cannot be run (EACCES, ...). */
 int cli_program_find(const char *name, char *path, size_t size);
 

@@ -66,7 +66,7 @@ run(char **words, const struct cli_choice *choice)
 		(void)execvp(words[0], words);
 		r = errno;
 	}
-	(void)cli_fail("%s: %s", words[0], strerror(r));
+	(void)cli_fail("%s: %s%s", words[0], strerror(r), cli_program_here(words[0], r));
 	return status_of(r);
 }
 

@@ -52,6 +52,18 @@ cli_meant(const char *written, const char *const *names, int count)
 	return text;
 }
 
+/* "; did you mean --NAME?" and what else helps, which only then needs no ; of its own. */
+static int
+fail_unknown(const char *name, const char *command, const char *found, const char *advice)
+{
+	char meant[128] = "";
+
+	if (found)
+		(void)snprintf(meant, sizeof(meant), "; did you mean --%s?", found);
+	return cli_fail("--%s is no option of \"gpupool %s\"%s%s", name, command, meant,
+			found ? "" : advice);
+}
+
 static int
 fail_option(char **words, int at, const struct option *options, const char *advice, bool missing)
 {
@@ -73,8 +85,7 @@ fail_option(char **words, int at, const struct option *options, const char *advi
 						       : "--%s takes no value",
 				name);
 	}
-	return cli_fail("--%s is no option of \"gpupool %s\"%s%s", name, words[0],
-			cli_meant(name, names, count), advice);
+	return fail_unknown(name, words[0], gp_most_similar(name, names, count), advice);
 }
 
 int

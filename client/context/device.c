@@ -248,9 +248,11 @@ warn_of_hidden(const char *list, int visible, int count)
 		entries++;
 	}
 	if (visible < entries)
-		gpc_warn("CUDA_VISIBLE_DEVICES=%s: the program sees %d of the pool's %d device%s, "
-			 "which are numbered from 0; the list ends at the first entry that is none",
-			 list, visible, count, count == 1 ? "" : "s");
+		gpc_warn(
+			"CUDA_VISIBLE_DEVICES=%s (gpupool run --gpus sets it): the program sees %d "
+			"device%s of the pool's %d, counted from 0; the list ends at the first "
+			"entry that is none",
+			list, visible, visible == 1 ? "" : "s", count);
 }
 
 /* Fills in the order of the places, and where each device is in it; how many the program sees. */

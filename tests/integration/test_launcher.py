@@ -129,13 +129,19 @@ def _():
         user.write("[pool lab]\nurl = tcp://127.0.0.1\n")
         text = user.write("no program", "text", 0o644)
         user.fails("nosuchprogram: No such file or directory", "run", "nosuchprogram", status=127)
+        # One of this folder, which PATH does not have.
+        here = os.path.dirname(user.write("#!/bin/sh\nexit 3\n", "here", 0o755))
+        done = subprocess.run([os.path.abspath(GPUPOOL), "run", "here"], cwd=here, env={**base_environment(), **user.env()},
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE, check=False)
+        require(done.returncode == 127 and
+                done.stderr == "gpupool: here: No such file or directory; did you mean ./here, in this folder?\n", f"{done}")
         user.fails("/nowhere/at/all: No such file or directory", "run", "/nowhere/at/all", status=127)
         user.fails(f"{text}: Permission denied", "run", text, status=126)
         user.fails(f"{user.folder}: Is a directory", "run", user.folder, status=126)
         user.fails("run which program? gpupool run [OPTIONS] PROGRAM ARGUMENT...", "run")
         theirs = "; the program's own options stand behind it: gpupool run [OPTIONS] -- PROGRAM ARGUMENT..."
         user.fails('--epochs is no option of "gpupool run"' + theirs, "run", "--epochs=3", "train.py")
-        user.fails('--mermory is no option of "gpupool run"; did you mean memory?' + theirs, "run", "--mermory", "1G", "x")
+        user.fails('--mermory is no option of "gpupool run"; did you mean --memory?', "run", "--mermory", "1G", "x")
         user.fails('-e is no option of "gpupool run"' + theirs, "run", "-e", "x")
         user.fails("--memory: its value is missing", "run", "--memory")
         user.fails('--memory: "lots" is no size of 1M and more: 10G, 1.5G and 512M are', "run", "--memory", "lots", "x")
@@ -153,7 +159,11 @@ def _():
         user.fails('"train.py" is no command; "gpupool help" lists them, and "gpupool run train.py" runs a program', "train.py")
         user.fails('"rum" is no command; did you mean run?', "help", "rum")
         require("gpupool check" in user.say("help").out and "--memory SIZE" in user.say("help", "run").out, "no help")
-        require(user.say("run", "--help").out == user.say("help", "run").out, "--help is another text")
+        for args in (("--help",), ("-h",), ("-p", "lab", "--help"), ("--memory=1G", "-h")):
+            require(user.say("run", *args).out == user.say("help", "run").out, f"{args}: another text")
+        require(all(len(line) < 80 for name in ("run", "devices", "check", "env", "login", "help")
+                    for line in user.say("help", name).out.splitlines()), "a line of help is too long for a terminal")
+        user.fails('"--pool" is no option: "gpupool help" lists the commands', "--pool", "lab")
         require(re.fullmatch(r"gpupool \d+\.\d+\.\d+\n", user.say("--version").out), "no version")
         user.fails('which pool? "gpupool login NAME tls://HOST < TOKEN_FILE" makes one known, or REMOTE_GPU names it', "run", "x")
         user.fails('there is no pool "lab": no pools.conf names any; "gpupool login lab tls://HOST" makes one', "run", "-p", "lab", "x")
@@ -216,7 +226,8 @@ def _():
         other, name = pool.create("alice")
         user.say("login", "lab", text=read_file(other)).expect(
             err=f"gpupool: token {name} of pool lab is in {user.file('lab.token')}\n")
-        user.fails(f"pool lab is there already, with another address: {pool.local} ({user.file('pools.conf')}:1)", "login", "lab",
+        user.fails(f"pool lab is there already, with another address: {pool.local} ({user.file('pools.conf')}:1); "
+                   "change it there, or take another name", "login", "lab",
                    "tls://elsewhere", text="")
         user.say("login", "far", "tls://far", text=read_file(other))
         require(read_file(user.file("pools.conf")).endswith("\n\n[pool far]\nurl = tls://far\n"), read_file(user.file("pools.conf")))
@@ -286,8 +297,21 @@ def _():
         require(len(seen["sessions"]) == 1, f"{seen}")
         program.finish().expect(err="")
         result = user.say("run", "--gpus", "2", app("vectoradd"))
-        require(result.out == "vectoradd: ok\n" and result.err == "gpupool: CUDA_VISIBLE_DEVICES=0,1: the program sees 1 of the pool's 1 "
-                "device, which are numbered from 0; the list ends at the first entry that is none\n", str(result))
+        require(result.out == "vectoradd: ok\n" and result.err == "gpupool: CUDA_VISIBLE_DEVICES=0,1 (gpupool run --gpus sets it): the program sees 1 device "
+                "of the pool's 1, counted from 0; the list ends at the first entry that is none\n", str(result))
+
+
+@case("of a pool that is half there the daemon that is missing is named, by devices, run and check")
+def _():
+    with User() as user, Daemon() as daemon:
+        port = closed_port()
+        user.write(f"[pool both]\nurl = {daemon.address},tcp://127.0.0.1:{port}\n")
+        gone = f"cannot connect to tcp://127.0.0.1:{port}: Connection refused"
+        user.fails(f'{gone}; a program needs all daemons of its pool ("gpupool check" finds out more)', "devices")
+        require(gone in user.say("run", app("vectoradd"), status=1).err, "run does not name it")
+        result = user.say("check", status=1)
+        expect_line(result, "wrong", "route", f"port {port}: Connection refused")
+        expect_line(result, "ok", "credentials", "")
 
 
 @case("a full pool is waited for, with the reason and the time, and no longer than was said")

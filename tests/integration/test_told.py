@@ -110,8 +110,8 @@ def _():
     with Daemon() as daemon:
         for value, sees, status in (("1", 0, 1), ("0,1", 1, 0), ("GPU-ffff", 0, 1)):
             result = daemon.run("vectoradd", env={"CUDA_VISIBLE_DEVICES": value}).expect(status=status)
-            require(result.err == f"gpupool: CUDA_VISIBLE_DEVICES={value}: the program sees {sees} of the pool's 1 device, which are "
-                    "numbered from 0; the list ends at the first entry that is none\n", str(result))
+            require(result.err == f"gpupool: CUDA_VISIBLE_DEVICES={value} (gpupool run --gpus sets it): the program sees "
+                    f"{sees} device{'' if sees == 1 else 's'} of the pool's 1, counted from 0; the list ends at the first entry that is none\n", str(result))
         for value, status in (("0", 0), ("", 1), ("-1", 1), ("0,-1", 0), ("NoDevFiles", 1)):
             daemon.run("vectoradd", env={"CUDA_VISIBLE_DEVICES": value}).expect(status=status, err="")
 
