@@ -25,13 +25,13 @@ struct scheme {
 };
 
 static const struct scheme schemes[] = {
+	{ "tls", FORM_AUTHORITY },
 	{ "tcp", FORM_AUTHORITY },
 	{ "unix", FORM_PATH },
-	{ "tls", FORM_AUTHORITY },
-	{ "loop", FORM_NAME },
 	{ "rdma", FORM_AUTHORITY },
-	/* The last two: errors do not speak of them. */
 	{ GP_URL_RDMA_OR_TCP, FORM_AUTHORITY },
+	/* The last two, which nobody writes: errors do not speak of them. */
+	{ "loop", FORM_NAME },
 	{ "shm", FORM_PATH },
 };
 

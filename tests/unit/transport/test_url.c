@@ -63,7 +63,7 @@ a_loop_has_a_name_and_no_port(void **state)
 	expect_url("rdma://node/1", "rdma", "node", 4833, 1);
 	expect_url("rdma+tcp://[::1]:1", "rdma+tcp", "::1", 1, GP_URL_ANY_DEVICE);
 	expect_error("rdma+udp://node",
-		     "unknown scheme \"rdma+udp\" (known: tcp, unix, tls, loop, rdma)");
+		     "unknown scheme \"rdma+udp\" (known: tls, tcp, unix, rdma, rdma+tcp)");
 	expect_error("loop:", "the host is missing");
 	expect_error("loop://a:1", "character ':' in the host");
 }
@@ -92,9 +92,9 @@ what_is_wrong_is_named(void **state)
 	expect_error("tcp://", "the host is missing");
 	expect_error(":4833", "the host is missing");
 	expect_error("/1", "the host is missing");
-	expect_error("http://a", "unknown scheme \"http\" (known: tcp, unix, tls, loop, rdma)");
-	expect_error("://a", "unknown scheme \"\" (known: tcp, unix, tls, loop, rdma)");
-	expect_error("TCP://a", "unknown scheme \"TCP\" (known: tcp, unix, tls, loop, rdma)");
+	expect_error("http://a", "unknown scheme \"http\" (known: tls, tcp, unix, rdma, rdma+tcp)");
+	expect_error("://a", "unknown scheme \"\" (known: tls, tcp, unix, rdma, rdma+tcp)");
+	expect_error("TCP://a", "unknown scheme \"TCP\" (known: tls, tcp, unix, rdma, rdma+tcp)");
 	expect_error("a:", "the port is missing");
 	expect_error("a:65536", "the port 65536 is above 65535");
 	expect_error("a:99999999999999999999", "the port 99999999999999999999 is above 65535");
