@@ -67,7 +67,9 @@ fail_to_connect(const char *path, int r)
 	if (r == -ENAMETOOLONG)
 		return ctl_fail("%s: too long for a socket's path", path);
 	if (r == -ENOENT || r == -ECONNREFUSED)
-		return ctl_fail("no daemon listens at %s: %s", path, strerror(-r));
+		return ctl_fail("no daemon listens at %s: %s; \"systemctl status gpupoold\" says "
+				"whether one runs",
+				path, strerror(-r));
 	if (r == -EACCES)
 		return ctl_fail("%s: %s: root, the daemon's user and members of the group "
 				"gpupool-read may ask it",

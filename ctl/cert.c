@@ -252,8 +252,11 @@ init_command(int count, char **words)
 			return ctl_fail("\"%.100s\" is neither a host's name nor an address "
 					"(gpunode, 10.0.0.5, fd00::5)",
 					words[i]);
-	if (ctl_pool_folder(folder, path, sizeof(path)) || ctl_make_folder(path) ||
-	    find_pair(path, GPD_FILE_CERTIFICATE, GPD_FILE_KEY, &pair) || check_free(&pair, force))
+	if (ctl_pool_folder(folder, path, sizeof(path)))
+		return -1;
+	ctl_warn_of_own_folder(folder, path);
+	if (ctl_make_folder(path) || find_pair(path, GPD_FILE_CERTIFICATE, GPD_FILE_KEY, &pair) ||
+	    check_free(&pair, force))
 		return -1;
 	return sign_server(path, &pair, expires, count, words, force);
 }

@@ -5,14 +5,14 @@
 
 #include <string.h>
 
-#define BRIEF_COLUMN 36
+#define BRIEF_COLUMN 32
 
 /* In the order in which they are listed; further lines of a text are for help of that command. */
 static const struct entry {
 	const char *words, *arguments, *brief, *more;
 } entries[] = {
 	{ "status", "", "the daemon in a few lines",
-	  "Where it listens, what it has read, whose it is, and until when certificates hold." },
+	  "Where it listens, what it has read, whose it is, until when certificates hold." },
 	{ "device list", "", "GPUs and what is used of them", NULL },
 	{ "client list", "", "who is connected, on which device, how much",
 	  "LIMIT is the smaller of the client's own limit and its tenant's." },
@@ -32,8 +32,8 @@ static const struct entry {
 	  "  priority=low                or normal, or high\n"
 	  "  bandwidth=1G or unlimited   bytes per second of the network\n"
 	  "  sessions=8 or unlimited     clients at a time\n"
-	  "It holds at once, and until the daemon ends or reloads; --save writes it into the\n"
-	  "configuration, too, whose other lines and comments stay." },
+	  "It holds at once, and until the daemon ends or reloads; --save writes it into\n"
+	  "the configuration, too, whose other lines and comments stay." },
 	{ "drain", "[--wait | --undo]", "admit no new clients; wait for the last to go",
 	  "--wait says who is left as they go, --undo admits clients again." },
 	{ "reload", "", "read the configuration file again", NULL },
@@ -42,8 +42,8 @@ static const struct entry {
 	  "Status 0: nothing; 1: something, each in one line with a remedy." },
 	{ "usage", "[--since 30d|DATE] [--by tenant|session] [--file FILE]",
 	  "what was used, of the usage records",
-	  "They outlive the daemon: usage = FILE in gpupoold.conf(5) names them. A session that\n"
-	  "goes on is in them as it was a few minutes ago." },
+	  "They outlive the daemon: usage = FILE in gpupoold.conf(5) names them. A session\n"
+	  "that goes on is in them as it was a few minutes ago." },
 	{ "cert init", "HOST... [--expires 2y] [--force]",
 	  "an authority, and a daemon's certificate", NULL },
 	{ "cert client", "NAME [--expires 2y] [-o FOLDER]", "a certificate for a client", NULL },
@@ -119,6 +119,8 @@ ctl_help(int count, char **words)
 		       words[0]);
 		return 0;
 	}
+	if (!found && !ctl_similar_command(words[0]))
+		return ctl_fail("\"%s\" is no command: gpupoolctl help lists them", words[0]);
 	if (!found)
 		return ctl_unknown(count > 1 ? words[0] : NULL, count - (count > 1),
 				   words + (count > 1), "help [COMMAND]");

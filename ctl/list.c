@@ -241,6 +241,9 @@ ctl_device(const struct ctl *ctl, int count, char **words)
 		{ "GPU TIME", "gpu_seconds", CTL_NS },
 		{ "UUID", "uuid", CTL_TEXT },
 	};
+	/* What a narrow terminal shows last. */
+	static const char *const least[] = { "policy", "clients", "gpu_seconds", "part",
+					     "gpu",    "sms",     "uuid" };
 	Gpupool__AdminReply *reply;
 	struct ctl_table table;
 
@@ -249,6 +252,7 @@ ctl_device(const struct ctl *ctl, int count, char **words)
 	if (ctl_ask_report(ctl, 0, &reply))
 		return -1;
 	ctl_table_init(&table, columns, COUNT(columns));
+	ctl_table_fit(&table, ctl_terminal_width(), least, COUNT(least));
 	for (size_t i = 0; i < reply->report->n_units; i++)
 		add_device(&table, reply->report, i, reply->report->units[i]);
 	add_unexported(&table, reply->report);
@@ -345,12 +349,17 @@ list_clients(const struct ctl *ctl)
 		{ "SMS", "sms", CTL_NUMBER },
 		{ "GPU TIME", "gpu_seconds", CTL_NS },
 	};
+	/* What a narrow terminal shows last. */
+	static const char *const least[] = { "gpu_seconds", "state",   "user",
+					     "host",        "started", "memory_limit_bytes",
+					     "gpu",         "sms",     "pid" };
 	Gpupool__AdminReply *reply;
 	struct ctl_table table;
 
 	if (ctl_ask_report(ctl, 0, &reply))
 		return -1;
 	ctl_table_init(&table, columns, COUNT(columns));
+	ctl_table_fit(&table, ctl_terminal_width(), least, COUNT(least));
 	for (size_t i = 0; i < reply->report->n_sessions; i++) {
 		const Gpupool__AdminSession *s = reply->report->sessions[i];
 
@@ -484,14 +493,29 @@ list_tenants(const struct ctl *ctl)
 		{ "LAUNCHES", "launches", CTL_NUMBER },
 		{ "REFUSALS", "refusals", CTL_NUMBER },
 		{ "PINNED", "pinned_bytes", CTL_BYTES },
-		{ "LIMIT", "pinned_limit_bytes", CTL_LIMIT },
+		{ "PINNED LIMIT", "pinned_limit_bytes", CTL_LIMIT },
 	};
+	/* What a narrow terminal shows last. */
+	static const char *const least[] = { "gpu_seconds",
+					     "weight",
+					     "sms",
+					     "limit_percent",
+					     "bandwidth_limit_bytes_per_second",
+					     "priority",
+					     "gpu",
+					     "share_percent",
+					     "refusals",
+					     "launches",
+					     "clients_total",
+					     "pinned_limit_bytes",
+					     "pinned_bytes" };
 	Gpupool__AdminReply *reply;
 	struct ctl_table table;
 
 	if (ctl_ask_report(ctl, 0, &reply))
 		return -1;
 	ctl_table_init(&table, columns, COUNT(columns));
+	ctl_table_fit(&table, ctl_terminal_width(), least, COUNT(least));
 	for (size_t i = 0; i < reply->report->n_tenants; i++) {
 		const Gpupool__AdminTenant *t = reply->report->tenants[i];
 

@@ -49,8 +49,8 @@ static const char doc[] =
 	"                               end it; returns when its GPU work has ended\n"
 	"  tenant list                  tenants, what they may use and use\n"
 	"  tenant set TENANT NAME=VALUE... [--save]\n"
-	"                               memory, sm, weight, limit, time-share, priority,\n"
-	"                               bandwidth, sessions\n"
+	"                               memory, sm, weight, limit, time-share,\n"
+	"                               priority, bandwidth, sessions\n"
 	"  drain [--wait | --undo]      admit no new clients; wait for the last to go\n"
 	"  reload                       read the configuration file again\n"
 	"  top [-n COUNT] [-d SECONDS]  live view; q ends it\n"
@@ -122,7 +122,16 @@ parse_option(int key, char *arg, struct argp_state *state)
 	}
 }
 
-/* --format may also stand behind the command: takes it out.  -1: it makes no sense. */
+/* Behind a command, where another -f has no format behind it (shutdown_server). */
+static bool
+is_short_format(const char *word, const char *next)
+{
+	int format;
+
+	return strcmp(word, "-f") == 0 && next && parse_format(next, &format);
+}
+
+/* --format and -f may also stand behind the command: takes it out.  -1: it makes no sense. */
 static int
 take_format(struct ctl *ctl, int *count, char **words)
 {
@@ -137,6 +146,8 @@ take_format(struct ctl *ctl, int *count, char **words)
 			value = words[i] + 9;
 		else if (!ended && strcmp(words[i], "--format") == 0)
 			value = i + 1 < *count ? words[++i] : "";
+		else if (!ended && is_short_format(words[i], i + 1 < *count ? words[i + 1] : NULL))
+			value = words[++i];
 		if (!value)
 			words[kept++] = words[i];
 		else if (!parse_format(value, &ctl->format))

@@ -84,6 +84,16 @@ ctl_pool_folder(const char *given, char *path, size_t size)
 	return 0;
 }
 
+void
+ctl_warn_of_own_folder(const char *given, const char *path)
+{
+	if (!given && geteuid() != 0 && !getenv(GPD_FOLDER_VARIABLE) &&
+	    access(GPD_FOLDER_SYSTEM, F_OK) == 0)
+		ctl_warn("%s is for a daemon of your own; that of this machine "
+			 "has " GPD_FOLDER_SYSTEM ": sudo gpupoolctl ...",
+			 path);
+}
+
 int
 ctl_pool_file(const char *folder, const char *name, char *path, size_t size)
 {

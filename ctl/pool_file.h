@@ -29,6 +29,9 @@ int ctl_take_options(const struct ctl_option *options, size_t option_count, int 
 
 /* The folder of the pool's files: `given`, or the usual one. */
 int ctl_pool_folder(const char *given, char *path, size_t size);
+/* Who makes something in it, and is not root, may have meant the folder of the machine's daemon,
+ * where there is one: a warning says so. */
+void ctl_warn_of_own_folder(const char *given, const char *path);
 /* The path of a file in it. */
 int ctl_pool_file(const char *folder, const char *name, char *path, size_t size);
 /* Makes the folder and those above it that are missing.  The usual one of root's is given to the

@@ -205,8 +205,8 @@ find_file(const struct ctl *ctl, struct ctl_save *save)
 		save->path = strdup(reply->report->config);
 	gp_admin_free_reply(reply);
 	return save->path ? 0
-			  : ctl_fail("--save: the daemon has read no configuration that could be "
-				     "changed");
+			  : ctl_fail("--save: the daemon has read no configuration: make one (it "
+				     "may be empty), gpupoolctl reload, then once more");
 }
 
 int

@@ -7,7 +7,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
+#include <unistd.h>
 
 static void *
 must(void *memory)
@@ -101,6 +103,14 @@ show(enum ctl_kind kind, const struct ctl_cell *cell, char *text)
 		snprintf(text, CTL_VALUE_MAX, "%llu", (unsigned long long)cell->number);
 		return text;
 	}
+}
+
+size_t
+ctl_terminal_width(void)
+{
+	struct winsize size;
+
+	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
 void

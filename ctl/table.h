@@ -55,6 +55,8 @@ void ctl_table_fini(struct ctl_table *table);
 void ctl_table_text(struct ctl_table *table, const char *text);
 void ctl_table_number(struct ctl_table *table, uint64_t number);
 
+/* Characters of a line; 0: standard output is no terminal. */
+size_t ctl_terminal_width(void);
 /* For people, no line is longer than so many characters, as far as columns can be left out: those
  * from the end of this list, of their keys; 0: no limit. */
 void ctl_table_fit(struct ctl_table *table, size_t width, const char *const *least, size_t count);

@@ -170,6 +170,7 @@ create_command(int count, char **words)
 		until = (int64_t)time(NULL) + seconds;
 	if (find_places(folder, tokens, &places))
 		return -1;
+	ctl_warn_of_own_folder(folder ? folder : tokens, places.folder);
 	return create(&places, words[0], until, comment, path, force);
 }
 

@@ -8,7 +8,6 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <termios.h>
 #include <time.h>
 #include <unistd.h>
@@ -77,15 +76,6 @@ add_client(struct ctl_table *table, const struct look *before, const struct look
 	ctl_table_number(table, per_second(old_counts->copied_in, counts->copied_in, elapsed));
 	ctl_table_number(table, per_second(old_counts->copied_out, counts->copied_out, elapsed));
 	ctl_table_text(table, s->program);
-}
-
-/* Characters of a line; 0: standard output is no terminal. */
-static size_t
-terminal_width(void)
-{
-	struct winsize size;
-
-	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
 /* The keyboard: keys come at once, and are not shown. */
@@ -175,7 +165,7 @@ print_clients(const struct ctl *ctl, const struct look *before, const struct loo
 	struct ctl_table table;
 
 	ctl_table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
-	ctl_table_fit(&table, terminal_width(), least, sizeof(least) / sizeof(least[0]));
+	ctl_table_fit(&table, ctl_terminal_width(), least, sizeof(least) / sizeof(least[0]));
 	for (size_t i = 0; i < report->n_sessions; i++) {
 		for (size_t d = 0; d < report->sessions[i]->n_lines; d++)
 			add_client(&table, before, now, report->sessions[i], d);
@@ -190,7 +180,7 @@ static void print_line(const char *format, ...) __attribute__((format(printf, 1,
 static void
 print_line(const char *format, ...)
 {
-	size_t width = terminal_width();
+	size_t width = ctl_terminal_width();
 	char line[512];
 	va_list args;
 

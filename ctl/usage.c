@@ -185,7 +185,8 @@ read_usage(const char *path, int64_t since_s, struct usage *usage)
 	int r = 0;
 
 	if (!file)
-		return ctl_fail("%s: %s", path, strerror(errno));
+		return ctl_fail("%s: %s%s", path, strerror(errno),
+				errno == EACCES ? ": root and the daemon's user may read it" : "");
 	while (r == 0 && getline(&line, &size, file) >= 0) {
 		line[strcspn(line, "\n")] = 0;
 		r = add(usage, line, since_s);

@@ -34,7 +34,7 @@ NOT_SAID = (
     ('(ctl|server)/main.c', 'table .the default.*|error, warning, info .the default.*|--check-config .FILE.'),    # help
     ('transport/tls/openssl_opened.c', 'the way to OpenSSL is .*'),    # of the compiler
     ('ctl/help.c', '[^"%:]*|(?!usage|gpupoolctl %).*; .*'),       # what "gpupoolctl help" tells
-    ('cli/main.c', r'(?!.*(is no command|no command:|output cannot be)).*'),    # what "gpupool help" tells
+    ('cli/main.c', r'(?!.*(is no command|is no option|no command:|output cannot be)).*'),    # what "gpupool help" tells
     ('.*', r'gpupool (client|pool v3|nvml|lane( key)?|ticket name|shm 1)\\?0?'),    # compared, never said
     ('server/supervisor/admin/metrics.c', 'text/plain.*|GET, HEAD'),
 )

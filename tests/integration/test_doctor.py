@@ -90,6 +90,15 @@ def _():
             daemon.wait_for_log(rf"info: usage records: {path} has those that were kept: 2$", 20)
             rows = json.loads(folder.ctl("usage", "--by=session", "--format=json")[0])
             require([row["program"] for row in rows] == ["vectoradd"] * 2, f"{rows}")
+        # The usual file is waited for, too, if it cannot be had at the start.
+        folder.write("[tenant a]\n")
+        os.unlink(path)
+        os.mkdir(path)
+        with folder.daemon(STATE_DIRECTORY=folder.path) as daemon:
+            daemon.wait_for_log(rf"warning: usage records: {path}: Is a directory: they are kept in memory until it can be written$")
+            daemon.check_works()
+            os.rmdir(path)
+            daemon.wait_for_log(rf"info: usage records: {path} has those that were kept: 1$", 20)
         folder.write("[daemon]\nusage = /nowhere/usage.csv\n")
         err = folder.run("GP_DAEMON", "--listen", "127.0.0.1:0", "--admin-socket", "off", *driver_options(), status=1)[1]
         require(err == "gpupoold: no usage records: /nowhere/usage.csv: No such file or directory\n", err)

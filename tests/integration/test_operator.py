@@ -2,6 +2,7 @@
 """What an operator sees in the first hour: which configuration is read, what is wrong with it and how it is mended,
 what the log says of quotas, and what gpupoolctl answers."""
 import fcntl
+import json
 import os
 import pty
 import re
@@ -46,7 +47,7 @@ def _():
     with Folder() as folder:
         folder.write("[tenant alice]\nmemroy = 50%\n")
         _out, err = folder.run("GP_DAEMON", "--listen", "127.0.0.1:0", "--admin-socket", "off", *driver_options(), status=1)
-        has(err, f"gpupoold: {folder.file()}:2: [tenant alice] memroy = 50%: there is no such key here (devices, memory,")
+        has(err, f"gpupoold: {folder.file()}:2: [tenant alice] memroy = 50%: there is no such key here, did you mean memory? (devices, memory,")
 
 
 @case("what a configuration says that does not do what it seems to is a warning, at the start, at a reload and in --check-config")
@@ -252,7 +253,9 @@ def _():
     with Folder() as folder:
         out = folder.ctl("help")[0]
         has(out, "tenant set TENANT", "doctor", "token create TENANT", "drain [--wait | --undo]")
-        require(all(len(line) <= 100 for line in out.splitlines()), out)
+        out += folder.ctl("--help")[0] + "".join(folder.ctl("help", *re.findall(r"[a-z]+", words))[0]
+                                                 for words in re.findall(r"^  ([a-z]+(?: [a-z]+)?)\b", out, re.M))
+        require(all(len(line) < 80 for line in out.splitlines()), out)
         require(folder.ctl("-h")[0] == folder.ctl("--help")[0], "-h is not --help")
         has(folder.ctl("help", "tenant", "set")[0], "gpupoolctl tenant set TENANT", "time-share=30%", "--save")
         require(folder.ctl("top", "--help")[0] == folder.ctl("top", "-h")[0] == folder.ctl("help", "top")[0], "behind the command")
@@ -331,7 +334,58 @@ def _():
         os.unlink(folder.file())
         with folder.daemon():
             has(folder.ctl("tenant", "set", "default", "memory=128M", "--save", status=1)[1],
-                "--save: the daemon has read no configuration that could be changed")
+                "--save: the daemon has read no configuration: make one (it may be empty), gpupoolctl reload, then once more")
+
+
+@case("who is not root, and makes what the machine's daemon would not find, is told so")
+def _():
+    if os.geteuid() != 0:
+        raise Skip("only root can put a folder into /etc")
+    with Folder() as folder:
+        os.chmod(folder.path, 0o777)
+        own = os.path.join(folder.path, "own")
+        words = "exec setpriv --reuid=65534 --regid=65534 --clear-groups \"$@\""
+        for args in (("token", "create", "alice"), ("cert", "init", "gpunode")):
+            for there in (True, False):
+                ready = "mount -t tmpfs tmpfs /etc && " + ("mkdir /etc/gpupool && " if there else "")
+                done = subprocess.run(["unshare", "--mount", "sh", "-c", ready + words, "sh", os.path.abspath(os.environ["GP_CTL"]), *args,
+                                       *(("--force",) if args[0] == "cert" else ())], capture_output=True, text=True, check=False,
+                                      env={**base_environment(), "XDG_CONFIG_HOME": own}, timeout=PATIENCE)
+                require(done.returncode == 0, f"{done}")
+                require(done.stderr == (f"gpupoolctl: warning: {own}/gpupool is for a daemon of your own; that of this machine has /etc/gpupool: "
+                                        "sudo gpupoolctl ...\n" if there else ""), f"{done}")
+
+
+@case("a misspelt tenant, a device that there is none of, and a word that is no command are said as what they are")
+def _():
+    with Folder() as folder:
+        folder.write("[tenant alice]\nmemory = 64M\n")
+        with folder.daemon():
+            for words in (("tenant", "set", "alcie", "memory=32M"), ("client", "terminate", "--tenant", "alcie")):
+                has(folder.ctl(*words, status=1)[1], 'gpupoolctl: there is no tenant "alcie", did you mean alice?\n')
+            has(folder.ctl("tenant", "set", "alice", "gpu=7", "memory=32M", status=1)[1], "there is no device 7: the daemon has 1, counted from 0")
+            has(folder.ctl("help", "nonsense", status=1)[1], 'gpupoolctl: "nonsense" is no command: gpupoolctl help lists them\n')
+            require(json.loads(folder.ctl("tenant", "list", "-f", "json")[0])[1]["tenant"] == "alice", "-f behind the command")
+        has(folder.ctl("status", status=1)[1], "no daemon listens at ", '; "systemctl status gpupoold" says whether one runs\n')
+
+
+@case("a table on a terminal is no wider than that, with what matters most, and whole where it is no terminal")
+def _():
+    with Folder() as folder:
+        with folder.daemon() as daemon:
+            client = daemon.start("memhog", "16", stdin=True)
+            client.wait_for_output("free after")
+            for words, keeps in (("tenant list", "MEMORY"), ("device list", "NAME"), ("client list", "PROGRAM")):
+                mine, its = pty.openpty()
+                fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+                subprocess.run([os.environ["GP_CTL"], "-s", folder.socket, *words.split()], stdin=subprocess.DEVNULL, stdout=its,
+                               env=base_environment(), timeout=PATIENCE, check=True)
+                lines = os.read(mine, 65536).decode("ascii").splitlines()
+                os.close(its)
+                os.close(mine)
+                require(len(lines) >= 2 and keeps in lines[0] and all(len(line) <= 80 for line in lines), f"{lines}")
+                require(max(map(len, folder.ctl(*words.split())[0].splitlines())) > 80, "nothing was left out")
+            client.finish()
 
 
 # The machine.
@@ -351,7 +405,7 @@ def _():
                 "--certificate and --key name another\n", err)
 
 
-@case("lines on a terminal have the time, those of the journal do not; sizes are such as people read")
+@case("lines on a terminal have time and process, those of the journal its number of the level; sizes are such as people read")
 def _():
     with Folder() as folder:
         with folder.daemon() as daemon:
@@ -367,7 +421,7 @@ def _():
         wait_until("it serves", lambda: "listening on" in read_file(log), PATIENCE)
         process.terminate()
         require(process.wait(PATIENCE) == 0, "it ended badly")
-        require(all(line.startswith("gpupoold[") for line in read_file(log).splitlines()), read_file(log))
+        require(all(re.match(r"<4>warning: |<6>info: ", line) for line in read_file(log).splitlines()), read_file(log))
 
 
 @case("tokens that the daemon's user cannot read end its start with what helps")

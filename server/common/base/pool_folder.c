@@ -18,7 +18,7 @@ gpd_folder_default(char *path, size_t size)
 	if (given && given[0] == '/' && !strchr(given, ':'))
 		length = snprintf(path, size, "%s", given);
 	else if (geteuid() == 0)
-		length = snprintf(path, size, "/etc/gpupool");
+		length = snprintf(path, size, GPD_FOLDER_SYSTEM);
 	else if (config && config[0] == '/')
 		length = snprintf(path, size, "%s/gpupool", config);
 	else if (home && home[0] == '/')

@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+/* That of root, and so of the machine's own daemon. */
+#define GPD_FOLDER_SYSTEM "/etc/gpupool"
 /* Where the folder is, if the service manager, or the daemon while it was root's, says so. */
 #define GPD_FOLDER_VARIABLE "CONFIGURATION_DIRECTORY"
 

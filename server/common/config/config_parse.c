@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The reader of gpupoold.conf(5). */
+#include "base/similar.h"
 #include "server/common/config/config_parser.h"
 #include "server/common/config/config_value.h"
 
@@ -264,15 +265,22 @@ take_value(struct gpd_config_parser *p, int index, const struct gpd_config_key *
 }
 
 static bool
-complain_key(struct gpd_config_parser *p)
+complain_key(struct gpd_config_parser *p, const char *name)
 {
+	struct gp_likely similar = { .word = name };
 	char list[GPD_CONFIG_LINE] = "";
 	int count;
 	const struct gpd_config_key *keys = gpd_config_keys(p->section, &count);
 
-	for (int i = 0; i < count; i++)
+	for (int i = 0; i < count; i++) {
 		snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%s", i ? ", " : "",
 			 keys[i].name);
+		gp_likely_try(&similar, keys[i].name);
+	}
+	if (similar.best)
+		return gpd_config_complain(p, p->line,
+					   "there is no such key here, did you mean %s? (%s)",
+					   similar.best, list);
 	return gpd_config_complain(p, p->line, "there is no such key here (%s)", list);
 }
 
@@ -290,7 +298,7 @@ take_key(struct gpd_config_parser *p, const char *name, char *value)
 					   "stands before the first section (" SECTIONS_WANTED ")");
 	index = gpd_config_key_index(p->section, name, dot ? (size_t)(dot - name) : strlen(name));
 	if (index < 0)
-		return complain_key(p);
+		return complain_key(p, name);
 	key = &keys[index];
 	line = &p->lines[index].all;
 	if (dot) {

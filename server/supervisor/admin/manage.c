@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/supervisor/admin/manage.h"
 
+#include "base/similar.h"
 #include "server/common/base/log.h"
 
 #include <stdio.h>
@@ -73,7 +74,8 @@ gpd_manager_open_usage(struct gpd_manager *manager)
 			fprintf(stderr, "gpupoold: no %s\n", error);
 			return -1;
 		}
-		gpd_warning("no %s", error);
+		gpd_warning("%s: they are kept in memory until it can be written", error);
+		gpd_usage_keep(&manager->usage, usual);
 	}
 	manager->admission->quota->ended = gpd_usage_ended;
 	manager->admission->quota->ended_arg = &manager->usage;
@@ -220,6 +222,24 @@ is_ending(const struct gpd_manager *m, uint64_t id)
 	return !peer || peer->state == GPD_PEER_ENDING;
 }
 
+int
+gpd_manager_no_tenant(const struct gpd_manager *manager, const char *name, char *error, size_t size)
+{
+	const struct gpd_ledger *ledger = manager->admission->quota->ledger;
+	struct gp_likely similar = { .word = name };
+
+	for (int i = 0; i < GPD_LEDGER_TENANTS; i++) {
+		if (ledger->tenants[i].name[0])
+			gp_likely_try(&similar, ledger->tenants[i].name);
+	}
+	if (similar.best)
+		(void)snprintf(error, size, "there is no tenant \"%.64s\", did you mean %s?", name,
+			       similar.best);
+	else
+		(void)snprintf(error, size, "there is no tenant \"%.64s\"", name);
+	return GP_E_INVALID;
+}
+
 /* All sessions of the tenant; who comes meanwhile is let in as before. */
 static int
 terminate_tenant(struct gpd_manager *m, const char *name, bool again, struct outcome *o)
@@ -230,7 +250,7 @@ terminate_tenant(struct gpd_manager *m, const char *name, bool again, struct out
 	for (int i = 0; i < GPD_LEDGER_TENANTS; i++)
 		known = known || strcmp(ledger->tenants[i].name, name) == 0;
 	if (!known)
-		snprintf(o->error, sizeof(o->error), "there is no tenant \"%.64s\"", name);
+		(void)gpd_manager_no_tenant(m, name, o->error, sizeof(o->error));
 	for (const struct gpd_ledger_session *s = NULL;
 	     (s = gpd_ledger_next(ledger, s, GPD_LEDGER_ANY_WORKER));) {
 		uint64_t id = atomic_load(&s->id);

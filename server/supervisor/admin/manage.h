@@ -67,4 +67,9 @@ int gpd_manage_set(struct gpd_manager *manager, const struct gpd_admin_peer *pee
 int gpd_manage_set_defaults(struct gpd_manager *manager, const Gpupool__AdminDefaults *wanted,
 			    char *error, size_t size);
 
+/* For whom a request names a tenant that there is none of: GP_E_INVALID, and error says so, and who
+ * may have been meant. */
+int gpd_manager_no_tenant(const struct gpd_manager *manager, const char *name, char *error,
+			  size_t size);
+
 #endif /* GPD_MANAGE_H */

@@ -204,9 +204,10 @@ find(struct target *t, const Gpupool__AdminSet *wanted)
 		}
 	}
 	if (!t->session && !t->tenant)
-		return refuse(t, "there is no tenant \"%.64s\"", wanted->tenant);
+		return gpd_manager_no_tenant(t->manager, wanted->tenant, t->error, t->size);
 	if (wanted->device < 0 || wanted->device > count)
-		return refuse(t, "there is no device %lld", (long long)wanted->device - 1);
+		return refuse(t, "there is no device %lld: the daemon has %d, counted from 0",
+			      (long long)wanted->device - 1, count);
 	t->first = wanted->device ? wanted->device - 1 : 0;
 	t->end = wanted->device ? wanted->device : count;
 	return 0;

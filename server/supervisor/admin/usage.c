@@ -263,6 +263,13 @@ gpd_usage_use(struct gpd_usage *usage, const char *path, char *error, size_t err
 }
 
 void
+gpd_usage_keep(struct gpd_usage *usage, const char *path)
+{
+	(void)snprintf(usage->path, sizeof(usage->path), "%s", path);
+	usage->retry_ms = gp_now_ms() + RETRY_MS;
+}
+
+void
 gpd_usage_close(struct gpd_usage *usage)
 {
 	if (usage->path[0]) {

@@ -164,9 +164,10 @@ wants_tls(const struct gpd_peer *peer)
 static void
 refuse_kind(struct gpd_peer *peer, const struct gp_preamble *preamble)
 {
-	const char *text = wants_tls(peer) ? "this address wants TLS: tls:// in place of tcp://, "
-					     "GPUPOOL_TLS_CA with rdma://"
-					   : "this address of the daemon is without TLS";
+	const char *text = wants_tls(peer)
+				   ? "this address wants TLS: tls:// in place of tcp://, and "
+				     "GPUPOOL_TOKEN_FILE or GPUPOOL_TLS_CA set"
+				   : "this address of the daemon is without TLS";
 	uint8_t bytes[GP_CONN_PREAMBLE_MAX];
 	size_t size = gp_control_frame_refused(GPUPOOL__REFUSED__REASON__POLICY, text, bytes,
 					       sizeof(bytes));

@@ -229,7 +229,8 @@ static const struct refusal tenant_members[] = {
 /* The names of keys, and what not every tenant or device may have. */
 static const struct refusal tenant_names[] = {
 	{ "[tenant a]\nmemroy = 16G\n",
-	  "gpupoold.conf:2: [tenant a] memroy = 16G: there is no such key here (devices, "
+	  "gpupoold.conf:2: [tenant a] memroy = 16G: there is no such key here, did you mean "
+	  "memory? (devices, "
 	  "memory, sm, weight, limit, time-share, session-memory, session-sm, priority, "
 	  "bandwidth, sessions, isolation, compression, code-memory, pinned-memory, users, "
 	  "certificate, "

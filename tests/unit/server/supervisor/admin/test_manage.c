@@ -158,7 +158,8 @@ of_settings_of_which_one_is_wrong_none_is_made(void **state)
 	assert_string_equal(set_two(5, "", 0, &memory, &share),
 			    "priority: a share of the device makes no sense here");
 	assert_string_equal(set_two(5, "", 0, &memory, &over), "a share of more than 100%");
-	assert_string_equal(set_two(5, "", 3, &memory, NULL), "there is no device 2");
+	assert_string_equal(set_two(5, "", 3, &memory, NULL),
+			    "there is no device 2: the daemon has 2, counted from 0");
 	assert_string_equal(set_two(6, "", 0, &memory, NULL), "there is no session 6");
 	assert_string_equal(set_two(0, "x", 0, &memory, NULL), "there is no tenant \"x\"");
 	assert_string_equal(set_two(0, "", 0, &memory, NULL), "there is no tenant \"\"");
