@@ -244,7 +244,7 @@ check_open(const struct gpd_tenants *tenants, int line, bool named, char *error)
 {
 	if (tenants->sessions_max[line])
 		return 0;
-	(void)snprintf(error, GPD_CONFIG_ERROR_MAX, "tenant \"%s\" has no sessions%s",
+	(void)snprintf(error, GPD_CONFIG_ERROR_MAX, "tenant \"%s\" may have no sessions%s",
 		       tenants->ledger->tenants[line].name,
 		       named ? "" : ", and the client names no other");
 	return GP_E_INVALID;
