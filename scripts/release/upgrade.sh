@@ -55,6 +55,12 @@ upgrades() {
 		fail "$name: nobody is admitted after an upgrade"
 }
 
+# removes NAME REMOVE: a command there, after which no daemon is left.
+removes() {
+	on "$1" "$2"
+	! on "$1" 'systemctl --quiet is-active gpupoold || pgrep gpupoold' || fail "$1: the daemon goes on after $2"
+}
+
 step_upgrade() {
 	local name next=$work/next
 	rm -rf "$next"
@@ -75,4 +81,6 @@ step_upgrade() {
 	cp "$next"/*.x86_64.rpm "$work/byrpm/root/new/"
 	upgrades bydeb 'dpkg -i old/*.deb' 'dpkg -i new/*.deb' 'dpkg -i old/*.deb'
 	upgrades byrpm 'rpm --nodeps -i old/*.rpm' 'rpm --nodeps -U new/*.rpm' 'rpm --nodeps -U --oldpackage old/*.rpm'
+	removes bydeb 'dpkg -r gpupool-server'
+	removes byrpm 'rpm --nodeps -e gpupool-server'
 }
