@@ -19,6 +19,7 @@
 #include "server/common/config/options.h"
 #include "server/supervisor/supervisor.h"
 #include "server/worker/device/window.h"
+#include "server/worker/memory/host_arena.h"
 #include "server/worker/worker.h"
 #include "transport/transport.h"
 #include "transport/url.h"
@@ -314,7 +315,8 @@ parse_option(int key, char *arg, struct argp_state *state)
 static bool
 check_environment(void)
 {
-	static const char stall[] = "GPUPOOL_STALL_MS", window[] = "GPUPOOL_WINDOW_SIZE";
+	static const char stall[] = "GPUPOOL_STALL_MS", window[] = "GPUPOOL_WINDOW_SIZE",
+			  piece[] = "GPUPOOL_HOST_PIECE_MIB";
 	const char *name = NULL, *wrong;
 	uint64_t size;
 	unsigned int ms;
@@ -325,6 +327,9 @@ check_environment(void)
 	} else if (!gpd_window_size_parse(getenv(window), &size)) {
 		name = window;
 		wrong = "no number of bytes from 16777216 (16 MiB) to 4398046511104 (4 TiB)";
+	} else if (!gpd_host_piece_parse(getenv(piece), &size)) {
+		name = piece;
+		wrong = "no number of MiB from 1 to 64";
 	}
 	if (name)
 		(void)fprintf(stderr, "gpupoold: %s=%s: %s\n", name, getenv(name), wrong);

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/worker/memory/host_arena.h"
 
+#include "server/common/config/config_value.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/session/session.h"
 #include "transport/shm/sealed_memory.h"
 #include "transport/transport.h"
 
 #include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -14,14 +17,66 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* 8 MiB are registered in 0.6 ms, 64 MiB in 4. */
-#define PIECE (UINT64_C(8) << 20)
+#define PIECE_MIB 8
+#define PIECE_MIB_MAX 64
+/* Pages are touched and let go by so much: 4 KiB take up to 2 us, and whoever maps something in
+ * this process waits that long. */
+#define STEP (UINT64_C(256) << 10)
 #define REGISTER_FLAGS (CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP)
+
+/* 8 MiB are registered in 0.6 ms, 64 MiB in 4. */
+bool
+gpd_host_piece_parse(const char *text, uint64_t *size_p)
+{
+	uint64_t mib = PIECE_MIB;
+	bool sound = !text || !*text || gpd_value_number(text, 1, PIECE_MIB_MAX, &mib);
+
+	*size_p = mib << 20;
+	return sound;
+}
+
+/* It stays what it was at first. */
+static uint64_t
+piece(void)
+{
+	static _Atomic uint64_t known;
+	uint64_t size = atomic_load(&known);
+
+	if (!size) {
+		(void)gpd_host_piece_parse(getenv("GPUPOOL_HOST_PIECE_MIB"), &size);
+		atomic_store(&known, size);
+	}
+	return size;
+}
 
 static void *
 pointer(uint64_t address)
 {
 	return (void *)(uintptr_t)address;
+}
+
+static uint64_t
+least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* By steps; 0, or errno of the first that failed. */
+static int
+advise(uint64_t address, uint64_t size, int advice)
+{
+	for (uint64_t done = 0; done < size; done += STEP) {
+		if (madvise(pointer(address + done), least(STEP, size - done), advice))
+			return errno;
+	}
+	return 0;
+}
+
+/* Mapping other pages over them would hold up the process for as long as that takes. */
+static void
+drop_pages(uint64_t address, uint64_t size)
+{
+	(void)advise(address, size, MADV_DONTNEED);
 }
 
 /* The addresses stay reserved. */
@@ -35,13 +90,7 @@ cover(uint64_t address, uint64_t size)
 static uint64_t
 piece_end(uint64_t address)
 {
-	return address / PIECE * PIECE + PIECE;
-}
-
-static uint64_t
-least(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
+	return address / piece() * piece() + piece();
 }
 
 uint64_t
@@ -56,9 +105,10 @@ gpd_host_arena_shrink(struct gpd_host_arena *arena)
 	uint64_t last, address;
 
 	if (arena->registered > 0) {
-		last = (arena->address + arena->registered - 1) / PIECE * PIECE;
+		last = piece_end(arena->address + arena->registered - 1) - piece();
 		address = last > arena->address ? last : arena->address;
 		(void)gpd_driver.cuMemHostUnregister(pointer(address));
+		drop_pages(address, arena->address + arena->registered - address);
 		cover(address, arena->address + arena->registered - address);
 		arena->registered = address - arena->address;
 	}
@@ -80,9 +130,9 @@ map_pages(uint64_t address, uint64_t size, int fd)
 static CUresult
 populate(uint64_t address, uint64_t size)
 {
-	bool done = !madvise(pointer(address), size, MADV_POPULATE_WRITE) || errno == EINVAL;
+	int error = advise(address, size, MADV_POPULATE_WRITE);
 
-	return done ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	return !error || error == EINVAL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 /* Its device address is the same, or the driver cannot do that. */
@@ -132,6 +182,7 @@ make(struct gpd_session *session, struct gpd_host_arena *arena, int fd)
 		return result;
 	while (!gpd_host_arena_shrink(arena))
 		;
+	drop_pages(arena->address, arena->size);
 	cover(arena->address, arena->size);
 	return result;
 }
@@ -157,4 +208,14 @@ CUresult
 gpd_host_arena_make(struct gpd_session *session, struct gpd_host_arena *arena, bool shared)
 {
 	return shared ? make_shared(session, arena) : make(session, arena, -1);
+}
+
+void
+gpd_host_arena_free(struct gpd_host_arena *arena)
+{
+	if (arena->shadow) {
+		drop_pages((uintptr_t)arena->shadow, arena->size);
+		(void)munmap(arena->shadow, arena->size);
+	}
+	free(arena);
 }

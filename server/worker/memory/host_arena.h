@@ -35,4 +35,11 @@ bool gpd_host_arena_shrink(struct gpd_host_arena *arena);
 /* How many bytes from address are in one piece. */
 uint64_t gpd_host_arena_room(uint64_t address);
 
+/* With its shadow; nothing of it is registered any more. */
+void gpd_host_arena_free(struct gpd_host_arena *arena);
+
+/* What GPUPOOL_HOST_PIECE_MIB says, in bytes; NULL or empty: the usual size of a piece.  false: it
+ * is no size, and that is the usual one.  Any thread. */
+bool gpd_host_piece_parse(const char *text, uint64_t *size_p);
+
 #endif /* GPD_HOST_ARENA_H */

@@ -14,7 +14,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <utlist.h>
 
 #define PAGE UINT64_C(4096)
@@ -28,14 +27,6 @@ free_memory(struct gpd_host_memory *memory)
 	gp_picture_fini(&memory->picture);
 	free(memory->arenas);
 	free(memory);
-}
-
-static void
-free_arena(struct gpd_host_arena *arena)
-{
-	if (arena->shadow)
-		(void)munmap(arena->shadow, arena->size);
-	free(arena);
 }
 
 /* A quiet job: the driver waits for every kernel, and lets no launch through. */
@@ -57,7 +48,7 @@ drop_arena(void *arg)
 		gpd_account_give_pinned(&memory->session->account, arena->size);
 	last = !memory->session && !memory->leaving;
 	pthread_mutex_unlock(&memory->lock);
-	free_arena(arena);
+	gpd_host_arena_free(arena);
 	if (last)
 		free_memory(memory);
 }

@@ -2,6 +2,7 @@
 #include "gpd_calls.h"
 #include "protocol/host_picture.h"
 #include "server/worker/device/quiet_jobs.h"
+#include "server/worker/memory/host_arena.h"
 #include "server/worker/memory/host_memory.h"
 #include "server/worker/memory/memory.h"
 #include "tests/test.h"
@@ -84,6 +85,41 @@ mapped_memory_is_zeros_that_copies_reach(void **state)
 	assert_false(gpd_memory_accessible(&fake.session, base + 4 * MIB - 1, 2));
 	assert_false(gpd_memory_accessible(&fake.session, base + 6 * MIB - 1, UINT64_MAX));
 	assert_int_equal(used(), 2 * MIB);
+}
+
+static void
+the_size_of_a_piece_is_read_or_refused(void **state)
+{
+	static const char *const wrong[] = { "0", "65", "2M", "-1", "1.5" };
+	uint64_t size;
+
+	assert_true(gpd_host_piece_parse(NULL, &size));
+	assert_int_equal(size, 8 * MIB);
+	assert_true(gpd_host_piece_parse("", &size));
+	assert_int_equal(size, 8 * MIB);
+	assert_true(gpd_host_piece_parse("64", &size));
+	assert_int_equal(size, 64 * MIB);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		assert_false(gpd_host_piece_parse(wrong[i], &size));
+		assert_int_equal(size, 8 * MIB);
+	}
+}
+
+static void
+pieces_are_registered_and_given_up_one_by_one(void **state)
+{
+	uint64_t first = gpd_host_memory_room(&fake.session, base) % (8 * MIB);
+
+	assert_int_equal(map(first, 20 * MIB), CUDA_SUCCESS);
+	assert_int_equal(fake_count_calls("cuMemHostRegister"), 3);
+	assert_int_equal(gpd_host_memory_room(&fake.session, base + first + 5), 8 * MIB - 5);
+	memset(at(first), 7, 20 * MIB);
+	assert_int_equal(unmap(first, 20 * MIB), GPD_LATER);
+	fake_run_markers(&fake, -1);
+	gpd_quiet_jobs_wait();
+	assert_int_equal(fake_count_calls("cuMemHostUnregister"), 3);
+	assert_int_equal(map(first, 20 * MIB), CUDA_SUCCESS);
+	assert_int_equal(at(first)[0] | at(first + 20 * MIB - 1)[0], 0);
 }
 
 static void
@@ -462,6 +498,8 @@ main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(mapped_memory_is_zeros_that_copies_reach),
+		TEST(the_size_of_a_piece_is_read_or_refused),
+		TEST(pieces_are_registered_and_given_up_one_by_one),
 		TEST(what_overlaps_or_is_odd_is_refused),
 		TEST(the_range_is_the_sessions_world),
 		TEST(the_quota_holds),
