@@ -4,6 +4,7 @@
  * a sealed file in memory with a struct gp_ipc_handle in it.  What opens it is the daemon's secret,
  * not the file.  What a program passes on of a pointer into a pool is such a handle itself.
  */
+#include "client/base/log.h"
 #include "client/context/context.h"
 #include "client/memory/ipc_memory.h"
 #include "client/memory/memory.h"
@@ -108,7 +109,7 @@ gpc_cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllocationHa
 }
 
 /* The daemon whose device it is: that of the current context, or the first one's.  NULL: it has no
- * such device. */
+ * such device, which is said: NCCL takes it for an end. */
 static struct gpc_device *
 find_device(int remote)
 {
@@ -121,6 +122,9 @@ find_device(int remote)
 		if (device && device->session == session && device->remote == remote)
 			return device;
 	}
+	gpc_log(GPC_LOG_ERROR,
+		"memory of another process is refused: it is of a GPU that this process does not "
+		"have at its daemon, or of another daemon's");
 	return NULL;
 }
 
