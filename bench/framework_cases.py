@@ -299,55 +299,6 @@ def two_devices():
 
 
 @case
-def nccl_one_process():
-    import torch
-    devices = two_devices()
-    show(torch.cuda.can_device_access_peer(0, 1), torch.cuda.can_device_access_peer(1, 0))
-    for count in (1, 1000, 1 << 20, 1 << 24):
-        parts = [torch.arange(count, device=device, dtype=torch.float32) % 97 * (device.index + 1) for device in devices]
-        expected = sum(part.cpu() for part in parts)
-        begin = time.perf_counter()
-        for _ in range(3):
-            outs = [torch.empty_like(part) for part in parts]
-            torch.cuda.nccl.all_reduce(parts, outs)
-        for device in devices:
-            torch.cuda.synchronize(device)
-        print(f'{count} numbers: {(time.perf_counter() - begin) / 3 * 1e3:.3f} ms', file=sys.stderr)
-        show(count, *(torch.equal(out.cpu(), expected) for out in outs))
-    torch.cuda.nccl.broadcast(parts)
-    show(torch.equal(parts[0].cpu(), parts[1].cpu()))
-
-
-def nccl_rank(rank, folder):
-    import datetime
-    import torch
-    import torch.distributed as distributed
-    store = distributed.FileStore(os.path.join(folder, 'store'), 2)
-    torch.cuda.set_device(rank)
-    distributed.init_process_group('nccl', store=store, rank=rank, world_size=2, timeout=datetime.timedelta(seconds=60))
-    for count in (1, 1000, 1 << 20, 1 << 24):
-        part = torch.arange(count, device='cuda', dtype=torch.float32) % 97 * (rank + 1)
-        begin = time.perf_counter()
-        distributed.all_reduce(part)
-        torch.cuda.synchronize()
-        print(f'rank {rank}, {count} numbers: {(time.perf_counter() - begin) * 1e3:.3f} ms', file=sys.stderr)
-        wanted = torch.arange(count, dtype=torch.float32) % 97 * 3
-        if not torch.equal(part.cpu(), wanted):
-            sys.exit(f'rank {rank}: {count} numbers are wrong')
-    distributed.destroy_process_group()
-
-
-@case
-def nccl_two_processes():
-    import tempfile
-    import torch.multiprocessing as multiprocessing
-    two_devices()
-    with tempfile.TemporaryDirectory() as folder:
-        multiprocessing.start_processes(nccl_rank, (folder,), 2, start_method='spawn')
-    show('right')
-
-
-@case
 def torch_peer_copies():
     import torch
     one, other = two_devices()

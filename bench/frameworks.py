@@ -9,6 +9,7 @@ counted. FOLDER is a release build or what scripts/pack.sh packed; needs a GPU. 
 import argparse
 import collections
 import concurrent.futures
+import contextlib
 import fnmatch
 import os
 import subprocess
@@ -17,6 +18,7 @@ import tempfile
 
 import bench_sides
 import framework_cases
+import nccl_cases
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), 'libraries'))
 import library_cases  # noqa: E402
@@ -27,6 +29,7 @@ Way = collections.namedtuple('Way', 'address')
 HERE = os.path.dirname(os.path.abspath(__file__))
 # name -> the program that has the case
 SCRIPTS = {**dict.fromkeys(framework_cases.CASES, os.path.join(HERE, 'framework_cases.py')),
+           **dict.fromkeys(nccl_cases.CASES, os.path.join(HERE, 'nccl_cases.py')),
            **dict.fromkeys(library_cases.CASES, os.path.join(HERE, 'libraries', 'library_cases.py'))}
 
 
@@ -55,6 +58,11 @@ def compare(name, envs, limit, out):
     return 'ok', ''
 
 
+def daemons(names):
+    """Their names: some cases need two."""
+    return ['gpupool', 'second'] if any(name.startswith('nccl_two_daemons') for name in names) else ['gpupool']
+
+
 def last_line(path):
     with open(path, encoding='utf-8', errors='replace') as file:
         lines = [line.strip() for line in file if line.strip()]
@@ -78,9 +86,12 @@ def main():
     os.makedirs(out, exist_ok=True)
     programs = bench_sides.Programs(arguments.folder, out)
     failed = passed = 0
-    with bench_sides.Daemon(programs) as daemon:
+    with contextlib.ExitStack() as stack:
+        daemon, *second = [stack.enter_context(bench_sides.Daemon(programs, name)) for name in daemons(names)]
         ways = {'tcp': Way(daemon.tcp), 'unix': Way(daemon.local)}
         envs = {'native': programs.environment(), 'remote': programs.environment(ways[arguments.transport])}
+        for other in second:
+            envs['remote'][nccl_cases.SECOND_DAEMON] = {'tcp': other.tcp, 'unix': other.local}[arguments.transport]
         with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
             outcomes = {name: pool.submit(compare, name, envs, arguments.limit, out) for name in names}
             for name, outcome in outcomes.items():
