@@ -63,9 +63,9 @@ class Programs:
 
 
 class Daemon:
-    """One for all transports, for as long as the with lasts; config: the text of a configuration."""
+    """One for all transports, for as long as the with lasts; config: the text of a configuration; env: more environment."""
 
-    def __init__(self, programs, name='gpupool', config=None):
+    def __init__(self, programs, name='gpupool', config=None, env=None):
         self.programs = programs
         self.local = f'unix://{programs.work}/{name}.sock'
         self.admin = f'{programs.work}/{name}.admin'
@@ -79,7 +79,7 @@ class Daemon:
             self.process = subprocess.Popen(
                 [programs.need('gpupoold'), '--listen', '127.0.0.1:0', '--listen', self.local, '--print-address',
                  '--admin-socket', self.admin, *options],
-                env={**programs.environment(), 'GPUPOOL_CACHE_DIR': programs.work}, stdout=subprocess.PIPE, stderr=log, text=True)
+                env={**programs.environment(), 'GPUPOOL_CACHE_DIR': programs.work, **(env or {})}, stdout=subprocess.PIPE, stderr=log, text=True)
         found = re.search(r'(127\.0\.0\.1:\d+)', self.process.stdout.readline())
         if not found:
             sys.exit(f'bench: the daemon does not start; see {name}d.log')

@@ -2,26 +2,33 @@
 # SPDX-License-Identifier: Apache-2.0
 """What host memory that kernels reach, and managed memory, cost: natively and remotely, in turns.
 
-    bench/host_memory.py FOLDER [--rtt 0,0.2,1] [--turns 3] [--small] [--driver LIBRARY]
+    bench/host_memory.py FOLDER [--rtt 0,0.2,1] [--turns 3] [--row neighbour,steps] [--transport tcp,unix] [--piece 2,8]
+        [--small] [--driver LIBRARY]
 
 FOLDER is a release build, or what scripts/pack.sh packed. For each figure it prints a line that says what
 is wanted and what was measured, and the same as one line of JSON: {name, side, unit, native, remote,
 wanted, met}. Sides: tcp with each round trip (--rtt, in ms; bench/network is in between), and a local
-socket, where memory is shared. --small and --driver: the software device, on which CUDA's runtime does not
-run natively, and where figures say nothing of a GPU. Exit status 1 if a program failed; what was not met is
-said alone.
+socket, where memory is shared. --row: some of the figures alone; "steps" is of these alone, and says for each
+call of a neighbour's how long the longest launch took behind it. --piece: a daemon for each size, in MiB, by
+which it registers. --small and --driver: the software device, on which CUDA's runtime does not run natively,
+and where figures say nothing of a GPU. Exit status 1 if a program failed; what was not met is said alone.
 """
 import argparse
+import bisect
 import json
+import re
 import subprocess
 import sys
 import tempfile
+import time
 
-from bench_sides import Daemon, Failed, Programs, Side, median, read_figures, run
+from bench_sides import TRANSPORTS, Daemon, Failed, Programs, Side, median, read_figures, run
 
 # Of what is not limited by the link: microseconds.
 ROUND_MORE, EXCHANGE_MORE, NEIGHBOUR_MORE = 400, 200, 1000
 COLD_RATIO, MANAGED_RATIO = 0.98, 0.8
+# Long enough for what a call has set off at the daemon.
+STEP_PAUSE_MS = 40
 
 
 class Figure:
@@ -88,12 +95,14 @@ def rounds(programs, side, options):
     yield Figure('polled_page_p99', 'us', native['exchange_p99'], remote['exchange_p99'], None, False)
 
 
-def beside_churn(programs, env, seconds):
-    """Launches of one program while another one registers and frees memory."""
-    other = subprocess.Popen([programs.need('hostmemory'), 'churn', str(seconds + 2)], env=env, stdin=subprocess.DEVNULL,
-                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+def beside_churn(programs, env, seconds, pause=()):
+    """What launches of one program say while another one registers and frees memory, and what that one says."""
+    other = subprocess.Popen([programs.need('hostmemory'), 'churn', str(seconds + 2), *map(str, pause)], env=env,
+                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
-        figures = read_figures(run([programs.need('hostmemory'), 'launches', str(seconds)], env)[1])
+        # Its start is over.
+        time.sleep(1)
+        said = run([programs.need('hostmemory'), 'launches', str(seconds)], env)[1]
         words = other.communicate(timeout=seconds + 60)[0]
     except subprocess.TimeoutExpired:
         raise Failed('a program that registers and frees does not end') from None
@@ -102,7 +111,7 @@ def beside_churn(programs, env, seconds):
         other.wait()
     if other.returncode:
         raise Failed(f'a program that registers and frees failed: {words}')
-    return figures
+    return said, words
 
 
 def neighbour(programs, side, options):
@@ -110,14 +119,62 @@ def neighbour(programs, side, options):
     seconds, more = 1 if options.small else 5, []
     for env in sides_of(programs, side):
         if not env:
-            more.append(dict.fromkeys(('launch_p99', 'launch_worst')))
+            more.append(dict.fromkeys(('launch_p99', 'launch_worst', 'launch_over_1ms')))
             continue
         alone = read_figures(run([programs.need('hostmemory'), 'launches', str(seconds)], env)[1])
-        beside = beside_churn(programs, env, seconds)
+        beside = read_figures(beside_churn(programs, env, seconds)[0])
         more.append({name: max(0, beside[name] - alone[name]) for name in alone})
+        more[-1]['launch_over_1ms'] = beside['launch_over_1ms']
     native, remote = more
     yield Figure('neighbour_p99', 'us', native['launch_p99'], remote['launch_p99'], NEIGHBOUR_MORE, False)
     yield Figure('neighbour_worst', 'us', native['launch_worst'], remote['launch_worst'], NEIGHBOUR_MORE, False)
+    yield Figure('neighbour_over_1ms', 'launches', native['launch_over_1ms'], remote['launch_over_1ms'], None, False)
+
+
+def steps(programs, side, options):
+    """The longest launch from each kind of call to the next call; those under 500 us are not told."""
+    said, words = beside_churn(programs, programs.environment(side), 2 if options.small else 12, [STEP_PAUSE_MS])
+    begun = [(float(at), f'{name}_{size}k') for name, size, at in re.findall(r'^step (\w+) (\d+) KiB at (\d+)$', words, re.M)]
+    worst = dict.fromkeys(sorted(name for _, name in begun), 0.0)
+    for at, took in re.findall(r'^slow at (\d+) took ([\d.]+) us$', said, re.M):
+        # The launch may have begun before what held it up.
+        step = bisect.bisect(begun, (float(at) + float(took), '')) - 1
+        if step >= 0:
+            worst[begun[step][1]] = max(worst[begun[step][1]], float(took))
+    for name, took in worst.items():
+        yield Figure(f'longest_launch_behind_{name}', 'us', None, took, None, False)
+
+
+ROWS = {row.__name__: row for row in (cold_copies, managed_array, rounds, neighbour, steps)}
+
+
+def listed(allowed):
+    def parse(text):
+        if unknown := set(text.split(',')) - set(allowed):
+            raise argparse.ArgumentTypeError(f'{", ".join(sorted(unknown))}: there is {", ".join(allowed)}')
+        return text.split(',')
+    return parse
+
+
+def sides(programs, daemon, options):
+    if 'tcp' in options.transport:
+        for rtt in options.rtt:
+            yield Side(programs, daemon, 'tcp', rtt, 0)
+    if 'unix' in options.transport:
+        yield Side(programs, daemon, 'unix', 0, 0)
+
+
+def show_rows(programs, side, options):
+    """Whether each program did what it should."""
+    well = True
+    for name in options.row:
+        try:
+            for figure in ROWS[name](programs, side, options):
+                figure.show(side)
+        except Failed as error:
+            well = False
+            print(f'{name} ({side}): failed: {error}', flush=True)
+    return well
 
 
 def main():
@@ -127,23 +184,21 @@ def main():
     parser.add_argument('--turns', type=int, default=3)
     parser.add_argument('--small', action='store_true')
     parser.add_argument('--driver')
+    parser.add_argument('--row', type=listed(ROWS), default=['cold_copies', 'managed_array', 'rounds', 'neighbour'])
+    parser.add_argument('--transport', type=listed(TRANSPORTS), default=TRANSPORTS)
+    parser.add_argument('--piece', type=lambda text: text.split(','), default=[None])
     options = parser.parse_args()
-    failed = False
+    well = True
     with tempfile.TemporaryDirectory(prefix='gpupool-host-memory-') as work:
         programs = Programs(options.folder, work, options.driver)
-        with Daemon(programs) as daemon:
-            sides = [Side(programs, daemon, 'tcp', rtt, 0) for rtt in options.rtt] + [Side(programs, daemon, 'unix', 0, 0)]
-            for side in sides:
-                for measure in cold_copies, managed_array, rounds, neighbour:
-                    try:
-                        for figure in measure(programs, side, options):
-                            figure.show(side)
-                    except Failed as error:
-                        failed = True
-                        print(f'{measure.__name__} ({side}): failed: {error}', flush=True)
-            for side in sides:
-                side.close()
-    return int(failed)
+        for piece in options.piece:
+            if piece:
+                print(f'pieces of {piece} MiB:', flush=True)
+            with Daemon(programs, env={'GPUPOOL_HOST_PIECE_MIB': piece} if piece else {}) as daemon:
+                for side in sides(programs, daemon, options):
+                    well = show_rows(programs, side, options) and well
+                    side.close()
+    return int(not well)
 
 
 if __name__ == '__main__':

@@ -7,8 +7,9 @@
  *   hostmemory managed [MIB]      an array that moves there and back
  *   hostmemory rounds [COUNT]     a kernel that stays answers the program; how often the program
  *                                 sees another value of a word that a kernel counts up in
- *   hostmemory launches SECONDS   launch and wait, again and again
- *   hostmemory churn SECONDS      register, allocate, reach and free, again and again
+ *   hostmemory launches SECONDS   launch and wait, again and again; also when slow ones began
+ *   hostmemory churn SECONDS [MS] register, allocate, reach and free, again and again; with a pause
+ *                                 behind each call also when which call began
  *   hostmemory registering        what registering pages costs, and a launch of another thread
  *                                 meanwhile; what a copy over two registrations does
  */
@@ -59,23 +60,26 @@ at(std::vector<double> &times, double p)
 	return times[(size_t)((double)(times.size() - 1) * p)];
 }
 
-/* GB/s, the median of some. */
-static double
-copy_rate(void *to, const void *from, size_t size)
-{
+/* Of one kind of memory, one way. */
+struct copied {
+	const char *name;
+	void *to;
+	const void *from;
 	std::vector<double> times;
+};
 
-	for (int i = 0; i < 7; i++) {
-		double begin = now_us();
+static double
+copy_us(const copied &one, size_t size)
+{
+	double begin = now_us();
 
-		CHECK(cudaMemcpyAsync(to, from, size, cudaMemcpyDefault));
-		CHECK(cudaStreamSynchronize(0));
-		if (i > 0)
-			times.push_back(now_us() - begin);
-	}
-	return (double)size / at(times, 0.5) / 1000;
+	CHECK(cudaMemcpyAsync(one.to, one.from, size, cudaMemcpyDefault));
+	CHECK(cudaStreamSynchronize(0));
+	return now_us() - begin;
 }
 
+/* By turns, each kind first in every other one: a connection is slow until it knows how much the
+ * link holds, so who is always first pays for the others.  The first two turns are not counted. */
 static void
 copies(size_t size)
 {
@@ -86,10 +90,21 @@ copies(size_t size)
 	CHECK(cudaHostRegister(plain, size, cudaHostRegisterDefault));
 	memset(pinned, 1, size);
 	memset(plain, 1, size);
-	print("pinned_in", copy_rate(device, pinned, size), "GB/s");
-	print("registered_in", copy_rate(device, plain, size), "GB/s");
-	print("pinned_out", copy_rate(pinned, device, size), "GB/s");
-	print("registered_out", copy_rate(plain, device, size), "GB/s");
+	copied all[] = { { "pinned_in", device, pinned, {} },
+			 { "registered_in", device, plain, {} },
+			 { "pinned_out", pinned, device, {} },
+			 { "registered_out", plain, device, {} } };
+	for (int turn = 0; turn < 14; turn++) {
+		for (int i = 0; i < 4; i++) {
+			copied &one = all[i ^ (turn & 1)];
+			double took = copy_us(one, size);
+
+			if (turn >= 2)
+				one.times.push_back(took);
+		}
+	}
+	for (copied &one : all)
+		print(one.name, (double)size / at(one.times, 0.5) / 1000, "GB/s");
 	CHECK(cudaHostUnregister(plain));
 	CHECK(cudaFreeHost(pinned));
 	CHECK(cudaFree(device));
@@ -206,30 +221,56 @@ rounds(unsigned int count)
 	CHECK(cudaFreeHost(words));
 }
 
+/* The first ones load code, and are not counted. */
+#define WARM_US 300000.0
+/* Which launches are told of one by one. */
+#define SLOW_US 500.0
+
 static void
 launches(double seconds)
 {
 	std::vector<double> times;
-	unsigned int *data;
-	double end;
+	unsigned int *data, over = 0;
+	double end, warm;
 
 	CHECK(cudaMalloc(&data, 4096));
 	CHECK(cudaMemset(data, 0, 4096));
-	for (end = now_us() + seconds * 1e6; now_us() < end;) {
-		double begin = now_us();
+	warm = now_us() + WARM_US;
+	for (end = warm + seconds * 1e6; now_us() < end;) {
+		double begin = now_us(), took;
 
 		increase<<<1, 256>>>(data, 1024);
 		CHECK(cudaStreamSynchronize(0));
-		times.push_back(now_us() - begin);
+		took = now_us() - begin;
+		if (begin < warm)
+			continue;
+		times.push_back(took);
+		over += took > 1000;
+		if (took > SLOW_US)
+			printf("slow at %.0f took %.1f us\n", begin, took);
 	}
 	print("launch", at(times, 0.5), "us");
 	print("launch_p99", at(times, 0.99), "us");
 	print("launch_worst", at(times, 1), "us");
+	print("launch_over_1ms", over, "launches");
 	CHECK(cudaFree(data));
 }
 
+/* Says when this call began, and gives what it has set off at the daemon time to end. */
 static void
-churn(double seconds)
+churn_step(const char *name, size_t size, double pause_ms, const std::function<void()> &call)
+{
+	double begin = now_us();
+
+	call();
+	if (pause_ms <= 0)
+		return;
+	printf("step %s %zu KiB at %.0f\n", name, size >> 10, begin);
+	usleep((useconds_t)(pause_ms * 1000));
+}
+
+static void
+churn(double seconds, double pause_ms)
 {
 	const size_t sizes[] = { 4096, (size_t)1 << 20, (size_t)16 << 20, (size_t)64 << 20 };
 	double end = now_us() + seconds * 1e6;
@@ -238,15 +279,22 @@ churn(double seconds)
 	for (; now_us() < end; turns++) {
 		size_t size = sizes[turns % 4];
 		char *block, *plain = (char *)aligned_alloc(4096, size), *there;
+		auto step = [&](const char *name, const std::function<void()> &call) {
+			churn_step(name, size, pause_ms, call);
+		};
 
-		CHECK(cudaHostAlloc(&block, size, cudaHostAllocMapped));
-		CHECK(cudaHostRegister(plain, size, cudaHostRegisterMapped));
-		CHECK(cudaHostGetDevicePointer(&there, plain, 0));
-		increase<<<1, 256>>>((unsigned int *)block, 1024);
-		increase<<<1, 256>>>((unsigned int *)there, 1024);
-		CHECK(cudaStreamSynchronize(0));
-		CHECK(cudaHostUnregister(plain));
-		CHECK(cudaFreeHost(block));
+		step("allocate", [&] { CHECK(cudaHostAlloc(&block, size, cudaHostAllocMapped)); });
+		step("register", [&] {
+			CHECK(cudaHostRegister(plain, size, cudaHostRegisterMapped));
+			CHECK(cudaHostGetDevicePointer(&there, plain, 0));
+		});
+		step("launch", [&] {
+			increase<<<1, 256>>>((unsigned int *)block, 1024);
+			increase<<<1, 256>>>((unsigned int *)there, 1024);
+			CHECK(cudaStreamSynchronize(0));
+		});
+		step("unregister", [&] { CHECK(cudaHostUnregister(plain)); });
+		step("free", [&] { CHECK(cudaFreeHost(block)); });
 		free(plain);
 	}
 	print("churn", turns / seconds, "turns/s");
@@ -327,6 +375,16 @@ register_by_pieces(char *at, size_t size, size_t piece)
 		CHECK(cudaHostRegister(at + done, piece, cudaHostRegisterMapped));
 }
 
+static void
+unregister_by_pieces(char *at, size_t size, size_t piece, useconds_t pause_us)
+{
+	for (size_t done = 0; done < size; done += piece) {
+		CHECK(cudaHostUnregister(at + done));
+		if (pause_us)
+			usleep(pause_us);
+	}
+}
+
 /* Whether the driver takes a copy from memory that was registered by pieces. */
 static void
 copy_over_pieces(char *from, size_t size, size_t piece)
@@ -405,9 +463,12 @@ registering()
 		beside_launches("private, there, by pieces", piece,
 				[&] { register_by_pieces(at, 64 * mib, piece); });
 		copy_over_pieces(at, 64 * mib, piece);
-		for (size_t done = 0; done < 64 * mib; done += piece)
-			CHECK(cudaHostUnregister(at + done));
-		(void)munmap(at, 64 * mib);
+		beside_launches("  unregistered", piece,
+				[&] { unregister_by_pieces(at, 64 * mib, piece, 0); });
+		register_by_pieces(at, 64 * mib, piece);
+		beside_launches("  unregistered, with pauses", piece,
+				[&] { unregister_by_pieces(at, 64 * mib, piece, 200); });
+		beside_launches("  unmapped", 64 * mib, [&] { (void)munmap(at, 64 * mib); });
 	}
 }
 
@@ -428,12 +489,12 @@ main(int argc, char **argv)
 	} else if (strcmp(what, "launches") == 0 && number > 0) {
 		launches(number);
 	} else if (strcmp(what, "churn") == 0 && number > 0) {
-		churn(number);
+		churn(number, argc > 3 ? atof(argv[3]) : 0);
 	} else if (strcmp(what, "registering") == 0) {
 		registering();
 	} else {
 		fprintf(stderr, "usage: hostmemory copies [MIB] | managed [MIB] | rounds [COUNT] | "
-				"launches SECONDS | churn SECONDS | registering\n");
+				"launches SECONDS | churn SECONDS [MS] | registering\n");
 		return 2;
 	}
 	return 0;

@@ -3,6 +3,7 @@
 results are compared and drawn. What the figures are says nothing here."""
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -197,6 +198,17 @@ def _():
         require({row["side"] for row in found} == sides, f"{name} is not measured everywhere: {said}")
         require(all(row["remote"] >= 0 and {"unit", "native", "wanted", "met"} <= set(row) for row in found), f"{name}: {said}")
         require(all(f"{name} ({side}): " in said for side in sides), f"no line for {name}: {said}")
+
+
+@case("behind which call of a neighbour's launches are slow is told for each size of pieces")
+def _():
+    if not SOFTWARE or SANITIZER == "thread":
+        raise Skip("needs the software device, and more address space than the sanitizer leaves")
+    said = bench(BUILD, "--driver", DRIVER, "--small", "--row", "steps", "--transport", "unix", "--piece", "1,8", script="host_memory.py")
+    require(re.findall(r"^pieces of (\d+) MiB:$", said, re.M) == ["1", "8"], f"other pieces: {said}")
+    for call in "allocate", "register", "launch", "unregister", "free":
+        found = re.findall(rf"^longest_launch_behind_{call}_4k \(unix\): remote [\d.e+]+ us$", said, re.M)
+        require(len(found) == 2, f"{call}: {said}")
 
 
 if __name__ == "__main__":
