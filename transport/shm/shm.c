@@ -10,6 +10,7 @@
 #include "base/thread.h"
 #include "transport/descriptor.h"
 #include "transport/own_fd.h"
+#include "transport/shm/message_fd.h"
 #include "transport/shm/sealed_memory.h"
 #include "transport/shm/shm_ring.h"
 #include "transport/socket/tcp.h"
@@ -70,59 +71,6 @@ door_fd(struct shm_conn *shm)
 	return fd;
 }
 
-union control {
-	struct cmsghdr header;
-	char room[CMSG_SPACE(sizeof(int))];
-};
-
-/* A descriptor that came with what was read is *fd_p, else that is -1. */
-static ssize_t
-receive_with_fd(int socket_fd, void *bytes, size_t size, int *fd_p)
-{
-	struct iovec iov = { bytes, size };
-	union control control = { 0 };
-	struct msghdr message = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = &control,
-		.msg_controllen = sizeof(control),
-	};
-	int fd = -1, saved;
-	ssize_t got;
-
-	gp_fd_hold();
-	got = recvmsg(socket_fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	saved = errno;
-	if (got >= 0 && control.header.cmsg_type == SCM_RIGHTS &&
-	    control.header.cmsg_level == SOL_SOCKET &&
-	    control.header.cmsg_len == CMSG_LEN(sizeof(int)))
-		memcpy(&fd, CMSG_DATA(&control.header), sizeof(fd));
-	*fd_p = gp_fd_away(fd);
-	gp_fd_release();
-	errno = saved;
-	return got;
-}
-
-/* The bytes, and the descriptor with them. */
-static ssize_t
-send_with_fd(int socket_fd, void *bytes, size_t size, int fd)
-{
-	struct iovec iov = { bytes, size };
-	union control control = { 0 };
-	struct msghdr message = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = &control,
-		.msg_controllen = sizeof(control),
-	};
-
-	control.header.cmsg_level = SOL_SOCKET;
-	control.header.cmsg_type = SCM_RIGHTS;
-	control.header.cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
-	return sendmsg(socket_fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-}
-
 static void
 keep_passed(struct shm_conn *shm, int fd)
 {
@@ -143,7 +91,7 @@ take_wakes(struct shm_conn *shm)
 
 	/* A client passes none: the daemon has no room for any. */
 	if (shm->door->client)
-		got = receive_with_fd(door_fd(shm), wakes, sizeof(wakes), &fd);
+		got = gp_recv_with_fd(door_fd(shm), wakes, sizeof(wakes), &fd);
 	else
 		got = recv(door_fd(shm), wakes, sizeof(wakes), MSG_DONTWAIT);
 	if (fd >= 0)
@@ -379,7 +327,7 @@ send_greeting(int socket_fd, int memory_fd)
 	char text[] = GREETING;
 
 	/* The socket is empty: it takes that, or is at its end. */
-	return send_with_fd(socket_fd, text, sizeof(text), memory_fd) == sizeof(text)
+	return gp_send_with_fd(socket_fd, text, sizeof(text), memory_fd) == sizeof(text)
 		       ? 0
 		       : GP_E_INVALID;
 }
@@ -390,7 +338,7 @@ receive_greeting(int socket_fd)
 {
 	char text[sizeof(GREETING)];
 	int fd;
-	ssize_t got = receive_with_fd(socket_fd, text, sizeof(text), &fd);
+	ssize_t got = gp_recv_with_fd(socket_fd, text, sizeof(text), &fd);
 
 	if (got == sizeof(text) && memcmp(text, GREETING, sizeof(text)) == 0 && fd >= 0)
 		return fd;
@@ -560,7 +508,7 @@ shm_pass_fd(struct gp_conn *conn, int fd)
 	if (shm->door->client)
 		return GP_E_UNSUPPORTED;
 	for (;;) {
-		ssize_t sent = send_with_fd(door_fd(shm), &wake, 1, fd);
+		ssize_t sent = gp_send_with_fd(door_fd(shm), &wake, 1, fd);
 		int r;
 
 		if (sent == 1)

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/shm/message_fd.h"
+
+#include "transport/descriptor.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+union control {
+	struct cmsghdr header;
+	char room[CMSG_SPACE(sizeof(int))];
+};
+
+ssize_t
+gp_recv_with_fd(int socket_fd, void *bytes, size_t size, int *fd_p)
+{
+	struct iovec iov = { bytes, size };
+	union control control = { 0 };
+	struct msghdr message = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control),
+	};
+	int fd = -1, saved;
+	ssize_t got;
+
+	gp_fd_hold();
+	got = recvmsg(socket_fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	saved = errno;
+	if (got >= 0 && control.header.cmsg_type == SCM_RIGHTS &&
+	    control.header.cmsg_level == SOL_SOCKET &&
+	    control.header.cmsg_len == CMSG_LEN(sizeof(int)))
+		memcpy(&fd, CMSG_DATA(&control.header), sizeof(fd));
+	*fd_p = gp_fd_away(fd);
+	gp_fd_release();
+	errno = saved;
+	return got;
+}
+
+ssize_t
+gp_send_with_fd(int socket_fd, void *bytes, size_t size, int fd)
+{
+	struct iovec iov = { bytes, size };
+	union control control = { 0 };
+	struct msghdr message = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control),
+	};
+
+	control.header.cmsg_level = SOL_SOCKET;
+	control.header.cmsg_type = SCM_RIGHTS;
+	control.header.cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
+	return sendmsg(socket_fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
