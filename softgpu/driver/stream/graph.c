@@ -61,16 +61,18 @@ gs_graph_create(enum gs_kind kind)
 	return graph;
 }
 
-/* A reference that gs_object_put() gives up. */
-static CUresult
-enter_graph(CUgraph handle, struct gs_graph **graph_p)
+void *
+gs_graph_enter(const void *handle, enum gs_kind kind, CUresult *result_p)
 {
-	CUresult r = gs_enter();
+	void *object = NULL;
 
-	if (r)
-		return r;
-	*graph_p = gs_object_get(handle, GS_KIND_GRAPH);
-	return *graph_p ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	*result_p = gs_enter();
+	if (*result_p)
+		return NULL;
+	object = gs_object_get(handle, kind);
+	if (!object)
+		*result_p = CUDA_ERROR_INVALID_VALUE;
+	return object;
 }
 
 CUresult CUDAAPI
@@ -109,11 +111,11 @@ retire_node(struct gs_node *node)
 CUresult CUDAAPI
 cuGraphDestroy(CUgraph handle)
 {
-	struct gs_graph *graph;
 	struct gs_node *node;
-	CUresult r = enter_graph(handle, &graph);
+	CUresult r;
+	struct gs_graph *graph = gs_graph_enter(handle, GS_KIND_GRAPH, &r);
 
-	if (r)
+	if (!graph)
 		return r;
 	if (!graph->outermost && gs_object_retire(handle, GS_KIND_GRAPH)) {
 		DL_FOREACH(graph->nodes, node)
@@ -129,12 +131,12 @@ cuGraphDestroy(CUgraph handle)
 CUresult CUDAAPI
 cuGraphGetNodes(CUgraph handle, CUgraphNode *nodes, size_t *count_p)
 {
-	struct gs_graph *graph;
 	struct gs_node *node;
 	size_t count = 0;
-	CUresult r = count_p ? enter_graph(handle, &graph) : CUDA_ERROR_INVALID_VALUE;
+	CUresult r = CUDA_ERROR_INVALID_VALUE;
+	struct gs_graph *graph = count_p ? gs_graph_enter(handle, GS_KIND_GRAPH, &r) : NULL;
 
-	if (r)
+	if (!graph)
 		return r;
 	DL_FOREACH(graph->nodes, node)
 	{
@@ -152,15 +154,12 @@ cuGraphGetNodes(CUgraph handle, CUgraphNode *nodes, size_t *count_p)
 CUresult CUDAAPI
 cuGraphDestroyNode(CUgraphNode handle)
 {
-	struct gs_node *node;
 	struct gs_graph *graph;
-	CUresult r = gs_enter();
+	CUresult r;
+	struct gs_node *node = gs_graph_enter(handle, GS_KIND_GRAPH_NODE, &r);
 
-	if (r)
-		return r;
-	node = gs_object_get(handle, GS_KIND_GRAPH_NODE);
 	if (!node)
-		return CUDA_ERROR_INVALID_VALUE;
+		return r;
 	graph = (struct gs_graph *)node->object.owner;
 	retire_node(node);
 	node_free(graph, node);
@@ -242,11 +241,11 @@ CUresult
 gs_graph_add(CUgraphNode *handle, CUgraph graph_handle, const CUgraphNode *dependencies,
 	     size_t count, const struct gs_node *from)
 {
-	struct gs_graph *graph;
 	struct gs_node *node = NULL;
-	CUresult r = enter_graph(graph_handle, &graph);
+	CUresult r;
+	struct gs_graph *graph = gs_graph_enter(graph_handle, GS_KIND_GRAPH, &r);
 
-	if (r)
+	if (!graph)
 		return r;
 	r = handle ? check_dependencies(graph, dependencies, count) : CUDA_ERROR_INVALID_VALUE;
 	if (!r) {
@@ -344,11 +343,12 @@ cuGraphAddKernelNode_v2(CUgraphNode *handle, CUgraph graph, const CUgraphNode *d
 CUresult CUDAAPI
 cuGraphInstantiateWithFlags(CUgraphExec *handle, CUgraph graph_handle, unsigned long long flags)
 {
-	struct gs_graph *graph, *made;
+	struct gs_graph *made;
 	bool others = false;
-	CUresult r = enter_graph(graph_handle, &graph);
+	CUresult r;
+	struct gs_graph *graph = gs_graph_enter(graph_handle, GS_KIND_GRAPH, &r);
 
-	if (r)
+	if (!graph)
 		return r;
 	made = handle ? gs_graph_create(GS_KIND_GRAPH_EXEC) : NULL;
 	if (!made)
@@ -382,15 +382,12 @@ cuGraphInstantiateWithFlags(CUgraphExec *handle, CUgraph graph_handle, unsigned 
 CUresult CUDAAPI
 cuGraphUpload(CUgraphExec handle, CUstream stream_handle)
 {
-	struct gs_graph *graph;
 	struct gs_stream *stream;
-	CUresult r = gs_enter();
+	CUresult r;
+	struct gs_graph *graph = gs_graph_enter(handle, GS_KIND_GRAPH_EXEC, &r);
 
-	if (r)
-		return r;
-	graph = gs_object_get(handle, GS_KIND_GRAPH_EXEC);
 	if (!graph)
-		return CUDA_ERROR_INVALID_VALUE;
+		return r;
 	stream = gs_stream_get(stream_handle);
 	if (stream) {
 		atomic_store(&graph->uploaded, true);
@@ -459,15 +456,13 @@ gs_node_run(const struct gs_node *node, CUstream stream, const struct gs_graphs 
 CUresult CUDAAPI
 cuGraphLaunch(CUgraphExec handle, CUstream stream)
 {
-	struct gs_graph *graph, *now;
+	struct gs_graph *now;
 	struct gs_node *node;
-	CUresult r = gs_enter();
+	CUresult r;
+	struct gs_graph *graph = gs_graph_enter(handle, GS_KIND_GRAPH_EXEC, &r);
 
-	if (r)
-		return r;
-	graph = gs_object_get(handle, GS_KIND_GRAPH_EXEC);
 	if (!graph)
-		return CUDA_ERROR_INVALID_VALUE;
+		return r;
 	now = gs_graph_now(graph);
 	atomic_store(&graph->uploaded, true);
 	if (graph->runs_alone || gs_graph_any_launchable()) {

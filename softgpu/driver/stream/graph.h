@@ -61,6 +61,9 @@ struct gs_graph {
 };
 
 /* graph.c */
+/* What begins a call: a reference to what the handle is of, that gs_object_put() gives up; NULL:
+ * the call's result is *result_p. */
+void *gs_graph_enter(const void *handle, enum gs_kind kind, CUresult *result_p);
 struct gs_graph *gs_graph_create(enum gs_kind kind);
 CUresult gs_graph_copy_nodes(struct gs_graph *to, const struct gs_graph *from);
 /* Checks a kernel's parameters, and takes them over. */

@@ -133,14 +133,11 @@ CUresult CUDAAPI
 cuGraphKernelNodeSetAttribute(CUgraphNode handle, CUkernelNodeAttrID id,
 			      const CUkernelNodeAttrValue *value)
 {
-	struct gs_node *node;
-	CUresult r = gs_enter();
+	CUresult r;
+	struct gs_node *node = gs_graph_enter(handle, GS_KIND_GRAPH_NODE, &r);
 
-	if (r)
-		return r;
-	node = gs_object_get(handle, GS_KIND_GRAPH_NODE);
 	if (!node)
-		return CUDA_ERROR_INVALID_VALUE;
+		return r;
 	if (!value || node->type != CU_GRAPH_NODE_TYPE_KERNEL)
 		r = CUDA_ERROR_INVALID_VALUE;
 	else if (id == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE)
@@ -154,16 +151,14 @@ cuGraphKernelNodeSetAttribute(CUgraphNode handle, CUkernelNodeAttrID id,
 CUresult CUDAAPI
 cuGraphKernelNodeSetParams_v2(CUgraphNode handle, const CUDA_KERNEL_NODE_PARAMS *given)
 {
-	struct gs_node now = { .type = CU_GRAPH_NODE_TYPE_KERNEL }, *node;
-	CUresult r = gs_enter();
+	struct gs_node now = { .type = CU_GRAPH_NODE_TYPE_KERNEL };
+	CUresult r;
+	struct gs_node *node = gs_graph_enter(handle, GS_KIND_GRAPH_NODE, &r);
 
-	if (r)
+	if (!node)
 		return r;
-	node = gs_object_get(handle, GS_KIND_GRAPH_NODE);
-	if (!node || node->type != CU_GRAPH_NODE_TYPE_KERNEL || !given ||
-	    !given->func == !given->kern) {
-		if (node)
-			gs_object_put(&node->object);
+	if (node->type != CU_GRAPH_NODE_TYPE_KERNEL || !given || !given->func == !given->kern) {
+		gs_object_put(&node->object);
 		return CUDA_ERROR_INVALID_VALUE;
 	}
 	now.green = node->green;
@@ -189,14 +184,11 @@ CUresult CUDAAPI
 cuGraphAddDependencies_v2(CUgraph graph_handle, const CUgraphNode *from, const CUgraphNode *to,
 			  const CUgraphEdgeData *data, size_t count)
 {
-	struct gs_graph *graph;
-	CUresult r = gs_enter();
+	CUresult r;
+	struct gs_graph *graph = gs_graph_enter(graph_handle, GS_KIND_GRAPH, &r);
 
-	if (r)
-		return r;
-	graph = gs_object_get(graph_handle, GS_KIND_GRAPH);
 	if (!graph)
-		return CUDA_ERROR_INVALID_VALUE;
+		return r;
 	if (data || (count && (!from || !to)))
 		r = CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; !r && i < count; i++) {
@@ -224,14 +216,11 @@ CUresult CUDAAPI
 cuGraphRemoveDependencies_v2(CUgraph graph_handle, const CUgraphNode *from, const CUgraphNode *to,
 			     const CUgraphEdgeData *data, size_t count)
 {
-	struct gs_graph *graph;
-	CUresult r = gs_enter();
+	CUresult r;
+	struct gs_graph *graph = gs_graph_enter(graph_handle, GS_KIND_GRAPH, &r);
 
-	if (r)
-		return r;
-	graph = gs_object_get(graph_handle, GS_KIND_GRAPH);
 	if (!graph)
-		return CUDA_ERROR_INVALID_VALUE;
+		return r;
 	gs_object_put(&graph->object);
 	return data || (count && (!from || !to)) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
