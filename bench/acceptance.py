@@ -61,7 +61,7 @@ def all_parts(folder, out):
     parts = {
         'agreement': Part(python(compare, folder, 'nbody', 'clients', 'start', 'trips', 'apps'), 420),
         'killed': Part(python(compare, folder, 'kill'), 150),
-        'dataloader': Part(python('dataloader.py', folder), 200),
+        'dataloader': Part(python('dataloader.py', folder), 400),
         'frameworks': Part(python('frameworks.py', folder, '--jobs', '6', '--out', os.path.join(out, 'frameworks')), 580),
         'host_memory': Part(python('host_memory.py', folder), 580),
         'suites_house': suites_part(folder, house, SUITES_AT_ONCE, 900),

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where bench.py runs programs: natively, and through a daemon by a transport and over a network."""
+import argparse
 import functools
 import json
 import os
@@ -179,6 +180,15 @@ def read_figures(text):
 def read_causes(text):
     """What GPUPOOL_LOG=stats says: cause -> how many round trips."""
     return {name: int(count) for count, name in re.findall(r'^gpupool: stats: +(\d+) waits +[\d.]+ ms (.+)$', text, re.M)}
+
+
+def listed(allowed):
+    """The type of an argument that is a list of these, separated by commas."""
+    def parse(text):
+        if unknown := set(text.split(',')) - set(allowed):
+            raise argparse.ArgumentTypeError(f'{", ".join(sorted(unknown))}: there is {", ".join(allowed)}')
+        return text.split(',')
+    return parse
 
 
 def median(values):

@@ -1,32 +1,30 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A PyTorch DataLoader with two workers and pinned memory feeds a training loop, natively and remotely.
+"""A PyTorch DataLoader with two workers and pinned memory feeds a training loop, natively and remotely, in turns.
 
-    bench/dataloader.py BUILD
+    bench/dataloader.py FOLDER [--turns 3] [--transport tcp,unix]
 
-BUILD is a build folder, or a folder that scripts/pack.sh made. Needs a GPU and PyTorch. Prints what
-each run computed and how long it took; exit status 1 if the remote run failed or computed something
-else than the native one.
+FOLDER is a release build, or what scripts/pack.sh packed. Needs a GPU and PyTorch. Prints what each run computed
+and how long it took, and for each transport the native time by the remote one, as a line and as JSON. Exit status
+1 if a run failed or computed something else than the native one; what was not met is said alone.
 """
+import argparse
+import json
 import os
-import subprocess
+import statistics
 import sys
+import tempfile
 import time
 
-FOLDERS = ['', 'server', 'client']
-BATCHES = 64
+from bench_sides import TRANSPORTS, Daemon, Failed, Programs, listed, run
 
-
-def find(build, name):
-    for folder in FOLDERS:
-        path = os.path.join(build, folder, name)
-        if os.path.exists(path):
-            return os.path.abspath(path)
-    sys.exit(f'dataloader: no {name} below {build}')
+BATCHES, EPOCHS, WANTED = 64, 4, 0.95
+LIMIT = 200
 
 
 def train():
-    """The program itself: its output depends on every byte that the workers made."""
+    """The program itself: its output depends on every byte that the workers made. The first epoch is not timed: it
+    loads code, and the allocator gets its memory."""
     import torch
     from torch.utils.data import DataLoader, Dataset
 
@@ -42,48 +40,71 @@ def train():
     torch.cuda.init()
     model = torch.nn.Linear(1024, 1).cuda()
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
-    pinned, total = True, 0.0
-    began = time.monotonic()
-    for data, wanted in DataLoader(Numbers(), batch_size=256, num_workers=2, pin_memory=True):
-        pinned = pinned and data.is_pinned() and wanted.is_pinned()
-        output = model(data.cuda(non_blocking=True)).squeeze(1)
-        loss = torch.nn.functional.mse_loss(output, wanted.cuda(non_blocking=True))
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        total += loss.item()
-    print(f'{BATCHES} batches, pinned: {pinned}, losses {total:.3f}')
-    print(f'{time.monotonic() - began:.2f} s', file=sys.stderr)
+    loader = DataLoader(Numbers(), batch_size=256, num_workers=2, pin_memory=True, persistent_workers=True)
+    pinned, total, seconds = True, 0.0, []
+    for _ in range(EPOCHS):
+        began = time.monotonic()
+        for data, wanted in loader:
+            pinned = pinned and data.is_pinned() and wanted.is_pinned()
+            output = model(data.cuda(non_blocking=True)).squeeze(1)
+            loss = torch.nn.functional.mse_loss(output, wanted.cuda(non_blocking=True))
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            total += loss.item()
+        seconds.append(time.monotonic() - began)
+    print(f'{EPOCHS} times {BATCHES} batches, pinned: {pinned}, losses {total:.3f}')
+    print(f'{statistics.median(seconds[1:]):.4f}')
 
 
-def run(env):
-    result = subprocess.run([sys.executable, os.path.abspath(__file__), '--train'], env=env, text=True,
-                            capture_output=True, timeout=300)
-    return result.returncode, result.stdout.strip(), result.stderr.strip()
+def measure(command, envs, turns):
+    """side -> (what it computed, the seconds of each turn)."""
+    computed, seconds = {}, {side: [] for side in envs}
+    for _ in range(turns):
+        for side, env in envs.items():
+            *said, took = run(command, env, LIMIT)[1].splitlines()
+            print(f'{side}: {" ".join(said)}, {took} s an epoch', flush=True)
+            if computed.setdefault(side, said) != said:
+                raise Failed(f'{side}: two runs computed different things: {computed[side]}, {said}')
+            seconds[side].append(float(took))
+    return computed, seconds
+
+
+def judge(computed, seconds):
+    """Whether all computed the same; says how fast each transport was."""
+    native = statistics.median(seconds.pop('native'))
+    for side, times in seconds.items():
+        ratio = native / statistics.median(times)
+        print(f'dataloader ({side}): wanted at least {WANTED}, remote {ratio:.3f} of native'
+              f'{": met" if ratio >= WANTED else ": NOT met"}')
+        print(json.dumps({'name': 'dataloader', 'side': side, 'unit': 'of native', 'native': native, 'remote': ratio,
+                          'wanted': WANTED, 'met': ratio >= WANTED}), flush=True)
+        if computed[side] != computed['native']:
+            print(f'dataloader ({side}): FAILED: it computed {computed[side]}, natively {computed["native"]}')
+    return all(said == computed['native'] for said in computed.values())
 
 
 def main():
-    build = sys.argv[1]
-    plain = {name: value for name, value in os.environ.items() if name != 'REMOTE_GPU'}
-    libraries = ':'.join(filter(None, [os.path.join(os.path.abspath(build), 'lib'), plain.get('LD_LIBRARY_PATH')]))
-    daemon = subprocess.Popen([find(build, 'gpupoold'), '--listen', '127.0.0.1:0', '--print-address'],
-                              env={**plain, 'LD_LIBRARY_PATH': libraries}, stdout=subprocess.PIPE, text=True)
-    try:
-        address = daemon.stdout.readline().split()[-1]
-        native = run(plain)
-        client = os.path.dirname(find(build, 'libcuda.so.1'))
-        remote = run({**plain, 'REMOTE_GPU': address, 'LD_LIBRARY_PATH': f'{client}:{libraries}'})
-    finally:
-        daemon.terminate()
-        daemon.wait()
-    for name, (status, out, err) in ('native', native), ('remote', remote):
-        print(f'{name}: {out} ({err.splitlines()[-1] if err else "no message"}), exit status {status}')
-    sys.exit(remote[0] != 0 or remote[1] != native[1])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('folder')
+    parser.add_argument('--turns', type=int, default=3)
+    parser.add_argument('--transport', type=listed(TRANSPORTS), default=TRANSPORTS)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix='gpupool-dataloader-') as work:
+        programs = Programs(options.folder, work)
+        with Daemon(programs) as daemon:
+            addresses = {'tcp': daemon.tcp, 'unix': daemon.local}
+            envs = {'native': programs.environment(),
+                    **{side: programs.environment(daemon, addresses[side]) for side in options.transport}}
+            try:
+                return int(not judge(*measure([sys.executable, os.path.abspath(__file__), '--train'], envs, options.turns)))
+            except Failed as error:
+                print(f'dataloader: FAILED: {error}')
+                return 1
 
 
-if sys.argv[1:] == ['--train']:
-    train()
-elif len(sys.argv) == 2:
-    main()
-else:
-    sys.exit(__doc__.strip())
+if __name__ == '__main__':
+    if sys.argv[1:] == ['--train']:
+        train()
+    else:
+        sys.exit(main())

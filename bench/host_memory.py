@@ -22,7 +22,7 @@ import sys
 import tempfile
 import time
 
-from bench_sides import TRANSPORTS, Daemon, Failed, Programs, Side, median, read_figures, run
+from bench_sides import TRANSPORTS, Daemon, Failed, Programs, Side, listed, median, read_figures, run
 
 # Of what is not limited by the link: microseconds.
 ROUND_MORE, EXCHANGE_MORE, NEIGHBOUR_MORE = 400, 200, 1000
@@ -146,14 +146,6 @@ def steps(programs, side, options):
 
 
 ROWS = {row.__name__: row for row in (cold_copies, managed_array, rounds, neighbour, steps)}
-
-
-def listed(allowed):
-    def parse(text):
-        if unknown := set(text.split(',')) - set(allowed):
-            raise argparse.ArgumentTypeError(f'{", ".join(sorted(unknown))}: there is {", ".join(allowed)}')
-        return text.split(',')
-    return parse
 
 
 def sides(programs, daemon, options):
