@@ -231,6 +231,31 @@ decode_vabsdiff4(struct gs_decoder *decoder)
 			insn->sub == GS_SUB_ADD;
 }
 
+/* vshl and vshr of whole words, as libraries use them: vshr.u32.u32.u32.clamp.add.  Without another
+ * operation they are shl and shr. */
+static void
+decode_video_shift(struct gs_decoder *decoder)
+{
+	const struct gs_insn *insn = decoder->insn;
+	enum gs_type type = (enum gs_type)insn->type[1], key = GS_TYPE_U32;
+	const enum gs_type types[3] = { type, GS_TYPE_U32, GS_TYPE_U32 };
+	bool left = insn->op == GS_OP_vshl, adds = insn->sub == GS_SUB_ADD;
+
+	if (insn->type_count != 3 || insn->saturate || !insn->clamp ||
+	    insn->type[2] != GS_TYPE_U32 || (insn->sub && !adds)) {
+		gs_decode_fail(decoder, "not supported");
+		return;
+	}
+	if (!left && gs_type_is_signed(type))
+		key = GS_TYPE_S32;
+	if (adds)
+		gs_decode_plain(decoder, left ? GS_LANE_shl_add : GS_LANE_shr_add, key, GS_TYPE_U32,
+				3, types);
+	else
+		gs_decode_plain(decoder, left ? GS_LANE_shl : GS_LANE_shr, key, GS_TYPE_U32, 2,
+				types);
+}
+
 bool
 gs_decode_arithmetic(struct gs_decoder *decoder)
 {
@@ -299,6 +324,10 @@ gs_decode_arithmetic(struct gs_decoder *decoder)
 		return true;
 	case GS_OP_vabsdiff4:
 		decode_vabsdiff4(decoder);
+		return true;
+	case GS_OP_vshl:
+	case GS_OP_vshr:
+		decode_video_shift(decoder);
 		return true;
 	default:
 		return false;

@@ -70,24 +70,19 @@ decode_setp(struct gs_decoder *decoder, enum gs_type type, uint32_t dst, unsigne
 	}
 }
 
-/* Two halves are compared apart, each with its own predicate. */
+/* Two halves are compared apart: all bits or none of each result. */
 static void
-decode_setp_half2(struct gs_decoder *decoder)
+compare_halves(struct gs_decoder *decoder, enum gs_type type, unsigned int first,
+	       uint32_t results[2])
 {
 	gs_lane_func *unpack = decoder->lanes->op[GS_LANE_unpack][GS_TYPE_NONE];
-	const struct gs_insn *insn = decoder->insn;
-	enum gs_type half = type_of(decoder) == GS_TYPE_F16X2 ? GS_TYPE_F16 : GS_TYPE_BF16;
+	enum gs_type half = type == GS_TYPE_F16X2 ? GS_TYPE_F16 : GS_TYPE_BF16;
 	uint32_t sources[2];
 	uint32_t parts[2];
-	uint32_t results[2];
 
-	if (!insn->pair || insn->bool_op) {
-		gs_decode_fail(decoder, "not supported");
-		return;
-	}
 	for (unsigned int k = 0; k < 2; k++) {
-		sources[k] =
-			gs_decode_source(decoder, gs_decode_operand(decoder, k + 2), GS_TYPE_B32);
+		sources[k] = gs_decode_source(decoder, gs_decode_operand(decoder, k + first),
+					      GS_TYPE_B32);
 		parts[k] = gs_decode_new_slot(decoder, 4);
 		results[k] = gs_decode_new_slot(decoder, 4);
 	}
@@ -99,13 +94,46 @@ decode_setp_half2(struct gs_decoder *decoder)
 			code->imm = 16 * i;
 			code->count = 2;
 		}
-		emit_two(decoder, (enum gs_lane_op)(GS_LANE_set_eq + insn->compare), half,
+		emit_two(decoder, (enum gs_lane_op)(GS_LANE_set_eq + decoder->insn->compare), half,
 			 results[i], parts[0], parts[1]);
 	}
+}
+
+/* Each half has its own predicate. */
+static void
+decode_setp_half2(struct gs_decoder *decoder)
+{
+	uint32_t results[2];
+
+	if (!decoder->insn->pair || decoder->insn->bool_op) {
+		gs_decode_fail(decoder, "not supported");
+		return;
+	}
+	compare_halves(decoder, type_of(decoder), 2, results);
 	for (unsigned int i = 0; i < 2; i++)
 		emit_two(decoder, GS_LANE_mov, GS_TYPE_U32,
 			 gs_decode_result(decoder, gs_decode_operand(decoder, i), GS_TYPE_PRED),
 			 results[i], 0);
+}
+
+/* A half of the result is all bits, or a one of its type. */
+static void
+decode_set_half2(struct gs_decoder *decoder, enum gs_type type, uint32_t dst)
+{
+	enum gs_type to = type_of(decoder);
+	bool is_half = to == GS_TYPE_F16X2 || to == GS_TYPE_BF16X2;
+	int64_t one = to == GS_TYPE_F16X2 ? 0x3c00 : is_half ? 0x3f80 : 0xffff;
+	uint32_t results[2];
+
+	if (decoder->insn->bool_op || (is_half && to != type) || to == GS_TYPE_F32) {
+		gs_decode_fail(decoder, "not supported");
+		return;
+	}
+	compare_halves(decoder, type, 1, results);
+	for (unsigned int i = 0; i < 2; i++)
+		emit_two(decoder, GS_LANE_and, GS_TYPE_U32, results[i], results[i],
+			 gs_decode_fixed(decoder, GS_FIXED_IMM, 4, 0, 0, one << (16 * i)));
+	emit_two(decoder, GS_LANE_or, GS_TYPE_U32, dst, results[0], results[1]);
 }
 
 static void
@@ -114,10 +142,16 @@ decode_set(struct gs_decoder *decoder)
 	const struct gs_insn *insn = decoder->insn;
 	enum gs_type type = (enum gs_type)insn->type[1];
 	uint32_t dst = gs_decode_result(decoder, gs_decode_operand(decoder, 0), type_of(decoder));
+	bool halves = type == GS_TYPE_F16X2 || type == GS_TYPE_BF16X2;
 
 	if (insn->type_count != 2 || insn->pair || gs_type_size(type_of(decoder)) != 4 ||
-	    type_of(decoder) == GS_TYPE_F16X2 || type_of(decoder) == GS_TYPE_BF16X2) {
+	    (!halves &&
+	     (type_of(decoder) == GS_TYPE_F16X2 || type_of(decoder) == GS_TYPE_BF16X2))) {
 		gs_decode_fail(decoder, "not supported");
+		return;
+	}
+	if (halves) {
+		decode_set_half2(decoder, type, dst);
 		return;
 	}
 	decode_setp(decoder, type, dst, 1);

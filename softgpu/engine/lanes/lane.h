@@ -67,6 +67,8 @@
 	X(dp2a_lo)                                                                                 \
 	X(dp2a_hi)                                                                                 \
 	X(vabsdiff4)                                                                               \
+	X(shl_add)                                                                                 \
+	X(shr_add)                                                                                 \
 	X(copysign)                                                                                \
 	X(selp)                                                                                    \
 	X(selp_not)                                                                                \

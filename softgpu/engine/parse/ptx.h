@@ -142,6 +142,8 @@ enum gs_space {
 	X(txq)                                                                                     \
 	X(vabsdiff4)                                                                               \
 	X(vote)                                                                                    \
+	X(vshl)                                                                                    \
+	X(vshr)                                                                                    \
 	X(wmma)                                                                                    \
 	X(xor)
 

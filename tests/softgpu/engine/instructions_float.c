@@ -465,6 +465,26 @@ WANT(lt_half)
 {
 	return half(a) < half(b);
 }
+/* Of each half the bits, or none. */
+static uint64_t
+lt_halves(uint64_t a, uint64_t b, uint64_t bits)
+{
+	return (half(a) < half(b) ? bits : 0) | (half(a >> 16) < half(b >> 16) ? bits << 16 : 0);
+}
+WANT(lt_halves_mask)
+{
+	return lt_halves(a, b, 0xffff);
+}
+WANT(lt_halves_one)
+{
+	return lt_halves(a, b, 0x3c00);
+}
+WANT(lt_brains_one)
+{
+	uint64_t low = single((a & 0xffff) << 16) < single((b & 0xffff) << 16) ? 0x3f80 : 0;
+
+	return low | (single(a & 0xffff0000) < single(b & 0xffff0000) ? 0x3f800000 : 0);
+}
 WANT(add_halves)
 {
 	return of_half(half(a) + half(b)) | of_half(half(a >> 16) + half(b >> 16)) << 16;
@@ -567,6 +587,9 @@ const struct instruction float_instructions[] = {
 	{ "fma.rn.f16 %d, %0, %1, %2", "eeee", fma_half, 0 },
 	{ "max.f16 %d, %0, %1", "eee", max_half, 0 },
 	{ "setp.lt.f16 %d, %0, %1", "pee", lt_half, 0 },
+	{ "set.lt.u32.f16x2 %d, %0, %1", "wxx", lt_halves_mask, 0 },
+	{ "set.lt.f16x2.f16x2 %d, %0, %1", "xxx", lt_halves_one, 0 },
+	{ "set.lt.bf16x2.bf16x2 %d, %0, %1", "xxx", lt_brains_one, 0 },
 	{ "add.f16x2 %d, %0, %1", "xxx", add_halves, 0 },
 	{ "fma.rn.f16x2 %d, %0, %1, %2", "xxxx", fma_halves, 0 },
 };

@@ -71,6 +71,9 @@ ALL_TYPES(shr, x >> ((uint32_t)b < (uint32_t)width ? (int)b : width))
 UNSIGNED(shl_16, 16, (uint32_t)b < 16 ? x << (uint32_t)b : 0)
 UNSIGNED(shl_32, 32, (uint32_t)b < 32 ? x << (uint32_t)b : 0)
 UNSIGNED(shl_64, 64, (uint32_t)b < 64 ? x << (uint32_t)b : 0)
+UNSIGNED(shr_add_u32, 32, (x >> ((uint32_t)b < 32 ? (int)b : 32)) + z)
+SIGNED(shr_add_s32, 32, (x >> ((uint32_t)b < 32 ? (int)b : 32)) + z)
+UNSIGNED(shl_add, 32, ((uint32_t)b < 32 ? x << (uint32_t)b : 0) + z)
 
 WANT(bit_and)
 {
@@ -584,6 +587,11 @@ const struct instruction integer_instructions[] = {
 	{ "dp4a.u32.u32 %d, %0, %1, %2", "wwww", dp4a_uu, 0 },
 	{ "dp4a.s32.s32 %d, %0, %1, %2", "wwww", dp4a_ss, 0 },
 	{ "dp4a.u32.s32 %d, %0, %1, %2", "wwww", dp4a_us, 0 },
+	{ "vshl.u32.u32.u32.clamp %d, %0, %1", "www", shl_32, 0 },
+	{ "vshl.u32.u32.u32.clamp.add %d, %0, %1, %2", "wwww", shl_add, 0 },
+	{ "vshr.u32.u32.u32.clamp %d, %0, %1", "www", shr_u32, 0 },
+	{ "vshr.u32.u32.u32.clamp.add %d, %0, %1, %2", "wwww", shr_add_u32, 0 },
+	{ "vshr.s32.s32.u32.clamp.add %d, %0, %1, %2", "wwww", shr_add_s32, 0 },
 	{ "add.cc.u64 %d, %0, %1; addc.u64 %d, %2, 0", "llll", add_cc, 0 },
 	{ "sub.cc.u64 %d, %0, %1; subc.u64 %d, %2, 0", "llll", sub_cc, 0 },
 	{ "cvt.s64.s32 %d, %0", "lw", cvt_s64_s32, 0 },
