@@ -119,20 +119,20 @@ def neighbour(programs, side, options):
     seconds, more = 1 if options.small else 5, []
     for env in sides_of(programs, side):
         if not env:
-            more.append(dict.fromkeys(('launch_p99', 'launch_worst', 'launch_over_1ms')))
+            more.append(dict.fromkeys(('launch_p99', 'launch_worst', 'launch_late')))
             continue
         alone = read_figures(run([programs.need('hostmemory'), 'launches', str(seconds)], env)[1])
         beside = read_figures(beside_churn(programs, env, seconds)[0])
         more.append({name: max(0, beside[name] - alone[name]) for name in alone})
-        more[-1]['launch_over_1ms'] = beside['launch_over_1ms']
+        more[-1]['launch_late'] = beside['launch_late']
     native, remote = more
     yield Figure('neighbour_p99', 'us', native['launch_p99'], remote['launch_p99'], NEIGHBOUR_MORE, False)
     yield Figure('neighbour_worst', 'us', native['launch_worst'], remote['launch_worst'], NEIGHBOUR_MORE, False)
-    yield Figure('neighbour_over_1ms', 'launches', native['launch_over_1ms'], remote['launch_over_1ms'], None, False)
+    yield Figure('neighbour_late', 'launches', native['launch_late'], remote['launch_late'], None, False)
 
 
 def steps(programs, side, options):
-    """The longest launch from each kind of call to the next call; those under 500 us are not told."""
+    """The longest launch from each kind of call to the next call; those less than 500 us longer than usual are not told."""
     said, words = beside_churn(programs, programs.environment(side), 2 if options.small else 12, [STEP_PAUSE_MS])
     begun = [(float(at), f'{name}_{size}k') for name, size, at in re.findall(r'^step (\w+) (\d+) KiB at (\d+)$', words, re.M)]
     worst = dict.fromkeys(sorted(name for _, name in begun), 0.0)

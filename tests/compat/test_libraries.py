@@ -26,6 +26,7 @@ CASES = {
     "cufft_plans": (["cufft"], 4),
     "curand_captured": (["curand"], 3),
     "cusparse_captured": (["cusparse", "nvJitLink"], 3),
+    "cusparse_matrix_squared": (["cusparse", "nvJitLink"], 1),
     "cusparse_products": (["cusparse", "nvJitLink"], 1),
     "nvjitlink_ptx": (["nvrtc", "nvJitLink"], 1),
     "nvrtc_ptx": (["nvrtc"], 2),
@@ -34,6 +35,7 @@ CASES = {
 STOPS = {
     "cublas_vectors": (["cublas"], "cublasSdot_v2: 15"),
     "cublasxt_registers": (["cublas"], "cublasXtDgemm: 15"),
+    "cufft_prime_length": (["cufft"], "cufftPlan1d: 5"),
     "cusolver_dense": (["cusolver", "cublas", "cusparse"], "cusolverDnDpotrf: 7"),
     "cusolvermg_one_gpu": (["cusolverMg", "cusolver", "cublas", "cusparse"], "cusolverMgGetrf: 7"),
 }
