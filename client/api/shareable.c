@@ -122,9 +122,8 @@ find_device(int remote)
 		if (device && device->session == session && device->remote == remote)
 			return device;
 	}
-	gpc_log(GPC_LOG_ERROR,
-		"memory of another process is refused: it is of a GPU that this process does not "
-		"have at its daemon, or of another daemon's");
+	gpc_log_always("memory of another process is refused: it is of a GPU that this process "
+		       "does not have at its daemon, or of another daemon's");
 	return NULL;
 }
 

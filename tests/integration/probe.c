@@ -11,12 +11,15 @@
  *   probe again COUNT SIZE   that many times: allocated and freed
  *   probe hold SIZE   allocates and frees, prints "held" and waits for the end of its input
  *   probe pairs COUNT SIZE   that many times: allocated, set and freed in a stream's order
+ *   probe open|import HANDLE   another process's memory, by the bytes of its handle in hexadecimal:
+ *                              as it is, or in a descriptor
  *   probe reach COUNT SIZE   that many times: pinned memory that kernels reach, and given back
  *   probe waits COUNT SIZE   with so much of it that many waits of each kind for work that writes
  * to it, and how many milliseconds one took
  */
 #include <cuda.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -24,6 +27,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 static void
 require(CUresult result, const char *what)
@@ -317,6 +321,43 @@ wait_often(int count, size_t size)
 	require(cuMemFreeHost(memory), "cuMemFreeHost");
 }
 
+static CUresult
+import_memory(const uint8_t *bytes, size_t size)
+{
+	CUmemGenericAllocationHandle memory;
+	int fd = memfd_create("handle", MFD_ALLOW_SEALING);
+
+	if (fd < 0 || write(fd, bytes, size) != (ssize_t)size ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)) {
+		perror("probe: a sealed file");
+		exit(2);
+	}
+	return cuMemImportFromShareableHandle(&memory, (void *)(intptr_t)fd, /* NOLINT */
+					      CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+}
+
+static void
+open_memory(const char *hex, bool by_descriptor)
+{
+	CUdeviceptr address;
+	CUipcMemHandle handle;
+	uint8_t bytes[sizeof(handle)];
+	const char *name = "?";
+
+	for (size_t i = 0; i < sizeof(bytes); i++) {
+		if (sscanf(hex + 2 * i, "%2hhx", &bytes[i]) != 1) {
+			fprintf(stderr, "probe: \"%s\" is not 64 bytes\n", hex);
+			exit(2);
+		}
+	}
+	memcpy(&handle, bytes, sizeof(handle));
+	(void)cuGetErrorName(by_descriptor ? import_memory(bytes, sizeof(bytes))
+					   : cuIpcOpenMemHandle(&address, handle,
+								CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS),
+			     &name);
+	printf("%s\n", name);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -342,14 +383,16 @@ main(int argc, char **argv)
 			allocate(1, strtoul(argv[3], NULL, 10));
 	} else if (argc == 4 && strcmp(argv[1], "pairs") == 0) {
 		allocate_in_order(atoi(argv[2]), strtoul(argv[3], NULL, 10));
+	} else if (argc == 3 && (strcmp(argv[1], "open") == 0 || strcmp(argv[1], "import") == 0)) {
+		open_memory(argv[2], strcmp(argv[1], "import") == 0);
 	} else if (argc == 4 && strcmp(argv[1], "reach") == 0) {
 		reach_again(atoi(argv[2]), strtoul(argv[3], NULL, 10));
 	} else if (argc == 4 && strcmp(argv[1], "waits") == 0) {
 		wait_often(atoi(argv[2]), strtoul(argv[3], NULL, 10));
 	} else {
-		fprintf(stderr,
-			"usage: probe images|libraries FILE... | variable FILE NAME | hold SIZE | "
-			"allocations|again|pairs|reach|waits COUNT SIZE\n");
+		fprintf(stderr, "usage: probe images|libraries FILE... | variable FILE NAME | hold "
+				"SIZE | open|import HANDLE | "
+				"allocations|again|pairs|reach|waits COUNT SIZE\n");
 		return 2;
 	}
 	require(cuCtxSynchronize(), "cuCtxSynchronize");

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Memory and events of one session in another, as clients ask for it that obey no rule: who may open
 what, what a handle opens that was changed, and what is left when one of the two goes."""
+import os
 import sys
 import threading
 
-from harness import Configured, case, main, require, wait_until
+from harness import Configured, Daemon, case, main, require, wait_until
 from hostile import SUCCESS, Host
 from wire import Session, field, record
 
@@ -240,6 +241,21 @@ def _():
         require(first.ask("gpMemoryShare", {"share": SHARE + 2, "address": first.base + 2 * first.granularity,
                                             "size": 512})[0] == INVALID_VALUE, "physical memory as an allocation")
         require(first.ask("gpPhysicalShare", {"share": SHARE + 2, "memory": 99})[0] == INVALID_VALUE, "none")
+
+
+@case("memory of another daemon is refused with one line that says so, however a program asks for it")
+def _():
+    with Daemon() as other, Session(other.port) as session:
+        require(session.create_context() == SUCCESS, "no context")
+        handles = (("open", give(session)), ("import", give_physical(session, share=SHARE + 1)))
+        for how, handle in handles:
+            result = daemon.run("probe", how, handle.hex(), path=os.environ["GP_PROBE"])
+            result.expect(out="CUDA_ERROR_INVALID_HANDLE\nprobe: ok\n",
+                          err="gpupool: an IPC handle is refused: it is of another daemon, or of one that has ended\n")
+        elsewhere = handle[:DEVICE] + b"\xff" + handle[DEVICE + 1:]
+        result = daemon.run("probe", "import", elsewhere.hex(), path=os.environ["GP_PROBE"])
+        result.expect(out="CUDA_ERROR_INVALID_VALUE\nprobe: ok\n")
+        require(result.err.count("\n") == 1 and "memory of another process is refused: it is of a GPU" in result.err, str(result))
 
 
 POOL = 20
