@@ -345,7 +345,7 @@ gpd_host_memory_displace(struct gpd_session *session, uint64_t address)
 	if (!arena || !arena->placed)
 		return;
 	delist(session->host_memory, arena);
-	free_arena(arena);
+	gpd_host_arena_free(arena);
 }
 
 /* No work uses it any more; on the responder. */
@@ -404,7 +404,7 @@ gpd_host_memory_forget(struct gpd_session *session)
 	/* The last of them may take the memory along. */
 	for (size_t i = 0; i < count; i++) {
 		if (arenas[i]->placed)
-			free_arena(arenas[i]);
+			gpd_host_arena_free(arenas[i]);
 		else
 			gpd_quiet_jobs_run(drop_arena, arenas[i]);
 	}
