@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * launches COUNT [wait]: so many launches of a kernel with six parameters, on device 0, natively or
- * through a daemon.  What bench/launch_instructions.sh counts the instructions of.  With wait it
- * launches once, prints "ready" and the device's free memory, and goes on at the next line of its
- * input: then it prints "done" and when the launches began and ended, by the clock that all
- * processes have.  launches COUNT graph NODES launches a graph of so many of them, one behind the
- * other, and prints what a launch took its caller.
+ * launches COUNT [wait | streams]: so many launches of a kernel with six parameters, on device 0,
+ * natively or through a daemon.  What bench/launch_instructions.sh counts the instructions of. With
+ * wait it launches once, prints "ready" and the device's free memory, and goes on at the next line
+ * of its input: then it prints "done" and when the launches began and ended, by the clock that all
+ * processes have.  With streams it prints how many launches a second are done on 1, 2, 4 and 8
+ * streams in turns, by one thread: the best of three tries each.  launches COUNT graph NODES
+ * launches a graph of so many of them, one behind the other, and prints what a launch took its
+ * caller.
  */
 #include <cuda.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#define STREAMS 8
+#define TRIES 3
 
 static const char ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
 			  ".visible .entry six(.param .u64 a, .param .u64 b, .param .u64 c,\n"
@@ -92,12 +97,47 @@ launch_graphs(CUgraphExec exec, long count)
 	       (issued - begin) / (double)count * 1e6, (now() - begin) / (double)count * 1e6);
 }
 
+static double
+rate_of(CUfunction function, void **params, const CUstream *streams, long count, long stream_count)
+{
+	double begin = now();
+
+	for (long i = 0; i < count; i++)
+		must(cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, streams[i % stream_count],
+				    params, NULL),
+		     "cuLaunchKernel");
+	must(cuCtxSynchronize(), "cuCtxSynchronize");
+	return (double)count / (now() - begin);
+}
+
+static void
+on_streams(CUfunction function, void **params, long count)
+{
+	CUstream streams[STREAMS];
+	double best[STREAMS + 1] = { 0 };
+
+	for (int i = 0; i < STREAMS; i++)
+		must(cuStreamCreate(&streams[i], CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+	(void)rate_of(function, params, streams, STREAMS, STREAMS);
+	for (int turn = 0; turn < TRIES; turn++) {
+		for (int n = 1; n <= STREAMS; n *= 2) {
+			double rate = rate_of(function, params, streams, count, n);
+
+			best[n] = rate > best[n] ? rate : best[n];
+		}
+	}
+	for (int n = 1; n <= STREAMS; n *= 2)
+		printf("%d streams: %.0f launches/s, %.2f of one stream\n", n, best[n],
+		       best[n] / best[1]);
+}
+
 int
 main(int argc, char **argv)
 {
 	long count = argc >= 2 ? atol(argv[1]) : 0;
 	int waits = argc == 3 && strcmp(argv[2], "wait") == 0;
 	long nodes = argc == 4 && strcmp(argv[2], "graph") == 0 ? atol(argv[3]) : 0;
+	int spreads = argc == 3 && strcmp(argv[2], "streams") == 0;
 	double begin;
 	unsigned long long a = 0, b = 0, c = 0;
 	unsigned int d = 0, e = 0;
@@ -108,8 +148,8 @@ main(int argc, char **argv)
 	CUmodule module;
 	CUdevice device;
 
-	if (count <= 0 || (argc > 2 + waits && nodes <= 0)) {
-		fprintf(stderr, "usage: launches COUNT [wait | graph NODES]\n");
+	if (count <= 0 || argc > 4 || (argc > 2 && !waits && !spreads && nodes <= 0)) {
+		fprintf(stderr, "usage: launches COUNT [wait | streams | graph NODES]\n");
 		return 2;
 	}
 	must(cuInit(0), "cuInit");
@@ -120,6 +160,10 @@ main(int argc, char **argv)
 	must(cuModuleGetFunction(&function, module, "six"), "cuModuleGetFunction");
 	if (nodes > 0) {
 		launch_graphs(chain(function, params, nodes), count);
+		return 0;
+	}
+	if (spreads) {
+		on_streams(function, params, count);
 		return 0;
 	}
 	if (waits) {

@@ -44,6 +44,7 @@ APPS = [
     'devicequery', 'driverapi', 'errors', 'events', 'exitnoclean', 'exitpending', 'fork',
     'graphs', 'captures', 'tensormaps', 'attributes', 'linkptx', 'vmm', 'ipc', 'shareable', 'poolshare', 'sparse', 'hostfunc', 'hostpools', 'hostvmm', 'launch', 'launchrate', 'managed', 'managedsignals', 'managedvars', 'matmul', 'memhog', 'memset', 'multifile', 'occupancy',
     'manydevices', 'peer', 'peers', 'references', 'batches', 'oldlaunch', 'perthread', 'pinned', 'printf', 'reset', 'sleeper', 'sticky', 'streams', 'symbols',
+    'manydevices', 'manystreams', 'peer', 'peers', 'references', 'batches', 'oldlaunch', 'perthread', 'pinned', 'printf', 'reset', 'sleeper', 'sticky', 'streams', 'symbols',
     'textures', 'threads', 'vectoradd', 'warp',
 ]
 

@@ -231,6 +231,8 @@ def account(call):
         fail(call, f"{call.name} both charges and CHARGES_NOTHING")
     if any(p.ctype == "gp_new_address" for p in call.params) and "ALLOCATES" not in given:
         fail(call, f"{call.name} makes memory, but does not say so (ALLOCATES)")
+    if "SPREADS" in call.options and not (call.completion == "POST" and {"LAUNCHES", "SERVER_HOOK"} <= set(call.options)):
+        fail(call, f"{call.name} SPREADS, but is not a POST call that LAUNCHES by a SERVER_HOOK")
     if call.on_wire and "LAUNCHES" in given and len(streams_named(call)) != 1:
         fail(call, f"{call.name} LAUNCHES, but names {'several streams' if streams_named(call) else 'no stream'}")
     if given or "VIA" in call.options:

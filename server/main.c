@@ -19,6 +19,7 @@
 #include "server/common/config/options.h"
 #include "server/supervisor/supervisor.h"
 #include "server/worker/device/window.h"
+#include "server/worker/issue/issue.h"
 #include "server/worker/memory/host_arena.h"
 #include "server/worker/worker.h"
 #include "transport/transport.h"
@@ -316,10 +317,10 @@ static bool
 check_environment(void)
 {
 	static const char stall[] = "GPUPOOL_STALL_MS", window[] = "GPUPOOL_WINDOW_SIZE",
-			  piece[] = "GPUPOOL_HOST_PIECE_MIB";
+			  piece[] = "GPUPOOL_HOST_PIECE_MIB", launchers[] = "GPUPOOL_LAUNCHERS";
 	const char *name = NULL, *wrong;
 	uint64_t size;
-	unsigned int ms;
+	unsigned int ms, count;
 
 	if (!gp_conn_stall_parse(getenv(stall), &ms)) {
 		name = stall;
@@ -330,6 +331,9 @@ check_environment(void)
 	} else if (!gpd_host_piece_parse(getenv(piece), &size)) {
 		name = piece;
 		wrong = "no number of MiB from 1 to 64";
+	} else if (!gpd_issue_parse(getenv(launchers), &count)) {
+		name = launchers;
+		wrong = "no number of threads (0: the executors launch alone)";
 	}
 	if (name)
 		(void)fprintf(stderr, "gpupoold: %s=%s: %s\n", name, getenv(name), wrong);

@@ -370,7 +370,7 @@ void gpImageManaged(
  * A launch.  kernel: image and index of the function; attributes: (u32 CUlaunchAttributeID, u32 0,
  * 64 bytes of value) each; params: the packed parameter buffer.
  */
-GP_MESSAGE(0x0601, POST, SERVER_HOOK, LAUNCHES, PASSES_COPIES)
+GP_MESSAGE(0x0601, POST, SERVER_HOOK, LAUNCHES, PASSES_COPIES, SPREADS)
 void gpLaunch(
         gp_kernel kernel,
         unsigned int grid_x,

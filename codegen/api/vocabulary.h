@@ -136,6 +136,8 @@
  *   AWAITS_STREAM      asks or waits for its stream, and gives it no work
  *   ASKS               asks whether something is done: answered "not yet" rather than late
  *   PASSES_COPIES      need not wait for copies to the client that are still under way
+ *   SPREADS            its hook may leave the driver's call to another thread, in the order of its
+ *                      stream (server/worker/issue/issue.h); all other calls wait for those
  *
  * What it does while streams are captured (docs/graphs.md); required of what takes a stream:
  *   CAPTURE(node)            client/graph's gpc_capture_<name>() comes first: it becomes a node

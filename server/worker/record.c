@@ -7,6 +7,7 @@
 #include "server/worker/copy/copy.h"
 #include "server/worker/schedule/schedule.h"
 #include "server/worker/session/session.h"
+#include "server/worker/session/sessions.h"
 #include "transport/transport.h"
 
 #include <errno.h>
@@ -38,6 +39,8 @@ carry_out(struct gpd_session *session, const struct gp_header *header, const voi
 	session->request = header->request;
 	session->call = header->call;
 	session->context = header->context;
+	if (!gpd_call_spreads(header->call))
+		gpd_issue_barrier(&session->issue);
 	gpd_copy_before(session, header->call, fields, size);
 	if (gpd_dispatch(session, header, fields, size)) {
 		gpd_session_violation(session, "it sent a malformed call 0x%04x", header->call);
@@ -109,6 +112,7 @@ gpd_record_carry_out_all(struct gpd_session *session, const struct gp_message *m
 	size_t left = message->size;
 	bool bulk_used = message->bulk_size == 0;
 
+	gpd_issue_message(&session->issue, left >= GPD_ISSUE_DEEP && gpd_sessions_may_spin());
 	while (left) {
 		struct gp_header header;
 		bool bulk;

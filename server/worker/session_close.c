@@ -141,7 +141,7 @@ report_closed(struct gpd_session *session)
 	char what[GPD_LEDGER_SUMMARY_MAX];
 	uint64_t straight_in = atomic_load(&session->straight_in);
 	uint64_t straight_out = atomic_load(&session->straight_out);
-	char straight[100] = "";
+	char straight[100] = "", handed[60] = "";
 
 	if (atomic_load(&session->violated)) {
 		result = result ? result : CUDA_ERROR_UNKNOWN;
@@ -151,8 +151,12 @@ report_closed(struct gpd_session *session)
 		snprintf(straight, sizeof(straight),
 			 "; without staging %llu bytes in, %llu bytes out",
 			 (unsigned long long)straight_in, (unsigned long long)straight_out);
+	if (session->issue.handed)
+		snprintf(handed, sizeof(handed), "; %llu launches by threads of their own",
+			 (unsigned long long)session->issue.handed);
 	gpd_ledger_summary(session->account.line, what, sizeof(what));
-	gpd_session_log(session, level, "closed: %s; %s%s", session->reason, what, straight);
+	gpd_session_log(session, level, "closed: %s; %s%s%s", session->reason, what, straight,
+			handed);
 	atomic_store(&session->account.line->logged, GPD_LOGGED_CLOSED);
 	tell_supervisor(session, result, session->reason);
 }

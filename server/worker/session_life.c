@@ -11,6 +11,7 @@
 #include "server/worker/device/driver.h"
 #include "server/worker/device/window.h"
 #include "server/worker/image/image.h"
+#include "server/worker/image/launch.h"
 #include "server/worker/memory/memory.h"
 #include "server/worker/record.h"
 #include "server/worker/session/session.h"
@@ -63,6 +64,7 @@ continue_kept(struct gpd_session *session)
 static bool
 is_idle(struct gpd_session *session)
 {
+	gpd_issue_settle(&session->issue);
 	if (!gpd_wait_none(session) || !gpd_backlog_is_empty(session) ||
 	    !gpd_lanes_sent_all(session))
 		return false;
@@ -224,6 +226,7 @@ execute(void *arg)
 							     ? GPD_SESSION_LOST
 							     : GPD_SESSION_SERVING);
 		serve(session);
+		gpd_issue_stop(&session->issue);
 	}
 	gpd_session_close(session);
 	return NULL;
@@ -254,6 +257,13 @@ gpd_session_open(uint64_t id, const struct gpd_channel_open *open, const struct 
 	session->account.closing = &session->closing;
 	session->account.give_back = give_back;
 	session->account.recall = recall;
+	session->account.issue = &session->issue;
+	session->issue = (struct gpd_issue){
+		.failed = gpd_launch_failed,
+		.closing = &session->closing,
+		.sticky = &session->sticky,
+		.most = gpd_issue_most(gpd_sessions.cpus, getenv("GPUPOOL_LAUNCHERS")),
+	};
 	session->account.ledger = gpd_sessions.ledger;
 	session->account.line = &gpd_sessions.ledger->sessions[open->line];
 	session->handles.memory = (struct gpd_name_memory){ .ledger = session->account.ledger,

@@ -6,6 +6,7 @@
 #include "server/worker/device/driver.h"
 #include "server/worker/image/image.h"
 #include "server/worker/image/library.h"
+#include "server/worker/issue/issue.h"
 #include "server/worker/memory/memory.h"
 #include "server/worker/session/print.h"
 #include "server/worker/session/session.h"
@@ -61,21 +62,60 @@ is_in_bounds(const struct gpd_use *use, const CUlaunchConfig *config, size_t par
 	       config->sharedMemBytes <= (unsigned int)gpd_image_dynamic(use);
 }
 
-static void
-log_refusal(const struct gpd_session *session, const struct gpd_use *use,
-	    const CUlaunchConfig *config, size_t params_size)
+static struct gpd_issue_launch
+describe(const struct gpd_use *use, const CUlaunchConfig *config, struct gp_bytes params)
 {
+	return (struct gpd_issue_launch){
+		.device = use->device,
+		.function = atomic_load(&use->function->driver),
+		.config = *config,
+		.params = params.data,
+		.params_size = params.size,
+		.kernel = use->kernel->name,
+		.dynamic = gpd_image_dynamic(use),
+	};
+}
+
+static void
+log_refusal(const struct gpd_session *session, const struct gpd_issue_launch *launch)
+{
+	const CUlaunchConfig *config = &launch->config;
+
 	gpd_session_log(session, GPD_LOG_DEBUG,
 			"kernel %s on device %d is refused: grid %u x %u x %u, block %u x %u x %u, "
 			"%u bytes of dynamic shared memory where %d are allowed, %zu of parameters",
-			use->kernel->name, use->device, config->gridDimX, config->gridDimY,
+			launch->kernel, launch->device, config->gridDimX, config->gridDimY,
 			config->gridDimZ, config->blockDimX, config->blockDimY, config->blockDimZ,
-			config->sharedMemBytes, gpd_image_dynamic(use), params_size);
+			config->sharedMemBytes, launch->dynamic, launch->params_size);
 }
 
+void
+gpd_launch_failed(struct gpd_issue *issue, const struct gpd_issue_launch *launch, CUresult result)
+{
+	struct gpd_session *session =
+		(struct gpd_session *)((char *)issue - offsetof(struct gpd_session, issue));
+
+	log_refusal(session, launch);
+	gpd_session_defer(session, result, GP_CALL_gpLaunch);
+}
+
+/* false: it is launched here, and nothing is under way elsewhere. */
+static bool
+hand_over(struct gpd_session *session, struct gpd_stream *stream, const struct gpd_use *use,
+	  const struct gpd_issue_launch *launch)
+{
+	/* Behind such a launch something follows at once. */
+	if (use->image->uses.print || session->trace || session->copies_out) {
+		gpd_issue_settle(&session->issue);
+		return false;
+	}
+	return gpd_issue_launch(&session->issue, &stream->launcher, launch);
+}
+
+/* waits: its result is waited for. */
 static CUresult
 launch(struct gpd_session *session, uint64_t kernel, uint32_t stream_id, CUlaunchConfig *config,
-       struct gp_bytes attributes, struct gp_bytes params)
+       struct gp_bytes attributes, struct gp_bytes params, bool waits)
 {
 	CUlaunchAttribute list[GPD_LAUNCH_ATTRIBUTES_MAX];
 	size_t params_size = params.size;
@@ -86,6 +126,7 @@ launch(struct gpd_session *session, uint64_t kernel, uint32_t stream_id, CUlaunc
 		&params_size,
 		CU_LAUNCH_PARAM_END,
 	};
+	struct gpd_issue_launch described;
 	struct gpd_stream *stream;
 	struct gpd_use use;
 	CUresult result;
@@ -102,22 +143,30 @@ launch(struct gpd_session *session, uint64_t kernel, uint32_t stream_id, CUlaunc
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (__builtin_expect(!is_in_bounds(&use, config, params_size), 0)) {
-		log_refusal(session, &use, config, params_size);
+		described = describe(&use, config, params);
+		log_refusal(session, &described);
 		return CUDA_ERROR_INVALID_VALUE;
+	}
+	if (__builtin_expect(use.image->uses.malloc, 0))
+		atomic_store_explicit(&gpd_devices.heap_used, true, memory_order_relaxed);
+	__atomic_store_n(&session->kernel, use.kernel->name, __ATOMIC_RELEASE);
+	config->hStream = stream->driver;
+	if (!waits && gpd_issue_wants(&session->issue, stream)) {
+		described = describe(&use, config, params);
+		if (hand_over(session, stream, &use, &described))
+			return CUDA_SUCCESS;
 	}
 	if (__builtin_expect(use.image->uses.print, 0)) {
 		result = gpd_print_begin(session, stream);
 		if (result != CUDA_SUCCESS)
 			return result;
 	}
-	if (__builtin_expect(use.image->uses.malloc, 0))
-		atomic_store_explicit(&gpd_devices.heap_used, true, memory_order_relaxed);
-	__atomic_store_n(&session->kernel, use.kernel->name, __ATOMIC_RELEASE);
-	config->hStream = stream->driver;
 	result = gpd_driver.cuLaunchKernelEx(config, atomic_load(&use.function->driver), NULL,
 					     params_size ? extra : NULL);
-	if (__builtin_expect(result != CUDA_SUCCESS, 0))
-		log_refusal(session, &use, config, params_size);
+	if (__builtin_expect(result != CUDA_SUCCESS, 0)) {
+		described = describe(&use, config, params);
+		log_refusal(session, &described);
+	}
 	if (__builtin_expect(use.image->uses.print, 0))
 		gpd_print_end(session, stream);
 	return result;
@@ -127,12 +176,12 @@ CUresult
 gpd_gpLaunch(struct gpd_session *session, const struct gp_args_gpLaunch *args)
 {
 	return launch(session, args->kernel, args->stream, &GPD_LAUNCH_CONFIG(args),
-		      args->attributes, args->params);
+		      args->attributes, args->params, false);
 }
 
 CUresult
 gpd_gpLaunchChecked(struct gpd_session *session, const struct gp_args_gpLaunchChecked *args)
 {
 	return launch(session, args->kernel, args->stream, &GPD_LAUNCH_CONFIG(args),
-		      args->attributes, args->params);
+		      args->attributes, args->params, true);
 }

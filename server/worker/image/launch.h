@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What launches and questions about launches have in common.  Executor only. */
+/* What launches and questions about launches have in common.  Executor, unless it says otherwise.
+ */
 #ifndef GPD_LAUNCH_H
 #define GPD_LAUNCH_H
 
@@ -7,6 +8,8 @@
 
 #include <cuda.h>
 
+struct gpd_issue;
+struct gpd_issue_launch;
 struct gpd_session;
 
 #define GPD_LAUNCH_ATTRIBUTES_MAX 16
@@ -30,5 +33,10 @@ struct gpd_session;
  */
 CUresult gpd_launch_attributes(struct gpd_session *session, struct gp_bytes attributes,
 			       CUlaunchConfig *config);
+
+/* What was handed over to a thread (issue.h) has failed, which is of a session: the same as of any
+ * posted call.  Any thread. */
+void gpd_launch_failed(struct gpd_issue *issue, const struct gpd_issue_launch *launch,
+		       CUresult result);
 
 #endif /* GPD_LAUNCH_H */

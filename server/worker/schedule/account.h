@@ -13,6 +13,7 @@
 #include <cuda.h>
 #include <stdint.h>
 
+struct gpd_issue;
 struct gpd_schedule_run;
 
 /* A session's. */
@@ -27,6 +28,7 @@ struct gpd_account {
 	struct gpd_ledger_session *line;
 	_Atomic uint64_t
 		told; /* quotas that the log has said to be used up: bits, by their lines */
+	struct gpd_issue *issue;           /* issue.h; NULL: the executor alone launches */
 	struct gpd_schedule_run *schedule; /* schedule.h: one for each device that it launched on */
 };
 

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "server/worker/device/device.h"
+#include "server/worker/issue/issue.h"
 #include "server/worker/schedule/account.h"
 #include "server/worker/schedule/schedule_turns.h"
 
@@ -57,6 +58,14 @@ samples(struct gpd_schedule_run *run)
 	return true;
 }
 
+/* What measures, and a turn that begins, come behind what was launched. */
+static void
+settle(const struct gpd_schedule_run *run)
+{
+	if (run->account->issue)
+		gpd_issue_settle(run->account->issue);
+}
+
 static void
 end_batch(struct gpd_schedule_run *run)
 {
@@ -64,6 +73,8 @@ end_batch(struct gpd_schedule_run *run)
 		return;
 	run->in_batch = false;
 	run->batch++;
+	if (run->measured)
+		settle(run);
 	if (run->measured && gpd_device_enter(run->device) == CUDA_SUCCESS) {
 		gpd_meter_close(&run->meter, run->from - run->pass, run->times, run->joins);
 		gpd_turns_poke(run);
@@ -92,6 +103,8 @@ begin_batch(struct gpd_schedule_run *run)
 	if (!goes_on(run)) {
 		run->holds = gpd_turns_apply(run->account, run->device);
 		run->must = false;
+		if (run->holds)
+			settle(run);
 		if (!run->holds && run->takes_turns)
 			gpd_turns_quit(run, false);
 		run->pass = run->holds ? gpd_turns_take(run, &run->must) : BATCH;
@@ -153,6 +166,8 @@ begin(struct gpd_account *account, int device, CUstream stream, uint64_t *batch)
 	}
 	run->pass--;
 	*batch = run->batch;
+	if (run->measured)
+		settle(run);
 	if (run->measured && gpd_device_enter(device) == CUDA_SUCCESS)
 		gpd_meter_open(&run->meter, stream, run->timed);
 }

@@ -126,6 +126,22 @@ wait_for_room(const struct gpd_session *session, const struct gpd_depth *depth,
 	return now - begun > SLOW_NS;
 }
 
+/* false: no mark was made. */
+static bool
+write_mark(struct gpd_session *session, struct gpd_stream *stream)
+{
+	const struct gpd_wait_page *page = session->depths.page;
+	uint32_t slot = stream->depth.slot - 1, value = stream->depth.given - 1;
+	CUdeviceptr to = page->device + 4 * slot;
+
+	if (!session->issue.pending || !stream->launcher)
+		return gpd_driver.cuStreamWriteValue32_v2(stream->driver, to, value, 0) ==
+		       CUDA_SUCCESS;
+	gpd_issue_write(&session->issue, stream->launcher, stream->device, stream->driver, to,
+			&page->host[slot], value);
+	return true;
+}
+
 void
 gpd_depth_mark(struct gpd_session *session, struct gpd_stream *stream)
 {
@@ -135,9 +151,7 @@ gpd_depth_mark(struct gpd_session *session, struct gpd_stream *stream)
 
 	/* The operation that comes is not done with what was given before it. */
 	depth->marked = depth->given;
-	if (!depth->slot ||
-	    gpd_driver.cuStreamWriteValue32_v2(stream->driver, page->device + 4 * (depth->slot - 1),
-					       depth->given - 1, 0) != CUDA_SUCCESS)
+	if (!depth->slot || !write_mark(session, stream))
 		return;
 	depth->stride = most / 8 < STRIDE_MAX ? most / 8 : STRIDE_MAX;
 	if (depth->given - read_done(&page->host[depth->slot - 1]) >= most &&

@@ -4,8 +4,9 @@
  *
  * Two threads: the *executor* receives records and carries them out in order (every gpd_<call>()
  * hook runs there, one at a time per session); the *responder* (wait.h) watches the GPU for what
- * the session waits for and sends what comes later.  Everything below is for the executor unless
- * it says otherwise.  Hooks return the driver's CUresult; GPD_LATER means that the hook arranged
+ * the session waits for and sends what comes later.  Launches on several streams may go to the
+ * driver from further threads (issue.h).  Everything below is for the executor unless it says
+ * otherwise.  Hooks return the driver's CUresult; GPD_LATER means that the hook arranged
  * for the reply itself.
  *
  * Its executor frees it, or the main thread before it has one, when it is out of the list of
@@ -20,6 +21,7 @@
 #include "server/common/base/log.h"
 #include "server/worker/code/image_cache.h"
 #include "server/worker/device/partition.h"
+#include "server/worker/issue/issue.h"
 #include "server/worker/schedule/account.h"
 #include "server/worker/session/depth.h"
 #include "server/worker/session/handle.h"
@@ -98,6 +100,7 @@ struct gpd_session {
 	struct gpd_stream *barrier_stream; /* that gave the last one; NULL: it is done */
 	uint32_t stream_count;
 	struct gpd_depths depths;
+	struct gpd_issue issue; /* launches by threads of their own; account.issue, too */
 
 	/* Where they run; stream.h. */
 	struct gpd_shares shares;

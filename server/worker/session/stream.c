@@ -91,6 +91,7 @@ pass_barrier(struct gpd_session *session, struct gpd_stream *stream)
 	if (stream->seen_barrier == session->barrier)
 		return CUDA_SUCCESS;
 	if (session->barrier_stream && session->barrier_stream != stream) {
+		gpd_issue_settle(&session->issue);
 		result = record_barrier(session);
 		if (result == CUDA_SUCCESS)
 			result = gpd_device_enter(stream->device);
@@ -113,8 +114,10 @@ order_legacy(struct gpd_session *session, struct gpd_stream *legacy)
 
 		if (!s->blocking || s->context != legacy->context || s->work <= s->legacy_seen)
 			continue;
-		if (!gpd_stream_is_idle(s))
+		if (!gpd_stream_is_idle(s)) {
+			gpd_issue_settle(&session->issue);
 			result = gpd_stream_put_behind(legacy, s);
+		}
 		if (result != CUDA_SUCCESS)
 			return result;
 		s->legacy_seen = s->work;
@@ -124,15 +127,17 @@ order_legacy(struct gpd_session *session, struct gpd_stream *legacy)
 
 /* And the other way round. */
 static CUresult
-order_blocking(struct gpd_stream *stream)
+order_blocking(struct gpd_session *session, struct gpd_stream *stream)
 {
 	struct gpd_stream *legacy = stream->context ? stream->context->legacy : NULL;
 	CUresult result = CUDA_SUCCESS;
 
 	if (!legacy || legacy->work <= stream->seen_legacy)
 		return CUDA_SUCCESS;
-	if (!gpd_stream_is_idle(legacy))
+	if (!gpd_stream_is_idle(legacy)) {
+		gpd_issue_settle(&session->issue);
 		result = gpd_stream_put_behind(stream, legacy);
+	}
 	if (result == CUDA_SUCCESS)
 		stream->seen_legacy = legacy->work;
 	return result;
@@ -170,7 +175,7 @@ gpd_stream_begin_on(struct gpd_session *session, struct gpd_stream *stream)
 	if (result == CUDA_SUCCESS && stream->legacy)
 		result = order_legacy(session, stream);
 	else if (result == CUDA_SUCCESS && stream->blocking)
-		result = order_blocking(stream);
+		result = order_blocking(session, stream);
 	if (result != CUDA_SUCCESS)
 		return result;
 	count(session, stream);

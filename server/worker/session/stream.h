@@ -53,6 +53,7 @@ struct gpd_stream {
 	CUevent aside_begin, aside_end;
 	uint64_t batch; /* schedule.h: of its last launch */
 	struct gpd_depth depth;
+	uint8_t launcher; /* issue.h */
 	struct gpd_trace_mark trace;
 	_Atomic uint64_t done;      /* work that is known to be done; the responder writes it */
 	_Atomic unsigned int waits; /* pending ones that name this stream */

@@ -30,6 +30,7 @@ wait_for_quiet(struct gpd_session *session, int device)
 {
 	uint64_t start = gp_now_ns(), took = 0;
 
+	gpd_issue_settle(&session->issue);
 	if (gpd_device_enter(device) != CUDA_SUCCESS)
 		return;
 	while (gpd_quiet_is_stopped(device) && !atomic_load(&session->closing) &&

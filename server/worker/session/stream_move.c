@@ -90,6 +90,7 @@ gpd_stream_move_all(struct gpd_session *session, int device)
 {
 	CUresult result = gpd_device_enter(device);
 
+	gpd_issue_settle(&session->issue);
 	gpd_schedule_mark(session->account.schedule);
 	gpd_stream_reap(session);
 	for (struct gpd_stream *s = session->streams; s && result == CUDA_SUCCESS; s = s->next) {

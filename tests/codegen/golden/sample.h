@@ -227,3 +227,9 @@ GP_CALL(0x000e, WAIT)
 CUresult cuSampleUnions(
         IN const CUsampleUnion *given,
         OUT CUsampleUnion *told);
+
+/* Work of a stream that another thread may give to the driver. */
+GP_MESSAGE(0x000f, POST, SERVER_HOOK, LAUNCHES, SPREADS)
+void gpSampleLaunch(
+        CUstream stream,
+        unsigned int number);

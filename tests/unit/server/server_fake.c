@@ -412,6 +412,13 @@ gpd_session_poison(struct gpd_session *session, CUresult result)
 }
 
 void
+gpd_session_defer(struct gpd_session *session, CUresult result, uint16_t call)
+{
+	session->deferred = result;
+	session->deferred_call = call;
+}
+
+void
 gpd_session_break(struct gpd_session *session)
 {
 	gpd_session_end(session, "");

@@ -175,6 +175,17 @@ a_variable_that_makes_no_sense_is_named(void **state)
 }
 
 static void
+a_number_of_launchers_that_makes_no_sense_is_named(void **state)
+{
+	(void)setenv("GPUPOOL_LAUNCHERS", "all", 1);
+	assert_refused("--listen 127.0.0.1:0 --driver /nowhere",
+		       "GPUPOOL_LAUNCHERS=all: no number of threads");
+	(void)setenv("GPUPOOL_LAUNCHERS", "3", 1);
+	assert_refused("--listen 127.0.0.1:0 --driver /nowhere", "/nowhere: cannot open");
+	(void)unsetenv("GPUPOOL_LAUNCHERS");
+}
+
+static void
 a_window_that_cannot_be_is_refused(void **state)
 {
 	static const char *const wrong[] = { "abc",           "-1",
@@ -234,6 +245,7 @@ main(void)
 		cmocka_unit_test(a_file_that_is_no_driver_is_named),
 		cmocka_unit_test(values_are_checked),
 		cmocka_unit_test(a_variable_that_makes_no_sense_is_named),
+		cmocka_unit_test(a_number_of_launchers_that_makes_no_sense_is_named),
 		cmocka_unit_test(a_window_that_cannot_be_is_refused),
 		cmocka_unit_test(help_and_version_are_there),
 	};

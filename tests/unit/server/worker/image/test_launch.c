@@ -7,6 +7,7 @@
 #include "server/worker/device/quiet_jobs.h"
 #include "server/worker/image/image.h"
 #include "server/worker/image/launch.h"
+#include "server/worker/issue/issue.h"
 #include "server/worker/memory/memory.h"
 #include "tests/test.h"
 #include "tests/unit/server/server_fake.h"
@@ -315,7 +316,7 @@ a_session_that_ends_pays_for_no_unloaded_variables(void **state)
 }
 
 static CUresult
-launch(uint64_t kernel, size_t params_size, struct gp_bytes attributes)
+launch_on(uint32_t stream, uint64_t kernel, size_t params_size, struct gp_bytes attributes)
 {
 	static const uint64_t params[4];
 	const struct gp_args_gpLaunch args = {
@@ -327,12 +328,18 @@ launch(uint64_t kernel, size_t params_size, struct gp_bytes attributes)
 		.block_y = 5,
 		.block_z = 6,
 		.shared = 7,
-		.stream = FAKE_STREAM,
+		.stream = stream,
 		.attributes = attributes,
 		.params = { params, params_size },
 	};
 
 	return gpd_gpLaunch(&fake.session, &args);
+}
+
+static CUresult
+launch(uint64_t kernel, size_t params_size, struct gp_bytes attributes)
+{
+	return launch_on(FAKE_STREAM, kernel, params_size, attributes);
 }
 
 static void
@@ -346,6 +353,82 @@ a_launch_reaches_the_driver_as_it_was_asked_for(void **state)
 			    "cuLaunchKernelEx ant 1x2x3 4x5x6 shared 7 attributes 0 params 12\n"
 			    "cuLaunchKernelEx ant 1x2x3 4x5x6 shared 7 attributes 0 params 12\n");
 	assert_string_equal(fake.session.kernel, "ant");
+}
+
+/* On the second stream, as one of many calls that have come. */
+static void
+hand_over_one(void)
+{
+	assert_int_equal(launch(GP_KERNEL(IMAGE, ANT), 12, (struct gp_bytes){ 0 }), CUDA_SUCCESS);
+	assert_int_equal(
+		launch_on(FAKE_OTHER_STREAM, GP_KERNEL(IMAGE, ANT), 12, (struct gp_bytes){ 0 }),
+		CUDA_SUCCESS);
+	assert_true(fake.session.issue.pending);
+}
+
+static void
+with_threads(void)
+{
+	load();
+	fake.session.issue = (struct gpd_issue){
+		.failed = gpd_launch_failed,
+		.closing = &fake.session.closing,
+		.sticky = &fake.session.sticky,
+		.most = 2,
+	};
+	gpd_issue_message(&fake.session.issue, true);
+}
+
+static void
+launches_on_two_streams_are_left_to_threads(void **state)
+{
+	with_threads();
+	for (int i = 0; i < 10; i++)
+		hand_over_one();
+	gpd_issue_settle(&fake.session.issue);
+	assert_int_equal(fake.session.issue.handed, 19);
+	assert_int_equal(
+		fake_count_calls(
+			"cuLaunchKernelEx ant 1x2x3 4x5x6 shared 7 attributes 0 params 12"),
+		20);
+	gpd_issue_stop(&fake.session.issue);
+}
+
+static void
+what_fails_there_is_told_as_of_any_posted_call(void **state)
+{
+	with_threads();
+	assert_int_equal(launch(GP_KERNEL(IMAGE, ANT), 12, (struct gp_bytes){ 0 }), CUDA_SUCCESS);
+	fake_fail("cuLaunchKernelEx", CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, 0);
+	assert_int_equal(
+		launch_on(FAKE_OTHER_STREAM, GP_KERNEL(IMAGE, ANT), 12, (struct gp_bytes){ 0 }),
+		CUDA_SUCCESS);
+	gpd_issue_stop(&fake.session.issue);
+	assert_int_equal(fake.session.deferred, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+	assert_int_equal(fake.session.deferred_call, GP_CALL_gpLaunch);
+}
+
+/* Its client waits for the answer, or something of the session's own follows. */
+static void
+what_is_waited_for_is_launched_by_the_executor(void **state)
+{
+	with_threads();
+	hand_over_one();
+	fake.session.trace = (struct gpd_trace *)&fake;
+	assert_int_equal(launch(GP_KERNEL(IMAGE, ANT), 12, (struct gp_bytes){ 0 }), CUDA_SUCCESS);
+	fake.session.trace = NULL;
+	assert_false(fake.session.issue.pending);
+	assert_int_equal(fake_count_calls("cuLaunchKernelEx"), 3);
+
+	fake_fail("cuLaunchKernelEx", CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, 0);
+	assert_int_equal(gpd_gpLaunchChecked(&fake.session,
+					     &(struct gp_args_gpLaunchChecked){
+						     .kernel = GP_KERNEL(IMAGE, ZEBRA),
+						     .stream = FAKE_OTHER_STREAM,
+					     }),
+			 CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+	assert_int_equal(fake.session.issue.handed, 1);
+	gpd_issue_stop(&fake.session.issue);
 }
 
 static void
@@ -449,6 +532,9 @@ main(void)
 		TEST(variables_are_charged_until_the_driver_has_unloaded_them),
 		TEST(a_session_that_ends_pays_for_no_unloaded_variables),
 		TEST(a_launch_reaches_the_driver_as_it_was_asked_for),
+		TEST(launches_on_two_streams_are_left_to_threads),
+		TEST(what_fails_there_is_told_as_of_any_posted_call),
+		TEST(what_is_waited_for_is_launched_by_the_executor),
 		TEST(a_launch_brings_all_parameters_that_the_kernel_reads),
 		TEST(a_kernel_that_is_not_there_is_an_invalid_handle),
 		TEST(only_attributes_without_handles_are_passed_on),
