@@ -3,8 +3,9 @@
 import os
 import re
 import sys
+import time
 
-from harness import PATIENCE, Daemon, case, main, require
+from harness import PATIENCE, Configured, Daemon, case, main, require
 from test_apps import judge
 
 # Of each, work of many kinds comes between launches.
@@ -43,6 +44,30 @@ def _():
         daemon.run("launchrate", "5000", seconds=PATIENCE).expect(out="launchrate: ok\n")
         daemon.wait_for_log(r"session \d+ .*: closed:")
         require(handed_over(daemon) == 0, "launches were handed over")
+
+
+@case("sessions that take turns have them, too")
+def _():
+    with Configured("[device *]\npolicy = best-effort\n", env={"GPUPOOL_LAUNCHERS": "4"}) as daemon:
+        judge("manystreams", daemon.run("manystreams", seconds=PATIENCE))
+        daemon.wait_for_log(r"session \d+ .*: closed:")
+        require(os.cpu_count() == 1 or handed_over(daemon) > 1000, "no launches were handed over")
+        programs = [daemon.start("manystreams") for _ in range(2)]
+        for program in programs:
+            judge("manystreams", program.finish())
+        daemon.settle()
+
+
+@case("threads of a program that is killed in the middle end with its session")
+def _():
+    with Daemon(env={"GPUPOOL_LAUNCHERS": "4"}) as daemon:
+        for number, seconds in enumerate((0.05, 0.2, 0.4), 1):
+            program = daemon.start("manystreams")
+            daemon.wait_for_log(r"session \d+ .*: open from", count=number)
+            time.sleep(seconds)
+            program.kill()
+            daemon.wait_for_ends()
+        daemon.settle()
 
 
 def add(name):
