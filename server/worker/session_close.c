@@ -247,6 +247,8 @@ gpd_session_close(struct gpd_session *session)
 {
 	if (atomic_load(&session->sticky))
 		gpd_session_set_reason(session, "its context was lost");
+	/* A reply that is sent, or the data of a call, may be what finds the connection dead. */
+	gpd_session_set_reason(session, gp_conn_error(session->conn));
 	gpd_session_set_reason(session, "the client does not take what is sent");
 	(void)gpd_session_set_state(session, GPD_SESSION_ENDING);
 	/* Until the supervisor closes its line. */

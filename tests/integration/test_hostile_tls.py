@@ -19,15 +19,15 @@ from wire import Closed, Conn, hello, message, preamble
 
 class Relay:
     """Between a program and the daemon: change(number, records) says what becomes of the TLS records
-    that the client sends on its connection of this number, behind the preamble; first(preamble) is called
-    before the daemon gets that."""
+    that the client sends, behind the preamble, on its control connection (0) or lane (1 and its number): the
+    preamble tells which it is, for a lane may be begun twice on a busy machine; first(preamble) is called before
+    the daemon gets that."""
 
     def __init__(self, target, change, late=None, first=None):
         self.target = target
         self.change = change
         self.first = first or (lambda preamble: None)
         self.late = late or (lambda number: [])
-        self.count = 0
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.address = f"tls://127.0.0.1:{self.listener.getsockname()[1]}"
         self.server = threading.Thread(target=self.serve, daemon=True)
@@ -40,9 +40,8 @@ class Relay:
             except OSError:
                 return
             far = socket.create_connection(("127.0.0.1", self.target.tls_port))
-            threading.Thread(target=self.forward, args=(near, far, self.count), daemon=True).start()
+            threading.Thread(target=self.forward, args=(near, far), daemon=True).start()
             threading.Thread(target=self.back, args=(far, near), daemon=True).start()
-            self.count += 1
 
     @staticmethod
     def back(source, sink):
@@ -56,12 +55,18 @@ class Relay:
         except OSError:
             pass
 
-    def forward(self, source, sink, number):
+    @staticmethod
+    def number_of(held):
+        kind, lane = struct.unpack_from("<HH", held, len(wire.MAGIC) + 4)
+        return 0 if kind in (wire.CONTROL, wire.CONTROL_TLS) else 1 + lane
+
+    def forward(self, source, sink):
         """A change may ask for the end of the connection by None."""
         held, seen = b"", 0
         try:
             while len(held) < 64:
                 held += source.recv(64 - len(held)) or self.stop()
+            number = self.number_of(held)
             self.first(held)
             sink.sendall(held)
             held = b""
