@@ -76,15 +76,20 @@ def _():
         half[1].send(whole[:63])
         begin = time.monotonic()
         sent = 0
-        while time.monotonic() - begin < 8:
-            half[2].send(whole[sent:sent + 1])
+        # They would take sixteen seconds, or longer on a busy machine: if each gave it more time, all would go.
+        while is_open(half[2]):
+            require(sent < 63, "a byte from time to time keeps a connection half open")
+            try:
+                half[2].send(whole[sent:sent + 1])
+            except (Closed, OSError):
+                break
             sent += 1
             require(owner.copy_out(owner.base, 4096)[0] == SUCCESS, "the owner suffers")
             time.sleep(0.25)
         for conn in half:
-            expect_closed(conn, 10)
+            expect_closed(conn)
             conn.close()
-        require(9 < time.monotonic() - begin < 16, "that was not the documented time")
+        require(time.monotonic() - begin > 9, "that was before the documented time")
         # The lane is still to be had; that nothing comes on it for longer than a message may take is no fault.
         with owner.connect_lane(1) as lane:
             time.sleep(5)
@@ -94,7 +99,7 @@ def _():
             # In the middle of a chunk it is: the session has counted on it.
             lane.send(message(struct.pack("<IIQ", 1, 0, 0), bytes(1 << 20))[:1000])
             begin = time.monotonic()
-            daemon.wait_for_log(rf"session {owner.id} .*: closed: .*lane", 10)
+            daemon.wait_for_log(rf"session {owner.id} .*: closed: .*lane")
             require(time.monotonic() - begin > 2, "too early")
         expect_closed(owner.control)
         owner.close()

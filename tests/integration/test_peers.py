@@ -174,7 +174,7 @@ def _():
     whole = wire.message(wire.header(32, wire.NOTE_DATA, wire.BULK, 1) + bytes(16), b"1234")
     for cut in (1, 8, 20):
         result = expect_lost(lambda connection, cut=cut: connection.sendall(whole[:cut]),
-                             env={"GPUPOOL_STALL_MS": "300", "GPUPOOL_LOG": "error"})
+                             env={"GPUPOOL_STALL_MS": "1500", "GPUPOOL_LOG": "error"})
         require("the session has ended with error 802: the peer stopped in the middle of a message" in result.err,
                 f"expected the reason on stderr: {result}")
 
@@ -282,4 +282,4 @@ def _():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(at_once=4))
