@@ -130,6 +130,8 @@ run() {
 	local files=security_model=none,multidevs=remap
 	local card=netdev=net,romfile=,mac=52:54:00:12:34
 	local words="console=ttyS0 panic=-1 tsc=reliable mitigations=off random.trust_cpu=on"
+	# On a busy machine the emulated timer may not tick while the kernel looks whether it does.
+	words="$words no_timer_check"
 	case ${VM_NET:-} in
 	'') ;;
 	user) address=10.0.2.15 ;&

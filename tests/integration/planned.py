@@ -4,10 +4,21 @@ import os
 import sys
 import time
 
-from harness import Failed, Result, Skip, case
+from harness import Failed, Result, Skip, case, client_environment
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts"))
 import vm
+
+
+def installed_environment(remote=None):
+    """What a program needs to find the client as it is installed, and the client a daemon.  Sanitizers make an emulated
+    machine several times as slow, and what they look at there they look at on this one, too."""
+    folder = os.path.join(os.environ.get("GP_PORTABLE", ""), "stage/usr/lib/gpupool")
+    env = client_environment(remote)
+    if not os.path.exists(os.path.join(folder, "libcuda.so.1")):
+        return env
+    env["LD_LIBRARY_PATH"] = env["LD_LIBRARY_PATH"].replace(os.environ["GP_CLIENT"], os.path.abspath(folder), 1)
+    return {name: value for name, value in env.items() if name in ("LD_LIBRARY_PATH", "REMOTE_GPU")}
 
 
 class Planned:

@@ -13,7 +13,7 @@ import tempfile
 import test_apps
 from harness import (REPORTS, Daemon, Skip, base_environment, case, client_environment, main, read_file, require,
                      run, wait_until)
-from planned import Planned, vm
+from planned import Planned, installed_environment, vm
 
 SECONDS = 2000
 SANITIZERS = {"ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": "print_stacktrace=1"}
@@ -251,7 +251,7 @@ def _():
         with Machine(1, folder, {**base_environment(), **SANITIZERS}, serve) as server:
             wait_until("the wire is there", lambda: os.path.exists(f"{folder}/wire") or server.process.poll() is not None,
                        60)
-            with Machine(2, folder, client_environment(f"rdma://{vm.OWN}:{PORT}"),
+            with Machine(2, folder, installed_environment(f"rdma://{vm.OWN}:{PORT}"),
                          shlex.join(shell(VISIT, *programs))) as client:
                 client.wait_for_output("running", 120)
                 said = client.out()
@@ -319,7 +319,7 @@ def plan_locked(planned):
                 shell(START, "sh", "-c", LOCKED, "sh", "9216", os.environ["GP_DAEMON"], "--listen",
                       f"rdma://{vm.OWN}:{PORT}", "--insecure", "--print-address", "--driver", os.environ["GP_DRIVER"],
                       "--admin-socket", "off"), says_where)
-    planned.add("large copies are right with it", {**client_environment(f"rdma://{vm.OWN}:{PORT}"), "GPUPOOL_LANES": "3"},
+    planned.add("large copies are right with it", {**installed_environment(f"rdma://{vm.OWN}:{PORT}"), "GPUPOOL_LANES": "3"},
                 [os.path.join(os.environ["GP_APPS"], "straight"), "short"], copies_are_right)
     planned.add("a certificate that comes while it runs is not for its address, and the log says so",
                 {**base_environment(), **SANITIZERS}, shell(RELOAD, os.environ["GP_CTL"], vm.OWN), stays_clear)
@@ -330,7 +330,7 @@ def plan_locked(planned):
 def plan_secure(planned, names):
     """A daemon that everybody can reach, and that lets in who has a token."""
     program = [os.path.join(os.environ["GP_APPS"], test_apps.binary_of("vectoradd", "static"))]
-    env = client_environment(f"rdma://{vm.OWN}:{PORT}")
+    env = installed_environment(f"rdma://{vm.OWN}:{PORT}")
     planned.add("the pool that has its certificates already gets a token", {**base_environment(), **SANITIZERS},
                 shell('"$1" token create alice -o /tmp/alice.token >&2', os.environ["GP_CTL"]), lambda result: result.expect())
     planned.add("its daemon listens for rdma without --insecure", {**base_environment(), **SANITIZERS},

@@ -6,8 +6,8 @@ import os
 import sys
 
 import test_apps
-from harness import Daemon, Result, client_environment, main, require
-from planned import Planned, vm
+from harness import Daemon, Result, main, require
+from planned import Planned, installed_environment, vm
 
 SECONDS = 2000
 # With the shared runtime, too. An emulated machine takes seconds for each.
@@ -25,10 +25,10 @@ def finds_no_device(result):
 
 
 def plan(planned, address, nbodies, names):
-    env = client_environment(address)
+    env = installed_environment(address)
     folder = os.environ["GP_APPS"]
     planned.add("the virtual machine has no GPU", {}, NO_GPU, Result.expect)
-    planned.add("vectoradd without an address finds no device", client_environment(),
+    planned.add("vectoradd without an address finds no device", installed_environment(),
                 [os.path.join(folder, "vectoradd")], finds_no_device)
     for path in nbodies:
         planned.add(f"{os.path.basename(path)} in a virtual machine agrees with the CPU", env,
