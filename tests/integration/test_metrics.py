@@ -333,4 +333,4 @@ def _():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(at_once=3))
