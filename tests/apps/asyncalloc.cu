@@ -56,7 +56,7 @@ churn(cudaStream_t stream, int seed, int rounds)
 	std::vector<int> values;
 
 	for (int round = 0; round < rounds; round++) {
-		const int sizes[] = { 1, 100, 5000, 70000, 400000, 5000000 };
+		const int sizes[] = { 1, 100, 5000, 70000, 400000, 1500000 };
 		int count = sizes[(round * 7 + seed) % 6];
 		int *memory = allocate(count, stream, nullptr);
 

@@ -113,9 +113,9 @@ add(uint32_t *values, size_t count, uint32_t number)
 
 /* Each stream's copies and kernels stay in order, whatever the others do. */
 static void
-streams(unsigned int seed)
+streams(unsigned int seed, int rounds)
 {
-	const int count = 3, rounds = 4;
+	const int count = 3;
 	const size_t size = 6 * MIB;
 	uint32_t *in[count], *out[count], *device[count];
 	cudaStream_t stream[count];
@@ -158,7 +158,7 @@ threads()
 	std::vector<std::thread> all;
 
 	for (unsigned int i = 0; i < 3; i++)
-		all.emplace_back(streams, 100 * i);
+		all.emplace_back(streams, 100 * i, 4);
 	for (std::thread &thread : all)
 		thread.join();
 	printf("threads\n");
@@ -268,7 +268,7 @@ main(int argc, char **argv)
 		part(strtoul(argv[2], NULL, 10));
 	if (argc == 1)
 		sizes();
-	streams(7);
+	streams(7, argc > 1 ? 2 : 4);
 	if (argc > 1)
 		return app_ok("lanes");
 	threads();

@@ -13,15 +13,19 @@ import threading
 import time
 
 import wire
-from harness import Configured, Daemon, case, main, read_file, require, run, wait_until
+from harness import PATIENCE, SANITIZER, Configured, Daemon, case, main, read_file, require, run, wait_until
 from wire import Closed, Session, message, record
 
 MIB = 1 << 20
 SUCCESS, INVALID_VALUE = 0, 1
 OUT = read_file(os.path.join(os.path.dirname(__file__), "..", "apps", "expected", "lanes.out"))
 SHORT = "lanes: ok\n"
+SOON = PATIENCE / 4
 # All that a test gives the client; what suits this machine may be fewer.
 FOUR = {"GPUPOOL_LANES": "4", "GPUPOOL_LOG": "info,error"}
+# The thread sanitizer looks at every byte that is copied, and finds no more in many than in some: it has all
+# sizes once for each transport, and a little of it all for the rest.
+ARGS, SAID = (("short",), SHORT) if SANITIZER == "thread" else ((), OUT)
 
 
 def data_lanes(text):
@@ -39,14 +43,14 @@ def _():
 @case("the same over lane 0 alone, by the client's wish")
 def _():
     with Daemon() as daemon:
-        result = daemon.run("lanes", env={**FOUR, "GPUPOOL_LANES": "1"}).expect(out=OUT)
+        result = daemon.run("lanes", *ARGS, env={**FOUR, "GPUPOOL_LANES": "1"}).expect(out=SAID)
         require(data_lanes(result.err) == 0, f"data lanes: {result}")
 
 
 @case("the same where the daemon allows one lane, two, or many")
 def _():
     # All sizes where there are the most; with one and with four, the cases above have them.
-    for limit, args, out in (1, ("short",), SHORT), (2, ("short",), SHORT), (16, (), OUT):
+    for limit, args, out in (1, ("short",), SHORT), (2, ("short",), SHORT), (16, ARGS, SAID):
         with Daemon(f"--lanes={limit}") as daemon:
             result = daemon.run("lanes", *args, env={**FOUR, "GPUPOOL_LANES": "9"}).expect(out=out)
             require(data_lanes(result.err) == min(9, limit) - 1, f"limit {limit}: {result}")
@@ -71,8 +75,8 @@ def _():
 @case("two clients at once")
 def _():
     with Daemon() as daemon:
-        for program in [daemon.start("lanes", env=FOUR) for _ in range(2)]:
-            program.finish().expect(out=OUT)
+        for program in [daemon.start("lanes", *ARGS, env=FOUR) for _ in range(2)]:
+            program.finish().expect(out=SAID)
 
 
 @case("a tenant's bandwidth holds over all lanes")
@@ -86,8 +90,8 @@ def _():
         send_copy(session, lanes, 1, session.base, bytes(30 * MIB))
         require(session.ask("gpContextSynchronize", {"context": 1})[0] == SUCCESS, "synchronise")
         seconds = time.monotonic() - begin
-        # The first bytes are free: as many as may be saved up.
-        require(0.2 < seconds < 3, f"30 MiB took {seconds:.2f} s")
+        # The first bytes are free: as many as may be saved up. How long a busy machine takes says nothing of the limit.
+        require(0.2 < seconds < SOON, f"30 MiB took {seconds:.2f} s")
         close_all(session, lanes)
 
 
@@ -109,7 +113,7 @@ def _():
         ask_in(session, 1, session.base, 2 * MIB)
         require(session.ask("gpContextSynchronize", {"context": 1})[0] == SUCCESS, "synchronise")
         seconds = time.monotonic() - begin
-        require(1.2 < seconds < 10, f"2 MiB took {seconds:.2f} s")
+        require(1.2 < seconds < SOON, f"2 MiB took {seconds:.2f} s")
         for sender in senders:
             sender.join()
         close_all(session, lanes)
@@ -266,7 +270,7 @@ def _():
         with Configured(f"[tenant default]\ncompression = {tenant}\n") as daemon:
             daemon.run("lanes", "short", env={**FOUR, "GPUPOOL_COMPRESSION": client}).expect(out=SHORT)
     with Configured("[tenant default]\ncompression = on\n") as daemon:
-        daemon.run("lanes", env={**FOUR, "GPUPOOL_COMPRESSION": "on"}).expect(out=OUT)
+        daemon.run("lanes", *ARGS, env={**FOUR, "GPUPOOL_COMPRESSION": "on"}).expect(out=SAID)
 
 
 @case("by hand: compressed chunks beside others, and compressed ones back")
