@@ -508,8 +508,10 @@ static void
 any_mixture_ends_in_a_right_order(void **state)
 {
 	for (unsigned int seed = 0; seed < MIXTURES; seed++) {
-		(void)teardown(state);
-		assert_int_equal(setup(state), 0);
+		/* All else of the fixture is as before, and takes longer to make than a mixture. */
+		gpd_backlog_forget(&fake.session);
+		memset(seen, 0, sizeof(seen));
+		seen_count = step = 0;
 		srand(seed);
 		while (seen_count < 100) {
 			(void)send_record(random_record());
