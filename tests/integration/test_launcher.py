@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 
-from harness import (PATIENCE, Certificates, Daemon, Encrypted, Program, Result, Skip, base_environment, case, client_environment,
+from harness import (PATIENCE, SOFTWARE, Certificates, Daemon, Encrypted, Program, Result, Skip, base_environment, case, client_environment,
                      main, read_file, require, wait_until)
 from pool import Pool, ctl, token_of
 
@@ -666,4 +666,4 @@ def _():
 
 
 if __name__ == "__main__":
-    sys.exit(main(at_once=4))
+    sys.exit(main(at_once=4 if SOFTWARE else 1))

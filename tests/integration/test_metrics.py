@@ -333,4 +333,4 @@ def _():
 
 
 if __name__ == "__main__":
-    sys.exit(main(at_once=3))
+    sys.exit(main(at_once=3 if SOFTWARE else 1))

@@ -132,4 +132,4 @@ def _():
 
 
 if __name__ == "__main__":
-    sys.exit(main(at_once=2))
+    sys.exit(main(at_once=2 if SOFTWARE else 1))
