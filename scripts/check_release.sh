@@ -1,16 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # check_release.sh [STEP]...: what a release needs and a change does not: all packages are built,
-# linted, installed in a clean root of Debian 12, used and removed there; the client runs in roots
-# with an old C library, and on aarch64 under qemu-user; images of containers are built as their files
-# say; the neighbouring version works together with this one; what "meson dist" packs builds. All steps
-# unless some are named. Needs root, for the roots. The last line is the sum.
+# linted, installed in a clean root of Debian 12, used and removed there; those for aarch64 in one under qemu-user;
+# the client runs in roots with an old C library; images of containers are built and run; the neighbouring version
+# works together with this one; what "meson dist" packs builds on Debian 12 and 13. All steps unless some are named.
+# Needs root, for the roots. Ends with a table of what each step took, and the sum.
 # CHECK_RELEASE_BUILT=1 takes the packages that the last call has built.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
-steps=${*:-lint deb rpm tar wheel container pool upgrade portable neighbours dist}
+steps=${*:-lint deb rpm tar wheel arm containers pool upgrade portable neighbours dist}
 if [ "$(id -u)" != 0 ]; then
 	echo "check_release.sh: needs root, to change into roots of its own" >&2
 	exit 2
@@ -33,7 +33,7 @@ stop_daemon() {
 	fi
 }
 
-for part in roots machine packages pool upgrade sources images; do
+for part in roots machine packages aarch64 pool upgrade sources containers; do
 	. "scripts/release/$part.sh"
 done
 trap 'machines_stop; stop_daemon' EXIT
@@ -69,42 +69,55 @@ expect_sums() {
 	[[ $said == *" devices, 65536 sums" ]] || fail "$*: $said"
 }
 
-# What a step writes to descriptor 3 is shown, all else if it fails.
+step_packages() {
+	rm -rf "$out"
+	scripts/packages.sh "$out"
+}
+
+# run STEP: what it writes to descriptor 3 is shown, all else if it fails.
 # A step runs in a shell of its own, outside of a condition: there "set -e" holds, and what it started
 # ends with it.
 run() {
-	local begin=$SECONDS status
+	local wall user system status TIMEFORMAT='%0R %0U %0S'
 	echo "== $1"
 	set +e
-	(
-		set -e
-		trap 'machines_stop; stop_daemon' EXIT
-		"step_$1"
-	) 3>&1 >"$work/$1.log" 2>&1 </dev/null
+	{
+		time {
+			(
+				set -e
+				trap 'machines_stop; stop_daemon' EXIT
+				"step_$1"
+			) 3>&1 >"$work/$1.log" 2>&1 </dev/null
+		}
+	} 2>"$work/time"
 	status=$?
 	set -e
+	read -r wall user system <"$work/time"
 	if [ "$status" = 0 ]; then
-		echo "$1: ok ($((SECONDS - begin)) s)"
 		passed=$((passed + 1))
 	else
 		tail -40 "$work/$1.log"
-		echo "$1: failed ($((SECONDS - begin)) s)"
 		failed=$((failed + 1))
+		failures+=" $1"
 	fi
+	table+=$(printf '%-12s %6d s %6d s' "$1" "$wall" $((user + system)))$'\n'
+	processor=$((processor + user + system))
 }
 
 passed=0
 failed=0
+failures=
+processor=0
+table=
 begin=$SECONDS
 if [ -z "${CHECK_RELEASE_BUILT:-}" ] || [ ! -d "$out" ]; then
-	echo "== packages"
-	rm -rf "$out"
-	scripts/packages.sh "$out" || fail "the packages could not be built"
-	echo "packages: ok ($((SECONDS - begin)) s)"
+	run packages
+	[ "$failed" = 0 ] || fail "the packages could not be built"
 fi
 for step in $steps; do
 	run "$step"
 done
-echo "$((SECONDS - begin)) s in all"
-echo "$passed passed, $failed failed"
+printf '\n%-12s %8s %8s\n%s' step time processor "$table"
+printf '%-12s %6d s %6d s\n' all $((SECONDS - begin)) "$processor"
+echo "$passed passed, $failed failed${failures:+:$failures}"
 [ "$failed" = 0 ]

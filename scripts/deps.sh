@@ -33,7 +33,7 @@ fi
 if [ "${1:-}" = packages ]; then
 	packages="$packages binutils-aarch64-linux-gnu debhelper dpkg-dev fakeroot rpm"
 	# For scripts/check_release.sh.
-	welcome="iproute2 lintian mmdebstrap procps qemu-user-static rpmlint"
+	welcome="arch-test buildah g++-aarch64-linux-gnu iproute2 lintian mmdebstrap procps qemu-user-static rpmlint"
 fi
 
 if ! command -v dpkg-query >/dev/null; then

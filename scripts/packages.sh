@@ -39,12 +39,20 @@ quiet() {
 	}
 }
 
+# packed_of BUILD: what is built there for packages: not the client, which is another one.
+packed_of() {
+	meson introspect --install-plan "$1" | python3 -c 'import json, os, sys
+for file, how in json.load(sys.stdin)["targets"].items():
+    if how["tag"] != "client":
+        print(os.path.relpath(file, sys.argv[1]))' "$1"
+}
+
 build_native() {
 	if [ ! -f "$work/native/build.ninja" ]; then
 		quiet meson setup "$work/native" --prefix=/usr --libdir=lib --buildtype=release \
 			-Ddebug=true -Dparts=installed "-Dtoolkit=$(scripts/toolkit.sh)"
 	fi
-	quiet ninja -C "$work/native"
+	quiet ninja -C "$work/native" $(packed_of "$work/native")
 }
 
 # stage NAME: what is installed of one package.

@@ -40,8 +40,8 @@ two_machines() {
 	# What people bring: the packages, and a program that was built elsewhere.
 	cp "$out"/gpupool-server_*.deb "$out"/gpupool-tools_*.deb "$work/gpunode/root/"
 	cp "$out"/gpupool-client_*.deb "$work/laptop/root/"
-	build_check bench/nbody/nbody
-	cp build-check/bench/nbody/nbody "$work/laptop/root/"
+	programs bench/nbody/nbody
+	cp "$work/programs/bench/nbody/nbody" "$work/laptop/root/"
 }
 
 # apt's lists are a machine's own affair, and not of the five minutes.

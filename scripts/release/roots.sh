@@ -2,10 +2,10 @@
 # Clean roots of Debian for scripts/check_release.sh, which reads this file.
 
 # in_root COMMAND...: in the clean root, which has a /proc for that long, and nothing of this
-# environment.  Where it has a folder for a toolkit, that is this machine's.
+# environment.  Where it has a folder for a toolkit, that is this machine's.  inside: a command that runs it.
 in_root() {
 	env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root DEBIAN_FRONTEND=noninteractive \
-		${REMOTE_GPU:+"REMOTE_GPU=$REMOTE_GPU"} unshare --mount sh -c \
+		${REMOTE_GPU:+"REMOTE_GPU=$REMOTE_GPU"} ${inside:-} unshare --mount sh -c \
 		'mount -t proc proc "$0/proc"
 		[ ! -d "$0/usr/local/cuda" ] || mount --bind "$1" "$0/usr/local/cuda"
 		place=$0
@@ -27,8 +27,14 @@ make_archive() {
 
 # make_root [FOLDER [SUITE [PACKAGE...]]]: a new clean root, of Debian 12 if not told.
 make_root() {
-	local folder=${1:-$clean} archive device file
+	local archive
 	make_archive "${2:-bookworm}" "${@:3}"
+	unpack_root "$archive" "${1:-$clean}"
+}
+
+# unpack_root ARCHIVE FOLDER
+unpack_root() {
+	local archive=$1 folder=$2 device file
 	rm -rf "$folder"
 	mkdir -p "$folder"
 	# Its few devices are those of this machine.

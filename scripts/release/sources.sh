@@ -1,34 +1,74 @@
 # SPDX-License-Identifier: Apache-2.0
-# The steps of scripts/check_release.sh, which reads this file, that build: the portable client, and what
-# is published as source.
+# The steps of scripts/check_release.sh, which reads this file, that build: programs to try the packages with, the
+# version before this one, and what is published as source.
 
-# build_check TARGET...: of the build with tests.
-build_check() {
-	if [ ! -f build-check/build.ninja ]; then
-		meson setup build-check -Db_sanitize=address,undefined -Db_lundef=false \
-			"-Dtoolkit=$(scripts/toolkit.sh)" >"$work/setup.log"
+# programs TARGET...: of a build of the tests, of which nothing is shipped.
+programs() {
+	local build=$work/programs
+	if [ ! -f "$build/build.ninja" ]; then
+		meson setup "$build" --buildtype=release "-Dtoolkit=$(scripts/toolkit.sh)" >"$work/setup.log"
 	fi
-	ninja -C build-check --quiet "$@" >"$work/ninja.log" || {
+	ninja -C "$build" --quiet "$@" >"$work/ninja.log" || {
 		cat "$work/ninja.log" >&2
 		return 1
 	}
 }
 
-step_portable() {
-	scripts/portable.sh build-packages/client-aarch64 aarch64
-	build_check server/gpupoold softgpu/driver/libcuda-soft.so tests/makecertificates
-	GP_PORTABLE=$root/build-packages/client GP_PORTABLE_ARM=$root/build-packages/client-aarch64 \
-		meson test -C build-check --no-rebuild --print-errorlogs portable >&2
-	! grep -q '# SKIP' build-check/meson-logs/testlog.txt || fail "a case of the portable client was skipped"
+# packaged COMMAND...: with what the integration tests are told, of the programs that are packaged.
+packaged() {
+	env PYTHONDONTWRITEBYTECODE=1 GP_SANITIZE=none GP_DAEMON="$root/build-packages/native/server/gpupoold" \
+		GP_CTL="$root/build-packages/native/ctl/gpupoolctl" \
+		GP_DRIVER="$root/build-packages/native/softgpu/driver/libcuda-soft.so" \
+		GP_CLIENT="$root/build-packages/client/client" GP_APPS="$work/programs/tests/apps" \
+		GP_CERTIFICATES="$work/programs/tests/makecertificates" "$@"
 }
 
-# What is published as source, configured and built, as far as it is installed.
+# expect_tap FILE: what a test has written there: all was tried, and all is well.
+expect_tap() {
+	cat "$1"
+	grep -q '^ok ' "$1" || fail "nothing was tried"
+	! grep -E '^not ok|# SKIP' "$1" || fail "a case failed, or was skipped"
+	echo "$(grep -c '^ok ' "$1") cases" >&3
+}
+
+step_portable() {
+	programs tests/makecertificates
+	GP_PORTABLE=$root/build-packages/client GP_PORTABLE_ARM=$root/build-packages/client-aarch64 \
+		packaged python3 tests/portable/test_portable.py >"$work/portable.txt" || true
+	grep '^# Debian 11' "$work/portable.txt" >&3 || true
+	expect_tap "$work/portable.txt"
+}
+
+step_neighbours() {
+	local part built=$work/this
+	programs tests/makecertificates $(scripts/neighbours.sh --targets)
+	rm -rf "$built"
+	mkdir -p "$built"
+	for part in server ctl softgpu; do
+		ln -s "$root/build-packages/native/$part" "$built/$part"
+	done
+	ln -s "$root/build-packages/client/client" "$built/client"
+	ln -s "$work/programs/tests" "$built/tests"
+	NEIGHBOUR_BUILT=$built scripts/neighbours.sh >"$work/neighbours.txt" || {
+		cat "$work/neighbours.txt"
+		return 1
+	}
+	cat "$work/neighbours.txt"
+	grep '^neighbours.sh: ' "$work/neighbours.txt" >&3
+}
+
+# What is published as source, configured and built, as far as it is installed, on a machine that has nothing but
+# what it asks for itself.  The toolkit, of gigabytes, is this machine's.
 step_dist() {
-	rm -rf "$work/dist" build-packages/native/meson-dist
-	mkdir -p "$work/dist"
-	meson dist -C build-packages/native --no-tests --formats xztar --allow-dirty >"$work/dist.log"
-	tar -xf "build-packages/native/meson-dist/gpupool-$version.tar.xz" -C "$work/dist"
-	meson setup "$work/dist/build" "$work/dist/gpupool-$version" -Dparts=installed \
-		"-Dtoolkit=$(scripts/toolkit.sh)" >"$work/dist.log"
-	ninja -C "$work/dist/build" --quiet >"$work/dist.log"
+	local suite archive=build-packages/native/meson-dist/gpupool-$version.tar.xz
+	rm -f "$archive"
+	meson dist -C build-packages/native --no-tests --formats xztar --allow-dirty >"$work/dist.txt"
+	for suite in bookworm trixie; do
+		make_root "$clean" "$suite"
+		mkdir "$clean/usr/local/cuda"
+		tar -xf "$archive" -C "$clean/root"
+		in_root sh -c 'cd ~/gpupool-* && apt-get -qq update && scripts/deps.sh && scripts/toolkit.sh &&
+			meson setup build -Dparts=installed && ninja -C build --quiet && build/server/gpupoold --version' >&2
+		echo "$suite: $(in_root sh -c 'cd ~/gpupool-* && build/cli/gpupool --version')" >&3
+	done
 }

@@ -64,14 +64,14 @@ removes() {
 step_upgrade() {
 	local name next=$work/next
 	rm -rf "$next"
-	PACKAGE_VERSION=$version.1 scripts/packages.sh "$next" deb rpm
-	build_check bench/nbody/nbody
+	PACKAGE_VERSION=$version.1 DEB_BUILD_OPTIONS=noautodbgsym scripts/packages.sh "$next" deb rpm
+	programs bench/nbody/nbody
 	# rpm's scripts want a shell and systemd, which Debian has, too.
 	for name in bydeb byrpm; do
 		make_root "$work/$name" bookworm rpm systemd-sysv libcjson1 libmicrohttpd12 liblz4-1 libprotobuf-c1 libssl3 libzstd1
 		machine_start "$name" "$work/$name"
 		cp build-packages/native/softgpu/driver/libcuda-soft.so "$work/$name/usr/lib/x86_64-linux-gnu/libcuda.so.1"
-		cp build-check/bench/nbody/nbody "$work/$name/root/"
+		cp "$work/programs/bench/nbody/nbody" "$work/$name/root/"
 		mkdir "$work/$name/root/old" "$work/$name/root/new"
 	done
 	cp "$out"/gpupool-*_amd64.deb "$work/bydeb/root/old/"

@@ -34,7 +34,7 @@ DRIVER_THREADS = (os.cpu_count() or 1) + 2
 # Descriptors, likewise: NVIDIA's opens its device once more, with an eventfd, when it is first asked for some things.
 DRIVER_DESCRIPTORS = 2 if os.path.exists("/dev/nvidiactl") else 0
 # What of the caller's environment programs and daemons get to see.
-KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TERM", "USER", "TMPDIR")
+KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TERM", "USER", "TMPDIR", "QEMU_LD_PREFIX")
 
 
 class Failed(Exception):
