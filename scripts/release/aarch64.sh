@@ -23,6 +23,17 @@ make_arm_root() {
 	unpack_root "$archive" "$work/arm"
 }
 
+# unpack_arm_wheel FOLDER: what pip on that machine would take, laid out as pip does in an environment.
+unpack_arm_wheel() {
+	rm -rf "$work/arm-client" "$1"
+	python3 -m pip download -q --no-index --no-deps --only-binary=:all: --platform manylinux_2_27_aarch64 \
+		--find-links "$out" -d "$work/arm-client" gpupool-client
+	python3 -m zipfile -e "$work"/arm-client/*_aarch64.whl "$work/arm-client/files"
+	mv "$work"/arm-client/files/*.data/data "$1"
+	mv "$work"/arm-client/files/*.data/scripts "$1/bin"
+	chmod +x "$1"/bin/*
+}
+
 # Each package of the client, and nothing of the others.
 try_arm_packages() {
 	local name=gpupool-client-$version-aarch64
@@ -37,9 +48,7 @@ try_arm_packages() {
 	tar -xf "$out/$name.tar.xz" -C "$clean/opt"
 	expect_sums in_arm_root "/opt/$name/bin/gpupool" run /tmp/app
 	rm -r "$clean/opt/$name"
-	# By this machine's Python, for that machine.
-	python3 -m pip install -q --no-index --only-binary=:all: --platform manylinux_2_27_aarch64 \
-		--target "$clean/opt/wheel" "$out"/gpupool_client-*_aarch64.whl
+	unpack_arm_wheel "$clean/opt/wheel"
 	expect_sums in_arm_root /opt/wheel/bin/gpupool run /tmp/app
 	echo ".deb, tarball and wheel for aarch64 are installed and used" >&3
 }
