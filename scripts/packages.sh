@@ -155,6 +155,8 @@ build_arm() {
 	if [[ $kinds == *deb* ]]; then
 		dpkg-deb -R "$out/gpupool-client_${version}_amd64.deb" "$tree"
 		cp -a "$work/arm/stage/client/usr/bin" "$work/arm/stage/client/usr/lib" "$tree/usr/"
+		# As debhelper has it.
+		find "$tree/usr/lib" -type f -exec chmod 644 {} +
 		sed -i 's/^Architecture: amd64$/Architecture: arm64/' "$tree/DEBIAN/control"
 		(cd "$tree" && find usr -type f -print0 | sort -z | xargs -0 md5sum >DEBIAN/md5sums)
 		find "$tree" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
