@@ -53,8 +53,11 @@ try_arm_packages() {
 	echo ".deb, tarball and wheel for aarch64 are installed and used" >&3
 }
 
-# NVIDIA's runtime for aarch64, in a folder of this step.
+# NVIDIA's runtime for aarch64, and Debian's OpenSSL, in folders of this step.
 fetch_arm_runtime() {
+	if [ ! -d "$work/arm-openssl" ]; then
+		tests/portable/root.sh bookworm arm64 "$work/arm-openssl" libssl3
+	fi
 	if [ ! -d "$work/arm-runtime" ]; then
 		rm -rf "$work/arm-wheel"
 		python3 -m pip download -q --no-deps --only-binary=:all: --require-hashes \
@@ -84,7 +87,7 @@ try_arm_programs() {
 	programs tests/makecertificates
 	for runtime in static shared; do
 		packaged env GP_CLIENT="$root/build-packages/client-aarch64/client" GP_APPS="$work/arm-apps" \
-			GP_LIBRARIES="$work/arm-runtime" QEMU_LD_PREFIX=/usr/aarch64-linux-gnu \
+			GP_LIBRARIES="$work/arm-runtime:$work/arm-openssl/usr/lib/aarch64-linux-gnu" QEMU_LD_PREFIX=/usr/aarch64-linux-gnu \
 			scripts/release/arm.sh python3 tests/integration/test_apps.py "$runtime" $arm_programs \
 			>"$work/arm-$runtime.txt" || true
 		expect_tap "$work/arm-$runtime.txt"
