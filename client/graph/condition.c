@@ -100,6 +100,16 @@ root_find(const struct gpc_graph_root *root, CUgraphConditionalHandle value)
 	return NULL;
 }
 
+bool
+gpc_graph_root_all_taken(const struct gpc_graph_root *root)
+{
+	for (size_t i = 0; i < root->count; i++) {
+		if (!root->handles[i].taken)
+			return false;
+	}
+	return true;
+}
+
 /* The next larger graph that a body or a child is in; NULL: none. */
 static struct gpc_graph *
 graph_around(const struct gpc_graph *graph)

@@ -44,6 +44,8 @@ uint32_t gpc_graph_root_name(const struct gpc_graph_root *root);
  * stays the graph's.  CUDA_ERROR_INVALID_VALUE: that is of another context. */
 CUresult gpc_graph_root_of(struct gpc_graph *graph, struct gpc_context *context,
 			   struct gpc_graph_root **root_p) GP_LOCKED(gpc_graphs_lock);
+/* Whether each of its handles is a node's: else the driver instantiates nothing. */
+bool gpc_graph_root_all_taken(const struct gpc_graph_root *root) GP_LOCKED(gpc_graphs_lock);
 /* Asks the daemon for a node that kernels change: plan is the one of it.  name_p: what they call
  * it. */
 CUresult gpc_graph_root_node(const struct gpc_graph_root *root, const struct gp_graph_writer *plan,

@@ -216,13 +216,11 @@ def _():
         first, second = opened(node(kernel, fields)), opened(node(kernel, fields))
         require(first > 0 and second > 0 and first != second, f"{first}, {second}")
         yours = opened(node(kernel, launch(other)), other)
-        handle = handle_of(session)
         good = updatable(second, fields) + updatable(first, fields, (0,))
         for plan, error in ((updatable(first, fields), 801), (good + updatable(first, fields), INVALID_VALUE),
                             (updatable(yours, fields), INVALID_VALUE), (updatable(first, b""), INVALID_VALUE), (node(2), INVALID_VALUE),
                             (updatable(first, fields, root=4), INVALID_VALUE), (good + updatable(second, fields, root=4), INVALID_VALUE),
-                            (good + updatable(yours, fields), INVALID_VALUE), (updatable(first + 1, fields), INVALID_VALUE),
-                            (condition(handle, IF, [good]), INVALID_VALUE)):
+                            (good + updatable(yours, fields), INVALID_VALUE), (updatable(first + 1, fields), INVALID_VALUE)):
             require(make(session, plan) == error, f"{len(plan)} bytes: {make(session, plan)}")
         result, _ = session.ask("gpGraphMakeLaunchable", {"context": 1, "plan": 9}, good)
         require(result == 801, f"launchable: {result}")
@@ -246,6 +244,11 @@ def _():
         session.post("gpGraphDrop", {"plan": 10})
         session.ask("gpFence")
         require(make(session, good, 11) == INVALID_VALUE, "a root that is gone")
+        session.post("gpGraphRoot", {"context": 1, "root": 4})
+        inside = updatable(opened(node(kernel, fields), root=4), fields, root=4)
+        handle = handle_of(session, root=4)
+        for plan in (condition(handle, IF, [inside], root=4), inside):
+            require(make(session, plan, 12) == INVALID_VALUE, "in a body, and beside a handle of no node")
         require(make(other, updatable(yours, launch(other))) == SUCCESS and other.errors() == [], "another session is harmed")
 
 

@@ -364,6 +364,8 @@ cuGraphInstantiateWithFlags(CUgraphExec *handle, CUgraph graph_handle, unsigned 
 	if (!r && (flags & ~(unsigned long long)CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH ||
 		   (graph->runs_alone && others)))
 		r = CUDA_ERROR_NOT_SUPPORTED;
+	if (!r && !gs_graph_all_handles_taken(graph))
+		r = CUDA_ERROR_INVALID_VALUE;
 	if (!r)
 		r = gs_graph_copy_nodes(made, graph);
 	if (!r && flags)

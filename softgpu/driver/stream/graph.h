@@ -77,6 +77,8 @@ CUresult gs_node_run(const struct gs_node *node, CUstream stream, const struct g
 CUresult gs_node_make_bodies(struct gs_node *node, const struct gs_node *from,
 			     struct gs_graph *graph);
 void gs_node_free_bodies(struct gs_node *node);
+/* Whether each handle of a condition is a node's. */
+bool gs_graph_all_handles_taken(const struct gs_graph *graph);
 /* Such a graph, or one whose kernels may launch others. */
 CUresult gs_graph_launch_alone(struct gs_graph *graph, CUstream stream);
 /* What the handles of an executable are when it begins. */

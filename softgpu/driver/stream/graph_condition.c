@@ -93,6 +93,16 @@ is_taken(const struct gs_graph *graph, uint64_t number)
 	return false;
 }
 
+bool
+gs_graph_all_handles_taken(const struct gs_graph *graph)
+{
+	for (size_t i = 0; i < graph->handle_count; i++) {
+		if (!is_taken(graph, graph->handles[i].number))
+			return false;
+	}
+	return true;
+}
+
 CUresult CUDAAPI
 cuGraphAddNode_v2(CUgraphNode *handle, CUgraph graph_handle, const CUgraphNode *dependencies,
 		  const CUgraphEdgeData *data, size_t count, CUgraphNodeParams *given)
