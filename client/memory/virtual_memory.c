@@ -280,6 +280,9 @@ gpc_cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
 	if (!prop || !allocation)
 		return gpc_virtual_memory_leave(CUDA_ERROR_INVALID_VALUE);
 	*prop = allocation->prop;
+	/* The driver chooses a node for the host's, and names that. */
+	if (prop->location.type == CU_MEM_LOCATION_TYPE_HOST)
+		prop->location = (CUmemLocation){ .type = CU_MEM_LOCATION_TYPE_HOST_NUMA };
 	return gpc_virtual_memory_leave(CUDA_SUCCESS);
 }
 
@@ -359,8 +362,7 @@ check_map(uint64_t address, uint64_t size, const struct gpc_physical *allocation
 	const struct reservation *reservation;
 	uint64_t granularity;
 
-	if (!allocation || gpc_physical_is_for_tiles(allocation) || !range || size == 0 ||
-	    size > allocation->size)
+	if (!allocation || gpc_physical_is_for_tiles(allocation) || !range || size == 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	reservation = range->item;
 	granularity = gpc_session_facts(reservation->context->scope.session)->granularity;
@@ -369,7 +371,7 @@ check_map(uint64_t address, uint64_t size, const struct gpc_physical *allocation
 	    (allocation->host < 0 &&
 	     reservation->context->scope.session != allocation->device->session))
 		return CUDA_ERROR_INVALID_VALUE;
-	/* NVIDIA's driver maps no part, either. */
+	/* NVIDIA's driver maps no part, and no more, either. */
 	return size == allocation->size ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
 }
 
@@ -422,6 +424,16 @@ unmap(struct gpc_range *range)
 	gpc_physical_drop_unused(allocation);
 }
 
+/* Reserved, and nothing is mapped there: NVIDIA's driver is content with that. */
+static bool
+is_empty(uint64_t address, uint64_t size)
+{
+	const struct gpc_range *range = around(&reservations, address);
+
+	return range && size > 0 && size <= range->size - (address - range->base) &&
+	       !gpc_ranges_find(&mappings, address, size);
+}
+
 CUresult
 gpc_cuMemUnmap(CUdeviceptr ptr, size_t size)
 {
@@ -431,6 +443,8 @@ gpc_cuMemUnmap(CUdeviceptr ptr, size_t size)
 
 	if (result != CUDA_SUCCESS)
 		return result;
+	if (is_empty(ptr, size))
+		return gpc_virtual_memory_leave(CUDA_SUCCESS);
 	range = filling(ptr, size, &count);
 	if (!range)
 		return gpc_virtual_memory_leave(CUDA_ERROR_INVALID_VALUE);
@@ -457,9 +471,10 @@ check_access_to_host(const struct mapping *mapping, const CUmemAccessDesc *acces
 	if (access->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	device = gpc_device_get(access->location.id);
-	return device && device->session == mapping->context->scope.session
-		       ? CUDA_SUCCESS
-		       : CUDA_ERROR_INVALID_DEVICE;
+	if (!device)
+		return CUDA_ERROR_INVALID_VALUE;
+	return device->session == mapping->context->scope.session ? CUDA_SUCCESS
+								  : CUDA_ERROR_INVALID_DEVICE;
 }
 
 /* A device can be given its own memory and that of those that it reaches, to read and write; its

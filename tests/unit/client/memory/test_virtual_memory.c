@@ -216,7 +216,7 @@ what_does_not_fit_is_refused(void **state)
 	assert_int_equal(gpc_cuMemMap(base + FAKE_GRANULE, FAKE_GRANULE, 0, handle, 0),
 			 CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(gpc_cuMemMap(base + 4 * FAKE_GRANULE, 3 * FAKE_GRANULE, 0, handle, 0),
-			 CUDA_ERROR_INVALID_VALUE);
+			 CUDA_ERROR_NOT_SUPPORTED);
 	assert_int_equal(gpc_cuMemMap(base + 4 * FAKE_GRANULE + 4096, FAKE_GRANULE, 0, handle, 0),
 			 CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(
@@ -229,6 +229,11 @@ what_does_not_fit_is_refused(void **state)
 		gpc_cuMemMap(base + 4 * FAKE_GRANULE, FAKE_GRANULE, FAKE_GRANULE, handle, 0),
 		CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(gpc_cuMemUnmap(base, FAKE_GRANULE), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuMemUnmap(base, 3 * FAKE_GRANULE), CUDA_ERROR_INVALID_VALUE);
+	/* Where nothing is mapped there is nothing to do. */
+	assert_int_equal(gpc_cuMemUnmap(base + 4 * FAKE_GRANULE, FAKE_GRANULE), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuMemUnmap(base + 4 * FAKE_GRANULE, RESERVED),
+			 CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(gpc_cuMemUnmap(plain, 4 * FAKE_MIB), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(gpc_cuMemAddressFree(base, RESERVED), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(gpc_cuMemFree_v2(base), CUDA_ERROR_INVALID_VALUE);
@@ -439,7 +444,7 @@ host_memory_that_cannot_be_is_refused(void **state)
 		CUDA_ERROR_NOT_SUPPORTED);
 	access.location.id = ORDINAL + 1;
 	assert_int_equal(gpc_cuMemSetAccess(base, FAKE_GRANULE, &access, 1),
-			 CUDA_ERROR_INVALID_DEVICE);
+			 CUDA_ERROR_INVALID_VALUE);
 	/* Past the quota there is none that kernels reach, and the program's stays. */
 	fake.host_quota = 0;
 	assert_int_equal(gpc_cuMemSetAccess(base, FAKE_GRANULE, &both_ways, 1),
