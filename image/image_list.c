@@ -65,7 +65,7 @@ found(void *data, const struct gp_kernel_params *kernel)
 	};
 	if (!info->name || !info->params)
 		list->out_of_memory = true;
-	else
+	else if (kernel->count > 0)
 		memcpy((void *)info->params, kernel->params,
 		       kernel->count * sizeof(kernel->params[0]));
 }

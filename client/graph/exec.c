@@ -2,6 +2,7 @@
 #include "client/graph/exec.h"
 
 #include "client/context/context.h"
+#include "client/graph/condition.h"
 #include "client/graph/graph_memory.h"
 #include "client/graph/plan.h"
 #include "client/graph/sets.h"
@@ -252,6 +253,8 @@ instantiate(CUgraphExec *exec_p, CUgraph hGraph, unsigned long long flags, CUgra
 	CUresult result = gpc_graphs_begin_graph(hGraph, &graph);
 
 	if (result == CUDA_SUCCESS && (!exec_p || !are_flags(flags)))
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_SUCCESS && graph->root && !gpc_graph_root_all_taken(graph->root))
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result == CUDA_SUCCESS && graph->instantiated)
 		result = CUDA_ERROR_NOT_SUPPORTED;

@@ -539,8 +539,6 @@ gpc_plan_make(const struct gpc_graph *graph, bool launchable, struct gpc_plan *p
 
 	*plan = (struct gpc_plan){ .launchable = launchable };
 	*error_p = NULL;
-	if (result == CUDA_SUCCESS && graph->root && !gpc_graph_root_all_taken(graph->root))
-		result = CUDA_ERROR_INVALID_VALUE;
 	if (result == CUDA_SUCCESS && launchable)
 		result = check_launchable(graph, error_p);
 	if (result == CUDA_SUCCESS && launchable && !pass_idle(&flats))

@@ -212,6 +212,7 @@ wrong()
 {
 	cudaGraph_t graph, other, copy;
 	cudaGraphNodeParams params = {};
+	cudaGraphExec_t exec;
 	cudaGraphNode_t node;
 
 	CHECK(cudaGraphCreate(&graph, 0));
@@ -226,6 +227,8 @@ wrong()
 	EXPECT(cudaErrorInvalidValue, cudaGraphAddNode(&node, graph, nullptr, nullptr, 0, &params));
 	params.conditional.size = 1;
 	EXPECT(cudaErrorInvalidValue, cudaGraphAddNode(&node, other, nullptr, nullptr, 0, &params));
+	/* A handle of no node. */
+	EXPECT(cudaErrorInvalidValue, cudaGraphInstantiate(&exec, graph, 0));
 	CHECK(cudaGraphAddNode(&node, graph, nullptr, nullptr, 0, &params));
 	REQUIRE(cudaGraphClone(&copy, graph) != cudaSuccess);
 	REQUIRE(cudaGraphAddChildGraphNode(&node, other, nullptr, 0, graph) != cudaSuccess);
