@@ -12,9 +12,21 @@ SIZES = {'64k': 1 << 16, '1m': 1 << 20, '16m': 1 << 24, '256m': 1 << 28}
 
 
 def ticks_of(low, high):
-    """Powers of ten that hold all; of a range below one decade its ends, too."""
+    """Those of 1, 2, 5, 10, ... that hold all; of a large range powers of ten."""
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
-    return [10.0 ** power for power in range(first, max(last, first + 1) + 1)]
+    steps = (1, 2, 5) if last - first <= 2 else (1,)
+    ticks = sorted(step * 10.0 ** power for power in range(first, last + 1) for step in steps)
+    return [tick for tick, after in zip(ticks, ticks[1:] + [math.inf]) if after > low
+            and tick <= min(t for t in ticks + [math.inf] if t >= high)]
+
+
+def plain(number):
+    return f'{number:,.0f}' if number >= 1000 else f'{number:g}'
+
+
+def rounded(number):
+    """Two digits."""
+    return f'{float(f"{number:.2g}"):g}'
 
 
 class Chart:
@@ -24,12 +36,16 @@ class Chart:
         self.title, self.x_title, self.y_title, self.x_words = title, x_title, y_title, x_words
         self.lines = []
 
-    def add(self, name, points, dashed=False):
+    def add(self, name, points, native=()):
+        """What was measured, and dashed in the same colour what it is natively."""
+        colour = COLOURS[len({colour for *_, colour in self.lines}) % len(COLOURS)]
         if points:
-            self.lines.append((name, sorted(points), dashed))
+            self.lines.append((name, sorted(points), False, colour))
+        if native:
+            self.lines.append((f'{name}, native', sorted(native), True, colour))
 
     def svg(self):
-        values = [y for _, points, _ in self.lines for _, y in points]
+        values = [y for _, points, *_ in self.lines for _, y in points]
         ticks = ticks_of(min(values), max(values))
         xs = sorted(self.x_words)
 
@@ -45,11 +61,10 @@ class Chart:
                text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 12, self.x_title, 'middle'), text(8, 34, self.y_title)]
         for tick in ticks:
             out += [line([(LEFT, place_y(tick)), (WIDTH - RIGHT, place_y(tick))], '#cccccc'),
-                    text(LEFT - 6, place_y(tick) + 4, f'{tick:g}', 'end')]
+                    text(LEFT - 6, place_y(tick) + 4, plain(tick), 'end')]
         for x in xs:
             out.append(text(place_x(x), HEIGHT - BOTTOM + 18, self.x_words[x], 'middle'))
-        for number, (name, points, dashed) in enumerate(self.lines):
-            colour = COLOURS[number % len(COLOURS)]
+        for number, (name, points, dashed, colour) in enumerate(self.lines):
             places = [(place_x(x), place_y(y)) for x, y in points]
             out.append(line(places, colour, dashed))
             out += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in places]
@@ -72,12 +87,14 @@ def latency(rows):
     """Steps of programs by the round trip, beside what they take natively."""
     rows = [row for row in rows if row['transport'] == 'tcp' and re.search(r'_step$|_token$|^launch_sync$|^dtoh_4b$', row['name'])]
     chart = Chart('Time of a step by the round trip', 'round trip, ms', 'ms',
-                  {row['rtt_ms']: f"{row['rtt_ms']:g}" for row in rows})
+                  {row['rtt_ms']: rounded(row['rtt_ms']) for row in rows})
     for name in sorted({row['name'] for row in rows}):
         mine = [row for row in rows if row['name'] == name]
         unit = 1000 if mine[0]['unit'] == 'us' else 1
-        chart.add(name, [(row['rtt_ms'], row['remote'] / unit) for row in mine])
-        chart.add(f'{name}, native', [(row['rtt_ms'], row['native'] / unit) for row in mine if row['native']], True)
+        if len(mine) == 1 and len(chart.x_words) > 1:
+            continue  # no line
+        chart.add(name, [(row['rtt_ms'], row['remote'] / unit) for row in mine],
+                  [(row['rtt_ms'], row['native'] / unit) for row in mine if row['native']])
     return chart
 
 
@@ -89,8 +106,8 @@ def bandwidth(rows):
     copies = [copy for copy in copies if (copy[0]['transport'], copy[0]['rtt_ms']) == link]
     chart = Chart(f'Copies by size, {link[0]}' if link else '', 'size', 'GB/s', {size: word for word, size in SIZES.items()})
     for name in sorted({name for _, name, _ in copies}):
-        chart.add(name, [(size, row['remote']) for row, mine, size in copies if mine == name])
-        chart.add(f'{name}, native', [(size, row['native']) for row, mine, size in copies if mine == name and row['native']], True)
+        chart.add(name, [(size, row['remote']) for row, mine, size in copies if mine == name],
+                  [(size, row['native']) for row, mine, size in copies if mine == name and row['native']])
     return chart
 
 
@@ -99,7 +116,7 @@ def clients(rows):
     chart = Chart('Launches of all clients', 'clients', 'launches/s', {count: str(count) for _, count in found})
     for transport in sorted({row['transport'] for row, _ in found}):
         chart.add(transport, [(count, row['remote']) for row, count in found if row['transport'] == transport])
-    chart.add('native', {(count, row['native']) for row, count in found if row['native']}, True)
+    chart.add('processes', [], {(count, row['native']) for row, count in found if row['native']})
     return chart
 
 
