@@ -382,6 +382,8 @@ gpc_session_destroy(struct gpc_session *session)
 {
 	if (!session)
 		return;
+	/* Closing perhaps did not wait for them. */
+	(void)gpc_threads_wait(session, GP_FOREVER);
 	gp_conn_destroy(session->lane);
 	gp_conn_destroy(session->control);
 	free_session(session);

@@ -43,7 +43,8 @@ void gpc_session_add(struct gpc_session *session);
 /* Sends what was posted and says goodbye to the daemon, within timeout_ms; calls fail from now on.
  */
 void gpc_session_close(struct gpc_session *session, int timeout_ms);
-/* After the close, when no other thread is inside the session.  Accepts NULL. */
+/* After the close, when no other thread of the program is inside the session; waits for its own.
+ * Accepts NULL. */
 void gpc_session_destroy(struct gpc_session *session);
 /* In the child of a fork: closes descriptors, sends nothing.  The memory is lost. */
 void gpc_session_abandon(struct gpc_session *session);
