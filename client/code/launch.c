@@ -389,7 +389,8 @@ translate(struct gpc_context *context, struct params *params)
 static CUresult
 before_launch(struct gpc_context *context, struct params *params)
 {
-	CUresult result = gpc_host_memory_note(context, params->bytes.data, params->bytes.size);
+	CUresult result =
+		gpc_host_memory_note_parameters(context, params->bytes.data, params->bytes.size);
 
 	if (result == CUDA_SUCCESS &&
 	    gpc_host_memory_must_translate(params->bytes.data, params->bytes.size))

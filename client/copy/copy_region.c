@@ -3,6 +3,7 @@
 
 #include "client/context/context.h"
 #include "client/copy/array.h"
+#include "client/host/host_block.h"
 #include "client/memory/address.h"
 
 /* One side as CUDA describes it. */
@@ -66,6 +67,8 @@ side_find(struct gpc_side *side, CUmemorytype type, uint64_t size)
 	if (found.kind != GPC_ADDRESS_HOST)
 		return CUDA_SUCCESS;
 	side->reached = is_reached(&found);
+	if (!found.copied)
+		gpc_host_block_note_copied(side->base);
 	side->host = !side->reached;
 	/* As the program names it, or as kernels do. */
 	side->base += (side->reached ? found.device : found.host) - found.base;

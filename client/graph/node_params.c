@@ -80,7 +80,8 @@ kernel_take(const CUDA_KERNEL_NODE_PARAMS *given, struct gpc_node_params *params
 		result = gpc_launch_params(function->info, given->kernelParams, given->extra,
 					   &kernel->packed, &kernel->packed_size);
 	if (result == CUDA_SUCCESS)
-		result = gpc_host_memory_note(params->context, kernel->packed, kernel->packed_size);
+		result = gpc_host_memory_note_parameters(params->context, kernel->packed,
+							 kernel->packed_size);
 	if (result == CUDA_SUCCESS &&
 	    gpc_host_memory_must_translate(kernel->packed, kernel->packed_size))
 		result = gpc_host_memory_translate(params->context, kernel->packed,

@@ -95,6 +95,18 @@ gpc_host_block_find(uint64_t address, struct gpc_range *range_p, struct gpc_host
 	return range != NULL;
 }
 
+void
+gpc_host_block_note_copied(uint64_t address)
+{
+	const struct gpc_range *range;
+
+	(void)pthread_rwlock_wrlock(&lock);
+	range = gpc_ranges_find(&blocks, address, 1);
+	if (range)
+		((struct gpc_host_block *)range->item)->copied = true;
+	(void)pthread_rwlock_unlock(&lock);
+}
+
 static void
 forget_elsewhere(const struct gpc_host_block *block)
 {

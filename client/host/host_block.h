@@ -48,6 +48,7 @@ struct gpc_host_block {
 	struct gpc_heap_range there; /* registered and mirrored: what the daemon has for it */
 	size_t mapped;               /* plain and allocated: whole pages */
 	void *pool;                  /* pooled: the CUmemoryPool */
+	bool copied;                 /* the program has named it to a copy */
 };
 
 /* Blocks that kernels do not reach yet and could, and those that were registered, of all sessions.
@@ -73,6 +74,9 @@ CUresult gpc_host_block_destroy(struct gpc_host_block *block, const struct gpc_r
 /* Kernels reach the block around the address from now on, at *device_p.
  * CUDA_ERROR_NOT_SUPPORTED: they cannot; CUDA_ERROR_INVALID_VALUE: there is no block. */
 CUresult gpc_host_block_reach(uint64_t address, uint64_t *device_p);
+
+/* A copy is about to read or write the block around an address of the program's. */
+void gpc_host_block_note_copied(uint64_t address);
 
 /* Whether it may be an address of registered memory: a quick answer for most that are none. */
 bool gpc_host_block_may_be_registered(uint64_t address);

@@ -25,6 +25,9 @@
 #define GRANULARITY GPC_HOST_GRANULARITY
 /* Small blocks are cut from chunks of this size, the first ones smaller. */
 #define CHUNK_FIRST ((uint64_t)4 << 20)
+/* Of a range, which the daemon may begin at a multiple of 4 GiB: there a small number beside what
+ * is left of an address would be an address again (gpc_host_memory_note()). */
+#define SKIPPED ((uint64_t)0x6b400000)
 #define CHUNK_MAX ((uint64_t)16 << 20)
 /* Places of the daemon's choice that are tried: something of this process may lie there. */
 #define TRIES 8
@@ -122,17 +125,19 @@ create(struct gpc_context *context)
 	(void)pthread_mutex_init(&space->held_lock, NULL);
 	gpc_kept_init(&space->kept);
 	gpc_fence_init(&space->fence);
-	if (gpc_host_range_find(context, &range) &&
-	    gpc_heap_create(range.address, range.room, GRANULARITY, CHUNK_FIRST, &space->heap)) {
-		gpc_window_release(range.address, range.room);
-		space->heap = NULL;
-	}
-	if (space->heap) {
-		space->base = range.address;
+	if (gpc_host_range_find(context, &range)) {
+		uint64_t skipped = range.room > 4 * SKIPPED ? SKIPPED : 0;
+
+		space->base = range.address + skipped;
 		space->end = range.address + range.room;
-	} else {
-		gpc_log(GPC_LOG_INFO, "kernels do not reach pinned memory");
+		if (gpc_heap_create(space->base, range.room - skipped, GRANULARITY, CHUNK_FIRST,
+				    &space->heap)) {
+			gpc_window_release(range.address, range.room);
+			space->heap = NULL;
+		}
 	}
+	if (!space->heap)
+		gpc_log(GPC_LOG_INFO, "kernels do not reach pinned memory");
 	space->next = atomic_load(&spaces);
 	atomic_store(&spaces, space);
 	return space;

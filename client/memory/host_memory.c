@@ -53,6 +53,7 @@ gpc_host_memory_find(uint64_t address, struct gpc_address *found)
 		.host = from_device ? block.host : range.base,
 		.device = block.device,
 		.reached = block.state >= GPC_HOST_MIRRORED,
+		.copied = block.copied,
 		.pool = block.pool,
 		.contextless = block.origin == GPC_HOST_POOLED || block.origin == GPC_HOST_PLACED,
 	};
@@ -253,21 +254,35 @@ unless_a_number(CUresult result)
 		       : result;
 }
 
+/*
+ * Parameters of this size hold a structure that the program may have filled only in part.  What it
+ * has left as it was is often the address of what was copied last: PyTorch's optimizers launch so.
+ */
+#define HALF_FILLED_MIN 1024
+
+static bool
+is_left_over(size_t parameters_size, bool copied, bool reached)
+{
+	return parameters_size >= HALF_FILLED_MIN && copied && !reached;
+}
+
 /* A number that may be an address: of a cold block, or of nothing. */
 static CUresult
-look_at(struct gpc_context *context, uint64_t address)
+look_at(struct gpc_context *context, uint64_t address, size_t parameters_size)
 {
 	struct gpc_address found;
 	uint64_t device;
 
 	if (!gpc_host_space_contains(address) || !gpc_host_memory_find(address, &found) ||
-	    found.reached || found.context->scope.session != context->scope.session)
+	    found.reached || found.context->scope.session != context->scope.session ||
+	    is_left_over(parameters_size, found.copied, found.reached))
 		return CUDA_SUCCESS;
 	return unless_a_number(gpc_host_block_reach(address, &device));
 }
 
 CUresult
-gpc_host_memory_look(struct gpc_context *context, const void *bytes, size_t size)
+gpc_host_memory_look(struct gpc_context *context, const void *bytes, size_t size,
+		     size_t parameters_size)
 {
 	const uint8_t *at = bytes;
 	uint64_t base, room;
@@ -279,21 +294,23 @@ gpc_host_memory_look(struct gpc_context *context, const void *bytes, size_t size
 
 		memcpy(&value, at + i, sizeof(value));
 		if (__builtin_expect(value - base < room, 0))
-			result = look_at(context, value);
+			result = look_at(context, value, parameters_size);
 	}
 	return result;
 }
 
-/* Whether it is an address of registered memory, as the program names it. */
+/* Whether it is an address of registered memory that the kernel may use, as the program names it.
+ */
 static bool
-is_registered(uint64_t address)
+is_registered(uint64_t address, size_t parameters_size)
 {
 	struct gpc_host_block block;
 	struct gpc_range range;
 
 	return gpc_host_block_may_be_registered(address) &&
 	       gpc_host_block_find(address, &range, &block, NULL) &&
-	       block.origin == GPC_HOST_REGISTERED;
+	       block.origin == GPC_HOST_REGISTERED &&
+	       !is_left_over(parameters_size, block.copied, block.state >= GPC_HOST_MIRRORED);
 }
 
 bool
@@ -305,7 +322,7 @@ gpc_host_memory_names_registered(const void *bytes, size_t size)
 		uint64_t value;
 
 		memcpy(&value, at + i, sizeof(value));
-		if (is_registered(value))
+		if (is_registered(value, size))
 			return true;
 	}
 	return false;
@@ -322,7 +339,7 @@ gpc_host_memory_translate(struct gpc_context *context, void *bytes, size_t size)
 		uint64_t value;
 
 		memcpy(&value, at + i, sizeof(value));
-		if (!is_registered(value) || !gpc_host_memory_find(value, &found) ||
+		if (!is_registered(value, size) || !gpc_host_memory_find(value, &found) ||
 		    found.context->scope.session != context->scope.session)
 			continue;
 		result = gpc_host_block_reach(value, &value);

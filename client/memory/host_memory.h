@@ -29,7 +29,8 @@ bool gpc_host_memory_is_pinned(const void *address, size_t size);
  */
 bool gpc_host_memory_reached(uint64_t *address, size_t size);
 
-CUresult gpc_host_memory_look(struct gpc_context *context, const void *bytes, size_t size);
+CUresult gpc_host_memory_look(struct gpc_context *context, const void *bytes, size_t size,
+			      size_t parameters_size);
 
 /* Bytes, aligned to 8, that the device is about to see: blocks whose addresses are among them are
  * reached by kernels from now on. */
@@ -38,7 +39,16 @@ gpc_host_memory_note(struct gpc_context *context, const void *bytes, size_t size
 {
 	return __builtin_expect(atomic_load(&gpc_host_memory_cold) == 0, 1)
 		       ? CUDA_SUCCESS
-		       : gpc_host_memory_look(context, bytes, size);
+		       : gpc_host_memory_look(context, bytes, size, 0);
+}
+
+/* The same for all parameters of a kernel, of which large ones may be filled only in part. */
+static inline CUresult
+gpc_host_memory_note_parameters(struct gpc_context *context, const void *bytes, size_t size)
+{
+	return __builtin_expect(atomic_load(&gpc_host_memory_cold) == 0, 1)
+		       ? CUDA_SUCCESS
+		       : gpc_host_memory_look(context, bytes, size, size);
 }
 
 bool gpc_host_memory_names_registered(const void *bytes, size_t size);

@@ -348,6 +348,50 @@ an_address_among_parameters_makes_a_block_one_that_kernels_reach(void **state)
 	assert_int_equal(atomic_load(&gpc_host_memory_cold), 0);
 }
 
+/* A structure that the program has filled in part has what lay there before. */
+static void
+an_address_left_over_in_many_parameters_does_not(void **state)
+{
+	uint8_t *copied = pinned(100), *other = pinned(100);
+	uint64_t words[128] = { 0 };
+
+	gpc_host_block_note_copied((uintptr_t)copied + 99);
+	words[100] = (uintptr_t)copied;
+	CU(gpc_host_memory_note_parameters(fake.context, words, sizeof(words)));
+	assert_int_equal(atomic_load(&gpc_mirrored), 0);
+	/* None was copied from there. */
+	words[101] = (uintptr_t)other;
+	CU(gpc_host_memory_note_parameters(fake.context, words, sizeof(words)));
+	assert_int_equal(atomic_load(&gpc_mirrored), 1);
+	/* Few parameters, or bytes that the program copies, are meant. */
+	CU(gpc_host_memory_note_parameters(fake.context, words + 1, sizeof(words) - 8));
+	assert_int_equal(atomic_load(&gpc_mirrored), 2);
+	CU(gpc_cuMemFreeHost(copied));
+	CU(gpc_cuMemFreeHost(other));
+}
+
+static void
+nor_of_registered_memory(void **state)
+{
+	uint8_t *memory = aligned_alloc(4096, 4096);
+	uint64_t words[128] = { 0 };
+
+	CU(gpc_cuMemHostRegister_v2(memory, 4096, 0));
+	words[5] = (uintptr_t)memory + 8;
+	gpc_host_block_note_copied((uintptr_t)memory);
+	assert_false(gpc_host_memory_must_translate(words, sizeof(words)));
+	assert_true(gpc_host_memory_must_translate(words, 64));
+	CU(gpc_host_memory_translate(fake.context, words, sizeof(words)));
+	assert_int_equal(words[5], (uintptr_t)memory + 8);
+	/* Kernels reach it now: then the address is theirs in any case. */
+	CU(gpc_host_memory_translate(fake.context, words, 64));
+	assert_int_not_equal(words[5], (uintptr_t)memory + 8);
+	words[5] = (uintptr_t)memory + 8;
+	assert_true(gpc_host_memory_must_translate(words, sizeof(words)));
+	CU(gpc_cuMemHostUnregister(memory));
+	free(memory);
+}
+
 static void
 mapped_memory_is_reached_from_the_start(void **state)
 {
@@ -509,6 +553,9 @@ main(void)
 		cmocka_unit_test_setup_teardown(
 			an_address_among_parameters_makes_a_block_one_that_kernels_reach, setup,
 			fake_teardown),
+		cmocka_unit_test_setup_teardown(an_address_left_over_in_many_parameters_does_not,
+						setup, fake_teardown),
+		cmocka_unit_test_setup_teardown(nor_of_registered_memory, setup, fake_teardown),
 		cmocka_unit_test_setup_teardown(mapped_memory_is_reached_from_the_start, setup,
 						fake_teardown),
 		cmocka_unit_test_setup_teardown(registered_memory_has_another_address, setup,
