@@ -268,8 +268,8 @@ main(int argc, char **argv)
 		fds[i] = connect_to(argv[1]);
 	printf("ping %.4f us\n", measure(fds, 1, 0, MESSAGE) * 1e6);
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		/* As copies do: below 4 MiB over one connection. */
-		int used = sizes[i].size < (uint64_t)4 << 20 ? 1 : count;
+		/* As copies do: below 512 KiB over one connection. */
+		int used = sizes[i].size < (uint64_t)512 << 10 ? 1 : count;
 		double size = (double)sizes[i].size / 1e9;
 
 		printf("up_%s %.4f GB/s\n", sizes[i].name,

@@ -239,6 +239,7 @@ gpc_copy_in(struct gpc_stream *stream, const struct gpc_copy *copy, bool barrier
 		.flags = barrier ? GP_COPY_BARRIER : 0,
 		.record_max = allowed < RECORD_MAX ? allowed : RECORD_MAX,
 	};
+	bool later = copy->src.pinned && !barrier;
 	CUresult result = CUDA_SUCCESS;
 
 	/* A function before the copy may be what fills its source; the caller of a synchronous one
@@ -260,8 +261,8 @@ gpc_copy_in(struct gpc_stream *stream, const struct gpc_copy *copy, bool barrier
 			return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	if (!copy->dst.array && copy->height == 1 && copy->depth == 1 &&
-	    gpc_lanes_want(session, copy->width)) {
-		result = send_over_lanes(&sending, copy->src.pinned && !barrier);
+	    gpc_lanes_want(session, copy->width, later)) {
+		result = send_over_lanes(&sending, later);
 	} else {
 		for (uint64_t slice = 0; slice < copy->depth && result == CUDA_SUCCESS; slice++)
 			result = send_slice(&sending, slice);

@@ -96,7 +96,7 @@ slice_init(struct slice *slice, struct gpc_stream *stream, const struct gpc_copy
 	slice->request.session = stream->context->scope.session;
 	slice->request.arg = slice;
 	slice->lanes = !copy->src.array && copy->height == 1 &&
-		       gpc_lanes_want(slice->request.session, copy->width);
+		       gpc_lanes_want(slice->request.session, copy->width, false);
 	if (slice->lanes)
 		slice->request.before = take_chunks;
 	else

@@ -232,12 +232,11 @@ await_lanes(struct gpc_lanes *lanes)
 }
 
 bool
-gpc_lanes_want(struct gpc_session *session, uint64_t size)
+gpc_lanes_want(struct gpc_session *session, uint64_t size, bool later)
 {
 	struct gpc_lanes *lanes = session->lanes;
-	uint64_t round_trip = round_trip_of(session);
 
-	if (size < gpc_lane_copy_min(round_trip) || lanes->source.max < 2)
+	if (size < gpc_lane_copy_min(later) || lanes->source.max < 2)
 		return false;
 	if (atomic_load(&lanes->state) == GPC_LANES_CLOSED) {
 		(void)pthread_mutex_lock(&lanes->open_lock);

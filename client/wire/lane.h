@@ -42,9 +42,9 @@ void gpc_lanes_abandon(struct gpc_session *session);
 
 /*
  * Whether a copy of this size goes over them.  The first such copy has them opened, all at once,
- * and waits for them.
+ * and waits for them.  later: the caller may go on before the bytes are sent.
  */
-bool gpc_lanes_want(struct gpc_session *session, uint64_t size);
+bool gpc_lanes_want(struct gpc_session *session, uint64_t size, bool later);
 
 /*
  * To the device in the order of a stream (its name on the wire), in one record: returns when all

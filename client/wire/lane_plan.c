@@ -18,9 +18,9 @@ gpc_lane_link_is_long(uint64_t round_trip_ns)
 }
 
 uint64_t
-gpc_lane_copy_min(uint64_t round_trip_ns)
+gpc_lane_copy_min(bool later)
 {
-	return gpc_lane_link_is_long(round_trip_ns) ? GPC_LANE_COPY_MIN_LONG : GPC_LANE_COPY_MIN;
+	return later ? GPC_LANE_COPY_MIN_LATER : GPC_LANE_COPY_MIN;
 }
 
 unsigned int

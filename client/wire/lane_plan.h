@@ -11,16 +11,16 @@
 /* With lane 0; more than these are opened only if the user says so. */
 #define GPC_LANES_DEFAULT 8
 /*
- * On a short link, copies from this size on: below it one connection is done before the others were
- * of use, and the wake-ups of their threads cost more than they gain.
+ * Copies from this size on: below it one connection is done before the others were of use, and the
+ * wake-ups of their threads cost more than they gain.
  */
-#define GPC_LANE_COPY_MIN ((uint64_t)4 << 20)
-/* On a long one the wake-ups do not count. */
-#define GPC_LANE_COPY_MIN_LONG ((uint64_t)512 << 10)
+#define GPC_LANE_COPY_MIN ((uint64_t)512 << 10)
+/* Where the caller may go on before the bytes are sent, which it sends itself on lane 0. */
+#define GPC_LANE_COPY_MIN_LATER ((uint64_t)256 << 10)
 
 /* round_trip_ns: the shortest that was seen; 0: none yet. */
 bool gpc_lane_link_is_long(uint64_t round_trip_ns);
-uint64_t gpc_lane_copy_min(uint64_t round_trip_ns);
+uint64_t gpc_lane_copy_min(bool later);
 
 /* Cores that this thread may run on. */
 unsigned int gpc_lane_cores(void);

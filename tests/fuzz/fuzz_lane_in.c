@@ -93,7 +93,7 @@ open_lanes(struct gpc_session *session, struct gp_conn **far)
 
 	source.url = *gp_listener_url(listener);
 	gpc_lanes_allow(session, &source);
-	check(gpc_lanes_want(session, GPC_LANE_COPY_MIN));
+	check(gpc_lanes_want(session, GPC_LANE_COPY_MIN, false));
 	for (int i = 1; i < LANES; i++) {
 		uint8_t preamble[GP_PREAMBLE_SIZE];
 

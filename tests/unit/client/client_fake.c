@@ -193,7 +193,7 @@ gpc_session_count(void)
 /* It has no data lanes. */
 
 bool
-gpc_lanes_want(struct gpc_session *s, uint64_t size)
+gpc_lanes_want(struct gpc_session *s, uint64_t size, bool later)
 {
 	return false;
 }

@@ -76,7 +76,7 @@ accept_lane(struct fixture *fixture)
 static void
 open_lanes(struct fixture *fixture)
 {
-	assert_true(gpc_lanes_want(fixture->session, GPC_LANE_COPY_MIN));
+	assert_true(gpc_lanes_want(fixture->session, GPC_LANE_COPY_MIN, false));
 	for (int i = 1; i < LANES; i++)
 		accept_lane(fixture);
 }
@@ -107,10 +107,10 @@ lanes_are_opened_once_with_the_ticket_and_their_numbers(void **state)
 	struct fixture *fixture = *state;
 	struct gp_conn *conn;
 
-	assert_false(gpc_lanes_want(fixture->session, GPC_LANE_COPY_MIN - 1));
+	assert_false(gpc_lanes_want(fixture->session, GPC_LANE_COPY_MIN - 1, false));
 	assert_int_equal(gp_accept(fixture->listener, 0, &conn), GP_E_TIMEOUT);
 	open_lanes(fixture);
-	assert_true(gpc_lanes_want(fixture->session, GPC_LANE_COPY_MIN));
+	assert_true(gpc_lanes_want(fixture->session, GPC_LANE_COPY_MIN, false));
 	assert_int_equal(gp_accept(fixture->listener, 0, &conn), GP_E_TIMEOUT);
 }
 
@@ -122,7 +122,7 @@ daemon_that_allows_one_lane_gets_no_other(void **state)
 	struct gp_conn *conn;
 
 	gpc_lanes_allow(fixture->session, &source);
-	assert_false(gpc_lanes_want(fixture->session, UINT64_MAX));
+	assert_false(gpc_lanes_want(fixture->session, UINT64_MAX, false));
 	assert_int_equal(gp_accept(fixture->listener, 0, &conn), GP_E_TIMEOUT);
 }
 
@@ -134,7 +134,7 @@ lanes_that_cannot_be_opened_are_done_without(void **state)
 	gp_listener_destroy(fixture->listener);
 	fixture->listener = NULL;
 
-	assert_false(gpc_lanes_want(fixture->session, GPC_LANE_COPY_MIN));
+	assert_false(gpc_lanes_want(fixture->session, GPC_LANE_COPY_MIN, false));
 	assert_int_equal(gpc_session_status(fixture->session), CUDA_SUCCESS);
 }
 
