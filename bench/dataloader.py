@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A PyTorch DataLoader with two workers and pinned memory feeds a training loop, natively and remotely, in turns.
+"""A PyTorch DataLoader with four workers and pinned memory feeds a conv net's training, natively and remotely, in turns.
 
     bench/dataloader.py FOLDER [--turns 3] [--transport tcp,unix]
 
@@ -17,8 +17,9 @@ import tempfile
 import time
 
 from bench_sides import TRANSPORTS, Daemon, Failed, Programs, listed, run
+from torch_steps import conv_net
 
-BATCHES, EPOCHS, WANTED = 64, 4, 0.95
+BATCHES, BATCH, WORKERS, EPOCHS, WANTED = 64, 128, 4, 4, 0.95
 LIMIT = 200
 
 
@@ -28,32 +29,32 @@ def train():
     import torch
     from torch.utils.data import DataLoader, Dataset
 
-    class Numbers(Dataset):
+    class Pictures(Dataset):
         def __len__(self):
-            return BATCHES * 256
+            return BATCHES * BATCH
 
         def __getitem__(self, index):
-            value = torch.arange(index, index + 1024, dtype=torch.float32)
-            return (value * 0.001).sin(), value.sum() % 7
+            value = torch.arange(index, index + 3 * 32 * 32, dtype=torch.float32)
+            return (value * 0.001).sin().view(3, 32, 32), index % 10
 
     torch.manual_seed(1)
+    torch.backends.cudnn.deterministic = True
     torch.cuda.init()
-    model = torch.nn.Linear(1024, 1).cuda()
-    optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
-    loader = DataLoader(Numbers(), batch_size=256, num_workers=2, pin_memory=True, persistent_workers=True)
+    model = conv_net(torch)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+    loader = DataLoader(Pictures(), batch_size=BATCH, num_workers=WORKERS, pin_memory=True, persistent_workers=True)
     pinned, total, seconds = True, 0.0, []
     for _ in range(EPOCHS):
         began = time.monotonic()
         for data, wanted in loader:
             pinned = pinned and data.is_pinned() and wanted.is_pinned()
-            output = model(data.cuda(non_blocking=True)).squeeze(1)
-            loss = torch.nn.functional.mse_loss(output, wanted.cuda(non_blocking=True))
+            loss = torch.nn.functional.cross_entropy(model(data.cuda(non_blocking=True)), wanted.cuda(non_blocking=True))
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
             total += loss.item()
         seconds.append(time.monotonic() - began)
-    print(f'{EPOCHS} times {BATCHES} batches, pinned: {pinned}, losses {total:.3f}')
+    print(f'{EPOCHS} times {BATCHES} batches, pinned: {pinned}, losses {total:.2f}')
     print(f'{statistics.median(seconds[1:]):.4f}')
 
 

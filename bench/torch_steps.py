@@ -19,11 +19,15 @@ STEPS_MIN, STEPS_MAX = 5, 40
 TOKENS = 20
 
 
-def conv_step(torch):
-    model = torch.nn.Sequential(
+def conv_net(torch):
+    return torch.nn.Sequential(
         torch.nn.Conv2d(3, 32, 3, padding=1), torch.nn.ReLU(), torch.nn.MaxPool2d(2),
         torch.nn.Conv2d(32, 64, 3, padding=1), torch.nn.ReLU(), torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(),
         torch.nn.Linear(64, 10)).cuda()
+
+
+def conv_step(torch):
+    model = conv_net(torch)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
     images, labels = torch.randn(64, 3, 32, 32, device='cuda'), torch.randint(0, 10, (64,), device='cuda')
 

@@ -587,7 +587,7 @@ several_threads(int count)
 	std::vector<cudaStream_t> streams;
 
 	printf("launches/s, issued and done; gain: done by a thread a stream, by one thread\n");
-	for (int n = 1; n <= 8; n *= 2) {
+	for (int n = 1; n <= 64; n *= 2) {
 		std::vector<double> one_issued, one_done, all_issued, all_done;
 
 		while ((int)streams.size() < n)
