@@ -17,10 +17,11 @@
  *   drivercost copies
  *       What a copy of pinned memory takes, by the call and by how its end is waited for: memory of
  *       the driver's, and memory that is shared with another process, as the worker's is.
- *   drivercost threads [COUNT]
+ *   drivercost threads [COUNT [MARK]]
  *       Whether an executor gains by launching from several threads: COUNT (200000) empty kernels
- *       over 1, 2, 4 and 8 streams of one context, by one thread in turn and by a thread for each
- *       stream, until all are done; medians of 5 turns.
+ *       over 1 to 64 streams of one context, by one thread in turn and by a thread for each stream,
+ *       until all are done; medians of 5 turns. With MARK each stream writes a word of host memory
+ *       behind so many launches, without a memory barrier if MARK is negative.
  */
 #include <algorithm>
 #include <atomic>
@@ -536,6 +537,15 @@ copies()
 	copies_of("shared", shared, device, &copied);
 }
 
+static unsigned int *
+pinned_words(void)
+{
+	unsigned int *words;
+
+	CHECK(cudaHostAlloc(&words, 4096, cudaHostAllocMapped));
+	return words;
+}
+
 /* By threads that begin together, each with its part of the streams; launches a second, until they
  * are issued, and until all are done. */
 struct pace {
@@ -543,8 +553,10 @@ struct pace {
 };
 
 static pace
-launch_by(int thread_count, const std::vector<cudaStream_t> &streams, CUfunction kernel, int count)
+launch_by(int thread_count, const std::vector<cudaStream_t> &streams, CUfunction kernel, int count,
+	  int mark)
 {
+	static unsigned int *words = pinned_words();
 	int each = count / thread_count, part = (int)streams.size() / thread_count;
 	std::vector<std::thread> threads;
 	std::atomic<int> ready(0);
@@ -557,8 +569,16 @@ launch_by(int thread_count, const std::vector<cudaStream_t> &streams, CUfunction
 			ready++;
 			while (!go)
 				;
-			for (int i = 0; i < each; i++)
-				launch_ex(kernel, streams[t * part + i % part], NULL);
+			for (int i = 0; i < each; i++) {
+				cudaStream_t stream = streams[t * part + i % part];
+
+				launch_ex(kernel, stream, NULL);
+				if (mark && i % abs(mark) == 0)
+					CHECK(cuStreamWriteValue32(
+						stream, (CUdeviceptr)(words + 16 * t), i,
+						mark < 0 ? CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER
+							 : CU_STREAM_WRITE_VALUE_DEFAULT));
+			}
 		});
 	}
 	while (ready < thread_count)
@@ -581,21 +601,21 @@ median(std::vector<double> values)
 }
 
 static void
-several_threads(int count)
+several_threads(int count, int mark)
 {
 	CUfunction kernel = function_of((const void *)empty);
 	std::vector<cudaStream_t> streams;
 
 	printf("launches/s, issued and done; gain: done by a thread a stream, by one thread\n");
-	for (int n = 1; n <= 64; n *= 2) {
+	for (int n : { 1, 2, 4, 8, 16, 64 }) {
 		std::vector<double> one_issued, one_done, all_issued, all_done;
 
 		while ((int)streams.size() < n)
 			streams.push_back(make_stream());
-		launch_by(n, streams, kernel, 1000 * n);
+		launch_by(n, streams, kernel, 1000 * n, mark);
 		for (int turn = 0; turn < 5; turn++) {
-			pace one = launch_by(1, streams, kernel, count);
-			pace all = launch_by(n, streams, kernel, count);
+			pace one = launch_by(1, streams, kernel, count, mark);
+			pace all = launch_by(n, streams, kernel, count, mark);
 
 			one_issued.push_back(one.issued);
 			one_done.push_back(one.done);
@@ -617,7 +637,7 @@ main(int argc, char **argv)
 				"[THREADS [DEPTH]] | "
 				"drivercost launches [COUNT] | drivercost "
 				"copies | "
-				"drivercost threads [COUNT]\n");
+				"drivercost threads [COUNT [MARK]]\n");
 		return 2;
 	}
 	setvbuf(stdout, NULL, _IOLBF, 0);
@@ -632,7 +652,7 @@ main(int argc, char **argv)
 		return 0;
 	}
 	if (strcmp(argv[1], "threads") == 0) {
-		several_threads(argc > 2 ? atoi(argv[2]) : 200000);
+		several_threads(argc > 2 ? atoi(argv[2]) : 200000, argc > 3 ? atoi(argv[3]) : 0);
 		return 0;
 	}
 	if (strcmp(argv[1], "copies") == 0) {

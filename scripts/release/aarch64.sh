@@ -86,7 +86,7 @@ try_arm_programs() {
 	done
 	programs tests/makecertificates
 	for runtime in static shared; do
-		packaged env GP_CLIENT="$root/build-packages/client-aarch64/client" GP_APPS="$work/arm-apps" \
+		packaged env GP_PATIENCE=600 GP_CLIENT="$root/build-packages/client-aarch64/client" GP_APPS="$work/arm-apps" \
 			GP_LIBRARIES="$work/arm-runtime:$work/arm-openssl/usr/lib/aarch64-linux-gnu" QEMU_LD_PREFIX=/usr/aarch64-linux-gnu \
 			scripts/release/arm.sh python3 tests/integration/test_apps.py "$runtime" $arm_programs \
 			>"$work/arm-$runtime.txt" || true

@@ -23,8 +23,8 @@ SANITIZER = os.environ.get("GP_SANITIZE", "none")
 SANITIZED = SANITIZER != "none"
 DRIVER = os.environ.get("GP_DRIVER", "")
 SOFTWARE = DRIVER != ""
-# Everything is slower under sanitizers, and the machine may be busy.
-PATIENCE = 120 if SANITIZED else 60
+# Everything is slower under sanitizers, and the machine may be busy. An emulated processor is slower still.
+PATIENCE = int(os.environ.get("GP_PATIENCE", 120 if SANITIZED else 60))
 # Of the sanitizers and of assert(); a kernel's assert() has other quotes.
 REPORTS = re.compile(r"ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|runtime error:|Assertion `[^`\n]*' failed")
 # The thread sanitizer waits at the end of each process for what others still do: a second, if not told.
