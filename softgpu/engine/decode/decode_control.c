@@ -173,6 +173,14 @@ decode_bar(struct gs_decoder *decoder)
 	code->d = members;
 }
 
+static void
+decode_sleep(struct gs_decoder *decoder)
+{
+	uint32_t slot = gs_decode_source(decoder, gs_decode_operand(decoder, 0), GS_TYPE_U32);
+
+	gs_decode_emit(decoder, GS_KIND_SLEEP)->a = slot;
+}
+
 bool
 gs_decode_control(struct gs_decoder *decoder)
 {
@@ -206,7 +214,7 @@ gs_decode_control(struct gs_decoder *decoder)
 		gs_decode_emit(decoder, GS_KIND_FENCE);
 		return true;
 	case GS_OP_nanosleep:
-		gs_decode_emit(decoder, GS_KIND_SLEEP);
+		decode_sleep(decoder);
 		return true;
 	case GS_OP_pmevent:
 	case GS_OP_griddepcontrol:

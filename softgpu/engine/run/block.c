@@ -188,6 +188,7 @@ step_warps(struct gs_block *block, long slice)
 	bool has_run = false;
 	uint32_t left = 0;
 
+	block->rest_ns = UINT32_MAX;
 	for (uint32_t i = 0; i < block->warp_count; i++) {
 		struct gs_warp *warp = &block->warps[i];
 		long budget = slice;
@@ -196,10 +197,13 @@ step_warps(struct gs_block *block, long slice)
 		if (!warp->split_count)
 			continue;
 		block->has_run = false;
+		warp->rest_ns = 0;
 		run = gs_warp_run(block, warp, &budget);
 		if (run == GS_RUN_FAILED || gs_job_is_over(block->job))
 			return GS_RUN_FAILED;
 		has_run |= block->has_run;
+		if (block->has_run && warp->rest_ns < block->rest_ns)
+			block->rest_ns = warp->rest_ns;
 		left += run != GS_RUN_DONE;
 	}
 	if (!left)

@@ -5,6 +5,7 @@
  */
 #include "softgpu/engine/run/launch.h"
 
+#include "base/clock.h"
 #include "base/lock.h"
 #include "base/thread.h"
 #include "softgpu/engine/fault.h"
@@ -17,9 +18,10 @@
 
 #define SLICE 4096 /* backward branches of each warp before the next block of a worker */
 #define COOPERATIVE_SLICE 64
-#define MAX_LIVE 16        /* blocks of a worker when those begun do not end */
-#define PATIENCE 64        /* slices before another block is begun */
-#define MAX_SHARED 232448u /* 227 KiB, as compute capability 9.0 has */
+#define MAX_LIVE 16          /* blocks of a worker when those begun do not end */
+#define PATIENCE 64          /* slices before another block is begun */
+#define MAX_REST_NS 1000000u /* what nanosleep knows; a launch that is cancelled ends within it */
+#define MAX_SHARED 232448u   /* 227 KiB, as compute capability 9.0 has */
 #define MAX_COOPERATIVE 8192u
 #define STACK_BYTES 16384u
 #define WORKSPACE_BYTES 512u
@@ -146,6 +148,18 @@ step_all(struct crew *crew, struct gs_job *job, long slice)
 	}
 }
 
+/* Behind a slice in which all have slept: as long as the first of them may. */
+static void
+rest(const struct crew *crew)
+{
+	uint32_t ns = MAX_REST_NS;
+
+	for (uint32_t i = 0; i < crew->count; i++)
+		ns = crew->live[i]->rest_ns < ns ? crew->live[i]->rest_ns : ns;
+	if (ns && crew->count)
+		gp_nap(ns);
+}
+
 /* Blocks of a cooperative grid wait for one another: all must have begun. */
 static void
 run_blocks(struct crew *crew, struct gs_job *job)
@@ -164,6 +178,7 @@ run_blocks(struct crew *crew, struct gs_job *job)
 			return;
 		before = crew->count;
 		step_all(crew, job, slice);
+		rest(crew);
 		patience = crew->count < before ? 0 : patience + 1;
 	}
 }

@@ -60,6 +60,7 @@ struct gs_warp {
 	uint32_t index;
 	uint32_t favoured; /* lanes that run before their turn, so that none starves */
 	int32_t turn;      /* backward branches until other lanes are favoured */
+	uint32_t rest_ns;  /* which it wants to sleep at the end of this slice; 0: it is busy */
 	uint64_t local;    /* window of lane 0 */
 };
 
@@ -113,6 +114,7 @@ struct gs_block {
 	uint64_t frame_bytes;          /* of registers of all frames */
 	const struct gs_code *code_at; /* of the last access to device memory */
 	bool has_run;                  /* some warp was not waiting */
+	uint32_t rest_ns;              /* the least of those of its warps that were not */
 };
 
 /* job.c: the first failure of a job counts. */

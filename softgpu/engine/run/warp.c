@@ -428,6 +428,23 @@ yield_turn(struct gs_warp *warp, long *budget)
 	warp->turn -= 256;
 }
 
+/* Where all of the warp sleep its slice ends: when those of the other warps do as well, the
+ * engine's thread sleeps (launch.c). */
+static void
+sleep_a_while(struct gs_warp *warp, struct cursor *cursor, long *budget)
+{
+	const uint32_t *ns = (const uint32_t *)(const void *)(cursor->regs + cursor->at->a);
+	uint32_t mask = gs_guard_mask(cursor->at, cursor->regs, cursor->mask);
+
+	if (!mask)
+		return;
+	yield_turn(warp, budget);
+	if (!cursor->has_others && mask == cursor->mask) {
+		*budget = 0;
+		warp->rest_ns = ns[__builtin_ctz(mask)];
+	}
+}
+
 static enum step
 use_mbarrier(struct gs_block *block, struct gs_warp *warp, struct cursor *cursor, long *budget)
 {
@@ -469,7 +486,7 @@ run_other(struct gs_block *block, struct gs_warp *warp, struct cursor *cursor, l
 		__atomic_thread_fence(__ATOMIC_SEQ_CST);
 		break;
 	case GS_KIND_SLEEP:
-		yield_turn(warp, budget);
+		sleep_a_while(warp, cursor, budget);
 		break;
 	case GS_KIND_ROUND:
 		fesetround((int)at->imm);

@@ -186,11 +186,11 @@ set_after_a_while(void *arg)
 }
 
 static void
-an_endless_kernel_can_be_cancelled(void **state)
+cancel_while_running(const char *kernel)
 {
 	volatile int cancel = 0;
 	int *out = gs_test_memory(256);
-	const struct gs_test_launch launch = { .kernel = "endless",
+	const struct gs_test_launch launch = { .kernel = kernel,
 					       .blocks = 5,
 					       .threads = 256,
 					       .params = &out,
@@ -202,6 +202,13 @@ an_endless_kernel_can_be_cancelled(void **state)
 		pthread_create(&thread, NULL, set_after_a_while, (void *)(uintptr_t)&cancel), 0);
 	expect(GS_CANCELLED, "cancelled", &launch);
 	assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
+static void
+an_endless_kernel_can_be_cancelled(void **state)
+{
+	cancel_while_running("endless");
+	cancel_while_running("endless_sleep");
 }
 
 static void

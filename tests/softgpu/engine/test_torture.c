@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
 #include "common.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static struct gs_module *module;
 
@@ -59,6 +61,33 @@ a_warp_that_spins_lets_others_run(void **state)
 	run("producer_consumer", 1, 64, &(struct two){ memory + 100, memory }, sizeof(struct two));
 	for (int t = 0; t < 32; t++)
 		assert_int_equal(memory[t], 7);
+}
+
+static uint64_t
+processor_ns(void)
+{
+	struct timespec now;
+
+	assert_int_equal(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now), 0);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static void
+threads_that_sleep_take_no_processor(void **state)
+{
+	int *memory = gs_test_memory(1024);
+	struct {
+		int *out;
+		int rounds;
+	} params = { memory, 50 };
+	uint64_t begin = gp_now_ns(), used = processor_ns();
+
+	/* 64 threads: two warps, whose sleeps are at the same time. */
+	run("sleeping", 1, 64, &params, sizeof(params));
+	assert_true(gp_now_ns() - begin > 20000000);
+	assert_true(processor_ns() - used < (gp_now_ns() - begin) / 2);
+	for (int t = 0; t < 32; t++)
+		assert_int_equal(memory[t], 5);
 }
 
 static void
@@ -347,6 +376,7 @@ main(void)
 		TEST(both_arms_of_a_branch_meet_at_a_barrier),
 		TEST(lanes_of_one_warp_take_turns_with_a_lock),
 		TEST(a_warp_that_spins_lets_others_run),
+		TEST(threads_that_sleep_take_no_processor),
 		TEST(functions_recurse),
 		TEST(objects_made_by_new_have_virtual_functions),
 		TEST(functions_are_called_through_pointers),

@@ -68,6 +68,31 @@ producer_consumer(volatile int *work, int *out)
 	}
 }
 
+/* Each thread sleeps so often; the first warp until the last thread of the block says so. */
+extern "C" __global__ void
+sleeping(int *out, int rounds)
+{
+	__shared__ volatile int flag;
+	int last = (int)blockDim.x - 1;
+
+	if (threadIdx.x == 0)
+		flag = 0;
+	__syncthreads();
+	for (int i = 0; i < rounds || (threadIdx.x < 32 && !flag); i++)
+		__nanosleep(1000000);
+	if ((int)threadIdx.x == last)
+		flag = 5;
+	if (threadIdx.x < 32)
+		out[threadIdx.x] = flag;
+}
+
+extern "C" __global__ void
+endless_sleep(int *out)
+{
+	while (!*(volatile int *)out)
+		__nanosleep(2000000000u);
+}
+
 __device__ __noinline__ int
 fibonacci(int n)
 {
