@@ -47,6 +47,35 @@ app_check(cudaError_t expected, cudaError_t error, const char *call, int line)
 	exit(1);
 }
 
+static __device__ inline unsigned long long
+app_nanoseconds()
+{
+	unsigned long long now;
+
+	asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+	return now;
+}
+
+/* Between two looks of a kernel that waits: about half of so long, and not long. A device that is
+ * this machine's processor has it for others then. */
+static __device__ inline void
+app_rest(unsigned long long ns)
+{
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 700
+	__nanosleep(ns < 200000 ? (unsigned int)ns / 2 : 100000);
+#endif
+}
+
+/* The kernel goes on after so long. */
+static __device__ inline void
+app_stay(unsigned long long ns)
+{
+	unsigned long long start = app_nanoseconds(), gone;
+
+	while ((gone = app_nanoseconds() - start) < ns)
+		app_rest(ns - gone);
+}
+
 static inline int
 app_ok(const char *name)
 {

@@ -24,22 +24,30 @@ count_marks(const unsigned long long *block)
 static __global__ void
 use(unsigned int wanted, int looks, unsigned int *got, unsigned int *marked)
 {
+	__shared__ unsigned long long *block;
 	unsigned long long *last = nullptr;
 
 	for (unsigned int n = 0; n < wanted; n++) {
-		unsigned long long *block = (unsigned long long *)malloc(BLOCK);
-
+		if (threadIdx.x == 0)
+			block = (unsigned long long *)malloc(BLOCK);
+		__syncthreads();
 		if (!block)
 			break;
-		++*got;
-		*marked += count_marks(block) > 0;
-		for (size_t i = 1; i < BLOCK / sizeof(*block) && !looks; i++)
+		if (threadIdx.x == 0) {
+			++*got;
+			*marked += count_marks(block) > 0;
+		}
+		__syncthreads();
+		for (size_t i = threadIdx.x; i < BLOCK / sizeof(*block) && !looks; i += blockDim.x)
 			block[i] = MARK;
+		__syncthreads();
 		/* The blocks that are to be freed are a list. */
-		block[0] = (unsigned long long)last;
+		if (threadIdx.x == 0)
+			block[0] = (unsigned long long)last;
 		last = block;
+		__syncthreads();
 	}
-	while (looks && last) {
+	while (looks && threadIdx.x == 0 && last) {
 		unsigned long long *next = (unsigned long long *)last[0];
 
 		free(last);
@@ -58,7 +66,7 @@ main(int argc, char **argv)
 		return 2;
 	}
 	counts = app_upload(std::vector<unsigned int>(2));
-	use<<<1, 1>>>((unsigned int)atoi(argv[2]), looks, counts, counts + 1);
+	use<<<1, 32>>>((unsigned int)atoi(argv[2]), looks, counts, counts + 1);
 	CHECK(cudaGetLastError());
 	CHECK(cudaDeviceSynchronize());
 

@@ -7,12 +7,7 @@
 static __global__ void
 say(char first, unsigned long long duration)
 {
-	unsigned long long start, now;
-
-	asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
-	do
-		asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-	while (now - start < duration);
+	app_stay(duration);
 	printf("kernel of %c\n", first);
 }
 

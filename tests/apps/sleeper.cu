@@ -8,22 +8,15 @@
 
 #include <unistd.h>
 
-static __device__ unsigned long long
-nanoseconds()
-{
-	unsigned long long now;
-
-	asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-	return now;
-}
-
 static __global__ void
 busy(unsigned long long duration, const volatile int *stop)
 {
-	unsigned long long start = nanoseconds();
+	unsigned long long start = app_nanoseconds(), gone = 0;
 
-	while (!*stop && (duration == 0 || nanoseconds() - start < duration))
-		;
+	while (!*stop && (duration == 0 || gone < duration)) {
+		app_rest(duration ? duration - gone : 1000000);
+		gone = app_nanoseconds() - start;
+	}
 }
 
 int

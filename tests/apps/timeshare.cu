@@ -10,14 +10,9 @@
 #include <thread>
 
 static __global__ void
-spin(unsigned long long ns)
+stay(unsigned long long ns)
 {
-	unsigned long long start, now;
-
-	asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
-	do
-		asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-	while (now - start < ns);
+	app_stay(ns);
 }
 
 static double
@@ -43,14 +38,14 @@ main(int argc, char **argv)
 	REQUIRE(us > 0 && seconds > 0);
 	for (cudaEvent_t &event : events)
 		CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
-	spin<<<1, 1>>>(1000);
+	stay<<<1, 1>>>(1000);
 	CHECK(cudaDeviceSynchronize());
 	while (start > seconds_now())
 		std::this_thread::sleep_for(std::chrono::milliseconds(1));
 	start = seconds_now();
 	for (long round = 0;; round++) {
 		for (int i = 0; i < batch; i++)
-			spin<<<1, 1>>>(1000ull * us);
+			stay<<<1, 1>>>(1000ull * us);
 		CHECK(cudaEventRecord(events[round % 2]));
 		if (waits)
 			CHECK(cudaEventSynchronize(events[round % 2]));

@@ -11,6 +11,7 @@ import concurrent.futures
 import multiprocessing
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -228,7 +229,7 @@ class Daemon:
         self.log_path = os.path.join(self.folder, "log")
         full = base_environment()
         if SANITIZED:
-            full["ASAN_OPTIONS"] = "detect_leaks=1"
+            full["ASAN_OPTIONS"] = "detect_leaks=1:intercept_memmem=0"
             full["UBSAN_OPTIONS"] = "print_stacktrace=1"
             full["TSAN_OPTIONS"] = THREADS_END
         # The machine may have a pool of its own, whose configuration and tokens are none of this daemon's.
@@ -470,9 +471,14 @@ def case(name):
     return add
 
 
+def processor_seconds():
+    """Of this process and of what it has started and waited for."""
+    return sum(usage.ru_utime + usage.ru_stime for usage in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)))
+
+
 def judge(name, function):
-    """(the line of TAP, without its number; what is told with it; seconds) of one case"""
-    begin = time.monotonic()
+    """(the line of TAP, without its number; what is told with it; seconds, and those of processors) of one case"""
+    begin, used = time.monotonic(), processor_seconds()
     line, text = f"ok - {name}", ""
     try:
         function()
@@ -482,7 +488,7 @@ def judge(name, function):
         line, text = f"not ok - {name}", str(failed)
     except Exception:
         line, text = f"not ok - {name}", traceback.format_exc()
-    return line, text, time.monotonic() - begin
+    return line, text, (time.monotonic() - begin, processor_seconds() - used)
 
 
 def judge_one(number):
@@ -516,5 +522,5 @@ def main(daemon=None, at_once=1):
         for diagnostic in text.splitlines():
             print(f"# {diagnostic}")
         print(line.replace("ok - ", f"ok {number} - ", 1))
-        print(f"# {seconds:.1f} s", flush=True)
+        print("# {:.1f} s, of processors {:.1f} s".format(*seconds), flush=True)
     return 1 if bad else 0
