@@ -18,6 +18,8 @@ from wire import Closed, Session, launch_values, load, saxpy
 SUCCESS = 0
 MIB = 1 << 20
 STALL_MS = 400
+# Of the neighbour between two rounds: it shall be at work all the while, and not keep the machine busy.
+PAUSE_SECONDS = 0.02
 # What the supervisor's memory may grow by, whatever clients do: connections under way, and what the
 # allocator (or a sanitizer's) keeps.
 GROWTH_KIB = 24 << 10  # the stacks that the C library keeps for threads to come among it
@@ -74,8 +76,10 @@ class Neighbour:
                 session.copy_in(session.base, kept)
                 result, _ = load(session, 40, saxpy())
                 require(result == SUCCESS, f"load: {result}")
-                while not self.over.is_set() or self.rounds == 0:
+                while True:
                     self.work_once(session, chance)
+                    if self.over.wait(PAUSE_SECONDS):
+                        break
                 require(session.copy_out(session.base, MIB) == (SUCCESS, kept), "what was written first has changed")
                 require(session.errors() == [], f"errors: {session.errors()}")
         except (Failed, Closed, OSError) as error:
@@ -103,6 +107,8 @@ class Neighbour:
         self.thread = threading.Thread(target=self.work, daemon=True)
         self.thread.start()
         self.programs = [self.start_program(scheme) for scheme in self.target.remotes]
+        # What the case does to those that begin, by many connections, shall not be done to them.
+        self.target.wait_for_log(r"session \d+ \(.*\): open from", count=1 + len(self.programs))
         return self
 
     def __exit__(self, kind, error, trace):
