@@ -130,11 +130,16 @@ def endings(target):
     return dict(re.findall(r"gpupoold\[\d+\]: \w+: session (\d+) \(.*\): closed: (.*?);", target.log(), re.M))
 
 
+def endings_of(target, session):
+    """The lines that tell how it ended."""
+    return [line for line in target.log().splitlines() if f": session {session} (" in line and "): closed: " in line]
+
+
 def expect_one_ending(target, session, reason=r".*"):
-    wait_until(f"the log says how session {session} ended", lambda: str(session) in endings(target), 60)
-    lines = re.findall(rf"gpupoold.*: session {session} \(.*\): closed: .*$", target.log(), re.M)
+    lines = wait_until(f"the log says how session {session} ended", lambda: endings_of(target, session), 60)
     require(len(lines) == 1, f"not one line of session {session}: {lines}")
-    require(re.match(reason, endings(target)[str(session)]), f"expected {reason!r}: {lines}")
+    found = re.search(r"\): closed: (.*?);", lines[0])
+    require(found and re.match(reason, found[1]), f"expected {reason!r}: {lines}")
 
 
 certificates = None
