@@ -65,6 +65,8 @@ class Crowd:
 
 
 def launches_of(programs, count):
+    if programs.launches:
+        return max(1, programs.launches // count)
     return max(LAUNCHES_MIN, (LAUNCHES_SOFTWARE if programs.driver else LAUNCHES) // count)
 
 

@@ -22,9 +22,11 @@ class Failed(Exception):
 
 
 class Programs:
-    """What a build made, in its folders or flat (scripts/pack.sh); driver: another than the machine's."""
+    """What a build made, in its folders or flat (scripts/pack.sh); driver: another than the machine's;
+    launches: of all clients of a row together, where not as many as a measurement wants."""
 
-    def __init__(self, folder, work, driver=None):
+    def __init__(self, folder, work, driver=None, launches=None):
+        self.launches = launches
         self.folder, self.work, self.driver = os.path.abspath(folder), work, driver
         self.client = self.link_to('client', self.need('libcuda.so.1'), 'libcuda.so.1')
         self.native = self.link_to('native', os.path.abspath(driver), 'libcuda.so.1') if driver else None

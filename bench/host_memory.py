@@ -79,7 +79,7 @@ def cold_copies(programs, side, options):
 
 def managed_array(programs, side, options):
     """Against what the link carries, where it is the link that limits."""
-    native, remote = in_turns(programs, side, ('managed', 32 if options.small else 1024), options.turns)
+    native, remote = in_turns(programs, side, ('managed', 8 if options.small else 1024), options.turns)
     limits = side.limits(1)
     for way, limit in ('there', 'up_256m'), ('back', 'down_256m'):
         most = min(filter(None, (limits.get(limit), native[f'managed_{way}'])), default=None)
@@ -87,7 +87,7 @@ def managed_array(programs, side, options):
 
 
 def rounds(programs, side, options):
-    native, remote = in_turns(programs, side, ('rounds', 200 if options.small else 2000), options.turns)
+    native, remote = in_turns(programs, side, ('rounds', 50 if options.small else 2000), options.turns)
     link = 1000 * side.measured_rtt
     yield Figure('kernel_answered', 'us', native['round'], remote['round'], link + ROUND_MORE, False)
     yield Figure('kernel_answered_p99', 'us', native['round_p99'], remote['round_p99'], None, False)
@@ -116,7 +116,7 @@ def beside_churn(programs, env, seconds, pause=()):
 
 def neighbour(programs, side, options):
     """How much longer a launch of a neighbour's takes, in the worst case of all."""
-    seconds, more = 1 if options.small else 5, []
+    seconds, more = 0.2 if options.small else 5, []
     for env in sides_of(programs, side):
         if not env:
             more.append(dict.fromkeys(('launch_p99', 'launch_worst', 'launch_late')))

@@ -8,7 +8,7 @@ import tempfile
 
 import test_apps
 import wire
-from harness import Certificates, Configured, Daemon, Encrypted, Program, Skip, case, main, require, wait_until
+from harness import Configured, Daemon, Program, Skip, case, main, require, wait_until
 from hostile import SUCCESS, Host
 from stats import ASKED, read_stats
 from wire import Closed, Session, field, message, record
@@ -88,14 +88,12 @@ class Pinned(Session):
 
 
 for name in PROGRAMS:
-    @case(f"{name} over shared memory, a local socket, tcp and TLS")
+    # Over tcp and TLS: test_apps.py.
+    @case(f"{name} over shared memory, and a local socket without it")
     def _(name=name):
         with Both() as both:
             test_apps.judge(name, Program(name, (), both.local).finish())
             test_apps.judge(name, Program(name, (), both.local, env={"GPUPOOL_SHM": "0"}).finish())
-            test_apps.judge(name, both.daemon.run(name))
-        with Certificates() as certificates, Encrypted(certificates) as daemon:
-            test_apps.judge(name, daemon.run(name, env=certificates.client()))
 
 
 @case("what is written is there, is fetched once, and copies reach it")
