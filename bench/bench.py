@@ -3,13 +3,13 @@
 """Measures everything, natively and remotely, in turns, and prints and keeps the medians.
 
   bench.py run FOLDER [--group local,programs,clients,starts,torch] [--row NAME,...] [--transport tcp,unix]
-           [--rtt MS,...] [--rate GBIT,...] [--turns 5] [--launches N] [--json FILE] [--driver LIBRARY]
+           [--rtt MS,...] [--rate GBIT,...] [--turns 5] [--small] [--json FILE] [--driver LIBRARY]
   bench.py compare BEFORE AFTER     two files of results
   bench.py draw FILE FOLDER         latency.svg, bandwidth.svg and clients.svg
 
 FOLDER is a release build or what scripts/pack.sh packed. --rtt and --rate put bench/network before
-the daemon (0: not); they are for tcp alone. --launches: of all clients of a row together, where it
-is the run that matters and not the figures. --driver: the software device, where figures say nothing
+the daemon (0: not); they are for tcp alone. --small: few launches of many clients, and the link
+measured once, where it is the run that matters and not the figures. --driver: the software device, where figures say nothing
 of a GPU. A row of the file: {name, transport, rtt_ms, rate_gbit, unit, native, remote, ratio, limit},
 where ratio is remote by native and limit what the link alone allows; programs of PyTorch have waits,
 too: how many round trips a step makes for each cause. The file is written after each turn.
@@ -120,7 +120,7 @@ def take_turns(programs, sides, group, options, found):
 def run(options):
     values, units, waits = collections.defaultdict(list), {}, {}
     with tempfile.TemporaryDirectory(prefix='gpupool-bench-') as work:
-        programs = Programs(options.folder, work, options.driver, options.launches)
+        programs = Programs(options.folder, work, options.driver, options.small)
         with Daemon(programs) as daemon:
             sides = make_sides(programs, daemon, options)
             try:
@@ -182,7 +182,7 @@ def main():
     command.add_argument('--rtt', type=numbers, default=[0.0])
     command.add_argument('--rate', type=numbers, default=[0.0])
     command.add_argument('--turns', type=int, default=5)
-    command.add_argument('--launches', type=int)
+    command.add_argument('--small', action='store_true')
     command.add_argument('--json')
     command.add_argument('--driver')
     command.set_defaults(does=run, failed=False)

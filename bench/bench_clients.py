@@ -11,7 +11,7 @@ COUNTS = (1, 8, 64, 256)
 # Natively each has a context of the driver's, which costs some hundred MiB.
 NATIVE_MAX = 64
 # Of all clients together; on the software device every one takes a while.
-LAUNCHES, LAUNCHES_SOFTWARE = 1000000, 20000
+LAUNCHES, LAUNCHES_SOFTWARE, LAUNCHES_SMALL = 1000000, 20000, 200
 LAUNCHES_MIN = 1000
 IDLE, IDLE_SOFTWARE = 64, 16
 IDLE_SECONDS = 5
@@ -65,8 +65,8 @@ class Crowd:
 
 
 def launches_of(programs, count):
-    if programs.launches:
-        return max(1, programs.launches // count)
+    if programs.small:
+        return max(1, LAUNCHES_SMALL // count)
     return max(LAUNCHES_MIN, (LAUNCHES_SOFTWARE if programs.driver else LAUNCHES) // count)
 
 

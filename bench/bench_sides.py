@@ -23,10 +23,10 @@ class Failed(Exception):
 
 class Programs:
     """What a build made, in its folders or flat (scripts/pack.sh); driver: another than the machine's;
-    launches: of all clients of a row together, where not as many as a measurement wants."""
+    small: it is the run that matters, and not the figures."""
 
-    def __init__(self, folder, work, driver=None, launches=None):
-        self.launches = launches
+    def __init__(self, folder, work, driver=None, small=False):
+        self.small = small
         self.folder, self.work, self.driver = os.path.abspath(folder), work, driver
         self.client = self.link_to('client', self.need('libcuda.so.1'), 'libcuda.so.1')
         self.native = self.link_to('native', os.path.abspath(driver), 'libcuda.so.1') if driver else None
@@ -128,7 +128,7 @@ class Side:
         """Measured once: name -> value, of the link alone; a local socket has none that is told here."""
         if self.transport != 'tcp':
             return {}
-        return read_figures(run([self.programs.need('raw'), self.raw_address, str(connections)], os.environ)[1])
+        return read_figures(run([self.programs.need('raw'), self.raw_address, str(connections), *(['once'] if self.programs.small else [])], os.environ)[1])
 
     def close(self):
         for network in self.network, self.raw_network:

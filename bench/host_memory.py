@@ -182,7 +182,7 @@ def main():
     options = parser.parse_args()
     well = True
     with tempfile.TemporaryDirectory(prefix='gpupool-host-memory-') as work:
-        programs = Programs(options.folder, work, options.driver)
+        programs = Programs(options.folder, work, options.driver, options.small)
         for piece in options.piece:
             if piece:
                 print(f'pieces of {piece} MiB:', flush=True)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a link carries without gpupool, over plain TCP: raw serve prints "listening HOST:PORT" and
- * answers until standard input ends; raw HOST:PORT CONNECTIONS prints figures, one a line: name,
- * value, unit.  ping is 64 bytes there and back; up_SIZE and down_SIZE are so many bytes, divided
- * among the connections, with an answer of 64 bytes, or for a question of 64.
+ * answers until standard input ends; raw HOST:PORT CONNECTIONS [once] prints figures, one a line:
+ * name, value, unit; with "once" of one question each.  ping is 64 bytes there and back; up_SIZE
+ * and down_SIZE are so many bytes, divided among the connections, with an answer of 64 bytes, or
+ * for a question of 64.
  */
 #include <netdb.h>
 #include <netinet/in.h>
@@ -218,6 +219,9 @@ ask_all(struct part *parts, int count)
 		(void)pthread_join(threads[i], NULL);
 }
 
+/* Whether one question has to do. */
+static int once;
+
 /* The median, in seconds. */
 static double
 measure(const int *fds, int count, uint64_t up, uint64_t down)
@@ -234,7 +238,8 @@ measure(const int *fds, int count, uint64_t up, uint64_t down)
 		};
 	for (int i = 0; up > 0 && i < count; i++)
 		parts[i].question.down = MESSAGE;
-	for (int i = -WARM_UP; i < 3 || (now() < end && taken < SAMPLES_MAX); i++) {
+	for (int i = once ? 0 : -WARM_UP;
+	     i < (once ? 1 : 3) || (!once && now() < end && taken < SAMPLES_MAX); i++) {
 		double begin = now();
 
 		if (i == 0)
@@ -256,12 +261,13 @@ main(int argc, char **argv)
 	} sizes[] = {
 		{ "64k", 65536 }, { "1m", 1 << 20 }, { "16m", 16 << 20 }, { "256m", 256 << 20 }
 	};
-	int fds[CONNECTIONS_MAX], count = argc == 3 ? atoi(argv[2]) : 0;
+	int fds[CONNECTIONS_MAX], count = argc == 3 || argc == 4 ? atoi(argv[2]) : 0;
 
 	if (argc == 2 && strcmp(argv[1], "serve") == 0)
 		return run_server();
-	if (count < 1 || count > CONNECTIONS_MAX) {
-		fprintf(stderr, "usage: raw serve | HOST:PORT CONNECTIONS\n");
+	once = argc == 4 && strcmp(argv[3], "once") == 0;
+	if (count < 1 || count > CONNECTIONS_MAX || (argc == 4 && !once)) {
+		fprintf(stderr, "usage: raw serve | HOST:PORT CONNECTIONS [once]\n");
 		return 2;
 	}
 	for (int i = 0; i < count; i++)

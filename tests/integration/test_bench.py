@@ -50,7 +50,7 @@ def _():
         raise Skip("needs the software device, and programs that can be run with no more than a library preloaded")
     with tempfile.TemporaryDirectory(prefix="gpupool-results-") as folder:
         path = os.path.join(folder, "results.json")
-        said = bench("run", BUILD, "--driver", DRIVER, "--group", "local,clients", "--turns", "1", "--launches", "200", "--rtt", "0,1",
+        said = bench("run", BUILD, "--driver", DRIVER, "--group", "local,clients", "--turns", "1", "--small", "--rtt", "0,1",
                      "--row", "sync_idle,dtoh_pinned_64k,clients_1", "--transport", "tcp,unix", "--json", path)
         with open(path, encoding="utf-8") as file:
             rows = json.load(file)
@@ -73,7 +73,7 @@ def _():
     names = {"idle_host_mib", "idle_device_mib", "idle_cpu", "idle_client_cpu", "clients_8"}
     with tempfile.TemporaryDirectory(prefix="gpupool-results-") as folder:
         path = os.path.join(folder, "results.json")
-        bench("run", BUILD, "--driver", DRIVER, "--group", "clients", "--turns", "1", "--launches", "200", "--row", ",".join(names), "--json", path)
+        bench("run", BUILD, "--driver", DRIVER, "--group", "clients", "--turns", "1", "--small", "--row", ",".join(names), "--json", path)
         with open(path, encoding="utf-8") as file:
             rows = {row["name"]: row for row in json.load(file)}
     require(rows.keys() == names, f"other rows: {rows}")
