@@ -16,8 +16,9 @@ def add(pool, name):
         pool.settle()
 
 
-def transport_of(remote, **env):
-    result = Program("lanes", (), remote, env={"GPUPOOL_LANES": "4", "GPUPOOL_LOG": "info", **env}).finish().expect()
+def transport_of(remote, *args, **env):
+    """Of the data lanes; with "short" the program's memory is pinned, and shared memory needs none for that."""
+    result = Program("lanes", args, remote, env={"GPUPOOL_LANES": "4", "GPUPOOL_LOG": "info", **env}).finish().expect()
     return re.search(r"(\w+)://\S+: 3 data lanes", result.err)[1]
 
 
@@ -26,8 +27,8 @@ def _():
     with Pool() as pool:
         require(transport_of(pool.local) == "shm", "no shared memory")
         require(transport_of(pool.local, GPUPOOL_SHM="1") == "shm", "no shared memory though it was asked for")
-        require(transport_of(pool.local, GPUPOOL_SHM="0") == "unix", "GPUPOOL_SHM=0 says nothing")
-        require(transport_of(pool.address) == "tcp", "tcp is no tcp")
+        require(transport_of(pool.local, "short", GPUPOOL_SHM="0") == "unix", "GPUPOOL_SHM=0 says nothing")
+        require(transport_of(pool.address, "short") == "tcp", "tcp is no tcp")
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ def plan(planned, address, nbodies, names):
                 [os.path.join(folder, "vectoradd")], finds_no_device)
     for path in nbodies:
         planned.add(f"{os.path.basename(path)} in a virtual machine agrees with the CPU", env,
-                    [os.path.abspath(path), "-compare", "-numbodies=1024"], passes)
+                    [os.path.abspath(path), "-compare", "-numbodies=256"], passes)
     for kind in "static", "shared":
         for name in names:
             if kind == "static" or name in SHARED:
