@@ -76,6 +76,13 @@ gpc_cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, const CUgraphN
 	return gpc_graphs_end(result);
 }
 
+/* The end of a capture to a graph that the program has need not tell it. */
+static bool
+makes_graph(const struct gpc_captured_stream *captured)
+{
+	return captured && captured->capture->own;
+}
+
 CUresult
 gpc_cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 {
@@ -83,13 +90,13 @@ gpc_cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 	struct gpc_stream *stream;
 	CUresult result = begin_stream(hStream, &stream);
 
-	if (result == CUDA_SUCCESS && !phGraph)
-		result = gpc_capture_find(stream) ? CUDA_ERROR_INVALID_VALUE
-						  : CUDA_ERROR_ILLEGAL_STATE;
+	if (result == CUDA_SUCCESS && !phGraph && makes_graph(gpc_capture_find(stream)))
+		result = CUDA_ERROR_INVALID_VALUE;
 	if (result != CUDA_SUCCESS)
 		return gpc_graphs_end(result);
 	result = gpc_capture_end(stream, &graph);
-	*phGraph = graph ? graph->handle.token : NULL;
+	if (phGraph)
+		*phGraph = graph ? graph->handle.token : NULL;
 	return gpc_graphs_end(result);
 }
 

@@ -198,6 +198,10 @@ nested(cudaStream_t stream)
 	count_down<<<1, 1, 0, stream>>>(more, left);
 	CHECK(cudaStreamEndCapture(stream, &captured));
 	REQUIRE(captured == inner);
+	/* Where the graph is known its name need not be told. */
+	CHECK(cudaStreamBeginCaptureToGraph(stream, inner, nullptr, nullptr, 0,
+					    cudaStreamCaptureModeThreadLocal));
+	CHECK(cudaStreamEndCapture(stream, nullptr));
 	CHECK(cudaGraphInstantiate(&exec, graph, 0));
 	CHECK(cudaMemset(cells, 0, 16 * sizeof(int)));
 	set(0, 6);
