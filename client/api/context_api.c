@@ -313,6 +313,20 @@ is_had_already(const struct gpc_context *context, CUlimit limit, size_t value)
 	       value <= device->limits[limit];
 }
 
+/* The cache is of all who use the device, so nothing of it is set aside for one of them. */
+static CUresult
+set_aside(struct gpc_context *context, size_t value)
+{
+	const size_t most = (size_t)gpc_device_attribute(
+		context->device, CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE);
+
+	if (most == 0)
+		return CUDA_ERROR_UNSUPPORTED_LIMIT;
+	__atomic_store_n(&context->limits[CU_LIMIT_PERSISTING_L2_CACHE_SIZE],
+			 value < most ? value : most, __ATOMIC_RELAXED);
+	return CUDA_SUCCESS;
+}
+
 CUresult
 gpc_cuCtxSetLimit(CUlimit limit, size_t value)
 {
@@ -327,6 +341,8 @@ gpc_cuCtxSetLimit(CUlimit limit, size_t value)
 		return result;
 	if (limit == CU_LIMIT_SHMEM_SIZE || limit == CU_LIMIT_CIG_ENABLED)
 		return CUDA_ERROR_NOT_PERMITTED; /* they belong to how the context was made */
+	if (limit == CU_LIMIT_PERSISTING_L2_CACHE_SIZE)
+		return set_aside(context, value);
 	args.context = context->handle.id;
 	if (!is_had_already(context, limit, value))
 		result = gpc_wait_gpContextSetLimit(context, &args);

@@ -196,6 +196,11 @@ gpc_launch_check(const struct gpc_device *device, const struct gpc_function *fun
 	    threads > (uint64_t)gpc_device_attribute(device,
 						     CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK))
 		return CUDA_ERROR_INVALID_VALUE;
+	for (unsigned int i = 0; config->attrs && i < config->numAttrs; i++) {
+		if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW &&
+		    !gpc_access_window_is_sound(device, &config->attrs[i].value.accessPolicyWindow))
+			return CUDA_ERROR_INVALID_VALUE;
+	}
 	if (gpc_function_attribute(function, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, &most) &&
 	    threads > (uint64_t)most)
 		return too_many_threads(device, function, threads);
@@ -234,13 +239,14 @@ take_attribute(struct gpc_launch_attributes *attributes, const CUlaunchAttribute
 	case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
 		attributes->carveout = 1 + value->sharedMemCarveout;
 		return CUDA_SUCCESS;
+	case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
 	case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
 	case CU_LAUNCH_ATTRIBUTE_PRIORITY:
 	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
 	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
 	case CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING:
 		return CUDA_SUCCESS;
-	default: /* events, graphs, access policies: not remoted */
+	default: /* events, graphs: not remoted */
 		return CUDA_ERROR_NOT_SUPPORTED;
 	}
 }
@@ -427,6 +433,7 @@ static CUresult
 launch(const CUlaunchConfig *config, CUfunction f, void **values, void **extra)
 {
 	struct gpc_launch_attributes attributes;
+	struct gpc_stream_launch merged;
 	struct gp_args_gpLaunch args;
 	struct gpc_function *function;
 	struct gpc_context *context;
@@ -443,6 +450,10 @@ launch(const CUlaunchConfig *config, CUfunction f, void **values, void **extra)
 	if (result == CUDA_SUCCESS) {
 		context = stream->context;
 		args.stream = stream->handle.id;
+		if (__builtin_expect(atomic_load_explicit(&stream->attributes_set,
+							  memory_order_relaxed) != 0,
+				     0))
+			config = gpc_stream_launch(stream, config, &merged);
 		result = gpc_function_in(function, context, &function);
 	}
 	/* Nobody knows what its parameters are. */

@@ -61,7 +61,7 @@ add_any(CUstream hStream, const CUgraphNodeParams *any)
 }
 
 static CUresult
-set_attributes(const CUlaunchConfig *config, struct gpc_kernel_params *kernel)
+set_attributes(const CUlaunchConfig *config, struct gpc_node_params *params)
 {
 	CUresult result = CUDA_SUCCESS;
 
@@ -74,7 +74,7 @@ set_attributes(const CUlaunchConfig *config, struct gpc_kernel_params *kernel)
 		if (attribute->id == CU_LAUNCH_ATTRIBUTE_IGNORE ||
 		    attribute->id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)
 			continue;
-		result = gpc_kernel_params_set(kernel, attribute->id, &attribute->value);
+		result = gpc_kernel_params_set(params, attribute->id, &attribute->value);
 	}
 	return result;
 }
@@ -84,6 +84,7 @@ gpc_capture_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **
 			     void **extra)
 {
 	struct gpc_captured_stream *captured;
+	struct gpc_stream_launch merged;
 	struct gpc_node_params params;
 	CUDA_KERNEL_NODE_PARAMS given;
 	CUgraphNodeParams any;
@@ -94,6 +95,8 @@ gpc_capture_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **
 	result = begin(config->hStream, &captured);
 	if (result != CUDA_SUCCESS)
 		return gpc_graphs_end(result);
+	if (atomic_load(&captured->stream->attributes_set) != 0)
+		config = gpc_stream_launch(captured->stream, config, &merged);
 	given = (CUDA_KERNEL_NODE_PARAMS){
 		.func = f,
 		.gridDimX = config->gridDimX,
@@ -109,7 +112,7 @@ gpc_capture_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **
 	};
 	result = gpc_node_params_any(gpc_any_kernel(&any, &given), NULL, &params);
 	if (result == CUDA_SUCCESS) {
-		result = set_attributes(config, &params.kernel);
+		result = set_attributes(config, &params);
 		if (result != CUDA_SUCCESS)
 			gpc_node_params_free(&params);
 	}

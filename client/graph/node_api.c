@@ -471,7 +471,7 @@ gpc_cuGraphKernelNodeSetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr,
 	if (result == CUDA_SUCCESS)
 		result = attr == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE
 				 ? set_updatable(node, value)
-				 : gpc_kernel_params_set(&node->params.kernel, attr, value);
+				 : gpc_kernel_params_set(&node->params, attr, value);
 	return gpc_graphs_end(result);
 }
 
@@ -514,7 +514,7 @@ gpc_cuGraphKernelNodeCopyAttributes(CUgraphNode dst, CUgraphNode src)
 	     i++) {
 		const CUlaunchAttribute attribute = from->params.kernel.attributes[i];
 
-		result = gpc_kernel_params_set(&to->params.kernel, attribute.id, &attribute.value);
+		result = gpc_kernel_params_set(&to->params, attribute.id, &attribute.value);
 	}
 	return gpc_graphs_end(result);
 }

@@ -10,6 +10,7 @@
 #include "client/graph/mem_ops.h"
 #include "client/memory/host_memory.h"
 #include "client/stream/event.h"
+#include "client/stream/stream.h"
 #include "protocol/image_info.h"
 
 #include <stdlib.h>
@@ -221,6 +222,7 @@ static bool
 is_attribute(CUlaunchAttributeID id)
 {
 	switch (id) {
+	case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
 	case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
 	case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
 	case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
@@ -235,14 +237,18 @@ is_attribute(CUlaunchAttributeID id)
 }
 
 CUresult
-gpc_kernel_params_set(struct gpc_kernel_params *kernel, CUlaunchAttributeID id,
+gpc_kernel_params_set(struct gpc_node_params *params, CUlaunchAttributeID id,
 		      const CUlaunchAttributeValue *value)
 {
+	struct gpc_kernel_params *kernel = &params->kernel;
 	CUlaunchAttribute *list = kernel->attributes;
 	unsigned int i = 0;
 
 	if (!is_attribute(id))
 		return CUDA_ERROR_NOT_SUPPORTED;
+	if (id == CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW &&
+	    !gpc_access_window_is_sound(params->context->device, &value->accessPolicyWindow))
+		return CUDA_ERROR_INVALID_VALUE;
 	while (i < kernel->attribute_count && list[i].id != id)
 		i++;
 	if (i == kernel->attribute_count) {

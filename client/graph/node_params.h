@@ -72,7 +72,7 @@ CUgraphNodeParams *gpc_any_event(CUgraphNodeParams *any, CUgraphNodeType type, C
 
 /* Sets or replaces one attribute of a kernel's launches.  CUDA_ERROR_NOT_SUPPORTED: one that a
  * node of a graph cannot have. */
-CUresult gpc_kernel_params_set(struct gpc_kernel_params *kernel, CUlaunchAttributeID id,
+CUresult gpc_kernel_params_set(struct gpc_node_params *params, CUlaunchAttributeID id,
 			       const CUlaunchAttributeValue *value);
 
 /* The graphs that the node owns: a child, or the bodies of a condition. */

@@ -41,6 +41,7 @@ stream_create(struct gpc_context *context, unsigned int flags, int priority)
 	stream->green = context->parent ? context : NULL;
 	stream->flags = flags;
 	stream->priority = priority;
+	atomic_store(&stream->attributes_set, 0);
 	__atomic_store_n(&stream->number, atomic_fetch_add(&next_number, 1), __ATOMIC_RELEASE);
 	return stream;
 }
@@ -431,52 +432,6 @@ gpc_stream_lend(CUstream hStream)
 	if (!stream)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	return gpc_context_push(stream->green ? stream->green : stream->context);
-}
-
-/* What a stream may have of what a launch may have. */
-static bool
-is_attribute(CUstreamAttrID attr)
-{
-	switch (attr) {
-	case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
-	case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
-	case CU_LAUNCH_ATTRIBUTE_PRIORITY:
-	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
-	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
-		return true;
-	default:
-		return false;
-	}
-}
-
-/* Of the attributes only the priority is kept; it cannot change once the stream is made. */
-CUresult
-gpc_cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr, CUstreamAttrValue *value)
-{
-	struct gpc_stream *stream;
-	CUresult result = gpc_stream_enter(hStream, &stream);
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (!value || !is_attribute(attr))
-		return CUDA_ERROR_INVALID_VALUE;
-	if (attr != CU_LAUNCH_ATTRIBUTE_PRIORITY)
-		return CUDA_ERROR_NOT_SUPPORTED;
-	memset(value, 0, sizeof(*value));
-	value->priority = stream->priority;
-	return CUDA_SUCCESS;
-}
-
-CUresult
-gpc_cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue *param)
-{
-	struct gpc_stream *stream;
-	CUresult result = gpc_stream_enter(hStream, &stream);
-
-	if (result == CUDA_SUCCESS)
-		result = param && is_attribute(attr) ? CUDA_ERROR_NOT_SUPPORTED
-						     : CUDA_ERROR_INVALID_VALUE;
-	return result;
 }
 
 CUcontext

@@ -18,6 +18,10 @@
 
 struct gpc_watch;
 
+/* What cuStreamSetAttribute() sets, and how many a launch has with those. */
+#define GPC_STREAM_ATTRIBUTES 4
+#define GPC_STREAM_LAUNCH_MAX 20
+
 struct gpc_stream {
 	struct gpc_handle handle;
 	struct gpc_context *context;
@@ -30,6 +34,14 @@ struct gpc_stream {
 	atomic_uint_fast64_t done; /* what it was given up to this record (session.h) is done */
 	atomic_uint_fast64_t here; /* and what that changed of mirrored memory is here */
 	struct gpc_watch *watch;
+	atomic_uint attributes_set; /* a bit for each, under the lock of stream_attributes.c */
+	CUlaunchAttributeValue attributes[GPC_STREAM_ATTRIBUTES];
+};
+
+/* A launch with the attributes of its stream; in the caller's memory. */
+struct gpc_stream_launch {
+	CUlaunchConfig config;
+	CUlaunchAttribute list[GPC_STREAM_LAUNCH_MAX];
 };
 
 /* The stream that hStream means in this thread with context current.  CUDA_ERROR_INVALID_HANDLE,
@@ -56,6 +68,15 @@ CUresult gpc_stream_id(struct gpc_context **context_p, CUstream hStream, uint32_
 
 /* The stream of the calls that name none (cuMemcpyHtoD, cuMemsetD8 …). */
 CUresult gpc_stream_default(struct gpc_context *context, struct gpc_stream **stream_p);
+
+/* A launch has what was set of its stream, unless it says otherwise itself: config, or one in
+ * *launch.  Needed only where stream->attributes_set is not 0. */
+const CUlaunchConfig *gpc_stream_launch(const struct gpc_stream *stream,
+					const CUlaunchConfig *config,
+					struct gpc_stream_launch *launch);
+/* Whether a device takes such a window of memory that its cache is to keep. */
+bool gpc_access_window_is_sound(const struct gpc_device *device,
+				const CUaccessPolicyWindow *window);
 
 /* Blocks until the work posted to the stream so far is done; there may be none. */
 CUresult gpc_stream_fence(struct gpc_stream *stream);

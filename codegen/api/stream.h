@@ -49,7 +49,7 @@ CUresult cuStreamGetGreenCtx(
         OUT BY(gpc_stream_green) CUgreenCtx *phCtx);
 
 /* There is nothing that could differ between two streams and be copied. */
-GP_LOCAL(ANSWERS(CUDA_SUCCESS), CHARGES_NOTHING, CAPTURE(as_ever))
+GP_LOCAL(CHARGES_NOTHING, CAPTURE(as_ever))
 CUresult cuStreamCopyAttributes(
         CUstream dstStream,
         CUstream srcStream);

@@ -278,6 +278,11 @@ def _():
                 require(False, f"launch with {name} ended the session")
             require(result != SUCCESS, f"launch with {name} was accepted")
         require(session.ask("gpLaunchChecked", launch_values(params=good))[0] == SUCCESS, "a good launch afterwards")
+        # A window of memory for the cache is a hint: of memory that is not the session's it is none.
+        for address, size in ((session.base, 64), (session.base, 1 << 40), (session.base - 4096, 4096), (0x1000, 64), (session.base, 0)):
+            window = struct.pack("<IIQQfII", 1, 0, address, size, 1.0, 2, 1) + bytes(36)
+            result, _ = session.ask("gpLaunchChecked", launch_values(params=good, attributes=window))
+            require(result == SUCCESS, f"a launch with a window of {size} bytes at {address:#x}: {result}")
         for what in range(20):
             for args in ({"attrib": what}, {"attrib": -what - 1}, {"attrib": 1 << 30}):
                 session.ask("cuFuncGetAttribute", {**args, "hfunc": 40 << 32})

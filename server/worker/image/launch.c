@@ -19,8 +19,9 @@ _Static_assert(sizeof(CUlaunchAttribute) == 72, "the driver's attributes travel 
 _Static_assert(offsetof(CUlaunchAttribute, value) == 8,
 	       "the driver's attributes travel as they are");
 
+/* A window is a hint, and may be of memory that has been freed: it is none for memory of others. */
 static CUresult
-attribute_check(struct gpd_session *session, const CUlaunchAttribute *attribute)
+attribute_check(struct gpd_session *session, CUlaunchAttribute *attribute)
 {
 	const CUaccessPolicyWindow *window = &attribute->value.accessPolicyWindow;
 
@@ -28,9 +29,9 @@ attribute_check(struct gpd_session *session, const CUlaunchAttribute *attribute)
 		return CUDA_SUCCESS;
 	if (attribute->id != CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	if (window->num_bytes &&
+	if (!window->num_bytes ||
 	    !gpd_memory_accessible(session, (uintptr_t)window->base_ptr, window->num_bytes))
-		return CUDA_ERROR_INVALID_VALUE;
+		attribute->id = CU_LAUNCH_ATTRIBUTE_IGNORE;
 	return CUDA_SUCCESS;
 }
 
