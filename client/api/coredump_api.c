@@ -5,6 +5,7 @@
  * application's where it has none of its own.
  */
 #include "base/lock.h"
+#include "client/base/lacks.h"
 #include "client/context/context.h"
 #include "gpc_calls.h"
 
@@ -118,7 +119,7 @@ check(CUcoredumpSettings attribute, const void *value, const size_t *size)
 	/* Nobody could make one. */
 	if (*(const bool *)value && (attribute == CU_COREDUMP_ENABLE_ON_EXCEPTION ||
 				     attribute == CU_COREDUMP_ENABLE_USER_TRIGGER))
-		return CUDA_ERROR_NOT_SUPPORTED;
+		return gpc_lacks(GPC_LACK_CORE_DUMP);
 	return CUDA_SUCCESS;
 }
 

@@ -2,6 +2,7 @@
 #include "client/code/launch.h"
 
 #include "client/base/config.h"
+#include "client/base/lacks.h"
 #include "client/base/stats.h"
 #include "client/code/image.h"
 #include "client/context/device.h"
@@ -246,8 +247,8 @@ take_attribute(struct gpc_launch_attributes *attributes, const CUlaunchAttribute
 	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
 	case CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING:
 		return CUDA_SUCCESS;
-	default: /* events, graphs: not remoted */
-		return CUDA_ERROR_NOT_SUPPORTED;
+	default:
+		return gpc_lacks(GPC_LACK_LAUNCH_ATTRIBUTE);
 	}
 }
 

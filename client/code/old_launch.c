@@ -4,6 +4,7 @@
  * set beforehand, and the function keeps them; of two threads that set one function, the program
  * keeps the order.
  */
+#include "client/base/lacks.h"
 #include "client/code/image.h"
 #include "client/code/launch.h"
 #include "gpc_calls.h"
@@ -148,7 +149,7 @@ gpc_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launchParamsList,
 	if (!one || numDevices == 0 || flags > FLAGS_ALL)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (numDevices > 1)
-		return CUDA_ERROR_NOT_SUPPORTED;
+		return gpc_lacks(GPC_LACK_SEVERAL_DEVICES);
 	if (!one->function || !one->hStream)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (one->hStream == CU_STREAM_LEGACY || one->hStream == CU_STREAM_PER_THREAD)

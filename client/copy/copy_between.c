@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/copy/copy_between.h"
 
+#include "client/base/lacks.h"
 #include "client/context/context.h"
 #include "client/copy/array.h"
 #include "client/copy/copy_in.h"
@@ -63,7 +64,7 @@ gpc_copy_route_array(struct gpc_stream **stream_p, const struct gpc_copy *copy, 
 	else if (!other->host)
 		beyond = context_of(other->base);
 	if (beyond && beyond->device->session != context->scope.session)
-		return CUDA_ERROR_NOT_SUPPORTED;
+		return gpc_lacks(GPC_LACK_ARRAYS_OF_DAEMONS);
 	return route(stream_p, context, changed_p);
 }
 

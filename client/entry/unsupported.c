@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "client/base/lacks.h"
 #include "client/base/log.h"
 #include "client/entry/entry.h"
 
@@ -18,11 +19,8 @@ gpc_unsupported(size_t entry)
 {
 	const struct gpc_entry_info *info = &gpc_entries[entry];
 
-	if (info->told && entry < ENTRIES_MAX && !gpc_log_wants(GPC_LOG_QUIET) &&
-	    !atomic_exchange(&told[entry], true))
-		gpc_log_always("%s is not supported%s%s (GPUPOOL_LOG=quiet: not a word of it)",
-			       info->name, info->instead ? "; instead: " : "",
-			       info->instead ? info->instead : "");
+	if (info->told && entry < ENTRIES_MAX && !atomic_exchange(&told[entry], true))
+		gpc_lacks_tell(info->name, info->instead);
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 

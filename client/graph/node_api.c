@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CUDA driver API: nodes of graphs, added, asked and changed. */
+#include "client/base/lacks.h"
 #include "client/context/context.h"
 #include "client/graph/graph.h"
 #include "client/graph/graph_memory.h"
@@ -424,7 +425,7 @@ make_updatable(struct gpc_node *node) GP_LOCKED(gpc_graphs_lock)
 	if (kernel->updatable)
 		return CUDA_SUCCESS;
 	if (node->graph->holder)
-		return CUDA_ERROR_NOT_SUPPORTED;
+		return gpc_lacks(GPC_LACK_UPDATABLE_INSIDE);
 	result = gpc_context_activate(node->params.context);
 	if (result == CUDA_SUCCESS)
 		result = gpc_graph_root_of(node->graph, node->params.context, &root);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/graph/node_params.h"
 
+#include "client/base/lacks.h"
 #include "client/code/image.h"
 #include "client/code/launch.h"
 #include "client/context/context.h"
@@ -212,6 +213,9 @@ gpc_node_params_any(const CUgraphNodeParams *given, struct gpc_context *usual,
 		return take_mem_ops(&ops, params);
 	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
 		return take_condition(&given->conditional, params);
+	case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
+	case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
+		return gpc_lacks(GPC_LACK_SEMAPHORE_NODE);
 	default:
 		return CUDA_ERROR_NOT_SUPPORTED;
 	}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/graph/plan.h"
 
+#include "client/base/lacks.h"
 #include "client/code/function.h"
 #include "client/code/image.h"
 #include "client/code/launch.h"
@@ -376,7 +377,7 @@ write_body(struct gpc_plan *plan, const struct gpc_graph *body, struct gp_graph_
 		find_stages(&flats);
 	for (size_t i = 0; i < flats.count && result == CUDA_SUCCESS; i++) {
 		flats.list[i].number = (uint32_t)i;
-		result = flats.list[i].stage > 0 ? CUDA_ERROR_NOT_SUPPORTED
+		result = flats.list[i].stage > 0 ? gpc_lacks(GPC_LACK_HOST_COPY_IN_BODY)
 						 : write_flat(plan, &flats, &flats.list[i], writer);
 	}
 	flats_free(&flats);
@@ -389,7 +390,7 @@ static CUresult
 take_root(struct gpc_plan *plan, const struct gpc_graph_root *root)
 {
 	if (plan->root && (plan->root != root || plan->root_stage != plan->stage))
-		return CUDA_ERROR_NOT_SUPPORTED;
+		return gpc_lacks(GPC_LACK_CONDITIONS_OF_SEVERAL);
 	plan->root = root;
 	plan->root_stage = plan->stage;
 	return CUDA_SUCCESS;
@@ -455,7 +456,7 @@ write_flat(struct gpc_plan *plan, const struct flats *flats, const struct flat *
 		result = gp_graph_write(writer, 0, numbers, count, 0) ? CUDA_SUCCESS
 								      : CUDA_ERROR_OUT_OF_MEMORY;
 	else if (params->context != plan->context)
-		result = CUDA_ERROR_NOT_SUPPORTED;
+		result = gpc_lacks(GPC_LACK_CONTEXTS_IN_GRAPH);
 	else if (params->type == CU_GRAPH_NODE_TYPE_KERNEL)
 		result = write_launch(plan, params, numbers, count, writer);
 	else if (params->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "client/base/lacks.h"
 #include "client/context/device.h"
 #include "client/stream/stream.h"
 #include "gpc_calls.h"
@@ -114,7 +115,7 @@ gpc_cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr, const CUstreamAt
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (param && attr == CU_LAUNCH_ATTRIBUTE_PRIORITY)
-		return CUDA_ERROR_NOT_SUPPORTED;
+		return gpc_lacks(GPC_LACK_STREAM_PRIORITY);
 	if (!param || place < 0 || !is_sound(stream->context->device, attr, param))
 		return CUDA_ERROR_INVALID_VALUE;
 	set(stream, place, param);

@@ -44,7 +44,8 @@ GP_INSTEAD("copies through host memory, as no device says that others reach its 
 GP_PROBED("no other device writes to the GPU's memory (CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED is 0)",
         cuFlushGPUDirectRDMAWrites)
 
-GP_PROBED("the memory that a checkpoint would save is in a worker, with that of other sessions",
+GP_INSTEAD("what the program itself saves of its state",
+        "the memory that a checkpoint would save is in a worker, with that of other sessions",
         cuCheckpointProcessCheckpoint,
         cuCheckpointProcessGetRestoreThreadId,
         cuCheckpointProcessLock,

@@ -88,6 +88,45 @@ def _():
                              result.err), str(result))
 
 
+# A graph with a kernel of each of two devices, a core dump, and a checkpoint; each of them twice.
+LACKING = """
+import ctypes, os, sys
+cuda = ctypes.CDLL("libcuda.so.1")
+class Node(ctypes.Structure):
+    _fields_ = [("func", ctypes.c_void_p), ("shape", ctypes.c_uint * 7), ("params", ctypes.c_void_p), ("extra", ctypes.c_void_p),
+                ("kern", ctypes.c_void_p), ("ctx", ctypes.c_void_p)]
+graph, node, executable = (ctypes.c_void_p() for _ in range(3))
+cuda.cuInit(0)
+cuda.cuGraphCreate(ctypes.byref(graph), 0)
+for device in range(2):
+    context, module, function, where = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_uint64()
+    cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), device)
+    cuda.cuCtxSetCurrent(context)
+    cuda.cuModuleLoadData(ctypes.byref(module), sys.argv[1].encode())
+    cuda.cuModuleGetFunction(ctypes.byref(function), module, b"poke")
+    parameters = (ctypes.c_void_p * 1)(ctypes.addressof(where))
+    given = Node(function, (ctypes.c_uint * 7)(1, 1, 1, 1, 1, 1, 0), ctypes.addressof(parameters), None, None, context)
+    print(cuda.cuGraphAddKernelNode_v2(ctypes.byref(node), graph, None, ctypes.c_size_t(0), ctypes.byref(given)))
+yes, size = ctypes.c_bool(True), ctypes.c_size_t(1)
+for _ in range(2):
+    print(cuda.cuGraphInstantiateWithFlags(ctypes.byref(executable), graph, ctypes.c_uint64(0)))
+    print(cuda.cuCoredumpSetAttribute(1, ctypes.byref(yes), ctypes.byref(size)))
+    print(cuda.cuCheckpointProcessLock(os.getpid(), None))
+"""
+
+
+@case("what is not carried of a call that works otherwise is told of, once, with what to do instead")
+def _():
+    with Daemon(env={"GPUPOOL_SOFT_DEVICES": "2"}) as daemon:
+        for log, lines in (("", 3), ("quiet", 0)):
+            result = Program("python3", ("-c", LACKING, PTX.decode()), daemon.address, path=sys.executable,
+                             env={"GPUPOOL_LOG": log} if log else {}).finish().expect(out="0\n0\n" + "801\n" * 6)
+            require(result.err.count("\n") == lines, str(result))
+            for what in ("a graph with nodes of several contexts", "a core dump of the GPU", "cuCheckpointProcessLock")[:lines]:
+                require(re.search(rf"^gpupool: {what}.* is not supported; instead: ", result.err, re.M)
+                        or f"gpupool: {what} is not supported; instead: " in result.err, str(result))
+
+
 @case("a word of GPUPOOL_LOG that is none is named, and the program runs with the others")
 def _():
     known = "is none of error, info, stats, tables, calls, quiet; it is left out"
