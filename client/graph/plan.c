@@ -138,6 +138,17 @@ flatten(struct flats *flats, const struct gpc_graph *graph, size_t root) GP_LOCK
 	return result;
 }
 
+/* The graph of a device reaches another one's memory only where that has access. */
+static bool
+is_beyond(const struct gpc_node_params *params, uint64_t address)
+{
+	struct gpc_address found;
+
+	gpc_address_lookup(address, &found);
+	return found.kind == GPC_ADDRESS_DEVICE && found.context && params->context &&
+	       found.context->device != params->context->device;
+}
+
 static bool
 is_on_device(const struct gpc_node_params *params)
 {
@@ -150,10 +161,11 @@ is_on_device(const struct gpc_node_params *params)
 		return true;
 	case CU_GRAPH_NODE_TYPE_MEMSET:
 		gpc_address_lookup(params->fill.dst, &found);
-		return found.kind == GPC_ADDRESS_DEVICE;
+		return found.kind == GPC_ADDRESS_DEVICE && !is_beyond(params, params->fill.dst);
 	case CU_GRAPH_NODE_TYPE_MEMCPY:
 		return gpc_copy_3d(&copy, &params->copy) == CUDA_SUCCESS && copy.width > 0 &&
-		       !copy.dst.host && !copy.src.host && !copy.dst.array && !copy.src.array;
+		       !copy.dst.host && !copy.src.host && !copy.dst.array && !copy.src.array &&
+		       !is_beyond(params, copy.dst.base) && !is_beyond(params, copy.src.base);
 	default:
 		return false;
 	}

@@ -169,7 +169,7 @@ CUresult cuMemcpyPeer(
         CUcontext srcContext,
         size_t ByteCount);
 
-GP_LOCAL(VIA(gpCopyDevice), CAPTURE(refused))
+GP_LOCAL(VIA(gpCopyDevice), CAPTURE(node))
 CUresult cuMemcpyPeerAsync(
         CUdeviceptr dstDevice,
         CUcontext dstContext,
@@ -182,7 +182,7 @@ GP_LOCAL(VIA(gpCopyDevice, gpArrayCopy))
 CUresult cuMemcpy3DPeer(
         BY_HOOK const CUDA_MEMCPY3D_PEER *pCopy);
 
-GP_LOCAL(VIA(gpCopyDevice, gpArrayCopy), CAPTURE(refused))
+GP_LOCAL(VIA(gpCopyDevice, gpArrayCopy), CAPTURE(node))
 CUresult cuMemcpy3DPeerAsync(
         BY_HOOK const CUDA_MEMCPY3D_PEER *pCopy,
         CUstream hStream);

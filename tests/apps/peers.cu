@@ -122,6 +122,44 @@ boxes(int *const at[2])
 	}
 }
 
+/* Both kinds of copies between devices in a graph that is captured. */
+static void
+captured(int *const at[2])
+{
+	cudaMemcpy3DPeerParms box = {};
+	cudaGraphExec_t exec;
+	cudaStream_t stream;
+	cudaGraph_t graph;
+
+	CHECK(cudaStreamCreate(&stream));
+	clear(1, at[1]);
+	box.srcPtr = make_cudaPitchedPtr(at[1], 400, 100, 50);
+	box.srcDevice = 1;
+	box.dstPtr = make_cudaPitchedPtr(at[0], 400, 100, 50);
+	box.dstDevice = 0;
+	box.extent = make_cudaExtent(400, 50, 1);
+	CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+	CHECK(cudaMemcpyPeerAsync(at[1], 1, at[0], 0, BYTES, stream));
+	CHECK(cudaMemsetAsync(at[0], 0, BYTES, stream));
+	CHECK(cudaMemcpy3DPeerAsync(&box, stream));
+	CHECK(cudaStreamEndCapture(stream, &graph));
+	CHECK(cudaGraphInstantiate(&exec, graph, 0));
+	for (int i = 0; i < 3; i++) {
+		ints host = numbers(i * 10);
+
+		CHECK(cudaMemcpy(at[0], host.data(), BYTES, cudaMemcpyDefault));
+		CHECK(cudaGraphLaunch(exec, stream));
+		CHECK(cudaStreamSynchronize(stream));
+		check(at[1], i * 10);
+		ints back = app_download(at[0], COUNT);
+		for (int j = 0; j < COUNT; j++)
+			REQUIRE(back[j] == (j < 5000 ? i * 10 + j : 0));
+	}
+	CHECK(cudaGraphExecDestroy(exec));
+	CHECK(cudaGraphDestroy(graph));
+	CHECK(cudaStreamDestroy(stream));
+}
+
 /* All copies, whichever device is current, to and from memory of either. */
 static void
 copies(void)
@@ -162,6 +200,8 @@ copies(void)
 		CHECK(cudaMemcpy(at[0], host.data(), BYTES, cudaMemcpyDefault));
 		boxes(at);
 	}
+	CHECK(cudaSetDevice(0));
+	captured(at);
 	CHECK(cudaFree(at[0]));
 	CHECK(cudaFree(at[1]));
 }
