@@ -9,6 +9,7 @@
 #include "client/host/mirror.h"
 #include "client/memory/host_memory.h"
 #include "client/pages/pages.h"
+#include "client/stream/event.h"
 #include "client/stream/managed.h"
 #include "client/stream/stream.h"
 #include "client/wire/session.h"
@@ -212,6 +213,49 @@ gpc_launch_check(const struct gpc_device *device, const struct gpc_function *fun
 	return CUDA_SUCCESS;
 }
 
+CUevent
+gpc_launch_event(const CUlaunchAttribute *attribute)
+{
+	switch ((unsigned int)attribute->id) {
+	case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
+		return attribute->value.programmaticEvent.event;
+	case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
+		return attribute->value.launchCompletionEvent.event;
+	default:
+		return NULL;
+	}
+}
+
+CUresult
+gpc_launch_check_events(const CUlaunchConfig *config)
+{
+	CUresult result = CUDA_SUCCESS;
+	struct gpc_event *event;
+
+	if (config->numAttrs > GPC_STREAM_LAUNCH_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (unsigned int i = 0; config->attrs && i < config->numAttrs && result == CUDA_SUCCESS;
+	     i++) {
+		if (gpc_launch_event(&config->attrs[i]))
+			result = gpc_event_lookup(gpc_launch_event(&config->attrs[i]), &event);
+	}
+	return result;
+}
+
+static CUresult
+record_events(const CUlaunchConfig *config)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	for (unsigned int i = 0; i < config->numAttrs && result == CUDA_SUCCESS; i++) {
+		if (gpc_launch_event(&config->attrs[i]))
+			result = gpc_cuEventRecordWithFlags(gpc_launch_event(&config->attrs[i]),
+							    config->hStream,
+							    CU_EVENT_RECORD_DEFAULT);
+	}
+	return result;
+}
+
 /* What a launch that the driver may refuse for its attributes hangs on. */
 static CUresult
 take_attribute(struct gpc_launch_attributes *attributes, const CUlaunchAttribute *attribute)
@@ -265,7 +309,8 @@ gpc_launch_attributes_encode(const CUlaunchConfig *config, struct gpc_launch_att
 	for (unsigned int i = 0; i < config->numAttrs && result == CUDA_SUCCESS; i++) {
 		uint64_t value[8];
 
-		if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_IGNORE)
+		if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_IGNORE ||
+		    gpc_launch_event(&config->attrs[i]))
 			continue;
 		result = take_attribute(attributes, &config->attrs[i]);
 		_Static_assert(sizeof(config->attrs[i].value) == sizeof(value),
@@ -461,6 +506,8 @@ launch(const CUlaunchConfig *config, CUfunction f, void **values, void **extra)
 	if (result == CUDA_SUCCESS && function->info->absent)
 		result = CUDA_ERROR_INVALID_IMAGE;
 	if (result == CUDA_SUCCESS)
+		result = gpc_launch_check_events(config);
+	if (result == CUDA_SUCCESS)
 		result = gpc_launch_check(context->device, function, config);
 	if (result == CUDA_SUCCESS)
 		result = gpc_launch_attributes_encode(config, &attributes);
@@ -493,7 +540,7 @@ launch(const CUlaunchConfig *config, CUfunction f, void **values, void **extra)
 		gpc_mirror_behind_work(context->scope.session);
 	}
 	free(params.heap);
-	return result;
+	return result == CUDA_SUCCESS ? record_events(config) : result;
 }
 
 /* The shape in the arguments of the functions below. */

@@ -34,6 +34,15 @@ struct gpc_launch_attributes {
 CUresult gpc_launch_attributes_encode(const CUlaunchConfig *config,
 				      struct gpc_launch_attributes *attributes);
 
+/*
+ * The event that a launch's attribute names, or NULL.  It would come when the kernel's blocks have
+ * begun, or have said so; here it is recorded behind the kernel, and who waits for it sees no less.
+ */
+CUevent gpc_launch_event(const CUlaunchAttribute *attribute);
+/* CUDA_ERROR_INVALID_HANDLE: one of them is none.  CUDA_ERROR_INVALID_VALUE: too many attributes.
+ */
+CUresult gpc_launch_check_events(const CUlaunchConfig *config);
+
 /* A question about a kernel, as it is set up now; and what it says of a launch's shape. */
 void gpc_launch_question(struct gpc_question *question, enum gpc_question_what what,
 			 const struct gpc_context *context, const struct gpc_function *function);

@@ -74,9 +74,24 @@ set_attributes(const CUlaunchConfig *config, struct gpc_node_params *params)
 
 		/* The kernel begins when the one before it ends: nothing that it would notice. */
 		if (attribute->id == CU_LAUNCH_ATTRIBUTE_IGNORE ||
-		    attribute->id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)
+		    attribute->id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION ||
+		    gpc_launch_event(attribute))
 			continue;
 		result = gpc_kernel_params_set(params, attribute->id, &attribute->value);
+	}
+	return result;
+}
+
+static CUresult
+record_events(const CUlaunchConfig *config)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	for (unsigned int i = 0; i < config->numAttrs && result == CUDA_SUCCESS; i++) {
+		if (gpc_launch_event(&config->attrs[i]))
+			result = gpc_capture_cuEventRecordWithFlags(
+				gpc_launch_event(&config->attrs[i]), config->hStream,
+				CU_EVENT_RECORD_DEFAULT);
 	}
 	return result;
 }
@@ -94,6 +109,9 @@ gpc_capture_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **
 
 	if (!config)
 		return CUDA_ERROR_INVALID_VALUE;
+	result = gpc_launch_check_events(config);
+	if (result != CUDA_SUCCESS)
+		return result;
 	result = begin(config->hStream, &captured);
 	if (result != CUDA_SUCCESS)
 		return gpc_graphs_end(result);
@@ -118,7 +136,8 @@ gpc_capture_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **
 		if (result != CUDA_SUCCESS)
 			gpc_node_params_free(&params);
 	}
-	return end(captured, result, &params);
+	result = end(captured, result, &params);
+	return result == CUDA_SUCCESS ? record_events(config) : result;
 }
 
 #define SHAPE                                                                                      \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is set of streams, launches and nodes about caches and waiting. */
+/* What is set of streams, launches and nodes about caches, waiting and events. */
 #include "driver_app.h"
 
 #include <cstring>
@@ -155,6 +155,68 @@ nodes(CUstream stream)
 	CHECK(cuGraphDestroy(graph));
 }
 
+static CUlaunchAttribute
+event_attribute(CUlaunchAttributeID id, CUevent event)
+{
+	CUlaunchAttribute attribute = {};
+
+	attribute.id = id;
+	if (id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT) {
+		attribute.value.programmaticEvent.event = event;
+		attribute.value.programmaticEvent.triggerAtBlockStart = 1;
+	} else {
+		attribute.value.launchCompletionEvent.event = event;
+	}
+	return attribute;
+}
+
+/* Events of kernels' beginnings: another stream works on another cell, in a capture, too. */
+static void
+events(CUstream stream, CUstream other)
+{
+	const CUlaunchAttributeID ids[] = { CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT,
+					    CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT };
+	CUdeviceptr first = cells, second = cells + 4;
+	CUevent event, end;
+	CUgraphExec exec;
+	CUgraph graph;
+
+	CHECK(cuMemsetD8(cells, 0, SIZE));
+	CHECK(cuCtxSynchronize());
+	CHECK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+	CHECK(cuEventCreate(&end, CU_EVENT_DISABLE_TIMING));
+	for (CUlaunchAttributeID id : ids) {
+		CUlaunchAttribute attribute = event_attribute(id, event);
+
+		for (int captured = 0; captured < 2; captured++) {
+			if (captured)
+				CHECK(cuStreamBeginCapture(stream,
+							   CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+			launch(stream, &attribute);
+			CHECK(cuStreamWaitEvent(other, event, 0));
+			cells = second;
+			launch(other, nullptr);
+			cells = first;
+			CHECK(cuEventRecord(end, other));
+			CHECK(cuStreamWaitEvent(stream, end, 0));
+			if (!captured)
+				continue;
+			CHECK(cuStreamEndCapture(stream, &graph));
+			CHECK(cuGraphInstantiate(&exec, graph, 0));
+			CHECK(cuGraphLaunch(exec, stream));
+			CHECK(cuStreamSynchronize(stream));
+			CHECK(cuGraphExecDestroy(exec));
+			CHECK(cuGraphDestroy(graph));
+		}
+	}
+	require_cell(stream, 4);
+	cells = second;
+	require_cell(stream, 4);
+	cells = first;
+	CHECK(cuEventDestroy(event));
+	CHECK(cuEventDestroy(end));
+}
+
 static void
 limits(CUdevice device)
 {
@@ -196,6 +258,7 @@ main()
 	streams(stream, other);
 	launches(stream);
 	nodes(stream);
+	events(stream, other);
 	limits(device);
 	CHECK(cuDevicePrimaryCtxRelease(device));
 	printf("policies: ok\n");
