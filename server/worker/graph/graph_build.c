@@ -398,6 +398,13 @@ gpd_graph_charge(struct gpd_session *session, uint64_t bytes)
 	return true;
 }
 
+static uint64_t
+cost_of(const struct gpd_graph_survey *survey)
+{
+	return sizeof(struct gpd_graph_built) + (uint64_t)survey->nodes * GPD_GRAPH_NODE_COST +
+	       survey->edges * GPD_GRAPH_EDGE_COST;
+}
+
 CUresult
 gpd_graph_build(struct gpd_session *session, const void *plan, size_t size, int device,
 		struct gpd_partition *partition, bool launchable, struct gpd_graph_built **built_p)
@@ -419,7 +426,7 @@ gpd_graph_build(struct gpd_session *session, const void *plan, size_t size, int 
 			return CUDA_ERROR_INVALID_VALUE;
 		partition = build.root->partition;
 	}
-	bytes = sizeof(*built) + (uint64_t)survey.nodes * GPD_GRAPH_NODE_COST;
+	bytes = cost_of(&survey);
 	if (!gpd_graph_charge(session, bytes))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	built = calloc(1, sizeof(*built));
@@ -476,7 +483,7 @@ gpd_graph_update(struct gpd_session *session, const void *plan, size_t size,
 	CUresult result;
 
 	if (!gpd_graph_survey(plan, size, &survey) || survey.rooted ||
-	    sizeof(*built) + (uint64_t)survey.nodes * GPD_GRAPH_NODE_COST > built->charged)
+	    cost_of(&survey) > built->charged)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = fill_driver_graph(&build, plan, size, &graph);
 	if (result == CUDA_SUCCESS)

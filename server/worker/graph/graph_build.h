@@ -19,6 +19,8 @@ struct gpd_session;
 
 /* What a node is charged for: of executables of 32 nodes 65 take 8 MiB of an H200's memory. */
 #define GPD_GRAPH_NODE_COST 4096
+/* An edge: both nodes know it, in the graph and in its executable. */
+#define GPD_GRAPH_EDGE_COST 64
 
 /* gpd_graph_unbuild() ends it. */
 struct gpd_graph_built {

@@ -52,6 +52,7 @@ survey_nodes(const void *plan, size_t size, unsigned int depth, struct gpd_graph
 
 	gp_graph_reader_init(&reader, plan, size);
 	while (gp_graph_read(&reader, &node)) {
+		survey->edges += node.count;
 		if (node.call == GP_GRAPH_CONDITION && !survey_condition(&node, depth, survey))
 			return false;
 		if (node.call == GP_GRAPH_UPDATABLE && !survey_updatable(&node, survey))

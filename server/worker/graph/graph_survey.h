@@ -12,6 +12,7 @@
 
 struct gpd_graph_survey {
 	uint32_t nodes; /* bodies of conditions are counted, too */
+	uint64_t edges; /* in bodies, too */
 	bool rooted;    /* it has conditions, or nodes that kernels change... */
 	uint32_t root;  /* ... all of this root, as the client names it */
 };

@@ -258,6 +258,37 @@ a_dropped_graph_is_charged_until_the_driver_has_ended_it(void **state)
 	assert_int_equal(charged(), before);
 }
 
+/* All edges that there may be. */
+static void
+edges_are_charged(void **state)
+{
+	enum {
+		ALL = 300,
+		EDGES = ALL / 2 * (ALL - 1)
+	};
+	uint32_t before[ALL];
+	uint64_t none, with, without;
+
+	/* Its name takes room for others, too. */
+	add_empty(NULL, 0);
+	assert_int_equal(make(PLAN), CUDA_SUCCESS);
+	none = charged();
+	begin_plan();
+	for (uint32_t i = 0; i < ALL; i++) {
+		before[i] = i;
+		add_empty(NULL, 0);
+	}
+	assert_int_equal(make(PLAN + 1), CUDA_SUCCESS);
+	without = charged() - none;
+	begin_plan();
+	for (uint32_t i = 0; i < ALL; i++)
+		add_empty(before, i);
+	assert_int_equal(make(PLAN + 2), CUDA_SUCCESS);
+	with = charged() - none - without;
+	assert_in_range(with - without, EDGES * (GPD_GRAPH_EDGE_COST + sizeof(uint32_t)),
+			EDGES * (GPD_GRAPH_EDGE_COST + 2 * sizeof(uint32_t)));
+}
+
 static void
 a_remade_graph_is_charged_twice_until_the_old_one_has_ended(void **state)
 {
@@ -559,6 +590,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_graph_is_built_as_it_was_sent),
 		TEST(a_dropped_graph_is_charged_until_the_driver_has_ended_it),
+		TEST(edges_are_charged),
 		TEST(a_remade_graph_is_charged_twice_until_the_old_one_has_ended),
 		TEST(a_graph_that_is_built_anew_is_charged_with_the_old_one),
 		TEST(what_leaves_makes_room_for_what_comes),
