@@ -9,6 +9,10 @@
 /* What is looked at in one go. */
 #define STEP ((size_t)1024)
 #define LOOKS_MAX 8
+/* Runs that move too fast for a look at everything: so many bytes of them are looked at alone, and
+ * so often. */
+#define MOVING_MAX 512
+#define MOVING_LOOKS 64
 /* What is kept of the memory for pictures. */
 #define KEPT_MAX ((size_t)256 << 10)
 
@@ -174,12 +178,6 @@ size_of(const struct gp_changes_range *ranges, size_t count)
 	return size;
 }
 
-static bool
-is_alike(const struct gp_changes *a, const struct gp_changes *b)
-{
-	return a->size == b->size && memcmp(a->bytes, b->bytes, a->size) == 0;
-}
-
 /* A run among those that a look has found: they are in the order of the ranges. */
 struct place {
 	const struct gp_changes *changes;
@@ -210,6 +208,119 @@ first(const struct gp_changes *changes, const struct gp_changes_range *ranges, s
 
 	go_on(&place);
 	return place;
+}
+
+static bool
+is_same_run(const struct place *a, const struct place *b)
+{
+	return a->run.size && b->run.size && a->range == b->range &&
+	       a->run.address == b->run.address && a->run.size == b->run.size;
+}
+
+/* The next run of the place is, or lies in front of, that of the other one. */
+static bool
+is_not_behind(const struct place *a, const struct place *b)
+{
+	return a->run.size && (!b->run.size || a->range < b->range ||
+			       (a->range == b->range && a->run.address <= b->run.address));
+}
+
+/* Runs of one look that an earlier one did not see like that. */
+struct moving {
+	struct {
+		const uint8_t *memory;
+		uint8_t *bytes; /* of the look */
+		uint32_t size;
+	} runs[MOVING_MAX / 4];
+	size_t count, size;
+};
+
+/* false: they are too many. */
+static bool
+find_moving(struct moving *moving, const struct gp_changes *now, const struct gp_changes *earlier,
+	    const struct gp_changes_range *ranges, size_t count)
+{
+	struct place place = first(now, ranges, count), old = first(earlier, ranges, count);
+
+	moving->count = moving->size = 0;
+	for (; place.run.size; go_on(&place)) {
+		const struct gp_changes_range *range = &ranges[place.range];
+
+		while (is_not_behind(&old, &place) && !is_same_run(&old, &place))
+			go_on(&old);
+		if (is_same_run(&old, &place) &&
+		    memcmp(old.run.bytes, place.run.bytes, place.run.size) == 0)
+			continue;
+		moving->size += place.run.size;
+		if (moving->size > MOVING_MAX ||
+		    moving->count == sizeof(moving->runs) / sizeof(moving->runs[0]))
+			return false;
+		moving->runs[moving->count].memory =
+			(const uint8_t *)range->copy + (place.run.address - range->address);
+		moving->runs[moving->count].bytes =
+			now->bytes + ((const uint8_t *)place.run.bytes - now->bytes);
+		moving->runs[moving->count++].size = place.run.size;
+	}
+	return true;
+}
+
+/* Puts into the look what these runs were at one moment.  false: nothing was alike. */
+static bool
+hold_still(const struct moving *moving)
+{
+	uint8_t looks[2][MOVING_MAX + 8 * MOVING_MAX / 4] __attribute__((aligned(8))) = { 0 };
+	size_t size = 0;
+
+	for (int i = 0; i < MOVING_LOOKS; i++) {
+		uint8_t *look = looks[i % 2];
+
+		size = 0;
+		for (size_t j = 0; j < moving->count; j++) {
+			/* As aligned as what it is read from. */
+			size += ((uintptr_t)moving->runs[j].memory - size) % 8;
+			gp_changes_load(look + size, moving->runs[j].memory, moving->runs[j].size);
+			size += moving->runs[j].size;
+		}
+		if (i > 0 && memcmp(looks[0], looks[1], size) == 0)
+			break;
+		if (i + 1 == MOVING_LOOKS)
+			return false;
+	}
+	size = 0;
+	for (size_t j = 0; j < moving->count; j++) {
+		size += ((uintptr_t)moving->runs[j].memory - size) % 8;
+		memcpy(moving->runs[j].bytes, looks[0] + size, moving->runs[j].size);
+		size += moving->runs[j].size;
+	}
+	return true;
+}
+
+static bool
+is_moving(const struct moving *moving, const uint8_t *bytes)
+{
+	for (size_t i = 0; i < moving->count; i++) {
+		if (moving->runs[i].bytes == bytes)
+			return true;
+	}
+	return false;
+}
+
+/* Whether the looks before and behind hold_still() are alike, but for what moved. */
+static bool
+is_alike(const struct gp_changes *held, const struct moving *moving, const struct gp_changes *later)
+{
+	struct gp_change a, b;
+	size_t at_a = 0, at_b = 0;
+
+	if (held->size != later->size)
+		return false;
+	while (gp_changes_next(held->bytes, held->size, &at_a, &a) > 0 &&
+	       gp_changes_next(later->bytes, later->size, &at_b, &b) > 0) {
+		if (a.address != b.address || a.size != b.size ||
+		    (memcmp(a.bytes, b.bytes, a.size) != 0 && !is_moving(moving, a.bytes)))
+			return false;
+	}
+	return true;
 }
 
 /* Of the run, what an earlier look has seen as well. */
@@ -331,30 +442,85 @@ put_in_order(struct gp_changes *ordered, const struct gp_changes *changes)
 	return true;
 }
 
+/* What the other end will have in the 8 bytes from at on, if all of these are in the range. */
+static bool
+may_send(const struct gp_picture *picture, const struct gp_changes_range *range, uint64_t at,
+	 const struct gp_change *run)
+{
+	uint8_t bytes[8];
+	uint64_t value;
+
+	if (at < range->address || range->size < 8 || at - range->address > range->size - 8)
+		return true;
+	memcpy(bytes, (const uint8_t *)range->shadow + (at - range->address), 8);
+	for (size_t i = 0; i < 8; i++) {
+		if (at + i - run->address < run->size)
+			bytes[i] = ((const uint8_t *)run->bytes)[at + i - run->address];
+	}
+	memcpy(&value, bytes, 8);
+	return picture->may(picture->arg, value);
+}
+
+/* All are asked about, also behind one that may not be sent. */
+static bool
+may_take(const struct gp_picture *picture, const struct gp_changes *changes,
+	 const struct gp_changes_range *ranges, size_t count)
+{
+	bool may = true;
+
+	if (!picture->may)
+		return true;
+	for (struct place place = first(changes, ranges, count); place.run.size; go_on(&place)) {
+		uint64_t end = place.run.address + place.run.size;
+
+		for (uint64_t at = place.run.address & ~(uint64_t)7; at < end; at += 8)
+			may &= may_send(picture, &ranges[place.range], at, &place.run);
+	}
+	return may;
+}
+
+/* The changes are what is taken; false: they are not. */
+static bool
+take(struct gp_picture *picture, const struct gp_changes *changes,
+     const struct gp_changes_range *ranges, size_t count)
+{
+	if (!may_take(picture, changes, ranges, count))
+		return false;
+	if (!put_in_order(&picture->ordered, changes))
+		return false;
+	agree(changes, ranges, count);
+	return true;
+}
+
 /* What is too much, or moves on too fast, is taken otherwise. */
 static uint64_t
 take_all(struct gp_picture *picture, const struct gp_changes_range *ranges, size_t count)
 {
 	struct gp_changes *looks = picture->looks;
 	uint64_t all = size_of(ranges, count);
+	struct moving moving;
 	int last = 0;
 
+	moving.count = 0;
 	if (look_at(&looks[0], ranges, count) < all)
 		return 0;
 	for (int i = 1; i < LOOKS_MAX && looks[last].size; i++) {
+		const struct gp_changes *before = &looks[last];
+
 		last = i % 3;
 		if (look_at(&looks[last], ranges, count) < all)
 			return 0;
-		if (is_alike(&looks[last], &looks[(i + 2) % 3]))
+		if (is_alike(before, &moving, &looks[last])) {
+			last = (i + 2) % 3;
 			break;
+		}
 		if (i + 1 == LOOKS_MAX)
-			make_older(&looks[last], &looks[(i + 2) % 3], &looks[(i + 1) % 3], ranges,
-				   count);
+			make_older(&looks[last], before, &looks[(i + 1) % 3], ranges, count);
+		else if (!find_moving(&moving, &looks[last], before, ranges, count) ||
+			 !hold_still(&moving))
+			moving.count = 0;
 	}
-	if (!put_in_order(&picture->ordered, &looks[last]))
-		return 0;
-	agree(&looks[last], ranges, count);
-	return all;
+	return take(picture, &looks[last], ranges, count) ? all : 0;
 }
 
 static void
@@ -387,10 +553,7 @@ gp_picture_take(struct gp_picture *picture, const struct gp_changes_range *range
 	done = look_at(changes, ranges, count);
 	if (part == GP_PICTURE_LONG)
 		drop_short(changes);
-	if (!put_in_order(&picture->ordered, changes))
-		return 0;
-	agree(changes, ranges, count);
-	return done;
+	return take(picture, changes, ranges, count) ? done : 0;
 }
 
 static void

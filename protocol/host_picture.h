@@ -18,6 +18,11 @@
 struct gp_picture {
 	struct gp_changes looks[3];
 	struct gp_changes ordered; /* what was taken */
+	/* NULL, or called before a picture is taken: for each 8 aligned bytes of the ranges of
+	 * which something would be in it, with what the other end will have there.  false: it is
+	 * not taken. */
+	bool (*may)(void *arg, uint64_t value);
+	void *arg;
 };
 
 enum gp_picture_part {
@@ -30,11 +35,12 @@ enum gp_picture_part {
  * Takes what has changed in the ranges; it is in picture->ordered then, and in the shadows.  How
  * many bytes of the ranges, one after another, that holds for; 0: nothing was taken.
  *
- * ALL is what was there at one moment, if two looks are alike; so whoever sees a flag in it finds
- * in it what was written before.  It is ordered to be stored: what is inside of long runs, then
- * their first and last 8 bytes, then runs of more than 4 bytes, then single words.  Where no two
- * looks are alike, short runs are as they were two looks ago, and what came since waits: it may be
- * older than the rest then, never newer.
+ * ALL is what was there at one moment, if two looks are alike, or differ in few runs that two looks
+ * at these alone, in between, found alike.  So whoever sees a flag in it finds in it what was
+ * written before.  It is ordered to be stored: what is inside of long runs, then their first and
+ * last 8 bytes, then runs of more than 4 bytes, then single words.  Where no two looks are alike,
+ * short runs are as they were two looks ago, and what came since waits: it may be older than the
+ * rest then, never newer.
  */
 uint64_t gp_picture_take(struct gp_picture *picture, const struct gp_changes_range *ranges,
 			 size_t count, enum gp_picture_part part);

@@ -280,7 +280,8 @@ bytes_that_are_no_runs_are_refused(void **state)
 /* Data, then the flag for it, again and again. */
 static atomic_bool stop;
 static size_t data_at, flag_at;
-static int rest; /* between two of them; 0: a look never sees the same twice */
+static size_t words = 16; /* of data */
+static int rest;          /* between two of them; 0: a look never sees the same twice */
 
 static uint32_t *
 word(uint8_t *memory, size_t at)
@@ -295,7 +296,7 @@ write_pairs(void *unused)
 
 	while (!atomic_load(&stop)) {
 		value++;
-		for (size_t i = 0; i < 16; i++)
+		for (size_t i = 0; i < words; i++)
 			__atomic_store_n(word(ends.here, data_at) + i, value, __ATOMIC_RELEASE);
 		__atomic_store_n(word(ends.here, flag_at), value, __ATOMIC_RELEASE);
 		for (int i = 0; i < rest && !atomic_load(&stop); i++)
@@ -314,7 +315,7 @@ look(void)
 	const uint32_t *data = word(ends.there, data_at);
 
 	flag_seen = *word(ends.there, flag_at);
-	for (size_t i = 0; i < 16; i++)
+	for (size_t i = 0; i < words; i++)
 		assert_true(data[i] >= flag_seen);
 }
 
@@ -333,7 +334,7 @@ is_in_the_middle(void)
 {
 	const uint32_t *data = word(ends.there, data_at);
 
-	return memcmp(data, data + 1, 15 * sizeof(*data)) != 0;
+	return memcmp(data, data + 1, (words - 1) * sizeof(*data)) != 0;
 }
 
 static void
@@ -354,7 +355,7 @@ watch_pairs(size_t data, size_t flag, int pause)
 	for (int i = 0; i < 2000000 && rounds < 500; i++) {
 		assert_int_equal(gp_picture_take(&ends.picture, &range, 1, GP_PICTURE_ALL), SIZE);
 		gp_changes_each(ends.picture.ordered.bytes, ends.picture.ordered.size,
-				store_and_look, &ends);
+				words == 16 ? store_and_look : store, &ends);
 		look();
 		caught = is_in_the_middle();
 		rounds += flag_seen != last;
@@ -380,6 +381,66 @@ a_flag_does_not_come_before_its_data(void **state)
 	watch_pairs(2000, 4000, 0);
 }
 
+/* Of data that is as short as a flag nothing tells which is stored first; but a picture has both.
+ */
+static void
+short_data_of_a_writer_that_never_waits_is_no_older_than_its_flag(void **state)
+{
+	static const size_t places[] = { 8, 4000 };
+
+	for (words = 1; words <= 2; words++) {
+		for (int i = 0; i < 2; i++)
+			watch_pairs(2000, places[i], 50);
+	}
+	words = 16;
+}
+
+static uint64_t asked[8];
+static size_t asked_count;
+static bool answer;
+
+static bool
+ask(void *arg, uint64_t value)
+{
+	assert_ptr_equal(arg, &ends);
+	if (asked_count < 8)
+		asked[asked_count] = value;
+	asked_count++;
+	return answer;
+}
+
+/* With halves that did not change, and without what is no whole word of 8 bytes. */
+static void
+words_of_a_picture_are_asked_about_before_it_is_taken(void **state)
+{
+	const struct gp_changes_range range = range_at(4, 4092);
+	const uint64_t first = UINT64_C(0x1122334455667788), second = UINT64_C(0x11223344aabbccdd);
+
+	ends.picture.may = ask;
+	ends.picture.arg = &ends;
+	asked_count = 0;
+	answer = true;
+	memcpy(ends.here + 16, &first, 8);
+	*word(ends.here, 4) = 5;
+	assert_int_equal(gp_picture_take(&ends.picture, &range, 1, GP_PICTURE_ALL), 4092);
+	assert_int_equal(asked_count, 1);
+	assert_int_equal(asked[0], first);
+	move(GP_CHANGES_MAX);
+	/* It is not taken, and then it is. */
+	memcpy(ends.here + 16, &second, 8);
+	answer = false;
+	assert_int_equal(gp_picture_take(&ends.picture, &range, 1, GP_PICTURE_ALL), 0);
+	assert_int_equal(ends.picture.ordered.size, 0);
+	assert_int_equal(gp_picture_take(&ends.picture, &range, 1, GP_PICTURE_ANY), 0);
+	answer = true;
+	assert_int_equal(gp_picture_take(&ends.picture, &range, 1, GP_PICTURE_ALL), 4092);
+	assert_int_equal(asked_count, 4);
+	for (int i = 1; i < 4; i++)
+		assert_int_equal(asked[i], second);
+	move(GP_CHANGES_MAX);
+	assert_memory_equal(ends.here, ends.there, 4096);
+}
+
 int
 main(void)
 {
@@ -393,6 +454,10 @@ main(void)
 		cmocka_unit_test_setup(a_whole_range_is_taken_whatever_the_shadow_says, setup),
 		cmocka_unit_test_setup(bytes_that_are_no_runs_are_refused, setup),
 		cmocka_unit_test_setup(a_flag_does_not_come_before_its_data, setup),
+		cmocka_unit_test_setup(
+			short_data_of_a_writer_that_never_waits_is_no_older_than_its_flag, setup),
+		cmocka_unit_test_setup(words_of_a_picture_are_asked_about_before_it_is_taken,
+				       setup),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
