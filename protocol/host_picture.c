@@ -452,6 +452,10 @@ may_send(const struct gp_picture *picture, const struct gp_changes_range *range,
 
 	if (at < range->address || range->size < 8 || at - range->address > range->size - 8)
 		return true;
+	if (at >= run->address && run->size >= 8 && at - run->address <= run->size - 8) {
+		memcpy(&value, (const uint8_t *)run->bytes + (at - run->address), 8);
+		return picture->may(picture->arg, value);
+	}
 	memcpy(bytes, (const uint8_t *)range->shadow + (at - range->address), 8);
 	for (size_t i = 0; i < 8; i++) {
 		if (at + i - run->address < run->size)

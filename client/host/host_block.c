@@ -3,6 +3,7 @@
 
 #include "base/lock.h"
 #include "client/context/context.h"
+#include "client/host/host_names.h"
 #include "client/host/host_space.h"
 #include "client/host/mirror.h"
 #include "client/host/pending_copy.h"
@@ -290,9 +291,24 @@ reach_by_origin(struct gpc_host_block *block, const struct gpc_range *range)
 	}
 }
 
-/* Kernels reach the block from now on, if they can.  The change lock keeps it. */
+/* Kernels that read the block find addresses there. */
+static void
+look_inside(const struct gpc_host_block *block, const struct gpc_range *range,
+	    struct gpc_host_names *names)
+{
+	uint64_t skip = -range->base % 8;
+
+	gpc_host_names_begin(names, block->context->scope.session);
+	if (range->size > skip)
+		gpc_host_names_look(names, (const void *)(uintptr_t)(range->base + skip),
+				    range->size - skip);
+}
+
+/* Kernels reach the block from now on, if they can; names: those that it names are to be reached,
+ * too.  The change lock keeps it. */
 static CUresult
-reach(struct gpc_host_block *block, const struct gpc_range *range) GP_LOCKED(change_lock)
+reach(struct gpc_host_block *block, const struct gpc_range *range, struct gpc_host_names *names)
+	GP_LOCKED(change_lock)
 {
 	CUresult result;
 
@@ -314,6 +330,7 @@ reach(struct gpc_host_block *block, const struct gpc_range *range) GP_LOCKED(cha
 	(void)pthread_rwlock_wrlock(&lock);
 	block->state = GPC_HOST_MIRRORED;
 	(void)pthread_rwlock_unlock(&lock);
+	look_inside(block, range, names);
 	return CUDA_SUCCESS;
 }
 
@@ -331,9 +348,39 @@ block_around(uint64_t address, struct gpc_range *range_p)
 	return range != NULL;
 }
 
+/* A number may be an address where kernels reach nothing, or of a block that is freed by now. */
+static CUresult
+reach_names(struct gpc_host_names *names) GP_LOCKED(change_lock)
+{
+	CUresult result = CUDA_SUCCESS;
+	struct gpc_range range;
+	uint64_t address;
+
+	while (result == CUDA_SUCCESS && gpc_host_names_take(names, &address)) {
+		if (!block_around(address, &range))
+			continue;
+		result = reach(range.item, &range, names);
+		if (result == CUDA_ERROR_NOT_SUPPORTED)
+			result = CUDA_SUCCESS;
+	}
+	return result == CUDA_SUCCESS && names->failed ? CUDA_ERROR_OUT_OF_MEMORY : result;
+}
+
+CUresult
+gpc_host_block_reach_names(struct gpc_host_names *names)
+{
+	CUresult result;
+
+	(void)pthread_mutex_lock(&change_lock);
+	result = reach_names(names);
+	(void)pthread_mutex_unlock(&change_lock);
+	return result;
+}
+
 CUresult
 gpc_host_block_reach(uint64_t address, uint64_t *device_p)
 {
+	struct gpc_host_names names = { 0 };
 	struct gpc_range range;
 	struct gpc_host_block *block;
 	CUresult result = CUDA_ERROR_INVALID_VALUE;
@@ -341,9 +388,12 @@ gpc_host_block_reach(uint64_t address, uint64_t *device_p)
 	(void)pthread_mutex_lock(&change_lock);
 	if (block_around(address, &range)) {
 		block = range.item;
-		result = reach(block, &range);
+		result = reach(block, &range, &names);
 		*device_p = block->device + (address - range.base);
 	}
+	if (result == CUDA_SUCCESS)
+		result = reach_names(&names);
 	(void)pthread_mutex_unlock(&change_lock);
+	gpc_host_names_fini(&names);
 	return result;
 }

@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 struct gpc_context;
+struct gpc_host_names;
 
 /* docs/host-memory.md says how they differ. */
 enum gpc_host_state {
@@ -71,9 +72,12 @@ struct gpc_host_block *gpc_host_block_take(uint64_t address, enum gpc_host_origi
 /* Copies that are still on their way to it, or from it, come first: their error. */
 CUresult gpc_host_block_destroy(struct gpc_host_block *block, const struct gpc_range *range);
 
-/* Kernels reach the block around the address from now on, at *device_p.
- * CUDA_ERROR_NOT_SUPPORTED: they cannot; CUDA_ERROR_INVALID_VALUE: there is no block. */
+/* Kernels reach the block around the address from now on, at *device_p, and the blocks that it
+ * names.  CUDA_ERROR_NOT_SUPPORTED: they cannot; CUDA_ERROR_INVALID_VALUE: there is no block. */
 CUresult gpc_host_block_reach(uint64_t address, uint64_t *device_p);
+
+/* The same for all that are named; the list is empty then, unless there is an error. */
+CUresult gpc_host_block_reach_names(struct gpc_host_names *names);
 
 /* A copy is about to read or write the block around an address of the program's. */
 void gpc_host_block_note_copied(uint64_t address);

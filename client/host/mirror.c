@@ -3,6 +3,7 @@
 
 #include "base/lock.h"
 #include "client/context/context.h"
+#include "client/host/host_block.h"
 #include "client/host/mirror_state.h"
 #include "client/host/sent.h"
 #include "client/wire/session.h"
@@ -18,6 +19,8 @@
 
 /* So often it is tried to get all at once; then it comes in parts that have no order. */
 #define TRIES 4
+/* And so often that a picture names no block which kernels do not reach. */
+#define REACH_TRIES 16
 
 atomic_uint gpc_mirrored;
 static struct gpc_mirror *_Atomic mirrors;
@@ -50,6 +53,15 @@ before_function(void *arg)
 	const struct gpc_mirror *mirror = arg;
 
 	(void)gpc_mirror_fetch(mirror->session);
+}
+
+/* Of a picture, under both locks. */
+static bool
+may_send(void *arg, uint64_t value)
+{
+	struct gpc_mirror *mirror = arg;
+
+	return !gpc_host_names_note(&mirror->names, value);
 }
 
 static struct gpc_mirror *
@@ -198,9 +210,32 @@ remember(struct gpc_mirror *mirror) GP_LOCKED(mirror->send_lock)
 	}
 }
 
-/* Looks at all blocks from a place on; false: that was all. */
 static bool
-take_picture(struct gpc_mirror *mirror, struct gpc_mirror_way *way, CUresult *result)
+is_refused(const struct gpc_mirror *mirror) GP_LOCKED(mirror->send_lock)
+{
+	return mirror->names.count || mirror->names.failed;
+}
+
+/* Kernels reach what a picture names before they see its address.  Without the lock, which that
+ * takes; the next picture is another one. */
+static CUresult
+reach_named(struct gpc_mirror *mirror) GP_LOCKED(mirror->send_lock)
+{
+	struct gpc_host_names names = mirror->names;
+	CUresult result;
+
+	mirror->names = (struct gpc_host_names){ 0 };
+	(void)pthread_mutex_unlock(&mirror->send_lock);
+	result = gpc_host_block_reach_names(&names);
+	gpc_host_names_fini(&names);
+	(void)pthread_mutex_lock(&mirror->send_lock);
+	return result;
+}
+
+/* Looks at all blocks from a place on; false: that was all.  is_refused(): it names blocks, which
+ * are asked for, and was not taken. */
+static bool
+take_picture(struct gpc_mirror *mirror, struct gpc_mirror_way *way, bool ask, CUresult *result)
 	GP_LOCKED(mirror->send_lock)
 {
 	struct gp_picture *picture = &mirror->picture;
@@ -212,14 +247,38 @@ take_picture(struct gpc_mirror *mirror, struct gpc_mirror_way *way, CUresult *re
 	count = gpc_mirror_ranges_from(mirror, way->at);
 	for (size_t i = 0; i < count; i++)
 		asked += mirror->ranges[i].size;
+	gpc_host_names_begin(&mirror->names, mirror->session);
+	picture->may = ask && mirror->names.size ? may_send : NULL;
+	picture->arg = mirror;
 	done = gp_picture_take(picture, mirror->ranges, count, way->part);
 	if (picture->ordered.size && mirror->under_way)
 		remember(mirror);
 	(void)pthread_mutex_unlock(&mirror->lock);
+	if (is_refused(mirror))
+		return true;
 	if (done == 0 && way->part != GP_PICTURE_ALL)
 		*result = CUDA_ERROR_OUT_OF_MEMORY;
 	gpc_mirror_go_on(way, asked, done);
 	return asked > 0;
+}
+
+/* What kernels cannot reach does not keep a picture here for ever. */
+static CUresult
+send_pictures(struct gpc_mirror *mirror) GP_LOCKED(mirror->send_lock)
+{
+	CUresult result = CUDA_SUCCESS;
+	struct gpc_mirror_way way = { 0 };
+	int tries = 0;
+
+	while (result == CUDA_SUCCESS && take_picture(mirror, &way, tries < REACH_TRIES, &result)) {
+		if (is_refused(mirror)) {
+			result = reach_named(mirror);
+			tries++;
+		} else if (result == CUDA_SUCCESS) {
+			result = post_picture(mirror);
+		}
+	}
+	return result;
 }
 
 /* What takes more than one record is not mixed with what another thread sends. */
@@ -227,16 +286,12 @@ CUresult
 gpc_mirror_send(struct gpc_session *session)
 {
 	struct gpc_mirror *mirror = gpc_mirror_find(session);
-	CUresult result = CUDA_SUCCESS;
-	struct gpc_mirror_way way = { 0 };
+	CUresult result;
 
 	if (!mirror)
 		return CUDA_SUCCESS;
 	(void)pthread_mutex_lock(&mirror->send_lock);
-	while (result == CUDA_SUCCESS && take_picture(mirror, &way, &result)) {
-		if (result == CUDA_SUCCESS)
-			result = post_picture(mirror);
-	}
+	result = send_pictures(mirror);
 	gp_picture_trim(&mirror->picture);
 	(void)pthread_mutex_unlock(&mirror->send_lock);
 	return result;

@@ -10,6 +10,7 @@
 #define GPC_MIRROR_STATE_H
 
 #include "base/lock.h"
+#include "client/host/host_names.h"
 #include "client/wire/call.h"
 #include "client/wire/session.h"
 #include "protocol/host_picture.h"
@@ -64,7 +65,8 @@ struct gpc_mirror {
 	uint8_t *bytes; /* GP_CHANGES_MAX; under send_lock, like these: */
 	uint8_t named[GP_HOST_RANGES_MAX * 16] __attribute__((aligned(8)));
 	struct gp_picture picture;
-	uint64_t writes; /* records with changes that were posted */
+	struct gpc_host_names names; /* that a picture has, which is not sent before */
+	uint64_t writes;             /* records with changes that were posted */
 
 	/* Of what follows.  Never held while something is posted: the reader of the connection
 	 * takes it. */

@@ -5,6 +5,7 @@
 #include "client/base/ranges.h"
 #include "client/context/context.h"
 #include "client/host/host_block.h"
+#include "client/host/host_names.h"
 #include "client/host/host_space.h"
 #include "client/memory/address.h"
 #include "client/memory/memory.h"
@@ -266,36 +267,19 @@ is_left_over(size_t parameters_size, bool copied, bool reached)
 	return parameters_size >= HALF_FILLED_MIN && copied && !reached;
 }
 
-/* A number that may be an address: of a cold block, or of nothing. */
-static CUresult
-look_at(struct gpc_context *context, uint64_t address, size_t parameters_size)
-{
-	struct gpc_address found;
-	uint64_t device;
-
-	if (!gpc_host_space_contains(address) || !gpc_host_memory_find(address, &found) ||
-	    found.reached || found.context->scope.session != context->scope.session ||
-	    is_left_over(parameters_size, found.copied, found.reached))
-		return CUDA_SUCCESS;
-	return unless_a_number(gpc_host_block_reach(address, &device));
-}
-
 CUresult
 gpc_host_memory_look(struct gpc_context *context, const void *bytes, size_t size,
 		     size_t parameters_size)
 {
-	const uint8_t *at = bytes;
-	uint64_t base, room;
+	struct gpc_host_names names = { 0 };
 	CUresult result = CUDA_SUCCESS;
 
-	gpc_host_space_bounds(&base, &room);
-	for (size_t i = 0; i + 8 <= size && result == CUDA_SUCCESS; i += 8) {
-		uint64_t value;
-
-		memcpy(&value, at + i, sizeof(value));
-		if (__builtin_expect(value - base < room, 0))
-			result = look_at(context, value, parameters_size);
-	}
+	gpc_host_names_begin(&names, context->scope.session);
+	names.half_filled = parameters_size >= HALF_FILLED_MIN;
+	gpc_host_names_look(&names, bytes, size);
+	if (names.count || names.failed)
+		result = gpc_host_block_reach_names(&names);
+	gpc_host_names_fini(&names);
 	return result;
 }
 

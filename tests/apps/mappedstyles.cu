@@ -385,6 +385,95 @@ pointers_in_structs()
 	printf("pointers in structs\n");
 }
 
+struct element {
+	element *next;
+	int value;
+};
+
+static __global__ void
+sum_list(const element *first, int *sum)
+{
+	*sum = 0;
+	for (const element *one = first; one; one = one->next)
+		*sum += one->value;
+}
+
+/* Sums lists as they are named, until there is none. */
+static __global__ void
+sum_lists(element *volatile *lists, volatile int *sums, int count)
+{
+	for (int i = 0; i < count; i++) {
+		const element *one;
+
+		while (!(one = lists[i]))
+			continue;
+		__threadfence_system();
+		int sum = 0;
+		for (; one; one = one->next)
+			sum += one->value;
+		sums[i] = sum;
+	}
+}
+
+static element *
+new_element(element *next, int value)
+{
+	element *one = mapped<element>(1, cudaHostAllocDefault);
+
+	*one = { next, value };
+	return one;
+}
+
+static void
+free_list(element *first)
+{
+	while (first) {
+		element *next = first->next;
+
+		CHECK(cudaFreeHost(first));
+		first = next;
+	}
+}
+
+/* Each element is memory of its own, of which nothing but another element tells the device. */
+static void
+lists_of_pinned_elements(cudaStream_t stream)
+{
+	const int count = 2000, lists = 8;
+	int *sum = mapped<int>(1), *sums = mapped<int>(lists);
+	element **heads = mapped<element *>(lists), *first = nullptr;
+
+	for (int i = 0; i < count; i++)
+		first = new_element(first, i);
+	sum_list<<<1, 1, 0, stream>>>(first, sum);
+	CHECK(cudaStreamSynchronize(stream));
+	REQUIRE(*sum == count * (count - 1) / 2);
+	/* Once more, with one between those that the device has seen. */
+	first->next->next = new_element(first->next->next, 1000000);
+	sum_list<<<1, 1, 0, stream>>>(first, sum);
+	CHECK(cudaStreamSynchronize(stream));
+	REQUIRE(*sum == count * (count - 1) / 2 + 1000000);
+	/* And for a kernel that runs. */
+	sum_lists<<<1, 1, 0, stream>>>(heads, sums, lists);
+	for (int i = 0; i < lists; i++) {
+		element *list = nullptr;
+
+		for (int k = 0; k <= i; k++)
+			list = new_element(list, k + 1);
+		__atomic_store_n(&heads[i], list, __ATOMIC_RELEASE);
+		wait_for(&sums[i], 1);
+	}
+	CHECK(cudaStreamSynchronize(stream));
+	for (int i = 0; i < lists; i++) {
+		REQUIRE(sums[i] == (i + 1) * (i + 2) / 2);
+		free_list(heads[i]);
+	}
+	free_list(first);
+	for (void *memory : { (void *)sum, (void *)sums, (void *)heads })
+		CHECK(cudaFreeHost(memory));
+	printf("lists of pinned elements\n");
+}
+
 static __global__ void
 ping(volatile int *mine, const volatile int *other, int rounds)
 {
@@ -474,6 +563,7 @@ main()
 	histogram();
 	progress_and_stop(stream);
 	pointers_in_structs();
+	lists_of_pinned_elements(stream);
 	two_kernels();
 	double_buffering(stream);
 	CHECK(cudaStreamDestroy(stream));

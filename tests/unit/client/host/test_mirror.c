@@ -117,6 +117,43 @@ changes_go_both_ways(void **state)
 	assert_int_equal(atomic_load(&gpc_mirrored), 0);
 }
 
+/* A kernel that is given one block finds the addresses of others in it. */
+static void
+what_a_block_names_is_reached(void **state)
+{
+	uint64_t *first = (uint64_t *)(void *)pinned(64), *second, *third, *fourth;
+	uint32_t *halves;
+
+	second = (uint64_t *)(void *)pinned(64);
+	third = (uint64_t *)(void *)pinned(5 * FAKE_MIB);
+	fourth = (uint64_t *)(void *)pinned(64);
+	halves = (uint32_t *)(void *)pinned(64);
+	memset(first, 0, 64);
+	memset(third, 0, 5 * FAKE_MIB);
+	first[3] = (uintptr_t)second;
+	*second = (uintptr_t)third + FAKE_MIB;
+	*fourth = *halves = 7;
+	third[FAKE_MIB / 8] = 9;
+	(void)reach(first);
+	assert_int_equal(*(uint64_t *)(void *)fake_host_at((uintptr_t)second),
+			 (uintptr_t)third + FAKE_MIB);
+	assert_int_equal(*(uint64_t *)(void *)fake_host_at((uintptr_t)&third[FAKE_MIB / 8]), 9);
+	assert_int_equal(*fake_host_at((uintptr_t)fourth), 0);
+	/* What it names later comes before that. */
+	third[0] = (uintptr_t)fourth + 8;
+	CU(gpc_mirror_before_work(session()));
+	assert_int_equal(*fake_host_at((uintptr_t)fourth), 7);
+	assert_int_equal(*(uint64_t *)(void *)fake_host_at((uintptr_t)third),
+			 (uintptr_t)fourth + 8);
+	/* Of which half of the bytes are as they were. */
+	third[0] = (uintptr_t)halves;
+	CU(gpc_mirror_before_work(session()));
+	assert_int_equal(*fake_host_at((uintptr_t)halves), 7);
+	assert_int_equal(*(uint64_t *)(void *)fake_host_at((uintptr_t)third), (uintptr_t)halves);
+	for (int i = 0; i < 5; i++)
+		CU(gpc_cuMemFreeHost((void *[]){ first, second, third, fourth, halves }[i]));
+}
+
 static void
 much_goes_in_parts(void **state)
 {
@@ -534,6 +571,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(a_block_has_the_same_address_for_kernels, setup,
 						fake_teardown),
 		cmocka_unit_test_setup_teardown(changes_go_both_ways, setup, fake_teardown),
+		cmocka_unit_test_setup_teardown(what_a_block_names_is_reached, setup,
+						fake_teardown),
 		cmocka_unit_test_setup_teardown(much_goes_in_parts, setup, fake_teardown),
 		cmocka_unit_test_setup_teardown(more_than_a_picture_goes_in_parts, setup,
 						fake_teardown),

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Addresses of cold blocks that were found among bytes which kernels are about to see: these must
+ * reach the blocks, too (docs/host-memory.md).
+ *
+ * The caller's own, as the list in it: gpc_host_names_fini() frees that.
+ */
+#ifndef GPC_HOST_NAMES_H
+#define GPC_HOST_NAMES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct gpc_session;
+
+struct gpc_host_names {
+	const struct gpc_session *session;
+	uint64_t base, size; /* where host memory lies; size 0: there is nothing to find */
+	uint64_t *list;
+	size_t count, room;
+	bool failed;      /* no memory for the list */
+	bool half_filled; /* blocks that the program copies from or to are not meant */
+};
+
+/* For blocks of the session.  What is in the list stays there. */
+void gpc_host_names_begin(struct gpc_host_names *names, const struct gpc_session *session);
+void gpc_host_names_fini(struct gpc_host_names *names);
+
+void gpc_host_names_add(struct gpc_host_names *names, uint64_t value);
+
+/* A number that may be an address; most are none.  Whether it is one of a cold block. */
+static inline bool
+gpc_host_names_note(struct gpc_host_names *names, uint64_t value)
+{
+	size_t before = names->count;
+
+	if (__builtin_expect(value - names->base >= names->size, 1))
+		return false;
+	gpc_host_names_add(names, value);
+	return names->failed || names->count > before;
+}
+
+/* All that are aligned to 8 from the first byte on. */
+void gpc_host_names_look(struct gpc_host_names *names, const void *bytes, size_t size);
+
+/* false: the list is empty. */
+bool gpc_host_names_take(struct gpc_host_names *names, uint64_t *address_p);
+
+#endif /* GPC_HOST_NAMES_H */
