@@ -17,6 +17,43 @@
 #include <utlist.h>
 
 #define PAGE UINT64_C(4096)
+/* An arena takes up to three of the mappings that the system lets a process have, 65530
+ * (vm.max_map_count); where none are left nobody gets in.  A session has so many arenas in any
+ * case, and all together have so many more. */
+#define ARENAS_PART 32
+#define ARENAS_MORE 4096
+
+static atomic_uint more; /* of all sessions of the worker */
+
+static bool
+may_have_arena(struct gpd_host_memory *memory)
+{
+	unsigned int had = atomic_fetch_add(&memory->had, 1);
+
+	if (had < ARENAS_PART)
+		return true;
+	if (had < GPD_HOST_ARENAS_MAX) {
+		if (atomic_fetch_add(&more, 1) < ARENAS_MORE)
+			return true;
+		(void)atomic_fetch_sub(&more, 1);
+	}
+	(void)atomic_fetch_sub(&memory->had, 1);
+	return false;
+}
+
+static void
+has_one_less(struct gpd_host_memory *memory)
+{
+	if (atomic_fetch_sub(&memory->had, 1) > ARENAS_PART)
+		(void)atomic_fetch_sub(&more, 1);
+}
+
+static void
+free_arena(struct gpd_host_arena *arena)
+{
+	has_one_less(arena->memory);
+	gpd_host_arena_free(arena);
+}
 
 static void
 free_memory(struct gpd_host_memory *memory)
@@ -46,6 +83,7 @@ drop_arena(void *arg)
 	/* Under the lock the session stays. */
 	if (memory->session)
 		gpd_account_give_pinned(&memory->session->account, arena->size);
+	has_one_less(memory);
 	last = !memory->session && !memory->leaving;
 	pthread_mutex_unlock(&memory->lock);
 	gpd_host_arena_free(arena);
@@ -228,24 +266,32 @@ delist(struct gpd_host_memory *memory, const struct gpd_host_arena *arena)
 }
 
 static struct gpd_host_arena *
-new_arena(struct gpd_host_memory *memory, uint64_t address, uint64_t size)
+new_arena(struct gpd_session *session, uint64_t address, uint64_t size)
 {
+	struct gpd_host_memory *memory = session->host_memory;
 	struct gpd_host_arena *arena;
 
 	if (!memory->arenas)
 		memory->arenas = calloc(GPD_HOST_ARENAS_MAX, sizeof(struct gpd_host_arena *));
 	arena = memory->arenas ? calloc(1, sizeof(*arena)) : NULL;
-	if (arena)
-		*arena = (struct gpd_host_arena){ .memory = memory,
-						  .address = address,
-						  .size = size };
+	if (!arena)
+		return NULL;
+	if (!may_have_arena(memory)) {
+		gpd_session_log(session, GPD_LOG_INFO,
+				"refused %llu bytes of pinned memory: it has %u pieces of it, and "
+				"all sessions have as many as this process can map",
+				(unsigned long long)size, atomic_load(&memory->had));
+		free(arena);
+		return NULL;
+	}
+	*arena = (struct gpd_host_arena){ .memory = memory, .address = address, .size = size };
 	return arena;
 }
 
 static CUresult
 add(struct gpd_session *session, uint64_t address, uint64_t size, bool shared)
 {
-	struct gpd_host_arena *arena = new_arena(session->host_memory, address, size);
+	struct gpd_host_arena *arena = new_arena(session, address, size);
 	CUresult result;
 
 	if (!arena)
@@ -254,7 +300,7 @@ add(struct gpd_session *session, uint64_t address, uint64_t size, bool shared)
 	if (result == CUDA_SUCCESS)
 		enlist(session->host_memory, arena);
 	else
-		free(arena);
+		free_arena(arena);
 	return result;
 }
 
@@ -285,8 +331,6 @@ gpd_gpHostMap(struct gpd_session *session, const struct gp_args_gpHostMap *args)
 	result = check_free(session->host_memory, args->address, args->size);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (session->host_memory->count == GPD_HOST_ARENAS_MAX)
-		return CUDA_ERROR_OUT_OF_MEMORY;
 	result = gpd_account_take_pinned(&session->account, args->size);
 	if (result != CUDA_SUCCESS) {
 		report_refused(session, args->size);
@@ -301,7 +345,7 @@ gpd_gpHostMap(struct gpd_session *session, const struct gp_args_gpHostMap *args)
 static CUresult
 place(struct gpd_session *session, const struct gp_args_gpHostPlace *args)
 {
-	struct gpd_host_arena *arena = new_arena(session->host_memory, args->address, args->size);
+	struct gpd_host_arena *arena = new_arena(session, args->address, args->size);
 	CUresult result;
 
 	if (!arena)
@@ -309,7 +353,7 @@ place(struct gpd_session *session, const struct gp_args_gpHostPlace *args)
 	result = gpd_account_take_pinned(&session->account, args->size);
 	if (result != CUDA_SUCCESS) {
 		report_refused(session, args->size);
-		free(arena);
+		free_arena(arena);
 		return result;
 	}
 	result = gpd_memory_map_host(session, args->address, args->size, args->device);
@@ -319,7 +363,7 @@ place(struct gpd_session *session, const struct gp_args_gpHostPlace *args)
 		return CUDA_SUCCESS;
 	}
 	gpd_account_give_pinned(&session->account, args->size);
-	free(arena);
+	free_arena(arena);
 	return result;
 }
 
@@ -332,8 +376,6 @@ gpd_gpHostPlace(struct gpd_session *session, const struct gp_args_gpHostPlace *a
 		return CUDA_ERROR_INVALID_DEVICE;
 	if (!session->host_memory)
 		result = create(session);
-	if (result == CUDA_SUCCESS && session->host_memory->count == GPD_HOST_ARENAS_MAX)
-		result = CUDA_ERROR_OUT_OF_MEMORY;
 	return result == CUDA_SUCCESS ? place(session, args) : result;
 }
 
@@ -345,7 +387,7 @@ gpd_host_memory_displace(struct gpd_session *session, uint64_t address)
 	if (!arena || !arena->placed)
 		return;
 	delist(session->host_memory, arena);
-	gpd_host_arena_free(arena);
+	free_arena(arena);
 }
 
 /* No work uses it any more; on the responder. */
@@ -404,7 +446,7 @@ gpd_host_memory_forget(struct gpd_session *session)
 	/* The last of them may take the memory along. */
 	for (size_t i = 0; i < count; i++) {
 		if (arenas[i]->placed)
-			gpd_host_arena_free(arenas[i]);
+			free_arena(arenas[i]);
 		else
 			gpd_quiet_jobs_run(drop_arena, arenas[i]);
 	}

@@ -14,6 +14,7 @@
 #include "server/worker/memory/host_arena.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -31,6 +32,7 @@ struct gpd_host_memory {
 	pthread_mutex_t copies_lock;
 	struct gpd_host_arena **arenas; /* by address */
 	size_t count;
+	atomic_uint had; /* arenas, with those that leave */
 	struct gp_picture picture;
 	uint64_t writes; /* gpHostWrite that were carried out */
 
