@@ -49,6 +49,16 @@ gpc_host_block_may_be_registered(uint64_t address)
 	return address - low < high - low;
 }
 
+bool
+gpc_host_block_is_there(const void *memory, size_t size)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), end = (uintptr_t)memory + size;
+	uintptr_t start = (uintptr_t)memory & ~(page - 1);
+
+	/* It has nothing to do but says ENOMEM for a hole. */
+	return end > (uintptr_t)memory && msync((void *)start, end - start, MS_ASYNC) == 0;
+}
+
 int
 gpc_host_block_add(void *address, size_t size, const struct gpc_host_block *what)
 {
@@ -230,8 +240,11 @@ reach_registered(struct gpc_context *context, struct gpc_host_block *block,
 {
 	uint64_t offset = range->base & ((uint64_t)sysconf(_SC_PAGESIZE) - 1);
 	struct gpc_heap_range there;
-	CUresult result = gpc_host_space_map(context, offset + range->size, &there);
+	CUresult result;
 
+	if (!gpc_host_block_is_there((const void *)(uintptr_t)range->base, range->size))
+		return CUDA_ERROR_INVALID_VALUE;
+	result = gpc_host_space_map(context, offset + range->size, &there);
 	if (result != CUDA_SUCCESS)
 		return result;
 	result = gpc_mirror_add(context, (void *)(uintptr_t)range->base, there.base + offset,

@@ -132,11 +132,46 @@ gpc_mirror_ranges_from(struct gpc_mirror *mirror, uint64_t skip) GP_LOCKED(mirro
 	return count;
 }
 
+static void
+free_block(struct gpc_mirror_block *block)
+{
+	free(block->shadow);
+	free(block);
+}
+
+static void
+delist(struct gpc_mirror *mirror, struct gpc_mirror_block *block) GP_LOCKED(mirror->lock)
+{
+	DL_DELETE(mirror->blocks, block);
+	mirror->count--;
+	mirror->size -= block->size;
+	mirror->revision++;
+	atomic_fetch_sub(&gpc_mirrored, 1);
+}
+
+/* The program may let go of memory that it has registered, and not say so.  What CUDA has given is
+ * there. */
+void
+gpc_mirror_drop_gone(struct gpc_mirror *mirror) GP_LOCKED(mirror->lock)
+{
+	struct gpc_mirror_block *block, *next;
+
+	DL_FOREACH_SAFE(mirror->blocks, block, next)
+	{
+		if (block->address == (uintptr_t)block->host ||
+		    gpc_host_block_is_there(block->host, block->size))
+			continue;
+		delist(mirror, block);
+		free_block(block);
+	}
+}
+
 /* The blocks may be other ones than before. */
 void
 gpc_mirror_look_around(struct gpc_mirror *mirror, struct gpc_mirror_way *way)
 	GP_LOCKED(mirror->lock)
 {
+	gpc_mirror_drop_gone(mirror);
 	if (way->revision != mirror->revision)
 		*way = (struct gpc_mirror_way){ .revision = mirror->revision };
 }
@@ -338,13 +373,6 @@ make_block(void *host, uint64_t address, size_t size)
 	return block;
 }
 
-static void
-free_block(struct gpc_mirror_block *block)
-{
-	free(block->shadow);
-	free(block);
-}
-
 /* All of the block goes out, before anything that is posted later. */
 static CUresult
 send_all(struct gpc_mirror *mirror, struct gpc_mirror_block *block) GP_LOCKED(mirror->send_lock)
@@ -423,13 +451,8 @@ gpc_mirror_remove(struct gpc_session *session, uint64_t address)
 	(void)pthread_mutex_lock(&mirror->send_lock);
 	(void)pthread_mutex_lock(&mirror->lock);
 	DL_SEARCH_SCALAR(mirror->blocks, block, address, address);
-	if (block) {
-		DL_DELETE(mirror->blocks, block);
-		mirror->count--;
-		mirror->size -= block->size;
-		mirror->revision++;
-		atomic_fetch_sub(&gpc_mirrored, 1);
-	}
+	if (block)
+		delist(mirror, block);
 	(void)pthread_mutex_unlock(&mirror->lock);
 	(void)pthread_mutex_unlock(&mirror->send_lock);
 	if (block)

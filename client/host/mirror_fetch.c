@@ -162,6 +162,7 @@ take_answer(struct gpc_request *request)
 	(void)pthread_mutex_lock(&mirror->lock);
 	fetch->failed = !request->reply || !decode(fetch, request, &changes);
 	if (!fetch->failed) {
+		gpc_mirror_drop_gone(mirror);
 		gp_changes_each(changes.data, changes.size, agree, fetch);
 		/* With nothing in between: what has no order is here at about the same time. */
 		gp_changes_each(changes.data, changes.size, store, fetch);

@@ -94,6 +94,8 @@ struct gpc_mirror *gpc_mirror_find(const struct gpc_session *session);
 
 /* The ranges behind so many bytes of all blocks are in mirror->ranges; how many. */
 size_t gpc_mirror_ranges_from(struct gpc_mirror *mirror, uint64_t skip) GP_LOCKED(mirror->lock);
+/* Blocks of which the program has unmapped the memory. */
+void gpc_mirror_drop_gone(struct gpc_mirror *mirror) GP_LOCKED(mirror->lock);
 /* From the start, if the blocks are other ones than before. */
 void gpc_mirror_look_around(struct gpc_mirror *mirror, struct gpc_mirror_way *way)
 	GP_LOCKED(mirror->lock);

@@ -126,16 +126,6 @@ is_allocated(uintptr_t address)
 	       block.origin != GPC_HOST_REGISTERED;
 }
 
-/* Whether there is memory at all: msync() has nothing to do but says ENOMEM for a hole. */
-static bool
-is_mapped(void *p, size_t size)
-{
-	uintptr_t start = (uintptr_t)p & ~(page_size() - 1);
-	uintptr_t end = (uintptr_t)p + size;
-
-	return end > (uintptr_t)p && msync((void *)start, end - start, MS_ASYNC) == 0;
-}
-
 CUresult
 gpc_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
 {
@@ -154,7 +144,7 @@ gpc_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	gpc_address_lookup((uintptr_t)p, &found);
 	if (found.kind == GPC_ADDRESS_DEVICE || found.kind == GPC_ADDRESS_INVALID ||
-	    is_allocated((uintptr_t)p) || !is_mapped(p, bytesize))
+	    is_allocated((uintptr_t)p) || !gpc_host_block_is_there(p, bytesize))
 		return CUDA_ERROR_INVALID_VALUE;
 	r = add(p, bytesize,
 		&(struct gpc_host_block){

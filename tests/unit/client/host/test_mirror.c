@@ -10,6 +10,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define CU(call) assert_int_equal(call, CUDA_SUCCESS)
 
@@ -500,6 +501,38 @@ parameters_name_registered_memory_as_the_program_does(void **state)
 	free(memory);
 }
 
+/* Natively nothing touches it any more. */
+static void
+registered_memory_may_be_gone_before_it_is_unregistered(void **state)
+{
+	uint8_t *gone =
+		mmap(NULL, 3 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *other = pinned(100);
+	CUdeviceptr device;
+
+	assert_true(gone != MAP_FAILED);
+	CU(gpc_cuMemHostRegister_v2(gone + 100, 2 * 4096, 0));
+	device = reach(gone + 100);
+	(void)reach(other);
+	assert_int_equal(atomic_load(&gpc_mirrored), 2);
+	assert_int_equal(munmap(gone, 4096), 0);
+	other[1] = 5;
+	CU(gpc_mirror_before_work(session()));
+	assert_int_equal(fake_host_at((uintptr_t)other)[1], 5);
+	assert_int_equal(atomic_load(&gpc_mirrored), 1);
+	/* What a kernel writes there goes nowhere. */
+	*fake_host_at(device) = 1;
+	synchronize();
+	CU(gpc_cuMemHostUnregister(gone + 100));
+	/* Before kernels know of it. */
+	CU(gpc_cuMemHostRegister_v2(gone + 4096, 4096, 0));
+	assert_int_equal(munmap(gone + 4096, 2 * 4096), 0);
+	assert_int_equal(gpc_cuMemHostGetDevicePointer_v2(&device, gone + 4096, 0),
+			 CUDA_ERROR_INVALID_VALUE);
+	CU(gpc_cuMemHostUnregister(gone + 4096));
+	CU(gpc_cuMemFreeHost(other));
+}
+
 static void
 past_the_quota_kernels_reach_no_more(void **state)
 {
@@ -597,6 +630,9 @@ main(void)
 		cmocka_unit_test_setup_teardown(nor_of_registered_memory, setup, fake_teardown),
 		cmocka_unit_test_setup_teardown(mapped_memory_is_reached_from_the_start, setup,
 						fake_teardown),
+		cmocka_unit_test_setup_teardown(
+			registered_memory_may_be_gone_before_it_is_unregistered, setup,
+			fake_teardown),
 		cmocka_unit_test_setup_teardown(registered_memory_has_another_address, setup,
 						fake_teardown),
 		cmocka_unit_test_setup_teardown(
