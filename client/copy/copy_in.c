@@ -25,8 +25,10 @@
  * caller no system call. */
 #define SHORT_MAX ((size_t)16 << 10)
 
-/* Longer copies are not looked at for addresses. */
-#define NOTED_MAX ((uint64_t)64 << 10)
+/* Longer copies are not looked at for addresses: of pinned memory, which is to be fast, and of
+ * other memory. */
+#define NOTED_PINNED_MAX ((uint64_t)64 << 10)
+#define NOTED_MAX ((uint64_t)1 << 20)
 
 struct sending {
 	struct gpc_stream *stream;
@@ -70,6 +72,16 @@ post_to_array(const struct sending *sending, const struct part *part, const stru
 	return gpc_post_gpArrayCopyIn(sending->stream->context, &args, bulk, count);
 }
 
+static bool
+is_noted(const struct gpc_copy *copy)
+{
+	uint64_t size = copy->width * copy->height * copy->depth;
+
+	return !copy->dst.array && size <= NOTED_MAX &&
+	       (size <= NOTED_PINNED_MAX || atomic_load(&gpc_host_memory_cold) == 0 ||
+		!gpc_host_memory_is_pinned(host_row(copy, 0, 0), copy->width));
+}
+
 /* Bytes of a short copy may be addresses that kernels will use. */
 static CUresult
 note_addresses(const struct sending *sending)
@@ -77,7 +89,7 @@ note_addresses(const struct sending *sending)
 	const struct gpc_copy *copy = sending->copy;
 	CUresult result = CUDA_SUCCESS;
 
-	if (copy->dst.array || copy->width * copy->height * copy->depth > NOTED_MAX)
+	if (!is_noted(copy))
 		return CUDA_SUCCESS;
 	for (uint64_t slice = 0; slice < copy->depth && result == CUDA_SUCCESS; slice++) {
 		for (uint64_t row = 0; row < copy->height && result == CUDA_SUCCESS; row++)

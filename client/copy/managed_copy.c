@@ -4,6 +4,7 @@
 #include "client/base/log.h"
 #include "client/copy/copy_in.h"
 #include "client/copy/copy_out.h"
+#include "client/memory/host_memory.h"
 #include "client/memory/pool.h"
 #include "client/pages/pages.h"
 #include "client/stream/managed.h"
@@ -64,9 +65,12 @@ gpc_managed_await(void *owner)
 
 typedef CUresult carrying(struct gpc_stream *stream, const struct gpc_copy *copy);
 
+/* Of such memory programs build what points to other memory, so all of it is looked at. */
 static CUresult
 there(struct gpc_stream *stream, const struct gpc_copy *copy)
 {
+	(void)gpc_host_memory_note(stream->context, (const void *)(uintptr_t)copy->src.base,
+				   copy->width);
 	return gpc_copy_in(stream, copy, true);
 }
 

@@ -462,6 +462,45 @@ sparse()
 	printf("sparse\n");
 }
 
+struct part {
+	const int *values;
+	int count;
+};
+
+static __global__ void
+sum_parts(const part *parts, int count, int step, int *sum)
+{
+	for (int i = 0; i < count; i += step)
+		for (int k = 0; k < parts[i].count; k++)
+			*sum += parts[i].values[k];
+}
+
+/* A long table of structs, whose arrays are pinned memory. */
+static void
+table_of_pinned_arrays()
+{
+	const int count = 150000, arrays = 10;
+	part *parts = managed<part>(count);
+	int *sum = managed<int>(1), *values[arrays];
+
+	for (int i = 0; i < arrays; i++) {
+		CHECK(cudaMallocHost(&values[i], 3 * sizeof(int)));
+		for (int k = 0; k < 3; k++)
+			values[i][k] = i + k;
+	}
+	for (int i = 0; i < count; i++)
+		parts[i] = { values[i / (count / arrays)], 3 };
+	*sum = 0;
+	sum_parts<<<1, 1>>>(parts, count, count / arrays / 2, sum);
+	CHECK(cudaDeviceSynchronize());
+	REQUIRE(*sum == 2 * (3 * 45 + 30));
+	for (int *one : values)
+		CHECK(cudaFreeHost(one));
+	CHECK(cudaFree(parts));
+	CHECK(cudaFree(sum));
+	printf("table of pinned arrays\n");
+}
+
 /* A solver: the device computes, the program decides whether to go on. */
 static __global__ void
 improve(double *x, double a, double *error)
@@ -502,6 +541,7 @@ main()
 	list_that_both_change();
 	slices_of_threads();
 	sparse();
+	table_of_pinned_arrays();
 	decided_here();
 	return app_ok("managedstyles");
 }

@@ -223,18 +223,25 @@ test_registered(cudaStream_t stream)
 static void
 test_table(cudaStream_t stream)
 {
-	const int count = 50;
-	int *blocks[count], **table = app_malloc<int *>(count);
+	const int count = 50, times = 400;
+	int *blocks[count], **table = app_malloc<int *>(count * times);
+	std::vector<int *> many;
 
 	for (int i = 0; i < count; i++) {
 		CHECK(cudaMallocHost(&blocks[i], sizeof(int) * (i + 1)));
 		*blocks[i] = i;
 	}
-	CHECK(cudaMemcpy(table, blocks, sizeof(blocks), cudaMemcpyHostToDevice));
-	add<<<1, 1, 0, stream>>>(table, count, 100);
+	CHECK(cudaMemcpy(table, blocks, sizeof(blocks) / 2, cudaMemcpyHostToDevice));
+	add<<<1, 1, 0, stream>>>(table, count / 2, 100);
+	CHECK(cudaStreamSynchronize(stream));
+	/* And in one of 160 KB, most of which names nothing new. */
+	for (int i = 0; i < count * times; i++)
+		many.push_back(blocks[i / times]);
+	CHECK(cudaMemcpy(table, many.data(), many.size() * sizeof(int *), cudaMemcpyHostToDevice));
+	add<<<1, 1, 0, stream>>>(table, count * times, 1);
 	CHECK(cudaStreamSynchronize(stream));
 	for (int i = 0; i < count; i++) {
-		REQUIRE(*blocks[i] == 100 + i);
+		REQUIRE(*blocks[i] == i + times + (i < count / 2 ? 100 : 0));
 		CHECK(cudaFreeHost(blocks[i]));
 	}
 	CHECK(cudaFree(table));
