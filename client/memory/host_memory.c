@@ -328,6 +328,7 @@ CUresult
 gpc_cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned int Flags)
 {
 	struct gpc_context *context;
+	struct gpc_address found;
 	uint64_t device;
 	CUresult result = gpc_enter(&context);
 
@@ -336,6 +337,14 @@ gpc_cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned int Flags
 	if (!pdptr || !p || Flags != 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	*pdptr = 0;
+	if (!gpc_host_memory_find((uintptr_t)p, &found))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (found.context->scope.session != context->scope.session) {
+		gpc_log(GPC_LOG_ERROR,
+			"kernels reach no memory at %p: it was had for a device of another daemon",
+			p);
+		return CUDA_ERROR_NOT_SUPPORTED;
+	}
 	result = gpc_host_block_reach((uintptr_t)p, &device);
 	if (result == CUDA_SUCCESS)
 		*pdptr = device;

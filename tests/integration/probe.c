@@ -13,6 +13,7 @@
  *   probe pairs COUNT SIZE   that many times: allocated, set and freed in a stream's order
  *   probe open|import HANDLE   another process's memory, by the bytes of its handle in hexadecimal:
  *                              as it is, or in a descriptor
+ *   probe elsewhere DEVICES   memory that was had for device 0, and the last one's kernels
  *   probe reach COUNT SIZE   that many times: pinned memory that kernels reach, and given back
  *   probe waits COUNT SIZE   with so much of it that many waits of each kind for work that writes
  * to it, and how many milliseconds one took
@@ -358,6 +359,25 @@ open_memory(const char *hex, bool by_descriptor)
 	printf("%s\n", name);
 }
 
+/* Memory that was had for this device, and what the last device's kernels have of it. */
+static void
+reach_elsewhere(int count)
+{
+	void *memory, *own = aligned_alloc(4096, 4096);
+	CUdeviceptr device;
+	CUcontext context;
+
+	require(cuMemHostAlloc(&memory, 4096, CU_MEMHOSTALLOC_PORTABLE), "cuMemHostAlloc");
+	require(cuMemHostRegister(own, 4096, CU_MEMHOSTREGISTER_PORTABLE), "cuMemHostRegister");
+	require(cuDevicePrimaryCtxRetain(&context, count - 1), "cuDevicePrimaryCtxRetain");
+	require(cuCtxSetCurrent(context), "cuCtxSetCurrent");
+	printf("allocated %d\n", (int)cuMemHostGetDevicePointer(&device, memory, 0));
+	printf("registered %d\n", (int)cuMemHostGetDevicePointer(&device, own, 0));
+	require(cuMemHostUnregister(own), "cuMemHostUnregister");
+	require(cuMemFreeHost(memory), "cuMemFreeHost");
+	free(own);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -387,11 +407,13 @@ main(int argc, char **argv)
 		open_memory(argv[2], strcmp(argv[1], "import") == 0);
 	} else if (argc == 4 && strcmp(argv[1], "reach") == 0) {
 		reach_again(atoi(argv[2]), strtoul(argv[3], NULL, 10));
+	} else if (argc == 3 && strcmp(argv[1], "elsewhere") == 0) {
+		reach_elsewhere(atoi(argv[2]));
 	} else if (argc == 4 && strcmp(argv[1], "waits") == 0) {
 		wait_often(atoi(argv[2]), strtoul(argv[3], NULL, 10));
 	} else {
 		fprintf(stderr, "usage: probe images|libraries FILE... | variable FILE NAME | hold "
-				"SIZE | open|import HANDLE | "
+				"SIZE | open|import HANDLE | elsewhere DEVICES | "
 				"allocations|again|pairs|reach|waits COUNT SIZE\n");
 		return 2;
 	}

@@ -4,7 +4,7 @@ import os
 import re
 import sys
 
-from harness import SANITIZED, SANITIZER, Daemon, Program, Skip, case, main, read_file, require, run
+from harness import SANITIZED, SANITIZER, Daemon, Program, Skip, case, main, read_file, require, run, software_env
 
 EXPECTED = "each has its own variable and memory\ncopies between them\nmanydevices: ok\n"
 
@@ -28,6 +28,18 @@ def _():
             run(name, remote=remote).expect(err="")
         for daemon in list_:
             daemon.settle()
+
+
+@case("kernels of one daemon do not reach pinned memory that was had for another one's device, and the program hears so")
+def _():
+    stack, (a, b) = daemons(2)
+    with stack:
+        result = run("probe", "elsewhere", "2", remote=f"{a.address},{b.address}", path=os.environ["GP_PROBE"],
+                     env={"GPUPOOL_LOG": "error"})
+        result.expect(out="allocated 801\nregistered 801\nprobe: ok\n")
+        require(result.err.count("it was had for a device of another daemon") == 2, f"no line says why: {result}")
+    with Daemon(env=software_env(GPUPOOL_SOFT_DEVICES="2")) as daemon:
+        daemon.run("probe", "elsewhere", "2", path=os.environ["GP_PROBE"]).expect(out="allocated 0\nregistered 0\nprobe: ok\n")
 
 
 @case("one device of a daemon, and what rCUDA's variables name")
