@@ -62,13 +62,19 @@ void
 gpc_host_names_look(struct gpc_host_names *names, const void *bytes, size_t size)
 {
 	const uint8_t *at = bytes;
+	bool aligned = (uintptr_t)bytes % 8 == 0;
 
 	if (!names->size)
 		return;
 	for (size_t i = 0; i + 8 <= size; i += 8) {
 		uint64_t value;
 
-		memcpy(&value, at + i, sizeof(value));
+		/* The program may write there meanwhile. */
+		if (aligned)
+			value = __atomic_load_n((const uint64_t *)(const void *)(at + i),
+						__ATOMIC_RELAXED);
+		else
+			memcpy(&value, at + i, sizeof(value));
 		(void)gpc_host_names_note(names, value);
 	}
 }
