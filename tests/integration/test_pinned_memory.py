@@ -267,13 +267,14 @@ def _():
 
 @case("past pinned-memory there is none, for all sessions of a tenant together")
 def _():
-    with Configured("[tenant a]\npinned-memory = 64M\n[tenant b]\npinned-memory = 2M\n") as daemon:
+    # Each byte counts twice, with what both ends agreed on.
+    with Configured("[tenant a]\npinned-memory = 128M\n[tenant b]\npinned-memory = 4M\n") as daemon:
         first, second = (Pinned(daemon.port, more=field(14, "a")) for _ in range(2))
         third = Pinned(daemon.port, more=field(14, "b"))
         require(first.make(0, 40 * MIB) == SUCCESS and second.make(0, 40 * MIB) == OUT_OF_MEMORY, "two of one tenant")
         require(second.make(0, 24 * MIB) == SUCCESS and first.make(64 * MIB, 4096) == OUT_OF_MEMORY, "the rest")
         require(third.make(0, 2 * MIB) == SUCCESS and third.make(4 * MIB, 4096) == OUT_OF_MEMORY, "another tenant")
-        daemon.wait_for_log(r"refused 41943040 bytes of pinned memory \(pinned-memory\)")
+        daemon.wait_for_log(r"refused 83886080 bytes of pinned memory \(pinned-memory\)")
         require(first.give(0, 40 * MIB) == SUCCESS, "give")
         wait_until("what is given back does not count", lambda: second.make(64 * MIB, 40 * MIB) == SUCCESS, 20)
         second.close()

@@ -21,6 +21,7 @@ struct gpd_host_arena {
 	uint64_t registered; /* so many bytes, from its address */
 	uint8_t *shadow;     /* what both ends agreed on; NULL: nothing was sent or fetched yet */
 	void *request;       /* of who gives it back: gpd_wait_request() */
+	bool shared;         /* the client has the same */
 	bool placed;         /* it is a chunk of the session's memory (memory.h), which unmaps it */
 };
 

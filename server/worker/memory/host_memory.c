@@ -82,7 +82,8 @@ drop_arena(void *arg)
 	LL_DELETE(memory->leaving, arena);
 	/* Under the lock the session stays. */
 	if (memory->session)
-		gpd_account_give_pinned(&memory->session->account, arena->size);
+		gpd_account_give_pinned(&memory->session->account,
+					gpd_host_memory_counts(arena->size, arena->shared));
 	has_one_less(memory);
 	last = !memory->session && !memory->leaving;
 	pthread_mutex_unlock(&memory->lock);
@@ -296,6 +297,7 @@ add(struct gpd_session *session, uint64_t address, uint64_t size, bool shared)
 
 	if (!arena)
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	arena->shared = shared;
 	result = gpd_host_arena_make(session, arena, shared);
 	if (result == CUDA_SUCCESS)
 		enlist(session->host_memory, arena);
@@ -324,6 +326,7 @@ CUresult
 gpd_gpHostMap(struct gpd_session *session, const struct gp_args_gpHostMap *args)
 {
 	CUresult result;
+	uint64_t counts;
 
 	if (!args->size || (args->address | args->size) % PAGE || args->shared > 1 ||
 	    !gpd_host_memory_inside(session, args->address, args->size))
@@ -331,14 +334,15 @@ gpd_gpHostMap(struct gpd_session *session, const struct gp_args_gpHostMap *args)
 	result = check_free(session->host_memory, args->address, args->size);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = gpd_account_take_pinned(&session->account, args->size);
+	counts = gpd_host_memory_counts(args->size, args->shared);
+	result = gpd_account_take_pinned(&session->account, counts);
 	if (result != CUDA_SUCCESS) {
-		report_refused(session, args->size);
+		report_refused(session, counts);
 		return result;
 	}
 	result = add(session, args->address, args->size, args->shared);
 	if (result != CUDA_SUCCESS)
-		gpd_account_give_pinned(&session->account, args->size);
+		gpd_account_give_pinned(&session->account, counts);
 	return result;
 }
 
@@ -346,13 +350,14 @@ static CUresult
 place(struct gpd_session *session, const struct gp_args_gpHostPlace *args)
 {
 	struct gpd_host_arena *arena = new_arena(session, args->address, args->size);
+	uint64_t counts = gpd_host_memory_counts(args->size, false);
 	CUresult result;
 
 	if (!arena)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	result = gpd_account_take_pinned(&session->account, args->size);
+	result = gpd_account_take_pinned(&session->account, counts);
 	if (result != CUDA_SUCCESS) {
-		report_refused(session, args->size);
+		report_refused(session, counts);
 		free_arena(arena);
 		return result;
 	}
@@ -362,7 +367,7 @@ place(struct gpd_session *session, const struct gp_args_gpHostPlace *args)
 		enlist(session->host_memory, arena);
 		return CUDA_SUCCESS;
 	}
-	gpd_account_give_pinned(&session->account, args->size);
+	gpd_account_give_pinned(&session->account, counts);
 	free_arena(arena);
 	return result;
 }

@@ -18,6 +18,14 @@
 
 struct gpd_session;
 
+/* What so many bytes count of pinned-memory: the client's copy of them lies elsewhere unless they
+ * are shared, and then the worker keeps what both agreed on as well. */
+static inline uint64_t
+gpd_host_memory_counts(uint64_t size, bool shared)
+{
+	return shared ? size : 2 * size;
+}
+
 /* Before lane 0 is there, on the main thread: a range of addresses, which the client may use
  * without asking for one.  Size 0: there is none, and the client may ask. */
 void gpd_host_memory_reserve(struct gpd_session *session, struct gpd_range *range_p);

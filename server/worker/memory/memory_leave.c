@@ -68,7 +68,8 @@ gpd_memory_leave_now(struct gpd_leaving *leaving)
 	pthread_mutex_unlock(&memory->lock);
 	/* Only now is it the tenant's again. */
 	if (leaving->chunk.host)
-		gpd_account_give_pinned(&memory->session->account, leaving->chunk.size);
+		gpd_account_give_pinned(&memory->session->account,
+					gpd_host_memory_counts(leaving->chunk.size, false));
 	else if (leaving->chunk.shared)
 		gpd_shared_leave(leaving->chunk.shared, &memory->session->account);
 	else if (!physical)
