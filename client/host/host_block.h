@@ -81,6 +81,7 @@ CUresult gpc_host_block_reach_names(struct gpc_host_names *names);
 
 /* A copy is about to read or write the block around an address of the program's. */
 void gpc_host_block_note_copied(uint64_t address);
+
 /* Whether there is memory all over the range. */
 bool gpc_host_block_is_there(const void *memory, size_t size);
 

@@ -251,12 +251,6 @@ unless_a_number(CUresult result)
  */
 #define HALF_FILLED_MIN 1024
 
-static bool
-is_left_over(size_t parameters_size, bool copied, bool reached)
-{
-	return parameters_size >= HALF_FILLED_MIN && copied && !reached;
-}
-
 CUresult
 gpc_host_memory_look(struct gpc_context *context, const void *bytes, size_t size,
 		     size_t parameters_size)
@@ -284,7 +278,8 @@ is_registered(uint64_t address, size_t parameters_size)
 	return gpc_host_block_may_be_registered(address) &&
 	       gpc_host_block_find(address, &range, &block, NULL) &&
 	       block.origin == GPC_HOST_REGISTERED &&
-	       !is_left_over(parameters_size, block.copied, block.state >= GPC_HOST_MIRRORED);
+	       !(parameters_size >= HALF_FILLED_MIN && block.copied &&
+		 block.state < GPC_HOST_MIRRORED);
 }
 
 bool
