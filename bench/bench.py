@@ -29,7 +29,16 @@ COLUMNS = ('name', 'transport', 'rtt_ms', 'rate_gbit', 'unit', 'native', 'remote
 
 
 def numbers(text):
-    return [float(word) for word in text.split(',')]
+    found = [float(word) for word in text.split(',')]
+    if not all(0 <= number < 1e6 for number in found):
+        raise argparse.ArgumentTypeError(f'{text}: numbers from 0 on')
+    return found
+
+
+def turns(text):
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f'{text}: a number from 1 on')
+    return int(text)
 
 
 def words(known):
@@ -117,12 +126,26 @@ def take_turns(programs, sides, group, options, found):
     waits.update(group.waits(programs, sides))
 
 
+def check_json(path):
+    """What would show only after the first turn. A file that is there stays as it is until then."""
+    try:
+        with open(path + '.part', 'a', encoding='utf-8'):
+            pass
+        os.remove(path + '.part')
+    except OSError as error:
+        sys.exit(f'bench: --json {path}: {error.strerror}')
+
+
 def run(options):
     values, units, waits = collections.defaultdict(list), {}, {}
+    if options.json:
+        check_json(options.json)
     with tempfile.TemporaryDirectory(prefix='gpupool-bench-') as work:
         programs = Programs(options.folder, work, options.driver, options.small)
         with Daemon(programs) as daemon:
             sides = make_sides(programs, daemon, options)
+            if not sides:
+                sys.exit('bench: --rtt and --rate put a network before tcp alone: add tcp to --transport, or 0 to them')
             try:
                 for name in options.group:
                     for group in bench_rows.groups(name, set(options.row)):
@@ -138,17 +161,37 @@ def run(options):
             print(f"{row['name']}, {row['transport']}, {row['rtt_ms']} ms: a step waits for {row['waits'] or 'nothing'}")
     if options.json:
         keep(rows, options.json)
-    return 1 if options.failed or not rows else 0
+    unknown = set(options.row) - {row['name'] for row in rows}
+    if unknown:
+        print(f"bench: not measured: {', '.join(sorted(unknown))}; no row of {', '.join(options.group)} has that name, or it failed",
+              file=sys.stderr)
+    return 1 if options.failed or unknown or not rows else 0
 
 
 def read_rows(path):
+    try:
+        with open(path, encoding='utf-8') as file:
+            rows = json.load(file)
+        for row in rows:
+            missing = [name for name in COLUMNS if name not in row and name != 'rate_gbit']
+            if missing:
+                sys.exit(f"bench: {path}: a row has no {', '.join(missing)}: it is no file of bench.py run --json")
+    except OSError as error:
+        sys.exit(f'bench: {path}: {error.strerror}')
+    except (ValueError, TypeError) as error:
+        sys.exit(f'bench: {path}: no file of bench.py run --json: {error}')
+    if not rows:
+        sys.exit(f'bench: {path}: there is no row in it')
+    return rows
+
+
+def by_key(rows):
     """By name, transport, round trip as it was asked for, roughly, and rate."""
-    with open(path, encoding='utf-8') as file:
-        return {(row['name'], row['transport'], float(f"{row['rtt_ms']:.1g}"), row.get('rate_gbit', 0)): row for row in json.load(file)}
+    return {(row['name'], row['transport'], float(f"{row['rtt_ms']:.1g}"), row.get('rate_gbit', 0)): row for row in rows}
 
 
 def compare(options):
-    before, after = read_rows(options.before), read_rows(options.after)
+    before, after = by_key(read_rows(options.before)), by_key(read_rows(options.after))
     lines = []
     for key, row in after.items():
         if key not in before:
@@ -164,11 +207,12 @@ def compare(options):
 
 
 def draw(options):
-    with open(options.file, encoding='utf-8') as file:
-        rows = json.load(file)
-    for path in bench_draw.draw_all(rows, options.folder):
-        print(path)
-    return 0
+    try:
+        paths = bench_draw.draw_all(read_rows(options.file), options.folder)
+    except OSError as error:
+        sys.exit(f'bench: {options.folder}: {error.strerror}')
+    print('\n'.join(paths) or 'nothing to draw: no row of a step, a copy or of clients')
+    return 0 if paths else 1
 
 
 def main():
@@ -181,7 +225,7 @@ def main():
     command.add_argument('--transport', type=words(TRANSPORTS), default=['tcp'])
     command.add_argument('--rtt', type=numbers, default=[0.0])
     command.add_argument('--rate', type=numbers, default=[0.0])
-    command.add_argument('--turns', type=int, default=5)
+    command.add_argument('--turns', type=turns, default=5)
     command.add_argument('--small', action='store_true')
     command.add_argument('--json')
     command.add_argument('--driver')

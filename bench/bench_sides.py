@@ -78,14 +78,16 @@ class Daemon:
             with open(path, 'w', encoding='utf-8') as file:
                 file.write(config)
             options += ['--config', path]
-        with open(os.path.join(programs.work, f'{name}d.log'), 'w', encoding='utf-8') as log:
+        log_path = os.path.join(programs.work, f'{name}d.log')
+        with open(log_path, 'w', encoding='utf-8') as log:
             self.process = subprocess.Popen(
                 [programs.need('gpupoold'), '--listen', '127.0.0.1:0', '--listen', self.local, '--print-address',
                  '--admin-socket', self.admin, *options],
                 env={**programs.environment(), 'GPUPOOL_CACHE_DIR': programs.work, **(env or {})}, stdout=subprocess.PIPE, stderr=log, text=True)
         found = re.search(r'(127\.0\.0\.1:\d+)', self.process.stdout.readline())
         if not found:
-            sys.exit(f'bench: the daemon does not start; see {name}d.log')
+            with open(log_path, encoding='utf-8') as log:
+                sys.exit(f'bench: the daemon does not start:\n{log.read()}'.rstrip())
         self.tcp = found[1]
 
     def status(self):

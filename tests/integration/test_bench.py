@@ -23,13 +23,14 @@ import torch_steps  # noqa: E402
 FIELDS = {"name", "transport", "rtt_ms", "rate_gbit", "unit", "native", "remote", "ratio", "limit"}
 
 
-def bench(*args, script="bench.py"):
+def bench(*args, script="bench.py", status=0):
+    """What it prints, or says of what is wrong."""
     env = dict(os.environ)
     if SANITIZED:
         env.update(LD_PRELOAD=sanitizer_library(), ASAN_OPTIONS="detect_leaks=0")
     result = subprocess.run([sys.executable, os.path.join(FOLDER, script), *args], env=env, capture_output=True, text=True, timeout=2 * PATIENCE, check=False)
-    require(result.returncode == 0, f"{args}: status {result.returncode}\n{result.stdout}{result.stderr}")
-    return result.stdout
+    require(result.returncode == status, f"{args}: status {result.returncode}\n{result.stdout}{result.stderr}")
+    return result.stderr if status else result.stdout
 
 
 def row(name, **more):
@@ -169,6 +170,27 @@ def _():
     line = next((line.split() for line in said.splitlines() if line.startswith("a_step")), None)
     require(line and line[5:8] == ["3", "1.5", "0.5"], said)
     require("only before: ('gone'" in said and "only after: ('new'" in said, said)
+
+
+@case("files and arguments that make no sense are named, in one line")
+def _():
+    with tempfile.TemporaryDirectory(prefix="gpupool-results-") as folder:
+        good, kept = write(folder, "good.json", [row("a_step")]), write(folder, "kept.json", [row("a_step")])
+        bad = [(os.path.join(folder, "none.json"), "No such file"), (write(folder, "empty.json", []), "no row"),
+               (write(folder, "other.json", {"rows": []}), "no name"), (write(folder, "numbers.json", [1]), "no file of bench.py"),
+               (write(folder, "half.json", [{"name": "a_step"}]), "no transport")]
+        for path, text in bad:
+            for args in ("compare", path, good), ("draw", path, folder):
+                said = bench(*args, status=1)
+                require(path in said and text in said and said.count("\n") == 1, f"{args}: {said}")
+        run = ["run", BUILD, "--driver", DRIVER] if SOFTWARE else ["run", BUILD]
+        for args, status, text in ((["--turns", "0"], 2, "0: a number from 1 on"), (["--rtt", "-1"], 2, "-1: numbers from 0 on"),
+                                   (["--rtt", "nan"], 2, "nan: numbers"), (["--json", f"{folder}/none/x.json"], 1, "none/x.json: No such"),
+                                   (["--transport", "unix", "--rtt", "5", "--json", kept], 1, "add tcp to --transport"),
+                                   (["--group", "local", "--turns", "1", "--row", "sync_idle,sync_idel"], 1, "not measured: sync_idel;")):
+            said = bench(*run, *args, status=status)
+            require(text in said and "Traceback" not in said, f"{args}: {said}")
+        require(len(json.load(open(kept, encoding="utf-8"))) == 1, "results are gone before anything was measured")
 
 
 @case("results are drawn: latency by round trip, bandwidth by size, speed by number of clients")
