@@ -242,6 +242,21 @@ wait_for_all(struct gpc_context *context)
 	return gpc_mirror_after_wait(session, fetch, result);
 }
 
+/* All that was given to its streams up to this record. */
+static CUresult
+wait_unless_done(struct gpc_context *context, uint64_t given)
+{
+	struct gpc_session *session = context->scope.session;
+	bool here;
+
+	if (given <= atomic_load(&context->done))
+		return gpc_session_result(session);
+	if (!gpc_stream_are_all_done(context, &here))
+		return wait_for_all(context);
+	return here ? gpc_session_result(session)
+		    : gpc_mirror_after_wait(session, NULL, gpc_session_result(session));
+}
+
 static CUresult
 synchronize(struct gpc_context *context)
 {
@@ -255,10 +270,7 @@ synchronize(struct gpc_context *context)
 	if (context->parent)
 		return wait_for_all(context);
 	gpc_handle_each(GPC_KIND_CONTEXT, count_active, &active);
-	if (given <= atomic_load(&context->done))
-		result = gpc_session_result(context->scope.session);
-	else
-		result = wait_for_all(context);
+	result = wait_unless_done(context, given);
 	if (result == CUDA_SUCCESS)
 		gpc_stream_set_context_done(context, given);
 	/* Freed memory need not wait for work of the only context there is. */
@@ -303,14 +315,21 @@ check_limit(const struct gpc_context *context, CUlimit limit)
 	return CUDA_SUCCESS;
 }
 
-/* The daemon's limits are for all and only grow: it has this one since it gave the device's. */
+/* Bytes, by cuCtxSetLimit. */
+#define L2_GRANULARITY_MAX 128
+
+/* The daemon's limits are for all and only grow: it has this one since it gave the device's, or
+ * since it took the context's. The granularity is a hint, which no daemon heeds: any up to a line
+ * of the cache will do. */
 static bool
 is_had_already(const struct gpc_context *context, CUlimit limit, size_t value)
 {
 	const struct gpc_device *device = context->device;
+	uint64_t set = __atomic_load_n(&context->limits[limit], __ATOMIC_RELAXED);
 
-	return limit != CU_LIMIT_MAX_L2_FETCH_GRANULARITY && (int)limit < device->limit_count &&
-	       value <= device->limits[limit];
+	if (limit == CU_LIMIT_MAX_L2_FETCH_GRANULARITY)
+		return value <= L2_GRANULARITY_MAX;
+	return value <= set || ((int)limit < device->limit_count && value <= device->limits[limit]);
 }
 
 /* The cache is of all who use the device, so nothing of it is set aside for one of them. */

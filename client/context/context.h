@@ -61,6 +61,8 @@ struct gpc_context {
 	/* What its streams were given up to this record is done, and what that changed of mirrored
 	 * memory is here. */
 	atomic_uint_fast64_t done;
+	/* The last record that gave work to a stream which was destroyed before that was done. */
+	atomic_uint_fast64_t left;
 	unsigned int flags;
 	unsigned int api_version; /* cuCtxGetApiVersion */
 	CUfunc_cache cache_config;

@@ -32,14 +32,47 @@ gpc_event_id(CUevent hEvent, uint32_t *id_p)
 	return result;
 }
 
+/* A record of an event, as a thread sees it. */
+struct record {
+	uint64_t number; /* the event's recorded */
+	uint32_t stream; /* 0: what it is of its stream's work is not known */
+	uint64_t given;
+};
+
 /* Behind the call: who sees the number and asks, asks about this time.  No two events have one
  * number, so what is found out of one that another thread destroys says nothing of the next. */
 static void
-set_recorded(struct gpc_event *event)
+set_recorded(struct gpc_event *event, uint64_t place)
 {
 	static atomic_uint_fast64_t last;
 
+	atomic_store(&event->place, 0);
 	atomic_store(&event->recorded, atomic_fetch_add(&last, 1) + 1);
+	atomic_store(&event->place, place);
+}
+
+/* Of a record that was posted to this stream when so many had given work to any; 0 where another
+ * thread's came between. */
+static uint64_t
+place_of(const struct gpc_session *session, uint32_t stream, uint64_t before)
+{
+	uint64_t given = gpc_session_given_to(session, stream);
+
+	return given == before + 1 ? (uint64_t)stream << 32 | (uint32_t)given : 0;
+}
+
+static struct record
+read_record(const struct gpc_event *event)
+{
+	struct record record = { .number = atomic_load(&event->recorded) };
+	uint64_t place = atomic_load(&event->place);
+	uint64_t last = gpc_session_given(event->context->scope.session);
+
+	if (!place || atomic_load(&event->recorded) != record.number)
+		return record;
+	record.stream = (uint32_t)(place >> 32);
+	record.given = last - (uint32_t)(last - place);
+	return record;
 }
 
 static void
@@ -131,6 +164,7 @@ gpc_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags)
 	struct gp_args_cuEventRecordWithFlags args = { .flags = flags };
 	struct gpc_context *context;
 	struct gpc_event *event;
+	uint64_t before, place = 0;
 	CUresult result = gpc_enter(&context);
 
 	if (result == CUDA_SUCCESS)
@@ -145,9 +179,14 @@ gpc_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags)
 	if (event->context != context)
 		return CUDA_ERROR_INVALID_HANDLE;
 	args.hEvent = event->handle.id;
-	result = is_interprocess(event) ? record_for_all(context, &args)
-					: gpc_post_cuEventRecordWithFlags(context, &args);
-	set_recorded(event);
+	before = gpc_session_given(context->scope.session);
+	if (is_interprocess(event))
+		result = record_for_all(context, &args);
+	else
+		result = gpc_post_cuEventRecordWithFlags(context, &args);
+	if (result == CUDA_SUCCESS && !is_interprocess(event))
+		place = place_of(context->scope.session, args.hStream, before);
+	set_recorded(event, place);
 	return result;
 }
 
@@ -206,7 +245,7 @@ gpc_cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
 	if (result == CUDA_SUCCESS && is_interprocess(event))
 		result = gpc_wait_cuEventSynchronize(context, &(struct gp_args_cuEventSynchronize){
 								      .hEvent = event->handle.id });
-	set_recorded(event);
+	set_recorded(event, 0);
 	return result;
 }
 
@@ -228,12 +267,34 @@ gpc_cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
 	return gpc_post_cuCtxWaitEvent(context, &args);
 }
 
-/* Whether it is known to be complete, as it was recorded with this number: not of one that others
- * record, too. */
+/* Whether it is known to be complete: not of one that others record, too. */
 static bool
-is_done(struct gpc_event *event, uint64_t recorded)
+is_done(struct gpc_event *event, const struct record *record)
 {
-	return atomic_load(&event->done) == recorded && !is_interprocess(event);
+	bool here = false;
+
+	if (is_interprocess(event))
+		return false;
+	if (atomic_load(&event->done) == record->number)
+		return true;
+	if (!record->stream ||
+	    !gpc_stream_is_done(event->context, record->stream, record->given, &here))
+		return false;
+	if (here)
+		atomic_store(&event->here, record->number);
+	return true;
+}
+
+/* And so is what its stream was given before. */
+static void
+set_done(struct gpc_event *event, const struct record *record)
+{
+	struct gpc_stream *stream =
+		record->stream ? gpc_handle_find(GPC_KIND_STREAM, record->stream) : NULL;
+
+	atomic_store(&event->done, record->number);
+	if (stream && stream->context == event->context)
+		gpc_stream_set_done(stream, record->given);
 }
 
 static CUresult
@@ -263,23 +324,23 @@ gpc_cuEventQuery(CUevent hEvent)
 {
 	struct gpc_watched watched;
 	struct gpc_event *event;
-	uint64_t recorded;
+	struct record record;
 	CUresult result = gpc_enter_kind(GPC_KIND_EVENT, hEvent, &event);
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	recorded = atomic_load(&event->recorded);
-	if (is_done(event, recorded)) {
+	record = read_record(event);
+	if (is_done(event, &record)) {
 		result = gpc_session_result(event->context->scope.session);
 	} else if (is_interprocess(event)) {
 		result = query(event);
 	} else {
 		watched = (struct gpc_watched){ event->context, event->handle.id, true };
-		result = gpc_watch_ask(&event->watch, recorded, &watched);
+		result = gpc_watch_ask(&event->watch, record.number, &watched);
 		if (result == CUDA_SUCCESS)
-			atomic_store(&event->done, recorded);
+			set_done(event, &record);
 	}
-	return after_wait(event, recorded, NULL, result);
+	return after_wait(event, record.number, NULL, result);
 }
 
 CUresult
@@ -288,25 +349,25 @@ gpc_cuEventSynchronize(CUevent hEvent)
 	struct gp_args_cuEventSynchronize args;
 	struct gpc_mirror_fetch *fetch = NULL;
 	struct gpc_event *event;
-	uint64_t recorded;
+	struct record record;
 	CUresult result = gpc_enter_kind(GPC_KIND_EVENT, hEvent, &event);
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	recorded = atomic_load(&event->recorded);
+	record = read_record(event);
 	args.hEvent = event->handle.id;
-	if (is_done(event, recorded)) {
+	if (is_done(event, &record)) {
 		result = gpc_session_result(event->context->scope.session);
 	} else {
 		fetch = gpc_mirror_before_wait(event->context->scope.session, GP_HOST_BEHIND_EVENT,
 					       args.hEvent, GP_CALL_cuEventSynchronize);
 		result = gpc_wait_cuEventSynchronize(event->context, &args);
 		if (result == CUDA_SUCCESS) {
-			atomic_store(&event->done, recorded);
+			set_done(event, &record);
 			gpc_pool_event_done(event->context);
 		}
 	}
-	return after_wait(event, recorded, fetch, result);
+	return after_wait(event, record.number, fetch, result);
 }
 
 CUresult

@@ -19,6 +19,9 @@ struct gpc_event {
 	unsigned int flags;
 	/* The number of the last record, of all events'; 0: none, and it counts as complete. */
 	atomic_uint_fast64_t recorded;
+	/* The stream of that record, and which of the records it is that gave this one work
+	 * (session.h): the name, and 32 bits of the number; 0: not known. */
+	atomic_uint_fast64_t place;
 	atomic_uint_fast64_t done; /* that number, when it was complete */
 	atomic_uint_fast64_t here; /* and when what that changed of mirrored memory was here */
 	struct gpc_watch *watch;

@@ -64,12 +64,32 @@ stream_announce(struct gpc_context *context, unsigned int flags, int priority,
 	return result;
 }
 
+static void
+raise(atomic_uint_fast64_t *done, uint64_t given)
+{
+	uint_fast64_t before = atomic_load(done);
+
+	while (before < given && !atomic_compare_exchange_weak(done, &before, given))
+		;
+}
+
+/* The last record that gave this very stream work. */
+static uint64_t
+given_to_itself(const struct gpc_stream *stream)
+{
+	return gpc_session_given_to(stream->context->scope.session, stream->handle.id);
+}
+
 static CUresult
 stream_drop(struct gpc_stream *stream)
 {
 	struct gp_args_cuStreamDestroy_v2 args = { .hStream = stream->handle.id };
-	CUresult result = gpc_post_cuStreamDestroy_v2(stream->context, &args);
+	uint64_t given = given_to_itself(stream);
+	CUresult result;
 
+	if (given > atomic_load(&stream->done))
+		raise(&stream->context->left, given);
+	result = gpc_post_cuStreamDestroy_v2(stream->context, &args);
 	gpc_watch_drop(&stream->watch);
 	/* Only now, or another thread could announce a new stream of that place before. */
 	gpc_handle_remove(&stream->handle);
@@ -265,15 +285,6 @@ gpc_cuStreamDestroy_v2(CUstream hStream)
 	return stream_drop(stream);
 }
 
-static void
-raise(atomic_uint_fast64_t *done, uint64_t given)
-{
-	uint_fast64_t before = atomic_load(done);
-
-	while (before < given && !atomic_compare_exchange_weak(done, &before, given))
-		;
-}
-
 void
 gpc_stream_set_done(struct gpc_stream *stream, uint64_t given)
 {
@@ -292,14 +303,59 @@ given_to(const struct gpc_stream *stream)
 {
 	const struct gpc_session *session = stream->context->scope.session;
 
-	return stream->legacy ? gpc_session_given(session)
-			      : gpc_session_given_to(session, stream->handle.id);
+	return stream->legacy ? gpc_session_given(session) : given_to_itself(stream);
 }
 
 static bool
 is_idle(struct gpc_stream *stream, uint64_t given)
 {
 	return given <= atomic_load(&stream->done) || given <= atomic_load(&stream->context->done);
+}
+
+bool
+gpc_stream_is_done(struct gpc_context *context, uint32_t id, uint64_t given, bool *here_p)
+{
+	struct gpc_stream *stream = gpc_handle_find(GPC_KIND_STREAM, id);
+
+	*here_p = given <= atomic_load(&context->done);
+	if (*here_p || !stream)
+		return *here_p;
+	*here_p = given <= atomic_load(&stream->here);
+	return given <= atomic_load(&stream->done);
+}
+
+/* Whether a context's streams are done, as far as they have been looked at. */
+struct all_done {
+	const struct gpc_context *context;
+	bool legacy; /* it was among them; not where there is no memory for a list of them */
+	bool done, here;
+};
+
+static void
+look_at(void *object, void *arg)
+{
+	struct gpc_stream *stream = object;
+	struct all_done *all = arg;
+	uint64_t given;
+
+	if (stream->context != all->context)
+		return;
+	given = given_to_itself(stream);
+	all->legacy |= stream == all->context->legacy;
+	all->done &= is_idle(stream, given);
+	all->here &=
+		given <= atomic_load(&stream->here) || given <= atomic_load(&stream->context->done);
+}
+
+bool
+gpc_stream_are_all_done(struct gpc_context *context, bool *here_p)
+{
+	struct all_done all = { .context = context, .done = true, .here = true };
+
+	gpc_handle_each(GPC_KIND_STREAM, look_at, &all);
+	*here_p = all.here;
+	/* In this order: a stream that goes meanwhile has left its work here. */
+	return all.legacy && all.done && atomic_load(&context->left) <= atomic_load(&context->done);
 }
 
 void

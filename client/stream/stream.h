@@ -87,6 +87,11 @@ void gpc_stream_set_done(struct gpc_stream *stream, uint64_t given);
 void gpc_stream_set_here(struct gpc_stream *stream, uint64_t given);
 /* So is all that any stream of the context was given. */
 void gpc_stream_set_context_done(struct gpc_context *context, uint64_t given);
+/* Whether what the stream of this name was given up to this record is known to be done, and
+ * *here_p whether what that changed of mirrored memory is here. */
+bool gpc_stream_is_done(struct gpc_context *context, uint32_t id, uint64_t given, bool *here_p);
+/* Whether all streams of the context are known to be done with all that they were given. */
+bool gpc_stream_are_all_done(struct gpc_context *context, bool *here_p);
 
 /*
  * Before something is done at once that CUDA does in the stream's order, where a host function may

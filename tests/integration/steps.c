@@ -7,6 +7,9 @@
  *   token    kernels, and one number read with its stream synchronised, through pinned memory
  *   objects  streams, events and questions about kernels and memory, as a library makes them
  *   order    work that nothing is read of
+ *   again    one wait for all, then waits and questions whose answers are known by then
+ *   read     one number read, then the same
+ *   limits   limits of the context that it has already
  */
 #include <cuda.h>
 #include <stdint.h>
@@ -157,6 +160,54 @@ objects(struct program *p)
 	require(cuStreamDestroy(stream), "cuStreamDestroy");
 }
 
+/* Of what has been waited for. */
+static void
+ask_again(struct program *p)
+{
+	for (int i = 0; i < 2; i++) {
+		require(cuEventQuery(p->events[i]), "cuEventQuery");
+		require(cuEventSynchronize(p->events[i]), "cuEventSynchronize");
+		require(cuStreamQuery(p->streams[i]), "cuStreamQuery");
+		require(cuStreamSynchronize(p->streams[i]), "cuStreamSynchronize");
+	}
+	require(cuStreamSynchronize(NULL), "cuStreamSynchronize");
+	require(cuCtxSynchronize(), "cuCtxSynchronize");
+}
+
+static void
+again(struct program *p)
+{
+	for (int i = 0; i < 2; i++) {
+		launch(p, p->streams[0]);
+		require(cuEventRecord(p->events[i], p->streams[0]), "cuEventRecord");
+	}
+	require(cuCtxSynchronize(), "cuCtxSynchronize");
+	ask_again(p);
+}
+
+static void
+read_number(struct program *p)
+{
+	uint32_t number;
+
+	for (int i = 0; i < 2; i++) {
+		launch(p, NULL);
+		require(cuEventRecord(p->events[i], NULL), "cuEventRecord");
+	}
+	require(cuMemcpyDtoH(&number, p->number, sizeof(number)), "cuMemcpyDtoH");
+	check(p, number);
+	ask_again(p);
+}
+
+static void
+set_limits(struct program *p)
+{
+	(void)p;
+	require(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 4096), "cuCtxSetLimit");
+	require(cuCtxSetLimit(CU_LIMIT_PRINTF_FIFO_SIZE, 2 << 20), "cuCtxSetLimit");
+	require(cuCtxSetLimit(CU_LIMIT_MAX_L2_FETCH_GRANULARITY, 64), "cuCtxSetLimit");
+}
+
 int
 main(int argc, char **argv)
 {
@@ -164,7 +215,9 @@ main(int argc, char **argv)
 		const char *name;
 		void (*step)(struct program *program);
 	} kinds[] = {
-		{ "train", train }, { "token", token }, { "objects", objects }, { "order", work }
+		{ "train", train },       { "token", token }, { "objects", objects },
+		{ "order", work },        { "again", again }, { "read", read_number },
+		{ "limits", set_limits },
 	};
 	struct program program = { 0 };
 	void (*step)(struct program * program) = NULL;
@@ -176,7 +229,7 @@ main(int argc, char **argv)
 			step = kinds[i].step;
 	}
 	if (!step) {
-		fprintf(stderr, "usage: steps train|token|objects|order COUNT\n");
+		fprintf(stderr, "usage: steps train|token|objects|order|again|read|limits COUNT\n");
 		return 2;
 	}
 	require(cuInit(0), "cuInit");

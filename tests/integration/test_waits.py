@@ -14,6 +14,9 @@ READS = {
     "token": {"gpCopyOut": 1},
     "objects": {},
     "order": {},
+    "again": {"gpContextSynchronize": 1},
+    "read": {"gpCopyOut": 1},
+    "limits": {},
 }
 
 # What a whole program waits for at most, the daemon's first one; the second one knows its code.

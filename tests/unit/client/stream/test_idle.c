@@ -77,6 +77,15 @@ answer(struct fake_daemon *daemon, const struct gp_header *header, const void *f
 	return 0;
 }
 
+static void
+add_stream(struct gpc_stream *stream)
+{
+	memset(stream, 0, sizeof(*stream));
+	stream->context = &context;
+	assert_int_equal(gpc_handle_add(GPC_KIND_STREAM, &stream->handle), 0);
+	gpc_handle_show(&stream->handle);
+}
+
 static struct fixture *
 begin_idle(void **state)
 {
@@ -90,16 +99,11 @@ begin_idle(void **state)
 	memset(&context, 0, sizeof(context));
 	context.device = &device;
 	context.scope = (struct gpc_scope){ fixture->session, 1 };
-	memset(&legacy, 0, sizeof(legacy));
-	legacy.context = &context;
-	legacy.handle.id = 7;
+	add_stream(&legacy);
 	legacy.legacy = true;
 	context.legacy = &legacy;
-	for (unsigned int i = 0; i < 2; i++) {
-		memset(&streams[i], 0, sizeof(streams[i]));
-		streams[i].context = &context;
-		streams[i].handle.id = 8 + i;
-	}
+	for (unsigned int i = 0; i < 2; i++)
+		add_stream(&streams[i]);
 	atomic_store(&gpc_lifecycle, CUDA_SUCCESS);
 	assert_int_equal(gpc_context_set_current(&context), CUDA_SUCCESS);
 	return fixture;
@@ -108,9 +112,7 @@ begin_idle(void **state)
 static void
 end_idle(struct fixture *fixture)
 {
-	for (unsigned int i = 0; i < 2; i++)
-		gpc_watch_drop(&streams[i].watch);
-	gpc_watch_drop(&legacy.watch);
+	gpc_stream_forget_context(&context);
 	gpc_event_forget_context(&context);
 	assert_int_equal(gpc_context_set_current(NULL), CUDA_SUCCESS);
 	atomic_store(&gpc_lifecycle, CUDA_ERROR_NOT_INITIALIZED);
@@ -218,6 +220,99 @@ stream_is_idle_by_its_own_work(void **state)
 	assert_int_equal(gpc_stream_fence(&legacy), CUDA_SUCCESS);
 	assert_int_equal(received(fixture, GP_CALL_cuStreamSynchronize), 3);
 	assert_int_equal(received(fixture, GP_CALL_gpContextSynchronize), 1);
+	end_idle(fixture);
+}
+
+static CUevent
+record_event(const struct gpc_stream *stream)
+{
+	CUevent event;
+
+	assert_int_equal(gpc_cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuEventRecord(event, stream->handle.token), CUDA_SUCCESS);
+	return event;
+}
+
+static void
+expect_done(CUevent event)
+{
+	assert_int_equal(gpc_cuEventQuery(event), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuEventSynchronize(event), CUDA_SUCCESS);
+}
+
+static void
+expect_event_calls(struct fixture *fixture, size_t waits)
+{
+	assert_int_equal(received(fixture, GP_CALL_cuEventSynchronize), waits);
+	assert_int_equal(received(fixture, GP_CALL_cuEventQuery), 0);
+}
+
+static void
+event_is_done_with_what_comes_behind_it(void **state)
+{
+	struct fixture *fixture = begin_idle(state);
+	CUevent first = record_event(&streams[0]), second = record_event(&streams[0]);
+	CUevent other = record_event(&streams[1]);
+
+	assert_int_equal(gpc_cuEventSynchronize(second), CUDA_SUCCESS);
+	expect_done(first);
+	expect_event_calls(fixture, 1);
+	/* Nothing is known of another stream, nor of a later record. */
+	assert_int_equal(gpc_cuEventSynchronize(other), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuEventRecord(first, streams[0].handle.token), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuEventSynchronize(first), CUDA_SUCCESS);
+	expect_event_calls(fixture, 3);
+	assert_int_equal(gpc_cuEventRecord(first, streams[0].handle.token), CUDA_SUCCESS);
+	assert_int_equal(gpc_stream_fence(&streams[0]), CUDA_SUCCESS);
+	expect_done(first);
+	assert_int_equal(gpc_cuEventRecord(first, NULL), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuCtxSynchronize(), CUDA_SUCCESS);
+	expect_done(first);
+	expect_event_calls(fixture, 3);
+	end_idle(fixture);
+}
+
+static void
+stream_is_done_with_an_event_that_is_its_last_work(void **state)
+{
+	struct fixture *fixture = begin_idle(state);
+	CUevent event = record_event(&streams[0]);
+
+	assert_int_equal(gpc_cuEventSynchronize(event), CUDA_SUCCESS);
+	assert_int_equal(gpc_stream_fence(&streams[0]), CUDA_SUCCESS);
+	assert_int_equal(received(fixture, GP_CALL_cuStreamSynchronize), 0);
+	assert_int_equal(gpc_cuEventRecord(event, streams[0].handle.token), CUDA_SUCCESS);
+	give_work(&streams[0]);
+	assert_int_equal(gpc_cuEventSynchronize(event), CUDA_SUCCESS);
+	assert_int_equal(gpc_stream_fence(&streams[0]), CUDA_SUCCESS);
+	assert_int_equal(received(fixture, GP_CALL_cuStreamSynchronize), 1);
+	end_idle(fixture);
+}
+
+static void
+context_is_done_with_its_streams(void **state)
+{
+	struct fixture *fixture = begin_idle(state);
+	CUstream stream;
+
+	give_work(&legacy);
+	give_work(&streams[0]);
+	assert_int_equal(gpc_stream_fence(&legacy), CUDA_SUCCESS);
+	assert_int_equal(gpc_stream_fence(&streams[0]), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuCtxSynchronize(), CUDA_SUCCESS);
+	assert_int_equal(received(fixture, GP_CALL_gpContextSynchronize), 0);
+	give_work(&legacy);
+	give_work(&streams[0]);
+	assert_int_equal(gpc_stream_fence(&legacy), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuCtxSynchronize(), CUDA_SUCCESS);
+	assert_int_equal(received(fixture, GP_CALL_gpContextSynchronize), 1);
+	/* A stream that is gone may have left work. */
+	assert_int_equal(gpc_cuStreamCreate(&stream, 0), CUDA_SUCCESS);
+	give_work(gpc_handle_get(GPC_KIND_STREAM, stream));
+	assert_int_equal(gpc_cuStreamDestroy_v2(stream), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuCtxSynchronize(), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuCtxSynchronize(), CUDA_SUCCESS);
+	assert_int_equal(received(fixture, GP_CALL_gpContextSynchronize), 2);
 	end_idle(fixture);
 }
 
@@ -510,6 +605,9 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(stream_without_work_is_not_waited_for),
 		cmocka_unit_test(stream_is_idle_by_its_own_work),
+		cmocka_unit_test(event_is_done_with_what_comes_behind_it),
+		cmocka_unit_test(stream_is_done_with_an_event_that_is_its_last_work),
+		cmocka_unit_test(context_is_done_with_its_streams),
 		cmocka_unit_test(stream_that_waits_for_an_event_has_work),
 		cmocka_unit_test(answer_to_a_read_says_that_the_stream_is_idle),
 		cmocka_unit_test(answer_to_a_copy_under_way_says_so_too),
