@@ -64,14 +64,17 @@ expand(char *path, size_t size, const char *pattern)
 	path[used < size ? used : size - 1] = '\0';
 }
 
-/* Another process writes it as long as it has the lock: then -EWOULDBLOCK. */
+/* Another process writes it as long as it has the lock: then -EWOULDBLOCK.  A pipe that nobody
+ * reads is not waited for: -ENXIO. */
 static int
 open_path(const char *path)
 {
-	int fd = gp_fd_away(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+	const int flags = O_WRONLY | O_CREAT | O_CLOEXEC;
+	int fd = gp_fd_away(open(path, flags | O_NONBLOCK, 0644));
 
 	if (fd < 0)
 		return -errno;
+	(void)fcntl(fd, F_SETFL, flags);
 	if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
 		(void)close(fd);
 		return -EWOULDBLOCK;
@@ -96,7 +99,8 @@ open_file(void)
 		fd = open_path(other);
 	}
 	if (fd < 0)
-		gpc_log_always("GPUPOOL_TRACE=%s: %s; no trace is written", path, strerror(-fd));
+		gpc_log_always("GPUPOOL_TRACE=%s: %s; no trace is written", path,
+			       fd == -ENXIO ? "nobody reads this pipe" : strerror(-fd));
 	return fd;
 }
 

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import sys
 import tempfile
 
@@ -142,6 +143,16 @@ def _():
         result = daemon.run("vectoradd", env={"GPUPOOL_TRACE": "/dev/full"})
         result.expect(out="vectoradd: ok\n", err="gpupool: GPUPOOL_TRACE: No space left on device; the trace ends here\n")
         daemon.run("vectoradd", env={"GPUPOOL_TRACE": ""}).expect(out="vectoradd: ok\n", err="")
+        path = folder.file("pipe")
+        os.mkfifo(path)
+        result = daemon.run("vectoradd", env={"GPUPOOL_TRACE": path})
+        result.expect(out="vectoradd: ok\n", err=f"gpupool: GPUPOOL_TRACE={path}: nobody reads this pipe; no trace is written\n")
+        end = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        os.set_blocking(end, True)
+        with open(folder.file(), "wb") as copy, subprocess.Popen(["cat"], stdin=end, stdout=copy):
+            os.close(end)
+            daemon.run("vectoradd", env={"GPUPOOL_TRACE": path}).expect(out="vectoradd: ok\n", err="")
+        require(Trace(folder.file()).named("call")["cuInit"] == 1, "no trace came out of the pipe")
 
 
 @case("the trace of a program that is killed lacks its last bracket and nothing else")
