@@ -41,14 +41,16 @@ struct record {
 
 /* Behind the call: who sees the number and asks, asks about this time.  No two events have one
  * number, so what is found out of one that another thread destroys says nothing of the next. */
-static void
+static uint64_t
 set_recorded(struct gpc_event *event, uint64_t place)
 {
 	static atomic_uint_fast64_t last;
+	uint64_t recorded = atomic_fetch_add(&last, 1) + 1;
 
 	atomic_store(&event->place, 0);
-	atomic_store(&event->recorded, atomic_fetch_add(&last, 1) + 1);
+	atomic_store(&event->recorded, recorded);
 	atomic_store(&event->place, place);
+	return recorded;
 }
 
 /* Of a record that was posted to this stream when so many had given work to any; 0 where another
@@ -164,7 +166,7 @@ gpc_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags)
 	struct gp_args_cuEventRecordWithFlags args = { .flags = flags };
 	struct gpc_context *context;
 	struct gpc_event *event;
-	uint64_t before, place = 0;
+	uint64_t before, recorded, place = 0;
 	CUresult result = gpc_enter(&context);
 
 	if (result == CUDA_SUCCESS)
@@ -186,7 +188,11 @@ gpc_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags)
 		result = gpc_post_cuEventRecordWithFlags(context, &args);
 	if (result == CUDA_SUCCESS && !is_interprocess(event))
 		place = place_of(context->scope.session, args.hStream, before);
-	set_recorded(event, place);
+	recorded = set_recorded(event, place);
+	/* A program that asks for its events by turns need not wait for any of them. */
+	if (place && atomic_load_explicit(&event->asked, memory_order_relaxed))
+		gpc_watch_begin(&event->watch, recorded,
+				&(struct gpc_watched){ context, event->handle.id, true });
 	return result;
 }
 
@@ -245,7 +251,7 @@ gpc_cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
 	if (result == CUDA_SUCCESS && is_interprocess(event))
 		result = gpc_wait_cuEventSynchronize(context, &(struct gp_args_cuEventSynchronize){
 								      .hEvent = event->handle.id });
-	set_recorded(event, 0);
+	(void)set_recorded(event, 0);
 	return result;
 }
 
@@ -335,6 +341,7 @@ gpc_cuEventQuery(CUevent hEvent)
 	} else if (is_interprocess(event)) {
 		result = query(event);
 	} else {
+		atomic_store_explicit(&event->asked, true, memory_order_relaxed);
 		watched = (struct gpc_watched){ event->context, event->handle.id, true };
 		result = gpc_watch_ask(&event->watch, record.number, &watched);
 		if (result == CUDA_SUCCESS)

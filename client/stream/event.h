@@ -11,6 +11,7 @@
 
 #include <cuda.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 struct gpc_event {
@@ -24,6 +25,7 @@ struct gpc_event {
 	atomic_uint_fast64_t place;
 	atomic_uint_fast64_t done; /* that number, when it was complete */
 	atomic_uint_fast64_t here; /* and when what that changed of mirrored memory was here */
+	atomic_bool asked; /* whether it is done, and so the next time it is recorded, probably */
 	struct gpc_watch *watch;
 };
 

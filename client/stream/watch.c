@@ -117,10 +117,8 @@ begun(struct gpc_watch **place, struct gpc_watch *watch, CUresult result)
 	unref(watch);
 }
 
-/* Begins to watch; not if too many are, or where the wait would have to be kept behind host
- * functions. */
-static void
-watch_work(struct gpc_watch **place, uint64_t mark, const struct gpc_watched *watched)
+void
+gpc_watch_begin(struct gpc_watch **place, uint64_t mark, const struct gpc_watched *watched)
 {
 	const struct gp_args_cuStreamSynchronize stream = { .hStream = watched->id };
 	const struct gp_args_cuEventSynchronize event = { .hEvent = watched->id };
@@ -152,6 +150,6 @@ gpc_watch_ask(struct gpc_watch **place, uint64_t mark, const struct gpc_watched 
 	result = watched->is_event ? gpc_wait_cuEventQuery(watched->context, &event)
 				   : gpc_wait_cuStreamQuery(watched->context, &stream);
 	if (result == CUDA_ERROR_NOT_READY)
-		watch_work(place, mark, watched);
+		gpc_watch_begin(place, mark, watched);
 	return result;
 }

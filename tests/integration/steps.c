@@ -9,6 +9,7 @@
  *   order    work that nothing is read of
  *   again    one wait for all, then waits and questions whose answers are known by then
  *   read     one number read, then the same
+ *   poll     work, and questions whether it is done until it is
  *   limits   limits of the context that it has already
  */
 #include <cuda.h>
@@ -200,6 +201,18 @@ read_number(struct program *p)
 }
 
 static void
+poll_event(struct program *p)
+{
+	CUresult result;
+
+	launch(p, p->streams[0]);
+	require(cuEventRecord(p->events[0], p->streams[0]), "cuEventRecord");
+	while ((result = cuEventQuery(p->events[0])) == CUDA_ERROR_NOT_READY)
+		;
+	require(result, "cuEventQuery");
+}
+
+static void
 set_limits(struct program *p)
 {
 	(void)p;
@@ -215,9 +228,9 @@ main(int argc, char **argv)
 		const char *name;
 		void (*step)(struct program *program);
 	} kinds[] = {
-		{ "train", train },       { "token", token }, { "objects", objects },
-		{ "order", work },        { "again", again }, { "read", read_number },
-		{ "limits", set_limits },
+		{ "train", train },       { "token", token },     { "objects", objects },
+		{ "order", work },        { "again", again },     { "read", read_number },
+		{ "limits", set_limits }, { "poll", poll_event },
 	};
 	struct program program = { 0 };
 	void (*step)(struct program * program) = NULL;
@@ -229,7 +242,8 @@ main(int argc, char **argv)
 			step = kinds[i].step;
 	}
 	if (!step) {
-		fprintf(stderr, "usage: steps train|token|objects|order|again|read|limits COUNT\n");
+		fprintf(stderr,
+			"usage: steps train|token|objects|order|again|read|poll|limits COUNT\n");
 		return 2;
 	}
 	require(cuInit(0), "cuInit");

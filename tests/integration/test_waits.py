@@ -16,6 +16,7 @@ READS = {
     "order": {},
     "again": {"gpContextSynchronize": 1},
     "read": {"gpCopyOut": 1},
+    "poll": {},
     "limits": {},
 }
 

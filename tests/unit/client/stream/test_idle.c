@@ -462,8 +462,9 @@ event_is_asked_once_and_again_when_it_was_recorded_again(void **state)
 		assert_int_equal(gpc_cuEventQuery(event), CUDA_ERROR_NOT_READY);
 	assert_int_equal(received(fixture, GP_CALL_cuEventQuery), 1);
 	assert_int_equal(gpc_cuEventRecord(event, NULL), CUDA_SUCCESS);
+	/* It is watched from when it is recorded. */
 	assert_int_equal(gpc_cuEventQuery(event), CUDA_ERROR_NOT_READY);
-	assert_int_equal(received(fixture, GP_CALL_cuEventQuery), 2);
+	assert_int_equal(received(fixture, GP_CALL_cuEventQuery), 1);
 	finish_work(fixture);
 	for (int i = 0; i < PATIENCE_MS && result == CUDA_ERROR_NOT_READY; i++) {
 		result = gpc_cuEventQuery(event);
@@ -473,14 +474,35 @@ event_is_asked_once_and_again_when_it_was_recorded_again(void **state)
 	assert_int_equal(result, CUDA_SUCCESS);
 	assert_int_equal(gpc_cuEventQuery(event), CUDA_SUCCESS);
 	assert_int_equal(gpc_cuEventSynchronize(event), CUDA_SUCCESS);
-	assert_int_equal(received(fixture, GP_CALL_cuEventQuery), 2);
+	assert_int_equal(received(fixture, GP_CALL_cuEventQuery), 1);
 	assert_int_equal(received(fixture, GP_CALL_cuEventSynchronize), 2);
-	/* Recorded once more, nothing is known. */
+	/* Recorded once more, nothing is known; who waits asks himself. */
 	assert_int_equal(gpc_cuEventRecord(event, NULL), CUDA_SUCCESS);
 	assert_int_equal(gpc_cuEventSynchronize(event), CUDA_SUCCESS);
 	assert_int_equal(gpc_cuEventQuery(event), CUDA_SUCCESS);
-	assert_int_equal(received(fixture, GP_CALL_cuEventSynchronize), 3);
-	assert_int_equal(received(fixture, GP_CALL_cuEventQuery), 2);
+	assert_int_equal(received(fixture, GP_CALL_cuEventSynchronize), 4);
+	assert_int_equal(received(fixture, GP_CALL_cuEventQuery), 1);
+	end_idle(fixture);
+}
+
+static void
+event_that_is_asked_for_by_turns_is_waited_for_once(void **state)
+{
+	struct fixture *fixture = begin_idle(state);
+	CUevent event = make_event();
+
+	for (int turn = 0; turn < 5; turn++) {
+		CUresult result = CUDA_ERROR_NOT_READY;
+
+		for (int i = 0; i < PATIENCE_MS && result == CUDA_ERROR_NOT_READY; i++) {
+			result = gpc_cuEventQuery(event);
+			if (result == CUDA_ERROR_NOT_READY)
+				(void)usleep(1000);
+		}
+		assert_int_equal(result, CUDA_SUCCESS);
+		assert_int_equal(gpc_cuEventRecord(event, NULL), CUDA_SUCCESS);
+	}
+	assert_int_equal(received(fixture, GP_CALL_cuEventQuery), 1);
 	end_idle(fixture);
 }
 
@@ -615,6 +637,7 @@ main(void)
 		cmocka_unit_test(late_error_is_told_by_a_wait_for_nothing_once),
 		cmocka_unit_test(stream_that_is_queried_in_a_loop_is_asked_once),
 		cmocka_unit_test(event_is_asked_once_and_again_when_it_was_recorded_again),
+		cmocka_unit_test(event_that_is_asked_for_by_turns_is_waited_for_once),
 		cmocka_unit_test(only_so_many_are_watched),
 		cmocka_unit_test(event_destroyed_while_asked_leaves_no_watch),
 		cmocka_unit_test(watch_of_an_event_destroyed_while_asked_is_not_the_next_ones),
