@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The timeline that GPUPOOL_TRACE writes: what is in it, and that it is there whatever happens."""
 import collections
+import fcntl
 import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 
@@ -148,10 +148,10 @@ def _():
         result = daemon.run("vectoradd", env={"GPUPOOL_TRACE": path})
         result.expect(out="vectoradd: ok\n", err=f"gpupool: GPUPOOL_TRACE={path}: nobody reads this pipe; no trace is written\n")
         end = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-        os.set_blocking(end, True)
-        with open(folder.file(), "wb") as copy, subprocess.Popen(["cat"], stdin=end, stdout=copy):
-            os.close(end)
-            daemon.run("vectoradd", env={"GPUPOOL_TRACE": path}).expect(out="vectoradd: ok\n", err="")
+        fcntl.fcntl(end, fcntl.F_SETPIPE_SZ, 1 << 20)
+        daemon.run("vectoradd", env={"GPUPOOL_TRACE": path}).expect(out="vectoradd: ok\n", err="")
+        with open(end, "rb") as pipe, open(folder.file(), "wb") as copy:
+            copy.write(pipe.read())
         require(Trace(folder.file()).named("call")["cuInit"] == 1, "no trace came out of the pipe")
 
 
