@@ -7,8 +7,8 @@
 
 #define UNREADABLE UINT64_MAX
 
-/* Libraries have thousands that nobody asks for, so names are not kept.  Whoever could make two
- * that meet has written the image. */
+/* Libraries have thousands that nobody asks for, so names are not kept but of few.  Whoever could
+ * make two that meet has written the image. */
 struct variable {
 	uint64_t name;
 	uint64_t size;
@@ -19,6 +19,8 @@ struct gp_image_variables {
 	struct variable *list; /* sorted once they are finished */
 	size_t count, room;
 	bool all_known;
+	char *names[GP_VARIABLES_FEW];
+	size_t name_count; /* GP_VARIABLES_FEW + 1: too many, none is kept */
 };
 
 /* FNV-1a. */
@@ -52,12 +54,53 @@ gp_image_variables_create(void)
 	return variables;
 }
 
+static void
+drop_names(struct gp_image_variables *variables)
+{
+	for (size_t i = 0; i < GP_VARIABLES_FEW; i++) {
+		free(variables->names[i]);
+		variables->names[i] = NULL;
+	}
+}
+
 void
 gp_image_variables_destroy(struct gp_image_variables *variables)
 {
-	if (variables)
-		free(variables->list);
+	if (!variables)
+		return;
+	drop_names(variables);
+	free(variables->list);
 	free(variables);
+}
+
+/* Once, in whichever parts of the image it is.  Without memory for it there are too many. */
+static void
+keep_name(struct gp_image_variables *variables, const char *name, size_t size)
+{
+	const size_t count = variables->name_count;
+	char *kept = NULL;
+
+	if (count > GP_VARIABLES_FEW || size == 0 || name[0] == '$' || name[0] == '.')
+		return;
+	for (size_t i = 0; i < count; i++) {
+		if (strlen(variables->names[i]) == size &&
+		    memcmp(variables->names[i], name, size) == 0)
+			return;
+	}
+	if (count < GP_VARIABLES_FEW)
+		kept = strndup(name, size);
+	if (kept) {
+		variables->names[variables->name_count++] = kept;
+		return;
+	}
+	drop_names(variables);
+	variables->name_count = GP_VARIABLES_FEW + 1;
+}
+
+const char *
+gp_image_variables_name(const struct gp_image_variables *variables, size_t number)
+{
+	return number < GP_VARIABLES_FEW ? variables->names[number] : NULL;
 }
 
 int
@@ -78,6 +121,8 @@ gp_image_variables_add(struct gp_image_variables *variables, const char *name, s
 		.size = readable ? size : UNREADABLE,
 		.managed = managed,
 	};
+	if (!managed)
+		keep_name(variables, name, name_size);
 	return 0;
 }
 

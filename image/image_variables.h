@@ -41,6 +41,11 @@ void gp_image_variables_finish(struct gp_image_variables *variables);
 enum gp_variable_verdict gp_image_variables_judge(const struct gp_image_variables *variables,
 						  const char *name, uint64_t size, uint64_t *has);
 
+/* The names of the variables of an image that has few, but for managed memory and the compiler's
+ * own; NULL behind the last one, and of an image with more. */
+#define GP_VARIABLES_FEW 16
+const char *gp_image_variables_name(const struct gp_image_variables *variables, size_t number);
+
 /* Whether it has one of this name that is managed memory. */
 bool gp_image_variables_is_managed(const struct gp_image_variables *variables, const char *name);
 

@@ -2,6 +2,7 @@
 #include "client/code/image.h"
 
 #include "client/base/log.h"
+#include "client/base/stats.h"
 #include "client/code/image_inside.h"
 #include "client/context/device.h"
 #include "client/memory/globals.h"
@@ -18,6 +19,7 @@ struct gpc_image_global {
 	struct gpc_context *context;
 	uint64_t address;
 	uint64_t size;
+	bool used; /* the program has asked for it */
 	char name[];
 };
 
@@ -189,20 +191,15 @@ place_global(struct gpc_image *image, struct gpc_context *context, const char *n
 	return CUDA_ERROR_INVALID_IMAGE;
 }
 
-static CUresult
+/* Known from now on; NULL: out of memory. */
+static struct gpc_image_global *
 add_global(struct gpc_image *image, struct gpc_context *context, const char *name,
 	   const struct gp_reply_gpImageGlobal *reply)
 {
-	struct gpc_image_global *global = malloc(sizeof(*global) + strlen(name) + 1);
-	CUresult result;
+	struct gpc_image_global *global = calloc(1, sizeof(*global) + strlen(name) + 1);
 
 	if (!global)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	result = place_global(image, context, name, reply);
-	if (result != CUDA_SUCCESS) {
-		free(global);
-		return result;
-	}
+		return NULL;
 	global->context = context;
 	global->address = reply->address;
 	global->size = reply->size;
@@ -211,7 +208,7 @@ add_global(struct gpc_image *image, struct gpc_context *context, const char *nam
 	global->next = image->globals;
 	image->globals = global;
 	pthread_mutex_unlock(&image->lock);
-	return CUDA_SUCCESS;
+	return global;
 }
 
 /* What the daemon says of a variable's size, against what the image says. */
@@ -236,29 +233,121 @@ check_global(const struct gpc_image *image, const char *name, uint64_t size)
 			       peer, name);
 		return CUDA_ERROR_INVALID_IMAGE;
 	case GP_VARIABLE_ABSENT:
-		gpc_log_always("%s: a variable is not used: %s is not in the image, and has %llu "
-			       "bytes as the daemon tells",
-			       peer, name, (unsigned long long)size);
 		return CUDA_ERROR_NOT_FOUND;
 	default:
 		return CUDA_SUCCESS;
 	}
 }
 
-/* Where the daemon says that it is, and how large. */
+/* A question that is under way. */
+struct asked {
+	struct gpc_request request;
+	const char *name;
+};
+
 static CUresult
-ask_global(struct gpc_context *context, const struct gp_args_gpImageGlobal *args, bool managed,
-	   struct gp_reply_gpImageGlobal *reply)
+start_asking(struct gpc_image *image, struct gpc_context *context, const char *name,
+	     struct asked *asked)
 {
-	const struct gp_args_gpImageManaged same = { args->context, args->image, args->name };
-	struct gp_reply_gpImageManaged found;
+	const struct gp_args_gpImageGlobal args = { context->handle.id,
+						    image->handle.id,
+						    { name, strlen(name) } };
+
+	*asked = (struct asked){ .name = name };
+	return gpc_start_gpImageGlobal(context, &args, &asked->request);
+}
+
+/* Whoever asks for one variable of few asks for the others, too, soon. */
+static size_t
+ask_for_others(struct gpc_image *image, struct gpc_context *context, const char *name,
+	       struct asked *others)
+{
+	const char *other;
+	size_t count = 0;
+
+	for (size_t i = 0; (other = gp_image_variables_name(image->variables, i)); i++) {
+		if (strcmp(other, name) != 0 && !gpc_image_has_managed(image, other) &&
+		    !find_global(image, context, other) &&
+		    start_asking(image, context, other, &others[count]) == CUDA_SUCCESS)
+			count++;
+	}
+	return count;
+}
+
+/* The answer, of this result. */
+static CUresult
+take_answer(struct gpc_image *image, struct gpc_context *context, struct asked *asked,
+	    CUresult result)
+{
+	struct gp_reply_gpImageGlobal reply = { 0 };
+	struct gp_dec dec;
+
+	gp_dec_init(&dec, asked->request.reply, asked->request.reply_size);
+	if (result == CUDA_SUCCESS)
+		gp_reply_gpImageGlobal_decode(&dec, &reply);
+	if (result == CUDA_SUCCESS && !gp_dec_done(&dec)) {
+		result = CUDA_ERROR_SYSTEM_NOT_READY;
+		gpc_session_fail(asked->request.session, result, "malformed reply");
+	}
+	free(asked->request.reply);
+	if (result == CUDA_SUCCESS && !add_global(image, context, asked->name, &reply))
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	return result;
+}
+
+/* Where the daemon says that it is, and how large: one round trip for the few that there are. What
+ * is not told of the others is asked for again when they are wanted. */
+static CUresult
+ask(struct gpc_image *image, struct gpc_context *context, const char *name)
+{
+	struct asked asked, others[GP_VARIABLES_FEW];
+	CUresult result = start_asking(image, context, name, &asked);
+	size_t count;
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	gpc_stats_wait_begin(GP_CALL_gpImageGlobal);
+	count = ask_for_others(image, context, name, others);
+	result = take_answer(image, context, &asked, gpc_request_wait(&asked.request));
+	for (size_t i = 0; i < count; i++)
+		(void)take_answer(image, context, &others[i],
+				  gpc_request_wait_own(&others[i].request));
+	gpc_stats_wait_end();
+	return result;
+}
+
+static CUresult
+ask_managed(struct gpc_image *image, struct gpc_context *context, const char *name)
+{
+	const struct gp_args_gpImageManaged args = { context->handle.id,
+						     image->handle.id,
+						     { name, strlen(name) } };
+	struct gp_reply_gpImageManaged found = { 0 };
+	CUresult result = gpc_wait_gpImageManaged(context, &args, &found);
+	const struct gp_reply_gpImageGlobal reply = { found.address, found.size };
+
+	if (result == CUDA_SUCCESS && !add_global(image, context, name, &reply))
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	return result;
+}
+
+/* The program has asked for it: it is used from now on, if it is as the image says. */
+static CUresult
+use_global(struct gpc_image *image, struct gpc_context *context, struct gpc_image_global *global)
+{
+	const struct gp_reply_gpImageGlobal told = { global->address, global->size };
 	CUresult result;
 
-	if (!managed)
-		return gpc_wait_gpImageGlobal(context, args, reply);
-	result = gpc_wait_gpImageManaged(context, &same, &found);
+	if (__atomic_load_n(&global->used, __ATOMIC_ACQUIRE))
+		return CUDA_SUCCESS;
+	result = check_global(image, global->name, global->size);
 	if (result == CUDA_SUCCESS)
-		*reply = (struct gp_reply_gpImageGlobal){ found.address, found.size };
+		result = place_global(image, context, global->name, &told);
+	if (result == CUDA_SUCCESS && variable_calls && gpc_image_has_managed(image, global->name))
+		result = variable_calls->add(context, global->address, global->size,
+					     image->handle.id);
+	if (result == CUDA_SUCCESS)
+		__atomic_store_n(&global->used, true, __ATOMIC_RELEASE);
 	return result;
 }
 
@@ -266,39 +355,29 @@ CUresult
 gpc_image_global(struct gpc_image *image, struct gpc_context *context, const char *name,
 		 CUdeviceptr *address_p, size_t *size_p)
 {
-	struct gp_reply_gpImageGlobal reply;
-	struct gp_args_gpImageGlobal args = {
-		.context = context->handle.id,
-		.name = { name, strlen(name) },
-	};
 	struct gpc_image_global *global;
-	CUresult result = CUDA_SUCCESS;
+	CUresult result;
+	uint64_t has;
 
 	image = gpc_image_in(image, context->scope.session);
-	if (!image)
+	if (!image ||
+	    gp_image_variables_judge(image->variables, name, 0, &has) == GP_VARIABLE_ABSENT)
 		return CUDA_ERROR_NOT_FOUND;
-	args.image = image->handle.id;
 	global = find_global(image, context, name);
-	if (global) {
-		reply.address = global->address;
-		reply.size = global->size;
-	} else {
-		bool managed = gpc_image_has_managed(image, name);
-
-		result = ask_global(context, &args, managed, &reply);
-		if (result == CUDA_SUCCESS)
-			result = check_global(image, name, reply.size);
-		if (result == CUDA_SUCCESS)
-			result = add_global(image, context, name, &reply);
-		if (result == CUDA_SUCCESS && managed && variable_calls)
-			result = variable_calls->add(context, reply.address, reply.size,
-						     image->handle.id);
+	if (!global) {
+		result = gpc_image_has_managed(image, name) ? ask_managed(image, context, name)
+							    : ask(image, context, name);
+		if (result != CUDA_SUCCESS)
+			return result;
+		global = find_global(image, context, name);
 	}
+	/* Another thread may have reset the context meanwhile. */
+	result = global ? use_global(image, context, global) : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (address_p)
-		*address_p = reply.address;
+		*address_p = global->address;
 	if (size_p)
-		*size_p = reply.size;
+		*size_p = global->size;
 	return CUDA_SUCCESS;
 }

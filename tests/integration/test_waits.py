@@ -29,7 +29,7 @@ PROGRAMS = {
     "matmul": {**BEGIN, "gpImageLoad": 1, "gpCopyOut": 1},
     "memset": {**BEGIN, "gpCopyOut": 5, "cuStreamSynchronize": 2, "gpContextSynchronize": 1},
     "copies2d": {**BEGIN, "gpCopyOut": 6, "cuStreamSynchronize": 1, "gpContextSynchronize": 1},
-    "symbols": {**BEGIN, "gpImageLoad": 1, "gpImageGlobal": 4, "gpCopyOut": 4},
+    "symbols": {**BEGIN, "gpImageLoad": 1, "gpImageGlobal": 1, "gpCopyOut": 4},
     "pinned": {**BEGIN, "gpImageLoad": 1, "gpImageGlobal": 1, "cuStreamSynchronize": 3, "gpCopyOut": 3},
 }
 

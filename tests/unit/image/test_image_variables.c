@@ -75,6 +75,45 @@ verdict_of(const struct gp_image_variables *variables, const char *name)
 	return gp_image_variables_judge(variables, name, 5, &has);
 }
 
+static bool
+is_named(const struct gp_image_variables *variables, const char *name)
+{
+	const char *found;
+
+	for (size_t i = 0; (found = gp_image_variables_name(variables, i)); i++) {
+		if (strcmp(found, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void
+names_of_few_are_kept(void **state)
+{
+	struct gp_image_variables *variables = gp_image_variables_create();
+	char name[16];
+
+	for (int i = 0; i < GP_VARIABLES_FEW; i++) {
+		for (int part = 0; part < 2; part++) {
+			int size = snprintf(name, sizeof(name), "variable%d", i);
+
+			assert_int_equal(gp_image_variables_add(variables, name, (size_t)size, true,
+								false, 4),
+					 0);
+		}
+	}
+	assert_int_equal(gp_image_variables_add(variables, "$str", 4, true, false, 4), 0);
+	assert_int_equal(gp_image_variables_add(variables, "managed", 7, true, true, 4), 0);
+	assert_true(is_named(variables, "variable0") && is_named(variables, "variable15"));
+	assert_false(is_named(variables, "$str") || is_named(variables, "managed"));
+	assert_null(gp_image_variables_name(variables, GP_VARIABLES_FEW));
+	assert_int_equal(gp_image_variables_add(variables, "more", 4, true, false, 4), 0);
+	assert_null(gp_image_variables_name(variables, 0));
+	gp_image_variables_finish(variables);
+	expect(variables, "variable7", 4);
+	gp_image_variables_destroy(variables);
+}
+
 static void
 expect_file(const char *file, const struct gp_image_target *target)
 {
@@ -87,6 +126,9 @@ expect_file(const char *file, const struct gp_image_target *target)
 	for (size_t i = 0; i < VARIABLES; i++)
 		assert_int_equal(gp_image_variables_is_managed(variables, table[i].name),
 				 strcmp(table[i].name, "of_both") == 0);
+	for (size_t i = 0; i < VARIABLES; i++)
+		assert_int_equal(is_named(variables, table[i].name),
+				 strcmp(table[i].name, "of_both") != 0);
 	assert_false(gp_image_variables_is_managed(variables, "elsewhere"));
 	assert_int_equal(verdict_of(variables, "elsewhere"), GP_VARIABLE_ABSENT);
 	assert_int_equal(verdict_of(variables, ""), GP_VARIABLE_ABSENT);
@@ -264,6 +306,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(whatever_nvcc_writes_is_read_as_it_is),
+		cmocka_unit_test(names_of_few_are_kept),
 		cmocka_unit_test(what_cannot_be_read_is_unknown),
 		cmocka_unit_test(text_may_be_written_in_many_ways),
 		cmocka_unit_test(text_says_what_is_managed),
