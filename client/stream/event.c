@@ -4,6 +4,7 @@
 #include "client/context/object.h"
 #include "client/host/mirror.h"
 #include "client/memory/pool.h"
+#include "client/stream/elapsed.h"
 #include "client/stream/stream.h"
 #include "client/stream/watch.h"
 #include "client/wire/session.h"
@@ -189,6 +190,7 @@ gpc_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags)
 	if (result == CUDA_SUCCESS && !is_interprocess(event))
 		place = place_of(context->scope.session, args.hStream, before);
 	recorded = set_recorded(event, place);
+	gpc_elapsed_note(event, args.hStream);
 	/* A program that asks for its events by turns need not wait for any of them. */
 	if (place && atomic_load_explicit(&event->asked, memory_order_relaxed))
 		gpc_watch_begin(&event->watch, recorded,
@@ -291,6 +293,15 @@ is_done(struct gpc_event *event, const struct record *record)
 	return true;
 }
 
+bool
+gpc_event_is_done(struct gpc_event *event, uint64_t *recorded_p)
+{
+	struct record record = read_record(event);
+
+	*recorded_p = record.number;
+	return record.number && is_done(event, &record);
+}
+
 /* And so is what its stream was given before. */
 static void
 set_done(struct gpc_event *event, const struct record *record)
@@ -375,33 +386,6 @@ gpc_cuEventSynchronize(CUevent hEvent)
 		}
 	}
 	return after_wait(event, record.number, fetch, result);
-}
-
-CUresult
-gpc_cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd)
-{
-	struct gp_args_cuEventElapsedTime_v2 args;
-	struct gp_reply_cuEventElapsedTime_v2 reply;
-	struct gpc_event *start, *end;
-	CUresult result = gpc_enter_kind(GPC_KIND_EVENT, hStart, &start);
-
-	if (result == CUDA_SUCCESS)
-		result = gpc_event_lookup(hEnd, &end);
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (start->context->scope.session != end->context->scope.session)
-		return CUDA_ERROR_INVALID_HANDLE;
-	if (!start->recorded || !end->recorded ||
-	    ((start->flags | end->flags) & CU_EVENT_DISABLE_TIMING))
-		return CUDA_ERROR_INVALID_HANDLE;
-	if (!pMilliseconds)
-		return CUDA_ERROR_INVALID_VALUE;
-	args.hStart = start->handle.id;
-	args.hEnd = end->handle.id;
-	result = gpc_wait_cuEventElapsedTime_v2(end->context, &args, &reply);
-	if (result == CUDA_SUCCESS)
-		*pMilliseconds = reply.pMilliseconds;
-	return result;
 }
 
 CUresult

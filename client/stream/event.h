@@ -8,6 +8,7 @@
 
 #include "client/base/handle.h"
 #include "client/context/context.h"
+#include "client/stream/elapsed.h"
 
 #include <cuda.h>
 #include <stdatomic.h>
@@ -27,11 +28,15 @@ struct gpc_event {
 	atomic_uint_fast64_t here; /* and when what that changed of mirrored memory was here */
 	atomic_bool asked; /* whether it is done, and so the next time it is recorded, probably */
 	struct gpc_watch *watch;
+	struct gpc_elapsed elapsed;
 };
 
 /* The event behind hEvent, or its name on the wire; CUDA_ERROR_INVALID_HANDLE. */
 CUresult gpc_event_lookup(CUevent hEvent, struct gpc_event **event_p);
 CUresult gpc_event_id(CUevent hEvent, uint32_t *id_p);
+
+/* Whether it is known to be complete without asking, as it was recorded with this number. */
+bool gpc_event_is_done(struct gpc_event *event, uint64_t *recorded_p);
 
 /* Forgets all events of a context that is being destroyed. */
 void gpc_event_forget_context(struct gpc_context *context);

@@ -33,6 +33,7 @@ struct gpc_stream {
 	uint64_t number;           /* cuStreamGetId */
 	atomic_uint_fast64_t done; /* what it was given up to this record (session.h) is done */
 	atomic_uint_fast64_t here; /* and what that changed of mirrored memory is here */
+	_Atomic(void *) timed; /* token of the last event that it recorded and that keeps time */
 	struct gpc_watch *watch;
 	atomic_uint attributes_set; /* a bit for each, under the lock of stream_attributes.c */
 	CUlaunchAttributeValue attributes[GPC_STREAM_ATTRIBUTES];

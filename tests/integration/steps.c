@@ -10,6 +10,7 @@
  *   again    one wait for all, then waits and questions whose answers are known by then
  *   read     one number read, then the same
  *   poll     work, and questions whether it is done until it is
+ *   times    runs that are timed by events, and the times read at the end
  *   limits   limits of the context that it has already
  */
 #include <cuda.h>
@@ -20,6 +21,7 @@
 
 #define KERNELS 30
 #define INPUT 4096
+#define TIMED 8
 
 static const char ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
 			  ".visible .entry increase(.param .u64 where)\n{\n"
@@ -213,6 +215,29 @@ poll_event(struct program *p)
 }
 
 static void
+times(struct program *p)
+{
+	CUevent marks[2 * TIMED];
+	float ms;
+
+	for (int i = 0; i < 2 * TIMED; i++)
+		require(cuEventCreate(&marks[i], CU_EVENT_DEFAULT), "cuEventCreate");
+	for (int i = 0; i < 2 * TIMED; i += 2) {
+		require(cuEventRecord(marks[i], p->streams[0]), "cuEventRecord");
+		launch(p, p->streams[0]);
+		require(cuEventRecord(marks[i + 1], p->streams[0]), "cuEventRecord");
+	}
+	require(cuStreamSynchronize(p->streams[0]), "cuStreamSynchronize");
+	for (int i = 0; i < 2 * TIMED; i += 2) {
+		require(cuEventElapsedTime(&ms, marks[i], marks[i + 1]), "cuEventElapsedTime");
+		if (!(ms >= 0 && ms < 1e6f))
+			require(CUDA_ERROR_UNKNOWN, "a time between events");
+	}
+	for (int i = 0; i < 2 * TIMED; i++)
+		require(cuEventDestroy(marks[i]), "cuEventDestroy");
+}
+
+static void
 set_limits(struct program *p)
 {
 	(void)p;
@@ -230,7 +255,7 @@ main(int argc, char **argv)
 	} kinds[] = {
 		{ "train", train },       { "token", token },     { "objects", objects },
 		{ "order", work },        { "again", again },     { "read", read_number },
-		{ "limits", set_limits }, { "poll", poll_event },
+		{ "limits", set_limits }, { "poll", poll_event }, { "times", times },
 	};
 	struct program program = { 0 };
 	void (*step)(struct program * program) = NULL;
@@ -242,8 +267,8 @@ main(int argc, char **argv)
 			step = kinds[i].step;
 	}
 	if (!step) {
-		fprintf(stderr,
-			"usage: steps train|token|objects|order|again|read|poll|limits COUNT\n");
+		fprintf(stderr, "usage: steps "
+				"train|token|objects|order|again|read|poll|times|limits COUNT\n");
 		return 2;
 	}
 	require(cuInit(0), "cuInit");

@@ -17,6 +17,7 @@ READS = {
     "again": {"gpContextSynchronize": 1},
     "read": {"gpCopyOut": 1},
     "poll": {},
+    "times": {"cuStreamSynchronize": 1, "cuEventElapsedTime_v2": 1},
     "limits": {},
 }
 

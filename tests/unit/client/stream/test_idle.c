@@ -60,9 +60,14 @@ answer(struct fake_daemon *daemon, const struct gp_header *header, const void *f
 		header->call == GP_CALL_cuEventQuery || header->call == GP_CALL_cuStreamQuery;
 	const bool waits = header->call == GP_CALL_cuEventSynchronize ||
 			   header->call == GP_CALL_cuStreamSynchronize;
+	static const uint64_t time; /* a float, padded */
 
 	if (header->call == GP_CALL_gpCopyOut)
 		return answer_copy(daemon, header);
+	if (header->call == GP_CALL_cuEventElapsedTime_v2) {
+		fake_reply(daemon, header, CUDA_SUCCESS, &time, sizeof(time));
+		return 0;
+	}
 	if (atomic_load(&done) || !(asks || waits))
 		return fake_answer(daemon, header, fields, size);
 	if (asks) {
@@ -313,6 +318,37 @@ context_is_done_with_its_streams(void **state)
 	assert_int_equal(gpc_cuCtxSynchronize(), CUDA_SUCCESS);
 	assert_int_equal(gpc_cuCtxSynchronize(), CUDA_SUCCESS);
 	assert_int_equal(received(fixture, GP_CALL_gpContextSynchronize), 2);
+	end_idle(fixture);
+}
+
+/* One behind the other in a stream, as who times runs records them. */
+static void
+times_are_asked_for_together(void **state)
+{
+	struct fixture *fixture = begin_idle(state);
+	CUevent events[20];
+	float ms;
+
+	for (int i = 0; i < 20; i++) {
+		assert_int_equal(gpc_cuEventCreate(&events[i], 0), CUDA_SUCCESS);
+		assert_int_equal(gpc_cuEventRecord(events[i], NULL), CUDA_SUCCESS);
+	}
+	/* Of what is not known to be done nothing is asked that the program does not ask. */
+	assert_int_equal(gpc_cuEventElapsedTime_v2(&ms, events[0], events[19]), CUDA_SUCCESS);
+	assert_int_equal(received(fixture, GP_CALL_cuEventElapsedTime_v2), 1);
+	assert_int_equal(gpc_cuEventElapsedTime_v2(&ms, events[0], events[1]), CUDA_SUCCESS);
+	assert_int_equal(received(fixture, GP_CALL_cuEventElapsedTime_v2), 2);
+	assert_int_equal(gpc_cuCtxSynchronize(), CUDA_SUCCESS);
+	for (int i = 1; i < 20; i++)
+		assert_int_equal(gpc_cuEventElapsedTime_v2(&ms, events[i - 1], events[i]),
+				 CUDA_SUCCESS);
+	assert_int_equal(received(fixture, GP_CALL_cuEventElapsedTime_v2), 20);
+	/* Only of the same two records. */
+	assert_int_equal(gpc_cuEventRecord(events[5], NULL), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuEventElapsedTime_v2(&ms, events[4], events[5]), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuEventElapsedTime_v2(&ms, events[5], events[6]), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuEventElapsedTime_v2(&ms, events[6], events[7]), CUDA_SUCCESS);
+	assert_int_equal(received(fixture, GP_CALL_cuEventElapsedTime_v2), 22);
 	end_idle(fixture);
 }
 
@@ -630,6 +666,7 @@ main(void)
 		cmocka_unit_test(event_is_done_with_what_comes_behind_it),
 		cmocka_unit_test(stream_is_done_with_an_event_that_is_its_last_work),
 		cmocka_unit_test(context_is_done_with_its_streams),
+		cmocka_unit_test(times_are_asked_for_together),
 		cmocka_unit_test(stream_that_waits_for_an_event_has_work),
 		cmocka_unit_test(answer_to_a_read_says_that_the_stream_is_idle),
 		cmocka_unit_test(answer_to_a_copy_under_way_says_so_too),

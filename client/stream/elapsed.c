@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/stream/elapsed.h"
+
+#include "client/base/stats.h"
+#include "client/context/object.h"
+#include "client/stream/event.h"
+#include "client/stream/stream.h"
+#include "client/wire/session.h"
+#include "gpc_calls.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+/* That go with one question. */
+#define AHEAD 32
+
+/* Two events, by the numbers of their records, and the question about them. */
+struct pair {
+	struct gpc_event *start, *end;
+	uint64_t started, ended;
+	struct gpc_request request;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static bool
+keeps_time(const struct gpc_event *event)
+{
+	return !(event->flags & CU_EVENT_DISABLE_TIMING);
+}
+
+void
+gpc_elapsed_note(struct gpc_event *event, uint32_t stream_id)
+{
+	struct gpc_stream *stream = gpc_handle_find(GPC_KIND_STREAM, stream_id);
+	struct gpc_event *before;
+
+	if (!keeps_time(event) || !stream)
+		return;
+	atomic_store(&event->elapsed.next, NULL);
+	before = gpc_handle_get(GPC_KIND_EVENT,
+				atomic_exchange(&stream->timed, event->handle.token));
+	if (before && before != event)
+		atomic_store(&before->elapsed.next, event->handle.token);
+}
+
+static bool
+is_known(const struct pair *pair, float *ms)
+{
+	const struct gpc_elapsed *elapsed = &pair->end->elapsed;
+	bool known;
+
+	(void)pthread_mutex_lock(&lock);
+	known = elapsed->started == pair->started && elapsed->ended == pair->ended;
+	if (known)
+		*ms = elapsed->ms;
+	(void)pthread_mutex_unlock(&lock);
+	return known;
+}
+
+static void
+keep(const struct pair *pair, float ms)
+{
+	struct gpc_elapsed *elapsed = &pair->end->elapsed;
+
+	(void)pthread_mutex_lock(&lock);
+	elapsed->started = pair->started;
+	elapsed->ended = pair->ended;
+	elapsed->ms = ms;
+	(void)pthread_mutex_unlock(&lock);
+}
+
+static CUresult
+start(struct pair *pair)
+{
+	const struct gp_args_cuEventElapsedTime_v2 args = { .hStart = pair->start->handle.id,
+							    .hEnd = pair->end->handle.id };
+
+	return gpc_start_cuEventElapsedTime_v2(pair->end->context, &args, &pair->request);
+}
+
+/* The event that its stream recorded next, if it is of this session and done. */
+static bool
+follow(struct gpc_event *event, struct pair *pair)
+{
+	struct gpc_event *next = gpc_handle_get(GPC_KIND_EVENT, atomic_load(&event->elapsed.next));
+
+	*pair = (struct pair){ .start = event, .end = next };
+	return next && next->context->scope.session == event->context->scope.session &&
+	       gpc_event_is_done(event, &pair->started) && gpc_event_is_done(next, &pair->ended);
+}
+
+/* Those behind the event that the program asks about; how many. */
+static size_t
+start_ahead(struct gpc_event *event, struct pair pairs[AHEAD])
+{
+	struct gpc_event *first = event;
+	size_t count = 0;
+	float ms;
+
+	for (int i = 0; i < AHEAD && follow(event, &pairs[count]); i++) {
+		event = pairs[count].end;
+		if (event == first)
+			break;
+		if (!is_known(&pairs[count], &ms) && start(&pairs[count]) == CUDA_SUCCESS)
+			count++;
+	}
+	return count;
+}
+
+/* The answer, of this result. */
+static CUresult
+take(struct pair *pair, CUresult result, float *ms)
+{
+	struct gp_reply_cuEventElapsedTime_v2 reply = { 0 };
+	struct gp_dec dec;
+
+	gp_dec_init(&dec, pair->request.reply, pair->request.reply_size);
+	if (result == CUDA_SUCCESS)
+		gp_reply_cuEventElapsedTime_v2_decode(&dec, &reply);
+	if (result == CUDA_SUCCESS && !gp_dec_done(&dec)) {
+		result = CUDA_ERROR_SYSTEM_NOT_READY;
+		gpc_session_fail(pair->request.session, result, "malformed reply");
+	}
+	free(pair->request.reply);
+	if (result != CUDA_SUCCESS)
+		return result;
+	keep(pair, reply.pMilliseconds);
+	*ms = reply.pMilliseconds;
+	return CUDA_SUCCESS;
+}
+
+static CUresult
+ask(struct pair *pair, float *ms)
+{
+	struct pair ahead[AHEAD];
+	CUresult result = start(pair);
+	size_t count;
+	float other;
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	gpc_stats_wait_begin(GP_CALL_cuEventElapsedTime_v2);
+	count = start_ahead(pair->end, ahead);
+	result = take(pair, gpc_request_wait(&pair->request), ms);
+	for (size_t i = 0; i < count; i++)
+		(void)take(&ahead[i], gpc_request_wait_own(&ahead[i].request), &other);
+	gpc_stats_wait_end();
+	return result;
+}
+
+CUresult
+gpc_cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd)
+{
+	struct gpc_event *start, *end;
+	struct pair pair;
+	float ms;
+	CUresult result = gpc_enter_kind(GPC_KIND_EVENT, hStart, &start);
+
+	if (result == CUDA_SUCCESS)
+		result = gpc_event_lookup(hEnd, &end);
+	if (result != CUDA_SUCCESS)
+		return result;
+	pair = (struct pair){
+		.start = start, .end = end, .started = start->recorded, .ended = end->recorded
+	};
+	if (start->context->scope.session != end->context->scope.session || !pair.started ||
+	    !pair.ended || !keeps_time(start) || !keeps_time(end))
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!pMilliseconds)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = is_known(&pair, &ms) ? gpc_session_result(end->context->scope.session)
+				      : ask(&pair, &ms);
+	if (result == CUDA_SUCCESS)
+		*pMilliseconds = ms;
+	return result;
+}
