@@ -9,6 +9,27 @@
 #include <stdlib.h>
 #include <string.h>
 
+static bool (*knows)(const struct gpc_session *session);
+
+void
+gpc_fence_set_knows(bool (*knows_done)(const struct gpc_session *session))
+{
+	knows = knows_done;
+}
+
+bool
+gpc_fence_is_needless(struct gpc_session *session)
+{
+	uint64_t count = gpc_session_work_posted(session);
+
+	if (count <= gpc_session_work_done(session))
+		return true;
+	if (!knows || !knows(session))
+		return false;
+	gpc_session_work_set_done(session, count);
+	return true;
+}
+
 void
 gpc_fence_init(struct gpc_fence *fence)
 {
@@ -34,7 +55,8 @@ gpc_fence_start(struct gpc_fence *fence, struct gpc_context *context)
 {
 	struct gp_args_gpFence args = { 0 };
 
-	if (atomic_load(&fence->outstanding) || pthread_mutex_trylock(&fence->lock))
+	if (atomic_load(&fence->outstanding) || gpc_fence_is_needless(context->scope.session) ||
+	    pthread_mutex_trylock(&fence->lock))
 		return;
 	if (!atomic_load(&fence->outstanding)) {
 		memset(&fence->request, 0, sizeof(fence->request));

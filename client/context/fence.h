@@ -10,8 +10,10 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 
 struct gpc_context;
+struct gpc_session;
 
 /* At most one fence is under way without anybody waiting for it. */
 struct gpc_fence {
@@ -21,10 +23,18 @@ struct gpc_fence {
 	atomic_bool outstanding;
 };
 
+/* Who knows whether all work of a session is done, without asking.  By entry, as the library is
+ * loaded. */
+void gpc_fence_set_knows(bool (*knows_done)(const struct gpc_session *session));
+
 void gpc_fence_init(struct gpc_fence *fence);
 
-/* Asks for one unless one is under way; the answer is looked at by gpc_fence_poll() or by whoever
- * reads the connection. */
+/* Whether all work posted so far is known to be done; gpc_session_work_done() says so, too, then.
+ */
+bool gpc_fence_is_needless(struct gpc_session *session);
+
+/* Asks for one unless one is under way, or needless; the answer is looked at by gpc_fence_poll() or
+ * by whoever reads the connection. */
 void gpc_fence_start(struct gpc_fence *fence, struct gpc_context *context);
 void gpc_fence_poll(struct gpc_fence *fence);
 

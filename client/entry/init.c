@@ -14,6 +14,7 @@
 #include "client/connect/connect.h"
 #include "client/connect/window.h"
 #include "client/context/device.h"
+#include "client/context/fence.h"
 #include "client/context/lifecycle.h"
 #include "client/copy/managed_variable.h"
 #include "client/entry/context_parts.h"
@@ -23,6 +24,7 @@
 #include "client/entry/proc_address.h"
 #include "client/entry/tracer.h"
 #include "client/pages/pages.h"
+#include "client/stream/stream.h"
 #include "client/wire/lane.h"
 #include "gpc_calls.h"
 
@@ -434,6 +436,7 @@ on_load(void)
 	gpc_entries_fill(gpc_trace_begin());
 	gpc_context_parts_set();
 	gpc_image_set_variables(&gpc_managed_variable_calls);
+	gpc_fence_set_knows(gpc_stream_knows_done);
 	/* Without either, REMOTE_GPU may still be set by the program itself, before cuInit. */
 	if (gpc_config_remote() || !gpc_passthrough_start())
 		(void)pthread_atfork(gpc_pages_before_fork, after_fork, after_fork_in_child);

@@ -262,6 +262,7 @@ take_back(struct gpc_memory *memory, struct gpc_context *context)
 	if (much > WAITING_MUCH)
 		much = WAITING_MUCH;
 	gpc_fence_poll(&memory->fence);
+	(void)gpc_fence_is_needless(memory->session);
 	retire(memory);
 	if (gpc_heap_waiting(memory->heap) >= much)
 		(void)gpc_memory_settle_all(memory, context);

@@ -103,8 +103,7 @@ gpc_memory_keep(struct gpc_memory *memory, struct gpc_context *context,
 	}
 	give_back(memory, KEPT_MAX);
 	gpc_memory_tell_kept(memory, context);
-	if (mapping.tag > gpc_session_work_done(memory->session))
-		gpc_fence_start(&memory->fence, context);
+	gpc_fence_start(&memory->fence, context);
 }
 
 /* Something that was kept.  What only waits for work is waited for, as cuMemFree itself may do:
@@ -119,6 +118,10 @@ gpc_memory_have_again(struct gpc_memory *memory, struct gpc_context *context, ui
 	size = (size + unit - 1) & ~(unit - 1);
 	gpc_fence_poll(&memory->fence);
 	if (gpc_kept_take(&memory->kept, context->device, size,
+			  gpc_session_work_done(memory->session), range_p, &waits))
+		return true;
+	if (waits && gpc_fence_is_needless(memory->session) &&
+	    gpc_kept_take(&memory->kept, context->device, size,
 			  gpc_session_work_done(memory->session), range_p, &waits))
 		return true;
 	if (!waits || gpc_session_has_functions(memory->session) ||

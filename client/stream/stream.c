@@ -80,6 +80,12 @@ given_to_itself(const struct gpc_stream *stream)
 	return gpc_session_given_to(stream->context->scope.session, stream->handle.id);
 }
 
+static bool
+is_idle(struct gpc_stream *stream, uint64_t given)
+{
+	return given <= atomic_load(&stream->done) || given <= atomic_load(&stream->context->done);
+}
+
 static CUresult
 stream_drop(struct gpc_stream *stream)
 {
@@ -202,6 +208,9 @@ gpc_stream_id(struct gpc_context **context_p, CUstream hStream, uint32_t *id_p)
 	return CUDA_SUCCESS;
 }
 
+/* A context went while its work was perhaps under way: of that nothing is ever known. */
+static atomic_bool lost_track;
+
 static void
 forget_if_of(void *object, void *context)
 {
@@ -209,6 +218,8 @@ forget_if_of(void *object, void *context)
 
 	if (stream->context != context && stream->green != context)
 		return;
+	if (!is_idle(stream, given_to_itself(stream)))
+		atomic_store(&lost_track, true);
 	gpc_watch_drop(&stream->watch);
 	gpc_handle_remove(&stream->handle);
 }
@@ -306,12 +317,6 @@ given_to(const struct gpc_stream *stream)
 	return stream->legacy ? gpc_session_given(session) : given_to_itself(stream);
 }
 
-static bool
-is_idle(struct gpc_stream *stream, uint64_t given)
-{
-	return given <= atomic_load(&stream->done) || given <= atomic_load(&stream->context->done);
-}
-
 bool
 gpc_stream_is_done(struct gpc_context *context, uint32_t id, uint64_t given, bool *here_p)
 {
@@ -324,10 +329,11 @@ gpc_stream_is_done(struct gpc_context *context, uint32_t id, uint64_t given, boo
 	return given <= atomic_load(&stream->done);
 }
 
-/* Whether a context's streams are done, as far as they have been looked at. */
+/* Whether streams are done, as far as they have been looked at: a context's, or a session's. */
 struct all_done {
-	const struct gpc_context *context;
-	bool legacy; /* it was among them; not where there is no memory for a list of them */
+	const struct gpc_context *context; /* or NULL */
+	const struct gpc_session *session;
+	bool legacy; /* one was among them; not where there is no memory for a list of them */
 	bool done, here;
 };
 
@@ -338,10 +344,11 @@ look_at(void *object, void *arg)
 	struct all_done *all = arg;
 	uint64_t given;
 
-	if (stream->context != all->context)
+	if (all->context ? stream->context != all->context
+			 : stream->context->scope.session != all->session)
 		return;
 	given = given_to_itself(stream);
-	all->legacy |= stream == all->context->legacy;
+	all->legacy |= stream->legacy;
 	all->done &= is_idle(stream, given);
 	all->here &=
 		given <= atomic_load(&stream->here) || given <= atomic_load(&stream->context->done);
@@ -356,6 +363,26 @@ gpc_stream_are_all_done(struct gpc_context *context, bool *here_p)
 	*here_p = all.here;
 	/* In this order: a stream that goes meanwhile has left its work here. */
 	return all.legacy && all.done && atomic_load(&context->left) <= atomic_load(&context->done);
+}
+
+static void
+look_at_left(void *object, void *arg)
+{
+	struct gpc_context *context = object;
+	struct all_done *all = arg;
+
+	if (context->scope.session == all->session)
+		all->done &= atomic_load(&context->left) <= atomic_load(&context->done);
+}
+
+bool
+gpc_stream_knows_done(const struct gpc_session *session)
+{
+	struct all_done all = { .session = session, .done = true };
+
+	gpc_handle_each(GPC_KIND_STREAM, look_at, &all);
+	gpc_handle_each(GPC_KIND_CONTEXT, look_at_left, &all);
+	return all.legacy && all.done && !atomic_load(&lost_track);
 }
 
 void

@@ -94,6 +94,9 @@ bool gpc_stream_is_done(struct gpc_context *context, uint32_t id, uint64_t given
 /* Whether all streams of the context are known to be done with all that they were given. */
 bool gpc_stream_are_all_done(struct gpc_context *context, bool *here_p);
 
+/* For gpc_fence_set_knows(): whether all streams of the session are known to be done. */
+bool gpc_stream_knows_done(const struct gpc_session *session);
+
 /*
  * Before something is done at once that CUDA does in the stream's order, where a host function may
  * be meant to come first: blocks until the stream's are done, if there may be any.

@@ -11,6 +11,7 @@
  *   read     one number read, then the same
  *   poll     work, and questions whether it is done until it is
  *   times    runs that are timed by events, and the times read at the end
+ *   buffers  memory that is had for a result that is read, and given back
  *   limits   limits of the context that it has already
  */
 #include <cuda.h>
@@ -238,6 +239,23 @@ times(struct program *p)
 }
 
 static void
+buffers(struct program *p)
+{
+	CUdeviceptr large, small;
+	uint32_t number;
+
+	require(cuMemAlloc(&large, 8 << 20), "cuMemAlloc");
+	require(cuMemAlloc(&small, 4096), "cuMemAlloc");
+	launch(p, NULL);
+	require(cuMemcpyDtoD(large, p->number, sizeof(number)), "cuMemcpyDtoD");
+	require(cuMemcpyDtoD(small, large, sizeof(number)), "cuMemcpyDtoD");
+	require(cuMemcpyDtoH(&number, small, sizeof(number)), "cuMemcpyDtoH");
+	check(p, number);
+	require(cuMemFree(large), "cuMemFree");
+	require(cuMemFree(small), "cuMemFree");
+}
+
+static void
 set_limits(struct program *p)
 {
 	(void)p;
@@ -256,6 +274,7 @@ main(int argc, char **argv)
 		{ "train", train },       { "token", token },     { "objects", objects },
 		{ "order", work },        { "again", again },     { "read", read_number },
 		{ "limits", set_limits }, { "poll", poll_event }, { "times", times },
+		{ "buffers", buffers },
 	};
 	struct program program = { 0 };
 	void (*step)(struct program * program) = NULL;
@@ -267,8 +286,9 @@ main(int argc, char **argv)
 			step = kinds[i].step;
 	}
 	if (!step) {
-		fprintf(stderr, "usage: steps "
-				"train|token|objects|order|again|read|poll|times|limits COUNT\n");
+		fprintf(stderr,
+			"usage: steps "
+			"train|token|objects|order|again|read|poll|times|buffers|limits COUNT\n");
 		return 2;
 	}
 	require(cuInit(0), "cuInit");

@@ -18,6 +18,7 @@ READS = {
     "read": {"gpCopyOut": 1},
     "poll": {},
     "times": {"cuStreamSynchronize": 1, "cuEventElapsedTime_v2": 1},
+    "buffers": {"gpCopyOut": 1},
     "limits": {},
 }
 
