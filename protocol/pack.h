@@ -29,10 +29,11 @@ struct gp_pack {
 	uint64_t link_ns, pack_ns;      /* for 1 MiB, of late; 0: not known */
 	unsigned int share;             /* what is left of 1024 bytes, of late; 0: not known */
 	unsigned int pause, next_pause; /* chunks that are not tried, because others did not pay */
+	bool misled;                    /* one was tried for its samples and did not pay either */
 };
 
-/* Whether to try it with the next chunk. */
-bool gp_pack_wants(struct gp_pack *pack, size_t size);
+/* Whether to try it with the next chunk, these bytes.  In a pause a few samples of them decide. */
+bool gp_pack_wants(struct gp_pack *pack, const void *bytes, size_t size);
 /* The bytes compressed, in at most size bytes of room; 0: they are to be sent as they are. */
 size_t gp_pack_try(struct gp_pack *pack, const void *from, size_t size, void *room);
 /* So many bytes went to the connection, compressed or not. */

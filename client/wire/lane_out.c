@@ -77,7 +77,7 @@ chunk_sent(struct gpc_lanes *lanes, struct gpc_lane_out *outgoing)
 static void
 pack_chunk(struct gpc_lane *lane, struct gp_chunk *chunk, struct iovec *bulk)
 {
-	if (!gp_pack_wants(&lane->pack, chunk->size))
+	if (!gp_pack_wants(&lane->pack, bulk->iov_base, chunk->size))
 		return;
 	if (!lane->packed_out)
 		lane->packed_out = malloc(GP_CHUNK_MAX);

@@ -40,7 +40,7 @@ bytes_come_out_as_they_went_in(void **state)
 		struct gp_pack pack = { .mode = GP_PACK_ON };
 		size_t size = sizes[i], got;
 
-		assert_true(gp_pack_wants(&pack, size));
+		assert_true(gp_pack_wants(&pack, bytes, size));
 		got = gp_pack_try(&pack, bytes, size, packed);
 		assert_in_range(got, 1, size / 8 * 7);
 		memset(memory, 0x5a, sizeof(memory));
@@ -88,7 +88,44 @@ noise_is_sent_as_it_is_and_seldom_tried_again(void **state)
 
 	fill_noise();
 	for (int i = 0; i < 1000; i++) {
-		if (!gp_pack_wants(&pack, MIB))
+		if (!gp_pack_wants(&pack, bytes, MIB))
+			continue;
+		tried++;
+		assert_int_equal(gp_pack_try(&pack, bytes, MIB, packed), 0);
+	}
+	assert_in_range(tried, 2, 30);
+}
+
+/* In the middle of the longest pause. */
+static void
+other_bytes_behind_noise_are_seen_at_once(void **state)
+{
+	struct gp_pack pack = { .mode = GP_PACK_ON };
+
+	fill_noise();
+	for (int i = 0; i < 1000; i++) {
+		if (gp_pack_wants(&pack, bytes, MIB))
+			(void)gp_pack_try(&pack, bytes, MIB, packed);
+	}
+	fill_plain();
+	for (int i = 0; i < 10; i++) {
+		assert_true(gp_pack_wants(&pack, bytes, MIB));
+		assert_true(gp_pack_try(&pack, bytes, MIB, packed) > 0);
+	}
+}
+
+/* Plain where it is looked at. */
+static void
+bytes_that_mislead_are_seldom_tried(void **state)
+{
+	struct gp_pack pack = { .mode = GP_PACK_ON };
+	unsigned int tried = 0;
+
+	fill_noise();
+	for (size_t i = 0; i < 3; i++)
+		memset(bytes + (MIB - 1024) / 2 * i, 0, 1024);
+	for (int i = 0; i < 1000; i++) {
+		if (!gp_pack_wants(&pack, bytes, MIB))
 			continue;
 		tried++;
 		assert_int_equal(gp_pack_try(&pack, bytes, MIB, packed), 0);
@@ -101,19 +138,19 @@ by_itself_it_packs_on_a_slow_link_only(void **state)
 {
 	struct gp_pack pack = { .mode = GP_PACK_AUTO };
 
-	assert_false(gp_pack_wants(&pack, MIB));
+	assert_false(gp_pack_wants(&pack, bytes, MIB));
 	gp_pack_sent(&pack, MIB, 100000);
-	assert_false(gp_pack_wants(&pack, MIB));
+	assert_false(gp_pack_wants(&pack, bytes, MIB));
 	for (int i = 0; i < 20; i++)
 		gp_pack_sent(&pack, MIB, SLOW);
-	assert_true(gp_pack_wants(&pack, MIB));
-	assert_false(gp_pack_wants(&pack, GP_PACK_MIN - 1));
+	assert_true(gp_pack_wants(&pack, bytes, MIB));
+	assert_false(gp_pack_wants(&pack, bytes, GP_PACK_MIN - 1));
 	for (int i = 0; i < 60; i++)
 		gp_pack_sent(&pack, MIB, 100000);
-	assert_false(gp_pack_wants(&pack, MIB));
+	assert_false(gp_pack_wants(&pack, bytes, MIB));
 	pack = (struct gp_pack){ .mode = GP_PACK_OFF };
 	gp_pack_sent(&pack, MIB, SLOW);
-	assert_false(gp_pack_wants(&pack, MIB));
+	assert_false(gp_pack_wants(&pack, bytes, MIB));
 }
 
 int
@@ -123,6 +160,8 @@ main(void)
 		cmocka_unit_test(bytes_come_out_as_they_went_in),
 		cmocka_unit_test(wrong_bytes_are_refused_and_stay_in_their_place),
 		cmocka_unit_test(noise_is_sent_as_it_is_and_seldom_tried_again),
+		cmocka_unit_test(other_bytes_behind_noise_are_seen_at_once),
+		cmocka_unit_test(bytes_that_mislead_are_seldom_tried),
 		cmocka_unit_test(by_itself_it_packs_on_a_slow_link_only),
 	};
 
