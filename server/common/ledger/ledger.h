@@ -198,8 +198,9 @@ bool gpd_ledger_take(struct gpd_ledger *ledger, struct gpd_ledger_session *sessi
 /*
  * Asks all other sessions that keep memory for it, or those of the same tenant; whether there are
  * any, which the workers are to be told.  Whether any of them still has time to give back what it
- * was asked for: a client that does not do so costs others no more than GPD_RECALL_NS.  One that
- * waits for others itself gives nothing back meanwhile, and does not count.
+ * was asked for: a client that does not do so costs others no more than GPD_RECALL_NS, an
+ * allocation that waits for several of them no more either (account.h).  One that waits for others
+ * itself gives nothing back meanwhile, and does not count.
  */
 #define GPD_RECALL_NS UINT64_C(5000000000)
 bool gpd_ledger_recall(struct gpd_ledger *ledger, const struct gpd_ledger_session *session,

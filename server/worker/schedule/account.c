@@ -36,7 +36,8 @@ gpd_account_wait(struct gpd_account *account, bool of_tenant, uint64_t *until)
 			account->recall();
 	}
 	if ((now > *until || !gpd_ledger_is_leaving(account->ledger, account->line)) &&
-	    !gpd_ledger_is_recalling(account->ledger, account->line, of_tenant))
+	    (now > *until - LEAVING_NS + GPD_RECALL_NS ||
+	     !gpd_ledger_is_recalling(account->ledger, account->line, of_tenant)))
 		return false;
 	/* Others must not wait for what this session keeps, as the executor is here. */
 	atomic_store(&account->line->waiting, 1);

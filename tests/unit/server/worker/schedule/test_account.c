@@ -135,6 +135,27 @@ what_others_keep_is_waited_for_but_not_by_two_for_each_other(void **state)
 	account.recall = NULL;
 }
 
+/* As who asks for what there is not, again and again, brings about. */
+static void
+what_is_recalled_anew_all_the_time_is_not_waited_for_without_end(void **state)
+{
+	struct gpd_ledger_session *other =
+		gpd_ledger_open(account.ledger, 9, GPD_TENANT_DEFAULT, 1);
+	uint64_t until = 0;
+
+	account.recall = count_recall;
+	other->keeps = GPD_KEEPS;
+	assert_true(gpd_account_wait(&account, true, &until));
+	gp_clock_move(GPD_RECALL_NS / 2);
+	other->recalled_ns = gp_now_ns();
+	assert_true(gpd_account_wait(&account, true, &until));
+	gp_clock_move(GPD_RECALL_NS / 2);
+	other->recalled_ns = gp_now_ns();
+	assert_false(gpd_account_wait(&account, true, &until));
+	other->keeps = GPD_KEEPS_NOTHING;
+	account.recall = NULL;
+}
+
 static void *
 wait_for_another(void *arg)
 {
@@ -282,6 +303,7 @@ main(void)
 		TEST(what_no_device_has_is_never_charged),
 		TEST(what_another_session_is_giving_back_is_waited_for),
 		TEST(what_others_keep_is_waited_for_but_not_by_two_for_each_other),
+		TEST(what_is_recalled_anew_all_the_time_is_not_waited_for_without_end),
 		TEST(others_see_who_waits_for_what_they_keep),
 		TEST(each_device_has_a_quota_of_its_own),
 		TEST(a_device_that_cannot_be_is_refused),
