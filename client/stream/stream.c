@@ -46,6 +46,13 @@ stream_create(struct gpc_context *context, unsigned int flags, int priority)
 	return stream;
 }
 
+/* The last record that gave this very stream work. */
+static uint64_t
+given_to_itself(const struct gpc_stream *stream)
+{
+	return gpc_session_given_to(stream->context->scope.session, stream->handle.id);
+}
+
 /* Creates the stream here and on the daemon. */
 static CUresult
 stream_announce(struct gpc_context *context, unsigned int flags, int priority,
@@ -57,6 +64,9 @@ stream_announce(struct gpc_context *context, unsigned int flags, int priority,
 	*stream_p = stream_create(context, flags, priority);
 	if (!*stream_p)
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	/* What its place has had so far was another stream's. */
+	atomic_store(&(*stream_p)->done, given_to_itself(*stream_p));
+	atomic_store(&(*stream_p)->here, given_to_itself(*stream_p));
 	args.phStream = (*stream_p)->handle.id;
 	result = gpc_post_cuStreamCreateWithPriority(context, &args);
 	if (result != CUDA_SUCCESS)
@@ -71,13 +81,6 @@ raise(atomic_uint_fast64_t *done, uint64_t given)
 
 	while (before < given && !atomic_compare_exchange_weak(done, &before, given))
 		;
-}
-
-/* The last record that gave this very stream work. */
-static uint64_t
-given_to_itself(const struct gpc_stream *stream)
-{
-	return gpc_session_given_to(stream->context->scope.session, stream->handle.id);
 }
 
 static bool

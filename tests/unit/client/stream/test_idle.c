@@ -321,6 +321,26 @@ context_is_done_with_its_streams(void **state)
 	end_idle(fixture);
 }
 
+static void
+new_stream_has_not_the_work_of_one_that_is_gone(void **state)
+{
+	struct fixture *fixture = begin_idle(state);
+
+	for (int i = 0; i < 3; i++) {
+		CUstream stream;
+
+		assert_int_equal(gpc_cuStreamCreate(&stream, 0), CUDA_SUCCESS);
+		assert_int_equal(gpc_cuStreamSynchronize(stream), CUDA_SUCCESS);
+		assert_int_equal(received(fixture, GP_CALL_cuStreamSynchronize), i);
+		give_work(gpc_handle_get(GPC_KIND_STREAM, stream));
+		assert_int_equal(gpc_cuStreamSynchronize(stream), CUDA_SUCCESS);
+		assert_int_equal(gpc_cuStreamDestroy_v2(stream), CUDA_SUCCESS);
+	}
+	assert_int_equal(gpc_cuCtxSynchronize(), CUDA_SUCCESS);
+	assert_int_equal(received(fixture, GP_CALL_gpContextSynchronize), 0);
+	end_idle(fixture);
+}
+
 /* One behind the other in a stream, as who times runs records them. */
 static void
 times_are_asked_for_together(void **state)
@@ -666,6 +686,7 @@ main(void)
 		cmocka_unit_test(event_is_done_with_what_comes_behind_it),
 		cmocka_unit_test(stream_is_done_with_an_event_that_is_its_last_work),
 		cmocka_unit_test(context_is_done_with_its_streams),
+		cmocka_unit_test(new_stream_has_not_the_work_of_one_that_is_gone),
 		cmocka_unit_test(times_are_asked_for_together),
 		cmocka_unit_test(stream_that_waits_for_an_event_has_work),
 		cmocka_unit_test(answer_to_a_read_says_that_the_stream_is_idle),
