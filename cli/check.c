@@ -38,25 +38,58 @@ check_add_wrong(int count)
 	wrong += count;
 }
 
+/* What answers, as the only pool of what is tried from now on. */
+static void
+take_part(const struct cli_look *look, const bool *good)
+{
+	char text[GP_URL_TEXT_MAX], *list = NULL;
+	size_t size;
+	FILE *stream = open_memstream(&list, &size);
+
+	for (int i = 0; stream && i < look->url_count; i++) {
+		if (!good[cli_look_find(look, &look->urls[i])])
+			continue;
+		gp_url_format(&look->urls[i], text, sizeof(text));
+		fprintf(stream, "%s%s", ftell(stream) > 0 ? "," : "", text);
+	}
+	if (stream && fclose(stream) == 0)
+		(void)setenv("REMOTE_GPU", list, 1);
+	free(list);
+}
+
 static void
 check_daemons(const struct cli_choice *choice)
 {
 	struct cli_look *look = calloc(1, sizeof(*look));
+	bool good[CLI_DAEMONS_MAX];
 	char error[768];
-	bool all = true;
+	int count, all;
 
 	if (!look) {
 		check_say(CHECK_WRONG, "pool", "out of memory");
 		return;
 	}
-	if (cli_look_list(look, error, sizeof(error))) {
+	all = cli_look_list(look, error, sizeof(error)) ? 0 : look->daemon_count;
+	if (all == 0)
 		check_say(CHECK_WRONG, "address", "%s", error);
-		all = false;
-	}
 	check_token();
-	for (int i = 0; i < look->daemon_count; i++)
-		all = check_route(&look->daemons[i].url) && check_account(&look->daemons[i]) && all;
-	check_session(choice, all);
+	count = 0;
+	for (int i = 0; i < all; i++) {
+		struct cli_daemon *daemon = &look->daemons[i];
+
+		if (all > 1)
+			check_say(CHECK_OK, "address", "%d of %d: %s", i + 1, all, daemon->text);
+		good[i] = check_route(&daemon->url) && check_account(daemon);
+		count += good[i];
+	}
+	if (count > 0 && count < all) {
+		check_say(CHECK_WRONG, "pool",
+			  "%d of %d daemons can be used, and a program needs all of them; what "
+			  "follows is of %s alone",
+			  count, all, count == 1 ? "that one" : "those");
+		take_part(look, good);
+	}
+	check_session(choice, count > 0);
 	cli_look_free(look);
 	free(look);
 }

@@ -14,6 +14,8 @@
 #define CLI_WRONG 125
 #define CLI_CANNOT_RUN 126
 #define CLI_NOT_FOUND 127
+/* What is asked for is there in part; standard error has said what is not. */
+#define CLI_LACKS 1
 
 typedef int cli_command(int count, char **words);
 

@@ -8,6 +8,7 @@
 #include "ctl/value.h"
 
 #include <cjson/cJSON.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +32,7 @@ struct view {
 	struct cli_look look;
 	struct device devices[DEVICES_MAX];
 	int device_count;
+	bool lacks; /* a daemon or a device that the pool should have: standard error says which */
 };
 
 static const Gpupool__AccountDevice *
@@ -54,73 +56,85 @@ add_device(struct view *view, const struct cli_daemon *daemon, const Gpupool__Ac
 		};
 }
 
-/* In the order of REMOTE_GPU's list, as the client does it. */
-static int
+/* In the order of REMOTE_GPU's list, as the client does it; of the daemons that answer. */
+static void
 list_devices(struct view *view)
 {
 	for (int i = 0; i < view->look.url_count; i++) {
 		const struct gp_url *url = &view->look.urls[i];
+		const struct cli_daemon *daemon =
+			&view->look.daemons[cli_look_find(&view->look, url)];
 		const Gpupool__AccountDevice *told;
-		struct cli_daemon *daemon = view->look.daemons;
+		char tenant[80];
 
-		while (strcmp(daemon->url.host, url->host) != 0 || daemon->url.port != url->port ||
-		       strcmp(daemon->url.scheme, url->scheme) != 0)
-			daemon++;
+		if (!daemon->account)
+			continue;
 		if (url->device == GP_URL_ANY_DEVICE) {
 			for (size_t k = 0; k < daemon->account->n_devices; k++)
 				add_device(view, daemon, daemon->account->devices[k]);
 			continue;
 		}
 		told = find_device(daemon, url->device);
-		if (!told)
-			return cli_fail("%s has no device %d, or none for tenant %s", daemon->text,
-					url->device, daemon->account->tenant);
-		add_device(view, daemon, told);
+		if (told) {
+			add_device(view, daemon, told);
+			continue;
+		}
+		(void)cli_fail("%s has no device %d, or none for tenant %s", daemon->text,
+			       url->device,
+			       cli_look_text(daemon->account->tenant, tenant, sizeof(tenant)));
+		view->lacks = true;
 	}
-	return 0;
 }
 
+/* Asks those that have answered before, at the first time all.  0: one of them answers. */
 static int
 ask_all(struct view *view)
 {
+	bool again = view->look.when_ns != 0, one = false;
+
 	for (int i = 0; i < view->look.daemon_count; i++) {
-		if (cli_look_ask(&view->look.daemons[i]))
-			return cli_fail("%s%s (\"gpupool check\" finds out more)",
-					view->look.daemons[i].error,
-					view->look.daemon_count > 1
-						? "; a program needs all daemons of its pool"
-						: "");
+		struct cli_daemon *daemon = &view->look.daemons[i];
+
+		if (again && !daemon->account)
+			continue;
+		if (cli_look_ask(daemon) == 0) {
+			one = true;
+			continue;
+		}
+		(void)cli_fail("%s (\"gpupool check\" finds out more)", daemon->error);
+		view->lacks = true;
 	}
 	view->look.when_ns = gp_now_ns();
-	return 0;
+	return one ? 0 : CLI_WRONG;
 }
 
-/* Looks once more, after a moment. */
+/* Looks once more, after a moment.  What does not answer any more is left out. */
 static int
 measure(struct view *view)
 {
 	uint64_t first_ns = view->look.when_ns;
-	int ordinals[DEVICES_MAX];
-	int r;
+	int ordinals[DEVICES_MAX], count = 0, r;
 
 	for (int i = 0; i < view->device_count; i++)
 		ordinals[i] = view->devices[i].told->ordinal;
 	gp_nap(LOOK_NS);
 	r = ask_all(view);
-	for (int i = 0; r == 0 && i < view->device_count; i++) {
-		struct device *device = &view->devices[i];
+	for (int i = 0; i < view->device_count; i++) {
+		struct device device = view->devices[i];
 		uint64_t passed_ns = view->look.when_ns - first_ns, worked_ns;
 
-		device->told = find_device(device->daemon, ordinals[i]);
-		if (!device->told)
-			return cli_fail("%s: device %d is gone", device->daemon->text, ordinals[i]);
-		worked_ns = device->told->gpu_ns > device->before_ns
-				    ? device->told->gpu_ns - device->before_ns
+		device.told = find_device(device.daemon, ordinals[i]);
+		if (!device.told)
+			continue;
+		worked_ns = device.told->gpu_ns > device.before_ns
+				    ? device.told->gpu_ns - device.before_ns
 				    : 0;
 		if (worked_ns > passed_ns)
 			worked_ns = passed_ns;
-		device->busy = passed_ns ? (uint32_t)(worked_ns * 10000 / passed_ns) : 0;
+		device.busy = passed_ns ? (uint32_t)(worked_ns * 10000 / passed_ns) : 0;
+		view->devices[count++] = device;
 	}
+	view->device_count = count;
 	return r;
 }
 
@@ -195,7 +209,7 @@ print_sessions(const struct view *view)
 	for (int i = 0; i < view->look.daemon_count; i++) {
 		const Gpupool__Account *account = view->look.daemons[i].account;
 
-		for (size_t k = 0; k < account->n_own; k++, rows++) {
+		for (size_t k = 0; account && k < account->n_own; k++, rows++) {
 			const Gpupool__AccountSession *session = account->own[k];
 
 			ctl_table_number(&table, session->id);
@@ -223,6 +237,8 @@ print_tenants(const struct view *view)
 		const Gpupool__Account *account = daemon->account;
 		char tenant[80], full[512], most[32] = "";
 
+		if (!account)
+			continue;
 		if (account->sessions_max)
 			(void)snprintf(most, sizeof(most), " of at most %u", account->sessions_max);
 		printf("%s: tenant %s, %u session%s%s; %u of %u of the daemon's are taken\n",
@@ -290,6 +306,11 @@ put_daemon(cJSON *row, const struct cli_daemon *daemon)
 	const Gpupool__Account *account = daemon->account;
 
 	put_text(row, "url", daemon->text);
+	if (!account) {
+		put_text(row, "error", daemon->error);
+		return;
+	}
+	must(cJSON_AddNullToObject(row, "error"));
 	put_text(row, "version", account->server_version);
 	put_text(row, "tenant", account->tenant);
 	put_text(row, "credentials", account->credentials);
@@ -357,7 +378,7 @@ print_json(const struct view *view)
 		const struct cli_daemon *daemon = &view->look.daemons[i];
 
 		put_daemon(new_row(daemons), daemon);
-		for (size_t k = 0; k < daemon->account->n_own; k++)
+		for (size_t k = 0; daemon->account && k < daemon->account->n_own; k++)
 			put_session(new_row(sessions), daemon, daemon->account->own[k]);
 	}
 	for (int i = 0; i < view->device_count; i++)
@@ -378,7 +399,7 @@ show(int format, struct view *view)
 		return cli_fail("%s", error);
 	r = ask_all(view);
 	if (r == 0)
-		r = list_devices(view);
+		list_devices(view);
 	if (r == 0 && format != LIST)
 		r = measure(view);
 	if (r)
@@ -392,7 +413,10 @@ show(int format, struct view *view)
 		print_devices(view);
 		print_sessions(view);
 	}
-	return 0;
+	if (!view->lacks)
+		return 0;
+	(void)cli_fail("what is shown is a part of the pool; a program needs all of it");
+	return CLI_LACKS;
 }
 
 int

@@ -8,17 +8,17 @@
 #include <stdio.h>
 #include <string.h>
 
-static struct cli_daemon *
-find(struct cli_look *look, const struct gp_url *url)
+int
+cli_look_find(const struct cli_look *look, const struct gp_url *url)
 {
 	for (int i = 0; i < look->daemon_count; i++) {
 		const struct gp_url *other = &look->daemons[i].url;
 
 		if (strcmp(other->scheme, url->scheme) == 0 &&
 		    strcmp(other->host, url->host) == 0 && other->port == url->port)
-			return &look->daemons[i];
+			return i;
 	}
-	return NULL;
+	return -1;
 }
 
 int
@@ -30,7 +30,7 @@ cli_look_list(struct cli_look *look, char *error, size_t error_size)
 	for (int i = 0; i < look->url_count; i++) {
 		struct cli_daemon *daemon;
 
-		if (find(look, &look->urls[i]))
+		if (cli_look_find(look, &look->urls[i]) >= 0)
 			continue;
 		if (look->daemon_count == CLI_DAEMONS_MAX) {
 			(void)snprintf(error, error_size, "more than %d daemons", CLI_DAEMONS_MAX);

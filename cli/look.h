@@ -34,6 +34,8 @@ struct cli_look {
 
 /* The list of this process's environment, without asking anybody.  0, or -1: error says why. */
 int cli_look_list(struct cli_look *look, char *error, size_t error_size);
+/* Which of its daemons a URL of the list is of, or -1. */
+int cli_look_find(const struct cli_look *look, const struct gp_url *url);
 /* Asks one of the daemons.  0, or -1: its error says why. */
 int cli_look_ask(struct cli_daemon *daemon);
 void cli_look_free(struct cli_look *look);

@@ -301,17 +301,35 @@ def _():
                 "of the pool's 1, counted from 0; the list ends at the first entry that is none\n", str(result))
 
 
-@case("of a pool that is half there the daemon that is missing is named, by devices, run and check")
+@case("of a pool that is half there devices and check show what answers, and name what does not")
 def _():
     with User() as user, Daemon() as daemon:
-        port = closed_port()
-        user.write(f"[pool both]\nurl = {daemon.address},tcp://127.0.0.1:{port}\n")
-        gone = f"cannot connect to tcp://127.0.0.1:{port}: Connection refused"
-        user.fails(f'{gone}; a program needs all daemons of its pool ("gpupool check" finds out more)', "devices")
-        require(gone in user.say("run", app("vectoradd"), status=1).err, "run does not name it")
-        result = user.say("check", status=1)
-        expect_line(result, "wrong", "route", f"port {port}: Connection refused")
-        expect_line(result, "ok", "credentials", "")
+        gone = f"tcp://127.0.0.1:{closed_port()}"
+        says = f"cannot connect to {gone}: Connection refused"
+        whole = user.say("devices", "-L", "-p", daemon.address).out
+        for url in (f"{daemon.address},{gone}", f"{gone},{daemon.address}/0"):
+            user.write(f"[pool both]\nurl = {url}\n")
+            partly = (f'gpupool: {says} ("gpupool check" finds out more)\n'
+                      "gpupool: what is shown is a part of the pool; a program needs all of it\n")
+            user.say("devices", "-L", status=1).expect(status=1, out=whole, err=partly)
+            table = user.say("devices", status=1).expect(status=1, err=partly).out
+            require(f"{daemon.address}: tenant default, 0 sessions" in table and re.search(r"^ +0  \S", table, re.M), table)
+            seen = json.loads(user.say("devices", "--json", status=1).expect(status=1, err=partly).out)
+            require({row["url"]: row["error"] for row in seen["daemons"]} == {daemon.address: None, gone: says} and
+                    [row["url"] for row in seen["devices"]] == [daemon.address], f"{seen}")
+            require(says in user.say("run", app("vectoradd"), status=1).err, "run does not name it")
+            result = user.say("check", status=1)
+            expect_line(result, "ok", "address", f"[12] of 2: {gone}$")
+            expect_line(result, "wrong", "route", "Connection refused")
+            expect_line(result, "ok", "credentials", "")
+            expect_line(result, "wrong", "pool", "1 of 2 daemons can be used, and a program needs all of them")
+            expect_line(result, "ok", "session", "a program sees 1 device$")
+        user.write(f"[pool both]\nurl = {daemon.address}/0,{daemon.address}/7\n")
+        user.say("devices", "-L", status=1).expect(
+            status=1, out=whole, err=f"gpupool: {daemon.address} has no device 7, or none for tenant default\n" + partly.splitlines(True)[1])
+        other = f"tcp://127.0.0.1:{closed_port()}"
+        user.say("devices", "-p", f"{gone},{other}", status=125).expect(status=125, out="", err="".join(
+            f'gpupool: cannot connect to {each}: Connection refused ("gpupool check" finds out more)\n' for each in (gone, other)))
 
 
 @case("a full pool is waited for, with the reason and the time, and no longer than was said")
@@ -420,10 +438,6 @@ def _():
             user.write(f"[pool both]\nurl = {url}\n")
             result = user.say("run", app("vectoradd"), status=1)
             require(result.err == f"gpupool: cannot connect to {gone}: Connection refused\n", str(result))
-            result = user.say("devices", status=125)
-            require(f"cannot connect to {gone}: Connection refused" in result.err, str(result))
-            result = user.say("check", status=1)
-            require(lines_of(result), str(result))
         wait_until("no session is left", lambda: daemon.log().count("open from") == daemon.log().count("closed:"), PATIENCE)
         daemon.settle()
 
