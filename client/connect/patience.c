@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A place at a daemon that is full, waited for. */
+/* A place at a daemon that is full, or is being started anew, waited for. */
 #include "base/clock.h"
 #include "client/base/config.h"
 #include "client/base/log.h"
 #include "client/connect/connect.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -17,11 +18,14 @@
 #define PAUSE_MAX_NS (8 * SECOND_NS)
 /* So often it says that it still waits. */
 #define SAY_NS (60 * SECOND_NS)
+/* A daemon that is being started anew listens again within this time. */
+#define RESTART_NS (30 * SECOND_NS)
 
 struct patience {
 	uint64_t begin_ns, deadline_ns, said_ns;
 	unsigned int seconds;
 	uint64_t number; /* in the daemon's queue; 0: it does not wait */
+	bool known;      /* the daemon has answered before */
 	char said[640];
 };
 
@@ -54,6 +58,31 @@ choose_number(void)
 	return number | 1;
 }
 
+/* Whether it helps to ask again.  Nobody listens while a daemon is started anew, and one that stops
+ * closes the connection; of one that has never answered the address may be wrong. */
+static bool
+may_come(struct patience *patience, int r, uint64_t now_ns)
+{
+	if (patience->seconds == 0 || now_ns >= patience->deadline_ns)
+		return false;
+	switch (r) {
+	case -EBUSY:
+		patience->known = true;
+		return true;
+	case -ECONNREFUSED:
+		return patience->known || now_ns - patience->begin_ns < RESTART_NS;
+	case -EPIPE:
+	case -ECONNRESET:
+	case -ETIMEDOUT:
+	case GP_E_EOF:
+	case GP_E_TIMEOUT:
+	case GP_E_FOREIGN:
+		return patience->known;
+	default:
+		return false;
+	}
+}
+
 int
 gpc_link_open_patiently(const struct gp_url *url, const int32_t *devices, int device_count,
 			struct gpc_link *link, char *error, size_t error_size)
@@ -73,16 +102,17 @@ gpc_link_open_patiently(const struct gp_url *url, const int32_t *devices, int de
 		r = gpc_link_open(url, devices, device_count, patience.number, link, error,
 				  error_size);
 		now_ns = gp_now_ns();
-		if (r != -EBUSY || patience.seconds == 0 || now_ns >= patience.deadline_ns)
+		if (r == 0 || !may_come(&patience, r, now_ns))
 			break;
 		say(&patience, error, now_ns);
 		left_ns = patience.deadline_ns - now_ns;
 		gp_nap(pause_ns < left_ns ? pause_ns : left_ns);
 		pause_ns = 2 * pause_ns < PAUSE_MAX_NS ? 2 * pause_ns : PAUSE_MAX_NS;
 	}
-	if (r == -EBUSY && patience.seconds)
+	if (r != 0 && patience.said_ns)
 		(void)snprintf(error + strlen(error), error_size - strlen(error),
-			       " (waited for %u s: GPUPOOL_WAIT)", patience.seconds);
+			       " (waited for %llu s: GPUPOOL_WAIT)",
+			       (unsigned long long)((now_ns - patience.begin_ns) / SECOND_NS));
 	if (r == 0 && patience.said_ns)
 		gpc_warn("there is a place, after %llu s",
 			 (unsigned long long)((now_ns - patience.begin_ns) / SECOND_NS));

@@ -374,6 +374,26 @@ def _():
         waiting[1].finish().expect()
 
 
+@case("who waits for a place waits through a drain and a restart, and 30 seconds for a daemon that is not there yet")
+def _():
+    with User() as user:
+        local = f"unix://{user.folder}/run/gpupool.sock"
+        with Pool("--listen", local) as pool:
+            address = pool.address
+            ctl("--socket", pool.socket, "drain")
+            waiting = user.start("run", "-p", local, "--wait", f"{PATIENCE}s", app("vectoradd"))
+            wait_until("it waits", lambda: "(gpupoolctl drain); waiting for a place" in waiting.err(), PATIENCE)
+        wait_until("it waits on", lambda: re.search("cannot connect to .*; waiting for a place", waiting.err()), PATIENCE)
+        late = user.start("run", "-p", address, "--wait", f"{PATIENCE}s", app("vectoradd"))
+        wait_until("the other waits, too", lambda: "Connection refused; waiting for a place" in late.err(), PATIENCE)
+        with Daemon("--listen", local, "--listen", address):
+            for program in waiting, late:
+                result = program.finish().expect(out="vectoradd: ok\n")
+                require(re.search(r"^gpupool: there is a place, after \d+ s$", result.err, re.M), str(result))
+        # A mistake is not waited for.
+        user.say("run", "-p", "tcp://nowhere.invalid", "--wait", "1h", app("vectoradd"), status=1)
+
+
 @case("who waits for a place of its tenant's is in no other tenant's way")
 def _():
     with User() as user, Pool("--max-sessions", "3", config="[tenant alice]\nsessions = 1\n[tenant bob]\n") as pool:
