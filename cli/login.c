@@ -7,6 +7,8 @@
 #include "transport/url.h"
 
 #include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +16,22 @@
 #include <termios.h>
 #include <unistd.h>
 
-/* What is typed at a terminal is not shown, and ends with an empty line or Ctrl-D. */
+static volatile sig_atomic_t caught;
+
+static void
+take_signal(int number)
+{
+	caught = number;
+}
+
+/* What is typed at a terminal is not shown, and ends with an empty line or Ctrl-D.  A signal ends
+ * it, too: the terminal shows what is typed again before it has its usual effect. */
 static size_t
 read_terminal(char *text, size_t size)
 {
+	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP };
+	const struct sigaction catches = { .sa_handler = take_signal };
+	struct sigaction before_signals[sizeof(signals) / sizeof(signals[0])];
 	struct termios before, quiet;
 	bool changed = tcgetattr(STDIN_FILENO, &before) == 0;
 	size_t used = 0;
@@ -25,9 +39,11 @@ read_terminal(char *text, size_t size)
 	quiet = before;
 	quiet.c_lflag &= ~(tcflag_t)ECHO;
 	fprintf(stderr, "The token's file (not shown; an empty line ends it): ");
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+		(void)sigaction(signals[i], &catches, &before_signals[i]);
 	if (changed)
 		changed = tcsetattr(STDIN_FILENO, TCSAFLUSH, &quiet) == 0;
-	while (used + 1 < size && fgets(text + used, (int)(size - used), stdin)) {
+	while (!caught && used + 1 < size && fgets(text + used, (int)(size - used), stdin)) {
 		if (strcmp(text + used, "\n") == 0)
 			break;
 		used += strlen(text + used);
@@ -35,6 +51,12 @@ read_terminal(char *text, size_t size)
 	if (changed)
 		(void)tcsetattr(STDIN_FILENO, TCSAFLUSH, &before);
 	fprintf(stderr, "\n");
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+		(void)sigaction(signals[i], &before_signals[i], NULL);
+	if (caught) {
+		explicit_bzero(text, size);
+		(void)raise(caught);
+	}
 	return used;
 }
 
@@ -47,6 +69,8 @@ read_token(char *text, size_t *size_p, struct gp_token *token)
 		*size_p = read_terminal(text, GP_TOKEN_FILE_MAX + 1);
 	else
 		*size_p = fread(text, 1, GP_TOKEN_FILE_MAX + 1, stdin);
+	if (caught)
+		return cli_fail("nothing is stored: it was interrupted");
 	if (ferror(stdin))
 		return cli_fail("standard input: %s", strerror(errno));
 	if (*size_p > GP_TOKEN_FILE_MAX)
@@ -63,21 +87,27 @@ read_token(char *text, size_t *size_p, struct gp_token *token)
 	return 0;
 }
 
-/* Adds a section to the user's file, which need not be there yet. */
+/* Adds a section to the user's file, which need not be there yet: all of it, or nothing. */
 static int
 add_pool(const char *folder, const char *name, const char *url)
 {
 	char path[CLI_PATH_MAX];
 	FILE *file;
+	long before;
 	int r;
 
 	(void)snprintf(path, sizeof(path), "%s/pools.conf", folder);
 	file = fopen(path, "ae");
 	if (!file)
 		return cli_fail("%s: %s", path, strerror(errno));
-	r = fprintf(file, "%s[pool %s]\nurl = %s\n", ftell(file) > 0 ? "\n" : "", name, url) < 0;
-	if (fclose(file) || r)
-		return cli_fail("%s: %s", path, strerror(errno));
+	before = ftell(file);
+	r = fprintf(file, "%s[pool %s]\nurl = %s\n", before > 0 ? "\n" : "", name, url) < 0;
+	if (fclose(file) || r) {
+		(void)cli_fail("%s: %s; the pool is not in it", path, strerror(errno));
+		if (before >= 0 && truncate(path, before))
+			(void)cli_fail("%s: %s", path, strerror(errno));
+		return CLI_WRONG;
+	}
 	fprintf(stderr, "gpupool: pool %s is in %s\n", name, path);
 	return 0;
 }

@@ -2,6 +2,7 @@
 """gpupool, the user's command: run, devices, check, env, login, and pools.conf."""
 import json
 import os
+import pty
 import re
 import shutil
 import signal
@@ -10,6 +11,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 
 from harness import (PATIENCE, SOFTWARE, Certificates, Daemon, Encrypted, Program, Result, Skip, base_environment, case, client_environment,
@@ -248,6 +250,31 @@ def _():
         user.fails("usage: gpupool login POOL [ADDRESS] < TOKEN_FILE", "login")
         user.fails('there is no pool "lba"; did you mean lab?; with an address, login adds one', "login", "lba", text=secret)
         require(not os.path.exists(user.file("lab.token")), "something was stored")
+
+
+@case("login leaves no half of a pool where the disk is full, and the terminal as it was when it is interrupted")
+def _():
+    secret = "gpt_" + "a" * 10 + "_" + "b" * 52
+    with User() as user:
+        conf = user.write("[pool lab]\nurl = tls://gpunode\n")
+        before = read_file(conf)
+        url = ",".join(f"tls://{letter * 200}.example" for letter in "abcdef")
+        done = subprocess.run(["sh", "-c", f'ulimit -f 1; trap "" XFSZ; exec {GPUPOOL} login far {url}'], input=secret, capture_output=True,
+                              text=True, check=False, env={**base_environment(), **user.env(LD_PRELOAD="")}, timeout=PATIENCE)
+        require(done.returncode == 125 and f"gpupool: {conf}: File too large; the pool is not in it\n" in done.stderr, f"{done}")
+        require(read_file(conf) == before, read_file(conf))
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.execve(GPUPOOL, ["gpupool", "login", "lab"], {**base_environment(), **user.env()})
+        said = b""
+        while b"ends it): " not in said:
+            said += os.read(terminal, 1000)
+        wait_until("nothing is shown", lambda: not termios.tcgetattr(terminal)[3] & termios.ECHO, PATIENCE)
+        os.write(terminal, b"gpt_\x03")
+        wait_until("what is typed is shown again", lambda: termios.tcgetattr(terminal)[3] & termios.ECHO, PATIENCE)
+        _, status = os.waitpid(pid, 0)
+        os.close(terminal)
+        require(os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGINT, f"it ended with {status}")
 
 
 @case("a pool takes away another pool's credentials, and says so of a token")
