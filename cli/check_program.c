@@ -41,6 +41,11 @@ check_program(const char *name, const struct cli_choice *choice, const char *lis
 			  cli_program_here(name, r));
 		return;
 	}
+	if (program.no_interpreter) {
+		check_say(CHECK_WRONG, "program", "%s is a script of %s: %s", program.path,
+			  program.interpreter, strerror(program.no_interpreter));
+		return;
+	}
 	if (*program.interpreter)
 		check_say(CHECK_OK, "program", "%s is a script of %s", program.path,
 			  program.interpreter);

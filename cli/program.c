@@ -81,7 +81,7 @@ cli_program_here(const char *name, int error)
 	static char text[256];
 
 	text[0] = '\0';
-	if (error == ENOENT && *name && !strchr(name, '/') && access(name, X_OK) == 0)
+	if (error == ENOENT && *name && !strchr(name, '/') && try_file(name) == 0)
 		(void)snprintf(text, sizeof(text), "; did you mean ./%s, in this folder?", name);
 	return text;
 }
@@ -105,9 +105,9 @@ copy(char *to, const char *from)
 	(void)snprintf(to, CLI_PROGRAM_PATH_MAX, "%s", from ? from : "");
 }
 
-/* The program of a line "#!/usr/bin/env python3"; false: there is none. */
+/* The program of a line "#!/usr/bin/env python3"; false: there is none, or it cannot be run. */
 static bool
-read_script(const char *bytes, size_t size, char *interpreter)
+read_script(const char *bytes, size_t size, struct cli_program *program)
 {
 	char line[512], *word, *rest;
 	size_t length = size < sizeof(line) - 1 ? size : sizeof(line) - 1;
@@ -123,9 +123,11 @@ read_script(const char *bytes, size_t size, char *interpreter)
 			word = strtok_r(NULL, " \t\r", &rest);
 		while (word && (*word == '-' || strchr(word, '=')));
 	}
-	if (!word || cli_program_find(word, interpreter, CLI_PROGRAM_PATH_MAX))
+	if (!word)
 		return false;
-	return true;
+	program->no_interpreter =
+		cli_program_find(word, program->interpreter, sizeof(program->interpreter));
+	return program->no_interpreter == 0;
 }
 
 static void
@@ -165,8 +167,7 @@ read_file(const char *path, struct cli_program *program, int depth)
 	(void)close(fd);
 	if (bytes == MAP_FAILED)
 		return 0;
-	if (depth < SCRIPTS_MAX &&
-	    read_script(bytes, (size_t)status.st_size, program->interpreter)) {
+	if (depth < SCRIPTS_MAX && read_script(bytes, (size_t)status.st_size, program)) {
 		r = read_file(program->interpreter, program, depth + 1);
 	} else {
 		cli_elf_read(bytes, (size_t)status.st_size, &elf);

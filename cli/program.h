@@ -18,6 +18,7 @@ struct cli_program {
 	char rpath[CLI_PROGRAM_PATH_MAX];       /* before LD_LIBRARY_PATH; "": none */
 	char runpath[CLI_PROGRAM_PATH_MAX];     /* behind it */
 	char needed[CLI_PROGRAM_PATH_MAX];      /* a libcuda that it is linked with; "": none */
+	int no_interpreter; /* why the interpreter cannot be run: ENOENT, ...; 0: it can */
 	bool elf, other_machine, is_static, privileged;
 };
 

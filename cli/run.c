@@ -50,6 +50,20 @@ status_of(int error)
 	return error == ENOENT || error == ENOTDIR ? CLI_NOT_FOUND : CLI_CANNOT_RUN;
 }
 
+/* Of a program that is there: why the kernel does not run it. */
+static void
+fail_to_start(const struct cli_program *program, int error)
+{
+	if (program->no_interpreter)
+		(void)cli_fail("%s is a script of %s: %s", program->path, program->interpreter,
+			       strerror(program->no_interpreter));
+	else if (error == ENOENT && program->elf)
+		(void)cli_fail("%s is there, but not the loader that it names (readelf -l %s)",
+			       program->path, program->path);
+	else
+		(void)cli_fail("%s: %s", program->path, strerror(error));
+}
+
 static int
 run(char **words, const struct cli_choice *choice)
 {
@@ -61,12 +75,18 @@ run(char **words, const struct cli_choice *choice)
 	if (cli_choice_apply(choice))
 		return CLI_WRONG;
 	r = cli_program_read(words[0], &program);
-	if (r == 0) {
-		warn_of_library(&program, choice);
-		(void)execvp(words[0], words);
-		r = errno;
+	if (r != 0) {
+		(void)cli_fail("%s: %s%s", words[0], strerror(r), cli_program_here(words[0], r));
+		return status_of(r);
 	}
-	(void)cli_fail("%s: %s%s", words[0], strerror(r), cli_program_here(words[0], r));
+	warn_of_library(&program, choice);
+	/* What is no program is a shell's script to execvp(), which a program never is. */
+	if (program.elf && !*program.interpreter)
+		(void)execv(program.path, words);
+	else
+		(void)execvp(words[0], words);
+	r = errno;
+	fail_to_start(&program, r);
 	return status_of(r);
 }
 

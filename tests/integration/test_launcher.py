@@ -139,6 +139,21 @@ def _():
                 done.stderr == "gpupool: here: No such file or directory; did you mean ./here, in this folder?\n", f"{done}")
         user.fails("/nowhere/at/all: No such file or directory", "run", "/nowhere/at/all", status=127)
         user.fails(f"{text}: Permission denied", "run", text, status=126)
+        # What is there, and cannot be started.
+        script = user.write("#!/nowhere/python3\n", "script", 0o755)
+        user.fails(f"{script} is a script of /nowhere/python3: No such file or directory", "run", script, status=127)
+        expect_line(user.say("check", script, status=1), "wrong", "program", f"{script} is a script of /nowhere/python3: No such file")
+        with open(app("vectoradd"), "rb") as file:
+            whole = file.read()
+        for name, old, new, status, says in (
+                ("noloader", b"/lib64/ld-linux", b"/lib64/no-linux", 127, "is there, but not the loader that it names (readelf -l {})"),
+                # Its type is that of no program, and a shell would read it as its script.
+                ("noprogram", whole[:17], whole[:16] + b"\x09", 126, ": Exec format error")):
+            with open(user.file(name), "wb") as file:
+                file.write(whole.replace(old, new, 1))
+            os.chmod(user.file(name), 0o755)
+            says = user.file(name) + ("" if says[0] == ":" else " ") + says.format(user.file(name))
+            user.fails(says, "run", user.file(name), status=status, LD_PRELOAD="")
         user.fails(f"{user.folder}: Is a directory", "run", user.folder, status=126)
         user.fails("run which program? gpupool run [OPTIONS] PROGRAM ARGUMENT...", "run")
         theirs = "; the program's own options stand behind it: gpupool run [OPTIONS] -- PROGRAM ARGUMENT..."
