@@ -7,12 +7,17 @@
 #include "server/common/config/config_doubt.h"
 #include "server/common/config/options.h"
 #include "server/common/config/token_file.h"
+#include "server/supervisor/door/tls_files.h"
 #include "server/worker/device/driver.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 static void
 tell(void *arg, const char *text)
@@ -88,13 +93,62 @@ check_tokens(const struct gpd_config *config, const struct gpd_options *options,
 	gpd_tokens_free(&tokens);
 }
 
+/* 0, or why nothing can be written behind what is there, or a file of this name be made. */
+static int
+check_writable(const char *path)
+{
+	char folder[GPD_CONFIG_PATH_MAX];
+	struct stat status;
+	char *slash;
+
+	if (stat(path, &status) == 0)
+		return S_ISDIR(status.st_mode) ? EISDIR : access(path, W_OK) ? errno : 0;
+	if (errno != ENOENT)
+		return errno;
+	(void)snprintf(folder, sizeof(folder), "%s", path);
+	slash = strrchr(folder, '/');
+	slash[slash == folder] = '\0';
+	return access(folder, W_OK | X_OK) ? errno : 0;
+}
+
+/* How many of the files that it names, or that are where they usually are, keep the daemon from
+ * starting.  None is made: its owner would be another than the daemon's user. */
+static int
+check_files(const struct gpd_config *config, const struct gpd_options *options, int *doubts)
+{
+	char error[GPD_CONFIG_ERROR_MAX];
+	struct gp_tls *tls = NULL;
+	int wrong = 0, r;
+
+	if (gpd_tls_read(options, config, &tls, error, sizeof(error))) {
+		(void)fprintf(stderr, "gpupoold: %s\n", error);
+		wrong++;
+	}
+	gp_tls_put(tls);
+	if (*config->crl && access(config->crl, R_OK)) {
+		(void)fprintf(stderr, "gpupoold: crl = %s: %s\n", config->crl, strerror(errno));
+		wrong++;
+	}
+	r = *config->usage ? check_writable(config->usage) : 0;
+	if (r) {
+		(void)fprintf(stderr, "gpupoold: usage = %s: %s\n", config->usage, strerror(r));
+		wrong++;
+	}
+	if (*config->tokens && access(config->tokens, F_OK)) {
+		(void)snprintf(error, sizeof(error), "tokens = %s: %s", config->tokens,
+			       strerror(errno));
+		tell(doubts, error);
+	}
+	return wrong;
+}
+
 int
 gpd_check_config(const struct gpd_options *options)
 {
 	const char *path = gpd_options_config(options);
 	char error[GPD_CONFIG_ERROR_MAX];
 	struct gpd_config *config;
-	int doubts = 0;
+	int doubts = 0, wrong;
 
 	if (!path) {
 		printf("no configuration: no quotas (%s is read if it is there)\n",
@@ -106,10 +160,14 @@ gpd_check_config(const struct gpd_options *options)
 		return 1;
 	}
 	gpd_config_doubt(config, tell, &doubts);
+	wrong = check_files(config, options, &doubts);
 	check_tokens(config, options, &doubts);
 	check_devices(config, options->driver, &doubts);
-	printf("%s: can be used: %d tenant%s, %d warning%s\n", path, config->tenant_count,
-	       config->tenant_count == 1 ? "" : "s", doubts, doubts == 1 ? "" : "s");
+	if (wrong)
+		(void)fprintf(stderr, "gpupoold: %s: the daemon does not start with it\n", path);
+	else
+		printf("%s: can be used: %d tenant%s, %d warning%s\n", path, config->tenant_count,
+		       config->tenant_count == 1 ? "" : "s", doubts, doubts == 1 ? "" : "s");
 	gpd_config_free(config);
-	return 0;
+	return wrong ? 1 : 0;
 }

@@ -119,6 +119,27 @@ def _():
 
 # Tenants and tokens.
 
+@case("--check-config names files with which the daemon does not start, and makes none")
+def _():
+    with Folder() as folder:
+        name, usage = folder.file(), folder.file("usage.csv")
+        folder.write("no certificate\n", "bad.pem")
+        for text, says in ((f"usage = /nowhere/usage.csv\n", "usage = /nowhere/usage.csv: No such file or directory"),
+                           (f"usage = {folder.path}\n", f"usage = {folder.path}: Is a directory"),
+                           ("crl = /nowhere/ca.crl\n", "crl = /nowhere/ca.crl: No such file or directory"),
+                           (f"certificate = {folder.file('bad.pem')}\nkey = {folder.file('bad.pem')}\n",
+                            f"certificate {folder.file('bad.pem')} cannot be used: there is none in it")):
+            folder.write(f"[daemon]\n{text}")
+            out, err = folder.run("GP_DAEMON", "--check-config", *driver_options(), status=1, **DEVICE)
+            require(out == "" and err == f"gpupoold: {says}\ngpupoold: {name}: the daemon does not start with it\n", out + err)
+            require(folder.run("GP_DAEMON", "--listen", "127.0.0.1:0", "--admin-socket", "off", *driver_options(), status=1, **DEVICE)[1],
+                    "the daemon starts with it")
+        folder.write(f"[daemon]\nusage = {usage}\ntokens = {folder.file('none')}\n")
+        out, err = folder.run("GP_DAEMON", "--check-config", *driver_options(), **DEVICE)
+        require(out == f"{name}: can be used: 1 tenant, 1 warning\n" and not os.path.exists(usage), out + err)
+        has(err, f"warning: tokens = {folder.file('none')}: No such file or directory")
+
+
 @case("a token of a tenant that the configuration lacks is warned of when it is made, at the start and at a reload, and named when it is refused")
 def _():
     with Folder() as folder:
