@@ -178,7 +178,7 @@ def _():
         shown = pool.json("client", "show", who)
         require(shown["memory_limit_bytes"] is None and shown["priority"] == "high", f"{shown}")
         client.finish().expect()
-        pool.say("tenant", "set", "default", "memory=64M", "weight=7", "limit=30%", "share=20", "bandwidth=1GiB/s")
+        pool.ctl("tenant", "set", "default", "memory=64M", "weight=7", "limit=30%", "share=20", "bandwidth=1GiB/s").expect()
         tenant = pool.json("tenant", "list")[0]
         require(tenant["memory_limit_bytes"] == 64 * MIB and tenant["weight"] == 7 and tenant["limit_percent"] == 30
                 and tenant["share_percent"] == 20 and tenant["bandwidth_limit_bytes_per_second"] == 1 << 30, f"{tenant}")

@@ -84,6 +84,29 @@ def _():
         has(err, *words)
 
 
+@case("weights, limits and shares of time that the device's policy makes no use of are warned of, also when they are set")
+def _():
+    with Folder() as folder:
+        name = folder.file()
+        tenant = "[tenant default]\nsessions = 0\n[tenant alice]\nlimit = 30\nweight = 20\ntime-share = 10\n"
+        unused = {"": (("limit", 4, "best-effort"), ("weight", 5, "best-effort"), ("time-share", 6, "fixed")),
+                  "policy = best-effort\n": (("time-share", 6, "fixed"),), "policy = equal\n": (("weight", 5, "best-effort"), ("time-share", 6, "fixed")),
+                  "policy = fixed\n": (("weight", 5, "best-effort"),)}
+        for policy, keys in unused.items():
+            folder.write(tenant + "[device 0]\n" + policy)
+            out, err = folder.run("GP_DAEMON", "--check-config", *driver_options(), **DEVICE)
+            require(out.endswith(f"{len(keys)} warning{'s' if len(keys) > 1 else ''}\n"), out + err)
+            has(err, *(f"{name}:{line}: [tenant alice] {key}: the policy of device 0 makes no use of it (policy = {needed} does)"
+                       for key, line, needed in keys))
+        folder.write("")
+        with folder.daemon():
+            require(folder.ctl("tenant", "set", "default", "limit=30%")[1] == "gpupoolctl: warning: limit: the policy of device 0 makes no use "
+                    "of it (policy = best-effort in gpupoold.conf does)\n", "not said")
+            folder.write("[device 0]\npolicy = best-effort\n")
+            folder.ctl("reload")
+            require(folder.ctl("tenant", "set", "default", "limit=30%", "weight=10")[1] == "", "warned of")
+
+
 @case("a quota that comes to nothing when it is rounded is warned of, and all views say what is given")
 def _():
     with Folder() as folder:

@@ -6,6 +6,7 @@
 #include "server/common/config/config_parser.h"
 
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -214,6 +215,49 @@ doubt_sm(const struct teller *t, const struct gpd_config_tenant *tenant, int dev
 	    tenant->name, key, said, device, sms, piece);
 }
 
+const char *
+gpd_config_policy_needed(const char *key, uint32_t policy)
+{
+	if (strcmp(key, "time-share") == 0)
+		return policy == GPD_POLICY_FIXED ? NULL : "fixed";
+	if (strcmp(key, "weight") == 0)
+		return policy == GPD_POLICY_BEST_EFFORT ? NULL : "best-effort";
+	return policy == GPD_POLICY_NONE ? "best-effort" : NULL;
+}
+
+/* Of GPU time, which some policies do not share out. */
+static const struct {
+	const char *key;
+	size_t offset;
+	uint32_t not_given;
+} time_keys[] = {
+	{ "weight", offsetof(struct gpd_config_quota, weight), 100 },
+	{ "limit", offsetof(struct gpd_config_quota, limit), 100 },
+	{ "time-share", offsetof(struct gpd_config_quota, time_share), 0 },
+};
+#define TIME_KEYS (sizeof(time_keys) / sizeof(time_keys[0]))
+
+/* What is given for the first device whose policy makes no use of it. */
+static void
+doubt_time(const struct teller *t, const struct gpd_config_tenant *tenant,
+	   const struct gpd_config_device_facts *devices, int count, size_t at)
+{
+	for (int d = 0; d < count && d < GPD_LEDGER_DEVICES; d++) {
+		const struct gpd_config_quota *quota = &tenant->devices[d];
+		const char *needed = gpd_config_policy_needed(
+			time_keys[at].key, gpd_config_device(t->config, d, devices[d].uuid).policy);
+
+		if (!needed || !quota->allowed ||
+		    *(const uint32_t *)((const char *)quota + time_keys[at].offset) ==
+			    time_keys[at].not_given)
+			continue;
+		say(t, line_of(tenant, time_keys[at].key, d),
+		    "[tenant %s] %s: the policy of device %d makes no use of it (policy = %s does)",
+		    tenant->name, time_keys[at].key, d, needed);
+		return;
+	}
+}
+
 void
 gpd_config_doubt_devices(const struct gpd_config *config,
 			 const struct gpd_config_device_facts *devices, int count,
@@ -226,6 +270,8 @@ gpd_config_doubt_devices(const struct gpd_config *config,
 		const struct gpd_config_tenant *tenant = &config->tenants[i];
 
 		doubt_list(&t, tenant, count);
+		for (size_t at = 0; at < TIME_KEYS; at++)
+			doubt_time(&t, tenant, devices, count, at);
 		for (int d = 0; d < count && d < GPD_LEDGER_DEVICES; d++) {
 			const struct gpd_config_quota *quota = &tenant->devices[d];
 			uint32_t piece =

@@ -2,6 +2,7 @@
 /* Quotas that are changed while they are in use. */
 #include "server/common/base/log.h"
 #include "server/common/base/size_text.h"
+#include "server/common/config/config_doubt.h"
 #include "server/common/config/config_key.h"
 #include "server/supervisor/admin/manage.h"
 
@@ -341,6 +342,25 @@ set_and_log(const struct target *t, const struct gpd_admin_peer *peer,
 			log_change(t, peer, name, d, &changes[d]);
 }
 
+/* What the device's policy makes no use of. */
+static void
+doubt_time(const struct target *t, const Gpupool__AdminSetting *setting, int d, char *warning)
+{
+	const char *key = keys[setting->key].name, *needed;
+
+	if (setting->key != GPUPOOL__ADMIN_SETTING__KEY__WEIGHT &&
+	    setting->key != GPUPOOL__ADMIN_SETTING__KEY__LIMIT &&
+	    setting->key != GPUPOOL__ADMIN_SETTING__KEY__TIME_SHARE)
+		return;
+	needed = gpd_config_policy_needed(
+		key, atomic_load(&t->manager->admission->quota->ledger->policies[d]));
+	if (needed)
+		(void)snprintf(warning, t->size,
+			       "%s: the policy of device %d makes no use of it (policy = %s in "
+			       "gpupoold.conf does)",
+			       key, d, needed);
+}
+
 /* More than there is, or nothing less than all: it is in force, as in the configuration. */
 static void
 doubt_on_device(const struct target *t, const Gpupool__AdminSetting *setting, int d, char *warning)
@@ -351,6 +371,7 @@ doubt_on_device(const struct target *t, const Gpupool__AdminSetting *setting, in
 	uint32_t sms = device->multiprocessors;
 	char wanted[GPD_SIZE_TEXT_MAX], all[GPD_SIZE_TEXT_MAX];
 
+	doubt_time(t, setting, d, warning);
 	if (setting->key == GPUPOOL__ADMIN_SETTING__KEY__MEMORY && !setting->share &&
 	    setting->number != GPD_NO_LIMIT && setting->number > device->memory)
 		(void)snprintf(warning, t->size,
