@@ -122,11 +122,14 @@ def _():
         require(len(commands) == 2, f"{commands}")
         for command in commands:
             # The service's name is no name of this machine.
-            folder.run("GP_CTL", *shlex.split(command.replace("init daemon", "init daemon 127.0.0.1").replace("/etc/gpupool", folder.path)))
+            folder.run("GP_CTL", *shlex.split(command.replace("init daemon", "init daemon 127.0.0.1").replace("/tokens", folder.path)))
+        # What has the authority's key is the daemon's alone.
+        shared = {volume.split(":")[0] for volume in services["daemon"]["volumes"] if ":/etc/gpupool" in volume}
+        require(shared and not shared & {volume.split(":")[0] for volume in program["volumes"]}, f"{services}")
         command = change(" ".join(program["command"]), (r"^gpupool run ", ""), (r"\./app", "vectoradd"))
         with folder.daemon("--listen", "tls://127.0.0.1:0") as daemon:
             address = re.search(r"^listening on (tls://\S+)$", read_file(daemon.out_path), re.M)[1]
-            env = {name: value.replace("/etc/gpupool", folder.path).replace("tls://daemon", address)
+            env = {name: value.replace("/tokens", folder.path).replace("tls://daemon", address)
                    for name, value in program["environment"].items()}
             Program("gpupool", ("run", os.path.join(os.environ["GP_APPS"], command)), env=env,
                     path=os.environ["GP_GPUPOOL"]).finish().expect(out="vectoradd: ok\n")
