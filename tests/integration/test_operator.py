@@ -375,6 +375,11 @@ def _():
             require(folder.ask("tenant", "list")[0]["limit_percent"] == 100, "what is not saved is set")
             has(folder.ctl("reload")[1], "")
             require(folder.ask("tenant", "list")[1]["weight"] == 300, "it is not in force after a reload")
+            # One that lies elsewhere is changed there.
+            os.rename(folder.file(), folder.file("elsewhere.conf"))
+            os.symlink("elsewhere.conf", folder.file())
+            folder.ctl("tenant", "set", "default", "memory=192M", "--save")
+            require(os.path.islink(folder.file()) and "memory = 192M" in read_file(folder.file("elsewhere.conf")), "the link is replaced")
         os.unlink(folder.file())
         with folder.daemon():
             has(folder.ctl("tenant", "set", "default", "memory=128M", "--save", status=1)[1],

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,9 +137,12 @@ int
 gpd_shared_file_replace(const char *path, mode_t mode, const void *data, size_t size, char *error,
 			size_t error_size)
 {
-	char name[GPD_SHARED_PATH_MAX];
+	char name[GPD_SHARED_PATH_MAX], real[PATH_MAX];
 	int fd, code;
 
+	/* A symbolic link stays, and others that have the file by another name see the new one. */
+	if (realpath(path, real))
+		path = real;
 	if (snprintf(name, sizeof(name), "%s.new", path) >= (int)sizeof(name))
 		return complain(ENAMETOOLONG, path, error, error_size);
 	(void)unlink(name);
