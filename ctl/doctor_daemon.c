@@ -62,6 +62,13 @@ host_of(const struct gp_url *url)
 	return strcmp(url->host, "::") == 0 ? "::1" : url->host;
 }
 
+static bool
+is_loopback(const char *host)
+{
+	return strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0 ||
+	       strcmp(host, "localhost") == 0;
+}
+
 static void
 check_address(struct ctl_doctor *doctor, const char *text)
 {
@@ -75,6 +82,10 @@ check_address(struct ctl_doctor *doctor, const char *text)
 	r = reach(host_of(&url), port);
 	if (r)
 		ctl_problem(doctor, "address: %s: %s", text, strerror(r));
+	else if (is_loopback(url.host))
+		ctl_well("address: %s is reached from here, and from no other machine: --listen "
+			 "tls://0.0.0.0:%u is for others",
+			 text, url.port);
 	else
 		ctl_well("address: %s is reached from here; other machines need TCP port %u", text,
 			 url.port);

@@ -116,7 +116,7 @@ def _():
         with folder.daemon("--listen", "tls://127.0.0.1:0") as daemon:
             out, err = folder.ctl("doctor")
             has(out, f"well     configuration: {folder.file()}: 2 tenants", "tokens: ", ": 1 good, 0 revoked or expired", "well     daemon: version ",
-                f"well     address: {daemon.address} is reached from here", "note     driver: the daemon serves its software device",
+                f"well     address: {daemon.address} is reached from here, and from no other machine: --listen tls://0.0.0.0:", "note     driver: the daemon serves its software device",
                 "well     clock: here it is 20", "\n0 problems, ")
             require(err == "" and "\nproblem" not in out, out + err)
             # Everything at once.
