@@ -162,12 +162,18 @@ greet(int fd, bool tls)
 	(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	gp_preamble_init(&preamble, tls ? GP_PREAMBLE_CONTROL_TLS : GP_PREAMBLE_CONTROL, 0);
 	gp_preamble_encode(&preamble, bytes);
+	errno = 0;
 	if (send(fd, bytes, sizeof(bytes), MSG_NOSIGNAL) != (ssize_t)sizeof(bytes) ||
 	    !receive_all(fd, bytes, sizeof(bytes))) {
-		check_say(
-			CHECK_WRONG, "daemon",
-			"who listens there does not answer as gpupoold does; check the port (4833 "
-			"unless the daemon has another)");
+		if (errno == EAGAIN)
+			check_say(CHECK_WRONG, "daemon",
+				  "no answer within %d s: the daemon hangs or is very busy, or "
+				  "another program listens there; look at its log, check the port",
+				  ANSWER_S);
+		else
+			check_say(CHECK_WRONG, "daemon",
+				  "who listens there does not answer as gpupoold does; check the "
+				  "port (4833 unless the daemon has another)");
 		return false;
 	}
 	r = gp_preamble_decode(bytes, &preamble);

@@ -57,7 +57,11 @@ take_preamble(struct gpc_opening *opening, struct gp_conn *conn)
 	int r = gp_conn_recv_preamble(conn, bytes, sizeof(bytes), GPC_ANSWER_MS);
 
 	if (r == GP_E_TIMEOUT)
-		return gpc_opening_fail(opening, r, " does not answer as a gpupool daemon would");
+		return gpc_opening_fail(
+			opening, r,
+			": no answer within %d s: the daemon hangs or is very busy, or another "
+			"program listens there",
+			GPC_ANSWER_MS / 1000);
 	if (r == GP_E_EOF || r == -ECONNRESET)
 		return gpc_opening_fail(
 			opening, GP_E_FOREIGN,

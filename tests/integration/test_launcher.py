@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import termios
+import threading
 import time
 
 from harness import (PATIENCE, SOFTWARE, Certificates, Daemon, Encrypted, Program, Result, Skip, base_environment, case, client_environment,
@@ -596,7 +597,12 @@ def _():
         with socket.socket() as deaf:
             deaf.bind(("127.0.0.1", 0))
             deaf.listen()
-            expect_line(check(f"tls://127.0.0.1:{deaf.getsockname()[1]}", **ca), "wrong", "daemon", "does not answer as gpupoold does")
+            expect_line(check(f"tls://127.0.0.1:{deaf.getsockname()[1]}", **ca), "wrong", "daemon",
+                        "no answer within 5 s: the daemon hangs or is very busy, or another program listens there; look at its log")
+            # One that answers something else, and one that says nothing at all.
+            with socket.create_server(("127.0.0.1", 0)) as other:
+                threading.Thread(target=lambda: other.accept()[0].close(), daemon=True).start()
+                expect_line(check(f"tls://127.0.0.1:{other.getsockname()[1]}", **ca), "wrong", "daemon", "does not answer as gpupoold does")
         expect_line(check(daemon.address.replace("tls", "tcp")), "wrong", "credentials", "this address wants TLS")
         expect_line(check(daemon.clear_address.replace("tcp", "tls"), **ca), "wrong", "daemon", "offers no TLS at this address")
         result = check(daemon.address)
