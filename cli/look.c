@@ -5,6 +5,7 @@
 #include "client/connect/connect.h"
 #include "protocol/printable.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -21,6 +22,24 @@ cli_look_find(const struct cli_look *look, const struct gp_url *url)
 	return -1;
 }
 
+/* As a program refuses it, too. */
+static bool
+is_twice(const struct cli_look *look, int at)
+{
+	const struct gp_url *url = &look->urls[at];
+	int daemon = cli_look_find(look, url);
+
+	for (int i = 0; i < at; i++) {
+		const struct gp_url *other = &look->urls[i];
+
+		if (cli_look_find(look, other) == daemon &&
+		    (url->device == other->device || url->device == GP_URL_ANY_DEVICE ||
+		     other->device == GP_URL_ANY_DEVICE))
+			return true;
+	}
+	return false;
+}
+
 int
 cli_look_list(struct cli_look *look, char *error, size_t error_size)
 {
@@ -30,6 +49,13 @@ cli_look_list(struct cli_look *look, char *error, size_t error_size)
 	for (int i = 0; i < look->url_count; i++) {
 		struct cli_daemon *daemon;
 
+		if (cli_look_find(look, &look->urls[i]) >= 0 && is_twice(look, i)) {
+			char text[GP_URL_TEXT_MAX];
+
+			gp_url_format(&look->urls[i], text, sizeof(text));
+			(void)snprintf(error, error_size, "%s is named twice", text);
+			return -1;
+		}
 		if (cli_look_find(look, &look->urls[i]) >= 0)
 			continue;
 		if (look->daemon_count == CLI_DAEMONS_MAX) {

@@ -9,6 +9,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,6 +70,7 @@ cli_check_wait(const char *text)
 		       : "is no time up to a week: 90s, 10m and 2h are";
 }
 
+/* What is said names the part of the list that is wrong. */
 static const char *
 check_url(const char *text)
 {
@@ -76,9 +78,7 @@ check_url(const char *text)
 	static char why[320];
 	int count;
 
-	if (gp_url_list_parse(text, urls, URLS_MAX, &count, why, sizeof(why)) == 0)
-		return NULL;
-	return "is no address of a daemon: tls://HOST, tls://HOST:PORT and unix:///PATH are";
+	return gp_url_list_parse(text, urls, URLS_MAX, &count, why, sizeof(why)) ? why : NULL;
 }
 
 static const char *
@@ -280,6 +280,8 @@ take_value(struct reader *reader, const char *name, const char *value)
 	if (!key->check)
 		return take_path(reader, key, value);
 	wrong = key->check(value);
+	if (wrong && key->check == check_url)
+		return complain(reader, "[pool %s] %s: %s", reader->open->name, name, wrong);
 	if (!wrong && strlen(value) >= key->size)
 		wrong = "is too long";
 	if (wrong)
@@ -352,7 +354,9 @@ cli_pools_parse(struct cli_pools *pools, const char *text, const char *file, cha
 static int
 read_file(struct cli_pools *pools, const char *path, char *error, size_t error_size)
 {
-	FILE *file = fopen(path, "re");
+	/* What no program writes into is not waited for. */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
 	char *text = NULL;
 	struct stat status;
 	size_t size = 0;
@@ -360,9 +364,11 @@ read_file(struct cli_pools *pools, const char *path, char *error, size_t error_s
 
 	if (!file && (errno == ENOENT || errno == ENOTDIR))
 		return 0;
-	if (file && fstat(fileno(file), &status) == 0 && S_ISDIR(status.st_mode)) {
+	if (file && fstat(fd, &status) == 0 &&
+	    (S_ISDIR(status.st_mode) || S_ISFIFO(status.st_mode))) {
+		(void)snprintf(error, error_size, "%s: is a %s, not a file", path,
+			       S_ISDIR(status.st_mode) ? "folder" : "pipe");
 		(void)fclose(file);
-		(void)snprintf(error, error_size, "%s: is a folder, not a file", path);
 		return -1;
 	}
 	text = file ? malloc(FILE_BYTES_MAX + 1) : NULL;
@@ -450,5 +456,8 @@ cli_pools_explain(const struct cli_pools *pools, const char *name, char *error, 
 		(void)snprintf(error, error_size, "there is no pool \"%s\"; did you mean %s?", name,
 			       meant);
 	else
-		(void)snprintf(error, error_size, "there is no pool \"%s\" (%s)", name, known);
+		(void)snprintf(error, error_size,
+			       "there is no pool \"%s\" (%s); an address begins with its scheme: "
+			       "tls://%s",
+			       name, known, *name ? name : "HOST");
 }

@@ -187,7 +187,7 @@ def _():
         user.fails('there is no pool "lab": no pools.conf names any; "gpupool login lab tls://HOST" makes one', "run", "-p", "lab", "x")
         user.write("[pool lab]\nurl = tls://gpunode\n[pool cluster]\nurl = tls://head\n")
         user.fails('there is no pool "lba"; did you mean lab?', "run", "-p", "lba", "x")
-        user.fails('there is no pool "xyz" (lab, cluster)', "devices", "-p", "xyz")
+        user.fails('there is no pool "xyz" (lab, cluster); an address begins with its scheme: tls://xyz', "devices", "-p", "xyz")
 
 
 @case("a pools.conf that makes no sense is refused with its line and what would be right, and no token is shown")
@@ -202,8 +202,9 @@ def _():
                 ("[pool a/b]\n", 1, '"a/b" is no name of a pool: letters, digits, ".", "_", "-"'),
                 ("[pool lab]\nurl = tls://a\nurl = tls://b\n", 3, "[pool lab] url: is there already"),
                 ("[pool lab]\nurl = tls://a\n[pool lab]\n", 3, "[pool lab] is there already, in line 1"),
-                ("[pool lab]\nurl = gopher://a\n", 2, '[pool lab] url: "gopher://a" is no address of a daemon: tls://HOST, '
-                                                      "tls://HOST:PORT and unix:///PATH are"),
+                ("[pool lab]\nurl = gopher://a\n", 2, '[pool lab] url: "gopher://a": unknown scheme "gopher" (known: tls, tcp, '
+                                                      "unix, rdma, rdma+tcp)"),
+                ("[pool lab]\nurl = tls://a,tls://b:70000\n", 2, '[pool lab] url: "tls://b:70000": the port 70000 is above 65535'),
                 ("[pool lab]\nurl = tls://a\nmermory = 1G\n", 3, "[pool lab] mermory: there is no such key; did you mean memory?"),
                 ("[pool lab]\nurl = tls://a\nfoo = 1\n", 3, "[pool lab] foo: there is no such key here (url, token, authority, "
                                                             "certificate, key, crl, tenant, gpus, memory, sm, wait)"),
@@ -224,6 +225,9 @@ def _():
         os.unlink(path)
         os.mkdir(path)
         user.fails(f"{path}: is a folder, not a file", "run", "true")
+        os.rmdir(path)
+        os.mkfifo(path)
+        user.fails(f"{path}: is a pipe, not a file", "run", "true")
 
 
 @case("login stores a token for its user alone, and a pool's address; run finds both, and says no secret")
@@ -370,6 +374,7 @@ def _():
         user.write(f"[pool both]\nurl = {daemon.address}/0,{daemon.address}/7\n")
         user.say("devices", "-L", status=1).expect(
             status=1, out=whole, err=f"gpupool: {daemon.address} has no device 7, or none for tenant default\n" + partly.splitlines(True)[1])
+        user.fails(f"{daemon.address} is named twice", "devices", "-p", f"{daemon.address}/0,{daemon.address}")
         other = f"tcp://127.0.0.1:{closed_port()}"
         user.say("devices", "-p", f"{gone},{other}", status=125).expect(status=125, out="", err="".join(
             f'gpupool: cannot connect to {each}: Connection refused ("gpupool check" finds out more)\n' for each in (gone, other)))

@@ -144,7 +144,8 @@ a_pool_that_is_not_there_is_explained(void **state)
 	cli_pools_explain(&pools, "lba", error, sizeof(error));
 	assert_string_equal(error, "there is no pool \"lba\"; did you mean lab?");
 	cli_pools_explain(&pools, "cluster", error, sizeof(error));
-	assert_string_equal(error, "there is no pool \"cluster\" (lab, x)");
+	assert_string_equal(error, "there is no pool \"cluster\" (lab, x); an address begins with "
+				   "its scheme: tls://cluster");
 	cli_pools_free(&pools);
 }
 
