@@ -156,6 +156,26 @@ open_daemon(struct daemon *daemon)
 	return 0;
 }
 
+/* Of those without a session the first by its address, whatever the list's order is: two programs
+ * that wait for places of the same daemons do not each hold what the other waits for. */
+static struct daemon *
+next_to_open(struct daemons *all)
+{
+	char text[GP_URL_TEXT_MAX], least[GP_URL_TEXT_MAX];
+	struct daemon *found = NULL;
+
+	for (int i = 0; i < all->count; i++) {
+		if (all->daemons[i].session)
+			continue;
+		gp_url_format(&all->daemons[i].url, text, sizeof(text));
+		if (found && strcmp(text, least) > 0)
+			continue;
+		found = &all->daemons[i];
+		memcpy(least, text, sizeof(least));
+	}
+	return found;
+}
+
 /* All devices in the order of the list. */
 static int
 make_devices(struct daemons *all)
@@ -207,7 +227,7 @@ open_all(struct daemons *all)
 	if (r != 0)
 		gpc_log_always("%s", error);
 	for (int i = 0; r == 0 && i < all->count; i++)
-		r = open_daemon(&all->daemons[i]);
+		r = open_daemon(next_to_open(all));
 	if (r == 0) {
 		r = make_devices(all);
 		if (r != 0)

@@ -442,6 +442,22 @@ def _():
         user.say("run", "-p", "tcp://nowhere.invalid", "--wait", "1h", app("vectoradd"), status=1)
 
 
+@case("two programs that wait for the same two daemons, named in two orders, get them one after the other")
+def _():
+    with User() as user, Daemon("--max-sessions", "1") as one, Daemon("--max-sessions", "1") as other:
+        holders = [daemon.start("memhog", "1", stdin=True) for daemon in (one, other)]
+        for holder in holders:
+            holder.wait_for_output("free after")
+        waiting = [user.start("run", "-p", ",".join(daemon.address for daemon in order), "--wait", f"{PATIENCE}s", app("vectoradd"))
+                   for order in ((one, other), (other, one))]
+        for program in waiting:
+            wait_until("it waits", lambda p=program: "waiting for a place" in p.err(), PATIENCE)
+        for holder in holders:
+            holder.finish().expect()
+        for program in waiting:
+            program.finish().expect(out="vectoradd: ok\n")
+
+
 @case("who waits for a place of its tenant's is in no other tenant's way")
 def _():
     with User() as user, Pool("--max-sessions", "3", config="[tenant alice]\nsessions = 1\n[tenant bob]\n") as pool:
