@@ -17,7 +17,8 @@ struct ctl_doctor {
 	char folder[CTL_PATH_MAX];
 	struct gpd_config *config; /* NULL: it cannot be read */
 	struct gpd_tokens tokens;
-	char user[33]; /* that the daemon is, or would become; "": not known */
+	bool tokens_unknown; /* they are there, and cannot be read */
+	char user[33];       /* that the daemon is, or would become; "": not known */
 	int problems, notes;
 };
 

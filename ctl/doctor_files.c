@@ -169,6 +169,7 @@ check_tokens(struct ctl_doctor *doctor)
 	}
 	if (gpd_tokens_load(path, &doctor->tokens, error, sizeof(error))) {
 		ctl_problem(doctor, "tokens: %s", error);
+		doctor->tokens_unknown = true;
 		return;
 	}
 	for (size_t i = 0; i < doctor->tokens.count; i++)
@@ -195,7 +196,9 @@ has_token(const struct ctl_doctor *doctor, const char *tenant)
 static void
 check_tenants(struct ctl_doctor *doctor)
 {
-	for (int i = 1; doctor->config && i < doctor->config->tenant_count; i++) {
+	if (!doctor->config || doctor->tokens_unknown)
+		return;
+	for (int i = 1; i < doctor->config->tenant_count; i++) {
 		const struct gpd_config_tenant *tenant = &doctor->config->tenants[i];
 		char name[GPD_TENANT_NAME_MAX + 8], path[CTL_PATH_MAX];
 

@@ -135,6 +135,10 @@ def _():
                 "of tenant alicia expires in 4", f"problem  {folder.file('server.pem')}: it has expired (20",
                 "note     memory: device 0: the quotas of all tenants are 664 MiB, more than its 512 MiB: not all can have theirs at once",
                 "note     daemon: it drains")
+            # Of tokens that cannot be read nothing is said that is not known.
+            folder.write("nonsense\n", "tokens")
+            out = folder.ctl("doctor", status=1)[0]
+            require("problem  tokens: " in out and "has no token" not in out, out)
             folder.write("[tenant alice\n")
             has(folder.ctl("doctor", status=1)[0], f"problem  configuration: {folder.file()}:1: [tenant alice: no ] at its end")
         out, err = folder.ctl("doctor", status=1)
