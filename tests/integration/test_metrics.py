@@ -243,7 +243,9 @@ def _():
         require(refused.returncode == 1 and "is no address to listen on" in refused.stderr, f"{address}: {refused.stderr}")
     with Daemon("--metrics", "0") as daemon:
         second = start("--metrics", str(metrics_port(daemon)))
-        require(second.returncode == 1 and "Address already in use" in second.stderr, second.stderr)
+        require(second.returncode == 1 and second.stderr.endswith(
+            f"gpupoold: no metrics: cannot listen on tcp://127.0.0.1:{metrics_port(daemon)}: Address already in use "
+            f"(process {daemon.pid}, gpupoold, has it)\n"), second.stderr)
 
 
 @case("a configuration turns the metrics on, and an option off again")

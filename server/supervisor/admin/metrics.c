@@ -3,6 +3,7 @@
 
 #include "server/supervisor/admin/metrics_text.h"
 #include "server/supervisor/admission/listen.h"
+#include "server/supervisor/admission/port_holder.h"
 #include "transport/transport.h"
 
 #include <errno.h>
@@ -104,13 +105,15 @@ handle(void *arg, struct MHD_Connection *connection, const char *url, const char
 static int
 open_socket(struct gpd_metrics *metrics, bool insecure, char *error, size_t size)
 {
-	struct gp_url url = { .scheme = "tcp", .port = metrics->port };
+	struct gp_url url = { .scheme = "tcp", .port = metrics->port, .device = GP_URL_ANY_DEVICE };
 	const struct gp_url *bound;
 	struct gp_listener *listener;
 	int fd = -EACCES, r;
 
 	(void)snprintf(url.host, sizeof(url.host), "%s", metrics->host);
 	r = gp_listen(&url, &listener, error, size);
+	if (r == -EADDRINUSE)
+		gpd_port_holder(metrics->port, error + strlen(error), size - strlen(error));
 	if (r)
 		return r < 0 ? r : -EINVAL;
 	bound = gp_listener_url(listener);
