@@ -10,6 +10,22 @@ function __gpupool_pools
     end
 end
 
+# The first word behind `run` or `check` that is neither an option nor its value is the program; all
+# behind it is the program's own.
+function __gpupool_program
+    set -l words (commandline -opc)
+    contains -- "$words[2]" run check; or return 1
+    for at in (seq 3 (count $words))
+        contains -- $words[(math $at - 1)] -p --pool --gpus --memory --sm --wait; and continue
+        string match -q -- '-*' $words[$at]; or return 0
+    end
+    return 1
+end
+
+function __gpupool_options_of
+    not __gpupool_program; and __fish_seen_subcommand_from $argv
+end
+
 set -l commands run devices check env login help
 complete -c gpupool -f
 complete -c gpupool -n "not __fish_seen_subcommand_from $commands" -a run -d 'Run a program on a pool'
@@ -19,13 +35,14 @@ complete -c gpupool -n "not __fish_seen_subcommand_from $commands" -a env -d 'Pr
 complete -c gpupool -n "not __fish_seen_subcommand_from $commands" -a login -d 'Store a token for a pool'
 complete -c gpupool -n "not __fish_seen_subcommand_from $commands" -a help -d 'Commands and options'
 complete -c gpupool -n "not __fish_seen_subcommand_from $commands" -l version -d 'Print the version'
-complete -c gpupool -n '__fish_seen_subcommand_from run env devices check' -s p -l pool -x -a '(__gpupool_pools)' -d 'A pool, or an address'
-complete -c gpupool -n '__fish_seen_subcommand_from run env' -l gpus -x -d 'See the first N devices'
-complete -c gpupool -n '__fish_seen_subcommand_from run env' -l memory -x -d 'No more of each device'
-complete -c gpupool -n '__fish_seen_subcommand_from run env' -l sm -x -d 'No more of the multiprocessors'
-complete -c gpupool -n '__fish_seen_subcommand_from run env' -l wait -x -d 'Wait so long for a place'
-complete -c gpupool -n '__fish_seen_subcommand_from devices' -s L -l list -d 'One line for each GPU'
-complete -c gpupool -n '__fish_seen_subcommand_from devices' -l json -d 'For programs'
-complete -c gpupool -n '__fish_seen_subcommand_from run check' -a '(__fish_complete_command)' -F
+complete -c gpupool -n '__gpupool_options_of run env devices check' -s p -l pool -x -a '(__gpupool_pools)' -d 'A pool, or an address'
+complete -c gpupool -n '__gpupool_options_of run env' -l gpus -x -d 'See the first N devices'
+complete -c gpupool -n '__gpupool_options_of run env' -l memory -x -d 'No more of each device'
+complete -c gpupool -n '__gpupool_options_of run env' -l sm -x -d 'No more of the multiprocessors'
+complete -c gpupool -n '__gpupool_options_of run env' -l wait -x -d 'Wait so long for a place'
+complete -c gpupool -n '__gpupool_options_of devices' -s L -l list -d 'One line for each GPU'
+complete -c gpupool -n '__gpupool_options_of devices' -l json -d 'For programs'
+complete -c gpupool -n '__gpupool_options_of run check' -a '(__fish_complete_command)' -F
+complete -c gpupool -n '__gpupool_program' -F
 complete -c gpupool -n '__fish_seen_subcommand_from login' -a '(__gpupool_pools)'
 complete -c gpupool -n '__fish_seen_subcommand_from help' -a "$commands"

@@ -746,6 +746,14 @@ def _():
         require(completed(user, "run", "--m") == ["--memory"] and completed(user, "run", "--memory", "") == [], "not the options")
         require("bash" in completed(user, "run", "--gpus", "1", "bas"), "no programs")
         require(completed(user, "run", "bash", "--m") == [], "an option of gpupool's behind the program")
+        if not shutil.which("fish"):
+            return
+        for words, offered in (("run --m", ["--memory"]), ("run -p l", ["lab"]), ("run --gpus 1 bash --m", []), ("check bash --p", []),
+                               ("devices --j", ["--json"])):
+            done = subprocess.run(["fish", "-N", "-c", f"source {SOURCES}/completion/gpupool.fish; complete -C 'gpupool {words}'"],
+                                  capture_output=True, text=True, check=False, cwd=user.folder, stdin=subprocess.DEVNULL,
+                                  env={**base_environment(), "XDG_CONFIG_HOME": user.folder}, timeout=PATIENCE)
+            require(done.returncode == 0 and [line.split("\t")[0] for line in done.stdout.splitlines()] == offered, f"{words}: {done}")
 
 
 @case("what help says of options stands in the manual page and in each shell's completion")
