@@ -11,6 +11,8 @@
 #include <time.h>
 
 #define DAY_MS INT64_C(86400000)
+/* A token that expires sooner is spoken of, as the doctor does. */
+#define TOKEN_SOON_S ((int64_t)7 * 86400)
 
 static void
 tell_log(void *arg, const char *text)
@@ -58,6 +60,31 @@ doubt(const struct gpd_admission *admission, gpd_config_tell *tell, void *arg)
 	doubt_devices(&admission->quota->tenants, tell, arg);
 }
 
+/* The next one, and how many others: there may be one for each of many short jobs. */
+static void
+check_tokens(const struct gpd_tokens *tokens)
+{
+	int64_t now_s = (int64_t)time(NULL);
+	const struct gpd_token *next = NULL;
+	int count = 0;
+
+	for (size_t i = 0; i < tokens->count; i++) {
+		const struct gpd_token *token = &tokens->list[i];
+
+		if (token->revoked_s != INT64_MAX || token->expires_s <= now_s ||
+		    token->expires_s == INT64_MAX || token->expires_s - now_s > TOKEN_SOON_S)
+			continue;
+		count++;
+		if (!next || token->expires_s < next->expires_s)
+			next = token;
+	}
+	if (next)
+		gpd_warning("%d token%s within 7 days, %s of tenant %s in %d hours: gpupoolctl "
+			    "token list",
+			    count, count == 1 ? " expires" : "s expire", next->id, next->tenant,
+			    (int)((next->expires_s - now_s) / 3600));
+}
+
 void
 gpd_doubts_start(const struct gpd_admission *admission, const struct gpd_options *options)
 {
@@ -72,6 +99,7 @@ gpd_doubts_start(const struct gpd_admission *admission, const struct gpd_options
 	else
 		gpd_info("no configuration: no quotas (--config names one)");
 	doubt(admission, tell_log, NULL);
+	check_tokens(&admission->gate.store.tokens);
 }
 
 void
@@ -89,6 +117,7 @@ gpd_doubts_watch(const struct gpd_admission *admission, int64_t now_ms)
 	if (next_ms && now_ms >= next_ms) {
 		gpd_tls_check();
 		gpd_crl_file_check(&admission->gate.revoked);
+		check_tokens(&admission->gate.store.tokens);
 	}
 	if (!next_ms || now_ms >= next_ms)
 		next_ms = now_ms + DAY_MS;

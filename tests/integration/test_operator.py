@@ -508,6 +508,21 @@ def _():
     has(text, "z /etc/gpupool/tokens 0640 root gpupool")
 
 
+@case("tokens that expire within a week are one warning at the start")
+def _():
+    with Folder() as folder:
+        folder.token("alice")
+        folder.token("bob", "--expires", "1y")
+        with folder.daemon() as daemon:
+            require("within 7 days" not in daemon.log(), daemon.log())
+        folder.token("carol", "--expires", "6d")
+        folder.token("dave", "--expires", "2d")
+        name = [line.split(",")[0] for line in folder.ctl("token", "list", "--format=csv")[0].splitlines() if ",dave," in line][0]
+        with folder.daemon() as daemon:
+            says = rf"warning: 2 tokens expire within 7 days, {name} of tenant dave in 4[78] hours: gpupoolctl token list$"
+            require(re.search(says, daemon.log(), re.M) and daemon.log().count("within 7 days") == 1, daemon.log())
+
+
 @case("a certificate of another host is refused with both names")
 def _():
     with Certificates() as certificates, Encrypted(certificates, shows="elsewhere") as daemon:
