@@ -3,7 +3,7 @@
 import math
 from ctypes import byref, c_size_t
 
-from cuda_libraries import (Buffer, Captured, Library, case, make_stream, none, one, require_near, show, total, wave, workspace,
+from cuda_libraries import (Buffer, Captured, Failed, Library, case, make_stream, none, one, require_near, show, total, wave, workspace,
                             zeros)
 
 
@@ -55,10 +55,15 @@ def dnn(stream=None):
 
 @case
 def cudnn_algorithms():
+    """Those that this cuDNN refuses are refused with the same status."""
     convolution = Convolution(*dnn())
-    for algorithm in (1, 6):
-        convolution.run(algorithm, convolution.space(algorithm))
-        show(algorithm, convolution.check(f'algorithm {algorithm}'))
+    for algorithm in range(8):
+        try:
+            convolution.run(algorithm, convolution.space(algorithm))
+        except Failed as refused:
+            show(algorithm, str(refused))
+        else:
+            show(algorithm, convolution.check(f'algorithm {algorithm}'))
 
 
 @case
