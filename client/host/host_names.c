@@ -10,6 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Bytes that are looked at together. */
+#define STRETCH 512
+/* The program may write what is read here: either value will do. */
+#define BESIDE_PROGRAM __attribute__((no_sanitize_thread))
+
 void
 gpc_host_names_begin(struct gpc_host_names *names, const struct gpc_session *session)
 {
@@ -58,14 +63,11 @@ gpc_host_names_add(struct gpc_host_names *names, uint64_t value)
 	names->list[names->count++] = value;
 }
 
-void
-gpc_host_names_look(struct gpc_host_names *names, const void *bytes, size_t size)
+static void
+look_at_each(struct gpc_host_names *names, const uint8_t *at, size_t size)
 {
-	const uint8_t *at = bytes;
-	bool aligned = (uintptr_t)bytes % 8 == 0;
+	bool aligned = (uintptr_t)at % 8 == 0;
 
-	if (!names->size)
-		return;
 	for (size_t i = 0; i + 8 <= size; i += 8) {
 		uint64_t value;
 
@@ -77,6 +79,37 @@ gpc_host_names_look(struct gpc_host_names *names, const void *bytes, size_t size
 			memcpy(&value, at + i, sizeof(value));
 		(void)gpc_host_names_note(names, value);
 	}
+}
+
+/* Whether one of the numbers may be an address, by their upper halves: the compiler has four of
+ * these compared at once. */
+static BESIDE_PROGRAM bool
+may_have_names(const struct gpc_host_names *names, const uint8_t *at)
+{
+	uint32_t first = (uint32_t)(names->base >> 32), any = 0;
+	uint32_t span = (uint32_t)((names->base + names->size - 1) >> 32) - first;
+
+	for (size_t i = 0; i < STRETCH; i += 8) {
+		uint64_t value;
+
+		memcpy(&value, at + i, sizeof(value));
+		any |= (uint32_t)(value >> 32) - first <= span;
+	}
+	return any;
+}
+
+void
+gpc_host_names_look(struct gpc_host_names *names, const void *bytes, size_t size)
+{
+	const uint8_t *at = bytes;
+
+	if (!names->size)
+		return;
+	for (; size >= STRETCH; at += STRETCH, size -= STRETCH) {
+		if (may_have_names(names, at))
+			look_at_each(names, at, STRETCH);
+	}
+	look_at_each(names, at, size);
 }
 
 bool
