@@ -29,6 +29,9 @@ static const struct {
 				 "the daemon's log, which names the kernel of a fault" },
 	[GPC_LACK_SEVERAL_DEVICES] = { "a cooperative launch on several devices",
 				       "a launch on each" },
+	[GPC_LACK_MORE_NODES] = { "a program with more than a million nodes of graphs, those of "
+				  "clones and executables among them",
+				  "destroying graphs that are not used any more" },
 	[GPC_LACK_ARRAYS_OF_DAEMONS] = { "a copy between arrays of two daemons",
 					 "two copies, through host memory" },
 };

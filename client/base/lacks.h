@@ -8,7 +8,7 @@
 
 #include <cuda.h>
 
-/* Parts of calls that work otherwise. */
+/* Parts of calls that work otherwise; and what is too much. */
 enum gpc_lack {
 	GPC_LACK_CONTEXTS_IN_GRAPH,
 	GPC_LACK_HOST_COPY_IN_BODY,
@@ -20,6 +20,7 @@ enum gpc_lack {
 	GPC_LACK_CORE_DUMP,
 	GPC_LACK_SEVERAL_DEVICES,
 	GPC_LACK_ARRAYS_OF_DAEMONS,
+	GPC_LACK_MORE_NODES,
 	GPC_LACKS,
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/graph/graph.h"
 
+#include "client/base/lacks.h"
 #include "client/context/context.h"
 #include "client/graph/graph_memory.h"
 #include "client/graph/user_object.h"
@@ -198,8 +199,11 @@ node_create(struct gpc_graph *graph, const struct gpc_node_params *params)
 	struct gpc_graph *const *inner;
 	size_t count;
 
-	if (!node)
+	if (!node) {
+		/* It is small: handles are what is used up. */
+		(void)gpc_lacks(GPC_LACK_MORE_NODES);
 		return NULL;
+	}
 	node->graph = graph;
 	node->params = *params;
 	inner = gpc_node_params_graphs(params, &count);

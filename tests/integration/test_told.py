@@ -127,6 +127,28 @@ def _():
                         or f"gpupool: {what} is not supported; instead: " in result.err, str(result))
 
 
+MANY_NODES = """
+import ctypes
+cuda = ctypes.CDLL("libcuda.so.1")
+graph, node = ctypes.c_void_p(), ctypes.c_void_p()
+cuda.cuInit(0)
+cuda.cuGraphCreate(ctypes.byref(graph), 0)
+add, to, none = cuda.cuGraphAddEmptyNode, ctypes.byref(node), ctypes.c_size_t(0)
+for made in range(1100000):
+    result = add(to, graph, None, none)
+    if result:
+        break
+print(result, made > 1000000, add(to, graph, None, none))
+"""
+
+
+@case("a program with too many nodes of graphs is told that, beside the driver's code for too little memory")
+def _():
+    with Daemon() as daemon:
+        result = Program("python3", ("-c", MANY_NODES), daemon.address, path=sys.executable).finish().expect(out="2 True 2\n")
+        require(re.fullmatch(r"gpupool: a program with more than a million nodes .* is not supported; instead: .*\n", result.err), str(result))
+
+
 @case("a word of GPUPOOL_LOG that is none is named, and the program runs with the others")
 def _():
     known = "is none of error, info, stats, tables, calls, quiet; it is left out"

@@ -19,20 +19,21 @@ _Static_assert(sizeof(CUlaunchAttribute) == 72, "the driver's attributes travel 
 _Static_assert(offsetof(CUlaunchAttribute, value) == 8,
 	       "the driver's attributes travel as they are");
 
+static bool
+is_remoted(CUlaunchAttributeID id)
+{
+	return gpd_is_launch_number(id) || id == CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW;
+}
+
 /* A window is a hint, and may be of memory that has been freed: it is none for memory of others. */
-static CUresult
-attribute_check(struct gpd_session *session, CUlaunchAttribute *attribute)
+static bool
+is_of_use(struct gpd_session *session, const CUlaunchAttribute *attribute)
 {
 	const CUaccessPolicyWindow *window = &attribute->value.accessPolicyWindow;
 
-	if (gpd_is_launch_number(attribute->id))
-		return CUDA_SUCCESS;
-	if (attribute->id != CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW)
-		return CUDA_ERROR_NOT_SUPPORTED;
-	if (!window->num_bytes ||
-	    !gpd_memory_accessible(session, (uintptr_t)window->base_ptr, window->num_bytes))
-		attribute->id = CU_LAUNCH_ATTRIBUTE_IGNORE;
-	return CUDA_SUCCESS;
+	return attribute->id != CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW ||
+	       (window->num_bytes &&
+		gpd_memory_accessible(session, (uintptr_t)window->base_ptr, window->num_bytes));
 }
 
 CUresult
@@ -40,17 +41,20 @@ gpd_launch_attributes(struct gpd_session *session, struct gp_bytes attributes,
 		      CUlaunchConfig *config)
 {
 	size_t count = attributes.size / sizeof(CUlaunchAttribute);
-	CUresult result = CUDA_SUCCESS;
 
 	if (!count && !attributes.size)
 		return CUDA_SUCCESS;
 	if (attributes.size % sizeof(CUlaunchAttribute) || count > GPD_LAUNCH_ATTRIBUTES_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
 	memcpy(config->attrs, attributes.data, attributes.size);
-	config->numAttrs = (unsigned int)count;
-	for (size_t i = 0; result == CUDA_SUCCESS && i < count; i++)
-		result = attribute_check(session, &config->attrs[i]);
-	return result;
+	config->numAttrs = 0;
+	for (size_t i = 0; i < count; i++) {
+		if (!is_remoted(config->attrs[i].id))
+			return CUDA_ERROR_NOT_SUPPORTED;
+		if (is_of_use(session, &config->attrs[i]))
+			config->attrs[config->numAttrs++] = config->attrs[i];
+	}
+	return CUDA_SUCCESS;
 }
 
 static bool

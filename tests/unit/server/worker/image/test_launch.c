@@ -498,8 +498,14 @@ an_access_window_lies_in_the_sessions_memory(void **state)
 	attribute.value.accessPolicyWindow.base_ptr = (void *)FAKE_WINDOW;
 	attribute.value.accessPolicyWindow.num_bytes = FAKE_GRANULE;
 	assert_int_equal(launch_attribute(&attribute), CUDA_SUCCESS);
+	assert_int_equal(
+		fake_count_calls("cuLaunchKernelEx zebra 1x2x3 4x5x6 shared 7 attributes 1"), 1);
 	attribute.value.accessPolicyWindow.num_bytes++;
-	assert_int_equal(launch_attribute(&attribute), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(launch_attribute(&attribute), CUDA_SUCCESS);
+	assert_int_equal(
+		fake_count_calls("cuLaunchKernelEx zebra 1x2x3 4x5x6 shared 7 attributes 1"), 1);
+	assert_int_equal(
+		fake_count_calls("cuLaunchKernelEx zebra 1x2x3 4x5x6 shared 7 attributes 0"), 1);
 }
 
 static void
