@@ -16,7 +16,7 @@ import threading
 import time
 
 from harness import (PATIENCE, SOFTWARE, Certificates, Daemon, Encrypted, Program, Result, Skip, base_environment, case, client_environment,
-                     main, read_file, require, wait_until)
+                     main, read_file, require, software_env, wait_until)
 from pool import Pool, ctl, token_of
 
 GPUPOOL = os.environ["GP_GPUPOOL"]
@@ -472,6 +472,27 @@ def _():
             pool.run("vectoradd", env={"GPUPOOL_TENANT": "bob"}).expect(out="vectoradd: ok\n", err="")
         first.finish().expect()
         second.finish().expect(out="vectoradd: ok\n")
+
+
+@case("however many of a tenant wait for memory or for their own places, other tenants have the places that are free")
+def _():
+    for limit, more in (("", ("--memory", "512M")), ("sessions = 1\n", ())):
+        with User() as user, Pool("--max-sessions", "4", config=f"[tenant alice]\n{limit}[tenant bob]\n",
+                                  env=software_env(GPUPOOL_SOFT_MEMORY="512M")) as pool:
+            alice, _ = pool.create("alice")
+            user.say("login", "lab", pool.local, text=read_file(alice))
+            holder = user.start("run", app("memhog"), "1", stdin=True)
+            holder.wait_for_output("free after")
+            waiting = [user.start("run", "--wait", "1h", *more, app("vectoradd")) for _ in range(12)]
+            for program in waiting:
+                wait_until("it waits", lambda p=program: "waiting for a place" in p.err(), PATIENCE)
+            for _ in range(6):
+                pool.run("vectoradd", env={"GPUPOOL_TENANT": "bob"}).expect(out="vectoradd: ok\n", err="")
+                time.sleep(0.3)
+            for program in waiting:
+                program.process.kill()
+                program.finish()
+            holder.finish().expect()
 
 
 @case("with --wait, --memory waits until so much of the quota is free, and promises it to one at a time")

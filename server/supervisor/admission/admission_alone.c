@@ -47,9 +47,10 @@ gpd_admission_open_alone(struct gpd_admission *admission, struct gpd_peer *peer)
 {
 	int ending = count_abandoned(admission, NULL);
 	int64_t wait_ms = ending ? FULL_ENDING_MS : GPD_FULL_MS;
-	/* All but the peer itself. */
-	const char *full = gpd_admission_why_full(admission, peer, ending - 1,
-						  count_abandoned(admission, peer->source) - 1);
+	/* All but the peer itself, which counts unless it waits. */
+	int self = peer->full[0] ? 0 : 1;
+	const char *full = gpd_admission_why_full(admission, peer, ending - self,
+						  count_abandoned(admission, peer->source) - self);
 
 	peer->full_for_any = full != NULL;
 	if (full) {

@@ -149,6 +149,7 @@ static void
 open_queued(struct gpd_admission *admission, struct gpd_peer *peer)
 {
 	struct gpd_ledger_session *line;
+	const char *full;
 
 	/* While it waited the line of its tenant may have become another's, or its class another.
 	 */
@@ -157,6 +158,13 @@ open_queued(struct gpd_admission *admission, struct gpd_peer *peer)
 		return;
 	if (peer->grant.alone) {
 		gpd_admission_open_alone(admission, peer);
+		return;
+	}
+	/* While it waited for something else the places may have become others'. */
+	full = peer->full[0] ? gpd_admission_why_full(admission, peer, 0, 0) : NULL;
+	peer->full_for_any = full != NULL;
+	if (full) {
+		gpd_admission_wait_for_place(admission, peer, full, GPD_FULL_MS);
 		return;
 	}
 	line = gpd_admission_take_place(admission, peer, GPD_FULL_MS);
@@ -183,13 +191,20 @@ gpd_admission_sessions_max(const struct gpd_admission *admission)
 				       : (int)admission->quota->tenants.config->sessions_max;
 }
 
+/* Who waits a moment for what its tenant or the device has not is in nobody's way. */
+static bool
+has_place(const struct gpd_peer *peer)
+{
+	return peer->state >= GPD_PEER_QUEUED && peer->state <= GPD_PEER_RUNNING && !peer->full[0];
+}
+
 int
 gpd_admission_count_sessions(const struct gpd_admission *admission)
 {
 	int count = 0;
 
 	for (const struct gpd_peer *p = admission->peers; p; p = p->next)
-		count += p->state >= GPD_PEER_QUEUED && p->state <= GPD_PEER_RUNNING;
+		count += has_place(p);
 	return count;
 }
 
@@ -220,8 +235,7 @@ gpd_admission_why_full(const struct gpd_admission *admission, const struct gpd_p
 	if ((unsigned int)left <= gpd_queue_ahead(&admission->quota->queue, number, gp_now_ms()))
 		return "the places that are free are for those who wait for them";
 	for (const struct gpd_peer *p = admission->peers; p; p = p->next)
-		count += p->source == peer->source && p->state >= GPD_PEER_QUEUED &&
-			 p->state <= GPD_PEER_RUNNING;
+		count += p->source == peer->source && has_place(p);
 	if (count >= 0 && (unsigned int)count >= sessions_per_address_max(admission, peer))
 		return "there are as many sessions from this address as may be "
 		       "(sessions-per-address)";
