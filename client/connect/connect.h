@@ -41,9 +41,10 @@ GP_MUST_CHECK int gpc_link_open(const struct gp_url *url, const int32_t *devices
 				uint64_t wait, struct gpc_link *link, char *error,
 				size_t error_size);
 /*
- * The same, but for as long as GPUPOOL_WAIT says it asks again after -EBUSY, or while nobody listens
- * as the daemon is being started anew, and standard error says what it waits for.  The daemon keeps a queue of those who ask (supervisor/tenancy/queue.h):
- * a place that becomes free is the first one's, who asks for it within eight seconds.
+ * The same, but for as long as GPUPOOL_WAIT says it asks again after -EBUSY, or while nobody
+ * listens as the daemon is being started anew, and standard error says what it waits for.  The
+ * daemon keeps a queue of those who ask (supervisor/tenancy/queue.h): a place that becomes free is
+ * the first one's, who asks for it within eight seconds.
  */
 GP_MUST_CHECK int gpc_link_open_patiently(const struct gp_url *url, const int32_t *devices,
 					  int device_count, struct gpc_link *link, char *error,
