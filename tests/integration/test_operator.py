@@ -100,8 +100,9 @@ def _():
                        for key, line, needed in keys))
         folder.write("")
         with folder.daemon():
-            require(folder.ctl("tenant", "set", "default", "limit=30%")[1] == "gpupoolctl: warning: limit: the policy of device 0 makes no use "
-                    "of it (policy = best-effort in gpupoold.conf does)\n", "not said")
+            unused = "{}: the policy of device 0 makes no use of it (policy = {} in gpupoold.conf does)".format
+            require(folder.ctl("tenant", "set", "default", "limit=30%", "memory=64M", "time-share=20")[1] == "gpupoolctl: warning: " +
+                    unused("limit", "best-effort") + "; " + unused("time-share", "fixed") + "\n", "not said")
             folder.write("[device 0]\npolicy = best-effort\n")
             folder.ctl("reload")
             require(folder.ctl("tenant", "set", "default", "limit=30%", "weight=10")[1] == "", "warned of")

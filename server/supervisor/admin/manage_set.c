@@ -395,6 +395,28 @@ doubt_on_device(const struct target *t, const Gpupool__AdminSetting *setting, in
 			d, sms, device->rule.sm_granularity);
 }
 
+/* Of the first device that there is one of, behind those of the settings before. */
+static void
+add_doubt(const struct target *t, const Gpupool__AdminSetting *setting, char *warning)
+{
+	struct target room = *t;
+	size_t used = strlen(warning);
+
+	if (used + 3 >= t->size)
+		return;
+	room.size = t->size - used - 2;
+	for (int d = t->first; d < t->end; d++) {
+		char *text = warning + used + (used ? 2 : 0);
+
+		text[0] = 0;
+		doubt_on_device(&room, setting, d, text);
+		if (text[0] && used)
+			memcpy(warning + used, "; ", 2);
+		if (text[0])
+			return;
+	}
+}
+
 int
 gpd_manage_set(struct gpd_manager *manager, const struct gpd_admin_peer *peer,
 	       const Gpupool__AdminSet *wanted, char *error, char *warning, size_t size)
@@ -410,8 +432,7 @@ gpd_manage_set(struct gpd_manager *manager, const struct gpd_admin_peer *peer,
 		return r;
 	for (size_t i = 0; i < wanted->n_settings; i++) {
 		set_and_log(&t, peer, wanted->settings[i]);
-		for (int d = t.first; d < t.end; d++)
-			doubt_on_device(&t, wanted->settings[i], d, warning);
+		add_doubt(&t, wanted->settings[i], warning);
 	}
 	gpd_admission_quotas_changed(manager->admission);
 	return 0;
