@@ -75,7 +75,7 @@ take_said(char *text, size_t size)
 	line = line ? line + 1 : all;
 	if (strncmp(line, "gpupool: ", 9) == 0)
 		line += 9;
-	(void)snprintf(text, size, "%s", line);
+	(void)snprintf(text, size, "%.*s", (int)size - 1, line);
 }
 
 /* What a call returned, and what the library has said of it. */

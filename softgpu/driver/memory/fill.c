@@ -21,13 +21,22 @@ struct fill_op {
 	struct fill fill;
 };
 
+/* As zero is: then memset() will do, which is faster than a loop with sanitizers by far. */
+static bool
+is_of_one_byte(unsigned int element, uint32_t value)
+{
+	uint32_t all = (value & 0xff) * 0x01010101u;
+
+	return element == 1 || value << (32 - 8 * element) == all << (32 - 8 * element);
+}
+
 static void
 put_elements(uint64_t address, size_t count, unsigned int element, uint32_t value)
 {
 	void *p = (void *)address; /* NOLINT(performance-no-int-to-ptr) */
 
-	if (element == 1) {
-		memset(p, (int)(value & 0xff), count);
+	if (is_of_one_byte(element, value)) {
+		memset(p, (int)(value & 0xff), count * element);
 	} else if (element == 2) {
 		for (size_t i = 0; i < count; i++)
 			((uint16_t *)p)[i] = (uint16_t)value;
