@@ -41,7 +41,7 @@ OTHERS = ['apps_static', 'apps_shared', 'daemons', 'doctor', 'ipc', 'launcher', 
 # They try the measuring, what docs/ shows, other drivers or virtual machines, or need a table of a build.
 ELSEWHERE = ['acceptance', 'apps', 'bench', 'examples', 'old_driver', 'rdma', 'vm', 'wrongcalls']
 # Those with an output of their own, but for suites' own, and those whose output is the device's.
-APPS = sorted({name.removesuffix('.out') for name in os.listdir(os.path.join(ROOT, 'tests', 'apps', 'expected'))}
+APPS = sorted({name.removesuffix('.out') for name in os.listdir(os.path.join(ROOT, 'tests', 'apps', 'expected')) if name.endswith('.out')}
               - {'hoststress', 'peers', 'wrongcalls'} | {'badhandle', 'devicequery', 'memhog', 'occupancy', 'sleeper', 'smcount'})
 # What these run over the local socket.
 PROGRAMS = {
