@@ -37,7 +37,8 @@ stream_create(struct gpc_context *context, unsigned int flags, int priority)
 
 	if (!stream)
 		return NULL;
-	stream->context = context->parent ? context->parent : context;
+	__atomic_store_n(&stream->context, context->parent ? context->parent : context,
+			 __ATOMIC_RELEASE);
 	stream->green = context->parent ? context : NULL;
 	stream->flags = flags;
 	stream->priority = priority;
@@ -345,16 +346,18 @@ look_at(void *object, void *arg)
 {
 	struct gpc_stream *stream = object;
 	struct all_done *all = arg;
+	const struct gpc_context *context = __atomic_load_n(&stream->context, __ATOMIC_ACQUIRE);
 	uint64_t given;
 
-	if (all->context ? stream->context != all->context
-			 : stream->context->scope.session != all->session)
+	/* Another thread is making it: nothing has been given to it. */
+	if (!context)
+		return;
+	if (all->context ? context != all->context : context->scope.session != all->session)
 		return;
 	given = given_to_itself(stream);
 	all->legacy |= stream->legacy;
 	all->done &= is_idle(stream, given);
-	all->here &=
-		given <= atomic_load(&stream->here) || given <= atomic_load(&stream->context->done);
+	all->here &= given <= atomic_load(&stream->here) || given <= atomic_load(&context->done);
 }
 
 bool

@@ -182,7 +182,8 @@ def ptx_of(name):
 def fatbin_of(ptx):
     """One with this PTX in it, as nvcc writes them."""
     payload = ptx + bytes(8 - len(ptx) % 8)
-    entry = struct.pack("<HHIQIIHHIIIQQQ", 1, 0x101, 64, len(payload), 0, 0, 0, 7, 70, 0, 0, 0x11, 0, 0) + payload
+    # Its last 16 bytes, of which an offset in front tells, say where options for ptxas are: none.
+    entry = struct.pack("<HHIQIIHHIIIQQQQQ", 1, 0x101, 80, len(payload), 0, 64, 0, 7, 70, 0, 0, 0x11, 0, 0, 72, 0) + payload
     return struct.pack("<IHHQ", 0xba55ed50, 1, 16, len(entry)) + entry
 
 

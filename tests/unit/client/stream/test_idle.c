@@ -321,6 +321,21 @@ context_is_done_with_its_streams(void **state)
 	end_idle(fixture);
 }
 
+/* A thread has got its place, and nothing is in it yet. */
+static void
+stream_that_is_being_made_has_no_work(void **state)
+{
+	struct fixture *fixture = begin_idle(state);
+	struct gpc_stream *young = gpc_handle_new(GPC_KIND_STREAM, sizeof(*young));
+	bool here;
+
+	assert_non_null(young);
+	(void)gpc_stream_knows_done(session);
+	assert_true(gpc_stream_are_all_done(&context, &here));
+	gpc_handle_remove(&young->handle);
+	end_idle(fixture);
+}
+
 static void
 new_stream_has_not_the_work_of_one_that_is_gone(void **state)
 {
@@ -686,6 +701,7 @@ main(void)
 		cmocka_unit_test(event_is_done_with_what_comes_behind_it),
 		cmocka_unit_test(stream_is_done_with_an_event_that_is_its_last_work),
 		cmocka_unit_test(context_is_done_with_its_streams),
+		cmocka_unit_test(stream_that_is_being_made_has_no_work),
 		cmocka_unit_test(new_stream_has_not_the_work_of_one_that_is_gone),
 		cmocka_unit_test(times_are_asked_for_together),
 		cmocka_unit_test(stream_that_waits_for_an_event_has_work),
