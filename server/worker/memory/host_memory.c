@@ -448,11 +448,15 @@ gpd_host_memory_forget(struct gpd_session *session)
 	}
 	last = !memory->leaving;
 	pthread_mutex_unlock(&memory->lock);
+	for (size_t i = 0; i < count; i++) {
+		if (arenas[i]->placed) {
+			free_arena(arenas[i]);
+			arenas[i] = NULL;
+		}
+	}
 	/* The last of them may take the memory along. */
 	for (size_t i = 0; i < count; i++) {
-		if (arenas[i]->placed)
-			free_arena(arenas[i]);
-		else
+		if (arenas[i])
 			gpd_quiet_jobs_run(drop_arena, arenas[i]);
 	}
 	if (last)
