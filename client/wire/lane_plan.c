@@ -11,12 +11,6 @@
 /* A network card carries what three bring without a core, and keeps their memory pinned. */
 #define RDMA_LANES 3
 
-bool
-gpc_lane_link_is_long(uint64_t round_trip_ns)
-{
-	return round_trip_ns >= LONG_NS;
-}
-
 uint64_t
 gpc_lane_copy_min(bool later)
 {
@@ -37,7 +31,7 @@ gpc_lane_cores(void)
 unsigned int
 gpc_lane_count(unsigned int most, unsigned int cores, uint64_t round_trip_ns, bool rdma)
 {
-	uint64_t count = gpc_lane_link_is_long(round_trip_ns) ? round_trip_ns / LANE_FILLS_NS : 0;
+	uint64_t count = round_trip_ns >= LONG_NS ? round_trip_ns / LANE_FILLS_NS : 0;
 
 	if (count < cores / 2)
 		count = cores / 2;

@@ -19,7 +19,6 @@
 #define GPC_LANE_COPY_MIN_LATER ((uint64_t)256 << 10)
 
 /* round_trip_ns: the shortest that was seen; 0: none yet. */
-bool gpc_lane_link_is_long(uint64_t round_trip_ns);
 uint64_t gpc_lane_copy_min(bool later);
 
 /* Cores that this thread may run on. */
