@@ -242,16 +242,16 @@ gpc_launch_check_events(const CUlaunchConfig *config)
 	return result;
 }
 
-CUresult
-gpc_launch_record_events(const CUlaunchConfig *config,
-			 CUresult (*record)(CUevent event, CUstream stream, unsigned int flags))
+static CUresult
+record_events(const CUlaunchConfig *config)
 {
 	CUresult result = CUDA_SUCCESS;
 
 	for (unsigned int i = 0; i < config->numAttrs && result == CUDA_SUCCESS; i++) {
 		if (gpc_launch_event(&config->attrs[i]))
-			result = record(gpc_launch_event(&config->attrs[i]), config->hStream,
-					CU_EVENT_RECORD_DEFAULT);
+			result = gpc_cuEventRecordWithFlags(gpc_launch_event(&config->attrs[i]),
+							    config->hStream,
+							    CU_EVENT_RECORD_DEFAULT);
 	}
 	return result;
 }
@@ -540,8 +540,7 @@ launch(const CUlaunchConfig *config, CUfunction f, void **values, void **extra)
 		gpc_mirror_behind_work(context->scope.session);
 	}
 	free(params.heap);
-	return result == CUDA_SUCCESS ? gpc_launch_record_events(config, gpc_cuEventRecordWithFlags)
-				      : result;
+	return result == CUDA_SUCCESS ? record_events(config) : result;
 }
 
 /* The shape in the arguments of the functions below. */

@@ -42,10 +42,6 @@ CUevent gpc_launch_event(const CUlaunchAttribute *attribute);
 /* CUDA_ERROR_INVALID_HANDLE: one of them is none.  CUDA_ERROR_INVALID_VALUE: too many attributes.
  */
 CUresult gpc_launch_check_events(const CUlaunchConfig *config);
-/* All of them, by cuEventRecordWithFlags() or its like in a capture. */
-CUresult gpc_launch_record_events(const CUlaunchConfig *config,
-				  CUresult (*record)(CUevent event, CUstream stream,
-						     unsigned int flags));
 
 /* A question about a kernel, as it is set up now; and what it says of a launch's shape. */
 void gpc_launch_question(struct gpc_question *question, enum gpc_question_what what,

@@ -82,6 +82,20 @@ set_attributes(const CUlaunchConfig *config, struct gpc_node_params *params)
 	return result;
 }
 
+static CUresult
+record_events(const CUlaunchConfig *config)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	for (unsigned int i = 0; i < config->numAttrs && result == CUDA_SUCCESS; i++) {
+		if (gpc_launch_event(&config->attrs[i]))
+			result = gpc_capture_cuEventRecordWithFlags(
+				gpc_launch_event(&config->attrs[i]), config->hStream,
+				CU_EVENT_RECORD_DEFAULT);
+	}
+	return result;
+}
+
 CUresult
 gpc_capture_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams,
 			     void **extra)
@@ -123,9 +137,7 @@ gpc_capture_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **
 			gpc_node_params_free(&params);
 	}
 	result = end(captured, result, &params);
-	return result == CUDA_SUCCESS
-		       ? gpc_launch_record_events(config, gpc_capture_cuEventRecordWithFlags)
-		       : result;
+	return result == CUDA_SUCCESS ? record_events(config) : result;
 }
 
 #define SHAPE                                                                                      \

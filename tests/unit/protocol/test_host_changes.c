@@ -387,8 +387,8 @@ static void
 short_data_of_a_writer_that_never_waits_is_no_older_than_its_flag(void **state)
 {
 	static const size_t places[] = { 8, 4000 };
-	/* The thread sanitizer makes looks slower, and this not. */
-#ifdef __SANITIZE_THREAD__
+	/* Sanitizers make looks slower, and this not. */
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 	const int between = 5000;
 #else
 	const int between = 50;
