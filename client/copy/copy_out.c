@@ -5,6 +5,7 @@
 #include "client/base/stats.h"
 #include "client/copy/array.h"
 #include "client/host/pending_copy.h"
+#include "client/host/staged.h"
 #include "client/stream/stream.h"
 #include "client/wire/lane.h"
 #include "client/wire/session.h"
@@ -18,6 +19,14 @@
 
 /* Requests of one copy that are under way together. */
 #define BATCH 16
+/* Through shared memory by pieces, so that the GPU writes the next one meanwhile; shorter copies
+ * are not worth while. */
+#define STAGED_MIN ((uint64_t)32 << 10)
+#define STAGED_PIECE ((uint64_t)256 << 10)
+/* Of a piece: its answer says that the rest of it is there. */
+#define STAGED_END 64
+
+_Static_assert(GPC_STAGED_SIZE <= BATCH * STAGED_PIECE, "a copy's pieces are one batch");
 
 /* One slice of a copy: one gpCopyOut, gpCopyOutLanes or gpArrayCopyOut. */
 struct slice {
@@ -186,6 +195,16 @@ slice_result(struct slice *slice, CUresult result)
 	return CUDA_ERROR_SYSTEM_NOT_READY;
 }
 
+static CUresult
+slice_wait(struct slice *slice, struct gpc_stream *stream)
+{
+	CUresult result = slice_result(slice, gpc_request_wait(&slice->request));
+
+	if (result == CUDA_SUCCESS)
+		gpc_stream_set_done(stream, slice->request.given);
+	return result;
+}
+
 /* What was started is waited for, also when another one failed. */
 static CUresult
 copy_batch(struct gpc_stream *stream, const struct gpc_copy *copy, uint64_t at, unsigned int count)
@@ -203,11 +222,8 @@ copy_batch(struct gpc_stream *stream, const struct gpc_copy *copy, uint64_t at, 
 	if (started > 0)
 		gpc_stats_wait_begin(slices[0].request.call);
 	for (unsigned int i = 0; i < started; i++) {
-		CUresult one = gpc_request_wait(&slices[i].request);
+		CUresult one = slice_wait(&slices[i], stream);
 
-		one = slice_result(&slices[i], one);
-		if (one == CUDA_SUCCESS)
-			gpc_stream_set_done(stream, slices[i].request.given);
 		if (result == CUDA_SUCCESS)
 			result = one;
 	}
@@ -216,12 +232,99 @@ copy_batch(struct gpc_stream *stream, const struct gpc_copy *copy, uint64_t at, 
 	return result;
 }
 
+/* A piece goes to the shared memory, but for its end, which comes as an answer behind it. */
+static CUresult
+start_staged(struct slice *slice, struct gpc_stream *stream, const struct gpc_copy *piece,
+	     uint64_t address)
+{
+	uint64_t size = piece->width - STAGED_END;
+	const struct gp_args_gpCopyDevice args = {
+		.stream = stream->handle.id,
+		.dst = address,
+		.dst_pitch = size,
+		.dst_slice = size,
+		.src = piece->src.base,
+		.src_pitch = size,
+		.src_slice = size,
+		.width = size,
+		.height = 1,
+		.depth = 1,
+	};
+	struct gpc_copy end = *piece;
+	CUresult result = gpc_post_gpCopyDevice(stream->context, &args);
+
+	(void)gpc_session_work_mark(stream->context->scope.session);
+	end.width = STAGED_END;
+	end.src.base += size;
+	end.dst.base += size;
+	slice_init(slice, stream, &end, 0);
+	return result == CUDA_SUCCESS ? slice_start(slice, stream, &end, 0) : result;
+}
+
+/* The piece that begins so far behind the copy's start; the last two have at least an end each. */
+static struct gpc_copy
+piece_of(const struct gpc_copy *copy, uint64_t offset)
+{
+	struct gpc_copy piece = *copy;
+	uint64_t left = copy->width - offset;
+
+	piece.width = left >= STAGED_PIECE + 2 * STAGED_END ? STAGED_PIECE : left;
+	piece.src.base += offset;
+	piece.dst.base += offset;
+	return piece;
+}
+
+static CUresult
+copy_staged(struct gpc_stream *stream, const struct gpc_copy *copy, uint64_t address)
+{
+	struct slice slices[BATCH];
+	uint64_t sizes[BATCH], offset = 0;
+	CUresult result = CUDA_SUCCESS;
+	unsigned int started = 0;
+
+	while (offset < copy->width && result == CUDA_SUCCESS) {
+		struct gpc_copy piece = piece_of(copy, offset);
+
+		result = start_staged(&slices[started], stream, &piece, address + offset);
+		sizes[started] = piece.width;
+		started += result == CUDA_SUCCESS;
+		offset += piece.width;
+	}
+	gpc_stats_wait_begin(GP_CALL_gpCopyOut);
+	offset = 0;
+	for (unsigned int i = 0; i < started; i++) {
+		CUresult one = slice_wait(&slices[i], stream);
+
+		if (result == CUDA_SUCCESS)
+			result = one;
+		if (result == CUDA_SUCCESS)
+			memcpy((void *)(uintptr_t)(copy->dst.base + offset),
+			       (const void *)(uintptr_t)(address + offset), sizes[i] - STAGED_END);
+		offset += sizes[i];
+	}
+	gpc_stats_wait_end();
+	return result;
+}
+
+/* One row between device memory and plain memory here. */
+static bool
+suits_staged(const struct gpc_copy *copy)
+{
+	return !copy->src.array && copy->height == 1 && copy->depth == 1 &&
+	       copy->width >= STAGED_MIN && copy->width <= GPC_STAGED_SIZE;
+}
+
 CUresult
 gpc_copy_out(struct gpc_stream *stream, const struct gpc_copy *copy)
 {
-	uint64_t count = slice_count(copy);
+	uint64_t count = slice_count(copy), address;
 	CUresult result = CUDA_SUCCESS;
 
+	if (suits_staged(copy) && gpc_staged_take(stream->context, &address)) {
+		result = copy_staged(stream, copy, address);
+		gpc_staged_give(address);
+		return result;
+	}
 	for (uint64_t at = 0; at < count && result == CUDA_SUCCESS; at += BATCH) {
 		uint64_t left = count - at;
 

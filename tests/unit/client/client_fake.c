@@ -529,7 +529,7 @@ expect_mapped(uint64_t address, uint64_t size)
 		mapped |= address >= mappings[i].base &&
 			  address + size <= mappings[i].base + mappings[i].size;
 	(void)pthread_mutex_unlock(&lock);
-	if (!mapped)
+	if (!mapped && !fake_host_has(address, size))
 		fail_msg("device access outside mapped memory");
 }
 
@@ -869,7 +869,8 @@ gpc_post_gpCopyDevice(struct gpc_context *c, const struct gp_args_gpCopyDevice *
 
 			expect_mapped(dst, args->width);
 			expect_mapped(src, args->width);
-			memmove(fake_at(dst), fake_at(src), args->width);
+			memmove(fake_host_has(dst, 1) ? fake_host_at(dst) : fake_at(dst),
+				fake_at(src), args->width);
 		}
 	}
 	count(&fake.copies_device);

@@ -101,6 +101,7 @@ uint64_t fake_mapped(void);
 void fake_allow_host(void);
 void fake_forbid_host(void);
 /* As a kernel would see it; and how much there is. */
+bool fake_host_has(uint64_t address, uint64_t size);
 uint8_t *fake_host_at(uint64_t address);
 uint64_t fake_host_mapped(void);
 /* Whether gpHostPlace has placed it: it is unmapped then. */

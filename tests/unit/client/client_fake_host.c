@@ -56,6 +56,12 @@ find(uint64_t address, uint64_t size)
 	return NULL;
 }
 
+bool
+fake_host_has(uint64_t address, uint64_t size)
+{
+	return find(address, size) != NULL;
+}
+
 uint8_t *
 fake_host_at(uint64_t address)
 {

@@ -6,6 +6,7 @@
 #include "gpc_calls.h"
 #include "tests/unit/client/client_fake.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define CU(call) assert_int_equal(call, CUDA_SUCCESS)
@@ -48,6 +49,43 @@ kernels_and_the_program_have_one_memory(void **state)
 	assert_int_equal(atomic_load(&gpc_host_memory_cold), 0);
 	CU(gpc_cuMemFreeHost(host));
 	CU(gpc_cuMemFreeHost(second));
+}
+
+/* Where memory is shared the GPU writes into some of it, and the bytes are copied from there. */
+static void
+short_copies_to_plain_memory_go_through_shared_memory(void **state)
+{
+	static const size_t sizes[] = { 32768, 65537, 262144, 262271, 262272, 1048576, 1572864 };
+	uint8_t *in = fake_pattern(1572866, 3), *out = calloc(1, 1572866);
+	CUdeviceptr device = fake_alloc(1572866);
+
+	CU(gpc_cuMemcpyHtoD_v2(device, in, 1572866));
+	/* The first ones do without. */
+	for (int i = 0; i < 2; i++)
+		CU(gpc_cuMemcpyDtoH_v2(out, device, 65536));
+	assert_int_equal(fake.copies_device, 0);
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+		fake.copies_device = 0;
+		memset(out, 0, 1572866);
+		CU(gpc_cuMemcpyDtoH_v2(out, device + 1, sizes[i]));
+		assert_memory_equal(out, in + 1, sizes[i]);
+		assert_int_equal(out[sizes[i]], 0);
+		assert_int_equal(fake.copies_device, (sizes[i] + 262143 - 127) / 262144);
+	}
+	/* Others go as they did: too short, too long. */
+	fake.copies_device = 0;
+	CU(gpc_cuMemcpyDtoH_v2(out, device, 32767));
+	CU(gpc_cuMemcpyDtoH_v2(out, device, 1572865));
+	assert_memory_equal(out, in, 1572865);
+	assert_int_equal(fake.copies_device, 0);
+	/* A piece that fails is the copy's failure. */
+	fake.copy_out_result = CUDA_ERROR_ILLEGAL_ADDRESS;
+	assert_int_equal(gpc_cuMemcpyDtoH_v2(out, device, 1048576), CUDA_ERROR_ILLEGAL_ADDRESS);
+	fake.copy_out_result = CUDA_SUCCESS;
+	CU(gpc_cuMemcpyDtoH_v2(out, device, 1048576));
+	assert_memory_equal(out, in, 1048576);
+	free(in);
+	free(out);
 }
 
 static void
@@ -96,6 +134,9 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(kernels_and_the_program_have_one_memory, setup,
 						fake_teardown),
+		cmocka_unit_test_setup_teardown(
+			short_copies_to_plain_memory_go_through_shared_memory, setup,
+			fake_teardown),
 		cmocka_unit_test_setup_teardown(freed_memory_waits_for_work, setup, fake_teardown),
 		cmocka_unit_test_setup_teardown(a_large_arena_is_had_again, setup, fake_teardown),
 		cmocka_unit_test_setup_teardown(past_the_quota_there_is_no_memory, setup,
