@@ -5,6 +5,7 @@
 #include "server/common/ledger/ledger.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/device/partition.h"
+#include "server/worker/device/stamp.h"
 #include "server/worker/device/wait_page.h"
 
 #include <stdio.h>
@@ -172,6 +173,10 @@ gpd_devices_start(const char *path, struct gpd_ledger *ledger, char *error, size
 		snprintf(error, size, "%.512s: no pinned memory: %s", gpd_driver.path,
 			 name_of(result));
 		return -1;
+	}
+	for (int i = count; i-- > 0;) {
+		if (gpd_device_enter(i) == CUDA_SUCCESS)
+			gpd_stamp_start(i);
 	}
 	return 0;
 }

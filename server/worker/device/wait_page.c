@@ -9,7 +9,8 @@
 #include <utlist.h>
 
 #define PAGE_SIZE_BYTES (GPD_WAIT_PAGE_SLOTS * sizeof(uint32_t))
-#define PIECE_PAGES 64
+/* Of some sixty sessions. */
+#define PIECE_PAGES 192
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct gpd_wait_page *free_pages GP_GUARDED_BY(lock);

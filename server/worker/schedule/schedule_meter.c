@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/worker/schedule/schedule_meter.h"
 
+#include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
+#include "server/worker/device/stamp.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
-/* Differences of events are told as floats: the base must not be long ago. */
-#define BASE_NS UINT64_C(2000000000)
-/* What runs is in front, once for each stream. */
-#define LOOKS_MAX 8
+_Static_assert(2 * GPD_METER_ENTRIES <= GPD_STAMP_WORDS, "words for all entries");
 
 struct gpd_meter_entry {
 	struct gpd_meter_entry *next;
-	CUstream stream; /* to tell streams apart; it may be gone */
-	CUevent begin, end;
+	CUstream stream;     /* to tell streams apart; it may be gone */
+	uint32_t begin, end; /* its words */
 	bool timed;
-	bool plain; /* no event behind it: done when the stream, which is there, is idle */
+	bool plain; /* no mark behind it: done when the stream, which is there, is idle */
 	bool gone;  /* nobody can tell any more, or need */
 	uint32_t launches;
 	uint32_t before; /* of entries that this one covers */
@@ -23,28 +23,22 @@ struct gpd_meter_entry {
 	uint64_t serial;
 };
 
-void
-gpd_meter_init(struct gpd_meter *meter)
+int
+gpd_meter_init(struct gpd_meter *meter, int device)
 {
-	*meter = (struct gpd_meter){ 0 };
+	*meter = (struct gpd_meter){ .device = device, .page = gpd_wait_page_take() };
+	if (!meter->page)
+		return -ENOMEM;
 	pthread_mutex_init(&meter->lock, NULL);
+	return 0;
 }
 
 static void
-destroy_event(CUevent event)
-{
-	if (event)
-		(void)gpd_driver.cuEventDestroy_v2(event);
-}
-
-static void
-destroy_list(struct gpd_meter_entry *entry)
+free_list(struct gpd_meter_entry *entry)
 {
 	while (entry) {
 		struct gpd_meter_entry *next = entry->next;
 
-		destroy_event(entry->begin);
-		destroy_event(entry->end);
 		free(entry);
 		entry = next;
 	}
@@ -53,10 +47,22 @@ destroy_list(struct gpd_meter_entry *entry)
 void
 gpd_meter_fini(struct gpd_meter *meter)
 {
-	destroy_list(meter->first);
-	destroy_list(meter->free);
-	destroy_event(meter->base);
+	free_list(meter->first);
+	free_list(meter->free);
+	gpd_wait_page_give(meter->page);
 	pthread_mutex_destroy(&meter->lock);
+}
+
+static struct gpd_meter_entry *
+make_entry(struct gpd_meter *meter)
+{
+	struct gpd_meter_entry *entry = calloc(1, sizeof(*entry));
+
+	if (!entry)
+		return NULL;
+	entry->begin = 2 * meter->made++;
+	entry->end = entry->begin + 1;
+	return entry;
 }
 
 static struct gpd_meter_entry *
@@ -69,7 +75,7 @@ take_entry(struct gpd_meter *meter)
 	if (entry)
 		meter->free = entry->next;
 	pthread_mutex_unlock(&meter->lock);
-	return entry ? entry : calloc(1, sizeof(*entry));
+	return entry ? entry : make_entry(meter);
 }
 
 static void
@@ -78,17 +84,6 @@ give_entry(struct gpd_meter *meter, struct gpd_meter_entry *entry)
 	entry->next = meter->free;
 	meter->free = entry;
 	atomic_fetch_sub(&meter->entries, 1);
-}
-
-/* A stream of a partition has a context of its own, which its events must be of: NULL then. */
-static bool
-record(CUevent *event, CUstream stream)
-{
-	if (!*event && gpd_driver.cuEventCreate(event, CU_EVENT_DEFAULT) != CUDA_SUCCESS) {
-		*event = NULL;
-		return false;
-	}
-	return gpd_driver.cuEventRecord(*event, stream) == CUDA_SUCCESS;
 }
 
 void
@@ -103,8 +98,17 @@ gpd_meter_open(struct gpd_meter *meter, CUstream stream, bool timed)
 	entry->serial = ++meter->serial;
 	entry->plain = entry->gone = false;
 	entry->before = 0;
-	entry->timed = timed && record(&entry->begin, stream);
+	gpd_stamp_set(meter->page, entry->begin, 0);
+	gpd_stamp_set(meter->page, entry->end, 0);
+	entry->timed = timed && gpd_stamp_time(meter->device, stream, meter->page, entry->begin);
 	meter->open[meter->open_count++] = entry;
+}
+
+/* The stream is there. */
+static bool
+is_idle(CUstream stream)
+{
+	return gpd_driver.cuStreamQuery(stream) != CUDA_ERROR_NOT_READY;
 }
 
 static void
@@ -119,7 +123,7 @@ append(struct gpd_meter *meter, struct gpd_meter_entry *entry)
 }
 
 /*
- * The entry has an event, so what is in front of it on its stream is done when it is.  Those that
+ * The entry has a mark, so what is in front of it on its stream is done when it is.  Those that
  * are done when the stream is idle would be in the way of that, as a busy stream is asked once.
  */
 static void
@@ -134,7 +138,7 @@ cover(struct gpd_meter *meter, struct gpd_meter_entry *entry)
 	}
 }
 
-/* The batch is part of the last entry, whose end is seen without an event, or gets one now. */
+/* The batch is part of the last entry, whose end is seen without a mark, or gets one now. */
 static bool
 joins_last(struct gpd_meter *meter, uint32_t launches, uint32_t joins)
 {
@@ -144,7 +148,7 @@ joins_last(struct gpd_meter *meter, uint32_t launches, uint32_t joins)
 	    last->stream != entry->stream)
 		return false;
 	if (last->launches + launches > joins) {
-		if (!record(&last->end, last->stream))
+		if (!gpd_stamp_pass(last->stream, meter->page, last->end))
 			return false;
 		last->plain = false;
 		cover(meter, last);
@@ -155,6 +159,14 @@ joins_last(struct gpd_meter *meter, uint32_t launches, uint32_t joins)
 	return true;
 }
 
+static bool
+end_entry(const struct gpd_meter *meter, const struct gpd_meter_entry *entry)
+{
+	if (entry->timed)
+		return gpd_stamp_time(meter->device, entry->stream, meter->page, entry->end);
+	return gpd_stamp_pass(entry->stream, meter->page, entry->end);
+}
+
 static void
 close_all(struct gpd_meter *meter, uint32_t launches, uint32_t times, uint32_t joins)
 {
@@ -163,15 +175,12 @@ close_all(struct gpd_meter *meter, uint32_t launches, uint32_t times, uint32_t j
 
 		entry->times = times;
 		entry->launches = i + 1 == meter->open_count ? launches : 0;
-		entry->plain = !entry->timed && launches <= joins;
-		if (entry->plain || record(&entry->end, entry->stream)) {
-			if (!entry->plain)
-				cover(meter, entry);
-			append(meter, entry);
-			continue;
-		}
-		atomic_fetch_sub(&meter->launches, entry->launches);
-		give_entry(meter, entry);
+		entry->plain = (!entry->timed && launches <= joins) || !end_entry(meter, entry);
+		/* If the driver would not mark it either. */
+		entry->timed = entry->timed && !entry->plain;
+		if (!entry->plain)
+			cover(meter, entry);
+		append(meter, entry);
 	}
 	meter->open_count = 0;
 }
@@ -194,63 +203,32 @@ gpd_meter_mark(struct gpd_meter *meter)
 {
 	pthread_mutex_lock(&meter->lock);
 	for (struct gpd_meter_entry *e = meter->first; e; e = e->next) {
-		/* Without an event it is as good as done: the stream is asked no more. */
-		if (e->plain && !record(&e->end, e->stream))
-			e->gone = true;
+		if (!e->plain)
+			continue;
+		/* Without a mark it is as good as done: the stream is asked no more. */
+		if (e->gone || is_idle(e->stream) ||
+		    !gpd_stamp_pass(e->stream, meter->page, e->end))
+			gpd_stamp_set(meter->page, e->end, 1);
 		e->plain = false;
 	}
 	pthread_mutex_unlock(&meter->lock);
 }
 
-static bool
-elapsed(CUevent from, CUevent to, int64_t *ns_p)
-{
-	float ms = 0;
-
-	if (gpd_driver.cuEventElapsedTime_v2(&ms, from, to) != CUDA_SUCCESS)
-		return false;
-	*ns_p = (int64_t)((double)ms * 1e6);
-	return true;
-}
-
-static void
-swap(CUevent *a, CUevent *b)
-{
-	CUevent kept = *a;
-
-	*a = *b;
-	*b = kept;
-}
-
-/* What the entry adds to the time in which the session used the GPU. */
+/* What the entry, which is done, adds to the time in which the session used the GPU. */
 static uint64_t
-measure(struct gpd_meter *meter, struct gpd_meter_entry *entry)
+measure(struct gpd_meter *meter, const struct gpd_meter_entry *entry)
 {
-	int64_t length, since_base = 0;
-	uint64_t begin, end, busy = 0;
+	uint64_t begin = gpd_stamp_read(meter->page, entry->begin);
+	uint64_t end = gpd_stamp_read(meter->page, entry->end);
 
-	if (!elapsed(entry->begin, entry->end, &length) || length < 0)
+	if (!begin || end <= begin)
 		return 0;
-	if (!meter->base) {
-		swap(&meter->base, &entry->begin);
-		meter->base_ns = meter->busy_until_ns;
-		since_base = length;
-	} else if (!elapsed(meter->base, entry->end, &since_base)) {
-		return 0;
-	}
-	end = meter->base_ns + (uint64_t)(since_base > 0 ? since_base : 0);
-	begin = end > (uint64_t)length ? end - (uint64_t)length : 0;
 	if (begin < meter->busy_until_ns)
 		begin = meter->busy_until_ns;
-	if (end > begin) {
-		busy = end - begin;
-		meter->busy_until_ns = end;
-	}
-	if (since_base > (int64_t)BASE_NS) {
-		swap(&meter->base, &entry->end);
-		meter->base_ns = end;
-	}
-	return busy;
+	if (end <= begin)
+		return 0;
+	meter->busy_until_ns = end;
+	return end - begin;
 }
 
 /* The mean of the last few, more of the latest. */
@@ -271,39 +249,37 @@ learn(struct gpd_meter *meter, uint64_t busy, uint32_t launches)
 	atomic_store_explicit(&meter->launch_ns, one, memory_order_relaxed);
 }
 
-static bool
-has_ended(const struct gpd_meter_entry *entry)
-{
-	if (entry->gone)
-		return true;
-	return (entry->plain ? gpd_driver.cuStreamQuery(entry->stream)
-			     : gpd_driver.cuEventQuery(entry->end)) != CUDA_ERROR_NOT_READY;
-}
-
-/* The streams of which is known how far they are; events are asked for seldom. */
+/* Streams that were asked whether they are idle: each is asked once. */
 struct survey {
-	CUstream busy[GPD_METER_BATCH];
+	CUstream streams[GPD_METER_BATCH];
+	bool idle[GPD_METER_BATCH];
 	uint32_t count;
-	CUstream done; /* with all that is in the meter */
-	bool any_done;
 };
 
 static bool
-is_done(struct survey *survey, const struct gpd_meter_entry *entry)
+is_found_idle(struct survey *survey, CUstream stream)
 {
-	uint32_t i = 0;
+	bool idle;
 
-	if (survey->any_done && survey->done == entry->stream)
+	for (uint32_t i = 0; i < survey->count; i++) {
+		if (survey->streams[i] == stream)
+			return survey->idle[i];
+	}
+	idle = is_idle(stream);
+	if (survey->count < GPD_METER_BATCH) {
+		survey->streams[survey->count] = stream;
+		survey->idle[survey->count++] = idle;
+	}
+	return idle;
+}
+
+static bool
+is_done(const struct gpd_meter *meter, const struct gpd_meter_entry *entry, struct survey *survey)
+{
+	if (entry->gone || atomic_load(&gpd_devices.lost))
 		return true;
-	while (i < survey->count && survey->busy[i] != entry->stream)
-		i++;
-	if (i < survey->count)
-		return false;
-	if (has_ended(entry))
-		return true;
-	if (survey->count < GPD_METER_BATCH)
-		survey->busy[survey->count++] = entry->stream;
-	return false;
+	return entry->plain ? is_found_idle(survey, entry->stream)
+			    : gpd_stamp_read(meter->page, entry->end) != 0;
 }
 
 static void
@@ -329,15 +305,11 @@ gpd_meter_take(struct gpd_meter *meter)
 	struct survey survey = { 0 };
 
 	pthread_mutex_lock(&meter->lock);
-	if (meter->last && has_ended(meter->last)) {
-		survey.any_done = true;
-		survey.done = meter->last->stream;
-	}
 	entry = meter->first;
 	meter->first = meter->last = NULL;
 	for (; entry; entry = next) {
 		next = entry->next;
-		if (is_done(&survey, entry))
+		if (is_done(meter, entry, &survey))
 			reap(meter, entry, &harvest);
 		else
 			append(meter, entry);
@@ -350,15 +322,10 @@ uint64_t
 gpd_meter_running(struct gpd_meter *meter)
 {
 	uint64_t serial = 0;
-	unsigned int looks = 0;
 
 	pthread_mutex_lock(&meter->lock);
-	for (struct gpd_meter_entry *e = meter->first; e && !serial && looks < LOOKS_MAX;
-	     e = e->next) {
-		if (!e->timed || e->gone)
-			continue;
-		looks++;
-		if (gpd_driver.cuEventQuery(e->begin) == CUDA_SUCCESS)
+	for (struct gpd_meter_entry *e = meter->first; e && !serial; e = e->next) {
+		if (e->timed && gpd_stamp_read(meter->page, e->begin))
 			serial = e->serial;
 	}
 	pthread_mutex_unlock(&meter->lock);

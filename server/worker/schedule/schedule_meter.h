@@ -3,9 +3,12 @@
  * How long a session's kernels take, by the GPU's clock.
  *
  * Launches are taken together in batches; the first launch of a batch on a stream opens an entry
- * (an event in front of it), the batch's end closes it (an event behind it).  What lies between is
- * time in which the session used the GPU; where entries of several streams overlap it counts once.
+ * (a stamp in front of it), the batch's end closes it (a stamp behind it; device/stamp.h).  What
+ * lies between is time in which the session used the GPU; where entries of several streams overlap
+ * it counts once.  An entry whose time does not count has a mark behind it only, or nothing.
+ *
  * Opening and closing are for the executor, with the device current; harvesting for any thread.
+ * When the GPU is lost all entries are done, and took no time.
  */
 #ifndef GPD_SCHEDULE_METER_H
 #define GPD_SCHEDULE_METER_H
@@ -21,24 +24,27 @@
 #define GPD_METER_BATCH 32
 
 struct gpd_meter_entry;
+struct gpd_wait_page;
 
 struct gpd_meter {
 	pthread_mutex_t lock;
+	int device;
+	struct gpd_wait_page *page;           /* two words for each entry */
+	uint32_t made;                        /* entries that have words, in use or free */
 	struct gpd_meter_entry *first, *last; /* closed ones, in the order of closing */
 	struct gpd_meter_entry *free;
 	struct gpd_meter_entry *open[GPD_METER_BATCH]; /* executor's */
 	uint32_t open_count;
-	_Atomic uint32_t entries;   /* open and closed */
-	_Atomic uint64_t launches;  /* closed, but not known to be done */
-	_Atomic uint64_t launch_ns; /* what one took, of late; 0: not known */
-	CUevent base;               /* what times are told from */
-	uint64_t base_ns;
-	uint64_t busy_until_ns;
+	_Atomic uint32_t entries;                /* open and closed */
+	_Atomic uint64_t launches;               /* closed, but not known to be done */
+	_Atomic uint64_t launch_ns;              /* what one took, of late; 0: not known */
+	uint64_t busy_until_ns;                  /* by the GPU's clock */
 	uint64_t gathered_ns, gathered_launches; /* since launch_ns was found */
 	uint64_t serial;                         /* executor's: entries that were opened */
 };
 
-void gpd_meter_init(struct gpd_meter *meter);
+/* 0 or -ENOMEM; with a context current. */
+int gpd_meter_init(struct gpd_meter *meter, int device);
 /* Nothing is open, and nothing of it is on the GPU any more. */
 void gpd_meter_fini(struct gpd_meter *meter);
 
@@ -54,12 +60,12 @@ gpd_meter_has_room(const struct gpd_meter *meter)
 
 /*
  * The batch ends: so many launches, that stand for `times` as many batches.  joins: if its time
- * does not count it may have no event of its own, as long as it and those before it that had none
+ * does not count it may have no mark of its own, as long as it and those before it that had none
  * are not more launches than that; their end is then seen when the stream has nothing to do.
  */
 void gpd_meter_close(struct gpd_meter *meter, uint32_t launches, uint32_t times, uint32_t joins);
 
-/* What has no event gets one: a stream is on its way out. */
+/* What has no mark gets one: a stream is on its way out. */
 void gpd_meter_mark(struct gpd_meter *meter);
 
 /* What has become known since the last time. */
@@ -72,7 +78,7 @@ struct gpd_meter_harvest {
 struct gpd_meter_harvest gpd_meter_take(struct gpd_meter *meter);
 
 /* Which of the entries that are not done is on the GPU at the moment: a number of its own, of which
- * the same one has the same; 0: none is known to be.  With the device current. */
+ * the same one has the same; 0: none is known to be. */
 uint64_t gpd_meter_running(struct gpd_meter *meter);
 
 #endif /* GPD_SCHEDULE_METER_H */

@@ -242,7 +242,9 @@ gpd_turns_add(struct gpd_schedule_run *run)
 	struct gpd_turns *turns = get_turns(run->account->ledger, run->device);
 	int r;
 
-	if (!turns)
+	/* Not under the lock: pinned memory may have to be had. */
+	if (!turns || gpd_device_enter(run->device) != CUDA_SUCCESS ||
+	    gpd_meter_init(&run->meter, run->device))
 		return -ENOMEM;
 	pthread_mutex_lock(&turns->lock);
 	r = gpd_order_add(&turns->order, &run->order, run->account->line->tenant, gp_now_ns());
@@ -252,11 +254,12 @@ gpd_turns_add(struct gpd_schedule_run *run)
 		run->window = 1;
 		run->since_ns = gp_now_ns();
 		gp_cond_init(&run->go);
-		gpd_meter_init(&run->meter);
 		LL_PREPEND(turns->runs, run);
 		turns->terms_changed = true;
 	}
 	pthread_mutex_unlock(&turns->lock);
+	if (r)
+		gpd_meter_fini(&run->meter);
 	return r;
 }
 

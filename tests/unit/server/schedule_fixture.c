@@ -3,10 +3,13 @@
 
 #include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
+#include "server/worker/device/stamp.h"
+#include "server/worker/device/wait_page.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -20,14 +23,24 @@
 /* How late a sleeper may wake on a machine that has a processor for it. */
 #define LATE_NS (US * 300)
 
-struct gpu_event {
+/* As often the GPU's thread looks whether it is time. */
+#define STAMP_NS (10 * US)
+#define STAMPS_MAX 4096
+
+/* What is to be written when the stream has come there. */
+struct stamp {
 	uint64_t at_ns;
+	void *to;
+	bool clock;
 };
 
 struct gpu gpu = { .lock = PTHREAD_MUTEX_INITIALIZER };
 struct gpd_ledger *ledger;
 struct client clients[CLIENTS_MAX];
 unsigned int client_count;
+
+static struct stamp stamps[STAMPS_MAX]; /* the first gpu.waiting; under gpu.lock */
+static pthread_cond_t stamps_come = PTHREAD_COND_INITIALIZER;
 
 static _Atomic bool stopped;
 static _Atomic uint64_t held_up_ns; /* in all, since the trial began */
@@ -75,43 +88,135 @@ end_of(struct gpu_stream *stream)
 	return end;
 }
 
-static CUresult
-event_create(CUevent *event, unsigned int flags)
+static void
+write_stamp(const struct stamp *stamp)
 {
-	assert_int_equal(flags, CU_EVENT_DEFAULT);
-	*event = calloc(1, sizeof(struct gpu_event));
-	gpu.events++;
+	if (stamp->clock)
+		__atomic_store_n((uint64_t *)stamp->to, stamp->at_ns, __ATOMIC_RELEASE);
+	else
+		__atomic_store_n((uint32_t *)stamp->to, 1, __ATOMIC_RELEASE);
+}
+
+static void
+write_due(uint64_t now)
+{
+	int left = 0;
+
+	for (int i = 0; i < gpu.waiting; i++) {
+		if (stamps[i].at_ns <= now)
+			write_stamp(&stamps[i]);
+		else
+			stamps[left++] = stamps[i];
+	}
+	gpu.waiting = left;
+}
+
+static void *
+run_stamps(void *unused)
+{
+	(void)prctl(PR_SET_TIMERSLACK, 1000ul, 0, 0, 0);
+	pthread_mutex_lock(&gpu.lock);
+	for (;;) {
+		while (!gpu.waiting)
+			pthread_cond_wait(&stamps_come, &gpu.lock);
+		write_due(now_ns());
+		pthread_mutex_unlock(&gpu.lock);
+		sleep_until(now_ns() + STAMP_NS);
+		pthread_mutex_lock(&gpu.lock);
+	}
+	return unused;
+}
+
+static void
+add_stamp(CUstream on, void *to, bool clock)
+{
+	struct gpu_stream *stream = (struct gpu_stream *)on;
+	uint64_t now = now_ns();
+
+	pthread_mutex_lock(&gpu.lock);
+	assert_true(gpu.waiting < STAMPS_MAX);
+	stamps[gpu.waiting] = (struct stamp){ now, to, clock };
+	if (stream && stream->end_ns > now) {
+		stamps[gpu.waiting++].at_ns = stream->end_ns;
+		pthread_cond_signal(&stamps_come);
+	} else {
+		write_stamp(&stamps[gpu.waiting]);
+	}
+	pthread_mutex_unlock(&gpu.lock);
+}
+
+static CUresult
+launch_stamp(const CUlaunchConfig *config, CUfunction function, void **params, void **extra)
+{
+	void *to;
+
+	assert_ptr_equal(function, &gpu);
+	assert_null(extra);
+	if (gpu.refuses)
+		return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+	memcpy(&to, params[0], sizeof(to));
+	gpu.stamps++;
+	add_stamp(config->hStream, to, true);
 	return CUDA_SUCCESS;
 }
 
 static CUresult
-event_destroy(CUevent event)
+write_value(CUstream stream, CUdeviceptr to, cuuint32_t value, unsigned int flags)
 {
-	gpu.events--;
-	free(event);
+	assert_int_equal(value, 1);
+	gpu.marks++;
+	add_stamp(stream, (void *)(uintptr_t)to, false);
 	return CUDA_SUCCESS;
+}
+
+static CUresult
+load_library(CUlibrary *library, const void *code, CUjit_option *jit, void **jit_values,
+	     unsigned int jit_count, CUlibraryOption *options, void **values, unsigned int count)
+{
+	*library = NULL;
+	return CUDA_SUCCESS;
+}
+
+static CUresult
+enumerate(CUkernel *kernels, unsigned int count, CUlibrary library)
+{
+	kernels[0] = (CUkernel)&gpu;
+	return CUDA_SUCCESS;
+}
+
+static CUresult
+get_function(CUfunction *function, CUkernel kernel)
+{
+	*function = (CUfunction)kernel;
+	return CUDA_SUCCESS;
+}
+
+static CUresult
+host_alloc(void **memory, size_t size, unsigned int flags)
+{
+	*memory = aligned_alloc(4096, size);
+	return *memory ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult
+host_pointer(CUdeviceptr *device, void *memory, unsigned int flags)
+{
+	*device = (uintptr_t)memory;
+	return CUDA_SUCCESS;
+}
+
+static CUresult
+event_create(CUevent *event, unsigned int flags)
+{
+	gpu.events++;
+	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
 static CUresult
 event_record(CUevent event, CUstream stream)
 {
-	gpu.records++;
-	pthread_mutex_lock(&gpu.lock);
-	((struct gpu_event *)event)->at_ns = later(now_ns(), ((struct gpu_stream *)stream)->end_ns);
-	pthread_mutex_unlock(&gpu.lock);
-	return CUDA_SUCCESS;
-}
-
-static CUresult
-event_query(CUevent event)
-{
-	CUresult result;
-
-	pthread_mutex_lock(&gpu.lock);
-	result = ((struct gpu_event *)event)->at_ns <= now_ns() ? CUDA_SUCCESS
-								: CUDA_ERROR_NOT_READY;
-	pthread_mutex_unlock(&gpu.lock);
-	return result;
+	gpu.events++;
+	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
 static CUresult
@@ -123,31 +228,30 @@ stream_query(CUstream stream)
 }
 
 static CUresult
-event_elapsed(float *ms, CUevent from, CUevent to)
-{
-	pthread_mutex_lock(&gpu.lock);
-	*ms = (float)((double)(int64_t)(((struct gpu_event *)to)->at_ns -
-					((struct gpu_event *)from)->at_ns) /
-		      1e6);
-	pthread_mutex_unlock(&gpu.lock);
-	return CUDA_SUCCESS;
-}
-
-static CUresult
 set_current(CUcontext context)
 {
 	return CUDA_SUCCESS;
 }
 
-/* The thread that hands turns on is as old as the process, and so is the ledger. */
+static CUresult
+synchronize(void)
+{
+	return CUDA_SUCCESS;
+}
+
+/* The threads that hand turns on and write stamps are as old as the process, and so are these. */
 static void
 make_ledger(void)
 {
+	pthread_t thread;
 	int fd;
 
 	ledger = gpd_ledger_create(&fd);
 	assert_non_null(ledger);
 	(void)close(fd);
+	assert_int_equal(gpd_wait_page_setup(), CUDA_SUCCESS);
+	assert_int_equal(pthread_create(&thread, NULL, run_stamps, NULL), 0);
+	(void)pthread_detach(thread);
 }
 
 int
@@ -155,17 +259,23 @@ schedule_setup(void **state)
 {
 	gpd_driver = (struct gpd_driver){
 		.cuCtxSetCurrent = set_current,
+		.cuCtxSynchronize = synchronize,
 		.cuEventCreate = event_create,
-		.cuEventDestroy_v2 = event_destroy,
 		.cuEventRecord = event_record,
-		.cuEventQuery = event_query,
+		.cuMemHostAlloc = host_alloc,
+		.cuMemHostGetDevicePointer_v2 = host_pointer,
+		.cuLibraryLoadData = load_library,
+		.cuLibraryEnumerateKernels = enumerate,
+		.cuKernelGetFunction = get_function,
+		.cuLaunchKernelEx = launch_stamp,
 		.cuStreamQuery = stream_query,
-		.cuEventElapsedTime_v2 = event_elapsed,
+		.cuStreamWriteValue32_v2 = write_value,
 	};
 	gpd_devices.count = 1;
 	gpd_devices.all[0].priority_greatest = -5;
 	if (!ledger)
 		make_ledger();
+	gpd_stamp_start(0);
 	ledger->policies[0] = GPD_POLICY_NONE;
 	for (uint32_t i = 1; i <= CLIENTS_MAX; i++)
 		gpd_ledger_add_tenant(ledger, i, "tenant");
@@ -252,11 +362,30 @@ start_clients(void)
 }
 
 void
+await_stamps(uint64_t ns)
+{
+	bool more = true;
+
+	while (more) {
+		sleep_until(now_ns() + STAMP_NS);
+		more = false;
+		pthread_mutex_lock(&gpu.lock);
+		for (int i = 0; i < gpu.waiting; i++)
+			more = more || stamps[i].at_ns <= ns;
+		pthread_mutex_unlock(&gpu.lock);
+	}
+}
+
+void
 close_client(struct client *client)
 {
 	gpd_schedule_stop(&client->session.account);
-	sleep_until(end_of(&client->gpu_streams[0]));
-	sleep_until(end_of(&client->gpu_streams[1]));
+	for (uint32_t i = 0; i < 2; i++) {
+		uint64_t end = end_of(&client->gpu_streams[i]);
+
+		sleep_until(end);
+		await_stamps(end);
+	}
 	gpd_schedule_free(&client->session.account);
 }
 
@@ -308,6 +437,7 @@ schedule_teardown(void **state)
 	for (unsigned int i = 0; i < client_count; i++)
 		close_client(&clients[i]);
 	assert_int_equal(gpu.events, 0);
+	assert_int_equal(gpu.waiting, 0);
 	gpd_ledger_close_worker(ledger, 0);
 	return 0;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sessions that launch, each in a thread, on a GPU that is a clock: it runs one kernel at a time,
- * each for as long as the test says.  The ledger is as old as the process; clients live from
- * add_client() to the end of their test.
+ * each for as long as the test says, and a thread of it writes stamps when it is time.  The ledger
+ * is as old as the process; clients live from add_client() to the end of their test.
  */
 #ifndef SCHEDULE_FIXTURE_H
 #define SCHEDULE_FIXTURE_H
@@ -45,8 +45,12 @@ struct client {
 extern struct gpu {
 	pthread_mutex_t lock;
 	uint64_t free_ns;
-	_Atomic int events, records, asked_in_vain;
-	void *_Atomic gone; /* a stream */
+	_Atomic int stamps, marks; /* that were asked for: the clock, or a one */
+	_Atomic int waiting;       /* of these, for the stream */
+	_Atomic int events;        /* that were made, or recorded */
+	_Atomic int asked_in_vain;
+	_Atomic bool refuses; /* to run kernels */
+	void *_Atomic gone;   /* a stream */
 } gpu;
 
 extern struct gpd_ledger *ledger;
@@ -63,6 +67,8 @@ void sleep_until(uint64_t ns);
 /* Behind what is in the stream; and when the last one there ends. */
 void run_kernel(struct gpu_stream *stream, uint64_t ns);
 uint64_t end_of(struct gpu_stream *stream);
+/* Until what is due by then has been written. */
+void await_stamps(uint64_t ns);
 
 /* Of a tenant of its own, unless one is named. */
 struct client *add_client(uint32_t tenant, uint64_t kernel_ns);

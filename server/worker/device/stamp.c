@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/worker/device/stamp.h"
+
+#include "server/common/base/log.h"
+#include "server/worker/device/device.h"
+#include "server/worker/device/driver.h"
+
+/* For every GPU that there is a driver for: the driver compiles it. */
+static const char code[] = ".version 6.0\n"
+			   ".target sm_50\n"
+			   ".address_size 64\n"
+			   ".visible .entry gpupool_stamp(.param .u64 word)\n"
+			   "{\n"
+			   "	.reg .u64 %rd<3>;\n"
+			   "	ld.param.u64 %rd1, [word];\n"
+			   "	mov.u64 %rd2, %globaltimer;\n"
+			   "	st.volatile.global.u64 [%rd1], %rd2;\n"
+			   "	ret;\n"
+			   "}\n";
+
+/* Written before there are sessions.  NULL: it does not work. */
+static CUfunction kernels[GPD_DEVICES_MAX];
+
+static CUresult
+load(CUfunction *function)
+{
+	/* Of the device; it stays for the life of the process. */
+	CUlibrary library;
+	CUkernel kernel;
+	CUresult result =
+		gpd_driver.cuLibraryLoadData(&library, code, NULL, NULL, 0, NULL, NULL, 0);
+
+	if (result == CUDA_SUCCESS)
+		result = gpd_driver.cuLibraryEnumerateKernels(&kernel, 1, library);
+	if (result == CUDA_SUCCESS)
+		result = gpd_driver.cuKernelGetFunction(function, kernel);
+	return result;
+}
+
+static CUresult
+launch(CUfunction function, CUstream stream, const struct gpd_wait_page *page, uint32_t word)
+{
+	CUdeviceptr to = page->device + 8 * (CUdeviceptr)word;
+	void *params[] = { &to };
+	const CUlaunchConfig config = {
+		.gridDimX = 1,
+		.gridDimY = 1,
+		.gridDimZ = 1,
+		.blockDimX = 1,
+		.blockDimY = 1,
+		.blockDimZ = 1,
+		.hStream = stream,
+	};
+
+	return gpd_driver.cuLaunchKernelEx(&config, function, params, NULL);
+}
+
+/* The page is full of zeros. */
+static CUresult
+try(CUfunction function, const struct gpd_wait_page *page)
+{
+	CUresult result = launch(function, NULL, page, 0);
+
+	if (result == CUDA_SUCCESS)
+		result = gpd_driver.cuCtxSynchronize();
+	if (result == CUDA_SUCCESS && !gpd_stamp_read(page, 0))
+		result = CUDA_ERROR_NOT_SUPPORTED;
+	return result;
+}
+
+void
+gpd_stamp_start(int device)
+{
+	struct gpd_wait_page *page = gpd_wait_page_take();
+	CUfunction function = NULL;
+	CUresult result = page ? load(&function) : CUDA_ERROR_OUT_OF_MEMORY;
+	const char *name = NULL;
+
+	if (result == CUDA_SUCCESS)
+		result = try(function, page);
+	gpd_wait_page_give(page);
+	if (result == CUDA_SUCCESS) {
+		kernels[device] = function;
+		return;
+	}
+	(void)gpd_driver.cuGetErrorName(result, &name);
+	gpd_warning("device %d: the GPU time of sessions is not measured, as the driver does not "
+		    "run the kernel that reads the GPU's clock: %s",
+		    device, name ? name : "unknown error");
+}
+
+void
+gpd_stamp_stop(int device)
+{
+	kernels[device] = NULL;
+}
+
+bool
+gpd_stamp_time(int device, CUstream stream, const struct gpd_wait_page *page, uint32_t word)
+{
+	return kernels[device] && launch(kernels[device], stream, page, word) == CUDA_SUCCESS;
+}
+
+bool
+gpd_stamp_pass(CUstream stream, const struct gpd_wait_page *page, uint32_t word)
+{
+	return gpd_driver.cuStreamWriteValue32_v2(stream, page->device + 8 * (CUdeviceptr)word, 1,
+						  CU_STREAM_WRITE_VALUE_DEFAULT) == CUDA_SUCCESS;
+}
