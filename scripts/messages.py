@@ -26,6 +26,7 @@ NOT_SAID = (
     ('client/graph/dot.c', '.*'),                                 # of a file in the language of dot
     ('client/entry/export_table.c', '.*'),                        # GPUPOOL_LOG=tables
     ('client/base/stats.c', '.*'),                                # GPUPOOL_LOG=stats
+    ('server/worker/device/stamp.c', r'\.version .*'),           # code of a kernel
     ('client/context/trace_gpu.c', '.*'),                         # in a timeline
     ('server/supervisor/admin/metrics_text.c', '.*'),             # metrics
     ('transport/tls/openssl_opened.c', r'.*(\.text|\.size|endbr64|ldr x16|hint 34|@function).*'),

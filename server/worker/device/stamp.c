@@ -57,7 +57,7 @@ launch(CUfunction function, CUstream stream, const struct gpd_wait_page *page, u
 
 /* The page is full of zeros. */
 static CUresult
-try(CUfunction function, const struct gpd_wait_page *page)
+try_once(CUfunction function, const struct gpd_wait_page *page)
 {
 	CUresult result = launch(function, NULL, page, 0);
 
@@ -77,7 +77,7 @@ gpd_stamp_start(int device)
 	const char *name = NULL;
 
 	if (result == CUDA_SUCCESS)
-		result = try(function, page);
+		result = try_once(function, page);
 	gpd_wait_page_give(page);
 	if (result == CUDA_SUCCESS) {
 		kernels[device] = function;

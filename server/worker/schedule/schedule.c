@@ -11,7 +11,7 @@
 
 /* Launches without a look at anything. */
 #define BATCH 256
-/* Of more batches than one in so long some are not measured: events cost time on both sides, and
+/* Of more batches than one in so long some are not measured: stamps cost time on both sides, and
  * kernels of several streams that share a queue of the GPU do not pass them. */
 #define MEASURE_NS 1000000
 #define SKIP_MAX 1000

@@ -4,7 +4,7 @@
  *
  * A run is a session on the device.  The one whose turn it is launches, with so much in flight that
  * it can be stopped within a quantum; when its turn ends, the GPU finishes what it was given before
- * the next begins, so that what is measured is the run's own.  A thread per device looks at events
+ * the next begins, so that what is measured is the run's own.  A thread per device looks at stamps
  * and hands the turn on; nobody holds a lock while waiting.  What does not finish within half a
  * second (or four times what a launch usually takes) is waited for no longer: a stream may hang on
  * a host function.
@@ -45,7 +45,7 @@ struct gpd_schedule_run {
 	uint32_t random;
 	bool holds;     /* pass is of a turn */
 	bool must;      /* its time must be known */
-	uint32_t joins; /* launches that need no event: nobody else waits */
+	uint32_t joins; /* launches that need no mark: nobody else waits */
 	bool in_batch, measured, timed;
 
 	_Atomic bool open;    /* in a batch; seq_cst with revoked: each side says, then looks */

@@ -234,6 +234,13 @@ set_current(CUcontext context)
 }
 
 static CUresult
+error_name(CUresult result, const char **name)
+{
+	*name = "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES";
+	return CUDA_SUCCESS;
+}
+
+static CUresult
 synchronize(void)
 {
 	return CUDA_SUCCESS;
@@ -260,6 +267,7 @@ schedule_setup(void **state)
 	gpd_driver = (struct gpd_driver){
 		.cuCtxSetCurrent = set_current,
 		.cuCtxSynchronize = synchronize,
+		.cuGetErrorName = error_name,
 		.cuEventCreate = event_create,
 		.cuEventRecord = event_record,
 		.cuMemHostAlloc = host_alloc,

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How much GPU time the sessions take, and what it costs to know. */
+#include "server/worker/device/device.h"
+#include "server/worker/device/stamp.h"
 #include "server/worker/schedule/schedule_meter.h"
+#include "server/worker/schedule/schedule_turns.h"
 #include "tests/unit/server/schedule_fixture.h"
 
 /* Threads of a busy machine stand still now and then, and the GPU, which is a clock, does not. */
@@ -170,6 +173,135 @@ a_stream_that_goes_is_asked_no_more(void **state)
 	gpu.gone = NULL;
 }
 
+/* Recording one would hold up who launches in other threads. */
+static void
+no_event_is_ever_made_or_recorded(void **state)
+{
+	struct client *client = add_client(1, 0), *other = add_client(2, 0);
+
+	gpu.stamps = gpu.marks = 0;
+	for (int i = 0; i < 300; i++) {
+		if (i % 100 == 0)
+			ledger->policies[0] = i == 100 ? GPD_POLICY_BEST_EFFORT : GPD_POLICY_NONE;
+		launch_on(client, STREAM, 50 * US);
+		launch_on(client, OTHER_STREAM, 50 * US);
+		pause_client(client);
+		launch(other, 50 * US);
+		pause_client(other);
+		if (i % 50 == 0)
+			gpd_schedule_mark(client->session.account.schedule);
+	}
+	close_client(client);
+	close_client(other);
+	client_count = 0;
+	assert_true(gpu.stamps > 0);
+	assert_true(gpu.marks > 0);
+	assert_int_equal(gpu.events, 0);
+}
+
+/* All is seen to end, and nothing is known of how long it took. */
+static void
+use_unstamped(void)
+{
+	struct client *client = add_client(1, 0);
+	uint64_t deadline = now_ns() + 5 * SECOND;
+
+	for (int i = 0; i < 100; i++) {
+		ledger->policies[0] = i < 50 ? GPD_POLICY_NONE : GPD_POLICY_BEST_EFFORT;
+		launch(client, 50 * US);
+		pause_client(client);
+	}
+	while (client->session.account.schedule->meter.entries && now_ns() < deadline)
+		sleep_until(now_ns() + MS);
+	assert_int_equal(client->session.account.schedule->meter.entries, 0);
+	assert_int_equal(client->session.account.schedule->meter.launches, 0);
+	assert_int_equal(measured(client), 0);
+}
+
+static void
+a_driver_that_loads_no_kernel_leaves_it_unmeasured(void **state)
+{
+	gpu.refuses = true;
+	gpd_stamp_stop(0);
+	gpd_stamp_start(0);
+	gpu.refuses = false;
+	gpu.stamps = 0;
+	use_unstamped();
+	assert_int_equal(gpu.stamps, 0);
+}
+
+static void
+a_driver_that_runs_no_kernel_leaves_it_unmeasured(void **state)
+{
+	gpu.refuses = true;
+	use_unstamped();
+	gpu.refuses = false;
+}
+
+/* Entries are used again, in whatever order they end. */
+static void
+as_many_as_there_is_room_for_are_measured_again_and_again(void **state)
+{
+	struct gpu_stream streams[4] = { 0 };
+	struct gpd_meter_harvest found;
+	struct gpd_meter meter;
+	uint64_t all = 0;
+
+	assert_int_equal(gpd_meter_init(&meter, 0), 0);
+	for (int round = 0; round < 3; round++) {
+		int opened = 0;
+
+		while (gpd_meter_has_room(&meter)) {
+			struct gpu_stream *stream = &streams[(opened + round) % 4];
+
+			gpd_meter_open(&meter, (CUstream)stream, true);
+			run_kernel(stream, 50 * US);
+			gpd_meter_close(&meter, 1, 1, 0);
+			opened++;
+		}
+		assert_int_equal(opened, GPD_METER_ENTRIES);
+		gpd_meter_open(&meter, (CUstream)&streams[0], true);
+		assert_int_equal(meter.open_count, 0);
+		for (int i = 0; i < 4; i++) {
+			sleep_until(end_of(&streams[i]));
+			await_stamps(end_of(&streams[i]));
+		}
+		found = gpd_meter_take(&meter);
+		assert_int_equal(found.entries, GPD_METER_ENTRIES);
+		assert_int_equal(meter.entries, 0);
+		all += found.busy_ns;
+	}
+	assert_in_range(all, 3 * GPD_METER_ENTRIES * 50 * US * 99 / 100,
+			3 * GPD_METER_ENTRIES * 50 * US * 101 / 100 + MS);
+	gpd_meter_fini(&meter);
+}
+
+static void
+a_lost_gpu_is_waited_for_no_more(void **state)
+{
+	struct gpu_stream stream = { 0 };
+	struct gpd_meter_harvest found;
+	struct gpd_meter meter;
+
+	assert_int_equal(gpd_meter_init(&meter, 0), 0);
+	gpd_meter_open(&meter, (CUstream)&stream, true);
+	run_kernel(&stream, 300 * MS);
+	gpd_meter_close(&meter, 3, 1, 0);
+	found = gpd_meter_take(&meter);
+	assert_int_equal(found.entries, 0);
+	assert_int_equal(meter.launches, 3);
+	atomic_store(&gpd_devices.lost, CUDA_ERROR_ILLEGAL_ADDRESS);
+	found = gpd_meter_take(&meter);
+	atomic_store(&gpd_devices.lost, 0);
+	assert_int_equal(found.entries, 1);
+	assert_int_equal(found.busy_ns, 0);
+	assert_int_equal(meter.launches, 0);
+	assert_int_equal(meter.entries, 0);
+	sleep_until(end_of(&stream));
+	await_stamps(end_of(&stream));
+	gpd_meter_fini(&meter);
+}
+
 int
 main(void)
 {
@@ -182,6 +314,11 @@ main(void)
 		CASE(one_alone_costs_few_marks),
 		CASE(what_had_no_mark_is_done_with_what_follows),
 		CASE(a_stream_that_goes_is_asked_no_more),
+		CASE(no_event_is_ever_made_or_recorded),
+		CASE(a_driver_that_loads_no_kernel_leaves_it_unmeasured),
+		CASE(a_driver_that_runs_no_kernel_leaves_it_unmeasured),
+		CASE(as_many_as_there_is_room_for_are_measured_again_and_again),
+		CASE(a_lost_gpu_is_waited_for_no_more),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
