@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * stamps: what it costs to know when a stream came to a place, natively, and how exact that is.
+ *
+ *   stamps [COUNT [EVERY]]
+ *       The step of the GPU's clock.  What a kernel of one thread that writes that clock (a stamp)
+ *       takes its caller, beside an event and a written word.  How long a stretch of known length
+ *       is by two stamps and by two events, alone and while others' blocks fill the GPU, there also
+ *       with stamps of the greatest priority.  Then COUNT (200000) empty kernels by 1 to 64 threads
+ *       with a stream each, with a pair of marks around every EVERY (16): launches a second until
+ *       all are done, medians of 3.
+ */
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cuda.h>
+#include <cuda_runtime.h>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#define CHECK(call) check((int)(call), #call)
+#define WORDS 512
+#define TRIES 201
+
+static void
+check(int error, const char *call)
+{
+	if (error) {
+		fprintf(stderr, "%s: error %d\n", call, error);
+		exit(1);
+	}
+}
+
+static double
+now_us()
+{
+	using namespace std::chrono;
+
+	return duration<double, std::micro>(steady_clock::now().time_since_epoch()).count();
+}
+
+typedef unsigned long long word;
+
+static __device__ word
+clock_of_gpu()
+{
+	word now;
+
+	asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+	return now;
+}
+
+static __global__ void
+stamp(volatile word *to)
+{
+	*to = clock_of_gpu();
+}
+
+static __global__ void
+empty()
+{
+}
+
+static __global__ void
+spin(word nanoseconds)
+{
+	word start = clock_of_gpu();
+
+	while (clock_of_gpu() - start < nanoseconds)
+		;
+}
+
+/* The least and the largest step between two looks that differ. */
+static __global__ void
+steps(word *least_p, word *most_p)
+{
+	word last = clock_of_gpu(), least = ~0ull, most = 0;
+
+	for (int i = 0; i < 100000; i++) {
+		word now = clock_of_gpu();
+
+		if (now != last) {
+			least = now - last < least ? now - last : least;
+			most = now - last > most ? now - last : most;
+		}
+		last = now;
+	}
+	*least_p = least;
+	*most_p = most;
+}
+
+static cudaStream_t
+make_stream()
+{
+	cudaStream_t stream;
+
+	CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+	return stream;
+}
+
+static word *
+pinned_words(size_t count)
+{
+	word *words;
+
+	CHECK(cudaHostAlloc(&words, count * sizeof(word), cudaHostAllocMapped));
+	return words;
+}
+
+static cudaEvent_t
+make_event(unsigned int flags)
+{
+	cudaEvent_t event;
+
+	CHECK(cudaEventCreateWithFlags(&event, flags));
+	return event;
+}
+
+template <class T>
+static T
+median(std::vector<T> values)
+{
+	std::sort(values.begin(), values.end());
+	return values[values.size() / 2];
+}
+
+static void
+launch_stamp(cudaStream_t stream, word *to, bool first = false)
+{
+	static int greatest = [] {
+		int least, most;
+
+		CHECK(cudaDeviceGetStreamPriorityRange(&least, &most));
+		return most;
+	}();
+	cudaLaunchAttribute attribute = {};
+	cudaLaunchConfig_t config = {};
+
+	attribute.id = cudaLaunchAttributePriority;
+	attribute.val.priority = greatest;
+	config.gridDim = config.blockDim = dim3(1);
+	config.stream = stream;
+	config.attrs = &attribute;
+	config.numAttrs = first;
+	CHECK(cudaLaunchKernelEx(&config, stamp, (volatile word *)to));
+}
+
+static void
+write_word(cudaStream_t stream, word *to)
+{
+	CHECK(cuStreamWriteValue32(stream, (CUdeviceptr)to, 1, CU_STREAM_WRITE_VALUE_DEFAULT));
+}
+
+static void
+tell_steps()
+{
+	word *words = pinned_words(2);
+
+	steps<<<1, 1>>>(words, words + 1);
+	CHECK(cudaDeviceSynchronize());
+	printf("the clock's steps: %llu to %llu ns\n", words[0], words[1]);
+}
+
+/* What its caller pays for one; the queue never fills. */
+static void
+tell_cost(const char *name, cudaStream_t stream, const std::function<void()> &call)
+{
+	double took = 0;
+
+	for (int i = 0; i < 40; i++) {
+		double begin = now_us();
+
+		for (int j = 0; j < 250; j++)
+			call();
+		took += now_us() - begin;
+		CHECK(cudaStreamSynchronize(stream));
+	}
+	printf("%s: %.2f us\n", name, took / 10000);
+}
+
+static void
+tell_costs()
+{
+	cudaStream_t stream = make_stream();
+	cudaEvent_t timed = make_event(0), untimed = make_event(cudaEventDisableTiming);
+	word *words = pinned_words(2);
+
+	tell_cost("an empty kernel", stream, [&] { empty<<<1, 1, 0, stream>>>(); });
+	tell_cost("a stamp", stream, [&] { launch_stamp(stream, words); });
+	tell_cost("a stamp of greatest priority", stream,
+		  [&] { launch_stamp(stream, words, true); });
+	tell_cost("a written word", stream, [&] { write_word(stream, words); });
+	tell_cost("an event that takes the time", stream,
+		  [&] { CHECK(cudaEventRecord(timed, stream)); });
+	tell_cost("an event that does not", stream,
+		  [&] { CHECK(cudaEventRecord(untimed, stream)); });
+}
+
+/* Nanoseconds from one mark to the next, with `work` in between; kind 0: by events. */
+static double
+length_of(int kind, cudaStream_t stream, const std::function<void()> &work)
+{
+	static cudaEvent_t from = make_event(0), to = make_event(0);
+	static word *words = pinned_words(2);
+	float ms = 0;
+
+	if (kind)
+		launch_stamp(stream, words, kind == 2);
+	else
+		CHECK(cudaEventRecord(from, stream));
+	work();
+	if (kind)
+		launch_stamp(stream, words + 1, kind == 2);
+	else
+		CHECK(cudaEventRecord(to, stream));
+	CHECK(cudaStreamSynchronize(stream));
+	if (kind)
+		return (double)(words[1] - words[0]);
+	CHECK(cudaEventElapsedTime(&ms, from, to));
+	return ms * 1e6;
+}
+
+static void
+tell_lengths(const char *name, int tries, const std::function<void()> &others)
+{
+	static const char *const kinds[] = { "events", "stamps", "stamps of greatest priority" };
+	cudaStream_t stream = make_stream();
+
+	for (int kind = 0; kind < 3; kind++) {
+		std::vector<double> nothing, kernel;
+
+		for (int i = 0; i < tries; i++) {
+			others();
+			nothing.push_back(length_of(kind, stream, [] {}));
+			others();
+			kernel.push_back(
+				length_of(kind, stream, [&] { spin<<<1, 1, 0, stream>>>(50000); }));
+		}
+		printf("%s, by %s: nothing takes %.0f ns (at most %.0f), a kernel of 50 us %.0f "
+		       "(at most %.0f)\n",
+		       name, kinds[kind], median(nothing),
+		       *std::max_element(nothing.begin(), nothing.end()), median(kernel),
+		       *std::max_element(kernel.begin(), kernel.end()));
+	}
+}
+
+static void
+tell_all_lengths()
+{
+	cudaStream_t other = make_stream();
+	cudaDeviceProp prop;
+	int full, queued = 0;
+
+	CHECK(cudaGetDeviceProperties(&prop, 0));
+	full = prop.multiProcessorCount * (prop.maxThreadsPerMultiProcessor / 1024);
+	tell_lengths("alone", TRIES, [] {});
+	/* Blocks of 100 us, some of them always waiting for a place. */
+	tell_lengths("beside a full GPU", TRIES / 10, [&] {
+		if (cudaStreamQuery(other) == cudaSuccess || ++queued % 4 == 0)
+			spin<<<full * 8, 1024, 0, other>>>(100000);
+	});
+	CHECK(cudaDeviceSynchronize());
+}
+
+/* What a thread puts around its launches. */
+struct marks {
+	const char *name;
+	std::function<void(cudaStream_t, word *, cudaEvent_t *, int)> mark;
+};
+
+static double
+launch_by(int threads, int count, int every, const std::vector<cudaStream_t> &streams,
+	  const marks &marks)
+{
+	static word *words = pinned_words(64 * WORDS);
+	std::vector<std::thread> running;
+	std::atomic<int> ready(0);
+	std::atomic<bool> go(false);
+	int each = count / threads;
+	double begin;
+
+	for (int t = 0; t < threads; t++) {
+		running.emplace_back([&, t] {
+			cudaEvent_t events[] = { make_event(0),
+						 make_event(cudaEventDisableTiming) };
+
+			CHECK(cudaSetDevice(0));
+			ready++;
+			while (!go)
+				;
+			for (int i = 0; i < each; i++) {
+				if (i % every == 0)
+					marks.mark(streams[t], words + t * WORDS + i % WORDS,
+						   events, 0);
+				empty<<<1, 1, 0, streams[t]>>>();
+				if (i % every == every - 1)
+					marks.mark(streams[t], words + t * WORDS + i % WORDS,
+						   events, 1);
+			}
+			CHECK(cudaStreamSynchronize(streams[t]));
+		});
+	}
+	while (ready < threads)
+		;
+	begin = now_us();
+	go = true;
+	for (std::thread &thread : running)
+		thread.join();
+	return each * threads / (now_us() - begin) * 1e6;
+}
+
+static void
+tell_threads(int count, int every)
+{
+	const marks all[] = {
+		{ "nothing", [](cudaStream_t, word *, cudaEvent_t *, int) {} },
+		{ "events that take the time", [](cudaStream_t s, word *, cudaEvent_t *e,
+						  int) { CHECK(cudaEventRecord(e[0], s)); } },
+		{ "stamps",
+		  [](cudaStream_t s, word *w, cudaEvent_t *, int) { launch_stamp(s, w); } },
+		{ "events that do not, behind",
+		  [](cudaStream_t s, word *, cudaEvent_t *e, int end) {
+			  if (end)
+				  CHECK(cudaEventRecord(e[1], s));
+		  } },
+		{ "written words, behind",
+		  [](cudaStream_t s, word *w, cudaEvent_t *, int end) {
+			  if (end)
+				  write_word(s, w);
+		  } },
+	};
+	std::vector<cudaStream_t> streams;
+
+	while (streams.size() < 64)
+		streams.push_back(make_stream());
+	for (int threads : { 1, 8, 16, 64 }) {
+		std::vector<double> paces[5];
+
+		for (int turn = 0; turn < 3; turn++) {
+			for (int i = 0; i < 5; i++)
+				paces[i].push_back(
+					launch_by(threads, count, every, streams, all[i]));
+		}
+		for (int i = 0; i < 5; i++)
+			printf("%d threads, around %d launches %s: %.0f launches/s\n", threads,
+			       every, all[i].name, median(paces[i]));
+	}
+}
+
+int
+main(int argc, char **argv)
+{
+	int count = argc > 1 ? atoi(argv[1]) : 200000, every = argc > 2 ? atoi(argv[2]) : 16;
+
+	if (count < 64 || every < 1) {
+		fprintf(stderr, "usage: stamps [COUNT [EVERY]]\n");
+		return 2;
+	}
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	CHECK(cudaSetDevice(0));
+	CHECK(cudaFree(NULL));
+	tell_steps();
+	tell_costs();
+	tell_all_lengths();
+	tell_threads(count, every);
+	return 0;
+}
