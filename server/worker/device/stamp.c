@@ -18,8 +18,12 @@ static const char code[] = ".version 6.0\n"
 			   "	ret;\n"
 			   "}\n";
 
-/* Written before there are sessions.  NULL: it does not work. */
-static CUfunction kernels[GPD_DEVICES_MAX];
+/* Written before there are sessions. */
+static struct kernel {
+	CUfunction function; /* NULL: it does not work */
+	/* A stamp need not wait until all blocks of others that came before it have begun. */
+	bool first;
+} kernels[GPD_DEVICES_MAX];
 
 static CUresult
 load(CUfunction *function)
@@ -38,10 +42,15 @@ load(CUfunction *function)
 }
 
 static CUresult
-launch(CUfunction function, CUstream stream, const struct gpd_wait_page *page, uint32_t word)
+launch(int device, const struct kernel *kernel, CUstream stream, const struct gpd_wait_page *page,
+       uint32_t word)
 {
 	CUdeviceptr to = page->device + 8 * (CUdeviceptr)word;
 	void *params[] = { &to };
+	CUlaunchAttribute priority = {
+		.id = CU_LAUNCH_ATTRIBUTE_PRIORITY,
+		.value.priority = gpd_devices.all[device].priority_greatest,
+	};
 	const CUlaunchConfig config = {
 		.gridDimX = 1,
 		.gridDimY = 1,
@@ -50,17 +59,25 @@ launch(CUfunction function, CUstream stream, const struct gpd_wait_page *page, u
 		.blockDimY = 1,
 		.blockDimZ = 1,
 		.hStream = stream,
+		.attrs = &priority,
+		.numAttrs = kernel->first,
 	};
 
-	return gpd_driver.cuLaunchKernelEx(&config, function, params, NULL);
+	return gpd_driver.cuLaunchKernelEx(&config, kernel->function, params, NULL);
 }
 
 /* The page is full of zeros. */
 static CUresult
-try_once(CUfunction function, const struct gpd_wait_page *page)
+try_once(int device, struct kernel *kernel, const struct gpd_wait_page *page)
 {
-	CUresult result = launch(function, NULL, page, 0);
+	CUresult result;
 
+	kernel->first = true;
+	result = launch(device, kernel, NULL, page, 0);
+	if (result != CUDA_SUCCESS) {
+		kernel->first = false;
+		result = launch(device, kernel, NULL, page, 0);
+	}
 	if (result == CUDA_SUCCESS)
 		result = gpd_driver.cuCtxSynchronize();
 	if (result == CUDA_SUCCESS && !gpd_stamp_read(page, 0))
@@ -72,33 +89,35 @@ void
 gpd_stamp_start(int device)
 {
 	struct gpd_wait_page *page = gpd_wait_page_take();
-	CUfunction function = NULL;
-	CUresult result = page ? load(&function) : CUDA_ERROR_OUT_OF_MEMORY;
+	struct kernel kernel = { 0 };
+	CUresult result = page ? load(&kernel.function) : CUDA_ERROR_OUT_OF_MEMORY;
 	const char *name = NULL;
 
 	if (result == CUDA_SUCCESS)
-		result = try_once(function, page);
+		result = try_once(device, &kernel, page);
 	gpd_wait_page_give(page);
 	if (result == CUDA_SUCCESS) {
-		kernels[device] = function;
+		kernels[device] = kernel;
 		return;
 	}
 	(void)gpd_driver.cuGetErrorName(result, &name);
-	gpd_warning("device %d: the GPU time of sessions is not measured, as the driver does not "
-		    "run the kernel that reads the GPU's clock: %s",
+	gpd_warning("device %d: the GPU time of sessions is measured less exactly, as the driver "
+		    "does not run the kernel that reads the GPU's clock: %s",
 		    device, name ? name : "unknown error");
 }
 
 void
 gpd_stamp_stop(int device)
 {
-	kernels[device] = NULL;
+	kernels[device] = (struct kernel){ 0 };
 }
 
 bool
 gpd_stamp_time(int device, CUstream stream, const struct gpd_wait_page *page, uint32_t word)
 {
-	return kernels[device] && launch(kernels[device], stream, page, word) == CUDA_SUCCESS;
+	const struct kernel *kernel = &kernels[device];
+
+	return kernel->function && launch(device, kernel, stream, page, word) == CUDA_SUCCESS;
 }
 
 bool

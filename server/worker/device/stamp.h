@@ -2,10 +2,10 @@
 /*
  * Stamps: the GPU writes into pinned memory when a stream comes to a place.
  *
- * A kernel of one thread writes the GPU's clock.  An event that takes the time would do the same,
- * but recording it wants the driver's context for itself: it waits for the launches of all other
- * threads, and starves.  Who needs no time, only to see that the stream has come there, lets it
- * write a one.  Either is seen by reading the word, without the driver.
+ * A kernel of one thread, of the greatest priority, writes the GPU's clock.  An event that takes
+ * the time would do the same, but recording it wants the driver's context for itself: it waits for
+ * the launches of all other threads, and starves.  Who needs no time, only to see that the stream
+ * has come there, lets it write a one.  Either is seen by reading the word, without the driver.
  *
  * The words are those of a wait page, eight bytes each; whoever has the page gives them out.  Any
  * thread, with the stream's device current.

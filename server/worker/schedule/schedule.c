@@ -17,6 +17,8 @@
 #define SKIP_MAX 1000
 /* A session's first batches are all measured. */
 #define SEEN_MIN 4
+/* A session has one stream that counts if for so many batches it has used no other. */
+#define ALONE_BATCHES 1000
 /* Longer ones are of a client that does something else. */
 #define PERIOD_MAX_NS 1000000
 
@@ -148,9 +150,28 @@ find_run(const struct gpd_account *account, int device)
 	return run;
 }
 
+bool
+gpd_schedule_goes_on(const struct gpd_account *account, int device, uint64_t batch)
+{
+	struct gpd_schedule_run *run = find_run(account, device);
+
+	if (!run || !run->pass || batch != run->batch || atomic_load(&run->revoked))
+		return false;
+	run->pass--;
+	return true;
+}
+
+/* What has used another stream lately may do so again before a stamp that is put here is done. */
+static bool
+is_alone(const struct gpd_schedule_run *run, uint64_t others)
+{
+	return others == 0 || (others != GPD_SCHEDULE_BUSY && run->batch - others > ALONE_BATCHES);
+}
+
 /* The batch's first launch on this stream, or the first of a batch. */
-static void
-begin(struct gpd_account *account, int device, CUstream stream, uint64_t *batch)
+void
+gpd_schedule_launch(struct gpd_account *account, int device, CUstream stream, uint64_t *batch,
+		    uint64_t others)
 {
 	struct gpd_schedule_run *run = find_run(account, device);
 
@@ -169,19 +190,7 @@ begin(struct gpd_account *account, int device, CUstream stream, uint64_t *batch)
 	if (run->measured)
 		settle(run);
 	if (run->measured && gpd_device_enter(device) == CUDA_SUCCESS)
-		gpd_meter_open(&run->meter, stream, run->timed);
-}
-
-void
-gpd_schedule_launch(struct gpd_account *account, int device, CUstream stream, uint64_t *batch)
-{
-	struct gpd_schedule_run *run = find_run(account, device);
-
-	if (__builtin_expect(
-		    run && run->pass && *batch == run->batch && !atomic_load(&run->revoked), 1))
-		run->pass--;
-	else
-		begin(account, device, stream, batch);
+		gpd_meter_open(&run->meter, stream, run->timed, is_alone(run, others));
 }
 
 void

@@ -11,14 +11,20 @@
 #define GPD_SCHEDULE_H
 
 #include <cuda.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 struct gpd_account;
 struct gpd_schedule_run;
 
-/* Before a launch on this stream of the device: returns when it may be carried out.  *batch is the
- * stream's own, 0 at first. */
-void gpd_schedule_launch(struct gpd_account *account, int device, CUstream stream, uint64_t *batch);
+/* Before a launch on a stream of the device: whether it is of the batch that the stream is in, and
+ * may be carried out; then it is counted. */
+bool gpd_schedule_goes_on(const struct gpd_account *account, int device, uint64_t batch);
+/* If not: returns when it may.  *batch is the stream's own, 0 at first; others: the last one of the
+ * session's other streams of the device, or GPD_SCHEDULE_BUSY: there may be work in them. */
+void gpd_schedule_launch(struct gpd_account *account, int device, CUstream stream, uint64_t *batch,
+			 uint64_t others);
+#define GPD_SCHEDULE_BUSY UINT64_MAX
 
 /*
  * No launch follows at once: the end of a message, a copy, an event, something that waits.  What

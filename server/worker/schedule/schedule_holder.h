@@ -22,8 +22,9 @@ struct gpd_turns {
 	struct gpd_schedule_run *runs;
 	enum gpd_policy policy;
 	bool terms_changed;
-	uint64_t terms_ns, tick_ns;
-	_Atomic bool asleep;
+	uint64_t terms_ns, tick_ns, look_ns;
+	_Atomic bool asleep; /* until there is something to measure */
+	_Atomic bool dozes;  /* longer than what is found by looks allows */
 
 	/* Of the present turn. */
 	bool contended;        /* when it was looked at last */

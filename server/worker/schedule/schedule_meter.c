@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/worker/schedule/schedule_meter.h"
 
+#include "base/clock.h"
 #include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/device/stamp.h"
@@ -15,8 +16,10 @@ struct gpd_meter_entry {
 	CUstream stream;     /* to tell streams apart; it may be gone */
 	uint32_t begin, end; /* its words */
 	bool timed;
-	bool plain; /* no mark behind it: done when the stream, which is there, is idle */
-	bool gone;  /* nobody can tell any more, or need */
+	bool looked;       /* by looks, not by the GPU's clock */
+	uint64_t begun_ns; /* the look that found it begun; 0: none yet */
+	bool plain;        /* no mark behind it: done when the stream, which is there, is idle */
+	bool gone;         /* nobody can tell any more, or need */
 	uint32_t launches;
 	uint32_t before; /* of entries that this one covers */
 	uint32_t times;
@@ -86,8 +89,19 @@ give_entry(struct gpd_meter *meter, struct gpd_meter_entry *entry)
 	atomic_fetch_sub(&meter->entries, 1);
 }
 
+/* The first of a batch does not know of the others.  false: its time cannot be taken. */
+static bool
+begin_entry(struct gpd_meter *meter, struct gpd_meter_entry *entry, bool alone)
+{
+	if (meter->open_count)
+		meter->open[0]->looked = true;
+	entry->looked = !alone || meter->open_count ||
+			!gpd_stamp_time(meter->device, entry->stream, meter->page, entry->begin);
+	return !entry->looked || gpd_stamp_pass(entry->stream, meter->page, entry->begin);
+}
+
 void
-gpd_meter_open(struct gpd_meter *meter, CUstream stream, bool timed)
+gpd_meter_open(struct gpd_meter *meter, CUstream stream, bool timed, bool alone)
 {
 	struct gpd_meter_entry *entry = gpd_meter_has_room(meter) ? take_entry(meter) : NULL;
 
@@ -98,9 +112,10 @@ gpd_meter_open(struct gpd_meter *meter, CUstream stream, bool timed)
 	entry->serial = ++meter->serial;
 	entry->plain = entry->gone = false;
 	entry->before = 0;
+	entry->begun_ns = 0;
 	gpd_stamp_set(meter->page, entry->begin, 0);
 	gpd_stamp_set(meter->page, entry->end, 0);
-	entry->timed = timed && gpd_stamp_time(meter->device, stream, meter->page, entry->begin);
+	entry->timed = timed && begin_entry(meter, entry, alone);
 	meter->open[meter->open_count++] = entry;
 }
 
@@ -162,7 +177,7 @@ joins_last(struct gpd_meter *meter, uint32_t launches, uint32_t joins)
 static bool
 end_entry(const struct gpd_meter *meter, const struct gpd_meter_entry *entry)
 {
-	if (entry->timed)
+	if (entry->timed && !entry->looked)
 		return gpd_stamp_time(meter->device, entry->stream, meter->page, entry->end);
 	return gpd_stamp_pass(entry->stream, meter->page, entry->end);
 }
@@ -178,6 +193,8 @@ close_all(struct gpd_meter *meter, uint32_t launches, uint32_t times, uint32_t j
 		entry->plain = (!entry->timed && launches <= joins) || !end_entry(meter, entry);
 		/* If the driver would not mark it either. */
 		entry->timed = entry->timed && !entry->plain;
+		if (entry->timed && entry->looked)
+			atomic_fetch_add(&meter->looked, 1);
 		if (!entry->plain)
 			cover(meter, entry);
 		append(meter, entry);
@@ -214,21 +231,28 @@ gpd_meter_mark(struct gpd_meter *meter)
 	pthread_mutex_unlock(&meter->lock);
 }
 
-/* What the entry, which is done, adds to the time in which the session used the GPU. */
+/* What was not used before, of the time up to which it was. */
 static uint64_t
-measure(struct gpd_meter *meter, const struct gpd_meter_entry *entry)
+use(uint64_t begin, uint64_t end, uint64_t *until)
 {
-	uint64_t begin = gpd_stamp_read(meter->page, entry->begin);
-	uint64_t end = gpd_stamp_read(meter->page, entry->end);
-
-	if (!begin || end <= begin)
-		return 0;
-	if (begin < meter->busy_until_ns)
-		begin = meter->busy_until_ns;
+	if (begin < *until)
+		begin = *until;
 	if (end <= begin)
 		return 0;
-	meter->busy_until_ns = end;
+	*until = end;
 	return end - begin;
+}
+
+/* What the entry, which is done, adds to the time in which the session used the GPU. */
+static uint64_t
+measure(struct gpd_meter *meter, const struct gpd_meter_entry *entry, uint64_t now)
+{
+	uint64_t begin = gpd_stamp_read(meter->page, entry->begin);
+
+	if (entry->looked)
+		return use(entry->begun_ns ? entry->begun_ns : now, now, &meter->looked_until_ns);
+	return begin ? use(begin, gpd_stamp_read(meter->page, entry->end), &meter->busy_until_ns)
+		     : 0;
 }
 
 /* The mean of the last few, more of the latest. */
@@ -282,13 +306,24 @@ is_done(const struct gpd_meter *meter, const struct gpd_meter_entry *entry, stru
 			    : gpd_stamp_read(meter->page, entry->end) != 0;
 }
 
+/* It is not done. */
 static void
-reap(struct gpd_meter *meter, struct gpd_meter_entry *entry, struct gpd_meter_harvest *harvest)
+look_at(const struct gpd_meter *meter, struct gpd_meter_entry *entry, uint64_t now)
 {
-	uint64_t ns = entry->timed ? measure(meter, entry) : 0;
+	if (entry->looked && !entry->begun_ns && gpd_stamp_read(meter->page, entry->begin))
+		entry->begun_ns = now;
+}
+
+static void
+reap(struct gpd_meter *meter, struct gpd_meter_entry *entry, uint64_t now,
+     struct gpd_meter_harvest *harvest)
+{
+	uint64_t ns = entry->timed ? measure(meter, entry, now) : 0;
 
 	if (entry->timed)
 		learn(meter, ns, entry->launches);
+	if (entry->timed && entry->looked)
+		atomic_fetch_sub(&meter->looked, 1);
 	harvest->busy_ns += ns;
 	harvest->all_ns += ns * entry->times;
 	harvest->batches += entry->launches ? entry->times : 0;
@@ -303,16 +338,20 @@ gpd_meter_take(struct gpd_meter *meter)
 	struct gpd_meter_harvest harvest = { 0 };
 	struct gpd_meter_entry *entry, *next;
 	struct survey survey = { 0 };
+	uint64_t now;
 
 	pthread_mutex_lock(&meter->lock);
+	now = gp_now_ns();
 	entry = meter->first;
 	meter->first = meter->last = NULL;
 	for (; entry; entry = next) {
 		next = entry->next;
-		if (is_done(meter, entry, &survey))
-			reap(meter, entry, &harvest);
-		else
+		if (is_done(meter, entry, &survey)) {
+			reap(meter, entry, now, &harvest);
+		} else {
+			look_at(meter, entry, now);
 			append(meter, entry);
+		}
 	}
 	pthread_mutex_unlock(&meter->lock);
 	return harvest;

@@ -7,6 +7,11 @@
  * lies between is time in which the session used the GPU; where entries of several streams overlap
  * it counts once.  An entry whose time does not count has a mark behind it only, or nothing.
  *
+ * A stamp of the GPU's clock needs a place on a multiprocessor.  Were it put on a stream while
+ * kernels of the session's other streams may fill the GPU, a copy behind it that these wait for
+ * would never come.  So such an entry has marks, and its length is from the look that found the
+ * first to the look that found the second: right on average, as long as looks come by themselves.
+ *
  * Opening and closing are for the executor, with the device current; harvesting for any thread.
  * When the GPU is lost all entries are done, and took no time.
  */
@@ -38,7 +43,9 @@ struct gpd_meter {
 	_Atomic uint32_t entries;                /* open and closed */
 	_Atomic uint64_t launches;               /* closed, but not known to be done */
 	_Atomic uint64_t launch_ns;              /* what one took, of late; 0: not known */
+	_Atomic uint32_t looked;                 /* closed entries whose length is found by looks */
 	uint64_t busy_until_ns;                  /* by the GPU's clock */
+	uint64_t looked_until_ns;                /* by ours */
 	uint64_t gathered_ns, gathered_launches; /* since launch_ns was found */
 	uint64_t serial;                         /* executor's: entries that were opened */
 };
@@ -48,9 +55,10 @@ int gpd_meter_init(struct gpd_meter *meter, int device);
 /* Nothing is open, and nothing of it is on the GPU any more. */
 void gpd_meter_fini(struct gpd_meter *meter);
 
-/* An entry of the present batch; timed: its time counts, else only its end is seen.  Where there is
- * no room, or the driver would not, the launch is not measured. */
-void gpd_meter_open(struct gpd_meter *meter, CUstream stream, bool timed);
+/* An entry of the present batch; timed: its time counts, else only its end is seen.  alone: nothing
+ * will run on the session's other streams.  Where there is no room, or the driver would not, the
+ * launch is not measured. */
+void gpd_meter_open(struct gpd_meter *meter, CUstream stream, bool timed, bool alone);
 static inline bool
 gpd_meter_has_room(const struct gpd_meter *meter)
 {

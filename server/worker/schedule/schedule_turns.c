@@ -18,6 +18,8 @@
 #define JOINS_MAX 64
 /* How often what nobody waits for is measured. */
 #define TICK_NS UINT64_C(20000000)
+/* The same where lengths are found by looks. */
+#define LOOKS_NS UINT64_C(250000)
 /* An executor that waits looks so often whether its session has ended. */
 #define LOOK_NS UINT64_C(50000000)
 /* The thread looks again after a part of the time that it has waited. */
@@ -103,24 +105,40 @@ harvest(struct gpd_turns *turns, struct gpd_schedule_run *run, bool looks) GP_LO
 	}
 }
 
-/* Those whose turn it is, or was: often; all: now and then.  Whether there is more to come. */
-static bool
+/* At moments of the clock. */
+static uint64_t
+next_look_ns(void)
+{
+	return (gp_now_ns() / LOOKS_NS + 1) * LOOKS_NS;
+}
+
+/*
+ * Those whose turn it is, or was: often; all: now and then.  Looks that tell lengths come at
+ * moments of the clock, so that when a batch began plays no part.  When to come again; FOREVER:
+ * nothing is left.
+ */
+static uint64_t
 harvest_all(struct gpd_turns *turns, bool contended) GP_LOCKED(turns->lock)
 {
-	uint64_t now = gp_now_ns();
-	bool tick = now - turns->tick_ns >= TICK_NS;
-	bool more = false;
+	uint64_t now = gp_now_ns(), when = FOREVER;
+	bool tick = now - turns->tick_ns >= TICK_NS, look = now >= turns->look_ns;
 
 	if (tick)
 		turns->tick_ns = now;
+	if (look)
+		turns->look_ns = next_look_ns();
 	for (struct gpd_schedule_run *r = turns->runs; r; r = r->next) {
 		if (atomic_load(&r->meter.entries) == 0)
 			continue;
-		if (tick || (contended && r->takes_turns))
+		if (tick || (contended && r->takes_turns) ||
+		    (look && atomic_load(&r->meter.looked)))
 			harvest(turns, r, tick);
-		more = more || atomic_load(&r->meter.entries) != 0;
+		if (atomic_load(&r->meter.looked))
+			when = turns->look_ns;
+		else if (atomic_load(&r->meter.entries) && when == FOREVER)
+			when = now + TICK_NS;
 	}
-	return more;
+	return when;
 }
 
 static bool
@@ -145,28 +163,40 @@ signal_waiting(struct gpd_turns *turns)
 	}
 }
 
-/* How long the thread may sleep after it has done what there is to do. */
+/* How long the thread may sleep for those who wait; FOREVER: there are none. */
+static uint64_t
+nap_of(const struct gpd_turns *turns, uint64_t when, uint64_t now)
+{
+	bool contended = gpd_order_is_contended(&turns->order);
+	uint64_t nap = (now - turns->progress_ns) / NAP_PART;
+	uint64_t longest = contended ? NAP_MAX_NS : NAP_LONG_NS;
+
+	if (!anybody_waits(turns) && !contended)
+		return FOREVER;
+	if (!turns->order.holder && when != GPD_ORDER_NEVER)
+		return when - now < NAP_LONG_NS ? when - now : NAP_LONG_NS;
+	return nap < NAP_MIN_NS ? NAP_MIN_NS : nap < longest ? nap : longest;
+}
+
+/* How long it may sleep after it has done what there is to do. */
 static uint64_t
 step(struct gpd_turns *turns) GP_LOCKED(turns->lock)
 {
 	bool waits = anybody_waits(turns);
-	bool more = harvest_all(turns, waits || gpd_order_is_contended(&turns->order));
-	uint64_t now = gp_now_ns(), when, nap, longest;
+	uint64_t more = harvest_all(turns, waits || gpd_order_is_contended(&turns->order));
+	uint64_t now = gp_now_ns(), nap;
 
 	gpd_turns_refresh(turns, now);
 	if (turns->policy == GPD_POLICY_NONE)
 		turns->order.holder = NULL;
 	else if (turns->order.holder)
 		gpd_holder_look(turns, now);
-	when = gpd_holder_pick(turns, now);
+	nap = nap_of(turns, gpd_holder_pick(turns, now), now);
 	signal_waiting(turns);
-	if (!anybody_waits(turns) && !gpd_order_is_contended(&turns->order))
-		return more ? TICK_NS : FOREVER;
-	if (!turns->order.holder && when != GPD_ORDER_NEVER)
-		return when - now < NAP_LONG_NS ? when - now : NAP_LONG_NS;
-	nap = (now - turns->progress_ns) / NAP_PART;
-	longest = gpd_order_is_contended(&turns->order) ? NAP_MAX_NS : NAP_LONG_NS;
-	return nap < NAP_MIN_NS ? NAP_MIN_NS : nap < longest ? nap : longest;
+	if (more == FOREVER)
+		return nap;
+	more = more > now ? more - now : 0;
+	return more < nap ? more : nap;
 }
 
 static bool
@@ -177,6 +207,37 @@ nothing_new(const struct gpd_turns *turns)
 			return false;
 	}
 	return true;
+}
+
+static bool
+nothing_to_look_at(const struct gpd_turns *turns)
+{
+	for (const struct gpd_schedule_run *r = turns->runs; r; r = r->next) {
+		if (atomic_load(&r->meter.looked))
+			return false;
+	}
+	return true;
+}
+
+static void
+doze(struct gpd_turns *turns, uint64_t nap) GP_LOCKED(turns->lock)
+{
+	atomic_store(&turns->dozes, true);
+	if (nothing_to_look_at(turns))
+		(void)gp_cond_wait_until(&turns->wake, &turns->lock, gp_now_ns() + nap);
+	atomic_store(&turns->dozes, false);
+	/* What woke it has just begun. */
+	turns->look_ns = next_look_ns();
+}
+
+static void
+sleep_long(struct gpd_turns *turns) GP_LOCKED(turns->lock)
+{
+	atomic_store(&turns->asleep, true);
+	if (nothing_new(turns))
+		pthread_cond_wait(&turns->wake, &turns->lock);
+	atomic_store(&turns->asleep, false);
+	turns->look_ns = next_look_ns();
 }
 
 static void *
@@ -191,14 +252,12 @@ run_turns(void *arg)
 	for (;;) {
 		uint64_t nap = step(turns);
 
-		if (nap != FOREVER) {
+		if (nap == FOREVER)
+			sleep_long(turns);
+		else if (nap > LOOKS_NS)
+			doze(turns, nap);
+		else
 			(void)gp_cond_wait_until(&turns->wake, &turns->lock, gp_now_ns() + nap);
-			continue;
-		}
-		atomic_store(&turns->asleep, true);
-		if (nothing_new(turns))
-			pthread_cond_wait(&turns->wake, &turns->lock);
-		atomic_store(&turns->asleep, false);
 	}
 	return NULL;
 }
@@ -390,7 +449,8 @@ gpd_turns_poke(struct gpd_schedule_run *run)
 {
 	struct gpd_turns *turns = run->turns;
 
-	if (!atomic_load(&turns->asleep))
+	if (!atomic_load(&turns->asleep) &&
+	    !(atomic_load(&turns->dozes) && atomic_load(&run->meter.looked)))
 		return;
 	pthread_mutex_lock(&turns->lock);
 	pthread_cond_signal(&turns->wake);

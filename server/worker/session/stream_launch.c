@@ -11,6 +11,8 @@
 #define NAP_NS 20000
 #define NAP_LONG_NS 200000
 #define LONG_NS 1000000
+/* Other streams that are looked at. */
+#define STREAMS_MAX 64
 /* So many go before the next look. */
 #define LAUNCHES 16
 
@@ -55,6 +57,24 @@ gpd_stream_wait_quiet(struct gpd_session *session, int device)
 	session->quiet_pass--;
 }
 
+/* The last batch of the session's other streams of the device; GPD_SCHEDULE_BUSY if one of them is
+ * not known to be idle, or there are too many to look. */
+static uint64_t
+last_of_others(const struct gpd_session *session, const struct gpd_stream *stream)
+{
+	unsigned int seen = 0;
+	uint64_t last = 0;
+
+	for (const struct gpd_stream *s = session->streams; s; s = s->next) {
+		if (s == stream || s->device != stream->device)
+			continue;
+		if (++seen > STREAMS_MAX || !gpd_stream_is_idle(s))
+			return GPD_SCHEDULE_BUSY;
+		last = s->batch > last ? s->batch : last;
+	}
+	return last;
+}
+
 void
 gpd_stream_launch(struct gpd_session *session, uint32_t id)
 {
@@ -64,5 +84,9 @@ gpd_stream_launch(struct gpd_session *session, uint32_t id)
 	if (!stream)
 		return;
 	gpd_stream_wait_quiet(session, stream->device);
-	gpd_schedule_launch(&session->account, stream->device, stream->driver, &stream->batch);
+	if (__builtin_expect(gpd_schedule_goes_on(&session->account, stream->device, stream->batch),
+			     1))
+		return;
+	gpd_schedule_launch(&session->account, stream->device, stream->driver, &stream->batch,
+			    last_of_others(session, stream));
 }

@@ -92,6 +92,14 @@ uint64_t waited(const struct client *client);
 /* In per mille. */
 void assert_part(uint64_t got, uint64_t of, unsigned int wanted, unsigned int within);
 
+/* In one of several trials run() returns *wanted, within so many per mille; the rest is as for
+ * assert_parts(). */
+void assert_measured(uint64_t (*run)(uint64_t *wanted), unsigned int within);
+
+/* In one of several trials run() returns *wanted, within so many per mille; the rest is as for
+ * assert_parts(). */
+void assert_measured(uint64_t (*run)(uint64_t *wanted), unsigned int within);
+
 /* What a client's part of something is to be, in per mille. */
 struct part {
 	unsigned int least, most;
