@@ -57,8 +57,9 @@ gpd_stream_wait_quiet(struct gpd_session *session, int device)
 	session->quiet_pass--;
 }
 
-/* The last batch of the session's other streams of the device; GPD_SCHEDULE_BUSY if one of them is
- * not known to be idle, or there are too many to look. */
+/* The last batch of the session's other streams of the device; the first, if one was made that has
+ * not been used yet; GPD_SCHEDULE_BUSY if one is not known to be idle, or there are too many to
+ * look. */
 static uint64_t
 last_of_others(const struct gpd_session *session, const struct gpd_stream *stream)
 {
@@ -71,6 +72,8 @@ last_of_others(const struct gpd_session *session, const struct gpd_stream *strea
 		if (++seen > STREAMS_MAX || !gpd_stream_is_idle(s))
 			return GPD_SCHEDULE_BUSY;
 		last = s->batch > last ? s->batch : last;
+		if (!last && !s->legacy)
+			last = 1;
 	}
 	return last;
 }
