@@ -248,11 +248,13 @@ static uint64_t
 measure(struct gpd_meter *meter, const struct gpd_meter_entry *entry, uint64_t now)
 {
 	uint64_t begin = gpd_stamp_read(meter->page, entry->begin);
+	uint64_t end = gpd_stamp_read(meter->page, entry->end);
 
+	if (!begin || !end)
+		return 0;
 	if (entry->looked)
 		return use(entry->begun_ns ? entry->begun_ns : now, now, &meter->looked_until_ns);
-	return begin ? use(begin, gpd_stamp_read(meter->page, entry->end), &meter->busy_until_ns)
-		     : 0;
+	return use(begin, end, &meter->busy_until_ns);
 }
 
 /* The mean of the last few, more of the latest. */

@@ -327,7 +327,7 @@ as_many_as_there_is_room_for_are_measured_again_and_again(void **state)
 static void
 a_lost_gpu_is_waited_for_no_more(void **state)
 {
-	struct gpu_stream stream = { 0 };
+	struct gpu_stream stream = { 0 }, other = { 0 };
 	struct gpd_meter_harvest found;
 	struct gpd_meter meter;
 
@@ -335,18 +335,22 @@ a_lost_gpu_is_waited_for_no_more(void **state)
 	gpd_meter_open(&meter, (CUstream)&stream, true, true);
 	run_kernel(&stream, 300 * MS);
 	gpd_meter_close(&meter, 3, 1, 0);
+	gpd_meter_open(&meter, (CUstream)&other, true, false);
+	run_kernel(&other, 100 * MS);
+	gpd_meter_close(&meter, 1, 1, 0);
 	found = gpd_meter_take(&meter);
 	assert_int_equal(found.entries, 0);
-	assert_int_equal(meter.launches, 3);
+	assert_int_equal(meter.launches, 4);
 	atomic_store(&gpd_devices.lost, CUDA_ERROR_ILLEGAL_ADDRESS);
 	found = gpd_meter_take(&meter);
 	atomic_store(&gpd_devices.lost, 0);
-	assert_int_equal(found.entries, 1);
+	assert_int_equal(found.entries, 2);
 	assert_int_equal(found.busy_ns, 0);
 	assert_int_equal(meter.launches, 0);
 	assert_int_equal(meter.entries, 0);
-	sleep_until(end_of(&stream));
-	await_stamps(end_of(&stream));
+	assert_int_equal(meter.looked, 0);
+	sleep_until(end_of(&other));
+	await_stamps(end_of(&other));
 	gpd_meter_fini(&meter);
 }
 
