@@ -24,6 +24,15 @@
 struct gp_args_gpContextCreate;
 struct gpc_stream;
 
+/* Memory that the daemon has granted and that nothing is made of (memory/credit.h). */
+struct gpc_credit {
+	atomic_uint_fast64_t bytes;
+	atomic_bool dry;            /* the daemon had none to spare: it is not asked again so */
+	pthread_mutex_t lock;       /* who starts and polls the request */
+	struct gpc_request request; /* for more, for which nobody waits */
+	atomic_bool asked;          /* it is under way */
+};
+
 struct gpc_device {
 	int ordinal; /* the application's CUdevice */
 	int remote;  /* the daemon's ordinal of it */
@@ -35,6 +44,7 @@ struct gpc_device {
 	int pci_domain, pci_bus, pci_device;
 	uint64_t total_memory;        /* bytes */
 	atomic_uint_fast64_t granted; /* so many are there already, for the first context */
+	struct gpc_credit credit;
 	int priority_least, priority_greatest;
 	int attribute_count;
 	const int32_t *attributes; /* by CUdevice_attribute */

@@ -223,6 +223,7 @@ init_device(struct gpc_device *device, int ordinal, const struct gpc_device_sour
 		       (unsigned int)source->pci_device & 0xff);
 	device->total_memory = source->total_memory;
 	atomic_store(&device->granted, from->granted);
+	(void)pthread_mutex_init(&device->credit.lock, NULL);
 	device->priority_least = source->priority_least;
 	device->priority_greatest = source->priority_greatest;
 	if (!device->name || copy_attributes(device, source) != 0 ||

@@ -6,8 +6,8 @@
 #include "client/context/context.h"
 #include "client/context/fence.h"
 #include "client/memory/address.h"
+#include "client/memory/credit.h"
 #include "client/memory/keeper.h"
-#include "client/memory/map_ahead.h"
 #include "client/memory/memory_state.h"
 #include "client/memory/pool.h"
 #include "client/wire/session.h"
@@ -57,7 +57,6 @@ memory_create(struct gpc_session *session)
 	memory->session = session;
 	gpc_fence_init(&memory->fence);
 	gpc_kept_init(&memory->kept);
-	gpc_map_ahead_init(&memory->ahead, memory->heap, &memory->kept, &memory->keeps);
 	(void)pthread_mutex_init(&memory->grow_lock, NULL);
 	memory->next = atomic_load(&memories);
 	atomic_store(&memories, memory);
@@ -156,53 +155,61 @@ reclaim(struct gpc_memory *memory, struct gpc_context *context)
 	while (gpc_heap_take_spare(memory->heap, &range))
 		gpc_memory_unmap_now(memory, context, &range);
 	gpc_memory_give_all_back(memory);
+	gpc_credit_forgo(memory->session);
 	return gpc_memory_settle_all(memory, context);
 }
 
-/* One was waited for, and others of its size may follow. */
-static void
-map_ahead(struct gpc_memory *memory, struct gpc_context *context, uint64_t size)
+/* Out of credit nobody waits for it. */
+static CUresult
+map_granted(struct gpc_context *context, const struct gpc_heap_range *range)
 {
-	unsigned int count;
+	const struct gp_args_gpMemoryUse args = {
+		.address = range->base,
+		.size = range->size,
+		.device = context->device->remote,
+	};
 
-	if (!gpc_facts_know(gpc_session_facts(memory->session), GP_CALL_gpMemoryTry))
-		return;
-	count = gpc_map_ahead_plan(&memory->ahead, size);
-	if (count == 0)
-		return;
-	gpc_memory_tell_kept(memory, context);
-	gpc_map_ahead_start(&memory->ahead, context, size, count);
+	return gpc_post_gpMemoryUse(context, &args);
 }
 
 static CUresult
-map(struct gpc_memory *memory, struct gpc_context *context, uint64_t size,
-    struct gpc_heap_range *range_p)
+map_now(struct gpc_context *context, const struct gpc_heap_range *range)
 {
-	struct gp_args_gpMemoryMap args = { .device = context->device->remote };
+	const struct gp_args_gpMemoryMap args = {
+		.address = range->base,
+		.size = range->size,
+		.device = context->device->remote,
+	};
 	struct gpc_request request = { 0 };
+	CUresult result = gpc_start_gpMemoryMap(context, &args, &request);
+
+	return result == CUDA_SUCCESS ? gpc_request_wait_own(&request) : result;
+}
+
+/* take: how credit is had for it. */
+static CUresult
+map(struct gpc_memory *memory, struct gpc_context *context, uint64_t size,
+    bool (*take)(struct gpc_context *context, uint64_t size), struct gpc_heap_range *range_p)
+{
 	CUresult result;
 
 	if (gpc_memory_have_again(memory, context, size, range_p))
 		return CUDA_SUCCESS;
 	if (gpc_heap_reserve(memory->heap, size, range_p))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	args.address = range_p->base;
-	args.size = range_p->size;
-	result = gpc_start_gpMemoryMap(context, &args, &request);
-	if (result == CUDA_SUCCESS)
-		result = gpc_request_wait_own(&request);
+	result = take(context, range_p->size) ? map_granted(context, range_p)
+					      : map_now(context, range_p);
 	if (result != CUDA_SUCCESS)
 		gpc_heap_give_back(memory->heap, range_p);
-	else
-		map_ahead(memory, context, range_p->size);
 	return result;
 }
 
+/* Chunks double, so few are waited for, and no credit is asked for with them. */
 static CUresult
 add_chunk(struct gpc_memory *memory, struct gpc_context *context, uint64_t size)
 {
 	struct gpc_heap_range range;
-	CUresult result = map(memory, context, size, &range);
+	CUresult result = map(memory, context, size, gpc_credit_take_present, &range);
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -293,9 +300,9 @@ alloc_large(struct gpc_memory *memory, struct gpc_context *context, uint64_t siz
 	struct gpc_heap_range range;
 	CUresult result;
 
-	result = map(memory, context, size, &range);
+	result = map(memory, context, size, gpc_credit_take, &range);
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && reclaim(memory, context) == CUDA_SUCCESS)
-		result = map(memory, context, size, &range);
+		result = map(memory, context, size, gpc_credit_take, &range);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (gpc_heap_add_large(memory->heap, context, &range, size, gpc_memory_next_id())) {
@@ -345,7 +352,8 @@ gpc_memory_map(struct gpc_context *context, uint64_t size, struct gpc_heap_range
 {
 	struct gpc_memory *memory = memory_of(context);
 
-	return memory ? map(memory, context, size, range_p) : CUDA_ERROR_OUT_OF_MEMORY;
+	return memory ? map(memory, context, size, gpc_credit_take, range_p)
+		      : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 void
@@ -434,7 +442,7 @@ gpc_memory_available(struct gpc_context *context, uint64_t *bytes_p)
 	if (memory)
 		*bytes_p = gpc_heap_available(memory->heap, context) +
 			   gpc_kept_bytes(&memory->kept, context->device) +
-			   gpc_keepers_bytes(context->device);
+			   gpc_keepers_bytes(context->device) + gpc_credit_bytes(context->device);
 	return memory != NULL;
 }
 

@@ -3,6 +3,7 @@
  */
 #include "client/base/log.h"
 #include "client/context/context.h"
+#include "client/memory/credit.h"
 #include "client/memory/keeper.h"
 #include "client/memory/memory_state.h"
 #include "client/wire/session.h"
@@ -32,8 +33,7 @@ give_back(struct gpc_memory *memory, uint64_t beyond)
 {
 	struct gpc_kept_mapping mapping;
 
-	while (gpc_kept_take_excess(&memory->kept, beyond, &mapping) ||
-	       gpc_map_ahead_take_stray(&memory->ahead, &mapping))
+	while (gpc_kept_take_excess(&memory->kept, beyond, &mapping))
 		gpc_memory_unmap_now(memory, ((struct gpc_device *)mapping.owner)->primary,
 				     &mapping.range);
 }
@@ -54,8 +54,8 @@ return_all(void *arg)
 	const struct gp_args_gpMemoryKept args = { 0 };
 
 	atomic_store(&memory->keeps, false);
-	gpc_map_ahead_await(&memory->ahead, primary);
 	gpc_memory_give_all_back(memory);
+	gpc_credit_forgo(memory->session);
 	(void)gpc_post_gpMemoryKept(primary, &args);
 	gpc_thread_ended(memory->session);
 	return NULL;

@@ -9,7 +9,6 @@
 #include "client/alloc/heap.h"
 #include "client/alloc/kept.h"
 #include "client/context/fence.h"
-#include "client/memory/map_ahead.h"
 #include "client/memory/memory.h"
 #include "client/wire/call.h"
 
@@ -30,7 +29,6 @@ struct gpc_memory {
 	atomic_bool keeps;
 	struct gpc_request recall;
 	struct gpc_context *primary; /* in whose name it is told; set before */
-	struct gpc_map_ahead ahead;
 };
 
 /* memory.c: waits for all that was posted, unmappings included. */

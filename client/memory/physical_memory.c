@@ -3,6 +3,7 @@
 
 #include "client/base/container.h"
 #include "client/context/context.h"
+#include "client/memory/credit.h"
 #include "client/memory/ipc_memory.h"
 #include "client/memory/memory.h"
 #include "client/wire/session.h"
@@ -162,6 +163,19 @@ ask_for_tiles(const struct gpc_physical *allocation)
 	return result == CUDA_SUCCESS ? gpc_request_wait_own(&request) : result;
 }
 
+/* Nobody waits for it. */
+static CUresult
+make_granted(const struct gpc_physical *allocation)
+{
+	const struct gp_args_gpMemoryMake args = {
+		.memory = allocation->handle.id,
+		.size = allocation->size,
+		.device = allocation->device->remote,
+	};
+
+	return gpc_post_gpMemoryMake(allocation->device->primary, &args);
+}
+
 static CUresult
 ask_for(const struct gpc_physical *allocation)
 {
@@ -175,6 +189,8 @@ ask_for(const struct gpc_physical *allocation)
 
 	if (gpc_physical_is_for_tiles(allocation))
 		return ask_for_tiles(allocation);
+	if (gpc_credit_take(allocation->device->primary, allocation->size))
+		return make_granted(allocation);
 	result = gpc_start_gpMemoryCreate(allocation->device->primary, &args, &request);
 	return result == CUDA_SUCCESS ? gpc_request_wait_own(&request) : result;
 }

@@ -88,7 +88,8 @@ void gpMemoryMap(
         size_t size,
         int device);
 
-/* The same as gpMemoryMap, of memory that is not needed yet: nobody is asked to give any back for it. */
+/* The same as gpMemoryMap, of memory that is not needed yet: nobody is asked to give any back for it.
+ * Clients from before there was credit send it. */
 GP_MESSAGE(0x020e, WAIT, SERVER_HOOK, CHARGES_NOTHING, PASSES_COPIES)
 void gpMemoryTry(
         gp_address address,
@@ -101,8 +102,21 @@ void gpMemoryUnmap(
         gp_address address,
         size_t size);
 
-/* Maps the zeroed memory that Welcome has granted, all of it, once: there is no way that the device
- * has none. */
+/*
+ * Credit: memory of a device that the session has, that counts for it, and that nothing is made of
+ * yet.  First `forgo` of it is given back.  granted: how much more there is, from `least` to
+ * `wanted`; 0: so much is not free.  Nobody is asked to give any back for it.
+ */
+GP_MESSAGE(0x020f, WAIT, SERVER_HOOK, CHARGES_NOTHING, PASSES_COPIES)
+void gpMemoryGrant(
+        int device,
+        size_t forgo,
+        size_t least,
+        size_t wanted,
+        OUT unsigned long long *granted);
+
+/* Maps fresh zeroed memory out of credit, of which Welcome has granted the first: there is no way
+ * that the device has none. */
 GP_MESSAGE(0x020d, POST, SERVER_HOOK, CHARGES_NOTHING, PASSES_COPIES)
 void gpMemoryUse(
         gp_address address,
@@ -150,6 +164,13 @@ void gpFence(void);
 /* Physical memory of a device, zeroed before it is first seen; size is a multiple of the granularity. */
 GP_MESSAGE(0x0205, WAIT, SERVER_HOOK, ALLOCATES(size))
 void gpMemoryCreate(
+        NEW gp_memory memory,
+        size_t size,
+        int device);
+
+/* The same out of credit. */
+GP_MESSAGE(0x021c, POST, SERVER_HOOK, CHARGES_NOTHING)
+void gpMemoryMake(
         NEW gp_memory memory,
         size_t size,
         int device);

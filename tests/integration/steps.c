@@ -13,6 +13,8 @@
  *   times    runs that are timed by events, and the times read at the end
  *   buffers  memory that is had for a result that is read, and given back
  *   limits   limits of the context that it has already
+ *   sizes    large memory, which stays
+ *   physical physical memory, which stays mapped
  */
 #include <cuda.h>
 #include <stdint.h>
@@ -264,6 +266,49 @@ set_limits(struct program *p)
 	require(cuCtxSetLimit(CU_LIMIT_MAX_L2_FETCH_GRANULARITY, 64), "cuCtxSetLimit");
 }
 
+#define LARGE ((size_t)2 << 20)
+#define STEPS_MAX 64
+
+static void
+sizes(struct program *p)
+{
+	static size_t step;
+	CUdeviceptr large;
+	uint32_t number;
+
+	if (++step > STEPS_MAX)
+		require(CUDA_ERROR_INVALID_VALUE, "more steps than there are sizes");
+	require(cuMemAlloc(&large, LARGE * (step % 4 + 1) - 4096 * step), "cuMemAlloc");
+	require(cuMemcpyDtoD(large, p->number, sizeof(number)), "cuMemcpyDtoD");
+}
+
+static void
+physical(struct program *p)
+{
+	static size_t step;
+	const CUmemAllocationProp prop = {
+		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0 },
+	};
+	const CUmemAccessDesc access = {
+		.location = prop.location,
+		.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+	};
+	static CUdeviceptr address;
+	CUmemGenericAllocationHandle handle;
+	const size_t size = LARGE * (++step % 4 + 1);
+
+	if (step == 1)
+		require(cuMemAddressReserve(&address, STEPS_MAX * LARGE * 4, 0, 0, 0),
+			"cuMemAddressReserve");
+	require(cuMemCreate(&handle, size, &prop, 0), "cuMemCreate");
+	require(cuMemMap(address, size, 0, handle, 0), "cuMemMap");
+	require(cuMemSetAccess(address, size, &access, 1), "cuMemSetAccess");
+	require(cuMemRelease(handle), "cuMemRelease");
+	require(cuMemcpyDtoD(address, p->number, sizeof(uint32_t)), "cuMemcpyDtoD");
+	address += size;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -274,7 +319,7 @@ main(int argc, char **argv)
 		{ "train", train },       { "token", token },     { "objects", objects },
 		{ "order", work },        { "again", again },     { "read", read_number },
 		{ "limits", set_limits }, { "poll", poll_event }, { "times", times },
-		{ "buffers", buffers },
+		{ "buffers", buffers },   { "sizes", sizes },     { "physical", physical },
 	};
 	struct program program = { 0 };
 	void (*step)(struct program * program) = NULL;
@@ -286,9 +331,9 @@ main(int argc, char **argv)
 			step = kinds[i].step;
 	}
 	if (!step) {
-		fprintf(stderr,
-			"usage: steps "
-			"train|token|objects|order|again|read|poll|times|buffers|limits COUNT\n");
+		fprintf(stderr, "usage: steps "
+				"train|token|objects|order|again|read|poll|times|buffers|limits|"
+				"sizes|physical COUNT\n");
 		return 2;
 	}
 	require(cuInit(0), "cuInit");

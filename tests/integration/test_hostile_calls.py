@@ -179,6 +179,33 @@ def _():
             daemon.violate(lambda s, address=address: use_granted(s, address=address), ".*outside its window")
 
 
+@case("credit is what was granted and no more, and counts for its session")
+def _():
+    with daemon.neighbour(), Session(daemon.port) as session:
+        session.create_context()
+        unit, own = session.granularity, session.granted[0]
+        total = session.ask("gpMemoryInfo", {"device": 0})[1]["total"]
+
+        def grant(forgo, least, wanted, device=0):
+            result, fields = session.ask("gpMemoryGrant", {"device": device, "forgo": forgo, "least": least, "wanted": wanted})
+            return result, fields["granted"] if result == SUCCESS else 0
+
+        for values in ((own + 1, 0, 0), (1 << 63, 0, 0), (0, 2, 1), (0, 1 << 63, 1)):
+            require(grant(*values) == (INVALID_VALUE, 0), f"{values}")
+        require(grant(0, unit, unit, 99)[0] != SUCCESS, "of device 99")
+        for least in (total, total // unit * unit * 2, 1 << 62, (1 << 64) - 1):
+            require(grant(0, least, (1 << 64) - 1) == (SUCCESS, 0), f"least {least}")
+        result, granted = grant(own, unit, (1 << 64) - 1)
+        require(result == SUCCESS and unit <= granted <= total // 4, f"granted {granted} of {total}")
+        require(use_granted(session, size=granted + unit) == [INVALID_VALUE], "more than there is")
+        require(use_granted(session, size=2 * unit) == [], "a part")
+        session.post("gpMemoryMake", {"memory": 1 << 20 | 1, "size": granted, "device": 0})
+        require(session.ask("gpFence")[0] == SUCCESS and session.errors()[-1][0] == INVALID_VALUE, "too much physical memory")
+        require(grant(granted - 2 * unit, 0, 0) == (SUCCESS, 0), "what is left goes back")
+        require(use_granted(session, address=session.base + 2 * unit, size=unit) == [INVALID_VALUE], "nothing is left")
+        require(session.ask("gpMemoryInfo", {"device": 0})[1]["free"] <= total - 2 * unit, "what is mapped counts")
+
+
 @case("memory that is asked for ahead is refused as any other is, and at once")
 def _():
     with daemon.neighbour():

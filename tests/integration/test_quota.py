@@ -112,6 +112,18 @@ def _():
         daemon.settle()
 
 
+@case("credit that one program does not use another gets")
+def _():
+    env = {"GPUPOOL_SOFT_MEMORY": "512M"}
+    need_software(env)
+    with Daemon(env=env) as daemon:
+        holder = daemon.start("probe", "hold", str(3 * MIB), path=PROBE, stdin=True)
+        holder.wait_for_output("held\n")
+        daemon.run("memhog", "490").expect(err="")
+        holder.finish().expect(out="held\nprobe: ok\n")
+        daemon.settle()
+
+
 @case("a wish beyond the device changes nothing")
 def _():
     with Daemon(env=software_env(GPUPOOL_SOFT_MEMORY="128M")) as daemon:

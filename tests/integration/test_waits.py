@@ -56,6 +56,21 @@ for kind in READS:
         require(not too_much, f"20 steps more wait too often for {too_much}: {few}, {many}")
 
 
+# What 20 of these wait for in all, at most: what the daemon has to grant or to look at once.
+MADE = {
+    "sizes": {"gpMemoryGrant": 1},
+    "physical": {"gpMemoryGrant": 1, "gpAddressReserve": 1},
+}
+
+for kind in MADE:
+    @case(f"20 steps of the program '{kind}' wait once")
+    def _(kind=kind):
+        with Daemon() as daemon:
+            few, many = (causes(daemon, "steps", kind, str(count), path=STEPS) for count in (0, 20))
+        too_much = excess(many, {**few, "gpContextSynchronize": 2, **MADE[kind]})
+        require(not too_much, f"{too_much}: {few}, {many}")
+
+
 @case("whole programs wait for no more than is known, and in their second start not for code")
 def _():
     for name, first in PROGRAMS.items():

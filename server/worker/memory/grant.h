@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Device memory that a session has before it asks: it is taken from the driver, and counted, when
- * the session is opened, Welcome tells of it, and gpMemoryUse maps it without an answer.
+ * Credit: device memory that a session has before anything is made of it.  It is counted, and taken
+ * from the driver, when the client is told of it; what the client then makes of it needs no answer,
+ * for there is no way that the device has none.  Some comes with Welcome; the client asks for more
+ * (gpMemoryGrant), and gives back what it does not use when others want it.
  *
- * The session owns it.  Made by the worker's main thread, taken by the executor, forgotten by
+ * The session owns it.  Made by the worker's main thread, used by the executor, forgotten by
  * whoever ends the session.
  */
 #ifndef GPD_GRANT_H
@@ -21,10 +23,17 @@ struct gpd_session;
 /* On the first device that the session may use, which *device_p says.  Nobody waits for memory. Its
  * size; 0: there is none. */
 uint64_t gpd_grant_make(struct gpd_session *session, int *device_p);
-/* The memory becomes the caller's, with what is counted for it.  False: no such grant. */
-bool gpd_grant_take(struct gpd_session *session, int device, uint64_t size,
-		    CUmemGenericAllocationHandle *handle_p);
-/* Gives back what is not mapped. */
+/* So many bytes (not 0) are credit no more: what is counted for them is the caller's, to be freed
+ * if nothing is made of them.  False: the client has no such credit. */
+bool gpd_grant_take(struct gpd_session *session, int device, uint64_t size);
+/* Behind that: physical memory of this size, the caller's. */
+CUresult gpd_grant_memory(struct gpd_session *session, int device, uint64_t size,
+			  CUmemGenericAllocationHandle *handle_p);
+/* The same of anything else: obtain() is called again with more memory free while it says
+ * CUDA_ERROR_OUT_OF_MEMORY and memory is held for the session. */
+CUresult gpd_grant_obtain(struct gpd_session *session, int device, CUresult (*obtain)(void *arg),
+			  void *arg);
+/* Gives all of it back. */
 void gpd_grant_forget(struct gpd_session *session);
 
 #endif /* GPD_GRANT_H */

@@ -368,9 +368,17 @@ gpd_gpMemoryUse(struct gpd_session *session, const struct gp_args_gpMemoryUse *a
 		.granted = true,
 	};
 
-	if (!gpd_grant_take(session, args->device, args->size, &chunk.handle))
+	CUresult result;
+
+	if (!gpd_grant_take(session, args->device, args->size))
 		return CUDA_ERROR_INVALID_VALUE;
-	return add_charged(session, &chunk);
+	result = check_place(session, args->address, args->size, args->device);
+	if (result == CUDA_SUCCESS)
+		result = gpd_grant_memory(session, args->device, args->size, &chunk.handle);
+	if (result == CUDA_SUCCESS)
+		return add_charged(session, &chunk);
+	gpd_account_free(&session->account, args->device, args->size);
+	return result;
 }
 
 /* Not gpd_account_allocate() and what follows a refusal: it is no refusal to the program. */

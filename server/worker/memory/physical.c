@@ -7,6 +7,7 @@
 #include "server/worker/device/peer_memory.h"
 #include "server/worker/device/window.h"
 #include "server/worker/memory/array.h"
+#include "server/worker/memory/grant.h"
 #include "server/worker/memory/memory.h"
 #include "server/worker/memory/tiles.h"
 #include "server/worker/session/session.h"
@@ -159,9 +160,11 @@ obtain_once(struct gpd_physical *physical)
 }
 
 static CUresult
-obtain(struct gpd_session *session, struct gpd_physical *physical)
+obtain(struct gpd_session *session, struct gpd_physical *physical, bool granted)
 {
-	CUresult result = obtain_once(physical);
+	CUresult result = granted ? gpd_grant_memory(session, physical->device, physical->size,
+						     &physical->handle)
+				  : obtain_once(physical);
 	uint64_t until = 0;
 
 	while (result == CUDA_ERROR_OUT_OF_MEMORY &&
@@ -195,7 +198,8 @@ name_obtained(struct gpd_session *session, struct gpd_physical *physical, uint32
 }
 
 static CUresult
-create(struct gpd_session *session, uint32_t name, uint64_t size, int device, bool tiles)
+create(struct gpd_session *session, uint32_t name, uint64_t size, int device, bool tiles,
+       bool granted)
 {
 	const struct gpd_device *on = gpd_device_get(device);
 	struct gpd_physical *physical;
@@ -211,7 +215,7 @@ create(struct gpd_session *session, uint32_t name, uint64_t size, int device, bo
 	physical->size = size;
 	physical->device = device;
 	physical->tiles = tiles;
-	result = obtain(session, physical);
+	result = obtain(session, physical, granted);
 	if (result == CUDA_SUCCESS) {
 		result = name_obtained(session, physical, name);
 		if (result != CUDA_SUCCESS)
@@ -225,13 +229,26 @@ create(struct gpd_session *session, uint32_t name, uint64_t size, int device, bo
 CUresult
 gpd_gpMemoryCreate(struct gpd_session *session, const struct gp_args_gpMemoryCreate *args)
 {
-	return create(session, args->memory, args->size, args->device, false);
+	return create(session, args->memory, args->size, args->device, false, false);
+}
+
+CUresult
+gpd_gpMemoryMake(struct gpd_session *session, const struct gp_args_gpMemoryMake *args)
+{
+	CUresult result;
+
+	if (!gpd_grant_take(session, args->device, args->size))
+		return CUDA_ERROR_INVALID_VALUE;
+	result = create(session, args->memory, args->size, args->device, false, true);
+	if (result != CUDA_SUCCESS)
+		gpd_account_free(&session->account, args->device, args->size);
+	return result;
 }
 
 CUresult
 gpd_gpTilePoolCreate(struct gpd_session *session, const struct gp_args_gpTilePoolCreate *args)
 {
-	return create(session, args->memory, args->size, args->device, true);
+	return create(session, args->memory, args->size, args->device, true, false);
 }
 
 struct gpd_physical *

@@ -81,8 +81,8 @@ fake_setup(void **state)
 	memset(&fake, 0, sizeof(fake));
 	fake.host_quota = FAKE_WINDOW;
 	session.facts.max_bulk = UINT32_MAX;
-	session.facts.unknown_calls[GP_CALL_gpMemoryTry / 8] |=
-		(uint8_t)(1u << GP_CALL_gpMemoryTry % 8);
+	session.facts.unknown_calls[GP_CALL_gpMemoryGrant / 8] |=
+		(uint8_t)(1u << GP_CALL_gpMemoryGrant % 8);
 	fake.facts = &session.facts;
 	fake_forbid_host();
 	fake.window = session.facts.window_base;
@@ -97,6 +97,7 @@ fake_setup(void **state)
 		.primary = &context,
 		.total_memory = FAKE_WINDOW,
 	};
+	(void)pthread_mutex_init(&device.credit.lock, NULL);
 	context = (struct gpc_context){ .device = &device, .scope = { &session, 77 } };
 	context.handle.id = 77;
 	context.handle.token = &context;
@@ -110,6 +111,19 @@ fake_setup(void **state)
 	return 0;
 }
 
+/* What nobody waits for, and is answered before the next question is. */
+static struct gpc_request *refilling;
+
+static void
+answer_refill(void)
+{
+	struct gpc_request *request = refilling;
+
+	refilling = NULL;
+	if (request)
+		request->done(request);
+}
+
 int
 fake_teardown(void **state)
 {
@@ -119,7 +133,9 @@ fake_teardown(void **state)
 	gpc_ipc_memory_forget_context(&context);
 	gpc_memory_forget_context(&context);
 	fake.done = fake.posted;
-	assert_int_equal(fake.mapped, 0);
+	if (refilling)
+		answer_refill();
+	assert_int_equal(fake.mapped, fake.credit);
 	memset(mappings, 0, sizeof(mappings));
 	(void)munmap(fake.device, FAKE_WINDOW);
 	return 0;
@@ -567,43 +583,6 @@ gpc_wait_gpMemoryMap(struct gpc_context *c, const struct gp_args_gpMemoryMap *ar
 	return result;
 }
 
-static struct gpc_request *trying[64];
-
-void
-fake_allow_tries(void)
-{
-	session.facts.unknown_calls[GP_CALL_gpMemoryTry / 8] &=
-		(uint8_t) ~(1u << GP_CALL_gpMemoryTry % 8);
-}
-
-CUresult
-gpc_start_gpMemoryTry(struct gpc_context *c, const struct gp_args_gpMemoryTry *args,
-		      struct gpc_request *request)
-{
-	const struct gp_args_gpMemoryMap same = { args->address, args->size, args->device };
-	size_t i = 0;
-
-	assert_true(request->lazy);
-	request->result = gpc_wait_gpMemoryMap(c, &same);
-	count(&fake.tries);
-	while (trying[i])
-		i++;
-	trying[i] = request;
-	return CUDA_SUCCESS;
-}
-
-static void
-answer_tries(void)
-{
-	for (size_t i = 0; i < sizeof(trying) / sizeof(trying[0]); i++) {
-		struct gpc_request *request = trying[i];
-
-		trying[i] = NULL;
-		if (request)
-			request->done(request);
-	}
-}
-
 /* What is answered before anybody waits. */
 static CUresult
 answered(struct gpc_request *request, CUresult result)
@@ -618,8 +597,80 @@ CUresult
 gpc_start_gpMemoryMap(struct gpc_context *c, const struct gp_args_gpMemoryMap *args,
 		      struct gpc_request *request)
 {
-	answer_tries();
 	return answered(request, gpc_wait_gpMemoryMap(c, args));
+}
+
+void
+fake_allow_credit(void)
+{
+	session.facts.unknown_calls[GP_CALL_gpMemoryGrant / 8] &=
+		(uint8_t) ~(1u << GP_CALL_gpMemoryGrant % 8);
+}
+
+static uint64_t
+grant(const struct gp_args_gpMemoryGrant *args)
+{
+	uint64_t room, granted;
+
+	assert_true(args->forgo <= fake.credit);
+	fake.credit -= args->forgo;
+	fake.mapped -= args->forgo;
+	room = fake.quota - fake.mapped;
+	if (room < args->least)
+		return 0;
+	granted = args->wanted < room ? args->wanted : room;
+	fake.credit += granted;
+	fake.mapped += granted;
+	return granted;
+}
+
+CUresult
+gpc_start_gpMemoryGrant(struct gpc_context *c, const struct gp_args_gpMemoryGrant *args,
+			struct gpc_request *request)
+{
+	struct gp_reply_gpMemoryGrant reply;
+	struct gp_enc enc;
+
+	assert_int_equal(args->device, device.remote);
+	answer_refill();
+	count(&fake.grants);
+	(void)pthread_mutex_lock(&lock);
+	reply.granted = grant(args);
+	(void)pthread_mutex_unlock(&lock);
+	request->reply_size = gp_reply_gpMemoryGrant_size(&reply);
+	request->reply = malloc(request->reply_size);
+	assert_non_null(request->reply);
+	gp_enc_init(&enc, request->reply, request->reply_size);
+	gp_reply_gpMemoryGrant_encode(&enc, &reply);
+	if (!request->done)
+		return answered(request, CUDA_SUCCESS);
+	assert_true(request->lazy);
+	request->session = &session;
+	request->result = CUDA_SUCCESS;
+	refilling = request;
+	return CUDA_SUCCESS;
+}
+
+/* Whatever is made of it counts as before. */
+static void
+use_credit(uint64_t size)
+{
+	assert_true(size <= fake.credit);
+	fake.credit -= size;
+	fake.mapped -= size;
+}
+
+CUresult
+gpc_post_gpMemoryUse(struct gpc_context *c, const struct gp_args_gpMemoryUse *args)
+{
+	CUresult result;
+
+	count(&fake.uses);
+	(void)pthread_mutex_lock(&lock);
+	use_credit(args->size);
+	result = map(args->address, args->size, 0);
+	(void)pthread_mutex_unlock(&lock);
+	return result;
 }
 
 CUresult
@@ -723,6 +774,16 @@ gpc_start_gpMemoryCreate(struct gpc_context *c, const struct gp_args_gpMemoryCre
 }
 
 CUresult
+gpc_post_gpMemoryMake(struct gpc_context *c, const struct gp_args_gpMemoryMake *args)
+{
+	count(&fake.uses);
+	use_credit(args->size);
+	*physical_find(0) = (struct physical){ .id = args->memory, .size = args->size };
+	fake.mapped += args->size;
+	return CUDA_SUCCESS;
+}
+
+CUresult
 gpc_post_gpMemoryRelease(struct gpc_context *c, const struct gp_args_gpMemoryRelease *args)
 {
 	struct physical *physical = physical_find(args->memory);
@@ -761,7 +822,7 @@ CUresult
 gpc_wait_gpMemoryInfo(struct gpc_context *c, const struct gp_args_gpMemoryInfo *args,
 		      struct gp_reply_gpMemoryInfo *reply)
 {
-	answer_tries();
+	answer_refill();
 	reply->total = fake.quota;
 	reply->free = fake.quota - fake.mapped;
 	return CUDA_SUCCESS;

@@ -45,9 +45,10 @@ struct fake {
 	CUresult deferred;
 	CUresult failed;
 	uint64_t posted, done;
+	uint64_t credit; /* part of what is mapped */
 	/* Counts of calls. */
-	int tries, copies_in_short, maps, unmaps, fences, waits, copies_in, barriers, copies_out,
-		copies_device, fills, syncs, keeps, kept;
+	int grants, uses, copies_in_short, maps, unmaps, fences, waits, copies_in, barriers,
+		copies_out, copies_device, fills, syncs, keeps, kept;
 	size_t largest_copy_in;
 	void (*array_destroyed)(
 		void); /* what another thread does when the daemon is told; or NULL */
@@ -91,9 +92,9 @@ bool fake_is_idle(void);
 
 /* The daemon wants back what is kept. */
 void fake_recall(void);
-/* From now on the daemon may be asked for memory ahead (gpMemoryTry), whose answers come before
- * that to the next question. */
-void fake_allow_tries(void);
+/* From now on the daemon may be asked for credit (gpMemoryGrant), of which fake.credit is left.
+ * What nobody waits for is answered before the next question is. */
+void fake_allow_credit(void);
 /* Bytes that are mapped when that has been given back. */
 uint64_t fake_mapped(void);
 

@@ -80,56 +80,74 @@ what_was_freed_is_had_again_without_a_round_trip(void **state)
 
 #define MANY 40
 
-/* However many there are of a size, few are waited for; what is not used the daemon has back. */
+/* Of whatever size they are, the first is waited for; what is not used the daemon has back. */
 static void
-several_of_a_size_are_asked_for_ahead(void **state)
+large_blocks_come_out_of_credit(void **state)
 {
 	CUdeviceptr blocks[MANY];
 
-	fake_allow_tries();
-	for (int i = 0; i < MANY; i++) {
-		blocks[i] = fake_alloc(3 * FAKE_MIB);
-		for (int k = 0; k < i; k++)
-			assert_int_not_equal(blocks[i], blocks[k]);
-	}
-	assert_in_range(fake.maps - fake.tries, 3, 8);
-	assert_true(fake.maps >= MANY);
+	fake_allow_credit();
+	for (int i = 0; i < MANY; i++)
+		blocks[i] = fake_alloc((3 + (uint64_t)i % 5) * FAKE_MIB);
+	assert_int_equal(fake.maps, 0);
+	assert_int_equal(fake.uses, MANY);
+	assert_in_range(fake.grants, 2, 10);
+	assert_true(fake.credit > 0);
 	for (int i = 0; i < MANY; i++)
 		assert_int_equal(gpc_cuMemFree_v2(blocks[i]), CUDA_SUCCESS);
 	assert_int_equal(fake_mapped(), 0);
+	assert_int_equal(fake.credit, 0);
 }
 
-/* What comes when the daemon has asked for everything is given back with the rest. */
 static void
-what_was_asked_for_ahead_is_recalled_with_the_rest(void **state)
+credit_is_recalled_with_the_rest(void **state)
 {
 	CUdeviceptr blocks[4];
 
-	fake_allow_tries();
+	fake_allow_credit();
 	for (int i = 0; i < 4; i++)
 		blocks[i] = fake_alloc(3 * FAKE_MIB);
-	assert_true(fake.tries > 0);
+	assert_true(fake.credit > 0);
 	fake_recall();
+	assert_int_equal(fake.credit, 0);
 	assert_int_equal(fake.mapped, 4 * 4 * FAKE_MIB);
+	/* There is more when it is wanted, and the daemon knows of it. */
+	assert_int_equal(gpc_cuMemFree_v2(fake_alloc(5 * FAKE_MIB)), CUDA_SUCCESS);
+	assert_true(fake.credit > 0);
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(gpc_cuMemFree_v2(blocks[i]), CUDA_SUCCESS);
 	assert_int_equal(fake_mapped(), 0);
 }
 
-/* The last bytes are the program's, whatever was asked for ahead. */
+/* The last bytes are the program's, whatever was granted. */
 static void
-nothing_is_refused_for_what_was_asked_for_ahead(void **state)
+nothing_is_refused_for_credit(void **state)
 {
 	CUdeviceptr blocks[10], more;
 
-	fake_allow_tries();
+	fake_allow_credit();
 	fake.quota = 10 * 4 * FAKE_MIB;
-	for (int i = 0; i < 10; i++)
+	for (int i = 0; i < 9; i++)
 		blocks[i] = fake_alloc(3 * FAKE_MIB);
+	assert_int_equal(gpc_cuMemAlloc_v2(&more, 5 * FAKE_MIB), CUDA_ERROR_OUT_OF_MEMORY);
+	blocks[9] = fake_alloc(3 * FAKE_MIB);
 	assert_int_equal(gpc_cuMemAlloc_v2(&more, 3 * FAKE_MIB), CUDA_ERROR_OUT_OF_MEMORY);
 	for (int i = 0; i < 10; i++)
 		assert_int_equal(gpc_cuMemFree_v2(blocks[i]), CUDA_SUCCESS);
 	assert_int_equal(fake_mapped(), 0);
+}
+
+static void
+credit_is_free_memory(void **state)
+{
+	size_t available, total;
+
+	fake_allow_credit();
+	fake.quota = 1024 * FAKE_MIB;
+	(void)fake_alloc(4 * FAKE_MIB);
+	assert_true(fake.credit > 0);
+	assert_int_equal(gpc_cuMemGetInfo_v2(&available, &total), CUDA_SUCCESS);
+	assert_int_equal(available, 1020 * FAKE_MIB);
 }
 
 static void
@@ -626,9 +644,10 @@ main(void)
 		FAKE_TEST(the_heap_that_comes_with_the_context_needs_none),
 		FAKE_TEST(large_blocks_are_mapped_and_unmapped_by_themselves),
 		FAKE_TEST(what_was_freed_is_had_again_without_a_round_trip),
-		FAKE_TEST(several_of_a_size_are_asked_for_ahead),
-		FAKE_TEST(what_was_asked_for_ahead_is_recalled_with_the_rest),
-		FAKE_TEST(nothing_is_refused_for_what_was_asked_for_ahead),
+		FAKE_TEST(large_blocks_come_out_of_credit),
+		FAKE_TEST(credit_is_recalled_with_the_rest),
+		FAKE_TEST(nothing_is_refused_for_credit),
+		FAKE_TEST(credit_is_free_memory),
 		FAKE_TEST(what_is_kept_is_given_back_when_the_daemon_wants_it),
 		FAKE_TEST(what_work_still_uses_is_had_again_behind_it),
 		FAKE_TEST(no_more_is_kept_than_there_is_place_for),

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpd_calls.h"
+#include "server/worker/memory/grant.h"
+#include "server/worker/memory/memory.h"
+#include "tests/test.h"
+#include "tests/unit/server/server_fake.h"
+
+#define NAME ((1u << 20) | 7)
+#define UNIT FAKE_GRANULE
+
+static struct fake fake;
+
+static int
+setup(void **state)
+{
+	fake_create(&fake);
+	return gpd_memory_create(&fake.session, FAKE_WINDOW, FAKE_WINDOW_SIZE);
+}
+
+static int
+teardown(void **state)
+{
+	gpd_grant_forget(&fake.session);
+	gpd_memory_destroy(&fake.session);
+	fake_destroy(&fake);
+	return fake_chunks;
+}
+
+static CUresult
+ask(uint64_t forgo, uint64_t least, uint64_t wanted, uint64_t *granted_p)
+{
+	const struct gp_args_gpMemoryGrant args = { .forgo = forgo * UNIT,
+						    .least = least * UNIT,
+						    .wanted = wanted * UNIT };
+	struct gp_reply_gpMemoryGrant reply = { 0 };
+	CUresult result = gpd_gpMemoryGrant(&fake.session, &args, &reply);
+
+	*granted_p = reply.granted / UNIT;
+	return result;
+}
+
+static uint64_t
+grant(uint64_t least, uint64_t wanted)
+{
+	uint64_t granted;
+
+	assert_int_equal(ask(0, least, wanted, &granted), CUDA_SUCCESS);
+	return granted;
+}
+
+static CUresult
+use(uint64_t at, uint64_t size)
+{
+	return gpd_gpMemoryUse(&fake.session, &(struct gp_args_gpMemoryUse){
+						      .address = FAKE_WINDOW + at * UNIT,
+						      .size = size * UNIT,
+					      });
+}
+
+static uint64_t
+counted(void)
+{
+	return fake_allocated(&fake, 0) / UNIT;
+}
+
+static uint64_t
+left(void)
+{
+	return fake.session.account.line->devices[0].granted / UNIT;
+}
+
+static void
+what_is_granted_counts_and_is_used_without_asking(void **state)
+{
+	assert_int_equal(grant(2, 10), 10);
+	assert_int_equal(counted(), 10);
+	assert_int_equal(left(), 10);
+	assert_int_equal(use(0, 2), CUDA_SUCCESS);
+	assert_int_equal(use(2, 5), CUDA_SUCCESS);
+	assert_true(gpd_memory_mapped(&fake.session, FAKE_WINDOW, 7 * UNIT));
+	assert_int_equal(counted(), 10);
+	assert_int_equal(left(), 3);
+}
+
+static void
+more_than_is_granted_is_not_had(void **state)
+{
+	uint64_t granted;
+
+	assert_int_equal(use(0, 1), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(grant(2, 2), 2);
+	assert_int_equal(use(0, 3), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(use(0, 0), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(ask(3, 0, 0, &granted), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(ask(0, 2, 1, &granted), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(use(0, 2), CUDA_SUCCESS);
+	assert_int_equal(use(2, 1), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(counted(), 2);
+}
+
+static void
+what_is_not_used_is_given_back(void **state)
+{
+	uint64_t granted;
+
+	assert_int_equal(grant(4, 8), 8);
+	assert_int_equal(use(0, 4), CUDA_SUCCESS);
+	assert_int_equal(ask(4, 0, 0, &granted), CUDA_SUCCESS);
+	assert_int_equal(granted, 0);
+	assert_int_equal(counted(), 4);
+	assert_int_equal(fake_chunks, 1);
+}
+
+static void
+quota_and_device_bound_it(void **state)
+{
+	fake.session.account.line->devices[0].memory_max = 20 * UNIT;
+	/* What is needed, and an eighth of the rest. */
+	assert_int_equal(grant(4, 100), 6);
+	assert_int_equal(grant(15, 15), 0);
+	assert_int_equal(counted(), 6);
+	fake_fail("cuMemCreate", CUDA_ERROR_OUT_OF_MEMORY, 0);
+	assert_int_equal(grant(4, 4), 0);
+	assert_int_equal(counted(), 6);
+	fake.session.account.line->devices[0].memory_max = GPD_NO_LIMIT;
+	assert_int_equal(grant((uint64_t)7 << 9, (uint64_t)7 << 9), 0);
+}
+
+static void
+a_device_that_has_no_more_takes_what_is_held(void **state)
+{
+	assert_int_equal(grant(2, 10), 10);
+	fake_fail("cuMemCreate", CUDA_ERROR_OUT_OF_MEMORY, 0);
+	assert_int_equal(use(0, 5), CUDA_SUCCESS);
+	assert_int_equal(left(), 5);
+	assert_int_equal(use(5, 5), CUDA_SUCCESS);
+	assert_int_equal(counted(), 10);
+	assert_int_equal(fake_chunks, 2);
+}
+
+static void
+physical_memory_comes_out_of_it_too(void **state)
+{
+	const struct gp_args_gpMemoryMake args = { .memory = NAME, .size = 3 * UNIT };
+
+	assert_int_equal(gpd_gpMemoryMake(&fake.session, &args), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(grant(3, 3), 3);
+	assert_int_equal(gpd_gpMemoryMake(&fake.session, &args), CUDA_SUCCESS);
+	assert_int_equal(left(), 0);
+	/* The name is taken: what counted for it does not any more. */
+	assert_int_equal(grant(3, 3), 3);
+	assert_int_equal(gpd_gpMemoryMake(&fake.session, &args), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(counted(), 3);
+	assert_int_equal(gpd_gpMemoryRelease(&fake.session,
+					     &(struct gp_args_gpMemoryRelease){ .memory = NAME }),
+			 CUDA_SUCCESS);
+	assert_int_equal(counted(), 0);
+}
+
+static void
+all_of_it_goes_with_the_session(void **state)
+{
+	int device = -1;
+
+	assert_int_equal(gpd_grant_make(&fake.session, &device), GPD_HEAP_SIZE);
+	assert_int_equal(device, 0);
+	assert_int_equal(grant(1, 9), 9);
+	gpd_grant_forget(&fake.session);
+	assert_int_equal(counted(), 0);
+	assert_int_equal(left(), 0);
+	assert_int_equal(fake_chunks, 0);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(what_is_granted_counts_and_is_used_without_asking),
+		TEST(more_than_is_granted_is_not_had),
+		TEST(what_is_not_used_is_given_back),
+		TEST(quota_and_device_bound_it),
+		TEST(a_device_that_has_no_more_takes_what_is_held),
+		TEST(physical_memory_comes_out_of_it_too),
+		TEST(all_of_it_goes_with_the_session),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
