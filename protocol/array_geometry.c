@@ -18,6 +18,12 @@
  * whole ones: up to 32 tiles high and 32 slices deep, less for what is smaller. */
 #define TILE_WIDTH 64
 #define TILE_HEIGHT 8
+/* Arrays from here on have pages of their own; of a shared one smaller ones have such parts. */
+#define LARGE ((uint64_t)1 << 20)
+#define SMALL_PART ((uint64_t)32 << 10)
+#define LARGE_PAGE ((uint64_t)2 << 20)
+/* For 64 KiB of addresses a GPU's tables have 8 bytes, and as many again. */
+#define TABLE_PART 4096
 #define BLOCK_MAX 32
 
 static uint32_t
@@ -226,4 +232,19 @@ gp_array_tiled_bytes(const struct gp_array_shape *shape)
 		       TILE_HEIGHT * slices;
 	}
 	return sum;
+}
+
+uint64_t
+gp_array_footprint(const struct gp_array_shape *shape)
+{
+	uint64_t size = gp_array_tiled_bytes(shape), fit;
+
+	/* Of a sparse one the GPU's tables alone. */
+	if (shape->flags & CUDA_ARRAY3D_SPARSE)
+		size /= TABLE_PART;
+	if (size >= LARGE)
+		return round_up(size, LARGE_PAGE);
+	/* What does not fit into a page any more is lost to all that are in it. */
+	fit = LARGE_PAGE / round_up(size ? size : 1, SMALL_PART);
+	return (LARGE_PAGE + fit - 1) / fit;
 }

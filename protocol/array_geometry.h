@@ -16,9 +16,12 @@
 #pragma GCC visibility pop
 
 #define GP_ARRAY_LEVELS_MAX 21
+/* How many a session has. */
+#define GP_ARRAYS_MAX 65536
 /* Of a row of a shape that passes. */
 #define GP_ARRAY_ROW_MAX ((uint64_t)4 << 20)
 
+/* Without padding: it is compared as bytes. */
 struct gp_array_shape {
 	uint64_t width, height,
 		depth;   /* elements, as CUDA describes them: 0 for what is not there */
@@ -60,5 +63,14 @@ bool gp_array_contains(const struct gp_array_shape *shape, uint32_t level,
 uint64_t gp_array_bytes(const struct gp_array_shape *shape);
 /* An upper bound of the memory that a GPU needs for it: whole tiles. */
 uint64_t gp_array_tiled_bytes(const struct gp_array_shape *shape);
+
+/*
+ * What the driver takes for such an array.  It pads arrays to its tiles and gives them whole pages,
+ * and says of no array that it has made how much that was (cuArrayGetMemoryRequirements is for
+ * arrays whose memory the application maps).  So this is reckoned from the tiles, as a bound: on an
+ * H200, 1000 by 1000 floats take 4 MiB, as they do here; small ones share pages, 64 of 16 by 16
+ * floats 2 MiB, which is what they are charged.
+ */
+uint64_t gp_array_footprint(const struct gp_array_shape *shape);
 
 #endif /* GP_ARRAY_H */

@@ -5,7 +5,9 @@
 #include "client/base/container.h"
 #include "client/context/context.h"
 #include "client/context/device.h"
+#include "client/copy/array_kinds.h"
 #include "client/copy/texture.h"
+#include "client/memory/credit.h"
 #include "client/memory/memory.h"
 #include "gpc_calls.h"
 
@@ -57,6 +59,12 @@ gpc_array_enter_mipmapped(CUmipmappedArray hMipmappedArray, struct gpc_array **a
 				      : result;
 }
 
+static bool
+is_sparse(const struct gp_array_shape *shape)
+{
+	return shape->flags & CUDA_ARRAY3D_SPARSE;
+}
+
 static struct gp_array_shape
 shape_of(const CUDA_ARRAY3D_DESCRIPTOR *described, unsigned int levels)
 {
@@ -91,15 +99,56 @@ ask_for(const struct gpc_array *array)
 	return result == CUDA_SUCCESS ? gpc_request_wait_own(&request) : result;
 }
 
+/* How many there are here, of all sessions. */
+static atomic_uint array_count;
+
+/* Of such a shape, out of credit: nobody waits for it. */
+static bool
+make_granted(const struct gpc_array *array, CUresult *result_p)
+{
+	const struct gp_args_gpArrayMake args = {
+		.array = array->handle.id,
+		.device = array->context->device->remote,
+		.width = array->shape.width,
+		.height = array->shape.height,
+		.depth = array->shape.depth,
+		.format = array->shape.format,
+		.channels = array->shape.channels,
+		.flags = array->shape.flags,
+		.levels = array->shape.levels,
+	};
+	const struct gpc_session_facts *facts = gpc_session_facts(array->context->scope.session);
+	const uint64_t size = gp_array_footprint(&array->shape);
+
+	if (!gpc_facts_know(facts, GP_CALL_gpArrayMake) ||
+	    atomic_load(&array_count) > GP_ARRAYS_MAX / 2)
+		return false;
+	if (!gpc_array_kinds_have(array->context->device, &array->shape)) {
+		/* It comes while the first of the kind is waited for. */
+		gpc_credit_want(array->context, size);
+		return false;
+	}
+	if (!gpc_credit_take(array->context, size))
+		return false;
+	*result_p = gpc_post_gpArrayMake(array->context, &args);
+	return true;
+}
+
 /* Memory that the client keeps for later counts against the quota, and may be what is missing. */
 static CUresult
 obtain(const struct gpc_array *array)
 {
-	CUresult result = ask_for(array);
+	CUresult result;
+
+	if (!is_sparse(&array->shape) && make_granted(array, &result))
+		return result;
+	result = ask_for(array);
 
 	if (result == CUDA_ERROR_OUT_OF_MEMORY &&
 	    gpc_memory_reclaim(array->context) == CUDA_SUCCESS)
 		result = ask_for(array);
+	if (result == CUDA_SUCCESS)
+		gpc_array_kinds_learn(array->context->device, &array->shape);
 	return result;
 }
 
@@ -127,6 +176,7 @@ forget(struct gpc_array *array)
 {
 	forget_levels(array, true);
 	gpc_handle_remove(&array->handle);
+	atomic_fetch_sub(&array_count, 1);
 }
 
 static CUresult
@@ -190,12 +240,6 @@ have_again(struct gpc_context *context, const struct gp_array_shape *shape, void
 	return true;
 }
 
-static bool
-is_sparse(const struct gp_array_shape *shape)
-{
-	return shape->flags & CUDA_ARRAY3D_SPARSE;
-}
-
 static CUresult
 create(struct gpc_context *context, const struct gp_array_shape *shape, void **token_p)
 {
@@ -220,6 +264,7 @@ create(struct gpc_context *context, const struct gp_array_shape *shape, void **t
 		gpc_handle_remove(&array->handle);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
+	atomic_fetch_add(&array_count, 1);
 	array->context = context;
 	array->whole = array;
 	array->shape = *shape;

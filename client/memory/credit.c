@@ -12,7 +12,7 @@
 #define MIB ((uint64_t)1 << 20)
 /* Beyond an allocation so many more of its size, within these bounds; of large ones two. */
 #define TIMES 32
-#define LEAST (128 * MIB)
+#define LEAST (16 * MIB)
 #define MOST (512 * MIB)
 #define LARGEST (8192 * MIB)
 
@@ -168,6 +168,13 @@ gpc_credit_take(struct gpc_context *context, uint64_t size)
 	/* And again, if it has asked for everything meanwhile. */
 	gpc_memory_keeps(context);
 	return true;
+}
+
+void
+gpc_credit_want(struct gpc_context *context, uint64_t size)
+{
+	if (is_known(context))
+		refill(context, size);
 }
 
 uint64_t

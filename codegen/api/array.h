@@ -147,6 +147,19 @@ void gpArrayCreate(
         unsigned int flags,
         unsigned int levels);
 
+/* The same out of credit, of what gp_array_footprint() says, and nobody waits for it. */
+GP_MESSAGE(0x0285, POST, SERVER_HOOK, CHARGES_NOTHING, PASSES_COPIES)
+void gpArrayMake(
+        NEW gp_array array,
+        int device,
+        size_t width,
+        size_t height,
+        size_t depth,
+        unsigned int format,
+        unsigned int channels,
+        unsigned int flags,
+        unsigned int levels);
+
 /* Once all work submitted before is done, and no texture or surface object is of it any more. */
 GP_MESSAGE(0x0282, POST, SERVER_HOOK, FREES(BY_HOOK), BEHIND_ALL)
 void gpArrayDestroy(

@@ -15,6 +15,7 @@
  *   limits   limits of the context that it has already
  *   sizes    large memory, which stays
  *   physical physical memory, which stays mapped
+ *   arrays   arrays of ever new sizes, plain and mipmapped; some go
  */
 #include <cuda.h>
 #include <stdint.h>
@@ -309,6 +310,29 @@ physical(struct program *p)
 	address += size;
 }
 
+static void
+arrays(struct program *p)
+{
+	static size_t step;
+	const size_t side = 32 * ++step;
+	const CUDA_ARRAY_DESCRIPTOR flat = {
+		.Width = side, .Height = side, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1
+	};
+	const CUDA_ARRAY3D_DESCRIPTOR levels = {
+		.Width = side, .Height = side, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1
+	};
+	CUmipmappedArray mipmapped;
+	CUarray array;
+
+	require(cuArrayCreate(&array, &flat), "cuArrayCreate");
+	require(cuMemcpyDtoA(array, 0, p->number, sizeof(uint32_t)), "cuMemcpyDtoA");
+	require(cuMipmappedArrayCreate(&mipmapped, &levels, 3), "cuMipmappedArrayCreate");
+	if (step % 2) {
+		require(cuArrayDestroy(array), "cuArrayDestroy");
+		require(cuMipmappedArrayDestroy(mipmapped), "cuMipmappedArrayDestroy");
+	}
+}
+
 int
 main(int argc, char **argv)
 {
@@ -320,6 +344,7 @@ main(int argc, char **argv)
 		{ "order", work },        { "again", again },     { "read", read_number },
 		{ "limits", set_limits }, { "poll", poll_event }, { "times", times },
 		{ "buffers", buffers },   { "sizes", sizes },     { "physical", physical },
+		{ "arrays", arrays },
 	};
 	struct program program = { 0 };
 	void (*step)(struct program * program) = NULL;
@@ -333,7 +358,7 @@ main(int argc, char **argv)
 	if (!step) {
 		fprintf(stderr, "usage: steps "
 				"train|token|objects|order|again|read|poll|times|buffers|limits|"
-				"sizes|physical COUNT\n");
+				"sizes|physical|arrays COUNT\n");
 		return 2;
 	}
 	require(cuInit(0), "cuInit");

@@ -71,6 +71,31 @@ def _():
             require(client.fails("gpArrayDestroy", {"array": name}) == INVALID_HANDLE, "no array was destroyed")
 
 
+@case("arrays out of credit take no more than there is, and give it back when there is none")
+def _():
+    with Client() as client:
+        def make(name=FIRST, width=64, height=32, **more):
+            values = {"array": name, "device": 0, "width": width, "height": height, "depth": 0, "format": FLOAT, "channels": 1}
+            return client.fails("gpArrayMake", values | more)
+
+        before = client.free()
+        client.ask("gpMemoryGrant", {"device": 0, "forgo": client.granted[0], "least": 0, "wanted": 0})
+        require(make() == INVALID_VALUE, "without credit")
+        result, fields = client.ask("gpMemoryGrant", {"device": 0, "forgo": 0, "least": 8 * MIB, "wanted": 8 * MIB})
+        require(result == SUCCESS and fields["granted"] == 8 * MIB, f"{result} {fields}")
+        for wanted, values in (
+                (INVALID_VALUE, {"width": 0}), (INVALID_VALUE, {"width": HUGE}), (INVALID_DEVICE, {"device": 99}),
+                (INVALID_VALUE, {"width": 16384, "height": 16384}), (NOT_SUPPORTED, {"format": 0xb0})):
+            require(make(**values) == wanted, f"{values}")
+        require(make() == SUCCESS and make(SECOND, 1000, 1000) == SUCCESS, "out of credit")
+        require(client.read() == (SUCCESS, bytes(4)), "not zeroed")
+        require(make(OBJECT, 1000, 1000) == SUCCESS or make(OBJECT, 64, 64) == SUCCESS, "once more")
+        for name in (FIRST, SECOND, OBJECT):
+            require(client.fails("gpArrayDestroy", {"array": name}) == SUCCESS, "destroy")
+        client.ask("gpMemoryGrant", {"device": 0, "forgo": 0, "least": 0, "wanted": 0})
+        require(before - 8 * MIB <= client.free() <= before + client.granted[0], "what was granted is lost")
+
+
 @case("a name given twice ends the session")
 def _():
     client = Client()

@@ -60,6 +60,8 @@ for kind in READS:
 MADE = {
     "sizes": {"gpMemoryGrant": 1},
     "physical": {"gpMemoryGrant": 1, "gpAddressReserve": 1},
+    # One of each kind.
+    "arrays": {"gpMemoryGrant": 1, "gpArrayCreate": 2},
 }
 
 for kind in MADE:

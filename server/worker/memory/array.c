@@ -8,6 +8,7 @@
 #include "server/worker/device/quiet.h"
 #include "server/worker/device/quiet_jobs.h"
 #include "server/worker/memory/array_memory.h"
+#include "server/worker/memory/grant.h"
 #include "server/worker/memory/tiles.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/wait.h"
@@ -196,9 +197,16 @@ take_back(struct gpd_session *session, const struct gp_array_shape *shape, int d
 }
 
 static CUresult
-fill(struct gpd_session *session, struct gpd_array *array)
+obtain(void *array)
 {
-	CUresult result = gpd_array_obtain(array);
+	return gpd_array_obtain(array);
+}
+
+static CUresult
+fill(struct gpd_session *session, struct gpd_array *array, bool granted)
+{
+	CUresult result = granted ? gpd_grant_obtain(session, array->device, obtain, array)
+				  : gpd_array_obtain(array);
 
 	/* What has been given back may still have been on its way out. */
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && (session->account.give_back(&session->account) ||
@@ -215,7 +223,7 @@ fill(struct gpd_session *session, struct gpd_array *array)
 
 static CUresult
 make_new(struct gpd_session *session, const struct gp_array_shape *shape, int device, uint64_t size,
-	 struct gpd_array **array_p)
+	 bool granted, struct gpd_array **array_p)
 {
 	struct gpd_array *array = calloc(1, sizeof(*array));
 	CUresult result;
@@ -225,7 +233,7 @@ make_new(struct gpd_session *session, const struct gp_array_shape *shape, int de
 	array->shape = *shape;
 	array->device = device;
 	array->charged = size;
-	result = fill(session, array);
+	result = fill(session, array, granted);
 	if (result == CUDA_SUCCESS)
 		*array_p = array;
 	else
@@ -233,70 +241,71 @@ make_new(struct gpd_session *session, const struct gp_array_shape *shape, int de
 	return result;
 }
 
-/* One of a session that has ended, zeroed, or a new one. */
+/* One of a session that has ended, zeroed, or a new one.  So much is counted for it. */
 static CUresult
-make(struct gpd_session *session, const struct gp_array_shape *shape, int device,
-     struct gpd_array **array_p)
+make(struct gpd_session *session, const struct gp_array_shape *shape, int device, uint64_t size,
+     bool granted, struct gpd_array **array_p)
 {
-	uint64_t size = gpd_array_footprint(shape);
-	CUresult result = gpd_account_allocate(&session->account, device, size);
+	CUresult result = CUDA_SUCCESS;
 
-	if (result != CUDA_SUCCESS)
-		return result;
 	*array_p = take_back(NULL, shape, device);
 	if (!*array_p) {
-		result = make_new(session, shape, device, size, array_p);
+		result = make_new(session, shape, device, size, granted, array_p);
 	} else {
 		result = gpd_array_zero(*array_p);
 		if (result != CUDA_SUCCESS)
 			bury(*array_p);
 	}
+	return result;
+}
+
+/* The session's own, which has been paid for and shows it nothing that it has not seen, or one that
+ * counts from now on: granted says that it does already. */
+static CUresult
+find_or_make(struct gpd_session *session, const struct gp_array_shape *shape, int device,
+	     bool granted, struct gpd_array **array_p)
+{
+	uint64_t size = gp_array_footprint(shape);
+	CUresult result = CUDA_SUCCESS;
+
+	*array_p = take_back(session, shape, device);
+	if (*array_p) {
+		gpd_account_free(&session->account, device, granted ? size : 0);
+		return CUDA_SUCCESS;
+	}
+	if (!granted)
+		result = gpd_account_allocate(&session->account, device, size);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = make(session, shape, device, size, granted, array_p);
 	if (result != CUDA_SUCCESS)
 		gpd_account_free(&session->account, device, size);
 	return result;
 }
 
-static struct gp_array_shape
-shape_of(const struct gp_args_gpArrayCreate *args)
+static CUresult
+create(struct gpd_session *session, uint32_t name, int device, const struct gp_array_shape *shape,
+       bool granted)
 {
-	struct gp_array_shape shape;
-
-	/* Compared as bytes: the padding, too. */
-	memset(&shape, 0, sizeof(shape));
-	shape.width = args->width;
-	shape.height = args->height;
-	shape.depth = args->depth;
-	shape.format = args->format;
-	shape.channels = args->channels;
-	shape.flags = args->flags;
-	shape.levels = args->levels;
-	return shape;
-}
-
-CUresult
-gpd_gpArrayCreate(struct gpd_session *session, const struct gp_args_gpArrayCreate *args)
-{
-	const struct gp_array_shape shape = shape_of(args);
 	struct gpd_array *array;
 	CUresult result;
 
-	if (!gpd_device_get(args->device) || !gpd_account_may_use(&session->account, args->device))
+	if (!gpd_device_get(device) || !gpd_account_may_use(&session->account, device))
 		return CUDA_ERROR_INVALID_DEVICE;
-	result = gp_array_check(&shape);
-	if (result == CUDA_SUCCESS && session->array_count == GPD_ARRAYS_MAX)
+	result = gp_array_check(shape);
+	if (result == CUDA_SUCCESS && session->array_count == GP_ARRAYS_MAX)
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	if (result == CUDA_SUCCESS)
-		result = gpd_device_enter(args->device);
-	if (result != CUDA_SUCCESS)
-		return result;
-	/* The session's own has been paid for, and shows it nothing that it has not seen. */
-	array = take_back(session, &shape, args->device);
-	if (!array)
-		result = make(session, &shape, args->device, &array);
+		result = gpd_device_enter(device);
+	if (result == CUDA_SUCCESS && granted &&
+	    !gpd_grant_take(session, device, gp_array_footprint(shape)))
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_SUCCESS)
+		result = find_or_make(session, shape, device, granted, &array);
 	if (result != CUDA_SUCCESS)
 		return result;
 	array->users = 1;
-	result = gpd_session_name(session, GPD_KIND_ARRAY, args->array, &array->name);
+	result = gpd_session_name(session, GPD_KIND_ARRAY, name, &array->name);
 	if (result == CUDA_SUCCESS) {
 		session->array_count++;
 	} else {
@@ -304,6 +313,38 @@ gpd_gpArrayCreate(struct gpd_session *session, const struct gp_args_gpArrayCreat
 		bury(array);
 	}
 	return result;
+}
+
+CUresult
+gpd_gpArrayCreate(struct gpd_session *session, const struct gp_args_gpArrayCreate *args)
+{
+	const struct gp_array_shape shape = {
+		.width = args->width,
+		.height = args->height,
+		.depth = args->depth,
+		.format = args->format,
+		.channels = args->channels,
+		.flags = args->flags,
+		.levels = args->levels,
+	};
+
+	return create(session, args->array, args->device, &shape, false);
+}
+
+CUresult
+gpd_gpArrayMake(struct gpd_session *session, const struct gp_args_gpArrayMake *args)
+{
+	const struct gp_array_shape shape = {
+		.width = args->width,
+		.height = args->height,
+		.depth = args->depth,
+		.format = args->format,
+		.channels = args->channels,
+		.flags = args->flags,
+		.levels = args->levels,
+	};
+
+	return create(session, args->array, args->device, &shape, true);
 }
 
 CUresult

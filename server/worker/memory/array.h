@@ -20,9 +20,6 @@
 struct gpd_session;
 struct gpd_tiles_use;
 
-/* Of a session. */
-#define GPD_ARRAYS_MAX 65536
-
 enum gpd_array_state {
 	GPD_ARRAY_USED,
 	GPD_ARRAY_LEAVING, /* work may still use it */

@@ -10,12 +10,6 @@
 /* What is zeroed by one copy, at most. */
 #define ZEROS_SIZE GP_ARRAY_ROW_MAX
 #define PITCH_ALIGNMENT 512
-/* Arrays from here on have pages of their own; of a shared one smaller ones have such parts. */
-#define LARGE ((uint64_t)1 << 20)
-#define SMALL_PART ((uint64_t)32 << 10)
-#define LARGE_PAGE ((uint64_t)2 << 20)
-/* For 64 KiB of addresses a GPU's tables have 8 bytes, and as many again. */
-#define TABLE_PART 4096
 
 static struct {
 	pthread_mutex_t lock;
@@ -39,21 +33,6 @@ static uint64_t
 round_up(uint64_t size, uint64_t to)
 {
 	return (size + to - 1) / to * to;
-}
-
-uint64_t
-gpd_array_footprint(const struct gp_array_shape *shape)
-{
-	uint64_t size = gp_array_tiled_bytes(shape), fit;
-
-	/* Of a sparse one the GPU's tables alone. */
-	if (shape->flags & CUDA_ARRAY3D_SPARSE)
-		size /= TABLE_PART;
-	if (size >= LARGE)
-		return round_up(size, LARGE_PAGE);
-	/* What does not fit into a page any more is lost to all that are in it. */
-	fit = LARGE_PAGE / round_up(size ? size : 1, SMALL_PART);
-	return (LARGE_PAGE + fit - 1) / fit;
 }
 
 static CUresult

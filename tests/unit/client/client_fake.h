@@ -55,6 +55,7 @@ struct fake {
 	int objects;   /* texture and surface objects that the daemon has */
 	bool sparse;   /* its device has sparse arrays; of which so many parts were asked for */
 	int parts, part_calls;
+	int arrays_made;   /* out of credit */
 	int shares, opens; /* what it shares with others now; what others' was opened */
 	/* Addresses besides the window: how many times they were asked for, and are held. */
 	int reserves, reserved;

@@ -70,6 +70,33 @@ gpc_start_gpArrayCreate(struct gpc_context *c, const struct gp_args_gpArrayCreat
 	return CUDA_SUCCESS;
 }
 
+CUresult
+gpc_post_gpArrayMake(struct gpc_context *c, const struct gp_args_gpArrayMake *args)
+{
+	const struct gp_args_gpArrayCreate create = {
+		.array = args->array,
+		.device = args->device,
+		.width = args->width,
+		.height = args->height,
+		.depth = args->depth,
+		.format = args->format,
+		.channels = args->channels,
+		.flags = args->flags,
+		.levels = args->levels,
+	};
+	const struct gp_array_shape shape = { args->width,  args->height,   args->depth,
+					      args->format, args->channels, args->flags,
+					      args->levels };
+	const uint64_t size = gp_array_footprint(&shape);
+	struct gpc_request request = { 0 };
+
+	fake.arrays_made++;
+	assert_true(size <= fake.credit);
+	fake.credit -= size;
+	fake.mapped -= size;
+	return gpc_start_gpArrayCreate(c, &create, &request);
+}
+
 /* 128 by 128 elements, and two levels that have tiles. */
 CUresult
 gpc_wait_gpArrayTiling(struct gpc_context *c, const struct gp_args_gpArrayTiling *args,
