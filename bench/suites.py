@@ -26,8 +26,8 @@ FOLDERS = ['', 'server', 'client', 'nvml', 'ctl', 'cli', 'bench/nbody', 'bench/n
 # The variable by which harness.py gets a file.
 FILES = {
     'GP_CERTIFICATES': 'makecertificates', 'GP_CLOSER': 'closer', 'GP_CTL': 'gpupoolctl', 'GP_DAEMON': 'gpupoold',
-    'GP_GPUPOOL': 'gpupool', 'GP_NBODY': 'nbody', 'GP_NETWORK': 'network', 'GP_NVML': 'libnvidia-ml.so.1', 'GP_PROBE': 'probe',
-    'GP_SASS': 'sass.fatbin', 'GP_SERVICE': 'gpupoold.service',
+    'GP_GPUPOOL': 'gpupool', 'GP_LOOPS': 'loops', 'GP_NBODY': 'nbody', 'GP_NETWORK': 'network', 'GP_NVML': 'libnvidia-ml.so.1',
+    'GP_PROBE': 'probe', 'GP_SASS': 'sass.fatbin', 'GP_SERVICE': 'gpupoold.service',
     'GP_STEPS': 'steps', 'GP_STRANGER': 'stranger',
 }
 # limits first: they wait most.

@@ -5,6 +5,7 @@
 #include "client/base/lacks.h"
 #include "client/base/stats.h"
 #include "client/code/image.h"
+#include "client/code/shape.h"
 #include "client/context/device.h"
 #include "client/host/mirror.h"
 #include "client/memory/host_memory.h"
@@ -360,52 +361,6 @@ gpc_launch_question_shape(struct gpc_question *question, const CUlaunchConfig *c
 	memcpy(question->words, words, sizeof(words));
 }
 
-/* A launch whose attributes the driver may refuse. */
-struct check {
-	struct gpc_function *function;
-	struct gpc_question question;
-	uint64_t blocks;
-	uint64_t revision;
-	bool needed;
-};
-
-static bool
-divides(const uint32_t *cluster, const CUlaunchConfig *config)
-{
-	return !cluster[0] ||
-	       (cluster[1] && cluster[2] && config->gridDimX % cluster[0] == 0 &&
-		config->gridDimY % cluster[1] == 0 && config->gridDimZ % cluster[2] == 0);
-}
-
-/* The shape is asked once.  What has been accepted is accepted again, with as many blocks that must
- * run together or fewer, and with any grid of whole clusters. */
-static void
-check_begin(struct check *check, struct gpc_context *context, struct gpc_function *function,
-	    const CUlaunchConfig *config, const struct gpc_launch_attributes *attributes)
-{
-	uint64_t accepted;
-
-	check->needed = attributes->cooperative || attributes->clustered;
-	if (!check->needed)
-		return;
-	check->function = function;
-	check->blocks = (uint64_t)config->gridDimX * config->gridDimY * config->gridDimZ;
-	gpc_launch_question(&check->question, GPC_QUESTION_LAUNCH, context, function);
-	gpc_launch_question_shape(&check->question, config, attributes);
-	/* Any grid, and what is only preferred refuses none. */
-	memset(check->question.words + GPC_QUESTION_GRID, 0, 4 * sizeof(uint32_t));
-	if (!gpc_answers_find(function->image, &check->question, &accepted, &check->revision))
-		return;
-	check->needed = !divides(attributes->cluster, config) ||
-			(attributes->cooperative && check->blocks > accepted);
-}
-
-static void
-check_end(const struct check *check)
-{
-	gpc_answers_keep(check->function->image, &check->question, check->blocks, check->revision);
-}
-
 /* CUDA_LAUNCH_BLOCKING: the kernel has run when the launch returns. */
 static CUresult
 launch_and_wait(struct gpc_context *context, const struct gp_args_gpLaunch *args, bool finish)
@@ -485,7 +440,7 @@ launch(const CUlaunchConfig *config, CUfunction f, void **values, void **extra)
 	struct gpc_context *context;
 	struct gpc_stream *stream;
 	struct params params;
-	struct check check;
+	struct gpc_shape_check check;
 	bool blocking = gpc_config_launch_blocking();
 	CUresult result = gpc_enter(&context);
 
@@ -531,12 +486,12 @@ launch(const CUlaunchConfig *config, CUfunction f, void **values, void **extra)
 	args.params = params.bytes;
 	if (result == CUDA_SUCCESS) {
 		gpc_stats_launch();
-		check_begin(&check, context, function, config, &attributes);
+		gpc_shape_begin(&check, context, function, config, &attributes);
 		result = gpc_pages_any()
 				 ? submit_managed(stream, &args, check.needed || blocking, blocking)
 				 : submit(context, &args, check.needed || blocking, blocking);
 		if (result == CUDA_SUCCESS && __builtin_expect(check.needed, 0))
-			check_end(&check);
+			gpc_shape_accepted(&check);
 		gpc_mirror_behind_work(context->scope.session);
 	}
 	free(params.heap);

@@ -245,7 +245,8 @@ check_launchable(const struct gpc_graph *graph, const struct gpc_node **error_p)
 /* root: of a node that is to be written as one that kernels change; or NULL. */
 static CUresult
 write_kernel(struct gp_graph_writer *writer, const struct gpc_node_params *params,
-	     const struct gpc_graph_root *root, const uint32_t *dependencies, uint32_t count)
+	     const struct gpc_graph_root *root, const uint32_t *dependencies, uint32_t count,
+	     struct gpc_shapes *shapes)
 {
 	const struct gpc_kernel_params *kernel = &params->kernel;
 	const CUlaunchConfig config = { .attrs = kernel->attributes,
@@ -268,6 +269,9 @@ write_kernel(struct gp_graph_writer *writer, const struct gpc_node_params *param
 
 	if (result == CUDA_SUCCESS)
 		result = gpc_launch_attributes_encode(&config, &attributes);
+	if (result == CUDA_SUCCESS)
+		result = gpc_shapes_add(shapes, params->context, kernel->function, &args,
+					&attributes);
 	if (result != CUDA_SUCCESS)
 		return result;
 	args.attributes = attributes.bytes;
@@ -286,7 +290,7 @@ write_kernel(struct gp_graph_writer *writer, const struct gpc_node_params *param
 CUresult
 gpc_plan_write_kernel(const struct gpc_node_params *params, struct gp_graph_writer *writer)
 {
-	return write_kernel(writer, params, NULL, NULL, 0);
+	return write_kernel(writer, params, NULL, NULL, 0, NULL);
 }
 
 static CUresult
@@ -416,9 +420,9 @@ write_launch(struct gpc_plan *plan, const struct gpc_node_params *params, uint32
 	CUresult result = kernel->updatable ? take_root(plan, kernel->root) : CUDA_SUCCESS;
 
 	plan->updatable |= kernel->updatable != 0;
-	return result == CUDA_SUCCESS
-		       ? write_kernel(writer, params, kernel->root, dependencies, count)
-		       : result;
+	return result == CUDA_SUCCESS ? write_kernel(writer, params, kernel->root, dependencies,
+						     count, &plan->shapes)
+				      : result;
 }
 
 static CUresult
@@ -575,6 +579,7 @@ gpc_plan_free(struct gpc_plan *plan)
 		free(plan->steps[i].writer.memory);
 	}
 	free(plan->steps);
+	free(plan->shapes.list);
 	*plan = (struct gpc_plan){ 0 };
 }
 

@@ -8,6 +8,7 @@
 #ifndef GPC_PLAN_H
 #define GPC_PLAN_H
 
+#include "client/code/shape.h"
 #include "client/graph/graph.h"
 #include "protocol/graph_plan.h"
 
@@ -21,11 +22,12 @@ struct gpc_plan {
 	struct gpc_context *context; /* of the sets; NULL: there is none */
 	struct gpc_step *steps;
 	size_t count;
-	bool launchable; /* by kernels: it is one set */
-	bool updatable;  /* by kernels: it has nodes that they change */
-	/* While it is made: whose handles its conditions have, and the stages of theirs and now. */
+	bool launchable;          /* by kernels: it is one set */
+	bool updatable;           /* by kernels: it has nodes that they change */
+	struct gpc_shapes shapes; /* of launches that the daemon may refuse */
+	/* Whose handles its conditions have, or NULL. */
 	const struct gpc_graph_root *root;
-	size_t root_stage, stage;
+	size_t root_stage, stage; /* while it is made: of theirs, and now */
 };
 
 /*

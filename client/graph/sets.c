@@ -51,21 +51,37 @@ gpc_sets_drop(struct gpc_sets *sets)
 }
 
 static CUresult
-make_set(struct gpc_context *context, const struct gpc_step *planned, struct gpc_handle **set_p)
+make_and_wait(struct gpc_context *context, const struct gp_args_gpGraphPut *put,
+	      const struct iovec *bulk)
+{
+	const struct gp_args_gpGraphMake args = { .context = put->context, .plan = put->plan };
+	struct gpc_request request = { 0 };
+	CUresult result = gpc_start_gpGraphMake(context, &args, &request, bulk, 1);
+
+	if (result == CUDA_SUCCESS)
+		result = gpc_request_wait_own(&request);
+	free(request.reply);
+	return result;
+}
+
+/* Waits where only the daemon knows: whether a root is occupied, or a launch fits its device.  What
+ * else is wrong with a set a later call tells. */
+static CUresult
+make_set(const struct gpc_plan *plan, const struct gpc_step *planned, struct gpc_handle **set_p)
 {
 	const struct iovec bulk = { planned->writer.memory, planned->writer.size };
-	struct gp_args_gpGraphMake args = { .context = context->handle.id };
-	struct gpc_request request = { 0 };
+	struct gpc_context *context = plan->context;
+	const struct gpc_session_facts *facts = gpc_session_facts(context->scope.session);
+	struct gp_args_gpGraphPut args = { .context = context->handle.id };
 	CUresult result;
 
 	*set_p = gpc_handle_new(GPC_KIND_GRAPH_PLAN, sizeof(**set_p));
 	if (!*set_p)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	args.plan = (*set_p)->id;
-	result = gpc_start_gpGraphMake(context, &args, &request, &bulk, 1);
-	if (result == CUDA_SUCCESS)
-		result = gpc_request_wait_own(&request);
-	free(request.reply);
+	result = plan->root || plan->shapes.count || !gpc_facts_know(facts, GP_CALL_gpGraphPut)
+			 ? make_and_wait(context, &args, &bulk)
+			 : gpc_post_gpGraphPut(context, &args, &bulk, 1);
 	if (result == CUDA_SUCCESS)
 		return CUDA_SUCCESS;
 	gpc_handle_remove(*set_p);
@@ -154,7 +170,7 @@ send_steps(struct gpc_sets *sets, const struct gpc_plan *plan, struct gpc_sets_s
 		else if (plan->launchable)
 			result = make_launchable(plan->context, planned, &steps[i].set, exec_p);
 		else
-			result = make_set(plan->context, planned, &steps[i].set);
+			result = make_set(plan, planned, &steps[i].set);
 	}
 	return result;
 }
@@ -179,6 +195,9 @@ gpc_sets_send(struct gpc_sets *sets, const struct gpc_plan *plan)
 	/* Read before: of a context that is reset meanwhile the sets are gone. */
 	number = gpc_stream_context_number(plan->context);
 	result = send_steps(sets, plan, steps, &exec);
+	/* Of what is remade nobody has answered. */
+	if (result == CUDA_SUCCESS && sets->count == 0)
+		gpc_shapes_accepted(&plan->shapes);
 	gpc_sets_drop(sets);
 	*sets = (struct gpc_sets){
 		.context = plan->context,

@@ -439,6 +439,12 @@ void gpGraphMake(
         gp_context context,
         NEW gp_graph_plan plan);
 
+/* The same, and nobody waits for it: what is wrong with it every launch answers. */
+GP_MESSAGE(0x0a0b, POST, SERVER_HOOK, BULK_IN, CHARGES_NOTHING, PASSES_COPIES)
+void gpGraphPut(
+        gp_context context,
+        NEW gp_graph_plan plan);
+
 /* The same name stands for other nodes from now on. */
 GP_MESSAGE(0x0a02, POST, SERVER_HOOK, BULK_IN, PASSES_COPIES)
 void gpGraphRemake(
@@ -499,13 +505,13 @@ CUresult cuGraphConditionalHandleCreate(
         unsigned int defaultLaunchValue,
         unsigned int flags);
 
-GP_LOCAL(VIA(gpGraphMake, gpGraphMakeLaunchable))
+GP_LOCAL(VIA(gpGraphPut, gpGraphMake, gpGraphMakeLaunchable))
 CUresult cuGraphInstantiateWithFlags(
         OUT CUgraphExec *phGraphExec,
         CUgraph hGraph,
         unsigned long long flags);
 
-GP_LOCAL(ALIAS(cuGraphInstantiate), VIA(gpGraphMake, gpGraphMakeLaunchable))
+GP_LOCAL(ALIAS(cuGraphInstantiate), VIA(gpGraphPut, gpGraphMake, gpGraphMakeLaunchable))
 CUresult cuGraphInstantiate_v2(
         OUT CUgraphExec *phGraphExec,
         CUgraph hGraph,
@@ -513,7 +519,7 @@ CUresult cuGraphInstantiate_v2(
         BY_HOOK char *logBuffer,
         size_t bufferSize);
 
-GP_LOCAL(VIA(gpGraphMake, gpGraphMakeLaunchable))
+GP_LOCAL(VIA(gpGraphPut, gpGraphMake, gpGraphMakeLaunchable))
 CUresult cuGraphInstantiateWithParams(
         OUT CUgraphExec *phGraphExec,
         CUgraph hGraph,

@@ -157,6 +157,32 @@ def _():
         require(session.errors() == [], f"errors: {session.errors()}")
 
 
+@case("a graph that nobody waits for is refused late, and by each launch, and a name is given once")
+def _():
+    with daemon.neighbour(), prepared() as session, prepared() as other:
+        plans = (fill(other.base, 1), fill(session.base, 1)[:-8], node(0, after=(0,)), condition(77, IF, [b""]))
+        for name, plan in enumerate(plans, 10):
+            session.post("gpGraphPut", {"context": 1, "plan": name}, plan)
+            session.ask("gpFence")
+            for _ in range(2):
+                session.post("gpGraphLaunch", {"plan": name, "stream": 1})
+                session.ask("gpFence")
+            found = session.errors()[-3:]
+            require(len(found) == 3 and {error[0] for error in found} == {INVALID_VALUE}, f"{plan[:64]}: {found}")
+            session.post("gpGraphRemake", {"plan": name}, fill(session.base, name))
+            session.post("gpGraphLaunch", {"plan": name, "stream": 1})
+            require(session.copy_out(session.base, 1) == (SUCCESS, bytes([name])), f"launch of {name} given something else")
+            session.post("gpGraphDrop", {"plan": name})
+        before = len(session.errors())
+        session.post("gpGraphPut", {"context": 77, "plan": 9}, fill(session.base, 1))
+        session.post("gpGraphPut", {"context": 1, "plan": 9}, fill(session.base, 2))
+        session.post("gpGraphLaunch", {"plan": 9, "stream": 1})
+        require(session.copy_out(session.base, 1) == (SUCCESS, b"\2"), "launch of what nobody waited for")
+        require([error[0] for error in session.errors()[before:]] == [INVALID_CONTEXT], f"{session.errors()}")
+        session.post("gpGraphPut", {"context": 1, "plan": 9}, fill(session.base, 3))
+        daemon.expect_ended(session, ".*gives the name.*")
+
+
 @case("what kernels may launch is no other thing, and nobody else's to change or launch")
 def _():
     with daemon.neighbour(), prepared() as session, prepared() as other:

@@ -12,6 +12,7 @@ from harness import SOFTWARE, Configured, Daemon, as_tenant, case, main, require
 from stats import ASKED, read_stats
 
 PROBE = os.environ["GP_PROBE"]
+LOOPS = os.environ["GP_LOOPS"]
 
 
 def trips(daemon, name, *args, more_env=None, **more):
@@ -52,6 +53,21 @@ def _():
         trips(daemon, "references", "2")
         few, many = trips(daemon, "references", "2")[0], trips(daemon, "references", "60")[0]
         require(few == many, f"{few} round trips with 2 launches, {many} with 60")
+
+
+def loop(daemon, *args):
+    """Round trips of a program that does something once, and 20 times."""
+    # Its code is known from the second time on.
+    trips(daemon, "loops", *args, "1", path=LOOPS)
+    once, often = (trips(daemon, "loops", *args, count, path=LOOPS)[0] for count in ("1", "20"))
+    require(once == often, f"{args}: {once} round trips the first time, {often} with 20 times")
+
+
+@case("graphs are instantiated, updated and launched without waiting")
+def _():
+    with Daemon() as daemon:
+        for what in ("graphs", "together"):
+            loop(daemon, what)
 
 
 def many_kernels(count):

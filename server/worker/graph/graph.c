@@ -108,36 +108,49 @@ graph_end(struct gpd_session *session, struct gpd_graph *graph)
 	free(graph);
 }
 
+/* One that has this name, and no plan yet. */
+static CUresult
+create(struct gpd_session *session, uint32_t context_id, uint32_t name, struct gpd_graph **graph_p)
+{
+	struct gpd_context *context = gpd_context_get(session, context_id);
+	struct gpd_graph *graph;
+	CUresult result;
+
+	if (!context)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	graph = calloc(1, sizeof(*graph));
+	if (!graph)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	graph->context = context;
+	graph->device = context->device;
+	result = gpd_session_name(session, GPD_KIND_GRAPH_PLAN, name, &graph->handle);
+	if (result == CUDA_SUCCESS)
+		*graph_p = graph;
+	else
+		free(graph);
+	return result;
+}
+
 static CUresult
 make(struct gpd_session *session, uint32_t context_id, uint32_t name, bool launchable,
      struct gpd_graph **graph_p)
 {
-	struct gpd_context *context = gpd_context_get(session, context_id);
-	struct gpd_graph *graph = calloc(1, sizeof(*graph));
 	size_t size;
 	void *plan;
 	CUresult result = gpd_graph_receive(session, &plan, &size);
 
-	if (result == CUDA_SUCCESS && !graph)
-		result = CUDA_ERROR_OUT_OF_MEMORY;
-	if (result == CUDA_SUCCESS && !context)
-		result = CUDA_ERROR_INVALID_CONTEXT;
 	if (result == CUDA_SUCCESS)
-		result = gpd_session_name(session, GPD_KIND_GRAPH_PLAN, name, &graph->handle);
+		result = create(session, context_id, name, graph_p);
 	if (result != CUDA_SUCCESS) {
 		free(plan);
-		free(graph);
 		return result;
 	}
-	graph->context = context;
-	graph->device = context->device;
-	graph->launchable = launchable;
-	result = take(session, graph, plan, size);
+	(*graph_p)->launchable = launchable;
+	result = take(session, *graph_p, plan, size);
 	if (result != CUDA_SUCCESS) {
 		free(plan);
-		graph_end(session, graph);
+		graph_end(session, *graph_p);
 	}
-	*graph_p = graph;
 	return result;
 }
 
@@ -147,6 +160,24 @@ gpd_gpGraphMake(struct gpd_session *session, const struct gp_args_gpGraphMake *a
 	struct gpd_graph *graph;
 
 	return make(session, args->context, args->plan, false, &graph);
+}
+
+CUresult
+gpd_gpGraphPut(struct gpd_session *session, const struct gp_args_gpGraphPut *args)
+{
+	struct gpd_graph *graph;
+	size_t size;
+	void *plan;
+	CUresult result = gpd_graph_receive(session, &plan, &size);
+	CUresult created = create(session, args->context, args->plan, &graph);
+
+	if (result == CUDA_SUCCESS)
+		result = created == CUDA_SUCCESS ? take(session, graph, plan, size) : created;
+	if (result != CUDA_SUCCESS)
+		free(plan);
+	if (created == CUDA_SUCCESS)
+		graph->refused = result;
+	return result;
 }
 
 /* A kernel that launches what the driver has not put there yet would end the session. */

@@ -42,7 +42,7 @@ static atomic_int ended;
 static int
 answer(struct fake_daemon *daemon, const struct gp_header *header, const void *fields, size_t size)
 {
-	made += header->call == GP_CALL_gpGraphMake;
+	made += header->call == GP_CALL_gpGraphPut || header->call == GP_CALL_gpGraphMake;
 	remade += header->call == GP_CALL_gpGraphRemake;
 	launched += header->call == GP_CALL_gpGraphLaunch;
 	dropped += header->call == GP_CALL_gpGraphDrop;
@@ -58,6 +58,8 @@ answer(struct fake_daemon *daemon, const struct gp_header *header, const void *f
 		fake_reply(daemon, header, CUDA_SUCCESS, &name, sizeof(name));
 		return 0;
 	}
+	if (header->call == GP_CALL_gpGraphPut && make_result != CUDA_SUCCESS)
+		fake_note_error_of(daemon, make_result, false, GP_CALL_gpGraphPut);
 	if (header->call != GP_CALL_gpGraphMake)
 		return fake_answer(daemon, header, fields, size);
 	if (atomic_load(&hold_makes)) {
@@ -107,6 +109,15 @@ setup(void **state)
 	assert_int_equal(gpc_context_set_current(&context), CUDA_SUCCESS);
 	cells = free_address();
 	return gpc_globals_add(&context, cells, CELLS_SIZE, false, IMAGE);
+}
+
+/* Such a daemon is waited for. */
+static void
+make_daemon_old(void)
+{
+	struct gpc_session_facts *facts = (struct gpc_session_facts *)gpc_session_facts(session);
+
+	facts->unknown_calls[GP_CALL_gpGraphPut / 8] |= (uint8_t)(1u << GP_CALL_gpGraphPut % 8);
 }
 
 static int
@@ -191,12 +202,32 @@ test_a_change_is_sent_with_the_next_launch(void **state)
 }
 
 static void
-test_what_the_daemon_refuses_leaves_nothing(void **state)
+test_what_the_daemon_refuses_late_is_told_once(void **state)
+{
+	const struct gp_args_gpFence fence_args = { 0 };
+	CUgraphExec exec;
+	CUgraphNode node;
+	CUgraph graph = graph_of_fill(&node);
+
+	make_result = CUDA_ERROR_OUT_OF_MEMORY;
+	assert_int_equal(gpc_cuGraphInstantiateWithFlags(&exec, graph, 0), CUDA_SUCCESS);
+	assert_int_equal(gpc_wait_gpFence(&context, &fence_args), CUDA_ERROR_OUT_OF_MEMORY);
+	settle();
+	assert_int_equal(made, 1);
+	assert_int_equal(gpc_cuGraphExecDestroy(exec), CUDA_SUCCESS);
+	settle();
+	assert_int_equal(dropped, 1);
+	assert_int_equal(gpc_cuGraphDestroy(graph), CUDA_SUCCESS);
+}
+
+static void
+test_what_an_old_daemon_refuses_leaves_nothing(void **state)
 {
 	CUgraphExec exec = NULL;
 	CUgraphNode node;
 	CUgraph graph = graph_of_fill(&node);
 
+	make_daemon_old();
 	make_result = CUDA_ERROR_OUT_OF_MEMORY;
 	assert_int_equal(gpc_cuGraphInstantiateWithFlags(&exec, graph, 0),
 			 CUDA_ERROR_OUT_OF_MEMORY);
@@ -342,6 +373,7 @@ test_others_go_on_while_the_daemon_makes_a_graph(void **state)
 
 	maker.graph = graph_of_fill(&node);
 	assert_int_equal(gpc_cuGraphInstantiateWithFlags(&user.exec, maker.graph, 0), CUDA_SUCCESS);
+	make_daemon_old();
 	atomic_store(&hold_makes, true);
 	assert_int_equal(pthread_create(&threads[0], NULL, instantiate, &maker), 0);
 	assert_true(becomes(&held));
@@ -477,7 +509,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_a_set_is_made_once_and_launched_often),
 		TEST(test_a_change_is_sent_with_the_next_launch),
-		TEST(test_what_the_daemon_refuses_leaves_nothing),
+		TEST(test_what_the_daemon_refuses_late_is_told_once),
+		TEST(test_what_an_old_daemon_refuses_leaves_nothing),
 		TEST(test_what_cannot_be_run_is_refused),
 		TEST(test_what_kernels_may_launch_has_the_daemons_name),
 		TEST(test_others_go_on_while_the_daemon_makes_a_graph),

@@ -140,6 +140,13 @@ make(uint32_t name)
 }
 
 static CUresult
+put(uint32_t name)
+{
+	bring_bulk(writer.memory, writer.size);
+	return gpd_gpGraphPut(&fake.session, &(struct gp_args_gpGraphPut){ FAKE_CONTEXT, name });
+}
+
+static CUresult
 make_launchable(uint32_t name, uint64_t *exec_p)
 {
 	struct gp_reply_gpGraphMakeLaunchable reply = { 0 };
@@ -380,6 +387,27 @@ a_refused_change_is_told_by_every_launch(void **state)
 	assert_int_equal(fake_count_calls("cuGraphLaunch"), 1);
 }
 
+/* Until it is given something. */
+static void
+a_refused_graph_that_nobody_waits_for_is_told_by_every_launch(void **state)
+{
+	assert_int_equal(put(PLAN), CUDA_ERROR_INVALID_VALUE);
+	add_fill(FAKE_WINDOW + FAKE_GRANULE, NULL, 0);
+	assert_int_equal(put(PLAN + 1), CUDA_ERROR_INVALID_VALUE);
+	begin_plan();
+	add_fill(FAKE_WINDOW, NULL, 0);
+	for (uint32_t name = PLAN; name < PLAN + 2; name++) {
+		assert_int_equal(launch(name), CUDA_ERROR_INVALID_VALUE);
+		assert_int_equal(launch(name), CUDA_ERROR_INVALID_VALUE);
+		assert_int_equal(remake(name), CUDA_SUCCESS);
+		assert_int_equal(launch(name), CUDA_SUCCESS);
+		assert_int_equal(drop(name), CUDA_SUCCESS);
+	}
+	assert_int_equal(put(PLAN), CUDA_SUCCESS);
+	assert_int_equal(launch(PLAN), CUDA_SUCCESS);
+	assert_int_equal(fake_count_calls("cuGraphLaunch"), 3);
+}
+
 static void
 is_refused(CUresult wanted)
 {
@@ -590,6 +618,7 @@ main(void)
 		TEST(what_leaves_makes_room_for_what_comes),
 		TEST(a_graph_that_cannot_be_awaited_is_the_drivers_to_end),
 		TEST(a_refused_change_is_told_by_every_launch),
+		TEST(a_refused_graph_that_nobody_waits_for_is_told_by_every_launch),
 		TEST(memory_of_others_is_refused),
 		TEST(kernels_of_no_image_are_refused),
 		TEST(what_is_no_plan_is_refused),
