@@ -103,6 +103,20 @@ gp_image_variables_name(const struct gp_image_variables *variables, size_t numbe
 	return number < GP_VARIABLES_FEW ? variables->names[number] : NULL;
 }
 
+uint64_t
+gp_image_variables_total(const struct gp_image_variables *variables)
+{
+	uint64_t total = 0;
+
+	if (!variables->all_known)
+		return UINT64_MAX;
+	for (size_t i = 0; i < variables->count; i++) {
+		if (__builtin_add_overflow(total, variables->list[i].size, &total))
+			return UINT64_MAX;
+	}
+	return total;
+}
+
 int
 gp_image_variables_add(struct gp_image_variables *variables, const char *name, size_t name_size,
 		       bool readable, bool managed, uint64_t size)

@@ -41,6 +41,9 @@ void gp_image_variables_finish(struct gp_image_variables *variables);
 enum gp_variable_verdict gp_image_variables_judge(const struct gp_image_variables *variables,
 						  const char *name, uint64_t size, uint64_t *has);
 
+/* How many bytes they have in all, at most; UINT64_MAX: that cannot be told. */
+uint64_t gp_image_variables_total(const struct gp_image_variables *variables);
+
 /* The names of the variables of an image that has few, but for managed memory and the compiler's
  * own; NULL behind the last one, and of an image with more. */
 #define GP_VARIABLES_FEW 16

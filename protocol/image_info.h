@@ -19,6 +19,10 @@
 #define GP_IMAGE_KERNELS_MAX 65536
 #define GP_KERNEL_PARAMS_MAX 4096
 
+/* Of gpImageRetire: images, and their bytes in all.  Both ends count. */
+#define GP_RETIRED_MAX 64
+#define GP_RETIRED_BYTES ((uint64_t)16 << 20)
+
 /* Of gpOccupancyBlocks, little-endian as on the wire. */
 #define GP_OCCUPANCY_QUESTIONS_MAX 64
 struct gp_occupancy_question {

@@ -9,6 +9,7 @@
 #include <endian.h>
 #include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
 
 CUresult
 gpc_function_lookup(struct gpc_context *context, CUfunction token, struct gpc_function **function_p)
@@ -269,6 +270,34 @@ send_attribute(const struct gpc_function *function, struct gpc_context *context,
 						  : result;
 }
 
+/* Another load of the image has it as it was before the first change. */
+static void
+keep_original(const struct gpc_function *function, CUfunction_attribute attribute)
+{
+	struct gpc_image *image = function->image;
+	struct gpc_image_setting *setting;
+
+	(void)pthread_mutex_lock(&image->lock);
+	LL_FOREACH(image->settings, setting)
+	{
+		if (setting->kernel == function->index && setting->attribute == attribute)
+			break;
+	}
+	if (!setting && (unsigned int)attribute < GP_KERNEL_ATTRIBUTES) {
+		setting = calloc(1, sizeof(*setting));
+		if (setting) {
+			setting->kernel = function->index;
+			setting->attribute = attribute;
+			setting->known =
+				gpc_function_attribute(function, attribute, &setting->value);
+			LL_PREPEND(image->settings, setting);
+		} else {
+			image->plain = false;
+		}
+	}
+	(void)pthread_mutex_unlock(&image->lock);
+}
+
 static CUresult
 set_attribute(struct gpc_function *function, struct gpc_context *context,
 	      CUfunction_attribute attribute, int value)
@@ -283,6 +312,7 @@ set_attribute(struct gpc_function *function, struct gpc_context *context,
 	if (here && (int)attribute >= CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES &&
 	    gpc_function_attribute(function, attribute, &now) && now == value)
 		return CUDA_SUCCESS;
+	keep_original(function, attribute);
 	result = send_attribute(function, context, attribute, value);
 	if (result == CUDA_SUCCESS && here)
 		remember(function, attribute, value);

@@ -23,6 +23,7 @@ gpc_function_list_fini(struct gpc_function_list *list)
 		gpc_handle_remove(&list->made[i]->handle);
 	}
 	free(list->made);
+	list->made = NULL;
 }
 
 static struct gpc_function *

@@ -4,6 +4,7 @@
 #include "client/base/log.h"
 #include "client/base/stats.h"
 #include "client/code/image_inside.h"
+#include "client/code/known_images.h"
 #include "client/context/device.h"
 #include "client/memory/globals.h"
 #include "client/wire/session.h"
@@ -43,6 +44,7 @@ gpc_image_free(struct gpc_image *image)
 		free(image->globals);
 		image->globals = next;
 	}
+	gpc_image_settings_free(image->settings);
 	if (image->handle.id)
 		gpc_handle_remove(&image->handle);
 	gp_image_info_destroy(image->info);
@@ -77,8 +79,6 @@ gpc_image_in(struct gpc_image *image, const struct gpc_session *session)
 void
 gpc_image_unload(struct gpc_image *image)
 {
-	struct gp_args_gpImageUnload args = { .image = image->handle.id };
-
 	if (image->twin)
 		gpc_image_unload(image->twin);
 	(void)gpc_image_await(image);
@@ -87,9 +87,8 @@ gpc_image_unload(struct gpc_image *image)
 	if (variable_calls)
 		variable_calls->forget_image(image->handle.id);
 	gpc_globals_forget_image(image->handle.id);
-	/* What was not loaded the daemon does not know. */
-	if (image->info && gpc_session_status(image->device->session) == CUDA_SUCCESS)
-		(void)gpc_post_gpImageUnload(image->device->primary, &args);
+	gpc_function_list_fini(&image->kernels);
+	gpc_known_images_unload(image);
 	gpc_image_free(image);
 }
 

@@ -20,8 +20,11 @@
 #include <cuda.h>
 #include <pthread.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 struct gpc_image_global;
+
+#define GPC_SHA256_SIZE 32
 
 /* Of images whose texture or surface references the application has asked for. */
 struct gpc_reference;
@@ -42,6 +45,26 @@ struct gpc_image_variable_calls {
 /* By entry, as the library is loaded. */
 void gpc_image_set_variables(const struct gpc_image_variable_calls *calls);
 
+/* What the program has set of a kernel, as it was before. */
+struct gpc_image_setting {
+	struct gpc_image_setting *next;
+	uint32_t kernel;
+	CUfunction_attribute attribute;
+	bool known;
+	int32_t value;
+};
+
+static inline void
+gpc_image_settings_free(struct gpc_image_setting *settings)
+{
+	while (settings) {
+		struct gpc_image_setting *next = settings->next;
+
+		free(settings);
+		settings = next;
+	}
+}
+
 struct gpc_image {
 	struct gpc_handle handle;  /* its name on the wire */
 	struct gpc_device *device; /* where its calls go */
@@ -57,6 +80,12 @@ struct gpc_image {
 	CUresult loaded;                   /* what came of it */
 	void *owner;                       /* the token of its CUlibrary; NULL for a module's */
 	struct gpc_image *twin; /* of a library: the same image with the next daemon, or NULL */
+	struct gpc_image_setting *settings; /* utlist; under the lock */
+	uint8_t sha256[GPC_SHA256_SIZE];    /* of its bytes */
+	uint64_t size;
+	bool plain;                    /* loaded without options... */
+	struct gpc_image *prev, *next; /* ... and in known_images.c's list: it can be again */
+	bool listed;
 };
 
 struct gpc_jit_options {

@@ -93,7 +93,6 @@ struct gpc_image_loading {
 	struct gpc_context *context;
 	void *bytes;
 	size_t size;
-	uint8_t sha256[GPC_SHA256_SIZE];
 };
 
 static CUresult
@@ -132,6 +131,7 @@ load_and_wait(struct gpc_context *context, uint32_t id, const void *bytes, size_
 					      send ? 1 : 0, &raw);
 		/* Memory that is kept for later may be what is missing. */
 	} while ((result == CUDA_SUCCESS && reply.missing && !send && (send = true)) ||
+		 (result == CUDA_ERROR_OUT_OF_MEMORY && gpc_known_images_forget(context)) ||
 		 (result == CUDA_ERROR_OUT_OF_MEMORY && !reclaimed && (reclaimed = true) &&
 		  gpc_memory_reclaim(context) == CUDA_SUCCESS));
 	gpc_jit_options_log(options, result, reply.log);
@@ -143,30 +143,27 @@ load_and_wait(struct gpc_context *context, uint32_t id, const void *bytes, size_
 	return result;
 }
 
-static CUresult
-use_known(struct gpc_context *context, uint32_t id, const uint8_t sha256[GPC_SHA256_SIZE])
+static void
+note_bytes(struct gpc_image *image, const void *bytes, size_t size)
 {
-	const struct gp_args_gpImageUse args = {
-		.context = context->handle.id,
-		.image = id,
-		.sha256 = { sha256, GPC_SHA256_SIZE },
-	};
-
-	return gpc_post_gpImageUse(context, &args);
+	gp_sha256(bytes, size, image->sha256);
+	image->size = size;
 }
 
-/* What the daemon has promised is loaded without waiting. */
+/* What the daemon has, or has promised, is loaded without waiting. */
 static CUresult
-load(struct gpc_context *context, uint32_t id, const struct gp_image *view, const void *bytes,
-     size_t size, const struct gpc_jit_options *options, struct gp_image_info **info_p)
+load(struct gpc_image *image, struct gpc_context *context, const struct gp_image *view,
+     const void *bytes, size_t size, const struct gpc_jit_options *options)
 {
 	const struct gp_image_target target = target_of(context->device);
-	uint8_t sha256[GPC_SHA256_SIZE];
+	CUresult result;
 
-	gp_sha256(bytes, size, sha256);
-	if (options->count || !gpc_known_images_use(context->device, sha256, view, &target, info_p))
-		return load_and_wait(context, id, bytes, size, sha256, options, info_p);
-	return use_known(context, id, sha256);
+	note_bytes(image, bytes, size);
+	image->plain = options->count == 0;
+	if (image->plain && gpc_known_images_load(image, context, view, &target, &result))
+		return result;
+	return load_and_wait(context, image->handle.id, bytes, size, image->sha256, options,
+			     &image->info);
 }
 
 /* Launches copy as many bytes out of the program's memory as parameters have, so it is for the
@@ -191,11 +188,16 @@ static CUresult
 take_kernels(struct gpc_image *image, const struct gp_image *view,
 	     const struct gp_image_target *target)
 {
+	CUresult result;
+
 	image->kernels.kind = GPC_KIND_KERNEL;
 	image->kernels.image = image;
 	if (!gpc_function_list_init(&image->kernels))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	return check(image, view, target);
+	result = check(image, view, target);
+	if (result == CUDA_SUCCESS)
+		gpc_known_images_add(image);
+	return result;
 }
 
 void
@@ -230,7 +232,7 @@ gpc_image_load(struct gpc_context *context, const void *source,
 		gp_image_destroy(view);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	result = load(context, image->handle.id, view, bytes, size, options, &image->info);
+	result = load(image, context, view, bytes, size, options);
 	free(bytes);
 	if (result != CUDA_SUCCESS) {
 		gpc_image_free(image);
@@ -253,13 +255,12 @@ answered(struct gpc_request *request)
 
 /* Takes the bytes over. */
 static CUresult
-start(struct gpc_image *image, struct gpc_context *context, void *bytes, size_t size,
-      const uint8_t sha256[GPC_SHA256_SIZE])
+start(struct gpc_image *image, struct gpc_context *context, void *bytes, size_t size)
 {
 	struct gpc_image_loading *loading = calloc(1, sizeof(*loading));
 	const struct gp_args_gpImageLoad args = { .context = context->handle.id,
 						  .image = image->handle.id,
-						  .sha256 = { sha256, GPC_SHA256_SIZE },
+						  .sha256 = { image->sha256, GPC_SHA256_SIZE },
 						  .size = size };
 	const struct iovec bulk = { .iov_base = bytes, .iov_len = size };
 	bool send = size <= SEND_AT_ONCE;
@@ -273,7 +274,6 @@ start(struct gpc_image *image, struct gpc_context *context, void *bytes, size_t 
 	loading->context = context;
 	loading->bytes = bytes;
 	loading->size = size;
-	memcpy(loading->sha256, sha256, sizeof(loading->sha256));
 	image->loading = loading;
 	result = gpc_start_gpImageLoad(context, &args, &loading->request, send ? &bulk : NULL,
 				       send ? 1 : 0);
@@ -318,7 +318,7 @@ finish_loading(struct gpc_image *image)
 
 	if (again)
 		result = load_and_wait(loading->context, image->handle.id, loading->bytes,
-				       loading->size, loading->sha256, &none, &image->info);
+				       loading->size, image->sha256, &none, &image->info);
 	if (result != CUDA_SUCCESS)
 		return result;
 	result = flatten_result(gp_image_open(loading->bytes, loading->size, &view));
@@ -382,14 +382,13 @@ static CUresult
 load_later(struct gpc_image *image, struct gpc_context *context, const struct gp_image *view,
 	   const struct gp_image_target *target, void *bytes, size_t size)
 {
-	uint8_t sha256[GPC_SHA256_SIZE];
 	CUresult result;
 
-	gp_sha256(bytes, size, sha256);
-	if (!gpc_known_images_use(context->device, sha256, view, target, &image->info))
-		return start(image, context, bytes, size, sha256);
+	note_bytes(image, bytes, size);
+	image->plain = true;
+	if (!gpc_known_images_load(image, context, view, target, &result))
+		return start(image, context, bytes, size);
 	free(bytes);
-	result = use_known(context, image->handle.id, sha256);
 	return result == CUDA_SUCCESS ? take_kernels(image, view, target) : result;
 }
 

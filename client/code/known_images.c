@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/code/known_images.h"
 
+#include "base/lock.h"
 #include "base/sha256.h"
+#include "client/context/device.h"
+#include "client/wire/session.h"
+#include "gpc_calls.h"
 #include "image/image_list.h"
+#include "image/image_variables.h"
+#include "protocol/image_info.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -11,6 +17,8 @@
 
 /* Of one Welcome: a daemon tells of fewer. */
 #define IMAGES_MAX 256
+/* For more the daemon may have no memory, and that is to be known at once. */
+#define VARIABLES_MAX ((uint64_t)64 << 10)
 
 struct known {
 	struct known *next;
@@ -19,10 +27,13 @@ struct known {
 	uint8_t sha256[GPC_SHA256_SIZE];
 	struct gp_image_info *info; /* NULL: it has this digest */
 	uint8_t digest[GP_SHA256_SIZE];
+	bool retired;  /* this process has had it... */
+	uint64_t size; /* ... of so many bytes */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct known *images; /* utlist */
+static struct known *images GP_GUARDED_BY(lock);     /* utlist, the newest first */
+static struct gpc_image *loaded GP_GUARDED_BY(lock); /* utlist */
 
 static bool
 take_info(struct known *known, const Gpupool__KnownImage *image)
@@ -88,30 +99,239 @@ read_off(struct known *known, const struct gp_image *view, const struct gp_image
 	return same;
 }
 
-bool
-gpc_known_images_use(const struct gpc_device *device, const uint8_t sha256[GPC_SHA256_SIZE],
-		     const struct gp_image *view, const struct gp_image_target *target,
-		     struct gp_image_info **info_p)
+static void
+known_free(struct known *known)
+{
+	gp_image_info_destroy(known->info);
+	free(known);
+}
+
+/* While there are host functions the daemon may keep a load behind the unloading of an image whose
+ * place it has, and not launches of it: who waits for its answer sends none before. */
+static bool
+is_in_order(const struct gpc_device *device, unsigned int call)
+{
+	return gpc_facts_know(gpc_session_facts(device->session), call) &&
+	       !gpc_session_has_functions(device->session);
+}
+
+static struct known *
+find_known(const struct gpc_device *device, const uint8_t sha256[GPC_SHA256_SIZE]) GP_LOCKED(lock)
 {
 	struct known *known;
 
-	(void)pthread_mutex_lock(&lock);
 	LL_FOREACH(images, known)
 	{
 		if (known->session == device->session && known->device == device->remote &&
 		    memcmp(known->sha256, sha256, sizeof(known->sha256)) == 0)
-			break;
+			return known;
 	}
-	if (known)
-		LL_DELETE(images, known);
-	(void)pthread_mutex_unlock(&lock);
-	if (!known)
+	return NULL;
+}
+
+static bool
+use(struct gpc_image *image, struct gpc_context *context, const struct gp_image *view,
+    const struct gp_image_target *target, CUresult *result_p) GP_LOCKED(lock)
+{
+	const struct gp_args_gpImageUse args = {
+		.context = context->handle.id,
+		.image = image->handle.id,
+		.sha256 = { image->sha256, GPC_SHA256_SIZE },
+	};
+	struct known *known = find_known(image->device, image->sha256);
+
+	if (!known || !is_in_order(image->device, GP_CALL_gpImageUse))
 		return false;
+	LL_DELETE(images, known);
 	if (!known->info && !read_off(known, view, target)) {
 		free(known);
 		return false;
 	}
-	*info_p = known->info;
+	image->info = known->info;
 	free(known);
+	*result_p = gpc_post_gpImageUse(context, &args);
 	return true;
+}
+
+/* As it was when the image was loaded. */
+static void
+restore(struct gp_image_info *info, const struct gpc_image_setting *settings)
+{
+	const struct gpc_image_setting *setting;
+
+	for (uint32_t i = 0; i < info->kernel_count; i++) {
+		info->kernels[i].absent = false;
+		info->kernels[i].varies = 0;
+	}
+	LL_FOREACH(settings, setting)
+	{
+		struct gp_kernel_info *kernel = &info->kernels[setting->kernel];
+
+		kernel->attributes[setting->attribute] = setting->value;
+		kernel->attributes_known &= ~(1u << setting->attribute);
+		kernel->attributes_known |= (uint32_t)setting->known << setting->attribute;
+	}
+}
+
+/* NULL: no memory. */
+static struct gp_image_info *
+copy_info(struct gpc_image *image)
+{
+	struct gp_image_info *info = NULL;
+	void *data;
+	size_t size;
+
+	(void)pthread_mutex_lock(&image->lock);
+	if (gp_image_info_encode(image->info, &data, &size) == 0) {
+		if (gp_image_info_decode(&info, (struct gp_bytes){ data, size }) == 0)
+			restore(info, image->settings);
+		else
+			info = NULL;
+		free(data);
+	}
+	(void)pthread_mutex_unlock(&image->lock);
+	return info;
+}
+
+static struct gpc_image *
+find_loaded(const struct gpc_image *image) GP_LOCKED(lock)
+{
+	struct gpc_image *other;
+
+	DL_FOREACH(loaded, other)
+	{
+		if (other->device == image->device &&
+		    memcmp(other->sha256, image->sha256, sizeof(other->sha256)) == 0)
+			return other;
+	}
+	return NULL;
+}
+
+static bool
+load_again(struct gpc_image *image, struct gpc_context *context, CUresult *result_p) GP_LOCKED(lock)
+{
+	struct gp_args_gpImageAgain args = { .context = context->handle.id,
+					     .image = image->handle.id };
+	struct gpc_image *like = find_loaded(image);
+
+	if (!like || !is_in_order(image->device, GP_CALL_gpImageAgain))
+		return false;
+	image->info = copy_info(like);
+	if (!image->info)
+		return false;
+	args.like = like->handle.id;
+	*result_p = gpc_post_gpImageAgain(context, &args);
+	return true;
+}
+
+bool
+gpc_known_images_load(struct gpc_image *image, struct gpc_context *context,
+		      const struct gp_image *view, const struct gp_image_target *target,
+		      CUresult *result_p)
+{
+	bool known;
+
+	/* Held while the call is posted: the daemon counts in this order. */
+	(void)pthread_mutex_lock(&lock);
+	known = use(image, context, view, target, result_p) || load_again(image, context, result_p);
+	(void)pthread_mutex_unlock(&lock);
+	return known;
+}
+
+void
+gpc_known_images_add(struct gpc_image *image)
+{
+	if (!image->plain || gp_image_variables_total(image->variables) > VARIABLES_MAX)
+		return;
+	(void)pthread_mutex_lock(&lock);
+	DL_APPEND(loaded, image);
+	image->listed = true;
+	(void)pthread_mutex_unlock(&lock);
+}
+
+/* As the daemon does.  Those of a session are beyond a limit from some place in the list on. */
+static void
+trim_retired(const struct gpc_session *session, unsigned int count_max, uint64_t bytes_max)
+	GP_LOCKED(lock)
+{
+	struct known *known, *next;
+	unsigned int count = 0;
+	uint64_t bytes = 0;
+
+	LL_FOREACH_SAFE(images, known, next)
+	{
+		if (known->session != session || !known->retired)
+			continue;
+		count++;
+		bytes += known->size;
+		if (count <= count_max && bytes <= bytes_max)
+			continue;
+		LL_DELETE(images, known);
+		known_free(known);
+	}
+}
+
+static bool
+retire(struct gpc_image *image) GP_LOCKED(lock)
+{
+	const struct gpc_device *device = image->device;
+	const struct gp_args_gpImageRetire args = { .image = image->handle.id,
+						    .device = device->remote };
+	struct known *known;
+
+	if (!image->listed || !image->plain || image->size > GP_RETIRED_BYTES ||
+	    !is_in_order(device, GP_CALL_gpImageRetire))
+		return false;
+	known = calloc(1, sizeof(*known));
+	if (!known)
+		return false;
+	if (gpc_post_gpImageRetire(device->primary, &args) != CUDA_SUCCESS) {
+		free(known);
+		return false;
+	}
+	known->session = device->session;
+	known->device = device->remote;
+	known->retired = true;
+	known->size = image->size;
+	memcpy(known->sha256, image->sha256, sizeof(known->sha256));
+	(void)pthread_mutex_lock(&image->lock);
+	known->info = image->info;
+	image->info = NULL;
+	restore(known->info, image->settings);
+	(void)pthread_mutex_unlock(&image->lock);
+	LL_PREPEND(images, known);
+	trim_retired(known->session, GP_RETIRED_MAX, GP_RETIRED_BYTES);
+	return true;
+}
+
+void
+gpc_known_images_unload(struct gpc_image *image)
+{
+	const struct gp_args_gpImageUnload args = { .image = image->handle.id };
+
+	(void)pthread_mutex_lock(&lock);
+	if (image->listed)
+		DL_DELETE(loaded, image);
+	/* What was not loaded the daemon does not know. */
+	if (image->info && gpc_session_status(image->device->session) == CUDA_SUCCESS &&
+	    !retire(image))
+		(void)gpc_post_gpImageUnload(image->device->primary, &args);
+	(void)pthread_mutex_unlock(&lock);
+}
+
+bool
+gpc_known_images_forget(struct gpc_context *context)
+{
+	const struct gp_args_gpImageForget args = { 0 };
+	const struct gpc_session *session = context->scope.session;
+	const struct known *known;
+	bool any = false;
+
+	(void)pthread_mutex_lock(&lock);
+	LL_FOREACH(images, known)
+	any = any || (known->session == session && known->retired);
+	if (any && gpc_post_gpImageForget(context, &args) == CUDA_SUCCESS)
+		trim_retired(session, 0, 0);
+	(void)pthread_mutex_unlock(&lock);
+	return any;
 }

@@ -1,30 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The images that daemons keep for this process, as their Welcomes say: those that the same program
- * used before.  Each can be loaded once without waiting, for all that its load would tell is here.
+ * Images that daemons have already, so that they are loaded without waiting: those that the same
+ * program used before, as the daemon's Welcome says; those that this process has loaded, as long
+ * as they are there; and the last few that it has unloaded (protocol/image_info.h).
+ *
  * A session's are added before any other thread knows it; any thread may use them.
  */
 #ifndef GPC_KNOWN_IMAGES_H
 #define GPC_KNOWN_IMAGES_H
 
-#include "client/context/context.h"
+#include "client/code/image.h"
 #include "image/fatbin.h"
 #include "protocol/control.h"
-#include "protocol/image_info.h"
 
 #include <stdbool.h>
-#include <stdint.h>
-
-#define GPC_SHA256_SIZE 32
 
 /* What makes no sense, or finds no memory, is passed over. */
 void gpc_known_images_take(const struct gpc_session *session, const Gpupool__Welcome *welcome);
 
-/* The image of this hash, for a context of the device: what is known of its kernels, to be
- * destroyed.  It is known no more.  false: it was not, or the daemon has found other kernels in it
+/* Loads an image that has its hash, and gives it what is known of its kernels; *result_p: of the
+ * call.  view: the same image.  false: it is not known, or the daemon has found other kernels in it
  * than view shows. */
-bool gpc_known_images_use(const struct gpc_device *device, const uint8_t sha256[GPC_SHA256_SIZE],
-			  const struct gp_image *view, const struct gp_image_target *target,
-			  struct gp_image_info **info_p);
+bool gpc_known_images_load(struct gpc_image *image, struct gpc_context *context,
+			   const struct gp_image *view, const struct gp_image_target *target,
+			   CUresult *result_p);
+/* The image is loaded, and its variables are known. */
+void gpc_known_images_add(struct gpc_image *image);
+/* Tells the daemon that it goes, if the daemon has it.  Nobody has a kernel of it any more. */
+void gpc_known_images_unload(struct gpc_image *image);
+/* There is no memory: what was unloaded goes for good.  Whether there was any. */
+bool gpc_known_images_forget(struct gpc_context *context);
 
 #endif /* GPC_KNOWN_IMAGES_H */

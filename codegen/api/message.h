@@ -369,6 +369,24 @@ GP_MESSAGE(0x0502, POST, SERVER_HOOK, FREES(BY_HOOK), BEHIND_ALL)
 void gpImageUnload(
         DROP gp_image image);
 
+/* The same, and the image's bytes stay, with what they count for: gpImageUse loads them once more on this
+ * device.  So do those of the last GP_RETIRED_MAX such images, if they are GP_RETIRED_BYTES at most. */
+GP_MESSAGE(0x0506, POST, SERVER_HOOK, FREES(BY_HOOK), BEHIND_ALL)
+void gpImageRetire(
+        DROP gp_image image,
+        int device);
+
+/* The bytes of all those go. */
+GP_MESSAGE(0x0508, POST, SERVER_HOOK)
+void gpImageForget(void);
+
+/* Loads the bytes of an image that the session has once more, without waiting. */
+GP_MESSAGE(0x0507, POST, SERVER_HOOK, ALLOCATES(BY_HOOK), PASSES_COPIES)
+void gpImageAgain(
+        gp_context context,
+        NEW gp_image image,
+        gp_image like);
+
 /* A variable of the image on the context's device; its address lies outside the window. */
 GP_MESSAGE(0x0503, WAIT, SERVER_HOOK, PASSES_COPIES)
 void gpImageGlobal(

@@ -4,33 +4,46 @@
  *
  *   loops graphs COUNT     builds a graph, instantiates, launches, updates and launches it, ends it
  *   loops together COUNT   the same of a graph whose kernel's blocks run together
+ *   loops modules COUNT    loads the same code, sets a kernel up, launches it, unloads the code
+ *   loops libraries COUNT  the same as a library
+ *   loops copies COUNT     loads the same code, which stays loaded, and launches it
+ *   loops rotation COUNT   loads, launches and unloads one of 80 such codes after the other, now
+ * and then behind a host function
+ *   loops threads COUNT    four threads do what modules does
  *
  * What all of them have written is read once, at the end.
  */
 #include <cuda.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define HEAD ".version 7.0\n.target sm_70\n.address_size 64\n"
 #define BLOCK 32
 
 /* Adds 1 to a word, in the first thread of each block. */
-static const char add_text[] = HEAD ".visible .entry add(.param .u64 where)\n"
-				    "{\n"
-				    "	.reg .pred %p<2>;\n"
-				    "	.reg .b32 %r<3>;\n"
-				    "	.reg .b64 %rd<3>;\n"
-				    "	ld.param.u64 %rd1, [where];\n"
-				    "	cvta.to.global.u64 %rd2, %rd1;\n"
-				    "	mov.u32 %r1, %tid.x;\n"
-				    "	setp.ne.u32 %p1, %r1, 0;\n"
-				    "	@%p1 bra done;\n"
-				    "	atom.global.add.u32 %r2, [%rd2], 1;\n"
-				    "done:\n"
-				    "	ret;\n"
-				    "}\n";
+#define ADD                                                                                        \
+	".visible .entry add(.param .u64 where)\n"                                                 \
+	"{\n"                                                                                      \
+	"	.reg .pred %p<2>;\n"                                                                     \
+	"	.reg .b32 %r<3>;\n"                                                                      \
+	"	.reg .b64 %rd<3>;\n"                                                                     \
+	"	ld.param.u64 %rd1, [where];\n"                                                           \
+	"	cvta.to.global.u64 %rd2, %rd1;\n"                                                        \
+	"	mov.u32 %r1, %tid.x;\n"                                                                  \
+	"	setp.ne.u32 %p1, %r1, 0;\n"                                                              \
+	"	@%p1 bra done;\n"                                                                        \
+	"	atom.global.add.u32 %r2, [%rd2], 1;\n"                                                   \
+	"done:\n"                                                                                  \
+	"	ret;\n"                                                                                  \
+	"}\n"
+
+static const char add_text[] = HEAD ADD;
+/* Other code, with a variable. */
+static const char other_text[] = HEAD ".global .b32 unused[16];\n" ADD;
 
 static void
 check(CUresult result, const char *what)
@@ -48,6 +61,7 @@ check(CUresult result, const char *what)
 
 static CUdeviceptr sum;
 static CUfunction add;
+static CUcontext context;
 
 static CUgraph
 graph_of(unsigned int blocks, bool together, CUgraphNode *node)
@@ -66,10 +80,8 @@ graph_of(unsigned int blocks, bool together, CUgraphNode *node)
 	};
 	const CUlaunchAttributeValue cooperative = { .cooperative = 1 };
 	CUgraphNode first;
-	CUcontext context;
 	CUgraph graph;
 
-	CHECK(cuCtxGetCurrent(&context));
 	CHECK(cuGraphCreate(&graph, 0));
 	CHECK(cuGraphAddMemsetNode(&first, graph, NULL, 0, &fill, context));
 	CHECK(cuGraphAddKernelNode(node, graph, &first, 1, &kernel));
@@ -105,6 +117,111 @@ run_graphs(int count, bool together)
 	return 3 * (unsigned int)count;
 }
 
+/* With more dynamic shared memory than a fresh kernel allows. */
+static void
+launch_large(CUfunction function)
+{
+	void *params[] = { &sum };
+	int allowed = -1;
+
+	CHECK(cuFuncGetAttribute(&allowed, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+				 function));
+	if (allowed != 48 << 10) {
+		printf("a fresh kernel allows %d bytes\n", allowed);
+		exit(1);
+	}
+	if (cuLaunchKernel(function, 1, 1, 1, BLOCK, 1, 1, 60 << 10, NULL, params, NULL) !=
+	    CUDA_ERROR_INVALID_VALUE) {
+		printf("a launch beyond that is not refused\n");
+		exit(1);
+	}
+	CHECK(cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+				 60 << 10));
+	CHECK(cuLaunchKernel(function, 1, 1, 1, BLOCK, 1, 1, 60 << 10, NULL, params, NULL));
+}
+
+static unsigned int
+load_modules(int count, bool unload)
+{
+	CUfunction function;
+	CUmodule module;
+
+	for (int i = 0; i < count; i++) {
+		CHECK(cuModuleLoadData(&module, other_text));
+		CHECK(cuModuleGetFunction(&function, module, "add"));
+		launch_large(function);
+		if (unload)
+			CHECK(cuModuleUnload(module));
+	}
+	return (unsigned int)count;
+}
+
+static unsigned int
+load_libraries(int count)
+{
+	CUlibrary library;
+	CUkernel kernel;
+
+	for (int i = 0; i < count; i++) {
+		CHECK(cuLibraryLoadData(&library, other_text, NULL, NULL, 0, NULL, NULL, 0));
+		CHECK(cuLibraryGetKernel(&kernel, library, "add"));
+		launch_large((CUfunction)kernel);
+		CHECK(cuLibraryUnload(library));
+	}
+	return (unsigned int)count;
+}
+
+static void *
+load_in_thread(void *arg)
+{
+	CHECK(cuCtxSetCurrent(context));
+	(void)load_modules(*(int *)arg, true);
+	return NULL;
+}
+
+static unsigned int
+load_in_threads(int count)
+{
+	pthread_t threads[4];
+
+	for (int i = 0; i < 4; i++) {
+		if (pthread_create(&threads[i], NULL, load_in_thread, &count))
+			exit(2);
+	}
+	for (int i = 0; i < 4; i++)
+		(void)pthread_join(threads[i], NULL);
+	return 4 * (unsigned int)count;
+}
+
+static void CUDA_CB
+rest(void *arg)
+{
+	(void)usleep(2000);
+}
+
+static unsigned int
+rotate(int count)
+{
+	char text[sizeof(other_text) + 32];
+	void *params[] = { &sum };
+	CUfunction function;
+	CUmodule module;
+
+	for (int i = 0; i < count; i++) {
+		if (i % 5 == 0)
+			CHECK(cuLaunchHostFunc(NULL, rest, NULL));
+		(void)snprintf(text, sizeof(text), "%s// %d\n", other_text, i % 80);
+		CHECK(cuModuleLoadData(&module, text));
+		CHECK(cuModuleGetFunction(&function, module, "add"));
+		CHECK(cuLaunchKernel(function, 1, 1, 1, BLOCK, 1, 1, 0, NULL, params, NULL));
+		if (i % 7 == 0)
+			CHECK(cuCtxSynchronize());
+		CHECK(cuModuleUnload(module));
+	}
+	CHECK(cuCtxSynchronize());
+	return (unsigned int)count;
+}
+
 static unsigned int
 run(const char *what, int count)
 {
@@ -112,7 +229,18 @@ run(const char *what, int count)
 		return run_graphs(count, false);
 	if (strcmp(what, "together") == 0)
 		return run_graphs(count, true);
-	fprintf(stderr, "usage: loops graphs|together COUNT\n");
+	if (strcmp(what, "modules") == 0)
+		return load_modules(count, true);
+	if (strcmp(what, "copies") == 0)
+		return load_modules(count, false);
+	if (strcmp(what, "libraries") == 0)
+		return load_libraries(count);
+	if (strcmp(what, "threads") == 0)
+		return load_in_threads(count);
+	if (strcmp(what, "rotation") == 0)
+		return rotate(count);
+	fprintf(stderr,
+		"usage: loops graphs|together|modules|libraries|copies|threads|rotation COUNT\n");
 	exit(2);
 }
 
@@ -120,7 +248,6 @@ int
 main(int argc, char **argv)
 {
 	unsigned int wanted, found;
-	CUcontext context;
 	CUmodule module;
 	CUdevice device;
 

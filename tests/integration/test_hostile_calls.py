@@ -39,7 +39,8 @@ def _():
                 result, _ = session.ask(call, values)
                 require(result in (INVALID_HANDLE, 201), f"{call} of {name}: {result}")
         for call, values in (("cuStreamDestroy_v2", {"hStream": 77}), ("cuEventDestroy_v2", {"hEvent": 77}),
-                             ("gpImageUnload", {"image": 77}), ("gpContextDestroy", {"context": 77}),
+                             ("gpImageUnload", {"image": 77}), ("gpImageRetire", {"image": 77, "device": 0}),
+                             ("gpImageAgain", {"context": 1, "image": 78, "like": 77}), ("gpContextDestroy", {"context": 77}),
                              ("cuStreamWaitEvent", {"hStream": 77, "hEvent": 77}),
                              ("gpLaunch", {"kernel": 77 << 32, "grid_x": 1, "grid_y": 1, "grid_z": 1, "block_x": 1,
                                            "block_y": 1, "block_z": 1, "stream": 1})):
@@ -48,6 +49,41 @@ def _():
             require(session.ask("gpFence")[0] == SUCCESS, "fence")
             require(len(session.errors()) == before + 1 and session.errors()[-1][0] in (INVALID_HANDLE, 201),
                     f"{call} of 77: {session.errors()[before:]}")
+
+
+@case("code is loaded again only as often as it was unloaded, and where it was")
+def _():
+    with daemon.neighbour(), Session(daemon.port) as session:
+        session.create_context()
+        image = saxpy()
+        sha = hashlib.sha256(image).digest()
+
+        def posts(call, values, error=None):
+            before = len(session.errors())
+            session.post(call, values)
+            require(session.ask("gpFence")[0] == SUCCESS, "fence")
+            found = [told[0] for told in session.errors()[before:]]
+            require(found == ([error] if error else []), f"{call} {values}: {found}")
+
+        def use(name, error=None):
+            posts("gpImageUse", {"context": 1, "image": name, "sha256": sha}, error)
+
+        require(load(session, 20, image)[0] == SUCCESS, "load")
+        use(21, INVALID_VALUE)
+        posts("gpImageAgain", {"context": 1, "image": 21, "like": 20})
+        # On a device that there is not, it is unloaded and no more.
+        posts("gpImageRetire", {"image": 21, "device": 99})
+        posts("gpImageAgain", {"context": 1, "image": 22, "like": 21}, INVALID_HANDLE)
+        use(21, INVALID_VALUE)
+        posts("gpImageRetire", {"image": 20, "device": 0})
+        posts("gpImageRetire", {"image": 20, "device": 0}, INVALID_HANDLE)
+        use(23)
+        use(24, INVALID_VALUE)
+        session.post("gpLaunch", launch_values(kernel=23 << 32, params=bytes(24)))
+        posts("gpImageRetire", {"image": 23, "device": 0})
+        posts("gpImageForget", {})
+        use(24, INVALID_VALUE)
+        require(load(session, 24, image, bulk=False)[0] == SUCCESS, "what the daemon has is loaded as ever")
 
 
 @case("the names and addresses of another session mean nothing")

@@ -70,6 +70,22 @@ def _():
             loop(daemon, what)
 
 
+@case("code that the program has loaded before is loaded again without waiting")
+def _():
+    with Daemon() as daemon:
+        for what in ("modules", "libraries", "copies"):
+            loop(daemon, what)
+
+
+@case("code is loaded again behind host functions, by several threads, and when more was unloaded than is remembered")
+def _():
+    with Daemon() as daemon:
+        calls = read_stats(daemon.run("loops", "rotation", "400", path=LOOPS, env=ASKED)).calls
+        require(calls.get("gpImageLoad") and calls.get("gpImageRetire"), f"{calls}")
+        for _ in range(3):
+            daemon.run("loops", "threads", "50", path=LOOPS).expect(out="loops: ok\n")
+
+
 def many_kernels(count):
     """PTX with so many kernels, of which a daemon tells much."""
     kernels = (f".visible .entry {'a_long_name_' * 8}{i}(.param .u64 where, .param .u32 {'k' * 20})\n{{\n ret;\n}}\n" for i in range(count))

@@ -173,13 +173,9 @@ close_globals(struct gpd_session *session, struct gpd_image *image)
 		gpd_memory_close_extent(session, &global->extent);
 }
 
-CUresult
-gpd_gpImageUnload(struct gpd_session *session, const struct gp_args_gpImageUnload *args)
+static CUresult
+unload(struct gpd_session *session, struct gpd_image *image)
 {
-	struct gpd_image *image = gpd_image_get(session, args->image);
-
-	if (!image)
-		return CUDA_ERROR_INVALID_HANDLE;
 	forget_kernel(session);
 	session->kernels_changed++;
 	close_globals(session, image);
@@ -187,6 +183,35 @@ gpd_gpImageUnload(struct gpd_session *session, const struct gp_args_gpImageUnloa
 	/* Without a marker nobody can tell when it is free of use: the process ends soon. */
 	atomic_fetch_add(&session->images_leaving, 1);
 	return gpd_wait_add_all(session, NULL, unused, image);
+}
+
+CUresult
+gpd_gpImageUnload(struct gpd_session *session, const struct gp_args_gpImageUnload *args)
+{
+	struct gpd_image *image = gpd_image_get(session, args->image);
+
+	return image ? unload(session, image) : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult
+gpd_gpImageRetire(struct gpd_session *session, const struct gp_args_gpImageRetire *args)
+{
+	struct gpd_image *image = gpd_image_get(session, args->image);
+
+	if (!image)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (gpd_account_may_use(&session->account, args->device)) {
+		gpd_promise_retire(session, image->blob, args->device, image->code);
+		image->code = 0;
+	}
+	return unload(session, image);
+}
+
+CUresult
+gpd_gpImageForget(struct gpd_session *session, const struct gp_args_gpImageForget *args)
+{
+	gpd_promise_forget_retired(session);
+	return CUDA_SUCCESS;
 }
 
 static void
@@ -398,25 +423,26 @@ enter_image(struct gpd_session *session, struct gpd_image *image, uint32_t id,
 	return result;
 }
 
+/* Takes over a reference to the blob, and what is taken for its bytes; what the load would tell is
+ * for none, or for info_p and log_p. */
 static CUresult
-load(struct gpd_session *session, const struct gp_args_gpImageLoad *args, struct gpd_blob *blob,
-     struct gp_reply_gpImageLoad *reply)
+load(struct gpd_session *session, uint32_t context, uint32_t id, struct gpd_blob *blob,
+     struct gp_bytes options, struct gp_bytes *info_p, struct gp_bytes *log_p)
 {
-	struct gpd_image *image =
-		image_new(blob, gpd_context_get(session, args->context), args->size);
+	const uint64_t size = gpd_blob_name(blob)->size;
+	struct gpd_image *image = image_new(blob, gpd_context_get(session, context), size);
 	CUresult result;
 
 	if (!image) {
-		gpd_account_give_code(&session->account, args->size);
+		gpd_account_give_code(&session->account, size);
 		gpd_blob_unref(blob);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	result = gpd_context_enter(session, args->context);
+	result = gpd_context_enter(session, context);
 	if (result == CUDA_SUCCESS)
 		result = charge(session, image);
 	if (result == CUDA_SUCCESS)
-		return enter_image(session, image, args->image, args->options, &reply->info,
-				   &reply->log);
+		return enter_image(session, image, id, options, info_p, log_p);
 	image_end(session, image);
 	return result;
 }
@@ -433,10 +459,27 @@ gpd_gpImageLoad(struct gpd_session *session, const struct gp_args_gpImageLoad *a
 		return CUDA_SUCCESS;
 	}
 	if (result == CUDA_SUCCESS)
-		return load(session, args, blob, reply);
+		return load(session, args->context, args->image, blob, args->options, &reply->info,
+			    &reply->log);
 	if (session->bulk_left)
 		(void)gpd_session_recv_bulk(session, NULL, session->bulk_left);
 	return result;
+}
+
+CUresult
+gpd_gpImageAgain(struct gpd_session *session, const struct gp_args_gpImageAgain *args)
+{
+	const struct gpd_image *like = gpd_image_get(session, args->like);
+	CUresult result;
+
+	if (!like)
+		return CUDA_ERROR_INVALID_HANDLE;
+	result = gpd_image_take_memory(session, gpd_blob_name(like->blob)->size);
+	if (result != CUDA_SUCCESS)
+		return result;
+	gpd_blob_ref(like->blob);
+	return load(session, args->context, args->image, like->blob, (struct gp_bytes){ 0 }, NULL,
+		    NULL);
 }
 
 CUresult
@@ -446,6 +489,7 @@ gpd_gpImageUse(struct gpd_session *session, const struct gp_args_gpImageUse *arg
 	CUresult result = gpd_context_enter(session, args->context);
 	struct gpd_promise *promise;
 	struct gpd_image *image;
+	struct gpd_blob *blob;
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -453,6 +497,12 @@ gpd_gpImageUse(struct gpd_session *session, const struct gp_args_gpImageUse *arg
 		gpd_promise_keep(session, args->sha256, gpd_context_device(session, args->context));
 	if (!promise)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (promise->retired) {
+		blob = promise->blob;
+		free(promise);
+		return load(session, args->context, args->image, blob, (struct gp_bytes){ 0 }, NULL,
+			    NULL);
+	}
 	image = image_new(promise->blob, context, promise->code);
 	if (!image) {
 		gpd_promise_release(session, promise);

@@ -15,9 +15,8 @@
 #define IMAGES_MAX 16384
 #define RECEIVE_SIZE ((size_t)1 << 20)
 
-/* Before it is looked for: what the session may not have it need not send. */
-static CUresult
-take_memory(struct gpd_session *session, uint64_t size)
+CUresult
+gpd_image_take_memory(struct gpd_session *session, uint64_t size)
 {
 	const struct gpd_ledger_session *line = session->account.line;
 	const struct gpd_ledger_tenant *tenant = &session->account.ledger->tenants[line->tenant];
@@ -97,7 +96,8 @@ gpd_image_bytes(struct gpd_session *session, const struct gp_args_gpImageLoad *a
 				      args->size, bulk, args->sha256.size);
 		return CUDA_ERROR_INVALID_VALUE;
 	}
-	result = take_memory(session, args->size);
+	/* Before it is looked for: what the session may not have it need not send. */
+	result = gpd_image_take_memory(session, args->size);
 	if (result != CUDA_SUCCESS) {
 		gpd_image_cache_give_up(&session->bringer);
 		return result;

@@ -8,10 +8,15 @@
 #define GPD_IMAGE_BYTES_H
 
 #include <cuda.h>
+#include <stdint.h>
 
 struct gp_args_gpImageLoad;
 struct gpd_blob;
 struct gpd_session;
+
+/* Room for one more image of this size, in what the session may have; gpd_account_give_code() gives
+ * it back. */
+CUresult gpd_image_take_memory(struct gpd_session *session, uint64_t size);
 
 /* A reference, and args->size are taken (gpd_account_take_code()).  NULL with CUDA_SUCCESS: the
  * client is to send them. */

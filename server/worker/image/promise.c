@@ -321,6 +321,50 @@ gpd_promise_keep(struct gpd_session *session, struct gp_bytes sha256, int device
 	return found;
 }
 
+/* The one that was retired last is the first in the list.  Those behind the limits go. */
+static void
+trim_retired(struct gpd_session *session, unsigned int count_max, uint64_t bytes_max)
+{
+	struct gpd_promise *promise, *next;
+	uint64_t bytes = 0;
+	unsigned int count = 0;
+
+	LL_FOREACH_SAFE(session->promises, promise, next)
+	{
+		if (!promise->retired)
+			continue;
+		count++;
+		bytes += gpd_blob_name(promise->blob)->size;
+		if (count <= count_max && bytes <= bytes_max)
+			continue;
+		LL_DELETE(session->promises, promise);
+		gpd_promise_release(session, promise);
+	}
+}
+
+void
+gpd_promise_retire(struct gpd_session *session, struct gpd_blob *blob, int device, uint64_t code)
+{
+	struct gpd_promise *promise = calloc(1, sizeof(*promise));
+
+	if (!promise) {
+		gpd_account_give_code(&session->account, code);
+		return;
+	}
+	gpd_blob_ref(blob);
+	*promise = (struct gpd_promise){
+		.blob = blob, .device = device, .code = code, .retired = true
+	};
+	LL_PREPEND(session->promises, promise);
+	trim_retired(session, GP_RETIRED_MAX, GP_RETIRED_BYTES);
+}
+
+void
+gpd_promise_forget_retired(struct gpd_session *session)
+{
+	trim_retired(session, 0, 0);
+}
+
 void
 gpd_promise_forget(struct gpd_session *session)
 {

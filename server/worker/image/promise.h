@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Images that a session will probably load: what its program loaded before.
+ * Images that a session will probably load: what its program loaded before, or what it has
+ * unloaded.
  *
  * The worker remembers for each program of a tenant which images its sessions loaded.  A session
  * that begins is promised them: it is told of their kernels in its Welcome, their bytes stay in
@@ -15,6 +16,7 @@
 
 #include "protocol/enc.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define GPD_PROGRAM_KEY_SIZE 32
@@ -28,6 +30,7 @@ struct gpd_promise {
 	int device;
 	uint64_t code;      /* taken of what the session may have of device code */
 	uint64_t variables; /* and of the device's memory */
+	bool retired;       /* the session had it: its variables are charged when it is loaded */
 };
 
 /* What a session of this program is told, a packed KnownImages, malloc'ed; no bytes: nothing.  All
@@ -42,6 +45,13 @@ void gpd_promise_remember(const struct gpd_session *session, struct gpd_blob *bl
 /* The promise of this image on the device: the caller's now, to be freed.  NULL: there is none. */
 struct gpd_promise *gpd_promise_keep(struct gpd_session *session, struct gp_bytes sha256,
 				     int device);
+
+/* The session has unloaded an image of these bytes, for which it has taken so much: both are the
+ * promise's now.  Of the oldest of these there may be too many (protocol/image_info.h). */
+void gpd_promise_retire(struct gpd_session *session, struct gpd_blob *blob, int device,
+			uint64_t code);
+/* All of those are given up. */
+void gpd_promise_forget_retired(struct gpd_session *session);
 
 /* It is not kept after all. */
 void gpd_promise_release(struct gpd_session *session, struct gpd_promise *promise);

@@ -301,6 +301,24 @@ several_of_a_name_are_each_right(void **state)
 	gp_image_variables_destroy(variables);
 }
 
+static void
+the_sum_is_known_if_all_are(void **state)
+{
+	struct gp_image_variables *variables =
+		variables_of_text(".global .b8 v[4]; .const .b32 w[6]; .global .b64 x;");
+
+	assert_int_equal(gp_image_variables_total(variables), 4 + 24 + 8);
+	gp_image_variables_add_unknown(variables);
+	assert_int_equal(gp_image_variables_total(variables), UINT64_MAX);
+	gp_image_variables_destroy(variables);
+	variables = gp_image_variables_create();
+	assert_int_equal(gp_image_variables_total(variables), 0);
+	assert_int_equal(gp_image_variables_add(variables, "v", 1, true, false, 8), 0);
+	assert_int_equal(gp_image_variables_add(variables, "w", 1, false, false, 8), 0);
+	assert_int_equal(gp_image_variables_total(variables), UINT64_MAX);
+	gp_image_variables_destroy(variables);
+}
+
 int
 main(void)
 {
@@ -312,6 +330,7 @@ main(void)
 		cmocka_unit_test(text_says_what_is_managed),
 		cmocka_unit_test(text_of_another_form_says_nothing),
 		cmocka_unit_test(several_of_a_name_are_each_right),
+		cmocka_unit_test(the_sum_is_known_if_all_are),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -220,6 +220,7 @@ tear_down(void **state)
 	atomic_store(&gpc_lifecycle, CUDA_ERROR_NOT_INITIALIZED);
 	gpc_function_list_fini(&fixture.image.kernels);
 	gpc_answers_fini(&fixture.image.answers);
+	gpc_image_settings_free(fixture.image.settings);
 	gpc_handle_remove(&fixture.image.handle);
 	(void)pthread_mutex_destroy(&fixture.image.lock);
 	fake_daemon_stop(&fixture.daemon, fixture.session);

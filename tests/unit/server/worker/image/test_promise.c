@@ -244,6 +244,78 @@ test_limits(void **state)
 	program[1] = 0;
 }
 
+/* As an image does that the session unloads. */
+static struct gpd_blob *
+retire(int number, int device)
+{
+	struct gpd_blob *blob = blob_of(number);
+
+	assert_int_equal(gpd_account_take_code(&fake.session.account, size), CUDA_SUCCESS);
+	gpd_promise_retire(&fake.session, blob, device, size);
+	return blob;
+}
+
+static struct gpd_promise *
+keep(struct gpd_blob *blob)
+{
+	const struct gp_bytes sha256 = { gpd_blob_name(blob)->sha256, GPD_SHA256_SIZE };
+
+	return gpd_promise_keep(&fake.session, sha256, 0);
+}
+
+/* What the session has unloaded stays, charged, whatever the cache forgets; its variables do not.
+ */
+static void
+test_retired(void **state)
+{
+	struct gpd_blob *blob = retire(1, 0), *elsewhere = retire(2, 1);
+	uint64_t before = fake_allocated(&fake, 0);
+	struct gpd_promise *promise;
+
+	assert_int_equal(code(), 2 * size);
+	assert_null(keep(elsewhere));
+	promise = keep(blob);
+	assert_non_null(promise);
+	assert_true(promise->retired);
+	assert_int_equal(promise->code, size);
+	assert_int_equal(promise->variables, 0);
+	assert_int_equal(fake_allocated(&fake, 0), before);
+	assert_null(keep(blob));
+	gpd_promise_release(&fake.session, promise);
+	assert_int_equal(code(), size);
+	gpd_promise_forget_retired(&fake.session);
+	assert_int_equal(code(), 0);
+	gpd_blob_unref(blob);
+	gpd_blob_unref(elsewhere);
+}
+
+/* The oldest goes; what a program was promised at its beginning is not counted, and stays. */
+static void
+test_retired_limits(void **state)
+{
+	struct gpd_blob *first, *second;
+	struct gpd_promise *promise;
+
+	assert_int_equal(promised(), 0);
+	remember(1000, 8);
+	assert_int_equal(promised(), 1);
+	first = retire(0, 0);
+	second = retire(1, 0);
+	for (int i = 2; i <= GP_RETIRED_MAX; i++)
+		gpd_blob_unref(retire(i, 0));
+	assert_int_equal(code(), (GP_RETIRED_MAX + 1) * size);
+	assert_null(keep(first));
+	promise = keep(second);
+	assert_non_null(promise);
+	gpd_promise_release(&fake.session, promise);
+	gpd_promise_forget_retired(&fake.session);
+	assert_int_equal(code(), size);
+	gpd_promise_forget(&fake.session);
+	assert_int_equal(code(), 0);
+	gpd_blob_unref(first);
+	gpd_blob_unref(second);
+}
+
 /* A tenant that has many programs forgets its own, and not another's. */
 static void
 test_programs(void **state)
@@ -283,6 +355,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_no_program, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_gone_from_memory, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_limits, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_retired, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_retired_limits, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_programs, setup, teardown),
 	};
 
