@@ -20,6 +20,7 @@ enum gpc_question_what {
 	GPC_QUESTION_BLOCKS,
 	GPC_QUESTION_SHARED,
 	GPC_QUESTION_CLUSTERS, /* and the next one: what of gpOccupancyCluster */
+	GPC_QUESTION_MULTIPROCESSORS = GPC_QUESTION_CLUSTERS + 2, /* of no kernel */
 };
 
 #define GPC_QUESTION_WORDS 16

@@ -328,39 +328,6 @@ gpc_launch_attributes_encode(const CUlaunchConfig *config, struct gpc_launch_att
 	return result;
 }
 
-void
-gpc_launch_question(struct gpc_question *question, enum gpc_question_what what,
-		    const struct gpc_context *context, const struct gpc_function *function)
-{
-	memset(question, 0, sizeof(*question));
-	question->what = what;
-	question->kernel = function->index;
-	question->device = context->device->ordinal;
-	for (unsigned int i = 0; i < GPC_QUESTION_SETTINGS; i++) {
-		const unsigned int attribute = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES + i;
-
-		if (gpc_function_attribute(function, (CUfunction_attribute)attribute,
-					   &question->settings[i]))
-			question->settings_known |= 1u << i;
-	}
-}
-
-void
-gpc_launch_question_shape(struct gpc_question *question, const CUlaunchConfig *config,
-			  const struct gpc_launch_attributes *attributes)
-{
-	const uint32_t words[GPC_QUESTION_WORDS] = {
-		config->blockDimX,        config->blockDimY,        config->blockDimZ,
-		config->sharedMemBytes,   attributes->cluster[0],   attributes->cluster[1],
-		attributes->cluster[2],   attributes->preferred[0], attributes->preferred[1],
-		attributes->preferred[2], attributes->cooperative,  attributes->policy,
-		config->gridDimX,         config->gridDimY,         config->gridDimZ,
-		attributes->carveout,
-	};
-
-	memcpy(question->words, words, sizeof(words));
-}
-
 /* CUDA_LAUNCH_BLOCKING: the kernel has run when the launch returns. */
 static CUresult
 launch_and_wait(struct gpc_context *context, const struct gp_args_gpLaunch *args, bool finish)
@@ -486,7 +453,9 @@ launch(const CUlaunchConfig *config, CUfunction f, void **values, void **extra)
 	args.params = params.bytes;
 	if (result == CUDA_SUCCESS) {
 		gpc_stats_launch();
-		gpc_shape_begin(&check, context, function, config, &attributes);
+		gpc_shape_begin(&check, context, function, config, &attributes,
+				stream->green ? stream->green->handle.id : 0);
+		gpc_shape_ask(&check);
 		result = gpc_pages_any()
 				 ? submit_managed(stream, &args, check.needed || blocking, blocking)
 				 : submit(context, &args, check.needed || blocking, blocking);

@@ -43,12 +43,6 @@ CUevent gpc_launch_event(const CUlaunchAttribute *attribute);
  */
 CUresult gpc_launch_check_events(const CUlaunchConfig *config);
 
-/* A question about a kernel, as it is set up now; and what it says of a launch's shape. */
-void gpc_launch_question(struct gpc_question *question, enum gpc_question_what what,
-			 const struct gpc_context *context, const struct gpc_function *function);
-void gpc_launch_question_shape(struct gpc_question *question, const CUlaunchConfig *config,
-			       const struct gpc_launch_attributes *attributes);
-
 /* Up to the end of the last one. */
 size_t gpc_launch_params_size(const struct gp_kernel_info *info);
 

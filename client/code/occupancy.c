@@ -3,6 +3,7 @@
 #include "client/code/function.h"
 #include "client/code/image.h"
 #include "client/code/launch.h"
+#include "client/code/shape.h"
 #include "client/context/device.h"
 #include "client/context/object.h"
 #include "gpc_calls.h"
@@ -60,10 +61,8 @@ static void
 question_of_blocks(struct gpc_question *question, const struct subject *subject,
 		   const struct candidate *candidate, unsigned int flags)
 {
-	const uint32_t words[] = { (uint32_t)candidate->size, flags, (uint32_t)candidate->shared,
-				   (uint32_t)(candidate->shared >> 32) };
-
-	question_of(question, subject, GPC_QUESTION_BLOCKS, words, 4);
+	gpc_launch_question_blocks(question, subject->context, subject->function, candidate->size,
+				   candidate->shared, flags);
 }
 
 static void

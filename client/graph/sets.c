@@ -176,7 +176,7 @@ send_steps(struct gpc_sets *sets, const struct gpc_plan *plan, struct gpc_sets_s
 }
 
 CUresult
-gpc_sets_send(struct gpc_sets *sets, const struct gpc_plan *plan)
+gpc_sets_send(struct gpc_sets *sets, struct gpc_plan *plan)
 {
 	struct gpc_sets_step *steps = calloc(plan->count + 1, sizeof(*steps));
 	uint64_t number, exec = sets->exec;
@@ -194,6 +194,8 @@ gpc_sets_send(struct gpc_sets *sets, const struct gpc_plan *plan)
 	}
 	/* Read before: of a context that is reset meanwhile the sets are gone. */
 	number = gpc_stream_context_number(plan->context);
+	if (sets->count == 0)
+		gpc_shapes_ask(&plan->shapes);
 	result = send_steps(sets, plan, steps, &exec);
 	/* Of what is remade nobody has answered. */
 	if (result == CUDA_SUCCESS && sets->count == 0)

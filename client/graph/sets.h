@@ -35,7 +35,7 @@ bool gpc_sets_are_there(const struct gpc_sets *sets);
 
 /* Brings the daemon up to the plan.  After a failure it may have a part: the next call sends all
  * anew. */
-CUresult gpc_sets_send(struct gpc_sets *sets, const struct gpc_plan *plan);
+CUresult gpc_sets_send(struct gpc_sets *sets, struct gpc_plan *plan);
 /* Before kernels launch or change it, in the order of the stream; for another one it does
  * nothing. */
 CUresult gpc_sets_upload(const struct gpc_sets *sets, struct gpc_stream *stream);

@@ -4,6 +4,7 @@
  *
  *   loops graphs COUNT     builds a graph, instantiates, launches, updates and launches it, ends it
  *   loops together COUNT   the same of a graph whose kernel's blocks run together
+ *   loops grids COUNT      launches a kernel whose blocks run together, with one more each time
  *   loops modules COUNT    loads the same code, sets a kernel up, launches it, unloads the code
  *   loops libraries COUNT  the same as a library
  *   loops copies COUNT     loads the same code, which stays loaded, and launches it
@@ -115,6 +116,32 @@ run_graphs(int count, bool together)
 	for (int i = 0; i < count; i++)
 		run_graph(together);
 	return 3 * (unsigned int)count;
+}
+
+/* In grids that grow; then one that is too large. */
+static unsigned int
+launch_together(int count)
+{
+	void *params[] = { &sum };
+	int blocks, multiprocessors;
+	CUdevice device;
+
+	for (int i = 1; i <= count; i++)
+		CHECK(cuLaunchCooperativeKernel(add, (unsigned int)i, 1, 1, BLOCK, 1, 1, 0, NULL,
+						params));
+	CHECK(cuCtxGetDevice(&device));
+	CHECK(cuDeviceGetAttribute(&multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
+				   device));
+	CHECK(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, add, BLOCK, 0));
+	blocks *= multiprocessors;
+	CHECK(cuLaunchCooperativeKernel(add, (unsigned int)blocks, 1, 1, BLOCK, 1, 1, 0, NULL,
+					params));
+	if (cuLaunchCooperativeKernel(add, (unsigned int)blocks + 1, 1, 1, BLOCK, 1, 1, 0, NULL,
+				      params) != CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE) {
+		printf("%d blocks together are not refused\n", blocks + 1);
+		exit(1);
+	}
+	return (unsigned int)(count * (count + 1) / 2 + blocks);
 }
 
 /* With more dynamic shared memory than a fresh kernel allows. */
@@ -229,6 +256,8 @@ run(const char *what, int count)
 		return run_graphs(count, false);
 	if (strcmp(what, "together") == 0)
 		return run_graphs(count, true);
+	if (strcmp(what, "grids") == 0)
+		return launch_together(count);
 	if (strcmp(what, "modules") == 0)
 		return load_modules(count, true);
 	if (strcmp(what, "copies") == 0)
@@ -239,8 +268,8 @@ run(const char *what, int count)
 		return load_in_threads(count);
 	if (strcmp(what, "rotation") == 0)
 		return rotate(count);
-	fprintf(stderr,
-		"usage: loops graphs|together|modules|libraries|copies|threads|rotation COUNT\n");
+	fprintf(stderr, "usage: loops "
+			"graphs|together|grids|modules|libraries|copies|threads|rotation COUNT\n");
 	exit(2);
 }
 

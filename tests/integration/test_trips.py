@@ -70,6 +70,12 @@ def _():
             loop(daemon, what)
 
 
+@case("kernels whose blocks run together are launched in any grid that fits without waiting")
+def _():
+    with Daemon() as daemon:
+        loop(daemon, "grids")
+
+
 @case("code that the program has loaded before is loaded again without waiting")
 def _():
     with Daemon() as daemon:

@@ -25,10 +25,11 @@ struct fixture {
 	struct gp_image_info info;
 	struct gp_kernel_info kernels[2];
 	CUfunction kernel, other;
-	atomic_int refusal; /* of launches that are waited for */
-	atomic_uint fewer;  /* answers than questions */
-	atomic_bool share;  /* the next answer comes behind a note: the share has changed */
-	atomic_bool late;   /* the next answer comes behind a note: a launch was refused */
+	atomic_int refusal;          /* of launches that are waited for */
+	atomic_uint fewer;           /* answers than questions */
+	atomic_uint multiprocessors; /* 0: the daemon does not say */
+	atomic_bool share; /* the next answer comes behind a note: the share has changed */
+	atomic_bool late;  /* the next answer comes behind a note: a launch was refused */
 };
 
 static struct fixture fixture;
@@ -121,6 +122,13 @@ answer(struct fake_daemon *daemon, const struct gp_header *header, const void *f
 	}
 	if (header->call == GP_CALL_gpFunctionAttributes) {
 		answer_attributes(daemon, header);
+		return 0;
+	}
+	if (header->call == GP_CALL_gpResource) {
+		const uint32_t words[4] = { htole32(atomic_load(&fixture.multiprocessors)) };
+
+		fake_reply(daemon, header, words[0] ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED,
+			   words, words[0] ? sizeof(words) : 0);
 		return 0;
 	}
 	if (header->call == GP_CALL_gpOccupancyClusterSizes) {
@@ -332,6 +340,38 @@ cooperative_launch_is_asked_for_more_blocks_than_were_accepted(void **state)
 			 CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
 	assert_int_equal(received(GP_CALL_gpLaunchChecked), 3);
 	assert_int_equal(received(GP_CALL_gpLaunch), 3);
+}
+
+/* As many as fit on a multiprocessor are asked once, with the multiprocessors. */
+static void
+cooperative_launch_of_any_grid_that_fits_is_asked_once(void **state)
+{
+	const uint16_t blocks = GP_CALL_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags;
+
+	atomic_store(&fixture.multiprocessors, 5);
+	for (unsigned int grid = 1; grid <= 5 * NUMBER; grid++)
+		assert_int_equal(launch_together(fixture.kernel, grid), CUDA_SUCCESS);
+	assert_int_equal(received(GP_CALL_gpLaunchChecked), 0);
+	assert_int_equal(received(GP_CALL_gpLaunch), 5 * NUMBER);
+	assert_int_equal(received(GP_CALL_gpResource), 1);
+	assert_int_equal(received(blocks), 1);
+	/* What is too large the daemon refuses itself. */
+	atomic_store(&fixture.refusal, CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+	assert_int_equal(launch_together(fixture.kernel, 5 * NUMBER + 1),
+			 CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+	assert_int_equal(received(GP_CALL_gpLaunchChecked), 1);
+	/* Another kernel of the image has the same multiprocessors. */
+	assert_int_equal(launch_together(fixture.other, 5 * NUMBER), CUDA_SUCCESS);
+	assert_int_equal(received(GP_CALL_gpResource), 1);
+	assert_int_equal(received(blocks), 2);
+	/* With another share all is asked again. */
+	atomic_store(&fixture.multiprocessors, 2);
+	atomic_store(&fixture.share, true);
+	assert_int_equal(received(GP_CALL_gpLaunch), 5 * NUMBER + 1);
+	assert_int_equal(launch_together(fixture.kernel, 2 * NUMBER), CUDA_SUCCESS);
+	assert_int_equal(launch_together(fixture.kernel, 2 * NUMBER + 1),
+			 CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+	assert_int_equal(received(GP_CALL_gpResource), 2);
 }
 
 /* The share has become smaller, say. */
@@ -745,6 +785,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(
 			cooperative_launch_is_asked_for_more_blocks_than_were_accepted, set_up,
 			tear_down),
+		cmocka_unit_test_setup_teardown(
+			cooperative_launch_of_any_grid_that_fits_is_asked_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			late_refusal_is_told_once_and_launches_are_asked_again, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(attributes_that_nothing_hangs_on_are_never_asked,
