@@ -23,33 +23,71 @@ unit_at(const void *at, size_t left)
 	return address % 4 == 0 && left >= 4 ? 4 : 1;
 }
 
+BESIDE_KERNELS static inline void
+load_unit(uint8_t *to, const uint8_t *from, size_t unit)
+{
+	uint64_t eight;
+	uint32_t four;
+
+	if (unit == 8) {
+		eight = __atomic_load_n((const uint64_t *)(const void *)from, __ATOMIC_ACQUIRE);
+		memcpy(to, &eight, 8);
+	} else if (unit == 4) {
+		four = __atomic_load_n((const uint32_t *)(const void *)from, __ATOMIC_ACQUIRE);
+		memcpy(to, &four, 4);
+	} else {
+		*to = __atomic_load_n(from, __ATOMIC_ACQUIRE);
+	}
+}
+
 /* What is read later was looked at later: a flag before its data. */
 BESIDE_KERNELS void
 gp_changes_load(void *to, const void *from, size_t size)
 {
-	uint8_t *out = to;
-	const uint8_t *in = from;
-
-	while (size) {
-		size_t unit = unit_at(in, size);
-		uint64_t eight;
-		uint32_t four;
-
-		if (unit == 8) {
-			eight = __atomic_load_n((const uint64_t *)(const void *)in,
-						__ATOMIC_ACQUIRE);
-			memcpy(out, &eight, 8);
-		} else if (unit == 4) {
-			four = __atomic_load_n((const uint32_t *)(const void *)in,
-					       __ATOMIC_ACQUIRE);
-			memcpy(out, &four, 4);
-		} else {
-			*out = __atomic_load_n(in, __ATOMIC_ACQUIRE);
-		}
-		out += unit;
-		in += unit;
-		size -= unit;
+	for (size_t at = 0, unit; at < size; at += unit) {
+		unit = unit_at((const uint8_t *)from + at, size - at);
+		load_unit((uint8_t *)to + at, (const uint8_t *)from + at, unit);
 	}
+}
+
+/* From the last word to the first one. */
+BESIDE_KERNELS void
+gp_changes_load_back(void *to, const void *from, size_t size)
+{
+	while (size) {
+		const uint8_t *end = (const uint8_t *)from + size;
+		size_t unit = unit_at(end, size);
+
+		size -= unit;
+		load_unit((uint8_t *)to + size, end - unit, unit);
+	}
+}
+
+/* Each word is read once: what compares memory that moves, as memcmp(), may read twice, and find
+ * alike what never was. */
+BESIDE_KERNELS static inline uint64_t
+differing(const uint64_t *copy, const uint64_t *shadow, size_t count)
+{
+	uint64_t all = 0;
+
+	for (size_t i = 0; i < count; i++)
+		all |= __atomic_load_n(&copy[i], __ATOMIC_RELAXED) ^ shadow[i];
+	return all;
+}
+
+BESIDE_KERNELS bool
+gp_changes_are_none(const void *copy, const void *shadow, size_t size)
+{
+	const uint64_t *a = copy, *b = shadow;
+	size_t count = size / 8, i = 0;
+
+	if (((uintptr_t)a | (uintptr_t)b | size) % 8)
+		return false;
+	for (; count - i >= 16; i += 16) {
+		if (differing(a + i, b + i, 16))
+			return false;
+	}
+	return differing(a + i, b + i, count - i) == 0;
 }
 
 /* And what is stored later is seen later. */

@@ -38,6 +38,7 @@ struct gp_changes_range {
 	uint64_t address;
 	void *copy, *shadow;
 	size_t size;
+	uint8_t *marks; /* host_marks.h; the first byte is of the 32 bytes that address is in */
 };
 
 /* Runs; the bytes are aligned to 8. */
@@ -86,5 +87,8 @@ void gp_changes_each(const void *bytes, size_t size,
 /* From and to memory that others use meanwhile. */
 void gp_changes_store(void *to, const void *from, size_t size);
 void gp_changes_load(void *to, const void *from, size_t size);
+/* true: each word of it was seen to be as in the shadow, which nobody else uses. */
+bool gp_changes_are_none(const void *copy, const void *shadow, size_t size);
+void gp_changes_load_back(void *to, const void *from, size_t size);
 
 #endif /* GP_PROTOCOL_HOST_CHANGES_H */

@@ -1,172 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "protocol/host_picture.h"
 
-#include "protocol/enc.h"
+#include "protocol/host_look.h"
+#include "protocol/host_marks.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* What is looked at in one go. */
-#define STEP ((size_t)1024)
-#define LOOKS_MAX 8
+/* How often everything is looked at: what is small costs little. */
+#define LOOKS_MAX 4
+#define SMALL_LOOKS_MAX 16
+#define SMALL ((uint64_t)64 << 10)
 /* Runs that move too fast for a look at everything: so many bytes of them are looked at alone, and
  * so often. */
 #define MOVING_MAX 512
 #define MOVING_LOOKS 64
+/* Who never holds still that long is not waited for. */
+#define RESTLESS_MAX 2
 /* What is kept of the memory for pictures. */
 #define KEPT_MAX ((size_t)256 << 10)
-
-static bool
-make_room(struct gp_changes *changes, size_t size)
-{
-	size_t room = changes->room ? changes->room : 4096;
-	uint8_t *bytes;
-
-	if (changes->room - changes->size >= size)
-		return true;
-	while (room - changes->size < size)
-		room *= 2;
-	bytes = realloc(changes->bytes, room);
-	if (!bytes)
-		return false;
-	changes->bytes = bytes;
-	changes->room = room;
-	return true;
-}
-
-static uint64_t
-address_at(const uint8_t *run)
-{
-	uint64_t address;
-
-	memcpy(&address, run, 8);
-	return le64toh(address);
-}
-
-/* One that goes through the ranges. */
-struct look {
-	struct gp_changes *changes;
-	size_t last;  /* where the last run of this range is; SIZE_MAX: there is none */
-	uint64_t end; /* of that run */
-};
-
-/* A run behind the last one is one with it. */
-static bool
-add_run(struct look *look, uint64_t address, const uint8_t *bytes, size_t size)
-{
-	struct gp_changes *changes = look->changes;
-	size_t old, whole;
-	uint8_t *run;
-
-	if (changes->size + gp_changes_room_of(size) > GP_PICTURE_MAX ||
-	    !make_room(changes, gp_changes_room_of(size)))
-		return false;
-	if (look->last == SIZE_MAX || look->end != address) {
-		look->last = changes->size;
-		look->end = address + size;
-		gp_changes_write(changes, address, bytes, size);
-		return true;
-	}
-	run = changes->bytes + look->last;
-	old = (size_t)(address - address_at(run));
-	whole = gp_changes_room_of(old + size);
-	memcpy(run + GP_CHANGES_HEAD + old, bytes, size);
-	gp_put_u32(run + 8, (uint32_t)(old + size));
-	memset(run + GP_CHANGES_HEAD + old + size, 0, whole - GP_CHANGES_HEAD - old - size);
-	changes->size = look->last + whole;
-	look->end += size;
-	return true;
-}
-
-/* A word of 4 bytes, or a byte where there is none. */
-static size_t
-word_at(uint64_t address, size_t left)
-{
-	return address % 4 == 0 && left >= 4 ? 4 : 1;
-}
-
-static bool
-differs(const uint8_t *a, const uint8_t *b, size_t size)
-{
-	return size == 4 ? memcmp(a, b, 4) != 0 : *a != *b;
-}
-
-/* The runs in one step, whose words are in now.  false: there was no room for all. */
-static bool
-find_in_step(struct look *look, uint64_t address, const uint8_t *now, const uint8_t *shadow,
-	     size_t size)
-{
-	size_t at = 0;
-
-	while (at < size) {
-		size_t word = word_at(address + at, size - at), begin = at;
-
-		if (!differs(now + at, shadow + at, word)) {
-			at += word;
-			continue;
-		}
-		while (at < size) {
-			word = word_at(address + at, size - at);
-			if (!differs(now + at, shadow + at, word))
-				break;
-			at += word;
-		}
-		if (!add_run(look, address + begin, now + begin, at - begin))
-			return false;
-	}
-	return true;
-}
-
-/* Most memory is as it was.  Nothing is taken from here, so that words are torn does not matter;
- * the thread sanitizer would look into memcmp(). */
-static bool
-is_unchanged(const void *copy, const void *shadow, size_t size)
-{
-#ifdef __SANITIZE_THREAD__
-	return false;
-#else
-	return memcmp(copy, shadow, size) == 0;
-#endif
-}
-
-/* false: there was no room for all that has changed. */
-static bool
-look_at_step(struct look *look, const struct gp_changes_range *range, size_t at, size_t size)
-{
-	uint8_t memory[STEP + 8] __attribute__((aligned(8)));
-	const uint8_t *shadow = (const uint8_t *)range->shadow + at;
-	/* As aligned as what it is read from. */
-	uint8_t *now = memory + (range->address + at) % 8;
-
-	if (is_unchanged((const uint8_t *)range->copy + at, shadow, size))
-		return true;
-	gp_changes_load(now, (const uint8_t *)range->copy + at, size);
-	return find_in_step(look, range->address + at, now, shadow, size);
-}
-
-/* What has changed, as far as there is room.  How many bytes were looked at. */
-static uint64_t
-look_at(struct gp_changes *changes, const struct gp_changes_range *ranges, size_t count)
-{
-	uint64_t done = 0;
-
-	changes->size = 0;
-	for (size_t i = 0; i < count; i++) {
-		const struct gp_changes_range *range = &ranges[i];
-		struct look look = { .changes = changes, .last = SIZE_MAX };
-		size_t step;
-
-		for (size_t at = 0; at < range->size; at += step, done += step) {
-			/* Up to the next multiple, so that most steps are of whole words. */
-			step = STEP - (range->address + at) % STEP;
-			if (step > range->size - at)
-				step = range->size - at;
-			if (!look_at_step(&look, range, at, step))
-				return done;
-		}
-	}
-	return done;
-}
 
 static uint64_t
 size_of(const struct gp_changes_range *ranges, size_t count)
@@ -178,40 +30,8 @@ size_of(const struct gp_changes_range *ranges, size_t count)
 	return size;
 }
 
-/* A run among those that a look has found: they are in the order of the ranges. */
-struct place {
-	const struct gp_changes *changes;
-	const struct gp_changes_range *ranges;
-	size_t count;
-	size_t range, at;
-	struct gp_change run; /* size 0: there is no more */
-};
-
-static void
-go_on(struct place *place)
-{
-	if (gp_changes_next(place->changes->bytes, place->changes->size, &place->at, &place->run) <=
-	    0) {
-		place->run.size = 0;
-		return;
-	}
-	while (place->range < place->count &&
-	       place->run.address - place->ranges[place->range].address >=
-		       place->ranges[place->range].size)
-		place->range++;
-}
-
-static struct place
-first(const struct gp_changes *changes, const struct gp_changes_range *ranges, size_t count)
-{
-	struct place place = { .changes = changes, .ranges = ranges, .count = count };
-
-	go_on(&place);
-	return place;
-}
-
 static bool
-is_same_run(const struct place *a, const struct place *b)
+is_same_run(const struct gp_place *a, const struct gp_place *b)
 {
 	return a->run.size && b->run.size && a->range == b->range &&
 	       a->run.address == b->run.address && a->run.size == b->run.size;
@@ -219,7 +39,7 @@ is_same_run(const struct place *a, const struct place *b)
 
 /* The next run of the place is, or lies in front of, that of the other one. */
 static bool
-is_not_behind(const struct place *a, const struct place *b)
+is_not_behind(const struct gp_place *a, const struct gp_place *b)
 {
 	return a->run.size && (!b->run.size || a->range < b->range ||
 			       (a->range == b->range && a->run.address <= b->run.address));
@@ -228,6 +48,8 @@ is_not_behind(const struct place *a, const struct place *b)
 /* Runs of one look that an earlier one did not see like that. */
 struct moving {
 	struct {
+		size_t range;
+		uint64_t address;
 		const uint8_t *memory;
 		uint8_t *bytes; /* of the look */
 		uint32_t size;
@@ -235,33 +57,74 @@ struct moving {
 	size_t count, size;
 };
 
-/* false: they are too many. */
+/* Runs are in the order of the ranges. */
+static bool
+has_moved(const struct moving *before, size_t *at, const struct gp_place *place)
+{
+	uint64_t address = place->run.address, end = address + place->run.size;
+
+	while (*at < before->count &&
+	       (before->runs[*at].range < place->range ||
+		(before->runs[*at].range == place->range &&
+		 before->runs[*at].address + before->runs[*at].size <= address)))
+		++*at;
+	return *at < before->count && before->runs[*at].range == place->range &&
+	       before->runs[*at].address < end;
+}
+
+static bool
+add_moving(struct moving *moving, const struct gp_place *place)
+{
+	const struct gp_changes_range *range = &place->ranges[place->range];
+	uint8_t *bytes = place->changes->bytes;
+	size_t i = moving->count;
+
+	moving->size += place->run.size;
+	if (moving->size > MOVING_MAX || i == sizeof(moving->runs) / sizeof(moving->runs[0]))
+		return false;
+	moving->runs[i].range = place->range;
+	moving->runs[i].address = place->run.address;
+	moving->runs[i].memory =
+		(const uint8_t *)range->copy + (place->run.address - range->address);
+	moving->runs[i].bytes = bytes + ((const uint8_t *)place->run.bytes - bytes);
+	moving->runs[i].size = place->run.size;
+	moving->count++;
+	return true;
+}
+
+/* With those that moved before.  false: they are too many, and none is kept. */
 static bool
 find_moving(struct moving *moving, const struct gp_changes *now, const struct gp_changes *earlier,
 	    const struct gp_changes_range *ranges, size_t count)
 {
-	struct place place = first(now, ranges, count), old = first(earlier, ranges, count);
+	struct gp_place place = gp_place_first(now, ranges, count);
+	struct gp_place old = gp_place_first(earlier, ranges, count);
+	const struct moving before = *moving;
+	size_t at = 0;
 
 	moving->count = moving->size = 0;
-	for (; place.run.size; go_on(&place)) {
-		const struct gp_changes_range *range = &ranges[place.range];
-
+	for (; place.run.size; gp_place_next(&place)) {
 		while (is_not_behind(&old, &place) && !is_same_run(&old, &place))
-			go_on(&old);
+			gp_place_next(&old);
 		if (is_same_run(&old, &place) &&
-		    memcmp(old.run.bytes, place.run.bytes, place.run.size) == 0)
+		    memcmp(old.run.bytes, place.run.bytes, place.run.size) == 0 &&
+		    !has_moved(&before, &at, &place))
 			continue;
-		moving->size += place.run.size;
-		if (moving->size > MOVING_MAX ||
-		    moving->count == sizeof(moving->runs) / sizeof(moving->runs[0]))
+		if (!add_moving(moving, &place)) {
+			moving->count = 0;
 			return false;
-		moving->runs[moving->count].memory =
-			(const uint8_t *)range->copy + (place.run.address - range->address);
-		moving->runs[moving->count].bytes =
-			now->bytes + ((const uint8_t *)place.run.bytes - now->bytes);
-		moving->runs[moving->count++].size = place.run.size;
+		}
 	}
 	return true;
+}
+
+/* It cannot be torn. */
+static bool
+is_one_word(const struct moving *moving)
+{
+	return moving->count == 1 &&
+	       moving->runs[0].address / 8 == (moving->runs[0].address + moving->size - 1) / 8 &&
+	       moving->size % 4 == 0;
 }
 
 /* Puts into the look what these runs were at one moment.  false: nothing was alike. */
@@ -281,6 +144,8 @@ hold_still(const struct moving *moving)
 			gp_changes_load(look + size, moving->runs[j].memory, moving->runs[j].size);
 			size += moving->runs[j].size;
 		}
+		if (is_one_word(moving))
+			break;
 		if (i > 0 && memcmp(looks[0], looks[1], size) == 0)
 			break;
 		if (i + 1 == MOVING_LOOKS)
@@ -323,121 +188,156 @@ is_alike(const struct gp_changes *held, const struct moving *moving, const struc
 	return true;
 }
 
-/* Of the run, what an earlier look has seen as well. */
-static void
-take_earlier(struct place *earlier, const struct place *place, uint8_t *bytes, uint8_t *known)
-{
-	uint64_t address = place->run.address, end = address + place->run.size;
+/* The order in which the other end stores. */
+enum stage {
+	INSIDE,
+	EDGES,
+	RESTS,
+	PAIRS,
+	WORDS,
+	STAGES
+};
 
-	while (earlier->run.size && (earlier->range < place->range ||
-				     (earlier->range == place->range &&
-				      earlier->run.address + earlier->run.size <= address)))
-		go_on(earlier);
-	for (uint64_t at = address; at < end && earlier->run.size && earlier->range == place->range;
-	     at++) {
-		if (at < earlier->run.address)
+struct part {
+	size_t at, size;
+};
+
+/* Which of a run's bytes are of the stage: how many parts. */
+static int
+parts_of(const struct gp_place *place, enum stage stage, struct part parts[2])
+{
+	const struct gp_change *run = &place->run;
+	size_t size = run->size, front = 8 - run->address % 8, back = (run->address + size) % 8;
+	enum stage of = size > 4 ? PAIRS : WORDS;
+
+	if (size <= GP_CHANGES_SHORT) {
+		if (gp_marks_are_of_rest(&place->ranges[place->range], run))
+			of = RESTS;
+		parts[0] = (struct part){ 0, size };
+		return of == stage;
+	}
+	back = back ? back : 8;
+	if (stage == INSIDE) {
+		parts[0] = (struct part){ front, size - front - back };
+		return size > front + back;
+	}
+	parts[0] = (struct part){ 0, front };
+	parts[1] = (struct part){ size - back, back };
+	return stage == EDGES ? 2 : 0;
+}
+
+/* What an earlier look has seen there, or not: it was in the shadow then. */
+static void
+take_earlier(struct gp_place *earlier, const struct gp_place *place, const struct part *part)
+{
+	const struct gp_changes_range *range = &place->ranges[place->range];
+	uint64_t address = place->run.address + part->at, end = address + part->size;
+	uint8_t *bytes = place->changes->bytes +
+			 ((const uint8_t *)place->run.bytes - place->changes->bytes) + part->at;
+
+	memcpy(bytes, (const uint8_t *)range->shadow + (address - range->address), part->size);
+	for (; earlier->run.size; gp_place_next(earlier)) {
+		uint64_t from = earlier->run.address, to = from + earlier->run.size;
+
+		if (earlier->range > place->range ||
+		    (earlier->range == place->range && from >= end))
+			return;
+		if (earlier->range < place->range || to <= address)
 			continue;
-		/* Runs of one look are apart, so a short one meets few of them. */
-		while (earlier->run.size && earlier->range == place->range &&
-		       earlier->run.address + earlier->run.size <= at)
-			go_on(earlier);
-		if (!earlier->run.size || earlier->range != place->range ||
-		    at < earlier->run.address)
-			continue;
-		bytes[at - address] =
-			((const uint8_t *)earlier->run.bytes)[at - earlier->run.address];
-		known[at - address] = 1;
+		from = from > address ? from : address;
+		memcpy(bytes + (from - address),
+		       (const uint8_t *)earlier->run.bytes + (from - earlier->run.address),
+		       (to < end ? to : end) - from);
+		if (to >= end)
+			return;
 	}
 }
 
-/* No two looks were alike.  Of short runs in the last one: what the first of these three saw, else
- * what the second saw, else nothing yet.  In place: no run gets longer. */
+/* Short runs that are as they were. */
 static void
-make_older(struct gp_changes *now, const struct gp_changes *second, const struct gp_changes *third,
-	   const struct gp_changes_range *ranges, size_t count)
+drop_unchanged(struct gp_changes *changes, const struct gp_changes_range *ranges, size_t count)
 {
-	struct place place = first(now, ranges, count);
-	struct place in_second = first(second, ranges, count);
-	struct place in_third = first(third, ranges, count);
-	struct gp_changes kept = { .bytes = now->bytes, .room = now->room };
+	struct gp_place place = gp_place_first(changes, ranges, count);
+	size_t kept = 0;
 
-	for (; place.run.size; go_on(&place)) {
-		uint8_t bytes[GP_CHANGES_SHORT], known[GP_CHANGES_SHORT] = { 0 };
+	for (; place.run.size; gp_place_next(&place)) {
+		const struct gp_changes_range *range = &ranges[place.range];
+		const uint8_t *shadow =
+			(const uint8_t *)range->shadow + (place.run.address - range->address);
+		size_t whole = gp_changes_room_of(place.run.size);
 
-		if (place.run.size > GP_CHANGES_SHORT) {
-			size_t whole = gp_changes_room_of(place.run.size);
-
-			memmove(kept.bytes + kept.size, now->bytes + place.at - whole, whole);
-			kept.size += whole;
+		if (place.run.size <= GP_CHANGES_SHORT &&
+		    memcmp(shadow, place.run.bytes, place.run.size) == 0)
 			continue;
-		}
-		take_earlier(&in_second, &place, bytes, known);
-		take_earlier(&in_third, &place, bytes, known);
-		for (size_t at = 0, end; at < place.run.size; at = end) {
-			for (end = at; end < place.run.size && known[end]; end++)
-				continue;
-			if (end > at)
-				gp_changes_write(&kept, place.run.address + at, bytes + at,
-						 end - at);
-			else
-				end++;
+		memmove(changes->bytes + kept, changes->bytes + place.at - whole, whole);
+		kept += whole;
+	}
+	changes->size = kept;
+}
+
+/* A look for each stage, from the last word to the first: nothing is seen before what the other end
+ * stores behind it, so no flag is newer than its data.  false: it is too much. */
+static bool
+look_in_reverse(struct gp_picture *picture, const struct gp_changes_range *ranges, size_t count)
+{
+	struct gp_changes *looks = picture->looks, *all = &looks[INSIDE];
+
+	for (int stage = STAGES; stage > 0; stage--) {
+		if (!gp_look_back(&looks[stage - 1], &picture->ordered, ranges, count))
+			return false;
+	}
+	for (int stage = EDGES; stage < STAGES; stage++) {
+		struct gp_place place = gp_place_first(all, ranges, count);
+		struct gp_place earlier = gp_place_first(&looks[stage], ranges, count);
+		struct part parts[2];
+
+		for (; place.run.size; gp_place_next(&place)) {
+			int of_stage = parts_of(&place, (enum stage)stage, parts);
+
+			for (int i = 0; i < of_stage; i++)
+				take_earlier(&earlier, &place, &parts[i]);
 		}
 	}
-	now->size = kept.size;
+	drop_unchanged(all, ranges, count);
+	return true;
 }
 
 /* Both ends agree on it from now on. */
 static void
 agree(const struct gp_changes *changes, const struct gp_changes_range *ranges, size_t count)
 {
-	for (struct place place = first(changes, ranges, count); place.run.size; go_on(&place)) {
+	struct gp_place place = gp_place_first(changes, ranges, count);
+
+	for (; place.run.size; gp_place_next(&place)) {
 		const struct gp_changes_range *range = &ranges[place.range];
 
 		memcpy((uint8_t *)range->shadow + (place.run.address - range->address),
 		       place.run.bytes, place.run.size);
-	}
-}
-
-enum stage {
-	INSIDE,
-	EDGES,
-	PAIRS,
-	WORDS,
-	STAGES
-};
-
-static void
-write_stage(struct gp_changes *changes, const struct gp_change *run, enum stage stage)
-{
-	const uint8_t *bytes = run->bytes;
-	size_t size = run->size, front = 8 - run->address % 8, back = (run->address + size) % 8;
-
-	back = back ? back : 8;
-	if (size <= GP_CHANGES_SHORT) {
-		if (stage == (size > 4 ? PAIRS : WORDS))
-			gp_changes_write(changes, run->address, bytes, size);
-	} else if (stage == INSIDE && size > front + back) {
-		gp_changes_write(changes, run->address + front, bytes + front, size - front - back);
-	} else if (stage == EDGES) {
-		gp_changes_write(changes, run->address, bytes, front);
-		gp_changes_write(changes, run->address + size - back, bytes + size - back, back);
+		gp_marks_note(range, &place.run);
 	}
 }
 
 /* false: there is no memory for it. */
 static bool
-put_in_order(struct gp_changes *ordered, const struct gp_changes *changes)
+put_in_order(struct gp_changes *ordered, const struct gp_changes *changes,
+	     const struct gp_changes_range *ranges, size_t count)
 {
 	ordered->size = 0;
 	/* A run of 16 bytes, with its head, may become three of 8. */
-	if (!make_room(ordered, changes->size * 3))
+	if (!gp_look_make_room(ordered, changes->size * 3))
 		return false;
 	for (int stage = 0; stage < STAGES; stage++) {
-		struct gp_change run;
-		size_t at = 0;
+		struct gp_place place = gp_place_first(changes, ranges, count);
+		struct part parts[2];
 
-		while (gp_changes_next(changes->bytes, changes->size, &at, &run) > 0)
-			write_stage(ordered, &run, (enum stage)stage);
+		for (; place.run.size; gp_place_next(&place)) {
+			int of_stage = parts_of(&place, (enum stage)stage, parts);
+
+			for (int i = 0; i < of_stage; i++)
+				gp_changes_write(ordered, place.run.address + parts[i].at,
+						 (const uint8_t *)place.run.bytes + parts[i].at,
+						 parts[i].size);
+		}
 	}
 	return true;
 }
@@ -474,7 +374,8 @@ may_take(const struct gp_picture *picture, const struct gp_changes *changes,
 
 	if (!picture->may)
 		return true;
-	for (struct place place = first(changes, ranges, count); place.run.size; go_on(&place)) {
+	for (struct gp_place place = gp_place_first(changes, ranges, count); place.run.size;
+	     gp_place_next(&place)) {
 		uint64_t end = place.run.address + place.run.size;
 
 		for (uint64_t at = place.run.address & ~(uint64_t)7; at < end; at += 8)
@@ -490,41 +391,58 @@ take(struct gp_picture *picture, const struct gp_changes *changes,
 {
 	if (!may_take(picture, changes, ranges, count))
 		return false;
-	if (!put_in_order(&picture->ordered, changes))
+	if (!put_in_order(&picture->ordered, changes, ranges, count))
 		return false;
 	agree(changes, ranges, count);
 	return true;
 }
 
-/* What is too much, or moves on too fast, is taken otherwise. */
+/* What everything was at one moment.  -1: it is too much; 0: nothing held still, else 1, and it is
+ * in looks[*last]. */
+static int
+look_until_alike(struct gp_changes *looks, const struct gp_changes_range *ranges, size_t count,
+		 int *last)
+{
+	uint64_t all = size_of(ranges, count);
+	int most = all <= SMALL ? SMALL_LOOKS_MAX : LOOKS_MAX, restless = 0;
+	struct moving moving;
+
+	moving.count = 0;
+	*last = 0;
+	if (gp_look(&looks[0], ranges, count) < all)
+		return -1;
+	for (int i = 1; looks[*last].size; i++) {
+		struct gp_changes *before = &looks[*last], *now = &looks[i % 2];
+
+		if (gp_look(now, ranges, count) < all)
+			return -1;
+		if (is_alike(before, &moving, now))
+			break;
+		*last = i % 2;
+		if (i + 1 == most)
+			return 0;
+		if (!find_moving(&moving, now, before, ranges, count))
+			continue;
+		if (!hold_still(&moving)) {
+			moving.count = 0;
+			if (++restless == RESTLESS_MAX)
+				return 0;
+		}
+	}
+	return 1;
+}
+
+/* What is too much is taken otherwise. */
 static uint64_t
 take_all(struct gp_picture *picture, const struct gp_changes_range *ranges, size_t count)
 {
-	struct gp_changes *looks = picture->looks;
-	uint64_t all = size_of(ranges, count);
-	struct moving moving;
-	int last = 0;
+	int last, r = look_until_alike(picture->looks, ranges, count, &last);
 
-	moving.count = 0;
-	if (look_at(&looks[0], ranges, count) < all)
+	if (r < 0 || (r == 0 && !look_in_reverse(picture, ranges, count)))
 		return 0;
-	for (int i = 1; i < LOOKS_MAX && looks[last].size; i++) {
-		const struct gp_changes *before = &looks[last];
-
-		last = i % 3;
-		if (look_at(&looks[last], ranges, count) < all)
-			return 0;
-		if (is_alike(before, &moving, &looks[last])) {
-			last = (i + 2) % 3;
-			break;
-		}
-		if (i + 1 == LOOKS_MAX)
-			make_older(&looks[last], before, &looks[(i + 1) % 3], ranges, count);
-		else if (!find_moving(&moving, &looks[last], before, ranges, count) ||
-			 !hold_still(&moving))
-			moving.count = 0;
-	}
-	return take(picture, &looks[last], ranges, count) ? all : 0;
+	if (!take(picture, &picture->looks[r ? last : INSIDE], ranges, count))
+		return 0;
+	return size_of(ranges, count);
 }
 
 static void
@@ -554,7 +472,7 @@ gp_picture_take(struct gp_picture *picture, const struct gp_changes_range *range
 	picture->ordered.size = 0;
 	if (part == GP_PICTURE_ALL)
 		return take_all(picture, ranges, count);
-	done = look_at(changes, ranges, count);
+	done = gp_look(changes, ranges, count);
 	if (part == GP_PICTURE_LONG)
 		drop_short(changes);
 	return take(picture, changes, ranges, count) ? done : 0;
@@ -570,7 +488,7 @@ drop(struct gp_changes *changes)
 static void
 trim(struct gp_picture *picture, size_t most)
 {
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < GP_PICTURE_LOOKS; i++) {
 		if (picture->looks[i].room > most)
 			drop(&picture->looks[i]);
 	}

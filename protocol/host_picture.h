@@ -11,12 +11,12 @@
 
 #include "protocol/host_changes.h"
 
-/* What one picture holds: as many bytes of runs. */
-#define GP_PICTURE_MAX ((size_t)4 << 20)
+/* One for each stage in which the other end stores. */
+#define GP_PICTURE_LOOKS 5
 
 /* What an end sends at once.  Zeros at first; gp_picture_fini() frees its memory. */
 struct gp_picture {
-	struct gp_changes looks[3];
+	struct gp_changes looks[GP_PICTURE_LOOKS];
 	struct gp_changes ordered; /* what was taken */
 	/* NULL, or called before a picture is taken: for each 8 aligned bytes of the ranges of
 	 * which something would be in it, with what the other end will have there.  false: it is
@@ -38,9 +38,9 @@ enum gp_picture_part {
  * ALL is what was there at one moment, if two looks are alike, or differ in few runs that two looks
  * at these alone, in between, found alike.  So whoever sees a flag in it finds in it what was
  * written before.  It is ordered to be stored: what is inside of long runs, then their first and
- * last 8 bytes, then runs of more than 4 bytes, then single words.  Where no two looks are alike,
- * short runs are as they were two looks ago, and what came since waits: it may be older than the
- * rest then, never newer.
+ * last 8 bytes, then what may be the rest of long ones (host_marks.h), then runs of more than 4
+ * bytes, then single words.  Where nothing holds still, everything is seen in reverse of that: what
+ * is stored behind something else may be older than it, never newer.
  */
 uint64_t gp_picture_take(struct gp_picture *picture, const struct gp_changes_range *ranges,
 			 size_t count, enum gp_picture_part part);

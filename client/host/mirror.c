@@ -10,6 +10,7 @@
 #include "client/wire/session_threads.h"
 #include "gpc_calls.h"
 #include "protocol/host_changes.h"
+#include "protocol/host_marks.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -107,7 +108,8 @@ mirror_of(struct gpc_context *context)
 static struct gp_changes_range
 range_of(const struct gpc_mirror_block *block)
 {
-	return (struct gp_changes_range){ block->address, block->host, block->shadow, block->size };
+	return (struct gp_changes_range){ block->address, block->host, block->shadow, block->size,
+					  block->marks };
 }
 
 /* Behind so many bytes of all blocks; how many ranges there are. */
@@ -124,6 +126,7 @@ gpc_mirror_ranges_from(struct gpc_mirror *mirror, uint64_t skip) GP_LOCKED(mirro
 		if (less == range.size)
 			continue;
 		range.address += less;
+		range.marks = gp_marks_at(block->marks, block->address, range.address);
 		range.copy = (uint8_t *)range.copy + less;
 		range.shadow = (uint8_t *)range.shadow + less;
 		range.size -= less;
@@ -136,6 +139,7 @@ static void
 free_block(struct gpc_mirror_block *block)
 {
 	free(block->shadow);
+	free(block->marks);
 	free(block);
 }
 
@@ -363,8 +367,9 @@ make_block(void *host, uint64_t address, size_t size)
 	if (!block)
 		return NULL;
 	block->shadow = malloc(size);
-	if (!block->shadow) {
-		free(block);
+	block->marks = calloc(1, gp_marks_room(size));
+	if (!block->shadow || !block->marks) {
+		free_block(block);
 		return NULL;
 	}
 	block->host = host;

@@ -27,7 +27,7 @@ struct gpc_sent;
 
 struct gpc_mirror_block {
 	struct gpc_mirror_block *prev, *next;
-	uint8_t *host, *shadow;
+	uint8_t *host, *shadow, *marks;
 	uint64_t address;
 	size_t size;
 	uint64_t writes; /* the record with the last of what it was at first */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Changes of host memory from the other end: what is sound is stored inside of what it names; and
  * what has changed is found, whatever it is, so that both ends are alike. */
+#include "protocol/host_marks.h"
 #include "protocol/host_picture.h"
 
 #include <stdlib.h>
@@ -60,15 +61,17 @@ exchange(const uint8_t *data, size_t size)
 {
 	static uint64_t room[(8192 + 8) / 8];
 	static struct end here, shadow, there;
+	static uint8_t marks[SIZE / 32 + 2];
 	struct gp_picture picture = { 0 };
 	size_t offset = data[0] % 8, all = size - 2, at = 0, skip = 0;
 	struct gp_changes_range range = { offset, (uint8_t *)here.memory + offset,
-					  (uint8_t *)shadow.memory + offset, 0 };
+					  (uint8_t *)shadow.memory + offset, 0, marks };
 
 	range.size = all > SIZE - 8 ? SIZE - 8 : all;
 	memset(&here, 0, sizeof(here));
 	memset(&shadow, 0, sizeof(shadow));
 	memset(&there, 0, sizeof(there));
+	memset(marks, data[1], sizeof(marks));
 	memcpy((uint8_t *)here.memory + offset, data + 2, range.size);
 	for (int part = data[0] & 8 ? GP_PICTURE_LONG : GP_PICTURE_ALL; part >= 0; part--) {
 		if (gp_picture_take(&picture, &range, 1, (enum gp_picture_part)part) != range.size)

@@ -2,6 +2,7 @@
 #include "server/worker/memory/host_arena.h"
 
 #include "base/clock.h"
+#include "protocol/host_marks.h"
 #include "server/common/config/config_value.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/session/session.h"
@@ -248,8 +249,10 @@ void
 gpd_host_arena_free(struct gpd_host_arena *arena)
 {
 	if (arena->shadow) {
-		drop_pages((uintptr_t)arena->shadow, arena->size);
-		(void)munmap(arena->shadow, arena->size);
+		size_t size = arena->size + gp_marks_room(arena->size);
+
+		drop_pages((uintptr_t)arena->shadow, size);
+		(void)munmap(arena->shadow, size);
 	}
 	free(arena);
 }

@@ -19,7 +19,8 @@ struct gpd_host_arena {
 	struct gpd_host_arena *next; /* of those that leave */
 	uint64_t address, size;
 	uint64_t registered; /* so many bytes, from its address */
-	uint8_t *shadow;     /* what both ends agreed on; NULL: nothing was sent or fetched yet */
+	uint8_t *shadow;     /* what both ends agreed on; NULL: nothing was sent or fetched yet.
+			      * Behind it the marks (protocol/host_marks.h) */
 	void *request;       /* of who gives it back: gpd_wait_request() */
 	bool shared;         /* the client has the same */
 	bool placed;         /* it is a chunk of the session's memory (memory.h), which unmaps it */

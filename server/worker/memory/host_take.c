@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the client and the device tell each other of their copies of host memory. */
 #include "gpd_calls.h"
+#include "protocol/host_marks.h"
 #include "protocol/host_picture.h"
 #include "server/worker/memory/host_arena.h"
 #include "server/worker/memory/host_state.h"
@@ -36,7 +37,7 @@ has_shadow(struct gpd_host_arena *arena)
 
 	if (arena->shadow)
 		return true;
-	shadow = mmap(NULL, arena->size, PROT_READ | PROT_WRITE,
+	shadow = mmap(NULL, arena->size + gp_marks_room(arena->size), PROT_READ | PROT_WRITE,
 		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (shadow == MAP_FAILED)
 		return false;
@@ -129,6 +130,7 @@ find_copies(struct gpd_session *session, struct gp_changes_range *range)
 		return false;
 	range->copy = pointer(range->address);
 	range->shadow = arena->shadow + (range->address - arena->address);
+	range->marks = gp_marks_at(arena->shadow + arena->size, arena->address, range->address);
 	return true;
 }
 

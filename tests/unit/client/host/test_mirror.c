@@ -5,6 +5,7 @@
 #include "client/memory/address.h"
 #include "client/memory/host_memory.h"
 #include "gpc_calls.h"
+#include "protocol/host_look.h"
 #include "protocol/host_picture.h"
 #include "tests/unit/client/client_fake.h"
 
@@ -186,7 +187,7 @@ much_goes_in_parts(void **state)
 static void
 more_than_a_picture_goes_in_parts(void **state)
 {
-	const size_t size = GP_PICTURE_MAX + GP_PICTURE_MAX / 2;
+	const size_t size = GP_LOOK_MAX + GP_LOOK_MAX / 2;
 	uint8_t *flag = pinned(64), *host = pinned(size), *there;
 	int fetches;
 
