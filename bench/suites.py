@@ -47,8 +47,8 @@ APPS = sorted({name.removesuffix('.out') for name in os.listdir(os.path.join(ROO
 PROGRAMS = {
     'pinned_memory': ['zerocopy', 'pinned', 'largeblocks', 'managedstyles', 'mappedstyles', 'hostpools',
                       'hostvmm'],
-    'shm': ['callbacks', 'copies', 'copies2d', 'driverapi', 'errors', 'events', 'exitpending', 'fork', 'hostfunc', 'ipc',
-            'lanes', 'managed', 'managedsignals', 'multifile', 'pinned', 'printf', 'shareable', 'streams', 'threads',
+    'shm': ['callbacks', 'copies', 'copies2d', 'driverapi', 'errors', 'events', 'exitpending', 'fork', 'forkmemory', 'hostfunc',
+            'ipc', 'lanes', 'managed', 'managedsignals', 'multifile', 'pinned', 'printf', 'shareable', 'streams', 'threads',
             'vectoradd'],
 }
 

@@ -136,19 +136,22 @@ gpc_page_memory_drop(const struct gpc_page_memory *memory, uint64_t offset, uint
 	(void)madvise(memory->mirror + offset, size, MADV_REMOVE);
 }
 
+bool
+gpc_page_memory_begin_saving(struct gpc_page_memory *memory)
+{
+	void *saved = mmap(NULL, memory->size, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	memory->saved = saved == MAP_FAILED ? NULL : saved;
+	return memory->saved != NULL;
+}
+
 void
-gpc_page_memory_save(struct gpc_page_memory *memory, uint64_t offset, uint64_t size, bool sparse)
+gpc_page_memory_save(const struct gpc_page_memory *memory, uint64_t offset, uint64_t size,
+		     bool sparse)
 {
 	uint64_t end = offset + size;
 
-	if (!memory->saved) {
-		memory->saved = mmap(NULL, memory->size, PROT_READ | PROT_WRITE,
-				     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-		if (memory->saved == MAP_FAILED)
-			memory->saved = NULL;
-	}
-	if (!memory->saved)
-		return;
 	if (!sparse)
 		memcpy(memory->saved + offset, memory->mirror + offset, size);
 	for (uint64_t at = offset; sparse && gpc_page_memory_written(memory, &at, end, &size);
@@ -167,9 +170,8 @@ gpc_page_memory_begin_child(struct gpc_page_memory *memory)
 void
 gpc_page_memory_restore(const struct gpc_page_memory *memory, uint64_t offset, uint64_t size)
 {
-	if (memory->saved)
-		(void)mremap(memory->saved + offset, size, size, MREMAP_MAYMOVE | MREMAP_FIXED,
-			     program_at(memory, offset));
+	(void)mremap(memory->saved + offset, size, size, MREMAP_MAYMOVE | MREMAP_FIXED,
+		     program_at(memory, offset));
 }
 
 void

@@ -41,9 +41,11 @@ void gpc_page_memory_settle(struct gpc_page_memory *memory);
 /* Its bytes become zeros, if the kernel can do that without writing them. */
 void gpc_page_memory_drop(const struct gpc_page_memory *memory, uint64_t offset, uint64_t size);
 
-/* Around a fork: a copy of what is at these offsets (sparse: of what was written) is made before
- * it.  In the child nothing is accessible and nothing shared, then what was saved is its own. */
-void gpc_page_memory_save(struct gpc_page_memory *memory, uint64_t offset, uint64_t size,
+/* Around a fork: zeros at memory->saved; then a copy of what is at these offsets (sparse: of what
+ * was written) is made there before it.  In the child nothing is accessible and nothing shared,
+ * then what was saved is its own.  false: there are no addresses for it, and nothing is saved. */
+GP_MUST_CHECK bool gpc_page_memory_begin_saving(struct gpc_page_memory *memory);
+void gpc_page_memory_save(const struct gpc_page_memory *memory, uint64_t offset, uint64_t size,
 			  bool sparse);
 void gpc_page_memory_begin_child(struct gpc_page_memory *memory);
 void gpc_page_memory_restore(const struct gpc_page_memory *memory, uint64_t offset, uint64_t size);

@@ -5,28 +5,12 @@
 #include "client/base/log.h"
 #include "client/base/ranges.h"
 #include "client/pages/page_memory.h"
+#include "client/pages/pages_state.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-
-/* Of a block's byte: its state, and whether a thread fetched it whose faults are direct. */
-#define STATE 0x0f
-#define DIRECT 0x80
-
-struct gpc_pages {
-	struct gpc_page_memory memory;
-	uint64_t count; /* of blocks */
-	const struct gpc_pages_calls *calls;
-	void *owner;
-	const void *group;
-	uint64_t open_from, open_to; /* no other blocks are here */
-	uint64_t unused;             /* how many are GPC_PAGE_UNUSED */
-	uint64_t direct;             /* how many are DIRECT */
-	uint64_t next, run; /* the block behind the last that was opened; how many they were */
-	uint8_t blocks[];
-};
 
 atomic_uint gpc_pages_count;
 
@@ -34,39 +18,12 @@ static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct gpc_ranges all GP_GUARDED_BY(lock);
 
-static enum gpc_page_state
-state_of(const struct gpc_pages *pages, uint64_t block)
-{
-	return (enum gpc_page_state)(pages->blocks[block] & STATE);
-}
-
-static bool
-is_here(enum gpc_page_state state)
-{
-	return state == GPC_PAGE_BOTH || state == GPC_PAGE_FRESH || state == GPC_PAGE_HERE;
-}
-
 static int
 protection_of(enum gpc_page_state state)
 {
 	if (state == GPC_PAGE_BOTH)
 		return PROT_READ;
-	return is_here(state) ? PROT_READ | PROT_WRITE : PROT_NONE;
-}
-
-static uint64_t
-offset_of(uint64_t block)
-{
-	return block * GPC_PAGES_BLOCK;
-}
-
-/* Of blocks, which may be the last ones. */
-static uint64_t
-length_of(const struct gpc_pages *pages, uint64_t block, uint64_t count)
-{
-	uint64_t left = pages->memory.size - offset_of(block);
-
-	return offset_of(count) < left ? offset_of(count) : left;
+	return gpc_block_is_here(state) ? PROT_READ | PROT_WRITE : PROT_NONE;
 }
 
 static void
@@ -74,13 +31,13 @@ set_states(struct gpc_pages *pages, uint64_t block, uint64_t count, enum gpc_pag
 	   bool direct)
 {
 	for (uint64_t i = block; i < block + count; i++) {
-		pages->unused -= state_of(pages, i) == GPC_PAGE_UNUSED;
-		pages->direct -= (pages->blocks[i] & DIRECT) != 0;
-		pages->blocks[i] = (uint8_t)(state | (direct ? DIRECT : 0));
+		pages->unused -= gpc_block_state(pages, i) == GPC_PAGE_UNUSED;
+		pages->direct -= (pages->blocks[i] & GPC_BLOCK_DIRECT) != 0;
+		pages->blocks[i] = (uint8_t)(state | (direct ? GPC_BLOCK_DIRECT : 0));
 	}
 	pages->unused += state == GPC_PAGE_UNUSED ? count : 0;
 	pages->direct += direct ? count : 0;
-	if (!is_here(state))
+	if (!gpc_block_is_here(state))
 		return;
 	if (pages->open_from >= pages->open_to) {
 		pages->open_from = block;
@@ -90,17 +47,6 @@ set_states(struct gpc_pages *pages, uint64_t block, uint64_t count, enum gpc_pag
 		pages->open_from = block;
 	if (block + count > pages->open_to)
 		pages->open_to = block + count;
-}
-
-/* How many blocks from this one on, before end, are in the same state. */
-static uint64_t
-run_of(const struct gpc_pages *pages, uint64_t block, uint64_t end)
-{
-	uint64_t at = block;
-
-	while (at < end && pages->blocks[at] == pages->blocks[block])
-		at++;
-	return at - block;
 }
 
 /* Giving. */
@@ -117,7 +63,8 @@ static bool
 push_blocks(const struct gpc_pages *pages, uint64_t block, uint64_t count,
 	    enum gpc_page_state state)
 {
-	uint64_t at = offset_of(block), end = at + length_of(pages, block, count), size;
+	uint64_t at = gpc_block_offset(block), end = at + gpc_block_length(pages, block, count),
+		 size;
 	bool pushed = true;
 
 	if (state == GPC_PAGE_HERE)
@@ -143,10 +90,10 @@ make_room(void) GP_LOCKED(lock)
 		given &= gpc_page_memory_protect(&pages->memory, 0, pages->memory.size,
 						 PROT_NONE) == 0;
 		for (uint64_t at = pages->open_from, run; at < pages->open_to; at += run) {
-			enum gpc_page_state state = state_of(pages, at);
+			enum gpc_page_state state = gpc_block_state(pages, at);
 
-			run = run_of(pages, at, pages->open_to);
-			if (!is_here(state))
+			run = gpc_block_run(pages, at, pages->open_to);
+			if (!gpc_block_is_here(state))
 				continue;
 			given &= push_blocks(pages, at, run, state);
 			set_states(pages, at, run, GPC_PAGE_THERE, false);
@@ -157,14 +104,14 @@ make_room(void) GP_LOCKED(lock)
 }
 
 enum which {
-	PLAIN,  /* all but those that are DIRECT */
+	PLAIN,  /* all but those that are GPC_BLOCK_DIRECT */
 	DIRECTS /* those */
 };
 
 static bool
 is_wanted(const struct gpc_pages *pages, uint64_t block, enum which which)
 {
-	return !(pages->blocks[block] & DIRECT) == (which == PLAIN);
+	return !(pages->blocks[block] & GPC_BLOCK_DIRECT) == (which == PLAIN);
 }
 
 /* Before a block is sent it is made inaccessible, or readable: what is written here from then on
@@ -176,18 +123,19 @@ give_blocks(struct gpc_pages *pages, uint64_t from, uint64_t end, bool is_writte
 	enum gpc_page_state next = is_written ? GPC_PAGE_THERE : GPC_PAGE_BOTH;
 	bool at_once = is_written && pages->direct == 0, given = true;
 
-	if (at_once && gpc_page_memory_protect(&pages->memory, offset_of(from),
-					       length_of(pages, from, end - from), PROT_NONE))
+	if (at_once &&
+	    gpc_page_memory_protect(&pages->memory, gpc_block_offset(from),
+				    gpc_block_length(pages, from, end - from), PROT_NONE))
 		return make_room();
 	for (uint64_t at = from, run; at < end; at += run) {
-		enum gpc_page_state state = state_of(pages, at);
+		enum gpc_page_state state = gpc_block_state(pages, at);
 
-		run = run_of(pages, at, end);
-		if (!is_here(state) || state == next || !is_wanted(pages, at, which))
+		run = gpc_block_run(pages, at, end);
+		if (!gpc_block_is_here(state) || state == next || !is_wanted(pages, at, which))
 			continue;
 		if (!at_once &&
-		    gpc_page_memory_protect(&pages->memory, offset_of(at),
-					    length_of(pages, at, run), protection_of(next)))
+		    gpc_page_memory_protect(&pages->memory, gpc_block_offset(at),
+					    gpc_block_length(pages, at, run), protection_of(next)))
 			return make_room();
 		given &= push_blocks(pages, at, run, state);
 		set_states(pages, at, run, next, false);
@@ -303,14 +251,14 @@ blocks_to_open(struct gpc_pages *pages, uint64_t block)
 	if (pages->run > most)
 		pages->run = most;
 	end = block + pages->run < pages->count ? block + pages->run : pages->count;
-	return run_of(pages, block, end);
+	return gpc_block_run(pages, block, end);
 }
 
 static bool
 open_blocks(struct gpc_pages *pages, uint64_t block, uint64_t count, enum gpc_page_state state,
 	    bool direct) GP_LOCKED(lock)
 {
-	uint64_t offset = offset_of(block), length = length_of(pages, block, count);
+	uint64_t offset = gpc_block_offset(block), length = gpc_block_length(pages, block, count);
 	int protection = protection_of(state);
 
 	if (gpc_page_memory_protect(&pages->memory, offset, length, protection) &&
@@ -324,9 +272,9 @@ open_blocks(struct gpc_pages *pages, uint64_t block, uint64_t count, enum gpc_pa
 static bool
 fetch(const struct gpc_pages *pages, uint64_t block, uint64_t count)
 {
-	return pages->calls->fetch(pages->owner, pages->memory.base + offset_of(block),
-				   length_of(pages, block, count),
-				   pages->memory.mirror + offset_of(block));
+	return pages->calls->fetch(pages->owner, pages->memory.base + gpc_block_offset(block),
+				   gpc_block_length(pages, block, count),
+				   pages->memory.mirror + gpc_block_offset(block));
 }
 
 /* What is readable already and faults was written. */
@@ -336,7 +284,7 @@ serve(struct gpc_pages *pages, uint64_t block, enum gpc_page_access access, bool
 {
 	uint64_t count;
 
-	switch (state_of(pages, block)) {
+	switch (gpc_block_state(pages, block)) {
 	case GPC_PAGE_THERE:
 		count = blocks_to_open(pages, block);
 		return fetch(pages, block, count) &&
@@ -351,7 +299,7 @@ serve(struct gpc_pages *pages, uint64_t block, enum gpc_page_access access, bool
 			return true;
 		count = blocks_to_open(pages, block);
 		return open_blocks(pages, block, count, GPC_PAGE_HERE,
-				   pages->blocks[block] & DIRECT);
+				   pages->blocks[block] & GPC_BLOCK_DIRECT);
 	default:
 		/* Another thread was faster. */
 		return true;
@@ -394,7 +342,7 @@ serve_address(uint64_t address, enum gpc_page_access access, bool direct)
 	(void)pthread_mutex_lock(&lock);
 	pages = find(address, &block);
 	served = pages != NULL;
-	if (served && !direct && state_of(pages, block) == GPC_PAGE_THERE) {
+	if (served && !direct && gpc_block_state(pages, block) == GPC_PAGE_THERE) {
 		served = await(pages);
 		pages = find(address, &block);
 	}
@@ -429,21 +377,21 @@ gpc_pages_set_unused(uint64_t base, uint64_t size)
 	     at += GPC_PAGES_BLOCK - at % GPC_PAGES_BLOCK) {
 		struct gpc_pages *pages = range->item;
 		uint64_t block = (at - range->base) / GPC_PAGES_BLOCK;
-		uint64_t start = range->base + offset_of(block);
-		uint64_t length = length_of(pages, block, 1);
+		uint64_t start = range->base + gpc_block_offset(block);
+		uint64_t length = gpc_block_length(pages, block, 1);
 		bool whole = start >= base && start + length <= base + size;
 
-		if (!whole && state_of(pages, block) != GPC_PAGE_UNUSED)
+		if (!whole && gpc_block_state(pages, block) != GPC_PAGE_UNUSED)
 			continue;
-		if (state_of(pages, block) != GPC_PAGE_UNUSED)
-			gpc_page_memory_drop(&pages->memory, offset_of(block), length);
+		if (gpc_block_state(pages, block) != GPC_PAGE_UNUSED)
+			gpc_page_memory_drop(&pages->memory, gpc_block_offset(block), length);
 		if (gpc_page_memory_knows(&pages->memory))
 			set_states(pages, block, 1, GPC_PAGE_FRESH, false);
 		else
 			set_states(pages, block, 1, GPC_PAGE_UNUSED, false);
 		/* Blocks that cannot be opened open when they are touched. */
-		if (gpc_page_memory_protect(&pages->memory, offset_of(block), length,
-					    protection_of(state_of(pages, block))))
+		if (gpc_page_memory_protect(&pages->memory, gpc_block_offset(block), length,
+					    protection_of(gpc_block_state(pages, block))))
 			set_states(pages, block, 1, GPC_PAGE_UNUSED, false);
 	}
 	(void)pthread_mutex_unlock(&lock);
@@ -536,44 +484,19 @@ gpc_pages_state(uint64_t address)
 	(void)pthread_mutex_lock(&lock);
 	pages = find(address, &block);
 	if (pages)
-		state = state_of(pages, block);
+		state = gpc_block_state(pages, block);
 	(void)pthread_mutex_unlock(&lock);
 	return state;
 }
 
 /* Forks. */
 
-static void
-save(struct gpc_pages *pages)
-{
-	for (uint64_t at = pages->open_from, run; at < pages->open_to; at += run) {
-		enum gpc_page_state state = state_of(pages, at);
-
-		run = run_of(pages, at, pages->open_to);
-		if (is_here(state))
-			gpc_page_memory_save(&pages->memory, offset_of(at),
-					     length_of(pages, at, run), state == GPC_PAGE_FRESH);
-	}
-}
-
-static void
-restore(struct gpc_pages *pages)
-{
-	gpc_page_memory_begin_child(&pages->memory);
-	for (uint64_t at = pages->open_from, run; at < pages->open_to; at += run) {
-		run = run_of(pages, at, pages->open_to);
-		if (is_here(state_of(pages, at)))
-			gpc_page_memory_restore(&pages->memory, offset_of(at),
-						length_of(pages, at, run));
-	}
-}
-
 void
 gpc_pages_before_fork(void) GP_LOCKS(lock)
 {
 	(void)pthread_mutex_lock(&lock);
 	for (size_t i = 0; i < all.count; i++)
-		save(all.list[i].item);
+		gpc_pages_save(all.list[i].item);
 }
 
 void
@@ -585,8 +508,8 @@ gpc_pages_after_fork(bool is_child) GP_UNLOCKS(lock)
 		struct gpc_pages *pages = all.list[i].item;
 
 		if (is_child)
-			restore(pages);
-		gpc_page_memory_forget_saved(&pages->memory);
+			gpc_pages_restore(pages);
+		gpc_pages_forget(pages);
 	}
 	if (is_child) {
 		all.count = 0;

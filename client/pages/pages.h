@@ -83,7 +83,8 @@ void gpc_pages_give_direct(void);
 /* gpc_page_faults_serve. */
 bool gpc_pages_serve(uint64_t address, enum gpc_page_access access, bool direct);
 
-/* Around fork().  The child has its own copy of what was here, and nothing else of it. */
+/* Around fork().  The child has its own copy of what was here, and of what was on the other side at
+ * that moment: no work is awaited. */
 void gpc_pages_before_fork(void);
 void gpc_pages_after_fork(bool is_child);
 

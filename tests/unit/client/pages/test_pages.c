@@ -496,39 +496,100 @@ test_expected(void **state)
 }
 
 static void
+child_of_fork(void)
+{
+	gpc_pages_after_fork(true);
+	if (gpc_pages_any() || *at(0) != 11 || READS(at(4 * BLOCK)) != pattern()[4 * BLOCK])
+		_exit(1);
+	*at(0) = 12;
+	*at(4 * BLOCK) = 13;
+	if (signal(SIGSEGV, SIG_DFL) == SIG_ERR || *at(0) != 12)
+		_exit(2);
+	/* What was on the other side. */
+	if (memcmp(at(5 * BLOCK), pattern() + 5 * BLOCK, SIZE - 5 * BLOCK) != 0)
+		_exit(3);
+	*at(9 * BLOCK) = 15;
+	_exit(0);
+}
+
+static void
 test_fork(void **state)
+{
+	pid_t child;
+	int status, awaits;
+
+	begin(state);
+	*at(0) = 11;
+	assert_int_equal(READS(at(4 * BLOCK)), other.memory[4 * BLOCK]);
+	awaits = atomic_load(&other.awaits);
+	gpc_pages_before_fork();
+	child = fork();
+	if (child == 0)
+		child_of_fork();
+	assert_true(child > 0);
+	gpc_pages_after_fork(false);
+	/* Work may wait for who forks. */
+	assert_int_equal(atomic_load(&other.awaits), awaits);
+	assert_int_equal(gpc_pages_state(other.base + 9 * BLOCK), GPC_PAGE_THERE);
+	/* Its own: whatever is written here from now on is not the child's. */
+	*at(0) = 14;
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	assert_int_equal(*at(0), 14);
+	assert_int_equal(READS(at(4 * BLOCK)), other.memory[4 * BLOCK]);
+	give();
+	assert_int_equal(other.memory[0], 14);
+}
+
+/* Of a session that is over the child has what was here. */
+static void
+test_fork_without_the_other_side(void **state)
 {
 	pid_t child;
 	int status;
 
 	begin(state);
 	*at(0) = 11;
-	assert_int_equal(READS(at(4 * BLOCK)), other.memory[4 * BLOCK]);
+	other.broken = true;
 	gpc_pages_before_fork();
 	child = fork();
 	if (child == 0) {
 		gpc_pages_after_fork(true);
-		if (gpc_pages_any() || *at(0) != 11 ||
-		    READS(at(4 * BLOCK)) != other.memory[4 * BLOCK])
+		if (signal(SIGSEGV, SIG_DFL) == SIG_ERR || *at(0) != 11)
 			_exit(1);
-		*at(0) = 12;
-		*at(4 * BLOCK) = 13;
-		if (signal(SIGSEGV, SIG_DFL) == SIG_ERR || *at(0) != 12)
-			_exit(2);
 		(void)READS(at(9 * BLOCK));
-		_exit(3);
+		_exit(2);
 	}
 	assert_true(child > 0);
 	gpc_pages_after_fork(false);
-	/* Its own: whatever is written here from now on is not the child's. */
-	*at(0) = 14;
+	other.broken = false;
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_true(WIFSIGNALED(status));
 	assert_int_equal(WTERMSIG(status), SIGSEGV);
-	assert_int_equal(*at(0), 14);
-	assert_int_equal(READS(at(4 * BLOCK)), other.memory[4 * BLOCK]);
-	give();
-	assert_int_equal(other.memory[0], 14);
+	assert_int_equal(READS(at(9 * BLOCK)), other.memory[9 * BLOCK]);
+}
+
+static void
+test_fork_unused(void **state)
+{
+	pid_t child;
+	int status;
+
+	begin(state);
+	*at(3 * BLOCK) = 7;
+	gpc_pages_before_fork();
+	child = fork();
+	if (child == 0) {
+		gpc_pages_after_fork(true);
+		_exit(READS(at(3 * BLOCK)) == 7 && READS(at(90 * BLOCK)) == 0 ? 0 : 1);
+	}
+	assert_true(child > 0);
+	gpc_pages_after_fork(false);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	assert_int_equal(atomic_load(&other.fetches), 0);
 }
 
 /* Threads that change bytes of their own in blocks of all, while blocks are given. */
@@ -663,6 +724,8 @@ main(void)
 		KNOWN(test_nested),
 		KNOWN(test_expected),
 		KNOWN(test_fork),
+		KNOWN(test_fork_without_the_other_side),
+		UNUSED(test_fork_unused),
 		KNOWN(test_threads),
 		KNOWN(test_random),
 	};

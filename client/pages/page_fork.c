@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/pages/pages_state.h"
+
+/* What is on the other side comes for the child alone, as it is: the work may wait for this thread.
+ */
+static bool
+save_blocks(struct gpc_pages *pages, uint64_t block, uint64_t count)
+{
+	uint64_t offset = gpc_block_offset(block), length = gpc_block_length(pages, block, count);
+	enum gpc_page_state state = gpc_block_state(pages, block);
+
+	if (gpc_block_is_here(state))
+		gpc_page_memory_save(&pages->memory, offset, length, state == GPC_PAGE_FRESH);
+	return state != GPC_PAGE_THERE ||
+	       pages->calls->fetch(pages->owner, pages->memory.base + offset, length,
+				   pages->memory.saved + offset);
+}
+
+void
+gpc_pages_save(struct gpc_pages *pages)
+{
+	if (!gpc_page_memory_begin_saving(&pages->memory))
+		return;
+	for (uint64_t at = 0, run; at < pages->count; at += run) {
+		run = gpc_block_run(pages, at, pages->count);
+		/* Without it the child has none: it is over. */
+		if (!save_blocks(pages, at, run))
+			continue;
+		for (uint64_t i = at; i < at + run; i++)
+			pages->blocks[i] |= GPC_BLOCK_SAVED;
+	}
+}
+
+void
+gpc_pages_restore(struct gpc_pages *pages)
+{
+	gpc_page_memory_begin_child(&pages->memory);
+	for (uint64_t at = 0, run; at < pages->count; at += run) {
+		run = 1;
+		if (!(pages->blocks[at] & GPC_BLOCK_SAVED))
+			continue;
+		while (at + run < pages->count && pages->blocks[at + run] & GPC_BLOCK_SAVED)
+			run++;
+		gpc_page_memory_restore(&pages->memory, gpc_block_offset(at),
+					gpc_block_length(pages, at, run));
+	}
+}
+
+void
+gpc_pages_forget(struct gpc_pages *pages)
+{
+	for (uint64_t i = 0; i < pages->count; i++)
+		pages->blocks[i] &= (uint8_t)~GPC_BLOCK_SAVED;
+	gpc_page_memory_forget_saved(&pages->memory);
+}
