@@ -81,6 +81,18 @@ look_at_each(struct gpc_host_names *names, const uint8_t *at, size_t size)
 	}
 }
 
+/* What packed structures hold, at any byte. */
+static BESIDE_PROGRAM void
+look_at_each_byte(struct gpc_host_names *names, const uint8_t *at, size_t size)
+{
+	for (size_t i = 0; i + 8 <= size; i++) {
+		uint64_t value;
+
+		memcpy(&value, at + i, sizeof(value));
+		(void)gpc_host_names_note(names, value);
+	}
+}
+
 /* Whether one of the numbers may be an address, by their upper halves: the compiler has four of
  * these compared at once. */
 static BESIDE_PROGRAM bool
@@ -105,6 +117,10 @@ gpc_host_names_look(struct gpc_host_names *names, const void *bytes, size_t size
 
 	if (!names->size)
 		return;
+	if (size < GPC_HOST_NAMES_UNALIGNED) {
+		look_at_each_byte(names, at, size);
+		return;
+	}
 	for (; size >= STRETCH; at += STRETCH, size -= STRETCH) {
 		if (may_have_names(names, at))
 			look_at_each(names, at, STRETCH);

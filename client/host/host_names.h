@@ -12,6 +12,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Among fewer bytes than that addresses may begin at any byte, as in packed structures. */
+#define GPC_HOST_NAMES_UNALIGNED ((size_t)1024)
+
 struct gpc_session;
 
 struct gpc_host_names {
@@ -41,7 +44,7 @@ gpc_host_names_note(struct gpc_host_names *names, uint64_t value)
 	return names->failed || names->count > before;
 }
 
-/* All that are aligned to 8 from the first byte on. */
+/* All that are aligned to 8 from the first byte on; among GPC_HOST_NAMES_UNALIGNED, all. */
 void gpc_host_names_look(struct gpc_host_names *names, const void *bytes, size_t size);
 
 /* false: the list is empty. */

@@ -249,7 +249,7 @@ unless_a_number(CUresult result)
  * Parameters of this size hold a structure that the program may have filled only in part.  What it
  * has left as it was is often the address of what was copied last: PyTorch's optimizers launch so.
  */
-#define HALF_FILLED_MIN 1024
+#define HALF_FILLED_MIN GPC_HOST_NAMES_UNALIGNED
 
 CUresult
 gpc_host_memory_look(struct gpc_context *context, const void *bytes, size_t size,
@@ -282,12 +282,19 @@ is_registered(uint64_t address, size_t parameters_size)
 		 block.state < GPC_HOST_MIRRORED);
 }
 
+/* From one place where an address may begin to the next. */
+static size_t
+step_among(size_t size)
+{
+	return size < GPC_HOST_NAMES_UNALIGNED ? 1 : 8;
+}
+
 bool
 gpc_host_memory_names_registered(const void *bytes, size_t size)
 {
 	const uint8_t *at = bytes;
 
-	for (size_t i = 0; i + 8 <= size; i += 8) {
+	for (size_t i = 0; i + 8 <= size; i += step_among(size)) {
 		uint64_t value;
 
 		memcpy(&value, at + i, sizeof(value));
@@ -297,24 +304,37 @@ gpc_host_memory_names_registered(const void *bytes, size_t size)
 	return false;
 }
 
+/* value: the device's address of it, if the kernel may use it. */
+static CUresult
+translate(const struct gpc_context *context, uint64_t *value, size_t size, bool *found_p)
+{
+	struct gpc_address found;
+	CUresult result;
+
+	*found_p = false;
+	if (!is_registered(*value, size) || !gpc_host_memory_find(*value, &found) ||
+	    found.context->scope.session != context->scope.session)
+		return CUDA_SUCCESS;
+	result = gpc_host_block_reach(*value, value);
+	*found_p = result == CUDA_SUCCESS;
+	return unless_a_number(result);
+}
+
 CUresult
 gpc_host_memory_translate(struct gpc_context *context, void *bytes, size_t size)
 {
 	uint8_t *at = bytes;
 	CUresult result = CUDA_SUCCESS;
+	bool found;
 
-	for (size_t i = 0; i + 8 <= size && result == CUDA_SUCCESS; i += 8) {
-		struct gpc_address found;
+	for (size_t i = 0; i + 8 <= size && result == CUDA_SUCCESS;
+	     i += found ? 8 : step_among(size)) {
 		uint64_t value;
 
 		memcpy(&value, at + i, sizeof(value));
-		if (!is_registered(value, size) || !gpc_host_memory_find(value, &found) ||
-		    found.context->scope.session != context->scope.session)
-			continue;
-		result = gpc_host_block_reach(value, &value);
-		if (result == CUDA_SUCCESS)
+		result = translate(context, &value, size, &found);
+		if (found)
 			memcpy(at + i, &value, sizeof(value));
-		result = unless_a_number(result);
 	}
 	return result;
 }

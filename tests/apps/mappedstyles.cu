@@ -549,6 +549,67 @@ double_buffering(cudaStream_t stream)
 	printf("double buffering\n");
 }
 
+#pragma pack(push, 1)
+struct packed {
+	char tag;
+	const int *from;
+	short shift;
+	int *to;
+	unsigned char count;
+};
+#pragma pack(pop)
+
+static __constant__ packed constant;
+
+static __global__ void
+add_packed(char before, packed what, packed other)
+{
+	const packed &third = constant;
+
+	for (int i = threadIdx.x; i < what.count; i += blockDim.x)
+		what.to[i] = what.from[i] + what.shift + before + what.tag;
+	for (int i = threadIdx.x; i < other.count; i += blockDim.x)
+		other.to[i] = other.from[i] - other.shift;
+	for (int i = threadIdx.x; i < third.count; i += blockDim.x)
+		third.to[i] = third.from[i] * third.shift;
+}
+
+/* Addresses of pinned and of registered memory, at any byte of parameters and of a constant. */
+static void
+packed_structs()
+{
+	const int count = 200;
+	int *memory[4];
+	std::vector<int> from(count), to(count);
+
+	for (auto &each : memory)
+		CHECK(cudaMallocHost(&each, count * sizeof(int)));
+	CHECK(cudaHostRegister(from.data(), count * sizeof(int), cudaHostRegisterDefault));
+	CHECK(cudaHostRegister(to.data(), count * sizeof(int), cudaHostRegisterDefault));
+	for (int i = 0; i < count; i++) {
+		memory[0][i] = i;
+		memory[2][i] = 2 * i;
+		memory[1][i] = memory[3][i] = to[i] = -1;
+		from[i] = 3 * i;
+	}
+	packed first = { 1, memory[0], 10, memory[1], count };
+	packed second = { 2, from.data(), 20, to.data(), count };
+	packed third = { 3, memory[2], 30, memory[3], count };
+	CHECK(cudaMemcpyToSymbol(constant, &third, sizeof(third)));
+	add_packed<<<1, 64>>>(5, first, second);
+	CHECK(cudaDeviceSynchronize());
+	for (int i = 0; i < count; i++) {
+		REQUIRE(memory[1][i] == i + 16);
+		REQUIRE(to[i] == 3 * i - 20);
+		REQUIRE(memory[3][i] == 60 * i);
+	}
+	CHECK(cudaHostUnregister(from.data()));
+	CHECK(cudaHostUnregister(to.data()));
+	for (int *each : memory)
+		CHECK(cudaFreeHost(each));
+	printf("packed structs\n");
+}
+
 int
 main()
 {
@@ -566,6 +627,7 @@ main()
 	lists_of_pinned_elements(stream);
 	two_kernels();
 	double_buffering(stream);
+	packed_structs();
 	CHECK(cudaStreamDestroy(stream));
 	return app_ok("mappedstyles");
 }
