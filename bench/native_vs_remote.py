@@ -45,7 +45,7 @@ APPS = [
     'graphs', 'captures', 'tensormaps', 'attributes', 'linkptx', 'vmm', 'ipc', 'shareable', 'poolshare', 'sparse', 'hostfunc', 'hostpools', 'hostvmm', 'launch', 'launchrate', 'managed', 'managedsignals', 'managedvars', 'matmul', 'memhog', 'memset', 'multifile', 'occupancy',
     'manydevices', 'peer', 'peers', 'references', 'batches', 'oldlaunch', 'perthread', 'pinned', 'printf', 'reset', 'sleeper', 'sticky', 'streams', 'symbols',
     'manydevices', 'manystreams', 'peer', 'peers', 'references', 'batches', 'oldlaunch', 'perthread', 'pinned', 'printf', 'reset', 'sleeper', 'sticky', 'streams', 'symbols',
-    'textures', 'threads', 'vectoradd', 'warp',
+    'textures', 'threads', 'vectoradd', 'warp', 'wordsfreed',
 ]
 
 

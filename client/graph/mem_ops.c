@@ -3,6 +3,7 @@
 
 #include "client/context/context.h"
 #include "client/graph/capture.h"
+#include "client/host/host_block.h"
 #include "client/host/mirror.h"
 #include "client/memory/address.h"
 #include "client/memory/host_memory.h"
@@ -51,10 +52,16 @@ address_there(CUdeviceptr address, size_t size)
 static CUresult
 check_wait(CUdeviceptr address, size_t size, unsigned int flags)
 {
+	CUresult result;
+
 	if ((flags & ~(unsigned int)CU_STREAM_WAIT_VALUE_FLUSH) > CU_STREAM_WAIT_VALUE_NOR)
 		return CUDA_ERROR_INVALID_VALUE;
-	return flags & CU_STREAM_WAIT_VALUE_FLUSH ? CUDA_ERROR_NOT_SUPPORTED
-						  : check_address(address, size);
+	if (flags & CU_STREAM_WAIT_VALUE_FLUSH)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	result = check_address(address, size);
+	if (result == CUDA_SUCCESS)
+		gpc_host_block_note_awaited(address);
+	return result;
 }
 
 static CUresult

@@ -3,6 +3,7 @@
 
 #include "base/lock.h"
 #include "client/context/context.h"
+#include "client/context/fence.h"
 #include "client/host/host_names.h"
 #include "client/host/host_space.h"
 #include "client/host/mirror.h"
@@ -116,6 +117,32 @@ gpc_host_block_note_copied(uint64_t address)
 	if (range)
 		((struct gpc_host_block *)range->item)->copied = true;
 	(void)pthread_rwlock_unlock(&lock);
+}
+
+void
+gpc_host_block_note_awaited(uint64_t address)
+{
+	const struct gpc_range *range;
+
+	(void)pthread_rwlock_wrlock(&lock);
+	range = gpc_ranges_find(&blocks, address, 1);
+	if (!range)
+		range = gpc_ranges_find(&elsewhere, address, 1);
+	if (range)
+		((struct gpc_host_block *)range->item)->awaited = true;
+	(void)pthread_rwlock_unlock(&lock);
+}
+
+/* Other threads may still write them: NVIDIA's driver waits for all work, too. */
+CUresult
+gpc_host_block_settle_words(uint64_t address)
+{
+	struct gpc_host_block block;
+	struct gpc_range range;
+
+	return gpc_host_block_find(address, &range, &block, NULL) && block.awaited
+		       ? gpc_fence_wait(block.context)
+		       : CUDA_SUCCESS;
 }
 
 static void

@@ -50,6 +50,7 @@ struct gpc_host_block {
 	size_t mapped;               /* plain and allocated: whole pages */
 	void *pool;                  /* pooled: the CUmemoryPool */
 	bool copied;                 /* the program has named it to a copy */
+	bool awaited;                /* streams may wait for words of it */
 };
 
 /* Blocks that kernels do not reach yet and could, and those that were registered, of all sessions.
@@ -81,6 +82,12 @@ CUresult gpc_host_block_reach_names(struct gpc_host_names *names);
 
 /* A copy is about to read or write the block around an address of the program's. */
 void gpc_host_block_note_copied(uint64_t address);
+
+/* A stream is about to wait for a word of the block around an address, of the program's or of
+ * kernels'. */
+void gpc_host_block_note_awaited(uint64_t address);
+/* Streams that wait for words of the block around the address wait no more. */
+CUresult gpc_host_block_settle_words(uint64_t address);
 
 /* Whether there is memory all over the range. */
 bool gpc_host_block_is_there(const void *memory, size_t size);

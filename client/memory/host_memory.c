@@ -95,6 +95,7 @@ gpc_cuMemFreeHost(void *p)
 
 	if (result != CUDA_SUCCESS || !p)
 		return result;
+	(void)gpc_host_block_settle_words((uintptr_t)p);
 	block = gpc_host_block_take((uintptr_t)p, GPC_HOST_ALLOCATED, &range, &known);
 	return block ? gpc_host_block_destroy(block, &range) : CUDA_ERROR_INVALID_VALUE;
 }
@@ -166,6 +167,7 @@ gpc_cuMemHostUnregister(void *p)
 		return result;
 	if (!p)
 		return CUDA_ERROR_INVALID_VALUE;
+	(void)gpc_host_block_settle_words((uintptr_t)p);
 	block = gpc_host_block_take((uintptr_t)p, GPC_HOST_REGISTERED, &range, &known);
 	if (!block)
 		return known ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;

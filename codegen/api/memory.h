@@ -34,7 +34,7 @@ CUresult cuMemAllocHost_v2(
         BY_HOOK void **pp,
         size_t bytesize);
 
-GP_LOCAL(VIA(gpHostUnmap))
+GP_LOCAL(VIA(gpHostUnmap, gpFence))
 CUresult cuMemFreeHost(
         BY_HOOK void *p);
 
@@ -68,7 +68,7 @@ CUresult cuMemHostRegister(
         size_t bytesize,
         unsigned int Flags);
 
-GP_LOCAL()
+GP_LOCAL(VIA(gpHostUnmap, gpFence))
 CUresult cuMemHostUnregister(
         BY_HOOK void *p);
 
