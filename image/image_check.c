@@ -137,40 +137,15 @@ not_understood(struct check *check)
 	gp_image_variables_add_unknown(check->variables);
 }
 
-static void
-read_code(struct check *check, unsigned int kind, const void *bytes, size_t size)
-{
-	bool understood = false;
-
-	if (kind == GP_FATBIN_ELF)
-		understood = gp_params_of_elf(&check->reader, bytes, size);
-	else if (kind == GP_FATBIN_PTX)
-		understood = gp_params_of_ptx(&check->reader, bytes, size);
-	if (!understood)
-		not_understood(check);
-}
-
 static int
 read_entry(struct check *check, const struct gp_fatbin_entry *entry)
 {
-	void *bytes;
-	size_t size;
-	int r;
+	bool understood;
+	int r = gp_params_of_entry(&check->reader, entry, &understood);
 
-	if (!(entry->flags & (GP_FATBIN_LZ4 | GP_FATBIN_ZSTD)) || entry->kind > GP_FATBIN_ELF) {
-		read_code(check, entry->kind, entry->payload, entry->stored_size);
-		return 0;
-	}
-	r = gp_fatbin_extract(entry, GP_IMAGE_SIZE_MAX, &bytes, &size);
-	if (r == -ENOMEM)
-		return r;
-	if (r) {
+	if (r == 0 && !understood)
 		not_understood(check);
-		return 0;
-	}
-	read_code(check, entry->kind, bytes, size);
-	free(bytes);
-	return 0;
+	return r;
 }
 
 static enum turn
@@ -227,8 +202,10 @@ read_image(struct check *check, const struct gp_image *image, const struct gp_im
 	if (kind == GP_IMAGE_ELF || kind == GP_IMAGE_PTX) {
 		struct gp_image_blob blob = gp_image_blob(image, 0);
 
-		read_code(check, kind == GP_IMAGE_ELF ? GP_FATBIN_ELF : GP_FATBIN_PTX, blob.data,
-			  blob.size);
+		if (!gp_params_of_code(&check->reader,
+				       kind == GP_IMAGE_ELF ? GP_FATBIN_ELF : GP_FATBIN_PTX,
+				       blob.data, blob.size))
+			not_understood(check);
 		return 0;
 	}
 	for (enum turn turn = 0; turn < TURNS; turn++) {

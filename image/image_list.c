@@ -126,34 +126,6 @@ finish(struct list *list, struct gp_image_info **info_p)
 	return r == -EPROTO ? GP_IMAGE_E_NONE : r;
 }
 
-static bool
-read_code(struct list *list, unsigned int kind, const void *bytes, size_t size)
-{
-	if (kind == GP_FATBIN_ELF)
-		return gp_params_of_elf(&list->reader, bytes, size);
-	return kind == GP_FATBIN_PTX && gp_params_of_ptx(&list->reader, bytes, size);
-}
-
-static int
-read_entry(struct list *list, const struct gp_fatbin_entry *entry)
-{
-	void *bytes;
-	size_t size;
-	bool understood;
-	int r;
-
-	if (!(entry->flags & (GP_FATBIN_LZ4 | GP_FATBIN_ZSTD)))
-		return read_code(list, entry->kind, entry->payload, entry->stored_size)
-			       ? 0
-			       : GP_IMAGE_E_NONE;
-	r = gp_fatbin_extract(entry, GP_IMAGE_SIZE_MAX, &bytes, &size);
-	if (r)
-		return r == -ENOMEM ? r : GP_IMAGE_E_NONE;
-	understood = read_code(list, entry->kind, bytes, size);
-	free(bytes);
-	return understood ? 0 : GP_IMAGE_E_NONE;
-}
-
 /* The code that the device would take: of a fatbin the best, or the text to compile. */
 static int
 read_image(struct list *list, const struct gp_image *image, const struct gp_image_target *target)
@@ -161,17 +133,21 @@ read_image(struct list *list, const struct gp_image *image, const struct gp_imag
 	struct gp_image_blob blob = gp_image_blob(image, 0);
 	enum gp_image_kind kind = gp_image_type(image);
 	struct gp_fatbin_entry entry;
+	bool understood;
+	int r;
 
 	if (kind == GP_IMAGE_ELF || kind == GP_IMAGE_PTX)
-		return read_code(list, kind == GP_IMAGE_ELF ? GP_FATBIN_ELF : GP_FATBIN_PTX,
-				 blob.data, blob.size)
+		return gp_params_of_code(&list->reader,
+					 kind == GP_IMAGE_ELF ? GP_FATBIN_ELF : GP_FATBIN_PTX,
+					 blob.data, blob.size)
 			       ? 0
 			       : GP_IMAGE_E_NONE;
 	if (gp_image_count(image) != 1)
 		return GP_IMAGE_E_NONE;
 	if (!gp_fatbin_best_code(blob, target, &entry) && gp_fatbin_best_ptx(blob, target, &entry))
 		return GP_IMAGE_E_NONE;
-	return read_entry(list, &entry);
+	r = gp_params_of_entry(&list->reader, &entry, &understood);
+	return r || understood ? r : GP_IMAGE_E_NONE;
 }
 
 int

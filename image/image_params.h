@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct gp_fatbin_entry;
+
 /* What the code says of one kernel; all of it is valid during the call only. */
 struct gp_kernel_params {
 	const char *name; /* name_size bytes, no NUL behind them */
@@ -44,12 +46,19 @@ struct gp_params_reader {
 	struct gp_param_info params[GP_KERNEL_PARAMS_MAX];
 };
 
-/* Both return whether all was understood; if not there may be kernels or variables that were not
+/* These return whether all was understood; if not there may be kernels or variables that were not
  * found. */
 
 /* A cubin, or a relocatable one. */
 bool gp_params_of_elf(struct gp_params_reader *reader, const uint8_t *bytes, size_t size);
 /* The text ends at its first NUL or after size bytes. */
 bool gp_params_of_ptx(struct gp_params_reader *reader, const char *text, size_t size);
+/* kind: enum gp_fatbin_kind; of another kind nothing is understood. */
+bool gp_params_of_code(struct gp_params_reader *reader, unsigned int kind, const void *bytes,
+		       size_t size);
+
+/* The same of an entry of a fatbin, extracted first if it is compressed.  Returns: 0; -ENOMEM. */
+int gp_params_of_entry(struct gp_params_reader *reader, const struct gp_fatbin_entry *entry,
+		       bool *understood_p) __attribute__((warn_unused_result));
 
 #endif /* GP_IMAGE_PARAMS_H */
