@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "image/fatbin.h"
 
+#include "image/fatbin_entry.h"
+
 #include <errno.h>
 #include <lz4.h>
 #include <stdlib.h>
@@ -8,30 +10,11 @@
 #include <zstd.h>
 
 #define FATBIN_HEADER_SIZE 16u
-#define ENTRY_HEADER_MIN 64u
 
 static uint16_t
 rd16(const uint8_t *p)
 {
 	uint16_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return v;
-}
-
-static uint32_t
-rd32(const uint8_t *p)
-{
-	uint32_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return v;
-}
-
-static uint64_t
-rd64(const uint8_t *p)
-{
-	uint64_t v;
 
 	memcpy(&v, p, sizeof(v));
 	return v;
@@ -56,73 +39,55 @@ gp_fatbin_walk(struct gp_fatbin_walk *walk, const void *fatbin, size_t size)
 	return 0;
 }
 
-/* The name must lie inside the header; a fatbin that says otherwise is not nvcc's. */
-static int
-read_name(const uint8_t *p, uint32_t header_size, struct gp_fatbin_entry *entry)
-{
-	uint32_t offset = rd32(p + 32), length = rd32(p + 36);
-
-	entry->name = NULL;
-	entry->name_size = 0;
-	if (!offset || !length)
-		return 0;
-	if (offset > header_size || length > header_size - offset)
-		return -EBADMSG;
-	entry->name = (const char *)p + offset;
-	entry->name_size = length;
-	return 0;
-}
-
-static int
-read_sizes(const uint8_t *p, uint64_t payload_size, struct gp_fatbin_entry *entry)
-{
-	uint32_t compressed = rd32(p + 16);
-	uint64_t raw = rd64(p + 56);
-
-	if (!(entry->flags & (GP_FATBIN_LZ4 | GP_FATBIN_ZSTD))) {
-		entry->stored_size = payload_size;
-		entry->raw_size = payload_size;
-		return 0;
-	}
-	if (!compressed || compressed > payload_size || !raw || raw > GP_IMAGE_SIZE_MAX)
-		return -EBADMSG;
-	entry->stored_size = compressed;
-	entry->raw_size = raw;
-	return 0;
-}
-
 int
 gp_fatbin_next(struct gp_fatbin_walk *walk, struct gp_fatbin_entry *entry_p)
 {
-	const uint8_t *p = walk->next;
-	size_t left = (size_t)(walk->end - p);
-	struct gp_fatbin_entry entry = { .start = p };
-	uint32_t header_size;
-	uint64_t payload_size;
+	size_t left = (size_t)(walk->end - walk->next);
 	int r;
 
 	if (left == 0)
 		return GP_IMAGE_E_END;
-	if (left < ENTRY_HEADER_MIN)
-		return -EBADMSG;
-	header_size = rd32(p + 4);
-	payload_size = rd64(p + 8);
-	if (header_size < ENTRY_HEADER_MIN || header_size % 8 || header_size > left ||
-	    payload_size % 8 || payload_size > left - header_size)
-		return -EBADMSG;
-	entry.kind = rd16(p);
-	entry.sm = rd32(p + 28);
-	entry.flags = rd64(p + 40);
-	entry.size = header_size + payload_size;
-	entry.payload = p + header_size;
-	r = read_name(p, header_size, &entry);
+	r = gp_fatbin_entry_read(walk->next, left, entry_p);
 	if (!r)
-		r = read_sizes(p, payload_size, &entry);
-	if (r)
-		return r;
-	walk->next = p + entry.size;
-	*entry_p = entry;
-	return 0;
+		walk->next += entry_p->size;
+	return r;
+}
+
+int
+gp_fatbin_check(const void *fatbin, size_t size)
+{
+	struct gp_fatbin_walk walk;
+	struct gp_fatbin_entry entry;
+	int r = gp_fatbin_walk(&walk, fatbin, size);
+
+	while (!r)
+		r = gp_fatbin_next(&walk, &entry);
+	return r == GP_IMAGE_E_END ? 0 : r;
+}
+
+int
+gp_fatbin_check_within(const void *bytes, size_t size, bool begins)
+{
+	static const uint8_t begin[] = { 0x50, 0xed, 0x55, 0xba, 1, 0, FATBIN_HEADER_SIZE, 0 };
+	const uint8_t *at = bytes, *end = at + size;
+	int r = 0;
+
+	if (begins && (size < sizeof(begin) || memcmp(bytes, begin, sizeof(begin)) != 0))
+		return gp_image_set_wrong("it does not begin as a fatbin");
+	while (!r && (at = memmem(at, (size_t)(end - at), begin, sizeof(begin)))) {
+		size_t left = (size_t)(end - at);
+		uint64_t body;
+
+		if (left < FATBIN_HEADER_SIZE)
+			return gp_image_set_wrong("it ends within a fatbin's header");
+		memcpy(&body, at + 8, sizeof(body));
+		if (body > left - FATBIN_HEADER_SIZE)
+			return gp_image_set_wrong("a fatbin of %llu bytes is cut off",
+						  (unsigned long long)body);
+		r = gp_fatbin_check(at, FATBIN_HEADER_SIZE + body);
+		at += FATBIN_HEADER_SIZE + body;
+	}
+	return r;
 }
 
 static int

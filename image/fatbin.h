@@ -96,6 +96,10 @@ int gp_image_create(const void *image, struct gp_image **image_p)
 int gp_image_open(const void *bytes, size_t size, struct gp_image **image_p)
 	__attribute__((warn_unused_result));
 
+/* What has just been refused here with -EBADMSG in this thread, as the end of a sentence; valid
+ * until the next image is looked at. */
+const char *gp_image_wrong(void);
+
 void gp_image_destroy(struct gp_image *image);
 
 enum gp_image_kind gp_image_type(const struct gp_image *image);
@@ -120,8 +124,16 @@ const void *gp_image_driver_pointer(const struct gp_image *image);
 int gp_fatbin_walk(struct gp_fatbin_walk *walk, const void *fatbin, size_t size)
 	__attribute__((warn_unused_result));
 
-/* GP_IMAGE_E_END after the last entry. */
+/* GP_IMAGE_E_END after the last entry.  -EBADMSG: its header is none that the driver may follow. */
 int gp_fatbin_next(struct gp_fatbin_walk *walk, struct gp_fatbin_entry *entry_p)
+	__attribute__((warn_unused_result));
+
+/* Whether all entries are as the driver needs them: 0, or -EBADMSG. */
+int gp_fatbin_check(const void *fatbin, size_t size) __attribute__((warn_unused_result));
+
+/* The same of each fatbin in bytes that hold others, too, as an object or a library.  begins: they
+ * must begin with one. */
+int gp_fatbin_check_within(const void *bytes, size_t size, bool begins)
 	__attribute__((warn_unused_result));
 
 /* The plain payload with a NUL behind it (not counted); the caller frees it. */

@@ -4,6 +4,7 @@
  * every later one begin at the next multiple of GP_IMAGE_ALIGN, and zeros fill the gaps.
  */
 #include "image/fatbin.h"
+#include "image/fatbin_entry.h"
 
 #include <assert.h>
 #include <elf.h>
@@ -17,6 +18,7 @@
 #define FLAT_MAGIC 0x4d495047u
 #define FLAT_VERSION 1
 #define MACHINE_CUDA 190
+#define UNKNOWN_FORM "it is not as CUDA's compilers write it, or cut off"
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "wire structs are used in place");
 
@@ -192,20 +194,11 @@ blob_size(enum gp_image_kind kind, const void *p, size_t available, size_t *size
 	}
 }
 
-/* Walks a fatbin to its end: whoever gets an image may rely on its entries. */
+/* Whoever gets an image may rely on its entries. */
 static int
 blob_check(enum gp_image_kind kind, struct gp_image_blob blob)
 {
-	struct gp_fatbin_walk walk;
-	struct gp_fatbin_entry entry;
-	int r;
-
-	if (kind != GP_IMAGE_FATBIN)
-		return 0;
-	r = gp_fatbin_walk(&walk, blob.data, blob.size);
-	while (!r)
-		r = gp_fatbin_next(&walk, &entry);
-	return r == GP_IMAGE_E_END ? 0 : r;
+	return kind == GP_IMAGE_FATBIN ? gp_fatbin_check(blob.data, blob.size) : 0;
 }
 
 static enum gp_image_kind
@@ -309,7 +302,8 @@ gp_image_create(const void *pointer, struct gp_image **image_p)
 	int r;
 
 	if (kind == GP_IMAGE_UNKNOWN)
-		return -EBADMSG;
+		return gp_image_set_wrong("it is neither a fatbin, nor an ELF for a GPU, nor text");
+	(void)gp_image_set_wrong(UNKNOWN_FORM);
 	if (kind == GP_IMAGE_WRAPPER) {
 		memcpy(&wrapper, pointer, sizeof(wrapper));
 		r = wrapper_count(&wrapper, &count);
@@ -402,8 +396,10 @@ gp_image_open(const void *bytes, size_t size, struct gp_image **image_p)
 {
 	struct gp_image *image;
 	const struct flat_header *header = bytes;
-	int r = flat_check(header, bytes, size);
+	int r;
 
+	(void)gp_image_set_wrong(UNKNOWN_FORM);
+	r = flat_check(header, bytes, size);
 	if (r)
 		return r;
 	image = image_alloc(header->kind, header->count);

@@ -82,7 +82,8 @@ flatten(const void *source, const struct gp_image_target *target, struct gp_imag
 				: "the image holds no code for this GPU (compute capability %u.%u)",
 			target->major, target->minor);
 	if (r < 0)
-		gpc_log(GPC_LOG_ERROR, "the image cannot be read: %s", strerror(-r));
+		gpc_log(GPC_LOG_ERROR, "the image cannot be read: %s",
+			r == -EBADMSG ? gp_image_wrong() : strerror(-r));
 	return flatten_result(r);
 }
 

@@ -184,6 +184,36 @@ def make_variables():
         put("variables", f"ptx{number}", ".version" in text and text or ".version 8.0\n" + text)
 
 
+def flat(kind, body):
+    """An image as it travels (image/flat_image.c)."""
+    padded = body + bytes(-len(body) % 16)
+    return struct.pack("<IHHIIQQ", 0x4d495047, 1, kind, 1, 0, 48 + len(padded), 0) + struct.pack("<QQ", len(body), 0) + padded
+
+
+def make_image():
+    """Fatbins of one entry, with options, attributes and names."""
+    def entry(kind, behind=b"", options=0, name=(0, 0), flags=0x11, size=None):
+        payload = b".version 7.0\n.target sm_75\n.address_size 64\n\0\0\0\0" if kind == 1 else bytes(16)
+        header = struct.pack("<HHIQIIHHIIIQQQ", kind, 0x101, size or 64 + len(behind), len(payload), 0, options, 0, 7, 75, *name, flags, 0, 0)
+        return header + behind + payload
+
+    def place(offset, text, room):
+        return struct.pack("<II", offset, len(text)) + text.ljust(room, b"\0")
+
+    attributes = struct.pack("<II", 72, 16) + b"\0\2\t\0\0\4\x0b\x08\0\1".ljust(24, b"\0")
+    for name, data in {
+            "options": entry(1, place(72, b"-maxrregcount=40 ", 24), 64), "options_none": entry(1, bytes(8), 64),
+            "options_behind_name": entry(1, b"k.cu\0\0\0\0" + place(80, b"--generate-line-info ", 24), 72, (64, 4)),
+            "name_behind_options": entry(1, place(72, b"-v", 8) + b"init.cu\0", 64, (80, 7)),
+            "elf_name": entry(2, b"init.cu\0", 0, (64, 7)), "elf_attributes": entry(2, attributes, 64, flags=0x1000011),
+            "elf_attributes_long": entry(2, attributes.replace(b"\x0b\x08\0", b"\x0b\xff\xff"), 64, flags=0x1000011),
+            "lto": entry(8, place(72, b"-ftz=0 -fmad=1 ", 16), 64, flags=0x10011), "options_nowhere": entry(1, bytes(16)),
+            "options_at_end": entry(1, bytes(16), 76), "options_far": entry(1, place(1 << 31, b"", 8), 64),
+            "options_long": entry(1, place(72, b"12345678", 8), 64), "name_far": entry(2, bytes(8), 0, (72, 1)),
+            "header_long": entry(1, bytes(16), 64, size=1 << 20)}.items():
+        put("image", name, flat(2, struct.pack("<IHHQ", 0xba55ed50, 1, 16, len(data)) + data))
+
+
 def make_params():
     def attribute(number, value, form=4):
         return bytes([form, number]) + (struct.pack("<H", len(value)) + value if form == 4 else value)
@@ -197,10 +227,6 @@ def make_params():
     def kernel(name, *attributes):
         info = b"".join(attributes)
         return [(".nv.info." + name, 0x70000000, len(info), info), (".text." + name, 1, 16, bytes(16))]
-
-    def flat(kind, body):
-        padded = body + bytes(-len(body) % 16)
-        return struct.pack("<IHHIIQQ", 0x4d495047, 1, kind, 1, 0, 48 + len(padded), 0) + struct.pack("<QQ", len(body), 0) + padded
 
     whole = kernel("k", param(1, 8, 13), param(0, 0, 8), total(21))
     elves = {"elf": whole + kernel("none"), "elf_v2": kernel("k", param(0, 0, 32764, 0x45), total(32764)), "elf_total": kernel("k", param(0, 0, 8), total(16)),
@@ -560,7 +586,7 @@ if __name__ == "__main__":
         sys.exit(__doc__)
     if len(sys.argv) > 2:
         FOLDER = sys.argv[2]
-    for make in (make_rdma, make_tls_bulk, make_url, make_array, make_calls, make_ctl, make_disk, make_graphs, make_host_changes, make_ipc, make_lane_in, make_lanes, make_link, make_params, make_peer, make_shm, make_sparse, make_trace, make_variables):
+    for make in (make_rdma, make_tls_bulk, make_url, make_array, make_calls, make_ctl, make_disk, make_graphs, make_host_changes, make_image, make_ipc, make_lane_in, make_lanes, make_link, make_params, make_peer, make_shm, make_sparse, make_trace, make_variables):
         make()
     # Keys are new ones each time.
     if not os.path.exists(os.path.join(FOLDER, "certificate")):

@@ -26,7 +26,7 @@ def image_of(size, number):
         fatbin = file.read()
     begin, length = struct.unpack_from("<H", fatbin, 6)[0], struct.unpack_from("<Q", fatbin, 8)[0]
     entry = bytearray(fatbin[begin:begin + 64])
-    for layout, offset, value in (("<H", 0, 2), ("<I", 4, 64), ("<Q", 8, size), ("<I", 16, 0), ("<I", 28, 37), ("<I", 32, 0),
+    for layout, offset, value in (("<H", 0, 2), ("<I", 4, 64), ("<Q", 8, size), ("<I", 16, 0), ("<I", 20, 0), ("<I", 28, 37), ("<I", 32, 0),
                                   ("<I", 36, 0), ("<Q", 40, 1), ("<Q", 56, 0)):
         struct.pack_into(layout, entry, offset, value)
     fatbin = bytearray(fatbin[:begin + length] + entry + struct.pack("<Q", number) + bytes(size - 8))

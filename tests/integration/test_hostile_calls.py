@@ -319,6 +319,28 @@ def _():
             daemon.violate(lambda s, sha=sha: load(s, 9, noise, sha=sha or b"y"), "it sent a malformed call")
 
 
+@case("an image whose offsets the driver must not follow is refused, also to be linked, and the log says why")
+def _():
+    good, FATBINARY, OBJECT = saxpy(), 2, 3
+    at = good.index(struct.pack("<HH", 1, 0x101))
+    bad = good[:at + 20] + struct.pack("<I", 0) + good[at + 24:]
+    begin = good.index(struct.pack("<I", 0xba55ed50))
+    why = "an entry of a fatbin, PTX for sm_.* where its options are is not said in there, but at 0"
+    with daemon.neighbour(), Session(daemon.port) as session:
+        session.create_context()
+        for _ in range(2):
+            result, _ = load(session, 1, bad)
+            require(result == INVALID_IMAGE, f"{result}")
+        daemon.wait_for_log(f"session {session.id} .*an image is refused: {why}")
+        require(load(session, 1, good)[0] == SUCCESS, "what is right is refused")
+        require(session.ask("gpLinkCreate", {"linker": 9})[0] == SUCCESS, "no linker")
+        for kind, data in ((FATBINARY, bad[begin:]), (OBJECT, b"x" * 13 + bad[begin:]), (FATBINARY, b"\xb1\x43\x62\x46" + bytes(20))):
+            result, _ = session.ask("gpLinkAdd", {"linker": 9, "type": kind}, data)
+            require(result == INVALID_IMAGE, f"{kind}: {result}")
+        daemon.wait_for_log(f"what is to be linked is refused: {why}")
+        daemon.wait_for_log("what is to be linked is refused: it does not begin as a fatbin")
+
+
 @case("launches with wrong parameters, shapes and attributes are errors")
 def _():
     with daemon.neighbour(), Session(daemon.port) as session:

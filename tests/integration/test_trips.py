@@ -306,6 +306,34 @@ def _():
         daemon.check_works()
 
 
+def entries_of(fatbin):
+    at = 16
+    while at < len(fatbin):
+        header, payload = struct.unpack_from("<IQ", fatbin, at + 4)
+        yield at, header
+        at += header + payload
+
+
+@case("whatever a word of an entry's header says, it is loaded or refused, and the daemon goes on")
+def _():
+    images = {"whole": fatbin_of(ptx_of("plain"))}
+    for name, fatbin in (("nvcc", app_file("saxpy.fatbin")), ("plain", fatbin_of(ptx_of("plain")))):
+        for begin, header in entries_of(fatbin):
+            for word in range(0, header, 4):
+                for value in (0, 1, header - 8, header, 0x7ffffff8, 0xffffffff):
+                    data = bytearray(fatbin)
+                    struct.pack_into("<I", data, begin + word, value)
+                    images[f"{name}_{begin}_{word}_{value}"] = bytes(data)
+    with Daemon() as daemon:
+        workers = daemon.workers()
+        found = load(daemon, images)
+        # Where its options are is not said: the driver would follow what stands in the place of that.
+        require(found["plain_16_20_0"][1] == 200, f"{found['plain_16_20_0']}")
+        require(found["whole"][1] == 0, f"{found['whole']}")
+        require(daemon.workers() == workers, "the worker was lost")
+        daemon.check_works()
+
+
 @case("the daemon keeps device code, and what is kept is not sent again")
 def _():
     with tempfile.TemporaryDirectory(prefix="gpupool-cache-") as folder:

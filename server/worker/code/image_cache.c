@@ -36,6 +36,7 @@ struct gpd_blob {
 	/* With the bytes. */
 	struct gp_image *image;
 	int image_error;
+	char *wrong; /* with an error: what it is; NULL: no memory for it */
 	struct gpd_image_uses uses;
 };
 
@@ -60,6 +61,7 @@ static void
 blob_free(struct gpd_blob *blob)
 {
 	gp_image_destroy(blob->image);
+	free(blob->wrong);
 	free(blob->bytes);
 	free(blob);
 }
@@ -178,6 +180,7 @@ insert(const uint8_t *sha256, void *bytes, size_t size, bool *fresh)
 		blob->name.size = size;
 		blob->image = image;
 		blob->image_error = error;
+		blob->wrong = error == -EBADMSG ? strdup(gp_image_wrong()) : NULL;
 		blob->uses = uses;
 		blob->refs = 1;
 		set_bringer(blob, NULL);
@@ -342,6 +345,12 @@ gpd_blob_image(struct gpd_blob *blob, const struct gp_image **image_p)
 {
 	*image_p = blob->image;
 	return blob->image_error;
+}
+
+const char *
+gpd_blob_wrong(const struct gpd_blob *blob)
+{
+	return blob->wrong ? blob->wrong : strerror(-blob->image_error);
 }
 
 struct gpd_image_uses

@@ -69,6 +69,8 @@ void gpd_blob_unref(struct gpd_blob *blob);
 
 /* 0, or why the bytes are no image (image/fatbin.h). The view lives as long as the blob. */
 int gpd_blob_image(struct gpd_blob *blob, const struct gp_image **image_p);
+/* The same as the end of a sentence, as long as the blob lives. */
+const char *gpd_blob_wrong(const struct gpd_blob *blob);
 const struct gpd_image_name *gpd_blob_name(const struct gpd_blob *blob);
 
 /* What its kernels call. */

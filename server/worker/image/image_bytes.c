@@ -81,6 +81,19 @@ bring(struct gpd_session *session, const struct gp_args_gpImageLoad *args, struc
 	return result;
 }
 
+/* What the driver could not read is no image here. */
+static CUresult
+judge(struct gpd_session *session, struct gpd_blob *blob)
+{
+	const struct gp_image *view;
+	int r = gpd_blob_image(blob, &view);
+
+	if (r == 0)
+		return CUDA_SUCCESS;
+	gpd_session_log(session, GPD_LOG_WARNING, "an image is refused: %s", gpd_blob_wrong(blob));
+	return r == -ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_IMAGE;
+}
+
 CUresult
 gpd_image_bytes(struct gpd_session *session, const struct gp_args_gpImageLoad *args,
 		struct gpd_blob **blob_p)
@@ -107,6 +120,12 @@ gpd_image_bytes(struct gpd_session *session, const struct gp_args_gpImageLoad *a
 		result = bring(session, args, blob_p);
 	else
 		*blob_p = gpd_image_cache_get(&name, &session->bringer, &session->closing);
+	if (*blob_p)
+		result = judge(session, *blob_p);
+	if (result != CUDA_SUCCESS) {
+		gpd_blob_unref(*blob_p);
+		*blob_p = NULL;
+	}
 	if (!*blob_p)
 		gpd_account_give_code(&session->account, args->size);
 	return result;

@@ -4,12 +4,14 @@
  * that are the daemon's.  No input is ever named to the driver as a file.
  */
 #include "gpd_calls.h"
+#include "image/fatbin.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/image/jit_options.h"
 #include "server/worker/session/context.h"
 #include "server/worker/session/object.h"
 #include "server/worker/session/session.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -75,8 +77,25 @@ receive(struct gpd_session *session, struct gpd_object *object, void **data_p, s
 	return *data_p ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+/* The driver follows what stands in a fatbin, in objects and libraries, too. */
 static CUresult
-add(struct gpd_object *object, const struct gp_args_gpLinkAdd *args, void *data, size_t size)
+judge(struct gpd_session *session, CUjitInputType type, const void *data, size_t size)
+{
+	char line[300];
+
+	if (gp_fatbin_check_within(data, size, type == CU_JIT_INPUT_FATBINARY) == 0)
+		return CUDA_SUCCESS;
+	gpd_session_log(session, GPD_LOG_WARNING, "what is to be linked is refused: %s",
+			gp_image_wrong());
+	(void)snprintf(line, sizeof(line), "gpupool: what is to be linked is refused: %s\n",
+		       gp_image_wrong());
+	(void)gpd_session_send_complaint(session, line);
+	return CUDA_ERROR_INVALID_IMAGE;
+}
+
+static CUresult
+add(struct gpd_session *session, struct gpd_object *object, const struct gp_args_gpLinkAdd *args,
+    void *data, size_t size)
 {
 	struct gpd_jit_options options = { 0 };
 	CUresult result = gpd_jit_read(&options, args->options);
@@ -84,6 +103,8 @@ add(struct gpd_object *object, const struct gp_args_gpLinkAdd *args, void *data,
 
 	if (args->type < 0 || args->type >= CU_JIT_NUM_INPUT_TYPES)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (result == CUDA_SUCCESS)
+		result = judge(session, (CUjitInputType)args->type, data, size);
 	if (result != CUDA_SUCCESS)
 		return result;
 	/* The driver finds the end of PTX by its NUL byte, which is there; it counts as part of it.
@@ -117,7 +138,7 @@ gpd_gpLinkAdd(struct gpd_session *session, const struct gp_args_gpLinkAdd *args,
 	linker = object->extra;
 	result = receive(session, object, &data, &size);
 	if (result == CUDA_SUCCESS)
-		result = add(object, args, data, size);
+		result = add(session, object, args, data, size);
 	free(data);
 	reply->info = copy_of(linker->info);
 	reply->error = copy_of(linker->error);
