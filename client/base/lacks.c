@@ -9,8 +9,9 @@
 static const struct {
 	const char *what, *instead;
 } texts[GPC_LACKS] = {
-	[GPC_LACK_CONTEXTS_IN_GRAPH] = { "a graph with nodes of several contexts or devices",
-					 "a graph for each, and events between them" },
+	[GPC_LACK_CONTEXTS_IN_GRAPH] = { "a node of another context or device in the body of a "
+					 "condition",
+					 "such a node outside of conditions" },
 	[GPC_LACK_HOST_COPY_IN_BODY] = { "a copy of host memory, or between devices, in the "
 					 "body of a condition",
 					 "a copy before the condition, to device memory" },

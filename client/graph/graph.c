@@ -352,3 +352,141 @@ gpc_graph_sort(const struct gpc_graph *graph, struct gpc_node ***nodes_p)
 	*nodes_p = nodes;
 	return CUDA_SUCCESS;
 }
+
+static bool
+depend(struct gpc_flats *flats, struct gpc_flat *flat, size_t on)
+{
+	if (flat->count == flat->room) {
+		size_t room = flat->room ? 2 * flat->room : 2;
+		size_t *list = realloc(flat->dependencies, room * sizeof(*list));
+
+		if (!list)
+			return false;
+		flat->dependencies = list;
+		flat->room = room;
+	}
+	flat->dependencies[flat->count++] = on;
+	flats->list[on].followed = true;
+	return true;
+}
+
+static struct gpc_flat *
+append(struct gpc_flats *flats, const struct gpc_node *node)
+{
+	if (flats->count == flats->room) {
+		size_t room = flats->room ? 2 * flats->room : 64;
+		struct gpc_flat *list = realloc(flats->list, room * sizeof(*list));
+
+		if (!list)
+			return NULL;
+		flats->list = list;
+		flats->room = room;
+	}
+	flats->list[flats->count] = (struct gpc_flat){ .node = node };
+	return &flats->list[flats->count++];
+}
+
+void
+gpc_flats_free(struct gpc_flats *flats)
+{
+	for (size_t i = 0; i < flats->count; i++)
+		free(flats->list[i].dependencies);
+	free(flats->list);
+}
+
+static CUresult flatten(struct gpc_flats *flats, const struct gpc_graph *graph, size_t root)
+	GP_LOCKED(gpc_graphs_lock);
+
+/* A child: its roots depend on `entry`, which does nothing, and what ends it on its last nodes. */
+static CUresult
+flatten_child(struct gpc_flats *flats, const struct gpc_graph *child, size_t entry)
+	GP_LOCKED(gpc_graphs_lock)
+{
+	size_t first = flats->count;
+	CUresult result = flatten(flats, child, entry);
+	struct gpc_flat *end;
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	end = append(flats, NULL);
+	if (!end || (first + 1 == flats->count && !depend(flats, end, entry)))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	for (size_t i = first; i + 1 < flats->count; i++) {
+		if (!flats->list[i].followed && !depend(flats, end, i))
+			return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	return CUDA_SUCCESS;
+}
+
+/* root: what nodes without dependencies depend on; SIZE_MAX: nothing. */
+static CUresult
+flatten_node(struct gpc_flats *flats, const struct gpc_node *node, const size_t *ends, size_t root)
+	GP_LOCKED(gpc_graphs_lock)
+{
+	bool child = node->params.type == CU_GRAPH_NODE_TYPE_GRAPH;
+	bool idle = child || node->disabled || node->params.type == CU_GRAPH_NODE_TYPE_EMPTY ||
+		    gpc_node_params_is_memory(&node->params);
+	struct gpc_flat *flat = append(flats, idle ? NULL : node);
+
+	if (!flat)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	for (size_t i = 0; i < node->in.count; i++) {
+		if (!depend(flats, flat, ends[node->in.list[i].node->mark]))
+			return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	if (node->in.count == 0 && root != SIZE_MAX && !depend(flats, flat, root))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	return child && !node->disabled ? flatten_child(flats, node->params.child, flats->count - 1)
+					: CUDA_SUCCESS;
+}
+
+static CUresult
+flatten(struct gpc_flats *flats, const struct gpc_graph *graph, size_t root)
+	GP_LOCKED(gpc_graphs_lock)
+{
+	struct gpc_node **nodes;
+	size_t *ends = calloc(graph->count + 1, sizeof(*ends)); /* of the node with this mark */
+	CUresult result = ends ? gpc_graph_sort(graph, &nodes) : CUDA_ERROR_OUT_OF_MEMORY;
+
+	if (result != CUDA_SUCCESS) {
+		free(ends);
+		return result;
+	}
+	for (size_t i = 0; i < graph->count && result == CUDA_SUCCESS; i++) {
+		result = flatten_node(flats, nodes[i], ends, root);
+		ends[i] = flats->count - 1;
+	}
+	free(nodes);
+	free(ends);
+	return result;
+}
+
+CUresult
+gpc_flats_make(struct gpc_flats *flats, const struct gpc_graph *graph)
+{
+	return flatten(flats, graph, SIZE_MAX);
+}
+
+bool
+gpc_flats_pass_idle(struct gpc_flats *flats)
+{
+	for (size_t i = 0; i < flats->count; i++) {
+		struct gpc_flat *flat = &flats->list[i], was = *flat;
+
+		flat->dependencies = NULL;
+		flat->count = flat->room = 0;
+		for (size_t j = 0; j < was.count; j++) {
+			const struct gpc_flat *on = &flats->list[was.dependencies[j]];
+			bool done = !on->node || depend(flats, flat, was.dependencies[j]);
+
+			for (size_t k = 0; k < on->count && !on->node && done; k++)
+				done = depend(flats, flat, on->dependencies[k]);
+			if (!done) {
+				free(was.dependencies);
+				return false;
+			}
+		}
+		free(was.dependencies);
+	}
+	return true;
+}

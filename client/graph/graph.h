@@ -105,4 +105,31 @@ CUresult gpc_edge_remove(struct gpc_node *from, struct gpc_node *to, const CUgra
 CUresult gpc_graph_sort(const struct gpc_graph *graph, struct gpc_node ***nodes_p)
 	GP_LOCKED(gpc_graphs_lock);
 
+/* A node of the graph or of a child of it, or what ends a child, in the list of who makes a plan of
+ * the graph (plan.c). */
+struct gpc_flat {
+	const struct gpc_node *node; /* NULL: it does nothing */
+	size_t *dependencies;        /* places in the list, all before this one */
+	size_t count, room;
+	size_t stage;    /* even: of the daemon's sets; odd: of the client's nodes */
+	uint32_t number; /* in its set */
+	bool is_client;
+	bool followed; /* something depends on it */
+	bool written;
+};
+
+/* Zeroed it is empty. */
+struct gpc_flats {
+	struct gpc_flat *list;
+	size_t count, room;
+};
+
+/* CUDA_ERROR_INVALID_VALUE: the graph has a cycle.  To be freed in any case. */
+CUresult gpc_flats_make(struct gpc_flats *flats, const struct gpc_graph *graph)
+	GP_LOCKED(gpc_graphs_lock);
+void gpc_flats_free(struct gpc_flats *flats);
+
+/* What depends on a node that does nothing depends on what that depends on.  false: no memory. */
+bool gpc_flats_pass_idle(struct gpc_flats *flats);
+
 #endif /* GPC_GRAPH_H */

@@ -15,129 +15,6 @@
 #include <string.h>
 #include <utlist.h>
 
-/* A node of the graph or of a child of it, or what ends a child. */
-struct flat {
-	const struct gpc_node *node; /* NULL: it does nothing */
-	size_t *dependencies;        /* places in the list, all before this one */
-	size_t count, room;
-	size_t stage;    /* even: of the daemon's sets; odd: of the client's nodes */
-	uint32_t number; /* in its set */
-	bool is_client;
-	bool followed; /* something depends on it */
-};
-
-struct flats {
-	struct flat *list;
-	size_t count, room;
-};
-
-static bool
-depend(struct flats *flats, struct flat *flat, size_t on)
-{
-	if (flat->count == flat->room) {
-		size_t room = flat->room ? 2 * flat->room : 2;
-		size_t *list = realloc(flat->dependencies, room * sizeof(*list));
-
-		if (!list)
-			return false;
-		flat->dependencies = list;
-		flat->room = room;
-	}
-	flat->dependencies[flat->count++] = on;
-	flats->list[on].followed = true;
-	return true;
-}
-
-static struct flat *
-append(struct flats *flats, const struct gpc_node *node)
-{
-	if (flats->count == flats->room) {
-		size_t room = flats->room ? 2 * flats->room : 64;
-		struct flat *list = realloc(flats->list, room * sizeof(*list));
-
-		if (!list)
-			return NULL;
-		flats->list = list;
-		flats->room = room;
-	}
-	flats->list[flats->count] = (struct flat){ .node = node };
-	return &flats->list[flats->count++];
-}
-
-static void
-flats_free(struct flats *flats)
-{
-	for (size_t i = 0; i < flats->count; i++)
-		free(flats->list[i].dependencies);
-	free(flats->list);
-}
-
-static CUresult flatten(struct flats *flats, const struct gpc_graph *graph, size_t root)
-	GP_LOCKED(gpc_graphs_lock);
-
-/* A child: its roots depend on `entry`, which does nothing, and what ends it on its last nodes. */
-static CUresult
-flatten_child(struct flats *flats, const struct gpc_graph *child, size_t entry)
-	GP_LOCKED(gpc_graphs_lock)
-{
-	size_t first = flats->count;
-	CUresult result = flatten(flats, child, entry);
-	struct flat *end;
-
-	if (result != CUDA_SUCCESS)
-		return result;
-	end = append(flats, NULL);
-	if (!end || (first + 1 == flats->count && !depend(flats, end, entry)))
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	for (size_t i = first; i + 1 < flats->count; i++) {
-		if (!flats->list[i].followed && !depend(flats, end, i))
-			return CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	return CUDA_SUCCESS;
-}
-
-/* root: what nodes without dependencies depend on; SIZE_MAX: nothing. */
-static CUresult
-flatten_node(struct flats *flats, const struct gpc_node *node, const size_t *ends, size_t root)
-	GP_LOCKED(gpc_graphs_lock)
-{
-	bool child = node->params.type == CU_GRAPH_NODE_TYPE_GRAPH;
-	bool idle = child || node->disabled || node->params.type == CU_GRAPH_NODE_TYPE_EMPTY ||
-		    gpc_node_params_is_memory(&node->params);
-	struct flat *flat = append(flats, idle ? NULL : node);
-
-	if (!flat)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	for (size_t i = 0; i < node->in.count; i++) {
-		if (!depend(flats, flat, ends[node->in.list[i].node->mark]))
-			return CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	if (node->in.count == 0 && root != SIZE_MAX && !depend(flats, flat, root))
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	return child && !node->disabled ? flatten_child(flats, node->params.child, flats->count - 1)
-					: CUDA_SUCCESS;
-}
-
-static CUresult
-flatten(struct flats *flats, const struct gpc_graph *graph, size_t root) GP_LOCKED(gpc_graphs_lock)
-{
-	struct gpc_node **nodes;
-	size_t *ends = calloc(graph->count + 1, sizeof(*ends)); /* of the node with this mark */
-	CUresult result = ends ? gpc_graph_sort(graph, &nodes) : CUDA_ERROR_OUT_OF_MEMORY;
-
-	if (result != CUDA_SUCCESS) {
-		free(ends);
-		return result;
-	}
-	for (size_t i = 0; i < graph->count && result == CUDA_SUCCESS; i++) {
-		result = flatten_node(flats, nodes[i], ends, root);
-		ends[i] = flats->count - 1;
-	}
-	free(nodes);
-	free(ends);
-	return result;
-}
-
 /* The graph of a device reaches another one's memory only where that has access. */
 static bool
 is_beyond(const struct gpc_node_params *params, uint64_t address)
@@ -171,18 +48,31 @@ is_on_device(const struct gpc_node_params *params)
 	}
 }
 
-/* Stages come one after the other; each node is in the first one that it can be in. */
+/* How many stages later a node is that depends on another one. */
+static size_t
+distance(const struct gpc_flat *flat, const struct gpc_flat *on)
+{
+	if (on->is_client != flat->is_client)
+		return 1;
+	return !flat->is_client && flat->node && on->node &&
+			       flat->node->params.context != on->node->params.context
+		       ? 2
+		       : 0;
+}
+
+/* Stages come one after the other; each node is in the first one that it can be in.  Of one stage
+ * no set of the daemon's depends on another context's. */
 static void
-find_stages(struct flats *flats)
+find_stages(struct gpc_flats *flats)
 {
 	for (size_t i = 0; i < flats->count; i++) {
-		struct flat *flat = &flats->list[i];
+		struct gpc_flat *flat = &flats->list[i];
 
 		flat->is_client = flat->node && !is_on_device(&flat->node->params);
 		flat->stage = flat->is_client;
 		for (size_t j = 0; j < flat->count; j++) {
-			const struct flat *on = &flats->list[flat->dependencies[j]];
-			size_t least = on->stage + (on->is_client != flat->is_client);
+			const struct gpc_flat *on = &flats->list[flat->dependencies[j]];
+			size_t least = on->stage + distance(flat, on);
 
 			if (least > flat->stage)
 				flat->stage = least;
@@ -190,29 +80,20 @@ find_stages(struct flats *flats)
 	}
 }
 
-/* What depends on a node that does nothing depends on what that depends on. */
+/* Whether its nodes are of several contexts. */
 static bool
-pass_idle(struct flats *flats)
+are_of_several(const struct gpc_flats *flats)
 {
+	const struct gpc_context *first = NULL, *context;
+
 	for (size_t i = 0; i < flats->count; i++) {
-		struct flat *flat = &flats->list[i], was = *flat;
-
-		flat->dependencies = NULL;
-		flat->count = flat->room = 0;
-		for (size_t j = 0; j < was.count; j++) {
-			const struct flat *on = &flats->list[was.dependencies[j]];
-			bool done = !on->node || depend(flats, flat, was.dependencies[j]);
-
-			for (size_t k = 0; k < on->count && !on->node && done; k++)
-				done = depend(flats, flat, on->dependencies[k]);
-			if (!done) {
-				free(was.dependencies);
-				return false;
-			}
-		}
-		free(was.dependencies);
+		context = flats->list[i].node ? flats->list[i].node->params.context : NULL;
+		if (context && first && context != first)
+			return true;
+		if (context)
+			first = context;
 	}
-	return true;
+	return false;
 }
 
 /* Graphs that kernels launch have kernels, memsets and copies within device memory, and nothing
@@ -360,12 +241,12 @@ compare(const void *a, const void *b)
 
 /* The node's dependencies within its set, ascending, each once. */
 static uint32_t
-number_dependencies(const struct flats *flats, const struct flat *flat, uint32_t *numbers)
+number_dependencies(const struct gpc_flats *flats, const struct gpc_flat *flat, uint32_t *numbers)
 {
 	uint32_t count = 0, kept = 0;
 
 	for (size_t i = 0; i < flat->count; i++) {
-		const struct flat *on = &flats->list[flat->dependencies[i]];
+		const struct gpc_flat *on = &flats->list[flat->dependencies[i]];
 
 		if (on->stage == flat->stage)
 			numbers[count++] = on->number;
@@ -378,25 +259,25 @@ number_dependencies(const struct flats *flats, const struct flat *flat, uint32_t
 	return kept;
 }
 
-static CUresult write_flat(struct gpc_plan *plan, const struct flats *flats,
-			   const struct flat *flat, struct gp_graph_writer *writer);
+static CUresult write_flat(struct gpc_plan *plan, const struct gpc_flats *flats,
+			   const struct gpc_flat *flat, struct gp_graph_writer *writer);
 
 /* All nodes of it are for the daemon. */
 static CUresult
 write_body(struct gpc_plan *plan, const struct gpc_graph *body, struct gp_graph_writer *writer)
 	GP_LOCKED(gpc_graphs_lock)
 {
-	struct flats flats = { 0 };
-	CUresult result = flatten(&flats, body, SIZE_MAX);
+	struct gpc_flats flats = { 0 };
+	CUresult result = gpc_flats_make(&flats, body);
 
 	if (result == CUDA_SUCCESS)
 		find_stages(&flats);
 	for (size_t i = 0; i < flats.count && result == CUDA_SUCCESS; i++) {
 		flats.list[i].number = (uint32_t)i;
-		result = flats.list[i].stage > 0 ? gpc_lacks(GPC_LACK_HOST_COPY_IN_BODY)
+		result = flats.list[i].is_client ? gpc_lacks(GPC_LACK_HOST_COPY_IN_BODY)
 						 : write_flat(plan, &flats, &flats.list[i], writer);
 	}
-	flats_free(&flats);
+	gpc_flats_free(&flats);
 	return result;
 }
 
@@ -456,7 +337,7 @@ write_condition(struct gpc_plan *plan, const struct gpc_condition *condition,
 }
 
 static CUresult
-write_flat(struct gpc_plan *plan, const struct flats *flats, const struct flat *flat,
+write_flat(struct gpc_plan *plan, const struct gpc_flats *flats, const struct gpc_flat *flat,
 	   struct gp_graph_writer *writer) GP_LOCKED(gpc_graphs_lock)
 {
 	const struct gpc_node_params *params = flat->node ? &flat->node->params : NULL;
@@ -466,12 +347,10 @@ write_flat(struct gpc_plan *plan, const struct flats *flats, const struct flat *
 	if (!numbers)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	count = number_dependencies(flats, flat, numbers);
-	if (params && !plan->context)
-		plan->context = params->context;
 	if (!params)
 		result = gp_graph_write(writer, 0, numbers, count, 0) ? CUDA_SUCCESS
 								      : CUDA_ERROR_OUT_OF_MEMORY;
-	else if (params->context != plan->context)
+	else if (params->context != plan->set_context)
 		result = gpc_lacks(GPC_LACK_CONTEXTS_IN_GRAPH);
 	else if (params->type == CU_GRAPH_NODE_TYPE_KERNEL)
 		result = write_launch(plan, params, numbers, count, writer);
@@ -485,28 +364,39 @@ write_flat(struct gpc_plan *plan, const struct flats *flats, const struct flat *
 	return result;
 }
 
-static CUresult
-add_set(struct gpc_plan *plan, struct flats *flats, size_t stage, const struct gpc_node **error_p)
-	GP_LOCKED(gpc_graphs_lock)
+/* Whether it is in the set of a stage and context.  What does nothing goes with the set, where
+ * there is but one; else nothing depends on it (gpc_flats_pass_idle()). */
+static bool
+is_in_set(const struct gpc_plan *plan, const struct gpc_flat *flat)
 {
-	struct gpc_step step = { 0 };
+	if (flat->stage != plan->stage)
+		return false;
+	return flat->node ? flat->node->params.context == plan->set_context
+			  : !plan->launchable && !plan->several;
+}
+
+/* The set of this context in the plan's stage. */
+static CUresult
+add_set(struct gpc_plan *plan, struct gpc_flats *flats, struct gpc_context *context,
+	const struct gpc_node **error_p) GP_LOCKED(gpc_graphs_lock)
+{
+	struct gpc_step step = { .context = context, .stage = plan->stage };
 	CUresult result = CUDA_SUCCESS;
 	uint32_t number = 0;
-	bool any = false;
 
-	plan->stage = stage;
+	plan->set_context = context;
 	for (size_t i = 0; i < flats->count && result == CUDA_SUCCESS; i++) {
-		struct flat *flat = &flats->list[i];
+		struct gpc_flat *flat = &flats->list[i];
 
-		if (flat->stage != stage || (plan->launchable && !flat->node))
+		if (!is_in_set(plan, flat))
 			continue;
 		flat->number = number++;
-		any = any || flat->node;
+		flat->written = true;
 		result = write_flat(plan, flats, flat, &step.writer);
 		if (result != CUDA_SUCCESS)
 			*error_p = flat->node;
 	}
-	if (result == CUDA_SUCCESS && any)
+	if (result == CUDA_SUCCESS)
 		plan->steps[plan->count++] = step;
 	else
 		free(step.writer.memory);
@@ -514,7 +404,41 @@ add_set(struct gpc_plan *plan, struct flats *flats, size_t stage, const struct g
 }
 
 static CUresult
-add_steps(struct gpc_plan *plan, struct flats *flats, const struct gpc_node **error_p)
+add_sets(struct gpc_plan *plan, struct gpc_flats *flats, size_t stage,
+	 const struct gpc_node **error_p) GP_LOCKED(gpc_graphs_lock)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	plan->stage = stage;
+	for (size_t i = 0; i < flats->count && result == CUDA_SUCCESS; i++) {
+		const struct gpc_flat *flat = &flats->list[i];
+
+		if (flat->stage == stage && flat->node && !flat->written)
+			result = add_set(plan, flats, flat->node->params.context, error_p);
+	}
+	return result;
+}
+
+static void
+add_client_steps(struct gpc_plan *plan, const struct gpc_flats *flats, size_t stage)
+	GP_LOCKED(gpc_graphs_lock)
+{
+	for (size_t i = 0; i < flats->count; i++) {
+		const struct gpc_flat *flat = &flats->list[i];
+		struct gpc_step *step = &plan->steps[plan->count];
+
+		if (flat->stage != stage)
+			continue;
+		gpc_step_share(&flat->node->params, &step->params);
+		step->context = step->params.context;
+		step->stage = stage;
+		step->is_client = true;
+		plan->count++;
+	}
+}
+
+static CUresult
+add_steps(struct gpc_plan *plan, struct gpc_flats *flats, const struct gpc_node **error_p)
 	GP_LOCKED(gpc_graphs_lock)
 {
 	CUresult result = CUDA_SUCCESS;
@@ -530,19 +454,10 @@ add_steps(struct gpc_plan *plan, struct flats *flats, const struct gpc_node **er
 	if (!plan->steps)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	for (size_t stage = 0; stage <= last && result == CUDA_SUCCESS; stage++) {
-		if (stage % 2 == 0) {
-			result = add_set(plan, flats, stage, error_p);
-			continue;
-		}
-		for (size_t i = 0; i < flats->count; i++) {
-			struct gpc_step *step = &plan->steps[plan->count];
-
-			if (flats->list[i].stage != stage || result != CUDA_SUCCESS)
-				continue;
-			gpc_step_share(&flats->list[i].node->params, &step->params);
-			step->is_client = true;
-			plan->count++;
-		}
+		if (stage % 2 == 0)
+			result = add_sets(plan, flats, stage, error_p);
+		else
+			add_client_steps(plan, flats, stage);
 	}
 	return result;
 }
@@ -551,20 +466,21 @@ CUresult
 gpc_plan_make(const struct gpc_graph *graph, bool launchable, struct gpc_plan *plan,
 	      const struct gpc_node **error_p)
 {
-	struct flats flats = { 0 };
-	CUresult result = flatten(&flats, graph, SIZE_MAX);
+	struct gpc_flats flats = { 0 };
+	CUresult result = gpc_flats_make(&flats, graph);
 
-	*plan = (struct gpc_plan){ .launchable = launchable };
+	*plan = (struct gpc_plan){ .launchable = launchable, .several = are_of_several(&flats) };
 	*error_p = NULL;
 	if (result == CUDA_SUCCESS && launchable)
-		result = check_launchable(graph, error_p);
-	if (result == CUDA_SUCCESS && launchable && !pass_idle(&flats))
+		result =
+			plan->several ? CUDA_ERROR_NOT_SUPPORTED : check_launchable(graph, error_p);
+	if (result == CUDA_SUCCESS && (launchable || plan->several) && !gpc_flats_pass_idle(&flats))
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	if (result == CUDA_SUCCESS)
 		result = add_steps(plan, &flats, error_p);
 	if (result == CUDA_SUCCESS && launchable && plan->count == 0)
 		result = CUDA_ERROR_INVALID_VALUE;
-	flats_free(&flats);
+	gpc_flats_free(&flats);
 	if (result != CUDA_SUCCESS)
 		gpc_plan_free(plan);
 	return result;

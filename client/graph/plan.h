@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How a graph is run: as steps, one after the other in the order of the stream that it is launched
- * into.  A step is a set of kernels, memsets and copies within device memory, which the daemon
- * makes a graph of its driver from; or one node that the client does as the call of a stream that
- * it stands for (docs/graphs.md).  A plan shares nothing with the graph that it was made of.
+ * into.  A step is a set of kernels, memsets and copies within device memory of one context, which
+ * the daemon makes a graph of its driver from; or one node that the client does as the call of a
+ * stream that it stands for (docs/graphs.md).  A plan shares nothing with the graph that it was
+ * made of.
  */
 #ifndef GPC_PLAN_H
 #define GPC_PLAN_H
@@ -14,25 +15,29 @@
 
 struct gpc_step {
 	bool is_client;
+	struct gpc_context *context;   /* of its nodes; NULL: the client's is of none */
+	size_t stage;                  /* sets of one stage may run beside each other */
 	struct gpc_node_params params; /* of the client's: what it points to is the application's */
 	struct gp_graph_writer writer; /* a set of the daemon's, encoded */
 };
 
 struct gpc_plan {
-	struct gpc_context *context; /* of the sets; NULL: there is none */
 	struct gpc_step *steps;
 	size_t count;
+	bool several;             /* contexts, as nodes have */
 	bool launchable;          /* by kernels: it is one set */
 	bool updatable;           /* by kernels: it has nodes that they change */
 	struct gpc_shapes shapes; /* of launches that the daemon may refuse */
-	/* Whose handles its conditions have, or NULL. */
+	/* While it is made: whose handles its conditions have, and the stages of theirs and now. */
 	const struct gpc_graph_root *root;
-	size_t root_stage, stage; /* while it is made: of theirs, and now */
+	size_t root_stage, stage;
+	struct gpc_context *set_context; /* of the set that is written */
 };
 
 /*
- * CUDA_ERROR_INVALID_VALUE: the graph has a cycle; CUDA_ERROR_NOT_SUPPORTED: its nodes are of
- * several contexts, or not for kernels to launch.  *error_p: the node at fault, or NULL.
+ * CUDA_ERROR_INVALID_VALUE: the graph has a cycle; CUDA_ERROR_NOT_SUPPORTED: a condition's nodes
+ * are of several contexts, or the graph is not for kernels to launch.  *error_p: the node at fault,
+ * or NULL.
  */
 CUresult gpc_plan_make(const struct gpc_graph *graph, bool launchable, struct gpc_plan *plan,
 		       const struct gpc_node **error_p) GP_LOCKED(gpc_graphs_lock);

@@ -20,8 +20,7 @@ struct gpc_stream;
 
 /* Zeroed there are none. */
 struct gpc_sets {
-	struct gpc_context *context; /* of the sets; NULL: there are no sets */
-	uint64_t number; /* another one each time that the daemon learns of the context */
+	struct gpc_context *context; /* of the sets; NULL: there are no sets, or of several */
 	struct gpc_sets_step *steps;
 	size_t count;
 	bool updatable;  /* by kernels */
@@ -41,7 +40,9 @@ CUresult gpc_sets_send(struct gpc_sets *sets, struct gpc_plan *plan);
 CUresult gpc_sets_upload(const struct gpc_sets *sets, struct gpc_stream *stream);
 /* Gives all up. */
 void gpc_sets_drop(struct gpc_sets *sets);
-/* Puts all steps into the stream. */
+/* Puts all steps into the stream.  Those of a context beside others go into a stream of that
+ * context which is the sets' own; events make it all one behind, and one before the stream's work.
+ */
 CUresult gpc_sets_launch(const struct gpc_sets *sets, struct gpc_stream *stream);
 
 #endif /* GPC_SETS_H */

@@ -95,10 +95,42 @@ gpc_event_forget_context(struct gpc_context *context)
 	gpc_handle_each(GPC_KIND_EVENT, forget_if_of, context);
 }
 
+static CUresult
+event_announce(struct gpc_context *context, unsigned int flags, struct gpc_event **event_p)
+{
+	struct gp_args_cuEventCreate args = { .Flags = flags };
+	struct gpc_event *event = gpc_handle_new(GPC_KIND_EVENT, sizeof(*event));
+	CUresult result;
+
+	if (!event)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	event->context = context;
+	event->flags = flags;
+	args.phEvent = event->handle.id;
+	result = gpc_post_cuEventCreate(context, &args);
+	if (result == CUDA_SUCCESS)
+		*event_p = event;
+	else
+		gpc_handle_remove(&event->handle);
+	return result;
+}
+
+static CUresult
+event_drop(struct gpc_event *event)
+{
+	const struct gp_args_cuEventDestroy_v2 args = { .hEvent = event->handle.id };
+	CUresult result;
+
+	gpc_watch_drop(&event->watch);
+	result = gpc_post_cuEventDestroy_v2(event->context, &args);
+	/* Only now, or another thread could announce a new event of that place before. */
+	gpc_handle_remove(&event->handle);
+	return result;
+}
+
 CUresult
 gpc_cuEventCreate(CUevent *phEvent, unsigned int Flags)
 {
-	struct gp_args_cuEventCreate args = { .Flags = Flags };
 	struct gpc_context *context;
 	struct gpc_event *event;
 	CUresult result = gpc_enter(&context);
@@ -112,35 +144,19 @@ gpc_cuEventCreate(CUevent *phEvent, unsigned int Flags)
 	if ((Flags & CU_EVENT_INTERPROCESS) &&
 	    !gpc_facts_know(gpc_session_facts(context->scope.session), GP_CALL_gpEventShare))
 		return CUDA_ERROR_NOT_SUPPORTED;
-	event = gpc_handle_new(GPC_KIND_EVENT, sizeof(*event));
-	if (!event)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	event->context = context;
-	event->flags = Flags;
-	args.phEvent = event->handle.id;
-	result = gpc_post_cuEventCreate(context, &args);
+	result = event_announce(context, Flags, &event);
 	if (result == CUDA_SUCCESS)
 		*phEvent = event->handle.token;
-	else
-		gpc_handle_remove(&event->handle);
 	return result;
 }
 
 CUresult
 gpc_cuEventDestroy_v2(CUevent hEvent)
 {
-	struct gp_args_cuEventDestroy_v2 args;
 	struct gpc_event *event;
 	CUresult result = gpc_enter_kind(GPC_KIND_EVENT, hEvent, &event);
 
-	if (result != CUDA_SUCCESS)
-		return result;
-	args.hEvent = event->handle.id;
-	gpc_watch_drop(&event->watch);
-	result = gpc_post_cuEventDestroy_v2(event->context, &args);
-	/* Only now, or another thread could announce a new event of that place before. */
-	gpc_handle_remove(&event->handle);
-	return result;
+	return result == CUDA_SUCCESS ? event_drop(event) : result;
 }
 
 static bool
@@ -219,6 +235,27 @@ gpc_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
 		return gpc_cuEventSynchronize(hEvent);
 	args.hEvent = event->handle.id;
 	return gpc_post_cuStreamWaitEvent(context, &args);
+}
+
+CUresult
+gpc_event_order(struct gpc_stream *before, struct gpc_stream *behind)
+{
+	struct gp_args_cuEventRecordWithFlags record = { .hStream = before->handle.id };
+	struct gp_args_cuStreamWaitEvent wait = { .hStream = behind->handle.id };
+	struct gpc_event *event;
+	CUresult result;
+
+	if (before->context->scope.session != behind->context->scope.session)
+		return gpc_stream_fence(before);
+	result = event_announce(before->context, CU_EVENT_DISABLE_TIMING, &event);
+	if (result != CUDA_SUCCESS)
+		return result;
+	record.hEvent = wait.hEvent = event->handle.id;
+	result = gpc_post_cuEventRecordWithFlags(before->context, &record);
+	if (result == CUDA_SUCCESS)
+		result = gpc_post_cuStreamWaitEvent(behind->context, &wait);
+	(void)event_drop(event);
+	return result;
 }
 
 /* A context that is named, made known to the daemon. */

@@ -15,6 +15,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct gpc_stream;
+
 struct gpc_event {
 	struct gpc_handle handle;
 	struct gpc_context *context;
@@ -37,6 +39,10 @@ CUresult gpc_event_id(CUevent hEvent, uint32_t *id_p);
 
 /* Whether it is known to be complete without asking, as it was recorded with this number. */
 bool gpc_event_is_done(struct gpc_event *event, uint64_t *recorded_p);
+
+/* What `behind` is given from now on runs behind what `before` was given so far.  Of another daemon
+ * that is waited for. */
+CUresult gpc_event_order(struct gpc_stream *before, struct gpc_stream *behind);
 
 /* Forgets all events of a context that is being destroyed. */
 void gpc_event_forget_context(struct gpc_context *context);

@@ -13,6 +13,7 @@ TWO = {"GPUPOOL_SOFT_DEVICES": "2"}
 THREE = {"GPUPOOL_SOFT_DEVICES": "3"}
 APART = {"GPUPOOL_SOFT_DEVICES": "2", "GPUPOOL_SOFT_PEERS": "0"}
 MANY = "each has its own variable and memory\ncopies between them\nmanydevices: ok\n"
+GRAPHS = "captured\nbuilt\ngraphdevices: ok\n"
 PEERS = read_file(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "apps", "expected", "peers.out"))
 
 
@@ -25,6 +26,20 @@ def _():
                 raise Skip("the daemon has one device only")
             result.expect(out=PEERS, err="")
         daemon.settle()
+
+
+@case("a graph has nodes of two devices, also of two daemons, and where no link is")
+def _():
+    with Daemon(env=software_env(**TWO)) as daemon:
+        for name in ("graphdevices", "graphdevices-shared"):
+            result = run(name, remote=daemon.address)
+            if result.status == 77:
+                raise Skip("the daemon has one device only")
+            result.expect(out=GRAPHS, err="")
+        daemon.settle()
+    with Daemon(env=software_env(**APART)) as daemon, Daemon(env=software_env()) as other:
+        run("graphdevices", remote=daemon.address).expect(out=GRAPHS, err="")
+        run("graphdevices", remote=f"{daemon.address}/1,{other.address}").expect(out=GRAPHS, err="")
 
 
 @case("where no link is, copies go between devices all the same")
