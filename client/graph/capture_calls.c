@@ -348,19 +348,18 @@ add_alloc(int ordinal, CUdeviceptr *dptr, size_t size, CUstream hStream)
 	};
 	struct gpc_node_params params = { .type = CU_GRAPH_NODE_TYPE_MEM_ALLOC };
 	struct gpc_captured_stream *captured;
-	CUdeviceptr address;
 	CUresult result = gpc_graph_memory_create(&given, &params.memory);
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	address = gpc_graph_memory_address(params.memory);
 	result = begin(hStream, &captured);
-	if (result != CUDA_SUCCESS)
-		gpc_graph_memory_drop(params.memory);
-	result = end(captured, result, &params);
 	if (result == CUDA_SUCCESS)
-		*dptr = address;
-	return result;
+		result = gpc_capture_add(captured, &params);
+	else
+		gpc_graph_memory_drop(params.memory);
+	if (result == CUDA_SUCCESS)
+		*dptr = gpc_graph_memory_address(params.memory);
+	return gpc_graphs_end(result);
 }
 
 /* Whether the stream is captured: without the lock, it is asked again. */

@@ -242,6 +242,8 @@ gpc_graph_add(struct gpc_graph *graph, const CUgraphNode *dependencies, const CU
 		if (result == CUDA_SUCCESS)
 			result = gpc_edge_add(from, node, data ? &data[i] : NULL);
 	}
+	if (result == CUDA_SUCCESS && params->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
+		result = gpc_graph_memory_place(node);
 	if (result == CUDA_SUCCESS)
 		*node_p = node;
 	else

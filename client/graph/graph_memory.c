@@ -13,19 +13,33 @@
 #include <string.h>
 #include <utlist.h>
 
-struct gpc_graph_memory {
-	struct gpc_graph_memory *next;
-	CUDA_MEM_ALLOC_NODE_PARAMS params;
+/* Of how many of the nodes before it is seen whether they free what a node can have. */
+#define LOOK_MAX 1024
+
+/* What is at an address: of several allocations of a graph where each is freed before the next. */
+struct block {
+	struct block *next;
+	uint64_t address, size; /* 0: there was no memory for it */
 	struct gpc_context *context;
 	uint64_t number; /* of the context: after a reset its memory is gone, or another's */
-	unsigned int nodes;
-	bool freed;    /* by a node of the application's */
-	bool launched; /* at least once */
-	bool in_use;
+	unsigned int memories;
+	const struct gpc_graph_memory *last; /* of them, if it is there */
+	bool launched;                       /* at least once */
 	struct gpc_users_ended end;
 };
 
+struct gpc_graph_memory {
+	struct gpc_graph_memory *next;
+	CUDA_MEM_ALLOC_NODE_PARAMS params;
+	struct block *block;
+	CUgraph graph; /* token of the one that has the node, as soon as that does */
+	unsigned int nodes;
+	bool freed; /* by a node of the application's */
+	bool in_use;
+};
+
 static struct gpc_graph_memory *memories;
+static struct block *blocks;
 /* The most that there was, of devices by ordinal, since the application reset it. */
 static uint64_t used_high[64], reserved_high[64];
 
@@ -38,16 +52,16 @@ number_of(const struct gpc_context *context)
 static void
 bytes_of(const struct gpc_device *device, uint64_t *used_p, uint64_t *reserved_p)
 {
-	const struct gpc_graph_memory *memory;
+	const struct block *block;
 
 	*used_p = *reserved_p = 0;
-	LL_FOREACH(memories, memory)
+	LL_FOREACH(blocks, block)
 	{
-		if (memory->context->device != device)
+		if (block->context->device != device)
 			continue;
-		*reserved_p += memory->params.bytesize;
-		if (memory->launched)
-			*used_p += memory->params.bytesize;
+		*reserved_p += block->size;
+		if (block->launched)
+			*used_p += block->size;
 	}
 }
 
@@ -63,17 +77,37 @@ note_high(const struct gpc_device *device)
 		reserved_high[device->ordinal % 64] = reserved;
 }
 
+static bool
+is_there(const struct block *block)
+{
+	return block->number != 0 && number_of(block->context) == block->number;
+}
+
 /* Without the lock; work that uses it goes on. */
 static void
-memory_free(void *data)
+block_free(void *data)
 {
-	struct gpc_graph_memory *memory = data;
+	struct block *block = data;
 
-	if (memory->number != 0 && number_of(memory->context) == memory->number) {
-		gpc_ipc_memory_frees(memory->params.dptr);
-		(void)gpc_memory_free(memory->context, memory->params.dptr);
+	if (block->address && is_there(block)) {
+		gpc_ipc_memory_frees(block->address);
+		(void)gpc_memory_free(block->context, block->address);
 	}
-	free(memory);
+	free(block);
+}
+
+static void
+block_leave(struct gpc_graph_memory *memory) GP_LOCKED(gpc_graphs_lock)
+{
+	struct block *block = memory->block;
+
+	if (block->last == memory)
+		block->last = NULL;
+	if (--block->memories > 0)
+		return;
+	LL_DELETE(blocks, block);
+	block->end = (struct gpc_users_ended){ .destroy = block_free, .data = block };
+	gpc_users_add_ended(&block->end);
 }
 
 static void
@@ -83,8 +117,8 @@ end_if_unused(struct gpc_graph_memory *memory) GP_LOCKED(gpc_graphs_lock)
 		return;
 	LL_DELETE(memories, memory);
 	__atomic_sub_fetch(&gpc_captures, 1, __ATOMIC_RELEASE);
-	memory->end = (struct gpc_users_ended){ .destroy = memory_free, .data = memory };
-	gpc_users_add_ended(&memory->end);
+	block_leave(memory);
+	free(memory);
 }
 
 /* Who may use it is of no matter here: all devices of a session see its window. */
@@ -123,12 +157,34 @@ context_for(int ordinal, struct gpc_context **context_p)
 	return gpc_context_activate(*context_p);
 }
 
+/* Without memory where there is none: what a node before frees may do. */
+static CUresult
+block_create(int ordinal, uint64_t size, struct block **block_p)
+{
+	struct block *block = calloc(1, sizeof(*block));
+	CUresult result = block ? context_for(ordinal, &block->context) : CUDA_ERROR_OUT_OF_MEMORY;
+
+	if (result == CUDA_SUCCESS) {
+		result = gpc_memory_alloc(block->context, size, &block->address);
+		block->number = number_of(block->context);
+		block->size = size;
+	}
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && block && block->number) {
+		block->address = block->size = 0;
+		result = CUDA_SUCCESS;
+	}
+	if (result == CUDA_SUCCESS)
+		*block_p = block;
+	else
+		free(block);
+	return result;
+}
+
 CUresult
 gpc_graph_memory_create(const CUDA_MEM_ALLOC_NODE_PARAMS *given, struct gpc_graph_memory **memory_p)
 {
 	CUresult result = gpc_enter_initialized();
 	struct gpc_graph_memory *memory;
-	uint64_t address;
 
 	if (result == CUDA_SUCCESS)
 		result = given ? check(given) : CUDA_ERROR_INVALID_VALUE;
@@ -137,27 +193,90 @@ gpc_graph_memory_create(const CUDA_MEM_ALLOC_NODE_PARAMS *given, struct gpc_grap
 	memory = calloc(1, sizeof(*memory));
 	if (!memory)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	result = context_for(given->poolProps.location.id, &memory->context);
-	if (result == CUDA_SUCCESS)
-		result = gpc_memory_alloc(memory->context, given->bytesize, &address);
+	result = block_create(given->poolProps.location.id, given->bytesize, &memory->block);
 	if (result != CUDA_SUCCESS) {
 		free(memory);
 		return result;
 	}
 	memory->params = *given;
-	memory->params.dptr = address;
+	memory->params.dptr = memory->block->address;
 	/* They allow what is allowed anyway. */
 	memory->params.accessDescs = NULL;
 	memory->params.accessDescCount = 0;
-	memory->number = number_of(memory->context);
 	memory->nodes = 1;
+	memory->block->memories = 1;
+	memory->block->last = memory;
 	pthread_mutex_lock(&gpc_graphs_lock);
 	LL_PREPEND(memories, memory);
+	LL_PREPEND(blocks, memory->block);
 	__atomic_add_fetch(&gpc_captures, 1, __ATOMIC_RELEASE);
-	note_high(memory->context->device);
 	pthread_mutex_unlock(&gpc_graphs_lock);
 	*memory_p = memory;
 	return CUDA_SUCCESS;
+}
+
+/* Whether what a node frees can be another one's memory then, rather than best. */
+static bool
+is_better(const struct gpc_node *node, const struct gpc_graph_memory *memory,
+	  const struct block *best)
+{
+	const struct gpc_graph_memory *freed = node->params.memory;
+	const struct block *block = freed->block;
+
+	return block->last == freed && freed->graph == node->graph->handle.token &&
+	       block->context == memory->block->context && block->number == memory->block->number &&
+	       is_there(block) && block->size >= memory->params.bytesize &&
+	       (!best || block->size < best->size);
+}
+
+/* Of what comes before a node, the nearest first. */
+static struct block *
+find_freed(const struct gpc_node *node) GP_LOCKED(gpc_graphs_lock)
+{
+	/* Who sorts a graph begins with 0. */
+	static size_t mark = SIZE_MAX;
+	const struct gpc_node *list[LOOK_MAX] = { node };
+	struct block *best = NULL;
+	size_t count = 1;
+
+	mark--;
+	for (size_t at = 0; at < count; at++) {
+		const struct gpc_node *from = list[at];
+
+		if (from->params.type == CU_GRAPH_NODE_TYPE_MEM_FREE &&
+		    is_better(from, node->params.memory, best))
+			best = from->params.memory->block;
+		for (size_t i = 0; i < from->in.count && count < LOOK_MAX; i++) {
+			struct gpc_node *before = from->in.list[i].node;
+
+			if (before->mark != mark)
+				list[count++] = before;
+			before->mark = mark;
+		}
+	}
+	return best;
+}
+
+CUresult
+gpc_graph_memory_place(const struct gpc_node *node)
+{
+	struct gpc_graph_memory *memory = node->params.memory;
+	struct block *block;
+
+	/* A clone's is that of the graph's node. */
+	if (memory->graph)
+		return CUDA_SUCCESS;
+	memory->graph = node->graph->handle.token;
+	block = find_freed(node);
+	if (block) {
+		block_leave(memory);
+		block->memories++;
+		block->last = memory;
+		memory->block = block;
+		memory->params.dptr = block->address;
+	}
+	note_high(memory->block->context->device);
+	return memory->block->address ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 struct gpc_graph_memory *
@@ -177,14 +296,18 @@ gpc_graph_memory_drop(struct gpc_graph_memory *memory)
 struct gpc_graph_memory *
 gpc_graph_memory_find(CUdeviceptr address)
 {
-	struct gpc_graph_memory *memory;
+	struct gpc_graph_memory *memory, *last = NULL;
 
 	LL_FOREACH(memories, memory)
 	{
-		if (memory->params.dptr == address && number_of(memory->context) == memory->number)
+		if (memory->block->address != address || !is_there(memory->block))
+			continue;
+		if (memory->in_use)
 			return memory;
+		if (memory->block->last == memory)
+			last = memory;
 	}
-	return NULL;
+	return last;
 }
 
 CUdeviceptr
@@ -256,8 +379,8 @@ gpc_graph_memory_launch(const struct gpc_graph *graph, bool auto_free)
 	{
 		if (node->params.type != CU_GRAPH_NODE_TYPE_MEM_ALLOC)
 			continue;
-		node->params.memory->launched = node->params.memory->in_use = true;
-		note_high(node->params.memory->context->device);
+		node->params.memory->block->launched = node->params.memory->in_use = true;
+		note_high(node->params.memory->block->context->device);
 	}
 	DL_FOREACH(graph->nodes, node)
 	{

@@ -18,6 +18,7 @@ struct place {
 	const CUgraphNode *dependencies;
 	const CUgraphEdgeData *data;
 	size_t count;
+	CUdeviceptr *address_p; /* of what it allocates; or NULL */
 };
 
 #define PLACE                                                                                      \
@@ -47,6 +48,8 @@ add(const struct place *place, CUresult result, struct gpc_node_params *params)
 		gpc_graph_add(graph, place->dependencies, place->data, place->count, params, &node);
 	if (result == CUDA_SUCCESS)
 		*place->node_p = node->handle.token;
+	if (result == CUDA_SUCCESS && place->address_p)
+		*place->address_p = gpc_graph_memory_address(params->memory);
 	return gpc_graphs_end(result);
 }
 
@@ -77,19 +80,16 @@ static CUresult
 add_alloc(const struct place *place, CUDA_MEM_ALLOC_NODE_PARAMS *given)
 {
 	struct gpc_node_params params = { .type = CU_GRAPH_NODE_TYPE_MEM_ALLOC };
+	struct place with_address = *place;
 	CUresult result = gpc_graph_memory_create(given, &params.memory);
-	CUdeviceptr address;
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	address = gpc_graph_memory_address(params.memory);
+	with_address.address_p = &given->dptr;
 	result = gpc_graphs_begin();
 	if (result != CUDA_SUCCESS)
 		gpc_graph_memory_drop(params.memory);
-	result = add(place, result, &params);
-	if (result == CUDA_SUCCESS)
-		given->dptr = address;
-	return result;
+	return add(&with_address, result, &params);
 }
 
 static CUresult

@@ -101,6 +101,48 @@ within(cudaStream_t stream)
 	CHECK(cudaFree(out));
 }
 
+/* One allocation after the other: a graph that is much longer than what it needs at once, and whose
+ * memory is another one's when it has been freed, and not before. */
+static void
+by_turns(cudaStream_t stream)
+{
+	const size_t bytes = (size_t)64 << 20;
+	unsigned long long reserved, zero = 0;
+	cudaGraphExec_t exec;
+	cudaGraph_t graph;
+	int *out = app_malloc<int>(N), *kept, *cells;
+
+	CHECK(cudaDeviceSetGraphMemAttribute(0, cudaGraphMemAttrReservedMemHigh, &zero));
+	CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+	CHECK(cudaMallocAsync(&kept, bytes, stream));
+	CHECK(cudaMemsetAsync(kept, 0, bytes, stream));
+	for (int i = 1; i <= 10; i++) {
+		CHECK(cudaMallocAsync(&cells, bytes - i * 4096, stream));
+		REQUIRE((char *)cells >= (char *)kept + bytes ||
+			(char *)cells + bytes <= (char *)kept);
+		CHECK(cudaMemcpyAsync(cells, kept, N * sizeof(int), cudaMemcpyDeviceToDevice,
+				      stream));
+		add<<<N / 256, 256, 0, stream>>>(cells, i);
+		CHECK(cudaMemcpyAsync(kept, cells, N * sizeof(int), cudaMemcpyDeviceToDevice,
+				      stream));
+		CHECK(cudaFreeAsync(cells, stream));
+	}
+	CHECK(cudaMemcpyAsync(out, kept, N * sizeof(int), cudaMemcpyDeviceToDevice, stream));
+	CHECK(cudaFreeAsync(kept, stream));
+	CHECK(cudaStreamEndCapture(stream, &graph));
+	exec = instantiate(graph, 0);
+	for (int i = 0; i < 2; i++) {
+		CHECK(cudaGraphLaunch(exec, stream));
+		REQUIRE(first_cell(out, stream) == 55);
+	}
+	CHECK(cudaDeviceGetGraphMemAttribute(0, cudaGraphMemAttrReservedMemHigh, &reserved));
+	REQUIRE(reserved >= 2 * bytes - (4096 << 4) && reserved < 4 * bytes);
+	EXPECT(cudaErrorInvalidValue, cudaFree(cells));
+	CHECK(cudaGraphExecDestroy(exec));
+	CHECK(cudaGraphDestroy(graph));
+	CHECK(cudaFree(out));
+}
+
 /* What is in use after the launch, until the application frees it. */
 static void
 beyond(cudaStream_t stream)
@@ -229,6 +271,7 @@ main()
 
 	CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
 	within(stream);
+	by_turns(stream);
 	beyond(stream);
 	automatic(stream);
 	captured(stream);

@@ -48,6 +48,13 @@ def _():
             daemon.run("memhog", str(free * 3 // 4)).expect(err="")
 
 
+@case("what a graph needs by turns fits where it does not fit at once")
+def _():
+    with Daemon() as daemon:
+        limited(daemon, 160, "graphmemory").expect(out="graphmemory: ok\n")
+        limited(daemon, 100, "graphmemory").expect(status=1)
+
+
 @case("variables of device code count from the moment that it is loaded")
 def _():
     with Daemon() as daemon:
