@@ -27,6 +27,7 @@ gp_fatbin_walk(struct gp_fatbin_walk *walk, const void *fatbin, size_t size)
 	const uint8_t *p = fatbin;
 	int r;
 
+	*walk = (struct gp_fatbin_walk){ 0 };
 	if (size < 16 || gp_image_kind(fatbin) != GP_IMAGE_FATBIN)
 		return -EBADMSG;
 	r = gp_image_size(fatbin, &exact);
