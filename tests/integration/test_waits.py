@@ -69,7 +69,8 @@ for kind in MADE:
     def _(kind=kind):
         with Daemon() as daemon:
             few, many = (causes(daemon, "steps", kind, str(count), path=STEPS) for count in (0, 20))
-        too_much = excess(many, {**few, "gpContextSynchronize": 2, **MADE[kind]})
+        # On a busy machine the first lane may have to be connected again.
+        too_much = excess(many, {**few, "connection": 2, "gpContextSynchronize": 2, **MADE[kind]})
         require(not too_much, f"{too_much}: {few}, {many}")
 
 
