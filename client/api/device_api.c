@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CUDA driver API: devices. */
+#include "client/api/asked.h"
 #include "client/context/context.h"
 #include "client/context/device.h"
 #include "client/context/reach.h"
@@ -52,6 +53,40 @@ gpc_cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId)
 		}
 	}
 	return CUDA_ERROR_INVALID_DEVICE;
+}
+
+/* Each question once. */
+CUresult
+gpc_cuDeviceGetTexture1DLinearMaxWidth(size_t *maxWidthInElements, CUarray_format format,
+				       unsigned numChannels, CUdevice dev)
+{
+	struct gp_args_cuDeviceGetTexture1DLinearMaxWidth args = { .format = (int32_t)format,
+								   .numChannels = numChannels };
+	struct gp_reply_cuDeviceGetTexture1DLinearMaxWidth reply;
+	struct gpc_asked asked = {
+		.call = GP_CALL_cuDeviceGetTexture1DLinearMaxWidth,
+		.words = { (uint32_t)format, numChannels },
+	};
+	uint64_t words[GPC_ASKED_WORDS] = { 0 };
+	struct gpc_device *device;
+	CUresult result = gpc_device_enter(dev, &device);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!maxWidthInElements)
+		return CUDA_ERROR_INVALID_VALUE;
+	asked.device = device;
+	if (!gpc_asked_find(&asked, words)) {
+		args.dev = device->remote;
+		result =
+			gpc_wait_cuDeviceGetTexture1DLinearMaxWidth(device->primary, &args, &reply);
+		if (result != CUDA_SUCCESS)
+			return result;
+		words[0] = reply.maxWidthInElements;
+		gpc_asked_keep(&asked, words);
+	}
+	*maxWidthInElements = (size_t)words[0];
+	return CUDA_SUCCESS;
 }
 
 /* That of other kinds is none. */

@@ -4,6 +4,8 @@
 #include "client/api/green.h"
 
 #include "base/lock.h"
+#include "client/api/asked.h"
+#include "client/code/answers.h"
 #include "client/context/device.h"
 #include "client/context/object.h"
 #include "client/stream/event.h"
@@ -79,6 +81,20 @@ gpc_green_enter(CUgreenCtx hCtx, struct gpc_green **green_p)
 	return *green_p ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
+/* A green context stays as it is; what the session has changes with its share, which the daemon
+ * then tells. */
+static bool
+is_answered(const struct gpc_device *device, struct gpc_asked *asked,
+	    uint64_t words[GPC_ASKED_WORDS])
+{
+	asked->device = device;
+	if (asked->of == 0 && !gpc_answers_watch(device->primary))
+		asked->call = 0; /* nor is it kept */
+	if (asked->of == 0)
+		asked->revision = gpc_session_revision(device->session);
+	return asked->call && gpc_asked_find(asked, words);
+}
+
 /* green NULL: what the session has of the device. */
 static CUresult
 ask(const struct gpc_device *device, const struct gpc_context *green, CUdevResource *resource)
@@ -86,13 +102,23 @@ ask(const struct gpc_device *device, const struct gpc_context *green, CUdevResou
 	struct gp_args_gpResource args = { .device = device->remote };
 	struct gp_reply_gpResource reply;
 	struct inside inside = { .magic = MAGIC, .device = device->ordinal };
-	CUresult result;
+	struct gpc_asked asked = { .call = GP_CALL_gpResource, .of = green ? green->number : 0 };
+	uint64_t words[GPC_ASKED_WORDS] = { 0 };
+	CUresult result = CUDA_SUCCESS;
 
 	args.source = inside.source = green ? green->handle.id : 0;
-	result = gpc_wait_gpResource(device->primary, &args, &reply);
-	if (result == CUDA_SUCCESS)
-		fill(resource, &inside, reply.count, reply.least, reply.alignment);
-	return result;
+	if (!is_answered(device, &asked, words)) {
+		result = gpc_wait_gpResource(device->primary, &args, &reply);
+		if (result != CUDA_SUCCESS)
+			return result;
+		words[0] = reply.count;
+		words[1] = reply.least;
+		words[2] = reply.alignment;
+		gpc_asked_keep(&asked, words);
+	}
+	fill(resource, &inside, (unsigned int)words[0], (unsigned int)words[1],
+	     (unsigned int)words[2]);
+	return CUDA_SUCCESS;
 }
 
 /* What the driver looks at before all else. */
@@ -145,6 +171,31 @@ gpc_cuGreenCtxGetDevResource(CUgreenCtx hCtx, CUdevResource *resource, CUdevReso
 	return ask(green->context->device, green->context, resource);
 }
 
+static void
+keep_split(const struct gpc_asked *asked, const struct gp_reply_gpResourceSplit *reply)
+{
+	const uint64_t words[GPC_ASKED_WORDS] = { reply->made,          reply->count,
+						  reply->least,         reply->alignment,
+						  reply->rest_count,    reply->rest_least,
+						  reply->rest_alignment };
+
+	gpc_asked_keep(asked, words);
+}
+
+static void
+split_again(const uint64_t words[GPC_ASKED_WORDS], struct gp_reply_gpResourceSplit *reply)
+{
+	*reply = (struct gp_reply_gpResourceSplit){
+		.made = (uint32_t)words[0],
+		.count = (uint32_t)words[1],
+		.least = (uint32_t)words[2],
+		.alignment = (uint32_t)words[3],
+		.rest_count = (uint32_t)words[4],
+		.rest_least = (uint32_t)words[5],
+		.rest_alignment = (uint32_t)words[6],
+	};
+}
+
 /* A split that is to be made, or one that has been. */
 static CUresult
 split(struct inside *inside, unsigned int groups, struct gp_reply_gpResourceSplit *reply)
@@ -156,14 +207,25 @@ split(struct inside *inside, unsigned int groups, struct gp_reply_gpResourceSpli
 		.wanted = inside->wanted,
 		.groups = groups,
 	};
-	CUresult result;
+	struct gpc_asked asked = {
+		.call = inside->source ? 0 : GP_CALL_gpResourceSplit,
+		.words = { inside->flags, inside->wanted, groups },
+	};
+	uint64_t words[GPC_ASKED_WORDS] = { 0 };
+	CUresult result = CUDA_SUCCESS;
 
 	if (!device)
 		return CUDA_ERROR_INVALID_VALUE;
 	args.device = device->remote;
-	result = gpc_wait_gpResourceSplit(device->primary, &args, reply);
-	if (result == CUDA_SUCCESS && reply->made > GROUPS_MAX)
-		return gpc_reply_malformed(device->primary);
+	if (is_answered(device, &asked, words)) {
+		split_again(words, reply);
+	} else {
+		result = gpc_wait_gpResourceSplit(device->primary, &args, reply);
+		if (result == CUDA_SUCCESS && reply->made > GROUPS_MAX)
+			return gpc_reply_malformed(device->primary);
+		if (result == CUDA_SUCCESS)
+			keep_split(&asked, reply);
+	}
 	if (result == CUDA_SUCCESS)
 		inside->groups = reply->made;
 	return result;

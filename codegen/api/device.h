@@ -43,7 +43,7 @@ CUresult cuDeviceGetAttribute(
 
 GP_ENUM(CUarray_format)
 
-GP_CALL(0x0111, WAIT, PASSES_COPIES)
+GP_CALL(0x0111, WAIT, CLIENT_HOOK, PASSES_COPIES)
 CUresult cuDeviceGetTexture1DLinearMaxWidth(
         OUT size_t *maxWidthInElements,
         CUarray_format format,

@@ -16,6 +16,8 @@
  *   sizes    large memory, which stays
  *   physical physical memory, which stays mapped
  *   arrays   arrays of ever new sizes, plain and mipmapped; some go
+ *   textures a texture and a surface of an array, all of which go
+ *   constants questions whose answers are as before
  */
 #include <cuda.h>
 #include <stdint.h>
@@ -333,6 +335,47 @@ arrays(struct program *p)
 	}
 }
 
+static void
+ask_constants(struct program *p)
+{
+	CUdevResource all, groups[2];
+	unsigned int count = 2;
+	size_t width;
+
+	(void)p;
+	require(cuDeviceGetTexture1DLinearMaxWidth(&width, CU_AD_FORMAT_FLOAT, 1, 0),
+		"cuDeviceGetTexture1DLinearMaxWidth");
+	require(cuDeviceGetTexture1DLinearMaxWidth(&width, CU_AD_FORMAT_HALF, 4, 0),
+		"cuDeviceGetTexture1DLinearMaxWidth");
+	require(cuDeviceGetDevResource(0, &all, CU_DEV_RESOURCE_TYPE_SM), "cuDeviceGetDevResource");
+	require(cuDevSmResourceSplitByCount(groups, &count, &all, NULL, 0, 8),
+		"cuDevSmResourceSplitByCount");
+}
+
+static void
+textures(struct program *p)
+{
+	const CUDA_ARRAY3D_DESCRIPTOR described = { .Width = 64,
+						    .Height = 64,
+						    .Format = CU_AD_FORMAT_FLOAT,
+						    .NumChannels = 1,
+						    .Flags = CUDA_ARRAY3D_SURFACE_LDST };
+	const CUDA_TEXTURE_DESC sampling = { .filterMode = CU_TR_FILTER_MODE_POINT };
+	CUDA_RESOURCE_DESC resource = { .resType = CU_RESOURCE_TYPE_ARRAY };
+	CUsurfObject surface;
+	CUtexObject texture;
+	CUarray array;
+
+	(void)p;
+	require(cuArray3DCreate(&array, &described), "cuArray3DCreate");
+	resource.res.array.hArray = array;
+	require(cuTexObjectCreate(&texture, &resource, &sampling, NULL), "cuTexObjectCreate");
+	require(cuSurfObjectCreate(&surface, &resource), "cuSurfObjectCreate");
+	require(cuSurfObjectDestroy(surface), "cuSurfObjectDestroy");
+	require(cuTexObjectDestroy(texture), "cuTexObjectDestroy");
+	require(cuArrayDestroy(array), "cuArrayDestroy");
+}
+
 int
 main(int argc, char **argv)
 {
@@ -340,11 +383,11 @@ main(int argc, char **argv)
 		const char *name;
 		void (*step)(struct program *program);
 	} kinds[] = {
-		{ "train", train },       { "token", token },     { "objects", objects },
-		{ "order", work },        { "again", again },     { "read", read_number },
-		{ "limits", set_limits }, { "poll", poll_event }, { "times", times },
-		{ "buffers", buffers },   { "sizes", sizes },     { "physical", physical },
-		{ "arrays", arrays },
+		{ "train", train },       { "token", token },       { "objects", objects },
+		{ "order", work },        { "again", again },       { "read", read_number },
+		{ "limits", set_limits }, { "poll", poll_event },   { "times", times },
+		{ "buffers", buffers },   { "sizes", sizes },       { "physical", physical },
+		{ "arrays", arrays },     { "textures", textures }, { "constants", ask_constants },
 	};
 	struct program program = { 0 };
 	void (*step)(struct program * program) = NULL;
@@ -358,7 +401,7 @@ main(int argc, char **argv)
 	if (!step) {
 		fprintf(stderr, "usage: steps "
 				"train|token|objects|order|again|read|poll|times|buffers|limits|"
-				"sizes|physical|arrays COUNT\n");
+				"sizes|physical|arrays|textures|constants COUNT\n");
 		return 2;
 	}
 	require(cuInit(0), "cuInit");

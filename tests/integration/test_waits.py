@@ -3,7 +3,7 @@
 import os
 import sys
 
-from harness import Certificates, Daemon, Encrypted, case, main, require
+from harness import Certificates, Daemon, Encrypted, case, main, require, software_env
 from stats import ASKED, read_stats
 
 STEPS = os.environ["GP_STEPS"]
@@ -56,18 +56,20 @@ for kind in READS:
         require(not too_much, f"20 steps more wait too often for {too_much}: {few}, {many}")
 
 
-# What 20 of these wait for in all, at most: what the daemon has to grant or to look at once.
+# What 20 of these wait for in all, at most: what the daemon has to grant, to look at or to say once.
 MADE = {
     "sizes": {"gpMemoryGrant": 1},
     "physical": {"gpMemoryGrant": 1, "gpAddressReserve": 1},
     # One of each kind.
     "arrays": {"gpMemoryGrant": 1, "gpArrayCreate": 2},
+    "textures": {"gpArrayCreate": 1, "gpTextureCreate": 1, "gpSurfaceCreate": 1},
+    "constants": {"cuDeviceGetTexture1DLinearMaxWidth": 2, "gpResource": 1, "gpResourceSplit": 1},
 }
 
 for kind in MADE:
-    @case(f"20 steps of the program '{kind}' wait once")
+    @case(f"20 steps of the program '{kind}' wait for no more than one does")
     def _(kind=kind):
-        with Daemon() as daemon:
+        with Daemon(env=software_env(GPUPOOL_SOFT_MULTIPROCESSORS="16")) as daemon:
             few, many = (causes(daemon, "steps", kind, str(count), path=STEPS) for count in (0, 20))
         # On a busy machine the first lane may have to be connected again.
         too_much = excess(many, {**few, "connection": 2, "gpContextSynchronize": 2, **MADE[kind]})
