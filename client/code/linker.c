@@ -3,33 +3,337 @@
  * The linker of device code (cuLink*).  The linking is the daemon's; files are read here, and what
  * it says of them comes back with every call, into the buffers that the application gave when it
  * made the linker.
+ *
+ * What was linked before is not waited for: a program that links the same inputs again gets what
+ * the daemon has answered.  A linker has a key, of all that it was given so far; while answers are
+ * known for it the daemon does not hear of it.  It is told all at once when one is not.
  */
+#include "base/lock.h"
+#include "base/sha256.h"
+#include "client/base/stats.h"
 #include "client/code/jit_options.h"
+#include "client/context/device.h"
 #include "client/context/object.h"
+#include "client/wire/session.h"
 #include "gpc_calls.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <uthash.h>
 
-/* In the object's memory. */
+/* Answers that are kept; the oldest go. */
+#define LINKED_MAX 256
+#define LINKED_BYTES ((uint64_t)16 << 20)
+
+/* An answer of the daemon's. */
+struct linked {
+	uint8_t key[GP_SHA256_SIZE];
+	struct gp_bytes info, error, image; /* in bytes */
+	UT_hash_handle hh;
+	uint64_t size;
+	uint8_t bytes[];
+};
+
+static pthread_mutex_t linked_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct linked *all_linked GP_GUARDED_BY(linked_lock); /* the oldest first */
+static uint64_t linked_bytes GP_GUARDED_BY(linked_lock);
+
+/* Of a linker that the daemon does not know of yet. */
+struct input {
+	struct input *next;
+	int32_t type;
+	struct gp_bytes name, options;
+	void *data;
+	size_t size;
+};
+
+/* In the object's memory, as are its inputs. */
 struct linker {
 	struct gpc_jit_log info, error;
+	struct gp_bytes options;
+	struct input *inputs, **last;
+	uint8_t key[GP_SHA256_SIZE];
+	bool sent;     /* the daemon knows it */
+	bool complete; /* what was linked has been given out, and the daemon was not asked */
+	bool failed;   /* an answer was an error: its key says nothing any more */
 };
+
+/* What a linker that is told late is waited for with. */
+struct replay {
+	struct gpc_request *requests;
+	size_t count;
+};
+
+/* The key of what has this as well. */
+static void
+mix(uint8_t key[GP_SHA256_SIZE], const void *data, size_t size)
+{
+	uint8_t pair[2 * GP_SHA256_SIZE];
+
+	memcpy(pair, key, GP_SHA256_SIZE);
+	gp_sha256(data, size, pair + GP_SHA256_SIZE);
+	gp_sha256(pair, sizeof(pair), key);
+}
+
+static void
+make_key(struct linker *linker, const struct gpc_context *context)
+{
+	const struct gpc_session *session = context->scope.session;
+	const int32_t device = context->device->remote;
+
+	mix(linker->key, &session, sizeof(session));
+	mix(linker->key, &device, sizeof(device));
+	mix(linker->key, linker->options.data, linker->options.size);
+}
+
+static void
+key_with(uint8_t key[GP_SHA256_SIZE], const struct linker *linker, const struct input *input)
+{
+	memcpy(key, linker->key, GP_SHA256_SIZE);
+	mix(key, &input->type, sizeof(input->type));
+	mix(key, input->name.data, input->name.size);
+	mix(key, input->options.data, input->options.size);
+	mix(key, input->data, input->size);
+}
+
+/* Another one than that of any input. */
+static void
+key_of_all(uint8_t key[GP_SHA256_SIZE], const struct linker *linker)
+{
+	memcpy(key, linker->key, GP_SHA256_SIZE);
+	mix(key, "complete", 8);
+}
+
+static struct gp_bytes
+place(struct linked *linked, size_t *at, struct gp_bytes bytes)
+{
+	uint8_t *to = linked->bytes + *at;
+
+	if (bytes.size)
+		memcpy(to, bytes.data, bytes.size);
+	*at += bytes.size;
+	return (struct gp_bytes){ to, bytes.size };
+}
+
+static void
+drop_oldest(void) GP_LOCKED(linked_lock)
+{
+	struct linked *oldest = all_linked;
+
+	HASH_DEL(all_linked, oldest);
+	linked_bytes -= oldest->size;
+	free(oldest);
+}
+
+static void
+remember(const uint8_t key[GP_SHA256_SIZE], struct gp_bytes info, struct gp_bytes error,
+	 struct gp_bytes image)
+{
+	const uint64_t size = sizeof(struct linked) + info.size + error.size + image.size;
+	struct linked *linked = size <= LINKED_BYTES ? calloc(1, size) : NULL, *other;
+	size_t at = 0;
+
+	if (!linked)
+		return;
+	memcpy(linked->key, key, sizeof(linked->key));
+	linked->info = place(linked, &at, info);
+	linked->error = place(linked, &at, error);
+	linked->image = place(linked, &at, image);
+	linked->size = size;
+	(void)pthread_mutex_lock(&linked_lock);
+	HASH_FIND(hh, all_linked, key, sizeof(linked->key), other);
+	if (other) {
+		free(linked);
+	} else {
+		HASH_ADD(hh, all_linked, key, sizeof(linked->key), linked);
+		linked_bytes += size;
+		while (linked_bytes > LINKED_BYTES || HASH_COUNT(all_linked) > LINKED_MAX)
+			drop_oldest();
+	}
+	(void)pthread_mutex_unlock(&linked_lock);
+}
+
+/* Whether there is an answer: the logs are filled, and *image_p (or NULL) is a copy, malloc'ed. */
+static bool
+recall(const struct linker *linker, const uint8_t key[GP_SHA256_SIZE], void **image_p,
+       size_t *size_p)
+{
+	const struct linked *linked;
+	void *image = NULL;
+
+	if (linker->sent || linker->complete || linker->failed)
+		return false;
+	(void)pthread_mutex_lock(&linked_lock);
+	HASH_FIND(hh, all_linked, key, sizeof(linked->key), linked);
+	if (linked && image_p) {
+		image = malloc(linked->image.size + 1);
+		if (image) {
+			memcpy(image, linked->image.data, linked->image.size);
+			*image_p = image;
+			*size_p = linked->image.size;
+		} else {
+			linked = NULL;
+		}
+	}
+	if (linked) {
+		gpc_jit_log_fill(&linker->info, linked->info);
+		gpc_jit_log_fill(&linker->error, linked->error);
+	}
+	(void)pthread_mutex_unlock(&linked_lock);
+	return linked != NULL;
+}
+
+/* Keeps a copy, which the daemon is perhaps told later; false: no memory. */
+static bool
+keep(struct gpc_object *object, const struct input *input)
+{
+	struct linker *linker = object->extra;
+	struct input *kept = gp_scratch_items(&object->memory, 1, sizeof(*kept));
+	uint8_t *copy = malloc(input->size + input->name.size + input->options.size + 1);
+
+	if (!kept || !copy) {
+		free(copy);
+		return false;
+	}
+	gp_scratch_adopt(&object->memory, copy);
+	*kept = *input;
+	kept->data = memcpy(copy, input->data, input->size);
+	copy += input->size;
+	if (input->name.size)
+		kept->name.data = memcpy(copy, input->name.data, input->name.size);
+	copy += input->name.size;
+	if (input->options.size)
+		kept->options.data = memcpy(copy, input->options.data, input->options.size);
+	*linker->last = kept;
+	linker->last = &kept->next;
+	return true;
+}
+
+static CUresult
+start_input(const struct gpc_object *object, const struct input *input, struct gpc_request *request)
+{
+	const struct gp_args_gpLinkAdd args = { .linker = object->handle.id,
+						.type = input->type,
+						.name = input->name,
+						.options = input->options };
+	const struct iovec bulk = { input->data, input->size };
+
+	return gpc_start_gpLinkAdd(object->context, &args, request, &bulk, 1);
+}
+
+/* What was started counts, whatever comes of the rest. */
+static CUresult
+start_all(const struct gpc_object *object, struct replay *replay)
+{
+	const struct linker *linker = object->extra;
+	const struct gp_args_gpLinkCreate create = { .linker = object->handle.id,
+						     .options = linker->options };
+	const struct gp_args_gpLinkComplete complete = { .linker = object->handle.id };
+	CUresult result = gpc_start_gpLinkCreate(object->context, &create, &replay->requests[0]);
+
+	replay->count = result == CUDA_SUCCESS;
+	for (const struct input *input = linker->inputs; input && result == CUDA_SUCCESS;
+	     input = input->next) {
+		result = start_input(object, input, &replay->requests[replay->count]);
+		replay->count += result == CUDA_SUCCESS;
+	}
+	if (result == CUDA_SUCCESS && linker->complete) {
+		result = gpc_start_gpLinkComplete(object->context, &complete,
+						  &replay->requests[replay->count]);
+		replay->count += result == CUDA_SUCCESS;
+	}
+	return result;
+}
+
+/* Before the daemon is asked something of the linker, and end_replay() behind it: it is told what
+ * it does not know. */
+static CUresult
+begin_replay(const struct gpc_object *object, struct replay *replay)
+{
+	struct linker *linker = object->extra;
+	size_t count = 2;
+
+	*replay = (struct replay){ 0 };
+	if (linker->sent)
+		return CUDA_SUCCESS;
+	for (const struct input *input = linker->inputs; input; input = input->next)
+		count++;
+	replay->requests = calloc(count, sizeof(*replay->requests));
+	if (!replay->requests)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	linker->sent = true;
+	return start_all(object, replay);
+}
+
+static CUresult
+end_replay(struct replay *replay, CUresult result)
+{
+	CUresult all = CUDA_SUCCESS;
+
+	for (size_t i = 0; i < replay->count; i++) {
+		CUresult one = gpc_request_wait_own(&replay->requests[i]);
+
+		free(replay->requests[i].reply);
+		if (all == CUDA_SUCCESS)
+			all = one;
+	}
+	free(replay->requests);
+	return all == CUDA_SUCCESS ? result : all;
+}
+
+/* With options, which the daemon may refuse. */
+static CUresult
+create_and_wait(const struct gpc_object *object)
+{
+	const struct linker *linker = object->extra;
+	struct replay replay;
+	CUresult result = begin_replay(object, &replay);
+
+	result = end_replay(&replay, result);
+	if (result == CUDA_SUCCESS)
+		remember(linker->key, (struct gp_bytes){ 0 }, (struct gp_bytes){ 0 },
+			 (struct gp_bytes){ 0 });
+	return result;
+}
+
+static CUresult
+prepare(struct gpc_object *object, const struct gpc_jit_options *jit)
+{
+	struct linker *linker = gp_scratch_items(&object->memory, 1, sizeof(*linker));
+	CUresult result;
+
+	if (!linker)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	result = gpc_pack_CUjit_option(jit->count, jit->keys, jit->values, &object->memory,
+				       &linker->options);
+	if (result != CUDA_SUCCESS)
+		return result;
+	linker->last = &linker->inputs;
+	make_key(linker, object->context);
+	object->extra = linker;
+	if (linker->options.size && !recall(linker, linker->key, NULL, NULL))
+		result = create_and_wait(object);
+	if (result != CUDA_SUCCESS)
+		return result;
+	linker->info = gpc_jit_log_find(jit, false);
+	linker->error = gpc_jit_log_find(jit, true);
+	gpc_jit_log_fill(&linker->info, (struct gp_bytes){ 0 });
+	gpc_jit_log_fill(&linker->error, (struct gp_bytes){ 0 });
+	return CUDA_SUCCESS;
+}
 
 CUresult
 gpc_cuLinkCreate_v2(unsigned int numOptions, CUjit_option *options, void **optionValues,
 		    CUlinkState *stateOut)
 {
 	const struct gpc_jit_options jit = { options, optionValues, numOptions };
-	struct gp_args_gpLinkCreate args = { 0 };
-	struct gpc_request request = { 0 };
 	struct gpc_context *context;
 	struct gpc_object *object;
-	struct linker *linker;
 	CUresult result = gpc_enter(&context);
 
 	if (result != CUDA_SUCCESS)
@@ -39,51 +343,68 @@ gpc_cuLinkCreate_v2(unsigned int numOptions, CUjit_option *options, void **optio
 	result = gpc_object_create(GPC_KIND_LINKER, context, &object);
 	if (result != CUDA_SUCCESS)
 		return result;
-	args.linker = object->handle.id;
-	linker = gp_scratch_items(&object->memory, 1, sizeof(*linker));
-	result = linker ? gpc_pack_CUjit_option(numOptions, options, optionValues, &object->memory,
-						&args.options)
-			: CUDA_ERROR_OUT_OF_MEMORY;
+	result = prepare(object, &jit);
 	if (result == CUDA_SUCCESS)
-		result = gpc_start_gpLinkCreate(context, &args, &request);
-	if (result == CUDA_SUCCESS)
-		result = gpc_request_wait_own(&request);
-	free(request.reply);
-	if (result != CUDA_SUCCESS) {
+		*stateOut = object->handle.token;
+	else
 		gpc_object_destroy(object);
-		return result;
-	}
-	linker->info = gpc_jit_log_find(&jit, false);
-	linker->error = gpc_jit_log_find(&jit, true);
-	gpc_jit_log_fill(&linker->info, (struct gp_bytes){ 0 });
-	gpc_jit_log_fill(&linker->error, (struct gp_bytes){ 0 });
-	object->extra = linker;
-	*stateOut = object->handle.token;
-	return CUDA_SUCCESS;
+	return result;
 }
 
 static CUresult
-add(const struct gpc_object *object, CUjitInputType type, void *data, size_t size, const char *name,
-    const struct gpc_jit_options *jit)
+add_and_wait(const struct gpc_object *object, const struct input *input,
+	     const uint8_t key[GP_SHA256_SIZE])
 {
-	struct gp_args_gpLinkAdd args = { .linker = object->handle.id, .type = (int32_t)type };
-	const struct linker *linker = object->extra;
-	const struct iovec bulk = { data, size };
+	const struct gp_args_gpLinkAdd args = { .linker = object->handle.id,
+						.type = input->type,
+						.name = input->name,
+						.options = input->options };
+	const struct iovec bulk = { input->data, input->size };
+	struct linker *linker = object->extra;
 	struct gp_reply_gpLinkAdd reply;
-	struct gp_scratch scratch = { 0 };
+	struct replay replay;
 	void *raw = NULL;
-	CUresult result =
-		gpc_pack_CUjit_option(jit->count, jit->keys, jit->values, &scratch, &args.options);
+	CUresult result;
 
-	if (name)
-		args.name = (struct gp_bytes){ name, strnlen(name, 4096) };
+	gpc_stats_wait_begin(GP_CALL_gpLinkAdd);
+	result = begin_replay(object, &replay);
 	if (result == CUDA_SUCCESS)
 		result = gpc_wait_gpLinkAdd(object->context, &args, &reply, &bulk, 1, &raw);
+	result = end_replay(&replay, result);
+	gpc_stats_wait_end();
 	if (raw) {
 		gpc_jit_log_fill(&linker->info, reply.info);
 		gpc_jit_log_fill(&linker->error, reply.error);
 	}
+	linker->failed |= result != CUDA_SUCCESS;
+	if (!linker->failed) {
+		memcpy(linker->key, key, sizeof(linker->key));
+		remember(key, reply.info, reply.error, (struct gp_bytes){ 0 });
+	}
 	free(raw);
+	return result;
+}
+
+static CUresult
+add(struct gpc_object *object, CUjitInputType type, void *data, size_t size, const char *name,
+    const struct gpc_jit_options *jit)
+{
+	struct input input = { .type = (int32_t)type, .data = data, .size = size };
+	struct linker *linker = object->extra;
+	struct gp_scratch scratch = { 0 };
+	uint8_t key[GP_SHA256_SIZE];
+	CUresult result =
+		gpc_pack_CUjit_option(jit->count, jit->keys, jit->values, &scratch, &input.options);
+
+	if (name)
+		input.name = (struct gp_bytes){ name, strnlen(name, 4096) };
+	if (result == CUDA_SUCCESS) {
+		key_with(key, linker, &input);
+		if (recall(linker, key, NULL, NULL) && keep(object, &input))
+			memcpy(linker->key, key, sizeof(linker->key));
+		else
+			result = add_and_wait(object, &input, key);
+	}
 	gp_scratch_free(&scratch);
 	return result;
 }
@@ -152,14 +473,49 @@ gpc_cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char *path,
 	return result;
 }
 
+static CUresult
+complete_and_wait(struct gpc_object *object, const uint8_t key[GP_SHA256_SIZE], void **image_p,
+		  size_t *size_p)
+{
+	const struct gp_args_gpLinkComplete args = { .linker = object->handle.id };
+	struct gp_reply_gpLinkComplete reply;
+	struct linker *linker = object->extra;
+	struct replay replay;
+	void *raw = NULL;
+	CUresult result;
+
+	gpc_stats_wait_begin(GP_CALL_gpLinkComplete);
+	result = begin_replay(object, &replay);
+	if (result == CUDA_SUCCESS)
+		result = gpc_wait_gpLinkComplete(object->context, &args, &reply, &raw);
+	result = end_replay(&replay, result);
+	gpc_stats_wait_end();
+	if (raw) {
+		gpc_jit_log_fill(&linker->info, reply.info);
+		gpc_jit_log_fill(&linker->error, reply.error);
+	}
+	linker->failed |= result != CUDA_SUCCESS;
+	if (result != CUDA_SUCCESS) {
+		free(raw);
+		return result;
+	}
+	if (!linker->failed)
+		remember(key, reply.info, reply.error, reply.image);
+	/* What comes behind it is no input of the same. */
+	linker->failed = true;
+	*image_p = (void *)(uintptr_t)reply.image.data;
+	*size_p = reply.image.size;
+	gp_scratch_adopt(&object->memory, raw);
+	return CUDA_SUCCESS;
+}
+
 CUresult
 gpc_cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut)
 {
-	struct gp_args_gpLinkComplete args = { 0 };
-	struct gp_reply_gpLinkComplete reply;
-	const struct linker *linker;
+	uint8_t key[GP_SHA256_SIZE];
 	struct gpc_object *object;
-	void *raw;
+	struct linker *linker;
+	size_t size;
 	CUresult result = gpc_enter_kind(GPC_KIND_LINKER, state, &object);
 
 	if (result != CUDA_SUCCESS)
@@ -167,20 +523,38 @@ gpc_cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut)
 	if (!cubinOut)
 		return CUDA_ERROR_INVALID_VALUE;
 	linker = object->extra;
-	args.linker = object->handle.id;
-	result = gpc_wait_gpLinkComplete(object->context, &args, &reply, &raw);
-	if (raw) {
-		gpc_jit_log_fill(&linker->info, reply.info);
-		gpc_jit_log_fill(&linker->error, reply.error);
-	}
-	if (result == CUDA_SUCCESS) {
+	key_of_all(key, linker);
+	if (recall(linker, key, cubinOut, &size)) {
 		/* The linker's own, until it is destroyed. */
-		*cubinOut = (void *)(uintptr_t)reply.image.data;
-		if (sizeOut)
-			*sizeOut = reply.image.size;
-		gp_scratch_adopt(&object->memory, raw);
-		return CUDA_SUCCESS;
+		gp_scratch_adopt(&object->memory, *cubinOut);
+		linker->complete = true;
+	} else {
+		result = complete_and_wait(object, key, cubinOut, &size);
 	}
-	free(raw);
+	if (result == CUDA_SUCCESS && sizeOut)
+		*sizeOut = size;
+	return result;
+}
+
+CUresult
+gpc_cuLinkDestroy(CUlinkState state)
+{
+	struct gpc_object *object;
+	const struct linker *linker;
+	struct gp_args_gpLinkDrop drop;
+	struct gp_args_cuLinkDestroy args;
+	CUresult result = gpc_enter_kind(GPC_KIND_LINKER, state, &object);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	linker = object->extra;
+	drop.linker = args.state = object->handle.id;
+	if (linker->sent)
+		result = gpc_post_gpLinkDrop(object->context, &drop);
+	/* An older daemon does not know the message. */
+	if (result == CUDA_ERROR_NOT_SUPPORTED)
+		result = gpc_wait_cuLinkDestroy(object->context, &args);
+	if (result == CUDA_SUCCESS)
+		gpc_object_forget(GPC_KIND_LINKER, state);
 	return result;
 }

@@ -112,9 +112,14 @@ CUresult cuLinkComplete(
         BY_HOOK void **cubinOut,
         OUT OPT size_t *sizeOut);
 
-GP_CALL(0x0524, WAIT)
+GP_CALL(0x0524, WAIT, CLIENT_HOOK)
 CUresult cuLinkDestroy(
         DROP CUlinkState state);
+
+/* The same, and nobody waits for it. */
+GP_MESSAGE(0x0525, POST, SERVER_HOOK)
+void gpLinkDrop(
+        DROP CUlinkState linker);
 
 GP_MESSAGE(0x0521, WAIT, SERVER_HOOK, CHARGES_NOTHING)
 void gpLinkCreate(

@@ -10,6 +10,7 @@
  *   loops copies COUNT     loads the same code, which stays loaded, and launches it
  *   loops rotation COUNT   loads, launches and unloads one of 80 such codes after the other, now
  * and then behind a host function
+ *   loops links COUNT      links two texts, loads what came of it, launches it and unloads it
  *   loops threads COUNT    four threads do what modules does
  *
  * What all of them have written is read once, at the end.
@@ -17,6 +18,7 @@
 #include <cuda.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,6 +47,30 @@
 static const char add_text[] = HEAD ADD;
 /* Other code, with a variable. */
 static const char other_text[] = HEAD ".global .b32 unused[16];\n" ADD;
+
+/* Adds to a word what the second text says: 2. */
+static const char caller_text[] = HEAD ".extern .func (.param .b32 result) two();\n"
+				       ".visible .entry call(.param .u64 where)\n"
+				       "{\n"
+				       "	.reg .b32 %r<3>;\n"
+				       "	.reg .b64 %rd<3>;\n"
+				       "	ld.param.u64 %rd1, [where];\n"
+				       "	cvta.to.global.u64 %rd2, %rd1;\n"
+				       "	{\n"
+				       "	.param .b32 back;\n"
+				       "	call.uni (back), two, ();\n"
+				       "	ld.param.b32 %r1, [back];\n"
+				       "	}\n"
+				       "	atom.global.add.u32 %r2, [%rd2], %r1;\n"
+				       "	ret;\n"
+				       "}\n";
+static const char called_text[] = HEAD ".visible .func (.param .b32 result) two()\n"
+				       "{\n"
+				       "	.reg .b32 %r<2>;\n"
+				       "	mov.u32 %r1, 2;\n"
+				       "	st.param.b32 [result], %r1;\n"
+				       "	ret;\n"
+				       "}\n";
 
 static void
 check(CUresult result, const char *what)
@@ -220,6 +246,52 @@ load_in_threads(int count)
 	return 4 * (unsigned int)count;
 }
 
+static void
+add_text_to(CUlinkState linker, const char *text)
+{
+	CHECK(cuLinkAddData(linker, CU_JIT_INPUT_PTX, (void *)(uintptr_t)text, strlen(text) + 1,
+			    "text", 0, NULL, NULL));
+}
+
+/* What the linker's log says is the same each time. */
+static void
+link_and_launch(char *first_log)
+{
+	char log[1024] = "";
+	CUjit_option keys[] = { CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES };
+	void *values[] = { log, (void *)(uintptr_t)sizeof(log) }, *params[] = { &sum }, *image;
+	CUfunction function;
+	CUlinkState linker;
+	CUmodule module;
+	size_t size;
+
+	CHECK(cuLinkCreate(2, keys, values, &linker));
+	add_text_to(linker, caller_text);
+	add_text_to(linker, called_text);
+	CHECK(cuLinkComplete(linker, &image, &size));
+	if (!*first_log)
+		(void)snprintf(first_log, sizeof(log), "%s.", log);
+	if (strncmp(log, first_log, strlen(first_log) - 1) != 0) {
+		printf("the log was %s and is %s\n", first_log, log);
+		exit(1);
+	}
+	CHECK(cuModuleLoadData(&module, image));
+	CHECK(cuLinkDestroy(linker));
+	CHECK(cuModuleGetFunction(&function, module, "call"));
+	CHECK(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
+	CHECK(cuModuleUnload(module));
+}
+
+static unsigned int
+link_texts(int count)
+{
+	char log[1024] = "";
+
+	for (int i = 0; i < count; i++)
+		link_and_launch(log);
+	return 2 * (unsigned int)count;
+}
+
 static void CUDA_CB
 rest(void *arg)
 {
@@ -264,12 +336,15 @@ run(const char *what, int count)
 		return load_modules(count, false);
 	if (strcmp(what, "libraries") == 0)
 		return load_libraries(count);
+	if (strcmp(what, "links") == 0)
+		return link_texts(count);
 	if (strcmp(what, "threads") == 0)
 		return load_in_threads(count);
 	if (strcmp(what, "rotation") == 0)
 		return rotate(count);
-	fprintf(stderr, "usage: loops "
-			"graphs|together|grids|modules|libraries|copies|threads|rotation COUNT\n");
+	fprintf(stderr,
+		"usage: loops "
+		"graphs|together|grids|modules|libraries|copies|links|threads|rotation COUNT\n");
 	exit(2);
 }
 

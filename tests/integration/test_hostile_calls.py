@@ -40,7 +40,7 @@ def _():
                 require(result in (INVALID_HANDLE, 201), f"{call} of {name}: {result}")
         for call, values in (("cuStreamDestroy_v2", {"hStream": 77}), ("cuEventDestroy_v2", {"hEvent": 77}),
                              ("gpImageUnload", {"image": 77}), ("gpImageRetire", {"image": 77, "device": 0}),
-                             ("gpImageAgain", {"context": 1, "image": 78, "like": 77}), ("gpContextDestroy", {"context": 77}),
+                             ("gpImageAgain", {"context": 1, "image": 78, "like": 77}), ("gpLinkDrop", {"linker": 77}), ("gpContextDestroy", {"context": 77}),
                              ("cuStreamWaitEvent", {"hStream": 77, "hEvent": 77}),
                              ("gpLaunch", {"kernel": 77 << 32, "grid_x": 1, "grid_y": 1, "grid_z": 1, "block_x": 1,
                                            "block_y": 1, "block_z": 1, "stream": 1})):

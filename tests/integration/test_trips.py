@@ -83,6 +83,12 @@ def _():
             loop(daemon, what)
 
 
+@case("what the program has linked before is linked again without waiting")
+def _():
+    with Daemon() as daemon:
+        loop(daemon, "links")
+
+
 @case("code is loaded again behind host functions, by several threads, and when more was unloaded than is remembered")
 def _():
     with Daemon() as daemon:

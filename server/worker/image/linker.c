@@ -50,6 +50,19 @@ gpd_gpLinkCreate(struct gpd_session *session, const struct gp_args_gpLinkCreate 
 	return CUDA_SUCCESS;
 }
 
+CUresult
+gpd_gpLinkDrop(struct gpd_session *session, const struct gp_args_gpLinkDrop *args)
+{
+	struct gpd_object *object = gpd_object_get(session, GPD_KIND_LINKER, args->linker);
+	CUresult result = gpd_context_enter(session, session->context);
+
+	if (!object || result != CUDA_SUCCESS)
+		return object ? result : CUDA_ERROR_INVALID_HANDLE;
+	result = gpd_driver.cuLinkDestroy(object->driver);
+	gpd_object_forget(session, GPD_KIND_LINKER, args->linker);
+	return result;
+}
+
 /* A copy of a log; the dispatcher frees it. */
 static struct gp_bytes
 copy_of(const char *text)
