@@ -11,6 +11,8 @@
  *   loops rotation COUNT   loads, launches and unloads one of 80 such codes after the other, now
  * and then behind a host function
  *   loops links COUNT      links two texts, loads what came of it, launches it and unloads it
+ *   loops relinks COUNT    the same with a second text that is another one each time; before, one
+ *                          that is no code is refused
  *   loops threads COUNT    four threads do what modules does
  *
  * What all of them have written is read once, at the end.
@@ -255,7 +257,7 @@ add_text_to(CUlinkState linker, const char *text)
 
 /* What the linker's log says is the same each time. */
 static void
-link_and_launch(char *first_log)
+link_and_launch(char *first_log, const char *second_text)
 {
 	char log[1024] = "";
 	CUjit_option keys[] = { CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES };
@@ -267,7 +269,7 @@ link_and_launch(char *first_log)
 
 	CHECK(cuLinkCreate(2, keys, values, &linker));
 	add_text_to(linker, caller_text);
-	add_text_to(linker, called_text);
+	add_text_to(linker, second_text);
 	CHECK(cuLinkComplete(linker, &image, &size));
 	if (!*first_log)
 		(void)snprintf(first_log, sizeof(log), "%s.", log);
@@ -288,7 +290,41 @@ link_texts(int count)
 	char log[1024] = "";
 
 	for (int i = 0; i < count; i++)
-		link_and_launch(log);
+		link_and_launch(log, called_text);
+	return 2 * (unsigned int)count;
+}
+
+static void
+refuse_text(void)
+{
+	char error[1024] = "";
+	CUjit_option keys[] = { CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES };
+	void *values[] = { error, (void *)(uintptr_t)sizeof(error) };
+	CUlinkState linker;
+
+	CHECK(cuLinkCreate(2, keys, values, &linker));
+	add_text_to(linker, caller_text);
+	if (cuLinkAddData(linker, CU_JIT_INPUT_PTX, HEAD "nonsense", sizeof(HEAD "nonsense"),
+			  "text", 0, NULL, NULL) == CUDA_SUCCESS ||
+	    !*error) {
+		printf("what is no code is linked, or no word is said of it\n");
+		exit(1);
+	}
+	CHECK(cuLinkDestroy(linker));
+}
+
+static unsigned int
+link_others(int count)
+{
+	char text[sizeof(called_text) + 32], log[1024];
+
+	for (int i = 0; i < count; i++) {
+		log[0] = '\0';
+		(void)snprintf(text, sizeof(text), "%s// %d\n", called_text, i);
+		if (i % 4 == 0)
+			refuse_text();
+		link_and_launch(log, text);
+	}
 	return 2 * (unsigned int)count;
 }
 
@@ -338,13 +374,15 @@ run(const char *what, int count)
 		return load_libraries(count);
 	if (strcmp(what, "links") == 0)
 		return link_texts(count);
+	if (strcmp(what, "relinks") == 0)
+		return link_others(count);
 	if (strcmp(what, "threads") == 0)
 		return load_in_threads(count);
 	if (strcmp(what, "rotation") == 0)
 		return rotate(count);
-	fprintf(stderr,
-		"usage: loops "
-		"graphs|together|grids|modules|libraries|copies|links|threads|rotation COUNT\n");
+	fprintf(stderr, "usage: loops "
+			"graphs|together|grids|modules|libraries|copies|links|relinks|threads|"
+			"rotation COUNT\n");
 	exit(2);
 }
 

@@ -87,6 +87,11 @@ def _():
 def _():
     with Daemon() as daemon:
         loop(daemon, "links")
+        # Of another second input, that and what comes of it; the daemon is told of the first one with it.
+        run = [read_stats(daemon.run("loops", "relinks", count, path=LOOPS, env=ASKED)).causes for count in ("1", "20")]
+        found = [(stats["gpLinkAdd"], stats["gpLinkComplete"], stats.get("gpLinkCreate", 0)) for stats in run]
+        # The first input once, the second one 20 times, and what is no code 5 times.
+        require(found == [(3, 1, 0), (26, 20, 0)], f"{found}")
 
 
 @case("code is loaded again behind host functions, by several threads, and when more was unloaded than is remembered")
