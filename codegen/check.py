@@ -271,8 +271,8 @@ def capture(call):
             fail(call, f"{call.name} takes a stream, but does not say what it does while that is captured (CAPTURE)")
     elif how not in CAPTURE:
         fail(call, f"CAPTURE({how}) of {call.name}: it is {', '.join(sorted(CAPTURE))}")
-    elif how == "refused" and (len(streams_named(call)) != 1 or len(streams(call)) != 1):
-        fail(call, f"CAPTURE(refused), but {call.name} names {'several streams' if streams(call) else 'no stream'}")
+    elif how in ("refused", "declined") and (len(streams_named(call)) != 1 or len(streams(call)) != 1):
+        fail(call, f"CAPTURE({how}), but {call.name} names {'several streams' if streams(call) else 'no stream'}")
 
 
 def arguments(call):

@@ -310,7 +310,8 @@ def twin(symbol, impl):
     return impl.get(symbol.name.removesuffix("_" + symbol.variant)) if symbol.variant else None
 
 
-CAPTURES = {"node": "gpc_capture_{name}({names})", "refused": "gpc_capture_refuse({stream})", "unsafe": "gpc_capture_unsafe()",
+CAPTURES = {"node": "gpc_capture_{name}({names})", "refused": "gpc_capture_refuse({stream})",
+            "declined": "gpc_capture_decline({stream})", "unsafe": "gpc_capture_unsafe()",
             "default_stream": "gpc_capture_default_stream()"}
 
 

@@ -521,6 +521,20 @@ gpc_capture_refuse(CUstream hStream)
 }
 
 CUresult
+gpc_capture_decline(CUstream hStream)
+{
+	const struct gpc_stream *stream = gpc_capture_stream(hStream);
+	const struct gpc_captured_stream *captured = NULL;
+
+	if (gpc_graphs_begin() == CUDA_SUCCESS && stream)
+		captured = gpc_capture_find(stream);
+	if (!captured)
+		return gpc_graphs_end(GPC_NOT_CAPTURED);
+	return gpc_graphs_end(captured->capture->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
+							 : CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+}
+
+CUresult
 gpc_capture_unsafe(void)
 {
 	return check(NULL, true);

@@ -110,9 +110,10 @@ CUresult gpc_capture_check_context(CUcontext token) GP_LOCKED(gpc_graphs_lock);
  * and CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED. */
 CUresult gpc_capture_check_unsafe(void) GP_LOCKED(gpc_graphs_lock);
 
-/* What the description marks CAPTURE(refused), of this stream, CAPTURE(unsafe), and
- * CAPTURE(default_stream).  Any thread, without the lock. */
+/* What the description marks CAPTURE(refused) and CAPTURE(declined), of this stream,
+ * CAPTURE(unsafe), and CAPTURE(default_stream).  Any thread, without the lock. */
 CUresult gpc_capture_refuse(CUstream hStream);
+CUresult gpc_capture_decline(CUstream hStream);
 CUresult gpc_capture_unsafe(void);
 CUresult gpc_capture_default_stream(void);
 

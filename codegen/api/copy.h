@@ -187,7 +187,7 @@ CUresult cuMemcpy3DPeerAsync(
         BY_HOOK const CUDA_MEMCPY3D_PEER *pCopy,
         CUstream hStream);
 
-GP_LOCAL(VIA(gpCopyIn, gpCopyOut, gpCopyDevice), CAPTURE(refused))
+GP_LOCAL(VIA(gpCopyIn, gpCopyOut, gpCopyDevice), CAPTURE(declined))
 CUresult cuMemcpyBatchAsync_v2(
         BY_HOOK CUdeviceptr *dsts,
         BY_HOOK CUdeviceptr *srcs,
@@ -199,7 +199,7 @@ CUresult cuMemcpyBatchAsync_v2(
         CUstream hStream);
 
 /* cuda.h of 13.0 has the newer one alone under this name. */
-GP_LOCAL(VIA(gpCopyIn, gpCopyOut, gpCopyDevice), CAPTURE(refused))
+GP_LOCAL(VIA(gpCopyIn, gpCopyOut, gpCopyDevice), CAPTURE(declined))
 CUresult cuMemcpyBatchAsync(
         BY_HOOK CUdeviceptr *dsts,
         BY_HOOK CUdeviceptr *srcs,
@@ -211,14 +211,14 @@ CUresult cuMemcpyBatchAsync(
         BY_HOOK size_t *failIdx,
         CUstream hStream);
 
-GP_LOCAL(VIA(gpCopyIn, gpCopyOut, gpCopyDevice, gpArrayCopyIn, gpArrayCopyOut, gpArrayCopy), CAPTURE(refused))
+GP_LOCAL(VIA(gpCopyIn, gpCopyOut, gpCopyDevice, gpArrayCopyIn, gpArrayCopyOut, gpArrayCopy), CAPTURE(declined))
 CUresult cuMemcpy3DBatchAsync_v2(
         size_t numOps,
         IN_N(numOps) CUDA_MEMCPY3D_BATCH_OP *opList,
         unsigned long long flags,
         CUstream hStream);
 
-GP_LOCAL(VIA(gpCopyIn, gpCopyOut, gpCopyDevice, gpArrayCopyIn, gpArrayCopyOut, gpArrayCopy), CAPTURE(refused))
+GP_LOCAL(VIA(gpCopyIn, gpCopyOut, gpCopyDevice, gpArrayCopyIn, gpArrayCopyOut, gpArrayCopy), CAPTURE(declined))
 CUresult cuMemcpy3DBatchAsync(
         size_t numOps,
         IN_N(numOps) CUDA_MEMCPY3D_BATCH_OP *opList,

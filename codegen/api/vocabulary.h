@@ -142,6 +142,7 @@
  * What it does while streams are captured (docs/graphs.md); required of what takes a stream:
  *   CAPTURE(node)            client/graph's gpc_capture_<name>() comes first: it becomes a node
  *   CAPTURE(refused)         its stream cannot be captured: the capture is invalid from then on
+ *   CAPTURE(declined)        so, too, but the capture goes on without it
  *   CAPTURE(unsafe)          it would disturb a capture: refused as the modes of capture say
  *   CAPTURE(default_stream)  both, of the default stream, which it works on
  *   CAPTURE(as_ever)         the same as outside of captures

@@ -178,6 +178,50 @@ run_answers(CUdevice device, CUcontext context, CUstream stream)
 	printf("questions: answered\n");
 }
 
+/* A capture goes on without them. */
+static void
+run_captured(CUstream stream)
+{
+	CUmemcpyAttributes how = {};
+	CUDA_MEMCPY3D_BATCH_OP op = {};
+	CUstreamCaptureStatus status;
+	CUdeviceptr memory, from;
+	CUgraphExec exec;
+	CUgraph graph;
+	size_t bytes = 64, first = 0, nodes;
+	char seen[128];
+
+	CHECK(cuMemAlloc_v2(&memory, 128));
+	CHECK(cuMemsetD8_v2(memory, 1, 128));
+	from = memory + 64;
+	how.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+	op.src.type = op.dst.type = CU_MEMCPY_OPERAND_TYPE_POINTER;
+	op.src.op.ptr.ptr = from;
+	op.dst.op.ptr.ptr = memory;
+	op.extent = { bytes, 1, 1 };
+	op.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+	CHECK(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+	CHECK(cuMemsetD8Async(from, 2, bytes, stream));
+	EXPECT(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+	       cuMemcpyBatchAsync_v2(&memory, &from, &bytes, 1, &how, &first, 1, stream));
+	EXPECT(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cuMemcpy3DBatchAsync_v2(1, &op, 0, stream));
+	CHECK(cuStreamIsCapturing(stream, &status));
+	REQUIRE(status == CU_STREAM_CAPTURE_STATUS_ACTIVE);
+	CHECK(cuMemsetD8Async(from + 32, 3, 32, stream));
+	CHECK(cuStreamEndCapture(stream, &graph));
+	CHECK(cuGraphGetNodes(graph, nullptr, &nodes));
+	REQUIRE(nodes == 2);
+	CHECK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	CHECK(cuGraphLaunch(exec, stream));
+	CHECK(cuMemcpyDtoHAsync_v2(seen, memory, 128, stream));
+	CHECK(cuStreamSynchronize(stream));
+	REQUIRE(seen[0] == 1 && seen[64] == 2 && seen[127] == 3);
+	CHECK(cuGraphExecDestroy(exec));
+	CHECK(cuGraphDestroy(graph));
+	CHECK(cuMemFree_v2(memory));
+	printf("batches in a capture: declined\n");
+}
+
 int
 main()
 {
@@ -192,6 +236,7 @@ main()
 	CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
 	run_copies(stream);
 	run_refusals(stream);
+	run_captured(stream);
 	run_answers(device, context, stream);
 	CHECK(cuStreamDestroy_v2(stream));
 	CHECK(cuDevicePrimaryCtxRelease_v2(device));

@@ -116,7 +116,7 @@ void gpSampleOptions(
         BY_HOOK void **values);
 
 /* Another call with some of its parameters given; and what its handle's token finds. */
-GP_LOCAL(AS(cuSampleNode, hStream), CHARGES_NOTHING, CAPTURE(as_ever))
+GP_LOCAL(AS(cuSampleNode, hStream), CHARGES_NOTHING, CAPTURE(declined))
 CUresult cuSampleSame(
         CUstream hStream);
 
