@@ -16,15 +16,27 @@ value_of(const struct gpc_jit_options *options, CUjit_option key)
 }
 
 CUresult
-gpc_jit_options_check(const struct gpc_jit_options *options)
+gpc_jit_options_exist(const struct gpc_jit_options *options)
 {
 	if (options->count > 0 && (!options->keys || !options->values))
 		return CUDA_ERROR_INVALID_VALUE;
 	for (unsigned int i = 0; i < options->count; i++) {
-		if (options->keys[i] == CU_JIT_MAX_REGISTERS && !options->values[i])
+		if ((unsigned int)options->keys[i] >= CU_JIT_NUM_OPTIONS)
 			return CUDA_ERROR_INVALID_VALUE;
 	}
 	return CUDA_SUCCESS;
+}
+
+CUresult
+gpc_jit_options_check(const struct gpc_jit_options *options)
+{
+	CUresult result = gpc_jit_options_exist(options);
+
+	for (unsigned int i = 0; i < options->count && result == CUDA_SUCCESS; i++) {
+		if (options->keys[i] == CU_JIT_MAX_REGISTERS && !options->values[i])
+			result = CUDA_ERROR_INVALID_VALUE;
+	}
+	return result;
 }
 
 struct gpc_jit_log

@@ -19,6 +19,8 @@ struct gpc_jit_log {
 	void **size_p; /* gets how much was written */
 };
 
+/* CUDA_ERROR_INVALID_VALUE: one of them is none. */
+CUresult gpc_jit_options_exist(const struct gpc_jit_options *options);
 /* What the driver refuses whatever the code is: CUDA_ERROR_INVALID_VALUE. */
 CUresult gpc_jit_options_check(const struct gpc_jit_options *options);
 

@@ -309,8 +309,10 @@ prepare(struct gpc_object *object, const struct gpc_jit_options *jit)
 
 	if (!linker)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	result = gpc_pack_CUjit_option(jit->count, jit->keys, jit->values, &object->memory,
-				       &linker->options);
+	result = gpc_jit_options_exist(jit);
+	if (result == CUDA_SUCCESS)
+		result = gpc_pack_CUjit_option(jit->count, jit->keys, jit->values, &object->memory,
+					       &linker->options);
 	if (result != CUDA_SUCCESS)
 		return result;
 	linker->last = &linker->inputs;
@@ -393,9 +395,11 @@ add(struct gpc_object *object, CUjitInputType type, void *data, size_t size, con
 	struct linker *linker = object->extra;
 	struct gp_scratch scratch = { 0 };
 	uint8_t key[GP_SHA256_SIZE];
-	CUresult result =
-		gpc_pack_CUjit_option(jit->count, jit->keys, jit->values, &scratch, &input.options);
+	CUresult result = gpc_jit_options_exist(jit);
 
+	if (result == CUDA_SUCCESS)
+		result = gpc_pack_CUjit_option(jit->count, jit->keys, jit->values, &scratch,
+					       &input.options);
 	if (name)
 		input.name = (struct gp_bytes){ name, strnlen(name, 4096) };
 	if (result == CUDA_SUCCESS) {

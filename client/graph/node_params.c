@@ -216,8 +216,12 @@ gpc_node_params_any(const CUgraphNodeParams *given, struct gpc_context *usual,
 	case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
 	case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
 		return gpc_lacks(GPC_LACK_SEMAPHORE_NODE);
-	default:
+	/* They stay as they are. */
+	case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+	case CU_GRAPH_NODE_TYPE_MEM_FREE:
 		return CUDA_ERROR_NOT_SUPPORTED;
+	default:
+		return CUDA_ERROR_INVALID_VALUE;
 	}
 }
 

@@ -136,16 +136,42 @@ explain_errors()
 	printf("errors: explained\n");
 }
 
+/* Options whose values are numbers. */
+static void
+compile_with_options()
+{
+	static const char text[] = HEAD ".visible .entry run() { ret; }";
+	CUjit_option options[] = { CU_JIT_MAX_THREADS_PER_BLOCK, CU_JIT_MIN_CTA_PER_SM,
+				   CU_JIT_OVERRIDE_DIRECTIVE_VALUES, CU_JIT_SPLIT_COMPILE,
+				   CU_JIT_POSITION_INDEPENDENT_CODE };
+	void *values[] = { (void *)128, (void *)2, (void *)1, (void *)2, nullptr };
+	CUfunction function;
+	CUmodule module;
+
+	CHECK(cuModuleLoadDataEx(&module, text, 5, options, values));
+	CHECK(cuModuleGetFunction(&function, module, "run"));
+	CHECK(cuLaunchKernel(function, 1, 1, 1, 128, 1, 1, 0, nullptr, nullptr, nullptr));
+	CHECK(cuCtxSynchronize());
+	CHECK(cuModuleUnload(module));
+	printf("options: taken\n");
+}
+
 static void
 refuse()
 {
+	CUjit_option none = (CUjit_option)1000;
 	CUlinkState linker;
+	CUmodule module;
+	void *value = nullptr;
 
 	EXPECT(CUDA_ERROR_INVALID_VALUE, cuLinkCreate(0, nullptr, nullptr, nullptr));
 	CHECK(cuLinkCreate(0, nullptr, nullptr, &linker));
 	EXPECT(CUDA_ERROR_INVALID_VALUE,
 	       cuLinkAddData(linker, CU_JIT_INPUT_PTX, nullptr, 1, nullptr, 0, nullptr, nullptr));
 	EXPECT(CUDA_ERROR_INVALID_VALUE, cuLinkComplete(linker, nullptr, nullptr));
+	EXPECT(CUDA_ERROR_INVALID_VALUE, cuLinkCreate(1, &none, &value, &linker));
+	EXPECT(CUDA_ERROR_INVALID_VALUE,
+	       cuModuleLoadDataEx(&module, kernel_text, 1, &none, &value));
 	/* It goes with its context. */
 	printf("refusals: right\n");
 }
@@ -163,6 +189,7 @@ main()
 	link_data();
 	link_file();
 	explain_errors();
+	compile_with_options();
 	refuse();
 	CHECK(cuDevicePrimaryCtxRelease(device));
 	printf("linkptx: ok\n");

@@ -288,6 +288,8 @@ test_nodes_keep_what_they_were_given(void **state)
 	assert_int_equal(gpc_cuGraphHostNodeGetParams(b, &told), CUDA_ERROR_INVALID_VALUE);
 	any.type = CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL;
 	assert_int_equal(gpc_cuGraphAddNode(&b, graph, &a, 1, &any), CUDA_ERROR_NOT_SUPPORTED);
+	any.type = (CUgraphNodeType)99;
+	assert_int_equal(gpc_cuGraphAddNode(&b, graph, &a, 1, &any), CUDA_ERROR_INVALID_VALUE);
 	destroy(graph);
 	gpc_handle_remove(&event->handle);
 }
