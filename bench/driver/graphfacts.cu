@@ -42,6 +42,18 @@ store(int *cell, int value)
 	*cell = value;
 }
 
+/* Which multiprocessors a loop runs on, as bits, and when it ends. */
+static __global__ void
+turn(int *left, unsigned long long *seen, cudaGraphConditionalHandle handle)
+{
+	unsigned int where;
+
+	asm volatile("mov.u32 %0, %%smid;" : "=r"(where));
+	atomicOr(seen + where / 64 % 4, 1ull << where % 64);
+	if (blockIdx.x == 0 && threadIdx.x == 0)
+		cudaGraphSetConditional(handle, --*left > 0);
+}
+
 static CUcontext primary, green;
 static CUstream green_stream;
 static int *cells; /* pinned */
@@ -197,6 +209,70 @@ updatable(CUcontext context, CUstream stream, const char *where)
 	printf("%s: the graph goes: %d\n", where, cuGraphDestroy(graph));
 }
 
+/* After the session's share has changed: a handle is of one context; may the node and its body be
+ * of another? */
+static void
+conditions(CUcontext of_handle, CUcontext of_node, CUcontext of_body, CUstream stream,
+	   const char *what)
+{
+	CUgraphNodeParams params = {};
+	CUgraphConditionalHandle handle;
+	CUgraphExec exec;
+	CUgraphNode node;
+	CUgraph graph;
+	int *left = cells + 6;
+	unsigned long long *seen = reinterpret_cast<unsigned long long *>(cells + 8);
+	void *args[] = { &left, &seen, &handle };
+	int multiprocessors = 0;
+
+	CHECK(cuGraphCreate(&graph, 0));
+	CUresult result = cuGraphConditionalHandleCreate(&handle, graph, of_handle, 1,
+							 CU_GRAPH_COND_ASSIGN_DEFAULT);
+	printf("%s: handle %d", what, result);
+	params.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
+	params.conditional.handle = handle;
+	params.conditional.type = CU_GRAPH_COND_TYPE_WHILE;
+	params.conditional.size = 1;
+	params.conditional.ctx = of_node;
+	if (result == CUDA_SUCCESS) {
+		result = cuGraphAddNode(&node, graph, nullptr, nullptr, 0, &params);
+		printf(", node %d", result);
+	}
+	if (result == CUDA_SUCCESS) {
+		CUDA_KERNEL_NODE_PARAMS kernel = {};
+		cudaKernel_t found;
+
+		CHECK(cudaGetKernel(&found, reinterpret_cast<void *>(turn)));
+		kernel.kern = reinterpret_cast<CUkernel>(found);
+		kernel.gridDimX = 1024;
+		kernel.gridDimY = kernel.gridDimZ = 1;
+		kernel.blockDimX = 1024;
+		kernel.blockDimY = kernel.blockDimZ = 1;
+		kernel.kernelParams = args;
+		kernel.ctx = of_body;
+		result = cuGraphAddKernelNode(&node, params.conditional.phGraph_out[0], nullptr, 0,
+					      &kernel);
+		printf(", body %d", result);
+	}
+	if (result == CUDA_SUCCESS) {
+		result = cuGraphInstantiate(&exec, graph, 0);
+		printf(", instantiate %d", result);
+	}
+	if (result == CUDA_SUCCESS) {
+		*left = 5;
+		for (int i = 0; i < 4; i++)
+			seen[i] = 0;
+		CHECK(cuGraphLaunch(exec, stream));
+		CHECK(cuStreamSynchronize(stream));
+		for (int i = 0; i < 256; i++)
+			multiprocessors += seen[i / 64] >> i % 64 & 1;
+		printf(", left %d, on %d multiprocessors", *left, multiprocessors);
+		CHECK(cuGraphExecDestroy(exec));
+	}
+	printf("\n");
+	CHECK(cuGraphDestroy(graph));
+}
+
 int
 main()
 {
@@ -212,6 +288,11 @@ main()
 	marker(green, green_stream, "green");
 	updatable(primary, stream, "primary");
 	updatable(green, green_stream, "green");
+	conditions(primary, primary, primary, stream, "loop, all primary");
+	conditions(green, green, green, green_stream, "loop, all green");
+	conditions(primary, primary, green, green_stream, "loop, body alone green");
+	conditions(primary, green, green, green_stream, "loop, handle alone primary");
+	conditions(green, green, primary, green_stream, "loop, body alone primary");
 	contexts(primary, stream, primary, "primary launches primary");
 	contexts(green, green_stream, green, "green launches green");
 	/* Last, as they may end the process. */
