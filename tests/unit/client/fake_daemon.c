@@ -201,8 +201,10 @@ fake_answer(struct fake_daemon *daemon, const struct gp_header *header, const vo
 	    size_t size)
 {
 	static const uint64_t zeros[8];
-	/* Of the calls that the tests use only this one has a reply with fields. */
-	size_t reply_size = header->call == GP_CALL_gpMemoryInfo ? 16 : 0;
+	/* Of the calls that the tests use only these have replies with fields: nothing is free. */
+	size_t reply_size = header->call == GP_CALL_gpMemoryInfo    ? 16
+			    : header->call == GP_CALL_gpMemoryGrant ? 8
+								    : 0;
 
 	if (header->request)
 		fake_reply(daemon, header, CUDA_SUCCESS, zeros, reply_size);
