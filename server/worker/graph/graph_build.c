@@ -69,7 +69,43 @@ change_kernel(const struct build *build, const CUDA_KERNEL_NODE_PARAMS *params, 
 	return result;
 }
 
+/* Where each parameter is.  NULL: there is none, the driver cannot tell, or there is no memory. */
+static void **
+param_list(CUkernel kernel, const struct gp_bytes *params)
+{
+	size_t room = 16, count = 0, offset, size;
+	void **list = calloc(room, sizeof(*list));
+
+	while (list &&
+	       gpd_driver.cuKernelGetParamInfo(kernel, count, &offset, &size) == CUDA_SUCCESS) {
+		void **grown = list;
+
+		if (count + 1 == room)
+			grown = reallocarray(list, room *= 2, sizeof(*list));
+		if (!grown || offset > params->size || size > params->size - offset) {
+			free(grown ? grown : list);
+			return NULL;
+		}
+		list = grown;
+		list[count++] = (uint8_t *)(uintptr_t)params->data + offset;
+	}
+	if (count)
+		return list;
+	free(list);
+	return NULL;
+}
+
 /* *node_p: one that is there, or NULL. */
+static CUresult
+put_kernel(const struct build *build, const CUDA_KERNEL_NODE_PARAMS *params, uint32_t count,
+	   CUgraphNode *node_p)
+{
+	if (*node_p)
+		return change_kernel(build, params, count, *node_p);
+	return gpd_driver.cuGraphAddKernelNode_v2(node_p, build->graph, build->dependencies, count,
+						  params);
+}
+
 static CUresult
 add_kernel(const struct build *build, const struct gp_args_gpLaunch *args, uint32_t count,
 	   CUgraphNode *node_p)
@@ -92,6 +128,7 @@ add_kernel(const struct build *build, const struct gp_args_gpLaunch *args, uint3
 	};
 	struct gpd_use use;
 	CUresult result;
+	void **single = NULL;
 
 	if (params_size > GP_LAUNCH_PARAMS_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -107,9 +144,14 @@ add_kernel(const struct build *build, const struct gp_args_gpLaunch *args, uint3
 	build->built->uses.print |= use.image->uses.print;
 	build->built->uses.malloc |= use.image->uses.malloc;
 	build->built->kernel = use.kernel->name;
-	result = *node_p ? change_kernel(build, &params, count, *node_p)
-			 : gpd_driver.cuGraphAddKernelNode_v2(node_p, build->graph,
-							      build->dependencies, count, &params);
+	/* The driver takes no attribute for cooperative launches where it got parameters as bytes.
+	 */
+	if (config.numAttrs && params_size && (single = param_list(params.kern, &args->params))) {
+		params.kernelParams = single;
+		params.extra = NULL;
+	}
+	result = put_kernel(build, &params, count, node_p);
+	free(single);
 	return result == CUDA_SUCCESS ? set_attributes(*node_p, &config) : result;
 }
 

@@ -300,6 +300,7 @@ gs_node_take_kernel(const CUDA_KERNEL_NODE_PARAMS *given, struct gs_node *node)
 	CUresult r;
 
 	node->function = given->kern ? (CUfunction)given->kern : given->func;
+	node->packed = given->extra != NULL;
 	node->config = (CUlaunchConfig){
 		.gridDimX = given->gridDimX,
 		.gridDimY = given->gridDimY,

@@ -29,6 +29,7 @@ struct gs_node {
 	CUlaunchAttribute attributes[GS_NODE_ATTRIBUTES_MAX];
 	uint8_t *params;
 	size_t params_size;
+	bool packed; /* they came as bytes: it takes no attribute for cooperative launches */
 	CUDA_MEMCPY3D copy;
 	CUDA_MEMSET_NODE_PARAMS fill;
 	CUDA_CONDITIONAL_NODE_PARAMS condition; /* phGraph_out: handles of the same, or NULL */

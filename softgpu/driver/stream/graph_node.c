@@ -138,7 +138,8 @@ cuGraphKernelNodeSetAttribute(CUgraphNode handle, CUkernelNodeAttrID id,
 
 	if (!node)
 		return r;
-	if (!value || node->type != CU_GRAPH_NODE_TYPE_KERNEL)
+	if (!value || node->type != CU_GRAPH_NODE_TYPE_KERNEL ||
+	    (id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE && node->packed))
 		r = CUDA_ERROR_INVALID_VALUE;
 	else if (id == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE)
 		r = make_device_node(node, (CUkernelNodeAttrValue *)(uintptr_t)value);
@@ -173,6 +174,7 @@ cuGraphKernelNodeSetParams_v2(CUgraphNode handle, const CUDA_KERNEL_NODE_PARAMS 
 		node->function = now.function;
 		node->params = now.params;
 		node->params_size = now.params_size;
+		node->packed = now.packed;
 	}
 	gs_object_put(&node->object);
 	return r;
