@@ -27,10 +27,11 @@ struct gpc_stream;
 /* Memory that the daemon has granted and that nothing is made of (memory/credit.h). */
 struct gpc_credit {
 	atomic_uint_fast64_t bytes;
-	atomic_bool dry;            /* the daemon had none to spare: it is not asked again so */
-	pthread_mutex_t lock;       /* who starts and polls the request */
-	struct gpc_request request; /* for more, for which nobody waits */
-	atomic_bool asked;          /* it is under way */
+	atomic_uint_fast64_t mapped; /* by memory.c: what there is in mappings */
+	atomic_bool dry;             /* the daemon had none to spare: it is not asked again so */
+	pthread_mutex_t lock;        /* who starts and polls the request */
+	struct gpc_request request;  /* for more, for which nobody waits */
+	atomic_bool asked;           /* it is under way */
 };
 
 struct gpc_device {

@@ -10,23 +10,36 @@
 #include <stdlib.h>
 
 #define MIB ((uint64_t)1 << 20)
-/* Beyond an allocation so many more of its size, within these bounds; of large ones two. */
+/* For so many allocations more of its size, but no more than this; or as much as is mapped, but no
+ * more than that; or for one large one more. */
 #define TIMES 32
+#define FOR_MANY (128 * MIB)
+#define FOR_MAPPED (512 * MIB)
+#define FOR_LARGE (2048 * MIB)
 #define LEAST (16 * MIB)
-#define MOST (512 * MIB)
-#define LARGEST (8192 * MIB)
+
+static uint64_t
+lesser(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint64_t
+greater(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
 
 /* How much there should be when this has been allocated. */
 static uint64_t
-suitable(uint64_t size)
+suitable(const struct gpc_credit *credit, uint64_t size)
 {
-	uint64_t bytes = size > MOST / TIMES ? MOST : size * TIMES;
+	const uint64_t mapped = atomic_load(&credit->mapped);
+	uint64_t bytes = lesser(size, FOR_MANY / TIMES) * TIMES;
 
-	if (bytes < LEAST)
-		bytes = LEAST;
-	if (bytes < 2 * size)
-		bytes = 2 * size;
-	return bytes < LARGEST ? bytes : LARGEST;
+	bytes = greater(bytes, lesser(mapped, FOR_MAPPED));
+	bytes = greater(bytes, lesser(size, FOR_LARGE));
+	return greater(bytes, LEAST);
 }
 
 static bool
@@ -107,7 +120,7 @@ static void
 refill(struct gpc_context *context, uint64_t size)
 {
 	struct gpc_credit *credit = &context->device->credit;
-	const uint64_t wanted = suitable(size), bytes = atomic_load(&credit->bytes);
+	const uint64_t wanted = suitable(credit, size), bytes = atomic_load(&credit->bytes);
 
 	if (bytes >= wanted / 4 * 3 || atomic_load(&credit->dry) || atomic_load(&credit->asked) ||
 	    pthread_mutex_trylock(&credit->lock))
@@ -160,7 +173,7 @@ gpc_credit_take(struct gpc_context *context, uint64_t size)
 	/* The daemon must know whom to ask for it before there is any. */
 	gpc_memory_keeps(context);
 	more = ask(context->device, atomic_exchange(&credit->bytes, 0), size,
-		   size + suitable(size));
+		   size + suitable(credit, size));
 	if (more < size)
 		return false;
 	atomic_store(&credit->dry, false);

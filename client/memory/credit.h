@@ -2,8 +2,8 @@
 /*
  * Credit: device memory that the daemon has granted and that nothing is made of yet.  What is made
  * of it needs no answer, so a program that allocates memory of ever new sizes rarely waits.  There
- * is as much as suits the last allocations; more is asked for behind the program when a quarter of
- * that is gone.  The daemon has it back with what is kept (memory.h).
+ * is as much as suits the last allocation and all that is mapped; more is asked for behind the
+ * program when a quarter of that is gone.  The daemon has it back with what is kept (memory.h).
  *
  * It is counted in the device (context.h).  Any thread may call.
  */

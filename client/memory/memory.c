@@ -201,6 +201,8 @@ map(struct gpc_memory *memory, struct gpc_context *context, uint64_t size,
 					      : map_now(context, range_p);
 	if (result != CUDA_SUCCESS)
 		gpc_heap_give_back(memory->heap, range_p);
+	else
+		atomic_fetch_add(&context->device->credit.mapped, range_p->size);
 	return result;
 }
 
@@ -482,6 +484,8 @@ gpc_memory_context_made(struct gpc_context *context, const struct gp_args_gpCont
 
 	if (!memory || range.size == 0)
 		return;
+	if (success)
+		atomic_fetch_add(&context->device->credit.mapped, range.size);
 	if (!success)
 		gpc_heap_give_back(memory->heap, &range);
 	else if (gpc_heap_add_chunk(memory->heap, context, &range))

@@ -23,6 +23,7 @@ gpc_memory_unmap_now(struct gpc_memory *memory, struct gpc_context *context,
 
 	/* A dead session's memory is gone as well. */
 	(void)gpc_post_gpMemoryUnmap(context, &args);
+	atomic_fetch_sub(&context->device->credit.mapped, range->size);
 	gpc_heap_unmapped(memory->heap, range, atomic_fetch_add(&memory->unmaps, 1) + 1);
 }
 

@@ -316,7 +316,7 @@ static void
 arrays(struct program *p)
 {
 	static size_t step;
-	const size_t side = 32 * ++step;
+	const size_t side = 8 * ++step;
 	const CUDA_ARRAY_DESCRIPTOR flat = {
 		.Width = side, .Height = side, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1
 	};

@@ -189,6 +189,8 @@ gpd_ledger_close(struct gpd_ledger *ledger, struct gpd_ledger_session *session)
 
 	for (int d = 0; d < GPD_LEDGER_LINES; d++)
 		gpd_ledger_give(ledger, session, d, atomic_load(&session->devices[d].memory));
+	for (int d = 0; d < GPD_LEDGER_LINES; d++)
+		gpd_ledger_set_granted(ledger, session, d, 0);
 	gpd_ledger_give_host(ledger, session, atomic_load(&session->host));
 	/* Of a worker that was killed; any other has ended its turns. */
 	give_link(tenant, atomic_exchange(&session->link_ns, 0));
@@ -198,6 +200,8 @@ gpd_ledger_close(struct gpd_ledger *ledger, struct gpd_ledger_session *session)
 	/* A worker that was killed between two steps of taking has left the sum too high. */
 	for (int d = 0; last && d < GPD_LEDGER_LINES; d++)
 		atomic_store(&tenant->devices[d].memory, 0);
+	for (int d = 0; last && d < GPD_LEDGER_LINES; d++)
+		atomic_store(&tenant->devices[d].granted, 0);
 }
 
 struct gpd_ledger_session *
@@ -239,7 +243,7 @@ take(_Atomic uint64_t *used, uint64_t max, uint64_t bytes)
 static void
 raise_peak(struct gpd_ledger_line *line)
 {
-	uint64_t now = atomic_load(&line->memory);
+	uint64_t now = GPD_LEDGER_IN_USE(line);
 	uint64_t peak = atomic_load(&line->memory_peak);
 
 	while (peak < now && !atomic_compare_exchange_weak(&line->memory_peak, &peak, now))
@@ -323,6 +327,18 @@ gpd_ledger_is_recalling(const struct gpd_ledger *ledger, const struct gpd_ledger
 			return true;
 	}
 	return false;
+}
+
+void
+gpd_ledger_set_granted(struct gpd_ledger *ledger, struct gpd_ledger_session *session, int device,
+		       uint64_t bytes)
+{
+	struct gpd_ledger_tenant_line *tenant = &ledger->tenants[session->tenant].devices[device];
+	struct gpd_ledger_line *line = &session->devices[device];
+
+	/* Modulo 2^64 this takes away, too. */
+	atomic_fetch_add(&tenant->granted, bytes - atomic_exchange(&line->granted, bytes));
+	raise_peak(line);
 }
 
 void

@@ -70,6 +70,7 @@ struct gpd_ledger_counts {
 struct gpd_ledger_tenant_line {
 	_Atomic uint64_t memory_max; /* bytes; GPD_NO_LIMIT: the device's */
 	_Atomic uint64_t memory;     /* bytes that its sessions hold */
+	_Atomic uint64_t granted;    /* of it, what their clients have not begun to use */
 	_Atomic uint32_t sm_wanted;  /* multiprocessors of all its sessions together; 0: all */
 	_Atomic uint32_t weight;     /* of GPU time */
 	_Atomic uint32_t limit;      /* per cent of GPU time; 100: none */
@@ -97,8 +98,8 @@ struct gpd_ledger_line {
 	_Atomic uint32_t sm_wanted;   /* multiprocessors; 0: all */
 	_Atomic uint32_t sm_assigned; /* the worker's answer; 0: all */
 	_Atomic uint64_t memory;
-	_Atomic uint64_t granted; /* of it, what the client has not begun to use */
-	_Atomic uint64_t memory_peak;
+	_Atomic uint64_t granted;     /* of it, what the client has not begun to use */
+	_Atomic uint64_t memory_peak; /* in use */
 	_Atomic uint64_t gpu_ns;
 };
 
@@ -210,6 +211,9 @@ bool gpd_ledger_is_recalling(const struct gpd_ledger *ledger,
 /* Whether memory of any other session is on its way back to the driver. */
 bool gpd_ledger_is_leaving(const struct gpd_ledger *ledger,
 			   const struct gpd_ledger_session *session);
+/* So much of what the session holds its client has not begun to use: credit (grant.h). */
+void gpd_ledger_set_granted(struct gpd_ledger *ledger, struct gpd_ledger_session *session,
+			    int device, uint64_t bytes);
 void gpd_ledger_give(struct gpd_ledger *ledger, struct gpd_ledger_session *session, int device,
 		     uint64_t bytes);
 /* Another session of the tenant pays for these bytes from now on, whatever it may have. */
@@ -261,6 +265,15 @@ void gpd_ledger_link_end(struct gpd_ledger *ledger, struct gpd_ledger_session *s
 
 /* Another limit; what was asked for under the old one is forgotten. */
 void gpd_ledger_set_bandwidth(struct gpd_ledger_tenant *tenant, uint64_t bytes_per_second);
+
+/* What is held and in use: credit can be had back.  Of both kinds of lines. */
+#define GPD_LEDGER_IN_USE(line)                                                                    \
+	gpd_ledger_difference(atomic_load(&(line)->memory), atomic_load(&(line)->granted))
+static inline uint64_t
+gpd_ledger_difference(uint64_t memory, uint64_t granted)
+{
+	return memory > granted ? memory - granted : 0;
+}
 
 static inline void
 gpd_ledger_count(_Atomic uint64_t *count, uint64_t amount)

@@ -100,7 +100,7 @@ add_tenant(const struct gpd_report_source *source, struct room *room, int index)
 		const struct gpd_ledger_tenant_line *used = &from->devices[d];
 		Gpupool__AdminLine *line = add_line(&to->lines, &tenant->n_lines, d);
 
-		line->memory = atomic_load(&used->memory);
+		line->memory = GPD_LEDGER_IN_USE(used);
 		line->memory_max = atomic_load(&used->memory_max);
 		line->gpu_ns = atomic_load(&used->gpu_ns);
 		line->sm_wanted = atomic_load(&used->sm_wanted);
@@ -148,7 +148,7 @@ fill_session_lines(const struct gpd_report_source *source, struct session *to,
 		if (!(seen >> d & 1))
 			continue;
 		line = add_line(&to->lines, &to->told.n_lines, d);
-		line->memory = atomic_load(&used->memory);
+		line->memory = GPD_LEDGER_IN_USE(used);
 		line->memory_max = atomic_load(&used->memory_max);
 		line->memory_peak = atomic_load(&used->memory_peak);
 		line->gpu_ns = atomic_load(&used->gpu_ns);

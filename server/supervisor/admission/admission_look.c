@@ -43,7 +43,7 @@ add_devices(const struct gpd_admission *admission, const struct gpd_peer *peer, 
 		to->memory = from->memory;
 		to->multiprocessors = from->multiprocessors;
 		to->quota_memory = atomic_load(&line->memory_max);
-		to->quota_used = atomic_load(&line->memory);
+		to->quota_used = GPD_LEDGER_IN_USE(line);
 		to->quota_sm = atomic_load(&line->sm_wanted);
 	}
 }
@@ -58,7 +58,7 @@ sum_up_tenants(const struct gpd_ledger *ledger, struct look *look)
 		for (int d = 0; tenant->name[0] && d < GPD_LEDGER_DEVICES; d++) {
 			if (!look->by_ordinal[d])
 				continue;
-			look->by_ordinal[d]->memory_used += atomic_load(&tenant->devices[d].memory);
+			look->by_ordinal[d]->memory_used += GPD_LEDGER_IN_USE(&tenant->devices[d]);
 			look->by_ordinal[d]->gpu_ns += atomic_load(&tenant->devices[d].gpu_ns);
 		}
 	}
@@ -79,7 +79,7 @@ add_own(const struct gpd_admission *admission, const struct gpd_ledger_session *
 	to->program = (char *)client->program;
 	to->started_s = client->started_s;
 	for (int d = 0; d < admission->quota->tenants.device_count; d++) {
-		to->memory += atomic_load(&from->devices[d].memory);
+		to->memory += GPD_LEDGER_IN_USE(&from->devices[d]);
 		to->gpu_ns += atomic_load(&from->devices[d].gpu_ns);
 	}
 }

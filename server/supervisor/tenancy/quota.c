@@ -108,7 +108,7 @@ taken_of(const struct gpd_quota *quota, int device, const struct gpd_ledger_sess
 
 	for (const struct gpd_ledger_session *s = NULL;
 	     (s = gpd_ledger_next(quota->ledger, s, GPD_LEDGER_ANY_WORKER));) {
-		uint64_t used = atomic_load(&s->devices[device].memory);
+		uint64_t used = GPD_LEDGER_IN_USE(&s->devices[device]);
 		uint64_t max = atomic_load(&s->devices[device].memory_max);
 
 		if (s == but || (tenant && s->tenant != *tenant))

@@ -43,7 +43,8 @@ credit_on(struct gpd_session *session, int device, bool make)
 static void
 tell(const struct gpd_session *session, int device, const struct credit *credit)
 {
-	atomic_store(&session->account.line->devices[device].granted, credit->bytes);
+	gpd_ledger_set_granted(session->account.ledger, session->account.line, device,
+			       credit->bytes);
 }
 
 static CUresult
@@ -101,15 +102,17 @@ add(struct gpd_session *session, struct credit *credit, int device, uint64_t lea
 {
 	struct gpd_account *account = &session->account;
 	const uint64_t size = least + more;
-	bool covered;
+	bool taken, covered;
 
-	if (!gpd_ledger_take(account->ledger, account->line, device, size))
-		return false;
+	/* First, so that it is at no time in use. */
 	credit->bytes += size;
-	covered = cover(credit, device, least);
+	tell(session, device, credit);
+	taken = gpd_ledger_take(account->ledger, account->line, device, size);
+	covered = taken && cover(credit, device, least);
 	if (!covered) {
 		credit->bytes -= size;
-		gpd_account_free(account, device, size);
+		gpd_account_free(account, device, taken ? size : 0);
+		tell(session, device, credit);
 	}
 	return covered;
 }
@@ -195,7 +198,6 @@ gpd_grant_make(struct gpd_session *session, int *device_p)
 	if (!credit || gpd_device_enter(device) != CUDA_SUCCESS ||
 	    !add(session, credit, device, GPD_HEAP_SIZE, 0))
 		return 0;
-	tell(session, device, credit);
 	*device_p = device;
 	return GPD_HEAP_SIZE;
 }

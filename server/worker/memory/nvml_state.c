@@ -21,11 +21,11 @@ list_processes(const struct gpd_account *account, int device, bool times, struct
 	for (int i = 0; i < GPD_LEDGER_SESSIONS && count < GP_STATE_PROCESSES_MAX; i++) {
 		struct gpd_ledger_session *other = &account->ledger->sessions[i];
 		const struct gpd_ledger_line *line = &other->devices[device];
-		uint64_t memory = atomic_load(&line->memory);
+		uint64_t memory = GPD_LEDGER_IN_USE(line);
 
 		if (atomic_load(&other->id) == 0 || other->tenant != account->line->tenant ||
 		    atomic_load(&other->machine) != atomic_load(&account->line->machine) ||
-		    memory <= atomic_load(&line->granted))
+		    memory == 0)
 			continue;
 		all[count++] = (struct gp_state_process){
 			.pid = atomic_load(&other->pid),

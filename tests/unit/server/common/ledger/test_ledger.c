@@ -52,6 +52,30 @@ sessions_of_a_tenant_share_its_memory(void **state)
 }
 
 static void
+what_is_granted_counts_and_is_not_in_use(void **state)
+{
+	struct gpd_ledger_session *a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
+	struct gpd_ledger_session *b = gpd_ledger_open(ledger, 2, GPD_TENANT_DEFAULT, 11);
+
+	tenant_line()->memory_max = 100;
+	gpd_ledger_set_granted(ledger, a, 0, 60);
+	assert_true(gpd_ledger_take(ledger, a, 0, 60));
+	assert_true(gpd_ledger_take(ledger, b, 0, 30));
+	assert_false(gpd_ledger_take(ledger, b, 0, 11));
+	assert_int_equal(GPD_LEDGER_IN_USE(&a->devices[0]), 0);
+	assert_int_equal(GPD_LEDGER_IN_USE(tenant_line()), 30);
+	assert_int_equal(a->devices[0].memory_peak, 0);
+	gpd_ledger_set_granted(ledger, a, 0, 20);
+	assert_int_equal(GPD_LEDGER_IN_USE(&a->devices[0]), 40);
+	assert_int_equal(GPD_LEDGER_IN_USE(tenant_line()), 70);
+	assert_int_equal(a->devices[0].memory_peak, 40);
+	gpd_ledger_close(ledger, a);
+	assert_int_equal(tenant_line()->granted, 0);
+	assert_int_equal(GPD_LEDGER_IN_USE(tenant_line()), 30);
+	gpd_ledger_close(ledger, b);
+}
+
+static void
 who_keeps_memory_is_asked_for_it_for_so_long(void **state)
 {
 	struct gpd_ledger_session *a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
@@ -416,6 +440,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(sessions_of_a_tenant_share_its_memory),
+		TEST(what_is_granted_counts_and_is_not_in_use),
 		TEST(who_keeps_memory_is_asked_for_it_for_so_long),
 		TEST(what_a_session_is_refused_its_tenant_keeps),
 		TEST(a_lowered_quota_takes_nothing_away),
