@@ -12,6 +12,7 @@
 #include "softgpu/driver/stream/stream.h"
 #include "softgpu/engine/engine.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
@@ -194,7 +195,10 @@ node_append(struct gs_graph *graph, const struct gs_node *from)
 
 	if (!node)
 		return NULL;
-	*node = *from;
+	/* But for the object, whose place among others these change meanwhile. */
+	_Static_assert(offsetof(struct gs_node, object) == 0, "a node is an object first");
+	memcpy((char *)node + sizeof(node->object), (const char *)from + sizeof(from->object),
+	       sizeof(*node) - sizeof(node->object));
 	node->bodies = NULL;
 	node->condition.phGraph_out = NULL;
 	if (from->params) {
