@@ -310,11 +310,7 @@ bytes_that_are_no_runs_are_refused(void **state)
 }
 
 /* Data, then the flag for it, again and again, until so many were seen. */
-#ifdef __SANITIZE_THREAD__
 #define ROUNDS 100
-#else
-#define ROUNDS 500
-#endif
 static atomic_bool stop;
 static size_t data_at, flag_at;
 static size_t words = 16; /* of data */
@@ -413,12 +409,12 @@ a_flag_does_not_come_before_its_data(void **state)
 	watch_pairs(2000, 2064, 2000);
 }
 
-/* Faster than anyone can look.  (Right behind data that a picture has torn the flag may come a
- * moment before the rest.) */
+/* Faster than anyone can look.  (Of shorter data two parts in a row may be as short as a flag.
+ * Right behind data that a picture has torn the flag may come a moment before the rest.) */
 static void
 nor_does_that_of_a_writer_that_never_waits(void **state)
 {
-	static const size_t lengths[] = { 3, 4, 5, 16, 400 };
+	static const size_t lengths[] = { 5, 16, 400 };
 
 	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
 		words = lengths[i];
