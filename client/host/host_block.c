@@ -2,8 +2,10 @@
 #include "client/host/host_block.h"
 
 #include "base/lock.h"
+#include "client/base/log.h"
 #include "client/context/context.h"
 #include "client/context/fence.h"
+#include "client/host/host_alias.h"
 #include "client/host/host_names.h"
 #include "client/host/host_space.h"
 #include "client/host/mirror.h"
@@ -260,6 +262,40 @@ set_elsewhere(struct gpc_host_block *block, const struct gpc_range *range,
 	return r ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
+/* Whether kernels have a copy of something there. */
+static bool
+is_mirrored(void *arg, uint64_t start, uint64_t end)
+{
+	const struct gpc_host_block *block;
+	const struct gpc_range *range;
+	bool mirrored = false;
+
+	(void)arg;
+	(void)pthread_rwlock_rdlock(&lock);
+	while (start < end && !mirrored && (range = gpc_ranges_find(&blocks, start, end - start))) {
+		block = range->item;
+		mirrored =
+			block->origin == GPC_HOST_REGISTERED && block->state == GPC_HOST_MIRRORED;
+		start = range->base + range->size;
+	}
+	(void)pthread_rwlock_unlock(&lock);
+	return mirrored;
+}
+
+/* Kernels would see two copies of it, which are alike only now and then. */
+static bool
+is_there_twice(const struct gpc_range *range)
+{
+	uint64_t other = gpc_host_alias_find(range->base, range->size, is_mirrored, NULL);
+
+	if (other)
+		gpc_log(GPC_LOG_ERROR,
+			"kernels reach no memory at %p: it is that at %p as well, a file that is "
+			"mapped twice",
+			(void *)(uintptr_t)range->base, (void *)(uintptr_t)other);
+	return other != 0;
+}
+
 /* Registered memory: the daemon's copy lies as its page does, at addresses of its own. */
 static CUresult
 reach_registered(struct gpc_context *context, struct gpc_host_block *block,
@@ -271,6 +307,8 @@ reach_registered(struct gpc_context *context, struct gpc_host_block *block,
 
 	if (!gpc_host_block_is_there((const void *)(uintptr_t)range->base, range->size))
 		return CUDA_ERROR_INVALID_VALUE;
+	if (is_there_twice(range))
+		return CUDA_ERROR_NOT_PERMITTED;
 	result = gpc_host_space_map(context, offset + range->size, &there);
 	if (result != CUDA_SUCCESS)
 		return result;

@@ -74,7 +74,8 @@ struct gpc_host_block *gpc_host_block_take(uint64_t address, enum gpc_host_origi
 CUresult gpc_host_block_destroy(struct gpc_host_block *block, const struct gpc_range *range);
 
 /* Kernels reach the block around the address from now on, at *device_p, and the blocks that it
- * names.  CUDA_ERROR_NOT_SUPPORTED: they cannot; CUDA_ERROR_INVALID_VALUE: there is no block. */
+ * names.  CUDA_ERROR_NOT_SUPPORTED: they cannot; CUDA_ERROR_NOT_PERMITTED: they reach the same at
+ * another address; CUDA_ERROR_INVALID_VALUE: there is no block. */
 CUresult gpc_host_block_reach(uint64_t address, uint64_t *device_p);
 
 /* The same for all that are named; the list is empty then, unless there is an error. */

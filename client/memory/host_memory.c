@@ -242,7 +242,8 @@ gpc_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 static CUresult
 unless_a_number(CUresult result)
 {
-	return result == CUDA_ERROR_NOT_SUPPORTED || result == CUDA_ERROR_INVALID_VALUE
+	return result == CUDA_ERROR_NOT_SUPPORTED || result == CUDA_ERROR_NOT_PERMITTED ||
+			       result == CUDA_ERROR_INVALID_VALUE
 		       ? CUDA_SUCCESS
 		       : result;
 }

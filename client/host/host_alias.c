@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/host/host_alias.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Memory that a file is mapped to, and others see what is written there. */
+struct mapping {
+	uint64_t start, end, offset;
+	uint64_t major, minor, inode;
+};
+
+struct mappings {
+	struct mapping *list;
+	size_t count, room;
+};
+
+static bool
+add(struct mappings *all, const struct mapping *mapping)
+{
+	if (all->count == all->room) {
+		size_t room = all->room ? all->room * 2 : 64;
+		struct mapping *list = realloc(all->list, room * sizeof(*list));
+
+		if (!list)
+			return false;
+		all->list = list;
+		all->room = room;
+	}
+	all->list[all->count++] = *mapping;
+	return true;
+}
+
+static void
+read_mappings(struct mappings *all)
+{
+	FILE *file = fopen("/proc/self/maps", "re");
+	char *line = NULL;
+	size_t room = 0;
+
+	while (file && getline(&line, &room, file) > 0) {
+		struct mapping one;
+		char flags[5];
+
+		if (sscanf(line,
+			   "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %" SCNx64 ":%" SCNx64
+			   " %" SCNu64,
+			   &one.start, &one.end, flags, &one.offset, &one.major, &one.minor,
+			   &one.inode) == 7 &&
+		    flags[3] == 's' && one.inode && !add(all, &one))
+			break;
+	}
+	free(line);
+	if (file)
+		(void)fclose(file);
+}
+
+/* Where the part [start, end) of one mapping is in the other; false: nowhere. */
+static bool
+find_part(const struct mapping *one, const struct mapping *other, uint64_t *start, uint64_t *end)
+{
+	uint64_t from = one->offset + (*start - one->start), to = from + (*end - *start);
+	uint64_t last = other->offset + (other->end - other->start);
+
+	if (one->major != other->major || one->minor != other->minor || one->inode != other->inode)
+		return false;
+	from = from > other->offset ? from : other->offset;
+	to = to < last ? to : last;
+	if (from >= to)
+		return false;
+	*start = other->start + (from - other->offset);
+	*end = other->start + (to - other->offset);
+	return true;
+}
+
+uint64_t
+gpc_host_alias_find(uint64_t address, uint64_t size, gpc_host_alias_matters *matters, void *arg)
+{
+	struct mappings all = { 0 };
+	uint64_t found = 0;
+
+	read_mappings(&all);
+	for (size_t i = 0; i < all.count && !found; i++) {
+		const struct mapping *one = &all.list[i];
+		uint64_t start = one->start > address ? one->start : address;
+		uint64_t end = one->end < address + size ? one->end : address + size;
+
+		for (size_t j = 0; start < end && j < all.count && !found; j++) {
+			uint64_t from = start, to = end;
+
+			if (j != i && find_part(one, &all.list[j], &from, &to) &&
+			    ((from < address + size && to > address) || matters(arg, from, to)))
+				found = from;
+		}
+	}
+	free(all.list);
+	return found;
+}
