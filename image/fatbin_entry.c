@@ -171,10 +171,6 @@ read_sizes(const struct header *header, struct gp_fatbin_entry *entry)
 			      header->compressed_size);
 	if (header->raw_size > raw_max || (packed && header->raw_size == 0))
 		return refuse(header, "its code has not the size that it says,", header->raw_size);
-	/* The driver finds the end of text by its NUL. */
-	if (header->kind == GP_FATBIN_PTX && !packed &&
-	    (header->payload_size == 0 || entry->start[header->size + header->payload_size - 1]))
-		return refuse(header, "no NUL ends its text of bytes", header->payload_size);
 	entry->stored_size = packed ? header->compressed_size : header->payload_size;
 	entry->raw_size = packed ? header->raw_size : header->payload_size;
 	return 0;

@@ -29,7 +29,13 @@ gpd_image_bytes_alloc(size_t size)
 {
 	void *bytes;
 
-	return posix_memalign(&bytes, GP_IMAGE_ALIGN, size ? size : 1) ? NULL : bytes;
+	if (size > SIZE_MAX - GP_IMAGE_ALIGN ||
+	    posix_memalign(&bytes, GP_IMAGE_ALIGN, size + GP_IMAGE_ALIGN))
+		return NULL;
+	/* The driver may look for the end of text that has none, as fatbinary of CUDA 8 wrote it.
+	 */
+	memset((char *)bytes + size, 0, GP_IMAGE_ALIGN);
+	return bytes;
 }
 
 static int

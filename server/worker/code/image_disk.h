@@ -17,7 +17,7 @@ struct gpd_image_name {
 	uint64_t size;
 };
 
-/* Memory for an image, aligned as they must be; free() frees it. */
+/* Memory for an image, aligned as they must be, and zeros behind it; free() frees it. */
 void *gpd_image_bytes_alloc(size_t size);
 
 /* Before there are threads.  dir NULL: as the environment says.  false: no folder can be had, or ""

@@ -178,23 +178,6 @@ a_number_that_leads_elsewhere_is_refused_by_name(void **state)
 	}
 }
 
-static void
-text_without_an_end_is_refused(void **state)
-{
-	struct gp_fatbin_entry entry;
-	size_t size;
-	uint8_t *bytes = make(&forms[PTX_12], &size);
-
-	memset(bytes + size - PAYLOAD, '\n', PAYLOAD);
-	assert_int_equal(gp_fatbin_entry_read(bytes, size, &entry), -EBADMSG);
-	assert_non_null(strstr(gp_image_wrong(), "no NUL ends its text"));
-	bytes[size - 1] = '\0';
-	assert_int_equal(gp_fatbin_entry_read(bytes, size, &entry), 0);
-	memset(bytes + 8, 0, 8);
-	assert_int_equal(gp_fatbin_entry_read(bytes, size, &entry), -EBADMSG);
-	free(bytes);
-}
-
 /* Whatever one byte says, nothing is read beyond the bytes, and what is told lies within them. */
 static void
 every_byte_may_be_anything(void **state)
@@ -256,7 +239,6 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_fatbinary_has_written_is_read),
 		cmocka_unit_test(a_number_that_leads_elsewhere_is_refused_by_name),
-		cmocka_unit_test(text_without_an_end_is_refused),
 		cmocka_unit_test(every_byte_may_be_anything),
 		cmocka_unit_test(fatbins_are_found_in_other_bytes),
 	};
