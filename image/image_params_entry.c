@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "image/image_params.h"
-
 #include "image/fatbin.h"
+#include "image/image_params.h"
 
 #include <errno.h>
 #include <stdlib.h>
