@@ -26,7 +26,7 @@
 #define STEP (UINT64_C(256) << 10)
 /* Between two calls that let no launch through: one right after the other kept launches waiting
  * for 1.7 to 3.3 ms (docs/measured.md). */
-#define REST_NS 200000
+#define REST_NS 300000
 #define REGISTER_FLAGS (CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP)
 
 /* 8 MiB are registered in 0.6 ms, 64 MiB in 4. */
