@@ -199,12 +199,41 @@ measure_calls(path *path, const char *name)
 	}
 }
 
+static char *
+share()
+{
+	int fd = memfd_create("latency", MFD_CLOEXEC);
+	char *room =
+		(char *)mmap(NULL, SIZE + 2 * MIB, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *place = (char *)(((uintptr_t)room + 2 * MIB - 1) & ~(uintptr_t)(2 * MIB - 1));
+
+	if (fd < 0 || ftruncate(fd, SIZE) || room == MAP_FAILED ||
+	    mmap(place, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) ==
+		    MAP_FAILED) {
+		perror("latency: shared memory");
+		exit(1);
+	}
+	(void)close(fd);
+	memset(place, 1, SIZE);
+	return place;
+}
+
+static void
+register_by(char *host, size_t piece)
+{
+	for (size_t at = 0; at < SIZE; at += piece)
+		CHECK(cuMemHostRegister(host + at, piece,
+					CU_MEMHOSTREGISTER_PORTABLE |
+						CU_MEMHOSTREGISTER_DEVICEMAP));
+}
+
 static void
 calls()
 {
 	static path path;
-	CUdeviceptr device;
+	CUdeviceptr device, shared;
 	void *host, *marker;
+	char *memory = share();
 
 	CHECK(cudaStreamCreateWithFlags(&path.stream, cudaStreamNonBlocking));
 	CHECK(cuMemHostAlloc(&marker, 4096, CU_MEMHOSTALLOC_DEVICEMAP));
@@ -213,6 +242,8 @@ calls()
 	*path.marker = 0;
 	CHECK(cuMemAlloc(&device, MIB));
 	CHECK(cuMemHostAlloc(&host, MIB, CU_MEMHOSTALLOC_DEVICEMAP));
+	register_by(memory, PIECE);
+	shared = (CUdeviceptr)memory;
 	path.work = [&] { empty<<<1, 32, 0, path.stream>>>(); };
 	measure_calls(&path, "launch");
 	for (size_t size : { MIB / 16, MIB }) {
@@ -222,6 +253,11 @@ calls()
 		measure_calls(&path, (kib + " to the device").c_str());
 		path.work = [&] { CHECK(cuMemcpyDtoHAsync(host, device, size, path.stream)); };
 		measure_calls(&path, (kib + " from the device").c_str());
+		/* As the worker calls copies of memory that it shares with a client. */
+		path.work = [&] { CHECK(cuMemcpyDtoDAsync(device, shared, size, path.stream)); };
+		measure_calls(&path, (kib + " there, as DtoD").c_str());
+		path.work = [&] { CHECK(cuMemcpyDtoDAsync(shared, device, size, path.stream)); };
+		measure_calls(&path, (kib + " back, as DtoD").c_str());
 	}
 }
 
@@ -276,34 +312,6 @@ measure_pieces(const char *name, char *host, size_t piece, CUdeviceptr device, c
 }
 
 /* Of a file in memory, in a place that huge pages fit. */
-static char *
-share()
-{
-	int fd = memfd_create("latency", MFD_CLOEXEC);
-	char *room =
-		(char *)mmap(NULL, SIZE + 2 * MIB, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	char *place = (char *)(((uintptr_t)room + 2 * MIB - 1) & ~(uintptr_t)(2 * MIB - 1));
-
-	if (fd < 0 || ftruncate(fd, SIZE) || room == MAP_FAILED ||
-	    mmap(place, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) ==
-		    MAP_FAILED) {
-		perror("latency: shared memory");
-		exit(1);
-	}
-	(void)close(fd);
-	memset(place, 1, SIZE);
-	return place;
-}
-
-static void
-register_by(char *host, size_t piece)
-{
-	for (size_t at = 0; at < SIZE; at += piece)
-		CHECK(cuMemHostRegister(host + at, piece,
-					CU_MEMHOSTREGISTER_PORTABLE |
-						CU_MEMHOSTREGISTER_DEVICEMAP));
-}
-
 static void
 pieces()
 {
