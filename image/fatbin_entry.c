@@ -134,10 +134,18 @@ are_attributes(const uint8_t *bytes, size_t size)
 	return true;
 }
 
+/* A list of attributes, of whose length the byte before it is no part. */
+static bool
+is_list(const uint8_t *bytes, const struct header *header, struct place place)
+{
+	return place.offset >= sizeof(*header) && place.offset < header->size &&
+	       place.length < header->size && bytes[place.offset] == 0;
+}
+
 static int
 check_options(const uint8_t *bytes, const struct header *header)
 {
-	struct place place;
+	struct place place, all;
 
 	if (header->options == 0 && header->kind != GP_FATBIN_PTX)
 		return 0;
@@ -147,9 +155,11 @@ check_options(const uint8_t *bytes, const struct header *header)
 	memcpy(&place, bytes + header->options, sizeof(place));
 	if (is_nowhere(place))
 		return 0;
-	if (!lies_within(bytes, header, place))
+	all = place;
+	if (header->kind == GP_FATBIN_ELF && is_list(bytes, header, place))
+		all.length++;
+	if (!lies_within(bytes, header, all))
 		return refuse(header, "its options are not in there, but at", place.offset);
-	/* The first byte is not counted. */
 	if (header->kind == GP_FATBIN_ELF &&
 	    !are_attributes(bytes + place.offset, (size_t)place.length + 1))
 		return refuse(header, "its attributes do not end where they should, at",

@@ -31,6 +31,7 @@ enum form_name {
 	ELF_8_NAMED,
 	ELF_13,
 	ELF_13_ATTRIBUTES,
+	ELF_13_4_ATTRIBUTES,
 	ELF_12_ATTRIBUTES,
 	LTO_12,
 	FORMS,
@@ -48,6 +49,9 @@ static const struct form forms[FORMS] = {
 	[ELF_13] = { "13.0", 2, 64, 0, 0, 0, 0x11, 0, 0, "" },
 	[ELF_13_ATTRIBUTES] = { "13.0", 2, 96, 64, 0, 0, 0x1000011, 0, 0,
 				"\x48\0\0\0\x10\0\0\0\0\2\t\0\0\4\x0b\x08\0\1" },
+	/* Their last byte is no zero. */
+	[ELF_13_4_ATTRIBUTES] = { "13.4", 2, 88, 64, 0, 0, 0x1000011, 0, 0,
+				  "\x48\0\0\0\x08\0\0\0\0\2\t\0\0\3\x0e\0\4" },
 	[ELF_12_ATTRIBUTES] = { "12.8", 2, 80, 64, 0, 0, 0x1002011, 9, 40,
 				"\x48\0\0\0\x03\0\0\0\1\0\5" },
 	[LTO_12] = { "12.4", 8, 104, 72, 0, 0, 0x12011, 9, 40,
@@ -152,6 +156,8 @@ a_number_that_leads_elsewhere_is_refused_by_name(void **state)
 		{ ELF_13_ATTRIBUTES, 73, 1, 5, "attributes do not end where they should" },
 		{ ELF_13_ATTRIBUTES, 79, 2, 9, "attributes do not end where they should" },
 		{ ELF_13_ATTRIBUTES, 79, 2, 0xffff, "attributes do not end where they should" },
+		{ ELF_13_4_ATTRIBUTES, 81, 1, 1, "its options are not in there, but at 72" },
+		{ ELF_13_4_ATTRIBUTES, 68, 4, 7, "its options are not in there, but at 72" },
 		{ ELF_12_ATTRIBUTES, 68, 4, 8, "its options are not in there, but at 72" },
 		/* The name. */
 		{ PTX_8_NAMED, 32, 4, 0, "the name of its source is not in there, but at 0" },
