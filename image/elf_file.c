@@ -3,6 +3,28 @@
 
 #include <string.h>
 
+/* What ptxas -G writes for SHT_NOBITS. */
+#define SHT_CUDA_GLOBAL 0x70000007u
+#define SHT_CUDA_LOCAL 0x70000009u
+#define SHT_CUDA_SHARED 0x7000000au
+#define SHT_CUDA_SHARED_RESERVED 0x70000015u
+
+bool
+gp_elf_has_bytes(const Elf64_Shdr *section)
+{
+	switch (section->sh_type) {
+	case SHT_NULL:
+	case SHT_NOBITS:
+	case SHT_CUDA_GLOBAL:
+	case SHT_CUDA_LOCAL:
+	case SHT_CUDA_SHARED:
+	case SHT_CUDA_SHARED_RESERVED:
+		return false;
+	default:
+		return true;
+	}
+}
+
 bool
 gp_elf_lies_within(const struct gp_elf *elf, uint64_t offset, uint64_t size)
 {

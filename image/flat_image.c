@@ -3,6 +3,7 @@
  * Flat bytes, little-endian: the header below, count u64 sizes, then each blob; the first blob and
  * every later one begin at the next multiple of GP_IMAGE_ALIGN, and zeros fill the gaps.
  */
+#include "image/elf_check.h"
 #include "image/fatbin.h"
 #include "image/fatbin_entry.h"
 
@@ -17,7 +18,6 @@
 #define ELF_MAGIC 0x464c457fu
 #define FLAT_MAGIC 0x4d495047u
 #define FLAT_VERSION 1
-#define MACHINE_CUDA 190
 #define UNKNOWN_FORM "it is not as CUDA's compilers write it, or cut off"
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "wire structs are used in place");
@@ -107,7 +107,7 @@ elf_sections(const uint8_t *p, const Elf64_Ehdr *header, size_t available, uint6
 
 		memcpy(&section, p + header->e_shoff + (uint64_t)i * header->e_shentsize,
 		       sizeof(section));
-		if (section.sh_type == SHT_NULL || section.sh_type == SHT_NOBITS)
+		if (!gp_elf_has_bytes(&section))
 			continue;
 		if (extend(size, section.sh_offset, section.sh_size, available))
 			return -EBADMSG;
@@ -140,7 +140,7 @@ elf_size(const uint8_t *p, size_t available, size_t *size_p)
 		return -EBADMSG;
 	memcpy(&header, p, sizeof(header));
 	if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB ||
-	    header.e_machine != MACHINE_CUDA || header.e_ehsize < sizeof(header))
+	    header.e_machine != GP_ELF_MACHINE_CUDA || header.e_ehsize < sizeof(header))
 		return -EBADMSG;
 	if ((header.e_shnum && header.e_shentsize < sizeof(Elf64_Shdr)) ||
 	    (header.e_phnum && header.e_phentsize < sizeof(Elf64_Phdr)))
