@@ -2,7 +2,7 @@
 /*
  * Whether an ELF for a GPU is one that the driver may get.  The driver follows its tables without a
  * look, and a wrong number in them ends the driver's process, which sessions share: so whatever is
- * not as CUDA's compilers (8 to 13) write it is refused here.  Any thread; the bytes are the
+ * not as CUDA's compilers write it is refused here.  Any thread; the bytes are the
  * caller's.
  */
 #ifndef GP_ELF_CHECK_H

@@ -163,7 +163,7 @@ is_bank(const struct gp_elf_check *check, const uint8_t *value, size_t size)
 	if (index >= check->symbol_count)
 		return false;
 	symbol = symbol_at(check, index);
-	return symbol.st_shndx < check->elf.section_count &&
+	return symbol.st_shndx == SHN_UNDEF || symbol.st_shndx >= check->elf.section_count ||
 	       (uint64_t)place[0] + place[1] <=
 		       gp_elf_section(&check->elf, symbol.st_shndx).sh_size;
 }
@@ -174,7 +174,8 @@ check_attributes(const struct gp_elf_check *check, uint64_t number, const Elf64_
 	const uint8_t *begin = check->elf.bytes + section->sh_offset, *at = begin;
 	const uint8_t *end = at + section->sh_size;
 
-	if (!has_symbols(check, section))
+	/* What is of all kernels may say none. */
+	if (section->sh_link && !has_symbols(check, section))
 		return gp_elf_refuse(number, "its symbols are not in section", section->sh_link);
 	while (at < end) {
 		size_t behind, left = (size_t)(end - at);
@@ -232,7 +233,7 @@ check_calls(const struct gp_elf_check *check, uint64_t number, const Elf64_Shdr 
 {
 	const uint8_t *bytes = check->elf.bytes + section->sh_offset;
 
-	if (!has_symbols(check, section))
+	if (section->sh_link && !has_symbols(check, section))
 		return gp_elf_refuse(number, "its symbols are not in section", section->sh_link);
 	for (uint64_t at = 0; at < section->sh_size; at += sizeof(uint32_t)) {
 		uint32_t index;
@@ -323,14 +324,13 @@ form_of(const char *name)
 	return NULL;
 }
 
-/* Of what belongs to no kernel. */
+/* Of what belongs to no kernel.  Notes refer to whatever they like. */
 static int
-check_references(const struct gp_elf_check *check, uint64_t number, const Elf64_Shdr *section,
-		 enum content content)
+check_references(uint64_t number, const Elf64_Shdr *section, enum content content)
 {
 	if (content == SYMBOLS || content == RELOCATIONS || content == CODE)
 		return 0;
-	if (section->sh_info && (content != NOTES || section->sh_info >= check->elf.section_count))
+	if (section->sh_info && content != NOTES)
 		return gp_elf_refuse(number, "it is about no section, but", section->sh_info);
 	if (section->sh_link && (content == NAMES || (content == PLAIN && !section->sh_entsize)))
 		return gp_elf_refuse(number, "it belongs to no section, but", section->sh_link);
@@ -372,6 +372,14 @@ check_content(const struct gp_elf_check *check, uint64_t number, const Elf64_Shd
 	}
 }
 
+/* Assemblers of NVIDIA's other than ptxas write bytes for shared memory. */
+static bool
+is_of_form(const struct form *form, uint32_t type, uint32_t debug_type)
+{
+	return type == form->type || (debug_type && type == debug_type) ||
+	       (form->type == SHT_NOBITS && type == SHT_PROGBITS);
+}
+
 static int
 check_section(const struct gp_elf_check *check, uint64_t number, const Elf64_Shdr *section)
 {
@@ -390,16 +398,16 @@ check_section(const struct gp_elf_check *check, uint64_t number, const Elf64_Shd
 		debug_type += (uint32_t)strtoul(behind, &end, 10);
 		behind = end;
 	}
-	if (section->sh_type != form->type && (!debug_type || section->sh_type != debug_type))
+	if (!is_of_form(form, section->sh_type, debug_type))
 		return gp_elf_refuse(number, "its type is not that of its name, but",
 				     section->sh_type);
-	if (section->sh_entsize != form->entry_size)
+	if (form->entry_size && section->sh_entsize != form->entry_size)
 		return gp_elf_refuse(number, "its entries have not their size, but",
 				     section->sh_entsize);
 	if (form->behind & KERNEL && *behind)
 		r = check_owner(check, number, section, behind);
 	else
-		r = check_references(check, number, section, form->content);
+		r = check_references(number, section, form->content);
 	return r ? r : check_content(check, number, section, form->content);
 }
 

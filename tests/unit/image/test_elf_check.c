@@ -166,7 +166,7 @@ a_number_that_leads_elsewhere_is_refused_by_name(void **state)
 		{ SECTION(".text.use", sh_addralign), 3, "it cannot be aligned to 3" },
 		{ SECTION(".text.use", sh_entsize), 7, "its bytes are no multiple of 7" },
 		{ SECTION(".nv.info.use", sh_size), 7, "attribute" },
-		{ SECTION(".nv.info.use", sh_link), 0, "its symbols are not in section 0" },
+		{ SECTION(".nv.info.use", sh_link), 1, "its symbols are not in section 1" },
 		{ SECTION(".nv.info.use", sh_info), UINT32_MAX, "its code is in no section" },
 		{ SECTION(".nv.info.use", sh_info), 3, "it has not the name of its code" },
 		{ SECTION(".nv.info.use", sh_type), 1, "its type is not that of its name" },
