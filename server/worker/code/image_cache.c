@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/lock.h"
 #include "base/thread.h"
+#include "image/code_check.h"
 #include "image/fatbin.h"
 #include "server/worker/code/image_scan.h"
 
@@ -155,12 +156,28 @@ gpd_image_cache_goes_on(struct gpd_image_bringer *bringer)
 	pthread_mutex_unlock(&cache.lock);
 }
 
+/* The driver follows what is in there without a look. */
+static int
+open_image(const void *bytes, size_t size, struct gp_image **image_p)
+{
+	int r = gp_image_open(bytes, size, image_p);
+
+	if (r)
+		return r;
+	r = gp_image_check_code(*image_p);
+	if (r) {
+		gp_image_destroy(*image_p);
+		*image_p = NULL;
+	}
+	return r;
+}
+
 /* Takes bytes over; those that are there already if somebody else was faster. */
 static struct gpd_blob *
 insert(const uint8_t *sha256, void *bytes, size_t size, bool *fresh)
 {
 	struct gp_image *image = NULL;
-	int error = gp_image_open(bytes, size, &image);
+	int error = open_image(bytes, size, &image);
 	struct gpd_image_uses uses =
 		error ? (struct gpd_image_uses){ .state = true } : gpd_image_scan(image);
 	struct gpd_blob *blob;

@@ -4,6 +4,7 @@
  * that are the daemon's.  No input is ever named to the driver as a file.
  */
 #include "gpd_calls.h"
+#include "image/code_check.h"
 #include "image/fatbin.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/image/jit_options.h"
@@ -11,6 +12,7 @@
 #include "server/worker/session/object.h"
 #include "server/worker/session/session.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,9 +97,12 @@ static CUresult
 judge(struct gpd_session *session, CUjitInputType type, const void *data, size_t size)
 {
 	char line[300];
+	int r = gp_fatbin_check_within(data, size, type == CU_JIT_INPUT_FATBINARY);
 
-	if (gp_fatbin_check_within(data, size, type == CU_JIT_INPUT_FATBINARY) == 0)
-		return CUDA_SUCCESS;
+	if (!r)
+		r = gp_code_check_within(data, size, type == CU_JIT_INPUT_CUBIN);
+	if (r != -EBADMSG)
+		return r ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 	gpd_session_log(session, GPD_LOG_WARNING, "what is to be linked is refused: %s",
 			gp_image_wrong());
 	(void)snprintf(line, sizeof(line), "gpupool: what is to be linked is refused: %s\n",
