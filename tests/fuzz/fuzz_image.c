@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Device code as it comes from a client: opened, walked, extracted, filtered. */
+/* Device code as it comes from a client: opened, walked, extracted, checked, filtered. */
+#include "image/elf_check.h"
 #include "image/fatbin.h"
 
 #include <stdlib.h>
@@ -21,8 +22,10 @@ walk_blob(struct gp_image_blob blob)
 		void *bytes;
 		size_t length;
 
-		if (!gp_fatbin_extract(&entry, EXTRACT_MAX, &bytes, &length))
-			free(bytes);
+		if (gp_fatbin_extract(&entry, EXTRACT_MAX, &bytes, &length))
+			continue;
+		(void)!gp_elf_check(bytes, length);
+		free(bytes);
 	}
 }
 
@@ -36,6 +39,7 @@ use(const struct gp_image *image)
 		size_t length;
 
 		walk_blob(gp_image_blob(image, i));
+		(void)!gp_elf_check(gp_image_blob(image, i).data, gp_image_blob(image, i).size);
 		if (!gp_image_software_ptx(image, i, EXTRACT_MAX, &ptx, &length))
 			free(ptx);
 	}
