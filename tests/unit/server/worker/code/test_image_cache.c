@@ -6,6 +6,8 @@
 #include "tests/test.h"
 
 #include <dirent.h>
+#include <elf.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <openssl/evp.h>
 #include <pthread.h>
@@ -317,6 +319,37 @@ bytes_that_are_no_image_are_told(void **state)
 	gpd_blob_unref(blob);
 }
 
+/* An ELF of as many bytes as it says, whose names of sections are nowhere. */
+static void
+machine_code_that_a_driver_would_stumble_over_is_told(void **state)
+{
+	const Elf64_Ehdr header = {
+		.e_ident = { 0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT },
+		.e_machine = 190,
+		.e_shoff = sizeof(header),
+		.e_ehsize = sizeof(header),
+		.e_shentsize = sizeof(Elf64_Shdr),
+		.e_shnum = 1,
+	};
+	const uint64_t length = sizeof(header) + sizeof(Elf64_Shdr);
+	const uint32_t size = 48 + (uint32_t)length;
+	const uint32_t flat[] = { 0x4d495047, 1 | GP_IMAGE_ELF << 16, 1, 0, size };
+	uint8_t sha256[GPD_SHA256_SIZE];
+	char *bytes = content(0, size, sha256);
+	const struct gp_image *image;
+	struct gpd_blob *blob;
+
+	memcpy(bytes, flat, sizeof(flat));
+	memcpy(bytes + 32, &length, sizeof(length));
+	memcpy(bytes + 48, &header, sizeof(header));
+	start(0, 0);
+	blob = add(sha256, bytes, size);
+	assert_int_equal(gpd_blob_image(blob, &image), -EBADMSG);
+	assert_string_equal(gpd_blob_wrong(blob), "an ELF for a GPU: the names of its sections "
+						  "are not in section 0");
+	gpd_blob_unref(blob);
+}
+
 /* Sessions that start together. */
 #define MS UINT64_C(1000000)
 #define WAITING 3
@@ -492,6 +525,7 @@ main(void)
 		TEST(code_that_allocates_is_recognised_by_the_whole_name),
 		TEST(code_with_variables_is_recognised),
 		TEST(bytes_that_are_no_image_are_told),
+		TEST(machine_code_that_a_driver_would_stumble_over_is_told),
 		TEST_BRINGING(nobody_waits_for_another_image),
 		TEST_BRINGING(who_waits_gets_what_another_one_brings),
 		TEST_BRINGING(one_after_another_brings_it_if_it_does_not_come),
