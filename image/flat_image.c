@@ -107,7 +107,7 @@ elf_sections(const uint8_t *p, const Elf64_Ehdr *header, size_t available, uint6
 
 		memcpy(&section, p + header->e_shoff + (uint64_t)i * header->e_shentsize,
 		       sizeof(section));
-		if (!gp_elf_has_bytes(&section))
+		if (!gp_elf_has_bytes(&section) || section.sh_size == 0)
 			continue;
 		if (extend(size, section.sh_offset, section.sh_size, available))
 			return -EBADMSG;

@@ -345,6 +345,40 @@ def _():
         daemon.check_works()
 
 
+def sections_of(elf):
+    """where the header of each section is, but for the first"""
+    table, = struct.unpack_from("<Q", elf, 40)
+    size, count = struct.unpack_from("<HH", elf, 58)
+    return range(table + size, table + size * count, size)
+
+
+@case("whatever a word of a cubin's table of sections says, it is loaded or refused, and the daemon goes on")
+def _():
+    fatbin = read_bytes(os.environ["GP_SASS"])
+    (begin, header), = entries_of(fatbin)
+    cubin = fatbin[begin + header:]
+    # Of a cubin by itself, places and sizes say how much is read: the program's own affair.
+    parts = (("fatbin", fatbin, begin + header, range(0, 64, 4)), ("cubin", cubin, 0, (0, *range(8, 24, 4), *range(40, 64, 4))))
+    images = {}
+    for name, whole, start, words in parts:
+        images[name] = whole
+        for section in sections_of(cubin):
+            for word in words:
+                for value in (0, 0x7ffffff8, 0xffffffff):
+                    data = bytearray(whole)
+                    struct.pack_into("<I", data, start + section + word, value)
+                    images[f"{name}_{section}_{word}_{value}"] = bytes(data)
+    strings = sections_of(cubin)[0]
+    with Daemon() as daemon:
+        workers = daemon.workers()
+        found = load(daemon, images)
+        # Names of sections are said to be beyond the bytes. A GPU may be none that it is for.
+        require(found[f"fatbin_{strings}_28_{0xffffffff}"][1] in (200, 209), f"{found[f'fatbin_{strings}_28_{0xffffffff}']}")
+        require({number for _, number in found.values()} <= {0, 1, 2, 200, 209, 218, 220, 222, 301, 801}, f"{found}")
+        require(daemon.workers() == workers, "the worker was lost")
+        daemon.check_works()
+
+
 @case("the daemon keeps device code, and what is kept is not sent again")
 def _():
     with tempfile.TemporaryDirectory(prefix="gpupool-cache-") as folder:

@@ -89,7 +89,10 @@ what_nvcc_has_written_passes(void **state)
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		struct cubin cubin = read_cubin(names[i]);
+		size_t exact;
 
+		assert_int_equal(gp_image_size(cubin.bytes, &exact), 0);
+		assert_int_equal(exact, cubin.size);
 		if (gp_elf_check(cubin.bytes, cubin.size))
 			fail_msg("%s: %s", names[i], gp_image_wrong());
 		if (gp_code_check_within(cubin.bytes, cubin.size, true))
