@@ -272,7 +272,7 @@ link_and_launch(char *first_log, const char *second_text)
 	add_text_to(linker, second_text);
 	CHECK(cuLinkComplete(linker, &image, &size));
 	if (!*first_log)
-		(void)snprintf(first_log, sizeof(log), "%s.", log);
+		(void)snprintf(first_log, sizeof(log) + 1, "%s.", log);
 	if (strncmp(log, first_log, strlen(first_log) - 1) != 0) {
 		printf("the log was %s and is %s\n", first_log, log);
 		exit(1);
@@ -287,7 +287,7 @@ link_and_launch(char *first_log, const char *second_text)
 static unsigned int
 link_texts(int count)
 {
-	char log[1024] = "";
+	char log[1025] = "";
 
 	for (int i = 0; i < count; i++)
 		link_and_launch(log, called_text);
