@@ -228,11 +228,21 @@ def _():
         patient.check_works()
 
 
+def descriptors_at_rest(pid):
+    """A worker that has just begun opens and closes some for a while."""
+    last, found, alike = None, None, 0
+    while alike < 10:
+        last, found = found, {int(fd) for fd in os.listdir(f"/proc/{pid}/fd")}
+        alike = alike + 1 if found == last else 0
+        time.sleep(0.05)
+    return found
+
+
 @case("a session whose lane the worker cannot take is told why")
 def _():
     with Daemon() as full:
         worker, = full.workers()
-        taken = {int(fd) for fd in os.listdir(f"/proc/{worker}/fd")}
+        taken = descriptors_at_rest(worker)
         before = resource.prlimit(worker, resource.RLIMIT_NOFILE)
         resource.prlimit(worker, resource.RLIMIT_NOFILE, (min(set(range(len(taken) + 1)) - taken), before[1]))
         reason = "the daemon has no descriptor left for its connection"
