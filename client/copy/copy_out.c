@@ -317,12 +317,13 @@ suits_staged(const struct gpc_copy *copy)
 CUresult
 gpc_copy_out(struct gpc_stream *stream, const struct gpc_copy *copy)
 {
-	uint64_t count = slice_count(copy), address;
+	struct gpc_staged *staged = suits_staged(copy) ? gpc_staged_take(stream->context) : NULL;
+	uint64_t count = slice_count(copy);
 	CUresult result = CUDA_SUCCESS;
 
-	if (suits_staged(copy) && gpc_staged_take(stream->context, &address)) {
-		result = copy_staged(stream, copy, address);
-		gpc_staged_give(address);
+	if (staged) {
+		result = copy_staged(stream, copy, staged->address);
+		gpc_staged_give(staged);
 		return result;
 	}
 	for (uint64_t at = 0; at < count && result == CUDA_SUCCESS; at += BATCH) {

@@ -5,24 +5,16 @@
 #include "client/host/host_space.h"
 #include "client/wire/session.h"
 
-#include <stdatomic.h>
+#include <stdbool.h>
 
 /* Sessions of a process that have such memory; others do without. */
 #define SESSIONS 8
 /* A program that copies once needs none. */
 #define COPIES_WITHOUT 2
 
-struct staged {
-	_Atomic(const struct gpc_session *) session;
-	atomic_bool busy;
-	/* Whoever made it busy: */
-	unsigned int copies;
-	uint64_t address; /* 0: not yet, or never */
-};
+static struct gpc_staged all[SESSIONS];
 
-static struct staged all[SESSIONS];
-
-static struct staged *
+static struct gpc_staged *
 find(const struct gpc_session *session)
 {
 	for (int i = 0; i < SESSIONS; i++) {
@@ -37,7 +29,7 @@ find(const struct gpc_session *session)
 
 /* Whether it has its memory.  It is tried once. */
 static bool
-is_made(struct staged *staged, struct gpc_context *context)
+is_made(struct gpc_staged *staged, struct gpc_context *context)
 {
 	bool shared;
 
@@ -51,27 +43,22 @@ is_made(struct staged *staged, struct gpc_context *context)
 	return staged->address != 0;
 }
 
-bool
-gpc_staged_take(struct gpc_context *context, uint64_t *address_p)
+struct gpc_staged *
+gpc_staged_take(struct gpc_context *context)
 {
 	struct gpc_session *session = context->scope.session;
-	struct staged *staged = gpc_session_shares_memory(session) ? find(session) : NULL;
+	struct gpc_staged *staged = gpc_session_shares_memory(session) ? find(session) : NULL;
 
 	if (!staged || atomic_exchange(&staged->busy, true))
-		return false;
-	if (is_made(staged, context)) {
-		*address_p = staged->address;
-		return true;
-	}
-	atomic_store(&staged->busy, false);
-	return false;
+		return NULL;
+	if (is_made(staged, context))
+		return staged;
+	gpc_staged_give(staged);
+	return NULL;
 }
 
 void
-gpc_staged_give(uint64_t address)
+gpc_staged_give(struct gpc_staged *staged)
 {
-	for (int i = 0; i < SESSIONS; i++) {
-		if (all[i].address == address)
-			atomic_store(&all[i].busy, false);
-	}
+	atomic_store(&staged->busy, false);
 }

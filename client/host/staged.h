@@ -9,16 +9,24 @@
 #ifndef GPC_STAGED_H
 #define GPC_STAGED_H
 
-#include <stdbool.h>
+#include <stdatomic.h>
 #include <stdint.h>
 
 struct gpc_context;
+struct gpc_session;
 
 #define GPC_STAGED_SIZE ((uint64_t)1536 << 10)
 
-/* GPC_STAGED_SIZE bytes, at the same address here and there.  false: the session's memory is not
- * shared, its quota has no room, or another thread has it. */
-bool gpc_staged_take(struct gpc_context *context, uint64_t *address_p);
-void gpc_staged_give(uint64_t address);
+/* Of a session: whoever has it has all of it. */
+struct gpc_staged {
+	_Atomic(const struct gpc_session *) session;
+	atomic_bool busy;
+	unsigned int copies;
+	uint64_t address; /* of GPC_STAGED_SIZE bytes, here and there; 0: not yet, or never */
+};
+
+/* NULL: the session's memory is not shared, its quota has no room, or another thread has it. */
+struct gpc_staged *gpc_staged_take(struct gpc_context *context);
+void gpc_staged_give(struct gpc_staged *staged);
 
 #endif /* GPC_STAGED_H */

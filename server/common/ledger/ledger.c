@@ -187,10 +187,10 @@ gpd_ledger_close(struct gpd_ledger *ledger, struct gpd_ledger_session *session)
 	struct gpd_ledger_tenant *tenant = &ledger->tenants[session->tenant];
 	bool last;
 
-	for (int d = 0; d < GPD_LEDGER_LINES; d++)
+	for (int d = 0; d < GPD_LEDGER_LINES; d++) {
 		gpd_ledger_give(ledger, session, d, atomic_load(&session->devices[d].memory));
-	for (int d = 0; d < GPD_LEDGER_LINES; d++)
 		gpd_ledger_set_granted(ledger, session, d, 0);
+	}
 	gpd_ledger_give_host(ledger, session, atomic_load(&session->host));
 	/* Of a worker that was killed; any other has ended its turns. */
 	give_link(tenant, atomic_exchange(&session->link_ns, 0));
@@ -198,10 +198,10 @@ gpd_ledger_close(struct gpd_ledger *ledger, struct gpd_ledger_session *session)
 	atomic_store(&session->id, 0);
 	last = atomic_fetch_sub(&tenant->sessions, 1) == 1;
 	/* A worker that was killed between two steps of taking has left the sum too high. */
-	for (int d = 0; last && d < GPD_LEDGER_LINES; d++)
+	for (int d = 0; last && d < GPD_LEDGER_LINES; d++) {
 		atomic_store(&tenant->devices[d].memory, 0);
-	for (int d = 0; last && d < GPD_LEDGER_LINES; d++)
 		atomic_store(&tenant->devices[d].granted, 0);
+	}
 }
 
 struct gpd_ledger_session *

@@ -367,7 +367,6 @@ gpd_gpMemoryUse(struct gpd_session *session, const struct gp_args_gpMemoryUse *a
 		.device = args->device,
 		.granted = true,
 	};
-
 	CUresult result;
 
 	if (!gpd_grant_take(session, args->device, args->size))
