@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Whether an ELF for a GPU is one that the driver may get.  The driver follows its tables without a
- * look, and a wrong number in them ends the driver's process, which sessions share: so whatever is
- * not as CUDA's compilers write it is refused here.  Any thread; the bytes are the
- * caller's.
+ * look, and a wrong number in them ends the driver's process, which sessions share: so a number
+ * that leads to what is not there is refused here.  What leads nowhere is not looked at, as
+ * assemblers differ: ptxas, nvprune, and those of cuDNN and cuBLASLt.  Any thread; the bytes are
+ * the caller's.
  */
 #ifndef GP_ELF_CHECK_H
 #define GP_ELF_CHECK_H

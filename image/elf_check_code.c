@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the sections of an ELF for a GPU say of each other.  A section's name says what it is, and
- * of which kernel; a kernel's code names its symbol in the lower 24 bits of sh_info, and what goes
- * with the code names its section there.
+ * What the sections of an ELF for a GPU say of each other.  A section's name says what it is; a
+ * kernel's code names its symbol in the lower 24 bits of sh_info, and what goes with the code names
+ * its section there.  What is followed has to be there.  Nothing more is asked: assemblers other
+ * than ptxas leave things out, and name them as they like.
  */
 #include "image/elf_check.h"
 
@@ -10,7 +11,7 @@
 #include <string.h>
 
 #define SHT_CUDA_INFO 0x70000000u
-#define SYMBOL_NAMES ".strtab"
+#define SHT_CUDA_CALLS 0x70000001u
 #define CODE_SYMBOL 0xffffffu
 /* Calls of what is not known, and the like. */
 #define CALL_SPECIAL 0xfffffff0u
@@ -18,12 +19,6 @@
 #define ATTRIBUTE_SIZE 4u
 #define STORED_BEHIND 4u
 #define PARAM_CBANK 0x0au
-
-static bool
-begins_with(const char *name, const char *prefix)
-{
-	return strncmp(name, prefix, strlen(prefix)) == 0;
-}
 
 static Elf64_Sym
 symbol_at(const struct gp_elf_check *check, uint64_t index)
@@ -33,19 +28,6 @@ symbol_at(const struct gp_elf_check *check, uint64_t index)
 	memcpy(&symbol, check->elf.bytes + check->symbols.sh_offset + index * sizeof(symbol),
 	       sizeof(symbol));
 	return symbol;
-}
-
-static const char *
-symbol_name(const struct gp_elf_check *check, const Elf64_Sym *symbol)
-{
-	return (const char *)check->elf.bytes + check->symbol_names.sh_offset + symbol->st_name;
-}
-
-static bool
-is_code(const struct gp_elf_check *check, const Elf64_Shdr *section)
-{
-	return section->sh_type == SHT_PROGBITS && section->sh_flags & SHF_EXECINSTR &&
-	       begins_with(gp_elf_section_name(&check->elf, section), ".text.");
 }
 
 /* There is one table of symbols, which all that name symbols belong to. */
@@ -64,8 +46,7 @@ find_symbols(struct gp_elf_check *check)
 			return gp_elf_refuse(i, "a table of symbols has not the size",
 					     section.sh_size);
 		check->symbol_names = gp_elf_section(&check->elf, section.sh_link);
-		if (strcmp(gp_elf_section_name(&check->elf, &check->symbol_names), SYMBOL_NAMES) !=
-		    0)
+		if (check->symbol_names.sh_type != SHT_STRTAB)
 			return gp_elf_refuse(i, "the names of symbols are not in section",
 					     section.sh_link);
 		if (section.sh_info > section.sh_size / sizeof(Elf64_Sym))
@@ -122,7 +103,6 @@ check_relocations(const struct gp_elf_check *check, uint64_t number, const Elf64
 {
 	bool added = section->sh_type == SHT_RELA;
 	const size_t each = added ? sizeof(Elf64_Rela) : sizeof(Elf64_Rel);
-	const char *name = gp_elf_section_name(&check->elf, section);
 	const uint8_t *at = check->elf.bytes + section->sh_offset;
 	Elf64_Shdr target;
 
@@ -131,9 +111,6 @@ check_relocations(const struct gp_elf_check *check, uint64_t number, const Elf64
 	if (section->sh_info == 0 || section->sh_info >= check->elf.section_count)
 		return gp_elf_refuse(number, "it relocates no section, but", section->sh_info);
 	target = gp_elf_section(&check->elf, section->sh_info);
-	if (strcmp(name + (added ? 5 : 4), gp_elf_section_name(&check->elf, &target)) != 0)
-		return gp_elf_refuse(number, "it has not the name of what it relocates, section",
-				     section->sh_info);
 	for (uint64_t i = 0; i < section->sh_size / each; i++, at += each) {
 		Elf64_Rel relocation;
 
@@ -167,6 +144,14 @@ is_bank(const struct gp_elf_check *check, const uint8_t *value, size_t size)
 }
 
 static int
+check_owner(const struct gp_elf_check *check, uint64_t number, const Elf64_Shdr *section)
+{
+	if (section->sh_info >= check->elf.section_count)
+		return gp_elf_refuse(number, "its code is in no section, but", section->sh_info);
+	return 0;
+}
+
+static int
 check_attributes(const struct gp_elf_check *check, uint64_t number, const Elf64_Shdr *section)
 {
 	const uint8_t *begin = check->elf.bytes + section->sh_offset, *at = begin;
@@ -191,38 +176,17 @@ check_attributes(const struct gp_elf_check *check, uint64_t number, const Elf64_
 					     (uint64_t)(at - begin));
 		at += ATTRIBUTE_SIZE + behind;
 	}
-	return 0;
+	return check_owner(check, number, section);
 }
 
-/* What belongs to a kernel: its name ends with that of the code, whose section is sh_info. */
-static int
-check_owner(const struct gp_elf_check *check, uint64_t number, const Elf64_Shdr *section,
-	    const char *kernel)
-{
-	Elf64_Shdr code;
-
-	if (section->sh_info >= check->elf.section_count)
-		return gp_elf_refuse(number, "its code is in no section, but", section->sh_info);
-	code = gp_elf_section(&check->elf, section->sh_info);
-	if (!is_code(check, &code) ||
-	    strcmp(kernel, gp_elf_section_name(&check->elf, &code) + strlen(".text")) != 0)
-		return gp_elf_refuse(number, "it has not the name of its code, section",
-				     section->sh_info);
-	return 0;
-}
-
+/* Assemblers other than ptxas name no symbol. */
 static int
 check_code(const struct gp_elf_check *check, uint64_t number, const Elf64_Shdr *section)
 {
-	const char *name = gp_elf_section_name(&check->elf, section) + strlen(".text.");
 	uint32_t index = section->sh_info & CODE_SYMBOL;
-	Elf64_Sym symbol;
 
 	if (!has_symbols(check, section) || index >= check->symbol_count)
 		return gp_elf_refuse(number, "its symbol is not there,", index);
-	symbol = symbol_at(check, index);
-	if (symbol.st_shndx != number || strcmp(symbol_name(check, &symbol), name) != 0)
-		return gp_elf_refuse(number, "it has not the name of its symbol", index);
 	return 0;
 }
 
@@ -264,149 +228,55 @@ check_notes(const struct gp_elf_check *check, uint64_t number, const Elf64_Shdr 
 	return 0;
 }
 
-enum content {
-	PLAIN,
-	NAMES,
-	SYMBOLS,
-	RELOCATIONS,
-	CODE,
-	ATTRIBUTES,
-	CALLS,
-	NOTES,
-};
-
-/* What stands behind the beginning of a section's name; 0: anything. */
-enum behind {
-	NOTHING = 1,
-	NUMBER = 2, /* which is added to debug_type */
-	KERNEL = 4, /* the name of code, or nothing */
-};
-
-/* By the beginning of their names, the longer first. */
+/* By the beginning of their names.  type: 0: any. */
 static const struct form {
 	const char *prefix;
-	uint32_t type, debug_type; /* the latter: of code with -G */
-	uint32_t entry_size;
-	enum content content;
-	unsigned int behind;
+	uint32_t type;
+	int (*check)(const struct gp_elf_check *check, uint64_t number, const Elf64_Shdr *section);
 } forms[] = {
-	{ ".shstrtab", SHT_STRTAB, 0, 0, NAMES, NOTHING },
-	{ ".strtab", SHT_STRTAB, 0, 0, NAMES, NOTHING },
-	{ ".symtab", SHT_SYMTAB, 0, sizeof(Elf64_Sym), SYMBOLS, NOTHING },
-	{ ".rela.", SHT_RELA, 0, sizeof(Elf64_Rela), RELOCATIONS, 0 },
-	{ ".rel.", SHT_REL, 0, sizeof(Elf64_Rel), RELOCATIONS, 0 },
-	{ ".text.", SHT_PROGBITS, 0, 0, CODE, 0 },
-	{ ".note.", SHT_NOTE, 0, 0, NOTES, 0 },
-	{ ".nv.info", SHT_CUDA_INFO, 0, 0, ATTRIBUTES, NOTHING },
-	{ ".nv.info", SHT_CUDA_INFO, 0, 0, ATTRIBUTES, KERNEL },
-	{ ".nv.callgraph", 0x70000001, 0, 8, CALLS, NOTHING },
-	{ ".nv.prototype", 0x70000002, 0, 8, PLAIN, NOTHING },
-	{ ".nv.rel.action", 0x7000000b, 0, 8, PLAIN, NOTHING },
-	{ ".nv.compat", 0x70000086, 0, 0, PLAIN, NOTHING },
-	{ ".nv.constant", SHT_PROGBITS, 0x70000064, 0, PLAIN, NUMBER | KERNEL },
-	{ ".nv.shared.reserved.", SHT_NOBITS, 0x70000015, 0, PLAIN, 0 },
-	{ ".nv.shared", SHT_NOBITS, 0x7000000a, 0, PLAIN, KERNEL },
-	{ ".nv.local", SHT_NOBITS, 0x70000009, 0, PLAIN, KERNEL },
-	{ ".nv.global.init", SHT_PROGBITS, 0x70000008, 0, PLAIN, NOTHING },
-	{ ".nv.global", SHT_NOBITS, 0x70000007, 0, PLAIN, NOTHING },
+	{ ".shstrtab", SHT_STRTAB, NULL },
+	{ ".strtab", SHT_STRTAB, NULL },
+	{ ".symtab", SHT_SYMTAB, NULL },
+	{ ".rela.", SHT_RELA, check_relocations },
+	{ ".rel.", SHT_REL, check_relocations },
+	{ ".text.", SHT_PROGBITS, check_code },
+	{ ".note.", SHT_NOTE, check_notes },
+	{ ".nv.info", SHT_CUDA_INFO, check_attributes },
+	{ ".nv.callgraph", SHT_CUDA_CALLS, check_calls },
+	{ ".nv.constant", 0, check_owner },
+	{ ".nv.shared", 0, check_owner },
+	{ ".nv.local", 0, check_owner },
 };
 
+/* By its name or, where that says nothing, by its type. */
 static const struct form *
-form_of(const char *name)
+form_of(const char *name, uint32_t type)
 {
-	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
-		if (forms[i].behind & NOTHING ? strcmp(name, forms[i].prefix) == 0
-					      : begins_with(name, forms[i].prefix))
+	const size_t count = sizeof(forms) / sizeof(forms[0]);
+
+	for (size_t i = 0; i < count; i++) {
+		if (strncmp(name, forms[i].prefix, strlen(forms[i].prefix)) == 0)
+			return &forms[i];
+	}
+	for (size_t i = 0; i < count; i++) {
+		if (forms[i].type == type && type != SHT_PROGBITS)
 			return &forms[i];
 	}
 	return NULL;
 }
 
-/* Of what belongs to no kernel.  Notes refer to whatever they like. */
-static int
-check_references(uint64_t number, const Elf64_Shdr *section, enum content content)
-{
-	if (content == SYMBOLS || content == RELOCATIONS || content == CODE)
-		return 0;
-	if (section->sh_info && content != NOTES)
-		return gp_elf_refuse(number, "it is about no section, but", section->sh_info);
-	if (section->sh_link && (content == NAMES || (content == PLAIN && !section->sh_entsize)))
-		return gp_elf_refuse(number, "it belongs to no section, but", section->sh_link);
-	return 0;
-}
-
-/* Of a section whose name says nothing. */
-static int
-check_other(uint64_t number, const char *name, const Elf64_Shdr *section)
-{
-	if (*name != '.')
-		return gp_elf_refuse(number, "it has no name, and is of type", section->sh_type);
-	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
-		if (section->sh_type == forms[i].type && forms[i].content != PLAIN &&
-		    forms[i].content != CODE)
-			return gp_elf_refuse(number, "it has not the name of its type,",
-					     section->sh_type);
-	}
-	return 0;
-}
-
-static int
-check_content(const struct gp_elf_check *check, uint64_t number, const Elf64_Shdr *section,
-	      enum content content)
-{
-	switch (content) {
-	case RELOCATIONS:
-		return check_relocations(check, number, section);
-	case CODE:
-		return check_code(check, number, section);
-	case ATTRIBUTES:
-		return check_attributes(check, number, section);
-	case CALLS:
-		return check_calls(check, number, section);
-	case NOTES:
-		return check_notes(check, number, section);
-	default:
-		return 0;
-	}
-}
-
-/* Assemblers of NVIDIA's other than ptxas write bytes for shared memory. */
-static bool
-is_of_form(const struct form *form, uint32_t type, uint32_t debug_type)
-{
-	return type == form->type || (debug_type && type == debug_type) ||
-	       (form->type == SHT_NOBITS && type == SHT_PROGBITS);
-}
-
 static int
 check_section(const struct gp_elf_check *check, uint64_t number, const Elf64_Shdr *section)
 {
-	const char *name = gp_elf_section_name(&check->elf, section);
-	const struct form *form = form_of(name);
-	const char *behind;
-	char *end;
-	uint32_t debug_type;
-	int r;
+	const struct form *form =
+		form_of(gp_elf_section_name(&check->elf, section), section->sh_type);
 
 	if (!form)
-		return check_other(number, name, section);
-	behind = name + strlen(form->prefix);
-	debug_type = form->debug_type;
-	if (form->behind & NUMBER) {
-		debug_type += (uint32_t)strtoul(behind, &end, 10);
-		behind = end;
-	}
-	if (!is_of_form(form, section->sh_type, debug_type))
+		return 0;
+	if (form->type && section->sh_type != form->type)
 		return gp_elf_refuse(number, "its type is not that of its name, but",
 				     section->sh_type);
-	if (form->entry_size && section->sh_entsize != form->entry_size)
-		return gp_elf_refuse(number, "its entries have not their size, but",
-				     section->sh_entsize);
-	if (form->behind & KERNEL && *behind)
-		r = check_owner(check, number, section, behind);
-	else
-		r = check_references(number, section, form->content);
-	return r ? r : check_content(check, number, section, form->content);
+	return form->check ? form->check(check, number, section) : 0;
 }
 
 int
