@@ -19,6 +19,8 @@
 #define ROOM_LOOKS 500
 #define ROOM_WAIT_NS 100000000
 #define ROOM_NAP_NS 1000000
+/* As long as a short message. */
+#define LINES_AHEAD 3
 
 _Static_assert(2 * sizeof(struct gp_ring_words) <= WORDS_SIZE, "the words fit their page");
 _Static_assert(ATOMIC_INT_LOCK_FREE == 2, "atomics work between processes");
@@ -140,13 +142,18 @@ gp_ring_take(struct gp_ring *ring, const struct iovec *iov, int count)
 		at += (uint32_t)part;
 		left -= part;
 	}
-	used = (ssize_t)(uint32_t)(at - ring->at);
+	left = (size_t)used - (uint32_t)(at - ring->at);
 	ring->at = at;
-	atomic_store(&ring->words->head, at);
-	/* Not for each byte that is free: a writer has much to write, or it would not wait. */
-	if (left <= ring->size / 2 && atomic_load(&ring->words->writer_waits))
-		wake_writer(ring);
-	return used;
+	/* Not for each byte that is free: a writer has much to write, or it would not wait.  One
+	 * that sleeps has seen a full ring. */
+	if ((size_t)used <= ring->size / 2) {
+		atomic_store_explicit(&ring->words->head, at, memory_order_release);
+	} else {
+		atomic_store(&ring->words->head, at);
+		if (left <= ring->size / 2 && atomic_load(&ring->words->writer_waits))
+			wake_writer(ring);
+	}
+	return used - (ssize_t)left;
 }
 
 void
@@ -163,24 +170,46 @@ gp_ring_disarm(struct gp_ring *ring)
 
 /* Bytes of room, or -EPROTO. */
 static ssize_t
-room(const struct gp_ring *ring)
+room(struct gp_ring *ring)
 {
-	uint32_t used = ring->at - atomic_load(&ring->words->head);
+	uint32_t head = atomic_load(&ring->words->head), used = ring->at - head;
 
-	return used > ring->size ? -EPROTO : (ssize_t)(ring->size - used);
+	if (used > ring->size)
+		return -EPROTO;
+	ring->head = head;
+	return (ssize_t)(ring->size - used);
+}
+
+/* The next bytes' lines, which the reader had a whole ring ago, come here before they are needed.
+ */
+static void
+expect_more(const struct gp_ring *ring)
+{
+	for (uint32_t i = 0; i < LINES_AHEAD; i++)
+		__builtin_prefetch(ring->bytes + ((ring->at + i * GP_RING_LINE) & (ring->size - 1)),
+				   1);
+}
+
+/* What was there at the last look is enough mostly. */
+static ssize_t
+room_for(struct gp_ring *ring, const struct iovec *iov, int count)
+{
+	size_t known = ring->size - (uint32_t)(ring->at - ring->head), wanted = 0;
+
+	for (int i = 0; i < count; i++)
+		wanted += iov[i].iov_len;
+	return wanted <= known ? (ssize_t)known : room(ring);
 }
 
 ssize_t
 gp_ring_put(struct gp_ring *ring, const struct iovec *iov, int count)
 {
-	ssize_t free = room(ring);
+	ssize_t free = room_for(ring, iov, count);
 	size_t left = free > (ssize_t)PUT_MAX ? PUT_MAX : (size_t)free;
 	uint32_t at = ring->at;
 
-	if (atomic_load(&ring->words->reader_over))
-		return -EPIPE;
 	if (free <= 0)
-		return free;
+		return free < 0 || !atomic_load(&ring->words->reader_over) ? free : -EPIPE;
 	for (int i = 0; i < count && left; i++) {
 		size_t part = iov[i].iov_len < left ? iov[i].iov_len : left;
 
@@ -191,7 +220,11 @@ gp_ring_put(struct gp_ring *ring, const struct iovec *iov, int count)
 	free = (ssize_t)(uint32_t)(at - ring->at);
 	ring->at = at;
 	atomic_store(&ring->words->tail, at);
-	return free;
+	expect_more(ring);
+	/* The reader has just written these words' line: the bytes do not wait for that. */
+	if (room(ring) < 0)
+		return -EPROTO;
+	return atomic_load(&ring->words->reader_over) ? -EPIPE : free;
 }
 
 bool

@@ -40,7 +40,8 @@ struct gp_ring {
 	struct gp_ring_words *words; /* shared */
 	uint8_t *bytes;              /* shared */
 	uint32_t size;
-	uint32_t at; /* how far this end has come, modulo 2^32 */
+	uint32_t at;   /* how far this end has come, modulo 2^32 */
+	uint32_t head; /* the writer's: how far the reader had come when it was looked at */
 };
 
 /* Both rings' memory in one mapping. */
@@ -69,7 +70,8 @@ ssize_t gp_ring_take(struct gp_ring *ring, const struct iovec *iov, int count);
 void gp_ring_arm(struct gp_ring *ring);
 void gp_ring_disarm(struct gp_ring *ring);
 
-/* Bytes that were written, 0: there is no room; -EPIPE: the reader is over; -EPROTO. */
+/* Bytes that were written, 0: there is no room; -EPIPE: the reader is over, and may have them;
+ * -EPROTO. */
 ssize_t gp_ring_put(struct gp_ring *ring, const struct iovec *iov, int count);
 /* Behind gp_ring_put(): whether the reader sleeps and is to be woken, which it asks for once. */
 bool gp_ring_must_wake(struct gp_ring *ring);

@@ -182,7 +182,7 @@ positions_that_cannot_be_end_the_connection(void **state)
 	atomic_store(&peer->rings.out.words->tail, peer->rings.out.size + 1);
 	assert_int_equal(gp_conn_recv(peer->daemon, &message), -EPROTO);
 	assert_int_equal(gp_conn_wait(peer->daemon, 0), -EPROTO);
-	atomic_store(&peer->rings.in.words->head, 1);
+	atomic_store(&peer->rings.in.words->head, GP_RING_SIZE_MAX);
 	assert_int_equal(gp_conn_send(peer->daemon, &iov, 1, NULL, 0), -EPROTO);
 	assert_string_not_equal(gp_conn_error(peer->daemon), "");
 }
@@ -194,7 +194,7 @@ who_breaks_the_one_ring_is_not_read_from_in_the_other_one(void **state)
 	struct gp_message message;
 	struct iovec iov = { "x", 1 };
 
-	atomic_store(&peer->rings.in.words->head, 1);
+	atomic_store(&peer->rings.in.words->head, GP_RING_SIZE_MAX);
 	assert_int_equal(gp_conn_send(peer->daemon, &iov, 1, NULL, 0), -EPROTO);
 	assert_int_equal(gp_conn_wait(peer->daemon, -1), -EPROTO);
 	assert_int_equal(gp_conn_recv(peer->daemon, &message), -EPROTO);
