@@ -11,9 +11,11 @@
 #include <string.h>
 #include <time.h>
 
-/* How long the sender looks for more before it sleeps: waking it costs the next caller a system
- * call, some microseconds, which a launch in a loop must not pay each time. */
+/* How long after the last message, whoever sent it, the sender looks for more before it sleeps:
+ * waking it costs the next caller a system call, some microseconds, which a launch in a loop must
+ * not pay each time.  From SPIN_ALONE_NS on it does so while nobody else wants the processor. */
 #define SPIN_NS 30000
+#define SPIN_ALONE_NS 10000
 #define BUFFER_ALIGNMENT 64
 
 int
@@ -188,7 +190,7 @@ gpc_sender_bulk_unlock(struct gpc_session *session, const struct iovec *bulk, in
 static void
 spin(struct gpc_sender *sender)
 {
-	uint64_t end = gp_now_ns() + SPIN_NS;
+	uint64_t begin = gp_now_ns(), spent;
 
 	do {
 		for (int i = 0; i < 16; i++) {
@@ -196,7 +198,8 @@ spin(struct gpc_sender *sender)
 				return;
 			gp_pause();
 		}
-	} while (gp_now_ns() < end);
+		spent = gp_now_ns() - begin;
+	} while (spent < SPIN_NS && (spent < SPIN_ALONE_NS || !gp_yield()));
 }
 
 void *
@@ -204,25 +207,24 @@ gpc_sender_main(void *arg)
 {
 	struct gpc_session *session = arg;
 	struct gpc_sender *sender = &session->sender;
-	bool spun = true;
+	uint64_t seen = 0; /* messages when it last looked for more */
 
 	(void)pthread_mutex_lock(&session->sender.lock);
 	while (!gpc_session_is_over(session)) {
 		bool taken = sender->writing || sender->sealed;
+		uint64_t sent = atomic_load_explicit(&sender->sent, memory_order_relaxed);
 
 		if (!taken && sender->used[sender->filling] > 0) {
 			write_gathered_locked(session);
-			spun = false;
-		} else if (!taken && !spun) {
+		} else if (sent != seen) {
+			seen = sent;
 			(void)pthread_mutex_unlock(&session->sender.lock);
 			spin(sender);
 			(void)pthread_mutex_lock(&session->sender.lock);
-			spun = true;
 		} else {
 			sender->sleeping = true;
 			while (sender->sleeping && !gpc_session_is_over(session))
 				(void)pthread_cond_wait(&sender->gathered, &session->sender.lock);
-			spun = false;
 		}
 	}
 	(void)pthread_mutex_unlock(&session->sender.lock);
