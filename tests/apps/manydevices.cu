@@ -102,6 +102,7 @@ main(int argc, char **argv)
 	printf("copies between them\n");
 
 	for (int i = 0; i < count; i++) {
+		CHECK(cudaSetDevice(i));
 		CHECK(cudaMemset(places[i].data, 0, COUNT * sizeof(int)));
 		CHECK(cudaMemcpy(back.data(), places[i].data, COUNT * sizeof(int),
 				 cudaMemcpyDefault));

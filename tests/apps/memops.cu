@@ -3,6 +3,7 @@
 #include "app.h"
 
 #include <cuda.h>
+#include <vector>
 
 #define DRIVER(name) static decltype(&name) p_##name
 #define LOAD(name) p_##name = reinterpret_cast<decltype(&name)>(entry(#name))
@@ -227,6 +228,7 @@ static void
 wrong()
 {
 	CUstreamBatchMemOpParams op = operation(CU_STREAM_MEM_OP_WRITE_VALUE_32, words, 1);
+	std::vector<CUstreamBatchMemOpParams> many(257, op);
 	CUdeviceptr at = address(words);
 
 	DEXPECT(CUDA_ERROR_INVALID_VALUE, p_cuStreamWriteValue32(other, at + 2, 1, 0));
@@ -234,9 +236,8 @@ wrong()
 	DEXPECT(CUDA_ERROR_INVALID_VALUE, p_cuStreamWaitValue32(other, at + 1, 0, 0));
 	DEXPECT(CUDA_ERROR_INVALID_VALUE, p_cuStreamWaitValue64(other, at + 4, 0, 0));
 	DEXPECT(CUDA_ERROR_INVALID_VALUE, p_cuStreamWriteValue32(other, 0, 1, 0));
-	DEXPECT(CUDA_ERROR_INVALID_VALUE, p_cuStreamBatchMemOp(other, 1, nullptr, 0));
 	DEXPECT(CUDA_ERROR_INVALID_VALUE, p_cuStreamBatchMemOp(other, 1, &op, 8));
-	DEXPECT(CUDA_ERROR_INVALID_VALUE, p_cuStreamBatchMemOp(other, 257, &op, 0));
+	DEXPECT(CUDA_ERROR_INVALID_VALUE, p_cuStreamBatchMemOp(other, 257, many.data(), 0));
 	printf("what is wrong is refused\n");
 }
 
