@@ -145,8 +145,9 @@ gp_ring_take(struct gp_ring *ring, const struct iovec *iov, int count)
 	left = (size_t)used - (uint32_t)(at - ring->at);
 	ring->at = at;
 	/* Not for each byte that is free: a writer has much to write, or it would not wait.  One
-	 * that sleeps has seen a full ring. */
-	if ((size_t)used <= ring->size / 2) {
+	 * that sleeps has seen a full ring: if it has filled the ring meanwhile, it is woken when
+	 * what is left now has become half a ring. */
+	if ((size_t)used < ring->size / 4) {
 		atomic_store_explicit(&ring->words->head, at, memory_order_release);
 	} else {
 		atomic_store(&ring->words->head, at);
