@@ -81,16 +81,20 @@ look_at_each(struct gpc_host_names *names, const uint8_t *at, size_t size)
 	}
 }
 
-/* What packed structures hold, at any byte. */
+/* What packed structures hold, at any byte.  At an odd place more is left over than meant. */
 static BESIDE_PROGRAM void
 look_at_each_byte(struct gpc_host_names *names, const uint8_t *at, size_t size)
 {
+	bool all = names->half_filled;
+
 	for (size_t i = 0; i + 8 <= size; i++) {
 		uint64_t value;
 
 		memcpy(&value, at + i, sizeof(value));
+		names->half_filled = all || i % 8 != 0;
 		(void)gpc_host_names_note(names, value);
 	}
+	names->half_filled = all;
 }
 
 /* Whether one of the numbers may be an address, by their upper halves: the compiler has four of

@@ -44,7 +44,8 @@ gpc_host_names_note(struct gpc_host_names *names, uint64_t value)
 	return names->failed || names->count > before;
 }
 
-/* All that are aligned to 8 from the first byte on; among GPC_HOST_NAMES_UNALIGNED, all. */
+/* All that are aligned to 8 from the first byte on; among GPC_HOST_NAMES_UNALIGNED all, as
+ * half_filled says it at odd places. */
 void gpc_host_names_look(struct gpc_host_names *names, const void *bytes, size_t size);
 
 /* false: the list is empty. */

@@ -270,19 +270,19 @@ gpc_host_memory_look(struct gpc_context *context, const void *bytes, size_t size
 	return result;
 }
 
-/* Whether it is an address of registered memory that the kernel may use, as the program names it.
- */
+/* Whether it is an address of registered memory that the kernel may use, as the program names it:
+ * at this place of parameters of so many bytes. */
 static bool
-is_registered(uint64_t address, size_t parameters_size)
+is_registered(uint64_t address, size_t place, size_t size)
 {
+	bool doubtful = size >= HALF_FILLED_MIN || place % 8 != 0;
 	struct gpc_host_block block;
 	struct gpc_range range;
 
 	return gpc_host_block_may_be_registered(address) &&
 	       gpc_host_block_find(address, &range, &block, NULL) &&
 	       block.origin == GPC_HOST_REGISTERED &&
-	       !(parameters_size >= HALF_FILLED_MIN && block.copied &&
-		 block.state < GPC_HOST_MIRRORED);
+	       !(doubtful && block.copied && block.state < GPC_HOST_MIRRORED);
 }
 
 /* From one place where an address may begin to the next. */
@@ -301,21 +301,21 @@ gpc_host_memory_names_registered(const void *bytes, size_t size)
 		uint64_t value;
 
 		memcpy(&value, at + i, sizeof(value));
-		if (is_registered(value, size))
+		if (is_registered(value, i, size))
 			return true;
 	}
 	return false;
 }
 
-/* value: the device's address of it, if the kernel may use it. */
+/* value: the device's address of it. */
 static CUresult
-translate(const struct gpc_context *context, uint64_t *value, size_t size, bool *found_p)
+translate(const struct gpc_context *context, uint64_t *value, bool *found_p)
 {
 	struct gpc_address found;
 	CUresult result;
 
 	*found_p = false;
-	if (!is_registered(*value, size) || !gpc_host_memory_find(*value, &found) ||
+	if (!gpc_host_memory_find(*value, &found) ||
 	    found.context->scope.session != context->scope.session)
 		return CUDA_SUCCESS;
 	result = gpc_host_block_reach(*value, value);
@@ -335,7 +335,9 @@ gpc_host_memory_translate(struct gpc_context *context, void *bytes, size_t size)
 		uint64_t value;
 
 		memcpy(&value, at + i, sizeof(value));
-		result = translate(context, &value, size, &found);
+		found = false;
+		if (is_registered(value, i, size))
+			result = translate(context, &value, &found);
 		if (found)
 			memcpy(at + i, &value, sizeof(value));
 	}

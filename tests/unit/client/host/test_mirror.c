@@ -409,6 +409,27 @@ an_address_left_over_in_many_parameters_does_not(void **state)
 	CU(gpc_cuMemFreeHost(other));
 }
 
+/* As in packed structures, which few copy from, and among what is left over. */
+static void
+at_an_odd_place_one_counts_that_no_copy_has_named(void **state)
+{
+	uint8_t *copied = pinned(100), *other = pinned(100);
+	uint8_t bytes[32] = { 0 };
+	uint64_t address = (uintptr_t)copied;
+
+	gpc_host_block_note_copied(address);
+	memcpy(bytes + 12, &address, sizeof(address));
+	CU(gpc_host_memory_note_parameters(fake.context, bytes, sizeof(bytes)));
+	CU(gpc_host_memory_note(fake.context, bytes, sizeof(bytes)));
+	assert_int_equal(atomic_load(&gpc_mirrored), 0);
+	address = (uintptr_t)other;
+	memcpy(bytes + 12, &address, sizeof(address));
+	CU(gpc_host_memory_note_parameters(fake.context, bytes, sizeof(bytes)));
+	assert_int_equal(atomic_load(&gpc_mirrored), 1);
+	CU(gpc_cuMemFreeHost(copied));
+	CU(gpc_cuMemFreeHost(other));
+}
+
 static void
 nor_of_registered_memory(void **state)
 {
@@ -626,6 +647,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(
 			an_address_among_parameters_makes_a_block_one_that_kernels_reach, setup,
 			fake_teardown),
+		cmocka_unit_test_setup_teardown(at_an_odd_place_one_counts_that_no_copy_has_named,
+						setup, fake_teardown),
 		cmocka_unit_test_setup_teardown(an_address_left_over_in_many_parameters_does_not,
 						setup, fake_teardown),
 		cmocka_unit_test_setup_teardown(nor_of_registered_memory, setup, fake_teardown),
