@@ -20,8 +20,8 @@
 #include <string.h>
 #include <utlist.h>
 
-CUresult
-gpc_peers_enter(CUcontext a, CUcontext b)
+static CUresult
+enter_peers(CUcontext a, CUcontext b)
 {
 	struct gpc_context *context;
 	CUresult result = gpc_enter(&context);
@@ -67,7 +67,7 @@ CUresult
 gpc_cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
 		 CUcontext srcContext, size_t ByteCount)
 {
-	CUresult result = gpc_peers_enter(dstContext, srcContext);
+	CUresult result = enter_peers(dstContext, srcContext);
 
 	if (result == CUDA_SUCCESS)
 		result = await_others(dstContext, srcContext);
@@ -80,7 +80,7 @@ CUresult
 gpc_cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
 		      CUcontext srcContext, size_t ByteCount, CUstream hStream)
 {
-	CUresult result = gpc_peers_enter(dstContext, srcContext);
+	CUresult result = enter_peers(dstContext, srcContext);
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -94,8 +94,8 @@ context_of(CUmemorytype type, CUcontext named, CUcontext other)
 	return type == CU_MEMORYTYPE_DEVICE ? named : other;
 }
 
-CUresult
-gpc_peers_plain_copy(const CUDA_MEMCPY3D_PEER *peer, CUDA_MEMCPY3D *copy, CUcontext contexts[2])
+static CUresult
+plain_copy(const CUDA_MEMCPY3D_PEER *peer, CUDA_MEMCPY3D *copy, CUcontext contexts[2])
 {
 	CUcontext current;
 	CUresult result = peer ? gpc_cuCtxGetCurrent(&current) : CUDA_ERROR_INVALID_VALUE;
@@ -129,7 +129,7 @@ gpc_peers_plain_copy(const CUDA_MEMCPY3D_PEER *peer, CUDA_MEMCPY3D *copy, CUcont
 		.Height = peer->Height,
 		.Depth = peer->Depth,
 	};
-	return gpc_peers_enter(contexts[0], contexts[1]);
+	return enter_peers(contexts[0], contexts[1]);
 }
 
 CUresult
@@ -137,7 +137,7 @@ gpc_cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy)
 {
 	CUDA_MEMCPY3D copy;
 	CUcontext contexts[2];
-	CUresult result = gpc_peers_plain_copy(pCopy, &copy, contexts);
+	CUresult result = plain_copy(pCopy, &copy, contexts);
 
 	if (result == CUDA_SUCCESS)
 		result = await_others(contexts[0], contexts[1]);
@@ -151,7 +151,7 @@ gpc_cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream)
 {
 	CUDA_MEMCPY3D copy;
 	CUcontext contexts[2];
-	CUresult result = gpc_peers_plain_copy(pCopy, &copy, contexts);
+	CUresult result = plain_copy(pCopy, &copy, contexts);
 
 	return result == CUDA_SUCCESS ? gpc_cuMemcpy3DAsync_v2(&copy, hStream) : result;
 }

@@ -4,7 +4,6 @@
  * description).  Each answers GPC_NOT_CAPTURED where it is not.
  */
 #include "client/api/green.h"
-#include "client/api/peer.h"
 #include "client/code/launch.h"
 #include "client/context/context.h"
 #include "client/graph/capture.h"
@@ -263,28 +262,6 @@ gpc_capture_cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, s
 {
 	return copy_row(CU_MEMORYTYPE_DEVICE, dstDevice, CU_MEMORYTYPE_DEVICE, srcDevice, ByteCount,
 			hStream);
-}
-
-/* An address says whose memory it is, so such a node is as any other copy. */
-CUresult
-gpc_capture_cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
-			      CUcontext srcContext, size_t ByteCount, CUstream hStream)
-{
-	CUresult result = gpc_peers_enter(dstContext, srcContext);
-
-	return result == CUDA_SUCCESS
-		       ? gpc_capture_cuMemcpyDtoDAsync_v2(dstDevice, srcDevice, ByteCount, hStream)
-		       : result;
-}
-
-CUresult
-gpc_capture_cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream)
-{
-	CUcontext contexts[2];
-	CUDA_MEMCPY3D copy;
-	CUresult result = gpc_peers_plain_copy(pCopy, &copy, contexts);
-
-	return result == CUDA_SUCCESS ? gpc_capture_cuMemcpy3DAsync_v2(&copy, hStream) : result;
 }
 
 static CUresult

@@ -169,7 +169,8 @@ CUresult cuMemcpyPeer(
         CUcontext srcContext,
         size_t ByteCount);
 
-GP_LOCAL(VIA(gpCopyDevice), CAPTURE(node))
+/* An H200's driver captures no copy between contexts, nor one that stays in its own. */
+GP_LOCAL(VIA(gpCopyDevice), CAPTURE(refused))
 CUresult cuMemcpyPeerAsync(
         CUdeviceptr dstDevice,
         CUcontext dstContext,
@@ -182,7 +183,7 @@ GP_LOCAL(VIA(gpCopyDevice, gpArrayCopy))
 CUresult cuMemcpy3DPeer(
         BY_HOOK const CUDA_MEMCPY3D_PEER *pCopy);
 
-GP_LOCAL(VIA(gpCopyDevice, gpArrayCopy), CAPTURE(node))
+GP_LOCAL(VIA(gpCopyDevice, gpArrayCopy), CAPTURE(refused))
 CUresult cuMemcpy3DPeerAsync(
         BY_HOOK const CUDA_MEMCPY3D_PEER *pCopy,
         CUstream hStream);

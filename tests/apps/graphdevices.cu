@@ -91,7 +91,8 @@ capture(side *sides, int *counted)
 	CHECK(cudaEventRecord(sides[0].done, sides[0].stream));
 	CHECK(cudaSetDevice(1));
 	CHECK(cudaStreamWaitEvent(sides[1].stream, sides[0].done, 0));
-	CHECK(cudaMemcpyPeerAsync(sides[1].other, 1, sides[0].data, 0, BYTES, sides[1].stream));
+	CHECK(cudaMemcpyAsync(sides[1].other, sides[0].data, BYTES, cudaMemcpyDefault,
+			      sides[1].stream));
 	change<<<4, 256, 0, sides[1].stream>>>(sides[1].other, 2, 5);
 	change<<<4, 256, 0, sides[1].stream>>>(sides[1].data, 5, 2);
 	CHECK(cudaEventRecord(sides[1].done, sides[1].stream));
@@ -99,7 +100,8 @@ capture(side *sides, int *counted)
 	change<<<4, 256, 0, sides[0].stream>>>(sides[0].other, 1, 7);
 	CHECK(cudaStreamWaitEvent(sides[0].stream, sides[1].done, 0));
 	CHECK(cudaLaunchHostFunc(sides[0].stream, count, counted));
-	CHECK(cudaMemcpyPeerAsync(sides[0].other, 0, sides[1].data, 1, BYTES, sides[0].stream));
+	CHECK(cudaMemcpyAsync(sides[0].other, sides[1].data, BYTES, cudaMemcpyDefault,
+			      sides[0].stream));
 	change<<<4, 256, 0, sides[0].stream>>>(sides[0].other, 1, -4);
 	CHECK(cudaStreamEndCapture(sides[0].stream, &graph));
 	return graph;

@@ -122,26 +122,42 @@ boxes(int *const at[2])
 	}
 }
 
-/* Both kinds of copies between devices in a graph that is captured. */
+/* Copies that name both contexts are captured nowhere. */
 static void
-captured(int *const at[2])
+not_captured(int *const at[2], cudaStream_t stream)
 {
 	cudaMemcpy3DPeerParms box = {};
-	cudaGraphExec_t exec;
-	cudaStream_t stream;
 	cudaGraph_t graph;
 
-	CHECK(cudaStreamCreate(&stream));
-	clear(1, at[1]);
 	box.srcPtr = make_cudaPitchedPtr(at[1], 400, 100, 50);
 	box.srcDevice = 1;
 	box.dstPtr = make_cudaPitchedPtr(at[0], 400, 100, 50);
 	box.dstDevice = 0;
 	box.extent = make_cudaExtent(400, 50, 1);
 	CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-	CHECK(cudaMemcpyPeerAsync(at[1], 1, at[0], 0, BYTES, stream));
+	EXPECT(cudaErrorStreamCaptureUnsupported,
+	       cudaMemcpyPeerAsync(at[1], 1, at[0], 0, BYTES, stream));
+	EXPECT(cudaErrorStreamCaptureInvalidated, cudaStreamEndCapture(stream, &graph));
+	CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+	EXPECT(cudaErrorStreamCaptureUnsupported, cudaMemcpy3DPeerAsync(&box, stream));
+	EXPECT(cudaErrorStreamCaptureInvalidated, cudaStreamEndCapture(stream, &graph));
+}
+
+/* Copies between devices in a graph that is captured. */
+static void
+captured(int *const at[2])
+{
+	cudaGraphExec_t exec;
+	cudaStream_t stream;
+	cudaGraph_t graph;
+
+	CHECK(cudaStreamCreate(&stream));
+	not_captured(at, stream);
+	clear(1, at[1]);
+	CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+	CHECK(cudaMemcpyAsync(at[1], at[0], BYTES, cudaMemcpyDefault, stream));
 	CHECK(cudaMemsetAsync(at[0], 0, BYTES, stream));
-	CHECK(cudaMemcpy3DPeerAsync(&box, stream));
+	CHECK(cudaMemcpy2DAsync(at[0], 400, at[1], 400, 400, 50, cudaMemcpyDefault, stream));
 	CHECK(cudaStreamEndCapture(stream, &graph));
 	CHECK(cudaGraphInstantiate(&exec, graph, 0));
 	for (int i = 0; i < 3; i++) {
