@@ -118,222 +118,13 @@ write_identity(const struct pair *pair, const struct ctl_identity *identity, con
 	return -1;
 }
 
-static int
-say_made(const char *path, const X509 *certificate, const char *what)
-{
-	struct ctl_certificate_facts facts;
-	char until[32] = "";
-	struct tm when;
-	time_t end;
+/* What is told of one. */
 
-	if (ctl_certificate_tell(certificate, &facts))
-		return -1;
-	end = (time_t)facts.until_s;
-	if (gmtime_r(&end, &when))
-		(void)strftime(until, sizeof(until), "%Y-%m-%d", &when);
-	printf("%s: %s%s, until %s\n", path, what, facts.hosts[0] ? facts.hosts : facts.name,
-	       until);
-	return 0;
-}
-
-/* The authority. */
-
-static int
-make_authority(const struct pair *pair, struct ctl_identity *authority)
-{
-	char host[256] = "", name[NAME_MAX_LENGTH + 1];
-	const struct ctl_certificate_wish wish = { .use = CTL_CERTIFICATE_AUTHORITY,
-						   .name = name,
-						   .seconds = AUTHORITY_SECONDS };
-
-	(void)gethostname(host, sizeof(host) - 1);
-	snprintf(name, sizeof(name), "gpupool authority of %.40s", host);
-	if (ctl_certificate_make(&wish, NULL, authority))
-		return -1;
-	if (write_identity(pair, authority, NULL, false) == 0 &&
-	    say_made(pair->certificate, authority->certificate, "the ") == 0)
-		return 0;
-	ctl_identity_free(authority);
-	return -1;
-}
-
-int
-ctl_cert_authority(const char *folder, bool may_make, struct ctl_identity *authority)
-{
-	struct pair pair;
-	bool has_certificate, has_key;
-
-	if (find_pair(folder, GPD_FILE_AUTHORITY, GPD_FILE_AUTHORITY_KEY, &pair))
-		return -1;
-	has_certificate = is_there(pair.certificate);
-	has_key = is_there(pair.key);
-	if (has_certificate && has_key)
-		return ctl_identity_read(pair.certificate, pair.key, authority);
-	if (has_certificate != has_key)
-		return ctl_fail("%s is there without %s: this authority cannot sign",
-				has_key ? pair.key : pair.certificate,
-				has_key ? pair.certificate : pair.key);
-	if (!may_make)
-		return ctl_fail("there is no authority in %s: gpupoolctl cert init HOST makes one",
-				folder);
-	return make_authority(&pair, authority);
-}
-
-int
-ctl_cert_time(const char *expires, const X509 *authority, int64_t *seconds_p)
-{
-	struct ctl_certificate_facts facts;
-	int64_t left;
-
-	*seconds_p = INT64_MAX;
-	if (expires && (!ctl_parse_duration(expires, seconds_p) || *seconds_p == INT64_MAX))
-		return ctl_fail("--expires %s: that is no time (12h, 30d, 1y)", expires);
-	if (ctl_certificate_tell(authority, &facts))
-		return -1;
-	left = facts.until_s - (int64_t)time(NULL);
-	if (facts.use != CTL_CERTIFICATE_AUTHORITY)
-		return ctl_fail("the certificate of \"%s\" is no authority's", facts.name);
-	if (left <= 0)
-		return ctl_fail("the authority has expired: remove %s, %s and %s for a new one",
-				GPD_FILE_AUTHORITY, GPD_FILE_AUTHORITY_KEY, GPD_FILE_REVOKED);
-	if (*seconds_p > left)
-		*seconds_p = left;
-	return 0;
-}
-
-/* Init. */
-
-static int
-sign_server(const char *folder, const struct pair *pair, const char *expires, int count,
-	    char **hosts, bool force)
-{
-	struct ctl_certificate_wish wish = {
-		.use = CTL_CERTIFICATE_SERVER, .name = hosts[0], .hosts = hosts, .host_count = count
-	};
-	struct ctl_identity authority, made = { 0 };
-	int r;
-
-	if (ctl_cert_authority(folder, true, &authority))
-		return -1;
-	r = ctl_cert_time(expires, authority.certificate, &wish.seconds);
-	if (r == 0)
-		r = ctl_certificate_make(&wish, &authority, &made);
-	if (r == 0)
-		r = write_identity(pair, &made, NULL, force);
-	/* The daemon may be another user, whose group is the folder's. */
-	if (r == 0 && chmod(pair->key, gpd_folder_secret_mode(pair->key)))
-		r = ctl_fail("%s: %s", pair->key, strerror(errno));
-	if (r == 0)
-		r = say_made(pair->certificate, made.certificate, "a daemon at ");
-	ctl_identity_free(&made);
-	ctl_identity_free(&authority);
-	return r;
-}
-
-static int
-init_command(int count, char **words)
-{
-	const char *folder = NULL, *expires = LEAF_TIME;
-	bool force = false;
-	const struct ctl_option options[] = { { "--directory", "-D", &folder, NULL },
-					      { "--expires", "-e", &expires, NULL },
-					      { "--force", NULL, NULL, &force } };
-	char path[CTL_PATH_MAX];
-	struct pair pair;
-
-	if (ctl_take_options(options, COUNT(options), &count, words))
-		return -1;
-	if (count < 1)
-		return ctl_usage("cert init HOST... [--expires 2y] [--directory DIR] [--force]");
-	if (count > HOSTS_MAX)
-		return ctl_fail("more than %d hosts", HOSTS_MAX);
-	for (int i = 0; i < count; i++)
-		if (!ctl_is_host(words[i]))
-			return ctl_fail("\"%.100s\" is neither a host's name nor an address "
-					"(gpunode, 10.0.0.5, fd00::5)",
-					words[i]);
-	if (ctl_pool_folder(folder, path, sizeof(path)))
-		return -1;
-	ctl_warn_of_own_folder(folder, path);
-	if (ctl_make_folder(path) || find_pair(path, GPD_FILE_CERTIFICATE, GPD_FILE_KEY, &pair) ||
-	    check_free(&pair, force))
-		return -1;
-	return sign_server(path, &pair, expires, count, words, force);
-}
-
-/* Client. */
-
-/* output: the folder of the pair, which is made; NULL: it is the authority's. */
-static int
-sign_client(const char *folder, const char *output, const struct pair *pair, const char *expires,
-	    const char *name, bool force)
-{
-	struct ctl_certificate_wish wish = { .use = CTL_CERTIFICATE_CLIENT, .name = name };
-	struct ctl_identity authority, made = { 0 };
-	int r;
-
-	if (ctl_cert_authority(folder, false, &authority))
-		return -1;
-	r = ctl_cert_time(expires, authority.certificate, &wish.seconds);
-	if (r == 0)
-		r = ctl_certificate_make(&wish, &authority, &made);
-	if (r == 0 && output)
-		r = ctl_make_folder(output);
-	if (r == 0)
-		r = write_identity(pair, &made, authority.certificate, force);
-	if (r == 0)
-		r = say_made(pair->certificate, made.certificate, "a client of the name ");
-	ctl_identity_free(&made);
-	ctl_identity_free(&authority);
-	return r;
-}
-
-/* It becomes the name of a file, too. */
-static int
-check_name(const char *name)
-{
-	char room[GPD_CONFIG_CERTIFICATE_MAX];
-	const char *wrong = gpd_value_certificate(name, room);
-
-	if (wrong)
-		return ctl_fail("\"%.100s\" %s", name, wrong);
-	if (strlen(name) > NAME_MAX_LENGTH || strchr(name, '/') || *name == '.')
-		return ctl_fail("\"%.100s\": a client's name has at most %d bytes, no / and no "
-				". at its beginning",
-				name, NAME_MAX_LENGTH);
-	if (strcmp(name, "ca") == 0 || strcmp(name, "server") == 0)
-		return ctl_fail("\"%s\" is no name for a client: the files of the daemon have it",
-				name);
-	return 0;
-}
-
-static int
-client_command(int count, char **words)
-{
-	const char *folder = NULL, *expires = LEAF_TIME, *output = NULL;
-	bool force = false;
-	const struct ctl_option options[] = { { "--directory", "-D", &folder, NULL },
-					      { "--expires", "-e", &expires, NULL },
-					      { "--output", "-o", &output, NULL },
-					      { "--force", NULL, NULL, &force } };
-	char path[CTL_PATH_MAX], certificate[NAME_MAX_LENGTH + 8], key[NAME_MAX_LENGTH + 8];
-	struct pair pair;
-
-	if (ctl_take_options(options, COUNT(options), &count, words))
-		return -1;
-	if (count != 1)
-		return ctl_usage("cert client NAME [--expires 2y] [-o FOLDER] [--directory DIR] "
-				 "[--force]");
-	if (check_name(words[0]) || ctl_pool_folder(folder, path, sizeof(path)))
-		return -1;
-	snprintf(certificate, sizeof(certificate), "%s.pem", words[0]);
-	snprintf(key, sizeof(key), "%s.key", words[0]);
-	if (find_pair(output ? output : path, certificate, key, &pair) || check_free(&pair, force))
-		return -1;
-	return sign_client(path, output, &pair, expires, words[0], force);
-}
-
-/* Show and list. */
+static const struct ctl_column list_columns[] = {
+	{ "FILE", "file", CTL_TEXT },   { "USE", "use", CTL_TEXT },
+	{ "NAME", "name", CTL_TEXT },   { "HOSTS", "hosts", CTL_TEXT },
+	{ "STATE", "state", CTL_TEXT }, { "EXPIRES", "expires", CTL_DATE },
+};
 
 static const char *
 use_name(enum ctl_certificate_use use)
@@ -364,6 +155,258 @@ add_facts(struct ctl_table *table, const char *path, const struct ctl_certificat
 						      : "good");
 	ctl_table_number(table, (uint64_t)facts->until_s);
 }
+
+/* What a command has made: for people it is said at once, for programs it is a list at the end. */
+struct ctl_cert_made {
+	enum ctl_format format;
+	struct ctl_table table;
+};
+
+static void
+begin_made(const struct ctl *ctl, struct ctl_cert_made *made)
+{
+	made->format = (enum ctl_format)ctl->format;
+	ctl_table_init(&made->table, list_columns, COUNT(list_columns));
+}
+
+static void
+end_made(struct ctl_cert_made *made)
+{
+	if (made->format != CTL_FORMAT_TABLE && made->table.cell_count)
+		ctl_table_print(&made->table, made->format, stdout);
+	ctl_table_fini(&made->table);
+}
+
+static int
+say_made(struct ctl_cert_made *made, const char *path, const X509 *certificate, const char *what)
+{
+	struct ctl_certificate_facts facts;
+	char until[32] = "";
+	struct tm when;
+	time_t end;
+
+	if (ctl_certificate_tell(certificate, &facts))
+		return -1;
+	if (made->format != CTL_FORMAT_TABLE) {
+		add_facts(&made->table, path, &facts, false);
+		return 0;
+	}
+	end = (time_t)facts.until_s;
+	if (gmtime_r(&end, &when))
+		(void)strftime(until, sizeof(until), "%Y-%m-%d", &when);
+	printf("%s: %s%s, until %s\n", path, what, facts.hosts[0] ? facts.hosts : facts.name,
+	       until);
+	return 0;
+}
+
+/* The authority. */
+
+static int
+make_authority(const struct pair *pair, struct ctl_cert_made *made, struct ctl_identity *authority)
+{
+	char host[256] = "", name[NAME_MAX_LENGTH + 1];
+	const struct ctl_certificate_wish wish = { .use = CTL_CERTIFICATE_AUTHORITY,
+						   .name = name,
+						   .seconds = AUTHORITY_SECONDS };
+
+	(void)gethostname(host, sizeof(host) - 1);
+	snprintf(name, sizeof(name), "gpupool authority of %.40s", host);
+	if (ctl_certificate_make(&wish, NULL, authority))
+		return -1;
+	if (write_identity(pair, authority, NULL, false) == 0 &&
+	    say_made(made, pair->certificate, authority->certificate, "the ") == 0)
+		return 0;
+	ctl_identity_free(authority);
+	return -1;
+}
+
+int
+ctl_cert_authority(const char *folder, struct ctl_cert_made *made, struct ctl_identity *authority)
+{
+	struct pair pair;
+	bool has_certificate, has_key;
+
+	if (find_pair(folder, GPD_FILE_AUTHORITY, GPD_FILE_AUTHORITY_KEY, &pair))
+		return -1;
+	has_certificate = is_there(pair.certificate);
+	has_key = is_there(pair.key);
+	if (has_certificate && has_key)
+		return ctl_identity_read(pair.certificate, pair.key, authority);
+	if (has_certificate != has_key)
+		return ctl_fail("%s is there without %s: this authority cannot sign",
+				has_key ? pair.key : pair.certificate,
+				has_key ? pair.certificate : pair.key);
+	if (!made)
+		return ctl_fail("there is no authority in %s: gpupoolctl cert init HOST makes one",
+				folder);
+	return make_authority(&pair, made, authority);
+}
+
+int
+ctl_cert_time(const char *expires, const X509 *authority, int64_t *seconds_p)
+{
+	struct ctl_certificate_facts facts;
+	int64_t left;
+
+	*seconds_p = INT64_MAX;
+	if (expires && (!ctl_parse_duration(expires, seconds_p) || *seconds_p == INT64_MAX))
+		return ctl_fail("--expires %s: that is no time (12h, 30d, 1y)", expires);
+	if (ctl_certificate_tell(authority, &facts))
+		return -1;
+	left = facts.until_s - (int64_t)time(NULL);
+	if (facts.use != CTL_CERTIFICATE_AUTHORITY)
+		return ctl_fail("the certificate of \"%s\" is no authority's", facts.name);
+	if (left <= 0)
+		return ctl_fail("the authority has expired: remove %s, %s and %s for a new one",
+				GPD_FILE_AUTHORITY, GPD_FILE_AUTHORITY_KEY, GPD_FILE_REVOKED);
+	if (*seconds_p > left)
+		*seconds_p = left;
+	return 0;
+}
+
+/* Init. */
+
+static int
+sign_server(const char *folder, const struct pair *pair, const char *expires, int count,
+	    char **hosts, bool force, struct ctl_cert_made *said)
+{
+	struct ctl_certificate_wish wish = {
+		.use = CTL_CERTIFICATE_SERVER, .name = hosts[0], .hosts = hosts, .host_count = count
+	};
+	struct ctl_identity authority, made = { 0 };
+	int r;
+
+	if (ctl_cert_authority(folder, said, &authority))
+		return -1;
+	r = ctl_cert_time(expires, authority.certificate, &wish.seconds);
+	if (r == 0)
+		r = ctl_certificate_make(&wish, &authority, &made);
+	if (r == 0)
+		r = write_identity(pair, &made, NULL, force);
+	/* The daemon may be another user, whose group is the folder's. */
+	if (r == 0 && chmod(pair->key, gpd_folder_secret_mode(pair->key)))
+		r = ctl_fail("%s: %s", pair->key, strerror(errno));
+	if (r == 0)
+		r = say_made(said, pair->certificate, made.certificate, "a daemon at ");
+	ctl_identity_free(&made);
+	ctl_identity_free(&authority);
+	return r;
+}
+
+static int
+init_command(const struct ctl *ctl, int count, char **words)
+{
+	const char *folder = NULL, *expires = LEAF_TIME;
+	bool force = false;
+	const struct ctl_option options[] = { { "--directory", "-D", &folder, NULL },
+					      { "--expires", "-e", &expires, NULL },
+					      { "--force", NULL, NULL, &force } };
+	char path[CTL_PATH_MAX];
+	struct ctl_cert_made made;
+	struct pair pair;
+	int r;
+
+	if (ctl_take_options(options, COUNT(options), &count, words))
+		return -1;
+	if (count < 1)
+		return ctl_usage("cert init HOST... [--expires 2y] [--directory DIR] [--force]");
+	if (count > HOSTS_MAX)
+		return ctl_fail("more than %d hosts", HOSTS_MAX);
+	for (int i = 0; i < count; i++)
+		if (!ctl_is_host(words[i]))
+			return ctl_fail("\"%.100s\" is neither a host's name nor an address "
+					"(gpunode, 10.0.0.5, fd00::5)",
+					words[i]);
+	if (ctl_pool_folder(folder, path, sizeof(path)))
+		return -1;
+	ctl_warn_of_own_folder(folder, path);
+	if (ctl_make_folder(path) || find_pair(path, GPD_FILE_CERTIFICATE, GPD_FILE_KEY, &pair) ||
+	    check_free(&pair, force))
+		return -1;
+	begin_made(ctl, &made);
+	r = sign_server(path, &pair, expires, count, words, force, &made);
+	end_made(&made);
+	return r;
+}
+
+/* Client. */
+
+/* output: the folder of the pair, which is made; NULL: it is the authority's. */
+static int
+sign_client(const char *folder, const char *output, const struct pair *pair, const char *expires,
+	    const char *name, bool force, struct ctl_cert_made *said)
+{
+	struct ctl_certificate_wish wish = { .use = CTL_CERTIFICATE_CLIENT, .name = name };
+	struct ctl_identity authority, made = { 0 };
+	int r;
+
+	if (ctl_cert_authority(folder, NULL, &authority))
+		return -1;
+	r = ctl_cert_time(expires, authority.certificate, &wish.seconds);
+	if (r == 0)
+		r = ctl_certificate_make(&wish, &authority, &made);
+	if (r == 0 && output)
+		r = ctl_make_folder(output);
+	if (r == 0)
+		r = write_identity(pair, &made, authority.certificate, force);
+	if (r == 0)
+		r = say_made(said, pair->certificate, made.certificate, "a client of the name ");
+	ctl_identity_free(&made);
+	ctl_identity_free(&authority);
+	return r;
+}
+
+/* It becomes the name of a file, too. */
+static int
+check_name(const char *name)
+{
+	char room[GPD_CONFIG_CERTIFICATE_MAX];
+	const char *wrong = gpd_value_certificate(name, room);
+
+	if (wrong)
+		return ctl_fail("\"%.100s\" %s", name, wrong);
+	if (strlen(name) > NAME_MAX_LENGTH || strchr(name, '/') || *name == '.')
+		return ctl_fail("\"%.100s\": a client's name has at most %d bytes, no / and no "
+				". at its beginning",
+				name, NAME_MAX_LENGTH);
+	if (strcmp(name, "ca") == 0 || strcmp(name, "server") == 0)
+		return ctl_fail("\"%s\" is no name for a client: the files of the daemon have it",
+				name);
+	return 0;
+}
+
+static int
+client_command(const struct ctl *ctl, int count, char **words)
+{
+	const char *folder = NULL, *expires = LEAF_TIME, *output = NULL;
+	bool force = false;
+	const struct ctl_option options[] = { { "--directory", "-D", &folder, NULL },
+					      { "--expires", "-e", &expires, NULL },
+					      { "--output", "-o", &output, NULL },
+					      { "--force", NULL, NULL, &force } };
+	char path[CTL_PATH_MAX], certificate[NAME_MAX_LENGTH + 8], key[NAME_MAX_LENGTH + 8];
+	struct ctl_cert_made made;
+	struct pair pair;
+	int r;
+
+	if (ctl_take_options(options, COUNT(options), &count, words))
+		return -1;
+	if (count != 1)
+		return ctl_usage("cert client NAME [--expires 2y] [-o FOLDER] [--directory DIR] "
+				 "[--force]");
+	if (check_name(words[0]) || ctl_pool_folder(folder, path, sizeof(path)))
+		return -1;
+	snprintf(certificate, sizeof(certificate), "%s.pem", words[0]);
+	snprintf(key, sizeof(key), "%s.key", words[0]);
+	if (find_pair(output ? output : path, certificate, key, &pair) || check_free(&pair, force))
+		return -1;
+	begin_made(ctl, &made);
+	r = sign_client(path, output, &pair, expires, words[0], force, &made);
+	end_made(&made);
+	return r;
+}
+
+/* Show and list. */
 
 static int
 show_command(const struct ctl *ctl, int count, char **words)
@@ -458,11 +501,6 @@ add_files(struct ctl_table *table, const char *folder, struct dirent **entries, 
 static int
 list_command(const struct ctl *ctl, int count, char **words)
 {
-	static const struct ctl_column columns[] = {
-		{ "FILE", "file", CTL_TEXT },   { "USE", "use", CTL_TEXT },
-		{ "NAME", "name", CTL_TEXT },   { "HOSTS", "hosts", CTL_TEXT },
-		{ "STATE", "state", CTL_TEXT }, { "EXPIRES", "expires", CTL_DATE },
-	};
 	const char *folder = NULL;
 	const struct ctl_option options[] = { { "--directory", "-D", &folder, NULL } };
 	struct dirent **entries;
@@ -479,7 +517,7 @@ list_command(const struct ctl *ctl, int count, char **words)
 	found = scandir(path, &entries, is_pem, alphasort);
 	if (found < 0)
 		return ctl_fail("%s: %s", path, strerror(errno));
-	ctl_table_init(&table, columns, COUNT(columns));
+	ctl_table_init(&table, list_columns, COUNT(list_columns));
 	r = add_files(&table, path, entries, found);
 	ctl_table_print(&table, (enum ctl_format)ctl->format, stdout);
 	ctl_table_fini(&table);
@@ -493,17 +531,17 @@ int
 ctl_cert(const struct ctl *ctl, int count, char **words)
 {
 	if (count && strcmp(words[0], "init") == 0)
-		return init_command(count - 1, words + 1);
+		return init_command(ctl, count - 1, words + 1);
 	if (count && strcmp(words[0], "client") == 0)
-		return client_command(count - 1, words + 1);
+		return client_command(ctl, count - 1, words + 1);
 	if (count && strcmp(words[0], "show") == 0)
 		return show_command(ctl, count - 1, words + 1);
 	if (count && strcmp(words[0], "list") == 0)
 		return list_command(ctl, count - 1, words + 1);
 	if (count && strcmp(words[0], "revoke") == 0)
-		return ctl_cert_revoke(count - 1, words + 1);
+		return ctl_cert_revoke(ctl, count - 1, words + 1);
 	if (count && strcmp(words[0], "crl") == 0)
-		return ctl_cert_crl(count - 1, words + 1);
+		return ctl_cert_crl(ctl, count - 1, words + 1);
 	if (count && strcmp(words[0], "revoked") == 0)
 		return ctl_cert_revoked(ctl, count - 1, words + 1);
 	return ctl_unknown("cert", count, words,

@@ -177,7 +177,27 @@ say_progress(const Gpupool__AdminReport *report)
 		       (unsigned long long)report->sessions[i]->id, report->sessions[i]->user,
 		       report->sessions[i]->host, report->sessions[i]->program);
 	printf("%s\n", report->n_sessions > SHOWN_MAX ? ", ..." : "");
-	(void)fflush(stdout);
+}
+
+/* The same for programs: all of them, one list each time. */
+static void
+list_progress(const Gpupool__AdminReport *report, enum ctl_format format)
+{
+	static const struct ctl_column columns[] = { { "ID", "id", CTL_NUMBER },
+						     { "USER", "user", CTL_TEXT },
+						     { "HOST", "host", CTL_TEXT },
+						     { "PROGRAM", "program", CTL_TEXT } };
+	struct ctl_table table;
+
+	ctl_table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
+	for (size_t i = 0; i < report->n_sessions; i++) {
+		ctl_table_number(&table, report->sessions[i]->id);
+		ctl_table_text(&table, report->sessions[i]->user);
+		ctl_table_text(&table, report->sessions[i]->host);
+		ctl_table_text(&table, report->sessions[i]->program);
+	}
+	ctl_table_print(&table, format == CTL_FORMAT_JSON ? CTL_FORMAT_LINES : format, stdout);
+	ctl_table_fini(&table);
 }
 
 /* Until the last one has gone; says it when there are fewer. */
@@ -195,8 +215,13 @@ wait_for_drain(const struct ctl *ctl)
 			return -1;
 		now = reply->report->n_sessions;
 		draining = reply->report->draining;
-		if (draining && now && now != before)
-			say_progress(reply->report);
+		if (draining && now && now != before) {
+			if (ctl->format == CTL_FORMAT_TABLE)
+				say_progress(reply->report);
+			else
+				list_progress(reply->report, (enum ctl_format)ctl->format);
+			(void)fflush(stdout);
+		}
 		gp_admin_free_reply(reply);
 		if (!draining)
 			return ctl_fail("new sessions are admitted again");

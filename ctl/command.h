@@ -51,7 +51,7 @@ bool ctl_parse_session(const char *text, uint64_t *session_p);
 int ctl_usage(const char *usage);
 
 /* help.c: what each command does.  words: the command's, or none for all of them. */
-int ctl_help(int count, char **words);
+int ctl_help(const struct ctl *ctl, int count, char **words);
 /* These are no command: what may have been meant, and the usage; -1. */
 int ctl_unknown(const char *group, int count, char **words, const char *usage);
 /* The first word of a command that may have been meant, or NULL. */

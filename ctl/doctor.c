@@ -15,11 +15,28 @@
 #define YEAR_MIN 2024
 
 static void
-say(const char *kind, const char *format, va_list args)
+say(struct ctl_doctor *doctor, const char *kind, const char *format, va_list args)
 {
-	printf("%-8s ", kind);
-	(void)vprintf(format, args);
-	printf("\n");
+	char text[2 * CTL_PATH_MAX];
+
+	(void)vsnprintf(text, sizeof(text), format, args);
+	if (doctor->format == CTL_FORMAT_TABLE) {
+		printf("%-8s %s\n", kind, text);
+		return;
+	}
+	ctl_table_text(&doctor->findings, kind);
+	ctl_table_text(&doctor->findings, text);
+}
+
+static void
+print_end(const struct ctl_doctor *doctor)
+{
+	if (doctor->format == CTL_FORMAT_TABLE)
+		printf("%d problem%s, %d note%s\n", doctor->problems,
+		       doctor->problems == 1 ? "" : "s", doctor->notes,
+		       doctor->notes == 1 ? "" : "s");
+	else
+		ctl_table_print(&doctor->findings, doctor->format, stdout);
 }
 
 void
@@ -29,7 +46,7 @@ ctl_problem(struct ctl_doctor *doctor, const char *format, ...)
 
 	doctor->problems++;
 	va_start(args, format);
-	say("problem", format, args);
+	say(doctor, "problem", format, args);
 	va_end(args);
 }
 
@@ -40,17 +57,17 @@ ctl_note(struct ctl_doctor *doctor, const char *format, ...)
 
 	doctor->notes++;
 	va_start(args, format);
-	say("note", format, args);
+	say(doctor, "note", format, args);
 	va_end(args);
 }
 
 void
-ctl_well(const char *format, ...)
+ctl_well(struct ctl_doctor *doctor, const char *format, ...)
 {
 	va_list args;
 
 	va_start(args, format);
-	say("well", format, args);
+	say(doctor, "well", format, args);
 	va_end(args);
 }
 
@@ -66,7 +83,7 @@ check_clock(struct ctl_doctor *doctor)
 	if (when.tm_year + 1900 < YEAR_MIN)
 		ctl_problem(doctor, "clock: here it is %s: certificates and tokens go by it", text);
 	else
-		ctl_well("clock: here it is %s", text);
+		ctl_well(doctor, "clock: here it is %s", text);
 }
 
 /* Whoever the daemon is now, or would be if it were started here. */
@@ -84,7 +101,9 @@ ctl_doctor(const struct ctl *ctl, int count, char **words)
 {
 	const char *folder = NULL;
 	const struct ctl_option options[] = { { "--directory", "-D", &folder, NULL } };
-	struct ctl_doctor doctor = { .problems = 0 };
+	static const struct ctl_column columns[] = { { "KIND", "kind", CTL_TEXT },
+						     { "FINDING", "finding", CTL_TEXT } };
+	struct ctl_doctor doctor = { .format = (enum ctl_format)ctl->format };
 	Gpupool__AdminReply *reply = NULL;
 
 	if (ctl_take_options(options, 1, &count, words))
@@ -93,6 +112,7 @@ ctl_doctor(const struct ctl *ctl, int count, char **words)
 		return ctl_usage("doctor [--directory DIR]");
 	if (ctl_pool_folder(folder, doctor.folder, sizeof(doctor.folder)))
 		return -1;
+	ctl_table_init(&doctor.findings, columns, sizeof(columns) / sizeof(columns[0]));
 	/* Standard error says why, if it does not answer. */
 	if (ctl_ask_report(ctl, 0, &reply))
 		reply = NULL;
@@ -104,8 +124,8 @@ ctl_doctor(const struct ctl *ctl, int count, char **words)
 	else
 		ctl_problem(&doctor, "daemon: it does not answer: systemctl status gpupoold, or "
 				     "--socket PATH if it has another socket");
-	printf("%d problem%s, %d note%s\n", doctor.problems, doctor.problems == 1 ? "" : "s",
-	       doctor.notes, doctor.notes == 1 ? "" : "s");
+	print_end(&doctor);
+	ctl_table_fini(&doctor.findings);
 	if (reply)
 		gp_admin_free_reply(reply);
 	gpd_config_free(doctor.config);

@@ -83,11 +83,13 @@ check_address(struct ctl_doctor *doctor, const char *text)
 	if (r)
 		ctl_problem(doctor, "address: %s: %s", text, strerror(r));
 	else if (is_loopback(url.host))
-		ctl_well("address: %s is reached from here, and from no other machine: --listen "
+		ctl_well(doctor,
+			 "address: %s is reached from here, and from no other machine: --listen "
 			 "tls://0.0.0.0:%u is for others",
 			 text, url.port);
 	else
-		ctl_well("address: %s is reached from here; other machines need TCP port %u", text,
+		ctl_well(doctor,
+			 "address: %s is reached from here; other machines need TCP port %u", text,
 			 url.port);
 }
 
@@ -125,7 +127,7 @@ check_driver(struct ctl_doctor *doctor, const Gpupool__AdminReport *report)
 		ctl_note(doctor, "driver: the daemon serves its software device: no GPU of "
 				 "NVIDIA's was found");
 	else
-		ctl_well("driver: CUDA %u.%u", report->driver_version / 1000,
+		ctl_well(doctor, "driver: CUDA %u.%u", report->driver_version / 1000,
 			 report->driver_version % 1000 / 10);
 	if (report->n_devices == 0)
 		ctl_problem(doctor, "driver: no worker has told of a device yet");
@@ -155,7 +157,7 @@ check_config(struct ctl_doctor *doctor, const Gpupool__AdminReport *report)
 void
 ctl_doctor_daemon(struct ctl_doctor *doctor, const Gpupool__AdminReport *report)
 {
-	ctl_well("daemon: version %s, process %u, user %s", report->version, report->pid,
+	ctl_well(doctor, "daemon: version %s, process %u, user %s", report->version, report->pid,
 		 report->user);
 	if ((int64_t)report->started_s > (int64_t)time(NULL))
 		ctl_problem(doctor, "clock: it went back since the daemon was started");

@@ -98,7 +98,7 @@ check_folder(struct ctl_doctor *doctor)
 			 "makes there the daemon cannot read: chmod g+s",
 			 doctor->folder, group->gr_name);
 	else
-		ctl_well("folder: %s", doctor->folder);
+		ctl_well(doctor, "folder: %s", doctor->folder);
 }
 
 /* The configuration, and the tokens that go with it. */
@@ -130,7 +130,7 @@ check_config(struct ctl_doctor *doctor)
 		ctl_problem(doctor, "configuration: %s", error);
 		return;
 	}
-	ctl_well("configuration: %s: %d tenant%s", path, doctor->config->tenant_count,
+	ctl_well(doctor, "configuration: %s: %d tenant%s", path, doctor->config->tenant_count,
 		 doctor->config->tenant_count == 1 ? "" : "s");
 	gpd_config_doubt(doctor->config, tell_note, doctor);
 }
@@ -174,7 +174,7 @@ check_tokens(struct ctl_doctor *doctor)
 	}
 	for (size_t i = 0; i < doctor->tokens.count; i++)
 		good += is_good(&doctor->tokens.list[i]);
-	ctl_well("tokens: %s: %zu good, %zu revoked or expired", path, good,
+	ctl_well(doctor, "tokens: %s: %zu good, %zu revoked or expired", path, good,
 		 doctor->tokens.count - good);
 	check_expiry_of_tokens(doctor);
 	if (doctor->config)
@@ -242,7 +242,7 @@ check_dates(struct ctl_doctor *doctor, const char *path, const char *remedy)
 		else if (facts.until_s - now < CERTIFICATE_SOON_S)
 			ctl_note(doctor, "%s: it expires on %s: %s", path, until, remedy);
 		else
-			ctl_well("%s: for %s, until %s", path,
+			ctl_well(doctor, "%s: for %s, until %s", path,
 				 facts.hosts[0] ? facts.hosts : facts.name, until);
 	}
 	X509_free(certificate);
@@ -275,7 +275,7 @@ check_revocations(struct ctl_doctor *doctor, const char *authority_path)
 			ctl_note(doctor, "%s: it expires in %d hours: gpupoolctl cert crl", path,
 				 (int)(left / 3600));
 		else
-			ctl_well("%s", path);
+			ctl_well(doctor, "%s", path);
 	}
 	X509_CRL_free(list);
 	X509_free(authority);

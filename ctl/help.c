@@ -97,8 +97,31 @@ print_long(const struct entry *entry)
 		printf("%s\n", entry->more);
 }
 
+/* For programs: each of those whose words begin with these. */
+static void
+print_entries(enum ctl_format format, int count, char **words)
+{
+	static const struct ctl_column columns[] = { { "COMMAND", "command", CTL_TEXT },
+						     { "ARGUMENTS", "arguments", CTL_TEXT },
+						     { "BRIEF", "brief", CTL_TEXT },
+						     { "MORE", "more", CTL_TEXT } };
+	struct ctl_table table;
+
+	ctl_table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
+	for (size_t i = 0; i < COUNT; i++) {
+		if (!begins(&entries[i], count, words))
+			continue;
+		ctl_table_text(&table, entries[i].words);
+		ctl_table_text(&table, entries[i].arguments);
+		ctl_table_text(&table, entries[i].brief);
+		ctl_table_text(&table, entries[i].more);
+	}
+	ctl_table_print(&table, format, stdout);
+	ctl_table_fini(&table);
+}
+
 int
-ctl_help(int count, char **words)
+ctl_help(const struct ctl *ctl, int count, char **words)
 {
 	const struct entry *only = NULL;
 	int found = 0;
@@ -108,6 +131,11 @@ ctl_help(int count, char **words)
 			continue;
 		only = &entries[i];
 		found++;
+	}
+	/* Of a word of MPS there is no entry. */
+	if (ctl->format != CTL_FORMAT_TABLE && (found || ctl_mps_find(words[0]))) {
+		print_entries((enum ctl_format)ctl->format, count, words);
+		return 0;
 	}
 	if (found == 1) {
 		print_long(only);

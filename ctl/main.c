@@ -184,8 +184,9 @@ asks_for_help(int *count, char **words)
 	return false;
 }
 
+/* more: other commands may follow. */
 static int
-carry_out(const struct ctl *ctl, int count, char **words)
+carry_out(const struct ctl *ctl, bool more, int count, char **words)
 {
 	static const struct {
 		const char *word;
@@ -206,12 +207,14 @@ carry_out(const struct ctl *ctl, int count, char **words)
 
 	if (take_format(&own, &count, words))
 		return -1;
+	if (more && own.format == CTL_FORMAT_JSON)
+		own.format = CTL_FORMAT_LINES;
 	if (count == 0)
 		return ctl_fail("no command: gpupoolctl --help lists them");
 	if (strcmp(words[0], "help") == 0)
-		return ctl_help(count - 1, words + 1);
+		return ctl_help(&own, count - 1, words + 1);
 	if (asks_for_help(&count, words))
-		return ctl_help(count > 2 ? 2 : count, words);
+		return ctl_help(&own, count > 2 ? 2 : count, words);
 	command = ctl_mps_find(words[0]);
 	for (size_t i = 0; !command && i < sizeof(commands) / sizeof(commands[0]); i++) {
 		if (strcmp(words[0], commands[i].word) != 0)
@@ -249,7 +252,7 @@ carry_out_lines(const struct ctl *ctl, FILE *file)
 			words[count++] = word;
 		if (count == WORDS_MAX)
 			r = ctl_fail("a command of %d words and more", WORDS_MAX);
-		else if (count && carry_out(ctl, count, words))
+		else if (count && carry_out(ctl, true, count, words))
 			r = -1;
 	}
 	free(line);
@@ -272,7 +275,7 @@ main(int argc, char **argv)
 	if (argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &line))
 		return 1;
 	if (line.count)
-		r = carry_out(&line.ctl, line.count, line.words);
+		r = carry_out(&line.ctl, false, line.count, line.words);
 	else if (isatty(STDIN_FILENO))
 		r = ctl_fail("no command: gpupoolctl --help lists them");
 	else

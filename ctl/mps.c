@@ -46,19 +46,54 @@ is_of(const Gpupool__AdminSession *session, const char *pid)
 	return !pid || (ctl_parse_number(pid, 1, UINT32_MAX, &number) && session->worker == number);
 }
 
+/* Answers: for people as MPS says them, for programs as a table like any other. */
+
+static void
+answer(const struct ctl *ctl, const struct ctl_column *column, uint64_t number, const char *text)
+{
+	struct ctl_table table;
+
+	if (ctl->format == CTL_FORMAT_TABLE) {
+		printf("%s\n", text);
+		return;
+	}
+	ctl_table_init(&table, column, 1);
+	if (column->kind == CTL_TEXT)
+		ctl_table_text(&table, text);
+	else
+		ctl_table_number(&table, number);
+	ctl_table_print_records(&table, (enum ctl_format)ctl->format, stdout);
+	ctl_table_fini(&table);
+}
+
+/* A number in each line. */
+static void
+answer_list(const struct ctl *ctl, struct ctl_table *table)
+{
+	for (size_t i = 0; ctl->format == CTL_FORMAT_TABLE && i < table->cell_count; i++)
+		printf("%llu\n", (unsigned long long)table->cells[i].number);
+	if (ctl->format != CTL_FORMAT_TABLE)
+		ctl_table_print(table, (enum ctl_format)ctl->format, stdout);
+	ctl_table_fini(table);
+}
+
 /* Servers. */
 
 static int
 get_server_list(const struct ctl *ctl, int count, char **words)
 {
+	static const struct ctl_column column = { "SERVER", "server", CTL_NUMBER };
 	Gpupool__AdminReply *reply;
+	struct ctl_table table;
 
 	if (count)
 		return ctl_usage("get_server_list");
 	if (ask(ctl, NULL, &reply))
 		return -1;
+	ctl_table_init(&table, &column, 1);
 	for (size_t i = 0; i < reply->report->n_workers; i++)
-		printf("%u\n", reply->report->workers[i]->pid);
+		ctl_table_number(&table, reply->report->workers[i]->pid);
+	answer_list(ctl, &table);
 	gp_admin_free_reply(reply);
 	return 0;
 }
@@ -66,6 +101,7 @@ get_server_list(const struct ctl *ctl, int count, char **words)
 static int
 get_server_status(const struct ctl *ctl, int count, char **words)
 {
+	static const struct ctl_column column = { "STATUS", "status", CTL_TEXT };
 	Gpupool__AdminReply *reply;
 	const char *text = "ACTIVE";
 
@@ -83,7 +119,7 @@ get_server_status(const struct ctl *ctl, int count, char **words)
 	default:
 		break;
 	}
-	printf("%s\n", text);
+	answer(ctl, &column, 0, text);
 	gp_admin_free_reply(reply);
 	return 0;
 }
@@ -130,16 +166,20 @@ shutdown_server(const struct ctl *ctl, int count, char **words)
 static int
 get_client_list(const struct ctl *ctl, int count, char **words)
 {
+	static const struct ctl_column column = { "ID", "id", CTL_NUMBER };
 	Gpupool__AdminReply *reply;
+	struct ctl_table table;
 
 	if (count != 1)
 		return ctl_usage("get_client_list PID");
 	if (ask(ctl, words[0], &reply))
 		return -1;
+	ctl_table_init(&table, &column, 1);
 	for (size_t i = 0; i < reply->report->n_sessions; i++) {
 		if (is_of(reply->report->sessions[i], words[0]))
-			printf("%llu\n", (unsigned long long)reply->report->sessions[i]->id);
+			ctl_table_number(&table, reply->report->sessions[i]->id);
 	}
+	answer_list(ctl, &table);
 	gp_admin_free_reply(reply);
 	return 0;
 }
@@ -154,29 +194,44 @@ sees(const Gpupool__AdminSession *session, uint32_t device)
 	return false;
 }
 
+/* A row for each client of each device; for people all clients of a device in a line. */
 static int
 get_device_client_list(const struct ctl *ctl, int count, char **words)
 {
+	static const struct ctl_column columns[] = { { "DEVICE", "device", CTL_TEXT },
+						     { "ID", "id", CTL_NUMBER } };
+	bool people = ctl->format == CTL_FORMAT_TABLE;
 	const char *pid = count ? words[0] : NULL;
 	Gpupool__AdminReply *reply;
+	struct ctl_table table;
 
 	if (count > 1)
 		return ctl_usage("get_device_client_list [PID]");
 	if (ask(ctl, pid, &reply))
 		return -1;
+	ctl_table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
 	for (size_t d = 0; d < reply->report->n_devices; d++) {
 		char uuid[GP_UUID_TEXT_SIZE];
 
 		gp_admin_uuid(&reply->report->devices[d]->uuid, uuid);
-		printf("%s:", uuid);
+		if (people)
+			printf("%s:", uuid);
 		for (size_t i = 0; i < reply->report->n_sessions; i++) {
 			const Gpupool__AdminSession *s = reply->report->sessions[i];
 
-			if (is_of(s, pid) && sees(s, (uint32_t)d))
+			if (!is_of(s, pid) || !sees(s, (uint32_t)d))
+				continue;
+			if (people)
 				printf(" %llu", (unsigned long long)s->id);
+			ctl_table_text(&table, uuid);
+			ctl_table_number(&table, s->id);
 		}
-		printf("\n");
+		if (people)
+			printf("\n");
 	}
+	if (!people)
+		ctl_table_print(&table, (enum ctl_format)ctl->format, stdout);
+	ctl_table_fini(&table);
 	gp_admin_free_reply(reply);
 	return 0;
 }
@@ -259,6 +314,7 @@ device_query(const struct ctl *ctl, int count, char **words)
 static int
 terminate_client(const struct ctl *ctl, int count, char **words)
 {
+	static const struct ctl_column column = { "RESULT", "result", CTL_NUMBER };
 	Gpupool__AdminReply *reply;
 	uint64_t session;
 	bool found = false;
@@ -276,7 +332,7 @@ terminate_client(const struct ctl *ctl, int count, char **words)
 				words[1]);
 	if (ctl_terminate(ctl, session))
 		return -1;
-	printf("0\n");
+	answer(ctl, &column, 0, "0");
 	return 0;
 }
 
@@ -319,7 +375,9 @@ static int
 get_default_percentage(const struct ctl *ctl, int count, char **words)
 {
 	Gpupool__AdminDefaults defaults = GPUPOOL__ADMIN_DEFAULTS__INIT;
+	static const struct ctl_column column = { "PERCENT", "percent", CTL_PERCENT };
 	Gpupool__AdminReply *reply;
+	char text[CTL_VALUE_MAX];
 	uint32_t share;
 
 	if (count)
@@ -327,8 +385,10 @@ get_default_percentage(const struct ctl *ctl, int count, char **words)
 	if (send_defaults(ctl, &defaults, &reply))
 		return -1;
 	share = reply->defaults->thread_share;
-	printf("%u.%u", share / 100, share % 100 / 10);
-	printf(share % 10 ? "%u\n" : "\n", share % 10);
+	(void)snprintf(text, sizeof(text), "%u.%02u", share / 100, share % 100);
+	if (share % 10 == 0)
+		text[strlen(text) - 1] = 0;
+	answer(ctl, &column, share, text);
 	gp_admin_free_reply(reply);
 	return 0;
 }
@@ -389,7 +449,9 @@ static int
 get_default_memory(const struct ctl *ctl, int count, char **words)
 {
 	Gpupool__AdminDefaults defaults = GPUPOOL__ADMIN_DEFAULTS__INIT;
+	static const struct ctl_column column = { "MEMORY", "memory_bytes", CTL_BYTES };
 	Gpupool__AdminReply *reply;
+	char text[CTL_VALUE_MAX];
 	uint64_t limit;
 	uint32_t device;
 
@@ -400,10 +462,10 @@ get_default_memory(const struct ctl *ctl, int count, char **words)
 	if (device < reply->defaults->n_memory && reply->defaults->memory[device]->bytes < limit)
 		limit = reply->defaults->memory[device]->bytes;
 	gp_admin_free_reply(reply);
-	if (limit % GIB == 0)
-		printf("%lluG\n", (unsigned long long)(limit / GIB));
-	else
-		printf("%lluM\n", (unsigned long long)(limit / MIB));
+	(void)snprintf(text, sizeof(text), "%llu%c",
+		       (unsigned long long)(limit / (limit % GIB ? MIB : GIB)),
+		       limit % GIB ? 'M' : 'G');
+	answer(ctl, &column, limit, text);
 	return 0;
 }
 
@@ -445,13 +507,16 @@ static int
 get_default_priority(const struct ctl *ctl, int count, char **words)
 {
 	Gpupool__AdminDefaults defaults = GPUPOOL__ADMIN_DEFAULTS__INIT;
+	static const struct ctl_column column = { "PRIORITY", "priority", CTL_NUMBER };
 	Gpupool__AdminReply *reply;
+	char text[CTL_VALUE_MAX];
 
 	if (count)
 		return ctl_usage("get_default_client_priority");
 	if (send_defaults(ctl, &defaults, &reply))
 		return -1;
-	printf("%u\n", reply->defaults->priority);
+	(void)snprintf(text, sizeof(text), "%u", reply->defaults->priority);
+	answer(ctl, &column, reply->defaults->priority, text);
 	gp_admin_free_reply(reply);
 	return 0;
 }

@@ -24,15 +24,35 @@ struct target {
 	char name[128]; /* "": only the number is known */
 };
 
-/* As it is for those who read it. */
+/* As it is for those who read it, and for programs also what is revoked now. */
 static void
-say_list(const char *path, const X509_CRL *list)
+say_list(const struct ctl *ctl, const char *path, const X509_CRL *list, const char *serial,
+	 const char *name)
 {
+	static const struct ctl_column columns[] = { { "serial number", "serial", CTL_TEXT },
+						     { "name", "name", CTL_TEXT },
+						     { "file", "file", CTL_TEXT },
+						     { "revoked", "revoked", CTL_NUMBER },
+						     { "until", "until", CTL_DATE } };
 	int count = sk_X509_REVOKED_num(X509_CRL_get_REVOKED((X509_CRL *)list));
+	struct ctl_table table;
 	time_t end = (time_t)ctl_revocation_until(list);
 	char until[32] = "";
 	struct tm when;
 
+	if (ctl->format != CTL_FORMAT_TABLE) {
+		ctl_table_init(&table, columns, COUNT(columns));
+		ctl_table_text(&table, serial[0] ? serial : NULL);
+		ctl_table_text(&table, name[0] ? name : NULL);
+		ctl_table_text(&table, path);
+		ctl_table_number(&table, count > 0 ? (uint64_t)count : 0);
+		ctl_table_number(&table, (uint64_t)end);
+		ctl_table_print_records(&table, (enum ctl_format)ctl->format, stdout);
+		ctl_table_fini(&table);
+		return;
+	}
+	if (serial[0])
+		printf("the certificate %s%s%s is revoked\n", serial, name[0] ? " of " : "", name);
 	if (gmtime_r(&end, &when))
 		(void)strftime(until, sizeof(until), "%Y-%m-%d", &when);
 	printf("%s: %d revoked, until %s\n", path, count > 0 ? count : 0, until);
@@ -138,17 +158,17 @@ find_target(const char *folder, const char *word, const X509 *authority, struct 
 /* Commands. */
 
 static int
-sign(const char *folder, const char *word, const char *expires)
+sign(const struct ctl *ctl, const char *folder, const char *word, const char *expires)
 {
 	struct target target = { 0 };
 	struct ctl_identity authority;
-	char path[CTL_PATH_MAX], serial[64];
+	char path[CTL_PATH_MAX], serial[64] = "";
 	X509_CRL *list = NULL;
 	int64_t seconds;
 	int r;
 
 	if (ctl_pool_file(folder, GPD_FILE_REVOKED, path, sizeof(path)) ||
-	    ctl_cert_authority(folder, false, &authority))
+	    ctl_cert_authority(folder, NULL, &authority))
 		return -1;
 	r = ctl_cert_time(expires, authority.certificate, &seconds);
 	if (r == 0 && word)
@@ -157,13 +177,10 @@ sign(const char *folder, const char *word, const char *expires)
 		r = ctl_revocation_sign(path, &authority, target.serial, seconds);
 	if (r == 0)
 		r = ctl_revocation_read(path, authority.certificate, &list);
-	if (r == 0 && target.serial) {
+	if (r == 0 && target.serial)
 		ctl_serial_text(target.serial, serial);
-		printf("the certificate %s%s%s is revoked\n", serial, target.name[0] ? " of " : "",
-		       target.name[0] ? target.name : "");
-	}
 	if (list)
-		say_list(path, list);
+		say_list(ctl, path, list, serial, target.name);
 	X509_CRL_free(list);
 	ASN1_INTEGER_free(target.serial);
 	ctl_identity_free(&authority);
@@ -172,7 +189,7 @@ sign(const char *folder, const char *word, const char *expires)
 
 /* Both commands: what is revoked, or nothing more is and the list is signed anew. */
 static int
-sign_command(bool revokes, int count, char **words)
+sign_command(const struct ctl *ctl, bool revokes, int count, char **words)
 {
 	const char *folder = NULL, *expires = NULL;
 	const struct ctl_option options[] = { { "--directory", "-D", &folder, NULL },
@@ -187,19 +204,19 @@ sign_command(bool revokes, int count, char **words)
 		return ctl_usage("cert crl [--expires 30d] [--directory DIR]");
 	if (ctl_pool_folder(folder, path, sizeof(path)))
 		return -1;
-	return sign(path, revokes ? words[0] : NULL, expires);
+	return sign(ctl, path, revokes ? words[0] : NULL, expires);
 }
 
 int
-ctl_cert_revoke(int count, char **words)
+ctl_cert_revoke(const struct ctl *ctl, int count, char **words)
 {
-	return sign_command(true, count, words);
+	return sign_command(ctl, true, count, words);
 }
 
 int
-ctl_cert_crl(int count, char **words)
+ctl_cert_crl(const struct ctl *ctl, int count, char **words)
 {
-	return sign_command(false, count, words);
+	return sign_command(ctl, false, count, words);
 }
 
 /* The file in the folder that has this certificate, "" if there is none. */

@@ -2,6 +2,7 @@
 #include "ctl/table.h"
 
 #include "ctl/value.h"
+#include "protocol/printable.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -273,21 +274,60 @@ print_csv(const struct ctl_table *t, FILE *file)
 	}
 }
 
+/* The length of the character that begins here, 0: it is none. */
+static size_t
+character(const unsigned char *at)
+{
+	static const unsigned char least[] = { 0, 0, 0xc2, 0xe0, 0xf0 };
+	size_t length = at[0] < 0x80 ? 1 : at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : 4;
+
+	if (at[0] < least[length] || at[0] > 0xf4)
+		return 0;
+	for (size_t i = 1; i < length; i++)
+		if ((at[i] & 0xc0) != 0x80)
+			return 0;
+	/* Longer than it need be, a surrogate, or beyond the last one. */
+	if ((at[0] == 0xe0 && at[1] < 0xa0) || (at[0] == 0xed && at[1] > 0x9f) ||
+	    (at[0] == 0xf0 && at[1] < 0x90) || (at[0] == 0xf4 && at[1] > 0x8f))
+		return 0;
+	return length;
+}
+
+/* A file's name may be of any bytes, and JSON is UTF-8: of others it has the numbers. */
+static cJSON *
+json_text(const char *text)
+{
+	const unsigned char *at = (const unsigned char *)text;
+	size_t size = 4 * strlen(text) + 1;
+	cJSON *value;
+	char *room;
+
+	for (size_t length; *at && (length = character(at)); at += length)
+		;
+	if (!*at)
+		return cJSON_CreateString(text);
+	room = must(malloc(size));
+	(void)gp_printable(room, size, text);
+	value = cJSON_CreateString(room);
+	free(room);
+	return value;
+}
+
 static cJSON *
 json_value(enum ctl_kind kind, const struct ctl_cell *cell)
 {
 	char text[CTL_VALUE_MAX];
 
 	if (kind == CTL_TEXT)
-		return cell->text ? cJSON_CreateString(cell->text) : cJSON_CreateNull();
+		return cell->text ? json_text(cell->text) : cJSON_CreateNull();
 	/* Its own numbers are doubles, which do not hold every count of bytes. */
 	return spell(kind, cell, text) ? cJSON_CreateRaw(text) : cJSON_CreateNull();
 }
 
 static void
-print_json(const struct ctl_table *t, bool single, FILE *file)
+print_json(const struct ctl_table *t, enum ctl_format format, bool single, FILE *file)
 {
-	cJSON *list = must(cJSON_CreateArray());
+	cJSON *list = must(cJSON_CreateArray()), *all;
 	size_t rows = t->cell_count / t->column_count;
 	char *text;
 
@@ -303,7 +343,8 @@ print_json(const struct ctl_table *t, bool single, FILE *file)
 						      must(json_value(t->columns[c].kind, cell)));
 		}
 	}
-	text = must(cJSON_Print(single && rows == 1 ? list->child : list));
+	all = single && rows == 1 ? list->child : list;
+	text = must(format == CTL_FORMAT_LINES ? cJSON_PrintUnformatted(all) : cJSON_Print(all));
 	fprintf(file, "%s\n", text);
 	cJSON_free(text);
 	cJSON_Delete(list);
@@ -312,8 +353,8 @@ print_json(const struct ctl_table *t, bool single, FILE *file)
 void
 ctl_table_print(const struct ctl_table *table, enum ctl_format format, FILE *file)
 {
-	if (format == CTL_FORMAT_JSON)
-		print_json(table, false, file);
+	if (format == CTL_FORMAT_JSON || format == CTL_FORMAT_LINES)
+		print_json(table, format, false, file);
 	else if (format == CTL_FORMAT_CSV)
 		print_csv(table, file);
 	else
@@ -323,8 +364,8 @@ ctl_table_print(const struct ctl_table *table, enum ctl_format format, FILE *fil
 void
 ctl_table_print_records(const struct ctl_table *table, enum ctl_format format, FILE *file)
 {
-	if (format == CTL_FORMAT_JSON)
-		print_json(table, true, file);
+	if (format == CTL_FORMAT_JSON || format == CTL_FORMAT_LINES)
+		print_json(table, format, true, file);
 	else if (format == CTL_FORMAT_CSV)
 		print_csv(table, file);
 	else

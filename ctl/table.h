@@ -14,8 +14,9 @@
 
 enum ctl_format {
 	CTL_FORMAT_TABLE,
-	CTL_FORMAT_CSV,  /* with a header; sizes in bytes, times in seconds */
-	CTL_FORMAT_JSON, /* the same as an array of objects */
+	CTL_FORMAT_CSV,   /* with a header; sizes in bytes, times in seconds */
+	CTL_FORMAT_JSON,  /* the same as an array of objects; all text is UTF-8 */
+	CTL_FORMAT_LINES, /* JSON in one line, as another table may follow */
 };
 
 enum ctl_kind {

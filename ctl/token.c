@@ -80,19 +80,43 @@ is_standard(const char *path)
 	return !path || strcmp(path, "-") == 0;
 }
 
-static int
-hand_out(const char *text, const struct gp_token *token, const char *tenant, const char *path,
-	 bool force)
+/* text: NULL: the file has it. */
+static void
+print_created(const struct ctl *ctl, const char *text, const struct gp_token *token,
+	      const char *tenant, const char *path)
 {
-	if (is_standard(path)) {
+	static const struct ctl_column columns[] = { { "ID", "id", CTL_TEXT },
+						     { "tenant", "tenant", CTL_TEXT },
+						     { "file", "file", CTL_TEXT },
+						     { "text", "text", CTL_TEXT } };
+	struct ctl_table table;
+
+	if (ctl->format == CTL_FORMAT_TABLE && text) {
 		fputs(text, stdout);
-		/* If nobody can have read it: main() says so. */
-		return fflush(stdout) || ferror(stdout) ? -1 : 0;
+	} else if (ctl->format == CTL_FORMAT_TABLE) {
+		printf("%s: token %s of tenant %s\n", path, token->id, tenant);
+	} else {
+		ctl_table_init(&table, columns, COUNT(columns));
+		ctl_table_text(&table, token->id);
+		ctl_table_text(&table, tenant);
+		ctl_table_text(&table, text ? NULL : path);
+		ctl_table_text(&table, text);
+		ctl_table_print_records(&table, (enum ctl_format)ctl->format, stdout);
+		ctl_table_fini(&table);
 	}
-	if (ctl_write_file(path, text, strlen(text), 0600, force))
+}
+
+static int
+hand_out(const struct ctl *ctl, const char *text, const struct gp_token *token, const char *tenant,
+	 const char *path, bool force)
+{
+	bool here = is_standard(path);
+
+	if (!here && ctl_write_file(path, text, strlen(text), 0600, force))
 		return -1;
-	printf("%s: token %s of tenant %s\n", path, token->id, tenant);
-	return 0;
+	print_created(ctl, here ? text : NULL, token, tenant, path);
+	/* If nobody can have read it: main() says so. */
+	return here && (fflush(stdout) || ferror(stdout)) ? -1 : 0;
 }
 
 /* A name that the configuration does not know is mostly a misspelt one. */
@@ -114,8 +138,8 @@ check_tenant(const char *folder, const char *tenant)
 }
 
 static int
-create(const struct places *places, const char *tenant, int64_t expires_s, const char *comment,
-       const char *path, bool force)
+create(const struct ctl *ctl, const struct places *places, const char *tenant, int64_t expires_s,
+       const char *comment, const char *path, bool force)
 {
 	char error[GPD_TOKEN_ERROR_MAX];
 	struct gp_token token;
@@ -133,7 +157,7 @@ create(const struct places *places, const char *tenant, int64_t expires_s, const
 	authority = read_authority(places->folder);
 	text = authority ? write_text(&token, tenant, expires_s, authority) : NULL;
 	if (text)
-		r = hand_out(text, &token, tenant, path, force);
+		r = hand_out(ctl, text, &token, tenant, path, force);
 	else
 		ctl_fail("out of memory");
 	/* Nobody has it, so nobody shall come with it. */
@@ -148,7 +172,7 @@ create(const struct places *places, const char *tenant, int64_t expires_s, const
 }
 
 static int
-create_command(int count, char **words)
+create_command(const struct ctl *ctl, int count, char **words)
 {
 	const char *folder = NULL, *tokens = NULL, *expires = "never", *comment = "", *path = NULL;
 	bool force = false;
@@ -171,7 +195,7 @@ create_command(int count, char **words)
 	if (find_places(folder, tokens, &places))
 		return -1;
 	ctl_warn_of_own_folder(folder ? folder : tokens, places.folder);
-	return create(&places, words[0], until, comment, path, force);
+	return create(ctl, &places, words[0], until, comment, path, force);
 }
 
 /* List. */
@@ -259,7 +283,7 @@ int
 ctl_token(const struct ctl *ctl, int count, char **words)
 {
 	if (count && strcmp(words[0], "create") == 0)
-		return create_command(count - 1, words + 1);
+		return create_command(ctl, count - 1, words + 1);
 	if (count && strcmp(words[0], "list") == 0)
 		return list_command(ctl, count - 1, words + 1);
 	if (count && strcmp(words[0], "revoke") == 0)

@@ -170,7 +170,11 @@ print_clients(const struct ctl *ctl, const struct look *before, const struct loo
 		for (size_t d = 0; d < report->sessions[i]->n_lines; d++)
 			add_client(&table, before, now, report->sessions[i], d);
 	}
-	ctl_table_print(&table, (enum ctl_format)ctl->format, stdout);
+	/* One view follows the other. */
+	ctl_table_print(&table,
+			ctl->format == CTL_FORMAT_JSON ? CTL_FORMAT_LINES
+						       : (enum ctl_format)ctl->format,
+			stdout);
 	ctl_table_fini(&table);
 }
 

@@ -238,11 +238,14 @@ def _():
         require(pool.json("status")["state"] == "draining", "the status does not say so")
         result = pool.run("vectoradd", env={"GPUPOOL_LOG": "error"})
         require(result.status != 0 and "no new sessions" in result.err, str(result))
-        wait = subprocess.Popen([os.environ["GP_CTL"], "-s", pool.socket, "drain", "--wait"], env=base_environment())
+        wait = subprocess.Popen([os.environ["GP_CTL"], "-s", pool.socket, "drain", "--wait"], env=base_environment(),
+                                stdout=subprocess.PIPE, text=True)
         time.sleep(0.5)
         require(wait.poll() is None, "it did not wait for the last client")
         client.finish().expect()
         require(wait.wait(PATIENCE) == 0, "the wait failed")
+        out = wait.communicate()[0]
+        require(re.fullmatch(r"draining: 1 client left: \d+ \(\S+@\S+ memhog\)\n", out), out)
         pool.say("drain", "--undo")
         require(pool.json("status")["state"] == "serving", "the status does not say so")
         pool.check_works()
@@ -357,6 +360,67 @@ def _():
             if os.geteuid() else None
         pool.ctl("--help").expect(err="")
         require("client terminate ID" in pool.ctl("--help").out, "--help lists no commands")
+
+
+def documents(out):
+    """All that is said must be JSON: one value, or one in each line."""
+    try:
+        return [json.loads(out)]
+    except ValueError:
+        return [json.loads(line) for line in out.splitlines()]
+
+
+@case("with --format=json there is nothing but JSON on standard output, whatever the command, and the status is the same")
+def _():
+    with Pool(config="") as pool, tempfile.TemporaryDirectory() as folder:
+        client = pool.start("memhog", stdin=True)
+        client.wait_for_output("free after")
+        server, who = pool.say("get_server_list").strip(), pool.clients()[0]
+        at, odd = ("-D", folder), os.fsdecode(os.fsencode(folder) + b"/caf\xe9")
+        expected = [  # a command, its status, and a name that its first row has
+            (("status",), 0, "state"), (("client", "list"), 0, "id"), (("client", "show", who), 0, "launches"), (("client", "show", "7777"), 1, None),
+            (("client", "set", who, "priority=low"), 0, None), (("client", "set", who, "memory=x"), 1, None), (("client",), 1, None),
+            (("device", "list"), 0, "uuid"), (("tenant", "list"), 0, "tenant"), (("tenant", "set", "default", "weight=7"), 0, None),
+            (("tenant", "set", "default", "weight=0"), 1, None), (("reload",), 0, None), (("frobnicate",), 1, None), (("top", "-n", "2"), 0, "program"),
+            (("usage",), 1, None), (("help",), 0, "arguments"), (("help", "drain"), 0, "brief"), (("drain", "--help"), 0, "brief"), (("help", "ps"), 0, None),
+            (("cert", "init", "127.0.0.1", *at), 0, "expires"), (("cert", "init", "127.0.0.1", *at), 1, None), (("cert", "client", "alice", *at), 0, "name"),
+            (("cert", "client", "alice", "-o", odd, *at), 0, "name"), (("cert", "show", *at), 0, "issuer"), (("cert", "list", *at), 0, "state"),
+            (("cert", "revoke", "alice", *at), 0, "serial"), (("cert", "revoked", *at), 0, "serial"), (("cert", "crl", *at), 0, "until"),
+            (("token", "create", "alice", *at), 0, "text"), (("token", "create", "alice", "-o", f"{folder}/alice.token", *at), 0, "id"),
+            (("token", "list", *at), 0, "tenant"), (("token", "revoke", "x", *at), 1, None), (("doctor", *at), 0, "finding"), (("doctor", "x"), 1, None),
+            (("get_server_list",), 0, "server"), (("get_server_status", server), 0, "status"), (("get_client_list", server), 0, "id"),
+            (("get_device_client_list",), 0, "device"), (("ps",), 0, "pid"), (("device_query",), 0, "uuid"), (("get_client_list", "1"), 1, None),
+            (("get_default_active_thread_percentage",), 0, "percent"), (("set_default_active_thread_percentage", "33.33"), 0, "percent"),
+            (("get_default_device_pinned_mem_limit", "0"), 0, "memory_bytes"), (("get_default_client_priority",), 0, "priority"),
+            (("set_default_client_priority", "1"), 0, None), (("terminate_client", server, who), 0, "result"), (("drain", "--wait"), 0, None),
+        ]
+        for command, status, key in expected:
+            done = pool.ctl(*command, "--format=json").expect(status=status)
+            require(done.err.startswith("gpupoolctl: ") if status and not key else True, str(done))
+            values = documents(done.out)
+            first = values[0] if values else None
+            first = first[0] if isinstance(first, list) and first else first
+            require(key in first if key else not first, f"{key} is not in {done}")
+        done = run_ctl("--socket", pool.socket + "x", "doctor", *at, "--format=json").expect(status=1)
+        require("problem" in [row["kind"] for row in json.loads(done.out)] and "no daemon listens" in done.err, str(done))
+        require(json.loads(pool.say("get_default_active_thread_percentage", "-f", "json")) == {"percent": 33.33}, "another percentage")
+        lines = documents(pool.say("--format=json", stdin="get_server_list\nstatus\n"))
+        require(len(lines) == 2 and lines[0] == [{"server": int(server)}] and lines[1]["pid"] == pool.pid, f"{lines}")
+        client.finish()
+
+
+@case("a drain that is waited for lists who is left, for programs one list in each line")
+def _():
+    with Pool() as pool:
+        client = pool.start("memhog", stdin=True)
+        client.wait_for_output("free after")
+        wait = subprocess.Popen([os.environ["GP_CTL"], "-s", pool.socket, "drain", "--wait", "--format=json"], env=base_environment(),
+                                stdout=subprocess.PIPE, text=True)
+        left = json.loads(wait.stdout.readline())
+        require([row["program"] for row in left] == ["memhog"], f"{left}")
+        client.finish().expect()
+        require(wait.wait(PATIENCE) == 0 and wait.stdout.read() == "", "the wait failed")
+        wait.stdout.close()
 
 
 @case("top shows rates, round by round where there is no terminal")

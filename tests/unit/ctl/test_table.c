@@ -93,6 +93,49 @@ json_is_an_array_and_keeps_every_digit(void **state)
 }
 
 static void
+json_is_utf8_whatever_the_text_is(void **state)
+{
+	static const struct {
+		const char *text, *shown;
+	} rows[] = {
+		{ "J\u00f6rg \u20ac \U0001f600", "J\u00f6rg \u20ac \U0001f600" },
+		{ "caf\xe9", "caf\\\\xe9" },
+		{ "\xc3", "\\\\xc3" },
+		{ "\xc0\xaf", "\\\\xc0\\\\xaf" },
+		{ "\xed\xa0\x80", "\\\\xed\\\\xa0\\\\x80" },
+		{ "\xe0\x80\x80", "\\\\xe0" },
+		{ "\xf4\x90\x80\x80", "\\\\xf4" },
+		{ "\xf0\x80\x80\x80", "\\\\xf0" },
+		{ "\x80", "\\\\x80" },
+		{ "\xff", "\\\\xff" },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char wanted[64];
+
+		(void)snprintf(wanted, sizeof(wanted), "\"name\":\"%s", rows[i].shown);
+		ctl_table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
+		add(7, rows[i].text, 5);
+		if (!strstr(print(ctl_table_print, CTL_FORMAT_LINES), wanted))
+			fail_msg("%s is not in %s", wanted, text);
+		ctl_table_fini(&table);
+	}
+}
+
+static void
+json_that_others_follow_is_one_line(void **state)
+{
+	assert_string_equal(print(ctl_table_print, CTL_FORMAT_LINES), "[]\n");
+	add(7, "a\nb", 5);
+	add(8, "c", UINT64_MAX);
+	assert_string_equal(print(ctl_table_print, CTL_FORMAT_LINES),
+			    "[{\"id\":7,\"name\":\"a\\nb\",\"bytes\":1572864,\"limit\":5,"
+			    "\"seconds\":1.000000002,\"percent\":12.05},"
+			    "{\"id\":8,\"name\":\"c\",\"bytes\":1572864,\"limit\":null,"
+			    "\"seconds\":1.000000002,\"percent\":12.05}]\n");
+}
+
+static void
 nobody_is_an_empty_list(void **state)
 {
 	assert_string_equal(print(ctl_table_print, CTL_FORMAT_JSON), "[]\n");
@@ -122,6 +165,8 @@ main(void)
 		TEST(columns_are_as_wide_as_their_widest_cell),
 		TEST(csv_has_a_header_raw_numbers_and_quotes_where_they_are_needed),
 		TEST(json_is_an_array_and_keeps_every_digit),
+		TEST(json_is_utf8_whatever_the_text_is),
+		TEST(json_that_others_follow_is_one_line),
 		TEST(nobody_is_an_empty_list),
 		TEST(a_record_is_a_line_for_each_value_and_an_object),
 	};
