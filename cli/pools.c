@@ -56,8 +56,9 @@ cli_check_sm(const char *text)
 {
 	uint32_t hundredths;
 
-	return ctl_parse_percent(text, &hundredths) ? NULL
-						    : "is no part of the multiprocessors: 50% is";
+	return ctl_parse_percent(text, &hundredths)
+		       ? NULL
+		       : "is no part of the multiprocessors up to 100%: 50% is";
 }
 
 const char *

@@ -250,7 +250,9 @@ ctl_cert_time(const char *expires, const X509 *authority, int64_t *seconds_p)
 
 	*seconds_p = INT64_MAX;
 	if (expires && (!ctl_parse_duration(expires, seconds_p) || *seconds_p == INT64_MAX))
-		return ctl_fail("--expires %s: that is no time (12h, 30d, 1y)", expires);
+		return ctl_fail(
+			"--expires %s: that is no time (12h, 30d, 1y; at most 999999 of one)",
+			expires);
 	if (ctl_certificate_tell(authority, &facts))
 		return -1;
 	left = facts.until_s - (int64_t)time(NULL);

@@ -480,7 +480,8 @@ set_default_memory(const struct ctl *ctl, int count, char **words)
 	if (count != 2)
 		return ctl_usage("set_default_device_pinned_mem_limit DEVICE BYTES[M|G]");
 	if (!ctl_parse_bytes(words[1], &memory.bytes) || memory.bytes == 0)
-		return ctl_fail("%s: that is no size of memory", words[1]);
+		return ctl_fail("%s: that is no size of memory above 0, as 512M and 1G are",
+				words[1]);
 	if (find_device(ctl, words[0], &memory.device, &all))
 		return -1;
 	defaults.memory = &list;

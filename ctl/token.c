@@ -189,7 +189,9 @@ create_command(const struct ctl *ctl, int count, char **words)
 	if (count != 1)
 		return ctl_usage("token create TENANT [--expires 30d] [--comment TEXT] [-o FILE]");
 	if (!ctl_parse_duration(expires, &seconds))
-		return ctl_fail("--expires %s: that is no time (12h, 30d, 1y, never)", expires);
+		return ctl_fail("--expires %s: that is no time (12h, 30d, 1y, at most 999999 of "
+				"one; or never)",
+				expires);
 	if (seconds != INT64_MAX)
 		until = (int64_t)time(NULL) + seconds;
 	if (find_places(folder, tokens, &places))

@@ -238,8 +238,9 @@ parse(int count, char **words, uint64_t *rounds, uint64_t *delay)
 		if (i + 1 == count || (!rounds_too && strcmp(words[i], "-d") != 0))
 			return ctl_usage("top [-n COUNT] [-d SECONDS]");
 		if (!ctl_parse_number(words[i + 1], 1, 86400, rounds_too ? rounds : delay))
-			return ctl_fail("top: %s %s: that is no number from 1 to 86400", words[i],
-					words[i + 1]);
+			return ctl_fail("top: %s %s: that is no number from 1 to 86400 (-d: of "
+					"seconds)",
+					words[i], words[i + 1]);
 	}
 	return 0;
 }

@@ -125,7 +125,7 @@ parse_memory(const char *text, Gpupool__AdminSetting *setting)
 		setting->number = UINT64_MAX;
 	else if (strchr(text, '%') ? !ctl_parse_percent(text, &setting->share)
 				   : !ctl_parse_bytes(text, &setting->number))
-		return "is no size: 1.5GiB, 512M, 25% and all are";
+		return "is no size (from 2M, as 1.5GiB; up to 100%, as 25%; or all)";
 	return NULL;
 }
 
@@ -136,7 +136,8 @@ parse_sm(const char *text, Gpupool__AdminSetting *setting)
 		setting->number = 0;
 	else if (strchr(text, '%') ? !ctl_parse_percent(text, &setting->share)
 				   : !ctl_parse_number(text, 1, UINT32_MAX, &setting->number))
-		return "is no number of multiprocessors: 66, 50% and all are";
+		return "is no part of the multiprocessors (from 1, as 66; up to 100%, as 50%; or "
+		       "all)";
 	return NULL;
 }
 
@@ -158,21 +159,36 @@ parse_bandwidth(const char *text, Gpupool__AdminSetting *setting)
 		if (ctl_parse_bytes(number, &setting->number))
 			return NULL;
 	}
-	return "is no bandwidth: 1GiB/s, 500M and unlimited are";
+	return "is no bandwidth (bytes per second from 64K, as 500M; or unlimited)";
 }
 
 /* A per cent sign is allowed: limit=30% is what it says. */
-static const char *
-parse_whole_percent(const char *text, Gpupool__AdminSetting *setting)
+static bool
+parse_whole_percent(const char *text, uint64_t min, uint64_t *percent_p)
 {
-	uint32_t hundredths;
+	char digits[CTL_VALUE_MAX];
+	size_t length = strlen(text);
 
-	if (ctl_parse_number(text, 0, 100, &setting->number))
-		return NULL;
-	if (!ctl_parse_percent(text, &hundredths) || hundredths % 100)
-		return "is no per cent from 0 to 100 without decimals";
-	setting->number = hundredths / 100;
-	return NULL;
+	(void)snprintf(digits, sizeof(digits), "%s", text);
+	if (length && length < sizeof(digits) && digits[length - 1] == '%')
+		digits[length - 1] = 0;
+	return ctl_parse_number(digits, min, 100, percent_p);
+}
+
+static const char *
+parse_limit(const char *text, Gpupool__AdminSetting *setting)
+{
+	return parse_whole_percent(text, 1, &setting->number)
+		       ? NULL
+		       : "is no whole per cent from 1 to 100";
+}
+
+static const char *
+parse_time_share(const char *text, Gpupool__AdminSetting *setting)
+{
+	return parse_whole_percent(text, 0, &setting->number)
+		       ? NULL
+		       : "is no whole per cent from 0 to 100";
 }
 
 static const char *
@@ -208,12 +224,12 @@ static const struct key {
 	{ "sm", GPUPOOL__ADMIN_SETTING__KEY__SM, parse_sm },
 	{ "priority", GPUPOOL__ADMIN_SETTING__KEY__PRIORITY, parse_key_priority },
 	{ "weight", GPUPOOL__ADMIN_SETTING__KEY__WEIGHT, parse_weight },
-	{ "limit", GPUPOOL__ADMIN_SETTING__KEY__LIMIT, parse_whole_percent },
-	{ "time-share", GPUPOOL__ADMIN_SETTING__KEY__TIME_SHARE, parse_whole_percent },
+	{ "limit", GPUPOOL__ADMIN_SETTING__KEY__LIMIT, parse_limit },
+	{ "time-share", GPUPOOL__ADMIN_SETTING__KEY__TIME_SHARE, parse_time_share },
 	{ "bandwidth", GPUPOOL__ADMIN_SETTING__KEY__BANDWIDTH, parse_bandwidth },
 	{ "sessions", GPUPOOL__ADMIN_SETTING__KEY__SESSIONS, parse_sessions },
 	/* What it was once called. */
-	{ "share", GPUPOOL__ADMIN_SETTING__KEY__TIME_SHARE, parse_whole_percent },
+	{ "share", GPUPOOL__ADMIN_SETTING__KEY__TIME_SHARE, parse_time_share },
 };
 #define KEY_COUNT (sizeof(keys) / sizeof(keys[0]))
 

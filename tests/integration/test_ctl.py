@@ -322,7 +322,7 @@ def _():
     with Pool() as pool:
         client = pool.start("memhog", stdin=True)
         client.wait_for_output("free after")
-        wait = subprocess.Popen([os.environ["GP_CTL"], "-s", pool.socket, "drain", "--wait"], env=base_environment(),
+        wait = subprocess.Popen([os.environ["GP_CTL"], "-s", pool.socket, "drain", "--wait"], stdout=subprocess.DEVNULL, env=base_environment(),
                                 stderr=subprocess.PIPE, text=True)
         wait_until("it drains", lambda: pool.json("status")["state"] == "draining", 60)
         pool.say("drain", "--undo")
@@ -338,6 +338,14 @@ def _():
         refused(pool.ctl("client", "show", "x"), '"x" is no client\'s ID')
         refused(pool.ctl("client", "set", "7", "memory=1G"), "there is no session 7")
         refused(pool.ctl("client", "set", "7", "memory=lots"), "memory=lots: that is no size")
+        for said in ("memory=101%", "memory=9999999P"):
+            refused(pool.ctl("tenant", "set", "default", said), f"{said}: that is no size (from 2M, as 1.5GiB; up to 100%, as 25%; or all)")
+        for said in ("1", "65535"):
+            refused(pool.ctl("tenant", "set", "default", f"bandwidth={said}"),
+                    f"bandwidth: {said} is out of range (bytes per second from 64K, as 500M; or unlimited)")
+        refused(pool.ctl("tenant", "set", "default", "limit=0"), "limit=0: that is no whole per cent from 1 to 100")
+        refused(pool.ctl("tenant", "set", "default", "sessions=4097"), "sessions=4097: that is neither a number from 0 to 4096 nor unlimited")
+        refused(pool.ctl("top", "-d", "0"), "top: -d 0: that is no number from 1 to 86400 (-d: of seconds)")
         refused(pool.ctl("client", "set", "7", "speed=1"), "speed=1: that sets none of")
         refused(pool.ctl("client", "set", "7"), "usage: gpupoolctl client set")
         refused(pool.ctl("client", "paint"), "usage: gpupoolctl client list")

@@ -163,7 +163,7 @@ def _():
         user.fails('-e is no option of "gpupool run"' + theirs, "run", "-e", "x")
         user.fails("--memory: its value is missing", "run", "--memory")
         user.fails('--memory: "lots" is no size of 1M and more: 10G, 1.5G and 512M are', "run", "--memory", "lots", "x")
-        user.fails('--sm: "0" is no part of the multiprocessors: 50% is', "run", "--sm", "0", "x")
+        user.fails('--sm: "0" is no part of the multiprocessors up to 100%: 50% is', "run", "--sm", "0", "x")
         user.fails('--gpus: "0" is no number of devices from 1 to 64', "run", "--gpus", "0", "x")
         user.fails('--wait: "soon" is no time up to a week: 90s, 10m and 2h are', "run", "--wait", "soon", "x")
 

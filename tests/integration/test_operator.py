@@ -134,7 +134,7 @@ def _():
         require(folder.run("GP_DAEMON", "-c", folder.file("good.conf"), "--check-config", *driver_options())[0] == out, "with --config")
         folder.write("[tenant a]\nmemory = 12Q\n", "bad.conf")
         err = folder.run("GP_DAEMON", "--check-config", folder.file("bad.conf"), status=1)[1]
-        require(err == f'gpupoold: {folder.file("bad.conf")}:2: [tenant a] memory = 12Q: "12Q" is no size (16G, 512M, 40% or all)\n', err)
+        require(err == f'gpupoold: {folder.file("bad.conf")}:2: [tenant a] memory = 12Q: "12Q" is no size (from 2M, as 16G; up to 100%, as 40%; or all)\n', err)
         has(folder.run("GP_DAEMON", "--check-config", "/nowhere", status=1)[1], "gpupoold: /nowhere: No such file or directory")
         has(folder.run("GP_DAEMON", "--check-config", folder.file("good.conf"), "--driver", "/nowhere")[1],
             "what the configuration says of devices is not checked")

@@ -153,12 +153,9 @@ read_memory(const struct gpd_config_key *key, const char *text, void *value)
 
 	if (strcmp(text, "all") == 0)
 		amount.number = GPD_NO_LIMIT;
-	else if (!share(text, &amount.share)) {
-		if (!bytes(text, &amount.number))
-			return "is no size (16G, 512M, 40% or all)";
-		if (amount.number < GPD_MEMORY_MIN)
-			return "is less than 2M, the smallest size (16G, 512M, 40% or all)";
-	}
+	else if (!share(text, &amount.share) &&
+		 (!bytes(text, &amount.number) || amount.number < GPD_MEMORY_MIN))
+		return "is no size (from 2M, as 16G; up to 100%, as 40%; or all)";
 	*(struct gpd_config_amount *)value = amount;
 	return NULL;
 }
@@ -170,7 +167,8 @@ read_sm(const struct gpd_config_key *key, const char *text, void *value)
 
 	if (strcmp(text, "all") != 0 && !share(text, &amount.share) &&
 	    !gpd_value_number(text, 1, SM_MAX, &amount.number))
-		return "is no part of the multiprocessors (25%, 33 or all)";
+		return "is no part of the multiprocessors (from 1, as 33; up to 100%, as 25%; or "
+		       "all)";
 	*(struct gpd_config_amount *)value = amount;
 	return NULL;
 }
@@ -180,12 +178,8 @@ read_bandwidth(const struct gpd_config_key *key, const char *text, void *value)
 {
 	uint64_t number = GPD_NO_LIMIT;
 
-	if (strcmp(text, "unlimited") != 0) {
-		if (!bytes(text, &number))
-			return "is no bandwidth (bytes per second: 1G, 500M or unlimited)";
-		if (number < GPD_BANDWIDTH_MIN)
-			return "is less than 64K, the smallest bandwidth (1G, 500M or unlimited)";
-	}
+	if (strcmp(text, "unlimited") != 0 && (!bytes(text, &number) || number < GPD_BANDWIDTH_MIN))
+		return "is no bandwidth (bytes per second from 64K, as 500M; or unlimited)";
 	*(uint64_t *)value = number;
 	return NULL;
 }
@@ -366,7 +360,8 @@ static const struct gpd_config_key daemon_keys[] = {
 	  .max = GPD_LEDGER_SESSIONS, .word = "unlimited", .word_value = UINT32_MAX,
 	  .wrong = "is neither a number from 1 to 4096 nor unlimited" },
 	{ "idle-timeout", read_number, AT(gpd_config, idle_timeout), .min = 1, .max = 10000000,
-	  .word = "never", .word_value = 0, .wrong = "is neither a number of seconds nor never" },
+	  .word = "never", .word_value = 0,
+	  .wrong = "is neither a number of seconds from 1 to 10000000 nor never" },
 	{ "metrics", read_metrics, .offset = 0 },
 	{ "admin-socket", read_path, AT(gpd_config, admin_socket), .max = 107,
 	  .wrong = "is no absolute path of at most 107 bytes (/run/gpupool/admin)" },

@@ -18,16 +18,24 @@ static const struct {
 	uint64_t min, max;
 	bool of_tenant; /* a session does not have it */
 	bool of_device; /* it can be a share of what the device has */
+	const char *range;
 } keys[] = {
 	[GPUPOOL__ADMIN_SETTING__KEY__MEMORY] = { "memory", 0, UINT64_MAX, .of_device = true },
 	[GPUPOOL__ADMIN_SETTING__KEY__SM] = { "sm", 0, UINT64_MAX, .of_device = true },
-	[GPUPOOL__ADMIN_SETTING__KEY__PRIORITY] = { "priority", 0, 2 },
-	[GPUPOOL__ADMIN_SETTING__KEY__WEIGHT] = { "weight", 1, WEIGHT_MAX, true },
-	[GPUPOOL__ADMIN_SETTING__KEY__LIMIT] = { "limit", 1, 100, true },
-	[GPUPOOL__ADMIN_SETTING__KEY__TIME_SHARE] = { "time-share", 0, 100, true },
+	[GPUPOOL__ADMIN_SETTING__KEY__PRIORITY] = { "priority", 0, 2,
+						    .range = "0 (normal), 1 (low) or 2 (high)" },
+	[GPUPOOL__ADMIN_SETTING__KEY__WEIGHT] = { "weight", 1, WEIGHT_MAX, true,
+						  .range = "1 to 1000" },
+	[GPUPOOL__ADMIN_SETTING__KEY__LIMIT] = { "limit", 1, 100, true,
+						 .range = "1 to 100 per cent" },
+	[GPUPOOL__ADMIN_SETTING__KEY__TIME_SHARE] = { "time-share", 0, 100, true,
+						      .range = "0 to 100 per cent" },
 	[GPUPOOL__ADMIN_SETTING__KEY__BANDWIDTH] = { "bandwidth", GPD_BANDWIDTH_MIN, UINT64_MAX,
-						     true },
-	[GPUPOOL__ADMIN_SETTING__KEY__SESSIONS] = { "sessions", 0, UINT32_MAX, true },
+						     true,
+						     .range = "bytes per second from 64K, as 500M; "
+							      "or unlimited" },
+	[GPUPOOL__ADMIN_SETTING__KEY__SESSIONS] = { "sessions", 0, UINT32_MAX, true,
+						    .range = "0 to 4096, or unlimited" },
 };
 
 /* What a request is about; exactly one of session and tenant. */
@@ -75,8 +83,8 @@ check(const struct target *t, const Gpupool__AdminSetting *setting)
 	if (setting->key == GPUPOOL__ADMIN_SETTING__KEY__MEMORY && number < GPD_MEMORY_MIN)
 		return refuse(t, "memory: %llu bytes are less than 2M, the smallest size", number);
 	if (number < keys[key].min || number > keys[key].max)
-		return refuse(t, "%s: %llu is not from %llu to %llu", keys[key].name, number,
-			      (unsigned long long)keys[key].min, (unsigned long long)keys[key].max);
+		return refuse(t, "%s: %llu is out of range (%s)", keys[key].name, number,
+			      keys[key].range);
 	return 0;
 }
 

@@ -102,12 +102,21 @@ what_is_wrong_with_a_setting_is_said(void **state)
 	static const struct {
 		const char *text, *wrong;
 	} bad[] = {
-		{ "memory", "sets none of" },        { "=5", "sets none of" },
-		{ "memor=5", "sets none of" },       { "memory=", "is no size" },
-		{ "memory=5%x", "is no size" },      { "sm=0", "is no number of" },
-		{ "sm=-1", "is no number of" },      { "weight=1001", "is no weight" },
-		{ "limit=12.5%", "is no per cent" }, { "share=101", "is no per cent" },
-		{ "priority=3", "is none of" },      { "bandwidth=/s", "is no bandwidth" },
+		{ "memory", "sets none of" },
+		{ "=5", "sets none of" },
+		{ "memor=5", "sets none of" },
+		{ "memory=", "is no size" },
+		{ "memory=5%x", "is no size" },
+		{ "sm=0", "is no part of" },
+		{ "sm=-1", "is no part of" },
+		{ "weight=1001", "is no weight" },
+		{ "limit=12.5%", "per cent from 1 to 100" },
+		{ "share=101", "per cent from 0 to 100" },
+		{ "limit=0", "per cent from 1 to 100" },
+		{ "limit=%", "is no whole" },
+		{ "limit=5%%", "is no whole" },
+		{ "priority=3", "is none of" },
+		{ "bandwidth=/s", "bytes per second from 64K" },
 	};
 	Gpupool__AdminSetting setting;
 

@@ -44,7 +44,7 @@ wrong_keys_of_the_daemon_are_refused(void **state)
 		  "to 4096 nor unlimited" },
 		{ "[daemon]\nidle-timeout = 0\n", "gpupoold.conf:2: [daemon] idle-timeout = 0: "
 						  "\"0\" is neither a number of seconds "
-						  "nor never" },
+						  "from 1 to 10000000 nor never" },
 		{ "[daemon]\ntokens = here\n",
 		  "gpupoold.conf:2: [daemon] tokens = here: \"here\" is no absolute path of at "
 		  "most 255 bytes (/etc/gpupool/tokens)" },
@@ -124,8 +124,8 @@ sizes_that_are_none_are_refused(void **state)
 
 		snprintf(text, sizeof(text), "\n[tenant a]\nmemory = %s\n", none[i]);
 		snprintf(wanted, sizeof(wanted),
-			 "gpupoold.conf:3: [tenant a] memory = %s: \"%s\" is no size (16G, 512M, "
-			 "40%% or all)",
+			 "gpupoold.conf:3: [tenant a] memory = %s: \"%s\" is no size (from 2M, as "
+			 "16G; up to 100%%, as 40%%; or all)",
 			 none[i], none[i]);
 		assert_refused(text, wanted);
 	}
@@ -134,17 +134,17 @@ sizes_that_are_none_are_refused(void **state)
 /* Of a tenant: parts of a device. */
 static const struct refusal tenant_shares[] = {
 	{ "[tenant a]\nmemory = 16\n",
-	  "gpupoold.conf:2: [tenant a] memory = 16: \"16\" is less than 2M, the smallest "
-	  "size (16G, 512M, 40% or all)" },
+	  "gpupoold.conf:2: [tenant a] memory = 16: \"16\" is no size (from 2M, "
+	  "as 16G; up to 100%, as 40%; or all)" },
 	{ "[tenant a]\nsession-memory =\n", "gpupoold.conf:2: [tenant a] session-memory = "
-					    ": \"\" is no size (16G, 512M, 40% or "
-					    "all)" },
+					    ": \"\" is no size (from 2M, as 16G; up to "
+					    "100%, as 40%; or all)" },
 	{ "[tenant a]\nsm = 0\n", "gpupoold.conf:2: [tenant a] sm = 0: \"0\" is no part of "
-				  "the multiprocessors (25%, "
-				  "33 or all)" },
+				  "the multiprocessors (from 1, as 33; up to "
+				  "100%, as 25%; or all)" },
 	{ "[tenant a]\nsession-sm.3 = 1.5\n",
 	  "gpupoold.conf:2: [tenant a] session-sm.3 = 1.5: \"1.5\" is no part of the "
-	  "multiprocessors (25%, 33 or all)" },
+	  "multiprocessors (from 1, as 33; up to 100%, as 25%; or all)" },
 	{ "[tenant a]\nweight = 0\n",
 	  "gpupoold.conf:2: [tenant a] weight = 0: \"0\" is no number from 1 to 1000" },
 	{ "[tenant a]\nweight = 1001\n", "gpupoold.conf:2: [tenant a] weight = 1001: "
@@ -171,10 +171,10 @@ static const struct refusal tenant_terms[] = {
 					     "high" },
 	{ "[tenant a]\nbandwidth = fast\n", "gpupoold.conf:2: [tenant a] bandwidth = fast: "
 					    "\"fast\" is no bandwidth (bytes per "
-					    "second: 1G, 500M or unlimited)" },
+					    "second from 64K, as 500M; or unlimited)" },
 	{ "[tenant a]\nbandwidth = 10\n", "gpupoold.conf:2: [tenant a] bandwidth = 10: "
-					  "\"10\" is less than 64K, the smallest "
-					  "bandwidth (1G, 500M or unlimited)" },
+					  "\"10\" is no bandwidth (bytes per "
+					  "second from 64K, as 500M; or unlimited)" },
 	{ "[tenant a]\nsessions = -1\n",
 	  "gpupoold.conf:2: [tenant a] sessions = -1: \"-1\" is neither a number from 0 to "
 	  "4096 nor unlimited" },

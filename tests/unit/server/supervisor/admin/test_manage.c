@@ -154,7 +154,7 @@ of_settings_of_which_one_is_wrong_none_is_made(void **state)
 	assert_string_equal(set_two(5, "", 0, &memory, &weight),
 			    "weight: a tenant has that, not a session");
 	assert_string_equal(set_two(0, "default", 0, &memory, &limit),
-			    "limit: 101 is not from 1 to 100");
+			    "limit: 101 is out of range (1 to 100 per cent)");
 	assert_string_equal(set_two(5, "", 0, &memory, &share),
 			    "priority: a share of the device makes no sense here");
 	assert_string_equal(set_two(5, "", 0, &memory, &over), "a share of more than 100%");
@@ -178,7 +178,8 @@ what_the_configuration_forbids_cannot_be_set(void **state)
 	assert_string_equal(set_two(0, "default", 0, &none, NULL),
 			    "memory: 0 bytes are less than 2M, the smallest size");
 	assert_string_equal(set_two(0, "default", 0, &slow, NULL),
-			    "bandwidth: 65535 is not from 65536 to 18446744073709551615");
+			    "bandwidth: 65535 is out of range (bytes per second from 64K, as 500M; "
+			    "or unlimited)");
 	assert_string_equal(set_two(0, "default", 0, &limit, &share),
 			    "time-share: 40% of device 0 are more than the limit, 30%");
 	ledger->tenants[1].devices[0].time_share = 61;
