@@ -456,6 +456,8 @@ add_tenant(struct ctl_table *table, const Gpupool__AdminReport *report,
 
 	ctl_table_text(table, t->name);
 	ctl_table_number(table, t->sessions);
+	ctl_table_number(table, t->sessions_max == UINT32_MAX ? UINT64_MAX : t->sessions_max);
+	ctl_table_number(table, t->waiting);
 	ctl_table_number(table, t->sessions_total);
 	ctl_table_number(table, line->device);
 	ctl_table_number(table, line->memory);
@@ -479,6 +481,8 @@ list_tenants(const struct ctl *ctl)
 	static const struct ctl_column columns[] = {
 		{ "TENANT", "tenant", CTL_TEXT },
 		{ "CLIENTS", "clients", CTL_NUMBER },
+		{ "AT MOST", "clients_max", CTL_NUMBER },
+		{ "WAITING", "clients_waiting", CTL_NUMBER },
 		{ "SO FAR", "clients_total", CTL_NUMBER },
 		{ "GPU", "gpu", CTL_NUMBER },
 		{ "MEMORY", "memory_bytes", CTL_BYTES },
@@ -507,6 +511,8 @@ list_tenants(const struct ctl *ctl)
 					     "refusals",
 					     "launches",
 					     "clients_total",
+					     "clients_max",
+					     "clients_waiting",
 					     "pinned_limit_bytes",
 					     "pinned_bytes" };
 	Gpupool__AdminReply *reply;

@@ -468,6 +468,12 @@ def _():
         second = user.start("run", "--wait", f"{PATIENCE}s", app("vectoradd"))
         wait_until("it waits", lambda: "refused: tenant alice has all the 1 sessions that it may; number 1 in the queue; waiting for a place "
                    in second.err(), PATIENCE)
+        # Between its questions, too, the administrator sees that it waits.
+        for _ in range(20):
+            row = json.loads(ctl("--socket", pool.socket, "tenant", "list", "--format=json"))[1]
+            require((row["tenant"], row["clients"], row["clients_max"], row["clients_waiting"]) == ("alice", 1, 1, 1), f"{row}")
+            require(json.loads(ctl("--socket", pool.socket, "status", "--format=json"))["clients_waiting"] == 1, "nobody waits")
+            time.sleep(0.1)
         for _ in range(2):
             pool.run("vectoradd", env={"GPUPOOL_TENANT": "bob"}).expect(out="vectoradd: ok\n", err="")
         first.finish().expect()

@@ -8,8 +8,9 @@ import subprocess
 import sys
 import time
 
-from harness import SOFTWARE, Configured, Daemon, as_tenant, base_environment, case, main, require, run, software_env, wait_until
-from wire import BULK, Session, field, record
+from harness import PATIENCE, SOFTWARE, Configured, Daemon, as_tenant, base_environment, case, main, require, run, software_env, wait_until
+from limiting import refusal
+from wire import BULK, Conn, Session, field, hello, message, preamble, record
 
 UNIT = 2  # MiB, to which shares are rounded
 
@@ -103,6 +104,33 @@ def _():
         holder.finish().expect()
         for _ in range(5):
             daemon.run("vectoradd", env=as_tenant("one")).expect()
+
+
+def wait_in_queue(daemon, tenant, number):
+    """The connection of a client that waits, with this number of its own."""
+    conn = Conn(daemon.port, PATIENCE)
+    conn.send(preamble() + message(hello(more=field(14, tenant) + field(17, number))))
+    return conn
+
+
+@case("the queue has 64 numbers for a tenant, whatever its sessions are; who comes later is told that there is none")
+def _():
+    with Configured("[tenant one]\nsessions = 1\n[tenant other]\nsessions = 1\n") as daemon:
+        holders = [daemon.start("memhog", "1", env=as_tenant(name), stdin=True) for name in ("one", "other")]
+        for holder in holders:
+            holder.wait_for_output("free after")
+        why, said = "tenant one has all the 1 sessions that it may; ", []
+        for first in range(1, 66, 13):
+            group = [wait_in_queue(daemon, "one", number) for number in range(first, first + 13)]
+            for conn in group:
+                said.append(refusal(conn))
+                conn.close()
+        require(sorted(said) == sorted([f"{why}number {place} in the queue" for place in range(1, 65)] +
+                                       [f"{why}no number: the queue is full (64 of a tenant, 512 of all)"]), f"{said}")
+        with wait_in_queue(daemon, "other", 100) as conn:
+            require(refusal(conn).endswith("; number 1 in the queue"), "another tenant's is full, too")
+        for holder in holders:
+            holder.finish().expect()
 
 
 @case("a device in four parts: each has a quarter, the fifth session is refused in words")

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/supervisor/admin/report.h"
 
+#include "base/clock.h"
 #include "server/supervisor/door/tls_files.h"
 #include "server/supervisor/workers/child.h"
 
@@ -74,6 +75,19 @@ add_line(struct lines *lines, size_t *count, int device)
 	return line;
 }
 
+/* Of those who wait between two questions there is a line of the queue alone. */
+static uint32_t
+count_waiting(const struct gpd_admission *admission)
+{
+	const struct gpd_queue *queue = &admission->quota->queue;
+	uint32_t waiting = gpd_queue_length(queue, GPD_QUEUE_ALL, gp_now_ms());
+
+	for (const struct gpd_peer *p = admission->peers; p; p = p->next)
+		waiting +=
+			p->state == GPD_PEER_QUEUED && !gpd_queue_has(queue, p->hello->hello->wait);
+	return waiting;
+}
+
 /* Tenants. */
 
 static void
@@ -91,6 +105,8 @@ add_tenant(const struct gpd_report_source *source, struct room *room, int index)
 	tenant->priority = atomic_load(&from->priority);
 	tenant->bandwidth_max = atomic_load(&from->bandwidth_max);
 	tenant->sessions_max = source->admission->quota->tenants.sessions_max[index];
+	tenant->waiting =
+		gpd_queue_length(&source->admission->quota->queue, (uint32_t)index, gp_now_ms());
 	tenant->pinned = atomic_load(&from->devices[GPD_LEDGER_PINNED].memory);
 	tenant->pinned_max = atomic_load(&from->devices[GPD_LEDGER_PINNED].memory_max);
 	fill_counts(&to->counts, &from->ended);
@@ -439,8 +455,7 @@ gpd_report_create(const struct gpd_report_source *source, uint64_t session)
 	report->sessions_max = (uint32_t)gpd_admission_sessions_max(source->admission);
 	report->software = source->admission->quota->tenants.software;
 	report->driver_version = source->admission->quota->tenants.driver_version;
-	for (const struct gpd_peer *p = source->admission->peers; p; p = p->next)
-		report->waiting += p->state == GPD_PEER_QUEUED;
+	report->waiting = count_waiting(source->admission);
 	add_facts(source, room);
 	add_tokens(source, room);
 	add_workers(source, room);

@@ -113,10 +113,15 @@ tell_place(struct gpd_admission *admission, const struct gpd_peer *peer, const c
 	if (number)
 		place = gpd_queue_wait(&admission->quota->queue, number, peer->grant.tenant,
 				       peer->full_for_any, gp_now_ms());
-	if (!place)
+	if (!number)
 		return text;
-	(void)snprintf(room, GPD_CONFIG_ERROR_MAX, "%.*s; number %u in the queue",
-		       GPD_CONFIG_ERROR_MAX - 40, text, place);
+	if (place)
+		(void)snprintf(room, GPD_CONFIG_ERROR_MAX, "%.*s; number %u in the queue",
+			       GPD_CONFIG_ERROR_MAX - 40, text, place);
+	else
+		(void)snprintf(room, GPD_CONFIG_ERROR_MAX,
+			       "%.*s; no number: the queue is full (%d of a tenant, %d of all)",
+			       GPD_CONFIG_ERROR_MAX - 80, text, GPD_QUEUE_OF_TENANT, GPD_QUEUE_MAX);
 	return room;
 }
 

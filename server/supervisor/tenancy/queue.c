@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/supervisor/tenancy/queue.h"
 
-#include <stddef.h>
 #include <string.h>
 
 static void
@@ -12,23 +11,30 @@ take_out(struct gpd_queue *queue, int i)
 		(size_t)(queue->count - i) * sizeof(queue->waiters[0]));
 }
 
+static bool
+is_gone(const struct gpd_waiter *waiter, int64_t now_ms)
+{
+	return now_ms - waiter->seen_ms > GPD_QUEUE_FORGET_MS;
+}
+
 static void
 forget_gone(struct gpd_queue *queue, int64_t now_ms)
 {
 	for (int i = queue->count - 1; i >= 0; i--) {
-		if (now_ms - queue->waiters[i].seen_ms > GPD_QUEUE_FORGET_MS)
+		if (is_gone(&queue->waiters[i], now_ms))
 			take_out(queue, i);
 	}
 }
 
-static struct gpd_waiter *
-find(struct gpd_queue *queue, uint64_t number)
+/* Its line, or -1. */
+static int
+find(const struct gpd_queue *queue, uint64_t number)
 {
 	for (int i = 0; number && i < queue->count; i++) {
 		if (queue->waiters[i].number == number)
-			return &queue->waiters[i];
+			return i;
 	}
-	return NULL;
+	return -1;
 }
 
 /* Those before the number, or all if it is not there. */
@@ -75,26 +81,42 @@ gpd_queue_wait(struct gpd_queue *queue, uint64_t number, uint32_t tenant, bool f
 	       int64_t now_ms)
 {
 	struct gpd_waiter *waiter;
+	int line;
 
 	forget_gone(queue, now_ms);
-	waiter = find(queue, number);
-	if (!waiter) {
-		if (!has_line_for(queue, tenant))
-			return 0;
-		waiter = &queue->waiters[queue->count++];
-		waiter->number = number;
-	}
+	line = find(queue, number);
+	if (line < 0 && !has_line_for(queue, tenant))
+		return 0;
+	waiter = &queue->waiters[line < 0 ? queue->count++ : line];
+	waiter->number = number;
 	waiter->tenant = tenant;
 	waiter->for_any = for_any;
 	waiter->seen_ms = now_ms;
 	return 1 + count(queue, number, for_any, tenant, now_ms);
 }
 
+unsigned int
+gpd_queue_length(const struct gpd_queue *queue, uint32_t tenant, int64_t now_ms)
+{
+	unsigned int length = 0;
+
+	for (int i = 0; i < queue->count; i++)
+		length += !is_gone(&queue->waiters[i], now_ms) &&
+			  (tenant == GPD_QUEUE_ALL || queue->waiters[i].tenant == tenant);
+	return length;
+}
+
+bool
+gpd_queue_has(const struct gpd_queue *queue, uint64_t number)
+{
+	return find(queue, number) >= 0;
+}
+
 void
 gpd_queue_leave(struct gpd_queue *queue, uint64_t number)
 {
-	struct gpd_waiter *waiter = find(queue, number);
+	int line = find(queue, number);
 
-	if (waiter)
-		take_out(queue, (int)(waiter - queue->waiters));
+	if (line >= 0)
+		take_out(queue, line);
 }

@@ -16,6 +16,7 @@
 
 #define GPD_QUEUE_MAX 512
 #define GPD_QUEUE_OF_TENANT 64
+#define GPD_QUEUE_ALL UINT32_MAX
 /* A client asks again after at most eight seconds, and may have been answered late. */
 #define GPD_QUEUE_FORGET_MS 20000
 
@@ -40,6 +41,9 @@ unsigned int gpd_queue_ahead_of_tenant(struct gpd_queue *queue, uint64_t number,
  * for it, so whoever asks first is first. */
 unsigned int gpd_queue_wait(struct gpd_queue *queue, uint64_t number, uint32_t tenant, bool for_any,
 			    int64_t now_ms);
+/* How many wait for whatever, of a tenant or (GPD_QUEUE_ALL) of all. */
+unsigned int gpd_queue_length(const struct gpd_queue *queue, uint32_t tenant, int64_t now_ms);
+bool gpd_queue_has(const struct gpd_queue *queue, uint64_t number);
 /* It has what it waited for. */
 void gpd_queue_leave(struct gpd_queue *queue, uint64_t number);
 

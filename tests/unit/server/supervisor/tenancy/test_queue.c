@@ -69,6 +69,27 @@ a_tenant_has_so_many_lines_and_no_more(void **state)
 	assert_int_equal(queue.count, GPD_QUEUE_MAX);
 }
 
+static void
+the_length_is_of_those_who_are_there(void **state)
+{
+	static struct gpd_queue queue;
+
+	queue = (struct gpd_queue){ 0 };
+	assert_int_equal(gpd_queue_wait(&queue, 11, 1, true, 0), 1);
+	assert_int_equal(gpd_queue_wait(&queue, 12, 1, false, 9000), 1);
+	assert_int_equal(gpd_queue_wait(&queue, 13, 2, false, 9000), 1);
+	assert_int_equal(gpd_queue_length(&queue, GPD_QUEUE_ALL, 9000), 3);
+	assert_int_equal(gpd_queue_length(&queue, 1, 9000), 2);
+	assert_int_equal(gpd_queue_length(&queue, 3, 9000), 0);
+	assert_int_equal(gpd_queue_length(&queue, 1, GPD_QUEUE_FORGET_MS + 1), 1);
+	assert_true(gpd_queue_has(&queue, 12));
+	assert_false(gpd_queue_has(&queue, 14));
+	assert_false(gpd_queue_has(&queue, 0));
+	gpd_queue_leave(&queue, 12);
+	assert_false(gpd_queue_has(&queue, 12));
+	assert_int_equal(gpd_queue_length(&queue, 1, 9000), 1);
+}
+
 int
 main(void)
 {
@@ -77,6 +98,7 @@ main(void)
 		cmocka_unit_test(who_waits_for_its_tenant_is_in_nobody_elses_way),
 		cmocka_unit_test(who_does_not_ask_again_is_forgotten),
 		cmocka_unit_test(a_tenant_has_so_many_lines_and_no_more),
+		cmocka_unit_test(the_length_is_of_those_who_are_there),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
