@@ -21,8 +21,6 @@
 #include <sys/mman.h>
 
 #define NOTE_MAX 1000 /* an odd size, so that rows are cut anywhere */
-#define MAPPINGS 256
-#define PHYSICALS 64
 
 struct gpc_session {
 	struct gpc_session_facts facts;
@@ -37,23 +35,11 @@ struct under_way {
 	struct under_way *next;
 };
 
-struct mapping {
-	uint64_t base, size;
-	uint32_t memory; /* whose beginning it is; 0: its own */
-};
-
-struct physical {
-	uint32_t id;
-	uint64_t size;
-};
-
 struct fake fake;
 static struct gpc_session session;
 static struct gpc_device device;
 static struct gpc_context context;
 static struct gpc_stream streams[2];
-static struct mapping mappings[MAPPINGS];
-static struct physical physicals[PHYSICALS];
 static struct under_way *under_way;
 static const uint8_t *note; /* bytes that the data sink may take */
 static uint64_t note_left;
@@ -111,19 +97,6 @@ fake_setup(void **state)
 	return 0;
 }
 
-/* What nobody waits for, and is answered before the next question is. */
-static struct gpc_request *refilling;
-
-static void
-answer_refill(void)
-{
-	struct gpc_request *request = refilling;
-
-	refilling = NULL;
-	if (request)
-		request->done(request);
-}
-
 int
 fake_teardown(void **state)
 {
@@ -133,10 +106,7 @@ fake_teardown(void **state)
 	gpc_ipc_memory_forget_context(&context);
 	gpc_memory_forget_context(&context);
 	fake.done = fake.posted;
-	if (refilling)
-		answer_refill();
-	assert_int_equal(fake.mapped, fake.credit);
-	memset(mappings, 0, sizeof(mappings));
+	fake_memory_end();
 	(void)munmap(fake.device, FAKE_WINDOW);
 	return 0;
 }
@@ -417,10 +387,18 @@ gpc_stream_fence_functions(struct gpc_stream *stream)
 	return fake.has_functions ? gpc_stream_fence(stream) : CUDA_SUCCESS;
 }
 
-static void
-count(int *counter)
+int
+gpc_thread_start(struct gpc_session *s, void *(*main)(void *arg), void *arg, const char *name)
 {
-	__atomic_add_fetch(counter, 1, __ATOMIC_RELAXED);
+	/* That one is for work that goes on while nobody waits. */
+	if (strcmp(name, "gpupool-mirror") != 0)
+		(void)main(arg);
+	return 0;
+}
+
+void
+gpc_thread_ended(struct gpc_session *s)
+{
 }
 
 /* Requests. */
@@ -531,424 +509,4 @@ gp_conn_recv_bulk(struct gp_conn *conn, void *dst, size_t size)
 	note += size;
 	note_left -= size;
 	return 0;
-}
-
-/* The device. */
-
-static void
-expect_mapped(uint64_t address, uint64_t size)
-{
-	bool mapped = false;
-
-	(void)pthread_mutex_lock(&lock);
-	for (int i = 0; i < MAPPINGS; i++)
-		mapped |= address >= mappings[i].base &&
-			  address + size <= mappings[i].base + mappings[i].size;
-	(void)pthread_mutex_unlock(&lock);
-	if (!mapped && !fake_host_has(address, size))
-		fail_msg("device access outside mapped memory");
-}
-
-static CUresult
-map(uint64_t address, uint64_t size, uint32_t memory)
-{
-	struct mapping *place = NULL;
-
-	for (int i = 0; i < MAPPINGS; i++) {
-		assert_true(mappings[i].size == 0 ||
-			    address >= mappings[i].base + mappings[i].size ||
-			    address + size <= mappings[i].base);
-		if (mappings[i].size == 0)
-			place = &mappings[i];
-	}
-	assert_non_null(place);
-	*place = (struct mapping){ .base = address, .size = size, .memory = memory };
-	fake.mapped += memory ? 0 : size;
-	return CUDA_SUCCESS;
-}
-
-CUresult
-gpc_wait_gpMemoryMap(struct gpc_context *c, const struct gp_args_gpMemoryMap *args)
-{
-	CUresult result;
-
-	assert_int_equal(args->address % FAKE_GRANULE, 0);
-	assert_int_equal(args->size % FAKE_GRANULE, 0);
-	assert_int_equal(args->device, device.remote);
-	count(&fake.maps);
-	(void)pthread_mutex_lock(&lock);
-	result = args->size > fake.quota - fake.mapped ? CUDA_ERROR_OUT_OF_MEMORY
-						       : map(args->address, args->size, 0);
-	(void)pthread_mutex_unlock(&lock);
-	return result;
-}
-
-/* What is answered before anybody waits. */
-static CUresult
-answered(struct gpc_request *request, CUresult result)
-{
-	request->session = &session;
-	request->result = result;
-	__atomic_store_n(&request->complete, true, __ATOMIC_RELEASE);
-	return CUDA_SUCCESS;
-}
-
-CUresult
-gpc_start_gpMemoryMap(struct gpc_context *c, const struct gp_args_gpMemoryMap *args,
-		      struct gpc_request *request)
-{
-	return answered(request, gpc_wait_gpMemoryMap(c, args));
-}
-
-void
-fake_allow_credit(void)
-{
-	session.facts.unknown_calls[GP_CALL_gpMemoryGrant / 8] &=
-		(uint8_t) ~(1u << GP_CALL_gpMemoryGrant % 8);
-}
-
-static uint64_t
-grant(const struct gp_args_gpMemoryGrant *args)
-{
-	uint64_t room, granted;
-
-	assert_true(args->forgo <= fake.credit);
-	fake.credit -= args->forgo;
-	fake.mapped -= args->forgo;
-	room = fake.quota - fake.mapped;
-	if (room < args->least)
-		return 0;
-	granted = args->wanted < room ? args->wanted : room;
-	fake.credit += granted;
-	fake.mapped += granted;
-	return granted;
-}
-
-CUresult
-gpc_start_gpMemoryGrant(struct gpc_context *c, const struct gp_args_gpMemoryGrant *args,
-			struct gpc_request *request)
-{
-	struct gp_reply_gpMemoryGrant reply;
-	struct gp_enc enc;
-
-	assert_int_equal(args->device, device.remote);
-	answer_refill();
-	count(&fake.grants);
-	(void)pthread_mutex_lock(&lock);
-	reply.granted = grant(args);
-	(void)pthread_mutex_unlock(&lock);
-	request->reply_size = gp_reply_gpMemoryGrant_size(&reply);
-	request->reply = malloc(request->reply_size);
-	assert_non_null(request->reply);
-	gp_enc_init(&enc, request->reply, request->reply_size);
-	gp_reply_gpMemoryGrant_encode(&enc, &reply);
-	if (!request->done)
-		return answered(request, CUDA_SUCCESS);
-	assert_true(request->lazy);
-	request->session = &session;
-	request->result = CUDA_SUCCESS;
-	refilling = request;
-	return CUDA_SUCCESS;
-}
-
-/* Whatever is made of it counts as before. */
-static void
-use_credit(uint64_t size)
-{
-	assert_true(size <= fake.credit);
-	fake.credit -= size;
-	fake.mapped -= size;
-}
-
-CUresult
-gpc_post_gpMemoryUse(struct gpc_context *c, const struct gp_args_gpMemoryUse *args)
-{
-	CUresult result;
-
-	count(&fake.uses);
-	(void)pthread_mutex_lock(&lock);
-	use_credit(args->size);
-	result = map(args->address, args->size, 0);
-	(void)pthread_mutex_unlock(&lock);
-	return result;
-}
-
-CUresult
-gpc_post_gpMemoryUnmap(struct gpc_context *c, const struct gp_args_gpMemoryUnmap *args)
-{
-	bool mapped = false;
-
-	if (fake_host_displace(args->address, args->size))
-		return CUDA_SUCCESS;
-	count(&fake.unmaps);
-	(void)pthread_mutex_lock(&lock);
-	for (int i = 0; i < MAPPINGS && !mapped; i++) {
-		mapped = mappings[i].base == args->address && mappings[i].size == args->size;
-		if (mapped) {
-			fake.mapped -= mappings[i].memory ? 0 : args->size;
-			mappings[i].size = 0;
-		}
-	}
-	(void)pthread_mutex_unlock(&lock);
-	if (!mapped)
-		fail_msg("unmapping of what was not mapped as one");
-	return CUDA_SUCCESS;
-}
-
-static struct gpc_request *keeping;
-
-CUresult
-gpc_start_gpMemoryKeep(struct gpc_context *c, const struct gp_args_gpMemoryKeep *args,
-		       struct gpc_request *request)
-{
-	assert_null(keeping);
-	assert_true(request->lazy);
-	count(&fake.keeps);
-	keeping = request;
-	return CUDA_SUCCESS;
-}
-
-CUresult
-gpc_post_gpMemoryKept(struct gpc_context *c, const struct gp_args_gpMemoryKept *args)
-{
-	count(&fake.kept);
-	return CUDA_SUCCESS;
-}
-
-void
-fake_recall(void)
-{
-	struct gpc_request *request = keeping;
-
-	assert_non_null(request);
-	keeping = NULL;
-	request->result = CUDA_SUCCESS;
-	request->complete = true;
-	request->done(request);
-}
-
-int
-gpc_thread_start(struct gpc_session *s, void *(*main)(void *arg), void *arg, const char *name)
-{
-	/* That one is for work that goes on while nobody waits. */
-	if (strcmp(name, "gpupool-mirror") != 0)
-		(void)main(arg);
-	return 0;
-}
-
-void
-gpc_thread_ended(struct gpc_session *s)
-{
-}
-
-uint64_t
-fake_mapped(void)
-{
-	if (keeping)
-		fake_recall();
-	return fake.mapped;
-}
-
-static struct physical *
-physical_find(uint32_t id)
-{
-	for (int i = 0; i < PHYSICALS; i++) {
-		if (physicals[i].id == id)
-			return &physicals[i];
-	}
-	fail_msg("no such physical memory");
-	return NULL;
-}
-
-CUresult
-gpc_start_gpMemoryCreate(struct gpc_context *c, const struct gp_args_gpMemoryCreate *args,
-			 struct gpc_request *request)
-{
-	assert_int_equal(args->size % FAKE_GRANULE, 0);
-	assert_int_equal(args->device, device.remote);
-	if (args->size > fake.quota - fake.mapped)
-		return answered(request, CUDA_ERROR_OUT_OF_MEMORY);
-	*physical_find(0) = (struct physical){ .id = args->memory, .size = args->size };
-	fake.mapped += args->size;
-	return answered(request, CUDA_SUCCESS);
-}
-
-CUresult
-gpc_post_gpMemoryMake(struct gpc_context *c, const struct gp_args_gpMemoryMake *args)
-{
-	count(&fake.uses);
-	use_credit(args->size);
-	*physical_find(0) = (struct physical){ .id = args->memory, .size = args->size };
-	fake.mapped += args->size;
-	return CUDA_SUCCESS;
-}
-
-CUresult
-gpc_post_gpMemoryRelease(struct gpc_context *c, const struct gp_args_gpMemoryRelease *args)
-{
-	struct physical *physical = physical_find(args->memory);
-
-	for (int i = 0; i < MAPPINGS; i++)
-		assert_false(mappings[i].size > 0 && mappings[i].memory == args->memory);
-	fake.mapped -= physical->size;
-	physical->id = 0;
-	return CUDA_SUCCESS;
-}
-
-CUresult
-gpc_post_gpMemoryPlace(struct gpc_context *c, const struct gp_args_gpMemoryPlace *args)
-{
-	assert_int_equal(args->size, physical_find(args->memory)->size);
-	return map(args->address, args->size, args->memory);
-}
-
-CUresult
-gpc_wait_gpAddressReserve(struct gpc_context *c, const struct gp_args_gpAddressReserve *args,
-			  struct gp_reply_gpAddressReserve *reply)
-{
-	reply->address = FAKE_BESIDES + ((uint64_t)fake.reserves++ << 33);
-	fake.reserved++;
-	return fake.reserve_result;
-}
-
-CUresult
-gpc_post_gpAddressFree(struct gpc_context *c, const struct gp_args_gpAddressFree *args)
-{
-	fake.reserved--;
-	return CUDA_SUCCESS;
-}
-
-CUresult
-gpc_wait_gpMemoryInfo(struct gpc_context *c, const struct gp_args_gpMemoryInfo *args,
-		      struct gp_reply_gpMemoryInfo *reply)
-{
-	answer_refill();
-	reply->total = fake.quota;
-	reply->free = fake.quota - fake.mapped;
-	return CUDA_SUCCESS;
-}
-
-CUresult
-gpc_wait_gpPeerAccess(struct gpc_context *c, const struct gp_args_gpPeerAccess *args)
-{
-	fail_msg("there is one device, and it is not its own peer");
-	return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
-}
-
-CUresult
-gpc_wait_gpFence(struct gpc_context *c, const struct gp_args_gpFence *args)
-{
-	count(&fake.waits);
-	fake_deliver();
-	return CUDA_SUCCESS;
-}
-
-CUresult
-gpc_start_gpFence(struct gpc_context *c, const struct gp_args_gpFence *args,
-		  struct gpc_request *request)
-{
-	count(&fake.fences);
-	fake_start(request, NULL, 0, CUDA_SUCCESS);
-	return CUDA_SUCCESS;
-}
-
-CUresult
-gpc_wait_cuStreamSynchronize(struct gpc_context *c, const struct gp_args_cuStreamSynchronize *args)
-{
-	count(&fake.syncs);
-	fake_deliver();
-	return CUDA_SUCCESS;
-}
-
-CUresult
-gpc_post_gpCopyIn(struct gpc_context *c, const struct gp_args_gpCopyIn *args,
-		  const struct iovec *bulk, int bulk_count)
-{
-	uint64_t size = args->width * args->height, at = 0;
-	uint8_t *packed = malloc(size);
-
-	for (int i = 0; i < bulk_count; i++) {
-		assert_true(bulk[i].iov_len <= size - at);
-		memcpy(packed + at, bulk[i].iov_base, bulk[i].iov_len);
-		at += bulk[i].iov_len;
-	}
-	assert_int_equal(at, size);
-	for (uint64_t y = 0; y < args->height; y++) {
-		expect_mapped(args->dst + y * args->pitch, args->width);
-		memcpy(fake_at(args->dst + y * args->pitch), packed + y * args->width, args->width);
-	}
-	free(packed);
-	count(&fake.copies_in);
-	if (args->flags == GP_COPY_BARRIER)
-		count(&fake.barriers);
-	(void)pthread_mutex_lock(&lock);
-	if (size > fake.largest_copy_in)
-		fake.largest_copy_in = size;
-	(void)pthread_mutex_unlock(&lock);
-	return CUDA_SUCCESS;
-}
-
-CUresult
-gpc_post_gpCopyInShort(struct gpc_context *c, const struct gp_args_gpCopyInShort *args)
-{
-	const struct gp_args_gpCopyIn copy = { .stream = args->stream,
-					       .dst = args->dst,
-					       .pitch = args->pitch,
-					       .width = args->width,
-					       .height = args->height,
-					       .flags = args->flags };
-	const struct iovec bytes = { (void *)args->data.data, args->data.size };
-
-	count(&fake.copies_in_short);
-	return gpc_post_gpCopyIn(c, &copy, &bytes, 1);
-}
-
-CUresult
-gpc_start_gpCopyOut(struct gpc_context *c, const struct gp_args_gpCopyOut *args,
-		    struct gpc_request *request)
-{
-	uint64_t size = args->width * args->height;
-	bool empty = fake.copy_out_short || fake.copy_out_result != CUDA_SUCCESS;
-	uint8_t *packed = malloc(size);
-
-	for (uint64_t y = 0; y < args->height; y++) {
-		expect_mapped(args->src + y * args->pitch, args->width);
-		memcpy(packed + y * args->width, fake_at(args->src + y * args->pitch), args->width);
-	}
-	count(&fake.copies_out);
-	fake_start(request, packed, empty ? 0 : size, fake.copy_out_result);
-	return CUDA_SUCCESS;
-}
-
-CUresult
-gpc_post_gpCopyDevice(struct gpc_context *c, const struct gp_args_gpCopyDevice *args)
-{
-	for (uint64_t z = 0; z < args->depth; z++) {
-		for (uint64_t y = 0; y < args->height; y++) {
-			uint64_t dst = args->dst + z * args->dst_slice + y * args->dst_pitch;
-			uint64_t src = args->src + z * args->src_slice + y * args->src_pitch;
-
-			expect_mapped(dst, args->width);
-			expect_mapped(src, args->width);
-			memmove(fake_host_has(dst, 1) ? fake_host_at(dst) : fake_at(dst),
-				fake_at(src), args->width);
-		}
-	}
-	count(&fake.copies_device);
-	return CUDA_SUCCESS;
-}
-
-CUresult
-gpc_post_gpFill(struct gpc_context *c, const struct gp_args_gpFill *args)
-{
-	for (uint64_t y = 0; y < args->height; y++) {
-		uint64_t row = args->dst + y * args->pitch;
-
-		expect_mapped(row, args->width * args->element_size);
-		for (uint64_t x = 0; x < args->width; x++)
-			memcpy(fake_at(row + x * args->element_size), &args->value,
-			       args->element_size);
-	}
-	count(&fake.fills);
-	return CUDA_SUCCESS;
 }

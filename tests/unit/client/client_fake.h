@@ -111,6 +111,21 @@ bool fake_host_displace(uint64_t address, uint64_t size);
 /* Before the answer to a request: what a gpHostTakeBehind asks for. */
 void fake_host_look(struct gpc_request *request);
 
+/* Of counts that several threads change. */
+static inline void
+fake_count(int *counter)
+{
+	__atomic_add_fetch(counter, 1, __ATOMIC_RELAXED);
+}
+
+/* The test fails unless all of it is mapped. */
+void fake_expect_mapped(uint64_t address, uint64_t size);
+/* Nothing is mapped any more but credit. */
+void fake_memory_end(void);
+
+/* What came behind a call, which must be so many bytes; the caller frees it. */
+uint8_t *fake_gather(const struct iovec *bulk, int bulk_count, uint64_t size);
+
 /* Device memory, as a kernel would see it. */
 uint8_t *fake_at(CUdeviceptr address);
 

@@ -170,16 +170,10 @@ gpc_post_gpArrayCopyIn(struct gpc_context *c, const struct gp_args_gpArrayCopyIn
 {
 	const struct gp_array_box box = { args->x,     args->y,      args->z,
 					  args->width, args->height, args->depth };
-	uint64_t size = args->width * args->height * args->depth, at = 0, pitch, slice;
+	uint64_t size = args->width * args->height * args->depth, pitch, slice;
 	uint8_t *to = place(args->array, args->level, &box, &pitch, &slice);
-	uint8_t *packed = malloc(size);
+	uint8_t *packed = fake_gather(bulk, bulk_count, size);
 
-	for (int i = 0; i < bulk_count; i++) {
-		assert_true(bulk[i].iov_len <= size - at);
-		memcpy(packed + at, bulk[i].iov_base, bulk[i].iov_len);
-		at += bulk[i].iov_len;
-	}
-	assert_int_equal(at, size);
 	for (uint64_t row = 0; row < args->height * args->depth; row++)
 		memcpy(to + row % args->height * pitch + row / args->height * slice,
 		       packed + row * args->width, args->width);
