@@ -31,6 +31,13 @@ struct gp_array_shape {
 	uint32_t levels; /* of a mipmapped array; 0: it is a plain one */
 };
 
+/* Its members as an initializer: of another shape, or of a message that has these fields, into
+ * either (gpArrayCreate, gpArrayMake). */
+#define GP_ARRAY_SHAPE(of)                                                                         \
+	.width = (of)->width, .height = (of)->height, .depth = (of)->depth,                        \
+	.format = (of)->format, .channels = (of)->channels, .flags = (of)->flags,                  \
+	.levels = (of)->levels
+
 /* A level, or a box in one: bytes, rows, slices (layers and faces are slices); none of them 0. */
 struct gp_array_extent {
 	uint64_t width, height, depth;

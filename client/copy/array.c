@@ -85,13 +85,7 @@ ask_for(const struct gpc_array *array)
 	const struct gp_args_gpArrayCreate args = {
 		.array = array->handle.id,
 		.device = array->context->device->remote,
-		.width = array->shape.width,
-		.height = array->shape.height,
-		.depth = array->shape.depth,
-		.format = array->shape.format,
-		.channels = array->shape.channels,
-		.flags = array->shape.flags,
-		.levels = array->shape.levels,
+		GP_ARRAY_SHAPE(&array->shape),
 	};
 	struct gpc_request request = { 0 };
 	CUresult result = gpc_start_gpArrayCreate(array->context, &args, &request);
@@ -109,13 +103,7 @@ make_granted(const struct gpc_array *array, CUresult *result_p)
 	const struct gp_args_gpArrayMake args = {
 		.array = array->handle.id,
 		.device = array->context->device->remote,
-		.width = array->shape.width,
-		.height = array->shape.height,
-		.depth = array->shape.depth,
-		.format = array->shape.format,
-		.channels = array->shape.channels,
-		.flags = array->shape.flags,
-		.levels = array->shape.levels,
+		GP_ARRAY_SHAPE(&array->shape),
 	};
 	const struct gpc_session_facts *facts = gpc_session_facts(array->context->scope.session);
 	const uint64_t size = gp_array_footprint(&array->shape);

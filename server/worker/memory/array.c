@@ -318,15 +318,7 @@ create(struct gpd_session *session, uint32_t name, int device, const struct gp_a
 CUresult
 gpd_gpArrayCreate(struct gpd_session *session, const struct gp_args_gpArrayCreate *args)
 {
-	const struct gp_array_shape shape = {
-		.width = args->width,
-		.height = args->height,
-		.depth = args->depth,
-		.format = args->format,
-		.channels = args->channels,
-		.flags = args->flags,
-		.levels = args->levels,
-	};
+	const struct gp_array_shape shape = { GP_ARRAY_SHAPE(args) };
 
 	return create(session, args->array, args->device, &shape, false);
 }
@@ -334,15 +326,7 @@ gpd_gpArrayCreate(struct gpd_session *session, const struct gp_args_gpArrayCreat
 CUresult
 gpd_gpArrayMake(struct gpd_session *session, const struct gp_args_gpArrayMake *args)
 {
-	const struct gp_array_shape shape = {
-		.width = args->width,
-		.height = args->height,
-		.depth = args->depth,
-		.format = args->format,
-		.channels = args->channels,
-		.flags = args->flags,
-		.levels = args->levels,
-	};
+	const struct gp_array_shape shape = { GP_ARRAY_SHAPE(args) };
 
 	return create(session, args->array, args->device, &shape, true);
 }

@@ -50,9 +50,7 @@ CUresult
 gpc_start_gpArrayCreate(struct gpc_context *c, const struct gp_args_gpArrayCreate *args,
 			struct gpc_request *request)
 {
-	const struct gp_array_shape shape = { args->width,  args->height,   args->depth,
-					      args->format, args->channels, args->flags,
-					      args->levels };
+	const struct gp_array_shape shape = { GP_ARRAY_SHAPE(args) };
 	CUresult result = gp_array_check(&shape);
 	struct array *array;
 
@@ -76,17 +74,9 @@ gpc_post_gpArrayMake(struct gpc_context *c, const struct gp_args_gpArrayMake *ar
 	const struct gp_args_gpArrayCreate create = {
 		.array = args->array,
 		.device = args->device,
-		.width = args->width,
-		.height = args->height,
-		.depth = args->depth,
-		.format = args->format,
-		.channels = args->channels,
-		.flags = args->flags,
-		.levels = args->levels,
+		GP_ARRAY_SHAPE(args),
 	};
-	const struct gp_array_shape shape = { args->width,  args->height,   args->depth,
-					      args->format, args->channels, args->flags,
-					      args->levels };
+	const struct gp_array_shape shape = { GP_ARRAY_SHAPE(args) };
 	const uint64_t size = gp_array_footprint(&shape);
 	struct gpc_request request = { 0 };
 
