@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/client/fake_daemon.h"
 
-#include "gp_calls.h"
+#include "gpc_calls.h"
 #include "protocol/enc.h"
 #include "tests/test.h"
 
@@ -220,4 +220,24 @@ fake_wait_records(struct fake_daemon *daemon, size_t count)
 		(void)usleep(1000);
 	}
 	return false;
+}
+
+size_t
+fake_received(struct fake_daemon *daemon, uint16_t call)
+{
+	struct gp_args_gpFence args = { 0 };
+	size_t count = 0;
+
+	assert_int_equal(gpc_wait_gpFence(NULL, &args), CUDA_SUCCESS);
+	for (size_t i = 0; i < atomic_load(&daemon->count); i++)
+		count += daemon->records[i].header.call == call;
+	return count;
+}
+
+void
+fake_session_lacks(struct gpc_session *session, uint16_t call)
+{
+	struct gpc_session_facts *facts = (struct gpc_session_facts *)gpc_session_facts(session);
+
+	facts->unknown_calls[call / 8] |= (uint8_t)(1u << call % 8);
 }

@@ -64,6 +64,11 @@ void fake_note_data(struct fake_daemon *daemon, uint32_t request, uint64_t offse
 int fake_answer(struct fake_daemon *daemon, const struct gp_header *header, const void *fields,
 		size_t size);
 
+/* How many of these it has got, once it has got all that was posted before. */
+size_t fake_received(struct fake_daemon *daemon, uint16_t call);
+/* From now on the session's daemon does not know this call. */
+void fake_session_lacks(struct gpc_session *session, uint16_t call);
+
 /* Whether so many records came within a few seconds. */
 bool fake_wait_records(struct fake_daemon *daemon, size_t count);
 

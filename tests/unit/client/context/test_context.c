@@ -67,13 +67,7 @@ tear_down(void **state)
 static size_t
 received(uint16_t call)
 {
-	struct gp_args_gpFence args = { 0 };
-	size_t count = 0;
-
-	assert_int_equal(gpc_wait_gpFence(NULL, &args), CUDA_SUCCESS);
-	for (size_t i = 0; i < atomic_load(&fixture.daemon.count); i++)
-		count += fixture.daemon.records[i].header.call == call;
-	return count;
+	return fake_received(&fixture.daemon, call);
 }
 
 static CUcontext
@@ -193,11 +187,8 @@ static void
 context_that_an_old_daemon_has_no_room_for_works_once_there_is_some(void **state)
 {
 	CUcontext primary = gpc_device_get(0)->primary->handle.token;
-	struct gpc_session_facts *facts =
-		(struct gpc_session_facts *)gpc_session_facts(fixture.session);
 
-	facts->unknown_calls[GP_CALL_gpContextMake / 8] |=
-		(uint8_t)(1u << GP_CALL_gpContextMake % 8);
+	fake_session_lacks(fixture.session, GP_CALL_gpContextMake);
 	fixture.daemon.answer = refuse_creations;
 	assert_int_equal(gpc_cuCtxSetCurrent(primary), CUDA_SUCCESS);
 	assert_int_equal(gpc_cuCtxSynchronize(), CUDA_ERROR_OUT_OF_MEMORY);

@@ -115,9 +115,7 @@ setup(void **state)
 static void
 make_daemon_old(void)
 {
-	struct gpc_session_facts *facts = (struct gpc_session_facts *)gpc_session_facts(session);
-
-	facts->unknown_calls[GP_CALL_gpGraphPut / 8] |= (uint8_t)(1u << GP_CALL_gpGraphPut % 8);
+	fake_session_lacks(session, GP_CALL_gpGraphPut);
 }
 
 static int

@@ -146,12 +146,7 @@ give_work(const struct gpc_stream *stream)
 static size_t
 received(struct fixture *fixture, uint16_t call)
 {
-	size_t count = 0;
-
-	assert_int_equal(fence(), CUDA_SUCCESS);
-	for (size_t i = 0; i < atomic_load(&fixture->daemon.count); i++)
-		count += fixture->daemon.records[i].header.call == call;
-	return count;
+	return fake_received(&fixture->daemon, call);
 }
 
 static CUresult

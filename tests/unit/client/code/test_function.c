@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Kernels' settings and attributes: what is sent, and what is waited for. */
+#include "tests/unit/client/launch_fixture.h"
+
+static CUresult
+launch_shared(unsigned int shared)
+{
+	return gpc_cuLaunchKernel(fixture.kernel, 1, 1, 1, 32, 1, 1, shared, NULL, NULL, NULL);
+}
+
+static void
+dynamic_shared_memory_is_allowed_without_waiting(void **state)
+{
+	int value;
+
+	assert_int_equal(launch_shared(SHARED_DEFAULT + 1), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(allow_shared(SHARED_MOST - SHARED_STATIC), CUDA_SUCCESS);
+	assert_int_equal(launch_shared(SHARED_DEFAULT + 1), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuFuncGetAttribute(&value,
+						CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+						fixture.kernel),
+			 CUDA_SUCCESS);
+	assert_int_equal(value, SHARED_MOST - SHARED_STATIC);
+	/* The same again is nothing. */
+	assert_int_equal(allow_shared(SHARED_MOST - SHARED_STATIC), CUDA_SUCCESS);
+	assert_int_equal(allow_shared(1000), CUDA_SUCCESS);
+	assert_int_equal(launch_shared(1001), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(received(GP_CALL_gpFunctionAttribute), 2);
+	assert_int_equal(received(GP_CALL_cuFuncSetAttribute), 0);
+	assert_int_equal(received(GP_CALL_cuFuncGetAttribute), 0);
+}
+
+static void
+what_may_be_refused_is_waited_for(void **state)
+{
+	assert_int_equal(allow_shared(SHARED_MOST - SHARED_STATIC + 1), CUDA_SUCCESS);
+	assert_int_equal(allow_shared(-1), CUDA_SUCCESS);
+	assert_int_equal(set(CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 101),
+			 CUDA_SUCCESS);
+	assert_int_equal(set(CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 2), CUDA_SUCCESS);
+	assert_int_equal(set(CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, 2), CUDA_SUCCESS);
+	assert_int_equal(received(GP_CALL_cuFuncSetAttribute), 5);
+	/* But not twice. */
+	assert_int_equal(set(CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, 2), CUDA_SUCCESS);
+	assert_int_equal(received(GP_CALL_cuFuncSetAttribute), 5);
+	assert_int_equal(received(GP_CALL_gpFunctionAttribute), 0);
+}
+
+static void
+what_libraries_set_is_posted(void **state)
+{
+	assert_int_equal(set(CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 100),
+			 CUDA_SUCCESS);
+	assert_int_equal(set(CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1), CUDA_SUCCESS);
+	assert_int_equal(received(GP_CALL_gpFunctionAttribute), 2);
+	assert_int_equal(received(GP_CALL_cuFuncSetAttribute), 0);
+}
+
+static void
+attributes_are_asked_together(void **state)
+{
+	int value;
+
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(
+			gpc_cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, fixture.kernel),
+			CUDA_SUCCESS);
+		assert_int_equal(value, FIRST_VALUE + CU_FUNC_ATTRIBUTE_NUM_REGS);
+		assert_int_equal(gpc_cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES,
+							fixture.kernel),
+				 CUDA_SUCCESS);
+		assert_int_equal(value, FIRST_VALUE + CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES);
+	}
+	assert_int_equal(received(GP_CALL_gpFunctionAttributes), 1);
+	/* The driver does not say it. */
+	assert_int_equal(
+		gpc_cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_PTX_VERSION, fixture.kernel),
+		CUDA_SUCCESS);
+	assert_int_equal(value, NUMBER);
+	assert_int_equal(received(GP_CALL_cuFuncGetAttribute), 1);
+}
+
+static void
+older_daemon_is_asked(void **state)
+{
+	fake_session_lacks(fixture.session, GP_CALL_gpFunctionAttribute);
+	assert_int_equal(allow_shared(60000), CUDA_SUCCESS);
+	assert_int_equal(received(GP_CALL_cuFuncSetAttribute), 1);
+}
+
+/* Of a library that is used on two devices of one daemon. */
+static void
+device_that_differs_is_asked(void **state)
+{
+	const CUfunction_attribute dynamic = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+	CUkernel kernel = (CUkernel)fixture.kernel;
+	int value;
+
+	assert_int_equal(gpc_cuKernelSetAttribute(dynamic, 60000, kernel, 0), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuKernelSetAttribute(dynamic, 60000, kernel, 1), CUDA_SUCCESS);
+	assert_int_equal(received(GP_CALL_gpFunctionAttribute), 2);
+	assert_int_equal(gpc_cuKernelGetAttribute(&value, dynamic, kernel, 0), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuKernelGetAttribute(&value, dynamic, kernel, 1), CUDA_SUCCESS);
+	assert_int_equal(received(GP_CALL_cuFuncGetAttribute), 2);
+}
+
+static void
+settings_go_with_the_context(void **state)
+{
+	CUcontext context;
+
+	assert_int_equal(allow_shared(60000), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuDevicePrimaryCtxReset_v2(0), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+	assert_int_equal(allow_shared(60000), CUDA_SUCCESS);
+	assert_int_equal(received(GP_CALL_gpFunctionAttribute), 2);
+}
+
+static void
+setting_is_part_of_the_question(void **state)
+{
+	assert_int_equal(launch_together(fixture.kernel, 8), CUDA_SUCCESS);
+	assert_int_equal(allow_shared(60000), CUDA_SUCCESS);
+	assert_int_equal(launch_together(fixture.kernel, 8), CUDA_SUCCESS);
+	assert_int_equal(received(GP_CALL_gpLaunchChecked), 2);
+	assert_int_equal(allow_shared(SHARED_DEFAULT), CUDA_SUCCESS);
+	assert_int_equal(launch_together(fixture.kernel, 8), CUDA_SUCCESS);
+	assert_int_equal(received(GP_CALL_gpLaunchChecked), 2);
+	assert_int_equal(gpc_cuFuncSetCacheConfig(fixture.kernel, CU_FUNC_CACHE_PREFER_L1),
+			 CUDA_SUCCESS);
+	assert_int_equal(gpc_cuFuncSetCacheConfig(fixture.kernel, (CUfunc_cache)4),
+			 CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(launch_together(fixture.kernel, 8), CUDA_SUCCESS);
+	assert_int_equal(received(GP_CALL_gpLaunchChecked), 3);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		LAUNCH_TEST(dynamic_shared_memory_is_allowed_without_waiting),
+		LAUNCH_TEST(what_may_be_refused_is_waited_for),
+		LAUNCH_TEST(what_libraries_set_is_posted),
+		LAUNCH_TEST(attributes_are_asked_together),
+		LAUNCH_TEST(older_daemon_is_asked),
+		LAUNCH_TEST(device_that_differs_is_asked),
+		LAUNCH_TEST(settings_go_with_the_context),
+		LAUNCH_TEST(setting_is_part_of_the_question),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
