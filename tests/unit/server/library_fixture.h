@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Two sessions of one worker that load code, and a driver that counts what it loads and keeps what
+ * is set of kernels.  Each case starts with nothing loaded, and must leave nothing.
+ */
+#ifndef LIBRARY_FIXTURE_H
+#define LIBRARY_FIXTURE_H
+
+#include "gpd_calls.h"
+#include "protocol/image_info.h"
+#include "server/worker/image/image.h"
+#include "server/worker/image/library.h"
+#include "tests/test.h"
+#include "tests/unit/server/server_fake.h"
+
+#include <semaphore.h>
+
+#define IMAGE 8
+#define KERNELS 2
+#define DYNAMIC 49152
+#define PLAIN ".version 8.0\n.visible .entry ant()\n"
+#define OTHER ".version 8.1\n.visible .entry ant()\n"
+#define THIRD ".version 8.2\n.visible .entry ant()\n"
+#define COUNTER ".version 8.0\n.global .u32 counter;\n"
+
+/* What the driver keeps of a kernel; CUkernel and CUfunction point to it. */
+struct kernel {
+	const char *name;
+	int dynamic, carveout, config;
+};
+
+struct library {
+	struct kernel kernels[KERNELS];
+};
+
+extern struct fake ours, theirs;
+/* While it is set, loading waits for it. */
+extern sem_t *gate;
+extern _Atomic int loads, unloads, functions;
+extern _Atomic CUresult load_result;
+
+int library_setup(void **state);
+int library_teardown(void **state);
+#define LIBRARY_TEST(f) cmocka_unit_test_setup_teardown(f, library_setup, library_teardown)
+
+/* Of a kernel: it has none. */
+CUresult library_get_param(CUkernel kernel, size_t index, size_t *offset, size_t *size);
+
+CUresult try_load(struct fake *fake, uint32_t name, const char *text, struct gp_bytes options);
+/* As IMAGE, or fails the test. */
+void load(struct fake *fake, const char *text);
+/* Its first kernel, and a launch of it. */
+struct kernel *ant_of(struct fake *fake);
+CUresult launch(struct fake *fake, uint32_t dynamic);
+
+#endif /* LIBRARY_FIXTURE_H */
