@@ -328,32 +328,24 @@ a_users_stall_time_is_a_number_or_the_default(void **state)
 	assert_false(gp_conn_stall_parse(" 5", &ms));
 }
 
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(the_wire_form_is_two_sizes_then_data_then_bulk,
-						setup, teardown),
+		TEST(the_wire_form_is_two_sizes_then_data_then_bulk),
 		cmocka_unit_test(a_close_anywhere_inside_a_message_is_a_reset),
-		cmocka_unit_test_setup_teardown(a_size_over_the_limit_ends_the_connection, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(bytes_that_trickle_in_make_the_same_messages, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(one_read_takes_many_messages, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_preamble_is_read_to_the_byte_and_in_pieces, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(a_close_inside_the_preamble_is_the_end, setup,
-						teardown),
+		TEST(a_size_over_the_limit_ends_the_connection),
+		TEST(bytes_that_trickle_in_make_the_same_messages),
+		TEST(one_read_takes_many_messages),
+		TEST(a_preamble_is_read_to_the_byte_and_in_pieces),
+		TEST(a_close_inside_the_preamble_is_the_end),
 		cmocka_unit_test(what_is_no_connected_stream_is_not_adopted),
-		cmocka_unit_test_setup_teardown(
-			a_descriptor_made_non_blocking_behind_our_back_still_blocks, setup,
-			teardown),
-		cmocka_unit_test_setup_teardown(
-			a_message_that_stops_is_given_up_also_on_a_non_blocking_descriptor, setup,
-			teardown),
-		cmocka_unit_test_setup_teardown(each_byte_of_a_message_buys_it_time, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(a_stall_of_zero_is_no_limit, setup, teardown),
+		TEST(a_descriptor_made_non_blocking_behind_our_back_still_blocks),
+		TEST(a_message_that_stops_is_given_up_also_on_a_non_blocking_descriptor),
+		TEST(each_byte_of_a_message_buys_it_time),
+		TEST(a_stall_of_zero_is_no_limit),
 		cmocka_unit_test(a_users_stall_time_is_a_number_or_the_default),
 	};
 

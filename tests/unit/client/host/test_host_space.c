@@ -128,19 +128,17 @@ past_the_quota_there_is_no_memory(void **state)
 	assert_int_equal(gpc_cuMemHostAlloc(&host, 7 * FAKE_MIB, 0), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, fake_teardown)
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(kernels_and_the_program_have_one_memory, setup,
-						fake_teardown),
-		cmocka_unit_test_setup_teardown(
-			short_copies_to_plain_memory_go_through_shared_memory, setup,
-			fake_teardown),
-		cmocka_unit_test_setup_teardown(freed_memory_waits_for_work, setup, fake_teardown),
-		cmocka_unit_test_setup_teardown(a_large_arena_is_had_again, setup, fake_teardown),
-		cmocka_unit_test_setup_teardown(past_the_quota_there_is_no_memory, setup,
-						fake_teardown),
+		TEST(kernels_and_the_program_have_one_memory),
+		TEST(short_copies_to_plain_memory_go_through_shared_memory),
+		TEST(freed_memory_waits_for_work),
+		TEST(a_large_arena_is_had_again),
+		TEST(past_the_quota_there_is_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

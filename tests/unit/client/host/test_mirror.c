@@ -618,58 +618,36 @@ senseless_questions_are_refused(void **state)
 	CU(gpc_cuMemFreeHost(host));
 }
 
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, fake_teardown)
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(cold_memory_costs_nothing, setup, fake_teardown),
-		cmocka_unit_test_setup_teardown(a_block_has_the_same_address_for_kernels, setup,
-						fake_teardown),
-		cmocka_unit_test_setup_teardown(changes_go_both_ways, setup, fake_teardown),
-		cmocka_unit_test_setup_teardown(what_a_block_names_is_reached, setup,
-						fake_teardown),
-		cmocka_unit_test_setup_teardown(much_goes_in_parts, setup, fake_teardown),
-		cmocka_unit_test_setup_teardown(more_than_a_picture_goes_in_parts, setup,
-						fake_teardown),
-		cmocka_unit_test_setup_teardown(a_word_that_both_change_is_the_same_at_both_ends,
-						setup, fake_teardown),
-		cmocka_unit_test_setup_teardown(an_answer_of_a_block_that_is_gone_is_forgotten,
-						setup, fake_teardown),
-		cmocka_unit_test_setup_teardown(a_wait_brings_what_has_changed, setup,
-						fake_teardown),
-		cmocka_unit_test_setup_teardown(an_answer_behind_work_knows_what_was_sent_meanwhile,
-						setup, fake_teardown),
-		cmocka_unit_test_setup_teardown(
-			an_answer_behind_work_means_the_blocks_that_are_there_then, setup,
-			fake_teardown),
-		cmocka_unit_test_setup_teardown(much_is_asked_behind_the_wait, setup,
-						fake_teardown),
-		cmocka_unit_test_setup_teardown(
-			an_address_among_parameters_makes_a_block_one_that_kernels_reach, setup,
-			fake_teardown),
-		cmocka_unit_test_setup_teardown(at_an_odd_place_one_counts_that_no_copy_has_named,
-						setup, fake_teardown),
-		cmocka_unit_test_setup_teardown(an_address_left_over_in_many_parameters_does_not,
-						setup, fake_teardown),
-		cmocka_unit_test_setup_teardown(nor_of_registered_memory, setup, fake_teardown),
-		cmocka_unit_test_setup_teardown(mapped_memory_is_reached_from_the_start, setup,
-						fake_teardown),
-		cmocka_unit_test_setup_teardown(
-			registered_memory_may_be_gone_before_it_is_unregistered, setup,
-			fake_teardown),
-		cmocka_unit_test_setup_teardown(registered_memory_has_another_address, setup,
-						fake_teardown),
-		cmocka_unit_test_setup_teardown(
-			parameters_name_registered_memory_as_the_program_does, setup,
-			fake_teardown),
-		cmocka_unit_test_setup_teardown(past_the_quota_kernels_reach_no_more, setup,
-						fake_teardown),
-		cmocka_unit_test_setup_teardown(a_large_block_that_is_freed_is_given_back, setup,
-						fake_teardown),
-		cmocka_unit_test_setup_teardown(addresses_that_are_not_free_yet_are_awaited, setup,
-						fake_teardown),
-		cmocka_unit_test_setup_teardown(senseless_questions_are_refused, setup,
-						fake_teardown),
+		TEST(cold_memory_costs_nothing),
+		TEST(a_block_has_the_same_address_for_kernels),
+		TEST(changes_go_both_ways),
+		TEST(what_a_block_names_is_reached),
+		TEST(much_goes_in_parts),
+		TEST(more_than_a_picture_goes_in_parts),
+		TEST(a_word_that_both_change_is_the_same_at_both_ends),
+		TEST(an_answer_of_a_block_that_is_gone_is_forgotten),
+		TEST(a_wait_brings_what_has_changed),
+		TEST(an_answer_behind_work_knows_what_was_sent_meanwhile),
+		TEST(an_answer_behind_work_means_the_blocks_that_are_there_then),
+		TEST(much_is_asked_behind_the_wait),
+		TEST(an_address_among_parameters_makes_a_block_one_that_kernels_reach),
+		TEST(at_an_odd_place_one_counts_that_no_copy_has_named),
+		TEST(an_address_left_over_in_many_parameters_does_not),
+		TEST(nor_of_registered_memory),
+		TEST(mapped_memory_is_reached_from_the_start),
+		TEST(registered_memory_may_be_gone_before_it_is_unregistered),
+		TEST(registered_memory_has_another_address),
+		TEST(parameters_name_registered_memory_as_the_program_does),
+		TEST(past_the_quota_kernels_reach_no_more),
+		TEST(a_large_block_that_is_freed_is_given_back),
+		TEST(addresses_that_are_not_free_yet_are_awaited),
+		TEST(senseless_questions_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

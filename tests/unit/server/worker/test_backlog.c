@@ -531,29 +531,23 @@ any_mixture_ends_in_a_right_order(void **state)
 	}
 }
 
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(without_functions_nothing_is_kept, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_stream_goes_on_when_its_function_is_done, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(an_event_takes_the_wait_to_other_streams, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(
-			legacy_work_waits_for_the_functions_of_blocking_streams, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			blocking_streams_wait_for_the_legacy_streams_functions, setup, teardown),
-		cmocka_unit_test_setup_teardown(what_concerns_all_streams_waits_for_all, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(all_waits_for_a_copy_that_all_wait_for, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(
-			a_stream_made_in_the_place_of_a_dropped_one_waits_for_its_end, setup,
-			teardown),
-		cmocka_unit_test_setup_teardown(a_kept_record_has_its_bulk, setup, teardown),
-		cmocka_unit_test_setup_teardown(who_sends_too_much_is_shown_out, setup, teardown),
-		cmocka_unit_test_setup_teardown(any_mixture_ends_in_a_right_order, setup, teardown),
+		TEST(without_functions_nothing_is_kept),
+		TEST(a_stream_goes_on_when_its_function_is_done),
+		TEST(an_event_takes_the_wait_to_other_streams),
+		TEST(legacy_work_waits_for_the_functions_of_blocking_streams),
+		TEST(blocking_streams_wait_for_the_legacy_streams_functions),
+		TEST(what_concerns_all_streams_waits_for_all),
+		TEST(all_waits_for_a_copy_that_all_wait_for),
+		TEST(a_stream_made_in_the_place_of_a_dropped_one_waits_for_its_end),
+		TEST(a_kept_record_has_its_bulk),
+		TEST(who_sends_too_much_is_shown_out),
+		TEST(any_mixture_ends_in_a_right_order),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -222,26 +222,21 @@ another_process_has_no_fresh_budget(void **state)
 	assert_false(gpd_log_budget_may(budget, GPD_LOG_BUDGET_WARNING, 0));
 }
 
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(five_sessions_a_second_lose_no_line, set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(who_floods_has_ten_lines_a_second, set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(warnings_have_lines_of_their_own, set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(others_are_heard_besides, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(what_is_left_out_is_said, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(budget_is_remembered_as_long_as_it_is_used, set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(those_beyond_the_table_share_one, set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(
-			all_lines_of_an_address_without_a_session_are_warnings, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(another_process_has_no_fresh_budget, set_up,
-						tear_down),
+		TEST(five_sessions_a_second_lose_no_line),
+		TEST(who_floods_has_ten_lines_a_second),
+		TEST(warnings_have_lines_of_their_own),
+		TEST(others_are_heard_besides),
+		TEST(what_is_left_out_is_said),
+		TEST(budget_is_remembered_as_long_as_it_is_used),
+		TEST(those_beyond_the_table_share_one),
+		TEST(all_lines_of_an_address_without_a_session_are_warnings),
+		TEST(another_process_has_no_fresh_budget),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -141,19 +141,16 @@ owners_are_named_once_each(void **state)
 	assert_string_equal(text, "");
 }
 
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(of_too_many_stuck_workers_the_oldest_ends, set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(
-			who_leaves_work_repeatedly_gets_workers_of_its_own_for_a_while, set_up,
-			tear_down),
-		cmocka_unit_test_setup_teardown(
-			work_in_a_worker_that_is_not_stuck_is_held_against_nobody, set_up,
-			tear_down),
-		cmocka_unit_test_setup_teardown(owners_are_named_once_each, set_up, tear_down),
+		TEST(of_too_many_stuck_workers_the_oldest_ends),
+		TEST(who_leaves_work_repeatedly_gets_workers_of_its_own_for_a_while),
+		TEST(work_in_a_worker_that_is_not_stuck_is_held_against_nobody),
+		TEST(owners_are_named_once_each),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -153,24 +153,20 @@ an_exhausted_pool_still_gives_every_session_a_little(void **state)
 	fake_destroy(&other);
 }
 
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(without_pinned_memory_there_is_an_error, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(small_pieces_share_a_slot_without_overlap, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(a_full_slot_takes_one_marker, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_session_at_its_share_waits_for_its_copies, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(an_answered_piece_is_used_again, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_piece_outlives_the_slot_it_was_cut_from, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(copies_out_leave_room_for_copies_in, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(
-			an_exhausted_pool_still_gives_every_session_a_little, setup, teardown),
+		TEST(without_pinned_memory_there_is_an_error),
+		TEST(small_pieces_share_a_slot_without_overlap),
+		TEST(a_full_slot_takes_one_marker),
+		TEST(a_session_at_its_share_waits_for_its_copies),
+		TEST(an_answered_piece_is_used_again),
+		TEST(a_piece_outlives_the_slot_it_was_cut_from),
+		TEST(copies_out_leave_room_for_copies_in),
+		TEST(an_exhausted_pool_still_gives_every_session_a_little),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

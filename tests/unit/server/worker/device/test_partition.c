@@ -579,44 +579,31 @@ split_that_cannot_be_had_is_refused_or_all(void **state)
 	gpd_partition_unref(part);
 }
 
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(whole_device_needs_no_partition, setup, teardown),
-		cmocka_unit_test_setup_teardown(share_is_rounded_down_to_whole_groups, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(groups_change_their_size_when_nobody_has_one, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(shares_are_disjoint_as_long_as_they_last, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(groups_that_fewest_have_are_given_next, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(freed_groups_go_to_those_that_share, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(changed_share_does_not_run_into_the_neighbour,
-						setup, teardown),
-		cmocka_unit_test_setup_teardown(idle_green_contexts_are_used_again, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(not_all_idle_green_contexts_are_kept, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(streams_keep_their_partition, setup, teardown),
-		cmocka_unit_test_setup_teardown(sessions_of_a_tenant_share_what_it_has, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(sessions_divide_their_tenants_share, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(tenants_share_changes_for_all_its_sessions, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(green_context_that_cannot_be_made_is_said, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(old_driver_gives_everybody_the_device, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(many_sessions_come_and_go, setup, teardown),
-		cmocka_unit_test_setup_teardown(parts_are_what_is_picked_of_a_split, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(part_of_a_share_holds_it, setup, teardown),
-		cmocka_unit_test_setup_teardown(split_that_cannot_be_had_is_refused_or_all, setup,
-						teardown),
+		TEST(whole_device_needs_no_partition),
+		TEST(share_is_rounded_down_to_whole_groups),
+		TEST(groups_change_their_size_when_nobody_has_one),
+		TEST(shares_are_disjoint_as_long_as_they_last),
+		TEST(groups_that_fewest_have_are_given_next),
+		TEST(freed_groups_go_to_those_that_share),
+		TEST(changed_share_does_not_run_into_the_neighbour),
+		TEST(idle_green_contexts_are_used_again),
+		TEST(not_all_idle_green_contexts_are_kept),
+		TEST(streams_keep_their_partition),
+		TEST(sessions_of_a_tenant_share_what_it_has),
+		TEST(sessions_divide_their_tenants_share),
+		TEST(tenants_share_changes_for_all_its_sessions),
+		TEST(green_context_that_cannot_be_made_is_said),
+		TEST(old_driver_gives_everybody_the_device),
+		TEST(many_sessions_come_and_go),
+		TEST(parts_are_what_is_picked_of_a_split),
+		TEST(part_of_a_share_holds_it),
+		TEST(split_that_cannot_be_had_is_refused_or_all),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -259,6 +259,8 @@ switched_off_nothing_is_tried(void **state)
 	assert_int_equal(card.exports, 0);
 }
 
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
 int
 main(void)
 {
@@ -266,13 +268,10 @@ main(void)
 		cmocka_unit_test(both_ways_are_tried_where_the_driver_has_them),
 		cmocka_unit_test(without_gpudirect_there_is_no_way),
 		cmocka_unit_test(writes_are_flushed_where_the_gpu_needs_it),
-		cmocka_unit_test_setup_teardown(switched_off_nothing_is_tried, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_mapping_is_registered_once_when_it_is_first_used,
-						setup, teardown),
-		cmocka_unit_test_setup_teardown(what_makes_no_dma_buf_is_registered_by_its_address,
-						setup, teardown),
-		cmocka_unit_test_setup_teardown(a_first_failure_is_remembered_of_the_device, setup,
-						teardown),
+		TEST(switched_off_nothing_is_tried),
+		TEST(a_mapping_is_registered_once_when_it_is_first_used),
+		TEST(what_makes_no_dma_buf_is_registered_by_its_address),
+		TEST(a_first_failure_is_remembered_of_the_device),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

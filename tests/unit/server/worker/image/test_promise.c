@@ -345,19 +345,15 @@ test_programs(void **state)
 	*tenant = own;
 }
 
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_kept_once, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_given_back, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_of_whom, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_no_program, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_gone_from_memory, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_limits, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_retired, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_retired_limits, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_programs, setup, teardown),
+		TEST(test_kept_once),  TEST(test_given_back),       TEST(test_of_whom),
+		TEST(test_no_program), TEST(test_gone_from_memory), TEST(test_limits),
+		TEST(test_retired),    TEST(test_retired_limits),   TEST(test_programs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

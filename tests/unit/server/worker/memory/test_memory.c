@@ -353,39 +353,28 @@ a_driver_without_exportable_memory_still_makes_memory(void **state)
 	assert_int_equal(fake_count_calls("cuMemCreate 2097152 device 0 handles 0"), 2);
 }
 
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(the_ledger_knows_who_keeps_memory, setup, teardown),
-		cmocka_unit_test_setup_teardown(fresh_memory_is_zero_and_exportable, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(what_is_mapped_is_known_to_the_byte, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(a_map_outside_the_window_or_over_another_is_invalid,
-						setup, teardown),
-		cmocka_unit_test_setup_teardown(a_failed_map_leaves_nothing_behind, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(memory_leaves_when_earlier_work_is_done, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(an_unmap_must_name_one_whole_map, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_map_where_memory_is_leaving_waits_for_it, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(a_map_that_needs_what_is_leaving_waits_for_it,
-						setup, teardown),
-		cmocka_unit_test_setup_teardown(many_chunks_stay_in_order, setup, teardown),
-		cmocka_unit_test_setup_teardown(free_memory_is_told_of_ones_own_devices_alone,
-						setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			a_peer_reaches_the_memory_that_is_there_and_that_comes, setup, teardown),
-		cmocka_unit_test_setup_teardown(only_ones_own_devices_with_a_link_are_peers, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(what_the_driver_refuses_is_not_given, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(free_memory_is_what_the_quota_leaves, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(
-			a_driver_without_exportable_memory_still_makes_memory, setup, teardown),
+		TEST(the_ledger_knows_who_keeps_memory),
+		TEST(fresh_memory_is_zero_and_exportable),
+		TEST(what_is_mapped_is_known_to_the_byte),
+		TEST(a_map_outside_the_window_or_over_another_is_invalid),
+		TEST(a_failed_map_leaves_nothing_behind),
+		TEST(memory_leaves_when_earlier_work_is_done),
+		TEST(an_unmap_must_name_one_whole_map),
+		TEST(a_map_where_memory_is_leaving_waits_for_it),
+		TEST(a_map_that_needs_what_is_leaving_waits_for_it),
+		TEST(many_chunks_stay_in_order),
+		TEST(free_memory_is_told_of_ones_own_devices_alone),
+		TEST(a_peer_reaches_the_memory_that_is_there_and_that_comes),
+		TEST(only_ones_own_devices_with_a_link_are_peers),
+		TEST(what_the_driver_refuses_is_not_given),
+		TEST(free_memory_is_what_the_quota_leaves),
+		TEST(a_driver_without_exportable_memory_still_makes_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -137,18 +137,17 @@ a_device_that_is_not_the_sessions_is_not_told_of(void **unused)
 	assert_int_equal(ask(-1, GP_STATE_SENSORS, &state), CUDA_ERROR_INVALID_DEVICE);
 }
 
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(memory_is_the_quota, setup, teardown),
-		cmocka_unit_test_setup_teardown(what_was_granted_and_is_not_used_is_free, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(processes_are_the_tenants_on_the_same_machine,
-						setup, teardown),
-		cmocka_unit_test_setup_teardown(times_are_of_the_same_processes, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_device_that_is_not_the_sessions_is_not_told_of,
-						setup, teardown),
+		TEST(memory_is_the_quota),
+		TEST(what_was_granted_and_is_not_used_is_free),
+		TEST(processes_are_the_tenants_on_the_same_machine),
+		TEST(times_are_of_the_same_processes),
+		TEST(a_device_that_is_not_the_sessions_is_not_told_of),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

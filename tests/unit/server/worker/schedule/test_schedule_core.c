@@ -480,46 +480,34 @@ the_holder_that_leaves_makes_room(void **state)
 	assert_int_equal(gpd_order_add(&gpu->order, &a->run, 1, gpu->now), 0);
 }
 
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(one_alone_has_all_of_the_gpu, setup, teardown),
-		cmocka_unit_test_setup_teardown(weights_divide_the_gpu_time, setup, teardown),
-		cmocka_unit_test_setup_teardown(short_kernels_get_as_much_time_as_long_ones, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(weights_hold_for_kernels_of_any_length, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(what_one_does_not_use_the_others_get, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(sessions_of_a_tenant_share_its_part_equally, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(a_limit_holds_on_an_idle_gpu, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_limit_holds_beside_one_without, setup, teardown),
-		cmocka_unit_test_setup_teardown(parts_below_all_of_the_time_leave_the_rest_idle,
-						setup, teardown),
-		cmocka_unit_test_setup_teardown(parts_that_are_all_of_the_time_are_kept, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(
-			borrowed_time_is_given_back_within_a_quarter_of_a_second, setup, teardown),
-		cmocka_unit_test_setup_teardown(who_was_away_claims_nothing_for_that_time, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(
-			a_pause_in_which_a_long_kernel_begins_leaves_what_is_owed, setup, teardown),
-		cmocka_unit_test_setup_teardown(the_same_holds_among_the_sessions_of_a_tenant,
-						setup, teardown),
-		cmocka_unit_test_setup_teardown(who_is_away_for_long_is_owed_little, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(who_waits_for_each_kernel_gets_its_time_as_well,
-						setup, teardown),
-		cmocka_unit_test_setup_teardown(a_higher_rank_goes_first, setup, teardown),
-		cmocka_unit_test_setup_teardown(nobody_starves, setup, teardown),
-		cmocka_unit_test_setup_teardown(sixty_four_equal_ones_get_the_same, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(a_new_limit_counts_from_now_on, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			a_limited_tenant_is_owed_nothing_when_its_limit_goes, setup, teardown),
-		cmocka_unit_test_setup_teardown(the_holder_that_leaves_makes_room, setup, teardown),
+		TEST(one_alone_has_all_of_the_gpu),
+		TEST(weights_divide_the_gpu_time),
+		TEST(short_kernels_get_as_much_time_as_long_ones),
+		TEST(weights_hold_for_kernels_of_any_length),
+		TEST(what_one_does_not_use_the_others_get),
+		TEST(sessions_of_a_tenant_share_its_part_equally),
+		TEST(a_limit_holds_on_an_idle_gpu),
+		TEST(a_limit_holds_beside_one_without),
+		TEST(parts_below_all_of_the_time_leave_the_rest_idle),
+		TEST(parts_that_are_all_of_the_time_are_kept),
+		TEST(borrowed_time_is_given_back_within_a_quarter_of_a_second),
+		TEST(who_was_away_claims_nothing_for_that_time),
+		TEST(a_pause_in_which_a_long_kernel_begins_leaves_what_is_owed),
+		TEST(the_same_holds_among_the_sessions_of_a_tenant),
+		TEST(who_is_away_for_long_is_owed_little),
+		TEST(who_waits_for_each_kernel_gets_its_time_as_well),
+		TEST(a_higher_rank_goes_first),
+		TEST(nobody_starves),
+		TEST(sixty_four_equal_ones_get_the_same),
+		TEST(a_new_limit_counts_from_now_on),
+		TEST(a_limited_tenant_is_owed_nothing_when_its_limit_goes),
+		TEST(the_holder_that_leaves_makes_room),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

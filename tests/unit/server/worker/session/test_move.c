@@ -459,44 +459,28 @@ share_changes_while_streams_work(void **state)
 	assert_true(move_within_seconds(move_none_is_leaving, f));
 }
 
+#define TEST(f) cmocka_unit_test_setup_teardown(f, move_setup, move_teardown)
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(kernels_run_on_the_sessions_share, move_setup,
-						move_teardown),
-		cmocka_unit_test_setup_teardown(two_sessions_run_on_different_multiprocessors,
-						move_setup, move_teardown),
-		cmocka_unit_test_setup_teardown(stream_without_work_moves_at_once, move_setup,
-						move_teardown),
-		cmocka_unit_test_setup_teardown(stream_whose_work_is_done_is_done_after_the_move,
-						move_setup, move_teardown),
-		cmocka_unit_test_setup_teardown(work_goes_on_where_it_is_and_new_work_follows,
-						move_setup, move_teardown),
-		cmocka_unit_test_setup_teardown(who_waits_for_a_stream_waits_for_what_it_had,
-						move_setup, move_teardown),
-		cmocka_unit_test_setup_teardown(events_recorded_before_stay_valid, move_setup,
-						move_teardown),
-		cmocka_unit_test_setup_teardown(legacy_stream_keeps_its_order, move_setup,
-						move_teardown),
-		cmocka_unit_test_setup_teardown(
-			stream_is_done_when_the_legacy_stream_that_waited_for_it_is, move_setup,
-			move_teardown),
-		cmocka_unit_test_setup_teardown(barrier_holds_for_streams_that_moved, move_setup,
-						move_teardown),
-		cmocka_unit_test_setup_teardown(dropped_stream_finishes_where_it_is, move_setup,
-						move_teardown),
-		cmocka_unit_test_setup_teardown(session_may_end_while_a_stream_is_left, move_setup,
-						move_teardown),
-		cmocka_unit_test_setup_teardown(moving_does_not_wait_for_kernels, move_setup,
-						move_teardown),
-		cmocka_unit_test_setup_teardown(
-			events_outlive_the_green_context_that_they_were_recorded_in, move_setup,
-			move_teardown),
-		cmocka_unit_test_setup_teardown(streams_that_cannot_move_stay_and_try_again,
-						move_setup, move_teardown),
-		cmocka_unit_test_setup_teardown(share_changes_while_streams_work, move_setup,
-						move_teardown),
+		TEST(kernels_run_on_the_sessions_share),
+		TEST(two_sessions_run_on_different_multiprocessors),
+		TEST(stream_without_work_moves_at_once),
+		TEST(stream_whose_work_is_done_is_done_after_the_move),
+		TEST(work_goes_on_where_it_is_and_new_work_follows),
+		TEST(who_waits_for_a_stream_waits_for_what_it_had),
+		TEST(events_recorded_before_stay_valid),
+		TEST(legacy_stream_keeps_its_order),
+		TEST(stream_is_done_when_the_legacy_stream_that_waited_for_it_is),
+		TEST(barrier_holds_for_streams_that_moved),
+		TEST(dropped_stream_finishes_where_it_is),
+		TEST(session_may_end_while_a_stream_is_left),
+		TEST(moving_does_not_wait_for_kernels),
+		TEST(events_outlive_the_green_context_that_they_were_recorded_in),
+		TEST(streams_that_cannot_move_stay_and_try_again),
+		TEST(share_changes_while_streams_work),
 	};
 
 	return cmocka_run_group_tests(tests, move_start, move_stop);
