@@ -28,6 +28,10 @@
 #define FAKE_GRANULE (2 * FAKE_MIB)
 #define FAKE_STREAM ((CUstream)(uintptr_t)0x5757)
 
+/* A call that succeeds, and one whose arguments make no sense. */
+#define CU(call) assert_int_equal(call, CUDA_SUCCESS)
+#define INVALID(call) assert_int_equal(call, CUDA_ERROR_INVALID_VALUE)
+
 struct gpc_session_keeper;
 
 struct fake {

@@ -8,6 +8,9 @@
 
 #define UUID "GPU-01234567-89ab-cdef-0123-456789ABCDEF"
 
+#define MIB (1ull << 20)
+#define GIB (1ull << 30)
+
 static inline struct gpd_config *
 parsed(const char *text)
 {
@@ -20,6 +23,13 @@ parsed(const char *text)
 	assert_int_equal(r, 0);
 	assert_non_null(config);
 	return config;
+}
+
+static inline void
+assert_amount(const struct gpd_config_amount *amount, uint64_t number, uint64_t share)
+{
+	assert_int_equal(amount->number, number);
+	assert_int_equal(amount->share, share);
 }
 
 struct refusal {

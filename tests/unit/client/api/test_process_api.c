@@ -5,8 +5,6 @@
 #include <unistd.h>
 
 #define ORDINAL 3 /* of the fake's device */
-#define CU(call) assert_int_equal(call, CUDA_SUCCESS)
-#define INVALID(call) assert_int_equal(call, CUDA_ERROR_INVALID_VALUE)
 
 static void
 listen(CUasyncNotificationInfo *info, void *user_data, CUasyncCallbackHandle callback)

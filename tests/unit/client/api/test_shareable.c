@@ -9,8 +9,6 @@
 
 #define ORDINAL 3 /* of the fake's device */
 #define FD CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
-#define CU(call) assert_int_equal(call, CUDA_SUCCESS)
-#define INVALID(call) assert_int_equal(call, CUDA_ERROR_INVALID_VALUE)
 
 static CUmemGenericAllocationHandle
 create(unsigned int types)

@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CU(call) assert_int_equal(call, CUDA_SUCCESS)
-#define INVALID(call) assert_int_equal(call, CUDA_ERROR_INVALID_VALUE)
 #define NO_HANDLE(call) assert_int_equal(call, CUDA_ERROR_INVALID_HANDLE)
 
 static CUDA_ARRAY3D_DESCRIPTOR

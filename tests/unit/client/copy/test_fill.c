@@ -2,9 +2,6 @@
 #include "gpc_calls.h"
 #include "tests/unit/client/client_fake.h"
 
-#define CU(call) assert_int_equal(call, CUDA_SUCCESS)
-#define INVALID(call) assert_int_equal(call, CUDA_ERROR_INVALID_VALUE)
-
 static void
 fills_write_elements(void **state)
 {

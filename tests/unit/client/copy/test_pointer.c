@@ -6,9 +6,6 @@
 
 #include <string.h>
 
-#define CU(call) assert_int_equal(call, CUDA_SUCCESS)
-#define INVALID(call) assert_int_equal(call, CUDA_ERROR_INVALID_VALUE)
-
 /* The answer, after a check that no more than size bytes of it were written. */
 static uint64_t
 ask(CUpointer_attribute attribute, uint64_t address, size_t size)

@@ -6,8 +6,6 @@
 
 #define ORDINAL 3 /* of the fake's device */
 #define TILE 65536
-#define CU(call) assert_int_equal(call, CUDA_SUCCESS)
-#define INVALID(call) assert_int_equal(call, CUDA_ERROR_INVALID_VALUE)
 
 static CUDA_ARRAY3D_DESCRIPTOR
 floats(unsigned int flags)

@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CU(call) assert_int_equal(call, CUDA_SUCCESS)
-
 static int
 setup(void **state)
 {

@@ -13,8 +13,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define CU(call) assert_int_equal(call, CUDA_SUCCESS)
-
 static struct gpc_session *
 session(void)
 {

@@ -10,9 +10,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define CU(call) assert_int_equal(call, CUDA_SUCCESS)
-#define INVALID(call) assert_int_equal(call, CUDA_ERROR_INVALID_VALUE)
-
 static void
 pinned_memory_is_page_aligned_zeroed_and_writable(void **state)
 {

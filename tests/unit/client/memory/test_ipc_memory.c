@@ -10,7 +10,6 @@
 #include <string.h>
 
 #define LAZY CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS
-#define INVALID(call) assert_int_equal(call, CUDA_ERROR_INVALID_VALUE)
 
 static CUipcMemHandle
 share(CUdeviceptr address)
