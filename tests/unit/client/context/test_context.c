@@ -1,83 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/context/context_storage.h"
-#include "client/context/device.h"
-#include "client/context/lifecycle.h"
-#include "client/entry/context_parts.h"
-#include "gpc_calls.h"
-#include "tests/test.h"
-#include "tests/unit/client/fake_daemon.h"
-
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-
-/* Two devices over the scripted daemon, as if cuInit had been called. */
-struct fixture {
-	struct fake_daemon daemon;
-	struct gpc_session *session;
-};
-
-static struct fixture fixture;
-
-static int
-set_up(void **state)
-{
-	static int32_t attributes[CU_DEVICE_ATTRIBUTE_MAX];
-	static uint8_t uuids[2][16] = { { 1, 2 }, { 3, 4 } };
-	static uint64_t limits[] = { 1024, 1 << 20, 8 << 20 };
-	struct gpc_device_source sources[2];
-	Gpupool__Device devices[2];
-
-	memset(&fixture, 0, sizeof(fixture));
-	fake_daemon_start(&fixture.daemon, "tcp", 100, &fixture.session);
-	attributes[CU_DEVICE_ATTRIBUTE_WARP_SIZE] = 32;
-	attributes[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR] = 9;
-	attributes[CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS] = 1;
-	for (int i = 0; i < 2; i++) {
-		gpupool__device__init(&devices[i]);
-		devices[i].name = (char *)(i ? "the second" : "the first");
-		devices[i].uuid = (ProtobufCBinaryData){ 16, uuids[i] };
-		devices[i].total_memory = (uint64_t)(i + 1) << 30;
-		devices[i].attributes = attributes;
-		devices[i].n_attributes = 100;
-		devices[i].limits = limits;
-		devices[i].n_limits = 3;
-		devices[i].pci_bus = 0x3b + i;
-		devices[i].priority_greatest = -5;
-		devices[i].ordinal = i;
-		sources[i] = (struct gpc_device_source){ .device = &devices[i],
-							 .session = fixture.session };
-	}
-	gpc_context_parts_set();
-	assert_int_equal(gpc_devices_create(sources, 2), 0);
-	atomic_store(&gpc_lifecycle, CUDA_SUCCESS);
-	return 0;
-}
-
-static int
-tear_down(void **state)
-{
-	atomic_store(&gpc_lifecycle, CUDA_ERROR_NOT_INITIALIZED);
-	fake_daemon_stop(&fixture.daemon, fixture.session);
-	gpc_devices_destroy();
-	return 0;
-}
-
-/* How many of these the daemon has got, once it has got all that was posted before. */
-static size_t
-received(uint16_t call)
-{
-	return fake_received(&fixture.daemon, call);
-}
-
-static CUcontext
-current(void)
-{
-	CUcontext context = (CUcontext)1;
-
-	assert_int_equal(gpc_cuCtxGetCurrent(&context), CUDA_SUCCESS);
-	return context;
-}
+/* Contexts: the primary one, those that are made, and each thread's stack of them. */
+#include "tests/unit/client/context_fixture.h"
 
 static void
 nothing_works_before_cuinit(void **state)
@@ -475,99 +398,6 @@ bad_arguments_have_the_documented_errors(void **state)
 }
 
 static void
-limits_begin_as_the_daemons_and_stay_as_set(void **state)
-{
-	CUcontext context;
-	size_t value;
-
-	assert_int_equal(gpc_cuCtxCreate_v2(&context, 0, 0), CUDA_SUCCESS);
-	assert_int_equal(gpc_cuCtxGetLimit(&value, CU_LIMIT_PRINTF_FIFO_SIZE), CUDA_SUCCESS);
-	assert_int_equal(value, 1 << 20);
-	assert_int_equal(gpc_cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 4096), CUDA_SUCCESS);
-	assert_int_equal(received(GP_CALL_gpContextSetLimit), 1);
-	/* The daemon has as much for all. */
-	assert_int_equal(gpc_cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 8 << 20), CUDA_SUCCESS);
-	assert_int_equal(gpc_cuCtxSetLimit(CU_LIMIT_PRINTF_FIFO_SIZE, 4096), CUDA_SUCCESS);
-	assert_int_equal(received(GP_CALL_gpContextSetLimit), 1);
-	assert_int_equal(gpc_cuCtxGetLimit(&value, CU_LIMIT_PRINTF_FIFO_SIZE), CUDA_SUCCESS);
-	assert_int_equal(value, 4096);
-	assert_int_equal(gpc_cuCtxGetLimit(&value, CU_LIMIT_STACK_SIZE), CUDA_SUCCESS);
-	assert_int_equal(value, 4096);
-	assert_int_equal(gpc_cuCtxGetLimit(&value, CU_LIMIT_MAX), CUDA_ERROR_INVALID_VALUE);
-	assert_int_equal(gpc_cuCtxSetLimit((CUlimit)77, 1), CUDA_ERROR_INVALID_VALUE);
-	assert_int_equal(gpc_cuCtxDestroy_v2(context), CUDA_SUCCESS);
-}
-
-static void
-devices_answer_from_what_the_daemon_said(void **state)
-{
-	CUdevprop properties;
-	char text[32];
-	size_t size;
-	int value;
-	CUuuid uuid;
-	CUdevice device;
-
-	assert_int_equal(gpc_cuDeviceGetCount(&value), CUDA_SUCCESS);
-	assert_int_equal(value, 2);
-	assert_int_equal(gpc_cuDeviceGetName(text, sizeof(text), 1), CUDA_SUCCESS);
-	assert_string_equal(text, "the second");
-	assert_int_equal(gpc_cuDeviceGetName(text, 4, 1), CUDA_SUCCESS);
-	assert_string_equal(text, "the");
-	assert_int_equal(gpc_cuDeviceTotalMem_v2(&size, 1), CUDA_SUCCESS);
-	assert_int_equal(size, 2ul << 30);
-	assert_int_equal(gpc_cuDeviceGetUuid_v2(&uuid, 1), CUDA_SUCCESS);
-	assert_int_equal(uuid.bytes[0], 3);
-	assert_int_equal(gpc_cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 0),
-			 CUDA_SUCCESS);
-	assert_int_equal(value, 32);
-	assert_int_equal(gpc_cuDeviceGetProperties(&properties, 0), CUDA_SUCCESS);
-	assert_int_equal(properties.SIMDWidth, 32);
-	assert_int_equal(gpc_cuDeviceGetPCIBusId(text, sizeof(text), 1), CUDA_SUCCESS);
-	assert_string_equal(text, "0000:3C:00.0");
-	assert_int_equal(gpc_cuDeviceGetByPCIBusId(&device, text), CUDA_SUCCESS);
-	assert_int_equal(device, 1);
-	assert_int_equal(gpc_cuDeviceGetByPCIBusId(&device, "3b:0"), CUDA_SUCCESS);
-	assert_int_equal(device, 0);
-	assert_int_equal(gpc_cuDeviceGetByPCIBusId(&device, "0000:99:00.0"),
-			 CUDA_ERROR_INVALID_DEVICE);
-	assert_int_equal(gpc_cuDeviceGetByPCIBusId(&device, "somewhere"), CUDA_ERROR_INVALID_VALUE);
-	assert_int_equal(atomic_load(&fixture.daemon.count), 0);
-}
-
-/* The runtime gives up when one of its questions fails, and asks for what came after a driver. */
-static void
-attribute_that_is_not_known_is_0(void **state)
-{
-	int value = 7;
-
-	assert_int_equal(gpc_cuDeviceGetAttribute(&value, (CUdevice_attribute)900, 0),
-			 CUDA_SUCCESS);
-	assert_int_equal(value, 0);
-}
-
-static void
-attribute_of_what_is_not_remoted_is_0(void **state)
-{
-	int value = 7;
-
-	assert_int_equal(
-		gpc_cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, 0),
-		CUDA_SUCCESS);
-	assert_int_equal(value, 0);
-}
-
-static void
-attribute_of_what_this_library_does_itself_is_1(void **state)
-{
-	int value = 7;
-
-	assert_int_equal(gpc_cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, 0),
-			 CUDA_SUCCESS);
-	assert_int_equal(value, 1);
-}
-
-static void
 sticky_error_is_what_contexts_answer_but_not_devices(void **state)
 {
 	CUcontext context;
@@ -647,8 +477,6 @@ name_of_a_destroyed_stream_is_given_again_only_when_the_daemon_knows(void **stat
 	free(places);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
 int
 main(void)
 {
@@ -671,15 +499,9 @@ main(void)
 		TEST(attached_context_is_destroyed_by_the_last_detach),
 		TEST(contexts_have_numbers_of_their_own),
 		TEST(bad_arguments_have_the_documented_errors),
-		TEST(limits_begin_as_the_daemons_and_stay_as_set),
-		TEST(devices_answer_from_what_the_daemon_said),
-		TEST(attribute_that_is_not_known_is_0),
-		TEST(attribute_of_what_is_not_remoted_is_0),
-		TEST(attribute_of_what_this_library_does_itself_is_1),
 		TEST(sticky_error_is_what_contexts_answer_but_not_devices),
 		TEST(name_of_a_destroyed_stream_is_given_again_only_when_the_daemon_knows),
 	};
 
-	(void)unsetenv("CUDA_VISIBLE_DEVICES");
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

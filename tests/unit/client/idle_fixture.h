@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A context with streams of its own over the scripted daemon, whose work is done when the case says
+ * so.  Its variables are the case's and, those that are atomic, the daemon's thread's.
+ */
+#ifndef IDLE_FIXTURE_H
+#define IDLE_FIXTURE_H
+
+#include "client/context/lifecycle.h"
+#include "client/copy/copy_out.h"
+#include "client/stream/event.h"
+#include "client/stream/stream.h"
+#include "client/stream/watch.h"
+#include "client/wire/session_inside.h"
+#include "tests/unit/client/call_fixture.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PATIENCE_MS 20000
+
+static struct gpc_device device;
+static struct gpc_context context;
+static struct gpc_stream legacy, streams[2];
+/* Whether work is done; until then waits stay open. */
+static atomic_bool done;
+/* Queries of events are answered when the test posts daemon.proceed. */
+static atomic_bool held;
+static struct gpc_session *session;
+static atomic_bool copies_fail;
+static struct gp_header open_waits[2 * GPC_WATCHES_MAX];
+static atomic_uint open_count;
+
+static inline bool
+is_waited_for(void)
+{
+	bool waits;
+
+	(void)pthread_mutex_lock(&session->receiver.lock);
+	waits = session->receiver.waiters != NULL;
+	(void)pthread_mutex_unlock(&session->receiver.lock);
+	return waits;
+}
+
+/* A copy is under way until somebody waits, for it or for something else. */
+static inline int
+answer_copy(struct fake_daemon *daemon, const struct gp_header *header)
+{
+	static const uint64_t bytes;
+
+	for (int i = 0; i < PATIENCE_MS && !is_waited_for(); i++)
+		(void)usleep(1000);
+	if (!atomic_load(&copies_fail))
+		fake_note_data(daemon, header->request, 0, &bytes, sizeof(bytes));
+	fake_reply(daemon, header,
+		   atomic_load(&copies_fail) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS, NULL, 0);
+	return 0;
+}
+
+/* In the daemon's thread. */
+static inline int
+answer(struct fake_daemon *daemon, const struct gp_header *header, const void *fields, size_t size)
+{
+	const bool asks =
+		header->call == GP_CALL_cuEventQuery || header->call == GP_CALL_cuStreamQuery;
+	const bool waits = header->call == GP_CALL_cuEventSynchronize ||
+			   header->call == GP_CALL_cuStreamSynchronize;
+	static const uint64_t time; /* a float, padded */
+
+	if (header->call == GP_CALL_gpCopyOut)
+		return answer_copy(daemon, header);
+	if (header->call == GP_CALL_cuEventElapsedTime_v2) {
+		fake_reply(daemon, header, CUDA_SUCCESS, &time, sizeof(time));
+		return 0;
+	}
+	if (atomic_load(&done) || !(asks || waits))
+		return fake_answer(daemon, header, fields, size);
+	if (asks) {
+		if (atomic_load(&held))
+			(void)sem_wait(&daemon->proceed);
+		fake_reply(daemon, header, CUDA_ERROR_NOT_READY, NULL, 0);
+		return 0;
+	}
+	assert_in_range(open_count, 0, 2 * GPC_WATCHES_MAX - 1);
+	open_waits[atomic_load(&open_count)] = *header;
+	atomic_fetch_add(&open_count, 1);
+	return 0;
+}
+
+static inline void
+add_stream(struct gpc_stream *stream)
+{
+	memset(stream, 0, sizeof(*stream));
+	stream->context = &context;
+	assert_int_equal(gpc_handle_add(GPC_KIND_STREAM, &stream->handle), 0);
+	gpc_handle_show(&stream->handle);
+}
+
+static inline struct fixture *
+begin_idle(void **state)
+{
+	struct fixture *fixture;
+
+	atomic_store(&done, true);
+	atomic_store(&open_count, 0);
+	fixture = begin(state, answer);
+	session = fixture->session;
+	device = (struct gpc_device){ .session = fixture->session };
+	memset(&context, 0, sizeof(context));
+	context.device = &device;
+	context.scope = (struct gpc_scope){ fixture->session, 1 };
+	add_stream(&legacy);
+	legacy.legacy = true;
+	context.legacy = &legacy;
+	for (unsigned int i = 0; i < 2; i++)
+		add_stream(&streams[i]);
+	atomic_store(&gpc_lifecycle, CUDA_SUCCESS);
+	assert_int_equal(gpc_context_set_current(&context), CUDA_SUCCESS);
+	return fixture;
+}
+
+static inline void
+end_idle(struct fixture *fixture)
+{
+	gpc_stream_forget_context(&context);
+	gpc_event_forget_context(&context);
+	assert_int_equal(gpc_context_set_current(NULL), CUDA_SUCCESS);
+	atomic_store(&gpc_lifecycle, CUDA_ERROR_NOT_INITIALIZED);
+	end(fixture);
+}
+
+/* What was open is answered, and what comes will be at once. */
+static inline void
+finish_work(struct fixture *fixture)
+{
+	assert_int_equal(fence(), CUDA_SUCCESS);
+	atomic_store(&done, true);
+	for (unsigned int i = 0; i < atomic_load(&open_count); i++)
+		fake_reply(&fixture->daemon, &open_waits[i], CUDA_SUCCESS, NULL, 0);
+}
+
+static inline void
+give_work(const struct gpc_stream *stream)
+{
+	struct gp_args_gpFill args = { .stream = stream->handle.id };
+
+	assert_int_equal(gpc_post_gpFill(&context, &args), CUDA_SUCCESS);
+}
+
+/* How many of these the daemon has got. */
+static inline size_t
+received(struct fixture *fixture, uint16_t call)
+{
+	return fake_received(&fixture->daemon, call);
+}
+
+static inline CUresult
+query(struct gpc_stream *stream)
+{
+	struct gpc_stream *legacy_before = context.legacy;
+	CUresult result;
+
+	/* The NULL stream is whichever the test means: it has no tokens. */
+	context.legacy = stream;
+	result = gpc_cuStreamQuery(NULL);
+	context.legacy = legacy_before;
+	return result;
+}
+
+static inline CUevent
+make_event(void)
+{
+	CUevent event;
+
+	assert_int_equal(gpc_cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuEventRecord(event, NULL), CUDA_SUCCESS);
+	return event;
+}
+
+#endif /* IDLE_FIXTURE_H */

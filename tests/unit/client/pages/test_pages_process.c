@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What else there is in the process: its own handlers of faults, and children of fork(). */
+#include "tests/unit/client/pages_fixture.h"
+
+static sigjmp_buf back;
+static atomic_int caught;
+
+static void
+own_handler(int number, siginfo_t *info, void *context)
+{
+	(void)number;
+	(void)context;
+	caught++;
+	assert_int_equal(info->si_code > 0, 1);
+	siglongjmp(back, 1);
+}
+
+static void
+plain_handler(int number)
+{
+	(void)number;
+	caught += 100;
+	siglongjmp(back, 1);
+}
+
+/* Whether reading it is a fault of the program's. */
+static bool
+faults(const void *address)
+{
+	if (sigsetjmp(back, 1))
+		return true;
+	(void)READS(address);
+	return false;
+}
+
+static void
+test_program_has_a_handler(void **state)
+{
+	struct sigaction action = { .sa_flags = SA_SIGINFO }, before, temporary;
+	const void *nowhere = (const void *)(uintptr_t)reserve(PAGE);
+
+	begin(state);
+	caught = 0;
+	action.sa_sigaction = own_handler;
+	assert_int_equal(sigaction(SIGSEGV, &action, &before), 0);
+	gpc_page_faults_renew();
+	assert_true(faults(nowhere));
+	assert_int_equal(caught, 1);
+	assert_false(faults(at(BLOCK)));
+	/* Another one, for a while. */
+	action = (struct sigaction){ .sa_handler = plain_handler };
+	assert_int_equal(sigaction(SIGSEGV, &action, &temporary), 0);
+	give();
+	assert_true(faults(nowhere));
+	assert_int_equal(caught, 101);
+	assert_false(faults(at(BLOCK)));
+	assert_int_equal(sigaction(SIGSEGV, &temporary, NULL), 0);
+	give();
+	assert_true(faults(nowhere));
+	assert_int_equal(caught, 102);
+	assert_false(faults(at(BLOCK)));
+	/* What cannot be had is a fault, too. */
+	give();
+	other.broken = true;
+	assert_true(faults(at(BLOCK)));
+	assert_int_equal(caught, 103);
+	other.broken = false;
+	assert_false(faults(at(BLOCK)));
+	assert_int_equal(sigaction(SIGSEGV, &before, NULL), 0);
+}
+
+/* A handler that calls the one before it, which is ours: no circle. */
+static struct sigaction theirs;
+
+static void
+calls_the_one_before(int number, siginfo_t *info, void *context)
+{
+	caught += 1000;
+	theirs.sa_sigaction(number, info, context);
+}
+
+static void
+test_handlers_call_each_other(void **state)
+{
+	struct sigaction action = { .sa_flags = SA_SIGINFO }, before;
+	const void *nowhere = (const void *)(uintptr_t)reserve(PAGE);
+
+	begin(state);
+	caught = 0;
+	action.sa_sigaction = own_handler;
+	assert_int_equal(sigaction(SIGSEGV, &action, &before), 0);
+	gpc_page_faults_renew();
+	action.sa_sigaction = calls_the_one_before;
+	assert_int_equal(sigaction(SIGSEGV, &action, &theirs), 0);
+	gpc_page_faults_renew();
+	assert_true(faults(nowhere));
+	assert_int_equal(caught, 1001);
+	assert_false(faults(at(0)));
+	assert_int_equal(caught, 1001);
+	assert_int_equal(sigaction(SIGSEGV, &before, NULL), 0);
+}
+
+/* A handler of another signal touches a page while its thread waits for one. */
+static volatile int seen;
+
+static void
+touches(int number)
+{
+	(void)number;
+	seen = READS(at(50 * BLOCK));
+}
+
+static void
+test_nested(void **state)
+{
+	struct sigaction action = { .sa_handler = touches }, before;
+
+	begin(state);
+#ifdef __SANITIZE_THREAD__
+	LEAVE("the thread sanitizer blocks all signals in a handler");
+#endif
+	seen = -1;
+	assert_int_equal(sigaction(SIGUSR1, &action, &before), 0);
+	other.interrupted = pthread_self();
+	assert_int_equal(READS(at(3 * BLOCK)), other.memory[3 * BLOCK]);
+	assert_int_equal(seen, other.memory[50 * BLOCK]);
+	assert_int_equal(other.fetches, 2);
+	assert_int_equal(sigaction(SIGUSR1, &before, NULL), 0);
+}
+
+static void
+child_of_fork(void)
+{
+	gpc_pages_after_fork(true);
+	if (gpc_pages_any() || *at(0) != 11 || READS(at(4 * BLOCK)) != pattern()[4 * BLOCK])
+		_exit(1);
+	*at(0) = 12;
+	*at(4 * BLOCK) = 13;
+	if (signal(SIGSEGV, SIG_DFL) == SIG_ERR || *at(0) != 12)
+		_exit(2);
+	/* What was on the other side. */
+	if (memcmp(at(5 * BLOCK), pattern() + 5 * BLOCK, SIZE - 5 * BLOCK) != 0)
+		_exit(3);
+	*at(9 * BLOCK) = 15;
+	_exit(0);
+}
+
+static void
+test_fork(void **state)
+{
+	pid_t child;
+	int status, awaits;
+
+	begin(state);
+	*at(0) = 11;
+	assert_int_equal(READS(at(4 * BLOCK)), other.memory[4 * BLOCK]);
+	awaits = atomic_load(&other.awaits);
+	gpc_pages_before_fork();
+	child = fork();
+	if (child == 0)
+		child_of_fork();
+	assert_true(child > 0);
+	gpc_pages_after_fork(false);
+	/* Work may wait for who forks. */
+	assert_int_equal(atomic_load(&other.awaits), awaits);
+	assert_int_equal(gpc_pages_state(other.base + 9 * BLOCK), GPC_PAGE_THERE);
+	/* Its own: whatever is written here from now on is not the child's. */
+	*at(0) = 14;
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	assert_int_equal(*at(0), 14);
+	assert_int_equal(READS(at(4 * BLOCK)), other.memory[4 * BLOCK]);
+	give();
+	assert_int_equal(other.memory[0], 14);
+}
+
+/* Of a session that is over the child has what was here. */
+static void
+test_fork_without_the_other_side(void **state)
+{
+	pid_t child;
+	int status;
+
+	begin(state);
+	*at(0) = 11;
+	other.broken = true;
+	gpc_pages_before_fork();
+	child = fork();
+	if (child == 0) {
+		gpc_pages_after_fork(true);
+		if (signal(SIGSEGV, SIG_DFL) == SIG_ERR || *at(0) != 11)
+			_exit(1);
+		(void)READS(at(9 * BLOCK));
+		_exit(2);
+	}
+	assert_true(child > 0);
+	gpc_pages_after_fork(false);
+	other.broken = false;
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(WTERMSIG(status), SIGSEGV);
+	assert_int_equal(READS(at(9 * BLOCK)), other.memory[9 * BLOCK]);
+}
+
+static void
+test_fork_unused(void **state)
+{
+	pid_t child;
+	int status;
+
+	begin(state);
+	*at(3 * BLOCK) = 7;
+	gpc_pages_before_fork();
+	child = fork();
+	if (child == 0) {
+		gpc_pages_after_fork(true);
+		_exit(READS(at(3 * BLOCK)) == 7 && READS(at(90 * BLOCK)) == 0 ? 0 : 1);
+	}
+	assert_true(child > 0);
+	gpc_pages_after_fork(false);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	assert_int_equal(atomic_load(&other.fetches), 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		KNOWN(test_program_has_a_handler),
+		KNOWN(test_handlers_call_each_other),
+		KNOWN(test_nested),
+		KNOWN(test_fork),
+		KNOWN(test_fork_without_the_other_side),
+		UNUSED(test_fork_unused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One range of managed pages, known or not used yet, and another side that is a buffer and counts
+ * what goes there.  A case begins with begin().
+ */
+#ifndef PAGES_FIXTURE_H
+#define PAGES_FIXTURE_H
+
+#include "client/pages/pages.h"
+#include "tests/test.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define BLOCK GPC_PAGES_BLOCK
+#define BLOCKS 128
+#define PAGE ((uint64_t)4096)
+/* Not a whole number of blocks. */
+#define SIZE (BLOCKS * BLOCK - 3 * PAGE)
+#define READS(address) (*(volatile uint8_t *)(uintptr_t)(address))
+
+/* The other side. */
+static struct {
+	uint8_t *memory;
+	uint64_t base;
+	bool broken;
+	pthread_t interrupted; /* by the next fetch; 0: nobody */
+	atomic_int awaits, fetches, pushes;
+	uint64_t fetched, pushed; /* bytes */
+} other;
+static int group;
+
+static inline bool
+other_await(void *owner)
+{
+	assert_ptr_equal(owner, &other);
+	atomic_fetch_add(&other.awaits, 1);
+	return !other.broken;
+}
+
+static inline bool
+other_fetch(void *owner, uint64_t address, uint64_t size, void *to)
+{
+	pthread_t interrupted = other.interrupted;
+
+	assert_ptr_equal(owner, &other);
+	assert_true(address >= other.base && address + size <= other.base + SIZE);
+	if (interrupted) {
+		other.interrupted = 0;
+		(void)pthread_kill(interrupted, SIGUSR1);
+		(void)usleep(20000);
+	}
+	memcpy(to, other.memory + (address - other.base), size);
+	atomic_fetch_add(&other.fetches, 1);
+	other.fetched += size;
+	return !other.broken;
+}
+
+static inline bool
+other_push(void *owner, uint64_t address, uint64_t size, const void *from)
+{
+	assert_ptr_equal(owner, &other);
+	assert_true(address >= other.base && address + size <= other.base + SIZE);
+	memcpy(other.memory + (address - other.base), from, size);
+	atomic_fetch_add(&other.pushes, 1);
+	other.pushed += size;
+	return !other.broken;
+}
+
+static const struct gpc_pages_calls calls = {
+	.await = other_await,
+	.fetch = other_fetch,
+	.push = other_push,
+};
+
+static inline uint64_t
+reserve(uint64_t size)
+{
+	uint8_t *found = mmap(NULL, size + BLOCK, PROT_NONE,
+			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	assert_ptr_not_equal(found, MAP_FAILED);
+	return ((uintptr_t)found + BLOCK - 1) & ~(BLOCK - 1);
+}
+
+/* Made once: the thread sanitizer looks at each byte that is written by itself. */
+static const uint8_t *
+pattern(void)
+{
+	static uint8_t bytes[SIZE];
+	static bool made;
+
+	for (uint64_t i = 0; i < SIZE && !made; i++)
+		bytes[i] = (uint8_t)(i * 7 + i / BLOCK);
+	made = true;
+	return bytes;
+}
+
+static inline int
+set_up(void **state, bool is_known)
+{
+	(void)state;
+	memset(&other, 0, sizeof(other));
+	other.memory = malloc(SIZE);
+	other.base = reserve(SIZE);
+	memcpy(other.memory, pattern(), SIZE);
+	return gpc_pages_create(other.base, SIZE, is_known, &calls, &other, &group);
+}
+
+static inline int
+known(void **state)
+{
+	return set_up(state, true);
+}
+
+static inline int
+unused(void **state)
+{
+	return set_up(state, false);
+}
+
+static inline int
+tear_down(void **state)
+{
+	(void)state;
+	gpc_page_faults_direct = false;
+	gpc_pages_destroy(other.base);
+	assert_int_equal(munmap((void *)(uintptr_t)other.base, SIZE), 0);
+	free(other.memory);
+	return 0;
+}
+
+static inline uint8_t *
+at(uint64_t offset)
+{
+	return (uint8_t *)(uintptr_t)(other.base + offset);
+}
+
+static inline void
+give(void)
+{
+	gpc_pages_begin();
+	assert_true(gpc_pages_give(&group));
+	gpc_pages_end();
+}
+
+static inline void
+give_part(uint64_t offset, uint64_t size, bool is_written)
+{
+	gpc_pages_begin();
+	assert_true(gpc_pages_give_part(other.base + offset, size, is_written));
+	gpc_pages_end();
+}
+
+static inline void
+expect_state(uint64_t offset, enum gpc_page_state state)
+{
+	assert_int_equal(gpc_pages_state(other.base + offset), state);
+}
+
+/* CMocka has taken the signal for itself since the range was made. */
+static inline void
+begin(void **state)
+{
+	(void)state;
+	gpc_page_faults_renew();
+}
+
+#define KNOWN(f) cmocka_unit_test_setup_teardown(f, known, tear_down)
+#define UNUSED(f) cmocka_unit_test_setup_teardown(f, unused, tear_down)
+
+#endif /* PAGES_FIXTURE_H */

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A session of server_fake.h with memory that is mapped and staging, for copies of it. */
+#ifndef COPY_FIXTURE_H
+#define COPY_FIXTURE_H
+
+#include "gpd_calls.h"
+#include "protocol/frame.h"
+#include "server/worker/copy/copy.h"
+#include "server/worker/copy/staging.h"
+#include "server/worker/memory/memory.h"
+#include "tests/test.h"
+#include "tests/unit/server/server_fake.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef __SANITIZE_THREAD__
+#define WINDOW "552000000000"
+#define WINDOW_1M "552000100000"
+#else
+#define WINDOW "120000000000"
+#define WINDOW_1M "120000100000"
+#endif
+
+/* More than a session may hold of the staging memory for copies to the host. */
+#define MAPPED ((uint64_t)64 << 20)
+
+static struct fake fake;
+static uint8_t *const device = (uint8_t *)FAKE_WINDOW;
+
+static inline int
+setup(void **state)
+{
+	fake_create(&fake);
+	assert_int_equal(gpd_memory_create(&fake.session, FAKE_WINDOW, FAKE_WINDOW_SIZE), 0);
+	assert_int_equal(gpd_staging_create(&fake.session), 0);
+	assert_int_equal(gpd_memory_map(&fake.session, FAKE_WINDOW, MAPPED, 0), CUDA_SUCCESS);
+	fake_forget_calls();
+	fake.session.request = 9;
+	fake.session.call = 0x302;
+	return 0;
+}
+
+static inline int
+teardown(void **state)
+{
+	fake_run_markers(&fake, -1);
+	gpd_copy_forget(&fake.session);
+	gpd_memory_destroy(&fake.session);
+	gpd_staging_destroy(&fake.session);
+	fake_destroy(&fake);
+	return 0;
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+static inline uint8_t *
+pattern(size_t size)
+{
+	uint8_t *bytes = malloc(size);
+	uint32_t x = 12345;
+
+	for (size_t i = 0; i < size; i++) {
+		x = x * 1664525 + 1013904223;
+		bytes[i] = (uint8_t)(x >> 24);
+	}
+	return bytes;
+}
+
+#endif /* COPY_FIXTURE_H */
