@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which host memory kernels reach, and at which addresses. */
+#include "tests/unit/client/mirror_fixture.h"
+
+static void
+an_address_among_parameters_makes_a_block_one_that_kernels_reach(void **state)
+{
+	uint8_t *a = pinned(100), *b = pinned(100), *c = pinned(100);
+	const uint64_t words[4] = { 0, (uintptr_t)b + 50, 12345, UINT64_MAX };
+
+	CU(gpc_host_memory_note(fake.context, words, sizeof(words)));
+	assert_int_equal(atomic_load(&gpc_mirrored), 1);
+	CU(gpc_host_memory_note(fake.context, words, sizeof(words)));
+	assert_int_equal(atomic_load(&gpc_mirrored), 1);
+	/* Not at an odd place, nor a part of a word. */
+	CU(gpc_host_memory_note(fake.context, &(uint64_t){ (uintptr_t)a }, 7));
+	assert_int_equal(atomic_load(&gpc_mirrored), 1);
+	CU(gpc_host_memory_note(fake.context, &(uint64_t){ (uintptr_t)a }, 8));
+	assert_int_equal(atomic_load(&gpc_mirrored), 2);
+	CU(gpc_cuMemFreeHost(a));
+	CU(gpc_cuMemFreeHost(b));
+	CU(gpc_cuMemFreeHost(c));
+	assert_int_equal(atomic_load(&gpc_host_memory_cold), 0);
+}
+
+/* A structure that the program has filled in part has what lay there before. */
+static void
+an_address_left_over_in_many_parameters_does_not(void **state)
+{
+	uint8_t *copied = pinned(100), *other = pinned(100);
+	uint64_t words[128] = { 0 };
+
+	gpc_host_block_note_copied((uintptr_t)copied + 99);
+	words[100] = (uintptr_t)copied;
+	CU(gpc_host_memory_note_parameters(fake.context, words, sizeof(words)));
+	assert_int_equal(atomic_load(&gpc_mirrored), 0);
+	/* None was copied from there. */
+	words[101] = (uintptr_t)other;
+	CU(gpc_host_memory_note_parameters(fake.context, words, sizeof(words)));
+	assert_int_equal(atomic_load(&gpc_mirrored), 1);
+	/* Few parameters, or bytes that the program copies, are meant. */
+	CU(gpc_host_memory_note_parameters(fake.context, words + 1, sizeof(words) - 8));
+	assert_int_equal(atomic_load(&gpc_mirrored), 2);
+	CU(gpc_cuMemFreeHost(copied));
+	CU(gpc_cuMemFreeHost(other));
+}
+
+/* As in packed structures, which few copy from, and among what is left over. */
+static void
+at_an_odd_place_one_counts_that_no_copy_has_named(void **state)
+{
+	uint8_t *copied = pinned(100), *other = pinned(100);
+	uint8_t bytes[32] = { 0 };
+	uint64_t address = (uintptr_t)copied;
+
+	gpc_host_block_note_copied(address);
+	memcpy(bytes + 12, &address, sizeof(address));
+	CU(gpc_host_memory_note_parameters(fake.context, bytes, sizeof(bytes)));
+	CU(gpc_host_memory_note(fake.context, bytes, sizeof(bytes)));
+	assert_int_equal(atomic_load(&gpc_mirrored), 0);
+	address = (uintptr_t)other;
+	memcpy(bytes + 12, &address, sizeof(address));
+	CU(gpc_host_memory_note_parameters(fake.context, bytes, sizeof(bytes)));
+	assert_int_equal(atomic_load(&gpc_mirrored), 1);
+	CU(gpc_cuMemFreeHost(copied));
+	CU(gpc_cuMemFreeHost(other));
+}
+
+static void
+nor_of_registered_memory(void **state)
+{
+	uint8_t *memory = aligned_alloc(4096, 4096);
+	uint64_t words[128] = { 0 };
+
+	CU(gpc_cuMemHostRegister_v2(memory, 4096, 0));
+	words[5] = (uintptr_t)memory + 8;
+	gpc_host_block_note_copied((uintptr_t)memory);
+	assert_false(gpc_host_memory_must_translate(words, sizeof(words)));
+	assert_true(gpc_host_memory_must_translate(words, 64));
+	CU(gpc_host_memory_translate(fake.context, words, sizeof(words)));
+	assert_int_equal(words[5], (uintptr_t)memory + 8);
+	/* Kernels reach it now: then the address is theirs in any case. */
+	CU(gpc_host_memory_translate(fake.context, words, 64));
+	assert_int_not_equal(words[5], (uintptr_t)memory + 8);
+	words[5] = (uintptr_t)memory + 8;
+	assert_true(gpc_host_memory_must_translate(words, sizeof(words)));
+	CU(gpc_cuMemHostUnregister(memory));
+	free(memory);
+}
+
+static void
+mapped_memory_is_reached_from_the_start(void **state)
+{
+	uint64_t before = fake_host_mapped();
+	uint8_t *host;
+	void *more = &more;
+
+	CU(gpc_cuMemHostAlloc((void **)&host, 9 * FAKE_MIB, CU_MEMHOSTALLOC_DEVICEMAP));
+	assert_int_equal(atomic_load(&gpc_mirrored), 1);
+	assert_int_equal(fake_host_at((uintptr_t)host)[9 * FAKE_MIB - 1], 0);
+	fake.host_quota = fake_host_mapped();
+	assert_int_equal(gpc_cuMemHostAlloc(&more, 9 * FAKE_MIB, CU_MEMHOSTALLOC_DEVICEMAP),
+			 CUDA_ERROR_OUT_OF_MEMORY);
+	assert_null(more);
+	CU(gpc_cuMemFreeHost(host));
+	assert_int_equal(fake_host_mapped(), before);
+}
+
+static void
+registered_memory_has_another_address(void **state)
+{
+	uint8_t *memory = aligned_alloc(4096, 5 * 4096), *host = memory + 4096 + 24;
+	struct gpc_address found;
+	CUdeviceptr device;
+	uint64_t value;
+
+	memset(memory, 1, 5 * 4096);
+	CU(gpc_cuMemHostRegister_v2(host, 9001, 0));
+	device = reach(host + 1) - 1;
+	assert_int_equal(device % 4096, 24);
+	assert_int_equal(fake_host_at(device)[9000], 1);
+	fake_host_at(device)[0] = 2;
+	fake_host_at(device)[9000] = 3;
+	synchronize();
+	assert_int_equal(host[0], 2);
+	assert_int_equal(host[9000], 3);
+	assert_int_equal(host[-1], 1);
+	assert_int_equal(host[9001], 1);
+	gpc_address_lookup(device + 7, &found);
+	assert_int_equal(found.kind, GPC_ADDRESS_HOST);
+	assert_int_equal(found.base, device);
+	CU(gpc_cuPointerGetAttribute(&value, CU_POINTER_ATTRIBUTE_HOST_POINTER, device + 7));
+	assert_int_equal(value, (uintptr_t)host + 7);
+	CU(gpc_cuPointerGetAttribute(&value, CU_POINTER_ATTRIBUTE_DEVICE_POINTER,
+				     (uintptr_t)host + 7));
+	assert_int_equal(value, device + 7);
+	CU(gpc_cuMemHostUnregister(host));
+	gpc_address_lookup(device, &found);
+	assert_int_equal(found.kind, GPC_ADDRESS_INVALID);
+	free(memory);
+}
+
+static void
+parameters_name_registered_memory_as_the_program_does(void **state)
+{
+	uint8_t *memory = aligned_alloc(4096, 2 * 4096);
+	uint64_t words[3] = { 1, (uintptr_t)memory + 100, (uintptr_t)memory + 8192 };
+
+	assert_false(gpc_host_memory_must_translate(words, sizeof(words)));
+	CU(gpc_cuMemHostRegister_v2(memory, 8192, 0));
+	assert_true(gpc_host_memory_must_translate(words, sizeof(words)));
+	assert_false(gpc_host_memory_must_translate(words, 15));
+	CU(gpc_host_memory_translate(fake.context, words, sizeof(words)));
+	assert_int_equal(words[0], 1);
+	assert_int_equal(words[1], reach(memory) + 100);
+	assert_int_equal(words[2], (uintptr_t)memory + 8192);
+	assert_false(gpc_host_memory_must_translate(words, sizeof(words)));
+	CU(gpc_cuMemHostUnregister(memory));
+	free(memory);
+}
+
+/* Natively nothing touches it any more. */
+static void
+registered_memory_may_be_gone_before_it_is_unregistered(void **state)
+{
+	uint8_t *gone =
+		mmap(NULL, 3 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *other = pinned(100);
+	CUdeviceptr device;
+
+	assert_true(gone != MAP_FAILED);
+	CU(gpc_cuMemHostRegister_v2(gone + 100, 2 * 4096, 0));
+	device = reach(gone + 100);
+	(void)reach(other);
+	assert_int_equal(atomic_load(&gpc_mirrored), 2);
+	assert_int_equal(munmap(gone, 4096), 0);
+	other[1] = 5;
+	CU(gpc_mirror_before_work(session()));
+	assert_int_equal(fake_host_at((uintptr_t)other)[1], 5);
+	assert_int_equal(atomic_load(&gpc_mirrored), 1);
+	/* What a kernel writes there goes nowhere. */
+	*fake_host_at(device) = 1;
+	synchronize();
+	CU(gpc_cuMemHostUnregister(gone + 100));
+	/* Before kernels know of it. */
+	CU(gpc_cuMemHostRegister_v2(gone + 4096, 4096, 0));
+	assert_int_equal(munmap(gone + 4096, 2 * 4096), 0);
+	assert_int_equal(gpc_cuMemHostGetDevicePointer_v2(&device, gone + 4096, 0),
+			 CUDA_ERROR_INVALID_VALUE);
+	CU(gpc_cuMemHostUnregister(gone + 4096));
+	CU(gpc_cuMemFreeHost(other));
+}
+
+static void
+past_the_quota_kernels_reach_no_more(void **state)
+{
+	uint8_t *large;
+	CUdeviceptr address;
+
+	fake.host_quota = fake_host_mapped() + 4 * FAKE_MIB;
+	large = pinned(9 * FAKE_MIB);
+	assert_int_equal(gpc_cuMemHostGetDevicePointer_v2(&address, large, 0),
+			 CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(address, 0);
+	/* It is the program's memory nevertheless. */
+	large[9 * FAKE_MIB - 1] = 1;
+	CU(gpc_cuMemFreeHost(large));
+}
+
+static void
+senseless_questions_are_refused(void **state)
+{
+	uint8_t *host = pinned(10);
+	CUdeviceptr address;
+
+	assert_int_equal(gpc_cuMemHostGetDevicePointer_v2(NULL, host, 0), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuMemHostGetDevicePointer_v2(&address, host, 1),
+			 CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuMemHostGetDevicePointer_v2(&address, &address, 0),
+			 CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuMemHostGetDevicePointer_v2(&address, host + 10, 0),
+			 CUDA_ERROR_INVALID_VALUE);
+	CU(gpc_cuMemFreeHost(host));
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(an_address_among_parameters_makes_a_block_one_that_kernels_reach),
+		TEST(at_an_odd_place_one_counts_that_no_copy_has_named),
+		TEST(an_address_left_over_in_many_parameters_does_not),
+		TEST(nor_of_registered_memory),
+		TEST(mapped_memory_is_reached_from_the_start),
+		TEST(registered_memory_has_another_address),
+		TEST(parameters_name_registered_memory_as_the_program_does),
+		TEST(registered_memory_may_be_gone_before_it_is_unregistered),
+		TEST(past_the_quota_kernels_reach_no_more),
+		TEST(senseless_questions_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Host memory of the client's fake that kernels reach, of which there are two copies. */
+#ifndef MIRROR_FIXTURE_H
+#define MIRROR_FIXTURE_H
+
+#include "client/host/host_space.h"
+#include "client/host/mirror.h"
+#include "client/memory/address.h"
+#include "client/memory/host_memory.h"
+#include "gpc_calls.h"
+#include "protocol/host_look.h"
+#include "protocol/host_picture.h"
+#include "tests/unit/client/client_fake.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+static inline struct gpc_session *
+session(void)
+{
+	return fake.context->scope.session;
+}
+
+static inline int
+setup(void **state)
+{
+	int r = fake_setup(state);
+
+	fake_allow_host();
+	return r;
+}
+
+static inline uint8_t *
+pinned(size_t size)
+{
+	uint8_t *host;
+
+	CU(gpc_cuMemHostAlloc((void **)&host, size, 0));
+	assert_in_range((uintptr_t)host, FAKE_HOST, FAKE_HOST + ((uint64_t)64 << 30));
+	return host;
+}
+
+static inline CUdeviceptr
+reach(void *host)
+{
+	CUdeviceptr address;
+
+	CU(gpc_cuMemHostGetDevicePointer_v2(&address, host, 0));
+	return address;
+}
+
+/* A wait, after work that may have changed something. */
+static inline void
+synchronize(void)
+{
+	fake.posted++;
+	CU(gpc_mirror_fetch(session()));
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, fake_teardown)
+
+#endif /* MIRROR_FIXTURE_H */

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A session of server_fake.h whose client writes plans of graphs and makes graphs of them. */
+#ifndef GRAPH_FIXTURE_H
+#define GRAPH_FIXTURE_H
+
+#include "gpd_calls.h"
+#include "image/fatbin.h"
+#include "protocol/graph_plan.h"
+#include "protocol/image_info.h"
+#include "server/worker/code/image_cache.h"
+#include "server/worker/device/quiet_jobs.h"
+#include "server/worker/graph/graph.h"
+#include "server/worker/graph/graph_build.h"
+#include "server/worker/image/image.h"
+#include "server/worker/image/image_library.h"
+#include "server/worker/image/library.h"
+#include "server/worker/memory/memory.h"
+#include "tests/test.h"
+#include "tests/unit/server/server_fake.h"
+
+#include <openssl/evp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PLAN 4
+#define IMAGE 8
+#define ZEBRA 1
+
+static struct fake fake;
+static struct gp_graph_writer writer;
+
+static inline int
+setup(void **state)
+{
+	fake_create(&fake);
+	gpd_image_cache_start("", &(struct gpd_image_cache_limits){ 0, 0 });
+	fake.session.handles.memory.ledger = fake.ledger;
+	fake.session.handles.memory.line = fake.session.account.line;
+	fake.ledger->host_max = UINT64_MAX;
+	assert_int_equal(gpd_memory_create(&fake.session, FAKE_WINDOW, FAKE_WINDOW_SIZE), 0);
+	gpd_memory_map(&fake.session, FAKE_WINDOW, FAKE_GRANULE, 0);
+	fake_forget_calls();
+	return 0;
+}
+
+static inline int
+teardown(void **state)
+{
+	fake_run_markers(&fake, -1);
+	gpd_graph_forget_session(&fake.session);
+	gpd_image_forget_session(&fake.session);
+	gpd_quiet_jobs_wait();
+	gpd_memory_destroy(&fake.session);
+	free(writer.memory);
+	writer = (struct gp_graph_writer){ 0 };
+	assert_int_equal(fake_execs, 0);
+	assert_int_equal(fake_graphs, 0);
+	fake_destroy(&fake);
+	gpd_image_cache_stop();
+	return 0;
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+static inline void
+add_empty(const uint32_t *dependencies, uint32_t count)
+{
+	assert_non_null(gp_graph_write(&writer, 0, dependencies, count, 0));
+}
+
+static inline void
+add_fill(uint64_t dst, const uint32_t *dependencies, uint32_t count)
+{
+	const struct gp_args_gpFill args = {
+		.dst = dst, .pitch = 64, .element_size = 4, .width = 16, .height = 1
+	};
+	struct gp_enc enc;
+	void *fields = gp_graph_write(&writer, GP_CALL_gpFill, dependencies, count,
+				      gp_args_gpFill_size(&args));
+
+	assert_non_null(fields);
+	gp_enc_init(&enc, fields, gp_args_gpFill_size(&args));
+	gp_args_gpFill_encode(&enc, &args);
+	gp_graph_fit(&writer, gp_enc_size(&enc));
+}
+
+static inline void
+add_copy(uint64_t dst, uint64_t src)
+{
+	const struct gp_args_gpCopyDevice args = {
+		.dst = dst, .src = src, .width = 64, .height = 1, .depth = 1
+	};
+	struct gp_enc enc;
+	void *fields = gp_graph_write(&writer, GP_CALL_gpCopyDevice, NULL, 0,
+				      gp_args_gpCopyDevice_size(&args));
+
+	assert_non_null(fields);
+	gp_enc_init(&enc, fields, gp_args_gpCopyDevice_size(&args));
+	gp_args_gpCopyDevice_encode(&enc, &args);
+	gp_graph_fit(&writer, gp_enc_size(&enc));
+}
+
+static inline void
+add_kernel(uint64_t kernel, size_t params_size)
+{
+	static const uint64_t params[4];
+	const struct gp_args_gpLaunch args = { .kernel = kernel,
+					       .grid_x = 1,
+					       .grid_y = 1,
+					       .grid_z = 1,
+					       .block_x = 1,
+					       .block_y = 1,
+					       .block_z = 1,
+					       .params = { params, params_size } };
+	struct gp_enc enc;
+	void *fields =
+		gp_graph_write(&writer, GP_CALL_gpLaunch, NULL, 0, gp_args_gpLaunch_size(&args));
+
+	assert_non_null(fields);
+	gp_enc_init(&enc, fields, gp_args_gpLaunch_size(&args));
+	gp_args_gpLaunch_encode(&enc, &args);
+	gp_graph_fit(&writer, gp_enc_size(&enc));
+}
+
+static inline void
+begin_plan(void)
+{
+	writer.size = writer.last = 0;
+}
+
+static inline void
+bring_bulk(const void *bulk, size_t size)
+{
+	fake.bulk = bulk;
+	fake.session.bulk_left = size;
+}
+
+static inline CUresult
+make(uint32_t name)
+{
+	bring_bulk(writer.memory, writer.size);
+	return gpd_gpGraphMake(&fake.session, &(struct gp_args_gpGraphMake){ FAKE_CONTEXT, name });
+}
+
+static inline CUresult
+put(uint32_t name)
+{
+	bring_bulk(writer.memory, writer.size);
+	return gpd_gpGraphPut(&fake.session, &(struct gp_args_gpGraphPut){ FAKE_CONTEXT, name });
+}
+
+static inline CUresult
+make_launchable(uint32_t name, uint64_t *exec_p)
+{
+	struct gp_reply_gpGraphMakeLaunchable reply = { 0 };
+	CUresult result;
+
+	bring_bulk(writer.memory, writer.size);
+	result = gpd_gpGraphMakeLaunchable(
+		&fake.session, &(struct gp_args_gpGraphMakeLaunchable){ FAKE_CONTEXT, name },
+		&reply);
+	*exec_p = reply.exec;
+	return result;
+}
+
+static inline CUresult
+upload(uint32_t name)
+{
+	return gpd_gpGraphUpload(&fake.session,
+				 &(struct gp_args_gpGraphUpload){ name, FAKE_STREAM });
+}
+
+static inline CUresult
+remake(uint32_t name)
+{
+	bring_bulk(writer.memory, writer.size);
+	return gpd_gpGraphRemake(&fake.session, &(struct gp_args_gpGraphRemake){ name });
+}
+
+static inline CUresult
+launch(uint32_t name)
+{
+	return gpd_gpGraphLaunch(&fake.session,
+				 &(struct gp_args_gpGraphLaunch){ name, FAKE_STREAM });
+}
+
+static inline CUresult
+drop(uint32_t name)
+{
+	return gpd_gpGraphDrop(&fake.session, &(struct gp_args_gpGraphDrop){ name });
+}
+
+/* What the session's names are charged for now. */
+static inline uint64_t
+charged(void)
+{
+	assert_true(gpd_name_memory_add(&fake.session.handles.memory, 0));
+	return fake.session.handles.memory.used;
+}
+
+static inline void
+load_image(void)
+{
+	struct gp_reply_gpImageLoad reply = { 0 };
+	struct gp_image *image;
+	uint8_t sha256[GPD_SHA256_SIZE];
+	struct gp_args_gpImageLoad args = { .context = FAKE_CONTEXT,
+					    .image = IMAGE,
+					    .sha256 = { sha256, sizeof(sha256) } };
+	size_t size;
+	void *flat;
+
+	assert_int_equal(gp_image_create(".version 8.0\n.const .u32 few;\n", &image), 0);
+	assert_int_equal(gp_image_flatten(image, NULL, &flat, &size), 0);
+	gp_image_destroy(image);
+	EVP_Digest(flat, size, sha256, NULL, EVP_sha256(), NULL);
+	args.size = size;
+	bring_bulk(flat, size);
+	assert_int_equal(gpd_gpImageLoad(&fake.session, &args, &reply), CUDA_SUCCESS);
+	free((void *)reply.info.data);
+	free((void *)reply.log.data);
+	free(flat);
+	fake_forget_calls();
+}
+
+/* Room for what every session may have, and for so many nodes. */
+static inline void
+limit_to(uint32_t nodes)
+{
+	fake.ledger->host_max = 2 * (uint64_t)nodes * GPD_GRAPH_NODE_COST;
+}
+
+#endif /* GRAPH_FIXTURE_H */
