@@ -147,40 +147,43 @@ struct groups {
 	unsigned int count;
 };
 
+/* What a part has; a part is made when its first stream is. */
+static struct groups
+groups_of_part(struct gpd_partition *part, CUresult expected)
+{
+	struct groups groups = { .count = 0 };
+	CUstream stream;
+
+	assert_int_equal(gpd_partition_stream(part, 0, NULL, &stream), expected);
+	if (expected != CUDA_SUCCESS)
+		return groups;
+	for (int i = 0; i < GROUPS_MAX; i++)
+		groups.count += groups.has[i] = ((struct green *)stream)->has[i];
+	((struct green *)stream)->streams--;
+	return groups;
+}
+
 static struct groups
 groups_of(struct gpd_shares *shares)
 {
 	struct gpd_partition *partition = gpd_partition_current(shares, 0);
-	struct groups groups = { .count = 0 };
-	CUstream stream;
+	struct groups groups;
 
 	assert_non_null(partition);
-	assert_int_equal(gpd_partition_stream(partition, 0, NULL, &stream), CUDA_SUCCESS);
-	for (int i = 0; i < GROUPS_MAX; i++) {
-		groups.has[i] = ((struct green *)stream)->has[i];
-		groups.count += groups.has[i];
-	}
-	((struct green *)stream)->streams--;
+	groups = groups_of_part(partition, CUDA_SUCCESS);
 	gpd_partition_unref(partition);
 	return groups;
-}
-
-static unsigned int
-common(const struct groups *a, const struct groups *b)
-{
-	unsigned int count = 0;
-
-	for (int i = 0; i < GROUPS_MAX; i++)
-		count += a->has[i] && b->has[i];
-	return count;
 }
 
 static unsigned int
 overlap(struct gpd_shares *a, struct gpd_shares *b)
 {
 	struct groups first = groups_of(a), second = groups_of(b);
+	unsigned int count = 0;
 
-	return common(&first, &second);
+	for (int i = 0; i < GROUPS_MAX; i++)
+		count += first.has[i] && second.has[i];
+	return count;
 }
 
 static uint32_t
@@ -513,22 +516,6 @@ many_sessions_come_and_go(void **state)
 	for (int k = 1; k < GROUPS_MAX; k++)
 		assert_in_range(users[k], users[0] > 1 ? users[0] - 2 : 0, users[0] + 2);
 	forget(shares, 64);
-}
-
-/* What a part has; a part is made when its first stream is. */
-static struct groups
-groups_of_part(struct gpd_partition *part, CUresult expected)
-{
-	struct groups groups = { .count = 0 };
-	CUstream stream;
-
-	assert_int_equal(gpd_partition_stream(part, 0, NULL, &stream), expected);
-	if (expected != CUDA_SUCCESS)
-		return groups;
-	for (int i = 0; i < GROUPS_MAX; i++)
-		groups.count += groups.has[i] = ((struct green *)stream)->has[i];
-	((struct green *)stream)->streams--;
-	return groups;
 }
 
 static void
