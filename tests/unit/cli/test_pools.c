@@ -103,8 +103,9 @@ what_makes_no_sense_is_named_with_its_line(void **state)
 		     "f:1: \"../a\" is no name of a pool: letters, digits, \".\", \"_\", \"-\"");
 	expect_error("[pool a]\nURL = tls://a\n",
 		     "f:2: [pool a] URL: there is no such key; did you mean url?");
-	expect_error("[pool a]\nurl = tls://a\nsm = 101%\n",
-		     "f:3: [pool a] sm: \"101%\" is no part of the multiprocessors up to 100%: 50% is");
+	expect_error(
+		"[pool a]\nurl = tls://a\nsm = 101%\n",
+		"f:3: [pool a] sm: \"101%\" is no part of the multiprocessors up to 100%: 50% is");
 	expect_error("[pool a]\nurl = tls://a\nwait = 1 week\n",
 		     "f:3: [pool a] wait: \"1 week\" is no time up to a week: 90s, 10m and 2h are");
 	expect_error("[pool a]\n[pool b]\nurl = tls://b\n",
