@@ -402,13 +402,14 @@ show(int format, struct view *view)
 		list_devices(view);
 	if (r == 0 && format != LIST)
 		r = measure(view);
+	/* Of those that do not answer it has the reasons. */
+	if (format == JSON)
+		print_json(view);
 	if (r)
 		return r;
 	if (format == LIST) {
 		print_list(view);
-	} else if (format == JSON) {
-		print_json(view);
-	} else {
+	} else if (format != JSON) {
 		print_tenants(view);
 		print_devices(view);
 		print_sessions(view);

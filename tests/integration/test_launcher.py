@@ -371,6 +371,9 @@ def _():
             expect_line(result, "ok", "credentials", "")
             expect_line(result, "wrong", "pool", "1 of 2 daemons can be used, and a program needs all of them")
             expect_line(result, "ok", "session", "a program sees 1 device$")
+        seen = json.loads(user.say("devices", "--json", "--pool", gone, status=125).expect(
+            status=125, err=f'gpupool: {says} ("gpupool check" finds out more)\n').out)
+        require(seen == {"daemons": [{"url": gone, "error": says}], "devices": [], "sessions": []}, f"{seen}")
         user.write(f"[pool both]\nurl = {daemon.address}/0,{daemon.address}/7\n")
         user.say("devices", "-L", status=1).expect(
             status=1, out=whole, err=f"gpupool: {daemon.address} has no device 7, or none for tenant default\n" + partly.splitlines(True)[1])
