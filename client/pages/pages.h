@@ -24,7 +24,7 @@
 /* The smallest thing that is fetched, but for the last one of a range. */
 #define GPC_PAGES_BLOCK ((uint64_t)64 << 10)
 /* And the largest. */
-#define GPC_PAGES_RUN_MAX ((uint64_t)4 << 20)
+#define GPC_PAGES_RUN_MAX ((uint64_t)16 << 20)
 
 /*
  * false: it cannot be done, and never will.  Addresses are whole pages of one range.  Those that
