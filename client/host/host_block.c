@@ -408,6 +408,11 @@ reach(struct gpc_host_block *block, const struct gpc_range *range, struct gpc_ho
 	(void)pthread_rwlock_wrlock(&lock);
 	block->state = GPC_HOST_MIRRORED;
 	(void)pthread_rwlock_unlock(&lock);
+	gpc_log(GPC_LOG_INFO,
+		"kernels reach pinned memory at %#llx from now on: its %llu bytes are compared "
+		"before "
+		"each launch",
+		(unsigned long long)range->base, (unsigned long long)range->size);
 	look_inside(block, range, names);
 	return CUDA_SUCCESS;
 }
