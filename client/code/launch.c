@@ -349,26 +349,27 @@ launch_and_wait(struct gpc_context *context, const struct gp_args_gpLaunch *args
 }
 
 static CUresult
-translate(struct gpc_context *context, struct params *params)
+translate(struct gpc_context *context, struct params *params, const struct gp_kernel_info *kernel)
 {
 	CUresult result = make_own(params, 0);
 
 	return result == CUDA_SUCCESS
 		       ? gpc_host_memory_translate(context, (void *)(uintptr_t)params->bytes.data,
-						   params->bytes.size)
+						   params->bytes.size, kernel)
 		       : result;
 }
 
 /* Host memory that the kernel reaches becomes what the program has written. */
 static CUresult
-before_launch(struct gpc_context *context, struct params *params)
+before_launch(struct gpc_context *context, struct params *params,
+	      const struct gp_kernel_info *kernel)
 {
-	CUresult result =
-		gpc_host_memory_note_parameters(context, params->bytes.data, params->bytes.size);
+	CUresult result = gpc_host_memory_note_parameters(context, params->bytes.data,
+							  params->bytes.size, kernel);
 
 	if (result == CUDA_SUCCESS &&
-	    gpc_host_memory_must_translate(params->bytes.data, params->bytes.size))
-		result = translate(context, params);
+	    gpc_host_memory_must_translate(params->bytes.data, params->bytes.size, kernel))
+		result = translate(context, params, kernel);
 	return result == CUDA_SUCCESS ? gpc_mirror_before_work(context->scope.session) : result;
 }
 
@@ -449,7 +450,7 @@ launch(const CUlaunchConfig *config, CUfunction f, void **values, void **extra)
 	args.attributes = attributes.bytes;
 	result = take_params(&params, function->info, values, extra);
 	if (result == CUDA_SUCCESS)
-		result = before_launch(context, &params);
+		result = before_launch(context, &params, function->info);
 	args.params = params.bytes;
 	if (result == CUDA_SUCCESS) {
 		gpc_stats_launch();

@@ -83,11 +83,11 @@ kernel_take(const CUDA_KERNEL_NODE_PARAMS *given, struct gpc_node_params *params
 					   &kernel->packed, &kernel->packed_size);
 	if (result == CUDA_SUCCESS)
 		result = gpc_host_memory_note_parameters(params->context, kernel->packed,
-							 kernel->packed_size);
+							 kernel->packed_size, function->info);
 	if (result == CUDA_SUCCESS &&
-	    gpc_host_memory_must_translate(kernel->packed, kernel->packed_size))
+	    gpc_host_memory_must_translate(kernel->packed, kernel->packed_size, function->info))
 		result = gpc_host_memory_translate(params->context, kernel->packed,
-						   kernel->packed_size);
+						   kernel->packed_size, function->info);
 	return result == CUDA_SUCCESS ? point(kernel, function->info) : result;
 }
 

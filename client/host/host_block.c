@@ -379,7 +379,7 @@ look_inside(const struct gpc_host_block *block, const struct gpc_range *range,
 	gpc_host_names_begin(names, block->context->scope.session);
 	if (range->size > skip)
 		gpc_host_names_look(names, (const void *)(uintptr_t)(range->base + skip),
-				    range->size - skip);
+				    range->size - skip, NULL);
 }
 
 /* Kernels reach the block from now on, if they can; names: those that it names are to be reached,

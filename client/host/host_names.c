@@ -5,6 +5,7 @@
 #include "client/context/context.h"
 #include "client/host/host_block.h"
 #include "client/host/host_space.h"
+#include "protocol/image_info.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -19,7 +20,7 @@ void
 gpc_host_names_begin(struct gpc_host_names *names, const struct gpc_session *session)
 {
 	names->session = session;
-	names->failed = names->half_filled = false;
+	names->failed = names->doubtful = false;
 	names->size = 0;
 	if (atomic_load(&gpc_host_memory_cold) > 0)
 		gpc_host_space_bounds(&names->base, &names->size);
@@ -40,8 +41,7 @@ is_cold(const struct gpc_host_names *names, uint64_t address)
 
 	return gpc_host_space_contains(address) &&
 	       gpc_host_block_find(address, &range, &block, NULL) && block.state == GPC_HOST_COLD &&
-	       block.context->scope.session == names->session &&
-	       !(names->half_filled && block.copied);
+	       block.context->scope.session == names->session && !(names->doubtful && block.copied);
 }
 
 void
@@ -63,8 +63,36 @@ gpc_host_names_add(struct gpc_host_names *names, uint64_t value)
 	names->list[names->count++] = value;
 }
 
+bool
+gpc_host_names_is_doubtful(const struct gp_kernel_info *kernel, size_t place)
+{
+	if (place % 8)
+		return true;
+	for (uint32_t i = 0; kernel && i < kernel->param_count; i++) {
+		const struct gp_param_info *param = &kernel->params[i];
+
+		if (place >= param->offset && place - param->offset < param->size)
+			return param->size >= GPC_HOST_NAMES_HALF_FILLED;
+	}
+	return false;
+}
+
+/* At this place of the bytes. */
 static void
-look_at_each(struct gpc_host_names *names, const uint8_t *at, size_t size)
+note(struct gpc_host_names *names, uint64_t value, const struct gp_kernel_info *kernel,
+     size_t place)
+{
+	if (__builtin_expect(value - names->base >= names->size, 1))
+		return;
+	names->doubtful = gpc_host_names_is_doubtful(kernel, place);
+	gpc_host_names_add(names, value);
+	names->doubtful = false;
+}
+
+/* From one place on. */
+static void
+look_at_each(struct gpc_host_names *names, const uint8_t *at, size_t size,
+	     const struct gp_kernel_info *kernel, size_t place)
 {
 	bool aligned = (uintptr_t)at % 8 == 0;
 
@@ -77,24 +105,21 @@ look_at_each(struct gpc_host_names *names, const uint8_t *at, size_t size)
 						__ATOMIC_RELAXED);
 		else
 			memcpy(&value, at + i, sizeof(value));
-		(void)gpc_host_names_note(names, value);
+		note(names, value, kernel, place + i);
 	}
 }
 
 /* What packed structures hold, at any byte.  At an odd place more is left over than meant. */
 static BESIDE_PROGRAM void
-look_at_each_byte(struct gpc_host_names *names, const uint8_t *at, size_t size)
+look_at_each_byte(struct gpc_host_names *names, const uint8_t *at, size_t size,
+		  const struct gp_kernel_info *kernel)
 {
-	bool all = names->half_filled;
-
 	for (size_t i = 0; i + 8 <= size; i++) {
 		uint64_t value;
 
 		memcpy(&value, at + i, sizeof(value));
-		names->half_filled = all || i % 8 != 0;
-		(void)gpc_host_names_note(names, value);
+		note(names, value, kernel, i);
 	}
-	names->half_filled = all;
 }
 
 /* Whether one of the numbers may be an address, by their upper halves: the compiler has four of
@@ -115,21 +140,23 @@ may_have_names(const struct gpc_host_names *names, const uint8_t *at)
 }
 
 void
-gpc_host_names_look(struct gpc_host_names *names, const void *bytes, size_t size)
+gpc_host_names_look(struct gpc_host_names *names, const void *bytes, size_t size,
+		    const struct gp_kernel_info *kernel)
 {
 	const uint8_t *at = bytes;
+	size_t place = 0;
 
 	if (!names->size)
 		return;
 	if (size < GPC_HOST_NAMES_UNALIGNED) {
-		look_at_each_byte(names, at, size);
+		look_at_each_byte(names, at, size, kernel);
 		return;
 	}
-	for (; size >= STRETCH; at += STRETCH, size -= STRETCH) {
-		if (may_have_names(names, at))
-			look_at_each(names, at, STRETCH);
+	for (; size - place >= STRETCH; place += STRETCH) {
+		if (may_have_names(names, at + place))
+			look_at_each(names, at + place, STRETCH, kernel, place);
 	}
-	look_at_each(names, at, size);
+	look_at_each(names, at + place, size - place, kernel, place);
 }
 
 bool

@@ -15,6 +15,14 @@
 /* Among fewer bytes than that addresses may begin at any byte, as in packed structures. */
 #define GPC_HOST_NAMES_UNALIGNED ((size_t)1024)
 
+/*
+ * A parameter of this size is a structure that the program may have filled only in part.  What it
+ * has left as it was is often the address of what was copied last: PyTorch launches so, with
+ * structures of 216 bytes and more that have room for as many dimensions as a tensor may have.
+ */
+#define GPC_HOST_NAMES_HALF_FILLED 192u
+
+struct gp_kernel_info;
 struct gpc_session;
 
 struct gpc_host_names {
@@ -22,8 +30,8 @@ struct gpc_host_names {
 	uint64_t base, size; /* where host memory lies; size 0: there is nothing to find */
 	uint64_t *list;
 	size_t count, room;
-	bool failed;      /* no memory for the list */
-	bool half_filled; /* blocks that the program copies from or to are not meant */
+	bool failed;   /* no memory for the list */
+	bool doubtful; /* what comes next counts only of blocks that no copy has named */
 };
 
 /* For blocks of the session.  What is in the list stays there. */
@@ -44,9 +52,14 @@ gpc_host_names_note(struct gpc_host_names *names, uint64_t value)
 	return names->failed || names->count > before;
 }
 
-/* All that are aligned to 8 from the first byte on; among GPC_HOST_NAMES_UNALIGNED all, as
- * half_filled says it at odd places. */
-void gpc_host_names_look(struct gpc_host_names *names, const void *bytes, size_t size);
+/* Whether an address at this place of the kernel's parameters, or of other bytes (NULL), may be
+ * what is left over there: at an odd place, or in a large structure. */
+bool gpc_host_names_is_doubtful(const struct gp_kernel_info *kernel, size_t place);
+
+/* All that are aligned to 8 from the first byte on; among less than GPC_HOST_NAMES_UNALIGNED all.
+ * kernel: whose parameters the bytes are, or NULL. */
+void gpc_host_names_look(struct gpc_host_names *names, const void *bytes, size_t size,
+			 const struct gp_kernel_info *kernel);
 
 /* false: the list is empty. */
 bool gpc_host_names_take(struct gpc_host_names *names, uint64_t *address_p);

@@ -248,22 +248,15 @@ unless_a_number(CUresult result)
 		       : result;
 }
 
-/*
- * Parameters of this size hold a structure that the program may have filled only in part.  What it
- * has left as it was is often the address of what was copied last: PyTorch's optimizers launch so.
- */
-#define HALF_FILLED_MIN GPC_HOST_NAMES_UNALIGNED
-
 CUresult
 gpc_host_memory_look(struct gpc_context *context, const void *bytes, size_t size,
-		     size_t parameters_size)
+		     const struct gp_kernel_info *kernel)
 {
 	struct gpc_host_names names = { 0 };
 	CUresult result = CUDA_SUCCESS;
 
 	gpc_host_names_begin(&names, context->scope.session);
-	names.half_filled = parameters_size >= HALF_FILLED_MIN;
-	gpc_host_names_look(&names, bytes, size);
+	gpc_host_names_look(&names, bytes, size, kernel);
 	if (names.count || names.failed)
 		result = gpc_host_block_reach_names(&names);
 	gpc_host_names_fini(&names);
@@ -271,18 +264,18 @@ gpc_host_memory_look(struct gpc_context *context, const void *bytes, size_t size
 }
 
 /* Whether it is an address of registered memory that the kernel may use, as the program names it:
- * at this place of parameters of so many bytes. */
+ * at this place of its parameters. */
 static bool
-is_registered(uint64_t address, size_t place, size_t size)
+is_registered(uint64_t address, const struct gp_kernel_info *kernel, size_t place)
 {
-	bool doubtful = size >= HALF_FILLED_MIN || place % 8 != 0;
 	struct gpc_host_block block;
 	struct gpc_range range;
 
 	return gpc_host_block_may_be_registered(address) &&
 	       gpc_host_block_find(address, &range, &block, NULL) &&
 	       block.origin == GPC_HOST_REGISTERED &&
-	       !(doubtful && block.copied && block.state < GPC_HOST_MIRRORED);
+	       !(block.copied && block.state < GPC_HOST_MIRRORED &&
+		 gpc_host_names_is_doubtful(kernel, place));
 }
 
 /* From one place where an address may begin to the next. */
@@ -293,7 +286,8 @@ step_among(size_t size)
 }
 
 bool
-gpc_host_memory_names_registered(const void *bytes, size_t size)
+gpc_host_memory_names_registered(const void *bytes, size_t size,
+				 const struct gp_kernel_info *kernel)
 {
 	const uint8_t *at = bytes;
 
@@ -301,7 +295,7 @@ gpc_host_memory_names_registered(const void *bytes, size_t size)
 		uint64_t value;
 
 		memcpy(&value, at + i, sizeof(value));
-		if (is_registered(value, i, size))
+		if (is_registered(value, kernel, i))
 			return true;
 	}
 	return false;
@@ -324,7 +318,8 @@ translate(const struct gpc_context *context, uint64_t *value, bool *found_p)
 }
 
 CUresult
-gpc_host_memory_translate(struct gpc_context *context, void *bytes, size_t size)
+gpc_host_memory_translate(struct gpc_context *context, void *bytes, size_t size,
+			  const struct gp_kernel_info *kernel)
 {
 	uint8_t *at = bytes;
 	CUresult result = CUDA_SUCCESS;
@@ -336,7 +331,7 @@ gpc_host_memory_translate(struct gpc_context *context, void *bytes, size_t size)
 
 		memcpy(&value, at + i, sizeof(value));
 		found = false;
-		if (is_registered(value, i, size))
+		if (is_registered(value, kernel, i))
 			result = translate(context, &value, &found);
 		if (found)
 			memcpy(at + i, &value, sizeof(value));

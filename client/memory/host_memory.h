@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct gp_kernel_info;
 struct gpc_address;
 struct gpc_context;
 
@@ -30,7 +31,7 @@ bool gpc_host_memory_is_pinned(const void *address, size_t size);
 bool gpc_host_memory_reached(uint64_t *address, size_t size);
 
 CUresult gpc_host_memory_look(struct gpc_context *context, const void *bytes, size_t size,
-			      size_t parameters_size);
+			      const struct gp_kernel_info *kernel);
 
 /* Bytes, aligned to 8, that the device is about to see: blocks whose addresses are among them are
  * reached by kernels from now on. */
@@ -39,30 +40,33 @@ gpc_host_memory_note(struct gpc_context *context, const void *bytes, size_t size
 {
 	return __builtin_expect(atomic_load(&gpc_host_memory_cold) == 0, 1)
 		       ? CUDA_SUCCESS
-		       : gpc_host_memory_look(context, bytes, size, 0);
+		       : gpc_host_memory_look(context, bytes, size, NULL);
 }
 
 /* The same for all parameters of a kernel, of which large ones may be filled only in part. */
 static inline CUresult
-gpc_host_memory_note_parameters(struct gpc_context *context, const void *bytes, size_t size)
+gpc_host_memory_note_parameters(struct gpc_context *context, const void *bytes, size_t size,
+				const struct gp_kernel_info *kernel)
 {
 	return __builtin_expect(atomic_load(&gpc_host_memory_cold) == 0, 1)
 		       ? CUDA_SUCCESS
-		       : gpc_host_memory_look(context, bytes, size, size);
+		       : gpc_host_memory_look(context, bytes, size, kernel);
 }
 
-bool gpc_host_memory_names_registered(const void *bytes, size_t size);
+bool gpc_host_memory_names_registered(const void *bytes, size_t size,
+				      const struct gp_kernel_info *kernel);
 
 /*
  * Whether parameters of a kernel, aligned to 8, name registered memory as the program does, which
  * kernels reach at other addresses: then gpc_host_memory_translate() puts those in, in place.
  */
 static inline bool
-gpc_host_memory_must_translate(const void *bytes, size_t size)
+gpc_host_memory_must_translate(const void *bytes, size_t size, const struct gp_kernel_info *kernel)
 {
 	return __builtin_expect(atomic_load(&gpc_host_memory_registered) != 0, 0) &&
-	       gpc_host_memory_names_registered(bytes, size);
+	       gpc_host_memory_names_registered(bytes, size, kernel);
 }
-CUresult gpc_host_memory_translate(struct gpc_context *context, void *bytes, size_t size);
+CUresult gpc_host_memory_translate(struct gpc_context *context, void *bytes, size_t size,
+				   const struct gp_kernel_info *kernel);
 
 #endif /* GPC_HOST_MEMORY_H */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which host memory kernels reach, and at which addresses. */
+#include "protocol/image_info.h"
 #include "tests/unit/client/mirror_fixture.h"
 
 static void
@@ -23,26 +24,53 @@ an_address_among_parameters_makes_a_block_one_that_kernels_reach(void **state)
 	assert_int_equal(atomic_load(&gpc_host_memory_cold), 0);
 }
 
+/* Of one large structure and an address. */
+static const struct gp_param_info half_filled_params[] = { { 0, 1016 }, { 1016, 8 } };
+static const struct gp_kernel_info half_filled = { .param_count = 2, .params = half_filled_params };
+
 /* A structure that the program has filled in part has what lay there before. */
 static void
-an_address_left_over_in_many_parameters_does_not(void **state)
+an_address_left_over_in_a_large_structure_does_not(void **state)
 {
 	uint8_t *copied = pinned(100), *other = pinned(100);
 	uint64_t words[128] = { 0 };
 
 	gpc_host_block_note_copied((uintptr_t)copied + 99);
 	words[100] = (uintptr_t)copied;
-	CU(gpc_host_memory_note_parameters(fake.context, words, sizeof(words)));
+	CU(gpc_host_memory_note_parameters(fake.context, words, sizeof(words), &half_filled));
 	assert_int_equal(atomic_load(&gpc_mirrored), 0);
 	/* None was copied from there. */
 	words[101] = (uintptr_t)other;
-	CU(gpc_host_memory_note_parameters(fake.context, words, sizeof(words)));
+	CU(gpc_host_memory_note_parameters(fake.context, words, sizeof(words), &half_filled));
 	assert_int_equal(atomic_load(&gpc_mirrored), 1);
-	/* Few parameters, or bytes that the program copies, are meant. */
-	CU(gpc_host_memory_note_parameters(fake.context, words + 1, sizeof(words) - 8));
+	/* A parameter of its own, also among many, or bytes that the program copies, are meant. */
+	words[127] = (uintptr_t)copied;
+	CU(gpc_host_memory_note_parameters(fake.context, words, sizeof(words), &half_filled));
+	assert_int_equal(atomic_load(&gpc_mirrored), 2);
+	CU(gpc_host_memory_note(fake.context, words, sizeof(words)));
 	assert_int_equal(atomic_load(&gpc_mirrored), 2);
 	CU(gpc_cuMemFreeHost(copied));
 	CU(gpc_cuMemFreeHost(other));
+}
+
+/* As PyTorch's of 648 bytes, behind a parameter of 4. */
+static void
+nor_in_one_of_a_few_hundred_bytes(void **state)
+{
+	const struct gp_param_info params[] = { { 0, 4 }, { 8, 648 }, { 656, 184 } };
+	const struct gp_kernel_info kernel = { .param_count = 3, .params = params };
+	uint8_t *copied = pinned(100);
+	uint64_t words[105] = { 0 };
+
+	gpc_host_block_note_copied((uintptr_t)copied);
+	words[1] = words[44] = words[81] = (uintptr_t)copied;
+	CU(gpc_host_memory_note_parameters(fake.context, words, sizeof(words), &kernel));
+	assert_int_equal(atomic_load(&gpc_mirrored), 0);
+	/* One is filled, as far as anybody knows. */
+	words[82] = (uintptr_t)copied;
+	CU(gpc_host_memory_note_parameters(fake.context, words, sizeof(words), &kernel));
+	assert_int_equal(atomic_load(&gpc_mirrored), 1);
+	CU(gpc_cuMemFreeHost(copied));
 }
 
 /* As in packed structures, which few copy from, and among what is left over. */
@@ -55,12 +83,12 @@ at_an_odd_place_one_counts_that_no_copy_has_named(void **state)
 
 	gpc_host_block_note_copied(address);
 	memcpy(bytes + 12, &address, sizeof(address));
-	CU(gpc_host_memory_note_parameters(fake.context, bytes, sizeof(bytes)));
+	CU(gpc_host_memory_note_parameters(fake.context, bytes, sizeof(bytes), NULL));
 	CU(gpc_host_memory_note(fake.context, bytes, sizeof(bytes)));
 	assert_int_equal(atomic_load(&gpc_mirrored), 0);
 	address = (uintptr_t)other;
 	memcpy(bytes + 12, &address, sizeof(address));
-	CU(gpc_host_memory_note_parameters(fake.context, bytes, sizeof(bytes)));
+	CU(gpc_host_memory_note_parameters(fake.context, bytes, sizeof(bytes), NULL));
 	assert_int_equal(atomic_load(&gpc_mirrored), 1);
 	CU(gpc_cuMemFreeHost(copied));
 	CU(gpc_cuMemFreeHost(other));
@@ -75,15 +103,15 @@ nor_of_registered_memory(void **state)
 	CU(gpc_cuMemHostRegister_v2(memory, 4096, 0));
 	words[5] = (uintptr_t)memory + 8;
 	gpc_host_block_note_copied((uintptr_t)memory);
-	assert_false(gpc_host_memory_must_translate(words, sizeof(words)));
-	assert_true(gpc_host_memory_must_translate(words, 64));
-	CU(gpc_host_memory_translate(fake.context, words, sizeof(words)));
+	assert_false(gpc_host_memory_must_translate(words, sizeof(words), &half_filled));
+	assert_true(gpc_host_memory_must_translate(words, 64, NULL));
+	CU(gpc_host_memory_translate(fake.context, words, sizeof(words), &half_filled));
 	assert_int_equal(words[5], (uintptr_t)memory + 8);
 	/* Kernels reach it now: then the address is theirs in any case. */
-	CU(gpc_host_memory_translate(fake.context, words, 64));
+	CU(gpc_host_memory_translate(fake.context, words, 64, NULL));
 	assert_int_not_equal(words[5], (uintptr_t)memory + 8);
 	words[5] = (uintptr_t)memory + 8;
-	assert_true(gpc_host_memory_must_translate(words, sizeof(words)));
+	assert_true(gpc_host_memory_must_translate(words, sizeof(words), &half_filled));
 	CU(gpc_cuMemHostUnregister(memory));
 	free(memory);
 }
@@ -146,15 +174,15 @@ parameters_name_registered_memory_as_the_program_does(void **state)
 	uint8_t *memory = aligned_alloc(4096, 2 * 4096);
 	uint64_t words[3] = { 1, (uintptr_t)memory + 100, (uintptr_t)memory + 8192 };
 
-	assert_false(gpc_host_memory_must_translate(words, sizeof(words)));
+	assert_false(gpc_host_memory_must_translate(words, sizeof(words), NULL));
 	CU(gpc_cuMemHostRegister_v2(memory, 8192, 0));
-	assert_true(gpc_host_memory_must_translate(words, sizeof(words)));
-	assert_false(gpc_host_memory_must_translate(words, 15));
-	CU(gpc_host_memory_translate(fake.context, words, sizeof(words)));
+	assert_true(gpc_host_memory_must_translate(words, sizeof(words), NULL));
+	assert_false(gpc_host_memory_must_translate(words, 15, NULL));
+	CU(gpc_host_memory_translate(fake.context, words, sizeof(words), NULL));
 	assert_int_equal(words[0], 1);
 	assert_int_equal(words[1], reach(memory) + 100);
 	assert_int_equal(words[2], (uintptr_t)memory + 8192);
-	assert_false(gpc_host_memory_must_translate(words, sizeof(words)));
+	assert_false(gpc_host_memory_must_translate(words, sizeof(words), NULL));
 	CU(gpc_cuMemHostUnregister(memory));
 	free(memory);
 }
@@ -229,7 +257,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(an_address_among_parameters_makes_a_block_one_that_kernels_reach),
 		TEST(at_an_odd_place_one_counts_that_no_copy_has_named),
-		TEST(an_address_left_over_in_many_parameters_does_not),
+		TEST(an_address_left_over_in_a_large_structure_does_not),
+		TEST(nor_in_one_of_a_few_hundred_bytes),
 		TEST(nor_of_registered_memory),
 		TEST(mapped_memory_is_reached_from_the_start),
 		TEST(registered_memory_has_another_address),
