@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/host/host_names.h"
 
+#include "client/base/log.h"
 #include "client/base/ranges.h"
 #include "client/context/context.h"
 #include "client/host/host_block.h"
@@ -33,15 +34,35 @@ gpc_host_names_fini(struct gpc_host_names *names)
 	*names = (struct gpc_host_names){ 0 };
 }
 
+/* Once: who asks why a kernel does not find its data is told. */
+static void
+say_left_over(uint64_t address)
+{
+	static atomic_flag said = ATOMIC_FLAG_INIT;
+
+	if (gpc_log_wants(GPC_LOG_INFO) && !atomic_flag_test_and_set(&said))
+		gpc_log(GPC_LOG_INFO,
+			"%#llx in a large structure, or at an odd place, of a kernel's parameters "
+			"is "
+			"taken for what is left over of a copy: no kernel reaches pinned memory "
+			"there",
+			(unsigned long long)address);
+}
+
 static bool
 is_cold(const struct gpc_host_names *names, uint64_t address)
 {
 	struct gpc_host_block block;
 	struct gpc_range range;
 
-	return gpc_host_space_contains(address) &&
-	       gpc_host_block_find(address, &range, &block, NULL) && block.state == GPC_HOST_COLD &&
-	       block.context->scope.session == names->session && !(names->doubtful && block.copied);
+	if (!gpc_host_space_contains(address) ||
+	    !gpc_host_block_find(address, &range, &block, NULL) || block.state != GPC_HOST_COLD ||
+	    block.context->scope.session != names->session)
+		return false;
+	if (!names->doubtful || !block.copied)
+		return true;
+	say_left_over(address);
+	return false;
 }
 
 void
