@@ -103,11 +103,16 @@ static void
 note(struct gpc_host_names *names, uint64_t value, const struct gp_kernel_info *kernel,
      size_t place)
 {
+	size_t before = names->count;
+
 	if (__builtin_expect(value - names->base >= names->size, 1))
 		return;
 	names->doubtful = gpc_host_names_is_doubtful(kernel, place);
 	gpc_host_names_add(names, value);
 	names->doubtful = false;
+	if (kernel && names->count > before)
+		gpc_log(GPC_LOG_INFO, "byte %zu of the parameters of %s names pinned memory: %#llx",
+			place, kernel->name ? kernel->name : "a kernel", (unsigned long long)value);
 }
 
 /* From one place on. */
