@@ -432,19 +432,6 @@ look_until_alike(struct gp_changes *looks, const struct gp_changes_range *ranges
 	return 1;
 }
 
-/* What is too much is taken otherwise. */
-static uint64_t
-take_all(struct gp_picture *picture, const struct gp_changes_range *ranges, size_t count)
-{
-	int last, r = look_until_alike(picture->looks, ranges, count, &last);
-
-	if (r < 0 || (r == 0 && !look_in_reverse(picture, ranges, count)))
-		return 0;
-	if (!take(picture, &picture->looks[r ? last : INSIDE], ranges, count))
-		return 0;
-	return size_of(ranges, count);
-}
-
 static void
 drop_short(struct gp_changes *changes)
 {
@@ -462,20 +449,44 @@ drop_short(struct gp_changes *changes)
 	changes->size = kept;
 }
 
+static uint64_t
+take_part(struct gp_picture *picture, const struct gp_changes_range *ranges, size_t count,
+	  enum gp_picture_part part)
+{
+	struct gp_changes *changes = &picture->looks[0];
+	uint64_t done = gp_look(changes, ranges, count);
+
+	if (part == GP_PICTURE_LONG)
+		drop_short(changes);
+	return take(picture, changes, ranges, count) ? done : 0;
+}
+
+/* What is too much is taken otherwise. */
+static uint64_t
+take_all(struct gp_picture *picture, const struct gp_changes_range *ranges, size_t count)
+{
+	int last, r = look_until_alike(picture->looks, ranges, count, &last);
+
+	if (r < 0 || (r == 0 && !look_in_reverse(picture, ranges, count)))
+		return 0;
+	if (!take(picture, &picture->looks[r ? last : INSIDE], ranges, count))
+		return 0;
+	return size_of(ranges, count);
+}
+
 uint64_t
 gp_picture_take(struct gp_picture *picture, const struct gp_changes_range *ranges, size_t count,
 		enum gp_picture_part part)
 {
-	struct gp_changes *changes = &picture->looks[0];
 	uint64_t done;
 
 	picture->ordered.size = 0;
-	if (part == GP_PICTURE_ALL)
-		return take_all(picture, ranges, count);
-	done = gp_look(changes, ranges, count);
-	if (part == GP_PICTURE_LONG)
-		drop_short(changes);
-	return take(picture, changes, ranges, count) ? done : 0;
+	done = part == GP_PICTURE_ALL ? take_all(picture, ranges, count)
+				      : take_part(picture, ranges, count, part);
+	/* A look backwards uses its memory, and may find it too little. */
+	if (done == 0)
+		picture->ordered.size = 0;
+	return done;
 }
 
 static void

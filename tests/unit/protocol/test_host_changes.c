@@ -339,6 +339,46 @@ write_pairs(void *unused)
 	return unused;
 }
 
+static void *
+write_word(void *at)
+{
+	uint32_t value = 0;
+
+	while (!atomic_load(&stop))
+		__atomic_store_n((uint32_t *)at, ++value, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* Of so much, with a word that moves, a look backwards has no room for all. */
+static void
+what_is_not_taken_is_not_told(void **state)
+{
+	const size_t size = (4 << 20) - 40000;
+	uint8_t *memory = aligned_alloc(8, size), *shadow = aligned_alloc(8, size);
+	struct gp_changes_range range = { ADDRESS, memory, shadow, size,
+					  calloc(1, gp_marks_room(size)) };
+	pthread_t writer;
+	bool taken = true;
+
+	memset(memory, 1, size);
+	atomic_store(&stop, false);
+	assert_int_equal(pthread_create(&writer, NULL, write_word, memory), 0);
+	for (int i = 0; i < 20 && taken; i++) {
+		memset(shadow, 0xff, size);
+		taken = gp_picture_take(&ends.picture, &range, 1, GP_PICTURE_ALL) > 0;
+		assert_true(taken == (ends.picture.ordered.size > 0));
+		assert_true(gp_changes_are_sound(ends.picture.ordered.bytes,
+						 ends.picture.ordered.size));
+		/* On a busy machine the writer needs the processor to go on. */
+		(void)sched_yield();
+	}
+	atomic_store(&stop, true);
+	assert_int_equal(pthread_join(writer, NULL), 0);
+	free(memory);
+	free(shadow);
+	free(range.marks);
+}
+
 static uint32_t flag_seen;
 static bool older; /* than its flag was data that was seen */
 
@@ -511,6 +551,7 @@ main(void)
 			short_data_of_a_writer_that_never_waits_is_no_older_than_its_flag, setup),
 		cmocka_unit_test_setup(words_of_a_picture_are_asked_about_before_it_is_taken,
 				       setup),
+		cmocka_unit_test_setup(what_is_not_taken_is_not_told, setup),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
