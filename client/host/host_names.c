@@ -43,9 +43,7 @@ say_left_over(uint64_t address)
 	if (gpc_log_wants(GPC_LOG_INFO) && !atomic_flag_test_and_set(&said))
 		gpc_log(GPC_LOG_INFO,
 			"%#llx in a large structure, or at an odd place, of a kernel's parameters "
-			"is "
-			"taken for what is left over of a copy: no kernel reaches pinned memory "
-			"there",
+			"is taken for left over, and no kernel reaches pinned memory there",
 			(unsigned long long)address);
 }
 
