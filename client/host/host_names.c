@@ -12,8 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes that are looked at together. */
+/* Bytes that are looked at together; and of those at which any byte may begin an address. */
 #define STRETCH 512
+#define LOOKED_AT ((size_t)64)
 /* The program may write what is read here: either value will do. */
 #define BESIDE_PROGRAM __attribute__((no_sanitize_thread))
 
@@ -133,16 +134,36 @@ look_at_each(struct gpc_host_names *names, const uint8_t *at, size_t size,
 	}
 }
 
+/* Whether one of the bytes is this: the compiler has many of them compared at once. */
+static BESIDE_PROGRAM bool
+has_byte(const uint8_t *at, size_t size, uint8_t byte)
+{
+	uint8_t any = 0;
+
+	for (size_t i = 0; i < size; i++)
+		any |= at[i] == byte;
+	return any;
+}
+
 /* What packed structures hold, at any byte.  At an odd place more is left over than meant. */
 static BESIDE_PROGRAM void
 look_at_each_byte(struct gpc_host_names *names, const uint8_t *at, size_t size,
 		  const struct gp_kernel_info *kernel)
 {
-	for (size_t i = 0; i + 8 <= size; i++) {
-		uint64_t value;
+	uint8_t sixth = (uint8_t)(names->base >> 40);
+	bool one = (names->base + names->size - 1) >> 40 == names->base >> 40;
 
-		memcpy(&value, at + i, sizeof(value));
-		note(names, value, kernel, i);
+	for (size_t i = 0, part; i + 8 <= size; i += part) {
+		part = size - 7 - i < LOOKED_AT ? size - 7 - i : LOOKED_AT;
+		/* All such addresses have the sixth byte in common. */
+		if (one && !has_byte(at + i + 5, part, sixth))
+			continue;
+		for (size_t j = i; j < i + part; j++) {
+			uint64_t value;
+
+			memcpy(&value, at + j, sizeof(value));
+			note(names, value, kernel, j);
+		}
 	}
 }
 
