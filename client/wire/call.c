@@ -382,8 +382,7 @@ gpc_call_start(struct gpc_call *call, struct gpc_request *request, const struct 
 	request->reply = NULL;
 	request->reply_size = 0;
 	request->given = gpc_session_given(session) + (call->stream != 0);
-	gpc_receiver_expect(session, request);
-	id = request->id; /* once it is on its way the request may complete, and go */
+	id = gpc_receiver_expect(session, request);
 	(void)submit(call, id, bulk, bulk_count);
 	/* If the session has ended meanwhile, the request is completed like any other. */
 	if (gpc_session_status(session) != CUDA_SUCCESS)

@@ -91,17 +91,19 @@ attend_locked(struct gpc_receiver *receiver)
 		(void)pthread_cond_signal(&receiver->wanted);
 }
 
-void
+uint32_t
 gpc_receiver_expect(struct gpc_session *session, struct gpc_request *request)
 {
 	struct gpc_receiver *receiver = &session->receiver;
 	struct gpc_request **place;
+	uint32_t id;
 
 	(void)pthread_mutex_lock(&session->receiver.lock);
 	do
 		request->id = ++receiver->last_id;
 	while (request->id == 0 || *place_of(receiver, request->id));
-	place = place_of(receiver, request->id);
+	id = request->id;
+	place = place_of(receiver, id);
 	request->next = NULL;
 	*place = request;
 	atomic_fetch_add_explicit(&receiver->outstanding, 1, memory_order_relaxed);
@@ -110,6 +112,7 @@ gpc_receiver_expect(struct gpc_session *session, struct gpc_request *request)
 	else if (request->done)
 		attend_locked(receiver);
 	(void)pthread_mutex_unlock(&session->receiver.lock);
+	return id;
 }
 
 void

@@ -148,8 +148,9 @@ bool gpc_sender_drain(struct gpc_session *session, uint64_t deadline);
 int gpc_receiver_init(struct gpc_session *session);
 void gpc_receiver_fini(struct gpc_session *session);
 void *gpc_receiver_main(void *session);
-/* Names the request and expects its answer. */
-void gpc_receiver_expect(struct gpc_session *session, struct gpc_request *request);
+/* Names the request and expects its answer.  Its number: if the session ends, the request may be
+ * complete, and gone, from then on. */
+uint32_t gpc_receiver_expect(struct gpc_session *session, struct gpc_request *request);
 /* A note that nobody waits for will come; and it has. */
 void gpc_receiver_expect_note(struct gpc_session *session);
 void gpc_receiver_note_came(struct gpc_session *session);
