@@ -410,8 +410,7 @@ reach(struct gpc_host_block *block, const struct gpc_range *range, struct gpc_ho
 	(void)pthread_rwlock_unlock(&lock);
 	gpc_log(GPC_LOG_INFO,
 		"kernels reach pinned memory at %#llx from now on: its %llu bytes are compared "
-		"before "
-		"each launch",
+		"before each launch",
 		(unsigned long long)range->base, (unsigned long long)range->size);
 	look_inside(block, range, names);
 	return CUDA_SUCCESS;

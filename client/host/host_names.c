@@ -43,7 +43,7 @@ say_left_over(uint64_t address)
 
 	if (gpc_log_wants(GPC_LOG_INFO) && !atomic_flag_test_and_set(&said))
 		gpc_log(GPC_LOG_INFO,
-			"%#llx in a large structure, or at an odd place, of a kernel's parameters "
+			"%#llx at an odd place, or in a large structure of a kernel's parameters, "
 			"is taken for left over, and no kernel reaches pinned memory there",
 			(unsigned long long)address);
 }
@@ -102,16 +102,13 @@ static void
 note(struct gpc_host_names *names, uint64_t value, const struct gp_kernel_info *kernel,
      size_t place)
 {
-	size_t before = names->count;
-
 	if (__builtin_expect(value - names->base >= names->size, 1))
 		return;
 	names->doubtful = gpc_host_names_is_doubtful(kernel, place);
-	gpc_host_names_add(names, value);
-	names->doubtful = false;
-	if (kernel && names->count > before)
+	if (gpc_host_names_note(names, value) && kernel)
 		gpc_log(GPC_LOG_INFO, "byte %zu of the parameters of %s names pinned memory: %#llx",
 			place, kernel->name ? kernel->name : "a kernel", (unsigned long long)value);
+	names->doubtful = false;
 }
 
 /* From one place on. */

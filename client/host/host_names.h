@@ -18,7 +18,7 @@
 /*
  * A parameter of this size is a structure that the program may have filled only in part.  What it
  * has left as it was is often the address of what was copied last: PyTorch launches so, with
- * structures of 216 bytes and more that have room for as many dimensions as a tensor may have.
+ * structures of 404 to 656 bytes that have room for as many dimensions as a tensor may have.
  */
 #define GPC_HOST_NAMES_HALF_FILLED 192u
 
