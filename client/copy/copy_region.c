@@ -66,9 +66,11 @@ side_find(struct gpc_side *side, CUmemorytype type, uint64_t size)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (found.kind != GPC_ADDRESS_HOST)
 		return CUDA_SUCCESS;
-	side->reached = is_reached(&found);
-	if (!found.copied)
+	if (!found.copied) {
 		gpc_host_block_note_copied(side->base);
+		gpc_address_lookup(side->base, &found);
+	}
+	side->reached = is_reached(&found);
 	side->host = !side->reached;
 	/* As the program names it, or as kernels do. */
 	side->base += (side->reached ? found.device : found.host) - found.base;

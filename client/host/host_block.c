@@ -110,18 +110,6 @@ gpc_host_block_find(uint64_t address, struct gpc_range *range_p, struct gpc_host
 }
 
 void
-gpc_host_block_note_copied(uint64_t address)
-{
-	const struct gpc_range *range;
-
-	(void)pthread_rwlock_wrlock(&lock);
-	range = gpc_ranges_find(&blocks, address, 1);
-	if (range)
-		((struct gpc_host_block *)range->item)->copied = true;
-	(void)pthread_rwlock_unlock(&lock);
-}
-
-void
 gpc_host_block_note_awaited(uint64_t address)
 {
 	const struct gpc_range *range;
@@ -189,7 +177,7 @@ gpc_host_block_take(uint64_t address, enum gpc_host_origin origin, struct gpc_ra
 static void
 leave_device(const struct gpc_host_block *block)
 {
-	if (block->state == GPC_HOST_COLD)
+	if (block->state == GPC_HOST_COLD || block->doubted)
 		atomic_fetch_sub(&gpc_host_memory_cold, 1);
 	if (block->origin == GPC_HOST_REGISTERED)
 		atomic_fetch_sub(&gpc_host_memory_registered, 1);
@@ -212,7 +200,8 @@ gpc_host_block_destroy(struct gpc_host_block *block, const struct gpc_range *ran
 	if (block->mapped)
 		(void)munmap(address, block->mapped);
 	else if (block->origin == GPC_HOST_ALLOCATED)
-		gpc_host_space_free(block->context, range->base, block->state != GPC_HOST_COLD);
+		gpc_host_space_free(block->context, range->base,
+				    block->state != GPC_HOST_COLD || block->doubted);
 	free(block);
 	return result;
 }
@@ -382,16 +371,33 @@ look_inside(const struct gpc_host_block *block, const struct gpc_range *range,
 				    range->size - skip, NULL);
 }
 
+static void
+set_state(struct gpc_host_block *block, enum gpc_host_state state, bool doubted)
+	GP_LOCKED(change_lock)
+{
+	bool counted = block->state == GPC_HOST_COLD || block->doubted;
+
+	(void)pthread_rwlock_wrlock(&lock);
+	block->state = state;
+	block->doubted = doubted;
+	(void)pthread_rwlock_unlock(&lock);
+	if (counted && state != GPC_HOST_COLD && !doubted)
+		atomic_fetch_sub(&gpc_host_memory_cold, 1);
+}
+
 /* Kernels reach the block from now on, if they can; names: those that it names are to be reached,
  * too.  The change lock keeps it. */
 static CUresult
-reach(struct gpc_host_block *block, const struct gpc_range *range, struct gpc_host_names *names)
-	GP_LOCKED(change_lock)
+reach(struct gpc_host_block *block, const struct gpc_range *range, bool doubtful,
+      struct gpc_host_names *names) GP_LOCKED(change_lock)
 {
 	CUresult result;
 
-	if (block->state >= GPC_HOST_MIRRORED)
+	if (block->state >= GPC_HOST_MIRRORED) {
+		if (block->doubted && !doubtful)
+			set_state(block, block->state, false);
 		return CUDA_SUCCESS;
+	}
 	if (block->state == GPC_HOST_PLAIN && block->origin != GPC_HOST_REGISTERED &&
 	    block->origin != GPC_HOST_PLACED)
 		return CUDA_ERROR_NOT_SUPPORTED;
@@ -403,11 +409,7 @@ reach(struct gpc_host_block *block, const struct gpc_range *range, struct gpc_ho
 	result = reach_by_origin(block, range);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (block->state == GPC_HOST_COLD)
-		atomic_fetch_sub(&gpc_host_memory_cold, 1);
-	(void)pthread_rwlock_wrlock(&lock);
-	block->state = GPC_HOST_MIRRORED;
-	(void)pthread_rwlock_unlock(&lock);
+	set_state(block, GPC_HOST_MIRRORED, doubtful);
 	gpc_log(GPC_LOG_INFO,
 		"kernels reach pinned memory at %#llx from now on: its %llu bytes are compared "
 		"before each launch",
@@ -436,12 +438,12 @@ reach_names(struct gpc_host_names *names) GP_LOCKED(change_lock)
 {
 	CUresult result = CUDA_SUCCESS;
 	struct gpc_range range;
-	uint64_t address;
+	struct gpc_host_name name;
 
-	while (result == CUDA_SUCCESS && gpc_host_names_take(names, &address)) {
-		if (!block_around(address, &range))
+	while (result == CUDA_SUCCESS && gpc_host_names_take(names, &name)) {
+		if (!block_around(name.address, &range))
 			continue;
-		result = reach(range.item, &range, names);
+		result = reach(range.item, &range, name.doubtful, names);
 		if (result == CUDA_ERROR_NOT_SUPPORTED)
 			result = CUDA_SUCCESS;
 	}
@@ -470,7 +472,7 @@ gpc_host_block_reach(uint64_t address, uint64_t *device_p)
 	(void)pthread_mutex_lock(&change_lock);
 	if (block_around(address, &range)) {
 		block = range.item;
-		result = reach(block, &range, &names);
+		result = reach(block, &range, false, &names);
 		*device_p = block->device + (address - range.base);
 	}
 	if (result == CUDA_SUCCESS)
@@ -478,4 +480,38 @@ gpc_host_block_reach(uint64_t address, uint64_t *device_p)
 	(void)pthread_mutex_unlock(&change_lock);
 	gpc_host_names_fini(&names);
 	return result;
+}
+
+/* What kernels have written so far comes first.  The change lock keeps it. */
+static void
+leave_mirror(const struct gpc_host_block *block) GP_LOCKED(change_lock)
+{
+	struct gpc_session *session = block->context->scope.session;
+
+	(void)gpc_mirror_fetch(session);
+	gpc_mirror_remove(session, block->device);
+	gpc_log(GPC_LOG_INFO,
+		"a copy names the pinned memory at %#llx: what named it to a kernel was left over",
+		(unsigned long long)block->host);
+}
+
+void
+gpc_host_block_note_copied(uint64_t address)
+{
+	struct gpc_host_block *block = NULL;
+	struct gpc_range range;
+
+	(void)pthread_mutex_lock(&change_lock);
+	if (block_around(address, &range))
+		block = range.item;
+	if (block && block->state == GPC_HOST_MIRRORED && block->doubted) {
+		leave_mirror(block);
+		set_state(block, GPC_HOST_COLD, true);
+	}
+	if (block) {
+		(void)pthread_rwlock_wrlock(&lock);
+		block->copied = true;
+		(void)pthread_rwlock_unlock(&lock);
+	}
+	(void)pthread_mutex_unlock(&change_lock);
 }

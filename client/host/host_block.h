@@ -50,11 +50,12 @@ struct gpc_host_block {
 	size_t mapped;               /* plain and allocated: whole pages */
 	void *pool;                  /* pooled: the CUmemoryPool */
 	bool copied;                 /* the program has named it to a copy */
+	bool doubted;                /* only what may be left over had it mirrored */
 	bool awaited;                /* streams may wait for words of it */
 };
 
-/* Blocks that kernels do not reach yet and could, and those that were registered, of all sessions.
- */
+/* Blocks that kernels do not reach yet and could, or that are doubted; and those that were
+ * registered, of all sessions. */
 extern atomic_uint gpc_host_memory_cold, gpc_host_memory_registered;
 
 /* A copy of what it says is in the list from now on, as the memory at the address.  GP_E_INVALID:
@@ -81,7 +82,8 @@ CUresult gpc_host_block_reach(uint64_t address, uint64_t *device_p);
 /* The same for all that are named; the list is empty then, unless there is an error. */
 CUresult gpc_host_block_reach_names(struct gpc_host_names *names);
 
-/* A copy is about to read or write the block around an address of the program's. */
+/* A copy is about to read or write the block around an address of the program's.  One that is
+ * doubted is cold again from then on, and stays doubted: kernels may still reach it. */
 void gpc_host_block_note_copied(uint64_t address);
 
 /* A stream is about to wait for a word of the block around an address, of the program's or of

@@ -49,15 +49,17 @@ say_left_over(uint64_t address)
 }
 
 static bool
-is_cold(const struct gpc_host_names *names, uint64_t address)
+is_to_be_reached(const struct gpc_host_names *names, uint64_t address)
 {
 	struct gpc_host_block block;
 	struct gpc_range range;
 
 	if (!gpc_host_space_contains(address) ||
-	    !gpc_host_block_find(address, &range, &block, NULL) || block.state != GPC_HOST_COLD ||
+	    !gpc_host_block_find(address, &range, &block, NULL) ||
 	    block.context->scope.session != names->session)
 		return false;
+	if (block.state != GPC_HOST_COLD)
+		return block.doubted && !names->doubtful;
 	if (!names->doubtful || !block.copied)
 		return true;
 	say_left_over(address);
@@ -67,11 +69,11 @@ is_cold(const struct gpc_host_names *names, uint64_t address)
 void
 gpc_host_names_add(struct gpc_host_names *names, uint64_t value)
 {
-	if (names->failed || !is_cold(names, value))
+	if (names->failed || !is_to_be_reached(names, value))
 		return;
 	if (names->count == names->room) {
 		size_t room = names->room ? names->room * 2 : 64;
-		uint64_t *list = realloc(names->list, room * sizeof(*list));
+		struct gpc_host_name *list = realloc(names->list, room * sizeof(*list));
 
 		if (!list) {
 			names->failed = true;
@@ -80,7 +82,7 @@ gpc_host_names_add(struct gpc_host_names *names, uint64_t value)
 		names->list = list;
 		names->room = room;
 	}
-	names->list[names->count++] = value;
+	names->list[names->count++] = (struct gpc_host_name){ value, names->doubtful };
 }
 
 bool
@@ -202,10 +204,10 @@ gpc_host_names_look(struct gpc_host_names *names, const void *bytes, size_t size
 }
 
 bool
-gpc_host_names_take(struct gpc_host_names *names, uint64_t *address_p)
+gpc_host_names_take(struct gpc_host_names *names, struct gpc_host_name *name_p)
 {
 	if (names->count == 0)
 		return false;
-	*address_p = names->list[--names->count];
+	*name_p = names->list[--names->count];
 	return true;
 }

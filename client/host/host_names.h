@@ -25,13 +25,18 @@
 struct gp_kernel_info;
 struct gpc_session;
 
+struct gpc_host_name {
+	uint64_t address;
+	bool doubtful; /* it may be left over */
+};
+
 struct gpc_host_names {
 	const struct gpc_session *session;
 	uint64_t base, size; /* where host memory lies; size 0: there is nothing to find */
-	uint64_t *list;
+	struct gpc_host_name *list;
 	size_t count, room;
 	bool failed;   /* no memory for the list */
-	bool doubtful; /* what comes next counts only of blocks that no copy has named */
+	bool doubtful; /* what comes next counts only of blocks that no copy names */
 };
 
 /* For blocks of the session.  What is in the list stays there. */
@@ -62,6 +67,6 @@ void gpc_host_names_look(struct gpc_host_names *names, const void *bytes, size_t
 			 const struct gp_kernel_info *kernel);
 
 /* false: the list is empty. */
-bool gpc_host_names_take(struct gpc_host_names *names, uint64_t *address_p);
+bool gpc_host_names_take(struct gpc_host_names *names, struct gpc_host_name *name_p);
 
 #endif /* GPC_HOST_NAMES_H */

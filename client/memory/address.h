@@ -26,6 +26,7 @@ struct gpc_address {
 	uint64_t host, device;       /* the same: where base is here and for kernels; 0: nowhere */
 	bool reached;                /* the same: kernels reach it now, at device */
 	bool copied;                 /* the same: a copy has been given it */
+	bool doubted;                /* the same, but a copy makes it cold again */
 	uint64_t buffer_id;          /* CU_POINTER_ATTRIBUTE_BUFFER_ID */
 	uint64_t mapping_base;       /* of device memory: what gpMemoryMap mapped */
 	size_t mapping_size;

@@ -55,6 +55,7 @@ gpc_host_memory_find(uint64_t address, struct gpc_address *found)
 		.device = block.device,
 		.reached = block.state >= GPC_HOST_MIRRORED,
 		.copied = block.copied,
+		.doubted = block.doubted,
 		.pool = block.pool,
 		.contextless = block.origin == GPC_HOST_POOLED || block.origin == GPC_HOST_PLACED,
 	};
@@ -71,6 +72,8 @@ gpc_host_memory_reached(uint64_t *address, size_t size)
 		return false;
 	offset = *address - found.base;
 	if (size > found.size - offset)
+		return false;
+	if (found.doubted && gpc_host_block_reach(*address, &(uint64_t){ 0 }) != CUDA_SUCCESS)
 		return false;
 	*address = found.device + offset;
 	return true;

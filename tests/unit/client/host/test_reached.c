@@ -53,6 +53,85 @@ an_address_left_over_in_a_large_structure_does_not(void **state)
 	CU(gpc_cuMemFreeHost(other));
 }
 
+static void
+name_in_structure(const void *host)
+{
+	uint64_t words[128] = { [100] = (uintptr_t)host };
+
+	CU(gpc_host_memory_note_parameters(fake.context, words, sizeof(words), &half_filled));
+}
+
+static void
+name_alone(const void *host)
+{
+	uint64_t words[128] = { [127] = (uintptr_t)host };
+
+	CU(gpc_host_memory_note_parameters(fake.context, words, sizeof(words), &half_filled));
+}
+
+/* As a batch that waits for its turn: then the copy tells what the address was. */
+static void
+the_copy_may_come_behind_the_kernel(void **state)
+{
+	uint8_t *host = pinned(100);
+	unsigned int cold = atomic_load(&gpc_host_memory_cold);
+
+	name_in_structure(host);
+	assert_int_equal(atomic_load(&gpc_mirrored), 1);
+	fake_host_at((uintptr_t)host)[7] = 3;
+	fake.posted++;
+	gpc_host_block_note_copied((uintptr_t)host + 99);
+	assert_int_equal(atomic_load(&gpc_mirrored), 0);
+	assert_int_equal(host[7], 3);
+	name_in_structure(host);
+	assert_int_equal(atomic_load(&gpc_mirrored), 0);
+	assert_int_equal(atomic_load(&gpc_host_memory_cold), cold);
+	name_alone(host);
+	assert_int_equal(atomic_load(&gpc_mirrored), 1);
+	gpc_host_block_note_copied((uintptr_t)host);
+	assert_int_equal(atomic_load(&gpc_mirrored), 1);
+	assert_int_equal(atomic_load(&gpc_host_memory_cold), cold - 1);
+	CU(gpc_cuMemFreeHost(host));
+}
+
+static void
+unless_something_else_has_named_the_block(void **state)
+{
+	uint8_t *parameter = pinned(100), *asked = pinned(100), *filled = pinned(100);
+	struct gpc_address found;
+
+	name_in_structure(parameter);
+	name_in_structure(asked);
+	name_in_structure(filled);
+	name_alone(parameter);
+	(void)reach(asked);
+	assert_true(gpc_host_memory_reached(&(uint64_t){ (uintptr_t)filled }, 100));
+	gpc_host_block_note_copied((uintptr_t)parameter);
+	gpc_host_block_note_copied((uintptr_t)asked);
+	gpc_host_block_note_copied((uintptr_t)filled);
+	assert_int_equal(atomic_load(&gpc_mirrored), 3);
+	gpc_address_lookup((uintptr_t)filled, &found);
+	assert_true(found.reached && found.copied && !found.doubted);
+	CU(gpc_cuMemFreeHost(parameter));
+	CU(gpc_cuMemFreeHost(asked));
+	CU(gpc_cuMemFreeHost(filled));
+	assert_int_equal(atomic_load(&gpc_host_memory_cold), 0);
+}
+
+static void
+a_doubted_block_may_be_freed(void **state)
+{
+	uint8_t *host = pinned(100), *copied = pinned(100);
+
+	name_in_structure(host);
+	name_in_structure(copied);
+	gpc_host_block_note_copied((uintptr_t)copied);
+	CU(gpc_cuMemFreeHost(host));
+	CU(gpc_cuMemFreeHost(copied));
+	assert_int_equal(atomic_load(&gpc_mirrored), 0);
+	assert_int_equal(atomic_load(&gpc_host_memory_cold), 0);
+}
+
 /* As PyTorch's of 648 bytes, behind a parameter of 4. */
 static void
 nor_in_one_of_a_few_hundred_bytes(void **state)
@@ -258,6 +337,9 @@ main(void)
 		TEST(an_address_among_parameters_makes_a_block_one_that_kernels_reach),
 		TEST(at_an_odd_place_one_counts_that_no_copy_has_named),
 		TEST(an_address_left_over_in_a_large_structure_does_not),
+		TEST(the_copy_may_come_behind_the_kernel),
+		TEST(unless_something_else_has_named_the_block),
+		TEST(a_doubted_block_may_be_freed),
 		TEST(nor_in_one_of_a_few_hundred_bytes),
 		TEST(nor_of_registered_memory),
 		TEST(mapped_memory_is_reached_from_the_start),
