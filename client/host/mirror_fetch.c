@@ -129,25 +129,26 @@ note_time(struct gpc_mirror *mirror, const struct gpc_mirror_fetch *fetch) GP_LO
 static bool
 decode(struct gpc_mirror_fetch *fetch, const struct gpc_request *request, struct gp_bytes *changes)
 {
-	struct gp_reply_gpHostTakeBehind behind = { 0 };
+	struct gp_reply_gpHostTakeBehind later = { 0 };
 	struct gp_reply_gpHostTake now = { 0 };
 	struct gp_dec dec;
 
+	/* The answers of later are alike. */
 	gp_dec_init(&dec, request->reply, request->reply_size);
-	if (fetch->behind) {
-		gp_reply_gpHostTakeBehind_decode(&dec, &behind);
-		*changes = behind.changes;
-		fetch->done = fetch->asked;
-	} else {
+	if (fetch->when == GPC_MIRROR_NOW) {
 		gp_reply_gpHostTake_decode(&dec, &now);
 		*changes = now.changes;
 		fetch->done = now.done;
+	} else {
+		gp_reply_gpHostTakeBehind_decode(&dec, &later);
+		*changes = later.changes;
+		fetch->done = fetch->asked;
 	}
 	if (!gp_dec_done(&dec) || fetch->done > fetch->asked ||
 	    !gp_changes_are_sound(changes->data, changes->size))
 		return false;
-	if (fetch->behind)
-		fetch->writes = behind.writes;
+	if (fetch->when != GPC_MIRROR_NOW)
+		fetch->writes = later.writes;
 	return true;
 }
 
@@ -167,7 +168,7 @@ take_answer(struct gpc_request *request)
 		/* With nothing in between: what has no order is here at about the same time. */
 		gp_changes_each(changes.data, changes.size, store, fetch);
 	}
-	if (!fetch->behind)
+	if (fetch->when == GPC_MIRROR_NOW)
 		note_time(mirror, fetch);
 	end_of(mirror, fetch);
 	(void)pthread_mutex_unlock(&mirror->lock);
@@ -185,7 +186,9 @@ name_ranges(struct gpc_mirror *mirror, struct gpc_mirror_fetch *fetch, struct gp
 	(void)pthread_mutex_lock(&mirror->lock);
 	gpc_mirror_look_around(mirror, way);
 	count = gpc_mirror_ranges_from(mirror, way->at);
-	if (fetch->behind && (count > GP_HOST_BEHIND_RANGES || mirror->size > GP_HOST_BEHIND_MAX))
+	fetch->revision = mirror->revision;
+	if (fetch->when != GPC_MIRROR_NOW &&
+	    (count > GP_HOST_BEHIND_RANGES || mirror->size > GP_HOST_BEHIND_MAX))
 		count = 0;
 	for (size_t i = 0; i < count && i < GP_HOST_RANGES_MAX; i++) {
 		gp_enc_u64(&enc, mirror->ranges[i].address);
@@ -201,31 +204,41 @@ name_ranges(struct gpc_mirror *mirror, struct gpc_mirror_fetch *fetch, struct gp
 	return (struct gp_bytes){ room, gp_enc_size(&enc) };
 }
 
+static CUresult
+ask(struct gpc_context *context, struct gp_bytes ranges, enum gp_picture_part part,
+    struct gp_args_gpHostTakeBehind *behind, struct gpc_mirror_fetch *fetch)
+{
+	const struct gp_args_gpHostTakeChanged changed = { ranges };
+	const struct gp_args_gpHostTake now = { ranges, part };
+
+	switch (fetch->when) {
+	case GPC_MIRROR_BEHIND:
+		behind->ranges = ranges;
+		return gpc_start_gpHostTakeBehind(context, behind, &fetch->request);
+	case GPC_MIRROR_CHANGED:
+		return gpc_start_gpHostTakeChanged(context, &changed, &fetch->request);
+	default:
+		return gpc_start_gpHostTake(context, &now, &fetch->request);
+	}
+}
+
 /* It goes out in its place among what is sent.  Nothing is asked where there is nothing.  behind:
- * NULL, or what is waited for. */
+ * what is waited for, if it is. */
 static CUresult
 start(struct gpc_mirror *mirror, struct gpc_mirror_fetch *fetch, struct gpc_mirror_way *way,
       struct gp_args_gpHostTakeBehind *behind)
 {
-	struct gp_args_gpHostTake now = { 0 };
 	struct gp_bytes ranges;
 	CUresult result = CUDA_SUCCESS;
 
 	(void)pthread_mutex_lock(&mirror->send_lock);
-	fetch->behind = behind != NULL;
 	ranges = name_ranges(mirror, fetch, way, mirror->named);
 	fetch->request.session = mirror->session;
 	fetch->request.before = take_answer;
 	fetch->request.arg = fetch;
 	fetch->begun_ns = gp_now_ns();
-	if (fetch->asked && behind) {
-		behind->ranges = ranges;
-		result = gpc_start_gpHostTakeBehind(mirror->primary, behind, &fetch->request);
-	} else if (fetch->asked) {
-		now.ranges = ranges;
-		now.part = way->part;
-		result = gpc_start_gpHostTake(mirror->primary, &now, &fetch->request);
-	}
+	if (fetch->asked)
+		result = ask(mirror->primary, ranges, way->part, behind, fetch);
 	(void)pthread_mutex_unlock(&mirror->send_lock);
 	if (result == CUDA_SUCCESS)
 		return result;
@@ -306,6 +319,7 @@ gpc_mirror_ask(struct gpc_session *session, enum gp_host_behind kind, uint32_t n
 	fetch = calloc(1, sizeof(*fetch));
 	if (!fetch)
 		return NULL;
+	fetch->when = GPC_MIRROR_BEHIND;
 	if (start(mirror, fetch, &way, &args) != CUDA_SUCCESS || fetch->asked == 0) {
 		free(fetch);
 		return NULL;

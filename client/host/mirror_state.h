@@ -33,6 +33,13 @@ struct gpc_mirror_block {
 	uint64_t writes; /* the record with the last of what it was at first */
 };
 
+/* When the daemon looks. */
+enum gpc_mirror_when {
+	GPC_MIRROR_NOW,
+	GPC_MIRROR_BEHIND,  /* work */
+	GPC_MIRROR_CHANGED, /* when something is there */
+};
+
 struct gpc_mirror_fetch {
 	struct gpc_mirror_fetch *prev, *next;
 	struct gpc_request request;
@@ -40,7 +47,8 @@ struct gpc_mirror_fetch {
 	uint64_t writes; /* records with changes that the daemon has stored before its answer */
 	uint64_t begun_ns;
 	uint64_t asked, done; /* bytes of its ranges, and of those that the answer holds for */
-	bool behind;          /* it is a gpHostTakeBehind */
+	uint64_t revision;    /* of the list of blocks */
+	enum gpc_mirror_when when;
 	bool failed;
 	struct gpc_mirror_block *last; /* that something was stored in */
 };
@@ -102,8 +110,9 @@ void gpc_mirror_look_around(struct gpc_mirror *mirror, struct gpc_mirror_way *wa
 /* So much was asked for from way->at on, and so much of it is done. */
 void gpc_mirror_go_on(struct gpc_mirror_way *way, uint64_t asked, uint64_t done);
 
-/* The fetch is zeros, and stays until gpc_mirror_end_fetch().  Where there is no block behind the
- * way nothing is asked, and nothing is to be ended. */
+/* The fetch is zeros but for `when`, NOW or CHANGED, and stays until gpc_mirror_end_fetch().  Where
+ * there is no block behind the way, or too much to be told later, nothing is asked, and nothing is
+ * to be ended. */
 CUresult gpc_mirror_start_fetch(struct gpc_mirror *mirror, struct gpc_mirror_fetch *fetch,
 				struct gpc_mirror_way *way);
 CUresult gpc_mirror_end_fetch(struct gpc_mirror_fetch *fetch, enum gp_picture_part part);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* While work is under way changes go both ways, again and again. */
+/* While work is under way changes go both ways: the client looks again and again at what the
+ * program has changed, and asks the daemon to tell what the device has. */
 #include "base/clock.h"
 #include "base/lock.h"
 #include "client/base/stats.h"
+#include "client/connect/facts.h"
 #include "client/context/context.h"
 #include "client/host/mirror.h"
 #include "client/host/mirror_state.h"
@@ -44,23 +46,30 @@ await_work(struct gpc_mirror *mirror)
 struct questions {
 	struct gpc_mirror_fetch *list[QUESTIONS_MAX];
 	unsigned int first, count;
+	unsigned int held; /* so many may be held: more where there is often something to tell */
 };
+
+static bool
+may_be_held(const struct gpc_mirror *mirror)
+{
+	return gpc_facts_know(gpc_session_facts(mirror->session), GP_CALL_gpHostTakeChanged);
+}
 
 /* Over a link on which an answer takes long many are on their way, one behind the other; but no
  * more than that, or they would wait for the daemon. */
 static unsigned int
-most_questions(struct gpc_mirror *mirror)
+most_questions(struct gpc_mirror *mirror, const struct questions *questions)
 {
 	uint64_t most;
 
 	(void)pthread_mutex_lock(&mirror->lock);
 	most = 1 + mirror->least_ns / PAUSE_NS;
 	(void)pthread_mutex_unlock(&mirror->lock);
-	return most < QUESTIONS_MAX ? (unsigned int)most : QUESTIONS_MAX;
+	return most < questions->held ? (unsigned int)most : questions->held;
 }
 
 static CUresult
-ask(struct gpc_mirror *mirror, struct questions *questions)
+ask(struct gpc_mirror *mirror, enum gpc_mirror_when when, struct questions *questions)
 {
 	struct gpc_mirror_fetch *fetch = calloc(1, sizeof(*fetch));
 	struct gpc_mirror_way way = { 0 };
@@ -68,6 +77,7 @@ ask(struct gpc_mirror *mirror, struct questions *questions)
 
 	if (!fetch)
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	fetch->when = when;
 	result = gpc_mirror_start_fetch(mirror, fetch, &way);
 	if (result != CUDA_SUCCESS || fetch->asked == 0) {
 		free(fetch);
@@ -88,6 +98,35 @@ bytes_of(struct gpc_mirror *mirror)
 	return size;
 }
 
+/* Whether the last of them names other blocks than there are now. */
+static bool
+is_old(struct gpc_mirror *mirror, const struct questions *questions)
+{
+	unsigned int last = questions->first + questions->count - 1;
+	bool old;
+
+	if (questions->count == 0)
+		return false;
+	(void)pthread_mutex_lock(&mirror->lock);
+	old = questions->list[last % QUESTIONS_MAX]->revision != mirror->revision;
+	(void)pthread_mutex_unlock(&mirror->lock);
+	return old;
+}
+
+/* What is asked now ends what the daemon holds: so where there are other blocks than it knows. */
+static CUresult
+ask_again(struct gpc_mirror *mirror, struct questions *questions)
+{
+	unsigned int before = questions->count;
+	CUresult result = CUDA_SUCCESS;
+
+	if (may_be_held(mirror) && !is_old(mirror, questions))
+		result = ask(mirror, GPC_MIRROR_CHANGED, questions);
+	if (result == CUDA_SUCCESS && questions->count == before)
+		result = ask(mirror, GPC_MIRROR_NOW, questions);
+	return result;
+}
+
 /* The oldest one; whether there is more than it has told. */
 static CUresult
 take_oldest(struct questions *questions, bool *more)
@@ -95,6 +134,8 @@ take_oldest(struct questions *questions, bool *more)
 	struct gpc_mirror_fetch *fetch = questions->list[questions->first];
 	CUresult result = gpc_mirror_end_fetch(fetch, GP_PICTURE_ALL);
 
+	if (fetch->last && questions->held < QUESTIONS_MAX)
+		questions->held *= 2;
 	*more |= fetch->done < fetch->asked || fetch->asked < bytes_of(fetch->mirror);
 	free(fetch);
 	questions->first = (questions->first + 1) % QUESTIONS_MAX;
@@ -114,8 +155,10 @@ exchange(struct gpc_mirror *mirror, struct questions *questions)
 		result = take_oldest(questions, &more);
 	if (result == CUDA_SUCCESS && more)
 		return gpc_mirror_fetch_all(mirror);
-	if (result == CUDA_SUCCESS && questions->count < most_questions(mirror))
-		result = ask(mirror, questions);
+	if (result == CUDA_SUCCESS &&
+	    (questions->count < most_questions(mirror, questions) ||
+	     (questions->count < QUESTIONS_MAX && is_old(mirror, questions))))
+		result = ask_again(mirror, questions);
 	return result;
 }
 
@@ -140,7 +183,7 @@ exchange_until_done(struct gpc_mirror *mirror)
 	const struct gp_args_gpFence args = { 0 };
 	struct gpc_request fence = { .session = mirror->session };
 	uint64_t given = gpc_session_given(mirror->session);
-	struct questions questions = { 0 };
+	struct questions questions = { .held = may_be_held(mirror) ? 1 : QUESTIONS_MAX };
 	CUresult result = CUDA_SUCCESS;
 	bool done = false;
 
@@ -155,13 +198,15 @@ exchange_until_done(struct gpc_mirror *mirror)
 		if (!done)
 			gp_nap(took > PAUSE_NS ? took : PAUSE_NS);
 	}
-	if (end_exchange(&questions) != CUDA_SUCCESS)
-		result = CUDA_ERROR_UNKNOWN;
 	/* What is outstanding is completed with the session's end. */
 	(void)gpc_request_wait_own(&fence);
 	free(fence.reply);
-	if (done && result == CUDA_SUCCESS && fence.result == CUDA_SUCCESS &&
-	    gpc_mirror_fetch_all(mirror) == CUDA_SUCCESS)
+	if (done && result == CUDA_SUCCESS && fence.result == CUDA_SUCCESS)
+		result = gpc_mirror_fetch_all(mirror);
+	else
+		result = CUDA_ERROR_UNKNOWN;
+	/* The daemon holds none any more. */
+	if (end_exchange(&questions) == CUDA_SUCCESS && result == CUDA_SUCCESS)
 		atomic_store(&mirror->clean, given);
 }
 

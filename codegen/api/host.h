@@ -72,3 +72,13 @@ void gpHostTakeBehind(
         size_t ranges_size,
         OUT unsigned long long *writes,
         OUT_BYTES(BY_HOOK) void *changes);
+
+/* The same as soon as the device has changed something in these ranges, or a gpHostWrite that came later has been
+ * carried out. It is held until then, but no longer than GP_HOST_HELD_MS, nor past the session's next gpHostTake. Up
+ * to GP_HOST_HELD_MAX are held, and each is answered with what has changed since the one before. */
+GP_MESSAGE(0x0809, WAIT, SERVER_HOOK, CHARGES_NOTHING, PASSES_COPIES)
+void gpHostTakeChanged(
+        IN_BYTES(ranges_size) const void *ranges,
+        size_t ranges_size,
+        OUT unsigned long long *writes,
+        OUT_BYTES(BY_HOOK) void *changes);

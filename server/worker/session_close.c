@@ -16,6 +16,7 @@
 #include "server/worker/memory/array.h"
 #include "server/worker/memory/grant.h"
 #include "server/worker/memory/host_memory.h"
+#include "server/worker/memory/host_watch.h"
 #include "server/worker/memory/memory.h"
 #include "server/worker/memory/share.h"
 #include "server/worker/retire.h"
@@ -169,6 +170,7 @@ const struct gpd_closing_part gpd_closing_parts[] = {
 
 	{ GPD_CLOSING_AWAIT, await_gpu },
 	/* Its callers give back what they had under way: before that nothing below may be freed. */
+	{ GPD_CLOSING_AWAIT, gpd_host_watch_stop },
 	{ GPD_CLOSING_AWAIT, gpd_wait_stop },
 	{ GPD_CLOSING_AWAIT, gpd_lanes_destroy },
 	{ GPD_CLOSING_AWAIT, free_schedule },

@@ -202,6 +202,8 @@ def _():
         require(session.fetch_behind(STREAM, 1, (base, MIB), (base, 4))[0] == INVALID_VALUE, "too much together")
         require(session.fetch_behind(STREAM, 1, *[(base, 4)] * 256)[0] == SUCCESS, "256 ranges")
         require(session.fetch_behind(STREAM, 1, *[(base, 4)] * 257)[0] == INVALID_VALUE, "257 ranges")
+        for ranges in (bytes(17), packed((base, MIB + 4)), packed((other.host, 8)), packed(*[(base, 4)] * 257)):
+            require(session.ask("gpHostTakeChanged", {"ranges": ranges})[0] == INVALID_VALUE, f"held: {ranges[:32]}")
         half = {"kind": STREAM, "name": 1, "ranges": bytes(17)}
         require(session.ask("gpHostTakeBehind", half)[0] == INVALID_VALUE, "half a range")
         with Session(daemon.port) as bare:
@@ -223,6 +225,24 @@ def _():
                 asked = {"kind": STREAM, "name": 1, "ranges": packed((session.host, MIB))}
                 session.lane.send(message(record("gpHostTakeBehind", asked, 1000 + i)))
             session.post("gpHostWrite", {"changes": struct.pack("<QIIQ", session.host, 8, 0, 7)})
+            session.lane.socket.close()
+        daemon.wait_for_ends()
+        daemon.check_works()
+
+
+@case("so does one of which many questions are held, and none holds up its calls")
+def _():
+    with Host() as daemon, daemon.neighbour():
+        for _ in range(3):
+            session = Pinned(daemon.port)
+            require(session.make(0, 2 * MIB) == SUCCESS, "no memory")
+            for i in range(500):
+                asked = {"ranges": packed((session.host, MIB))}
+                session.lane.send(message(record("gpHostTakeChanged", asked, 1000 + i)))
+            session.post("gpHostWrite", {"changes": struct.pack("<QIIQ", session.host, 8, 0, 7)})
+            # All are answered before this one.
+            require(session.fetch((session.host, 4096))[0] == SUCCESS, "a question of now")
+            session.lane.send(message(record("gpHostTakeChanged", {"ranges": packed((session.host, 8))}, 2000)))
             session.lane.socket.close()
         daemon.wait_for_ends()
         daemon.check_works()

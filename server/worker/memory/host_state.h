@@ -23,6 +23,17 @@ struct gpd_session;
 
 #define GPD_HOST_ARENAS_MAX 4096
 
+/* A picture that is taken later: when work is done, or something has changed. */
+struct gpd_host_question {
+	struct gpd_host_question *next;
+	void *request; /* gpd_wait_request() */
+	uint64_t writes, asked_ns; /* when it was asked */
+	size_t count;
+	struct gp_changes_range ranges[];
+};
+
+struct gpd_host_watch;
+
 /* It goes when it has neither a session nor arenas. */
 struct gpd_host_memory {
 	struct gpd_range range;
@@ -35,6 +46,7 @@ struct gpd_host_memory {
 	atomic_uint had; /* arenas, with those that leave */
 	struct gp_picture picture;
 	uint64_t writes; /* gpHostWrite that were carried out */
+	struct gpd_host_watch *watch; /* host_watch.c; NULL: nothing was ever held */
 
 	pthread_mutex_t lock;        /* of these: */
 	struct gpd_session *session; /* NULL: it has ended */
@@ -44,6 +56,18 @@ struct gpd_host_memory {
 /* The arena that has all of it; NULL: none has. */
 struct gpd_host_arena *gpd_host_memory_arena(const struct gpd_session *session, uint64_t address,
 					     uint64_t size);
+
+/* With copies_lock: what has changed in the ranges is answered to the current call. */
+CUresult gpd_host_take(struct gpd_session *session, struct gp_bytes ranges,
+		       enum gp_picture_part part);
+
+/* Executor: of so much as may be asked to be told later.  Its owner frees it. */
+CUresult gpd_host_question_create(struct gpd_session *session, struct gp_bytes ranges,
+				  struct gpd_host_question **question_p);
+/* With copies_lock: all that has changed by now is the answer to it. */
+CUresult gpd_host_question_answer(struct gpd_session *session, struct gpd_host_question *question);
+/* With copies_lock: whether a look shows a change. */
+bool gpd_host_question_has_news(struct gpd_session *session, struct gpd_host_question *question);
 
 /* Executor: whether it lies in the session's range; the session ends if not. */
 bool gpd_host_memory_inside(struct gpd_session *session, uint64_t address, uint64_t size);

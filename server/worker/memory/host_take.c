@@ -16,13 +16,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* A picture that is taken when work is done. */
-struct behind {
-	void *request; /* gpd_wait_request() */
-	size_t count;
-	struct gp_changes_range ranges[];
-};
-
 static void *
 pointer(uint64_t address)
 {
@@ -181,9 +174,8 @@ answer(struct gpd_session *session, void *request, uint64_t first)
 	gp_picture_trim(picture);
 }
 
-/* With the lock. */
-static CUresult
-take(struct gpd_session *session, struct gp_bytes bytes, enum gp_picture_part part)
+CUresult
+gpd_host_take(struct gpd_session *session, struct gp_bytes bytes, enum gp_picture_part part)
 {
 	struct gp_changes_range *ranges = calloc(bytes.size / 16 + 1, sizeof(*ranges));
 	CUresult result = CUDA_ERROR_INVALID_VALUE;
@@ -204,47 +196,45 @@ take(struct gpd_session *session, struct gp_bytes bytes, enum gp_picture_part pa
 	return result;
 }
 
-static CUresult
-take_now(struct gpd_session *session, struct gp_bytes ranges, unsigned int part)
-{
-	struct gpd_host_memory *memory = session->host_memory;
-	CUresult result;
-
-	if (!memory || part > GP_PICTURE_ANY)
-		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&memory->copies_lock);
-	result = take(session, ranges, part);
-	pthread_mutex_unlock(&memory->copies_lock);
-	return result;
-}
-
-CUresult
-gpd_gpHostTake(struct gpd_session *session, const struct gp_args_gpHostTake *args,
-	       struct gp_reply_gpHostTake *reply)
-{
-	return take_now(session, args->ranges, args->part);
-}
-
-CUresult
-gpd_gpHostFetch(struct gpd_session *session, const struct gp_args_gpHostFetch *args,
-		struct gp_reply_gpHostFetch *reply)
-{
-	return take_now(session, args->ranges, GP_PICTURE_ANY);
-}
-
 /* With the lock: ranges that are mapped no more are left out. */
-static size_t
-find_again(struct gpd_session *session, struct behind *behind)
+static void
+find_again(struct gpd_session *session, struct gpd_host_question *question)
 {
 	size_t count = 0;
 
-	for (size_t i = 0; i < behind->count; i++) {
-		struct gp_changes_range range = behind->ranges[i];
+	for (size_t i = 0; i < question->count; i++) {
+		struct gp_changes_range range = question->ranges[i];
 
 		if (find_copies(session, &range))
-			behind->ranges[count++] = range;
+			question->ranges[count++] = range;
 	}
-	return count;
+	question->count = count;
+}
+
+CUresult
+gpd_host_question_answer(struct gpd_session *session, struct gpd_host_question *question)
+{
+	struct gpd_host_memory *memory = session->host_memory;
+
+	find_again(session, question);
+	if (question->count > 0 && gp_picture_take(&memory->picture, question->ranges,
+						   question->count, GP_PICTURE_ALL) == 0)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	answer(session, question->request, memory->writes);
+	return CUDA_SUCCESS;
+}
+
+bool
+gpd_host_question_has_news(struct gpd_session *session, struct gpd_host_question *question)
+{
+	find_again(session, question);
+	for (size_t i = 0; i < question->count; i++) {
+		const struct gp_changes_range *range = &question->ranges[i];
+
+		if (!gp_changes_are_none(range->copy, range->shadow, range->size))
+			return true;
+	}
+	return false;
 }
 
 /* The work is done; on the responder, or the executor if it was. */
@@ -252,25 +242,21 @@ static void
 take_behind(struct gpd_session *session, void *arg, CUresult result)
 {
 	struct gpd_host_memory *memory = session->host_memory;
-	struct behind *behind = arg;
-	size_t count;
+	struct gpd_host_question *question = arg;
 
 	pthread_mutex_lock(&memory->copies_lock);
-	count = result == CUDA_SUCCESS ? find_again(session, behind) : 0;
-	if (count > 0 &&
-	    gp_picture_take(&memory->picture, behind->ranges, count, GP_PICTURE_ALL) == 0)
-		result = CUDA_ERROR_OUT_OF_MEMORY;
 	if (result == CUDA_SUCCESS)
-		answer(session, behind->request, memory->writes);
+		result = gpd_host_question_answer(session, question);
 	pthread_mutex_unlock(&memory->copies_lock);
 	if (result != CUDA_SUCCESS)
-		gpd_wait_reply(session, behind->request, result);
-	free(behind);
+		gpd_wait_reply(session, question->request, result);
+	free(question);
 }
 
 /* GPD_LATER: take_behind() is called. */
 static CUresult
-await(struct gpd_session *session, unsigned int kind, uint32_t name, struct behind *behind)
+await(struct gpd_session *session, unsigned int kind, uint32_t name,
+      struct gpd_host_question *behind)
 {
 	struct gpd_context *context;
 	struct gpd_event_ref *ref;
@@ -300,40 +286,55 @@ await(struct gpd_session *session, unsigned int kind, uint32_t name, struct behi
 }
 
 static CUresult
-check_ranges(struct gpd_session *session, struct gp_bytes bytes, struct behind *behind)
+check_ranges(struct gpd_session *session, struct gp_bytes bytes, struct gpd_host_question *question)
 {
 	struct gpd_host_memory *memory = session->host_memory;
 	uint64_t size = 0;
 	int count;
 
 	pthread_mutex_lock(&memory->copies_lock);
-	count = take_ranges(session, bytes, behind->ranges);
+	count = take_ranges(session, bytes, question->ranges);
 	pthread_mutex_unlock(&memory->copies_lock);
 	for (int i = 0; i < count; i++)
-		size += behind->ranges[i].size;
+		size += question->ranges[i].size;
 	if (count < 0 || size > GP_HOST_BEHIND_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
-	behind->count = (size_t)count;
+	question->count = (size_t)count;
 	return CUDA_SUCCESS;
+}
+
+CUresult
+gpd_host_question_create(struct gpd_session *session, struct gp_bytes ranges,
+			 struct gpd_host_question **question_p)
+{
+	size_t count = ranges.size / 16;
+	struct gpd_host_question *question;
+	CUresult result;
+
+	if (!session->host_memory || count > GP_HOST_BEHIND_RANGES)
+		return CUDA_ERROR_INVALID_VALUE;
+	question = calloc(1, sizeof(*question) + count * sizeof(question->ranges[0]));
+	if (!question)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	question->request = gpd_wait_request(session);
+	result = check_ranges(session, ranges, question);
+	if (result == CUDA_SUCCESS)
+		*question_p = question;
+	else
+		free(question);
+	return result;
 }
 
 CUresult
 gpd_gpHostTakeBehind(struct gpd_session *session, const struct gp_args_gpHostTakeBehind *args,
 		     struct gp_reply_gpHostTakeBehind *reply)
 {
-	size_t count = args->ranges.size / 16;
-	struct behind *behind;
-	CUresult result;
+	struct gpd_host_question *behind;
+	CUresult result = gpd_host_question_create(session, args->ranges, &behind);
 
-	if (!session->host_memory || count > GP_HOST_BEHIND_RANGES)
-		return CUDA_ERROR_INVALID_VALUE;
-	behind = calloc(1, sizeof(*behind) + count * sizeof(behind->ranges[0]));
-	if (!behind)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	behind->request = gpd_wait_request(session);
-	result = check_ranges(session, args->ranges, behind);
-	if (result == CUDA_SUCCESS)
-		result = await(session, args->kind, args->name, behind);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = await(session, args->kind, args->name, behind);
 	if (result == GPD_LATER)
 		return result;
 	if (result == CUDA_SUCCESS)

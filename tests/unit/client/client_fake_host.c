@@ -295,6 +295,15 @@ gpc_start_gpHostTakeBehind(struct gpc_context *c, const struct gp_args_gpHostTak
 	return CUDA_SUCCESS;
 }
 
+/* The thread gpupool-mirror alone asks so, which the fake has not. */
+CUresult
+gpc_start_gpHostTakeChanged(struct gpc_context *c, const struct gp_args_gpHostTakeChanged *args,
+			    struct gpc_request *request)
+{
+	fail_msg("nobody would tell what has changed");
+	return CUDA_ERROR_UNKNOWN;
+}
+
 CUresult
 gpc_start_gpHostTake(struct gpc_context *c, const struct gp_args_gpHostTake *args,
 		     struct gpc_request *request)
