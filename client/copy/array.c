@@ -5,7 +5,6 @@
 #include "client/base/container.h"
 #include "client/context/context.h"
 #include "client/context/device.h"
-#include "client/copy/array_kinds.h"
 #include "client/copy/texture.h"
 #include "client/memory/credit.h"
 #include "client/memory/memory.h"
@@ -96,7 +95,24 @@ ask_for(const struct gpc_array *array)
 /* How many there are here, of all sessions. */
 static atomic_uint array_count;
 
-/* Of such a shape, out of credit: nobody waits for it. */
+/* What all GPUs have of width and height; and of depth, or of width and height of what has depth.
+ */
+#define SIDE_MAX 16384
+#define DEPTH_MAX 2046
+
+/* Whether the driver takes such an array, of what gp_array_check() passes, if it has the memory
+ * (bench/driver/arrayfacts). */
+static bool
+is_sure(const struct gp_array_shape *shape)
+{
+	const bool layers = shape->flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP);
+	const uint64_t side = shape->depth && !layers ? DEPTH_MAX : SIDE_MAX;
+
+	return !is_sparse(shape) && shape->width <= side && shape->height <= side &&
+	       shape->depth <= DEPTH_MAX;
+}
+
+/* Out of credit: nobody waits for it. */
 static bool
 make_granted(const struct gpc_array *array, CUresult *result_p)
 {
@@ -106,17 +122,10 @@ make_granted(const struct gpc_array *array, CUresult *result_p)
 		GP_ARRAY_SHAPE(&array->shape),
 	};
 	const struct gpc_session_facts *facts = gpc_session_facts(array->context->scope.session);
-	const uint64_t size = gp_array_footprint(&array->shape);
 
-	if (!gpc_facts_know(facts, GP_CALL_gpArrayMake) ||
-	    atomic_load(&array_count) > GP_ARRAYS_MAX / 2)
-		return false;
-	if (!gpc_array_kinds_have(array->context->device, &array->shape)) {
-		/* It comes while the first of the kind is waited for. */
-		gpc_credit_want(array->context, size);
-		return false;
-	}
-	if (!gpc_credit_take(array->context, size))
+	if (!is_sure(&array->shape) || !gpc_facts_know(facts, GP_CALL_gpArrayMake) ||
+	    atomic_load(&array_count) > GP_ARRAYS_MAX / 2 ||
+	    !gpc_credit_take(array->context, gp_array_footprint(&array->shape)))
 		return false;
 	*result_p = gpc_post_gpArrayMake(array->context, &args);
 	return true;
@@ -128,15 +137,12 @@ obtain(const struct gpc_array *array)
 {
 	CUresult result;
 
-	if (!is_sparse(&array->shape) && make_granted(array, &result))
+	if (make_granted(array, &result))
 		return result;
 	result = ask_for(array);
-
 	if (result == CUDA_ERROR_OUT_OF_MEMORY &&
 	    gpc_memory_reclaim(array->context) == CUDA_SUCCESS)
 		result = ask_for(array);
-	if (result == CUDA_SUCCESS)
-		gpc_array_kinds_learn(array->context->device, &array->shape);
 	return result;
 }
 

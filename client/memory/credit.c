@@ -183,13 +183,6 @@ gpc_credit_take(struct gpc_context *context, uint64_t size)
 	return true;
 }
 
-void
-gpc_credit_want(struct gpc_context *context, uint64_t size)
-{
-	if (is_known(context))
-		refill(context, size);
-}
-
 uint64_t
 gpc_credit_bytes(const struct gpc_device *device)
 {

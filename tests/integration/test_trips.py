@@ -124,6 +124,14 @@ def _():
         require(again.calls.get("gpImageUse") == 3, f"{again.calls}")
 
 
+@case("arrays of every format and number of dimensions are made without waiting")
+def _():
+    with Daemon() as daemon:
+        for program in ("arrays", "textures"):
+            stats = read_stats(daemon.run(program, env=ASKED).expect(status=0))
+            require(stats.calls.get("gpArrayMake", 0) > 2 and "gpArrayCreate" not in stats.causes, f"{program}: {stats}")
+
+
 @case("what fits on a multiprocessor is asked once")
 def _():
     with Daemon() as daemon:
