@@ -272,7 +272,7 @@ synchronize(struct gpc_context *context)
 	gpc_handle_each(GPC_KIND_CONTEXT, count_active, &active);
 	result = wait_unless_done(context, given);
 	if (result == CUDA_SUCCESS)
-		gpc_stream_set_context_done(context, given);
+		gpc_raise(&context->done, given);
 	/* Freed memory need not wait for work of the only context there is. */
 	if (result == CUDA_SUCCESS && active == 1)
 		gpc_session_work_set_done(context->scope.session, posted);

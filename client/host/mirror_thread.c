@@ -3,6 +3,7 @@
  * program has changed, and asks the daemon to tell what the device has. */
 #include "base/clock.h"
 #include "base/lock.h"
+#include "client/base/handle.h"
 #include "client/base/stats.h"
 #include "client/connect/facts.h"
 #include "client/context/context.h"
@@ -176,6 +177,24 @@ end_exchange(struct questions *questions)
 	return result;
 }
 
+/* So nobody asks for it again. */
+static void
+set_context_clean(void *object, void *arg)
+{
+	struct gpc_context *context = object;
+	const struct gpc_mirror *mirror = arg;
+
+	if (context->scope.session == mirror->session)
+		gpc_raise(&context->done, atomic_load(&mirror->clean));
+}
+
+static void
+set_clean(struct gpc_mirror *mirror, uint64_t given)
+{
+	atomic_store(&mirror->clean, given);
+	gpc_handle_each(GPC_KIND_CONTEXT, set_context_clean, mirror);
+}
+
 /* Changes go both ways until all that has been given by now is done. */
 static void
 exchange_until_done(struct gpc_mirror *mirror)
@@ -207,7 +226,7 @@ exchange_until_done(struct gpc_mirror *mirror)
 		result = CUDA_ERROR_UNKNOWN;
 	/* The daemon holds none any more. */
 	if (end_exchange(&questions) == CUDA_SUCCESS && result == CUDA_SUCCESS)
-		atomic_store(&mirror->clean, given);
+		set_clean(mirror, given);
 }
 
 void *

@@ -361,14 +361,16 @@ query(const struct gpc_event *event)
 
 /* What the work before a record has changed is fetched once. */
 static CUresult
-after_wait(struct gpc_event *event, uint64_t recorded, struct gpc_mirror_fetch *fetch,
+after_wait(struct gpc_event *event, const struct record *record, struct gpc_mirror_fetch *fetch,
 	   CUresult result)
 {
-	if (!fetch && atomic_load(&event->here) >= recorded)
+	if (!fetch &&
+	    (atomic_load(&event->here) >= record->number ||
+	     (record->stream && record->given <= atomic_load(&event->context->done))))
 		return result;
 	result = gpc_mirror_after_wait(event->context->scope.session, fetch, result);
 	if (result == CUDA_SUCCESS)
-		atomic_store(&event->here, recorded);
+		atomic_store(&event->here, record->number);
 	return result;
 }
 
@@ -395,7 +397,7 @@ gpc_cuEventQuery(CUevent hEvent)
 		if (result == CUDA_SUCCESS)
 			set_done(event, &record);
 	}
-	return after_wait(event, record.number, NULL, result);
+	return after_wait(event, &record, NULL, result);
 }
 
 CUresult
@@ -422,7 +424,7 @@ gpc_cuEventSynchronize(CUevent hEvent)
 			gpc_pool_event_done(event->context);
 		}
 	}
-	return after_wait(event, record.number, fetch, result);
+	return after_wait(event, &record, fetch, result);
 }
 
 CUresult

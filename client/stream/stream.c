@@ -75,15 +75,6 @@ stream_announce(struct gpc_context *context, unsigned int flags, int priority,
 	return result;
 }
 
-static void
-raise(atomic_uint_fast64_t *done, uint64_t given)
-{
-	uint_fast64_t before = atomic_load(done);
-
-	while (before < given && !atomic_compare_exchange_weak(done, &before, given))
-		;
-}
-
 static bool
 is_idle(struct gpc_stream *stream, uint64_t given)
 {
@@ -98,7 +89,7 @@ stream_drop(struct gpc_stream *stream)
 	CUresult result;
 
 	if (given > atomic_load(&stream->done))
-		raise(&stream->context->left, given);
+		gpc_raise(&stream->context->left, given);
 	result = gpc_post_cuStreamDestroy_v2(stream->context, &args);
 	gpc_watch_drop(&stream->watch);
 	/* Only now, or another thread could announce a new stream of that place before. */
@@ -303,13 +294,7 @@ gpc_cuStreamDestroy_v2(CUstream hStream)
 void
 gpc_stream_set_done(struct gpc_stream *stream, uint64_t given)
 {
-	raise(&stream->done, given);
-}
-
-void
-gpc_stream_set_context_done(struct gpc_context *context, uint64_t given)
-{
-	raise(&context->done, given);
+	gpc_raise(&stream->done, given);
 }
 
 /* The last record that gave it work.  The legacy stream stands for all that wait for it. */

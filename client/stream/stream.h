@@ -86,8 +86,6 @@ CUresult gpc_stream_fence(struct gpc_stream *stream);
 void gpc_stream_set_done(struct gpc_stream *stream, uint64_t given);
 /* What all its work changed of mirrored memory is here, if this record is the last of it. */
 void gpc_stream_set_here(struct gpc_stream *stream, uint64_t given);
-/* So is all that any stream of the context was given. */
-void gpc_stream_set_context_done(struct gpc_context *context, uint64_t given);
 /* Whether what the stream of this name was given up to this record is known to be done, and
  * *here_p whether what that changed of mirrored memory is here. */
 bool gpc_stream_is_done(struct gpc_context *context, uint32_t id, uint64_t given, bool *here_p);

@@ -421,10 +421,7 @@ gpc_session_work_done(struct gpc_session *session)
 void
 gpc_session_work_set_done(struct gpc_session *session, uint64_t count)
 {
-	uint_fast64_t before = atomic_load(&session->work_done);
-
-	while (before < count && !atomic_compare_exchange_weak(&session->work_done, &before, count))
-		;
+	gpc_raise(&session->work_done, count);
 }
 
 uint64_t

@@ -14,6 +14,7 @@
 #include "client/connect/facts.h"
 
 #include <cuda.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -113,6 +114,16 @@ void gpc_session_work_set_done(struct gpc_session *session, uint64_t count);
  */
 uint64_t gpc_session_given(const struct gpc_session *session);
 uint64_t gpc_session_given_to(const struct gpc_session *session, uint32_t stream);
+
+/* Such numbers only grow, as work is done: it is at least this from now on. */
+static inline void
+gpc_raise(atomic_uint_fast64_t *number, uint64_t to)
+{
+	uint_fast64_t before = atomic_load(number);
+
+	while (before < to && !atomic_compare_exchange_weak(number, &before, to))
+		continue;
+}
 
 /* What a wait for nothing returns: why the session is over, the deferred error, which is forgotten,
  * or CUDA_SUCCESS. */
