@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <sched.h>
+#include <time.h>
 #include <thread>
 #include <vector>
 
@@ -25,8 +26,10 @@ store(int *word, int value)
 static void
 wait_for(const int *word, int value)
 {
-	for (int i = 0; load(word) < value; i++) {
-		REQUIRE(i < 50000000);
+	time_t end = time(NULL) + 100;
+
+	while (load(word) < value) {
+		REQUIRE(time(NULL) < end);
 		sched_yield();
 	}
 }
