@@ -23,6 +23,15 @@ gp_now_ns(void)
 	       atomic_load_explicit(&moved_ns, memory_order_relaxed);
 }
 
+uint64_t
+gp_worked_ns(void)
+{
+	struct timespec worked;
+
+	(void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &worked);
+	return (uint64_t)worked.tv_sec * SECOND_NS + (uint64_t)worked.tv_nsec;
+}
+
 int64_t
 gp_now_ms(void)
 {

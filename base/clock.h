@@ -22,6 +22,10 @@ uint64_t gp_deadline_ns(int timeout_ms);
 int64_t gp_deadline_ms(int timeout_ms);
 int gp_left_ms(int64_t deadline);
 
+/* How long the calling thread has had a processor: who rests in proportion to its work does so on a
+ * machine that is busy, too. */
+uint64_t gp_worked_ns(void);
+
 /* Signals do not end it. */
 void gp_nap(uint64_t ns);
 

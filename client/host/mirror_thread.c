@@ -209,11 +209,11 @@ exchange_until_done(struct gpc_mirror *mirror)
 	if (gpc_start_gpFence(mirror->primary, &args, &fence) != CUDA_SUCCESS)
 		return;
 	while (!done && gpc_session_status(mirror->session) == CUDA_SUCCESS) {
-		uint64_t begin = gp_now_ns(), took;
+		uint64_t begin = gp_worked_ns(), took;
 
 		done = gpc_request_poll(&fence);
 		result = exchange(mirror, &questions);
-		took = (gp_now_ns() - begin) * PAUSE_FACTOR;
+		took = (gp_worked_ns() - begin) * PAUSE_FACTOR;
 		if (!done)
 			gp_nap(took > PAUSE_NS ? took : PAUSE_NS);
 	}

@@ -59,7 +59,7 @@ run(void *arg)
 
 	pthread_mutex_lock(lock);
 	while (!watch->over) {
-		uint64_t begin = gp_now_ns(), took;
+		uint64_t begin = gp_worked_ns(), took;
 
 		if (!watch->held) {
 			pthread_cond_wait(&watch->wanted, lock);
@@ -68,7 +68,7 @@ run(void *arg)
 		if (is_due(watch, watch->held))
 			answer_oldest(watch);
 		pthread_mutex_unlock(lock);
-		took = (gp_now_ns() - begin) * PAUSE_FACTOR;
+		took = (gp_worked_ns() - begin) * PAUSE_FACTOR;
 		gp_nap(took > PAUSE_NS ? took : PAUSE_NS);
 		pthread_mutex_lock(lock);
 	}

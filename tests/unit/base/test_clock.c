@@ -193,10 +193,23 @@ test_threads(void **state)
 	assert_true(gp_thread_start("large", (size_t)1 << 47, look_around, &joined) < 0);
 }
 
+static void
+a_nap_is_no_work(void **state)
+{
+	uint64_t begin = gp_now_ns(), worked = gp_worked_ns();
+
+	gp_nap(20 * MS);
+	assert_true(gp_now_ns() - begin >= 20 * MS);
+	assert_true(gp_worked_ns() - worked < 20 * MS);
+	while (gp_worked_ns() - worked < MS)
+		continue;
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_nap_is_no_work),
 		cmocka_unit_test(test_time_of_day_is_nothing_to_a_wait),
 		cmocka_unit_test(test_time_of_day_is_nothing_to_a_mutex),
 		cmocka_unit_test(test_nap),
