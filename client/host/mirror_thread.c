@@ -114,17 +114,21 @@ is_old(struct gpc_mirror *mirror, const struct questions *questions)
 	return old;
 }
 
-/* What is asked now ends what the daemon holds: so where there are other blocks than it knows. */
+/* What is asked now ends what the daemon holds: so where there are other blocks than it knows.
+ * Where that is too much to be held the client asks again and again. */
 static CUresult
 ask_again(struct gpc_mirror *mirror, struct questions *questions)
 {
 	unsigned int before = questions->count;
-	CUresult result = CUDA_SUCCESS;
+	CUresult result;
 
-	if (may_be_held(mirror) && !is_old(mirror, questions))
-		result = ask(mirror, GPC_MIRROR_CHANGED, questions);
-	if (result == CUDA_SUCCESS && questions->count == before)
+	if (!may_be_held(mirror) || is_old(mirror, questions))
+		return ask(mirror, GPC_MIRROR_NOW, questions);
+	result = ask(mirror, GPC_MIRROR_CHANGED, questions);
+	if (result == CUDA_SUCCESS && questions->count == before) {
+		questions->held = QUESTIONS_MAX;
 		result = ask(mirror, GPC_MIRROR_NOW, questions);
+	}
 	return result;
 }
 
