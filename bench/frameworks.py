@@ -4,7 +4,8 @@
 
 A case passes if it ends well on both sides and prints the same. A case that fails natively is not
 counted. FOLDER is a release build or what scripts/pack.sh packed; needs a GPU. --case takes patterns;
---jobs cases run at a time; what each printed goes to --out. Exit status 1 if a case failed remotely.
+--jobs cases run at a time; what each printed goes to --out. --hidden: remote programs find no device
+node of the GPU (/dev/nvidia*); needs root. Exit status 1 if a case failed remotely.
 """
 import argparse
 import collections
@@ -33,21 +34,26 @@ SCRIPTS = {**dict.fromkeys(framework_cases.CASES, os.path.join(HERE, 'framework_
            **dict.fromkeys(library_cases.CASES, os.path.join(HERE, 'libraries', 'library_cases.py'))}
 
 
-def run_case(name, side, env, limit, out):
+# A mount namespace of the program's own, in which the GPU's device nodes are /dev/null.
+HIDDEN = ['unshare', '--mount', 'sh', '-ec',
+          'for node in /dev/nvidia*; do [ ! -c "$node" ] || mount --bind /dev/null "$node"; done; exec "$@"', 'hidden']
+
+
+def run_case(name, side, env, limit, out, hidden):
     cache = os.path.join(out, 'cache', side, name)     # nothing compiled by one side serves the other
     env = {**env, 'TRITON_CACHE_DIR': cache, 'TORCHINDUCTOR_CACHE_DIR': cache, 'CUPY_CACHE_DIR': cache,
            'XLA_PYTHON_CLIENT_PREALLOCATE': 'false'}
     with open(os.path.join(out, f'{name}.{side}.err'), 'wb') as err:
         try:
-            result = subprocess.run([sys.executable, SCRIPTS[name], name], env=env, stdout=subprocess.PIPE, stderr=err,
-                                    stdin=subprocess.DEVNULL, timeout=limit, check=False)
+            result = subprocess.run([*(HIDDEN if hidden else []), sys.executable, SCRIPTS[name], name], env=env,
+                                    stdout=subprocess.PIPE, stderr=err, stdin=subprocess.DEVNULL, timeout=limit, check=False)
         except subprocess.TimeoutExpired:
             return f'no end in {limit} s', ''
     return (f'exit status {result.returncode}' if result.returncode else ''), result.stdout.decode(errors='replace')
 
 
-def compare(name, envs, limit, out):
-    sides = {side: run_case(name, side, env, limit, out) for side, env in envs.items()}
+def compare(name, envs, limit, out, hidden):
+    sides = {side: run_case(name, side, env, limit, out, hidden and side == 'remote') for side, env in envs.items()}
     (native_end, native_out), (remote_end, remote_out) = sides['native'], sides['remote']
     if native_end:
         return 'not counted', f'natively {native_end}'
@@ -77,6 +83,7 @@ def main():
     parser.add_argument('--jobs', type=int, default=4)
     parser.add_argument('--limit', type=int, default=150, help='seconds for each run of a case')
     parser.add_argument('--out', help='a folder for what the cases print')
+    parser.add_argument('--hidden', action='store_true', help='remote programs find no device node of the GPU')
     arguments = parser.parse_args()
     patterns = arguments.case.split(',')
     names = [name for name in SCRIPTS if any(fnmatch.fnmatch(name, pattern) for pattern in patterns)]
@@ -93,7 +100,7 @@ def main():
         for other in second:
             envs['remote'][nccl_cases.SECOND_DAEMON] = {'tcp': other.tcp, 'unix': other.local}[arguments.transport]
         with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-            outcomes = {name: pool.submit(compare, name, envs, arguments.limit, out) for name in names}
+            outcomes = {name: pool.submit(compare, name, envs, arguments.limit, out, arguments.hidden) for name in names}
             for name, outcome in outcomes.items():
                 how, why = outcome.result()
                 failed += how == 'FAILED'
