@@ -371,18 +371,38 @@ look_inside(const struct gpc_host_block *block, const struct gpc_range *range,
 				    range->size - skip, NULL);
 }
 
-static void
+/* false: it stays cold, as a copy has named it meanwhile, and only what may be left over names it
+ * to kernels. */
+static bool
 set_state(struct gpc_host_block *block, enum gpc_host_state state, bool doubted)
 	GP_LOCKED(change_lock)
 {
-	bool counted = block->state == GPC_HOST_COLD || block->doubted;
+	bool counted = block->state == GPC_HOST_COLD || block->doubted, set;
 
 	(void)pthread_rwlock_wrlock(&lock);
-	block->state = state;
+	set = !doubted || !block->copied || state == GPC_HOST_COLD;
+	if (set)
+		block->state = state;
 	block->doubted = doubted;
 	(void)pthread_rwlock_unlock(&lock);
 	if (counted && state != GPC_HOST_COLD && !doubted)
 		atomic_fetch_sub(&gpc_host_memory_cold, 1);
+	return set;
+}
+
+/* A copy names a block that only what was left over had mirrored: what kernels have written so far
+ * comes first. */
+static void
+leave_mirror(struct gpc_host_block *block) GP_LOCKED(change_lock)
+{
+	struct gpc_session *session = block->context->scope.session;
+
+	(void)gpc_mirror_fetch(session);
+	gpc_mirror_remove(session, block->device);
+	(void)set_state(block, GPC_HOST_COLD, true);
+	gpc_log(GPC_LOG_INFO,
+		"a copy names the pinned memory at %#llx: what named it to a kernel was left over",
+		(unsigned long long)block->host);
 }
 
 /* Kernels reach the block from now on, if they can; names: those that it names are to be reached,
@@ -395,7 +415,7 @@ reach(struct gpc_host_block *block, const struct gpc_range *range, bool doubtful
 
 	if (block->state >= GPC_HOST_MIRRORED) {
 		if (block->doubted && !doubtful)
-			set_state(block, block->state, false);
+			(void)set_state(block, block->state, false);
 		return CUDA_SUCCESS;
 	}
 	if (block->state == GPC_HOST_PLAIN && block->origin != GPC_HOST_REGISTERED &&
@@ -409,7 +429,10 @@ reach(struct gpc_host_block *block, const struct gpc_range *range, bool doubtful
 	result = reach_by_origin(block, range);
 	if (result != CUDA_SUCCESS)
 		return result;
-	set_state(block, GPC_HOST_MIRRORED, doubtful);
+	if (!set_state(block, GPC_HOST_MIRRORED, doubtful)) {
+		gpc_mirror_remove(block->context->scope.session, block->device);
+		return CUDA_SUCCESS;
+	}
 	gpc_log(GPC_LOG_INFO,
 		"kernels reach pinned memory at %#llx from now on: its %llu bytes are compared "
 		"before each launch",
@@ -482,36 +505,35 @@ gpc_host_block_reach(uint64_t address, uint64_t *device_p)
 	return result;
 }
 
-/* What kernels have written so far comes first.  The change lock keeps it. */
-static void
-leave_mirror(const struct gpc_host_block *block) GP_LOCKED(change_lock)
+/* Of the block around the address; false: it has to leave the mirror before. */
+static bool
+set_copied(uint64_t address)
 {
-	struct gpc_session *session = block->context->scope.session;
+	struct gpc_host_block *block;
+	const struct gpc_range *range;
+	bool leaves = false;
 
-	(void)gpc_mirror_fetch(session);
-	gpc_mirror_remove(session, block->device);
-	gpc_log(GPC_LOG_INFO,
-		"a copy names the pinned memory at %#llx: what named it to a kernel was left over",
-		(unsigned long long)block->host);
+	(void)pthread_rwlock_wrlock(&lock);
+	range = gpc_ranges_find(&blocks, address, 1);
+	if (range) {
+		block = range->item;
+		leaves = block->state == GPC_HOST_MIRRORED && block->doubted;
+		block->copied |= !leaves;
+	}
+	(void)pthread_rwlock_unlock(&lock);
+	return !leaves;
 }
 
+/* That changes no more than a flag waits for nobody. */
 void
 gpc_host_block_note_copied(uint64_t address)
 {
-	struct gpc_host_block *block = NULL;
 	struct gpc_range range;
 
-	(void)pthread_mutex_lock(&change_lock);
-	if (block_around(address, &range))
-		block = range.item;
-	if (block && block->state == GPC_HOST_MIRRORED && block->doubted) {
-		leave_mirror(block);
-		set_state(block, GPC_HOST_COLD, true);
+	while (!set_copied(address)) {
+		(void)pthread_mutex_lock(&change_lock);
+		if (!set_copied(address) && block_around(address, &range))
+			leave_mirror(range.item);
+		(void)pthread_mutex_unlock(&change_lock);
 	}
-	if (block) {
-		(void)pthread_rwlock_wrlock(&lock);
-		block->copied = true;
-		(void)pthread_rwlock_unlock(&lock);
-	}
-	(void)pthread_mutex_unlock(&change_lock);
 }

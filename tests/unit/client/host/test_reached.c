@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which host memory kernels reach, and at which addresses. */
+#include "client/host/host_block.h"
+#include "client/host/host_names.h"
 #include "protocol/image_info.h"
 #include "tests/unit/client/mirror_fixture.h"
 
@@ -115,6 +117,27 @@ unless_something_else_has_named_the_block(void **state)
 	CU(gpc_cuMemFreeHost(parameter));
 	CU(gpc_cuMemFreeHost(asked));
 	CU(gpc_cuMemFreeHost(filled));
+	assert_int_equal(atomic_load(&gpc_host_memory_cold), 0);
+}
+
+/* As of another thread. */
+static void
+a_copy_may_come_in_between(void **state)
+{
+	struct gpc_host_names names = { 0 };
+	uint8_t *host = pinned(100);
+
+	gpc_host_names_begin(&names, session());
+	names.doubtful = true;
+	gpc_host_names_add(&names, (uintptr_t)host);
+	assert_int_equal(names.count, 1);
+	gpc_host_block_note_copied((uintptr_t)host);
+	CU(gpc_host_block_reach_names(&names));
+	gpc_host_names_fini(&names);
+	assert_int_equal(atomic_load(&gpc_mirrored), 0);
+	name_alone(host);
+	assert_int_equal(atomic_load(&gpc_mirrored), 1);
+	CU(gpc_cuMemFreeHost(host));
 	assert_int_equal(atomic_load(&gpc_host_memory_cold), 0);
 }
 
@@ -339,6 +362,7 @@ main(void)
 		TEST(an_address_left_over_in_a_large_structure_does_not),
 		TEST(the_copy_may_come_behind_the_kernel),
 		TEST(unless_something_else_has_named_the_block),
+		TEST(a_copy_may_come_in_between),
 		TEST(a_doubted_block_may_be_freed),
 		TEST(nor_in_one_of_a_few_hundred_bytes),
 		TEST(nor_of_registered_memory),
