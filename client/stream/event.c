@@ -364,9 +364,8 @@ static CUresult
 after_wait(struct gpc_event *event, const struct record *record, struct gpc_mirror_fetch *fetch,
 	   CUresult result)
 {
-	if (!fetch &&
-	    (atomic_load(&event->here) >= record->number ||
-	     (record->stream && record->given <= atomic_load(&event->context->done))))
+	if (!fetch && (atomic_load(&event->here) >= record->number ||
+		       (record->stream && record->given <= atomic_load(&event->context->done))))
 		return result;
 	result = gpc_mirror_after_wait(event->context->scope.session, fetch, result);
 	if (result == CUDA_SUCCESS)

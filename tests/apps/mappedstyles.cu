@@ -6,8 +6,8 @@
 #include <atomic>
 #include <cstdint>
 #include <sched.h>
-#include <time.h>
 #include <thread>
+#include <time.h>
 #include <vector>
 
 /* Words that the other side writes meanwhile. */

@@ -26,7 +26,7 @@ struct gpd_session;
 /* A picture that is taken later: when work is done, or something has changed. */
 struct gpd_host_question {
 	struct gpd_host_question *next;
-	void *request; /* gpd_wait_request() */
+	void *request;             /* gpd_wait_request() */
 	uint64_t writes, asked_ns; /* when it was asked */
 	size_t count;
 	struct gp_changes_range ranges[];
@@ -45,7 +45,7 @@ struct gpd_host_memory {
 	size_t count;
 	atomic_uint had; /* arenas, with those that leave */
 	struct gp_picture picture;
-	uint64_t writes; /* gpHostWrite that were carried out */
+	uint64_t writes;              /* gpHostWrite that were carried out */
 	struct gpd_host_watch *watch; /* host_watch.c; NULL: nothing was ever held */
 
 	pthread_mutex_t lock;        /* of these: */
