@@ -193,6 +193,8 @@ run_captured(CUstream stream)
 
 	CHECK(cuMemAlloc_v2(&memory, 128));
 	CHECK(cuMemsetD8_v2(memory, 1, 128));
+	/* The stream does not wait for that one's. */
+	CHECK(cuCtxSynchronize());
 	from = memory + 64;
 	how.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
 	op.src.type = op.dst.type = CU_MEMCPY_OPERAND_TYPE_POINTER;
