@@ -19,9 +19,8 @@
 #define GP_CHANGES_MAX ((size_t)96 << 10)
 /* Of one gpHostTake. */
 #define GP_HOST_RANGES_MAX 4096
-/* Of one gpHostTakeBehind or gpHostTakeChanged.  The thread that answers waits of a session looks
- * at them, and other answers wait meanwhile: a look at so much takes some 0.1 ms, and an answer
- * holds all of it. */
+/* Of one gpHostTakeBehind or gpHostTakeChanged.  A thread of the session looks at them, and other
+ * answers wait meanwhile: a look at so much takes some 0.1 ms, and an answer holds all of it. */
 #define GP_HOST_BEHIND_MAX ((uint64_t)1 << 20)
 #define GP_HOST_BEHIND_RANGES 256
 /* Of one session's gpHostTakeChanged: so many are held, and so long. */

@@ -169,8 +169,8 @@ const struct gpd_closing_part gpd_closing_parts[] = {
 	{ GPD_CLOSING_STOP, stop_schedule },
 
 	{ GPD_CLOSING_AWAIT, await_gpu },
-	/* Its callers give back what they had under way: before that nothing below may be freed. */
 	{ GPD_CLOSING_AWAIT, gpd_host_watch_stop },
+	/* Its callers give back what they had under way: before that nothing below may be freed. */
 	{ GPD_CLOSING_AWAIT, gpd_wait_stop },
 	{ GPD_CLOSING_AWAIT, gpd_lanes_destroy },
 	{ GPD_CLOSING_AWAIT, free_schedule },
