@@ -13,7 +13,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), 'network'))
 from network import Network  # noqa: E402
 
-FOLDERS = ['', 'server', 'client', 'ctl', 'bench', 'bench/nbody', 'bench/network', 'bench/driver', 'tests/apps', 'tests/integration', 'lib']
+FOLDERS = ['', 'server', 'client', 'nvml', 'ctl', 'bench', 'bench/nbody', 'bench/network', 'bench/driver', 'tests/apps', 'tests/integration', 'lib']
 TRANSPORTS = ['tcp', 'unix']
 
 
@@ -28,17 +28,21 @@ class Programs:
     def __init__(self, folder, work, driver=None, small=False):
         self.small = small
         self.folder, self.work, self.driver = os.path.abspath(folder), work, driver
-        self.client = self.link_to('client', self.need('libcuda.so.1'), 'libcuda.so.1')
-        self.native = self.link_to('native', os.path.abspath(driver), 'libcuda.so.1') if driver else None
+        self.client = self.link_to('client', {'libcuda.so': self.need('libcuda.so.1'),
+                                              'libnvidia-ml.so': self.need('libnvidia-ml.so.1')})
+        self.native = self.link_to('native', {'libcuda.so': os.path.abspath(driver)}) if driver else None
         runtime = self.find('libcudart.so.13')
-        self.runtime = self.link_to('runtime', runtime, 'libcudart.so.13') if runtime else None
+        self.runtime = self.link_to('runtime', {'libcudart.so.13': runtime}) if runtime else None
 
-    def link_to(self, name, target, file):
-        """A folder with this file alone: a native run must not find the client."""
+    def link_to(self, name, libraries):
+        """A folder with these alone: a native run must not find the client. Some programs ask for libcuda.so, others
+        for libcuda.so.1: who finds one of them alone would get the machine's own driver."""
         path = os.path.join(self.work, name)
         os.makedirs(path, exist_ok=True)
-        if not os.path.lexists(os.path.join(path, file)):
-            os.symlink(target, os.path.join(path, file))
+        for file, target in libraries.items():
+            for link in (file, file + '.1') if file.endswith('.so') else (file,):
+                if not os.path.lexists(os.path.join(path, link)):
+                    os.symlink(target, os.path.join(path, link))
         return path
 
     def find(self, name):
