@@ -4,6 +4,7 @@ works and does not notice. Where the address counts, that of an attacker's machi
 case's own. test_limits_sessions.py has those of sessions."""
 import os
 import resource
+import signal
 import socket
 import struct
 import threading
@@ -23,7 +24,7 @@ def silent_address():
     with Daemon() as daemon:
         silent = [Conn(daemon.port, source=FAR) for _ in range(400)]
         neighbour(daemon)
-        # Those beyond what may wait are closed, and the others when their time is over.
+        # Those that are silent make room for those that wait, and the last are closed when their time is over.
         wait_until("some are closed", lambda: sum(not is_open(c) for c in silent) >= 400 - 32 - 256, 60)
         neighbour(daemon)
         for conn in silent:
@@ -37,6 +38,24 @@ def silent_address():
         with Conn(daemon.port, source=FAR) as conn:
             conn.send(preamble() + message(hello()))
             require("credentials" in refusal(conn), "another reason")
+
+
+@case("programs that all come at once come in, each with the connection that is to be its lane")
+def _():
+    with Daemon() as daemon:
+        os.kill(daemon.pid, signal.SIGSTOP)
+        conns = []
+        for _ in range(300):
+            conns.append(Conn(daemon.port, seconds=60))
+            conns[-1].send(preamble() + message(hello(more=field(16, 1))))
+            conns.append(Conn(daemon.port))
+        os.kill(daemon.pid, signal.SIGCONT)
+        for i, conn in enumerate(conns[::2]):
+            conn.take(64)
+            require(10 in wire.fields_of(conn.take_message()[0]), f"program {i} is not told what it may use")
+        for conn in conns:
+            conn.close()
+        neighbour(daemon)
 
 
 @case("an address that connects again and again keeps nobody else from coming in")

@@ -23,7 +23,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define BACKLOG 512
+#define BACKLOG 4096
 /* A peer that is gone is noticed after idle + count * interval seconds of silence. */
 #define KEEPALIVE_IDLE 15
 #define KEEPALIVE_INTERVAL 5

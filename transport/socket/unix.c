@@ -18,7 +18,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define BACKLOG 512
+#define BACKLOG 4096
 /* Of 0777: not to be executed. */
 #define SOCKET_UMASK 0111
 #define FOLDER_MODE 0755

@@ -15,8 +15,10 @@
 /* Connections that have not said Hello, or wait for their refusal; each has a thread. */
 #define HANDSHAKES_MAX 128
 #define HANDSHAKES_OF_ADDRESS 32
-/* Connections that wait for one of these to be done. */
-#define WAITING_MAX 256
+/* Connections that wait for one of these to be done, as descriptors allow: a job's programs come at
+ * once, each with its lane's connection, and none may be turned away for that. */
+#define WAITING_MIN 256
+#define WAITING_MAX 2048
 /* Nobody is dropped who is slow only by the network's fault. */
 #define SILENCE_MS 200
 /* Descriptors for the administrator, the workers and the files of the daemon. */
@@ -32,6 +34,14 @@ descriptors(void)
 	if (files.rlim_cur / 4 < DESCRIPTORS_KEPT)
 		return (int)(files.rlim_cur - files.rlim_cur / 4);
 	return (int)files.rlim_cur - DESCRIPTORS_KEPT;
+}
+
+static unsigned int
+waiting_max(void)
+{
+	unsigned int part = (unsigned int)descriptors() / 8;
+
+	return part < WAITING_MIN ? WAITING_MIN : part > WAITING_MAX ? WAITING_MAX : part;
 }
 
 /* The next one after the link; begins it, or closes it. */
@@ -120,7 +130,7 @@ gpd_admission_come(struct gpd_admission *admission, struct gp_conn *conn, const 
 	admission->waiting_count++;
 	source->waiting++;
 	gpd_admission_begin(admission);
-	if (admission->waiting_count > WAITING_MAX)
+	if (admission->waiting_count > waiting_max())
 		drop_one(admission, peer);
 }
 
@@ -164,12 +174,13 @@ gpd_admission_begin(struct gpd_admission *admission)
 {
 	struct gpd_peer **link = &admission->waiting;
 	const struct gpd_source *stuck = NULL;
+	int64_t now_ms = gp_now_ms();
 
 	while (*link) {
 		struct gpd_peer *waiting = *link;
 		bool room = admission->handshakes < HANDSHAKES_MAX && !is_full(waiting->source);
 
-		if (waiting->deadline_ms <= gp_now_ms()) {
+		if (waiting->deadline_ms <= now_ms) {
 			gpd_source_log(waiting->source, GPD_LOG_WARNING,
 				       "%s: closed: too many others without a session come from "
 				       "there",
