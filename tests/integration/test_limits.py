@@ -58,6 +58,19 @@ def _():
         neighbour(daemon)
 
 
+@case("who has begun to speak keeps its place longer than those who have not")
+def _():
+    with Daemon() as daemon, Conn(daemon.port) as slow:
+        slow.send(preamble())
+        silent = [Conn(daemon.port) for _ in range(60)]
+        daemon.wait_for_log(r"no session: it did not say hello while others wait")
+        slow.send(message(hello()))
+        require(2 in answer_of(slow), "it is not welcome")
+        for conn in silent:
+            conn.close()
+        neighbour(daemon)
+
+
 @case("an address that connects again and again keeps nobody else from coming in")
 @own_network
 def busy_addresses():

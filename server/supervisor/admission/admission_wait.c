@@ -9,6 +9,7 @@
 #include "server/supervisor/admission/admission_state.h"
 #include "transport/socket/socket_owner.h"
 
+#include <sys/ioctl.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 
@@ -19,8 +20,10 @@
  * once, each with its lane's connection, and none may be turned away for that. */
 #define WAITING_MIN 256
 #define WAITING_MAX 2048
-/* Nobody is dropped who is slow only by the network's fault. */
+/* Nobody is dropped who is slow only by the network's fault, or by that of a machine whose
+ * processors many programs want at once. */
 #define SILENCE_MS 200
+#define SPOKEN_MS 2000
 /* Descriptors for the administrator, the workers and the files of the daemon. */
 #define DESCRIPTORS_KEPT 64
 
@@ -140,6 +143,23 @@ is_full(const struct gpd_source *source)
 	return source->handshakes >= HANDSHAKES_OF_ADDRESS;
 }
 
+/* What it has said its thread may not have had the time to read. */
+static bool
+has_spoken(const struct gpd_peer *peer)
+{
+	int unread = 0;
+
+	return atomic_load(&peer->spoke) ||
+	       (ioctl(gp_conn_fd(peer->conn), FIONREAD, &unread) == 0 && unread > 0);
+}
+
+/* From when on it may have to make room for others. */
+static int64_t
+due_ms(const struct gpd_peer *peer)
+{
+	return peer->deadline_ms - GPD_HANDSHAKE_MS + (has_spoken(peer) ? SPOKEN_MS : SILENCE_MS);
+}
+
 /*
  * Who has kept silent for longest makes room: of the source itself if that has all its places, else
  * of the one that has most.  False: they are all new.
@@ -148,24 +168,30 @@ static bool
 make_room(struct gpd_admission *admission, const struct gpd_source *source)
 {
 	struct gpd_peer *victim = NULL;
+	int64_t earliest = 0;
 
 	for (struct gpd_peer *p = admission->peers; p; p = p->next) {
 		unsigned int held, most;
+		int64_t due;
 
 		if (p->state != GPD_PEER_HANDSHAKE || (is_full(source) && p->source != source))
 			continue;
 		held = weigh(p->source, p->source->handshakes);
 		most = victim ? weigh(victim->source, victim->source->handshakes) : 0;
-		if (!victim || held > most ||
-		    (held == most && p->deadline_ms < victim->deadline_ms))
+		if (victim && held < most)
+			continue;
+		due = due_ms(p);
+		if (!victim || held > most || due < earliest) {
 			victim = p;
+			earliest = due;
+		}
 	}
-	if (!victim || victim->deadline_ms - GPD_HANDSHAKE_MS > gp_now_ms() - SILENCE_MS)
+	if (!victim || earliest > gp_now_ms())
 		return false;
 	gpd_source_log(victim->source, GPD_LOG_INFO,
-		       "%s: no session: it said nothing while others wait",
+		       "%s: no session: it did not say hello while others wait",
 		       gp_conn_peer(victim->conn));
-	gpd_admission_end_peer(admission, victim, "it said nothing");
+	gpd_admission_end_peer(admission, victim, "it did not say hello");
 	return true;
 }
 

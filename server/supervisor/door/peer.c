@@ -210,6 +210,7 @@ receive_preamble(struct gpd_peer *peer)
 		return leave(peer, "%s",
 			     r == GP_E_EOF ? "closed before its preamble"
 					   : gp_conn_error(peer->conn));
+	atomic_store(&peer->spoke, true);
 	r = gp_preamble_decode(bytes, &preamble);
 	if (r == 0 && gp_preamble_is_tls(&preamble) != wants_tls(peer)) {
 		refuse_kind(peer, &preamble);

@@ -67,6 +67,7 @@ struct gpd_peer {
 	struct gpd_peer_event *last; /* until it is posted */
 	/* Messages that were posted and that the main thread has not taken: it counts them down. */
 	_Atomic unsigned int queued;
+	_Atomic bool spoke; /* its preamble has come */
 
 	/* Main thread only. */
 	struct gpd_source *source; /* where it comes from */
