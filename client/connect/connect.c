@@ -83,14 +83,15 @@ take_facts(struct gpc_link *link)
 }
 
 int
-gpc_link_open(const struct gp_url *url, const int32_t *devices, int device_count, uint64_t wait,
-	      struct gpc_link *link, char *error, size_t error_size)
+gpc_link_open(const struct gp_url *url, const int32_t *devices, int device_count,
+	      const struct gpc_waiting *waiting, struct gpc_link *link, char *error,
+	      size_t error_size)
 {
 	struct gpc_opening opening = {
 		.url = url,
 		.devices = devices,
 		.device_count = device_count,
-		.wait = wait,
+		.waiting = waiting,
 		.connect_ms = GPC_CONNECT_MS,
 		.error = error,
 		.error_size = error_size,

@@ -30,21 +30,26 @@ struct gpc_link {
 	bool lanes_exact; /* the user wants so many, whatever suits the link */
 };
 
+/* Of a client that asks again after -EBUSY. */
+struct gpc_waiting {
+	uint64_t number;      /* by which the daemon knows it, and queues it */
+	uint32_t patience_ms; /* the daemon may keep the question for so long */
+};
+
 /*
  * A session with the daemon of this address, for these devices of it (none: all).  0, a negative
  * errno or a GP_E_*; then error says what is wrong in words that begin with the daemon's address,
  * and nothing is left open.  -EBUSY: the daemon has no place at the moment, or admits nobody just
- * now.  wait: a number by which the daemon knows one that asks again after -EBUSY, and queues it;
- * 0: it does not.
+ * now.  waiting: NULL: it does not ask again.
  */
 GP_MUST_CHECK int gpc_link_open(const struct gp_url *url, const int32_t *devices, int device_count,
-				uint64_t wait, struct gpc_link *link, char *error,
-				size_t error_size);
+				const struct gpc_waiting *waiting, struct gpc_link *link,
+				char *error, size_t error_size);
 /*
  * The same, but for as long as GPUPOOL_WAIT says it asks again after -EBUSY, or while nobody
  * listens as the daemon is being started anew, and standard error says what it waits for.  The
- * daemon keeps a queue of those who ask (supervisor/tenancy/queue.h): a place that becomes free is
- * the first one's, who asks for it within eight seconds.
+ * daemon keeps a queue of those who ask (supervisor/tenancy/queue.h), and mostly their questions,
+ * too: a place that becomes free is the first one's.
  */
 GP_MUST_CHECK int gpc_link_open_patiently(const struct gp_url *url, const int32_t *devices,
 					  int device_count, struct gpc_link *link, char *error,

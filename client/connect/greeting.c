@@ -196,7 +196,10 @@ send_hello(struct gpc_opening *opening, struct gp_conn *conn, unsigned int *lane
 	user_name(user, sizeof(user));
 	program_name(program);
 	hello.look = opening->look;
-	hello.wait = opening->wait;
+	if (opening->waiting) {
+		hello.wait = opening->waiting->number;
+		hello.patience_ms = opening->waiting->patience_ms;
+	}
 	hello.minor = GP_VERSION_MINOR;
 	hello.client_version = (char *)GP_VERSION;
 	hello.host = host;

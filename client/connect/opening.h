@@ -31,10 +31,10 @@ struct gpc_opening {
 	char text[GP_URL_TEXT_MAX];
 	char *error;
 	size_t error_size;
-	uint64_t wait; /* what the daemon knows this process by while it waits; 0: it does not */
-	bool look;     /* no session is wanted, only what the daemon says of it: link->welcome is an
-			* Account then */
-	bool full;     /* refused for now: later there may be a place */
+	const struct gpc_waiting *waiting; /* NULL: it does not */
+	bool look; /* no session is wanted, only what the daemon says of it: link->welcome is an
+		    * Account then */
+	bool full; /* refused for now: later there may be a place */
 	/* For lane 0: a connection that is made while the daemon answers Hello; -1 and NULL: none.
 	 */
 	int ahead_fd;

@@ -16,6 +16,9 @@
 /* From one question to the next; it doubles. */
 #define PAUSE_NS (SECOND_NS / 2)
 #define PAUSE_MAX_NS (8 * SECOND_NS)
+/* A daemon that has kept the question for so long in vain is asked again at once. */
+#define HELD_NS (4 * SECOND_NS)
+#define PAUSE_HELD_NS (SECOND_NS / 10)
 /* So often it says that it still waits. */
 #define SAY_NS (60 * SECOND_NS)
 /* A daemon that is being started anew listens again within this time. */
@@ -23,9 +26,9 @@
 
 struct patience {
 	uint64_t begin_ns, deadline_ns, said_ns;
-	unsigned int seconds;
-	uint64_t number; /* in the daemon's queue; 0: it does not wait */
-	bool known;      /* the daemon has answered before */
+	unsigned int seconds;       /* 0: it does not wait */
+	struct gpc_waiting waiting; /* at the daemon */
+	bool known;                 /* the daemon has answered before */
 	char said[640];
 };
 
@@ -83,6 +86,15 @@ may_come(struct patience *patience, int r, uint64_t now_ns)
 	}
 }
 
+/* Not less than it is: whom the daemon has kept for so long asks no more. */
+static uint32_t
+left_ms(const struct patience *patience, uint64_t now_ns)
+{
+	return now_ns < patience->deadline_ns
+		       ? (uint32_t)((patience->deadline_ns - now_ns) / (SECOND_NS / 1000)) + 1
+		       : 0;
+}
+
 int
 gpc_link_open_patiently(const struct gp_url *url, const int32_t *devices, int device_count,
 			struct gpc_link *link, char *error, size_t error_size)
@@ -94,20 +106,25 @@ gpc_link_open_patiently(const struct gp_url *url, const int32_t *devices, int de
 	if (r != 0)
 		return r;
 	if (patience.seconds)
-		patience.number = choose_number();
+		patience.waiting.number = choose_number();
 	patience.deadline_ns = patience.begin_ns + patience.seconds * SECOND_NS;
 	for (;;) {
-		uint64_t left_ns;
+		uint64_t left_ns, asked_ns = gp_now_ns(), nap_ns = pause_ns;
 
-		r = gpc_link_open(url, devices, device_count, patience.number, link, error,
+		patience.waiting.patience_ms = left_ms(&patience, asked_ns);
+		r = gpc_link_open(url, devices, device_count,
+				  patience.seconds ? &patience.waiting : NULL, link, error,
 				  error_size);
 		now_ns = gp_now_ns();
 		if (r == 0 || !may_come(&patience, r, now_ns))
 			break;
 		say(&patience, error, now_ns);
 		left_ns = patience.deadline_ns - now_ns;
-		gp_nap(pause_ns < left_ns ? pause_ns : left_ns);
-		pause_ns = 2 * pause_ns < PAUSE_MAX_NS ? 2 * pause_ns : PAUSE_MAX_NS;
+		if (now_ns - asked_ns >= HELD_NS)
+			nap_ns = PAUSE_HELD_NS;
+		else
+			pause_ns = 2 * pause_ns < PAUSE_MAX_NS ? 2 * pause_ns : PAUSE_MAX_NS;
+		gp_nap(nap_ns < left_ns ? nap_ns : left_ns);
 	}
 	if (r != 0 && patience.said_ns)
 		(void)snprintf(error + strlen(error), error_size - strlen(error),

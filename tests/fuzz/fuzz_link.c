@@ -114,7 +114,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		set_up(&url);
 	input_size = size < sizeof(input) ? size : sizeof(input);
 	memcpy(input, data, input_size);
-	if (gpc_link_open(&url, NULL, 0, 0, &link, error, sizeof(error)) == 0) {
+	if (gpc_link_open(&url, NULL, 0, NULL, &link, error, sizeof(error)) == 0) {
 		check(link.lane && link.control && link.welcome && link.lanes > 0);
 		check(link.facts.granularity && link.facts.window_size);
 		gpc_window_release(link.facts.window_base, link.facts.window_size);

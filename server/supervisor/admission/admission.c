@@ -150,10 +150,32 @@ gpd_admission_find_session(const struct gpd_admission *admission, const struct g
 	return peer;
 }
 
+/* It asks no more: a place that is kept for it others may have. */
+static void
+leave_queue(struct gpd_admission *admission, uint64_t number)
+{
+	gpd_queue_leave(&admission->quota->queue, number);
+	gpd_admission_go_on(admission);
+}
+
+/* There was none for as long as it was kept. */
+static void
+refuse_place(struct gpd_admission *admission, struct gpd_peer *peer)
+{
+	const Gpupool__Hello *hello = peer->hello->hello;
+	bool last = gpd_queue_has(&admission->quota->queue, hello->wait) && hello->patience_ms &&
+		    hello->patience_ms < GPD_HELD_MS;
+
+	gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__FULL, peer->full);
+	if (last)
+		leave_queue(admission, hello->wait);
+}
+
 static void
 take_gone(struct gpd_admission *admission, struct gpd_peer *peer,
 	  const struct gpd_peer_event *event)
 {
+	bool waited = peer->state == GPD_PEER_QUEUED && peer->full[0];
 	char text[sizeof(event->text) + 24];
 
 	(void)snprintf(text, sizeof(text), "control connection: %s", event->text);
@@ -172,6 +194,8 @@ take_gone(struct gpd_admission *admission, struct gpd_peer *peer,
 	end_session(admission, peer, event->text);
 	gpd_admission_set_state(admission, peer, GPD_PEER_ENDING, FOREVER);
 	LL_DELETE(admission->peers, peer);
+	if (waited)
+		leave_queue(admission, peer->hello->hello->wait);
 	gpd_peer_destroy(peer);
 }
 
@@ -217,8 +241,7 @@ run_out_of_time(struct gpd_admission *admission, struct gpd_peer *peer)
 	switch (peer->state) {
 	case GPD_PEER_QUEUED:
 		if (peer->full[0]) {
-			gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__FULL,
-					     peer->full);
+			refuse_place(admission, peer);
 			break;
 		}
 		/* fall through */

@@ -59,15 +59,41 @@ ask_for_window(const struct gpd_admission *admission, struct gpd_peer *peer,
 	explicit_bzero(message.open.ticket, sizeof(message.open.ticket));
 }
 
+/* For how long it is kept until there is a place; 0: it has no number in the queue, or the client
+ * rather asks again. */
+static int64_t
+held_ms(const struct gpd_admission *admission, const struct gpd_peer *peer)
+{
+	const Gpupool__Hello *hello = peer->hello->hello;
+
+	if (!gpd_queue_has(&admission->quota->queue, hello->wait))
+		return 0;
+	return hello->patience_ms < GPD_HELD_MS ? hello->patience_ms : GPD_HELD_MS;
+}
+
+/* Why nobody gets a place, or NULL. */
+static const char *
+why_closed(const struct gpd_admission *admission)
+{
+	if (admission->stopping)
+		return "the daemon stops";
+	return admission->draining
+		       ? "the daemon admits no new sessions at the moment (gpupoolctl drain)"
+		       : NULL;
+}
+
 /*
  * Whoever had the place may have ended a moment ago, and its session not yet: a script that runs
- * one program after the other shall not fail for that.
+ * one program after the other shall not fail for that.  Who has a number in the queue is kept for
+ * longer, and so has a place as soon as it is free.
  */
 void
 gpd_admission_wait_for_place(struct gpd_admission *admission, struct gpd_peer *peer,
 			     const char *text, int64_t wait_ms)
 {
 	if (!peer->full[0]) {
+		if (wait_ms < held_ms(admission, peer))
+			wait_ms = held_ms(admission, peer);
 		(void)snprintf(peer->full, sizeof(peer->full), "%s", text);
 		gpd_admission_set_state(admission, peer, GPD_PEER_QUEUED, wait_ms);
 	} else if (peer->deadline_ms <= gp_now_ms()) {
@@ -148,9 +174,14 @@ has_worker(const struct gpd_admission *admission, const struct gpd_peer *peer)
 static void
 open_queued(struct gpd_admission *admission, struct gpd_peer *peer)
 {
+	const char *full, *closed = why_closed(admission);
 	struct gpd_ledger_session *line;
-	const char *full;
 
+	if (closed && peer->full[0]) {
+		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__SHUTTING_DOWN,
+				     closed);
+		return;
+	}
 	/* While it waited the line of its tenant may have become another's, or its class another.
 	 */
 	if (!has_worker(admission, peer) || !gpd_admission_admit(admission, peer) ||
@@ -266,7 +297,7 @@ gpd_admission_take_hello(struct gpd_admission *admission, struct gpd_peer *peer,
 			 Gpupool__ControlMessage *message)
 {
 	const Gpupool__Hello *hello = message->hello;
-	const char *wrong = NULL, *full;
+	const char *wrong, *full;
 
 	peer->hello = message;
 	snprintf(peer->name, sizeof(peer->name), "%.50s %u %.50s", hello->host, hello->pid,
@@ -275,10 +306,7 @@ gpd_admission_take_hello(struct gpd_admission *admission, struct gpd_peer *peer,
 	if (!gpd_admission_let_in(admission, peer))
 		return;
 	gp_conn_set_message_max(peer->conn, GP_CONTROL_MAX);
-	if (admission->stopping)
-		wrong = "the daemon stops";
-	else if (admission->draining)
-		wrong = "the daemon admits no new sessions at the moment (gpupoolctl drain)";
+	wrong = why_closed(admission);
 	full = gpd_admission_why_full(admission, peer, 0, 0);
 	if (hello->look) {
 		gpd_admission_look(admission, peer, wrong ? wrong : full);
@@ -295,8 +323,12 @@ gpd_admission_take_hello(struct gpd_admission *admission, struct gpd_peer *peer,
 	}
 	if (!gpd_admission_admit(admission, peer))
 		return;
+	peer->full_for_any = full != NULL;
+	if (full && held_ms(admission, peer)) {
+		gpd_admission_wait_for_place(admission, peer, full, 0);
+		return;
+	}
 	if (full) {
-		peer->full_for_any = true;
 		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__FULL, full);
 		return;
 	}

@@ -16,6 +16,8 @@
 #define GPD_QUEUED_MS 30000
 /* For a place that somebody may be about to leave. */
 #define GPD_FULL_MS 1500
+/* For a place of those who wait in the queue; then they ask again. */
+#define GPD_HELD_MS 8000
 
 /* admission.c */
 void gpd_admission_add(struct gpd_admission *admission, struct gpd_peer *peer);

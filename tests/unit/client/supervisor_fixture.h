@@ -170,7 +170,7 @@ open_link(struct supervisor *supervisor, struct gpc_link *link, char error[512])
 {
 	*error = '\0';
 	assert_int_equal(pthread_create(&supervisor->thread, NULL, run, supervisor), 0);
-	return gpc_link_open(supervisor->url, NULL, 0, 0, link, error, 512);
+	return gpc_link_open(supervisor->url, NULL, 0, NULL, link, error, 512);
 }
 
 static inline void

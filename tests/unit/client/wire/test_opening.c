@@ -181,7 +181,7 @@ nobody_listening_is_said_in_the_words_of_the_system(void **state)
 
 	gp_listener_destroy(supervisor->listener);
 	free(supervisor);
-	assert_true(gpc_link_open(&url, NULL, 0, 0, &link, error, sizeof(error)) < 0);
+	assert_true(gpc_link_open(&url, NULL, 0, NULL, &link, error, sizeof(error)) < 0);
 	assert_non_null(strstr(error, "cannot connect to tcp://127.0.0.1:"));
 	assert_non_null(strstr(error, "Connection refused"));
 }
