@@ -607,7 +607,7 @@ several_threads(int count, int mark)
 	std::vector<cudaStream_t> streams;
 
 	printf("launches/s, issued and done; gain: done by a thread a stream, by one thread\n");
-	for (int n : { 1, 2, 4, 8, 16, 64 }) {
+	for (int n : { 1, 2, 4, 8, 16, 64, 256 }) {
 		std::vector<double> one_issued, one_done, all_issued, all_done;
 
 		while ((int)streams.size() < n)
