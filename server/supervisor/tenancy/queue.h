@@ -3,10 +3,10 @@
  * Those who wait for a place or for memory, in the order in which they came.
  *
  * A client that waits (GPUPOOL_WAIT) asks again and gives the same number each time.  Its question
- * is kept for some seconds; between two there is nothing of it but its line here.  A place that becomes free
- * is kept for those who came first: who comes later counts them as if they had theirs.  One that
- * has not asked for GPD_QUEUE_FORGET_MS has gone.  A tenant has at most GPD_QUEUE_OF_TENANT lines.
- * The supervisor has one; main thread only.
+ * is kept for some seconds; between two there is nothing of it but its line here.  A place that
+ * becomes free is kept for those who came first: who comes later counts them as if they had theirs.
+ * One that has not asked for GPD_QUEUE_FORGET_MS has gone.  A tenant has at most
+ * GPD_QUEUE_OF_TENANT lines. The supervisor has one; main thread only.
  */
 #ifndef GPD_QUEUE_H
 #define GPD_QUEUE_H
