@@ -35,6 +35,32 @@ def many_sessions():
             session.close()
 
 
+@case("of each number in the queue one question is kept, and not for longer than it says")
+def _():
+    def ask(number, patience_ms):
+        conn = Conn(daemon.port)
+        conn.send(preamble() + message(hello(more=field(17, number) + field(18, patience_ms))))
+        return conn
+
+    with Daemon("--max-sessions", "1") as daemon, Session(daemon.port):
+        with ask(7, 60000) as first:
+            require(refusal(first).endswith("; number 1 in the queue"), "the first question is kept")
+        held = [ask(7, 60000) for _ in range(40)]
+        for conn in held[:-1]:
+            expect_closed(conn, 5)
+        require(is_open(held[-1]), "none is kept")
+        for conn in held:
+            conn.close()
+        with ask(8, 60000) as first:
+            require(refusal(first).endswith("; number 1 in the queue"), "the number of one that has gone is still before it")
+        begin = time.monotonic()
+        with ask(8, 1600) as last:
+            require(refusal(last).endswith("; number 1 in the queue"), "another reason")
+        require(time.monotonic() - begin >= 1.6, "it was not kept")
+        with ask(9, 60000) as first:
+            require(refusal(first).endswith("; number 1 in the queue"), "the number of one whose time is over is still before it")
+
+
 @case("a session without its first lane is given up, and so is one that asks for windows for ever")
 def _():
     with Daemon() as daemon:

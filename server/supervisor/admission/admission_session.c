@@ -82,6 +82,17 @@ why_closed(const struct gpd_admission *admission)
 		       : NULL;
 }
 
+/* One question of each number is kept: the connection of the one before may be lost. */
+static void
+forget_question(struct gpd_admission *admission, const struct gpd_peer *again)
+{
+	for (struct gpd_peer *p = admission->peers; p; p = p->next) {
+		if (p != again && p->state == GPD_PEER_QUEUED && p->full[0] &&
+		    p->hello->hello->wait == again->hello->hello->wait)
+			gpd_admission_end_peer(admission, p, "it has asked again");
+	}
+}
+
 /*
  * Whoever had the place may have ended a moment ago, and its session not yet: a script that runs
  * one program after the other shall not fail for that.  Who has a number in the queue is kept for
@@ -92,6 +103,8 @@ gpd_admission_wait_for_place(struct gpd_admission *admission, struct gpd_peer *p
 			     const char *text, int64_t wait_ms)
 {
 	if (!peer->full[0]) {
+		if (held_ms(admission, peer))
+			forget_question(admission, peer);
 		if (wait_ms < held_ms(admission, peer))
 			wait_ms = held_ms(admission, peer);
 		(void)snprintf(peer->full, sizeof(peer->full), "%s", text);
