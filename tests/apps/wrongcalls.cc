@@ -38,7 +38,7 @@ static const struct function functions[] = {
 };
 
 #define ARGUMENTS_MAX 16
-#define SECONDS 20
+#define SECONDS 100
 #define ENDED 69
 #define CRASHED 70
 #define LINES_MAX 100
