@@ -70,14 +70,21 @@ def launches_of(programs, count):
     return max(LAUNCHES_MIN, (LAUNCHES_SOFTWARE if programs.driver else LAUNCHES) // count)
 
 
-def launches(programs, env, name, count):
-    """Of all, by the clock that all have: from the first one's begin to the last one's end."""
+def launches(programs, side, name, count):
+    """Of all, by the clock that all have: from the first one's begin to the last one's end; and what processor
+    time the daemon has taken for each."""
     each = launches_of(programs, count)
-    with Crowd([programs.need('launches'), str(each), 'wait'], env, count) as crowd:
+    daemon = processes_of(side.daemon_pid) if side else []
+    with Crowd([programs.need('launches'), str(each), 'wait'], programs.environment(side), count) as crowd:
         crowd.await_ready()
+        before_ms = processor_ms(daemon)
         times = crowd.go()
+        daemon_ms = processor_ms(daemon) - before_ms
     seconds = max(end for _, end in times) - min(begin for begin, _ in times)
-    return {name: (count * each / seconds, 'launches/s')}
+    found = {name: (count * each / seconds, 'launches/s')}
+    if side:
+        found[f'{name}_cpu'] = daemon_ms * 1000 / (count * each), 'us'
+    return found
 
 
 def processes_of(pid):

@@ -68,7 +68,7 @@ def clients(programs, side, only):
     for count in bench_clients.COUNTS:
         name = f'clients_{count}'
         if wants(only, name) and (side or count <= bench_clients.NATIVE_MAX):
-            yield functools.partial(bench_clients.launches, programs, programs.environment(side), name, count)
+            yield functools.partial(bench_clients.launches, programs, side, name, count)
     if side and (not only or only.intersection(bench_clients.IDLE_ROWS)):
         yield functools.partial(bench_clients.idle, programs, side, only)
 
