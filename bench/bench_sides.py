@@ -28,21 +28,20 @@ class Programs:
     def __init__(self, folder, work, driver=None, small=False):
         self.small = small
         self.folder, self.work, self.driver = os.path.abspath(folder), work, driver
-        self.client = self.link_to('client', {'libcuda.so': self.need('libcuda.so.1'),
-                                              'libnvidia-ml.so': self.need('libnvidia-ml.so.1')})
-        self.native = self.link_to('native', {'libcuda.so': os.path.abspath(driver)}) if driver else None
+        # A program asks for either name: one that did not find it here would get the machine's own library.
+        self.client = self.link_to('client', self.need('libcuda.so.1'), 'libcuda.so', 'libcuda.so.1')
+        self.link_to('client', self.need('libnvidia-ml.so.1'), 'libnvidia-ml.so', 'libnvidia-ml.so.1')
+        self.native = self.link_to('native', os.path.abspath(driver), 'libcuda.so', 'libcuda.so.1') if driver else None
         runtime = self.find('libcudart.so.13')
-        self.runtime = self.link_to('runtime', {'libcudart.so.13': runtime}) if runtime else None
+        self.runtime = self.link_to('runtime', runtime, 'libcudart.so.13') if runtime else None
 
-    def link_to(self, name, libraries):
-        """A folder with these alone: a native run must not find the client. Some programs ask for libcuda.so, others
-        for libcuda.so.1: who finds one of them alone would get the machine's own driver."""
+    def link_to(self, name, target, *files):
+        """A folder with these alone: a native run must not find the client."""
         path = os.path.join(self.work, name)
         os.makedirs(path, exist_ok=True)
-        for file, target in libraries.items():
-            for link in (file, file + '.1') if file.endswith('.so') else (file,):
-                if not os.path.lexists(os.path.join(path, link)):
-                    os.symlink(target, os.path.join(path, link))
+        for file in files:
+            if not os.path.lexists(os.path.join(path, file)):
+                os.symlink(target, os.path.join(path, file))
         return path
 
     def find(self, name):

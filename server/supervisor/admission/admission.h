@@ -24,6 +24,7 @@ struct gpd_admission {
 	struct gpd_peer *peers;
 	struct gpd_peer *waiting; /* connections that have not begun, in the order of coming */
 	unsigned int waiting_count;
+	int64_t stuck_ms;       /* when there was no place, and nobody made room */
 	struct gpd_peer *early; /* data lanes whose lane 0 is not there yet, the oldest first */
 	struct gpd_gate gate;
 	int64_t gate_ms; /* when to look again whether the tokens still hold */

@@ -103,10 +103,12 @@ gpd_admission_wait_for_place(struct gpd_admission *admission, struct gpd_peer *p
 			     const char *text, int64_t wait_ms)
 {
 	if (!peer->full[0]) {
-		if (held_ms(admission, peer))
+		int64_t held = held_ms(admission, peer);
+
+		if (held)
 			forget_question(admission, peer);
-		if (wait_ms < held_ms(admission, peer))
-			wait_ms = held_ms(admission, peer);
+		if (wait_ms < held)
+			wait_ms = held;
 		(void)snprintf(peer->full, sizeof(peer->full), "%s", text);
 		gpd_admission_set_state(admission, peer, GPD_PEER_QUEUED, wait_ms);
 	} else if (peer->deadline_ms <= gp_now_ms()) {

@@ -199,12 +199,14 @@ void
 gpd_admission_begin(struct gpd_admission *admission)
 {
 	struct gpd_peer **link = &admission->waiting;
-	const struct gpd_source *stuck = NULL;
 	int64_t now_ms = gp_now_ms();
 
 	while (*link) {
 		struct gpd_peer *waiting = *link;
-		bool room = admission->handshakes < HANDSHAKES_MAX && !is_full(waiting->source);
+		bool full = is_full(waiting->source);
+		bool room = admission->handshakes < HANDSHAKES_MAX && !full;
+		/* Where nobody makes room for one of them, nobody does for the others. */
+		int64_t *stuck_ms = full ? &waiting->source->stuck_ms : &admission->stuck_ms;
 
 		if (waiting->deadline_ms <= now_ms) {
 			gpd_source_log(waiting->source, GPD_LOG_WARNING,
@@ -214,9 +216,9 @@ gpd_admission_begin(struct gpd_admission *admission)
 			take_out(admission, link, false);
 			continue;
 		}
-		if (!room && waiting->source != stuck) {
+		if (!room && *stuck_ms != now_ms) {
 			room = make_room(admission, waiting->source);
-			stuck = room ? stuck : waiting->source;
+			*stuck_ms = room ? 0 : now_ms;
 		}
 		if (room)
 			take_out(admission, link, true);

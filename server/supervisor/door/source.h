@@ -32,6 +32,7 @@ struct gpd_source {
 	unsigned int users; /* who has got it and not given it back */
 	unsigned int handshakes; /* its connections that have not been let in; the admission's */
 	unsigned int waiting;    /* those that wait until others are done; the admission's */
+	int64_t stuck_ms;    /* when it had all its places and none made room; the admission's */
 	uint64_t last_start; /* the number of its last worker among those for single sessions, or 0
 			      */
 	int64_t failed_until_ms; /* then every failed login is given back */
