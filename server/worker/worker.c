@@ -23,6 +23,7 @@
 #include "server/worker/session/session.h"
 #include "server/worker/session/sessions.h"
 #include "server/worker/session_life.h"
+#include "server/worker/share/front.h"
 #include "server/worker/snapshot.h"
 #include "transport/transport.h"
 
@@ -298,6 +299,10 @@ gpd_worker_run(const struct gpd_worker_options *options)
 	gpd_window_stay_apart();
 	if (gpd_devices_start(options->driver, gpd_sessions.ledger, error, sizeof(error)))
 		return refuse_to_start(error);
+	for (int i = gpd_devices.count; i-- > 0;) {
+		if (gpd_device_enter(i) == CUDA_SUCCESS)
+			gpd_front_start(i);
+	}
 	if (gpd_staging_start(0))
 		return refuse_to_start("no pinned memory for copies");
 	if (options->rdma)

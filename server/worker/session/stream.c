@@ -10,6 +10,7 @@
 #include "server/worker/session/event.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/wait.h"
+#include "server/worker/share/front.h"
 
 #include <stdlib.h>
 
@@ -31,6 +32,8 @@ gpd_stream_record(struct gpd_stream *stream, CUevent *event)
 void
 gpd_stream_destroy_driver(CUstream driver, struct gpd_partition *partition)
 {
+	if (!partition && gpd_front_give(driver))
+		return;
 	/* In this order: a green context goes with its last stream. */
 	(void)gpd_driver.cuStreamDestroy_v2(driver);
 	gpd_partition_unref(partition);
@@ -255,6 +258,7 @@ destroy(struct gpd_session *session, struct gpd_stream *stream)
 		gpd_partition_unref(stream->partition);
 	gpd_depth_close(session, stream);
 	session->stream_count--;
+	gpd_front_uncount();
 	free(stream);
 }
 
@@ -297,14 +301,18 @@ gpd_stream_create(struct gpd_session *session, struct gpd_context *context, uint
 	if (!stream)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	session->stream_count++;
+	gpd_front_count();
 	stream->context = context;
 	stream->device = context->device;
 	stream->legacy = legacy;
 	stream->blocking = !legacy && !(flags & CU_STREAM_NON_BLOCKING);
 	stream->priority = gpd_schedule_priority(&session->account, stream->device, priority);
 	stream->partition = gpd_green_partition(session, context->green, stream->device);
-	result = gpd_partition_stream(stream->partition, stream->priority, &session->closing,
-				      &stream->driver);
+	if (legacy && !stream->partition && !stream->priority)
+		stream->driver = gpd_front_take(stream->device);
+	if (!stream->driver)
+		result = gpd_partition_stream(stream->partition, stream->priority,
+					      &session->closing, &stream->driver);
 	if (result == CUDA_SUCCESS && id)
 		result = gpd_session_name(session, GPD_KIND_STREAM, id, &stream->handle);
 	if (result != CUDA_SUCCESS) {

@@ -9,6 +9,7 @@
 #include "server/worker/session/session.h"
 #include "server/worker/session/stream.h"
 #include "server/worker/session/wait.h"
+#include "server/worker/share/front.h"
 
 #include <stdlib.h>
 #include <utlist.h>
@@ -52,6 +53,7 @@ leave(struct gpd_session *session, const struct gpd_stream *stream)
 	}
 	LL_PREPEND(session->streams, left);
 	session->stream_count++;
+	gpd_front_count();
 	return CUDA_SUCCESS;
 }
 
