@@ -389,6 +389,8 @@ static bool
 take(struct gp_picture *picture, const struct gp_changes *changes,
      const struct gp_changes_range *ranges, size_t count)
 {
+	if (picture->has_read)
+		picture->has_read(picture->arg);
 	if (!may_take(picture, changes, ranges, count))
 		return false;
 	if (!put_in_order(&picture->ordered, changes, ranges, count))

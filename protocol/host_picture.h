@@ -22,6 +22,9 @@ struct gp_picture {
 	 * which something would be in it, with what the other end will have there.  false: it is
 	 * not taken. */
 	bool (*may)(void *arg, uint64_t value);
+	/* NULL, or called before that, when all that would be in it has been read: may set `may`
+	 * by what was true then. */
+	void (*has_read)(void *arg);
 	void *arg;
 };
 

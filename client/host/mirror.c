@@ -65,6 +65,19 @@ may_send(void *arg, uint64_t value)
 	return !gpc_host_names_note(&mirror->names, value);
 }
 
+/* The program may have made a block while the picture was read, and have put its address there: so
+ * this asks behind that whether there are blocks to be found, and where. */
+static void
+has_read(void *arg)
+{
+	struct gpc_mirror *mirror = arg;
+
+	/* What only reads might be done before what was read. */
+	(void)atomic_fetch_add(&gpc_host_memory_cold, 0);
+	gpc_host_names_begin(&mirror->names, mirror->session);
+	mirror->picture.may = mirror->names.size ? may_send : NULL;
+}
+
 static struct gpc_mirror *
 create(struct gpc_context *context)
 {
@@ -286,8 +299,8 @@ take_picture(struct gpc_mirror *mirror, struct gpc_mirror_way *way, bool ask, CU
 	count = gpc_mirror_ranges_from(mirror, way->at);
 	for (size_t i = 0; i < count; i++)
 		asked += mirror->ranges[i].size;
-	gpc_host_names_begin(&mirror->names, mirror->session);
-	picture->may = ask && mirror->names.size ? may_send : NULL;
+	picture->may = NULL;
+	picture->has_read = ask ? has_read : NULL;
 	picture->arg = mirror;
 	done = gp_picture_take(picture, mirror->ranges, count, way->part);
 	if (picture->ordered.size && mirror->under_way)

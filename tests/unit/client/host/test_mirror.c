@@ -2,6 +2,10 @@
 /* Host memory that kernels reach: that two copies of it are kept alike. */
 #include "tests/unit/client/mirror_fixture.h"
 
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+
 static void
 cold_memory_costs_nothing(void **state)
 {
@@ -99,6 +103,56 @@ what_a_block_names_is_reached(void **state)
 	assert_int_equal(*(uint64_t *)(void *)fake_host_at((uintptr_t)third), (uintptr_t)halves);
 	for (int i = 0; i < 5; i++)
 		CU(gpc_cuMemFreeHost((void *[]){ first, second, third, fourth, halves }[i]));
+}
+
+#define NEW_ONES 300
+
+struct namer {
+	uint64_t *word; /* that kernels reach */
+	uint32_t *blocks[NEW_ONES];
+	atomic_int made;
+};
+
+/* Each is made, written, and named to kernels, once the one before is there. */
+static void *
+name_new_ones(void *arg)
+{
+	struct namer *namer = arg;
+	const uint64_t *there = (const uint64_t *)(void *)fake_host_at((uintptr_t)namer->word);
+
+	for (int i = 0; i < NEW_ONES; i++) {
+		namer->blocks[i] = (uint32_t *)(void *)pinned(64);
+		*namer->blocks[i] = 7;
+		__atomic_store_n(namer->word, (uintptr_t)namer->blocks[i], __ATOMIC_RELEASE);
+		while (__atomic_load_n(there, __ATOMIC_ACQUIRE) != (uintptr_t)namer->blocks[i])
+			sched_yield();
+		atomic_store(&namer->made, i + 1);
+	}
+	return NULL;
+}
+
+/* At any moment of a look at what kernels reach. */
+static void
+what_is_made_during_a_look_is_reached(void **state)
+{
+	uint64_t *block = (uint64_t *)(void *)pinned(FAKE_MIB);
+	/* It is looked at last. */
+	struct namer namer = { .word = block + FAKE_MIB / 8 - 1 };
+	pthread_t thread;
+	int checked = 0;
+
+	memset(block, 0, FAKE_MIB);
+	(void)reach(block);
+	assert_int_equal(pthread_create(&thread, NULL, name_new_ones, &namer), 0);
+	while (checked < NEW_ONES) {
+		CU(gpc_mirror_before_work(session()));
+		for (; checked < atomic_load(&namer.made); checked++)
+			assert_int_equal(*fake_host_at((uintptr_t)namer.blocks[checked]), 7);
+	}
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	for (int i = 0; i < NEW_ONES; i++)
+		CU(gpc_cuMemFreeHost(namer.blocks[i]));
+	CU(gpc_cuMemFreeHost(block));
 }
 
 static void
@@ -350,6 +404,7 @@ main(void)
 		TEST(a_block_has_the_same_address_for_kernels),
 		TEST(changes_go_both_ways),
 		TEST(what_a_block_names_is_reached),
+		TEST(what_is_made_during_a_look_is_reached),
 		TEST(much_goes_in_parts),
 		TEST(more_than_a_picture_goes_in_parts),
 		TEST(a_word_that_both_change_is_the_same_at_both_ends),
