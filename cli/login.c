@@ -7,6 +7,7 @@
 #include "transport/url.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -24,35 +25,52 @@ take_signal(int number)
 	caught = number;
 }
 
+static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP };
+
+/* The next line that is typed; 0 at the end, and when a signal comes, which may only come here. */
+static size_t
+read_line(char *text, size_t size, const sigset_t *open)
+{
+	struct pollfd typed = { .fd = STDIN_FILENO, .events = POLLIN };
+	ssize_t count = 0;
+
+	if (!caught && ppoll(&typed, 1, NULL, open) > 0)
+		count = read(STDIN_FILENO, text, size);
+	return count < 0 ? 0 : (size_t)count;
+}
+
 /* What is typed at a terminal is not shown, and ends with an empty line or Ctrl-D.  A signal ends
  * it, too: the terminal shows what is typed again before it has its usual effect. */
 static size_t
 read_terminal(char *text, size_t size)
 {
-	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP };
 	const struct sigaction catches = { .sa_handler = take_signal };
 	struct sigaction before_signals[sizeof(signals) / sizeof(signals[0])];
 	struct termios before, quiet;
 	bool changed = tcgetattr(STDIN_FILENO, &before) == 0;
-	size_t used = 0;
+	size_t used = 0, count;
+	sigset_t blocked, open;
 
 	quiet = before;
 	quiet.c_lflag &= ~(tcflag_t)ECHO;
 	fprintf(stderr, "The token's file (not shown; an empty line ends it): ");
+	(void)sigemptyset(&blocked);
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+		(void)sigaddset(&blocked, signals[i]);
+	(void)sigprocmask(SIG_BLOCK, &blocked, &open);
 	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
 		(void)sigaction(signals[i], &catches, &before_signals[i]);
 	if (changed)
 		changed = tcsetattr(STDIN_FILENO, TCSAFLUSH, &quiet) == 0;
-	while (!caught && used + 1 < size && fgets(text + used, (int)(size - used), stdin)) {
-		if (strcmp(text + used, "\n") == 0)
-			break;
-		used += strlen(text + used);
-	}
+	while (used + 1 < size && (count = read_line(text + used, size - used - 1, &open)) &&
+	       !(count == 1 && text[used] == '\n'))
+		used += count;
 	if (changed)
 		(void)tcsetattr(STDIN_FILENO, TCSAFLUSH, &before);
 	fprintf(stderr, "\n");
 	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
 		(void)sigaction(signals[i], &before_signals[i], NULL);
+	(void)sigprocmask(SIG_SETMASK, &open, NULL);
 	if (caught) {
 		explicit_bzero(text, size);
 		(void)raise(caught);
