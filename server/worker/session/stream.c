@@ -39,17 +39,23 @@ gpd_stream_destroy_driver(CUstream driver, struct gpd_partition *partition)
 	gpd_partition_unref(partition);
 }
 
+static bool
+has_reached_its_end(const struct gpd_stream *stream)
+{
+	return atomic_load_explicit(&stream->reached, memory_order_acquire) >= stream->work;
+}
+
 /* What the stream was given, without what was put behind it for other purposes. */
 CUresult
 gpd_stream_query_work(const struct gpd_stream *stream)
 {
 	const struct gpd_stream *legacy = stream->context ? stream->context->legacy : NULL;
 
-	if (gpd_stream_is_idle(stream))
+	if (has_reached_its_end(stream))
 		return CUDA_SUCCESS;
 	/* The legacy stream has waited for all of it. */
 	if (stream->blocking && legacy && stream->legacy_seen == stream->work &&
-	    legacy->work > stream->work && gpd_stream_is_idle(legacy))
+	    legacy->work > stream->work && has_reached_its_end(legacy))
 		return CUDA_SUCCESS;
 	/* One that was moved and has got nothing since only waits for what it had. */
 	if (stream->moved_work && stream->moved_work == stream->work)

@@ -55,7 +55,9 @@ struct gpd_stream {
 	struct gpd_depth depth;
 	uint8_t launcher; /* issue.h */
 	struct gpd_trace_mark trace;
-	_Atomic uint64_t done;      /* work that is known to be done; the responder writes it */
+	/* The responder writes them: work that the GPU has done, and of which all have been told.
+	 */
+	_Atomic uint64_t reached, done;
 	_Atomic unsigned int waits; /* pending ones that name this stream */
 };
 

@@ -338,11 +338,22 @@ collect(struct gpd_wait_queue *queue, CUresult all)
 	return first;
 }
 
+/* Of the responder alone. */
+static void
+raise_to(_Atomic uint64_t *known, uint64_t work)
+{
+	if (atomic_load_explicit(known, memory_order_relaxed) < work)
+		atomic_store_explicit(known, work, memory_order_release);
+}
+
 static void
 finish(struct gpd_session *session, struct entry *entry)
 {
 	if (entry->kind == EVENT && gpd_driver_is_sticky(entry->result))
 		gpd_session_poison(session, entry->result);
+	/* Who is told may ask at once. */
+	if (entry->kind == MARKER && entry->complete)
+		raise_to(&entry->stream->reached, entry->work);
 	if (entry->done)
 		entry->done(session, entry->arg, entry->result);
 	if (entry->event)
@@ -350,9 +361,8 @@ finish(struct gpd_session *session, struct entry *entry)
 	if (entry->kind != MARKER)
 		return;
 	/* Now that who waited has been told, the executor may answer from this alone. */
-	if (entry->complete &&
-	    atomic_load_explicit(&entry->stream->done, memory_order_relaxed) < entry->work)
-		atomic_store_explicit(&entry->stream->done, entry->work, memory_order_release);
+	if (entry->complete)
+		raise_to(&entry->stream->done, entry->work);
 	if (entry->complete && atomic_load(&session->done_work) < entry->work)
 		atomic_store(&session->done_work, entry->work);
 	/* The last use of the stream: the executor may destroy it now. */

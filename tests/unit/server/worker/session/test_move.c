@@ -194,6 +194,16 @@ ask_stream(struct move_fixture *f, uint32_t id)
 	return gpd_cuStreamQuery(&f->session, &args);
 }
 
+static CUresult asked_when_told;
+
+/* As a client that asks as soon as it has the answer. */
+static void
+ask_when_told(struct gpd_session *session, void *arg, CUresult result)
+{
+	asked_when_told = gpd_stream_query_work(gpd_stream_get(session, A));
+	move_tell(session, arg, result);
+}
+
 /* Also when something else was put behind it. */
 static void
 stream_is_done_when_the_legacy_stream_that_waited_for_it_is(void **state)
@@ -208,9 +218,10 @@ stream_is_done_when_the_legacy_stream_that_waited_for_it_is(void **state)
 							    CU_STREAM_WAIT_VALUE_EQ),
 			 CUDA_SUCCESS);
 	assert_int_equal(
-		gpd_wait_add(&f->session, gpd_stream_get(&f->session, LEGACY), move_tell, f),
+		gpd_wait_add(&f->session, gpd_stream_get(&f->session, LEGACY), ask_when_told, f),
 		CUDA_SUCCESS);
 	assert_true(move_within_seconds(move_is_told, f));
+	assert_int_equal(asked_when_told, CUDA_SUCCESS);
 	while (!gpd_wait_none(&f->session))
 		usleep(1000);
 	assert_int_equal(ask_stream(f, A), CUDA_SUCCESS);
