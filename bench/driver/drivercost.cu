@@ -23,9 +23,10 @@
  *       until all are done; medians of 5 turns. With MARK each stream writes a word of host memory
  *       behind so many launches, without a memory barrier if MARK is negative.
  */
+#include "measure.h"
+
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -36,25 +37,6 @@
 #include <thread>
 #include <unistd.h>
 #include <vector>
-
-#define CHECK(call) check((int)(call), #call)
-
-static void
-check(int error, const char *call)
-{
-	if (!error)
-		return;
-	fprintf(stderr, "drivercost: %s: error %d\n", call, error);
-	exit(1);
-}
-
-static double
-now_us()
-{
-	using namespace std::chrono;
-
-	return duration<double, std::micro>(steady_clock::now().time_since_epoch()).count();
-}
 
 static __global__ void
 spin(long nanoseconds)

@@ -8,33 +8,16 @@
  * and more of them together; and the same of eight others that got their first work while the
  * first one of all had work.
  */
-#include <chrono>
+#include "measure.h"
+
 #include <cstdio>
 #include <cstdlib>
 #include <cuda.h>
 #include <cuda_runtime.h>
 #include <vector>
 
-#define CHECK(call) check((int)(call), #call)
 #define STREAMS 8
 #define TRIES 3
-
-static void
-check(int error, const char *call)
-{
-	if (error) {
-		fprintf(stderr, "%s: error %d\n", call, error);
-		exit(1);
-	}
-}
-
-static double
-now_us()
-{
-	using namespace std::chrono;
-
-	return duration<double, std::micro>(steady_clock::now().time_since_epoch()).count();
-}
 
 static __global__ void
 empty(const float *, const float *, float *, int, int, float)

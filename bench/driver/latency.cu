@@ -12,9 +12,10 @@
  * with another process and registered at once; registered and copied by pieces of 8 MiB, as the
  *       worker does; the same in huge pages, where the system has any.
  */
+#include "measure.h"
+
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -27,29 +28,11 @@
 #include <unistd.h>
 #include <vector>
 
-#define CHECK(call) check((int)(call), #call)
 #define MIB ((size_t)1 << 20)
 #define SIZE (256 * MIB)
 #define PIECE (8 * MIB)
 /* Of linux/mman.h, which older systems' lacks. */
 #define COLLAPSE 25
-
-static void
-check(int error, const char *call)
-{
-	if (!error)
-		return;
-	fprintf(stderr, "latency: %s: error %d\n", call, error);
-	exit(1);
-}
-
-static double
-now_us()
-{
-	return std::chrono::duration<double, std::micro>(
-		       std::chrono::steady_clock::now().time_since_epoch())
-		.count();
-}
 
 static __global__ void
 empty()

@@ -10,9 +10,10 @@
  *       with a stream each, with a pair of marks around every EVERY (16): launches a second until
  *       all are done, medians of 3.
  */
+#include "measure.h"
+
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cuda.h>
@@ -21,26 +22,8 @@
 #include <thread>
 #include <vector>
 
-#define CHECK(call) check((int)(call), #call)
 #define WORDS 512
 #define TRIES 201
-
-static void
-check(int error, const char *call)
-{
-	if (error) {
-		fprintf(stderr, "%s: error %d\n", call, error);
-		exit(1);
-	}
-}
-
-static double
-now_us()
-{
-	using namespace std::chrono;
-
-	return duration<double, std::micro>(steady_clock::now().time_since_epoch()).count();
-}
 
 typedef unsigned long long word;
 

@@ -55,7 +55,7 @@ struct gpd_stream {
 	struct gpd_depth depth;
 	uint8_t launcher; /* issue.h */
 	struct gpd_trace_mark trace;
-	/* The responder writes them: work that the GPU has done, and of which all have been told.
+	/* Work that the GPU has done, and of which all have been told; the responder writes both.
 	 */
 	_Atomic uint64_t reached, done;
 	_Atomic unsigned int waits; /* pending ones that name this stream */

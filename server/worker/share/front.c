@@ -7,7 +7,6 @@
 #include "server/worker/device/wait_page.h"
 
 #include <pthread.h>
-#include <string.h>
 
 /* Of the GPU (device.c); each stream has one for itself, while there are enough. */
 #define QUEUES 32

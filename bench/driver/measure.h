@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What programs here need to measure calls of the driver or of the runtime. */
+#ifndef BENCH_MEASURE_H
+#define BENCH_MEASURE_H
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+
+/* Ends the program where a call fails. */
+#define CHECK(call) check((int)(call), #call)
+
+static inline void
+check(int error, const char *call)
+{
+	if (!error)
+		return;
+	fprintf(stderr, "%s: error %d\n", call, error);
+	exit(1);
+}
+
+static inline double
+now_us()
+{
+	using namespace std::chrono;
+
+	return duration<double, std::micro>(steady_clock::now().time_since_epoch()).count();
+}
+
+#endif /* BENCH_MEASURE_H */
