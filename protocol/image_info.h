@@ -16,6 +16,8 @@
 #include <stdint.h>
 
 #define GP_KERNEL_ATTRIBUTES 16 /* CUfunction_attribute 0 … 15 */
+/* A bit of attributes_known: the device cannot run the kernel; gpKernelUnsupported returns why. */
+#define GP_KERNEL_UNSUPPORTED (1u << 16)
 #define GP_IMAGE_KERNELS_MAX 65536
 #define GP_KERNEL_PARAMS_MAX 4096
 
@@ -50,6 +52,7 @@ struct gp_kernel_info {
 	const struct gp_param_info *params; /* in order of the parameters */
 	/* Not on the wire, the client's: */
 	bool absent;     /* its image has no such kernel (image_check.h) */
+	bool reported;   /* that the device cannot run it */
 	uint32_t varies; /* bit i: attribute i was set, and differs between devices */
 };
 

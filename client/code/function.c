@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/code/function.h"
 
+#include "client/base/log.h"
 #include "client/code/module.h"
 #include "client/context/device.h"
 #include "client/context/object.h"
@@ -113,6 +114,39 @@ gpc_function_attribute(const struct gpc_function *function, CUfunction_attribute
 		return false;
 	*value_p = __atomic_load_n(&info->attributes[attribute], __ATOMIC_RELAXED);
 	return true;
+}
+
+static void
+report_unsupported(const struct gpc_function *function)
+{
+	const struct gpc_image *image = function->image;
+	const struct gp_args_gpKernelUnsupported args = { .kernel = GP_KERNEL(image->handle.id,
+									      function->index) };
+	struct gp_reply_gpKernelUnsupported reply = { 0 };
+	void *memory = NULL;
+	CUresult result =
+		gpc_wait_gpKernelUnsupported(image->device->primary, &args, &reply, &memory);
+
+	if (result != CUDA_SUCCESS)
+		reply.why = (struct gp_bytes){ 0 };
+	gpc_warn("%s: the software device cannot run kernel %s, and launches of it fail: %.*s",
+		 gpc_session_peer(image->device->session), function->info->name,
+		 (int)reply.why.size, reply.why.size ? (const char *)reply.why.data : "");
+	free(memory);
+}
+
+CUresult
+gpc_function_check_supported(const struct gpc_function *function)
+{
+	struct gp_kernel_info *info = info_of(function);
+
+	if (__builtin_expect(!(__atomic_load_n(&info->attributes_known, __ATOMIC_RELAXED) &
+			       GP_KERNEL_UNSUPPORTED),
+			     1))
+		return CUDA_SUCCESS;
+	if (!__atomic_exchange_n(&info->reported, true, __ATOMIC_RELAXED))
+		report_unsupported(function);
+	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
 static void

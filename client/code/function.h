@@ -55,6 +55,9 @@ CUresult gpc_function_in(struct gpc_function *function, const struct gpc_context
 bool gpc_function_attribute(const struct gpc_function *function, CUfunction_attribute attribute,
 			    int *value_p);
 
+/* CUDA_ERROR_NOT_SUPPORTED: the device cannot run it, and the reason is printed once. */
+CUresult gpc_function_check_supported(const struct gpc_function *function);
+
 /* Its name on the wire (gp_kernel). */
 CUresult gpc_function_kernel(struct gpc_context *context, CUfunction function, uint64_t *kernel_p);
 

@@ -100,10 +100,11 @@ forget_settings(struct gpc_image *image)
 
 	for (uint32_t i = 0; info && i < info->kernel_count; i++) {
 		info->kernels[i].varies = 0;
-		(void)__atomic_fetch_and(&info->kernels[i].attributes_known,
-					 (1u << CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) -
-						 1,
-					 __ATOMIC_RELEASE);
+		(void)__atomic_fetch_and(
+			&info->kernels[i].attributes_known,
+			GP_KERNEL_UNSUPPORTED |
+				((1u << CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) - 1),
+			__ATOMIC_RELEASE);
 	}
 }
 

@@ -104,6 +104,25 @@ malformed(struct gpc_context *context)
 	return CUDA_ERROR_SYSTEM_NOT_READY;
 }
 
+/* The software device refuses code of a compiler that a GPU loads, and the program may not look at
+ * the error.  Text of the program's own is as wrong on a GPU. */
+static void
+report_refused(const struct gpc_context *context, const void *bytes, CUresult result,
+	       struct gp_bytes log)
+{
+	const struct gpc_session *session = context->scope.session;
+	const char *text = log.data;
+	size_t length = 0;
+
+	if (result == CUDA_SUCCESS || result == CUDA_ERROR_OUT_OF_MEMORY || !log.size ||
+	    !gpc_session_facts(session)->software || gp_image_kind(bytes) != GP_IMAGE_FATBIN)
+		return;
+	while (length < log.size && text[length] && text[length] != '\n')
+		length++;
+	gpc_warn("%s: the software device does not load an image (error %d): %.*s",
+		 gpc_session_peer(session), (int)result, (int)length, text);
+}
+
 /* Asks the daemon to load the bytes; sends them when it has not seen them before. */
 static CUresult
 load_and_wait(struct gpc_context *context, uint32_t id, const void *bytes, size_t size,
@@ -136,6 +155,7 @@ load_and_wait(struct gpc_context *context, uint32_t id, const void *bytes, size_
 		 (result == CUDA_ERROR_OUT_OF_MEMORY && !reclaimed && (reclaimed = true) &&
 		  gpc_memory_reclaim(context) == CUDA_SUCCESS));
 	gpc_jit_options_log(options, result, reply.log);
+	report_refused(context, bytes, result, reply.log);
 	if (result == CUDA_SUCCESS &&
 	    (reply.missing || gp_image_info_decode(info_p, reply.info) < 0))
 		result = malformed(context);
@@ -295,10 +315,14 @@ take_answer(struct gpc_image_loading *loading, struct gp_image_info **info_p, bo
 	struct gp_dec dec;
 
 	*again_p = result == CUDA_ERROR_OUT_OF_MEMORY;
-	if (result != CUDA_SUCCESS)
-		return result;
 	gp_dec_init(&dec, loading->request.reply, loading->request.reply_size);
-	gp_reply_gpImageLoad_decode(&dec, &reply);
+	if (loading->request.reply)
+		gp_reply_gpImageLoad_decode(&dec, &reply);
+	if (result != CUDA_SUCCESS) {
+		if (gp_dec_done(&dec))
+			report_refused(loading->context, loading->bytes, result, reply.log);
+		return result;
+	}
 	*again_p = gp_dec_done(&dec) && reply.missing;
 	if (*again_p)
 		return CUDA_SUCCESS;

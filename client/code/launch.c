@@ -188,8 +188,11 @@ gpc_launch_check(const struct gpc_device *device, const struct gpc_function *fun
 		 const CUlaunchConfig *config)
 {
 	uint64_t threads = (uint64_t)config->blockDimX * config->blockDimY * config->blockDimZ;
+	CUresult result = gpc_function_check_supported(function);
 	int most;
 
+	if (result != CUDA_SUCCESS)
+		return result;
 	if (!dimension_fits(device, config->gridDimX, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X) ||
 	    !dimension_fits(device, config->gridDimY, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y) ||
 	    !dimension_fits(device, config->gridDimZ, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z) ||

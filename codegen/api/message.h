@@ -458,6 +458,12 @@ void gpFunctionAttributes(
         OUT unsigned int *known,
         OUT_BYTES(BY_HOOK) void *values);
 
+/* Why the device cannot run a kernel, as text of one line; empty: it can. */
+GP_MESSAGE(0x060a, WAIT, SERVER_HOOK, PASSES_COPIES)
+void gpKernelUnsupported(
+        gp_kernel kernel,
+        OUT_BYTES(BY_HOOK) void *why);
+
 /* From now on the note 0xff06 tells when the session's share of a device has changed. */
 GP_MESSAGE(0x0605, POST, SERVER_HOOK, PASSES_COPIES)
 void gpShareWatch(void);

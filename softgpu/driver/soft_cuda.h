@@ -15,4 +15,8 @@
  */
 CUresult CUDAAPI gpSoftStreamCancel(CUstream stream);
 
+/* Why launches of the kernel are CUDA_ERROR_NOT_SUPPORTED: "line N: ..." of its PTX, which lasts as
+ * long as the library; *why_p is NULL where the device runs it. */
+CUresult CUDAAPI gpSoftKernelUnsupported(CUkernel kernel, const char **why_p);
+
 #endif /* GS_SOFT_CUDA_H */

@@ -86,7 +86,8 @@ int gs_heap_create(size_t size, struct gs_heap **heap_p);
 void gs_heap_destroy(struct gs_heap *heap);
 size_t gs_heap_size(const struct gs_heap *heap);
 
-/* The text need not end with a NUL byte; trailing NUL bytes are allowed. */
+/* The text need not end with a NUL byte; trailing NUL bytes are allowed.  Valid PTX that the device
+ * does not run is no error: it is its function's alone (gs_function_info). */
 struct gs_module;
 struct gs_function;
 int gs_module_load(const char *ptx, size_t size, struct gs_module **module_p,
@@ -135,6 +136,9 @@ struct gs_function_info {
 	bool uses_printf;
 	bool uses_heap;
 	bool uses_grid_sync; /* reads the grid workspace: must be launched cooperatively */
+	/* "line N: ...": why a launch is GS_NOT_SUPPORTED; NULL: the device runs it.  Calls of
+	 * functions that it does not run count, but for those through pointers, which trap. */
+	const char *unsupported;
 };
 void gs_function_info(const struct gs_function *function, struct gs_function_info *info_p);
 

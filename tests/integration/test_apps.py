@@ -29,7 +29,11 @@ VARYING = [(r"^priorities 0 to -\d+$", "priorities 0 to -N")]
 ENDED = r"gpupool: \S+: the session has ended with error \d+: .*\n"
 STDERR = {"assertion": r"\S*assertion\.cu:\d+: void insist\(int\): block: \[0,0,0\], thread: \[3,0,0\] "
                        r"Assertion `.*` failed\.\n" + ENDED,
-          "sticky": r"(gpupool software device: .*\n)?" + ENDED}
+          "sticky": r"(gpupool software device: .*\n)?" + ENDED,
+          "unsupported": r"(gpupool: \S+: the software device cannot run kernel \w*video\w*, and launches of it fail: "
+                         r"line \d+: instruction 'vadd' is not supported\n"
+                         r"gpupool: \S+: the software device cannot run kernel \w*caller\w*, and launches of it fail: "
+                         r"(it calls \w+: )?line \d+: instruction 'vadd' is not supported\n)?"}
 # These lose the worker its CUDA.
 FATAL = ("assertion", "sticky")
 

@@ -41,6 +41,7 @@ fill(void *library)
 		memcpy((char *)&gpd_driver + function->offset, &symbol, sizeof(symbol));
 	}
 	*(void **)&gpd_driver.gpSoftStreamCancel = dlsym(library, "gpSoftStreamCancel");
+	*(void **)&gpd_driver.gpSoftKernelUnsupported = dlsym(library, "gpSoftKernelUnsupported");
 	return NULL;
 }
 

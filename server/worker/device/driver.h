@@ -21,6 +21,8 @@ struct gpd_driver {
 #undef GPD_FIELD
 	/* Extension of the software device: drops what is queued or running on a stream. */
 	CUresult (*gpSoftStreamCancel)(CUstream stream);
+	/* Another one: why a kernel cannot run there; NULL in *why_p: it can. */
+	CUresult (*gpSoftKernelUnsupported)(CUkernel kernel, const char **why_p);
 	bool software;
 	char path[4096];
 };

@@ -7,11 +7,13 @@
 #include "protocol/image_info.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/image/image.h"
+#include "server/worker/image/image_load.h"
 #include "server/worker/image/library.h"
 #include "server/worker/session/session.h"
 
 #include <endian.h>
 #include <stdlib.h>
+#include <string.h>
 
 static CUfunction
 function_of(const struct gpd_use *use)
@@ -83,6 +85,27 @@ gpd_gpFunctionAttributes(struct gpd_session *session,
 		reply->known |= 1u << i;
 	}
 	reply->values = (struct gp_bytes){ values, GP_KERNEL_ATTRIBUTES * sizeof(values[0]) };
+	return CUDA_SUCCESS;
+}
+
+CUresult
+gpd_gpKernelUnsupported(struct gpd_session *session, const struct gp_args_gpKernelUnsupported *args,
+			struct gp_reply_gpKernelUnsupported *reply)
+{
+	struct gpd_use use;
+	CUresult result = gpd_image_kernel_here(session, args->kernel, &use);
+	const char *why;
+	char *copy;
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	why = gpd_image_unsupported(use.kernel);
+	if (!why)
+		return CUDA_SUCCESS;
+	copy = strdup(why);
+	if (!copy)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	reply->why = (struct gp_bytes){ copy, strlen(copy) };
 	return CUDA_SUCCESS;
 }
 

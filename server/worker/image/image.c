@@ -418,7 +418,7 @@ enter_image(struct gpd_session *session, struct gpd_image *image, uint32_t id,
 		result = gpd_session_name(session, GPD_KIND_IMAGE, id, &image->handle);
 	if (result != CUDA_SUCCESS)
 		image_end(session, image);
-	else if (!options.size)
+	else if (!options.size && !image->library->unsupported)
 		gpd_promise_remember(session, image->blob, device, image->library->info);
 	return result;
 }

@@ -44,7 +44,8 @@ load(struct gpd_library *library, struct gp_bytes options)
 	if (result != CUDA_SUCCESS)
 		return result;
 	compiles = gp_image_type(view) == GP_IMAGE_PTX;
-	if (compiles || jit->count)
+	/* The software device may refuse more than a compiler does: the client prints why. */
+	if (compiles || jit->count || gpd_driver.software)
 		gpd_jit_add_logs(library->jit);
 	result = gpd_driver.cuLibraryLoadData(&library->driver, gp_image_driver_pointer(view),
 					      jit->keys, jit->values, jit->count, &preserved, &yes,
@@ -102,6 +103,16 @@ attributes(struct gpd_library *library, uint32_t index, int device, struct gp_ke
 	}
 }
 
+const char *
+gpd_image_unsupported(const struct gpd_kernel *kernel)
+{
+	const char *why = NULL;
+
+	if (gpd_driver.gpSoftKernelUnsupported)
+		(void)gpd_driver.gpSoftKernelUnsupported(kernel->driver, &why);
+	return why;
+}
+
 /* The order in which the driver lists them is its own; by name it is the same in every worker. */
 static int
 by_name(const void *a, const void *b)
@@ -138,6 +149,10 @@ describe(struct gpd_library *library, int device, struct gp_image_info *info)
 		result = params(&library->kernels[i], &info->kernels[i]);
 		if (library->kernel_count <= GPD_IMAGE_ATTRIBUTES_MAX)
 			attributes(library, i, device, &info->kernels[i]);
+		if (gpd_image_unsupported(&library->kernels[i])) {
+			info->kernels[i].attributes_known |= GP_KERNEL_UNSUPPORTED;
+			library->unsupported = true;
+		}
 	}
 	return result;
 }

@@ -27,4 +27,7 @@ CUresult gpd_image_load_function(const struct gpd_kernel *kernel, struct gpd_fun
 
 void gpd_image_unload(struct gpd_library *library);
 
+/* Why the device cannot run a kernel, valid as long as its library is loaded; NULL: it can. */
+const char *gpd_image_unsupported(const struct gpd_kernel *kernel);
+
 #endif /* GPD_IMAGE_LOAD_H */

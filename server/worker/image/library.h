@@ -55,6 +55,7 @@ struct gpd_library {
 	struct gpd_jit *jit;        /* what the compiler of the driver was told, and told */
 	struct gp_bytes info;       /* struct gp_image_info, encoded */
 	struct gp_bytes log;        /* the compiler's text */
+	bool unsupported;           /* the device cannot run some kernel of it */
 	bool shared;
 	struct gpd_library_key key;
 	void (*gone)(void *arg); /* of one that is not shared, when it is unloaded; or NULL */

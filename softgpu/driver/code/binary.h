@@ -20,7 +20,8 @@ struct gs_kernel {
 	int dynamic_shared_max; /* atomic */
 	int carveout;           /* atomic */
 	int non_portable_cluster;
-	int loaded; /* atomic: somebody has asked for the function */
+	int loaded;  /* atomic: somebody has asked for the function */
+	int refused; /* atomic: the line about a kernel that cannot run is written */
 };
 
 struct gs_binary {

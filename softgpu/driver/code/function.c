@@ -2,6 +2,7 @@
 /* What is asked about kernels and functions: attributes, parameters, occupancy. */
 #include "softgpu/driver/code/binary.h"
 #include "softgpu/driver/code/loading.h"
+#include "softgpu/driver/soft_cuda.h"
 
 static CUresult
 enter_kernel(void)
@@ -323,4 +324,22 @@ cuKernelSetAttribute(CUfunction_attribute attribute, int value, CUkernel handle,
 	r = set_attribute(kernel, attribute, value);
 	gs_kernel_put(kernel);
 	return r;
+}
+
+CUresult CUDAAPI
+gpSoftKernelUnsupported(CUkernel handle, const char **why_p)
+{
+	struct gs_kernel *kernel;
+	CUresult r = enter_kernel();
+
+	if (r)
+		return r;
+	if (!why_p)
+		return CUDA_ERROR_INVALID_VALUE;
+	kernel = gs_object_get(handle, GS_KIND_KERNEL);
+	if (!kernel)
+		return CUDA_ERROR_INVALID_HANDLE;
+	*why_p = kernel->info.unsupported;
+	gs_kernel_put(kernel);
+	return CUDA_SUCCESS;
 }

@@ -6,6 +6,7 @@
 #include "softgpu/driver/context/green.h"
 #include "softgpu/driver/stream/stream.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -87,6 +88,16 @@ occupancy(const struct gs_kernel *kernel, const struct request *request)
 				   request->dynamic_shared);
 }
 
+/* One line for each kernel, however often it is launched. */
+static CUresult
+refuse_unsupported(struct gs_kernel *kernel)
+{
+	if (!__atomic_exchange_n(&kernel->refused, 1, __ATOMIC_RELAXED))
+		fprintf(stderr, "gpupool software device: kernel %s cannot run: %s\n",
+			kernel->info.name, kernel->info.unsupported);
+	return CUDA_ERROR_NOT_SUPPORTED;
+}
+
 static CUresult
 check_request(struct gs_kernel *kernel, const struct request *request)
 {
@@ -94,6 +105,8 @@ check_request(struct gs_kernel *kernel, const struct request *request)
 	int shared_max = __atomic_load_n(&kernel->dynamic_shared_max, __ATOMIC_RELAXED);
 	uint64_t resident;
 
+	if (kernel->info.unsupported)
+		return refuse_unsupported(kernel);
 	if (!grid[0] || !grid[1] || !grid[2] || grid[0] > INT32_MAX || grid[1] > 65535 ||
 	    grid[2] > 65535 || request->dynamic_shared > (uint32_t)shared_max)
 		return CUDA_ERROR_INVALID_VALUE;

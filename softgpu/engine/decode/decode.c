@@ -6,16 +6,21 @@
 
 #define MAX_FRAME_BYTES (4u << 20)
 
-void
-gs_decode_fail(struct gs_decoder *decoder, const char *why)
+static void
+fail(struct gs_decoder *decoder, int code, const char *why)
 {
 	const struct gs_insn *insn = decoder->insn;
 
 	if (decoder->failed)
 		return;
 	decoder->failed = true;
-	decoder->error->code = GS_INVALID_PTX;
-	if (insn && insn->spelling)
+	decoder->error->code = code;
+	if (code == GS_NOT_SUPPORTED && insn && insn->spelling)
+		snprintf(decoder->error->text, sizeof(decoder->error->text),
+			 "line %d: instruction '%.*s': %s", (int)insn->line,
+			 (int)(insn->spelling_len > 100 ? 100 : insn->spelling_len), insn->spelling,
+			 why);
+	else if (insn && insn->spelling)
 		snprintf(decoder->error->text, sizeof(decoder->error->text),
 			 "line %d: function %.200s: instruction '%.*s': %s", (int)insn->line,
 			 decoder->ptx_function->name,
@@ -25,6 +30,18 @@ gs_decode_fail(struct gs_decoder *decoder, const char *why)
 		snprintf(decoder->error->text, sizeof(decoder->error->text),
 			 "line %d: function %.200s: %s", (int)decoder->ptx_function->line,
 			 decoder->ptx_function->name, why);
+}
+
+void
+gs_decode_fail(struct gs_decoder *decoder, const char *why)
+{
+	fail(decoder, GS_INVALID_PTX, why);
+}
+
+void
+gs_decode_unsupported(struct gs_decoder *decoder, const char *why)
+{
+	fail(decoder, GS_NOT_SUPPORTED, why);
 }
 
 void *
@@ -81,7 +98,7 @@ gs_decode_emit_lane(struct gs_decoder *decoder, gs_lane_func *func, uint32_t dst
 	struct gs_code *code;
 
 	if (!func)
-		gs_decode_fail(decoder, "not supported for this type");
+		gs_decode_unsupported(decoder, "not supported for this type");
 	code = gs_decode_emit(decoder, GS_KIND_LANE);
 	code->func = func;
 	code->dst = dst;
@@ -96,7 +113,7 @@ gs_decode_new_slot(struct gs_decoder *decoder, unsigned int width)
 	uint32_t slot = function->frame_bytes;
 
 	if (function->frame_bytes > MAX_FRAME_BYTES) {
-		gs_decode_fail(decoder, "too many registers");
+		gs_decode_unsupported(decoder, "too many registers");
 		return 0;
 	}
 	function->frame_bytes += GS_WARP * (width > 4 ? 8u : 4u);
@@ -309,16 +326,12 @@ gs_decode_result(struct gs_decoder *decoder, const struct gs_operand *operand, e
 static void
 decode_insn(struct gs_decoder *decoder)
 {
-	if (decoder->insn->unknown_modifier) {
-		gs_decode_fail(decoder, "not supported");
-		return;
-	}
 	if (gs_decode_arithmetic(decoder) || gs_decode_memory(decoder) ||
 	    gs_decode_logic(decoder) || gs_decode_compare(decoder) || gs_decode_convert(decoder) ||
 	    gs_decode_control(decoder) || gs_decode_warp(decoder) || gs_decode_mbarrier(decoder) ||
 	    gs_decode_texture(decoder))
 		return;
-	gs_decode_fail(decoder, "not supported");
+	gs_decode_unsupported(decoder, "not supported");
 }
 
 /* Branches were decoded with labels for targets. */

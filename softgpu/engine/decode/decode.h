@@ -28,7 +28,8 @@ struct gs_decoder {
 	bool failed;
 };
 
-/* Fills function->code and the rest. GS_OK, GS_INVALID_PTX or GS_OUT_OF_MEMORY. */
+/* Fills function->code and the rest. GS_OK, GS_INVALID_PTX, GS_OUT_OF_MEMORY, or GS_NOT_SUPPORTED:
+ * valid PTX that the device does not run. */
 int gs_decode_function(struct gs_module *module, struct gs_function *function,
 		       struct gs_error *error);
 
@@ -39,6 +40,8 @@ uint32_t gs_decode_new_slot(struct gs_decoder *decoder, unsigned int width);
 bool gs_insn_defines(const struct gs_insn *insn, unsigned int k);
 
 void gs_decode_fail(struct gs_decoder *decoder, const char *why);
+/* The same of valid PTX that the device does not run. */
+void gs_decode_unsupported(struct gs_decoder *decoder, const char *why);
 void *gs_decode_alloc(struct gs_decoder *decoder, size_t size);
 struct gs_code *gs_decode_emit(struct gs_decoder *decoder, enum gs_kind kind);
 struct gs_code *gs_decode_emit_lane(struct gs_decoder *decoder, gs_lane_func *func, uint32_t dst,

@@ -166,7 +166,7 @@ decode_mul(struct gs_decoder *decoder)
 	else if (gs_type_is_float(type))
 		decode_uniform(decoder, adds ? GS_LANE_fma : GS_LANE_mul, type, count);
 	else if (insn->saturate && !(adds && high))
-		gs_decode_fail(decoder, "saturation is not supported here");
+		gs_decode_unsupported(decoder, "saturation is not supported here");
 	else if (insn->mul_mode == GS_MUL_WIDE)
 		decode_wide(decoder, adds);
 	else if (insn->saturate)
@@ -186,7 +186,7 @@ decode_mul24(struct gs_decoder *decoder)
 	bool high = insn->mul_mode == GS_MUL_HI;
 
 	if (insn->saturate)
-		gs_decode_fail(decoder, "saturation is not supported here");
+		gs_decode_unsupported(decoder, "saturation is not supported here");
 	else if (insn->op == GS_OP_mul24)
 		decode_uniform(decoder, high ? GS_LANE_mul24_hi : GS_LANE_mul24, type_of(decoder),
 			       2);
@@ -221,7 +221,7 @@ decode_vabsdiff4(struct gs_decoder *decoder)
 	bool is_signed = gs_type_is_signed((enum gs_type)insn->type[1]);
 
 	if (insn->type_count != 3 || insn->saturate || insn->type[1] != insn->type[2]) {
-		gs_decode_fail(decoder, "not supported");
+		gs_decode_unsupported(decoder, "not supported");
 		return;
 	}
 	gs_decode_plain(decoder, GS_LANE_vabsdiff4, is_signed ? GS_TYPE_S32 : GS_TYPE_U32,
@@ -243,7 +243,7 @@ decode_video_shift(struct gs_decoder *decoder)
 
 	if (insn->type_count != 3 || insn->saturate || !insn->clamp ||
 	    insn->type[2] != GS_TYPE_U32 || (insn->sub && !adds)) {
-		gs_decode_fail(decoder, "not supported");
+		gs_decode_unsupported(decoder, "not supported");
 		return;
 	}
 	if (!left && gs_type_is_signed(type))
@@ -350,7 +350,7 @@ decode_bitwise(struct gs_decoder *decoder, enum gs_lane_op op, enum gs_lane_op w
 	const enum gs_type types[2] = { type, type };
 
 	if (gs_decode_operand(decoder, 1)->negated)
-		gs_decode_fail(decoder, "'!' is not supported here");
+		gs_decode_unsupported(decoder, "'!' is not supported here");
 	gs_decode_plain(decoder, gs_decode_operand(decoder, 2)->negated ? with_not : op,
 			bit_key(type), type, 2, types);
 }
@@ -410,7 +410,7 @@ decode_lop3(struct gs_decoder *decoder)
 	uint32_t slots[3];
 
 	if (decoder->insn->bool_op || decoder->insn->sub || table->kind != GS_OPERAND_IMM) {
-		gs_decode_fail(decoder, "not supported");
+		gs_decode_unsupported(decoder, "not supported");
 		return;
 	}
 	for (unsigned int k = 0; k < 3; k++)
@@ -437,7 +437,7 @@ static void
 decode_prmt(struct gs_decoder *decoder)
 {
 	if (decoder->insn->spelling_len > 8) /* prmt.b32 and no mode */
-		gs_decode_fail(decoder, "not supported");
+		gs_decode_unsupported(decoder, "not supported");
 	decode_uniform(decoder, GS_LANE_prmt, GS_TYPE_U32, 3);
 }
 

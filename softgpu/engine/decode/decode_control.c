@@ -69,6 +69,14 @@ is_graph_function(const char *name)
 	return false;
 }
 
+/* Of CUDA's runtime for kernels, which the device does not have. */
+static bool
+is_runtime_function(const char *name)
+{
+	return strncmp(name, "cuda", strlen("cuda")) == 0 ||
+	       strncmp(name, "__cuda", strlen("__cuda")) == 0;
+}
+
 static bool
 is_builtin(const char *name, struct gs_function *function)
 {
@@ -116,6 +124,9 @@ decode_call(struct gs_decoder *decoder)
 	code->target = target->symbol;
 	if (decoder->ptx->functions[target->symbol].has_body)
 		decoder->function->calls = true;
+	else if (is_runtime_function(decoder->ptx->functions[target->symbol].name) &&
+		 !is_graph_function(decoder->ptx->functions[target->symbol].name))
+		gs_decode_unsupported(decoder, "kernels do not call CUDA's runtime here");
 	else if (!is_builtin(decoder->ptx->functions[target->symbol].name, decoder->function))
 		gs_decode_fail(decoder, "the function is not defined in this module");
 }
@@ -133,7 +144,7 @@ decode_barrier(struct gs_decoder *decoder)
 	uint32_t slots[3] = { 0 };
 
 	if (gs_insn_has(insn, "cluster") || insn->pred >= 0 || plain < 1 || plain > 2) {
-		gs_decode_fail(decoder, "not supported");
+		gs_decode_unsupported(decoder, "not supported");
 		return;
 	}
 	slots[0] = gs_decode_source(decoder, gs_decode_operand(decoder, first), GS_TYPE_U32);
@@ -154,7 +165,7 @@ decode_barrier(struct gs_decoder *decoder)
 		code->negated = gs_decode_operand(decoder, count - 1)->negated;
 		code->dst = gs_decode_result(decoder, gs_decode_operand(decoder, 0), GS_TYPE_U32);
 		if (!insn->bool_op)
-			gs_decode_fail(decoder, "not supported");
+			gs_decode_unsupported(decoder, "not supported");
 	}
 }
 
@@ -250,7 +261,7 @@ decode_shuffle(struct gs_decoder *decoder)
 	uint8_t sub = decoder->insn->sub;
 
 	if (sub != GS_SUB_IDX && sub != GS_SUB_UP && sub != GS_SUB_DOWN && sub != GS_SUB_BFLY) {
-		gs_decode_fail(decoder, "not supported");
+		gs_decode_unsupported(decoder, "not supported");
 		return;
 	}
 	for (unsigned int k = 0; k < 3; k++)
@@ -277,7 +288,7 @@ decode_vote(struct gs_decoder *decoder)
 	uint8_t sub = decoder->insn->sub;
 
 	if (sub != GS_SUB_ALL && sub != GS_SUB_ANY && sub != GS_SUB_UNI && sub != GS_SUB_BALLOT)
-		gs_decode_fail(decoder, "not supported");
+		gs_decode_unsupported(decoder, "not supported");
 	code->a = source;
 	code->d = members;
 	code->negated = operand->negated;
@@ -295,7 +306,7 @@ decode_match(struct gs_decoder *decoder)
 	struct gs_code *code = gs_decode_emit(decoder, GS_KIND_MATCH);
 
 	if (decoder->insn->sub != GS_SUB_ALL && decoder->insn->sub != GS_SUB_ANY)
-		gs_decode_fail(decoder, "not supported");
+		gs_decode_unsupported(decoder, "not supported");
 	code->a = source;
 	code->d = members;
 	code->width = (uint8_t)gs_lane_width(type);
@@ -313,7 +324,7 @@ decode_redux(struct gs_decoder *decoder)
 	struct gs_code *code = gs_decode_emit(decoder, GS_KIND_REDUX);
 
 	if (type != GS_TYPE_U32 && type != GS_TYPE_S32 && type != GS_TYPE_B32)
-		gs_decode_fail(decoder, "not supported");
+		gs_decode_unsupported(decoder, "not supported");
 	code->a = source;
 	code->d = members;
 	code->sub = decoder->insn->sub;

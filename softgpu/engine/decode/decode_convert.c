@@ -106,7 +106,7 @@ decode_setp_half2(struct gs_decoder *decoder)
 	uint32_t results[2];
 
 	if (!decoder->insn->pair || decoder->insn->bool_op) {
-		gs_decode_fail(decoder, "not supported");
+		gs_decode_unsupported(decoder, "not supported");
 		return;
 	}
 	compare_halves(decoder, type_of(decoder), 2, results);
@@ -126,7 +126,7 @@ decode_set_half2(struct gs_decoder *decoder, enum gs_type type, uint32_t dst)
 	uint32_t results[2];
 
 	if (decoder->insn->bool_op || (is_half && to != type) || to == GS_TYPE_F32) {
-		gs_decode_fail(decoder, "not supported");
+		gs_decode_unsupported(decoder, "not supported");
 		return;
 	}
 	compare_halves(decoder, type, 1, results);
@@ -147,7 +147,7 @@ decode_set(struct gs_decoder *decoder)
 	if (insn->type_count != 2 || insn->pair || gs_type_size(type_of(decoder)) != 4 ||
 	    (!halves &&
 	     (type_of(decoder) == GS_TYPE_F16X2 || type_of(decoder) == GS_TYPE_BF16X2))) {
-		gs_decode_fail(decoder, "not supported");
+		gs_decode_unsupported(decoder, "not supported");
 		return;
 	}
 	if (halves) {
@@ -237,7 +237,7 @@ decode_unpack(struct gs_decoder *decoder, const struct gs_operand *parts)
 	uint32_t source = gs_decode_source(decoder, gs_decode_operand(decoder, 1), type);
 
 	if (!parts->count || size % parts->count || size > 8) {
-		gs_decode_fail(decoder, "not supported");
+		gs_decode_unsupported(decoder, "not supported");
 		return;
 	}
 	for (unsigned int k = 0; k < parts->count; k++) {
@@ -271,7 +271,7 @@ decode_pack(struct gs_decoder *decoder, const struct gs_operand *parts)
 	uint32_t *slots;
 
 	if (!parts->count || size % parts->count || size > 8 || size / parts->count > 4) {
-		gs_decode_fail(decoder, "not supported");
+		gs_decode_unsupported(decoder, "not supported");
 		return;
 	}
 	part_type = size / parts->count == 4 ? GS_TYPE_U32 : GS_TYPE_U16;
@@ -296,7 +296,7 @@ decode_mov(struct gs_decoder *decoder)
 	const enum gs_type types[1] = { type };
 
 	if (type == GS_TYPE_B128)
-		gs_decode_fail(decoder, "not supported");
+		gs_decode_unsupported(decoder, "not supported");
 	else if (result->kind == GS_OPERAND_VECTOR)
 		decode_unpack(decoder, result);
 	else if (source->kind == GS_OPERAND_VECTOR)
@@ -393,7 +393,7 @@ decode_convert_pair(struct gs_decoder *decoder)
 
 	if (insn->type_count != 2 || insn->type[1] != GS_TYPE_F32 || insn->saturate ||
 	    insn->rounding != GS_ROUND_NEAREST || decoder->failed) {
-		gs_decode_fail(decoder, "not supported");
+		gs_decode_unsupported(decoder, "not supported");
 		return;
 	}
 	for (unsigned int k = 0; k < 2; k++) {
@@ -447,13 +447,13 @@ decode_cvt(struct gs_decoder *decoder)
 	}
 	if (insn->type_count != 2 || insn->operand_count != 2 || !is_convertible(to) ||
 	    !is_convertible(from) || result->kind != GS_OPERAND_REG) {
-		gs_decode_fail(decoder, "not supported");
+		gs_decode_unsupported(decoder, "not supported");
 		return;
 	}
 	/* Halves are made by loops that know only one rounding. */
 	if ((to == GS_TYPE_F16 || to == GS_TYPE_BF16) && insn->rounding != GS_ROUND_NEAREST &&
 	    insn->rounding < GS_ROUND_NEAREST_INT && to != from) {
-		gs_decode_fail(decoder, "this rounding is not supported");
+		gs_decode_unsupported(decoder, "this rounding is not supported");
 		return;
 	}
 	source = convert_source(decoder, from);

@@ -79,7 +79,7 @@ decode_mbarrier(struct gs_decoder *decoder)
 	default:
 		break;
 	}
-	gs_decode_fail(decoder, "not supported");
+	gs_decode_unsupported(decoder, "not supported");
 }
 
 bool

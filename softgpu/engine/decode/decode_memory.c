@@ -192,7 +192,7 @@ decode_access(struct gs_decoder *decoder, bool is_store)
 	uint32_t *slots;
 
 	if (decoder->insn->operand_count != 2) {
-		gs_decode_fail(decoder, "not supported");
+		gs_decode_unsupported(decoder, "not supported");
 		return;
 	}
 	if (!is_store && is_launch_param(decoder, where)) {
@@ -254,7 +254,7 @@ decode_atomic(struct gs_decoder *decoder)
 
 	if (insn->vector || insn->type_count != 1 || insn->sub < GS_SUB_ADD ||
 	    insn->sub > GS_SUB_XOR || !is_atomic_type(type, (enum gs_sub)insn->sub)) {
-		gs_decode_fail(decoder, "not supported");
+		gs_decode_unsupported(decoder, "not supported");
 		return;
 	}
 	value = gs_decode_source(decoder, gs_decode_operand(decoder, first + 1), type);
@@ -294,7 +294,7 @@ decode_copy_async(struct gs_decoder *decoder)
 	size = gs_decode_operand(decoder, 2);
 	if (!gs_insn_has(insn, "async") || insn->operand_count > 4 ||
 	    size->kind != GS_OPERAND_IMM || (size->imm != 4 && size->imm != 8 && size->imm != 16)) {
-		gs_decode_fail(decoder, "not supported");
+		gs_decode_unsupported(decoder, "not supported");
 		return;
 	}
 	to = decode_address(decoder, gs_decode_operand(decoder, 0));

@@ -171,7 +171,7 @@ decode_texture(struct gs_decoder *decoder)
 	    (gathers && (coordinate != GS_TYPE_F32 || shape->coordinates != 2)) ||
 	    (has_gradients &&
 	     (gathers || coordinate != GS_TYPE_F32 || shape->geometry >= GS_GEOMETRY_CUBE))) {
-		gs_decode_fail(decoder, "not supported");
+		gs_decode_unsupported(decoder, "not supported");
 		return;
 	}
 	filled.flag = coordinate == GS_TYPE_S32;
@@ -204,7 +204,7 @@ decode_surface(struct gs_decoder *decoder)
 	if (!shape || shape->geometry >= GS_GEOMETRY_CUBE || insn->type_count != 1 ||
 	    !gs_insn_has(insn, "b") || insn->operand_count != 2 || size == 0 || size > 8 ||
 	    count_of(values) > 4 || count_of(values) * size > 16) {
-		gs_decode_fail(decoder, "not supported");
+		gs_decode_unsupported(decoder, "not supported");
 		return;
 	}
 	decode_slots(decoder, shape, gs_decode_operand(decoder, is_store ? 0 : 1), values,

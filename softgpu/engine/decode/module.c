@@ -127,23 +127,115 @@ describe_params(struct gs_module *module, uint32_t index)
 	return GS_OK;
 }
 
+/* A call through a pointer may still reach it: then it ends the kernel. */
+static int
+make_trap(struct gs_module *module, struct gs_function *function, const char *why)
+{
+	static const struct gs_insn trap = {
+		.op = GS_OP_trap, .pred = -1, .spelling = "trap", .spelling_len = 4
+	};
+	struct gs_code *code = gs_pool_alloc(&module->pool, sizeof(*code));
+	char *reason = gs_pool_strndup(&module->pool, why, strlen(why));
+
+	if (!code || !reason)
+		return GS_OUT_OF_MEMORY;
+	*code = (struct gs_code){ .kind = GS_KIND_TRAP, .pred = -1, .insn = &trap };
+	function->unsupported = reason;
+	function->code = code;
+	function->code_count = 1;
+	function->fixed = NULL;
+	function->fixed_count = function->warp_fixed_count = function->block_fixed_count = 0;
+	return GS_OK;
+}
+
+/* Of a function that calls what the device does not run. */
+static int
+make_trap_for_call(struct gs_module *module, struct gs_function *function,
+		   const struct gs_function *called)
+{
+	char why[512];
+
+	snprintf(why, sizeof(why), "it calls %.200s: %.280s", called->ptx->name,
+		 called->unsupported);
+	return make_trap(module, function, why);
+}
+
+static int
+decode_function(struct gs_module *module, struct gs_function *function, struct gs_error *error)
+{
+	int r = GS_OK;
+
+	if (function->ptx->unsupported)
+		return make_trap(module, function, function->ptx->unsupported);
+	if (function->ptx->has_body)
+		r = gs_decode_function(module, function, error);
+	return r == GS_NOT_SUPPORTED ? make_trap(module, function, error->text) : r;
+}
+
+/* What the function names directly; -1: none of that is unsupported. */
+static int32_t
+find_unsupported(const struct gs_module *module, const struct gs_ptx_function *ptx)
+{
+	for (uint32_t i = 0; i < ptx->insn_count; i++) {
+		const struct gs_insn *insn = &ptx->insns[i];
+
+		for (unsigned int k = 0; k < insn->operand_count; k++) {
+			const struct gs_operand *operand = &insn->operands[k];
+
+			if (operand->kind == GS_OPERAND_FUNCTION &&
+			    module->functions[operand->symbol].unsupported)
+				return operand->symbol;
+		}
+	}
+	return -1;
+}
+
+/* Callers of what cannot run cannot either. */
+static int
+spread_unsupported(struct gs_module *module, struct gs_error *error)
+{
+	bool changed = false;
+
+	for (uint32_t i = 0; i < module->ptx->function_count && !changed; i++)
+		changed = module->functions[i].unsupported != NULL;
+	while (changed) {
+		changed = false;
+		for (uint32_t i = 0; i < module->ptx->function_count; i++) {
+			struct gs_function *function = &module->functions[i];
+			int32_t found;
+
+			if (function->unsupported || !function->ptx->has_body)
+				continue;
+			found = find_unsupported(module, function->ptx);
+			if (found < 0)
+				continue;
+			changed = true;
+			if (make_trap_for_call(module, function, &module->functions[found]))
+				return fail_memory(error);
+		}
+	}
+	return GS_OK;
+}
+
 static int
 decode_functions(struct gs_module *module, struct gs_error *error)
 {
 	for (uint32_t i = 0; i < module->ptx->function_count; i++) {
 		struct gs_function *function = &module->functions[i];
-		int r = GS_OK;
+		int r;
 
 		if (describe_params(module, i) != GS_OK)
 			return fail_memory(error);
-		if (function->ptx->has_body)
-			r = gs_decode_function(module, function, error);
+		r = decode_function(module, function, error);
+		if (r == GS_OUT_OF_MEMORY)
+			return fail_memory(error);
 		if (r != GS_OK)
 			return r;
 		if (function->ptx->is_entry && function->ptx->has_body)
 			module->entries[module->entry_count++] = function;
 	}
-	return GS_OK;
+	*error = (struct gs_error){ 0 };
+	return spread_unsupported(module, error);
 }
 
 static int
@@ -314,6 +406,7 @@ gs_function_info(const struct gs_function *function, struct gs_function_info *in
 		.uses_printf = function->uses_printf,
 		.uses_heap = function->uses_heap,
 		.uses_grid_sync = function->uses_grid_sync,
+		.unsupported = function->unsupported,
 	};
 	memcpy(info_p->required_block, ptx->required_block, sizeof(info_p->required_block));
 }

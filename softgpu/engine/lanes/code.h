@@ -114,6 +114,8 @@ struct gs_function {
 	bool uses_printf;
 	bool uses_heap;
 	bool uses_grid_sync;
+	/* Why the device cannot run it; NULL: it can.  Then its code is a trap. */
+	const char *unsupported;
 };
 
 /* A function's address as kernels see it: outside every mapping. */

@@ -163,7 +163,7 @@ parse_registers(struct gs_parser *parser)
 		gs_lexer_next(&parser->lexer);
 	}
 	if (type == GS_TYPE_NONE || type == GS_TYPE_B128) {
-		gs_parser_fail(parser, "registers of this type are not supported");
+		gs_parser_unsupported(parser, "registers of this type are not supported");
 		return;
 	}
 	do {
@@ -430,6 +430,40 @@ parse_limits(struct gs_parser *parser, struct gs_ptx_function *function)
 	}
 }
 
+/* The lexer stands after the '{' of the body, where it was before parse_body(). */
+static void
+skip_body(struct gs_parser *parser)
+{
+	int depth = 1;
+
+	while (depth > 0 && !gs_parser_at_end(parser)) {
+		depth += gs_parser_is(parser, "{");
+		depth -= gs_parser_is(parser, "}");
+		gs_lexer_next(&parser->lexer);
+	}
+	if (depth > 0)
+		gs_parser_fail(parser, "the text ends inside function %s", parser->function->name);
+}
+
+/* The body holds what the device does not run: the function is known, and the text goes on. */
+static void
+drop_body(struct gs_parser *parser, struct gs_ptx_function *function, const struct gs_lexer *start)
+{
+	const char *why = parser->error->text;
+
+	function->unsupported = gs_pool_strndup(&parser->ptx->pool, why, strlen(why));
+	if (!function->unsupported) {
+		parser->error->code = GS_OUT_OF_MEMORY;
+		return;
+	}
+	parser->failed = parser->unsupported = false;
+	parser->lexer = *start;
+	function->insns = NULL;
+	function->insn_count = 0;
+	parser->label_count = 0;
+	skip_body(parser);
+}
+
 static int32_t
 register_function(struct gs_parser *parser, const char *text, size_t len)
 {
@@ -474,6 +508,7 @@ void
 gs_parse_function(struct gs_parser *parser, bool is_entry, const struct gs_linkage *linkage)
 {
 	struct gs_ptx_function function = { .is_entry = is_entry, .line = parser->lexer.line };
+	struct gs_lexer start;
 	const char *text;
 	size_t len;
 	int32_t index;
@@ -496,7 +531,10 @@ gs_parse_function(struct gs_parser *parser, bool is_entry, const struct gs_linka
 		if (parser->ptx->functions[index].has_body && !linkage->is_weak)
 			gs_parser_fail(parser, "function %s defined twice", function.name);
 		gs_parser_expect(parser, "{");
+		start = parser->lexer;
 		parse_body(parser);
+		if (parser->unsupported)
+			drop_body(parser, &function, &start);
 		finish_labels(parser, &function);
 		function.has_body = true;
 	}

@@ -301,10 +301,12 @@ parse_opcode(struct gs_parser *parser, struct gs_insn *insn)
 	memcpy(name, lexer->text, len);
 	name[len] = '\0';
 	found = bsearch(name, names, GS_OP_COUNT, sizeof(names[0]), compare_op);
-	if (!found) {
-		gs_parser_fail(parser, "instruction '%s' is not supported", name);
+	if (!found && gs_op_is_unsupported(name, len))
+		gs_parser_unsupported(parser, "instruction '%s' is not supported", name);
+	else if (!found)
+		gs_parser_fail(parser, "unknown instruction '%s'", name);
+	if (!found)
 		return false;
-	}
 	insn->op = (uint16_t)(found - names);
 	parser->instruction = *found;
 	insn->spelling = lexer->text;
@@ -369,8 +371,9 @@ parse_address(struct gs_parser *parser, struct gs_operand *operand)
 		parse_offset(parser, operand);
 	}
 	if (gs_parser_is(parser, ",") && !parser->takes_coordinates)
-		gs_parser_fail(parser, "instruction '%s' with texture operands is not supported",
-			       parser->instruction);
+		gs_parser_unsupported(parser,
+				      "instruction '%s' with texture operands is not supported",
+				      parser->instruction);
 	else if (gs_parser_accept(parser, ","))
 		parse_coordinates(parser, operand);
 	gs_parser_expect(parser, "]");
@@ -390,6 +393,11 @@ parse_special(struct gs_parser *parser, struct gs_operand *operand)
 	}
 	if (found < 0)
 		found = gs_special_named(text, len);
+	if (found < 0 && gs_special_is_unsupported(text, len)) {
+		gs_parser_unsupported(parser, "register '%%%.*s' is not supported",
+				      (int)(len > 80 ? 80 : len), text);
+		return;
+	}
 	if (found < 0) {
 		gs_parser_fail(parser, "unknown register '%%%.*s'", (int)(len > 80 ? 80 : len),
 			       text);
@@ -582,6 +590,13 @@ gs_parse_insn(struct gs_parser *parser)
 	if (parser->failed || !parse_opcode(parser, &insn))
 		return;
 	parse_modifiers(parser, &insn);
+	/* Its operands may have any form. */
+	if (insn.unknown_modifier) {
+		gs_parser_unsupported(parser, "instruction '%.*s': not supported",
+				      (int)(insn.spelling_len > 100 ? 100 : insn.spelling_len),
+				      insn.spelling);
+		return;
+	}
 	parser->takes_coordinates = is_of_textures(&insn);
 	count = parse_operands(parser, &insn, operands);
 	gs_parser_expect(parser, ";");

@@ -6,22 +6,42 @@
 #include <stdlib.h>
 #include <string.h>
 
-void
-gs_parser_fail(struct gs_parser *parser, const char *format, ...)
+static void __attribute__((format(printf, 2, 0)))
+fail(struct gs_parser *parser, const char *format, va_list args)
 {
 	char reason[256];
-	va_list args;
 
-	if (parser->failed)
-		return;
 	parser->failed = true;
-	va_start(args, format);
 	vsnprintf(reason, sizeof(reason), format, args);
-	va_end(args);
 	parser->error->code = GS_INVALID_PTX;
 	snprintf(parser->error->text, sizeof(parser->error->text), "line %d: %s",
 		 (int)parser->lexer.line, reason);
 	gs_lexer_stop(&parser->lexer);
+}
+
+void
+gs_parser_fail(struct gs_parser *parser, const char *format, ...)
+{
+	va_list args;
+
+	if (parser->failed)
+		return;
+	va_start(args, format);
+	fail(parser, format, args);
+	va_end(args);
+}
+
+void
+gs_parser_unsupported(struct gs_parser *parser, const char *format, ...)
+{
+	va_list args;
+
+	if (parser->failed)
+		return;
+	parser->unsupported = true;
+	va_start(args, format);
+	fail(parser, format, args);
+	va_end(args);
 }
 
 void

@@ -2,7 +2,8 @@
 /*
  * The PTX parser's own state, shared by its files. One thread, one module, used once.
  * Errors are sticky: after gs_parser_fail() every token is the end of the text, so each loop that
- * stops at the end unwinds, and nothing parsed later is looked at.
+ * stops at the end unwinds, and nothing parsed later is looked at.  What is valid PTX and cannot
+ * run here (gs_parser_unsupported()) ends the function that contains it, and no other.
  */
 #ifndef GS_PARSER_H
 #define GS_PARSER_H
@@ -48,6 +49,7 @@ struct gs_parser {
 	struct gs_lexer lexer;
 	struct gs_error *error;
 	bool failed;
+	bool unsupported; /* failed, and the text may be valid */
 	struct gs_names symbol_names;
 	struct gs_names function_names;
 	bool is_linked; /* there is more than one text */
@@ -75,6 +77,9 @@ struct gs_parser {
 
 void gs_parser_fail(struct gs_parser *parser, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
+/* The same of valid PTX that the device does not run. */
+void gs_parser_unsupported(struct gs_parser *parser, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 void gs_parser_fail_memory(struct gs_parser *parser);
 void *gs_parser_alloc(struct gs_parser *parser, size_t size);
 /* Grows *array to hold count+1 elements; false when that failed. */
@@ -94,6 +99,9 @@ const char *gs_parser_word(struct gs_parser *parser, size_t *len_p);
 enum gs_type gs_type_named(const char *text, size_t len);
 /* A special register without its '%' and component; -1: there is none. */
 int gs_special_named(const char *text, size_t len);
+/* PTX that the device does not run: an opcode; a special register, without its '%'. */
+bool gs_op_is_unsupported(const char *text, size_t len);
+bool gs_special_is_unsupported(const char *text, size_t len);
 
 /* parse_variable.c: after the state space; returns the last symbol declared, or -1. */
 int32_t gs_parse_variables(struct gs_parser *parser, enum gs_space space,

@@ -381,6 +381,9 @@ struct gs_ptx_function {
 	uint64_t local_bytes;
 	uint32_t max_threads;
 	uint32_t required_block[3];
+	/* Why the device cannot run it, although it is valid PTX; NULL: the parser accepts it. Then
+	 * it has a body without instructions. */
+	const char *unsupported;
 };
 
 struct gs_ptx {

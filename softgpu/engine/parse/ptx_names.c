@@ -103,6 +103,52 @@ gs_special_named(const char *text, size_t len)
 	return -1;
 }
 
+static bool
+is_among(const char *const *words, size_t count, const char *text, size_t len)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (strlen(words[i]) == len && memcmp(words[i], text, len) == 0)
+			return true;
+	}
+	return false;
+}
+
+bool
+gs_op_is_unsupported(const char *text, size_t len)
+{
+	static const char *const words[] = {
+		"alloca",       "applypriority", "clusterlaunchcontrol",
+		"createpolicy", "getctarank",    "istypep",
+		"movmatrix",    "multimem",      "setmaxnreg",
+		"stackrestore", "stacksave",     "stmatrix",
+		"tcgen05",      "tensormap",     "vabsdiff",
+		"vabsdiff2",    "vadd",          "vadd2",
+		"vadd4",        "vavrg2",        "vavrg4",
+		"vmad",         "vmax",          "vmax2",
+		"vmax4",        "vmin",          "vmin2",
+		"vmin4",        "vset",          "vset2",
+		"vset4",        "vsub",          "vsub2",
+		"vsub4",        "wgmma",
+	};
+
+	return is_among(words, sizeof(words) / sizeof(words[0]), text, len);
+}
+
+bool
+gs_special_is_unsupported(const char *text, size_t len)
+{
+	static const char *const words[] = {
+		"aggr_smem_size",           "reserved_smem_offset_0",
+		"reserved_smem_offset_1",   "reserved_smem_offset_begin",
+		"reserved_smem_offset_cap", "reserved_smem_offset_end",
+	};
+	size_t envreg = strlen("envreg");
+
+	return (len > envreg && memcmp(text, "envreg", envreg) == 0) ||
+	       (len > 2 && memcmp(text, "pm", 2) == 0) ||
+	       is_among(words, sizeof(words) / sizeof(words[0]), text, len);
+}
+
 const char *
 gs_op_name(enum gs_op op)
 {

@@ -389,6 +389,8 @@ check_launch(const struct gs_launch *launch, struct gs_error *error)
 
 	if (!workers.count)
 		return refuse(error, GS_NOT_INITIALIZED, "the engine was not started");
+	if (function->unsupported)
+		return refuse(error, GS_NOT_SUPPORTED, function->unsupported);
 	if (aligned + launch->dynamic_shared > MAX_SHARED)
 		return refuse(error, GS_INVALID_VALUE, "too much shared memory");
 	if (launch->params_size < function->ptx->param_bytes ||

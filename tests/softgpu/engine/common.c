@@ -109,6 +109,23 @@ gs_test_refuse(const char *text, const char *message)
 		fail_msg("'%s' does not say '%s'", error.text, message);
 }
 
+void
+gs_test_unsupported(const char *text, const char *message)
+{
+	struct gs_module *module = gs_test_load_text(text);
+	const struct gs_test_launch launch = { .kernel = "k", .blocks = 1, .threads = 1 };
+	struct gs_function_info info;
+	struct gs_error error;
+
+	gs_function_info(gs_module_function(module, "k"), &info);
+	assert_non_null(info.unsupported);
+	if (!strstr(info.unsupported, message))
+		fail_msg("'%s' does not contain '%s'", info.unsupported, message);
+	assert_int_equal(gs_test_launch(module, &launch, &error), GS_NOT_SUPPORTED);
+	assert_string_equal(error.text, info.unsupported);
+	gs_module_unload(module);
+}
+
 int
 gs_test_launch(const struct gs_module *module, const struct gs_test_launch *test,
 	       struct gs_error *error)

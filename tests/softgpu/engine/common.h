@@ -17,6 +17,10 @@ struct gs_module *gs_test_load_text(const char *text);
 /* Expects the load to fail with 218 and the text in its message. */
 void gs_test_refuse(const char *text, const char *message);
 
+/* Expects the load to succeed and kernel k to be refused, at launch, with the text in the reason.
+ */
+void gs_test_unsupported(const char *text, const char *message);
+
 struct gs_test_launch {
 	const char *kernel;
 	unsigned int blocks;

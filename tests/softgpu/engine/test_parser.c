@@ -14,15 +14,83 @@
 static void
 an_unknown_instruction_is_named_with_its_line(void **state)
 {
-	gs_test_refuse(KERNEL("wobble.f32 %f1, %f2;"),
-		       "line 10: instruction 'wobble' is not supported");
-	gs_test_refuse(KERNEL("mov.u32 %r1, 5;\nwmma.load.a.sync %r1, [%rd1];"), "line 11: ");
-	gs_test_refuse(KERNEL("mov.u32 %r1, 5;\nwmma.load.a.sync %r1, [%rd1];"),
-		       "'wmma.load.a.sync'");
-	gs_test_refuse(KERNEL("add.quick.f32 %f1, %f2, %f3;"), "'add.quick.f32'");
-	gs_test_refuse(KERNEL("ld.global.f32 %f1, [%rd1, {%r1}];"),
-		       "line 10: instruction 'ld' with texture operands is not supported");
-	gs_test_refuse(KERNEL("sin.approx.f64 %f1, %f2;"), "'sin.approx.f64'");
+	gs_test_refuse(KERNEL("wobble.f32 %f1, %f2;"), "line 10: unknown instruction 'wobble'");
+}
+
+static void
+an_unsupported_instruction_is_named_with_its_line(void **state)
+{
+	gs_test_unsupported(KERNEL("mov.u32 %r1, 5;\nwmma.load.a.sync %r1, [%rd1];"), "line 11: ");
+	gs_test_unsupported(KERNEL("mov.u32 %r1, 5;\nwmma.load.a.sync %r1, [%rd1];"),
+			    "'wmma.load.a.sync'");
+	gs_test_unsupported(KERNEL("add.quick.f32 %f1, %f2, %f3;"), "'add.quick.f32'");
+	gs_test_unsupported(KERNEL("ld.global.f32 %f1, [%rd1, {%r1}];"),
+			    "line 10: instruction 'ld' with texture operands is not supported");
+	gs_test_unsupported(KERNEL(".reg .f64 %d<3>;\nsin.approx.f64 %d1, %d2;"),
+			    "'sin.approx.f64'");
+	gs_test_unsupported(KERNEL("wgmma.fence.sync.aligned;"), "'wgmma'");
+	gs_test_unsupported(KERNEL("mov.u32 %r1, %pm0;"), "register '%pm0'");
+	gs_test_unsupported(KERNEL(".reg .b128 %q;"), "registers of this type");
+	gs_test_unsupported(HEAD ".extern .func (.param .b32 r) cudaDeviceSynchronize();\n"
+				 ".visible .entry k() {\n.param .b32 r;\n"
+				 "call (r), cudaDeviceSynchronize;\n}",
+			    "CUDA's runtime");
+}
+
+/* Kernel `good` stores what it finds after a call, through a pointer or not. */
+#define BESIDE(bad)                                                                                \
+	HEAD ".func (.param .b32 r) bad() {\n.reg .b32 %r<4>;\n{ { " bad " } }\n"                  \
+	     "st.param.b32 [r], %r1;\nret;\n}\n"                                                   \
+	     ".func (.param .b32 r) fine() {\n.reg .b32 %r<4>;\nmov.u32 %r1, 7;\n"                 \
+	     "st.param.b32 [r], %r1;\nret;\n}\n"                                                   \
+	     ".func (.param .b32 r) between() {\n.reg .b32 %r<4>;\n.param .b32 a;\n"               \
+	     "call (a), bad;\nld.param.b32 %r1, [a];\nst.param.b32 [r], %r1;\nret;\n}\n"           \
+	     ".global .u64 table[2] = {bad, fine};\n"                                              \
+	     ".visible .entry k() {\n.param .b32 a;\ncall (a), between;\nret;\n}\n"                \
+	     ".visible .entry good(.param .u64 p, .param .u32 n) {\n"                              \
+	     ".reg .b64 %rd<6>;\n.reg .b32 %r<4>;\n.param .b32 a;\n"                               \
+	     "ld.param.u64 %rd1, [p];\nld.param.u32 %r1, [n];\nmul.wide.u32 %rd2, %r1, 8;\n"       \
+	     "mov.u64 %rd3, table;\nadd.u64 %rd4, %rd3, %rd2;\nld.global.u64 %rd5, [%rd4];\n"      \
+	     "P: .callprototype (.param .b32 _) _ ();\n"                                           \
+	     "call (a), %rd5, (), P;\nld.param.b32 %r2, [a];\nst.global.u32 [%rd1], %r2;\n"        \
+	     "ret;\n}\n"
+
+static int
+run_good(const struct gs_module *module, uint32_t *word, uint32_t which)
+{
+	const struct {
+		uint32_t *word;
+		uint32_t which;
+	} params = { word, which };
+	const struct gs_test_launch launch = {
+		.kernel = "good", .blocks = 1, .threads = 32, .params = &params, .params_size = 12
+	};
+	struct gs_error error;
+
+	return gs_test_launch(module, &launch, &error);
+}
+
+static void
+what_cannot_run_spoils_its_callers_only(void **state)
+{
+	static const char *const texts[] = { BESIDE("wgmma.commit_group.sync.aligned;"),
+					     BESIDE("add.quick.s32 %r1, %r2, %r3;"),
+					     BESIDE("dp4a.quick.u32 %r1, %r2, %r3, %r1;") };
+	uint32_t *word = gs_test_memory(sizeof(*word));
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		struct gs_module *module;
+
+		gs_test_unsupported(texts[i], "it calls between: it calls bad: line 6: ");
+		module = gs_test_load_text(texts[i]);
+		*word = 0;
+		assert_int_equal(run_good(module, word, 1), GS_OK);
+		assert_int_equal(*word, 7);
+		*word = 0;
+		assert_int_not_equal(run_good(module, word, 0), GS_OK);
+		assert_int_equal(*word, 0);
+		gs_module_unload(module);
+	}
 }
 
 static void
@@ -61,22 +129,24 @@ textures_have_the_coordinates_of_their_shape(void **state)
 		       "too few coordinates");
 	gs_test_refuse(KERNEL("tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f1}, [%rd1];"),
 		       "too few coordinates");
-	gs_test_refuse(KERNEL("tex.5d.v4.f32.f32 {%f1, %f2, %f3, %f1}, [%rd1, {%f1}];"),
-		       "not supported");
+	gs_test_unsupported(KERNEL("tex.5d.v4.f32.f32 {%f1, %f2, %f3, %f1}, [%rd1, {%f1}];"),
+			    "not supported");
 	gs_test_refuse(KERNEL("tex.1d.v4.f32.f32 {%f1, %f2, %f3, %f1}, [p, {%f1}];"),
 		       "64-bit registers");
 	gs_test_refuse(KERNEL("tex.1d.v4.f32.f32 {%f1, %f2, %f3, %rd1}, [%rd1, {%f1}];"),
 		       "wrong size");
-	gs_test_refuse(KERNEL("tex.1d.v4.f32.f32 {%f1, %f2, %f3, %f1}, [%rd1, {[%rd1, {%f1}]}];"),
-		       "texture operands is not supported");
+	gs_test_unsupported(
+		KERNEL("tex.1d.v4.f32.f32 {%f1, %f2, %f3, %f1}, [%rd1, {[%rd1, {%f1}]}];"),
+		"texture operands is not supported");
 	gs_test_refuse(KERNEL("suld.b.2d.b32.trap {%r1}, [%rd1, {%rd1, %r2}];"), "wrong size");
-	gs_test_refuse(KERNEL("suld.b.2d.v4.b64.trap {%rd1, %rd2, %rd3, %rd1}, [%rd1, {%r1, "
-			      "%r2}];"),
-		       "not supported");
+	gs_test_unsupported(KERNEL("suld.b.2d.v4.b64.trap {%rd1, %rd2, %rd3, %rd1}, [%rd1, {%r1, "
+				   "%r2}];"),
+			    "not supported");
 	gs_test_refuse(KERNEL("tex.grad.2d.v4.f32.f32 {%f1, %f2, %f3, %f1}, [%rd1, {%f1, %f2}], "
 			      "{%f1}, {%f1, %f2};"),
 		       "too few coordinates");
-	gs_test_refuse(KERNEL("sust.p.2d.b32.trap [%rd1, {%r1, %r2}], {%r1};"), "not supported");
+	gs_test_unsupported(KERNEL("sust.p.2d.b32.trap [%rd1, {%r1, %r2}], {%r1};"),
+			    "not supported");
 }
 
 static void
@@ -278,6 +348,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(an_unknown_instruction_is_named_with_its_line),
+		TEST(an_unsupported_instruction_is_named_with_its_line),
+		TEST(what_cannot_run_spoils_its_callers_only),
 		TEST(names_that_nothing_declares_are_refused),
 		TEST(operands_of_the_wrong_size_are_refused),
 		TEST(textures_have_the_coordinates_of_their_shape),
