@@ -2,6 +2,7 @@
 #include "protocol/host_changes.h"
 
 #include "protocol/enc.h"
+#include "protocol/host_merge.h"
 
 #include <string.h>
 
@@ -12,9 +13,8 @@
  * sanitizer knows. */
 #define BESIDE_KERNELS __attribute__((no_sanitize_thread))
 
-/* How much can be moved at once without tearing what is aligned. */
-static size_t
-unit_at(const void *at, size_t left)
+size_t
+gp_changes_unit(const void *at, size_t left)
 {
 	uintptr_t address = (uintptr_t)at;
 
@@ -45,7 +45,7 @@ BESIDE_KERNELS void
 gp_changes_load(void *to, const void *from, size_t size)
 {
 	for (size_t at = 0, unit; at < size; at += unit) {
-		unit = unit_at((const uint8_t *)from + at, size - at);
+		unit = gp_changes_unit((const uint8_t *)from + at, size - at);
 		load_unit((uint8_t *)to + at, (const uint8_t *)from + at, unit);
 	}
 }
@@ -56,7 +56,7 @@ gp_changes_load_back(void *to, const void *from, size_t size)
 {
 	while (size) {
 		const uint8_t *end = (const uint8_t *)from + size;
-		size_t unit = unit_at(end, size);
+		size_t unit = gp_changes_unit(end, size);
 
 		size -= unit;
 		load_unit((uint8_t *)to + size, end - unit, unit);
@@ -98,7 +98,7 @@ gp_changes_store(void *to, const void *from, size_t size)
 	const uint8_t *in = from;
 
 	while (size) {
-		size_t unit = unit_at(out, size);
+		size_t unit = gp_changes_unit(out, size);
 		uint64_t eight;
 		uint32_t four;
 
@@ -164,6 +164,16 @@ gp_changes_move(struct gp_changes *changes, const struct gp_changes *all, size_t
 	       gp_changes_next(all->bytes, all->size, &next, &run) > 0) {
 		size_t size = run.size - *skip;
 
+		if (run.same || run.packed) {
+			/* As it is, and not cut. */
+			size = next - *at;
+			if (size > changes->room - changes->size)
+				break;
+			memcpy(changes->bytes + changes->size, all->bytes + *at, size);
+			changes->size += size;
+			*at = next;
+			continue;
+		}
 		/* A short one is not cut. */
 		if (size > room && (size <= GP_CHANGES_SHORT || room < LEAST))
 			break;
@@ -183,8 +193,8 @@ int
 gp_changes_next(const void *bytes, size_t size, size_t *at, struct gp_change *change)
 {
 	const uint8_t *head = (const uint8_t *)bytes + *at;
-	uint64_t address;
-	uint32_t length, zero;
+	uint64_t address, left;
+	uint32_t length, number;
 
 	if (*at == size)
 		return 0;
@@ -192,15 +202,20 @@ gp_changes_next(const void *bytes, size_t size, size_t *at, struct gp_change *ch
 		return -1;
 	memcpy(&address, head, 8);
 	memcpy(&length, head + 8, 4);
-	memcpy(&zero, head + 12, 4);
+	memcpy(&number, head + 12, 4);
 	change->address = le64toh(address);
 	change->size = le32toh(length);
 	change->bytes = head + GP_CHANGES_HEAD;
-	if (zero || change->size == 0 || change->size > size - *at - GP_CHANGES_HEAD ||
-	    gp_changes_room_of(change->size) > size - *at ||
-	    change->address > UINT64_MAX - change->size)
+	number = le32toh(number);
+	change->same = change->size <= GP_CHANGES_MASKED ? number : 0;
+	change->packed = change->size <= GP_CHANGES_MASKED ? 0 : number;
+	length = change->packed ? change->packed : change->size;
+	left = size - *at - GP_CHANGES_HEAD;
+	if (change->size == 0 || length > left || gp_changes_room_of(length) > size - *at ||
+	    change->address > UINT64_MAX - change->size ||
+	    (change->size < GP_CHANGES_MASKED && change->same >> change->size))
 		return -1;
-	*at += gp_changes_room_of(change->size);
+	*at += gp_changes_room_of(length);
 	return 1;
 }
 
@@ -211,8 +226,10 @@ gp_changes_are_sound(const void *bytes, size_t size)
 	size_t at = 0;
 	int r;
 
-	while ((r = gp_changes_next(bytes, size, &at, &change)) > 0)
-		continue;
+	while ((r = gp_changes_next(bytes, size, &at, &change)) > 0) {
+		if (change.packed && !gp_merge_is_sound(&change))
+			return false;
+	}
 	return r == 0;
 }
 
@@ -223,6 +240,10 @@ gp_changes_each(const void *bytes, size_t size,
 	struct gp_change change;
 	size_t at = 0;
 
-	while (gp_changes_next(bytes, size, &at, &change) > 0)
-		store(arg, &change);
+	while (gp_changes_next(bytes, size, &at, &change) > 0) {
+		if (change.packed)
+			gp_merge_each(&change, store, arg);
+		else
+			store(arg, &change);
+	}
 }

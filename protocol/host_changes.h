@@ -4,9 +4,10 @@
  * copy with its shadow, which is what both ends last agreed on, and sends the words that differ as
  * runs; the other end stores them in its copy and in its shadow, in the order in which they come.
  *
- * A run is the address (u64), its size in bytes (u32), 0 (u32) and its bytes, padded to 8.  Copies
- * may change while they are looked at or stored to, by other threads and by a GPU: aligned words of
- * 4 bytes are never torn.  Plain memory of the caller's; any thread.
+ * A run is the address (u64), its size in bytes (u32), 0 (u32) and its bytes, padded to 8.  Where
+ * single bytes of its words are unchanged the 0 is another number (host_merge.h).  Copies may
+ * change while they are looked at or stored to, by other threads and by a GPU: aligned words of 4
+ * bytes are never torn.  Plain memory of the caller's; any thread.
  */
 #ifndef GP_PROTOCOL_HOST_CHANGES_H
 #define GP_PROTOCOL_HOST_CHANGES_H
@@ -28,6 +29,8 @@
 #define GP_HOST_HELD_MS 100
 /* Runs up to this long are stored behind all others: one of them may be a flag. */
 #define GP_CHANGES_SHORT 8
+/* Runs up to this long name their unchanged bytes in their head. */
+#define GP_CHANGES_MASKED 32
 
 /* What the work belongs to that a gpHostTakeBehind waits for. */
 enum gp_host_behind {
@@ -74,7 +77,9 @@ bool gp_changes_move(struct gp_changes *changes, const struct gp_changes *all, s
 struct gp_change {
 	uint64_t address;
 	const void *bytes;
-	uint32_t size; /* not 0 */
+	uint32_t size;   /* not 0 */
+	uint32_t same;   /* a bit for each unchanged byte, of at most GP_CHANGES_MASKED */
+	uint32_t packed; /* size of the packed bytes (host_merge.h); 0: they are plain */
 };
 
 /* The run at *at, which moves behind it.  0 at the end: 1, there was one; -1: that is no run. */
@@ -83,10 +88,13 @@ int gp_changes_next(const void *bytes, size_t size, size_t *at, struct gp_change
 /* Whether all of it is runs. */
 bool gp_changes_are_sound(const void *bytes, size_t size);
 
-/* Calls store() for each of sound changes, in their order. */
+/* Calls store() for each of sound changes, in their order.  Packed runs are unpacked, so that only
+ * runs of at most GP_CHANGES_MASKED bytes have unchanged bytes. */
 void gp_changes_each(const void *bytes, size_t size,
 		     void (*store)(void *arg, const struct gp_change *change), void *arg);
 
+/* The size of the unit of memory at an address that is moved at once: 8, 4 or 1. */
+size_t gp_changes_unit(const void *at, size_t left);
 /* From and to memory that others use meanwhile. */
 void gp_changes_store(void *to, const void *from, size_t size);
 void gp_changes_load(void *to, const void *from, size_t size);

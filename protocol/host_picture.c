@@ -3,6 +3,7 @@
 
 #include "protocol/host_look.h"
 #include "protocol/host_marks.h"
+#include "protocol/host_merge.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -317,11 +318,28 @@ agree(const struct gp_changes *changes, const struct gp_changes_range *ranges, s
 	}
 }
 
+static void
+part_write(struct gp_picture *picture, const struct gp_place *place, const struct part *part)
+{
+	const struct gp_changes_range *range = &place->ranges[place->range];
+	const uint8_t *bytes = (const uint8_t *)place->run.bytes + part->at;
+	uint64_t address = place->run.address + part->at;
+
+	if (picture->merges)
+		gp_merge_write(&picture->ordered, address, bytes,
+			       (const uint8_t *)range->shadow + (address - range->address),
+			       part->size);
+	else
+		gp_changes_write(&picture->ordered, address, bytes, part->size);
+}
+
 /* false: there is no memory for it. */
 static bool
-put_in_order(struct gp_changes *ordered, const struct gp_changes *changes,
+put_in_order(struct gp_picture *picture, const struct gp_changes *changes,
 	     const struct gp_changes_range *ranges, size_t count)
 {
+	struct gp_changes *ordered = &picture->ordered;
+
 	ordered->size = 0;
 	/* A run of 16 bytes, with its head, may become three of 8. */
 	if (!gp_look_make_room(ordered, changes->size * 3))
@@ -334,9 +352,7 @@ put_in_order(struct gp_changes *ordered, const struct gp_changes *changes,
 			int of_stage = parts_of(&place, (enum stage)stage, parts);
 
 			for (int i = 0; i < of_stage; i++)
-				gp_changes_write(ordered, place.run.address + parts[i].at,
-						 (const uint8_t *)place.run.bytes + parts[i].at,
-						 parts[i].size);
+				part_write(picture, &place, &parts[i]);
 		}
 	}
 	return true;
@@ -393,7 +409,7 @@ take(struct gp_picture *picture, const struct gp_changes *changes,
 		picture->has_read(picture->arg);
 	if (!may_take(picture, changes, ranges, count))
 		return false;
-	if (!put_in_order(&picture->ordered, changes, ranges, count))
+	if (!put_in_order(picture, changes, ranges, count))
 		return false;
 	agree(changes, ranges, count);
 	return true;

@@ -11,6 +11,8 @@
 
 #include "protocol/host_changes.h"
 
+#include <stdbool.h>
+
 /* One for each stage in which the other end stores. */
 #define GP_PICTURE_LOOKS 5
 
@@ -18,6 +20,7 @@
 struct gp_picture {
 	struct gp_changes looks[GP_PICTURE_LOOKS];
 	struct gp_changes ordered; /* what was taken */
+	bool merges;               /* unchanged bytes are not sent (host_merge.h) */
 	/* NULL, or called before a picture is taken: for each 8 aligned bytes of the ranges of
 	 * which something would be in it, with what the other end will have there.  false: it is
 	 * not taken. */

@@ -2,6 +2,7 @@
 #include "client/host/mirror.h"
 
 #include "base/lock.h"
+#include "client/connect/facts.h"
 #include "client/context/context.h"
 #include "client/host/host_block.h"
 #include "client/host/mirror_state.h"
@@ -391,6 +392,23 @@ make_block(void *host, uint64_t address, size_t size)
 	return block;
 }
 
+/* Before the first change: unchanged bytes of changed words are not sent from here on. */
+static CUresult
+mirror_open(struct gpc_mirror *mirror) GP_LOCKED(mirror->send_lock)
+{
+	const struct gp_args_gpHostMerge args = { 0 };
+	CUresult result = CUDA_SUCCESS;
+
+	if (mirror->opened)
+		return CUDA_SUCCESS;
+	if (gpc_facts_know(gpc_session_facts(mirror->session), GP_CALL_gpHostMerge)) {
+		result = gpc_post_gpHostMerge(mirror->primary, &args);
+		mirror->picture.merges = result == CUDA_SUCCESS;
+	}
+	mirror->opened = result == CUDA_SUCCESS;
+	return result;
+}
+
 /* All of the block goes out, before anything that is posted later. */
 static CUresult
 send_all(struct gpc_mirror *mirror, struct gpc_mirror_block *block) GP_LOCKED(mirror->send_lock)
@@ -448,7 +466,9 @@ gpc_mirror_add(struct gpc_context *context, void *host, uint64_t address, size_t
 	if (!block)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	(void)pthread_mutex_lock(&mirror->send_lock);
-	result = send_all(mirror, block);
+	result = mirror_open(mirror);
+	if (result == CUDA_SUCCESS)
+		result = send_all(mirror, block);
 	if (result == CUDA_SUCCESS)
 		result = enlist(mirror, block);
 	(void)pthread_mutex_unlock(&mirror->send_lock);

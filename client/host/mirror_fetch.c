@@ -10,6 +10,7 @@
 #include "client/host/sent.h"
 #include "client/wire/session.h"
 #include "gpc_calls.h"
+#include "protocol/host_merge.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -69,7 +70,34 @@ each_part(struct gpc_mirror_fetch *fetch, const struct gp_change *change,
 			continue;
 		part.bytes = (const uint8_t *)change->bytes + (part.address - change->address);
 		part.size = (uint32_t)(end - part.address);
+		part.same = gp_merge_bits(change->same, (size_t)(part.address - change->address),
+					  part.size);
 		use(block, &part);
+	}
+}
+
+/* each_part() for all but the bytes that were sent meanwhile, of which the answer knows nothing. */
+static void
+each_unsent(struct gpc_mirror_fetch *fetch, const struct gp_change *change,
+	    void (*use)(struct gpc_mirror_block *block, const struct gp_change *part))
+{
+	const struct gpc_sent *sent = fetch->mirror->sent;
+	uint32_t step;
+
+	if (!gpc_sent_has(sent, fetch->writes, change->address, change->size)) {
+		each_part(fetch, change, use);
+		return;
+	}
+	for (uint32_t at = 0; at < change->size; at += step) {
+		struct gp_change part = { .address = change->address + at };
+
+		step = GP_CHANGES_MASKED - part.address % GP_CHANGES_MASKED;
+		step = step < change->size - at ? step : change->size - at;
+		part.bytes = (const uint8_t *)change->bytes + at;
+		part.size = step;
+		part.same = gp_merge_bits(change->same, at, step) |
+			    gpc_sent_mask(sent, fetch->writes, part.address, step);
+		each_part(fetch, &part, use);
 	}
 }
 
@@ -78,31 +106,27 @@ agree_on(struct gpc_mirror_block *block, const struct gp_change *part)
 {
 	size_t offset = (size_t)(part->address - block->address);
 
-	memcpy(block->shadow + offset, part->bytes, part->size);
+	gp_merge_copy(block->shadow + offset, part->bytes, part->size, part->same);
 	__builtin_prefetch(block->host + offset, 1);
 }
 
 static void
 agree(void *arg, const struct gp_change *change)
 {
-	struct gpc_mirror_fetch *fetch = arg;
-
-	/* The answer is this fetch's own memory. */
-	gpc_sent_keep(fetch->mirror->sent, fetch->writes, change->address,
-		      (uint8_t *)(uintptr_t)change->bytes, change->size);
-	each_part(fetch, change, agree_on);
+	each_unsent(arg, change, agree_on);
 }
 
 static void
 store_in(struct gpc_mirror_block *block, const struct gp_change *part)
 {
-	gp_changes_store(block->host + (part->address - block->address), part->bytes, part->size);
+	gp_merge_store(block->host + (part->address - block->address), part->bytes, part->size,
+		       part->same);
 }
 
 static void
 store(void *arg, const struct gp_change *change)
 {
-	each_part(arg, change, store_in);
+	each_unsent(arg, change, store_in);
 }
 
 /* Answers come in the order in which the daemon looked: later ones know of no fewer records. */

@@ -75,6 +75,7 @@ struct gpc_mirror {
 	struct gp_picture picture;
 	struct gpc_host_names names; /* that a picture has, which is not sent before */
 	uint64_t writes;             /* records with changes that were posted */
+	bool opened;                 /* gpHostMerge was posted, if the daemon has it */
 
 	/* Of what follows.  Never held while something is posted: the reader of the connection
 	 * takes it. */

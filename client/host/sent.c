@@ -2,55 +2,55 @@
 #include "client/host/sent.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <utlist.h>
+
+struct run {
+	uint64_t address;
+	uint32_t size, same; /* as in struct gp_change */
+};
 
 struct gpc_sent {
 	struct gpc_sent *prev, *next;
 	uint64_t record;
-	uint8_t *bytes;
 	size_t count;
-	struct gp_change runs[]; /* in the bytes, by address */
+	struct run runs[]; /* by address */
 };
 
 static int
 by_address(const void *a, const void *b)
 {
-	const struct gp_change *left = a, *right = b;
+	const struct run *left = a, *right = b;
 
 	return (left->address > right->address) - (left->address < right->address);
 }
 
-static size_t
-count_of(const struct gp_changes *changes)
+static void
+run_count(void *arg, const struct gp_change *change)
 {
-	struct gp_change run;
-	size_t at = 0, count = 0;
+	++*(size_t *)arg;
+}
 
-	while (gp_changes_next(changes->bytes, changes->size, &at, &run) > 0)
-		count++;
-	return count;
+static void
+run_append(void *arg, const struct gp_change *change)
+{
+	struct gpc_sent *sent = arg;
+
+	sent->runs[sent->count++] = (struct run){ change->address, change->size, change->same };
 }
 
 void
 gpc_sent_remember(struct gpc_sent **list, uint64_t record, const struct gp_changes *changes)
 {
-	size_t count = count_of(changes), at = 0;
-	struct gpc_sent *sent = calloc(1, sizeof(*sent) + count * sizeof(struct gp_change));
+	struct gpc_sent *sent;
+	size_t count = 0;
 
+	gp_changes_each(changes->bytes, changes->size, run_count, &count);
+	sent = calloc(1, sizeof(*sent) + count * sizeof(struct run));
 	if (!sent)
 		return;
-	sent->bytes = malloc(changes->size);
-	if (!sent->bytes) {
-		free(sent);
-		return;
-	}
-	memcpy(sent->bytes, changes->bytes, changes->size);
 	sent->record = record;
-	while (sent->count < count &&
-	       gp_changes_next(sent->bytes, changes->size, &at, &sent->runs[sent->count]) > 0)
-		sent->count++;
-	qsort(sent->runs, count, sizeof(struct gp_change), by_address);
+	gp_changes_each(changes->bytes, changes->size, run_append, sent);
+	qsort(sent->runs, sent->count, sizeof(struct run), by_address);
 	DL_APPEND(*list, sent);
 }
 
@@ -71,30 +71,51 @@ find(const struct gpc_sent *sent, uint64_t address)
 	return low;
 }
 
-static void
-keep(const struct gpc_sent *sent, uint64_t address, uint8_t *bytes, uint64_t size)
-{
-	uint64_t end = address + size;
-
-	for (size_t i = find(sent, address); i < sent->count && sent->runs[i].address < end; i++) {
-		const struct gp_change *own = &sent->runs[i];
-		uint64_t from = own->address > address ? own->address : address;
-		uint64_t own_end = own->address + own->size;
-		uint64_t to = own_end < end ? own_end : end;
-
-		memcpy(bytes + (from - address),
-		       (const uint8_t *)own->bytes + (from - own->address), (size_t)(to - from));
-	}
-}
-
-void
-gpc_sent_keep(const struct gpc_sent *list, uint64_t records, uint64_t address, uint8_t *bytes,
-	      uint64_t size)
+bool
+gpc_sent_has(const struct gpc_sent *list, uint64_t record, uint64_t address, uint64_t size)
 {
 	for (const struct gpc_sent *sent = list; sent; sent = sent->next) {
-		if (sent->record > records)
-			keep(sent, address, bytes, size);
+		size_t i = sent->record > record ? find(sent, address) : sent->count;
+
+		if (i < sent->count && sent->runs[i].address < address + size)
+			return true;
 	}
+	return false;
+}
+
+static uint32_t
+mask_of(uint64_t size)
+{
+	return size >= 32 ? UINT32_MAX : (UINT32_C(1) << size) - 1;
+}
+
+/* The bits of the run's changed bytes from an address on. */
+static uint32_t
+run_mask(const struct run *run, uint64_t address, uint32_t size)
+{
+	uint64_t end = run->address + run->size, last = address + size;
+
+	if (run->address >= address) {
+		uint64_t length = (end < last ? end : last) - run->address;
+
+		return (mask_of(length) & ~run->same) << (run->address - address);
+	}
+	return mask_of((end < last ? end : last) - address) &
+	       ~(run->same ? run->same >> (address - run->address) : 0);
+}
+
+uint32_t
+gpc_sent_mask(const struct gpc_sent *list, uint64_t record, uint64_t address, uint32_t size)
+{
+	uint32_t mask = 0;
+
+	for (const struct gpc_sent *sent = list; sent; sent = sent->next) {
+		size_t i = sent->record > record ? find(sent, address) : sent->count;
+
+		for (; i < sent->count && sent->runs[i].address < address + size; i++)
+			mask |= run_mask(&sent->runs[i], address, size);
+	}
+	return mask;
 }
 
 void
@@ -107,7 +128,6 @@ gpc_sent_forget(struct gpc_sent **list, uint64_t records)
 		if (sent->record > records)
 			continue;
 		DL_DELETE(*list, sent);
-		free(sent->bytes);
 		free(sent);
 	}
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Changes of host memory that were sent while the daemon was asked for its own: its answer does
- * not know of them, so where both name a word the sent one stays.
+ * not know of them, so bytes that both name keep the sent value.
  *
  * A list of the caller's, NULL at first; the caller's lock.
  */
@@ -10,6 +10,7 @@
 
 #include "protocol/host_changes.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct gpc_sent;
@@ -17,10 +18,11 @@ struct gpc_sent;
 /* They go out in this record, counted from 1.  Without memory for it a word that both ends change
  * meanwhile may differ. */
 void gpc_sent_remember(struct gpc_sent **list, uint64_t record, const struct gp_changes *changes);
-/* An answer says this, which knows of so many records: what was sent in later ones is put in
- * place. */
-void gpc_sent_keep(const struct gpc_sent *list, uint64_t records, uint64_t address, uint8_t *bytes,
-		   uint64_t size);
+/* Whether records after this one changed a byte of this memory. */
+bool gpc_sent_has(const struct gpc_sent *list, uint64_t record, uint64_t address, uint64_t size);
+/* A bit for each byte, of at most GP_CHANGES_MASKED, that records after this one changed. */
+uint32_t gpc_sent_mask(const struct gpc_sent *list, uint64_t record, uint64_t address,
+		       uint32_t size);
 /* All answers that are still to come know of so many records. */
 void gpc_sent_forget(struct gpc_sent **list, uint64_t records);
 

@@ -41,6 +41,11 @@ void gpHostWrite(
         IN_BYTES(changes_size) const void *changes,
         size_t changes_size);
 
+/* From here on runs of changes name the bytes of a word that are unchanged (protocol/host_merge.h), in both
+ * directions. */
+GP_MESSAGE(0x080a, POST, SERVER_HOOK, CHARGES_NOTHING, PASSES_COPIES)
+void gpHostMerge(void);
+
 /* gpHostTake of any runs, for clients that do not know that. */
 GP_MESSAGE(0x0805, WAIT, SERVER_HOOK, CHARGES_NOTHING, PASSES_COPIES)
 void gpHostFetch(

@@ -2,6 +2,7 @@
 /* Changes of host memory from the other end: what is sound is stored inside of what it names; and
  * what has changed is found, whatever it is, so that both ends are alike. */
 #include "protocol/host_marks.h"
+#include "protocol/host_merge.h"
 #include "protocol/host_picture.h"
 
 #include <stdlib.h>
@@ -24,12 +25,16 @@ store(void *arg, const struct gp_change *change)
 	struct end *end = arg;
 	const uint8_t *bytes = change->bytes;
 
-	if (change->size == 0 || bytes < end->bytes ||
-	    change->size > (size_t)(end->bytes + end->bytes_size - bytes))
+	if (change->size == 0 || (change->same && change->size > GP_CHANGES_MASKED))
 		abort();
-	end->total += change->size;
+	/* Runs with unchanged bytes were unpacked. */
+	if (!change->same &&
+	    (bytes < end->bytes || change->size > (size_t)(end->bytes + end->bytes_size - bytes)))
+		abort();
+	end->total += change->same ? 0 : change->size;
 	if (change->address < SIZE && change->size <= SIZE - change->address)
-		gp_changes_store((uint8_t *)end->memory + change->address, bytes, change->size);
+		gp_merge_store((uint8_t *)end->memory + change->address, bytes, change->size,
+			       change->same);
 }
 
 /* As an end reads what came. */
@@ -55,14 +60,14 @@ check_alike(const struct end *here, const struct end *shadow, const struct end *
 }
 
 /* One end's memory is the input; the other one gets to be alike, all at once or in parts, and in
- * records of a room that the input says. */
+ * records of a room that the input says, with unchanged bytes or without. */
 static void
 exchange(const uint8_t *data, size_t size)
 {
 	static uint64_t room[(8192 + 8) / 8];
 	static struct end here, shadow, there;
 	static uint8_t marks[SIZE / 32 + 2];
-	struct gp_picture picture = { 0 };
+	struct gp_picture picture = { .merges = data[0] & 16 };
 	size_t offset = data[0] % 8, all = size - 2, at = 0, skip = 0;
 	struct gp_changes_range range = { offset, (uint8_t *)here.memory + offset,
 					  (uint8_t *)shadow.memory + offset, 0, marks };

@@ -350,6 +350,12 @@ def make_host_changes():
     put("host_changes", "empty", struct.pack("<QII", 0, 0, 0))
     put("host_changes", "longer", struct.pack("<QII", 0, 0xffffffff, 0) + bytes(64))
     put("host_changes", "not_zero", struct.pack("<QII", 0, 8, 1) + bytes(8))
+    put("host_changes", "masked", struct.pack("<QII", 8, 4, 0b1101) + b"\0a\0\0" + bytes(4))
+    put("host_changes", "masked_beyond", struct.pack("<QII", 8, 4, 0x11) + bytes(8))
+    packed = struct.pack("<QQI", 7, 4, 0xfffffffe) + b"a" * 32 + struct.pack("<I", 1) + b"b" * 64
+    put("host_changes", "packed", struct.pack("<QII", 64, 96, len(packed)) + packed + bytes(-len(packed) % 8))
+    put("host_changes", "packed_short", struct.pack("<QII", 64, 128, len(packed)) + packed + bytes(-len(packed) % 8))
+    put("host_changes", "merged", b"\x13\0" + b"\1\2\0\3\0\0\4\5\6" * 300)
     put("host_changes", "sparse", b"\3\0" + b"\1\0\0\0\0\0\0\0" * 500)
     put("host_changes", "dense", b"\0\xff" + bytes(range(1, 256)) * 16)
     # Records of a session (fuzz_dispatch.c), at where the range of the first one lies.

@@ -2,6 +2,7 @@
 /* What the client and the device tell each other of their copies of host memory. */
 #include "gpd_calls.h"
 #include "protocol/host_marks.h"
+#include "protocol/host_merge.h"
 #include "protocol/host_picture.h"
 #include "server/worker/memory/host_arena.h"
 #include "server/worker/memory/host_state.h"
@@ -44,14 +45,28 @@ agree(void *arg, const struct gp_change *change)
 	const struct gpd_host_arena *arena =
 		gpd_host_memory_arena(arg, change->address, change->size);
 
-	memcpy(arena->shadow + (change->address - arena->address), change->bytes, change->size);
+	gp_merge_copy(arena->shadow + (change->address - arena->address), change->bytes,
+		      change->size, change->same);
 	__builtin_prefetch(pointer(change->address), 1);
 }
 
 static void
 store(void *unused, const struct gp_change *change)
 {
-	gp_changes_store(pointer(change->address), change->bytes, change->size);
+	gp_merge_store(pointer(change->address), change->bytes, change->size, change->same);
+}
+
+CUresult
+gpd_gpHostMerge(struct gpd_session *session, const struct gp_args_gpHostMerge *args)
+{
+	struct gpd_host_memory *memory = session->host_memory;
+
+	if (!memory)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&memory->copies_lock);
+	memory->picture.merges = true;
+	pthread_mutex_unlock(&memory->copies_lock);
+	return CUDA_SUCCESS;
 }
 
 /* With the lock. */

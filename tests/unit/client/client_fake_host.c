@@ -3,6 +3,7 @@
 #include "client/memory/host_memory.h"
 #include "client/wire/session.h"
 #include "gpc_calls.h"
+#include "protocol/host_merge.h"
 #include "protocol/host_picture.h"
 #include "tests/unit/client/client_fake.h"
 
@@ -24,6 +25,7 @@ struct arena {
 static struct arena arenas[ARENAS];
 static int taken_fd = -1;
 static uint64_t writes;
+static bool merges; /* gpHostMerge came */
 /* The question that is answered when the work is done. */
 static struct {
 	struct gpc_request *request;
@@ -220,8 +222,17 @@ store(void *arg, const struct gp_change *change)
 
 	assert_non_null(arena);
 	fake.host_written += change->size;
-	memcpy(arena->memory + (change->address - arena->base), change->bytes, change->size);
-	memcpy(arena->shadow + (change->address - arena->base), change->bytes, change->size);
+	gp_merge_copy(arena->memory + (change->address - arena->base), change->bytes, change->size,
+		      change->same);
+	gp_merge_copy(arena->shadow + (change->address - arena->base), change->bytes, change->size,
+		      change->same);
+}
+
+CUresult
+gpc_post_gpHostMerge(struct gpc_context *c, const struct gp_args_gpHostMerge *args)
+{
+	merges = true;
+	return CUDA_SUCCESS;
 }
 
 CUresult
@@ -260,7 +271,7 @@ find_ranges(struct gp_bytes bytes, struct gp_changes_range *ranges)
 void
 fake_host_look(struct gpc_request *request)
 {
-	struct gp_picture picture = { 0 };
+	struct gp_picture picture = { .merges = merges };
 	struct gp_reply_gpHostTakeBehind reply = { .writes = writes };
 	struct gp_enc enc;
 	size_t size;
@@ -310,7 +321,7 @@ gpc_start_gpHostTake(struct gpc_context *c, const struct gp_args_gpHostTake *arg
 {
 	static struct gp_changes_range ranges[GP_HOST_RANGES_MAX];
 	size_t count = find_ranges(args->ranges, ranges), size;
-	struct gp_picture picture = { 0 };
+	struct gp_picture picture = { .merges = merges };
 	bool lazy = fake.lazy;
 	struct gp_reply_gpHostTake reply;
 	struct gp_enc enc;

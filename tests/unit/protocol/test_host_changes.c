@@ -301,9 +301,9 @@ bytes_that_are_no_runs_are_refused(void **state)
 	assert_false(gp_changes_are_sound(bytes, size));
 	bytes[8] = 12;
 	memset(bytes + 9, 0, 3);
-	bytes[12] = 1;
+	bytes[13] = 16; /* a mask of more bytes than there are */
 	assert_false(gp_changes_are_sound(bytes, size));
-	bytes[12] = 0;
+	bytes[13] = 0;
 	assert_true(gp_changes_are_sound(bytes, size));
 	memset(bytes, 0xff, 8); /* beyond the last address */
 	assert_false(gp_changes_are_sound(bytes, size));

@@ -251,6 +251,55 @@ a_word_that_both_change_is_the_same_at_both_ends(void **state)
 	CU(gpc_cuMemFreeHost(host));
 }
 
+/* The host's byte of the word that a kernel has changed meanwhile, sent, and another one, not yet.
+ */
+static void
+bytes_write_meanwhile(void)
+{
+	uint8_t *bytes = (uint8_t *)racing;
+
+	bytes[1] = 11;
+	bytes[100] = 12;
+	CU(gpc_mirror_send(session()));
+	bytes[2] = 13;
+}
+
+static void
+bytes_of_one_word_have_two_writers(void **state)
+{
+	uint8_t *host = pinned(128), *there;
+
+	(void)reach(host);
+	there = fake_host_at((uintptr_t)host);
+	racing = (uint32_t *)(void *)host;
+	there[0] = 21;
+	there[3] = 22;
+	there[101] = 23;
+	there[110] = 24;
+	fake.meanwhile = bytes_write_meanwhile;
+	synchronize();
+	CU(gpc_mirror_before_work(session()));
+	for (int i = 0; i < 2; i++) {
+		const uint8_t *end = i ? there : host;
+
+		assert_memory_equal(end, ((uint8_t[]){ 21, 11, 13, 22 }), 4);
+		assert_memory_equal(end + 100, ((uint8_t[]){ 12, 23, 0, 0 }), 4);
+		assert_int_equal(end[110], 24);
+	}
+	/* A long run, of which each end has every other byte. */
+	for (int i = 0; i < 128; i += 2) {
+		there[i] = (uint8_t)(100 + i);
+		host[i + 1] = (uint8_t)(100 + i);
+	}
+	synchronize();
+	CU(gpc_mirror_before_work(session()));
+	for (int i = 0; i < 128; i++) {
+		assert_int_equal(host[i], 100 + i / 2 * 2);
+		assert_int_equal(there[i], 100 + i / 2 * 2);
+	}
+	CU(gpc_cuMemFreeHost(host));
+}
+
 static uint8_t *leaving;
 
 static void
@@ -414,6 +463,7 @@ main(void)
 		TEST(much_goes_in_parts),
 		TEST(more_than_a_picture_goes_in_parts),
 		TEST(a_word_that_both_change_is_the_same_at_both_ends),
+		TEST(bytes_of_one_word_have_two_writers),
 		TEST(an_answer_of_a_block_that_is_gone_is_forgotten),
 		TEST(a_wait_brings_what_has_changed),
 		TEST(an_answer_behind_work_knows_what_was_sent_meanwhile),

@@ -346,6 +346,36 @@ changes_elsewhere_end_the_session(void **state)
 			 CUDA_ERROR_INVALID_VALUE);
 }
 
+/* The client's byte is stored, and the kernel's bytes of the word are reported to the client. */
+static void
+unchanged_bytes_of_a_word_are_left_to_kernels(void **state)
+{
+	const uint64_t record[3] = { htole64(base + 4), htole64(4 | UINT64_C(0xd) << 32),
+				     htole64(0x99990799) };
+	struct gp_reply_gpHostTake reply;
+	struct gp_change change;
+	size_t place = 0;
+
+	assert_int_equal(map(0, 2 * MIB), CUDA_SUCCESS);
+	assert_int_equal(gpd_gpHostMerge(&fake.session, &(struct gp_args_gpHostMerge){ 0 }),
+			 CUDA_SUCCESS);
+	at(0)[4] = 5;
+	assert_int_equal(gpd_gpHostWrite(&fake.session,
+					 &(struct gp_args_gpHostWrite){
+						 .changes = { record, sizeof(record) } }),
+			 CUDA_SUCCESS);
+	assert_memory_equal(at(0) + 4, ((uint8_t[]){ 5, 7, 0, 0 }), 4);
+	assert_int_equal(fetch(base, 4096, &reply), CUDA_SUCCESS);
+	assert_int_equal(gp_changes_next(reply.changes.data, reply.changes.size, &place, &change),
+			 1);
+	assert_int_equal(change.address, base + 4);
+	assert_int_equal(change.size, 4);
+	assert_int_equal(change.same, 0xe);
+	assert_int_equal(*(const uint8_t *)change.bytes, 5);
+	assert_int_equal(gp_changes_next(reply.changes.data, reply.changes.size, &place, &change),
+			 0);
+}
+
 /* The whole of the answers, as what was sent says how many writes are in them. */
 static void
 what_is_behind_work_is_told_when_that_is_done(void **state)
@@ -512,6 +542,7 @@ main(void)
 		TEST(changes_are_stored_and_told),
 		TEST(much_is_told_in_parts),
 		TEST(changes_elsewhere_end_the_session),
+		TEST(unchanged_bytes_of_a_word_are_left_to_kernels),
 		TEST(what_is_behind_work_is_told_when_that_is_done),
 		TEST(memory_that_is_gone_when_work_is_done_is_passed_over),
 		TEST(odd_questions_behind_work_are_refused),

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Litmus tests: what the memory that program and kernels use promises, shape by shape, over each transport.
+GP_LITMUS_ROUNDS says how many rounds each shape has for each kind of memory (docs/testing.md)."""
+import os
+import sys
+
+import test_apps
+from harness import SANITIZER, PATIENCE, Certificates, Encrypted, Program, case, main
+from pool import Pool
+
+# The thread sanitizer makes each of them slower by far.
+ROUNDS = os.environ.get("GP_LITMUS_ROUNDS", "30" if SANITIZER == "thread" else "300")
+SECONDS = int(os.environ.get("GP_LITMUS_SECONDS", 4 * PATIENCE))
+SHAPES = ("two-writers",)
+
+
+def run(shape, remote, env=None, seed=1):
+    program = Program("litmus", (ROUNDS, str(seed), shape), remote, env=env)
+    test_apps.judge("litmus", program.finish(SECONDS))
+
+
+for name in SHAPES:
+    @case(f"{name}: over tcp")
+    def _(name=name):
+        with Pool() as pool:
+            run(name, pool.address)
+            pool.settle()
+
+    @case(f"{name}: over shared memory")
+    def _(name=name):
+        with Pool() as pool:
+            run(name, pool.local, seed=2)
+            pool.settle()
+
+    @case(f"{name}: over tls")
+    def _(name=name):
+        with Certificates() as certificates, Encrypted(certificates) as daemon:
+            run(name, daemon.address, env=certificates.client(), seed=3)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
