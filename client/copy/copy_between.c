@@ -121,6 +121,8 @@ gpc_copy_between(struct gpc_stream *stream, const struct gpc_copy *copy)
 		result = CUDA_ERROR_INVALID_CONTEXT;
 	if (result == CUDA_SUCCESS)
 		result = gpc_mirror_before_work(src->scope.session);
+	if (result == CUDA_SUCCESS)
+		result = gpc_mirror_before_work(dst->scope.session);
 	for (uint64_t slice = 0; slice < copy->depth; slice++) {
 		for (uint64_t row = 0; row < copy->height && result == CUDA_SUCCESS; row++)
 			result = carry_row(dst->legacy, gpc_side_row(&copy->dst, slice, row),

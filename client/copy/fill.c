@@ -101,11 +101,16 @@ fill(struct gpc_stream *stream, struct gp_args_gpFill *args, bool async)
 	if (result != CUDA_SUCCESS)
 		return result;
 	args->stream = stream->handle.id;
+	/* What the program has written before is not sent over the fill later. */
+	if (found.kind == GPC_ADDRESS_HOST)
+		result = gpc_mirror_before_work(stream->context->scope.session);
+	if (result != CUDA_SUCCESS)
+		return result;
 	result = found.managed ? post_managed(stream, args, size) : post(stream, args);
 	gpc_mirror_behind_work(stream->context->scope.session);
 	if (result == CUDA_SUCCESS &&
-	    (changed ||
-	     (!async && (found.kind == GPC_ADDRESS_HOST || gpc_pointer_is_synchronous(args->dst)))))
+	    (changed || (!async && (found.kind == GPC_ADDRESS_HOST || found.managed ||
+				    gpc_pointer_is_synchronous(args->dst)))))
 		result = gpc_stream_fence(stream);
 	return result;
 }

@@ -135,6 +135,42 @@ two_writers(arena &in)
 	}
 }
 
+/* Fills: synchronous ones of the program's memory are seen when they return. */
+
+static void
+fills_in_order(arena &in)
+{
+	unsigned int *words = in.data.host;
+
+	for (unsigned int round = 1; round <= in.rounds; round++) {
+		unsigned int value = (round & 255) * 0x01010101u, rows = 1 + in.below(8);
+		unsigned int count = 16 * rows * (1 + in.below(in.below(2) ? 4 : 100));
+
+		for (unsigned int i = 0; i < count; i++)
+			words[i] = ~value;
+		in.pause();
+		switch (in.below(3)) {
+		case 0:
+			CHECK(cudaMemset(in.data.device, static_cast<int>(round), count * 4));
+			break;
+		case 1:
+			CHECK(cudaMemset2D(in.data.device, count / rows * 4,
+					   static_cast<int>(round), count / rows * 4, rows));
+			break;
+		default:
+			CHECK(cudaMemsetAsync(in.data.device, static_cast<int>(round), count * 4,
+					      in.stream));
+			in.pause();
+			CHECK(cudaStreamSynchronize(in.stream));
+		}
+		in.pause();
+		for (unsigned int i = 0; i < count; i++) {
+			if (words[i] != value)
+				litmus_fail(in, "fill", round, "a word is old");
+		}
+	}
+}
+
 /* A shape, and the kinds of memory that it uses. */
 static const struct {
 	const char *name;
@@ -142,6 +178,7 @@ static const struct {
 	bool has_flag;
 } shapes[] = {
 	{ "two-writers", two_writers, false },
+	{ "fill", fills_in_order, false },
 };
 
 static bool

@@ -11,7 +11,7 @@ from pool import Pool
 # The thread sanitizer makes each of them slower by far.
 ROUNDS = os.environ.get("GP_LITMUS_ROUNDS", "30" if SANITIZER == "thread" else "300")
 SECONDS = int(os.environ.get("GP_LITMUS_SECONDS", 4 * PATIENCE))
-SHAPES = ("two-writers",)
+SHAPES = ("two-writers", "fill")
 
 
 def run(shape, remote, env=None, seed=1):

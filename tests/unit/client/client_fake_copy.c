@@ -127,11 +127,16 @@ gpc_post_gpFill(struct gpc_context *c, const struct gp_args_gpFill *args)
 {
 	for (uint64_t y = 0; y < args->height; y++) {
 		uint64_t row = args->dst + y * args->pitch;
+		uint8_t *there;
 
-		fake_expect_mapped(row, args->width * args->element_size);
+		if (row - fake.window >= FAKE_WINDOW) {
+			there = fake_host_at(row);
+		} else {
+			fake_expect_mapped(row, args->width * args->element_size);
+			there = fake_at(row);
+		}
 		for (uint64_t x = 0; x < args->width; x++)
-			memcpy(fake_at(row + x * args->element_size), &args->value,
-			       args->element_size);
+			memcpy(there + x * args->element_size, &args->value, args->element_size);
 	}
 	fake_count(&fake.fills);
 	return CUDA_SUCCESS;

@@ -324,6 +324,31 @@ an_answer_of_a_block_that_is_gone_is_forgotten(void **state)
 	CU(gpc_cuMemFreeHost(leaving));
 }
 
+/* What the program wrote before is sent before, and not later over it. */
+static void
+a_fill_comes_after_what_the_program_has_written(void **state)
+{
+	uint8_t *host = pinned(256);
+
+	(void)reach(host);
+	for (int i = 0; i < 2; i++) {
+		memset(host, 123, 256);
+		if (i == 0)
+			CU(gpc_cuMemsetD8_v2((uintptr_t)host, 7, 256));
+		else
+			CU(gpc_cuMemsetD2D32_v2((uintptr_t)host, 64, 0x07070707, 16, 4));
+		/* It waits. */
+		assert_int_equal(fake.syncs, i + 1);
+		CU(gpc_mirror_before_work(session()));
+		assert_int_equal(fake_host_at((uintptr_t)host)[0], 7);
+		assert_int_equal(fake_host_at((uintptr_t)host)[255], 7);
+		synchronize();
+		assert_int_equal(host[0], 7);
+		assert_int_equal(host[255], 7);
+	}
+	CU(gpc_cuMemFreeHost(host));
+}
+
 /* A wait that asks for changes before it waits. */
 static void
 synchronize_at_once(void)
@@ -465,6 +490,7 @@ main(void)
 		TEST(a_word_that_both_change_is_the_same_at_both_ends),
 		TEST(bytes_of_one_word_have_two_writers),
 		TEST(an_answer_of_a_block_that_is_gone_is_forgotten),
+		TEST(a_fill_comes_after_what_the_program_has_written),
 		TEST(a_wait_brings_what_has_changed),
 		TEST(an_answer_behind_work_knows_what_was_sent_meanwhile),
 		TEST(an_answer_behind_work_means_the_blocks_that_are_there_then),
