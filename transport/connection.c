@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a connection of any backend is and can do. */
 #include "base/clock.h"
+#include "base/fd_poll.h"
 #include "transport/backend.h"
 #include "transport/own_fd.h"
 
@@ -10,7 +11,6 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ gp_fd_wait(int fd, short events, int timeout_ms)
 	int r;
 
 	do
-		r = poll(&poll_fd, 1, gp_left_ms(deadline));
+		r = gp_fd_poll(&poll_fd, 1, gp_left_ms(deadline));
 	while (r < 0 && errno == EINTR);
 	return r < 0 ? -errno : r > 0;
 }

@@ -4,6 +4,7 @@
  * a sealed file in memory with a struct gp_ipc_handle in it.  What opens it is the daemon's secret,
  * not the file.  What a program passes on of a pointer into a pool is such a handle itself.
  */
+#include "base/file_limit.h"
 #include "client/base/log.h"
 #include "client/context/context.h"
 #include "client/memory/ipc_memory.h"
@@ -27,11 +28,15 @@ static int
 descriptor_of(const struct gp_ipc_handle *bytes)
 {
 	int fd = memfd_create("gpupool-memory", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	struct gp_file_limit limit;
+	ssize_t written;
 
 	if (fd < 0)
 		return -1;
-	if (write(fd, bytes, sizeof(*bytes)) == (ssize_t)sizeof(*bytes) &&
-	    fcntl(fd, F_ADD_SEALS, SEALS) == 0)
+	gp_file_limit_begin(&limit);
+	written = write(fd, bytes, sizeof(*bytes));
+	gp_file_limit_end(&limit);
+	if (written == (ssize_t)sizeof(*bytes) && fcntl(fd, F_ADD_SEALS, SEALS) == 0)
 		return fd;
 	(void)close(fd);
 	return -1;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/base/log.h"
 
+#include "base/file_limit.h"
 #include "client/base/log_kept.h"
 #include "protocol/printable.h"
 
@@ -101,9 +102,11 @@ put_line(const char *said)
 {
 	char line[2 * LINE_MAX_SIZE + 16];
 	int size = snprintf(line, sizeof(line), "gpupool: %s\n", said);
+	struct gp_file_limit limit;
 
-	if (write(STDERR_FILENO, line, (size_t)size) < 0)
-		return;
+	gp_file_limit_begin(&limit);
+	(void)!write(STDERR_FILENO, line, (size_t)size);
+	gp_file_limit_end(&limit);
 }
 
 void

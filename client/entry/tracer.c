@@ -2,6 +2,7 @@
 #include "client/entry/tracer.h"
 
 #include "base/clock.h"
+#include "base/file_limit.h"
 #include "base/lock.h"
 #include "base/thread.h"
 #include "client/base/log.h"
@@ -116,6 +117,7 @@ give_up(const char *why)
 static void
 write_text(void)
 {
+	struct gp_file_limit limit;
 	size_t done = 0;
 
 	if (tracer.text.lost)
@@ -124,8 +126,10 @@ write_text(void)
 		ssize_t n = -1;
 
 		errno = EBADF;
+		gp_file_limit_begin(&limit);
 		if (gp_own_fd_is(tracer.fd))
 			n = write(tracer.fd, tracer.text.data + done, tracer.text.size - done);
+		gp_file_limit_end(&limit);
 		if (n < 0 && errno != EINTR)
 			give_up(strerror(errno));
 		done += n > 0 ? (size_t)n : 0;

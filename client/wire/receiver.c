@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
+#include "base/fd_poll.h"
 #include "base/lock.h"
 #include "client/base/error.h"
 #include "client/base/log.h"
@@ -11,7 +12,6 @@
 #include "transport/descriptor.h"
 #include "transport/own_fd.h"
 
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -412,7 +412,7 @@ wait_for_message_locked(struct gpc_session *session, int timeout_ms)
 		struct pollfd pollers[2] = { { .fd = fd, .events = POLLIN },
 					     { .fd = rouse_fd, .events = POLLIN } };
 
-		came = poll(pollers, 2, timeout_ms) != 0;
+		came = gp_fd_poll(pollers, 2, timeout_ms) != 0;
 		if (pollers[1].revents & POLLIN && gp_own_fd_is(rouse_fd))
 			(void)!read(rouse_fd, &count, sizeof(count));
 	} else {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transport/shm/sealed_memory.h"
 
+#include "base/file_limit.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/memfd.h>
@@ -15,13 +17,16 @@ gp_sealed_create(const char *name, size_t size, bool now)
 {
 	/* Not every C library that the client meets has the function. */
 	int fd = (int)syscall(SYS_memfd_create, name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	struct gp_file_limit limit;
 	int r = 0;
 
 	if (fd < 0)
 		return -errno;
+	gp_file_limit_begin(&limit);
 	if (ftruncate(fd, (off_t)size) || (now && fallocate(fd, 0, 0, (off_t)size)) ||
 	    fcntl(fd, F_ADD_SEALS, SEALS))
 		r = -errno;
+	gp_file_limit_end(&limit);
 	if (r == 0)
 		return fd;
 	(void)close(fd);

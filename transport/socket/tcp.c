@@ -2,6 +2,7 @@
 #include "transport/socket/tcp.h"
 
 #include "base/clock.h"
+#include "base/fd_poll.h"
 #include "transport/descriptor.h"
 #include "transport/own_fd.h"
 #include "transport/socket/socket_owner.h"
@@ -12,7 +13,6 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <sched.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -97,7 +97,7 @@ sees_nothing(const struct gp_stream *stream)
 {
 	struct pollfd poller = { .fd = ((const struct gp_tcp_conn *)stream)->fd, .events = POLLIN };
 
-	return stream->again && poll(&poller, 1, 0) == 0;
+	return stream->again && gp_fd_poll(&poller, 1, 0) == 0;
 }
 
 /* A read that waits comes back with EAGAIN after the stall time (gp_tcp_set_stall()), or at once if
@@ -340,7 +340,7 @@ gp_tcp_peer_closed(const struct gp_conn *conn)
 {
 	struct pollfd poller = { .fd = gp_tcp_fd(conn), .events = POLLRDHUP };
 
-	return poll(&poller, 1, 0) > 0;
+	return gp_fd_poll(&poller, 1, 0) > 0;
 }
 
 int

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A file that grows past the process's limit. */
+#include "base/file_limit.h"
+#include "tests/test.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+static volatile int signals;
+
+static void
+count(int number)
+{
+	(void)number;
+	signals++;
+}
+
+static void
+test_limit(void **state)
+{
+	struct sigaction action = { .sa_handler = count }, before;
+	struct gp_file_limit limit;
+	struct rlimit files, none;
+	int fd = memfd_create("limited", MFD_CLOEXEC);
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(sigaction(SIGXFSZ, &action, &before), 0);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &files), 0);
+	none = (struct rlimit){ 0, files.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+	gp_file_limit_begin(&limit);
+	errno = 0;
+	assert_int_equal(ftruncate(fd, 4096), -1);
+	gp_file_limit_end(&limit);
+	assert_int_equal(errno, EFBIG);
+	assert_int_equal(signals, 0);
+	gp_file_limit_begin(&limit);
+	assert_int_equal(write(fd, "x", 1), -1);
+	gp_file_limit_end(&limit);
+	assert_int_equal(signals, 0);
+	/* The program's own is the program's. */
+	assert_int_equal(ftruncate(fd, 4096), -1);
+	assert_int_equal(signals, 1);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &files), 0);
+	assert_int_equal(sigaction(SIGXFSZ, &before, NULL), 0);
+	assert_int_equal(close(fd), 0);
+}
+
+static void
+test_pending_stays(void **state)
+{
+	struct sigaction action = { .sa_handler = count }, before;
+	struct gp_file_limit limit;
+	sigset_t set, mask;
+
+	(void)state;
+	signals = 0;
+	assert_int_equal(sigaction(SIGXFSZ, &action, &before), 0);
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, SIGXFSZ);
+	assert_int_equal(pthread_sigmask(SIG_BLOCK, &set, &mask), 0);
+	assert_int_equal(raise(SIGXFSZ), 0);
+	gp_file_limit_begin(&limit);
+	gp_file_limit_end(&limit);
+	assert_int_equal(signals, 0);
+	assert_int_equal(pthread_sigmask(SIG_SETMASK, &mask, NULL), 0);
+	assert_int_equal(signals, 1);
+	assert_int_equal(sigaction(SIGXFSZ, &before, NULL), 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_limit),
+		cmocka_unit_test(test_pending_stays),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
