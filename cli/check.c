@@ -122,6 +122,7 @@ cli_check(int count, char **words)
 		r = cli_choice_apply(&choice);
 	if (r == 0) {
 		check_daemons(&choice);
+		check_managed();
 		if (optind < count)
 			check_program(words[optind], &choice, before);
 		r = check_wrong() ? 1 : 0;

@@ -37,6 +37,9 @@ bool check_account(struct cli_daemon *daemon);
  * session, latency, bandwidth.  tries: a session can be opened. */
 void check_session(const struct cli_choice *choice, bool tries);
 
+/* check_managed.c: how faults at managed memory are reported, and what that means. */
+void check_managed(void);
+
 /* check_program.c: which library this program finds with `gpupool run`, and as things are. */
 void check_program(const char *name, const struct cli_choice *choice, const char *list_before);
 

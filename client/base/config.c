@@ -437,6 +437,17 @@ check_shm(char *error, size_t error_size)
 	return refuse(error, error_size, name, "neither 0 nor 1");
 }
 
+static int
+check_managed(char *error, size_t error_size)
+{
+	static const char name[] = "GPUPOOL_MANAGED";
+	const char *text = value_of(name);
+
+	if (!text || strcmp(text, "userfaultfd") == 0 || strcmp(text, "signal") == 0)
+		return 0;
+	return refuse(error, error_size, name, "neither userfaultfd nor signal");
+}
+
 void
 gpc_config_check_log(void)
 {
@@ -468,6 +479,8 @@ gpc_config_wish(struct gpc_wish *wish, char *error, size_t error_size)
 		r = check_stall(error, error_size);
 	if (r == 0)
 		r = check_shm(error, error_size);
+	if (r == 0)
+		r = check_managed(error, error_size);
 	return r;
 }
 

@@ -4,28 +4,28 @@
 #include "base/lock.h"
 #include "base/thread.h"
 #include "client/base/log.h"
+#include "client/pages/page_signal.h"
+#include "client/pages/page_userfault.h"
 
 #include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
-#include <ucontext.h>
 #include <unistd.h>
 
-/* How many handlers of the program's we can keep apart. */
-#define ACTIONS 8
+/* How many threads may be direct at once: there is one in each session. */
+#define DIRECT_MAX 64
 
-/* Other faults, of which a program may live, are to be told apart without a lock. */
-#define AREAS 16
-#define NEAR ((uint64_t)1 << 32)
-
-/* A fault that waits, on the stack of its thread. */
+/* A fault that waits: on the stack of its thread, which waits for the answer, or an event. */
 struct fault {
 	struct fault *next;
 	uint64_t address;
 	enum gpc_page_access access;
+	bool is_event;
 	atomic_int answer; /* 0: not yet; SERVED or REFUSED */
 };
 enum {
@@ -33,17 +33,17 @@ enum {
 	REFUSED = 2,
 };
 
-__thread bool gpc_page_faults_direct __attribute__((tls_model("initial-exec")));
-__thread bool gpc_page_faults_forbidden __attribute__((tls_model("initial-exec")));
+static __thread bool direct_here __attribute__((tls_model("initial-exec")));
+static __thread bool forbidden_here __attribute__((tls_model("initial-exec")));
+/* The same, for the thread that reads events: as gettid(); 0: none. */
+static atomic_int directs[DIRECT_MAX];
+static atomic_int forbidden;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool started GP_GUARDED_BY(lock);
-static _Atomic(gpc_page_faults_serve *) server; /* NULL: nothing is served */
-/* Addresses that lie closer to one another than NEAR are one area. */
-static struct {
-	atomic_uint_fast64_t base, end;
-} areas[AREAS];
-static atomic_uint area_count;
+static size_t running GP_GUARDED_BY(lock); /* queues with a thread */
+static _Atomic(enum gpc_page_faults_way) way;
+static gpc_page_faults_serve *server; /* before the way is set */
 
 /* Faults of all threads, and of those that others wait for: each has a thread that serves. */
 struct queue {
@@ -54,12 +54,15 @@ struct queue {
 static struct queue queues[] = { { .direct = false }, { .direct = true } };
 #define QUEUES (sizeof(queues) / sizeof(queues[0]))
 
-/*
- * The program's handlers, each with a handler of ours before it.  A program that puts back what it
- * found, or calls that, means the handler that it had then, and not the one that it put in between.
- */
-static struct sigaction actions[ACTIONS];
-static atomic_uint action_count;
+/* Events that are answered, to be used again; and those that the reader has taken from there. */
+static _Atomic(struct fault *) events_done;
+static struct fault *events_free;
+
+static int
+thread_self(void)
+{
+	return (int)syscall(SYS_gettid);
+}
 
 static void
 wait_while(atomic_int *word, int value)
@@ -73,291 +76,211 @@ wake(atomic_int *word)
 	(void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
-/* The library's thread. */
+static void
+list_push(_Atomic(struct fault *) *list, struct fault *fault)
+{
+	struct fault *next = atomic_load(list);
+
+	do
+		fault->next = next;
+	while (!atomic_compare_exchange_weak(list, &next, fault));
+}
 
 static void
-answer_all(struct fault *fault, bool direct)
+queue_add(struct queue *queue, struct fault *fault)
 {
-	gpc_page_faults_serve *serve = atomic_load(&server);
+	list_push(&queue->waiting, fault);
+	atomic_fetch_add(&queue->wanted, 1);
+	wake(&queue->wanted);
+}
 
+/* The threads that serve. */
+
+static void
+fault_answer(struct fault *fault, bool served)
+{
+	atomic_int *answer = &fault->answer;
+
+	if (fault->is_event) {
+		/* A thread whose page was mapped goes on already. */
+		if (!served)
+			gpc_page_userfault_refuse(fault->address, false);
+		list_push(&events_done, fault);
+		return;
+	}
+	/* From here on its thread may be gone: a wake-up too many hurts nobody. */
+	atomic_store(answer, served ? SERVED : REFUSED);
+	wake(answer);
+}
+
+static void
+queue_answer(struct fault *fault, bool direct)
+{
 	while (fault) {
 		struct fault *next = fault->next;
-		bool served = serve && serve(fault->address, fault->access, direct);
-		atomic_int *answer = &fault->answer;
 
-		/* From here on its thread may be gone: a wake-up too many hurts nobody. */
-		atomic_store(answer, served ? SERVED : REFUSED);
-		wake(answer);
+		fault_answer(fault, server(fault->address, fault->access, direct));
 		fault = next;
 	}
 }
 
 static void *
-serve_all(void *arg)
+queue_run(void *arg)
 {
 	struct queue *queue = arg;
 
-	gpc_page_faults_forbidden = true;
+	forbidden_here = true;
 	for (;;) {
 		int seen = atomic_load(&queue->wanted);
 		struct fault *faults = atomic_exchange(&queue->waiting, NULL);
 
 		if (faults)
-			answer_all(faults, queue->direct);
+			queue_answer(faults, queue->direct);
 		else
 			wait_while(&queue->wanted, seen);
 	}
 	return NULL;
 }
 
-/* The handler. */
-
-static bool
-ask(uint64_t address, enum gpc_page_access access)
+bool
+gpc_page_faults_ask(uint64_t address, enum gpc_page_access access)
 {
-	struct queue *queue = &queues[gpc_page_faults_direct];
 	struct fault fault = { .address = address, .access = access };
-	struct fault *next = atomic_load(&queue->waiting);
 
-	do
-		fault.next = next;
-	while (!atomic_compare_exchange_weak(&queue->waiting, &next, &fault));
-	atomic_fetch_add(&queue->wanted, 1);
-	wake(&queue->wanted);
+	if (forbidden_here)
+		return false;
+	queue_add(&queues[direct_here], &fault);
 	while (atomic_load(&fault.answer) == 0)
 		wait_while(&fault.answer, 0);
 	return atomic_load(&fault.answer) == SERVED;
 }
 
-static enum gpc_page_access
-access_of(const void *context)
-{
-#ifdef __x86_64__
-	const ucontext_t *machine = context;
-
-	return machine->uc_mcontext.gregs[REG_ERR] & 2 ? GPC_PAGE_WRITE : GPC_PAGE_READ;
-#else
-	(void)context;
-	return GPC_PAGE_ACCESS_UNKNOWN;
-#endif
-}
-
-/* Nobody can jump to such pages: that would be tried for ever. */
-static bool
-is_jump(const void *context)
-{
-#ifdef __x86_64__
-	return ((const ucontext_t *)context)->uc_mcontext.gregs[REG_ERR] & 16;
-#else
-	(void)context;
-	return false;
-#endif
-}
+/* Events.  The reader allocates nothing from the program's heap. */
 
 static bool
-is_covered(uint64_t address)
+events_grow(void)
 {
-	unsigned int count = atomic_load(&area_count);
+	size_t size = (size_t)sysconf(_SC_PAGESIZE);
+	struct fault *more =
+		mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	for (unsigned int i = 0; i < count; i++) {
-		if (address >= atomic_load(&areas[i].base) && address < atomic_load(&areas[i].end))
-			return true;
-	}
-	return false;
-}
-
-static bool
-is_served(const siginfo_t *info, const void *context)
-{
-	uint64_t address = (uintptr_t)info->si_addr;
-	gpc_page_faults_serve *serve = atomic_load(&server);
-
-	if (!serve || (info->si_code != SEGV_ACCERR && info->si_code != SEGV_MAPERR) ||
-	    !is_covered(address) || is_jump(context))
+	if (more == MAP_FAILED)
 		return false;
-	if (gpc_page_faults_forbidden)
-		return false;
-	return ask(address, access_of(context));
-}
-
-/* A fault cannot be ignored. */
-static bool
-is_default(const struct sigaction *action)
-{
-	return !(action->sa_flags & SA_SIGINFO) &&
-	       (action->sa_handler == SIG_DFL || action->sa_handler == SIG_IGN);
-}
-
-/* The instruction is tried again and the process ends, with a core of where it was; what was sent
- * by somebody is sent once more. */
-static void
-end_process(const siginfo_t *info)
-{
-	const struct sigaction action = { .sa_handler = SIG_DFL };
-
-	(void)sigaction(SIGSEGV, &action, NULL);
-	if (info->si_code <= 0)
-		(void)raise(SIGSEGV);
-}
-
-/* As the kernel would call it. */
-static void
-hand_on(struct sigaction *action, int number, siginfo_t *info, void *context)
-{
-	const struct sigaction now = *action;
-	sigset_t mask;
-
-	if (now.sa_flags & SA_RESETHAND)
-		*action = (struct sigaction){ .sa_handler = SIG_DFL };
-	mask = now.sa_mask;
-	if (!(now.sa_flags & SA_NODEFER))
-		(void)sigaddset(&mask, SIGSEGV);
-	(void)pthread_sigmask(SIG_BLOCK, &mask, NULL);
-	if (now.sa_flags & SA_SIGINFO)
-		now.sa_sigaction(number, info, context);
-	else
-		now.sa_handler(number);
-}
-
-static void
-handle(struct sigaction *action, int number, siginfo_t *info, void *context)
-{
-	int saved = errno;
-	bool served = is_served(info, context);
-
-	errno = saved;
-	if (served)
-		return;
-	if (is_default(action))
-		end_process(info);
-	else
-		hand_on(action, number, info, context);
-}
-
-/* One for each place of actions[]. */
-#define HANDLER(place)                                                                             \
-	static void handle_##place(int number, siginfo_t *info, void *context)                     \
-	{                                                                                          \
-		handle(&actions[place], number, info, context);                                    \
-	}
-HANDLER(0)
-HANDLER(1)
-HANDLER(2)
-HANDLER(3)
-HANDLER(4)
-HANDLER(5)
-HANDLER(6)
-HANDLER(7)
-
-static void (*const handlers[ACTIONS])(int, siginfo_t *, void *) = {
-	handle_0, handle_1, handle_2, handle_3, handle_4, handle_5, handle_6, handle_7,
-};
-
-/* Having the signal. */
-
-static bool
-is_ours(const struct sigaction *action)
-{
-	for (unsigned int i = 0; i < ACTIONS && (action->sa_flags & SA_SIGINFO); i++) {
-		if (action->sa_sigaction == handlers[i])
-			return true;
-	}
-	return false;
-}
-
-/* In the rest of a mask the C library leaves what it finds. */
-static bool
-is_same(const struct sigaction *a, const struct sigaction *b)
-{
-	if (a->sa_flags != b->sa_flags || a->sa_sigaction != b->sa_sigaction)
-		return false;
-	for (int number = 1; number <= SIGRTMAX; number++) {
-		if (sigismember(&a->sa_mask, number) != sigismember(&b->sa_mask, number))
-			return false;
+	for (size_t i = 0; i < size / sizeof(*more); i++) {
+		more[i].next = events_free;
+		events_free = &more[i];
 	}
 	return true;
 }
 
-/* The place of the program's handler; of more than there is room for the last one has the last
- * place. */
-static unsigned int
-place_of(const struct sigaction *found) GP_LOCKED(lock)
+static struct fault *
+event_create(uint64_t address, enum gpc_page_access access)
 {
-	unsigned int count = atomic_load(&action_count);
+	struct fault *event;
 
-	for (unsigned int i = 0; i < count; i++) {
-		if (is_same(&actions[i], found))
-			return i;
-	}
-	if (count == ACTIONS)
-		count--;
-	actions[count] = *found;
-	atomic_store(&action_count, count + 1);
-	return count;
+	if (!events_free)
+		events_free = atomic_exchange(&events_done, NULL);
+	if (!events_free && !events_grow())
+		return NULL;
+	event = events_free;
+	events_free = event->next;
+	*event = (struct fault){ .address = address, .access = access, .is_event = true };
+	return event;
 }
 
-/* On the stack for signals if that is where the program's is called: who handles an overflow of its
- * stack must be.  Not deferred: a handler of another signal may touch such pages, too, while its
- * thread waits for some. */
+static bool
+is_direct(int thread)
+{
+	for (int i = 0; i < DIRECT_MAX; i++) {
+		if (atomic_load(&directs[i]) == thread)
+			return true;
+	}
+	return false;
+}
+
+static void
+event_report(uint64_t address, enum gpc_page_access access, int thread)
+{
+	struct fault *event =
+		atomic_load(&forbidden) == thread ? NULL : event_create(address, access);
+
+	if (event)
+		queue_add(&queues[is_direct(thread)], event);
+	else
+		gpc_page_userfault_refuse(address, true);
+}
+
+/* Threads. */
+
+void
+gpc_page_faults_set_direct(bool direct)
+{
+	int self = thread_self(), from = direct ? 0 : self;
+
+	direct_here = direct;
+	for (int i = 0; i < DIRECT_MAX; i++) {
+		int expected = from;
+
+		if (atomic_compare_exchange_strong(&directs[i], &expected, direct ? self : 0))
+			return;
+	}
+}
+
+void
+gpc_page_faults_forbid(void)
+{
+	forbidden_here = true;
+	if (atomic_load(&way) == GPC_PAGE_FAULTS_USERFAULT)
+		atomic_store(&forbidden, thread_self());
+}
+
+void
+gpc_page_faults_allow(void)
+{
+	forbidden_here = false;
+	if (atomic_load(&way) == GPC_PAGE_FAULTS_USERFAULT)
+		atomic_store(&forbidden, 0);
+}
+
+/* The way. */
+
+enum gpc_page_faults_way
+gpc_page_faults_way(void)
+{
+	return atomic_load(&way);
+}
+
 static int
-take_signal(void) GP_LOCKED(lock)
+userfault_start(void)
 {
-	struct sigaction found, action = { .sa_flags = SA_SIGINFO | SA_RESTART | SA_NODEFER };
+	bool in_kernel;
+	int r = gpc_page_userfault_start(event_report, &in_kernel);
 
-	if (sigaction(SIGSEGV, NULL, &found) || is_ours(&found))
+	if (r == 0) {
+		gpc_log(GPC_LOG_INFO, "managed memory: userfaultfd, system calls %s",
+			in_kernel ? "included" : "excluded");
+		atomic_store(&way, GPC_PAGE_FAULTS_USERFAULT);
+	}
+	return r;
+}
+
+static int
+way_start(void)
+{
+	const char *wanted = getenv("GPUPOOL_MANAGED");
+	int r = wanted && strcmp(wanted, "signal") == 0 ? -ENOTSUP : userfault_start();
+
+	if (r == 0)
 		return 0;
-	action.sa_sigaction = handlers[place_of(&found)];
-	action.sa_flags |= found.sa_flags & SA_ONSTACK;
-	(void)sigemptyset(&action.sa_mask);
-	return sigaction(SIGSEGV, &action, NULL) ? -errno : 0;
-}
-
-void
-gpc_page_faults_renew(void)
-{
-	struct sigaction found;
-
-	if (!atomic_load(&server) || sigaction(SIGSEGV, NULL, &found) || is_ours(&found))
-		return;
-	(void)pthread_mutex_lock(&lock);
-	if (take_signal())
-		gpc_log(GPC_LOG_ERROR, "SIGSEGV is not ours: managed memory cannot be fetched");
-	(void)pthread_mutex_unlock(&lock);
-}
-
-static uint64_t
-distance(unsigned int area, uint64_t base, uint64_t end) GP_LOCKED(lock)
-{
-	uint64_t from = atomic_load(&areas[area].base), to = atomic_load(&areas[area].end);
-
-	if (end < from)
-		return from - end;
-	return base > to ? base - to : 0;
-}
-
-void
-gpc_page_faults_cover(uint64_t base, uint64_t size)
-{
-	uint64_t end = base + size;
-	unsigned int count, best = 0;
-
-	(void)pthread_mutex_lock(&lock);
-	count = atomic_load(&area_count);
-	for (unsigned int i = 1; i < count; i++) {
-		if (distance(i, base, end) < distance(best, base, end))
-			best = i;
+	if (wanted && strcmp(wanted, "userfaultfd") == 0)
+		gpc_log_always("managed memory: no userfaultfd (%s); SIGSEGV is used instead",
+			       strerror(-r));
+	r = gpc_page_signal_start();
+	if (r == 0) {
+		gpc_log(GPC_LOG_INFO, "managed memory: SIGSEGV");
+		atomic_store(&way, GPC_PAGE_FAULTS_SIGNAL);
 	}
-	if (count < AREAS && (count == 0 || distance(best, base, end) > NEAR)) {
-		atomic_store(&areas[count].base, base);
-		atomic_store(&areas[count].end, end);
-		atomic_store(&area_count, count + 1);
-	} else {
-		if (base < atomic_load(&areas[best].base))
-			atomic_store(&areas[best].base, base);
-		if (end > atomic_load(&areas[best].end))
-			atomic_store(&areas[best].end, end);
-	}
-	(void)pthread_mutex_unlock(&lock);
+	return r;
 }
 
 int
@@ -367,12 +290,13 @@ gpc_page_faults_start(gpc_page_faults_serve *serve)
 
 	(void)pthread_mutex_lock(&lock);
 	if (!started) {
-		for (size_t i = 0; r == 0 && i < QUEUES; i++)
-			r = gp_thread_start("gpupool-pages", 0, serve_all, &queues[i]);
+		server = serve;
+		while (r == 0 && running < QUEUES) {
+			r = gp_thread_start("gpupool-pages", 0, queue_run, &queues[running]);
+			running += r == 0;
+		}
 		if (r == 0)
-			r = take_signal();
-		if (r == 0)
-			atomic_store(&server, serve);
+			r = way_start();
 		started = r == 0;
 	}
 	(void)pthread_mutex_unlock(&lock);
@@ -380,7 +304,21 @@ gpc_page_faults_start(gpc_page_faults_serve *serve)
 }
 
 void
+gpc_page_faults_cover(uint64_t base, uint64_t size)
+{
+	gpc_page_signal_cover(base, size);
+}
+
+void
+gpc_page_faults_renew(void)
+{
+	gpc_page_signal_renew();
+}
+
+void
 gpc_page_faults_forked(void)
 {
-	atomic_store(&server, NULL);
+	atomic_store(&way, GPC_PAGE_FAULTS_NONE);
+	gpc_page_signal_forked();
+	gpc_page_userfault_forked();
 }

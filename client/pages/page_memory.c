@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/pages/page_memory.h"
 
+#include "base/file_limit.h"
+#include "client/pages/page_faults.h"
+#include "client/pages/page_userfault.h"
 #include "transport/descriptor.h"
 #include "transport/own_fd.h"
 
@@ -10,8 +13,19 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+/* What older C libraries lack. */
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+#ifndef MADV_DONTNEED_LOCKED
+#define MADV_DONTNEED_LOCKED 24
+#endif
+
 /* So many descriptors at most: they are the program's, too. */
 #define DESCRIPTORS_MAX 64
+
+/* What is mapped at first of a part that is opened; then as much as is mapped already. */
+#define OPEN_FIRST ((uint64_t)256 << 10)
 
 static atomic_int descriptors;
 
@@ -31,45 +45,84 @@ reserve(const struct gpc_page_memory *memory)
 		       : 0;
 }
 
-static int
-map_twice(struct gpc_page_memory *memory, int fd)
+/* The memory is a file, which tells what was written; or nameless, where the program may have no
+ * more descriptors or no file of that size. */
+static void *
+memory_map(uint64_t size, int *fd_p)
 {
-	void *mirror;
+	int fd = gp_fd_away(memfd_create("gpupool-managed", MFD_CLOEXEC));
+	void *memory = MAP_FAILED;
+	struct gp_file_limit limit;
+	int r;
 
-	if (ftruncate(fd, (off_t)memory->size))
-		return -errno;
-	mirror =
-		mmap(NULL, memory->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-	if (mirror == MAP_FAILED)
-		return -errno;
-	if (mmap(program_at(memory, 0), memory->size, PROT_NONE,
-		 MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd, 0) == MAP_FAILED) {
-		int r = -errno;
-
-		(void)munmap(mirror, memory->size);
-		return r;
+	*fd_p = -1;
+	if (fd >= 0) {
+		gp_own_fd_mark(fd);
+		gp_file_limit_begin(&limit);
+		r = ftruncate(fd, (off_t)size);
+		gp_file_limit_end(&limit);
+		if (r == 0)
+			memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
+				      MAP_SHARED | MAP_NORESERVE, fd, 0);
+		if (memory == MAP_FAILED)
+			(void)close(fd);
+		else
+			*fd_p = fd;
 	}
-	memory->mirror = mirror;
-	return 0;
+	if (memory == MAP_FAILED)
+		memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			      MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	return memory;
+}
+
+/* A second mapping of the same memory, for the program, which gets nothing of it yet.  The child of
+ * a fork does not get the mapping: it would find bytes that are not the newest. */
+static int
+program_map(const struct gpc_page_memory *memory)
+{
+	void *program = program_at(memory, 0);
+	int r = 0;
+
+	if (mremap(memory->mirror, 0, memory->size, MREMAP_MAYMOVE | MREMAP_FIXED, program) ==
+	    MAP_FAILED)
+		return -errno;
+	if (memory->is_userfault)
+		r = madvise(program, memory->size, MADV_DONTFORK)
+			    ? -errno
+			    : gpc_page_userfault_register(memory->base, memory->size);
+	else if (mprotect(program, memory->size, PROT_NONE))
+		r = -errno;
+	if (r)
+		(void)reserve(memory);
+	return r;
 }
 
 int
 gpc_page_memory_init(struct gpc_page_memory *memory, uint64_t base, uint64_t size, bool watched)
 {
-	int fd = gp_fd_away(memfd_create("gpupool-managed", MFD_CLOEXEC)), r;
+	int fd, r;
 
-	if (fd < 0)
+	*memory = (struct gpc_page_memory){
+		.base = base,
+		.size = size,
+		.fd = -1,
+		.is_userfault = gpc_page_faults_way() == GPC_PAGE_FAULTS_USERFAULT,
+	};
+	memory->mirror = memory_map(size, &fd);
+	if (memory->mirror == MAP_FAILED)
 		return -errno;
-	*memory = (struct gpc_page_memory){ .base = base, .size = size, .fd = -1 };
-	gp_own_fd_mark(fd);
-	r = map_twice(memory, fd);
-	if (r == 0 && watched && atomic_fetch_add(&descriptors, 1) < DESCRIPTORS_MAX) {
-		memory->fd = fd;
-		return 0;
-	}
-	if (r == 0 && watched)
+	r = program_map(memory);
+	if (r)
+		(void)munmap(memory->mirror, size);
+	if (r == 0 && watched && fd >= 0) {
+		if (atomic_fetch_add(&descriptors, 1) < DESCRIPTORS_MAX) {
+			memory->fd = fd;
+			return 0;
+		}
 		atomic_fetch_sub(&descriptors, 1);
-	(void)close(fd);
+	}
+	if (fd >= 0)
+		(void)close(fd);
 	return r;
 }
 
@@ -86,16 +139,118 @@ gpc_page_memory_settle(struct gpc_page_memory *memory)
 void
 gpc_page_memory_fini(struct gpc_page_memory *memory)
 {
+	gpc_page_userfault_drop_refused(memory->base, memory->size);
 	(void)reserve(memory);
 	(void)munmap(memory->mirror, memory->size);
 	gpc_page_memory_settle(memory);
 }
 
-int
-gpc_page_memory_protect(const struct gpc_page_memory *memory, uint64_t offset, uint64_t size,
-			int protection)
+static int
+signal_set(const struct gpc_page_memory *memory, uint64_t offset, uint64_t size,
+	   enum gpc_page_rights to)
 {
-	return mprotect(program_at(memory, offset), size, protection) ? -errno : 0;
+	static const int protections[] = {
+		[GPC_PAGE_RIGHTS_NONE] = PROT_NONE,
+		[GPC_PAGE_RIGHTS_READ] = PROT_READ,
+		[GPC_PAGE_RIGHTS_WRITE] = PROT_READ | PROT_WRITE,
+		[GPC_PAGE_RIGHTS_FREE] = PROT_READ | PROT_WRITE,
+	};
+
+	return mprotect(program_at(memory, offset), size, protections[to]) ? -errno : 0;
+}
+
+static int
+userfault_map_once(const struct gpc_page_memory *memory, uint64_t offset, uint64_t size,
+		   bool is_writable)
+{
+	uint64_t base = memory->base + offset;
+
+	return is_writable ? gpc_page_userfault_map(base, size)
+			   : gpc_page_userfault_map_protected(base, size, memory->mirror + offset);
+}
+
+/* Maps the memory's pages for the program; the memory gets those that it lacks. */
+static int
+userfault_map(const struct gpc_page_memory *memory, uint64_t offset, uint64_t size,
+	      bool is_writable)
+{
+	int r = userfault_map_once(memory, offset, size, is_writable);
+
+	if (r != -EFAULT)
+		return r;
+	if (madvise(memory->mirror + offset, size, MADV_POPULATE_WRITE))
+		return -errno;
+	return userfault_map_once(memory, offset, size, is_writable);
+}
+
+static int
+userfault_close(const struct gpc_page_memory *memory, uint64_t offset, uint64_t size)
+{
+	/* The program may have locked its memory. */
+	return madvise(program_at(memory, offset), size, MADV_DONTNEED_LOCKED) ? -errno : 0;
+}
+
+/* A little first: its threads go on while the rest is mapped. */
+static int
+userfault_open(const struct gpc_page_memory *memory, uint64_t offset, uint64_t size,
+	       bool is_writable)
+{
+	uint64_t step = OPEN_FIRST, end = offset + size;
+	bool is_written = false;
+	int r = 0;
+
+	for (uint64_t at = offset; r >= 0 && at < end; at += step, step = at - offset) {
+		if (step > end - at)
+			step = end - at;
+		r = userfault_map(memory, at, step, is_writable || is_written);
+		is_written |= r > 0;
+	}
+	if (r >= 0 && is_written) {
+		r = gpc_page_userfault_protect(memory->base + offset, size, true);
+		r = r ? r : 1;
+	}
+	/* Nothing stays that is not known to be there. */
+	if (r < 0)
+		(void)userfault_close(memory, offset, size);
+	return r;
+}
+
+static int
+userfault_set(const struct gpc_page_memory *memory, uint64_t offset, uint64_t size,
+	      enum gpc_page_rights from, enum gpc_page_rights to)
+{
+	uint64_t base = memory->base + offset;
+	int r = 0;
+
+	if (to == GPC_PAGE_RIGHTS_FREE)
+		return gpc_page_userfault_unregister(base, size);
+	if (from == GPC_PAGE_RIGHTS_FREE)
+		r = gpc_page_userfault_register(base, size);
+	if (r)
+		return r;
+	if (to == GPC_PAGE_RIGHTS_NONE)
+		return userfault_close(memory, offset, size);
+	if (from == GPC_PAGE_RIGHTS_NONE)
+		return userfault_open(memory, offset, size, to == GPC_PAGE_RIGHTS_WRITE);
+	return gpc_page_userfault_protect(base, size, to == GPC_PAGE_RIGHTS_WRITE);
+}
+
+int
+gpc_page_memory_set(const struct gpc_page_memory *memory, uint64_t offset, uint64_t size,
+		    enum gpc_page_rights from, enum gpc_page_rights to)
+{
+	return memory->is_userfault ? userfault_set(memory, offset, size, from, to)
+				    : signal_set(memory, offset, size, to);
+}
+
+int
+gpc_page_memory_reopen(const struct gpc_page_memory *memory, uint64_t offset, uint64_t size,
+		       enum gpc_page_rights rights)
+{
+	/* Without a registration nothing waits. */
+	if (!memory->is_userfault || rights == GPC_PAGE_RIGHTS_FREE)
+		return 0;
+	return userfault_open(memory, offset, size, rights == GPC_PAGE_RIGHTS_WRITE);
 }
 
 bool

@@ -17,6 +17,7 @@ struct gpc_page_memory {
 	uint8_t *mirror;
 	uint8_t *saved; /* for the child of a fork; NULL: nothing */
 	int fd;         /* by which the kernel tells what was written; -1 */
+	bool is_userfault;
 };
 
 /* In place of addresses that were reserved, inaccessible.  watched: the kernel shall tell what has
@@ -26,9 +27,24 @@ GP_MUST_CHECK int gpc_page_memory_init(struct gpc_page_memory *memory, uint64_t 
 /* The addresses are reserved again. */
 void gpc_page_memory_fini(struct gpc_page_memory *memory);
 
-/* Of the program's addresses.  -errno. */
-GP_MUST_CHECK int gpc_page_memory_protect(const struct gpc_page_memory *memory, uint64_t offset,
-					  uint64_t size, int protection);
+/* What the program may do with a part before there is a fault. */
+enum gpc_page_rights {
+	GPC_PAGE_RIGHTS_NONE,
+	GPC_PAGE_RIGHTS_READ,
+	GPC_PAGE_RIGHTS_WRITE,
+	GPC_PAGE_RIGHTS_FREE, /* write, and the kernel gives the memory pages */
+};
+
+/* Of the program's addresses.  from: what some of it has; all of it may have less.  Threads that
+ * wait for a page there try again, unless the rights are none now.  -errno; 1: it is writable
+ * instead of readable, as the program has written it meanwhile. */
+GP_MUST_CHECK int gpc_page_memory_set(const struct gpc_page_memory *memory, uint64_t offset,
+				      uint64_t size, enum gpc_page_rights from,
+				      enum gpc_page_rights to);
+
+/* Pages that have these rights, and may have been unmapped by the kernel.  As set(). */
+GP_MUST_CHECK int gpc_page_memory_reopen(const struct gpc_page_memory *memory, uint64_t offset,
+					 uint64_t size, enum gpc_page_rights rights);
 
 /* Whether it is known what has been written. */
 bool gpc_page_memory_knows(const struct gpc_page_memory *memory);

@@ -5,12 +5,13 @@
 #include "client/base/log.h"
 #include "client/base/ranges.h"
 #include "client/pages/page_memory.h"
+#include "client/pages/page_userfault.h"
 #include "client/pages/pages_state.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
+#include <unistd.h>
 
 atomic_uint gpc_pages_count;
 
@@ -18,12 +19,48 @@ static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct gpc_ranges all GP_GUARDED_BY(lock);
 
-static int
-protection_of(enum gpc_page_state state)
+static enum gpc_page_rights
+rights_of(enum gpc_page_state state)
 {
-	if (state == GPC_PAGE_BOTH)
-		return PROT_READ;
-	return gpc_block_is_here(state) ? PROT_READ | PROT_WRITE : PROT_NONE;
+	switch (state) {
+	case GPC_PAGE_BOTH:
+		return GPC_PAGE_RIGHTS_READ;
+	case GPC_PAGE_FRESH:
+		return GPC_PAGE_RIGHTS_FREE;
+	case GPC_PAGE_HERE:
+		return GPC_PAGE_RIGHTS_WRITE;
+	default:
+		return GPC_PAGE_RIGHTS_NONE;
+	}
+}
+
+/* What some block of the range may have at most. */
+static enum gpc_page_rights
+rights_at_most(const struct gpc_pages *pages)
+{
+	return pages->fresh > 0 ? GPC_PAGE_RIGHTS_FREE : GPC_PAGE_RIGHTS_WRITE;
+}
+
+static int
+set_rights(const struct gpc_pages *pages, uint64_t block, uint64_t count, enum gpc_page_rights from,
+	   enum gpc_page_rights to)
+{
+	return gpc_page_memory_set(&pages->memory, gpc_block_offset(block),
+				   gpc_block_length(pages, block, count), from, to);
+}
+
+/* The blocks are among those that are looked at when all is given. */
+static void
+widen(struct gpc_pages *pages, uint64_t block, uint64_t count)
+{
+	if (pages->open_from >= pages->open_to) {
+		pages->open_from = block;
+		pages->open_to = block + count;
+	}
+	if (block < pages->open_from)
+		pages->open_from = block;
+	if (block + count > pages->open_to)
+		pages->open_to = block + count;
 }
 
 static void
@@ -33,20 +70,14 @@ set_states(struct gpc_pages *pages, uint64_t block, uint64_t count, enum gpc_pag
 	for (uint64_t i = block; i < block + count; i++) {
 		pages->unused -= gpc_block_state(pages, i) == GPC_PAGE_UNUSED;
 		pages->direct -= (pages->blocks[i] & GPC_BLOCK_DIRECT) != 0;
+		pages->fresh -= gpc_block_state(pages, i) == GPC_PAGE_FRESH;
 		pages->blocks[i] = (uint8_t)(state | (direct ? GPC_BLOCK_DIRECT : 0));
 	}
 	pages->unused += state == GPC_PAGE_UNUSED ? count : 0;
 	pages->direct += direct ? count : 0;
-	if (!gpc_block_is_here(state))
-		return;
-	if (pages->open_from >= pages->open_to) {
-		pages->open_from = block;
-		pages->open_to = block + count;
-	}
-	if (block < pages->open_from)
-		pages->open_from = block;
-	if (block + count > pages->open_to)
-		pages->open_to = block + count;
+	pages->fresh += state == GPC_PAGE_FRESH ? count : 0;
+	if (gpc_block_is_here(state))
+		widen(pages, block, count);
 }
 
 /* Giving. */
@@ -87,8 +118,8 @@ make_room(void) GP_LOCKED(lock)
 	for (size_t i = 0; i < all.count; i++) {
 		struct gpc_pages *pages = all.list[i].item;
 
-		given &= gpc_page_memory_protect(&pages->memory, 0, pages->memory.size,
-						 PROT_NONE) == 0;
+		given &= set_rights(pages, 0, pages->count, rights_at_most(pages),
+				    GPC_PAGE_RIGHTS_NONE) == 0;
 		for (uint64_t at = pages->open_from, run; at < pages->open_to; at += run) {
 			enum gpc_page_state state = gpc_block_state(pages, at);
 
@@ -124,18 +155,17 @@ give_blocks(struct gpc_pages *pages, uint64_t from, uint64_t end, bool is_writte
 	bool at_once = is_written && pages->direct == 0, given = true;
 
 	if (at_once &&
-	    gpc_page_memory_protect(&pages->memory, gpc_block_offset(from),
-				    gpc_block_length(pages, from, end - from), PROT_NONE))
+	    set_rights(pages, from, end - from, rights_at_most(pages), GPC_PAGE_RIGHTS_NONE))
 		return make_room();
 	for (uint64_t at = from, run; at < end; at += run) {
 		enum gpc_page_state state = gpc_block_state(pages, at);
 
 		run = gpc_block_run(pages, at, end);
+		if (is_written && pages->blocks[at] & GPC_BLOCK_ALLOCATED)
+			set_states(pages, at, run, GPC_PAGE_THERE, false);
 		if (!gpc_block_is_here(state) || state == next || !is_wanted(pages, at, which))
 			continue;
-		if (!at_once &&
-		    gpc_page_memory_protect(&pages->memory, gpc_block_offset(at),
-					    gpc_block_length(pages, at, run), protection_of(next)))
+		if (!at_once && set_rights(pages, at, run, rights_of(state), rights_of(next)))
 			return make_room();
 		given &= push_blocks(pages, at, run, state);
 		set_states(pages, at, run, next, false);
@@ -172,14 +202,20 @@ void
 gpc_pages_begin(void) GP_LOCKS(turn)
 {
 	(void)pthread_mutex_lock(&turn);
-	gpc_page_faults_forbidden = true;
+	gpc_page_faults_forbid();
 	gpc_page_faults_renew();
 }
 
 void
 gpc_pages_end(void) GP_UNLOCKS(turn)
 {
-	gpc_page_faults_forbidden = false;
+	gpc_page_faults_allow();
+	/* An access that was refused may be tried again after the call. */
+	if (gpc_page_userfault_has_refused()) {
+		(void)pthread_mutex_lock(&lock);
+		gpc_page_userfault_restore();
+		(void)pthread_mutex_unlock(&lock);
+	}
 	(void)pthread_mutex_unlock(&turn);
 }
 
@@ -258,13 +294,15 @@ static bool
 open_blocks(struct gpc_pages *pages, uint64_t block, uint64_t count, enum gpc_page_state state,
 	    bool direct) GP_LOCKED(lock)
 {
-	uint64_t offset = gpc_block_offset(block), length = gpc_block_length(pages, block, count);
-	int protection = protection_of(state);
+	enum gpc_page_rights from = rights_of(gpc_block_state(pages, block)), to = rights_of(state);
 
-	if (gpc_page_memory_protect(&pages->memory, offset, length, protection) &&
-	    (!make_room() || gpc_page_memory_protect(&pages->memory, offset, length, protection)))
+	int r = set_rights(pages, block, count, from, to);
+
+	if (r < 0)
+		r = make_room() ? set_rights(pages, block, count, GPC_PAGE_RIGHTS_NONE, to) : r;
+	if (r < 0)
 		return false;
-	set_states(pages, block, count, state, direct);
+	set_states(pages, block, count, r > 0 ? GPC_PAGE_HERE : state, direct);
 	pages->next = block + count;
 	return true;
 }
@@ -277,10 +315,26 @@ fetch(const struct gpc_pages *pages, uint64_t block, uint64_t count)
 				   pages->memory.mirror + gpc_block_offset(block));
 }
 
+/* A block is here, and the access faulted all the same: another thread was faster, or the kernel
+ * has unmapped the page. */
+static bool
+open_page(struct gpc_pages *pages, uint64_t address) GP_LOCKED(lock)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), offset = address - pages->memory.base;
+	uint64_t block = offset / GPC_PAGES_BLOCK;
+	int r = gpc_page_memory_reopen(&pages->memory, offset & ~(page - 1), page,
+				       rights_of(gpc_block_state(pages, block)));
+
+	/* It has been written: as if that had faulted. */
+	return r <= 0 ? r == 0
+		      : open_blocks(pages, block, 1, GPC_PAGE_HERE,
+				    pages->blocks[block] & GPC_BLOCK_DIRECT);
+}
+
 /* What is readable already and faults was written. */
 static bool
-serve(struct gpc_pages *pages, uint64_t block, enum gpc_page_access access, bool direct)
-	GP_LOCKED(lock)
+serve(struct gpc_pages *pages, uint64_t address, uint64_t block, enum gpc_page_access access,
+      bool direct) GP_LOCKED(lock)
 {
 	uint64_t count;
 
@@ -296,13 +350,12 @@ serve(struct gpc_pages *pages, uint64_t block, enum gpc_page_access access, bool
 		return open_blocks(pages, block, count, GPC_PAGE_HERE, direct);
 	case GPC_PAGE_BOTH:
 		if (access == GPC_PAGE_READ)
-			return true;
+			return open_page(pages, address);
 		count = blocks_to_open(pages, block);
 		return open_blocks(pages, block, count, GPC_PAGE_HERE,
 				   pages->blocks[block] & GPC_BLOCK_DIRECT);
 	default:
-		/* Another thread was faster. */
-		return true;
+		return open_page(pages, address);
 	}
 }
 
@@ -346,7 +399,7 @@ serve_address(uint64_t address, enum gpc_page_access access, bool direct)
 		served = await(pages);
 		pages = find(address, &block);
 	}
-	served = served && pages && serve(pages, block, access, direct);
+	served = served && pages && serve(pages, address, block, access, direct);
 	(void)pthread_mutex_unlock(&lock);
 	return served;
 }
@@ -366,34 +419,59 @@ gpc_pages_serve(uint64_t address, enum gpc_page_access access, bool direct)
 
 /* Ranges. */
 
+/* Nothing of these blocks is needed.  What will be written to them the kernel tells, if it can. */
+static void
+set_run_unused(struct gpc_pages *pages, uint64_t block, uint64_t count) GP_LOCKED(lock)
+{
+	enum gpc_page_rights from = rights_at_most(pages);
+
+	if (count == 0)
+		return;
+	for (uint64_t at = block, run; at < block + count; at += run) {
+		run = gpc_block_run(pages, at, block + count);
+		if (gpc_block_state(pages, at) != GPC_PAGE_UNUSED)
+			gpc_page_memory_drop(&pages->memory, gpc_block_offset(at),
+					     gpc_block_length(pages, at, run));
+	}
+	/* Blocks that cannot be opened open when they are touched. */
+	if (gpc_page_memory_knows(&pages->memory) &&
+	    set_rights(pages, block, count, GPC_PAGE_RIGHTS_NONE, GPC_PAGE_RIGHTS_FREE) == 0) {
+		set_states(pages, block, count, GPC_PAGE_FRESH, false);
+		return;
+	}
+	if (set_rights(pages, block, count, from, GPC_PAGE_RIGHTS_NONE))
+		(void)make_room();
+	set_states(pages, block, count, GPC_PAGE_UNUSED, false);
+	for (uint64_t i = block; i < block + count; i++)
+		pages->blocks[i] |= GPC_BLOCK_ALLOCATED;
+	widen(pages, block, count);
+}
+
 void
 gpc_pages_set_unused(uint64_t base, uint64_t size)
 {
 	const struct gpc_range *range;
+	struct gpc_pages *pages;
+	uint64_t run = 0, at;
 
 	(void)pthread_mutex_lock(&lock);
 	range = gpc_ranges_find(&all, base, 1);
-	for (uint64_t at = base; range && at < base + size;
-	     at += GPC_PAGES_BLOCK - at % GPC_PAGES_BLOCK) {
-		struct gpc_pages *pages = range->item;
+	pages = range ? range->item : NULL;
+	for (at = base; range && at < base + size; at += GPC_PAGES_BLOCK - at % GPC_PAGES_BLOCK) {
 		uint64_t block = (at - range->base) / GPC_PAGES_BLOCK;
 		uint64_t start = range->base + gpc_block_offset(block);
 		uint64_t length = gpc_block_length(pages, block, 1);
 		bool whole = start >= base && start + length <= base + size;
 
-		if (!whole && gpc_block_state(pages, block) != GPC_PAGE_UNUSED)
+		if (whole || gpc_block_state(pages, block) == GPC_PAGE_UNUSED) {
+			run++;
 			continue;
-		if (gpc_block_state(pages, block) != GPC_PAGE_UNUSED)
-			gpc_page_memory_drop(&pages->memory, gpc_block_offset(block), length);
-		if (gpc_page_memory_knows(&pages->memory))
-			set_states(pages, block, 1, GPC_PAGE_FRESH, false);
-		else
-			set_states(pages, block, 1, GPC_PAGE_UNUSED, false);
-		/* Blocks that cannot be opened open when they are touched. */
-		if (gpc_page_memory_protect(&pages->memory, gpc_block_offset(block), length,
-					    protection_of(gpc_block_state(pages, block))))
-			set_states(pages, block, 1, GPC_PAGE_UNUSED, false);
+		}
+		set_run_unused(pages, block - run, run);
+		run = 0;
 	}
+	if (range)
+		set_run_unused(pages, (at - 1 - range->base) / GPC_PAGES_BLOCK + 1 - run, run);
 	(void)pthread_mutex_unlock(&lock);
 }
 

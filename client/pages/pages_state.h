@@ -9,9 +9,11 @@
 #include "client/pages/page_memory.h"
 #include "client/pages/pages.h"
 
-/* Of a block's byte: its state, whether a thread fetched it whose faults are direct, and whether
- * the child of a fork gets it. */
+/* Of a block's byte: its state; whether it is unused, and of an allocation, so that work may write
+ * it; whether the child of a fork gets it; and whether a thread fetched it whose faults are direct.
+ */
 #define GPC_BLOCK_STATE 0x0f
+#define GPC_BLOCK_ALLOCATED 0x20
 #define GPC_BLOCK_SAVED 0x40
 #define GPC_BLOCK_DIRECT 0x80
 
@@ -24,6 +26,7 @@ struct gpc_pages {
 	uint64_t open_from, open_to; /* no other blocks are here */
 	uint64_t unused;             /* how many are GPC_PAGE_UNUSED */
 	uint64_t direct;             /* how many are GPC_BLOCK_DIRECT */
+	uint64_t fresh;              /* how many are GPC_PAGE_FRESH */
 	uint64_t next, run; /* the block behind the last that was opened; how many they were */
 	uint8_t blocks[];
 };

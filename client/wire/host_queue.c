@@ -63,14 +63,14 @@ run(const struct gpc_host_function *function, CUresult result)
 	const struct gpc_host_call *call = &function->call;
 
 	/* The streams that others wait for may be waiting for this function. */
-	gpc_page_faults_direct = true;
+	gpc_page_faults_set_direct(true);
 	gpc_in_host_function = true;
 	if (call->callback)
 		call->callback(call->stream, result, call->data);
 	else if (result == CUDA_SUCCESS)
 		call->function(call->data);
 	gpc_in_host_function = false;
-	gpc_page_faults_direct = false;
+	gpc_page_faults_set_direct(false);
 	if (gpc_pages_any())
 		gpc_pages_give_direct();
 }

@@ -367,6 +367,18 @@ again()
 				data[count - 1] == (unsigned int)i * 3 + 1);
 		CHECK(cudaFree(data));
 	}
+	/* All of a mapping, which the GPU alone writes. */
+	for (unsigned int i = 0; i < 4; i++) {
+		size_t count = 4 << 20;
+		unsigned int *data = managed<unsigned int>(count);
+
+		CHECK(cudaMemset(data, (int)i, count * sizeof(*data)));
+		step<<<8, 128>>>(data, count, 1);
+		CHECK(cudaDeviceSynchronize());
+		for (size_t at = 0; at < count; at += 1000)
+			REQUIRE(data[at] == i * 0x01010101 * 3 + 1);
+		CHECK(cudaFree(data));
+	}
 	printf("used again\n");
 }
 

@@ -6,6 +6,7 @@
 #ifndef PAGES_FIXTURE_H
 #define PAGES_FIXTURE_H
 
+#include "base/userfault.h"
 #include "client/pages/pages.h"
 #include "tests/test.h"
 
@@ -15,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -105,12 +107,20 @@ pattern(void)
 static inline int
 set_up(void **state, bool is_known)
 {
+	const char *way;
+	int r;
+
 	(void)state;
 	memset(&other, 0, sizeof(other));
 	other.memory = malloc(SIZE);
 	other.base = reserve(SIZE);
 	memcpy(other.memory, pattern(), SIZE);
-	return gpc_pages_create(other.base, SIZE, is_known, &calls, &other, &group);
+	r = gpc_pages_create(other.base, SIZE, is_known, &calls, &other, &group);
+	/* The start has found out what the kernel can do. */
+	way = getenv("GP_TEST_USERFAULT");
+	if (way && strcmp(way, "old") == 0)
+		gp_userfault_set_old(true);
+	return r;
 }
 
 static inline int
@@ -129,7 +139,7 @@ static inline int
 tear_down(void **state)
 {
 	(void)state;
-	gpc_page_faults_direct = false;
+	gpc_page_faults_set_direct(false);
 	gpc_pages_destroy(other.base);
 	assert_int_equal(munmap((void *)(uintptr_t)other.base, SIZE), 0);
 	free(other.memory);
@@ -170,6 +180,27 @@ begin(void **state)
 {
 	(void)state;
 	gpc_page_faults_renew();
+}
+
+/* A range that is made while the process has a limit of none of something. */
+static inline int
+set_up_limited(void **state, int what)
+{
+	struct rlimit before, none;
+	int r;
+
+	assert_int_equal(getrlimit(what, &before), 0);
+	none = (struct rlimit){ 0, before.rlim_max };
+	assert_int_equal(setrlimit(what, &none), 0);
+	r = set_up(state, false);
+	assert_int_equal(setrlimit(what, &before), 0);
+	return r;
+}
+
+static inline bool
+is_userfault(void)
+{
+	return gpc_page_faults_way() == GPC_PAGE_FAULTS_USERFAULT;
 }
 
 #define KNOWN(f) cmocka_unit_test_setup_teardown(f, known, tear_down)

@@ -109,11 +109,94 @@ test_unused_takes_system_calls(void **state)
 	assert_int_equal(read(ends[0], at(4 * BLOCK - 2), 4), 4);
 	give();
 	assert_memory_equal(other.memory + 4 * BLOCK - 2, "text", 4);
-	/* And does not fetch. */
-	assert_int_equal(write(ends[1], at(4 * BLOCK - 2), 4), -1);
-	assert_int_equal(errno, EFAULT);
 	assert_int_equal(close(ends[0]), 0);
 	assert_int_equal(close(ends[1]), 0);
+}
+
+/* What is on the other side it fetches where faults within system calls are reported; else it gets
+ * no bytes, and never others. */
+static void
+test_system_calls(void **state)
+{
+	uint8_t bytes[300] = { 0 };
+	bool in_kernel = false;
+	int ends[2], fd;
+
+	begin(state);
+	fd = gp_userfault_open(&in_kernel);
+	if (fd >= 0)
+		(void)close(fd);
+	assert_int_equal(pipe(ends), 0);
+	if (!is_userfault() || !in_kernel) {
+		assert_int_equal(write(ends[1], at(4 * BLOCK - 2), 4), -1);
+		assert_int_equal(errno, EFAULT);
+	} else {
+		assert_int_equal(write(ends[1], at(4 * BLOCK - 150), 300), 300);
+		assert_int_equal(read(ends[0], bytes, 300), 300);
+		assert_memory_equal(bytes, other.memory + 4 * BLOCK - 150, 300);
+		assert_int_equal(write(ends[1], "text", 4), 4);
+		/* Readable, and not here. */
+		assert_int_equal(read(ends[0], at(5 * BLOCK - 2), 4), 4);
+		give();
+		assert_memory_equal(other.memory + 5 * BLOCK - 2, "text", 4);
+		assert_int_equal(READS(at(5 * BLOCK - 3)), pattern()[5 * BLOCK - 3]);
+		assert_int_equal(READS(at(5 * BLOCK + 2)), pattern()[5 * BLOCK + 2]);
+	}
+	assert_int_equal(close(ends[0]), 0);
+	assert_int_equal(close(ends[1]), 0);
+}
+
+/* Memory is allocated again after work has used all of it: what work writes then is seen. */
+static void
+check_allocated_again(void)
+{
+	for (int i = 0; i < 3; i++) {
+		gpc_pages_set_unused(other.base, SIZE);
+		give();
+		memset(other.memory, 20 + i, SIZE);
+		assert_int_equal(READS(at(7 * BLOCK)), 20 + i);
+		gpc_pages_set_unused(other.base, SIZE);
+		give_part(3 * BLOCK, BLOCK, true);
+		memset(other.memory + 3 * BLOCK, 30 + i, BLOCK);
+		assert_int_equal(READS(at(3 * BLOCK + 1)), 30 + i);
+		*at(4 * BLOCK) = 9;
+		give();
+		assert_int_equal(other.memory[4 * BLOCK], 9);
+	}
+}
+
+static void
+test_allocated_again(void **state)
+{
+	begin(state);
+	check_allocated_again();
+}
+
+static int
+no_descriptor(void **state)
+{
+	return set_up_limited(state, RLIMIT_NOFILE);
+}
+
+static int
+no_file(void **state)
+{
+	return set_up_limited(state, RLIMIT_FSIZE);
+}
+
+/* The kernel does not tell what was written: all of a block is sent. */
+static void
+test_limited(void **state)
+{
+	begin(state);
+	gpc_pages_set_unused(other.base, SIZE);
+	expect_state(2 * BLOCK, GPC_PAGE_UNUSED);
+	*at(2 * BLOCK) = 7;
+	expect_state(2 * BLOCK, GPC_PAGE_HERE);
+	give();
+	assert_int_equal(other.memory[2 * BLOCK], 7);
+	assert_int_equal(other.fetches, 0);
+	check_allocated_again();
 }
 
 /* Memory that is used again: what shares a block with others is fetched. */
@@ -178,10 +261,10 @@ test_direct(void **state)
 {
 	begin(state);
 	*at(0) = 1;
-	gpc_page_faults_direct = true;
+	gpc_page_faults_set_direct(true);
 	*at(5 * BLOCK) = 2;
 	assert_int_equal(READS(at(7 * BLOCK)), other.memory[7 * BLOCK]);
-	gpc_page_faults_direct = false;
+	gpc_page_faults_set_direct(false);
 	assert_int_equal(other.awaits, 1);
 	give();
 	expect_state(0, GPC_PAGE_THERE);
@@ -295,9 +378,9 @@ test_random(void **state)
 			memset(model + place, i, size);
 			break;
 		case 3:
-			gpc_page_faults_direct = true;
+			gpc_page_faults_set_direct(true);
 			*at(place) = model[place] = (uint8_t)(i + 1);
-			gpc_page_faults_direct = false;
+			gpc_page_faults_set_direct(false);
 			gpc_pages_give_direct();
 			break;
 		case 4:
@@ -327,6 +410,10 @@ main(void)
 		KNOWN(test_runs_grow),
 		UNUSED(test_unused_is_not_fetched),
 		UNUSED(test_unused_takes_system_calls),
+		KNOWN(test_system_calls),
+		UNUSED(test_allocated_again),
+		cmocka_unit_test_setup_teardown(test_limited, no_descriptor, tear_down),
+		cmocka_unit_test_setup_teardown(test_limited, no_file, tear_down),
 		UNUSED(test_used_again),
 		KNOWN(test_part_stays_readable),
 		KNOWN(test_other_group_keeps),

@@ -2,6 +2,9 @@
 /* What else there is in the process: its own handlers of faults, and children of fork(). */
 #include "tests/unit/client/pages_fixture.h"
 
+#include <stdio.h>
+#include <sys/syscall.h>
+
 static sigjmp_buf back;
 static atomic_int caught;
 
@@ -65,7 +68,71 @@ test_program_has_a_handler(void **state)
 	assert_true(faults(at(BLOCK)));
 	assert_int_equal(caught, 103);
 	other.broken = false;
+	give();
 	assert_false(faults(at(BLOCK)));
+	assert_int_equal(sigaction(SIGSEGV, &before, NULL), 0);
+}
+
+/* What gives work must not wait for what was given: its touch is a fault, until it is done. */
+static void
+test_forbidden(void **state)
+{
+	struct sigaction action = { .sa_flags = SA_SIGINFO }, before;
+
+	begin(state);
+	caught = 0;
+	action.sa_sigaction = own_handler;
+	assert_int_equal(sigaction(SIGSEGV, &action, &before), 0);
+	gpc_pages_begin();
+	assert_true(faults(at(BLOCK)));
+	gpc_pages_end();
+	assert_int_equal(caught, 1);
+	assert_false(faults(at(BLOCK)));
+	assert_int_equal(READS(at(BLOCK)), other.memory[BLOCK]);
+	assert_int_equal(sigaction(SIGSEGV, &before, NULL), 0);
+}
+
+/* Whatever the program does with the signal. */
+static void
+test_signal_is_the_programs(void **state)
+{
+	sigset_t all, before;
+	struct sigaction found, action = { .sa_handler = SIG_DFL };
+
+	begin(state);
+	if (!is_userfault())
+		LEAVE("without userfaultfd the signal must be the library's");
+	assert_int_equal(sigaction(SIGSEGV, &action, &found), 0);
+	assert_int_equal(READS(at(BLOCK)), other.memory[BLOCK]);
+	(void)sigfillset(&all);
+	assert_int_equal(pthread_sigmask(SIG_BLOCK, &all, &before), 0);
+	*at(2 * BLOCK) = 9;
+	assert_int_equal(pthread_sigmask(SIG_SETMASK, &before, NULL), 0);
+	give();
+	assert_int_equal(other.memory[2 * BLOCK], 9);
+	/* And is not taken back. */
+	assert_int_equal(sigaction(SIGSEGV, &found, &action), 0);
+	assert_ptr_equal(action.sa_handler, SIG_DFL);
+}
+
+/* Memory that the program moves faults where it is moved to: other bytes are worse. */
+static void
+test_moved(void **state)
+{
+	struct sigaction action = { .sa_flags = SA_SIGINFO }, before;
+	uint8_t *moved = (uint8_t *)(uintptr_t)reserve(BLOCK);
+
+	begin(state);
+	caught = 0;
+	action.sa_sigaction = own_handler;
+	assert_int_equal(READS(at(3 * BLOCK)), other.memory[3 * BLOCK]);
+	assert_int_equal(sigaction(SIGSEGV, &action, &before), 0);
+	gpc_page_faults_renew();
+	assert_ptr_equal(mremap(at(5 * BLOCK), BLOCK, BLOCK, MREMAP_MAYMOVE | MREMAP_FIXED, moved),
+			 moved);
+	assert_true(faults(moved + 17));
+	assert_int_equal(caught, 1);
+	assert_int_equal(munmap(moved, BLOCK), 0);
 	assert_int_equal(sigaction(SIGSEGV, &before, NULL), 0);
 }
 
@@ -225,16 +292,94 @@ test_fork_unused(void **state)
 	assert_int_equal(atomic_load(&other.fetches), 0);
 }
 
+/* A child of which the library does not learn. */
+static void
+test_raw_fork(void **state)
+{
+	pid_t child;
+	int status;
+
+	begin(state);
+	child = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, 0);
+	if (child == 0) {
+		struct sigaction action = { .sa_handler = SIG_DFL };
+
+		(void)sigaction(SIGSEGV, &action, NULL);
+		(void)READS(at(9 * BLOCK));
+		_exit(1);
+	}
+	assert_true(child > 0);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(WTERMSIG(status), SIGSEGV);
+	assert_int_equal(READS(at(9 * BLOCK)), other.memory[9 * BLOCK]);
+}
+
+/* The number of the one userfaultfd in the program's table; -1. */
+static int
+find_userfaultfd(void)
+{
+	char name[64], target[64];
+
+	for (int fd = 3; fd < 1024; fd++) {
+		ssize_t length;
+
+		(void)snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+		length = readlink(name, target, sizeof(target) - 1);
+		if (length > 0 && (target[length] = '\0', strstr(target, "[userfaultfd]")))
+			return fd;
+	}
+	return -1;
+}
+
+/* Once the program has closed it, all goes on.  The last case: it stays closed. */
+static void
+test_closed_descriptor(void **state)
+{
+	int fd;
+
+	begin(state);
+	if (!is_userfault())
+		LEAVE("there is no descriptor");
+	fd = find_userfaultfd();
+	assert_true(fd >= 0);
+	*at(0) = 11;
+	assert_int_equal(close(fd), 0);
+	for (int i = 0; i < 20; i++) {
+		assert_int_equal(READS(at(4 * BLOCK)), other.memory[4 * BLOCK]);
+		*at(4 * BLOCK + 1) = (uint8_t)(50 + i);
+		give_part(4 * BLOCK, BLOCK, false);
+		assert_int_equal(other.memory[4 * BLOCK + 1], 50 + i);
+		*at(4 * BLOCK + 2) = (uint8_t)(70 + i);
+		give();
+		assert_int_equal(other.memory[4 * BLOCK + 2], 70 + i);
+		gpc_pages_set_unused(other.base + 8 * BLOCK, 4 * BLOCK);
+		*at(9 * BLOCK) = (uint8_t)(90 + i);
+		give();
+		assert_int_equal(other.memory[9 * BLOCK], 90 + i);
+		other.memory[4 * BLOCK] = (uint8_t)i;
+		if (i == 10)
+			assert_int_equal(dup2(STDOUT_FILENO, fd), fd);
+	}
+	assert_int_equal(other.memory[0], 11);
+	assert_int_equal(close(fd), 0);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		KNOWN(test_program_has_a_handler),
 		KNOWN(test_handlers_call_each_other),
+		KNOWN(test_forbidden),
+		KNOWN(test_signal_is_the_programs),
+		KNOWN(test_moved),
 		KNOWN(test_nested),
 		KNOWN(test_fork),
 		KNOWN(test_fork_without_the_other_side),
 		UNUSED(test_fork_unused),
+		KNOWN(test_raw_fork),
+		KNOWN(test_closed_descriptor),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* check: how this machine reports faults at managed memory. */
+#include "base/userfault.h"
+#include "cli/check.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void
+check_managed(void)
+{
+	const char *wanted = getenv("GPUPOOL_MANAGED");
+	bool in_kernel;
+	int fd;
+
+	if (wanted && strcmp(wanted, "signal") == 0) {
+		check_say(CHECK_NOTE, "managed",
+			  "by SIGSEGV, as GPUPOOL_MANAGED says: gpupool(7) has the limits");
+		return;
+	}
+	fd = gp_userfault_open(&in_kernel);
+	if (fd >= 0)
+		(void)close(fd);
+	if (fd < 0)
+		check_say(CHECK_NOTE, "managed",
+			  "by SIGSEGV, as there is no userfaultfd (%s): a program that takes or "
+			  "blocks the signal ends at managed memory, and system calls fail with "
+			  "EFAULT where the GPU has it; Linux 5.19 and a seccomp profile that "
+			  "allows userfaultfd help",
+			  strerror(-fd));
+	else if (!in_kernel)
+		check_say(CHECK_NOTE, "managed",
+			  "by userfaultfd, without system calls: they fail with EFAULT where the "
+			  "GPU has the memory; access to /dev/userfaultfd or "
+			  "vm.unprivileged_userfaultfd=1 helps");
+	else
+		check_say(CHECK_OK, "managed", "by userfaultfd, system calls included");
+}

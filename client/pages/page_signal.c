@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/pages/page_signal.h"
+
+#include "base/lock.h"
+#include "client/base/log.h"
+#include "client/pages/page_faults.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <ucontext.h>
+
+/* How many handlers of the program's we can keep apart. */
+#define ACTIONS 8
+
+/* Other faults, of which a program may live, are to be told apart without a lock. */
+#define AREAS 16
+#define NEAR ((uint64_t)1 << 32)
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static atomic_bool active;
+/* Addresses that lie closer to one another than NEAR are one area. */
+static struct {
+	atomic_uint_fast64_t base, end;
+} areas[AREAS];
+static atomic_uint area_count;
+
+/*
+ * The program's handlers, each with a handler of ours before it.  A program that puts back what it
+ * found, or calls that, means the handler that it had then, and not the one that it put in between.
+ */
+static struct sigaction actions[ACTIONS];
+static atomic_uint action_count;
+
+/* The handler. */
+
+static enum gpc_page_access
+access_of(const void *context)
+{
+#ifdef __x86_64__
+	const ucontext_t *machine = context;
+
+	return machine->uc_mcontext.gregs[REG_ERR] & 2 ? GPC_PAGE_WRITE : GPC_PAGE_READ;
+#else
+	(void)context;
+	return GPC_PAGE_ACCESS_UNKNOWN;
+#endif
+}
+
+/* Nobody can jump to such pages: that would be tried for ever. */
+static bool
+is_jump(const void *context)
+{
+#ifdef __x86_64__
+	return ((const ucontext_t *)context)->uc_mcontext.gregs[REG_ERR] & 16;
+#else
+	(void)context;
+	return false;
+#endif
+}
+
+static bool
+is_covered(uint64_t address)
+{
+	unsigned int count = atomic_load(&area_count);
+
+	for (unsigned int i = 0; i < count; i++) {
+		if (address >= atomic_load(&areas[i].base) && address < atomic_load(&areas[i].end))
+			return true;
+	}
+	return false;
+}
+
+static bool
+is_served(const siginfo_t *info, const void *context)
+{
+	uint64_t address = (uintptr_t)info->si_addr;
+
+	if (!atomic_load(&active) ||
+	    (info->si_code != SEGV_ACCERR && info->si_code != SEGV_MAPERR) ||
+	    !is_covered(address) || is_jump(context))
+		return false;
+	return gpc_page_faults_ask(address, access_of(context));
+}
+
+/* A fault cannot be ignored. */
+static bool
+is_default(const struct sigaction *action)
+{
+	return !(action->sa_flags & SA_SIGINFO) &&
+	       (action->sa_handler == SIG_DFL || action->sa_handler == SIG_IGN);
+}
+
+/* The instruction is tried again and the process ends, with a core of where it was; what was sent
+ * by somebody is sent once more. */
+static void
+end_process(const siginfo_t *info)
+{
+	const struct sigaction action = { .sa_handler = SIG_DFL };
+
+	(void)sigaction(SIGSEGV, &action, NULL);
+	if (info->si_code <= 0)
+		(void)raise(SIGSEGV);
+}
+
+/* As the kernel would call it. */
+static void
+hand_on(struct sigaction *action, int number, siginfo_t *info, void *context)
+{
+	const struct sigaction now = *action;
+	sigset_t mask;
+
+	if (now.sa_flags & SA_RESETHAND)
+		*action = (struct sigaction){ .sa_handler = SIG_DFL };
+	mask = now.sa_mask;
+	if (!(now.sa_flags & SA_NODEFER))
+		(void)sigaddset(&mask, SIGSEGV);
+	(void)pthread_sigmask(SIG_BLOCK, &mask, NULL);
+	if (now.sa_flags & SA_SIGINFO)
+		now.sa_sigaction(number, info, context);
+	else
+		now.sa_handler(number);
+}
+
+static void
+handle(struct sigaction *action, int number, siginfo_t *info, void *context)
+{
+	int saved = errno;
+	bool served = is_served(info, context);
+
+	errno = saved;
+	if (served)
+		return;
+	if (is_default(action))
+		end_process(info);
+	else
+		hand_on(action, number, info, context);
+}
+
+/* One for each place of actions[]. */
+#define HANDLER(place)                                                                             \
+	static void handle_##place(int number, siginfo_t *info, void *context)                     \
+	{                                                                                          \
+		handle(&actions[place], number, info, context);                                    \
+	}
+HANDLER(0)
+HANDLER(1)
+HANDLER(2)
+HANDLER(3)
+HANDLER(4)
+HANDLER(5)
+HANDLER(6)
+HANDLER(7)
+
+static void (*const handlers[ACTIONS])(int, siginfo_t *, void *) = {
+	handle_0, handle_1, handle_2, handle_3, handle_4, handle_5, handle_6, handle_7,
+};
+
+/* Having the signal. */
+
+static bool
+is_ours(const struct sigaction *action)
+{
+	for (unsigned int i = 0; i < ACTIONS && (action->sa_flags & SA_SIGINFO); i++) {
+		if (action->sa_sigaction == handlers[i])
+			return true;
+	}
+	return false;
+}
+
+/* In the rest of a mask the C library leaves what it finds. */
+static bool
+is_same(const struct sigaction *a, const struct sigaction *b)
+{
+	if (a->sa_flags != b->sa_flags || a->sa_sigaction != b->sa_sigaction)
+		return false;
+	for (int number = 1; number <= SIGRTMAX; number++) {
+		if (sigismember(&a->sa_mask, number) != sigismember(&b->sa_mask, number))
+			return false;
+	}
+	return true;
+}
+
+/* The place of the program's handler; of more than there is room for the last one has the last
+ * place. */
+static unsigned int
+place_of(const struct sigaction *found) GP_LOCKED(lock)
+{
+	unsigned int count = atomic_load(&action_count);
+
+	for (unsigned int i = 0; i < count; i++) {
+		if (is_same(&actions[i], found))
+			return i;
+	}
+	if (count == ACTIONS)
+		count--;
+	actions[count] = *found;
+	atomic_store(&action_count, count + 1);
+	return count;
+}
+
+/* On the stack for signals if that is where the program's is called: who handles an overflow of its
+ * stack must be.  Not deferred: a handler of another signal may touch such pages, too, while its
+ * thread waits for some. */
+static int
+take_signal(void) GP_LOCKED(lock)
+{
+	struct sigaction found, action = { .sa_flags = SA_SIGINFO | SA_RESTART | SA_NODEFER };
+
+	if (sigaction(SIGSEGV, NULL, &found) || is_ours(&found))
+		return 0;
+	action.sa_sigaction = handlers[place_of(&found)];
+	action.sa_flags |= found.sa_flags & SA_ONSTACK;
+	(void)sigemptyset(&action.sa_mask);
+	return sigaction(SIGSEGV, &action, NULL) ? -errno : 0;
+}
+
+int
+gpc_page_signal_start(void)
+{
+	int r;
+
+	(void)pthread_mutex_lock(&lock);
+	r = take_signal();
+	atomic_store(&active, r == 0);
+	(void)pthread_mutex_unlock(&lock);
+	return r;
+}
+
+void
+gpc_page_signal_renew(void)
+{
+	struct sigaction found;
+
+	if (!atomic_load(&active) || sigaction(SIGSEGV, NULL, &found) || is_ours(&found))
+		return;
+	(void)pthread_mutex_lock(&lock);
+	if (take_signal())
+		gpc_log(GPC_LOG_ERROR, "SIGSEGV is not ours: managed memory cannot be fetched");
+	(void)pthread_mutex_unlock(&lock);
+}
+
+static uint64_t
+distance(unsigned int area, uint64_t base, uint64_t end) GP_LOCKED(lock)
+{
+	uint64_t from = atomic_load(&areas[area].base), to = atomic_load(&areas[area].end);
+
+	if (end < from)
+		return from - end;
+	return base > to ? base - to : 0;
+}
+
+void
+gpc_page_signal_cover(uint64_t base, uint64_t size)
+{
+	uint64_t end = base + size;
+	unsigned int count, best = 0;
+
+	(void)pthread_mutex_lock(&lock);
+	count = atomic_load(&area_count);
+	for (unsigned int i = 1; i < count; i++) {
+		if (distance(i, base, end) < distance(best, base, end))
+			best = i;
+	}
+	if (count < AREAS && (count == 0 || distance(best, base, end) > NEAR)) {
+		atomic_store(&areas[count].base, base);
+		atomic_store(&areas[count].end, end);
+		atomic_store(&area_count, count + 1);
+	} else {
+		if (base < atomic_load(&areas[best].base))
+			atomic_store(&areas[best].base, base);
+		if (end > atomic_load(&areas[best].end))
+			atomic_store(&areas[best].end, end);
+	}
+	(void)pthread_mutex_unlock(&lock);
+}
+
+void
+gpc_page_signal_forked(void)
+{
+	atomic_store(&active, false);
+}
