@@ -46,7 +46,7 @@ APPS = sorted({name.removesuffix('.out') for name in os.listdir(os.path.join(ROO
 # What these run over the local socket.
 PROGRAMS = {
     'pinned_memory': ['zerocopy', 'pinned', 'largeblocks', 'managedstyles', 'mappedstyles', 'hostpools',
-                      'hostvmm', 'wordsfreed'],
+                      'hostvmm', 'hostorder', 'wordsfreed'],
     'shm': ['callbacks', 'copies', 'copies2d', 'driverapi', 'errors', 'events', 'exitpending', 'fork', 'forkmemory', 'hostfunc',
             'ipc', 'lanes', 'managed', 'managedsignals', 'multifile', 'pinned', 'printf', 'shareable', 'streams', 'threads',
             'vectoradd'],

@@ -24,6 +24,7 @@ enum gp_feature {
 	GP_FEATURE_LZ4 = 1 << 1,    /* chunks of the data lanes may be compressed */
 	GP_FEATURE_SHM = 1 << 2,    /* lanes may go through shared memory */
 	GP_FEATURE_SPREAD = 1 << 3, /* gp_chunk_step(): short copies, too, spread over the lanes */
+	GP_FEATURE_LATE = 1 << 4,   /* GP_COPY_DUE */
 };
 
 /* GP_E_TOO_BIG: over GP_CONTROL_MAX, nothing was sent. */

@@ -56,8 +56,11 @@ enum gp_note {
 #define GP_BACKLOG_RECORD ((uint64_t)256)
 #define GP_BACKLOG_COST(record_size, bulk_size) (GP_BACKLOG_RECORD + (record_size) + (bulk_size))
 
-/* Of gpCopyIn, gpCopyInShort and gpCopyInLanes. */
+/* Flags of gpCopyIn, gpCopyInShort, gpCopyInLanes and gpArrayCopyIn. */
 #define GP_COPY_BARRIER 1u /* all later work of the session waits for this copy */
+/* A late copy: it takes the place of a host function whose turn has come, and is carried out at
+ * once.  Only with GP_FEATURE_LATE. */
+#define GP_COPY_DUE 2u
 
 /* Decodes a header; 0, or GP_FRAME_MALFORMED when size is short, unaligned or beyond available. */
 #define GP_FRAME_MALFORMED 1

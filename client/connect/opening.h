@@ -18,7 +18,7 @@
 /* Longer than the daemon lets a client wait for a worker, so that its reason is what is said. */
 #define GPC_WELCOME_MS 60000
 /* What this end can do besides. */
-#define GPC_FEATURES ((uint64_t)GP_FEATURE_SPREAD | GP_FEATURE_LZ4)
+#define GPC_FEATURES ((uint64_t)GP_FEATURE_SPREAD | GP_FEATURE_LZ4 | GP_FEATURE_LATE)
 
 struct gpc_opening {
 	const struct gp_url *url;

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/copy/copy_in.h"
 
+#include "client/base/container.h"
+#include "client/context/fence.h"
 #include "client/copy/array.h"
+#include "client/host/host_block.h"
+#include "client/host/late_copy.h"
 #include "client/host/pending_copy.h"
 #include "client/memory/host_memory.h"
 #include "client/stream/stream.h"
@@ -31,9 +35,10 @@
 #define NOTED_MAX ((uint64_t)1 << 20)
 
 struct sending {
-	struct gpc_stream *stream;
+	struct gpc_context *context;
+	uint32_t stream; /* its name on the wire */
 	const struct gpc_copy *copy;
-	unsigned int flags;  /* of the last record */
+	unsigned int flags;  /* GP_COPY_BARRIER goes with the last record alone */
 	uint64_t record_max; /* bytes */
 	uint8_t *packed;
 };
@@ -51,13 +56,19 @@ struct part {
 	bool last;
 };
 
+static unsigned int
+part_get_flags(const struct sending *sending, const struct part *part)
+{
+	return part->last ? sending->flags : sending->flags & ~GP_COPY_BARRIER;
+}
+
 static CUresult
 post_to_array(const struct sending *sending, const struct part *part, const struct iovec *bulk,
 	      int count)
 {
 	const struct gpc_side *dst = &sending->copy->dst;
 	const struct gp_args_gpArrayCopyIn args = {
-		.stream = sending->stream->handle.id,
+		.stream = sending->stream,
 		.array = dst->array->whole->handle.id,
 		.level = dst->array->level,
 		.x = dst->x + part->column,
@@ -66,10 +77,10 @@ post_to_array(const struct sending *sending, const struct part *part, const stru
 		.width = part->width,
 		.height = part->rows,
 		.depth = 1,
-		.flags = part->last ? sending->flags : 0,
+		.flags = part_get_flags(sending, part),
 	};
 
-	return gpc_post_gpArrayCopyIn(sending->stream->context, &args, bulk, count);
+	return gpc_post_gpArrayCopyIn(sending->context, &args, bulk, count);
 }
 
 static bool
@@ -93,8 +104,8 @@ note_addresses(const struct sending *sending)
 		return CUDA_SUCCESS;
 	for (uint64_t slice = 0; slice < copy->depth && result == CUDA_SUCCESS; slice++) {
 		for (uint64_t row = 0; row < copy->height && result == CUDA_SUCCESS; row++)
-			result = gpc_host_memory_note(sending->stream->context,
-						      host_row(copy, slice, row), copy->width);
+			result = gpc_host_memory_note(sending->context, host_row(copy, slice, row),
+						      copy->width);
 	}
 	return result;
 }
@@ -111,7 +122,7 @@ post_short(const struct sending *sending, const struct gp_args_gpCopyIn *copy,
 						    .flags = copy->flags,
 						    .data = { bytes->iov_base, bytes->iov_len } };
 
-	return gpc_post_gpCopyInShort(sending->stream->context, &args);
+	return gpc_post_gpCopyInShort(sending->context, &args);
 }
 
 static CUresult
@@ -119,19 +130,19 @@ post(const struct sending *sending, const struct part *part, const struct iovec 
 {
 	const struct gpc_side *dst = &sending->copy->dst;
 	const struct gp_args_gpCopyIn args = {
-		.stream = sending->stream->handle.id,
+		.stream = sending->stream,
 		.dst = gpc_side_row(dst, part->slice, part->row) + part->column,
 		.pitch = part->rows == 1 ? part->width : dst->pitch,
 		.width = part->width,
 		.height = part->rows,
-		.flags = part->last ? sending->flags : 0,
+		.flags = part_get_flags(sending, part),
 	};
 
 	if (dst->array)
 		return post_to_array(sending, part, bulk, count);
 	if (count == 1 && bulk->iov_len <= SHORT_MAX)
 		return post_short(sending, &args, bulk);
-	return gpc_post_gpCopyIn(sending->stream->context, &args, bulk, count);
+	return gpc_post_gpCopyIn(sending->context, &args, bulk, count);
 }
 
 /* A row too long for one record, from this place in it on. */
@@ -216,7 +227,7 @@ send_slice(const struct sending *sending, uint64_t slice)
 static CUresult
 send_over_lanes(const struct sending *sending, bool may_return)
 {
-	struct gpc_session *session = sending->stream->context->scope.session;
+	struct gpc_session *session = sending->context->scope.session;
 	const struct gpc_copy *copy = sending->copy;
 	CUresult result = CUDA_SUCCESS, sent = CUDA_SUCCESS;
 	unsigned int wait = 0;
@@ -226,10 +237,12 @@ send_over_lanes(const struct sending *sending, bool may_return)
 		uint64_t left = copy->width - at;
 		uint64_t size = left < RECORD_MAX ? left : RECORD_MAX;
 
-		result = gpc_lanes_send(
-			&sending->stream->context->scope, sending->stream->handle.id,
-			copy->dst.base + at, (const uint8_t *)host_row(copy, 0, 0) + at, size,
-			size == left ? sending->flags : 0, may_return ? NULL : &wait);
+		const struct part part = { .column = at, .last = size == left };
+
+		result = gpc_lanes_send(&sending->context->scope, sending->stream,
+					copy->dst.base + at,
+					(const uint8_t *)host_row(copy, 0, 0) + at, size,
+					part_get_flags(sending, &part), may_return ? NULL : &wait);
 		if (result == CUDA_SUCCESS)
 			at += size;
 	}
@@ -240,20 +253,156 @@ send_over_lanes(const struct sending *sending, bool may_return)
 	return result == CUDA_SUCCESS ? sent : result;
 }
 
+/* may_return: the source may be read after this returns. */
+static CUresult
+send(struct sending *sending, bool may_return)
+{
+	struct gpc_session *session = sending->context->scope.session;
+	const struct gpc_copy *copy = sending->copy;
+	uint64_t allowed = gpc_session_facts(session)->max_bulk;
+	CUresult result = note_addresses(sending);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	sending->record_max = allowed < RECORD_MAX ? allowed : RECORD_MAX;
+	if (copy->width < ROW_MIN && copy->height > 1) {
+		sending->packed =
+			malloc(copy->height < PACKED_MAX / copy->width ? copy->width * copy->height
+								       : PACKED_MAX);
+		if (!sending->packed)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	if (!copy->dst.array && copy->height == 1 && copy->depth == 1 &&
+	    gpc_lanes_want(session, copy->width, may_return)) {
+		result = send_over_lanes(sending, may_return);
+	} else {
+		for (uint64_t slice = 0; slice < copy->depth && result == CUDA_SUCCESS; slice++)
+			result = send_slice(sending, slice);
+	}
+	free(sending->packed);
+	return result;
+}
+
+/* A late copy (client/host/late_copy.h). */
+struct late {
+	struct gpc_late_copy late;
+	struct gpc_context *context;
+	uint32_t stream;
+	struct gpc_copy copy;
+	uint8_t *bytes; /* of the source as it was when the copy was called; NULL: the source itself
+			 */
+};
+
+static CUresult
+late_send(struct gpc_late_copy *copy)
+{
+	const struct late *late = GPC_CONTAINER(copy, struct late, late);
+	struct sending sending = {
+		.context = late->context,
+		.stream = late->stream,
+		.copy = &late->copy,
+		.flags = GP_COPY_DUE,
+	};
+
+	return send(&sending, late->bytes == NULL);
+}
+
+static void
+late_destroy(struct gpc_late_copy *copy)
+{
+	struct late *late = GPC_CONTAINER(copy, struct late, late);
+
+	free(late->bytes);
+	free(late);
+}
+
+/* Pageable memory is read when the copy is called. */
+static bool
+late_read_source(struct late *late)
+{
+	struct gpc_copy *copy = &late->copy;
+	uint64_t at = 0;
+
+	late->bytes = malloc(copy->width * copy->height * copy->depth);
+	if (!late->bytes)
+		return false;
+	for (uint64_t slice = 0; slice < copy->depth; slice++) {
+		for (uint64_t row = 0; row < copy->height; row++, at += copy->width)
+			memcpy(late->bytes + at, host_row(copy, slice, row), copy->width);
+	}
+	copy->src.base = (uintptr_t)late->bytes;
+	copy->src.pitch = copy->width;
+	copy->src.slice = copy->width * copy->height;
+	return true;
+}
+
+static CUresult
+post_late(struct gpc_stream *stream, const struct gpc_copy *copy)
+{
+	struct late *late = calloc(1, sizeof(*late));
+	CUresult result;
+
+	if (!late)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*late = (struct late){
+		.late = { .session = stream->context->scope.session,
+			  .send = late_send,
+			  .destroy = late_destroy },
+		.context = stream->context,
+		.stream = stream->handle.id,
+		.copy = *copy,
+	};
+	if (copy->src.pinned) {
+		late->late.start = copy->src.base;
+		late->late.end = copy->src.base + gpc_copy_span(copy, &copy->src);
+	} else if (!late_read_source(late)) {
+		free(late);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	result = gpc_late_copy_post(&stream->context->scope, stream->handle.id, &late->late);
+	(void)gpc_session_work_mark(stream->context->scope.session);
+	return result;
+}
+
+/* Whether a kernel that is under way may wait for a word of memory which it shares with the
+ * program: nothing of the library runs between the program's store and the kernel's load. */
+static bool
+kernels_may_poll(struct gpc_session *session)
+{
+	return gpc_session_shares_memory(session) && atomic_load(&gpc_host_memory_shared) > 0 &&
+	       !gpc_fence_is_needless(session);
+}
+
+/* Whether the bytes of an asynchronous copy are to leave when the stream reaches the copy: the
+ * program may fill the source until then; or so many bytes would occupy the worker until then. */
+static bool
+is_late(struct gpc_session *session, const struct gpc_copy *copy)
+{
+	bool held_back = gpc_session_has_functions(session);
+
+	if (!gpc_late_copy_is_known(session))
+		return false;
+	if (!copy->src.pinned)
+		return held_back && copy->width * copy->height * copy->depth > SHORT_MAX;
+	return held_back || kernels_may_poll(session) ||
+	       gpc_pending_copy_writes((const void *)(uintptr_t)copy->src.base,
+				       gpc_copy_span(copy, &copy->src));
+}
+
 CUresult
 gpc_copy_in(struct gpc_stream *stream, const struct gpc_copy *copy, bool barrier)
 {
 	struct gpc_session *session = stream->context->scope.session;
-	uint64_t allowed = gpc_session_facts(session)->max_bulk;
 	struct sending sending = {
-		.stream = stream,
+		.context = stream->context,
+		.stream = stream->handle.id,
 		.copy = copy,
 		.flags = barrier ? GP_COPY_BARRIER : 0,
-		.record_max = allowed < RECORD_MAX ? allowed : RECORD_MAX,
 	};
-	bool later = copy->src.pinned && !barrier;
 	CUresult result = CUDA_SUCCESS;
 
+	if (!barrier && is_late(session, copy))
+		return post_late(stream, copy);
 	/* A function before the copy may be what fills its source; the caller of a synchronous one
 	 * may count on its having run. */
 	if (barrier || copy->src.pinned)
@@ -262,25 +411,8 @@ gpc_copy_in(struct gpc_stream *stream, const struct gpc_copy *copy, bool barrier
 		result = gpc_pending_copy_settle((const void *)(uintptr_t)copy->src.base,
 						 gpc_copy_span(copy, &copy->src));
 	if (result == CUDA_SUCCESS)
-		result = note_addresses(&sending);
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (copy->width < ROW_MIN && copy->height > 1) {
-		sending.packed =
-			malloc(copy->height < PACKED_MAX / copy->width ? copy->width * copy->height
-								       : PACKED_MAX);
-		if (!sending.packed)
-			return CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	if (!copy->dst.array && copy->height == 1 && copy->depth == 1 &&
-	    gpc_lanes_want(session, copy->width, later)) {
-		result = send_over_lanes(&sending, later);
-	} else {
-		for (uint64_t slice = 0; slice < copy->depth && result == CUDA_SUCCESS; slice++)
-			result = send_slice(&sending, slice);
-	}
+		result = send(&sending, copy->src.pinned && !barrier);
 	/* Counted behind it: a fence in between does not cover the copy. */
 	(void)gpc_session_work_mark(session);
-	free(sending.packed);
 	return result;
 }

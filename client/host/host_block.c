@@ -8,6 +8,7 @@
 #include "client/host/host_alias.h"
 #include "client/host/host_names.h"
 #include "client/host/host_space.h"
+#include "client/host/late_copy.h"
 #include "client/host/mirror.h"
 #include "client/host/pending_copy.h"
 #include "client/wire/lane.h"
@@ -27,7 +28,7 @@ static struct gpc_ranges elsewhere GP_GUARDED_BY(lock);
 /* One thread at a time makes a block one that kernels reach, or takes one away. */
 static pthread_mutex_t change_lock = PTHREAD_MUTEX_INITIALIZER;
 
-atomic_uint gpc_host_memory_cold, gpc_host_memory_registered;
+atomic_uint gpc_host_memory_cold, gpc_host_memory_registered, gpc_host_memory_shared;
 /* All that was ever registered lies in between. */
 static atomic_uint_fast64_t registered_low = UINT64_MAX, registered_high;
 
@@ -81,6 +82,8 @@ gpc_host_block_add(void *address, size_t size, const struct gpc_host_block *what
 	}
 	if (what->state == GPC_HOST_COLD)
 		atomic_fetch_add(&gpc_host_memory_cold, 1);
+	if (what->state == GPC_HOST_SHARED)
+		atomic_fetch_add(&gpc_host_memory_shared, 1);
 	if (what->origin == GPC_HOST_REGISTERED)
 		count_registered((uintptr_t)address, size);
 	gp_memory_keep(address, size);
@@ -179,6 +182,8 @@ leave_device(const struct gpc_host_block *block)
 {
 	if (block->state == GPC_HOST_COLD || block->doubted)
 		atomic_fetch_sub(&gpc_host_memory_cold, 1);
+	if (block->state == GPC_HOST_SHARED)
+		atomic_fetch_sub(&gpc_host_memory_shared, 1);
 	if (block->origin == GPC_HOST_REGISTERED)
 		atomic_fetch_sub(&gpc_host_memory_registered, 1);
 	if (block->state == GPC_HOST_MIRRORED)
@@ -194,6 +199,7 @@ gpc_host_block_destroy(struct gpc_host_block *block, const struct gpc_range *ran
 	void *address = (void *)(uintptr_t)range->base;
 	CUresult result = gpc_pending_copy_settle(address, range->size);
 
+	gpc_late_copy_settle(address, range->size);
 	gpc_lanes_settle(address, range->size);
 	gp_memory_forget(address);
 	leave_device(block);

@@ -54,9 +54,9 @@ struct gpc_host_block {
 	bool awaited;                /* streams may wait for words of it */
 };
 
-/* Blocks that kernels do not reach yet and could, or that are doubted; and those that were
- * registered, of all sessions. */
-extern atomic_uint gpc_host_memory_cold, gpc_host_memory_registered;
+/* Blocks that kernels do not reach yet and could, or that are doubted; those that were registered;
+ * and those that are shared with the daemon: of all sessions. */
+extern atomic_uint gpc_host_memory_cold, gpc_host_memory_registered, gpc_host_memory_shared;
 
 /* A copy of what it says is in the list from now on, as the memory at the address.  GP_E_INVALID:
  * there is one already; -ENOMEM. */

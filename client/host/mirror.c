@@ -57,6 +57,14 @@ before_function(void *arg)
 	(void)gpc_mirror_fetch(mirror->session);
 }
 
+static void
+after_function(void *arg)
+{
+	const struct gpc_mirror *mirror = arg;
+
+	(void)gpc_mirror_send(mirror->session);
+}
+
 /* Of a picture, under both locks. */
 static bool
 may_send(void *arg, uint64_t value)
@@ -98,7 +106,8 @@ create(struct gpc_context *context)
 	gp_cond_init(&mirror->wanted);
 	mirror->next = atomic_load(&mirrors);
 	atomic_store(&mirrors, mirror);
-	mirror->keeper = (struct gpc_session_keeper){ end, before_function, mirror };
+	mirror->keeper =
+		(struct gpc_session_keeper){ end, before_function, after_function, mirror };
 	gpc_session_set_keeper(mirror->session, &mirror->keeper);
 	return mirror;
 }

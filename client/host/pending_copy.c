@@ -129,6 +129,21 @@ find(const struct wanted *wanted)
 	return pending;
 }
 
+bool
+gpc_pending_copy_writes(const void *base, uint64_t size)
+{
+	const struct wanted wanted = { .base = (uintptr_t)base, .size = size };
+	const struct gpc_pending_copy *pending;
+
+	if (atomic_load(&count) == 0 || size == 0)
+		return false;
+	(void)pthread_mutex_lock(&lock);
+	for (pending = all; pending && !is_wanted(pending, &wanted); pending = pending->next)
+		;
+	(void)pthread_mutex_unlock(&lock);
+	return pending != NULL;
+}
+
 CUresult
 gpc_pending_copy_settle(const void *base, uint64_t size)
 {

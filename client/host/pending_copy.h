@@ -36,6 +36,9 @@ void gpc_pending_copy_started(struct gpc_pending_copy *pending, bool success);
  * result.  It may be freed. */
 bool gpc_pending_copy_done(struct gpc_pending_copy *pending, CUresult result);
 
+/* Whether a pending copy writes to [base, base + size). */
+bool gpc_pending_copy_writes(const void *base, uint64_t size);
+
 /* Waits until no pending copy writes to [base, base + size) any more; the first one's error. */
 CUresult gpc_pending_copy_settle(const void *base, uint64_t size);
 

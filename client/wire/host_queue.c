@@ -29,7 +29,8 @@ void
 gpc_host_queue_init(struct gpc_session *session)
 {
 	(void)pthread_mutex_init(&session->functions.lock, NULL);
-	gp_cond_init(&session->functions.wanted);
+	for (int i = 0; i < GPC_HOST_RUNNERS; i++)
+		gp_cond_init(&session->functions.runners[i].wanted);
 }
 
 void
@@ -43,7 +44,8 @@ gpc_host_queue_fini(struct gpc_session *session)
 		gpc_handle_remove(&function->handle);
 		free(function);
 	}
-	(void)pthread_cond_destroy(&functions->wanted);
+	for (int i = 0; i < GPC_HOST_RUNNERS; i++)
+		(void)pthread_cond_destroy(&functions->runners[i].wanted);
 	(void)pthread_mutex_destroy(&session->functions.lock);
 }
 
@@ -53,8 +55,15 @@ gpc_host_queue_end(struct gpc_session *session)
 	struct gpc_host_functions *functions = &session->functions;
 
 	(void)pthread_mutex_lock(&session->functions.lock);
-	(void)pthread_cond_signal(&functions->wanted);
+	for (int i = 0; i < GPC_HOST_RUNNERS; i++)
+		(void)pthread_cond_signal(&functions->runners[i].wanted);
 	(void)pthread_mutex_unlock(&session->functions.lock);
+}
+
+static struct gpc_host_runner *
+function_get_runner(struct gpc_host_functions *functions, const struct gpc_host_function *function)
+{
+	return &functions->runners[function->call.library ? GPC_HOST_LIBRARY : GPC_HOST_PROGRAM];
 }
 
 static void
@@ -62,6 +71,10 @@ run(const struct gpc_host_function *function, CUresult result)
 {
 	const struct gpc_host_call *call = &function->call;
 
+	if (call->library) {
+		call->callback(NULL, result, call->data);
+		return;
+	}
 	/* The streams that others wait for may be waiting for this function. */
 	gpc_page_faults_set_direct(true);
 	gpc_in_host_function = true;
@@ -98,6 +111,16 @@ tell_done(const struct gpc_host_function *function)
 	return gpc_call_post(&call, NULL, 0);
 }
 
+/* Work after the function finds what the function has written. */
+static void
+publish_writes(struct gpc_session *session)
+{
+	const struct gpc_session_keeper *keeper = atomic_load(&session->keeper);
+
+	if (keeper)
+		keeper->after_function(keeper->arg);
+}
+
 /* One that the daemon did not take is not answered.  Another function may have the name when the
  * answer is on its way, not before. */
 static void
@@ -105,9 +128,11 @@ answer(struct gpc_host_function *function)
 {
 	struct gpc_session *session = function->scope->session;
 
-	if (!function->local && function->result == CUDA_SUCCESS)
+	if (!function->local && function->result == CUDA_SUCCESS) {
+		if (!function->call.library)
+			publish_writes(session);
 		(void)tell_done(function);
-	else if (!function->local)
+	} else if (!function->local)
 		gpc_call_function_refused(session);
 	(void)pthread_mutex_lock(&session->functions.lock);
 	forget_locked(&session->functions, function);
@@ -115,20 +140,34 @@ answer(struct gpc_host_function *function)
 	free(function);
 }
 
-/* After the session's end: in the order in which they were posted. */
+static struct gpc_host_function *
+runner_get_first(struct gpc_host_functions *functions, const struct gpc_host_runner *runner)
+{
+	struct gpc_host_function *function;
+
+	DL_FOREACH(functions->all, function)
+	{
+		if (function_get_runner(functions, function) == runner)
+			return function;
+	}
+	return NULL;
+}
+
+/* After the session's end: the runner's functions, in the order in which they were posted.  The
+ * other runner may be inside one of its own. */
 static void
-drop_all_locked(struct gpc_session *session) GP_LOCKED(session->functions.lock)
+drop_all_locked(struct gpc_session *session, const struct gpc_host_runner *runner)
+	GP_LOCKED(session->functions.lock)
 {
 	struct gpc_host_functions *functions = &session->functions;
 	CUresult result = gpc_session_status(session);
+	struct gpc_host_function *function;
 
-	while (functions->all) {
-		struct gpc_host_function *function = functions->all;
-
+	while ((function = runner_get_first(functions, runner))) {
 		forget_locked(&session->functions, function);
 		(void)pthread_mutex_unlock(&session->functions.lock);
 		/* At the program's exit nobody wants to hear of it. */
-		if (result != CUDA_ERROR_DEINITIALIZED)
+		if (result != CUDA_ERROR_DEINITIALIZED || function->call.library)
 			run(function, function->local ? CUDA_SUCCESS : result);
 		free(function);
 		(void)pthread_mutex_lock(&session->functions.lock);
@@ -142,34 +181,47 @@ catch_up(struct gpc_session *session)
 	const struct gpc_session_keeper *keeper = atomic_load(&session->keeper);
 
 	if (keeper)
-		keeper->function(keeper->arg);
+		keeper->before_function(keeper->arg);
 }
 
-static void *
-run_all(void *arg)
+static void
+run_turns(struct gpc_session *session, enum gpc_host_runner_kind kind)
 {
-	struct gpc_session *session = arg;
-	struct gpc_host_functions *functions = &session->functions;
+	struct gpc_host_runner *runner = &session->functions.runners[kind];
 
 	(void)pthread_mutex_lock(&session->functions.lock);
 	while (!gpc_session_is_over(session)) {
-		struct gpc_host_function *function = functions->turn;
+		struct gpc_host_function *function = runner->turn;
 
 		if (!function) {
-			(void)pthread_cond_wait(&functions->wanted, &session->functions.lock);
+			(void)pthread_cond_wait(&runner->wanted, &session->functions.lock);
 			continue;
 		}
-		functions->turn = function->turn_next;
+		runner->turn = function->turn_next;
 		(void)pthread_mutex_unlock(&session->functions.lock);
-		catch_up(session);
+		if (kind == GPC_HOST_PROGRAM)
+			catch_up(session);
 		run(function, function->result);
 		answer(function);
 		(void)pthread_mutex_lock(&session->functions.lock);
 	}
-	drop_all_locked(session);
-	functions->started = false;
+	drop_all_locked(session, runner);
+	runner->started = false;
 	(void)pthread_mutex_unlock(&session->functions.lock);
 	gpc_thread_ended(session);
+}
+
+static void *
+run_program(void *arg)
+{
+	run_turns(arg, GPC_HOST_PROGRAM);
+	return NULL;
+}
+
+static void *
+run_library(void *arg)
+{
+	run_turns(arg, GPC_HOST_LIBRARY);
 	return NULL;
 }
 
@@ -177,13 +229,15 @@ static void
 take_turn_locked(struct gpc_host_functions *functions, struct gpc_host_function *function)
 	GP_LOCKED(functions->lock)
 {
+	struct gpc_host_runner *runner = function_get_runner(functions, function);
+
 	function->told = true;
-	if (functions->turn)
-		functions->last->turn_next = function;
+	if (runner->turn)
+		runner->last->turn_next = function;
 	else
-		functions->turn = function;
-	functions->last = function;
-	(void)pthread_cond_signal(&functions->wanted);
+		runner->turn = function;
+	runner->last = function;
+	(void)pthread_cond_signal(&runner->wanted);
 }
 
 bool
@@ -205,6 +259,24 @@ gpc_host_queue_turn(struct gpc_session *session, uint32_t id, CUresult result)
 	return known;
 }
 
+static int
+start_runner_locked(struct gpc_session *session, const struct gpc_host_function *function)
+	GP_LOCKED(session->functions.lock)
+{
+	struct gpc_host_runner *runner = function_get_runner(&session->functions, function);
+	bool library = function->call.library;
+	int r;
+
+	if (gpc_session_is_over(session))
+		return -ESHUTDOWN;
+	if (runner->started)
+		return 0;
+	r = gpc_thread_start(session, library ? run_library : run_program, session,
+			     library ? "gpupool-late" : "gpupool-host");
+	runner->started = r == 0;
+	return r;
+}
+
 /* Enters it, and sees to it that there is a thread for it.  From then on it may be gone, with the
  * session; id_p: its name. */
 static CUresult
@@ -218,12 +290,8 @@ enter(struct gpc_host_function *function, uint32_t *id_p)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*id_p = function->handle.id;
 	(void)pthread_mutex_lock(&session->functions.lock);
-	if (gpc_session_is_over(session))
-		r = -ESHUTDOWN;
-	else if (!functions->started)
-		r = gpc_thread_start(session, run_all, session, "gpupool-host");
+	r = start_runner_locked(session, function);
 	if (r == 0) {
-		functions->started = true;
 		DL_APPEND(functions->all, function);
 		if (function->local)
 			take_turn_locked(&session->functions, function);

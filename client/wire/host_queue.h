@@ -6,6 +6,12 @@
  * first one, when the daemon says that their turn has come; it carries out what is behind them when
  * it has been told that they have returned.  When the session is over those of cuStreamAddCallback
  * are called with its error, the others are not called, as with NVIDIA's driver.
+ *
+ * What a function has written to host memory is published before the daemon learns that the
+ * function has returned, so all work after it finds the bytes.
+ *
+ * The library's own functions (late copies, client/host/late_copy.h) run on a second thread, because
+ * a function of the program may wait for work that comes after such a copy on another stream.
  */
 #ifndef GPC_HOST_QUEUE_H
 #define GPC_HOST_QUEUE_H
@@ -22,6 +28,7 @@ struct gpc_host_call {
 	CUstreamCallback callback;
 	CUstream stream; /* as the application named it */
 	void *data;
+	bool library; /* a callback of the library's own: it never waits for the program */
 };
 
 /* Behind what was posted to the stream (its name on the wire).  Any thread. */

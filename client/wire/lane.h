@@ -49,8 +49,8 @@ bool gpc_lanes_want(struct gpc_session *session, uint64_t size, bool later);
 /*
  * To the device in the order of a stream (its name on the wire), in one record: returns when all
  * but the last few have gone out, if wait is NULL; else *wait counts what gpc_lanes_wait_sent() is
- * to wait for.  CUDA_ERROR_NOT_READY: there are host functions that are not done, and nothing has
- * happened.
+ * to wait for.  CUDA_ERROR_NOT_READY: there are host functions that are not done, the copy is
+ * not due (GP_COPY_DUE), and nothing has happened.
  */
 CUresult gpc_lanes_send(const struct gpc_scope *scope, uint32_t stream, uint64_t dst,
 			const void *memory, uint64_t size, unsigned int flags, unsigned int *wait);

@@ -8,6 +8,7 @@
 #include "client/wire/session_threads.h"
 #include "gp_calls.h"
 #include "protocol/control.h"
+#include "protocol/frame.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -191,7 +192,7 @@ gpc_lanes_send(const struct gpc_scope *scope, uint32_t stream, uint64_t dst, con
 		return result;
 	}
 	/* From here on this thread has the sender's lock. */
-	if (session->functions.unanswered > 0)
+	if (session->functions.unanswered > 0 && !(flags & GP_COPY_DUE))
 		result = CUDA_ERROR_NOT_READY;
 	else if (!enqueue(session->lanes, outgoing))
 		result = CUDA_ERROR_SYSTEM_NOT_READY;

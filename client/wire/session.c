@@ -400,6 +400,12 @@ gpc_session_abandon(struct gpc_session *session)
 	gpc_lanes_abandon(session);
 }
 
+bool
+gpc_session_is_abandoned(const struct gpc_session *session)
+{
+	return gpc_session_state_of(&session->state) == GPC_SESSION_ABANDONED;
+}
+
 uint64_t
 gpc_session_work_mark(struct gpc_session *session)
 {

@@ -49,6 +49,7 @@ void gpc_session_close(struct gpc_session *session, int timeout_ms);
 void gpc_session_destroy(struct gpc_session *session);
 /* In the child of a fork: closes descriptors, sends nothing.  The memory is lost. */
 void gpc_session_abandon(struct gpc_session *session);
+bool gpc_session_is_abandoned(const struct gpc_session *session);
 
 /* The daemon's address, for messages. */
 const char *gpc_session_peer(const struct gpc_session *session);
@@ -69,13 +70,14 @@ GP_MUST_CHECK int gpc_session_take_fd(struct gpc_session *session);
 void gpc_session_note_pinned(struct gpc_session *session);
 
 /*
- * What somebody who keeps the program's memory and the daemon's alike is told; set once, for good.
- * over(): the session is, by any thread.  function(): a host function's turn has come, before it
- * runs, by the thread that runs it.  Neither is called with a lock held.
+ * Notifications for the coherence of replicated host memory; set once.  over(): the session is
+ * over; any thread.  before_function(), after_function(): around a host function of the program, on
+ * the thread that runs it.  None is called with a lock held.
  */
 struct gpc_session_keeper {
 	void (*over)(void *arg);
-	void (*function)(void *arg);
+	void (*before_function)(void *arg);
+	void (*after_function)(void *arg);
 	void *arg;
 };
 void gpc_session_set_keeper(struct gpc_session *session, const struct gpc_session_keeper *keeper);

@@ -70,12 +70,24 @@ struct gpc_receiver {
 };
 
 /* Host functions that are not done; host_queue.h. */
-struct gpc_host_functions {
-	pthread_mutex_t lock;
-	pthread_cond_t wanted;                 /* for the thread that runs them */
-	struct gpc_host_function *all;         /* in the order of posting */
+/* The functions of the program may wait for one another's streams, so the library's own have a
+ * thread of their own. */
+enum gpc_host_runner_kind {
+	GPC_HOST_PROGRAM,
+	GPC_HOST_LIBRARY,
+	GPC_HOST_RUNNERS
+};
+
+struct gpc_host_runner {
+	pthread_cond_t wanted;
 	struct gpc_host_function *turn, *last; /* whose turn has come */
 	bool started;                          /* the thread */
+};
+
+struct gpc_host_functions {
+	pthread_mutex_t lock;
+	struct gpc_host_function *all; /* in the order of posting */
+	struct gpc_host_runner runners[GPC_HOST_RUNNERS];
 	/* Under the sender's lock: what the daemon may have to keep until they are done. */
 	atomic_uint unanswered; /* posted, and not yet answered; and streams' waits for words */
 	atomic_uint waits;      /* these alone */

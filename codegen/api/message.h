@@ -228,7 +228,8 @@ GP_MESSAGE(0x020b, POST, SERVER_HOOK, BEHIND_ALL)
 void gpMemoryKept(void);
 
 /* Host to device: height rows of width bytes, packed, in the bulk tail.  flags: GP_COPY_BARRIER
- * makes all later work of the session, on every stream, wait for this copy (synchronous copies). */
+ * makes all later work of the session, on every stream, wait for this copy (synchronous copies);
+ * GP_COPY_DUE marks a late copy, which takes the place of a host function whose turn has come. */
 GP_MESSAGE(0x0301, POST, SERVER_HOOK, BULK_IN, COPIES(BY_HOOK), BARRIER(flags), PASSES_COPIES)
 void gpCopyIn(
         CUstream stream,
@@ -285,7 +286,7 @@ void gpFill(
 
 /* Host to device: size bytes that come in chunks on the data lanes (wire.md, 7).  copy: how many
  * of these calls the session has made, this one included. */
-GP_MESSAGE(0x0311, POST, SERVER_HOOK, COPIES(BY_HOOK), PASSES_COPIES)
+GP_MESSAGE(0x0311, POST, SERVER_HOOK, COPIES(BY_HOOK), BARRIER(flags), PASSES_COPIES)
 void gpCopyInLanes(
         CUstream stream,
         gp_address dst,

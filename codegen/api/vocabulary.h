@@ -131,7 +131,8 @@
  * has do not say it:
  *   BEHIND_ALL         comes when all that was submitted before is done
  *   BEFORE_ALL         all that is submitted later waits for it
- *   BARRIER(flags)     the same if this parameter has GP_COPY_BARRIER
+ *   BARRIER(flags)     the same if this parameter has GP_COPY_BARRIER; with GP_COPY_DUE the record
+ *                      is carried out at once, ahead of records that are kept
  *   ABOUT_MEMORY       comes behind the calls that make, map or give back memory
  *   AWAITS_STREAM      asks or waits for its stream, and gives it no work
  *   ASKS               asks whether something is done: answered "not yet" rather than late

@@ -296,6 +296,12 @@ gpd_backlog_add(struct gpd_session *session, const struct gp_header *header, con
 	if ((gpd_backlog_is_empty(session) && !is_function) ||
 	    header->call == GP_CALL_gpHostFunctionDone)
 		return 0;
+	/* The dispatcher knows what to say of it. */
+	if (!make_wish(session, header, fields, size, &wish))
+		return 0;
+	/* The host function that it belongs to is what later records of its stream wait for. */
+	if (wish.names.due)
+		return 0;
 	/* Its bytes are on their way, on lanes that others need. */
 	if (header->call == GP_CALL_gpCopyInLanes) {
 		gpd_session_violation(session,
@@ -303,9 +309,6 @@ gpd_backlog_add(struct gpd_session *session, const struct gp_header *header, con
 				      "not done, or a wait for a word is not over");
 		return -EPROTO;
 	}
-	/* The dispatcher knows what to say of it. */
-	if (!make_wish(session, header, fields, size, &wish))
-		return 0;
 	waits = must_wait(session->backlog, &wish);
 	if (waits && wish.names.asks) {
 		(void)gpd_session_reply(session, header->call, header->request,

@@ -15,7 +15,7 @@
 #include <sys/random.h>
 
 /* What this daemon can do besides. */
-#define FEATURES ((uint64_t)GP_FEATURE_SPREAD | GP_FEATURE_LZ4 | GP_FEATURE_SHM)
+#define FEATURES ((uint64_t)GP_FEATURE_SPREAD | GP_FEATURE_LZ4 | GP_FEATURE_SHM | GP_FEATURE_LATE)
 #define OPENING_MS 15000
 /* A client looks for a window that it can have, and has a few tries. */
 #define WINDOWS_MAX 16

@@ -60,7 +60,7 @@ gpd_copy_in_is_sound(struct gpd_session *session, uint64_t width, uint64_t heigh
 
 	if (__builtin_mul_overflow(width, height, &total) ||
 	    __builtin_mul_overflow(total, depth, &total) || total != bulk ||
-	    (flags & ~GP_COPY_BARRIER)) {
+	    (flags & ~(GP_COPY_BARRIER | GP_COPY_DUE))) {
 		gpd_session_violation(
 			session, "copy of %lu slices of %lu rows of %lu bytes with a tail of %lu",
 			depth, height, width, bulk);

@@ -42,7 +42,7 @@ static bool
 is_sound(struct gpd_session *session, const struct gp_args_gpCopyInLanes *args)
 {
 	if (session->lanes && args->size && args->size < SIZE_LIMIT &&
-	    !(args->flags & ~GP_COPY_BARRIER))
+	    !(args->flags & ~(GP_COPY_BARRIER | GP_COPY_DUE)))
 		return true;
 	gpd_session_violation(session, "copy of %lu bytes with flags %#x on its data lanes",
 			      args->size, (unsigned int)args->flags);

@@ -12,6 +12,7 @@
 #include "client/wire/session.h"
 #include "client/wire/session_threads.h"
 #include "gpc_calls.h"
+#include "protocol/control.h"
 #include "protocol/frame.h"
 #include "transport/transport.h"
 
@@ -67,6 +68,7 @@ fake_setup(void **state)
 	memset(&fake, 0, sizeof(fake));
 	fake.host_quota = FAKE_WINDOW;
 	session.facts.max_bulk = UINT32_MAX;
+	session.facts.features = 0;
 	session.facts.unknown_calls[GP_CALL_gpMemoryGrant / 8] |=
 		(uint8_t)(1u << GP_CALL_gpMemoryGrant % 8);
 	fake.facts = &session.facts;
@@ -287,6 +289,40 @@ CUresult
 gpc_session_result(struct gpc_session *s)
 {
 	return gpc_session_status(s);
+}
+
+__thread bool gpc_call_passes;
+
+CUresult
+gpc_host_queue_post(const struct gpc_scope *scope, uint32_t stream,
+		    const struct gpc_host_call *call)
+{
+	assert_true(call->library);
+	assert_true(fake.late_count < 4);
+	fake.late[fake.late_count++] = *call;
+	return CUDA_SUCCESS;
+}
+
+void
+fake_allow_late(void)
+{
+	fake.facts->features |= GP_FEATURE_LATE;
+}
+
+void
+fake_run_late(CUresult result)
+{
+	struct gpc_host_call call = fake.late[0];
+
+	assert_true(fake.late_count > 0);
+	memmove(fake.late, fake.late + 1, (size_t)--fake.late_count * sizeof(call));
+	call.callback(NULL, result, call.data);
+}
+
+bool
+gpc_session_is_abandoned(const struct gpc_session *s)
+{
+	return false;
 }
 
 bool

@@ -9,6 +9,7 @@
 #include "client/context/context.h"
 #include "client/stream/stream.h"
 #include "client/wire/call.h"
+#include "client/wire/host_queue.h"
 #include "client/wire/session.h"
 #include "tests/test.h"
 
@@ -71,6 +72,8 @@ struct fake {
 	int host_busy; /* so often something is still where gpHostMap wants memory */
 	void (*meanwhile)(
 		void); /* what happens once before an answer that is waited for; or NULL */
+	struct gpc_host_call late[4]; /* the library's functions whose turn has not come */
+	int late_count;
 	const struct gpc_session_keeper *keeper;
 	struct gpc_session_facts *facts;
 	struct gpc_context *context;
@@ -86,6 +89,12 @@ int fake_teardown(void **state);
 
 /* A request that will be answered with these bytes, which are malloc'ed. */
 void fake_start(struct gpc_request *request, uint8_t *bytes, uint64_t size, CUresult result);
+
+/* From now on the daemon knows late copies. */
+void fake_allow_late(void);
+/* The stream reaches the oldest of the library's functions; or, with an error, the session is over.
+ */
+void fake_run_late(CUresult result);
 
 /* Arrays that the daemon has when what is kept has been given back. */
 int fake_arrays(void);

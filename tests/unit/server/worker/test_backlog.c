@@ -19,7 +19,7 @@
 struct seen {
 	uint16_t call;
 	uint32_t stream, event;
-	bool barrier, memory, query;
+	bool barrier, due, memory, query;
 	unsigned int begun, ended; /* when, as steps; 0: not yet */
 	bool answered;             /* with CUDA_ERROR_NOT_READY */
 	struct gpd_backlog_entry *entry;
@@ -64,6 +64,7 @@ gpd_call_names(uint16_t call, const void *fields, size_t size, struct gpd_names 
 	case GP_CALL_gpCopyIn:
 		gp_args_gpCopyIn_decode(&dec, &copy);
 		names->before_all = copy.flags & GP_COPY_BARRIER;
+		names->due = copy.flags & GP_COPY_DUE;
 		names->names[names->count++] = (struct gpd_handle){ GPD_KIND_STREAM, copy.stream };
 		break;
 	case GP_CALL_gpHostFunction:
@@ -95,7 +96,7 @@ encode(const struct seen *record, void *memory, size_t room)
 	struct gp_args_cuEventRecordWithFlags mark = { record->event, record->stream, 0 };
 	struct gp_args_gpCopyIn copy = {
 		.stream = record->stream,
-		.flags = record->barrier ? GP_COPY_BARRIER : 0,
+		.flags = (record->barrier ? GP_COPY_BARRIER : 0) | (record->due ? GP_COPY_DUE : 0),
 	};
 	struct gp_enc enc;
 
@@ -259,6 +260,18 @@ a_stream_goes_on_when_its_function_is_done(void **state)
 	finish(second);
 	assert_true(last->ended);
 	assert_true(query(FREE));
+}
+
+static void
+a_late_copy_goes_ahead_of_what_waits_for_its_function(void **state)
+{
+	struct seen *gate = function(FREE), *behind = work(FREE), *due;
+
+	due = send_record((struct seen){ .call = GP_CALL_gpCopyIn, .stream = FREE, .due = true });
+	assert_true(due->ended);
+	assert_false(behind->begun);
+	finish(gate);
+	assert_true(behind->ended > due->ended);
 }
 
 static void
@@ -539,6 +552,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(without_functions_nothing_is_kept),
 		TEST(a_stream_goes_on_when_its_function_is_done),
+		TEST(a_late_copy_goes_ahead_of_what_waits_for_its_function),
 		TEST(an_event_takes_the_wait_to_other_streams),
 		TEST(legacy_work_waits_for_the_functions_of_blocking_streams),
 		TEST(blocking_streams_wait_for_the_legacy_streams_functions),

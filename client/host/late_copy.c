@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/host/late_copy.h"
+
+#include "base/clock.h"
+#include "base/lock.h"
+#include "client/wire/host_queue.h"
+#include "client/wire/session.h"
+#include "protocol/control.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <utlist.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t removed;
+GP_COND_AT_START(removed);
+static struct gpc_late_copy *late_copies GP_GUARDED_BY(lock);
+static atomic_uint count;
+
+bool
+gpc_late_copy_is_known(const struct gpc_session *session)
+{
+	return gpc_session_facts(session)->features & GP_FEATURE_LATE;
+}
+
+static void
+late_copy_add(struct gpc_late_copy *late)
+{
+	(void)pthread_mutex_lock(&lock);
+	DL_APPEND(late_copies, late);
+	atomic_fetch_add(&count, 1);
+	(void)pthread_mutex_unlock(&lock);
+}
+
+static void
+late_copy_remove(struct gpc_late_copy *late)
+{
+	(void)pthread_mutex_lock(&lock);
+	DL_DELETE(late_copies, late);
+	atomic_fetch_sub(&count, 1);
+	(void)pthread_cond_broadcast(&removed);
+	(void)pthread_mutex_unlock(&lock);
+	late->destroy(late);
+}
+
+/* result: CUDA_SUCCESS when the stream has got there, else why the session is over. */
+static void
+late_copy_run(CUstream stream, CUresult result, void *data)
+{
+	struct gpc_late_copy *late = data;
+
+	if (result == CUDA_SUCCESS) {
+		gpc_call_passes = true;
+		result = late->send(late);
+		gpc_call_passes = false;
+		if (result != CUDA_SUCCESS)
+			gpc_session_defer(late->session, result);
+	}
+	late_copy_remove(late);
+}
+
+CUresult
+gpc_late_copy_post(const struct gpc_scope *scope, uint32_t stream, struct gpc_late_copy *late)
+{
+	const struct gpc_host_call call = {
+		.callback = late_copy_run,
+		.data = late,
+		.library = true,
+	};
+	CUresult result;
+
+	late_copy_add(late);
+	result = gpc_host_queue_post(scope, stream, &call);
+	if (result != CUDA_SUCCESS)
+		late_copy_remove(late);
+	return result;
+}
+
+static bool
+is_read(uintptr_t base, uint64_t size) GP_LOCKED(lock)
+{
+	const struct gpc_late_copy *late;
+
+	DL_FOREACH(late_copies, late)
+	{
+		if (late->start < base + size && base < late->end &&
+		    !gpc_session_is_abandoned(late->session))
+			return true;
+	}
+	return false;
+}
+
+void
+gpc_late_copy_settle(const void *base, uint64_t size)
+{
+	if (atomic_load(&count) == 0)
+		return;
+	(void)pthread_mutex_lock(&lock);
+	while (is_read((uintptr_t)base, size))
+		(void)pthread_cond_wait(&removed, &lock);
+	(void)pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Host functions and memory, in stream order: work after a function finds what the function has
+ * written, a function finds what work before it has written, copies read pinned memory when the
+ * stream reaches them, and nothing that is queued after a function waits for it in the caller.
+ * hostorder many: the same with 1 GiB of copies and 100,000 calls.
+ */
+#include "app.h"
+
+#include <atomic>
+#include <cuda.h>
+#include <sched.h>
+#include <thread>
+#include <time.h>
+
+/* COPIED is registered memory whose address on the device nobody asks for. */
+enum memory {
+	PINNED,
+	MAPPED,
+	REGISTERED,
+	COPIED
+};
+enum way {
+	FUNCTION,
+	CALLBACK,
+	GRAPH
+};
+
+/* A block of host memory, and the address that kernels have for it. */
+struct block {
+	enum memory memory;
+	int *host, *device;
+	int count;
+};
+
+static struct block
+block_create(enum memory memory, int count)
+{
+	struct block block = { memory, nullptr, nullptr, count };
+	size_t size = count * sizeof(int);
+
+	if (memory >= REGISTERED) {
+		block.host = (int *)aligned_alloc(4096, (size + 4095) & ~(size_t)4095);
+		CHECK(cudaHostRegister(block.host, size, cudaHostRegisterDefault));
+	} else {
+		CHECK(cudaHostAlloc((void **)&block.host, size,
+				    memory == MAPPED ? cudaHostAllocMapped : cudaHostAllocDefault));
+		block.device = block.host;
+	}
+	memset(block.host, 0, size);
+	if (memory == REGISTERED)
+		CHECK(cudaHostGetDevicePointer((void **)&block.device, block.host, 0));
+	return block;
+}
+
+static void
+block_destroy(struct block *block)
+{
+	if (block->memory >= REGISTERED) {
+		CHECK(cudaHostUnregister(block->host));
+		free(block->host);
+	} else {
+		CHECK(cudaFreeHost(block->host));
+	}
+}
+
+static __global__ void
+count_others(const int *words, int count, int value, int *others)
+{
+	for (int i = threadIdx.x; i < count; i += blockDim.x) {
+		if (words[i] != value)
+			atomicAdd(others, 1);
+	}
+}
+
+static __global__ void
+fill(int *words, int count, int value)
+{
+	for (int i = threadIdx.x; i < count; i += blockDim.x)
+		words[i] = value;
+}
+
+/* What a host function does: it compares the words, and gives them another value. */
+struct step {
+	struct block *block;
+	int expected; /* < 0: nothing is */
+	int value;
+	int wrong;
+};
+
+static void CUDART_CB
+step_run(void *data)
+{
+	struct step *step = (struct step *)data;
+
+	for (int i = 0; i < step->block->count; i++) {
+		step->wrong += step->expected >= 0 && step->block->host[i] != step->expected;
+		step->block->host[i] = step->value;
+	}
+}
+
+static void CUDART_CB
+step_call(cudaStream_t stream, cudaError_t status, void *data)
+{
+	step_run(data);
+}
+
+static void
+queue_step(enum way way, cudaStream_t stream, struct step *step)
+{
+	if (way == CALLBACK)
+		CHECK(cudaStreamAddCallback(stream, step_call, step, 0));
+	else
+		CHECK(cudaLaunchHostFunc(stream, step_run, step));
+}
+
+/* A kernel writes, a function reads and writes, a kernel reads: through the same memory. */
+static void
+kernels_and_functions(enum memory memory, enum way way, int count, cudaStream_t stream)
+{
+	struct block block = block_create(memory, count);
+	int *others = app_malloc<int>(1), found;
+	struct step step = { &block, 0, 0, 0 };
+	cudaGraph_t graph;
+	cudaGraphExec_t exec;
+
+	if (way == GRAPH) {
+		CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+		queue_step(way, stream, &step);
+		CHECK(cudaStreamEndCapture(stream, &graph));
+		CHECK(cudaGraphInstantiate(&exec, graph, 0));
+	}
+	for (int round = 1; round <= 4; round++) {
+		step.expected = round * 10;
+		step.value = round * 100;
+		CHECK(cudaMemsetAsync(others, 0, sizeof(int), stream));
+		fill<<<1, 64, 0, stream>>>(block.device, count, round * 10);
+		if (way == GRAPH)
+			CHECK(cudaGraphLaunch(exec, stream));
+		else
+			queue_step(way, stream, &step);
+		count_others<<<1, 64, 0, stream>>>(block.device, count, round * 100, others);
+		CHECK(cudaMemcpyAsync(&found, others, sizeof(int), cudaMemcpyDeviceToHost, stream));
+		CHECK(cudaStreamSynchronize(stream));
+		if (found || step.wrong) {
+			printf("memory %d, way %d, %d words: kernel %d, function %d old\n", memory,
+			       way, count, found, step.wrong);
+			exit(1);
+		}
+	}
+	if (way == GRAPH) {
+		CHECK(cudaGraphExecDestroy(exec));
+		CHECK(cudaGraphDestroy(graph));
+	}
+	CHECK(cudaFree(others));
+	block_destroy(&block);
+}
+
+static void
+require_all(const int *words, int count, int value, const char *what)
+{
+	for (int i = 0; i < count; i++) {
+		if (words[i] != value) {
+			printf("%s, %d words: word %d is %d, not %d\n", what, count, i, words[i],
+			       value);
+			exit(1);
+		}
+	}
+}
+
+/* A copy reads its source after what is before it in the stream. */
+static void
+copies_after_functions(enum memory memory, int count, cudaStream_t stream, cudaStream_t other)
+{
+	struct block block = block_create(memory, count);
+	std::vector<int> back(count);
+	int *words = app_malloc<int>(count);
+	struct step step = { &block, -1, 0, 0 };
+	cudaEvent_t event;
+	cudaGraph_t graph;
+	cudaGraphExec_t exec;
+	size_t size = count * sizeof(int);
+	auto copy_back = [&](int value, const char *what) {
+		CHECK(cudaMemcpyAsync(back.data(), words, size, cudaMemcpyDeviceToHost, stream));
+		CHECK(cudaStreamSynchronize(stream));
+		require_all(back.data(), count, value, what);
+	};
+
+	CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+	step.value = 1;
+	CHECK(cudaLaunchHostFunc(stream, step_run, &step));
+	CHECK(cudaMemcpyAsync(words, block.host, size, cudaMemcpyHostToDevice, stream));
+	copy_back(1, "after a function");
+
+	step.value = 2;
+	CHECK(cudaLaunchHostFunc(other, step_run, &step));
+	CHECK(cudaEventRecord(event, other));
+	CHECK(cudaStreamWaitEvent(stream, event, 0));
+	CHECK(cudaMemcpyAsync(words, block.host, size, cudaMemcpyHostToDevice, stream));
+	copy_back(2, "after another stream's function");
+
+	/* To memory that a later copy reads, and from memory that a later function changes. */
+	step.value = 3;
+	CHECK(cudaLaunchHostFunc(stream, step_run, &step));
+	CHECK(cudaMemcpyAsync(words, block.host, size, cudaMemcpyHostToDevice, stream));
+	struct step later = { &block, 3, 4, 0 };
+	CHECK(cudaLaunchHostFunc(stream, step_run, &later));
+	copy_back(3, "between two functions");
+	REQUIRE(later.wrong == 0);
+
+	CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+	CHECK(cudaLaunchHostFunc(stream, step_run, &step));
+	CHECK(cudaMemcpyAsync(words, block.host, size, cudaMemcpyHostToDevice, stream));
+	CHECK(cudaStreamEndCapture(stream, &graph));
+	CHECK(cudaGraphInstantiate(&exec, graph, 0));
+	for (int round = 5; round < 8; round++) {
+		step.value = round;
+		CHECK(cudaGraphLaunch(exec, stream));
+		copy_back(round, "after a graph's function");
+	}
+	CHECK(cudaGraphExecDestroy(exec));
+	CHECK(cudaGraphDestroy(graph));
+	CHECK(cudaEventDestroy(event));
+	CHECK(cudaFree(words));
+	block_destroy(&block);
+}
+
+/* A copy that waits for a word reads what the program has written before the word. */
+static void
+copies_after_words(enum memory memory, int count, cudaStream_t stream)
+{
+	struct block block = block_create(memory, count), flag = block_create(MAPPED, 1);
+	std::vector<int> back(count);
+	int *words = app_malloc<int>(count);
+	size_t size = count * sizeof(int);
+	cudaDriverEntryPointQueryResult found;
+	CUresult (*wait)(CUstream, CUdeviceptr, cuuint32_t, unsigned int);
+
+	CHECK(cudaGetDriverEntryPointByVersion("cuStreamWaitValue32", (void **)&wait, 12000,
+					       cudaEnableDefault, &found));
+	for (int round = 1; round <= 3; round++) {
+		REQUIRE(wait(stream, (CUdeviceptr)(uintptr_t)flag.device, round,
+			     CU_STREAM_WAIT_VALUE_GEQ) == CUDA_SUCCESS);
+		CHECK(cudaMemcpyAsync(words, block.host, size, cudaMemcpyHostToDevice, stream));
+		if (round % 2)
+			std::this_thread::sleep_for(std::chrono::milliseconds(20));
+		for (int i = 0; i < count; i++)
+			block.host[i] = round;
+		__atomic_store_n(flag.host, round, __ATOMIC_RELEASE);
+		CHECK(cudaMemcpyAsync(back.data(), words, size, cudaMemcpyDeviceToHost, stream));
+		CHECK(cudaStreamSynchronize(stream));
+		require_all(back.data(), count, round, "after a word");
+	}
+	CHECK(cudaFree(words));
+	block_destroy(&flag);
+	block_destroy(&block);
+}
+
+static std::atomic<bool> released;
+
+static void CUDART_CB
+await_release(void *data)
+{
+	while (!released)
+		sched_yield();
+}
+
+/* The function returns when the caller says so: so no call may wait for it. */
+static void
+calls_do_not_wait(bool many, cudaStream_t stream, cudaStream_t other)
+{
+	const int count = 4 << 20;
+	const size_t size = count * sizeof(int);
+	struct block in = block_create(PINNED, count), out = block_create(PINNED, count);
+	struct block registered = block_create(COPIED, count);
+	std::vector<int> pageable(count, 3);
+	int *words = app_malloc<int>(count), *more = app_malloc<int>(count);
+	int rounds = many ? 64 : 8, calls = many ? 100000 : 5000;
+	cudaEvent_t event;
+
+	CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+	for (int i = 0; i < count; i++)
+		in.host[i] = registered.host[i] = 1;
+	fill<<<1, 1, 0, stream>>>(words, 1, 0);
+	CHECK(cudaDeviceSynchronize());
+	released = false;
+	CHECK(cudaLaunchHostFunc(stream, await_release, nullptr));
+	for (int i = 0; i < rounds; i++) {
+		CHECK(cudaMemcpyAsync(words, in.host, size, cudaMemcpyHostToDevice, stream));
+		CHECK(cudaMemcpyAsync(more, registered.host, size, cudaMemcpyHostToDevice, stream));
+	}
+	CHECK(cudaMemcpyAsync(more, pageable.data(), size, cudaMemcpyHostToDevice, stream));
+	std::fill(pageable.begin(), pageable.end(), 4);
+	CHECK(cudaMemcpyAsync(out.host, more, size, cudaMemcpyDeviceToHost, stream));
+	/* From memory that the copy before writes to. */
+	CHECK(cudaMemcpyAsync(words, out.host, size, cudaMemcpyHostToDevice, stream));
+	for (int i = 0; i < calls; i++)
+		CHECK(cudaMemsetAsync(more, i, 4, stream));
+	fill<<<1, 1, 0, stream>>>(words, 1, 9);
+	CHECK(cudaEventRecord(event, stream));
+	EXPECT(cudaErrorNotReady, cudaEventQuery(event));
+	EXPECT(cudaErrorNotReady, cudaStreamQuery(stream));
+	CHECK(cudaMemcpyAsync(more + 1, in.host, 400, cudaMemcpyHostToDevice, other));
+	CHECK(cudaStreamSynchronize(other));
+	released = true;
+	CHECK(cudaMemcpyAsync(pageable.data(), words, size, cudaMemcpyDeviceToHost, stream));
+	CHECK(cudaStreamSynchronize(stream));
+	REQUIRE(pageable[0] == 9);
+	pageable[0] = 3;
+	require_all(pageable.data(), count, 3, "of a copy that was queued after a function");
+	CHECK(cudaEventDestroy(event));
+	CHECK(cudaFree(words));
+	CHECK(cudaFree(more));
+	block_destroy(&in);
+	block_destroy(&out);
+	block_destroy(&registered);
+}
+
+int
+main(int argc, char **argv)
+{
+	bool many = argc > 1 && strcmp(argv[1], "many") == 0;
+	cudaStream_t stream, other;
+
+	CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+	CHECK(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
+	for (int count : { 1, 1024, 100000 }) {
+		for (enum memory memory : { PINNED, MAPPED, REGISTERED }) {
+			for (enum way way : { FUNCTION, CALLBACK, GRAPH })
+				kernels_and_functions(memory, way, count, stream);
+		}
+		for (enum memory memory : { PINNED, MAPPED, COPIED }) {
+			copies_after_functions(memory, count, stream, other);
+			copies_after_words(memory, count, stream);
+		}
+	}
+	for (enum memory memory : { PINNED, MAPPED, COPIED })
+		copies_after_functions(memory, 2 << 20, stream, other);
+	calls_do_not_wait(many, stream, other);
+	CHECK(cudaStreamDestroy(stream));
+	CHECK(cudaStreamDestroy(other));
+	printf("hostorder: ok\n");
+	return 0;
+}

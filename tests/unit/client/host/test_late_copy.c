@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copies whose bytes leave when the stream reaches them. */
+#include "client/host/late_copy.h"
+#include "gpc_calls.h"
+#include "tests/unit/client/client_fake.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SIZE ((size_t)100000)
+
+static uint8_t *source;
+static CUdeviceptr device;
+
+/* A host function that has not returned is ahead of what the test posts. */
+static int
+begin(void **state)
+{
+	void *memory = NULL;
+
+	if (fake_setup(state) != 0)
+		return -1;
+	fake_allow_late();
+	CU(gpc_cuMemHostAlloc(&memory, SIZE, 0));
+	source = memory;
+	device = fake_alloc(SIZE);
+	memset(fake_at(device), 0, SIZE);
+	fake.has_functions = true;
+	return 0;
+}
+
+static int
+end(void **state)
+{
+	fake.has_functions = false;
+	CU(gpc_cuMemFreeHost(source));
+	return fake_teardown(state);
+}
+#define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
+
+static bool
+device_is(uint8_t value, size_t size)
+{
+	for (size_t i = 0; i < size; i++) {
+		if (fake_at(device)[i] != value)
+			return false;
+	}
+	return true;
+}
+
+static void
+pinned_memory_is_read_when_the_stream_reaches_the_copy(void **state)
+{
+	memset(source, 1, SIZE);
+	CU(gpc_cuMemcpyHtoDAsync_v2(device, source, SIZE, FAKE_STREAM));
+	assert_int_equal(fake.syncs + fake.waits, 0);
+	assert_true(device_is(0, SIZE));
+	memset(source, 2, SIZE);
+	fake_run_late(CUDA_SUCCESS);
+	assert_true(device_is(2, SIZE));
+	assert_false(gpc_call_passes);
+}
+
+static void
+short_copies_from_pinned_memory_are_late_as_well(void **state)
+{
+	memset(source, 1, SIZE);
+	CU(gpc_cuMemcpyHtoDAsync_v2(device, source, 4, FAKE_STREAM));
+	memset(source, 2, SIZE);
+	fake_run_late(CUDA_SUCCESS);
+	assert_true(device_is(2, 4));
+}
+
+static void
+pageable_memory_is_read_when_the_copy_is_called(void **state)
+{
+	uint8_t *pageable = malloc(SIZE);
+
+	assert_non_null(pageable);
+	memset(pageable, 3, SIZE);
+	CU(gpc_cuMemcpyHtoDAsync_v2(device, pageable, SIZE, FAKE_STREAM));
+	memset(pageable, 4, SIZE);
+	free(pageable);
+	assert_int_equal(fake.syncs + fake.waits, 0);
+	fake_run_late(CUDA_SUCCESS);
+	assert_true(device_is(3, SIZE));
+}
+
+static void
+rows_keep_their_places(void **state)
+{
+	const CUDA_MEMCPY2D rows = {
+		.srcMemoryType = CU_MEMORYTYPE_HOST,
+		.srcHost = source,
+		.srcPitch = 1000,
+		.dstMemoryType = CU_MEMORYTYPE_DEVICE,
+		.dstDevice = device,
+		.dstPitch = 500,
+		.WidthInBytes = 300,
+		.Height = 100,
+	};
+
+	CU(gpc_cuMemcpy2DAsync_v2(&rows, FAKE_STREAM));
+	for (size_t i = 0; i < SIZE; i++)
+		source[i] = (uint8_t)(i / 1000 + i % 1000);
+	fake_run_late(CUDA_SUCCESS);
+	for (size_t row = 0; row < 100; row++) {
+		for (size_t column = 0; column < 300; column++)
+			assert_int_equal(fake_at(device)[row * 500 + column],
+					 (uint8_t)(row + column));
+	}
+}
+
+static void
+without_anything_to_wait_for_a_copy_is_not_late(void **state)
+{
+	fake.has_functions = false;
+	memset(source, 5, SIZE);
+	CU(gpc_cuMemcpyHtoDAsync_v2(device, source, SIZE, FAKE_STREAM));
+	assert_int_equal(fake.late_count, 0);
+	assert_true(device_is(5, SIZE));
+}
+
+static void
+a_copy_from_memory_that_a_copy_writes_to_waits_for_nobody(void **state)
+{
+	uint8_t *read = source + SIZE / 2;
+
+	fake.has_functions = false;
+	fake.lazy = true;
+	memset(fake_at(device), 6, SIZE / 2);
+	CU(gpc_cuMemcpyDtoHAsync_v2(source, device, SIZE / 2, FAKE_STREAM));
+	CU(gpc_cuMemcpyHtoDAsync_v2(device + SIZE / 2, source, SIZE / 2, FAKE_STREAM));
+	assert_int_equal(fake.late_count, 1);
+	assert_true(fake_at(device)[SIZE / 2] == 0);
+	/* Another part of the memory is not being written to. */
+	CU(gpc_cuMemcpyHtoDAsync_v2(device, read, 100, FAKE_STREAM));
+	assert_int_equal(fake.late_count, 1);
+	fake_deliver();
+	fake_run_late(CUDA_SUCCESS);
+	assert_true(fake_at(device)[SIZE / 2] == 6);
+}
+
+static void
+a_synchronous_copy_waits_instead(void **state)
+{
+	memset(source, 7, SIZE);
+	CU(gpc_cuMemcpyHtoD_v2(device, source, SIZE));
+	assert_int_equal(fake.late_count, 0);
+	assert_true(fake.syncs > 0);
+	assert_true(device_is(7, SIZE));
+}
+
+static void
+copies_of_a_session_that_ends_are_dropped(void **state)
+{
+	memset(source, 8, SIZE);
+	CU(gpc_cuMemcpyHtoDAsync_v2(device, source, SIZE, FAKE_STREAM));
+	fake_run_late(CUDA_ERROR_DEINITIALIZED);
+	assert_true(device_is(0, SIZE));
+	gpc_late_copy_settle(source, SIZE);
+}
+
+static void *
+run_late(void *arg)
+{
+	fake_run_late(CUDA_SUCCESS);
+	return NULL;
+}
+
+static void
+memory_stays_until_late_copies_have_read_it(void **state)
+{
+	pthread_t thread;
+
+	memset(source, 9, SIZE);
+	CU(gpc_cuMemcpyHtoDAsync_v2(device, source, SIZE / 2, FAKE_STREAM));
+	/* This part is not read. */
+	gpc_late_copy_settle(source + SIZE / 2, SIZE / 2);
+	assert_int_equal(pthread_create(&thread, NULL, run_late, NULL), 0);
+	gpc_late_copy_settle(source, 1);
+	assert_true(device_is(9, SIZE / 2));
+	assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(pinned_memory_is_read_when_the_stream_reaches_the_copy),
+		TEST(short_copies_from_pinned_memory_are_late_as_well),
+		TEST(pageable_memory_is_read_when_the_copy_is_called),
+		TEST(rows_keep_their_places),
+		TEST(without_anything_to_wait_for_a_copy_is_not_late),
+		TEST(a_copy_from_memory_that_a_copy_writes_to_waits_for_nobody),
+		TEST(a_synchronous_copy_waits_instead),
+		TEST(copies_of_a_session_that_ends_are_dropped),
+		TEST(memory_stays_until_late_copies_have_read_it),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
