@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Copies in batches, one behind the other: the stream's order is one that a batch may have.  The
- * source of a copy is read before the call returns, or is pinned and read in the stream's order.
+ * Copies in batches, one after the other: the stream's order is one that a batch may have.
  */
 #include "client/copy/array.h"
+#include "client/copy/copy.h"
 #include "client/stream/stream.h"
 #include "gpc_calls.h"
 #include "protocol/array_geometry.h"
@@ -38,6 +38,7 @@ gpc_cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, s
 {
 	struct gpc_stream *stream;
 	CUresult result = gpc_stream_enter(hStream, &stream);
+	size_t run = 0;
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -47,7 +48,10 @@ gpc_cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, s
 	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++) {
 		if (sizes[i] == 0)
 			return CUDA_ERROR_INVALID_VALUE;
-		result = gpc_cuMemcpyAsync(dsts[i], srcs[i], sizes[i], hStream);
+		while (run + 1 < numAttrs && attrsIdxs[run + 1] <= i)
+			run++;
+		result = gpc_copy_linear_ordered(dsts[i], srcs[i], sizes[i],
+						 attrs[run].srcAccessOrder, hStream);
 	}
 	return result;
 }
@@ -182,7 +186,7 @@ gpc_cuMemcpy3DBatchAsync(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *
 	for (size_t i = 0; i < numOps; i++) {
 		result = plain_copy(&opList[i], &copy);
 		if (result == CUDA_SUCCESS)
-			result = gpc_cuMemcpy3DAsync_v2(&copy, hStream);
+			result = gpc_copy_3d_ordered(&copy, opList[i].srcAccessOrder, hStream);
 		if (result == CUDA_SUCCESS)
 			continue;
 		if (failIdx)

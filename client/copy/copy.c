@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cuMemcpy*: what CUDA calls a copy, brought into one form and sent on its way. */
+#include "client/copy/copy.h"
+
 #include "client/context/context.h"
 #include "client/copy/array.h"
 #include "client/copy/copy_between.h"
@@ -343,6 +345,53 @@ CUresult
 gpc_cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
 {
 	return copy_3d(hStream, true, pCopy);
+}
+
+/* Copies in batches. */
+
+/* Whatever the source is: memory that may be read after the call is treated as pinned memory, other
+ * memory as pageable. */
+static CUresult
+run_ordered(const struct target *target, struct gpc_copy *copy, CUmemcpySrcAccessOrder order)
+{
+	bool during_call = order == CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL;
+	CUresult result;
+
+	if (copy->src.host && order == CU_MEMCPY_SRC_ACCESS_ORDER_STREAM)
+		copy->src.pinned = true;
+	else if (copy->src.host && during_call)
+		copy->src.pinned = false;
+	result = run(target, copy);
+	/* The device reads memory that it reaches when the stream gets there. */
+	return result == CUDA_SUCCESS && during_call && copy->src.reached
+		       ? gpc_stream_fence(target->stream)
+		       : result;
+}
+
+CUresult
+gpc_copy_linear_ordered(CUdeviceptr dst, CUdeviceptr src, size_t size, CUmemcpySrcAccessOrder order,
+			CUstream hStream)
+{
+	struct target target;
+	struct gpc_copy copy;
+	CUresult result = enter(&target, hStream, true);
+
+	if (result == CUDA_SUCCESS)
+		result = gpc_copy_linear(&copy, CU_MEMORYTYPE_UNIFIED, dst, CU_MEMORYTYPE_UNIFIED,
+					 src, size);
+	return result == CUDA_SUCCESS ? run_ordered(&target, &copy, order) : result;
+}
+
+CUresult
+gpc_copy_3d_ordered(const CUDA_MEMCPY3D *params, CUmemcpySrcAccessOrder order, CUstream hStream)
+{
+	struct target target;
+	struct gpc_copy copy;
+	CUresult result = enter(&target, hStream, true);
+
+	if (result == CUDA_SUCCESS)
+		result = gpc_copy_3d(&copy, params);
+	return result == CUDA_SUCCESS ? run_ordered(&target, &copy, order) : result;
 }
 
 /* Arrays: one row. */

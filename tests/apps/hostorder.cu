@@ -256,6 +256,42 @@ copies_after_words(enum memory memory, int count, cudaStream_t stream)
 	block_destroy(&block);
 }
 
+/* Copies in batches read their sources when their caller says so, whatever memory that is. */
+static void
+batches_read_in_order(int count, cudaStream_t stream)
+{
+	struct block pinned = block_create(PINNED, count), mapped = block_create(MAPPED, count);
+	std::vector<int> pageable(count, 0), back(3 * count);
+	struct block filled = { PINNED, pageable.data(), nullptr, count };
+	struct step step = { &filled, -1, 1, 0 };
+	int *words = app_malloc<int>(3 * count);
+	size_t size = count * sizeof(int), sizes[] = { size, size, size };
+	const void *to[] = { words, words + count, words + 2 * count };
+	const void *from[] = { pageable.data(), pinned.host, mapped.host };
+	size_t begins[] = { 0, 1 };
+	cudaMemcpyAttributes attributes[2] = {};
+
+	attributes[0].srcAccessOrder = cudaMemcpySrcAccessOrderStream;
+	attributes[1].srcAccessOrder = cudaMemcpySrcAccessOrderDuringApiCall;
+	for (int i = 0; i < count; i++)
+		pinned.host[i] = mapped.host[i] = 2;
+	/* What reads mapped memory during the call may wait for the function. */
+	CHECK(cudaMemcpyBatchAsync(to + 2, from + 2, sizes, 1, attributes + 1, begins, 1, stream));
+	for (int i = 0; i < count; i++)
+		mapped.host[i] = 3;
+	CHECK(cudaLaunchHostFunc(stream, step_run, &step));
+	CHECK(cudaMemcpyBatchAsync(to, from, sizes, 2, attributes, begins, 2, stream));
+	for (int i = 0; i < count; i++)
+		pinned.host[i] = 3;
+	CHECK(cudaMemcpyAsync(back.data(), words, 3 * size, cudaMemcpyDeviceToHost, stream));
+	CHECK(cudaStreamSynchronize(stream));
+	require_all(back.data(), count, 1, "read in the stream's order");
+	require_all(back.data() + count, 2 * count, 2, "read during the call");
+	CHECK(cudaFree(words));
+	block_destroy(&pinned);
+	block_destroy(&mapped);
+}
+
 static std::atomic<bool> released;
 
 static void CUDART_CB
@@ -333,6 +369,7 @@ main(int argc, char **argv)
 			copies_after_functions(memory, count, stream, other);
 			copies_after_words(memory, count, stream);
 		}
+		batches_read_in_order(count, stream);
 	}
 	for (enum memory memory : { PINNED, MAPPED, COPIED })
 		copies_after_functions(memory, 2 << 20, stream, other);
