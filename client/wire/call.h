@@ -104,8 +104,8 @@ struct gpc_call {
 	void *fields;    /* malloc'ed, while they are not yet in the ring; else NULL */
 };
 
-/* While the thread's calls go past host functions, as those do in a stream of the library's own, and
- * late copies: the daemon keeps none of them. */
+/* While the thread's calls go past host functions, as those do in a stream of the library's own,
+ * and late copies: the daemon keeps none of them. */
 extern __thread bool gpc_call_passes __attribute__((tls_model("initial-exec")));
 
 /*

@@ -10,8 +10,9 @@
  * What a function has written to host memory is published before the daemon learns that the
  * function has returned, so all work after it finds the bytes.
  *
- * The library's own functions (late copies, client/host/late_copy.h) run on a second thread, because
- * a function of the program may wait for work that comes after such a copy on another stream.
+ * The library's own functions (late copies, client/host/late_copy.h) run on a second thread,
+ * because a function of the program may wait for work that comes after such a copy on another
+ * stream.
  */
 #ifndef GPC_HOST_QUEUE_H
 #define GPC_HOST_QUEUE_H
