@@ -97,3 +97,27 @@ gpc_host_alias_find(uint64_t address, uint64_t size, gpc_host_alias_matters *mat
 	free(all.list);
 	return found;
 }
+
+bool
+gpc_host_alias_has_access(uint64_t address, uint64_t size)
+{
+	FILE *file = fopen("/proc/self/maps", "re");
+	bool access = true;
+	char *line = NULL;
+	size_t room = 0;
+
+	while (file && access && getline(&line, &room, file) > 0) {
+		uint64_t start, end;
+		char flags[5];
+
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s", &start, &end, flags) != 3)
+			continue;
+		if (start >= address + size)
+			break;
+		access = end <= address || flags[0] == 'r' || flags[1] == 'w';
+	}
+	free(line);
+	if (file)
+		(void)fclose(file);
+	return access;
+}

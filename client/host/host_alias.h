@@ -4,7 +4,10 @@
  * one of them they would not find at the other, as each has a copy of its own at the daemon
  * (docs/host-memory.md).
  *
- * Looks at what the kernel says of this process.  Any thread.
+ * And whether the program may read or write memory at all: what it may not, the driver does not
+ * register.
+ *
+ * Source: /proc/self/maps.  Threads: any.
  */
 #ifndef GPC_HOST_ALIAS_H
 #define GPC_HOST_ALIAS_H
@@ -20,5 +23,9 @@ typedef bool gpc_host_alias_matters(void *arg, uint64_t start, uint64_t end);
  * itself or where it matters; 0: there is none, or the kernel does not tell. */
 uint64_t gpc_host_alias_find(uint64_t address, uint64_t size, gpc_host_alias_matters *matters,
 			     void *arg);
+
+/* false: some of [address, address + size) can be neither read nor written.  Where the kernel does
+ * not tell, true. */
+bool gpc_host_alias_has_access(uint64_t address, uint64_t size);
 
 #endif /* GPC_HOST_ALIAS_H */

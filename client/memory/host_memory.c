@@ -4,6 +4,7 @@
 #include "client/base/log.h"
 #include "client/base/ranges.h"
 #include "client/context/context.h"
+#include "client/host/host_alias.h"
 #include "client/host/host_block.h"
 #include "client/host/host_names.h"
 #include "client/host/host_space.h"
@@ -148,7 +149,8 @@ gpc_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	gpc_address_lookup((uintptr_t)p, &found);
 	if (found.kind == GPC_ADDRESS_DEVICE || found.kind == GPC_ADDRESS_INVALID ||
-	    is_allocated((uintptr_t)p) || !gpc_host_block_is_there(p, bytesize))
+	    is_allocated((uintptr_t)p) || !gpc_host_block_is_there(p, bytesize) ||
+	    !gpc_host_alias_has_access((uintptr_t)p, bytesize))
 		return CUDA_ERROR_INVALID_VALUE;
 	r = add(p, bytesize,
 		&(struct gpc_host_block){

@@ -126,6 +126,29 @@ only_memory_can_be_registered(void **state)
 }
 
 static void
+memory_without_access_cannot_be_registered(void **state)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	uint8_t *pages =
+		mmap(NULL, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	assert_true(pages != MAP_FAILED);
+	assert_int_equal(mprotect(pages + page, page, PROT_NONE), 0);
+	INVALID(gpc_cuMemHostRegister_v2(pages, 3 * page, 0));
+	INVALID(gpc_cuMemHostRegister_v2(pages + page - 1, 2, 0));
+	INVALID(gpc_cuMemHostRegister_v2(pages + page, page, CU_MEMHOSTREGISTER_READ_ONLY));
+	INVALID(gpc_cuMemHostRegister_v2(pages + 2 * page - 1, 2, 0));
+	CU(gpc_cuMemHostRegister_v2(pages, page, 0));
+	CU(gpc_cuMemHostRegister_v2(pages + 2 * page, page, 0));
+	CU(gpc_cuMemHostUnregister(pages));
+	CU(gpc_cuMemHostUnregister(pages + 2 * page));
+	assert_int_equal(mprotect(pages + page, page, PROT_READ), 0);
+	CU(gpc_cuMemHostRegister_v2(pages, 3 * page, CU_MEMHOSTREGISTER_READ_ONLY));
+	CU(gpc_cuMemHostUnregister(pages));
+	(void)munmap(pages, 3 * page);
+}
+
+static void
 a_context_takes_its_host_memory_along(void **state)
 {
 	static uint8_t buffer[64];
@@ -177,6 +200,7 @@ main(void)
 		FAKE_TEST(only_what_was_allocated_can_be_freed),
 		FAKE_TEST(memory_is_registered_once),
 		FAKE_TEST(only_memory_can_be_registered),
+		FAKE_TEST(memory_without_access_cannot_be_registered),
 		FAKE_TEST(a_context_takes_its_host_memory_along),
 		cmocka_unit_test(ranges_find_what_overlaps),
 	};
