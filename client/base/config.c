@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/base/config.h"
 
+#include "base/environment.h"
 #include "base/similar.h"
 #include "client/base/log.h"
 #include "protocol/frame.h"
@@ -22,6 +23,15 @@ extern char **environ;
 /* Set and not empty, or NULL. */
 static const char *
 value_of(const char *name)
+{
+	const char *text = gp_environment_get(name);
+
+	return text && *text ? text : NULL;
+}
+
+/* One of CUDA's, which is what the program makes it. */
+static const char *
+cuda_value_of(const char *name)
 {
 	const char *text = getenv(name);
 
@@ -71,8 +81,8 @@ static int GP_PRINTF(4, 5)
 	va_start(arguments, format);
 	(void)vsnprintf(what, sizeof(what), format, arguments);
 	va_end(arguments);
-	(void)snprintf(error, error_size, "%s=%s: %s", name, getenv(name) ? getenv(name) : "",
-		       what);
+	(void)snprintf(error, error_size, "%s=%s: %s", name,
+		       gp_environment_get(name) ? gp_environment_get(name) : "", what);
 	return GP_E_INVALID;
 }
 
@@ -295,7 +305,7 @@ static int
 read_percentage(struct gpc_wish *wish, char *error, size_t error_size)
 {
 	static const char name[] = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE";
-	const char *text = value_of(name);
+	const char *text = cuda_value_of(name);
 	double percent;
 	char *end;
 
@@ -313,7 +323,7 @@ static int
 read_priority(struct gpc_wish *wish, char *error, size_t error_size)
 {
 	static const char name[] = "CUDA_MPS_CLIENT_PRIORITY";
-	const char *text = value_of(name);
+	const char *text = cuda_value_of(name);
 
 	if (text && strcmp(text, "0") != 0 && strcmp(text, "1") != 0)
 		return refuse(error, error_size, name, "neither 0 (normal) nor 1 (below normal)");
@@ -326,7 +336,7 @@ static int
 read_memory(struct gpc_wish *wish, char *error, size_t error_size)
 {
 	static const char name[] = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT";
-	const char *text = value_of(name);
+	const char *text = cuda_value_of(name);
 	uint64_t others = 0;
 
 	while (text && *text) {
@@ -495,5 +505,5 @@ gpc_config_shm(void)
 unsigned int
 gpc_config_stall_ms(void)
 {
-	return gp_conn_stall_of(getenv("GPUPOOL_STALL_MS"));
+	return gp_conn_stall_of(gp_environment_get("GPUPOOL_STALL_MS"));
 }

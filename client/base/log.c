@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/base/log.h"
 
+#include "base/environment.h"
 #include "base/file_limit.h"
 #include "client/base/log_kept.h"
 #include "protocol/printable.h"
@@ -73,7 +74,7 @@ static unsigned int wanted_words;
 static void
 read_environment(void)
 {
-	wanted_words = gpc_log_parse(getenv("GPUPOOL_LOG"));
+	wanted_words = gpc_log_parse(gp_environment_get("GPUPOOL_LOG"));
 }
 
 bool

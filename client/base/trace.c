@@ -2,6 +2,7 @@
 #include "client/base/trace.h"
 
 #include "base/clock.h"
+#include "base/environment.h"
 #include "client/base/stats.h"
 
 #include <pthread.h>
@@ -60,7 +61,7 @@ thread_ended(void *arg)
 bool
 gpc_trace_begin(void)
 {
-	const char *path = getenv("GPUPOOL_TRACE");
+	const char *path = gp_environment_get("GPUPOOL_TRACE");
 
 	if (!path || !*path || pthread_key_create(&key, thread_ended) != 0)
 		return false;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/connect/tls_files.h"
 
+#include "base/environment.h"
 #include "transport/tls/openssl.h"
 
 #include <openssl/err.h>
@@ -15,7 +16,7 @@
 static const char *
 value_of(const char *name)
 {
-	const char *text = getenv(name);
+	const char *text = gp_environment_get(name);
 
 	return text && *text ? text : NULL;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/connect/token.h"
 
+#include "base/environment.h"
 #include "client/base/log.h"
 
 #include <errno.h>
@@ -71,7 +72,7 @@ read_text(const char *path, char *text, size_t *size_p, char *error, size_t erro
 int
 gpc_token_read(struct gp_token *token, bool *given_p, char *error, size_t error_size)
 {
-	const char *path = getenv(variable);
+	const char *path = gp_environment_get(variable);
 	size_t size = 0;
 	char *text;
 	int r;

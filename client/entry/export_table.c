@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/entry/export_table.h"
 
+#include "base/environment.h"
 #include "client/context/context_storage.h"
 #include "client/entry/init.h"
 
@@ -393,7 +394,7 @@ fill(const struct table *table)
 static void
 fill_all(void)
 {
-	const char *log = getenv("GPUPOOL_LOG");
+	const char *log = gp_environment_get("GPUPOOL_LOG");
 
 	logging = log && strstr(log, "tables");
 	for (size_t i = 0; i < TABLE_COUNT; i++)

@@ -2,6 +2,7 @@
 #include "client/entry/tracer.h"
 
 #include "base/clock.h"
+#include "base/environment.h"
 #include "base/file_limit.h"
 #include "base/lock.h"
 #include "base/thread.h"
@@ -89,7 +90,7 @@ open_path(const char *path)
 static int
 open_file(void)
 {
-	const char *set = getenv("GPUPOOL_TRACE"), *pattern = set ? set : "";
+	const char *set = gp_environment_get("GPUPOOL_TRACE"), *pattern = set ? set : "";
 	char path[PATH_MAX], other[PATH_MAX + 16];
 	int fd;
 

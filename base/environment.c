@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/environment.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+/* What execve() takes is seldom more. */
+#define BLOCK_MAX ((size_t)4 << 20)
+
+static char *block;
+static size_t block_size;
+
+/* Returns the bytes that were read; the caller adds the end. */
+static size_t
+read_all(int fd, char **data_p)
+{
+	size_t size = 0, room = 0;
+
+	while (room < BLOCK_MAX) {
+		size_t more = room ? room : (size_t)16 << 10;
+		char *data = realloc(*data_p, room + more + 1);
+		ssize_t n = 1;
+
+		if (!data)
+			break;
+		*data_p = data;
+		room += more;
+		while (size < room && (n = read(fd, data + size, room - size)) > 0)
+			size += (size_t)n;
+		if (n <= 0)
+			break;
+	}
+	return size;
+}
+
+static void
+read_block(void)
+{
+	int fd = getauxval(AT_SECURE) ? -1 : open("/proc/self/environ", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	block_size = read_all(fd, &block);
+	if (block)
+		block[block_size] = '\0';
+	(void)close(fd);
+}
+
+const char *
+gp_environment_find(const char *strings, size_t size, const char *name)
+{
+	size_t length = strlen(name);
+
+	for (size_t at = 0; at < size; at += strlen(strings + at) + 1) {
+		if (strncmp(strings + at, name, length) == 0 && strings[at + length] == '=')
+			return strings + at + length + 1;
+	}
+	return NULL;
+}
+
+const char *
+gp_environment_get(const char *name)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	const char *value = getenv(name);
+
+	if (value)
+		return value;
+	(void)pthread_once(&once, read_block);
+	return block ? gp_environment_find(block, block_size, name) : NULL;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Clears its environment in main(), when libcuda.so.1, which it is linked with, is loaded. */
+#include "driver_app.h"
+
+int
+main()
+{
+	int count = 0;
+
+	(void)clearenv();
+	CHECK(cuInit(0));
+	CHECK(cuDeviceGetCount(&count));
+	REQUIRE(count == 1);
+	printf("clearedlinked: ok\n");
+	return 0;
+}
