@@ -25,7 +25,7 @@ OF_CALLS = {
     **dict.fromkeys(SOURCES | {"TO", "WITHIN", "OF", "WHEN", "ANSWERS"}, {"ANSWER"}),
     **dict.fromkeys(ORDER | {"DROP", "NEW", "SPAN", "BULK_IN", "BULK_OUT", "SERVER_HOOK"}, {"CALL", "MESSAGE"}),
     **dict.fromkeys(ACCOUNT, set(WAYS) - {"NARROW"}),
-    "CLIENT_HOOK": {"CALL"}, "ALIAS": set(WAYS) - {"MESSAGE"}, "CAPTURE": set(WAYS) - {"MESSAGE", "NARROW"}, "AS": {"SAME"}, "VIA": {"HAND", "SAME"},
+    "CLIENT_HOOK": {"CALL"}, "ALIAS": set(WAYS) - {"MESSAGE"}, "CAPTURE": set(WAYS) - {"MESSAGE", "NARROW"}, "AS": {"SAME"}, "VIA": {"HAND", "SAME"}, "SIGNAL_SAFE": {"HAND"}, "QUICK": set(WAYS) - {"MESSAGE"},
     "NARROW": {"NARROW"}, "UNDO": {"NARROW"}, "STATIC": set(WAYS) - {"CALL", "MESSAGE"},
 }
 # word -> (whether a parameter may have it, what it is for)

@@ -343,6 +343,15 @@ def wrapper(symbol, call, target):
             f"\tgpc_per_thread_default = before;\n\treturn result;\n}}\n")
 
 
+def guarded(symbol, call, target):
+    """The same with the call guard: refused where a signal handler has interrupted another call."""
+    names = ", ".join(p.name for p in call.params)
+    text = prototype(call, "gpc_").replace(f"gpc_{call.name}(", f"gpc_guarded_{symbol.name}(")
+    return (f"\n/* {call.where} */\nstatic {text}\n{{\n\tCUresult result;\n\n"
+            f"\tif (!gpc_guard_enter{'_quick' if 'QUICK' in call.options else ''}())\n\t\treturn CUDA_ERROR_NOT_PERMITTED;\n"
+            f"\tresult = {target}({names});\n\tgpc_guard_leave();\n\treturn result;\n}}\n")
+
+
 def traced(symbol, call, target):
     """The same, with a line in the timeline."""
     names = ", ".join(p.name for p in call.params)
@@ -369,7 +378,7 @@ def entry_row(symbol, target, lack):
 def stubs_c(api):
     narrow = narrow_c(api, target_of)
     out = [generated(SOURCE), "#define __CUDA_API_VERSION_INTERNAL\n#include <limits.h>\n" if narrow else "",
-           "#include \"gpc_calls.h\"\n\n#include \"base/clock.h\"\n#include \"client/base/trace.h\"\n#include \"client/entry/entry.h\"\n#include \"client/stream/event.h\"\n"
+           "#include \"gpc_calls.h\"\n\n#include \"base/clock.h\"\n#include \"client/guard/guard.h\"\n#include \"client/base/trace.h\"\n#include \"client/entry/entry.h\"\n#include \"client/stream/event.h\"\n"
            "#include \"client/code/function.h\"\n#include \"client/graph/capture.h\"\n#include \"client/stream/stream.h\"\n#include \"client/context/object.h\"\n"
            "#include \"protocol/scratch.h\"\n\n#include <string.h>\n", helpers(api)]
     out += [stub(c) for c in stubbed(api)]
@@ -388,6 +397,9 @@ def stubs_c(api):
             target = f"gpc_twin_{s.name}"
         elif not target:
             out.append(f"\nstatic CUresult\nlacks_{s.name}(void)\n{{\n\treturn gpc_unsupported({number});\n}}\n")
+        if target and "SIGNAL_SAFE" not in (call or other).options:
+            out.append(guarded(s, call or other, target))
+            target = f"gpc_guarded_{s.name}"
         if target:
             out.append(traced(s, call or other, target))
         rows.append(entry_row(s, target, lacks.get(s.name)))

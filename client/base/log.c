@@ -4,6 +4,7 @@
 #include "base/environment.h"
 #include "base/file_limit.h"
 #include "client/base/log_kept.h"
+#include "client/guard/guard.h"
 #include "protocol/printable.h"
 
 #include <pthread.h>
@@ -105,6 +106,7 @@ put_line(const char *said)
 	int size = snprintf(line, sizeof(line), "gpupool: %s\n", said);
 	struct gp_file_limit limit;
 
+	gpc_guard_block();
 	gp_file_limit_begin(&limit);
 	(void)!write(STDERR_FILENO, line, (size_t)size);
 	gp_file_limit_end(&limit);

@@ -6,6 +6,7 @@
 #include "client/code/shape.h"
 #include "client/context/device.h"
 #include "client/context/object.h"
+#include "client/guard/guard.h"
 #include "gpc_calls.h"
 #include "protocol/image_info.h"
 
@@ -216,11 +217,13 @@ list_candidates(const struct subject *subject, int limit, CUoccupancyB2DSize sha
 	for (int aligned = (limit + warp - 1) / warp * warp; aligned > 0 && count < CANDIDATES_MAX;
 	     aligned -= warp) {
 		int size = least(aligned, limit);
+		struct gpc_guard before = gpc_guard_pause();
 
 		candidates[count++] = (struct candidate){
 			.size = size,
 			.shared = shared_of ? shared_of(size) : shared,
 		};
+		gpc_guard_resume(before);
 	}
 	return count;
 }

@@ -2,6 +2,7 @@
 #include "client/context/context_storage.h"
 
 #include "base/lock.h"
+#include "client/guard/guard.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -46,12 +47,40 @@ lock_release(void) GP_UNLOCKS(lock)
 	(void)pthread_mutex_unlock(&lock);
 }
 
-/* The child of a fork runs its exit handlers, which come here, whatever other threads were doing.
- */
+/* Whether this thread has the lock for a fork. */
+static __thread bool fork_locked;
+
+/* A signal handler that has interrupted a call must not wait for a lock of that call. */
+static void
+fork_prepare(void) GP_LOCK_UNCHECKED
+{
+	fork_locked = !gpc_guard_is_inside();
+	if (fork_locked)
+		lock_take();
+}
+
+static void
+fork_release(void) GP_LOCK_UNCHECKED
+{
+	if (fork_locked)
+		lock_release();
+	fork_locked = false;
+}
+
+/* Without the lock another thread of the parent may own it for ever. */
+static void
+fork_child(void) GP_LOCK_UNCHECKED
+{
+	if (!fork_locked)
+		(void)pthread_mutex_init(&lock, NULL);
+	fork_release();
+}
+
+/* The exit handlers of the child use the table, whatever the parent's other threads were doing. */
 static void
 survive_fork(void)
 {
-	(void)pthread_atfork(lock_take, lock_release, lock_release);
+	(void)pthread_atfork(fork_prepare, fork_release, fork_child);
 }
 
 static struct remembered *
@@ -107,29 +136,44 @@ gpc_context_storage_put(CUcontext ctx, void *key, void *value,
 	return CUDA_SUCCESS;
 }
 
+static CUresult
+look_up(void **value_p, CUcontext ctx, void *key, struct remembered *place)
+{
+	struct entry *entry;
+
+	lock_take();
+	entry = *find(ctx, key);
+	if (entry) {
+		/* A signal handler sees all of it or nothing. */
+		place->generation = 0;
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		place->ctx = ctx;
+		place->key = key;
+		place->value = entry->value;
+		*value_p = entry->value;
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		place->generation = atomic_load_explicit(&generation, memory_order_relaxed);
+	}
+	lock_release();
+	return entry ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
 CUresult
 gpc_context_storage_get(void **value_p, CUcontext ctx, void *key)
 {
 	struct remembered *place = place_of(ctx, key);
-	struct entry *entry;
+	CUresult result;
 
 	if (place->generation == atomic_load_explicit(&generation, memory_order_acquire) &&
 	    place->ctx == ctx && place->key == key) {
 		*value_p = place->value;
 		return CUDA_SUCCESS;
 	}
-
-	lock_take();
-	entry = *find(ctx, key);
-	if (entry) {
-		place->generation = atomic_load_explicit(&generation, memory_order_relaxed);
-		place->ctx = ctx;
-		place->key = key;
-		place->value = entry->value;
-		*value_p = entry->value;
-	}
-	lock_release();
-	return entry ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+	if (!gpc_guard_enter_quick())
+		return CUDA_ERROR_NOT_PERMITTED;
+	result = look_up(value_p, ctx, key, place);
+	gpc_guard_leave();
+	return result;
 }
 
 CUresult
@@ -181,8 +225,12 @@ gpc_context_storage_reset(CUcontext ctx)
 		struct entry *entry = taken;
 
 		taken = entry->next;
-		if (entry->destructor)
+		if (entry->destructor) {
+			struct gpc_guard before = gpc_guard_pause();
+
 			entry->destructor(entry->ctx, entry->key, entry->value);
+			gpc_guard_resume(before);
+		}
 		free(entry);
 	}
 }

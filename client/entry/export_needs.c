@@ -3,6 +3,7 @@
 #include "client/code/module.h"
 #include "client/context/context.h"
 #include "client/entry/export_table.h"
+#include "client/guard/guard.h"
 #include "gpc_calls.h"
 
 #include <string.h>
@@ -46,8 +47,8 @@ gpc_module_load(CUmodule *module_p, const void *image)
 	return gpc_cuModuleLoadData(module_p, image);
 }
 
-int
-gpc_module_each_function(CUmodule hmod, void (*visit)(void *, CUfunction, uint64_t), void *arg)
+static int
+visit_functions(CUmodule hmod, void (*visit)(void *, CUfunction, uint64_t), void *arg)
 {
 	struct gpc_module *module;
 	int count = 0;
@@ -56,11 +57,26 @@ gpc_module_each_function(CUmodule hmod, void (*visit)(void *, CUfunction, uint64
 		return 0;
 	for (uint32_t i = 0; i < module->image->info->kernel_count; i++) {
 		struct gpc_function *function = gpc_function_list_get(&module->functions, i);
+		struct gpc_guard before;
 
 		if (!function)
 			break;
+		before = gpc_guard_pause();
 		visit(arg, function->handle.token, 0);
+		gpc_guard_resume(before);
 		count++;
+	}
+	return count;
+}
+
+int
+gpc_module_each_function(CUmodule hmod, void (*visit)(void *, CUfunction, uint64_t), void *arg)
+{
+	int count = 0;
+
+	if (gpc_guard_enter()) {
+		count = visit_functions(hmod, visit, arg);
+		gpc_guard_leave();
 	}
 	return count;
 }

@@ -4,6 +4,7 @@
 #include "base/environment.h"
 #include "client/context/context_storage.h"
 #include "client/entry/init.h"
+#include "client/guard/guard.h"
 
 #include <pthread.h>
 #include <stddef.h>
@@ -51,12 +52,25 @@ static union slot cublaslt[16];
 
 static bool logging;
 
+/* With the call guard, as the exported functions have it: the result of the expression. */
+#define GUARDED(enter, expression)                                                                 \
+	({                                                                                         \
+		CUresult guarded = CUDA_ERROR_NOT_PERMITTED;                                       \
+                                                                                                   \
+		if (enter()) {                                                                     \
+			guarded = (expression);                                                    \
+			gpc_guard_leave();                                                         \
+		}                                                                                  \
+		guarded;                                                                           \
+	})
+
 /* CUDART_INTERFACE */
 
 static CUresult
 primary_context(CUcontext *ctx_p, CUdevice dev)
 {
-	return ctx_p ? gpc_context_primary_handle(ctx_p, dev) : CUDA_ERROR_INVALID_VALUE;
+	return ctx_p ? GUARDED(gpc_guard_enter_quick, gpc_context_primary_handle(ctx_p, dev))
+		     : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* Runtimes before 12.0 load their images through three slots that differ in the order. */
@@ -64,19 +78,19 @@ primary_context(CUcontext *ctx_p, CUdevice dev)
 static CUresult
 load_wrapper(CUmodule *module_p, const void *wrapper)
 {
-	return gpc_module_load(module_p, wrapper);
+	return GUARDED(gpc_guard_enter, gpc_module_load(module_p, wrapper));
 }
 
 static CUresult
 load_wrapper_with(CUmodule *module_p, const void *wrapper, void *a, void *b, uint32_t c)
 {
-	return gpc_module_load(module_p, wrapper);
+	return GUARDED(gpc_guard_enter, gpc_module_load(module_p, wrapper));
 }
 
 static CUresult
 load_fatbin_with(const void *fatbin, CUmodule *module_p, void *a, void *b, uint32_t c)
 {
-	return gpc_module_load(module_p, fatbin);
+	return GUARDED(gpc_guard_enter, gpc_module_load(module_p, fatbin));
 }
 
 /* The shared runtimes of 13.1 and later ask for it first of all, and no call works if it fails: the
@@ -127,7 +141,7 @@ storage_put(CUcontext ctx, void *key, void *value, gpc_context_storage_destructo
 		ctx = gpc_context_current();
 	if (!ctx)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	return gpc_context_storage_put(ctx, key, value, destructor);
+	return GUARDED(gpc_guard_enter_quick, gpc_context_storage_put(ctx, key, value, destructor));
 }
 
 static CUresult
@@ -135,7 +149,8 @@ storage_delete(CUcontext ctx, void *key)
 {
 	if (!ctx)
 		ctx = gpc_context_current();
-	return ctx ? gpc_context_storage_delete(ctx, key) : CUDA_ERROR_INVALID_CONTEXT;
+	return ctx ? GUARDED(gpc_guard_enter_quick, gpc_context_storage_delete(ctx, key))
+		   : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 static CUresult
@@ -193,7 +208,7 @@ static CUresult
 context_number(CUcontext ctx, uint64_t *id_p)
 {
 	if (ctx)
-		return gpc_context_id(ctx, id_p);
+		return GUARDED(gpc_guard_enter_quick, gpc_context_id(ctx, id_p));
 	*id_p = 0;
 	return CUDA_SUCCESS;
 }

@@ -23,6 +23,7 @@
 #include "client/entry/passthrough.h"
 #include "client/entry/proc_address.h"
 #include "client/entry/tracer.h"
+#include "client/guard/guard.h"
 #include "client/pages/pages.h"
 #include "client/stream/stream.h"
 #include "client/wire/lane.h"
@@ -375,12 +376,31 @@ gpc_cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, cuuint6
 	return gpc_proc_address_v2(symbol, pfn, cudaVersion, flags, CUDA_VERSION, symbolStatus);
 }
 
+/* With the call guard: libnvidia-ml.so.1 may be interrupted as well. */
 static CUresult
 open_pool(int *count_p)
 {
-	CUresult result = gpc_session_open();
+	CUresult result;
 
-	*count_p = result == CUDA_SUCCESS ? gpc_device_listed_count() : 0;
+	*count_p = 0;
+	if (!gpc_guard_enter())
+		return CUDA_ERROR_NOT_PERMITTED;
+	result = gpc_session_open();
+	if (result == CUDA_SUCCESS)
+		*count_p = gpc_device_listed_count();
+	gpc_guard_leave();
+	return result;
+}
+
+static CUresult
+pool_state(int index, unsigned int parts, struct gp_device_state *state)
+{
+	CUresult result;
+
+	if (!gpc_guard_enter())
+		return CUDA_ERROR_NOT_PERMITTED;
+	result = gpc_listed_state(index, parts, state);
+	gpc_guard_leave();
 	return result;
 }
 
@@ -389,7 +409,7 @@ static const struct gpc_pool_table pool_table = {
 	.size = sizeof(pool_table),
 	.open = open_pool,
 	.device = gpc_listed_device,
-	.state = gpc_listed_state,
+	.state = pool_state,
 	.driver_version = gpc_driver_version,
 	.reaches = gpc_listed_reaches,
 };
@@ -422,7 +442,8 @@ gpc_cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId)
 static void
 after_fork_in_child(void)
 {
-	bool initialized = gpc_lifecycle_check() == CUDA_SUCCESS;
+	/* What a signal handler has interrupted is half done: nothing can begin anew. */
+	bool initialized = gpc_lifecycle_check() == CUDA_SUCCESS || gpc_guard_is_inside();
 	int count = gpc_session_count();
 
 	gpc_pages_after_fork(true);
@@ -463,16 +484,19 @@ on_load(void)
 }
 
 /* After the exit handlers of the program and of the libraries that were loaded later: theirs may
- * still call. */
+ * still call.  A signal handler that has interrupted a call must not wait for a lock of that call:
+ * the kernel closes the connections, and work in flight ends, as it does without a remote GPU. */
 __attribute__((destructor)) static void
 at_exit(void)
 {
+	int64_t deadline = gp_deadline_ms(EXIT_MS);
+
 	atomic_store(&gpc_lifecycle, CUDA_ERROR_DEINITIALIZED);
-	if (forked)
+	if (forked || gpc_guard_is_inside())
 		return;
 	gpc_tracer_finish();
 	for (int i = 0; i < gpc_session_count(); i++)
-		gpc_session_close(gpc_session_at(i), EXIT_MS);
+		gpc_session_close(gpc_session_at(i), gp_left_ms(deadline));
 	gpc_tracer_end();
 	if (gpc_session_count() && gpc_log_wants(GPC_LOG_STATS))
 		gpc_stats_print(stderr);

@@ -2,6 +2,7 @@
 #include "client/base/lacks.h"
 #include "client/base/log.h"
 #include "client/entry/entry.h"
+#include "client/guard/guard.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -19,8 +20,11 @@ gpc_unsupported(size_t entry)
 {
 	const struct gpc_entry_info *info = &gpc_entries[entry];
 
-	if (info->told && entry < ENTRIES_MAX && !atomic_exchange(&told[entry], true))
-		gpc_lacks_tell(info->name, info->instead);
+	if (info->told && entry < ENTRIES_MAX && !atomic_load(&told[entry]) && gpc_guard_enter()) {
+		if (!atomic_exchange(&told[entry], true))
+			gpc_lacks_tell(info->name, info->instead);
+		gpc_guard_leave();
+	}
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 

@@ -3,6 +3,7 @@
 
 #include "client/context/context.h"
 #include "client/graph/graph.h"
+#include "client/guard/guard.h"
 #include "client/wire/host_queue.h"
 #include "gpc_calls.h"
 
@@ -58,9 +59,11 @@ gpc_users_end(struct gpc_users_ended *list)
 	while (list) {
 		struct gpc_users_ended *ended = list;
 		bool owned = ended->owned;
+		struct gpc_guard before = gpc_guard_pause();
 
 		list = ended->next;
 		ended->destroy(ended->data);
+		gpc_guard_resume(before);
 		if (owned)
 			free(ended);
 	}

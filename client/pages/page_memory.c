@@ -90,7 +90,8 @@ program_map(const struct gpc_page_memory *memory)
 		r = madvise(program, memory->size, MADV_DONTFORK)
 			    ? -errno
 			    : gpc_page_userfault_register(memory->base, memory->size);
-	else if (mprotect(program, memory->size, PROT_NONE))
+	else if (madvise(program, memory->size, MADV_DONTFORK) ||
+		 mprotect(program, memory->size, PROT_NONE))
 		r = -errno;
 	if (r)
 		(void)reserve(memory);

@@ -4,6 +4,7 @@
 #include "base/lock.h"
 #include "client/base/log.h"
 #include "client/base/ranges.h"
+#include "client/guard/guard.h"
 #include "client/pages/page_memory.h"
 #include "client/pages/page_userfault.h"
 #include "client/pages/pages_state.h"
@@ -201,6 +202,7 @@ gpc_pages_have(uint64_t base, uint64_t size)
 void
 gpc_pages_begin(void) GP_LOCKS(turn)
 {
+	gpc_guard_block();
 	(void)pthread_mutex_lock(&turn);
 	gpc_page_faults_forbid();
 	gpc_page_faults_renew();
@@ -569,20 +571,30 @@ gpc_pages_state(uint64_t address)
 
 /* Forks. */
 
+/* Whether this thread has the lock for a fork. */
+static __thread bool fork_locked;
+
+/* A signal handler that has interrupted a call must not wait for a lock of that call, nor fetch
+ * pages: its child gets no managed memory. */
 void
-gpc_pages_before_fork(void) GP_LOCKS(lock)
+gpc_pages_before_fork(void) GP_LOCK_UNCHECKED
 {
+	fork_locked = !gpc_guard_is_inside();
+	if (!fork_locked)
+		return;
 	(void)pthread_mutex_lock(&lock);
 	for (size_t i = 0; i < all.count; i++)
 		gpc_pages_save(all.list[i].item);
 }
 
 void
-gpc_pages_after_fork(bool is_child) GP_UNLOCKS(lock)
+gpc_pages_after_fork(bool is_child) GP_LOCK_UNCHECKED
 {
 	if (is_child)
 		gpc_page_faults_forked();
-	for (size_t i = 0; i < all.count; i++) {
+	if (!fork_locked && is_child)
+		(void)pthread_mutex_init(&lock, NULL);
+	for (size_t i = 0; fork_locked && i < all.count; i++) {
 		struct gpc_pages *pages = all.list[i].item;
 
 		if (is_child)
@@ -594,5 +606,7 @@ gpc_pages_after_fork(bool is_child) GP_UNLOCKS(lock)
 		atomic_store(&gpc_pages_count, 0);
 		(void)pthread_mutex_init(&turn, NULL);
 	}
-	(void)pthread_mutex_unlock(&lock);
+	if (fork_locked)
+		(void)pthread_mutex_unlock(&lock);
+	fork_locked = false;
 }

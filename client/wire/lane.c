@@ -6,6 +6,7 @@
 #include "base/lock.h"
 #include "client/base/log.h"
 #include "client/connect/connect.h"
+#include "client/guard/guard.h"
 #include "client/wire/lane_inside.h"
 #include "client/wire/session_threads.h"
 #include "protocol/control.h"
@@ -224,6 +225,7 @@ open_lanes(struct gpc_session *session)
 static bool
 await_lanes(struct gpc_lanes *lanes)
 {
+	gpc_guard_block();
 	(void)pthread_mutex_lock(&lanes->lock);
 	while (atomic_load(&lanes->state) == GPC_LANES_OPENING && !lanes->over)
 		(void)pthread_cond_wait(&lanes->changed, &lanes->lock);

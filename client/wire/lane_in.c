@@ -2,6 +2,7 @@
 /* Copies from the device over data lanes. */
 #include "base/lock.h"
 #include "client/base/stats.h"
+#include "client/guard/guard.h"
 #include "client/wire/lane_inside.h"
 #include "protocol/control.h"
 
@@ -96,6 +97,7 @@ gpc_lanes_finish(struct gpc_session *session, struct gpc_lane_in *in, uint64_t s
 	struct gpc_lanes *lanes = session->lanes;
 	struct gpc_lane_in **place = &lanes->incoming;
 
+	gpc_guard_block();
 	(void)pthread_mutex_lock(&lanes->lock);
 	while ((in->received < sent && !lanes->over) || in->busy > 0)
 		(void)pthread_cond_wait(&lanes->changed, &lanes->lock);

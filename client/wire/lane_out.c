@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/lock.h"
 #include "client/base/stats.h"
+#include "client/guard/guard.h"
 #include "client/wire/lane_inside.h"
 #include "client/wire/session_threads.h"
 #include "gp_calls.h"
@@ -157,6 +158,7 @@ wait_for_room(struct gpc_lanes *lanes)
 {
 	if (atomic_load(&lanes->unsent) < UNSENT_MAX)
 		return;
+	gpc_guard_block();
 	(void)pthread_mutex_lock(&lanes->lock);
 	while (atomic_load(&lanes->unsent) >= UNSENT_MAX && !lanes->over)
 		(void)pthread_cond_wait(&lanes->changed, &lanes->lock);
@@ -211,6 +213,7 @@ gpc_lanes_wait_sent(struct gpc_session *session, const unsigned int *wait)
 {
 	struct gpc_lanes *lanes = session->lanes;
 
+	gpc_guard_block();
 	(void)pthread_mutex_lock(&lanes->lock);
 	while (*wait > 0)
 		(void)pthread_cond_wait(&lanes->changed, &lanes->lock);
@@ -238,6 +241,7 @@ gpc_lanes_settle(const void *base, uint64_t size)
 
 		if (atomic_load(&lanes->unsent) == 0)
 			continue;
+		gpc_guard_block();
 		(void)pthread_mutex_lock(&lanes->lock);
 		while (is_being_sent(lanes, (uintptr_t)base, size))
 			(void)pthread_cond_wait(&lanes->changed, &lanes->lock);

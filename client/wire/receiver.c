@@ -5,6 +5,7 @@
 #include "client/base/error.h"
 #include "client/base/log.h"
 #include "client/base/stats.h"
+#include "client/guard/guard.h"
 #include "client/wire/first_answer.h"
 #include "client/wire/receive.h"
 #include "client/wire/session_inside.h"
@@ -212,6 +213,7 @@ read_locked(struct gpc_session *session, bool block) GP_LOCKED(session->receiver
 	struct gpc_receiver *receiver = &session->receiver;
 	int ready = 1;
 
+	gpc_guard_block();
 	receiver->reading = true;
 	(void)pthread_mutex_unlock(&session->receiver.lock);
 	if (!gpc_session_is_over(session)) {
@@ -294,6 +296,7 @@ gpc_request_wait(struct gpc_request *request)
 	struct gpc_waiter waiter = { .request = request };
 	bool waits;
 
+	gpc_guard_block();
 	(void)pthread_mutex_lock(&session->receiver.lock);
 	/* An answer that another thread has read meanwhile was waited for, too, unless the request
 	 * is one that goes on behind the call. */
@@ -352,6 +355,7 @@ gpc_receiver_make_room(struct gpc_session *session)
 
 	if (!is_full(session))
 		return CUDA_SUCCESS;
+	gpc_guard_block();
 	gpc_stats_wait_begin(GPC_WAIT_ROOM);
 	(void)pthread_mutex_lock(&session->receiver.lock);
 	enlist(receiver, &waiter);

@@ -3,6 +3,7 @@
 #include "base/lock.h"
 #include "base/thread.h"
 #include "client/base/stats.h"
+#include "client/guard/guard.h"
 #include "client/wire/session_inside.h"
 #include "client/wire/session_threads.h"
 
@@ -49,6 +50,7 @@ gpc_sender_fini(struct gpc_session *session)
 static void
 wait_for_change(struct gpc_sender *sender) GP_LOCKED(sender->lock)
 {
+	gpc_guard_block();
 	sender->waiting++;
 	(void)pthread_cond_wait(&sender->changed, &sender->lock);
 	sender->waiting--;
@@ -72,6 +74,7 @@ write_locked(struct gpc_session *session, const struct iovec *bulk, int bulk_cou
 	struct iovec data = { sender->buffers[index], sender->used[index] };
 	int r;
 
+	gpc_guard_block();
 	sender->filling = !index;
 	sender->sealed = false;
 	sender->urgent = false;

@@ -5,6 +5,7 @@
 #include "base/lock.h"
 #include "client/base/error.h"
 #include "client/base/log.h"
+#include "client/base/log_kept.h"
 #include "client/wire/host_queue.h"
 #include "client/wire/lane.h"
 #include "client/wire/session_inside.h"
@@ -374,7 +375,9 @@ gpc_session_close(struct gpc_session *session, int timeout_ms)
 	wake_all(session);
 	if (session->control)
 		gp_conn_shutdown(session->control);
-	(void)gpc_threads_wait(session, deadline);
+	/* A host function that calls exit() runs on one of these threads. */
+	if (!gpc_in_host_function)
+		(void)gpc_threads_wait(session, deadline);
 }
 
 void

@@ -41,11 +41,11 @@ GP_LOCAL(ALIAS(cuCtxPopCurrent))
 CUresult cuCtxPopCurrent_v2(
         OUT OPT CUcontext *pctx);
 
-GP_LOCAL()
+GP_LOCAL(QUICK)
 CUresult cuCtxSetCurrent(
         CUcontext ctx);
 
-GP_LOCAL()
+GP_LOCAL(QUICK)
 CUresult cuCtxGetCurrent(
         OUT CUcontext *pctx);
 

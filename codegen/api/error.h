@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CUDA driver API: error handling. */
 
-GP_LOCAL()
+GP_LOCAL(SIGNAL_SAFE)
 CUresult cuGetErrorString(
         CUresult error,
         OUT STATIC const char **pStr);
 
-GP_LOCAL()
+GP_LOCAL(SIGNAL_SAFE)
 CUresult cuGetErrorName(
         CUresult error,
         OUT STATIC const char **pStr);

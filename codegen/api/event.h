@@ -12,12 +12,12 @@ CUresult cuEventRecordWithFlags(
         CUstream hStream,
         unsigned int flags);
 
-GP_LOCAL(AS(cuEventRecordWithFlags, hEvent, hStream, CU_EVENT_RECORD_DEFAULT), VIA(cuEventRecordWithFlags), CAPTURE(node))
+GP_LOCAL(AS(cuEventRecordWithFlags, hEvent, hStream, CU_EVENT_RECORD_DEFAULT), VIA(cuEventRecordWithFlags), CAPTURE(node), QUICK)
 CUresult cuEventRecord(
         CUevent hEvent,
         CUstream hStream);
 
-GP_CALL(0x0413, WAIT, CLIENT_HOOK, SERVER_HOOK, ASKS, PASSES_COPIES, CAPTURE(node))
+GP_CALL(0x0413, WAIT, CLIENT_HOOK, SERVER_HOOK, ASKS, PASSES_COPIES, CAPTURE(node), QUICK)
 CUresult cuEventQuery(
         CUevent hEvent);
 

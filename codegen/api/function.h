@@ -51,7 +51,7 @@ CUresult cuFuncSetSharedMemConfig(
         CUfunction hfunc,
         WITHIN(0, CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE) CUsharedconfig config);
 
-GP_LOCAL(VIA(gpLaunch, gpLaunchChecked), CAPTURE(node))
+GP_LOCAL(VIA(gpLaunch, gpLaunchChecked), CAPTURE(node), QUICK)
 CUresult cuLaunchKernel(
         CUfunction f,
         unsigned int gridDimX,
@@ -65,7 +65,7 @@ CUresult cuLaunchKernel(
         BY_HOOK void **kernelParams,
         BY_HOOK void **extra);
 
-GP_LOCAL(VIA(gpLaunch, gpLaunchChecked), CAPTURE(node))
+GP_LOCAL(VIA(gpLaunch, gpLaunchChecked), CAPTURE(node), QUICK)
 CUresult cuLaunchKernelEx(
         IN const CUlaunchConfig *config,
         CUfunction f,

@@ -66,7 +66,7 @@ CUresult cuStreamSetAttribute(
         CUstreamAttrID attr,
         IN const CUstreamAttrValue *param);
 
-GP_LOCAL(CHARGES_NOTHING, CAPTURE(as_ever))
+GP_LOCAL(CHARGES_NOTHING, CAPTURE(as_ever), QUICK)
 CUresult cuStreamIsCapturing(
         CUstream hStream,
         OUT CUstreamCaptureStatus *captureStatus);
@@ -144,7 +144,7 @@ CUresult cuStreamWaitEvent(
         CUevent hEvent,
         unsigned int Flags);
 
-GP_CALL(0x0403, WAIT, CLIENT_HOOK, SERVER_HOOK, CHARGES_NOTHING, ASKS, AWAITS_STREAM, CAPTURE(refused))
+GP_CALL(0x0403, WAIT, CLIENT_HOOK, SERVER_HOOK, CHARGES_NOTHING, ASKS, AWAITS_STREAM, CAPTURE(refused), QUICK)
 CUresult cuStreamQuery(
         CUstream hStream);
 

@@ -111,6 +111,10 @@
  *   ALIAS(name, ...)   further symbols of the same signature and meaning
  *   SERVER_HOOK        server/ implements it by hand: gpd_<name>(); without it the driver's function is called
  *   CLIENT_HOOK        client/ implements it by hand: gpc_<name>(); without it a stub is generated
+ *   SIGNAL_SAFE        of a GP_LOCAL call: it takes no lock and allocates nothing, so it has no
+ *                      call guard (client/guard/guard.h)
+ *   QUICK              it is called often and seldom waits: all its cancellation points are behind
+ *                      gpc_guard_block() (client/guard/guard.h)
  *   BULK_IN            a bulk tail follows the message
  *   BULK_OUT           data notes with bulk tails precede the reply
  *

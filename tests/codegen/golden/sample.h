@@ -23,7 +23,7 @@ GP_SYMBOL(cuSampleOfDefault, cuSampleOfDefault, 12000)
 GP_SYMBOL(cuStreamAttachMemAsync, cuStreamAttachMemAsync, 6000)
 GP_SYMBOL(cuGraphCreate, cuGraphCreate, 10000)
 
-GP_LOCAL()
+GP_LOCAL(SIGNAL_SAFE)
 CUresult cuInit(
         unsigned int Flags);
 
@@ -177,7 +177,7 @@ CUresult cuSampleMake_v2(
         OUT CUDA_ARRAY_DESCRIPTOR *made,
         size_t count);
 
-GP_LOCAL()
+GP_LOCAL(QUICK)
 CUresult cuSampleDrop(
         CUdeviceptr address);
 

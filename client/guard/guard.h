@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Call guard: marks the call of the library that a thread executes.
+ *
+ * A signal handler may interrupt a thread anywhere in a call, while the thread owns locks of the
+ * library.  Code that then runs on the thread (exit handlers, fork handlers, calls of the signal
+ * handler) must not wait for these locks.  The guard is how such code is recognized:
+ *
+ *   a call within a call   gpc_guard_enter() refuses it; the caller returns
+ *                          CUDA_ERROR_NOT_PERMITTED
+ *   exit, fork             gpc_guard_is_inside(): the handlers of the library do nothing that needs
+ *                          a lock or memory
+ *   thread cancellation    disabled from gpc_guard_enter() to gpc_guard_leave(), so that no thread
+ *                          ends while it owns a lock; after gpc_guard_enter_quick() from
+ *                          gpc_guard_block() on, as disabling it costs a tenth of a launch
+ *
+ * A call that a signal handler has left by longjmp() does not count: its frame is gone.
+ *
+ * Threads: the state is thread-local; any thread.  All functions are async-signal-safe.
+ */
+#ifndef GPC_GUARD_H
+#define GPC_GUARD_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct gpc_guard {
+	const void *frame; /* of the outermost call; NULL: the thread is outside */
+	bool blocking;     /* cancellation is disabled; before that it was ... */
+	int cancel_state;
+};
+
+extern __thread struct gpc_guard gpc_guard __attribute__((tls_model("initial-exec")));
+
+/* Whether the frame is one of the recorded call or of what interrupted that. */
+bool gpc_guard_has(const void *frame);
+
+static inline __attribute__((always_inline)) bool
+gpc_guard_is_inside(void)
+{
+	return gpc_guard.frame && gpc_guard_has(__builtin_frame_address(0));
+}
+
+/* Before a cancellation point: disables cancellation until the call ends.  Outside of calls, in the
+ * library's own threads, it does nothing. */
+static inline void
+gpc_guard_block(void)
+{
+	if (gpc_guard.blocking || !gpc_guard.frame)
+		return;
+	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &gpc_guard.cancel_state);
+	gpc_guard.blocking = true;
+}
+
+/* true: the call begins.  false: it is refused. */
+static inline __attribute__((always_inline)) bool
+gpc_guard_enter_quick(void)
+{
+	if (__builtin_expect(gpc_guard.frame != NULL, 0) && gpc_guard_is_inside())
+		return false;
+	gpc_guard.frame = __builtin_frame_address(0);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	return true;
+}
+
+static inline __attribute__((always_inline)) bool
+gpc_guard_enter(void)
+{
+	if (!gpc_guard_enter_quick())
+		return false;
+	gpc_guard_block();
+	return true;
+}
+
+static inline __attribute__((always_inline)) void
+gpc_guard_leave(void)
+{
+	if (gpc_guard.blocking) {
+		gpc_guard.blocking = false;
+		(void)pthread_setcancelstate(gpc_guard.cancel_state, NULL);
+	}
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	gpc_guard.frame = NULL;
+}
+
+/* Around a callback of the program that may call the library, and is called without a lock. */
+static inline struct gpc_guard
+gpc_guard_pause(void)
+{
+	struct gpc_guard before = gpc_guard;
+
+	gpc_guard.frame = NULL;
+	gpc_guard.blocking = false;
+	return before;
+}
+
+static inline void
+gpc_guard_resume(struct gpc_guard before)
+{
+	gpc_guard = before;
+}
+
+#endif /* GPC_GUARD_H */

@@ -1,0 +1,2 @@
+GP_CALL(0x7001, WAIT, SIGNAL_SAFE)
+CUresult cuProfilerStart(void);
