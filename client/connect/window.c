@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 /* Gaps below this are of no use for a window: the list of what is taken stays short. */
 #define GAP_MIN ((uint64_t)1 << 36)
@@ -17,9 +19,10 @@ static int
 map_nothing(uint64_t base, uint64_t size)
 {
 	void *wanted = (void *)(uintptr_t)base;
-	void *found =
-		mmap(wanted, size, PROT_NONE,
-		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+	/* ThreadSanitizer replaces an address that it does not like by NULL in mmap(). */
+	void *found = (void *)syscall(
+		SYS_mmap, wanted, size, PROT_NONE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
 
 	if (found == wanted)
 		return 0;
