@@ -261,7 +261,7 @@ leave_context(const struct gpc_context *context) GP_LOCKED(gpc_graphs_lock)
 	}
 	LL_FOREACH_SAFE(streams, stream, next_stream)
 	{
-		if (gpc_context_covers(context, home_of(stream->stream))) {
+		if (stream->stream && gpc_context_covers(context, home_of(stream->stream))) {
 			stream->capture->invalid = true;
 			stream_drop(stream);
 		}
@@ -423,7 +423,8 @@ gpc_capture_check_legacy(const struct gpc_stream *stream)
 
 	LL_FOREACH(streams, captured)
 	{
-		if (stream->legacy && home_of(captured->stream) == home_of(stream) &&
+		if (stream->legacy && captured->stream &&
+		    home_of(captured->stream) == home_of(stream) &&
 		    !(captured->stream->flags & CU_STREAM_NON_BLOCKING)) {
 			captured->capture->invalid = true;
 			result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
@@ -440,10 +441,11 @@ gpc_capture_check_context(CUcontext token)
 
 	LL_FOREACH(streams, captured)
 	{
-		const struct gpc_context *home = home_of(captured->stream);
+		const struct gpc_context *home =
+			captured->stream ? home_of(captured->stream) : NULL;
 
-		if (home->handle.token == token ||
-		    (home->parent && home->parent->handle.token == token)) {
+		if (home && (home->handle.token == token ||
+			     (home->parent && home->parent->handle.token == token))) {
 			captured->capture->invalid = true;
 			result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 		}
@@ -498,6 +500,17 @@ check_stream(const struct gpc_stream *stream) GP_LOCKED(gpc_graphs_lock)
 		return gpc_capture_check_legacy(stream);
 	captured->capture->invalid = true;
 	return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+}
+
+CUresult
+gpc_capture_destroy_stream(const struct gpc_stream *stream)
+{
+	struct gpc_captured_stream *captured = gpc_capture_find(stream);
+
+	if (!captured || captured->capture->origin == stream)
+		return check_stream(stream);
+	captured->stream = NULL;
+	return GPC_NOT_CAPTURED;
 }
 
 /* The call itself says where nothing can be done. */

@@ -42,8 +42,8 @@ struct gpc_nodes {
 
 struct gpc_captured_stream {
 	struct gpc_captured_stream *next; /* utlist */
-	const struct gpc_stream *stream;
-	uint64_t number; /* the stream's: its memory may be another one's */
+	const struct gpc_stream *stream;  /* NULL: it is destroyed */
+	uint64_t number;                  /* the stream's: its memory may be another one's */
 	struct gpc_capture *capture;
 	struct gpc_nodes last;  /* what its next node will depend on */
 	CUgraphNode *told;      /* the same for the application; or NULL */
@@ -104,6 +104,9 @@ void gpc_capture_leave_context(struct gpc_context *context);
  * captured; that capture is invalid now.
  */
 CUresult gpc_capture_check_legacy(const struct gpc_stream *stream) GP_LOCKED(gpc_graphs_lock);
+/* The stream is about to be destroyed: what it was given stays in the capture and has to be joined.
+ * CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED: the capture began with it, and is invalid now. */
+CUresult gpc_capture_destroy_stream(const struct gpc_stream *stream) GP_LOCKED(gpc_graphs_lock);
 /* The same for a context: CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED if a stream of it is captured. */
 CUresult gpc_capture_check_context(CUcontext token) GP_LOCKED(gpc_graphs_lock);
 /* Whether this thread may do what would disturb a capture; else those that it would are invalid,

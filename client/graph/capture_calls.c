@@ -458,6 +458,17 @@ gpc_capture_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Fla
 	return end(captured, result, &params);
 }
 
+CUresult
+gpc_capture_cuStreamDestroy_v2(CUstream hStream)
+{
+	struct gpc_stream *stream = gpc_capture_stream(hStream);
+	CUresult result = gpc_graphs_begin();
+
+	if (result != CUDA_SUCCESS || !stream)
+		return gpc_graphs_end(GPC_NOT_CAPTURED);
+	return gpc_graphs_end(gpc_capture_destroy_stream(stream));
+}
+
 /* The event that was recorded in a capture, or a captured stream of the context: neither may be.
  * record: else the event is outside of captures from now on. */
 static CUresult

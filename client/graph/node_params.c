@@ -32,7 +32,8 @@ point(struct gpc_kernel_params *kernel, const struct gp_kernel_info *info)
 	if (info->param_count == 0)
 		return CUDA_SUCCESS;
 	kernel->values = calloc(info->param_count, sizeof(void *));
-	if (!kernel->values)
+	kernel->told = calloc(info->param_count, sizeof(void *));
+	if (!kernel->values || !kernel->told)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	kernel->value_count = info->param_count;
 	for (uint32_t i = 0; i < info->param_count; i++)
@@ -46,6 +47,7 @@ kernel_free(struct gpc_kernel_params *kernel) GP_LOCKED(gpc_graphs_lock)
 	gpc_graph_root_drop(kernel->root);
 	free(kernel->packed);
 	free(kernel->values);
+	free(kernel->told);
 	free(kernel->attributes);
 }
 
@@ -293,6 +295,7 @@ kernel_dup(const struct gpc_kernel_params *from, struct gpc_kernel_params *to)
 	to->attributes = copy_of(from->attributes,
 				 from->attribute_count * sizeof(*from->attributes), &failed);
 	to->values = copy_of(from->values, from->value_count * sizeof(void *), &failed);
+	to->told = copy_of(from->values, from->value_count * sizeof(void *), &failed);
 	if (failed) {
 		kernel_free(to);
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -335,6 +338,30 @@ gpc_node_params_free(struct gpc_node_params *params)
 		gpc_condition_free(&params->condition);
 }
 
+/* The application may still have the array and the values of the node: parameters of the same sizes
+ * stay where they are. */
+static void
+keep_places(struct gpc_kernel_params *kernel, struct gpc_kernel_params *before)
+{
+	const struct gpc_kernel_params now = *kernel;
+
+	if (now.packed_size == 0 || now.packed_size != before->packed_size ||
+	    now.value_count != before->value_count)
+		return;
+	for (unsigned int i = 0; i < now.value_count; i++) {
+		if ((char *)now.values[i] - (char *)now.packed !=
+		    (char *)before->values[i] - (char *)before->packed)
+			return;
+	}
+	memcpy(before->packed, now.packed, now.packed_size);
+	kernel->packed = before->packed;
+	kernel->values = before->values;
+	kernel->told = before->told;
+	before->packed = now.packed;
+	before->values = now.values;
+	before->told = now.told;
+}
+
 void
 gpc_node_params_replace(struct gpc_node_params *params, const struct gpc_node_params *now)
 {
@@ -343,6 +370,7 @@ gpc_node_params_replace(struct gpc_node_params *params, const struct gpc_node_pa
 	*params = *now;
 	/* Attributes are set for themselves. */
 	if (now->type == CU_GRAPH_NODE_TYPE_KERNEL) {
+		keep_places(&params->kernel, &before.kernel);
 		params->kernel.updatable = before.kernel.updatable;
 		params->kernel.root = before.kernel.root;
 		before.kernel.root = NULL;
@@ -362,6 +390,8 @@ gpc_kernel_params_tell(const struct gpc_node_params *params, CUDA_KERNEL_NODE_PA
 {
 	const struct gpc_kernel_params *kernel = &params->kernel;
 
+	if (kernel->value_count > 0)
+		memcpy(kernel->told, kernel->values, kernel->value_count * sizeof(void *));
 	*told = (CUDA_KERNEL_NODE_PARAMS){
 		.func = kernel->func,
 		.kern = kernel->kern,
@@ -372,7 +402,7 @@ gpc_kernel_params_tell(const struct gpc_node_params *params, CUDA_KERNEL_NODE_PA
 		.blockDimY = kernel->block[1],
 		.blockDimZ = kernel->block[2],
 		.sharedMemBytes = kernel->shared,
-		.kernelParams = kernel->values,
+		.kernelParams = kernel->told,
 		.ctx = params->context->handle.token,
 	};
 }

@@ -25,6 +25,8 @@ struct gpc_kernel_params {
 	void *packed; /* the parameters as the kernel gets them */
 	size_t packed_size;
 	void **values; /* where each is in them */
+	/* The same for the application, which may write other pointers there and give it back. */
+	void **told;
 	unsigned int value_count;
 	CUlaunchAttribute *attributes;
 	unsigned int attribute_count;

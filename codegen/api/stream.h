@@ -152,7 +152,7 @@ GP_CALL(0x0404, WAIT, CLIENT_HOOK, SERVER_HOOK, CHARGES_NOTHING, AWAITS_STREAM, 
 CUresult cuStreamSynchronize(
         CUstream hStream);
 
-GP_CALL(0x0405, POST, CLIENT_HOOK, SERVER_HOOK, ALIAS(cuStreamDestroy), CHARGES_NOTHING, CAPTURE(refused))
+GP_CALL(0x0405, POST, CLIENT_HOOK, SERVER_HOOK, ALIAS(cuStreamDestroy), CHARGES_NOTHING, CAPTURE(node))
 CUresult cuStreamDestroy_v2(
         DROP CUstream hStream);
 

@@ -53,7 +53,42 @@ find_array(struct gpd_session *session, uint32_t id, uint32_t level, bool mipmap
 	return CUDA_SUCCESS;
 }
 
-/* Memory is checked like that of a copy; kernels read nothing else by the object. */
+/*
+ * How much of linear memory an object has: a driver does not compare its size with that of the
+ * allocation, and programs state more.  What lies beyond reads as zeros, so kernels read nothing
+ * else by the object.
+ */
+static uint64_t
+accessible_size(struct gpd_session *session, uint64_t address, uint64_t size, uint32_t element)
+{
+	uint64_t most = size / element, least = 0;
+
+	if (gpd_memory_accessible(session, address, size))
+		return size;
+	while (least < most) {
+		uint64_t middle = most - (most - least) / 2;
+
+		if (gpd_memory_accessible(session, address, middle * element))
+			least = middle;
+		else
+			most = middle - 1;
+	}
+	return least * element;
+}
+
+/* As far as the driver would let linear memory reach. */
+static bool
+is_width(int device, uint64_t elements)
+{
+	int most = 0;
+
+	(void)gpd_driver.cuDeviceGetAttribute(&most,
+					      CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH,
+					      gpd_devices.all[device].device);
+	return elements > 0 && (most <= 0 || elements <= (uint64_t)most);
+}
+
+/* Memory is checked like that of a copy. */
 static CUresult
 find_memory(struct gpd_session *session, const struct gp_args_gpTextureCreate *args,
 	    CUDA_RESOURCE_DESC *resource)
@@ -64,13 +99,14 @@ find_memory(struct gpd_session *session, const struct gp_args_gpTextureCreate *a
 	if (!element)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (args->type == CU_RESOURCE_TYPE_LINEAR) {
-		if (!args->width || args->height ||
-		    !gpd_memory_accessible(session, args->address, args->width))
+		const uint64_t size = accessible_size(session, args->address, args->width, element);
+
+		if (!size || args->height || !is_width(args->device, args->width / element))
 			return CUDA_ERROR_INVALID_VALUE;
 		resource->res.linear.devPtr = args->address;
 		resource->res.linear.format = (CUarray_format)args->format;
 		resource->res.linear.numChannels = args->channels;
-		resource->res.linear.sizeInBytes = args->width;
+		resource->res.linear.sizeInBytes = size;
 		return CUDA_SUCCESS;
 	}
 	if (!args->height || __builtin_mul_overflow(args->width, element, &row) || !row ||
@@ -241,8 +277,6 @@ gpd_gpSurfaceCreate(struct gpd_session *session, const struct gp_args_gpSurfaceC
 	surface.told.resource.resType = CU_RESOURCE_TYPE_ARRAY;
 	result = find_array(session, args->array, args->level, false, &surface.told.resource,
 			    &surface.array);
-	if (result == CUDA_SUCCESS && !(surface.array->shape.flags & CUDA_ARRAY3D_SURFACE_LDST))
-		result = CUDA_ERROR_INVALID_VALUE;
 	if (result != CUDA_SUCCESS)
 		return result;
 	surface.told.device = surface.array->device;

@@ -335,10 +335,6 @@ cuSurfObjectCreate(CUsurfObject *number_p, const CUDA_RESOURCE_DESC *resource)
 	array = gs_array_get(resource->res.array.hArray);
 	if (!array)
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (!(array->shape.flags & CUDA_ARRAY3D_SURFACE_LDST)) {
-		gs_array_put(array);
-		return CUDA_ERROR_INVALID_VALUE;
-	}
 	set_levels(&surface, array);
 	(void)set_format(&surface, array->shape.format, array->shape.channels);
 	return publish(&surface, array, GS_KIND_SURFACE, number_p);
