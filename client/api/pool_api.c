@@ -110,6 +110,15 @@ is_host(CUmemLocationType type)
 	       type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
 }
 
+/* A pool has whole mappings: its greatest size is rounded up to them. */
+static uint64_t
+max_size(const struct gpc_pool *pool, size_t given)
+{
+	uint64_t rounded = given ? gpc_space_needed(&pool->space, given) : 0;
+
+	return rounded < given ? given : rounded;
+}
+
 CUresult
 gpc_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
 {
@@ -126,7 +135,7 @@ gpc_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
 	gpc_pools_lock();
 	created = gpc_pool_create_at(poolProps->location, poolProps->allocType);
 	if (created) {
-		created->max_size = poolProps->maxSize;
+		created->max_size = max_size(created, poolProps->maxSize);
 		created->handle_types = poolProps->handleTypes;
 		*pool = created->handle.token;
 	}

@@ -52,14 +52,10 @@ gpc_cuDeviceUnregisterAsyncNotification(CUdevice device, CUasyncCallbackHandle c
 	return CUDA_SUCCESS;
 }
 
-/* No process is ever locked: cuCheckpointProcessLock is not supported. */
+/* No process is ever locked: cuCheckpointProcessLock is not supported.  cuInit() is not needed. */
 CUresult
 gpc_cuCheckpointProcessGetState(int pid, CUprocessState *state)
 {
-	CUresult result = gpc_enter_initialized();
-
-	if (result != CUDA_SUCCESS)
-		return result;
 	if (!state || pid <= 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (pid != getpid())

@@ -75,7 +75,6 @@ static const CUdevice_attribute not_remoted[] = {
 	CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS,
 	CU_DEVICE_ATTRIBUTE_DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED,
 	CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED,
-	CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED,
 	CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED,
 	CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED,
 	CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_ALGORITHM_MASK,
@@ -143,6 +142,9 @@ copy_attributes(struct gpc_device *device, const Gpupool__Device *source)
 		knows(device->session, GP_CALL_gpHostTake);
 	attributes[CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED] =
 		attributes[CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED];
+	/* No node of this machine is closer to the GPU than another: the first stands for all. */
+	attributes[CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID] =
+		attributes[CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED] ? 0 : -1;
 	/* The daemon's driver makes what kernels reach of it; what the program has is here. */
 	attributes[CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED] &=
 		knows(device->session, GP_CALL_gpHostPlace) &&

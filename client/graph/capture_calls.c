@@ -325,8 +325,14 @@ add_alloc(int ordinal, CUdeviceptr *dptr, size_t size, CUstream hStream)
 	};
 	struct gpc_node_params params = { .type = CU_GRAPH_NODE_TYPE_MEM_ALLOC };
 	struct gpc_captured_stream *captured;
-	CUresult result = gpc_graph_memory_create(&given, &params.memory);
+	CUresult result;
 
+	/* As outside of captures: there is no memory, and nothing to be done. */
+	if (size == 0) {
+		*dptr = 0;
+		return CUDA_SUCCESS;
+	}
+	result = gpc_graph_memory_create(&given, &params.memory);
 	if (result != CUDA_SUCCESS)
 		return result;
 	result = begin(hStream, &captured);

@@ -141,7 +141,7 @@ CUresult cuDeviceUnregisterAsyncNotification(
         CUdevice device,
         CUasyncCallbackHandle callback);
 
-/* The calling process runs; of another one nothing is known here. */
+/* The calling process runs, before cuInit() too; of another one nothing is known here. */
 GP_LOCAL()
 CUresult cuCheckpointProcessGetState(
         int pid,
@@ -171,7 +171,6 @@ GP_SET(absent_attribute,
         CU_DEVICE_ATTRIBUTE_DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED,
         CU_DEVICE_ATTRIBUTE_TIMELINE_SEMAPHORE_INTEROP_SUPPORTED,
         CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES,
-        CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED,
         CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED,
         CU_DEVICE_ATTRIBUTE_MPS_ENABLED,
         CU_DEVICE_ATTRIBUTE_D3D12_CIG_SUPPORTED,

@@ -295,6 +295,16 @@ gpd_ledger_is_leaving(const struct gpd_ledger *ledger, const struct gpd_ledger_s
 }
 
 bool
+gpd_ledger_is_ending(const struct gpd_ledger *ledger, const struct gpd_ledger_session *session)
+{
+	const struct gpd_ledger_session *other = next_other(ledger, NULL, session, false);
+
+	while (other && !atomic_load(&other->ended))
+		other = next_other(ledger, other, session, false);
+	return other != NULL;
+}
+
+bool
 gpd_ledger_recall(struct gpd_ledger *ledger, const struct gpd_ledger_session *session,
 		  bool of_tenant)
 {

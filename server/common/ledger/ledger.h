@@ -127,6 +127,7 @@ struct gpd_ledger_session {
 	_Atomic uint32_t logged;  /* enum gpd_ledger_logged */
 	_Atomic uint32_t priority;
 	_Atomic uint32_t leaving;     /* memory that is on its way back to the driver: how often */
+	_Atomic uint32_t ended;       /* 1: the client is gone, and all its memory is on its way */
 	_Atomic uint32_t keeps;       /* enum gpd_ledger_keeps */
 	_Atomic uint64_t recalled_ns; /* when it was asked last for what it keeps */
 	_Atomic uint32_t waiting;     /* 1: for what others keep, and does nothing else meanwhile */
@@ -211,6 +212,9 @@ bool gpd_ledger_is_recalling(const struct gpd_ledger *ledger,
 /* Whether memory of any other session is on its way back to the driver. */
 bool gpd_ledger_is_leaving(const struct gpd_ledger *ledger,
 			   const struct gpd_ledger_session *session);
+/* Whether any other session has ended and still has its memory. */
+bool gpd_ledger_is_ending(const struct gpd_ledger *ledger,
+			  const struct gpd_ledger_session *session);
 /* So much of what the session holds its client has not begun to use: credit (grant.h). */
 void gpd_ledger_set_granted(struct gpd_ledger *ledger, struct gpd_ledger_session *session,
 			    int device, uint64_t bytes);

@@ -183,14 +183,18 @@ gpd_gpMemoryInfo(struct gpd_session *session, const struct gp_args_gpMemoryInfo 
 {
 	struct gpd_ledger_room quota;
 	size_t available, total;
+	uint64_t leaving;
+	CUresult result;
+
+	/* Programs size themselves by the answer, and start right after others. */
+	gpd_account_wait_ended(&session->account);
 	/* First what is leaving: it may arrive in between, and free memory must not seem to shrink.
 	 */
-	uint64_t leaving = leaving_size(session->memory, args->device) +
-			   gpd_array_leaving_size(session, args->device);
-	CUresult result = gpd_account_may_use(&session->account, args->device)
-				  ? gpd_device_enter(args->device)
-				  : CUDA_ERROR_INVALID_DEVICE;
-
+	leaving = leaving_size(session->memory, args->device) +
+		  gpd_array_leaving_size(session, args->device);
+	result = gpd_account_may_use(&session->account, args->device)
+			 ? gpd_device_enter(args->device)
+			 : CUDA_ERROR_INVALID_DEVICE;
 	if (result == CUDA_SUCCESS)
 		result = gpd_driver.cuMemGetInfo_v2(&available, &total);
 	if (result != CUDA_SUCCESS)

@@ -46,6 +46,28 @@ gpd_account_wait(struct gpd_account *account, bool of_tenant, uint64_t *until)
 	return true;
 }
 
+void
+gpd_account_wait_ended(struct gpd_account *account)
+{
+	const uint64_t until = gp_now_ns() + LEAVING_NS;
+	bool ending = gpd_ledger_is_ending(account->ledger, account->line);
+
+	if (ending && !account->ending_in_vain) {
+		atomic_store(&account->line->waiting, 1);
+		while ((ending = gpd_ledger_is_ending(account->ledger, account->line)) &&
+		       gp_now_ns() < until && !(account->closing && atomic_load(account->closing)))
+			gp_nap(LEAVING_NAP_NS);
+		atomic_store(&account->line->waiting, 0);
+	}
+	account->ending_in_vain = ending;
+}
+
+void
+gpd_account_set_ended(struct gpd_account *account)
+{
+	atomic_store(&account->line->ended, 1);
+}
+
 static bool
 take_in_the_end(struct gpd_account *account, int line, uint64_t bytes)
 {

@@ -28,6 +28,8 @@ struct gpd_account {
 	struct gpd_ledger_session *line;
 	_Atomic uint64_t
 		told; /* quotas that the log has said to be used up: bits, by their lines */
+	/* Executor: what has ended did not become free in time, and is not waited for again. */
+	bool ending_in_vain;
 	struct gpd_issue *issue;           /* issue.h; NULL: the executor alone launches */
 	struct gpd_schedule_run *schedule; /* schedule.h: one for each device that it launched on */
 };
@@ -54,6 +56,11 @@ void gpd_account_give_pinned(struct gpd_account *account, uint64_t bytes);
  * first) has passed.  Either way it is worth one more try.
  */
 bool gpd_account_wait(struct gpd_account *account, bool of_tenant, uint64_t *until);
+/* Waits, as an allocation that needs it does, until the memory of sessions that have ended is free.
+ */
+void gpd_account_wait_ended(struct gpd_account *account);
+/* The session's client is gone. */
+void gpd_account_set_ended(struct gpd_account *account);
 /* What the session gives back is on its way to the driver from begin to end. */
 void gpd_account_leave_begin(struct gpd_account *account);
 void gpd_account_leave_end(struct gpd_account *account);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
 #include "gpd_calls.h"
 #include "server/worker/device/device.h"
 #include "server/worker/memory/memory.h"
 #include "tests/test.h"
 #include "tests/unit/server/server_fake.h"
 
+#include <pthread.h>
 #include <string.h>
 
 static struct fake fake;
@@ -236,6 +238,62 @@ free_memory_is_what_the_quota_leaves(void **state)
 	assert_int_equal(reply.total, (uint64_t)2 << 30);
 }
 
+/* The worker of a session that has ended gives its memory back while another session asks. */
+static void *
+close_when_awaited(void *other)
+{
+	while (!atomic_load(&fake.session.account.line->waiting))
+		gp_nap(100000);
+	gpd_ledger_close(fake.ledger, other);
+	return NULL;
+}
+
+static void
+memory_of_a_program_that_has_ended_is_free(void **state)
+{
+	const struct gp_args_gpMemoryInfo args = { .device = 0 };
+	struct gpd_ledger_session *other = gpd_ledger_open(fake.ledger, 2, 0, 0);
+	struct gpd_account account = { .ledger = fake.ledger, .line = other };
+	struct gp_reply_gpMemoryInfo reply;
+	pthread_t thread;
+
+	fake.ledger->tenants[0].devices[0].memory_max = (uint64_t)2 << 30;
+	assert_true(gpd_ledger_take(fake.ledger, other, 0, (uint64_t)1 << 30));
+	assert_int_equal(gpd_gpMemoryInfo(&fake.session, &args, &reply), CUDA_SUCCESS);
+	assert_int_equal(reply.free, (uint64_t)1 << 30);
+
+	gpd_account_set_ended(&account);
+	assert_int_equal(pthread_create(&thread, NULL, close_when_awaited, other), 0);
+	assert_int_equal(gpd_gpMemoryInfo(&fake.session, &args, &reply), CUDA_SUCCESS);
+	pthread_join(thread, NULL);
+	assert_int_equal(reply.free, (uint64_t)2 << 30);
+	/* The line is another session's now, which has not ended. */
+	other = gpd_ledger_open(fake.ledger, 3, 0, 0);
+	assert_int_equal(other->ended, 0);
+	gpd_ledger_close(fake.ledger, other);
+}
+
+/* Its kernel may run on for ever: an allocation waits as long, and then fails. */
+static void
+memory_that_does_not_become_free_is_waited_for_once(void **state)
+{
+	const struct gp_args_gpMemoryInfo args = { .device = 0 };
+	struct gpd_ledger_session *other = gpd_ledger_open(fake.ledger, 2, 0, 0);
+	struct gpd_account account = { .ledger = fake.ledger, .line = other };
+	struct gp_reply_gpMemoryInfo reply;
+
+	fake.ledger->tenants[0].devices[0].memory_max = (uint64_t)2 << 30;
+	assert_true(gpd_ledger_take(fake.ledger, other, 0, (uint64_t)1 << 30));
+	gpd_account_set_ended(&account);
+	assert_int_equal(gpd_gpMemoryInfo(&fake.session, &args, &reply), CUDA_SUCCESS);
+	assert_int_equal(reply.free, (uint64_t)1 << 30);
+	assert_true(fake.session.account.ending_in_vain);
+	gpd_ledger_close(fake.ledger, other);
+	assert_int_equal(gpd_gpMemoryInfo(&fake.session, &args, &reply), CUDA_SUCCESS);
+	assert_int_equal(reply.free, (uint64_t)2 << 30);
+	assert_false(fake.session.account.ending_in_vain);
+}
+
 static void
 free_memory_is_told_of_ones_own_devices_alone(void **state)
 {
@@ -374,6 +432,8 @@ main(void)
 		TEST(only_ones_own_devices_with_a_link_are_peers),
 		TEST(what_the_driver_refuses_is_not_given),
 		TEST(free_memory_is_what_the_quota_leaves),
+		TEST(memory_of_a_program_that_has_ended_is_free),
+		TEST(memory_that_does_not_become_free_is_waited_for_once),
 		TEST(a_driver_without_exportable_memory_still_makes_memory),
 	};
 
