@@ -82,6 +82,16 @@ gp_control_fill_bye(Gpupool__ControlMessage *message, Gpupool__Bye *bye, const c
 }
 
 void
+gp_control_fill_ping(Gpupool__ControlMessage *message, Gpupool__Ping *ping, uint64_t number)
+{
+	gpupool__control_message__init(message);
+	gpupool__ping__init(ping);
+	ping->number = number;
+	message->body_case = GPUPOOL__CONTROL_MESSAGE__BODY_PING;
+	message->ping = ping;
+}
+
+void
 gp_control_fill_pong(Gpupool__ControlMessage *message, Gpupool__Pong *pong, uint64_t number)
 {
 	gpupool__control_message__init(message);
@@ -138,6 +148,16 @@ gp_control_send_bye(struct gp_conn *conn, const char *text)
 	Gpupool__Bye bye;
 
 	gp_control_fill_bye(&message, &bye, text);
+	return gp_control_send(conn, &message);
+}
+
+int
+gp_control_send_ping(struct gp_conn *conn, uint64_t number)
+{
+	Gpupool__ControlMessage message;
+	Gpupool__Ping ping;
+
+	gp_control_fill_ping(&message, &ping, number);
 	return gp_control_send(conn, &message);
 }
 

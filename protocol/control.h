@@ -36,6 +36,7 @@ void gp_control_fill_refused(Gpupool__ControlMessage *message, Gpupool__Refused 
 void gp_control_fill_session_error(Gpupool__ControlMessage *message, Gpupool__SessionError *error,
 				   int cuda_result, const char *text);
 void gp_control_fill_bye(Gpupool__ControlMessage *message, Gpupool__Bye *bye, const char *text);
+void gp_control_fill_ping(Gpupool__ControlMessage *message, Gpupool__Ping *ping, uint64_t number);
 void gp_control_fill_pong(Gpupool__ControlMessage *message, Gpupool__Pong *pong, uint64_t number);
 
 /* Shorthands: each wraps one message in a ControlMessage and sends it. */
@@ -46,6 +47,7 @@ GP_MUST_CHECK int gp_control_send_refused(struct gp_conn *conn, Gpupool__Refused
 GP_MUST_CHECK int gp_control_send_session_error(struct gp_conn *conn, int cuda_result,
 						const char *text);
 GP_MUST_CHECK int gp_control_send_bye(struct gp_conn *conn, const char *text);
+GP_MUST_CHECK int gp_control_send_ping(struct gp_conn *conn, uint64_t number);
 GP_MUST_CHECK int gp_control_send_pong(struct gp_conn *conn, uint64_t number);
 
 /*

@@ -22,7 +22,7 @@
 #include "server/worker/issue/issue.h"
 #include "server/worker/memory/host_arena.h"
 #include "server/worker/worker.h"
-#include "transport/transport.h"
+#include "transport/timeout.h"
 #include "transport/url.h"
 
 #include <argp.h>
@@ -316,16 +316,22 @@ parse_option(int key, char *arg, struct argp_state *state)
 static bool
 check_environment(void)
 {
-	static const char stall[] = "GPUPOOL_STALL_MS", window[] = "GPUPOOL_WINDOW_SIZE",
-			  piece[] = "GPUPOOL_HOST_PIECE_MIB", launchers[] = "GPUPOOL_LAUNCHERS";
+	static const char window[] = "GPUPOOL_WINDOW_SIZE", piece[] = "GPUPOOL_HOST_PIECE_MIB",
+			  launchers[] = "GPUPOOL_LAUNCHERS";
 	const char *name = NULL, *wrong;
 	uint64_t size;
 	unsigned int ms, count;
+	char text[256];
+	bool given;
 
-	if (!gp_conn_stall_parse(getenv(stall), &ms)) {
-		name = stall;
-		wrong = "no number of milliseconds (0: without limit)";
-	} else if (!gpd_window_size_parse(getenv(window), &size)) {
+	if (gp_timeout_parse(getenv(GP_TIMEOUT_NAME), getenv(GP_TIMEOUT_OLD_NAME), &ms, &given,
+			     text, sizeof(text))) {
+		(void)fprintf(stderr, "gpupoold: %s\n", text);
+		return false;
+	}
+	if (*text)
+		gpd_warning("%s", text);
+	if (!gpd_window_size_parse(getenv(window), &size)) {
 		name = window;
 		wrong = "no number of bytes from 16777216 (16 MiB) to 4398046511104 (4 TiB)";
 	} else if (!gpd_host_piece_parse(getenv(piece), &size)) {

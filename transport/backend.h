@@ -80,9 +80,13 @@ struct gp_conn {
 	char *certificate_serial;
 	struct stack_st_X509 *chain; /* OpenSSL's, from the certificate to the authority */
 	unsigned int unread_ms;      /* gp_conn_set_unread() */
-	int64_t recv_deadline_ms;    /* gp_conn_set_deadline(); 0: none */
-	unsigned int rest_ms;        /* gp_conn_set_rest(); 0: none */
-	_Atomic size_t message_max;  /* of data, from the peer; 0: GP_CONN_MESSAGE_MAX */
+	unsigned int timeout_ms;     /* gp_conn_set_timeout(); 0: GP_CONN_TIMEOUT_MS */
+	int64_t unacknowledged_since_ms;
+	bool (*stalled)(void *arg, unsigned int silent_ms); /* gp_conn_set_stalled() */
+	void *stalled_arg;
+	int64_t recv_deadline_ms;   /* gp_conn_set_deadline(); 0: none */
+	unsigned int rest_ms;       /* gp_conn_set_rest(); 0: none */
+	_Atomic size_t message_max; /* of data, from the peer; 0: GP_CONN_MESSAGE_MAX */
 	/* The first failure's text stays: both threads may meet one. */
 	atomic_int error_state;
 	char error[192];
@@ -95,6 +99,10 @@ struct gp_listener {
 	bool (*admit)(void *arg, const char *peer, const void *preamble, size_t size);
 	void *admit_arg;
 };
+
+/* Why a wait of so many milliseconds has failed: the peer's machine is silent, else `otherwise`, to
+ * which the time is added.  0: the time of gp_conn_set_timeout().  Returns -ETIMEDOUT. */
+int gp_conn_fail_timeout(struct gp_conn *conn, unsigned int ms, const char *otherwise);
 
 /* 1 when one of poll()'s `events` or an error is there, 0 after timeout_ms, or -errno. */
 int gp_fd_wait(int fd, short events, int timeout_ms);

@@ -4,10 +4,10 @@
 #include "base/fd_poll.h"
 #include "transport/backend.h"
 #include "transport/own_fd.h"
+#include "transport/tcp_silence.h"
+#include "transport/timeout.h"
 
-#include <ctype.h>
 #include <errno.h>
-#include <limits.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -124,6 +124,14 @@ gp_conn_set_stall(struct gp_conn *conn, unsigned int ms)
 }
 
 void
+gp_conn_set_stalled(struct gp_conn *conn, bool (*stalled)(void *arg, unsigned int silent_ms),
+		    void *arg)
+{
+	conn->stalled_arg = arg;
+	conn->stalled = stalled;
+}
+
+void
 gp_conn_set_deadline(struct gp_conn *conn, unsigned int ms)
 {
 	conn->recv_deadline_ms = ms ? gp_now_ms() + ms : 0;
@@ -135,54 +143,46 @@ gp_conn_set_rest(struct gp_conn *conn, unsigned int ms)
 	conn->rest_ms = ms;
 }
 
+/* The socket that the bytes go over; -1: the backend has another way.  What is not a socket does
+ * not mind. */
+static int
+get_socket(const struct gp_conn *conn)
+{
+	return conn->caps & GP_CONN_CAP_REMOTE_MEM || conn->ops->fd_left ? -1 : conn->ops->fd(conn);
+}
+
+void
+gp_conn_set_timeout(struct gp_conn *conn, unsigned int ms)
+{
+	conn->timeout_ms = ms;
+	gp_tcp_keep_alive(get_socket(conn), ms);
+}
+
 void
 gp_conn_set_unread(struct gp_conn *conn, unsigned int ms)
 {
 	/* Half of it in the send itself, which ends with what it could, and half of it behind. */
 	struct timeval time = { .tv_sec = ms / 2000, .tv_usec = (ms - ms / 2000 * 2000) * 500 };
-	/* Who sends notices first, and knows why. */
-	unsigned int system_ms = ms + ms / 8;
-	int fd;
+	int fd = get_socket(conn);
 
 	conn->unread_ms = ms;
-	if (conn->caps & GP_CONN_CAP_REMOTE_MEM || conn->ops->fd_left)
-		return;
-	/* What is no socket does not mind. */
-	fd = conn->ops->fd(conn);
+	gp_conn_set_timeout(conn, ms);
 	(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof(time));
-	/* A local socket has no such thing, and needs none. */
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &system_ms, sizeof(system_ms));
+	/* A local socket has no such thing, and needs none.  Linux from 5.11 on also ends a
+	 * connection so whose peer acknowledges and keeps its window closed. */
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof(ms));
+}
+
+unsigned int
+gp_conn_unacknowledged_ms(struct gp_conn *conn)
+{
+	return gp_tcp_unacknowledged_ms(get_socket(conn), &conn->unacknowledged_since_ms);
 }
 
 void
 gp_conn_set_message_max(struct gp_conn *conn, size_t size)
 {
 	atomic_store(&conn->message_max, size);
-}
-
-bool
-gp_conn_stall_parse(const char *text, unsigned int *ms_p)
-{
-	unsigned long ms;
-	char *end;
-
-	*ms_p = GP_CONN_STALL_MS;
-	if (!text || !*text)
-		return true;
-	ms = strtoul(text, &end, 10);
-	if (!isdigit((unsigned char)*text) || *end)
-		return false;
-	*ms_p = ms > INT_MAX ? INT_MAX : (unsigned int)ms;
-	return true;
-}
-
-unsigned int
-gp_conn_stall_of(const char *text)
-{
-	unsigned int ms;
-
-	(void)gp_conn_stall_parse(text, &ms);
-	return ms;
 }
 
 void
@@ -316,6 +316,26 @@ gp_conn_fail(struct gp_conn *conn, int r, const char *text, ...)
 	va_end(args);
 	atomic_store_explicit(&conn->error_state, ERROR_SET, memory_order_release);
 	return r;
+}
+
+bool
+gp_conn_is_silent(const struct gp_conn *conn, unsigned int ms)
+{
+	return gp_tcp_is_silent(get_socket(conn), ms);
+}
+
+int
+gp_conn_fail_timeout(struct gp_conn *conn, unsigned int ms, const char *otherwise)
+{
+	char time[GP_TIMEOUT_TEXT_MAX];
+
+	if (ms == 0)
+		ms = conn->timeout_ms ? conn->timeout_ms : GP_CONN_TIMEOUT_MS;
+	gp_timeout_format(ms, time);
+	if (gp_conn_is_silent(conn, ms))
+		return gp_conn_fail(conn, -ETIMEDOUT, "no acknowledgment from %s for %s",
+				    conn->peer, time);
+	return gp_conn_fail(conn, -ETIMEDOUT, "%s for %s", otherwise, time);
 }
 
 void

@@ -29,6 +29,8 @@
 #define SPIN_LOOKS 16
 /* For so long looking is cheaper for all than being woken. */
 #define SPIN_ALONE_NS 20000
+/* Of a peer that acknowledges. */
+#define NOTHING_TAKEN "the peer has taken nothing of what it is sent"
 
 static struct gp_stream *
 stream_of(struct gp_conn *conn)
@@ -43,7 +45,7 @@ gp_stream_init(struct gp_stream *stream, const struct gp_transport_ops *ops,
 	stream->conn.ops = ops;
 	stream->conn.caps = caps;
 	stream->io = io;
-	stream->stall_ms = GP_CONN_STALL_MS;
+	stream->stall_ms = GP_CONN_TIMEOUT_MS;
 	stream->buffer = malloc(BUFFER_SIZE);
 	return stream->buffer ? 0 : -ENOMEM;
 }
@@ -79,11 +81,11 @@ gp_stream_recv_failed(struct gp_stream *stream, ssize_t got, bool inside)
 		 gp_now_ms() >= stream->conn.recv_deadline_ms)
 		r = gp_conn_fail(&stream->conn, -ETIMEDOUT, "no whole message came in time");
 	else if (got == -EAGAIN || got == -ETIME)
-		r = gp_conn_fail(&stream->conn, -ETIMEDOUT,
-				 "the peer stopped in the middle of a message");
+		r = gp_conn_fail_timeout(&stream->conn, stream->stall_ms,
+					 "the peer stopped in the middle of a message, and sent "
+					 "nothing");
 	else if (got == -ETIMEDOUT)
-		r = gp_conn_fail(&stream->conn, (int)got,
-				 "the peer is gone, or does not take what it is sent");
+		r = gp_conn_fail_timeout(&stream->conn, 0, NOTHING_TAKEN);
 	else if (got < 0)
 		r = gp_conn_fail(&stream->conn, (int)got, "receiving failed: %m");
 	else if (inside)
@@ -148,10 +150,23 @@ spin(struct gp_stream *stream, struct iovec *iov, int count)
 	return got;
 }
 
+/* Whether a read that has found nothing for the stall time goes on. */
+static bool
+is_waited_for(struct gp_stream *stream, ssize_t got)
+{
+	const struct gp_conn *conn = &stream->conn;
+
+	if (!conn->stalled || conn->recv_deadline_ms || atomic_load(&stream->stopped) ||
+	    (got != -EAGAIN && got != -ETIME))
+		return false;
+	stream->silent_ms += stream->stall_ms;
+	return conn->stalled(conn->stalled_arg, stream->silent_ms);
+}
+
 /* Inside a message the next bytes must come within the stall time: else -EAGAIN.  Before one that
  * is nothing but a time to look around. */
 static ssize_t
-read_some(struct gp_stream *stream, struct iovec *iov, int count, bool inside)
+read_once(struct gp_stream *stream, struct iovec *iov, int count, bool inside)
 {
 	bool until = stream->conn.recv_deadline_ms != 0;
 	/* A time to look around makes no deadline shorter. */
@@ -164,6 +179,19 @@ read_some(struct gp_stream *stream, struct iovec *iov, int count, bool inside)
 		return read_until_deadline(stream, iov, count, timeout_ms);
 	got = stream->spin_usec ? spin(stream, iov, count) : -EAGAIN;
 	return got != -EAGAIN ? got : stream->io->read(stream, iov, count, timeout_ms);
+}
+
+static ssize_t
+read_some(struct gp_stream *stream, struct iovec *iov, int count, bool inside)
+{
+	ssize_t got;
+
+	stream->silent_ms = 0;
+	/* Of a backend's own messages one may have begun: -ETIME. */
+	do
+		got = read_once(stream, iov, count, inside);
+	while ((inside || got == -ETIME) && is_waited_for(stream, got));
+	return got;
 }
 
 /* Makes `need` bytes available at start, and takes up to `ahead` more that are there anyway. */
@@ -446,10 +474,9 @@ gp_stream_send_failed(struct gp_stream *stream, int r)
 	if (atomic_load(&stream->stopped))
 		r = gp_conn_fail(&stream->conn, -ESHUTDOWN, "shut down by this end");
 	else
-		r = gp_conn_fail(&stream->conn, r,
-				 r == -ETIMEDOUT
-					 ? "the peer is gone, or does not take what it is sent"
-					 : "sending failed: %m");
+		r = r == -ETIMEDOUT ? gp_conn_fail_timeout(&stream->conn, stream->conn.unread_ms,
+							   NOTHING_TAKEN)
+				    : gp_conn_fail(&stream->conn, r, "sending failed: %m");
 	stream->send_status = r;
 	return r;
 }

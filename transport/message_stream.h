@@ -41,6 +41,7 @@ struct gp_stream {
 	unsigned int tails_likely; /* messages among which another long tail may be */
 	unsigned int spin_usec;
 	unsigned int stall_ms;
+	unsigned int silent_ms; /* since the last byte; gp_conn_set_stalled() */
 	/* The next read is one more look of a row: a backend that has to make sure of something
 	 * first has just done so. */
 	bool again;

@@ -26,8 +26,8 @@
 #define GP_CONN_BULK_MAX ((size_t)UINT32_MAX)
 /* Raw bytes before the first message. */
 #define GP_CONN_PREAMBLE_MAX ((size_t)256)
-/* How long a peer may pause inside a message, unless gp_conn_set_stall() says otherwise. */
-#define GP_CONN_STALL_MS 30000
+/* For how long a peer may be silent where nothing else is set. */
+#define GP_CONN_TIMEOUT_MS 30000
 
 struct gp_conn;
 struct gp_listener;
@@ -174,6 +174,14 @@ void gp_conn_set_spin(struct gp_conn *conn, unsigned int usec);
 void gp_conn_set_stall(struct gp_conn *conn, unsigned int ms);
 
 /*
+ * Before the first message: the message is not given up, but stalled() is called each time that no
+ * byte of it has come for the time of gp_conn_set_stall(), by the thread that receives; silent_ms:
+ * for how long none has come.  False: the message is given up.
+ */
+void gp_conn_set_stalled(struct gp_conn *conn, bool (*stalled)(void *arg, unsigned int silent_ms),
+			 void *arg);
+
+/*
  * For the receiving thread: no receive waits beyond so many milliseconds from now, however often a
  * byte comes; a message that is not whole by then is -ETIMEDOUT.  The time of gp_conn_set_stall()
  * goes on to count.  Given anew it counts from then; 0 lifts it, and a receive that begins later
@@ -192,16 +200,28 @@ void gp_conn_set_rest(struct gp_conn *conn, unsigned int ms);
  * default, end the connection. */
 void gp_conn_set_message_max(struct gp_conn *conn, size_t size);
 
-/* What a user's text (NULL or empty: none) asks for: GP_CONN_STALL_MS unless it is a number. False:
- * it makes no sense. */
-bool gp_conn_stall_parse(const char *text, unsigned int *ms_p);
-/* Without asking whether it makes sense, where that was asked before. */
-unsigned int gp_conn_stall_of(const char *text);
+/*
+ * Before the first message: the time for which the peer's machine may acknowledge nothing while the
+ * connection is idle; then receiving fails with -ETIMEDOUT.  It is GP_CONN_TIMEOUT_MS by default
+ * and with 0.  Connections that do not cross a network have no such limit.
+ */
+void gp_conn_set_timeout(struct gp_conn *conn, unsigned int ms);
 
 /*
- * Before the first message: a send fails with -ETIMEDOUT, and the connection is dead, when the peer
- * has taken no byte for so many milliseconds, or its system has not answered for as long; 0, the
- * default: it waits without limit.
+ * For how many milliseconds the peer's machine has not acknowledged what this end has sent; 0: it
+ * has acknowledged all, or the backend notices silence itself.  From one thread, every second or
+ * so.
+ */
+unsigned int gp_conn_unacknowledged_ms(struct gp_conn *conn);
+
+/* When a wait of so many milliseconds has failed: whether the peer's machine has acknowledged
+ * nothing for most of it, so that the network or the machine is at fault, not the peer. */
+bool gp_conn_is_silent(const struct gp_conn *conn, unsigned int ms);
+
+/*
+ * Before the first message: gp_conn_set_timeout(); and a send fails with -ETIMEDOUT, and the
+ * connection is dead, when the peer has taken no byte for so many milliseconds, or its machine has
+ * not acknowledged for as long; 0, the default: it waits without limit.
  */
 void gp_conn_set_unread(struct gp_conn *conn, unsigned int ms);
 

@@ -5,6 +5,7 @@
 #include "base/similar.h"
 #include "client/base/log.h"
 #include "protocol/frame.h"
+#include "transport/timeout.h"
 #include "transport/transport.h"
 
 #include <ctype.h>
@@ -424,16 +425,21 @@ read_lanes(struct gpc_wish *wish, char *error, size_t error_size)
 	return 0;
 }
 
-/* Connections ask gpc_config_stall_ms(). */
+/* Connections ask gpc_config_timeout_ms(). */
 static int
-check_stall(char *error, size_t error_size)
+check_timeout(char *error, size_t error_size)
 {
-	static const char name[] = "GPUPOOL_STALL_MS";
+	char text[256];
 	unsigned int ms;
+	bool given;
+	int r = gp_timeout_parse(value_of(GP_TIMEOUT_NAME), value_of(GP_TIMEOUT_OLD_NAME), &ms,
+				 &given, text, sizeof(text));
 
-	if (gp_conn_stall_parse(value_of(name), &ms))
-		return 0;
-	return refuse(error, error_size, name, "no number of milliseconds (0: without limit)");
+	if (r != 0)
+		(void)snprintf(error, error_size, "%s", text);
+	else if (*text)
+		gpc_warn("%s", text);
+	return r;
 }
 
 static int
@@ -486,7 +492,7 @@ gpc_config_wish(struct gpc_wish *wish, char *error, size_t error_size)
 	if (r == 0)
 		r = read_compression(wish, error, error_size);
 	if (r == 0)
-		r = check_stall(error, error_size);
+		r = check_timeout(error, error_size);
 	if (r == 0)
 		r = check_shm(error, error_size);
 	if (r == 0)
@@ -503,7 +509,7 @@ gpc_config_shm(void)
 }
 
 unsigned int
-gpc_config_stall_ms(void)
+gpc_config_timeout_ms(void)
 {
-	return gp_conn_stall_of(gp_environment_get("GPUPOOL_STALL_MS"));
+	return gp_timeout_ms(value_of(GP_TIMEOUT_NAME), value_of(GP_TIMEOUT_OLD_NAME));
 }

@@ -69,9 +69,9 @@ struct gpc_wish {
 /* GP_E_INVALID: error says which variable makes no sense, and why. */
 GP_MUST_CHECK int gpc_config_wish(struct gpc_wish *wish, char *error, size_t error_size);
 
-/* GPUPOOL_STALL_MS: how long a daemon may pause inside a message; 0: for ever.  Whether it makes
- * sense gpc_config_wish() says. */
-unsigned int gpc_config_stall_ms(void);
+/* GPUPOOL_TIMEOUT: for how long the daemon's machine may acknowledge nothing; 0: without limit.
+ * gpc_config_wish() reports an invalid one. */
+unsigned int gpc_config_timeout_ms(void);
 
 /* Says on standard error which word of GPUPOOL_LOG is none: what is said of a pool is no reason not
  * to use it. */

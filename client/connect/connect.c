@@ -92,7 +92,7 @@ gpc_link_open(const struct gp_url *url, const int32_t *devices, int device_count
 		.devices = devices,
 		.device_count = device_count,
 		.waiting = waiting,
-		.connect_ms = GPC_CONNECT_MS,
+		.connect_ms = gpc_opening_limit_ms(),
 		.error = error,
 		.error_size = error_size,
 		.ahead_fd = -1,
@@ -127,7 +127,7 @@ gpc_link_look(const struct gp_url *url, Gpupool__ControlMessage **message_p,
 {
 	struct gpc_opening opening = {
 		.url = url,
-		.connect_ms = GPC_CONNECT_MS,
+		.connect_ms = gpc_opening_limit_ms(),
 		.error = error,
 		.error_size = error_size,
 		.ahead_fd = -1,

@@ -29,7 +29,7 @@ secure_lane(struct gpc_opening *opening, const uint8_t *ticket, unsigned int lan
 
 	gp_ticket_key(ticket, (uint16_t)lane, key);
 	gpc_stats_wait_begin(GPC_WAIT_TLS);
-	r = gp_conn_secure_key(*conn_p, false, key, GPC_ANSWER_MS);
+	r = gp_conn_secure_key(*conn_p, false, key, gpc_opening_limit_ms());
 	gpc_stats_wait_end();
 	explicit_bzero(key, sizeof(key));
 	if (r == 0)
@@ -52,7 +52,8 @@ take_ahead(struct gpc_opening *opening, const struct gp_preamble *preamble, stru
 	gp_preamble_encode(preamble, bytes);
 	if (gp_conn_send_preamble(conn, bytes, sizeof(bytes)) != 0)
 		return false;
-	gp_conn_set_stall(conn, gpc_config_stall_ms());
+	gp_conn_set_stall(conn, gpc_config_timeout_ms());
+	gp_conn_set_timeout(conn, gpc_config_timeout_ms());
 	*conn_p = conn;
 	opening->ahead = NULL;
 	return true;
@@ -84,7 +85,7 @@ gpc_link_lane(const struct gp_url *url, const uint8_t ticket[GP_TICKET_SIZE], un
 	      struct gp_conn **conn_p, char *error, size_t error_size)
 {
 	struct gpc_opening opening = {
-		.connect_ms = GPC_CONNECT_MS,
+		.connect_ms = gpc_opening_limit_ms(),
 		.error = error,
 		.error_size = error_size,
 		.ahead_fd = -1,
@@ -121,7 +122,8 @@ gpc_first_lane_await(struct gpc_opening *opening, const struct gp_conn *control)
 	if (opening->ahead_fd < 0)
 		return;
 	/* What goes wrong the next try will say. */
-	if (gp_connect_finish(control, opening->ahead_fd, GPC_CONNECT_MS, &opening->ahead) != 0)
+	if (gp_connect_finish(control, opening->ahead_fd, gpc_opening_limit_ms(),
+			      &opening->ahead) != 0)
 		opening->ahead = NULL;
 	opening->ahead_fd = -1;
 }
@@ -144,7 +146,7 @@ gpc_first_lane_open(struct gpc_opening *opening, struct gpc_link *link)
 	bool either = strcmp(url->scheme, GP_URL_RDMA_OR_TCP) == 0;
 	int r;
 
-	opening->connect_ms = either ? TRY_RDMA_MS : GPC_CONNECT_MS;
+	opening->connect_ms = either ? TRY_RDMA_MS : gpc_opening_limit_ms();
 	link->lanes_url = opening->control;
 	if (gpc_wants_rdma(url) && welcome->rdma_port) {
 		(void)snprintf(link->lanes_url.scheme, sizeof(link->lanes_url.scheme), "rdma");
@@ -163,7 +165,7 @@ gpc_first_lane_open(struct gpc_opening *opening, struct gpc_link *link)
 		return r;
 	gpc_log(GPC_LOG_INFO, "%s: no RDMA, the lanes go over %s: %s", opening->text,
 		opening->control.scheme, opening->error);
-	opening->connect_ms = GPC_CONNECT_MS;
+	opening->connect_ms = gpc_opening_limit_ms();
 	link->lanes_url = opening->control;
 	stay_there(&link->lanes_url, link->control);
 	return link_lane(opening, &link->lanes_url, welcome->ticket.data, 0, &link->lane);

@@ -33,10 +33,10 @@ take_clear_refusal(struct gpc_opening *opening, struct gp_conn *conn)
 	uint8_t bytes[GP_CONN_PREAMBLE_MAX];
 	char said[SAID_MAX];
 	uint32_t frame[2];
-	int r = gp_conn_recv_preamble(conn, frame, sizeof(frame), GPC_ANSWER_MS);
+	int r = gp_conn_recv_preamble(conn, frame, sizeof(frame), gpc_opening_limit_ms());
 
 	if (r == 0 && frame[1] == 0 && le32toh(frame[0]) <= sizeof(bytes) &&
-	    gp_conn_recv_preamble(conn, bytes, le32toh(frame[0]), GPC_ANSWER_MS) == 0)
+	    gp_conn_recv_preamble(conn, bytes, le32toh(frame[0]), gpc_opening_limit_ms()) == 0)
 		message = gp_control_decode(bytes, le32toh(frame[0]));
 	if (message && message->body_case == GPUPOOL__CONTROL_MESSAGE__BODY_REFUSED) {
 		(void)gp_printable(said, sizeof(said), message->refused->text);
@@ -54,14 +54,12 @@ take_preamble(struct gpc_opening *opening, struct gp_conn *conn)
 {
 	uint8_t bytes[GP_PREAMBLE_SIZE];
 	struct gp_preamble preamble;
-	int r = gp_conn_recv_preamble(conn, bytes, sizeof(bytes), GPC_ANSWER_MS);
+	int r = gp_conn_recv_preamble(conn, bytes, sizeof(bytes), gpc_opening_limit_ms());
 
 	if (r == GP_E_TIMEOUT)
-		return gpc_opening_fail(
-			opening, r,
-			": no answer within %d s: the daemon hangs or is very busy, or another "
-			"program listens there",
-			GPC_ANSWER_MS / 1000);
+		return gpc_opening_fail_timeout(
+			opening, conn,
+			"the daemon hangs or is very busy, or another program listens there");
 	if (r == GP_E_EOF || r == -ECONNRESET)
 		return gpc_opening_fail(
 			opening, GP_E_FOREIGN,
@@ -102,7 +100,8 @@ secure(struct gpc_opening *opening, struct gpc_link *link, struct gp_tls *tls, u
 			: begun;
 
 	if (r == 0 && begun == 0)
-		begun = gp_conn_secure(link->control, tls, opening->url->host, GPC_ANSWER_MS);
+		begun = gp_conn_secure(link->control, tls, opening->url->host,
+				       gpc_opening_limit_ms());
 	if (begun != 0 && (r == 0 || r == begun))
 		r = gpc_opening_fail(
 			opening, begun, ": %s%s", gp_conn_error(link->control),
@@ -111,6 +110,18 @@ secure(struct gpc_opening *opening, struct gpc_link *link, struct gp_tls *tls, u
 				  "(GPUPOOL_TOKEN_FILE), or in one that "
 				  "GPUPOOL_TLS_CA names"
 				: "");
+	return r;
+}
+
+/* What it carries always fits into the peer's buffers, so only a silent network stops it: the
+ * system may end it by itself. */
+static int
+open_control(struct gpc_opening *opening, struct gpc_link *link, const struct gp_preamble *preamble)
+{
+	int r = gpc_opening_connect(opening, &opening->control, preamble, &link->control);
+
+	if (r == 0)
+		gp_conn_set_unread(link->control, gpc_config_timeout_ms());
 	return r;
 }
 
@@ -124,7 +135,7 @@ open_secure(struct gpc_opening *opening, struct gpc_link *link, const struct gp_
 
 	if (r != 0)
 		return gpc_opening_fail(opening, r, ": %s", why);
-	r = gpc_opening_connect(opening, &opening->control, preamble, &link->control);
+	r = open_control(opening, link, preamble);
 	if (r == 0) {
 		gpc_stats_wait_begin(GPC_WAIT_TLS);
 		r = secure(opening, link, tls, gp_now_ns());
@@ -305,8 +316,7 @@ gpc_greet(struct gpc_opening *opening, struct gpc_link *link)
 
 	gp_preamble_init(&preamble, tls ? GP_PREAMBLE_CONTROL_TLS : GP_PREAMBLE_CONTROL, 0);
 	/* In clear Hello goes out before the daemon's version is known: one round trip less. */
-	r = tls ? open_secure(opening, link, &preamble)
-		: gpc_opening_connect(opening, &opening->control, &preamble, &link->control);
+	r = tls ? open_secure(opening, link, &preamble) : open_control(opening, link, &preamble);
 	sent_ns = gp_now_ns();
 	greeted = r == 0;
 	if (r == 0)

@@ -3,6 +3,7 @@
 
 #include "client/base/config.h"
 #include "client/base/stats.h"
+#include "transport/timeout.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -19,6 +20,29 @@ gpc_opening_fail(struct gpc_opening *opening, int r, const char *text, ...)
 	va_end(arguments);
 	(void)snprintf(opening->error, opening->error_size, "%s%s", opening->text, what);
 	return r;
+}
+
+int
+gpc_opening_limit_ms(void)
+{
+	unsigned int ms = gpc_config_timeout_ms();
+
+	return ms && ms < GPC_OPENING_MS ? (int)ms : GPC_OPENING_MS;
+}
+
+int
+gpc_opening_fail_timeout(struct gpc_opening *opening, const struct gp_conn *conn,
+			 const char *otherwise)
+{
+	unsigned int ms = (unsigned int)gpc_opening_limit_ms();
+	char time[GP_TIMEOUT_TEXT_MAX];
+
+	gp_timeout_format(ms, time);
+	if (gp_conn_is_silent(conn, ms))
+		return gpc_opening_fail(opening, GP_E_TIMEOUT, ": no acknowledgment from %s for %s",
+					gp_conn_peer(conn), time);
+	return gpc_opening_fail(opening, GP_E_TIMEOUT, ": no answer within %s: %s", time,
+				otherwise);
 }
 
 bool
@@ -49,7 +73,8 @@ gpc_opening_connect(struct gpc_opening *opening, const struct gp_url *url,
 		(void)snprintf(opening->error, opening->error_size, "%s", why);
 		return r;
 	}
-	gp_conn_set_stall(*conn_p, gpc_config_stall_ms());
+	gp_conn_set_stall(*conn_p, gpc_config_timeout_ms());
+	gp_conn_set_timeout(*conn_p, gpc_config_timeout_ms());
 	return 0;
 }
 

@@ -13,8 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define GPC_CONNECT_MS 10000
-#define GPC_ANSWER_MS 10000
+/* For connecting, and for the daemon's first bytes: less if GPUPOOL_TIMEOUT is. */
+#define GPC_OPENING_MS 10000
 /* Longer than the daemon lets a client wait for a worker, so that its reason is what is said. */
 #define GPC_WELCOME_MS 60000
 /* What this end can do besides. */
@@ -41,6 +41,14 @@ struct gpc_opening {
 	struct gp_conn *ahead;
 	uint64_t ahead_ns; /* when it was begun */
 };
+
+/* GPC_OPENING_MS or GPUPOOL_TIMEOUT. */
+int gpc_opening_limit_ms(void);
+
+/* The daemon has sent nothing within gpc_opening_limit_ms(): writes why, `otherwise` if its machine
+ * acknowledges.  Returns GP_E_TIMEOUT. */
+int gpc_opening_fail_timeout(struct gpc_opening *opening, const struct gp_conn *conn,
+			     const char *otherwise);
 
 /* Writes what is wrong behind the daemon's address.  Returns r. */
 int gpc_opening_fail(struct gpc_opening *opening, int r, const char *text, ...) GP_PRINTF(3, 4);

@@ -6,6 +6,7 @@
 #include "client/base/config.h"
 #include "gp_calls.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 /* A turn of the receiver thread takes half of it, unless the process was stopped. */
@@ -35,7 +36,7 @@ limit_locked(struct gpc_session *session) GP_LOCKED(session->receiver.lock)
 				stalls = STALLS_OF_COMPILER;
 		}
 	}
-	return stalls * UINT64_C(1000000) * gpc_config_stall_ms();
+	return stalls * UINT64_C(1000000) * gpc_config_timeout_ms();
 }
 
 /* What the control connection has to say before lane 0 says anything is that the session is over.
@@ -46,7 +47,10 @@ is_told_on_control(struct gpc_session *session)
 	bool told;
 
 	(void)pthread_mutex_lock(&session->reason_lock);
-	told = session->control && gp_conn_wait(session->control, 0) != 0;
+	gpc_control_news_read(session);
+	/* A silent network is reported by gpc_silence_check(). */
+	told = session->news.is_over ||
+	       (session->news.failed != 0 && session->news.failed != -ETIMEDOUT);
 	(void)pthread_mutex_unlock(&session->reason_lock);
 	return told;
 }

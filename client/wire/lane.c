@@ -151,6 +151,9 @@ connect_lane(struct gpc_lane *lane)
 		conn = NULL;
 		gpc_log(GPC_LOG_ERROR, "data lane %u: %s", lane->number, error);
 	}
+	lane->silence = (struct gpc_silence_lane){ .session = session, .number = lane->number };
+	if (conn)
+		gpc_silence_watch(conn, &lane->silence);
 	lane->pack.mode = GP_PACK_OFF;
 	if (conn && session->facts.features & GP_FEATURE_LZ4 && !gp_conn_device(conn))
 		lane->pack.mode = source->compression;

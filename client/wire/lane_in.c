@@ -53,6 +53,7 @@ gpc_lane_receive_chunk(struct gpc_lane *lane)
 
 	if (r != 0)
 		return r;
+	gpc_silence_note_moved(&lane->session->silence);
 	gpc_stats_received(message.size + message.bulk_size);
 	if (gp_chunk_decode(&chunk, message.data, message.size, message.bulk_size) != 0 ||
 	    (chunk.packed && !may_be_packed(lane)))

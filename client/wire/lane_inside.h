@@ -28,6 +28,7 @@ struct gpc_lane {
 	struct gpc_session *session;
 	struct gp_conn *conn;
 	unsigned int number;
+	struct gpc_silence_lane silence;
 	/* Of the thread that sends, and of the one that receives: room for a compressed chunk, NULL
 	 * before the first one. */
 	struct gp_pack pack;

@@ -105,6 +105,7 @@ send_chunk(struct gpc_lane *lane, const struct gpc_lane_out *outgoing, struct gp
 	gpc_stats_sent(sizeof(header), &bulk, 1);
 	begun = gp_now_ns();
 	r = gp_conn_send(lane->conn, &data, 1, &bulk, 1);
+	gpc_silence_note_moved(&lane->session->silence);
 	gp_pack_sent(&lane->pack, bulk.iov_len, gp_now_ns() - begun);
 	return r;
 }

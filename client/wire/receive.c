@@ -241,6 +241,7 @@ gpc_receive(struct gpc_session *session)
 
 	if (r != 0)
 		return r;
+	gpc_silence_note_moved(&session->silence);
 	gpc_stats_received(message.size + message.bulk_size);
 	return take_records(session, &message);
 }

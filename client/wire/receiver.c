@@ -13,6 +13,7 @@
 #include "transport/descriptor.h"
 #include "transport/own_fd.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -498,6 +499,19 @@ await_first_answer_locked(struct gpc_session *session, struct gpc_first_answer *
 	(void)pthread_mutex_lock(&session->receiver.lock);
 }
 
+static void
+check_silence_locked(struct gpc_session *session) GP_LOCKED(session->receiver.lock)
+{
+	char why[GPC_SILENCE_WHY_MAX];
+
+	if (!gpc_silence_is_due(session))
+		return;
+	(void)pthread_mutex_unlock(&session->receiver.lock);
+	if (gpc_silence_check(session, why, sizeof(why)))
+		gpc_session_fail(session, gpc_error_cuda(-ETIMEDOUT), why);
+	(void)pthread_mutex_lock(&session->receiver.lock);
+}
+
 void *
 gpc_receiver_main(void *arg)
 {
@@ -510,6 +524,7 @@ gpc_receiver_main(void *arg)
 	gpc_first_answer_begin(&first);
 	(void)pthread_mutex_lock(&session->receiver.lock);
 	while (!gpc_session_is_over(session)) {
+		check_silence_locked(session);
 		if (!atomic_load_explicit(&receiver->served, memory_order_relaxed))
 			await_first_answer_locked(session, &first);
 		if (receiver->reading || receiver->waiters ||

@@ -89,6 +89,7 @@ write_locked(struct gpc_session *session, const struct iovec *bulk, int bulk_cou
 					 : gp_conn_send(session->lane, &data, 1, bulk, bulk_count);
 	if (r != 0)
 		gpc_session_lost(session, r);
+	gpc_silence_note_moved(&session->silence);
 
 	(void)pthread_mutex_lock(&session->sender.lock);
 	atomic_store_explicit(&sender->sending, false, memory_order_relaxed);

@@ -10,8 +10,6 @@
 #include "client/wire/lane.h"
 #include "client/wire/session_inside.h"
 #include "client/wire/session_threads.h"
-#include "protocol/control.h"
-#include "protocol/printable.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -24,8 +22,6 @@
 #define SPIN_USEC 1000
 /* When the lane breaks the supervisor may know why, a little later than we. */
 #define REASON_WAIT_MS 300
-/* Of what it says. */
-#define REASON_MAX 512
 
 static struct gpc_session *sessions[GPC_SESSIONS_MAX];
 static int session_count;
@@ -142,6 +138,7 @@ gpc_session_create(struct gp_conn *lane, struct gp_conn *control,
 	(void)pthread_mutex_init(&session->reason_lock, NULL);
 	gp_cond_init(&session->threads_ended);
 	gpc_host_queue_init(session);
+	gpc_silence_init(session);
 	r = gpc_receiver_init(session);
 	if (r == 0)
 		r = gpc_lanes_init(session);
@@ -192,7 +189,7 @@ add_causes(const struct gpc_session *session, CUresult result, char *text, size_
 	if (suspended_s)
 		(void)snprintf(text, size,
 			       "; the program was suspended for %u s, and the daemon waits for "
-			       "so long only as its GPUPOOL_STALL_MS says",
+			       "so long only as its GPUPOOL_TIMEOUT says",
 			       suspended_s);
 	else if (result == CUDA_ERROR_ILLEGAL_ADDRESS && atomic_load(&session->pinned))
 		(void)snprintf(text, size,
@@ -227,48 +224,26 @@ gpc_session_fail(struct gpc_session *session, CUresult result, const char *why)
 	end(session, result, why);
 }
 
-/* Whether the daemon says why it ends the session, and what.  Whatever else it says meanwhile, it
- * has no more time than until then. */
+/* Whether the daemon says why it ends the session, and what. */
 static bool
 take_reason(struct gpc_session *session, int64_t end, CUresult *result_p, char *text, size_t size)
+	GP_LOCKED(session->reason_lock)
 {
-	bool found = false;
-	int left;
+	const struct gpc_control_news *news = &session->news;
 
-	if (!session->control)
+	if (!gpc_control_news_await(session, end))
 		return false;
-	do {
-		Gpupool__ControlMessage *message;
-
-		left = gp_left_ms(end);
-		/* For a message that comes byte by byte, too. */
-		gp_conn_set_deadline(session->control, left > 0 ? (unsigned int)left : 1);
-		if (gp_conn_wait(session->control, left) <= 0)
-			return false;
-		if (gp_control_recv(session->control, &message) != 0)
-			return false;
-		if (message->body_case == GPUPOOL__CONTROL_MESSAGE__BODY_SESSION_ERROR) {
-			int result = message->session_error->cuda_result;
-
-			found = true;
-			if (result > CUDA_SUCCESS && result <= CUDA_ERROR_UNKNOWN)
-				*result_p = (CUresult)result;
-			(void)gp_printable(text, size, message->session_error->text);
-		} else if (message->body_case == GPUPOOL__CONTROL_MESSAGE__BODY_BYE &&
-			   *message->bye->text) {
-			found = true;
-			(void)gp_printable(text, size, message->bye->text);
-		}
-		gp_control_free(message);
-	} while (!found && left > 0);
-	return found;
+	if (news->result != CUDA_SUCCESS)
+		*result_p = news->result;
+	(void)snprintf(text, size, "%s", news->text);
+	return true;
 }
 
 void
 gpc_session_fault(struct gpc_session *session, CUresult result)
 {
 	int64_t end_of_wait = gp_deadline_ms(REASON_WAIT_MS);
-	char why[REASON_MAX] = "a kernel faulted";
+	char why[GPC_REASON_MAX] = "a kernel faulted";
 	CUresult said = result;
 
 	(void)pthread_mutex_lock(&session->reason_lock);
@@ -289,7 +264,7 @@ gpc_session_lost_on(struct gpc_session *session, struct gp_conn *conn, const cha
 {
 	int64_t end_of_wait = gp_deadline_ms(REASON_WAIT_MS);
 	CUresult result = gpc_error_cuda(r);
-	char why[REASON_MAX];
+	char why[GPC_REASON_MAX];
 
 	(void)snprintf(why, sizeof(why), "%s%s", name,
 		       r == GP_E_EOF ? "the daemon closed the connection" : gp_conn_error(conn));
@@ -368,8 +343,8 @@ gpc_session_close(struct gpc_session *session, int timeout_ms)
 	sent = gpc_sender_drain(session, deadline) && gpc_lanes_drain(session, deadline);
 	/* Without the log line of gpc_session_fail(): this is as it should be. */
 	(void)gpc_session_state_move(&session->state, GPC_SESSION_CLOSED, CUDA_SUCCESS);
-	if (session->control && sent)
-		(void)!gp_control_send_bye(session->control, "");
+	if (sent)
+		gpc_silence_send_bye(session);
 	gp_conn_shutdown(session->lane);
 	gpc_lanes_end(session);
 	wake_all(session);

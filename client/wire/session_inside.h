@@ -13,6 +13,7 @@
 #include "client/wire/call.h"
 #include "client/wire/session.h"
 #include "client/wire/session_state.h"
+#include "client/wire/silence.h"
 #include "transport/transport.h"
 
 #include <pthread.h>
@@ -124,7 +125,9 @@ struct gpc_session {
 	const struct gpc_session_keeper *_Atomic keeper;
 	atomic_uint_fast64_t work_posted, work_done;
 	struct gpc_given given;
-	pthread_mutex_t reason_lock; /* who reads the control connection */
+	struct gpc_silence silence;
+	struct gpc_control_news news; /* under ... */
+	pthread_mutex_t reason_lock;  /* who reads the control connection */
 	pthread_mutex_t threads_lock;
 	pthread_cond_t threads_ended;
 	int threads;

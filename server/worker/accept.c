@@ -53,7 +53,7 @@ refuse_locked(struct gpd_session *session, unsigned int number, const char *reas
 static const char *
 hand_over(struct gpd_session *session, const struct incoming *incoming) GP_LOCKED(gpd_sessions.lock)
 {
-	unsigned int ms = gp_conn_stall_of(getenv("GPUPOOL_STALL_MS"));
+	unsigned int ms = gpd_sessions_timeout_ms();
 
 	gp_conn_set_stall(incoming->conn, ms);
 	gp_conn_set_unread(incoming->conn, ms);

@@ -81,9 +81,9 @@ is_idle(struct gpd_session *session)
 static unsigned int
 look_without_limit_ms(void)
 {
-	unsigned int stall_ms = gp_conn_stall_of(getenv("GPUPOOL_STALL_MS"));
+	unsigned int timeout_ms = gpd_sessions_timeout_ms();
 
-	return stall_ms ? stall_ms : GP_CONN_STALL_MS;
+	return timeout_ms ? timeout_ms : GP_CONN_TIMEOUT_MS;
 }
 
 /* The next message.  -ETIMEDOUT with a reason: it was idle for too long. */

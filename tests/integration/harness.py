@@ -222,10 +222,11 @@ class Daemon:
     """gpupoold on a port of its own choice, with the driver to be tested; a context manager.
 
     Leaving it stops the daemon and checks that it ended well; a case that failed kills it and shows
-    its log.  configured_socket: the configuration names the admin socket.
+    its log.  configured_socket: the configuration names the admin socket.  prefix: a command that
+    executes the daemon.
     """
 
-    def __init__(self, *args, env=None, driver=None, configured_socket=False):
+    def __init__(self, *args, env=None, driver=None, configured_socket=False, prefix=()):
         need_software(env)
         self.folder = tempfile.mkdtemp(prefix="gpupool-daemon-")
         self.out_path = os.path.join(self.folder, "out")
@@ -238,7 +239,7 @@ class Daemon:
         # The machine may have a pool of its own, whose configuration and tokens are none of this daemon's.
         full["CONFIGURATION_DIRECTORY"] = "/nonexistent"
         full.update(env or {})
-        command = [os.environ["GP_DAEMON"], "--listen", "127.0.0.1:0", "--print-address",
+        command = [*prefix, os.environ["GP_DAEMON"], "--listen", "127.0.0.1:0", "--print-address",
                    *driver_options(driver), *args]
         # The usual admin socket is one for all daemons of this user.
         if "--admin-socket" not in args and not configured_socket:

@@ -211,7 +211,7 @@ def _():
 
 @case("a program that was suspended for too long is told that this was the reason")
 def _():
-    with Daemon(env={"GPUPOOL_STALL_MS": "1000"}) as daemon:
+    with Daemon(env={"GPUPOOL_TIMEOUT": "1"}) as daemon:
         # One connection, so that it is in the middle of a message nearly always.
         program = Program("copier", ("-c", COPIER), daemon.address, path=sys.executable, env={"GPUPOOL_LANES": "1"})
         program.wait_for_output("running")
@@ -230,7 +230,7 @@ def _():
         result = program.finish()
         require(result.status == 1 and re.fullmatch(
             r"gpupool: tcp://\S+: the session has ended with error 802: .*; the program was suspended for \d+ s, and the daemon waits "
-            r"for so long only as its GPUPOOL_STALL_MS says\n", result.err), str(result))
+            r"for so long only as its GPUPOOL_TIMEOUT says\n", result.err), str(result))
 
 
 @case("where the pool's authority is not known, the line names the two variables that tell it")

@@ -34,7 +34,8 @@
 #define GP_RDMA_STAGE_PIECE ((size_t)256 << 10)
 #define GP_RDMA_PIECE_MAX ((size_t)4 << 20)
 #define GP_RDMA_PIECES 4
-/* A peer that has been silent for so long is asked for an answer of its device. */
+/* A peer that has been silent for a third of gp_conn_set_timeout(), and at most so long, is asked
+ * for an answer of its device, which itself gives up after about 15 s. */
 #define GP_RDMA_BEAT_MS 10000
 /* What can wake a sleeping client is gone with its descriptors: it looks for them so often. */
 #define GP_RDMA_LOOK_MS 1000

@@ -300,9 +300,11 @@ gp_rdma_send_bulk(struct gp_rdma_conn *conn, const struct iovec *bulk, int count
 static int
 wait_for_peer(struct gp_rdma_conn *conn) GP_LOCKED(conn->lock)
 {
-	unsigned int stall = conn->stream.stall_ms;
+	const struct gp_conn *base = &conn->stream.conn;
+	unsigned int stall = conn->stream.stall_ms, silent_ms = 0;
 	int64_t deadline = stall ? gp_now_ms() + stall : -1;
 	uint64_t progress = conn->progress;
+	bool goes_on;
 	int r = 0;
 
 	if (atomic_load(&conn->stream.stopped))
@@ -310,8 +312,17 @@ wait_for_peer(struct gp_rdma_conn *conn) GP_LOCKED(conn->lock)
 	if (conn->ended)
 		return -EPIPE;
 	while (r == 0 && conn->progress == progress && !conn->down &&
-	       !atomic_load(&conn->stream.stopped))
+	       !atomic_load(&conn->stream.stopped)) {
 		r = gp_rdma_wait_soon(conn, deadline);
+		if (r != -EAGAIN || !base->stalled)
+			continue;
+		silent_ms += stall;
+		pthread_mutex_unlock(&conn->lock);
+		goes_on = base->stalled(base->stalled_arg, silent_ms);
+		pthread_mutex_lock(&conn->lock);
+		r = goes_on ? 0 : r;
+		deadline = gp_now_ms() + stall;
+	}
 	if (conn->down)
 		return conn->down;
 	return conn->progress == progress ? r : 0;

@@ -3,9 +3,11 @@
  * sleeping for them. */
 #include "base/clock.h"
 #include "transport/rdma/rdma.h"
+#include "transport/timeout.h"
 
 #include <endian.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Of a receive; a send's is its number. */
@@ -344,9 +346,14 @@ gp_rdma_taken_deadline(const struct gp_rdma_conn *conn)
 void
 gp_rdma_check_taken(struct gp_rdma_conn *conn, int64_t deadline)
 {
+	char time[GP_TIMEOUT_TEXT_MAX], why[96];
+
 	if (gp_left_ms(deadline) != 0 || conn->down)
 		return;
-	gp_rdma_go_down(conn, -ETIMEDOUT, "the peer is gone, or does not take what it is sent");
+	gp_timeout_format(conn->stream.conn.unread_ms, time);
+	(void)snprintf(why, sizeof(why), "the peer has taken nothing of what it is sent for %s",
+		       time);
+	gp_rdma_go_down(conn, -ETIMEDOUT, why);
 	/* Its device may still reach memory of this end. */
 	gp_rdma_disconnect(conn);
 	gp_rdma_wake(conn);

@@ -165,6 +165,14 @@ note_heard(struct gp_rdma_conn *conn, int64_t now)
 	conn->heard_ms = now;
 }
 
+static int
+get_beat_ms(const struct gp_rdma_conn *conn)
+{
+	unsigned int third_ms = conn->stream.conn.timeout_ms / 3;
+
+	return third_ms && third_ms < GP_RDMA_BEAT_MS ? (int)third_ms : GP_RDMA_BEAT_MS;
+}
+
 /* A write of nothing: the peer's device answers it, whatever the peer does. */
 void
 gp_rdma_beat(struct gp_rdma_conn *conn)
@@ -173,7 +181,7 @@ gp_rdma_beat(struct gp_rdma_conn *conn)
 	int64_t now = gp_now_ms();
 
 	note_heard(conn, now);
-	if (conn->down || conn->ended || now - conn->heard_ms < GP_RDMA_BEAT_MS)
+	if (conn->down || conn->ended || now - conn->heard_ms < get_beat_ms(conn))
 		return;
 	conn->heard_ms = now;
 	/* Short segments behind the last request that is told of may be done, and nobody would
@@ -216,10 +224,12 @@ went_on(struct gp_rdma_conn *conn, int left) GP_LOCKED(conn->lock)
 static bool
 sleep_for_device(const struct gp_rdma_conn *conn, int left, bool *event_p)
 {
-	const int most = conn->server ? GP_RDMA_BEAT_MS : GP_RDMA_LOOK_MS;
+	int most = get_beat_ms(conn);
 	struct epoll_event found[WAKERS];
 	int count;
 
+	if (!conn->server && most > GP_RDMA_LOOK_MS)
+		most = GP_RDMA_LOOK_MS;
 	if (left < 0 || left > most)
 		left = most;
 	count = epoll_wait(conn->poll_fd, found, WAKERS, left);

@@ -6,6 +6,7 @@
 #include "transport/descriptor.h"
 #include "transport/own_fd.h"
 #include "transport/socket/socket_owner.h"
+#include "transport/tcp_silence.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -24,10 +25,6 @@
 #include <unistd.h>
 
 #define BACKLOG 4096
-/* A peer that is gone is noticed after idle + count * interval seconds of silence. */
-#define KEEPALIVE_IDLE 15
-#define KEEPALIVE_INTERVAL 5
-#define KEEPALIVE_COUNT 3
 /* A peer that goes on sending does not hold up the end for longer than this. */
 #define DISCARD_READS 16
 #define DISCARD_SIZE ((size_t)1 << 20)
@@ -298,14 +295,11 @@ gp_tcp_adopt_as(const struct gp_transport_ops *ops, int fd, struct gp_conn **con
 		(void)fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
 	(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
 	set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
-	set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-	set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_IDLE);
-	set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_INTERVAL);
-	set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_COUNT);
+	gp_tcp_keep_alive(fd, 0);
 	name_peer(ops, fd, &address, length, tcp->stream.conn.peer, sizeof(tcp->stream.conn.peer));
 	gp_own_fd_mark(fd);
 	tcp->fd = fd;
-	gp_tcp_set_stall(&tcp->stream.conn, GP_CONN_STALL_MS);
+	gp_tcp_set_stall(&tcp->stream.conn, GP_CONN_TIMEOUT_MS);
 	*conn_p = &tcp->stream.conn;
 	return 0;
 }

@@ -3,10 +3,12 @@
 #include "base/clock.h"
 #include "transport/descriptor.h"
 #include "transport/socket/tcp.h"
+#include "transport/timeout.h"
 
 #include <errno.h>
 #include <netdb.h>
 #include <poll.h>
+#include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -74,6 +76,7 @@ int
 gp_tcp_connect_as(const struct gp_transport_ops *ops, const struct gp_url *url, int timeout_ms,
 		  struct gp_conn **conn_p, char *detail, size_t detail_size)
 {
+	char time[GP_TIMEOUT_TEXT_MAX];
 	struct addrinfo *list, *address;
 	int64_t deadline;
 	int left = 0;
@@ -93,6 +96,10 @@ gp_tcp_connect_as(const struct gp_transport_ops *ops, const struct gp_url *url, 
 		left--;
 	}
 	freeaddrinfo(list);
+	if (fd == -ETIMEDOUT && timeout_ms >= 0) {
+		gp_timeout_format((unsigned int)timeout_ms, time);
+		snprintf(detail, detail_size, "no acknowledgment within %s", time);
+	}
 	return fd < 0 ? fd : adopt(ops, fd, conn_p);
 }
 

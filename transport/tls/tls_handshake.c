@@ -15,6 +15,7 @@ struct handshake {
 	struct gp_tcp_conn *conn;
 	struct gp_tls_secrets *secrets;
 	int64_t deadline;
+	int timeout_ms;
 	bool server;
 	bool keyed;
 	bool begins; /* nothing is received yet */
@@ -166,6 +167,10 @@ explain_socket(struct handshake *handshake)
 
 	if (atomic_load(&handshake->conn->stream.stopped))
 		return gp_conn_fail(conn, -ESHUTDOWN, "shut down by this end");
+	if (handshake->failed == -ETIMEDOUT &&
+	    gp_conn_is_silent(conn, (unsigned int)handshake->timeout_ms))
+		return gp_conn_fail(conn, -ETIMEDOUT,
+				    "no acknowledgment from %s in the TLS handshake", conn->peer);
 	if (handshake->failed == -ETIMEDOUT)
 		return gp_conn_fail(conn, -ETIMEDOUT,
 				    "the %s did not finish the TLS handshake in time",
@@ -235,6 +240,7 @@ gp_tls_handshake_begin(struct gp_tcp_conn *conn, SSL *ssl, int timeout_ms)
 	struct handshake handshake = {
 		.conn = conn,
 		.deadline = gp_deadline_ms(timeout_ms),
+		.timeout_ms = timeout_ms,
 		.begins = true,
 	};
 	int r, done;
@@ -259,6 +265,7 @@ gp_tls_handshake(struct gp_tcp_conn *conn, SSL *ssl, bool keyed, int timeout_ms,
 		.conn = conn,
 		.secrets = secrets,
 		.deadline = gp_deadline_ms(timeout_ms),
+		.timeout_ms = timeout_ms,
 		.server = SSL_is_server(ssl),
 		.keyed = keyed,
 	};

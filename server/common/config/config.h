@@ -106,6 +106,7 @@ struct gpd_config {
 	uint32_t sessions_per_address; /* UINT32_MAX: no limit; 0: not given */
 	uint32_t ready_workers;        /* in reserve for sessions of class process */
 	uint32_t idle_timeout;         /* seconds; 0: none */
+	uint32_t timeout;              /* seconds; 0: not given */
 	uint32_t isolation;            /* enum gpd_config_isolation */
 	struct gpd_config_amount host_memory;
 	struct gpd_config_amount code_memory;   /* of all tenants */

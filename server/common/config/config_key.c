@@ -3,6 +3,7 @@
 
 #include "protocol/frame.h"
 #include "server/common/config/config_value.h"
+#include "transport/timeout.h"
 #include "transport/url.h"
 
 #include <arpa/inet.h>
@@ -333,6 +334,7 @@ static const char *const answers[] = { "no", "yes", NULL };
 /* The texts below name these numbers. */
 static_assert(GPD_LEDGER_DEVICES == 32 && GPD_LEDGER_SESSIONS == 4096, "0 to 31, 1 to 4096");
 static_assert(GP_LANES_MAX == 16, "1 to 16");
+static_assert(GP_TIMEOUT_MAX == 86400, "1 to 86400");
 
 #define ISOLATION_WRONG "is none of shared, process, shared-only"
 
@@ -362,6 +364,8 @@ static const struct gpd_config_key daemon_keys[] = {
 	{ "idle-timeout", read_number, AT(gpd_config, idle_timeout), .min = 1, .max = 10000000,
 	  .word = "never", .word_value = 0,
 	  .wrong = "is neither a number of seconds from 1 to 10000000 nor never" },
+	{ "timeout", read_number, AT(gpd_config, timeout), .min = 1, .max = GP_TIMEOUT_MAX,
+	  .wrong = "is no whole number of seconds from 1 to 86400" },
 	{ "metrics", read_metrics, .offset = 0 },
 	{ "admin-socket", read_path, AT(gpd_config, admin_socket), .max = 107,
 	  .wrong = "is no absolute path of at most 107 bytes (/run/gpupool/admin)" },

@@ -146,6 +146,7 @@ struct gpd_ledger {
 	/* Bytes that a device has, as its workers say; 0: none has said so. */
 	_Atomic uint64_t device_memory[GPD_LEDGER_LINES];
 	_Atomic uint32_t idle_timeout; /* of sessions, in seconds; 0: none */
+	_Atomic uint32_t timeout_ms;   /* of peers that are silent; 0: without limit */
 	/* Bytes of the machine's memory for all sessions: half of them for records behind host
 	 * functions, half for names and printed text. */
 	_Atomic uint64_t host_max;

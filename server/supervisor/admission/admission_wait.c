@@ -111,7 +111,9 @@ find_source(const struct gp_conn *conn)
 void
 gpd_admission_come(struct gpd_admission *admission, struct gp_conn *conn, const char *scheme)
 {
-	struct gpd_peer *peer = gpd_peer_create(conn, scheme), **link = &admission->waiting;
+	unsigned int timeout_ms = atomic_load(&admission->quota->ledger->timeout_ms);
+	struct gpd_peer *peer = gpd_peer_create(conn, scheme, timeout_ms);
+	struct gpd_peer **link = &admission->waiting;
 	struct gpd_source *source;
 
 	if (!peer)

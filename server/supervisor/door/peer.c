@@ -338,7 +338,7 @@ receive(void *arg)
 }
 
 struct gpd_peer *
-gpd_peer_create(struct gp_conn *conn, const char *scheme)
+gpd_peer_create(struct gp_conn *conn, const char *scheme, unsigned int timeout_ms)
 {
 	struct gpd_peer *peer = calloc(1, sizeof(*peer));
 
@@ -352,8 +352,8 @@ gpd_peer_create(struct gp_conn *conn, const char *scheme)
 	peer->last->type = GPD_PEER_GONE;
 	peer->last->peer = peer;
 	peer->conn = conn;
-	gp_conn_set_stall(conn, gp_conn_stall_of(getenv("GPUPOOL_STALL_MS")));
-	gp_conn_set_unread(conn, gp_conn_stall_of(getenv("GPUPOOL_STALL_MS")));
+	gp_conn_set_stall(conn, timeout_ms);
+	gp_conn_set_unread(conn, timeout_ms);
 	gp_conn_set_message_max(conn, HELLO_MAX);
 	peer->deadline_ms = INT64_MAX;
 	snprintf(peer->scheme, sizeof(peer->scheme), "%s", scheme);

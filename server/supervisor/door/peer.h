@@ -118,8 +118,9 @@ int gpd_peer_events_fd(void);
 /* The oldest event, to be freed; NULL: none. */
 struct gpd_peer_event *gpd_peer_next_event(void);
 
-/* Takes the connection over in any case, and does nothing with it yet.  NULL: no memory. */
-struct gpd_peer *gpd_peer_create(struct gp_conn *conn, const char *scheme);
+/* Takes the connection over in any case, and does nothing with it yet.  timeout_ms: for which the
+ * client may be silent, 0: without limit.  NULL: no memory. */
+struct gpd_peer *gpd_peer_create(struct gp_conn *conn, const char *scheme, unsigned int timeout_ms);
 /* Its thread receives from now on.  0 or a negative errno. */
 GP_MUST_CHECK int gpd_peer_start(struct gpd_peer *peer);
 /* After its last event, which is GPD_PEER_LANE: the connection without the peer. */

@@ -4,6 +4,8 @@
 #include "protocol/admin_messages.h"
 #include "protocol/printable.h"
 #include "server/common/base/log.h"
+#include "transport/timeout.h"
+#include "transport/transport.h"
 
 #include <cuda.h>
 #include <stdio.h>
@@ -145,6 +147,21 @@ apply_rules(struct gpd_tenants *tenants)
 	}
 }
 
+/* The environment goes before the configuration, as the command line does. */
+static unsigned int
+get_timeout_ms(const struct gpd_config *config)
+{
+	char text[256];
+	unsigned int ms;
+	bool given;
+
+	if (gp_timeout_parse(getenv(GP_TIMEOUT_NAME), getenv(GP_TIMEOUT_OLD_NAME), &ms, &given,
+			     text, sizeof(text)) == 0 &&
+	    given)
+		return ms;
+	return config->timeout ? config->timeout * 1000 : GP_CONN_TIMEOUT_MS;
+}
+
 /* Puts the configuration into force: quotas are in pieces that the devices' rules give. */
 static void
 apply(struct gpd_tenants *tenants)
@@ -159,6 +176,7 @@ apply(struct gpd_tenants *tenants)
 			apply_to_line(tenants, GPD_TENANT_DEFAULT, i);
 	}
 	atomic_store(&tenants->ledger->idle_timeout, tenants->config->idle_timeout);
+	atomic_store(&tenants->ledger->timeout_ms, get_timeout_ms(tenants->config));
 	atomic_store(&tenants->ledger->host_max,
 		     gpd_config_host_memory(tenants->config, machine_memory()));
 	share_machine(tenants, -1);

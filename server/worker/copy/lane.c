@@ -43,7 +43,7 @@ gpd_lanes_create(struct gpd_session *session)
 	gp_cond_init(&lanes->came);
 	gp_cond_init(&lanes->turn);
 	gp_cond_init(&lanes->out);
-	lanes->stall_ms = gp_conn_stall_of(getenv("GPUPOOL_STALL_MS"));
+	lanes->stall_ms = gpd_sessions_timeout_ms();
 	session->lanes = lanes;
 	lanes->waker.wake = wake;
 	gpd_session_add_waker(session, &lanes->waker);

@@ -21,7 +21,7 @@ send_records(struct gpd_session *session, const struct iovec *data, int data_cou
 	int r = gp_conn_send(session->conn, data, data_count, bulk, bulk_count);
 
 	if (r == -ETIMEDOUT)
-		gpd_session_end(session, "the peer is gone, or does not take what it is sent");
+		gpd_session_end(session, gp_conn_error(session->conn));
 	if (r > 0)
 		r = -EMSGSIZE;
 	return r;

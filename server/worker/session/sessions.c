@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/worker/session/sessions.h"
 
+#include "server/common/ledger/ledger.h"
 #include "server/worker/session/session.h"
+#include "transport/transport.h"
 
 #include <utlist.h>
 
@@ -43,6 +45,14 @@ gpd_sessions_find_locked(uint64_t id)
 	while (session && session->id != id)
 		session = gpd_sessions_next_locked(session);
 	return session;
+}
+
+unsigned int
+gpd_sessions_timeout_ms(void)
+{
+	/* A test may have none. */
+	return gpd_sessions.ledger ? atomic_load(&gpd_sessions.ledger->timeout_ms)
+				   : GP_CONN_TIMEOUT_MS;
 }
 
 bool

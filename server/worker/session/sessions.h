@@ -39,6 +39,9 @@ struct gpd_session *gpd_sessions_next_locked(const struct gpd_session *session)
 	GP_LOCKED(gpd_sessions.lock);
 struct gpd_session *gpd_sessions_find_locked(uint64_t id) GP_LOCKED(gpd_sessions.lock);
 
+/* For how long a client may be silent (ledger.h); 0: without limit. */
+unsigned int gpd_sessions_timeout_ms(void);
+
 /* Whether threads may look for work without sleeping: few sessions, many processors. */
 bool gpd_sessions_may_spin(void);
 /* How long a thread sleeps that has looked in vain for so long, until its next look. */

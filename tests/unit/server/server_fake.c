@@ -37,6 +37,12 @@ struct gpd_wait_queue {
 struct gpd_devices gpd_devices;
 struct gpd_sessions gpd_sessions = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
+unsigned int
+gpd_sessions_timeout_ms(void)
+{
+	return 30000;
+}
+
 /* As session_life.c has it. */
 static bool
 give_back(struct gpd_account *account)

@@ -156,21 +156,27 @@ values_are_checked(void **state)
 static void
 a_variable_that_makes_no_sense_is_named(void **state)
 {
-	static const char *const wrong[] = { "abc", "-1", "30s", " 5" };
-	char text[96];
+	static const char *const wrong[] = { "abc", "-1", "30s", " 5", "0", "86401", "1.5" };
+	char text[128];
 
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-		(void)setenv("GPUPOOL_STALL_MS", wrong[i], 1);
+		(void)setenv("GPUPOOL_TIMEOUT", wrong[i], 1);
 		(void)snprintf(text, sizeof(text),
-			       "GPUPOOL_STALL_MS=%s: no number of milliseconds (0: without limit)",
+			       "GPUPOOL_TIMEOUT=%s: not a whole number of seconds from 1 to 86400; "
+			       "use 30, or leave it out",
 			       wrong[i]);
 		assert_refused("--listen 127.0.0.1:0 --driver /nowhere", text);
 	}
 	/* With these, the driver is the next thing that is wrong. */
-	(void)setenv("GPUPOOL_STALL_MS", "0", 1);
+	(void)setenv("GPUPOOL_TIMEOUT", "1", 1);
 	assert_refused("--listen 127.0.0.1:0 --driver /nowhere", "/nowhere: cannot open");
-	(void)setenv("GPUPOOL_STALL_MS", "", 1);
+	(void)setenv("GPUPOOL_TIMEOUT", "", 1);
 	assert_refused("--listen 127.0.0.1:0 --driver /nowhere", "/nowhere: cannot open");
+	(void)unsetenv("GPUPOOL_TIMEOUT");
+	(void)setenv("GPUPOOL_STALL_MS", "5s", 1);
+	assert_refused("--listen 127.0.0.1:0 --driver /nowhere",
+		       "GPUPOOL_STALL_MS=5s: not a number of milliseconds; use GPUPOOL_TIMEOUT, in "
+		       "seconds");
 	(void)unsetenv("GPUPOOL_STALL_MS");
 }
 

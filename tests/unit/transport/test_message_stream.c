@@ -252,8 +252,9 @@ a_message_that_stops_is_given_up_also_on_a_non_blocking_descriptor(void **state)
 	put(raw, "\4\0\0\0\0\0\0\0ab", 10);
 
 	assert_int_equal(gp_conn_recv(raw->conn, &message), -ETIMEDOUT);
-	assert_string_equal(gp_conn_error(raw->conn),
-			    "the peer stopped in the middle of a message");
+	assert_string_equal(
+		gp_conn_error(raw->conn),
+		"the peer stopped in the middle of a message, and sent nothing for 0.100 s");
 	assert_int_equal(gp_conn_wait(raw->conn, -1), -ETIMEDOUT);
 }
 
@@ -307,25 +308,45 @@ a_stall_of_zero_is_no_limit(void **state)
 	pthread_join(thread, NULL);
 }
 
-static void
-a_users_stall_time_is_a_number_or_the_default(void **state)
-{
-	unsigned int ms;
+/* What a callback was told. */
+struct stalls {
+	unsigned int count, last_ms, most;
+};
 
-	assert_int_equal(gp_conn_stall_of("200"), 200);
-	assert_int_equal(gp_conn_stall_of("0"), 0);
-	assert_int_equal(gp_conn_stall_of("99999999999999999999"), INT_MAX);
-	assert_int_equal(gp_conn_stall_of(NULL), GP_CONN_STALL_MS);
-	assert_int_equal(gp_conn_stall_of(""), GP_CONN_STALL_MS);
-	assert_int_equal(gp_conn_stall_of("-1"), GP_CONN_STALL_MS);
-	assert_int_equal(gp_conn_stall_of("5s"), GP_CONN_STALL_MS);
-	assert_true(gp_conn_stall_parse(NULL, &ms) && gp_conn_stall_parse("", &ms));
-	assert_int_equal(ms, GP_CONN_STALL_MS);
-	assert_true(gp_conn_stall_parse("0", &ms));
-	assert_int_equal(ms, 0);
-	assert_false(gp_conn_stall_parse("-1", &ms));
-	assert_false(gp_conn_stall_parse("5s", &ms));
-	assert_false(gp_conn_stall_parse(" 5", &ms));
+static bool
+count_stall(void *arg, unsigned int silent_ms)
+{
+	struct stalls *stalls = arg;
+
+	stalls->count++;
+	stalls->last_ms = silent_ms;
+	return stalls->count < stalls->most;
+}
+
+static void
+a_stalled_message_is_waited_for_as_long_as_the_receiver_wants(void **state)
+{
+	struct stalls stalls = { .most = UINT_MAX };
+	struct raw *raw = *state;
+	struct gp_message message;
+	pthread_t thread;
+
+	gp_conn_set_stall(raw->conn, 4);
+	gp_conn_set_stalled(raw->conn, count_stall, &stalls);
+	put(raw, "\0\0\0\0\11\0\0\0", 8);
+	assert_int_equal(gp_conn_recv(raw->conn, &message), 0);
+	assert_int_equal(pthread_create(&thread, NULL, write_later, &raw->peer), 0);
+	assert_int_equal(gp_conn_recv_bulk(raw->conn, NULL, 9), 0);
+	pthread_join(thread, NULL);
+	assert_true(stalls.count > 0);
+	assert_in_range(stalls.last_ms, 4, 4 * stalls.count);
+
+	/* Each wait is counted anew; between messages there is none. */
+	stalls = (struct stalls){ .most = 3 };
+	put(raw, "\4\0\0\0", 4);
+	assert_int_equal(gp_conn_recv(raw->conn, &message), -ETIMEDOUT);
+	assert_int_equal(stalls.count, 3);
+	assert_int_equal(stalls.last_ms, 12);
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -346,7 +367,7 @@ main(void)
 		TEST(a_message_that_stops_is_given_up_also_on_a_non_blocking_descriptor),
 		TEST(each_byte_of_a_message_buys_it_time),
 		TEST(a_stall_of_zero_is_no_limit),
-		cmocka_unit_test(a_users_stall_time_is_a_number_or_the_default),
+		TEST(a_stalled_message_is_waited_for_as_long_as_the_receiver_wants),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -172,6 +172,7 @@ forget_wishes(void)
 	(void)unsetenv("GPUPOOL_ISOLATION");
 	(void)unsetenv("GPUPOOL_LANES");
 	(void)unsetenv("GPUPOOL_STALL_MS");
+	(void)unsetenv("GPUPOOL_TIMEOUT");
 	(void)unsetenv("GPUPOOL_TENANT");
 	(void)unsetenv("GPUPOOL_LOG");
 	(void)unsetenv("GPUPOOL_SHM");
@@ -315,7 +316,7 @@ wishes_are_read(void **state)
 	(void)setenv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "0=1G,2=512MB", 1);
 	(void)setenv("GPUPOOL_ISOLATION", "process", 1);
 	(void)setenv("GPUPOOL_TENANT", "alice", 1);
-	(void)setenv("GPUPOOL_STALL_MS", "0", 1);
+	(void)setenv("GPUPOOL_TIMEOUT", "86400", 1);
 	assert_int_equal(gpc_config_wish(&wish, error, sizeof(error)), 0);
 	assert_int_equal(wish.thread_percentage, 30);
 	assert_int_equal(wish.priority, 1);
@@ -325,7 +326,7 @@ wishes_are_read(void **state)
 	assert_int_equal(wish.memory[2], 512ul << 20);
 	assert_int_equal(wish.isolation, GPC_ISOLATION_PROCESS);
 	assert_string_equal(wish.tenant, "alice");
-	assert_int_equal(gpc_config_stall_ms(), 0);
+	assert_int_equal(gpc_config_timeout_ms(), 86400000);
 	/* All that are not named. */
 	(void)setenv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "*=2G,1=512M", 1);
 	assert_int_equal(gpc_config_wish(&wish, error, sizeof(error)), 0);
@@ -367,13 +368,13 @@ a_wish_that_makes_no_sense_is_named(void **state)
 		  "size is a number with M or G behind it" },
 		{ "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "77=1G",
 		  "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=77=1G: 77 is no device" },
-		{ "GPUPOOL_STALL_MS", "abc",
-		  "GPUPOOL_STALL_MS=abc: no number of milliseconds (0: without limit)" },
+		{ "GPUPOOL_TIMEOUT", "abc",
+		  "GPUPOOL_TIMEOUT=abc: not a whole number of seconds from 1 to 86400; use 30, or "
+		  "leave it out" },
 		{ "GPUPOOL_SHM", "yes", "GPUPOOL_SHM=yes: neither 0 nor 1" },
-		{ "GPUPOOL_STALL_MS", "-1",
-		  "GPUPOOL_STALL_MS=-1: no number of milliseconds (0: without limit)" },
 		{ "GPUPOOL_STALL_MS", "30s",
-		  "GPUPOOL_STALL_MS=30s: no number of milliseconds (0: without limit)" },
+		  "GPUPOOL_STALL_MS=30s: not a number of milliseconds; use GPUPOOL_TIMEOUT, in "
+		  "seconds" },
 		{ "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "*",
 		  "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=*: \"*\" does not begin with DEVICE=SIZE, as "
 		  "0=16G does" },

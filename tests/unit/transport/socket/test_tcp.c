@@ -5,6 +5,7 @@
 #include "transport/transport.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -195,6 +196,74 @@ both_ends_send_at_once_and_watch_for_a_dead_peer(void **state)
 }
 
 static void
+an_idle_connection_is_probed_in_the_second_half_of_the_time(void **state)
+{
+	static const struct {
+		unsigned int ms;
+		int idle, interval, count;
+	} cases[] = {
+		{ 0, 15, 5, 3 },
+		{ 30000, 15, 5, 3 },
+		{ 1, 1, 1, 1 },
+		{ 2000, 1, 1, 1 },
+		{ 3000, 1, 1, 2 },
+		{ 10000, 5, 1, 3 },
+		{ INT_MAX, 32767, 32767, 3 },
+	};
+	struct gp_listener *listener = listen_on("127.0.0.1:0");
+	struct gp_conn *client, *server;
+
+	assert_int_equal(try_connect("127.0.0.1", listener, &client), 0);
+	assert_int_equal(gp_accept(listener, 5000, &server), 0);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		gp_conn_set_timeout(client, cases[i].ms);
+		assert_int_equal(option(client, IPPROTO_TCP, TCP_KEEPIDLE), cases[i].idle);
+		assert_int_equal(option(client, IPPROTO_TCP, TCP_KEEPINTVL), cases[i].interval);
+		assert_int_equal(option(client, IPPROTO_TCP, TCP_KEEPCNT), cases[i].count);
+		assert_int_equal(option(client, IPPROTO_TCP, TCP_USER_TIMEOUT), 0);
+		gp_conn_set_unread(server, cases[i].ms);
+		assert_int_equal(option(server, IPPROTO_TCP, TCP_KEEPIDLE), cases[i].idle);
+		assert_int_equal(option(server, IPPROTO_TCP, TCP_USER_TIMEOUT), (int)cases[i].ms);
+	}
+	gp_conn_destroy(client);
+	gp_conn_destroy(server);
+	gp_listener_destroy(listener);
+}
+
+/* Its machine acknowledges: that its window stays closed ends nothing. */
+static void
+a_peer_that_only_acknowledges_is_not_silent(void **state)
+{
+	struct gp_listener *listener = listen_on("127.0.0.1:0");
+	const struct iovec part = { calloc(1, 1 << 20), 1 << 20 };
+	struct gp_conn *client, *server;
+
+	assert_int_equal(try_connect("127.0.0.1", listener, &client), 0);
+	assert_int_equal(gp_accept(listener, 5000, &server), 0);
+	gp_conn_set_unread(client, 1000);
+	/* Else the system, too, would end it. */
+	assert_int_equal(setsockopt(gp_conn_fd(client), IPPROTO_TCP, TCP_USER_TIMEOUT, &(int){ 0 },
+				    sizeof(int)),
+			 0);
+	assert_int_equal(gp_conn_unacknowledged_ms(client), 0);
+	for (int i = 0; i < 64; i++) {
+		if (gp_conn_send(client, &(struct iovec){ 0 }, 0, &part, 1) != 0)
+			break;
+	}
+	assert_string_equal(gp_conn_error(client),
+			    "the peer has taken nothing of what it is sent for 1 s");
+	for (int i = 0; i < 20; i++) {
+		assert_int_equal(gp_conn_unacknowledged_ms(client), 0);
+		assert_false(gp_conn_is_silent(client, 1000));
+		(void)usleep(50000);
+	}
+	free(part.iov_base);
+	gp_conn_destroy(client);
+	gp_conn_destroy(server);
+	gp_listener_destroy(listener);
+}
+
+static void
 without_descriptors_accept_says_so_and_goes_on_later(void **state)
 {
 	struct gp_listener *listener = listen_on("127.0.0.1:0");
@@ -237,7 +306,7 @@ a_receiver_knows_that_the_system_gave_the_peer_up(void **state)
 	assert_int_equal(r, -ETIMEDOUT);
 	assert_int_equal(gp_conn_recv(server, &message), -ETIMEDOUT);
 	assert_string_equal(gp_conn_error(server),
-			    "the peer is gone, or does not take what it is sent");
+			    "the peer has taken nothing of what it is sent for 60 s");
 	free(part.iov_base);
 	gp_conn_destroy(client);
 	gp_conn_destroy(server);
@@ -294,6 +363,8 @@ main(void)
 		cmocka_unit_test(another_user_is_recognised),
 		cmocka_unit_test(an_unknown_host_is_named),
 		cmocka_unit_test(both_ends_send_at_once_and_watch_for_a_dead_peer),
+		cmocka_unit_test(an_idle_connection_is_probed_in_the_second_half_of_the_time),
+		cmocka_unit_test(a_peer_that_only_acknowledges_is_not_silent),
 		cmocka_unit_test(a_receiver_knows_that_the_system_gave_the_peer_up),
 		cmocka_unit_test(without_descriptors_accept_says_so_and_goes_on_later),
 		cmocka_unit_test(what_a_program_opens_under_its_number_stays_its_own),

@@ -25,7 +25,7 @@ come(struct gpd_peer **peer_p)
 				    error, sizeof(error)),
 			 0);
 	assert_int_equal(gp_accept(listener, 5000, &server), 0);
-	*peer_p = gpd_peer_create(server, "loop");
+	*peer_p = gpd_peer_create(server, "loop", 30000);
 	assert_non_null(*peer_p);
 	assert_int_equal(gpd_peer_start(*peer_p), 0);
 	assert_int_equal(gp_conn_recv_preamble(client, bytes, sizeof(bytes), 5000), 0);

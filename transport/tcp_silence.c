@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/tcp_silence.h"
+
+#include "base/clock.h"
+#include "transport/transport.h"
+
+#include <linux/sockios.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+/* Probes of an idle connection, in the second half of the time. */
+#define PROBES 3
+/* What the kernel takes, in seconds. */
+#define PROBE_MAX_S 32767
+/* A peer that acknowledges does so within this time, also what is sent for the third time. */
+#define HEARD_MIN_MS 750
+
+static void
+set_option(int fd, int level, int option, unsigned int value)
+{
+	int number = (int)value;
+
+	/* A local socket has none of them. */
+	(void)setsockopt(fd, level, option, &number, sizeof(number));
+}
+
+void
+gp_tcp_keep_alive(int fd, unsigned int ms)
+{
+	unsigned int seconds = (ms ? ms : GP_CONN_TIMEOUT_MS) / 1000;
+	unsigned int idle = seconds / 2, rest, count;
+
+	/* The kernel counts in seconds, of which each wait has at least one. */
+	if (idle > PROBE_MAX_S)
+		idle = PROBE_MAX_S;
+	if (idle == 0)
+		idle = 1;
+	rest = seconds > idle ? seconds - idle : 1;
+	count = rest < PROBES ? rest : PROBES;
+	set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+	set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, idle);
+	set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL,
+		   rest / count < PROBE_MAX_S ? rest / count : PROBE_MAX_S);
+	set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, count);
+}
+
+static bool
+get_info(int fd, struct tcp_info *info)
+{
+	socklen_t length = sizeof(*info);
+
+	*info = (struct tcp_info){ 0 };
+	return getsockopt(fd, IPPROTO_TCP, TCP_INFO, info, &length) == 0;
+}
+
+/* While a window is closed, and while a connection is idle, one probe counts as unanswered although
+ * its answer has come. */
+static bool
+is_repeating(int fd, const struct tcp_info *info)
+{
+	int queued = 0;
+
+	if (info->tcpi_unacked)
+		return info->tcpi_retransmits > 0;
+	if (ioctl(fd, SIOCOUTQ, &queued) == 0 && queued > 0)
+		return info->tcpi_probes > 1;
+	return info->tcpi_probes > 0;
+}
+
+bool
+gp_tcp_is_silent(int fd, unsigned int ms)
+{
+	struct tcp_info info;
+	uint64_t heard_ms;
+
+	if (!get_info(fd, &info))
+		return false;
+	heard_ms = info.tcpi_last_ack_recv < info.tcpi_last_data_recv ? info.tcpi_last_ack_recv
+								      : info.tcpi_last_data_recv;
+	if (heard_ms < HEARD_MIN_MS)
+		return false;
+	/* The probes of a closed window come ever less often: the last answer may be half of the
+	 * time old.  The counters of a connection that the system has given up are 0. */
+	return (info.tcpi_state == TCP_CLOSE || is_repeating(fd, &info)) &&
+	       heard_ms * 4 >= (uint64_t)ms * 3;
+}
+
+unsigned int
+gp_tcp_unacknowledged_ms(int fd, int64_t *since_ms)
+{
+	int64_t now = gp_now_ms(), waited;
+	struct tcp_info info;
+
+	if (!get_info(fd, &info) || (info.tcpi_unacked == 0 && info.tcpi_probes == 0)) {
+		*since_ms = 0;
+		return 0;
+	}
+	if (*since_ms == 0)
+		*since_ms = now;
+	if (!is_repeating(fd, &info))
+		return 0;
+	waited = now - *since_ms;
+	return waited < info.tcpi_last_ack_recv ? (unsigned int)waited : info.tcpi_last_ack_recv;
+}
