@@ -76,6 +76,7 @@ add_place(struct ctl_table *table, const Gpupool__AdminReport *report)
 	ctl_table_number(table, moment(report->crl_until_s));
 	ctl_table_number(table, report->n_tokens ? report->tokens[0]->until_s : UINT64_MAX);
 	ctl_table_number(table, report->workers_lost);
+	ctl_table_number(table, report->workers_hanging);
 }
 
 static void
@@ -140,6 +141,7 @@ ctl_status(const struct ctl *ctl, int count, char **words)
 		{ "revocations until", "crl_until", CTL_DATE },
 		{ "next token until", "next_token_until", CTL_DATE },
 		{ "workers lost", "workers_lost", CTL_NUMBER },
+		{ "workers that hang", "workers_hanging", CTL_NUMBER },
 	};
 	Gpupool__AdminReply *reply;
 	struct ctl_table table;

@@ -471,6 +471,12 @@ gp_stream_send_head(struct gp_stream *stream, const struct iovec *data, int data
 int
 gp_stream_send_failed(struct gp_stream *stream, int r)
 {
+	/* The system says once that it has given the connection up, to whoever sends or receives.
+	 */
+	if (r == -EPIPE &&
+	    gp_conn_is_silent(&stream->conn, stream->conn.timeout_ms ? stream->conn.timeout_ms
+								     : GP_CONN_TIMEOUT_MS))
+		r = -ETIMEDOUT;
 	if (atomic_load(&stream->stopped))
 		r = gp_conn_fail(&stream->conn, -ESHUTDOWN, "shut down by this end");
 	else

@@ -37,6 +37,7 @@ store(struct gpc_control_news *news, const Gpupool__ControlMessage *message)
 		break;
 	case GPUPOOL__CONTROL_MESSAGE__BODY_PONG:
 		news->pong = message->pong->number;
+		news->hangs = message->pong->worker_hangs;
 		break;
 	default:
 		break;
@@ -155,7 +156,10 @@ read_control(struct gpc_session *session, char *text, size_t size)
 			       gp_conn_error(session->control));
 	if (silence->pinged_ms && session->news.pong == silence->ping) {
 		silence->pinged_ms = 0;
-		silence->heard_ms = gp_now_ms();
+		silence->next_ping_ms = gp_now_ms() + silence->timeout_ms / 2;
+		silence->hangs = session->news.hangs;
+		if (!silence->hangs)
+			silence->heard_ms = gp_now_ms();
 	}
 	(void)pthread_mutex_unlock(&session->reason_lock);
 	return lost;
@@ -188,8 +192,10 @@ gpc_silence_send_bye(struct gpc_session *session)
 static void
 report_end(struct gpc_session *session)
 {
-	if (atomic_exchange(&session->silence.reported, false))
-		gpc_log_always("%s: the daemon answers again", gp_conn_peer(session->lane));
+	if (!atomic_exchange(&session->silence.reported, false))
+		return;
+	session->silence.answers_since_ms = gp_now_ms();
+	gpc_log_always("%s: the daemon answers again", gp_conn_peer(session->lane));
 }
 
 /* The daemon answers, but a lane has stopped in the middle of a message. */
@@ -198,7 +204,9 @@ is_stalled(const struct gpc_silence *silence, int64_t now)
 {
 	int64_t noticed = atomic_load(&silence->stalled_ms);
 
-	return noticed && now - noticed <= 2 * GPC_SILENCE_CHECK_MS &&
+	/* A lane that stopped with the daemon goes on a little later. */
+	return now - silence->answers_since_ms >= (int64_t)silence->timeout_ms && noticed &&
+	       now - noticed <= 2 * GPC_SILENCE_CHECK_MS &&
 	       atomic_load(&silence->stalled_for_ms) >= silence->timeout_ms;
 }
 
@@ -210,7 +218,7 @@ judge(struct gpc_session *session, int64_t now)
 	int64_t half_ms = silence->timeout_ms / 2;
 	char time[GP_TIMEOUT_TEXT_MAX];
 
-	if (now - silence->heard_ms >= half_ms)
+	if (now - silence->heard_ms >= half_ms && now >= silence->next_ping_ms)
 		send_ping(session, now);
 	gp_timeout_format(silence->timeout_ms, time);
 	if (silence->pinged_ms && now - silence->pinged_ms >= half_ms &&
@@ -218,6 +226,11 @@ judge(struct gpc_session *session, int64_t now)
 		if (!atomic_exchange(&silence->reported, true))
 			gpc_log_always("%s: the daemon has not answered for %s, but its machine "
 				       "acknowledges; waiting for gpupoold to go on",
+				       gp_conn_peer(session->lane), time);
+	} else if (silence->hangs && now - silence->heard_ms >= (int64_t)silence->timeout_ms) {
+		if (!atomic_exchange(&silence->reported, true))
+			gpc_log_always("%s: the daemon's worker process has not answered for %s; "
+				       "waiting for it to go on",
 				       gp_conn_peer(session->lane), time);
 	} else if (!silence->pinged_ms && is_stalled(silence, now)) {
 		if (!atomic_exchange(&silence->reported, true))
@@ -244,6 +257,7 @@ check(struct gpc_session *session, int64_t now, char *why, size_t size)
 	}
 	if (!silence->waiting || moved != silence->seen_moved) {
 		silence->heard_ms = now;
+		silence->hangs = false;
 		if (silence->waiting)
 			report_end(session);
 	}

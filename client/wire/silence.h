@@ -29,7 +29,8 @@ struct gpc_control_news {
 	CUresult result;
 	char text[GPC_REASON_MAX];
 	int failed;    /* what ended the connection, as gp_conn_recv() returns it; 0: nothing */
-	uint64_t pong; /* number of the last answer to a ping */
+	uint64_t pong; /* number of the last answer to a ping ... */
+	bool hangs;    /* ... and whether the session's worker does not answer the daemon */
 };
 
 /* Reads what has come, under session.reason_lock; waits for no message to begin. */
@@ -56,10 +57,13 @@ struct gpc_silence {
 	atomic_uint_fast64_t moved;  /* counts messages and chunks, in both directions */
 	uint64_t seen_moved;
 	bool waiting;
-	int64_t heard_ms;     /* the last sign of the daemon, or when the wait began */
-	uint64_t ping;        /* number of the last one */
-	int64_t pinged_ms;    /* when it was sent; 0: it is answered */
-	atomic_bool reported; /* silence, and not its end */
+	int64_t heard_ms;         /* the last sign of the daemon, or when the wait began */
+	uint64_t ping;            /* number of the last one */
+	int64_t pinged_ms;        /* when it was sent; 0: it is answered */
+	int64_t answers_since_ms; /* the end of the last silence that was reported */
+	int64_t next_ping_ms;     /* none before */
+	bool hangs;               /* the daemon answers, its worker does not */
+	atomic_bool reported;     /* silence, and not its end */
 	/* Receiving has stalled in the middle of a message: when that was noticed last, for how
 	 * long, on which lane. */
 	atomic_int_fast64_t stalled_ms;

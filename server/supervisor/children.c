@@ -20,6 +20,8 @@
 #define QUICK_MS 10000
 #define QUICK_DEATHS_MAX 5
 #define BACKOFF_MS 5000
+/* A turn of the supervisor that comes so late: this process, or the machine, did not run. */
+#define LATE_MS 2000
 
 static struct gpd_child *
 start_child(void *arg)
@@ -255,6 +257,62 @@ worker_stuck(struct gpd_children *c, struct gpd_child *child)
 	end_stuck_worker(c);
 }
 
+/* As the configuration says: it is reported, or its sessions end with it and another one starts. */
+static void
+worker_hangs(struct gpd_children *c, struct gpd_child *child)
+{
+	bool restart = c->quota->tenants.config->on_hang == GPD_CONFIG_ON_HANG_RESTART;
+
+	gpd_error("worker %d has not answered for %d s: it is stopped, or hangs in the driver; %s",
+		  (int)child->pid, GPD_HEARTBEAT_DUE_MS / 1000,
+		  restart ? "it is killed, and another one starts (on-hang = restart)"
+			  : "its sessions wait (on-hang = report)");
+	gpd_admission_set_hanging(c->admission, child, true);
+	if (!restart)
+		return;
+	c->admission->workers_lost++;
+	snprintf(child->reason, sizeof(child->reason),
+		 "its worker did not answer and was killed (on-hang = restart)");
+	take_out(c, child, GPD_CHILD_ENDING, 0);
+	gpd_admission_worker_gone(c->admission, child, CUDA_ERROR_SYSTEM_NOT_READY, child->reason);
+	(void)kill(child->pid, SIGKILL);
+}
+
+static void
+worker_answers(struct gpd_children *c, struct gpd_child *child)
+{
+	int64_t silent_ms = gpd_heartbeat_answered(&child->heartbeat, gp_now_ms());
+
+	if (!silent_ms)
+		return;
+	gpd_warning("worker %d answers again, after %lld s", (int)child->pid,
+		    (long long)silent_ms / 1000);
+	gpd_admission_set_hanging(c->admission, child, false);
+}
+
+/* Before it is ready and when it ends, a worker has deadlines of its own. */
+static bool
+has_heartbeat(const struct gpd_child *child)
+{
+	return child->state != GPD_CHILD_STARTING && child->state < GPD_CHILD_LOST &&
+	       !child->channel_closed;
+}
+
+static void
+check_heartbeats(struct gpd_children *c, int64_t now)
+{
+	int64_t late_ms = c->checked_ms ? now - c->checked_ms : 0;
+
+	c->checked_ms = now;
+	for (struct gpd_child *child = c->admission->workers; child; child = child->next) {
+		if (late_ms > LATE_MS)
+			gpd_heartbeat_excuse(&child->heartbeat, late_ms);
+		if (has_heartbeat(child) &&
+		    gpd_heartbeat_check(&child->heartbeat, &child->channel, now))
+			worker_hangs(c, child);
+	}
+}
+
 /* Another one that new sessions may have: the oldest. */
 static struct gpd_child *
 find_serving(const struct gpd_children *c)
@@ -385,6 +443,9 @@ read_channel(struct gpd_children *c, struct gpd_child *child)
 		case GPD_CHANNEL_STALE:
 			worker_stale(c, child);
 			break;
+		case GPD_CHANNEL_PONG:
+			worker_answers(c, child);
+			break;
 		case GPD_CHANNEL_CAME:
 			gpd_admission_lane_came(c->admission, child, &message);
 			break;
@@ -480,8 +541,10 @@ gpd_children_check(struct gpd_children *c, int64_t now)
 		(void)kill(child->pid, SIGKILL);
 		child->deadline_ms = INT64_MAX;
 	}
-	if (!c->stopping)
+	if (!c->stopping) {
+		check_heartbeats(c, now);
 		choose_workers(c, now);
+	}
 }
 
 int

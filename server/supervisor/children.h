@@ -28,6 +28,7 @@ struct gpd_children {
 	struct gpd_child *serving; /* STARTING, SERVING or BUSY: gets new sessions; NULL: none */
 	int64_t start_ms;          /* not before this, if there is none */
 	int64_t spare_ms;          /* the same of those in reserve */
+	int64_t checked_ms;        /* the last turn */
 	int quick_deaths;
 	bool served;   /* one was ready once */
 	bool useless;  /* the first could not start, and standard error says why */

@@ -216,6 +216,14 @@ leave(void)
 }
 
 static void
+answer_ping(void)
+{
+	struct gpd_channel_header header = { .type = GPD_CHANNEL_PONG };
+
+	(void)gpd_channel_send(&gpd_sessions.channel, &header, NULL, 0, -1);
+}
+
+static void
 handle(struct gpd_channel_message *message)
 {
 	bool has_open = message->size >= sizeof(struct gpd_channel_open);
@@ -244,6 +252,9 @@ handle(struct gpd_channel_message *message)
 		break;
 	case GPD_CHANNEL_RETIRE:
 		gpd_retire();
+		break;
+	case GPD_CHANNEL_PING:
+		answer_ping();
 		break;
 	case GPD_CHANNEL_STOP:
 		end_all("the daemon stops");

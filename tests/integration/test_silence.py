@@ -4,6 +4,7 @@
 A network that drops packets is one in a namespace of the test's own, where nftables drop what comes to the
 daemon's port, or from it, from some byte on.  A peer that acknowledges and does nothing is a relay, or a
 daemon, that is stopped."""
+import json
 import os
 import re
 import shutil
@@ -11,9 +12,12 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
+import urllib.request
 
-from harness import (PATIENCE, Certificates, Configured, Daemon, Encrypted, Program, Skip, case, children_of, main, require,
-                     wait_until)
+from harness import (PATIENCE, Certificates, Configured, Daemon, Encrypted, Program, Skip, case, children_of, main, read_file,
+                     require, wait_until)
+from pool import Pool, ctl
 
 SECONDS = 3
 LIMIT = {"GPUPOOL_TIMEOUT": str(SECONDS)}
@@ -47,6 +51,7 @@ while True:
         raise SystemExit(1)
     if sys.argv[1] == "once":
         break
+    print("copied", flush=True)
     if sys.stdin.read(1) == "":
         break
 print("done", flush=True)
@@ -209,6 +214,7 @@ class Relay:
 
 SILENT = rf"gpupool: (\S+): the daemon has not answered for {SECONDS} s, but its machine acknowledges; waiting for gpupoold to go on\n"
 AGAIN = r"gpupool: \S+: the daemon answers again\n"
+HANGS = f"the daemon's worker process has not answered for {SECONDS} s; waiting for it to go on"
 
 
 def stop_relay(daemon, direction, size, env):
@@ -228,7 +234,7 @@ def stop_relay(daemon, direction, size, env):
                     str(result))
             relay.go_on()
         else:
-            result.expect(out="running\ndone\n")
+            result.expect()
             # It may be done before the library looks again.
             require(re.fullmatch(f"{SILENT}({AGAIN})?", result.err), str(result))
 
@@ -254,7 +260,8 @@ def _():
         with Daemon("--listen", local) as daemon:
             for address in (daemon.address, local):
                 program = start(address, "many", stdin=True)
-                program.wait_for_output("running")
+                # Its lanes are open.
+                program.wait_for_output("copied")
                 pids = [daemon.pid, *children_of(daemon.pid)]
                 for pid in pids:
                     os.kill(pid, signal.SIGSTOP)
@@ -265,7 +272,7 @@ def _():
                 finally:
                     for pid in pids:
                         os.kill(pid, signal.SIGCONT)
-                result = program.finish().expect(out="running\ndone\n")
+                result = program.finish().expect()
                 require(re.fullmatch(f"{SILENT}({AGAIN})?", result.err), str(result))
 
 
@@ -277,8 +284,74 @@ def _():
             result = daemon.run("sleeper", *options, env=env)
             require(result.status == 0 and result.err == "", str(result))
         program = start(daemon.address, "once", env={**env, "GPUPOOL_TENANT": "slow"})
-        result = program.finish().expect(out="running\ndone\n", err="")
+        result = program.finish().expect(err="")
         require(result.seconds > 4, f"there was no limit: {result}")
+
+
+def hanging_metric(daemon):
+    address = re.search(r"^metrics at (\S+)$", read_file(daemon.out_path), re.M)[1]
+    with urllib.request.urlopen(address, timeout=PATIENCE) as answer:
+        return float(re.search(r"^gpupool_workers_hanging (\S+)$", answer.read().decode(), re.M)[1])
+
+
+def hanging(socket):
+    status = json.loads(ctl("-s", socket, "status", "--format=json"))
+    return (status[0] if isinstance(status, list) else status)["workers_hanging"]
+
+
+@case("a worker that is stopped is reported: log, status, metric, and its clients; they wait, and go on when it does")
+def _():
+    with Pool("--metrics", "0", tokens=False, env={"GPUPOOL_TIMEOUT": "300"}) as daemon:
+        program = start(daemon.address, "many", stdin=True)
+        program.wait_for_output("copied")
+        require(hanging(daemon.socket) == 0 and hanging_metric(daemon) == 0, "it hangs already")
+        worker, = daemon.workers()
+        os.kill(worker, signal.SIGSTOP)
+        begin = time.monotonic()
+        try:
+            program.process.stdin.write(b"x")
+            program.process.stdin.flush()
+            daemon.wait_for_log(rf"error: worker {worker} has not answered for 5 s: .*; its sessions wait \(on-hang = report\)")
+            # Of a machine that is busy the bound is another: it is what the two times of heartbeat.h add up to.
+            require(time.monotonic() - begin < 10 + PATIENCE / 10, f"noticed after {time.monotonic() - begin:.1f} s")
+            require(hanging(daemon.socket) == 1, "status does not count it")
+            require(hanging_metric(daemon) == 1, "the metric does not count it")
+            wait_until("the program says so", lambda: HANGS in program.err(), PATIENCE)
+        finally:
+            os.kill(worker, signal.SIGCONT)
+        daemon.wait_for_log(rf"warning: worker {worker} answers again, after \d+ s")
+        wait_until("nothing hangs", lambda: hanging(daemon.socket) == 0, PATIENCE)
+        result = program.finish().expect()
+        require(re.fullmatch(rf"gpupool: \S+: {HANGS}\n({AGAIN})?", result.err), str(result))
+
+
+@case("with on-hang = restart a worker that is stopped is replaced, and its sessions end with the reason")
+def _():
+    with Configured("[daemon]\non-hang = restart\n", env={"GPUPOOL_TIMEOUT": "300"}) as daemon:
+        program = start(daemon.address, "many", stdin=True)
+        program.wait_for_output("copied")
+        worker, = daemon.workers()
+        os.kill(worker, signal.SIGSTOP)
+        daemon.wait_for_log(rf"error: worker {worker} has not answered for 5 s: .*; it is killed, and another one starts")
+        try:
+            program.process.stdin.write(b"x")
+            program.process.stdin.flush()
+        except OSError:
+            pass
+        result = program.finish()
+        require(result.status == 1 and re.search(r"the session has ended with error 802: its worker did not answer and was killed "
+                                                 r"\(on-hang = restart\)", result.err), str(result))
+        daemon.check_works()
+        require(daemon.workers() != [worker], "it is the same worker")
+        daemon.take_idle()
+
+
+@case("a worker whose sessions keep the GPU busy, compile or copy does not hang")
+def _():
+    with Configured("[daemon]\non-hang = restart\n") as daemon:
+        result = daemon.run("sleeper", "-ms=12000")
+        require(result.status == 0 and result.err == "", str(result))
+        require("has not answered" not in daemon.log(), "it was taken for one that hangs")
 
 
 @case("a time that makes no sense is named, at both ends")

@@ -30,6 +30,12 @@ enum gpd_config_isolation {
 	GPD_CONFIG_ISOLATION_SHARED_ONLY, /* who asks for a worker of its own is refused */
 };
 
+/* A worker that does not answer. */
+enum gpd_config_on_hang {
+	GPD_CONFIG_ON_HANG_REPORT,
+	GPD_CONFIG_ON_HANG_RESTART, /* it is killed, and its sessions end */
+};
+
 /* Bytes or multiprocessors: a number or a share of what the device has. */
 struct gpd_config_amount {
 	uint64_t number; /* counts where share is 0 */
@@ -108,6 +114,7 @@ struct gpd_config {
 	uint32_t idle_timeout;         /* seconds; 0: none */
 	uint32_t timeout;              /* seconds; 0: not given */
 	uint32_t isolation;            /* enum gpd_config_isolation */
+	uint32_t on_hang;              /* enum gpd_config_on_hang */
 	struct gpd_config_amount host_memory;
 	struct gpd_config_amount code_memory;   /* of all tenants */
 	struct gpd_config_amount pinned_memory; /* likewise */

@@ -329,6 +329,7 @@ static const char *const isolations[] = { "shared", "process", "shared-only", NU
 static const char *const compressions[] = { "auto", "on", "off", NULL };
 static const char *const priorities[] = { "normal", "low", "high", NULL };
 static const char *const policies[] = { "none", "best-effort", "equal", "fixed", NULL };
+static const char *const on_hang_actions[] = { "report", "restart", NULL };
 static const char *const answers[] = { "no", "yes", NULL };
 
 /* The texts below name these numbers. */
@@ -364,6 +365,8 @@ static const struct gpd_config_key daemon_keys[] = {
 	{ "idle-timeout", read_number, AT(gpd_config, idle_timeout), .min = 1, .max = 10000000,
 	  .word = "never", .word_value = 0,
 	  .wrong = "is neither a number of seconds from 1 to 10000000 nor never" },
+	{ "on-hang", read_word, AT(gpd_config, on_hang), .words = on_hang_actions,
+	  .wrong = "is neither report nor restart" },
 	{ "timeout", read_number, AT(gpd_config, timeout), .min = 1, .max = GP_TIMEOUT_MAX,
 	  .wrong = "is no whole number of seconds from 1 to 86400" },
 	{ "metrics", read_metrics, .offset = 0 },

@@ -30,6 +30,7 @@ enum gpd_channel_type {
 	GPD_CHANNEL_RECALL,    /* the ledger says who is to give back what it keeps; either way */
 	GPD_CHANNEL_RETIRE,    /* no more sessions: end when the last one does */
 	GPD_CHANNEL_STOP,      /* end all sessions and the process */
+	GPD_CHANNEL_PING,      /* answer PONG */
 	/* Worker to supervisor. */
 	GPD_CHANNEL_READY,  /* a packed Gpupool__Welcome: what holds for all sessions */
 	GPD_CHANNEL_FAILED, /* text: why the worker cannot start */
@@ -40,6 +41,7 @@ enum gpd_channel_type {
 	GPD_CHANNEL_BUSY,   /* result 1: work of a client that is gone goes on; 0: it has ended */
 	GPD_CHANNEL_STALE,  /* kernels have left memory allocated; there is no session */
 	GPD_CHANNEL_LOST,   /* result; text: who ended this process's CUDA and how */
+	GPD_CHANNEL_PONG,   /* the main thread runs */
 };
 
 struct gpd_channel_header {

@@ -53,6 +53,7 @@ VALUE(crl_until, s->report->crl_until_s)
 VALUE(token_until, s->token->until_s)
 VALUE(workers, s->report->n_workers)
 VALUE(workers_ready, s->report->workers_ready)
+VALUE(workers_hanging, s->report->workers_hanging)
 VALUE(workers_lost, s->report->workers_lost)
 VALUE(waiting, s->report->waiting)
 VALUE(usage_lost, s->report->usage_lost)
@@ -103,6 +104,8 @@ static const struct family families[] = {
 	{ "gpupool_workers", "Worker processes.", OF_DAEMON, workers, NULL },
 	{ "gpupool_workers_ready", "Workers in reserve, for sessions of class process.", OF_DAEMON,
 	  workers_ready, NULL },
+	{ "gpupool_workers_hanging", "Workers that do not answer.", OF_DAEMON, workers_hanging,
+	  NULL },
 	{ "gpupool_workers_lost_total", "Workers that ended untold, or lost their contexts.",
 	  OF_DAEMON, workers_lost, NULL },
 	{ "gpupool_usage_records_lost_total", "Usage records that could not be written.", OF_DAEMON,

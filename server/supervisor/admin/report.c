@@ -366,7 +366,9 @@ add_workers(const struct gpd_report_source *source, struct room *room)
 		room->worker_list[room->report.n_workers++] = worker;
 		worker->pid = (uint32_t)child->pid;
 		worker->state = state_of_worker(child);
+		worker->hangs = child->heartbeat.hangs;
 		room->report.workers_ready += child->state == GPD_CHILD_SPARE;
+		room->report.workers_hanging += child->heartbeat.hangs;
 	}
 }
 

@@ -63,6 +63,9 @@ void gpd_admission_set_worker(struct gpd_admission *admission, struct gpd_child 
 void gpd_admission_go_on(struct gpd_admission *admission);
 /* A worker for one session is ready: false if nobody wants it any more. */
 bool gpd_admission_alone_ready(struct gpd_admission *admission, struct gpd_child *worker);
+/* The worker does not answer, or answers again: its clients learn it when they ask. */
+void gpd_admission_set_hanging(struct gpd_admission *admission, const struct gpd_child *worker,
+			       bool hangs);
 /* The process has ended: the log says it of each session that it has not told the end of. */
 void gpd_admission_report_ended(const struct gpd_admission *admission,
 				const struct gpd_child *worker, const char *reason);

@@ -468,6 +468,16 @@ gpd_admission_worker_gone(struct gpd_admission *admission, struct gpd_child *wor
 }
 
 void
+gpd_admission_set_hanging(struct gpd_admission *admission, const struct gpd_child *worker,
+			  bool hangs)
+{
+	for (struct gpd_peer *p = admission->peers; p; p = p->next) {
+		if (p->worker == worker)
+			atomic_store(&p->worker_hangs, hangs);
+	}
+}
+
+void
 gpd_admission_report_ended(const struct gpd_admission *admission, const struct gpd_child *worker,
 			   const char *reason)
 {

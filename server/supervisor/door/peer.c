@@ -239,6 +239,7 @@ answer_ping(struct gpd_peer *peer, const Gpupool__Ping *ping)
 	Gpupool__Pong pong;
 
 	gp_control_fill_pong(&message, &pong, ping->number);
+	pong.worker_hangs = atomic_load(&peer->worker_hangs);
 	return send_message(peer, &message);
 }
 

@@ -80,6 +80,7 @@ struct gpd_peer {
 	char name[128];       /* "host pid program" */
 	uint64_t session;
 	struct gpd_child *worker;        /* that has the session; NULL: it is over */
+	atomic_bool worker_hangs;        /* and does not answer: for the peer's thread, too */
 	struct gpd_grant grant;          /* once Hello came */
 	uint32_t log_budget;             /* with the grant: what the log has room for about it */
 	char full[GPD_CONFIG_ERROR_MAX]; /* QUEUED: what there is no place in, or "" */

@@ -11,6 +11,7 @@
 #include "protocol/control.h"
 #include "server/common/ledger/channel.h"
 #include "server/common/ledger/ledger.h"
+#include "server/supervisor/workers/heartbeat.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -74,6 +75,7 @@ struct gpd_child {
 	int orphans;               /* sessions whose clients are gone and whose work goes on */
 	int orphans_of[GPD_LEDGER_TENANTS]; /* of these tenants */
 	char reason[GPD_CHILD_REASON_MAX]; /* why its sessions end with it; "": it says so itself */
+	struct gpd_heartbeat heartbeat;
 	bool channel_closed;
 	int polled; /* the supervisor's loop: its place among those polled, or -1 */
 };

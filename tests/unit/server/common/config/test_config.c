@@ -71,6 +71,7 @@ keys_of_the_daemon_are_read(void **state)
 					   "sessions-per-address = 7\n"
 					   "idle-timeout = 3600\n"
 					   "timeout = 90\n"
+					   "on-hang = restart\n"
 					   "ready-workers = 3\n"
 					   "host-memory = 12.5%\n"
 					   "code-memory = 10%\n"
@@ -86,6 +87,7 @@ keys_of_the_daemon_are_read(void **state)
 	assert_int_equal(config->sessions_per_address, 7);
 	assert_int_equal(config->idle_timeout, 3600);
 	assert_int_equal(config->timeout, 90);
+	assert_int_equal(config->on_hang, GPD_CONFIG_ON_HANG_RESTART);
 	assert_int_equal(config->ready_workers, 3);
 	assert_int_equal(gpd_config_host_memory(config, 8000), 1000);
 	assert_int_equal(gpd_config_code_memory(config, 0, 8000, 1), 800);

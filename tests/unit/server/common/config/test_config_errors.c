@@ -35,7 +35,7 @@ wrong_keys_of_the_daemon_are_refused(void **state)
 		{ "[daemon]\nmemory = 1G\n",
 		  "gpupoold.conf:2: [daemon] memory = 1G: there is no such key here (sessions, "
 		  "isolation, ready-workers, host-memory, code-memory, pinned-memory, lanes, "
-		  "sessions-per-address, idle-timeout, timeout, "
+		  "sessions-per-address, idle-timeout, on-hang, timeout, "
 		  "metrics, "
 		  "admin-socket, tokens, certificate, key, client-authority, crl, usage)" },
 		{ "[daemon]\nsessions-per-address = 0\n",
