@@ -378,7 +378,8 @@ kernels_may_poll(struct gpc_session *session)
 static bool
 is_late(struct gpc_session *session, const struct gpc_copy *copy)
 {
-	bool held_back = gpc_session_has_functions(session);
+	bool held_back =
+		gpc_session_has_functions(session) || gpc_session_has_foreign_wait(session);
 
 	if (!gpc_late_copy_is_known(session))
 		return false;

@@ -234,7 +234,10 @@ gpc_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
 	if (event->context->scope.session != context->scope.session)
 		return gpc_cuEventSynchronize(hEvent);
 	args.hEvent = event->handle.id;
-	return gpc_post_cuStreamWaitEvent(context, &args);
+	result = gpc_post_cuStreamWaitEvent(context, &args);
+	if (result == CUDA_SUCCESS && is_interprocess(event))
+		gpc_session_note_foreign_wait(context->scope.session);
+	return result;
 }
 
 CUresult

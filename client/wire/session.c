@@ -322,6 +322,18 @@ gpc_session_has_functions(const struct gpc_session *session)
 	return atomic_load_explicit(&session->functions.unanswered, memory_order_relaxed) > 0;
 }
 
+void
+gpc_session_note_foreign_wait(struct gpc_session *session)
+{
+	gpc_raise(&session->foreign_wait, gpc_session_work_mark(session));
+}
+
+bool
+gpc_session_has_foreign_wait(const struct gpc_session *session)
+{
+	return atomic_load(&session->foreign_wait) > atomic_load(&session->work_done);
+}
+
 bool
 gpc_session_has_host_functions(const struct gpc_session *session)
 {

@@ -95,6 +95,10 @@ void gpc_session_defer(struct gpc_session *session, CUresult result);
 
 /* Whether there are host functions, or words, that the daemon may be waiting for. */
 bool gpc_session_has_functions(const struct gpc_session *session);
+/* A stream waits for an event that another process may record. */
+void gpc_session_note_foreign_wait(struct gpc_session *session);
+/* Whether such a wait may not be over. */
+bool gpc_session_has_foreign_wait(const struct gpc_session *session);
 /* The first alone. */
 bool gpc_session_has_host_functions(const struct gpc_session *session);
 

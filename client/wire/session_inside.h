@@ -124,6 +124,7 @@ struct gpc_session {
 	struct gpc_lanes *lanes; /* lane.h */
 	const struct gpc_session_keeper *_Atomic keeper;
 	atomic_uint_fast64_t work_posted, work_done;
+	atomic_uint_fast64_t foreign_wait; /* work_posted after the last wait for another process */
 	struct gpc_given given;
 	struct gpc_silence silence;
 	struct gpc_control_news news; /* under ... */

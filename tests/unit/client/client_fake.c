@@ -291,6 +291,12 @@ gpc_session_result(struct gpc_session *s)
 	return gpc_session_status(s);
 }
 
+bool
+gpc_session_has_foreign_wait(const struct gpc_session *unused)
+{
+	return fake.foreign_wait;
+}
+
 __thread bool gpc_call_passes;
 
 CUresult

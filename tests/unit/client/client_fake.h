@@ -46,6 +46,7 @@ struct fake {
 	CUresult copy_out_result;
 	bool copy_out_short; /* answers without bytes */
 	bool has_functions;  /* host functions that are not done */
+	bool foreign_wait;   /* a wait for another process's event */
 	CUresult pending;    /* of a posted call: told by the next one that waits */
 	CUresult deferred;
 	CUresult failed;

@@ -143,6 +143,18 @@ a_copy_from_memory_that_a_copy_writes_to_waits_for_nobody(void **state)
 }
 
 static void
+a_copy_after_a_wait_for_another_process_is_late(void **state)
+{
+	fake.has_functions = false;
+	fake.foreign_wait = true;
+	memset(source, 1, SIZE);
+	CU(gpc_cuMemcpyHtoDAsync_v2(device, source, SIZE, FAKE_STREAM));
+	memset(source, 2, SIZE);
+	fake_run_late(CUDA_SUCCESS);
+	assert_true(device_is(2, SIZE));
+}
+
+static void
 a_synchronous_copy_waits_instead(void **state)
 {
 	memset(source, 7, SIZE);
@@ -194,6 +206,7 @@ main(void)
 		TEST(rows_keep_their_places),
 		TEST(without_anything_to_wait_for_a_copy_is_not_late),
 		TEST(a_copy_from_memory_that_a_copy_writes_to_waits_for_nobody),
+		TEST(a_copy_after_a_wait_for_another_process_is_late),
 		TEST(a_synchronous_copy_waits_instead),
 		TEST(copies_of_a_session_that_ends_are_dropped),
 		TEST(memory_stays_until_late_copies_have_read_it),
