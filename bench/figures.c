@@ -160,6 +160,30 @@ alloc_and_free(size_t size)
 	must(cuMemFree(memory), "cuMemFree");
 }
 
+/* A kernel's memory, given back while the kernel runs. */
+static void
+alloc_launch_and_free(size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		CUdeviceptr memory;
+
+		must(cuMemAlloc(&memory, MIB), "cuMemAlloc");
+		launch(1);
+		must(cuMemFree(memory), "cuMemFree");
+	}
+}
+
+/* The same while the program has pinned memory. */
+static void
+have_pinned(void)
+{
+	static void *block;
+
+	if (!block)
+		must(cuMemHostAlloc(&block, 4096, 0), "cuMemHostAlloc");
+	settle();
+}
+
 static void
 ask_memory(size_t unused)
 {
@@ -188,6 +212,8 @@ static const struct time_figure {
 	{ "alloc_free_1m", NULL, alloc_and_free, MIB, 1 },
 	{ "alloc_free_256m", NULL, alloc_and_free, 256 * MIB, 1 },
 	{ "memory_info", NULL, ask_memory, 0, 1 },
+	{ "alloc_launch_free", settle, alloc_launch_and_free, 100, 100 },
+	{ "alloc_launch_free_pinned", have_pinned, alloc_launch_and_free, 100, 100 },
 };
 
 static const struct {
@@ -228,11 +254,9 @@ prepare(void)
 	must(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
 	must(cuEventCreate(&done_event, CU_EVENT_DEFAULT), "cuEventCreate");
 	must(cuMemAlloc(&device_memory, COPY_MAX), "cuMemAlloc");
-	must(cuMemHostAlloc(&pinned, COPY_MAX, 0), "cuMemHostAlloc");
 	pageable = malloc(COPY_MAX);
 	if (!pageable)
 		must(CUDA_ERROR_OUT_OF_MEMORY, "malloc");
-	memset(pinned, 1, COPY_MAX);
 	memset(pageable, 1, COPY_MAX);
 	launch(1);
 	must(cuEventRecord(done_event, stream), "cuEventRecord");
@@ -258,6 +282,8 @@ main(int argc, char **argv)
 		printf("%s %.4f us\n", figure->name, time * 1e6 / (double)figure->per);
 		(void)fflush(stdout);
 	}
+	must(cuMemHostAlloc(&pinned, COPY_MAX, 0), "cuMemHostAlloc");
+	memset(pinned, 1, COPY_MAX);
 	for (size_t i = 0; i < COUNT_OF(copies); i++) {
 		for (size_t j = 0; j < COUNT_OF(sizes); j++) {
 			double time;

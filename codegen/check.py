@@ -25,7 +25,7 @@ OF_CALLS = {
     **dict.fromkeys(SOURCES | {"TO", "WITHIN", "OF", "WHEN", "ANSWERS"}, {"ANSWER"}),
     **dict.fromkeys(ORDER | {"DROP", "NEW", "SPAN", "BULK_IN", "BULK_OUT", "SERVER_HOOK"}, {"CALL", "MESSAGE"}),
     **dict.fromkeys(ACCOUNT, set(WAYS) - {"NARROW"}),
-    "CLIENT_HOOK": {"CALL"}, "ALIAS": set(WAYS) - {"MESSAGE"}, "CAPTURE": set(WAYS) - {"MESSAGE", "NARROW"}, "AS": {"SAME"}, "VIA": {"HAND", "SAME"}, "SIGNAL_SAFE": {"HAND"}, "QUICK": set(WAYS) - {"MESSAGE"},
+    "CLIENT_HOOK": {"CALL"}, "ALIAS": set(WAYS) - {"MESSAGE"}, **dict.fromkeys(("CAPTURE", "SYNCHRONIZES"), set(WAYS) - {"MESSAGE", "NARROW"}), "AS": {"SAME"}, "VIA": {"HAND", "SAME"}, "SIGNAL_SAFE": {"HAND"}, "QUICK": set(WAYS) - {"MESSAGE"},
     "NARROW": {"NARROW"}, "UNDO": {"NARROW"}, "STATIC": set(WAYS) - {"CALL", "MESSAGE"},
 }
 # word -> (whether a parameter may have it, what it is for)
@@ -275,6 +275,16 @@ def capture(call):
         fail(call, f"CAPTURE({how}), but {call.name} names {'several streams' if streams(call) else 'no stream'}")
 
 
+def synchronizes(call):
+    """Whose work the call synchronizes with can be told from the parameter."""
+    whose = call.options.get("SYNCHRONIZES")
+    if whose in (None, "CURRENT"):
+        return
+    p = next((p for p in call.params if p.name == whose), None)
+    if not p or p.direction in OUTS or not (p.ctype == "CUdeviceptr" and not p.depth or p.ctype == "void" and p.depth == 1):
+        fail(call, f"SYNCHRONIZES({whose}) of {call.name}: it is CURRENT, or a parameter that is an address")
+
+
 def arguments(call):
     """What words give to functions is there: parameters of the call, and constants."""
     given = [(f"BY({p.words['BY']}) of '{p.name}'", p.words["BY"], p.line) for p in call.params if "BY" in p.words]
@@ -437,7 +447,7 @@ def references(api):
 def check_call(call):
     rules = (names, words, directions)
     if not call.is_narrow:
-        rules += (types, sizes, account, hooks, generated_ends, order, capture, arguments, answers)
+        rules += (types, sizes, account, hooks, generated_ends, order, capture, synchronizes, arguments, answers)
     for rule in rules:
         rule(call)
 

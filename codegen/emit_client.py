@@ -316,8 +316,8 @@ CAPTURES = {"node": "gpc_capture_{name}({names})", "refused": "gpc_capture_refus
 
 
 def is_watched(call):
-    """Whether it passes through client/graph while a stream is captured."""
-    return call.options.get("CAPTURE") in CAPTURES
+    """Whether it passes through client/graph while a stream is captured, or synchronizes implicitly."""
+    return call.options.get("CAPTURE") in CAPTURES or "SYNCHRONIZES" in call.options
 
 
 def target_of(call):
@@ -326,13 +326,29 @@ def target_of(call):
     return f"gpc_watched_{call.name}" if is_watched(call) else f"gpc_{call.name}"
 
 
+def captured(call, names):
+    """What comes first while a stream is captured."""
+    stream = next(iter(streams_named(call)), "")
+    how = CAPTURES.get(call.options.get("CAPTURE"))
+    if not how:
+        return ""
+    other = how.format(name=call.name, names=names, stream=stream)
+    return (f"\tif (__builtin_expect(__atomic_load_n(&gpc_captures, __ATOMIC_ACQUIRE) != 0, 0)) {{\n\t\tCUresult result = {other};\n\n"
+            f"\t\tif (result != GPC_NOT_CAPTURED)\n\t\t\treturn result;\n\t}}\n")
+
+
+def synchronized(call):
+    """Work that CUDA has wait for the call."""
+    whose = call.options.get("SYNCHRONIZES")
+    if not whose:
+        return ""
+    return "\tgpc_sync_implicitly_current();\n" if whose == "CURRENT" else f"\tgpc_sync_implicitly_owner((uint64_t)(uintptr_t){whose});\n"
+
+
 def watched(call):
     names = ", ".join(p.name for p in call.params)
-    stream = next(iter(streams_named(call)), "")
-    other = CAPTURES[call.options["CAPTURE"]].format(name=call.name, names=names, stream=stream)
     return (f"\n/* {call.where} */\nstatic {prototype(call, 'gpc_watched_')}\n{{\n"
-            f"\tif (__builtin_expect(__atomic_load_n(&gpc_captures, __ATOMIC_ACQUIRE) != 0, 0)) {{\n\t\tCUresult result = {other};\n\n"
-            f"\t\tif (result != GPC_NOT_CAPTURED)\n\t\t\treturn result;\n\t}}\n\treturn gpc_{call.name}({names});\n}}\n")
+            f"{captured(call, names)}{synchronized(call)}\treturn gpc_{call.name}({names});\n}}\n")
 
 
 def wrapper(symbol, call, target):
@@ -379,7 +395,7 @@ def stubs_c(api):
     narrow = narrow_c(api, target_of)
     out = [generated(SOURCE), "#define __CUDA_API_VERSION_INTERNAL\n#include <limits.h>\n" if narrow else "",
            "#include \"gpc_calls.h\"\n\n#include \"base/clock.h\"\n#include \"client/guard/guard.h\"\n#include \"client/base/trace.h\"\n#include \"client/entry/entry.h\"\n#include \"client/stream/event.h\"\n"
-           "#include \"client/code/function.h\"\n#include \"client/graph/capture.h\"\n#include \"client/stream/stream.h\"\n#include \"client/context/object.h\"\n"
+           "#include \"client/code/function.h\"\n#include \"client/graph/capture.h\"\n#include \"client/stream/stream.h\"\n#include \"client/stream/sync.h\"\n#include \"client/context/object.h\"\n"
            "#include \"protocol/scratch.h\"\n\n#include <string.h>\n", helpers(api)]
     out += [stub(c) for c in stubbed(api)]
     out += [watched(c) for c in api.cuda_calls if is_watched(c)]

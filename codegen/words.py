@@ -8,7 +8,7 @@ SOURCES = {"FROM", "BY", "ALWAYS"}
 QUALIFIERS = {"OPT", "NEW", "STATIC", "DROP", "SPAN", "TO", "WITHIN"} | SOURCES
 ACCOUNT = {"ALLOCATES", "FREES", "LAUNCHES", "COPIES", "CHARGES_NOTHING"}
 ORDER = {"BEHIND_ALL", "BEFORE_ALL", "BARRIER", "ABOUT_MEMORY", "ASKS", "PASSES_COPIES", "AWAITS_STREAM", "SPREADS"}
-OPTIONS = {"VIA", "ALIAS", "SERVER_HOOK", "CLIENT_HOOK", "BULK_IN", "BULK_OUT", "CAPTURE", "OF", "WHEN", "ANSWERS", "AS", "NARROW", "UNDO", "SIGNAL_SAFE", "QUICK"} | ACCOUNT | ORDER
+OPTIONS = {"VIA", "ALIAS", "SERVER_HOOK", "CLIENT_HOOK", "BULK_IN", "BULK_OUT", "CAPTURE", "SYNCHRONIZES", "OF", "WHEN", "ANSWERS", "AS", "NARROW", "UNDO", "SIGNAL_SAFE", "QUICK"} | ACCOUNT | ORDER
 KIND_OPTIONS = {"TYPES", "COST", "ORDERED", "LOOKUP", "OBJECT", "GOES_WITH", "PART_OF"}
 HELD_OPTIONS = {"TYPES", "STRUCT", "ENTER", "KIND", "END", "HEADER"}
 CAPTURE = {"node", "refused", "declined", "unsafe", "default_stream", "as_ever"}
@@ -44,7 +44,7 @@ FORMS = {
     "ALWAYS": (HELD_VALUE, "a number or a constant"),
     "WITHIN": (f"{HELD_VALUE}, {HELD_VALUE}", "the least and the most"),
     **dict.fromkeys(("VIA", "ALIAS", "TYPES"), (some(NAME), "names")),
-    **dict.fromkeys(("CAPTURE", "OBJECT", "GOES_WITH", "PART_OF", "OF", "STRUCT", "ENTER", "KIND", "END", "NARROW", "UNDO"), (NAME, "a name")),
+    **dict.fromkeys(("CAPTURE", "SYNCHRONIZES", "OBJECT", "GOES_WITH", "PART_OF", "OF", "STRUCT", "ENTER", "KIND", "END", "NARROW", "UNDO"), (NAME, "a name")),
     "COST": (r"[1-9]\d{0,3}|[1-5]\d{4}|6[0-4]\d{3}|65[0-4]\d\d|655[0-2]\d|6553[0-5]", "a number of bytes from 1 to 65535"),
     "WHEN": (f"{MEMBER}, {some(HELD_VALUE)}", "a member and its values"),
     "ANSWERS": (r"CUDA_(?:SUCCESS|ERROR_\w+)", "a CUresult"),

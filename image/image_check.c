@@ -263,6 +263,7 @@ check_all(struct check *check, const struct gp_image *image, const struct gp_ima
 	r = read_image(check, image, target);
 	if (r == 0 && check->out_of_memory)
 		r = -ENOMEM;
+	info->prints = check->reader.prints;
 	if (r == 0)
 		r = conclude(check, info, difference);
 	return r;
@@ -285,6 +286,7 @@ gp_image_check(const struct gp_image *image, const struct gp_image_target *targe
 	check->reader.found = found;
 	check->reader.found_variable = found_variable;
 	check->reader.data = check;
+	check->reader.prints = false;
 	check->verdicts = calloc((size_t)info->kernel_count + 1, sizeof(*check->verdicts));
 	check->by_name = calloc((size_t)info->kernel_count + 1, sizeof(*check->by_name));
 	check->variables = gp_image_variables_create();

@@ -24,6 +24,7 @@ enum {
  * A kernel is in order if one part describes it as info does, or if all that describe it do so in
  * a form that is not known.  A kernel that no part has, where every part was understood, is marked
  * in info as not there; where some were not, it is believed.
+ * info says whether a part that was read calls printf.
  * variables: what the parts say of these that the device would take, and others that were read;
  * finished, to be destroyed; only if 0 is returned.
  * Returns: 0; GP_IMAGE_E_DIFFERS, and the text says of which kernel and what; -ENOMEM.

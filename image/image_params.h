@@ -15,6 +15,9 @@
 
 struct gp_fatbin_entry;
 
+/* What device code calls for printf. */
+#define GP_PRINT_SYMBOL "vprintf"
+
 /* What the code says of one kernel; all of it is valid during the call only. */
 struct gp_kernel_params {
 	const char *name; /* name_size bytes, no NUL behind them */
@@ -43,6 +46,7 @@ struct gp_params_reader {
 	gp_kernel_params_fn *found; /* for each kernel; for some perhaps twice, unreadable first */
 	gp_variable_size_fn *found_variable; /* for each that is defined; NULL: not asked for */
 	void *data;
+	bool prints; /* set where some of the code calls printf; needs found_variable */
 	struct gp_param_info params[GP_KERNEL_PARAMS_MAX];
 };
 

@@ -163,6 +163,18 @@ is_variable(const Elf64_Sym *symbol)
 	return (type == STT_OBJECT || type == STT_CUDA_OBJECT) && symbol->st_shndx != SHN_UNDEF;
 }
 
+/* Code of kernels that print has a reference to this function of the driver's. */
+static bool
+is_print(const struct gp_elf *elf, const Elf64_Shdr *names, const Elf64_Sym *symbol)
+{
+	size_t size;
+	const char *name = symbol->st_shndx == SHN_UNDEF
+				   ? gp_elf_text(elf, names, symbol->st_name, &size)
+				   : NULL;
+
+	return name && size == strlen(GP_PRINT_SYMBOL) && memcmp(name, GP_PRINT_SYMBOL, size) == 0;
+}
+
 /* Whether it was understood. */
 static bool
 report_symbols(struct gp_params_reader *reader, const struct gp_elf *elf, const Elf64_Shdr *table)
@@ -180,6 +192,7 @@ report_symbols(struct gp_params_reader *reader, const struct gp_elf *elf, const 
 		Elf64_Sym symbol;
 
 		memcpy(&symbol, elf->bytes + table->sh_offset + at, sizeof(symbol));
+		reader->prints |= is_print(elf, &names, &symbol);
 		if (!is_variable(&symbol))
 			continue;
 		variable.name = gp_elf_text(elf, &names, symbol.st_name, &variable.name_size);

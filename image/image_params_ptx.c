@@ -531,6 +531,9 @@ gp_params_of_ptx(struct gp_params_reader *reader, const char *begin, size_t size
 
 	if (!has_version(begin, (size_t)(text.end - text.at)))
 		return false;
+	if (reader->found_variable &&
+	    memmem(begin, (size_t)(text.end - begin), GP_PRINT_SYMBOL, strlen(GP_PRINT_SYMBOL)))
+		reader->prints = true;
 	while (skip_space(&text), text.at < text.end) {
 		struct gp_bytes word;
 

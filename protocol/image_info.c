@@ -123,6 +123,7 @@ gp_image_info_decode(struct gp_image_info **info_p, struct gp_bytes bytes)
 		      sizes.params * sizeof(struct gp_param_info) + sizes.names + 1);
 	if (!info)
 		return -ENOMEM;
+	info->prints = false;
 	info->kernels = (struct gp_kernel_info *)(info + 1);
 	params = (struct gp_param_info *)(info->kernels + count);
 	(void)walk(bytes, info, &sizes, params, (char *)(params + sizes.params));

@@ -59,6 +59,7 @@ struct gp_kernel_info {
 struct gp_image_info {
 	uint32_t kernel_count;
 	struct gp_kernel_info *kernels;
+	bool prints; /* not on the wire, the client's: kernels may call printf (image_check.h) */
 };
 
 #define GP_KERNEL(image, index) ((uint64_t)(image) << 32 | (uint32_t)(index))

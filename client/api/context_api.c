@@ -2,11 +2,8 @@
 /* CUDA driver API: contexts. */
 #include "client/context/context.h"
 #include "client/context/device.h"
-#include "client/host/mirror.h"
 #include "client/memory/memory.h"
-#include "client/memory/pool.h"
-#include "client/stream/stream.h"
-#include "client/wire/session.h"
+#include "client/stream/sync.h"
 #include "gpc_calls.h"
 #include "protocol/control.h"
 
@@ -222,72 +219,13 @@ gpc_cuCtxSetFlags(unsigned int flags)
 	return CUDA_SUCCESS;
 }
 
-static void
-count_active(void *object, void *arg)
-{
-	const struct gpc_context *context = object;
-
-	*(int *)arg += gpc_context_is_active(context);
-}
-
-static CUresult
-wait_for_all(struct gpc_context *context)
-{
-	const struct gp_args_gpContextSynchronize args = { .context = context->handle.id };
-	struct gpc_session *session = context->scope.session;
-	struct gpc_mirror_fetch *fetch = gpc_mirror_before_wait(
-		session, GP_HOST_BEHIND_CONTEXT, args.context, GP_CALL_gpContextSynchronize);
-	CUresult result = gpc_wait_gpContextSynchronize(context, &args);
-
-	return gpc_mirror_after_wait(session, fetch, result);
-}
-
-/* All that was given to its streams up to this record. */
-static CUresult
-wait_unless_done(struct gpc_context *context, uint64_t given)
-{
-	struct gpc_session *session = context->scope.session;
-	bool here;
-
-	if (given <= atomic_load(&context->done))
-		return gpc_session_result(session);
-	if (!gpc_stream_are_all_done(context, &here))
-		return wait_for_all(context);
-	return here ? gpc_session_result(session)
-		    : gpc_mirror_after_wait(session, NULL, gpc_session_result(session));
-}
-
-static CUresult
-synchronize(struct gpc_context *context)
-{
-	uint64_t posted = gpc_session_work_posted(context->scope.session);
-	uint64_t frees = gpc_pool_frees();
-	uint64_t given = gpc_session_given(context->scope.session);
-	CUresult result;
-	int active = 0;
-
-	/* The primary context's other streams are not waited for. */
-	if (context->parent)
-		return wait_for_all(context);
-	gpc_handle_each(GPC_KIND_CONTEXT, count_active, &active);
-	result = wait_unless_done(context, given);
-	if (result == CUDA_SUCCESS)
-		gpc_raise(&context->done, given);
-	/* Freed memory need not wait for work of the only context there is. */
-	if (result == CUDA_SUCCESS && active == 1)
-		gpc_session_work_set_done(context->scope.session, posted);
-	if (result == CUDA_SUCCESS)
-		gpc_pool_context_done(context, frees);
-	return result;
-}
-
 CUresult
 gpc_cuCtxSynchronize(void)
 {
 	struct gpc_context *context;
 	CUresult result = gpc_enter(&context);
 
-	return result == CUDA_SUCCESS ? synchronize(gpc_context_get_current()) : result;
+	return result == CUDA_SUCCESS ? gpc_sync_context(gpc_context_get_current()) : result;
 }
 
 CUresult
@@ -300,7 +238,7 @@ gpc_cuCtxSynchronize_v2(CUcontext ctx)
 		result = gpc_context_lookup(ctx, &context);
 	if (result == CUDA_SUCCESS)
 		result = gpc_context_activate(context);
-	return result == CUDA_SUCCESS ? synchronize(context) : result;
+	return result == CUDA_SUCCESS ? gpc_sync_context(context) : result;
 }
 
 /* The daemon tells a limit that its driver does not know as GP_LIMIT_UNSUPPORTED. */
@@ -362,6 +300,9 @@ gpc_cuCtxSetLimit(CUlimit limit, size_t value)
 		return CUDA_ERROR_NOT_PERMITTED; /* they belong to how the context was made */
 	if (limit == CU_LIMIT_PERSISTING_L2_CACHE_SIZE)
 		return set_aside(context, value);
+	/* As NVIDIA's driver does, which maps the stacks anew. */
+	if (limit == CU_LIMIT_STACK_SIZE)
+		gpc_sync_implicitly(context);
 	args.context = context->handle.id;
 	if (!is_had_already(context, limit, value))
 		result = gpc_wait_gpContextSetLimit(context, &args);

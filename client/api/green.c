@@ -407,6 +407,7 @@ make(struct gpc_device *device, const struct desc *desc, struct gpc_green **gree
 		result = announce(context, desc);
 	}
 	if (result == CUDA_SUCCESS) {
+		atomic_fetch_add(&gpc_contexts_active, 1);
 		__atomic_store_n(&context->scope.context, context->handle.id, __ATOMIC_RELEASE);
 		*green_p = green;
 		return CUDA_SUCCESS;

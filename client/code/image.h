@@ -19,6 +19,7 @@
 
 #include <cuda.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -93,6 +94,9 @@ struct gpc_jit_options {
 	void **values;
 	unsigned int count;
 };
+
+/* Whether some image that was loaded calls printf. */
+extern atomic_bool gpc_image_any_prints;
 
 /* source: what cuLibraryLoadData and cuModuleLoadData accept. */
 CUresult gpc_image_load(struct gpc_context *context, const void *source,

@@ -28,6 +28,8 @@
  */
 #define SEND_AT_ONCE ((size_t)256 << 10)
 
+atomic_bool gpc_image_any_prints;
+
 /* Who waits for what was asked for earlier; one at a time. */
 static pthread_mutex_t loading_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct gpc_image_loading *all_loading GP_GUARDED_BY(loading_lock); /* utlist */
@@ -216,6 +218,8 @@ take_kernels(struct gpc_image *image, const struct gp_image *view,
 	if (!gpc_function_list_init(&image->kernels))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	result = check(image, view, target);
+	if (image->info->prints)
+		atomic_store(&gpc_image_any_prints, true);
 	if (result == CUDA_SUCCESS)
 		gpc_known_images_add(image);
 	return result;

@@ -465,6 +465,8 @@ launch(const CUlaunchConfig *config, CUfunction f, void **values, void **extra)
 				 : submit(context, &args, check.needed || blocking, blocking);
 		if (result == CUDA_SUCCESS && __builtin_expect(check.needed, 0))
 			gpc_shape_accepted(&check);
+		if (function->image->info->prints)
+			gpc_session_note_seen(context->scope.session);
 		gpc_mirror_behind_work(context->scope.session);
 	}
 	free(params.heap);

@@ -19,6 +19,8 @@
 
 atomic_int gpc_lifecycle = CUDA_ERROR_NOT_INITIALIZED;
 
+atomic_uint gpc_contexts_active;
+
 __thread bool gpc_per_thread_default INITIAL_EXEC;
 
 /* What lies below the current context. */
@@ -176,8 +178,10 @@ activate_locked(struct gpc_context *context)
 				 ? announce(context, &args)
 				 : create_and_wait(context, &args);
 	tell_parts(context, &args, result == CUDA_SUCCESS);
-	if (result == CUDA_SUCCESS)
+	if (result == CUDA_SUCCESS) {
+		atomic_fetch_add(&gpc_contexts_active, 1);
 		__atomic_store_n(&context->scope.context, context->handle.id, __ATOMIC_RELEASE);
+	}
 	return result;
 }
 
@@ -217,8 +221,10 @@ gpc_context_reset(struct gpc_context *context)
 	context->destroyed = true;
 	__atomic_store_n(&context->scope.context, 0, __ATOMIC_RELEASE);
 	/* A session that is over has nothing to be destroyed. */
-	if (was_active)
+	if (was_active) {
+		atomic_fetch_sub(&gpc_contexts_active, 1);
 		(void)gpc_post_gpContextDestroy(context, &args);
+	}
 	for (size_t i = 0; i < part_count && was_active; i++) {
 		if (parts[i].forget)
 			parts[i].forget(context);

@@ -72,6 +72,8 @@ struct gpc_context {
 	/* What its streams were given up to this record is done, and what that changed of mirrored
 	 * memory is here. */
 	atomic_uint_fast64_t done;
+	/* The program takes it as done (client/stream/sync.h). */
+	atomic_uint_fast64_t implied;
 	/* The last record that gave work to a stream which was destroyed before that was done. */
 	atomic_uint_fast64_t left;
 	unsigned int flags;
@@ -125,6 +127,9 @@ struct gpc_context_part {
 
 /* By entry, as the library is loaded. */
 void gpc_context_set_parts(const struct gpc_context_part *parts, size_t count);
+
+/* How many contexts there are that daemons know. */
+extern atomic_uint gpc_contexts_active;
 
 /* Devices after a successful cuInit. */
 int gpc_device_count(void);

@@ -9,6 +9,7 @@
 #include "client/host/pending_copy.h"
 #include "client/memory/host_memory.h"
 #include "client/stream/stream.h"
+#include "client/stream/sync.h"
 #include "client/wire/lane.h"
 #include "client/wire/session.h"
 #include "gpc_calls.h"
@@ -404,6 +405,8 @@ gpc_copy_in(struct gpc_stream *stream, const struct gpc_copy *copy, bool barrier
 
 	if (!barrier && is_late(session, copy))
 		return post_late(stream, copy);
+	if (barrier)
+		gpc_sync_implicitly_stream(stream);
 	/* A function before the copy may be what fills its source; the caller of a synchronous one
 	 * may count on its having run. */
 	if (barrier || copy->src.pinned)

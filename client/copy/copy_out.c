@@ -376,5 +376,6 @@ gpc_copy_out_async(struct gpc_stream *stream, const struct gpc_copy *copy)
 
 	for (uint64_t at = 0; at < count && result == CUDA_SUCCESS; at++)
 		result = start_pending(stream, copy, at);
+	gpc_session_note_seen(stream->context->scope.session);
 	return result;
 }

@@ -18,11 +18,13 @@
 #include "client/memory/pool.h"
 #include "client/stream/event.h"
 #include "client/stream/stream.h"
+#include "client/stream/sync.h"
 
 /* In this order they go: modules before what their kernels use, streams before the memory that is
  * used in their order. */
 static const struct gpc_context_part parts[] = {
 	{ .leave = gpc_capture_leave_context },
+	{ .leave = gpc_sync_implicitly },
 	{ .leave = gpc_green_leave_context },
 	{ .leave = gpc_peer_forget_context },
 	{ .unload = gpc_managed_variable_forget_context },

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/graph/sets.h"
 
+#include "client/code/image.h"
 #include "client/context/context.h"
 #include "client/context/object.h"
 #include "client/graph/capture.h"
@@ -277,6 +278,9 @@ post_set(const struct gpc_handle *set, struct gpc_stream *stream)
 	const struct gp_args_gpGraphLaunch args = { .plan = set->id, .stream = stream->handle.id };
 	CUresult result = gpc_post_gpGraphLaunch(stream->context, &args);
 
+	/* Which kernels a graph has is not looked at. */
+	if (atomic_load(&gpc_image_any_prints))
+		gpc_session_note_seen(stream->context->scope.session);
 	/* Counted behind it: a fence in between does not cover the launch. */
 	(void)gpc_session_work_mark(stream->context->scope.session);
 	return result;

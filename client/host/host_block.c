@@ -82,8 +82,10 @@ gpc_host_block_add(void *address, size_t size, const struct gpc_host_block *what
 	}
 	if (what->state == GPC_HOST_COLD)
 		atomic_fetch_add(&gpc_host_memory_cold, 1);
-	if (what->state == GPC_HOST_SHARED)
+	if (what->state == GPC_HOST_SHARED) {
 		atomic_fetch_add(&gpc_host_memory_shared, 1);
+		gpc_session_count_witnesses(what->context->scope.session, 1);
+	}
 	if (what->origin == GPC_HOST_REGISTERED)
 		count_registered((uintptr_t)address, size);
 	gp_memory_keep(address, size);
@@ -182,10 +184,12 @@ leave_device(const struct gpc_host_block *block)
 {
 	if (block->state == GPC_HOST_COLD || block->doubted)
 		atomic_fetch_sub(&gpc_host_memory_cold, 1);
-	if (block->state == GPC_HOST_SHARED)
-		atomic_fetch_sub(&gpc_host_memory_shared, 1);
 	if (block->origin == GPC_HOST_REGISTERED)
 		atomic_fetch_sub(&gpc_host_memory_registered, 1);
+	if (block->state == GPC_HOST_SHARED) {
+		atomic_fetch_sub(&gpc_host_memory_shared, 1);
+		gpc_session_count_witnesses(block->context->scope.session, -1);
+	}
 	if (block->state == GPC_HOST_MIRRORED)
 		gpc_mirror_remove(block->context->scope.session, block->device);
 	forget_elsewhere(block);

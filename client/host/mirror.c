@@ -174,6 +174,7 @@ delist(struct gpc_mirror *mirror, struct gpc_mirror_block *block) GP_LOCKED(mirr
 	mirror->size -= block->size;
 	mirror->revision++;
 	atomic_fetch_sub(&gpc_mirrored, 1);
+	gpc_session_count_witnesses(mirror->session, -1);
 }
 
 /* The program may let go of memory that it has registered, and not say so.  What CUDA has given is
@@ -460,6 +461,7 @@ enlist(struct gpc_mirror *mirror, struct gpc_mirror_block *block) GP_LOCKED(mirr
 		mirror->size += block->size;
 		mirror->revision++;
 		atomic_fetch_add(&gpc_mirrored, 1);
+		gpc_session_count_witnesses(mirror->session, 1);
 	}
 	(void)pthread_mutex_unlock(&mirror->lock);
 	return result;

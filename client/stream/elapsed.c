@@ -169,6 +169,11 @@ gpc_cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (!pMilliseconds)
 		return CUDA_ERROR_INVALID_VALUE;
+	result = gpc_event_settle(start);
+	if (result == CUDA_SUCCESS)
+		result = gpc_event_settle(end);
+	if (result != CUDA_SUCCESS)
+		return result;
 	result = is_known(&pair, &ms) ? gpc_session_result(end->context->scope.session)
 				      : ask(&pair, &ms);
 	if (result == CUDA_SUCCESS)

@@ -6,6 +6,7 @@
 #include "client/memory/pool.h"
 #include "client/stream/elapsed.h"
 #include "client/stream/stream.h"
+#include "client/stream/sync.h"
 #include "client/stream/watch.h"
 #include "client/wire/session.h"
 #include "gpc_calls.h"
@@ -36,8 +37,8 @@ gpc_event_id(CUevent hEvent, uint32_t *id_p)
 /* A record of an event, as a thread sees it. */
 struct record {
 	uint64_t number; /* the event's recorded */
-	uint32_t stream; /* 0: what it is of its stream's work is not known */
-	uint64_t given;
+	uint32_t stream; /* 0: what it is of its stream's work is not known, and given is ... */
+	uint64_t given;  /* ... the last work of any stream behind it */
 };
 
 /* Behind the call: who sees the number and asks, asks about this time.  No two events have one
@@ -49,6 +50,7 @@ set_recorded(struct gpc_event *event, uint64_t place)
 	uint64_t recorded = atomic_fetch_add(&last, 1) + 1;
 
 	atomic_store(&event->place, 0);
+	atomic_store(&event->given, gpc_session_given(event->context->scope.session));
 	atomic_store(&event->recorded, recorded);
 	atomic_store(&event->place, place);
 	return recorded;
@@ -67,7 +69,8 @@ place_of(const struct gpc_session *session, uint32_t stream, uint64_t before)
 static struct record
 read_record(const struct gpc_event *event)
 {
-	struct record record = { .number = atomic_load(&event->recorded) };
+	struct record record = { .number = atomic_load(&event->recorded),
+				 .given = atomic_load(&event->given) };
 	uint64_t place = atomic_load(&event->place);
 	uint64_t last = gpc_session_given(event->context->scope.session);
 
@@ -205,6 +208,9 @@ gpc_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags)
 		result = gpc_post_cuEventRecordWithFlags(context, &args);
 	if (result == CUDA_SUCCESS && !is_interprocess(event))
 		place = place_of(context->scope.session, args.hStream, before);
+	/* Another process may ask for it. */
+	if (result == CUDA_SUCCESS && is_interprocess(event))
+		gpc_session_note_seen(context->scope.session);
 	recorded = set_recorded(event, place);
 	gpc_elapsed_note(event, args.hStream);
 	/* A program that asks for its events by turns need not wait for any of them. */
@@ -368,12 +374,55 @@ after_wait(struct gpc_event *event, const struct record *record, struct gpc_mirr
 	   CUresult result)
 {
 	if (!fetch && (atomic_load(&event->here) >= record->number ||
-		       (record->stream && record->given <= atomic_load(&event->context->done))))
+		       record->given <= atomic_load(&event->context->done)))
 		return result;
 	result = gpc_mirror_after_wait(event->context->scope.session, fetch, result);
 	if (result == CUDA_SUCCESS)
 		atomic_store(&event->here, record->number);
 	return result;
+}
+
+static CUresult
+event_wait(struct gpc_event *event, const struct record *record)
+{
+	const struct gp_args_cuEventSynchronize args = { .hEvent = event->handle.id };
+	struct gpc_session *session = event->context->scope.session;
+	struct gpc_mirror_fetch *fetch = NULL;
+	CUresult result;
+
+	if (is_done(event, record)) {
+		result = gpc_session_result(session);
+	} else {
+		fetch = gpc_mirror_before_wait(session, GP_HOST_BEHIND_EVENT, args.hEvent,
+					       GP_CALL_cuEventSynchronize);
+		result = gpc_wait_cuEventSynchronize(event->context, &args);
+		if (result == CUDA_SUCCESS) {
+			set_done(event, record);
+			gpc_pool_event_done(event->context);
+		}
+	}
+	return after_wait(event, record, fetch, result);
+}
+
+static bool
+is_implied(const struct gpc_event *event, const struct record *record)
+{
+	const struct gpc_stream *stream =
+		record->stream ? gpc_handle_find(GPC_KIND_STREAM, record->stream) : NULL;
+
+	return gpc_sync_is_all_implied(event->context, record->given) ||
+	       (stream && stream->context == event->context &&
+		gpc_sync_is_implied(stream, record->given));
+}
+
+CUresult
+gpc_event_settle(struct gpc_event *event)
+{
+	const struct record record = read_record(event);
+
+	return is_interprocess(event) || is_done(event, &record) || !is_implied(event, &record)
+		       ? CUDA_SUCCESS
+		       : event_wait(event, &record);
 }
 
 /* cuEventQuery, cuEventSynchronize: an event never recorded counts as complete. */
@@ -392,6 +441,8 @@ gpc_cuEventQuery(CUevent hEvent)
 		result = gpc_session_result(event->context->scope.session);
 	} else if (is_interprocess(event)) {
 		result = query(event);
+	} else if (is_implied(event, &record)) {
+		return event_wait(event, &record);
 	} else {
 		atomic_store_explicit(&event->asked, true, memory_order_relaxed);
 		watched = (struct gpc_watched){ event->context, event->handle.id, true };
@@ -405,8 +456,6 @@ gpc_cuEventQuery(CUevent hEvent)
 CUresult
 gpc_cuEventSynchronize(CUevent hEvent)
 {
-	struct gp_args_cuEventSynchronize args;
-	struct gpc_mirror_fetch *fetch = NULL;
 	struct gpc_event *event;
 	struct record record;
 	CUresult result = gpc_enter_kind(GPC_KIND_EVENT, hEvent, &event);
@@ -414,19 +463,7 @@ gpc_cuEventSynchronize(CUevent hEvent)
 	if (result != CUDA_SUCCESS)
 		return result;
 	record = read_record(event);
-	args.hEvent = event->handle.id;
-	if (is_done(event, &record)) {
-		result = gpc_session_result(event->context->scope.session);
-	} else {
-		fetch = gpc_mirror_before_wait(event->context->scope.session, GP_HOST_BEHIND_EVENT,
-					       args.hEvent, GP_CALL_cuEventSynchronize);
-		result = gpc_wait_cuEventSynchronize(event->context, &args);
-		if (result == CUDA_SUCCESS) {
-			set_done(event, &record);
-			gpc_pool_event_done(event->context);
-		}
-	}
-	return after_wait(event, &record, fetch, result);
+	return event_wait(event, &record);
 }
 
 CUresult

@@ -26,6 +26,8 @@ struct gpc_event {
 	/* The stream of that record, and which of the records it is that gave this one work
 	 * (session.h): the name, and 32 bits of the number; 0: not known. */
 	atomic_uint_fast64_t place;
+	/* The last of the session's records that gave any stream work, behind that record. */
+	atomic_uint_fast64_t given;
 	atomic_uint_fast64_t done; /* that number, when it was complete */
 	atomic_uint_fast64_t here; /* and when what that changed of mirrored memory was here */
 	atomic_bool asked; /* whether it is done, and so the next time it is recorded, probably */
@@ -39,6 +41,10 @@ CUresult gpc_event_id(CUevent hEvent, uint32_t *id_p);
 
 /* Whether it is known to be complete without asking, as it was recorded with this number. */
 bool gpc_event_is_done(struct gpc_event *event, uint64_t *recorded_p);
+
+/* If CUDA has it complete because of a call that synchronized implicitly (sync.h), it is from now
+ * on: waits for it. */
+CUresult gpc_event_settle(struct gpc_event *event);
 
 /* What `behind` is given from now on runs behind what `before` was given so far.  Of another daemon
  * that is waited for. */

@@ -4,6 +4,7 @@
 #include "client/host/mirror.h"
 #include "client/host/pending_copy.h"
 #include "client/memory/pool.h"
+#include "client/stream/sync.h"
 #include "client/stream/watch.h"
 #include "client/wire/session.h"
 #include "gpc_calls.h"
@@ -68,6 +69,7 @@ stream_announce(struct gpc_context *context, unsigned int flags, int priority,
 	/* What its place has had so far was another stream's. */
 	atomic_store(&(*stream_p)->done, given_to_itself(*stream_p));
 	atomic_store(&(*stream_p)->here, given_to_itself(*stream_p));
+	atomic_store(&(*stream_p)->implied, given_to_itself(*stream_p));
 	args.phStream = (*stream_p)->handle.id;
 	result = gpc_post_cuStreamCreateWithPriority(context, &args);
 	if (result != CUDA_SUCCESS)
@@ -76,7 +78,7 @@ stream_announce(struct gpc_context *context, unsigned int flags, int priority,
 }
 
 static bool
-is_idle(struct gpc_stream *stream, uint64_t given)
+is_idle(const struct gpc_stream *stream, uint64_t given)
 {
 	return given <= atomic_load(&stream->done) || given <= atomic_load(&stream->context->done);
 }
@@ -306,6 +308,41 @@ given_to(const struct gpc_stream *stream)
 	return stream->legacy ? gpc_session_given(session) : given_to_itself(stream);
 }
 
+/* The last work that is not known to be done, of those that wait for the legacy stream. */
+struct pending {
+	const struct gpc_stream *legacy;
+	uint64_t given;
+};
+
+static void
+find_pending(void *object, void *arg)
+{
+	const struct gpc_stream *stream = object;
+	struct pending *pending = arg;
+	uint64_t given;
+
+	if (__atomic_load_n(&stream->context, __ATOMIC_ACQUIRE) != pending->legacy->context ||
+	    stream->green != pending->legacy->green ||
+	    (!stream->legacy && (stream->flags & CU_STREAM_NON_BLOCKING)))
+		return;
+	given = given_to_itself(stream);
+	if (given > pending->given && given > atomic_load(&pending->legacy->done) &&
+	    !is_idle(stream, given))
+		pending->given = given;
+}
+
+uint64_t
+gpc_stream_pending(const struct gpc_stream *stream)
+{
+	struct pending pending = { .legacy = stream };
+	uint64_t given = given_to_itself(stream);
+
+	if (!stream->legacy)
+		return is_idle(stream, given) ? 0 : given;
+	gpc_handle_each(GPC_KIND_STREAM, find_pending, &pending);
+	return pending.given;
+}
+
 bool
 gpc_stream_is_done(struct gpc_context *context, uint32_t id, uint64_t given, bool *here_p)
 {
@@ -461,6 +498,9 @@ gpc_cuStreamQuery(CUstream hStream)
 	given = given_to(stream);
 	if (is_idle(stream, given)) {
 		result = gpc_session_result(stream->context->scope.session);
+	} else if (gpc_sync_is_implied(stream, 1) &&
+		   gpc_sync_is_implied(stream, gpc_stream_pending(stream))) {
+		return gpc_stream_fence(stream);
 	} else {
 		watched = (struct gpc_watched){ stream->context, stream->handle.id, false };
 		result = gpc_watch_ask(&stream->watch, given, &watched);

@@ -33,6 +33,8 @@ struct gpc_stream {
 	uint64_t number;           /* cuStreamGetId */
 	atomic_uint_fast64_t done; /* what it was given up to this record (session.h) is done */
 	atomic_uint_fast64_t here; /* and what that changed of mirrored memory is here */
+	/* All that it waits for, up to this record, the program takes as done (sync.h). */
+	atomic_uint_fast64_t implied;
 	_Atomic(void *) timed; /* token of the last event that it recorded and that keeps time */
 	struct gpc_watch *watch;
 	atomic_uint attributes_set; /* a bit for each, under the lock of stream_attributes.c */
@@ -82,6 +84,9 @@ bool gpc_access_window_is_sound(const struct gpc_device *device,
 /* Blocks until the work posted to the stream so far is done; there may be none. */
 CUresult gpc_stream_fence(struct gpc_stream *stream);
 
+/* The last record that gave work to the stream, or to one that it waits for, and is not known to be
+ * done; 0: there is none. */
+uint64_t gpc_stream_pending(const struct gpc_stream *stream);
 /* All that the stream was given up to this record is done (gpc_request's given). */
 void gpc_stream_set_done(struct gpc_stream *stream, uint64_t given);
 /* What all its work changed of mirrored memory is here, if this record is the last of it. */

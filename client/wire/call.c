@@ -212,6 +212,13 @@ wait_for_functions(struct gpc_call *call) GP_LOCKED(call->session->sender.lock)
 	return result;
 }
 
+/* Work that ends when a host function has run, or when somebody has written a word. */
+static bool
+waits_for_host(uint16_t call)
+{
+	return call == GP_CALL_gpHostFunction || call == GP_CALL_gpStreamWait;
+}
+
 /* When the record is committed: the daemon counts in this order, too. */
 static void
 count_functions(struct gpc_call *call, const struct iovec *bulk, int bulk_count)
@@ -219,7 +226,7 @@ count_functions(struct gpc_call *call, const struct iovec *bulk, int bulk_count)
 {
 	struct gpc_host_functions *functions = &call->session->functions;
 
-	if (call->number == GP_CALL_gpHostFunction || call->number == GP_CALL_gpStreamWait)
+	if (waits_for_host(call->number))
 		functions->unanswered++;
 	if (call->number == GP_CALL_gpStreamWait) {
 		functions->waits++;
@@ -274,6 +281,9 @@ count_given(const struct gpc_call *call) GP_LOCKED(call->session->sender.lock)
 		atomic_store_explicit(&given->to[i], number, memory_order_relaxed);
 	atomic_store_explicit(&given->to[call->stream % GPC_GIVEN_PLACES], number,
 			      memory_order_relaxed);
+	if (atomic_load_explicit(&given->witnesses, memory_order_relaxed) != 0 ||
+	    waits_for_host(call->number))
+		gpc_raise(&given->seen, number);
 }
 
 /* What may keep the answers behind it waiting for as long as the program wants it to: only before

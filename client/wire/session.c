@@ -427,6 +427,24 @@ gpc_session_given(const struct gpc_session *session)
 }
 
 uint64_t
+gpc_session_given_seen(const struct gpc_session *session)
+{
+	return atomic_load(&session->given.seen);
+}
+
+void
+gpc_session_note_seen(struct gpc_session *session)
+{
+	gpc_raise(&session->given.seen, gpc_session_given(session));
+}
+
+void
+gpc_session_count_witnesses(struct gpc_session *session, int count)
+{
+	(void)atomic_fetch_add(&session->given.witnesses, (unsigned int)count);
+}
+
+uint64_t
 gpc_session_given_to(const struct gpc_session *session, uint32_t stream)
 {
 	return atomic_load_explicit(&session->given.to[stream % GPC_GIVEN_PLACES],

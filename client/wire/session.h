@@ -121,6 +121,18 @@ void gpc_session_work_set_done(struct gpc_session *session, uint64_t count);
 uint64_t gpc_session_given(const struct gpc_session *session);
 uint64_t gpc_session_given_to(const struct gpc_session *session, uint32_t stream);
 
+/*
+ * The last of these records whose work may have an effect that the program or another process can
+ * see without asking the daemon: a copy to host memory, a host function, printed text, or any work
+ * while there is memory that both a kernel and somebody outside of the device reach (a witness).
+ * Work without such an effect may be done later than the program has been told.
+ */
+uint64_t gpc_session_given_seen(const struct gpc_session *session);
+/* What was posted last by this thread has such an effect. */
+void gpc_session_note_seen(struct gpc_session *session);
+/* Such memory comes, and goes (count is -1). */
+void gpc_session_count_witnesses(struct gpc_session *session, int count);
+
 /* Such numbers only grow, as work is done: it is at least this from now on. */
 static inline void
 gpc_raise(atomic_uint_fast64_t *number, uint64_t to)

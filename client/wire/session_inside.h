@@ -103,6 +103,8 @@ struct gpc_host_functions {
 struct gpc_given {
 	atomic_bool work;          /* before the first answer: some that may take any time */
 	atomic_uint_fast64_t last; /* how many there are */
+	atomic_uint_fast64_t seen; /* the last one with an effect outside of the device */
+	atomic_uint witnesses;     /* session.h */
 	atomic_uint_fast64_t to[GPC_GIVEN_PLACES]; /* which was the last one for the stream */
 };
 

@@ -12,7 +12,7 @@ CUresult cuArray3DCreate_v2(
         OUT CUarray *pHandle,
         IN const CUDA_ARRAY3D_DESCRIPTOR *pAllocateArray);
 
-GP_LOCAL(VIA(gpArrayDestroy))
+GP_LOCAL(VIA(gpArrayDestroy), SYNCHRONIZES(CURRENT))
 CUresult cuArrayDestroy(
         CUarray hArray);
 
@@ -56,7 +56,7 @@ CUresult cuMipmappedArrayCreate(
         IN const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc,
         unsigned int numMipmapLevels);
 
-GP_LOCAL(VIA(gpArrayDestroy))
+GP_LOCAL(VIA(gpArrayDestroy), SYNCHRONIZES(CURRENT))
 CUresult cuMipmappedArrayDestroy(
         CUmipmappedArray hMipmappedArray);
 

@@ -2,19 +2,19 @@
 /* CUDA driver API: contexts. */
 
 /* A context of the API's first version. */
-GP_LOCAL(VIA(gpContextMake, gpContextCreate))
+GP_LOCAL(VIA(gpContextMake, gpContextCreate), SYNCHRONIZES(CURRENT))
 CUresult cuCtxCreate(
         OUT CUcontext *pctx,
         unsigned int flags,
         CUdevice dev);
 
-GP_LOCAL(VIA(gpContextMake, gpContextCreate))
+GP_LOCAL(VIA(gpContextMake, gpContextCreate), SYNCHRONIZES(CURRENT))
 CUresult cuCtxCreate_v2(
         OUT CUcontext *pctx,
         unsigned int flags,
         CUdevice dev);
 
-GP_LOCAL(VIA(gpContextMake, gpContextCreate))
+GP_LOCAL(VIA(gpContextMake, gpContextCreate), SYNCHRONIZES(CURRENT))
 CUresult cuCtxCreate_v3(
         OUT CUcontext *pctx,
         OUT CUexecAffinityParam *paramsArray,
@@ -22,7 +22,7 @@ CUresult cuCtxCreate_v3(
         unsigned int flags,
         CUdevice dev);
 
-GP_LOCAL(VIA(gpContextMake, gpContextCreate))
+GP_LOCAL(VIA(gpContextMake, gpContextCreate), SYNCHRONIZES(CURRENT))
 CUresult cuCtxCreate_v4(
         OUT CUcontext *pctx,
         OUT CUctxCreateParams *ctxCreateParams,

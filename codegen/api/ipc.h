@@ -16,7 +16,7 @@ CUresult cuIpcOpenMemHandle_v2(
         CUipcMemHandle handle,
         unsigned int Flags);
 
-GP_LOCAL(VIA(gpMemoryUnmap))
+GP_LOCAL(VIA(gpMemoryUnmap), SYNCHRONIZES(dptr))
 CUresult cuIpcCloseMemHandle(
         CUdeviceptr dptr);
 

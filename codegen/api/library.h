@@ -23,7 +23,7 @@ CUresult cuLibraryLoadFromFile(
         BY_HOOK void **libraryOptionValues,
         unsigned int numLibraryOptions);
 
-GP_LOCAL(VIA(gpImageUnload))
+GP_LOCAL(VIA(gpImageUnload), SYNCHRONIZES(CURRENT))
 CUresult cuLibraryUnload(
         CUlibrary library);
 

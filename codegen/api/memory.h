@@ -19,7 +19,7 @@ CUresult cuMemAllocPitch_v2(
         size_t Height,
         unsigned int ElementSizeBytes);
 
-GP_LOCAL(VIA(gpMemoryUnmap, gpFence), CAPTURE(node))
+GP_LOCAL(VIA(gpMemoryUnmap, gpFence), CAPTURE(node), SYNCHRONIZES(dptr))
 CUresult cuMemFree_v2(
         CUdeviceptr dptr);
 
@@ -34,7 +34,7 @@ CUresult cuMemAllocHost_v2(
         BY_HOOK void **pp,
         size_t bytesize);
 
-GP_LOCAL(VIA(gpHostUnmap, gpFence))
+GP_LOCAL(VIA(gpHostUnmap, gpFence), SYNCHRONIZES(p))
 CUresult cuMemFreeHost(
         BY_HOOK void *p);
 
@@ -68,7 +68,7 @@ CUresult cuMemHostRegister(
         size_t bytesize,
         unsigned int Flags);
 
-GP_LOCAL(VIA(gpHostUnmap, gpFence))
+GP_LOCAL(VIA(gpHostUnmap, gpFence), SYNCHRONIZES(p))
 CUresult cuMemHostUnregister(
         BY_HOOK void *p);
 

@@ -30,6 +30,12 @@ GP_MESSAGE(0x0103, WAIT, SERVER_HOOK, BEHIND_ALL)
 void gpContextSynchronize(
         gp_context context);
 
+/* What gpContextSynchronize would wait for comes before all that the session submits later; nobody
+ * waits for it. */
+GP_MESSAGE(0x0108, POST, SERVER_HOOK, BEHIND_ALL, BEFORE_ALL)
+void gpContextBarrier(
+        gp_context context);
+
 /*
  * Multiprocessors of a device: of a green context, or (source 0) what the session has.  What a
  * CUdevResource says of them: count, least (minSmPartitionSize), alignment (smCoscheduledAlignment).

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CUDA driver API: modules, and the linker that makes their images. */
 
-GP_LOCAL(VIA(gpImageLoad))
+GP_LOCAL(VIA(gpImageLoad), SYNCHRONIZES(CURRENT))
 CUresult cuModuleLoad(
         OUT CUmodule *module,
         IN_STRING const char *fname);
 
-GP_LOCAL(AS(cuModuleLoadDataEx, module, image, 0, NULL, NULL), ALIAS(cuModuleLoadFatBinary), VIA(gpImageLoad))
+GP_LOCAL(AS(cuModuleLoadDataEx, module, image, 0, NULL, NULL), ALIAS(cuModuleLoadFatBinary), VIA(gpImageLoad), SYNCHRONIZES(CURRENT))
 CUresult cuModuleLoadData(
         OUT CUmodule *module,
         BY_HOOK const void *image);
 
-GP_LOCAL(VIA(gpImageLoad))
+GP_LOCAL(VIA(gpImageLoad), SYNCHRONIZES(CURRENT))
 CUresult cuModuleLoadDataEx(
         OUT CUmodule *module,
         BY_HOOK const void *image,
@@ -19,7 +19,7 @@ CUresult cuModuleLoadDataEx(
         OUT CUjit_option *options,
         BY_HOOK void **optionValues);
 
-GP_LOCAL(VIA(gpImageUnload))
+GP_LOCAL(VIA(gpImageUnload), SYNCHRONIZES(CURRENT))
 CUresult cuModuleUnload(
         CUmodule hmod);
 

@@ -152,6 +152,12 @@
  *   CAPTURE(default_stream)  both, of the default stream, which it works on
  *   CAPTURE(as_ever)         the same as outside of captures
  *
+ * Whose work NVIDIA's driver waits for before the call returns, streams that do not block included
+ * (client/stream/sync.h):
+ *   SYNCHRONIZES(CURRENT)    the current context's
+ *   SYNCHRONIZES(address)    that of the context of the memory at this parameter, unless the memory
+ *                            is a pool's
+ *
  * What it does to the session's account; required of what takes a stream, makes an object (NEW) or
  * gives out device memory (OUT CUdeviceptr), unless VIA names the messages that say it:
  *   ALLOCATES(size)    so many bytes (a parameter's name, or BY_HOOK) of the device that the

@@ -139,6 +139,14 @@ gpd_gpContextSynchronize(struct gpd_session *session,
 }
 
 CUresult
+gpd_gpContextBarrier(struct gpd_session *session, const struct gp_args_gpContextBarrier *args)
+{
+	const struct gpd_context *context = gpd_context_get(session, args->context);
+
+	return context ? gpd_stream_barrier_context(session, context) : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+CUresult
 gpd_gpFence(struct gpd_session *session, const struct gp_args_gpFence *args)
 {
 	return answer_when_idle(session, NULL);

@@ -12,6 +12,7 @@
  *   poll     work, and questions whether it is done until it is
  *   times    runs that are timed by events, and the times read at the end
  *   buffers  memory that is had for a result that is read, and given back
+ *   frees    memory that kernels use and that is given back, over and over
  *   limits   limits of the context that it has already
  *   sizes    large memory, which stays
  *   physical physical memory, which stays mapped
@@ -376,6 +377,20 @@ textures(struct program *p)
 	require(cuArrayDestroy(array), "cuArrayDestroy");
 }
 
+/* Nothing of it is seen outside of the device, so nobody waits for it. */
+static void
+frees(struct program *p)
+{
+	for (int i = 0; i < 4; i++) {
+		CUdeviceptr scratch;
+
+		require(cuMemAlloc(&scratch, INPUT), "cuMemAlloc");
+		require(cuMemsetD8Async(scratch, 0, INPUT, p->streams[i % 2]), "cuMemsetD8Async");
+		launch(p, p->streams[i % 2]);
+		require(cuMemFree(scratch), "cuMemFree");
+	}
+}
+
 int
 main(int argc, char **argv)
 {
@@ -388,6 +403,7 @@ main(int argc, char **argv)
 		{ "limits", set_limits }, { "poll", poll_event },   { "times", times },
 		{ "buffers", buffers },   { "sizes", sizes },       { "physical", physical },
 		{ "arrays", arrays },     { "textures", textures }, { "constants", ask_constants },
+		{ "frees", frees },
 	};
 	struct program program = { 0 };
 	void (*step)(struct program * program) = NULL;
@@ -401,7 +417,7 @@ main(int argc, char **argv)
 	if (!step) {
 		fprintf(stderr, "usage: steps "
 				"train|token|objects|order|again|read|poll|times|buffers|limits|"
-				"sizes|physical|arrays|textures|constants COUNT\n");
+				"sizes|physical|arrays|textures|constants|frees COUNT\n");
 		return 2;
 	}
 	require(cuInit(0), "cuInit");

@@ -20,6 +20,7 @@ READS = {
     "times": {"cuStreamSynchronize": 1, "cuEventElapsedTime_v2": 1},
     "buffers": {"gpCopyOut": 1},
     "limits": {},
+    "frees": {},
 }
 
 # What a whole program waits for at most, the daemon's first one; the second one knows its code.

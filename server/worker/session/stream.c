@@ -218,6 +218,28 @@ gpd_stream_barrier(struct gpd_session *session, struct gpd_stream *stream)
 	return session->stream_count > 1 ? record_barrier(session) : CUDA_SUCCESS;
 }
 
+CUresult
+gpd_stream_barrier_context(struct gpd_session *session, const struct gpd_context *context)
+{
+	struct gpd_stream *last = NULL;
+
+	for (struct gpd_stream *s = session->streams; s; s = s->next) {
+		CUresult result;
+
+		if (!gpd_context_has(context, s) || gpd_stream_is_idle(s))
+			continue;
+		if (last) {
+			result = gpd_stream_put_behind(last, s);
+		} else {
+			last = s;
+			result = gpd_stream_begin_on(session, last);
+		}
+		if (result != CUDA_SUCCESS)
+			return result;
+	}
+	return last ? gpd_stream_barrier(session, last) : CUDA_SUCCESS;
+}
+
 bool
 gpd_stream_all_idle(const struct gpd_session *session, const struct gpd_context *context)
 {

@@ -86,6 +86,8 @@ CUresult gpd_stream_await(struct gpd_session *session, uint32_t id, gpd_wait_don
 
 /* After a copy with GP_COPY_BARRIER: all later operations of the session wait for this one. */
 CUresult gpd_stream_barrier(struct gpd_session *session, struct gpd_stream *stream);
+/* All later operations of the session wait for all that the context's streams were given. */
+CUresult gpd_stream_barrier_context(struct gpd_session *session, const struct gpd_context *context);
 
 /* A stream of the context; flags as for cuStreamCreate, ignored for the legacy stream.  id 0: the
  * client does not know it. */

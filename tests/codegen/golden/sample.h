@@ -21,6 +21,8 @@ GP_SYMBOL(cuSampleNode, cuSampleNode, 12000)
 GP_SYMBOL(cuSampleUnsafe, cuSampleUnsafe, 12000)
 GP_SYMBOL(cuSampleOfDefault, cuSampleOfDefault, 12000)
 GP_SYMBOL(cuStreamAttachMemAsync, cuStreamAttachMemAsync, 6000)
+GP_SYMBOL(cuSampleUnload, cuSampleUnload, 12000)
+GP_SYMBOL(cuSampleFree, cuSampleFree, 12000)
 GP_SYMBOL(cuGraphCreate, cuGraphCreate, 10000)
 
 GP_LOCAL(SIGNAL_SAFE)
@@ -95,6 +97,15 @@ CUresult cuSampleUnsafe(void);
 GP_LOCAL(CAPTURE(default_stream))
 CUresult cuSampleOfDefault(
         size_t size);
+
+/* Calls that synchronize implicitly. */
+GP_LOCAL(SYNCHRONIZES(CURRENT))
+CUresult cuSampleUnload(
+        int number);
+
+GP_LOCAL(CAPTURE(unsafe), SYNCHRONIZES(memory))
+CUresult cuSampleFree(
+        BY_HOOK void *memory);
 
 GP_SET(sample_number, CU_JIT_TARGET, CU_JIT_CACHE_MODE)
 

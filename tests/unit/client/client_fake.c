@@ -355,6 +355,21 @@ gpc_session_given(const struct gpc_session *s)
 	return __atomic_load_n(&fake.posted, __ATOMIC_SEQ_CST);
 }
 
+void
+gpc_session_count_witnesses(struct gpc_session *s, int count)
+{
+}
+
+void
+gpc_session_note_seen(struct gpc_session *s)
+{
+}
+
+void
+gpc_sync_implicitly_stream(struct gpc_stream *stream)
+{
+}
+
 uint64_t
 gpc_session_work_done(struct gpc_session *s)
 {

@@ -8,6 +8,7 @@
 
 #include "client/context/context.h"
 #include "client/stream/stream.h"
+#include "client/stream/sync.h"
 #include "client/wire/call.h"
 #include "client/wire/host_queue.h"
 #include "client/wire/session.h"

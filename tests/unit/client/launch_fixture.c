@@ -171,7 +171,7 @@ make_image(void)
 
 	fixture.kernels[0] = kernel_info("kernel");
 	fixture.kernels[1] = kernel_info("other");
-	fixture.info = (struct gp_image_info){ 2, fixture.kernels };
+	fixture.info = (struct gp_image_info){ .kernel_count = 2, .kernels = fixture.kernels };
 	image->device = gpc_device_get(0);
 	image->info = &fixture.info;
 	image->kernels = (struct gpc_function_list){ .kind = GPC_KIND_KERNEL, .image = image };

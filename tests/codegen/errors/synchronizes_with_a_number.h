@@ -1,0 +1,3 @@
+GP_LOCAL(SYNCHRONIZES(flags))
+CUresult cuInit(
+        unsigned int flags);

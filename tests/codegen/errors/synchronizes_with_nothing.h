@@ -1,0 +1,2 @@
+GP_LOCAL(SYNCHRONIZES(dptr))
+CUresult cuCtxSynchronize(void);
