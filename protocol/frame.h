@@ -43,6 +43,7 @@ enum gp_note {
 	GP_NOTE_FUNCTION = 0xff05, /* a host function's turn has come: u32 function, u32 CUresult */
 	GP_NOTE_SHARE = 0xff06,    /* other multiprocessors: u32 device, u32 0 */
 	GP_NOTE_WAITS = 0xff07,    /* so many gpStreamWait are over: u32 count, u32 0 */
+	GP_NOTE_PUBLISH = 0xff08,  /* gpHostPublish of this number is wanted: u32 number, u32 0 */
 };
 
 /* Bytes of a kernel's packed parameters: CUDA's own limit since 12.1. */

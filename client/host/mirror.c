@@ -65,6 +65,17 @@ after_function(void *arg)
 	(void)gpc_mirror_send(mirror->session);
 }
 
+static void
+publish(void *arg, uint32_t number)
+{
+	struct gpc_mirror *mirror = arg;
+
+	(void)pthread_mutex_lock(&mirror->lock);
+	mirror->publish = number;
+	(void)pthread_cond_signal(&mirror->wanted);
+	(void)pthread_mutex_unlock(&mirror->lock);
+}
+
 /* Of a picture, under both locks. */
 static bool
 may_send(void *arg, uint64_t value)
@@ -106,8 +117,8 @@ create(struct gpc_context *context)
 	gp_cond_init(&mirror->wanted);
 	mirror->next = atomic_load(&mirrors);
 	atomic_store(&mirrors, mirror);
-	mirror->keeper =
-		(struct gpc_session_keeper){ end, before_function, after_function, mirror };
+	mirror->keeper = (struct gpc_session_keeper){ end, before_function, after_function, publish,
+						      mirror };
 	gpc_session_set_keeper(mirror->session, &mirror->keeper);
 	return mirror;
 }
@@ -406,6 +417,7 @@ make_block(void *host, uint64_t address, size_t size)
 static CUresult
 mirror_open(struct gpc_mirror *mirror) GP_LOCKED(mirror->send_lock)
 {
+	const struct gp_args_gpHostPublish none = { 0 };
 	const struct gp_args_gpHostMerge args = { 0 };
 	CUresult result = CUDA_SUCCESS;
 
@@ -415,6 +427,10 @@ mirror_open(struct gpc_mirror *mirror) GP_LOCKED(mirror->send_lock)
 		result = gpc_post_gpHostMerge(mirror->primary, &args);
 		mirror->picture.merges = result == CUDA_SUCCESS;
 	}
+	/* Flags in memory that is shared are seen at once, and data here is not. */
+	if (result == CUDA_SUCCESS && gpc_session_shares_memory(mirror->session) &&
+	    gpc_facts_know(gpc_session_facts(mirror->session), GP_CALL_gpHostPublish))
+		result = gpc_post_gpHostPublish(mirror->primary, &none);
 	mirror->opened = result == CUDA_SUCCESS;
 	return result;
 }

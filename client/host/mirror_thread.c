@@ -33,8 +33,9 @@ await_work(struct gpc_mirror *mirror)
 		/* Who posts work looks at this behind it. */
 		atomic_store(&mirror->sleeps, true);
 		over = mirror->over;
-		if (over || (mirror->blocks &&
-			     atomic_load(&mirror->clean) < gpc_session_given(mirror->session)))
+		if (over || mirror->publish ||
+		    (mirror->blocks &&
+		     atomic_load(&mirror->clean) < gpc_session_given(mirror->session)))
 			break;
 		(void)pthread_cond_wait(&mirror->wanted, &mirror->lock);
 	}
@@ -148,11 +149,28 @@ take_oldest(struct questions *questions, bool *more)
 	return result;
 }
 
+/* Sends what the program has changed, and tells the daemon so if it waits for that. */
+static CUresult
+publish(struct gpc_mirror *mirror)
+{
+	struct gp_args_gpHostPublish args = { 0 };
+	CUresult result;
+
+	(void)pthread_mutex_lock(&mirror->lock);
+	args.number = mirror->publish;
+	mirror->publish = 0;
+	(void)pthread_mutex_unlock(&mirror->lock);
+	result = gpc_mirror_send(mirror->session);
+	return result == CUDA_SUCCESS && args.number
+		       ? gpc_post_gpHostPublish(mirror->primary, &args)
+		       : result;
+}
+
 /* Changes go both ways, without a wait for the answer of this time. */
 static CUresult
 exchange(struct gpc_mirror *mirror, struct questions *questions)
 {
-	CUresult result = gpc_mirror_send(mirror->session);
+	CUresult result = publish(mirror);
 	bool more = false;
 
 	while (result == CUDA_SUCCESS && questions->count > 0 &&

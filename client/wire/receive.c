@@ -163,6 +163,22 @@ take_waits(struct gpc_session *session, const struct record *record)
 }
 
 static int
+take_publish(struct gpc_session *session, const struct record *record)
+{
+	const struct gpc_session_keeper *keeper = atomic_load(&session->keeper);
+	struct gp_dec dec;
+	uint32_t number;
+
+	gp_dec_init(&dec, record->fields, record->size);
+	number = gp_dec_u32(&dec);
+	(void)gp_dec_u32(&dec); /* reserved */
+	if (!gp_dec_done(&dec) || record->bulk_size > 0 || !number || !keeper)
+		return malformed(session, "publish note");
+	keeper->publish(keeper->arg, number);
+	return 0;
+}
+
+static int
 take_share(struct gpc_session *session, const struct record *record)
 {
 	struct gp_dec dec;
@@ -198,6 +214,8 @@ take_record(struct gpc_session *session, const struct record *record)
 		return take_share(session, record);
 	case GP_NOTE_WAITS:
 		return take_waits(session, record);
+	case GP_NOTE_PUBLISH:
+		return take_publish(session, record);
 	default:
 		return malformed(session, "note");
 	}

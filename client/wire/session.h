@@ -72,12 +72,14 @@ void gpc_session_note_pinned(struct gpc_session *session);
 /*
  * Notifications for the coherence of replicated host memory; set once.  over(): the session is
  * over; any thread.  before_function(), after_function(): around a host function of the program, on
- * the thread that runs it.  None is called with a lock held.
+ * the thread that runs it.  publish(): the daemon wants gpHostPublish of this number; the reader of
+ * the connection.  None is called with a lock held.
  */
 struct gpc_session_keeper {
 	void (*over)(void *arg);
 	void (*before_function)(void *arg);
 	void (*after_function)(void *arg);
+	void (*publish)(void *arg, uint32_t number);
 	void *arg;
 };
 void gpc_session_set_keeper(struct gpc_session *session, const struct gpc_session_keeper *keeper);

@@ -46,6 +46,12 @@ void gpHostWrite(
 GP_MESSAGE(0x080a, POST, SERVER_HOOK, CHARGES_NOTHING, PASSES_COPIES)
 void gpHostMerge(void);
 
+/* What the program had changed when the note GP_NOTE_PUBLISH of this number came was sent before this.  0: the daemon
+ * sends such notes from here on, before a gpStreamWait for a word of shared host memory is over. */
+GP_MESSAGE(0x080b, POST, SERVER_HOOK, CHARGES_NOTHING, PASSES_COPIES)
+void gpHostPublish(
+        unsigned int number);
+
 /* gpHostTake of any runs, for clients that do not know that. */
 GP_MESSAGE(0x0805, WAIT, SERVER_HOOK, CHARGES_NOTHING, PASSES_COPIES)
 void gpHostFetch(

@@ -9,6 +9,8 @@
 #include "server/worker/device/driver.h"
 #include "server/worker/device/partition.h"
 #include "server/worker/device/wait_page.h"
+#include "server/worker/memory/host_memory.h"
+#include "server/worker/memory/host_state.h"
 #include "server/worker/memory/memory.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/sessions.h"
@@ -33,7 +35,8 @@ struct word {
 	struct word *prev, *next; /* by device */
 	struct gpd_backlog_entry *entry;
 	_Atomic bool reached; /* the stream's earlier work is done; the responder says so */
-	unsigned int asked;   /* where the look that is under way shows it; 0: nowhere */
+	uint32_t publish;   /* it is met, and over with gpHostPublish of this number; 0: not yet */
+	unsigned int asked; /* where the look that is under way shows it; 0: nowhere */
 	int device;
 	unsigned int size, condition;
 	uint64_t address, value;
@@ -45,6 +48,8 @@ struct gpd_words {
 	struct gpd_wait_page *page;
 	uint32_t look;       /* the marker of the last look */
 	bool looking;        /* it is under way */
+	uint32_t publish;    /* the number that was asked for last */
+	uint32_t published;  /* and that has come last */
 	uint64_t changed_ns; /* when a wait began or was over */
 	uint64_t look_at_ns; /* not before then */
 };
@@ -182,6 +187,18 @@ gpd_gpStreamWait(struct gpd_session *session, const struct gp_args_gpStreamWait 
 	return result;
 }
 
+CUresult
+gpd_gpHostPublish(struct gpd_session *session, const struct gp_args_gpHostPublish *args)
+{
+	struct gpd_host_memory *memory = session->host_memory;
+
+	if (args->number && session->words)
+		session->words->published = args->number;
+	else if (!args->number && memory)
+		memory->publishes = true;
+	return CUDA_SUCCESS;
+}
+
 bool
 gpd_words_wait(const struct gpd_session *session)
 {
@@ -191,7 +208,8 @@ gpd_words_wait(const struct gpd_session *session)
 static struct word *
 next_reached(struct word *word)
 {
-	while (word && !atomic_load_explicit(&word->reached, memory_order_acquire))
+	while (word &&
+	       (word->publish || !atomic_load_explicit(&word->reached, memory_order_acquire)))
 		word = word->next;
 	return word;
 }
@@ -265,22 +283,72 @@ remove_word(struct gpd_session *session, struct word *word)
 	free(word);
 }
 
+/* Whether the client's program may have written the word behind data that has not come. */
+static bool
+is_published(const struct gpd_session *session, const struct word *word)
+{
+	const struct gpd_host_memory *memory = session->host_memory;
+
+	return memory && memory->publishes &&
+	       gpd_host_memory_mapped(session, word->address, word->size);
+}
+
+/* The next number; 0 names none. */
+static uint32_t
+next_number(uint32_t number)
+{
+	return number == UINT32_MAX ? 1 : number + 1;
+}
+
+/* Those that are met, and whose data has come. */
 static unsigned int
-end_look(struct gpd_session *session)
+end_published(struct gpd_session *session)
 {
 	struct gpd_words *words = session->words;
 	struct word *word, *next;
 	unsigned int count = 0;
 
+	DL_FOREACH_SAFE(words->all, word, next)
+	{
+		/* A later number covers the earlier ones. */
+		if (word->publish && (int32_t)(words->published - word->publish) >= 0) {
+			remove_word(session, word);
+			count++;
+		}
+	}
+	words->published = 0;
+	return count;
+}
+
+static unsigned int
+end_look(struct gpd_session *session)
+{
+	struct gpd_words *words = session->words;
+	uint32_t number = next_number(words->publish);
+	struct word *word, *next;
+	unsigned int count = 0;
+	bool publish = false;
+
 	words->looking = false;
 	DL_FOREACH_SAFE(words->all, word, next)
 	{
-		if (word->asked && is_met(word, read_word(words, word))) {
+		bool met = word->asked && is_met(word, read_word(words, word));
+
+		if (met && is_published(session, word)) {
+			word->publish = number;
+			word->asked = 0;
+			publish = true;
+		} else if (met) {
 			remove_word(session, word);
 			count++;
 		} else {
 			word->asked = 0;
 		}
+	}
+	if (publish) {
+		words->publish = number;
+		words->changed_ns = gp_now_ns();
+		(void)gpd_session_send_publish(session, number);
 	}
 	return count;
 }
@@ -302,15 +370,16 @@ gpd_words_look(struct gpd_session *session)
 	uint64_t now = gp_now_ns();
 	CUresult result;
 
-	if (words->looking) {
-		if (__atomic_load_n(&words->page->host[0], __ATOMIC_ACQUIRE) != words->look)
-			return 0;
-		count = end_look(session);
+	if (words->published)
+		count = end_published(session);
+	if (words->looking &&
+	    __atomic_load_n(&words->page->host[0], __ATOMIC_ACQUIRE) == words->look) {
+		count += end_look(session);
 		if (count)
 			words->changed_ns = now;
 		words->look_at_ns = now + pause_after(words, now);
 	}
-	if (now >= words->look_at_ns && words->all) {
+	if (!words->looking && now >= words->look_at_ns && words->all) {
 		result = begin_look(words);
 		if (gpd_driver_is_sticky(result))
 			gpd_session_poison(session, result);

@@ -3,10 +3,14 @@
  * litmus [ROUNDS [SEED [SHAPE...]]]: what memory that the program and kernels use promises.
  *
  * Each shape is one promise, checked in ROUNDS rounds for each kind of memory that it may use, with
- * random delays in the program and in the kernel.
+ * random delays in the program and in the kernel.  LITMUS_SHARED: pinned memory is shared
+ * and registered memory is not, so that no end polls a flag in pinned memory for data in registered
+ * memory (docs/host-memory.md).
  */
 #include "app.h"
 
+#include <cuda.h>
+#include <cudaTypedefs.h>
 #include <random>
 #include <sched.h>
 #include <string>
@@ -53,6 +57,9 @@ struct arena {
 	cudaStream_t stream;
 	unsigned int rounds;
 	std::mt19937 random;
+	unsigned int *wrong; /* of the device */
+	PFN_cuStreamWaitValue32_v11070 wait;
+	PFN_cuStreamWriteValue32_v11070 write;
 
 	unsigned int below(unsigned int end)
 	{
@@ -171,15 +178,244 @@ fills_in_order(arena &in)
 	}
 }
 
+/* Messages: data, then a flag; whoever sees the flag sees the data. */
+
+static __global__ void
+words_check(const volatile unsigned int *words, unsigned int count, unsigned int value,
+	    unsigned int delay, unsigned int *wrong)
+{
+	app_stay(delay);
+	for (unsigned int i = 0; i < count; i++)
+		*wrong += words[i] != value + i;
+}
+
+static __global__ void
+words_write(volatile unsigned int *words, unsigned int count, unsigned int value,
+	    volatile unsigned int *flag, unsigned int delay)
+{
+	app_stay(delay);
+	for (unsigned int i = 0; i < count; i++)
+		words[i] = value + i;
+	if (!flag)
+		return;
+	__threadfence_system();
+	*flag = value;
+}
+
+static __global__ void
+flag_await(volatile unsigned int *flag, unsigned int value, const volatile unsigned int *words,
+	   unsigned int count, unsigned int *wrong)
+{
+	while (*flag != value)
+		app_rest(1000);
+	__threadfence_system();
+	for (unsigned int i = 0; i < count; i++)
+		*wrong += words[i] != value + i;
+}
+
+/* What the words of a message are; data of more than 8 bytes, apart from its flag. */
+struct message {
+	unsigned int count, value;
+	volatile unsigned int *host, *device; /* its words */
+
+	message(arena &in, unsigned int round)
+	    : count(3 + in.below(in.below(4) ? 30 : 4000)), value(round << 12),
+	      host(in.data.host + 64), device(in.data.device + 64)
+	{
+	}
+
+	void write()
+	{
+		for (unsigned int i = 0; i < count; i++)
+			host[i] = value + i;
+		__sync_synchronize();
+	}
+
+	bool is_here() const
+	{
+		bool here = true;
+
+		for (unsigned int i = 0; i < count; i++)
+			here &= host[i] == value + i;
+		return here;
+	}
+};
+
+static void
+require_none_wrong(arena &in, const char *shape, unsigned int round)
+{
+	unsigned int wrong;
+
+	CHECK(cudaMemcpy(&wrong, in.wrong, sizeof(wrong), cudaMemcpyDeviceToHost));
+	if (wrong)
+		litmus_fail(in, shape, round, "the kernel read old words");
+}
+
+/* The host writes a flag that a kernel polls. */
+static void
+message_to_kernel(arena &in)
+{
+	for (unsigned int round = 1; round <= in.rounds; round++) {
+		message sent(in, round);
+
+		flag_await<<<1, 1, 0, in.stream>>>(in.flag.device, sent.value, sent.device,
+						   sent.count, in.wrong);
+		in.pause();
+		sent.write();
+		*const_cast<volatile unsigned int *>(in.flag.host) = sent.value;
+		in.pause();
+		CHECK(cudaStreamSynchronize(in.stream));
+		require_none_wrong(in, "message to a kernel", round);
+	}
+}
+
+/* A kernel writes a flag that the host polls, without a call. */
+static void
+message_to_host(arena &in)
+{
+	for (unsigned int round = 1; round <= in.rounds; round++) {
+		message sent(in, round);
+
+		words_write<<<1, 1, 0, in.stream>>>(sent.device, sent.count, sent.value,
+						    in.flag.device, in.delay());
+		in.pause();
+		while (*const_cast<volatile unsigned int *>(in.flag.host) != sent.value)
+			sched_yield();
+		__sync_synchronize();
+		if (!sent.is_here())
+			litmus_fail(in, "message to the host", round, "the host read old words");
+		CHECK(cudaStreamSynchronize(in.stream));
+	}
+}
+
+/* A stream waits for the flag, which the host or another stream writes. */
+static void
+wait_value(arena &in)
+{
+	cudaStream_t other;
+
+	CHECK(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
+	for (unsigned int round = 1; round <= in.rounds; round++) {
+		message sent(in, round);
+		CUdeviceptr flag = reinterpret_cast<CUdeviceptr>(in.flag.device);
+
+		REQUIRE(in.wait(in.stream, flag, sent.value, CU_STREAM_WAIT_VALUE_EQ) == 0);
+		words_check<<<1, 1, 0, in.stream>>>(sent.device, sent.count, sent.value, in.delay(),
+						    in.wrong);
+		in.pause();
+		sent.write();
+		if (in.below(2))
+			*const_cast<volatile unsigned int *>(in.flag.host) = sent.value;
+		else
+			REQUIRE(in.write(other, flag, sent.value, 0) == 0);
+		in.pause();
+		CHECK(cudaStreamSynchronize(in.stream));
+		CHECK(cudaStreamSynchronize(other));
+		require_none_wrong(in, "wait value", round);
+	}
+	CHECK(cudaStreamDestroy(other));
+}
+
+/* Launch and synchronization: what was written before a launch is read by the kernel, and what the
+ * kernel wrote is here after the stream, or an event behind it, is done. */
+static void
+event(arena &in)
+{
+	cudaEvent_t done;
+
+	CHECK(cudaEventCreateWithFlags(&done, cudaEventDisableTiming));
+	for (unsigned int round = 1; round <= in.rounds; round++) {
+		message sent(in, 2 * round), back(in, 2 * round + 1);
+
+		sent.write();
+		words_check<<<1, 1, 0, in.stream>>>(sent.device, sent.count, sent.value, 0,
+						    in.wrong);
+		words_write<<<1, 1, 0, in.stream>>>(back.device, back.count, back.value, nullptr,
+						    in.delay());
+		CHECK(cudaEventRecord(done, in.stream));
+		in.pause();
+		if (in.below(2)) {
+			CHECK(cudaEventSynchronize(done));
+		} else {
+			cudaError_t error;
+
+			while ((error = cudaEventQuery(done)) == cudaErrorNotReady)
+				in.pause();
+			CHECK(error);
+		}
+		if (!back.is_here())
+			litmus_fail(in, "event", round, "the host read old words");
+		require_none_wrong(in, "event", round);
+	}
+	CHECK(cudaEventDestroy(done));
+}
+
+/* Store buffering: each writes its own word, then reads the other's; after a synchronization both
+ * words are seen at both ends. */
+static __global__ void
+store_and_load(volatile unsigned int *own, unsigned int value, volatile unsigned int *other,
+	       unsigned int *seen, unsigned int delay)
+{
+	app_stay(delay);
+	*own = value;
+	__threadfence_system();
+	*seen = *other;
+}
+
+static void
+store_buffering(arena &in)
+{
+	unsigned int *seen = app_malloc<unsigned int>(1);
+	volatile unsigned int *flag = in.flag.host, *data = in.data.host;
+
+	for (unsigned int round = 1; round <= in.rounds; round++) {
+		unsigned int kernel_saw, host_saw;
+
+		store_and_load<<<1, 1, 0, in.stream>>>(in.data.device, round, in.flag.device, seen,
+						       in.delay());
+		in.pause();
+		*flag = round;
+		__sync_synchronize();
+		host_saw = *data;
+		CHECK(cudaStreamSynchronize(in.stream));
+		CHECK(cudaMemcpy(&kernel_saw, seen, sizeof(kernel_saw), cudaMemcpyDeviceToHost));
+		/* No value but the last two; and both stores have arrived. */
+		if ((host_saw != round && host_saw != round - 1) ||
+		    (kernel_saw != round && kernel_saw != round - 1))
+			litmus_fail(in, "store buffering", round, "a word that nobody wrote");
+		if (*data != round || *flag != round)
+			litmus_fail(in, "store buffering", round, "a store is lost");
+	}
+	CHECK(cudaFree(seen));
+}
+
 /* A shape, and the kinds of memory that it uses. */
 static const struct {
 	const char *name;
 	void (*run)(arena &in);
 	bool has_flag;
+	bool polls; /* a flag, while the other end writes */
 } shapes[] = {
-	{ "two-writers", two_writers, false },
-	{ "fill", fills_in_order, false },
+	{ "two-writers", two_writers, false, false },
+	{ "fill", fills_in_order, false, false },
+	{ "message-to-kernel", message_to_kernel, true, true },
+	{ "message-to-host", message_to_host, true, true },
+	{ "wait-value", wait_value, true, false },
+	{ "event", event, false, false },
+	{ "store-buffering", store_buffering, true, false },
 };
+
+template <typename T>
+static T
+driver_function(const char *name)
+{
+	cudaDriverEntryPointQueryResult found;
+	void *function = nullptr;
+
+	CHECK(cudaGetDriverEntryPointByVersion(name, &function, 12000, cudaEnableDefault, &found));
+	REQUIRE(found == cudaDriverEntryPointSuccess);
+	return reinterpret_cast<T>(function);
+}
 
 static bool
 is_wanted(const char *name, int argc, char **argv)
@@ -195,18 +431,31 @@ int
 main(int argc, char **argv)
 {
 	unsigned int rounds = argc > 1 ? static_cast<unsigned int>(atoi(argv[1])) : 20;
+	bool shared = getenv("LITMUS_SHARED") != nullptr;
 	unsigned int seed = argc > 2 ? static_cast<unsigned int>(atoi(argv[2])) : 1;
 
 	for (const auto &shape : shapes) {
 		if (!is_wanted(shape.name, argc, argv))
 			continue;
 		for (int kinds = 0; kinds < (shape.has_flag ? 4 : 2); kinds++) {
-			arena in = { block_create(kinds & 2), block_create(kinds & 1), nullptr,
-				     rounds, std::mt19937(seed) };
+			if (shape.polls && shared && kinds == 1)
+				continue;
+			arena in = { block_create(kinds & 2),
+				     block_create(kinds & 1),
+				     nullptr,
+				     rounds,
+				     std::mt19937(seed),
+				     app_malloc<unsigned int>(1),
+				     driver_function<PFN_cuStreamWaitValue32_v11070>(
+					     "cuStreamWaitValue32"),
+				     driver_function<PFN_cuStreamWriteValue32_v11070>(
+					     "cuStreamWriteValue32") };
 
+			CHECK(cudaMemset(in.wrong, 0, sizeof(*in.wrong)));
 			CHECK(cudaStreamCreateWithFlags(&in.stream, cudaStreamNonBlocking));
 			shape.run(in);
 			CHECK(cudaStreamDestroy(in.stream));
+			CHECK(cudaFree(in.wrong));
 			block_destroy(in.flag);
 			block_destroy(in.data);
 		}

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Litmus tests: what the memory that program and kernels use promises, shape by shape, over each transport.
-GP_LITMUS_ROUNDS says how many rounds each shape has for each kind of memory (docs/testing.md)."""
+GP_LITMUS_ROUNDS is the number of rounds of each shape for each kind of memory, and GP_LITMUS_SECONDS the time that one
+program may take (docs/testing.md)."""
 import os
 import sys
 
@@ -11,7 +12,7 @@ from pool import Pool
 # The thread sanitizer makes each of them slower by far.
 ROUNDS = os.environ.get("GP_LITMUS_ROUNDS", "30" if SANITIZER == "thread" else "300")
 SECONDS = int(os.environ.get("GP_LITMUS_SECONDS", 4 * PATIENCE))
-SHAPES = ("two-writers", "fill")
+SHAPES = ("two-writers", "fill", "message-to-kernel", "message-to-host", "wait-value", "event", "store-buffering")
 
 
 def run(shape, remote, env=None, seed=1):
@@ -29,7 +30,7 @@ for name in SHAPES:
     @case(f"{name}: over shared memory")
     def _(name=name):
         with Pool() as pool:
-            run(name, pool.local, seed=2)
+            run(name, pool.local, env={"LITMUS_SHARED": "1"}, seed=2)
             pool.settle()
 
     @case(f"{name}: over tls")

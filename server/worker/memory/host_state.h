@@ -46,6 +46,7 @@ struct gpd_host_memory {
 	atomic_uint had; /* arenas, with those that leave */
 	struct gp_picture picture;
 	uint64_t writes;              /* gpHostWrite that were carried out */
+	bool publishes;               /* executor: the client answers GP_NOTE_PUBLISH */
 	struct gpd_host_watch *watch; /* host_watch.c; NULL: nothing was ever held */
 
 	pthread_mutex_t lock;        /* of these: */

@@ -161,6 +161,8 @@ int gpd_session_send_data(struct gpd_session *session, uint32_t request, uint64_
 void gpd_session_recall(struct gpd_session *session);
 /* A host function's turn has come; result is what the client tells it of its stream. */
 int gpd_session_send_function(struct gpd_session *session, uint32_t function, CUresult result);
+/* The client sends what its program has changed, then gpHostPublish of this number. */
+int gpd_session_send_publish(struct gpd_session *session, uint32_t number);
 /* So many waits for words are over. */
 int gpd_session_send_waits(struct gpd_session *session, uint32_t count);
 /* An IPC handle opens nothing for it: tells the log and the client why. */

@@ -219,6 +219,12 @@ gpd_session_send_waits(struct gpd_session *session, uint32_t count)
 }
 
 int
+gpd_session_send_publish(struct gpd_session *session, uint32_t number)
+{
+	return send_pair(session, GP_NOTE_PUBLISH, number, 0);
+}
+
+int
 gpd_session_send_share(struct gpd_session *session, int device)
 {
 	return send_pair(session, GP_NOTE_SHARE, (uint32_t)device, 0);

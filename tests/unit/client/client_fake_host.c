@@ -245,6 +245,13 @@ gpc_post_gpHostWrite(struct gpc_context *c, const struct gp_args_gpHostWrite *ar
 	return CUDA_SUCCESS;
 }
 
+CUresult
+gpc_post_gpHostPublish(struct gpc_context *c, const struct gp_args_gpHostPublish *args)
+{
+	assert_true(fake.shares_memory);
+	return CUDA_SUCCESS;
+}
+
 /* How many the bytes name; of those that are mapped, where they are. */
 static size_t
 find_ranges(struct gp_bytes bytes, struct gp_changes_range *ranges)
