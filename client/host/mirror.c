@@ -71,7 +71,7 @@ publish(void *arg, uint32_t number)
 	struct gpc_mirror *mirror = arg;
 
 	(void)pthread_mutex_lock(&mirror->lock);
-	mirror->publish = number;
+	mirror->publish_number = number;
 	(void)pthread_cond_signal(&mirror->wanted);
 	(void)pthread_mutex_unlock(&mirror->lock);
 }

@@ -90,7 +90,7 @@ struct gpc_mirror {
 	struct gpc_mirror_fetch *under_way;
 	struct gpc_sent *sent;
 	uint64_t least_ns; /* that an answer has taken; 0: none has come */
-	uint32_t publish;  /* the number that the daemon wants; 0: none */
+	uint32_t publish_number;  /* the number that the daemon wants; 0: none */
 	bool started;
 	bool over;
 

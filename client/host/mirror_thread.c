@@ -33,7 +33,7 @@ await_work(struct gpc_mirror *mirror)
 		/* Who posts work looks at this behind it. */
 		atomic_store(&mirror->sleeps, true);
 		over = mirror->over;
-		if (over || mirror->publish ||
+		if (over || mirror->publish_number ||
 		    (mirror->blocks &&
 		     atomic_load(&mirror->clean) < gpc_session_given(mirror->session)))
 			break;
@@ -157,8 +157,8 @@ publish(struct gpc_mirror *mirror)
 	CUresult result;
 
 	(void)pthread_mutex_lock(&mirror->lock);
-	args.number = mirror->publish;
-	mirror->publish = 0;
+	args.number = mirror->publish_number;
+	mirror->publish_number = 0;
 	(void)pthread_mutex_unlock(&mirror->lock);
 	result = gpc_mirror_send(mirror->session);
 	return result == CUDA_SUCCESS && args.number
