@@ -89,8 +89,8 @@ struct gpc_mirror {
 	size_t room; /* of them */
 	struct gpc_mirror_fetch *under_way;
 	struct gpc_sent *sent;
-	uint64_t least_ns; /* that an answer has taken; 0: none has come */
-	uint32_t publish_number;  /* the number that the daemon wants; 0: none */
+	uint64_t least_ns;       /* that an answer has taken; 0: none has come */
+	uint32_t publish_number; /* the number that the daemon wants; 0: none */
 	bool started;
 	bool over;
 
