@@ -35,8 +35,8 @@ HOSTILE = ['limits', 'limits_sessions', 'hostile', 'hostile_arrays', 'hostile_ca
            'hostile_graphs', 'hostile_shm', 'hostile_tls', 'lane_order', 'liars', 'credentials', 'revocation', 'tls', 'code_memory', 'devices', 'host_memory',
            'lanes', 'manystreams', 'memory_words', 'network', 'peers', 'trips', 'waits']
 # They look at how much memory the GPU has left, or at times, so nothing else runs beside them.
-ALONE = ['faults', 'isolation', 'quota', 'life', 'tenants', 'ctl', 'metrics', 'callbacks', 'loading', 'partition', 'schedule', 'host_stress']
-OTHERS = ['apps_static', 'apps_shared', 'daemons', 'doctor', 'ipc', 'launcher', 'nvml', 'operator', 'pinned_memory', 'service', 'shm', 'smi',
+ALONE = ['faults', 'isolation', 'quota', 'life', 'tenants', 'ctl', 'metrics', 'callbacks', 'loading', 'partition', 'schedule', 'host_stress', 'interrupted', 'litmus', 'silence']
+OTHERS = ['apps_static', 'apps_shared', 'daemons', 'doctor', 'environment', 'ipc', 'launcher', 'managed', 'nvml', 'operator', 'pinned_memory', 'service', 'shm', 'smi',
           'sparse', 'told', 'trace']
 # They try the measuring, what docs/ shows, other drivers or virtual machines, or need a table of a build.
 ELSEWHERE = ['acceptance', 'apps', 'bench', 'examples', 'old_driver', 'rdma', 'vm', 'wrongcalls']
@@ -45,6 +45,8 @@ APPS = sorted({name.removesuffix('.out') for name in os.listdir(os.path.join(ROO
               - {'graphdevices', 'hoststress', 'peers', 'wrongcalls'} | {'badhandle', 'devicequery', 'memhog', 'occupancy', 'sleeper', 'smcount'})
 # What these run over the local socket.
 PROGRAMS = {
+    'managed': ['managed', 'managedcalls', 'managedhints', 'managedsignals', 'managedstyles', 'managedvars', 'callbacks', 'forkmemory',
+                'hostpools'],
     'pinned_memory': ['zerocopy', 'pinned', 'largeblocks', 'managedstyles', 'mappedstyles', 'hostpools',
                       'hostvmm', 'hostorder', 'wordsfreed'],
     'shm': ['callbacks', 'copies', 'copies2d', 'driverapi', 'errors', 'events', 'exitpending', 'fork', 'forkmemory', 'hostfunc',

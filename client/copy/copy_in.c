@@ -280,6 +280,8 @@ send(struct sending *sending, bool may_return)
 		for (uint64_t slice = 0; slice < copy->depth && result == CUDA_SUCCESS; slice++)
 			result = send_slice(sending, slice);
 	}
+	if (copy->dst.reached)
+		gpc_session_note_seen(session);
 	free(sending->packed);
 	return result;
 }

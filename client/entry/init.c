@@ -26,6 +26,7 @@
 #include "client/guard/guard.h"
 #include "client/pages/pages.h"
 #include "client/stream/stream.h"
+#include "client/stream/sync.h"
 #include "client/wire/lane.h"
 #include "gpc_calls.h"
 
@@ -312,6 +313,7 @@ gpc_cuInit(unsigned int Flags)
 	if (gpc_device_count() == 0)
 		return CUDA_ERROR_NO_DEVICE;
 	gpc_unsupported_injection();
+	gpc_sync_watch_exit();
 	atomic_store_explicit(&gpc_lifecycle, CUDA_SUCCESS, memory_order_release);
 	return CUDA_SUCCESS;
 }

@@ -14,6 +14,7 @@
 #include "gpc_calls.h"
 
 #include <stdatomic.h>
+#include <stdlib.h>
 
 static CUresult
 wait_for_all(struct gpc_context *context)
@@ -101,6 +102,22 @@ post_barrier(struct gpc_context *context)
 	       gpc_post_gpContextBarrier(context, &args) == CUDA_SUCCESS;
 }
 
+/* A CUDA runtime gives back its libraries and contexts in exit(), also while a host function never
+ * returns. */
+static atomic_bool exiting;
+
+static void
+note_exit(void)
+{
+	atomic_store(&exiting, true);
+}
+
+void
+gpc_sync_watch_exit(void)
+{
+	(void)atexit(note_exit);
+}
+
 void
 gpc_sync_implicitly(struct gpc_context *context)
 {
@@ -108,7 +125,7 @@ gpc_sync_implicitly(struct gpc_context *context)
 	uint64_t given = gpc_session_given(session);
 	CUresult result = CUDA_SUCCESS;
 
-	if (is_known(context, given) || !gpc_context_is_active(context))
+	if (is_known(context, given) || !gpc_context_is_active(context) || atomic_load(&exiting))
 		return;
 	if (!is_known(context, given_seen(session, given)) || !post_barrier(context))
 		result = gpc_sync_context(context);
@@ -183,7 +200,8 @@ gpc_sync_implicitly_stream(struct gpc_stream *stream)
 	uint64_t given = gpc_session_given(session), seen = given_seen(session, given);
 	CUresult result = CUDA_SUCCESS;
 
-	if (is_known(stream->context, given) || gpc_sync_is_implied(stream, given))
+	if (is_known(stream->context, given) || gpc_sync_is_implied(stream, given) ||
+	    atomic_load(&exiting))
 		return;
 	if (!is_known(stream->context, seen) && !gpc_sync_is_implied(stream, seen) &&
 	    gpc_stream_pending(stream) != 0)

@@ -30,6 +30,9 @@ void gpc_sync_implicitly_owner(uint64_t address);
 /* The same with the work that the stream waits for. */
 void gpc_sync_implicitly_stream(struct gpc_stream *stream);
 
+/* By cuInit(): no call waits implicitly once the process is in exit(). */
+void gpc_sync_watch_exit(void);
+
 /* Whether the stream's work up to this record (client/wire/session.h) is implied to be done. */
 bool gpc_sync_is_implied(const struct gpc_stream *stream, uint64_t given);
 /* Whether all work up to this record, of whatever stream of the context, is. */

@@ -266,6 +266,14 @@ gpc_call_waits_over(struct gpc_session *session, uint32_t count)
 	return known;
 }
 
+/* Copies to the device; one to host memory that kernels reach is noted by its caller. */
+static bool
+writes_device_only(uint16_t number)
+{
+	return number == GP_CALL_gpCopyIn || number == GP_CALL_gpCopyInShort ||
+	       number == GP_CALL_gpCopyInLanes || number == GP_CALL_gpArrayCopyIn;
+}
+
 /* When the record is committed: who sees the number knows that it is on its way. */
 static void
 count_given(const struct gpc_call *call) GP_LOCKED(call->session->sender.lock)
@@ -281,7 +289,8 @@ count_given(const struct gpc_call *call) GP_LOCKED(call->session->sender.lock)
 		atomic_store_explicit(&given->to[i], number, memory_order_relaxed);
 	atomic_store_explicit(&given->to[call->stream % GPC_GIVEN_PLACES], number,
 			      memory_order_relaxed);
-	if (atomic_load_explicit(&given->witnesses, memory_order_relaxed) != 0 ||
+	if ((atomic_load_explicit(&given->witnesses, memory_order_relaxed) != 0 &&
+	     !writes_device_only(call->number)) ||
 	    waits_for_host(call->number))
 		gpc_raise(&given->seen, number);
 }

@@ -43,6 +43,8 @@ test_limit(void **state)
 	assert_int_equal(signals, 0);
 	/* The program's own is the program's. */
 	assert_int_equal(ftruncate(fd, 4096), -1);
+	/* The thread sanitizer delivers a signal at a call that it knows. */
+	(void)usleep(1);
 	assert_int_equal(signals, 1);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &files), 0);
 	assert_int_equal(sigaction(SIGXFSZ, &before, NULL), 0);
