@@ -23,24 +23,36 @@ gpc_late_copy_is_known(const struct gpc_session *session)
 	return gpc_session_facts(session)->features & GP_FEATURE_LATE;
 }
 
-static void
+static uint64_t
 late_copy_add(struct gpc_late_copy *late)
 {
+	static uint64_t last_number;
+	uint64_t number;
+
 	(void)pthread_mutex_lock(&lock);
+	number = late->number = ++last_number;
 	DL_APPEND(late_copies, late);
 	atomic_fetch_add(&count, 1);
 	(void)pthread_mutex_unlock(&lock);
+	return number;
 }
 
+/* Does nothing if the copy has been removed: the end of a session drops its late copies. */
 static void
-late_copy_remove(struct gpc_late_copy *late)
+late_copy_remove(uint64_t number)
 {
+	struct gpc_late_copy *late;
+
 	(void)pthread_mutex_lock(&lock);
-	DL_DELETE(late_copies, late);
-	atomic_fetch_sub(&count, 1);
-	(void)pthread_cond_broadcast(&removed);
+	DL_SEARCH_SCALAR(late_copies, late, number, number);
+	if (late) {
+		DL_DELETE(late_copies, late);
+		atomic_fetch_sub(&count, 1);
+		(void)pthread_cond_broadcast(&removed);
+	}
 	(void)pthread_mutex_unlock(&lock);
-	late->destroy(late);
+	if (late)
+		late->destroy(late);
 }
 
 /* result: CUDA_SUCCESS when the stream has got there, else why the session is over. */
@@ -56,7 +68,7 @@ late_copy_run(CUstream stream, CUresult result, void *data)
 		if (result != CUDA_SUCCESS)
 			gpc_session_defer(late->session, result);
 	}
-	late_copy_remove(late);
+	late_copy_remove(late->number);
 }
 
 CUresult
@@ -67,12 +79,12 @@ gpc_late_copy_post(const struct gpc_scope *scope, uint32_t stream, struct gpc_la
 		.data = late,
 		.library = true,
 	};
-	CUresult result;
+	uint64_t number = late_copy_add(late);
+	CUresult result = gpc_host_queue_post(scope, stream, &call);
 
-	late_copy_add(late);
-	result = gpc_host_queue_post(scope, stream, &call);
+	/* The session may have ended meanwhile, and the copy with it. */
 	if (result != CUDA_SUCCESS)
-		late_copy_remove(late);
+		late_copy_remove(number);
 	return result;
 }
 

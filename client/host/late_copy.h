@@ -28,6 +28,7 @@ struct gpc_late_copy {
 	/* Sends the bytes; on the thread of late copies, or not at all if the session ends. */
 	CUresult (*send)(struct gpc_late_copy *late);
 	void (*destroy)(struct gpc_late_copy *late);
+	uint64_t number; /* of all that were posted */
 	struct gpc_late_copy *prev, *next;
 };
 
