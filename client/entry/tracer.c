@@ -9,6 +9,7 @@
 #include "client/base/log.h"
 #include "client/base/trace.h"
 #include "client/context/trace_gpu.h"
+#include "client/guard/guard.h"
 #include "client/wire/session.h"
 #include "transport/descriptor.h"
 #include "transport/own_fd.h"
@@ -127,6 +128,7 @@ write_text(void)
 		ssize_t n = -1;
 
 		errno = EBADF;
+		gpc_guard_block();
 		gp_file_limit_begin(&limit);
 		if (gp_own_fd_is(tracer.fd))
 			n = write(tracer.fd, tracer.text.data + done, tracer.text.size - done);

@@ -7,6 +7,7 @@
 #include "client/graph/plan.h"
 #include "client/graph/sets.h"
 #include "client/graph/user_object.h"
+#include "client/guard/guard.h"
 #include "client/host/mirror.h"
 #include "client/stream/stream.h"
 #include "gpc_calls.h"
@@ -322,6 +323,7 @@ begin_sent(CUgraphExec token, struct gpc_exec **exec_p) GP_LOCKS(gpc_graphs_lock
 	CUresult result = gpc_exec_begin(token, exec_p);
 
 	while (result == CUDA_SUCCESS && (*exec_p)->sending) {
+		gpc_guard_block();
 		pthread_cond_wait(&sent, &gpc_graphs_lock);
 		result = lookup(token, exec_p);
 	}

@@ -5,6 +5,7 @@
 #include "client/base/log.h"
 #include "client/context/context.h"
 #include "client/context/fence.h"
+#include "client/guard/guard.h"
 #include "client/host/host_alias.h"
 #include "client/host/host_names.h"
 #include "client/host/host_space.h"
@@ -59,6 +60,7 @@ gpc_host_block_is_there(const void *memory, size_t size)
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), end = (uintptr_t)memory + size;
 	uintptr_t start = (uintptr_t)memory & ~(page - 1);
 
+	gpc_guard_block();
 	/* It has nothing to do but says ENOMEM for a hole. */
 	return end > (uintptr_t)memory && msync((void *)start, end - start, MS_ASYNC) == 0;
 }

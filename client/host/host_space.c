@@ -11,6 +11,7 @@
 #include "client/connect/window.h"
 #include "client/context/context.h"
 #include "client/context/fence.h"
+#include "client/guard/guard.h"
 #include "client/host/host_range.h"
 #include "client/wire/session.h"
 #include "gpc_calls.h"
@@ -295,6 +296,7 @@ tell_mapped_in_time(struct space *space, struct gpc_context *context,
 	for (int i = 0; (result == CUDA_ERROR_NOT_READY && i < ADDRESS_TRIES) ||
 			(result == CUDA_ERROR_OUT_OF_MEMORY && i < LEAVING_TRIES);
 	     i++) {
+		gpc_guard_block();
 		gp_nap(LEAVING_NAP_NS);
 		result = tell_mapped(space, context, range, false);
 	}
@@ -335,6 +337,7 @@ make_there(struct space *space, struct gpc_context *context, uint64_t size, bool
 	CUresult result = try_there(space, context, size, shared, range_p);
 
 	for (int i = 0; result == CUDA_ERROR_NOT_READY && i < ADDRESS_TRIES; i++) {
+		gpc_guard_block();
 		gp_nap(LEAVING_NAP_NS);
 		result = try_there(space, context, size, shared, range_p);
 	}
@@ -375,6 +378,7 @@ make_shared(struct space *space, struct gpc_context *context, uint64_t size,
 	if (!give_back(space, context, 0))
 		return result;
 	for (int i = 0; result == CUDA_ERROR_OUT_OF_MEMORY && i < LEAVING_TRIES; i++) {
+		gpc_guard_block();
 		gp_nap(LEAVING_NAP_NS);
 		result = make_there(space, context, size, true, range_p);
 	}

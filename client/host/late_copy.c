@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/lock.h"
+#include "client/guard/guard.h"
 #include "client/wire/host_queue.h"
 #include "client/wire/session.h"
 #include "protocol/control.h"
@@ -107,6 +108,7 @@ gpc_late_copy_settle(const void *base, uint64_t size)
 {
 	if (atomic_load(&count) == 0)
 		return;
+	gpc_guard_block();
 	(void)pthread_mutex_lock(&lock);
 	while (is_read((uintptr_t)base, size))
 		(void)pthread_cond_wait(&removed, &lock);

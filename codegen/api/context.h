@@ -71,7 +71,7 @@ CUresult cuCtxGetId(
         CUcontext ctx,
         OUT FROM(number) unsigned long long *ctxId);
 
-GP_LOCAL(VIA(gpContextSynchronize), CAPTURE(unsafe))
+GP_LOCAL(VIA(gpContextSynchronize), CAPTURE(unsafe), QUICK)
 CUresult cuCtxSynchronize(
 void);
 

@@ -7,7 +7,7 @@ CUresult cuMemcpy(
         CUdeviceptr src,
         size_t ByteCount);
 
-GP_LOCAL(VIA(gpCopyIn, gpCopyOut, gpCopyDevice), CAPTURE(node))
+GP_LOCAL(VIA(gpCopyIn, gpCopyOut, gpCopyDevice), CAPTURE(node), QUICK)
 CUresult cuMemcpyAsync(
         CUdeviceptr dst,
         CUdeviceptr src,
@@ -38,7 +38,7 @@ CUresult cuMemcpyHtoD_v2(
         BY_HOOK const void *srcHost,
         size_t ByteCount);
 
-GP_LOCAL(VIA(gpCopyIn), CAPTURE(node))
+GP_LOCAL(VIA(gpCopyIn), CAPTURE(node), QUICK)
 CUresult cuMemcpyHtoDAsync_v2(
         CUdeviceptr dstDevice,
         BY_HOOK const void *srcHost,
@@ -51,7 +51,7 @@ CUresult cuMemcpyDtoH_v2(
         CUdeviceptr srcDevice,
         size_t ByteCount);
 
-GP_LOCAL(VIA(gpCopyOut), CAPTURE(node))
+GP_LOCAL(VIA(gpCopyOut), CAPTURE(node), QUICK)
 CUresult cuMemcpyDtoHAsync_v2(
         BY_HOOK void *dstHost,
         CUdeviceptr srcDevice,
@@ -64,7 +64,7 @@ CUresult cuMemcpyDtoD_v2(
         CUdeviceptr srcDevice,
         size_t ByteCount);
 
-GP_LOCAL(VIA(gpCopyDevice), CAPTURE(node))
+GP_LOCAL(VIA(gpCopyDevice), CAPTURE(node), QUICK)
 CUresult cuMemcpyDtoDAsync_v2(
         CUdeviceptr dstDevice,
         CUdeviceptr srcDevice,
@@ -113,7 +113,7 @@ CUresult cuMemsetD2D32_v2(
         size_t Width,
         size_t Height);
 
-GP_LOCAL(VIA(gpFill), CAPTURE(node))
+GP_LOCAL(VIA(gpFill), CAPTURE(node), QUICK)
 CUresult cuMemsetD8Async(
         CUdeviceptr dstDevice,
         unsigned char uc,
@@ -127,7 +127,7 @@ CUresult cuMemsetD16Async(
         size_t N,
         CUstream hStream);
 
-GP_LOCAL(VIA(gpFill), CAPTURE(node))
+GP_LOCAL(VIA(gpFill), CAPTURE(node), QUICK)
 CUresult cuMemsetD32Async(
         CUdeviceptr dstDevice,
         unsigned int ui,

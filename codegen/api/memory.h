@@ -6,7 +6,7 @@ CUresult cuMemGetInfo_v2(
         OUT OPT size_t *free,
         OUT OPT size_t *total);
 
-GP_LOCAL(VIA(gpMemoryMap), CAPTURE(unsafe))
+GP_LOCAL(VIA(gpMemoryMap), CAPTURE(unsafe), QUICK)
 CUresult cuMemAlloc_v2(
         OUT CUdeviceptr *dptr,
         size_t bytesize);
@@ -19,7 +19,7 @@ CUresult cuMemAllocPitch_v2(
         size_t Height,
         unsigned int ElementSizeBytes);
 
-GP_LOCAL(VIA(gpMemoryUnmap, gpFence), CAPTURE(node), SYNCHRONIZES(dptr))
+GP_LOCAL(VIA(gpMemoryUnmap, gpFence), CAPTURE(node), SYNCHRONIZES(dptr), QUICK)
 CUresult cuMemFree_v2(
         CUdeviceptr dptr);
 

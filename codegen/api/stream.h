@@ -138,7 +138,7 @@ GP_LOCAL()
 CUresult cuThreadExchangeStreamCaptureMode(
         OUT CUstreamCaptureMode *mode);
 
-GP_CALL(0x0402, POST, CLIENT_HOOK, SERVER_HOOK, CHARGES_NOTHING, PASSES_COPIES, CAPTURE(node))
+GP_CALL(0x0402, POST, CLIENT_HOOK, SERVER_HOOK, CHARGES_NOTHING, PASSES_COPIES, CAPTURE(node), QUICK)
 CUresult cuStreamWaitEvent(
         CUstream hStream,
         CUevent hEvent,
@@ -148,7 +148,7 @@ GP_CALL(0x0403, WAIT, CLIENT_HOOK, SERVER_HOOK, CHARGES_NOTHING, ASKS, AWAITS_ST
 CUresult cuStreamQuery(
         CUstream hStream);
 
-GP_CALL(0x0404, WAIT, CLIENT_HOOK, SERVER_HOOK, CHARGES_NOTHING, AWAITS_STREAM, CAPTURE(refused))
+GP_CALL(0x0404, WAIT, CLIENT_HOOK, SERVER_HOOK, CHARGES_NOTHING, AWAITS_STREAM, CAPTURE(refused), QUICK)
 CUresult cuStreamSynchronize(
         CUstream hStream);
 
