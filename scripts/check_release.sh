@@ -10,7 +10,7 @@ set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
-steps=${*:-lint deb rpm tar wheel arm containers pool upgrade portable neighbours dist}
+steps=${*:-lint deb rpm tar wheel arm containers pool upgrade portable neighbours litmus dist}
 if [ "$(id -u)" != 0 ]; then
 	echo "check_release.sh: needs root, to change into roots of its own" >&2
 	exit 2

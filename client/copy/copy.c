@@ -154,6 +154,9 @@ run_there(const struct target *target, const struct gpc_copy *copy)
 	if (!copy->dst.reached && !copy->src.reached)
 		return post(target, copy);
 	result = gpc_mirror_before_work(session);
+	if (result == CUDA_SUCCESS && copy->dst.reached)
+		result = gpc_pending_copy_order(&target->stream->context->scope,
+						target->stream->handle.id);
 	if (result == CUDA_SUCCESS)
 		result = post(target, copy);
 	gpc_mirror_behind_work(session);

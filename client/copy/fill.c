@@ -104,6 +104,8 @@ fill(struct gpc_stream *stream, struct gp_args_gpFill *args, bool async)
 	/* What the program has written before is not sent over the fill later. */
 	if (found.kind == GPC_ADDRESS_HOST)
 		result = gpc_mirror_before_work(stream->context->scope.session);
+	if (found.kind == GPC_ADDRESS_HOST && result == CUDA_SUCCESS)
+		result = gpc_pending_copy_order(&stream->context->scope, stream->handle.id);
 	if (result != CUDA_SUCCESS)
 		return result;
 	result = found.managed ? post_managed(stream, args, size) : post(stream, args);

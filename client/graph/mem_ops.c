@@ -5,6 +5,7 @@
 #include "client/graph/capture.h"
 #include "client/host/host_block.h"
 #include "client/host/mirror.h"
+#include "client/host/pending_copy.h"
 #include "client/memory/address.h"
 #include "client/memory/host_memory.h"
 #include "client/stream/managed.h"
@@ -190,7 +191,10 @@ post_write(struct gpc_stream *stream, const CUstreamBatchMemOpParams *op, unsign
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = gpc_post_gpStreamWrite(stream->context, &args);
+	if (gpc_host_memory_reached(&(uint64_t){ op->writeValue.address }, size))
+		result = gpc_pending_copy_order(&stream->context->scope, stream->handle.id);
+	if (result == CUDA_SUCCESS)
+		result = gpc_post_gpStreamWrite(stream->context, &args);
 	if (managed)
 		gpc_managed_end(stream);
 	return result;

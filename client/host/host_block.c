@@ -65,6 +65,37 @@ gpc_host_block_is_there(const void *memory, size_t size)
 	return end > (uintptr_t)memory && msync((void *)start, end - start, MS_ASYNC) == 0;
 }
 
+/* Whether the session has a block in this state; of registered memory, or allocated by CUDA. */
+static bool
+session_has_block(const struct gpc_session *session, enum gpc_host_state state, bool registered)
+{
+	bool has = false;
+
+	(void)pthread_rwlock_rdlock(&lock);
+	for (size_t i = 0; i < blocks.count && !has; i++) {
+		const struct gpc_host_block *block = blocks.list[i].item;
+
+		has = block->state == state && block->context->scope.session == session &&
+		      (block->origin == GPC_HOST_REGISTERED) == registered;
+	}
+	(void)pthread_rwlock_unlock(&lock);
+	return has;
+}
+
+/* After a block is shared or registered memory is replicated.  With both, a polled flag in the
+ * one may be seen before its data in the other (docs/memory-model.md). */
+static void
+warn_of_polled_flags(const struct gpc_session *session)
+{
+	static atomic_bool warned;
+
+	if (!atomic_load(&warned) && session_has_block(session, GPC_HOST_SHARED, false) &&
+	    session_has_block(session, GPC_HOST_MIRRORED, true) && !atomic_exchange(&warned, true))
+		gpc_warn("registered host memory: a kernel or thread that polls a flag in pinned "
+			 "memory may see it before its data in registered memory; keep both in one "
+			 "kind of memory");
+}
+
 int
 gpc_host_block_add(void *address, size_t size, const struct gpc_host_block *what)
 {
@@ -87,6 +118,8 @@ gpc_host_block_add(void *address, size_t size, const struct gpc_host_block *what
 	if (what->state == GPC_HOST_SHARED) {
 		atomic_fetch_add(&gpc_host_memory_shared, 1);
 		gpc_session_count_witnesses(what->context->scope.session, 1);
+		if (atomic_load(&gpc_host_memory_registered) > 0)
+			warn_of_polled_flags(what->context->scope.session);
 	}
 	if (what->origin == GPC_HOST_REGISTERED)
 		count_registered((uintptr_t)address, size);
@@ -445,6 +478,8 @@ reach(struct gpc_host_block *block, const struct gpc_range *range, bool doubtful
 		gpc_mirror_remove(block->context->scope.session, block->device);
 		return CUDA_SUCCESS;
 	}
+	if (block->origin == GPC_HOST_REGISTERED)
+		warn_of_polled_flags(block->context->scope.session);
 	gpc_log(GPC_LOG_INFO,
 		"kernels reach pinned memory at %#llx from now on: its %llu bytes are compared "
 		"before each launch",

@@ -2,6 +2,7 @@
 #include "client/host/pending_copy.h"
 
 #include "base/lock.h"
+#include "client/wire/host_queue.h"
 #include "client/wire/session.h"
 
 #include <pthread.h>
@@ -161,6 +162,39 @@ gpc_pending_copy_settle(const void *base, uint64_t size)
 		put(pending, 1);
 	}
 	return result;
+}
+
+static bool
+is_any_pending(const struct gpc_session *session)
+{
+	const struct gpc_pending_copy *pending;
+
+	(void)pthread_mutex_lock(&lock);
+	for (pending = all; pending && pending->request->session != session;
+	     pending = pending->next)
+		;
+	(void)pthread_mutex_unlock(&lock);
+	return pending != NULL;
+}
+
+static void
+ignore_turn(CUstream stream, CUresult result, void *data)
+{
+	(void)stream;
+	(void)result;
+	(void)data;
+}
+
+/* The daemon notifies the client of the function after it has sent the bytes of earlier copies, and
+ * the client reads both from one connection. */
+CUresult
+gpc_pending_copy_order(const struct gpc_scope *scope, uint32_t stream)
+{
+	const struct gpc_host_call call = { .callback = ignore_turn, .library = true };
+
+	if (atomic_load(&count) == 0 || !is_any_pending(scope->session))
+		return CUDA_SUCCESS;
+	return gpc_host_queue_post(scope, stream, &call);
 }
 
 static bool

@@ -36,6 +36,11 @@ void gpc_pending_copy_started(struct gpc_pending_copy *pending, bool success);
  * result.  It may be freed. */
 bool gpc_pending_copy_done(struct gpc_pending_copy *pending, CUresult result);
 
+/* Before an operation of the stream that writes to host memory that the device reaches: it starts
+ * after the bytes of earlier copies to other host memory have arrived, so a flag that it writes is
+ * not seen before its data.  Posts nothing if no copy of the session is pending. */
+CUresult gpc_pending_copy_order(const struct gpc_scope *scope, uint32_t stream);
+
 /* Whether a pending copy writes to [base, base + size). */
 bool gpc_pending_copy_writes(const void *base, uint64_t size);
 

@@ -39,6 +39,14 @@ step_portable() {
 	expect_tap "$work/portable.txt"
 }
 
+# The shapes of the memory model over each transport, many more rounds than a change needs.
+step_litmus() {
+	programs tests/makecertificates tests/apps/litmus
+	packaged env GP_LITMUS_ROUNDS=10000 GP_LITMUS_SECONDS=1800 python3 tests/integration/test_litmus.py \
+		>"$work/litmus.txt" || true
+	expect_tap "$work/litmus.txt"
+}
+
 step_neighbours() {
 	local part built=$work/this
 	programs tests/makecertificates $(scripts/neighbours.sh --targets)

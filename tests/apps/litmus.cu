@@ -14,6 +14,9 @@
 #include <random>
 #include <sched.h>
 #include <string>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 /* Memory that the program and kernels use, and its address for kernels. */
 struct block {
@@ -389,20 +392,325 @@ store_buffering(arena &in)
 	CHECK(cudaFree(seen));
 }
 
+/* Work of the program in stream order: it sees what earlier work wrote, and later work sees what it
+ * wrote. */
+struct host_step {
+	message *before, *after;
+	unsigned int pause;
+	bool wrong;
+};
+
+static void CUDART_CB
+host_step_run(void *data)
+{
+	host_step *step = static_cast<host_step *>(data);
+
+	for (volatile unsigned int i = 0; i < step->pause;)
+		i = i + 1;
+	step->wrong = !step->before->is_here();
+	step->after->write();
+}
+
+static void CUDART_CB
+host_step_call(cudaStream_t stream, cudaError_t error, void *data)
+{
+	(void)stream;
+	if (error == cudaSuccess)
+		host_step_run(data);
+}
+
+static void
+host_work(arena &in, const char *shape, bool callback)
+{
+	for (unsigned int round = 1; round <= in.rounds; round++) {
+		message before(in, 2 * round), after(in, 2 * round + 1);
+		host_step step = { &before, &after, in.below(2000), true };
+
+		words_write<<<1, 1, 0, in.stream>>>(before.device, before.count, before.value,
+						    nullptr, in.delay());
+		if (callback)
+			CHECK(cudaStreamAddCallback(in.stream, host_step_call, &step, 0));
+		else
+			CHECK(cudaLaunchHostFunc(in.stream, host_step_run, &step));
+		words_check<<<1, 1, 0, in.stream>>>(after.device, after.count, after.value,
+						    in.delay(), in.wrong);
+		in.pause();
+		CHECK(cudaStreamSynchronize(in.stream));
+		if (step.wrong)
+			litmus_fail(in, shape, round, "the function read old words");
+		require_none_wrong(in, shape, round);
+	}
+}
+
+static void
+host_function(arena &in)
+{
+	host_work(in, "host function", false);
+}
+
+static void
+callback(arena &in)
+{
+	host_work(in, "callback", true);
+}
+
+/* Implicit synchronization: what earlier work wrote is here after memory has been freed. */
+static void
+frees(arena &in)
+{
+	for (unsigned int round = 1; round <= in.rounds; round++) {
+		unsigned int *device = app_malloc<unsigned int>(64), *pinned = nullptr;
+		bool frees_pinned = in.below(2);
+		message sent(in, round);
+
+		if (frees_pinned)
+			CHECK(cudaMallocHost(&pinned, 64));
+		words_write<<<1, 1, 0, in.stream>>>(sent.device, sent.count, sent.value, nullptr,
+						    in.delay());
+		in.pause();
+		CHECK(frees_pinned ? cudaFreeHost(pinned) : cudaFree(device));
+		if (!sent.is_here())
+			litmus_fail(in, "free", round, "the host read old words");
+		CHECK(cudaStreamSynchronize(in.stream));
+		if (frees_pinned)
+			CHECK(cudaFree(device));
+	}
+}
+
+/* A copy reads its source when the stream reaches it: here after a host function or another copy
+ * has written the source. */
+static void
+stream_order(arena &in)
+{
+	unsigned int *device = app_malloc<unsigned int>(block_size / 4);
+
+	for (unsigned int round = 1; round <= in.rounds; round++) {
+		message before(in, 2 * round), after(in, 2 * round + 1);
+		host_step step = { &before, &after, in.below(2000), false };
+		const message *last = &before;
+
+		words_write<<<1, 1, 0, in.stream>>>(device, before.count, before.value, nullptr,
+						    in.delay());
+		CHECK(cudaMemcpyAsync(in.data.host + 64, device, before.count * 4,
+				      cudaMemcpyDeviceToHost, in.stream));
+		if (in.below(2)) {
+			CHECK(cudaLaunchHostFunc(in.stream, host_step_run, &step));
+			last = &after;
+		}
+		CHECK(cudaMemcpyAsync(device, in.data.host + 64, last->count * 4,
+				      cudaMemcpyHostToDevice, in.stream));
+		words_check<<<1, 1, 0, in.stream>>>(device, last->count, last->value, in.delay(),
+						    in.wrong);
+		in.pause();
+		CHECK(cudaStreamSynchronize(in.stream));
+		if (step.wrong)
+			litmus_fail(in, "stream order", round, "the function read old words");
+		require_none_wrong(in, "stream order", round);
+	}
+	CHECK(cudaFree(device));
+}
+
+/* A stream copies data, then copies, fills or writes a flag in pinned memory, which the host polls.
+ * The data is in memory that no kernel reaches. */
+static void
+copied_flag(arena &in)
+{
+	unsigned int *device = app_malloc<unsigned int>(block_size / 4), *words;
+	volatile unsigned int *flag;
+	bool registered = in.data.registered;
+	CUdeviceptr word;
+
+	CHECK(cudaMallocHost(const_cast<unsigned int **>(&flag), 64));
+	*flag = 0;
+	word = reinterpret_cast<CUdeviceptr>(flag);
+	if (registered) {
+		words = static_cast<unsigned int *>(aligned_alloc(4096, block_size));
+		REQUIRE(words);
+		CHECK(cudaHostRegister(words, block_size, cudaHostRegisterDefault));
+	} else {
+		CHECK(cudaMallocHost(&words, block_size));
+	}
+	memset(words, 0, block_size);
+	for (unsigned int round = 1; round <= in.rounds; round++) {
+		unsigned int count = 3 + in.below(4000), value = (1 + round % 255) * 0x01010101u;
+		unsigned int way = in.below(3);
+		bool here = true;
+
+		words_write<<<1, 1, 0, in.stream>>>(device, count, value, nullptr, in.delay());
+		CHECK(cudaMemcpyAsync(words, device, count * 4, cudaMemcpyDeviceToHost, in.stream));
+		if (way == 0)
+			CHECK(cudaMemcpyAsync(const_cast<unsigned int *>(flag), device, 4,
+					      cudaMemcpyDeviceToHost, in.stream));
+		else if (way == 1)
+			CHECK(cudaMemsetAsync(const_cast<unsigned int *>(flag), value & 255, 4,
+					      in.stream));
+		else
+			REQUIRE(in.write(in.stream, word, value, 0) == 0);
+		in.pause();
+		while (*flag != value)
+			sched_yield();
+		__sync_synchronize();
+		for (unsigned int i = 0; i < count; i++)
+			here &= words[i] == value + i;
+		if (!here)
+			litmus_fail(in, "copied flag", round, "the host read old words");
+		CHECK(cudaStreamSynchronize(in.stream));
+	}
+	if (registered) {
+		CHECK(cudaHostUnregister(words));
+		free(words);
+	} else {
+		CHECK(cudaFreeHost(words));
+	}
+	CHECK(cudaFreeHost(const_cast<unsigned int *>(flag)));
+	CHECK(cudaFree(device));
+}
+
+/* Memory of one process in another.  Each side writes a message for the other one, which waits for
+ * the writer's event, or for nothing if the writer has synchronized implicitly. */
+struct ipc_turn {
+	unsigned int count, value;
+	int waits;
+};
+
+struct ipc_handles {
+	cudaIpcMemHandle_t memory;
+	cudaIpcEventHandle_t event;
+};
+
+struct ipc_side {
+	int peer;
+	volatile unsigned int *words;
+	cudaEvent_t event;
+
+	template <typename T> void send_to(const T &value) const
+	{
+		REQUIRE(write(peer, &value, sizeof(value)) == static_cast<ssize_t>(sizeof(value)));
+	}
+
+	template <typename T> bool receive(T &value) const
+	{
+		return recv(peer, &value, sizeof(value), MSG_WAITALL) ==
+		       static_cast<ssize_t>(sizeof(value));
+	}
+
+	void write_words(arena &in, unsigned int value) const
+	{
+		ipc_turn turn = { 1 + in.below(4000), value, static_cast<int>(in.below(2)) };
+		unsigned int *scratch = app_malloc<unsigned int>(1);
+
+		words_write<<<1, 1, 0, in.stream>>>(words, turn.count, value, nullptr, in.delay());
+		if (turn.waits)
+			CHECK(cudaEventRecord(event, in.stream));
+		in.pause();
+		CHECK(cudaFree(turn.waits ? nullptr : scratch));
+		send_to(turn);
+		if (turn.waits)
+			CHECK(cudaFree(scratch));
+	}
+
+	bool check_words(arena &in, const char *shape) const
+	{
+		ipc_turn turn;
+
+		if (!receive(turn))
+			return false;
+		in.pause();
+		if (turn.waits)
+			CHECK(cudaStreamWaitEvent(in.stream, event, 0));
+		words_check<<<1, 1, 0, in.stream>>>(words, turn.count, turn.value, in.delay(),
+						    in.wrong);
+		CHECK(cudaStreamSynchronize(in.stream));
+		require_none_wrong(in, shape, turn.value >> 12);
+		return true;
+	}
+};
+
+static void
+ipc(arena &in)
+{
+	unsigned int *words = app_malloc<unsigned int>(block_size / 4);
+	ipc_handles handles;
+	ipc_side side;
+	int pair[2], status;
+	pid_t child;
+
+	REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0);
+	child = fork();
+	REQUIRE(child >= 0);
+	if (child == 0) {
+		char self[] = "/proc/self/exe", number[16];
+		char *arguments[] = { self, number, number, const_cast<char *>("ipc-peer"),
+				      nullptr };
+
+		snprintf(number, sizeof(number), "%u", in.rounds);
+		if (dup2(pair[1], STDIN_FILENO) == STDIN_FILENO)
+			execv(self, arguments);
+		_Exit(1);
+	}
+	close(pair[1]);
+	side.peer = pair[0];
+	side.words = words;
+	CHECK(cudaEventCreateWithFlags(&side.event,
+				       cudaEventInterprocess | cudaEventDisableTiming));
+	CHECK(cudaIpcGetMemHandle(&handles.memory, words));
+	CHECK(cudaIpcGetEventHandle(&handles.event, side.event));
+	side.send_to(handles);
+	for (unsigned int round = 1; round <= in.rounds; round++) {
+		side.write_words(in, 2 * round << 12);
+		if (!side.check_words(in, "ipc"))
+			litmus_fail(in, "ipc", round, "the other process has failed");
+	}
+	REQUIRE(waitpid(child, &status, 0) == child);
+	REQUIRE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	close(pair[0]);
+	CHECK(cudaEventDestroy(side.event));
+	CHECK(cudaFree(words));
+}
+
+/* The other process; its standard input is the socket. */
+static void
+ipc_peer(arena &in)
+{
+	ipc_side side = { STDIN_FILENO, nullptr, nullptr };
+	ipc_handles handles;
+	void *memory;
+
+	REQUIRE(side.receive(handles));
+	CHECK(cudaIpcOpenMemHandle(&memory, handles.memory, cudaIpcMemLazyEnablePeerAccess));
+	CHECK(cudaIpcOpenEventHandle(&side.event, handles.event));
+	side.words = static_cast<unsigned int *>(memory);
+	for (unsigned int round = 1; round <= in.rounds; round++) {
+		if (!side.check_words(in, "ipc, the other process"))
+			_Exit(1);
+		side.write_words(in, (2 * round + 1) << 12);
+	}
+	CHECK(cudaEventDestroy(side.event));
+	CHECK(cudaIpcCloseMemHandle(memory));
+}
+
 /* A shape, and the kinds of memory that it uses. */
 static const struct {
 	const char *name;
 	void (*run)(arena &in);
 	bool has_flag;
-	bool polls; /* a flag, while the other end writes */
+	bool polls;   /* a flag, while the other end writes */
+	bool on_call; /* runs only if named, with one kind of memory */
 } shapes[] = {
-	{ "two-writers", two_writers, false, false },
-	{ "fill", fills_in_order, false, false },
-	{ "message-to-kernel", message_to_kernel, true, true },
-	{ "message-to-host", message_to_host, true, true },
-	{ "wait-value", wait_value, true, false },
-	{ "event", event, false, false },
-	{ "store-buffering", store_buffering, true, false },
+	{ "two-writers", two_writers, false, false, false },
+	{ "fill", fills_in_order, false, false, false },
+	{ "message-to-kernel", message_to_kernel, true, true, false },
+	{ "message-to-host", message_to_host, true, true, false },
+	{ "wait-value", wait_value, true, false, false },
+	{ "event", event, false, false, false },
+	{ "store-buffering", store_buffering, true, false, false },
+	{ "host-function", host_function, false, false, false },
+	{ "callback", callback, false, false, false },
+	{ "free", frees, false, false, false },
+	{ "stream-order", stream_order, false, false, false },
+	{ "copied-flag", copied_flag, false, false, false },
+	{ "ipc", ipc, false, false, true },
+	{ "ipc-peer", ipc_peer, false, false, true },
 };
 
 template <typename T>
@@ -418,9 +726,9 @@ driver_function(const char *name)
 }
 
 static bool
-is_wanted(const char *name, int argc, char **argv)
+is_wanted(const char *name, bool on_call, int argc, char **argv)
 {
-	bool wanted = argc <= 3;
+	bool wanted = argc <= 3 && !on_call;
 
 	for (int i = 3; i < argc; i++)
 		wanted |= std::string(argv[i]) == name;
@@ -435,9 +743,9 @@ main(int argc, char **argv)
 	unsigned int seed = argc > 2 ? static_cast<unsigned int>(atoi(argv[2])) : 1;
 
 	for (const auto &shape : shapes) {
-		if (!is_wanted(shape.name, argc, argv))
+		if (!is_wanted(shape.name, shape.on_call, argc, argv))
 			continue;
-		for (int kinds = 0; kinds < (shape.has_flag ? 4 : 2); kinds++) {
+		for (int kinds = 0; kinds < (shape.has_flag ? 4 : shape.on_call ? 1 : 2); kinds++) {
 			if (shape.polls && shared && kinds == 1)
 				continue;
 			arena in = { block_create(kinds & 2),
@@ -460,5 +768,6 @@ main(int argc, char **argv)
 			block_destroy(in.data);
 		}
 	}
-	return app_ok("litmus");
+	/* The peer's output is the same as the program's. */
+	return argc > 3 && is_wanted("ipc-peer", true, argc, argv) ? 0 : app_ok("litmus");
 }

@@ -16,14 +16,14 @@ ROUNDS = os.environ.get("GP_STRESS_ROUNDS", "20" if SANITIZER == "thread" else "
 SECONDS = int(os.environ.get("GP_STRESS_SECONDS", 2 * PATIENCE))
 
 
-def stress(remote, seed):
-    test_apps.judge("hoststress", Program("hoststress", (ROUNDS, str(seed)), remote).finish(SECONDS))
+def stress(remote, seed, shared=False):
+    test_apps.judge("hoststress", Program("hoststress", (ROUNDS, str(seed)), remote).finish(SECONDS), shared)
 
 
 @case("whoever sees a flag sees its data, and no word is lost: over shared memory")
 def _():
     with Pool() as pool:
-        stress(pool.local, 1)
+        stress(pool.local, 1, shared=True)
         pool.settle()
 
 

@@ -6,18 +6,21 @@ import os
 import sys
 
 import test_apps
-from harness import SANITIZER, PATIENCE, Certificates, Encrypted, Program, case, main
+from harness import SANITIZER, PATIENCE, Certificates, Encrypted, Program, case, main, require
 from pool import Pool
 
 # The thread sanitizer makes each of them slower by far.
 ROUNDS = os.environ.get("GP_LITMUS_ROUNDS", "30" if SANITIZER == "thread" else "300")
 SECONDS = int(os.environ.get("GP_LITMUS_SECONDS", 4 * PATIENCE))
-SHAPES = ("two-writers", "fill", "message-to-kernel", "message-to-host", "wait-value", "event", "store-buffering")
+SHAPES = ("two-writers", "fill", "message-to-kernel", "message-to-host", "wait-value", "event", "store-buffering",
+          "host-function", "callback", "free", "stream-order", "copied-flag", "ipc")
 
 
-def run(shape, remote, env=None, seed=1):
+def run(shape, remote, env=None, seed=1, warning=""):
     program = Program("litmus", (ROUNDS, str(seed), shape), remote, env=env)
-    test_apps.judge("litmus", program.finish(SECONDS))
+    result = program.finish(SECONDS)
+    require(result.err == warning, f"expected {warning!r} on stderr: {result}")
+    test_apps.judge("litmus", result, shared=True)
 
 
 for name in SHAPES:
@@ -30,7 +33,7 @@ for name in SHAPES:
     @case(f"{name}: over shared memory")
     def _(name=name):
         with Pool() as pool:
-            run(name, pool.local, env={"LITMUS_SHARED": "1"}, seed=2)
+            run(name, pool.local, env={"LITMUS_SHARED": "1"}, seed=2, warning="" if name == "ipc" else test_apps.WARNING)
             pool.settle()
 
     @case(f"{name}: over tls")

@@ -92,7 +92,7 @@ for name in PROGRAMS:
     @case(f"{name} over shared memory, and a local socket without it")
     def _(name=name):
         with Both() as both:
-            test_apps.judge(name, Program(name, (), both.local).finish())
+            test_apps.judge(name, Program(name, (), both.local).finish(), shared=True)
             test_apps.judge(name, Program(name, (), both.local, env={"GPUPOOL_SHM": "0"}).finish())
 
 

@@ -12,7 +12,7 @@ from pool import Pool
 def add(pool, name):
     @case(f"{name} over shared memory prints what it prints next to a GPU")
     def _():
-        test_apps.judge(name, Program(name, (), pool.local).finish())
+        test_apps.judge(name, Program(name, (), pool.local).finish(), shared=True)
         pool.settle()
 
 
