@@ -93,6 +93,25 @@ differs(const uint8_t *a, const uint8_t *b, size_t size)
 	return size == 4 ? memcmp(a, b, 4) != 0 : *a != *b;
 }
 
+/* How many bytes follow in which both words of each 8 aligned bytes differ, or none does. */
+static size_t
+eights_alike(uint64_t address, const uint8_t *now, const uint8_t *shadow, size_t size, bool differ)
+{
+	size_t at = 0;
+	uint64_t a, b;
+
+	if (address % 8)
+		return 0;
+	for (; size - at >= 8; at += 8) {
+		memcpy(&a, now + at, 8);
+		memcpy(&b, shadow + at, 8);
+		a ^= b;
+		if (differ ? (uint32_t)a == 0 || a >> 32 == 0 : a != 0)
+			break;
+	}
+	return at;
+}
+
 /* The runs in one step, whose words are in now.  false: there was no room for all. */
 static bool
 find_in_step(struct look *look, uint64_t address, const uint8_t *now, const uint8_t *shadow,
@@ -101,15 +120,19 @@ find_in_step(struct look *look, uint64_t address, const uint8_t *now, const uint
 	size_t at = 0;
 
 	while (at < size) {
-		size_t word = word_at(address + at, size - at), begin = at;
+		size_t word, begin;
 
-		if (!differs(now + at, shadow + at, word)) {
-			at += word;
+		at += eights_alike(address + at, now + at, shadow + at, size - at, false);
+		word = word_at(address + at, size - at);
+		if (at == size || !differs(now + at, shadow + at, word)) {
+			at += at < size ? word : 0;
 			continue;
 		}
+		begin = at;
 		while (at < size) {
+			at += eights_alike(address + at, now + at, shadow + at, size - at, true);
 			word = word_at(address + at, size - at);
-			if (!differs(now + at, shadow + at, word))
+			if (at == size || !differs(now + at, shadow + at, word))
 				break;
 			at += word;
 		}

@@ -302,15 +302,16 @@ BESIDE_KERNELS static void
 unit_store(uint8_t *to, const uint8_t *from, size_t unit, uint32_t changed)
 {
 	size_t first, count;
+	uint32_t bytes;
 	uint16_t two;
 	bool whole;
 
 	if (!changed)
 		return;
 	first = (size_t)__builtin_ctz(changed);
-	count = (size_t)__builtin_popcount(changed);
-	whole = changed >> first == mask_of(count) && (count & (count - 1)) == 0 &&
-		(first & (count - 1)) == 0;
+	bytes = changed >> first;
+	count = bytes == 1 ? 1 : bytes == 3 ? 2 : bytes == 15 ? 4 : 8;
+	whole = bytes == mask_of(count) && first % count == 0;
 	if (whole && count == 2) {
 		memcpy(&two, from + first, 2);
 		__atomic_store_n((uint16_t *)(void *)(to + first), two, __ATOMIC_RELEASE);
