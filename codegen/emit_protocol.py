@@ -27,7 +27,10 @@ def calls_h(api):
     out += [f"\tGP_CALL_{c.name} = 0x{c.number:04x},\n" for c in api.wire_calls]
     highest = api.wire_calls[-1].number
     out.append("};\n\n/* One bit for each call number that this build knows. */\n"
-               f"#define GP_CALL_BITMAP_SIZE {highest // 8 + 1}\nvoid gp_call_bitmap(uint8_t *bitmap);\n\n")
+               f"#define GP_CALL_BITMAP_SIZE {highest // 8 + 1}\nvoid gp_call_bitmap(uint8_t *bitmap);\n\n"
+               "/* Whether the daemon carries it out at once, whatever it keeps (PASSES_ALL). */\n"
+               "static inline bool\ngp_call_passes_all(uint16_t call)\n{\n\treturn "
+               + (" || ".join(f"call == GP_CALL_{c.name}" for c in api.wire_calls if "PASSES_ALL" in c.options) or "false") + ";\n}\n\n")
     out.append("""enum gp_field_kind { GP_FIELD_U32, GP_FIELD_I32, GP_FIELD_U64, GP_FIELD_F32, GP_FIELD_BYTES };
 
 struct gp_field_info {

@@ -38,7 +38,7 @@ def calls_h(api):
             f"#define GPD_NAMES_MAX {max([len(named(c)) for c in api.wire_calls] + [1])}\n\n"
             "struct gpd_names {\n\tbool memory;        /* it is about memory as such */\n"
             "\tbool behind_all;    /* comes when all before it is done */\n\tbool before_all;    /* all that comes later waits for it */\n"
-            "\tbool due;           /* a late copy: it waits for nothing */\n"
+            "\tbool passes_all;    /* it waits for no record that is kept */\n"
             "\tbool asks;          /* whether something is done */\n\tbool passes_copies; /* need not wait for copies to the client */\n"
             "\tenum gpd_stream_use use;\n\tunsigned int count;\n\tstruct gpd_handle names[GPD_NAMES_MAX];\n};\n\n"
             "bool gpd_call_names(uint16_t call, const void *fields, size_t size, struct gpd_names *names);\n"
@@ -346,12 +346,13 @@ def names_of(call):
            f"\t\tgp_args_{call.name}_decode(&dec, &args);\n"]
     out += [f"\t\tadd_name(names, {kind}, args.{name});\n" for name, kind in named(call)]
     flags = [("memory", manages_memory(call) or "ABOUT_MEMORY" in call.options), ("behind_all", "BEHIND_ALL" in call.options),
-             ("before_all", "BEFORE_ALL" in call.options), ("asks", "ASKS" in call.options),
+             ("before_all", "BEFORE_ALL" in call.options),
+             ("passes_all", "PASSES_ALL" in call.options), ("asks", "ASKS" in call.options),
              ("passes_copies", "PASSES_COPIES" in call.options)]
     out += [f"\t\tnames->{name} = true;\n" for name, is_so in flags if is_so]
     if "BARRIER" in call.options:
         flags = f"args.{call.options['BARRIER']}"
-        out.append(f"\t\tnames->before_all = {flags} & GP_COPY_BARRIER;\n\t\tnames->due = {flags} & GP_COPY_DUE;\n")
+        out.append(f"\t\tnames->before_all = {flags} & GP_COPY_BARRIER;\n\t\tnames->passes_all = {flags} & GP_COPY_DUE;\n")
     if "AWAITS_STREAM" in call.options:
         out.append("\t\tnames->use = GPD_STREAM_AWAITED;\n")
     elif any(p.ctype == "CUstream" and {"NEW", "DROP"} & p.quals for p in call.params):

@@ -135,13 +135,20 @@ backlog_max(const struct gpc_session *session)
 	return (max < GP_BACKLOG_MIN ? GP_BACKLOG_MIN : max) - BACKLOG_ROOM;
 }
 
+/* What the host stores may be what the daemon waits for, so it is never held back here, either. */
+static bool
+is_never_kept(const struct gpc_call *call)
+{
+	return gpc_call_passes || gp_call_passes_all(call->number);
+}
+
 static bool
 is_too_much(struct gpc_call *call, const struct iovec *bulk, int bulk_count)
 	GP_LOCKED(call->session->sender.lock)
 {
 	const struct gpc_host_functions *functions = &call->session->functions;
 
-	return functions->unanswered > 0 && !gpc_call_passes &&
+	return functions->unanswered > 0 && !is_never_kept(call) &&
 	       call->number != GP_CALL_gpHostFunctionDone && call->number != GP_CALL_gpFence &&
 	       functions->posted - functions->settled + backlog_cost(call, bulk, bulk_count) >
 		       backlog_max(call->session);
@@ -234,7 +241,7 @@ count_functions(struct gpc_call *call, const struct iovec *bulk, int bulk_count)
 	}
 	if (call->number == GP_CALL_gpHostFunctionDone)
 		functions->unanswered--;
-	else if (functions->unanswered > 0 && !gpc_call_passes)
+	else if (functions->unanswered > 0 && !is_never_kept(call))
 		functions->posted += backlog_cost(call, bulk, bulk_count);
 	if (functions->unanswered == 0)
 		functions->settled = functions->posted;

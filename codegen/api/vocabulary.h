@@ -140,6 +140,8 @@
  *   ABOUT_MEMORY       comes behind the calls that make, map or give back memory
  *   AWAITS_STREAM      asks or waits for its stream, and gives it no work
  *   ASKS               asks whether something is done: answered "not yet" rather than late
+ *   PASSES_ALL         is an effect of the host, or a question about one: it waits for no record that
+ *                      is kept
  *   PASSES_COPIES      need not wait for copies to the client that are still under way
  *   SPREADS            its hook may leave the driver's call to another thread, in the order of its
  *                      stream (server/worker/issue/issue.h); all other calls wait for those

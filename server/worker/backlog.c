@@ -2,6 +2,7 @@
 #include "server/worker/backlog.h"
 
 #include "gpd_calls.h"
+#include "server/worker/copy/lane.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/stream.h"
 
@@ -39,7 +40,7 @@ struct queue {
 struct gpd_backlog_entry {
 	struct gpd_backlog_entry *prev, *next; /* in the list of those that may be carried out */
 	struct gpd_backlog_record record;
-	uint64_t number; /* in the order in which they came */
+	uint64_t number; /* in the order in which they came; 0: a gate, before all others */
 	bool ready;      /* it was put there */
 	unsigned int place_count;
 	struct place *places; /* with the entry, as are the record's fields */
@@ -240,6 +241,68 @@ copy_record(struct gpd_session *session, const struct wish *wish, const struct g
 	return entry;
 }
 
+static struct gp_args_gpCopyInLanes
+copy_of_lanes(const void *fields, size_t size)
+{
+	struct gp_args_gpCopyInLanes args;
+	struct gp_dec dec;
+
+	gp_dec_init(&dec, fields, size);
+	gp_args_gpCopyInLanes_decode(&dec, &args);
+	return args;
+}
+
+/* false: the session is over. */
+static bool
+take_from_lanes(struct gpd_session *session, const struct gp_args_gpCopyInLanes *args, uint8_t *to)
+{
+	struct gpd_arrival arrival;
+	int r;
+
+	if (!session->lanes || gpd_lanes_expect(session, args->copy, args->size, 0))
+		return false;
+	while ((r = gpd_lanes_take(session, &arrival)) > 0) {
+		memcpy(to + arrival.offset, arrival.piece.memory, arrival.size);
+		gpd_staging_put(session, &arrival.piece);
+	}
+	return r == 0;
+}
+
+/* A copy whose bytes come on the data lanes, kept with its bytes: others need the lanes. */
+static struct gpd_backlog_entry *
+copy_lanes_record(struct gpd_session *session, const struct wish *wish,
+		  const struct gp_header *header, const struct gp_args_gpCopyInLanes *args)
+{
+	const struct gp_args_gpCopyIn copy = {
+		.stream = args->stream,
+		.dst = args->dst,
+		.pitch = args->size,
+		.width = args->size,
+		.height = 1,
+		.flags = args->flags,
+	};
+	struct gpd_backlog_entry *entry;
+	uint8_t fields[128], *bulk;
+	struct gp_enc enc;
+
+	gp_enc_init(&enc, fields, sizeof(fields));
+	gp_args_gpCopyIn_encode(&enc, &copy);
+	gp_enc_pad(&enc);
+	session->bulk_left = 0;
+	entry = copy_record(session, wish, header, fields, gp_enc_size(&enc));
+	bulk = malloc(args->size);
+	if (!entry || !bulk || !take_from_lanes(session, args, bulk)) {
+		free(bulk);
+		free_entry(entry);
+		return NULL;
+	}
+	entry->record.header.call = GP_CALL_gpCopyIn;
+	entry->record.header.flags |= GP_FRAME_BULK;
+	entry->record.bulk = bulk;
+	entry->record.bulk_size = args->size;
+	return entry;
+}
+
 static int
 keep(struct gpd_session *session, const struct wish *wish, const struct gp_header *header,
      const void *fields, size_t size, struct gpd_backlog_entry **entry_p)
@@ -247,14 +310,23 @@ keep(struct gpd_session *session, const struct wish *wish, const struct gp_heade
 	struct gpd_backlog *backlog = session->backlog;
 	uint64_t bulk_size = session->bulk_left;
 	uint64_t max = session->account.line->backlog_max;
+	struct gp_args_gpCopyInLanes copy;
 	struct gpd_backlog_entry *entry;
 
+	if (header->call == GP_CALL_gpCopyInLanes) {
+		copy = copy_of_lanes(fields, size);
+		bulk_size = copy.size;
+	}
 	if (backlog->cost + GP_BACKLOG_COST(sizeof(*header) + size, bulk_size) > max) {
+		if (session->depths.gates > 0)
+			return -EAGAIN;
 		gpd_session_violation(session, "it sent more than %llu MiB behind a host function",
 				      (unsigned long long)(max >> 20));
 		return -EPROTO;
 	}
-	entry = copy_record(session, wish, header, fields, size);
+	entry = header->call == GP_CALL_gpCopyInLanes
+			? copy_lanes_record(session, wish, header, &copy)
+			: copy_record(session, wish, header, fields, size);
 	if (!entry || !enter(backlog, wish, entry)) {
 		gpd_session_violation(session,
 				      "call 0x%04x could not be kept until a host "
@@ -265,6 +337,49 @@ keep(struct gpd_session *session, const struct wish *wish, const struct gp_heade
 	}
 	*entry_p = entry;
 	return 0;
+}
+
+/* Its places come before all others. */
+static bool
+enter_first(struct gpd_backlog *backlog, const struct wish *wish, struct gpd_backlog_entry *gate)
+{
+	if (!enter(backlog, wish, gate))
+		return false;
+	gate->number = 0;
+	for (struct place *place = gate->places; place < gate->places + wish->count; place++) {
+		DL_DELETE(place->queue->places, place);
+		DL_PREPEND(place->queue->places, place);
+		if (!place->closes)
+			continue;
+		DL_DELETE2(place->queue->closers, place, prev_closer, next_closer);
+		DL_PREPEND2(place->queue->closers, place, prev_closer, next_closer);
+	}
+	return true;
+}
+
+struct gpd_backlog_entry *
+gpd_backlog_add_gate(struct gpd_session *session, const struct gpd_stream *stream)
+{
+	const struct gp_header header = { 0 };
+	struct gpd_backlog_entry *gate;
+	struct wish wish = { 0 };
+
+	if (!session->backlog)
+		session->backlog = calloc(1, sizeof(*session->backlog));
+	if (!session->backlog)
+		return NULL;
+	ask(&wish, KEY_ALL, false, false);
+	ask(&wish, key_of(&stream->handle), true, true);
+	ask_for_stream(session, stream->handle.id, &wish);
+	session->bulk_left = 0;
+	gate = copy_record(session, &wish, &header, "", 0);
+	if (gate && !enter_first(session->backlog, &wish, gate)) {
+		free_entry(gate);
+		gate = NULL;
+	}
+	if (gate)
+		gate->ready = true;
+	return gate;
 }
 
 bool
@@ -299,11 +414,13 @@ gpd_backlog_add(struct gpd_session *session, const struct gp_header *header, con
 	/* The dispatcher knows what to say of it. */
 	if (!make_wish(session, header, fields, size, &wish))
 		return 0;
-	/* The host function that it belongs to is what later records of its stream wait for. */
-	if (wish.names.due)
+	/* A late copy, too: the host function that it belongs to is what later records of its
+	 * stream wait for. */
+	if (wish.names.passes_all)
 		return 0;
-	/* Its bytes are on their way, on lanes that others need. */
-	if (header->call == GP_CALL_gpCopyInLanes) {
+	/* Its bytes are on their way, on lanes that others need.  Of gates the client knows
+	 * nothing. */
+	if (header->call == GP_CALL_gpCopyInLanes && session->depths.gates == 0) {
 		gpd_session_violation(session,
 				      "it sent a copy on its data lanes while a host function is "
 				      "not done, or a wait for a word is not over");

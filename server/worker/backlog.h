@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Records that must wait for a host function of the client (host_function.h), or until a word of
- * memory is as a stream wants it (word.h); functions, below, are both.
+ * memory is as a stream wants it (word.h); functions, below, are both.  The records of a stream
+ * that is full (session/depth.h) wait for its gate in the same way.
  *
  * What a client runs may take for ever, and the GPU is everybody's: a stream that waits on it would
  * hold up streams of other sessions that share its hardware queue, the driver's loading of code,
@@ -22,6 +23,7 @@
 
 struct gpd_backlog_entry;
 struct gpd_session;
+struct gpd_stream;
 
 /* A record; its fields and bulk are valid until it is removed. */
 struct gpd_backlog_record {
@@ -34,11 +36,17 @@ struct gpd_backlog_record {
 
 /*
  * A record has come.  0: carry it out now.  1: nothing is to be done, it is in the backlog or
- * answered. -EPROTO: the session must end.  Of what others will wait for, and is to be carried out,
- * the record waits as well; *entry_p names it, else it is NULL.
+ * answered.  -EAGAIN: there is no room for it before a gate is gone.  -EPROTO: the session must
+ * end. Of what others will wait for, and is to be carried out, the record waits as well; *entry_p
+ * names it, else it is NULL.
  */
 int gpd_backlog_add(struct gpd_session *session, const struct gp_header *header, const void *fields,
 		    size_t size, struct gpd_backlog_entry **entry_p);
+
+/* A gate: all records about the stream wait for it, those that are kept already included.  NULL:
+ * there is no memory. */
+struct gpd_backlog_entry *gpd_backlog_add_gate(struct gpd_session *session,
+					       const struct gpd_stream *stream);
 
 /* Whether others will wait for it. */
 bool gpd_backlog_begins_with(uint16_t call);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/worker/record.h"
 
+#include "base/clock.h"
 #include "gpd_calls.h"
 #include "server/common/base/log.h"
 #include "server/worker/backlog.h"
@@ -8,6 +9,7 @@
 #include "server/worker/schedule/schedule.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/sessions.h"
+#include "server/worker/session/stream.h"
 #include "transport/transport.h"
 
 #include <errno.h>
@@ -15,6 +17,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define GATE_NAP_NS 500000
 
 static bool
 dumps(void)
@@ -29,6 +33,27 @@ dumps(void)
 		atomic_store_explicit(&wanted, now, memory_order_relaxed);
 	}
 	return now;
+}
+
+/* Records of streams that are full now are kept. */
+static int
+close_full(struct gpd_session *session)
+{
+	session->depths.filled = false;
+	for (struct gpd_stream *s = session->streams; s; s = s->next) {
+		/* The client gives no work to a stream without a name. */
+		if (!s->handle.id)
+			s->depth.full = false;
+		if (!s->depth.full || s->depth.gate)
+			continue;
+		s->depth.gate = gpd_backlog_add_gate(session, s);
+		if (!s->depth.gate) {
+			gpd_session_violation(session, "there is no memory for its full streams");
+			return -EPROTO;
+		}
+		session->depths.gates++;
+	}
+	return 0;
 }
 
 /* 0, or -EPROTO: the session must end. */
@@ -49,7 +74,7 @@ carry_out(struct gpd_session *session, const struct gp_header *header, const voi
 	if (session->entry)
 		gpd_backlog_remove(session, session->entry);
 	session->entry = NULL;
-	return 0;
+	return __builtin_expect(session->depths.filled, 0) ? close_full(session) : 0;
 }
 
 /* What waited for a host function that is done now, or for what did. */
@@ -80,6 +105,41 @@ gpd_record_carry_out_kept(struct gpd_session *session)
 	return r;
 }
 
+/* Streams that were full, and have room now: whether there was one. */
+static bool
+open_gates(struct gpd_session *session)
+{
+	uint32_t before = session->depths.gates;
+
+	for (struct gpd_stream *s = session->streams; s && session->depths.gates; s = s->next) {
+		if (!s->depth.gate || !gpd_depth_look(session, s))
+			continue;
+		gpd_backlog_remove(session, s->depth.gate);
+		s->depth.gate = NULL;
+		session->depths.gates--;
+	}
+	return session->depths.gates < before;
+}
+
+int
+gpd_record_look_at_gates(struct gpd_session *session)
+{
+	return open_gates(session) ? gpd_record_carry_out_kept(session) : 0;
+}
+
+/* The same, while there is no room for a record before a gate is gone. */
+static int
+wait_for_gate(struct gpd_session *session)
+{
+	uint64_t bulk_left = session->bulk_left;
+	int r = gpd_record_look_at_gates(session);
+
+	session->bulk_left = bulk_left;
+	if (r == 0)
+		gp_nap(GATE_NAP_NS);
+	return r;
+}
+
 /* A record has come.  0, or -EPROTO: the session must end. */
 static int
 take_record(struct gpd_session *session, const struct gp_header *header, const void *fields,
@@ -99,7 +159,10 @@ take_record(struct gpd_session *session, const struct gp_header *header, const v
 	}
 	if (!session->backlog && !gpd_backlog_begins_with(header->call))
 		return carry_out(session, header, fields, size);
-	r = gpd_backlog_add(session, header, fields, size, &session->entry);
+	while ((r = gpd_backlog_add(session, header, fields, size, &session->entry)) == -EAGAIN) {
+		if (wait_for_gate(session) || atomic_load(&session->closing))
+			return -EPROTO;
+	}
 	if (r == 0)
 		r = carry_out(session, header, fields, size);
 	return r < 0 ? r : carry_out_kept(session);

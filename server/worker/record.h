@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The records of a session's messages: each is checked, carried out, or kept behind a host function
- * or a word of memory (backlog.h) and carried out later.  Executor only.
+ * The records of a session's messages: each is checked, carried out, or kept behind a host
+ * function, a word of memory or the gate of a full stream (backlog.h) and carried out later.
+ * Executor only.
  */
 #ifndef GPD_RECORD_H
 #define GPD_RECORD_H
@@ -14,5 +15,8 @@ int gpd_record_carry_out_all(struct gpd_session *session, const struct gp_messag
 
 /* What waited in the backlog for what is over now; 0 or -EPROTO. */
 int gpd_record_carry_out_kept(struct gpd_session *session);
+
+/* The same for streams that were full (session/depth.h), and have room now. */
+int gpd_record_look_at_gates(struct gpd_session *session);
 
 #endif /* GPD_RECORD_H */

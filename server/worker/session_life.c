@@ -32,11 +32,13 @@
  * wait for the GPU, whose next call comes when the GPU is done. */
 #define SPIN_USEC 50
 #define SPIN_PENDING_USEC 1000
+/* How often it looks whether a full stream has room. */
+#define GATE_LOOK_MS 1
 /* How often it looks whether the session is idle, where that has a limit. */
 #define IDLE_LOOK_MS 500
 
 /* Until the client has something new: copies that wait for staging memory go on, and streams that
- * wait for words.  0, or -EPROTO: the session must end. */
+ * wait for words or are full.  0, or -EPROTO: the session must end. */
 static int
 continue_kept(struct gpd_session *session)
 {
@@ -45,14 +47,18 @@ continue_kept(struct gpd_session *session)
 	while (r == 0) {
 		bool copies = gpd_copy_continue(session);
 		bool words = gpd_words_wait(session) && !atomic_load(&session->sticky);
+		bool gates = session->depths.gates > 0 && !atomic_load(&session->sticky);
+		unsigned int wait_ms = gates ? GATE_LOOK_MS : GPD_COPY_CONTINUE_MS;
 
-		if (!copies && !words)
+		if (!copies && !words && !gates)
 			return 0;
+		if (gates)
+			r = gpd_record_look_at_gates(session);
 		if (words && gpd_words_look(session) > 0) {
 			r = gpd_record_carry_out_kept(session);
 			continue;
 		}
-		if (gp_conn_wait(session->conn, words ? 0 : GPD_COPY_CONTINUE_MS))
+		if (gp_conn_wait(session->conn, words ? 0 : wait_ms))
 			return 0;
 		if (words)
 			gpd_words_pause(session);

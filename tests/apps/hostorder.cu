@@ -3,7 +3,8 @@
  * Host functions and memory, in stream order: work after a function finds what the function has
  * written, a function finds what work before it has written, copies read pinned memory when the
  * stream reaches them, and nothing that is queued after a function waits for it in the caller.
- * hostorder many: the same with 1 GiB of copies and 100,000 calls.
+ * hostorder many [function|value|kernel [ROUNDS [CALLS]]]: with 1 GiB of copies, 32 MiB a round,
+ * and 100,000 calls, behind a function, a stream's wait for a word, and a kernel that polls a word.
  */
 #include "app.h"
 
@@ -292,7 +293,15 @@ batches_read_in_order(int count, cudaStream_t stream)
 	block_destroy(&mapped);
 }
 
+/* What holds up the stream until the program lets it go. */
+enum holder {
+	HOST_FUNCTION,
+	WAIT_VALUE,
+	KERNEL
+};
+
 static std::atomic<bool> released;
+static std::atomic<int> queued; /* calls */
 
 static void CUDART_CB
 await_release(void *data)
@@ -301,17 +310,83 @@ await_release(void *data)
 		sched_yield();
 }
 
-/* The function returns when the caller says so: so no call may wait for it. */
+static __global__ void
+await_word(const volatile int *word)
+{
+	while (*word == 0)
+		continue;
+}
+
 static void
-calls_do_not_wait(bool many, cudaStream_t stream, cudaStream_t other)
+hold(enum holder holder, const struct block *flag, cudaStream_t stream)
+{
+	cudaDriverEntryPointQueryResult found;
+	CUresult (*wait)(CUstream, CUdeviceptr, cuuint32_t, unsigned int);
+
+	switch (holder) {
+	case HOST_FUNCTION:
+		CHECK(cudaLaunchHostFunc(stream, await_release, nullptr));
+		break;
+	case WAIT_VALUE:
+		CHECK(cudaGetDriverEntryPointByVersion("cuStreamWaitValue32", (void **)&wait, 12000,
+						       cudaEnableDefault, &found));
+		REQUIRE(wait(stream, (CUdeviceptr)(uintptr_t)flag->device, 1,
+			     CU_STREAM_WAIT_VALUE_GEQ) == CUDA_SUCCESS);
+		break;
+	case KERNEL:
+		await_word<<<1, 1, 0, stream>>>(flag->device);
+		CHECK(cudaGetLastError());
+		break;
+	}
+}
+
+/* Lets the stream go when all is queued, or when a full queue keeps the caller waiting, as that of
+ * a local GPU does after some thousand calls. */
+static void
+release_later(const struct block *flag)
+{
+	int before = -1, still = 0;
+
+	while (!released && still < 20) {
+		std::this_thread::sleep_for(std::chrono::milliseconds(50));
+		still = queued == before ? still + 1 : 0;
+		before = queued;
+	}
+	released = true;
+	__atomic_store_n(flag->host, 1, __ATOMIC_RELEASE);
+}
+
+static void
+queue_copies(int rounds, const struct block *in, const struct block *out,
+	     const struct block *registered, std::vector<int> &pageable, int *words, int *more,
+	     cudaStream_t stream)
+{
+	const size_t size = in->count * sizeof(int);
+
+	for (int i = 0; i < rounds; i++) {
+		CHECK(cudaMemcpyAsync(words, in->host, size, cudaMemcpyHostToDevice, stream));
+		CHECK(cudaMemcpyAsync(more, registered->host, size, cudaMemcpyHostToDevice,
+				      stream));
+		queued++;
+	}
+	CHECK(cudaMemcpyAsync(more, pageable.data(), size, cudaMemcpyHostToDevice, stream));
+	std::fill(pageable.begin(), pageable.end(), 4);
+	CHECK(cudaMemcpyAsync(out->host, more, size, cudaMemcpyDeviceToHost, stream));
+	/* From memory that the copy before writes to. */
+	CHECK(cudaMemcpyAsync(words, out->host, size, cudaMemcpyHostToDevice, stream));
+}
+
+/* No call may wait for what is before it in its stream. */
+static void
+calls_do_not_wait(enum holder holder, int rounds, int calls, cudaStream_t stream,
+		  cudaStream_t other)
 {
 	const int count = 4 << 20;
 	const size_t size = count * sizeof(int);
 	struct block in = block_create(PINNED, count), out = block_create(PINNED, count);
-	struct block registered = block_create(COPIED, count);
+	struct block registered = block_create(COPIED, count), flag = block_create(MAPPED, 1);
 	std::vector<int> pageable(count, 3);
 	int *words = app_malloc<int>(count), *more = app_malloc<int>(count);
-	int rounds = many ? 64 : 8, calls = many ? 100000 : 5000;
 	cudaEvent_t event;
 
 	CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
@@ -320,46 +395,69 @@ calls_do_not_wait(bool many, cudaStream_t stream, cudaStream_t other)
 	fill<<<1, 1, 0, stream>>>(words, 1, 0);
 	CHECK(cudaDeviceSynchronize());
 	released = false;
-	CHECK(cudaLaunchHostFunc(stream, await_release, nullptr));
-	for (int i = 0; i < rounds; i++) {
-		CHECK(cudaMemcpyAsync(words, in.host, size, cudaMemcpyHostToDevice, stream));
-		CHECK(cudaMemcpyAsync(more, registered.host, size, cudaMemcpyHostToDevice, stream));
-	}
-	CHECK(cudaMemcpyAsync(more, pageable.data(), size, cudaMemcpyHostToDevice, stream));
-	std::fill(pageable.begin(), pageable.end(), 4);
-	CHECK(cudaMemcpyAsync(out.host, more, size, cudaMemcpyDeviceToHost, stream));
-	/* From memory that the copy before writes to. */
-	CHECK(cudaMemcpyAsync(words, out.host, size, cudaMemcpyHostToDevice, stream));
-	for (int i = 0; i < calls; i++)
+	queued = 0;
+	hold(holder, &flag, stream);
+	std::thread releaser(release_later, &flag);
+	if (rounds > 0)
+		queue_copies(rounds, &in, &out, &registered, pageable, words, more, stream);
+	for (int i = 0; i < calls; i++) {
 		CHECK(cudaMemsetAsync(more, i, 4, stream));
+		queued++;
+	}
 	fill<<<1, 1, 0, stream>>>(words, 1, 9);
 	CHECK(cudaEventRecord(event, stream));
-	EXPECT(cudaErrorNotReady, cudaEventQuery(event));
-	EXPECT(cudaErrorNotReady, cudaStreamQuery(stream));
+	/* The caller was not kept waiting. */
+	if (!released) {
+		EXPECT(cudaErrorNotReady, cudaEventQuery(event));
+		EXPECT(cudaErrorNotReady, cudaStreamQuery(stream));
+	} else {
+		REQUIRE(holder != HOST_FUNCTION);
+	}
 	CHECK(cudaMemcpyAsync(more + 1, in.host, 400, cudaMemcpyHostToDevice, other));
 	CHECK(cudaStreamSynchronize(other));
 	released = true;
 	CHECK(cudaMemcpyAsync(pageable.data(), words, size, cudaMemcpyDeviceToHost, stream));
 	CHECK(cudaStreamSynchronize(stream));
+	releaser.join();
 	REQUIRE(pageable[0] == 9);
 	pageable[0] = 3;
-	require_all(pageable.data(), count, 3, "of a copy that was queued after a function");
+	if (rounds > 0)
+		require_all(pageable.data(), count, 3,
+			    "of a copy that was queued after what holds it up");
 	CHECK(cudaEventDestroy(event));
 	CHECK(cudaFree(words));
 	CHECK(cudaFree(more));
 	block_destroy(&in);
 	block_destroy(&out);
 	block_destroy(&registered);
+	block_destroy(&flag);
+}
+
+/* hostorder many function|value|kernel [ROUNDS [CALLS]] */
+static void
+many(int argc, char **argv, cudaStream_t stream, cudaStream_t other)
+{
+	const char *const names[] = { "function", "value", "kernel" };
+	int rounds = argc > 3 ? atoi(argv[3]) : 32, calls = argc > 4 ? atoi(argv[4]) : 100000;
+
+	for (int i = 0; i < 3; i++) {
+		if (argc < 3 || strcmp(argv[2], names[i]) == 0)
+			calls_do_not_wait((enum holder)i, rounds, calls, stream, other);
+	}
 }
 
 int
 main(int argc, char **argv)
 {
-	bool many = argc > 1 && strcmp(argv[1], "many") == 0;
 	cudaStream_t stream, other;
 
 	CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
 	CHECK(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
+	if (argc > 1 && strcmp(argv[1], "many") == 0) {
+		many(argc, argv, stream, other);
+		printf("hostorder: ok\n");
+		return 0;
+	}
 	for (int count : { 1, 1024, 100000 }) {
 		for (enum memory memory : { PINNED, MAPPED, REGISTERED }) {
 			for (enum way way : { FUNCTION, CALLBACK, GRAPH })
@@ -373,7 +471,7 @@ main(int argc, char **argv)
 	}
 	for (enum memory memory : { PINNED, MAPPED, COPIED })
 		copies_after_functions(memory, 2 << 20, stream, other);
-	calls_do_not_wait(many, stream, other);
+	calls_do_not_wait(HOST_FUNCTION, 8, 5000, stream, other);
 	CHECK(cudaStreamDestroy(stream));
 	CHECK(cudaStreamDestroy(other));
 	printf("hostorder: ok\n");

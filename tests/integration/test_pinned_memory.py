@@ -87,6 +87,23 @@ class Pinned(Session):
         return runs
 
 
+# In rounds of 32 MiB, and calls; hostorder many alone has 32 rounds and 100,000 calls.
+HELD = (("function", 2, 20000), ("value", 2, 20000), ("kernel", 0, 20000))
+
+for holder, *amounts in HELD:
+    @case(f"no call waits for what holds up its stream ({holder}): copies and calls, over tcp and a local socket")
+    def _(arguments=("many", holder, *map(str, amounts))):
+        with Both() as both:
+            for remote in both.daemon.address, both.local:
+                Program("hostorder", arguments, remote).finish().expect(out="hostorder: ok\n", err="")
+
+
+@case("what the host stores is not held back with more calls behind a wait for a word than the daemon keeps")
+def _():
+    with Daemon() as daemon:
+        daemon.run("hostorder", "many", "value", "0", "250000").expect(out="hostorder: ok\n", err="")
+
+
 for name in PROGRAMS:
     # Over tcp and TLS: test_apps.py.
     @case(f"{name} over shared memory, and a local socket without it")

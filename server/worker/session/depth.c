@@ -15,8 +15,7 @@
 #define DEPTH_MIN 64
 #define STREAMS_ALONE 16
 #define STRIDE_MAX 64
-/* While the GPU takes long for what there is. */
-#define STRIDE_SLOW 4
+/* How long the executor waits for room. */
 #define SLOW_NS UINT64_C(20000000)
 #define NAP_NS 20000
 #define NAP_LONG_NS 200000
@@ -40,7 +39,8 @@ find_slot(struct gpd_depths *depths)
 static void
 start_anew(struct gpd_depth *depth)
 {
-	depth->given = depth->marked = 0;
+	depth->given = depth->marked = depth->opened = 0;
+	depth->full = false;
 	depth->stride = STRIDE_MAX;
 }
 
@@ -105,25 +105,20 @@ read_done(const volatile uint32_t *done)
 	return __atomic_load_n(done, __ATOMIC_ACQUIRE);
 }
 
-/* Until so many at most are not done; whether that takes long. */
+/* For a short while: whether fewer are not done then. */
 static bool
 wait_for_room(const struct gpd_session *session, const struct gpd_depth *depth,
 	      const volatile uint32_t *done, uint32_t most)
 {
-	uint64_t begun = gp_now_ns(), moved = begun, now = begun;
-	uint32_t last = read_done(done);
+	uint64_t begun = gp_now_ns(), now = begun;
 
-	while (depth->given - last >= most && !is_vain(session)) {
+	while (depth->given - read_done(done) >= most && !is_vain(session)) {
+		if (now - begun > SLOW_NS)
+			return false;
 		gp_nap(now - begun < LONG_NS ? NAP_NS : NAP_LONG_NS);
 		now = gp_now_ns();
-		if (read_done(done) != last) {
-			last = read_done(done);
-			moved = now;
-		} else if (most < DEPTH_MAX && now - moved > gpd_depth_patience_ns) {
-			most = DEPTH_MAX;
-		}
 	}
-	return now - begun > SLOW_NS;
+	return true;
 }
 
 /* false: no mark was made. */
@@ -142,11 +137,19 @@ write_mark(struct gpd_session *session, struct gpd_stream *stream)
 	return true;
 }
 
+/* Where its work takes long, as it did a moment ago, waiting only keeps other streams waiting. */
+static bool
+is_slow(const struct gpd_depth *depth, uint32_t most)
+{
+	return depth->opened && depth->given - depth->opened <= most / 2;
+}
+
 void
 gpd_depth_mark(struct gpd_session *session, struct gpd_stream *stream)
 {
 	struct gpd_depth *depth = &stream->depth;
 	const struct gpd_wait_page *page = session->depths.page;
+	const volatile uint32_t *done;
 	uint32_t most = room();
 
 	/* The operation that comes is not done with what was given before it. */
@@ -154,7 +157,33 @@ gpd_depth_mark(struct gpd_session *session, struct gpd_stream *stream)
 	if (!depth->slot || !write_mark(session, stream))
 		return;
 	depth->stride = most / 8 < STRIDE_MAX ? most / 8 : STRIDE_MAX;
-	if (depth->given - read_done(&page->host[depth->slot - 1]) >= most &&
-	    wait_for_room(session, depth, &page->host[depth->slot - 1], most))
-		depth->stride = STRIDE_SLOW;
+	done = &page->host[depth->slot - 1];
+	if (depth->given - read_done(done) < most || depth->full)
+		return;
+	if (!is_slow(depth, most) && wait_for_room(session, depth, done, most))
+		return;
+	depth->full = session->depths.filled = true;
+	depth->seen = read_done(done);
+	depth->seen_ns = gp_now_ns();
+}
+
+bool
+gpd_depth_look(const struct gpd_session *session, struct gpd_stream *stream)
+{
+	struct gpd_depth *depth = &stream->depth;
+	uint32_t most = room(), done = read_done(&session->depths.page->host[depth->slot - 1]);
+	uint32_t limit = most - most / 4;
+	uint64_t now = gp_now_ns();
+
+	if (done != depth->seen) {
+		depth->seen = done;
+		depth->seen_ns = now;
+	} else if (most < DEPTH_MAX && now - depth->seen_ns > gpd_depth_patience_ns) {
+		limit = DEPTH_MAX - 1;
+	}
+	if (depth->given - done > limit && !is_vain(session))
+		return false;
+	depth->full = false;
+	depth->opened = depth->given ? depth->given : 1;
+	return true;
 }

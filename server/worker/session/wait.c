@@ -153,6 +153,8 @@ mark(struct gpd_wait_queue *queue, struct entry *entry, struct gpd_stream *strea
 			CU_STREAM_WRITE_VALUE_DEFAULT);
 	if (result != CUDA_SUCCESS)
 		atomic_fetch_sub_explicit(&stream->waits, 1, memory_order_relaxed);
+	/* The marker needs room in the stream's queue as well. */
+	stream->depth.given++;
 	return result;
 }
 

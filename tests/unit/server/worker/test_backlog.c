@@ -64,7 +64,7 @@ gpd_call_names(uint16_t call, const void *fields, size_t size, struct gpd_names 
 	case GP_CALL_gpCopyIn:
 		gp_args_gpCopyIn_decode(&dec, &copy);
 		names->before_all = copy.flags & GP_COPY_BARRIER;
-		names->due = copy.flags & GP_COPY_DUE;
+		names->passes_all = copy.flags & GP_COPY_DUE;
 		names->names[names->count++] = (struct gpd_handle){ GPD_KIND_STREAM, copy.stream };
 		break;
 	case GP_CALL_gpHostFunction:
@@ -78,6 +78,9 @@ gpd_call_names(uint16_t call, const void *fields, size_t size, struct gpd_names 
 	case GP_CALL_cuEventQuery:
 		names->names[names->count++] =
 			(struct gpd_handle){ GPD_KIND_EVENT, gp_dec_u32(&dec) };
+		break;
+	case GP_CALL_gpHostWrite:
+		names->passes_all = true;
 		break;
 	case GP_CALL_gpMemoryMap:
 	case GP_CALL_gpMemoryUnmap:
@@ -544,6 +547,88 @@ any_mixture_ends_in_a_right_order(void **state)
 	}
 }
 
+static struct gpd_backlog_entry *
+close_stream(struct gpd_stream *stream)
+{
+	struct gpd_backlog_entry *gate = gpd_backlog_add_gate(&fake.session, stream);
+
+	assert_non_null(gate);
+	return gate;
+}
+
+static void
+open_stream(struct gpd_backlog_entry *gate)
+{
+	gpd_backlog_remove(&fake.session, gate);
+	carry_out_kept();
+}
+
+static void
+a_gate_keeps_what_comes_later_in_its_stream(void **state)
+{
+	struct gpd_backlog_entry *gate = close_stream(&loose);
+	struct seen *kept = work(LOOSE), *all = call(GP_CALL_gpFence);
+
+	assert_false(kept->begun);
+	assert_false(all->begun);
+	assert_false(query(LOOSE));
+	assert_true(work(FREE)->ended);
+	assert_true(work(LEGACY)->ended);
+	assert_true(call(GP_CALL_gpHostWrite)->ended);
+	open_stream(gate);
+	assert_true(kept->ended && all->ended);
+	assert_true(gpd_backlog_is_empty(&fake.session));
+}
+
+/* As when the stream is full again while its kept records are carried out. */
+static void
+a_gate_comes_before_what_is_kept(void **state)
+{
+	struct seen *first = function(FREE);
+	struct seen *kept = work(FREE), *after = work(FREE);
+	struct gpd_backlog_entry *gate = close_stream(&fake.stream);
+
+	finish(first);
+	assert_false(kept->begun);
+	open_stream(gate);
+	assert_true(kept->ended && kept->ended < after->ended);
+	assert_true(gpd_backlog_is_empty(&fake.session));
+}
+
+static void
+a_gate_is_part_of_the_legacy_order(void **state)
+{
+	struct gpd_backlog_entry *gate = close_stream(&a);
+	struct seen *blocking = work(B), *of_legacy = work(LEGACY), *later = work(B);
+
+	assert_true(blocking->ended);
+	assert_false(of_legacy->begun);
+	assert_false(later->begun);
+	open_stream(gate);
+	assert_true(of_legacy->ended && of_legacy->ended < later->ended);
+	gate = close_stream(&legacy);
+	blocking = work(B);
+	assert_false(blocking->begun);
+	assert_true(work(LOOSE)->ended);
+	open_stream(gate);
+	assert_true(blocking->ended);
+}
+
+/* What the host does may be what the GPU waits for. */
+static void
+the_hosts_stores_wait_for_nothing_that_is_kept(void **state)
+{
+	struct gpd_backlog_entry *gate = close_stream(&a);
+	struct seen *all = send_record(
+		(struct seen){ .call = GP_CALL_gpCopyIn, .stream = A, .barrier = true });
+
+	assert_false(all->begun);
+	assert_false(work(LOOSE)->begun);
+	assert_true(call(GP_CALL_gpHostWrite)->ended);
+	open_stream(gate);
+	assert_true(all->ended);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int
@@ -561,6 +646,10 @@ main(void)
 		TEST(a_stream_made_in_the_place_of_a_dropped_one_waits_for_its_end),
 		TEST(a_kept_record_has_its_bulk),
 		TEST(who_sends_too_much_is_shown_out),
+		TEST(a_gate_keeps_what_comes_later_in_its_stream),
+		TEST(a_gate_comes_before_what_is_kept),
+		TEST(a_gate_is_part_of_the_legacy_order),
+		TEST(the_hosts_stores_wait_for_nothing_that_is_kept),
 		TEST(any_mixture_ends_in_a_right_order),
 	};
 
