@@ -45,7 +45,7 @@ GP_CALL(0x0003, WAIT, SERVER_HOOK, CHARGES_NOTHING, CAPTURE(refused))
 CUresult cuStreamQuery(
         CUstream hStream);
 
-GP_MESSAGE(0x0004, WAIT, SERVER_HOOK, ALLOCATES(size))
+GP_MESSAGE(0x0004, WAIT, SERVER_HOOK, ALLOCATES(size), PASSES_ALL)
 void gpSampleMap(
         gp_new_address address,
         size_t size,
