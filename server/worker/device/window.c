@@ -125,26 +125,40 @@ reserve_host(uint64_t address, uint64_t size)
 	return false;
 }
 
+/* From an address on, and then from the first one. */
 static bool
-find(uint64_t size, const struct gpd_range *avoid, size_t avoid_count, struct gpd_range *window_p)
-	GP_LOCKED(lock)
+find_between(uint64_t first, uint64_t end, uint64_t from, uint64_t size,
+	     const struct gpd_range *avoid, size_t avoid_count, struct gpd_range *window_p)
 {
 	uint64_t step = size < ALIGN_MAX ? size : ALIGN_MAX;
-	/* Addresses are used again late: a stray pointer of a session that ended meets nobody. */
-	uint64_t address = round_up(next, step);
+	uint64_t address = round_up(from, step);
 
-	for (uint64_t tried = 0; tried < GPD_WINDOW_END - GPD_WINDOW_FIRST; tried += step) {
-		if (address + size > GPD_WINDOW_END)
-			address = round_up(GPD_WINDOW_FIRST, step);
-		if (!touches(address, size, avoid, avoid_count) && reserve(address, size)) {
+	for (uint64_t tried = 0; tried < end - first; tried += step) {
+		if (address + size > end)
+			address = round_up(first, step);
+		if (address + size <= end && !touches(address, size, avoid, avoid_count) &&
+		    reserve(address, size)) {
 			*window_p = (struct gpd_range){ .address = address, .size = size };
-			next = address + size;
-			taken++;
 			return true;
 		}
 		address += step;
 	}
 	return false;
+}
+
+static bool
+find(uint64_t size, const struct gpd_range *avoid, size_t avoid_count, struct gpd_range *window_p)
+	GP_LOCKED(lock)
+{
+	/* Addresses are used again late: a stray pointer of a session that ended meets nobody. */
+	if (find_between(GPD_WINDOW_FIRST, GPD_WINDOW_END, next, size, avoid, avoid_count,
+			 window_p))
+		next = window_p->address + size;
+	else if (!find_between(GPD_WINDOW_SANITIZED_FIRST, GPD_WINDOW_SANITIZED_END,
+			       GPD_WINDOW_SANITIZED_FIRST, size, avoid, avoid_count, window_p))
+		return false;
+	taken++;
+	return true;
 }
 
 int

@@ -25,6 +25,11 @@
 #define GPD_HOST_END UINT64_C(0x3f0000000000)
 #endif
 
+/* Where windows of programs with ThreadSanitizer lie, which leaves no other addresses (with its
+ * own shadow, and the program somewhere in between). */
+#define GPD_WINDOW_SANITIZED_FIRST UINT64_C(0x550000000000)
+#define GPD_WINDOW_SANITIZED_END UINT64_C(0x568000000000)
+
 /*
  * Before the driver is started: what it maps from now on lies apart from where programs have their
  * memory.  It takes the addresses of variables from those of this process, and a client can use
