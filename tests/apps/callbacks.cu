@@ -5,6 +5,9 @@
 
 #include <atomic>
 #include <chrono>
+#include <setjmp.h>
+#include <stdexcept>
+#include <stdlib.h>
 #include <string>
 #include <sys/wait.h>
 #include <thread>
@@ -487,6 +490,30 @@ forked()
 	REQUIRE(g.left && called == 1 && told == cudaSuccess);
 }
 
+static jmp_buf before;
+
+static void CUDART_CB
+leave(void *data)
+{
+	if (data)
+		longjmp(before, 1);
+	throw std::runtime_error("a function that throws");
+}
+
+/* A function leaves by an exception, or by longjmp() to another thread's stack: undefined, and the
+ * end of this program alone. */
+static void
+leaves(bool jumps)
+{
+	cudaStream_t stream = make_stream();
+
+	if (setjmp(before))
+		abort();
+	CHECK(cudaLaunchHostFunc(stream, leave, jumps ? &before : nullptr));
+	CHECK(cudaMemsetAsync(app_malloc<int>(1), 0, 4, stream));
+	CHECK(cudaStreamSynchronize(stream));
+}
+
 int
 main(int count, char **arguments)
 {
@@ -516,6 +543,8 @@ main(int count, char **arguments)
 		after_error();
 	} else if (what == "killed" || what == "exit") {
 		endless(what == "exit");
+	} else if (what == "throws" || what == "jumps") {
+		leaves(what == "jumps");
 	} else if (what == "fork") {
 		forked();
 	} else {

@@ -92,6 +92,20 @@ def _():
     daemon.settle()
 
 
+for what in "throws", "jumps":
+    @case(f"a function that leaves otherwise than by its return ({what}) harms no other session")
+    def _(what=what):
+        workers = daemon.workers()
+        other = daemon.start("callbacks", "sleeper", "300")
+        other.wait_for_output("inside")
+        result = daemon.run("callbacks", what)
+        require(result.status < 0 or result.status == 1, f"it went on: {result}")
+        other.finish().expect(err="")
+        daemon.settle()
+        daemon.check_works()
+        require(daemon.workers() == workers, "the worker was replaced")
+
+
 @case("a forked child runs none of its parent's functions")
 def _():
     daemon.run("callbacks", "fork").expect(out="callbacks: ok\n", err="")
