@@ -443,6 +443,39 @@ gpc_space_excess(struct gpc_space *space, uint64_t keep, bool spare)
 	return excess;
 }
 
+/* Retires what was freed in no stream's order in the mapping, if nothing else is in use there. */
+static bool
+mapping_release(struct gpc_space *space, const struct gpc_space_mapping *mapping)
+{
+	struct gpc_space_freed *next;
+	uint64_t count = 0;
+
+	for (const struct gpc_space_freed *f = space->oldest; f; f = f->newer)
+		count += f->shelf->stream == 0 && run_mapping(space, &f->run) == mapping;
+	if (count == 0 || count != mapping->busy)
+		return false;
+	for (struct gpc_space_freed *f = space->oldest; f; f = next) {
+		next = f->newer;
+		if (f->shelf->stream == 0 && run_mapping(space, &f->run) == mapping)
+			freed_retire(space, f);
+	}
+	return true;
+}
+
+bool
+gpc_space_release(struct gpc_space *space, uint64_t keep)
+{
+	bool released = false;
+
+	for (uint32_t i = 0; !released && i < space->large.fit.region_room; i++) {
+		const struct gpc_space_mapping *mapping = space->mappings[i];
+
+		released = mapping && space->reserved - mapping->size >= keep &&
+			   mapping_release(space, mapping);
+	}
+	return released;
+}
+
 void
 gpc_space_remove(struct gpc_space *space, struct gpc_space_mapping *mapping)
 {

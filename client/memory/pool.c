@@ -293,8 +293,11 @@ void
 gpc_pool_trim(struct gpc_pool *pool, uint64_t keep)
 {
 	gpc_pools_lock();
-	while (gpc_pool_give_back(pool, keep, false))
-		;
+	/* The daemon unmaps after all work, so what is unmapped need not wait for it here. */
+	do {
+		while (gpc_pool_give_back(pool, keep, false))
+			;
+	} while (!pool->host && gpc_space_release(&pool->space, keep));
 	gpc_pools_unlock();
 }
 

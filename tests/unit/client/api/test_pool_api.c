@@ -100,6 +100,29 @@ trimming_keeps_what_it_is_told_to(void **state)
 	assert_int_equal(gpc_cuMemPoolTrimTo(NULL, 0), CUDA_ERROR_INVALID_VALUE);
 }
 
+/* As CUDA has it, the caller of cuMemFree has waited for all accesses to a pool's memory. */
+static void
+trimming_takes_what_was_freed_in_no_streams_order(void **state)
+{
+	CUdeviceptr block = alloc(40 * FAKE_MIB, NULL), other = alloc(40 * FAKE_MIB, NULL);
+
+	fake.lazy = true;
+	fake.busy = true;
+	fake.posted++;
+	assert_int_equal(gpc_cuMemFree_v2(block), CUDA_SUCCESS);
+	release(other, NULL);
+	assert_int_equal(get(default_pool(), CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 0);
+	assert_int_equal(gpc_cuMemPoolTrimTo(default_pool(), 80 * FAKE_MIB), CUDA_SUCCESS);
+	assert_int_equal(fake_mapped(), 80 * FAKE_MIB);
+	/* The other one waits for its stream. */
+	assert_int_equal(gpc_cuMemPoolTrimTo(default_pool(), 0), CUDA_SUCCESS);
+	assert_int_equal(fake_mapped(), 40 * FAKE_MIB);
+	fake.done = fake.posted;
+	assert_int_equal(gpc_cuMemPoolTrimTo(default_pool(), 0), CUDA_SUCCESS);
+	assert_int_equal(get(default_pool(), CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 0);
+	assert_int_equal(fake_mapped(), 0);
+}
+
 static void
 a_destroyed_pool_lives_as_long_as_its_blocks(void **state)
 {
@@ -469,6 +492,7 @@ main(void)
 		TEST(a_pool_keeps_count_of_itself),
 		TEST(attributes_are_checked),
 		TEST(trimming_keeps_what_it_is_told_to),
+		TEST(trimming_takes_what_was_freed_in_no_streams_order),
 		TEST(a_destroyed_pool_lives_as_long_as_its_blocks),
 		TEST(a_pool_does_not_grow_beyond_its_size),
 		TEST(a_device_has_a_current_pool),
