@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every symbol that libcuda.so.1 of CUDA 13.0 exports, one line each:
+ * Every symbol that libcuda.so.1 of CUDA 13.0 exports and a header of the toolkit declares, one line each:
  *   WORD(exported name, name asked of cuGetProcAddress, first driver version)
  * GP_SYMBOL is the plain class; GP_SYMBOL_PTDS and GP_SYMBOL_PTSZ are the functions for which stream
  * 0 is the calling thread's default stream. Versions are those of cuDriverGetVersion.
@@ -691,6 +691,43 @@ GP_SYMBOL(cuGraphicsSubResourceGetMappedArray, cuGraphicsSubResourceGetMappedArr
 GP_SYMBOL(cuGraphicsUnmapResources, cuGraphicsUnmapResources, 3000)
 GP_SYMBOL_PTSZ(cuGraphicsUnmapResources_ptsz, cuGraphicsUnmapResources, 7000)
 GP_SYMBOL(cuGraphicsUnregisterResource, cuGraphicsUnregisterResource, 3000)
+
+/* OpenGL, EGL and VDPAU (cudaGL.h, cudaEGL.h, cudaVDPAU.h) */
+GP_SYMBOL(cuEGLStreamConsumerAcquireFrame, cuEGLStreamConsumerAcquireFrame, 7000)
+GP_SYMBOL(cuEGLStreamConsumerConnect, cuEGLStreamConsumerConnect, 7000)
+GP_SYMBOL(cuEGLStreamConsumerConnectWithFlags, cuEGLStreamConsumerConnectWithFlags, 8000)
+GP_SYMBOL(cuEGLStreamConsumerDisconnect, cuEGLStreamConsumerDisconnect, 7000)
+GP_SYMBOL(cuEGLStreamConsumerReleaseFrame, cuEGLStreamConsumerReleaseFrame, 7000)
+GP_SYMBOL(cuEGLStreamProducerConnect, cuEGLStreamProducerConnect, 7000)
+GP_SYMBOL(cuEGLStreamProducerDisconnect, cuEGLStreamProducerDisconnect, 7000)
+GP_SYMBOL(cuEGLStreamProducerPresentFrame, cuEGLStreamProducerPresentFrame, 7000)
+GP_SYMBOL(cuEGLStreamProducerReturnFrame, cuEGLStreamProducerReturnFrame, 7000)
+GP_SYMBOL(cuEventCreateFromEGLSync, cuEventCreateFromEGLSync, 9000)
+GP_SYMBOL(cuGLCtxCreate, cuGLCtxCreate, 2000)
+GP_SYMBOL(cuGLCtxCreate_v2, cuGLCtxCreate, 3020)
+GP_SYMBOL(cuGLGetDevices, cuGLGetDevices, 4010)
+GP_SYMBOL(cuGLGetDevices_v2, cuGLGetDevices, 6050)
+GP_SYMBOL(cuGLInit, cuGLInit, 2000)
+GP_SYMBOL(cuGLMapBufferObject, cuGLMapBufferObject, 2000)
+GP_SYMBOL(cuGLMapBufferObject_v2, cuGLMapBufferObject, 3020)
+GP_SYMBOL_PTDS(cuGLMapBufferObject_v2_ptds, cuGLMapBufferObject, 7000)
+GP_SYMBOL(cuGLMapBufferObjectAsync, cuGLMapBufferObjectAsync, 2030)
+GP_SYMBOL(cuGLMapBufferObjectAsync_v2, cuGLMapBufferObjectAsync, 3020)
+GP_SYMBOL_PTSZ(cuGLMapBufferObjectAsync_v2_ptsz, cuGLMapBufferObjectAsync, 7000)
+GP_SYMBOL(cuGLRegisterBufferObject, cuGLRegisterBufferObject, 2000)
+GP_SYMBOL(cuGLSetBufferObjectMapFlags, cuGLSetBufferObjectMapFlags, 2030)
+GP_SYMBOL(cuGLUnmapBufferObject, cuGLUnmapBufferObject, 2000)
+GP_SYMBOL(cuGLUnmapBufferObjectAsync, cuGLUnmapBufferObjectAsync, 2030)
+GP_SYMBOL(cuGLUnregisterBufferObject, cuGLUnregisterBufferObject, 2000)
+GP_SYMBOL(cuGraphicsEGLRegisterImage, cuGraphicsEGLRegisterImage, 7000)
+GP_SYMBOL(cuGraphicsGLRegisterBuffer, cuGraphicsGLRegisterBuffer, 3000)
+GP_SYMBOL(cuGraphicsGLRegisterImage, cuGraphicsGLRegisterImage, 3000)
+GP_SYMBOL(cuGraphicsResourceGetMappedEglFrame, cuGraphicsResourceGetMappedEglFrame, 7000)
+GP_SYMBOL(cuGraphicsVDPAURegisterOutputSurface, cuGraphicsVDPAURegisterOutputSurface, 3010)
+GP_SYMBOL(cuGraphicsVDPAURegisterVideoSurface, cuGraphicsVDPAURegisterVideoSurface, 3010)
+GP_SYMBOL(cuVDPAUCtxCreate, cuVDPAUCtxCreate, 3010)
+GP_SYMBOL(cuVDPAUCtxCreate_v2, cuVDPAUCtxCreate, 3020)
+GP_SYMBOL(cuVDPAUGetDevice, cuVDPAUGetDevice, 3010)
 
 /* Coredump control */
 GP_SYMBOL(cuCoredumpGetAttribute, cuCoredumpGetAttribute, 12010)

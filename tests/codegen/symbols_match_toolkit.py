@@ -5,8 +5,9 @@
 usage: symbols_match_toolkit.py SYMBOLS_H CUDA_HOME
 
 Derives (base, class, version) of every function from the names of the types in cudaTypedefs.h and
-pairs them with the names that the toolkit's link-time libcuda.so exports. Exits 77 without a
-toolkit, or when the toolkit is of another CUDA than symbols.h.
+the like headers of graphics APIs, and pairs them with the names that the toolkit's link-time
+libcuda.so exports. It exports no functions of graphics APIs: their names are those of symbols.h.
+Exits 77 without a toolkit, or when the toolkit is of another CUDA than symbols.h.
 """
 
 import collections
@@ -23,6 +24,8 @@ NAME = re.compile(r"(cu\w+?)(?:_v(\d+))?(_ptsz|_ptds)?")
 # cuProfiler.h has no function pointer types; its functions came with CUDA 4.0.
 WITHOUT_TYPE = {("cuProfilerInitialize", ""), ("cuProfilerStart", ""), ("cuProfilerStop", "")}
 VERSION_WITHOUT_TYPE = 4000
+GRAPHICS = ("cudaGLTypedefs.h", "cudaEGLTypedefs.h", "cudaVDPAUTypedefs.h")
+OF_WINDOWS = {"cuWGLGetDevice"}
 
 
 def described(path):
@@ -59,9 +62,14 @@ def self_consistency(entries):
 def versions_of(typedefs):
     groups = collections.defaultdict(set)
     for match in TYPE.finditer(typedefs):
-        groups[match[1], match[3] or ""].add(int(match[2]))
+        if match[1] not in OF_WINDOWS:
+            groups[match[1], match[3] or ""].add(int(match[2]))
+    return groups
+
+
+def with_profiler(groups):
     for group in WITHOUT_TYPE:
-        groups[group].add(VERSION_WITHOUT_TYPE)
+        groups[group] = {VERSION_WITHOUT_TYPE}
     return {group: sorted(versions) for group, versions in groups.items()}
 
 
@@ -104,11 +112,13 @@ def main():
 
     if same_cuda and typedefs.exists():
         compared = True
-        versions = versions_of(typedefs.read_text())
+        headers = [typedefs.parent / name for name in GRAPHICS]
+        graphics = versions_of("".join(header.read_text() for header in headers if header.exists()))
+        versions = with_profiler({**versions_of(typedefs.read_text()), **graphics})
         theirs = {(*group, version) for group in versions for version in versions[group]}
         complaints += differences("versions", {e[1:] for e in entries}, theirs)
         if stub.exists():
-            names = exported_names(stub)
+            names = exported_names(stub) | {e[0] for e in entries if e[1:3] in graphics}
             complaints += differences("names", {e[0] for e in entries}, names)
             complaints += differences("pairs", set(entries), set(paired(versions, names)))
 

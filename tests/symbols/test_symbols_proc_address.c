@@ -65,6 +65,21 @@ every_symbol_is_found_by_its_base_name_and_version(void **state)
 }
 
 static void
+graphics_functions_are_not_supported(void **state)
+{
+	static const char *const names[] = { "cuGraphicsGLRegisterImage", "cuGLCtxCreate",
+					     "cuEGLStreamConsumerConnect", "cuVDPAUGetDevice" };
+	CUresult (*function)(void *, unsigned int, unsigned int, unsigned int);
+
+	for (size_t i = 0; i < COUNT(names); i++) {
+		assert_int_equal(ask(names[i], (void **)&function, 13000, LEGACY, NULL),
+				 CUDA_SUCCESS);
+		assert_non_null(function);
+		assert_int_equal(function(NULL, 0, 0, 0), CUDA_ERROR_NOT_SUPPORTED);
+	}
+}
+
+static void
 first_question_of_the_runtime_is_answered(void **state)
 {
 	void *function = &function;
@@ -89,6 +104,7 @@ main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_symbol_is_found_by_its_base_name_and_version),
+		cmocka_unit_test(graphics_functions_are_not_supported),
 		cmocka_unit_test(first_question_of_the_runtime_is_answered),
 		cmocka_unit_test(version_of_the_driver_is_known_before_init),
 	};
