@@ -195,6 +195,8 @@ gpd_ledger_close(struct gpd_ledger *ledger, struct gpd_ledger_session *session)
 	/* Of a worker that was killed; any other has ended its turns. */
 	give_link(tenant, atomic_exchange(&session->link_ns, 0));
 	keep_counts(tenant, session);
+	if (atomic_exchange(&session->ended, 0) == 1)
+		atomic_fetch_sub(&ledger->ended, 1);
 	atomic_store(&session->id, 0);
 	last = atomic_fetch_sub(&tenant->sessions, 1) == 1;
 	/* A worker that was killed between two steps of taking has left the sum too high. */
@@ -294,14 +296,17 @@ gpd_ledger_is_leaving(const struct gpd_ledger *ledger, const struct gpd_ledger_s
 	return other != NULL;
 }
 
+void
+gpd_ledger_set_ended(struct gpd_ledger *ledger, struct gpd_ledger_session *session)
+{
+	if (atomic_exchange(&session->ended, 1) == 0)
+		atomic_fetch_add(&ledger->ended, 1);
+}
+
 bool
 gpd_ledger_is_ending(const struct gpd_ledger *ledger, const struct gpd_ledger_session *session)
 {
-	const struct gpd_ledger_session *other = next_other(ledger, NULL, session, false);
-
-	while (other && !atomic_load(&other->ended))
-		other = next_other(ledger, other, session, false);
-	return other != NULL;
+	return atomic_load(&ledger->ended) > atomic_load(&session->ended);
 }
 
 bool

@@ -145,6 +145,7 @@ struct gpd_ledger {
 	_Atomic uint32_t sm_granularity[GPD_LEDGER_DEVICES];
 	/* Bytes that a device has, as its workers say; 0: none has said so. */
 	_Atomic uint64_t device_memory[GPD_LEDGER_LINES];
+	_Atomic uint32_t ended;        /* sessions whose line has ended set */
 	_Atomic uint32_t idle_timeout; /* of sessions, in seconds; 0: none */
 	_Atomic uint32_t timeout_ms;   /* of peers that are silent; 0: without limit */
 	/* Bytes of the machine's memory for all sessions: half of them for records behind host
@@ -213,6 +214,8 @@ bool gpd_ledger_is_recalling(const struct gpd_ledger *ledger,
 /* Whether memory of any other session is on its way back to the driver. */
 bool gpd_ledger_is_leaving(const struct gpd_ledger *ledger,
 			   const struct gpd_ledger_session *session);
+/* The session's client is gone, and all its memory is on its way back to the driver. */
+void gpd_ledger_set_ended(struct gpd_ledger *ledger, struct gpd_ledger_session *session);
 /* Whether any other session has ended and still has its memory. */
 bool gpd_ledger_is_ending(const struct gpd_ledger *ledger,
 			  const struct gpd_ledger_session *session);

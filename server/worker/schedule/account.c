@@ -65,7 +65,7 @@ gpd_account_wait_ended(struct gpd_account *account)
 void
 gpd_account_set_ended(struct gpd_account *account)
 {
-	atomic_store(&account->line->ended, 1);
+	gpd_ledger_set_ended(account->ledger, account->line);
 }
 
 static bool
