@@ -79,6 +79,20 @@ system_text(int text, char *out, unsigned int size)
 	}
 GP_STATE_SYSTEM_TEXTS(TEXT)
 
+ANSWER(nvmlSystemGetDriverBranch, struct gp_driver_branch *branch, unsigned int size)
+{
+	int r = gpn_enter();
+
+	if (r != GPN_SUCCESS)
+		return r;
+	if (!branch)
+		return GPN_INVALID_ARGUMENT;
+	if (branch->version != GP_DRIVER_BRANCH_VERSION)
+		return GPN_ARGUMENT_VERSION_MISMATCH;
+	return system_text(GP_STATE_DRIVER_BRANCH, branch->text,
+			   size < sizeof(branch->text) ? size : sizeof(branch->text));
+}
+
 ANSWER(nvmlSystemGetCudaDriverVersion_v2, int *version)
 {
 	int r = gpn_enter();

@@ -162,8 +162,16 @@ enum gp_state_word {
 	T(4, nvmlDeviceGetBoardPartNumber)                                                         \
 	T(5, nvmlDeviceGetInforomImageVersion)
 #define GP_STATE_SERIAL 2
-#define GP_STATE_TEXTS 6
+#define GP_STATE_DRIVER_BRANCH 6 /* of the system; in a struct */
+#define GP_STATE_TEXTS 7
 #define GP_STATE_TEXT_MAX 96
+
+/* As NVML has it. */
+struct gp_driver_branch {
+	uint32_t version; /* GP_DRIVER_BRANCH_VERSION */
+	char text[80];
+};
+#define GP_DRIVER_BRANCH_VERSION ((uint32_t)(sizeof(struct gp_driver_branch) | 1u << 24))
 
 /* A process of the asker's tenant and machine that has memory of the GPU. */
 struct gp_state_process {

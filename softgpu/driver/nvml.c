@@ -13,6 +13,7 @@
 int nvmlInit_v2(void);
 int nvmlSystemGetDriverVersion(char *version, unsigned int length);
 int nvmlSystemGetNVMLVersion(char *version, unsigned int length);
+int nvmlSystemGetDriverBranch(unsigned int *version_text, unsigned int length);
 int nvmlDeviceGetHandleByUUID(const char *uuid, void **device);
 int nvmlDeviceGetSerial(void *device, char *serial, unsigned int length);
 int nvmlDeviceGetUtilizationRates(void *device, unsigned int *rates);
@@ -105,6 +106,14 @@ int
 nvmlSystemGetNVMLVersion(char *version, unsigned int length)
 {
 	return text(version, length, "13.580.00");
+}
+
+int
+nvmlSystemGetDriverBranch(unsigned int *version_text, unsigned int length)
+{
+	if (!version_text)
+		return INVALID_ARGUMENT;
+	return text((char *)(version_text + 1), length, "r580_00");
 }
 
 static void

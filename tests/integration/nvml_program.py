@@ -35,6 +35,10 @@ class Pci(ctypes.Structure):
         ("bus_id", ctypes.c_char * 32)]
 
 
+class Branch(ctypes.Structure):
+    _fields_ = [("version", ctypes.c_uint), ("text", ctypes.c_char * 80)]
+
+
 class Field(ctypes.Structure):
     _fields_ = [("id", ctypes.c_uint), ("scope", ctypes.c_uint), ("time", ctypes.c_longlong), ("latency", ctypes.c_longlong),
                 ("type", ctypes.c_int), ("result", ctypes.c_int), ("value", ctypes.c_ulonglong)]
@@ -224,6 +228,9 @@ def facts():
     print("name", text("nvmlDeviceGetName", device))
     print("uuid", text("nvmlDeviceGetUUID", device))
     print("driver", text("nvmlSystemGetDriverVersion"))
+    branch = Branch(version=ctypes.sizeof(Branch) | 1 << 24)
+    good("nvmlSystemGetDriverBranch", ctypes.byref(branch), 80)
+    print("branch", branch.text.decode())
     print("celsius", number("nvmlDeviceGetTemperature", device, 0))
     print("milliwatts", number("nvmlDeviceGetPowerUsage", device))
     print("bus", pci.bus_id.decode(), pci.legacy.decode())
@@ -269,6 +276,12 @@ def wrong():
     expect(INVALID_ARGUMENT, "nvmlDeviceGetName", device, None, 96)
     expect(INSUFFICIENT_SIZE, "nvmlDeviceGetName", device, small, 4)
     expect(INSUFFICIENT_SIZE, "nvmlSystemGetDriverVersion", small, 4)
+    expect(INVALID_ARGUMENT, "nvmlSystemGetDriverBranch", None, 80)
+    branch = Branch()
+    expect(VERSION_MISMATCH, "nvmlSystemGetDriverBranch", ctypes.byref(branch), 80)
+    branch.version = ctypes.sizeof(branch) | 1 << 24
+    expect(INSUFFICIENT_SIZE, "nvmlSystemGetDriverBranch", ctypes.byref(branch), 4)
+    good("nvmlSystemGetDriverBranch", ctypes.byref(branch), 2000)
     expect(VERSION_MISMATCH, "nvmlDeviceGetMemoryInfo_v2", device, ctypes.byref(memory))
     memory.version = ctypes.sizeof(memory) | 2 << 24
     good("nvmlDeviceGetMemoryInfo_v2", device, ctypes.byref(memory))

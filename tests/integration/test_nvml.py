@@ -30,6 +30,7 @@ def _():
         require(re.search(r"^bus ([0-9A-F]{4})([0-9A-F]{4}:..:..\.0) \2$", out, re.M), out)
         require(re.search(r"^driver \d+\.\d+", out, re.M), out)
         if SOFTWARE:
+            require("driver 580.00\nbranch r580_00\n" in out, out)
             require("celsius 35\n" in out and "milliwatts 50000\n" in out, out)
 
 

@@ -185,6 +185,8 @@ static void
 read_texts(struct known *known) GP_LOCKED(lock)
 {
 	answer (*of_system)(char *, unsigned int), (*of_device)(device, char *, unsigned int);
+	answer (*of_branch)(struct gp_driver_branch *, unsigned int);
+	struct gp_driver_branch branch = { .version = GP_DRIVER_BRANCH_VERSION };
 
 	memset(known->texts, 0, sizeof(known->texts));
 #define TEXT(number, name)                                                                         \
@@ -199,6 +201,10 @@ read_texts(struct known *known) GP_LOCKED(lock)
 		known->texts[number][0] = '\0';
 	GP_STATE_DEVICE_TEXTS(TEXT)
 #undef TEXT
+	*(void **)&of_branch = find("nvmlSystemGetDriverBranch");
+	if (of_branch && of_branch(&branch, sizeof(branch.text)) == 0)
+		memcpy(known->texts[GP_STATE_DRIVER_BRANCH], branch.text,
+		       strnlen(branch.text, sizeof(branch.text)));
 }
 
 static void

@@ -42,6 +42,7 @@ texts_stand_in_their_places(void **unused)
 	assert_string_equal(state.texts[1], "");
 	assert_string_equal(state.texts[GP_STATE_SERIAL], "serial");
 	assert_string_equal(state.texts[3], "");
+	assert_string_equal(state.texts[GP_STATE_DRIVER_BRANCH], ""); /* of an older daemon */
 }
 
 static void

@@ -433,6 +433,24 @@ another_file_is_no_ledger(void **state)
 	assert_int_equal(fcntl(fd, F_GETFD), -1);
 }
 
+static void
+an_ended_session_counts_until_its_line_is_closed(void **state)
+{
+	struct gpd_ledger_session *a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
+	struct gpd_ledger_session *b = gpd_ledger_open(ledger, 2, GPD_TENANT_DEFAULT, 11);
+	struct gpd_ledger_session *c = gpd_ledger_open(ledger, 3, GPD_TENANT_DEFAULT, 11);
+
+	assert_false(gpd_ledger_is_ending(ledger, a));
+	gpd_ledger_set_ended(ledger, b);
+	gpd_ledger_set_ended(ledger, b);
+	assert_true(gpd_ledger_is_ending(ledger, a));
+	assert_false(gpd_ledger_is_ending(ledger, b)); /* no other one */
+	gpd_ledger_set_ended(ledger, c);
+	assert_true(gpd_ledger_is_ending(ledger, b));
+	gpd_ledger_close_worker(ledger, 11); /* killed */
+	assert_false(gpd_ledger_is_ending(ledger, a));
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
 
 int
@@ -440,6 +458,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(sessions_of_a_tenant_share_its_memory),
+		TEST(an_ended_session_counts_until_its_line_is_closed),
 		TEST(what_is_granted_counts_and_is_not_in_use),
 		TEST(who_keeps_memory_is_asked_for_it_for_so_long),
 		TEST(what_a_session_is_refused_its_tenant_keeps),

@@ -73,10 +73,13 @@ static void
 texts_are_told_with_their_ends(void **state)
 {
 	static const char wanted[] = "580.65\0\0004711\0\0\0";
+	const char *branch = texts + sizeof(wanted);
 
 	read_device(0);
-	assert_int_equal(texts_size, sizeof(wanted));
+	assert_int_equal(texts_size, sizeof(wanted) + 81);
 	assert_memory_equal(texts, wanted, sizeof(wanted));
+	assert_int_equal(strspn(branch, "b"), 80);
+	assert_int_equal(branch[80], '\0');
 }
 
 static void

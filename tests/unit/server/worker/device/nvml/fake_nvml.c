@@ -8,6 +8,7 @@ int nvmlInit_v2(void);
 int nvmlDeviceGetHandleByUUID(const char *uuid, void **device);
 int nvmlSystemGetCudaDriverVersion_v2(int *version);
 int nvmlSystemGetDriverVersion(char *text, unsigned int size);
+int nvmlSystemGetDriverBranch(unsigned int *version_text, unsigned int size);
 int nvmlDeviceGetSerial(void *device, char *text, unsigned int size);
 int nvmlDeviceGetVbiosVersion(void *device, char *text, unsigned int size);
 int nvmlDeviceGetPowerUsage(void *device, unsigned int *value);
@@ -44,6 +45,15 @@ int
 nvmlSystemGetDriverVersion(char *text, unsigned int size)
 {
 	strncpy(text, "580.65", size);
+	return 0;
+}
+
+int
+nvmlSystemGetDriverBranch(unsigned int *version_text, unsigned int size)
+{
+	if (*version_text != 0x1000054 || size != 80)
+		return 25;
+	memset(version_text + 1, 'b', size);
 	return 0;
 }
 
