@@ -31,9 +31,40 @@ say_from_every_block(int *turn)
 	atomicAdd(turn, 1);
 }
 
+static __global__ void
+stay_and_print(int number)
+{
+	app_stay(30000000);
+	printf("before call %d\n", number);
+}
+
+/* Calls that synchronize implicitly: what was printed before them is there, in any stream. */
+static void
+print_before_calls(cudaStream_t stream, int first)
+{
+	static char registered[4096];
+	int *device = app_malloc<int>(1), *pinned;
+
+	CHECK(cudaMallocHost(&pinned, 64));
+	CHECK(cudaHostRegister(registered, sizeof(registered), cudaHostRegisterDefault));
+	for (int call = 0; call < 3; call++) {
+		stay_and_print<<<1, 1, 0, stream>>>(first + call);
+		if (call == 0)
+			CHECK(cudaFree(device));
+		else if (call == 1)
+			CHECK(cudaFreeHost(pinned));
+		else
+			CHECK(cudaHostUnregister(registered));
+		fflush(stdout);
+		printf("after call %d\n", first + call);
+		fflush(stdout);
+	}
+}
+
 int
 main()
 {
+	cudaStream_t stream;
 	int *turn = app_malloc<int>(1);
 	size_t size;
 
@@ -52,5 +83,9 @@ main()
 	CHECK(cudaDeviceSynchronize());
 	fflush(stdout);
 	CHECK(cudaFree(turn));
+	CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+	print_before_calls(cudaStreamLegacy, 0);
+	print_before_calls(stream, 3);
+	CHECK(cudaStreamDestroy(stream));
 	return app_ok("printf");
 }
