@@ -45,8 +45,8 @@ APPS = sorted({name.removesuffix('.out') for name in os.listdir(os.path.join(ROO
               - {'graphdevices', 'hoststress', 'peers', 'wrongcalls'} | {'badhandle', 'devicequery', 'memhog', 'occupancy', 'sleeper', 'smcount'})
 # What these run over the local socket.
 PROGRAMS = {
-    'managed': ['managed', 'managedcalls', 'managedhints', 'managedsignals', 'managedstyles', 'managedvars', 'callbacks', 'forkmemory',
-                'hostpools'],
+    'managed': ['managed', 'managedcalls', 'managedhints', 'managedorder', 'managedsignals', 'managedstyles', 'managedvars', 'callbacks',
+                'forkmemory', 'hostpools'],
     'pinned_memory': ['zerocopy', 'pinned', 'largeblocks', 'managedstyles', 'mappedstyles', 'hostpools',
                       'hostvmm', 'hostorder', 'wordsfreed'],
     'shm': ['callbacks', 'copies', 'copies2d', 'driverapi', 'errors', 'events', 'exitpending', 'fork', 'forkmemory', 'hostfunc',

@@ -83,10 +83,7 @@ prefetch(uint64_t base, uint64_t size, CUmemLocation location)
 		gpc_pages_expect(base);
 		return CUDA_SUCCESS;
 	}
-	result = gpc_managed_begin_copy(found.context->scope.session, 0, 0, base, size);
-	if (result == CUDA_SUCCESS)
-		gpc_managed_end(NULL);
-	return result;
+	return gpc_managed_prefetch(found.context->scope.session, base, size);
 }
 
 CUresult

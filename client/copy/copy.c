@@ -196,15 +196,20 @@ managed_span(const struct gpc_copy *copy, const struct gpc_side *side)
 }
 
 /* Behind what is here of the memory.  Where it is only read, others may go on while the copy is
- * waited for: what they write here does not reach the device. */
+ * waited for: what they write here does not reach the device.  A synchronous copy from host memory
+ * waits for what holds its stream back before it keeps others from giving work. */
 static CUresult
 run_managed(const struct target *target, const struct gpc_copy *copy, uint64_t dst_size,
 	    uint64_t src_size)
 {
-	const struct gpc_session *session = target->stream->context->scope.session;
-	CUresult result =
-		gpc_managed_begin_copy(session, copy->dst.base, dst_size, copy->src.base, src_size);
+	CUresult result = CUDA_SUCCESS;
 
+	if (copy->src.host && !target->async &&
+	    gpc_managed_is_held_back(target->stream->context->scope.session))
+		result = gpc_stream_fence(target->stream);
+	if (result == CUDA_SUCCESS)
+		result = gpc_managed_begin_copy(target->stream, copy->dst.base, dst_size,
+						copy->src.base, src_size);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (dst_size == 0) {
@@ -366,7 +371,8 @@ run_ordered(const struct target *target, struct gpc_copy *copy, CUmemcpySrcAcces
 		copy->src.pinned = false;
 	result = run(target, copy);
 	/* The device reads memory that it reaches when the stream gets there. */
-	return result == CUDA_SUCCESS && during_call && copy->src.reached
+	return result == CUDA_SUCCESS && during_call &&
+			       (copy->src.reached || managed_span(copy, &copy->src))
 		       ? gpc_stream_fence(target->stream)
 		       : result;
 }

@@ -63,8 +63,7 @@ post(struct gpc_stream *stream, const struct gp_args_gpFill *args)
 static CUresult
 post_managed(struct gpc_stream *stream, const struct gp_args_gpFill *args, uint64_t size)
 {
-	CUresult result =
-		gpc_managed_begin_copy(stream->context->scope.session, args->dst, size, 0, 0);
+	CUresult result = gpc_managed_begin_copy(stream, args->dst, size, 0, 0);
 
 	if (result != CUDA_SUCCESS)
 		return result;

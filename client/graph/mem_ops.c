@@ -146,14 +146,14 @@ gpc_mem_ops_drop(struct gpc_mem_ops *ops)
 /* Behind what is here of the word, if it is managed memory; *managed_p: then gpc_managed_end()
  * follows. */
 static CUresult
-begin_word(const struct gpc_stream *stream, uint64_t address, unsigned int size, bool is_written,
+begin_word(struct gpc_stream *stream, uint64_t address, unsigned int size, bool is_written,
 	   bool *managed_p)
 {
 	*managed_p = gpc_managed_is(address, size);
 	if (!*managed_p)
 		return CUDA_SUCCESS;
-	return gpc_managed_begin_copy(stream->context->scope.session, address,
-				      is_written ? size : 0, address, is_written ? 0 : size);
+	return gpc_managed_begin_copy(stream, address, is_written ? size : 0, address,
+				      is_written ? 0 : size);
 }
 
 static CUresult

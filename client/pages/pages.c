@@ -136,14 +136,21 @@ make_room(void) GP_LOCKED(lock)
 }
 
 enum which {
+	ALL,
 	PLAIN,  /* all but those that are GPC_BLOCK_DIRECT */
 	DIRECTS /* those */
 };
 
 static bool
+is_direct(const struct gpc_pages *pages, uint64_t block)
+{
+	return pages->blocks[block] & GPC_BLOCK_DIRECT;
+}
+
+static bool
 is_wanted(const struct gpc_pages *pages, uint64_t block, enum which which)
 {
-	return !(pages->blocks[block] & GPC_BLOCK_DIRECT) == (which == PLAIN);
+	return which == ALL || is_direct(pages, block) == (which == DIRECTS);
 }
 
 /* Before a block is sent it is made inaccessible, or readable: what is written here from then on
@@ -169,7 +176,8 @@ give_blocks(struct gpc_pages *pages, uint64_t from, uint64_t end, bool is_writte
 		if (!at_once && set_rights(pages, at, run, rights_of(state), rights_of(next)))
 			return make_room();
 		given &= push_blocks(pages, at, run, state);
-		set_states(pages, at, run, next, false);
+		/* A host function that changes a readable block of its own has it sent again. */
+		set_states(pages, at, run, next, next == GPC_PAGE_BOTH && is_direct(pages, at));
 	}
 	return given;
 }
@@ -254,7 +262,7 @@ gpc_pages_give_part(uint64_t base, uint64_t size, bool is_written)
 		at = range->base + range->size;
 		end = at - base < size ? pages->count
 				       : (base + size - range->base - 1) / GPC_PAGES_BLOCK + 1;
-		given = give_blocks(pages, from, end, is_written, PLAIN);
+		given = give_blocks(pages, from, end, is_written, ALL);
 	}
 	(void)pthread_mutex_unlock(&lock);
 	return given;
@@ -329,8 +337,7 @@ open_page(struct gpc_pages *pages, uint64_t address) GP_LOCKED(lock)
 
 	/* It has been written: as if that had faulted. */
 	return r <= 0 ? r == 0
-		      : open_blocks(pages, block, 1, GPC_PAGE_HERE,
-				    pages->blocks[block] & GPC_BLOCK_DIRECT);
+		      : open_blocks(pages, block, 1, GPC_PAGE_HERE, is_direct(pages, block));
 }
 
 /* What is readable already and faults was written. */
@@ -354,8 +361,7 @@ serve(struct gpc_pages *pages, uint64_t address, uint64_t block, enum gpc_page_a
 		if (access == GPC_PAGE_READ)
 			return open_page(pages, address);
 		count = blocks_to_open(pages, block);
-		return open_blocks(pages, block, count, GPC_PAGE_HERE,
-				   pages->blocks[block] & GPC_BLOCK_DIRECT);
+		return open_blocks(pages, block, count, GPC_PAGE_HERE, is_direct(pages, block));
 	default:
 		return open_page(pages, address);
 	}

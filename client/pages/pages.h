@@ -73,7 +73,8 @@ void gpc_pages_begin(void);
 void gpc_pages_end(void);
 
 /* In between: all of the group's that is here goes to the other side; or a part of it, which stays
- * readable here unless the work writes it.  false: it cannot. */
+ * readable here unless the work writes it, with what threads with gpc_page_faults_direct have of
+ * it. false: it cannot. */
 bool gpc_pages_give(const void *group);
 bool gpc_pages_give_part(uint64_t base, uint64_t size, bool is_written);
 

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/stream/managed.h"
 
+#include "client/base/container.h"
+#include "client/host/late_copy.h"
 #include "client/pages/pages.h"
 #include "client/stream/stream.h"
 #include "client/wire/session.h"
+
+#include <stdlib.h>
 
 /* The work of one session that may have used managed memory, up to the last; in turns
  * (gpc_pages_begin), as is everything here. */
@@ -68,16 +72,91 @@ gpc_managed_begin(const struct gpc_session *session)
 	return begun(session, gpc_pages_give(session));
 }
 
-CUresult
-gpc_managed_begin_copy(const struct gpc_session *session, uint64_t dst, uint64_t dst_size,
-		       uint64_t src, uint64_t src_size)
+/* What a copy, a fill or an operation on a word writes, and what it reads. */
+struct parts {
+	uint64_t dst, dst_size, src, src_size;
+};
+
+static bool
+parts_give(const struct parts *parts)
 {
-	bool given;
+	bool given =
+		parts->src_size == 0 || gpc_pages_give_part(parts->src, parts->src_size, false);
+
+	return given &&
+	       (parts->dst_size == 0 || gpc_pages_give_part(parts->dst, parts->dst_size, true));
+}
+
+/* Parts that are given when their stream reaches them, by a late copy (client/host/late_copy.h)
+ * that has no bytes of its own. */
+struct late_parts {
+	struct gpc_late_copy late;
+	struct parts parts;
+};
+
+/* Without the turn: a thread that has it may wait for the stream. */
+static CUresult
+late_parts_give(struct gpc_late_copy *late)
+{
+	return parts_give(&GPC_CONTAINER(late, struct late_parts, late)->parts)
+		       ? CUDA_SUCCESS
+		       : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static void
+late_parts_destroy(struct gpc_late_copy *late)
+{
+	free(GPC_CONTAINER(late, struct late_parts, late));
+}
+
+static CUresult
+post_late(struct gpc_stream *stream, const struct parts *parts)
+{
+	const struct gpc_scope *scope = &stream->context->scope;
+	struct late_parts *late = calloc(1, sizeof(*late));
+
+	if (!late)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	late->parts = *parts;
+	late->late = (struct gpc_late_copy){ .session = scope->session,
+					     .send = late_parts_give,
+					     .destroy = late_parts_destroy };
+	return gpc_late_copy_post(scope, stream->handle.id, &late->late);
+}
+
+bool
+gpc_managed_is_held_back(const struct gpc_session *session)
+{
+	return gpc_session_has_functions(session) || gpc_session_has_foreign_wait(session);
+}
+
+CUresult
+gpc_managed_begin_copy(struct gpc_stream *stream, uint64_t dst, uint64_t dst_size, uint64_t src,
+		       uint64_t src_size)
+{
+	const struct parts parts = { dst, dst_size, src, src_size };
+	struct gpc_session *session = stream->context->scope.session;
+	CUresult result;
 
 	gpc_pages_begin();
-	given = src_size == 0 || gpc_pages_give_part(src, src_size, false);
-	given = given && (dst_size == 0 || gpc_pages_give_part(dst, dst_size, true));
-	return begun(session, given);
+	if (!gpc_managed_is_held_back(session))
+		return begun(session, parts_give(&parts));
+	result = post_late(stream, &parts);
+	if (result != CUDA_SUCCESS)
+		gpc_pages_end();
+	return result;
+}
+
+CUresult
+gpc_managed_prefetch(const struct gpc_session *session, uint64_t base, uint64_t size)
+{
+	CUresult result;
+
+	gpc_pages_begin();
+	result = begun(session, gpc_pages_give_part(base, size, false));
+	if (result == CUDA_SUCCESS)
+		gpc_pages_end();
+	return result;
 }
 
 void

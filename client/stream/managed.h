@@ -14,12 +14,22 @@
 struct gpc_session;
 struct gpc_stream;
 
-/* Before work that may use all managed memory of the session, or a part of it; if it succeeds,
- * gpc_managed_end() follows, with the stream that has the work, or NULL: there is none. */
+/* Before work that may use all managed memory of the session; if it succeeds, gpc_managed_end()
+ * follows, with the stream that has the work, or NULL: there is none. */
 CUresult gpc_managed_begin(const struct gpc_session *session);
-CUresult gpc_managed_begin_copy(const struct gpc_session *session, uint64_t dst, uint64_t dst_size,
-				uint64_t src, uint64_t src_size);
 void gpc_managed_end(struct gpc_stream *stream);
+
+/* The same before work of the stream that uses only these two parts.  While the session is held
+ * back, what is here of them is sent when the stream reaches the work, not by this call. */
+CUresult gpc_managed_begin_copy(struct gpc_stream *stream, uint64_t dst, uint64_t dst_size,
+				uint64_t src, uint64_t src_size);
+
+/* Whether something that the host decides may be ahead of new work: a host function, a stream's
+ * wait for a value or for another process's event.  The program may write memory until then. */
+bool gpc_managed_is_held_back(const struct gpc_session *session);
+
+/* Sends what is here of the range now; it stays readable. */
+CUresult gpc_managed_prefetch(const struct gpc_session *session, uint64_t base, uint64_t size);
 
 /* Whether any of [base, base + size) is managed memory. */
 bool gpc_managed_is(uint64_t base, uint64_t size);

@@ -270,13 +270,40 @@ test_direct(void **state)
 	expect_state(0, GPC_PAGE_THERE);
 	expect_state(5 * BLOCK, GPC_PAGE_HERE);
 	assert_int_not_equal(other.memory[5 * BLOCK], 2);
-	give_part(0, SIZE, true);
-	expect_state(5 * BLOCK, GPC_PAGE_HERE);
 	gpc_pages_give_direct();
 	assert_int_equal(other.memory[5 * BLOCK], 2);
 	expect_state(5 * BLOCK, GPC_PAGE_THERE);
 	expect_state(7 * BLOCK, GPC_PAGE_THERE);
 	assert_int_equal(other.pushes, 2);
+}
+
+/* Work that uses a part gets what such a thread has changed so far. */
+static void
+test_direct_part(void **state)
+{
+	begin(state);
+	gpc_page_faults_set_direct(true);
+	*at(5 * BLOCK) = 2;
+	*at(7 * BLOCK) = 3;
+	give_part(5 * BLOCK, 1, false);
+	assert_int_equal(other.memory[5 * BLOCK], 2);
+	expect_state(5 * BLOCK, GPC_PAGE_BOTH);
+	*at(5 * BLOCK) = 4;
+	give_part(7 * BLOCK, 1, true);
+	assert_int_equal(other.memory[7 * BLOCK], 3);
+	expect_state(7 * BLOCK, GPC_PAGE_THERE);
+	gpc_page_faults_set_direct(false);
+	/* It is the thread's still. */
+	give();
+	expect_state(5 * BLOCK, GPC_PAGE_HERE);
+	assert_int_equal(other.memory[5 * BLOCK], 2);
+	/* What the work has written is not sent over. */
+	other.memory[7 * BLOCK] = 9;
+	gpc_pages_give_direct();
+	assert_int_equal(other.memory[5 * BLOCK], 4);
+	assert_int_equal(other.memory[7 * BLOCK], 9);
+	assert_int_equal(other.pushes, 3);
+	assert_int_equal(other.awaits, 0);
 }
 
 static void
@@ -418,6 +445,7 @@ main(void)
 		KNOWN(test_part_stays_readable),
 		KNOWN(test_other_group_keeps),
 		KNOWN(test_direct),
+		KNOWN(test_direct_part),
 		KNOWN(test_expected),
 		KNOWN(test_threads),
 		KNOWN(test_random),
