@@ -47,7 +47,7 @@ def add(pool, ways, name, way, args=()):
     for remote in pool.address, pool.local:
         @case(f"{' '.join([name, *args])} by {way} over {remote.split(':', maxsplit=1)[0]}")
         def _(remote=remote):
-            test_apps.judge(name, ways.run(way, name, args, remote))
+            test_apps.judge(name, ways.run(way, name, args, remote), remote == pool.local)
             pool.settle()
 
 
