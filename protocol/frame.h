@@ -62,6 +62,26 @@ enum gp_note {
 /* A late copy: it takes the place of a host function whose turn has come, and is carried out at
  * once.  Only with GP_FEATURE_LATE. */
 #define GP_COPY_DUE 2u
+/* A listed copy: gpCopyReplace may name this record by the number in the other bits, which neither
+ * of the two flags above is combined with.  Only for daemons that know gpCopyReplace. */
+#define GP_COPY_LISTED 4u
+#define GP_COPY_NUMBER_SHIFT 8
+#define GP_COPY_NUMBERS (1u << 24)
+
+static inline bool
+gp_copy_flags_are_sound(uint32_t flags)
+{
+	return (flags & GP_COPY_LISTED) ? (flags & 0xff) == GP_COPY_LISTED
+					: !(flags & ~(GP_COPY_BARRIER | GP_COPY_DUE));
+}
+
+/* Staging memory that a session's listed copies may occupy in the worker, besides what its other
+ * copies may: parts above GP_LISTED_SMALL take GP_LISTED_SLOT bytes each. */
+#define GP_LISTED_ROOM ((uint64_t)64 << 20)
+#define GP_LISTED_SLOT ((uint64_t)1 << 20)
+#define GP_LISTED_SMALL ((uint64_t)128 << 10)
+/* Bytes of one gpCopyReplace. */
+#define GP_REPLACE_MAX ((size_t)64 << 10)
 
 /* Decodes a header; 0, or GP_FRAME_MALFORMED when size is short, unaligned or beyond available. */
 #define GP_FRAME_MALFORMED 1

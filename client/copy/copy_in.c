@@ -6,6 +6,7 @@
 #include "client/copy/array.h"
 #include "client/host/host_block.h"
 #include "client/host/late_copy.h"
+#include "client/host/listed_copy.h"
 #include "client/host/pending_copy.h"
 #include "client/memory/host_memory.h"
 #include "client/stream/stream.h"
@@ -13,6 +14,7 @@
 #include "client/wire/lane.h"
 #include "client/wire/session.h"
 #include "gpc_calls.h"
+#include "protocol/control.h"
 #include "protocol/frame.h"
 
 #include <stdlib.h>
@@ -42,6 +44,8 @@ struct sending {
 	unsigned int flags;  /* GP_COPY_BARRIER goes with the last record alone */
 	uint64_t record_max; /* bytes */
 	uint8_t *packed;
+	bool on_lanes;
+	struct gpc_mirror *mirror; /* that lists its records; NULL: none does */
 };
 
 static void *
@@ -63,9 +67,56 @@ part_get_flags(const struct sending *sending, const struct part *part)
 	return part->last ? sending->flags : sending->flags & ~GP_COPY_BARRIER;
 }
 
+/* Staging memory of the worker that a record of so many bytes takes, at most. */
+static uint64_t
+record_get_room(const struct sending *sending, uint64_t bytes, bool is_row)
+{
+	uint64_t features = gpc_session_facts(sending->context->scope.session)->features;
+	uint64_t largest = bytes / 4;
+
+	if (sending->on_lanes) {
+		largest = gp_chunk_step(bytes, features & GP_FEATURE_SPREAD);
+		return (bytes + largest - 1) / largest * GP_LISTED_SLOT;
+	}
+	/* Small parts share a slot, whose end may remain empty. */
+	if (bytes <= GP_LISTED_SMALL)
+		return (bytes + 64) * 8 / 7;
+	if (largest < GP_LISTED_SLOT / 4)
+		largest = GP_LISTED_SLOT / 4;
+	if (largest > GP_LISTED_SLOT)
+		largest = GP_LISTED_SLOT;
+	/* Whole rows fill a part by half at least. */
+	return (is_row ? (bytes + largest - 1) / largest : 2 * bytes / largest + 2) *
+	       GP_LISTED_SLOT;
+}
+
+/* Lists the record, whose flags name it then. */
 static CUresult
-post_to_array(const struct sending *sending, const struct part *part, const struct iovec *bulk,
-	      int count)
+part_list(const struct sending *sending, const struct part *part, unsigned int *flags)
+{
+	const struct gpc_copy *copy = sending->copy;
+	const struct gpc_listed_rows rows = {
+		.base = (const uint8_t *)host_row(copy, part->slice, part->row) + part->column,
+		.pitch = copy->src.pitch,
+		.width = part->width,
+		.rows = part->rows,
+		.on_lanes = sending->on_lanes,
+	};
+	uint32_t number;
+
+	*flags = part_get_flags(sending, part);
+	if (!sending->mirror)
+		return CUDA_SUCCESS;
+	number = gpc_listed_copy_add(
+		sending->mirror, &rows,
+		record_get_room(sending, part->width * part->rows, part->rows == 1));
+	*flags |= GP_COPY_LISTED | number << GP_COPY_NUMBER_SHIFT;
+	return number ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult
+post_to_array(const struct sending *sending, const struct part *part, unsigned int flags,
+	      const struct iovec *bulk, int count)
 {
 	const struct gpc_side *dst = &sending->copy->dst;
 	const struct gp_args_gpArrayCopyIn args = {
@@ -78,7 +129,7 @@ post_to_array(const struct sending *sending, const struct part *part, const stru
 		.width = part->width,
 		.height = part->rows,
 		.depth = 1,
-		.flags = part_get_flags(sending, part),
+		.flags = flags,
 	};
 
 	return gpc_post_gpArrayCopyIn(sending->context, &args, bulk, count);
@@ -130,17 +181,19 @@ static CUresult
 post(const struct sending *sending, const struct part *part, const struct iovec *bulk, int count)
 {
 	const struct gpc_side *dst = &sending->copy->dst;
-	const struct gp_args_gpCopyIn args = {
+	struct gp_args_gpCopyIn args = {
 		.stream = sending->stream,
 		.dst = gpc_side_row(dst, part->slice, part->row) + part->column,
 		.pitch = part->rows == 1 ? part->width : dst->pitch,
 		.width = part->width,
 		.height = part->rows,
-		.flags = part_get_flags(sending, part),
 	};
+	CUresult result = part_list(sending, part, &args.flags);
 
+	if (result != CUDA_SUCCESS)
+		return result;
 	if (dst->array)
-		return post_to_array(sending, part, bulk, count);
+		return post_to_array(sending, part, args.flags, bulk, count);
 	if (count == 1 && bulk->iov_len <= SHORT_MAX)
 		return post_short(sending, &args, bulk);
 	return gpc_post_gpCopyIn(sending->context, &args, bulk, count);
@@ -238,12 +291,17 @@ send_over_lanes(const struct sending *sending, bool may_return)
 		uint64_t left = copy->width - at;
 		uint64_t size = left < RECORD_MAX ? left : RECORD_MAX;
 
-		const struct part part = { .column = at, .last = size == left };
+		const struct part part = {
+			.column = at, .width = size, .rows = 1, .last = size == left
+		};
+		unsigned int flags;
 
-		result = gpc_lanes_send(&sending->context->scope, sending->stream,
-					copy->dst.base + at,
-					(const uint8_t *)host_row(copy, 0, 0) + at, size,
-					part_get_flags(sending, &part), may_return ? NULL : &wait);
+		result = part_list(sending, &part, &flags);
+		if (result == CUDA_SUCCESS)
+			result = gpc_lanes_send(&sending->context->scope, sending->stream,
+						copy->dst.base + at,
+						(const uint8_t *)host_row(copy, 0, 0) + at, size,
+						flags, may_return ? NULL : &wait);
 		if (result == CUDA_SUCCESS)
 			at += size;
 	}
@@ -254,9 +312,9 @@ send_over_lanes(const struct sending *sending, bool may_return)
 	return result == CUDA_SUCCESS ? sent : result;
 }
 
-/* may_return: the source may be read after this returns. */
+/* How the copy is cut into records. */
 static CUresult
-send(struct sending *sending, bool may_return)
+prepare(struct sending *sending, bool may_return)
 {
 	struct gpc_session *session = sending->context->scope.session;
 	const struct gpc_copy *copy = sending->copy;
@@ -273,17 +331,69 @@ send(struct sending *sending, bool may_return)
 		if (!sending->packed)
 			return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	if (!copy->dst.array && copy->height == 1 && copy->depth == 1 &&
-	    gpc_lanes_want(session, copy->width, may_return)) {
-		result = send_over_lanes(sending, may_return);
-	} else {
-		for (uint64_t slice = 0; slice < copy->depth && result == CUDA_SUCCESS; slice++)
-			result = send_slice(sending, slice);
-	}
-	if (copy->dst.reached)
-		gpc_session_note_seen(session);
-	free(sending->packed);
+	sending->on_lanes = !copy->dst.array && copy->height == 1 && copy->depth == 1 &&
+			    gpc_lanes_want(session, copy->width, may_return);
+	return CUDA_SUCCESS;
+}
+
+/* may_return: the source may be read after this returns. */
+static CUresult
+send_prepared(const struct sending *sending, bool may_return)
+{
+	const struct gpc_copy *copy = sending->copy;
+	CUresult result = CUDA_SUCCESS;
+
+	if (sending->on_lanes)
+		return send_over_lanes(sending, may_return);
+	for (uint64_t slice = 0; slice < copy->depth && result == CUDA_SUCCESS; slice++)
+		result = send_slice(sending, slice);
 	return result;
+}
+
+static void
+finish(struct sending *sending)
+{
+	if (sending->copy->dst.reached)
+		gpc_session_note_seen(sending->context->scope.session);
+	free(sending->packed);
+}
+
+static CUresult
+send(struct sending *sending, bool may_return)
+{
+	CUresult result = prepare(sending, may_return);
+
+	if (result == CUDA_SUCCESS)
+		result = send_prepared(sending, may_return);
+	finish(sending);
+	return result;
+}
+
+/* Lists the records of an early copy; false: it is to be a late copy.  Memory that may go without
+ * the library's knowledge is not read again later. */
+static bool
+list(struct sending *sending)
+{
+	struct gpc_session *session = sending->context->scope.session;
+	const struct gpc_copy *copy = sending->copy;
+	uint64_t rows_max = rows_per_record(sending);
+	uint64_t rows = rows_max < copy->height ? rows_max : copy->height;
+	uint64_t records = (copy->width + sending->record_max - 1) / sending->record_max;
+	uint64_t bytes = records > 1 ? sending->record_max : copy->width;
+
+	if (!gpc_host_memory_is_pinned(host_row(copy, 0, 0), gpc_copy_span(copy, &copy->src)) ||
+	    (copy->height > 1 && copy->dst.pitch > INT32_MAX))
+		return false;
+	if (rows > 0) {
+		records = (copy->height + rows - 1) / rows;
+		bytes = rows * copy->width;
+	} else {
+		records *= copy->height;
+	}
+	records *= copy->depth;
+	sending->mirror = gpc_listed_copy_begin(
+		session, records, records * record_get_room(sending, bytes, copy->height == 1));
+	return sending->mirror != NULL;
 }
 
 /* A late copy (client/host/late_copy.h). */
@@ -403,6 +513,7 @@ gpc_copy_in(struct gpc_stream *stream, const struct gpc_copy *copy, bool barrier
 		.copy = copy,
 		.flags = barrier ? GP_COPY_BARRIER : 0,
 	};
+	bool may_return = copy->src.pinned && !barrier;
 	CUresult result = CUDA_SUCCESS;
 
 	if (!barrier && is_late(session, copy))
@@ -417,8 +528,19 @@ gpc_copy_in(struct gpc_stream *stream, const struct gpc_copy *copy, bool barrier
 		result = gpc_pending_copy_settle((const void *)(uintptr_t)copy->src.base,
 						 gpc_copy_span(copy, &copy->src));
 	if (result == CUDA_SUCCESS)
-		result = send(&sending, copy->src.pinned && !barrier);
+		result = prepare(&sending, may_return);
+	if (result == CUDA_SUCCESS && may_return && gpc_listed_copy_is_needed(session) &&
+	    !list(&sending)) {
+		finish(&sending);
+		return post_late(stream, copy);
+	}
+	if (result == CUDA_SUCCESS)
+		result = send_prepared(&sending, may_return);
 	/* Counted behind it: a fence in between does not cover the copy. */
-	(void)gpc_session_work_mark(session);
+	if (sending.mirror)
+		gpc_listed_copy_end(sending.mirror);
+	else
+		(void)gpc_session_work_mark(session);
+	finish(&sending);
 	return result;
 }

@@ -10,6 +10,7 @@
 #include "client/host/host_names.h"
 #include "client/host/host_space.h"
 #include "client/host/late_copy.h"
+#include "client/host/listed_copy.h"
 #include "client/host/mirror.h"
 #include "client/host/pending_copy.h"
 #include "client/wire/lane.h"
@@ -240,6 +241,7 @@ gpc_host_block_destroy(struct gpc_host_block *block, const struct gpc_range *ran
 
 	gpc_late_copy_settle(address, range->size);
 	gpc_lanes_settle(address, range->size);
+	gpc_listed_copies_drop(address, range->size);
 	gp_memory_forget(address);
 	leave_device(block);
 	if (block->mapped)

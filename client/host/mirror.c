@@ -5,6 +5,7 @@
 #include "client/connect/facts.h"
 #include "client/context/context.h"
 #include "client/host/host_block.h"
+#include "client/host/listed_copy.h"
 #include "client/host/mirror_state.h"
 #include "client/host/sent.h"
 #include "client/wire/session.h"
@@ -242,12 +243,15 @@ post_changes(struct gpc_mirror *mirror, const struct gp_changes *changes)
 	GP_LOCKED(mirror->send_lock)
 {
 	const struct gp_args_gpHostWrite args = { .changes = { changes->bytes, changes->size } };
-
+	bool passes = gpc_call_passes;
 	CUresult result;
 
 	if (!changes->size)
 		return CUDA_SUCCESS;
+	/* The daemon keeps it for no function, and what ends the functions may wait for it. */
+	gpc_call_passes = true;
 	result = gpc_post_gpHostWrite(mirror->primary, &args);
+	gpc_call_passes = passes;
 	mirror->writes += result == CUDA_SUCCESS;
 	return result;
 }
@@ -348,8 +352,10 @@ send_pictures(struct gpc_mirror *mirror) GP_LOCKED(mirror->send_lock)
 		if (is_refused(mirror)) {
 			result = reach_named(mirror);
 			tries++;
-		} else if (result == CUDA_SUCCESS) {
-			result = post_picture(mirror);
+		} else if (result == CUDA_SUCCESS && mirror->picture.ordered.size) {
+			result = gpc_listed_copies_replace(mirror);
+			if (result == CUDA_SUCCESS)
+				result = post_picture(mirror);
 		}
 	}
 	return result;

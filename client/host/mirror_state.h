@@ -11,6 +11,7 @@
 
 #include "base/lock.h"
 #include "client/host/host_names.h"
+#include "client/host/listed_copy.h"
 #include "client/wire/call.h"
 #include "client/wire/session.h"
 #include "protocol/host_picture.h"
@@ -75,7 +76,8 @@ struct gpc_mirror {
 	struct gp_picture picture;
 	struct gpc_host_names names; /* that a picture has, which is not sent before */
 	uint64_t writes;             /* records with changes that were posted */
-	bool opened;                 /* gpHostMerge was posted, if the daemon has it */
+	struct gpc_listed_copies listed;
+	bool opened; /* gpHostMerge was posted, if the daemon has it */
 
 	/* Of what follows.  Never held while something is posted: the reader of the connection
 	 * takes it. */

@@ -235,7 +235,8 @@ void gpMemoryKept(void);
 
 /* Host to device: height rows of width bytes, packed, in the bulk tail.  flags: GP_COPY_BARRIER
  * makes all later work of the session, on every stream, wait for this copy (synchronous copies);
- * GP_COPY_DUE marks a late copy, which takes the place of a host function whose turn has come. */
+ * GP_COPY_DUE marks a late copy, which takes the place of a host function whose turn has come;
+ * GP_COPY_LISTED gives the record a number (protocol/frame.h). */
 GP_MESSAGE(0x0301, POST, SERVER_HOOK, BULK_IN, COPIES(BY_HOOK), BARRIER(flags), PASSES_COPIES)
 void gpCopyIn(
         CUstream stream,
@@ -299,6 +300,16 @@ void gpCopyInLanes(
         size_t size,
         unsigned int flags,
         unsigned int copy);
+
+/* What the source of an earlier copy with GP_COPY_LISTED has become before its stream reached it: these bytes take
+ * the place of those at this offset of the record of this number, where the device may not have read them yet.  At
+ * most GP_REPLACE_MAX bytes. */
+GP_MESSAGE(0x0313, POST, SERVER_HOOK, CHARGES_NOTHING, PASSES_COPIES)
+void gpCopyReplace(
+        unsigned int copy,
+        unsigned long long offset,
+        IN_BYTES(size) const void *data,
+        size_t size);
 
 /* Device to host: size bytes that come back in chunks of this copy on the data lanes; sent: how
  * many of them. */

@@ -291,6 +291,122 @@ message_to_host(arena &in)
 	}
 }
 
+/* Copies after a kernel that polls a flag: the host fills their sources before it writes the flag.
+ * Memory that kernels do not know, of the kind of in.data. */
+
+struct copies {
+	static const size_t rows = 60, row = 1000, pitch = 1500, texels = 64 * 4, layers = 30;
+	static const size_t sizes_count = 3;
+	size_t sizes[sizes_count] = { 256, 100000, size_t(8) << 20 };
+	unsigned char *host[sizes_count + 2], *device[sizes_count + 1], *back;
+	cudaArray_t array;
+	bool registered;
+
+	size_t size(size_t i) const
+	{
+		return i < sizes_count    ? sizes[i]
+		       : i == sizes_count ? rows * pitch
+					  : texels * layers;
+	}
+
+	explicit copies(bool is_registered) : registered(is_registered)
+	{
+		cudaChannelFormatDesc format = cudaCreateChannelDesc<unsigned int>();
+
+		for (size_t i = 0; i < sizes_count + 2; i++) {
+			if (registered) {
+				host[i] = static_cast<unsigned char *>(
+					aligned_alloc(4096, (size(i) + 4095) / 4096 * 4096));
+				REQUIRE(host[i]);
+				CHECK(cudaHostRegister(host[i], size(i), 0));
+			} else {
+				CHECK(cudaMallocHost(&host[i], size(i)));
+			}
+			if (i <= sizes_count)
+				CHECK(cudaMalloc(&device[i], size(i)));
+		}
+		CHECK(cudaMallocArray(&array, &format, texels / 4, layers));
+		back = static_cast<unsigned char *>(malloc(sizes[sizes_count - 1]));
+		REQUIRE(back);
+	}
+
+	~copies()
+	{
+		for (size_t i = 0; i < sizes_count + 2; i++) {
+			if (registered) {
+				CHECK(cudaHostUnregister(host[i]));
+				free(host[i]);
+			} else {
+				CHECK(cudaFreeHost(host[i]));
+			}
+			if (i <= sizes_count)
+				CHECK(cudaFree(device[i]));
+		}
+		CHECK(cudaFreeArray(array));
+		free(back);
+	}
+
+	void fill(unsigned char value)
+	{
+		for (size_t i = 0; i < sizes_count + 2; i++)
+			memset(host[i], value + static_cast<int>(i), size(i));
+		__sync_synchronize();
+	}
+
+	void start(cudaStream_t stream)
+	{
+		for (size_t i = 0; i < sizes_count; i++)
+			CHECK(cudaMemcpyAsync(device[i], host[i], sizes[i], cudaMemcpyHostToDevice,
+					      stream));
+		CHECK(cudaMemcpy2DAsync(device[sizes_count], row, host[sizes_count], pitch, row,
+					rows, cudaMemcpyHostToDevice, stream));
+		CHECK(cudaMemcpy2DToArrayAsync(array, 0, 0, host[sizes_count + 1], texels, texels,
+					       layers, cudaMemcpyHostToDevice, stream));
+	}
+
+	bool are_right(unsigned char value)
+	{
+		bool right = true;
+
+		for (size_t i = 0; i < sizes_count + 2; i++) {
+			size_t count = i == sizes_count ? rows * row : size(i);
+
+			if (i <= sizes_count)
+				CHECK(cudaMemcpy(back, device[i], count, cudaMemcpyDeviceToHost));
+			else
+				CHECK(cudaMemcpy2DFromArray(back, texels, array, 0, 0, texels,
+							    layers, cudaMemcpyDeviceToHost));
+			for (size_t at = 0; at < count; at++)
+				right &= back[at] == static_cast<unsigned char>(value + i);
+		}
+		return right;
+	}
+};
+
+static void
+copy_after_poll(arena &in)
+{
+	copies made(in.data.registered);
+
+	/* Each round has 10 MiB of copies. */
+	for (unsigned int round = 1; round <= (in.rounds + 9) / 10; round++) {
+		unsigned char value = static_cast<unsigned char>(in.below(256));
+
+		made.fill(static_cast<unsigned char>(~value));
+		flag_await<<<1, 1, 0, in.stream>>>(in.flag.device, round, in.flag.device, 0,
+						   in.wrong);
+		made.start(in.stream);
+		in.pause();
+		made.fill(value);
+		*const_cast<volatile unsigned int *>(in.flag.host) = round;
+		in.pause();
+		CHECK(cudaStreamSynchronize(in.stream));
+		if (!made.are_right(value))
+			litmus_fail(in, "copy after a polling kernel", round,
+				    "it read an old source");
+	}
+}
+
 /* A stream waits for the flag, which the host or another stream writes. */
 static void
 wait_value(arena &in)
@@ -701,6 +817,7 @@ static const struct {
 	{ "fill", fills_in_order, false, false, false },
 	{ "message-to-kernel", message_to_kernel, true, true, false },
 	{ "message-to-host", message_to_host, true, true, false },
+	{ "copy-after-poll", copy_after_poll, true, false, false },
 	{ "wait-value", wait_value, true, false, false },
 	{ "event", event, false, false, false },
 	{ "store-buffering", store_buffering, true, false, false },
@@ -745,7 +862,13 @@ main(int argc, char **argv)
 	for (const auto &shape : shapes) {
 		if (!is_wanted(shape.name, shape.on_call, argc, argv))
 			continue;
-		for (int kinds = 0; kinds < (shape.has_flag ? 4 : shape.on_call ? 1 : 2); kinds++) {
+		int turns = shape.has_flag ? 4 : shape.on_call ? 1 : 2;
+
+		for (int turn = 0; turn < turns; turn++) {
+			/* What a session does only once it does for another kind with another seed.
+			 */
+			int kinds = turn ^ (static_cast<int>(seed) & (turns - 1));
+
 			if (shape.polls && shared && kinds == 1)
 				continue;
 			arena in = { block_create(kinds & 2),

@@ -261,6 +261,28 @@ def _():
             daemon.violate(lambda s, number=number: s.send(header(16, number, 0, 1)), "it sent a malformed call", False)
 
 
+@case("replacements of listed copies: what no copy has is passed over, what cannot be ends the session")
+def _():
+    copy = {"stream": 1, "pitch": 8, "width": 8, "height": 1, "flags": 4 | 7 << 8, "data": b"12345678"}
+
+    def replace(session, number, offset, data):
+        session.post("gpCopyReplace", {"copy": number, "offset": offset, "data": data})
+
+    with daemon.neighbour():
+        session = Session(daemon.port)
+        session.create_context()
+        require(session.map(0, session.granularity) == SUCCESS, "no memory could be mapped")
+        session.post("gpCopyInShort", copy | {"dst": session.base})
+        for wanted in ((7, 4, b"1" * 8), (7, 1 << 40, b"1"), (8, 0, b"1"), (0, 0, b"1"), (7, (1 << 64) - 9, b"1" * 8)):
+            replace(session, *wanted)
+        require(session.ask("gpFence")[0] == SUCCESS, "the session did not go on")
+        session.close()
+        for wrong in ((1 << 24, 0, b"1"), (7, 0, b""), (7, (1 << 64) - 4, b"1" * 8), (7, 0, bytes((64 << 10) + 1))):
+            daemon.violate(lambda s, wrong=wrong: replace(s, *wrong), "it replaces")
+        for flags in (5, 6, 8, 0x100):
+            daemon.violate(lambda s, flags=flags: s.post("gpCopyInShort", copy | {"dst": s.base, "flags": flags}), "copy of 1 slices")
+
+
 @case("flags, requests and lengths that do not fit the call")
 def _():
     fence = record("gpFence", {}, 1)

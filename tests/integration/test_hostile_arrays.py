@@ -139,7 +139,7 @@ def _():
 @case("copies whose bulk is missing, short or long end the session")
 def _():
     for values, bulk in (({"width": 64}, None), ({"width": 64}, b"x"), ({"width": 4}, b"x" * 100),
-                         ({"width": 1 << 32, "height": 1 << 32}, b""), ({"flags": 4}, b"1234")):
+                         ({"width": 1 << 32, "height": 1 << 32}, b""), ({"flags": 8}, b"1234"), ({"flags": 5}, b"1234"), ({"flags": 0x100}, b"1234")):
         client = Client()
         require(client.create() == SUCCESS, "create")
         try:

@@ -12,7 +12,7 @@ from pool import Pool
 # The thread sanitizer makes each of them slower by far.
 ROUNDS = os.environ.get("GP_LITMUS_ROUNDS", "30" if SANITIZER == "thread" else "300")
 SECONDS = int(os.environ.get("GP_LITMUS_SECONDS", 4 * PATIENCE))
-SHAPES = ("two-writers", "fill", "message-to-kernel", "message-to-host", "wait-value", "event", "store-buffering",
+SHAPES = ("two-writers", "fill", "message-to-kernel", "message-to-host", "copy-after-poll", "wait-value", "event", "store-buffering",
           "host-function", "callback", "free", "stream-order", "copied-flag", "ipc")
 
 
@@ -41,6 +41,13 @@ for name in SHAPES:
         with Certificates() as certificates, Encrypted(certificates) as daemon:
             run(name, daemon.address, env=certificates.client(), seed=3)
 
+# A session corrects early copies only once: then its copies are late.
+for first in range(4):
+    @case(f"early copies after a polling kernel are corrected: kind {first} first")
+    def _(first=first):
+        with Pool() as pool:
+            run("copy-after-poll", pool.address, seed=4 + first)
+            pool.settle()
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -20,7 +20,8 @@
 
 /* The connection's end shows again at the next record. */
 static CUresult
-receive_part(struct gpd_session *session, const struct gpd_part *part, struct gpd_stream *stream)
+receive_part(struct gpd_session *session, const struct gpd_part *part, struct gpd_stream *stream,
+	     uint32_t flags, uint64_t offset)
 {
 	struct gpd_piece piece;
 	CUresult result = gpd_staging_take_in(session, part->size, &piece);
@@ -29,6 +30,9 @@ receive_part(struct gpd_session *session, const struct gpd_part *part, struct gp
 		return result;
 	if (gpd_session_recv_bulk(session, piece.memory, part->size))
 		result = CUDA_ERROR_OPERATING_SYSTEM;
+	if (result == CUDA_SUCCESS && (flags & GP_COPY_LISTED))
+		result = gpd_staging_list(session, &piece, flags >> GP_COPY_NUMBER_SHIFT, offset,
+					  part->size);
 	if (result == CUDA_SUCCESS)
 		result = gpd_part_copy(session, stream, part, piece.memory, true);
 	if (result != CUDA_SUCCESS)
@@ -43,10 +47,13 @@ gpd_copy_in(struct gpd_session *session, uint32_t id, struct gpd_cut *cut, uint3
 {
 	struct gpd_stream *stream;
 	struct gpd_part part;
+	uint64_t offset = 0;
 	CUresult result = gpd_stream_begin(session, id, &stream);
 
-	while (result == CUDA_SUCCESS && gpd_cut_next(cut, &part))
-		result = receive_part(session, &part, stream);
+	while (result == CUDA_SUCCESS && gpd_cut_next(cut, &part)) {
+		result = receive_part(session, &part, stream, flags, offset);
+		offset += part.size;
+	}
 	if (result == CUDA_SUCCESS && (flags & GP_COPY_BARRIER))
 		result = gpd_stream_barrier(session, stream);
 	return result;
@@ -60,7 +67,7 @@ gpd_copy_in_is_sound(struct gpd_session *session, uint64_t width, uint64_t heigh
 
 	if (__builtin_mul_overflow(width, height, &total) ||
 	    __builtin_mul_overflow(total, depth, &total) || total != bulk ||
-	    (flags & ~(GP_COPY_BARRIER | GP_COPY_DUE))) {
+	    !gp_copy_flags_are_sound(flags)) {
 		gpd_session_violation(
 			session, "copy of %lu slices of %lu rows of %lu bytes with a tail of %lu",
 			depth, height, width, bulk);

@@ -21,13 +21,17 @@
 #define SIZE_LIMIT ((uint64_t)1 << 47)
 
 static CUresult
-give(struct gpd_session *session, struct gpd_stream *stream, uint64_t dst,
-     struct gpd_arrival *arrival)
+give(struct gpd_session *session, struct gpd_stream *stream,
+     const struct gp_args_gpCopyInLanes *args, struct gpd_arrival *arrival)
 {
-	const struct gpd_part part = gpd_part_of(dst + arrival->offset, arrival->size);
+	const struct gpd_part part = gpd_part_of(args->dst + arrival->offset, arrival->size);
 	/* Another copy may have gone on while this one waited, on another device. */
 	CUresult result = gpd_device_enter(stream->device);
 
+	if (result == CUDA_SUCCESS && (args->flags & GP_COPY_LISTED))
+		result = gpd_staging_list(session, &arrival->piece,
+					  args->flags >> GP_COPY_NUMBER_SHIFT, arrival->offset,
+					  arrival->size);
 	if (result == CUDA_SUCCESS)
 		result = gpd_part_copy(session, stream, &part, arrival->piece.memory, true);
 	if (result != CUDA_SUCCESS) {
@@ -42,7 +46,7 @@ static bool
 is_sound(struct gpd_session *session, const struct gp_args_gpCopyInLanes *args)
 {
 	if (session->lanes && args->size && args->size < SIZE_LIMIT &&
-	    !(args->flags & ~(GP_COPY_BARRIER | GP_COPY_DUE)))
+	    gp_copy_flags_are_sound(args->flags))
 		return true;
 	gpd_session_violation(session, "copy of %lu bytes with flags %#x on its data lanes",
 			      args->size, (unsigned int)args->flags);
@@ -50,13 +54,14 @@ is_sound(struct gpd_session *session, const struct gp_args_gpCopyInLanes *args)
 }
 
 static CUresult
-take(struct gpd_session *session, struct gpd_stream *stream, uint64_t dst,
-     struct gpd_arrival *arrival, struct gpd_straight_in *straight)
+take(struct gpd_session *session, struct gpd_stream *stream,
+     const struct gp_args_gpCopyInLanes *args, struct gpd_arrival *arrival,
+     struct gpd_straight_in *straight)
 {
 	if (arrival->piece.memory) {
-		CUresult result = give(session, stream, dst, arrival);
+		CUresult result = give(session, stream, args, arrival);
 
-		gpd_straight_in_look(session, stream, dst, straight);
+		gpd_straight_in_look(session, stream, args->dst, straight);
 		return result;
 	}
 	straight->went += arrival->size;
@@ -78,14 +83,15 @@ gpd_gpCopyInLanes(struct gpd_session *session, const struct gp_args_gpCopyInLane
 	result = gpd_cut_check(session, args->dst, args->size, args->size, 1);
 	if (result == CUDA_SUCCESS)
 		result = gpd_stream_begin(session, args->stream, &stream);
-	if (result == CUDA_SUCCESS)
+	/* What may be replaced has to stay in staging until its stream reaches it. */
+	if (result == CUDA_SUCCESS && !(args->flags & GP_COPY_LISTED))
 		straight = gpd_straight_in_begin(session, stream, args->dst, args->size);
 	if (gpd_lanes_expect(session, args->copy, args->size, straight.may ? args->dst : 0))
 		return CUDA_ERROR_INVALID_VALUE;
 	/* The chunks come, whether they have a place to go to or not. */
 	while ((r = gpd_lanes_take(session, &arrival)) > 0) {
 		if (result == CUDA_SUCCESS)
-			result = take(session, stream, args->dst, &arrival, &straight);
+			result = take(session, stream, args, &arrival, &straight);
 		else
 			gpd_staging_put(session, &arrival.piece);
 	}

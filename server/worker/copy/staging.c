@@ -3,7 +3,9 @@
 
 #include "base/clock.h"
 #include "base/lock.h"
+#include "protocol/frame.h"
 #include "protocol/pack.h"
+#include "server/worker/copy/listed.h"
 #include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/session/session.h"
@@ -30,6 +32,8 @@ struct gpd_slot {
 	struct gpd_slot *next;
 	uint8_t *memory;
 	_Atomic unsigned int users; /* its pieces, and the session that cuts more from it */
+	bool listed;                /* it has parts of listed copies */
+	bool beside;                /* it counts as staging->listed_slots */
 };
 
 /* A slot from which small pieces are cut. */
@@ -41,8 +45,14 @@ struct block {
 struct gpd_staging {
 	_Atomic unsigned int held;  /* slots */
 	_Atomic unsigned int ahead; /* of them: filled by data lanes before they are wanted */
-	struct block in, out;       /* executor */
+	_Atomic unsigned int listed_slots;
+	struct block in, out; /* executor */
+	struct gpd_listed listed;
 };
+
+_Static_assert(GPD_STAGING_SLOT == GP_LISTED_SLOT && GPD_STAGING_SMALL == GP_LISTED_SMALL &&
+		       GPD_STAGING_LISTED == GP_LISTED_ROOM / GP_LISTED_SLOT,
+	       "the client counts as the worker does");
 
 static struct {
 	pthread_mutex_t lock;
@@ -105,23 +115,32 @@ int
 gpd_staging_create(struct gpd_session *session)
 {
 	session->staging = calloc(1, sizeof(*session->staging));
-	return session->staging ? 0 : -ENOMEM;
+	if (!session->staging)
+		return -ENOMEM;
+	gpd_listed_init(&session->staging->listed);
+	return 0;
 }
 
 void
 gpd_staging_put(struct gpd_session *session, struct gpd_piece *piece)
 {
+	struct gpd_staging *staging = session->staging;
 	struct gpd_slot *slot = piece->slot;
+	bool beside;
 
 	piece->slot = NULL;
 	if (!slot || atomic_fetch_sub(&slot->users, 1) > 1)
 		return;
+	/* Nothing is replaced in it once another session may have it. */
+	if (slot->listed)
+		gpd_listed_drop(&staging->listed, slot);
+	beside = slot->beside;
 	pthread_mutex_lock(&pool.lock);
 	slot->next = pool.idle;
 	pool.idle = slot;
 	pthread_cond_broadcast(&pool.freed);
 	pthread_mutex_unlock(&pool.lock);
-	session->staging->held--;
+	atomic_fetch_sub(beside ? &staging->listed_slots : &staging->held, 1);
 }
 
 void
@@ -133,6 +152,7 @@ gpd_staging_destroy(struct gpd_session *session)
 		return;
 	gpd_staging_put(session, &(struct gpd_piece){ .slot = staging->in.slot });
 	gpd_staging_put(session, &(struct gpd_piece){ .slot = staging->out.slot });
+	gpd_listed_fini(&staging->listed);
 	free(staging);
 	session->staging = NULL;
 }
@@ -163,11 +183,13 @@ take_slot(struct gpd_session *session, unsigned int share, unsigned int promised
 		pool.idle = pool.idle->next;
 	}
 	pthread_mutex_unlock(&pool.lock);
-	if (result == CUDA_SUCCESS)
-		(*slot_p)->users = 1;
-	else
+	if (result != CUDA_SUCCESS) {
 		staging->held--;
-	return result;
+		return result;
+	}
+	(*slot_p)->users = 1;
+	(*slot_p)->listed = (*slot_p)->beside = false;
+	return CUDA_SUCCESS;
 }
 
 /* Until some slot comes back, but not for long: it may not be the one that is waited for. */
@@ -259,6 +281,38 @@ gpd_staging_take_in(struct gpd_session *session, size_t size, struct gpd_piece *
 	if (result == CUDA_SUCCESS)
 		*piece = (struct gpd_piece){ slot->memory, slot };
 	return result;
+}
+
+CUresult
+gpd_staging_list(struct gpd_session *session, const struct gpd_piece *piece, uint32_t number,
+		 uint64_t offset, size_t size)
+{
+	struct gpd_staging *staging = session->staging;
+	struct gpd_slot *slot = piece->slot ? piece->slot : staging->in.slot;
+	const struct gpd_listed_part part = {
+		.slot = slot,
+		.number = number,
+		.offset = offset,
+		.memory = piece->memory,
+		.size = size,
+	};
+
+	if (!gpd_listed_add(&staging->listed, &part))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	slot->listed = true;
+	if (!slot->beside && atomic_load(&staging->listed_slots) < GPD_STAGING_LISTED) {
+		slot->beside = true;
+		atomic_fetch_add(&staging->listed_slots, 1);
+		atomic_fetch_sub(&staging->held, 1);
+	}
+	return CUDA_SUCCESS;
+}
+
+void
+gpd_staging_replace(struct gpd_session *session, uint32_t number, uint64_t offset,
+		    const void *bytes, size_t size)
+{
+	gpd_listed_replace(&session->staging->listed, number, offset, bytes, size);
 }
 
 static CUresult

@@ -14,6 +14,7 @@
 #include <cuda.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #define GPD_STAGING_SLOT ((size_t)1 << 20)
 /* What a session may hold, in slots: in all, and of them for copies from the device, whose pieces
@@ -22,6 +23,8 @@
 #define GPD_STAGING_SHARE_OUT 48
 /* So many it gets also when other sessions hold the whole pool. */
 #define GPD_STAGING_SHARE_MIN 4
+/* Of listed copies, besides the share. */
+#define GPD_STAGING_LISTED 64
 /* Pieces up to this size share slots. */
 #define GPD_STAGING_SMALL ((size_t)128 << 10)
 
@@ -61,6 +64,17 @@ void gpd_staging_wanted(struct gpd_session *session);
 void gpd_staging_nap(void);
 /* Any thread: what somebody may be napping for has come. */
 void gpd_staging_rouse(void);
+
+/*
+ * Executor, before the piece is given to a stream: until it is put back its bytes are those at this
+ * offset of the listed copy (listed.h).  Its slot does not count as part of the session's share, as
+ * what keeps the GPU from it may be what a later record of the client ends.
+ */
+CUresult gpd_staging_list(struct gpd_session *session, const struct gpd_piece *piece,
+			  uint32_t number, uint64_t offset, size_t size);
+/* Executor: overwrites what is left of these bytes of the listed copy. */
+void gpd_staging_replace(struct gpd_session *session, uint32_t number, uint64_t offset,
+			 const void *bytes, size_t size);
 
 /* Any thread.  Neither the GPU nor anybody else uses it any more. */
 void gpd_staging_put(struct gpd_session *session, struct gpd_piece *piece);

@@ -54,8 +54,8 @@ struct fake {
 	uint64_t posted, done;
 	uint64_t credit; /* part of what is mapped */
 	/* Counts of calls. */
-	int grants, uses, copies_in_short, maps, unmaps, fences, waits, copies_in, barriers,
-		copies_out, copies_device, fills, syncs, keeps, kept;
+	int replacements, grants, uses, copies_in_short, maps, unmaps, fences, waits, copies_in,
+		barriers, copies_out, copies_device, fills, syncs, keeps, kept;
 	size_t largest_copy_in;
 	void (*array_destroyed)(
 		void); /* what another thread does when the daemon is told; or NULL */
@@ -70,6 +70,11 @@ struct fake {
 	/* Host memory that kernels reach: fake_allow_host(). */
 	bool shares_memory;
 	uint64_t host_quota, host_written;
+	/* Listed copies: the number of the last one; of the last replacement its number, its last
+	 * byte, and how much of host memory had been written before; and all their bytes. */
+	uint32_t last_listed, last_replaced;
+	uint8_t last_replaced_byte;
+	uint64_t replaced_before, replaced_bytes;
 	int host_reserves, host_maps, host_fetches, host_behinds;
 	int host_busy; /* so often something is still where gpHostMap wants memory */
 	void (*meanwhile)(

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copies and fills of the device's memory, and waiting for them. */
 #include "gpc_calls.h"
+#include "protocol/frame.h"
 #include "tests/unit/client/client_fake.h"
 
 #include <pthread.h>
@@ -65,6 +66,8 @@ gpc_post_gpCopyIn(struct gpc_context *c, const struct gp_args_gpCopyIn *args,
 	fake_count(&fake.copies_in);
 	if (args->flags == GP_COPY_BARRIER)
 		fake_count(&fake.barriers);
+	if (args->flags & GP_COPY_LISTED)
+		fake.last_listed = args->flags >> GP_COPY_NUMBER_SHIFT;
 	(void)pthread_mutex_lock(&lock);
 	if (size > fake.largest_copy_in)
 		fake.largest_copy_in = size;
@@ -85,6 +88,20 @@ gpc_post_gpCopyInShort(struct gpc_context *c, const struct gp_args_gpCopyInShort
 
 	fake_count(&fake.copies_in_short);
 	return gpc_post_gpCopyIn(c, &copy, &bytes, 1);
+}
+
+/* What was replaced is kept: the fake has carried out its copies. */
+CUresult
+gpc_post_gpCopyReplace(struct gpc_context *c, const struct gp_args_gpCopyReplace *args)
+{
+	assert_in_range(args->data.size, 1, GP_REPLACE_MAX);
+	assert_in_range(args->copy, 1, GP_COPY_NUMBERS - 1);
+	fake_count(&fake.replacements);
+	fake.last_replaced = args->copy;
+	fake.replaced_bytes += args->data.size;
+	fake.last_replaced_byte = ((const uint8_t *)args->data.data)[args->data.size - 1];
+	fake.replaced_before = fake.host_written;
+	return CUDA_SUCCESS;
 }
 
 CUresult

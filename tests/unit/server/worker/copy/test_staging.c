@@ -155,6 +155,85 @@ an_exhausted_pool_still_gives_every_session_a_little(void **state)
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
+static void
+take_listed(struct gpd_piece *piece, size_t size, uint32_t number, uint64_t offset)
+{
+	assert_int_equal(gpd_staging_take_in(&fake.session, size, piece), CUDA_SUCCESS);
+	assert_int_equal(gpd_staging_list(&fake.session, piece, number, offset, size),
+			 CUDA_SUCCESS);
+	memset(piece->memory, 1, size);
+}
+
+static const uint8_t *
+bytes_of(const struct gpd_piece *piece)
+{
+	return piece->memory;
+}
+
+static void
+parts_of_a_listed_copy_are_replaced(void **state)
+{
+	struct gpd_piece first, second, other;
+	uint8_t bytes[300];
+
+	memset(bytes, 2, sizeof(bytes));
+	take_listed(&first, GPD_STAGING_SLOT, 7, 0);
+	take_listed(&second, 100, 7, GPD_STAGING_SLOT);
+	take_listed(&other, 100, 8, GPD_STAGING_SLOT);
+	/* The end of one part and the beginning of the next. */
+	gpd_staging_replace(&fake.session, 7, GPD_STAGING_SLOT - 50, bytes, 100);
+	assert_int_equal(bytes_of(&first)[GPD_STAGING_SLOT - 51], 1);
+	assert_int_equal(bytes_of(&first)[GPD_STAGING_SLOT - 50], 2);
+	assert_int_equal(bytes_of(&first)[GPD_STAGING_SLOT - 1], 2);
+	assert_int_equal(bytes_of(&second)[49], 2);
+	assert_int_equal(bytes_of(&second)[50], 1);
+	assert_int_equal(bytes_of(&other)[0], 1);
+	/* More than there is of it. */
+	gpd_staging_replace(&fake.session, 7, GPD_STAGING_SLOT + 50, bytes, 300);
+	gpd_staging_replace(&fake.session, 7, UINT64_MAX - 300, bytes, 300);
+	assert_int_equal(bytes_of(&second)[99], 2);
+	assert_int_equal(bytes_of(&other)[0], 1);
+	gpd_staging_put(&fake.session, &first);
+}
+
+static void
+what_was_put_back_is_not_replaced(void **state)
+{
+	struct gpd_piece piece;
+	const uint8_t *memory;
+	uint8_t byte = 2;
+
+	take_listed(&piece, GPD_STAGING_SLOT, 7, 0);
+	memory = piece.memory;
+	gpd_staging_put(&fake.session, &piece);
+	gpd_staging_replace(&fake.session, 7, 0, &byte, 1);
+	assert_int_equal(memory[0], 1);
+}
+
+static void
+listed_copies_leave_the_share_to_others(void **state)
+{
+	static struct gpd_piece listed[GPD_STAGING_LISTED], others[GPD_STAGING_SHARE];
+
+	for (size_t i = 0; i < GPD_STAGING_LISTED; i++)
+		take_listed(&listed[i], GPD_STAGING_SLOT, (uint32_t)i, 0);
+	for (size_t i = 0; i < GPD_STAGING_SHARE; i++)
+		assert_int_equal(gpd_staging_take_in(&fake.session, GPD_STAGING_SLOT, &others[i]),
+				 CUDA_SUCCESS);
+	for (size_t i = 0; i < GPD_STAGING_LISTED; i++)
+		gpd_staging_put(&fake.session, &listed[i]);
+	for (size_t i = 0; i < GPD_STAGING_SHARE; i++)
+		gpd_staging_put(&fake.session, &others[i]);
+	/* What they held is the session's again, no more and no less. */
+	for (size_t i = 0; i < GPD_STAGING_SHARE_OUT; i++)
+		assert_int_equal(gpd_staging_take_out(&fake.session, GPD_STAGING_SLOT, &others[i]),
+				 CUDA_SUCCESS);
+	assert_int_equal(gpd_staging_take_out(&fake.session, GPD_STAGING_SLOT, &others[60]),
+			 CUDA_ERROR_NOT_READY);
+	for (size_t i = 0; i < GPD_STAGING_SHARE_OUT; i++)
+		gpd_staging_put(&fake.session, &others[i]);
+}
+
 int
 main(void)
 {
@@ -166,6 +245,9 @@ main(void)
 		TEST(an_answered_piece_is_used_again),
 		TEST(a_piece_outlives_the_slot_it_was_cut_from),
 		TEST(copies_out_leave_room_for_copies_in),
+		TEST(parts_of_a_listed_copy_are_replaced),
+		TEST(what_was_put_back_is_not_replaced),
+		TEST(listed_copies_leave_the_share_to_others),
 		TEST(an_exhausted_pool_still_gives_every_session_a_little),
 	};
 

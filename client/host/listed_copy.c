@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/host/listed_copy.h"
+
+#include "client/connect/facts.h"
+#include "client/context/fence.h"
+#include "client/guard/guard.h"
+#include "client/host/host_block.h"
+#include "client/host/late_copy.h"
+#include "client/host/mirror.h"
+#include "client/host/mirror_state.h"
+#include "client/wire/lane.h"
+#include "client/wire/session.h"
+#include "gpc_calls.h"
+#include "protocol/frame.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+/* The driver takes only so many copies that cannot begin; the next one blocks the worker. */
+#define RECORDS_MAX 256
+
+static atomic_uint listed; /* records of all sessions */
+
+struct gpc_listed_record {
+	struct gpc_listed_record *prev, *next;
+	struct gpc_listed_rows rows;
+	uint32_t number;
+	uint64_t room;
+	uint64_t given; /* gpc_session_given(): done when that is; 0: not posted */
+	uint64_t work;  /* the same by gpc_session_work_posted() */
+	uint8_t *sent;  /* the bytes as they were last sent again; NULL: they were not, or there
+			 * is no memory */
+};
+
+bool
+gpc_listed_copy_is_needed(struct gpc_session *session)
+{
+	return atomic_load(&gpc_mirrored) > 0 && gpc_late_copy_is_known(session) &&
+	       gpc_mirror_find(session) && !gpc_fence_is_needless(session) &&
+	       !gpc_session_is_abandoned(session);
+}
+
+static uint64_t
+rows_span(const struct gpc_listed_rows *rows)
+{
+	return (rows->rows - 1) * rows->pitch + rows->width;
+}
+
+static void
+record_remove(struct gpc_mirror *mirror, struct gpc_listed_record *record)
+	GP_LOCKED(mirror->send_lock)
+{
+	struct gpc_listed_copies *copies = &mirror->listed;
+
+	DL_DELETE(copies->records, record);
+	copies->count--;
+	copies->room -= record->room;
+	atomic_fetch_sub(&listed, 1);
+	free(record->sent);
+	free(record);
+}
+
+/* The device has read what is known to be done. */
+static void
+records_prune(struct gpc_mirror *mirror) GP_LOCKED(mirror->send_lock)
+{
+	uint64_t clean = atomic_load(&mirror->clean);
+	uint64_t done = gpc_session_work_done(mirror->session);
+	struct gpc_listed_record *record, *next;
+
+	DL_FOREACH_SAFE(mirror->listed.records, record, next)
+	{
+		if ((record->given && record->given <= clean) ||
+		    (record->work && record->work <= done))
+			record_remove(mirror, record);
+	}
+}
+
+struct gpc_mirror *
+gpc_listed_copy_begin(struct gpc_session *session, uint64_t records,
+		      uint64_t room) GP_LOCK_UNCHECKED
+{
+	struct gpc_mirror *mirror = gpc_mirror_find(session);
+
+	if (!gpc_facts_know(gpc_session_facts(session), GP_CALL_gpCopyReplace) ||
+	    records > RECORDS_MAX || room > GP_LISTED_ROOM)
+		return NULL;
+	(void)pthread_mutex_lock(&mirror->send_lock);
+	records_prune(mirror);
+	if (!mirror->listed.polled && mirror->listed.count + records <= RECORDS_MAX &&
+	    mirror->listed.room + room <= GP_LISTED_ROOM)
+		return mirror;
+	(void)pthread_mutex_unlock(&mirror->send_lock);
+	return NULL;
+}
+
+uint32_t
+gpc_listed_copy_add(struct gpc_mirror *mirror, const struct gpc_listed_rows *rows,
+		    uint64_t room) GP_LOCK_UNCHECKED
+{
+	struct gpc_listed_copies *copies = &mirror->listed;
+	struct gpc_listed_record *record = calloc(1, sizeof(*record));
+
+	if (!record)
+		return 0;
+	/* 0 is the number of none. */
+	copies->last_number = copies->last_number % (GP_COPY_NUMBERS - 1) + 1;
+	record->number = copies->last_number;
+	record->rows = *rows;
+	record->room = room;
+	DL_APPEND(copies->records, record);
+	copies->count++;
+	copies->room += room;
+	atomic_fetch_add(&listed, 1);
+	return record->number;
+}
+
+void
+gpc_listed_copy_end(struct gpc_mirror *mirror) GP_LOCK_UNCHECKED
+{
+	uint64_t given = gpc_session_given(mirror->session);
+	uint64_t work = gpc_session_work_mark(mirror->session);
+	struct gpc_listed_record *record =
+		mirror->listed.records ? mirror->listed.records->prev : NULL;
+
+	for (; record && !record->work; record = record->prev) {
+		record->given = given;
+		record->work = work;
+	}
+	(void)pthread_mutex_unlock(&mirror->send_lock);
+}
+
+/* Of a row of a record, what differs from what was sent of it. */
+static CUresult
+row_replace(struct gpc_mirror *mirror, struct gpc_listed_record *record, uint64_t row, bool all)
+	GP_LOCKED(mirror->send_lock)
+{
+	const struct gpc_listed_rows *rows = &record->rows;
+	const uint8_t *bytes = rows->base + row * rows->pitch;
+	uint64_t offset = row * rows->width;
+	CUresult result = CUDA_SUCCESS;
+
+	for (uint64_t at = 0; at < rows->width && result == CUDA_SUCCESS;) {
+		size_t left = rows->width - at;
+		size_t size = left < GP_REPLACE_MAX ? left : GP_REPLACE_MAX;
+		struct gp_args_gpCopyReplace args = {
+			.copy = record->number,
+			.offset = offset + at,
+			.data = { bytes + at, size },
+		};
+
+		if (all || memcmp(record->sent + offset + at, bytes + at, size)) {
+			/* What is sent and what is remembered are the same bytes. */
+			if (record->sent)
+				args.data.data =
+					memcpy(record->sent + offset + at, bytes + at, size);
+			result = gpc_post_gpCopyReplace(mirror->primary, &args);
+		}
+		at += size;
+	}
+	return result;
+}
+
+static CUresult
+record_replace(struct gpc_mirror *mirror, struct gpc_listed_record *record)
+	GP_LOCKED(mirror->send_lock)
+{
+	const struct gpc_listed_rows *rows = &record->rows;
+	bool all = !record->sent;
+	CUresult result = CUDA_SUCCESS;
+
+	gpc_guard_block();
+	/* The program may have unmapped registered memory, and not have said so. */
+	if (!gpc_host_block_is_there(rows->base, rows_span(rows)))
+		return CUDA_SUCCESS;
+	/* A chunk that is read before the replacement arrives before it, too. */
+	if (rows->on_lanes)
+		gpc_lanes_settle(rows->base, rows_span(rows));
+	if (!record->sent)
+		record->sent = malloc(rows->width * rows->rows);
+	for (uint64_t row = 0; row < rows->rows && result == CUDA_SUCCESS; row++)
+		result = row_replace(mirror, record, row, all);
+	return result;
+}
+
+CUresult
+gpc_listed_copies_replace(struct gpc_mirror *mirror) GP_LOCKED(mirror->send_lock)
+{
+	bool passes = gpc_call_passes;
+	struct gpc_listed_record *record;
+	CUresult result = CUDA_SUCCESS;
+
+	if (!mirror->listed.records)
+		return CUDA_SUCCESS;
+	/* The daemon keeps none of it for host functions that are not done. */
+	gpc_call_passes = true;
+	records_prune(mirror);
+	/* The words were read before the sources are. */
+	atomic_thread_fence(memory_order_acquire);
+	DL_FOREACH(mirror->listed.records, record)
+	{
+		mirror->listed.polled = true;
+		result = record_replace(mirror, record);
+		if (result != CUDA_SUCCESS)
+			break;
+	}
+	gpc_call_passes = passes;
+	return result;
+}
+
+static void
+records_drop(struct gpc_mirror *mirror, uintptr_t start, uintptr_t end)
+{
+	struct gpc_listed_record *record, *next;
+
+	(void)pthread_mutex_lock(&mirror->send_lock);
+	DL_FOREACH_SAFE(mirror->listed.records, record, next)
+	{
+		uintptr_t first = (uintptr_t)record->rows.base;
+
+		if (first < end && start < first + rows_span(&record->rows))
+			record_remove(mirror, record);
+	}
+	(void)pthread_mutex_unlock(&mirror->send_lock);
+}
+
+void
+gpc_listed_copies_drop(const void *base, uint64_t size)
+{
+	for (int i = 0; atomic_load(&listed) > 0 && i < gpc_session_count(); i++) {
+		struct gpc_mirror *mirror = gpc_mirror_find(gpc_session_at(i));
+
+		if (mirror && !gpc_session_is_abandoned(mirror->session))
+			records_drop(mirror, (uintptr_t)base, (uintptr_t)base + size);
+	}
+}

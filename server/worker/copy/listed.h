@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Listed copies: parts of copies to the device whose staged bytes may still be replaced.
+ *
+ * CUDA reads pinned memory when the stream reaches the copy.  The client sends the bytes early, so
+ * that a copy costs no round trip; where a kernel before the copy may wait for a word of the
+ * program's memory, the program may fill the source until it stores that word.  The client then
+ * sends the filled source again (gpCopyReplace) before the word, and the staged bytes are
+ * overwritten where they are.
+ *
+ * Ownership: the session's staging has the list; a part leaves it before its slot goes back.
+ * Threads: the executor adds and replaces; the responder and the data lanes drop.
+ */
+#ifndef GPD_LISTED_H
+#define GPD_LISTED_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct gpd_slot;
+
+struct gpd_listed_part {
+	struct gpd_listed_part *prev, *next;
+	const struct gpd_slot *slot;
+	uint32_t number; /* of the record; a number that is used again is of one that is done */
+	uint64_t offset; /* of the record's bytes, which are packed */
+	uint8_t *memory;
+	size_t size;
+};
+
+struct gpd_listed {
+	pthread_mutex_t lock;
+	struct gpd_listed_part *parts;
+};
+
+void gpd_listed_init(struct gpd_listed *listed);
+void gpd_listed_fini(struct gpd_listed *listed);
+
+/* Adds a copy of *part; false: no memory. */
+bool gpd_listed_add(struct gpd_listed *listed, const struct gpd_listed_part *part);
+/* Removes the parts in this slot. */
+void gpd_listed_drop(struct gpd_listed *listed, const struct gpd_slot *slot);
+/* Overwrites these bytes of the record where they are listed, and passes over the others. */
+void gpd_listed_replace(struct gpd_listed *listed, uint32_t number, uint64_t offset,
+			const void *bytes, size_t size);
+
+#endif /* GPD_LISTED_H */

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Early copies from pinned memory that are corrected before changed words are published. */
+#include "client/host/listed_copy.h"
+#include "client/host/mirror_state.h"
+#include "protocol/frame.h"
+#include "tests/unit/client/mirror_fixture.h"
+
+#define SIZE ((size_t)100000)
+
+static uint8_t *source, *flag;
+static CUdeviceptr device;
+
+/* Kernels know a word of the program's, and one of them is under way. */
+static int
+begin(void **state)
+{
+	if (setup(state) != 0)
+		return -1;
+	fake_allow_late();
+	source = pinned(SIZE);
+	flag = pinned(64);
+	memset(flag, 0, 64);
+	(void)reach(flag);
+	CU(gpc_mirror_before_work(session()));
+	device = fake_alloc(SIZE);
+	/* The mirror of the test before it is the same one. */
+	gpc_mirror_find(session())->listed.polled = false;
+	fake.posted++;
+	fake.host_written = 0;
+	return 0;
+}
+
+static int
+end(void **state)
+{
+	fake.done = fake.posted;
+	while (fake.late_count > 0)
+		fake_run_late(CUDA_ERROR_DEINITIALIZED);
+	if (source)
+		CU(gpc_cuMemFreeHost(source));
+	CU(gpc_cuMemFreeHost(flag));
+	return fake_teardown(state);
+}
+#undef TEST
+#define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
+
+static void
+copy(size_t size)
+{
+	CU(gpc_cuMemcpyHtoDAsync_v2(device, source, size, FAKE_STREAM));
+}
+
+static void
+publish(uint8_t value)
+{
+	flag[0] = value;
+	CU(gpc_mirror_before_work(session()));
+}
+
+static void
+a_filled_source_is_sent_again_before_the_word(void **state)
+{
+	uint32_t number;
+
+	copy(SIZE);
+	assert_int_equal(fake.copies_in, 1);
+	number = fake.last_listed;
+	assert_int_not_equal(number, 0);
+	memset(source, 9, SIZE);
+	publish(1);
+	assert_int_equal(fake.replaced_bytes, SIZE);
+	assert_int_equal(fake.last_replaced, number);
+	assert_int_equal(fake.last_replaced_byte, 9);
+	assert_int_equal(fake.replaced_before, 0);
+	assert_true(fake.host_written > 0);
+}
+
+static void
+later_words_send_what_has_changed_since(void **state)
+{
+	copy(SIZE);
+	publish(1);
+	fake.replaced_bytes = 0;
+	publish(2);
+	assert_int_equal(fake.replaced_bytes, 0);
+	source[SIZE - 1] = 3;
+	publish(3);
+	assert_int_equal(fake.replaced_bytes, SIZE - GP_REPLACE_MAX);
+	assert_int_equal(fake.last_replaced_byte, 3);
+}
+
+static void
+without_a_changed_word_nothing_is_sent_again(void **state)
+{
+	copy(SIZE);
+	CU(gpc_mirror_before_work(session()));
+	assert_int_equal(fake.replacements, 0);
+}
+
+static void
+what_is_done_is_not_sent_again(void **state)
+{
+	copy(SIZE);
+	fake.done = fake.posted;
+	publish(1);
+	assert_int_equal(fake.replacements, 0);
+	/* And nothing is listed while nothing is under way. */
+	fake.last_listed = 0;
+	copy(SIZE);
+	assert_int_equal(fake.last_listed, 0);
+}
+
+static void
+copies_are_late_once_words_were_polled(void **state)
+{
+	copy(100);
+	publish(1);
+	copy(200);
+	assert_int_equal(fake.copies_in, 1);
+	fake_run_late(CUDA_SUCCESS);
+	assert_int_equal(fake.copies_in, 2);
+}
+
+static void
+more_copies_than_the_worker_may_hold_are_late(void **state)
+{
+	int early = 0, late = 0;
+
+	for (; late == 0 && early<10000; early += fake.copies_in> early) {
+		copy(64);
+		late += fake.copies_in == early;
+	}
+	assert_in_range(early, 100, 1000);
+	fake_run_late(CUDA_SUCCESS);
+	/* When they are done there is room again. */
+	fake.done = fake.posted;
+	fake.posted++;
+	copy(64);
+	assert_int_equal(fake.copies_in, early + 2);
+}
+
+static void
+memory_that_is_freed_is_not_read(void **state)
+{
+	copy(SIZE);
+	CU(gpc_cuMemFreeHost(source));
+	source = NULL;
+	publish(1);
+	assert_int_equal(fake.replacements, 0);
+}
+
+static void
+rows_are_sent_again_as_they_were_packed(void **state)
+{
+	const CUDA_MEMCPY2D rows = { .srcMemoryType = CU_MEMORYTYPE_HOST,
+				     .srcHost = source,
+				     .srcPitch = 1000,
+				     .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+				     .dstDevice = device,
+				     .dstPitch = 300,
+				     .WidthInBytes = 300,
+				     .Height = 50 };
+
+	CU(gpc_cuMemcpy2DAsync_v2(&rows, FAKE_STREAM));
+	assert_int_not_equal(fake.last_listed, 0);
+	source[49 * 1000 + 299] = 7;
+	publish(1);
+	assert_int_equal(fake.replaced_bytes, 50 * 300);
+	assert_int_equal(fake.last_replaced_byte, 7);
+}
+
+static void
+a_daemon_without_replacements_gets_late_copies(void **state)
+{
+	fake.facts->unknown_calls[GP_CALL_gpCopyReplace / 8] |= 1 << GP_CALL_gpCopyReplace % 8;
+	copy(SIZE);
+	assert_int_equal(fake.copies_in, 0);
+	fake_run_late(CUDA_SUCCESS);
+	assert_int_equal(fake.copies_in, 1);
+	fake.facts->unknown_calls[GP_CALL_gpCopyReplace / 8] &= ~(1 << GP_CALL_gpCopyReplace % 8);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_filled_source_is_sent_again_before_the_word),
+		TEST(later_words_send_what_has_changed_since),
+		TEST(without_a_changed_word_nothing_is_sent_again),
+		TEST(what_is_done_is_not_sent_again),
+		TEST(copies_are_late_once_words_were_polled),
+		TEST(more_copies_than_the_worker_may_hold_are_late),
+		TEST(memory_that_is_freed_is_not_read),
+		TEST(rows_are_sent_again_as_they_were_packed),
+		TEST(a_daemon_without_replacements_gets_late_copies),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
