@@ -41,6 +41,7 @@ for name in SHAPES:
         with Certificates() as certificates, Encrypted(certificates) as daemon:
             run(name, daemon.address, env=certificates.client(), seed=3)
 
+
 # A session corrects early copies only once: then its copies are late.
 for first in range(4):
     @case(f"early copies after a polling kernel are corrected: kind {first} first")
@@ -48,6 +49,7 @@ for first in range(4):
         with Pool() as pool:
             run("copy-after-poll", pool.address, seed=4 + first)
             pool.settle()
+
 
 if __name__ == "__main__":
     sys.exit(main())
