@@ -58,7 +58,7 @@ def add_limit(pool, way, what):
             result = Program("limited", (what,), remote, way and {"GPUPOOL_MANAGED": way}).finish()
             if result.status == 77:
                 raise Skip(result.out.strip())
-            test_apps.judge("limited", result)
+            test_apps.judge("limited", result, remote == pool.local)
 
 
 @case("a way that there is not is refused")
