@@ -100,8 +100,10 @@ fill(struct gpc_stream *stream, struct gp_args_gpFill *args, bool async)
 	if (result != CUDA_SUCCESS)
 		return result;
 	args->stream = stream->handle.id;
-	/* What the program has written before is not sent over the fill later. */
-	if (found.kind == GPC_ADDRESS_HOST)
+	/* What the program has written before is not sent over the fill later, and what the fill
+	 * releases sees it. */
+	if (found.kind == GPC_ADDRESS_HOST ||
+	    gpc_session_has_functions(stream->context->scope.session))
 		result = gpc_mirror_before_work(stream->context->scope.session);
 	if (found.kind == GPC_ADDRESS_HOST && result == CUDA_SUCCESS)
 		result = gpc_pending_copy_order(&stream->context->scope, stream->handle.id);

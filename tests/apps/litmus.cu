@@ -435,6 +435,59 @@ wait_value(arena &in)
 	CHECK(cudaStreamDestroy(other));
 }
 
+/* A wait for a word of device memory, which a later fill or copy of another stream writes. */
+static void
+device_word(arena &in)
+{
+	unsigned int *word, *source, *pinned;
+	cudaStream_t other;
+
+	CHECK(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
+	CHECK(cudaMalloc(&word, sizeof(*word)));
+	CHECK(cudaMalloc(&source, sizeof(*source)));
+	CHECK(cudaMallocHost(&pinned, sizeof(*pinned)));
+	CHECK(cudaMemset(word, 0, sizeof(*word)));
+	for (unsigned int round = 1; round <= in.rounds; round++) {
+		message sent(in, round);
+		unsigned int byte = 1 + round % 200, value = byte * 0x01010101u;
+		unsigned int pageable = value;
+
+		*pinned = value;
+		CHECK(cudaMemsetAsync(source, static_cast<int>(byte), sizeof(*source), other));
+		REQUIRE(in.wait(in.stream, reinterpret_cast<CUdeviceptr>(word), value,
+				CU_STREAM_WAIT_VALUE_EQ) == 0);
+		words_check<<<1, 1, 0, in.stream>>>(sent.device, sent.count, sent.value, in.delay(),
+						    in.wrong);
+		in.pause();
+		sent.write();
+		switch (in.below(4)) {
+		case 0:
+			CHECK(cudaMemsetAsync(word, static_cast<int>(byte), sizeof(*word), other));
+			break;
+		case 1:
+			CHECK(cudaMemcpyAsync(word, source, sizeof(*word), cudaMemcpyDeviceToDevice,
+					      other));
+			break;
+		case 2:
+			CHECK(cudaMemcpyAsync(word, pinned, sizeof(*word), cudaMemcpyHostToDevice,
+					      other));
+			break;
+		default:
+			CHECK(cudaMemcpyAsync(word, &pageable, sizeof(*word),
+					      cudaMemcpyHostToDevice, other));
+			break;
+		}
+		in.pause();
+		CHECK(cudaStreamSynchronize(in.stream));
+		CHECK(cudaStreamSynchronize(other));
+		require_none_wrong(in, "device word", round);
+	}
+	CHECK(cudaStreamDestroy(other));
+	CHECK(cudaFree(word));
+	CHECK(cudaFree(source));
+	CHECK(cudaFreeHost(pinned));
+}
+
 /* Launch and synchronization: what was written before a launch is read by the kernel, and what the
  * kernel wrote is here after the stream, or an event behind it, is done. */
 static void
@@ -819,6 +872,7 @@ static const struct {
 	{ "message-to-host", message_to_host, true, true, false },
 	{ "copy-after-poll", copy_after_poll, true, false, false },
 	{ "wait-value", wait_value, true, false, false },
+	{ "device-word", device_word, true, false, false },
 	{ "event", event, false, false, false },
 	{ "store-buffering", store_buffering, true, false, false },
 	{ "host-function", host_function, false, false, false },

@@ -168,7 +168,7 @@ def _():
         for number, closed in enumerate((">&-", "2>&-", "<&- >&- 2>&-"), 1):
             program = os.path.join(os.environ["GP_APPS"], "printf")
             Program("sh", ["-c", f'exec "$0" {closed}', program], daemon.address, path="/bin/sh").finish().expect()
-            daemon.wait_for_log(r"closed: the client (closed it|is gone|said goodbye); 5 launches", count=number)
+            daemon.wait_for_log(r"closed: the client (closed it|is gone|said goodbye); 11 launches", count=number)
         daemon.settle()
 
 

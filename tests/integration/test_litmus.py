@@ -12,7 +12,7 @@ from pool import Pool
 # The thread sanitizer makes each of them slower by far.
 ROUNDS = os.environ.get("GP_LITMUS_ROUNDS", "30" if SANITIZER == "thread" else "300")
 SECONDS = int(os.environ.get("GP_LITMUS_SECONDS", 4 * PATIENCE))
-SHAPES = ("two-writers", "fill", "message-to-kernel", "message-to-host", "copy-after-poll", "wait-value", "event", "store-buffering",
+SHAPES = ("two-writers", "fill", "message-to-kernel", "message-to-host", "copy-after-poll", "wait-value", "device-word", "event", "store-buffering",
           "host-function", "callback", "free", "stream-order", "copied-flag", "ipc")
 
 
