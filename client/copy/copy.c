@@ -149,15 +149,14 @@ static CUresult
 run_there(const struct target *target, const struct gpc_copy *copy)
 {
 	struct gpc_session *session = target->stream->context->scope.session;
-	CUresult result;
+	bool reached = copy->dst.reached || copy->src.reached;
+	CUresult result = CUDA_SUCCESS;
 
 	/* The copy may write the word that another stream waits for. */
-	if (!copy->dst.reached && !copy->src.reached) {
-		result = gpc_session_has_functions(session) ? gpc_mirror_before_work(session)
-							    : CUDA_SUCCESS;
+	if (reached || gpc_session_has_functions(session))
+		result = gpc_mirror_before_work(session);
+	if (!reached)
 		return result == CUDA_SUCCESS ? post(target, copy) : result;
-	}
-	result = gpc_mirror_before_work(session);
 	if (result == CUDA_SUCCESS && copy->dst.reached)
 		result = gpc_pending_copy_order(&target->stream->context->scope,
 						target->stream->handle.id);

@@ -243,15 +243,11 @@ post_changes(struct gpc_mirror *mirror, const struct gp_changes *changes)
 	GP_LOCKED(mirror->send_lock)
 {
 	const struct gp_args_gpHostWrite args = { .changes = { changes->bytes, changes->size } };
-	bool passes = gpc_call_passes;
 	CUresult result;
 
 	if (!changes->size)
 		return CUDA_SUCCESS;
-	/* The daemon keeps it for no function, and what ends the functions may wait for it. */
-	gpc_call_passes = true;
 	result = gpc_post_gpHostWrite(mirror->primary, &args);
-	gpc_call_passes = passes;
 	mirror->writes += result == CUDA_SUCCESS;
 	return result;
 }

@@ -2,6 +2,7 @@
 #include "server/worker/backlog.h"
 
 #include "gpd_calls.h"
+#include "server/worker/copy/copy.h"
 #include "server/worker/copy/lane.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/stream.h"
@@ -259,7 +260,7 @@ take_from_lanes(struct gpd_session *session, const struct gp_args_gpCopyInLanes 
 	struct gpd_arrival arrival;
 	int r;
 
-	if (!session->lanes || gpd_lanes_expect(session, args->copy, args->size, 0))
+	if (gpd_lanes_expect(session, args->copy, args->size, 0))
 		return false;
 	while ((r = gpd_lanes_take(session, &arrival)) > 0) {
 		memcpy(to + arrival.offset, arrival.piece.memory, arrival.size);
@@ -315,6 +316,8 @@ keep(struct gpd_session *session, const struct wish *wish, const struct gp_heade
 
 	if (header->call == GP_CALL_gpCopyInLanes) {
 		copy = copy_of_lanes(fields, size);
+		if (!gpd_copy_lanes_is_sound(session, &copy))
+			return -EPROTO;
 		bulk_size = copy.size;
 	}
 	if (backlog->cost + GP_BACKLOG_COST(sizeof(*header) + size, bulk_size) > max) {

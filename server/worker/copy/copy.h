@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 struct gp_args_gpCopyDevice;
+struct gp_args_gpCopyInLanes;
 struct gpd_cut;
 struct gpd_session;
 struct gpd_stream;
@@ -22,6 +23,8 @@ struct gpd_stream;
 /* The current call is to take its bulk to a box of this size, or the session ends. */
 bool gpd_copy_in_is_sound(struct gpd_session *session, uint64_t width, uint64_t height,
 			  uint64_t depth, uint32_t flags);
+/* The same of a copy whose bytes come on the data lanes. */
+bool gpd_copy_lanes_is_sound(struct gpd_session *session, const struct gp_args_gpCopyInLanes *args);
 /* Takes the current call's bulk to where the cut says. */
 CUresult gpd_copy_in(struct gpd_session *session, uint32_t stream, struct gpd_cut *cut,
 		     uint32_t flags);

@@ -8,6 +8,7 @@
  */
 #include "gpd_calls.h"
 #include "protocol/frame.h"
+#include "server/worker/copy/copy.h"
 #include "server/worker/copy/copy_part.h"
 #include "server/worker/copy/lane.h"
 #include "server/worker/copy/straight.h"
@@ -42,8 +43,8 @@ give(struct gpd_session *session, struct gpd_stream *stream,
 	return gpd_wait_add(session, stream, gpd_staging_done, arrival->piece.slot);
 }
 
-static bool
-is_sound(struct gpd_session *session, const struct gp_args_gpCopyInLanes *args)
+bool
+gpd_copy_lanes_is_sound(struct gpd_session *session, const struct gp_args_gpCopyInLanes *args)
 {
 	if (session->lanes && args->size && args->size < SIZE_LIMIT &&
 	    gp_copy_flags_are_sound(args->flags))
@@ -77,7 +78,7 @@ gpd_gpCopyInLanes(struct gpd_session *session, const struct gp_args_gpCopyInLane
 	CUresult result;
 	int r;
 
-	if (!is_sound(session, args))
+	if (!gpd_copy_lanes_is_sound(session, args))
 		return CUDA_ERROR_INVALID_VALUE;
 	gpd_account_copy(&session->account, args->size, 0);
 	result = gpd_cut_check(session, args->dst, args->size, args->size, 1);
