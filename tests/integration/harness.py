@@ -262,7 +262,9 @@ class Daemon:
         return found and found[1]
 
     def log(self):
-        return read_file(self.log_path)
+        """Its whole lines: one that crosses a page of the file can be read while half of it is there."""
+        text = read_file(self.log_path)
+        return text[:text.rfind("\n") + 1]
 
     def workers(self):
         return children_of(self.pid)
@@ -384,11 +386,11 @@ class Daemon:
                 self.settle()
                 self.stop()
         except Exception as late:
-            raise Failed(f"{late}\nthe daemon's log:\n{self.log()}") from None
+            raise Failed(f"the daemon's log:\n{self.log()}{late}") from None
         else:
             if kind is not None and issubclass(kind, Exception) and not issubclass(kind, Skip):
-                raise Failed(f"{error if kind is Failed else traceback.format_exc()}\n"
-                             f"the daemon's log:\n{self.log()}") from None
+                raise Failed(f"the daemon's log:\n{self.log()}"
+                             f"{error if kind is Failed else traceback.format_exc()}") from None
         finally:
             self.discard()
 
@@ -520,7 +522,7 @@ def main(daemon=None, at_once=1):
     for number, (line, text, seconds) in enumerate(outcomes(chosen, at_once), 1):
         failed = line.startswith("not")
         if failed and daemon:
-            text += f"\nthe daemon's log:\n{daemon.log()}"
+            text = f"the daemon's log:\n{daemon.log()}{text}"
             daemon = None
         bad += failed
         for diagnostic in text.splitlines():
