@@ -336,7 +336,18 @@ is_done(struct gpc_event *event, const struct record *record)
 		return false;
 	if (here)
 		atomic_store(&event->here, record->number);
+	atomic_store(&event->done, record->number);
 	return true;
+}
+
+/* Whether the last record is known to be complete, and all that its work has changed is here. */
+static bool
+is_over(const struct gpc_event *event)
+{
+	uint64_t recorded = atomic_load(&event->recorded);
+
+	return atomic_load(&event->done) == recorded && atomic_load(&event->here) >= recorded &&
+	       !is_interprocess(event);
 }
 
 bool
@@ -436,6 +447,8 @@ gpc_cuEventQuery(CUevent hEvent)
 
 	if (result != CUDA_SUCCESS)
 		return result;
+	if (is_over(event))
+		return gpc_session_result(event->context->scope.session);
 	record = read_record(event);
 	if (is_done(event, &record)) {
 		result = gpc_session_result(event->context->scope.session);
@@ -462,6 +475,8 @@ gpc_cuEventSynchronize(CUevent hEvent)
 
 	if (result != CUDA_SUCCESS)
 		return result;
+	if (is_over(event))
+		return gpc_session_result(event->context->scope.session);
 	record = read_record(event);
 	return event_wait(event, &record);
 }

@@ -436,13 +436,19 @@ wait_until_done(struct gpc_stream *stream, uint64_t given)
 	return copied == CUDA_SUCCESS ? result : copied;
 }
 
+/* Whether all that this work has changed of the program's memory is here. */
+static bool
+is_here(const struct gpc_stream *stream, uint64_t given)
+{
+	return given <= atomic_load(&stream->here) || given <= atomic_load(&stream->context->done);
+}
+
 /* What this work has changed is fetched once. */
 static CUresult
 after_wait(struct gpc_stream *stream, uint64_t given, struct gpc_mirror_fetch *fetch,
 	   CUresult result)
 {
-	if (!fetch &&
-	    (atomic_load(&stream->here) >= given || atomic_load(&stream->context->done) >= given))
+	if (!fetch && is_here(stream, given))
 		return result;
 	result = gpc_mirror_after_wait(stream->context->scope.session, fetch, result);
 	if (result == CUDA_SUCCESS)
@@ -450,12 +456,11 @@ after_wait(struct gpc_stream *stream, uint64_t given, struct gpc_mirror_fetch *f
 	return result;
 }
 
-CUresult
-gpc_stream_fence(struct gpc_stream *stream)
+static CUresult
+stream_wait(struct gpc_stream *stream, uint64_t given)
 {
 	struct gpc_session *session = stream->context->scope.session;
 	struct gpc_mirror_fetch *fetch = NULL;
-	uint64_t given = given_to(stream);
 	CUresult result;
 
 	if (is_idle(stream, given)) {
@@ -468,6 +473,16 @@ gpc_stream_fence(struct gpc_stream *stream)
 			gpc_stream_set_done(stream, given);
 	}
 	return after_wait(stream, given, fetch, result);
+}
+
+CUresult
+gpc_stream_fence(struct gpc_stream *stream)
+{
+	uint64_t given = given_to(stream);
+
+	return is_idle(stream, given) && is_here(stream, given)
+		       ? gpc_session_result(stream->context->scope.session)
+		       : stream_wait(stream, given);
 }
 
 CUresult
