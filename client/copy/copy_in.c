@@ -358,6 +358,36 @@ finish(struct sending *sending)
 	free(sending->packed);
 }
 
+/* One row whose bytes go in the record itself. */
+static bool
+is_short(const struct gpc_copy *copy)
+{
+	return copy->width <= SHORT_MAX && copy->height == 1 && copy->depth == 1 &&
+	       !copy->dst.array;
+}
+
+static CUresult
+send_short(struct sending *sending)
+{
+	const struct gpc_copy *copy = sending->copy;
+	const struct gp_args_gpCopyIn args = {
+		.stream = sending->stream,
+		.dst = copy->dst.base,
+		.pitch = copy->width,
+		.width = copy->width,
+		.height = 1,
+		.flags = sending->flags,
+	};
+	const struct iovec bytes = { host_row(copy, 0, 0), copy->width };
+	CUresult result = note_addresses(sending);
+
+	if (result == CUDA_SUCCESS)
+		result = post_short(sending, &args, &bytes);
+	(void)gpc_session_work_mark(sending->context->scope.session);
+	finish(sending);
+	return result;
+}
+
 static CUresult
 send(struct sending *sending, bool may_return)
 {
@@ -513,7 +543,7 @@ gpc_copy_in(struct gpc_stream *stream, const struct gpc_copy *copy, bool barrier
 		.copy = copy,
 		.flags = barrier ? GP_COPY_BARRIER : 0,
 	};
-	bool may_return = copy->src.pinned && !barrier;
+	bool may_return = copy->src.pinned && !barrier, listed;
 	CUresult result = CUDA_SUCCESS;
 
 	if (!barrier && is_late(session, copy))
@@ -527,10 +557,12 @@ gpc_copy_in(struct gpc_stream *stream, const struct gpc_copy *copy, bool barrier
 	if (result == CUDA_SUCCESS)
 		result = gpc_pending_copy_settle((const void *)(uintptr_t)copy->src.base,
 						 gpc_copy_span(copy, &copy->src));
+	listed = may_return && gpc_listed_copy_is_needed(session);
+	if (result == CUDA_SUCCESS && !listed && is_short(copy))
+		return send_short(&sending);
 	if (result == CUDA_SUCCESS)
 		result = prepare(&sending, may_return);
-	if (result == CUDA_SUCCESS && may_return && gpc_listed_copy_is_needed(session) &&
-	    !list(&sending)) {
+	if (result == CUDA_SUCCESS && listed && !list(&sending)) {
 		finish(&sending);
 		return post_late(stream, copy);
 	}

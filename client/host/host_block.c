@@ -31,28 +31,36 @@ static struct gpc_ranges elsewhere GP_GUARDED_BY(lock);
 static pthread_mutex_t change_lock = PTHREAD_MUTEX_INITIALIZER;
 
 atomic_uint gpc_host_memory_cold, gpc_host_memory_registered, gpc_host_memory_shared;
-/* All that was ever registered lies in between. */
-static atomic_uint_fast64_t registered_low = UINT64_MAX, registered_high;
+/* The addresses that memory has ever had lie in between. */
+struct bounds {
+	atomic_uint_fast64_t low, high;
+};
+
+/* Of registered memory, and of all blocks, by both addresses. */
+static struct bounds registered_bounds = { UINT64_MAX, 0 }, all_bounds = { UINT64_MAX, 0 };
 
 static void
-count_registered(uint64_t address, uint64_t size)
+bounds_extend(struct bounds *bounds, uint64_t address, uint64_t size)
 {
-	uint_fast64_t low = atomic_load(&registered_low), high = atomic_load(&registered_high);
+	uint_fast64_t low = atomic_load(&bounds->low), high = atomic_load(&bounds->high);
 
-	while (address < low && !atomic_compare_exchange_weak(&registered_low, &low, address))
+	while (address < low && !atomic_compare_exchange_weak(&bounds->low, &low, address))
 		continue;
 	while (address + size > high &&
-	       !atomic_compare_exchange_weak(&registered_high, &high, address + size))
+	       !atomic_compare_exchange_weak(&bounds->high, &high, address + size))
 		continue;
-	atomic_fetch_add(&gpc_host_memory_registered, 1);
+}
+
+static bool
+bounds_have(const struct bounds *bounds, uint64_t address)
+{
+	return address >= atomic_load(&bounds->low) && address < atomic_load(&bounds->high);
 }
 
 bool
 gpc_host_block_may_be_registered(uint64_t address)
 {
-	uint64_t low = atomic_load(&registered_low), high = atomic_load(&registered_high);
-
-	return address - low < high - low;
+	return bounds_have(&registered_bounds, address);
 }
 
 bool
@@ -107,6 +115,7 @@ gpc_host_block_add(void *address, size_t size, const struct gpc_host_block *what
 		return -ENOMEM;
 	*block = *what;
 	block->host = (uintptr_t)address;
+	bounds_extend(&all_bounds, (uintptr_t)address, size);
 	(void)pthread_rwlock_wrlock(&lock);
 	r = gpc_ranges_add(&blocks, (uintptr_t)address, size, block);
 	(void)pthread_rwlock_unlock(&lock);
@@ -122,8 +131,10 @@ gpc_host_block_add(void *address, size_t size, const struct gpc_host_block *what
 		if (atomic_load(&gpc_host_memory_registered) > 0)
 			warn_of_polled_flags(what->context->scope.session);
 	}
-	if (what->origin == GPC_HOST_REGISTERED)
-		count_registered((uintptr_t)address, size);
+	if (what->origin == GPC_HOST_REGISTERED) {
+		bounds_extend(&registered_bounds, (uintptr_t)address, size);
+		atomic_fetch_add(&gpc_host_memory_registered, 1);
+	}
 	gp_memory_keep(address, size);
 	gpc_session_note_pinned(what->context->scope.session);
 	return 0;
@@ -135,6 +146,9 @@ gpc_host_block_find(uint64_t address, struct gpc_range *range_p, struct gpc_host
 {
 	const struct gpc_range *range;
 
+	/* Most copies are of other memory. */
+	if (!bounds_have(&all_bounds, address))
+		return false;
 	(void)pthread_rwlock_rdlock(&lock);
 	range = gpc_ranges_find(&blocks, address, 1);
 	if (elsewhere_p) {
@@ -288,6 +302,7 @@ set_elsewhere(struct gpc_host_block *block, const struct gpc_range *range,
 {
 	int r;
 
+	bounds_extend(&all_bounds, device, range->size);
 	(void)pthread_rwlock_wrlock(&lock);
 	r = gpc_ranges_add(&elsewhere, device, range->size, block);
 	if (r == 0) {

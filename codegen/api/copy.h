@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CUDA driver API: copies and memsets. */
 
-GP_LOCAL(VIA(gpCopyIn, gpCopyOut, gpCopyDevice), CAPTURE(default_stream))
+GP_LOCAL(VIA(gpCopyIn, gpCopyOut, gpCopyDevice), CAPTURE(default_stream), QUICK)
 CUresult cuMemcpy(
         CUdeviceptr dst,
         CUdeviceptr src,
@@ -32,7 +32,7 @@ CUresult cuMemcpy3DAsync_v2(
         IN const CUDA_MEMCPY3D *pCopy,
         CUstream hStream);
 
-GP_LOCAL(VIA(gpCopyIn), CAPTURE(default_stream))
+GP_LOCAL(VIA(gpCopyIn), CAPTURE(default_stream), QUICK)
 CUresult cuMemcpyHtoD_v2(
         CUdeviceptr dstDevice,
         BY_HOOK const void *srcHost,
@@ -45,7 +45,7 @@ CUresult cuMemcpyHtoDAsync_v2(
         size_t ByteCount,
         CUstream hStream);
 
-GP_LOCAL(VIA(gpCopyOut), CAPTURE(default_stream))
+GP_LOCAL(VIA(gpCopyOut), CAPTURE(default_stream), QUICK)
 CUresult cuMemcpyDtoH_v2(
         BY_HOOK void *dstHost,
         CUdeviceptr srcDevice,
@@ -58,7 +58,7 @@ CUresult cuMemcpyDtoHAsync_v2(
         size_t ByteCount,
         CUstream hStream);
 
-GP_LOCAL(VIA(gpCopyDevice), CAPTURE(default_stream))
+GP_LOCAL(VIA(gpCopyDevice), CAPTURE(default_stream), QUICK)
 CUresult cuMemcpyDtoD_v2(
         CUdeviceptr dstDevice,
         CUdeviceptr srcDevice,
@@ -71,7 +71,7 @@ CUresult cuMemcpyDtoDAsync_v2(
         size_t ByteCount,
         CUstream hStream);
 
-GP_LOCAL(VIA(gpFill), CAPTURE(default_stream))
+GP_LOCAL(VIA(gpFill), CAPTURE(default_stream), QUICK)
 CUresult cuMemsetD8_v2(
         CUdeviceptr dstDevice,
         unsigned char uc,
@@ -83,7 +83,7 @@ CUresult cuMemsetD16_v2(
         unsigned short us,
         size_t N);
 
-GP_LOCAL(VIA(gpFill), CAPTURE(default_stream))
+GP_LOCAL(VIA(gpFill), CAPTURE(default_stream), QUICK)
 CUresult cuMemsetD32_v2(
         CUdeviceptr dstDevice,
         unsigned int ui,
