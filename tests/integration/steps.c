@@ -4,6 +4,8 @@
  *
  *   train    input to the device, kernels on two streams that wait for one another, memory in a
  *            stream's order, and the loss read at the end
+ *   mapped   the same with input in pinned memory, in a program with words that kernels reach, as
+ *            cuDNN has them
  *   token    kernels, and one number read with its stream synchronised, through pinned memory
  *   objects  streams, events and questions about kernels and memory, as a library makes them
  *   order    work that nothing is read of
@@ -131,6 +133,19 @@ train(struct program *p)
 		"cuMemcpyDtoHAsync");
 	require(cuStreamSynchronize(p->streams[0]), "cuStreamSynchronize");
 	check(p, loss);
+}
+
+static void
+mapped(struct program *p)
+{
+	static void *words, *input;
+
+	if (!words) {
+		require(cuMemHostAlloc(&words, 8, CU_MEMHOSTALLOC_DEVICEMAP), "cuMemHostAlloc");
+		require(cuMemHostAlloc(&input, INPUT, 0), "cuMemHostAlloc");
+	}
+	require(cuMemcpyHtoDAsync(p->input, input, INPUT, p->streams[1]), "cuMemcpyHtoDAsync");
+	train(p);
 }
 
 static void
@@ -403,7 +418,7 @@ main(int argc, char **argv)
 		{ "limits", set_limits }, { "poll", poll_event },   { "times", times },
 		{ "buffers", buffers },   { "sizes", sizes },       { "physical", physical },
 		{ "arrays", arrays },     { "textures", textures }, { "constants", ask_constants },
-		{ "frees", frees },
+		{ "frees", frees },       { "mapped", mapped },
 	};
 	struct program program = { 0 };
 	void (*step)(struct program * program) = NULL;
@@ -415,9 +430,10 @@ main(int argc, char **argv)
 			step = kinds[i].step;
 	}
 	if (!step) {
-		fprintf(stderr, "usage: steps "
-				"train|token|objects|order|again|read|poll|times|buffers|limits|"
-				"sizes|physical|arrays|textures|constants|frees COUNT\n");
+		fprintf(stderr,
+			"usage: steps "
+			"train|mapped|token|objects|order|again|read|poll|times|buffers|limits|"
+			"sizes|physical|arrays|textures|constants|frees COUNT\n");
 		return 2;
 	}
 	require(cuInit(0), "cuInit");

@@ -11,6 +11,7 @@ STEPS = os.environ["GP_STEPS"]
 # (what a step waits for, how often); steps.c says what a step is.
 READS = {
     "train": {"gpCopyOut": 1},
+    "mapped": {"gpCopyOut": 1},
     "token": {"gpCopyOut": 1},
     "objects": {},
     "order": {},
