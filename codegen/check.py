@@ -7,7 +7,7 @@ from emit_narrow import struct_of_old, widened
 from model import entered, owner_param, silent, streams_named
 from types_table import (COUNTS, SCALARS, cells, described, has_lookup, held, held_named, is_address, is_handle, is_kernel, is_number, is_object,
                          kind_of, kinds, learn, opaque_size, struct_of, types_in, wire_type, word_of)
-from words import ACCOUNT, CAPTURE, CONSTANT, HELD_VALUE, NUMBER, ORDER, SOURCES
+from words import ACCOUNT, CAPTURE, CONSTANT, HELD_VALUE, NUMBER, ORDER, SOURCES, WORK
 
 OUTS = {"OUT", "OUT_N", "OUT_UP_TO", "OUT_BYTES", "OUT_ATTRIBUTE"}
 ELEMENTS = {"IN", "IN_N", "OUT", "OUT_N", "OUT_UP_TO"}
@@ -23,7 +23,7 @@ WAYS = {"CALL": "travels", "MESSAGE": "is a message", "HAND": "is written by han
 # word -> the calls that may have it; a word that is not here, any.
 OF_CALLS = {
     **dict.fromkeys(SOURCES | {"TO", "WITHIN", "OF", "WHEN", "ANSWERS"}, {"ANSWER"}),
-    **dict.fromkeys(ORDER | {"DROP", "NEW", "SPAN", "BULK_IN", "BULK_OUT", "SERVER_HOOK"}, {"CALL", "MESSAGE"}),
+    **dict.fromkeys(ORDER | WORK | {"DROP", "NEW", "SPAN", "BULK_IN", "BULK_OUT", "SERVER_HOOK"}, {"CALL", "MESSAGE"}),
     **dict.fromkeys(ACCOUNT, set(WAYS) - {"NARROW"}),
     "CLIENT_HOOK": {"CALL"}, "ALIAS": set(WAYS) - {"MESSAGE"}, **dict.fromkeys(("CAPTURE", "SYNCHRONIZES"), set(WAYS) - {"MESSAGE", "NARROW"}), "AS": {"SAME"}, "VIA": {"HAND", "SAME"}, "SIGNAL_SAFE": {"HAND"}, "QUICK": set(WAYS) - {"MESSAGE"},
     "NARROW": {"NARROW"}, "UNDO": {"NARROW"}, "STATIC": set(WAYS) - {"CALL", "MESSAGE"},
@@ -254,6 +254,10 @@ def order(call):
                 fail(call, f"'{p.name}' of {call.name} has a '{ctype}' in a list or a struct, where nobody sees what the call must wait for", p.line)
     if "AWAITS_STREAM" in call.options and not streams_named(call):
         fail(call, f"{call.name} has AWAITS_STREAM, but names no stream")
+    if "AWAITS_HOST" in call.options and len(streams_named(call)) != 1:
+        fail(call, f"{call.name} has AWAITS_HOST, but names no stream, or several")
+    if {"AWAITS_HOST", "UNBOUNDED"} <= set(call.options):
+        fail(call, f"{call.name} is UNBOUNDED, which AWAITS_HOST says already")
     if "ASKS" in call.options and call.completion != "WAIT":
         fail(call, f"{call.name} ASKS, but nobody waits for the answer")
     if {"BARRIER", "BEFORE_ALL"} <= set(call.options):

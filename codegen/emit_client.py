@@ -4,7 +4,7 @@ from cells import (attribute_sizes, client_id, pack, pack_options, pack_struct, 
                    taken)
 from emit_first import checked
 from emit_narrow import narrow_c
-from model import args_of, declaration, generated, owner_param, prototype, reply_of, silent, streams_named
+from model import args_of, declaration, generated, owner_param, prototype, reply_of, sets, silent, streams_named
 from types_table import cells, is_handle, is_kernel, kind_of, types_named, wire_type
 
 SOURCE = "codegen/api"
@@ -42,7 +42,7 @@ def calls_h(api):
         out.append("\n/* Options to the wire, in the scratch's memory.  CUDA_ERROR_NOT_SUPPORTED: one that the description does not list. */\n"
                    "struct gp_scratch;\n")
     out += [packs_options(c).replace("\n", " ") + ";\n" for c in chains]
-    out.append("\n#endif /* GPC_CALLS_H */\n")
+    out.append(f"\n{sets(api, 'gpc_')}#endif /* GPC_CALLS_H */\n")
     return "".join(out)
 
 

@@ -2,7 +2,7 @@
 """The driver's functions that the daemon uses, and the comparison of the description with cuda.h."""
 import re
 
-from model import generated, travels_as_it_is
+from model import generated, sets, travels_as_it_is
 from words import CONSTANT
 
 SOURCE = "codegen/api"
@@ -22,12 +22,9 @@ def functions(api):
 
 def functions_h(api):
     rows = "".join(f" \\\n\tX({name})" for name, _ in functions(api))
-    sets = "".join(f"/* {t.file}:{t.line} */\nstatic inline bool\ngpd_is_{t.name}(int64_t value)\n{{\n\tswitch (value) {{\n"
-                   + "".join(f"\tcase {value}:\n" for value in t.fields)
-                   + "\t\treturn true;\n\tdefault:\n\t\treturn false;\n\t}\n}\n\n" for t in api.types if t.word == "SET")
     return (generated(SOURCE) + "#ifndef GPD_DRIVER_FUNCTIONS_H\n#define GPD_DRIVER_FUNCTIONS_H\n\n"
             "#include <cuda.h>\n#include <stdbool.h>\n#include <stdint.h>\n\n"
-            f"#define GPD_DRIVER_FUNCTIONS(X){rows}\n\n{sets}#endif /* GPD_DRIVER_FUNCTIONS_H */\n")
+            f"#define GPD_DRIVER_FUNCTIONS(X){rows}\n\n{sets(api, 'gpd_')}#endif /* GPD_DRIVER_FUNCTIONS_H */\n")
 
 
 def functions_c(api):

@@ -1,9 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Call numbers, argument structs, their codec, and the table that names them for logs and dumps."""
-from model import args_of, generated, reply_of, signature
+from model import args_of, generated, predicate, reply_of, signature
 from parse import SpecError
 
 SOURCE = "codegen/api"
+
+
+PREDICATES = (
+    ("gp_call_passes_all", "Whether the daemon carries it out at once, whatever it keeps", "PASSES_ALL"),
+    ("gp_call_awaits_host", "Whether its stream goes on only when the host lets it", "AWAITS_HOST"),
+    ("gp_call_is_unbounded", "Whether the program decides how long it takes", "UNBOUNDED", "AWAITS_HOST"),
+    ("gp_call_compiles", "Whether the daemon may compile code for it", "COMPILES"),
+    ("gp_call_writes_device_only", "Whether all that it writes is memory of the device", "WRITES_DEVICE_ONLY"),
+    ("gp_call_revises", "Whether its failure, reported later, makes earlier checks void", "REVISES"),
+)
 
 
 def struct(name, fields):
@@ -27,11 +37,10 @@ def calls_h(api):
     out += [f"\tGP_CALL_{c.name} = 0x{c.number:04x},\n" for c in api.wire_calls]
     highest = api.wire_calls[-1].number
     out.append("};\n\n/* One bit for each call number that this build knows. */\n"
-               f"#define GP_CALL_BITMAP_SIZE {highest // 8 + 1}\nvoid gp_call_bitmap(uint8_t *bitmap);\n\n"
-               "/* Whether the daemon carries it out at once, whatever it keeps (PASSES_ALL). */\n"
-               "static inline bool\ngp_call_passes_all(uint16_t call)\n{\n\treturn "
-               + (" || ".join(f"call == GP_CALL_{c.name}" for c in api.wire_calls if "PASSES_ALL" in c.options) or "false") + ";\n}\n\n")
-    out.append("""enum gp_field_kind { GP_FIELD_U32, GP_FIELD_I32, GP_FIELD_U64, GP_FIELD_F32, GP_FIELD_BYTES };
+               f"#define GP_CALL_BITMAP_SIZE {highest // 8 + 1}\nvoid gp_call_bitmap(uint8_t *bitmap);\n")
+    out += [predicate(api, *row) for row in PREDICATES]
+    out.append("""
+enum gp_field_kind { GP_FIELD_U32, GP_FIELD_I32, GP_FIELD_U64, GP_FIELD_F32, GP_FIELD_BYTES };
 
 struct gp_field_info {
 	const char *name;

@@ -2,7 +2,7 @@
 """The daemon's half: prototypes of the hooks and the dispatcher."""
 from cells import (attribute_sizes, given, given_struct, server_given, span_of, structs_used, tables_used, take_options, takes_options, told,
                    told_struct)
-from model import args_of, generated, is_plain, owner_param, reply_of, silent, streams_named, travels_as_it_is
+from model import args_of, generated, is_plain, owner_param, predicate, reply_of, silent, streams_named, travels_as_it_is
 from types_table import cells, kind_of, types_named
 
 SOURCE = "codegen/api"
@@ -42,9 +42,7 @@ def calls_h(api):
             "\tbool asks;          /* whether something is done */\n\tbool passes_copies; /* need not wait for copies to the client */\n"
             "\tenum gpd_stream_use use;\n\tunsigned int count;\n\tstruct gpd_handle names[GPD_NAMES_MAX];\n};\n\n"
             "bool gpd_call_names(uint16_t call, const void *fields, size_t size, struct gpd_names *names);\n"
-            + "\n/* Whether its hook may leave the driver's call to another thread (SPREADS). */\n"
-            "static inline bool\ngpd_call_spreads(uint16_t call)\n{\n\treturn "
-            + (" || ".join(f"call == GP_CALL_{c.name}" for c in api.wire_calls if "SPREADS" in c.options) or "false") + ";\n}\n"
+            + predicate(api, "gpd_call_spreads", "Whether its hook may leave the driver's call to another thread", "SPREADS")
             + ("\n/* Options of the wire.  CUDA_ERROR_INVALID_VALUE: malformed, or more than there is room for; CUDA_ERROR_NOT_SUPPORTED: one that\n"
                " * the description does not list. */\n" if types_named("OPTIONS") else "")
             + "".join(takes_options(c).replace("\n", " ") + ";\n" for c in types_named("OPTIONS")) +

@@ -117,5 +117,18 @@ def entered(call):
     return ([(None, of)] if of else []) + [(p, held[p.ctype]) for p in call.params if not p.depth and p.ctype in held]
 
 
+def predicate(api, function, comment, *options):
+    """An inline function: whether a call has one of these options."""
+    calls = " || ".join(f"call == GP_CALL_{c.name}" for c in api.wire_calls if set(options) & set(c.options)) or "false"
+    return f"\n/* {comment} ({', '.join(options)}). */\nstatic inline bool\n{function}(uint16_t call)\n{{\n\treturn {calls};\n}}\n"
+
+
+def sets(api, prefix):
+    """An inline function for each GP_SET."""
+    return "".join(f"/* {t.file}:{t.line} */\nstatic inline bool\n{prefix}is_{t.name}(int64_t value)\n{{\n\tswitch (value) {{\n"
+                   + "".join(f"\tcase {value}:\n" for value in t.fields)
+                   + "\t\treturn true;\n\tdefault:\n\t\treturn false;\n\t}\n}\n\n" for t in api.types if t.word == "SET")
+
+
 def generated(*sources):
     return f"/* Generated from {', '.join(sources)}; edit that. */\n"

@@ -5,6 +5,7 @@
 #include "client/base/log.h"
 #include "client/connect/connect.h"
 #include "client/wire/session.h"
+#include "gpc_calls.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -54,35 +55,6 @@ gpc_device_listed(int index)
 	return index >= 0 && index < listed_count ? &devices[listed[index]] : NULL;
 }
 
-/*
- * What the GPU can do but this library does not carry to it: programs ask before they use it.
- * 0 means "no" for each of them.
- */
-static const CUdevice_attribute not_remoted[] = {
-	CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED,
-	CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS,
-	CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS,
-	CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM,
-	CU_DEVICE_ATTRIBUTE_COOPERATIVE_MULTI_DEVICE_LAUNCH,
-	CU_DEVICE_ATTRIBUTE_CAN_FLUSH_REMOTE_WRITES,
-	CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES,
-	CU_DEVICE_ATTRIBUTE_DIRECT_MANAGED_MEM_ACCESS_FROM_HOST,
-	CU_DEVICE_ATTRIBUTE_GENERIC_COMPRESSION_SUPPORTED,
-	CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED,
-	CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED,
-	CU_DEVICE_ATTRIBUTE_TIMELINE_SEMAPHORE_INTEROP_SUPPORTED,
-	CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED,
-	CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS,
-	CU_DEVICE_ATTRIBUTE_DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED,
-	CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED,
-	CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED,
-	CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED,
-	CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_ALGORITHM_MASK,
-	CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_MAXIMUM_LENGTH,
-	CU_DEVICE_ATTRIBUTE_HOST_NUMA_MULTINODE_IPC_SUPPORTED,
-	CU_DEVICE_ATTRIBUTE_HOST_ALLOC_DMA_BUF_SUPPORTED,
-};
-
 int
 gpc_device_attribute(const struct gpc_device *device, CUdevice_attribute attribute)
 {
@@ -128,10 +100,9 @@ copy_attributes(struct gpc_device *device, const Gpupool__Device *source)
 
 	if (!attributes)
 		return -ENOMEM;
+	/* An older daemon may leave out fewer. */
 	for (size_t i = 0; i < source->n_attributes; i++)
-		attributes[i] = source->attributes[i];
-	for (size_t i = 0; i < sizeof(not_remoted) / sizeof(not_remoted[0]); i++)
-		attributes[not_remoted[i]] = 0;
+		attributes[i] = gpc_is_absent_attribute((int64_t)i) ? 0 : source->attributes[i];
 	/* The pools are this library's own, whatever the device has; the rest is the daemon's. */
 	attributes[CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED] = 1;
 	/* So is managed memory, which the GPU knows nothing of. */

@@ -208,7 +208,7 @@ run_managed(const struct target *target, const struct gpc_copy *copy, uint64_t d
 	CUresult result = CUDA_SUCCESS;
 
 	if (copy->src.host && !target->async &&
-	    gpc_managed_is_held_back(target->stream->context->scope.session))
+	    gpc_session_is_held_back(target->stream->context->scope.session))
 		result = gpc_stream_fence(target->stream);
 	if (result == CUDA_SUCCESS)
 		result = gpc_managed_begin_copy(target->stream, copy->dst.base, dst_size,

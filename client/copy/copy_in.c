@@ -521,8 +521,7 @@ kernels_may_poll(struct gpc_session *session)
 static bool
 is_late(struct gpc_session *session, const struct gpc_copy *copy)
 {
-	bool held_back =
-		gpc_session_has_functions(session) || gpc_session_has_foreign_wait(session);
+	bool held_back = gpc_session_is_held_back(session);
 
 	if (!gpc_late_copy_is_known(session))
 		return false;

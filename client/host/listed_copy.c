@@ -187,14 +187,11 @@ record_replace(struct gpc_mirror *mirror, struct gpc_listed_record *record)
 CUresult
 gpc_listed_copies_replace(struct gpc_mirror *mirror) GP_LOCKED(mirror->send_lock)
 {
-	bool passes = gpc_call_passes;
 	struct gpc_listed_record *record;
 	CUresult result = CUDA_SUCCESS;
 
 	if (!mirror->listed.records)
 		return CUDA_SUCCESS;
-	/* The daemon keeps none of it for host functions that are not done. */
-	gpc_call_passes = true;
 	records_prune(mirror);
 	/* The words were read before the sources are. */
 	atomic_thread_fence(memory_order_acquire);
@@ -205,7 +202,6 @@ gpc_listed_copies_replace(struct gpc_mirror *mirror) GP_LOCKED(mirror->send_lock
 		if (result != CUDA_SUCCESS)
 			break;
 	}
-	gpc_call_passes = passes;
 	return result;
 }
 

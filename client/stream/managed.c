@@ -124,12 +124,6 @@ post_late(struct gpc_stream *stream, const struct parts *parts)
 	return gpc_late_copy_post(scope, stream->handle.id, &late->late);
 }
 
-bool
-gpc_managed_is_held_back(const struct gpc_session *session)
-{
-	return gpc_session_has_functions(session) || gpc_session_has_foreign_wait(session);
-}
-
 CUresult
 gpc_managed_begin_copy(struct gpc_stream *stream, uint64_t dst, uint64_t dst_size, uint64_t src,
 		       uint64_t src_size)
@@ -139,7 +133,7 @@ gpc_managed_begin_copy(struct gpc_stream *stream, uint64_t dst, uint64_t dst_siz
 	CUresult result;
 
 	gpc_pages_begin();
-	if (!gpc_managed_is_held_back(session))
+	if (!gpc_session_is_held_back(session))
 		return begun(session, parts_give(&parts));
 	result = post_late(stream, &parts);
 	if (result != CUDA_SUCCESS)

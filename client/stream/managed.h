@@ -24,10 +24,6 @@ void gpc_managed_end(struct gpc_stream *stream);
 CUresult gpc_managed_begin_copy(struct gpc_stream *stream, uint64_t dst, uint64_t dst_size,
 				uint64_t src, uint64_t src_size);
 
-/* Whether something that the host decides may be ahead of new work: a host function, a stream's
- * wait for a value or for another process's event.  The program may write memory until then. */
-bool gpc_managed_is_held_back(const struct gpc_session *session);
-
 /* Sends what is here of the range now; it stays readable. */
 CUresult gpc_managed_prefetch(const struct gpc_session *session, uint64_t base, uint64_t size);
 

@@ -149,7 +149,7 @@ is_too_much(struct gpc_call *call, const struct iovec *bulk, int bulk_count)
 	const struct gpc_host_functions *functions = &call->session->functions;
 
 	return functions->unanswered > 0 && !is_never_kept(call) &&
-	       call->number != GP_CALL_gpHostFunctionDone && call->number != GP_CALL_gpFence &&
+	       call->number != GP_CALL_gpFence &&
 	       functions->posted - functions->settled + backlog_cost(call, bulk, bulk_count) >
 		       backlog_max(call->session);
 }
@@ -219,13 +219,6 @@ wait_for_functions(struct gpc_call *call) GP_LOCKED(call->session->sender.lock)
 	return result;
 }
 
-/* Work that ends when a host function has run, or when somebody has written a word. */
-static bool
-waits_for_host(uint16_t call)
-{
-	return call == GP_CALL_gpHostFunction || call == GP_CALL_gpStreamWait;
-}
-
 /* When the record is committed: the daemon counts in this order, too. */
 static void
 count_functions(struct gpc_call *call, const struct iovec *bulk, int bulk_count)
@@ -233,7 +226,7 @@ count_functions(struct gpc_call *call, const struct iovec *bulk, int bulk_count)
 {
 	struct gpc_host_functions *functions = &call->session->functions;
 
-	if (waits_for_host(call->number))
+	if (gp_call_awaits_host(call->number))
 		functions->unanswered++;
 	if (call->number == GP_CALL_gpStreamWait) {
 		functions->waits++;
@@ -273,14 +266,6 @@ gpc_call_waits_over(struct gpc_session *session, uint32_t count)
 	return known;
 }
 
-/* Copies to the device; one to host memory that kernels reach is noted by its caller. */
-static bool
-writes_device_only(uint16_t number)
-{
-	return number == GP_CALL_gpCopyIn || number == GP_CALL_gpCopyInShort ||
-	       number == GP_CALL_gpCopyInLanes || number == GP_CALL_gpArrayCopyIn;
-}
-
 /* When the record is committed: who sees the number knows that it is on its way. */
 static void
 count_given(const struct gpc_call *call) GP_LOCKED(call->session->sender.lock)
@@ -297,29 +282,9 @@ count_given(const struct gpc_call *call) GP_LOCKED(call->session->sender.lock)
 	atomic_store_explicit(&given->to[call->stream % GPC_GIVEN_PLACES], number,
 			      memory_order_relaxed);
 	if ((atomic_load_explicit(&given->witnesses, memory_order_relaxed) != 0 &&
-	     !writes_device_only(call->number)) ||
-	    waits_for_host(call->number))
+	     !gp_call_writes_device_only(call->number)) ||
+	    gp_call_awaits_host(call->number))
 		gpc_raise(&given->seen, number);
-}
-
-/* What may keep the answers behind it waiting for as long as the program wants it to: only before
- * the first answer does it matter (first_answer.h). */
-static void
-note_work(const struct gpc_call *call) GP_LOCKED(call->session->sender.lock)
-{
-	switch (call->number) {
-	case GP_CALL_gpLaunch:
-	case GP_CALL_gpLaunchChecked:
-	case GP_CALL_gpGraphLaunch:
-	case GP_CALL_gpHostFunction:
-	case GP_CALL_gpStreamWait:
-	case GP_CALL_cuStreamWaitEvent:
-	case GP_CALL_cuCtxWaitEvent:
-		atomic_store_explicit(&call->session->given.work, true, memory_order_relaxed);
-		break;
-	default:
-		break;
-	}
 }
 
 /* Commits the record and sees to its sending; releases the lock. */
@@ -329,8 +294,10 @@ submit(struct gpc_call *call, uint32_t request, const struct iovec *bulk, int bu
 {
 	count_functions(call, bulk, bulk_count);
 	count_given(call);
-	if (!atomic_load_explicit(&call->session->receiver.served, memory_order_relaxed))
-		note_work(call);
+	/* Only before the first answer does it matter (first_answer.h). */
+	if (!atomic_load_explicit(&call->session->receiver.served, memory_order_relaxed) &&
+	    gp_call_is_unbounded(call->number))
+		atomic_store_explicit(&call->session->given.work, true, memory_order_relaxed);
 	gpc_sender_commit_locked(call->session, finish_record(call, request, bulk_count > 0));
 	if (gpc_log_wants(GPC_LOG_CALLS))
 		log_call(call, request, bulk, bulk_count);

@@ -31,8 +31,7 @@ limit_locked(struct gpc_session *session) GP_LOCKED(session->receiver.lock)
 		return 0;
 	for (size_t i = 0; i < GPC_REQUEST_BUCKETS; i++) {
 		for (const struct gpc_request *r = session->receiver.requests[i]; r; r = r->next) {
-			if (r->call == GP_CALL_gpImageLoad || r->call == GP_CALL_gpLinkAdd ||
-			    r->call == GP_CALL_gpLinkComplete)
+			if (gp_call_compiles(r->call))
 				stalls = STALLS_OF_COMPILER;
 		}
 	}

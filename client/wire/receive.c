@@ -107,7 +107,7 @@ take_error(struct gpc_session *session, const struct record *record)
 		gpc_log(GPC_LOG_ERROR, "%s: %s failed with error %u", gp_conn_peer(session->lane),
 			gpc_call_name((uint16_t)call), result);
 	/* What it was accepted by before does not hold any more. */
-	if (call == GP_CALL_gpLaunch || call == GP_CALL_gpGraphPut || call == GP_CALL_gpGraphLaunch)
+	if (gp_call_revises((uint16_t)call))
 		gpc_session_revise(session);
 	if (sticky)
 		gpc_session_fault(session, (CUresult)result);

@@ -329,9 +329,10 @@ gpc_session_note_foreign_wait(struct gpc_session *session)
 }
 
 bool
-gpc_session_has_foreign_wait(const struct gpc_session *session)
+gpc_session_is_held_back(const struct gpc_session *session)
 {
-	return atomic_load(&session->foreign_wait) > atomic_load(&session->work_done);
+	return gpc_session_has_functions(session) ||
+	       atomic_load(&session->foreign_wait) > atomic_load(&session->work_done);
 }
 
 bool

@@ -99,9 +99,10 @@ void gpc_session_defer(struct gpc_session *session, CUresult result);
 bool gpc_session_has_functions(const struct gpc_session *session);
 /* A stream waits for an event that another process may record. */
 void gpc_session_note_foreign_wait(struct gpc_session *session);
-/* Whether such a wait may not be over. */
-bool gpc_session_has_foreign_wait(const struct gpc_session *session);
-/* The first alone. */
+/* Whether the host may decide when new work starts: host functions, words, or such a wait are
+ * before it.  The program may write the memory that the work reads until then. */
+bool gpc_session_is_held_back(const struct gpc_session *session);
+/* Whether there are host functions, words apart. */
 bool gpc_session_has_host_functions(const struct gpc_session *session);
 
 /*

@@ -188,7 +188,7 @@ void gpTilePoolCreate(
 
 /* Host to array: a box of depth slices of height rows of width bytes, packed, in the bulk tail.
  * flags: as of gpCopyIn. */
-GP_MESSAGE(0x0381, POST, SERVER_HOOK, BULK_IN, COPIES(BY_HOOK), BARRIER(flags), PASSES_COPIES)
+GP_MESSAGE(0x0381, POST, SERVER_HOOK, BULK_IN, COPIES(BY_HOOK), BARRIER(flags), PASSES_COPIES, WRITES_DEVICE_ONLY)
 void gpArrayCopyIn(
         CUstream stream,
         gp_array array,

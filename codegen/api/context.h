@@ -123,7 +123,7 @@ CUresult cuCtxRecordEvent(
         CUcontext hCtx,
         CUevent hEvent);
 
-GP_CALL(0x0122, POST, CLIENT_HOOK, SERVER_HOOK, CHARGES_NOTHING, BEFORE_ALL, CAPTURE(node))
+GP_CALL(0x0122, POST, CLIENT_HOOK, SERVER_HOOK, CHARGES_NOTHING, BEFORE_ALL, UNBOUNDED, CAPTURE(node))
 CUresult cuCtxWaitEvent(
         CUcontext hCtx,
         CUevent hEvent);

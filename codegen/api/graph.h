@@ -440,7 +440,7 @@ void gpGraphMake(
         NEW gp_graph_plan plan);
 
 /* The same, and nobody waits for it: what is wrong with it every launch answers. */
-GP_MESSAGE(0x0a0b, POST, SERVER_HOOK, BULK_IN, CHARGES_NOTHING, PASSES_COPIES)
+GP_MESSAGE(0x0a0b, POST, SERVER_HOOK, BULK_IN, CHARGES_NOTHING, PASSES_COPIES, REVISES)
 void gpGraphPut(
         gp_context context,
         NEW gp_graph_plan plan);
@@ -450,7 +450,7 @@ GP_MESSAGE(0x0a02, POST, SERVER_HOOK, BULK_IN, PASSES_COPIES)
 void gpGraphRemake(
         gp_graph_plan plan);
 
-GP_MESSAGE(0x0a03, POST, SERVER_HOOK, LAUNCHES, PASSES_COPIES)
+GP_MESSAGE(0x0a03, POST, SERVER_HOOK, LAUNCHES, PASSES_COPIES, UNBOUNDED, REVISES)
 void gpGraphLaunch(
         gp_graph_plan plan,
         CUstream stream);

@@ -237,7 +237,7 @@ void gpMemoryKept(void);
  * makes all later work of the session, on every stream, wait for this copy (synchronous copies);
  * GP_COPY_DUE marks a late copy, which takes the place of a host function whose turn has come;
  * GP_COPY_LISTED gives the record a number (protocol/frame.h). */
-GP_MESSAGE(0x0301, POST, SERVER_HOOK, BULK_IN, COPIES(BY_HOOK), BARRIER(flags), PASSES_COPIES)
+GP_MESSAGE(0x0301, POST, SERVER_HOOK, BULK_IN, COPIES(BY_HOOK), BARRIER(flags), PASSES_COPIES, WRITES_DEVICE_ONLY)
 void gpCopyIn(
         CUstream stream,
         gp_address dst,
@@ -247,7 +247,7 @@ void gpCopyIn(
         unsigned int flags);
 
 /* The same, of few bytes: they are part of the record, so that many go in one message. */
-GP_MESSAGE(0x0305, POST, SERVER_HOOK, COPIES(BY_HOOK), BARRIER(flags), PASSES_COPIES)
+GP_MESSAGE(0x0305, POST, SERVER_HOOK, COPIES(BY_HOOK), BARRIER(flags), PASSES_COPIES, WRITES_DEVICE_ONLY)
 void gpCopyInShort(
         CUstream stream,
         gp_address dst,
@@ -293,7 +293,7 @@ void gpFill(
 
 /* Host to device: size bytes that come in chunks on the data lanes (wire.md, 7).  copy: how many
  * of these calls the session has made, this one included. */
-GP_MESSAGE(0x0311, POST, SERVER_HOOK, COPIES(BY_HOOK), BARRIER(flags), PASSES_COPIES)
+GP_MESSAGE(0x0311, POST, SERVER_HOOK, COPIES(BY_HOOK), BARRIER(flags), PASSES_COPIES, WRITES_DEVICE_ONLY)
 void gpCopyInLanes(
         CUstream stream,
         gp_address dst,
@@ -304,7 +304,7 @@ void gpCopyInLanes(
 /* What the source of an earlier copy with GP_COPY_LISTED has become before its stream reached it: these bytes take
  * the place of those at this offset of the record of this number, where the device may not have read them yet.  At
  * most GP_REPLACE_MAX bytes. */
-GP_MESSAGE(0x0313, POST, SERVER_HOOK, CHARGES_NOTHING, PASSES_COPIES)
+GP_MESSAGE(0x0313, POST, SERVER_HOOK, CHARGES_NOTHING, PASSES_ALL, PASSES_COPIES)
 void gpCopyReplace(
         unsigned int copy,
         unsigned long long offset,
@@ -326,12 +326,12 @@ void gpCopyOutLanes(
  * the client runs it and answers with gpHostFunctionDone.  Until then what comes behind it in the
  * stream, or waits for that, is kept by the daemon and not given to the GPU.
  */
-GP_MESSAGE(0x0421, POST, SERVER_HOOK, CHARGES_NOTHING)
+GP_MESSAGE(0x0421, POST, SERVER_HOOK, CHARGES_NOTHING, AWAITS_HOST)
 void gpHostFunction(
         CUstream stream,
         NEW gp_function function);
 
-GP_MESSAGE(0x0422, POST, SERVER_HOOK)
+GP_MESSAGE(0x0422, POST, SERVER_HOOK, PASSES_ALL)
 void gpHostFunctionDone(
         DROP gp_function function);
 
@@ -347,7 +347,7 @@ void gpStreamWrite(
  * What comes behind it in the stream is kept by the daemon until that word is as condition says
  * (CU_STREAM_WAIT_VALUE_EQ and its like); then, or when it is refused, the note 0xff07 says so.
  */
-GP_MESSAGE(0x0424, POST, SERVER_HOOK, CHARGES_NOTHING)
+GP_MESSAGE(0x0424, POST, SERVER_HOOK, CHARGES_NOTHING, AWAITS_HOST)
 void gpStreamWait(
         CUstream stream,
         gp_address address,
@@ -360,7 +360,7 @@ void gpStreamWait(
  * the bulk tail; without one it must be in the daemon's cache, else missing = 1 comes back and the
  * client sends the call again with it.   * info: the kernels (protocol/image_info.h); log: text of the JIT compiler, also when it fails.
  */
-GP_MESSAGE(0x0501, WAIT, SERVER_HOOK, BULK_IN, ALLOCATES(BY_HOOK), PASSES_COPIES)
+GP_MESSAGE(0x0501, WAIT, SERVER_HOOK, BULK_IN, ALLOCATES(BY_HOOK), PASSES_COPIES, COMPILES)
 void gpImageLoad(
         gp_context context,
         NEW gp_image image,
@@ -427,7 +427,7 @@ void gpImageManaged(
  * A launch.  kernel: image and index of the function; attributes: (u32 CUlaunchAttributeID, u32 0,
  * 64 bytes of value) each; params: the packed parameter buffer.
  */
-GP_MESSAGE(0x0601, POST, SERVER_HOOK, LAUNCHES, PASSES_COPIES, SPREADS)
+GP_MESSAGE(0x0601, POST, SERVER_HOOK, LAUNCHES, PASSES_COPIES, SPREADS, UNBOUNDED, REVISES)
 void gpLaunch(
         gp_kernel kernel,
         unsigned int grid_x,
@@ -445,7 +445,7 @@ void gpLaunch(
 
 /* The same, answered with the result of the launch: a cooperative or cluster launch of a shape that has
  * not been accepted before, CUDA_LAUNCH_BLOCKING. */
-GP_MESSAGE(0x0602, WAIT, SERVER_HOOK, LAUNCHES, PASSES_COPIES)
+GP_MESSAGE(0x0602, WAIT, SERVER_HOOK, LAUNCHES, PASSES_COPIES, UNBOUNDED)
 void gpLaunchChecked(
         gp_kernel kernel,
         unsigned int grid_x,

@@ -140,7 +140,7 @@ void gpLinkCreate(
         BY_HOOK void **option_values);
 
 /* The input is the bulk tail. */
-GP_MESSAGE(0x0522, WAIT, SERVER_HOOK, BULK_IN)
+GP_MESSAGE(0x0522, WAIT, SERVER_HOOK, BULK_IN, COMPILES)
 void gpLinkAdd(
         CUlinkState linker,
         CUjitInputType type,
@@ -151,7 +151,7 @@ void gpLinkAdd(
         OUT_BYTES(BY_HOOK) void *info,
         OUT_BYTES(BY_HOOK) void *error);
 
-GP_MESSAGE(0x0523, WAIT, SERVER_HOOK)
+GP_MESSAGE(0x0523, WAIT, SERVER_HOOK, COMPILES)
 void gpLinkComplete(
         CUlinkState linker,
         OUT_BYTES(BY_HOOK) void *image,

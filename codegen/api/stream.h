@@ -138,7 +138,7 @@ GP_LOCAL()
 CUresult cuThreadExchangeStreamCaptureMode(
         OUT CUstreamCaptureMode *mode);
 
-GP_CALL(0x0402, POST, CLIENT_HOOK, SERVER_HOOK, CHARGES_NOTHING, PASSES_COPIES, CAPTURE(node), QUICK)
+GP_CALL(0x0402, POST, CLIENT_HOOK, SERVER_HOOK, CHARGES_NOTHING, PASSES_COPIES, UNBOUNDED, CAPTURE(node), QUICK)
 CUresult cuStreamWaitEvent(
         CUstream hStream,
         CUevent hEvent,

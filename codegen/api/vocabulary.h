@@ -79,7 +79,7 @@
  *   GP_ATTRIBUTES(type, value, ...)      "ctype attribute": what IN_ATTRIBUTE and OUT_ATTRIBUTE hold
  *   GP_OPTIONS(type, option, ...)        options whose values are numbers (IN_OPTIONS); HERE option: it
  *                                        stays with the client (hooks: gpc_pack_<type>, gpd_take_<type>)
- *   GP_SET(name, value, ...)             values of cuda.h that the daemon asks about: gpd_is_<name>()
+ *   GP_SET(name, value, ...)             values of cuda.h with a common property: gpc_is_<name>(), gpd_is_<name>()
  *   GP_NARROW(old, new, member, ...)     a struct of NARROW calls, the struct of today, all members
  * Before a member:
  *   ONE_OF(value, ...)  UP_TO(value)     else CUDA_ERROR_INVALID_VALUE, at both ends
@@ -139,12 +139,22 @@
  *                      is carried out at once, ahead of records that are kept
  *   ABOUT_MEMORY       comes behind the calls that make, map or give back memory
  *   AWAITS_STREAM      asks or waits for its stream, and gives it no work
+ *   AWAITS_HOST        its stream continues after a host function has returned or a word has been
+ *                      written: until then both ends keep the records that come after it
  *   ASKS               asks whether something is done: answered "not yet" rather than late
  *   PASSES_ALL         is an effect of the host, or a question about one: it waits for no record that
  *                      is kept
  *   PASSES_COPIES      need not wait for copies to the client that are still under way
  *   SPREADS            its hook may leave the driver's call to another thread, in the order of its
  *                      stream (server/worker/issue/issue.h); all other calls wait for those
+ *
+ * What the client must know of its work:
+ *   UNBOUNDED          the program decides how long it takes, as of a kernel; AWAITS_HOST implies it
+ *   COMPILES           the daemon may compile code before it answers, which takes minutes
+ *   WRITES_DEVICE_ONLY  it writes memory of the device, and no host memory that kernels reach unless
+ *                      its caller notes that (gpc_host_memory_note())
+ *   REVISES            if it fails and nobody waits for it, what the device accepted before may be
+ *                      refused now: the client checks again (gpc_session_revise())
  *
  * What it does while streams are captured (docs/graphs.md); required of what takes a stream:
  *   CAPTURE(node)            client/graph's gpc_capture_<name>() comes first: it becomes a node

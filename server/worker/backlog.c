@@ -385,17 +385,11 @@ gpd_backlog_add_gate(struct gpd_session *session, const struct gpd_stream *strea
 	return gate;
 }
 
-bool
-gpd_backlog_begins_with(uint16_t call)
-{
-	return call == GP_CALL_gpHostFunction || call == GP_CALL_gpStreamWait;
-}
-
 int
 gpd_backlog_add(struct gpd_session *session, const struct gp_header *header, const void *fields,
 		size_t size, struct gpd_backlog_entry **entry_p)
 {
-	bool is_function = gpd_backlog_begins_with(header->call);
+	bool is_function = gp_call_awaits_host(header->call);
 	struct wish wish;
 	bool waits;
 	int r;
@@ -410,15 +404,14 @@ gpd_backlog_add(struct gpd_session *session, const struct gp_header *header, con
 			return -EPROTO;
 		}
 	}
-	/* Nothing to wait for; or what the others wait for. */
-	if ((gpd_backlog_is_empty(session) && !is_function) ||
-	    header->call == GP_CALL_gpHostFunctionDone)
+	/* Nothing to wait for. */
+	if (gpd_backlog_is_empty(session) && !is_function)
 		return 0;
 	/* The dispatcher knows what to say of it. */
 	if (!make_wish(session, header, fields, size, &wish))
 		return 0;
-	/* A late copy, too: the host function that it belongs to is what later records of its
-	 * stream wait for. */
+	/* The others wait for it: an effect of the host, or a late copy, whose host function later
+	 * records of its stream wait for. */
 	if (wish.names.passes_all)
 		return 0;
 	/* Its bytes are on their way, on lanes that others need.  Of gates the client knows

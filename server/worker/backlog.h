@@ -48,9 +48,6 @@ int gpd_backlog_add(struct gpd_session *session, const struct gp_header *header,
 struct gpd_backlog_entry *gpd_backlog_add_gate(struct gpd_session *session,
 					       const struct gpd_stream *stream);
 
-/* Whether others will wait for it. */
-bool gpd_backlog_begins_with(uint16_t call);
-
 /* The next record of the backlog that may be carried out now, and what it says; NULL: there is
  * none. */
 struct gpd_backlog_entry *gpd_backlog_next(struct gpd_session *session,

@@ -157,7 +157,7 @@ take_record(struct gpd_session *session, const struct gp_header *header, const v
 						NULL, 0);
 		return 0;
 	}
-	if (!session->backlog && !gpd_backlog_begins_with(header->call))
+	if (!session->backlog && !gp_call_awaits_host(header->call))
 		return carry_out(session, header, fields, size);
 	while ((r = gpd_backlog_add(session, header, fields, size, &session->entry)) == -EAGAIN) {
 		if (wait_for_gate(session) || atomic_load(&session->closing))

@@ -17,11 +17,10 @@ def read(root, path):
 
 
 def changed(root):
-    """What is left out by the description, by the client's list, and what one of both ends sets."""
+    """What is left out by the description, and what one of both ends sets."""
     api = re.search(r'GP_SET\(absent_attribute,(.*?)\)', read(root, 'codegen/api/device.h'), re.S)[1]
     device = read(root, 'client/context/device.c')
-    listed = re.search(r'not_remoted\[\] = \{(.*?)\};', device, re.S)[1]
-    names = re.findall(PREFIX + r'(\w+)', api + listed)
+    names = re.findall(PREFIX + r'(\w+)', api)
     for text in (device, read(root, 'server/worker/snapshot.c')):
         names += re.findall(r'attributes\[' + PREFIX + r'(\w+)\]\s*&?=[^=]', text)
     return set(names)

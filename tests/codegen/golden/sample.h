@@ -51,13 +51,13 @@ void gpSampleMap(
         size_t size,
         int device);
 
-GP_MESSAGE(0x0005, POST, SERVER_HOOK, BULK_IN, COPIES(BY_HOOK))
+GP_MESSAGE(0x0005, POST, SERVER_HOOK, BULK_IN, COPIES(BY_HOOK), WRITES_DEVICE_ONLY)
 void gpSampleCopyIn(
         CUstream stream,
         gp_address dst,
         float scale);
 
-GP_MESSAGE(0x0006, WAIT, SERVER_HOOK, CHARGES_NOTHING)
+GP_MESSAGE(0x0006, WAIT, SERVER_HOOK, CHARGES_NOTHING, COMPILES)
 void gpSampleLoad(
         NEW gp_image image,
         IN_BYTES(32) const void *hash,
@@ -240,7 +240,11 @@ CUresult cuSampleUnions(
         OUT CUsampleUnion *told);
 
 /* Work of a stream that another thread may give to the driver. */
-GP_MESSAGE(0x000f, POST, SERVER_HOOK, LAUNCHES, SPREADS)
+GP_MESSAGE(0x000f, POST, SERVER_HOOK, LAUNCHES, SPREADS, UNBOUNDED, REVISES)
 void gpSampleLaunch(
         CUstream stream,
         unsigned int number);
+
+GP_MESSAGE(0x0010, POST, SERVER_HOOK, CHARGES_NOTHING, AWAITS_HOST)
+void gpSampleHold(
+        CUstream stream);

@@ -298,9 +298,9 @@ gpc_session_result(struct gpc_session *s)
 }
 
 bool
-gpc_session_has_foreign_wait(const struct gpc_session *unused)
+gpc_session_is_held_back(const struct gpc_session *unused)
 {
-	return fake.foreign_wait;
+	return fake.has_functions || fake.foreign_wait;
 }
 
 __thread bool gpc_call_passes;

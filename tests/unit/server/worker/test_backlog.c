@@ -42,6 +42,7 @@ gpd_call_names(uint16_t call, const void *fields, size_t size, struct gpd_names 
 
 	*names = (struct gpd_names){
 		.behind_all = call == GP_CALL_gpMemoryUnmap || call == GP_CALL_gpFence,
+		.passes_all = gp_call_passes_all(call),
 		.asks = call == GP_CALL_cuStreamQuery || call == GP_CALL_cuEventQuery,
 	};
 	if (call == GP_CALL_cuStreamQuery || call == GP_CALL_cuStreamSynchronize)
@@ -78,9 +79,6 @@ gpd_call_names(uint16_t call, const void *fields, size_t size, struct gpd_names 
 	case GP_CALL_cuEventQuery:
 		names->names[names->count++] =
 			(struct gpd_handle){ GPD_KIND_EVENT, gp_dec_u32(&dec) };
-		break;
-	case GP_CALL_gpHostWrite:
-		names->passes_all = true;
 		break;
 	case GP_CALL_gpMemoryMap:
 	case GP_CALL_gpMemoryUnmap:

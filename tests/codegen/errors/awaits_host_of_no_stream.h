@@ -1,0 +1,2 @@
+GP_MESSAGE(0x1, POST, SERVER_HOOK, AWAITS_HOST)
+void gpFoo(int value);

@@ -1,0 +1,2 @@
+GP_MESSAGE(0x1, POST, SERVER_HOOK, CHARGES_NOTHING, AWAITS_HOST)
+void gpFoo(CUstream one, CUstream other);

@@ -1,0 +1,2 @@
+GP_LOCAL(UNBOUNDED)
+CUresult cuFoo(int value);
