@@ -40,6 +40,7 @@ def calls_h(api):
             "\tbool behind_all;    /* comes when all before it is done */\n\tbool before_all;    /* all that comes later waits for it */\n"
             "\tbool passes_all;    /* it waits for no record that is kept */\n"
             "\tbool asks;          /* whether something is done */\n\tbool passes_copies; /* need not wait for copies to the client */\n"
+            "\tuint32_t listed;    /* the number of a listed copy; 0: none */\n"
             "\tenum gpd_stream_use use;\n\tunsigned int count;\n\tstruct gpd_handle names[GPD_NAMES_MAX];\n};\n\n"
             "bool gpd_call_names(uint16_t call, const void *fields, size_t size, struct gpd_names *names);\n"
             + predicate(api, "gpd_call_spreads", "Whether its hook may leave the driver's call to another thread", "SPREADS")
@@ -350,7 +351,8 @@ def names_of(call):
     out += [f"\t\tnames->{name} = true;\n" for name, is_so in flags if is_so]
     if "BARRIER" in call.options:
         flags = f"args.{call.options['BARRIER']}"
-        out.append(f"\t\tnames->before_all = {flags} & GP_COPY_BARRIER;\n\t\tnames->passes_all = {flags} & GP_COPY_DUE;\n")
+        out.append(f"\t\tnames->before_all = {flags} & GP_COPY_BARRIER;\n\t\tnames->passes_all = {flags} & GP_COPY_DUE;\n"
+                   f"\t\tnames->listed = {flags} & GP_COPY_LISTED ? {flags} >> GP_COPY_NUMBER_SHIFT : 0;\n")
     if "AWAITS_STREAM" in call.options:
         out.append("\t\tnames->use = GPD_STREAM_AWAITED;\n")
     elif any(p.ctype == "CUstream" and {"NEW", "DROP"} & p.quals for p in call.params):

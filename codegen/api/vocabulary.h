@@ -136,7 +136,8 @@
  *   BEHIND_ALL         comes when all that was submitted before is done
  *   BEFORE_ALL         all that is submitted later waits for it
  *   BARRIER(flags)     the same if this parameter has GP_COPY_BARRIER; with GP_COPY_DUE the record
- *                      is carried out at once, ahead of records that are kept
+ *                      is carried out at once, ahead of records that are kept; with
+ *                      GP_COPY_LISTED its bytes may be replaced while it is kept
  *   ABOUT_MEMORY       comes behind the calls that make, map or give back memory
  *   AWAITS_STREAM      asks or waits for its stream, and gives it no work
  *   AWAITS_HOST        its stream continues after a host function has returned or a word has been

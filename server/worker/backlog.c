@@ -43,6 +43,8 @@ struct gpd_backlog_entry {
 	struct gpd_backlog_record record;
 	uint64_t number; /* in the order in which they came; 0: a gate, before all others */
 	bool ready;      /* it was put there */
+	uint32_t listed; /* the number of a listed copy; 0: it is none */
+	struct gpd_backlog_entry *prev_listed, *next_listed;
 	unsigned int place_count;
 	struct place *places; /* with the entry, as are the record's fields */
 };
@@ -50,6 +52,7 @@ struct gpd_backlog_entry {
 struct gpd_backlog {
 	struct gpd_backlog_entry *ready;
 	struct queue *queues; /* hash; none is empty */
+	struct gpd_backlog_entry *listed;
 	uint64_t last_number;
 	uint64_t cost;
 };
@@ -201,6 +204,9 @@ enter(struct gpd_backlog *backlog, const struct wish *wish, struct gpd_backlog_e
 	}
 	entry->place_count = wish->count;
 	entry->number = ++backlog->last_number;
+	entry->listed = wish->names.listed;
+	if (entry->listed)
+		DL_APPEND2(backlog->listed, entry, prev_listed, next_listed);
 	backlog->cost += cost_of(entry);
 	for (struct place *place = entry->places; place < entry->places + wish->count; place++) {
 		DL_APPEND(place->queue->places, place);
@@ -385,6 +391,40 @@ gpd_backlog_add_gate(struct gpd_session *session, const struct gpd_stream *strea
 	return gate;
 }
 
+/* The bytes of a kept copy to the device, which are packed. */
+static struct gp_bytes
+copied_bytes(const struct gpd_backlog_record *record)
+{
+	struct gp_args_gpCopyInShort args = { 0 };
+	struct gp_dec dec;
+
+	if (record->header.call != GP_CALL_gpCopyInShort)
+		return (struct gp_bytes){ record->bulk, record->bulk_size };
+	gp_dec_init(&dec, record->fields, record->size);
+	gp_args_gpCopyInShort_decode(&dec, &args);
+	return args.data;
+}
+
+/* What is not kept is replaced where it is staged (copy/listed.h). */
+static void
+replace_kept(struct gpd_backlog *backlog, const void *fields, size_t size)
+{
+	struct gp_args_gpCopyReplace args;
+	struct gpd_backlog_entry *entry;
+	struct gp_dec dec;
+
+	gp_dec_init(&dec, fields, size);
+	gp_args_gpCopyReplace_decode(&dec, &args);
+	DL_FOREACH2(backlog->listed, entry, next_listed)
+	{
+		struct gp_bytes bytes = copied_bytes(&entry->record);
+
+		if (entry->listed == args.copy && args.offset <= bytes.size &&
+		    args.data.size <= bytes.size - args.offset)
+			memcpy((uint8_t *)bytes.data + args.offset, args.data.data, args.data.size);
+	}
+}
+
 int
 gpd_backlog_add(struct gpd_session *session, const struct gp_header *header, const void *fields,
 		size_t size, struct gpd_backlog_entry **entry_p)
@@ -412,8 +452,11 @@ gpd_backlog_add(struct gpd_session *session, const struct gp_header *header, con
 		return 0;
 	/* The others wait for it: an effect of the host, or a late copy, whose host function later
 	 * records of its stream wait for. */
-	if (wish.names.passes_all)
+	if (wish.names.passes_all) {
+		if (header->call == GP_CALL_gpCopyReplace)
+			replace_kept(session->backlog, fields, size);
 		return 0;
+	}
 	/* Its bytes are on their way, on lanes that others need.  Of gates the client knows
 	 * nothing. */
 	if (header->call == GP_CALL_gpCopyInLanes && session->depths.gates == 0) {
@@ -480,6 +523,8 @@ void
 gpd_backlog_remove(struct gpd_session *session, struct gpd_backlog_entry *entry)
 {
 	session->backlog->cost -= cost_of(entry);
+	if (entry->listed)
+		DL_DELETE2(session->backlog->listed, entry, prev_listed, next_listed);
 	for (unsigned int i = 0; i < entry->place_count; i++)
 		leave(session->backlog, &entry->places[i]);
 	free_entry(entry);

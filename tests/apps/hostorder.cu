@@ -435,6 +435,42 @@ calls_do_not_wait(enum holder holder, int rounds, int calls, cudaStream_t stream
 	block_destroy(&flag);
 }
 
+/* Copies that are queued when their stream is full read their sources when the stream reaches them.
+ * The calls fill the stream in the daemon, and not that of a local GPU. */
+static void
+copies_after_a_full_stream(cudaStream_t stream)
+{
+	const int count = 100000, few = 100, calls = 900;
+	struct block in = block_create(PINNED, count), registered = block_create(COPIED, count);
+	struct block flag = block_create(MAPPED, 1);
+	int *words = app_malloc<int>(2 * count + few);
+	std::vector<int> back(2 * count + few);
+
+	for (int i = 0; i < count; i++)
+		in.host[i] = registered.host[i] = 1;
+	CHECK(cudaDeviceSynchronize());
+	hold(KERNEL, &flag, stream);
+	for (int i = 0; i < calls; i++)
+		CHECK(cudaMemsetAsync(words, 0, 4, stream));
+	/* Until the daemon keeps what comes. */
+	std::this_thread::sleep_for(std::chrono::milliseconds(200));
+	CHECK(cudaMemcpyAsync(words, in.host, count * sizeof(int), cudaMemcpyHostToDevice, stream));
+	CHECK(cudaMemcpyAsync(words + count, registered.host, count * sizeof(int),
+			      cudaMemcpyHostToDevice, stream));
+	CHECK(cudaMemcpyAsync(words + 2 * count, in.host, few * sizeof(int), cudaMemcpyHostToDevice,
+			      stream));
+	for (int i = 0; i < count; i++)
+		in.host[i] = registered.host[i] = 2;
+	__atomic_store_n(flag.host, 1, __ATOMIC_RELEASE);
+	CHECK(cudaStreamSynchronize(stream));
+	CHECK(cudaMemcpy(back.data(), words, back.size() * sizeof(int), cudaMemcpyDeviceToHost));
+	require_all(back.data(), (int)back.size(), 2, "copied after a full stream");
+	CHECK(cudaFree(words));
+	block_destroy(&in);
+	block_destroy(&registered);
+	block_destroy(&flag);
+}
+
 /* hostorder many function|value|kernel [ROUNDS [CALLS]] */
 static void
 many(int argc, char **argv, cudaStream_t stream, cudaStream_t other)
@@ -460,6 +496,8 @@ main(int argc, char **argv)
 		printf("hostorder: ok\n");
 		return 0;
 	}
+	/* First: after a flag has been polled once, copies leave late. */
+	copies_after_a_full_stream(stream);
 	for (int count : { 1, 1024, 100000 }) {
 		for (enum memory memory : { PINNED, MAPPED, REGISTERED }) {
 			for (enum way way : { FUNCTION, CALLBACK, GRAPH })

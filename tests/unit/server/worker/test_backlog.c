@@ -37,6 +37,7 @@ gpd_call_names(uint16_t call, const void *fields, size_t size, struct gpd_names 
 {
 	struct gp_args_cuStreamWaitEvent wait;
 	struct gp_args_cuEventRecordWithFlags record;
+	struct gp_args_gpCopyInShort text;
 	struct gp_args_gpCopyIn copy;
 	struct gp_dec dec;
 
@@ -66,7 +67,14 @@ gpd_call_names(uint16_t call, const void *fields, size_t size, struct gpd_names 
 		gp_args_gpCopyIn_decode(&dec, &copy);
 		names->before_all = copy.flags & GP_COPY_BARRIER;
 		names->passes_all = copy.flags & GP_COPY_DUE;
+		names->listed =
+			copy.flags & GP_COPY_LISTED ? copy.flags >> GP_COPY_NUMBER_SHIFT : 0;
 		names->names[names->count++] = (struct gpd_handle){ GPD_KIND_STREAM, copy.stream };
+		break;
+	case GP_CALL_gpCopyInShort:
+		gp_args_gpCopyInShort_decode(&dec, &text);
+		names->listed = text.flags >> GP_COPY_NUMBER_SHIFT;
+		names->names[names->count++] = (struct gpd_handle){ GPD_KIND_STREAM, text.stream };
 		break;
 	case GP_CALL_gpHostFunction:
 	case GP_CALL_cuStreamQuery:
@@ -400,6 +408,99 @@ a_kept_record_has_its_bulk(void **state)
 	assert_null(gpd_backlog_next(&fake.session, &record));
 }
 
+static int
+replace(uint32_t number, uint64_t offset, const void *bytes, size_t size)
+{
+	const struct gp_header header = { .call = GP_CALL_gpCopyReplace };
+	const struct gp_args_gpCopyReplace args = { number, offset, { bytes, size } };
+	struct gpd_backlog_entry *entry;
+	uint8_t fields[128];
+	struct gp_enc enc;
+
+	gp_enc_init(&enc, fields, sizeof(fields));
+	gp_args_gpCopyReplace_encode(&enc, &args);
+	gp_enc_pad(&enc);
+	return gpd_backlog_add(&fake.session, &header, fields, gp_enc_size(&enc), &entry);
+}
+
+static void
+kept_bytes_of_a_listed_copy_are_replaced(void **state)
+{
+	const struct gp_args_gpCopyIn copy = {
+		.stream = FREE,
+		.flags = GP_COPY_LISTED | 7u << GP_COPY_NUMBER_SHIFT,
+	};
+	struct gp_header header = { .call = GP_CALL_gpCopyIn };
+	struct seen *gate = function(FREE);
+	const struct gpd_backlog_record *record;
+	struct gpd_backlog_entry *entry;
+	uint8_t fields[128], expected[sizeof(bulk)] = { 0 };
+	struct gp_enc enc;
+
+	gp_enc_init(&enc, fields, sizeof(fields));
+	gp_args_gpCopyIn_encode(&enc, &copy);
+	gp_enc_pad(&enc);
+	memset(bulk, 0, sizeof(bulk));
+	fake.bulk = bulk;
+	fake.session.bulk_left = sizeof(bulk);
+	assert_int_equal(gpd_backlog_add(&fake.session, &header, fields, gp_enc_size(&enc), &entry),
+			 1);
+	/* The hook of each is to be called, too. */
+	assert_int_equal(replace(7, 2, "abc", 3), 0);
+	assert_int_equal(replace(7, sizeof(bulk) - 1, "z", 1), 0);
+	/* Of another copy, and beyond its end. */
+	assert_int_equal(replace(8, 2, "xyz", 3), 0);
+	assert_int_equal(replace(7, sizeof(bulk) - 1, "xyz", 3), 0);
+	assert_int_equal(replace(7, UINT64_MAX, "xyz", 3), 0);
+	memcpy(expected + 2, "abc", 3);
+	expected[sizeof(bulk) - 1] = 'z';
+	gate->ended = ++step;
+	gpd_backlog_remove(&fake.session, gate->entry);
+	entry = gpd_backlog_next(&fake.session, &record);
+	assert_non_null(entry);
+	assert_memory_equal(record->bulk, expected, sizeof(expected));
+	gpd_backlog_remove(&fake.session, entry);
+	/* It is kept no more. */
+	gate = function(FREE);
+	(void)work(FREE);
+	assert_int_equal(replace(7, 2, "xyz", 3), 0);
+	finish(gate);
+}
+
+static void
+bytes_of_a_short_listed_copy_are_replaced(void **state)
+{
+	struct gp_args_gpCopyInShort copy = {
+		.stream = FREE,
+		.flags = GP_COPY_LISTED | 7u << GP_COPY_NUMBER_SHIFT,
+		.data = { "0123456789", 10 },
+	};
+	struct gp_header header = { .call = GP_CALL_gpCopyInShort };
+	struct seen *gate = function(FREE);
+	const struct gpd_backlog_record *record;
+	struct gpd_backlog_entry *entry;
+	uint8_t fields[128];
+	struct gp_enc enc;
+	struct gp_dec dec;
+
+	gp_enc_init(&enc, fields, sizeof(fields));
+	gp_args_gpCopyInShort_encode(&enc, &copy);
+	gp_enc_pad(&enc);
+	assert_int_equal(gpd_backlog_add(&fake.session, &header, fields, gp_enc_size(&enc), &entry),
+			 1);
+	assert_int_equal(replace(7, 4, "abc", 3), 0);
+	assert_int_equal(replace(7, 8, "xyz", 3), 0);
+	gate->ended = ++step;
+	gpd_backlog_remove(&fake.session, gate->entry);
+	entry = gpd_backlog_next(&fake.session, &record);
+	assert_non_null(entry);
+	gp_dec_init(&dec, record->fields, record->size);
+	gp_args_gpCopyInShort_decode(&dec, &copy);
+	assert_int_equal(copy.data.size, 10);
+	assert_memory_equal(copy.data.data, "0123abc789", 10);
+	gpd_backlog_remove(&fake.session, entry);
+}
+
 static void
 who_sends_too_much_is_shown_out(void **state)
 {
@@ -643,6 +744,8 @@ main(void)
 		TEST(all_waits_for_a_copy_that_all_wait_for),
 		TEST(a_stream_made_in_the_place_of_a_dropped_one_waits_for_its_end),
 		TEST(a_kept_record_has_its_bulk),
+		TEST(kept_bytes_of_a_listed_copy_are_replaced),
+		TEST(bytes_of_a_short_listed_copy_are_replaced),
 		TEST(who_sends_too_much_is_shown_out),
 		TEST(a_gate_keeps_what_comes_later_in_its_stream),
 		TEST(a_gate_comes_before_what_is_kept),
