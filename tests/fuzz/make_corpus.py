@@ -338,6 +338,17 @@ def make_graphs():
         record(0x0424, struct.pack("<IIQQII", stream, 0, WINDOW + at, 0, size, how))
         + record(0x0423, struct.pack("<IIQQI", stream, 0, WINDOW + at, 1, size))
         for stream, at, size, how in ((7, 0, 4, 0), (STREAM, 2, 4, 0), (STREAM, 4, 8, 0), (STREAM, 1 << 40, 4, 0), (STREAM, 0, 3, 1))))
+    # Listed copies, staged or kept after a host function, and what replaces their bytes.
+    listed = (record(0x0305, struct.pack("<IIQQQQII", STREAM, 0, WINDOW, 8, 8, 1, 4 | 7 << 8, 8) + b"12345678")
+              + record(0x0301, struct.pack("<IIQQQQI", STREAM, 0, WINDOW + 64, 64, 16, 3, 4 | 8 << 8), 0, b"x" * 48)
+              + record(0x0301, struct.pack("<IIQQQQI", STREAM, 0, WINDOW + 4096, 30000, 30000, 1, 4 | 9 << 8), 0, b"y" * 30000))
+    replaced = b"".join(record(0x0313, struct.pack("<IIQII", number, 0, offset, len(data), 0) + data)
+                        for number, offset, data in ((7, 2, b"abc"), (8, 0, b"z" * 48), (9, 20000, b"w" * 999), (7, 6, b"beyond"), (8, 1 << 63, b"x"), (5, 0, b"none")))
+    function, done = record(0x0421, struct.pack("<II", STREAM, 9)), record(0x0422, struct.pack("<I", 9))
+    put("dispatch", "replace", begin + listed + replaced + listed)
+    put("dispatch", "replace_kept", begin + function + listed + replaced + done + replaced)
+    put("dispatch", "replace_wrong", begin + function + listed + record(0x0313, struct.pack("<IIQII", 1 << 24, 0, 0, 1, 0) + b"x"))
+    put("dispatch", "replace_nothing", begin + listed + record(0x0313, struct.pack("<IIQII", 7, 0, 0, 0, 0)))
     put("dispatch", "graph_of_many", begin + graph(0x0a01, node(0) * 4000, 1) + launch + drop)
 
 

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Host functions of clients that answer wrongly, or never: what waits behind them is kept in order,
 has a limit, and goes with its session."""
+import struct
 import sys
 
 import wire
 from harness import case, main, require
 from hostile import SUCCESS, Host
-from wire import Closed, Session, header, record
+from wire import Closed, Session, flat_text, header, launch_values, load, message, record
 
 # Errors that the wire promises.
 INVALID_HANDLE, NOT_READY = 400, 600
@@ -148,6 +149,78 @@ def _():
                 daemon.expect_ended(session, ".*in use")
             session.close()
         daemon.settle()
+
+
+# A kernel that ends when the word is not 0, or after so many nanoseconds.
+AWAIT = b""".version 7.0
+.target sm_75
+.address_size 64
+.visible .entry await(.param .u64 word, .param .u64 limit)
+{
+ .reg .b64 %at, %end, %now;
+ .reg .b32 %value;
+ .reg .pred %more;
+ ld.param.u64 %at, [word];
+ ld.param.u64 %end, [limit];
+ mov.u64 %now, %globaltimer;
+ add.u64 %end, %end, %now;
+again:
+ ld.volatile.global.u32 %value, [%at];
+ setp.ne.u32 %more, %value, 0;
+ @%more bra done;
+ mov.u64 %now, %globaltimer;
+ setp.lt.u64 %more, %now, %end;
+ @%more bra again;
+done:
+ ret;
+}
+"""
+MIB = 1 << 20
+
+
+def with_full_stream(session, limit_s):
+    """Such a kernel in stream 5, of the word at the window's start, and more work after it than a stream takes: the daemon
+    keeps the stream's records until the kernel ends.  Stream 6 is free.  Returns the data lane."""
+    lane = session.connect_lane(1)
+    session.create_context()
+    require(session.map(0, 2 * session.granularity) == SUCCESS, "map")
+    for stream in (5, 6):
+        session.post("cuStreamCreateWithPriority", {"phStream": stream, "flags": 1})
+    require(load(session, 40, flat_text(AWAIT))[0] == SUCCESS, "load")
+    session.post("gpLaunch", launch_values(stream=5, params=struct.pack("<QQ", session.base, int(limit_s * 1e9))))
+    session.send(record("gpFill", {"stream": 5, "dst": session.base + 64, "pitch": 4, "element_size": 4, "width": 1, "height": 1}, 0, 1) * 900)
+    return lane
+
+
+@case("a copy on the data lanes that a full stream keeps has its bytes, and those that replace them")
+def _():
+    with daemon.neighbour(), Session(daemon.port, lanes=2) as session:
+        lane, to = with_full_stream(session, 60), session.base + session.granularity
+        session.post("gpCopyInLanes", {"stream": 5, "dst": to, "size": MIB, "flags": 4 | 7 << 8, "copy": 1})
+        lane.send(message(struct.pack("<IIQ", 1, 0, 0), b"a" * MIB))
+        short = {"stream": 5, "pitch": 8, "width": 8, "height": 1, "flags": 4 | 8 << 8, "data": b"b" * 8}
+        session.post("gpCopyInShort", short | {"dst": session.base + 128})
+        for number, offset, data in ((7, 10, b"new"), (8, 0, b"NEW"), (7, MIB - 1, b"beyond"), (8, 6, b"beyond"), (8, 1 << 63, b"x"), (9, 0, b"none")):
+            session.post("gpCopyReplace", {"copy": number, "offset": offset, "data": data})
+        session.copy_in(session.base, struct.pack("<I", 1), flags=0, stream=6)
+        require(session.copy_out(to, MIB, 5) == (SUCCESS, b"a" * 10 + b"new" + b"a" * (MIB - 13)), "other bytes came on the lane")
+        require(session.copy_out(session.base + 128, 8, 5) == (SUCCESS, b"NEWbbbbb"), "other bytes came in the record")
+        require(session.errors() == [], f"errors: {session.errors()}")
+        lane.close()
+
+
+@case("copies on the data lanes that a full stream may not keep end the session")
+def _():
+    with daemon.neighbour():
+        for size, flags in ((0, 0), (1 << 47, 0), ((1 << 64) - 1, 0), (MIB, 5), (MIB, 8)):
+            session = Session(daemon.port, lanes=2)
+            lane = with_full_stream(session, 0.5)
+            session.post("gpCopyInLanes", {"stream": 5, "dst": session.base, "size": size, "flags": flags, "copy": 1})
+            daemon.expect_ended(session, f"copy of {size} bytes with flags {flags:#x} on its data lanes" if flags else f"copy of {size} bytes")
+            lane.close()
+        # More than is kept, whose chunks never come.
+        with Session(daemon.port, lanes=2) as session, with_full_stream(session, 0.5):
+            session.post("gpCopyInLanes", {"stream": 5, "dst": session.base, "size": 1 << 46, "copy": 1})
 
 
 if __name__ == "__main__":
