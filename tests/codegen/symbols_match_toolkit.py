@@ -25,7 +25,8 @@ NAME = re.compile(r"(cu\w+?)(?:_v(\d+))?(_ptsz|_ptds)?")
 WITHOUT_TYPE = {("cuProfilerInitialize", ""), ("cuProfilerStart", ""), ("cuProfilerStop", "")}
 VERSION_WITHOUT_TYPE = 4000
 GRAPHICS = ("cudaGLTypedefs.h", "cudaEGLTypedefs.h", "cudaVDPAUTypedefs.h")
-OF_WINDOWS = {"cuWGLGetDevice"}
+# Of the drivers for Windows and Tegra.
+OF_OTHER_SYSTEMS = {"cuWGLGetDevice", "cuEventCreateFromEGLSync"}
 
 
 def described(path):
@@ -62,7 +63,7 @@ def self_consistency(entries):
 def versions_of(typedefs):
     groups = collections.defaultdict(set)
     for match in TYPE.finditer(typedefs):
-        if match[1] not in OF_WINDOWS:
+        if match[1] not in OF_OTHER_SYSTEMS:
             groups[match[1], match[3] or ""].add(int(match[2]))
     return groups
 

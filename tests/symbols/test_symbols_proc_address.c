@@ -80,6 +80,22 @@ graphics_functions_are_not_supported(void **state)
 }
 
 static void
+functions_of_other_systems_are_not_found(void **state)
+{
+	static const char *const names[] = { "cuEventCreateFromEGLSync", "cuWGLGetDevice" };
+
+	for (size_t i = 0; i < COUNT(names); i++) {
+		CUdriverProcAddressQueryResult status = 99;
+		void *function = &function;
+
+		assert_int_equal(ask(names[i], &function, 13000, LEGACY, &status), CUDA_SUCCESS);
+		assert_int_equal(status, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
+		assert_null(function);
+		assert_null(dlsym(library, names[i]));
+	}
+}
+
+static void
 first_question_of_the_runtime_is_answered(void **state)
 {
 	void *function = &function;
@@ -105,6 +121,7 @@ main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_symbol_is_found_by_its_base_name_and_version),
 		cmocka_unit_test(graphics_functions_are_not_supported),
+		cmocka_unit_test(functions_of_other_systems_are_not_found),
 		cmocka_unit_test(first_question_of_the_runtime_is_answered),
 		cmocka_unit_test(version_of_the_driver_is_known_before_init),
 	};
