@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/utsname.h>
 
 /* Memory that a file is mapped to, and others see what is written there. */
 struct mapping {
@@ -98,26 +99,48 @@ gpc_host_alias_find(uint64_t address, uint64_t size, gpc_host_alias_matters *mat
 	return found;
 }
 
+/* Linux pins no shared mapping of a file for writing whose pages it writes back, since 6.5
+ * (mm/gup.c, writable_file_mapping_allowed()). */
+static bool
+pins_no_files(void)
+{
+	struct utsname name;
+	unsigned int major, minor;
+
+	return uname(&name) == 0 && sscanf(name.release, "%u.%u", &major, &minor) == 2 &&
+	       (major > 6 || (major == 6 && minor >= 5));
+}
+
+/* device: the major number of the mapped file's; memory and file systems without a disk have 0. */
+static bool
+part_is_pinnable(const char *flags, uint64_t device, bool read_only)
+{
+	if (read_only)
+		return flags[0] == 'r' || flags[1] == 'w';
+	return flags[1] == 'w' && !(flags[3] == 's' && device != 0 && pins_no_files());
+}
+
 bool
-gpc_host_alias_has_access(uint64_t address, uint64_t size)
+gpc_host_alias_is_pinnable(uint64_t address, uint64_t size, bool read_only)
 {
 	FILE *file = fopen("/proc/self/maps", "re");
-	bool access = true;
+	bool pinnable = true;
 	char *line = NULL;
 	size_t room = 0;
 
-	while (file && access && getline(&line, &room, file) > 0) {
-		uint64_t start, end;
+	while (file && pinnable && getline(&line, &room, file) > 0) {
+		uint64_t start, end, device;
 		char flags[5];
 
-		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s", &start, &end, flags) != 3)
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %*x %" SCNx64, &start, &end, flags,
+			   &device) != 4)
 			continue;
 		if (start >= address + size)
 			break;
-		access = end <= address || flags[0] == 'r' || flags[1] == 'w';
+		pinnable = end <= address || part_is_pinnable(flags, device, read_only);
 	}
 	free(line);
 	if (file)
 		(void)fclose(file);
-	return access;
+	return pinnable;
 }

@@ -4,8 +4,8 @@
  * one of them they would not find at the other, as each has a copy of its own at the daemon
  * (docs/host-memory.md).
  *
- * And whether the program may read or write memory at all: what it may not, the driver does not
- * register.
+ * And whether the kernel would pin memory for a device, as NVIDIA's driver has it do when the
+ * program registers the memory.
  *
  * Source: /proc/self/maps.  Threads: any.
  */
@@ -24,8 +24,9 @@ typedef bool gpc_host_alias_matters(void *arg, uint64_t start, uint64_t end);
 uint64_t gpc_host_alias_find(uint64_t address, uint64_t size, gpc_host_alias_matters *matters,
 			     void *arg);
 
-/* false: some of [address, address + size) can be neither read nor written.  Where the kernel does
- * not tell, true. */
-bool gpc_host_alias_has_access(uint64_t address, uint64_t size);
+/* Whether [address, address + size) can be pinned, for a device that writes it unless read_only:
+ * not what the program may not write itself, nor a shared mapping of a file on a disk.  Where that
+ * is not known, true. */
+bool gpc_host_alias_is_pinnable(uint64_t address, uint64_t size, bool read_only);
 
 #endif /* GPC_HOST_ALIAS_H */

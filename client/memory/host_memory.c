@@ -150,7 +150,8 @@ gpc_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
 	gpc_address_lookup((uintptr_t)p, &found);
 	if (found.kind == GPC_ADDRESS_DEVICE || found.kind == GPC_ADDRESS_INVALID ||
 	    is_allocated((uintptr_t)p) || !gpc_host_block_is_there(p, bytesize) ||
-	    !gpc_host_alias_has_access((uintptr_t)p, bytesize))
+	    !gpc_host_alias_is_pinnable((uintptr_t)p, bytesize,
+					Flags & CU_MEMHOSTREGISTER_READ_ONLY))
 		return CUDA_ERROR_INVALID_VALUE;
 	r = add(p, bytesize,
 		&(struct gpc_host_block){

@@ -5,9 +5,14 @@
 #include "gpc_calls.h"
 #include "tests/unit/client/client_fake.h"
 
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 static void
@@ -125,6 +130,81 @@ only_memory_can_be_registered(void **state)
 	(void)munmap(hole + 2 * page, page);
 }
 
+/* Whether a mapping of the file can be registered. */
+static CUresult
+register_file(int file, int protection, int sharing, unsigned int flags)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	void *memory;
+	CUresult result;
+
+	assert_int_equal(ftruncate(file, (off_t)page), 0);
+	memory = mmap(NULL, page, protection, sharing, file, 0);
+	assert_true(memory != MAP_FAILED);
+	result = gpc_cuMemHostRegister_v2(memory, page, flags);
+	if (result == CUDA_SUCCESS)
+		CU(gpc_cuMemHostUnregister(memory));
+	(void)munmap(memory, page);
+	return result;
+}
+
+static void
+shared_memory_can_be_registered(void **state)
+{
+	static const char name[] = "/gpupool-test-host-memory";
+	int memory = memfd_create("test", 0), shared = shm_open(name, O_RDWR | O_CREAT, 0600);
+
+	assert_true(memory >= 0 && shared >= 0);
+	(void)shm_unlink(name);
+	CU(register_file(memory, PROT_READ | PROT_WRITE, MAP_SHARED, 0));
+	CU(register_file(shared, PROT_READ | PROT_WRITE, MAP_SHARED, 0));
+	CU(register_file(shared, PROT_READ | PROT_WRITE, MAP_PRIVATE, 0));
+	INVALID(register_file(shared, PROT_READ, MAP_SHARED, 0));
+	CU(register_file(shared, PROT_READ, MAP_SHARED, CU_MEMHOSTREGISTER_READ_ONLY));
+	(void)close(memory);
+	(void)close(shared);
+}
+
+static bool
+kernel_pins_files(void)
+{
+	struct utsname name;
+	int first, second;
+
+	assert_int_equal(uname(&name), 0);
+	assert_int_equal(sscanf(name.release, "%d.%d", &first, &second), 2);
+	return first * 100 + second < 605;
+}
+
+static bool
+is_on_disk(int file)
+{
+	struct stat status;
+
+	assert_int_equal(fstat(file, &status), 0);
+	return major(status.st_dev) != 0;
+}
+
+static void
+a_file_on_a_disk_can_be_registered_as_a_copy_only(void **state)
+{
+	char path[] = "test_host_memory.XXXXXX";
+	int file = mkstemp(path);
+	CUresult shared;
+
+	assert_true(file >= 0);
+	(void)unlink(path);
+	shared = register_file(file, PROT_READ | PROT_WRITE, MAP_SHARED, 0);
+	/* On other file systems the call may do either. */
+	if (is_on_disk(file))
+		assert_int_equal(shared,
+				 kernel_pins_files() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
+	CU(register_file(file, PROT_READ | PROT_WRITE, MAP_PRIVATE, 0));
+	INVALID(register_file(file, PROT_READ, MAP_PRIVATE, 0));
+	CU(register_file(file, PROT_READ, MAP_SHARED, CU_MEMHOSTREGISTER_READ_ONLY));
+	(void)close(file);
+}
+
 static void
 memory_without_access_cannot_be_registered(void **state)
 {
@@ -143,6 +223,10 @@ memory_without_access_cannot_be_registered(void **state)
 	CU(gpc_cuMemHostUnregister(pages));
 	CU(gpc_cuMemHostUnregister(pages + 2 * page));
 	assert_int_equal(mprotect(pages + page, page, PROT_READ), 0);
+	INVALID(gpc_cuMemHostRegister_v2(pages, 3 * page, 0));
+	INVALID(gpc_cuMemHostRegister_v2(pages + page, page, CU_MEMHOSTREGISTER_PORTABLE));
+	CU(gpc_cuMemHostRegister_v2(pages, page, 0));
+	CU(gpc_cuMemHostUnregister(pages));
 	CU(gpc_cuMemHostRegister_v2(pages, 3 * page, CU_MEMHOSTREGISTER_READ_ONLY));
 	CU(gpc_cuMemHostUnregister(pages));
 	(void)munmap(pages, 3 * page);
@@ -201,6 +285,8 @@ main(void)
 		FAKE_TEST(memory_is_registered_once),
 		FAKE_TEST(only_memory_can_be_registered),
 		FAKE_TEST(memory_without_access_cannot_be_registered),
+		FAKE_TEST(shared_memory_can_be_registered),
+		FAKE_TEST(a_file_on_a_disk_can_be_registered_as_a_copy_only),
 		FAKE_TEST(a_context_takes_its_host_memory_along),
 		cmocka_unit_test(ranges_find_what_overlaps),
 	};
