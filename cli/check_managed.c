@@ -23,12 +23,13 @@ check_managed(void)
 	if (fd >= 0)
 		(void)close(fd);
 	if (fd < 0)
-		check_say(CHECK_NOTE, "managed",
-			  "by SIGSEGV, as there is no userfaultfd (%s): a program that takes or "
-			  "blocks the signal ends at managed memory, and system calls fail with "
-			  "EFAULT where the GPU has it; Linux 5.19 and a seccomp profile that "
-			  "allows userfaultfd help",
-			  strerror(-fd));
+		check_say(
+			CHECK_NOTE, "managed",
+			"by SIGSEGV, as userfaultfd is not available (%s): a program that takes or "
+			"blocks the signal ends at managed memory, and system calls fail with "
+			"EFAULT where the GPU has it; Linux 5.19 and a seccomp profile that "
+			"allows userfaultfd help",
+			strerror(-fd));
 	else if (!in_kernel)
 		check_say(CHECK_NOTE, "managed",
 			  "by userfaultfd, without system calls: they fail with EFAULT where the "

@@ -105,8 +105,8 @@ void gpc_space_retire_context(struct gpc_space *space, const void *context, uint
  * With spare the last one may be kept: it is marked as due then, and not returned. */
 struct gpc_space_mapping *gpc_space_excess(struct gpc_space *space, uint64_t keep, bool spare);
 /* Makes one mapping wholly free, without which at least `keep` bytes stay reserved, where all that
- * is not free was freed in no stream's order; false: there is none.  The work before those frees
- * may still run, so the caller removes the mapping at once. */
+ * is not free was freed in no stream's order; false: none can be made so.  The work before those
+ * frees may still run, so the caller removes the mapping at once. */
 bool gpc_space_release(struct gpc_space *space, uint64_t keep);
 /* Takes a wholly free mapping out, and frees what describes it. */
 void gpc_space_remove(struct gpc_space *space, struct gpc_space_mapping *mapping);

@@ -128,7 +128,7 @@ struct gpc_context_part {
 /* By entry, as the library is loaded. */
 void gpc_context_set_parts(const struct gpc_context_part *parts, size_t count);
 
-/* How many contexts there are that daemons know. */
+/* Number of contexts that daemons know. */
 extern atomic_uint gpc_contexts_active;
 
 /* Devices after a successful cuInit. */

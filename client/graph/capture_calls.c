@@ -327,7 +327,7 @@ add_alloc(int ordinal, CUdeviceptr *dptr, size_t size, CUstream hStream)
 	struct gpc_captured_stream *captured;
 	CUresult result;
 
-	/* As outside of captures: there is no memory, and nothing to be done. */
+	/* As outside of captures: the address is 0, and no node is made. */
 	if (size == 0) {
 		*dptr = 0;
 		return CUDA_SUCCESS;

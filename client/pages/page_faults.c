@@ -17,7 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* How many threads may be direct at once: there is one in each session. */
+/* Maximum number of threads that are direct at once: one of each session. */
 #define DIRECT_MAX 64
 
 /* A fault that waits: on the stack of its thread, which waits for the answer, or an event. */

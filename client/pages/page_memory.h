@@ -27,7 +27,7 @@ GP_MUST_CHECK int gpc_page_memory_init(struct gpc_page_memory *memory, uint64_t 
 /* The addresses are reserved again. */
 void gpc_page_memory_fini(struct gpc_page_memory *memory);
 
-/* What the program may do with a part before there is a fault. */
+/* The accesses to a part that do not fault. */
 enum gpc_page_rights {
 	GPC_PAGE_RIGHTS_NONE,
 	GPC_PAGE_RIGHTS_READ,

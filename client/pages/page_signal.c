@@ -183,8 +183,8 @@ is_same(const struct sigaction *a, const struct sigaction *b)
 	return true;
 }
 
-/* The place of the program's handler; of more than there is room for the last one has the last
- * place. */
+/* The place of the program's handler.  Once all places are taken, the newest handler has the last
+ * one. */
 static unsigned int
 place_of(const struct sigaction *found) GP_LOCKED(lock)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Managed memory by SIGSEGV: the way of page_faults.h where there is no userfaultfd.
+ * Managed memory by SIGSEGV: the way of page_faults.h where userfaultfd is not available.
  *
  * SIGSEGV is the program's as well: what is not served here goes to the handler that the program
  * has, as the kernel would call it.  The handler itself only hands the address to a thread of the

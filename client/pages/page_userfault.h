@@ -32,7 +32,7 @@ GP_MUST_CHECK int gpc_page_userfault_protect(uint64_t base, uint64_t size, bool 
 /* The page becomes inaccessible, so that its thread gets SIGSEGV, or EFAULT of a system call; until
  * it is restored.  by_reader: of the thread that reports. */
 void gpc_page_userfault_refuse(uint64_t address, bool by_reader);
-/* Whether there is any to restore; and of [base, base + size) there is none any more. */
+/* Whether a page is refused; restores all; drops those of [base, base + size). */
 bool gpc_page_userfault_has_refused(void);
 void gpc_page_userfault_restore(void);
 void gpc_page_userfault_drop_refused(uint64_t base, uint64_t size);

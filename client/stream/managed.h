@@ -15,7 +15,7 @@ struct gpc_session;
 struct gpc_stream;
 
 /* Before work that may use all managed memory of the session; if it succeeds, gpc_managed_end()
- * follows, with the stream that has the work, or NULL: there is none. */
+ * follows, with the stream that has the work; NULL: no work was given. */
 CUresult gpc_managed_begin(const struct gpc_session *session);
 void gpc_managed_end(struct gpc_stream *stream);
 

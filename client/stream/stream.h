@@ -85,7 +85,7 @@ bool gpc_access_window_is_sound(const struct gpc_device *device,
 CUresult gpc_stream_fence(struct gpc_stream *stream);
 
 /* The last record that gave work to the stream, or to one that it waits for, and is not known to be
- * done; 0: there is none. */
+ * done; 0: all is done. */
 uint64_t gpc_stream_pending(const struct gpc_stream *stream);
 /* All that the stream was given up to this record is done (gpc_request's given). */
 void gpc_stream_set_done(struct gpc_stream *stream, uint64_t given);

@@ -58,7 +58,7 @@ gpc_sync_context(struct gpc_context *context)
 	result = wait_unless_done(context, given);
 	if (result == CUDA_SUCCESS)
 		gpc_raise(&context->done, given);
-	/* Freed memory need not wait for work of the only context there is. */
+	/* No other context has work that freed memory would wait for. */
 	if (result == CUDA_SUCCESS && only)
 		gpc_session_work_set_done(context->scope.session, posted);
 	if (result == CUDA_SUCCESS)

@@ -22,8 +22,8 @@ struct gpc_stream;
 /* Blocks until all that the context's streams were given is done. */
 CUresult gpc_sync_context(struct gpc_context *context);
 
-/* Before a call that synchronizes with all work of: the context; the current context, if there is
- * one; the context of the memory at the address, if CUDA synchronizes when it is freed. */
+/* Before a call that synchronizes with all work of: the context; the current context, if
+ * any; the context of the memory at the address, if CUDA synchronizes when it is freed. */
 void gpc_sync_implicitly(struct gpc_context *context);
 void gpc_sync_implicitly_current(void);
 void gpc_sync_implicitly_owner(uint64_t address);

@@ -102,7 +102,7 @@ void gpc_session_note_foreign_wait(struct gpc_session *session);
 /* Whether the host may decide when new work starts: host functions, words, or such a wait are
  * before it.  The program may write the memory that the work reads until then. */
 bool gpc_session_is_held_back(const struct gpc_session *session);
-/* Whether there are host functions, words apart. */
+/* Whether host functions are not done, apart from words. */
 bool gpc_session_has_host_functions(const struct gpc_session *session);
 
 /*
@@ -127,7 +127,7 @@ uint64_t gpc_session_given_to(const struct gpc_session *session, uint32_t stream
 /*
  * The last of these records whose work may have an effect that the program or another process can
  * see without asking the daemon: a copy to host memory, a host function, printed text, or any work
- * while there is memory that both a kernel and somebody outside of the device reach (a witness).
+ * while memory exists that kernels and the program or another process reach (a witness).
  * Work without such an effect may be done later than the program has been told.
  */
 uint64_t gpc_session_given_seen(const struct gpc_session *session);

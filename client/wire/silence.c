@@ -44,7 +44,7 @@ store(struct gpc_control_news *news, const Gpupool__ControlMessage *message)
 	}
 }
 
-/* Whether there was a message. */
+/* false: no message came. */
 static bool
 read_one(struct gpc_session *session, int timeout_ms)
 {

@@ -440,7 +440,9 @@ gpd_backlog_add(struct gpd_session *session, const struct gp_header *header, con
 	if (!session->backlog) {
 		session->backlog = calloc(1, sizeof(*session->backlog));
 		if (!session->backlog) {
-			gpd_session_violation(session, "there is no memory for its host functions");
+			gpd_session_violation(
+				session,
+				"the daemon's machine is out of memory for its host functions");
 			return -EPROTO;
 		}
 	}

@@ -36,7 +36,7 @@ struct gpd_backlog_record {
 
 /*
  * A record has come.  0: carry it out now.  1: nothing is to be done, it is in the backlog or
- * answered.  -EAGAIN: there is no room for it before a gate is gone.  -EPROTO: the session must
+ * answered.  -EAGAIN: it does not fit until a gate is gone.  -EPROTO: the session must
  * end. Of what others will wait for, and is to be carried out, the record waits as well; *entry_p
  * names it, else it is NULL.
  */
@@ -44,7 +44,7 @@ int gpd_backlog_add(struct gpd_session *session, const struct gp_header *header,
 		    size_t size, struct gpd_backlog_entry **entry_p);
 
 /* A gate: all records about the stream wait for it, those that are kept already included.  NULL:
- * there is no memory. */
+ * out of memory. */
 struct gpd_backlog_entry *gpd_backlog_add_gate(struct gpd_session *session,
 					       const struct gpd_stream *stream);
 

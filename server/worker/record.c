@@ -48,7 +48,8 @@ close_full(struct gpd_session *session)
 			continue;
 		s->depth.gate = gpd_backlog_add_gate(session, s);
 		if (!s->depth.gate) {
-			gpd_session_violation(session, "there is no memory for its full streams");
+			gpd_session_violation(session, "the daemon's machine is out of memory for "
+						       "the records of a full stream");
 			return -EPROTO;
 		}
 		session->depths.gates++;
@@ -105,7 +106,7 @@ gpd_record_carry_out_kept(struct gpd_session *session)
 	return r;
 }
 
-/* Streams that were full, and have room now: whether there was one. */
+/* Opens the gates of streams that have room again; false: none has. */
 static bool
 open_gates(struct gpd_session *session)
 {
@@ -127,7 +128,7 @@ gpd_record_look_at_gates(struct gpd_session *session)
 	return open_gates(session) ? gpd_record_carry_out_kept(session) : 0;
 }
 
-/* The same, while there is no room for a record before a gate is gone. */
+/* The same for a record that does not fit into the backlog until a gate is gone. */
 static int
 wait_for_gate(struct gpd_session *session)
 {

@@ -116,7 +116,7 @@ take_staging(struct gpd_lane *lane, bool ahead, struct gpd_piece *piece)
 		return 0;
 	}
 	if (result != CUDA_ERROR_NOT_READY)
-		gpd_session_end(session, "there is no staging memory for its data lanes");
+		gpd_session_end(session, "the daemon is out of pinned memory for its data lanes");
 	return -ESHUTDOWN;
 }
 
@@ -128,7 +128,8 @@ deliver(struct gpd_lane *lane, bool ahead, const struct gp_chunk *chunk, struct 
 	struct gpd_lanes *lanes = lane->session->lanes;
 
 	if (!arrived) {
-		gpd_session_end(lane->session, "there is no memory for its data lanes");
+		gpd_session_end(lane->session,
+				"the daemon's machine is out of memory for its data lanes");
 		return -ENOMEM;
 	}
 	*arrived = (struct gpd_lane_arrived){
@@ -265,8 +266,9 @@ gpd_lanes_expect(struct gpd_session *session, uint32_t copy, uint64_t size, uint
 	uint8_t *seen = calloc(chunks / 8 + 1, 1);
 
 	if (!seen) {
-		gpd_session_violation(session, "there is no memory for a copy of %llu bytes",
-				      (unsigned long long)size);
+		gpd_session_violation(
+			session, "the daemon's machine is out of memory for a copy of %llu bytes",
+			(unsigned long long)size);
 		return -EPROTO;
 	}
 	pthread_mutex_lock(&session->lanes->lock);

@@ -341,7 +341,7 @@ a_stalled_message_is_waited_for_as_long_as_the_receiver_wants(void **state)
 	assert_true(stalls.count > 0);
 	assert_in_range(stalls.last_ms, 4, 4 * stalls.count);
 
-	/* Each wait is counted anew; between messages there is none. */
+	/* Each wait is counted anew; between messages nothing waits. */
 	stalls = (struct stalls){ .most = 3 };
 	put(raw, "\4\0\0\0", 4);
 	assert_int_equal(gp_conn_recv(raw->conn, &message), -ETIMEDOUT);

@@ -132,7 +132,7 @@ more_copies_than_the_worker_may_hold_are_late(void **state)
 	}
 	assert_in_range(early, 100, 1000);
 	fake_run_late(CUDA_SUCCESS);
-	/* When they are done there is room again. */
+	/* When they are done, copies are listed again. */
 	fake.done = fake.posted;
 	fake.posted++;
 	copy(64);

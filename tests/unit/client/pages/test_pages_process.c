@@ -340,7 +340,7 @@ test_closed_descriptor(void **state)
 
 	begin(state);
 	if (!is_userfault())
-		LEAVE("there is no descriptor");
+		LEAVE("userfaultfd is not used");
 	fd = find_userfaultfd();
 	assert_true(fd >= 0);
 	*at(0) = 11;

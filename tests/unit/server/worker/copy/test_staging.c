@@ -188,7 +188,7 @@ parts_of_a_listed_copy_are_replaced(void **state)
 	assert_int_equal(bytes_of(&second)[49], 2);
 	assert_int_equal(bytes_of(&second)[50], 1);
 	assert_int_equal(bytes_of(&other)[0], 1);
-	/* More than there is of it. */
+	/* Beyond its end. */
 	gpd_staging_replace(&fake.session, 7, GPD_STAGING_SLOT + 50, bytes, 300);
 	gpd_staging_replace(&fake.session, 7, UINT64_MAX - 300, bytes, 300);
 	assert_int_equal(bytes_of(&second)[99], 2);
