@@ -52,6 +52,7 @@ struct gp_call_info {
 	uint16_t number;
 	const char *name;
 	const char *where; /* file and line of its description */
+	const char *shown; /* what a trace calls its work; NULL: by its name */
 	bool waits;
 	size_t args_size;
 	void (*decode_args)(struct gp_dec *dec, void *args);
@@ -147,7 +148,8 @@ def calls_c(api):
     for call in api.wire_calls:
         out.append(f"\n/* {call.where} */")
         row = [f"\t{{ .number = 0x{call.number:04x}, .name = \"{call.name}\", .where = \"{call.where}\", "
-               f".waits = {'true' if call.completion == 'WAIT' else 'false'}"]
+               + (f".shown = {call.options['SHOWN']}, " if "SHOWN" in call.options else "")
+               + f".waits = {'true' if call.completion == 'WAIT' else 'false'}"]
         for side, fields in sides(call):
             name = f"gp_{side}_{call.name}"
             out += [codec(name, side, fields), field_table(name, fields)]

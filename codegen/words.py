@@ -8,7 +8,7 @@ SOURCES = {"FROM", "BY", "ALWAYS"}
 QUALIFIERS = {"OPT", "NEW", "STATIC", "DROP", "SPAN", "TO", "WITHIN"} | SOURCES
 ACCOUNT = {"ALLOCATES", "FREES", "LAUNCHES", "COPIES", "CHARGES_NOTHING"}
 ORDER = {"BEHIND_ALL", "BEFORE_ALL", "BARRIER", "ABOUT_MEMORY", "ASKS", "PASSES_ALL", "PASSES_COPIES", "AWAITS_STREAM", "AWAITS_HOST", "SPREADS"}
-WORK = {"UNBOUNDED", "COMPILES", "WRITES_DEVICE_ONLY", "REVISES"}
+WORK = {"UNBOUNDED", "COMPILES", "WRITES_DEVICE_ONLY", "REVISES", "SHOWN"}
 OPTIONS = {"VIA", "ALIAS", "SERVER_HOOK", "CLIENT_HOOK", "BULK_IN", "BULK_OUT", "CAPTURE", "SYNCHRONIZES", "OF", "WHEN", "ANSWERS", "AS", "NARROW", "UNDO", "SIGNAL_SAFE", "QUICK"} | ACCOUNT | ORDER | WORK
 KIND_OPTIONS = {"TYPES", "COST", "ORDERED", "LOOKUP", "OBJECT", "GOES_WITH", "PART_OF"}
 HELD_OPTIONS = {"TYPES", "STRUCT", "ENTER", "KIND", "END", "HEADER"}
@@ -50,6 +50,7 @@ FORMS = {
     "WHEN": (f"{MEMBER}, {some(HELD_VALUE)}", "a member and its values"),
     "ANSWERS": (r"CUDA_(?:SUCCESS|ERROR_\w+)", "a CUresult"),
     "AS": (rf"{NAME}(?:, (?:{NAME}|{VALUE}))*", "a function and its arguments"),
+    "SHOWN": (r'"[^"]+"', "a text between quotes"),
     "HEADER": (some(r'"[^"]+"'), "files between quotes"),
     "ONE_OF": (some(VALUE), "values"),
     "UP_TO": (VALUE, "a value"),

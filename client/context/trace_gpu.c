@@ -2,7 +2,6 @@
 #include "client/context/trace_gpu.h"
 
 #include "base/clock.h"
-#include "client/base/stats.h"
 #include "gpc_calls.h"
 
 #include <stdio.h>
@@ -37,26 +36,11 @@ gpc_trace_gpu_exchange(struct gpc_trace_gpu *gpu, uint64_t asked_ns, uint64_t da
 static const char *
 name_of_call(uint32_t call)
 {
-	switch (call) {
-	case GP_CALL_gpLaunch:
-	case GP_CALL_gpLaunchChecked:
-		return "a kernel";
-	case GP_CALL_gpCopyIn:
-	case GP_CALL_gpCopyInShort:
-	case GP_CALL_gpCopyInLanes:
-		return "copy to the device";
-	case GP_CALL_gpCopyOut:
-	case GP_CALL_gpCopyOutLanes:
-		return "copy from the device";
-	case GP_CALL_gpCopyDevice:
-		return "copy on the device";
-	case GP_CALL_gpFill:
-		return "fill";
-	case GP_CALL_gpGraphLaunch:
-		return "graph";
-	default:
-		return call <= UINT16_MAX ? gpc_call_name((uint16_t)call) : "work";
-	}
+	const struct gp_call_info *info = call <= UINT16_MAX ? gp_call_find((uint16_t)call) : NULL;
+
+	if (!info)
+		return "work";
+	return info->shown ? info->shown : info->name;
 }
 
 /* Of a kernel what it is called, as it was told now or before. */

@@ -188,7 +188,7 @@ void gpTilePoolCreate(
 
 /* Host to array: a box of depth slices of height rows of width bytes, packed, in the bulk tail.
  * flags: as of gpCopyIn. */
-GP_MESSAGE(0x0381, POST, SERVER_HOOK, BULK_IN, COPIES(BY_HOOK), BARRIER(flags), PASSES_COPIES, WRITES_DEVICE_ONLY)
+GP_MESSAGE(0x0381, POST, SERVER_HOOK, BULK_IN, COPIES(BY_HOOK), BARRIER(flags), PASSES_COPIES, WRITES_DEVICE_ONLY, SHOWN("copy to the device"))
 void gpArrayCopyIn(
         CUstream stream,
         gp_array array,
@@ -202,7 +202,7 @@ void gpArrayCopyIn(
         unsigned int flags);
 
 /* Array to host: the box comes back packed in data notes, in order, then the reply. */
-GP_MESSAGE(0x0382, WAIT, SERVER_HOOK, BULK_OUT, COPIES(BY_HOOK), PASSES_COPIES)
+GP_MESSAGE(0x0382, WAIT, SERVER_HOOK, BULK_OUT, COPIES(BY_HOOK), PASSES_COPIES, SHOWN("copy from the device"))
 void gpArrayCopyOut(
         CUstream stream,
         gp_array array,
@@ -216,7 +216,7 @@ void gpArrayCopyOut(
 
 /* On the device, between arrays or an array and memory.  A side is an array if it names one: then
  * x, y and z are of the first byte in it, and address, pitch and slice are 0; else x, y and z are. */
-GP_MESSAGE(0x0383, POST, SERVER_HOOK, LAUNCHES, PASSES_COPIES)
+GP_MESSAGE(0x0383, POST, SERVER_HOOK, LAUNCHES, PASSES_COPIES, SHOWN("copy on the device"))
 void gpArrayCopy(
         CUstream stream,
         gp_array dst_array,

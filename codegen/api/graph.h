@@ -450,7 +450,7 @@ GP_MESSAGE(0x0a02, POST, SERVER_HOOK, BULK_IN, PASSES_COPIES)
 void gpGraphRemake(
         gp_graph_plan plan);
 
-GP_MESSAGE(0x0a03, POST, SERVER_HOOK, LAUNCHES, PASSES_COPIES, UNBOUNDED, REVISES)
+GP_MESSAGE(0x0a03, POST, SERVER_HOOK, LAUNCHES, PASSES_COPIES, UNBOUNDED, REVISES, SHOWN("graph"))
 void gpGraphLaunch(
         gp_graph_plan plan,
         CUstream stream);

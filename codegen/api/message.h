@@ -237,7 +237,7 @@ void gpMemoryKept(void);
  * makes all later work of the session, on every stream, wait for this copy (synchronous copies);
  * GP_COPY_DUE marks a late copy, which takes the place of a host function whose turn has come;
  * GP_COPY_LISTED gives the record a number (protocol/frame.h). */
-GP_MESSAGE(0x0301, POST, SERVER_HOOK, BULK_IN, COPIES(BY_HOOK), BARRIER(flags), PASSES_COPIES, WRITES_DEVICE_ONLY)
+GP_MESSAGE(0x0301, POST, SERVER_HOOK, BULK_IN, COPIES(BY_HOOK), BARRIER(flags), PASSES_COPIES, WRITES_DEVICE_ONLY, SHOWN("copy to the device"))
 void gpCopyIn(
         CUstream stream,
         gp_address dst,
@@ -247,7 +247,7 @@ void gpCopyIn(
         unsigned int flags);
 
 /* The same, of few bytes: they are part of the record, so that many go in one message. */
-GP_MESSAGE(0x0305, POST, SERVER_HOOK, COPIES(BY_HOOK), BARRIER(flags), PASSES_COPIES, WRITES_DEVICE_ONLY)
+GP_MESSAGE(0x0305, POST, SERVER_HOOK, COPIES(BY_HOOK), BARRIER(flags), PASSES_COPIES, WRITES_DEVICE_ONLY, SHOWN("copy to the device"))
 void gpCopyInShort(
         CUstream stream,
         gp_address dst,
@@ -259,7 +259,7 @@ void gpCopyInShort(
         size_t size);
 
 /* Device to host: the rows come back packed in data notes, in order, then the reply. */
-GP_MESSAGE(0x0302, WAIT, SERVER_HOOK, BULK_OUT, COPIES(BY_HOOK), PASSES_COPIES)
+GP_MESSAGE(0x0302, WAIT, SERVER_HOOK, BULK_OUT, COPIES(BY_HOOK), PASSES_COPIES, SHOWN("copy from the device"))
 void gpCopyOut(
         CUstream stream,
         gp_address src,
@@ -267,7 +267,7 @@ void gpCopyOut(
         size_t width,
         size_t height);
 
-GP_MESSAGE(0x0303, POST, SERVER_HOOK, LAUNCHES, PASSES_COPIES)
+GP_MESSAGE(0x0303, POST, SERVER_HOOK, LAUNCHES, PASSES_COPIES, SHOWN("copy on the device"))
 void gpCopyDevice(
         CUstream stream,
         gp_address dst,
@@ -281,7 +281,7 @@ void gpCopyDevice(
         size_t depth);
 
 /* cuMemset*: height rows of width elements of element_size (1, 2, 4) bytes; pitch in bytes. */
-GP_MESSAGE(0x0304, POST, SERVER_HOOK, LAUNCHES, PASSES_COPIES)
+GP_MESSAGE(0x0304, POST, SERVER_HOOK, LAUNCHES, PASSES_COPIES, SHOWN("fill"))
 void gpFill(
         CUstream stream,
         gp_address dst,
@@ -293,7 +293,7 @@ void gpFill(
 
 /* Host to device: size bytes that come in chunks on the data lanes (wire.md, 7).  copy: how many
  * of these calls the session has made, this one included. */
-GP_MESSAGE(0x0311, POST, SERVER_HOOK, COPIES(BY_HOOK), BARRIER(flags), PASSES_COPIES, WRITES_DEVICE_ONLY)
+GP_MESSAGE(0x0311, POST, SERVER_HOOK, COPIES(BY_HOOK), BARRIER(flags), PASSES_COPIES, WRITES_DEVICE_ONLY, SHOWN("copy to the device"))
 void gpCopyInLanes(
         CUstream stream,
         gp_address dst,
@@ -313,7 +313,7 @@ void gpCopyReplace(
 
 /* Device to host: size bytes that come back in chunks of this copy on the data lanes; sent: how
  * many of them. */
-GP_MESSAGE(0x0312, WAIT, SERVER_HOOK, COPIES(BY_HOOK), PASSES_COPIES)
+GP_MESSAGE(0x0312, WAIT, SERVER_HOOK, COPIES(BY_HOOK), PASSES_COPIES, SHOWN("copy from the device"))
 void gpCopyOutLanes(
         CUstream stream,
         gp_address src,
@@ -427,7 +427,7 @@ void gpImageManaged(
  * A launch.  kernel: image and index of the function; attributes: (u32 CUlaunchAttributeID, u32 0,
  * 64 bytes of value) each; params: the packed parameter buffer.
  */
-GP_MESSAGE(0x0601, POST, SERVER_HOOK, LAUNCHES, PASSES_COPIES, SPREADS, UNBOUNDED, REVISES)
+GP_MESSAGE(0x0601, POST, SERVER_HOOK, LAUNCHES, PASSES_COPIES, SPREADS, UNBOUNDED, REVISES, SHOWN("a kernel"))
 void gpLaunch(
         gp_kernel kernel,
         unsigned int grid_x,
@@ -445,7 +445,7 @@ void gpLaunch(
 
 /* The same, answered with the result of the launch: a cooperative or cluster launch of a shape that has
  * not been accepted before, CUDA_LAUNCH_BLOCKING. */
-GP_MESSAGE(0x0602, WAIT, SERVER_HOOK, LAUNCHES, PASSES_COPIES, UNBOUNDED)
+GP_MESSAGE(0x0602, WAIT, SERVER_HOOK, LAUNCHES, PASSES_COPIES, UNBOUNDED, SHOWN("a kernel"))
 void gpLaunchChecked(
         gp_kernel kernel,
         unsigned int grid_x,

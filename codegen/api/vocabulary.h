@@ -156,6 +156,7 @@
  *                      its caller notes that (gpc_host_memory_note())
  *   REVISES            if it fails and nobody waits for it, what the device accepted before may be
  *                      refused now: the client checks again (gpc_session_revise())
+ *   SHOWN("text")      what a trace calls its work; else the call's own name
  *
  * What it does while streams are captured (docs/graphs.md); required of what takes a stream:
  *   CAPTURE(node)            client/graph's gpc_capture_<name>() comes first: it becomes a node

@@ -240,7 +240,7 @@ CUresult cuSampleUnions(
         OUT CUsampleUnion *told);
 
 /* Work of a stream that another thread may give to the driver. */
-GP_MESSAGE(0x000f, POST, SERVER_HOOK, LAUNCHES, SPREADS, UNBOUNDED, REVISES)
+GP_MESSAGE(0x000f, POST, SERVER_HOOK, LAUNCHES, SPREADS, UNBOUNDED, REVISES, SHOWN("a launch"))
 void gpSampleLaunch(
         CUstream stream,
         unsigned int number);
