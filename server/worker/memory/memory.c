@@ -153,15 +153,25 @@ gpd_memory_mapped(const struct gpd_session *session, uint64_t address, uint64_t 
 	return true;
 }
 
+/* The chunk that contains [address, address + size); NULL: none does. */
+static struct gpd_chunk *
+chunk_find(const struct gpd_memory *memory, uint64_t address, uint64_t size)
+{
+	size_t i = gpd_memory_find(memory, address);
+
+	if (i == memory->count ||
+	    !within(memory->chunks[i].address, memory->chunks[i].size, address, size))
+		return NULL;
+	return &memory->chunks[i];
+}
+
 int
 gpd_memory_reach(struct gpd_session *session, uint64_t address, uint64_t size)
 {
 	struct gpd_memory *memory = session->memory;
-	size_t i = gpd_memory_find(memory, address);
-	struct gpd_chunk *chunk = &memory->chunks[i];
+	struct gpd_chunk *chunk = chunk_find(memory, address, size);
 
-	if (i == memory->count || !within(chunk->address, chunk->size, address, size) ||
-	    chunk->host)
+	if (!chunk || chunk->host)
 		return -1;
 	if (!chunk->asked)
 		chunk->kept = gpd_peer_memory_register(session->conn, chunk->address, chunk->size,
@@ -326,11 +336,9 @@ struct gpd_shared *
 gpd_memory_share(struct gpd_session *session, uint64_t address, uint64_t size, uint64_t *offset_p)
 {
 	struct gpd_memory *memory = session->memory;
-	size_t i = gpd_memory_find(memory, address);
-	struct gpd_chunk *chunk = &memory->chunks[i];
+	struct gpd_chunk *chunk = chunk_find(memory, address, size);
 
-	if (i == memory->count || chunk->physical || chunk->host ||
-	    !within(chunk->address, chunk->size, address, size))
+	if (!chunk || chunk->physical || chunk->host)
 		return NULL;
 	if (!chunk->shared)
 		chunk->shared = gpd_shared_make(&session->account, chunk->handle, chunk->size,
