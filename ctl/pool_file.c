@@ -103,7 +103,7 @@ ctl_pool_file(const char *folder, const char *name, char *path, size_t size)
 }
 
 /* So that a daemon which becomes its user can read what root makes in there: as
- * scripts/gpupoold.tmpfiles has it. */
+ * scripts/gpupoold.tmpfiles.in has it. */
 static int
 give_to_daemon(const char *path)
 {

@@ -54,7 +54,7 @@ look_at(int ordinal, struct gpd_config_device_facts *facts)
 }
 
 static void
-check_devices(const struct gpd_config *config, const char *driver, int *doubts)
+check_devices(const struct gpd_config *config, const struct gpd_options *options, int *doubts)
 {
 	struct gpd_config_device_facts facts[GPD_LEDGER_DEVICES];
 	char error[GPD_CONFIG_DOUBT_MAX];
@@ -62,7 +62,9 @@ check_devices(const struct gpd_config *config, const char *driver, int *doubts)
 
 	/* As the worker does: it is a real driver, even if a client library is found first. */
 	(void)unsetenv("REMOTE_GPU");
-	if (gpd_driver_open(driver, error, sizeof(error)) || gpd_driver.cuInit(0) != CUDA_SUCCESS ||
+	if (gpd_driver_open(options->driver, gpd_options_software(options, config), error,
+			    sizeof(error)) ||
+	    gpd_driver.cuInit(0) != CUDA_SUCCESS ||
 	    gpd_driver.cuDeviceGetCount(&count) != CUDA_SUCCESS || count == 0) {
 		tell(doubts, "no driver with a device can be opened here: what the configuration "
 			     "says of devices is not checked (--driver names one)");
@@ -162,7 +164,7 @@ gpd_check_config(const struct gpd_options *options)
 	gpd_config_doubt(config, tell, &doubts);
 	wrong = check_files(config, options, &doubts);
 	check_tokens(config, options, &doubts);
-	check_devices(config, options->driver, &doubts);
+	check_devices(config, options, &doubts);
 	if (wrong)
 		(void)fprintf(stderr, "gpupoold: %s: the daemon does not start with it\n", path);
 	else

@@ -44,6 +44,7 @@ enum key {
 	OPTION_PRINT_ADDRESS = 0x100,
 	OPTION_INSECURE,
 	OPTION_PEER_MEMORY,
+	OPTION_SOFTWARE_DEVICE,
 	OPTION_MAX_SESSIONS,
 	OPTION_LANES,
 	OPTION_LOG_LEVEL,
@@ -84,6 +85,10 @@ static const struct argp_option options[] = {
 	OPTION("driver", OPTION_DRIVER, "FILE", 0,
 	       "The CUDA driver library to serve. Default: NVIDIA's libcuda.so.1, or, "
 	       "where there is none or no GPU, the software device"),
+	OPTION("software-device", OPTION_SOFTWARE_DEVICE, "on|off", 0,
+	       "Without a working NVIDIA driver serve the software device, which runs kernels on "
+	       "the CPU (on), or do not start (off). Default: what the configuration says, or on; "
+	       "the packaged service: off"),
 	OPTION("max-sessions", OPTION_MAX_SESSIONS, "N", 0,
 	       "Serve at most N clients at a time. Default: what the configuration says, or "
 	       "256"),
@@ -240,6 +245,11 @@ parse_value(int key, const char *arg, struct argp_state *state)
 			argp_failure(state, 1, 0, "--peer-memory: \"%s\" is neither auto nor off",
 				     arg);
 		return 0;
+	case OPTION_SOFTWARE_DEVICE:
+		if (!gpd_options_software_parse(arg, &o->software_device))
+			argp_failure(state, 1, 0, "--software-device: \"%s\" is neither on nor off",
+				     arg);
+		return 0;
 	case OPTION_MAX_SESSIONS:
 		o->sessions_max = parse_number(state, "--max-sessions", arg, 1, SESSIONS_LIMIT);
 		return 0;
@@ -318,7 +328,9 @@ check_environment(void)
 {
 	static const char window[] = "GPUPOOL_WINDOW_SIZE", piece[] = "GPUPOOL_HOST_PIECE_MIB",
 			  launchers[] = "GPUPOOL_LAUNCHERS";
+	const char *device = getenv(GPD_SOFTWARE_VARIABLE);
 	const char *name = NULL, *wrong;
+	enum gpd_config_software software;
 	uint64_t size;
 	unsigned int ms, count;
 	char text[256];
@@ -340,6 +352,9 @@ check_environment(void)
 	} else if (!gpd_issue_parse(getenv(launchers), &count)) {
 		name = launchers;
 		wrong = "no number of threads (0: the executors launch alone)";
+	} else if (device && !gpd_options_software_parse(device, &software)) {
+		name = GPD_SOFTWARE_VARIABLE;
+		wrong = "neither on nor off";
 	}
 	if (name)
 		(void)fprintf(stderr, "gpupoold: %s=%s: %s\n", name, getenv(name), wrong);
@@ -353,6 +368,7 @@ main(int argc, char **argv)
 		.options = options, .parser = parse_option, .args_doc = args_doc, .doc = doc
 	};
 	struct command_line line = {
+		.supervisor.software_device = GPD_CONFIG_SOFTWARE_UNSET,
 		.worker_fd = -1,
 		.ledger_fd = -1,
 	};
@@ -369,6 +385,7 @@ main(int argc, char **argv)
 			.fd = line.worker_fd,
 			.ledger_fd = line.ledger_fd,
 			.driver = line.supervisor.driver,
+			.software = line.supervisor.software_device != GPD_CONFIG_SOFTWARE_OFF,
 			.rdma = line.supervisor.rdma,
 			.peer_memory = !line.supervisor.no_peer_memory,
 		};

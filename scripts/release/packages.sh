@@ -17,6 +17,7 @@ step_deb() {
 		[[ $(in_root $program --version) == *" $version"* ]] || fail "$program is of another version"
 	done
 	[ "$(in_root stat -c %G:%a /etc/gpupool)" = gpupool:2750 ] || fail "/etc/gpupool is not the group's"
+	[ "$(in_root stat -c %G:%a /etc/gpupool/gpupoold.conf)" = gpupool:640 ] || fail "there is no gpupoold.conf"
 	cp "$work/../build-packages/client/tests/portable/portable-app" "$clean/tmp/app"
 	start_daemon in_root gpupoold --driver /usr/lib/gpupool/libcuda-soft.so
 	# With nothing but an address.

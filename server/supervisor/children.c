@@ -27,7 +27,10 @@ static struct gpd_child *
 start_child(void *arg)
 {
 	struct gpd_children *c = arg;
-	struct gpd_child *child = gpd_child_start(c->options->driver, c->options->rdma,
+	/* A daemon that has served GPUs does not go on with another device. */
+	bool software = gpd_options_software(c->options, c->quota->tenants.config) &&
+			(!c->served || c->quota->tenants.software);
+	struct gpd_child *child = gpd_child_start(c->options->driver, software, c->options->rdma,
 						  !c->options->no_peer_memory, c->quota->fd);
 	int64_t now = gp_now_ms();
 

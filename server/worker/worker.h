@@ -14,6 +14,7 @@ struct gpd_worker_options {
 	int fd;             /* of the channel */
 	int ledger_fd;      /* closed by gpd_worker_run() */
 	const char *driver; /* path, or NULL */
+	bool software;      /* the software device may replace NVIDIA's driver */
 	const char *rdma;   /* URL to listen on for lanes, or NULL */
 	bool peer_memory;   /* register device memory for them, where that is possible */
 };

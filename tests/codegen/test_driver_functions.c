@@ -20,7 +20,7 @@ what_the_library_lacks_is_not_supported(void **state)
 {
 	char error[200];
 
-	assert_int_equal(gpd_driver_open(FEW_FUNCTIONS, error, sizeof(error)), 0);
+	assert_int_equal(gpd_driver_open(FEW_FUNCTIONS, true, error, sizeof(error)), 0);
 	assert_true(gpd_driver_has(cuInit));
 	assert_false(gpd_driver_has(cuGreenCtxDestroy));
 	assert_int_equal(gpd_driver.cuGreenCtxDestroy(NULL), CUDA_ERROR_NOT_SUPPORTED);
@@ -33,7 +33,7 @@ a_library_that_lacks_what_is_needed_is_refused(void **state)
 {
 	char error[200];
 
-	assert_int_equal(gpd_driver_open("libc.so.6", error, sizeof(error)), -1);
+	assert_int_equal(gpd_driver_open("libc.so.6", true, error, sizeof(error)), -1);
 	assert_string_equal(error, "libc.so.6: not a CUDA driver library: it has no cuInit");
 }
 

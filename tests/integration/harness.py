@@ -72,8 +72,8 @@ def base_environment():
 
 
 def driver_options(driver=None):
-    """What a daemon is told about its driver."""
-    library = driver or DRIVER
+    """What a daemon is told about its driver; "": nothing."""
+    library = DRIVER if driver is None else driver
     return ["--driver", library] if library else []
 
 

@@ -505,7 +505,7 @@ def _():
                                "127.0.0.1:0", "--admin-socket", "off", *driver_options()], capture_output=True, text=True, check=False,
                               env={**base_environment(), **folder.env}, timeout=PATIENCE)
         has(done.stderr, f"{folder.file('tokens')}: Permission denied: the daemon's user, ", "chmod g+r do that")
-    text = read_file(os.path.join(os.path.dirname(__file__), "../../scripts/gpupoold.tmpfiles"))
+    text = read_file(os.path.join(os.path.dirname(__file__), "../../scripts/gpupoold.tmpfiles.in"))
     has(text, "z /etc/gpupool/tokens 0640 root gpupool")
 
 

@@ -385,6 +385,63 @@ def _():
                 said = manager.recv(1000).decode()
 
 
+@contextlib.contextmanager
+def broken_driver():
+    """An environment in which the daemon finds a libcuda.so.1 that is not NVIDIA's driver, and the software device."""
+    if not os.environ["GP_DRIVER"]:
+        raise Skip("needs the software device")
+    with tempfile.TemporaryDirectory(prefix="gpupool-driver-") as folder:
+        shutil.copyfile(os.environ["GP_STRANGER"], f"{folder}/libcuda.so.1")
+        path = ":".join(filter(None, (folder, os.environ.get("GP_LIBRARIES"))))
+        yield {"LD_LIBRARY_PATH": path, "GPUPOOL_SOFT_DRIVER": os.environ["GP_DRIVER"]}
+
+
+def refuse_to_start(env, *options):
+    command = [os.environ["GP_DAEMON"], "--listen", "127.0.0.1:0", "--admin-socket", "off", *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE,
+                          env={**base_environment(), "CONFIGURATION_DIRECTORY": "/nonexistent", **env})
+    require(done.returncode == 1 and re.search(r"^gpupoold: no working NVIDIA driver \(libcuda\.so\.1: .+\), and the software device is off: "
+                                               r"repair the driver \(nvidia-smi\), or set software-device = on$", done.stderr, re.M), f"{done}")
+
+
+@case("without a working NVIDIA driver the daemon serves the software device with a warning, or says what is wrong and ends")
+def _():
+    off, on = ({"GPUPOOL_SOFTWARE_DEVICE": word} for word in ("off", "on"))
+    warned = r"warning: no working NVIDIA driver \(libcuda\.so\.1: .+\): kernels run on the CPU, by the software device \S+; --software-device=off forbids it$"
+    with broken_driver() as env, tempfile.TemporaryDirectory(prefix="gpupool-files-") as folder:
+        for word in ("on", "off"):
+            with open(f"{folder}/{word}", "w", encoding="ascii") as file:
+                file.write(f"[daemon]\nsoftware-device = {word}\n")
+        # The command line, then the configuration, then the environment.
+        for given, options in (({}, ["--software-device=off"]), ({}, ["--config", f"{folder}/off"]), (off, []), (on, ["--config", f"{folder}/off"]),
+                               (on, ["--config", f"{folder}/on", "--software-device=off"])):
+            refuse_to_start({**env, **given}, *options)
+        for given, options in (({}, []), (off, ["--config", f"{folder}/on"]), (off, ["--config", f"{folder}/off", "--software-device=on"])):
+            with Daemon(*options, driver="", env={**env, **given}) as daemon:
+                daemon.wait_for_log(warned)
+                daemon.check_works()
+        # A driver that is named is what the operator wants.
+        with Daemon("--software-device=off", env=off) as daemon:
+            require("no working NVIDIA driver" not in daemon.log(), daemon.log())
+            daemon.check_works()
+        done = subprocess.run([os.environ["GP_DAEMON"]], capture_output=True, text=True, check=False, timeout=PATIENCE,
+                              env={**base_environment(), "GPUPOOL_SOFTWARE_DEVICE": "maybe"})
+        require(done.returncode == 1 and done.stderr == "gpupoold: GPUPOOL_SOFTWARE_DEVICE=maybe: neither on nor off\n", f"{done}")
+
+
+@case("the unit names gpupoold.conf, which the package puts there, and does not serve the software device by itself")
+def _():
+    unit = read_file(os.environ["GP_SERVICE"])
+    require(re.search(r"^ExecStart=\S+/gpupoold --config /etc/gpupool/gpupoold\.conf ", unit, re.M), unit)
+    require(re.search(r"^Environment=GPUPOOL_SOFTWARE_DEVICE=off$", unit, re.M), unit)
+    root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+    require("\nC /etc/gpupool/gpupoold.conf 0640 root gpupool - @DATADIR@/gpupool/gpupoold.conf\n"
+            in read_file(os.path.join(root, "scripts", "gpupoold.tmpfiles.in")), "nothing copies it")
+    # As it is installed it changes nothing.
+    lines = [line for line in read_file(os.path.join(root, "server", "gpupoold.conf")).splitlines() if line and line[0] not in "#["]
+    require(not lines, f"{lines}")
+
+
 class Unit:
     """The unit as it is installed, with the daemon that was built."""
 

@@ -30,6 +30,13 @@ enum gpd_config_isolation {
 	GPD_CONFIG_ISOLATION_SHARED_ONLY, /* who asks for a worker of its own is refused */
 };
 
+/* Whether the software device may replace NVIDIA's driver where that cannot be used. */
+enum gpd_config_software {
+	GPD_CONFIG_SOFTWARE_OFF,
+	GPD_CONFIG_SOFTWARE_ON,
+	GPD_CONFIG_SOFTWARE_UNSET,
+};
+
 /* A worker that does not answer. */
 enum gpd_config_on_hang {
 	GPD_CONFIG_ON_HANG_REPORT,
@@ -115,6 +122,7 @@ struct gpd_config {
 	uint32_t timeout;              /* seconds; 0: not given */
 	uint32_t isolation;            /* enum gpd_config_isolation */
 	uint32_t on_hang;              /* enum gpd_config_on_hang */
+	uint32_t software_device;      /* enum gpd_config_software */
 	struct gpd_config_amount host_memory;
 	struct gpd_config_amount code_memory;   /* of all tenants */
 	struct gpd_config_amount pinned_memory; /* likewise */

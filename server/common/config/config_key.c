@@ -330,6 +330,8 @@ static const char *const compressions[] = { "auto", "on", "off", NULL };
 static const char *const priorities[] = { "normal", "low", "high", NULL };
 static const char *const policies[] = { "none", "best-effort", "equal", "fixed", NULL };
 static const char *const on_hang_actions[] = { "report", "restart", NULL };
+/* In the order of enum gpd_config_software. */
+static const char *const software_devices[] = { "off", "on", NULL };
 static const char *const answers[] = { "no", "yes", NULL };
 
 /* The texts below name these numbers. */
@@ -369,6 +371,8 @@ static const struct gpd_config_key daemon_keys[] = {
 	  .wrong = "is neither report nor restart" },
 	{ "timeout", read_number, AT(gpd_config, timeout), .min = 1, .max = GP_TIMEOUT_MAX,
 	  .wrong = "is no whole number of seconds from 1 to 86400" },
+	{ "software-device", read_word, AT(gpd_config, software_device), .words = software_devices,
+	  .wrong = "is neither on nor off" },
 	{ "metrics", read_metrics, .offset = 0 },
 	{ "admin-socket", read_path, AT(gpd_config, admin_socket), .max = 107,
 	  .wrong = "is no absolute path of at most 107 bytes (/run/gpupool/admin)" },

@@ -394,6 +394,7 @@ gpd_config_parse(const char *text, const char *name, struct gpd_config **config_
 	}
 	p->config->sessions_max = 256;
 	p->config->lanes_max = 8;
+	p->config->software_device = GPD_CONFIG_SOFTWARE_UNSET;
 	p->config->host_memory.share = GPD_CONFIG_WHOLE / 4;
 	p->config->code_memory.share = GPD_CONFIG_WHOLE / 2;
 	p->config->pinned_memory.share = GPD_CONFIG_WHOLE / 2;

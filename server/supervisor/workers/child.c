@@ -54,11 +54,12 @@ become_worker(int fd, int ledger_fd, char *const argv[])
 }
 
 struct gpd_child *
-gpd_child_start(const char *driver, const char *rdma, bool peer_memory, int ledger_fd)
+gpd_child_start(const char *driver, bool software, const char *rdma, bool peer_memory,
+		int ledger_fd)
 {
 	struct gpd_child *child = calloc(1, sizeof(*child));
 	char number[16], ledger[16];
-	const char *argv[13] = { "gpupoold",
+	const char *argv[14] = { "gpupoold",
 				 "--worker-fd",
 				 number,
 				 "--ledger-fd",
@@ -76,6 +77,8 @@ gpd_child_start(const char *driver, const char *rdma, bool peer_memory, int ledg
 		argv[count++] = "--driver";
 		argv[count++] = driver;
 	}
+	if (!software)
+		argv[count++] = "--software-device=off";
 	if (rdma) {
 		argv[count++] = "--worker-rdma";
 		argv[count++] = rdma;

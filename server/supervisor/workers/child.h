@@ -93,8 +93,8 @@ bool gpd_child_set_state(struct gpd_child *child, enum gpd_child_state state);
 
 /* A copy of this program with the same options for the driver, RDMA and the log, and the ledger.
  * NULL: no process; errno says why. */
-struct gpd_child *gpd_child_start(const char *driver, const char *rdma, bool peer_memory,
-				  int ledger_fd);
+struct gpd_child *gpd_child_start(const char *driver, bool software, const char *rdma,
+				  bool peer_memory, int ledger_fd);
 
 /* Of an exited one. */
 void gpd_child_destroy(struct gpd_child *child);

@@ -2,6 +2,7 @@
 #include "server/worker/device/device.h"
 
 #include "protocol/control.h"
+#include "server/common/base/log.h"
 #include "server/common/ledger/ledger.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/device/partition.h"
@@ -133,7 +134,8 @@ find_peers(struct gpd_device *device)
 }
 
 int
-gpd_devices_start(const char *path, struct gpd_ledger *ledger, char *error, size_t size)
+gpd_devices_start(const char *path, bool software, struct gpd_ledger *ledger, char *error,
+		  size_t size)
 {
 	int count = 0;
 	CUresult result;
@@ -141,8 +143,10 @@ gpd_devices_start(const char *path, struct gpd_ledger *ledger, char *error, size
 	/* The daemon's driver is a real one, even if a client library is found first. */
 	(void)unsetenv("REMOTE_GPU");
 	(void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
-	if (gpd_driver_open(path, error, size))
+	if (gpd_driver_open(path, software, error, size))
 		return -1;
+	if (*error)
+		gpd_warning("%s", error);
 	result = gpd_driver.cuInit(0);
 	if (result == CUDA_SUCCESS)
 		result = gpd_driver.cuDeviceGetCount(&count);

@@ -46,9 +46,10 @@ struct gpd_devices {
 
 extern struct gpd_devices gpd_devices;
 
-/* Opens the driver (NULL: the usual one) and takes all its devices into use; writes their memory
- * into the ledger.  0, or -1 and why. */
-int gpd_devices_start(const char *driver, struct gpd_ledger *ledger, char *error, size_t size);
+/* Opens the driver, as gpd_driver_open() does, and takes all its devices into use; writes their
+ * memory into the ledger.  0, or -1 and why. */
+int gpd_devices_start(const char *driver, bool software, struct gpd_ledger *ledger, char *error,
+		      size_t size);
 
 /* NULL: no such device. */
 struct gpd_device *gpd_device_get(int ordinal);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/worker/device/driver.h"
 
-#include "server/common/base/log.h"
-
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -116,28 +114,47 @@ find_software(char *path, size_t size)
 	}
 }
 
-/* NVIDIA's library can be installed where there is no GPU. */
-static bool
-has_device(void)
+/* NVIDIA's library can be installed where there is no GPU, and where its kernel module is not
+ * loaded or is of another version.  Opens it; -1: `why` says what is wrong. */
+static int
+open_nvidia(char *why, size_t size)
 {
+	const char *name = NULL;
+	CUresult result;
 	int count = 0;
 
-	return gpd_driver.cuInit(0) == CUDA_SUCCESS &&
-	       gpd_driver.cuDeviceGetCount(&count) == CUDA_SUCCESS && count > 0;
+	if (open_path(NVIDIA, why, size))
+		return -1;
+	result = gpd_driver.cuInit(0);
+	if (result == CUDA_SUCCESS)
+		result = gpd_driver.cuDeviceGetCount(&count);
+	if (result == CUDA_SUCCESS && count > 0)
+		return 0;
+	if (result != CUDA_SUCCESS)
+		(void)gpd_driver.cuGetErrorName(result, &name);
+	snprintf(why, size, "%.512s: no device%s%s", gpd_driver.path, name ? ": " : "",
+		 name ? name : "");
+	memset(&gpd_driver, 0, sizeof(gpd_driver));
+	return -1;
 }
 
 int
-gpd_driver_open(const char *path, char *error, size_t error_size)
+gpd_driver_open(const char *path, bool software_allowed, char *error, size_t error_size)
 {
 	char software[4200], why[1024];
 
+	*error = '\0';
 	if (path)
 		return open_path(path, error, error_size);
-	if (open_path(NVIDIA, why, sizeof(why)) == 0) {
-		if (has_device())
-			return 0;
-		snprintf(why, sizeof(why), NVIDIA ": no device");
-		memset(&gpd_driver, 0, sizeof(gpd_driver));
+	if (open_nvidia(why, sizeof(why)) == 0)
+		return 0;
+	if (!software_allowed) {
+		snprintf(
+			error, error_size,
+			"no working NVIDIA driver (%s), and the software device is off: repair the "
+			"driver (nvidia-smi), or set software-device = on",
+			why);
+		return -1;
 	}
 	find_software(software, sizeof(software));
 	if (open_path(software, error, error_size)) {
@@ -146,7 +163,10 @@ gpd_driver_open(const char *path, char *error, size_t error_size)
 		snprintf(error + used, error_size - used, " (and before that, %s)", why);
 		return -1;
 	}
-	gpd_info("no NVIDIA driver (%s): using the software device, %s", why, gpd_driver.path);
+	snprintf(error, error_size,
+		 "no working NVIDIA driver (%s): kernels run on the CPU, by the software device "
+		 "%s; --software-device=off forbids it",
+		 why, gpd_driver.path);
 	return 0;
 }
 

@@ -43,8 +43,9 @@ struct gpd_driver_function {
 extern const struct gpd_driver_function gpd_driver_functions[];
 extern const size_t gpd_driver_function_count;
 
-/* Opens path (NULL: NVIDIA's, else the software device). 0, or -1 with one line in error. */
-int gpd_driver_open(const char *path, char *error, size_t error_size);
+/* Opens path (NULL: NVIDIA's, else the software device if that is allowed).  0, and `error` has a
+ * warning or is empty; or -1 with one line in error. */
+int gpd_driver_open(const char *path, bool software, char *error, size_t error_size);
 
 /* Whether this result says that the whole process's CUDA is lost (only a new worker repairs it). */
 bool gpd_driver_is_sticky(CUresult result);

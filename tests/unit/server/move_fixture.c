@@ -125,7 +125,8 @@ move_start(void **state)
 
 	alarm(100);
 	(void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
-	if (gpd_driver_open(getenv("GP_TEST_DRIVER"), error, sizeof(error)) || !find_functions())
+	if (gpd_driver_open(getenv("GP_TEST_DRIVER"), true, error, sizeof(error)) ||
+	    !find_functions())
 		return -1;
 	gpd_devices.count = 1;
 	if (gpd_driver.cuInit(0) || gpd_driver.cuDevicePrimaryCtxRetain(&device->primary, 0) ||

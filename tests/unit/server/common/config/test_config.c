@@ -72,6 +72,7 @@ keys_of_the_daemon_are_read(void **state)
 					   "idle-timeout = 3600\n"
 					   "timeout = 90\n"
 					   "on-hang = restart\n"
+					   "software-device = off\n"
 					   "ready-workers = 3\n"
 					   "host-memory = 12.5%\n"
 					   "code-memory = 10%\n"
@@ -88,6 +89,7 @@ keys_of_the_daemon_are_read(void **state)
 	assert_int_equal(config->idle_timeout, 3600);
 	assert_int_equal(config->timeout, 90);
 	assert_int_equal(config->on_hang, GPD_CONFIG_ON_HANG_RESTART);
+	assert_int_equal(config->software_device, GPD_CONFIG_SOFTWARE_OFF);
 	assert_int_equal(config->ready_workers, 3);
 	assert_int_equal(gpd_config_host_memory(config, 8000), 1000);
 	assert_int_equal(gpd_config_code_memory(config, 0, 8000, 1), 800);

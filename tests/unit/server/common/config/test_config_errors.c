@@ -35,7 +35,7 @@ wrong_keys_of_the_daemon_are_refused(void **state)
 		{ "[daemon]\nmemory = 1G\n",
 		  "gpupoold.conf:2: [daemon] memory = 1G: there is no such key here (sessions, "
 		  "isolation, ready-workers, host-memory, code-memory, pinned-memory, lanes, "
-		  "sessions-per-address, idle-timeout, on-hang, timeout, "
+		  "sessions-per-address, idle-timeout, on-hang, timeout, software-device, "
 		  "metrics, "
 		  "admin-socket, tokens, certificate, key, client-authority, crl, usage)" },
 		{ "[daemon]\nsessions-per-address = 0\n",
@@ -48,6 +48,9 @@ wrong_keys_of_the_daemon_are_refused(void **state)
 		{ "[daemon]\ntimeout = 0\n",
 		  "gpupoold.conf:2: [daemon] timeout = 0: \"0\" is no whole "
 		  "number of seconds from 1 to 86400" },
+		{ "[daemon]\nsoftware-device = yes\n",
+		  "gpupoold.conf:2: [daemon] software-device = yes: \"yes\" is neither on nor "
+		  "off" },
 		{ "[daemon]\ntokens = here\n",
 		  "gpupoold.conf:2: [daemon] tokens = here: \"here\" is no absolute path of at "
 		  "most 255 bytes (/etc/gpupool/tokens)" },
