@@ -3,6 +3,7 @@
 #include "cli/check.h"
 
 #include "cli/command.h"
+#include "client/base/config.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -72,13 +73,17 @@ check_daemons(const struct cli_choice *choice)
 	all = cli_look_list(look, error, sizeof(error)) ? 0 : look->daemon_count;
 	if (all == 0)
 		check_say(CHECK_WRONG, "address", "%s", error);
-	check_token();
+	if (all == 0)
+		check_token(NULL);
 	count = 0;
 	for (int i = 0; i < all; i++) {
 		struct cli_daemon *daemon = &look->daemons[i];
 
 		if (all > 1)
 			check_say(CHECK_OK, "address", "%d of %d: %s", i + 1, all, daemon->text);
+		/* The environment's is one for all. */
+		if (i == 0 || !gpc_config_tls())
+			check_token(&daemon->url);
 		good[i] = check_route(&daemon->url) && check_account(daemon);
 		count += good[i];
 	}

@@ -30,7 +30,7 @@ bool check_route(const struct gp_url *url);
 
 /* check_account.c: token, credentials, versions, clocks, quotas, places.  false: nobody is let in.
  */
-void check_token(void);
+void check_token(const struct gp_url *url);
 bool check_account(struct cli_daemon *daemon);
 
 /* check_session.c: loads the library and uses it as a program would, in a process of its own:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check: who the daemon takes this user for, and what that user may have. */
 #include "cli/check.h"
-#include "client/base/config.h"
+#include "client/connect/credentials.h"
 #include "client/connect/token.h"
 #include "ctl/value.h"
 
@@ -16,16 +16,20 @@
 #define SOON_S (7 * 86400)
 
 void
-check_token(void)
+check_token(const struct gp_url *url)
 {
-	const char *path = getenv("GPUPOOL_TOKEN_FILE");
+	struct gpc_credentials credentials;
 	struct gp_token token;
 	struct stat status;
 	char error[768];
 	bool given;
-	/* What others can read it says itself, on standard error; here it is a line of the list. */
-	int r = gpc_token_read(&token, &given, error, sizeof(error));
+	const char *path;
+	int r;
 
+	gpc_credentials_find(url, &credentials);
+	path = credentials.token;
+	/* What others can read it says itself, on standard error; here it is a line of the list. */
+	r = gpc_token_read(&credentials, &token, &given, error, sizeof(error));
 	if (r == 0 && !given)
 		check_say(CHECK_OK, "token",
 			  "none: a daemon of another user or machine wants one, or "
@@ -37,6 +41,7 @@ check_token(void)
 	else
 		check_say(CHECK_OK, "token", "%s of %s", token.id, path);
 	explicit_bzero(&token, sizeof(token));
+	gpc_credentials_fini(&credentials);
 }
 
 /* What helps, where what the client says does not say it itself. */

@@ -2,7 +2,7 @@
 /* check: the way to a daemon, step by step, where a program would only say that it fails. */
 #include "base/clock.h"
 #include "cli/check.h"
-#include "client/base/config.h"
+#include "client/connect/credentials.h"
 #include "ctl/certificate.h"
 #include "protocol/preamble.h"
 #include "protocol/printable.h"
@@ -302,11 +302,14 @@ bool
 check_route(const struct gp_url *url)
 {
 	bool rdma = strncmp(url->scheme, "rdma", 4) == 0;
-	bool tls = strcmp(url->scheme, "tls") == 0 || (rdma && gpc_config_tls());
+	struct gpc_credentials credentials;
 	struct addrinfo *addresses;
-	bool good = false;
+	bool good = false, tls;
 	int fd;
 
+	gpc_credentials_find(url, &credentials);
+	tls = strcmp(url->scheme, "tls") == 0 || (rdma && gpc_credentials_any(&credentials));
+	gpc_credentials_fini(&credentials);
 	/* A local socket has neither name nor route, and says itself what is wrong. */
 	if (strcmp(url->scheme, "tcp") != 0 && !rdma && !tls)
 		return true;

@@ -99,19 +99,6 @@ add_own(struct cli_choice *choice, const char *name, const char *value)
 		add(choice, name, NULL);
 }
 
-/* Where gpupool login has put it. */
-static void
-find_token(struct cli_pool *pool)
-{
-	char folder[CLI_PATH_MAX - CLI_NAME_MAX - 16];
-
-	if (*pool->token || !cli_user_folder(folder, sizeof(folder)))
-		return;
-	(void)snprintf(pool->token, sizeof(pool->token), "%s/%s.token", folder, pool->name);
-	if (access(pool->token, F_OK))
-		pool->token[0] = '\0';
-}
-
 static int
 check_files(const struct cli_pool *pool)
 {
@@ -140,7 +127,7 @@ use_pool(struct cli_choice *choice, const struct cli_pool *pool)
 	choice->pool = *pool;
 	(void)snprintf(choice->whence, sizeof(choice->whence), "pool %s of %s:%d", pool->name,
 		       pool->file, pool->line);
-	find_token(&choice->pool);
+	cli_pools_find_token(&choice->pool);
 	if (check_files(&choice->pool))
 		return CLI_WRONG;
 	if (!*choice->pool.token && !*choice->pool.certificate && value_of("GPUPOOL_TOKEN_FILE"))

@@ -24,6 +24,8 @@ int cli_env(int count, char **words);
 int cli_devices(int count, char **words);
 int cli_check(int count, char **words);
 int cli_login(int count, char **words);
+int cli_logout(int count, char **words);
+int cli_list_pools(int count, char **words);
 int cli_help(int count, char **words);
 
 /* "gpupool: ..." on standard error; returns CLI_WRONG. */

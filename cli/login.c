@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* login: a token for a pool, stored for its user alone. */
+/* login, logout, pools: a token for a pool, stored for its user alone, and the pools that there
+ * are. */
 #include "cli/command.h"
+#include "cli/look.h"
 #include "cli/pools.h"
+#include "client/connect/token.h"
 #include "ctl/pool_file.h"
 #include "protocol/token_text.h"
 #include "transport/url.h"
@@ -156,8 +159,66 @@ check_pool(const char *name, const char *url, const struct cli_pools *pools)
 	return 0;
 }
 
+/* Whether all daemons of the pool accept the token of this file, which is not its pool's yet. */
 static int
-store(const char *name, const char *url, const struct cli_pools *pools)
+try_token(const char *path, const char *url, const struct cli_pool *pool)
+{
+	const struct {
+		const char *name, *value;
+	} variables[] = {
+		{ "REMOTE_GPU", url },
+		{ "GPUPOOL_TOKEN_FILE", path },
+		{ "GPUPOOL_TLS_CA", pool ? pool->authority : "" },
+		{ "GPUPOOL_TLS_CERT", pool ? pool->certificate : "" },
+		{ "GPUPOOL_TLS_KEY", pool ? pool->key : "" },
+		{ "GPUPOOL_TLS_CRL", pool ? pool->crl : "" },
+		{ "GPUPOOL_TENANT", pool ? pool->tenant : "" },
+	};
+	struct cli_look *look = calloc(1, sizeof(*look));
+	char error[768], tenant[80];
+	int r = 0;
+
+	if (!look)
+		return cli_fail("out of memory");
+	for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++)
+		(void)setenv(variables[i].name, variables[i].value, 1);
+	if (cli_look_list(look, error, sizeof(error)))
+		r = cli_fail("%s", error);
+	for (int i = 0; r == 0 && i < look->daemon_count; i++) {
+		struct cli_daemon *daemon = &look->daemons[i];
+
+		if (cli_look_ask(daemon))
+			r = cli_fail("%s; nothing is stored (--no-check stores the token without "
+				     "a connection)",
+				     daemon->error);
+		else
+			fprintf(stderr, "gpupool: %s accepts the token: tenant %s\n", daemon->text,
+				cli_look_text(daemon->account->tenant, tenant, sizeof(tenant)));
+	}
+	cli_look_free(look);
+	free(look);
+	return r;
+}
+
+/* The token's file takes its place only when the pool has accepted it. */
+static int
+store_token(const char *path, const char *text, size_t size, const char *url,
+	    const struct cli_pool *pool, bool check)
+{
+	char prepared[CLI_PATH_MAX + 8];
+
+	if (ctl_prepare_file(path, text, size, 0600))
+		return CLI_WRONG;
+	(void)snprintf(prepared, sizeof(prepared), "%s" CTL_PREPARED, path);
+	if (check && try_token(prepared, url, pool)) {
+		ctl_drop_file(path);
+		return CLI_WRONG;
+	}
+	return ctl_place_file(path, true) ? CLI_WRONG : 0;
+}
+
+static int
+store(const char *name, const char *url, bool check, const struct cli_pools *pools)
 {
 	const struct cli_pool *pool = cli_pools_find(pools, name);
 	char folder[CLI_PATH_MAX - CLI_NAME_MAX - 16], path[CLI_PATH_MAX];
@@ -179,8 +240,10 @@ store(const char *name, const char *url, const struct cli_pools *pools)
 			"%s:%d: [pool %s] names another file of a token: %s; take that line out, "
 			"or store the token there yourself",
 			pool->file, pool->line, name, pool->token);
-	if (r == 0 && (ctl_make_folder(folder) || ctl_write_file(path, text, size, 0600, true)))
+	if (r == 0 && ctl_make_folder(folder))
 		r = CLI_WRONG;
+	if (r == 0)
+		r = store_token(path, text, size, pool ? pool->url : url, pool, check);
 	if (r == 0)
 		fprintf(stderr, "gpupool: token %s of pool %s is in %s\n", token.id, name, path);
 	if (r == 0 && !pool)
@@ -194,16 +257,21 @@ store(const char *name, const char *url, const struct cli_pools *pools)
 int
 cli_login(int count, char **words)
 {
-	static const struct option none[] = { { NULL, 0, NULL, 0 } };
+	static const struct option options[] = { { "no-check", no_argument, NULL, 'n' },
+						 { NULL, 0, NULL, 0 } };
 	char error[CLI_ERROR_MAX];
 	struct cli_pools pools;
+	bool check = true;
 	const char *url;
 	int r;
 
-	if (cli_option_anywhere(count, words, "", none) != -1)
-		return CLI_WRONG;
+	while ((r = cli_option_anywhere(count, words, "", options)) != -1) {
+		if (r == '?')
+			return CLI_WRONG;
+		check = false;
+	}
 	if (optind >= count || count - optind > 2)
-		return cli_fail("usage: gpupool login POOL [ADDRESS] < TOKEN_FILE");
+		return cli_fail("usage: gpupool login [--no-check] POOL [ADDRESS] < TOKEN_FILE");
 	url = optind + 1 < count ? words[optind + 1] : NULL;
 	if (strncmp(words[optind], "gpt_", 4) == 0 || (url && strncmp(url, "gpt_", 4) == 0))
 		return cli_fail(
@@ -215,7 +283,184 @@ cli_login(int count, char **words)
 	if (r == 0)
 		r = check_pool(words[optind], url, &pools);
 	if (r == 0)
-		r = store(words[optind], url, &pools);
+		r = store(words[optind], url, check, &pools);
+	cli_pools_free(&pools);
+	return r;
+}
+
+/* Whether login wrote all of the section. */
+static bool
+is_plain(const struct cli_pool *pool, const char *folder)
+{
+	char path[CLI_PATH_MAX];
+
+	(void)snprintf(path, sizeof(path), "%s/pools.conf", folder);
+	return strcmp(pool->file, path) == 0 && !*pool->token && !*pool->authority &&
+	       !*pool->certificate && !*pool->key && !*pool->crl && !*pool->tenant &&
+	       !*pool->gpus && !*pool->memory && !*pool->sm && !*pool->wait;
+}
+
+/* The text without the section that begins in this line, and without the empty lines before it. */
+static char *
+cut_section(const char *text, int line)
+{
+	char *kept = calloc(1, strlen(text) + 1), *end = kept;
+	bool inside = false;
+
+	for (int at = 1; kept && *text; at++) {
+		size_t length = strcspn(text, "\n") + (text[strcspn(text, "\n")] == '\n');
+
+		if (at == line) {
+			inside = true;
+			while (end - kept >= 2 && end[-1] == '\n' && end[-2] == '\n')
+				*--end = '\0';
+		} else if (inside && text[strspn(text, " \t")] == '[') {
+			inside = false;
+			if (end > kept)
+				end = stpcpy(end, "\n");
+		}
+		if (!inside) {
+			memcpy(end, text, length);
+			end += length;
+		}
+		text += length;
+	}
+	return kept;
+}
+
+static int
+remove_section(const struct cli_pool *pool)
+{
+	char *text = NULL, *kept;
+	size_t size = 0;
+	FILE *file = fopen(pool->file, "re");
+	struct stat status;
+	int r = -1;
+
+	if (!file || fstat(fileno(file), &status) || getdelim(&text, &size, '\0', file) < 0) {
+		(void)cli_fail("%s: %s", pool->file, strerror(errno));
+	} else {
+		kept = cut_section(text, pool->line);
+		r = kept ? ctl_write_file(pool->file, kept, strlen(kept), status.st_mode & 0777,
+					  true)
+			 : cli_fail("out of memory");
+		free(kept);
+	}
+	free(text);
+	if (file)
+		(void)fclose(file);
+	if (r == 0)
+		fprintf(stderr, "gpupool: pool %s is no longer in %s\n", pool->name, pool->file);
+	return r ? CLI_WRONG : 0;
+}
+
+static int
+log_out(const char *name, const struct cli_pools *pools)
+{
+	const struct cli_pool *pool = cli_pools_find(pools, name);
+	char folder[CLI_PATH_MAX - CLI_NAME_MAX - 16], path[CLI_PATH_MAX], error[CLI_ERROR_MAX];
+	bool removed;
+
+	for (int i = 0; !pool && i < pools->count; i++)
+		if (strcmp(pools->list[i].url, name) == 0)
+			pool = &pools->list[i];
+	if (!cli_user_folder(folder, sizeof(folder)))
+		return cli_fail("where are your files? HOME is not set");
+	if (!pool) {
+		cli_pools_explain(pools, name, error, sizeof(error));
+		return cli_fail("%s", error);
+	}
+	(void)snprintf(path, sizeof(path), "%s/%s.token", folder, pool->name);
+	removed = unlink(path) == 0;
+	if (!removed && errno != ENOENT)
+		return cli_fail("%s: %s", path, strerror(errno));
+	if (removed)
+		fprintf(stderr, "gpupool: removed %s\n", path);
+	if (is_plain(pool, folder))
+		return remove_section(pool);
+	if (*pool->token && strcmp(pool->token, path) != 0)
+		fprintf(stderr, "gpupool: the token %s stays: %s:%d names it\n", pool->token,
+			pool->file, pool->line);
+	fprintf(stderr, "gpupool: pool %s stays in %s:%d, which has more than what login wrote\n",
+		pool->name, pool->file, pool->line);
+	return 0;
+}
+
+int
+cli_logout(int count, char **words)
+{
+	static const struct option none[] = { { NULL, 0, NULL, 0 } };
+	char error[CLI_ERROR_MAX];
+	struct cli_pools pools;
+	int r;
+
+	if (cli_option_anywhere(count, words, "", none) != -1)
+		return CLI_WRONG;
+	if (count - optind != 1)
+		return cli_fail("usage: gpupool logout POOL");
+	r = cli_pools_read(&pools, error, sizeof(error));
+	r = r ? cli_fail("%s", error) : log_out(words[optind], &pools);
+	cli_pools_free(&pools);
+	return r;
+}
+
+/* By what the pool is entered: "token abcdefghij", "certificate FILE" or "no token". */
+static void
+name_credentials(struct cli_pool *pool, char *text, size_t size)
+{
+	struct gpc_credentials credentials = { .token = pool->token };
+	struct gp_token token;
+	char error[768];
+	bool given;
+
+	cli_pools_find_token(pool);
+	if (!*pool->token)
+		(void)snprintf(text, size, *pool->certificate ? "certificate" : "no token");
+	else if (gpc_token_read(&credentials, &token, &given, error, sizeof(error)))
+		(void)snprintf(text, size, "unusable token");
+	else
+		(void)snprintf(text, size, "token %s", token.id);
+	explicit_bzero(&token, sizeof(token));
+}
+
+int
+cli_list_pools(int count, char **words)
+{
+	static const struct option none[] = { { NULL, 0, NULL, 0 } };
+	int widths[2] = { 4, 7 };
+	char error[CLI_ERROR_MAX], entered[64];
+	struct cli_pools pools;
+	int r;
+
+	if (cli_option_anywhere(count, words, "", none) != -1)
+		return CLI_WRONG;
+	if (optind < count)
+		return cli_fail("usage: gpupool pools");
+	r = cli_pools_read(&pools, error, sizeof(error));
+	if (r)
+		r = cli_fail("%s", error);
+	for (int i = 0; i < pools.count; i++) {
+		int name = (int)strlen(pools.list[i].name), url = (int)strlen(pools.list[i].url);
+
+		widths[0] = name > widths[0] ? name : widths[0];
+		widths[1] = url > widths[1] ? url : widths[1];
+	}
+	if (r == 0 && pools.count == 0)
+		fprintf(stderr, "gpupool: no pools: \"gpupool login NAME tls://HOST < TOKEN_FILE\" "
+				"makes one known\n");
+	else if (r == 0)
+		printf("%-*s  %-*s  %-16s  %s\n", widths[0], "POOL", widths[1], "ADDRESS",
+		       "CREDENTIALS", "FILE");
+	for (int i = 0; r == 0 && i < pools.count; i++) {
+		struct cli_pool *pool = &pools.list[i];
+
+		/* A name counts where it stands first. */
+		if (cli_pools_find(&pools, pool->name) != pool)
+			continue;
+		name_credentials(pool, entered, sizeof(entered));
+		printf("%-*s  %-*s  %-16s  %s:%d\n", widths[0], pool->name, widths[1], pool->url,
+		       entered, pool->file, pool->line);
+	}
 	cli_pools_free(&pools);
 	return r;
 }

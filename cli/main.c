@@ -42,10 +42,18 @@ static const struct command {
 	{ "env", cli_env, "[-p POOL] [--gpus N] [--memory SIZE] [--sm PERCENT] [--wait TIME]",
 	  "print what run would set, for a shell: eval \"$(gpupool env)\"",
 	  "The options are those of run.\n" },
-	{ "login", cli_login, "POOL [ADDRESS] < TOKEN_FILE",
+	{ "login", cli_login, "[--no-check] POOL [ADDRESS] < TOKEN_FILE",
 	  "store a token for a pool, and the pool's address",
 	  "The token's file is read from standard input, and stored so that nobody else\n"
-	  "can read it. ADDRESS (tls://HOST) adds the pool to your pools.conf.\n" },
+	  "can read it. ADDRESS (tls://HOST) adds the pool to your pools.conf.\n"
+	  "Programs find the token by the pool's name and by its address.\n"
+	  "\n"
+	  "      --no-check      store it without asking the pool whether it is right\n" },
+	{ "logout", cli_logout, "POOL", "remove a pool's token, and its address",
+	  "A section of pools.conf that has more than what login wrote stays there.\n" },
+	{ "pools", cli_list_pools, "", "list the pools that you know",
+	  "Those of your pools.conf, then those of the machine's. The first one is used\n"
+	  "where nothing names a pool.\n" },
 	{ "help", cli_help, "[COMMAND]", "this list, or a command's options", "" },
 };
 

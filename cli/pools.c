@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define FILE_NAME "pools.conf"
 #define FILE_BYTES_MAX (256 << 10)
@@ -434,6 +435,18 @@ cli_pools_find(const struct cli_pools *pools, const char *name)
 			return &pools->list[i];
 	}
 	return NULL;
+}
+
+void
+cli_pools_find_token(struct cli_pool *pool)
+{
+	char folder[CLI_PATH_MAX - CLI_NAME_MAX - 16];
+
+	if (*pool->token || !cli_user_folder(folder, sizeof(folder)))
+		return;
+	(void)snprintf(pool->token, sizeof(pool->token), "%s/%s.token", folder, pool->name);
+	if (access(pool->token, F_OK))
+		pool->token[0] = '\0';
 }
 
 void

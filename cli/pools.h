@@ -53,6 +53,9 @@ int cli_pools_parse(struct cli_pools *pools, const char *text, const char *file,
 int cli_pools_read(struct cli_pools *pools, char *error, size_t error_size);
 void cli_pools_free(struct cli_pools *pools);
 
+/* Where gpupool login stores the token, if the pool names no other file. */
+void cli_pools_find_token(struct cli_pool *pool);
+
 /* NULL: there is none. */
 const struct cli_pool *cli_pools_find(const struct cli_pools *pools, const char *name);
 /* "there is no pool ..." with the name that was probably meant, or those that there are. */

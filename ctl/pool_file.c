@@ -189,7 +189,7 @@ put_in_place(const char *name, const char *path, bool force)
 static int
 name_new(const char *path, char name[CTL_PATH_MAX])
 {
-	if ((size_t)snprintf(name, CTL_PATH_MAX, "%s.new", path) >= CTL_PATH_MAX)
+	if ((size_t)snprintf(name, CTL_PATH_MAX, "%s" CTL_PREPARED, path) >= CTL_PATH_MAX)
 		return ctl_fail("%s: %s", path, strerror(ENAMETOOLONG));
 	return 0;
 }

@@ -13,6 +13,8 @@
 #include <sys/types.h>
 
 #define CTL_PATH_MAX 4096
+/* What a prepared file has behind its path until it takes its place. */
+#define CTL_PREPARED ".new"
 
 /* An option and its value in the words of a command, as --name VALUE or --name=VALUE. */
 struct ctl_option {

@@ -11,7 +11,7 @@ _gpupool_pools() {
 
 _gpupool() {
 	local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
-	local command=${COMP_WORDS[1]} commands='run devices check env login help' options='' at
+	local command=${COMP_WORDS[1]} commands='run devices check env login logout pools help' options='' at
 	COMPREPLY=()
 
 	if [ "$COMP_CWORD" -eq 1 ]; then
@@ -31,7 +31,8 @@ _gpupool() {
 	run | env) options='--pool --gpus --memory --sm --wait --help' ;;
 	devices) options='--pool --list --json --help' ;;
 	check) options='--pool --help' ;;
-	login)
+	login | logout)
+		case $current in -*) [ "$command" = login ] && COMPREPLY=($(compgen -W '--no-check --help' -- "$current")) ;; esac
 		[ "$COMP_CWORD" -eq 2 ] && COMPREPLY=($(compgen -W "$(_gpupool_pools)" -- "$current"))
 		return
 		;;

@@ -26,13 +26,15 @@ function __gpupool_options_of
     not __gpupool_program; and __fish_seen_subcommand_from $argv
 end
 
-set -l commands run devices check env login help
+set -l commands run devices check env login logout pools help
 complete -c gpupool -f
 complete -c gpupool -n "not __fish_seen_subcommand_from $commands" -a run -d 'Run a program on a pool'
 complete -c gpupool -n "not __fish_seen_subcommand_from $commands" -a devices -d 'GPUs, load, quota, sessions'
 complete -c gpupool -n "not __fish_seen_subcommand_from $commands" -a check -d 'Find out what is wrong'
 complete -c gpupool -n "not __fish_seen_subcommand_from $commands" -a env -d 'Print what run would set'
 complete -c gpupool -n "not __fish_seen_subcommand_from $commands" -a login -d 'Store a token for a pool'
+complete -c gpupool -n "not __fish_seen_subcommand_from $commands" -a logout -d 'Remove a pool\'s token'
+complete -c gpupool -n "not __fish_seen_subcommand_from $commands" -a pools -d 'List the pools'
 complete -c gpupool -n "not __fish_seen_subcommand_from $commands" -a help -d 'Commands and options'
 complete -c gpupool -n "not __fish_seen_subcommand_from $commands" -l version -d 'Print the version'
 complete -c gpupool -n '__gpupool_options_of run env devices check' -s p -l pool -x -a '(__gpupool_pools)' -d 'A pool, or an address'
@@ -44,5 +46,6 @@ complete -c gpupool -n '__gpupool_options_of devices' -s L -l list -d 'One line 
 complete -c gpupool -n '__gpupool_options_of devices' -l json -d 'For programs'
 complete -c gpupool -n '__gpupool_options_of run check' -a '(__fish_complete_command)' -F
 complete -c gpupool -n '__gpupool_program' -F
-complete -c gpupool -n '__fish_seen_subcommand_from login' -a '(__gpupool_pools)'
+complete -c gpupool -n '__fish_seen_subcommand_from login logout' -a '(__gpupool_pools)'
+complete -c gpupool -n '__fish_seen_subcommand_from login' -l no-check -d 'Store it without asking the pool'
 complete -c gpupool -n '__fish_seen_subcommand_from help' -a "$commands"

@@ -20,12 +20,12 @@
  * place, with TLS if this user has anything to check or to show.  What the daemon would like does
  * not count: whoever is on the way could say so. */
 static void
-control_url(const struct gp_url *url, struct gp_url *control)
+control_url(struct gpc_opening *opening)
 {
-	*control = *url;
-	if (gpc_wants_rdma(url))
-		(void)snprintf(control->scheme, sizeof(control->scheme), "%s",
-			       gpc_config_tls() ? "tls" : "tcp");
+	opening->control = *opening->url;
+	if (gpc_wants_rdma(opening->url))
+		(void)snprintf(opening->control.scheme, sizeof(opening->control.scheme), "%s",
+			       gpc_credentials_any(&opening->credentials) ? "tls" : "tcp");
 }
 
 /* An empty bitmap stands for all calls. */
@@ -100,9 +100,11 @@ gpc_link_open(const struct gp_url *url, const int32_t *devices, int device_count
 	int r;
 
 	gp_url_format(url, opening.text, sizeof(opening.text));
-	control_url(url, &opening.control);
+	gpc_credentials_find(url, &opening.credentials);
+	control_url(&opening);
 	*link = (struct gpc_link){ 0 };
-	r = gpc_token_read(&opening.token, &opening.has_token, error, error_size);
+	r = gpc_token_read(&opening.credentials, &opening.token, &opening.has_token, error,
+			   error_size);
 	if (r == 0)
 		r = gpc_greet(&opening, link);
 	explicit_bzero(&opening.token, sizeof(opening.token));
@@ -116,6 +118,7 @@ gpc_link_open(const struct gp_url *url, const int32_t *devices, int device_count
 			gpc_window_release(link->facts.window_base, link->facts.window_size);
 	}
 	gpc_first_lane_drop(&opening);
+	gpc_credentials_fini(&opening.credentials);
 	if (r != 0)
 		gpc_link_fini(link);
 	return r != 0 && opening.full ? -EBUSY : r;
@@ -137,8 +140,10 @@ gpc_link_look(const struct gp_url *url, Gpupool__ControlMessage **message_p,
 	int r;
 
 	gp_url_format(url, opening.text, sizeof(opening.text));
-	control_url(url, &opening.control);
-	r = gpc_token_read(&opening.token, &opening.has_token, error, error_size);
+	gpc_credentials_find(url, &opening.credentials);
+	control_url(&opening);
+	r = gpc_token_read(&opening.credentials, &opening.token, &opening.has_token, error,
+			   error_size);
 	if (r == 0)
 		r = gpc_greet(&opening, &link);
 	explicit_bzero(&opening.token, sizeof(opening.token));
@@ -148,6 +153,7 @@ gpc_link_look(const struct gp_url *url, Gpupool__ControlMessage **message_p,
 		link.welcome = NULL;
 	}
 	gpc_link_fini(&link);
+	gpc_credentials_fini(&opening.credentials);
 	return r;
 }
 

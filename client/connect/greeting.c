@@ -105,7 +105,7 @@ secure(struct gpc_opening *opening, struct gpc_link *link, struct gp_tls *tls, u
 	if (begun != 0 && (r == 0 || r == begun))
 		r = gpc_opening_fail(
 			opening, begun, ": %s%s", gp_conn_error(link->control),
-			begun == -EACCES && !gpc_tls_has_authority()
+			begun == -EACCES && !gpc_tls_has_authority(&opening->credentials)
 				? ": the pool's certificate stands in the token's file "
 				  "(GPUPOOL_TOKEN_FILE), or in one that "
 				  "GPUPOOL_TLS_CA names"
@@ -131,7 +131,7 @@ open_secure(struct gpc_opening *opening, struct gpc_link *link, const struct gp_
 {
 	struct gp_tls *tls = NULL;
 	char why[384] = "";
-	int r = gpc_tls_read(&tls, why, sizeof(why));
+	int r = gpc_tls_read(&opening->credentials, &tls, why, sizeof(why));
 
 	if (r != 0)
 		return gpc_opening_fail(opening, r, ": %s", why);
@@ -177,10 +177,12 @@ show_token(struct gpc_opening *opening, const struct gp_conn *conn, ProtobufCBin
 	if (!opening->has_token)
 		return 0;
 	if (!(gp_conn_caps(conn) & (GP_CONN_CAP_ENCRYPTED | GP_CONN_CAP_LOCAL)))
-		return gpc_opening_fail(
-			opening, GP_E_INVALID,
-			": the connection is not encrypted, so the token of GPUPOOL_TOKEN_FILE "
-			"is not sent; tls:// is encrypted");
+		return gpc_opening_fail(opening, GP_E_INVALID,
+					": the connection is not encrypted, so the token of %s%s "
+					"is not sent; tls:// is "
+					"encrypted",
+					*opening->credentials.pool ? "pool " : "GPUPOOL_TOKEN_FILE",
+					opening->credentials.pool);
 	data->data = (uint8_t *)opening->token.text;
 	data->len = GP_TOKEN_LENGTH;
 	return 0;

@@ -7,6 +7,7 @@
 #define GPC_OPENING_H
 
 #include "client/connect/connect.h"
+#include "client/connect/credentials.h"
 #include "protocol/token_text.h"
 
 #include <stdbool.h>
@@ -26,6 +27,7 @@ struct gpc_opening {
 	int connect_ms;
 	const int32_t *devices;
 	int device_count;
+	struct gpc_credentials credentials;
 	bool has_token;
 	struct gp_token token;
 	char text[GP_URL_TEXT_MAX];

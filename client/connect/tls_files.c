@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/connect/tls_files.h"
 
-#include "base/environment.h"
 #include "transport/tls/openssl.h"
 
 #include <openssl/err.h>
@@ -11,15 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-
-/* Set and not empty, or NULL. */
-static const char *
-value_of(const char *name)
-{
-	const char *text = gp_environment_get(name);
-
-	return text && *text ? text : NULL;
-}
 
 static int
 no_pass_phrase(char *text, int size, int writing, void *unused)
@@ -73,26 +63,28 @@ has_certificates(const char *path)
 }
 
 int
-gpc_tls_read(struct gp_tls **tls_p, char *error, size_t error_size)
+gpc_tls_read(const struct gpc_credentials *credentials, struct gp_tls **tls_p, char *error,
+	     size_t error_size)
 {
 	struct gp_tls_files files = {
-		.certificate = value_of("GPUPOOL_TLS_CERT"),
-		.key = value_of("GPUPOOL_TLS_KEY"),
-		.authority = value_of("GPUPOOL_TLS_CA"),
-		.crl = value_of("GPUPOOL_TLS_CRL"),
+		.certificate = credentials->certificate,
+		.key = credentials->key,
+		.authority = credentials->authority,
+		.crl = credentials->crl,
 	};
-	const char *token = value_of("GPUPOOL_TOKEN_FILE");
-	char why[320] = "";
+	char certificate[GPC_CREDENTIALS_NAME_MAX], key[GPC_CREDENTIALS_NAME_MAX], why[320] = "";
 	int r;
 
 	if (!files.certificate != !files.key) {
-		(void)snprintf(error, error_size,
-			       "GPUPOOL_TLS_%s is set, and GPUPOOL_TLS_%s is not",
-			       files.key ? "KEY" : "CERT", files.key ? "CERT" : "KEY");
+		(void)gpc_credentials_name(credentials, "GPUPOOL_TLS_CERT", "certificate",
+					   certificate, sizeof(certificate));
+		(void)gpc_credentials_name(credentials, "GPUPOOL_TLS_KEY", "key", key, sizeof(key));
+		(void)snprintf(error, error_size, "%s is set, and %s is not",
+			       files.key ? key : certificate, files.key ? certificate : key);
 		return GP_E_INVALID;
 	}
-	if (!files.authority && token && has_certificates(token))
-		files.authority = token;
+	if (!files.authority && credentials->token && has_certificates(credentials->token))
+		files.authority = credentials->token;
 	else if (!files.authority && files.certificate && has_root(files.certificate))
 		files.authority = files.certificate;
 	r = gp_tls_client(&files, tls_p, why, sizeof(why));
@@ -102,11 +94,9 @@ gpc_tls_read(struct gp_tls **tls_p, char *error, size_t error_size)
 }
 
 bool
-gpc_tls_has_authority(void)
+gpc_tls_has_authority(const struct gpc_credentials *credentials)
 {
-	const char *token = value_of("GPUPOOL_TOKEN_FILE");
-	const char *certificate = value_of("GPUPOOL_TLS_CERT");
-
-	return value_of("GPUPOOL_TLS_CA") || (token && has_certificates(token)) ||
-	       (certificate && has_root(certificate));
+	return credentials->authority ||
+	       (credentials->token && has_certificates(credentials->token)) ||
+	       (credentials->certificate && has_root(credentials->certificate));
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/connect/token.h"
 
-#include "base/environment.h"
 #include "client/base/log.h"
 
 #include <errno.h>
@@ -12,35 +11,51 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char variable[] = "GPUPOOL_TOKEN_FILE";
+/* The file's path, as messages have it: "GPUPOOL_TOKEN_FILE=PATH", or "PATH, the token of pool
+ * lab". */
+static void
+name_file(const struct gpc_credentials *credentials, char *text, size_t size)
+{
+	if (*credentials->pool)
+		(void)snprintf(text, size, "%s, the token of pool %s", credentials->token,
+			       credentials->pool);
+	else
+		(void)snprintf(text, size, "GPUPOOL_TOKEN_FILE=%s", credentials->token);
+}
 
 static int
-complain(const char *path, const char *what, char *error, size_t error_size)
+complain(const struct gpc_credentials *credentials, const char *what, char *error,
+	 size_t error_size)
 {
-	(void)snprintf(error, error_size, "%s=%s: %s", variable, path, what);
+	char name[512];
+
+	name_file(credentials, name, sizeof(name));
+	(void)snprintf(error, error_size, "%s: %s", name, what);
 	return GP_E_INVALID;
 }
 
 /* The open file, or NULL: errno says why. */
 static FILE *
-open_file(const char *path)
+open_file(const struct gpc_credentials *credentials)
 {
 	/* Who waits at a pipe does not get on. */
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	int fd = open(credentials->token, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	struct stat status;
+	char name[512];
 	FILE *file;
 	int failed = 0;
 
 	if (fd < 0)
 		return NULL;
+	name_file(credentials, name, sizeof(name));
 	if (fstat(fd, &status))
 		failed = errno;
 	else if (!S_ISREG(status.st_mode))
 		failed = S_ISDIR(status.st_mode) ? EISDIR : EINVAL;
 	else if (status.st_mode & S_IROTH)
-		gpc_warn("%s=%s: others can read this file, and whoever has the token uses the "
+		gpc_warn("%s: others can read this file, and whoever has the token uses the "
 			 "pool in your name; chmod 600 keeps it yours",
-			 variable, path);
+			 name);
 	file = failed ? NULL : fdopen(fd, "r");
 	if (file)
 		return file;
@@ -51,47 +66,48 @@ open_file(const char *path)
 }
 
 static int
-read_text(const char *path, char *text, size_t *size_p, char *error, size_t error_size)
+read_text(const struct gpc_credentials *credentials, char *text, size_t *size_p, char *error,
+	  size_t error_size)
 {
-	FILE *file = open_file(path);
+	FILE *file = open_file(credentials);
 	int r = 0;
 
 	if (!file)
-		return complain(path, strerror(errno), error, error_size);
+		return complain(credentials, strerror(errno), error, error_size);
 	errno = 0;
 	*size_p = fread(text, 1, GP_TOKEN_FILE_MAX + 1, file);
 	if (ferror(file))
-		r = complain(path, strerror(errno), error, error_size);
+		r = complain(credentials, strerror(errno), error, error_size);
 	else if (*size_p > GP_TOKEN_FILE_MAX)
-		r = complain(path, "larger than 1 MiB, so this is no file of a token", error,
+		r = complain(credentials, "larger than 1 MiB, so this is no file of a token", error,
 			     error_size);
 	(void)fclose(file);
 	return r;
 }
 
 int
-gpc_token_read(struct gp_token *token, bool *given_p, char *error, size_t error_size)
+gpc_token_read(const struct gpc_credentials *credentials, struct gp_token *token, bool *given_p,
+	       char *error, size_t error_size)
 {
-	const char *path = gp_environment_get(variable);
 	size_t size = 0;
 	char *text;
 	int r;
 
-	*given_p = path && *path;
+	*given_p = credentials->token != NULL;
 	if (!*given_p)
 		return 0;
 	text = malloc(GP_TOKEN_FILE_MAX + 1);
 	if (!text)
-		return complain(path, strerror(ENOMEM), error, error_size);
-	r = read_text(path, text, &size, error, error_size);
+		return complain(credentials, strerror(ENOMEM), error, error_size);
+	r = read_text(credentials, text, &size, error, error_size);
 	if (r == 0) {
 		r = gp_token_find(text, size, token);
 		explicit_bzero(text, size);
 		if (r == GP_E_EOF)
-			r = complain(path, "the file is empty: there is no token in it", error,
-				     error_size);
+			r = complain(credentials, "the file is empty: there is no token in it",
+				     error, error_size);
 		else if (r)
-			r = complain(path,
+			r = complain(credentials,
 				     "its first line is no token (gpt_..., as gpupoolctl token "
 				     "create makes it)",
 				     error, error_size);

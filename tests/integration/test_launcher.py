@@ -16,7 +16,7 @@ import threading
 import time
 
 from harness import (PATIENCE, SOFTWARE, Certificates, Daemon, Encrypted, Program, Result, Skip, base_environment, case, client_environment,
-                     count_descriptors, main, read_file, require, software_env, wait_until)
+                     count_descriptors, main, read_file, require, run, software_env, wait_until)
 from pool import Pool, ctl, token_of
 
 GPUPOOL = os.environ["GP_GPUPOOL"]
@@ -179,7 +179,7 @@ def _():
         require("gpupool check" in user.say("help").out and "--memory SIZE" in user.say("help", "run").out, "no help")
         for args in (("--help",), ("-h",), ("-p", "lab", "--help"), ("--memory=1G", "-h")):
             require(user.say("run", *args).out == user.say("help", "run").out, f"{args}: another text")
-        require(all(len(line) < 80 for name in ("run", "devices", "check", "env", "login", "help")
+        require(all(len(line) < 80 for name in ("run", "devices", "check", "env", "login", "logout", "pools", "help")
                     for line in user.say("help", name).out.splitlines()), "a line of help is too long for a terminal")
         user.fails('"--pool" is no option: "gpupool help" lists the commands', "--pool", "lab")
         require(re.fullmatch(r"gpupool \d+\.\d+\.\d+\n", user.say("--version").out), "no version")
@@ -235,7 +235,8 @@ def _():
     with User() as user, Pool(config="[tenant alice]\nmemory = 64M\n") as pool:
         path, name = pool.create("alice")
         result = user.say("login", "lab", pool.local, text=read_file(path))
-        require(result.out == "" and result.err == f"gpupool: token {name} of pool lab is in {user.file('lab.token')}\n"
+        accepts = f"gpupool: {pool.local} accepts the token: tenant alice\n"
+        require(result.out == "" and result.err == f"{accepts}gpupool: token {name} of pool lab is in {user.file('lab.token')}\n"
                 f"gpupool: pool lab is in {user.file('pools.conf')}\n", str(result))
         require(stat.S_IMODE(os.stat(user.file("lab.token")).st_mode) == 0o600, "others can read it")
         require(read_file(user.file("lab.token")) == read_file(path) and
@@ -247,11 +248,11 @@ def _():
         # Another one takes its place; another address does not.
         other, name = pool.create("alice")
         user.say("login", "lab", text=read_file(other)).expect(
-            err=f"gpupool: token {name} of pool lab is in {user.file('lab.token')}\n")
+            err=f"{accepts}gpupool: token {name} of pool lab is in {user.file('lab.token')}\n")
         user.fails(f"pool lab is there already, with another address: {pool.local} ({user.file('pools.conf')}:1); "
                    "change it there, or take another name", "login", "lab",
                    "tls://elsewhere", text="")
-        user.say("login", "far", "tls://far", text=read_file(other))
+        user.say("login", "far", "tls://far", "--no-check", text=read_file(other))
         require(read_file(user.file("pools.conf")).endswith("\n\n[pool far]\nurl = tls://far\n"), read_file(user.file("pools.conf")))
 
 
@@ -267,7 +268,7 @@ def _():
         seen = "a token on the command line can be seen by everybody on this machine: gpupool login POOL < TOKEN_FILE"
         user.fails(seen, "login", secret)
         user.fails(seen, "login", "lab", secret)
-        user.fails("usage: gpupool login POOL [ADDRESS] < TOKEN_FILE", "login")
+        user.fails("usage: gpupool login [--no-check] POOL [ADDRESS] < TOKEN_FILE", "login")
         user.fails('there is no pool "lba"; did you mean lab?; with an address, login adds one', "login", "lba", text=secret)
         require(not os.path.exists(user.file("lab.token")), "something was stored")
 
@@ -279,7 +280,7 @@ def _():
         conf = user.write("[pool lab]\nurl = tls://gpunode\n")
         before = read_file(conf)
         url = ",".join(f"tls://{letter * 200}.example" for letter in "abcdef")
-        done = subprocess.run(["sh", "-c", f'ulimit -f 1; trap "" XFSZ; exec {GPUPOOL} login far {url}'], input=secret, capture_output=True,
+        done = subprocess.run(["sh", "-c", f'ulimit -f 1; trap "" XFSZ; exec {GPUPOOL} login --no-check far {url}'], input=secret, capture_output=True,
                               text=True, check=False, env={**base_environment(), **user.env(LD_PRELOAD="")}, timeout=PATIENCE)
         require(done.returncode == 125 and f"gpupool: {conf}: File too large; the pool is not in it\n" in done.stderr, f"{done}")
         require(read_file(conf) == before, read_file(conf))
@@ -295,6 +296,91 @@ def _():
         _, status = os.waitpid(pid, 0)
         os.close(terminal)
         require(os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGINT, f"it ended with {status}")
+
+
+@case("login stores nothing that the pool refuses, or that nobody could ask about, unless it is told to")
+def _():
+    with User() as user, Pool() as pool:
+        path, name = pool.create("alice")
+        user.say("login", "lab", pool.local, text=read_file(path))
+        before = {file: read_file(user.file(file)) for file in os.listdir(os.path.dirname(user.file("")))}
+        wrong = "gpt_" + "a" * 10 + "_" + "b" * 52
+        nothing = "nothing is stored (--no-check stores the token without a connection)"
+        for args, says in ((("lab",), f"{pool.local}: refused: the token is not known here; {nothing}"),
+                           (("bad", pool.local), f"{pool.local}: refused: the token is not known here; {nothing}"),
+                           (("off", f"tls://127.0.0.1:{closed_port()}"), None)):
+            result = user.say("login", *args, text=wrong + "\n", status=125)
+            require(result.err == f"gpupool: {says}\n" if says else
+                    re.fullmatch(r"gpupool: .*: Connection refused; " + re.escape(nothing) + "\n", result.err), str(result))
+            require({file: read_file(user.file(file)) for file in os.listdir(os.path.dirname(user.file("")))} == before, "something is stored")
+        result = user.say("login", "--no-check", "bad", pool.local, text=wrong + "\n")
+        require("accepts" not in result.err and read_file(user.file("bad.token")) == wrong + "\n", str(result))
+
+
+@case("a pool's token and authority are found by its address, with gpupool run and without it")
+def _():
+    with User() as user, tempfile.TemporaryDirectory(prefix="gpupool-files-") as folder:
+        ctl("cert", "init", "localhost", "-D", folder)
+        for tenant in ("alice", "bob"):
+            ctl("token", "create", tenant, "-o", f"{folder}/{tenant}.token", "-D", folder)
+        with Daemon("--listen", "tls://127.0.0.1:0", "--certificate", f"{folder}/server.pem", "--key", f"{folder}/server.key",
+                    "--tokens", f"{folder}/tokens") as daemon:
+            port = re.search(r"^listening on tls://127\.0\.0\.1:(\d+)$", read_file(daemon.out_path), re.M)[1]
+            address = f"tls://localhost:{port}"
+            user.write(f"[pool other]\nurl = tls://elsewhere\ntoken = {folder}/bob.token\n# far\n\n")
+            user.say("login", "lab", address, text=read_file(f"{folder}/alice.token"))
+            direct = {"XDG_CONFIG_HOME": user.folder}
+            for found in (address, f"tls://LOCALHOST:{port}/0"):
+                run("vectoradd", remote=found, env=direct).expect(out="vectoradd: ok\n", err="")
+            user.say("run", "-p", address, app("vectoradd")).expect(out="vectoradd: ok\n", err="")
+            expect_line(user.say("check", "-p", address), "ok", "token", r"^\w{10} of \S+/gpupool/lab\.token$")
+            expect_line(user.say("check", "-p", address), "ok", "credentials", "tenant alice, let in by token")
+            require("tenant" in user.say("devices", "-p", address, "--json").out, "no devices")
+            # HOME takes the place of XDG_CONFIG_HOME, and the environment's token comes first.
+            os.makedirs(f"{folder}/.config")
+            os.symlink(os.path.dirname(user.file("")), f"{folder}/.config/gpupool")
+            run("vectoradd", remote=address, env={"HOME": folder, "XDG_CONFIG_HOME": ""}).expect(out="vectoradd: ok\n", err="")
+            expect_line(user.say("check", "-p", address, GPUPOOL_TOKEN_FILE=f"{folder}/bob.token"), "ok", "credentials", "tenant bob, let in by token")
+            # Another address is another pool.
+            result = run("vectoradd", remote=f"tls://127.0.0.1:{port}", env=direct)
+            require(result.status == 1 and "is of an authority that is not known here" in result.err, str(result))
+            # Certificates of the section; a token that cannot be used is named with its pool.
+            user.write(f"[pool lab]\nurl = tls://elsewhere,{address}\nauthority = {folder}/ca.pem\ntoken = ./mine.token\n")
+            user.write(read_file(f"{folder}/alice.token").split("-----BEGIN")[0], "mine.token", 0o600)
+            run("vectoradd", remote=address, env=direct).expect(out="vectoradd: ok\n", err="")
+            user.write("hunter2\n", "mine.token", 0o600)
+            result = run("vectoradd", remote=address, env=direct)
+            require(result.status == 1 and "mine.token, the token of pool lab: its first line is no token" in result.err, str(result))
+
+
+@case("logout removes the token, and the address that login has added; pools lists what is there")
+def _():
+    with User() as user, Pool() as pool:
+        path, name = pool.create("alice")
+        result = user.say("pools")
+        require(result.out == "" and result.err == 'gpupool: no pools: "gpupool login NAME tls://HOST < TOKEN_FILE" makes one known\n', str(result))
+        own = "# mine\n\n[pool b]\nurl = tls://b\nmemory = 1G\n"
+        conf = user.write(own)
+        user.say("login", "lab", pool.local, text=read_file(path))
+        user.say("login", "--no-check", "b", text=read_file(path))
+        user.say("login", "--no-check", "c", "tls://c", text=read_file(path))
+        os.unlink(user.file("c.token"))
+        rows = [line.split() for line in user.say("pools").out.splitlines()]
+        require(rows == [["POOL", "ADDRESS", "CREDENTIALS", "FILE"], ["b", "tls://b", "token", name, f"{conf}:3"],
+                         ["lab", pool.local, "token", name, f"{conf}:7"], ["c", "tls://c", "no", "token", f"{conf}:10"]], f"{rows}")
+        token = user.file("lab.token")
+        user.say("logout", "lab").expect(err=f"gpupool: removed {token}\ngpupool: pool lab is no longer in {conf}\n", out="")
+        require(not os.path.exists(token) and read_file(conf) == own + "\n[pool c]\nurl = tls://c\n", read_file(conf))
+        # The same name with another address.
+        user.say("login", "lab", pool.local, text=read_file(path))
+        user.say("logout", "tls://c").expect(err=f"gpupool: pool c is no longer in {conf}\n")
+        require(read_file(conf) == own + f"\n[pool lab]\nurl = {pool.local}\n", read_file(conf))
+        user.say("logout", "b").expect(err=f"gpupool: removed {user.file('b.token')}\n"
+                                           f"gpupool: pool b stays in {conf}:3, which has more than what login wrote\n")
+        require(read_file(conf) == own + f"\n[pool lab]\nurl = {pool.local}\n", read_file(conf))
+        user.fails('there is no pool "lba"; did you mean lab?', "logout", "lba")
+        user.fails("usage: gpupool logout POOL", "logout")
+        user.say("run", "-p", "lab", app("vectoradd")).expect(out="vectoradd: ok\n")
 
 
 @case("a pool takes away another pool's credentials, and says so of a token")
@@ -792,9 +878,9 @@ def completed(user, *words):
 def _():
     with User() as user:
         user.write("[pool lab]\nurl = tls://a\n [ pool x]\n[pool  b-2 ] # far\nurl = tls://b\n")
-        require(completed(user, "") == ["--help", "--version", "check", "devices", "env", "help", "login", "run"], "not the commands")
+        require(completed(user, "") == ["--help", "--version", "check", "devices", "env", "help", "login", "logout", "pools", "run"], "not the commands")
         require(completed(user, "de") == ["devices"], "not devices")
-        for words in (("run", "-p", ""), ("devices", "--pool", ""), ("login", "")):
+        for words in (("run", "-p", ""), ("devices", "--pool", ""), ("login", ""), ("logout", "")):
             require(completed(user, *words) == ["b-2", "lab"], f"{words}: {completed(user, *words)}")
         require(completed(user, "run", "--m") == ["--memory"] and completed(user, "run", "--memory", "") == [], "not the options")
         require("bash" in completed(user, "run", "--gpus", "1", "bas"), "no programs")
@@ -816,7 +902,7 @@ def _():
         texts = {name: read_file(os.path.join(SOURCES, name)).replace("\\-", "-")
                  for name in ("gpupool.1", "completion/gpupool.bash", "completion/_gpupool", "completion/gpupool.fish")}
         for command in ("run", "devices", "check", "env", "login"):
-            for option in {"--pool", *re.findall(r"--[a-z]+", user.say("help", command).out)}:
+            for option in {*(["--pool"] if command != "login" else []), *re.findall(r"--[a-z][a-z-]+", user.say("help", command).out)}:
                 for name, text in texts.items():
                     wanted = f"-l {option[2:]} " if name.endswith(".fish") else option
                     require(command in text and wanted in text + " ", f"{name} has no {command} {option}")
