@@ -29,6 +29,15 @@ tell(void *arg, const char *text)
 }
 
 static void
+report_error(void *arg, const char *text)
+{
+	int *count = arg;
+
+	(*count)++;
+	(void)fprintf(stderr, "gpupoold: %s\n", text);
+}
+
+static void
 look_at(int ordinal, struct gpd_config_device_facts *facts)
 {
 	ProtobufCBinaryData bytes = { 0 };
@@ -150,15 +159,19 @@ gpd_check_config(const struct gpd_options *options)
 	const char *path = gpd_options_config(options);
 	char error[GPD_CONFIG_ERROR_MAX];
 	struct gpd_config *config;
-	int doubts = 0, wrong;
+	int doubts = 0, wrong = 0;
 
 	if (!path) {
 		printf("no configuration: no quotas (%s is read if it is there)\n",
 		       options->usual_config[0] ? options->usual_config : "--config");
 		return 0;
 	}
-	if (gpd_config_load(path, &config, error, sizeof(error))) {
-		(void)fprintf(stderr, "gpupoold: %s\n", error);
+	if (gpd_config_load_all(path, report_error, &wrong, &config, error, sizeof(error))) {
+		if (!wrong)
+			report_error(&wrong, error);
+		(void)fprintf(stderr,
+			      "gpupoold: %s: the daemon does not start with it: %d error%s\n", path,
+			      wrong, wrong == 1 ? "" : "s");
 		return 1;
 	}
 	gpd_config_doubt(config, tell, &doubts);
@@ -166,7 +179,9 @@ gpd_check_config(const struct gpd_options *options)
 	check_tokens(config, options, &doubts);
 	check_devices(config, options, &doubts);
 	if (wrong)
-		(void)fprintf(stderr, "gpupoold: %s: the daemon does not start with it\n", path);
+		(void)fprintf(stderr,
+			      "gpupoold: %s: the daemon does not start with it: %d error%s\n", path,
+			      wrong, wrong == 1 ? "" : "s");
 	else
 		printf("%s: can be used: %d tenant%s, %d warning%s\n", path, config->tenant_count,
 		       config->tenant_count == 1 ? "" : "s", doubts, doubts == 1 ? "" : "s");

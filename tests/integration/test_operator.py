@@ -134,7 +134,18 @@ def _():
         require(folder.run("GP_DAEMON", "-c", folder.file("good.conf"), "--check-config", *driver_options())[0] == out, "with --config")
         folder.write("[tenant a]\nmemory = 12Q\n", "bad.conf")
         err = folder.run("GP_DAEMON", "--check-config", folder.file("bad.conf"), status=1)[1]
-        require(err == f'gpupoold: {folder.file("bad.conf")}:2: [tenant a] memory = 12Q: "12Q" is no size (from 2M, as 16G; up to 100%, as 40%; or all)\n', err)
+        require(err == f'gpupoold: {folder.file("bad.conf")}:2: [tenant a] memory = 12Q: "12Q" is no size (from 2M, as 16G; up to 100%, as 40%; or all)\n'
+                f"gpupoold: {folder.file('bad.conf')}: the daemon does not start with it: 1 error\n", err)
+        # All that is wrong, and each error once.
+        folder.write("sessions = 1\nlanes = 2\n[daemon]\nsessions = 0\nlane = 4\nsessions = 5\n[tennant a]\nmemory = 12Q\n[tenant a]\nmemory = 12Q\n"
+                     "users = a*, b,\n c*\ndevices = 0, 77\nmemory.3 = 64M\nsm 4\n[tenant b\nsm = none\n[tenant b]\n"
+                     "limit = 10\ntime-share = 20\ncertificate = x\n[tenant c]\ncertificate = x\n", "bad.conf")
+        err = folder.run("GP_DAEMON", "--check-config", folder.file("bad.conf"), status=1)[1].splitlines()
+        lines = [int(found[1]) for found in (re.match(rf"gpupoold: {re.escape(folder.file('bad.conf'))}:(\d+): \S", line) for line in err[:-1]) if found]
+        require(lines == [1, 4, 5, 6, 7, 10, 11, 12, 13, 15, 14, 16, 18, 22], f"{lines}: {err}")
+        require(err[-1] == f"gpupoold: {folder.file('bad.conf')}: the daemon does not start with it: {len(lines)} errors", err[-1])
+        done = folder.run("GP_DAEMON", "-c", folder.file("bad.conf"), "--listen", "127.0.0.1:0", "--admin-socket", "off", status=1)[1]
+        require(len(done.splitlines()) == 1 and ":1: " in done, done)
         has(folder.run("GP_DAEMON", "--check-config", "/nowhere", status=1)[1], "gpupoold: /nowhere: No such file or directory")
         has(folder.run("GP_DAEMON", "--check-config", folder.file("good.conf"), "--driver", "/nowhere")[1],
             "what the configuration says of devices is not checked")
@@ -155,7 +166,7 @@ def _():
                             f"certificate {folder.file('bad.pem')} cannot be used: there is none in it")):
             folder.write(f"[daemon]\n{text}")
             out, err = folder.run("GP_DAEMON", "--check-config", *driver_options(), status=1, **DEVICE)
-            require(out == "" and err == f"gpupoold: {says}\ngpupoold: {name}: the daemon does not start with it\n", out + err)
+            require(out == "" and err == f"gpupoold: {says}\ngpupoold: {name}: the daemon does not start with it: 1 error\n", out + err)
             require(folder.run("GP_DAEMON", "--listen", "127.0.0.1:0", "--admin-socket", "off", *driver_options(), status=1, **DEVICE)[1],
                     "the daemon starts with it")
         folder.write(f"[daemon]\nusage = {usage}\ntokens = {folder.file('none')}\n")

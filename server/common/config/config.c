@@ -35,6 +35,13 @@ gpd_config_free(struct gpd_config *config)
 int
 gpd_config_load(const char *path, struct gpd_config **config_p, char *error, size_t error_size)
 {
+	return gpd_config_load_all(path, NULL, NULL, config_p, error, error_size);
+}
+
+int
+gpd_config_load_all(const char *path, gpd_config_report_func *report, void *arg,
+		    struct gpd_config **config_p, char *error, size_t error_size)
+{
 	char *bytes = NULL, *text;
 	size_t size = 0;
 	int r;
@@ -59,7 +66,7 @@ gpd_config_load(const char *path, struct gpd_config **config_p, char *error, siz
 		snprintf(error, error_size, "%s:%d: a zero byte, so this is no text", path, line);
 		r = GP_E_INVALID;
 	} else {
-		r = gpd_config_parse(text, path, config_p, error, error_size);
+		r = gpd_config_parse_all(text, path, report, arg, config_p, error, error_size);
 	}
 	if (r == 0 && !((*config_p)->file = strdup(path))) {
 		snprintf(error, error_size, "%s: no memory", path);

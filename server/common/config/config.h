@@ -144,6 +144,16 @@ struct gpd_config {
 /* NULL for path: no file, so one tenant without limits.  -ENOENT: the named one is not there. */
 GP_MUST_CHECK int gpd_config_load(const char *path, struct gpd_config **config_p, char *error,
 				  size_t error_size);
+/* Gets one error, which is only valid during the call. */
+typedef void gpd_config_report_func(void *arg, const char *error);
+/* As gpd_config_load(), but reports each error of the text before it returns; those of the file
+ * itself are in `error` alone.  report NULL: only the first one, in `error`. */
+GP_MUST_CHECK int gpd_config_load_all(const char *path, gpd_config_report_func *report, void *arg,
+				      struct gpd_config **config_p, char *error, size_t error_size);
+GP_MUST_CHECK int gpd_config_parse_all(const char *text, const char *name,
+				       gpd_config_report_func *report, void *arg,
+				       struct gpd_config **config_p, char *error,
+				       size_t error_size);
 /* The same from memory; the errors give `name` as the file's. */
 GP_MUST_CHECK int gpd_config_parse(const char *text, const char *name, struct gpd_config **config_p,
 				   char *error, size_t error_size);

@@ -21,7 +21,9 @@ gpd_config_complain(struct gpd_config_parser *p, int line, const char *format, .
 		if ((unsigned char)*c < ' ' || *c == 0x7f)
 			*c = '?';
 	p->result = GP_E_INVALID;
-	return false;
+	if (p->report)
+		p->report(p->report_arg, p->error);
+	return p->report != NULL;
 }
 
 char *
@@ -76,7 +78,7 @@ is_more(const struct gpd_config_amount *one, const struct gpd_config_amount *oth
 }
 
 static bool
-check_quota(struct gpd_config_parser *p, int tenant, int device)
+is_quota_right(struct gpd_config_parser *p, int tenant, int device)
 {
 	const struct gpd_config_quota *quota = &p->config->tenants[tenant].devices[device];
 	const char *wrong = NULL;
@@ -90,8 +92,10 @@ check_quota(struct gpd_config_parser *p, int tenant, int device)
 		wrong = "session-sm: one session may have more than the whole tenant";
 	else if (quota->time_share > quota->limit)
 		wrong = "time-share: it is more than the limit";
-	return !wrong ||
-	       gpd_config_complain(p, at_tenant(p, tenant), "%s, of device %d", wrong, device);
+	if (wrong)
+		(void)gpd_config_complain(p, at_tenant(p, tenant), "%s, of device %d", wrong,
+					  device);
+	return !wrong;
 }
 
 /* A client of this certificate would be the first tenant's of the file, whoever that is. */
@@ -104,12 +108,12 @@ check_certificates(struct gpd_config_parser *p, int tenant)
 		const char *name = tenants[tenant].certificates[i];
 		int first = gpd_config_certificate_find(p->config, name);
 
-		if (first != tenant)
-			return gpd_config_complain(p, at_tenant(p, tenant),
-						   "the certificate \"%s\" is that of tenant %s "
-						   "already (line %d)",
-						   name, tenants[first].name,
-						   p->tenant_lines[first]);
+		if (first != tenant &&
+		    !gpd_config_complain(p, at_tenant(p, tenant),
+					 "the certificate \"%s\" is that of tenant %s "
+					 "already (line %d)",
+					 name, tenants[first].name, p->tenant_lines[first]))
+			return false;
 	}
 	return true;
 }
@@ -126,7 +130,7 @@ may_be_fixed(const struct gpd_config *config, int device)
 
 /* Those of a device with fixed parts. */
 static bool
-check_time_shares(struct gpd_config_parser *p, int device)
+are_time_shares_right(struct gpd_config_parser *p, int device)
 {
 	uint32_t sum = 0;
 
@@ -134,12 +138,14 @@ check_time_shares(struct gpd_config_parser *p, int device)
 		const struct gpd_config_quota *quota = &p->config->tenants[i].devices[device];
 
 		sum += quota->allowed ? quota->time_share : 0;
-		if (sum > 100)
-			return gpd_config_complain(p, at_tenant(p, i),
-						   "with its own the time-shares of device %d, "
-						   "whose policy is fixed, are %u%%, more than "
-						   "100%%",
-						   device, sum);
+		if (sum > 100) {
+			(void)gpd_config_complain(p, at_tenant(p, i),
+						  "with its own the time-shares of device %d, "
+						  "whose policy is fixed, are %u%%, more than "
+						  "100%%",
+						  device, sum);
+			return false;
+		}
 	}
 	return true;
 }
@@ -147,15 +153,20 @@ check_time_shares(struct gpd_config_parser *p, int device)
 bool
 gpd_config_check(struct gpd_config_parser *p)
 {
+	int device;
+
+	/* What is wrong for one device mostly is for all of them: the first is enough. */
 	for (int tenant = 0; tenant < p->config->tenant_count; tenant++) {
 		if (!check_certificates(p, tenant))
 			return false;
-		for (int device = 0; device < GPD_LEDGER_DEVICES; device++)
-			if (!check_quota(p, tenant, device))
-				return false;
-	}
-	for (int device = 0; device < GPD_LEDGER_DEVICES; device++)
-		if (may_be_fixed(p->config, device) && !check_time_shares(p, device))
+		for (device = 0; device < GPD_LEDGER_DEVICES; device++)
+			if (!is_quota_right(p, tenant, device))
+				break;
+		if (device < GPD_LEDGER_DEVICES && !p->report)
 			return false;
+	}
+	for (device = 0; device < GPD_LEDGER_DEVICES; device++)
+		if (may_be_fixed(p->config, device) && !are_time_shares_right(p, device))
+			return p->report != NULL;
 	return true;
 }

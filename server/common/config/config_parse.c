@@ -17,9 +17,11 @@
 static bool
 complain_value(struct gpd_config_parser *p, const char *text, const char *wrong)
 {
-	(void)gpd_config_complain(p, p->line, "\"%s\" %s", text, wrong);
-	if (wrong == gpd_config_no_memory)
-		p->result = -ENOMEM;
+	bool continues = gpd_config_complain(p, p->line, "\"%s\" %s", text, wrong);
+
+	if (wrong != gpd_config_no_memory)
+		return continues;
+	p->result = -ENOMEM;
 	return false;
 }
 
@@ -38,8 +40,9 @@ check_devices(struct gpd_config_parser *p)
 				continue;
 			snprintf(p->where, sizeof(p->where), "%s %s.%d", p->title, keys[k].name,
 				 device);
-			return gpd_config_complain(p, line, "device %d is none of the tenant's",
-						   device);
+			if (!gpd_config_complain(p, line, "device %d is none of the tenant's",
+						 device))
+				return false;
 		}
 	}
 	return true;
@@ -64,8 +67,10 @@ close_section(struct gpd_config_parser *p)
 {
 	if (p->open_list) {
 		snprintf(p->where, sizeof(p->where), "%s %s", p->title, p->open_list->name);
-		return gpd_config_complain(p, p->open_list_line,
-					   "ends with a comma, but the list does not go on");
+		if (!gpd_config_complain(p, p->open_list_line,
+					 "ends with a comma, but the list does not go on"))
+			return false;
+		p->open_list = NULL;
 	}
 	if (p->section == GPD_CONFIG_SECTION_TENANT && (!check_devices(p) || !keep_lines(p)))
 		return false;
@@ -133,6 +138,7 @@ open_tenant(struct gpd_config_parser *p, const char *text)
 		if (!add_tenant(p, name))
 			return false;
 	}
+	p->skips = false;
 	p->section = GPD_CONFIG_SECTION_TENANT;
 	p->into = p->tenant = &p->config->tenants[found];
 	p->tenant->line = p->line;
@@ -171,6 +177,7 @@ open_device(struct gpd_config_parser *p, const char *text)
 		p->config->device_rules = rules;
 		p->config->device_rule_count++;
 	}
+	p->skips = false;
 	p->section = GPD_CONFIG_SECTION_DEVICE;
 	p->rule = &rules[found];
 	p->into = &p->rule->device;
@@ -185,6 +192,7 @@ open_section(struct gpd_config_parser *p, char *line)
 
 	if (!close_section(p))
 		return false;
+	p->skips = true;
 	snprintf(p->title, sizeof(p->title), "%.*s", end ? (int)(end + 1 - line) : LINE_BYTES,
 		 line);
 	snprintf(p->where, sizeof(p->where), "%s", p->title);
@@ -207,6 +215,7 @@ open_section(struct gpd_config_parser *p, char *line)
 	if (strcmp(word, "daemon") != 0 || *rest)
 		return gpd_config_complain(p, p->line,
 					   "there is no such section (" SECTIONS_WANTED ")");
+	p->skips = false;
 	p->section = GPD_CONFIG_SECTION_DAEMON;
 	p->into = p->config;
 	return begin_at(p, &p->daemon_line);
@@ -220,8 +229,8 @@ take_list(struct gpd_config_parser *p, const struct gpd_config_key *key, char *t
 		const char *element = gpd_config_trim(strsep(&text, ","));
 		const char *wrong = key->read(key, element, p->tenant);
 
-		if (wrong)
-			return complain_value(p, element, wrong);
+		if (wrong && !complain_value(p, element, wrong))
+			return false;
 	} while (text && *gpd_config_trim(text));
 	if (text) {
 		p->open_list = key;
@@ -293,9 +302,11 @@ take_key(struct gpd_config_parser *p, const char *name, char *value)
 	uint64_t device = 0;
 	int *line;
 
-	if (p->section == GPD_CONFIG_SECTION_NONE)
+	if (p->section == GPD_CONFIG_SECTION_NONE) {
+		p->skips = true;
 		return gpd_config_complain(p, p->line,
 					   "stands before the first section (" SECTIONS_WANTED ")");
+	}
 	index = gpd_config_key_index(p->section, name, dot ? (size_t)(dot - name) : strlen(name));
 	if (index < 0)
 		return complain_key(p, name);
@@ -342,6 +353,8 @@ take_line(struct gpd_config_parser *p, const char *text, size_t length)
 		return true;
 	if (*line == '[')
 		return open_section(p, line);
+	if (p->skips)
+		return true;
 	if (p->open_list) {
 		set_where(p, p->open_list->name, line);
 		return take_list(p, p->open_list, line);
@@ -382,6 +395,13 @@ int
 gpd_config_parse(const char *text, const char *name, struct gpd_config **config_p, char *error,
 		 size_t error_size)
 {
+	return gpd_config_parse_all(text, name, NULL, NULL, config_p, error, error_size);
+}
+
+int
+gpd_config_parse_all(const char *text, const char *name, gpd_config_report_func *report, void *arg,
+		     struct gpd_config **config_p, char *error, size_t error_size)
+{
 	struct gpd_config_parser *p = calloc(1, sizeof(*p));
 	int r = -ENOMEM;
 
@@ -399,6 +419,8 @@ gpd_config_parse(const char *text, const char *name, struct gpd_config **config_
 	p->config->code_memory.share = GPD_CONFIG_WHOLE / 2;
 	p->config->pinned_memory.share = GPD_CONFIG_WHOLE / 2;
 	p->file = name;
+	p->report = report;
+	p->report_arg = arg;
 	p->error = error;
 	p->error_size = error_size;
 	if (add_tenant(p, "default"))

@@ -3,7 +3,8 @@
  * What the reader of gpupoold.conf(5) knows while it reads, for its parts: config_parse.c, which
  * takes line after line, and config_check.c, which looks at what they say together.
  *
- * All functions complain by writing the error text and ending the reading.
+ * All functions complain by writing the error text.  It ends the reading, or is reported, and the
+ * reading continues.
  */
 #ifndef GPD_CONFIG_PARSER_H
 #define GPD_CONFIG_PARSER_H
@@ -21,6 +22,8 @@ struct gpd_config_parser {
 	char *error;
 	size_t error_size;
 	int result;
+	gpd_config_report_func *report; /* NULL: the first error ends the reading */
+	void *report_arg;
 	char where[2 * GPD_CONFIG_LINE]; /* what the error text begins with */
 
 	enum gpd_config_section section;
@@ -28,6 +31,7 @@ struct gpd_config_parser {
 	void *into;                  /* the struct that the open section's values are in */
 	struct gpd_config_device_rule *rule;
 	struct gpd_config_tenant *tenant;
+	bool skips; /* lines, up to the next section: that of this one is wrong */
 	struct gpd_config_lines lines[GPD_CONFIG_KEYS_MAX];
 	const struct gpd_config_key *open_list; /* its last line ended with a comma */
 	int open_list_line;
@@ -37,7 +41,7 @@ struct gpd_config_parser {
 	int tenant_lines[GPD_CONFIG_TENANTS];
 };
 
-/* An error in this line, after `where`.  Always false. */
+/* An error in this line, after `where`.  Returns whether the reading continues. */
 GP_PRINTF(3, 4)
 bool gpd_config_complain(struct gpd_config_parser *p, int line, const char *format, ...);
 
