@@ -84,7 +84,7 @@ def must_know(call):
 
 
 def calls_c(api):
-    out = [generated(SOURCE), "#include \"gpc_calls.h\"\n\n#include <stdlib.h>\n#include <string.h>\n\n#include \"client/wire/session.h\"\n"
+    out = [generated(SOURCE), "#include \"gpc_calls.h\"\n\n#include <stdlib.h>\n#include <string.h>\n\n#include \"client/base/error.h\"\n#include \"client/wire/session.h\"\n"
            + ("#include \"protocol/scratch.h\"\n" if types_named("OPTIONS") else ""),
            """
 /* A reply that is none ends the session: the two ends no longer agree on the stream. */
@@ -101,8 +101,8 @@ gpc_reply_decode(struct gpc_request *request, CUresult result, const struct gp_c
 	if (gp_dec_done(&dec))
 		return result;
 	memset(reply, 0, info->reply_size);
-	gpc_session_fail(request->session, CUDA_ERROR_SYSTEM_NOT_READY, "malformed reply");
-	return CUDA_ERROR_SYSTEM_NOT_READY;
+	gpc_session_fail(request->session, GPC_ERROR_LOST, "malformed reply");
+	return GPC_ERROR_LOST;
 }
 """]
     for call in api.wire_calls:

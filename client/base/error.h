@@ -12,7 +12,9 @@ CUresult gpc_error_cuda(int r);
 
 /* No daemon is named, and this machine has no driver of its own. */
 #define GPC_ERROR_NO_DRIVER CUDA_ERROR_NO_DEVICE
-/* A session that cannot be had, or was lost. */
+/* A session that cannot be had. */
 #define GPC_ERROR_NO_SESSION CUDA_ERROR_SYSTEM_NOT_READY
+/* One that was lost, with its daemon, its worker or its connection. */
+#define GPC_ERROR_LOST CUDA_ERROR_DEVICE_UNAVAILABLE
 
 #endif /* GPC_ERROR_H */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/code/image.h"
 
+#include "client/base/error.h"
 #include "client/base/log.h"
 #include "client/base/stats.h"
 #include "client/code/image_inside.h"
@@ -286,7 +287,7 @@ take_answer(struct gpc_image *image, struct gpc_context *context, struct asked *
 	if (result == CUDA_SUCCESS)
 		gp_reply_gpImageGlobal_decode(&dec, &reply);
 	if (result == CUDA_SUCCESS && !gp_dec_done(&dec)) {
-		result = CUDA_ERROR_SYSTEM_NOT_READY;
+		result = GPC_ERROR_LOST;
 		gpc_session_fail(asked->request.session, result, "malformed reply");
 	}
 	free(asked->request.reply);

@@ -2,6 +2,7 @@
 /* How an image comes to the daemon: what of it travels, and what the daemon says of it. */
 #include "base/lock.h"
 #include "base/sha256.h"
+#include "client/base/error.h"
 #include "client/base/log.h"
 #include "client/base/stats.h"
 #include "client/code/image.h"
@@ -101,9 +102,9 @@ struct gpc_image_loading {
 static CUresult
 malformed(struct gpc_context *context)
 {
-	gpc_session_fail(context->scope.session, CUDA_ERROR_SYSTEM_NOT_READY,
+	gpc_session_fail(context->scope.session, GPC_ERROR_LOST,
 			 "the daemon's list of kernels is malformed");
-	return CUDA_ERROR_SYSTEM_NOT_READY;
+	return GPC_ERROR_LOST;
 }
 
 /* The software device refuses code of a compiler that a GPU loads, and the program may not look at

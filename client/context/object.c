@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/context/object.h"
 
+#include "client/base/error.h"
 #include "client/wire/session.h"
 
 CUresult
@@ -158,6 +159,6 @@ gpc_context_name(struct gpc_context **context_p, CUcontext token, uint32_t *id_p
 CUresult
 gpc_reply_malformed(const struct gpc_context *context)
 {
-	gpc_session_fail(context->device->session, CUDA_ERROR_SYSTEM_NOT_READY, "malformed reply");
-	return CUDA_ERROR_SYSTEM_NOT_READY;
+	gpc_session_fail(context->device->session, GPC_ERROR_LOST, "malformed reply");
+	return GPC_ERROR_LOST;
 }

@@ -2,6 +2,7 @@
 #include "client/copy/copy_out.h"
 
 #include "client/base/container.h"
+#include "client/base/error.h"
 #include "client/base/stats.h"
 #include "client/copy/array.h"
 #include "client/host/pending_copy.h"
@@ -191,8 +192,8 @@ slice_result(struct slice *slice, CUresult result)
 	if (slice->request.result != CUDA_SUCCESS ||
 	    slice->received == slice->width * slice->height)
 		return result;
-	gpc_session_fail(session, CUDA_ERROR_SYSTEM_NOT_READY, "copy answered without its bytes");
-	return CUDA_ERROR_SYSTEM_NOT_READY;
+	gpc_session_fail(session, GPC_ERROR_LOST, "copy answered without its bytes");
+	return GPC_ERROR_LOST;
 }
 
 static CUresult

@@ -2,6 +2,7 @@
 /* What the daemon says that kernels have changed. */
 #include "base/clock.h"
 #include "base/lock.h"
+#include "client/base/error.h"
 #include "client/base/stats.h"
 #include "client/connect/facts.h"
 #include "client/context/context.h"
@@ -290,9 +291,9 @@ gpc_mirror_end_fetch(struct gpc_mirror_fetch *fetch, enum gp_picture_part part)
 	if (result != CUDA_SUCCESS ||
 	    (!fetch->failed && (fetch->done > 0 || part == GP_PICTURE_ALL)))
 		return result;
-	gpc_session_fail(fetch->request.session, CUDA_ERROR_SYSTEM_NOT_READY,
+	gpc_session_fail(fetch->request.session, GPC_ERROR_LOST,
 			 "malformed changes of host memory");
-	return CUDA_ERROR_SYSTEM_NOT_READY;
+	return GPC_ERROR_LOST;
 }
 
 CUresult

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/memory/credit.h"
 
+#include "client/base/error.h"
 #include "client/context/context.h"
 #include "client/context/device.h"
 #include "client/memory/memory.h"
@@ -64,7 +65,7 @@ granted(struct gpc_request *request)
 	if (request->result == CUDA_SUCCESS)
 		gp_reply_gpMemoryGrant_decode(&dec, &reply);
 	if (request->result == CUDA_SUCCESS && !gp_dec_done(&dec)) {
-		gpc_session_fail(request->session, CUDA_ERROR_SYSTEM_NOT_READY, "malformed reply");
+		gpc_session_fail(request->session, GPC_ERROR_LOST, "malformed reply");
 		reply.granted = 0;
 	}
 	free(request->reply);

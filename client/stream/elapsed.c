@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/stream/elapsed.h"
 
+#include "client/base/error.h"
 #include "client/base/stats.h"
 #include "client/context/object.h"
 #include "client/stream/event.h"
@@ -119,7 +120,7 @@ take(struct pair *pair, CUresult result, float *ms)
 	if (result == CUDA_SUCCESS)
 		gp_reply_cuEventElapsedTime_v2_decode(&dec, &reply);
 	if (result == CUDA_SUCCESS && !gp_dec_done(&dec)) {
-		result = CUDA_ERROR_SYSTEM_NOT_READY;
+		result = GPC_ERROR_LOST;
 		gpc_session_fail(pair->request.session, result, "malformed reply");
 	}
 	free(pair->request.reply);

@@ -3,6 +3,7 @@
  */
 #include "base/clock.h"
 #include "base/lock.h"
+#include "client/base/error.h"
 #include "client/base/stats.h"
 #include "client/guard/guard.h"
 #include "client/wire/lane_inside.h"
@@ -198,7 +199,7 @@ gpc_lanes_send(const struct gpc_scope *scope, uint32_t stream, uint64_t dst, con
 	if (session->functions.unanswered > 0 && !(flags & GP_COPY_DUE))
 		result = CUDA_ERROR_NOT_READY;
 	else if (!enqueue(session->lanes, outgoing))
-		result = CUDA_ERROR_SYSTEM_NOT_READY;
+		result = GPC_ERROR_LOST;
 	if (result != CUDA_SUCCESS) {
 		(void)pthread_mutex_unlock(&session->sender.lock);
 		free(outgoing);

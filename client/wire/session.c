@@ -204,6 +204,9 @@ end(struct gpc_session *session, CUresult result, const char *why)
 	bool closing = gpc_session_state_of(&session->state) == GPC_SESSION_CLOSING;
 	char more[160];
 
+	/* Below, and from a daemon of before, the code is that of a session that cannot be had. */
+	if (result == GPC_ERROR_NO_SESSION)
+		result = GPC_ERROR_LOST;
 	add_causes(session, result, more, sizeof(more));
 	if (!gpc_session_state_move(&session->state, GPC_SESSION_FAILED, result))
 		return;

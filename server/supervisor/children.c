@@ -277,7 +277,8 @@ worker_hangs(struct gpd_children *c, struct gpd_child *child)
 	snprintf(child->reason, sizeof(child->reason),
 		 "its worker did not answer and was killed (on-hang = restart)");
 	take_out(c, child, GPD_CHILD_ENDING, 0);
-	gpd_admission_worker_gone(c->admission, child, CUDA_ERROR_SYSTEM_NOT_READY, child->reason);
+	gpd_admission_worker_gone(c->admission, child, CUDA_ERROR_DEVICE_UNAVAILABLE,
+				  child->reason);
 	(void)kill(child->pid, SIGKILL);
 }
 
@@ -499,7 +500,7 @@ worker_exited(struct gpd_children *c, struct gpd_child *child, int status)
 				   c->stopping        ? "the daemon stops"
 				   : child->reason[0] ? child->reason
 						      : text);
-	gpd_admission_worker_gone(c->admission, child, CUDA_ERROR_UNKNOWN, text);
+	gpd_admission_worker_gone(c->admission, child, CUDA_ERROR_DEVICE_UNAVAILABLE, text);
 	gpd_quota_close_worker(c->quota, child->pid);
 	LL_DELETE(c->admission->workers, child);
 	forget_child(child);

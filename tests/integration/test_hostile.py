@@ -247,7 +247,7 @@ def _():
         resource.prlimit(worker, resource.RLIMIT_NOFILE, (min(set(range(len(taken) + 1)) - taken), before[1]))
         reason = "the daemon has no descriptor left for its connection"
         result = full.run("vectoradd", env={"GPUPOOL_LOG": "error"})
-        require(result.status == 1 and "(802)" in result.out and f"error 802: {reason}" in result.err, f"expected the reason: {result}")
+        require(result.status == 1 and "(46)" in result.out and f"error 46: {reason}" in result.err, f"expected the reason: {result}")
         require(len(re.findall(rf"gpupoold.*warning: session \d+ \(.*\): closed: {reason}$", full.log(), re.M)) == 1, "no line in the log")
         resource.prlimit(worker, resource.RLIMIT_NOFILE, before)
         full.check_works()

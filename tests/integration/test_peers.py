@@ -165,12 +165,12 @@ def serve_lane(answer):
 def expect_lost(answer, seconds=ANSWER_SECONDS, env=None):
     with Fake(serve_lane(answer)) as fake:
         result = run("vectoradd", remote=f"127.0.0.1:{fake.port}", seconds=seconds, env=env)
-    require(result.status == 1 and re.match(r"line \d+: cuda\w+.*: cudaErrorSystemNotReady \(802\)", result.out),
-            f"expected cudaErrorSystemNotReady: {result}")
+    require(result.status == 1 and re.match(r"line \d+: cuda\w+.*: cudaErrorDevicesUnavailable \(46\)", result.out),
+            f"expected cudaErrorDevicesUnavailable: {result}")
     return result
 
 
-@case("a daemon that stops in the middle of its first message is waited for, a line says so, and then it is lost to the program: error 802")
+@case("a daemon that stops in the middle of its first message is waited for, a line says so, and then it is lost to the program: error 46")
 def _():
     whole = wire.message(wire.header(32, wire.NOTE_DATA, wire.BULK, 1) + bytes(16), b"1234")
     for cut in (1, 8, 20):
@@ -179,7 +179,7 @@ def _():
             time.sleep(4)
 
         result = expect_lost(answer, env={"GPUPOOL_TIMEOUT": "1", "GPUPOOL_LOG": "error"})
-        require(re.search("the daemon has not answered for 1 s, but its machine acknowledges.*\n.*the session has ended with error 802: "
+        require(re.search("the daemon has not answered for 1 s, but its machine acknowledges.*\n.*the session has ended with error 46: "
                           "(the peer closed the connection inside a message|its first answer has not come within 2 s)", result.err), f"expected the reason on stderr: {result}")
 
 
@@ -190,7 +190,7 @@ def _():
     require(result.status == 1 and "the peer stopped in the middle of a message" in result.err, f"expected the reason: {result}")
 
 
-@case("a daemon that breaks the protocol on the lane is lost to the program: error 802")
+@case("a daemon that breaks the protocol on the lane is lost to the program: error 46")
 def _():
     reply = wire.header(16, 0x0501, wire.REPLY, 77, 0)
     for data in (b"\xff" * 64, wire.message(b""), wire.message(b"\0" * 16), wire.message(reply),
@@ -200,7 +200,7 @@ def _():
         expect_lost(lambda connection, data=data: connection.sendall(data))
 
 
-@case("a daemon that closes the lane is lost to the program: error 802")
+@case("a daemon that closes the lane is lost to the program: error 46")
 def _():
     expect_lost(lambda connection: connection.close())
 

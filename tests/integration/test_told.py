@@ -184,7 +184,7 @@ def _():
         program.wait_for_output("running")
         daemon.process.terminate()
         result = program.finish()
-        require(result.status == 1 and re.fullmatch(r"gpupool: tcp://\S+: the session has ended with error 802: the daemon stops\n",
+        require(result.status == 1 and re.fullmatch(r"gpupool: tcp://\S+: the session has ended with error 46: the daemon stops\n",
                                                     result.err), str(result))
         daemon.process.wait(PATIENCE)
     with Daemon() as daemon:
@@ -193,7 +193,7 @@ def _():
         os.killpg(daemon.pid, signal.SIGKILL)
         daemon.process.wait()
         result = program.finish()
-        require(result.status == 1 and re.fullmatch(r"gpupool: tcp://\S+: the session has ended with error 802: \S.*\n", result.err),
+        require(result.status == 1 and re.fullmatch(r"gpupool: tcp://\S+: the session has ended with error 46: \S.*\n", result.err),
                 str(result))
 
 
@@ -229,7 +229,7 @@ def _():
         os.kill(program.process.pid, signal.SIGCONT)
         result = program.finish()
         require(result.status == 1 and re.fullmatch(
-            r"gpupool: tcp://\S+: the session has ended with error 802: .*; the program was suspended for \d+ s, and the daemon waits "
+            r"gpupool: tcp://\S+: the session has ended with error 46: .*; the program was suspended for \d+ s, and the daemon waits "
             r"for so long only as its GPUPOOL_TIMEOUT says\n", result.err), str(result))
 
 

@@ -67,8 +67,8 @@ too_few_answers_end_the_session(void **state)
 	atomic_store(&fixture.fewer, 1);
 	assert_int_equal(
 		gpc_cuOccupancyMaxPotentialBlockSize(&grid, &block, fixture.kernel, NULL, 0, 0),
-		CUDA_ERROR_SYSTEM_NOT_READY);
-	assert_int_equal(gpc_session_status(fixture.session), CUDA_ERROR_SYSTEM_NOT_READY);
+		CUDA_ERROR_DEVICE_UNAVAILABLE);
+	assert_int_equal(gpc_session_status(fixture.session), CUDA_ERROR_DEVICE_UNAVAILABLE);
 }
 
 static void
@@ -182,8 +182,8 @@ too_few_clusters_end_the_session(void **state)
 	int clusters;
 
 	atomic_store(&fixture.fewer, 1);
-	assert_int_equal(ask_cluster(4, 4, &clusters), CUDA_ERROR_SYSTEM_NOT_READY);
-	assert_int_equal(gpc_session_status(fixture.session), CUDA_ERROR_SYSTEM_NOT_READY);
+	assert_int_equal(ask_cluster(4, 4, &clusters), CUDA_ERROR_DEVICE_UNAVAILABLE);
+	assert_int_equal(gpc_session_status(fixture.session), CUDA_ERROR_DEVICE_UNAVAILABLE);
 }
 
 static void

@@ -162,8 +162,8 @@ an_answer_without_the_bytes_ends_the_session(void **state)
 	CUdeviceptr device = fake_alloc(100);
 
 	fake.copy_out_short = true;
-	assert_int_equal(gpc_cuMemcpyDtoH_v2(host, device, 100), CUDA_ERROR_SYSTEM_NOT_READY);
-	assert_int_equal(fake.failed, CUDA_ERROR_SYSTEM_NOT_READY);
+	assert_int_equal(gpc_cuMemcpyDtoH_v2(host, device, 100), CUDA_ERROR_DEVICE_UNAVAILABLE);
+	assert_int_equal(fake.failed, CUDA_ERROR_DEVICE_UNAVAILABLE);
 }
 
 static void

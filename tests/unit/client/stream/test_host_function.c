@@ -264,7 +264,7 @@ a_turn_of_no_function_ends_the_session(void **state)
 	struct fixture *fixture = begin_with_stream(state, 64, turn_of_another);
 
 	assert_int_equal(gpc_cuLaunchHostFunc(NULL, count_call, NULL), CUDA_SUCCESS);
-	assert_int_equal(fence(), CUDA_ERROR_SYSTEM_NOT_READY);
+	assert_int_equal(fence(), CUDA_ERROR_DEVICE_UNAVAILABLE);
 	end(fixture);
 	assert_int_equal(calls, 0);
 }
@@ -326,7 +326,7 @@ more_waits_that_are_over_than_there_are_end_the_session(void **state)
 	struct fixture *fixture = begin_with_stream(state, 64, end_too_many);
 
 	assert_int_equal(wait_for_word(), CUDA_SUCCESS);
-	assert_int_equal(fence(), CUDA_ERROR_SYSTEM_NOT_READY);
+	assert_int_equal(fence(), CUDA_ERROR_DEVICE_UNAVAILABLE);
 	end(fixture);
 }
 

@@ -96,10 +96,10 @@ lost_connection_is_an_error_of_the_wait_and_of_all_that_follows(void **state)
 {
 	struct fixture *fixture = begin(state, hang_up);
 
-	assert_int_equal(fence(), CUDA_ERROR_SYSTEM_NOT_READY);
-	assert_int_equal(fence(), CUDA_ERROR_SYSTEM_NOT_READY);
-	assert_int_equal(post(1), CUDA_ERROR_SYSTEM_NOT_READY);
-	assert_int_equal(copy_in("x", 1), CUDA_ERROR_SYSTEM_NOT_READY);
+	assert_int_equal(fence(), CUDA_ERROR_DEVICE_UNAVAILABLE);
+	assert_int_equal(fence(), CUDA_ERROR_DEVICE_UNAVAILABLE);
+	assert_int_equal(post(1), CUDA_ERROR_DEVICE_UNAVAILABLE);
+	assert_int_equal(copy_in("x", 1), CUDA_ERROR_DEVICE_UNAVAILABLE);
 	end(fixture);
 }
 
@@ -147,7 +147,7 @@ who_loses_a_session_does_not_wait_for_all_that_the_daemon_says(void **state)
 
 	assert_int_equal(gp_conn_adopt("unix", add_control(fixture), &control), 0);
 	assert_int_equal(pthread_create(&thread, NULL, talk_on, control), 0);
-	assert_int_equal(fence(), CUDA_ERROR_SYSTEM_NOT_READY);
+	assert_int_equal(fence(), CUDA_ERROR_DEVICE_UNAVAILABLE);
 	assert_true(seconds() - start < 2);
 	end(fixture);
 	(void)pthread_join(thread, NULL);
@@ -163,7 +163,7 @@ who_loses_a_session_does_not_wait_for_the_rest_of_a_message(void **state)
 	double start = seconds();
 
 	assert_int_equal(write(control, half, sizeof(half)), sizeof(half));
-	assert_int_equal(fence(), CUDA_ERROR_SYSTEM_NOT_READY);
+	assert_int_equal(fence(), CUDA_ERROR_DEVICE_UNAVAILABLE);
 	assert_true(seconds() - start < 2);
 	end(fixture);
 	close(control);
@@ -195,7 +195,7 @@ who_loses_a_session_does_not_wait_for_a_message_byte_by_byte(void **state)
 	pthread_t thread;
 
 	assert_int_equal(pthread_create(&thread, NULL, talk_slowly, &control), 0);
-	assert_int_equal(fence(), CUDA_ERROR_SYSTEM_NOT_READY);
+	assert_int_equal(fence(), CUDA_ERROR_DEVICE_UNAVAILABLE);
 	assert_true(seconds() - start < 2);
 	end(fixture);
 	(void)pthread_join(thread, NULL);
@@ -232,7 +232,7 @@ lost_connection_wakes_everybody_who_waits(void **state)
 	gp_conn_shutdown(fixture->daemon.conn);
 	for (int i = 0; i < 4; i++) {
 		(void)pthread_join(threads[i], NULL);
-		assert_int_equal(results[i], CUDA_ERROR_SYSTEM_NOT_READY);
+		assert_int_equal(results[i], CUDA_ERROR_DEVICE_UNAVAILABLE);
 	}
 	end(fixture);
 }
@@ -248,7 +248,7 @@ lost_connection_completes_requests_nobody_waits_for(void **state)
 	(void)sem_init(&done, 0, 0);
 	assert_int_equal(gpc_start_gpFence(NULL, &args, &request), CUDA_SUCCESS);
 	(void)sem_wait(&done);
-	assert_int_equal(request.result, CUDA_ERROR_SYSTEM_NOT_READY);
+	assert_int_equal(request.result, CUDA_ERROR_DEVICE_UNAVAILABLE);
 	end(fixture);
 	(void)sem_destroy(&done);
 }
@@ -265,7 +265,7 @@ lost_connection_ends_posts_that_are_held_up(void **state)
 	gp_conn_shutdown(fixture->daemon.conn);
 	for (int i = 0; i < 1000000 && result == CUDA_SUCCESS; i++)
 		result = post(1);
-	assert_int_equal(result, CUDA_ERROR_SYSTEM_NOT_READY);
+	assert_int_equal(result, CUDA_ERROR_DEVICE_UNAVAILABLE);
 	end(fixture);
 }
 
@@ -281,7 +281,7 @@ lost_connection_ends_a_large_copy(void **state)
 	gp_conn_shutdown(fixture->daemon.conn);
 	for (int i = 0; i < 8 && result == CUDA_SUCCESS; i++)
 		result = copy_in(data, size);
-	assert_int_equal(result, CUDA_ERROR_SYSTEM_NOT_READY);
+	assert_int_equal(result, CUDA_ERROR_DEVICE_UNAVAILABLE);
 	free(data);
 	end(fixture);
 }
@@ -373,10 +373,10 @@ nonsense_ends_the_session_and_nothing_else(void **state)
 		/* The first of two replies is a good one. */
 		if (nonsense[i].copies == 2 && result == CUDA_SUCCESS)
 			result = fence();
-		if (result != CUDA_ERROR_SYSTEM_NOT_READY)
+		if (result != CUDA_ERROR_DEVICE_UNAVAILABLE)
 			print_error("message %zu\n", i);
-		assert_int_equal(result, CUDA_ERROR_SYSTEM_NOT_READY);
-		assert_int_equal(fence(), CUDA_ERROR_SYSTEM_NOT_READY);
+		assert_int_equal(result, CUDA_ERROR_DEVICE_UNAVAILABLE);
+		assert_int_equal(fence(), CUDA_ERROR_DEVICE_UNAVAILABLE);
 		end(fixture);
 	}
 }
@@ -397,9 +397,9 @@ reply_that_lacks_a_field_ends_the_session(void **state)
 	struct fixture *fixture = begin(state, reply_too_short);
 	struct gp_reply_gpMemoryInfo reply;
 
-	assert_int_equal(ask(1, &reply), CUDA_ERROR_SYSTEM_NOT_READY);
+	assert_int_equal(ask(1, &reply), CUDA_ERROR_DEVICE_UNAVAILABLE);
 	assert_int_equal(reply.free, 0);
-	assert_int_equal(gpc_session_status(fixture->session), CUDA_ERROR_SYSTEM_NOT_READY);
+	assert_int_equal(gpc_session_status(fixture->session), CUDA_ERROR_DEVICE_UNAVAILABLE);
 	end(fixture);
 }
 
@@ -447,7 +447,7 @@ data_that_the_request_refuses_ends_the_session(void **state)
 	struct gpc_request request = { .data = refuse_data };
 
 	assert_int_equal(gpc_start_gpCopyOut(NULL, &args, &request), CUDA_SUCCESS);
-	assert_int_equal(gpc_request_wait(&request), CUDA_ERROR_SYSTEM_NOT_READY);
+	assert_int_equal(gpc_request_wait(&request), CUDA_ERROR_DEVICE_UNAVAILABLE);
 	end(fixture);
 }
 
