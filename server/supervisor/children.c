@@ -8,6 +8,7 @@
 #include <cuda.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <utlist.h>
@@ -204,16 +205,21 @@ static void
 worker_lost(struct gpd_children *c, struct gpd_child *child,
 	    const struct gpd_channel_message *message)
 {
-	char text[1024], lost[1024];
+	struct gpd_channel_lost lost = { .others = "its context was lost" };
+	char text[1024];
 
-	gpd_channel_text(message, text, sizeof(text));
-	(void)snprintf(lost, sizeof(lost), "has lost its GPU contexts: %.990s", text);
-	report_error(c, child, lost);
+	if (message->size == sizeof(lost))
+		memcpy(&lost, message->data, sizeof(lost));
+	lost.log[sizeof(lost.log) - 1] = lost.others[sizeof(lost.others) - 1] = '\0';
+	for (int i = 0; i < GPD_LOST_TENANTS; i++)
+		lost.tenants[i].text[sizeof(lost.tenants[i].text) - 1] = '\0';
+	(void)snprintf(text, sizeof(text), "has lost its GPU contexts: %.990s", lost.log);
+	report_error(c, child, text);
 	c->admission->workers_lost++;
 	snprintf(child->reason, sizeof(child->reason), "its context was lost");
 	child->deadline_ms = gp_now_ms() + WORKER_LOST_MS;
 	take_out(c, child, GPD_CHILD_LOST, 0);
-	gpd_admission_worker_gone(c->admission, child, message->header.result, text);
+	gpd_admission_worker_lost(c->admission, child, message->header.result, &lost);
 }
 
 /* While work of a client that is gone goes on, the worker cannot load the code of new ones. */

@@ -52,6 +52,21 @@ def _():
                    lambda: daemon.run("memhog", "120", env=as_tenant("a")).status == 0, 20)
 
 
+@case("a fault of another tenant's kernel ends a session without a name of that tenant, which its own sessions and the log have")
+def _():
+    with Configured("[tenant alice]\n[tenant bob]\n") as daemon:
+        idle = {name: daemon.start("memhog", "8", env=as_tenant(name), stdin=True) for name in ("alice", "bob")}
+        for program in idle.values():
+            program.wait_for_output("free after")
+        daemon.run("sticky", env=as_tenant("bob")).expect()
+        told = {name: program.finish() for name, program in idle.items()}
+        ended = r"gpupool: \S+: the session has ended with error 700: CUDA_ERROR_ILLEGAL_ADDRESS \(700\), after work of "
+        named = r"session \d+ \(\S+ \d+ sticky\), last kernel \S+"
+        require(re.fullmatch(ended + "another tenant\n", told["alice"].err), str(told["alice"]))
+        require(re.fullmatch(ended + named + "\n", told["bob"].err), str(told["bob"]))
+        daemon.wait_for_log("has lost its GPU contexts: .*, after work of " + named)
+
+
 @case("memory grows and shrinks while the tenant's sessions run")
 def _():
     with Configured("[tenant a]\nmemory = 64M\n") as daemon:

@@ -40,7 +40,7 @@ enum gpd_channel_type {
 	GPD_CHANNEL_CLOSED, /* result; text: why the session ended */
 	GPD_CHANNEL_BUSY,   /* result 1: work of a client that is gone goes on; 0: it has ended */
 	GPD_CHANNEL_STALE,  /* kernels have left memory allocated; there is no session */
-	GPD_CHANNEL_LOST,   /* result; text: who ended this process's CUDA and how */
+	GPD_CHANNEL_LOST,   /* result; struct gpd_channel_lost */
 	GPD_CHANNEL_PONG,   /* the main thread runs */
 };
 
@@ -81,6 +81,19 @@ struct gpd_channel_opened {
 	int32_t granted_device;
 	uint64_t granted;       /* memory that the session has on this device already; or 0 */
 	uint64_t memory_free[]; /* per device; behind them Welcome.known_images */
+};
+
+/* What ended this process's CUDA.  Clients are shown the names of their own tenant's sessions
+ * alone. */
+#define GPD_LOST_TENANTS 4
+struct gpd_channel_lost {
+	char log[1024];    /* with all sessions whose work it may have been */
+	char others[1024]; /* for clients of the other tenants: without names */
+	uint32_t tenant_count;
+	struct {
+		uint32_t tenant; /* in the ledger */
+		char text[1024]; /* with the sessions of this tenant */
+	} tenants[GPD_LOST_TENANTS];
 };
 
 struct gpd_channel_message {

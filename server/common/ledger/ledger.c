@@ -59,6 +59,7 @@ gpd_ledger_add_tenant(struct gpd_ledger *ledger, uint32_t index, const char *nam
 		atomic_init(&tenant->devices[d].weight, 100);
 		atomic_init(&tenant->devices[d].limit, 100);
 	}
+	tenant->identity = ++ledger->tenant_identities;
 	(void)snprintf(tenant->name, sizeof(tenant->name), "%s", name);
 }
 

@@ -80,6 +80,7 @@ struct gpd_ledger_tenant_line {
 
 struct gpd_ledger_tenant {
 	char name[GPD_TENANT_NAME_MAX]; /* "": the line is free */
+	uint64_t identity; /* of the tenant: a line that is left is another tenant's later */
 	_Atomic uint32_t sessions;
 	_Atomic uint32_t priority;      /* 0 normal, 1 low, 2 high */
 	_Atomic uint64_t bandwidth_max; /* bytes per second of the link; GPD_NO_LIMIT */
@@ -155,6 +156,7 @@ struct gpd_ledger {
 	struct gpd_ledger_tenant tenants[GPD_LEDGER_TENANTS];
 	struct gpd_ledger_session sessions[GPD_LEDGER_SESSIONS];
 	struct gpd_log_budget log_budgets[GPD_LOG_BUDGET_OWNERS * GPD_LOG_BUDGETS];
+	uint64_t tenant_identities;     /* given out by the supervisor */
 	_Atomic uint64_t lanes_refused; /* by workers, to those who have shown no ticket */
 };
 

@@ -72,6 +72,10 @@ void gpd_admission_report_ended(const struct gpd_admission *admission,
 /* All its sessions are over, with this CUresult. */
 void gpd_admission_worker_gone(struct gpd_admission *admission, struct gpd_child *worker,
 			       int result, const char *text);
+/* The same, of a worker that has lost its CUDA: the log has all names, and each client those of its
+ * own tenant. */
+void gpd_admission_worker_lost(struct gpd_admission *admission, struct gpd_child *worker,
+			       int result, const struct gpd_channel_lost *lost);
 void gpd_admission_opened(struct gpd_admission *admission, struct gpd_child *worker,
 			  const struct gpd_channel_message *message);
 void gpd_admission_closed(struct gpd_admission *admission, struct gpd_child *worker,

@@ -440,16 +440,38 @@ gpd_admission_set_worker(struct gpd_admission *admission, struct gpd_child *work
 		gpd_admission_go_on(admission);
 }
 
+/* What a client of this tenant is told. */
+static const char *
+choose_text(const struct gpd_channel_lost *lost, uint32_t tenant)
+{
+	for (uint32_t i = 0; i < lost->tenant_count && i < GPD_LOST_TENANTS; i++)
+		if (lost->tenants[i].tenant == tenant)
+			return lost->tenants[i].text;
+	return lost->others;
+}
+
 void
 gpd_admission_worker_gone(struct gpd_admission *admission, struct gpd_child *worker, int result,
 			  const char *text)
+{
+	struct gpd_channel_lost lost = { .tenant_count = 0 };
+
+	(void)snprintf(lost.log, sizeof(lost.log), "%s", text);
+	(void)snprintf(lost.others, sizeof(lost.others), "%s", text);
+	gpd_admission_worker_lost(admission, worker, result, &lost);
+}
+
+void
+gpd_admission_worker_lost(struct gpd_admission *admission, struct gpd_child *worker, int result,
+			  const struct gpd_channel_lost *lost)
 {
 	for (struct gpd_peer *p = admission->peers; p; p = p->next) {
 		bool own = p->own == worker;
 
 		if (own && (p->state == GPD_PEER_STARTING || p->state == GPD_PEER_OPENING)) {
 			p->worker = NULL;
-			gpd_admission_refuse(admission, p, GPUPOOL__REFUSED__REASON__WORKER, text);
+			gpd_admission_refuse(admission, p, GPUPOOL__REFUSED__REASON__WORKER,
+					     choose_text(lost, p->grant.tenant));
 			continue;
 		}
 		if (own)
@@ -462,8 +484,8 @@ gpd_admission_worker_gone(struct gpd_admission *admission, struct gpd_child *wor
 			gpd_admission_set_state(admission, p, GPD_PEER_QUEUED, GPD_QUEUED_MS);
 			continue;
 		}
-		gpd_control_reply_session_error(p, result, text);
-		gpd_admission_end_peer(admission, p, text);
+		gpd_control_reply_session_error(p, result, choose_text(lost, p->grant.tenant));
+		gpd_admission_end_peer(admission, p, lost->log);
 	}
 }
 

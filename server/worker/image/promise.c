@@ -36,7 +36,7 @@ struct used {
 struct program {
 	struct program *prev, *next;
 	uint8_t key[GPD_PROGRAM_KEY_SIZE];
-	uint32_t tenant;
+	uint64_t tenant;     /* its identity in the ledger */
 	struct used *images; /* utlist, loaded last first */
 	unsigned int count;
 	size_t info_size;
@@ -46,6 +46,15 @@ static struct {
 	pthread_mutex_t lock;
 	struct program *programs; /* utlist, used last first */
 } memory = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* A line of the ledger may become another tenant's, which is told nothing of this one. */
+static uint64_t
+get_tenant(const struct gpd_session *session)
+{
+	const struct gpd_account *account = &session->account;
+
+	return account->ledger->tenants[account->line->tenant].identity;
+}
 
 static void
 drop_image(struct program *program, struct used *used)
@@ -67,7 +76,7 @@ drop_program(struct program *program)
 
 /* So that no tenant has more than its part, the one used longest ago goes. */
 static void
-make_room(uint32_t tenant)
+make_room(uint64_t tenant)
 {
 	struct program *program, *oldest = NULL, *own = NULL;
 	unsigned int all = 0, of_tenant = 0;
@@ -88,7 +97,7 @@ make_room(uint32_t tenant)
 }
 
 static struct program *
-find_program(uint32_t tenant, const uint8_t key[GPD_PROGRAM_KEY_SIZE])
+find_program(uint64_t tenant, const uint8_t key[GPD_PROGRAM_KEY_SIZE])
 {
 	struct program *program;
 
@@ -106,7 +115,7 @@ find_program(uint32_t tenant, const uint8_t key[GPD_PROGRAM_KEY_SIZE])
 }
 
 static struct program *
-add_program(uint32_t tenant, const uint8_t key[GPD_PROGRAM_KEY_SIZE])
+add_program(uint64_t tenant, const uint8_t key[GPD_PROGRAM_KEY_SIZE])
 {
 	struct program *program = calloc(1, sizeof(*program));
 
@@ -164,7 +173,7 @@ void
 gpd_promise_remember(const struct gpd_session *session, struct gpd_blob *blob, int device,
 		     struct gp_bytes info)
 {
-	uint32_t tenant = session->account.line->tenant;
+	uint64_t tenant = get_tenant(session);
 	const size_t info_size = info.size > INFO_OF_IMAGE_MAX ? 0 : info.size;
 	struct program *program;
 	struct used *used;
@@ -298,7 +307,7 @@ gpd_promise_make(struct gpd_session *session, const uint8_t key[GPD_PROGRAM_KEY_
 		return packed;
 	memcpy(session->program, key, sizeof(session->program));
 	pthread_mutex_lock(&memory.lock);
-	program = find_program(session->account.line->tenant, key);
+	program = find_program(get_tenant(session), key);
 	if (program)
 		packed = promise_all(session, program);
 	pthread_mutex_unlock(&memory.lock);

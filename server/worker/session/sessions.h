@@ -52,9 +52,10 @@ uint64_t gpd_sessions_nap_ns(uint64_t waited_ns);
  * to be done, those among them whose clients have gone.
  */
 
-/* Names them, "session 3 (host 17 ./program), last kernel k, session 4 ...", or "" if there are
- * none.  The only one that there is, or NULL. */
-struct gpd_session *gpd_running_work_find(char *text, size_t size) GP_LOCKED(gpd_sessions.lock);
+/* Names those of this tenant (-1: of all), "session 3 (host 17 ./program), last kernel k, session 4
+ * ...", or "" if there are none.  The only one that there is, or NULL. */
+struct gpd_session *gpd_running_work_find(int64_t tenant, char *text, size_t size)
+	GP_LOCKED(gpd_sessions.lock);
 
 /* The same for a line of the log, without the lock: "no session" if there are none.  The budget of
  * the only one that is named, else one for all such lines of all workers. */

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/lock.h"
 #include "base/thread.h"
+#include "server/common/ledger/channel.h"
 #include "server/common/ledger/ledger.h"
 #include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
@@ -28,7 +29,7 @@ is_culprit(const struct gpd_session *s)
 }
 
 struct gpd_session *
-gpd_running_work_find(char *text, size_t size)
+gpd_running_work_find(int64_t tenant, char *text, size_t size)
 {
 	struct gpd_session *only = NULL;
 	size_t used = 0;
@@ -38,7 +39,7 @@ gpd_running_work_find(char *text, size_t size)
 	for (struct gpd_session *s = gpd_sessions.first; s; s = s->next) {
 		const char *kernel = __atomic_load_n(&s->kernel, __ATOMIC_ACQUIRE);
 
-		if (!is_culprit(s))
+		if (!is_culprit(s) || (tenant >= 0 && s->account.line->tenant != tenant))
 			continue;
 		only = count++ ? NULL : s;
 		/* What has no room is cut. */
@@ -57,7 +58,7 @@ gpd_running_work_tell(char *text, size_t size)
 	uint32_t budget;
 
 	pthread_mutex_lock(&gpd_sessions.lock);
-	about = gpd_running_work_find(text, size);
+	about = gpd_running_work_find(-1, text, size);
 	budget = about ? about->account.line->log_budget
 		       : gpd_log_budget_of(GPD_LOG_BUDGET_SESSIONS, "sessions that share a worker");
 	pthread_mutex_unlock(&gpd_sessions.lock);
@@ -66,17 +67,47 @@ gpd_running_work_tell(char *text, size_t size)
 	return budget;
 }
 
-/* What has happened, and after whose work; the only one that it can have been, or NULL. */
-static struct gpd_session *
-describe_culprits(CUresult result, char *text, size_t size) GP_LOCKED(gpd_sessions.lock)
+/* "CUDA_ERROR_ILLEGAL_ADDRESS (700), after work of ..." */
+static void
+describe(CUresult result, const char *whose, char *text, size_t size)
 {
-	char whose[900];
-	struct gpd_session *culprit = gpd_running_work_find(whose, sizeof(whose));
 	const char *name = NULL;
 
 	(void)gpd_driver.cuGetErrorName(result, &name);
 	(void)snprintf(text, size, "%.80s (%d)%s%s", name ? name : "unknown error", (int)result,
 		       whose[0] ? ", after work of " : "", whose);
+}
+
+static bool
+is_described(const struct gpd_channel_lost *lost, uint32_t tenant)
+{
+	for (uint32_t i = 0; i < lost->tenant_count; i++)
+		if (lost->tenants[i].tenant == tenant)
+			return true;
+	return false;
+}
+
+/* What has happened, and after whose work; the only one that it can have been, or NULL. */
+static struct gpd_session *
+describe_culprits(CUresult result, struct gpd_channel_lost *lost) GP_LOCKED(gpd_sessions.lock)
+{
+	char whose[900];
+	struct gpd_session *culprit = gpd_running_work_find(-1, whose, sizeof(whose));
+
+	describe(result, whose, lost->log, sizeof(lost->log));
+	describe(result, whose[0] ? "another tenant" : "", lost->others, sizeof(lost->others));
+	for (struct gpd_session *s = gpd_sessions.first; s; s = s->next) {
+		uint32_t tenant = s->account.line->tenant;
+
+		if (!is_culprit(s) || is_described(lost, tenant) ||
+		    lost->tenant_count == GPD_LOST_TENANTS)
+			continue;
+		(void)gpd_running_work_find(tenant, whose, sizeof(whose));
+		lost->tenants[lost->tenant_count].tenant = tenant;
+		describe(result, whose, lost->tenants[lost->tenant_count].text,
+			 sizeof(lost->tenants[0].text));
+		lost->tenant_count++;
+	}
 	return culprit;
 }
 
@@ -104,7 +135,7 @@ bury(void *arg)
 /* Of those who find it the first.  A session that is about to go finds it as well, and takes the
  * lock before it is gone: so it is still among those whose work it may have been. */
 static bool
-is_first_to_find(CUresult result, char *text, size_t size, struct gpd_session **culprit_p)
+is_first_to_find(CUresult result, struct gpd_channel_lost *lost, struct gpd_session **culprit_p)
 {
 	int none = 0;
 	bool first;
@@ -114,7 +145,7 @@ is_first_to_find(CUresult result, char *text, size_t size, struct gpd_session **
 	pthread_mutex_lock(&gpd_sessions.lock);
 	first = atomic_compare_exchange_strong(&gpd_devices.lost, &none, (int)result);
 	if (first)
-		*culprit_p = describe_culprits(result, text, size);
+		*culprit_p = describe_culprits(result, lost);
 	pthread_mutex_unlock(&gpd_sessions.lock);
 	return first;
 }
@@ -127,10 +158,11 @@ gpd_session_poison(struct gpd_session *session, CUresult result)
 		.result = (int32_t)result,
 		.session = session->id,
 	};
-	char text[1024], complaint[GPD_DRIVER_STDERR_MAX];
+	struct gpd_channel_lost lost = { .tenant_count = 0 };
+	char complaint[GPD_DRIVER_STDERR_MAX];
 	struct gpd_session *culprit;
 
-	if (!is_first_to_find(result, text, sizeof(text), &culprit))
+	if (!is_first_to_find(result, &lost, &culprit))
 		return;
 	(void)gpd_driver_stderr_take(complaint, sizeof(complaint));
 	pthread_mutex_lock(&gpd_sessions.lock);
@@ -143,7 +175,7 @@ gpd_session_poison(struct gpd_session *session, CUresult result)
 		gpd_session_wake(s);
 	}
 	pthread_mutex_unlock(&gpd_sessions.lock);
-	(void)gpd_channel_send(&gpd_sessions.channel, &header, text, strlen(text), -1);
+	(void)gpd_channel_send(&gpd_sessions.channel, &header, &lost, sizeof(lost), -1);
 	if (gp_thread_start("bury", 0, bury, NULL))
 		_exit(0);
 }

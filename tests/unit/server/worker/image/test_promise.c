@@ -185,7 +185,14 @@ test_of_whom(void **state)
 
 	assert_int_equal(promised(), 0);
 	remember(1, 8);
+	gpd_ledger_add_tenant(fake.ledger, tenant + 1, "b");
 	fake.session.account.line->tenant = tenant + 1;
+	assert_int_equal(promised(), 0);
+	remember(1, 8);
+	assert_int_equal(promised(), 1);
+	gpd_promise_forget(&fake.session);
+	/* The line is another tenant's now. */
+	gpd_ledger_add_tenant(fake.ledger, tenant + 1, "c");
 	assert_int_equal(promised(), 0);
 	fake.session.account.line->tenant = tenant;
 	program[1]++;
@@ -323,6 +330,7 @@ test_programs(void **state)
 	uint32_t *tenant = &fake.session.account.line->tenant, own = *tenant;
 
 	assert_int_equal(promised(), 0);
+	gpd_ledger_add_tenant(fake.ledger, own + 1, "b");
 	*tenant = own + 1;
 	assert_int_equal(promised(), 0);
 	remember(1, 8);
@@ -338,7 +346,6 @@ test_programs(void **state)
 	assert_int_equal(promised(), 1);
 	gpd_promise_forget(&fake.session);
 	program[1] = 0;
-	fake.ledger->tenants[own + 1] = fake.ledger->tenants[own];
 	*tenant = own + 1;
 	assert_int_equal(promised(), 1);
 	gpd_promise_forget(&fake.session);
