@@ -417,6 +417,9 @@ cli_pools_read(struct cli_pools *pools, char *error, size_t error_size)
 		if (read_file(pools, path, error, error_size))
 			return -1;
 	}
+	/* On a node the folder is the daemon's, and closed to other users. */
+	if (access(CLI_MACHINE_FOLDER "/" FILE_NAME, R_OK) && errno == EACCES)
+		return 0;
 	return read_file(pools, CLI_MACHINE_FOLDER "/" FILE_NAME, error, error_size);
 }
 

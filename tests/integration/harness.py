@@ -8,6 +8,7 @@ that the machine may lack.
 A test file fills the list of cases with @case("what is so") and ends with main().
 """
 import concurrent.futures
+import ctypes
 import multiprocessing
 import os
 import re
@@ -38,6 +39,35 @@ DRIVER_DESCRIPTORS = 2 if os.path.exists("/dev/nvidiactl") else 0
 KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TERM", "USER", "TMPDIR", "QEMU_LD_PREFIX")
 
 
+# Folders of the machine that a daemon or a client of this machine uses.
+MACHINE_FOLDERS = ("/etc/gpupool", "/run/gpupool", "/var/lib/gpupool", "/var/cache/gpupool")
+
+
+def hide_machine():
+    """Puts empty folders over those of the machine, for this process and those that it starts: whether that was possible."""
+    if os.geteuid() != 0:
+        return False
+    libc = ctypes.CDLL(None, use_errno=True)
+    before = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        # CLONE_NEWNS.
+        if libc.unshare(0x20000):
+            return False
+        # MS_REC | MS_PRIVATE: what is mounted below stays here. It fails where the root is no mount point.
+        if libc.mount(None, b"/", None, 0x44000, None):
+            libc.setns(before, 0x20000)
+            return False
+        for folder in MACHINE_FOLDERS:
+            if os.path.isdir(folder) and libc.mount(b"tmpfs", folder.encode(), b"tmpfs", 0, b"mode=755"):
+                return False
+    finally:
+        os.close(before)
+    return True
+
+
+HIDDEN = hide_machine()
+
+
 class Failed(Exception):
     """The text says what was not as it should be."""
 
@@ -66,6 +96,9 @@ def base_environment():
     env = {name: os.environ[name] for name in KEPT if name in os.environ}
     # Device code that an earlier run has left would hide what loading does.
     env["GPUPOOL_CACHE_DIR"] = ""
+    # The machine and its user may have pools of their own, which are none of these daemons and programs.
+    if "GP_HOME_IS_OURS" not in os.environ:
+        env["CONFIGURATION_DIRECTORY"] = env["XDG_CONFIG_HOME"] = "/nonexistent"
     if os.environ.get("GP_LIBRARIES"):
         env["LD_LIBRARY_PATH"] = os.environ["GP_LIBRARIES"]
     return env
@@ -236,8 +269,6 @@ class Daemon:
             full["ASAN_OPTIONS"] = "detect_leaks=1:intercept_memmem=0"
             full["UBSAN_OPTIONS"] = "print_stacktrace=1"
             full["TSAN_OPTIONS"] = THREADS_END
-        # The machine may have a pool of its own, whose configuration and tokens are none of this daemon's.
-        full["CONFIGURATION_DIRECTORY"] = "/nonexistent"
         full.update(env or {})
         command = [*prefix, os.environ["GP_DAEMON"], "--listen", "127.0.0.1:0", "--print-address",
                    *driver_options(driver), *args]

@@ -459,6 +459,10 @@ def in_network(function, folder, user=None):
                 raise Skip(f"another user cannot read {needed}")
     env = {**base_environment(), **{name: value for name, value in os.environ.items() if name.startswith("GP_")},
            "HOME": folder, "PYTHONDONTWRITEBYTECODE": "1"}
+    if user:
+        # It uses the folder of its home.
+        env = {name: value for name, value in env.items() if name not in ("CONFIGURATION_DIRECTORY", "XDG_CONFIG_HOME")}
+        env["GP_HOME_IS_OURS"] = "1"
     done = subprocess.run(["unshare", "-n", "sh", "-c", IN_NETWORK, "sh", *wrap, sys.executable, "-c", STEPS,
                            os.path.abspath(__file__), function.__name__, folder],
                           capture_output=True, text=True, env=env, timeout=PATIENCE * 3, check=False)

@@ -290,7 +290,7 @@ def on_a_fresh_machine(function):
 def follow_the_readme():
     def ctl(*args):
         done = subprocess.run([os.environ["GP_CTL"], *args], capture_output=True, text=True, umask=0o022,
-                              env=base_environment(), timeout=PATIENCE, check=False)
+                              env={**base_environment(), "CONFIGURATION_DIRECTORY": ""}, timeout=PATIENCE, check=False)
         require(done.returncode == 0, f"{args}: {done}")
         return done.stdout
 
