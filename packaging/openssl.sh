@@ -16,7 +16,8 @@ recipe=$(cat "$0" "$folder/tools/cc" "$source/VERSION.dat" | sha256sum)
 if [ "$(cat "$place/recipe" 2>/dev/null)" = "$recipe" ]; then
 	exit
 fi
-echo "building OpenSSL for $machine (minutes)" >&2
+echo "building OpenSSL for $machine (5 to 15 minutes)" >&2
+. "$root/scripts/progress.sh"
 rm -rf "$place"
 mkdir -p "$place/build"
 cd "$place/build"
@@ -29,7 +30,9 @@ cd "$place/build"
 		--openssldir=/etc/ssl --libdir=lib CC="$folder/tools/cc" AR="$folder/tools/ar" RANLIB=true CFLAGS=-O2 &&
 		make -s -j"${JOBS:-$(nproc)}" build_generated &&
 		make -s -j"${JOBS:-$(nproc)}" libcrypto.so.3 libssl.so.3
-} >"$place/log" 2>&1 || {
+} >"$place/log" 2>&1 &
+show_while $! OpenSSL 'echo "$(find . -name "*.o" | wc -l) files compiled"'
+wait $! || {
 	tail -30 "$place/log" >&2
 	exit 1
 }

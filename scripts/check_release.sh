@@ -15,7 +15,7 @@ if [ "$(id -u)" != 0 ]; then
 	echo "check_release.sh: needs root, to change into roots of its own" >&2
 	exit 2
 fi
-scripts/deps.sh packages
+scripts/deps.sh release
 work=$root/build-release
 out=$work/out
 clean=$work/root

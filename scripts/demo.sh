@@ -1,12 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds everything, starts a daemon on loopback and runs nbody through it; on a machine with a GPU
-# also without it. The daemon's device is the machine's GPU, or a software device where there is
-# none.
+# Builds the daemon, the client and their commands, starts a daemon on loopback and runs nbody through it; on
+# a machine with a GPU also without it. The daemon's device is the machine's GPU, or a software device where
+# there is none. build-demo/bin has the commands afterwards.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
+. scripts/progress.sh
 scripts/deps.sh
 toolkit=$(scripts/toolkit.sh)
 build=$root/build-demo
@@ -32,8 +33,8 @@ die() {
 }
 
 build_all() {
-	local targets="server/gpupoold client/libcuda.so.1 softgpu/driver/libcuda-soft.so
-		bench/nbody/nbody bench/nbody/nbody-shared"
+	local targets="server/gpupoold client/libcuda.so.1 nvml/libnvidia-ml.so.1 softgpu/driver/libcuda-soft.so
+		ctl/gpupoolctl cli/gpupool bench/nbody/nbody bench/nbody/nbody-shared"
 	if [ ! -f "$build/build.ninja" ] || [ "$(cat "$build/.toolkit" 2>/dev/null)" != "$toolkit" ]; then
 		echo "building in ${build##*/} (a minute or two)"
 		rm -rf "$build"
@@ -45,13 +46,9 @@ build_all() {
 	else
 		echo "building"
 	fi
-	# A terminal shows the progress; a file is spared what is not a failure.
-	if [ -t 1 ]; then
-		ninja -C "$build" $targets || die "the build failed"
-	elif ! ninja -C "$build" --quiet $targets >"$work/build.log" 2>&1; then
-		cat "$work/build.log" >&2
-		die "the build failed"
-	fi
+	build_with_progress "$build" "$work/build.log" $targets || die "the build failed"
+	mkdir -p "$build/bin"
+	ln -sf ../server/gpupoold ../ctl/gpupoolctl ../cli/gpupool "$build/bin/"
 }
 
 start_daemon() {
@@ -133,3 +130,13 @@ for program in nbody nbody-shared; do
 	fi
 done
 echo "done: both programs ran through gpupoold and agree with the CPU"
+cat <<NEXT
+
+next, a daemon of your own on this machine (README.md has more, under "Using it"):
+    export PATH=$build/bin:\$PATH
+    gpupoolctl cert init localhost
+    gpupoolctl token create alice -o alice.token
+    gpupoold --listen tls://0.0.0.0:4833 &
+    gpupool login lab tls://localhost < alice.token
+    gpupool run $build/bench/nbody/nbody -compare -numbodies=4096
+NEXT

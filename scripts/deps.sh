@@ -1,7 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# deps.sh [check|packages]: installs the packages of Debian 12 that the build needs and that are missing;
-# with "check" also what only scripts/check.sh needs, with "packages" what scripts/packages.sh does. Silent and quick when nothing is missing.
+# deps.sh [check|packages KIND...|release]: installs the packages of Debian 12 that the build needs and that are
+# missing; with "check" also what only scripts/check.sh needs, with "packages" what scripts/packages.sh does for
+# these kinds (deb rpm tar wheel arm), with "release" what scripts/check_release.sh does. Silent and quick when
+# nothing is missing.
 set -euo pipefail
 
 packages="
@@ -30,11 +32,16 @@ if [ "${1:-}" = check ]; then
 	# (scripts/vm.sh), are skipped without them.
 	welcome="ibverbs-providers iproute2 libclang-rt-14-dev nftables perftest prometheus qemu-system-x86 xz-utils"
 fi
+kinds=
 if [ "${1:-}" = packages ]; then
-	packages="$packages binutils-aarch64-linux-gnu debhelper dpkg-dev fakeroot rpm"
-	# For scripts/check_release.sh.
+	kinds=" ${*:2} "
+elif [ "${1:-}" = release ]; then
+	kinds=" deb rpm tar wheel arm "
 	welcome="arch-test buildah g++-aarch64-linux-gnu iproute2 lintian mmdebstrap procps qemu-user-static rpmlint"
 fi
+case $kinds in *" deb "*) packages="$packages debhelper dpkg-dev fakeroot" ;; esac
+case $kinds in *" rpm "*) packages="$packages rpm" ;; esac
+case $kinds in *" arm "*) packages="$packages binutils-aarch64-linux-gnu" ;; esac
 
 if ! command -v dpkg-query >/dev/null; then
 	echo "deps.sh: this is no Debian; install what matches these packages:" $packages $welcome >&2

@@ -3,6 +3,8 @@
 # packages.sh OUTDIR [deb|rpm|tar|wheel|arm]...: builds the packages into OUTDIR, all kinds unless some
 # are named: .deb and .rpm of server, client and tools, a tarball and a Python wheel of the client; with
 # arm, which comes last, the client of those kinds for aarch64, too.
+# What the chosen kinds need is installed first. A first build takes 10 to 30 minutes on two cores; what is under
+# way is printed.
 # Which file is in which package is said by the install_tag of the build files.  The client is the
 # portable one (scripts/portable.sh).  Builds in build-packages.  PACKAGE_VERSION replaces the project's in
 # the packages' names, not in the programs.
@@ -18,7 +20,8 @@ out=$(cd "$1" && pwd)
 shift
 kinds=${*:-deb rpm tar wheel arm}
 cd "$root"
-scripts/deps.sh packages
+scripts/deps.sh packages $kinds
+. scripts/progress.sh
 work=$root/build-packages
 version=${PACKAGE_VERSION:-}
 if [ -z "$version" ]; then
@@ -52,7 +55,7 @@ build_native() {
 		quiet meson setup "$work/native" --prefix=/usr --libdir=lib --buildtype=release \
 			-Ddebug=true -Dparts=installed "-Dtoolkit=$(scripts/toolkit.sh)"
 	fi
-	quiet ninja -C "$work/native" $(packed_of "$work/native")
+	build_with_progress "$work/native" "$work/log" $(packed_of "$work/native")
 }
 
 # stage NAME: what is installed of one package.
@@ -173,10 +176,16 @@ build_arm() {
 	fi
 }
 
+say() {
+	echo "packages.sh: $*" >&2
+}
+
 mkdir -p "$work"
+say "building the client (portable, in ${work##*/}/client)"
 scripts/portable.sh "$work/client"
 case $kinds in
 *deb* | *rpm*)
+	say "building daemon and tools (in ${work##*/}/native)"
 	build_native
 	stage server
 	stage tools
@@ -185,6 +194,7 @@ case $kinds in
 	;;
 esac
 for kind in $kinds; do
+	say "packing: $kind"
 	"build_$kind"
 done
 ls "$out"

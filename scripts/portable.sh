@@ -114,10 +114,8 @@ if [ ! -f "$folder/build.ninja" ]; then
 		exit 1
 	}
 fi
-ninja -C "$folder" --quiet >"$folder/build.log" 2>&1 || {
-	cat "$folder/build.log" >&2
-	exit 1
-}
+. "$root/scripts/progress.sh"
+build_with_progress "$folder" "$folder/build.log"
 rm -rf "$folder/stage"
 DESTDIR=$(cd "$folder" && pwd)/stage meson install -C "$folder" --no-rebuild \
 	--tags client --quiet
