@@ -124,6 +124,8 @@ gpc_space_fini(struct gpc_space *space)
 static void
 freed_retire(struct gpc_space *space, struct gpc_space_freed *freed)
 {
+	if (freed->shelf->stream == 0)
+		run_mapping(space, &freed->run)->unordered--;
 	gpc_shelf_take(space, freed);
 	gpc_shelf_age_remove(space, freed);
 	space->waiting -= gpc_space_run_size(&freed->run);
@@ -371,6 +373,8 @@ gpc_space_free(struct gpc_space_mapping *mapping, uint64_t address, const struct
 	freed->tag = end->tag;
 	freed->number = end->number;
 	space->waiting += gpc_space_run_size(&run);
+	if (end->stream == 0)
+		mapping->unordered++;
 	gpc_shelf_age_append(space, freed);
 	gpc_shelf_put(space, freed);
 	return 0;
@@ -448,11 +452,8 @@ static bool
 mapping_release(struct gpc_space *space, const struct gpc_space_mapping *mapping)
 {
 	struct gpc_space_freed *next;
-	uint64_t count = 0;
 
-	for (const struct gpc_space_freed *f = space->oldest; f; f = f->newer)
-		count += f->shelf->stream == 0 && run_mapping(space, &f->run) == mapping;
-	if (count == 0 || count != mapping->busy)
+	if (mapping->unordered == 0 || mapping->unordered != mapping->busy)
 		return false;
 	for (struct gpc_space_freed *f = space->oldest; f; f = next) {
 		next = f->newer;
@@ -497,6 +498,21 @@ gpc_space_due(const struct gpc_space *space)
 	for (uint32_t i = 0; space->idle > 0 && i < space->large.fit.region_room; i++) {
 		if (space->mappings[i] && space->mappings[i]->due)
 			sum += space->mappings[i]->size;
+	}
+	return sum;
+}
+
+uint64_t
+gpc_space_spare(const struct gpc_space *space, uint64_t keep)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < space->large.fit.region_room; i++) {
+		const struct gpc_space_mapping *mapping = space->mappings[i];
+
+		if (mapping && mapping->busy == mapping->unordered &&
+		    space->reserved - sum - mapping->size >= keep)
+			sum += mapping->size;
 	}
 	return sum;
 }

@@ -25,10 +25,11 @@ struct gpc_space_freed;
 struct gpc_space_mapping {
 	struct gpc_space *space;
 	uint64_t base, size;
-	uint32_t region;   /* of the large level */
-	unsigned int busy; /* blocks in use, or freed and waiting */
-	bool due;          /* wholly free, and kept though it should have been given back */
-	void *share;       /* the pool's: what other processes may open it by */
+	uint32_t region;        /* of the large level */
+	unsigned int busy;      /* blocks in use, or freed and waiting */
+	unsigned int unordered; /* of these, freed in no stream's order */
+	bool due;               /* wholly free, and kept though it should have been given back */
+	void *share;            /* the pool's: what other processes may open it by */
 };
 
 struct gpc_space_chunk {
@@ -112,5 +113,8 @@ bool gpc_space_release(struct gpc_space *space, uint64_t keep);
 void gpc_space_remove(struct gpc_space *space, struct gpc_space_mapping *mapping);
 /* Bytes of mappings that are due. */
 uint64_t gpc_space_due(const struct gpc_space *space);
+/* Bytes of mappings that could be given back while at least `keep` bytes stay reserved: nothing is
+ * in use there, but for what was freed in no stream's order. */
+uint64_t gpc_space_spare(const struct gpc_space *space, uint64_t keep);
 
 #endif /* GPC_POOL_SPACE_H */

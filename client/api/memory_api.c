@@ -105,7 +105,7 @@ gpc_cuMemGetInfo_v2(size_t *free, size_t *total)
 		return result;
 	if (!gpc_memory_available(context, &local))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	local += gpc_pool_due(context->device);
+	local += gpc_pool_spare(context->device);
 	if (free)
 		*free = reply.free + local < reply.total ? reply.free + local : reply.total;
 	if (total)

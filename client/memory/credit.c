@@ -185,8 +185,9 @@ gpc_credit_take(struct gpc_context *context, uint64_t size)
 }
 
 uint64_t
-gpc_credit_bytes(const struct gpc_device *device)
+gpc_credit_bytes(struct gpc_device *device)
 {
+	(void)poll_refill(&device->credit);
 	return atomic_load(&device->credit.bytes);
 }
 

@@ -22,7 +22,8 @@ struct gpc_session;
 bool gpc_credit_take(struct gpc_context *context, uint64_t size);
 /* The same of what there is. */
 bool gpc_credit_take_present(struct gpc_context *context, uint64_t size);
-uint64_t gpc_credit_bytes(const struct gpc_device *device);
+/* With what the daemon has answered so far. */
+uint64_t gpc_credit_bytes(struct gpc_device *device);
 /* Gives all of the session's back, also what is on its way.  By who may wait for the daemon. */
 void gpc_credit_forgo(const struct gpc_session *session);
 

@@ -43,6 +43,8 @@ take_out(struct gpc_keeper *keeper,
 		keeper->bytes -= object->bytes;
 	}
 	(void)pthread_mutex_unlock(&keeper->lock);
+	if (object)
+		gpc_memory_count_kept(object->context->device, -object->bytes);
 	return object;
 }
 
@@ -91,6 +93,7 @@ gpc_keeper_put(struct gpc_keeper *keeper, struct gpc_kept_object *object,
 	object->bytes = bytes;
 	object->tag = gpc_session_work_posted(session);
 	object->next = NULL;
+	gpc_memory_count_kept(context->device, bytes);
 	enlist(keeper);
 	(void)pthread_mutex_lock(&keeper->lock);
 	while (*link)

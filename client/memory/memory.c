@@ -441,11 +441,14 @@ gpc_memory_available(struct gpc_context *context, uint64_t *bytes_p)
 {
 	struct gpc_memory *memory = memory_of(context);
 
-	if (memory)
-		*bytes_p = gpc_heap_available(memory->heap, context) +
-			   gpc_kept_bytes(&memory->kept, context->device) +
-			   gpc_keepers_bytes(context->device) + gpc_credit_bytes(context->device);
-	return memory != NULL;
+	if (!memory)
+		return false;
+	gpc_fence_poll(&memory->fence);
+	retire(memory);
+	*bytes_p = gpc_heap_available(memory->heap, context) +
+		   gpc_kept_bytes(&memory->kept, context->device) +
+		   gpc_keepers_bytes(context->device) + gpc_credit_bytes(context->device);
+	return true;
 }
 
 /* What the context has before it asks for any: a daemon that waits for nobody gives no more than it

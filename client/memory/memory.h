@@ -17,6 +17,7 @@
 struct gp_args_gpContextCreate;
 struct gpc_address;
 struct gpc_context;
+struct gpc_device;
 struct gpc_heap_range;
 struct gpc_session;
 
@@ -43,6 +44,8 @@ void gpc_memory_poll(struct gpc_context *context);
 void gpc_memory_take_answer(struct gpc_context *context);
 /* Something is kept (keeper.h): the daemon is told, and may want it back. */
 void gpc_memory_keeps(struct gpc_context *context);
+/* So many bytes more are kept of the device's memory, or (modulo 2^64) less. */
+void gpc_memory_count_kept(struct gpc_device *device, uint64_t more);
 /* Waits for all work posted; and gives everything back besides that nothing uses. */
 CUresult gpc_memory_settle(struct gpc_context *context);
 CUresult gpc_memory_reclaim(struct gpc_context *context);

@@ -6,6 +6,7 @@
 #include "client/memory/credit.h"
 #include "client/memory/keeper.h"
 #include "client/memory/memory_state.h"
+#include "client/memory/pool.h"
 #include "client/wire/session.h"
 #include "client/wire/session_threads.h"
 #include "gpc_calls.h"
@@ -14,6 +15,8 @@
 
 /* What a session keeps of the mappings that nothing uses any more. */
 #define KEPT_MAX ((uint64_t)512 << 20)
+/* By how much that differs from what the daemon was told, before it is told anew. */
+#define KEPT_STEP ((uint64_t)32 << 20)
 
 void
 gpc_memory_unmap_now(struct gpc_memory *memory, struct gpc_context *context,
@@ -27,6 +30,33 @@ gpc_memory_unmap_now(struct gpc_memory *memory, struct gpc_context *context,
 	gpc_heap_unmapped(memory->heap, range, atomic_fetch_add(&memory->unmaps, 1) + 1);
 }
 
+static void
+tell_count(struct gpc_device *device, uint64_t told, uint64_t now)
+{
+	do {
+		const struct gp_args_gpMemoryCountKept args = { .device = device->remote,
+								.bytes = now };
+
+		if (!atomic_compare_exchange_strong(&device->kept_told, &told, now))
+			return;
+		(void)gpc_post_gpMemoryCountKept(device->primary, &args);
+		told = now;
+		/* Another thread may have told it something newer, and before this. */
+		now = atomic_load(&device->kept_told);
+	} while (now != told);
+}
+
+void
+gpc_memory_count_kept(struct gpc_device *device, uint64_t more)
+{
+	const uint64_t now = atomic_fetch_add(&device->kept, more) + more;
+	const uint64_t told = atomic_load(&device->kept_told);
+
+	if ((now > told ? now - told : told - now) >= KEPT_STEP &&
+	    gpc_facts_know(gpc_session_facts(device->session), GP_CALL_gpMemoryCountKept))
+		tell_count(device, told, now);
+}
+
 /* What is kept beyond so many bytes goes, in the name of the primary context, which always exists.
  */
 static void
@@ -34,9 +64,12 @@ give_back(struct gpc_memory *memory, uint64_t beyond)
 {
 	struct gpc_kept_mapping mapping;
 
-	while (gpc_kept_take_excess(&memory->kept, beyond, &mapping))
-		gpc_memory_unmap_now(memory, ((struct gpc_device *)mapping.owner)->primary,
-				     &mapping.range);
+	while (gpc_kept_take_excess(&memory->kept, beyond, &mapping)) {
+		struct gpc_device *device = mapping.owner;
+
+		gpc_memory_unmap_now(memory, device->primary, &mapping.range);
+		gpc_memory_count_kept(device, -mapping.range.size);
+	}
 }
 
 void
@@ -53,8 +86,12 @@ return_all(void *arg)
 	struct gpc_memory *memory = arg;
 	struct gpc_context *primary = memory->primary;
 	const struct gp_args_gpMemoryKept args = { 0 };
+	struct gpc_heap_range range;
 
 	atomic_store(&memory->keeps, false);
+	gpc_pool_give_spare_back(memory->session);
+	while (gpc_heap_take_spare(memory->heap, &range))
+		gpc_memory_unmap_now(memory, primary, &range);
 	gpc_memory_give_all_back(memory);
 	gpc_credit_forgo(memory->session);
 	(void)gpc_post_gpMemoryKept(primary, &args);
@@ -97,8 +134,15 @@ gpc_memory_keep(struct gpc_memory *memory, struct gpc_context *context,
 {
 	const struct gpc_kept_mapping mapping = { *range, context->device,
 						  gpc_session_work_posted(memory->session) };
+	bool kept = range->size <= KEPT_MAX;
 
-	if (range->size > KEPT_MAX || !gpc_kept_put(&memory->kept, &mapping)) {
+	if (kept) {
+		gpc_memory_count_kept(context->device, range->size);
+		kept = gpc_kept_put(&memory->kept, &mapping);
+		if (!kept)
+			gpc_memory_count_kept(context->device, -range->size);
+	}
+	if (!kept) {
 		gpc_memory_unmap_now(memory, context, range);
 		return;
 	}
@@ -109,9 +153,9 @@ gpc_memory_keep(struct gpc_memory *memory, struct gpc_context *context,
 
 /* Something that was kept.  What only waits for work is waited for, as cuMemFree itself may do:
  * mapping more would take a round trip, too. */
-bool
-gpc_memory_have_again(struct gpc_memory *memory, struct gpc_context *context, uint64_t size,
-		      struct gpc_heap_range *range_p)
+static bool
+have_again(struct gpc_memory *memory, struct gpc_context *context, uint64_t size,
+	   struct gpc_heap_range *range_p)
 {
 	uint64_t unit = gpc_session_facts(memory->session)->granularity;
 	bool waits;
@@ -130,4 +174,15 @@ gpc_memory_have_again(struct gpc_memory *memory, struct gpc_context *context, ui
 		return false;
 	return gpc_kept_take(&memory->kept, context->device, size,
 			     gpc_session_work_done(memory->session), range_p, &waits);
+}
+
+bool
+gpc_memory_have_again(struct gpc_memory *memory, struct gpc_context *context, uint64_t size,
+		      struct gpc_heap_range *range_p)
+{
+	const bool had = have_again(memory, context, size, range_p);
+
+	if (had)
+		gpc_memory_count_kept(context->device, -range_p->size);
+	return had;
 }

@@ -218,6 +218,7 @@ unlink_unused(struct gpc_pool *pool)
 static void
 dispose(struct gpc_pool *pool)
 {
+	gpc_memory_count_kept(pool->device, -pool->spare);
 	for (uint32_t i = 0; i < pool->space.large.fit.region_room; i++) {
 		const struct gpc_space_mapping *mapping = pool->space.mappings[i];
 		struct gpc_heap_range range;
@@ -250,8 +251,8 @@ gpc_pool_destroy(struct gpc_pool *pool)
 }
 
 /* Work up to here is done. */
-static void
-retire(struct gpc_pool *pool) GP_LOCKED(lock)
+void
+gpc_pool_retire(struct gpc_pool *pool) GP_LOCKED(lock)
 {
 	uint64_t done = gpc_session_work_done(session_of(pool));
 
@@ -268,7 +269,7 @@ gpc_pools_drop_unused(void) GP_LOCKED(lock)
 	for (struct gpc_pool *pool = pools; pool; pool = next) {
 		next = pool->next;
 		if (pool->destroyed)
-			retire(pool);
+			gpc_pool_retire(pool);
 		if (unlink_unused(pool))
 			dispose(pool);
 	}
@@ -280,25 +281,14 @@ gpc_pool_give_back(struct gpc_pool *pool, uint64_t keep, bool spare) GP_LOCKED(l
 	struct gpc_space_mapping *mapping;
 	struct gpc_heap_range range;
 
-	retire(pool);
+	gpc_pool_retire(pool);
 	mapping = gpc_space_excess(&pool->space, keep, spare);
 	if (!mapping)
 		return false;
 	drop(mapping, &range);
+	gpc_pool_count_spare(pool);
 	gpc_pool_unmap(pool, &range);
 	return true;
-}
-
-void
-gpc_pool_trim(struct gpc_pool *pool, uint64_t keep)
-{
-	gpc_pools_lock();
-	/* The daemon unmaps after all work, so what is unmapped need not wait for it here. */
-	do {
-		while (gpc_pool_give_back(pool, keep, false))
-			;
-	} while (!pool->host && gpc_space_release(&pool->space, keep));
-	gpc_pools_unlock();
 }
 
 void
@@ -342,9 +332,11 @@ take(struct gpc_pool *pool, uint64_t stream, uint64_t size, bool wait, CUdevicep
 	gpc_pools_lock();
 	r = gpc_space_alloc(&pool->space, stream, size, id, &address);
 	if (r && pool->space.waiting > 0 && (wait || pool->opportunistic)) {
-		retire(pool);
+		gpc_pool_retire(pool);
 		r = gpc_space_alloc(&pool->space, stream, size, id, &address);
 	}
+	if (r == 0 && pool->spare > 0)
+		gpc_pool_count_spare(pool);
 	if (r == 0 && pool->host)
 		r = begin_host(pool, address, size, id);
 	gpc_pools_unlock();
@@ -547,6 +539,9 @@ gpc_pool_free(uint64_t address, struct gpc_context *context, uint64_t stream)
 		pool = gpc_pool_of(range->item);
 		if (!context || context->scope.session == session_of(pool))
 			r = free_locked(range->item, address, context, stream);
+		/* Nobody has to synchronize for it. */
+		if (r == 0 && !context)
+			gpc_pool_count_spare(pool);
 		unused = unlink_unused(pool);
 	}
 	gpc_pools_unlock();

@@ -50,6 +50,7 @@ struct gpc_pool {
 	struct gpc_context *managed;
 	bool own; /* of managed memory: the program's */
 	const struct gpc_pages_calls *pages;
+	uint64_t spare; /* bytes of the space, as counted in what the client keeps */
 	struct gpc_space space;
 };
 
@@ -70,6 +71,10 @@ struct gpc_space_mapping *gpc_pool_mapping(uint64_t address);
 struct gpc_pool *gpc_pool_of(const struct gpc_space_mapping *mapping);
 /* Gives back one mapping of a pool; false: there is none to give back. */
 bool gpc_pool_give_back(struct gpc_pool *pool, uint64_t keep, bool spare);
+/* Takes what was freed before work that is known to be done. */
+void gpc_pool_retire(struct gpc_pool *pool);
+/* What nothing uses beyond the threshold counts as kept (memory.h), from now on, or no more. */
+void gpc_pool_count_spare(struct gpc_pool *pool);
 /* The pool stays as long as it is held, destroyed or not. */
 void gpc_pool_hold(struct gpc_pool *pool);
 
@@ -123,9 +128,12 @@ void gpc_pool_stream_done(const struct gpc_context *context, uint64_t stream, ui
 void gpc_pool_context_done(struct gpc_context *context, uint64_t frees);
 void gpc_pool_event_done(struct gpc_context *context);
 
-/* Memory of the device has run out, and all work is done: gives back all that is free. */
+/* Memory of the device has run out, and all work is done: gives back all that is free.  Or what the
+ * program does not have the pools keep: others want it. */
 void gpc_pool_reclaim(struct gpc_device *device);
-/* Bytes that the device's pools keep though they should have been given back by now. */
-uint64_t gpc_pool_due(const struct gpc_device *device);
+void gpc_pool_give_spare_back(const struct gpc_session *session);
+/* Bytes of the device that its pools have and that nothing uses, beyond what the program has them
+ * keep. */
+uint64_t gpc_pool_spare(const struct gpc_device *device);
 
 #endif /* GPC_POOL_H */

@@ -62,6 +62,18 @@ gpc_pool_sizes(struct gpc_pool *pool, uint64_t size, uint64_t *wanted_p, uint64_
 	gpc_pools_unlock();
 }
 
+void
+gpc_pool_count_spare(struct gpc_pool *pool)
+{
+	const uint64_t keep = pool->destroyed ? 0 : pool->threshold;
+	const uint64_t spare = pool->host ? 0 : gpc_space_spare(&pool->space, keep);
+
+	if (spare == pool->spare)
+		return;
+	gpc_memory_count_kept(pool->device, spare - pool->spare);
+	pool->spare = spare;
+}
+
 /* Beyond its threshold a pool keeps one mapping at most. */
 static void
 release(const struct gpc_device *device)
@@ -70,6 +82,7 @@ release(const struct gpc_device *device)
 	for (struct gpc_pool *pool = gpc_pools_first(); pool; pool = pool->next) {
 		while (pool->device == device && gpc_pool_give_back(pool, pool->threshold, true))
 			;
+		gpc_pool_count_spare(pool);
 	}
 }
 
@@ -127,16 +140,50 @@ gpc_pool_reclaim(struct gpc_device *device)
 	gpc_pools_unlock();
 }
 
+/* The daemon unmaps after all work, so what is unmapped need not wait for it here. */
+static void
+give_all_back(struct gpc_pool *pool, uint64_t keep)
+{
+	do {
+		while (gpc_pool_give_back(pool, keep, false))
+			;
+	} while (!pool->host && gpc_space_release(&pool->space, keep));
+}
+
+void
+gpc_pool_trim(struct gpc_pool *pool, uint64_t keep)
+{
+	gpc_pools_lock();
+	give_all_back(pool, keep);
+	gpc_pools_unlock();
+}
+
+void
+gpc_pool_give_spare_back(const struct gpc_session *session)
+{
+	gpc_pools_lock();
+	for (struct gpc_pool *pool = gpc_pools_first(); pool; pool = pool->next) {
+		if (pool->spare > 0 && pool->device->session == session)
+			give_all_back(pool, pool->threshold);
+	}
+	gpc_pools_unlock();
+}
+
 uint64_t
-gpc_pool_due(const struct gpc_device *device)
+gpc_pool_spare(const struct gpc_device *device)
 {
 	uint64_t sum = 0;
 
 	if (!gpc_pools_any())
 		return 0;
 	gpc_pools_lock();
-	for (const struct gpc_pool *pool = gpc_pools_first(); pool; pool = pool->next)
-		sum += pool->device == device && !pool->host ? gpc_space_due(&pool->space) : 0;
+	for (struct gpc_pool *pool = gpc_pools_first(); pool; pool = pool->next) {
+		if (pool->device != device || pool->host)
+			continue;
+		gpc_pool_retire(pool);
+		gpc_pool_count_spare(pool);
+		sum += pool->spare;
+	}
 	gpc_pools_unlock();
 	return sum;
 }

@@ -229,6 +229,12 @@ void gpPeerAccess(
 GP_MESSAGE(0x020a, WAIT, SERVER_HOOK, PASSES_COPIES)
 void gpMemoryKeep(void);
 
+/* So much of the device's memory the client keeps, about; credit does not count. */
+GP_MESSAGE(0x021d, POST, SERVER_HOOK, PASSES_COPIES)
+void gpMemoryCountKept(
+        int device,
+        unsigned long long bytes);
+
 /* After that answer: what was kept has been given back. */
 GP_MESSAGE(0x020b, POST, SERVER_HOOK, BEHIND_ALL)
 void gpMemoryKept(void);

@@ -80,7 +80,7 @@ memory_of(uint32_t line)
 	uint64_t sum = 0;
 
 	for (int i = 0; i < gpd_devices.count; i++) {
-		uint64_t quota = gpd_ledger_room(gpd_sessions.ledger, session, i).max;
+		uint64_t quota = gpd_ledger_room(gpd_sessions.ledger, session, i, 0).max;
 		uint64_t memory = gpd_devices.all[i].memory;
 
 		if (atomic_load(&session->devices[i].allowed))

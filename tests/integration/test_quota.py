@@ -3,8 +3,9 @@
 import os
 import re
 import sys
+import tempfile
 
-from harness import SOFTWARE, Daemon, case, main, need_software, require, software_env
+from harness import SOFTWARE, Configured, Daemon, as_tenant, case, main, need_software, require, run, software_env
 from wire import Session, record
 
 MIB = 1 << 20
@@ -128,6 +129,39 @@ def _():
         holder.wait_for_output("held\n")
         daemon.run("memhog", "490").expect(err="")
         holder.finish().expect(out="held\nprobe: ok\n")
+        daemon.settle()
+
+
+ACCOUNT = {"GPUPOOL_SOFT_MEMORY": "640M"}
+
+
+def account(daemon, programs, seed, remote=None, **more):
+    """Free memory and what so many programs have must be all there is, after each step."""
+    if remote:
+        result = run("memaccount", str(programs), str(seed), "60", remote=remote, **more)
+    else:
+        result = daemon.run("memaccount", str(programs), str(seed), "60", **more)
+    result.expect(out="memaccount: ok\n", err="")
+
+
+@case("free memory and what programs have are the device's memory, over tcp and unix")
+def _():
+    need_software(ACCOUNT)
+    with tempfile.TemporaryDirectory() as folder:
+        with Daemon("--listen", f"unix://{folder}/socket", env=ACCOUNT) as daemon:
+            account(daemon, 1, 1)
+            account(daemon, 2, 2)
+            account(daemon, 1, 3, remote=f"unix://{folder}/socket")
+            account(daemon, 2, 4, remote=f"unix://{folder}/socket")
+            daemon.settle()
+
+
+@case("and the quota's, of a program and of a tenant")
+def _():
+    need_software(ACCOUNT)
+    with Configured("[tenant a]\nmemory = 512M\n", env=ACCOUNT) as daemon:
+        account(daemon, 1, 5, env={LIMIT: "0=400M"})
+        account(daemon, 2, 6, env=as_tenant("a"))
         daemon.settle()
 
 

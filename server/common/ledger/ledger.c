@@ -190,7 +190,7 @@ gpd_ledger_close(struct gpd_ledger *ledger, struct gpd_ledger_session *session)
 
 	for (int d = 0; d < GPD_LEDGER_LINES; d++) {
 		gpd_ledger_give(ledger, session, d, atomic_load(&session->devices[d].memory));
-		gpd_ledger_set_granted(ledger, session, d, 0);
+		gpd_ledger_set_granted(ledger, session, d, 0, 0);
 	}
 	gpd_ledger_give_host(ledger, session, atomic_load(&session->host));
 	/* Of a worker that was killed; any other has ended its turns. */
@@ -329,6 +329,14 @@ gpd_ledger_recall(struct gpd_ledger *ledger, const struct gpd_ledger_session *se
 	return any;
 }
 
+/* Has been asked for what it keeps, and still has time to give it back. */
+static bool
+is_recalled(const struct gpd_ledger_session *session, uint64_t now)
+{
+	return atomic_load(&session->keeps) == GPD_KEEPS_RECALLED &&
+	       now - atomic_load(&session->recalled_ns) < GPD_RECALL_NS;
+}
+
 bool
 gpd_ledger_is_recalling(const struct gpd_ledger *ledger, const struct gpd_ledger_session *session,
 			bool of_tenant)
@@ -337,23 +345,50 @@ gpd_ledger_is_recalling(const struct gpd_ledger *ledger, const struct gpd_ledger
 
 	for (const struct gpd_ledger_session *other = NULL;
 	     (other = next_other(ledger, other, session, of_tenant));) {
-		if (atomic_load(&other->keeps) == GPD_KEEPS_RECALLED &&
-		    !atomic_load(&other->waiting) &&
-		    now - atomic_load(&other->recalled_ns) < GPD_RECALL_NS)
+		if (is_recalled(other, now) && !atomic_load(&other->waiting))
 			return true;
 	}
 	return false;
 }
 
+static uint64_t
+lesser(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+struct gpd_ledger_kept
+gpd_ledger_kept(const struct gpd_ledger *ledger, const struct gpd_ledger_session *session,
+		int device)
+{
+	struct gpd_ledger_kept kept = { 0 };
+	uint64_t now = gp_now_ns();
+
+	for (const struct gpd_ledger_session *other = NULL;
+	     (other = next_other(ledger, other, session, false));) {
+		const struct gpd_ledger_line *line = &other->devices[device];
+		uint64_t bytes;
+
+		if (atomic_load(&other->keeps) != GPD_KEEPS && !is_recalled(other, now))
+			continue;
+		bytes = lesser(atomic_load(&line->kept), GPD_LEDGER_IN_USE(line));
+		kept.of_device += bytes + atomic_load(&line->held);
+		if (other->tenant == session->tenant)
+			kept.of_tenant += bytes + atomic_load(&line->granted);
+	}
+	return kept;
+}
+
 void
 gpd_ledger_set_granted(struct gpd_ledger *ledger, struct gpd_ledger_session *session, int device,
-		       uint64_t bytes)
+		       uint64_t bytes, uint64_t held)
 {
 	struct gpd_ledger_tenant_line *tenant = &ledger->tenants[session->tenant].devices[device];
 	struct gpd_ledger_line *line = &session->devices[device];
 
 	/* Modulo 2^64 this takes away, too. */
 	atomic_fetch_add(&tenant->granted, bytes - atomic_exchange(&line->granted, bytes));
+	atomic_store(&line->held, held);
 	raise_peak(line);
 }
 
@@ -420,14 +455,15 @@ left_of(uint64_t max, uint64_t used)
 
 struct gpd_ledger_room
 gpd_ledger_room(const struct gpd_ledger *ledger, const struct gpd_ledger_session *session,
-		int device)
+		int device, uint64_t kept)
 {
 	const struct gpd_ledger_tenant_line *tenant =
 		&ledger->tenants[session->tenant].devices[device];
 	const struct gpd_ledger_line *line = &session->devices[device];
 	uint64_t tenant_max = atomic_load(&tenant->memory_max);
 	uint64_t session_max = atomic_load(&line->memory_max);
-	uint64_t tenant_left = left_of(tenant_max, atomic_load(&tenant->memory));
+	uint64_t tenant_memory = atomic_load(&tenant->memory);
+	uint64_t tenant_left = left_of(tenant_max, tenant_memory > kept ? tenant_memory - kept : 0);
 	uint64_t session_left = left_of(session_max, atomic_load(&line->memory));
 
 	return (struct gpd_ledger_room){

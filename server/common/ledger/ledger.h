@@ -100,6 +100,8 @@ struct gpd_ledger_line {
 	_Atomic uint32_t sm_assigned; /* the worker's answer; 0: all */
 	_Atomic uint64_t memory;
 	_Atomic uint64_t granted;     /* of it, what the client has not begun to use */
+	_Atomic uint64_t held;        /* of the device's memory, for what is granted */
+	_Atomic uint64_t kept;        /* of what is in use: the client's word that it keeps it */
 	_Atomic uint64_t memory_peak; /* in use */
 	_Atomic uint64_t gpu_ns;
 };
@@ -221,9 +223,10 @@ void gpd_ledger_set_ended(struct gpd_ledger *ledger, struct gpd_ledger_session *
 /* Whether any other session has ended and still has its memory. */
 bool gpd_ledger_is_ending(const struct gpd_ledger *ledger,
 			  const struct gpd_ledger_session *session);
-/* So much of what the session holds its client has not begun to use: credit (grant.h). */
+/* So much of what the session holds its client has not begun to use: credit (grant.h), for which
+ * the worker holds at least as much of the device's memory. */
 void gpd_ledger_set_granted(struct gpd_ledger *ledger, struct gpd_ledger_session *session,
-			    int device, uint64_t bytes);
+			    int device, uint64_t bytes, uint64_t held);
 void gpd_ledger_give(struct gpd_ledger *ledger, struct gpd_ledger_session *session, int device,
 		     uint64_t bytes);
 /* Another session of the tenant pays for these bytes from now on, whatever it may have. */
@@ -239,11 +242,21 @@ bool gpd_ledger_take_host(struct gpd_ledger *ledger, struct gpd_ledger_session *
 void gpd_ledger_give_host(struct gpd_ledger *ledger, struct gpd_ledger_session *session,
 			  uint64_t bytes);
 
-/* What the session may have in all and can still take. */
+/* What the session may have in all and can still take, if others of the tenant give back so much of
+ * the quota. */
 struct gpd_ledger_room {
 	uint64_t max, left; /* bytes; GPD_NO_LIMIT */
 };
 struct gpd_ledger_room gpd_ledger_room(const struct gpd_ledger *ledger,
+				       const struct gpd_ledger_session *session, int device,
+				       uint64_t kept);
+
+/* What the other sessions would give back if this one ran out of memory: of the device's memory,
+ * and of the quota of the tenant. */
+struct gpd_ledger_kept {
+	uint64_t of_device, of_tenant;
+};
+struct gpd_ledger_kept gpd_ledger_kept(const struct gpd_ledger *ledger,
 				       const struct gpd_ledger_session *session, int device);
 
 /* A session's turn on its tenant's link. */

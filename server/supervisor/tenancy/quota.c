@@ -151,7 +151,7 @@ has_memory(struct gpd_quota *quota, const Gpupool__Hello *hello, const struct gp
 	for (int i = 0; wish && i < grant->count && (size_t)i < wish->n_memory; i++) {
 		int device = grant->units[i].device;
 		uint64_t size = quota->tenants.devices[device].memory;
-		uint64_t most = gpd_ledger_room(quota->ledger, session, device).max;
+		uint64_t most = gpd_ledger_room(quota->ledger, session, device, 0).max;
 		uint64_t of_tenant = atomic_load(
 			&quota->ledger->tenants[session->tenant].devices[device].memory_max);
 		uint64_t wanted = least(most, size), left;
@@ -257,7 +257,7 @@ int
 gpd_quota_show(const struct gpd_quota *quota, const struct gpd_ledger_session *session,
 	       const Gpupool__Device *device, uint64_t memory_free, Gpupool__Device *copy)
 {
-	struct gpd_ledger_room room = gpd_ledger_room(quota->ledger, session, device->ordinal);
+	struct gpd_ledger_room room = gpd_ledger_room(quota->ledger, session, device->ordinal, 0);
 	uint32_t sm = atomic_load(&session->devices[device->ordinal].sm_assigned);
 	size_t size = device->n_attributes * sizeof(*device->attributes);
 

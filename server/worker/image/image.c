@@ -378,7 +378,7 @@ charge(struct gpd_session *session, struct gpd_image *image)
 		return CUDA_SUCCESS;
 	/* Nobody knows how much it is, and nobody need. */
 	if (image->uses.variables >= GPD_VARIABLES_UNKNOWN &&
-	    gpd_ledger_room(session->account.ledger, session->account.line, device).max ==
+	    gpd_ledger_room(session->account.ledger, session->account.line, device, 0).max ==
 		    GPD_NO_LIMIT)
 		return CUDA_SUCCESS;
 	result = gpd_account_allocate(&session->account, device, image->uses.variables);

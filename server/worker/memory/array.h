@@ -62,7 +62,8 @@ CUresult gpd_array_release(struct gpd_session *session, struct gpd_array *array)
 /* The same at the session's end, when no work is left. */
 void gpd_array_release_at_end(struct gpd_session *session, struct gpd_array *array);
 
-/* What has been given back and the driver does not have yet.  Any thread. */
+/* What has been given back, by the session or (NULL) by those that have ended, and the driver does
+ * not have yet.  Any thread. */
 uint64_t gpd_array_leaving_size(const struct gpd_session *session, int device);
 /* Waits until it has; whether there was any. */
 bool gpd_array_give_back(struct gpd_session *session);

@@ -44,7 +44,7 @@ static void
 tell(const struct gpd_session *session, int device, const struct credit *credit)
 {
 	gpd_ledger_set_granted(session->account.ledger, session->account.line, device,
-			       credit->bytes);
+			       credit->bytes, credit->held);
 }
 
 static CUresult
@@ -75,7 +75,7 @@ take_out(struct credit *credit, unsigned int i)
 
 /* As much is held as there is credit, and no piece more. */
 static void
-settle(struct credit *credit, int device)
+settle(const struct gpd_session *session, struct credit *credit, int device)
 {
 	for (unsigned int i = credit->count; i-- > 0;) {
 		if (credit->held - credit->pieces[i].size >= credit->bytes)
@@ -83,6 +83,7 @@ settle(struct credit *credit, int device)
 	}
 	if (credit->held < credit->bytes)
 		(void)hold(credit, device, credit->bytes - credit->held);
+	tell(session, device, credit);
 }
 
 /* What is needed is a piece of its own, which may become just that. */
@@ -123,6 +124,13 @@ lesser(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
+/* What is held and is no credit: it was one piece, of which the client has begun to use a part. */
+static uint64_t
+beyond(const struct credit *credit)
+{
+	return credit->held > credit->bytes ? credit->held - credit->bytes : 0;
+}
+
 /* What the session can still take of the quota and of the device. */
 static uint64_t
 room_of(struct gpd_session *session, int device, const struct credit *credit)
@@ -132,9 +140,8 @@ room_of(struct gpd_session *session, int device, const struct credit *credit)
 
 	if (gpd_driver.cuMemGetInfo_v2(&available, &total) != CUDA_SUCCESS)
 		return 0;
-	if (credit->held > credit->bytes)
-		available += credit->held - credit->bytes;
-	return lesser(available, gpd_ledger_room(account->ledger, account->line, device).left);
+	available += beyond(credit);
+	return lesser(available, gpd_ledger_room(account->ledger, account->line, device, 0).left);
 }
 
 static uint64_t
@@ -174,8 +181,7 @@ gpd_gpMemoryGrant(struct gpd_session *session, const struct gp_args_gpMemoryGran
 	gpd_account_free(&session->account, args->device, args->forgo);
 	if (args->wanted > 0)
 		reply->granted = grow(session, credit, args->device, args->least, args->wanted);
-	settle(credit, args->device);
-	tell(session, args->device, credit);
+	settle(session, credit, args->device);
 	return CUDA_SUCCESS;
 }
 
@@ -225,7 +231,7 @@ gpd_grant_obtain(struct gpd_session *session, int device, CUresult (*obtain)(voi
 		result = obtain(arg);
 	}
 	if (credit)
-		settle(credit, device);
+		settle(session, credit, device);
 	return result;
 }
 
@@ -254,13 +260,21 @@ gpd_grant_memory(struct gpd_session *session, int device, uint64_t size,
 	for (unsigned int i = 0; credit && i < credit->count; i++) {
 		if (credit->pieces[i].size == size) {
 			*handle_p = take_out(credit, i).handle;
-			settle(credit, device);
+			settle(session, credit, device);
 			return CUDA_SUCCESS;
 		}
 	}
 	result = gpd_grant_obtain(session, device, obtain_memory, &wish);
 	*handle_p = wish.handle;
 	return result;
+}
+
+uint64_t
+gpd_grant_beyond(struct gpd_session *session, int device)
+{
+	const struct credit *credit = credit_on(session, device, false);
+
+	return credit ? beyond(credit) : 0;
 }
 
 void

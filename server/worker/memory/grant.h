@@ -33,6 +33,9 @@ CUresult gpd_grant_memory(struct gpd_session *session, int device, uint64_t size
  * CUDA_ERROR_OUT_OF_MEMORY and memory is held for the session. */
 CUresult gpd_grant_obtain(struct gpd_session *session, int device, CUresult (*obtain)(void *arg),
 			  void *arg);
+/* Bytes of the device's memory that are held for the session besides its credit: what it allocates
+ * next finds them. */
+uint64_t gpd_grant_beyond(struct gpd_session *session, int device);
 /* Gives all of it back. */
 void gpd_grant_forget(struct gpd_session *session);
 

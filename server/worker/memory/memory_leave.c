@@ -4,6 +4,7 @@
 #include "server/worker/device/device.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/memory/array.h"
+#include "server/worker/memory/grant.h"
 #include "server/worker/memory/host_memory.h"
 #include "server/worker/memory/memory_state.h"
 #include "server/worker/memory/physical.h"
@@ -122,6 +123,21 @@ gpd_gpMemoryUnmap(struct gpd_session *session, const struct gp_args_gpMemoryUnma
 	return result;
 }
 
+/* What the driver gets with it.  Physical memory that was released goes with the last of its
+ * mappings. */
+static uint64_t
+leaving_part(const struct gpd_chunk *chunk)
+{
+	struct gpd_physical *physical = chunk->physical;
+
+	if (!physical)
+		return chunk->shared || chunk->host ? 0 : chunk->size;
+	if (!physical->released || physical->counted || physical->shared)
+		return 0;
+	physical->counted = true;
+	return physical->size;
+}
+
 /* What the session has given back and the driver does not have yet. */
 static uint64_t
 leaving_size(struct gpd_memory *memory, int device)
@@ -129,11 +145,14 @@ leaving_size(struct gpd_memory *memory, int device)
 	uint64_t size = 0;
 
 	pthread_mutex_lock(&memory->lock);
+	for (struct gpd_leaving *leaving = memory->leaving; leaving; leaving = leaving->next) {
+		if (leaving->chunk.physical)
+			leaving->chunk.physical->counted = false;
+	}
 	for (const struct gpd_leaving *leaving = memory->leaving; leaving;
 	     leaving = leaving->next) {
-		if (leaving->chunk.device == device && !leaving->chunk.physical &&
-		    !leaving->chunk.shared && !leaving->chunk.host)
-			size += leaving->chunk.size;
+		if (leaving->chunk.device == device)
+			size += leaving_part(&leaving->chunk);
 	}
 	pthread_mutex_unlock(&memory->lock);
 	return size;
@@ -182,6 +201,7 @@ gpd_gpMemoryInfo(struct gpd_session *session, const struct gp_args_gpMemoryInfo 
 		 struct gp_reply_gpMemoryInfo *reply)
 {
 	struct gpd_ledger_room quota;
+	struct gpd_ledger_kept kept;
 	size_t available, total;
 	uint64_t leaving;
 	CUresult result;
@@ -199,10 +219,13 @@ gpd_gpMemoryInfo(struct gpd_session *session, const struct gp_args_gpMemoryInfo 
 		result = gpd_driver.cuMemGetInfo_v2(&available, &total);
 	if (result != CUDA_SUCCESS)
 		return result;
-	available += leaving;
+	kept = gpd_ledger_kept(session->account.ledger, session->account.line, args->device);
+	available += leaving + gpd_array_leaving_size(NULL, args->device) +
+		     gpd_grant_beyond(session, args->device) + kept.of_device;
 	if (available > total)
 		available = total;
-	quota = gpd_ledger_room(session->account.ledger, session->account.line, args->device);
+	quota = gpd_ledger_room(session->account.ledger, session->account.line, args->device,
+				kept.of_tenant);
 	if (quota.left < quota.max)
 		quota.left += leaving < quota.max - quota.left ? leaving : quota.max - quota.left;
 	reply->free = quota.left < available ? quota.left : available;
@@ -220,6 +243,15 @@ gpd_gpMemoryKeep(struct gpd_session *session, const struct gp_args_gpMemoryKeep 
 	/* Asked already, it has yet to say that it gave that back. */
 	(void)atomic_compare_exchange_strong(&session->account.line->keeps, &nothing, GPD_KEEPS);
 	return GPD_LATER;
+}
+
+CUresult
+gpd_gpMemoryCountKept(struct gpd_session *session, const struct gp_args_gpMemoryCountKept *args)
+{
+	if (!gpd_account_may_use(&session->account, args->device))
+		return CUDA_ERROR_INVALID_DEVICE;
+	atomic_store(&session->account.line->devices[args->device].kept, args->bytes);
+	return CUDA_SUCCESS;
 }
 
 CUresult

@@ -28,6 +28,7 @@ struct gpd_physical {
 		mappings; /* those on their way out not counted: the driver keeps memory for them */
 	unsigned int leaving; /* and those; under the lock of the session's memory, as is */
 	bool released;        /* the name is gone, and it ends with the last of them */
+	bool counted;         /* in the sum of what is leaving */
 };
 
 /* Memory for whole granules, the caller's to release; and zeroing, which is waited for. */

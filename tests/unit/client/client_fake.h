@@ -53,6 +53,7 @@ struct fake {
 	CUresult failed;
 	uint64_t posted, done;
 	uint64_t credit; /* part of what is mapped */
+	uint64_t told_kept;
 	/* Counts of calls. */
 	int replacements, grants, uses, copies_in_short, maps, unmaps, fences, waits, copies_in,
 		barriers, copies_out, copies_device, fills, syncs, keeps, kept;

@@ -221,6 +221,13 @@ gpc_start_gpMemoryKeep(struct gpc_context *c, const struct gp_args_gpMemoryKeep 
 }
 
 CUresult
+gpc_post_gpMemoryCountKept(struct gpc_context *c, const struct gp_args_gpMemoryCountKept *args)
+{
+	fake.told_kept = args->bytes;
+	return CUDA_SUCCESS;
+}
+
+CUresult
 gpc_post_gpMemoryKept(struct gpc_context *c, const struct gp_args_gpMemoryKept *args)
 {
 	fake_count(&fake.kept);

@@ -167,6 +167,26 @@ what_is_kept_is_given_back_when_the_daemon_wants_it(void **state)
 }
 
 static void
+the_daemon_knows_about_how_much_is_kept(void **state)
+{
+	CUdeviceptr small = fake_alloc(20 * FAKE_MIB), large = fake_alloc(100 * FAKE_MIB);
+
+	assert_int_equal(gpc_cuMemFree_v2(small), CUDA_SUCCESS);
+	assert_int_equal(fake.told_kept, 0);
+	assert_int_equal(gpc_cuMemFree_v2(large), CUDA_SUCCESS);
+	assert_int_equal(fake.told_kept, 120 * FAKE_MIB);
+	small = fake_alloc(20 * FAKE_MIB);
+	assert_int_equal(fake.told_kept, 120 * FAKE_MIB);
+	assert_int_equal(fake_alloc(100 * FAKE_MIB), large);
+	assert_int_equal(fake.told_kept, 0);
+	assert_int_equal(gpc_cuMemFree_v2(small), CUDA_SUCCESS);
+	assert_int_equal(gpc_cuMemFree_v2(large), CUDA_SUCCESS);
+	fake_recall();
+	assert_int_equal(fake.told_kept, 0);
+	assert_int_equal(fake_mapped(), 0);
+}
+
+static void
 what_work_still_uses_is_had_again_behind_it(void **state)
 {
 	CUdeviceptr block = fake_alloc(5 * FAKE_MIB);
@@ -310,7 +330,7 @@ work_is_waited_for_rather_than_mapping_more_and_more(void **state)
 }
 
 static void
-wholly_free_chunks_go_back_but_one(void **state)
+wholly_free_chunks_go_back_when_the_daemon_wants_them(void **state)
 {
 	CUdeviceptr blocks[60];
 
@@ -320,7 +340,8 @@ wholly_free_chunks_go_back_but_one(void **state)
 	for (int i = 0; i < 60; i++)
 		assert_int_equal(gpc_cuMemFree_v2(blocks[i]), CUDA_SUCCESS);
 
-	assert_int_equal(fake_mapped(), 32 * FAKE_MIB);
+	assert_int_equal(fake.mapped, 60 * FAKE_MIB);
+	assert_int_equal(fake_mapped(), 0);
 }
 
 static void
@@ -477,6 +498,7 @@ main(void)
 		FAKE_TEST(credit_is_free_memory),
 		FAKE_TEST(what_is_kept_is_given_back_when_the_daemon_wants_it),
 		FAKE_TEST(what_work_still_uses_is_had_again_behind_it),
+		FAKE_TEST(the_daemon_knows_about_how_much_is_kept),
 		FAKE_TEST(no_more_is_kept_than_there_is_place_for),
 		FAKE_TEST(an_error_of_earlier_work_does_not_lose_what_was_mapped),
 		FAKE_TEST(senseless_sizes_are_refused_at_once),
@@ -486,7 +508,7 @@ main(void)
 		FAKE_TEST(much_waiting_memory_asks_how_far_the_work_is_once),
 		FAKE_TEST(a_loop_that_never_waits_lives_on_few_chunks),
 		FAKE_TEST(work_is_waited_for_rather_than_mapping_more_and_more),
-		FAKE_TEST(wholly_free_chunks_go_back_but_one),
+		FAKE_TEST(wholly_free_chunks_go_back_when_the_daemon_wants_them),
 		FAKE_TEST(memory_that_is_free_or_waits_is_given_back_before_out_of_memory),
 		FAKE_TEST(the_windows_addresses_are_used_again),
 		FAKE_TEST(pitched_memory_has_rows_of_512),

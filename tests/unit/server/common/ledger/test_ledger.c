@@ -44,8 +44,8 @@ sessions_of_a_tenant_share_its_memory(void **state)
 	tenant_line()->memory_max = 100;
 	assert_true(gpd_ledger_take(ledger, a, 0, 70));
 	assert_false(gpd_ledger_take(ledger, b, 0, 31));
-	assert_int_equal(gpd_ledger_room(ledger, b, 0).left, 30);
-	assert_int_equal(gpd_ledger_room(ledger, b, 0).max, 100);
+	assert_int_equal(gpd_ledger_room(ledger, b, 0, 0).left, 30);
+	assert_int_equal(gpd_ledger_room(ledger, b, 0, 0).max, 100);
 	assert_true(gpd_ledger_take(ledger, b, 0, 30));
 	gpd_ledger_give(ledger, a, 0, 70);
 	assert_int_equal(tenant_line()->memory, 30);
@@ -58,14 +58,14 @@ what_is_granted_counts_and_is_not_in_use(void **state)
 	struct gpd_ledger_session *b = gpd_ledger_open(ledger, 2, GPD_TENANT_DEFAULT, 11);
 
 	tenant_line()->memory_max = 100;
-	gpd_ledger_set_granted(ledger, a, 0, 60);
+	gpd_ledger_set_granted(ledger, a, 0, 60, 0);
 	assert_true(gpd_ledger_take(ledger, a, 0, 60));
 	assert_true(gpd_ledger_take(ledger, b, 0, 30));
 	assert_false(gpd_ledger_take(ledger, b, 0, 11));
 	assert_int_equal(GPD_LEDGER_IN_USE(&a->devices[0]), 0);
 	assert_int_equal(GPD_LEDGER_IN_USE(tenant_line()), 30);
 	assert_int_equal(a->devices[0].memory_peak, 0);
-	gpd_ledger_set_granted(ledger, a, 0, 20);
+	gpd_ledger_set_granted(ledger, a, 0, 20, 0);
 	assert_int_equal(GPD_LEDGER_IN_USE(&a->devices[0]), 40);
 	assert_int_equal(GPD_LEDGER_IN_USE(tenant_line()), 70);
 	assert_int_equal(a->devices[0].memory_peak, 40);
@@ -100,6 +100,39 @@ who_keeps_memory_is_asked_for_it_for_so_long(void **state)
 	assert_false(gpd_ledger_is_recalling(ledger, a, false));
 }
 
+/* What counts is what they would give back: credit, and of what is in use no more than there is. */
+static void
+what_others_keep_could_be_had(void **state)
+{
+	struct gpd_ledger_session *a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
+	struct gpd_ledger_session *b = gpd_ledger_open(ledger, 2, GPD_TENANT_DEFAULT, 11);
+	struct gpd_ledger_session *c = gpd_ledger_open(ledger, 3, GPD_TENANT_DEFAULT + 1, 11);
+	struct gpd_ledger_kept kept;
+
+	tenant_line()->memory_max = 100;
+	assert_true(gpd_ledger_take(ledger, b, 0, 50));
+	gpd_ledger_set_granted(ledger, b, 0, 20, 25);
+	b->devices[0].kept = 10;
+	gpd_ledger_add_tenant(ledger, GPD_TENANT_DEFAULT + 1, "other");
+	assert_true(gpd_ledger_take(ledger, c, 0, 7));
+	c->devices[0].kept = UINT64_MAX;
+	/* Who was not asked to say when they are wanted back keeps nothing that could be had. */
+	kept = gpd_ledger_kept(ledger, a, 0);
+	assert_int_equal(kept.of_device, 0);
+	assert_int_equal(kept.of_tenant, 0);
+	a->keeps = b->keeps = c->keeps = GPD_KEEPS;
+	kept = gpd_ledger_kept(ledger, a, 0);
+	assert_int_equal(kept.of_device, 25 + 10 + 7);
+	assert_int_equal(kept.of_tenant, 20 + 10);
+	assert_int_equal(gpd_ledger_room(ledger, a, 0, kept.of_tenant).left, 80);
+	assert_int_equal(gpd_ledger_kept(ledger, b, 0).of_tenant, 0);
+	/* It has had its time to give it back. */
+	assert_true(gpd_ledger_recall(ledger, a, true));
+	assert_int_equal(gpd_ledger_kept(ledger, a, 0).of_tenant, 20 + 10);
+	b->recalled_ns -= GPD_RECALL_NS;
+	assert_int_equal(gpd_ledger_kept(ledger, a, 0).of_tenant, 0);
+}
+
 static void
 what_a_session_is_refused_its_tenant_keeps(void **state)
 {
@@ -108,7 +141,7 @@ what_a_session_is_refused_its_tenant_keeps(void **state)
 	a->devices[0].memory_max = 50;
 	assert_false(gpd_ledger_take(ledger, a, 0, 51));
 	assert_int_equal(tenant_line()->memory, 0);
-	assert_int_equal(gpd_ledger_room(ledger, a, 0).left, 50);
+	assert_int_equal(gpd_ledger_room(ledger, a, 0, 0).left, 50);
 }
 
 static void
@@ -118,7 +151,7 @@ a_lowered_quota_takes_nothing_away(void **state)
 
 	assert_true(gpd_ledger_take(ledger, a, 0, 80));
 	tenant_line()->memory_max = 50;
-	assert_int_equal(gpd_ledger_room(ledger, a, 0).left, 0);
+	assert_int_equal(gpd_ledger_room(ledger, a, 0, 0).left, 0);
 	assert_false(gpd_ledger_take(ledger, a, 0, 1));
 	gpd_ledger_give(ledger, a, 0, 40);
 	assert_true(gpd_ledger_take(ledger, a, 0, 10));
@@ -461,6 +494,7 @@ main(void)
 		TEST(an_ended_session_counts_until_its_line_is_closed),
 		TEST(what_is_granted_counts_and_is_not_in_use),
 		TEST(who_keeps_memory_is_asked_for_it_for_so_long),
+		TEST(what_others_keep_could_be_had),
 		TEST(what_a_session_is_refused_its_tenant_keeps),
 		TEST(a_lowered_quota_takes_nothing_away),
 		TEST(device_code_counts_as_device_memory_does),

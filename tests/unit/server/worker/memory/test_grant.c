@@ -138,6 +138,33 @@ a_device_that_has_no_more_takes_what_is_held(void **state)
 	assert_int_equal(fake_chunks, 2);
 }
 
+static uint64_t
+available(void)
+{
+	struct gp_reply_gpMemoryInfo reply;
+
+	assert_int_equal(
+		gpd_gpMemoryInfo(&fake.session, &(struct gp_args_gpMemoryInfo){ 0 }, &reply),
+		CUDA_SUCCESS);
+	return reply.free / UNIT;
+}
+
+/* Of one piece of 8 only 4 are credit any more. */
+static void
+what_is_held_besides_is_free(void **state)
+{
+	const uint64_t before = available();
+
+	assert_int_equal(grant(2, 10), 10);
+	assert_int_equal(available(), before);
+	assert_int_equal(use(0, 6), CUDA_SUCCESS);
+	assert_int_equal(fake.session.account.line->devices[0].held, 8 * UNIT);
+	assert_int_equal(available(), before + 4);
+	assert_int_equal(use(6, 4), CUDA_SUCCESS);
+	assert_int_equal(fake.session.account.line->devices[0].held, 0);
+	assert_int_equal(available(), before);
+}
+
 static void
 physical_memory_comes_out_of_it_too(void **state)
 {
@@ -182,6 +209,7 @@ main(void)
 		TEST(what_is_not_used_is_given_back),
 		TEST(quota_and_device_bound_it),
 		TEST(a_device_that_has_no_more_takes_what_is_held),
+		TEST(what_is_held_besides_is_free),
 		TEST(physical_memory_comes_out_of_it_too),
 		TEST(all_of_it_goes_with_the_session),
 	};

@@ -78,7 +78,18 @@ release(void)
 static uint64_t
 left(void)
 {
-	return gpd_ledger_room(fake.session.account.ledger, fake.session.account.line, 0).left;
+	return gpd_ledger_room(fake.session.account.ledger, fake.session.account.line, 0, 0).left;
+}
+
+static uint64_t
+available(void)
+{
+	struct gp_reply_gpMemoryInfo reply;
+
+	assert_int_equal(
+		gpd_gpMemoryInfo(&fake.session, &(struct gp_args_gpMemoryInfo){ 0 }, &reply),
+		CUDA_SUCCESS);
+	return reply.free;
 }
 
 static void
@@ -95,11 +106,13 @@ memory_counts_until_the_driver_has_it_back(void **state)
 	assert_int_equal(release(), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(detach(8, 2), CUDA_SUCCESS);
 	assert_int_equal(left(), FAKE_GRANULE);
+	assert_int_equal(available(), FAKE_GRANULE);
 
 	assert_int_equal(release(), CUDA_SUCCESS);
 	assert_int_equal(release(), CUDA_ERROR_INVALID_VALUE);
-	/* Work may still use it. */
+	/* Work may still use it; the session could have it again. */
 	assert_int_equal(left(), FAKE_GRANULE);
+	assert_int_equal(available(), 4 * FAKE_GRANULE);
 	fake_run_markers(&fake, 1);
 	assert_int_equal(left(), FAKE_GRANULE);
 	fake_run_markers(&fake, -1);

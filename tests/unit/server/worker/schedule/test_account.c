@@ -42,7 +42,7 @@ an_account_refuses_what_is_past_the_quota_and_counts_nothing(void **state)
 	assert_int_equal(gpd_account_allocate(&account, 1, 41), CUDA_ERROR_OUT_OF_MEMORY);
 	assert_int_equal(gpd_account_allocate(&account, 1, UINT64_MAX), CUDA_ERROR_OUT_OF_MEMORY);
 	assert_int_equal(line->memory, 60);
-	assert_int_equal(gpd_ledger_room(account.ledger, account.line, 1).left, 40);
+	assert_int_equal(gpd_ledger_room(account.ledger, account.line, 1, 0).left, 40);
 	assert_int_equal(gpd_account_allocate(&account, 1, 40), CUDA_SUCCESS);
 	gpd_account_free(&account, 1, 90);
 	assert_int_equal(line->memory, 10);
@@ -190,8 +190,8 @@ each_device_has_a_quota_of_its_own(void **state)
 	account.line->devices[1].memory_max = 100;
 	assert_int_equal(gpd_account_allocate(&account, 0, 1000), CUDA_SUCCESS);
 	assert_int_equal(gpd_account_allocate(&account, 1, 1000), CUDA_ERROR_OUT_OF_MEMORY);
-	assert_int_equal(gpd_ledger_room(account.ledger, account.line, 0).max, GPD_NO_LIMIT);
-	assert_int_equal(gpd_ledger_room(account.ledger, account.line, 1).max, 100);
+	assert_int_equal(gpd_ledger_room(account.ledger, account.line, 0, 0).max, GPD_NO_LIMIT);
+	assert_int_equal(gpd_ledger_room(account.ledger, account.line, 1, 0).max, 100);
 }
 
 static void
