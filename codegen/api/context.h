@@ -33,11 +33,11 @@ GP_LOCAL(ALIAS(cuCtxDestroy), VIA(gpContextDestroy))
 CUresult cuCtxDestroy_v2(
         CUcontext ctx);
 
-GP_LOCAL(ALIAS(cuCtxPushCurrent))
+GP_LOCAL(ALIAS(cuCtxPushCurrent), QUICK)
 CUresult cuCtxPushCurrent_v2(
         CUcontext ctx);
 
-GP_LOCAL(ALIAS(cuCtxPopCurrent))
+GP_LOCAL(ALIAS(cuCtxPopCurrent), QUICK)
 CUresult cuCtxPopCurrent_v2(
         OUT OPT CUcontext *pctx);
 
@@ -49,7 +49,7 @@ GP_LOCAL(QUICK)
 CUresult cuCtxGetCurrent(
         OUT CUcontext *pctx);
 
-GP_LOCAL(OF(current))
+GP_LOCAL(OF(current), QUICK)
 CUresult cuCtxGetDevice(
         OUT FROM(device->ordinal) CUdevice *device);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CUDA driver API: devices and primary contexts. */
 
-GP_LOCAL()
+GP_LOCAL(QUICK)
 CUresult cuDeviceGet(
         OUT FROM(ordinal) CUdevice *device,
         CUdevice ordinal);
@@ -35,7 +35,7 @@ CUresult cuDeviceTotalMem_v2(
 
 /* 0 for those that the daemon's driver does not know: the runtime of a newer toolkit gives up when
  * one of its questions fails.  No driver has had attributes beyond 1023. */
-GP_LOCAL()
+GP_LOCAL(QUICK)
 CUresult cuDeviceGetAttribute(
         OUT BY(gpc_device_attribute, attrib) int *pi,
         WITHIN(1, 1023) CUdevice_attribute attrib,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CUDA driver API: events. */
 
-GP_CALL(0x0411, POST, CLIENT_HOOK, SERVER_HOOK, CHARGES_NOTHING, PASSES_COPIES)
+GP_CALL(0x0411, POST, CLIENT_HOOK, SERVER_HOOK, CHARGES_NOTHING, PASSES_COPIES, QUICK)
 CUresult cuEventCreate(
         OUT NEW CUevent *phEvent,
         unsigned int Flags);
@@ -25,11 +25,11 @@ GP_CALL(0x0414, WAIT, CLIENT_HOOK, SERVER_HOOK, PASSES_COPIES, CAPTURE(node), QU
 CUresult cuEventSynchronize(
         CUevent hEvent);
 
-GP_CALL(0x0415, POST, CLIENT_HOOK, SERVER_HOOK, ALIAS(cuEventDestroy))
+GP_CALL(0x0415, POST, CLIENT_HOOK, SERVER_HOOK, ALIAS(cuEventDestroy), QUICK)
 CUresult cuEventDestroy_v2(
         DROP CUevent hEvent);
 
-GP_CALL(0x0416, WAIT, CLIENT_HOOK, ALIAS(cuEventElapsedTime), ASKS, PASSES_COPIES)
+GP_CALL(0x0416, WAIT, CLIENT_HOOK, ALIAS(cuEventElapsedTime), ASKS, PASSES_COPIES, QUICK)
 CUresult cuEventElapsedTime_v2(
         OUT float *pMilliseconds,
         CUevent hStart,

@@ -534,7 +534,7 @@ CUresult cuGraphExecGetFlags(
         CUgraphExec hGraphExec,
         OUT BY(gpc_exec_flags) cuuint64_t *flags);
 
-GP_LOCAL(VIA(gpGraphLaunch, gpGraphRemake), CAPTURE(refused))
+GP_LOCAL(VIA(gpGraphLaunch, gpGraphRemake), CAPTURE(refused), QUICK)
 CUresult cuGraphLaunch(
         CUgraphExec hGraphExec,
         CUstream hStream);

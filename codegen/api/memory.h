@@ -77,13 +77,13 @@ CUresult cuMemAllocHost(
         BY_HOOK void **pp,
         unsigned int bytesize);
 
-GP_LOCAL()
+GP_LOCAL(QUICK)
 CUresult cuPointerGetAttribute(
         BY_HOOK void *data,
         CUpointer_attribute attribute,
         CUdeviceptr ptr);
 
-GP_LOCAL()
+GP_LOCAL(QUICK)
 CUresult cuPointerGetAttributes(
         unsigned int numAttributes,
         OUT CUpointer_attribute *attributes,

@@ -2,7 +2,7 @@
 /* CUDA driver API: memory pools.  They are the client's own; what it costs the account is what
  * gpMemoryMap and gpHostMap map for them. */
 
-GP_LOCAL(VIA(gpMemoryMap), CAPTURE(node))
+GP_LOCAL(VIA(gpMemoryMap), CAPTURE(node), QUICK)
 CUresult cuMemAllocAsync(
         OUT CUdeviceptr *dptr,
         size_t bytesize,
@@ -15,7 +15,7 @@ CUresult cuMemAllocFromPoolAsync(
         CUmemoryPool pool,
         CUstream hStream);
 
-GP_LOCAL(VIA(gpMemoryUnmap, gpHostUnmap), CAPTURE(node))
+GP_LOCAL(VIA(gpMemoryUnmap, gpHostUnmap), CAPTURE(node), QUICK)
 CUresult cuMemFreeAsync(
         CUdeviceptr dptr,
         CUstream hStream);

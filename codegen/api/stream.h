@@ -80,7 +80,7 @@ CUresult cuStreamGetCaptureInfo_v2(
         BY_HOOK const CUgraphNode **dependencies_out,
         OUT size_t *numDependencies_out);
 
-GP_LOCAL(CHARGES_NOTHING, CAPTURE(as_ever))
+GP_LOCAL(CHARGES_NOTHING, CAPTURE(as_ever), QUICK)
 CUresult cuStreamGetCaptureInfo_v3(
         CUstream hStream,
         OUT CUstreamCaptureStatus *captureStatus_out,
@@ -134,7 +134,7 @@ CUresult cuStreamGetCaptureInfo(
         OUT CUstreamCaptureStatus *captureStatus_out,
         OUT cuuint64_t *id_out);
 
-GP_LOCAL()
+GP_LOCAL(QUICK)
 CUresult cuThreadExchangeStreamCaptureMode(
         OUT CUstreamCaptureMode *mode);
 
