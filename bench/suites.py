@@ -33,7 +33,7 @@ FILES = {
 # limits first: they wait most.
 HOSTILE = ['limits', 'limits_sessions', 'hostile', 'hostile_arrays', 'hostile_callbacks', 'hostile_calls', 'hostile_sessions',
            'hostile_graphs', 'hostile_shm', 'hostile_tls', 'lane_order', 'liars', 'credentials', 'revocation', 'tls', 'code_memory', 'devices', 'host_memory',
-           'lanes', 'manystreams', 'memory_words', 'network', 'peers', 'trips', 'waits']
+           'lanes', 'manystreams', 'memory_words', 'network', 'peers', 'trips', 'unread', 'waits']
 # They look at how much memory the GPU has left, or at times, so nothing else runs beside them.
 ALONE = ['faults', 'isolation', 'quota', 'life', 'tenants', 'ctl', 'metrics', 'callbacks', 'loading', 'partition', 'schedule', 'host_stress', 'interrupted', 'litmus', 'silence']
 OTHERS = ['apps_static', 'apps_shared', 'daemons', 'doctor', 'environment', 'ipc', 'launcher', 'managed', 'nvml', 'operator', 'pinned_memory', 'service', 'shm', 'smi',

@@ -80,6 +80,7 @@ struct gp_conn {
 	char *certificate_serial;
 	struct stack_st_X509 *chain; /* OpenSSL's, from the certificate to the authority */
 	unsigned int unread_ms;      /* gp_conn_set_unread() */
+	bool nonblocking_send;       /* gp_conn_set_nonblocking_send() */
 	unsigned int timeout_ms;     /* gp_conn_set_timeout(); 0: GP_CONN_TIMEOUT_MS */
 	int64_t unacknowledged_since_ms;
 	bool (*stalled)(void *arg, unsigned int silent_ms); /* gp_conn_set_stalled() */

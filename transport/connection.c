@@ -8,6 +8,7 @@
 #include "transport/timeout.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -17,6 +18,10 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+
+/* Memory of the system per byte in a socket's send buffer, at most: a packet of 500 bytes and
+ * more takes less than four times its size. */
+#define SEND_OVERHEAD 4
 
 enum {
 	ERROR_NONE,
@@ -171,6 +176,24 @@ gp_conn_set_unread(struct gp_conn *conn, unsigned int ms)
 	/* A local socket has no such thing, and needs none.  Linux from 5.11 on also ends a
 	 * connection so whose peer acknowledges and keeps its window closed. */
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof(ms));
+}
+
+size_t
+gp_conn_set_nonblocking_send(struct gp_conn *conn, size_t size)
+{
+	int fd = get_socket(conn), wanted = (int)size * SEND_OVERHEAD / 2, got = 0;
+	unsigned int unlimited = UINT_MAX;
+	socklen_t length = sizeof(got);
+
+	conn->nonblocking_send = true;
+	/* The system doubles the size; it refuses the first option to other users than root. */
+	if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &wanted, sizeof(wanted)))
+		(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &wanted, sizeof(wanted));
+	/* The machine's own limit (tcp_notsent_lowat) may be smaller than the buffer. */
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unlimited, sizeof(unlimited));
+	if (getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &got, &length) || got < 0)
+		return 0;
+	return (size_t)got / SEND_OVERHEAD;
 }
 
 unsigned int

@@ -479,6 +479,8 @@ gp_stream_send_failed(struct gp_stream *stream, int r)
 		r = -ETIMEDOUT;
 	if (atomic_load(&stream->stopped))
 		r = gp_conn_fail(&stream->conn, -ESHUTDOWN, "shut down by this end");
+	else if (r == -EAGAIN && stream->conn.nonblocking_send)
+		r = gp_conn_fail(&stream->conn, r, "the peer does not read what it is sent");
 	else
 		r = r == -ETIMEDOUT ? gp_conn_fail_timeout(&stream->conn, stream->conn.unread_ms,
 							   NOTHING_TAKEN)

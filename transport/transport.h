@@ -226,6 +226,14 @@ bool gp_conn_is_silent(const struct gp_conn *conn, unsigned int ms);
 void gp_conn_set_unread(struct gp_conn *conn, unsigned int ms);
 
 /*
+ * Before the first message: sending never waits from now on. A message that the system does not
+ * accept at once fails with -EAGAIN, and the connection is dead. The system is asked to accept
+ * `size` bytes that the peer has not read. Returns the number of bytes that it will accept, which
+ * the administrator's limit (net.core.wmem_max) may make smaller.
+ */
+size_t gp_conn_set_nonblocking_send(struct gp_conn *conn, size_t size);
+
+/*
  * From any thread: wakes whoever blocks in the connection; here all calls return -ESHUTDOWN from
  * now on.  The peer still gets what was sent completely, then GP_E_EOF.
  */

@@ -6,6 +6,7 @@
 #include "server/supervisor/workers/orphans.h"
 
 #include <cuda.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,6 +22,8 @@
 #define QUICK_MS 10000
 #define QUICK_DEATHS_MAX 5
 #define BACKOFF_MS 5000
+/* Messages of one worker in a turn of the supervisor; the others have the next turn. */
+#define MESSAGES_MAX 256
 /* A turn of the supervisor that comes so late: this process, or the machine, did not run. */
 #define LATE_MS 2000
 
@@ -423,12 +426,12 @@ tell_all_to_recall(struct gpd_children *c)
 }
 
 static void
-read_channel(struct gpd_children *c, struct gpd_child *child)
+read_channel(struct gpd_children *c, struct gpd_child *child, unsigned int most)
 {
 	struct gpd_channel_message message;
-	int r;
+	int r = GP_E_TIMEOUT;
 
-	while ((r = gpd_channel_recv(&child->channel, false, &message)) == 0) {
+	while (most-- > 0 && (r = gpd_channel_recv(&child->channel, false, &message)) == 0) {
 		if (message.fd >= 0)
 			close(message.fd);
 		switch (message.header.type) {
@@ -464,7 +467,7 @@ read_channel(struct gpd_children *c, struct gpd_child *child)
 			break;
 		}
 	}
-	if (r != GP_E_TIMEOUT)
+	if (r != 0 && r != GP_E_TIMEOUT)
 		child->channel_closed = true;
 }
 
@@ -477,7 +480,7 @@ worker_exited(struct gpd_children *c, struct gpd_child *child, int status)
 
 	/* What it said last is still in the channel. */
 	if (!child->channel_closed)
-		read_channel(c, child);
+		read_channel(c, child, UINT_MAX);
 	expected = child->state >= GPD_CHILD_RETIRED || c->stopping;
 	/* One of its own ends with its session. */
 	if (child->state == GPD_CHILD_OWN)
@@ -586,7 +589,7 @@ gpd_children_serve(struct gpd_children *c, const struct pollfd *fds)
 		if (events & POLLOUT && gpd_channel_flush(&child->channel))
 			child->channel_closed = true;
 		if (events & (POLLIN | POLLHUP | POLLERR))
-			read_channel(c, child);
+			read_channel(c, child, MESSAGES_MAX);
 	}
 }
 

@@ -10,25 +10,24 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-/* A service manager that does not read its socket, which takes few messages, holds the daemon up
- * for no longer than this, and not again until it has read some. */
-#define PATIENCE_S 2
+/* States that a service manager which does not read its socket gets later. */
+#define WAITING_MAX 8
+#define STATE_MAX 64
 
-static bool deaf;
+static char waiting[WAITING_MAX][STATE_MAX];
+static int waiting_count;
 
-/* Whether there is nobody to tell, or it has been told. */
+/* Whether the state was sent, or there is no service manager. */
 static bool
-tell(const char *state, int flags)
+send_state(const char *state)
 {
 	const char *path = getenv("NOTIFY_SOCKET");
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	struct timeval patience = { .tv_sec = PATIENCE_S };
 	size_t length = path ? strlen(path) : 0;
-	bool told;
+	bool sent;
 	int fd;
 
 	if (length < 2 || length >= sizeof(address.sun_path) || (*path != '/' && *path != '@'))
@@ -39,33 +38,45 @@ tell(const char *state, int flags)
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return false;
-	if (deaf)
-		flags |= MSG_DONTWAIT;
-	told = setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) == 0 &&
-	       (sendto(fd, state, strlen(state), MSG_NOSIGNAL | flags, (struct sockaddr *)&address,
-		       (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length)) >= 0 ||
-		errno != EAGAIN);
+	sent = sendto(fd, state, strlen(state), MSG_NOSIGNAL | MSG_DONTWAIT,
+		      (struct sockaddr *)&address,
+		      (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length)) >= 0 ||
+	       errno != EAGAIN;
 	close(fd);
-	if (told)
-		deaf = false;
-	return told;
+	return sent;
+}
+
+/* In the order in which they were reported. */
+static void
+send_waiting(void)
+{
+	while (waiting_count && send_state(waiting[0])) {
+		waiting_count--;
+		memmove(waiting[0], waiting[1], (size_t)waiting_count * STATE_MAX);
+	}
 }
 
 void
 gpd_notify(const char *state)
 {
-	if (tell(state, 0))
+	send_waiting();
+	if (!waiting_count && send_state(state))
 		return;
-	deaf = true;
 	gpd_warning("the service manager has not been told %.*s: it has not read "
 		    "$NOTIFY_SOCKET",
 		    (int)strcspn(state, "\n"), state);
+	/* The oldest states tell the least. */
+	if (waiting_count == WAITING_MAX) {
+		waiting_count--;
+		memmove(waiting[0], waiting[1], (size_t)waiting_count * STATE_MAX);
+	}
+	(void)snprintf(waiting[waiting_count++], STATE_MAX, "%s", state);
 }
 
 void
 gpd_notify_reloading(void)
 {
-	char state[64];
+	char state[STATE_MAX];
 
 	(void)snprintf(state, sizeof(state), "RELOADING=1\nMONOTONIC_USEC=%llu",
 		       (unsigned long long)(gp_now_ns() / 1000));
@@ -97,9 +108,10 @@ gpd_notify_alive(int64_t now_ms)
 {
 	static int64_t next_ms;
 
+	send_waiting();
 	if (interval_ms() == 0 || now_ms < next_ms)
 		return;
 	next_ms = now_ms + interval_ms();
 	/* One that finds no room is as good as said: the manager has not read the ones before. */
-	(void)tell("WATCHDOG=1", MSG_DONTWAIT);
+	(void)send_state("WATCHDOG=1");
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tells the service manager how the daemon is doing, if there is one (sd_notify's protocol).  Main
- * thread.  A manager that does not read is waited for, but not long.
+ * Reports to the service manager how the daemon is doing, if there is one (sd_notify's protocol).
+ * A manager that does not read its socket gets the states later.
+ *
+ * Threads: main.
  */
 #ifndef GPD_NOTIFY_H
 #define GPD_NOTIFY_H
@@ -12,7 +14,8 @@ void gpd_notify(const char *state);
 /* Its configuration is about to be read again; READY=1 says that it has been. */
 void gpd_notify_reloading(void);
 
-/* In each turn: that the loop still turns, if the service manager wants to know (WATCHDOG_USEC). */
+/* In each turn: sends states that wait, and that the loop still turns, if the service manager wants
+ * to know that (WATCHDOG_USEC). */
 void gpd_notify_alive(int64_t now_ms);
 
 #endif /* GPD_NOTIFY_H */

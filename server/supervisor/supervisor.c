@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/lock.h"
 #include "server/common/base/log.h"
+#include "server/common/base/nonblocking.h"
 #include "server/common/base/privilege.h"
 #include "server/supervisor/admin/manage.h"
 #include "server/supervisor/admission/admission.h"
@@ -81,19 +82,27 @@ read_signals(struct supervisor *s)
 	}
 }
 
+/* The user's name, for reports. Not in the main loop: a name server may be asked. */
+static void
+note_user(struct supervisor *s)
+{
+	struct gpd_report_facts *facts = &s->manager.source.facts;
+	const struct passwd *user = getpwuid(geteuid());
+
+	if (user)
+		(void)snprintf(facts->user, sizeof(facts->user), "%s", user->pw_name);
+	else
+		(void)snprintf(facts->user, sizeof(facts->user), "%u", (unsigned int)geteuid());
+}
+
 /* For who asks what this daemon is. */
 static void
 note_facts(struct supervisor *s)
 {
 	struct gpd_report_facts *facts = &s->manager.source.facts;
-	const struct passwd *user = getpwuid(geteuid());
 
 	for (int i = 0; i < s->listen.count; i++)
 		gpd_listen_text(&s->listen, i, facts->addresses[facts->address_count++]);
-	if (user)
-		(void)snprintf(facts->user, sizeof(facts->user), "%s", user->pw_name);
-	else
-		(void)snprintf(facts->user, sizeof(facts->user), "%u", (unsigned int)geteuid());
 	(void)snprintf(facts->metrics, sizeof(facts->metrics), "%s",
 		       s->manager.metrics.http ? s->manager.metrics.url : "");
 }
@@ -132,7 +141,9 @@ turn(struct supervisor *s) GP_LOCKED(s->manager.source.lock)
 	first_admin = FIXED_FDS + listening + workers;
 	admins = gpd_admin_poll(&s->manager.admin, fds + first_admin);
 	pthread_mutex_unlock(&s->manager.source.lock);
+	gpd_nonblocking_end();
 	ready = poll(fds, (nfds_t)(first_admin + admins), TURN_MS);
+	gpd_nonblocking_begin();
 	pthread_mutex_lock(&s->manager.source.lock);
 	if (ready < 0)
 		return;
@@ -279,6 +290,7 @@ set_up(struct supervisor *s)
 		return -1;
 	if (drop_privileges(s))
 		return -1;
+	note_user(s);
 	return gpd_manager_open_usage(&s->manager);
 }
 
@@ -296,6 +308,7 @@ gpd_supervisor_run(const struct gpd_options *options) GP_LOCK_UNCHECKED
 	gpd_children_init(&s.children, options, &s.admission);
 	if (set_up(&s))
 		s.status = 1;
+	gpd_nonblocking_begin();
 	while (s.status < 0) {
 		turn(&s);
 		if (s.children.useless)
@@ -303,6 +316,7 @@ gpd_supervisor_run(const struct gpd_options *options) GP_LOCK_UNCHECKED
 		if (s.stopping && (!s.admission.workers || s.stop_ms <= gp_now_ms()))
 			s.status = 0;
 	}
+	gpd_nonblocking_end();
 	gpd_children_fini(&s.children);
 	gpd_listen_close(&s.listen);
 	gpd_manager_fini(&s.manager);

@@ -154,7 +154,7 @@ exchange(int netlink, const void *request, size_t size, struct inet_diag_msg *fo
 	} answer = { 0 };
 	ssize_t got;
 
-	if (send(netlink, request, size, 0) != (ssize_t)size)
+	if (send(netlink, request, size, MSG_DONTWAIT) != (ssize_t)size)
 		return GP_E_UNSUPPORTED;
 	/* The kernel has answered before send() returns. */
 	got = recvfrom(netlink, &answer, sizeof(answer), MSG_DONTWAIT, (struct sockaddr *)&from,

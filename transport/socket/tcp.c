@@ -135,17 +135,19 @@ gp_tcp_write(struct gp_stream *stream, struct iovec *iov, int count, bool more)
 {
 	struct msghdr header = { .msg_iov = iov, .msg_iovlen = (size_t)count };
 	int unread_ms = stream->conn.unread_ms ? (int)(stream->conn.unread_ms + 1) / 2 : -1;
+	bool waits = !stream->conn.nonblocking_send;
 
 	for (;;) {
-		ssize_t done = sendmsg(gp_tcp_own_fd(stream), &header,
-				       MSG_NOSIGNAL | (more ? MSG_MORE : 0));
+		ssize_t done =
+			sendmsg(gp_tcp_own_fd(stream), &header,
+				MSG_NOSIGNAL | (more ? MSG_MORE : 0) | (waits ? 0 : MSG_DONTWAIT));
 		int r;
 
 		if (done >= 0)
 			return done;
 		if (errno == EINTR)
 			continue;
-		if (errno != EAGAIN)
+		if (errno != EAGAIN || !waits)
 			return -errno;
 		r = gp_tcp_await(stream, POLLOUT, unread_ms);
 		if (r <= 0)

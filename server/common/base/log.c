@@ -1,15 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/common/base/log.h"
 
+#include "base/fd_poll.h"
 #include "protocol/printable.h"
+#include "server/common/base/nonblocking.h"
 
+#include <errno.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+
+#define TEXT_MAX 1024
 
 enum gpd_log_level gpd_log_level = GPD_LOG_INFO;
 int gpd_log_fd = STDERR_FILENO;
@@ -80,12 +87,45 @@ gpd_log_start(void)
 	has_stamps = !in_journal;
 }
 
+/* Without waiting for the reader of the log: a pipe or the journal may not be read for a while. */
+static bool
+put(const char *line, size_t size)
+{
+	struct pollfd log = { .fd = gpd_log_fd, .events = POLLOUT };
+	unsigned int depth;
+	ssize_t done = send(gpd_log_fd, line, size, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+	if (done >= 0 || errno != ENOTSOCK)
+		return done >= 0;
+	if (gp_fd_poll(&log, 1, 0) <= 0)
+		return false;
+	/* A pipe that is writable has room for a whole line. */
+	depth = gpd_nonblocking_suspend();
+	done = write(gpd_log_fd, line, size);
+	gpd_nonblocking_resume(depth);
+	return done >= 0;
+}
+
+static bool
+put_line(enum gpd_log_level level, const char *text)
+{
+	char line[2 * TEXT_MAX];
+	size_t used = stamp(level, line, sizeof(line));
+
+	used += (size_t)snprintf(line + used, sizeof(line) - used, "%s: ", names[level]);
+	/* Names and texts come from clients. */
+	used += gp_printable(line + used, sizeof(line) - used - 1, text);
+	line[used++] = '\n';
+	return put(line, used);
+}
+
 void
 gpd_log(enum gpd_log_level level, const char *format, ...)
 {
-	char text[1024], line[2 * sizeof(text)];
+	static atomic_uint lost;
+	char text[TEXT_MAX], note[64];
+	unsigned int count;
 	va_list args;
-	size_t used;
 	int length;
 
 	if (level > gpd_log_level)
@@ -95,12 +135,13 @@ gpd_log(enum gpd_log_level level, const char *format, ...)
 	va_end(args);
 	if (length < 0)
 		return;
-	used = stamp(level, line, sizeof(line));
-	used += (size_t)snprintf(line + used, sizeof(line) - used, "%s: ", names[level]);
-	/* Names and texts come from clients. */
-	used += gp_printable(line + used, sizeof(line) - used - 1, text);
-	line[used++] = '\n';
-	/* It may be gone; there is nobody to tell. */
-	if (write(gpd_log_fd, line, used) < 0)
-		return;
+	count = atomic_exchange(&lost, 0);
+	if (count) {
+		(void)snprintf(note, sizeof(note), "%u lines are missing: the log was not read",
+			       count);
+		if (put_line(GPD_LOG_WARNING, note))
+			count = 0;
+	}
+	if (count || !put_line(level, text))
+		atomic_fetch_add(&lost, count + 1);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The daemon's log: one line per event on stderr, "gpupoold[pid]: level: text", in printable ASCII
- * (protocol/printable.h).  Any thread; a line is written in one piece.
+ * (protocol/printable.h).  Any thread; a line is written in one piece.  Nothing waits for a log
+ * that is not read: lines that find no room are left out, and a later line has their number.
  */
 #ifndef GPD_LOG_H
 #define GPD_LOG_H

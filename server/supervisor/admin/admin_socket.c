@@ -155,22 +155,25 @@ gpd_admin_fini(struct gpd_admin *admin)
 		(void)unlink(admin->path);
 }
 
-/* Whether the process at the other end has the group, as its own or among its others. */
+/* Whether the process at the other end has the group that the socket was given, by let_readers_in()
+ * or by the service manager, as its own or among its others. A look-up of the group's name could
+ * wait for a name server. */
 static bool
-is_reader(int fd, gid_t own)
+is_reader(const struct gpd_admin *admin, int fd, gid_t own)
 {
-	const struct group *readers = getgrnam(GPD_ADMIN_READERS);
 	gid_t groups[GROUPS_MAX];
 	socklen_t size = sizeof(groups);
+	struct stat status;
 
-	if (!readers)
+	if (lstat(admin->path, &status) || status.st_dev != admin->device ||
+	    status.st_ino != admin->inode || !(status.st_mode & S_IWGRP))
 		return false;
-	if (own == readers->gr_gid)
+	if (own == status.st_gid)
 		return true;
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups, &size) != 0)
 		return false;
 	for (size_t i = 0; i < size / sizeof(groups[0]); i++)
-		if (groups[i] == readers->gr_gid)
+		if (groups[i] == status.st_gid)
 			return true;
 	return false;
 }
@@ -190,7 +193,7 @@ accept_all(struct gpd_admin *admin, int64_t now_ms)
 {
 	struct gpd_admin_conn *conn;
 
-	while ((conn = free_place(admin))) {
+	for (int i = 0; i < GPD_ADMIN_CONNS_MAX && (conn = free_place(admin)); i++) {
 		struct ucred peer = { .uid = (uid_t)-1 };
 		socklen_t size = sizeof(peer);
 		int fd = accept4(admin->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -202,7 +205,7 @@ accept_all(struct gpd_admin *admin, int64_t now_ms)
 		if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
 			peer.uid = (uid_t)-1;
 		all = peer.uid == 0 || peer.uid == geteuid();
-		if (!all && (peer.uid == (uid_t)-1 || !is_reader(fd, peer.gid))) {
+		if (!all && (peer.uid == (uid_t)-1 || !is_reader(admin, fd, peer.gid))) {
 			gpd_warning("admin socket: process %d of user %u: not allowed",
 				    (int)peer.pid, (unsigned int)peer.uid);
 			close(fd);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/supervisor/admin/metrics.h"
 
+#include "server/common/base/nonblocking.h"
 #include "server/supervisor/admin/metrics_text.h"
 #include "server/supervisor/admission/listen.h"
 #include "server/supervisor/admission/port_holder.h"
@@ -59,12 +60,15 @@ write_text(struct gpd_report_source *source, size_t *size_p)
 
 	if (!file)
 		return NULL;
+	/* The main thread waits for the lock. */
+	gpd_nonblocking_begin();
 	pthread_mutex_lock(&source->lock);
 	report = gpd_report_create(source, 0);
 	if (report)
 		gpd_metrics_write(file, report);
 	gpd_report_free(report);
 	pthread_mutex_unlock(&source->lock);
+	gpd_nonblocking_end();
 	bad = !report || ferror(file);
 	bad = fclose(file) || bad;
 	if (!bad)

@@ -202,11 +202,13 @@ take_gone(struct gpd_admission *admission, struct gpd_peer *peer,
 void
 gpd_admission_take_events(struct gpd_admission *admission)
 {
-	struct gpd_peer_event *event;
+	struct gpd_peer_event *next;
 
-	while ((event = gpd_peer_next_event())) {
+	/* Events that peers post meanwhile have the next turn. */
+	for (struct gpd_peer_event *event = gpd_peer_take_events(); event; event = next) {
 		struct gpd_peer *peer = event->peer;
 
+		next = event->next;
 		switch (event->type) {
 		case GPD_PEER_LANE:
 			gpd_admission_take_lane(admission, peer, &event->preamble);
@@ -389,7 +391,7 @@ gpd_admission_stop(struct gpd_admission *admission)
 void
 gpd_admission_fini(struct gpd_admission *admission)
 {
-	struct gpd_peer_event *event;
+	struct gpd_peer_event *next;
 
 	for (struct gpd_peer *p = admission->peers; p; p = p->next)
 		gp_conn_shutdown(p->conn);
@@ -399,7 +401,8 @@ gpd_admission_fini(struct gpd_admission *admission)
 		admission->peers = peer->next;
 		gpd_peer_destroy(peer);
 	}
-	while ((event = gpd_peer_next_event())) {
+	for (struct gpd_peer_event *event = gpd_peer_take_events(); event; event = next) {
+		next = event->next;
 		gp_control_free(event->message);
 		free(event);
 	}

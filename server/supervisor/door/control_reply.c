@@ -101,6 +101,9 @@ gpd_control_reply_welcome(const struct gpd_quota *quota, struct gpd_peer *peer,
 			welcome.features &= ~(uint64_t)GP_FEATURE_SHM;
 		message.body_case = GPUPOOL__CONTROL_MESSAGE__BODY_WELCOME;
 		message.welcome = &welcome;
+		/* Without the list the client sends its images again, as after their eviction. */
+		if (gpupool__control_message__get_packed_size(&message) > peer->send_room)
+			welcome.known_images = (ProtobufCBinaryData){ 0 };
 		gpd_peer_send(peer, &message);
 	}
 	for (int i = 0; i < GPD_LEDGER_DEVICES; i++)

@@ -4,6 +4,7 @@
 #include "base/lock.h"
 #include "base/thread.h"
 #include "server/common/base/log.h"
+#include "server/common/base/nonblocking.h"
 #include "server/supervisor/door/tls_files.h"
 
 #include <cuda.h>
@@ -20,8 +21,10 @@
 #define STACK_SIZE ((size_t)512 << 10)
 /* A Hello is much smaller; who has said none gets no more of the daemon's memory. */
 #define HELLO_MAX ((size_t)16 << 10)
-/* So many bytes not yet taken by the peer, and it does not read what it is sent. */
+/* With this number of unread bytes the peer counts as one that does not read. */
 #define UNREAD_MAX 8192
+/* Size of the largest message: a Welcome with the images that the program used last. */
+#define MESSAGE_MAX ((size_t)128 << 10)
 /* Messages for the main thread.  A client that waits for the answers, as it must, has one. */
 #define QUEUED_MAX 2
 
@@ -43,22 +46,19 @@ gpd_peer_events_fd(void)
 }
 
 struct gpd_peer_event *
-gpd_peer_next_event(void)
+gpd_peer_take_events(void)
 {
-	struct gpd_peer_event *event;
+	struct gpd_peer_event *taken;
 	uint64_t count;
 
 	if (read(events_fd, &count, sizeof(count)) < 0)
 		count = 0;
 	pthread_mutex_lock(&lock);
-	event = events;
-	if (event) {
-		events = event->next;
-		if (!events)
-			events_end = &events;
-	}
+	taken = events;
+	events = NULL;
+	events_end = &events;
 	pthread_mutex_unlock(&lock);
-	return event;
+	return taken;
 }
 
 static void
@@ -103,10 +103,13 @@ send_message(struct gpd_peer *peer, const Gpupool__ControlMessage *message)
 {
 	int r = -EPIPE;
 
+	/* The main thread acquires the lock as well. */
+	gpd_nonblocking_begin();
 	pthread_mutex_lock(&peer->send_lock);
 	if (reads(peer))
 		r = gp_control_send(peer->conn, message);
 	pthread_mutex_unlock(&peer->send_lock);
+	gpd_nonblocking_end();
 	return r;
 }
 
@@ -329,9 +332,12 @@ receive(void *arg)
 	/* It was made with the peer, so that it can be sent; then the peer is the main thread's. */
 	struct gpd_peer_event *last = peer->last;
 
-	if (receive_preamble(peer) && receive_message(peer, true)) {
-		while (receive_message(peer, false))
-			continue;
+	if (receive_preamble(peer)) {
+		peer->send_room = gp_conn_set_nonblocking_send(peer->conn, MESSAGE_MAX);
+		if (receive_message(peer, true)) {
+			while (receive_message(peer, false))
+				continue;
+		}
 	}
 	peer->last = NULL;
 	post(last);
@@ -371,11 +377,15 @@ gpd_peer_start(struct gpd_peer *peer)
 	return r;
 }
 
+/* The thread's last event has been posted, or its connection shut down: it returns at once. */
 static void
 join(struct gpd_peer *peer)
 {
+	unsigned int depth = gpd_nonblocking_suspend();
+
 	if (peer->started)
 		(void)pthread_join(peer->thread, NULL);
+	gpd_nonblocking_resume(depth);
 	peer->started = false;
 }
 

@@ -68,6 +68,8 @@ struct gpd_peer {
 	/* Messages that were posted and that the main thread has not taken: it counts them down. */
 	_Atomic unsigned int queued;
 	_Atomic bool spoke; /* its preamble has come */
+	size_t send_room; /* bytes of a message that is sent without waiting; before Hello is posted
+			   */
 
 	/* Main thread only. */
 	struct gpd_source *source; /* where it comes from */
@@ -116,8 +118,8 @@ struct gpd_peer_event {
 int gpd_peer_setup(void);
 /* Readable when there are events. */
 int gpd_peer_events_fd(void);
-/* The oldest event, to be freed; NULL: none. */
-struct gpd_peer_event *gpd_peer_next_event(void);
+/* All events so far, the oldest first, for the caller to free; NULL: none. */
+struct gpd_peer_event *gpd_peer_take_events(void);
 
 /* Takes the connection over in any case, and does nothing with it yet.  timeout_ms: for which the
  * client may be silent, 0: without limit.  NULL: no memory. */
@@ -135,8 +137,8 @@ void gpd_peer_destroy(struct gpd_peer *peer);
 bool gpd_peer_set_state(struct gpd_peer *peer, enum gpd_peer_state state, int64_t deadline_ms);
 
 /*
- * Main thread: sends if that cannot block, because the peer has read what it was sent before; else
- * the connection is shut down.
+ * Main thread: sends without waiting. If the peer has not read earlier messages, or the message
+ * does not fit into the socket's send buffer, the connection is shut down.
  */
 void gpd_peer_send(struct gpd_peer *peer, const Gpupool__ControlMessage *message);
 

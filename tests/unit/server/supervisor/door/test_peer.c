@@ -58,14 +58,18 @@ ask_for_window(struct gp_conn *client)
 static struct gpd_peer_event *
 next_event(void)
 {
-	for (int i = 0; i < 5000; i++) {
-		struct gpd_peer_event *event = gpd_peer_next_event();
+	static struct gpd_peer_event *taken;
+	struct gpd_peer_event *event;
 
-		if (event)
-			return event;
-		usleep(1000);
+	for (int i = 0; !taken && i < 5000; i++) {
+		taken = gpd_peer_take_events();
+		if (!taken)
+			usleep(1000);
 	}
-	return NULL;
+	event = taken;
+	if (event)
+		taken = event->next;
+	return event;
 }
 
 /* As the supervisor does it. */

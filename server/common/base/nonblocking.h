@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sections in which the calling thread must not block: the supervisor's main thread outside of its
+ * poll(), and other threads while they own a lock that the main thread acquires.
+ *
+ * In builds with the address sanitizer the C library's functions that can block are replaced
+ * (tests/nonblocking.c): in a section such a call ends the process, and standard error names the
+ * function. Elsewhere the functions below do nothing.
+ *
+ * Threads: any; a section belongs to its thread.
+ */
+#ifndef GPD_NONBLOCKING_H
+#define GPD_NONBLOCKING_H
+
+#ifdef GPD_CHECK_BLOCKING
+/* Sections nest. */
+void gpd_nonblocking_begin(void);
+void gpd_nonblocking_end(void);
+/* For a call whose wait has another bound, which its comment states. Returns what resume() needs.
+ */
+unsigned int gpd_nonblocking_suspend(void);
+void gpd_nonblocking_resume(unsigned int depth);
+#else
+static inline void
+gpd_nonblocking_begin(void)
+{
+}
+
+static inline void
+gpd_nonblocking_end(void)
+{
+}
+
+static inline unsigned int
+gpd_nonblocking_suspend(void)
+{
+	return 0;
+}
+
+static inline void
+gpd_nonblocking_resume(unsigned int depth)
+{
+	(void)depth;
+}
+#endif
+
+#endif /* GPD_NONBLOCKING_H */
