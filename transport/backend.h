@@ -31,6 +31,8 @@ struct gp_transport_ops {
 	int (*listen)(const struct gp_url *url, struct gp_listener **listener_p, char *detail,
 		      size_t detail_size);
 	int (*accept)(struct gp_listener *listener, int timeout_ms, struct gp_conn **conn_p);
+	/* Absent where connections do not begin as stream sockets. */
+	int (*accept_fd)(struct gp_listener *listener, int *fd_p, char peer[GP_URL_TEXT_MAX]);
 	int (*listener_fd)(const struct gp_listener *listener);
 	void (*listener_destroy)(struct gp_listener *listener);
 

@@ -84,6 +84,15 @@ GP_MUST_CHECK int gp_listen(const struct gp_url *url, struct gp_listener **liste
 GP_MUST_CHECK int gp_accept(struct gp_listener *listener, int timeout_ms, struct gp_conn **conn_p);
 
 /*
+ * Accepts a connection as a descriptor, before anything is allocated for it; gp_conn_adopt() with
+ * the listener's scheme makes a connection of it. Listeners on stream sockets only. Never waits.
+ * peer: what gp_conn_peer() will return.
+ * GP_E_TIMEOUT: no connection is there. GP_E_EOF: the peer of this connection has closed it without
+ * sending anything. GP_E_RESOURCE: as above.
+ */
+GP_MUST_CHECK int gp_accept_fd(struct gp_listener *listener, int *fd_p, char peer[GP_URL_TEXT_MAX]);
+
+/*
  * Where a preamble is part of connecting (rdma), gp_accept() asks whether it is welcome before the
  * connection costs anything; who is not is refused.  Elsewhere nobody is asked.  peer: as
  * gp_conn_peer() would say it.

@@ -166,7 +166,6 @@ work(int quiet_ms)
 static void
 open_connection(int index)
 {
-	struct gp_conn *conn;
 	int fds[2];
 
 	if (connections[index] >= 0)
@@ -175,10 +174,9 @@ open_connection(int index)
 	if (admission.handshakes + (int)admission.waiting_count >= HANDSHAKES)
 		work(PAUSE_MS);
 	check(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) == 0);
-	check(gp_conn_adopt("tcp", fds[0], &conn) == 0);
 	(void)fcntl(fds[1], F_SETFL, O_NONBLOCK);
 	connections[index] = fds[1];
-	gpd_admission_come(&admission, conn, "tcp");
+	(void)gpd_admission_come(&admission, fds[0], "tcp://local:0", "tcp");
 }
 
 /* What there is no room for is lost. */

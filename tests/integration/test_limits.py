@@ -40,6 +40,26 @@ def silent_address():
             require("credentials" in refusal(conn), "another reason")
 
 
+@case("connections that are closed again before the daemon looks cost it nothing, and keep nobody waiting")
+@own_network
+def closed_again():
+    with Daemon("--log-level", "debug") as daemon:
+        with AtOnce(daemon):
+            for _ in range(900):
+                Conn(daemon.port, source=FAR).close()
+            conn = Conn(daemon.port)
+            conn.send(preamble() + message(hello()))
+        require(2 in answer_of(conn), "no welcome")
+        conn.close()
+        # No thread was made for one of them.
+        require("closed before its preamble" not in daemon.log(), "a closed connection was taken")
+        # One that has sent something is.
+        with Conn(daemon.port, source=FAR) as conn:
+            conn.send(b"x")
+        daemon.wait_for_log(rf"tcp://{FAR}:\d+: no session: closed before its preamble")
+        neighbour(daemon)
+
+
 @case("programs that all come at once come in, each with the connection that is to be its lane")
 def _():
     with Daemon() as daemon:

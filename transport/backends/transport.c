@@ -124,6 +124,14 @@ gp_accept(struct gp_listener *listener, int timeout_ms, struct gp_conn **conn_p)
 	return listener->ops->accept(listener, timeout_ms, conn_p);
 }
 
+int
+gp_accept_fd(struct gp_listener *listener, int *fd_p, char peer[GP_URL_TEXT_MAX])
+{
+	if (!listener->ops->accept_fd)
+		return GP_E_UNSUPPORTED;
+	return listener->ops->accept_fd(listener, fd_p, peer);
+}
+
 void
 gp_listener_set_admit(struct gp_listener *listener,
 		      bool (*admit)(void *arg, const char *peer, const void *preamble, size_t size),

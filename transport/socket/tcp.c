@@ -19,12 +19,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#define BACKLOG 4096
+/* Connections of all addresses wait in one queue, in their order: a short one. Clients try again.
+ */
+#define BACKLOG 1024
 /* A peer that goes on sending does not hold up the end for longer than this. */
 #define DISCARD_READS 16
 #define DISCARD_SIZE ((size_t)1 << 20)
@@ -459,31 +462,43 @@ is_shortage(int error)
 	return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
 }
 
+/* 0, GP_E_TIMEOUT, GP_E_RESOURCE, a negative errno of the listener's, or GP_E_EOF: a connection
+ * that ended while it waited here. */
+static int
+accept_one(const struct gp_listener *listener, int *fd_p)
+{
+	int fd = accept4(gp_tcp_listener_fd(listener), NULL, NULL, SOCK_CLOEXEC);
+
+	*fd_p = fd;
+	if (fd >= 0)
+		return 0;
+	if (errno == EAGAIN)
+		return GP_E_TIMEOUT;
+	if (is_shortage(errno))
+		return GP_E_RESOURCE;
+	return errno == EBADF || errno == EINVAL || errno == ENOTSOCK ? -errno : GP_E_EOF;
+}
+
 int
 gp_tcp_accept(struct gp_listener *listener, int timeout_ms, struct gp_conn **conn_p)
 {
-	int listening = gp_tcp_listener_fd(listener);
 	int64_t deadline = gp_deadline_ms(timeout_ms);
 
 	for (;;) {
-		int fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC);
-		int r;
+		int fd, r = accept_one(listener, &fd);
 
-		if (fd < 0 && errno == EAGAIN) {
-			r = gp_fd_wait(listening, POLLIN, gp_left_ms(deadline));
+		if (r == GP_E_TIMEOUT) {
+			r = gp_fd_wait(gp_tcp_listener_fd(listener), POLLIN, gp_left_ms(deadline));
 			if (r < 0)
 				return r;
 			if (r == 0)
 				return GP_E_TIMEOUT;
 			continue;
 		}
-		if (fd < 0 && is_shortage(errno))
-			return GP_E_RESOURCE;
-		if (fd < 0 && (errno == EBADF || errno == EINVAL || errno == ENOTSOCK))
-			return -errno;
-		/* Any other error belongs to a connection that died while it waited here. */
-		if (fd < 0)
+		if (r == GP_E_EOF)
 			continue;
+		if (r)
+			return r;
 		r = listener->ops->adopt(fd, conn_p);
 		if (r == 0)
 			return 0;
@@ -491,6 +506,33 @@ gp_tcp_accept(struct gp_listener *listener, int timeout_ms, struct gp_conn **con
 		if (r == -ENOMEM)
 			return GP_E_RESOURCE;
 	}
+}
+
+/* The peer has closed it, or the system has, and nothing is left to read. */
+static bool
+has_ended(int fd)
+{
+	struct pollfd poller = { .fd = fd, .events = POLLRDHUP };
+	int unread = 0;
+
+	return gp_fd_poll(&poller, 1, 0) > 0 && (ioctl(fd, FIONREAD, &unread) || unread == 0);
+}
+
+int
+gp_tcp_accept_fd(struct gp_listener *listener, int *fd_p, char peer[GP_URL_TEXT_MAX])
+{
+	struct sockaddr_storage address = { 0 };
+	socklen_t length = sizeof(address);
+	int r = accept_one(listener, fd_p);
+
+	if (r)
+		return r;
+	if (has_ended(*fd_p) || getpeername(*fd_p, (struct sockaddr *)&address, &length)) {
+		close(*fd_p);
+		return GP_E_EOF;
+	}
+	name_peer(listener->ops, *fd_p, &address, length, peer, GP_URL_TEXT_MAX);
+	return 0;
 }
 
 static int
@@ -514,6 +556,7 @@ const struct gp_transport_ops gp_tcp_ops = {
 	.connect_finish = gp_tcp_connect_finish,
 	.listen = tcp_listen,
 	.accept = gp_tcp_accept,
+	.accept_fd = gp_tcp_accept_fd,
 	.listener_fd = gp_tcp_listener_fd,
 	.listener_destroy = gp_tcp_listener_destroy,
 	.adopt = tcp_adopt,

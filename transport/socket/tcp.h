@@ -52,6 +52,7 @@ int gp_tcp_resolve(const struct gp_url *url, bool passive, struct addrinfo **lis
 
 /* Adopts as the listener's backend does. */
 int gp_tcp_accept(struct gp_listener *listener, int timeout_ms, struct gp_conn **conn_p);
+int gp_tcp_accept_fd(struct gp_listener *listener, int *fd_p, char peer[GP_URL_TEXT_MAX]);
 int gp_tcp_listener_fd(const struct gp_listener *listener);
 
 /*

@@ -18,7 +18,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define BACKLOG 4096
+#define BACKLOG 1024
 /* Of 0777: not to be executed. */
 #define SOCKET_UMASK 0111
 #define FOLDER_MODE 0755
@@ -237,6 +237,7 @@ const struct gp_transport_ops gp_unix_ops = {
 	.connect = unix_connect,
 	.listen = unix_listen,
 	.accept = gp_tcp_accept,
+	.accept_fd = gp_tcp_accept_fd,
 	.listener_fd = gp_tcp_listener_fd,
 	.listener_destroy = unix_listener_destroy,
 	.adopt = unix_adopt,

@@ -422,6 +422,7 @@ const struct gp_transport_ops gp_tls_ops = {
 	.connect_finish = gp_tcp_connect_finish,
 	.listen = tls_listen,
 	.accept = gp_tcp_accept,
+	.accept_fd = gp_tcp_accept_fd,
 	.listener_fd = gp_tcp_listener_fd,
 	.listener_destroy = gp_tcp_listener_destroy,
 	.adopt = tls_adopt,

@@ -181,6 +181,8 @@ take_gone(struct gpd_admission *admission, struct gpd_peer *peer,
 	(void)snprintf(text, sizeof(text), "control connection: %s", event->text);
 	if (event->refused)
 		admission->gate.refusals[GPD_AUTH_HANDSHAKE]++;
+	if (peer->state == GPD_PEER_HANDSHAKE)
+		gpd_source_count_wasted(peer->source, gp_now_ms());
 	if (event->refused)
 		gpd_source_log(peer->source, GPD_LOG_WARNING, "%s: refused: %s",
 			       gp_conn_peer(peer->conn), event->text);

@@ -55,8 +55,12 @@ void gpd_admission_fini(struct gpd_admission *admission);
 
 /* So many at a time. */
 int gpd_admission_sessions_max(const struct gpd_admission *admission);
-/* A connection has come, which is the admission's from now on. */
-void gpd_admission_come(struct gpd_admission *admission, struct gp_conn *conn, const char *scheme);
+/*
+ * A connection of gp_accept_fd(), whose descriptor belongs to the admission from now on. 0;
+ * GP_E_EOF: it was closed at once, for its address; or GP_E_RESOURCE.
+ */
+int gpd_admission_come(struct gpd_admission *admission, int fd, const char *peer_name,
+		       const char *scheme);
 /* Those who waited for a worker go on. */
 void gpd_admission_set_worker(struct gpd_admission *admission, struct gpd_child *worker);
 /* A worker has ended, or is ready: who waits for what it had may go on. */

@@ -161,6 +161,7 @@ gpd_admission_take_lane(struct gpd_admission *admission, struct gpd_peer *lane,
 		settle(admission, owner, lane);
 		return;
 	}
+	gpd_source_count_wasted(lane->source, gp_now_ms());
 	gpd_source_log(lane->source, GPD_LOG_WARNING, "%s: a lane with an unknown ticket: closed",
 		       gp_conn_peer(lane->conn));
 	gpd_peer_destroy(lane);

@@ -9,9 +9,11 @@
 #include "server/supervisor/admission/admission_state.h"
 #include "transport/socket/socket_owner.h"
 
+#include <errno.h>
 #include <sys/ioctl.h>
 #include <sys/random.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 /* Connections that have not said Hello, or wait for their refusal; each has a thread. */
 #define HANDSHAKES_MAX 128
@@ -56,10 +58,12 @@ take_out(struct gpd_admission *admission, struct gpd_peer **link, bool begin)
 	*link = peer->next;
 	admission->waiting_count--;
 	peer->source->waiting--;
-	if (begin && gpd_peer_start(peer) == 0)
+	if (begin && gpd_peer_start(peer) == 0) {
 		gpd_admission_add(admission, peer);
-	else
-		gpd_peer_destroy(peer);
+		return;
+	}
+	gpd_source_count_wasted(peer->source, gp_now_ms());
+	gpd_peer_destroy(peer);
 }
 
 /* How much an address is in the way of others that has so many. */
@@ -100,33 +104,61 @@ drop_one(struct gpd_admission *admission, const struct gpd_peer *newcomer)
 }
 
 static struct gpd_source *
-find_source(const struct gp_conn *conn)
+find_source(int fd, const char *peer_name)
 {
 	uid_t owner;
-	bool known = gp_peer_owner(gp_conn_fd(conn), &owner) == 0;
+	bool known = gp_peer_owner(fd, &owner) == 0;
 
-	return gpd_source_get(gp_conn_peer(conn), known ? &owner : NULL);
+	return gpd_source_get(peer_name, known ? &owner : NULL);
 }
 
-void
-gpd_admission_come(struct gpd_admission *admission, struct gp_conn *conn, const char *scheme)
+/* Why a connection is closed at once, or NULL. */
+static const char *
+why_closed(const struct gpd_source *source, int fd)
+{
+	if (gpd_source_is_wasteful(source, gp_now_ms()))
+		return "too many connections without a session come from there";
+	if (fd >= descriptors())
+		return "the descriptors that are left are for sessions and the administrator";
+	return NULL;
+}
+
+/* GP_E_EOF: the address has no room for it. */
+static int
+make_peer(const struct gpd_admission *admission, struct gpd_source *source, int fd,
+	  const char *peer_name, const char *scheme, struct gpd_peer **peer_p)
 {
 	unsigned int timeout_ms = atomic_load(&admission->quota->ledger->timeout_ms);
-	struct gpd_peer *peer = gpd_peer_create(conn, scheme, timeout_ms);
-	struct gpd_peer **link = &admission->waiting;
-	struct gpd_source *source;
+	const char *why = why_closed(source, fd);
+	struct gp_conn *conn;
+	int r = GP_E_EOF;
 
-	if (!peer)
-		return;
-	source = peer->source = find_source(conn);
-	if (gp_conn_fd(conn) >= descriptors()) {
-		gpd_source_log(source, GPD_LOG_WARNING,
-			       "%s: closed: the descriptors that are left are for sessions and the "
-			       "administrator",
-			       gp_conn_peer(conn));
-		gpd_peer_destroy(peer);
-		return;
+	if (why)
+		gpd_source_log(source, GPD_LOG_WARNING, "%s: closed: %s", peer_name, why);
+	else
+		r = gp_conn_adopt(scheme, fd, &conn);
+	if (r) {
+		close(fd);
+		return r == -ENOMEM ? GP_E_RESOURCE : GP_E_EOF;
 	}
+	*peer_p = gpd_peer_create(conn, scheme, timeout_ms);
+	return *peer_p ? 0 : GP_E_RESOURCE;
+}
+
+int
+gpd_admission_come(struct gpd_admission *admission, int fd, const char *peer_name,
+		   const char *scheme)
+{
+	struct gpd_peer **link = &admission->waiting;
+	struct gpd_source *source = find_source(fd, peer_name);
+	struct gpd_peer *peer;
+	int r = make_peer(admission, source, fd, peer_name, scheme, &peer);
+
+	if (r) {
+		gpd_source_put(source);
+		return r;
+	}
+	peer->source = source;
 	peer->deadline_ms = gp_now_ms() + GPD_HANDSHAKE_MS;
 	while (*link && (!source->own || (*link)->source->own))
 		link = &(*link)->next;
@@ -137,6 +169,7 @@ gpd_admission_come(struct gpd_admission *admission, struct gp_conn *conn, const 
 	gpd_admission_begin(admission);
 	if (admission->waiting_count > waiting_max())
 		drop_one(admission, peer);
+	return 0;
 }
 
 static bool

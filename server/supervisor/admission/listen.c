@@ -13,8 +13,10 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* Connections that are taken before anything else is looked after. */
+/* Connections of a turn of the supervisor: those that begin, and with those that are closed at
+ * once, which cost little. */
 #define ACCEPT_MAX 64
+#define ACCEPT_LOOKS_MAX 1024
 #define ACCEPT_PAUSE_MS 50
 #define COMPLAIN_MS 10000
 
@@ -154,18 +156,23 @@ static void
 accept_some(struct gpd_listen *listen, struct gp_listener *listener,
 	    struct gpd_admission *admission, int64_t now_ms)
 {
-	for (int i = 0; i < ACCEPT_MAX; i++) {
-		struct gp_conn *conn;
-		int r = gp_accept(listener, 0, &conn);
+	const char *scheme = gp_listener_url(listener)->scheme;
+
+	for (int i = 0, taken = 0; i < ACCEPT_LOOKS_MAX && taken < ACCEPT_MAX; i++) {
+		char peer[GP_URL_TEXT_MAX];
+		int fd, r = gp_accept_fd(listener, &fd, peer);
 
 		if (r == GP_E_TIMEOUT)
 			return;
-		if (r) {
-			complain(listen, r, now_ms);
-			listen->accept_ms = now_ms + ACCEPT_PAUSE_MS;
-			return;
-		}
-		gpd_admission_come(admission, conn, gp_listener_url(listener)->scheme);
+		if (r == 0)
+			r = gpd_admission_come(admission, fd, peer, scheme);
+		if (r == 0)
+			taken++;
+		if (r == 0 || r == GP_E_EOF)
+			continue;
+		complain(listen, r, now_ms);
+		listen->accept_ms = now_ms + ACCEPT_PAUSE_MS;
+		return;
 	}
 }
 

@@ -50,13 +50,30 @@ gpd_source_failed(struct gpd_source *source, int64_t now_ms)
 }
 
 void
+gpd_source_count_wasted(struct gpd_source *source, int64_t now_ms)
+{
+	int64_t start = source->wasted_until_ms > now_ms ? source->wasted_until_ms : now_ms;
+
+	if (!gpd_source_is_wasteful(source, now_ms))
+		source->wasted_until_ms = start + GPD_SOURCE_WASTED_MS;
+}
+
+bool
+gpd_source_is_wasteful(const struct gpd_source *source, int64_t now_ms)
+{
+	return !source->own && source != &others &&
+	       source->wasted_until_ms >= now_ms + GPD_SOURCE_WASTED * GPD_SOURCE_WASTED_MS;
+}
+
+void
 gpd_source_check(int64_t now_ms)
 {
 	struct gpd_source *source, *next;
 
 	HASH_ITER(hh, sources, source, next)
 	{
-		if (source->users || source->failed_until_ms > now_ms)
+		if (source->users || source->failed_until_ms > now_ms ||
+		    source->wasted_until_ms > now_ms)
 			continue;
 		HASH_DEL(sources, source);
 		free(source);

@@ -24,6 +24,10 @@
 #define GPD_SOURCE_FAILURES 10
 #define GPD_SOURCE_FAILURE_MS 6000
 #define GPD_SOURCE_DELAY_MS 2000
+/* Connections that end without Hello and are no lane: an address may have this number of them, and
+ * one more in each of these times. */
+#define GPD_SOURCE_WASTED 512
+#define GPD_SOURCE_WASTED_MS 10
 
 struct gpd_source {
 	UT_hash_handle hh;
@@ -36,6 +40,7 @@ struct gpd_source {
 	uint64_t last_start; /* the number of its last worker among those for single sessions, or 0
 			      */
 	int64_t failed_until_ms; /* then every failed login is given back */
+	int64_t wasted_until_ms; /* then every connection that came to nothing is given back */
 };
 
 /* Of this address, as gp_conn_peer() says it, or of the user of this machine, NULL if there is none
@@ -45,6 +50,12 @@ void gpd_source_put(struct gpd_source *source);
 
 /* A login has failed: after how many milliseconds it is to be answered. */
 int64_t gpd_source_failed(struct gpd_source *source, int64_t now_ms);
+
+/* A connection has ended without Hello, and was no lane. */
+void gpd_source_count_wasted(struct gpd_source *source, int64_t now_ms);
+/* Whether the address has had too many of these: further connections are closed before they cost
+ * anything. Never of root, of the daemon's user, and of addresses that share one place. */
+bool gpd_source_is_wasteful(const struct gpd_source *source, int64_t now_ms);
 
 /* A line of the log that the address has caused, if its budget (log_budget.h) has one left. */
 #define gpd_source_log(source, level, ...)                                                         \

@@ -37,6 +37,60 @@ user_of_this_machine_is_one_address_wherever_he_comes_from(void **state)
 }
 
 static void
+address_has_a_number_of_wasted_connections_and_more_with_time(void **state)
+{
+	const uid_t own = geteuid(), other = own + 1;
+	struct gpd_source *one = gpd_source_get("tcp://10.0.0.1:1", NULL);
+	struct gpd_source *neighbour = gpd_source_get("tcp://10.0.0.2:1", NULL);
+	struct gpd_source *user = gpd_source_get("tcp://127.0.0.1:1", &other);
+	struct gpd_source *daemon = gpd_source_get("tcp://127.0.0.1:1", &own);
+
+	for (int i = 0; i < GPD_SOURCE_WASTED; i++) {
+		assert_false(gpd_source_is_wasteful(one, 1000));
+		gpd_source_count_wasted(one, 1000);
+		gpd_source_count_wasted(user, 1000);
+		gpd_source_count_wasted(daemon, 1000);
+	}
+	assert_true(gpd_source_is_wasteful(one, 1000));
+	assert_true(gpd_source_is_wasteful(user, 1000));
+	assert_false(gpd_source_is_wasteful(daemon, 1000));
+	assert_false(gpd_source_is_wasteful(neighbour, 1000));
+	/* Those that were closed at once do not make the time longer. */
+	gpd_source_count_wasted(one, 1000);
+	assert_false(gpd_source_is_wasteful(one, 1000 + GPD_SOURCE_WASTED_MS));
+	gpd_source_put(one);
+	gpd_source_put(neighbour);
+	gpd_source_put(user);
+	gpd_source_put(daemon);
+	/* It is remembered without a connection. */
+	gpd_source_check(1000);
+	one = gpd_source_get("tcp://10.0.0.1:1", NULL);
+	assert_true(gpd_source_is_wasteful(one, 1000));
+	gpd_source_put(one);
+	gpd_source_check(1000 + GPD_SOURCE_WASTED * GPD_SOURCE_WASTED_MS);
+	one = gpd_source_get("tcp://10.0.0.1:1", NULL);
+	assert_false(gpd_source_is_wasteful(one, 1000));
+	gpd_source_put(one);
+}
+
+static void
+addresses_that_share_a_place_are_not_wasteful(void **state)
+{
+	struct gpd_source *sources[GPD_SOURCES_MAX + 1];
+	char name[40];
+
+	for (int i = 0; i <= GPD_SOURCES_MAX; i++) {
+		(void)snprintf(name, sizeof(name), "tcp://10.1.%d.%d:1", i / 250, i % 250);
+		sources[i] = gpd_source_get(name, NULL);
+	}
+	for (int i = 0; i < GPD_SOURCE_WASTED; i++)
+		gpd_source_count_wasted(sources[GPD_SOURCES_MAX], 1000);
+	assert_false(gpd_source_is_wasteful(sources[GPD_SOURCES_MAX], 1000));
+	for (int i = 0; i <= GPD_SOURCES_MAX; i++)
+		gpd_source_put(sources[i]);
+}
+
+static void
 failures_are_answered_at_once_until_there_were_many_and_again_after_a_while(void **state)
 {
 	struct gpd_source *one = gpd_source_get("tcp://10.0.0.1:1", NULL);
@@ -118,6 +172,9 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(user_of_this_machine_is_one_address_wherever_he_comes_from),
+		cmocka_unit_test_teardown(
+			address_has_a_number_of_wasted_connections_and_more_with_time, forget),
+		cmocka_unit_test_teardown(addresses_that_share_a_place_are_not_wasteful, forget),
 		cmocka_unit_test_teardown(
 			failures_are_answered_at_once_until_there_were_many_and_again_after_a_while,
 			forget),
