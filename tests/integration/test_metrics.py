@@ -334,5 +334,37 @@ def _():
     require(len(dashboard["panels"]) > 10 and len({panel["id"] for panel in dashboard["panels"]}) == len(dashboard["panels"]), "panels")
 
 
+@case("connections that never finish their request keep nobody else from the metrics")
+def _():
+    with Daemon("--metrics", "0") as daemon:
+        port = metrics_port(daemon)
+        over = threading.Event()
+        opened = [0] * 60
+
+        def hold(number):
+            """A byte from time to time, so that no limit of silence ends the connection; and another connection after it."""
+            while not over.is_set():
+                try:
+                    with socket.create_connection(("127.0.0.1", port), PATIENCE, ("127.0.0.2", 0)) as held:
+                        opened[number] += 1
+                        held.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\nX: ")
+                        while not over.wait(0.2):
+                            held.sendall(b"x")
+                except OSError:
+                    over.wait(0.05)
+
+        threads = [threading.Thread(target=hold, args=(number,), daemon=True) for number in range(len(opened))]
+        for thread in threads:
+            thread.start()
+        try:
+            wait_until("all have connected", lambda: all(opened), PATIENCE)
+            for _ in range(3):
+                scrape(port)
+        finally:
+            over.set()
+            for thread in threads:
+                thread.join()
+
+
 if __name__ == "__main__":
     sys.exit(main(at_once=3 if SOFTWARE else 1))

@@ -2,6 +2,8 @@
 #include "server/supervisor/admin/admin_socket.h"
 
 #include "server/common/base/log.h"
+#include "server/common/base/source_name.h"
+#include "server/common/ledger/log_budget.h"
 
 #include <errno.h>
 #include <grp.h>
@@ -16,6 +18,8 @@
 /* From one request's reply to the next request's last byte, or to the reply's. */
 #define PATIENCE_MS 10000
 #define GROUPS_MAX 1024
+/* Connections of users who may only read; the others are for the administrator. */
+#define READERS_MAX (GPD_ADMIN_CONNS_MAX - 4)
 
 void
 gpd_admin_init(struct gpd_admin *admin, gpd_admin_handler *handler, void *arg)
@@ -130,10 +134,21 @@ drop(struct gpd_admin_conn *conn)
 	*conn = (struct gpd_admin_conn){ .fd = -1 };
 }
 
+/* A user's lines in the log are as many as those of an address. */
+static uint32_t
+get_log_budget(uid_t user)
+{
+	char name[GPD_SOURCE_NAME_MAX];
+
+	gpd_source_name("", &user, name);
+	return gpd_log_budget_of(GPD_LOG_BUDGET_ADDRESS, name);
+}
+
 static void
 complain(struct gpd_admin_conn *conn, const char *why)
 {
-	gpd_warning("admin socket: process %d: %s", (int)conn->peer.pid, why);
+	gpd_log_budget_log(get_log_budget(conn->peer.uid), GPD_LOG_WARNING,
+			   "admin socket: process %d: %s", (int)conn->peer.pid, why);
 	drop(conn);
 }
 
@@ -188,6 +203,27 @@ free_place(struct gpd_admin *admin)
 	return NULL;
 }
 
+static int
+count_readers(const struct gpd_admin *admin)
+{
+	int count = 0;
+
+	for (int i = 0; i < GPD_ADMIN_CONNS_MAX; i++)
+		count += admin->conns[i].fd >= 0 && admin->conns[i].peer.reads;
+	return count;
+}
+
+/* Why the user is not let in, or NULL. */
+static const char *
+why_refused(const struct gpd_admin *admin, int fd, const struct ucred *peer)
+{
+	if (peer->uid == (uid_t)-1 || !is_reader(admin, fd, peer->gid))
+		return "not allowed";
+	return count_readers(admin) < READERS_MAX ? NULL
+						  : "too many connections of users who may "
+						    "only read";
+}
+
 static void
 accept_all(struct gpd_admin *admin, int64_t now_ms)
 {
@@ -198,16 +234,19 @@ accept_all(struct gpd_admin *admin, int64_t now_ms)
 		socklen_t size = sizeof(peer);
 		int fd = accept4(admin->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-		if (fd < 0)
-			return;
+		const char *why;
 		bool all;
 
+		if (fd < 0)
+			return;
 		if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
 			peer.uid = (uid_t)-1;
 		all = peer.uid == 0 || peer.uid == geteuid();
-		if (!all && (peer.uid == (uid_t)-1 || !is_reader(admin, fd, peer.gid))) {
-			gpd_warning("admin socket: process %d of user %u: not allowed",
-				    (int)peer.pid, (unsigned int)peer.uid);
+		why = all ? NULL : why_refused(admin, fd, &peer);
+		if (why) {
+			gpd_log_budget_log(get_log_budget(peer.uid), GPD_LOG_WARNING,
+					   "admin socket: process %d of user %u: %s", (int)peer.pid,
+					   (unsigned int)peer.uid, why);
 			close(fd);
 			continue;
 		}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/supervisor/admin/metrics.h"
 
+#include "base/clock.h"
 #include "server/common/base/nonblocking.h"
 #include "server/supervisor/admin/metrics_text.h"
 #include "server/supervisor/admission/listen.h"
@@ -10,12 +11,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <microhttpd.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
-#define CONNECTIONS_MAX 16
 #define CONNECTION_SECONDS 5
+/* For which a connection may say what it wants before it makes room for others. */
+#define NEW_MS 100
 /* Of a request: its line and headers. */
 #define CONNECTION_MEMORY ((size_t)8 << 10)
 
@@ -105,6 +109,89 @@ handle(void *arg, struct MHD_Connection *connection, const char *url, const char
 		      size, MHD_RESPMEM_MUST_FREE);
 }
 
+/* Places. */
+
+static void
+name_address(const struct sockaddr *from, uint8_t address[16])
+{
+	memset(address, 0, 16);
+	if (from && from->sa_family == AF_INET) {
+		memcpy(address, &((const struct sockaddr_in *)from)->sin_addr, 4);
+	} else if (from && from->sa_family == AF_INET6) {
+		const struct in6_addr *in6 = &((const struct sockaddr_in6 *)from)->sin6_addr;
+
+		if (IN6_IS_ADDR_V4MAPPED(in6))
+			memcpy(address, &in6->s6_addr[12], 4);
+		else
+			memcpy(address, in6, 8);
+	}
+}
+
+static unsigned int
+count_address(const struct gpd_metrics *metrics, const uint8_t address[16])
+{
+	unsigned int count = 0;
+
+	for (int i = 0; i < GPD_METRICS_CONNECTIONS_MAX; i++) {
+		const struct gpd_metrics_place *place = &metrics->places[i];
+
+		count += place->connection && !place->ends &&
+			 (!address || memcmp(place->address, address, 16) == 0);
+	}
+	return count;
+}
+
+/* The oldest connection of the address that has most of them, unless they are all new. */
+static void
+make_room(struct gpd_metrics *metrics, int64_t now_ms)
+{
+	const union MHD_ConnectionInfo *info;
+	struct gpd_metrics_place *victim = NULL;
+	unsigned int most = 0;
+
+	for (int i = 0; i < GPD_METRICS_CONNECTIONS_MAX; i++) {
+		struct gpd_metrics_place *place = &metrics->places[i];
+		unsigned int count;
+
+		if (!place->connection || place->ends || place->since_ms + NEW_MS > now_ms)
+			continue;
+		count = count_address(metrics, place->address);
+		if (count < most || (count == most && victim->since_ms <= place->since_ms))
+			continue;
+		victim = place;
+		most = count;
+	}
+	if (!victim)
+		return;
+	info = MHD_get_connection_info(victim->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+	victim->ends = info && shutdown(info->connect_fd, SHUT_RDWR) == 0;
+}
+
+static void
+note_connection(void *arg, struct MHD_Connection *connection, void **place_p,
+		enum MHD_ConnectionNotificationCode what)
+{
+	struct gpd_metrics *metrics = arg;
+	struct gpd_metrics_place *place = *place_p;
+	const union MHD_ConnectionInfo *info;
+	int64_t now_ms = gp_now_ms();
+
+	if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
+		if (place && place->connection == connection)
+			place->connection = NULL;
+		return;
+	}
+	if (count_address(metrics, NULL) >= GPD_METRICS_CONNECTIONS)
+		make_room(metrics, now_ms);
+	place = metrics->places;
+	for (int i = 0; i < GPD_METRICS_CONNECTIONS_MAX - 1 && place->connection; i++)
+		place++;
+	info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+	*place = (struct gpd_metrics_place){ .connection = connection, .since_ms = now_ms };
+	name_address(info ? info->client_addr : NULL, place->address);
+	*place_p = place;
+}
+
 /* Its socket, or a negative errno. */
 static int
 open_socket(struct gpd_metrics *metrics, bool insecure, char *error, size_t size)
@@ -152,9 +239,10 @@ gpd_metrics_open(struct gpd_metrics *metrics, struct gpd_report_source *source, 
 	metrics->http = MHD_start_daemon(
 		MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL, 0, NULL, NULL, handle, source,
 		MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
-		(unsigned int)CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
+		(unsigned int)GPD_METRICS_CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
 		(unsigned int)CONNECTION_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-		CONNECTION_MEMORY, MHD_OPTION_END);
+		CONNECTION_MEMORY, MHD_OPTION_NOTIFY_CONNECTION, note_connection, metrics,
+		MHD_OPTION_END);
 	if (metrics->http)
 		return 0;
 	snprintf(error, error_size, "%s: the server cannot be started", metrics->url);
