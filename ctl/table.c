@@ -232,14 +232,19 @@ spell(enum ctl_kind kind, const struct ctl_cell *cell, char *text)
 	return true;
 }
 
+/* What a spreadsheet would take for a formula begins with an apostrophe: clients choose names. */
 static void
 print_csv_text(const char *text, FILE *file)
 {
-	if (!strpbrk(text, ",\"\r\n")) {
+	bool formula = gp_is_formula(text);
+
+	if (!formula && !strpbrk(text, ",\"\r\n")) {
 		fputs(text, file);
 		return;
 	}
 	fputc('"', file);
+	if (formula)
+		fputc('\'', file);
 	for (; *text; text++) {
 		if (*text == '"')
 			fputc('"', file);

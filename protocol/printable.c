@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "protocol/printable.h"
 
+#include <ctype.h>
+#include <string.h>
+
 size_t
 gp_printable(char *to, size_t size, const char *from)
 {
@@ -24,4 +27,48 @@ gp_printable(char *to, size_t size, const char *from)
 	}
 	to[used] = 0;
 	return used;
+}
+
+static bool
+is_plain(const char *name)
+{
+	if (!*name)
+		return false;
+	for (; *name; name++) {
+		if (!isalnum((unsigned char)*name) && !strchr("._-+@/~", *name))
+			return false;
+	}
+	return true;
+}
+
+size_t
+gp_printable_name(char *to, size_t size, const char *from)
+{
+	size_t used = 0;
+
+	if (is_plain(from))
+		return gp_printable(to, size, from);
+	to[used++] = '"';
+	/* One character at a time, with room for the last quote. */
+	for (; *from; from++) {
+		char one[2] = { *from, 0 }, text[5];
+		bool escaped = *from == '"' || *from == '\\';
+		size_t length = gp_printable(text, sizeof(text), one);
+
+		if (used + escaped + length + 2 > size)
+			break;
+		if (escaped)
+			to[used++] = '\\';
+		(void)memcpy(to + used, text, length);
+		used += length;
+	}
+	to[used++] = '"';
+	to[used] = 0;
+	return used;
+}
+
+bool
+gp_is_formula(const char *text)
+{
+	return *text && strchr("=+-@\t\r", *text) && strcmp(text, "-") != 0;
 }

@@ -5,6 +5,7 @@
 #ifndef GP_PRINTABLE_H
 #define GP_PRINTABLE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /*
@@ -15,5 +16,19 @@
  * length; the two may not overlap.
  */
 size_t gp_printable(char *to, size_t size, const char *from);
+
+/*
+ * Copies a name for a line of the log, so that it cannot be mistaken for the text around it.  A
+ * name of letters, digits and ._-+@/~ stays as it is.  Any other one, and an empty one, stands
+ * between double quotes, with a backslash before each quote and backslash of its own.  A name that
+ * does not fit is cut.  size: at least 3.  Returns the length.
+ */
+size_t gp_printable_name(char *to, size_t size, const char *from);
+
+/*
+ * Whether a spreadsheet would take the text for a formula: a text in CSV gets an apostrophe before
+ * it then.
+ */
+bool gp_is_formula(const char *text);
 
 #endif /* GP_PRINTABLE_H */

@@ -92,8 +92,8 @@ def _():
             log = file.read()
         require(re.fullmatch(rb"[ -~\n]*", log), f"not printable: {log}")
         found = [line for line in log.splitlines() if b"refused" in line]
-        require(len(found) == 1 and rb"h\xc2\x9b2J\xe2\x80\xaegnihtemos\xe2\x80\xa8x " in found[0] and
-                rb"user u\xc2\x9d0;owned\xff\xfe\x0agpupoold[1]: warning: y)" in found[0], f"{found}")
+        require(len(found) == 1 and rb'("h\xc2\x9b2J\xe2\x80\xaegnihtemos\xe2\x80\xa8x" ' in found[0] and
+                rb'user "u\xc2\x9d0;owned\xff\xfe\x0agpupoold[1]: warning: y")' in found[0], f"{found}")
         require(log.count(b"\ngpupoold[1]") == 0, f"{log}")
 
 

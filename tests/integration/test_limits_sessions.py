@@ -66,6 +66,20 @@ def _():
         require(is_first(9), "the number of one whose time is over is still before it")
 
 
+@case("a name that could be mistaken for the daemon's own words is quoted in the log")
+def _():
+    with Daemon() as daemon:
+        with Session(daemon.port, program='a b"c: open'):
+            daemon.wait_for_log(r'session \d+ \(test \d+ "a b\\"c: open"\): open from')
+        daemon.wait_for_log(r'session \d+ \(test \d+ "a b\\"c: open"\): closed: ')
+        # So it is where the worker cannot say how it ended.
+        with Session(daemon.port, program='a b"c: open'):
+            daemon.wait_for_log(r"open from", count=2)
+            os.kill(daemon.workers()[0], signal.SIGKILL)
+            daemon.wait_for_log(r'session \d+ \(test \d+ "a b\\"c: open"\): closed: the worker was killed')
+        wait_until("there is another worker", lambda: comes_in(daemon), 60)
+
+
 @case("a session without its first lane is given up, and so is one that asks for windows for ever")
 def _():
     with Daemon() as daemon:

@@ -3,6 +3,7 @@
  * the worker says of it until it is over. */
 #include "base/clock.h"
 #include "protocol/pack.h"
+#include "protocol/printable.h"
 #include "protocol/ticket.h"
 #include "server/common/base/log.h"
 #include "server/supervisor/admission/admission_state.h"
@@ -17,6 +18,8 @@
 /* What this daemon can do besides. */
 #define FEATURES ((uint64_t)GP_FEATURE_SPREAD | GP_FEATURE_LZ4 | GP_FEATURE_SHM | GP_FEATURE_LATE)
 #define OPENING_MS 15000
+/* Of the host's and of the program's name in the log. */
+#define NAME_MAX_SIZE 52
 /* A client looks for a window that it can have, and has a few tries. */
 #define WINDOWS_MAX 16
 
@@ -312,11 +315,13 @@ gpd_admission_take_hello(struct gpd_admission *admission, struct gpd_peer *peer,
 			 Gpupool__ControlMessage *message)
 {
 	const Gpupool__Hello *hello = message->hello;
+	char host[NAME_MAX_SIZE], program[NAME_MAX_SIZE];
 	const char *wrong, *full;
 
 	peer->hello = message;
-	snprintf(peer->name, sizeof(peer->name), "%.50s %u %.50s", hello->host, hello->pid,
-		 hello->program);
+	gp_printable_name(host, sizeof(host), hello->host);
+	gp_printable_name(program, sizeof(program), hello->program);
+	snprintf(peer->name, sizeof(peer->name), "%s %u %s", host, hello->pid, program);
 	/* Who has no credentials learns nothing else. */
 	if (!gpd_admission_let_in(admission, peer))
 		return;
@@ -510,14 +515,17 @@ gpd_admission_report_ended(const struct gpd_admission *admission, const struct g
 	     (line = gpd_ledger_next(ledger, line, worker->pid));) {
 		uint64_t id = atomic_load(&line->id);
 		const struct gpd_roster_client *client;
+		char host[NAME_MAX_SIZE], program[NAME_MAX_SIZE];
 
 		if (atomic_load(&line->logged) != GPD_LOGGED_OPEN)
 			continue;
 		client = gpd_roster_client(&admission->roster, gpd_ledger_index(ledger, line), id);
 		gpd_ledger_summary(line, what, sizeof(what));
+		gp_printable_name(host, sizeof(host), client->host);
+		gp_printable_name(program, sizeof(program), client->program);
 		gpd_log_budget_log(line->log_budget, GPD_LOG_WARNING,
 				   "session %llu (%s %u %s): closed: %s; %s",
-				   (unsigned long long)id, client->host, client->pid,
-				   client->program, reason, what);
+				   (unsigned long long)id, host, client->pid, program, reason,
+				   what);
 	}
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/supervisor/door/gate.h"
 
+#include "protocol/printable.h"
 #include "server/common/base/log.h"
 #include "server/common/base/pool_folder.h"
 
@@ -200,7 +201,7 @@ gpd_gate_admit(struct gpd_gate *gate, const struct gpd_config *config, struct gp
 	};
 	const struct gpd_token *token;
 	struct gpd_auth auth;
-	char why[WHY_MAX];
+	char why[WHY_MAX], user[128];
 	const char *unchecked;
 	int place = -1;
 
@@ -226,8 +227,9 @@ gpd_gate_admit(struct gpd_gate *gate, const struct gpd_config *config, struct gp
 	if (auth.refusal == GPD_AUTH_LET_IN)
 		return 0;
 	gate->refusals[auth.refusal]++;
-	gpd_source_log(peer->source, GPD_LOG_WARNING, "%s (%s, user %.50s): refused: %s",
-		       gp_conn_peer(peer->conn), peer->name, hello->user, why);
+	gp_printable_name(user, sizeof(user), hello->user);
+	gpd_source_log(peer->source, GPD_LOG_WARNING, "%s (%s, user %s): refused: %s",
+		       gp_conn_peer(peer->conn), peer->name, user, why);
 	*text_p = gpd_auth_explain(auth.refusal, &facts);
 	return GP_E_INVALID;
 }

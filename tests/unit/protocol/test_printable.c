@@ -59,6 +59,52 @@ what_does_not_fit_is_left_out_whole(void **state)
 	assert_string_equal(text, "");
 }
 
+static void
+name_that_could_be_mistaken_for_other_text_is_quoted(void **state)
+{
+	static const char *const cases[][2] = {
+		{ "python3.11", "python3.11" },
+		{ "gpu-node_1.example.org", "gpu-node_1.example.org" },
+		{ "/usr/bin/a+b@c~", "/usr/bin/a+b@c~" },
+		{ "", "\"\"" },
+		{ "my program", "\"my program\"" },
+		{ "x): open from tcp://10.0.0.1:1", "\"x): open from tcp://10.0.0.1:1\"" },
+		{ "a\"b", "\"a\\\"b\"" },
+		{ "a\\", "\"a\\\\\"" },
+		{ "a\nb", "\"a\\x0ab\"" },
+	};
+	char text[64];
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_int_equal(gp_printable_name(text, sizeof(text), cases[i][0]),
+				 strlen(cases[i][1]));
+		assert_string_equal(text, cases[i][1]);
+	}
+	/* What is cut ends with its quote, and no escape is cut in two. */
+	for (size_t size = 3; size < 16; size++) {
+		size_t length;
+
+		memset(text, '#', sizeof(text));
+		length = gp_printable_name(text, size, "a \"\\\n)");
+		assert_true(length < size && strlen(text) == length && text[size] == '#');
+		assert_true(text[0] == '"' && text[length - 1] == '"');
+	}
+	assert_int_equal(gp_printable_name(text, 6, "a\"\"\""), 5);
+	assert_string_equal(text, "\"a\\\"\"");
+}
+
+static void
+text_that_a_spreadsheet_would_calculate_is_a_formula(void **state)
+{
+	static const char *const formulas[] = { "=1+1", "+1", "-1", "@A1", "\t=1", "\r=1" };
+	static const char *const others[] = { "", "-", "a=1", "1", "'=1", " =1", "\"=1" };
+
+	for (size_t i = 0; i < sizeof(formulas) / sizeof(formulas[0]); i++)
+		assert_true(gp_is_formula(formulas[i]));
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		assert_false(gp_is_formula(others[i]));
+}
+
 int
 main(void)
 {
@@ -66,6 +112,8 @@ main(void)
 		cmocka_unit_test(whatever_is_not_printable_ascii_is_escaped),
 		cmocka_unit_test(every_byte_is_one_or_the_other),
 		cmocka_unit_test(what_does_not_fit_is_left_out_whole),
+		cmocka_unit_test(name_that_could_be_mistaken_for_other_text_is_quoted),
+		cmocka_unit_test(text_that_a_spreadsheet_would_calculate_is_a_formula),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
