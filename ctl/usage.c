@@ -96,10 +96,18 @@ split(char *line, char *fields[FIELDS])
 	return count == FIELDS && !next && isdigit((unsigned char)fields[TIME][0]);
 }
 
+/* Of sessions that have used nothing: the field SESSION has their number. */
+static bool
+is_unused(const struct record *record)
+{
+	return strcmp(record->fields[EVENT], "unused") == 0;
+}
+
 static bool
 is_same(const struct record *a, const struct record *b)
 {
-	return strcmp(a->fields[SESSION], b->fields[SESSION]) == 0 &&
+	return !is_unused(a) && !is_unused(b) &&
+	       strcmp(a->fields[SESSION], b->fields[SESSION]) == 0 &&
 	       strcmp(a->fields[GPU], b->fields[GPU]) == 0 &&
 	       strcmp(a->fields[DAEMON], b->fields[DAEMON]) == 0;
 }
@@ -118,13 +126,13 @@ by_key(const void *left, const void *right)
 	if (r == 0)
 		r = strcmp(a->fields[GPU], b->fields[GPU]);
 	if (r == 0)
-		r = strcmp(a->fields[EVENT], b->fields[EVENT]) == 0
-			    ? (int)(strtoull(a->fields[TIME], NULL, 10) >
-				    strtoull(b->fields[TIME], NULL, 10)) -
-				      (int)(strtoull(a->fields[TIME], NULL, 10) <
-					    strtoull(b->fields[TIME], NULL, 10))
-		    : strcmp(a->fields[EVENT], "ended") == 0 ? 1
-							     : -1;
+		r = (int)(strcmp(a->fields[EVENT], "ended") == 0) -
+		    (int)(strcmp(b->fields[EVENT], "ended") == 0);
+	if (r == 0)
+		r = (int)(strtoull(a->fields[TIME], NULL, 10) >
+			  strtoull(b->fields[TIME], NULL, 10)) -
+		    (int)(strtoull(a->fields[TIME], NULL, 10) <
+			  strtoull(b->fields[TIME], NULL, 10));
 	return r;
 }
 
@@ -177,13 +185,15 @@ add(struct usage *usage, const char *text, int64_t since_s)
 }
 
 static int
-read_usage(const char *path, int64_t since_s, struct usage *usage)
+read_file(const char *path, bool must_exist, int64_t since_s, struct usage *usage)
 {
 	FILE *file = fopen(path, "re");
 	char *line = NULL;
 	size_t size = 0;
 	int r = 0;
 
+	if (!file && errno == ENOENT && !must_exist)
+		return 0;
 	if (!file)
 		return ctl_fail("%s: %s%s", path, strerror(errno),
 				errno == EACCES ? ": root and the daemon's user may read it" : "");
@@ -195,9 +205,25 @@ read_usage(const char *path, int64_t since_s, struct usage *usage)
 		r = ctl_fail("%s: %s", path, strerror(errno));
 	free(line);
 	(void)fclose(file);
-	keep_last(usage);
 	if (usage->bad)
 		ctl_warn("%s: %lu lines are no usage records", path, usage->bad);
+	usage->bad = 0;
+	return r;
+}
+
+/* With the file before it, which the daemon renames when it is full. */
+static int
+read_usage(const char *path, bool with_before, int64_t since_s, struct usage *usage)
+{
+	char before[CTL_PATH_MAX + 2];
+	int r = 0;
+
+	(void)snprintf(before, sizeof(before), "%s.1", path);
+	if (with_before)
+		r = read_file(before, false, since_s, usage);
+	if (r == 0)
+		r = read_file(path, true, since_s, usage);
+	keep_last(usage);
 	return r;
 }
 
@@ -250,6 +276,8 @@ print_sessions(const struct ctl *ctl, const struct usage *usage)
 	for (size_t i = 0; i < usage->count; i++) {
 		const struct record *r = &usage->records[i];
 
+		if (is_unused(r))
+			continue;
 		ctl_table_number(&table, number(r, SESSION));
 		ctl_table_text(&table, r->fields[TENANT]);
 		ctl_table_text(&table, r->fields[HOST]);
@@ -287,8 +315,11 @@ print_tenant(struct ctl_table *table, const struct record *records, size_t count
 	for (size_t i = 0; i < count; i++) {
 		const struct record *r = &records[i];
 
-		if (i == 0 || strcmp(r->fields[SESSION], r[-1].fields[SESSION]) != 0 ||
-		    strcmp(r->fields[DAEMON], r[-1].fields[DAEMON]) != 0) {
+		if (is_unused(r)) {
+			sessions += number(r, SESSION);
+		} else if (i == 0 || is_unused(r - 1) ||
+			   strcmp(r->fields[SESSION], r[-1].fields[SESSION]) != 0 ||
+			   strcmp(r->fields[DAEMON], r[-1].fields[DAEMON]) != 0) {
 			sessions++;
 			seconds += number(r, TIME) - number(r, STARTED);
 		}
@@ -394,7 +425,7 @@ ctl_usage_records(const struct ctl *ctl, int count, char **words)
 		return ctl_fail("--by %s: that is neither tenant nor session", by);
 	if (file ? snprintf(path, sizeof(path), "%s", file) < 0 : find_file(ctl, path))
 		return -1;
-	r = read_usage(path, since_s, &usage);
+	r = read_usage(path, !file, since_s, &usage);
 	if (r == 0 && strcmp(by, "session") == 0)
 		print_sessions(ctl, &usage);
 	else if (r == 0)

@@ -7,8 +7,9 @@ import subprocess
 import sys
 import time
 
-from harness import PATIENCE, Skip, as_tenant, base_environment, case, driver_options, main, require
+from harness import PATIENCE, Skip, as_tenant, base_environment, case, driver_options, main, read_file, require, wait_until
 from pool_folder import Folder, has, sign
+from wire import Session, field
 
 
 # Usage records.
@@ -70,6 +71,48 @@ def _():
         # The service's folder, where there is one.
         with folder.daemon(STATE_DIRECTORY=folder.path):
             require(folder.ask("status")["usage"] == path, "not in the folder of the service")
+
+
+@case("sessions that have used nothing are counted and not listed, and a full file makes room for another one")
+def _():
+    with Folder(any_device=True) as folder:
+        path = folder.file("usage.csv")
+        folder.write(f"[daemon]\nusage = {path}\n[tenant a]\n[tenant b]\n")
+        with folder.daemon() as daemon:
+            for tenant, count in (("a", 5), ("b", 3)):
+                for _session in range(count):
+                    Session(daemon.port, program="=1+1", more=field(14, tenant)).close()
+            daemon.run("memhog", "16", env=as_tenant("b")).expect()
+            with Session(daemon.port, program="=1+1", more=field(14, "a")) as session:
+                session.create_context()
+                require(session.map(0, session.granularity) == 0, "map")
+            daemon.wait_for_log("closed: ", count=10)
+        with open(path, encoding="utf-8") as file:
+            lines = file.read().splitlines()
+        require(len(lines) == 5 and sum(",unused," in line for line in lines) == 2, f"{lines}")
+        # No formula, in neither kind of CSV.
+        require(sum(",\"'=1+1\"," in line for line in lines) == 1, f"{lines}")
+        listed = folder.run("GP_CTL", "usage", "--file", path, "--by=session", "--format=csv")[0]
+        require(",'=1+1," in listed and ",=" not in listed, listed)
+        rows = json.loads(folder.run("GP_CTL", "usage", "--file", path, "--format=json")[0])
+        require({row["tenant"]: row["sessions"] for row in rows} == {"a": 6, "b": 4}, f"{rows}")
+        rows = json.loads(folder.run("GP_CTL", "usage", "--file", path, "--by=session", "--format=json")[0])
+        require(sorted(row["tenant"] for row in rows) == ["a", "b"], f"{rows}")
+        os.rename(path, f"{path}.1")
+        with folder.daemon() as daemon:
+            with Session(daemon.port, program="=1+1", more=field(14, "b")):
+                listed = folder.ctl("client", "list", "--format=csv")[0]
+                require(",\"'=1+1\"" in listed and ",=" not in listed, listed)
+            daemon.run("memhog", "16", env=as_tenant("b")).expect()
+            wait_until("both files are read",
+                       lambda: ["a", "b", "b"] == sorted(row["tenant"] for row in folder.ask("usage", "--by=session")), PATIENCE)
+        # It takes no room on the disk.
+        os.truncate(path, 256 << 20)
+        with folder.daemon() as daemon:
+            daemon.run("memhog", "16", env=as_tenant("b")).expect()
+            daemon.wait_for_log(rf"usage records: {path} is full and is {path}\.1 from now on")
+        require(os.path.getsize(f"{path}.1") == 256 << 20, "the file before it is lost")
+        require(len(read_file(path).splitlines()) == 2, read_file(path))
 
 
 @case("a disk that is full is said once, and what was kept is written when there is room again")

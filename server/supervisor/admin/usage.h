@@ -4,9 +4,11 @@
  * somebody can be billed, or asked.
  *
  * A record is written when a session ends, and every few minutes of one that goes on: the last one
- * of a session on a device counts.  What cannot be written (a full disk) is kept in memory and
- * tried again, the log says so, and what is dropped at last is counted.  The file is opened for
- * each write, so it may be moved away at any time.  Main thread of the supervisor.
+ * of a session on a device counts.  Sessions that have used nothing are counted for each tenant.  A
+ * file that has reached its largest size becomes FILE.1, in place of the one before.  What cannot
+ * be written (a full disk) is kept in memory and tried again, the log says so, and what is dropped
+ * at last is counted.  The file is opened for each write, so it may be moved away at any time. Main
+ * thread of the supervisor.
  */
 #ifndef GPD_USAGE_H
 #define GPD_USAGE_H
@@ -16,6 +18,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* A file is not longer, and neither is the one before it. */
+#define GPD_USAGE_FILE_MAX ((int64_t)256 << 20)
+
+/* Sessions of a tenant that have used nothing, since the last record of them. */
+struct gpd_usage_unused {
+	char tenant[GPD_TENANT_NAME_MAX];
+	uint64_t sessions, refusals;
+	int64_t since_s;
+};
+
 struct gpd_usage {
 	char path[GPD_CONFIG_PATH_MAX]; /* "": none are written */
 	const struct gpd_admission *admission;
@@ -24,6 +36,7 @@ struct gpd_usage {
 	uint64_t pending_count, lost;
 	int64_t next_ms;  /* when those that go on are written again */
 	int64_t retry_ms; /* when what is pending is tried again; 0: nothing failed */
+	struct gpd_usage_unused unused[GPD_LEDGER_TENANTS];
 };
 
 void gpd_usage_init(struct gpd_usage *usage, const struct gpd_admission *admission);
