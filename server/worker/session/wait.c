@@ -22,6 +22,8 @@
 #include <utlist.h>
 
 #define ENTRIES GPD_WAIT_PAGE_SLOTS
+/* Of a session: streams that are all full (depth.h) have fewer entries. */
+#define BLOCKS_MAX 64
 /* How long the responder looks without a pause after something was added or done, and how long
  * while something is pending.  From SPIN_ALONE_NS on it does so while nobody else wants the
  * processor. */
@@ -43,6 +45,8 @@ enum kind {
 
 struct entry {
 	struct entry *prev, *next;
+	volatile uint32_t *slot; /* of a page, as long as the queue is there; and ... */
+	CUdeviceptr device;      /* ... its address for the GPU */
 	enum kind kind;
 	bool complete;
 	CUresult result;
@@ -57,6 +61,14 @@ struct entry {
 	struct gpd_event_ref *event;
 };
 
+/* Entries, each with its slot of the page. */
+struct block {
+	struct block *next;
+	struct gpd_wait_page *page;
+	unsigned int used; /* entries that were ever used */
+	struct entry entries[ENTRIES];
+};
+
 /*
  * Pending entries, in the order of adding.  The executor appends, the responder alone removes, so
  * the responder may walk from the newest it has seen to the oldest without the lock.
@@ -68,7 +80,8 @@ struct gpd_wait_queue {
 	pthread_t responder;
 	struct entry *entries_pending; /* utlist */
 	struct entry *free;
-	unsigned int used;          /* entries that were ever used */
+	struct block *blocks; /* the newest first; the executor's */
+	unsigned int block_count;
 	atomic_uint pending;        /* also those whose done() is running */
 	atomic_uint_fast64_t added; /* counts */
 	uint32_t last_value;
@@ -78,27 +91,94 @@ struct gpd_wait_queue {
 	_Atomic uint64_t added_ns;
 	uint64_t done_ns, asked_ns; /* responder's own */
 	struct gpd_waker waker;
-	struct gpd_wait_page *page;
-	struct entry entries[ENTRIES];
 };
 
-/* Executor. Waits until an entry is free. */
+static bool
+add_block(struct gpd_wait_queue *queue)
+{
+	struct block *block = queue->block_count < BLOCKS_MAX ? calloc(1, sizeof(*block)) : NULL;
+
+	if (!block)
+		return false;
+	block->page = gpd_wait_page_take();
+	if (!block->page) {
+		free(block);
+		return false;
+	}
+	LL_PREPEND(queue->blocks, block);
+	queue->block_count++;
+	return true;
+}
+
+static void
+free_blocks(struct gpd_wait_queue *queue)
+{
+	struct block *block;
+
+	while ((block = queue->blocks)) {
+		LL_DELETE(queue->blocks, block);
+		gpd_wait_page_give(block->page);
+		free(block);
+	}
+}
+
+/* NULL: all were used. */
+static struct entry *
+take_unused(struct gpd_wait_queue *queue)
+{
+	struct block *block = queue->blocks;
+	struct entry *entry;
+
+	if (block->used == ENTRIES)
+		return NULL;
+	entry = &block->entries[block->used];
+	entry->slot = &block->page->host[block->used];
+	entry->device = block->page->device + sizeof(*entry->slot) * block->used;
+	block->used++;
+	return entry;
+}
+
+/* NULL: none is free. */
+static struct entry *
+take_free(struct gpd_wait_queue *queue)
+{
+	struct entry *entry;
+
+	pthread_mutex_lock(&queue->lock);
+	entry = queue->free;
+	if (entry)
+		queue->free = entry->next;
+	pthread_mutex_unlock(&queue->lock);
+	return entry;
+}
+
+/* Only where there is no memory for more of them. */
+static struct entry *
+await_free(struct gpd_wait_queue *queue)
+{
+	struct entry *entry;
+
+	pthread_mutex_lock(&queue->lock);
+	while (!queue->free)
+		pthread_cond_wait(&queue->room, &queue->lock);
+	entry = queue->free;
+	queue->free = entry->next;
+	pthread_mutex_unlock(&queue->lock);
+	return entry;
+}
+
+/* Executor. */
 static struct entry *
 take(struct gpd_session *session)
 {
 	struct gpd_wait_queue *queue = session->waits;
-	struct entry *entry;
+	struct entry *entry = take_free(queue);
 
-	pthread_mutex_lock(&queue->lock);
-	while (!queue->free && queue->used == ENTRIES)
-		pthread_cond_wait(&queue->room, &queue->lock);
-	entry = queue->free;
-	if (entry)
-		queue->free = entry->next;
-	else
-		entry = &queue->entries[queue->used++];
-	pthread_mutex_unlock(&queue->lock);
-	memset(entry, 0, sizeof(*entry));
+	if (!entry)
+		entry = take_unused(queue);
+	if (!entry)
+		entry = add_block(queue) ? take_unused(queue) : await_free(queue);
+	*entry = (struct entry){ .slot = entry->slot, .device = entry->device };
 	return entry;
 }
 
@@ -134,7 +214,6 @@ append(struct gpd_wait_queue *queue, struct entry *entry, gpd_wait_done *done, v
 static CUresult
 mark(struct gpd_wait_queue *queue, struct entry *entry, struct gpd_stream *stream)
 {
-	size_t index = (size_t)(entry - queue->entries);
 	CUresult result;
 
 	entry->kind = MARKER;
@@ -143,14 +222,13 @@ mark(struct gpd_wait_queue *queue, struct entry *entry, struct gpd_stream *strea
 	entry->work = stream->work;
 	atomic_fetch_add_explicit(&stream->waits, 1, memory_order_relaxed);
 	entry->value = ++queue->last_value;
-	if (queue->page->host[index] == entry->value)
+	if (*entry->slot == entry->value)
 		entry->value = ++queue->last_value;
 	/* Who waits for all streams marks those of other devices, too. */
 	result = gpd_device_enter(stream->device);
 	if (result == CUDA_SUCCESS)
 		result = gpd_driver.cuStreamWriteValue32_v2(
-			stream->driver, queue->page->device + 4 * index, entry->value,
-			CU_STREAM_WRITE_VALUE_DEFAULT);
+			stream->driver, entry->device, entry->value, CU_STREAM_WRITE_VALUE_DEFAULT);
 	if (result != CUDA_SUCCESS)
 		atomic_fetch_sub_explicit(&stream->waits, 1, memory_order_relaxed);
 	/* The marker needs room in the stream's queue as well. */
@@ -267,22 +345,20 @@ gpd_wait_answer_done(struct gpd_session *session)
 }
 
 static bool
-is_marked(const struct gpd_wait_queue *queue, const struct entry *entry)
+is_marked(const struct entry *entry)
 {
-	size_t index = (size_t)(entry - queue->entries);
-
-	return __atomic_load_n(&queue->page->host[index], __ATOMIC_ACQUIRE) == entry->value;
+	return __atomic_load_n(entry->slot, __ATOMIC_ACQUIRE) == entry->value;
 }
 
 /* Whether the GPU got there, as far as the entry itself can tell. */
 static void
-look(struct gpd_wait_queue *queue, struct entry *entry)
+look(struct entry *entry)
 {
 	CUresult result;
 
 	switch (entry->kind) {
 	case MARKER:
-		entry->complete = is_marked(queue, entry);
+		entry->complete = is_marked(entry);
 		break;
 	case EVENT:
 		result = gpd_driver.cuEventQuery(entry->event->driver);
@@ -315,7 +391,7 @@ collect(struct gpd_wait_queue *queue, CUresult all)
 	pthread_mutex_unlock(&queue->lock);
 	for (entry = newest; entry; entry = entry == oldest ? NULL : entry->prev) {
 		if (!entry->complete)
-			look(queue, entry);
+			look(entry);
 	}
 	pthread_mutex_lock(&queue->lock);
 	for (entry = oldest; entry; entry = next) {
@@ -443,7 +519,7 @@ look_out(struct gpd_wait_queue *queue, struct entry *oldest, struct entry *newes
 			return;
 		for (struct entry *entry = newest; entry;
 		     entry = entry == oldest ? NULL : entry->prev) {
-			if (entry->kind == MARKER && is_marked(queue, entry))
+			if (entry->kind == MARKER && is_marked(entry))
 				return;
 		}
 	}
@@ -532,8 +608,7 @@ gpd_wait_start(struct gpd_session *session)
 
 	if (!queue)
 		return -ENOMEM;
-	queue->page = gpd_wait_page_take();
-	if (!queue->page) {
+	if (!add_block(queue)) {
 		free(queue);
 		return -ENOMEM;
 	}
@@ -543,7 +618,7 @@ gpd_wait_start(struct gpd_session *session)
 	session->waits = queue;
 	r = gp_thread_start_joined(&queue->responder, "responder", 0, respond, session);
 	if (r) {
-		gpd_wait_page_give(queue->page);
+		free_blocks(queue);
 		free(queue);
 		session->waits = NULL;
 		return -r;
@@ -567,6 +642,6 @@ gpd_wait_stop(struct gpd_session *session)
 	pthread_cond_signal(&queue->wake);
 	(void)pthread_join(queue->responder, NULL);
 	session->waits = NULL;
-	gpd_wait_page_give(queue->page);
+	free_blocks(queue);
 	free(queue);
 }
