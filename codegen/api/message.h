@@ -36,6 +36,13 @@ GP_MESSAGE(0x0108, POST, SERVER_HOOK, BEHIND_ALL, BEFORE_ALL)
 void gpContextBarrier(
         gp_context context);
 
+/* Room for records that the daemon may have to keep (GP_BACKLOG_MAX): answered when those that it keeps cost at most
+ * `most`.  kept: what they cost then.  A session has one such query at a time. */
+GP_MESSAGE(0x0109, WAIT, SERVER_HOOK, CHARGES_NOTHING, PASSES_ALL, PASSES_COPIES)
+void gpBacklogRoom(
+        unsigned long long most,
+        OUT unsigned long long *kept);
+
 /*
  * Multiprocessors of a device: of a green context, or (source 0) what the session has.  What a
  * CUdevResource says of them: count, least (minSmPartitionSize), alignment (smCoscheduledAlignment).

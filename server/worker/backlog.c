@@ -4,9 +4,11 @@
 #include "gpd_calls.h"
 #include "server/worker/copy/copy.h"
 #include "server/worker/copy/lane.h"
+#include "server/worker/session/event.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/stream.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,11 +16,12 @@
 #include <utlist.h>
 
 /* Queues besides those of names: of calls about memory, of what the legacy stream's order is for,
- * and of all. */
+ * of all, and of what waits for copies to the client. */
 #define KEY_MEMORY ((uint64_t)GPD_KIND_COUNT << 32)
 #define KEY_LEGACY ((uint64_t)(GPD_KIND_COUNT + 1) << 32)
 #define KEY_ALL ((uint64_t)(GPD_KIND_COUNT + 2) << 32)
-#define PLACES_MAX (GPD_NAMES_MAX + 3)
+#define KEY_COPIES ((uint64_t)(GPD_KIND_COUNT + 3) << 32)
+#define PLACES_MAX (GPD_NAMES_MAX + 4)
 
 /* A record's place in a queue. */
 struct place {
@@ -55,6 +58,10 @@ struct gpd_backlog {
 	struct gpd_backlog_entry *listed;
 	uint64_t last_number;
 	uint64_t cost;
+	struct {
+		uint32_t request; /* of a gpBacklogRoom that is not answered; 0: none */
+		uint64_t most;
+	} room;
 };
 
 /* What a record asks for: no two places are of one queue. */
@@ -159,6 +166,8 @@ make_wish(const struct gpd_session *session, const struct gp_header *header, con
 	ask(wish, KEY_ALL, wish->names.behind_all, wish->names.before_all);
 	if (wish->names.memory)
 		ask(wish, KEY_MEMORY, true, true);
+	if (!wish->names.passes_copies)
+		ask(wish, KEY_COPIES, false, false);
 	for (unsigned int i = 0; i < wish->names.count; i++) {
 		ask(wish, key_of(&wish->names.names[i]), true, true);
 		if (wish->names.names[i].kind == GPD_KIND_STREAM &&
@@ -327,7 +336,7 @@ keep(struct gpd_session *session, const struct wish *wish, const struct gp_heade
 		bulk_size = copy.size;
 	}
 	if (backlog->cost + GP_BACKLOG_COST(sizeof(*header) + size, bulk_size) > max) {
-		if (session->depths.gates > 0)
+		if (session->gates)
 			return -EAGAIN;
 		gpd_session_violation(session, "it sent more than %llu MiB behind a host function",
 				      (unsigned long long)(max >> 20));
@@ -367,28 +376,61 @@ enter_first(struct gpd_backlog *backlog, const struct wish *wish, struct gpd_bac
 }
 
 struct gpd_backlog_entry *
-gpd_backlog_add_gate(struct gpd_session *session, const struct gpd_stream *stream)
+gpd_backlog_add_gate(struct gpd_session *session, enum gpd_backlog_gate_kind kind, uint32_t name)
 {
 	const struct gp_header header = { 0 };
+	const struct gpd_handle handle = {
+		.kind = kind == GPD_GATE_EVENT ? GPD_KIND_EVENT : GPD_KIND_STREAM,
+		.id = name,
+	};
+	uint64_t bulk_left = session->bulk_left;
 	struct gpd_backlog_entry *gate;
 	struct wish wish = { 0 };
+	bool entered;
 
 	if (!session->backlog)
 		session->backlog = calloc(1, sizeof(*session->backlog));
 	if (!session->backlog)
 		return NULL;
 	ask(&wish, KEY_ALL, false, false);
-	ask(&wish, key_of(&stream->handle), true, true);
-	ask_for_stream(session, stream->handle.id, &wish);
+	ask(&wish, key_of(&handle), true, true);
+	if (kind != GPD_GATE_EVENT)
+		ask_for_stream(session, name, &wish);
+	if (kind == GPD_GATE_COPIES)
+		ask(&wish, KEY_COPIES, true, true);
 	session->bulk_left = 0;
 	gate = copy_record(session, &wish, &header, "", 0);
-	if (gate && !enter_first(session->backlog, &wish, gate)) {
+	session->bulk_left = bulk_left;
+	if (!gate)
+		return NULL;
+	entered = kind == GPD_GATE_EVENT ? enter(session->backlog, &wish, gate)
+					 : enter_first(session->backlog, &wish, gate);
+	if (!entered) {
 		free_entry(gate);
-		gate = NULL;
+		return NULL;
 	}
-	if (gate)
-		gate->ready = true;
+	gate->ready = true;
 	return gate;
+}
+
+/* Other sessions know of the record from here on, so its caller need not wait for it, and it is
+ * carried out as one that nobody waits for. */
+static void
+answer_record(struct gpd_session *session, struct gpd_backlog_entry *entry)
+{
+	struct gpd_backlog_record *record = &entry->record;
+	struct gp_args_gpEventRecord args;
+	struct gp_dec dec;
+
+	gp_dec_init(&dec, record->fields, record->size);
+	gp_args_gpEventRecord_decode(&dec, &args);
+	if (!record->header.request || !gpd_event_hold(session, args.event))
+		return;
+	(void)gpd_session_reply(session, record->header.call, record->header.request, CUDA_SUCCESS,
+				NULL, 0);
+	/* It has the same fields. */
+	record->header.call = GP_CALL_cuEventRecordWithFlags;
+	record->header.request = 0;
 }
 
 /* The bytes of a kept copy to the device, which are packed. */
@@ -461,7 +503,7 @@ gpd_backlog_add(struct gpd_session *session, const struct gp_header *header, con
 	}
 	/* Its bytes are on their way, on lanes that others need.  Of gates the client knows
 	 * nothing. */
-	if (header->call == GP_CALL_gpCopyInLanes && session->depths.gates == 0) {
+	if (header->call == GP_CALL_gpCopyInLanes && !session->gates) {
 		gpd_session_violation(session,
 				      "it sent a copy on its data lanes while a host function is "
 				      "not done, or a wait for a word is not over");
@@ -482,6 +524,8 @@ gpd_backlog_add(struct gpd_session *session, const struct gp_header *header, con
 		(*entry_p)->ready = true;
 		return 0;
 	}
+	if (header->call == GP_CALL_gpEventRecord)
+		answer_record(session, *entry_p);
 	*entry_p = NULL;
 	return 1;
 }
@@ -497,6 +541,12 @@ gpd_backlog_next(struct gpd_session *session, const struct gpd_backlog_record **
 	DL_DELETE(backlog->ready, entry);
 	*record_p = &entry->record;
 	return entry;
+}
+
+void
+gpd_backlog_defer(struct gpd_backlog_entry *entry)
+{
+	entry->ready = false;
 }
 
 /* Those of the queue that its place kept waiting may go now. */
@@ -521,12 +571,42 @@ leave(struct gpd_backlog *backlog, struct place *place)
 	}
 }
 
+CUresult
+gpd_gpBacklogRoom(struct gpd_session *session, const struct gp_args_gpBacklogRoom *args,
+		  struct gp_reply_gpBacklogRoom *reply)
+{
+	struct gpd_backlog *backlog = session->backlog;
+
+	reply->kept = backlog ? backlog->cost : 0;
+	if (reply->kept <= args->most)
+		return CUDA_SUCCESS;
+	if (backlog->room.request)
+		return CUDA_ERROR_INVALID_VALUE;
+	backlog->room.request = session->request;
+	backlog->room.most = args->most;
+	return GPD_LATER;
+}
+
+static void
+answer_room(struct gpd_session *session)
+{
+	struct gpd_backlog *backlog = session->backlog;
+	uint64_t kept = htole64(backlog->cost);
+
+	if (!backlog->room.request || backlog->cost > backlog->room.most)
+		return;
+	(void)gpd_session_reply(session, GP_CALL_gpBacklogRoom, backlog->room.request, CUDA_SUCCESS,
+				&kept, sizeof(kept));
+	backlog->room.request = 0;
+}
+
 void
 gpd_backlog_remove(struct gpd_session *session, struct gpd_backlog_entry *entry)
 {
 	session->backlog->cost -= cost_of(entry);
 	if (entry->listed)
 		DL_DELETE2(session->backlog->listed, entry, prev_listed, next_listed);
+	answer_room(session);
 	for (unsigned int i = 0; i < entry->place_count; i++)
 		leave(session->backlog, &entry->places[i]);
 	free_entry(entry);

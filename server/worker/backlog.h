@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Records that must wait for a host function of the client (host_function.h), or until a word of
- * memory is as a stream wants it (word.h); functions, below, are both.  The records of a stream
- * that is full (session/depth.h) wait for its gate in the same way.
+ * memory is as a stream wants it (word.h); functions, below, are both.  Records wait for a gate
+ * (backlog_gate.h) in the same way.
  *
  * What a client runs may take for ever, and the GPU is everybody's: a stream that waits on it would
  * hold up streams of other sessions that share its hardware queue, the driver's loading of code,
@@ -23,7 +23,14 @@
 
 struct gpd_backlog_entry;
 struct gpd_session;
-struct gpd_stream;
+
+/* backlog_gate.h */
+enum gpd_backlog_gate_kind {
+	GPD_GATE_DEPTH,
+	GPD_GATE_COPIES,
+	GPD_GATE_STAGING,
+	GPD_GATE_EVENT
+};
 
 /* A record; its fields and bulk are valid until it is removed. */
 struct gpd_backlog_record {
@@ -43,15 +50,18 @@ struct gpd_backlog_record {
 int gpd_backlog_add(struct gpd_session *session, const struct gp_header *header, const void *fields,
 		    size_t size, struct gpd_backlog_entry **entry_p);
 
-/* A gate: all records about the stream wait for it, those that are kept already included.  NULL:
- * out of memory. */
+/* A gate of this kind.  All records about the stream wait for it, those that are kept already
+ * included; of an event later ones alone.  NULL: out of memory. */
 struct gpd_backlog_entry *gpd_backlog_add_gate(struct gpd_session *session,
-					       const struct gpd_stream *stream);
+					       enum gpd_backlog_gate_kind kind, uint32_t name);
 
 /* The next record of the backlog that may be carried out now, and what it says; NULL: there is
  * none. */
 struct gpd_backlog_entry *gpd_backlog_next(struct gpd_session *session,
 					   const struct gpd_backlog_record **record_p);
+
+/* It cannot be carried out before a gate that has been added since. */
+void gpd_backlog_defer(struct gpd_backlog_entry *entry);
 
 /* It has been carried out, or its function is done: what waited for it may go on. */
 void gpd_backlog_remove(struct gpd_session *session, struct gpd_backlog_entry *entry);

@@ -5,6 +5,7 @@
 #include "gpd_calls.h"
 #include "server/common/base/log.h"
 #include "server/worker/backlog.h"
+#include "server/worker/backlog_gate.h"
 #include "server/worker/copy/copy.h"
 #include "server/worker/schedule/schedule.h"
 #include "server/worker/session/session.h"
@@ -35,26 +36,11 @@ dumps(void)
 	return now;
 }
 
-/* Records of streams that are full now are kept. */
 static int
-close_full(struct gpd_session *session)
+no_memory(struct gpd_session *session)
 {
-	session->depths.filled = false;
-	for (struct gpd_stream *s = session->streams; s; s = s->next) {
-		/* The client gives no work to a stream without a name. */
-		if (!s->handle.id)
-			s->depth.full = false;
-		if (!s->depth.full || s->depth.gate)
-			continue;
-		s->depth.gate = gpd_backlog_add_gate(session, s);
-		if (!s->depth.gate) {
-			gpd_session_violation(session, "the daemon's machine is out of memory for "
-						       "the records of a full stream");
-			return -EPROTO;
-		}
-		session->depths.gates++;
-	}
-	return 0;
+	gpd_session_violation(session, "out of memory for records that wait");
+	return -EPROTO;
 }
 
 /* 0, or -EPROTO: the session must end. */
@@ -72,10 +58,13 @@ carry_out(struct gpd_session *session, const struct gp_header *header, const voi
 		gpd_session_violation(session, "it sent a malformed call 0x%04x", header->call);
 		return -EPROTO;
 	}
+	if (__builtin_expect(session->depths.filled || session->copies_added, 0) &&
+	    gpd_backlog_gates_after(session))
+		return no_memory(session);
 	if (session->entry)
 		gpd_backlog_remove(session, session->entry);
 	session->entry = NULL;
-	return __builtin_expect(session->depths.filled, 0) ? close_full(session) : 0;
+	return 0;
 }
 
 /* What waited for a host function that is done now, or for what did. */
@@ -88,6 +77,16 @@ carry_out_kept(struct gpd_session *session)
 	while (r == 0 && atomic_load(&session->sticky) == CUDA_SUCCESS &&
 	       !atomic_load_explicit(&session->closing, memory_order_relaxed) &&
 	       (session->entry = gpd_backlog_next(session, &record))) {
+		const struct gpd_backlog_gated gated = { record->header.call, record->fields,
+							 record->size, record->bulk_size };
+
+		r = gpd_backlog_gates_again(session, &gated);
+		if (r) {
+			gpd_backlog_defer(session->entry);
+			session->entry = NULL;
+			r = r < 0 ? no_memory(session) : 0;
+			continue;
+		}
 		session->bulk_read = record->bulk;
 		session->bulk_left = record->bulk_size;
 		r = carry_out(session, &record->header, record->fields, record->size);
@@ -106,26 +105,10 @@ gpd_record_carry_out_kept(struct gpd_session *session)
 	return r;
 }
 
-/* Opens the gates of streams that have room again; false: none has. */
-static bool
-open_gates(struct gpd_session *session)
-{
-	uint32_t before = session->depths.gates;
-
-	for (struct gpd_stream *s = session->streams; s && session->depths.gates; s = s->next) {
-		if (!s->depth.gate || !gpd_depth_look(session, s))
-			continue;
-		gpd_backlog_remove(session, s->depth.gate);
-		s->depth.gate = NULL;
-		session->depths.gates--;
-	}
-	return session->depths.gates < before;
-}
-
 int
 gpd_record_look_at_gates(struct gpd_session *session)
 {
-	return open_gates(session) ? gpd_record_carry_out_kept(session) : 0;
+	return gpd_backlog_gates_open(session) ? gpd_record_carry_out_kept(session) : 0;
 }
 
 /* The same for a record that does not fit into the backlog until a gate is gone. */
@@ -146,6 +129,7 @@ static int
 take_record(struct gpd_session *session, const struct gp_header *header, const void *fields,
 	    size_t size)
 {
+	const struct gpd_backlog_gated gated = { header->call, fields, size, session->bulk_left };
 	CUresult sticky = (CUresult)atomic_load(&session->sticky);
 	int r;
 
@@ -158,6 +142,8 @@ take_record(struct gpd_session *session, const struct gp_header *header, const v
 						NULL, 0);
 		return 0;
 	}
+	if (gpd_backlog_gates_before(session, &gated))
+		return no_memory(session);
 	if (!session->backlog && !gp_call_awaits_host(header->call))
 		return carry_out(session, header, fields, size);
 	while ((r = gpd_backlog_add(session, header, fields, size, &session->entry)) == -EAGAIN) {

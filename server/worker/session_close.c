@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
+#include "server/worker/backlog_gate.h"
 #include "server/worker/code/image_cache.h"
 #include "server/worker/copy/copy.h"
 #include "server/worker/copy/lane.h"
@@ -179,6 +180,7 @@ const struct gpd_closing_part gpd_closing_parts[] = {
 	{ GPD_CLOSING_OBJECTS, gpd_share_forget },
 	{ GPD_CLOSING_OBJECTS, gpd_objects_forget_session },
 	{ GPD_CLOSING_OBJECTS, gpd_words_forget },
+	{ GPD_CLOSING_OBJECTS, gpd_backlog_gates_forget },
 	{ GPD_CLOSING_OBJECTS, gpd_host_function_forget },
 	{ GPD_CLOSING_OBJECTS, gpd_copy_forget },
 	{ GPD_CLOSING_OBJECTS, gpd_print_forget },

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/thread.h"
 #include "server/worker/backlog.h"
+#include "server/worker/backlog_gate.h"
 #include "server/worker/copy/copy.h"
 #include "server/worker/copy/lane.h"
 #include "server/worker/copy/staging.h"
@@ -32,8 +33,6 @@
  * wait for the GPU, whose next call comes when the GPU is done. */
 #define SPIN_USEC 50
 #define SPIN_PENDING_USEC 1000
-/* How often it looks whether a full stream has room. */
-#define GATE_LOOK_MS 1
 /* How often it looks whether the session is idle, where that has a limit. */
 #define IDLE_LOOK_MS 500
 
@@ -47,8 +46,8 @@ continue_kept(struct gpd_session *session)
 	while (r == 0) {
 		bool copies = gpd_copy_continue(session);
 		bool words = gpd_words_wait(session) && !atomic_load(&session->sticky);
-		bool gates = session->depths.gates > 0 && !atomic_load(&session->sticky);
-		unsigned int wait_ms = gates ? GATE_LOOK_MS : GPD_COPY_CONTINUE_MS;
+		bool gates = session->gates && !atomic_load(&session->sticky);
+		unsigned int wait_ms = gates ? GPD_BACKLOG_GATE_LOOK_MS : GPD_COPY_CONTINUE_MS;
 
 		if (!copies && !words && !gates)
 			return 0;

@@ -393,22 +393,36 @@ def _():
         require(second.ask("cuEventSynchronize", {"hEvent": OPENED})[0] == SUCCESS, "and after the other session")
 
 
-@case("a record behind a host function is not answered before the function is done")
+@case("a record behind a host function is answered at once, and other sessions wait for it")
 def _():
     with start() as first, start() as second:
         first.post("cuEventCreate", {"phEvent": EVENT, "Flags": INTERPROCESS})
         handle = first.ask("gpEventShare", {"event": EVENT})[1]["handle"]
         require(second.ask("gpEventOpen", {"event": OPENED, "handle": handle})[0] == SUCCESS, "open")
-        first.post("gpHostFunction", {"stream": 1, "function": 10})
-        require(first.wait_turn()[0] == 10, "the function's turn")
-        number = first.requests + 1
-        first.requests += 2
-        first.send(record("gpEventRecord", {"event": EVENT, "stream": 1}, number, 1) +
-                   record("cuEventQuery", {"hEvent": EVENT}, number + 1, 1))
-        # The question passes the record, which waits.
-        require(first.reply("cuEventQuery", number + 1)[0] in (SUCCESS, NOT_READY), "query")
+
+        def hold(function):
+            first.post("gpHostFunction", {"stream": 1, "function": function})
+            require(first.wait_turn()[0] == function, "the function's turn")
+            require(first.ask("gpEventRecord", {"event": EVENT, "stream": 1})[0] == SUCCESS, "record")
+            require(first.ask("cuEventQuery", {"hEvent": EVENT})[0] == NOT_READY, "query of who has recorded it")
+            require(second.ask("cuEventQuery", {"hEvent": OPENED})[0] == NOT_READY, "query of another session")
+
+        hold(10)
+        second.post("cuStreamWaitEvent", {"hStream": 1, "hEvent": OPENED})
+        require(second.ask("cuStreamQuery", {"hStream": 1})[0] == NOT_READY, "the stream does not wait")
         first.post("gpHostFunctionDone", {"function": 10})
-        require(first.reply("gpEventRecord", number)[0] == SUCCESS, "record")
+        require(second.ask("cuStreamSynchronize", {"hStream": 1})[0] == SUCCESS, "the stream's wait")
+        require(second.ask("cuEventQuery", {"hEvent": OPENED})[0] == SUCCESS, "query after the function")
+        # Both record it: the second one after the first.
+        hold(11)
+        require(second.ask("gpEventRecord", {"event": OPENED, "stream": 1})[0] == SUCCESS, "record of both")
+        first.post("gpHostFunctionDone", {"function": 11})
+        require(first.ask("cuEventSynchronize", {"hEvent": EVENT})[0] == SUCCESS, "synchronise")
+        require(second.ask("cuEventSynchronize", {"hEvent": OPENED})[0] == SUCCESS, "synchronise in the other session")
+        # A record that is never carried out, as its session ends.
+        hold(12)
+        first.close()
+        require(second.ask("cuEventSynchronize", {"hEvent": OPENED})[0] == SUCCESS, "after the other session")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@
  *
  * Those to the host may not fit into the session's staging memory at once.  The executor then goes
  * on with other calls and gives their streams the remaining parts as staging comes free; what has
- * to come behind such a copy waits until it has all its parts.  Executor only.
+ * to come behind such a copy is kept (backlog_gate.h) until it has all its parts.  Executor only.
  */
 #ifndef GPD_COPY_H
 #define GPD_COPY_H
@@ -43,6 +43,13 @@ bool gpd_copy_continue(struct gpd_session *session);
 /* Before a call is carried out: waits for the copies that it must come behind, unless it is one
  * that begins with gpd_stream_begin(). */
 void gpd_copy_before(struct gpd_session *session, uint16_t call, const void *fields, size_t size);
+
+/* Calls use() for the stream of each copy that has parts left; those that may go straight have not
+ * been cut into parts.  The first result that is not 0. */
+int gpd_copy_each_left(struct gpd_session *session,
+		       int (*use)(struct gpd_session *session, struct gpd_stream *stream));
+/* Whether a copy of the stream has parts left. */
+bool gpd_copy_is_left(const struct gpd_session *session, const struct gpd_stream *stream);
 
 /* Waits until what the stream must come behind has all its parts; NULL: every copy. */
 void gpd_copy_await(struct gpd_session *session, const struct gpd_stream *stream);

@@ -250,6 +250,35 @@ gpd_copy_continue(struct gpd_session *session)
 	return left;
 }
 
+static bool
+has_parts_left(const struct gpd_copy_out *out)
+{
+	return !gpd_straight_out_has(out) && !gpd_straight_out_is_done(out);
+}
+
+int
+gpd_copy_each_left(struct gpd_session *session,
+		   int (*use)(struct gpd_session *session, struct gpd_stream *stream))
+{
+	int r = 0;
+
+	for (struct gpd_copy_out *out = session->copies_out; out && r == 0; out = out->next) {
+		if (has_parts_left(out))
+			r = use(session, out->stream);
+	}
+	return r;
+}
+
+bool
+gpd_copy_is_left(const struct gpd_session *session, const struct gpd_stream *stream)
+{
+	const struct gpd_copy_out *out = session->copies_out;
+
+	while (out && !(has_parts_left(out) && out->stream == stream))
+		out = out->next;
+	return out;
+}
+
 /* What may go straight and is before work for the stream goes through the stream instead; whether
  * some is on its way already. */
 static bool
@@ -318,6 +347,7 @@ append(struct gpd_session *session, struct gpd_copy_out *out)
 		count++;
 	}
 	*end = out;
+	session->copies_added = true;
 	session->before_work = gpd_copy_await;
 	/* A client that asks for more and more and reads nothing is not listened to. */
 	if (count >= WAITING_MAX)

@@ -97,7 +97,7 @@ pack_chunk(struct gpd_lane *lane, struct gp_chunk *chunk, struct iovec *bulk,
 	   struct gpd_piece *room)
 {
 	if (!gp_pack_wants(&lane->pack, bulk->iov_base, chunk->size) ||
-	    gpd_staging_take_lane(lane->session, false, room) != CUDA_SUCCESS)
+	    gpd_staging_take_lane(lane->session, false, false, room) != CUDA_SUCCESS)
 		return;
 	chunk->packed =
 		(uint32_t)gp_pack_try(&lane->pack, bulk->iov_base, chunk->size, room->memory);

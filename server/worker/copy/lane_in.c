@@ -100,13 +100,28 @@ admit(struct gpd_lane *lane, const struct gp_chunk *chunk, bool *ahead_p, void *
 	return over ? -ESHUTDOWN : 0;
 }
 
+/* Whether the executor does not wait for chunks of the copy yet. */
+static bool
+is_ahead(struct gpd_lanes *lanes, uint32_t copy)
+{
+	bool ahead;
+
+	pthread_mutex_lock(&lanes->lock);
+	ahead = distance(lanes, copy) > 0;
+	pthread_mutex_unlock(&lanes->lock);
+	return ahead;
+}
+
 static int
-take_staging(struct gpd_lane *lane, bool ahead, struct gpd_piece *piece)
+take_staging(struct gpd_lane *lane, const struct gp_chunk *chunk, bool ahead,
+	     struct gpd_piece *piece)
 {
 	struct gpd_session *session = lane->session;
 	CUresult result;
 
-	while ((result = gpd_staging_take_lane(session, ahead, piece)) == CUDA_ERROR_NOT_READY &&
+	while ((result = gpd_staging_take_lane(session, ahead,
+					       ahead && is_ahead(session->lanes, chunk->copy),
+					       piece)) == CUDA_ERROR_NOT_READY &&
 	       !atomic_load(&session->closing))
 		gpd_staging_nap();
 	if (result == CUDA_SUCCESS) {
@@ -205,7 +220,7 @@ receive_chunk(struct gpd_lane *lane)
 		return violation(lane, &chunk, "that is malformed");
 	r = admit(lane, &chunk, &ahead, &memory);
 	if (r == 0 && !memory) {
-		r = take_staging(lane, ahead, &piece);
+		r = take_staging(lane, &chunk, ahead, &piece);
 		memory = piece.memory;
 	}
 	if (r)

@@ -25,6 +25,8 @@
 #define LIMIT_DEFAULT ((size_t)1 << 30)
 /* The device reads whole lines; copies that share one would still be right, but slower. */
 #define ALIGNMENT 64
+/* Of the records of a long copy, each. */
+#define RECORD_SLOTS 8
 /* Another session's copies hold the pool: look again after this. */
 #define POOL_WAIT_NS 1000000
 
@@ -211,6 +213,21 @@ gpd_staging_wait(struct gpd_session *session)
 		gpd_wait_oldest(session);
 }
 
+bool
+gpd_staging_has_room(const struct gpd_session *session, uint64_t size)
+{
+	const struct gpd_staging *staging = session->staging;
+	const unsigned int most = GPD_STAGING_SHARE - GPD_STAGING_RESERVE;
+	/* What lanes have filled ahead is of this record, or of later ones. */
+	int64_t held = (int64_t)atomic_load(&staging->held) - atomic_load(&staging->ahead);
+	uint64_t slots = size ? (size + GPD_STAGING_SLOT - 1) / GPD_STAGING_SLOT : RECORD_SLOTS;
+
+	/* A record that is larger than all of it starts when nothing else has any. */
+	if (slots > most)
+		slots = most;
+	return held + (int64_t)slots <= (int64_t)most;
+}
+
 static CUresult
 take_waiting(struct gpd_session *session, struct gpd_slot **slot_p)
 {
@@ -327,9 +344,10 @@ take_small_out(struct gpd_session *session, size_t size, struct gpd_piece *piece
 		gpd_staging_put(session, &(struct gpd_piece){ .slot = block->slot });
 		*block = (struct block){ 0 };
 	}
+	/* Large copies that are held up leave room for small ones of other streams. */
 	if (!block->slot)
-		result = take_slot(session, GPD_STAGING_SHARE_OUT, GPD_STAGING_SHARE_MIN,
-				   &block->slot);
+		result = take_slot(session, GPD_STAGING_SHARE_OUT + GPD_STAGING_RESERVE,
+				   GPD_STAGING_SHARE_MIN, &block->slot);
 	if (result != CUDA_SUCCESS)
 		return result;
 	*piece = cut(block, size);
@@ -356,11 +374,12 @@ gpd_staging_take_out(struct gpd_session *session, size_t size, struct gpd_piece 
 }
 
 CUresult
-gpd_staging_take_lane(struct gpd_session *session, bool ahead, struct gpd_piece *piece)
+gpd_staging_take_lane(struct gpd_session *session, bool ahead, bool early, struct gpd_piece *piece)
 {
 	struct gpd_slot *slot = NULL;
 	CUresult result =
-		take_slot(session, GPD_STAGING_SHARE, ahead ? 0 : GPD_STAGING_SHARE_MIN, &slot);
+		early ? take_slot(session, GPD_STAGING_SHARE - GPD_STAGING_RESERVE, 0, &slot)
+		      : take_slot(session, GPD_STAGING_SHARE, GPD_STAGING_SHARE_MIN, &slot);
 
 	*piece = (struct gpd_piece){ 0 };
 	if (result != CUDA_SUCCESS)

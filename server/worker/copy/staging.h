@@ -23,6 +23,8 @@
 #define GPD_STAGING_SHARE_OUT 48
 /* So many it gets also when other sessions hold the whole pool. */
 #define GPD_STAGING_SHARE_MIN 4
+/* What the others leave to copies that are under way. */
+#define GPD_STAGING_RESERVE 8
 /* Of listed copies, besides the share. */
 #define GPD_STAGING_LISTED 64
 /* Pieces up to this size share slots. */
@@ -56,12 +58,17 @@ void gpd_staging_wait(struct gpd_session *session);
 
 /*
  * Any thread: a slot for what a data lane brings, or CUDA_ERROR_NOT_READY, and gpd_staging_nap()
- * passes some time.  ahead: it comes before the executor wants it, and must not take what the
- * session is promised; gpd_staging_wanted() says that it is wanted now.
+ * passes some time.  ahead: it comes before the executor wants it; gpd_staging_wanted() says that
+ * it is wanted now.  early: it still is so, and must not take what the session is promised, or what
+ * copies that are under way need.
  */
-CUresult gpd_staging_take_lane(struct gpd_session *session, bool ahead, struct gpd_piece *piece);
+CUresult gpd_staging_take_lane(struct gpd_session *session, bool ahead, bool early,
+			       struct gpd_piece *piece);
 void gpd_staging_wanted(struct gpd_session *session);
 void gpd_staging_nap(void);
+/* Executor: whether a copy to the device of this size, one record's, need not wait for a slot of
+ * the session's share.  size 0: a record of any size. */
+bool gpd_staging_has_room(const struct gpd_session *session, uint64_t size);
 /* Any thread: what somebody may be napping for has come. */
 void gpd_staging_rouse(void);
 

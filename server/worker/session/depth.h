@@ -8,7 +8,7 @@
  * GPU is by a number that the stream writes behind every few operations.
  *
  * The executor waits only briefly: what the GPU waits for may come in a later record.  A stream
- * that stays full is closed: its records are kept in the backlog (record.c) until it has room
+ * that stays full is closed: its records are kept in the backlog (backlog_gate.h) until it has room
  * again. Executor only.
  */
 #ifndef GPD_DEPTH_H
@@ -19,7 +19,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct gpd_backlog_entry;
 struct gpd_session;
 struct gpd_stream;
 
@@ -31,7 +30,6 @@ struct gpd_depth {
 	uint32_t stride; /* operations from mark to mark */
 	uint32_t opened; /* `given` when it had room again */
 	bool full;
-	struct gpd_backlog_entry *gate; /* what the records of a full stream wait for; record.c */
 	/* While it is full: the progress of the GPU, and when it was seen. */
 	uint32_t seen;
 	uint64_t seen_ns;
@@ -41,8 +39,7 @@ struct gpd_depth {
 struct gpd_depths {
 	struct gpd_wait_page *page; /* taken with the first stream */
 	bool used[GPD_WAIT_PAGE_SLOTS];
-	bool filled;    /* a stream is full since its gates were looked at last */
-	uint32_t gates; /* streams that have one */
+	bool filled; /* a stream is full since the gates were looked at last; backlog_gate.h */
 };
 
 /* What is done without progress of the GPU before more is given to a stream than is its share of

@@ -62,6 +62,7 @@ struct gpd_event_common {
 	pthread_mutex_t lock;
 	struct gpd_event_ref *ref; /* under lock */
 	unsigned int users;        /* events of sessions; under lock */
+	unsigned int held;         /* the sum of theirs; under lock */
 	int device;
 	struct gpd_offer offer; /* of the session that made it; under gpd_offers_lock */
 };
@@ -109,6 +110,7 @@ leave_common(const struct gpd_event *event)
 	if (event->flags & CU_EVENT_INTERPROCESS && !event->opened)
 		gpd_offer_withdraw(&common->offer);
 	pthread_mutex_lock(&common->lock);
+	common->held -= event->held;
 	last = --common->users == 0;
 	pthread_mutex_unlock(&common->lock);
 	if (!last)
@@ -207,6 +209,16 @@ gpd_event_capture(struct gpd_session *session, struct gpd_event *event,
 	return result;
 }
 
+/* The first of the records that the session holds has been carried out. */
+static void
+release(struct gpd_event *event)
+{
+	pthread_mutex_lock(&event->common->lock);
+	event->held--;
+	event->common->held--;
+	pthread_mutex_unlock(&event->common->lock);
+}
+
 static CUresult
 record(struct gpd_session *session, uint32_t id, uint32_t stream_id, unsigned int flags)
 {
@@ -217,7 +229,39 @@ record(struct gpd_session *session, uint32_t id, uint32_t stream_id, unsigned in
 	if (!event)
 		return CUDA_ERROR_INVALID_HANDLE;
 	result = gpd_stream_begin(session, stream_id, &stream);
-	return result == CUDA_SUCCESS ? gpd_event_capture(session, event, stream, flags) : result;
+	if (result == CUDA_SUCCESS)
+		result = gpd_event_capture(session, event, stream, flags);
+	if (event->held > 0)
+		release(event);
+	return result;
+}
+
+bool
+gpd_event_hold(struct gpd_session *session, uint32_t id)
+{
+	struct gpd_event *event = gpd_event_get(session, id);
+
+	if (!event)
+		return false;
+	pthread_mutex_lock(&event->common->lock);
+	event->held++;
+	event->common->held++;
+	pthread_mutex_unlock(&event->common->lock);
+	return true;
+}
+
+bool
+gpd_event_is_held(struct gpd_session *session, uint32_t id)
+{
+	struct gpd_event *event = gpd_event_get(session, id);
+	bool held;
+
+	if (!event || !(event->flags & CU_EVENT_INTERPROCESS))
+		return false;
+	pthread_mutex_lock(&event->common->lock);
+	held = event->common->held > event->held;
+	pthread_mutex_unlock(&event->common->lock);
+	return held;
 }
 
 CUresult
@@ -280,6 +324,7 @@ gpd_gpEventShare(struct gpd_session *session, const struct gp_args_gpEventShare 
 	struct gpd_event *event = gpd_event_get(session, args->event);
 	struct gp_ipc_handle *handle;
 
+	session->shares_events = true;
 	/* What another process has made is not passed on. */
 	if (!event || !(event->flags & CU_EVENT_INTERPROCESS) || event->opened)
 		return CUDA_ERROR_INVALID_HANDLE;
@@ -340,6 +385,7 @@ gpd_gpEventOpen(struct gpd_session *session, const struct gp_args_gpEventOpen *a
 
 	if (!event.context)
 		return CUDA_ERROR_INVALID_CONTEXT;
+	session->shares_events = true;
 	result = open_common(session, &args->handle, event.context->device, &event.common);
 	return result == CUDA_SUCCESS ? add(session, args->event, &event) : result;
 }

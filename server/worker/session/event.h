@@ -33,7 +33,8 @@ struct gpd_event {
 	struct gpd_context *context;
 	unsigned int flags;
 	struct gpd_event_common *common;
-	bool opened; /* it is another session's */
+	unsigned int held; /* records of it that the session keeps; under the common part's lock */
+	bool opened;       /* it is another session's */
 };
 
 struct gpd_event_ref *gpd_event_ref(struct gpd_event_ref *ref);
@@ -46,6 +47,12 @@ struct gpd_event_ref *gpd_event_now(const struct gpd_event *event);
  * that. */
 CUresult gpd_event_capture(struct gpd_session *session, struct gpd_event *event,
 			   const struct gpd_stream *stream, unsigned int flags);
+
+/* The session keeps a record of the event, and its caller is told that the event is recorded: other
+ * sessions wait for that.  false: no such event. */
+bool gpd_event_hold(struct gpd_session *session, uint32_t id);
+/* Whether another session does so. */
+bool gpd_event_is_held(struct gpd_session *session, uint32_t id);
 
 /* NULL: no such event. */
 struct gpd_event *gpd_event_get(const struct gpd_session *session, uint32_t id);

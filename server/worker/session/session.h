@@ -47,6 +47,7 @@ struct gpd_print;   /* print.h: what its kernels have printed */
 struct gpd_wait_queue;
 struct gpd_backlog;
 struct gpd_backlog_entry;
+struct gpd_backlog_gate;
 struct gpd_words;
 struct gpd_lanes; /* lane.h: data lanes */
 struct gpd_stream;
@@ -74,12 +75,15 @@ struct gpd_session {
 	struct gpd_print *print;
 	struct gpd_trace *trace;         /* NULL: its client does not ask */
 	struct gpd_copy_out *copies_out; /* copy.h: those that have parts left */
+	bool copies_added;               /* since the gates were looked at last; backlog_gate.h */
 	/* Before a stream is given work; NULL: nothing has to be before it. */
 	void (*before_work)(struct gpd_session *session, const struct gpd_stream *stream);
 	struct gpd_wait_queue *waits;
 	struct gpd_lanes *lanes;
-	struct gpd_backlog *backlog; /* backlog.h; NULL before the first host function */
-	struct gpd_words *words;     /* word.h; NULL before the first wait for one */
+	struct gpd_backlog *backlog;    /* backlog.h; NULL before the first host function */
+	struct gpd_backlog_gate *gates; /* backlog_gate.h; utlist */
+	bool shares_events;             /* it has or had events of several sessions */
+	struct gpd_words *words;        /* word.h; NULL before the first wait for one */
 	uint64_t window_base, window_size;
 	char peer[128];         /* "host pid program", for the log */
 	char let_in_by[200];    /* "token abcdefghij", for the log */

@@ -2,6 +2,7 @@
 /* Which records wait for a host function, and for one another. */
 #include "gpd_calls.h"
 #include "server/worker/backlog.h"
+#include "server/worker/session/event.h"
 #include "tests/test.h"
 #include "tests/unit/server/server_fake.h"
 
@@ -45,6 +46,7 @@ gpd_call_names(uint16_t call, const void *fields, size_t size, struct gpd_names 
 		.behind_all = call == GP_CALL_gpMemoryUnmap || call == GP_CALL_gpFence,
 		.passes_all = gp_call_passes_all(call),
 		.asks = call == GP_CALL_cuStreamQuery || call == GP_CALL_cuEventQuery,
+		.passes_copies = call != GP_CALL_cuStreamDestroy_v2,
 	};
 	if (call == GP_CALL_cuStreamQuery || call == GP_CALL_cuStreamSynchronize)
 		names->use = GPD_STREAM_AWAITED;
@@ -57,6 +59,7 @@ gpd_call_names(uint16_t call, const void *fields, size_t size, struct gpd_names 
 		names->names[names->count++] = (struct gpd_handle){ GPD_KIND_STREAM, wait.hStream };
 		names->names[names->count++] = (struct gpd_handle){ GPD_KIND_EVENT, wait.hEvent };
 		break;
+	case GP_CALL_gpEventRecord:
 	case GP_CALL_cuEventRecordWithFlags:
 		gp_args_cuEventRecordWithFlags_decode(&dec, &record);
 		names->names[names->count++] = (struct gpd_handle){ GPD_KIND_EVENT, record.hEvent };
@@ -98,6 +101,15 @@ gpd_call_names(uint16_t call, const void *fields, size_t size, struct gpd_names 
 	return gp_dec_ok(&dec);
 }
 
+static unsigned int events_held;
+
+bool
+gpd_event_hold(struct gpd_session *session, uint32_t id)
+{
+	events_held += id == 9;
+	return id == 9;
+}
+
 static size_t
 encode(const struct seen *record, void *memory, size_t room)
 {
@@ -112,7 +124,8 @@ encode(const struct seen *record, void *memory, size_t room)
 	gp_enc_init(&enc, memory, room);
 	if (record->call == GP_CALL_cuStreamWaitEvent)
 		gp_args_cuStreamWaitEvent_encode(&enc, &wait);
-	else if (record->call == GP_CALL_cuEventRecordWithFlags)
+	else if (record->call == GP_CALL_cuEventRecordWithFlags ||
+		 record->call == GP_CALL_gpEventRecord)
 		gp_args_cuEventRecordWithFlags_encode(&enc, &mark);
 	else if (record->call == GP_CALL_gpCopyIn)
 		gp_args_gpCopyIn_encode(&enc, &copy);
@@ -281,6 +294,122 @@ a_late_copy_goes_ahead_of_what_waits_for_its_function(void **state)
 	assert_false(behind->begun);
 	finish(gate);
 	assert_true(behind->ended > due->ended);
+}
+
+static struct gpd_backlog_entry *
+gate_add(enum gpd_backlog_gate_kind kind, uint32_t name)
+{
+	struct gpd_backlog_entry *gate = gpd_backlog_add_gate(&fake.session, kind, name);
+
+	assert_non_null(gate);
+	return gate;
+}
+
+static void
+gate_open(struct gpd_backlog_entry *gate)
+{
+	gpd_backlog_remove(&fake.session, gate);
+	carry_out_kept();
+}
+
+static void
+records_of_a_stream_wait_for_all_its_gates(void **state)
+{
+	struct gpd_backlog_entry *full, *copied;
+	struct seen *gate = function(FREE), *kept = work(FREE), *later;
+
+	full = gate_add(GPD_GATE_DEPTH, FREE);
+	copied = gate_add(GPD_GATE_COPIES, FREE);
+	later = work(FREE);
+	assert_true(work(LOOSE)->ended);
+	finish(gate);
+	assert_false(kept->begun);
+	gate_open(full);
+	assert_false(kept->begun);
+	gate_open(copied);
+	assert_true(kept->ended && later->ended > kept->ended);
+}
+
+static void
+calls_that_do_not_pass_copies_wait_for_their_gates(void **state)
+{
+	struct gpd_backlog_entry *first = gate_add(GPD_GATE_COPIES, FREE);
+	struct gpd_backlog_entry *second = gate_add(GPD_GATE_COPIES, LOOSE);
+	struct seen *drop =
+		send_record((struct seen){ .call = GP_CALL_cuStreamDestroy_v2, .stream = A });
+
+	assert_true(work(A)->begun == 0);
+	assert_true(work(B)->ended);
+	gate_open(second);
+	assert_false(drop->begun);
+	gate_open(first);
+	assert_true(drop->ended);
+}
+
+static void
+an_event_s_gate_leaves_what_came_before_it(void **state)
+{
+	struct seen *gate = function(FREE), *mark, *wait;
+	struct gpd_backlog_entry *held;
+
+	mark = send_record((struct seen){
+		.call = GP_CALL_cuEventRecordWithFlags, .stream = FREE, .event = 9 });
+	held = gate_add(GPD_GATE_EVENT, 9);
+	wait = send_record(
+		(struct seen){ .call = GP_CALL_cuStreamWaitEvent, .stream = LOOSE, .event = 9 });
+	finish(gate);
+	assert_true(mark->ended);
+	assert_false(wait->begun);
+	gate_open(held);
+	assert_true(wait->ended);
+}
+
+static void
+a_record_of_a_shared_event_is_answered_when_it_is_kept(void **state)
+{
+	struct seen *gate, *mark;
+
+	events_held = 0;
+	gate = function(FREE);
+	mark = send_record((struct seen){
+		.call = GP_CALL_gpEventRecord, .stream = FREE, .event = 9, .query = true });
+	assert_true(mark->answered);
+	assert_int_equal(fake.replies[0].result, CUDA_SUCCESS);
+	assert_int_equal(events_held, 1);
+	assert_false(mark->begun);
+	/* Of another event nothing is known. */
+	mark = send_record((struct seen){
+		.call = GP_CALL_gpEventRecord, .stream = FREE, .event = 8, .query = true });
+	assert_false(mark->answered);
+	assert_int_equal(events_held, 1);
+	finish(gate);
+	assert_true(mark->ended);
+}
+
+static void
+room_is_reported_when_little_enough_is_kept(void **state)
+{
+	const struct gp_args_gpBacklogRoom none = { 0 }, much = { GP_BACKLOG_MAX };
+	struct gp_reply_gpBacklogRoom reply = { 1 };
+	struct seen *gate;
+
+	fake.session.request = 5;
+	assert_int_equal(gpd_gpBacklogRoom(&fake.session, &none, &reply), CUDA_SUCCESS);
+	assert_int_equal(reply.kept, 0);
+	gate = function(FREE);
+	(void)work(FREE);
+	assert_int_equal(gpd_gpBacklogRoom(&fake.session, &much, &reply), CUDA_SUCCESS);
+	assert_true(reply.kept >= 2 * GP_BACKLOG_RECORD);
+	assert_int_equal(gpd_gpBacklogRoom(&fake.session, &none, &reply), GPD_LATER);
+	/* One at a time. */
+	assert_int_equal(gpd_gpBacklogRoom(&fake.session, &none, &reply), CUDA_ERROR_INVALID_VALUE);
+	fake.reply_count = 0;
+	finish(gate);
+	assert_int_equal(fake.reply_count, 1);
+	assert_int_equal(fake.replies[0].call, GP_CALL_gpBacklogRoom);
+	assert_int_equal(fake.replies[0].request, 5);
+	assert_int_equal(gpd_gpBacklogRoom(&fake.session, &none, &reply), CUDA_SUCCESS);
+	assert_int_equal(reply.kept, 0);
 }
 
 static void
@@ -646,26 +775,10 @@ any_mixture_ends_in_a_right_order(void **state)
 	}
 }
 
-static struct gpd_backlog_entry *
-close_stream(struct gpd_stream *stream)
-{
-	struct gpd_backlog_entry *gate = gpd_backlog_add_gate(&fake.session, stream);
-
-	assert_non_null(gate);
-	return gate;
-}
-
-static void
-open_stream(struct gpd_backlog_entry *gate)
-{
-	gpd_backlog_remove(&fake.session, gate);
-	carry_out_kept();
-}
-
 static void
 a_gate_keeps_what_comes_later_in_its_stream(void **state)
 {
-	struct gpd_backlog_entry *gate = close_stream(&loose);
+	struct gpd_backlog_entry *gate = gate_add(GPD_GATE_DEPTH, LOOSE);
 	struct seen *kept = work(LOOSE), *all = call(GP_CALL_gpFence);
 
 	assert_false(kept->begun);
@@ -674,7 +787,7 @@ a_gate_keeps_what_comes_later_in_its_stream(void **state)
 	assert_true(work(FREE)->ended);
 	assert_true(work(LEGACY)->ended);
 	assert_true(call(GP_CALL_gpHostWrite)->ended);
-	open_stream(gate);
+	gate_open(gate);
 	assert_true(kept->ended && all->ended);
 	assert_true(gpd_backlog_is_empty(&fake.session));
 }
@@ -685,11 +798,11 @@ a_gate_comes_before_what_is_kept(void **state)
 {
 	struct seen *first = function(FREE);
 	struct seen *kept = work(FREE), *after = work(FREE);
-	struct gpd_backlog_entry *gate = close_stream(&fake.stream);
+	struct gpd_backlog_entry *gate = gate_add(GPD_GATE_DEPTH, FREE);
 
 	finish(first);
 	assert_false(kept->begun);
-	open_stream(gate);
+	gate_open(gate);
 	assert_true(kept->ended && kept->ended < after->ended);
 	assert_true(gpd_backlog_is_empty(&fake.session));
 }
@@ -697,19 +810,19 @@ a_gate_comes_before_what_is_kept(void **state)
 static void
 a_gate_is_part_of_the_legacy_order(void **state)
 {
-	struct gpd_backlog_entry *gate = close_stream(&a);
+	struct gpd_backlog_entry *gate = gate_add(GPD_GATE_DEPTH, A);
 	struct seen *blocking = work(B), *of_legacy = work(LEGACY), *later = work(B);
 
 	assert_true(blocking->ended);
 	assert_false(of_legacy->begun);
 	assert_false(later->begun);
-	open_stream(gate);
+	gate_open(gate);
 	assert_true(of_legacy->ended && of_legacy->ended < later->ended);
-	gate = close_stream(&legacy);
+	gate = gate_add(GPD_GATE_DEPTH, LEGACY);
 	blocking = work(B);
 	assert_false(blocking->begun);
 	assert_true(work(LOOSE)->ended);
-	open_stream(gate);
+	gate_open(gate);
 	assert_true(blocking->ended);
 }
 
@@ -717,14 +830,14 @@ a_gate_is_part_of_the_legacy_order(void **state)
 static void
 the_hosts_stores_wait_for_nothing_that_is_kept(void **state)
 {
-	struct gpd_backlog_entry *gate = close_stream(&a);
+	struct gpd_backlog_entry *gate = gate_add(GPD_GATE_DEPTH, A);
 	struct seen *all = send_record(
 		(struct seen){ .call = GP_CALL_gpCopyIn, .stream = A, .barrier = true });
 
 	assert_false(all->begun);
 	assert_false(work(LOOSE)->begun);
 	assert_true(call(GP_CALL_gpHostWrite)->ended);
-	open_stream(gate);
+	gate_open(gate);
 	assert_true(all->ended);
 }
 
@@ -737,6 +850,11 @@ main(void)
 		TEST(without_functions_nothing_is_kept),
 		TEST(a_stream_goes_on_when_its_function_is_done),
 		TEST(a_late_copy_goes_ahead_of_what_waits_for_its_function),
+		TEST(records_of_a_stream_wait_for_all_its_gates),
+		TEST(calls_that_do_not_pass_copies_wait_for_their_gates),
+		TEST(an_event_s_gate_leaves_what_came_before_it),
+		TEST(a_record_of_a_shared_event_is_answered_when_it_is_kept),
+		TEST(room_is_reported_when_little_enough_is_kept),
 		TEST(an_event_takes_the_wait_to_other_streams),
 		TEST(legacy_work_waits_for_the_functions_of_blocking_streams),
 		TEST(blocking_streams_wait_for_the_legacy_streams_functions),
