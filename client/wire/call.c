@@ -18,6 +18,7 @@
 #define BACKLOG_ROOM ((uint64_t)1 << 20)
 
 __thread bool gpc_call_passes __attribute__((tls_model("initial-exec")));
+__thread bool gpc_call_reads __attribute__((tls_model("initial-exec")));
 
 /* Whoever fetches what the fields are read from needs the lock. */
 static CUresult
@@ -57,9 +58,10 @@ gpc_call_begin(struct gpc_call *call, const struct gpc_scope *scope, uint16_t nu
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (record_size > GP_CONN_MESSAGE_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
-	/* There may be no room before a function has been answered. */
-	result = number == GP_CALL_gpHostFunctionDone ? gpc_session_status(session)
-						      : gpc_receiver_make_room(session);
+	/* There may be no room before a function has been answered, or a store of the host has
+	 * released the GPU. */
+	result = gp_call_passes_all(number) || gpc_call_reads ? gpc_session_status(session)
+							      : gpc_receiver_make_room(session);
 	if (result != CUDA_SUCCESS)
 		return result;
 
@@ -122,7 +124,7 @@ static uint64_t
 backlog_cost(struct gpc_call *call, const struct iovec *bulk, int bulk_count)
 {
 	return GP_BACKLOG_COST(sizeof(struct gp_header) + ALIGNED(gp_enc_size(&call->enc)),
-			       size_of(bulk, bulk_count));
+			       size_of(bulk, bulk_count) + call->lane_bytes);
 }
 
 static uint64_t
@@ -142,16 +144,34 @@ is_never_kept(const struct gpc_call *call)
 	return gpc_call_passes || gp_call_passes_all(call->number);
 }
 
+/* Whether the daemon reports the cost of what it keeps.  Else only a fence does, and records count
+ * only while host functions are not done. */
+static bool
+has_room_query(const struct gpc_session *session)
+{
+	return gpc_facts_know(&session->facts, GP_CALL_gpBacklogRoom);
+}
+
+/* A waiting thread has at most one, and may have a lock that the next store of the host needs. */
+static bool
+is_of_a_waiter(uint16_t number)
+{
+	return number == GP_CALL_gpFence || number == GP_CALL_gpHostTakeBehind;
+}
+
+/* The caller must wait: the daemon may have to keep more than it can, after host functions or for
+ * streams whose queues are full.  What is larger than all room goes when nothing else is out. */
 static bool
 is_too_much(struct gpc_call *call, const struct iovec *bulk, int bulk_count)
 	GP_LOCKED(call->session->sender.lock)
 {
-	const struct gpc_host_functions *functions = &call->session->functions;
+	const struct gpc_session *session = call->session;
+	uint64_t left = session->room.posted - session->room.settled;
+	bool functions = session->functions.unanswered > 0;
 
-	return functions->unanswered > 0 && !is_never_kept(call) &&
-	       call->number != GP_CALL_gpFence &&
-	       functions->posted - functions->settled + backlog_cost(call, bulk, bulk_count) >
-		       backlog_max(call->session);
+	return (functions || (left > 0 && has_room_query(session))) && !is_never_kept(call) &&
+	       !gpc_call_reads && !is_of_a_waiter(call->number) &&
+	       left + backlog_cost(call, bulk, bulk_count) > backlog_max(session);
 }
 
 static CUresult
@@ -175,27 +195,102 @@ fence(const struct gpc_scope *scope)
 
 /* Waits until all that was posted is done.  Another call's error stays to be told. */
 static CUresult
-settle_functions(struct gpc_call *call, uint64_t posted) GP_LOCKS(call->session->sender.lock)
+settle_functions(struct gpc_call *call) GP_LOCKED(call->session->sender.lock)
 {
-	struct gpc_host_functions *functions = &call->session->functions;
-	CUresult result = fence(call->scope);
+	struct gpc_room *room = &call->session->room;
+	uint64_t posted = room->posted;
+	CUresult result;
 
+	(void)pthread_mutex_unlock(&call->session->sender.lock);
+	result = fence(call->scope);
 	if (result != CUDA_SUCCESS && gpc_session_status(call->session) == CUDA_SUCCESS) {
 		gpc_session_defer(call->session, result);
 		result = CUDA_SUCCESS;
 	}
 	(void)pthread_mutex_lock(&call->session->sender.lock);
-	if (functions->settled < posted)
-		functions->settled = posted;
+	if (room->settled < posted)
+		room->settled = posted;
 	return result;
 }
 
-/* The lock is free meanwhile: the daemon keeps only so much behind functions that are not done,
- * so who has more to send waits for them, as it would for room in a GPU's queue. */
+/* After an error the daemon keeps nothing. */
+static void
+room_answered(struct gpc_request *request)
+{
+	struct gpc_session *session = request->session;
+	struct gp_reply_gpBacklogRoom reply = { 0 };
+	struct gp_dec dec;
+
+	if (request->result == CUDA_SUCCESS) {
+		gp_dec_init(&dec, request->reply, request->reply_size);
+		gp_reply_gpBacklogRoom_decode(&dec, &reply);
+	}
+	free(request->reply);
+	(void)pthread_mutex_lock(&session->sender.lock);
+	session->room.settled = session->room.queried - reply.kept;
+	session->room.querying = false;
+	gpc_sender_notify_locked(session);
+	(void)pthread_mutex_unlock(&session->sender.lock);
+}
+
+/* Asks the daemon to report when what it keeps costs at most this, unless a query is outstanding.
+ */
 static CUresult
-wait_for_functions(struct gpc_call *call) GP_LOCKED(call->session->sender.lock)
+query_room(const struct gpc_scope *scope, struct gpc_session *session, uint64_t most)
+{
+	const struct gp_args_gpBacklogRoom args = { .most = most };
+	struct gpc_request *request = &session->room.request;
+	struct gpc_call call;
+	bool querying;
+	CUresult result;
+
+	(void)pthread_mutex_lock(&session->sender.lock);
+	querying = session->room.querying;
+	session->room.querying = true;
+	(void)pthread_mutex_unlock(&session->sender.lock);
+	if (querying)
+		return CUDA_SUCCESS;
+	*request = (struct gpc_request){ .done = room_answered };
+	result = gpc_call_begin(&call, scope, GP_CALL_gpBacklogRoom,
+				gp_args_gpBacklogRoom_size(&args), 0);
+	if (result == CUDA_SUCCESS) {
+		gp_args_gpBacklogRoom_encode(&call.enc, &args);
+		result = gpc_call_start(&call, request, NULL, 0);
+	}
+	if (result == CUDA_SUCCESS)
+		return result;
+	(void)pthread_mutex_lock(&session->sender.lock);
+	session->room.querying = false;
+	gpc_sender_notify_locked(session);
+	(void)pthread_mutex_unlock(&session->sender.lock);
+	return result;
+}
+
+static CUresult
+await_room(struct gpc_call *call, uint64_t cost) GP_LOCKED(call->session->sender.lock)
 {
 	struct gpc_session *session = call->session;
+	uint64_t max = backlog_max(session), most = cost < max ? max - cost : 0;
+	CUresult result;
+
+	if (session->room.querying) {
+		gpc_sender_wait_locked(session);
+		return gpc_session_status(session);
+	}
+	(void)pthread_mutex_unlock(&session->sender.lock);
+	result = query_room(call->scope, session, most < max / 2 ? most : max / 2);
+	(void)pthread_mutex_lock(&session->sender.lock);
+	return result;
+}
+
+/* The lock is free meanwhile: the daemon keeps only so much, so who has more to send waits for it,
+ * as it would for room in a GPU's queue. */
+static CUresult
+wait_for_room(struct gpc_call *call, const struct iovec *bulk, int bulk_count)
+	GP_LOCKED(call->session->sender.lock)
+{
+	struct gpc_session *session = call->session;
+	uint64_t cost = backlog_cost(call, bulk, bulk_count);
 	size_t size = gp_enc_size(&call->enc);
 	void *fields = malloc(size + 1);
 	CUresult result;
@@ -203,12 +298,7 @@ wait_for_functions(struct gpc_call *call) GP_LOCKED(call->session->sender.lock)
 	if (!fields)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	memcpy(fields, call->enc.start, size);
-	{
-		uint64_t posted = session->functions.posted;
-
-		(void)pthread_mutex_unlock(&call->session->sender.lock);
-		result = settle_functions(call, posted);
-	}
+	result = has_room_query(session) ? await_room(call, cost) : settle_functions(call);
 	if (result == CUDA_SUCCESS)
 		result = begin_in_ring(call, size);
 	if (result == CUDA_SUCCESS) {
@@ -221,10 +311,11 @@ wait_for_functions(struct gpc_call *call) GP_LOCKED(call->session->sender.lock)
 
 /* When the record is committed: the daemon counts in this order, too. */
 static void
-count_functions(struct gpc_call *call, const struct iovec *bulk, int bulk_count)
+count_kept(struct gpc_call *call, const struct iovec *bulk, int bulk_count)
 	GP_LOCKED(call->session->sender.lock)
 {
 	struct gpc_host_functions *functions = &call->session->functions;
+	struct gpc_room *room = &call->session->room;
 
 	if (gp_call_awaits_host(call->number))
 		functions->unanswered++;
@@ -234,10 +325,24 @@ count_functions(struct gpc_call *call, const struct iovec *bulk, int bulk_count)
 	}
 	if (call->number == GP_CALL_gpHostFunctionDone)
 		functions->unanswered--;
-	else if (functions->unanswered > 0 && !is_never_kept(call))
-		functions->posted += backlog_cost(call, bulk, bulk_count);
-	if (functions->unanswered == 0)
-		functions->settled = functions->posted;
+	else if ((functions->unanswered > 0 || has_room_query(call->session)) &&
+		 !is_never_kept(call))
+		room->posted += backlog_cost(call, bulk, bulk_count);
+	if (call->number == GP_CALL_gpBacklogRoom)
+		room->queried = room->posted;
+	if (functions->unanswered == 0 && !has_room_query(call->session))
+		room->settled = room->posted;
+}
+
+/* Early enough for the answer to come before the room is used up. */
+static bool
+wants_room(const struct gpc_session *session) GP_LOCKED(session->sender.lock)
+{
+	const struct gpc_room *room = &session->room;
+	uint64_t max = backlog_max(session);
+
+	return !room->querying && room->posted - room->settled > max / 2 &&
+	       room->posted - room->queried > max / 4 && has_room_query(session);
 }
 
 void
@@ -292,7 +397,12 @@ static CUresult
 submit(struct gpc_call *call, uint32_t request, const struct iovec *bulk, int bulk_count)
 	GP_UNLOCKS(call->session->sender.lock)
 {
-	count_functions(call, bulk, bulk_count);
+	struct gpc_session *session = call->session;
+	bool wants;
+	CUresult result = CUDA_SUCCESS;
+
+	count_kept(call, bulk, bulk_count);
+	wants = wants_room(session);
 	count_given(call);
 	/* Only before the first answer does it matter (first_answer.h). */
 	if (!atomic_load_explicit(&call->session->receiver.served, memory_order_relaxed) &&
@@ -302,12 +412,14 @@ submit(struct gpc_call *call, uint32_t request, const struct iovec *bulk, int bu
 	if (gpc_log_wants(GPC_LOG_CALLS))
 		log_call(call, request, bulk, bulk_count);
 	if (bulk_count > 0)
-		return gpc_sender_bulk_unlock(call->session, bulk, bulk_count);
-	if (request || call->number == GP_CALL_gpHostFunctionDone)
-		gpc_sender_flush_unlock(call->session);
+		result = gpc_sender_bulk_unlock(session, bulk, bulk_count);
+	else if (request || call->number == GP_CALL_gpHostFunctionDone)
+		gpc_sender_flush_unlock(session);
 	else
-		gpc_sender_post_unlock(call->session);
-	return CUDA_SUCCESS;
+		gpc_sender_post_unlock(session);
+	if (__builtin_expect(wants, 0) && result == CUDA_SUCCESS)
+		(void)query_room(call->scope, session, backlog_max(session) / 2);
+	return result;
 }
 
 /* What begin_without_lock() has left to do; with the lock. */
@@ -324,26 +436,46 @@ move_into_ring(struct gpc_call *call) GP_LOCKED(call->session->sender.lock)
 	return result;
 }
 
+static CUresult
+lock_late(struct gpc_call *call) GP_LOCKS(call->session->sender.lock)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	(void)pthread_mutex_lock(&call->session->sender.lock);
+	if (!call->enc.bad)
+		result = move_into_ring(call);
+	free(call->fields);
+	call->fields = NULL;
+	return result;
+}
+
+CUresult
+gpc_call_lock(struct gpc_call *call, uint64_t lane_bytes) GP_LOCK_UNCHECKED
+{
+	CUresult result = call->fields ? lock_late(call) : CUDA_SUCCESS;
+
+	call->lane_bytes = lane_bytes;
+	while (result == CUDA_SUCCESS && is_too_much(call, NULL, 0))
+		result = wait_for_room(call, NULL, 0);
+	if (result != CUDA_SUCCESS)
+		(void)pthread_mutex_unlock(&call->session->sender.lock);
+	return result;
+}
+
 /* What cannot be sent is not committed, so that nothing but this call is lost. */
 static CUresult
 check(struct gpc_call *call, const struct iovec *bulk, int bulk_count) GP_LOCK_UNCHECKED
 {
 	struct gpc_session *session = call->session;
 	bool bad = call->enc.bad;
-	CUresult result = CUDA_SUCCESS;
+	CUresult result = call->fields ? lock_late(call) : CUDA_SUCCESS;
 
-	if (call->fields) {
-		(void)pthread_mutex_lock(&call->session->sender.lock);
-		if (!bad)
-			result = move_into_ring(call);
-		free(call->fields);
-	}
 	if (bad)
 		result = CUDA_ERROR_UNKNOWN;
 	else if (result == CUDA_SUCCESS && size_of(bulk, bulk_count) > session->facts.max_bulk)
 		result = CUDA_ERROR_INVALID_VALUE;
 	while (result == CUDA_SUCCESS && is_too_much(call, bulk, bulk_count))
-		result = wait_for_functions(call);
+		result = wait_for_room(call, bulk, bulk_count);
 	if (result != CUDA_SUCCESS)
 		(void)pthread_mutex_unlock(&call->session->sender.lock);
 	return result;

@@ -100,13 +100,16 @@ struct gpc_call {
 	const struct gpc_scope *scope;
 	struct gp_enc enc;
 	uint16_t number;
-	uint32_t stream; /* that it gives work to; 0: none; GPC_ALL_STREAMS */
-	void *fields;    /* malloc'ed, while they are not yet in the ring; else NULL */
+	uint32_t stream;     /* that it gives work to; 0: none; GPC_ALL_STREAMS */
+	void *fields;        /* malloc'ed, while they are not yet in the ring; else NULL */
+	uint64_t lane_bytes; /* that belong to the record and travel on the data lanes */
 };
 
 /* While the thread's calls go past host functions, as those do in a stream of the library's own,
  * and late copies: the daemon keeps none of them. */
 extern __thread bool gpc_call_passes __attribute__((tls_model("initial-exec")));
+/* While the thread reads the connection: its calls wait for no answer. */
+extern __thread bool gpc_call_reads __attribute__((tls_model("initial-exec")));
 
 /*
  * Takes the session's send lock and room for size bytes of fields, to be encoded with call->enc;
@@ -117,6 +120,9 @@ extern __thread bool gpc_call_passes __attribute__((tls_model("initial-exec")));
  */
 CUresult gpc_call_begin(struct gpc_call *call, const struct gpc_scope *scope, uint16_t number,
 			size_t size, uint32_t stream);
+/* Holds the lock from here until post, which waits for nothing then; with so many bytes for the
+ * data lanes.  The fields are encoded.  The lock is not held after a failure. */
+CUresult gpc_call_lock(struct gpc_call *call, uint64_t lane_bytes);
 CUresult gpc_call_post(struct gpc_call *call, const struct iovec *bulk, int bulk_count);
 CUresult gpc_call_start(struct gpc_call *call, struct gpc_request *request,
 			const struct iovec *bulk, int bulk_count);

@@ -191,6 +191,10 @@ gpc_lanes_send(const struct gpc_scope *scope, uint32_t stream, uint64_t dst, con
 	wait_for_room(session->lanes);
 	result = gpc_call_begin(&call, scope, GP_CALL_gpCopyInLanes,
 				gp_args_gpCopyInLanes_size(&args), stream);
+	if (result == CUDA_SUCCESS) {
+		gp_args_gpCopyInLanes_encode(&call.enc, &args);
+		result = gpc_call_lock(&call, size);
+	}
 	if (result != CUDA_SUCCESS) {
 		free(outgoing);
 		return result;
@@ -206,6 +210,7 @@ gpc_lanes_send(const struct gpc_scope *scope, uint32_t stream, uint64_t dst, con
 		return result;
 	}
 	args.copy = session->lanes->last_out;
+	gp_enc_init(&call.enc, call.enc.start, (size_t)(call.enc.end - call.enc.start));
 	gp_args_gpCopyInLanes_encode(&call.enc, &args);
 	return gpc_call_post(&call, NULL, 0);
 }

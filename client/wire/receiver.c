@@ -217,6 +217,7 @@ read_locked(struct gpc_session *session, bool block) GP_LOCKED(session->receiver
 	gpc_guard_block();
 	receiver->reading = true;
 	(void)pthread_mutex_unlock(&session->receiver.lock);
+	gpc_call_reads = true;
 	if (!gpc_session_is_over(session)) {
 		int r = 0;
 
@@ -233,6 +234,7 @@ read_locked(struct gpc_session *session, bool block) GP_LOCKED(session->receiver
 	}
 	if (gpc_session_is_over(session))
 		complete_all(session);
+	gpc_call_reads = false;
 	(void)pthread_mutex_lock(&session->receiver.lock);
 	receiver->reading = false;
 	return ready > 0;

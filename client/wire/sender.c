@@ -63,6 +63,18 @@ tell_change(struct gpc_sender *sender) GP_LOCKED(sender->lock)
 		(void)pthread_cond_broadcast(&sender->changed);
 }
 
+void
+gpc_sender_wait_locked(struct gpc_session *session)
+{
+	wait_for_change(&session->sender);
+}
+
+void
+gpc_sender_notify_locked(struct gpc_session *session)
+{
+	tell_change(&session->sender);
+}
+
 /* With the token: sends what was gathered, and this bulk behind it.  The buffer to be filled
  * next is empty, for only the holder of the token sends from the other one. */
 static void

@@ -92,8 +92,16 @@ struct gpc_host_functions {
 	/* Under the sender's lock: what the daemon may have to keep until they are done. */
 	atomic_uint unanswered; /* posted, and not yet answered; and streams' waits for words */
 	atomic_uint waits;      /* these alone */
-	uint64_t posted;        /* bytes, as protocol/frame.h counts them */
-	uint64_t settled;       /* so many of them are behind it for certain */
+};
+
+/* What the daemon may have to keep, in bytes as GP_BACKLOG_COST counts them; under the sender's
+ * lock. */
+struct gpc_room {
+	uint64_t posted;
+	uint64_t settled; /* so many of them it does not keep for certain */
+	uint64_t queried; /* posted before the last gpBacklogRoom */
+	bool querying;    /* it is not answered */
+	struct gpc_request request;
 };
 
 /* Streams whose names differ by a multiple of it share a place. */
@@ -123,6 +131,7 @@ struct gpc_session {
 	struct gpc_sender sender;
 	struct gpc_receiver receiver;
 	struct gpc_host_functions functions;
+	struct gpc_room room;
 	struct gpc_lanes *lanes; /* lane.h */
 	const struct gpc_session_keeper *_Atomic keeper;
 	atomic_uint_fast64_t work_posted, work_done;
@@ -159,6 +168,9 @@ void gpc_sender_flush_unlock(struct gpc_session *session) GP_UNLOCKS(session->se
 /* The same with the bulk of the last record committed, whose sending it waits for. */
 CUresult gpc_sender_bulk_unlock(struct gpc_session *session, const struct iovec *bulk, int count)
 	GP_UNLOCKS(session->sender.lock);
+/* A change of what callers wait for under the sender's lock; the session's end is one. */
+void gpc_sender_wait_locked(struct gpc_session *session) GP_LOCKED(session->sender.lock);
+void gpc_sender_notify_locked(struct gpc_session *session) GP_LOCKED(session->sender.lock);
 /* Whether all is sent before the deadline (gp_now_ns()). */
 bool gpc_sender_drain(struct gpc_session *session, uint64_t deadline);
 

@@ -339,20 +339,39 @@ stay_inside(void *data)
 	atomic_fetch_add(&calls, 1);
 }
 
-/* What waits is answered behind the function alone. */
+static void
+reply_to(struct fake_daemon *daemon, const struct gp_header *header)
+{
+	static const uint64_t kept = 0;
+
+	fake_reply(daemon, header, CUDA_SUCCESS, &kept,
+		   header->call == GP_CALL_gpBacklogRoom ? sizeof(kept) : 0);
+}
+
+/* What waits is answered behind the functions alone. */
 static int
 answer_behind(struct fake_daemon *daemon, const struct gp_header *header, const void *fields,
 	      size_t size)
 {
 	static struct gp_header waiting[8];
+	static bool runs;
 	static int count;
 
-	if (header->call == GP_CALL_gpFence) {
-		waiting[count++] = *header;
+	if (header->call == GP_CALL_gpHostFunction) {
+		runs = true;
+		count = 0;
+	}
+	if (header->call == GP_CALL_gpHostFunctionDone)
+		runs = false;
+	if (header->call == GP_CALL_gpFence || header->call == GP_CALL_gpBacklogRoom) {
+		if (runs)
+			waiting[count++] = *header;
+		else
+			reply_to(daemon, header);
 		return 0;
 	}
 	while (header->call == GP_CALL_gpHostFunctionDone && count > 0)
-		fake_reply(daemon, &waiting[--count], CUDA_SUCCESS, NULL, 0);
+		reply_to(daemon, &waiting[--count]);
 	return take_turns(daemon, header, fields, size);
 }
 
@@ -384,25 +403,31 @@ copy_much(void *arg)
 	return arg;
 }
 
-/* max_held: as the daemon says; records: how many copies it gets before the function is done. */
+/* max_held: as the daemon says; records: how many copies it gets before the function is done, and
+ * after this call, by which the client learns that there is room. */
 static void
-expect_kept(void **state, uint64_t max_held, int records)
+expect_kept(void **state, uint64_t max_held, int records, uint16_t query)
 {
 	struct fixture *fixture = begin_with_stream(state, 64, answer_behind);
 	struct fake_daemon *daemon = &fixture->daemon;
 	pthread_t thread;
 
 	fixture->session->facts.max_held = max_held;
+	if (query == GP_CALL_gpFence)
+		fixture->session->facts.unknown_calls[GP_CALL_gpBacklogRoom / 8] |=
+			1 << GP_CALL_gpBacklogRoom % 8;
 	assert_int_equal(gpc_cuLaunchHostFunc(NULL, stay_inside, NULL), CUDA_SUCCESS);
 	assert_true(wait_for(&inside, 1));
 	assert_int_equal(pthread_create(&thread, NULL, copy_much, NULL), 0);
-	for (int i = 0; i < PATIENCE_MS && count_records(daemon, GP_CALL_gpFence) == 0; i++)
+	for (int i = 0;
+	     i < PATIENCE_MS && (count_records(daemon, query) == 0 ||
+				 count_records(daemon, GP_CALL_gpCopyIn) < (size_t)records);
+	     i++)
 		(void)usleep(1000);
-	assert_int_equal(count_records(daemon, GP_CALL_gpFence), 1);
+	assert_int_equal(count_records(daemon, query), 1);
 	assert_int_equal(count_records(daemon, GP_CALL_gpCopyIn), records);
 	atomic_store(&inside, 2);
 	(void)pthread_join(thread, NULL);
-	assert_int_equal(count_records(daemon, GP_CALL_gpFence), 1);
 	for (int i = 0; i < PATIENCE_MS && count_records(daemon, GP_CALL_gpCopyIn) < 12; i++)
 		(void)usleep(1000);
 	assert_int_equal(count_records(daemon, GP_CALL_gpCopyIn), 12);
@@ -412,19 +437,25 @@ expect_kept(void **state, uint64_t max_held, int records)
 static void
 no_more_is_sent_behind_a_function_than_the_daemon_keeps(void **state)
 {
-	expect_kept(state, 0, 7);
+	expect_kept(state, 0, 7, GP_CALL_gpBacklogRoom);
 }
 
 static void
 a_daemon_may_keep_less(void **state)
 {
-	expect_kept(state, 20 << 20, 2);
+	expect_kept(state, 20 << 20, 2, GP_CALL_gpBacklogRoom);
 }
 
 static void
 a_daemon_that_keeps_nothing_is_not_believed(void **state)
 {
-	expect_kept(state, 1, 0);
+	expect_kept(state, 1, 0, GP_CALL_gpBacklogRoom);
+}
+
+static void
+a_daemon_that_does_not_report_its_room_is_asked_by_a_fence(void **state)
+{
+	expect_kept(state, 0, 7, GP_CALL_gpFence);
 }
 
 static atomic_int given_twice;
@@ -531,6 +562,7 @@ main(void)
 		cmocka_unit_test(no_more_is_sent_behind_a_function_than_the_daemon_keeps),
 		cmocka_unit_test(a_daemon_may_keep_less),
 		cmocka_unit_test(a_daemon_that_keeps_nothing_is_not_believed),
+		cmocka_unit_test(a_daemon_that_does_not_report_its_room_is_asked_by_a_fence),
 	};
 
 	return run_over_both(tests, sizeof(tests) / sizeof(tests[0]));
