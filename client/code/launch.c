@@ -8,6 +8,7 @@
 #include "client/code/shape.h"
 #include "client/context/device.h"
 #include "client/host/mirror.h"
+#include "client/host/pending_copy.h"
 #include "client/memory/host_memory.h"
 #include "client/pages/pages.h"
 #include "client/stream/event.h"
@@ -364,7 +365,7 @@ translate(struct gpc_context *context, struct params *params, const struct gp_ke
 
 /* Host memory that the kernel reaches becomes what the program has written. */
 static CUresult
-before_launch(struct gpc_context *context, struct params *params,
+before_launch(struct gpc_context *context, uint32_t stream, struct params *params,
 	      const struct gp_kernel_info *kernel)
 {
 	CUresult result = gpc_host_memory_note_parameters(context, params->bytes.data,
@@ -373,7 +374,8 @@ before_launch(struct gpc_context *context, struct params *params,
 	if (result == CUDA_SUCCESS &&
 	    gpc_host_memory_must_translate(params->bytes.data, params->bytes.size, kernel))
 		result = translate(context, params, kernel);
-	return result == CUDA_SUCCESS ? gpc_mirror_before_work(context->scope.session) : result;
+	return result == CUDA_SUCCESS ? gpc_pending_copy_before_work(&context->scope, stream)
+				      : result;
 }
 
 static CUresult
@@ -453,7 +455,7 @@ launch(const CUlaunchConfig *config, CUfunction f, void **values, void **extra)
 	args.attributes = attributes.bytes;
 	result = take_params(&params, function->info, values, extra);
 	if (result == CUDA_SUCCESS)
-		result = before_launch(context, &params, function->info);
+		result = before_launch(context, args.stream, &params, function->info);
 	args.params = params.bytes;
 	if (result == CUDA_SUCCESS) {
 		gpc_stats_launch();

@@ -154,7 +154,8 @@ run_there(const struct target *target, const struct gpc_copy *copy)
 
 	/* The copy may write the word that another stream waits for. */
 	if (reached || gpc_session_has_functions(session))
-		result = gpc_mirror_before_work(session);
+		result = gpc_pending_copy_before_work(&target->stream->context->scope,
+						      target->stream->handle.id);
 	if (!reached)
 		return result == CUDA_SUCCESS ? post(target, copy) : result;
 	if (result == CUDA_SUCCESS && copy->dst.reached)

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cuMemset*. */
 #include "client/context/context.h"
+#include "client/context/fence.h"
 #include "client/copy/copy_between.h"
 #include "client/copy/pointer.h"
+#include "client/host/late_copy.h"
 #include "client/host/mirror.h"
 #include "client/host/pending_copy.h"
 #include "client/memory/address.h"
@@ -12,6 +14,7 @@
 #include "client/wire/session.h"
 #include "gpc_calls.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* The bytes from the first to behind the last; false: there is no such range. */
@@ -38,16 +41,64 @@ fill_row(uint8_t *row, const struct gp_args_gpFill *args)
 		memcpy(row + i * args->element_size, &args->value, args->element_size);
 }
 
-/* Pinned memory of this process: behind the stream's earlier work. */
-static CUresult
-fill_host(struct gpc_stream *stream, const struct gp_args_gpFill *args, uint64_t size)
+static void
+fill_rows(const struct gp_args_gpFill *args)
 {
-	CUresult result = gpc_stream_fence(stream);
+	for (uint64_t y = 0; y < args->height; y++)
+		fill_row((uint8_t *)(uintptr_t)args->dst + y * args->pitch, args);
+}
 
+struct late_fill {
+	struct gpc_late_copy late;
+	struct gp_args_gpFill args;
+};
+
+/* The stream has got there.  Kernels may reach the memory since. */
+static CUresult
+fill_late(struct gpc_late_copy *late)
+{
+	fill_rows(&((struct late_fill *)late)->args);
+	return gpc_mirror_before_work(late->session);
+}
+
+static void
+destroy_late(struct gpc_late_copy *late)
+{
+	free(late);
+}
+
+static CUresult
+post_late(struct gpc_stream *stream, const struct gp_args_gpFill *args, uint64_t size)
+{
+	struct late_fill *fill = calloc(1, sizeof(*fill));
+
+	if (!fill)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*fill = (struct late_fill){
+		.late = { .session = stream->context->scope.session,
+			  .start = args->dst,
+			  .end = args->dst + size,
+			  .send = fill_late,
+			  .destroy = destroy_late },
+		.args = *args,
+	};
+	return gpc_late_copy_post(&stream->context->scope, stream->handle.id, &fill->late);
+}
+
+/* Pinned memory of this process: behind the stream's earlier work, which may wait for the caller.
+ */
+static CUresult
+fill_host(struct gpc_stream *stream, const struct gp_args_gpFill *args, uint64_t size, bool async)
+{
+	CUresult result;
+
+	if (async && !gpc_fence_is_needless(stream->context->scope.session))
+		return post_late(stream, args, size);
+	result = gpc_stream_fence(stream);
 	if (result == CUDA_SUCCESS)
 		result = gpc_pending_copy_settle((const void *)(uintptr_t)args->dst, size);
-	for (uint64_t y = 0; y < args->height && result == CUDA_SUCCESS; y++)
-		fill_row((uint8_t *)(uintptr_t)args->dst + y * args->pitch, args);
+	if (result == CUDA_SUCCESS)
+		fill_rows(args);
 	return result;
 }
 
@@ -89,7 +140,7 @@ fill(struct gpc_stream *stream, struct gp_args_gpFill *args, bool async)
 	    size > found.size - (args->dst - found.base))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (found.kind == GPC_ADDRESS_HOST && !gpc_host_memory_reached(&args->dst, size))
-		return fill_host(stream, args, size);
+		return fill_host(stream, args, size, async);
 	if (args->height > 1 && args->pitch == args->width * args->element_size) {
 		args->width *= args->height;
 		args->height = 1;
@@ -104,7 +155,7 @@ fill(struct gpc_stream *stream, struct gp_args_gpFill *args, bool async)
 	 * releases sees it. */
 	if (found.kind == GPC_ADDRESS_HOST ||
 	    gpc_session_has_functions(stream->context->scope.session))
-		result = gpc_mirror_before_work(stream->context->scope.session);
+		result = gpc_pending_copy_before_work(&stream->context->scope, stream->handle.id);
 	if (found.kind == GPC_ADDRESS_HOST && result == CUDA_SUCCESS)
 		result = gpc_pending_copy_order(&stream->context->scope, stream->handle.id);
 	if (result != CUDA_SUCCESS)

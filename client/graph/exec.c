@@ -9,6 +9,7 @@
 #include "client/graph/user_object.h"
 #include "client/guard/guard.h"
 #include "client/host/mirror.h"
+#include "client/host/pending_copy.h"
 #include "client/stream/stream.h"
 #include "gpc_calls.h"
 
@@ -393,7 +394,7 @@ gpc_cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream)
 	__atomic_store_n(&exec->launched, stream->context, __ATOMIC_RELAXED);
 	result = launch_memory(exec);
 	if (result == CUDA_SUCCESS)
-		result = gpc_mirror_before_work(stream->context->scope.session);
+		result = gpc_pending_copy_before_work(&stream->context->scope, stream->handle.id);
 	if (result == CUDA_SUCCESS)
 		result = gpc_sets_launch(&exec->sets, stream);
 	gpc_mirror_behind_work(stream->context->scope.session);

@@ -225,7 +225,7 @@ post_all(CUstream hStream, const CUDA_BATCH_MEM_OP_NODE_PARAMS *given)
 	CUresult result = gpc_stream_enter(hStream, &stream);
 
 	if (result == CUDA_SUCCESS)
-		result = gpc_mirror_before_work(stream->context->scope.session);
+		result = gpc_pending_copy_before_work(&stream->context->scope, stream->handle.id);
 	for (unsigned int i = 0; i < given->count && result == CUDA_SUCCESS; i++)
 		result = post(stream, &given->paramArray[i]);
 	if (result != CUDA_SUCCESS)

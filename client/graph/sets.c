@@ -7,6 +7,7 @@
 #include "client/graph/capture.h"
 #include "client/graph/mem_ops.h"
 #include "client/host/mirror.h"
+#include "client/host/pending_copy.h"
 #include "client/pages/pages.h"
 #include "client/stream/event.h"
 #include "client/stream/managed.h"
@@ -396,7 +397,7 @@ go_beside(const struct gpc_sets_step *step, struct gpc_stream *stream, step_fn *
 		beside ? gpc_event_order(stream, beside) : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 
 	if (result == CUDA_SUCCESS && session != stream->context->scope.session)
-		result = gpc_mirror_before_work(session);
+		result = gpc_pending_copy_before_work(&step->context->scope, beside->handle.id);
 	if (result == CUDA_SUCCESS)
 		result = go(step, beside);
 	if (session != stream->context->scope.session)

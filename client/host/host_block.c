@@ -483,11 +483,8 @@ reach(struct gpc_host_block *block, const struct gpc_range *range, bool doubtful
 	if (block->state == GPC_HOST_PLAIN && block->origin != GPC_HOST_REGISTERED &&
 	    block->origin != GPC_HOST_PLACED)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	/* What is still on its way to it, or from it, goes by the program's memory. */
-	result = gpc_pending_copy_settle((const void *)(uintptr_t)range->base, range->size);
+	/* What is still on its way from it goes by the program's memory. */
 	gpc_lanes_settle((void *)(uintptr_t)range->base, range->size);
-	if (result != CUDA_SUCCESS)
-		return result;
 	result = reach_by_origin(block, range);
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -495,6 +492,7 @@ reach(struct gpc_host_block *block, const struct gpc_range *range, bool doubtful
 		gpc_mirror_remove(block->context->scope.session, block->device);
 		return CUDA_SUCCESS;
 	}
+	gpc_pending_copy_replicate((const void *)(uintptr_t)range->base, range->size);
 	if (block->origin == GPC_HOST_REGISTERED)
 		warn_of_polled_flags(block->context->scope.session);
 	gpc_log(GPC_LOG_INFO,

@@ -2,6 +2,7 @@
 #include "client/host/pending_copy.h"
 
 #include "base/lock.h"
+#include "client/host/mirror.h"
 #include "client/wire/host_queue.h"
 #include "client/wire/session.h"
 
@@ -13,6 +14,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct gpc_pending_copy *all GP_GUARDED_BY(lock);
 static atomic_uint count;
+static atomic_uint replicated; /* of them, those that are */
 
 /* What is looked for: a copy that writes to memory, or one that is a stream's. */
 struct wanted {
@@ -59,6 +61,8 @@ take_out(struct gpc_pending_copy *pending)
 	(void)pthread_mutex_lock(&lock);
 	DL_DELETE(all, pending);
 	atomic_fetch_sub(&count, 1);
+	if (pending->replicated)
+		atomic_fetch_sub(&replicated, 1);
 	waited = pending->waiters > 0;
 	(void)pthread_mutex_unlock(&lock);
 	return waited;
@@ -183,6 +187,50 @@ ignore_turn(CUstream stream, CUresult result, void *data)
 	(void)stream;
 	(void)result;
 	(void)data;
+}
+
+static void
+publish(CUstream stream, CUresult result, void *data)
+{
+	(void)stream;
+	if (result == CUDA_SUCCESS)
+		(void)gpc_mirror_send(data);
+}
+
+void
+gpc_pending_copy_replicate(const void *base, uint64_t size)
+{
+	const struct wanted wanted = { .base = (uintptr_t)base, .size = size };
+	struct gpc_pending_copy *pending;
+
+	if (atomic_load(&count) == 0 || size == 0)
+		return;
+	(void)pthread_mutex_lock(&lock);
+	DL_FOREACH(all, pending)
+	{
+		if (pending->replicated || !is_wanted(pending, &wanted))
+			continue;
+		pending->replicated = true;
+		atomic_fetch_add(&replicated, 1);
+	}
+	(void)pthread_mutex_unlock(&lock);
+}
+
+/* A copy that is done before the look was published by it. */
+CUresult
+gpc_pending_copy_publish(const struct gpc_scope *scope, uint32_t stream)
+{
+	const struct gpc_host_call call = {
+		.callback = publish,
+		.data = scope->session,
+		.library = true,
+	};
+	bool before = atomic_load(&replicated) > 0;
+	CUresult result = gpc_mirror_before_work(scope->session);
+
+	if (result != CUDA_SUCCESS || (!before && atomic_load(&replicated) == 0))
+		return result;
+	return gpc_host_queue_post(scope, stream, &call);
 }
 
 /* The daemon notifies the client of the function after it has sent the bytes of earlier copies, and

@@ -7,6 +7,7 @@
 #ifndef GPC_PENDING_COPY_H
 #define GPC_PENDING_COPY_H
 
+#include "client/host/mirror.h"
 #include "client/wire/call.h"
 
 #include <cuda.h>
@@ -25,6 +26,7 @@ struct gpc_pending_copy {
 	unsigned int references;
 	unsigned int waiters;
 	bool started;
+	bool replicated; /* kernels reach the memory since the copy was posted */
 };
 
 /* request, stream, start and end are set; with a reference of the caller's and one for the answer.
@@ -40,6 +42,23 @@ bool gpc_pending_copy_done(struct gpc_pending_copy *pending, CUresult result);
  * after the bytes of earlier copies to other host memory have arrived, so a flag that it writes is
  * not seen before its data.  Posts nothing if no copy of the session is pending. */
 CUresult gpc_pending_copy_order(const struct gpc_scope *scope, uint32_t stream);
+
+/* Kernels reach [base, base + size) from now on.  The bytes of pending copies arrive in the
+ * program's memory, and the device needs them: gpc_pending_copy_before_work(). */
+void gpc_pending_copy_replicate(const void *base, uint64_t size);
+
+CUresult gpc_pending_copy_publish(const struct gpc_scope *scope, uint32_t stream);
+
+/* Before work of the stream that may use host memory that the device reaches: what the program has
+ * changed is on its way, and the work starts after the bytes of earlier copies to such memory have
+ * arrived here and have been published. */
+static inline CUresult
+gpc_pending_copy_before_work(const struct gpc_scope *scope, uint32_t stream)
+{
+	return __builtin_expect(atomic_load(&gpc_mirrored) == 0, 1)
+		       ? CUDA_SUCCESS
+		       : gpc_pending_copy_publish(scope, stream);
+}
 
 /* Whether a pending copy writes to [base, base + size). */
 bool gpc_pending_copy_writes(const void *base, uint64_t size);
