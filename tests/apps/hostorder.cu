@@ -3,6 +3,9 @@
  * Host functions and memory, in stream order: work after a function finds what the function has
  * written, a function finds what work before it has written, copies read pinned memory when the
  * stream reaches them, and nothing that is queued after a function waits for it in the caller.
+ * hostorder uses: calls that use the memory of an earlier copy which waits for the caller.
+ * hostorder in, back [function|value|kernel]: copies that are held up, from pageable memory and to
+ * the host, hold up nothing else.
  * hostorder many [function|value|kernel [ROUNDS [CALLS]]]: with 1 GiB of copies, 32 MiB a round,
  * and 100,000 calls, behind a function, a stream's wait for a word, and a kernel that polls a word.
  */
@@ -300,6 +303,7 @@ enum holder {
 	KERNEL
 };
 
+static const char *const holder_names[] = { "function", "value", "kernel" };
 static std::atomic<bool> released;
 static std::atomic<int> queued; /* calls */
 
@@ -471,15 +475,255 @@ copies_after_a_full_stream(cudaStream_t stream)
 	block_destroy(&flag);
 }
 
+static __global__ void
+increase(int *words, int count)
+{
+	for (int i = threadIdx.x; i < count; i += blockDim.x)
+		words[i]++;
+}
+
+/* Uses of host memory after a copy to it. */
+enum use {
+	USE_KERNEL,
+	USE_KERNEL_ELSEWHERE, /* on another stream, after an event */
+	USE_GRAPH,
+	USE_COPY_FROM,
+	USE_COPY_TO, /* a second copy to it */
+	USE_FILL,
+	USE_COUNT
+};
+
+/* What the memory contains after it; words: what the first copy brought, 5 each. */
+static int
+use_block(enum use use, struct block *block, int *words, int *more, cudaStream_t stream,
+	  cudaStream_t other)
+{
+	const size_t size = block->count * sizeof(int);
+	cudaGraphExec_t exec;
+	cudaGraph_t graph;
+	cudaEvent_t event;
+
+	if (use != USE_FILL && block->memory == COPIED)
+		CHECK(cudaHostGetDevicePointer((void **)&block->device, block->host, 0));
+	switch (use) {
+	case USE_KERNEL_ELSEWHERE:
+		CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+		CHECK(cudaEventRecord(event, stream));
+		CHECK(cudaStreamWaitEvent(other, event, 0));
+		increase<<<1, 64, 0, other>>>(block->device, block->count);
+		CHECK(cudaEventRecord(event, other));
+		CHECK(cudaStreamWaitEvent(stream, event, 0));
+		CHECK(cudaEventDestroy(event));
+		return 6;
+	case USE_GRAPH:
+		CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+		increase<<<1, 64, 0, stream>>>(block->device, block->count);
+		CHECK(cudaStreamEndCapture(stream, &graph));
+		CHECK(cudaGraphInstantiate(&exec, graph, 0));
+		CHECK(cudaGraphLaunch(exec, stream));
+		CHECK(cudaGraphExecDestroy(exec));
+		CHECK(cudaGraphDestroy(graph));
+		return 6;
+	case USE_COPY_FROM:
+		CHECK(cudaMemcpyAsync(more, block->device, size, cudaMemcpyDefault, stream));
+		return 5;
+	case USE_COPY_TO:
+		fill<<<1, 64, 0, stream>>>(words, block->count, 8);
+		CHECK(cudaMemcpyAsync(block->device, words, size, cudaMemcpyDefault, stream));
+		increase<<<1, 64, 0, stream>>>(block->device, block->count);
+		return 9;
+	case USE_FILL:
+		CHECK(cudaMemsetAsync(block->host, 1, size, stream));
+		return 0x01010101;
+	default:
+		increase<<<1, 64, 0, stream>>>(block->device, block->count);
+		return 6;
+	}
+}
+
+/* After a function that waits for the caller, and a copy. */
+static void
+uses_do_not_wait(enum memory memory, enum use use, int count, cudaStream_t stream,
+		 cudaStream_t other)
+{
+	const size_t size = count * sizeof(int);
+	struct block block = block_create(memory, count);
+	int *words = app_malloc<int>(count), *more = app_malloc<int>(count), expected;
+	std::vector<int> back(count);
+
+	fill<<<1, 64, 0, stream>>>(words, count, 5);
+	CHECK(cudaMemsetAsync(more, 0, size, stream));
+	CHECK(cudaStreamSynchronize(stream));
+	released = false;
+	CHECK(cudaLaunchHostFunc(stream, await_release, nullptr));
+	CHECK(cudaMemcpyAsync(block.host, words, size, cudaMemcpyDeviceToHost, stream));
+	expected = use_block(use, &block, words, more, stream, other);
+	CHECK(cudaGetLastError());
+	released = true;
+	CHECK(cudaStreamSynchronize(stream));
+	require_all(block.host, count, expected, "used after a copy to it");
+	if (use == USE_COPY_FROM) {
+		CHECK(cudaMemcpyAsync(back.data(), more, size, cudaMemcpyDeviceToHost, stream));
+		CHECK(cudaStreamSynchronize(stream));
+		require_all(back.data(), count, 5, "copied after a copy to it");
+	}
+	CHECK(cudaFree(words));
+	CHECK(cudaFree(more));
+	block_destroy(&block);
+}
+
+static void
+uses(cudaStream_t stream, cudaStream_t other)
+{
+	for (int count : { 1, 1024, 100000 }) {
+		for (enum memory memory : { PINNED, COPIED }) {
+			for (int use = 0; use < USE_COUNT; use++)
+				uses_do_not_wait(memory, (enum use)use, count, stream, other);
+		}
+	}
+}
+
+/* Copies to the host, more than the daemon has staging memory for, and work after them, hold up no
+ * other stream, nor what lets them go. */
+static void
+large_copies_back(enum holder holder, cudaStream_t stream, cudaStream_t other)
+{
+	const int count = 4 << 20, copies = 8;
+	const size_t size = count * sizeof(int);
+	struct block out = block_create(COPIED, copies * count), flag = block_create(MAPPED, 1);
+	int *words = app_malloc<int>(count), *more = app_malloc<int>(1), found = 0;
+
+	CHECK(cudaMemset(words, 7, size));
+	CHECK(cudaMemset(more, 0, sizeof(int)));
+	CHECK(cudaDeviceSynchronize());
+	released = false;
+	hold(holder, &flag, stream);
+	for (int i = 0; i < copies; i++)
+		CHECK(cudaMemcpyAsync(out.host + i * count, words, size, cudaMemcpyDeviceToHost,
+				      stream));
+	CHECK(cudaMemsetAsync(words, 8, size, stream));
+	EXPECT(cudaErrorNotReady, cudaStreamQuery(stream));
+	fill<<<1, 1, 0, other>>>(more, 1, 3);
+	CHECK(cudaMemcpyAsync(&found, more, sizeof(int), cudaMemcpyDeviceToHost, other));
+	CHECK(cudaStreamSynchronize(other));
+	REQUIRE(found == 3);
+	released = true;
+	__atomic_store_n(flag.host, 1, __ATOMIC_RELEASE);
+	CHECK(cudaStreamSynchronize(stream));
+	require_all(out.host, copies * count, 0x07070707, "of a large copy to the host");
+	CHECK(cudaFree(words));
+	CHECK(cudaFree(more));
+	block_destroy(&out);
+	block_destroy(&flag);
+}
+
+/* The same of many small ones on several streams, none of which is full. */
+static void
+many_copies_back(enum holder holder, cudaStream_t stream)
+{
+	const int streams = 10, copies = 300;
+	struct block out = block_create(COPIED, streams * copies), flag = block_create(MAPPED, 1);
+	int *words = app_malloc<int>(1);
+	cudaStream_t others[streams];
+	cudaEvent_t event;
+
+	CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+	fill<<<1, 1, 0, stream>>>(words, 1, 7);
+	CHECK(cudaDeviceSynchronize());
+	released = false;
+	hold(holder, &flag, stream);
+	CHECK(cudaEventRecord(event, stream));
+	for (int i = 0; i < streams; i++) {
+		CHECK(cudaStreamCreateWithFlags(&others[i], cudaStreamNonBlocking));
+		CHECK(cudaStreamWaitEvent(others[i], event, 0));
+		for (int j = 0; j < copies; j++)
+			CHECK(cudaMemcpyAsync(out.host + i * copies + j, words, sizeof(int),
+					      cudaMemcpyDeviceToHost, others[i]));
+	}
+	EXPECT(cudaErrorNotReady, cudaStreamQuery(others[streams - 1]));
+	released = true;
+	__atomic_store_n(flag.host, 1, __ATOMIC_RELEASE);
+	for (int i = 0; i < streams; i++) {
+		CHECK(cudaStreamSynchronize(others[i]));
+		CHECK(cudaStreamDestroy(others[i]));
+	}
+	require_all(out.host, streams * copies, 7, "of many copies to the host");
+	CHECK(cudaEventDestroy(event));
+	CHECK(cudaFree(words));
+	block_destroy(&out);
+	block_destroy(&flag);
+}
+
+/* More bytes of pageable memory than the daemon has staging memory for: their caller may wait, what
+ * lets the kernel go comes from another thread. */
+static void
+large_copies_in(enum holder holder, cudaStream_t stream)
+{
+	const int count = 4 << 20, copies = 8;
+	const size_t size = count * sizeof(int);
+	struct block flag = block_create(MAPPED, 1);
+	int *words = app_malloc<int>(count);
+	std::vector<int> in(count), back(count);
+
+	fill<<<1, 1, 0, stream>>>(words, 1, 0);
+	CHECK(cudaDeviceSynchronize());
+	released = false;
+	queued = 0;
+	hold(holder, &flag, stream);
+	std::thread releaser(release_later, &flag, 20);
+	for (int i = 0; i < copies; i++) {
+		in[0] = in[count - 1] = i;
+		CHECK(cudaMemcpyAsync(words, in.data(), size, cudaMemcpyHostToDevice, stream));
+		queued++;
+	}
+	CHECK(cudaMemcpyAsync(back.data(), words, size, cudaMemcpyDeviceToHost, stream));
+	CHECK(cudaStreamSynchronize(stream));
+	REQUIRE(back[0] == copies - 1 && back[count - 1] == copies - 1);
+	releaser.join();
+	CHECK(cudaFree(words));
+	block_destroy(&flag);
+}
+
+/* An event of several processes, after a function that waits for the caller. */
+static void
+interprocess_records_do_not_wait(cudaStream_t stream)
+{
+	cudaEvent_t event;
+
+	CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming | cudaEventInterprocess));
+	released = false;
+	CHECK(cudaLaunchHostFunc(stream, await_release, nullptr));
+	CHECK(cudaEventRecord(event, stream));
+	EXPECT(cudaErrorNotReady, cudaEventQuery(event));
+	released = true;
+	CHECK(cudaEventSynchronize(event));
+	CHECK(cudaEventDestroy(event));
+}
+
+/* hostorder in, back [function|value|kernel] */
+static void
+held_up(int argc, char **argv, cudaStream_t stream, cudaStream_t other)
+{
+	for (int i = 0; i < 3; i++) {
+		if (argc > 2 && strcmp(argv[2], holder_names[i]) != 0)
+			continue;
+		if (strcmp(argv[1], "in") == 0) {
+			large_copies_in((enum holder)i, stream);
+			continue;
+		}
+		large_copies_back((enum holder)i, stream, other);
+		many_copies_back((enum holder)i, stream);
+	}
+}
+
 /* hostorder many function|value|kernel [ROUNDS [CALLS]] */
 static void
 many(int argc, char **argv, cudaStream_t stream, cudaStream_t other)
 {
-	const char *const names[] = { "function", "value", "kernel" };
 	int rounds = argc > 3 ? atoi(argv[3]) : 32, calls = argc > 4 ? atoi(argv[4]) : 100000;
 
 	for (int i = 0; i < 3; i++) {
-		if (argc < 3 || strcmp(argv[2], names[i]) == 0)
+		if (argc < 3 || strcmp(argv[2], holder_names[i]) == 0)
 			calls_do_not_wait((enum holder)i, rounds, calls, stream, other);
 	}
 }
@@ -493,6 +737,17 @@ main(int argc, char **argv)
 	CHECK(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
 	if (argc > 1 && strcmp(argv[1], "many") == 0) {
 		many(argc, argv, stream, other);
+		printf("hostorder: ok\n");
+		return 0;
+	}
+	if (argc > 1 && (strcmp(argv[1], "in") == 0 || strcmp(argv[1], "back") == 0)) {
+		held_up(argc, argv, stream, other);
+		printf("hostorder: ok\n");
+		return 0;
+	}
+	if (argc > 1 && strcmp(argv[1], "uses") == 0) {
+		interprocess_records_do_not_wait(stream);
+		uses(stream, other);
 		printf("hostorder: ok\n");
 		return 0;
 	}

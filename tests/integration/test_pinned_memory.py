@@ -98,10 +98,21 @@ for holder, *amounts in HELD:
                 Program("hostorder", arguments, remote).finish().expect(out="hostorder: ok\n", err="")
 
 
-@case("what the host stores is not held back with more calls behind a wait for a word than the daemon keeps")
-def _():
-    with Daemon() as daemon:
-        daemon.run("hostorder", "many", "value", "0", "250000").expect(out="hostorder: ok\n", err="")
+for holder, what in (("value", "a wait for a word"), ("kernel", "a kernel that polls a word")):
+    @case(f"what the host stores is not held back with more calls behind {what} than the daemon keeps")
+    def _(holder=holder):
+        with Daemon() as daemon:
+            daemon.run("hostorder", "many", holder, "0", "250000").expect(out="hostorder: ok\n", err="")
+
+
+for mode, what in (("uses", "no call waits for an earlier copy to the memory that it uses"),
+                   ("in kernel", "pageable copies that are held up do not hold up what the host stores"),
+                   ("back kernel", "copies to the host that are held up hold up nothing else")):
+    @case(f"{what}, over tcp and a local socket")
+    def _(mode=mode):
+        with Both() as both:
+            for remote in both.daemon.address, both.local:
+                Program("hostorder", tuple(mode.split()), remote).finish().expect(out="hostorder: ok\n", err="")
 
 
 for name in PROGRAMS:
