@@ -2,10 +2,12 @@
 /* login, logout, pools: a token for a pool, stored for its user alone, and the pools that there
  * are. */
 #include "cli/command.h"
-#include "cli/look.h"
 #include "cli/pools.h"
+#include "client/base/config.h"
+#include "client/connect/connect.h"
 #include "client/connect/token.h"
 #include "ctl/pool_file.h"
+#include "protocol/printable.h"
 #include "protocol/token_text.h"
 #include "transport/url.h"
 
@@ -19,6 +21,8 @@
 #include <sys/stat.h>
 #include <termios.h>
 #include <unistd.h>
+
+#define POOL_URLS_MAX 64
 
 static volatile sig_atomic_t caught;
 
@@ -174,30 +178,28 @@ try_token(const char *path, const char *url, const struct cli_pool *pool)
 		{ "GPUPOOL_TLS_CRL", pool ? pool->crl : "" },
 		{ "GPUPOOL_TENANT", pool ? pool->tenant : "" },
 	};
-	struct cli_look *look = calloc(1, sizeof(*look));
-	char error[768], tenant[80];
-	int r = 0;
+	struct gp_url urls[POOL_URLS_MAX];
+	char error[768], address[GP_URL_TEXT_MAX], tenant[80];
+	Gpupool__ControlMessage *message;
+	uint64_t round_trip_ns;
+	int count = 0;
 
-	if (!look)
-		return cli_fail("out of memory");
 	for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++)
 		(void)setenv(variables[i].name, variables[i].value, 1);
-	if (cli_look_list(look, error, sizeof(error)))
-		r = cli_fail("%s", error);
-	for (int i = 0; r == 0 && i < look->daemon_count; i++) {
-		struct cli_daemon *daemon = &look->daemons[i];
-
-		if (cli_look_ask(daemon))
-			r = cli_fail("%s; nothing is stored (--no-check stores the token without "
-				     "a connection)",
-				     daemon->error);
-		else
-			fprintf(stderr, "gpupool: %s accepts the token: tenant %s\n", daemon->text,
-				cli_look_text(daemon->account->tenant, tenant, sizeof(tenant)));
+	if (gpc_config_daemons(urls, POOL_URLS_MAX, &count, error, sizeof(error)))
+		return cli_fail("%s", error);
+	for (int i = 0; i < count; i++) {
+		if (gpc_link_look(&urls[i], &message, &round_trip_ns, error, sizeof(error)))
+			return cli_fail(
+				"%s; nothing is stored (--no-check stores the token without "
+				"a connection)",
+				error);
+		gp_url_format(&urls[i], address, sizeof(address));
+		(void)gp_printable(tenant, sizeof(tenant), message->account->tenant);
+		fprintf(stderr, "gpupool: %s accepts the token: tenant %s\n", address, tenant);
+		gp_control_free(message);
 	}
-	cli_look_free(look);
-	free(look);
-	return r;
+	return 0;
 }
 
 /* The token's file takes its place only when the pool has accepted it. */
