@@ -447,6 +447,8 @@ device_word(arena &in)
 	CHECK(cudaMalloc(&source, sizeof(*source)));
 	CHECK(cudaMallocHost(&pinned, sizeof(*pinned)));
 	CHECK(cudaMemset(word, 0, sizeof(*word)));
+	/* The streams below do not wait for it. */
+	CHECK(cudaDeviceSynchronize());
 	for (unsigned int round = 1; round <= in.rounds; round++) {
 		message sent(in, round);
 		unsigned int byte = 1 + round % 200, value = byte * 0x01010101u;
@@ -937,6 +939,7 @@ main(int argc, char **argv)
 					     "cuStreamWriteValue32") };
 
 			CHECK(cudaMemset(in.wrong, 0, sizeof(*in.wrong)));
+			CHECK(cudaDeviceSynchronize());
 			CHECK(cudaStreamCreateWithFlags(&in.stream, cudaStreamNonBlocking));
 			shape.run(in);
 			CHECK(cudaStreamDestroy(in.stream));
