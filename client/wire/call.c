@@ -269,17 +269,16 @@ query_room(const struct gpc_scope *scope, struct gpc_session *session, uint64_t 
 static CUresult
 await_room(struct gpc_call *call, uint64_t cost) GP_LOCKED(call->session->sender.lock)
 {
-	struct gpc_session *session = call->session;
-	uint64_t max = backlog_max(session), most = cost < max ? max - cost : 0;
+	uint64_t max = backlog_max(call->session), most = cost < max ? max - cost : 0;
 	CUresult result;
 
-	if (session->room.querying) {
-		gpc_sender_wait_locked(session);
-		return gpc_session_status(session);
+	if (call->session->room.querying) {
+		gpc_sender_wait_locked(call->session);
+		return gpc_session_status(call->session);
 	}
-	(void)pthread_mutex_unlock(&session->sender.lock);
-	result = query_room(call->scope, session, most < max / 2 ? most : max / 2);
-	(void)pthread_mutex_lock(&session->sender.lock);
+	(void)pthread_mutex_unlock(&call->session->sender.lock);
+	result = query_room(call->scope, call->session, most < max / 2 ? most : max / 2);
+	(void)pthread_mutex_lock(&call->session->sender.lock);
 	return result;
 }
 
@@ -397,12 +396,11 @@ static CUresult
 submit(struct gpc_call *call, uint32_t request, const struct iovec *bulk, int bulk_count)
 	GP_UNLOCKS(call->session->sender.lock)
 {
-	struct gpc_session *session = call->session;
 	bool wants;
 	CUresult result = CUDA_SUCCESS;
 
 	count_kept(call, bulk, bulk_count);
-	wants = wants_room(session);
+	wants = wants_room(call->session);
 	count_given(call);
 	/* Only before the first answer does it matter (first_answer.h). */
 	if (!atomic_load_explicit(&call->session->receiver.served, memory_order_relaxed) &&
@@ -412,13 +410,13 @@ submit(struct gpc_call *call, uint32_t request, const struct iovec *bulk, int bu
 	if (gpc_log_wants(GPC_LOG_CALLS))
 		log_call(call, request, bulk, bulk_count);
 	if (bulk_count > 0)
-		result = gpc_sender_bulk_unlock(session, bulk, bulk_count);
+		result = gpc_sender_bulk_unlock(call->session, bulk, bulk_count);
 	else if (request || call->number == GP_CALL_gpHostFunctionDone)
-		gpc_sender_flush_unlock(session);
+		gpc_sender_flush_unlock(call->session);
 	else
-		gpc_sender_post_unlock(session);
+		gpc_sender_post_unlock(call->session);
 	if (__builtin_expect(wants, 0) && result == CUDA_SUCCESS)
-		(void)query_room(call->scope, session, backlog_max(session) / 2);
+		(void)query_room(call->scope, call->session, backlog_max(call->session) / 2);
 	return result;
 }
 
