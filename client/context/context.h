@@ -46,7 +46,8 @@ struct gpc_device {
 	uint64_t total_memory;        /* bytes */
 	atomic_uint_fast64_t granted; /* so many are there already, for the first context */
 	struct gpc_credit credit;
-	/* What the client keeps of the device's memory, and what the daemon was told of it. */
+	/* Bytes of the device that this client keeps unused, and the last count that the daemon was
+	 * told. */
 	atomic_uint_fast64_t kept, kept_told;
 	int priority_least, priority_greatest;
 	int attribute_count;

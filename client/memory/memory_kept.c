@@ -15,7 +15,7 @@
 
 /* What a session keeps of the mappings that nothing uses any more. */
 #define KEPT_MAX ((uint64_t)512 << 20)
-/* By how much that differs from what the daemon was told, before it is told anew. */
+/* The daemon is told the count again when it has changed by this much. */
 #define KEPT_STEP ((uint64_t)32 << 20)
 
 void

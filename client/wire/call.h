@@ -120,8 +120,9 @@ extern __thread bool gpc_call_reads __attribute__((tls_model("initial-exec")));
  */
 CUresult gpc_call_begin(struct gpc_call *call, const struct gpc_scope *scope, uint16_t number,
 			size_t size, uint32_t stream);
-/* Holds the lock from here until post, which waits for nothing then; with so many bytes for the
- * data lanes.  The fields are encoded.  The lock is not held after a failure. */
+/* Takes the lock before the call is posted, and waits for room for it and for lane_bytes, which
+ * travel on the data lanes; gpc_call_post() does not wait then.  The fields must be encoded.
+ * After a failure the lock is not held. */
 CUresult gpc_call_lock(struct gpc_call *call, uint64_t lane_bytes);
 CUresult gpc_call_post(struct gpc_call *call, const struct iovec *bulk, int bulk_count);
 CUresult gpc_call_start(struct gpc_call *call, struct gpc_request *request,

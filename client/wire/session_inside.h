@@ -98,7 +98,7 @@ struct gpc_host_functions {
  * lock. */
 struct gpc_room {
 	uint64_t posted;
-	uint64_t settled; /* so many of them it does not keep for certain */
+	uint64_t settled; /* the part of posted that the daemon no longer keeps */
 	uint64_t queried; /* posted before the last gpBacklogRoom */
 	bool querying;    /* it is not answered */
 	struct gpc_request request;
