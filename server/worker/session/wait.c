@@ -621,7 +621,7 @@ gpd_wait_start(struct gpd_session *session)
 		free_blocks(queue);
 		free(queue);
 		session->waits = NULL;
-		return -r;
+		return r;
 	}
 	queue->waker.wake = wake;
 	gpd_session_add_waker(session, &queue->waker);

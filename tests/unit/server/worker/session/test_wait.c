@@ -11,6 +11,7 @@
 #include "tests/test.h"
 #include "transport/backend.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -320,6 +321,26 @@ a_sticky_error_is_told_to_all(void **state)
 	assert_false(gpd_stream_is_idle(&f->a));
 }
 
+/* As in a process that has no memory for one more stack. */
+static void
+without_a_thread_it_says_why_there_is_none(void **state)
+{
+	static struct gpd_session session;
+	pthread_attr_t usual, huge;
+	int r;
+
+	assert_int_equal(pthread_getattr_default_np(&usual), 0);
+	assert_int_equal(pthread_getattr_default_np(&huge), 0);
+	assert_int_equal(pthread_attr_setstacksize(&huge, (size_t)1 << 52), 0);
+	assert_int_equal(pthread_setattr_default_np(&huge), 0);
+	r = gpd_wait_start(&session);
+	assert_int_equal(pthread_setattr_default_np(&usual), 0);
+	(void)pthread_attr_destroy(&usual);
+	(void)pthread_attr_destroy(&huge);
+	assert_int_equal(r, -EAGAIN);
+	assert_null(session.waits);
+}
+
 int
 main(void)
 {
@@ -334,6 +355,7 @@ main(void)
 		WAIT_TEST(many_waits_go_through_few_places),
 		WAIT_TEST(a_session_that_ends_tells_those_whose_work_was_dropped),
 		WAIT_TEST(a_sticky_error_is_told_to_all),
+		cmocka_unit_test(without_a_thread_it_says_why_there_is_none),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
