@@ -167,6 +167,8 @@ close_session(const struct gpd_channel_message *message)
 	pthread_mutex_lock(&gpd_sessions.lock);
 	session = gpd_sessions_find_locked(message->header.session);
 	if (session && !gpd_session_is(session, GPD_SESSION_OPENED)) {
+		if (message->header.result)
+			atomic_store(&session->client_goes_on, true);
 		gpd_session_end(session, reason);
 		session = NULL;
 	}

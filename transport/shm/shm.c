@@ -43,6 +43,8 @@ struct shm_conn {
 	/* Somebody polls the socket, also while others read: the peer shall always wake him. */
 	atomic_bool watched;
 	atomic_bool is_broken;
+	atomic_bool is_stopped; /* this end has shut the socket down */
+	atomic_bool peer_left;  /* the peer had ended before that, or has broken a ring */
 	/* The reading thread's. */
 	bool armed;             /* a wake-up may come, or have come */
 	bool ended;             /* the socket's end was seen */
@@ -101,6 +103,22 @@ take_wakes(struct shm_conn *shm)
 	return got > 0;
 }
 
+/* Whether the socket has ended, without taking anything from it. */
+static bool
+shm_peer_closed(const struct gp_conn *conn)
+{
+	return gp_tcp_peer_closed(&shm_of(conn)->door->stream.conn);
+}
+
+/* Afterwards the socket does not say any more which end was the first. */
+static void
+stop_door(struct shm_conn *shm)
+{
+	if (!atomic_exchange(&shm->is_stopped, true) && shm_peer_closed(&shm->stream.conn))
+		atomic_store(&shm->peer_left, true);
+	gp_tcp_shutdown(&shm->door->stream);
+}
+
 /* Nothing goes on in either direction, whoever waits there. */
 static int
 broken(struct shm_conn *shm)
@@ -108,7 +126,8 @@ broken(struct shm_conn *shm)
 	int r = gp_conn_fail(&shm->stream.conn, -EPROTO, "the peer has broken the ring");
 
 	atomic_store(&shm->is_broken, true);
-	gp_tcp_shutdown(&shm->door->stream);
+	atomic_store(&shm->peer_left, true);
+	stop_door(shm);
 	return r;
 }
 
@@ -205,13 +224,6 @@ shm_pending(const struct gp_conn *conn)
 	return gp_stream_pending(conn) || gp_ring_used(&shm_of(conn)->rings.in) > 0;
 }
 
-/* Whether the socket has ended, without taking anything from it. */
-static bool
-shm_peer_closed(const struct gp_conn *conn)
-{
-	return gp_tcp_peer_closed(&shm_of(conn)->door->stream.conn);
-}
-
 /* 0, or why there will be no room. */
 static int
 await_room(struct shm_conn *shm)
@@ -273,7 +285,7 @@ shm_stop(struct gp_stream *stream)
 	struct shm_conn *shm = (struct shm_conn *)stream;
 
 	gp_rings_close(&shm->rings);
-	gp_tcp_shutdown(&shm->door->stream);
+	stop_door(shm);
 }
 
 static const struct gp_stream_io shm_io = {
@@ -283,12 +295,26 @@ static const struct gp_stream_io shm_io = {
 	.shutdown = shm_stop,
 };
 
+/* The daemon has made the memory: its pages are not to stay with a client. */
+static void
+discard_memory(struct shm_conn *shm)
+{
+	bool left = atomic_load(&shm->peer_left);
+
+	if (!shm->door || shm->door->client)
+		return;
+	if (!atomic_load(&shm->is_stopped))
+		left = shm_peer_closed(&shm->stream.conn);
+	gp_rings_discard(&shm->rings, left);
+}
+
 static void
 shm_destroy(struct gp_conn *conn)
 {
 	struct shm_conn *shm = shm_of(conn);
 
 	gp_rings_close(&shm->rings);
+	discard_memory(shm);
 	gp_rings_unmap(&shm->rings);
 	for (unsigned int i = 0; i < shm->passed_count; i++)
 		(void)close(shm->passed[i]);

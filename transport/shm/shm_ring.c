@@ -64,6 +64,46 @@ gp_rings_map(struct gp_rings *rings, int fd, size_t memory_size, bool maker)
 	return 0;
 }
 
+static void
+punch(uint8_t *bytes, size_t size)
+{
+	if (size)
+		(void)madvise(bytes, size, MADV_REMOVE);
+}
+
+/* The whole pages from one position to another, both modulo the ring's size. */
+static void
+punch_between(const struct gp_ring *ring, uint32_t from, uint32_t to)
+{
+	const uint32_t page = (uint32_t)sysconf(_SC_PAGESIZE);
+	uint32_t start = from & (ring->size - 1), left = to - from;
+	uint32_t first = (page - start % page) % page;
+	uint32_t size = left > first ? (left - first) / page * page : 0;
+	uint32_t at = (start + first) & (ring->size - 1);
+	uint32_t part = size < ring->size - at ? size : ring->size - at;
+
+	punch(ring->bytes + at, part);
+	punch(ring->bytes, size - part);
+}
+
+void
+gp_rings_discard(struct gp_rings *rings, bool peer_is_gone)
+{
+	struct gp_ring *out = &rings->out;
+	uint32_t head;
+
+	if (!rings->memory)
+		return;
+	if (peer_is_gone) {
+		punch(rings->memory, rings->memory_size);
+		return;
+	}
+	punch(rings->in.bytes, rings->in.size);
+	head = atomic_load(&out->words->head);
+	if (out->at - head <= out->size)
+		punch_between(out, out->at, head + out->size);
+}
+
 void
 gp_rings_unmap(struct gp_rings *rings)
 {

@@ -57,6 +57,9 @@ size_t gp_rings_memory(size_t ring_size);
  * gp_rings_memory() gives; or -errno. */
 GP_MUST_CHECK int gp_rings_map(struct gp_rings *rings, int fd, size_t memory_size, bool maker);
 void gp_rings_unmap(struct gp_rings *rings);
+/* The maker, at its end: gives the memory's pages back to the system, whoever still has the memory.
+ * A peer that is not gone may still read what was written for it. */
+void gp_rings_discard(struct gp_rings *rings, bool peer_is_gone);
 /* This end is over, in both directions; wakes a writer at the other one.  Any thread. */
 void gp_rings_close(struct gp_rings *rings);
 

@@ -25,7 +25,8 @@ enum gpd_channel_type {
 	GPD_CHANNEL_REWINDOW,  /* struct gpd_channel_open: give the session another window */
 	GPD_CHANNEL_LANE,      /* struct gpd_channel_lane; the descriptor is the connection */
 	GPD_CHANNEL_DATA_LANE, /* the same; result: the lane's number, 1 and up */
-	GPD_CHANNEL_CLOSE,     /* text: why the session ends */
+	GPD_CHANNEL_CLOSE,     /* text: why the session ends; result 1: it was ended for reasons
+				* of the operator's, and its program may go on */
 	GPD_CHANNEL_SHARES,    /* the ledger says something else of the session's multiprocessors */
 	GPD_CHANNEL_RECALL,    /* the ledger says who is to give back what it keeps; either way */
 	GPD_CHANNEL_RETIRE,    /* no more sessions: end when the last one does */

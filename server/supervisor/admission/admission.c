@@ -77,9 +77,12 @@ gpd_admission_tell_session(struct gpd_child *worker, enum gpd_channel_type type,
 static void
 end_session(struct gpd_admission *admission, struct gpd_peer *peer, const char *reason)
 {
+	struct gpd_channel_header header = { .type = GPD_CHANNEL_CLOSE,
+					     .result = peer->turned_out,
+					     .session = peer->session };
+
 	if (peer->worker)
-		gpd_admission_tell_session(peer->worker, GPD_CHANNEL_CLOSE, peer->session, reason,
-					   strlen(reason));
+		gpd_admission_tell(peer->worker, &header, reason, strlen(reason), -1);
 	gpd_admission_abandon_own(admission, peer);
 	peer->worker = peer->own = NULL;
 }
@@ -345,6 +348,7 @@ gpd_admission_turn_out(struct gpd_admission *admission, struct gpd_peer *peer,
 	}
 	gpd_info("session %llu (%s): %s", (unsigned long long)peer->session, peer->name, text);
 	gpd_control_reply_session_error(peer, CUDA_ERROR_MPS_CLIENT_TERMINATED, text);
+	peer->turned_out = true;
 	gpd_admission_end_peer(admission, peer, text);
 }
 

@@ -87,6 +87,7 @@ struct gpd_peer {
 	uint32_t log_budget;             /* with the grant: what the log has room for about it */
 	char full[GPD_CONFIG_ERROR_MAX]; /* QUEUED: what there is no place in, or "" */
 	bool full_for_any;               /* it is the daemon that is full, not its tenant */
+	bool turned_out;                 /* its session ends for reasons of the operator's */
 	const char *refusal;             /* REFUSED: what it will be told */
 	unsigned int windows;            /* that it has asked for */
 	struct gpd_child *own; /* started for this session alone; NULL: there is none (yet) */

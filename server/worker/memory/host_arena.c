@@ -114,6 +114,14 @@ drop_pages(uint64_t address, uint64_t size)
 	(void)advise(address, size, MADV_DONTNEED);
 }
 
+/* A client that has the file keeps none of them: pages that it touches later are its own. */
+static void
+drop_arena_pages(const struct gpd_host_arena *arena, uint64_t address, uint64_t size)
+{
+	if (!arena->punches || advise(address, size, MADV_REMOVE))
+		drop_pages(address, size);
+}
+
 /* The addresses stay reserved. */
 static void
 cover(uint64_t address, uint64_t size)
@@ -143,7 +151,7 @@ gpd_host_arena_shrink(struct gpd_host_arena *arena)
 		last = piece_end(arena->address + arena->registered - 1) - piece();
 		address = last > arena->address ? last : arena->address;
 		driver_unregister(pointer(address));
-		drop_pages(address, arena->address + arena->registered - address);
+		drop_arena_pages(arena, address, arena->address + arena->registered - address);
 		cover(address, arena->address + arena->registered - address);
 		arena->registered = address - arena->address;
 	}
@@ -217,7 +225,7 @@ make(struct gpd_session *session, struct gpd_host_arena *arena, int fd)
 		return result;
 	while (!gpd_host_arena_shrink(arena))
 		;
-	drop_pages(arena->address, arena->size);
+	drop_arena_pages(arena, arena->address, arena->size);
 	cover(arena->address, arena->size);
 	return result;
 }
@@ -234,6 +242,7 @@ make_shared(struct gpd_session *session, struct gpd_host_arena *arena)
 	fd = gp_sealed_create("gpupool-host", arena->size, true);
 	if (fd < 0)
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	arena->punches = true;
 	result = make(session, arena, fd);
 	(void)close(fd);
 	return result;

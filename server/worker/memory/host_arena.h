@@ -23,6 +23,7 @@ struct gpd_host_arena {
 			      * Behind it the marks (protocol/host_marks.h) */
 	void *request;       /* of who gives it back: gpd_wait_request() */
 	bool shared;         /* the client has the same */
+	bool punches;        /* its pages are taken from the client, too */
 	bool placed;         /* it is a chunk of the session's memory (memory.h), which unmaps it */
 };
 
@@ -31,7 +32,8 @@ struct gpd_host_arena {
 CUresult gpd_host_arena_make(struct gpd_session *session, struct gpd_host_arena *arena,
 			     bool shared);
 
-/* Unregisters one piece and lets go of its pages; true: only the addresses are left, reserved. */
+/* Unregisters one piece and frees its pages, unless the client may keep them; true: only the
+ * addresses are left, reserved. */
 bool gpd_host_arena_shrink(struct gpd_host_arena *arena);
 
 /* How many bytes from address are in one piece. */

@@ -130,6 +130,7 @@ struct gpd_session {
 	_Atomic uint32_t keep_request;    /* gpMemoryKeep; 0: the client keeps nothing */
 	char *complaint;                  /* what the driver said of it; set before sticky */
 	_Atomic bool violated;            /* the client is at fault */
+	_Atomic bool client_goes_on;      /* it is not, and still reads shared host memory */
 	_Atomic bool closing;             /* ENDING or later, for who waits */
 	_Atomic int64_t loading_since_ms; /* retire.h; 0: not in a call that may wait for others */
 	uint32_t quiet_pass;              /* quiet.h; launches that may go; executor */
@@ -156,6 +157,9 @@ int gpd_session_recv_bulk(struct gpd_session *session, void *dst, size_t size);
 /* Sending; any thread.  fields: the reply's encoded fields.  A deferred error goes out first. */
 int gpd_session_reply(struct gpd_session *session, uint16_t call, uint32_t request, CUresult result,
 		      const void *fields, size_t size);
+/* The same without waiting for the limit of bandwidth: the caller charges it. */
+int gpd_session_reply_at_once(struct gpd_session *session, uint16_t call, uint32_t request,
+			      CUresult result, const void *fields, size_t size);
 /* Success, with all the data that the call was for (BULK_OUT). */
 int gpd_session_reply_data(struct gpd_session *session, uint16_t call, uint32_t request,
 			   const void *data, size_t size);

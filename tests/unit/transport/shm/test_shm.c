@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -484,6 +485,79 @@ a_client_takes_nothing_but_sealed_memory_of_a_size(void **state)
 	assert_int_equal(rmdir(folder), 0);
 }
 
+static off_t
+stored(const struct peer *peer)
+{
+	struct stat status;
+
+	assert_int_equal(fstat(peer->memory_fd, &status), 0);
+	return status.st_blocks * 512;
+}
+
+static void
+end_daemon(struct peer *peer)
+{
+	gp_conn_destroy(peer->daemon);
+	peer->daemon = NULL;
+}
+
+static void
+memory_goes_with_the_connection_whoever_keeps_it(void **state)
+{
+	struct peer *peer = *state;
+
+	assert_true(stored(peer) > 0);
+	put_message(peer, "not read");
+	close(peer->fd);
+	peer->fd = -1;
+	end_daemon(peer);
+	assert_int_equal(stored(peer), 0);
+}
+
+static void
+who_breaks_a_ring_keeps_no_memory(void **state)
+{
+	struct peer *peer = *state;
+	struct gp_message message;
+
+	atomic_store(&peer->rings.out.words->tail, UINT32_MAX);
+	assert_int_equal(gp_conn_recv(peer->daemon, &message), -EPROTO);
+	end_daemon(peer);
+	assert_int_equal(stored(peer), 0);
+}
+
+static void
+take_some(struct peer *peer, uint8_t *bytes, size_t size)
+{
+	struct iovec iov = { bytes, size };
+
+	assert_int_equal(gp_ring_take(&peer->rings.in, &iov, 1), size);
+}
+
+/* It lies around the ring's end. */
+static void
+what_a_peer_has_not_read_yet_stays_for_it(void **state)
+{
+	static const size_t sizes[] = { 100, 30000, 61000 };
+	static uint8_t bytes[61000], got[8 + 61000];
+	struct peer *peer = *state;
+
+	for (size_t i = 0; i < 18; i++) {
+		struct iovec iov = { bytes, sizes[i % 3] };
+
+		memset(bytes, (int)i + 1, sizeof(bytes));
+		assert_int_equal(gp_conn_send(peer->daemon, &iov, 1, NULL, 0), 0);
+		if (i < 17)
+			take_some(peer, got, 8 + iov.iov_len);
+	}
+	gp_conn_shutdown(peer->daemon);
+	end_daemon(peer);
+	assert_true(stored(peer) > 61000);
+	assert_true(stored(peer) < 61000 + 4 * 4096);
+	take_some(peer, got, sizeof(got));
+	assert_memory_equal(got + 8, bytes, sizeof(bytes));
+}
+
 #define SHM_TEST(name) cmocka_unit_test_setup_teardown(name, meet, part)
 
 int
@@ -502,6 +576,9 @@ main(void)
 		SHM_TEST(an_idle_reader_sleeps),
 		SHM_TEST(what_a_peer_wrote_before_its_end_is_read),
 		SHM_TEST(a_writer_without_room_notices_that_its_peer_is_gone),
+		SHM_TEST(memory_goes_with_the_connection_whoever_keeps_it),
+		SHM_TEST(who_breaks_a_ring_keeps_no_memory),
+		SHM_TEST(what_a_peer_has_not_read_yet_stays_for_it),
 		cmocka_unit_test(a_killed_process_ends_the_connection),
 		cmocka_unit_test(a_client_takes_nothing_but_sealed_memory_of_a_size),
 	};
