@@ -96,18 +96,23 @@ split(char *line, char *fields[FIELDS])
 	return count == FIELDS && !next && isdigit((unsigned char)fields[TIME][0]);
 }
 
-/* Of sessions that have used nothing: the field SESSION has their number. */
 static bool
-is_unused(const struct record *record)
+is_event(const struct record *record, const char *event)
 {
-	return strcmp(record->fields[EVENT], "unused") == 0;
+	return strcmp(record->fields[EVENT], event) == 0;
+}
+
+/* Of sessions that have used nothing, or were too many: the field SESSION has their number. */
+static bool
+is_sum(const struct record *record)
+{
+	return is_event(record, "unused") || is_event(record, "summed");
 }
 
 static bool
 is_same(const struct record *a, const struct record *b)
 {
-	return !is_unused(a) && !is_unused(b) &&
-	       strcmp(a->fields[SESSION], b->fields[SESSION]) == 0 &&
+	return !is_sum(a) && !is_sum(b) && strcmp(a->fields[SESSION], b->fields[SESSION]) == 0 &&
 	       strcmp(a->fields[GPU], b->fields[GPU]) == 0 &&
 	       strcmp(a->fields[DAEMON], b->fields[DAEMON]) == 0;
 }
@@ -126,8 +131,7 @@ by_key(const void *left, const void *right)
 	if (r == 0)
 		r = strcmp(a->fields[GPU], b->fields[GPU]);
 	if (r == 0)
-		r = (int)(strcmp(a->fields[EVENT], "ended") == 0) -
-		    (int)(strcmp(b->fields[EVENT], "ended") == 0);
+		r = (int)is_event(a, "ended") - (int)is_event(b, "ended");
 	if (r == 0)
 		r = (int)(strtoull(a->fields[TIME], NULL, 10) >
 			  strtoull(b->fields[TIME], NULL, 10)) -
@@ -276,7 +280,7 @@ print_sessions(const struct ctl *ctl, const struct usage *usage)
 	for (size_t i = 0; i < usage->count; i++) {
 		const struct record *r = &usage->records[i];
 
-		if (is_unused(r))
+		if (is_sum(r))
 			continue;
 		ctl_table_number(&table, number(r, SESSION));
 		ctl_table_text(&table, r->fields[TENANT]);
@@ -315,9 +319,11 @@ print_tenant(struct ctl_table *table, const struct record *records, size_t count
 	for (size_t i = 0; i < count; i++) {
 		const struct record *r = &records[i];
 
-		if (is_unused(r)) {
+		if (is_sum(r)) {
 			sessions += number(r, SESSION);
-		} else if (i == 0 || is_unused(r - 1) ||
+			if (is_event(r, "summed") && number(r, SESSION))
+				seconds += number(r, TIME) - number(r, STARTED);
+		} else if (i == 0 || is_sum(r - 1) ||
 			   strcmp(r->fields[SESSION], r[-1].fields[SESSION]) != 0 ||
 			   strcmp(r->fields[DAEMON], r[-1].fields[DAEMON]) != 0) {
 			sessions++;

@@ -252,38 +252,53 @@ record_device(struct gpd_usage *usage, const struct gpd_ledger_session *session,
 	end_record(usage, record, file);
 }
 
-/* A record without a client, whose session is the number of sessions. */
+/* A record without a client.  Its session is the number of sessions, once; those that were summed
+ * began as if each had followed the one before. */
 static void
-record_unused(struct gpd_usage *usage, struct gpd_usage_unused *unused)
+record_sum(struct gpd_usage *usage, const struct gpd_usage_sum *sum, const char *event, int device,
+	   bool first)
 {
-	struct gpd_ledger_counts counts = { 0 };
+	int64_t now = (int64_t)time(NULL);
 	char record[RECORD_MAX];
-	FILE *file;
+	FILE *file = begin_record(usage, record);
 
-	if (!unused->sessions)
+	if (!file)
 		return;
-	file = begin_record(usage, record);
-	if (file) {
-		atomic_store(&counts.refusals, unused->refusals);
-		fprintf(file, "%lld,unused,%016llx,%llu", (long long)time(NULL),
-			(unsigned long long)usage->admission->quota->ledger->daemon,
-			(unsigned long long)unused->sessions);
-		put_text(file, unused->tenant);
-		fprintf(file, ",%lld,0", (long long)unused->since_s);
-		put_seconds(file, 0);
-		fprintf(file, ",0");
-		put_counts(file, &counts, true);
-		fprintf(file, ",\"\",\"\",0,\"\",\"\",\"\"");
-		end_record(usage, record, file);
-	}
-	*unused = (struct gpd_usage_unused){ 0 };
+	fprintf(file, "%lld,%s,%016llx,%llu", (long long)now, event,
+		(unsigned long long)usage->admission->quota->ledger->daemon,
+		(unsigned long long)(first ? sum->sessions : 0));
+	put_text(file, sum->tenant);
+	fprintf(file, ",%lld,%d", (long long)(sum->since_s ? sum->since_s : now - sum->seconds),
+		device);
+	put_seconds(file, sum->gpu_ns[device]);
+	fprintf(file, ",%llu", (unsigned long long)sum->memory_peak[device]);
+	put_counts(file, &sum->counts, first);
+	fprintf(file, ",\"\",\"\",0,\"\",\"\",\"\"");
+	end_record(usage, record, file);
 }
 
 static void
-record_all_unused(struct gpd_usage *usage)
+record_unlisted(struct gpd_usage *usage, enum gpd_usage_sum_kind kind, int tenant)
 {
-	for (int t = 0; t < GPD_LEDGER_TENANTS; t++)
-		record_unused(usage, &usage->unused[t]);
+	struct gpd_usage_sum *sum = &usage->sums[kind][tenant];
+	bool first = true;
+
+	for (int d = 0; sum->sessions && d < GPD_LEDGER_DEVICES; d++) {
+		if (!(sum->devices >> d & 1))
+			continue;
+		record_sum(usage, sum, kind == GPD_USAGE_UNUSED ? "unused" : "summed", d, first);
+		first = false;
+	}
+	*sum = (struct gpd_usage_sum){ 0 };
+}
+
+static void
+record_all_unlisted(struct gpd_usage *usage)
+{
+	for (int kind = 0; kind < GPD_USAGE_SUMS; kind++) {
+		for (int t = 0; t < GPD_LEDGER_TENANTS; t++)
+			record_unlisted(usage, (enum gpd_usage_sum_kind)kind, t);
+	}
 }
 
 static void
@@ -312,20 +327,68 @@ has_used(const struct gpd_ledger_session *session)
 	return sum != 0;
 }
 
+/* clang-format off */
+#define ADD(name) gpd_ledger_count(&sum->counts.name, atomic_load(&session->counts.name));
+/* clang-format on */
+
 static void
-count_unused(struct gpd_usage *usage, const struct gpd_ledger_session *session)
+add_usage(struct gpd_usage_sum *sum, const struct gpd_ledger_session *session)
 {
-	struct gpd_usage_unused *unused = &usage->unused[session->tenant];
+	GPD_LEDGER_EACH_COUNT(ADD)
+	for (int d = 0; d < GPD_LEDGER_DEVICES; d++) {
+		uint64_t peak = atomic_load(&session->devices[d].memory_peak);
+
+		sum->gpu_ns[d] += atomic_load(&session->devices[d].gpu_ns);
+		if (sum->memory_peak[d] < peak)
+			sum->memory_peak[d] = peak;
+	}
+}
+
+static int64_t
+get_seconds(const struct gpd_roster_client *client)
+{
+	int64_t seconds = (int64_t)time(NULL) - client->started_s;
+
+	return seconds > 0 ? seconds : 0;
+}
+
+static void
+sum_up(struct gpd_usage *usage, enum gpd_usage_sum_kind kind,
+       const struct gpd_ledger_session *session, const struct gpd_roster_client *client)
+{
+	struct gpd_usage_sum *sum = &usage->sums[kind][session->tenant];
 	const char *tenant = usage->admission->quota->ledger->tenants[session->tenant].name;
 
 	/* After a reload the line may be another tenant's. */
-	if (strcmp(unused->tenant, tenant) != 0)
-		record_unused(usage, unused);
-	if (!unused->sessions)
-		unused->since_s = (int64_t)time(NULL);
-	(void)snprintf(unused->tenant, sizeof(unused->tenant), "%s", tenant);
-	unused->sessions++;
-	unused->refusals += atomic_load(&session->counts.refusals);
+	if (strcmp(sum->tenant, tenant) != 0)
+		record_unlisted(usage, kind, (int)session->tenant);
+	if (!sum->sessions && kind == GPD_USAGE_UNUSED)
+		sum->since_s = (int64_t)time(NULL);
+	(void)snprintf(sum->tenant, sizeof(sum->tenant), "%s", tenant);
+	sum->sessions++;
+	/* Of those that have used nothing there is one record, of device 0. */
+	sum->devices |= kind == GPD_USAGE_UNUSED ? 1 : client->devices;
+	if (kind == GPD_USAGE_SUMMED)
+		sum->seconds += get_seconds(client);
+	add_usage(sum, session);
+}
+
+/* Whether there is room for its records, which it takes then. */
+static bool
+may_list(struct gpd_usage *usage, const struct gpd_ledger_session *session,
+	 const struct gpd_roster_client *client)
+{
+	int64_t *until_ms = &usage->until_ms[session->tenant], now_ms = gp_now_ms();
+	int64_t records = __builtin_popcount(client->devices);
+
+	if (get_seconds(client) * 1000 >= RUNNING_MS)
+		return true;
+	if (*until_ms < now_ms)
+		*until_ms = now_ms;
+	if (*until_ms - now_ms > (GPD_USAGE_RECORDS - records) * GPD_USAGE_RECORD_MS)
+		return false;
+	*until_ms += records * GPD_USAGE_RECORD_MS;
+	return true;
 }
 
 void
@@ -337,10 +400,12 @@ gpd_usage_ended(void *arg, const struct gpd_ledger_session *session)
 	/* One that was not let in has used nothing. */
 	if (!usage->path[0] || client->session != atomic_load(&session->id))
 		return;
-	if (has_used(session))
+	if (!has_used(session))
+		sum_up(usage, GPD_USAGE_UNUSED, session, client);
+	else if (may_list(usage, session, client))
 		record_session(usage, session, client, "ended");
 	else
-		count_unused(usage, session);
+		sum_up(usage, GPD_USAGE_SUMMED, session, client);
 }
 
 /* Of sessions that go on; at the end of the daemon they have ended. */
@@ -358,9 +423,9 @@ record_all(struct gpd_usage *usage, bool ended)
 		if (has_used(s))
 			record_session(usage, s, client, ended ? "ended" : "running");
 		else if (ended)
-			count_unused(usage, s);
+			sum_up(usage, GPD_USAGE_UNUSED, s, client);
 	}
-	record_all_unused(usage);
+	record_all_unlisted(usage);
 }
 
 void
@@ -389,7 +454,7 @@ gpd_usage_use(struct gpd_usage *usage, const char *path, char *error, size_t err
 		(void)snprintf(error, error_size, "usage records: %.200s: %s", path, strerror(-r));
 		return -1;
 	}
-	record_all_unused(usage);
+	record_all_unlisted(usage);
 	write_pending(usage, gp_now_ms());
 	(void)snprintf(usage->path, sizeof(usage->path), "%s", path);
 	return 0;
