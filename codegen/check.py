@@ -4,7 +4,7 @@ import re
 
 from check_types import KEYWORDS, check_types, fail, once
 from emit_narrow import struct_of_old, widened
-from model import entered, owner_param, silent, streams_named
+from model import args_of, entered, owner_param, silent, streams_named
 from types_table import (COUNTS, SCALARS, cells, described, has_lookup, held, held_named, is_address, is_handle, is_kernel, is_number, is_object,
                          kind_of, kinds, learn, opaque_size, struct_of, types_in, wire_type, word_of)
 from words import ACCOUNT, CAPTURE, CONSTANT, HELD_VALUE, NUMBER, ORDER, SOURCES, WORK
@@ -233,6 +233,8 @@ def account(call):
         fail(call, f"{call.name} makes memory, but does not say so (ALLOCATES)")
     if "SPREADS" in call.options and not (call.completion == "POST" and {"LAUNCHES", "SERVER_HOOK"} <= set(call.options)):
         fail(call, f"{call.name} SPREADS, but is not a POST call that LAUNCHES by a SERVER_HOOK")
+    if "METERED" in call.options and not (call.on_wire and any(f.kind == "bytes" for f in args_of(call))):
+        fail(call, f"{call.name} is METERED, but brings no lists, strings or bytes")
     if call.on_wire and "LAUNCHES" in given and len(streams_named(call)) != 1:
         fail(call, f"{call.name} LAUNCHES, but names {'several streams' if streams_named(call) else 'no stream'}")
     if given or "VIA" in call.options:

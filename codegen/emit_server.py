@@ -249,6 +249,12 @@ def account(call, body):
     return before + body + after
 
 
+def meter(call):
+    """The statement that lets the link's limit hold for what the record brought besides a bulk tail."""
+    sizes = " + ".join(f"args.{f.name}.size" for f in args_of(call) if f.kind == "bytes")
+    return f"\tgpd_account_meter(&session->account, {sizes}, {'0' if 'METERED' in call.options else 'GPD_METER_FREE'});\n" if sizes else ""
+
+
 def dispatcher(call):
     reply = reply_of(call)
     out = [f"\n/* {call.where} */\nstatic int\ndispatch_{call.name}(struct gpd_session *session, const struct gp_header *header, "
@@ -265,7 +271,7 @@ def dispatcher(call):
     out.append(f"\tCUresult result;\n\n\tgp_args_{call.name}_decode(dec, &args);\n"
                f"\tif (!gp_dec_done(dec) || !header_fits(header, {'true' if call.completion == 'WAIT' else 'false'}, "
                f"{'true' if 'BULK_IN' in call.options else 'false'}))\n\t\treturn -EPROTO;\n")
-    out.append(account(call, work(call)))
+    out.append(meter(call) + account(call, work(call)))
     done = "\tgp_scratch_free(&scratch);\n" if scratch else ""
     if call.completion == "POST":
         out.append(done + "\treturn posted(session, header, result);\n}\n")

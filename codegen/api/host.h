@@ -36,7 +36,7 @@ void gpHostPlace(
         int device);
 
 /* What the program has changed in what is mapped (protocol/host_changes.h), stored at once. */
-GP_MESSAGE(0x0804, POST, SERVER_HOOK, CHARGES_NOTHING, PASSES_ALL, PASSES_COPIES)
+GP_MESSAGE(0x0804, POST, SERVER_HOOK, CHARGES_NOTHING, METERED, PASSES_ALL, PASSES_COPIES)
 void gpHostWrite(
         IN_BYTES(changes_size) const void *changes,
         size_t changes_size);
@@ -53,7 +53,7 @@ void gpHostPublish(
         unsigned int number);
 
 /* gpHostTake of any runs, for clients that do not know that. */
-GP_MESSAGE(0x0805, WAIT, SERVER_HOOK, CHARGES_NOTHING, PASSES_ALL, PASSES_COPIES)
+GP_MESSAGE(0x0805, WAIT, SERVER_HOOK, CHARGES_NOTHING, METERED, PASSES_ALL, PASSES_COPIES)
 void gpHostFetch(
         IN_BYTES(ranges_size) const void *ranges,
         size_t ranges_size,
@@ -63,7 +63,7 @@ void gpHostFetch(
 /* What the device has changed in these ranges (u64 address, u64 size, each; up to GP_HOST_RANGES_MAX) since the
  * last time, in the order in which it is to be stored.  part: enum gp_picture_part.  done: how many bytes of the
  * ranges, one after another, this holds for; 0: there was too much for one answer. */
-GP_MESSAGE(0x0806, WAIT, SERVER_HOOK, CHARGES_NOTHING, PASSES_ALL, PASSES_COPIES)
+GP_MESSAGE(0x0806, WAIT, SERVER_HOOK, CHARGES_NOTHING, METERED, PASSES_ALL, PASSES_COPIES)
 void gpHostTake(
         IN_BYTES(ranges_size) const void *ranges,
         size_t ranges_size,
@@ -75,7 +75,7 @@ void gpHostTake(
  * enum gp_host_behind, of what is named.  Work that waits for a host function of the client is not meant.  Ranges: up
  * to GP_HOST_BEHIND_RANGES, together up to GP_HOST_BEHIND_MAX bytes; one that is mapped no more by then is passed
  * over.  writes: so many gpHostWrite of the session had been carried out. */
-GP_MESSAGE(0x0807, WAIT, SERVER_HOOK, CHARGES_NOTHING, PASSES_COPIES)
+GP_MESSAGE(0x0807, WAIT, SERVER_HOOK, CHARGES_NOTHING, METERED, PASSES_COPIES)
 void gpHostTakeBehind(
         unsigned int kind,
         unsigned int name,
@@ -87,7 +87,7 @@ void gpHostTakeBehind(
 /* The same as soon as the device has changed something in these ranges, or a gpHostWrite that came later has been
  * carried out. It is held until then, but no longer than GP_HOST_HELD_MS, nor past the session's next gpHostTake. Up
  * to GP_HOST_HELD_MAX are held, and each is answered with what has changed since the one before. */
-GP_MESSAGE(0x0809, WAIT, SERVER_HOOK, CHARGES_NOTHING, PASSES_ALL, PASSES_COPIES)
+GP_MESSAGE(0x0809, WAIT, SERVER_HOOK, CHARGES_NOTHING, METERED, PASSES_ALL, PASSES_COPIES)
 void gpHostTakeChanged(
         IN_BYTES(ranges_size) const void *ranges,
         size_t ranges_size,

@@ -260,7 +260,7 @@ void gpCopyIn(
         unsigned int flags);
 
 /* The same, of few bytes: they are part of the record, so that many go in one message. */
-GP_MESSAGE(0x0305, POST, SERVER_HOOK, COPIES(BY_HOOK), BARRIER(flags), PASSES_COPIES, WRITES_DEVICE_ONLY, SHOWN("copy to the device"))
+GP_MESSAGE(0x0305, POST, SERVER_HOOK, COPIES(BY_HOOK), METERED, BARRIER(flags), PASSES_COPIES, WRITES_DEVICE_ONLY, SHOWN("copy to the device"))
 void gpCopyInShort(
         CUstream stream,
         gp_address dst,
@@ -317,7 +317,7 @@ void gpCopyInLanes(
 /* What the source of an earlier copy with GP_COPY_LISTED has become before its stream reached it: these bytes take
  * the place of those at this offset of the record of this number, where the device may not have read them yet.  At
  * most GP_REPLACE_MAX bytes. */
-GP_MESSAGE(0x0313, POST, SERVER_HOOK, CHARGES_NOTHING, PASSES_ALL, PASSES_COPIES)
+GP_MESSAGE(0x0313, POST, SERVER_HOOK, CHARGES_NOTHING, METERED, PASSES_ALL, PASSES_COPIES)
 void gpCopyReplace(
         unsigned int copy,
         unsigned long long offset,

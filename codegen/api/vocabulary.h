@@ -180,6 +180,8 @@
  *   LAUNCHES           work of the device: kernels, memsets, copies within it; takes turns
  *   COPIES(size)       work of the link (a parameter's name, or BY_HOOK)
  *   CHARGES_NOTHING
+ *   METERED            besides: all bytes of its lists, strings and bytes count for a limit of
+ *                      bandwidth; of other calls they count from GPD_METER_FREE (account.h) on
  */
 
 /* Before a pointer parameter: exactly one direction is required.  A count or a size is a number or

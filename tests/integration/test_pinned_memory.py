@@ -5,10 +5,11 @@ import os
 import struct
 import sys
 import tempfile
+import time
 
 import test_apps
 import wire
-from harness import Configured, Daemon, Program, Skip, case, main, require, wait_until
+from harness import PATIENCE, Configured, Daemon, Program, Skip, case, main, require, wait_until
 from hostile import SUCCESS, Host
 from stats import ASKED, read_stats
 from wire import Closed, Session, field, message, record
@@ -386,6 +387,88 @@ def _():
             finally:
                 os.close(file)
         both.daemon.check_works()
+
+
+def stored(file):
+    """Bytes of a file in memory that the system has pages for."""
+    return os.fstat(file).st_blocks * 512
+
+
+@case("shared memory is given back with its session, whoever keeps its descriptors")
+def _():
+    with Both() as both:
+        held = []
+        try:
+            session = Pinned(wire.Shm(both.local[len("unix://"):]))
+            for offset, size in (0, 8 * MIB), (16 * MIB, 2 * MIB):
+                require(session.make(offset, size, 1) == SUCCESS, "no shared memory")
+                held.append(session.lane.take_descriptor())
+                require(stored(held[-1]) >= size, "it has no pages")
+            held.append(os.dup(session.lane.file))
+            require(session.give(16 * MIB, 2 * MIB) == SUCCESS, "it is not given back")
+            wait_until("what the session gave back is free", lambda: stored(held[1]) == 0, PATIENCE)
+            require(stored(held[0]) >= 8 * MIB, "what it uses is gone")
+            session.close()
+            wait_until("the arena is free", lambda: stored(held[0]) == 0, PATIENCE)
+            wait_until("the rings are free", lambda: stored(held[2]) == 0, PATIENCE)
+        finally:
+            for file in held:
+                os.close(file)
+
+
+@case("a program whose session the operator's settings end keeps what is in its pinned memory")
+def _():
+    with Both(text="[daemon]\nidle-timeout = 1\n") as both:
+        path = wire.Shm(both.local[len("unix://"):])
+        session = Pinned(path)
+        require(session.make(0, 2 * MIB, 1) == SUCCESS, "no shared memory")
+        held = session.lane.take_descriptor()
+        try:
+            os.pwrite(held, b"a result", 4096)
+            both.daemon.wait_for_log(r"closed: it was idle for 1 s \(idle-timeout\)")
+            # The worker lets go of memory in order.
+            with Pinned(path) as other:
+                require(other.make(0, 2 * MIB, 1) == SUCCESS, "no shared memory")
+                later = other.lane.take_descriptor()
+                require(other.give(0, 2 * MIB) == SUCCESS, "it is not given back")
+                wait_until("it is free", lambda: stored(later) == 0, PATIENCE)
+                os.close(later)
+            require(os.pread(held, 8, 4096) == b"a result", "the program's memory has lost what it had")
+        finally:
+            os.close(held)
+        session.close()
+
+
+@case("a limit of bandwidth holds for pinned memory, in both directions and in small pieces")
+def _():
+    with Configured("[tenant slow]\nbandwidth = 256K\n") as daemon, Pinned(daemon.port, more=field(14, "slow")) as session:
+        require(session.make(0, 2 * MIB) == SUCCESS, "no memory")
+
+        def seconds(work):
+            begin = time.monotonic()
+            work()
+            require(session.ask("gpFence")[0] == SUCCESS, "fence")
+            return time.monotonic() - begin
+
+        def write(count, size):
+            for number in range(count):
+                session.write(session.host, bytes([number % 256]) * size)
+
+        def fetch():
+            for number in range(5):
+                session.post("gpFill", {"stream": 1, "dst": session.host, "pitch": 100000, "element_size": 4, "value": number + 1,
+                                        "width": 25000, "height": 1})
+                require(session.ask("cuStreamSynchronize", {"hStream": 1})[0] == SUCCESS, "synchronise")
+                changed = session.fetch((session.host, 100000))[2]
+                require(sum(len(data) for _address, data in changed) >= 25000, f"no change: {number}")
+
+        # The first bytes and the last ones need not be waited for.
+        took = seconds(lambda: write(8, 50000))
+        require(took > 1.2, f"400,000 bytes came in {took:.2f} s")
+        took = seconds(lambda: write(1000, 300))
+        require(took > 0.9, f"300,000 bytes in small pieces came in {took:.2f} s")
+        took = seconds(fetch)
+        require(took > 1.2, f"500,000 bytes went in {took:.2f} s")
 
 
 @case("a client that is killed while its kernel waits for it leaves nothing behind")

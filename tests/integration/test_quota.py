@@ -4,6 +4,7 @@ import os
 import re
 import sys
 import tempfile
+import time
 
 from harness import SOFTWARE, Configured, Daemon, as_tenant, case, main, need_software, require, run, software_env
 from wire import Session, record
@@ -104,6 +105,41 @@ def _():
             require(second.map(0, 40 * MIB) == 2, "there was memory")
             require(second.map(0, 16 * MIB) == 0, "what there is is not had")
         require(first.reply("gpMemoryKeep", question)[0] == 0, "it was not asked")
+        first.close()
+        daemon.settle()
+
+
+@case("who was slow once to give back what it keeps is not waited for again, nor does that count as free")
+def _():
+    env = {"GPUPOOL_SOFT_MEMORY": "64M"}
+    need_software(env)
+    with Daemon(env=env) as daemon:
+        first, question = keeper(daemon, 40 * MIB)
+        first.post("gpMemoryCountKept", {"device": 0, "bytes": 40 * MIB})
+        require(first.ask("gpFence")[0] == 0, "fence")
+        with Session(daemon.port) as second:
+            def free():
+                return second.ask("gpMemoryInfo", {"device": 0})[1]["free"]
+
+            require(second.create_context() == 0, "no context")
+            require(free() > 40 * MIB, "what could be had does not count as free")
+            second.requests += 1
+            second.send(record("gpMemoryMap", {"address": second.base, "size": 40 * MIB, "device": 0}, second.requests, 1))
+            require(first.reply("gpMemoryKeep", question)[0] == 0, "it is not asked for its memory")
+            time.sleep(1.2)
+            first.post("gpMemoryKept")
+            first.requests += 1
+            question = first.requests
+            first.send(record("gpMemoryKeep", {}, question, 1))
+            require(second.reply("gpMemoryMap", second.requests)[0] == 2, "there was memory")
+            require(first.ask("gpFence")[0] == 0, "fence")
+            require(free() <= 24 * MIB, "what is not waited for counts as free")
+            for _again in range(2):
+                begin = time.monotonic()
+                require(second.map(0, 40 * MIB) == 2, "there was memory")
+                # It was 5 s each time.
+                require(time.monotonic() - begin < 4, "it is waited for again")
+            require(first.reply("gpMemoryKeep", question)[0] == 0, "it is not asked any more")
         first.close()
         daemon.settle()
 

@@ -323,6 +323,7 @@ gpd_ledger_recall(struct gpd_ledger *ledger, const struct gpd_ledger_session *se
 		if (atomic_load(&other->keeps) != GPD_KEEPS)
 			continue;
 		atomic_store(&other->recalled_ns, gp_now_ns());
+		atomic_store(&other->excused_ns, 0);
 		any = atomic_compare_exchange_strong(&other->keeps, &keeps, GPD_KEEPS_RECALLED) ||
 		      any;
 	}
@@ -333,8 +334,33 @@ gpd_ledger_recall(struct gpd_ledger *ledger, const struct gpd_ledger_session *se
 static bool
 is_recalled(const struct gpd_ledger_session *session, uint64_t now)
 {
-	return atomic_load(&session->keeps) == GPD_KEEPS_RECALLED &&
+	return atomic_load(&session->keeps) == GPD_KEEPS_RECALLED && !atomic_load(&session->slow) &&
 	       now - atomic_load(&session->recalled_ns) < GPD_RECALL_NS;
+}
+
+/* Would give back what it keeps in time. */
+static bool
+could_give(const struct gpd_ledger_session *session, uint64_t now)
+{
+	return (atomic_load(&session->keeps) == GPD_KEEPS && !atomic_load(&session->slow)) ||
+	       is_recalled(session, now);
+}
+
+void
+gpd_ledger_set_kept(struct gpd_ledger_session *session, bool keeps)
+{
+	uint64_t most = GPD_RECALL_PROMPT_NS + atomic_load(&session->excused_ns);
+
+	if (atomic_load(&session->keeps) == GPD_KEEPS_RECALLED &&
+	    gp_now_ns() - atomic_load(&session->recalled_ns) > most)
+		atomic_store(&session->slow, 1);
+	atomic_store(&session->keeps, keeps ? GPD_KEEPS : GPD_KEEPS_NOTHING);
+}
+
+void
+gpd_ledger_excuse(struct gpd_ledger_session *session, uint64_t ns)
+{
+	atomic_fetch_add(&session->excused_ns, ns);
 }
 
 bool
@@ -369,7 +395,7 @@ gpd_ledger_kept(const struct gpd_ledger *ledger, const struct gpd_ledger_session
 		const struct gpd_ledger_line *line = &other->devices[device];
 		uint64_t bytes;
 
-		if (atomic_load(&other->keeps) != GPD_KEEPS && !is_recalled(other, now))
+		if (!could_give(other, now))
 			continue;
 		bytes = lesser(atomic_load(&line->kept), GPD_LEDGER_IN_USE(line));
 		kept.of_device += bytes + atomic_load(&line->held);
@@ -484,6 +510,24 @@ turn_bytes(uint64_t max)
 	return bytes < LINK_BYTES_MAX ? bytes : LINK_BYTES_MAX;
 }
 
+static uint64_t
+link_cost(uint64_t bytes, uint64_t max)
+{
+	return (uint64_t)((double)bytes * 1e9 / (double)max);
+}
+
+/* From now on, or when the link is free: since then it is not for so long. */
+static uint64_t
+occupy_link(struct gpd_ledger_tenant *tenant, uint64_t cost_ns, uint64_t now_ns)
+{
+	uint64_t before = atomic_load(&tenant->link_free_ns), start;
+
+	do
+		start = before > now_ns ? before : now_ns;
+	while (!atomic_compare_exchange_weak(&tenant->link_free_ns, &before, start + cost_ns));
+	return start;
+}
+
 struct gpd_ledger_turn
 gpd_ledger_link(struct gpd_ledger *ledger, struct gpd_ledger_session *session, uint64_t bytes,
 		uint64_t now_ns)
@@ -492,18 +536,14 @@ gpd_ledger_link(struct gpd_ledger *ledger, struct gpd_ledger_session *session, u
 	/* Before the limit: a turn under the one before is known as such. */
 	struct gpd_ledger_turn turn = { .bytes = bytes, .limit = atomic_load(&tenant->link_limit) };
 	uint64_t max = atomic_load(&tenant->bandwidth_max);
-	uint64_t most, before;
+	uint64_t most;
 
 	if (__builtin_expect(max == GPD_NO_LIMIT || max == 0, 1))
 		return turn;
 	most = turn_bytes(max);
 	turn.bytes = bytes < most ? bytes : most;
-	turn.cost_ns = (uint64_t)((double)turn.bytes * 1e9 / (double)max);
-	before = atomic_load(&tenant->link_free_ns);
-	do
-		turn.start_ns = before > now_ns ? before : now_ns;
-	while (!atomic_compare_exchange_weak(&tenant->link_free_ns, &before,
-					     turn.start_ns + turn.cost_ns));
+	turn.cost_ns = link_cost(turn.bytes, max);
+	turn.start_ns = occupy_link(tenant, turn.cost_ns, now_ns);
 	if (turn.start_ns > now_ns)
 		atomic_fetch_add(&session->link_ns, turn.cost_ns);
 	return turn;
@@ -524,6 +564,17 @@ gpd_ledger_link_end(struct gpd_ledger *ledger, struct gpd_ledger_session *sessio
 	atomic_fetch_sub(&session->link_ns, turn->cost_ns);
 	if (now_ns < turn->start_ns && gpd_ledger_link_is_current(ledger, session, turn))
 		give_link(&ledger->tenants[session->tenant], turn->cost_ns);
+}
+
+void
+gpd_ledger_link_owe(struct gpd_ledger *ledger, const struct gpd_ledger_session *session,
+		    uint64_t bytes, uint64_t now_ns)
+{
+	struct gpd_ledger_tenant *tenant = &ledger->tenants[session->tenant];
+	uint64_t max = atomic_load(&tenant->bandwidth_max);
+
+	if (max != GPD_NO_LIMIT && max != 0)
+		(void)occupy_link(tenant, link_cost(bytes, max), now_ns);
 }
 
 void

@@ -133,6 +133,8 @@ struct gpd_ledger_session {
 	_Atomic uint32_t ended;       /* 1: the client is gone, and all its memory is on its way */
 	_Atomic uint32_t keeps;       /* enum gpd_ledger_keeps */
 	_Atomic uint64_t recalled_ns; /* when it was asked last for what it keeps */
+	_Atomic uint64_t excused_ns;  /* since then it could not answer, as it waited itself */
+	_Atomic uint32_t slow;        /* 1: it has taken too long once to give back what it keeps */
 	_Atomic uint32_t waiting;     /* 1: for what others keep, and does nothing else meanwhile */
 	uint64_t backlog_max;         /* bytes of records behind its host functions */
 	_Atomic uint64_t host;        /* bytes of the machine's memory for names and printed text */
@@ -208,13 +210,23 @@ bool gpd_ledger_take(struct gpd_ledger *ledger, struct gpd_ledger_session *sessi
  * any, which the workers are to be told.  Whether any of them still has time to give back what it
  * was asked for: a client that does not do so costs others no more than GPD_RECALL_NS, an
  * allocation that waits for several of them no more either (account.h).  One that waits for others
- * itself gives nothing back meanwhile, and does not count.
+ * itself gives nothing back meanwhile, and does not count; neither does one that was slow before.
  */
 #define GPD_RECALL_NS UINT64_C(5000000000)
 bool gpd_ledger_recall(struct gpd_ledger *ledger, const struct gpd_ledger_session *session,
 		       bool of_tenant);
 bool gpd_ledger_is_recalling(const struct gpd_ledger *ledger,
 			     const struct gpd_ledger_session *session, bool of_tenant);
+/*
+ * The session has given back what it was asked for, and keeps more or nothing.  If it has taken
+ * more than GPD_RECALL_PROMPT_NS, no allocation waits for it again, and what it keeps does not
+ * count as free: it would cost others that time again and again.  Time in which it waited for
+ * others itself is excused, as nobody waited for it then.
+ */
+#define GPD_RECALL_PROMPT_NS UINT64_C(1000000000)
+void gpd_ledger_set_kept(struct gpd_ledger_session *session, bool keeps);
+/* The session's executor has waited for others for so long. */
+void gpd_ledger_excuse(struct gpd_ledger_session *session, uint64_t ns);
 /* Whether memory of any other session is on its way back to the driver. */
 bool gpd_ledger_is_leaving(const struct gpd_ledger *ledger,
 			   const struct gpd_ledger_session *session);
@@ -285,6 +297,10 @@ bool gpd_ledger_link_is_current(const struct gpd_ledger *ledger,
 /* The session does not wait any more; before start_ns: it gives the turn back. */
 void gpd_ledger_link_end(struct gpd_ledger *ledger, struct gpd_ledger_session *session,
 			 const struct gpd_ledger_turn *turn, uint64_t now_ns);
+
+/* So many bytes travel at now_ns without a turn: all later turns start later. */
+void gpd_ledger_link_owe(struct gpd_ledger *ledger, const struct gpd_ledger_session *session,
+			 uint64_t bytes, uint64_t now_ns);
 
 /* Another limit; what was asked for under the old one is forgotten. */
 void gpd_ledger_set_bandwidth(struct gpd_ledger_tenant *tenant, uint64_t bytes_per_second);

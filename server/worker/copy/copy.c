@@ -117,7 +117,6 @@ gpd_gpCopyInShort(struct gpd_session *session, const struct gp_args_gpCopyInShor
 					       .flags = args->flags };
 	CUresult result;
 
-	gpd_account_link_all(&session->account, args->data.size);
 	session->bulk_read = args->data.data;
 	session->bulk_left = args->data.size;
 	result = gpd_gpCopyIn(session, &copy);

@@ -100,7 +100,6 @@ gpd_gpCopyReplace(struct gpd_session *session, const struct gp_args_gpCopyReplac
 				      (unsigned int)args->copy);
 		return CUDA_ERROR_INVALID_VALUE;
 	}
-	gpd_account_link_all(&session->account, args->data.size);
 	gpd_staging_replace(session, args->copy, args->offset, args->data.data, args->data.size);
 	return CUDA_SUCCESS;
 }

@@ -164,7 +164,8 @@ take_ranges(struct gpd_session *session, struct gp_bytes bytes, struct gp_change
 	return (int)count;
 }
 
-/* With the lock.  first: done, or writes; the answers to all three calls are alike. */
+/* With the lock, so it is sent at once: the next such call waits for the limit of bandwidth. first:
+ * done, or writes; the answers to all three calls are alike. */
 static void
 answer(struct gpd_session *session, void *request, uint64_t first)
 {
@@ -181,10 +182,11 @@ answer(struct gpd_session *session, void *request, uint64_t first)
 		gp_enc_init(&enc, fields, size);
 		gp_reply_gpHostTake_encode(&enc, &reply);
 	}
-	(void)gpd_session_reply(session, (uint16_t)((uintptr_t)request >> 32),
-				(uint32_t)(uintptr_t)request,
-				fields ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY, fields,
-				fields ? gp_enc_size(&enc) : 0);
+	size = fields ? gp_enc_size(&enc) : 0;
+	gpd_account_link_owe(&session->account, size);
+	(void)gpd_session_reply_at_once(
+		session, (uint16_t)((uintptr_t)request >> 32), (uint32_t)(uintptr_t)request,
+		fields ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY, fields, size);
 	free(fields);
 	gp_picture_trim(picture);
 }

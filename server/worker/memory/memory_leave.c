@@ -257,7 +257,6 @@ gpd_gpMemoryCountKept(struct gpd_session *session, const struct gp_args_gpMemory
 CUresult
 gpd_gpMemoryKept(struct gpd_session *session, const struct gp_args_gpMemoryKept *args)
 {
-	atomic_store(&session->account.line->keeps,
-		     atomic_load(&session->keep_request) ? GPD_KEEPS : GPD_KEEPS_NOTHING);
+	gpd_ledger_set_kept(session->account.line, atomic_load(&session->keep_request) != 0);
 	return CUDA_SUCCESS;
 }

@@ -25,6 +25,18 @@ gpd_account_may_use(const struct gpd_account *account, int device)
 	return is_device(device) && atomic_load(&account->line->devices[device].allowed);
 }
 
+/* Others must not wait for what this session keeps, as the executor is here. */
+static void
+nap_excused(struct gpd_account *account)
+{
+	uint64_t begin = gp_now_ns();
+
+	atomic_store(&account->line->waiting, 1);
+	gp_nap(LEAVING_NAP_NS);
+	atomic_store(&account->line->waiting, 0);
+	gpd_ledger_excuse(account->line, gp_now_ns() - begin);
+}
+
 bool
 gpd_account_wait(struct gpd_account *account, bool of_tenant, uint64_t *until)
 {
@@ -39,10 +51,7 @@ gpd_account_wait(struct gpd_account *account, bool of_tenant, uint64_t *until)
 	    (now > *until - LEAVING_NS + GPD_RECALL_NS ||
 	     !gpd_ledger_is_recalling(account->ledger, account->line, of_tenant)))
 		return false;
-	/* Others must not wait for what this session keeps, as the executor is here. */
-	atomic_store(&account->line->waiting, 1);
-	gp_nap(LEAVING_NAP_NS);
-	atomic_store(&account->line->waiting, 0);
+	nap_excused(account);
 	return true;
 }
 
@@ -52,12 +61,10 @@ gpd_account_wait_ended(struct gpd_account *account)
 	const uint64_t until = gp_now_ns() + LEAVING_NS;
 	bool ending = gpd_ledger_is_ending(account->ledger, account->line);
 
-	if (ending && !account->ending_in_vain) {
-		atomic_store(&account->line->waiting, 1);
-		while ((ending = gpd_ledger_is_ending(account->ledger, account->line)) &&
-		       gp_now_ns() < until && !(account->closing && atomic_load(account->closing)))
-			gp_nap(LEAVING_NAP_NS);
-		atomic_store(&account->line->waiting, 0);
+	while (ending && !account->ending_in_vain && gp_now_ns() < until &&
+	       !(account->closing && atomic_load(account->closing))) {
+		nap_excused(account);
+		ending = gpd_ledger_is_ending(account->ledger, account->line);
 	}
 	account->ending_in_vain = ending;
 }
@@ -263,4 +270,10 @@ gpd_account_link_all(struct gpd_account *account, size_t bytes)
 {
 	while (bytes && !atomic_load(account->closing))
 		bytes -= gpd_account_link(account, bytes);
+}
+
+void
+gpd_account_link_owe(struct gpd_account *account, size_t bytes)
+{
+	gpd_ledger_link_owe(account->ledger, account->line, bytes, gp_now_ns());
 }

@@ -76,5 +76,19 @@ void gpd_account_copy(struct gpd_account *account, uint64_t in, uint64_t out);
 size_t gpd_account_link(struct gpd_account *account, size_t bytes);
 /* The same until all of them may: for what travels in one piece. */
 void gpd_account_link_all(struct gpd_account *account, size_t bytes);
+/* Bytes travel now, whatever the limit says, and those that come later wait for longer: for who
+ * must not wait. */
+void gpd_account_link_owe(struct gpd_account *account, size_t bytes);
+
+/* Fields of a record that are no data of the program's: names, parameters of kernels. */
+#define GPD_METER_FREE ((size_t)4 << 10)
+/* Executor: what a record or a reply has in its fields, of a call for whose fields so many bytes
+ * are free.  Every field passes here; bulk tails and chunks are charged as they travel. */
+static inline void
+gpd_account_meter(struct gpd_account *account, size_t bytes, size_t free)
+{
+	if (bytes > free)
+		gpd_account_link_all(account, bytes);
+}
 
 #endif /* GPD_ACCOUNT_H */

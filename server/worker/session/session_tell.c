@@ -137,6 +137,14 @@ int
 gpd_session_reply(struct gpd_session *session, uint16_t call, uint32_t request, CUresult result,
 		  const void *fields, size_t size)
 {
+	gpd_account_meter(&session->account, size, GPD_METER_FREE);
+	return gpd_session_reply_at_once(session, call, request, result, fields, size);
+}
+
+int
+gpd_session_reply_at_once(struct gpd_session *session, uint16_t call, uint32_t request,
+			  CUresult result, const void *fields, size_t size)
+{
 	const struct gp_header header = { .call = call,
 					  .request = request,
 					  .context = (uint32_t)result };

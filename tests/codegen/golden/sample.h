@@ -57,7 +57,7 @@ void gpSampleCopyIn(
         gp_address dst,
         float scale);
 
-GP_MESSAGE(0x0006, WAIT, SERVER_HOOK, CHARGES_NOTHING, COMPILES)
+GP_MESSAGE(0x0006, WAIT, SERVER_HOOK, CHARGES_NOTHING, METERED, COMPILES)
 void gpSampleLoad(
         NEW gp_image image,
         IN_BYTES(32) const void *hash,

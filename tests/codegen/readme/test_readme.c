@@ -245,6 +245,12 @@ gpd_account_may_use(const struct gpd_account *account, int ordinal)
 }
 
 void
+gpd_account_link_all(struct gpd_account *account, size_t bytes)
+{
+	fail_msg("%zu bytes in fields of the example", bytes);
+}
+
+void
 gpd_account_launch(struct gpd_account *account)
 {
 }

@@ -354,6 +354,13 @@ gpd_session_reply(struct gpd_session *session, uint16_t call, uint32_t request, 
 }
 
 int
+gpd_session_reply_at_once(struct gpd_session *session, uint16_t call, uint32_t request,
+			  CUresult result, const void *fields, size_t size)
+{
+	return gpd_session_reply(session, call, request, result, fields, size);
+}
+
+int
 gpd_session_send_data(struct gpd_session *session, uint32_t request, uint64_t offset,
 		      const void *data, size_t size)
 {

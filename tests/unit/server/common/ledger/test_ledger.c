@@ -100,6 +100,60 @@ who_keeps_memory_is_asked_for_it_for_so_long(void **state)
 	assert_false(gpd_ledger_is_recalling(ledger, a, false));
 }
 
+/* It is asked for what it keeps, but costs others no more time. */
+static void
+who_was_slow_once_is_not_waited_for_again(void **state)
+{
+	struct gpd_ledger_session *a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
+	struct gpd_ledger_session *b = gpd_ledger_open(ledger, 2, GPD_TENANT_DEFAULT + 1, 11);
+
+	gpd_ledger_add_tenant(ledger, GPD_TENANT_DEFAULT + 1, "other");
+	assert_true(gpd_ledger_take(ledger, b, 0, 50));
+	b->devices[0].kept = 10;
+	b->keeps = GPD_KEEPS;
+	assert_true(gpd_ledger_recall(ledger, a, false));
+	gpd_ledger_set_kept(b, true);
+	assert_int_equal(b->slow, 0);
+	/* So long it waited for others itself. */
+	assert_true(gpd_ledger_recall(ledger, a, false));
+	b->recalled_ns -= 2 * GPD_RECALL_PROMPT_NS;
+	gpd_ledger_excuse(b, 2 * GPD_RECALL_PROMPT_NS);
+	gpd_ledger_set_kept(b, true);
+	assert_int_equal(b->slow, 0);
+	assert_int_equal(gpd_ledger_kept(ledger, a, 0).of_device, 10);
+	/* That is no excuse the next time. */
+	assert_true(gpd_ledger_recall(ledger, a, false));
+	b->recalled_ns -= 2 * GPD_RECALL_PROMPT_NS;
+	assert_true(gpd_ledger_is_recalling(ledger, a, false));
+	gpd_ledger_set_kept(b, true);
+	assert_int_equal(b->slow, 1);
+	assert_int_equal(b->keeps, GPD_KEEPS);
+	assert_int_equal(gpd_ledger_kept(ledger, a, 0).of_device, 0);
+	assert_true(gpd_ledger_recall(ledger, a, false));
+	assert_false(gpd_ledger_is_recalling(ledger, a, false));
+	gpd_ledger_set_kept(b, false);
+	assert_int_equal(b->keeps, GPD_KEEPS_NOTHING);
+	/* Another session in its place has been asked for nothing yet. */
+	gpd_ledger_close(ledger, b);
+	b = gpd_ledger_open(ledger, 3, GPD_TENANT_DEFAULT + 1, 11);
+	assert_int_equal(b->slow, 0);
+}
+
+static void
+what_travels_without_a_turn_delays_the_next_one(void **state)
+{
+	struct gpd_ledger_session *a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
+	struct gpd_ledger_tenant *tenant = &ledger->tenants[GPD_TENANT_DEFAULT];
+
+	gpd_ledger_link_owe(ledger, a, 1000, 5000);
+	assert_int_equal(tenant->link_free_ns, 0);
+	gpd_ledger_set_bandwidth(tenant, 1000000);
+	gpd_ledger_link_owe(ledger, a, 1000, 5000);
+	gpd_ledger_link_owe(ledger, a, 1000, 5000);
+	assert_int_equal(tenant->link_free_ns, 5000 + 2 * 1000000);
+	assert_int_equal(gpd_ledger_link(ledger, a, 10, 5000).start_ns, 5000 + 2 * 1000000);
+}
+
 /* What counts is what they would give back: credit, and of what is in use no more than there is. */
 static void
 what_others_keep_could_be_had(void **state)
@@ -494,6 +548,8 @@ main(void)
 		TEST(an_ended_session_counts_until_its_line_is_closed),
 		TEST(what_is_granted_counts_and_is_not_in_use),
 		TEST(who_keeps_memory_is_asked_for_it_for_so_long),
+		TEST(who_was_slow_once_is_not_waited_for_again),
+		TEST(what_travels_without_a_turn_delays_the_next_one),
 		TEST(what_others_keep_could_be_had),
 		TEST(what_a_session_is_refused_its_tenant_keeps),
 		TEST(a_lowered_quota_takes_nothing_away),
