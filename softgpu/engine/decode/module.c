@@ -28,7 +28,7 @@ static int
 place_variables(struct gs_module *module)
 {
 	const struct gs_ptx *ptx = module->ptx;
-	uint64_t size = 0;
+	uint64_t size = 0, const_bytes = 0;
 
 	for (uint32_t i = 0; i < ptx->symbol_count; i++) {
 		const struct gs_symbol *symbol = &ptx->symbols[i];
@@ -42,8 +42,9 @@ place_variables(struct gs_module *module)
 		if (size > GS_PTX_MAX_VARIABLE)
 			return GS_OUT_OF_MEMORY;
 		if (symbol->space == GS_SPACE_CONST)
-			module->const_bytes += (uint32_t)symbol->size;
+			const_bytes += symbol->size;
 	}
+	module->const_bytes = const_bytes < INT32_MAX ? (uint32_t)const_bytes : INT32_MAX;
 	if (!size)
 		return GS_OK;
 	module->variables = gs_vmem_alloc(size);
@@ -271,10 +272,13 @@ build_module(struct gs_module *module, struct gs_error *error)
 {
 	int r;
 
-	if (allocate_tables(module) != GS_OK || place_variables(module) != GS_OK ||
-	    gs_module_place_shared(module) != GS_OK)
+	if (allocate_tables(module) != GS_OK || place_variables(module) != GS_OK)
 		return fail_memory(error);
-	r = decode_functions(module, error);
+	r = gs_module_place_shared(module, error);
+	if (r == GS_OUT_OF_MEMORY)
+		return fail_memory(error);
+	if (r == GS_OK)
+		r = decode_functions(module, error);
 	return r == GS_OK ? initialize_variables(module, error) : r;
 }
 

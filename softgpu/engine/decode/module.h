@@ -24,6 +24,6 @@ struct gs_module {
 };
 
 /* module_shared.c: gives .shared variables their offsets and functions their sizes. */
-int gs_module_place_shared(struct gs_module *module);
+int gs_module_place_shared(struct gs_module *module, struct gs_error *error);
 
 #endif

@@ -5,11 +5,15 @@
  */
 #include "softgpu/engine/decode/module.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define NOBODY (-1)
 #define SEVERAL (-2)
+/* Bytes of static shared memory that a kernel can have: the limit of ptxas for every GPU. */
+#define STATIC_MAX UINT64_C(49152)
 
 struct placement {
 	struct gs_module *module;
@@ -152,12 +156,28 @@ reaches_several(struct placement *placement, uint32_t entry)
 	return found;
 }
 
-static void
-place_all(struct placement *placement)
+static int
+set_size(struct gs_function *function, uint64_t size, struct gs_error *error)
+{
+	if (size > STATIC_MAX) {
+		error->code = GS_INVALID_PTX;
+		snprintf(error->text, sizeof(error->text),
+			 "kernel %.64s: %" PRIu64
+			 " bytes of static shared memory; the maximum is %" PRIu64,
+			 function->ptx->name, size, STATIC_MAX);
+		return GS_INVALID_PTX;
+	}
+	function->shared_bytes = (uint32_t)size;
+	return GS_OK;
+}
+
+static int
+place_all(struct placement *placement, struct gs_error *error)
 {
 	struct gs_module *module = placement->module;
 	uint32_t count = module->ptx->function_count;
 	uint64_t common;
+	int r = GS_OK;
 
 	find_pointed_at(placement);
 	for (uint32_t f = 0; f < count; f++) {
@@ -165,24 +185,26 @@ place_all(struct placement *placement)
 			visit_entry(placement, f);
 	}
 	common = place_symbols(placement, SEVERAL, 0);
-	for (uint32_t f = 0; f < count; f++) {
+	for (uint32_t f = 0; r == GS_OK && f < count; f++) {
 		uint64_t end;
 
 		if (!module->ptx->functions[f].is_entry)
 			continue;
 		end = place_symbols(placement, (int32_t)f,
 				    common && reaches_several(placement, f) ? common : 0);
-		module->functions[f].shared_bytes = end > UINT32_MAX ? UINT32_MAX : (uint32_t)end;
+		r = set_size(&module->functions[f], end, error);
 	}
+	return r;
 }
 
 int
-gs_module_place_shared(struct gs_module *module)
+gs_module_place_shared(struct gs_module *module, struct gs_error *error)
 {
 	struct placement placement = { .module = module };
 	uint32_t functions = module->ptx->function_count;
 	uint32_t symbols = module->ptx->symbol_count;
 	bool has_shared = false;
+	int r = GS_OUT_OF_MEMORY;
 
 	for (uint32_t i = 0; i < symbols; i++)
 		has_shared |= module->ptx->symbols[i].space == GS_SPACE_SHARED;
@@ -195,13 +217,11 @@ gs_module_place_shared(struct gs_module *module)
 	if (placement.is_reached && placement.is_pointed_at && placement.todo && placement.user) {
 		for (uint32_t i = 0; i < symbols; i++)
 			placement.user[i] = NOBODY;
-		place_all(&placement);
+		r = place_all(&placement, error);
 	}
-	has_shared =
-		placement.is_reached && placement.is_pointed_at && placement.todo && placement.user;
 	free(placement.is_reached);
 	free(placement.is_pointed_at);
 	free(placement.todo);
 	free(placement.user);
-	return has_shared ? GS_OK : GS_OUT_OF_MEMORY;
+	return r;
 }

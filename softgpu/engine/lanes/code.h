@@ -118,6 +118,13 @@ struct gs_function {
 	const char *unsupported;
 };
 
+/* The offset of dynamic shared memory, which follows the static one. */
+static inline uint64_t
+gs_dynamic_shared_at(const struct gs_function *function)
+{
+	return ((uint64_t)function->shared_bytes + 15) & ~UINT64_C(15);
+}
+
 /* A function's address as kernels see it: outside every mapping. */
 #define GS_FUNCTION_ADDRESS 0xf000000000000000ull
 

@@ -194,14 +194,19 @@ parse_dimensions(struct gs_parser *parser, bool *dynamic_p)
 	uint64_t count = 1;
 
 	while (gs_parser_accept(parser, "[")) {
+		uint64_t length;
+
 		if (gs_parser_accept(parser, "]")) {
 			*dynamic_p = true;
 			count = 0;
 			continue;
 		}
-		count *= gs_parser_count(parser, GS_PTX_MAX_VARIABLE, "array size");
-		if (count > GS_PTX_MAX_VARIABLE)
+		length = gs_parser_count(parser, GS_PTX_MAX_VARIABLE, "array size");
+		if (length && count > GS_PTX_MAX_VARIABLE / length) {
 			gs_parser_fail(parser, "array too large");
+			length = 0;
+		}
+		count *= length;
 		gs_parser_expect(parser, "]");
 	}
 	return count;

@@ -182,7 +182,7 @@ fixed_value(const struct gs_block *block, const struct gs_warp *warp, const stru
 	case GS_FIXED_PARAM_ADDRESS:
 		return (uint64_t)(uintptr_t)block->job->params + (uint64_t)fixed->value;
 	case GS_FIXED_DYNAMIC_SHARED:
-		return ((block->job->function->shared_bytes + 15u) & ~15u) + (uint64_t)fixed->value;
+		return gs_dynamic_shared_at(block->job->function) + (uint64_t)fixed->value;
 	case GS_FIXED_SPECIAL:
 		return special_value(block, warp, fixed);
 	default:

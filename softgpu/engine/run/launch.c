@@ -385,7 +385,7 @@ static int
 check_launch(const struct gs_launch *launch, struct gs_error *error)
 {
 	const struct gs_function *function = launch->function;
-	uint64_t aligned = (function->shared_bytes + 15u) & ~15u;
+	uint64_t aligned = gs_dynamic_shared_at(function);
 
 	if (!workers.count)
 		return refuse(error, GS_NOT_INITIALIZED, "the engine was not started");
@@ -429,7 +429,7 @@ prepare_job(struct gs_job *job, const struct gs_launch *launch)
 	job->shared_bytes = function->shared_bytes;
 	if (launch->dynamic_shared)
 		job->shared_bytes =
-			((function->shared_bytes + 15u) & ~15u) + launch->dynamic_shared;
+			(uint32_t)(gs_dynamic_shared_at(function) + launch->dynamic_shared);
 	job->local_stride = local_stride(function);
 	job->multiprocessors =
 		launch->multiprocessors ? launch->multiprocessors : (uint32_t)workers.count;

@@ -110,6 +110,20 @@ names_that_nothing_declares_are_refused(void **state)
 }
 
 static void
+sizes_beyond_the_limits_are_refused(void **state)
+{
+	gs_test_refuse(KERNEL(".shared .b8 s[49153]; mov.u64 %rd1, s;"),
+		       "49153 bytes of static shared memory; the maximum is 49152");
+	/* Rounded up, or multiplied, in fewer bits these are 0. */
+	gs_test_refuse(KERNEL(".shared .b8 s[4294967296]; mov.u64 %rd1, s;"),
+		       "4294967296 bytes of static shared memory");
+	gs_test_refuse(KERNEL(".shared .b8 s[4294967281]; mov.u64 %rd1, s;"),
+		       "4294967281 bytes of static shared memory");
+	gs_test_refuse(HEAD ".global .b8 a[68719476736][268435456];", "array too large");
+	gs_test_refuse(HEAD ".global .b8 a[4294967296][4294967296];", "array too large");
+}
+
+static void
 operands_of_the_wrong_size_are_refused(void **state)
 {
 	gs_test_refuse(KERNEL("add.u32 %r1, %r2, %rd1;"), "wrong size");
@@ -351,6 +365,7 @@ main(void)
 		TEST(an_unsupported_instruction_is_named_with_its_line),
 		TEST(what_cannot_run_spoils_its_callers_only),
 		TEST(names_that_nothing_declares_are_refused),
+		TEST(sizes_beyond_the_limits_are_refused),
 		TEST(operands_of_the_wrong_size_are_refused),
 		TEST(textures_have_the_coordinates_of_their_shape),
 		TEST(what_is_no_ptx_is_refused),
