@@ -26,6 +26,12 @@
 uint64_t gpd_image_cache_stall_ns = UINT64_C(2000000000);
 uint64_t gpd_image_cache_wait_ns = UINT64_C(10000000000);
 
+/* A tenant that has sent the bytes of a blob. */
+struct owner {
+	struct owner *next;
+	char tenant[];
+};
+
 struct gpd_blob {
 	struct gpd_image_name name; /* size 0 until the bytes are there */
 	UT_hash_handle hh;
@@ -33,6 +39,7 @@ struct gpd_blob {
 	struct gpd_image_bringer *bringer; /* of them; NULL: they are there */
 	uint64_t heard_ns;                 /* when the last of them came */
 	unsigned int refs;
+	struct owner *owners;         /* utlist */
 	struct gpd_blob *prev, *next; /* of those without a reference */
 	/* With the bytes. */
 	struct gp_image *image;
@@ -61,6 +68,12 @@ GP_COND_AT_START(cache.written);
 static void
 blob_free(struct gpd_blob *blob)
 {
+	struct owner *owner, *next;
+
+	LL_FOREACH_SAFE(blob->owners, owner, next)
+	{
+		free(owner);
+	}
 	gp_image_destroy(blob->image);
 	free(blob->wrong);
 	free(blob->bytes);
@@ -113,6 +126,38 @@ create(const uint8_t *sha256) GP_LOCKED(cache.lock)
 	memcpy(blob->name.sha256, sha256, GPD_SHA256_SIZE);
 	HASH_ADD(hh, cache.blobs, name.sha256, GPD_SHA256_SIZE, blob);
 	return blob;
+}
+
+static const char *
+get_tenant(const struct gpd_image_bringer *bringer)
+{
+	return bringer && bringer->tenant ? bringer->tenant : "";
+}
+
+static bool
+is_owner(const struct gpd_blob *blob, const struct gpd_image_bringer *bringer) GP_LOCKED(cache.lock)
+{
+	const struct owner *owner;
+
+	LL_FOREACH(blob->owners, owner)
+	{
+		if (strcmp(owner->tenant, get_tenant(bringer)) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Without memory for it the tenant sends the image again. */
+static void
+add_owner(struct gpd_blob *blob, const struct gpd_image_bringer *bringer) GP_LOCKED(cache.lock)
+{
+	const char *tenant = get_tenant(bringer);
+	struct owner *owner = malloc(sizeof(*owner) + strlen(tenant) + 1);
+
+	if (!owner)
+		return;
+	strcpy(owner->tenant, tenant);
+	LL_PREPEND(blob->owners, owner);
 }
 
 /* Nobody brings it any more, or `bringer` does. */
@@ -172,17 +217,20 @@ open_image(const void *bytes, size_t size, struct gp_image **image_p)
 	return r;
 }
 
-/* Takes bytes over; those that are there already if somebody else was faster. */
+/* Takes bytes over, or destroys them if the blob has them already.  *new_p: the tenant did not own
+ * the blob before. */
 static struct gpd_blob *
-insert(const uint8_t *sha256, void *bytes, size_t size, bool *fresh)
+insert(const struct gpd_image_bringer *bringer, const uint8_t *sha256, void *bytes, size_t size,
+       bool *new_p)
 {
 	struct gp_image *image = NULL;
 	int error = open_image(bytes, size, &image);
 	struct gpd_image_uses uses =
 		error ? (struct gpd_image_uses){ .state = true } : gpd_image_scan(image);
 	struct gpd_blob *blob;
+	bool fresh;
 
-	*fresh = false;
+	*new_p = false;
 	if (error == -ENOMEM) {
 		free(bytes);
 		return NULL;
@@ -191,8 +239,8 @@ insert(const uint8_t *sha256, void *bytes, size_t size, bool *fresh)
 	blob = find(sha256);
 	if (!blob)
 		blob = create(sha256);
-	*fresh = blob && !blob->bytes;
-	if (*fresh) {
+	fresh = blob && !blob->bytes;
+	if (fresh) {
 		blob->bytes = bytes;
 		blob->name.size = size;
 		blob->image = image;
@@ -208,6 +256,9 @@ insert(const uint8_t *sha256, void *bytes, size_t size, bool *fresh)
 		if (blob && !blob->refs++)
 			idle_unlink(blob);
 	}
+	*new_p = blob && !is_owner(blob, bringer);
+	if (*new_p)
+		add_owner(blob, bringer);
 	pthread_mutex_unlock(&cache.lock);
 	return blob;
 }
@@ -224,15 +275,22 @@ take(struct gpd_blob *blob, size_t size) GP_LOCKED(cache.lock)
 }
 
 static struct gpd_blob *
-read_in(const struct gpd_image_name *name)
+read_in(const struct gpd_image_name *name, const struct gpd_image_bringer *bringer)
 {
-	void *bytes = gpd_image_disk_read(name);
-	bool fresh;
+	void *bytes = gpd_image_disk_read(name, get_tenant(bringer));
+	bool new;
 
-	return bytes ? insert(name->sha256, bytes, name->size, &fresh) : NULL;
+	return bytes ? insert(bringer, name->sha256, bytes, name->size, &new) : NULL;
 }
 
-/* Waits for what another bringer brings, as long as that comes.  NULL: nobody does. */
+static bool
+is_same_tenant(const struct gpd_image_bringer *a, const struct gpd_image_bringer *b)
+{
+	return strcmp(get_tenant(a), get_tenant(b)) == 0;
+}
+
+/* Waits for the bytes that another bringer of the tenant brings, as long as they come.  NULL: there
+ * is no such blob. */
 static struct gpd_blob *
 await(const uint8_t *sha256, struct gpd_image_bringer *bringer, const _Atomic bool *given_up)
 	GP_LOCKED(cache.lock)
@@ -240,7 +298,7 @@ await(const uint8_t *sha256, struct gpd_image_bringer *bringer, const _Atomic bo
 	uint64_t now = gp_now_ns();
 	struct gpd_blob *blob;
 
-	while ((blob = find(sha256)) && !blob->bytes &&
+	while ((blob = find(sha256)) && !blob->bytes && is_same_tenant(blob->bringer, bringer) &&
 	       now - blob->heard_ns < gpd_image_cache_stall_ns &&
 	       bringer->waited_ns < gpd_image_cache_wait_ns && !atomic_load(given_up)) {
 		uint64_t begin = now;
@@ -261,20 +319,20 @@ gpd_image_cache_get(const struct gpd_image_name *name, struct gpd_image_bringer 
 	pthread_mutex_lock(&cache.lock);
 	give_up(bringer);
 	blob = await(name->sha256, bringer, given_up);
-	if (blob && blob->bytes) {
+	if (blob && blob->bytes && is_owner(blob, bringer)) {
 		blob = take(blob, name->size);
 		pthread_mutex_unlock(&cache.lock);
 		return blob;
 	}
-	/* From now on this is the one that others wait for. */
+	/* From now on this is the one that others of its tenant wait for. */
 	if (!blob)
 		blob = create(name->sha256);
-	if (blob) {
+	if (blob && !blob->bytes && (!blob->bringer || is_same_tenant(blob->bringer, bringer))) {
 		set_bringer(blob, bringer);
 		blob->heard_ns = gp_now_ns();
 	}
 	pthread_mutex_unlock(&cache.lock);
-	return read_in(name);
+	return read_in(name, bringer);
 }
 
 struct gpd_blob *
@@ -292,13 +350,20 @@ gpd_image_cache_here(const struct gpd_image_name *name)
 	return blob;
 }
 
+/* A file to be written. */
+struct output {
+	struct gpd_blob *blob; /* a reference */
+	char tenant[];
+};
+
 static void *
 write_out(void *arg)
 {
-	struct gpd_blob *blob = arg;
+	struct output *output = arg;
 
-	gpd_image_disk_write(&blob->name, blob->bytes);
-	gpd_blob_unref(blob);
+	gpd_image_disk_write(&output->blob->name, output->tenant, output->blob->bytes);
+	gpd_blob_unref(output->blob);
+	free(output);
 	pthread_mutex_lock(&cache.lock);
 	cache.writers--;
 	pthread_cond_broadcast(&cache.written);
@@ -308,26 +373,32 @@ write_out(void *arg)
 
 /* A session's load does not wait for the disk. */
 static void
-write_later(struct gpd_blob *blob)
+write_later(struct gpd_blob *blob, const char *tenant)
 {
+	struct output *output = malloc(sizeof(*output) + strlen(tenant) + 1);
 	bool many;
 
+	if (!output)
+		return;
 	gpd_blob_ref(blob);
+	output->blob = blob;
+	strcpy(output->tenant, tenant);
 	pthread_mutex_lock(&cache.lock);
 	many = cache.writers++ >= WRITERS_MAX;
 	pthread_mutex_unlock(&cache.lock);
-	if (many || gp_thread_start("image-disk", 0, write_out, blob))
-		write_out(blob);
+	if (many || gp_thread_start("image-disk", 0, write_out, output))
+		write_out(output);
 }
 
 struct gpd_blob *
-gpd_image_cache_add(const uint8_t sha256[GPD_SHA256_SIZE], void *bytes, size_t size)
+gpd_image_cache_add(struct gpd_image_bringer *bringer, const uint8_t sha256[GPD_SHA256_SIZE],
+		    void *bytes, size_t size)
 {
-	bool fresh;
-	struct gpd_blob *blob = insert(sha256, bytes, size, &fresh);
+	bool new;
+	struct gpd_blob *blob = insert(bringer, sha256, bytes, size, &new);
 
-	if (fresh && cache.disk)
-		write_later(blob);
+	if (new &&cache.disk)
+		write_later(blob, get_tenant(bringer));
 	return blob;
 }
 

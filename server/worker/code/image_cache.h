@@ -3,12 +3,15 @@
  * Device code by its SHA-256, for the sessions of the worker and, on disk, for later workers.
  *
  * A blob is one image's bytes, counted, never changed once they are there.  The blobs that were
- * used last stay in memory without a reference, up to a limit.  On disk each is a file named by the
- * hash; a file that does not have it is thrown away.
+ * used last stay in memory without a reference, up to a limit.  On disk each is a file for each
+ * tenant (image_disk.h); a file whose bytes do not have the hash is thrown away.
  *
- * Programs that start together load the same code, and it travels once: a blob exists from the
- * moment on at which somebody is about to bring its bytes, from the disk or from a client.  Who
- * else asks for it waits for them, as long as they come.  Any thread.
+ * A hash is no proof that a client has the image.  So a session gets a blob only if a session of
+ * its tenant has sent the bytes; for other tenants the image is missing.
+ *
+ * Programs that start together load the same code, and it travels once for each tenant: a blob
+ * exists from the moment on at which somebody is about to bring its bytes, from the disk or from a
+ * client.  Other sessions of the tenant wait for them, as long as they come.  Any thread.
  */
 #ifndef GPD_IMAGE_CACHE_H
 #define GPD_IMAGE_CACHE_H
@@ -31,6 +34,7 @@ struct gpd_image_cache_limits {
 
 /* Somebody who brings one image at a time: a session has one.  All zeros at first. */
 struct gpd_image_bringer {
+	const char *tenant;    /* its name, or NULL; outlives the calls here; its own thread */
 	struct gpd_blob *blob; /* whose bytes are to come; NULL: none; the cache's lock */
 	uint64_t waited_ns;    /* for others, in all; its own thread */
 };
@@ -51,7 +55,7 @@ struct gpd_blob *gpd_image_cache_get(const struct gpd_image_name *name,
 				     struct gpd_image_bringer *bringer,
 				     const _Atomic bool *given_up);
 
-/* The same, if its bytes are in memory. */
+/* The same, if its bytes are in memory; only for a tenant that has loaded it before. */
 struct gpd_blob *gpd_image_cache_here(const struct gpd_image_name *name);
 
 /* Some of the bytes have come. */
@@ -59,8 +63,10 @@ void gpd_image_cache_goes_on(struct gpd_image_bringer *bringer);
 /* They do not come from this bringer, if any were to. */
 void gpd_image_cache_give_up(struct gpd_image_bringer *bringer);
 
-/* Takes bytes over, whose hash this is (from gpd_image_bytes_alloc()); NULL: no memory. */
-struct gpd_blob *gpd_image_cache_add(const uint8_t sha256[GPD_SHA256_SIZE], void *bytes,
+/* Takes bytes over that the bringer's client has sent, whose hash this is (from
+ * gpd_image_bytes_alloc()); NULL: no memory. */
+struct gpd_blob *gpd_image_cache_add(struct gpd_image_bringer *bringer,
+				     const uint8_t sha256[GPD_SHA256_SIZE], void *bytes,
 				     size_t size);
 
 void gpd_blob_ref(struct gpd_blob *blob);

@@ -12,12 +12,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #define NAME_SIZE (2 * GPD_SHA256_SIZE + 1)
 /* A file that a worker left half-written when it ended; older ones are deleted. */
 #define UNFINISHED ".new-"
 #define UNFINISHED_SECONDS 3600
+#define RESERVE_MAX ((uint64_t)1 << 30)
 
 static struct {
 	int dir;
@@ -86,11 +88,20 @@ gpd_image_disk_start(const char *dir, uint64_t limit)
 	return disk.dir >= 0;
 }
 
-static void
-file_of(const struct gpd_image_name *name, char *file)
+static bool
+get_file(const struct gpd_image_name *name, const char *tenant, char file[NAME_SIZE])
 {
-	for (int i = 0; i < GPD_SHA256_SIZE; i++)
-		snprintf(file + 2 * i, 3, "%02x", name->sha256[i]);
+	EVP_MD_CTX *digest = EVP_MD_CTX_new();
+	uint8_t found[EVP_MAX_MD_SIZE];
+	bool good = digest && EVP_DigestInit_ex(digest, EVP_sha256(), NULL) == 1 &&
+		    EVP_DigestUpdate(digest, name->sha256, GPD_SHA256_SIZE) == 1 &&
+		    EVP_DigestUpdate(digest, tenant, strlen(tenant)) == 1 &&
+		    EVP_DigestFinal_ex(digest, found, NULL) == 1;
+
+	EVP_MD_CTX_free(digest);
+	for (int i = 0; good && i < GPD_SHA256_SIZE; i++)
+		snprintf(file + 2 * i, 3, "%02x", found[i]);
+	return good;
 }
 
 static int
@@ -119,14 +130,15 @@ has_hash(const void *bytes, const struct gpd_image_name *name)
 }
 
 void *
-gpd_image_disk_read(const struct gpd_image_name *name)
+gpd_image_disk_read(const struct gpd_image_name *name, const char *tenant)
 {
 	char file[NAME_SIZE];
 	struct stat status;
 	void *bytes = NULL;
 	int fd;
 
-	file_of(name, file);
+	if (disk.dir < 0 || !get_file(name, tenant, file))
+		return NULL;
 	fd = openat(disk.dir, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
 		return NULL;
@@ -206,15 +218,42 @@ put_file(const char *file, const void *bytes, size_t size)
 		unlinkat(disk.dir, unfinished, 0);
 }
 
+uint64_t
+gpd_image_disk_reserve(uint64_t file_system_bytes)
+{
+	const uint64_t tenth = file_system_bytes / 10;
+
+	return tenth < RESERVE_MAX ? tenth : RESERVE_MAX;
+}
+
+/* Whether the file system keeps its reserve when size bytes are written. */
+static bool
+has_room(uint64_t size)
+{
+	struct statvfs status;
+	uint64_t available, reserve;
+
+	if (fstatvfs(disk.dir, &status))
+		return false;
+	available = (uint64_t)status.f_bavail * status.f_frsize;
+	reserve = gpd_image_disk_reserve((uint64_t)status.f_blocks * status.f_frsize);
+	return available >= reserve && available - reserve >= size;
+}
+
 void
-gpd_image_disk_write(const struct gpd_image_name *name, const void *bytes)
+gpd_image_disk_write(const struct gpd_image_name *name, const char *tenant, const void *bytes)
 {
 	char file[NAME_SIZE], oldest[NAME_SIZE];
 
-	if (disk.dir < 0 || name->size > disk.limit)
+	if (disk.dir < 0 || name->size > disk.limit || !get_file(name, tenant, file))
 		return;
-	file_of(name, file);
+	while (!has_room(name->size)) {
+		if (!look_through(oldest) || unlinkat(disk.dir, oldest, 0))
+			return;
+	}
 	put_file(file, bytes, name->size);
-	while (look_through(oldest) > disk.limit && unlinkat(disk.dir, oldest, 0) == 0)
+	/* Other writers may have used the same room. */
+	while ((look_through(oldest) > disk.limit || !has_room(0)) &&
+	       unlinkat(disk.dir, oldest, 0) == 0)
 		;
 }

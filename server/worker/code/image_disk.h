@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The folder in which device code outlives the worker: a file per image, named by its SHA-256.
- * Several workers may use the same one.  Any thread.  What fails here is only slower.
+ * The folder in which device code outlives the worker: a file for each image and tenant, named by
+ * the SHA-256 of the image's SHA-256 and the tenant's name.  So a tenant reads only images that it
+ * has sent itself.  Several workers may use the same folder.  An error only makes loads slower.
+ *
+ * Threads: any.
  */
 #ifndef GPD_IMAGE_DISK_H
 #define GPD_IMAGE_DISK_H
@@ -24,10 +27,15 @@ void *gpd_image_bytes_alloc(size_t size);
  * was given; then the others do nothing. */
 bool gpd_image_disk_start(const char *dir, uint64_t limit);
 
-/* The checked bytes, for the caller to free; NULL: not there (any more).  It counts as used now. */
-void *gpd_image_disk_read(const struct gpd_image_name *name);
+/* The checked bytes, for the caller to free; NULL: the folder does not contain them for this
+ * tenant. It counts as used now. */
+void *gpd_image_disk_read(const struct gpd_image_name *name, const char *tenant);
 
-/* Also deletes the files that were used longest ago when there is too much. */
-void gpd_image_disk_write(const struct gpd_image_name *name, const void *bytes);
+/* Deletes the files that were used longest ago when the folder exceeds its limit or the file system
+ * is nearly full; writes nothing while it stays nearly full. */
+void gpd_image_disk_write(const struct gpd_image_name *name, const char *tenant, const void *bytes);
+
+/* Bytes of a file system that the cache leaves free: a tenth, at most 1 GiB. */
+uint64_t gpd_image_disk_reserve(uint64_t file_system_bytes);
 
 #endif /* GPD_IMAGE_DISK_H */

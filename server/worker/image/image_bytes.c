@@ -72,7 +72,7 @@ bring(struct gpd_session *session, const struct gp_args_gpImageLoad *args, struc
 		result = CUDA_ERROR_INVALID_IMAGE;
 	}
 	if (result == CUDA_SUCCESS) {
-		*blob_p = gpd_image_cache_add(sha256, bytes, args->size);
+		*blob_p = gpd_image_cache_add(&session->bringer, sha256, bytes, args->size);
 		result = *blob_p ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 	} else {
 		free(bytes);
@@ -103,6 +103,9 @@ gpd_image_bytes(struct gpd_session *session, const struct gp_args_gpImageLoad *a
 	CUresult result;
 
 	*blob_p = NULL;
+	if (!session->bringer.tenant)
+		session->bringer.tenant =
+			session->account.ledger->tenants[session->account.line->tenant].name;
 	if (args->sha256.size != GPD_SHA256_SIZE || (bulk && bulk != args->size)) {
 		gpd_session_violation(session,
 				      "an image of %lu bytes with a tail of %lu and a hash of %zu",

@@ -62,7 +62,7 @@ content(char fill, size_t size, uint8_t *sha256)
 static struct gpd_blob *
 add(const uint8_t *sha256, void *bytes, size_t size)
 {
-	return gpd_image_cache_add(sha256, bytes, size);
+	return gpd_image_cache_add(NULL, sha256, bytes, size);
 }
 
 static struct gpd_blob *
@@ -352,6 +352,66 @@ machine_code_that_a_driver_would_stumble_over_is_told(void **state)
 
 /* Sessions that start together. */
 #define MS UINT64_C(1000000)
+/* Adds and finds as a session of a tenant does. */
+static bool
+tenant_has(const char *tenant, char fill, size_t size)
+{
+	struct gpd_image_bringer bringer = { .tenant = tenant };
+	struct gpd_image_name name = { .size = size };
+	struct gpd_blob *blob;
+
+	free(content(fill, size, name.sha256));
+	blob = gpd_image_cache_get(&name, &bringer, &going_on);
+	gpd_image_cache_give_up(&bringer);
+	gpd_blob_unref(blob);
+	return blob;
+}
+
+static void
+tenant_puts(const char *tenant, char fill, size_t size)
+{
+	struct gpd_image_bringer bringer = { .tenant = tenant };
+	uint8_t sha256[GPD_SHA256_SIZE];
+	void *bytes = content(fill, size, sha256);
+
+	gpd_blob_unref(gpd_image_cache_add(&bringer, sha256, bytes, size));
+}
+
+static void
+a_tenant_gets_only_what_it_has_sent(void **state)
+{
+	start(1 << 20, 1 << 20);
+	tenant_puts("a", 'a', 1000);
+	assert_true(tenant_has("a", 'a', 1000));
+	assert_false(tenant_has("b", 'a', 1000));
+	assert_false(has('a', 1000));
+	/* A later worker has the file of one tenant. */
+	gpd_image_cache_stop();
+	assert_int_equal(files(NULL), 1);
+	start(1 << 20, 1 << 20);
+	assert_false(tenant_has("b", 'a', 1000));
+	assert_true(tenant_has("a", 'a', 1000));
+	assert_false(tenant_has("b", 'a', 1000));
+	tenant_puts("b", 'a', 1000);
+	assert_true(tenant_has("b", 'a', 1000));
+	assert_true(tenant_has("a", 'a', 1000));
+	gpd_image_cache_stop();
+	assert_int_equal(files(NULL), 2);
+	/* What another tenant has in memory is found on disk. */
+	start(1 << 20, 1 << 20);
+	assert_true(tenant_has("a", 'a', 1000));
+	assert_true(tenant_has("b", 'a', 1000));
+}
+
+static void
+the_cache_leaves_a_tenth_free_or_1_gib(void **state)
+{
+	assert_int_equal(gpd_image_disk_reserve(0), 0);
+	assert_int_equal(gpd_image_disk_reserve(640 << 20), 64 << 20);
+	assert_int_equal(gpd_image_disk_reserve((uint64_t)10 << 30), (uint64_t)1 << 30);
+	assert_int_equal(gpd_image_disk_reserve(UINT64_MAX), (uint64_t)1 << 30);
+}
+
 #define WAITING 3
 
 static const struct gpd_image_name ONE = { "one", 1000 }, OTHER = { "another", 1000 };
@@ -415,7 +475,7 @@ who_waits_gets_what_another_one_brings(void **state)
 	for (int i = 0; i < WAITING; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, get_one, &more[i]), 0);
 	gp_nap(50 * MS);
-	blob = gpd_image_cache_add(ONE.sha256, gpd_image_bytes_alloc(1000), 1000);
+	blob = gpd_image_cache_add(NULL, ONE.sha256, gpd_image_bytes_alloc(1000), 1000);
 	assert_null(first.blob);
 	for (int i = 0; i < WAITING; i++) {
 		(void)pthread_join(threads[i], (void **)&got);
@@ -477,7 +537,7 @@ who_stalls_is_not_waited_for(void **state)
 	assert_null(first.blob);
 	assert_non_null(second.blob);
 	gpd_image_cache_goes_on(&first);
-	blob = gpd_image_cache_add(ONE.sha256, gpd_image_bytes_alloc(1000), 1000);
+	blob = gpd_image_cache_add(NULL, ONE.sha256, gpd_image_bytes_alloc(1000), 1000);
 	assert_null(second.blob);
 	gpd_image_cache_give_up(&second);
 	assert_ptr_equal(get(&ONE, &more[0]), blob);
@@ -507,6 +567,29 @@ nobody_waits_longer_than_told_or_than_his_session(void **state)
 	assert_true(gp_now_ns() - begin < 30000 * MS);
 }
 
+static void
+no_tenant_waits_for_another_one(void **state)
+{
+	struct gpd_blob *blob;
+
+	first.tenant = "a";
+	second.tenant = more[0].tenant = "b";
+	assert_null(get(&ONE, &first));
+	assert_null(get(&ONE, &second));
+	assert_int_equal(second.waited_ns, 0);
+	/* What the other tenant sends is its own. */
+	blob = gpd_image_cache_add(&second, ONE.sha256, gpd_image_bytes_alloc(1000), 1000);
+	assert_non_null(blob);
+	assert_null(get(&ONE, &first));
+	assert_ptr_equal(get(&ONE, &more[0]), blob);
+	assert_int_equal(first.waited_ns + more[0].waited_ns, 0);
+	assert_ptr_equal(
+		gpd_image_cache_add(&first, ONE.sha256, gpd_image_bytes_alloc(1000), 1000), blob);
+	assert_ptr_equal(get(&ONE, &first), blob);
+	for (int i = 0; i < 4; i++)
+		gpd_blob_unref(blob);
+}
+
 int
 main(void)
 {
@@ -521,6 +604,8 @@ main(void)
 		TEST(files_are_the_owners_alone),
 		TEST(the_disk_keeps_what_was_used_last),
 		TEST(without_a_folder_there_is_only_memory),
+		TEST(a_tenant_gets_only_what_it_has_sent),
+		TEST(the_cache_leaves_a_tenth_free_or_1_gib),
 		TEST(code_that_prints_is_recognised),
 		TEST(code_that_allocates_is_recognised_by_the_whole_name),
 		TEST(code_with_variables_is_recognised),
@@ -530,6 +615,7 @@ main(void)
 		TEST_BRINGING(who_waits_gets_what_another_one_brings),
 		TEST_BRINGING(one_after_another_brings_it_if_it_does_not_come),
 		TEST_BRINGING(who_stalls_is_not_waited_for),
+		TEST_BRINGING(no_tenant_waits_for_another_one),
 		TEST_BRINGING(nobody_waits_longer_than_told_or_than_his_session),
 	};
 

@@ -56,7 +56,7 @@ blob_of(int number)
 	memcpy(bytes, flat, size);
 	free(flat);
 	assert_int_equal(EVP_Digest(bytes, size, sha256, NULL, EVP_sha256(), NULL), 1);
-	blob = gpd_image_cache_add(sha256, bytes, size);
+	blob = gpd_image_cache_add(NULL, sha256, bytes, size);
 	assert_non_null(blob);
 	return blob;
 }
