@@ -7,37 +7,44 @@
 #include <ar.h>
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* *left: how many bytes may still be unpacked; few bytes may stand for very many. */
 static int
-check_entry(const struct gp_fatbin_entry *entry, uint64_t *left)
+check_entry(const struct gp_fatbin_entry *entry, struct gp_unpack_gate *gate, uint64_t *left)
 {
 	void *bytes;
 	size_t size;
 	int r;
 
-	if (entry->kind != GP_FATBIN_ELF)
-		return 0;
 	if (!(entry->flags & (GP_FATBIN_LZ4 | GP_FATBIN_ZSTD)))
-		return gp_elf_check(entry->payload, entry->stored_size);
-	r = gp_fatbin_extract(entry, *left, &bytes, &size);
+		return entry->kind == GP_FATBIN_ELF
+			       ? gp_elf_check(entry->payload, entry->stored_size)
+			       : 0;
+	if (entry->kind != GP_FATBIN_ELF) {
+		r = gate ? gate->enter(gate, entry->raw_size) : 0;
+		if (!r && gate)
+			gate->leave(gate, entry->raw_size);
+		return r;
+	}
+	r = gp_fatbin_extract_gated(entry, *left, gate, &bytes, &size);
 	if (r == -EFBIG)
 		return gp_image_set_wrong("its code has more than %llu bytes once unpacked",
 					  (unsigned long long)GP_IMAGE_SIZE_MAX);
 	if (r == -EBADMSG)
 		return gp_image_set_wrong("its compressed code cannot be unpacked");
+	if (r == -ENOEXEC)
+		return gp_image_set_wrong("its compressed code is not an ELF for a GPU");
 	if (r)
 		return r;
 	*left -= size;
 	r = gp_elf_check(bytes, size);
-	free(bytes);
+	gp_fatbin_release(gate, bytes, size);
 	return r;
 }
 
 static int
-check_fatbin(const void *bytes, size_t size, uint64_t *left)
+check_fatbin(const void *bytes, size_t size, struct gp_unpack_gate *gate, uint64_t *left)
 {
 	struct gp_fatbin_walk walk;
 	struct gp_fatbin_entry entry;
@@ -46,13 +53,13 @@ check_fatbin(const void *bytes, size_t size, uint64_t *left)
 	while (!r) {
 		r = gp_fatbin_next(&walk, &entry);
 		if (!r)
-			r = check_entry(&entry, left);
+			r = check_entry(&entry, gate, left);
 	}
 	return r == GP_IMAGE_E_END ? 0 : r;
 }
 
 int
-gp_image_check_code(const struct gp_image *image)
+gp_image_check_code(const struct gp_image *image, struct gp_unpack_gate *gate)
 {
 	enum gp_image_kind kind = gp_image_type(image);
 	uint64_t left = GP_IMAGE_SIZE_MAX;
@@ -64,7 +71,7 @@ gp_image_check_code(const struct gp_image *image)
 		if (kind == GP_IMAGE_ELF)
 			r = gp_elf_check(blob.data, blob.size);
 		else if (kind != GP_IMAGE_PTX)
-			r = check_fatbin(blob.data, blob.size, &left);
+			r = check_fatbin(blob.data, blob.size, gate, &left);
 	}
 	return r;
 }
@@ -109,7 +116,8 @@ check_members(const uint8_t *bytes, size_t size)
 }
 
 int
-gp_code_check_within(const void *bytes, size_t size, bool must_be_cubin)
+gp_code_check_within(const void *bytes, size_t size, bool must_be_cubin,
+		     struct gp_unpack_gate *gate)
 {
 	static const uint8_t begin[] = { 0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0 };
 	const uint8_t *at = bytes, *end = at + size;
@@ -124,7 +132,7 @@ gp_code_check_within(const void *bytes, size_t size, bool must_be_cubin)
 		uint64_t body;
 
 		memcpy(&body, at + 8, sizeof(body));
-		r = check_fatbin(at, 16 + body, &left);
+		r = check_fatbin(at, 16 + body, gate, &left);
 		at += 16 + body;
 	}
 	return r;

@@ -1,15 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "image/fatbin.h"
 
+#include "image/elf_check.h"
 #include "image/fatbin_entry.h"
 
 #include <errno.h>
 #include <lz4.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+/* ZSTD_d_stableOutBuffer */
+#define ZSTD_STATIC_LINKING_ONLY
 #include <zstd.h>
 
 #define FATBIN_HEADER_SIZE 16u
+/* Compressed bytes between two looks at a gate.  Four of them can stand for 128 KiB. */
+#define FIRST_STEP 256u
+#define STEP 1024u
+/* 2 GiB: all that an entry can have. */
+#define WINDOW_LOG_MAX 31
 
 static uint16_t
 rd16(const uint8_t *p)
@@ -92,10 +101,102 @@ gp_fatbin_check_within(const void *bytes, size_t size, bool begins)
 }
 
 static int
-unpack(const struct gp_fatbin_entry *entry, uint8_t *bytes)
+check_stop(const struct gp_unpack_gate *gate)
+{
+	return gate->stop && atomic_load(gate->stop) ? -ECANCELED : 0;
+}
+
+/* Checks the first bytes, of which size are unpacked. */
+static int
+check_begin(const struct gp_fatbin_entry *entry, const uint8_t *bytes, size_t size)
+{
+	Elf64_Ehdr header;
+
+	if (entry->kind != GP_FATBIN_ELF)
+		return 0;
+	if (size < sizeof(header))
+		return -ENOEXEC;
+	memcpy(&header, bytes, sizeof(header));
+	return memcmp(header.e_ident, ELFMAG, SELFMAG) || header.e_machine != GP_ELF_MACHINE_CUDA
+		       ? -ENOEXEC
+		       : 0;
+}
+
+/* A context that writes into the result itself, where the library can: without a copy of up to the
+ * same size.  NULL: no memory. */
+static ZSTD_DCtx *
+create_zstd(void)
+{
+	ZSTD_DCtx *context = ZSTD_createDCtx();
+
+	if (!context)
+		return NULL;
+	(void)ZSTD_DCtx_setParameter(context, ZSTD_d_windowLogMax, WINDOW_LOG_MAX);
+#ifdef ZSTD_d_stableOutBuffer
+	(void)ZSTD_DCtx_setParameter(context, ZSTD_d_stableOutBuffer, 1);
+#endif
+	return context;
+}
+
+static int
+unpack_zstd(const struct gp_fatbin_entry *entry, uint8_t *bytes, const struct gp_unpack_gate *gate)
+{
+	ZSTD_DCtx *context = create_zstd();
+	ZSTD_outBuffer out = { bytes, entry->raw_size, 0 };
+	ZSTD_inBuffer in = { entry->payload, 0, 0 };
+	size_t step = FIRST_STEP, left = 1;
+	bool is_checked = false;
+	int r = context ? 0 : -ENOMEM;
+
+	while (!r && in.pos < entry->stored_size) {
+		in.size = entry->stored_size - in.pos < step ? entry->stored_size : in.pos + step;
+		step = STEP;
+		left = ZSTD_decompressStream(context, &out, &in);
+		if (ZSTD_isError(left))
+			r = -EBADMSG;
+		else if (!is_checked && out.pos >= sizeof(Elf64_Ehdr)) {
+			r = check_begin(entry, bytes, out.pos);
+			is_checked = true;
+		}
+		if (!r)
+			r = check_stop(gate);
+	}
+	if (!r && (left || out.pos != entry->raw_size))
+		r = -EBADMSG;
+	ZSTD_freeDCtx(context);
+	return r ? r : check_begin(entry, bytes, out.pos);
+}
+
+static int
+unpack_lz4(const struct gp_fatbin_entry *entry, uint8_t *bytes, const struct gp_unpack_gate *gate)
+{
+	const char *from = (const char *)entry->payload;
+	const int begin = (int)sizeof(Elf64_Ehdr);
+	int size = (int)entry->stored_size, capacity = (int)entry->raw_size;
+	int got = LZ4_decompress_safe_partial(from, (char *)bytes, size,
+					      capacity < begin ? capacity : begin, capacity);
+	int r;
+
+	if (got < 0)
+		return -EBADMSG;
+	r = check_begin(entry, bytes, (size_t)got);
+	if (!r)
+		r = check_stop(gate);
+	if (r)
+		return r;
+	got = LZ4_decompress_safe(from, (char *)bytes, size, capacity);
+	return got != capacity ? -EBADMSG : check_stop(gate);
+}
+
+static int
+unpack(const struct gp_fatbin_entry *entry, uint8_t *bytes, const struct gp_unpack_gate *gate)
 {
 	size_t n;
 
+	if (gate && (entry->flags & GP_FATBIN_ZSTD))
+		return unpack_zstd(entry, bytes, gate);
+	if (gate && (entry->flags & GP_FATBIN_LZ4))
+		return unpack_lz4(entry, bytes, gate);
 	if (entry->flags & GP_FATBIN_ZSTD) {
 		n = ZSTD_decompress(bytes, entry->raw_size, entry->payload, entry->stored_size);
 		return ZSTD_isError(n) || n != entry->raw_size ? -EBADMSG : 0;
@@ -110,20 +211,16 @@ unpack(const struct gp_fatbin_entry *entry, uint8_t *bytes)
 	return 0;
 }
 
-int
-gp_fatbin_extract(const struct gp_fatbin_entry *entry, size_t limit, void **bytes_p, size_t *size_p)
+static int
+extract(const struct gp_fatbin_entry *entry, const struct gp_unpack_gate *gate, void **bytes_p,
+	size_t *size_p)
 {
-	uint8_t *bytes;
+	uint8_t *bytes = malloc(entry->raw_size + 1);
 	int r;
 
-	/* The lengths go to LZ4 as int. */
-	if (entry->raw_size > limit || entry->raw_size > INT32_MAX ||
-	    entry->stored_size > INT32_MAX)
-		return -EFBIG;
-	bytes = malloc(entry->raw_size + 1);
 	if (!bytes)
 		return -ENOMEM;
-	r = unpack(entry, bytes);
+	r = unpack(entry, bytes, gate);
 	if (r) {
 		free(bytes);
 		return r;
@@ -132,6 +229,39 @@ gp_fatbin_extract(const struct gp_fatbin_entry *entry, size_t limit, void **byte
 	*bytes_p = bytes;
 	*size_p = entry->raw_size;
 	return 0;
+}
+
+int
+gp_fatbin_extract_gated(const struct gp_fatbin_entry *entry, size_t limit,
+			struct gp_unpack_gate *gate, void **bytes_p, size_t *size_p)
+{
+	int r;
+
+	/* The lengths go to LZ4 as int. */
+	if (entry->raw_size > limit || entry->raw_size > INT32_MAX ||
+	    entry->stored_size > INT32_MAX)
+		return -EFBIG;
+	r = gate ? gate->enter(gate, entry->raw_size) : 0;
+	if (r)
+		return r;
+	r = extract(entry, gate, bytes_p, size_p);
+	if (r && gate)
+		gate->leave(gate, entry->raw_size);
+	return r;
+}
+
+void
+gp_fatbin_release(struct gp_unpack_gate *gate, void *bytes, size_t size)
+{
+	free(bytes);
+	if (gate)
+		gate->leave(gate, size);
+}
+
+int
+gp_fatbin_extract(const struct gp_fatbin_entry *entry, size_t limit, void **bytes_p, size_t *size_p)
+{
+	return gp_fatbin_extract_gated(entry, limit, NULL, bytes_p, size_p);
 }
 
 /* Which compute capabilities may use an entry that was made for entry->sm. */

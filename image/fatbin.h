@@ -76,6 +76,20 @@ struct gp_fatbin_entry {
 	size_t name_size;
 };
 
+/*
+ * Limits the unpacking of compressed code: few bytes can announce very many.  Its owner embeds it.
+ * Threads: one at a time for each gate.
+ */
+struct gp_unpack_gate {
+	/* Before size bytes are unpacked.  Returns 0; -EDQUOT: the session may not have them;
+	 * -ECANCELED.  After an error leave() is not called. */
+	int (*enter)(struct gp_unpack_gate *gate, uint64_t size);
+	/* After the unpacked bytes were freed. */
+	void (*leave)(struct gp_unpack_gate *gate, uint64_t size);
+	/* While true, unpacking fails with -ECANCELED; or NULL. */
+	const _Atomic bool *stop;
+};
+
 struct gp_fatbin_walk {
 	const uint8_t *next;
 	const uint8_t *end;
@@ -139,6 +153,14 @@ int gp_fatbin_check_within(const void *bytes, size_t size, bool begins)
 /* The plain payload with a NUL behind it (not counted); the caller frees it. */
 int gp_fatbin_extract(const struct gp_fatbin_entry *entry, size_t limit, void **bytes_p,
 		      size_t *size_p) __attribute__((warn_unused_result));
+
+/* The same of a compressed entry through a gate (NULL: there is none).  gp_fatbin_release() frees
+ * the bytes.  Returns also: -ENOEXEC: an entry of machine code does not begin as an ELF for a GPU,
+ * which is found before the rest is unpacked; -EDQUOT; -ECANCELED. */
+int gp_fatbin_extract_gated(const struct gp_fatbin_entry *entry, size_t limit,
+			    struct gp_unpack_gate *gate, void **bytes_p, size_t *size_p)
+	__attribute__((warn_unused_result));
+void gp_fatbin_release(struct gp_unpack_gate *gate, void *bytes, size_t size);
 
 /* Whether the device can use the entry, looked at alone. */
 bool gp_fatbin_usable(const struct gp_fatbin_entry *entry, const struct gp_image_target *target);

@@ -15,6 +15,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	/* Of its own size, but as aligned as images must be. */
 	void *copy = malloc(size ? size : 1);
+	struct gpd_image_uses uses;
 	struct gp_image *image;
 
 	if (!copy)
@@ -23,7 +24,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (gpd_variables_of(copy, size).size > GPD_VARIABLES_UNKNOWN)
 		abort();
 	if (!gp_image_open(copy, size, &image)) {
-		(void)gpd_image_scan(image);
+		(void)!gpd_image_scan(image, NULL, &uses);
 		gp_image_destroy(image);
 	}
 	free(copy);

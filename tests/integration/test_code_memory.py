@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Device code has a part of the memory of the daemon's machine, and each tenant its part of that, whatever others do."""
 import os
+import re
 import struct
+import subprocess
 import sys
+import tempfile
 import threading
 import time
 
-from harness import Configured, case, main, require, wait_until
+from harness import Configured, Daemon, Skip, case, main, read_file, require, wait_until
 from hostile import SUCCESS
-from wire import BULK, Session, field, flat_image, load, record
+from wire import BULK, Session, field, flat_image, flat_text, launch_values, load, record
 
 MIB = 1 << 20
-OUT_OF_MEMORY = 2
+OUT_OF_MEMORY, INVALID_IMAGE, INVALID_PTX = 2, 200, 218
 IN_A_PROCESS = field(13, field(4, 2))
 TENANTS = "[daemon]\ncode-memory = 300M\n[tenant a]\n[tenant b]\n"
 
@@ -27,6 +30,36 @@ def machine_code(size, number):
     sections = bytes(64) + struct.pack("<IIQQQQIIQQ", 1, 3, 0, 0, 192, len(names), 0, 0, 1, 0)
     data = header + sections + names + struct.pack("<Q", number)
     return data + bytes(size - len(data))
+
+
+def repeated(begin, size):
+    """A frame of zstd: these bytes, and zeros up to the size."""
+    def block(kind, length, data, last):
+        return struct.pack("<I", last | kind << 1 | length << 3)[:3] + data
+
+    out = [struct.pack("<IBQ", 0xFD2FB528, 0xE0, size), block(0, len(begin), begin, False)]
+    left = size - len(begin)
+    while left:
+        length = min(left, 128 << 10)
+        left -= length
+        out.append(block(1, length, b"\0", not left))
+    return b"".join(out)
+
+
+def packed_of(begin, size):
+    """An image of one entry of compressed machine code that begins so."""
+    payload = repeated(begin, size)
+    stored, payload = len(payload), payload + bytes(-len(payload) % 8)
+    entry = struct.pack("<HHIQIIHHIIIQQQ", 2, 0x0101, 64, len(payload), stored, 0, 0, 8, 37, 0, 0, 0x8001, 0, size)
+    return entry + payload
+
+
+def with_saxpy(entry):
+    """An image with the entry behind those of saxpy."""
+    with open(os.path.join(os.environ["GP_APPS"], "saxpy.fatbin"), "rb") as file:
+        fatbin = file.read()
+    begin, length = struct.unpack_from("<H", fatbin, 6)[0], struct.unpack_from("<Q", fatbin, 8)[0]
+    return flat_image(fatbin[:8] + struct.pack("<Q", length + len(entry)) + fatbin[16:begin + length] + entry)
 
 
 def image_of(size, number):
@@ -206,6 +239,109 @@ def _():
         require(get(sessions[0], image, 3) == 1, "nobody has sent it")
         require(time.monotonic() - begin < 1.5, "it has waited for who is gone")
         for session in sessions:
+            session.close()
+
+
+def peak_kib(daemon):
+    return sum(int(re.search(r"^VmHWM:\s+(\d+)", read_file(f"/proc/{pid}/status"), re.M)[1]) for pid in daemon.workers())
+
+
+@case("compressed code takes no more memory than its tenant may have, and none if it is not code")
+def _():
+    size = (2 << 30) - MIB
+    with Configured("[daemon]\ncode-memory = 6G\n[tenant a]\ncode-memory = 2M\n[tenant b]\ncode-memory = 4G\n") as daemon:
+        small, large = sessions_of(daemon, 3, more=of("a")), sessions_of(daemon, 2, more=of("b"))
+        before = peak_kib(daemon)
+        got = at_once(lambda session, n: load(session, 1, with_saxpy(packed_of(machine_code(4096, n), size)))[0], small)
+        require(got == [OUT_OF_MEMORY] * len(small), f"more than the tenant may have: {got}")
+        daemon.wait_for_log(r"compressed code is refused: unpacking it takes 2096128 KiB, more than is left of the tenant's code-memory")
+        got = at_once(lambda session, n: load(session, 1, with_saxpy(packed_of(bytes([n + 1] * 4096), size)))[0], large)
+        require(got == [INVALID_IMAGE] * len(large), f"what is not an ELF: {got}")
+        daemon.wait_for_log(r"an image is refused: its compressed code is not an ELF for a GPU")
+        grown = peak_kib(daemon) - before
+        require(grown < 1 << 20, f"that has taken {grown >> 10} MiB")
+        # Nothing of it counts any more.
+        for session in large:
+            require(loads(session, 2, with_saxpy(packed_of(machine_code(4096, 9), 20 * MIB))), "there is room")
+        for session in small + large:
+            session.close()
+
+
+@case("sessions of a tenant that unpack code at once wait for each other, where the tenant has room for one")
+def _():
+    with Configured("[daemon]\ncode-memory = 300M\n[tenant a]\n[tenant b]\n") as daemon:
+        sessions = sessions_of(daemon, 4, more=of("a"))
+        got = at_once(lambda session, n: loads(session, 1, with_saxpy(packed_of(machine_code(4096, n), 60 * MIB))), sessions)
+        require(all(got), f"not all have got their code: {got}")
+        for session in sessions:
+            session.close()
+
+
+@case("a tenant uses only code that it has sent")
+def _():
+    def is_missing(session, number, image):
+        result, reply = load(session, number, image, bulk=False)
+        require(result == SUCCESS, f"asking for it: {result}")
+        return bool(reply["missing"])
+
+    with Configured(TENANTS) as daemon:
+        image = image_of(MIB, 1)
+        (a, later), (b,) = sessions_of(daemon, 2, more=of("a")), sessions_of(daemon, 1, more=of("b"))
+        require(is_missing(a, 1, image), "nobody has sent it")
+        require(loads(a, 1, image), "there is room")
+        require(not is_missing(later, 1, image), "its tenant has sent it")
+        require(is_missing(b, 1, image), "another tenant has sent it")
+        b.close()
+        b, = sessions_of(daemon, 1, more=of("b"))
+        require(is_missing(b, 1, image) and loads(b, 1, image), "there is room")
+        require(not is_missing(b, 2, image), "its tenant has sent it")
+        for session in a, later, b:
+            session.close()
+
+
+@case("a kernel has at most 48 KiB of static shared memory")
+def _():
+    def text(size):
+        return flat_text(b".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry k() {\n.reg .u64 %%rd<2>;\n"
+                         b".shared .b8 a[%d];\nmov.u64 %%rd1, a;\nst.shared.u32 [%%rd1], 1;\nret;\n}\n" % size)
+
+    with Daemon() as daemon:
+        session, = sessions_of(daemon, 1)
+        for number, size in enumerate((1 << 32, (1 << 32) - 15, 1 << 33, (48 << 10) + 1), 1):
+            result, _ = load(session, number, text(size))
+            require(result == INVALID_PTX, f"{size} bytes: {result}")
+        require(load(session, 9, text(48 << 10))[0] == SUCCESS, "48 KiB are allowed")
+        session.post("gpLaunch", launch_values(kernel=9 << 32))
+        session.ask("gpFence")
+        require(not session.errors(), f"the kernel has failed: {session.errors()}")
+        session.close()
+
+
+@case("the cache on disk leaves a tenth of its file system free")
+def _():
+    with tempfile.TemporaryDirectory(prefix="gpupool-cache-") as folder:
+        mounts = ["unshare", "--mount", "--propagation", "private", "sh", "-c",
+                  f'mount -t tmpfs -o size=64M tmpfs {folder} && exec "$@"', "sh"]
+        if subprocess.run([*mounts, "true"], stderr=subprocess.DEVNULL, check=False).returncode:
+            raise Skip("nothing can be mounted here")
+        with Daemon(env={"GPUPOOL_CACHE_DIR": folder}, prefix=mounts) as daemon:
+            session, = sessions_of(daemon, 1)
+            for number in range(1, 41):
+                require(loads(session, number, image_of(2 * MIB, number)), "there is room")
+
+            def is_written():
+                tasks = [f"/proc/{pid}/task" for pid in daemon.workers()]
+                try:
+                    return "image-disk\n" not in [read_file(f"{task}/{thread}/comm") for task in tasks for thread in os.listdir(task)]
+                except FileNotFoundError:
+                    return False  # a thread has ended
+
+            wait_until("all is written", is_written, 60)
+            seen = f"/proc/{daemon.pid}/root{folder}"
+            room = os.statvfs(seen)
+            require(room.f_blocks * room.f_frsize == 64 * MIB, "it is another file system")
+            require(len(os.listdir(seen)) >= 8, f"only {os.listdir(seen)} are there")
+            require(room.f_bavail * 10 >= room.f_blocks, f"{room.f_bavail} of {room.f_blocks} blocks are free")
             session.close()
 
 

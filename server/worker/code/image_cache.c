@@ -203,18 +203,28 @@ gpd_image_cache_goes_on(struct gpd_image_bringer *bringer)
 
 /* The driver follows what is in there without a look. */
 static int
-open_image(const void *bytes, size_t size, struct gp_image **image_p)
+open_image(const void *bytes, size_t size, struct gp_unpack_gate *gate, struct gp_image **image_p,
+	   struct gpd_image_uses *uses_p)
 {
 	int r = gp_image_open(bytes, size, image_p);
 
 	if (r)
 		return r;
-	r = gp_image_check_code(*image_p);
+	r = gp_image_check_code(*image_p, gate);
+	if (!r)
+		r = gpd_image_scan(*image_p, gate, uses_p);
 	if (r) {
 		gp_image_destroy(*image_p);
 		*image_p = NULL;
 	}
 	return r;
+}
+
+/* Whether the error is the image's: the same for every session. */
+static bool
+is_of_image(int error)
+{
+	return error != -ENOMEM && error != -EDQUOT && error != -ECANCELED;
 }
 
 /* Takes bytes over, or destroys them if the blob has them already.  *new_p: the tenant did not own
@@ -224,17 +234,18 @@ insert(const struct gpd_image_bringer *bringer, const uint8_t *sha256, void *byt
        bool *new_p)
 {
 	struct gp_image *image = NULL;
-	int error = open_image(bytes, size, &image);
-	struct gpd_image_uses uses =
-		error ? (struct gpd_image_uses){ .state = true } : gpd_image_scan(image);
+	struct gpd_image_uses uses = { 0 };
+	int error = open_image(bytes, size, bringer ? bringer->gate : NULL, &image, &uses);
 	struct gpd_blob *blob;
 	bool fresh;
 
 	*new_p = false;
-	if (error == -ENOMEM) {
+	if (error && !is_of_image(error)) {
 		free(bytes);
 		return NULL;
 	}
+	if (error)
+		uses = (struct gpd_image_uses){ .state = true };
 	pthread_mutex_lock(&cache.lock);
 	blob = find(sha256);
 	if (!blob)

@@ -24,6 +24,7 @@
 #include <stdint.h>
 
 struct gp_image;
+struct gp_unpack_gate;
 struct gpd_blob;
 
 /* Limits in bytes. */
@@ -34,7 +35,9 @@ struct gpd_image_cache_limits {
 
 /* Somebody who brings one image at a time: a session has one.  All zeros at first. */
 struct gpd_image_bringer {
-	const char *tenant;    /* its name, or NULL; outlives the calls here; its own thread */
+	const char *tenant; /* its name, or NULL; outlives the calls here; its own thread */
+	/* What compressed code passes while it is read, or NULL; its own thread. */
+	struct gp_unpack_gate *gate;
 	struct gpd_blob *blob; /* whose bytes are to come; NULL: none; the cache's lock */
 	uint64_t waited_ns;    /* for others, in all; its own thread */
 };
@@ -64,7 +67,7 @@ void gpd_image_cache_goes_on(struct gpd_image_bringer *bringer);
 void gpd_image_cache_give_up(struct gpd_image_bringer *bringer);
 
 /* Takes bytes over that the bringer's client has sent, whose hash this is (from
- * gpd_image_bytes_alloc()); NULL: no memory. */
+ * gpd_image_bytes_alloc()); NULL: no memory, or the gate refused it. */
 struct gpd_blob *gpd_image_cache_add(struct gpd_image_bringer *bringer,
 				     const uint8_t sha256[GPD_SHA256_SIZE], void *bytes,
 				     size_t size);

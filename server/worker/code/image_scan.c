@@ -4,7 +4,7 @@
 #include "image/fatbin.h"
 #include "server/worker/code/image_state.h"
 
-#include <stdlib.h>
+#include <errno.h>
 #include <string.h>
 
 /* What device code calls for printf and for malloc, in PTX as in the symbols of an ELF. */
@@ -28,27 +28,39 @@ look(struct gpd_image_uses *uses, const void *bytes, size_t size)
 		uses->variables = variables.size;
 }
 
-static void
-look_at_entry(struct gpd_image_uses *uses, const struct gp_fatbin_entry *entry, size_t *budget)
+static bool
+is_of_gate(int r)
+{
+	return r == -EDQUOT || r == -ECANCELED;
+}
+
+static int
+look_at_entry(struct gpd_image_uses *uses, const struct gp_fatbin_entry *entry,
+	      struct gp_unpack_gate *gate, size_t *budget)
 {
 	size_t size;
 	void *bytes;
+	int r = -EFBIG;
 
 	if (!(entry->flags & (GP_FATBIN_LZ4 | GP_FATBIN_ZSTD))) {
 		look(uses, entry->payload, entry->stored_size);
-		return;
+		return 0;
 	}
-	if (entry->raw_size > *budget || gp_fatbin_extract(entry, EXTRACT_MAX, &bytes, &size)) {
+	if (entry->raw_size <= *budget)
+		r = gp_fatbin_extract_gated(entry, EXTRACT_MAX, gate, &bytes, &size);
+	if (r) {
 		uses->state = true;
-		return;
+		return is_of_gate(r) ? r : 0;
 	}
 	*budget -= entry->raw_size;
 	look(uses, bytes, size);
-	free(bytes);
+	gp_fatbin_release(gate, bytes, size);
+	return 0;
 }
 
-static void
-look_at_fatbin(struct gpd_image_uses *uses, struct gp_image_blob blob, size_t *budget)
+static int
+look_at_fatbin(struct gpd_image_uses *uses, struct gp_image_blob blob, struct gp_unpack_gate *gate,
+	       size_t *budget)
 {
 	struct gp_fatbin_walk walk;
 	struct gp_fatbin_entry entry;
@@ -56,25 +68,28 @@ look_at_fatbin(struct gpd_image_uses *uses, struct gp_image_blob blob, size_t *b
 	int r = gp_fatbin_walk(&walk, blob.data, blob.size);
 
 	while (!r && !(r = gp_fatbin_next(&walk, &entry)))
-		look_at_entry(uses, &entry, budget);
+		r = look_at_entry(uses, &entry, gate, budget);
 	if (r != GP_IMAGE_E_END)
 		uses->state = true;
+	return is_of_gate(r) ? r : 0;
 }
 
-struct gpd_image_uses
-gpd_image_scan(const struct gp_image *image)
+int
+gpd_image_scan(const struct gp_image *image, struct gp_unpack_gate *gate,
+	       struct gpd_image_uses *uses_p)
 {
 	enum gp_image_kind kind = gp_image_type(image);
 	bool fatbin = kind == GP_IMAGE_WRAPPER || kind == GP_IMAGE_FATBIN;
 	struct gpd_image_uses all = { 0 };
 	size_t budget = EXTRACT_MAX;
+	int r = 0;
 
-	for (unsigned int i = 0; i < gp_image_count(image); i++) {
+	for (unsigned int i = 0; !r && i < gp_image_count(image); i++) {
 		struct gp_image_blob blob = gp_image_blob(image, i);
 		struct gpd_image_uses uses = { 0 };
 
 		if (fatbin)
-			look_at_fatbin(&uses, blob, &budget);
+			r = look_at_fatbin(&uses, blob, gate, &budget);
 		else
 			look(&uses, blob.data, blob.size);
 		all.print = all.print || uses.print;
@@ -82,5 +97,6 @@ gpd_image_scan(const struct gp_image *image)
 		all.state = all.state || uses.state;
 		all.variables += uses.variables;
 	}
-	return all;
+	*uses_p = all;
+	return r;
 }

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 struct gp_image;
+struct gp_unpack_gate;
 
 struct gpd_image_uses {
 	bool print;         /* printf */
@@ -17,6 +18,9 @@ struct gpd_image_uses {
 
 /* What its code calls and has.  Of what is so large that looking would take too long: it calls
  * nothing, for those are libraries of kernels, and has state. */
-struct gpd_image_uses gpd_image_scan(const struct gp_image *image);
+/* Compressed code passes the gate (NULL: there is none).  Returns 0; -EDQUOT or -ECANCELED of
+ * the gate. */
+int gpd_image_scan(const struct gp_image *image, struct gp_unpack_gate *gate,
+		   struct gpd_image_uses *uses_p) __attribute__((warn_unused_result));
 
 #endif /* GPD_IMAGE_SCAN_H */

@@ -4,6 +4,7 @@
 #include "gpd_calls.h"
 #include "image/fatbin.h"
 #include "server/worker/code/image_cache.h"
+#include "server/worker/image/unpacking.h"
 #include "server/worker/session/session.h"
 
 #include <inttypes.h>
@@ -100,6 +101,7 @@ gpd_image_bytes(struct gpd_session *session, const struct gp_args_gpImageLoad *a
 {
 	uint64_t bulk = session->bulk_left;
 	struct gpd_image_name name = { .size = args->size };
+	struct gpd_unpacking unpacking;
 	CUresult result;
 
 	*blob_p = NULL;
@@ -119,10 +121,13 @@ gpd_image_bytes(struct gpd_session *session, const struct gp_args_gpImageLoad *a
 		return result;
 	}
 	memcpy(name.sha256, args->sha256.data, sizeof(name.sha256));
+	gpd_unpacking_init(&unpacking, session);
+	session->bringer.gate = &unpacking.gate;
 	if (bulk)
 		result = bring(session, args, blob_p);
 	else
 		*blob_p = gpd_image_cache_get(&name, &session->bringer, &session->closing);
+	session->bringer.gate = NULL;
 	if (*blob_p)
 		result = judge(session, *blob_p);
 	if (result != CUDA_SUCCESS) {

@@ -8,6 +8,7 @@
 #include "image/fatbin.h"
 #include "server/worker/device/driver.h"
 #include "server/worker/image/jit_options.h"
+#include "server/worker/image/unpacking.h"
 #include "server/worker/session/context.h"
 #include "server/worker/session/object.h"
 #include "server/worker/session/session.h"
@@ -98,9 +99,11 @@ judge(struct gpd_session *session, CUjitInputType type, const void *data, size_t
 {
 	char line[300];
 	int r = gp_fatbin_check_within(data, size, type == CU_JIT_INPUT_FATBINARY);
+	struct gpd_unpacking unpacking;
 
+	gpd_unpacking_init(&unpacking, session);
 	if (!r)
-		r = gp_code_check_within(data, size, type == CU_JIT_INPUT_CUBIN);
+		r = gp_code_check_within(data, size, type == CU_JIT_INPUT_CUBIN, &unpacking.gate);
 	if (r != -EBADMSG)
 		return r ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 	gpd_session_log(session, GPD_LOG_WARNING, "what is to be linked is refused: %s",

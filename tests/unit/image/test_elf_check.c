@@ -6,8 +6,12 @@
 #include "tests/unit/image/fatbin_file.h"
 
 #include <errno.h>
+#include <lz4.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <zstd.h>
 
 #define HEADER(field) NULL, offsetof(Elf64_Ehdr, field), sizeof(((Elf64_Ehdr *)0)->field)
 #define SECTION(name, field) name, offsetof(Elf64_Shdr, field), sizeof(((Elf64_Shdr *)0)->field)
@@ -95,7 +99,7 @@ what_nvcc_has_written_passes(void **state)
 		assert_int_equal(exact, cubin.size);
 		if (gp_elf_check(cubin.bytes, cubin.size))
 			fail_msg("%s: %s", names[i], gp_image_wrong());
-		if (gp_code_check_within(cubin.bytes, cubin.size, true))
+		if (gp_code_check_within(cubin.bytes, cubin.size, true, NULL))
 			fail_msg("%s, to be linked: %s", names[i], gp_image_wrong());
 		free(cubin.bytes);
 	}
@@ -118,9 +122,9 @@ fatbins_pass(void **state)
 		struct gp_image *image;
 
 		assert_int_equal(gp_image_create(bytes, &image), 0);
-		if (gp_image_check_code(image))
+		if (gp_image_check_code(image, NULL))
 			fail_msg("%s: %s", names[i], gp_image_wrong());
-		if (gp_code_check_within(bytes, size_of(names[i]), false))
+		if (gp_code_check_within(bytes, size_of(names[i]), false, NULL))
 			fail_msg("%s, to be linked: %s", names[i], gp_image_wrong());
 		gp_image_destroy(image);
 		free(bytes);
@@ -315,14 +319,14 @@ members_of_libraries_are_looked_at(void **state)
 	snprintf((char *)bytes, size, "!<arch>\n%-16s%-12d%-6d%-6d%-8d%-10zu`\n", "k.cubin/", 0, 0,
 		 0, 0, cubin.size);
 	memcpy(bytes + before, cubin.bytes, cubin.size);
-	assert_int_equal(gp_code_check_within(bytes, size, false), 0);
-	assert_int_equal(gp_code_check_within(bytes, size, true), -EBADMSG);
-	assert_int_equal(gp_code_check_within(bytes, size - 1, false), -EBADMSG);
+	assert_int_equal(gp_code_check_within(bytes, size, false, NULL), 0);
+	assert_int_equal(gp_code_check_within(bytes, size, true, NULL), -EBADMSG);
+	assert_int_equal(gp_code_check_within(bytes, size - 1, false, NULL), -EBADMSG);
 	assert_non_null(strstr(gp_image_wrong(), "a library's member is cut off"));
-	assert_int_equal(gp_code_check_within(bytes, before - 1, false), -EBADMSG);
+	assert_int_equal(gp_code_check_within(bytes, before - 1, false, NULL), -EBADMSG);
 	assert_non_null(strstr(gp_image_wrong(), "ends within a member's header"));
 	memset(bytes + before + offsetof(Elf64_Ehdr, e_shoff), 0xff, 8);
-	assert_int_equal(gp_code_check_within(bytes, size, false), -EBADMSG);
+	assert_int_equal(gp_code_check_within(bytes, size, false, NULL), -EBADMSG);
 	assert_non_null(strstr(gp_image_wrong(), "table of sections"));
 	free(bytes);
 	free(cubin.bytes);
@@ -340,10 +344,187 @@ entries_are_looked_at(void **state)
 	assert_non_null(elf);
 	memset(elf + offsetof(Elf64_Ehdr, e_shoff), 0xff, 8);
 	assert_int_equal(gp_image_create(bytes, &image), 0);
-	assert_int_equal(gp_image_check_code(image), -EBADMSG);
+	assert_int_equal(gp_image_check_code(image, NULL), -EBADMSG);
 	assert_non_null(strstr(gp_image_wrong(), "an ELF for a GPU: its table of sections"));
 	gp_image_destroy(image);
-	assert_int_equal(gp_code_check_within(bytes, size, false), -EBADMSG);
+	assert_int_equal(gp_code_check_within(bytes, size, false, NULL), -EBADMSG);
+	free(bytes);
+}
+
+struct test_gate {
+	struct gp_unpack_gate gate;
+	int result;
+	uint64_t entered, left;
+	_Atomic bool stop;
+};
+
+static int
+gate_enter(struct gp_unpack_gate *gate, uint64_t size)
+{
+	struct test_gate *test = (struct test_gate *)gate;
+
+	test->entered += size;
+	return test->result;
+}
+
+static void
+gate_leave(struct gp_unpack_gate *gate, uint64_t size)
+{
+	((struct test_gate *)gate)->left += size;
+}
+
+static struct test_gate
+make_gate(void)
+{
+	return (struct test_gate){ .gate = { .enter = gate_enter, .leave = gate_leave } };
+}
+
+/* A fatbin with one compressed entry, padded to 8 bytes; takes payload over. */
+static uint8_t *
+make_packed(unsigned int kind, uint64_t flags, uint8_t *payload, size_t stored, uint64_t raw,
+	    size_t *size_p)
+{
+	const uint64_t padded = (stored + 7) / 8 * 8, body = 72 + padded;
+	const uint32_t header[] = { 0xba55ed50, 0x00100001 }, compressed = (uint32_t)stored;
+	const uint32_t entry[] = { kind | 0x01010000, 72 }, options = 64, sm = 90;
+	uint8_t *bytes = calloc(1, 16 + body), *at = bytes + 16;
+
+	assert_non_null(bytes);
+	memcpy(bytes, header, 8);
+	memcpy(bytes + 8, &body, 8);
+	memcpy(at, entry, 8);
+	memcpy(at + 8, &padded, 8);
+	memcpy(at + 16, &compressed, 4);
+	memcpy(at + 20, &options, 4); /* a place: zeros, nowhere */
+	memcpy(at + 28, &sm, 4);
+	memcpy(at + 40, &flags, 8);
+	memcpy(at + 56, &raw, 8);
+	memcpy(at + 72, payload, stored);
+	free(payload);
+	*size_p = 16 + body;
+	return bytes;
+}
+
+static uint8_t *
+pack(unsigned int kind, uint64_t flags, const void *raw, size_t raw_size, size_t *size_p)
+{
+	const size_t bound = raw_size + raw_size / 128 + 1024;
+	uint8_t *payload = malloc(bound);
+	size_t stored;
+
+	assert_non_null(payload);
+	if (flags & GP_FATBIN_ZSTD)
+		stored = ZSTD_compress(payload, bound, raw, raw_size, 1);
+	else
+		stored = (size_t)LZ4_compress_default(raw, (char *)payload, (int)raw_size,
+						      (int)bound);
+	assert_true(stored > 0 && stored <= bound);
+	return make_packed(kind, flags, payload, stored, raw_size, size_p);
+}
+
+/* Frames of zstd whose blocks are one byte, repeated. */
+static uint8_t *
+pack_repeated(unsigned int kind, uint32_t raw, size_t *size_p)
+{
+	const uint32_t block = 128 << 10, magic = 0xfd2fb528;
+	const uint64_t raw_size = raw;
+	const size_t stored = 13 + (size_t)raw / block * 4;
+	uint8_t *payload = malloc(stored), *at = payload;
+
+	assert_non_null(payload);
+	memcpy(at, &magic, 4);
+	at[4] = 0xe0;
+	memcpy(at + 5, &raw_size, 8);
+	at += 13;
+	for (uint32_t left = raw; left; left -= block) {
+		const uint32_t header = (left == block) | 1u << 1 | block << 3;
+
+		memcpy(at, &header, 3);
+		at[3] = 7;
+		at += 4;
+	}
+	return make_packed(kind, GP_FATBIN_ZSTD, payload, stored, raw, size_p);
+}
+
+static void
+compressed_code_passes_the_gate(void **state)
+{
+	const uint64_t ways[] = { GP_FATBIN_ZSTD, GP_FATBIN_LZ4 };
+	struct cubin cubin = read_cubin("sm_90.cubin");
+
+	for (size_t i = 0; i < 2; i++) {
+		struct test_gate gate = make_gate();
+		size_t size;
+		uint8_t *bytes = pack(GP_FATBIN_ELF, ways[i], cubin.bytes, cubin.size, &size);
+
+		assert_int_equal(gp_code_check_within(bytes, size, false, &gate.gate), 0);
+		assert_int_equal(gate.entered, cubin.size);
+		assert_int_equal(gate.left, cubin.size);
+		/* Cut off: whatever it says, it has not the bytes. */
+		bytes[16 + 56]++;
+		assert_int_equal(gp_code_check_within(bytes, size, false, &gate.gate), -EBADMSG);
+		assert_non_null(strstr(gp_image_wrong(), "cannot be unpacked"));
+		bytes[16 + 56]--;
+		assert_int_equal(gate.left, gate.entered);
+		gate.result = -EDQUOT;
+		assert_int_equal(gp_code_check_within(bytes, size, false, &gate.gate), -EDQUOT);
+		assert_int_equal(gate.entered - gate.left, cubin.size);
+		gate = make_gate();
+		gate.gate.stop = &gate.stop;
+		atomic_store(&gate.stop, true);
+		assert_int_equal(gp_code_check_within(bytes, size, false, &gate.gate), -ECANCELED);
+		assert_int_equal(gate.left, gate.entered);
+		free(bytes);
+	}
+	free(cubin.bytes);
+}
+
+static long
+get_peak_kib(void)
+{
+	struct rusage usage;
+
+	assert_int_equal(getrusage(RUSAGE_SELF, &usage), 0);
+	return usage.ru_maxrss;
+}
+
+static void
+the_first_bytes_are_looked_at_before_the_rest(void **state)
+{
+	const size_t raw = (size_t)64 << 20;
+	const long peak = get_peak_kib();
+	struct test_gate gate = make_gate();
+	uint8_t *zeros = calloc(1, raw), *bytes;
+	size_t size;
+
+	bytes = pack_repeated(GP_FATBIN_ELF, 1 << 30, &size);
+	assert_int_equal(gp_code_check_within(bytes, size, false, &gate.gate), -EBADMSG);
+	assert_non_null(strstr(gp_image_wrong(), "not an ELF for a GPU"));
+	assert_int_equal(gate.entered, 1 << 30);
+	assert_int_equal(gate.left, 1 << 30);
+	free(bytes);
+	bytes = pack(GP_FATBIN_ELF, GP_FATBIN_LZ4, zeros, raw, &size);
+	assert_int_equal(gp_code_check_within(bytes, size, false, &gate.gate), -EBADMSG);
+	assert_non_null(strstr(gp_image_wrong(), "not an ELF for a GPU"));
+	assert_true(get_peak_kib() - peak < 512 << 10);
+	free(bytes);
+	free(zeros);
+}
+
+/* The driver unpacks it. */
+static void
+other_code_is_charged_and_not_unpacked(void **state)
+{
+	struct test_gate gate = make_gate();
+	size_t size;
+	uint8_t *bytes = pack_repeated(GP_FATBIN_PTX, 1 << 30, &size);
+
+	assert_int_equal(gp_code_check_within(bytes, size, false, &gate.gate), 0);
+	assert_int_equal(gate.entered, 1 << 30);
+	assert_int_equal(gate.left, 1 << 30);
+	gate.result = -EDQUOT;
+	assert_int_equal(gp_code_check_within(bytes, size, false, &gate.gate), -EDQUOT);
+	assert_int_equal(gate.left, 1 << 30);
 	free(bytes);
 }
 
@@ -360,6 +541,9 @@ main(void)
 		cmocka_unit_test(what_is_cut_off_is_refused),
 		cmocka_unit_test(members_of_libraries_are_looked_at),
 		cmocka_unit_test(entries_are_looked_at),
+		cmocka_unit_test(compressed_code_passes_the_gate),
+		cmocka_unit_test(the_first_bytes_are_looked_at_before_the_rest),
+		cmocka_unit_test(other_code_is_charged_and_not_unpacked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

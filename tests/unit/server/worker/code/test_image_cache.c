@@ -583,8 +583,8 @@ no_tenant_waits_for_another_one(void **state)
 	assert_null(get(&ONE, &first));
 	assert_ptr_equal(get(&ONE, &more[0]), blob);
 	assert_int_equal(first.waited_ns + more[0].waited_ns, 0);
-	assert_ptr_equal(
-		gpd_image_cache_add(&first, ONE.sha256, gpd_image_bytes_alloc(1000), 1000), blob);
+	assert_ptr_equal(gpd_image_cache_add(&first, ONE.sha256, gpd_image_bytes_alloc(1000), 1000),
+			 blob);
 	assert_ptr_equal(get(&ONE, &first), blob);
 	for (int i = 0; i < 4; i++)
 		gpd_blob_unref(blob);

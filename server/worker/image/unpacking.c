@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/worker/image/unpacking.h"
+
+#include "base/clock.h"
+#include "base/lock.h"
+#include "server/worker/session/session.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <utlist.h>
+
+/* Unpacked bytes of an entry that waits for no other one. */
+#define SMALL_MAX (UINT64_C(4) << 20)
+#define RUNNING_MAX 2
+/* A waiting session checks this often whether it has ended. */
+#define LOOK_NS 20000000
+
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	struct gpd_unpacking *turns; /* utlist; at most one of each tenant */
+	unsigned int running;
+} unpackings = { .lock = PTHREAD_MUTEX_INITIALIZER };
+GP_COND_AT_START(unpackings.changed);
+
+static uint32_t
+get_tenant(const struct gpd_unpacking *unpacking)
+{
+	return unpacking->session->account.line->tenant;
+}
+
+static bool
+has_turn(uint32_t tenant) GP_LOCKED(unpackings.lock)
+{
+	const struct gpd_unpacking *other;
+
+	LL_FOREACH(unpackings.turns, other)
+	{
+		if (get_tenant(other) == tenant)
+			return true;
+	}
+	return false;
+}
+
+static void
+await_change(void) GP_LOCKED(unpackings.lock)
+{
+	(void)gp_cond_wait_until(&unpackings.changed, &unpackings.lock, gp_now_ns() + LOOK_NS);
+}
+
+/* Waits for the other sessions of the tenant, which cannot be charged at the same time. */
+static bool
+acquire_turn(struct gpd_unpacking *unpacking)
+{
+	const uint32_t tenant = get_tenant(unpacking);
+	bool is_free;
+
+	pthread_mutex_lock(&unpackings.lock);
+	while (!(is_free = !has_turn(tenant)) && !atomic_load(unpacking->gate.stop))
+		await_change();
+	if (is_free)
+		LL_PREPEND(unpackings.turns, unpacking);
+	pthread_mutex_unlock(&unpackings.lock);
+	return is_free;
+}
+
+/* Waits for other tenants. */
+static bool
+start(struct gpd_unpacking *unpacking)
+{
+	pthread_mutex_lock(&unpackings.lock);
+	while (unpackings.running >= RUNNING_MAX && !atomic_load(unpacking->gate.stop))
+		await_change();
+	unpacking->is_running = unpackings.running < RUNNING_MAX;
+	if (unpacking->is_running)
+		unpackings.running++;
+	pthread_mutex_unlock(&unpackings.lock);
+	return unpacking->is_running;
+}
+
+static void
+release_turn(struct gpd_unpacking *unpacking)
+{
+	pthread_mutex_lock(&unpackings.lock);
+	LL_DELETE(unpackings.turns, unpacking);
+	if (unpacking->is_running)
+		unpackings.running--;
+	unpacking->is_running = false;
+	pthread_cond_broadcast(&unpackings.changed);
+	pthread_mutex_unlock(&unpackings.lock);
+}
+
+static int
+charge(struct gpd_unpacking *unpacking, uint64_t size)
+{
+	if (gpd_account_take_code(&unpacking->session->account, size) == CUDA_SUCCESS)
+		return 0;
+	gpd_session_log(unpacking->session, GPD_LOG_WARNING,
+			"compressed code is refused: unpacking it takes %" PRIu64
+			" KiB, more than is left of the tenant's code-memory",
+			(size + 1023) >> 10);
+	return -EDQUOT;
+}
+
+static void
+leave(struct gp_unpack_gate *gate, uint64_t size)
+{
+	struct gpd_unpacking *unpacking = (struct gpd_unpacking *)gate;
+
+	gpd_account_give_code(&unpacking->session->account, size);
+	if (size > SMALL_MAX)
+		release_turn(unpacking);
+}
+
+static int
+enter(struct gp_unpack_gate *gate, uint64_t size)
+{
+	struct gpd_unpacking *unpacking = (struct gpd_unpacking *)gate;
+	const bool is_small = size <= SMALL_MAX;
+	int r;
+
+	if (atomic_load(gate->stop) || (!is_small && !acquire_turn(unpacking)))
+		return -ECANCELED;
+	r = charge(unpacking, size);
+	if (r && !is_small)
+		release_turn(unpacking);
+	if (r || is_small || start(unpacking))
+		return r;
+	leave(gate, size);
+	return -ECANCELED;
+}
+
+void
+gpd_unpacking_init(struct gpd_unpacking *unpacking, struct gpd_session *session)
+{
+	*unpacking = (struct gpd_unpacking){
+		.gate = { .enter = enter, .leave = leave, .stop = &session->closing },
+		.session = session,
+	};
+}
