@@ -8,6 +8,8 @@
 #include <string.h>
 
 #define MAX_KEPT 64
+/* Bytes of a block that is kept: larger ones would outlive the session that needed them. */
+#define MAX_KEPT_BYTES (64ull << 20)
 
 static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct gs_block *kept;
@@ -136,6 +138,7 @@ gs_block_get(struct gs_job *job)
 void
 gs_block_put(struct gs_block *block)
 {
+	uint64_t bytes = block->regs_capacity + block->shared_capacity + block->local_capacity;
 	bool keep;
 
 	/* Frames are of this module's functions, which may go away. */
@@ -143,7 +146,7 @@ gs_block_put(struct gs_block *block)
 	block->job = NULL;
 	block->code_at = NULL;
 	pthread_mutex_lock(&kept_lock);
-	keep = kept_count < MAX_KEPT;
+	keep = kept_count < MAX_KEPT && bytes <= MAX_KEPT_BYTES;
 	if (keep) {
 		block->next = kept;
 		kept = block;
