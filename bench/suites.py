@@ -47,7 +47,7 @@ APPS = sorted({name.removesuffix('.out') for name in os.listdir(os.path.join(ROO
 PROGRAMS = {
     'managed': ['managed', 'managedcalls', 'managedhints', 'managedorder', 'managedsignals', 'managedstyles', 'managedvars', 'callbacks',
                 'forkmemory', 'hostpools'],
-    'pinned_memory': ['zerocopy', 'pinned', 'largeblocks', 'managedstyles', 'mappedstyles', 'hostpools',
+    'pinned_memory': ['zerocopy', 'pinned', 'largeblocks', 'managedstyles', 'mappedstyles', 'hostpools', 'hostpoolshare',
                       'hostvmm', 'hostorder', 'wordsfreed'],
     'shm': ['callbacks', 'copies', 'copies2d', 'driverapi', 'errors', 'events', 'exitpending', 'fork', 'forkmemory', 'hostfunc',
             'ipc', 'lanes', 'managed', 'managedsignals', 'multifile', 'pinned', 'printf', 'shareable', 'streams', 'threads',

@@ -20,6 +20,9 @@ enum gp_ipc_kind {
 	GP_IPC_PHYSICAL = 3,    /* in a descriptor (cuMemExportToShareableHandle) */
 	GP_IPC_POOL = 4,        /* in a descriptor (cuMemPoolExportToShareableHandle) */
 	GP_IPC_POOL_MEMORY = 5, /* a CUmemPoolPtrExportData */
+	/* The same of host memory, which no daemon opens: `daemon` is the inode of the pool's file,
+	 * and the first 8 bytes of `secret` are the mapping's offset in the file. */
+	GP_IPC_HOST_POOL_MEMORY = 6,
 };
 
 /* Little-endian. */

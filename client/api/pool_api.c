@@ -7,11 +7,13 @@
 #include "client/memory/ipc_memory.h"
 #include "client/memory/memory.h"
 #include "client/memory/pool.h"
+#include "client/memory/pool_share.h"
 #include "client/pages/pages.h"
 #include "client/stream/stream.h"
 #include "gpc_calls.h"
 
 #include <string.h>
+#include <unistd.h>
 
 /* Allocating and freeing. */
 
@@ -119,10 +121,22 @@ max_size(const struct gpc_pool *pool, size_t given)
 	return rounded < given ? given : rounded;
 }
 
+/* The file of host memory that other processes may import. */
+static CUresult
+create_file(const CUmemPoolProps *props, int *file_p)
+{
+	*file_p = -1;
+	if (!is_host(props->location.type) || props->handleTypes == CU_MEM_HANDLE_TYPE_NONE)
+		return CUDA_SUCCESS;
+	*file_p = gpc_pool_create_file(gpc_pool_device());
+	return *file_p < 0 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+
 CUresult
 gpc_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
 {
 	struct gpc_pool *created;
+	int file;
 	CUresult result = gpc_enter_initialized();
 
 	if (result != CUDA_SUCCESS)
@@ -130,17 +144,24 @@ gpc_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
 	if (!pool || !poolProps)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = gpc_pool_check_props(poolProps);
+	if (result == CUDA_SUCCESS)
+		result = create_file(poolProps, &file);
 	if (result != CUDA_SUCCESS)
 		return result;
 	gpc_pools_lock();
 	created = gpc_pool_create_at(poolProps->location, poolProps->allocType);
 	if (created) {
+		created->file = file;
 		created->max_size = max_size(created, poolProps->maxSize);
 		created->handle_types = poolProps->handleTypes;
 		*pool = created->handle.token;
 	}
 	gpc_pools_unlock();
-	return created ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	if (created)
+		return CUDA_SUCCESS;
+	if (file >= 0)
+		(void)close(file);
+	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult

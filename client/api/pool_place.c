@@ -44,7 +44,7 @@ check_place(const CUmemLocation *location, CUmemAllocationType type)
 								  : CUDA_ERROR_NOT_SUPPORTED;
 }
 
-/* Of host memory of one node alone, and of a device's: but only the latter is exported here. */
+/* Of host memory of one node alone, which is a file of this machine, and of a device's. */
 static CUresult
 check_handle_types(const CUmemPoolProps *props)
 {
@@ -53,9 +53,11 @@ check_handle_types(const CUmemPoolProps *props)
 	if (props->allocType == CU_MEM_ALLOCATION_TYPE_MANAGED ||
 	    props->location.type == CU_MEM_LOCATION_TYPE_HOST)
 		return CUDA_ERROR_INVALID_VALUE;
-	return props->location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
-			       can_export(gpc_device_get(props->location.id),
-					  (unsigned int)props->handleTypes)
+	if (props->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA)
+		return props->handleTypes == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+			       ? CUDA_SUCCESS
+			       : CUDA_ERROR_NOT_SUPPORTED;
+	return can_export(gpc_device_get(props->location.id), (unsigned int)props->handleTypes)
 		       ? CUDA_SUCCESS
 		       : CUDA_ERROR_NOT_SUPPORTED;
 }
@@ -197,8 +199,8 @@ is_at(const struct gpc_pool *pool, const CUmemLocation *location, CUmemAllocatio
 	const bool numbered = location->type == CU_MEM_LOCATION_TYPE_DEVICE ||
 			      location->type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
 
-	return !pool->destroyed && pool->type == type && (pool->own || pool->host) &&
-	       pool->location.type == location->type &&
+	return !pool->destroyed && !pool->imported && pool->type == type &&
+	       (pool->own || pool->host) && pool->location.type == location->type &&
 	       (!numbered || pool->location.id == location->id);
 }
 

@@ -7,6 +7,7 @@
 #include "base/file_limit.h"
 #include "client/base/log.h"
 #include "client/context/context.h"
+#include "client/host/host_block.h"
 #include "client/memory/ipc_memory.h"
 #include "client/memory/memory.h"
 #include "client/memory/physical_memory.h"
@@ -77,6 +78,7 @@ export_memory(CUmemGenericAllocationHandle handle, int *fd_p)
 	/* The file itself: it is this machine's. */
 	if (allocation->host >= 0) {
 		*fd_p = fcntl(allocation->host, F_DUPFD_CLOEXEC, 0);
+		atomic_store(&gpc_host_memory_exchanged, true);
 		return *fd_p < 0 ? CUDA_ERROR_OPERATING_SYSTEM : CUDA_SUCCESS;
 	}
 	/* Copies that have returned may still be on their way; later ones are waited for
@@ -170,13 +172,27 @@ gpc_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *o
 
 _Static_assert(sizeof(CUmemPoolPtrExportData) == sizeof(struct gp_ipc_handle), "it holds one");
 
+static CUresult
+export_pool(CUmemoryPool pool, int *fd_p)
+{
+	struct gp_ipc_handle bytes;
+	CUresult result = gpc_pool_export_file(pool, fd_p);
+
+	if (result != CUDA_ERROR_NOT_SUPPORTED)
+		return result;
+	result = gpc_pool_export(pool, &bytes);
+	if (result != CUDA_SUCCESS)
+		return result;
+	*fd_p = descriptor_of(&bytes);
+	return *fd_p < 0 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+
 CUresult
 gpc_cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool pool,
 				     CUmemAllocationHandleType handleType, unsigned long long flags)
 {
-	struct gp_ipc_handle bytes;
 	CUresult result = gpc_enter_initialized();
-	int fd;
+	int fd = -1;
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -184,14 +200,10 @@ gpc_cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool pool,
 		return CUDA_ERROR_INVALID_VALUE;
 	result = check_type(handleType);
 	if (result == CUDA_SUCCESS)
-		result = gpc_pool_export(pool, &bytes);
-	if (result != CUDA_SUCCESS)
-		return result;
-	fd = descriptor_of(&bytes);
-	if (fd < 0)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	memcpy(handle_out, &fd, sizeof(fd));
-	return CUDA_SUCCESS;
+		result = export_pool(pool, &fd);
+	if (result == CUDA_SUCCESS)
+		memcpy(handle_out, &fd, sizeof(fd));
+	return result;
 }
 
 CUresult
@@ -211,7 +223,7 @@ gpc_cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *handle,
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!read_descriptor((int)(intptr_t)handle, GP_IPC_POOL, &bytes))
-		return CUDA_ERROR_INVALID_VALUE;
+		return gpc_pool_import_file((int)(intptr_t)handle, pool_out);
 	device = find_device(bytes.device);
 	return device ? gpc_pool_import(device, &bytes, pool_out) : CUDA_ERROR_INVALID_VALUE;
 }

@@ -31,6 +31,7 @@ static struct gpc_ranges elsewhere GP_GUARDED_BY(lock);
 static pthread_mutex_t change_lock = PTHREAD_MUTEX_INITIALIZER;
 
 atomic_uint gpc_host_memory_cold, gpc_host_memory_registered, gpc_host_memory_shared;
+atomic_bool gpc_host_memory_exchanged;
 /* The addresses that memory has ever had lie in between. */
 struct bounds {
 	atomic_uint_fast64_t low, high;

@@ -52,11 +52,16 @@ struct gpc_host_block {
 	bool copied;                 /* the program has named it to a copy */
 	bool doubted;                /* only what may be left over had it mirrored */
 	bool awaited;                /* streams may wait for words of it */
+	bool exchanged;              /* pooled: other processes may have the memory, too */
 };
 
 /* Blocks that kernels do not reach yet and could, or that are doubted; those that were registered;
  * and those that are shared with the daemon: of all sessions. */
 extern atomic_uint gpc_host_memory_cold, gpc_host_memory_registered, gpc_host_memory_shared;
+
+/* Host memory was exported to, or imported from, other processes: their events are points of
+ * exchange from then on (client/stream/event.c). */
+extern atomic_bool gpc_host_memory_exchanged;
 
 /* A copy of what it says is in the list from now on, as the memory at the address.  GP_E_INVALID:
  * there is one already; -ENOMEM. */

@@ -5,6 +5,7 @@
 #include "client/alloc/pool_space.h"
 #include "client/context/context.h"
 #include "client/host/host_block.h"
+#include "client/host/mirror.h"
 #include "client/wire/session.h"
 
 #include <pthread.h>
@@ -27,9 +28,9 @@ static atomic_size_t count; /* of them */
 
 int
 gpc_host_pooled_begin(struct gpc_context *context, uint64_t address, uint64_t size, uint64_t id,
-		      void *pool)
+		      void *pool, bool exchanged)
 {
-	const bool shared = gpc_session_shares_memory(context->scope.session);
+	const bool shared = !exchanged && gpc_session_shares_memory(context->scope.session);
 	const struct gpc_host_block block = {
 		.context = context,
 		.origin = GPC_HOST_POOLED,
@@ -37,10 +38,21 @@ gpc_host_pooled_begin(struct gpc_context *context, uint64_t address, uint64_t si
 		.id = id,
 		.device = address,
 		.pool = pool,
+		.exchanged = exchanged,
 	};
 
 	gpc_host_pooled_retire_range(address, size);
 	return gpc_host_block_add((void *)(uintptr_t)address, size, &block);
+}
+
+/* Another process may read the memory after this one has freed it: what kernels wrote comes first.
+ */
+static void
+destroy(struct gpc_host_block *block, const struct gpc_range *range)
+{
+	if (block->exchanged && block->state == GPC_HOST_MIRRORED)
+		(void)gpc_mirror_fetch(block->context->scope.session);
+	(void)gpc_host_block_destroy(block, range);
 }
 
 void
@@ -55,7 +67,7 @@ gpc_host_pooled_end(uint64_t address, const struct gpc_space_end *end)
 	if (!block || !leaving || end->tag <= end->done) {
 		free(leaving);
 		if (block)
-			(void)gpc_host_block_destroy(block, &range);
+			destroy(block, &range);
 		return;
 	}
 	leaving->block = block;
@@ -110,7 +122,7 @@ retire(const struct question *question)
 	(void)pthread_mutex_unlock(&lock);
 	DL_FOREACH_SAFE(over, leaving, next)
 	{
-		(void)gpc_host_block_destroy(leaving->block, &leaving->range);
+		destroy(leaving->block, &leaving->range);
 		free(leaving);
 		atomic_fetch_sub(&count, 1);
 	}

@@ -11,14 +11,16 @@
 
 #include "base/status.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct gpc_context;
 struct gpc_space_end;
 
-/* What of a pool's mapping is the program's from now on.  -ENOMEM. */
+/* What of a pool's mapping is the program's from now on; exchanged: the mapping is part of a file
+ * that other processes may have, too.  -ENOMEM. */
 GP_MUST_CHECK int gpc_host_pooled_begin(struct gpc_context *context, uint64_t address,
-					uint64_t size, uint64_t id, void *pool);
+					uint64_t size, uint64_t id, void *pool, bool exchanged);
 /* It is freed.  Without memory to remember that, at once. */
 void gpc_host_pooled_end(uint64_t address, const struct gpc_space_end *end);
 

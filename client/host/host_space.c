@@ -54,6 +54,7 @@ struct space {
 	pthread_mutex_t lock; /* making memory: one at a time */
 	/* Not shared: what the daemon has, by where it begins; under the lock. */
 	struct gpc_ranges reached;
+	struct gpc_ranges files; /* parts of files, over every transport; under the lock */
 	struct gpc_kept kept;
 	struct gpc_fence fence;
 	/* The daemon lets go of what it had there when no kernel of any session runs: two sessions
@@ -401,16 +402,16 @@ make(struct space *space, struct gpc_context *context, uint64_t size,
 	return result;
 }
 
-/* Takes it out of what the daemon has; whether it was there. */
+/* Removes a range from one of the lists; returns whether it was there. */
 static bool
-forget_reached(struct space *space, const struct gpc_heap_range *range)
+drop_range(struct space *space, struct gpc_ranges *ranges, const struct gpc_heap_range *range)
 {
 	struct gpc_range *found;
 
 	(void)pthread_mutex_lock(&space->lock);
-	found = gpc_ranges_find(&space->reached, range->base, 1);
+	found = gpc_ranges_find(ranges, range->base, 1);
 	if (found)
-		gpc_ranges_remove(&space->reached, found);
+		gpc_ranges_remove(ranges, found);
 	(void)pthread_mutex_unlock(&space->lock);
 	return found != NULL;
 }
@@ -421,13 +422,15 @@ unmake(struct space *space, struct gpc_context *context, const struct gpc_heap_r
        uint64_t tag)
 {
 	const struct gpc_kept_mapping mapping = { *range, space->session, tag };
+	const bool is_file = drop_range(space, &space->files, range);
+	const bool shared = space->shared && !is_file;
 
-	if (space->shared && range->size <= KEPT_MAX && gpc_kept_put(&space->kept, &mapping)) {
+	if (shared && range->size <= KEPT_MAX && gpc_kept_put(&space->kept, &mapping)) {
 		(void)give_back(space, context, KEPT_MAX);
 		return;
 	}
 	cover(range);
-	if (space->shared || forget_reached(space, range))
+	if (shared || drop_range(space, &space->reached, range))
 		tell_unmapped(space, context, range);
 	else
 		gpc_heap_give_back(space->heap, range);
@@ -544,6 +547,60 @@ gpc_host_space_reach(struct gpc_context *context, uint64_t address)
 	}
 	(void)pthread_mutex_unlock(&space->lock);
 	return result;
+}
+
+static CUresult
+map_file(struct space *space, const struct gpc_heap_range *range, int fd, uint64_t offset)
+	GP_LOCKED(space->lock)
+{
+	if (gpc_ranges_add(&space->files, range->base, range->size, NULL))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (mmap(pointer(range->base), range->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+		 fd, (off_t)offset) != MAP_FAILED) {
+		if (gpc_heap_add_large(space->heap, space, range, range->size, 0) == 0)
+			return CUDA_SUCCESS;
+		cover(range);
+	}
+	gpc_ranges_remove(&space->files, gpc_ranges_find(&space->files, range->base, 1));
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult
+gpc_host_space_map_file(struct gpc_context *context, uint64_t size, int fd, uint64_t offset,
+			uint64_t *address_p)
+{
+	struct space *space = space_of(context);
+	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+	struct gpc_heap_range range;
+
+	if (!space)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	(void)pthread_mutex_lock(&space->lock);
+	if (reserve(space, size, &range) == 0) {
+		if (offset == GPC_HOST_SPACE_OWN)
+			offset = range.base - space->base;
+		result = map_file(space, &range, fd, offset);
+		if (result == CUDA_SUCCESS)
+			*address_p = range.base;
+		else
+			gpc_heap_give_back(space->heap, &range);
+	}
+	(void)pthread_mutex_unlock(&space->lock);
+	return result;
+}
+
+uint64_t
+gpc_host_space_size(struct gpc_context *context)
+{
+	const struct space *space = space_of(context);
+
+	return space ? space->end - space->base : 0;
+}
+
+uint64_t
+gpc_host_space_offset(uint64_t address)
+{
+	return address - find_around(address)->base;
 }
 
 CUresult

@@ -31,6 +31,20 @@ void gpc_host_space_free(struct gpc_context *context, uint64_t address, bool rea
 /* The daemon has memory at a block that is not shared, from now on. */
 CUresult gpc_host_space_reach(struct gpc_context *context, uint64_t address);
 
+/*
+ * Part of a file that several processes map: the client's memory is that part, and the daemon has
+ * none until gpc_host_space_reach(), over every transport.  Freed by gpc_host_space_free().
+ * offset: in the file; GPC_HOST_SPACE_OWN: gpc_host_space_offset() of the address.
+ * CUDA_ERROR_NOT_SUPPORTED: the session has no range.
+ */
+#define GPC_HOST_SPACE_OWN UINT64_MAX
+CUresult gpc_host_space_map_file(struct gpc_context *context, uint64_t size, int fd,
+				 uint64_t offset, uint64_t *address_p);
+/* Bytes of the session's range; 0: it has none. */
+uint64_t gpc_host_space_size(struct gpc_context *context);
+/* Offset of an address in its range. */
+uint64_t gpc_host_space_offset(uint64_t address);
+
 /* Whole pages that the daemon alone has, for memory that lies elsewhere here. */
 CUresult gpc_host_space_map(struct gpc_context *context, uint64_t size,
 			    struct gpc_heap_range *range_p);

@@ -3,6 +3,7 @@
 
 #include "client/base/container.h"
 #include "client/context/context.h"
+#include "client/host/host_block.h"
 #include "client/memory/credit.h"
 #include "client/memory/ipc_memory.h"
 #include "client/memory/memory.h"
@@ -12,14 +13,12 @@
 
 #include <fcntl.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* What the kernel calls such a file, and how its link begins; the most of one. */
+/* What the kernel calls such a file; the most of one. */
 #define HOST_NAME "gpupool-host-memory"
-#define HOST_LINK "/memfd:" HOST_NAME " "
 #define HOST_MAX ((uint64_t)1 << 40)
 
 /* Memory for tiles is no other process's. */
@@ -270,16 +269,12 @@ gpc_physical_open_host(int fd, CUmemGenericAllocationHandle *handle)
 		.location = { .type = CU_MEM_LOCATION_TYPE_HOST_NUMA },
 	};
 	const struct gpc_device *device = device_for_host();
-	char path[64], name[sizeof(HOST_LINK)];
-	ssize_t length;
 	size_t size;
 
-	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	length = readlink(path, name, sizeof(name));
-	if (fd < 0 || length < (ssize_t)sizeof(HOST_LINK) - 1 ||
-	    memcmp(name, HOST_LINK, sizeof(HOST_LINK) - 1) != 0 || gp_sealed_check(fd, &size) ||
+	if (!gp_sealed_has_name(fd, HOST_NAME) || gp_sealed_check(fd, &size) ||
 	    size % gpc_session_facts(device->session)->granularity)
 		return CUDA_ERROR_INVALID_VALUE;
+	atomic_store(&gpc_host_memory_exchanged, true);
 	return adopt_host(fcntl(fd, F_DUPFD_CLOEXEC, 0), size, &prop, handle);
 }
 

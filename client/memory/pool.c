@@ -14,6 +14,7 @@
 
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 /* A pool whose freed memory waits for work maps more instead, up to so much, or this many times of
  * what was ever in use at once; then it waits, too. */
@@ -99,6 +100,7 @@ gpc_pool_create(struct gpc_device *device) GP_LOCKED(lock)
 		return NULL;
 	}
 	pool->device = device;
+	pool->file = -1;
 	pool->type = CU_MEM_ALLOCATION_TYPE_PINNED;
 	pool->location.type = CU_MEM_LOCATION_TYPE_DEVICE;
 	pool->location.id = device->ordinal;
@@ -230,6 +232,8 @@ dispose(struct gpc_pool *pool)
 		gpc_pool_unmap(pool, &range);
 	}
 	gpc_pool_unshare(pool->share);
+	if (pool->file >= 0)
+		(void)close(pool->file);
 	gpc_space_fini(&pool->space);
 	free(pool);
 }
@@ -316,7 +320,8 @@ static int
 begin_host(struct gpc_pool *pool, uint64_t address, uint64_t size, uint64_t id) GP_LOCKED(lock)
 {
 	const struct gpc_space_end at_once = { 0 };
-	int r = gpc_host_pooled_begin(context_of(pool), address, size, id, pool->handle.token);
+	int r = gpc_host_pooled_begin(context_of(pool), address, size, id, pool->handle.token,
+				      pool->file >= 0);
 
 	if (r && gpc_space_free(gpc_pool_mapping(address), address, &at_once))
 		return GP_E_INVALID;
@@ -504,13 +509,10 @@ gpc_pool_alloc(CUmemoryPool handle, const struct gpc_context *context, uint64_t 
 	return result;
 }
 
-static int
-free_locked(struct gpc_space_mapping *mapping, uint64_t address, struct gpc_context *context,
-	    uint64_t stream) GP_LOCKED(lock)
+struct gpc_space_end
+gpc_pool_end_use(struct gpc_session *session, const struct gpc_context *context, uint64_t stream)
 {
-	struct gpc_session *session = session_of(gpc_pool_of(mapping));
 	struct gpc_space_end end = { .number = atomic_fetch_add(&frees, 1) + 1 };
-	int r;
 
 	if (context) {
 		end.stream = stream;
@@ -519,7 +521,17 @@ free_locked(struct gpc_space_mapping *mapping, uint64_t address, struct gpc_cont
 	/* In this order: done behind posted would call work done that is not. */
 	end.done = gpc_session_work_done(session);
 	end.tag = gpc_session_work_posted(session);
-	r = gpc_space_free(mapping, address, &end);
+	return end;
+}
+
+static int
+free_locked(struct gpc_space_mapping *mapping, uint64_t address, struct gpc_context *context,
+	    uint64_t stream) GP_LOCKED(lock)
+{
+	const struct gpc_space_end end =
+		gpc_pool_end_use(session_of(gpc_pool_of(mapping)), context, stream);
+	int r = gpc_space_free(mapping, address, &end);
+
 	if (r == 0 && gpc_pool_of(mapping)->host)
 		gpc_host_pooled_end(address, &end);
 	return r;
@@ -548,7 +560,7 @@ gpc_pool_free(uint64_t address, struct gpc_context *context, uint64_t stream)
 	if (unused)
 		dispose(pool);
 	if (!pool)
-		return gpc_pool_free_imported(address);
+		return gpc_pool_free_imported(address, context, stream);
 	if (r == 0)
 		return CUDA_SUCCESS;
 	return r == GP_E_INVALID ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;

@@ -45,6 +45,10 @@ struct gpc_pool {
 	CUmemAllocationType type;
 	CUmemLocation location;
 	bool host; /* this machine's memory, which kernels reach (client/host/host_pooled.h) */
+	/* Of host memory that other processes may import: the file that all mappings are parts of,
+	 * else -1; and whether the program has its descriptor. */
+	int file;
+	bool exported;
 	/* Of managed memory, which is a context's and has pages here (client/pages/pages.h); else
 	 * NULL.  The program's own outlives the context's end, as pools do. */
 	struct gpc_context *managed;
@@ -117,6 +121,10 @@ CUresult gpc_pool_alloc(CUmemoryPool handle, const struct gpc_context *context, 
 			uint64_t size, CUdeviceptr *address_p);
 /* In the order of the stream, or of none (NULL, 0).  CUDA_ERROR_INVALID_VALUE: it is no pool's. */
 CUresult gpc_pool_free(uint64_t address, struct gpc_context *context, uint64_t stream);
+
+/* The end of use for a free in the order of a stream, or of none (NULL, 0). */
+struct gpc_space_end gpc_pool_end_use(struct gpc_session *session,
+				      const struct gpc_context *context, uint64_t stream);
 
 /* Whether address is in a block of a pool, and which. */
 bool gpc_pool_find(uint64_t address, struct gpc_address *found);

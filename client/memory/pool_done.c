@@ -6,15 +6,36 @@
 #include "client/host/host_space.h"
 #include "client/memory/memory.h"
 #include "client/memory/pool.h"
+#include "client/memory/pool_share.h"
 #include "client/pages/pages.h"
+#include "transport/shm/sealed_memory.h"
+
+/* Of a pool that other processes may import: a part of its file, whose pages exist at once. */
+static CUresult
+map_file(const struct gpc_pool *pool, const struct gpc_heap_range *range, uint64_t *address_p)
+{
+	struct gpc_context *context = pool->device->primary;
+	CUresult result = gpc_host_space_map_file(context, range->size, pool->file,
+						  GPC_HOST_SPACE_OWN, address_p);
+
+	if (result != CUDA_SUCCESS ||
+	    gp_sealed_fill(pool->file, gpc_host_space_offset(*address_p), range->size) == 0)
+		return result;
+	gpc_host_space_free(context, *address_p, false);
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
 
 static CUresult
 map_host(struct gpc_pool *pool, uint64_t size, struct gpc_heap_range *range)
 {
+	CUresult result;
 	bool shared;
-	CUresult result = gpc_host_space_alloc(pool->device->primary, size, &range->base, &shared);
 
 	range->size = size;
+	if (pool->file >= 0)
+		result = map_file(pool, range, &range->base);
+	else
+		result = gpc_host_space_alloc(pool->device->primary, size, &range->base, &shared);
 	return result == CUDA_ERROR_NOT_SUPPORTED ? CUDA_ERROR_OUT_OF_MEMORY : result;
 }
 
@@ -38,6 +59,9 @@ gpc_pool_unmap(const struct gpc_pool *pool, const struct gpc_heap_range *range)
 {
 	if (pool->host) {
 		gpc_host_pooled_retire_range(range->base, range->size);
+		if (pool->file >= 0)
+			gp_sealed_empty(pool->file, gpc_host_space_offset(range->base),
+					range->size);
 		gpc_host_space_free(pool->device->primary, range->base, true);
 		return;
 	}
@@ -91,6 +115,7 @@ gpc_pool_stream_done(const struct gpc_context *context, uint64_t stream, uint64_
 {
 	if (!gpc_pools_any())
 		return;
+	gpc_pool_close_unused();
 	gpc_pools_lock();
 	gpc_host_pooled_retire_stream(stream, count);
 	for (struct gpc_pool *pool = gpc_pools_first(); pool; pool = pool->next)
@@ -104,6 +129,7 @@ gpc_pool_context_done(struct gpc_context *context, uint64_t count)
 {
 	if (!gpc_pools_any())
 		return;
+	gpc_pool_close_unused();
 	gpc_pools_lock();
 	gpc_host_pooled_retire_context(context, count);
 	for (struct gpc_pool *pool = gpc_pools_first(); pool; pool = pool->next)
@@ -120,6 +146,7 @@ gpc_pool_event_done(struct gpc_context *context)
 
 	if (!gpc_pools_any())
 		return;
+	gpc_pool_close_unused();
 	gpc_pools_lock();
 	release(context->device);
 	for (const struct gpc_pool *pool = gpc_pools_first(); pool; pool = pool->next)

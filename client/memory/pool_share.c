@@ -3,20 +3,32 @@
 
 #include "base/lock.h"
 #include "client/alloc/heap.h"
+#include "client/base/log.h"
 #include "client/base/ranges.h"
 #include "client/context/context.h"
+#include "client/host/host_block.h"
+#include "client/host/host_pooled.h"
+#include "client/host/host_range.h"
+#include "client/host/host_space.h"
 #include "client/memory/address.h"
 #include "client/memory/ipc_memory.h"
 #include "client/memory/memory.h"
 #include "client/memory/pool.h"
 #include "client/wire/session.h"
 #include "gpc_calls.h"
+#include "transport/shm/sealed_memory.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The name of the file of a pool of host memory. */
+#define FILE_NAME "gpupool-host-pool"
 
 /* A mapping of another process's pool. */
 struct import {
@@ -25,6 +37,7 @@ struct import {
 	struct gpc_heap_range range;
 	struct gp_ipc_handle bytes;
 	unsigned int blocks;
+	uint64_t tag; /* of host memory: work up to this count may use what was freed */
 };
 
 struct block {
@@ -38,6 +51,7 @@ static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static struct import *imports GP_GUARDED_BY(calls_lock);
 static struct gpc_ranges blocks GP_GUARDED_BY(lock); /* struct block */
 static atomic_bool any;
+static atomic_uint unused; /* imports of host memory that have no blocks, and wait for work */
 
 bool
 gpc_pool_any_shared(void)
@@ -155,6 +169,48 @@ gpc_pool_export(CUmemoryPool handle, struct gp_ipc_handle *bytes)
 	return result;
 }
 
+static bool
+inode_of(int fd, uint64_t *inode_p)
+{
+	struct stat status;
+
+	if (fstat(fd, &status))
+		return false;
+	*inode_p = (uint64_t)status.st_ino;
+	return true;
+}
+
+int
+gpc_pool_create_file(struct gpc_device *device)
+{
+	const uint64_t size = gpc_host_space_size(device->primary);
+
+	return size ? gp_sealed_create(FILE_NAME, size, false) : -1;
+}
+
+CUresult
+gpc_pool_export_file(CUmemoryPool handle, int *fd_p)
+{
+	struct gpc_pool *pool = hold_exportable(handle);
+	CUresult result = CUDA_ERROR_NOT_SUPPORTED;
+
+	if (!pool)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (pool->file >= 0) {
+		*fd_p = fcntl(pool->file, F_DUPFD_CLOEXEC, 0);
+		result = *fd_p < 0 ? CUDA_ERROR_OPERATING_SYSTEM : CUDA_SUCCESS;
+	}
+	if (result == CUDA_SUCCESS) {
+		atomic_store(&any, true);
+		atomic_store(&gpc_host_memory_exchanged, true);
+		gpc_pools_lock();
+		pool->exported = true;
+		gpc_pools_unlock();
+	}
+	gpc_pool_let_go(pool);
+	return result;
+}
+
 /* Where the block lies, and what its mapping is shared by so far: NULL, by nothing. */
 struct place {
 	struct gpc_pool *pool;
@@ -175,7 +231,8 @@ find_place(uint64_t address, struct place *place)
 	place->pool = gpc_pool_of(mapping);
 	place->mapping = (struct gpc_heap_range){ .base = mapping->base, .size = mapping->size };
 	place->share = mapping->share;
-	return place->pool->handle_types != CU_MEM_HANDLE_TYPE_NONE;
+	return place->pool->handle_types != CU_MEM_HANDLE_TYPE_NONE &&
+	       (place->pool->file < 0 || place->pool->exported);
 }
 
 static bool
@@ -226,26 +283,64 @@ share_mapping(struct place *place) GP_LOCKED(calls_lock)
 	return CUDA_ERROR_INVALID_VALUE;
 }
 
+/* The handle of memory in a pool's file.  *bytes: its mapping, offset and size. */
+static bool
+make_host_handle(int fd, uint64_t file_offset, struct gp_ipc_handle *bytes)
+{
+	*bytes = (struct gp_ipc_handle){
+		.kind = GP_IPC_HOST_POOL_MEMORY,
+		.mapping = bytes->mapping,
+		.offset = bytes->offset,
+		.size = bytes->size,
+	};
+	memcpy(bytes->magic, GP_IPC_MAGIC, sizeof(bytes->magic));
+	memcpy(bytes->secret, &file_offset, sizeof(file_offset));
+	return inode_of(fd, &bytes->daemon);
+}
+
+/* The pool is held. */
+static CUresult
+export_host_block(const struct place *place, struct gp_ipc_handle *bytes)
+{
+	bytes->mapping = place->mapping.size;
+	bytes->offset = place->block.address - place->mapping.base;
+	bytes->size = place->block.size;
+	return make_host_handle(place->pool->file, gpc_host_space_offset(place->mapping.base),
+				bytes)
+		       ? CUDA_SUCCESS
+		       : CUDA_ERROR_OPERATING_SYSTEM;
+}
+
+static CUresult
+export_device_block(struct place *place, struct gp_ipc_handle *bytes) GP_LOCKED(calls_lock)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	if (!place->pool->share)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!place->share)
+		result = share_mapping(place);
+	if (result != CUDA_SUCCESS)
+		return result;
+	*bytes = place->share->bytes;
+	bytes->offset = place->block.address - place->mapping.base;
+	bytes->size = place->block.size;
+	return CUDA_SUCCESS;
+}
+
 CUresult
 gpc_pool_export_block(uint64_t address, struct gp_ipc_handle *bytes)
 {
 	struct place place;
-	CUresult result = CUDA_SUCCESS;
+	CUresult result;
 
 	(void)pthread_mutex_lock(&calls_lock);
 	if (!hold_place(address, &place)) {
 		(void)pthread_mutex_unlock(&calls_lock);
 		return CUDA_ERROR_INVALID_VALUE;
 	}
-	if (!place.pool->share)
-		result = CUDA_ERROR_INVALID_VALUE;
-	else if (!place.share)
-		result = share_mapping(&place);
-	if (result == CUDA_SUCCESS) {
-		*bytes = place.share->bytes;
-		bytes->offset = place.block.address - place.mapping.base;
-		bytes->size = place.block.size;
-	}
+	result = place.pool->file < 0 ? export_device_block(&place, bytes)
+				      : export_host_block(&place, bytes);
 	(void)pthread_mutex_unlock(&calls_lock);
 	gpc_pool_let_go(place.pool);
 	return result;
@@ -288,6 +383,68 @@ gpc_pool_import(struct gpc_device *device, const struct gp_ipc_handle *bytes,
 	return pool ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+/* Of one file a session has one mapping: two would be two copies for kernels. */
+static bool
+is_own(int fd)
+{
+	const struct gpc_pool *pool = gpc_pools_first();
+	uint64_t inode, other;
+
+	if (!inode_of(fd, &inode))
+		return false;
+	while (pool && (pool->imported || pool->file < 0 || !inode_of(pool->file, &other) ||
+			other != inode))
+		pool = pool->next;
+	return pool != NULL;
+}
+
+/* The descriptor is the pool's from now on, also if that fails. */
+static CUresult
+adopt_file(struct gpc_device *device, int fd, CUmemoryPool *handle_p)
+{
+	struct gpc_pool *pool = NULL;
+	bool own;
+
+	gpc_pools_lock();
+	own = is_own(fd);
+	if (!own)
+		pool = gpc_pool_create(device);
+	if (pool) {
+		pool->location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
+		pool->location.id = 0;
+		pool->host = pool->imported = true;
+		pool->file = fd;
+		*handle_p = pool->handle.token;
+	}
+	gpc_pools_unlock();
+	if (pool)
+		return CUDA_SUCCESS;
+	(void)close(fd);
+	if (own)
+		gpc_warn("pool of host memory: the process that created it cannot import it; use "
+			 "the pool itself");
+	return own ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult
+gpc_pool_import_file(int fd, CUmemoryPool *handle_p)
+{
+	struct gpc_device *device = gpc_pool_device();
+	size_t size;
+	int own;
+
+	if (!gp_sealed_has_name(fd, FILE_NAME) || gp_sealed_check(fd, &size))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!gpc_pool_can_be_host(device))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (own < 0)
+		return CUDA_ERROR_OPERATING_SYSTEM;
+	atomic_store(&any, true);
+	atomic_store(&gpc_host_memory_exchanged, true);
+	return adopt_file(device, own, handle_p);
+}
+
 bool
 gpc_pool_find_imported(uint64_t address, struct gpc_address *found)
 {
@@ -328,6 +485,32 @@ is_sound(const struct gp_ipc_handle *bytes, const struct gpc_session_facts *fact
 	       bytes->size <= bytes->mapping - bytes->offset;
 }
 
+static uint64_t
+file_offset(const struct gp_ipc_handle *bytes)
+{
+	uint64_t offset;
+
+	memcpy(&offset, bytes->secret, sizeof(offset));
+	return offset;
+}
+
+/* Another process made the bytes: what they name must be inside the pool's file, whose size is
+ * sealed. */
+static bool
+is_sound_host(const struct gp_ipc_handle *bytes, int fd)
+{
+	const uint64_t from = file_offset(bytes);
+	struct gp_ipc_handle same = *bytes;
+	size_t size;
+
+	return make_host_handle(fd, from, &same) && memcmp(bytes, &same, sizeof(same)) == 0 &&
+	       gp_sealed_check(fd, &size) == 0 && bytes->mapping > 0 && bytes->mapping <= size &&
+	       from <= size - bytes->mapping &&
+	       (bytes->mapping | from) % GPC_HOST_GRANULARITY == 0 &&
+	       bytes->offset < bytes->mapping && bytes->size > 0 &&
+	       bytes->size <= bytes->mapping - bytes->offset;
+}
+
 static CUresult
 ask_to_open(const struct import *import)
 {
@@ -349,8 +532,14 @@ static CUresult
 map(struct import *import)
 {
 	struct gpc_context *context = import->pool->device->primary;
-	CUresult result = gpc_memory_take_addresses(context, import->bytes.mapping, &import->range);
+	CUresult result;
 
+	if (import->pool->host) {
+		import->range.size = import->bytes.mapping;
+		return gpc_host_space_map_file(context, import->range.size, import->pool->file,
+					       file_offset(&import->bytes), &import->range.base);
+	}
+	result = gpc_memory_take_addresses(context, import->bytes.mapping, &import->range);
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && gpc_memory_reclaim(context) == CUDA_SUCCESS)
 		result = gpc_memory_take_addresses(context, import->bytes.mapping, &import->range);
 	if (result != CUDA_SUCCESS)
@@ -361,34 +550,75 @@ map(struct import *import)
 	return result;
 }
 
-/* A mapping of which no block is imported any more. */
 static void
-close_unused(struct import *import) GP_LOCKED(calls_lock)
+unmap(const struct import *import)
 {
 	const struct gp_args_gpMemoryUnmap args = { .address = import->range.base,
 						    .size = import->range.size };
 	struct gpc_context *context = import->pool->device->primary;
+
+	if (import->pool->host) {
+		gpc_host_pooled_retire_range(import->range.base, import->range.size);
+		gpc_host_space_free(context, import->range.base, true);
+		return;
+	}
+	(void)gpc_post_gpMemoryUnmap(context, &args);
+	gpc_memory_give_addresses(context, &import->range);
+}
+
+/* Whether work that was given before blocks were freed may still use them. */
+static bool
+is_waiting(const struct import *import)
+{
+	return gpc_session_work_done(import->pool->device->session) < import->tag;
+}
+
+/* A mapping of which no block is imported any more.  Of host memory, host functions and copies may
+ * still use it. */
+static void
+close_unused(struct import *import) GP_LOCKED(calls_lock)
+{
 	struct import **link = &imports;
 
-	if (import->blocks > 0)
+	if (import->blocks > 0 || (import->pool->host && is_waiting(import)))
 		return;
 	while (*link != import)
 		link = &(*link)->next;
 	*link = import->next;
-	(void)gpc_post_gpMemoryUnmap(context, &args);
-	gpc_memory_give_addresses(context, &import->range);
+	if (import->pool->host)
+		atomic_fetch_sub(&unused, 1);
+	unmap(import);
 	gpc_pool_let_go(import->pool);
 	free(import);
 }
 
-/* Pointers into one mapping say the same of it. */
+void
+gpc_pool_close_unused(void)
+{
+	struct import *next;
+
+	if (atomic_load(&unused) == 0)
+		return;
+	(void)pthread_mutex_lock(&calls_lock);
+	for (struct import *import = imports; import; import = next) {
+		next = import->next;
+		if (import->pool->host && import->blocks == 0 && is_waiting(import))
+			gpc_memory_poll(import->pool->device->primary);
+		if (import->pool->host)
+			close_unused(import);
+	}
+	(void)pthread_mutex_unlock(&calls_lock);
+}
+
+/* Pointers into one mapping say the same of it.  Of a file that was imported as two pools there is
+ * one mapping. */
 static struct import *
 find_import(const struct gpc_pool *pool, const struct gp_ipc_handle *bytes) GP_LOCKED(calls_lock)
 {
 	struct import *import = imports;
 
 	while (import &&
-	       (import->pool != pool ||
+	       ((import->pool != pool && !pool->host) ||
 		memcmp(&import->bytes, bytes, offsetof(struct gp_ipc_handle, offset)) != 0))
 		import = import->next;
 	return import;
@@ -415,8 +645,38 @@ open_import(struct gpc_pool *pool, const struct gp_ipc_handle *bytes, struct imp
 	gpc_pools_unlock();
 	import->next = imports;
 	imports = import;
+	if (pool->host)
+		atomic_fetch_add(&unused, 1);
 	*import_p = import;
 	return CUDA_SUCCESS;
+}
+
+/* The block that begins there, out of the table. */
+static struct block *
+take_block(uint64_t address)
+{
+	struct gpc_range *range;
+	struct block *block = NULL;
+
+	(void)pthread_rwlock_wrlock(&lock);
+	range = gpc_ranges_find(&blocks, address, 1);
+	if (range && range->base == address) {
+		block = range->item;
+		gpc_ranges_remove(&blocks, range);
+	}
+	(void)pthread_rwlock_unlock(&lock);
+	return block;
+}
+
+/* What kernels still write to blocks that were freed there comes first. */
+static int
+begin_host(const struct import *import, uint64_t address, uint64_t size, uint64_t id)
+{
+	struct gpc_context *context = import->pool->device->primary;
+
+	if (is_waiting(import) && gpc_memory_settle(context) != CUDA_SUCCESS)
+		return GP_E_RESOURCE;
+	return gpc_host_pooled_begin(context, address, size, id, import->pool->handle.token, true);
 }
 
 static CUresult
@@ -431,8 +691,14 @@ add_block(struct import *import, uint64_t address, uint64_t size)
 	(void)pthread_rwlock_wrlock(&lock);
 	r = gpc_ranges_add(&blocks, address, size, block);
 	(void)pthread_rwlock_unlock(&lock);
+	if (r == 0 && import->pool->host) {
+		r = begin_host(import, address, size, block->id);
+		if (r)
+			(void)take_block(address);
+	}
 	if (r == 0) {
-		import->blocks++;
+		if (import->blocks++ == 0 && import->pool->host)
+			atomic_fetch_sub(&unused, 1);
 		return CUDA_SUCCESS;
 	}
 	free(block);
@@ -503,32 +769,32 @@ gpc_pool_import_block(CUmemoryPool handle, const struct gp_ipc_handle *bytes, ui
 	gpc_pools_unlock();
 	if (!pool)
 		return result;
-	if (is_sound(bytes, gpc_session_facts(pool->device->session)))
+	if (pool->host ? is_sound_host(bytes, pool->file)
+		       : is_sound(bytes, gpc_session_facts(pool->device->session)))
 		result = import_into(pool, bytes, address_p);
 	gpc_pool_let_go(pool);
 	return result;
 }
 
-/* The block that begins there, out of the table. */
-static struct block *
-take_block(uint64_t address)
+static void
+end_host(struct import *import, uint64_t address, const struct gpc_context *context,
+	 uint64_t stream) GP_LOCKED(calls_lock)
 {
-	struct gpc_range *range;
-	struct block *block = NULL;
+	const struct gpc_space_end end =
+		gpc_pool_end_use(import->pool->device->session, context, stream);
 
-	(void)pthread_rwlock_wrlock(&lock);
-	range = gpc_ranges_find(&blocks, address, 1);
-	if (range && range->base == address) {
-		block = range->item;
-		gpc_ranges_remove(&blocks, range);
-	}
-	(void)pthread_rwlock_unlock(&lock);
-	return block;
+	import->tag = end.tag;
+	gpc_host_pooled_end(address, &end);
+	if (import->blocks > 0)
+		return;
+	atomic_fetch_add(&unused, 1);
+	if (is_waiting(import))
+		gpc_memory_poll(import->pool->device->primary);
 }
 
 /* The daemon unmaps behind the work that was posted, of all streams. */
 CUresult
-gpc_pool_free_imported(uint64_t address)
+gpc_pool_free_imported(uint64_t address, const struct gpc_context *context, uint64_t stream)
 {
 	struct block *block;
 
@@ -538,6 +804,8 @@ gpc_pool_free_imported(uint64_t address)
 	block = take_block(address);
 	if (block) {
 		block->import->blocks--;
+		if (block->import->pool->host)
+			end_host(block->import, address, context, stream);
 		close_unused(block->import);
 		free(block);
 	}

@@ -2,12 +2,14 @@
 #include "client/stream/event.h"
 
 #include "client/context/object.h"
+#include "client/host/host_block.h"
 #include "client/host/mirror.h"
 #include "client/memory/pool.h"
 #include "client/stream/elapsed.h"
 #include "client/stream/stream.h"
 #include "client/stream/sync.h"
 #include "client/stream/watch.h"
+#include "client/wire/host_queue.h"
 #include "client/wire/session.h"
 #include "gpc_calls.h"
 
@@ -168,6 +170,45 @@ is_interprocess(const struct gpc_event *event)
 	return event->flags & CU_EVENT_INTERPROCESS;
 }
 
+static bool
+is_exchanging(const struct gpc_event *event)
+{
+	return is_interprocess(event) && atomic_load(&gpc_host_memory_exchanged);
+}
+
+static void
+fetch_changes(CUstream stream, CUresult result, void *session)
+{
+	(void)stream;
+	if (result == CUDA_SUCCESS)
+		(void)gpc_mirror_fetch(session);
+}
+
+static void
+send_changes(CUstream stream, CUresult result, void *session)
+{
+	(void)stream;
+	if (result == CUDA_SUCCESS)
+		(void)gpc_mirror_send(session);
+}
+
+/* Each process replicates host memory that several have to its own session.  So what kernels wrote
+ * is in the memory before the event is recorded, and what other processes wrote is replicated
+ * before work that comes after a wait. */
+static CUresult
+exchange(const struct gpc_event *event, const struct gpc_context *context, uint32_t stream,
+	 CUstreamCallback callback)
+{
+	const struct gpc_host_call call = {
+		.callback = callback,
+		.data = context->scope.session,
+		.library = true,
+	};
+
+	return is_exchanging(event) ? gpc_host_queue_post(&context->scope, stream, &call)
+				    : CUDA_SUCCESS;
+}
+
 /* Other processes may be told of it in ways that the daemon does not see: when the call returns,
  * the event is recorded for all. */
 static CUresult
@@ -201,6 +242,9 @@ gpc_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags)
 	if (event->context != context)
 		return CUDA_ERROR_INVALID_HANDLE;
 	args.hEvent = event->handle.id;
+	result = exchange(event, context, args.hStream, fetch_changes);
+	if (result != CUDA_SUCCESS)
+		return result;
 	before = gpc_session_given(context->scope.session);
 	if (is_interprocess(event))
 		result = record_for_all(context, &args);
@@ -243,6 +287,8 @@ gpc_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
 	result = gpc_post_cuStreamWaitEvent(context, &args);
 	if (result == CUDA_SUCCESS && is_interprocess(event))
 		gpc_session_note_foreign_wait(context->scope.session);
+	if (result == CUDA_SUCCESS)
+		result = exchange(event, context, args.hStream, send_changes);
 	return result;
 }
 
@@ -295,6 +341,10 @@ gpc_cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
 		return CUDA_ERROR_INVALID_HANDLE;
 	args.hCtx = context->handle.id;
 	args.hEvent = event->handle.id;
+	if (is_exchanging(event))
+		result = gpc_sync_context(context);
+	if (result != CUDA_SUCCESS)
+		return result;
 	result = gpc_post_cuCtxRecordEvent(context, &args);
 	if (result == CUDA_SUCCESS && is_interprocess(event))
 		result = gpc_wait_cuEventSynchronize(context, &(struct gp_args_cuEventSynchronize){
@@ -313,8 +363,9 @@ gpc_cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	/* Two daemons know nothing of each other: the event is waited for here. */
-	if (event->context->scope.session != context->scope.session)
+	/* Two daemons know nothing of each other: the event is waited for here, as one of another
+	 * process is with which host memory is exchanged. */
+	if (event->context->scope.session != context->scope.session || is_exchanging(event))
 		return gpc_cuEventSynchronize(hEvent);
 	args.hCtx = context->handle.id;
 	args.hEvent = event->handle.id;

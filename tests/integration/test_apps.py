@@ -29,6 +29,8 @@ VARYING = [(r"^priorities 0 to -\d+$", "priorities 0 to -N")]
 ENDED = r"gpupool: \S+: the session has ended with error \d+: .*\n"
 STDERR = {"assertion": r"\S*assertion\.cu:\d+: void insist\(int\): block: \[0,0,0\], thread: \[3,0,0\] "
                        r"Assertion `.*` failed\.\n" + ENDED,
+          "hostpoolshare": r"gpupool: pool of host memory: the process that created it cannot import it; "
+                           r"use the pool itself\n",
           "sticky": r"(gpupool software device: .*\n)?" + ENDED,
           "unsupported": r"(gpupool: \S+: the software device cannot run kernel \w*video\w*, and launches of it fail: "
                          r"line \d+: instruction 'vadd' is not supported\n"

@@ -5,7 +5,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/falloc.h>
 #include <linux/memfd.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -43,4 +46,34 @@ gp_sealed_check(int fd, size_t *size_p)
 		return GP_E_INVALID;
 	*size_p = (size_t)status.st_size;
 	return 0;
+}
+
+bool
+gp_sealed_has_name(int fd, const char *name)
+{
+	char path[64], link[128], expected[128];
+	ssize_t length;
+
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	(void)snprintf(expected, sizeof(expected), "/memfd:%s ", name);
+	length = fd < 0 ? -1 : readlink(path, link, sizeof(link));
+	return length >= (ssize_t)strlen(expected) && memcmp(link, expected, strlen(expected)) == 0;
+}
+
+int
+gp_sealed_fill(int fd, uint64_t offset, uint64_t size)
+{
+	struct gp_file_limit limit;
+	int r;
+
+	gp_file_limit_begin(&limit);
+	r = fallocate(fd, 0, (off_t)offset, (off_t)size) ? -errno : 0;
+	gp_file_limit_end(&limit);
+	return r;
+}
+
+void
+gp_sealed_empty(int fd, uint64_t offset, uint64_t size)
+{
+	(void)fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)size);
 }

@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* A descriptor of `size` bytes of zeros, closed on exec, or -errno.  `now`: the system gives all of
  * it at once, or says that it cannot. */
@@ -20,5 +21,12 @@ GP_MUST_CHECK int gp_sealed_create(const char *name, size_t size, bool now);
 
 /* 0 and its size; GP_E_INVALID: its size could change, or it is no such memory. */
 GP_MUST_CHECK int gp_sealed_check(int fd, size_t *size_p);
+
+/* Whether the descriptor was created under this name, of at most 63 bytes. */
+bool gp_sealed_has_name(int fd, const char *name);
+
+/* Allocates the pages of a part at once (or -errno), and frees them: they read as zeros then. */
+GP_MUST_CHECK int gp_sealed_fill(int fd, uint64_t offset, uint64_t size);
+void gp_sealed_empty(int fd, uint64_t offset, uint64_t size);
 
 #endif /* GP_SEALED_MEMORY_H */

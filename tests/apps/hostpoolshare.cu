@@ -1,0 +1,487 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A pool of host memory of one process in another: kernels, copies and the host of both use the
+ * same memory, in the order of events and of messages. */
+#include "app.h"
+
+#include <atomic>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define ROUNDS 3
+
+static const cudaMemAllocationHandleType type = cudaMemHandleTypePosixFileDescriptor;
+static const size_t large = (2 << 20) / sizeof(int) + 7, small = 1000;
+static cudaStream_t stream;
+static int peer;
+
+static __global__ void
+fill(int *data, size_t count, int first)
+{
+	for (size_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count;
+	     i += gridDim.x * blockDim.x)
+		data[i] = first + (int)i;
+}
+
+static __global__ void
+add(int *data, size_t count, int value)
+{
+	for (size_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count;
+	     i += gridDim.x * blockDim.x)
+		data[i] += value;
+}
+
+static void
+write_on_host(int *data, size_t count, int first)
+{
+	for (size_t i = 0; i < count; i++)
+		data[i] = first + (int)i;
+}
+
+static void
+expect(const int *data, size_t count, int first, int line)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (data[i] == first + (int)i)
+			continue;
+		printf("line %d: word %zu is %d, not %d\n", line, i, data[i], first + (int)i);
+		exit(1);
+	}
+}
+
+#define EXPECT_WORDS(data, count, first) expect(data, count, first, __LINE__)
+
+static void
+put(const void *data, size_t size)
+{
+	REQUIRE(write(peer, data, size) == (ssize_t)size);
+}
+
+static void
+get(void *data, size_t size)
+{
+	REQUIRE(recv(peer, data, size, MSG_WAITALL) == (ssize_t)size);
+}
+
+static void
+nudge()
+{
+	put("x", 1);
+}
+
+static void
+await()
+{
+	char byte;
+
+	get(&byte, 1);
+}
+
+static void
+pass(int fd)
+{
+	char byte = 'x', control[CMSG_SPACE(sizeof(int))] = {};
+	iovec data = { &byte, 1 };
+	msghdr message = {};
+
+	message.msg_iov = &data;
+	message.msg_iovlen = 1;
+	message.msg_control = control;
+	message.msg_controllen = sizeof(control);
+	cmsghdr *header = CMSG_FIRSTHDR(&message);
+	header->cmsg_level = SOL_SOCKET;
+	header->cmsg_type = SCM_RIGHTS;
+	header->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(header), &fd, sizeof(fd));
+	REQUIRE(sendmsg(peer, &message, 0) == 1);
+}
+
+/* -1: the other process has ended. */
+static int
+take()
+{
+	char byte, control[CMSG_SPACE(sizeof(int))] = {};
+	iovec data = { &byte, 1 };
+	msghdr message = {};
+	int fd = -1;
+
+	message.msg_iov = &data;
+	message.msg_iovlen = 1;
+	message.msg_control = control;
+	message.msg_controllen = sizeof(control);
+	if (recvmsg(peer, &message, 0) == 1 && CMSG_FIRSTHDR(&message))
+		memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(fd));
+	return fd;
+}
+
+static cudaError_t
+create(cudaMemPool_t *pool, cudaMemLocationType where, int types)
+{
+	cudaMemPoolProps props = {};
+
+	props.allocType = cudaMemAllocationTypePinned;
+	props.handleTypes = (cudaMemAllocationHandleType)types;
+	props.location.type = where;
+	return cudaMemPoolCreate(pool, &props);
+}
+
+static void
+give_device(cudaMemPool_t pool)
+{
+	cudaMemAccessDesc desc = {};
+
+	desc.location.type = cudaMemLocationTypeDevice;
+	desc.flags = cudaMemAccessFlagsProtReadWrite;
+	CHECK(cudaMemPoolSetAccess(pool, &desc, 1));
+}
+
+static int *
+allocate(cudaMemPool_t pool, size_t count)
+{
+	void *data;
+
+	CHECK(cudaMallocFromPoolAsync(&data, count * sizeof(int), pool, stream));
+	CHECK(cudaStreamSynchronize(stream));
+	return (int *)data;
+}
+
+static void
+put_pointer(int *data)
+{
+	cudaMemPoolPtrExportData exported;
+
+	CHECK(cudaMemPoolExportPointer(&exported, data));
+	put(&exported, sizeof(exported));
+}
+
+static void
+tell(const char *what, cudaError_t error)
+{
+	printf("%s: %s\n", what, cudaGetErrorName(error));
+	(void)cudaGetLastError();
+}
+
+static void
+refuse()
+{
+	cudaMemPool_t plain, pool;
+	cudaMemPoolPtrExportData exported;
+	int *data;
+	int fd = -1;
+
+	tell("the host", create(&pool, cudaMemLocationTypeHost, type));
+	tell("the current node", create(&pool, cudaMemLocationTypeHostNumaCurrent, type));
+	CHECK(create(&plain, cudaMemLocationTypeHostNuma, cudaMemHandleTypeNone));
+	tell("a pool for this process", cudaMemPoolExportToShareableHandle(&fd, plain, type, 0));
+	CHECK(cudaMemPoolDestroy(plain));
+	CHECK(create(&pool, cudaMemLocationTypeHostNuma, type));
+	data = allocate(pool, small);
+	tell("a pointer before its pool", cudaMemPoolExportPointer(&exported, data));
+	CHECK(cudaMemPoolExportToShareableHandle(&fd, pool, type, 0));
+	tell("a pointer inside", cudaMemPoolExportPointer(&exported, data + 1));
+	CHECK(cudaMemPoolExportPointer(&exported, data));
+	REQUIRE(cudaMemPoolExportToShareableHandle(&fd, pool, cudaMemHandleTypeFabric, 0) !=
+		cudaSuccess);
+	(void)cudaGetLastError();
+	close(fd);
+	CHECK(cudaFreeAsync(data, stream));
+	CHECK(cudaMemPoolDestroy(pool));
+	CHECK(cudaStreamSynchronize(stream));
+}
+
+/* Descriptors of other files are not taken for pools. */
+static void
+refuse_files()
+{
+	static const char *names[] = { "gpupool-host-pool", "gpupool-host-pool", "other",
+				       "gpupool-host-memory" };
+	static const int seals[] = { 0, F_SEAL_SHRINK, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL,
+				     F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
+	cudaMemPool_t none;
+	int ends[2];
+
+	for (int i = 0; i < 4; i++) {
+		int fd = memfd_create(names[i], MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+		REQUIRE(fd >= 0 && ftruncate(fd, 64 << 20) == 0);
+		REQUIRE(fcntl(fd, F_ADD_SEALS, seals[i]) == 0);
+		REQUIRE(cudaMemPoolImportFromShareableHandle(&none, (void *)(intptr_t)fd, type,
+							     0) != cudaSuccess);
+		close(fd);
+	}
+	REQUIRE(pipe(ends) == 0);
+	for (int fd : { ends[0], ends[1], -1, 100000 })
+		REQUIRE(cudaMemPoolImportFromShareableHandle(&none, (void *)(intptr_t)fd, type,
+							     0) != cudaSuccess);
+	close(ends[0]);
+	close(ends[1]);
+	(void)cudaGetLastError();
+}
+
+/* Bytes of a pointer that name what is not in the pool, each 8 bytes in turn. */
+static void
+refuse_bytes(cudaMemPool_t pool, const cudaMemPoolPtrExportData *exported)
+{
+	static const unsigned long long values[] = { 0,          1,          4096,  2 << 20,
+						     1ull << 40, 1ull << 62, ~0ull, ~0ull << 21 };
+
+	/* The bytes are gpupool's. */
+	if (memcmp(exported, "gpIP", 4) != 0)
+		return;
+	for (size_t at = 0; at + 8 <= sizeof(*exported); at += 8) {
+		for (unsigned long long value : values) {
+			cudaMemPoolPtrExportData changed = *exported;
+			void *data = nullptr;
+
+			memcpy((char *)&changed + at, &value, sizeof(value));
+			/* What it accepts is memory: all of it can be touched. */
+			if (memcmp(&changed, exported, sizeof(changed)) == 0 ||
+			    cudaMemPoolImportPointer(&data, pool, &changed) != cudaSuccess)
+				continue;
+			REQUIRE(data);
+			(void)*(volatile char *)data;
+			CHECK(cudaFree(data));
+		}
+	}
+	(void)cudaGetLastError();
+}
+
+static std::atomic<bool> released;
+
+static void CUDART_CB
+hold(void *)
+{
+	while (!released)
+		usleep(100);
+}
+
+static cudaEvent_t
+create_event(cudaIpcEventHandle_t *handle)
+{
+	cudaEvent_t event;
+
+	CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming | cudaEventInterprocess));
+	CHECK(cudaIpcGetEventHandle(handle, event));
+	return event;
+}
+
+/* Work of the other process is queued after an event before the kernel before it runs, and it finds
+ * what that kernel wrote. */
+static void
+produce_events(int *data)
+{
+	cudaIpcEventHandle_t handle;
+	cudaEvent_t ready = create_event(&handle), back;
+
+	put(&handle, sizeof(handle));
+	get(&handle, sizeof(handle));
+	CHECK(cudaIpcOpenEventHandle(&back, handle));
+	for (int round = 1; round <= ROUNDS; round++) {
+		released = false;
+		CHECK(cudaLaunchHostFunc(stream, hold, nullptr));
+		fill<<<32, 256, 0, stream>>>(data, large, round * 1000);
+		CHECK(cudaEventRecord(ready, stream));
+		nudge();
+		await();
+		CHECK(cudaStreamWaitEvent(stream, back, 0));
+		add<<<32, 256, 0, stream>>>(data, large, 10);
+		released = true;
+		CHECK(cudaStreamSynchronize(stream));
+		EXPECT_WORDS(data, large, round * 1000 + 11);
+		nudge();
+		await();
+	}
+	CHECK(cudaEventDestroy(back));
+	CHECK(cudaEventDestroy(ready));
+}
+
+static void
+consume_events(int *data)
+{
+	int *device = app_malloc<int>(large);
+	std::vector<int> copy(large);
+	cudaIpcEventHandle_t handle;
+	cudaEvent_t ready, back;
+
+	get(&handle, sizeof(handle));
+	CHECK(cudaIpcOpenEventHandle(&ready, handle));
+	back = create_event(&handle);
+	put(&handle, sizeof(handle));
+	for (int round = 1; round <= ROUNDS; round++) {
+		await();
+		CHECK(cudaStreamWaitEvent(stream, ready, 0));
+		CHECK(cudaMemcpyAsync(device, data, large * sizeof(int), cudaMemcpyDefault,
+				      stream));
+		add<<<32, 256, 0, stream>>>(data, large, 1);
+		CHECK(cudaEventRecord(back, stream));
+		nudge();
+		await();
+		CHECK(cudaMemcpyAsync(copy.data(), device, large * sizeof(int), cudaMemcpyDefault,
+				      stream));
+		CHECK(cudaStreamSynchronize(stream));
+		EXPECT_WORDS(copy.data(), large, round * 1000);
+		EXPECT_WORDS(data, large, round * 1000 + 11);
+		nudge();
+	}
+	CHECK(cudaFree(device));
+	CHECK(cudaEventDestroy(back));
+	CHECK(cudaEventDestroy(ready));
+}
+
+static int
+produce()
+{
+	int fd = -1, pools, *first, *second;
+	cudaMemPool_t pool, none;
+
+	CHECK(cudaSetDevice(0));
+	CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+	CHECK(cudaDeviceGetAttribute(&pools, cudaDevAttrHostNumaMemoryPoolsSupported, 0));
+	app_skip_unless_supported(pools ? cudaSuccess : cudaErrorNotSupported,
+				  "pools of host memory");
+	refuse();
+	refuse_files();
+	CHECK(create(&pool, cudaMemLocationTypeHostNuma, type));
+	give_device(pool);
+	CHECK(cudaMemPoolExportToShareableHandle(&fd, pool, type, 0));
+	/* gpupool refuses it, with a line: two mappings in one session would be two copies. */
+	if (cudaMemPoolImportFromShareableHandle(&none, (void *)(intptr_t)fd, type, 0) ==
+	    cudaSuccess)
+		CHECK(cudaMemPoolDestroy(none));
+	(void)cudaGetLastError();
+	pass(fd);
+	close(fd);
+	first = allocate(pool, large);
+	second = allocate(pool, small);
+	/* The host of one process, and kernels of the other. */
+	write_on_host(first, large, 1);
+	write_on_host(second, small, 2);
+	put_pointer(first);
+	put_pointer(second);
+	await();
+	EXPECT_WORDS(first, large, 101);
+	EXPECT_WORDS(second, small, 302);
+	/* A kernel of one, and the host of the other. */
+	fill<<<32, 256, 0, stream>>>(first, large, 5);
+	CHECK(cudaStreamSynchronize(stream));
+	nudge();
+	await();
+	add<<<32, 256, 0, stream>>>(first, large, 1);
+	CHECK(cudaStreamSynchronize(stream));
+	EXPECT_WORDS(first, large, 8);
+	produce_events(first);
+	/* What the other process wrote before it freed the memory. */
+	nudge();
+	await();
+	EXPECT_WORDS(second, small, 4007);
+	EXPECT_WORDS(first, large, 6000);
+	CHECK(cudaFreeAsync(first, stream));
+	CHECK(cudaFreeAsync(second, stream));
+	/* New memory at the same place. */
+	first = allocate(pool, large);
+	fill<<<32, 256, 0, stream>>>(first, large, 70);
+	CHECK(cudaStreamSynchronize(stream));
+	put_pointer(first);
+	await();
+	EXPECT_WORDS(first, large, 71);
+	CHECK(cudaFreeAsync(first, stream));
+	CHECK(cudaStreamSynchronize(stream));
+	CHECK(cudaMemPoolTrimTo(pool, 0));
+	CHECK(cudaMemPoolDestroy(pool));
+	return 0;
+}
+
+/* What is imported twice is at one address, and freed once. */
+static int *
+import_twice(cudaMemPool_t pool, const cudaMemPoolPtrExportData *exported)
+{
+	cudaMemPoolPtrExportData copy = *exported;
+	void *data, *again;
+
+	CHECK(cudaMemPoolImportPointer(&data, pool, &copy));
+	CHECK(cudaMemPoolImportPointer(&again, pool, &copy));
+	REQUIRE(data == again);
+	return (int *)data;
+}
+
+static int
+consume()
+{
+	cudaMemPoolPtrExportData large_data, small_data;
+	cudaPointerAttributes attributes;
+	cudaMemPool_t pool;
+	int fd = take(), *first, *second;
+	void *none;
+
+	if (fd < 0)
+		return 0;
+	CHECK(cudaSetDevice(0));
+	CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+	CHECK(cudaMemPoolImportFromShareableHandle(&pool, (void *)(intptr_t)fd, type, 0));
+	close(fd);
+	give_device(pool);
+	get(&large_data, sizeof(large_data));
+	get(&small_data, sizeof(small_data));
+	refuse_bytes(pool, &small_data);
+	first = import_twice(pool, &large_data);
+	second = import_twice(pool, &small_data);
+	EXPECT_WORDS(first, large, 1);
+	EXPECT_WORDS(second, small, 2);
+	CHECK(cudaPointerGetAttributes(&attributes, first));
+	REQUIRE(attributes.type == cudaMemoryTypeHost && attributes.hostPointer == first &&
+		attributes.devicePointer == first);
+	REQUIRE(cudaMallocFromPoolAsync(&none, 4096, pool, stream) != cudaSuccess);
+	REQUIRE(cudaDeviceSetMemPool(0, pool) != cudaSuccess);
+	(void)cudaGetLastError();
+	add<<<32, 256, 0, stream>>>(first, large, 100);
+	add<<<32, 256, 0, stream>>>(second, small, 300);
+	CHECK(cudaStreamSynchronize(stream));
+	nudge();
+	await();
+	EXPECT_WORDS(first, large, 5);
+	write_on_host(first, large, 7);
+	nudge();
+	consume_events(first);
+	await();
+	/* Freed in the order of the stream, and imported again behind the work that uses it. */
+	fill<<<32, 256, 0, stream>>>(second, small, 4000);
+	CHECK(cudaFreeAsync(second, stream));
+	second = import_twice(pool, &small_data);
+	add<<<32, 256, 0, stream>>>(second, small, 7);
+	CHECK(cudaFreeAsync(second, stream));
+	fill<<<32, 256, 0, stream>>>(first, large, 6000);
+	CHECK(cudaFreeAsync(first, stream));
+	CHECK(cudaStreamSynchronize(stream));
+	EXPECT(cudaErrorInvalidValue, cudaFree(first));
+	nudge();
+	get(&large_data, sizeof(large_data));
+	first = import_twice(pool, &large_data);
+	CHECK(cudaMemPoolDestroy(pool));
+	add<<<32, 256, 0, stream>>>(first, large, 1);
+	CHECK(cudaStreamSynchronize(stream));
+	CHECK(cudaFree(first));
+	nudge();
+	return 0;
+}
+
+int
+main()
+{
+	int pair[2], status;
+	pid_t child;
+
+	REQUIRE(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
+	child = fork();
+	REQUIRE(child >= 0);
+	peer = pair[child == 0];
+	close(pair[child != 0]);
+	if (child == 0)
+		return consume();
+	produce();
+	close(peer);
+	REQUIRE(waitpid(child, &status, 0) == child);
+	REQUIRE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	return app_ok("hostpoolshare");
+}
