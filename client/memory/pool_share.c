@@ -610,15 +610,22 @@ gpc_pool_close_unused(void)
 	(void)pthread_mutex_unlock(&calls_lock);
 }
 
-/* Pointers into one mapping say the same of it.  Of a file that was imported as two pools there is
- * one mapping. */
+/* Of a file that was imported as two pools a session has one mapping. */
+static bool
+is_same(const struct gpc_pool *pool, const struct gpc_pool *other)
+{
+	return pool == other ||
+	       (pool->host && other->host && pool->device->session == other->device->session);
+}
+
+/* Pointers into one mapping say the same of it. */
 static struct import *
 find_import(const struct gpc_pool *pool, const struct gp_ipc_handle *bytes) GP_LOCKED(calls_lock)
 {
 	struct import *import = imports;
 
 	while (import &&
-	       ((import->pool != pool && !pool->host) ||
+	       (!is_same(import->pool, pool) ||
 		memcmp(&import->bytes, bytes, offsetof(struct gp_ipc_handle, offset)) != 0))
 		import = import->next;
 	return import;

@@ -3,9 +3,15 @@
 #include "client/api/advice.h"
 #include "client/host/mirror.h"
 #include "client/memory/host_memory.h"
+#include "protocol/ipc_handle.h"
 #include "tests/unit/client/pool_fixture.h"
 
+#include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define FD CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 
 static void
 pointers_know_their_pool(void **state)
@@ -485,6 +491,185 @@ a_pool_of_managed_memory_is_here_and_there(void **state)
 	assert_int_equal(fake_mapped(), 0);
 }
 
+static CUmemoryPool
+create_exportable(void)
+{
+	const CUmemPoolProps props = {
+		.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.handleTypes = FD,
+		.location = { .type = CU_MEM_LOCATION_TYPE_HOST_NUMA },
+	};
+	CUmemoryPool pool;
+
+	assert_int_equal(gpc_cuMemPoolCreate(&pool, &props), CUDA_SUCCESS);
+	return pool;
+}
+
+static CUresult
+import_from(CUmemoryPool *pool, int fd)
+{
+	/* NOLINTNEXTLINE(performance-no-int-to-ptr) */
+	return gpc_cuMemPoolImportFromShareableHandle(pool, (void *)(intptr_t)fd, FD, 0);
+}
+
+static CUresult
+import_bytes(uint8_t **block, CUmemoryPool pool, const struct gp_ipc_handle *bytes)
+{
+	CUmemPoolPtrExportData data;
+	CUdeviceptr address = 0;
+	CUresult result;
+
+	memcpy(&data, bytes, sizeof(data));
+	result = gpc_cuMemPoolImportPointer(&address, pool, &data);
+	*block = (uint8_t *)(uintptr_t)address;
+	return result;
+}
+
+/* The memory of one pool, by the descriptor and the bytes that its process passes on. */
+static void
+export_block(int *fd, struct gp_ipc_handle *bytes)
+{
+	CUmemoryPool pool = create_exportable(), other;
+	uint8_t *block = alloc_from(pool, 5000, NULL);
+	CUmemPoolPtrExportData data;
+	uint64_t offset;
+	uint8_t byte;
+
+	assert_int_equal(gpc_cuMemPoolExportPointer(&data, (uintptr_t)block),
+			 CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(
+		gpc_cuMemPoolExportToShareableHandle(fd, pool, CU_MEM_HANDLE_TYPE_FABRIC, 0),
+		CUDA_ERROR_NOT_SUPPORTED);
+	assert_int_equal(gpc_cuMemPoolExportToShareableHandle(fd, pool, FD, 0), CUDA_SUCCESS);
+	assert_int_equal(fcntl(*fd, F_GETFD), FD_CLOEXEC);
+	assert_int_equal(gpc_cuMemPoolExportPointer(&data, (uintptr_t)block + 1),
+			 CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuMemPoolExportPointer(&data, (uintptr_t)block), CUDA_SUCCESS);
+	memcpy(bytes, &data, sizeof(*bytes));
+	assert_int_equal(bytes->size, 5000);
+	memcpy(&offset, bytes->secret, sizeof(offset));
+	block[4999] = 42;
+	assert_int_equal(pread(*fd, &byte, 1, (off_t)(offset + bytes->offset + 4999)), 1);
+	assert_int_equal(byte, 42);
+	assert_int_equal(import_from(&other, *fd), CUDA_ERROR_NOT_SUPPORTED);
+	release_at(block, NULL);
+	finish(pool);
+	/* What the pool has given back is no memory any more. */
+	assert_int_equal(pread(*fd, &byte, 1, (off_t)(offset + bytes->offset + 4999)), 1);
+	assert_int_equal(byte, 0);
+}
+
+static void
+a_hosts_pool_is_a_file_for_other_processes(void **state)
+{
+	struct gp_ipc_handle bytes;
+	struct gpc_address found;
+	uint8_t *block, *again, byte = 9;
+	CUmemoryPool pool;
+	CUdeviceptr none;
+	uint64_t offset;
+	int fd;
+
+	fake_allow_host();
+	export_block(&fd, &bytes);
+	/* Its process has no pool of that file any more. */
+	assert_int_equal(import_from(&pool, fd), CUDA_SUCCESS);
+	assert_int_equal(import_bytes(&block, pool, &bytes), CUDA_SUCCESS);
+	assert_int_equal(import_bytes(&again, pool, &bytes), CUDA_SUCCESS);
+	assert_ptr_equal(block, again);
+	memcpy(&offset, bytes.secret, sizeof(offset));
+	assert_int_equal(pwrite(fd, &byte, 1, (off_t)(offset + bytes.offset)), 1);
+	assert_int_equal(block[0], 9);
+	gpc_address_lookup((uintptr_t)block, &found);
+	assert_int_equal(found.kind, GPC_ADDRESS_HOST);
+	assert_ptr_equal(found.pool, pool);
+	assert_int_equal(gpc_cuMemAllocFromPoolAsync(&none, 100, pool, NULL),
+			 CUDA_ERROR_INVALID_VALUE);
+	/* Kernels reach it, and what they write comes to the others, freed or not. */
+	assert_int_equal(gpc_host_memory_note(fake.context, &block, sizeof(block)), CUDA_SUCCESS);
+	assert_int_equal(*fake_host_at((uintptr_t)block), 9);
+	*fake_host_at((uintptr_t)block) = 10;
+	release_at(block, NULL);
+	assert_int_equal(gpc_cuMemFreeAsync((uintptr_t)block, NULL), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuMemPoolDestroy(pool), CUDA_SUCCESS);
+	fake.done = fake.posted;
+	gpc_pool_event_done(fake.context);
+	gpc_pool_event_done(fake.context);
+	assert_int_equal(pread(fd, &byte, 1, (off_t)(offset + bytes.offset)), 1);
+	assert_int_equal(byte, 10);
+	assert_int_equal(atomic_load(&gpc_mirrored), 0);
+	assert_int_equal(fake_host_mapped(), 0);
+	assert_int_equal(close(fd), 0);
+	fake_forbid_host();
+}
+
+static int
+memory_file(const char *name, int seals)
+{
+	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, 8 * FAKE_MIB), 0);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, seals), 0);
+	return fd;
+}
+
+static void
+files_and_bytes_of_others_are_checked(void **state)
+{
+	static const struct {
+		const char *name;
+		int seals;
+	} files[] = {
+		{ "gpupool-host-pool", 0 },
+		{ "gpupool-host-pool", F_SEAL_SHRINK | F_SEAL_GROW },
+		{ "gpupool-host-pools", F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL },
+		{ "gpupool-host-memory", F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL },
+	};
+	struct gp_ipc_handle bytes, changed;
+	CUmemoryPool pool;
+	uint8_t *block;
+	int fd;
+
+	fake_allow_host();
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		fd = memory_file(files[i].name, files[i].seals);
+		assert_int_equal(import_from(&pool, fd), CUDA_ERROR_INVALID_VALUE);
+		assert_int_equal(close(fd), 0);
+	}
+	assert_int_equal(import_from(&pool, -1), CUDA_ERROR_INVALID_VALUE);
+	export_block(&fd, &bytes);
+	assert_int_equal(import_from(&pool, fd), CUDA_SUCCESS);
+	/* Outside of the mapping or of the file, bytes that mean nothing, another file. */
+	changed = bytes;
+	changed.size = changed.mapping - changed.offset + 1;
+	assert_int_equal(import_bytes(&block, pool, &changed), CUDA_ERROR_INVALID_VALUE);
+	changed = bytes;
+	changed.offset = changed.mapping;
+	assert_int_equal(import_bytes(&block, pool, &changed), CUDA_ERROR_INVALID_VALUE);
+	changed = bytes;
+	memset(changed.secret, 0xff, 8);
+	assert_int_equal(import_bytes(&block, pool, &changed), CUDA_ERROR_INVALID_VALUE);
+	changed = bytes;
+	changed.secret[0] ^= 1;
+	assert_int_equal(import_bytes(&block, pool, &changed), CUDA_ERROR_INVALID_VALUE);
+	changed = bytes;
+	changed.secret[15] = 1;
+	assert_int_equal(import_bytes(&block, pool, &changed), CUDA_ERROR_INVALID_VALUE);
+	changed = bytes;
+	changed.mapping = UINT64_MAX << 21;
+	assert_int_equal(import_bytes(&block, pool, &changed), CUDA_ERROR_INVALID_VALUE);
+	changed = bytes;
+	changed.daemon++;
+	assert_int_equal(import_bytes(&block, pool, &changed), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpc_cuMemPoolDestroy(pool), CUDA_SUCCESS);
+	assert_int_equal(close(fd), 0);
+	fake.done = fake.posted;
+	gpc_pool_event_done(fake.context);
+	gpc_pool_event_done(fake.context);
+	fake_forbid_host();
+}
+
 int
 main(void)
 {
@@ -505,6 +690,8 @@ main(void)
 		TEST(the_host_has_access_to_its_pools_and_gives_it),
 		TEST(every_place_has_a_pool_and_a_current_one),
 		TEST(a_pool_of_managed_memory_is_here_and_there),
+		TEST(a_hosts_pool_is_a_file_for_other_processes),
+		TEST(files_and_bytes_of_others_are_checked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
