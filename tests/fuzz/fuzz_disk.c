@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The folder of images as an earlier worker, or somebody else, has left it: an image's file.  The
- * first byte says whether its hash is made right: else nothing would be read.
+ * The folder of images as an earlier worker, or another program, has left it: the file of a
+ * tenant's image.  The first byte says whether its hash is made right: else nothing would be read.
  */
 #include "server/worker/code/image_cache.h"
 #include "server/worker/code/image_disk.h"
@@ -19,6 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static int folder = -1;
 static char path[] = "/tmp/gpupool-disk-XXXXXX";
+static const char tenant[] = "tester";
 
 static void
 check(bool holds)
@@ -33,12 +34,17 @@ clean_up(void)
 	(void)rmdir(path);
 }
 
+/* As image_disk.h says: the SHA-256 of the image's own and the tenant's name. */
 static void
-hash_of(const void *bytes, size_t size, uint8_t hash[GPD_SHA256_SIZE], char name[NAME_SIZE])
+name_file(const uint8_t sha256[GPD_SHA256_SIZE], char name[NAME_SIZE])
 {
-	check(EVP_Digest(bytes, size, hash, NULL, EVP_sha256(), NULL) == 1);
+	uint8_t both[GPD_SHA256_SIZE + sizeof(tenant) - 1], found[GPD_SHA256_SIZE];
+
+	memcpy(both, sha256, GPD_SHA256_SIZE);
+	memcpy(both + GPD_SHA256_SIZE, tenant, sizeof(tenant) - 1);
+	check(EVP_Digest(both, sizeof(both), found, NULL, EVP_sha256(), NULL) == 1);
 	for (int i = 0; i < GPD_SHA256_SIZE; i++)
-		snprintf(name + 2 * i, 3, "%02x", hash[i]);
+		snprintf(name + 2 * i, 3, "%02x", found[i]);
 }
 
 static void
@@ -70,14 +76,14 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	right = *data & 2;
 	data++;
 	size--;
-	if (right)
-		hash_of(data, size, wanted.sha256, name);
-	else
-		hash_of(image, sizeof(image), wanted.sha256, name);
+	check(EVP_Digest(right ? data : (const uint8_t *)image, right ? size : sizeof(image),
+			 wanted.sha256, NULL, EVP_sha256(), NULL) == 1);
+	name_file(wanted.sha256, name);
 	write_file(name, data, size);
-	bytes = gpd_image_disk_read(&wanted);
+	bytes = gpd_image_disk_read(&wanted, tenant);
 	check(!bytes == !(right || (size == sizeof(image) && !memcmp(data, image, size))));
 	free(bytes);
+	check(!gpd_image_disk_read(&wanted, "another tenant"));
 	(void)unlinkat(folder, name, 0);
 	return 0;
 }
