@@ -725,8 +725,9 @@ is_there(uint64_t address, uint64_t size, bool *same_p)
 	return range != NULL;
 }
 
-/* What is imported twice is there once, and freed once.  Another block that was there, and that the
- * program has not freed here, is an error of its own. */
+/* Device memory that is imported twice is there once, and freed once; host memory is refused, as
+ * NVIDIA's driver does (580, measured).  Another block that was there, and that the program has not
+ * freed here, is an error of its own. */
 static CUresult
 import_block(struct import *import, const struct gp_ipc_handle *bytes, uint64_t *address_p)
 {
@@ -738,6 +739,8 @@ import_block(struct import *import, const struct gp_ipc_handle *bytes, uint64_t 
 		result = add_block(import, address, bytes->size);
 	else if (!same)
 		result = CUDA_ERROR_INVALID_VALUE;
+	else if (import->pool->host)
+		result = CUDA_ERROR_ALREADY_MAPPED;
 	if (result == CUDA_SUCCESS)
 		*address_p = address;
 	return result;

@@ -286,12 +286,13 @@ check_use(enum use use, int value, bool in_device, enum state state, int way)
 	require_all(managed, value + 1, "after a kernel", use, state, way);
 }
 
-/* These calls wait for the stream; on a local GPU those with pageable memory may. */
+/* These calls wait for the stream; on a local GPU those with pageable memory may, and a copy that
+ * names managed memory as the host's. */
 static bool
 is_waiting(enum use use)
 {
 	return use == TO_PAGEABLE || use == BATCH_DURING_CALL ||
-	       (is_local && (use == PAGEABLE_TO || use == SHORT_TO));
+	       (is_local && (use == PAGEABLE_TO || use == SHORT_TO || use == HOST_TO_DEVICE));
 }
 
 static void

@@ -36,17 +36,31 @@ gp_help_limit(int count)
 	limit = count;
 }
 
+/* The thread sanitizer of a program sees locks, and what OpenSSL reads and writes, but not the
+ * atomics of this library: without this it reports races between helpers and the connection. */
+static void
+show_order(struct gp_help *help)
+{
+	if (!help->shared)
+		return;
+	(void)pthread_mutex_lock(&help->order);
+	(void)pthread_mutex_unlock(&help->order);
+}
+
 static bool
 do_one(struct gp_help *help, bool helper)
 {
 	unsigned int piece = atomic_load(&help->claimed);
+	bool good;
 
 	do {
 		if (piece >= atomic_load(&help->ready))
 			return false;
 	} while (!atomic_compare_exchange_weak(&help->claimed, &piece, piece + 1));
-	atomic_store_explicit(&help->state[piece],
-			      help->run(help, piece, helper) ? GP_HELP_DONE : GP_HELP_FAILED,
+	show_order(help);
+	good = help->run(help, piece, helper);
+	show_order(help);
+	atomic_store_explicit(&help->state[piece], good ? GP_HELP_DONE : GP_HELP_FAILED,
 			      memory_order_release);
 	return true;
 }
@@ -68,6 +82,7 @@ help_with(struct gp_help *help)
 			gp_pause();
 		}
 	}
+	show_order(help);
 	atomic_store_explicit(&help->helped, false, memory_order_release);
 }
 
@@ -144,7 +159,7 @@ gp_help_begin(struct gp_help *help, unsigned int ready)
 
 	bool wake;
 
-	help->queued = spare;
+	help->queued = help->shared = spare;
 	atomic_init(&help->helped, false);
 	atomic_init(&help->ready, ready);
 	atomic_init(&help->claimed, 0);
@@ -153,6 +168,7 @@ gp_help_begin(struct gp_help *help, unsigned int ready)
 		atomic_init(&help->state[i], GP_HELP_OPEN);
 	if (!spare)
 		return;
+	(void)pthread_mutex_init(&help->order, NULL);
 	(void)pthread_mutex_lock(&lock);
 	help->next = queue;
 	queue = help;
@@ -165,6 +181,7 @@ gp_help_begin(struct gp_help *help, unsigned int ready)
 void
 gp_help_more(struct gp_help *help, unsigned int ready)
 {
+	show_order(help);
 	atomic_store(&help->ready, ready);
 }
 
@@ -177,7 +194,10 @@ gp_help_oneself(struct gp_help *help)
 bool
 gp_help_is_done(struct gp_help *help, unsigned int piece)
 {
-	return atomic_load_explicit(&help->state[piece], memory_order_acquire) == GP_HELP_DONE;
+	if (atomic_load_explicit(&help->state[piece], memory_order_acquire) != GP_HELP_DONE)
+		return false;
+	show_order(help);
+	return true;
 }
 
 bool
@@ -193,6 +213,7 @@ gp_help_wait(struct gp_help *help, unsigned int piece)
 			(void)sched_yield();
 		gp_pause();
 	}
+	show_order(help);
 	return state == GP_HELP_DONE;
 }
 
@@ -218,4 +239,7 @@ gp_help_end(struct gp_help *help)
 			(void)sched_yield();
 		gp_pause();
 	}
+	show_order(help);
+	if (help->shared)
+		(void)pthread_mutex_destroy(&help->order);
 }

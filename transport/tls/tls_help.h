@@ -7,6 +7,7 @@
 #ifndef GP_TLS_HELP_H
 #define GP_TLS_HELP_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
@@ -17,11 +18,12 @@ struct gp_help {
 	bool (*run)(struct gp_help *help, unsigned int piece, bool helper);
 
 	struct gp_help *next;
-	bool queued;
-	atomic_bool helped;  /* a helper is at it */
-	atomic_uint ready;   /* pieces that can be done */
-	atomic_uint claimed; /* that somebody does or has done */
-	atomic_bool over;    /* no more get ready */
+	bool queued, shared;   /* with helpers, now and at all */
+	pthread_mutex_t order; /* shows the program's thread sanitizer what the atomics order */
+	atomic_bool helped;    /* a helper is at it */
+	atomic_uint ready;     /* pieces that can be done */
+	atomic_uint claimed;   /* that somebody does or has done */
+	atomic_bool over;      /* no more get ready */
 	atomic_uchar state[GP_HELP_PIECES];
 };
 
