@@ -92,7 +92,7 @@ fail(const char *subject, const char *call, CUresult result)
 static bool
 load(const struct cli_choice *choice, struct driver *driver)
 {
-	char path[CLI_PATH_MAX + 16];
+	char path[GPC_POOL_PATH_MAX + 16];
 	void *library;
 
 	(void)snprintf(path, sizeof(path), "%s/" CLI_LIBRARY, choice->folder);

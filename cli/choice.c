@@ -100,7 +100,7 @@ add_own(struct cli_choice *choice, const char *name, const char *value)
 }
 
 static int
-check_files(const struct cli_pool *pool)
+check_files(const struct gpc_pool *pool)
 {
 	const struct {
 		const char *key, *path, *remedy;
@@ -122,12 +122,12 @@ check_files(const struct cli_pool *pool)
 }
 
 static int
-use_pool(struct cli_choice *choice, const struct cli_pool *pool)
+use_pool(struct cli_choice *choice, const struct gpc_pool *pool)
 {
 	choice->pool = *pool;
 	(void)snprintf(choice->whence, sizeof(choice->whence), "pool %s of %s:%d", pool->name,
 		       pool->file, pool->line);
-	cli_pools_find_token(&choice->pool);
+	gpc_pool_find_token(&choice->pool);
 	if (check_files(&choice->pool))
 		return CLI_WRONG;
 	if (!*choice->pool.token && !*choice->pool.certificate && value_of("GPUPOOL_TOKEN_FILE"))
@@ -159,8 +159,8 @@ choose_pool(const struct cli_wish *wish, struct cli_choice *choice)
 	const char *name = wish->pool ? wish->pool : value_of("GPUPOOL_POOL");
 	const char *remote = value_of("REMOTE_GPU");
 	char error[CLI_ERROR_MAX];
-	struct cli_pools pools;
-	const struct cli_pool *pool;
+	struct gpc_pools pools;
+	const struct gpc_pool *pool;
 	int r;
 
 	if (name && strstr(name, "://")) {
@@ -173,7 +173,7 @@ choose_pool(const struct cli_wish *wish, struct cli_choice *choice)
 	}
 	r = cli_pools_read(&pools, error, sizeof(error));
 	if (r) {
-		cli_pools_free(&pools);
+		gpc_pools_free(&pools);
 		return cli_fail("%s", error);
 	}
 	pool = name ? cli_pools_find(&pools, name) : pools.count ? &pools.list[0] : NULL;
@@ -186,7 +186,7 @@ choose_pool(const struct cli_wish *wish, struct cli_choice *choice)
 		r = cli_fail("which pool? \"gpupool login NAME tls://HOST < TOKEN_FILE\" makes one "
 			     "known, or REMOTE_GPU names it");
 	}
-	cli_pools_free(&pools);
+	gpc_pools_free(&pools);
 	return r;
 }
 

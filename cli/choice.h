@@ -19,11 +19,12 @@ struct cli_wish {
 #define CLI_VARIABLES_MAX 16
 
 struct cli_choice {
-	struct cli_pool
+	struct gpc_pool
 		pool; /* its url is never empty; the name is, where none of a file is used */
-	char whence[CLI_PATH_MAX + CLI_NAME_MAX +
-		    32];           /* "pool lab of FILE:3", "REMOTE_GPU", "--pool" */
-	char folder[CLI_PATH_MAX]; /* of the library; "": there is none, and `no_library` says so */
+	char whence[GPC_POOL_PATH_MAX + GPC_POOL_NAME_MAX +
+		    32];                /* "pool lab of FILE:3", "REMOTE_GPU", "--pool" */
+	char folder[GPC_POOL_PATH_MAX]; /* of the library; "": there is none, and `no_library` says
+					   so */
 	char no_library[CLI_ERROR_MAX];
 	/* In the order in which they are shown; a value of NULL: it is not to be set. */
 	struct {

@@ -116,7 +116,7 @@ read_token(char *text, size_t *size_p, struct gp_token *token)
 static int
 add_pool(const char *folder, const char *name, const char *url)
 {
-	char path[CLI_PATH_MAX];
+	char path[GPC_POOL_PATH_MAX];
 	FILE *file;
 	long before;
 	int r;
@@ -139,14 +139,14 @@ add_pool(const char *folder, const char *name, const char *url)
 
 /* Before anything is read or written. */
 static int
-check_pool(const char *name, const char *url, const struct cli_pools *pools)
+check_pool(const char *name, const char *url, const struct gpc_pools *pools)
 {
-	const struct cli_pool *pool = cli_pools_find(pools, name);
+	const struct gpc_pool *pool = cli_pools_find(pools, name);
 	struct gp_url urls[8];
 	char error[CLI_ERROR_MAX];
 	int count;
 
-	if (!cli_is_name(name))
+	if (!gpc_pool_is_name(name))
 		return cli_fail("\"%s\" is no name of a pool: letters, digits, \".\", \"_\", \"-\"",
 				name);
 	if (!pool && !url) {
@@ -165,7 +165,7 @@ check_pool(const char *name, const char *url, const struct cli_pools *pools)
 
 /* Whether all daemons of the pool accept the token of this file, which is not its pool's yet. */
 static int
-try_token(const char *path, const char *url, const struct cli_pool *pool)
+try_token(const char *path, const char *url, const struct gpc_pool *pool)
 {
 	const struct {
 		const char *name, *value;
@@ -205,9 +205,9 @@ try_token(const char *path, const char *url, const struct cli_pool *pool)
 /* The token's file takes its place only when the pool has accepted it. */
 static int
 store_token(const char *path, const char *text, size_t size, const char *url,
-	    const struct cli_pool *pool, bool check)
+	    const struct gpc_pool *pool, bool check)
 {
-	char prepared[CLI_PATH_MAX + 8];
+	char prepared[GPC_POOL_PATH_MAX + 8];
 
 	if (ctl_prepare_file(path, text, size, 0600))
 		return CLI_WRONG;
@@ -220,10 +220,10 @@ store_token(const char *path, const char *text, size_t size, const char *url,
 }
 
 static int
-store(const char *name, const char *url, bool check, const struct cli_pools *pools)
+store(const char *name, const char *url, bool check, const struct gpc_pools *pools)
 {
-	const struct cli_pool *pool = cli_pools_find(pools, name);
-	char folder[CLI_PATH_MAX - CLI_NAME_MAX - 16], path[CLI_PATH_MAX];
+	const struct gpc_pool *pool = cli_pools_find(pools, name);
+	char folder[GPC_POOL_PATH_MAX - GPC_POOL_NAME_MAX - 16], path[GPC_POOL_PATH_MAX];
 	char *text = calloc(1, GP_TOKEN_FILE_MAX + 2);
 	struct gp_token token = { .text = "" };
 	size_t size = 0;
@@ -232,7 +232,7 @@ store(const char *name, const char *url, bool check, const struct cli_pools *poo
 	if (!text)
 		return cli_fail("out of memory");
 	r = read_token(text, &size, &token);
-	if (r == 0 && !cli_user_folder(folder, sizeof(folder)))
+	if (r == 0 && !gpc_user_folder(folder, sizeof(folder)))
 		r = cli_fail("where are your files? HOME is not set");
 	if (r == 0)
 		(void)snprintf(path, sizeof(path), "%s/%s.token", folder, name);
@@ -262,7 +262,7 @@ cli_login(int count, char **words)
 	static const struct option options[] = { { "no-check", no_argument, NULL, 'n' },
 						 { NULL, 0, NULL, 0 } };
 	char error[CLI_ERROR_MAX];
-	struct cli_pools pools;
+	struct gpc_pools pools;
 	bool check = true;
 	const char *url;
 	int r;
@@ -286,15 +286,15 @@ cli_login(int count, char **words)
 		r = check_pool(words[optind], url, &pools);
 	if (r == 0)
 		r = store(words[optind], url, check, &pools);
-	cli_pools_free(&pools);
+	gpc_pools_free(&pools);
 	return r;
 }
 
 /* Whether login wrote all of the section. */
 static bool
-is_plain(const struct cli_pool *pool, const char *folder)
+is_plain(const struct gpc_pool *pool, const char *folder)
 {
-	char path[CLI_PATH_MAX];
+	char path[GPC_POOL_PATH_MAX];
 
 	(void)snprintf(path, sizeof(path), "%s/pools.conf", folder);
 	return strcmp(pool->file, path) == 0 && !*pool->token && !*pool->authority &&
@@ -331,7 +331,7 @@ cut_section(const char *text, int line)
 }
 
 static int
-remove_section(const struct cli_pool *pool)
+remove_section(const struct gpc_pool *pool)
 {
 	char *text = NULL, *kept;
 	size_t size = 0;
@@ -357,16 +357,17 @@ remove_section(const struct cli_pool *pool)
 }
 
 static int
-log_out(const char *name, const struct cli_pools *pools)
+log_out(const char *name, const struct gpc_pools *pools)
 {
-	const struct cli_pool *pool = cli_pools_find(pools, name);
-	char folder[CLI_PATH_MAX - CLI_NAME_MAX - 16], path[CLI_PATH_MAX], error[CLI_ERROR_MAX];
+	const struct gpc_pool *pool = cli_pools_find(pools, name);
+	char folder[GPC_POOL_PATH_MAX - GPC_POOL_NAME_MAX - 16], path[GPC_POOL_PATH_MAX],
+		error[CLI_ERROR_MAX];
 	bool removed;
 
 	for (int i = 0; !pool && i < pools->count; i++)
 		if (strcmp(pools->list[i].url, name) == 0)
 			pool = &pools->list[i];
-	if (!cli_user_folder(folder, sizeof(folder)))
+	if (!gpc_user_folder(folder, sizeof(folder)))
 		return cli_fail("where are your files? HOME is not set");
 	if (!pool) {
 		cli_pools_explain(pools, name, error, sizeof(error));
@@ -393,7 +394,7 @@ cli_logout(int count, char **words)
 {
 	static const struct option none[] = { { NULL, 0, NULL, 0 } };
 	char error[CLI_ERROR_MAX];
-	struct cli_pools pools;
+	struct gpc_pools pools;
 	int r;
 
 	if (cli_option_anywhere(count, words, "", none) != -1)
@@ -402,20 +403,20 @@ cli_logout(int count, char **words)
 		return cli_fail("usage: gpupool logout POOL");
 	r = cli_pools_read(&pools, error, sizeof(error));
 	r = r ? cli_fail("%s", error) : log_out(words[optind], &pools);
-	cli_pools_free(&pools);
+	gpc_pools_free(&pools);
 	return r;
 }
 
 /* By what the pool is entered: "token abcdefghij", "certificate FILE" or "no token". */
 static void
-name_credentials(struct cli_pool *pool, char *text, size_t size)
+name_credentials(struct gpc_pool *pool, char *text, size_t size)
 {
 	struct gpc_credentials credentials = { .token = pool->token };
 	struct gp_token token;
 	char error[768];
 	bool given;
 
-	cli_pools_find_token(pool);
+	gpc_pool_find_token(pool);
 	if (!*pool->token)
 		(void)snprintf(text, size, *pool->certificate ? "certificate" : "no token");
 	else if (gpc_token_read(&credentials, &token, &given, error, sizeof(error)))
@@ -431,7 +432,7 @@ cli_list_pools(int count, char **words)
 	static const struct option none[] = { { NULL, 0, NULL, 0 } };
 	int widths[2] = { 4, 7 };
 	char error[CLI_ERROR_MAX], entered[64];
-	struct cli_pools pools;
+	struct gpc_pools pools;
 	int r;
 
 	if (cli_option_anywhere(count, words, "", none) != -1)
@@ -454,7 +455,7 @@ cli_list_pools(int count, char **words)
 		printf("%-*s  %-*s  %-16s  %s\n", widths[0], "POOL", widths[1], "ADDRESS",
 		       "CREDENTIALS", "FILE");
 	for (int i = 0; r == 0 && i < pools.count; i++) {
-		struct cli_pool *pool = &pools.list[i];
+		struct gpc_pool *pool = &pools.list[i];
 
 		/* A name counts where it stands first. */
 		if (cli_pools_find(&pools, pool->name) != pool)
@@ -463,6 +464,6 @@ cli_list_pools(int count, char **words)
 		printf("%-*s  %-*s  %-16s  %s:%d\n", widths[0], pool->name, widths[1], pool->url,
 		       entered, pool->file, pool->line);
 	}
-	cli_pools_free(&pools);
+	gpc_pools_free(&pools);
 	return r;
 }

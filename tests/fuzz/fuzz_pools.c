@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pools.conf: pools with an address, or a text that says what is wrong. */
+/* pools.conf: as the commands read it, pools with an address or an error; and as the library does.
+ */
 #include "cli/pools.h"
 
 #include <stdint.h>
@@ -8,25 +9,39 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+/* As the client library reads: every input is accepted, and the pool has the wanted address. */
+static void
+find(const char *text, size_t size)
+{
+	static const struct gp_url wanted = { .scheme = "tls", .host = "gpunode", .port = 4833 };
+	struct gpc_pools pools = { .wanted = &wanted };
+
+	if (gpc_pools_parse(&pools, text, size, "/f/pools.conf", NULL, 0) || pools.count > 1 ||
+	    (pools.count && !gpc_pool_has_address(&pools.list[0], &wanted)))
+		abort();
+	gpc_pools_free(&pools);
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct cli_pools pools = { 0 };
-	char error[CLI_ERROR_MAX] = "", *text = malloc(size + 1);
+	struct gpc_pools pools = { .check = cli_pools_check };
+	char error[CLI_ERROR_MAX] = "", *text = malloc(size ? size : 1);
 	int r;
 
 	if (!text)
 		return 0;
+	/* A copy, for the address sanitizer: no zero byte ends it. */
 	memcpy(text, data, size);
-	text[size] = 0;
-	r = cli_pools_parse(&pools, text, "/f/pools.conf", error, sizeof(error));
+	r = gpc_pools_parse(&pools, text, size, "/f/pools.conf", error, sizeof(error));
 	if (r && !error[0])
 		abort();
 	for (int i = 0; r == 0 && i < pools.count; i++) {
-		if (!cli_is_name(pools.list[i].name) || !*pools.list[i].url)
+		if (!gpc_pool_is_name(pools.list[i].name) || !*pools.list[i].url)
 			abort();
 	}
-	cli_pools_free(&pools);
+	gpc_pools_free(&pools);
+	find(text, size);
 	free(text);
 	return 0;
 }

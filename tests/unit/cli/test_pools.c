@@ -9,6 +9,12 @@
 
 #define FILE_NAME "/home/u/.config/gpupool/pools.conf"
 
+static int
+parse(struct gpc_pools *pools, const char *text, const char *file, char *error)
+{
+	return gpc_pools_parse(pools, text, strlen(text), file, error, CLI_ERROR_MAX);
+}
+
 static void
 all_keys_are_read(void **state)
 {
@@ -28,12 +34,12 @@ all_keys_are_read(void **state)
 				   "wait = 10m\n"
 				   "[pool b.2_x-y]\n"
 				   "url = unix:///run/gpupool#1.sock";
-	struct cli_pools pools = { 0 };
-	const struct cli_pool *lab;
+	struct gpc_pools pools = { .check = cli_pools_check };
+	const struct gpc_pool *lab;
 	char error[CLI_ERROR_MAX] = "";
 
 	(void)setenv("HOME", "/home/u", 1);
-	assert_int_equal(cli_pools_parse(&pools, text, FILE_NAME, error, sizeof(error)), 0);
+	assert_int_equal(parse(&pools, text, FILE_NAME, error), 0);
 	assert_int_equal(pools.count, 2);
 	lab = cli_pools_find(&pools, "lab");
 	assert_ptr_equal(lab, &pools.list[0]);
@@ -55,36 +61,33 @@ all_keys_are_read(void **state)
 	assert_string_equal(pools.list[1].url, "unix:///run/gpupool#1.sock");
 	assert_string_equal(pools.list[1].token, "");
 	assert_null(cli_pools_find(&pools, "LAB"));
-	cli_pools_free(&pools);
+	gpc_pools_free(&pools);
 }
 
 static void
 the_users_file_comes_before_the_machines(void **state)
 {
-	struct cli_pools pools = { 0 };
+	struct gpc_pools pools = { .check = cli_pools_check };
 	char error[CLI_ERROR_MAX] = "";
 
-	assert_int_equal(cli_pools_parse(&pools, "[pool lab]\nurl = tls://mine\n", "a", error,
-					 sizeof(error)),
+	assert_int_equal(parse(&pools, "[pool lab]\nurl = tls://mine\n", "a", error), 0);
+	assert_int_equal(parse(&pools, "[pool lab]\nurl = tls://theirs\n[pool c]\nurl = tls://c\n",
+			       "b", error),
 			 0);
-	assert_int_equal(
-		cli_pools_parse(&pools, "[pool lab]\nurl = tls://theirs\n[pool c]\nurl = tls://c\n",
-				"b", error, sizeof(error)),
-		0);
 	assert_string_equal(cli_pools_find(&pools, "lab")->url, "tls://mine");
 	assert_string_equal(cli_pools_find(&pools, "c")->file, "b");
-	cli_pools_free(&pools);
+	gpc_pools_free(&pools);
 }
 
 static void
 expect_error(const char *text, const char *expected)
 {
-	struct cli_pools pools = { 0 };
+	struct gpc_pools pools = { .check = cli_pools_check };
 	char error[CLI_ERROR_MAX] = "";
 
-	assert_int_equal(cli_pools_parse(&pools, text, "f", error, sizeof(error)), -1);
+	assert_int_equal(parse(&pools, text, "f", error), -1);
 	assert_string_equal(error, expected);
-	cli_pools_free(&pools);
+	gpc_pools_free(&pools);
 }
 
 /* The others stand in tests/integration/test_launcher.py, with what the commands make of them. */
@@ -110,7 +113,7 @@ what_makes_no_sense_is_named_with_its_line(void **state)
 		     "f:3: [pool a] wait: \"1 week\" is no time up to a week: 90s, 10m and 2h are");
 	expect_error("[pool a]\n[pool b]\nurl = tls://b\n",
 		     "f:1: [pool a] has no url: \"url = tls://HOST\" says where it is");
-	(void)unsetenv("HOME");
+	(void)setenv("HOME", "", 1);
 	expect_error("[pool a]\nurl = tls://a\ntoken = ~/t\n",
 		     "f:3: token = ~/t: HOME does not say where that is");
 	memset(long_line, 'x', sizeof(long_line) - 1);
@@ -120,9 +123,9 @@ what_makes_no_sense_is_named_with_its_line(void **state)
 static void
 there_is_an_end_to_pools(void **state)
 {
-	char text[CLI_POOLS_MAX * 40 + 64] = "";
+	char text[GPC_POOLS_MAX * 40 + 64] = "";
 
-	for (int i = 0; i <= CLI_POOLS_MAX; i++)
+	for (int i = 0; i <= GPC_POOLS_MAX; i++)
 		(void)snprintf(text + strlen(text), sizeof(text) - strlen(text),
 			       "[pool p%d]\nurl = tls://a\n", i);
 	expect_error(text, "f:129: more than 64 pools");
@@ -131,23 +134,22 @@ there_is_an_end_to_pools(void **state)
 static void
 a_pool_that_is_not_there_is_explained(void **state)
 {
-	struct cli_pools pools = { 0 };
+	struct gpc_pools pools = { .check = cli_pools_check };
 	char error[CLI_ERROR_MAX] = "";
 
 	cli_pools_explain(&pools, "lab", error, sizeof(error));
 	assert_string_equal(error,
 			    "there is no pool \"lab\": no pools.conf names any; \"gpupool login "
 			    "lab tls://HOST\" makes one");
-	assert_int_equal(cli_pools_parse(&pools,
-					 "[pool lab]\nurl = tls://a\n[pool x]\nurl = tls://x\n",
-					 "f", error, sizeof(error)),
+	assert_int_equal(parse(&pools, "[pool lab]\nurl = tls://a\n[pool x]\nurl = tls://x,h:1\n",
+			       "f", error),
 			 0);
 	cli_pools_explain(&pools, "lba", error, sizeof(error));
 	assert_string_equal(error, "there is no pool \"lba\"; did you mean lab?");
 	cli_pools_explain(&pools, "cluster", error, sizeof(error));
 	assert_string_equal(error, "there is no pool \"cluster\" (lab, x); an address begins with "
 				   "its scheme: tls://cluster");
-	cli_pools_free(&pools);
+	gpc_pools_free(&pools);
 }
 
 int

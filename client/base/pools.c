@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/base/pools.h"
+
+#include "base/environment.h"
+#include "base/similar.h"
+#include "protocol/token_text.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define FILE_BYTES_MAX (256 << 10)
+#define LINE_MAX_SIZE 4400
+
+struct reader {
+	struct gpc_pools *pools;
+	struct gpc_pool *open; /* the section of the current line; NULL: none */
+	const char *file;
+	int line;
+	unsigned int given; /* bit: key */
+	char *error;        /* NULL: invalid lines are skipped */
+	size_t error_size;
+};
+
+#define KEY(member) offsetof(struct gpc_pool, member), sizeof(((struct gpc_pool *)NULL)->member)
+
+static const struct key {
+	const char *name;
+	size_t offset, size;
+	bool is_path;
+} keys[] = {
+	{ "url", KEY(url), false },
+	{ "token", KEY(token), true },
+	{ "authority", KEY(authority), true },
+	{ "certificate", KEY(certificate), true },
+	{ "key", KEY(key), true },
+	{ "crl", KEY(crl), true },
+	{ "tenant", KEY(tenant), false },
+	{ "gpus", KEY(gpus), false },
+	{ "memory", KEY(memory), false },
+	{ "sm", KEY(sm), false },
+	{ "wait", KEY(wait), false },
+};
+#define KEYS ((int)(sizeof(keys) / sizeof(keys[0])))
+
+/* Returns 0 if invalid lines are skipped. */
+static int __attribute__((format(printf, 2, 3)))
+complain(struct reader *reader, const char *format, ...)
+{
+	va_list arguments;
+	int used;
+
+	if (!reader->error)
+		return 0;
+	used = snprintf(reader->error, reader->error_size, "%s:%d: ", reader->file, reader->line);
+	if (used < 0 || (size_t)used >= reader->error_size)
+		return -1;
+	va_start(arguments, format);
+	(void)vsnprintf(reader->error + used, reader->error_size - (size_t)used, format, arguments);
+	va_end(arguments);
+	return -1;
+}
+
+/* Set and not empty, or NULL. */
+static const char *
+absolute_value_of(const char *name)
+{
+	const char *text = gp_environment_get(name);
+
+	return text && *text == '/' ? text : NULL;
+}
+
+static char *
+trim(char *text)
+{
+	size_t length;
+
+	text += strspn(text, " \t\r");
+	length = strlen(text);
+	while (length > 0 && strchr(" \t\r", text[length - 1]))
+		text[--length] = '\0';
+	return text;
+}
+
+/* A comment follows a blank, or begins the line. */
+static void
+cut_comment(char *line)
+{
+	for (char *at = line; *at; at++) {
+		if ((*at == '#' || *at == ';') && (at == line || isspace((unsigned char)at[-1]))) {
+			*at = '\0';
+			return;
+		}
+	}
+}
+
+bool
+gpc_pool_is_name(const char *text)
+{
+	size_t length = strlen(text);
+
+	if (length == 0 || length >= GPC_POOL_NAME_MAX || *text == '.' || *text == '-')
+		return false;
+	for (; *text; text++) {
+		if (!isalnum((unsigned char)*text) && !strchr("._-", *text))
+			return false;
+	}
+	return true;
+}
+
+/* *bare_p: the address that equals url has no scheme. */
+static bool
+find_address(const struct gpc_pool *pool, const struct gp_url *url, bool *bare_p)
+{
+	for (const char *item = pool->url, *end; *item; item = *end ? end + 1 : end) {
+		char text[GP_URL_TEXT_MAX], error[256];
+		struct gp_url other;
+		bool is_path;
+
+		end = item + strcspn(item, ",");
+		(void)snprintf(text, sizeof(text), "%.*s", (int)(end - item), item);
+		if ((size_t)(end - item) >= sizeof(text) ||
+		    gp_url_parse(text, &other, error, sizeof(error)))
+			continue;
+		*bare_p = strcmp(other.scheme, GP_URL_DEFAULT_SCHEME) == 0 && !strstr(text, "://");
+		is_path = strcmp(other.scheme, "unix") == 0;
+		if ((strcmp(other.scheme, url->scheme) == 0 ||
+		     (*bare_p && strcmp(url->scheme, "tls") == 0)) &&
+		    other.port == url->port &&
+		    (is_path ? strcmp : strcasecmp)(other.host, url->host) == 0)
+			return true;
+	}
+	return false;
+}
+
+bool
+gpc_pool_has_address(const struct gpc_pool *pool, const struct gp_url *url)
+{
+	bool bare;
+
+	return find_address(pool, url, &bare);
+}
+
+static int
+close_section(struct reader *reader)
+{
+	struct gpc_pool *pool = reader->open;
+
+	reader->open = NULL;
+	if (!pool)
+		return 0;
+	if (!*pool->url) {
+		reader->line = pool->line;
+		if (complain(reader, "[pool %s] has no url: \"url = tls://HOST\" says where it is",
+			     pool->name))
+			return -1;
+	}
+	if (reader->pools->wanted && !gpc_pool_has_address(pool, reader->pools->wanted))
+		reader->pools->count--;
+	return 0;
+}
+
+static int
+check_section(struct reader *reader, const char *name)
+{
+	const struct gpc_pools *pools = reader->pools;
+
+	if (!gpc_pool_is_name(name))
+		return complain(reader,
+				"\"%s\" is no name of a pool: letters, digits, \".\", \"_\", \"-\"",
+				name);
+	for (int i = 0; i < pools->count; i++) {
+		const struct gpc_pool *other = &pools->list[i];
+
+		if (strcmp(other->name, name) == 0 && strcmp(other->file, reader->file) == 0)
+			return complain(reader, "[pool %s] is there already, in line %d", name,
+					other->line);
+	}
+	return 0;
+}
+
+static int
+open_section(struct reader *reader, char *line)
+{
+	struct gpc_pools *pools = reader->pools;
+	char *end = strchr(line, ']'), *name;
+	struct gpc_pool *list;
+
+	if (close_section(reader))
+		return -1;
+	if (pools->wanted && pools->count)
+		return 0;
+	if ((!end || *trim(end + 1)) &&
+	    complain(reader, "\"%s\": a section is a line \"[pool NAME]\"", line))
+		return -1;
+	if (!end)
+		return 0;
+	*end = '\0';
+	name = trim(line + 1);
+	if (strncmp(name, "pool", 4) != 0 || !isspace((unsigned char)name[4]))
+		return complain(reader,
+				"[%s]: there is no such section; a pool's is \"[pool NAME]\"",
+				name);
+	name = trim(name + 4);
+	if (check_section(reader, name))
+		return -1;
+	if (pools->count == GPC_POOLS_MAX)
+		return complain(reader, "more than %d pools", GPC_POOLS_MAX);
+	list = realloc(pools->list, (size_t)(pools->count + 1) * sizeof(*list));
+	if (!list)
+		return complain(reader, "out of memory");
+	pools->list = list;
+	reader->open = &list[pools->count++];
+	*reader->open = (struct gpc_pool){ .line = reader->line };
+	(void)snprintf(reader->open->name, sizeof(reader->open->name), "%s", name);
+	(void)snprintf(reader->open->file, sizeof(reader->open->file), "%s", reader->file);
+	reader->given = 0;
+	return 0;
+}
+
+/* "~/..." is in the user's home, another relative path in the file's folder. */
+static int
+store_path(struct reader *reader, const struct key *key, char *into, const char *value)
+{
+	const char *home = absolute_value_of("HOME"), *slash = strrchr(reader->file, '/');
+	bool in_home = strncmp(value, "~/", 2) == 0;
+	int length;
+
+	if (in_home && !home)
+		return complain(reader, "%s = %s: HOME does not say where that is", key->name,
+				value);
+	if (in_home)
+		length = snprintf(into, key->size, "%s/%s", home, value + 2);
+	else if (*value == '/' || !slash)
+		length = snprintf(into, key->size, "%s", value);
+	else
+		length = snprintf(into, key->size, "%.*s/%s", (int)(slash - reader->file),
+				  reader->file, value);
+	if (length >= 0 && (size_t)length < key->size)
+		return 0;
+	*into = '\0';
+	return complain(reader, "%s = ...: too long for a path", key->name);
+}
+
+static int
+fail_key(struct reader *reader, const char *name)
+{
+	const char *names[KEYS], *meant;
+	char known[160] = "";
+
+	for (int i = 0; i < KEYS; i++) {
+		names[i] = keys[i].name;
+		(void)snprintf(known + strlen(known), sizeof(known) - strlen(known), "%s%s",
+			       i ? ", " : "", names[i]);
+	}
+	meant = gp_most_similar(name, names, KEYS);
+	if (meant)
+		return complain(reader, "[pool %s] %s: there is no such key; did you mean %s?",
+				reader->open->name, name, meant);
+	return complain(reader, "[pool %s] %s: there is no such key here (%s)", reader->open->name,
+			name, known);
+}
+
+static int
+store_value(struct reader *reader, const char *name, const char *value)
+{
+	const char *wrong, *pool;
+	const struct key *key = NULL;
+	char *into;
+
+	if (!reader->open)
+		return complain(reader, "\"%s = ...\" stands before the first \"[pool NAME]\"",
+				name);
+	for (int i = 0; !key && i < KEYS; i++) {
+		if (strcmp(keys[i].name, name) == 0)
+			key = &keys[i];
+	}
+	if (!key)
+		return fail_key(reader, name);
+	pool = reader->open->name;
+	into = (char *)reader->open + key->offset;
+	if (reader->given >> (key - keys) & 1 &&
+	    complain(reader, "[pool %s] %s: is there already", pool, name))
+		return -1;
+	reader->given |= 1u << (key - keys);
+	if (!*value)
+		return complain(reader, "[pool %s] %s: its value is missing", pool, name);
+	if (key->is_path)
+		return store_path(reader, key, into, value);
+	wrong = reader->pools->check ? reader->pools->check(name, value) : NULL;
+	if (wrong)
+		return complain(reader, "[pool %s] %s: %s", pool, name, wrong);
+	if (strlen(value) >= key->size)
+		return complain(reader, "[pool %s] %s: \"%s\" is too long", pool, name, value);
+	(void)snprintf(into, key->size, "%s", value);
+	return 0;
+}
+
+/* A secret that stands here by mistake must not reach a terminal or a log. */
+static bool
+has_token(const char *line)
+{
+	const char *at = line;
+
+	while ((at = strstr(at, "gpt_"))) {
+		at += 4;
+		if (strspn(at, "abcdefghijklmnopqrstuvwxyz234567_") >= GP_TOKEN_SECRET_LENGTH)
+			return true;
+	}
+	return false;
+}
+
+static int
+parse_line(struct reader *reader, const char *text, size_t length)
+{
+	char room[LINE_MAX_SIZE], *line, *value;
+
+	reader->line++;
+	if (length >= sizeof(room))
+		return complain(reader, "longer than %zu bytes", sizeof(room) - 1);
+	if (memchr(text, '\0', length))
+		return complain(reader, "contains a zero byte: this is not a text file");
+	(void)snprintf(room, sizeof(room), "%.*s", (int)length, text);
+	cut_comment(room);
+	line = trim(room);
+	if (!*line)
+		return 0;
+	if (*line == '[')
+		return open_section(reader, line);
+	if (has_token(line))
+		return complain(reader,
+				"a token does not belong here: \"gpupool login POOL\" stores "
+				"it in a file of its own, which \"token =\" may name");
+	value = strchr(line, '=');
+	if (!value)
+		return complain(reader, "\"%s\" is neither KEY = VALUE nor [pool NAME]", line);
+	*value++ = '\0';
+	return store_value(reader, trim(line), trim(value));
+}
+
+int
+gpc_pools_parse(struct gpc_pools *pools, const char *text, size_t size, const char *file,
+		char *error, size_t error_size)
+{
+	static const char mark[3] = "\xef\xbb\xbf";
+	struct reader reader = {
+		.pools = pools, .file = file, .error = error, .error_size = error_size
+	};
+	const char *end = text + size, *next;
+
+	if (size >= sizeof(mark) && memcmp(text, mark, sizeof(mark)) == 0)
+		text += sizeof(mark);
+	for (; text < end; text = next + (next < end)) {
+		next = memchr(text, '\n', (size_t)(end - text));
+		next = next ? next : end;
+		if (parse_line(&reader, text, (size_t)(next - text)))
+			return -1;
+	}
+	return close_section(&reader);
+}
+
+int
+gpc_pools_read_file(struct gpc_pools *pools, const char *path, char *error, size_t error_size)
+{
+	/* A pipe without a writer would block. */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
+	char *text = NULL;
+	struct stat status;
+	size_t size = 0;
+	int r = -1;
+
+	if (!file && (errno == ENOENT || errno == ENOTDIR))
+		return 0;
+	if (file && fstat(fd, &status) == 0 &&
+	    (S_ISDIR(status.st_mode) || S_ISFIFO(status.st_mode))) {
+		(void)snprintf(error, error_size, "%s: is a %s, not a file", path,
+			       S_ISDIR(status.st_mode) ? "folder" : "pipe");
+		(void)fclose(file);
+		return error ? -1 : 0;
+	}
+	text = file ? malloc(FILE_BYTES_MAX) : NULL;
+	if (text)
+		size = fread(text, 1, FILE_BYTES_MAX, file);
+	if (!text || ferror(file))
+		(void)snprintf(error, error_size, "%s: %s", path, strerror(errno));
+	else if (size == FILE_BYTES_MAX)
+		(void)snprintf(error, error_size, "%s: is no file of pools: too large", path);
+	else
+		r = gpc_pools_parse(pools, text, size, path, error, error_size);
+	free(text);
+	if (file)
+		(void)fclose(file);
+	return error ? r : 0;
+}
+
+bool
+gpc_user_folder(char *path, size_t size)
+{
+	const char *config = absolute_value_of("XDG_CONFIG_HOME"),
+		   *home = absolute_value_of("HOME");
+	int length = 0;
+
+	if (config)
+		length = snprintf(path, size, "%s/gpupool", config);
+	else if (home)
+		length = snprintf(path, size, "%s/.config/gpupool", home);
+	return length > 0 && (size_t)length < size;
+}
+
+int
+gpc_pools_read(struct gpc_pools *pools, char *error, size_t error_size)
+{
+	static const char machine[] = GPC_MACHINE_FOLDER "/" GPC_POOLS_FILE;
+	char folder[GPC_POOL_PATH_MAX - 16], path[GPC_POOL_PATH_MAX];
+
+	if (gpc_user_folder(folder, sizeof(folder))) {
+		(void)snprintf(path, sizeof(path), "%s/" GPC_POOLS_FILE, folder);
+		if (gpc_pools_read_file(pools, path, error, error_size))
+			return -1;
+	}
+	/* On a node the folder is the daemon's, and closed to other users. */
+	if (access(machine, R_OK) && errno == EACCES)
+		return 0;
+	return gpc_pools_read_file(pools, machine, error, error_size);
+}
+
+void
+gpc_pools_free(struct gpc_pools *pools)
+{
+	free(pools->list);
+	pools->list = NULL;
+	pools->count = 0;
+}
+
+void
+gpc_pool_find_token(struct gpc_pool *pool)
+{
+	char folder[GPC_POOL_PATH_MAX - GPC_POOL_NAME_MAX - 16];
+
+	if (*pool->token || !gpc_user_folder(folder, sizeof(folder)))
+		return;
+	(void)snprintf(pool->token, sizeof(pool->token), "%s/%s.token", folder, pool->name);
+	if (access(pool->token, F_OK))
+		pool->token[0] = '\0';
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pools.conf as the client library reads it: the pool of an address, whatever else the file has. */
+#include "client/base/pools.h"
+#include "client/connect/credentials.h"
+#include "tests/test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char folder[] = "/tmp/gp-pools-XXXXXX";
+static char home[sizeof(folder) + 16], file_name[sizeof(home) + 16];
+static const struct gp_url gpunode = { .scheme = "tls", .host = "gpunode", .port = 4833 };
+
+static void
+write_file(const char *path, const char *text, size_t size)
+{
+	FILE *file = fopen(path, "we");
+
+	assert_non_null(file);
+	assert_int_equal(fwrite(text, 1, size, file), size);
+	assert_int_equal(fclose(file), 0);
+}
+
+/* The pool and the crl that this text has for tls://gpunode. */
+static void
+expect_text(const char *text, size_t size, const char *pool, const char *crl)
+{
+	char path[sizeof(home) + 16];
+	struct gpc_credentials found;
+
+	write_file(file_name, text, size);
+	gpc_credentials_find(&gpunode, &found);
+	assert_string_equal(found.pool, pool);
+	if (crl) {
+		(void)snprintf(path, sizeof(path), "%s/%s", home, crl);
+		assert_string_equal(found.crl, path);
+	} else {
+		assert_null(found.crl);
+	}
+	gpc_credentials_fini(&found);
+}
+#define EXPECT(text, pool, crl) expect_text(text, sizeof(text) - 1, pool, crl)
+#define LAB "[pool lab]\nurl = tls://gpunode\ncrl = a\n"
+
+static void
+invalid_lines_are_skipped(void **state)
+{
+	static char large[300 << 10];
+
+	EXPECT("", "", NULL);
+	EXPECT(LAB, "lab", "a");
+	EXPECT("\xef\xbb\xbf" LAB, "lab", "a");
+	EXPECT("\xef\xbb", "", NULL);
+	EXPECT("# x\r\n\r\n[pool lab] ; x\r\nurl = tls://gpunode\r\ncrl = a # x\r\n", "lab", "a");
+	EXPECT("url = tls://gpunode\ncrl = b\n[pools x]\nurl = tls://gpunode\n" LAB, "lab", "a");
+	/* A section without an end has no name, so its lines are nobody's. */
+	EXPECT("[pool x\nurl = tls://gpunode\ncrl = b\n", "", NULL);
+	EXPECT("[pool x\nurl = tls://gpunode\n" LAB, "lab", "a");
+	EXPECT("[pool lab] x\nurl = tls://gpunode", "lab", NULL);
+	EXPECT("[pool x]\n[pool y]\nurl = gopher://gpunode\n" LAB, "lab", "a");
+	EXPECT("[pool x]\nurl = tls://other,,gopher://a, tls://GPUNODE\n", "", NULL);
+	EXPECT("[pool x]\nurl = tls://other,,gopher://a,tls://GPUNODE/2\n", "x", NULL);
+	/* Sections and keys that are there twice. */
+	EXPECT("[pool x]\nurl = tls://other\ncrl = b\n[pool x]\nurl = tls://gpunode\n", "x", NULL);
+	EXPECT(LAB "[pool lab]\nurl = tls://gpunode\ncrl = b\n", "lab", "a");
+	EXPECT(LAB "crl = b\ncrl =\ncrl\nCRL = c\n", "lab", "b");
+	EXPECT("\0" LAB, "", NULL);
+	EXPECT("x\0y\n" LAB "crl = \0b\n\0", "lab", "a");
+	memset(large, 'x', sizeof(large));
+	memcpy(large, LAB, sizeof(LAB) - 1);
+	/* A line is too long for its buffer; a file is too large. */
+	expect_text(large, 5000, "lab", "a");
+	expect_text(large, sizeof(large), "", NULL);
+	memset(large + sizeof(LAB) - 1, '\n', sizeof(large) - sizeof(LAB) + 1);
+	expect_text(large, 200 << 10, "lab", "a");
+}
+
+static void
+a_secret_is_no_path(void **state)
+{
+	EXPECT(LAB "crl = gpt_aaaaaaaaaa_"
+		   "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb\n",
+	       "lab", "a");
+}
+
+static void
+what_is_no_file_has_no_pools(void **state)
+{
+	struct gpc_pools pools = { 0 };
+	char error[256], expected[256];
+	struct gpc_credentials found;
+
+	assert_int_equal(unlink(file_name), 0);
+	gpc_credentials_find(&gpunode, &found);
+	assert_false(gpc_credentials_any(&found));
+	assert_int_equal(gpc_pools_read_file(&pools, file_name, error, sizeof(error)), 0);
+
+	assert_int_equal(mkdir(file_name, 0700), 0);
+	gpc_credentials_find(&gpunode, &found);
+	assert_false(gpc_credentials_any(&found));
+	assert_int_equal(gpc_pools_read_file(&pools, file_name, error, sizeof(error)), -1);
+	(void)snprintf(expected, sizeof(expected), "%s: is a folder, not a file", file_name);
+	assert_string_equal(error, expected);
+	assert_int_equal(rmdir(file_name), 0);
+
+	/* No program writes into this pipe. */
+	assert_int_equal(mkfifo(file_name, 0600), 0);
+	gpc_credentials_find(&gpunode, &found);
+	assert_false(gpc_credentials_any(&found));
+	assert_int_equal(unlink(file_name), 0);
+
+	/* Not readable, for root neither. */
+	assert_int_equal(symlink("pools.conf", file_name), 0);
+	gpc_credentials_find(&gpunode, &found);
+	assert_false(gpc_credentials_any(&found));
+	assert_int_equal(gpc_pools_read_file(&pools, file_name, error, sizeof(error)), -1);
+	(void)snprintf(expected, sizeof(expected), "%s: Too many levels of symbolic links",
+		       file_name);
+	assert_string_equal(error, expected);
+	assert_int_equal(unlink(file_name), 0);
+	gpc_pools_free(&pools);
+}
+
+static void
+expect_error(const char *text, size_t size, const char *expected)
+{
+	struct gpc_pools pools = { 0 };
+	char error[256];
+
+	assert_int_equal(gpc_pools_parse(&pools, text, size, "f", error, sizeof(error)), -1);
+	assert_string_equal(error, expected);
+	gpc_pools_free(&pools);
+}
+
+static void
+with_a_buffer_the_first_invalid_line_is_named(void **state)
+{
+	static const char zero[] = LAB "crl\0 = b\n";
+	static const char twice[] = LAB "\r\n" LAB;
+
+	expect_error(zero, sizeof(zero) - 1, "f:4: contains a zero byte: this is not a text file");
+	expect_error(twice, sizeof(twice) - 1, "f:5: [pool lab] is there already, in line 1");
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(invalid_lines_are_skipped),
+		cmocka_unit_test(a_secret_is_no_path),
+		cmocka_unit_test(what_is_no_file_has_no_pools),
+		cmocka_unit_test(with_a_buffer_the_first_invalid_line_is_named),
+	};
+	int failed;
+
+	if (!mkdtemp(folder))
+		return 1;
+	(void)setenv("XDG_CONFIG_HOME", folder, 1);
+	(void)snprintf(home, sizeof(home), "%s/gpupool", folder);
+	(void)snprintf(file_name, sizeof(file_name), "%s/pools.conf", home);
+	failed = mkdir(home, 0700) ? 1 : cmocka_run_group_tests(tests, NULL, NULL);
+	(void)unlink(file_name);
+	(void)rmdir(home);
+	(void)rmdir(folder);
+	return failed;
+}
