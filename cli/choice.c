@@ -161,10 +161,12 @@ choose_pool(const struct cli_wish *wish, struct cli_choice *choice)
 	char error[CLI_ERROR_MAX];
 	struct gpc_pools pools;
 	const struct gpc_pool *pool;
+	const char *whence;
 	int r;
 
+	whence = wish->pool ? "--pool" : "GPUPOOL_POOL";
 	if (name && strstr(name, "://")) {
-		use_address(choice, name, wish->pool ? "--pool" : "GPUPOOL_POOL");
+		use_address(choice, name, whence);
 		return 0;
 	}
 	if (!name && remote) {
@@ -179,6 +181,9 @@ choose_pool(const struct cli_wish *wish, struct cli_choice *choice)
 	pool = name ? cli_pools_find(&pools, name) : pools.count ? &pools.list[0] : NULL;
 	if (pool) {
 		r = use_pool(choice, pool);
+	} else if (name && cli_pools_have_host(&pools, name)) {
+		/* The client library finds its scheme and its credentials. */
+		use_address(choice, name, whence);
 	} else if (name) {
 		cli_pools_explain(&pools, name, error, sizeof(error));
 		r = cli_fail("%s", error);

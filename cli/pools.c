@@ -102,6 +102,24 @@ cli_pools_find(const struct gpc_pools *pools, const char *name)
 	return NULL;
 }
 
+bool
+cli_pools_have_host(const struct gpc_pools *pools, const char *host)
+{
+	struct gp_url tcp, tls;
+	char error[320];
+
+	if (strstr(host, "://") || gp_url_parse(host, &tcp, error, sizeof(error)))
+		return false;
+	tls = tcp;
+	(void)snprintf(tls.scheme, sizeof(tls.scheme), "tls");
+	for (int i = 0; i < pools->count; i++) {
+		if (gpc_pool_has_address(&pools->list[i], &tls) ||
+		    gpc_pool_has_address(&pools->list[i], &tcp))
+			return true;
+	}
+	return false;
+}
+
 void
 cli_pools_explain(const struct gpc_pools *pools, const char *name, char *error, size_t error_size)
 {

@@ -4,6 +4,7 @@
 #include "base/environment.h"
 #include "base/similar.h"
 #include "client/base/log.h"
+#include "client/base/pools.h"
 #include "protocol/frame.h"
 #include "transport/timeout.h"
 #include "transport/transport.h"
@@ -126,16 +127,19 @@ read_rcuda(struct gp_url *urls, int max, int *count_p, char *error, size_t error
 	return r;
 }
 
-/* A host without a scheme gets TLS where this user has anything to show or to check: in clear the
- * token would not be sent.  NULL: none of them has a scheme. */
+/* A host without a scheme gets TLS where this user has credentials or a pool with it: a token is
+ * never sent in clear.  text: the list; NULL: no address has a scheme. */
 static void
 secure_bare(const char *text, struct gp_url *urls, int count)
 {
+	bool all = gpc_config_tls();
+
 	for (int i = 0; i < count; i++) {
 		size_t length = text ? strcspn(text, ",") : 0;
 
 		if (strcmp(urls[i].scheme, GP_URL_DEFAULT_SCHEME) == 0 &&
-		    !(text && memmem(text, length, "://", 3)))
+		    !(text && memmem(text, length, "://", 3)) &&
+		    (all || gpc_pools_want_tls(&urls[i])))
 			(void)snprintf(urls[i].scheme, sizeof(urls[i].scheme), "tls");
 		if (text)
 			text += length + (text[length] == ',');
@@ -152,7 +156,7 @@ gpc_config_daemons(struct gp_url *urls, int max, int *count_p, char *error, size
 
 	if (!text && value_of("RCUDA_DEVICE_COUNT")) {
 		r = read_rcuda(urls, max, count_p, error, error_size);
-		if (r == 0 && gpc_config_tls())
+		if (r == 0)
 			secure_bare(NULL, urls, *count_p);
 		return r;
 	}
@@ -162,8 +166,7 @@ gpc_config_daemons(struct gp_url *urls, int max, int *count_p, char *error, size
 	}
 	if (gp_url_list_parse(text, urls, max, count_p, why, sizeof(why)) != 0)
 		return refuse(error, error_size, name, "%s", why);
-	if (gpc_config_tls())
-		secure_bare(text, urls, *count_p);
+	secure_bare(text, urls, *count_p);
 	return 0;
 }
 

@@ -24,7 +24,7 @@ GP_MUST_CHECK int gpc_config_daemons(struct gp_url *urls, int max, int *count_p,
 				     size_t error_size);
 
 /* Whether one of GPUPOOL_TOKEN_FILE and GPUPOOL_TLS_... is set: a host without a scheme is then one
- * of tls://. */
+ * of tls://, as where pools.conf has it so (gpc_pools_want_tls()). */
 bool gpc_config_tls(void);
 
 /* The name of a variable that the environment has and that is probably meant to be REMOTE_GPU,

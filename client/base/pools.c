@@ -451,3 +451,23 @@ gpc_pool_find_token(struct gpc_pool *pool)
 	if (access(pool->token, F_OK))
 		pool->token[0] = '\0';
 }
+
+bool
+gpc_pools_want_tls(const struct gp_url *url)
+{
+	struct gp_url wanted = *url;
+	struct gpc_pools pools = { .wanted = &wanted };
+	struct gpc_pool *pool;
+	bool bare, tls = false;
+
+	(void)snprintf(wanted.scheme, sizeof(wanted.scheme), "tls");
+	(void)gpc_pools_read(&pools, NULL, 0);
+	pool = pools.list;
+	if (pools.count && find_address(pool, &wanted, &bare)) {
+		gpc_pool_find_token(pool);
+		tls = !bare || *pool->token || *pool->authority || *pool->certificate ||
+		      *pool->key || *pool->crl;
+	}
+	gpc_pools_free(&pools);
+	return tls;
+}

@@ -69,6 +69,8 @@ void gpc_pool_find_token(struct gpc_pool *pool);
 
 /* Whether the pool has this daemon.  An address without a scheme equals tcp:// and tls://. */
 bool gpc_pool_has_address(const struct gpc_pool *pool, const struct gp_url *url);
+/* Whether a pool has this host and port with tls://, or without a scheme and with credentials. */
+bool gpc_pools_want_tls(const struct gp_url *url);
 
 /* Letters, digits, '.', '_' and '-', and no '.' or '-' first. */
 bool gpc_pool_is_name(const char *text);

@@ -330,9 +330,16 @@ def _():
             user.write(f"[pool other]\nurl = tls://elsewhere\ntoken = {folder}/bob.token\n# far\n\n")
             user.say("login", "lab", address, text=read_file(f"{folder}/alice.token"))
             direct = {"XDG_CONFIG_HOME": user.folder}
-            for found in (address, f"tls://LOCALHOST:{port}/0"):
+            bare = f"localhost:{port}"
+            for found in (address, f"tls://LOCALHOST:{port}/0", bare):
                 run("vectoradd", remote=found, env=direct).expect(out="vectoradd: ok\n", err="")
-            user.say("run", "-p", address, app("vectoradd")).expect(out="vectoradd: ok\n", err="")
+            for found in (address, bare):
+                user.say("run", "-p", found, app("vectoradd")).expect(out="vectoradd: ok\n", err="")
+            expect_line(user.say("check", "-p", bare), "ok", "credentials", "tenant alice, let in by token")
+            # In clear the token does not go, whatever the pool has.
+            result = run("vectoradd", remote=f"tcp://{bare}", env=direct)
+            require(result.status == 1 and "this address wants TLS: tls:// in place of tcp://" in result.err, str(result))
+            user.fails(f'there is no pool "elsewhere:1" (other, lab); an address begins with its scheme: tls://elsewhere:1', "env", "-p", "elsewhere:1")
             expect_line(user.say("check", "-p", address), "ok", "token", r"^\w{10} of \S+/gpupool/lab\.token$")
             expect_line(user.say("check", "-p", address), "ok", "credentials", "tenant alice, let in by token")
             require("tenant" in user.say("devices", "-p", address, "--json").out, "no devices")
@@ -344,6 +351,10 @@ def _():
             # Another address is another pool.
             result = run("vectoradd", remote=f"tls://127.0.0.1:{port}", env=direct)
             require(result.status == 1 and "is of an authority that is not known here" in result.err, str(result))
+            # A pool without a scheme.
+            user.write(f"[pool lab]\nurl = {bare}\n")
+            for found in (address, bare):
+                run("vectoradd", remote=found, env=direct).expect(out="vectoradd: ok\n", err="")
             # Certificates of the section; a token that cannot be used is named with its pool.
             user.write(f"[pool lab]\nurl = tls://elsewhere,{address}\nauthority = {folder}/ca.pem\ntoken = ./mine.token\n")
             user.write(read_file(f"{folder}/alice.token").split("-----BEGIN")[0], "mine.token", 0o600)

@@ -134,6 +134,13 @@ there_is_an_end_to_pools(void **state)
 static void
 a_pool_that_is_not_there_is_explained(void **state)
 {
+	static const struct {
+		const char *name;
+		bool is_one;
+	} hosts[] = {
+		{ "A", true },       { "x:4833", true }, { "x/1", true }, { "h:1", true },
+		{ "x:4834", false }, { "h", false },     { "", false },   { "tls://a", false },
+	};
 	struct gpc_pools pools = { .check = cli_pools_check };
 	char error[CLI_ERROR_MAX] = "";
 
@@ -144,6 +151,8 @@ a_pool_that_is_not_there_is_explained(void **state)
 	assert_int_equal(parse(&pools, "[pool lab]\nurl = tls://a\n[pool x]\nurl = tls://x,h:1\n",
 			       "f", error),
 			 0);
+	for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++)
+		assert_int_equal(cli_pools_have_host(&pools, hosts[i].name), hosts[i].is_one);
 	cli_pools_explain(&pools, "lba", error, sizeof(error));
 	assert_string_equal(error, "there is no pool \"lba\"; did you mean lab?");
 	cli_pools_explain(&pools, "cluster", error, sizeof(error));

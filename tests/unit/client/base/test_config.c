@@ -430,5 +430,7 @@ main(void)
 		cmocka_unit_test(log_words_are_read_from_a_list),
 	};
 
+	/* This user's pools are not the tests'. */
+	(void)setenv("XDG_CONFIG_HOME", "/nonexistent", 1);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -145,6 +145,41 @@ with_a_buffer_the_first_invalid_line_is_named(void **state)
 	expect_error(twice, sizeof(twice) - 1, "f:5: [pool lab] is there already, in line 1");
 }
 
+static void
+expect_tls(const char *text, bool tls)
+{
+	struct gp_url bare = gpunode;
+
+	(void)snprintf(bare.scheme, sizeof(bare.scheme), "tcp");
+	write_file(file_name, text, strlen(text));
+	assert_int_equal(gpc_pools_want_tls(&bare), tls);
+}
+
+static void
+a_host_without_a_scheme_has_that_of_its_pool(void **state)
+{
+	char path[sizeof(home) + 16];
+	struct gpc_credentials found;
+
+	expect_tls("[pool lab]\nurl = tls://gpunode\n", true);
+	expect_tls("[pool lab]\nurl = tls://gpunode:4834\n", false);
+	expect_tls("[pool lab]\nurl = tcp://gpunode\ncrl = a\n", false);
+	expect_tls("[pool lab]\nurl = rdma://gpunode\ncrl = a\n", false);
+	expect_tls("[pool lab]\nurl = tcp://gpunode\n[pool x]\nurl = tls://other,tls://gpunode\n",
+		   true);
+	/* In the pool, too, a host needs no scheme: then the credentials decide, as in REMOTE_GPU.
+	 */
+	expect_tls("[pool lab]\nurl = gpunode\n", false);
+	expect_tls("[pool lab]\nurl = gpunode\nauthority = a\n", true);
+	(void)snprintf(path, sizeof(path), "%s/lab.token", home);
+	write_file(path, "", 0);
+	expect_tls("[pool lab]\nurl = gpunode\n", true);
+	gpc_credentials_find(&gpunode, &found);
+	assert_string_equal(found.token, path);
+	gpc_credentials_fini(&found);
+	assert_int_equal(unlink(path), 0);
+}
+
 int
 main(void)
 {
@@ -153,6 +188,7 @@ main(void)
 		cmocka_unit_test(a_secret_is_no_path),
 		cmocka_unit_test(what_is_no_file_has_no_pools),
 		cmocka_unit_test(with_a_buffer_the_first_invalid_line_is_named),
+		cmocka_unit_test(a_host_without_a_scheme_has_that_of_its_pool),
 	};
 	int failed;
 
