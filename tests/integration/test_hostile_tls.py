@@ -285,9 +285,7 @@ def _():
         # A handshake inside of the connection: TLS 1.3 has no other one.
         raw = socket.create_connection(("127.0.0.1", target.tls_port), timeout=20)
         raw.sendall(preamble(wire.CONTROL_TLS))
-        answer = b""
-        while len(answer) < 64:
-            answer += raw.recv(64 - len(answer))
+        wire.take(raw, 64)
         with made.wrap_socket(raw, server_hostname="127.0.0.1") as tls:
             tls.sendall(greeting)
             try:

@@ -17,15 +17,20 @@ ANSWER_SECONDS = 60
 
 
 class Fake:
-    """A TCP server; talk(connection, number) says what it does with each one."""
+    """A TCP server; talk(connection) serves each connection, in a thread of its own: a client may open
+    one that it closes unused."""
 
     def __init__(self, talk):
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         self.talk = talk
         self.connections = []
-        self.thread = threading.Thread(target=self.serve, daemon=True)
-        self.thread.start()
+        self.threads = []
+        self.start(self.serve)
+
+    def start(self, function, *args):
+        self.threads.append(threading.Thread(target=function, args=args, daemon=True))
+        self.threads[-1].start()
 
     def serve(self):
         while True:
@@ -34,10 +39,13 @@ class Fake:
             except OSError:
                 return
             self.connections.append(connection)
-            try:
-                self.talk(connection)
-            except OSError:
-                pass
+            self.start(self.serve_one, connection)
+
+    def serve_one(self, connection):
+        try:
+            self.talk(connection)
+        except OSError:
+            pass
 
     def __enter__(self):
         return self
@@ -45,7 +53,9 @@ class Fake:
     def __exit__(self, *_):
         self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()
-        self.thread.join(30)
+        # The one that accepts, which starts the others, is the first.
+        for thread in self.threads:
+            thread.join(30)
         for connection in self.connections:
             connection.close()
 
@@ -147,23 +157,31 @@ def _():
         expect_refusal_by(lambda connection, bad=bad: connection.sendall(wire.preamble() + bad), r"makes no sense")
 
 
-def serve_lane(answer):
-    """A fake daemon that welcomes, and answers the first bytes of the lane's calls with these."""
+def receive_kind(connection):
+    """The kind of connection that its preamble names; None: the client closed it unused."""
+    connection.settimeout(ANSWER_SECONDS)
+    try:
+        return wire.take(connection, 64)[12]
+    except wire.Closed:
+        return None
+
+
+def serve_lane(answer, delay=0):
+    """A fake daemon that sends its welcome after a delay, and answers the first bytes of the lane's calls
+    with these."""
     def talk(connection):
-        connection.settimeout(10)
-        kind = b""
-        while len(kind) < 64:
-            kind += connection.recv(64 - len(kind))
-        if kind[12] == 0:
+        kind = receive_kind(connection)
+        if kind == wire.CONTROL:
+            time.sleep(delay)
             connection.sendall(wire.preamble() + welcome())
-        else:
+        elif kind is not None:
             connection.recv(16)
             answer(connection)
     return talk
 
 
-def expect_lost(answer, seconds=ANSWER_SECONDS, env=None):
-    with Fake(serve_lane(answer)) as fake:
+def expect_lost(answer, seconds=ANSWER_SECONDS, env=None, delay=0):
+    with Fake(serve_lane(answer, delay)) as fake:
         result = run("vectoradd", remote=f"127.0.0.1:{fake.port}", seconds=seconds, env=env)
     require(result.status == 1 and re.match(r"line \d+: cuda\w+.*: cudaErrorDevicesUnavailable \(46\)", result.out),
             f"expected cudaErrorDevicesUnavailable: {result}")
@@ -198,6 +216,8 @@ def _():
                  wire.message(wire.header(32, wire.NOTE_ERROR) + bytes(16)),
                  wire.message(wire.header(32, wire.NOTE_DATA, wire.BULK, 1) + b"\xff" * 16, b"1234")):
         expect_lost(lambda connection, data=data: connection.sendall(data))
+    # After a welcome that comes late the client uses another connection than the one that it opened early.
+    expect_lost(lambda connection: connection.sendall(b"\xff" * 64), delay=0.3)
 
 
 @case("a daemon that closes the lane is lost to the program: error 46")
@@ -210,14 +230,11 @@ def _():
     state = {}
 
     def talk(connection):
-        connection.settimeout(10)
-        kind = b""
-        while len(kind) < 64:
-            kind += connection.recv(64 - len(kind))
-        if kind[12] == 0:
+        kind = receive_kind(connection)
+        if kind == wire.CONTROL:
             state["control"] = connection
             connection.sendall(wire.preamble() + welcome())
-        else:
+        elif kind is not None:
             connection.recv(16)
             state["control"].sendall(wire.message(wire.field(6, wire.field(1, 710) + wire.field(2, "over"))))
             connection.close()

@@ -244,9 +244,7 @@ def open_tls(daemon, made, kind=wire.CONTROL_TLS, lane=0, ticket=bytes(32)):
     raw = socket.create_connection(("127.0.0.1", daemon.port), timeout=20)
     raw.sendall(preamble(kind, lane, ticket))
     if kind == wire.CONTROL_TLS:
-        answer = b""
-        while len(answer) < 64:
-            answer += raw.recv(64 - len(answer))
+        answer = wire.take(raw, 64)
         require(struct.unpack_from("<H", answer, 12)[0] == wire.CONTROL_TLS, f"answer {answer.hex()}")
     return made.wrap_socket(raw, server_hostname="127.0.0.1")
 
@@ -257,10 +255,8 @@ def _():
         with open_tls(daemon, context(certificates=certificates)) as tls:
             require(tls.version() == "TLSv1.3", tls.version())
             tls.sendall(message(hello()))
-            frame = b""
-            while len(frame) < 8 or len(frame) < 8 + struct.unpack_from("<I", frame)[0]:
-                frame += tls.recv(65536)
-            require(2 in wire.fields_of(frame[8:]), "no Welcome")
+            answer = wire.take(tls, struct.unpack_from("<I", wire.take(tls, 8))[0])
+            require(2 in wire.fields_of(answer), "no Welcome")
             tls.sendall(message(field(7, field(1, "bye"))))
 
 
@@ -327,9 +323,7 @@ def _():
             made = context(certificates=certificates)
             raw = socket.create_connection(("127.0.0.1", port), timeout=20)
             raw.sendall(preamble(wire.CONTROL_TLS))
-            answer = b""
-            while len(answer) < 64:
-                answer += raw.recv(64 - len(answer))
+            wire.take(raw, 64)
             with made.wrap_socket(raw, server_hostname="127.0.0.1") as tls:
                 tls.sendall(message(hello()))
                 tls.recv(65536)
@@ -361,10 +355,8 @@ def _():
     with Certificates() as certificates, Encrypted(certificates) as daemon:
         tls = open_tls(daemon, context(certificates=certificates))
         tls.sendall(message(hello(lanes=4)))
-        frame = b""
-        while len(frame) < 8 or len(frame) < 8 + struct.unpack_from("<I", frame)[0]:
-            frame += tls.recv(65536)
-        ticket = wire.fields_of(wire.fields_of(frame[8:])[2][0])[4][0]
+        answer = wire.take(tls, struct.unpack_from("<I", wire.take(tls, 8))[0])
+        ticket = wire.fields_of(wire.fields_of(answer)[2][0])[4][0]
         # The ticket itself is not what a lane shows.
         with Conn(daemon.port) as conn:
             conn.send(preamble(wire.LANE_TLS, 0, ticket))

@@ -180,6 +180,20 @@ def flat(kind, data):
     return struct.pack("<IHHIIQQ", 0x4d495047, 1, kind, 1, 0, 48 + len(body), 0) + struct.pack("<QQ", len(data), 0) + body
 
 
+def take(connection, size):
+    """So many bytes of a socket, with or without TLS; Closed if it ends before."""
+    data = b""
+    while len(data) < size:
+        try:
+            part = connection.recv(min(size - len(data), 1 << 20))
+        except ConnectionResetError:
+            part = b""
+        if not part:
+            raise Closed(f"after {len(data)} of {size} bytes")
+        data += part
+    return data
+
+
 class Conn:
     """To a port of this machine, or to a local socket by its path; source: the address that it comes from."""
 
@@ -210,16 +224,7 @@ class Conn:
                 raise Closed("while sending") from None
 
     def take(self, size):
-        data = b""
-        while len(data) < size:
-            try:
-                part = self.socket.recv(min(size - len(data), 1 << 20))
-            except ConnectionResetError:
-                part = b""
-            if not part:
-                raise Closed(f"after {len(data)} of {size} bytes")
-            data += part
-        return data
+        return take(self.socket, size)
 
     def take_message(self):
         size, bulk = struct.unpack("<II", self.take(8))
