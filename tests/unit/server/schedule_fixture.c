@@ -9,22 +9,13 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <time.h>
 #include <unistd.h>
 
 /* A client is not farther ahead of the GPU than a driver's queue would let it be. */
 #define QUEUE_NS (100 * MS)
-#define TRIALS 5
 #define TRIAL_NS SECOND
-/* So many more, where the machine held threads up for more than this part of the time. */
-#define HELD_UP_TRIALS 6
-#define HELD_UP_MAX_NS (TRIAL_NS / 50)
-/* How late a sleeper may wake on a machine that has a processor for it. */
-#define LATE_NS (US * 300)
-
-/* As often the GPU's thread looks whether it is time. */
-#define STAMP_NS (10 * US)
+/* What a launch takes its thread. */
+#define LAUNCH_NS (2 * US)
 #define STAMPS_MAX 4096
 
 /* What is to be written when the stream has come there. */
@@ -40,27 +31,8 @@ struct client clients[CLIENTS_MAX];
 unsigned int client_count;
 
 static struct stamp stamps[STAMPS_MAX]; /* the first gpu.waiting; under gpu.lock */
-static pthread_cond_t stamps_come = PTHREAD_COND_INITIALIZER;
 
 static _Atomic bool stopped;
-static _Atomic uint64_t held_up_ns; /* in all, since the trial began */
-
-uint64_t
-now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * SECOND + (uint64_t)now.tv_nsec;
-}
-
-void
-sleep_until(uint64_t ns)
-{
-	struct timespec until = { (time_t)(ns / SECOND), (long)(ns % SECOND) };
-
-	(void)clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
-}
 
 static uint64_t
 later(uint64_t a, uint64_t b)
@@ -97,11 +69,13 @@ write_stamp(const struct stamp *stamp)
 		__atomic_store_n((uint32_t *)stamp->to, 1, __ATOMIC_RELEASE);
 }
 
+/* Time has passed. */
 static void
 write_due(uint64_t now)
 {
 	int left = 0;
 
+	pthread_mutex_lock(&gpu.lock);
 	for (int i = 0; i < gpu.waiting; i++) {
 		if (stamps[i].at_ns <= now)
 			write_stamp(&stamps[i]);
@@ -109,22 +83,7 @@ write_due(uint64_t now)
 			stamps[left++] = stamps[i];
 	}
 	gpu.waiting = left;
-}
-
-static void *
-run_stamps(void *unused)
-{
-	(void)prctl(PR_SET_TIMERSLACK, 1000ul, 0, 0, 0);
-	pthread_mutex_lock(&gpu.lock);
-	for (;;) {
-		while (!gpu.waiting)
-			pthread_cond_wait(&stamps_come, &gpu.lock);
-		write_due(now_ns());
-		pthread_mutex_unlock(&gpu.lock);
-		sleep_until(now_ns() + STAMP_NS);
-		pthread_mutex_lock(&gpu.lock);
-	}
-	return unused;
+	pthread_mutex_unlock(&gpu.lock);
 }
 
 static void
@@ -136,12 +95,10 @@ add_stamp(CUstream on, void *to, bool clock)
 	pthread_mutex_lock(&gpu.lock);
 	assert_true(gpu.waiting < STAMPS_MAX);
 	stamps[gpu.waiting] = (struct stamp){ now, to, clock };
-	if (stream && stream->end_ns > now) {
+	if (stream && stream->end_ns > now)
 		stamps[gpu.waiting++].at_ns = stream->end_ns;
-		pthread_cond_signal(&stamps_come);
-	} else {
+	else
 		write_stamp(&stamps[gpu.waiting]);
-	}
 	pthread_mutex_unlock(&gpu.lock);
 }
 
@@ -246,19 +203,17 @@ synchronize(void)
 	return CUDA_SUCCESS;
 }
 
-/* The threads that hand turns on and write stamps are as old as the process, and so are these. */
+/* The thread that hands turns on is as old as the process, and so are these. */
 static void
 make_ledger(void)
 {
-	pthread_t thread;
 	int fd;
 
 	ledger = gpd_ledger_create(&fd);
 	assert_non_null(ledger);
 	(void)close(fd);
 	assert_int_equal(gpd_wait_page_setup(), CUDA_SUCCESS);
-	assert_int_equal(pthread_create(&thread, NULL, run_stamps, NULL), 0);
-	(void)pthread_detach(thread);
+	virtual_time_watch(write_due);
 }
 
 int
@@ -327,6 +282,7 @@ launch_on(struct client *client, uint32_t stream, uint64_t ns)
 				    end_of(&client->gpu_streams[other]) > now_ns()
 					    ? GPD_SCHEDULE_BUSY
 					    : client->streams[other].batch);
+	sleep_until(now_ns() + LAUNCH_NS);
 	run_kernel(&client->gpu_streams[stream - STREAM], ns);
 	client->launches++;
 }
@@ -376,30 +332,11 @@ start_clients(void)
 }
 
 void
-await_stamps(uint64_t ns)
-{
-	bool more = true;
-
-	while (more) {
-		sleep_until(now_ns() + STAMP_NS);
-		more = false;
-		pthread_mutex_lock(&gpu.lock);
-		for (int i = 0; i < gpu.waiting; i++)
-			more = more || stamps[i].at_ns <= ns;
-		pthread_mutex_unlock(&gpu.lock);
-	}
-}
-
-void
 close_client(struct client *client)
 {
 	gpd_schedule_stop(&client->session.account);
-	for (uint32_t i = 0; i < 2; i++) {
-		uint64_t end = end_of(&client->gpu_streams[i]);
-
-		sleep_until(end);
-		await_stamps(end);
-	}
+	for (uint32_t i = 0; i < 2; i++)
+		sleep_until(end_of(&client->gpu_streams[i]));
 	gpd_schedule_free(&client->session.account);
 }
 
@@ -413,53 +350,15 @@ stop_clients(void)
 		(void)pthread_join(clients[i].thread, NULL);
 }
 
-/* Sees whether threads that sleep, as the clients and those who give them turns do, wake in time.
- */
-static void *
-witness(void *unused)
-{
-	while (!stopped) {
-		uint64_t wanted = now_ns() + MS, woke;
-
-		sleep_until(wanted);
-		woke = now_ns();
-		if (woke > wanted + LATE_NS)
-			held_up_ns += woke - wanted - LATE_NS;
-	}
-	return unused;
-}
-
-static pthread_t
-start_witness(void)
-{
-	pthread_t thread;
-
-	stopped = false;
-	held_up_ns = 0;
-	assert_int_equal(pthread_create(&thread, NULL, witness, NULL), 0);
-	return thread;
-}
-
-static void
-stop_witness(pthread_t thread)
-{
-	stopped = true;
-	(void)pthread_join(thread, NULL);
-}
-
 void
 measure(uint64_t ns)
 {
-	pthread_t thread;
-
 	start_clients();
 	sleep_until(now_ns() + 300 * MS);
 	for (unsigned int i = 0; i < client_count; i++)
 		clients[i].used_ns = 0;
-	thread = start_witness();
 	sleep_until(now_ns() + ns);
 	stop_clients();
-	stop_witness(thread);
 }
 
 int
@@ -483,34 +382,11 @@ assert_part(uint64_t got, uint64_t of, unsigned int wanted, unsigned int within)
 			 (unsigned long)of, (unsigned long)part, wanted);
 }
 
-/* Nothing can be said of a machine that holds threads up again and again. */
-static void
-note_held_up(int *held_up, uint64_t most)
-{
-	*held_up += held_up_ns > most;
-	if (*held_up < HELD_UP_TRIALS)
-		return;
-	print_message("nothing can be said on this machine, which holds threads up: by %lu us in "
-		      "the last trial\n",
-		      (unsigned long)(held_up_ns / US));
-	skip();
-}
-
 void
 assert_measured(uint64_t (*run)(uint64_t *wanted), unsigned int within)
 {
-	uint64_t got = 0, wanted = 1;
-	int held_up = 0;
+	uint64_t wanted, got = run(&wanted);
 
-	for (int trial = 0; trial < TRIALS + held_up; trial++) {
-		pthread_t thread = start_witness();
-
-		got = run(&wanted);
-		stop_witness(thread);
-		if (got * 1000 / wanted + within >= 1000 && got * 1000 / wanted <= 1000 + within)
-			return;
-		note_held_up(&held_up, wanted / 50);
-	}
 	assert_part(got, wanted, 1000, within);
 }
 
@@ -535,24 +411,14 @@ fits(uint64_t got, uint64_t of, struct part part)
 void
 assert_parts(bool of_sum, const struct part *parts)
 {
-	int held_up = 0;
+	measure(TRIAL_NS);
+	for (unsigned int i = 0; i < client_count; i++) {
+		uint64_t of = of_sum ? sum() : TRIAL_NS;
 
-	for (int trial = 0; trial < TRIALS + held_up; trial++) {
-		bool fit = true;
-
-		measure(TRIAL_NS);
-		for (unsigned int i = 0; i < client_count; i++)
-			fit = fit && fits(clients[i].used_ns, of_sum ? sum() : TRIAL_NS, parts[i]);
-		if (fit)
-			return;
-		for (unsigned int i = 0; i < client_count; i++)
-			clients[i].session.closing = false;
-		note_held_up(&held_up, HELD_UP_MAX_NS);
+		if (!fits(clients[i].used_ns, of, parts[i]))
+			fail_msg("client %u: %lu of %lu", i, (unsigned long)clients[i].used_ns,
+				 (unsigned long)of);
 	}
-	for (unsigned int i = 0; i < client_count; i++)
-		print_message("%lu of %lu\n", (unsigned long)clients[i].used_ns,
-			      (unsigned long)(of_sum ? sum() : TRIAL_NS));
-	fail();
 }
 
 uint64_t

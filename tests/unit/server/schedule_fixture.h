@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sessions that launch, each in a thread, on a GPU that is a clock: it runs one kernel at a time,
- * each for as long as the test says, and a thread of it writes stamps when it is time.  The ledger
- * is as old as the process; clients live from add_client() to the end of their test.
+ * each for as long as the test says, and stamps are written when it is time.  The time is virtual
+ * (virtual_time.h), so what they get does not depend on the machine.  The ledger is as old as the
+ * process; clients live from add_client() to the end of their test.
  */
 #ifndef SCHEDULE_FIXTURE_H
 #define SCHEDULE_FIXTURE_H
@@ -12,6 +13,7 @@
 #include "server/worker/session/session.h"
 #include "server/worker/session/stream.h"
 #include "tests/test.h"
+#include "tests/unit/server/virtual_time.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -61,14 +63,12 @@ int schedule_setup(void **state);
 int schedule_teardown(void **state);
 #define CASE(name) cmocka_unit_test_setup_teardown(name, schedule_setup, schedule_teardown)
 
-uint64_t now_ns(void);
-void sleep_until(uint64_t ns);
+#define now_ns virtual_now_ns
+#define sleep_until virtual_sleep_until
 
 /* Behind what is in the stream; and when the last one there ends. */
 void run_kernel(struct gpu_stream *stream, uint64_t ns);
 uint64_t end_of(struct gpu_stream *stream);
-/* Until what is due by then has been written. */
-void await_stamps(uint64_t ns);
 
 /* Of a tenant of its own, unless one is named. */
 struct client *add_client(uint32_t tenant, uint64_t kernel_ns);
@@ -92,12 +92,7 @@ uint64_t waited(const struct client *client);
 /* In per mille. */
 void assert_part(uint64_t got, uint64_t of, unsigned int wanted, unsigned int within);
 
-/* In one of several trials run() returns *wanted, within so many per mille; the rest is as for
- * assert_parts(). */
-void assert_measured(uint64_t (*run)(uint64_t *wanted), unsigned int within);
-
-/* In one of several trials run() returns *wanted, within so many per mille; the rest is as for
- * assert_parts(). */
+/* run() returns *wanted, within so many per mille. */
 void assert_measured(uint64_t (*run)(uint64_t *wanted), unsigned int within);
 
 /* What a client's part of something is to be, in per mille. */
@@ -105,11 +100,7 @@ struct part {
 	unsigned int least, most;
 };
 
-/*
- * The clients' parts of the time, or of what they get together, in several trials, of which one
- * must be so.  One in which a witness saw that the machine holds threads up does not count against
- * them; where there are many of those the test is skipped.
- */
+/* The clients' parts of a second, or of what they get together. */
 void assert_parts(bool of_sum, const struct part *parts);
 
 #endif /* SCHEDULE_FIXTURE_H */
