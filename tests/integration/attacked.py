@@ -12,12 +12,12 @@ import subprocess
 import tempfile
 import threading
 
-from harness import PATIENCE, SANITIZED, Certificates, Daemon, Failed, Program, base_environment, main, read_file, require, wait_until
+from harness import PATIENCE, SANITIZED, Certificates, Configured, Failed, Program, base_environment, main, read_file, require, wait_until
 from wire import Closed, Session, launch_values, load, saxpy
 
 SUCCESS = 0
 MIB = 1 << 20
-STALL_MS = 400
+STALL_MS = 1000
 # Of the neighbour between two rounds: it shall be at work all the while, and not keep the machine busy.
 PAUSE_SECONDS = 0.02
 # What the supervisor's memory may grow by, whatever clients do: connections under way, and what the
@@ -25,7 +25,7 @@ PAUSE_SECONDS = 0.02
 GROWTH_KIB = 24 << 10  # the stacks that the C library keeps for threads to come among it
 
 
-class Target(Daemon):
+class Target(Configured):
     """A daemon on tcp, a local socket and TLS, with its admin socket."""
 
     def __init__(self, certificates):
@@ -33,10 +33,10 @@ class Target(Daemon):
         self.files = tempfile.mkdtemp(prefix="gpupool-target-")
         self.local = os.path.join(self.files, "gpupool.sock")
         self.admin = os.path.join(self.files, "admin.sock")
-        super().__init__("--listen", f"unix://{self.local}", "--listen", "tls://127.0.0.1:0", *certificates.daemon(),
+        super().__init__("", "--listen", f"unix://{self.local}", "--listen", "tls://127.0.0.1:0", *certificates.daemon(),
                          "--admin-socket", self.admin,
                          # What is freed shall be seen to be: a sanitizer keeps it for a while.
-                         env={"GPUPOOL_STALL_MS": str(STALL_MS), "ASAN_OPTIONS": "detect_leaks=1:quarantine_size_mb=4"})
+                         env={"ASAN_OPTIONS": "detect_leaks=1:quarantine_size_mb=4"})
         self.tls_address = re.search(r"^listening on (tls://\S+)$", read_file(self.out_path), re.M)[1]
         self.tls_port = int(self.tls_address.rsplit(":", 1)[1])
         self.remotes = {"tcp": self.address, "unix": f"unix://{self.local}", "tls": self.tls_address}
@@ -154,6 +154,8 @@ class Attacked:
         self.memory = self.target.memory_kib()
         self.neighbour = Neighbour(self.target)
         self.neighbour.__enter__()
+        # For sessions from now on: the neighbour may be slow.
+        self.target.reload(f"[daemon]\ntimeout = {STALL_MS // 1000}\n")
         return self.target
 
     def __exit__(self, kind, error, trace):
@@ -162,6 +164,7 @@ class Attacked:
             if kind is None:
                 now = self.target.memory_kib()
                 require(now - self.memory < GROWTH_KIB, f"the supervisor has grown from {self.memory} to {now} KiB")
+                self.target.reload("")
                 self.target.check_works()
         except Failed as failed:
             kind, error, trace = Failed, failed, failed.__traceback__

@@ -16,7 +16,8 @@ from attacked import MIB, STALL_MS, SUCCESS, Attacked, expect_one_ending
 from harness import SANITIZED, case, require
 from wire import BULK, Closed, Conn, Session, field, hello, launch_values, message, preamble, record, saxpy
 
-ROUNDS = 12 if SANITIZED else 40
+# All ways are one user's of this machine, whose sessions the log has 100 warnings for (log_budget.h).
+ROUNDS = 12 if SANITIZED else 30
 
 
 def end(session):

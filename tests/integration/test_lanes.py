@@ -402,16 +402,19 @@ def expect_end(session, lanes, reason):
         close_all(session, lanes)
 
 
-def hostile(reason, count=3, env=None, size=8 * MIB, more=b""):
-    """A peer that does this while a program copies, which does not notice."""
+def hostile(reason, count=3, timeout=30, size=8 * MIB, more=b""):
+    """A peer that does this while a program copies, which does not notice.  timeout: the peer may be silent
+    for so many seconds; the program, which may be slow, for the usual time."""
     def add(function):
         @case(f"hostile: {function.__doc__}")
         def _():
-            with Daemon(env=env) as daemon:
+            with Configured(f"[daemon]\ntimeout = {timeout}\n") as daemon:
                 workers = daemon.workers()
-                program = daemon.start("lanes", "short", env=FOUR)
                 session, lanes = open_session(daemon, count, size, more)
                 session.daemon = daemon
+                # What is open keeps the limit that it began with.
+                daemon.reload("[daemon]\ntimeout = 30\n")
+                program = daemon.start("lanes", "short", env=FOUR)
                 try:
                     function(session, lanes)
                 except Closed:
@@ -595,22 +598,20 @@ def _cut_inside(session, lanes):
     time.sleep(1)
 
 
-@hostile("2097152 bytes of copy 1 did not come on its data lanes", env={"GPUPOOL_STALL_MS": "700"})
+@hostile("2097152 bytes of copy 1 did not come on its data lanes", timeout=1)
 def _never(session, lanes):
     """chunks that never come"""
-    ask_in(session, 1, session.base, 3 * MIB)
+    # Before the record: the copy's time begins with that, and this end may be slow.
     lanes[1].send(chunk(1, MIB, bytes(MIB)))
-    time.sleep(2)
+    ask_in(session, 1, session.base, 3 * MIB)
 
 
 # The lane's time and the copy's end together.
-@hostile("(data lane 1: the peer stopped in the middle of a message|bytes of copy 1 did not come on its data lanes)",
-         env={"GPUPOOL_STALL_MS": "700"})
+@hostile("(data lane 1: the peer stopped in the middle of a message|bytes of copy 1 did not come on its data lanes)", timeout=1)
 def _stops(session, lanes):
     """a chunk that stops in its middle"""
     ask_in(session, 1, session.base, 3 * MIB)
     lanes[0].send(chunk(1, MIB, bytes(MIB))[:9000])
-    time.sleep(2)
 
 
 @hostile("it sent a copy on its data lanes while a host function is not done")
