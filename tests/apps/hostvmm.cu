@@ -1,35 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Virtual memory management of the host's memory, as NCCL uses it: at one address for both sides.
  */
-#include "app.h"
+#include "physical_app.h"
 
-#include <cuda.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#define DRIVER(name) reinterpret_cast<decltype(&name)>(entry(#name))
-#define DCHECK(call) dcheck(call, #call, __LINE__)
-
-static void *
-entry(const char *name)
-{
-	cudaDriverEntryPointQueryResult found;
-	void *function = nullptr;
-
-	CHECK(cudaGetDriverEntryPointByVersion(name, &function, 13000, cudaEnableDefault, &found));
-	REQUIRE(function);
-	return function;
-}
-
-static void
-dcheck(CUresult result, const char *call, int line)
-{
-	if (result == CUDA_SUCCESS)
-		return;
-	printf("line %d: %s: %d\n", line, call, (int)result);
-	exit(1);
-}
 
 static __global__ void
 add(int *data, size_t count, int value)
@@ -44,10 +20,8 @@ static size_t granule;
 static CUmemAllocationProp
 properties(CUmemLocationType where, unsigned int types)
 {
-	CUmemAllocationProp prop = {};
+	CUmemAllocationProp prop = app_physical_properties(where);
 
-	prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-	prop.location.type = where;
 	prop.requestedHandleTypes = (CUmemAllocationHandleType)types;
 	return prop;
 }
@@ -55,31 +29,20 @@ properties(CUmemLocationType where, unsigned int types)
 static void
 find_granule(void)
 {
-	const CUmemAllocationProp prop = properties(CU_MEM_LOCATION_TYPE_HOST_NUMA, 0);
-
-	DCHECK(DRIVER(cuMemGetAllocationGranularity)(&granule, &prop,
-						     CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+	granule = app_physical_granularity(properties(CU_MEM_LOCATION_TYPE_HOST_NUMA, 0));
 	REQUIRE(granule >= 4096 && (granule & (granule - 1)) == 0);
 }
 
 static CUmemGenericAllocationHandle
 make(const CUmemAllocationProp &prop)
 {
-	CUmemGenericAllocationHandle handle;
-
-	DCHECK(DRIVER(cuMemCreate)(&handle, granule, &prop, 0));
-	return handle;
+	return app_physical_create(prop, granule);
 }
 
 static CUresult
 give(CUdeviceptr base, CUmemLocationType who, int id, CUmemAccess_flags flags)
 {
-	CUmemAccessDesc desc = {};
-
-	desc.location.type = who;
-	desc.location.id = id;
-	desc.flags = flags;
-	return DRIVER(cuMemSetAccess)(base, granule, &desc, 1);
+	return app_physical_allow(base, granule, who, id, flags);
 }
 
 static unsigned long long
@@ -97,11 +60,8 @@ access(CUdeviceptr base, CUmemLocationType who)
 static int *
 map(CUmemGenericAllocationHandle handle)
 {
-	CUdeviceptr base;
+	CUdeviceptr base = app_physical_map(handle, granule);
 
-	DCHECK(DRIVER(cuMemAddressReserve)(&base, granule, 0, 0, 0));
-	DCHECK(DRIVER(cuMemMap)(base, granule, 0, handle, 0));
-	DCHECK(give(base, CU_MEM_LOCATION_TYPE_DEVICE, 0, CU_MEM_ACCESS_FLAGS_PROT_READWRITE));
 	DCHECK(give(base, CU_MEM_LOCATION_TYPE_HOST_NUMA, 0, CU_MEM_ACCESS_FLAGS_PROT_READWRITE));
 	return (int *)base;
 }
@@ -109,8 +69,7 @@ map(CUmemGenericAllocationHandle handle)
 static void
 unmap(int *memory)
 {
-	DCHECK(DRIVER(cuMemUnmap)((CUdeviceptr)memory, granule));
-	DCHECK(DRIVER(cuMemAddressFree)((CUdeviceptr)memory, granule));
+	app_physical_unmap((CUdeviceptr)memory, granule);
 }
 
 /* The program and kernels take turns; copies go either way. */

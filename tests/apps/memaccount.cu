@@ -4,9 +4,8 @@
  * any kind: memaccount PROGRAMS SEED STEPS. Two programs take turns, and each must see what the
  * other one has.
  */
-#include "app.h"
+#include "physical_app.h"
 
-#include <cuda.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,7 +19,6 @@
 #define UNTOLD (32 * MIB)
 #define UNSEEN MAPPED
 #define BLOCKS 12
-#define DRIVER(name) reinterpret_cast<decltype(&name)>(entry(#name))
 
 enum kind {
 	MALLOC,
@@ -52,17 +50,6 @@ static cudaStream_t stream;
 static cudaMemPool_t own, standard;
 static unsigned long long state;
 
-static void *
-entry(const char *name)
-{
-	cudaDriverEntryPointQueryResult found;
-	void *function = nullptr;
-
-	CHECK(cudaGetDriverEntryPointByVersion(name, &function, 13000, cudaEnableDefault, &found));
-	REQUIRE(function);
-	return function;
-}
-
 static size_t
 pick(size_t count)
 {
@@ -79,20 +66,9 @@ round_up(size_t size)
 static void
 physical(block *b)
 {
-	CUmemAllocationProp prop = {};
-	CUmemAccessDesc access = {};
-	CUdeviceptr at;
-
 	b->size = round_up(b->size);
-	prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-	prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-	REQUIRE(DRIVER(cuMemCreate)(&b->handle, b->size, &prop, 0) == CUDA_SUCCESS);
-	REQUIRE(DRIVER(cuMemAddressReserve)(&at, b->size, 0, 0, 0) == CUDA_SUCCESS);
-	REQUIRE(DRIVER(cuMemMap)(at, b->size, 0, b->handle, 0) == CUDA_SUCCESS);
-	access.location = prop.location;
-	access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-	REQUIRE(DRIVER(cuMemSetAccess)(at, b->size, &access, 1) == CUDA_SUCCESS);
-	b->memory = (void *)at;
+	b->handle = app_physical_create(app_physical_properties(), b->size);
+	b->memory = (void *)app_physical_map(b->handle, b->size);
 }
 
 /* Of what is free, an allocation gets all but what pools map with it. */
@@ -153,9 +129,8 @@ release(block *b)
 		CHECK(cudaFreeArray((cudaArray_t)b->memory));
 		break;
 	case PHYSICAL:
-		REQUIRE(DRIVER(cuMemUnmap)(at, b->size) == CUDA_SUCCESS);
-		REQUIRE(DRIVER(cuMemAddressFree)(at, b->size) == CUDA_SUCCESS);
-		REQUIRE(DRIVER(cuMemRelease)(b->handle) == CUDA_SUCCESS);
+		app_physical_unmap(at, b->size);
+		DCHECK(DRIVER(cuMemRelease)(b->handle));
 		break;
 	default:
 		CHECK(cudaFree(b->memory));

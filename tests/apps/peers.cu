@@ -4,9 +4,7 @@
  * of one on the other's memory of every kind, and the answers and errors of peer access.  With
  * "apart" no device reaches another, and copies work all the same.
  */
-#include "app.h"
-
-#include <cuda.h>
+#include "physical_app.h"
 
 static const int COUNT = 100000;
 static const size_t BYTES = COUNT * sizeof(int);
@@ -362,70 +360,38 @@ pools(void)
 	printf("pools\n");
 }
 
-template <typename F>
-static F
-entry(const char *name)
-{
-	cudaDriverEntryPointQueryResult found;
-	void *function;
-
-	CHECK(cudaGetDriverEntryPointByVersion(name, &function, 12000, cudaEnableDefault, &found));
-	REQUIRE(found == cudaDriverEntryPointSuccess);
-	return reinterpret_cast<F>(function);
-}
-
 /* Physical memory of device 1, at two addresses: for its own kernels, and for those of device 0. */
 static void
 physical(void)
 {
-	auto create = entry<decltype(&cuMemCreate)>("cuMemCreate");
-	auto reserve = entry<decltype(&cuMemAddressReserve)>("cuMemAddressReserve");
-	auto unreserve = entry<decltype(&cuMemAddressFree)>("cuMemAddressFree");
-	auto map = entry<decltype(&cuMemMap)>("cuMemMap");
-	auto unmap = entry<decltype(&cuMemUnmap)>("cuMemUnmap");
-	auto release = entry<decltype(&cuMemRelease)>("cuMemRelease");
-	auto give = entry<decltype(&cuMemSetAccess)>("cuMemSetAccess");
-	auto given = entry<decltype(&cuMemGetAccess)>("cuMemGetAccess");
-	auto granularity =
-		entry<decltype(&cuMemGetAllocationGranularity)>("cuMemGetAllocationGranularity");
-	CUmemAllocationProp prop = {};
-	CUmemAccessDesc access = {};
-	CUmemGenericAllocationHandle handle;
+	const CUmemAllocationProp prop = app_physical_properties(CU_MEM_LOCATION_TYPE_DEVICE, 1);
+	const size_t granule = app_physical_granularity(prop);
+	const size_t size = (BYTES + granule - 1) / granule * granule;
+	CUmemGenericAllocationHandle handle = app_physical_create(prop, size);
+	CUmemLocation who = prop.location;
 	cudaPointerAttributes attributes;
-	CUdeviceptr at[2];
 	unsigned long long flags;
-	size_t size;
+	CUdeviceptr at[2];
 	int *own = upload(0, 21);
 
-	prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-	prop.location.type = access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-	prop.location.id = 1;
-	access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-	REQUIRE(granularity(&size, &prop, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED) == CUDA_SUCCESS);
-	size = (BYTES + size - 1) / size * size;
-	REQUIRE(create(&handle, size, &prop, 0) == CUDA_SUCCESS);
 	for (int i = 0; i < 2; i++) {
-		REQUIRE(reserve(&at[i], size, 0, 0, 0) == CUDA_SUCCESS);
-		REQUIRE(map(at[i], size, 0, handle, 0) == CUDA_SUCCESS);
-		access.location.id = i;
-		REQUIRE(give(at[i], size, &access, 1) == CUDA_SUCCESS);
-		REQUIRE(given(&flags, &access.location, at[i]) == CUDA_SUCCESS);
+		at[i] = app_physical_map(handle, size, i);
+		who.id = i;
+		DCHECK(DRIVER(cuMemGetAccess)(&flags, &who, at[i]));
 		REQUIRE(flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-		access.location.id = 1 - i;
-		REQUIRE(given(&flags, &access.location, at[i]) == CUDA_SUCCESS);
+		who.id = 1 - i;
+		DCHECK(DRIVER(cuMemGetAccess)(&flags, &who, at[i]));
 		REQUIRE(flags == CU_MEM_ACCESS_FLAGS_PROT_NONE);
 	}
-	REQUIRE(release(handle) == CUDA_SUCCESS);
+	DCHECK(DRIVER(cuMemRelease)(handle));
 	run(0, reinterpret_cast<int *>(at[0]), own, 1);
 	run(1, reinterpret_cast<int *>(at[1]), reinterpret_cast<int *>(at[1]), 1);
 	run(0, own, reinterpret_cast<int *>(at[0]), 1);
 	check(own, 24);
 	CHECK(cudaPointerGetAttributes(&attributes, reinterpret_cast<void *>(at[0])));
 	REQUIRE(attributes.type == cudaMemoryTypeDevice && attributes.device == 1);
-	for (int i = 0; i < 2; i++) {
-		REQUIRE(unmap(at[i], size) == CUDA_SUCCESS);
-		REQUIRE(unreserve(at[i], size) == CUDA_SUCCESS);
-	}
+	for (int i = 0; i < 2; i++)
+		app_physical_unmap(at[i], size);
 	CHECK(cudaFree(own));
 	printf("physical memory\n");
 }

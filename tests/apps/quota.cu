@@ -4,64 +4,31 @@
  * is refused. Prints the error, how much of the device's memory it got, and whether all of it can
  * be had again.
  */
-#include "app.h"
+#include "physical_app.h"
 
-#include <cuda.h>
 #include <vector>
 
 static const size_t MIB = 1 << 20;
 
-template <typename F>
-static F
-driver(const char *name, F)
-{
-	cudaDriverEntryPointQueryResult found;
-	void *function = nullptr;
-
-	CHECK(cudaGetDriverEntryPointByVersion(name, &function, 13000, cudaEnableDefault, &found));
-	REQUIRE(function);
-	return reinterpret_cast<F>(function);
-}
-#define DRIVER(name) driver(#name, static_cast<decltype(&name)>(nullptr))
-#define MUST(call) REQUIRE((call) == CUDA_SUCCESS)
-
 static cudaError_t
 map_memory(void **memory, size_t size)
 {
-	static const auto create = DRIVER(cuMemCreate);
-	static const auto reserve = DRIVER(cuMemAddressReserve);
-	static const auto map = DRIVER(cuMemMap);
-	static const auto set_access = DRIVER(cuMemSetAccess);
-	static const auto release = DRIVER(cuMemRelease);
+	const CUmemAllocationProp prop = app_physical_properties();
 	CUmemGenericAllocationHandle handle;
-	CUmemAllocationProp prop = {};
-	CUmemAccessDesc access = {};
-	CUdeviceptr address;
+	CUresult result = DRIVER(cuMemCreate)(&handle, size, &prop, 0);
 
-	prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-	prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-	access.location = prop.location;
-	access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-	CUresult result = create(&handle, size, &prop, 0);
 	if (result != CUDA_SUCCESS)
 		return result == CUDA_ERROR_OUT_OF_MEMORY ? cudaErrorMemoryAllocation
 							  : cudaErrorUnknown;
-	MUST(reserve(&address, size, 0, 0, 0));
-	MUST(map(address, size, 0, handle, 0));
-	MUST(set_access(address, size, &access, 1));
-	MUST(release(handle));
-	*memory = reinterpret_cast<void *>(address);
+	*memory = reinterpret_cast<void *>(app_physical_map(handle, size));
+	DCHECK(DRIVER(cuMemRelease)(handle));
 	return cudaSuccess;
 }
 
 static void
 unmap_memory(void *memory, size_t size)
 {
-	static const auto unmap = DRIVER(cuMemUnmap);
-	static const auto unreserve = DRIVER(cuMemAddressFree);
-
-	MUST(unmap(reinterpret_cast<CUdeviceptr>(memory), size));
-	MUST(unreserve(reinterpret_cast<CUdeviceptr>(memory), size));
+	app_physical_unmap(reinterpret_cast<CUdeviceptr>(memory), size);
 }
 
 /* Whole pages of the device: 1024 by 512 floats. */

@@ -1,36 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Physical memory of one process in another, by descriptors that the two pass over a socket. */
-#include "app.h"
+#include "physical_app.h"
 
-#include <cuda.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#define DRIVER(name) reinterpret_cast<decltype(&name)>(entry(#name))
-#define DCHECK(call) dcheck(CUDA_SUCCESS, call, #call, __LINE__)
-#define DEXPECT(expected, call) dcheck(expected, call, #call, __LINE__)
-
-static void *
-entry(const char *name)
-{
-	cudaDriverEntryPointQueryResult found;
-	void *function = nullptr;
-
-	CHECK(cudaGetDriverEntryPointByVersion(name, &function, 13000, cudaEnableDefault, &found));
-	REQUIRE(function);
-	return function;
-}
-
-static void
-dcheck(CUresult expected, CUresult result, const char *call, int line)
-{
-	if (result == expected)
-		return;
-	printf("line %d: %s: %d, expected %d\n", line, call, (int)result, (int)expected);
-	fflush(stdout);
-	exit(1);
-}
 
 static __global__ void
 fill(int *data, size_t count, int first)
@@ -56,30 +30,21 @@ prepare()
 		&supported, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 0));
 	app_skip_unless_supported(supported ? cudaSuccess : cudaErrorNotSupported,
 				  "memory as a descriptor");
-	prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-	prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+	prop = app_physical_properties();
 	prop.requestedHandleTypes = type;
-	DCHECK(DRIVER(cuMemGetAllocationGranularity)(&granule, &prop,
-						     CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+	granule = app_physical_granularity(prop);
 }
 
 static int *
 map(CUmemGenericAllocationHandle memory)
 {
-	CUmemAccessDesc access = { prop.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
-	CUdeviceptr base;
-
-	DCHECK(DRIVER(cuMemAddressReserve)(&base, granule, 0, 0, 0));
-	DCHECK(DRIVER(cuMemMap)(base, granule, 0, memory, 0));
-	DCHECK(DRIVER(cuMemSetAccess)(base, granule, &access, 1));
-	return (int *)base;
+	return (int *)app_physical_map(memory, granule);
 }
 
 static void
 unmap(int *data)
 {
-	DCHECK(DRIVER(cuMemUnmap)((CUdeviceptr)data, granule));
-	DCHECK(DRIVER(cuMemAddressFree)((CUdeviceptr)data, granule));
+	app_physical_unmap((CUdeviceptr)data, granule);
 }
 
 static void
@@ -177,7 +142,7 @@ refuse()
 	int fd, ends[2];
 
 	prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE;
-	DCHECK(DRIVER(cuMemCreate)(&memory, granule, &prop, 0));
+	memory = app_physical_create(prop, granule);
 	prop.requestedHandleTypes = type;
 	DEXPECT(CUDA_ERROR_INVALID_VALUE,
 		DRIVER(cuMemExportToShareableHandle)(&fd, memory, type, 0));
@@ -197,7 +162,7 @@ produce()
 
 	prepare();
 	refuse();
-	DCHECK(DRIVER(cuMemCreate)(&memory, granule, &prop, 0));
+	memory = app_physical_create(prop, granule);
 	/* Before it is mapped anywhere. */
 	pass(export_of(memory));
 	data = map(memory);

@@ -1,33 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sparse arrays: the program puts memory behind their tiles, the same behind several, too. */
-#include "app.h"
-
-#include <cuda.h>
-
-#define DRIVER(name) reinterpret_cast<decltype(&name)>(entry(#name))
-#define DCHECK(call) dcheck(CUDA_SUCCESS, call, #call, __LINE__)
-#define DEXPECT(expected, call) dcheck(expected, call, #call, __LINE__)
-
-static void *
-entry(const char *name)
-{
-	cudaDriverEntryPointQueryResult found;
-	void *function = nullptr;
-
-	CHECK(cudaGetDriverEntryPointByVersion(name, &function, 13000, cudaEnableDefault, &found));
-	REQUIRE(function);
-	return function;
-}
-
-static void
-dcheck(CUresult expected, CUresult result, const char *call, int line)
-{
-	if (result == expected)
-		return;
-	printf("line %d: %s: %d, expected %d\n", line, call, (int)result, (int)expected);
-	fflush(stdout);
-	exit(1);
-}
+#include "physical_app.h"
 
 static cudaStream_t stream;
 static CUmemAllocationProp prop;
@@ -43,20 +16,15 @@ prepare()
 	DCHECK(DRIVER(cuDeviceGetAttribute)(&supported,
 					    CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED, 0));
 	app_skip_unless_supported(supported ? cudaSuccess : cudaErrorNotSupported, "sparse arrays");
-	prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-	prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+	prop = app_physical_properties();
 	prop.allocFlags.usage = CU_MEM_CREATE_USAGE_TILE_POOL;
-	DCHECK(DRIVER(cuMemGetAllocationGranularity)(&granule, &prop,
-						     CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+	granule = app_physical_granularity(prop);
 }
 
 static CUmemGenericAllocationHandle
 make_memory(size_t size)
 {
-	CUmemGenericAllocationHandle memory;
-
-	DCHECK(DRIVER(cuMemCreate)(&memory, (size + granule - 1) / granule * granule, &prop, 0));
-	return memory;
+	return app_physical_create(prop, (size + granule - 1) / granule * granule);
 }
 
 static CUDA_ARRAY3D_DESCRIPTOR
@@ -460,7 +428,7 @@ wrong()
 	DCHECK(DRIVER(cuArray3DCreate)(&dense, &described));
 	DEXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuArrayGetSparseProperties)(&tiles, dense));
 	prop.allocFlags.usage = 0;
-	DCHECK(DRIVER(cuMemCreate)(&plain, granule, &prop, 0));
+	plain = app_physical_create(prop, granule);
 	prop.allocFlags.usage = CU_MEM_CREATE_USAGE_TILE_POOL;
 	refuse(map_info(dense, all, memory, 0));
 	refuse(map_info(array, all, plain, 0));

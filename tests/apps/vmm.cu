@@ -1,32 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Virtual memory management: physical memory mapped piece by piece into reserved addresses. */
-#include "app.h"
-
-#include <cuda.h>
-
-#define DRIVER(name) reinterpret_cast<decltype(&name)>(entry(#name))
-#define DCHECK(call) dcheck(CUDA_SUCCESS, call, #call, __LINE__)
-#define DEXPECT(expected, call) dcheck(expected, call, #call, __LINE__)
-
-static void *
-entry(const char *name)
-{
-	cudaDriverEntryPointQueryResult found;
-	void *function = nullptr;
-
-	CHECK(cudaGetDriverEntryPointByVersion(name, &function, 13000, cudaEnableDefault, &found));
-	REQUIRE(function);
-	return function;
-}
-
-static void
-dcheck(CUresult expected, CUresult result, const char *call, int line)
-{
-	if (result == expected)
-		return;
-	printf("line %d: %s: %d, expected %d\n", line, call, (int)result, (int)expected);
-	exit(1);
-}
+#include "physical_app.h"
 
 static __global__ void
 fill(int *data, size_t count, int value)
@@ -36,32 +10,26 @@ fill(int *data, size_t count, int value)
 		data[i] = value + (int)i;
 }
 
-static decltype(&cuMemCreate) create;
 static decltype(&cuMemRelease) release;
 static decltype(&cuMemMap) map;
 static decltype(&cuMemUnmap) unmap;
-static decltype(&cuMemSetAccess) set_access;
 static decltype(&cuMemAddressReserve) reserve;
 static decltype(&cuMemAddressFree) unreserve;
 
 static CUmemAllocationProp prop;
-static CUmemAccessDesc access;
 static size_t granule;
 
 static CUmemGenericAllocationHandle
 make(size_t granules)
 {
-	CUmemGenericAllocationHandle handle;
-
-	DCHECK(create(&handle, granules * granule, &prop, 0));
-	return handle;
+	return app_physical_create(prop, granules * granule);
 }
 
 static void
 map_at(CUdeviceptr address, size_t granules, CUmemGenericAllocationHandle handle)
 {
 	DCHECK(map(address, granules * granule, 0, handle, 0));
-	DCHECK(set_access(address, granules * granule, &access, 1));
+	DCHECK(app_physical_allow(address, granules * granule, CU_MEM_LOCATION_TYPE_DEVICE, 0));
 }
 
 static void
@@ -134,10 +102,10 @@ move()
 	size = part == CUDA_SUCCESS ? granule : 2 * granule;
 	if (part != CUDA_SUCCESS)
 		DCHECK(map(base, size, 0, memory, 0));
-	DCHECK(get_access(&flags, &access.location, base));
+	DCHECK(get_access(&flags, &prop.location, base));
 	REQUIRE(flags == CU_MEM_ACCESS_FLAGS_PROT_NONE);
-	DCHECK(set_access(base, size, &access, 1));
-	DCHECK(get_access(&flags, &access.location, base));
+	DCHECK(app_physical_allow(base, size, CU_MEM_LOCATION_TYPE_DEVICE, 0));
+	DCHECK(get_access(&flags, &prop.location, base));
 	REQUIRE(flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 	expect(base, 1000, 7);
 	DEXPECT(CUDA_ERROR_INVALID_VALUE, map(base, size, 0, memory, 0));
@@ -183,8 +151,8 @@ refuse()
 	CUmemGenericAllocationHandle memory;
 	CUdeviceptr base;
 
-	DEXPECT(CUDA_ERROR_INVALID_VALUE, create(&memory, granule / 2, &prop, 0));
-	DEXPECT(CUDA_ERROR_OUT_OF_MEMORY, create(&memory, (size_t)1 << 46, &prop, 0));
+	DEXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuMemCreate)(&memory, granule / 2, &prop, 0));
+	DEXPECT(CUDA_ERROR_OUT_OF_MEMORY, DRIVER(cuMemCreate)(&memory, (size_t)1 << 46, &prop, 0));
 	DEXPECT(CUDA_ERROR_INVALID_VALUE, reserve(&base, 100, 0, 0, 0));
 	DEXPECT(CUDA_ERROR_INVALID_VALUE, unreserve(4096, 4096));
 }
@@ -192,7 +160,6 @@ refuse()
 int
 main()
 {
-	auto granularity = DRIVER(cuMemGetAllocationGranularity);
 	int supported;
 
 	CHECK(cudaSetDevice(0));
@@ -201,18 +168,13 @@ main()
 		&supported, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0));
 	app_skip_unless_supported(supported ? cudaSuccess : cudaErrorNotSupported,
 				  "virtual memory management");
-	create = DRIVER(cuMemCreate);
 	release = DRIVER(cuMemRelease);
 	map = DRIVER(cuMemMap);
 	unmap = DRIVER(cuMemUnmap);
-	set_access = DRIVER(cuMemSetAccess);
 	reserve = DRIVER(cuMemAddressReserve);
 	unreserve = DRIVER(cuMemAddressFree);
-	prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-	prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-	access.location = prop.location;
-	access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-	DCHECK(granularity(&granule, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+	prop = app_physical_properties();
+	granule = app_physical_granularity(prop);
 
 	grow();
 	move();

@@ -1,30 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpd_calls.h"
-#include "server/worker/memory/grant.h"
-#include "server/worker/memory/memory.h"
-#include "tests/test.h"
-#include "tests/unit/server/server_fake.h"
-
-#define NAME ((1u << 20) | 7)
-#define UNIT FAKE_GRANULE
-
-static struct fake fake;
-
-static int
-setup(void **state)
-{
-	fake_create(&fake);
-	return gpd_memory_create(&fake.session, FAKE_WINDOW, FAKE_WINDOW_SIZE);
-}
-
-static int
-teardown(void **state)
-{
-	gpd_grant_forget(&fake.session);
-	gpd_memory_destroy(&fake.session);
-	fake_destroy(&fake);
-	return fake_chunks;
-}
+#include "tests/unit/server/memory_fixture.h"
 
 static CUresult
 ask(uint64_t forgo, uint64_t least, uint64_t wanted, uint64_t *granted_p)
@@ -138,17 +113,6 @@ a_device_that_has_no_more_takes_what_is_held(void **state)
 	assert_int_equal(fake_chunks, 2);
 }
 
-static uint64_t
-available(void)
-{
-	struct gp_reply_gpMemoryInfo reply;
-
-	assert_int_equal(
-		gpd_gpMemoryInfo(&fake.session, &(struct gp_args_gpMemoryInfo){ 0 }, &reply),
-		CUDA_SUCCESS);
-	return reply.free / UNIT;
-}
-
 /* Of one piece of 8 only 4 are credit any more. */
 static void
 what_is_held_besides_is_free(void **state)
@@ -178,9 +142,7 @@ physical_memory_comes_out_of_it_too(void **state)
 	assert_int_equal(grant(3, 3), 3);
 	assert_int_equal(gpd_gpMemoryMake(&fake.session, &args), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(counted(), 3);
-	assert_int_equal(gpd_gpMemoryRelease(&fake.session,
-					     &(struct gp_args_gpMemoryRelease){ .memory = NAME }),
-			 CUDA_SUCCESS);
+	assert_int_equal(release(), CUDA_SUCCESS);
 	assert_int_equal(counted(), 0);
 }
 
@@ -197,8 +159,6 @@ all_of_it_goes_with_the_session(void **state)
 	assert_int_equal(left(), 0);
 	assert_int_equal(fake_chunks, 0);
 }
-
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int
 main(void)

@@ -1,30 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
-#include "gpd_calls.h"
 #include "server/worker/device/device.h"
-#include "server/worker/memory/memory.h"
-#include "tests/test.h"
-#include "tests/unit/server/server_fake.h"
+#include "tests/unit/server/memory_fixture.h"
 
 #include <pthread.h>
 #include <string.h>
-
-static struct fake fake;
-
-static int
-setup(void **state)
-{
-	fake_create(&fake);
-	return gpd_memory_create(&fake.session, FAKE_WINDOW, FAKE_WINDOW_SIZE);
-}
-
-static int
-teardown(void **state)
-{
-	gpd_memory_destroy(&fake.session);
-	fake_destroy(&fake);
-	return fake_chunks;
-}
 
 static CUresult
 map(uint64_t at, uint64_t granules)
@@ -410,8 +390,6 @@ a_driver_without_exportable_memory_still_makes_memory(void **state)
 	assert_int_equal(fake_count_calls("cuMemCreate 2097152 device 0 handles 1"), 1);
 	assert_int_equal(fake_count_calls("cuMemCreate 2097152 device 0 handles 0"), 2);
 }
-
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int
 main(void)

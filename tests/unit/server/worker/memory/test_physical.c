@@ -1,37 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpd_calls.h"
-#include "server/worker/memory/memory.h"
 #include "server/worker/memory/physical.h"
-#include "tests/test.h"
-#include "tests/unit/server/server_fake.h"
-
-#include <string.h>
-
-#define NAME ((1u << 20) | 7)
-
-static struct fake fake;
-
-static int
-setup(void **state)
-{
-	fake_create(&fake);
-	return gpd_memory_create(&fake.session, FAKE_WINDOW, FAKE_WINDOW_SIZE);
-}
-
-static int
-teardown(void **state)
-{
-	gpd_memory_destroy(&fake.session);
-	fake_destroy(&fake);
-	return fake_chunks;
-}
+#include "tests/unit/server/memory_fixture.h"
 
 /* As the dispatcher does it. */
 static CUresult
 create(uint64_t granules)
 {
 	const struct gp_args_gpMemoryCreate args = { .memory = NAME,
-						     .size = granules * FAKE_GRANULE,
+						     .size = granules * UNIT,
 						     .device = 0 };
 	CUresult result = gpd_account_allocate(&fake.session.account, 0, args.size);
 
@@ -49,30 +25,23 @@ attach_at(uint64_t address, uint64_t granules)
 	return gpd_gpMemoryAttach(&fake.session, &(struct gp_args_gpMemoryAttach){
 							 .memory = NAME,
 							 .address = address,
-							 .size = granules * FAKE_GRANULE,
+							 .size = granules * UNIT,
 						 });
 }
 
 static CUresult
 attach(uint64_t at, uint64_t granules)
 {
-	return attach_at(FAKE_WINDOW + at * FAKE_GRANULE, granules);
+	return attach_at(FAKE_WINDOW + at * UNIT, granules);
 }
 
 static CUresult
 detach(uint64_t at, uint64_t granules)
 {
 	return gpd_gpMemoryUnmap(&fake.session, &(struct gp_args_gpMemoryUnmap){
-							.address = FAKE_WINDOW + at * FAKE_GRANULE,
-							.size = granules * FAKE_GRANULE,
+							.address = FAKE_WINDOW + at * UNIT,
+							.size = granules * UNIT,
 						});
-}
-
-static CUresult
-release(void)
-{
-	return gpd_gpMemoryRelease(&fake.session,
-				   &(struct gp_args_gpMemoryRelease){ .memory = NAME });
 }
 
 static uint64_t
@@ -81,42 +50,31 @@ left(void)
 	return gpd_ledger_room(fake.session.account.ledger, fake.session.account.line, 0, 0).left;
 }
 
-static uint64_t
-available(void)
-{
-	struct gp_reply_gpMemoryInfo reply;
-
-	assert_int_equal(
-		gpd_gpMemoryInfo(&fake.session, &(struct gp_args_gpMemoryInfo){ 0 }, &reply),
-		CUDA_SUCCESS);
-	return reply.free;
-}
-
 static void
 memory_counts_until_the_driver_has_it_back(void **state)
 {
-	fake.session.account.line->devices[0].memory_max = 4 * FAKE_GRANULE;
+	fake.session.account.line->devices[0].memory_max = 4 * UNIT;
 	assert_int_equal(create(3), CUDA_SUCCESS);
-	assert_int_equal(left(), FAKE_GRANULE);
+	assert_int_equal(left(), UNIT);
 	assert_int_equal(attach(0, 3), CUDA_SUCCESS);
 	assert_int_equal(attach(8, 2), CUDA_SUCCESS);
-	assert_int_equal(left(), FAKE_GRANULE);
+	assert_int_equal(left(), UNIT);
 	assert_int_equal(release(), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(detach(0, 3), CUDA_SUCCESS);
 	assert_int_equal(release(), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(detach(8, 2), CUDA_SUCCESS);
-	assert_int_equal(left(), FAKE_GRANULE);
-	assert_int_equal(available(), FAKE_GRANULE);
+	assert_int_equal(left(), UNIT);
+	assert_int_equal(available(), 1);
 
 	assert_int_equal(release(), CUDA_SUCCESS);
 	assert_int_equal(release(), CUDA_ERROR_INVALID_VALUE);
 	/* Work may still use it; the session could have it again. */
-	assert_int_equal(left(), FAKE_GRANULE);
-	assert_int_equal(available(), 4 * FAKE_GRANULE);
+	assert_int_equal(left(), UNIT);
+	assert_int_equal(available(), 4);
 	fake_run_markers(&fake, 1);
-	assert_int_equal(left(), FAKE_GRANULE);
+	assert_int_equal(left(), UNIT);
 	fake_run_markers(&fake, -1);
-	assert_int_equal(left(), 4 * FAKE_GRANULE);
+	assert_int_equal(left(), 4 * UNIT);
 	assert_int_equal(fake_count_calls("cuMemRelease"), 1);
 	assert_int_equal(create(5), CUDA_ERROR_OUT_OF_MEMORY);
 }
@@ -124,13 +82,12 @@ memory_counts_until_the_driver_has_it_back(void **state)
 static void
 an_allocation_waits_for_what_is_on_its_way_back(void **state)
 {
-	fake.session.account.line->devices[0].memory_max = 4 * FAKE_GRANULE;
+	fake.session.account.line->devices[0].memory_max = 4 * UNIT;
 	assert_int_equal(create(3), CUDA_SUCCESS);
 	assert_int_equal(attach(0, 3), CUDA_SUCCESS);
 	assert_int_equal(detach(0, 3), CUDA_SUCCESS);
 	assert_int_equal(release(), CUDA_SUCCESS);
-	assert_int_equal(gpd_account_allocate(&fake.session.account, 0, 4 * FAKE_GRANULE),
-			 CUDA_SUCCESS);
+	assert_int_equal(gpd_account_allocate(&fake.session.account, 0, 4 * UNIT), CUDA_SUCCESS);
 	assert_int_equal(fake_count_calls("cuMemRelease"), 1);
 }
 
@@ -143,9 +100,9 @@ every_byte_is_zeroed_once_before_it_is_seen(void **state)
 	assert_int_equal(fake_count_calls("cuMemset"), 1);
 	assert_int_equal(attach(4, 4), CUDA_SUCCESS);
 	assert_int_equal(fake_count_calls("cuMemset"), 2);
-	assert_int_equal(*(const uint8_t *)(FAKE_WINDOW + 5 * FAKE_GRANULE), 0);
+	assert_int_equal(*(const uint8_t *)(FAKE_WINDOW + 5 * UNIT), 0);
 	/* What is there is the session's own from now on. */
-	assert_int_equal(*(const uint8_t *)(FAKE_WINDOW + 4 * FAKE_GRANULE), 0xee);
+	assert_int_equal(*(const uint8_t *)(FAKE_WINDOW + 4 * UNIT), 0xee);
 	assert_int_equal(attach(16, 4), CUDA_SUCCESS);
 	assert_int_equal(fake_count_calls("cuMemset"), 2);
 }
@@ -189,9 +146,8 @@ what_does_not_fit_is_refused(void **state)
 static void
 memory_that_needs_what_is_leaving_waits_for_it(void **state)
 {
-	assert_int_equal(gpd_account_allocate(&fake.session.account, 0, FAKE_GRANULE),
-			 CUDA_SUCCESS);
-	assert_int_equal(gpd_memory_map(&fake.session, FAKE_WINDOW, FAKE_GRANULE, 0), CUDA_SUCCESS);
+	assert_int_equal(gpd_account_allocate(&fake.session.account, 0, UNIT), CUDA_SUCCESS);
+	assert_int_equal(gpd_memory_map(&fake.session, FAKE_WINDOW, UNIT, 0), CUDA_SUCCESS);
 	assert_int_equal(detach(0, 1), CUDA_SUCCESS);
 	fake_fail("cuMemCreate", CUDA_ERROR_OUT_OF_MEMORY, 0);
 
@@ -217,24 +173,21 @@ addresses_besides_the_window_can_be_had_and_given_back(void **state)
 			 CUDA_ERROR_OUT_OF_MEMORY);
 	free.address = reply.address;
 	assert_int_equal(create(1), CUDA_SUCCESS);
-	assert_int_equal(attach_at(reply.address + args.size - FAKE_GRANULE, 1), CUDA_SUCCESS);
+	assert_int_equal(attach_at(reply.address + args.size - UNIT, 1), CUDA_SUCCESS);
 	assert_true(gpd_memory_accessible(&fake.session, reply.address + args.size - 5, 5));
 	assert_false(gpd_memory_accessible(&fake.session, reply.address, 5));
 	assert_int_equal(gpd_gpAddressFree(&fake.session, &free), CUDA_ERROR_INVALID_VALUE);
-	assert_int_equal(
-		gpd_gpMemoryUnmap(&fake.session,
-				  &(struct gp_args_gpMemoryUnmap){
-					  .address = reply.address + args.size - FAKE_GRANULE,
-					  .size = FAKE_GRANULE,
-				  }),
-		CUDA_SUCCESS);
+	assert_int_equal(gpd_gpMemoryUnmap(&fake.session,
+					   &(struct gp_args_gpMemoryUnmap){
+						   .address = reply.address + args.size - UNIT,
+						   .size = UNIT,
+					   }),
+			 CUDA_SUCCESS);
 	assert_int_equal(gpd_gpAddressFree(&fake.session, &free), CUDA_SUCCESS);
 	assert_int_equal(fake_markers(&fake), 0);
 	assert_int_equal(gpd_gpAddressFree(&fake.session, &free), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(fake_count_calls("cuMemAddressFree"), 1);
 }
-
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int
 main(void)

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Functions of the driver for programs on the runtime, which are not linked with the driver, and
+ * physical memory (cuMemCreate) made of them.  Each prints what is wrong, and ends.
+ */
+#pragma once
+
+#include "app.h"
+
+#include <cuda.h>
+
+#define DRIVER(name) reinterpret_cast<decltype(&name)>(app_entry(#name))
+#define DCHECK(call) app_driver_check(CUDA_SUCCESS, call, #call, __LINE__)
+#define DEXPECT(expected, call) app_driver_check(expected, call, #call, __LINE__)
+
+static inline void *
+app_entry(const char *name)
+{
+	cudaDriverEntryPointQueryResult found;
+	void *function = nullptr;
+
+	CHECK(cudaGetDriverEntryPointByVersion(name, &function, 13000, cudaEnableDefault, &found));
+	REQUIRE(function);
+	return function;
+}
+
+static inline void
+app_driver_check(CUresult expected, CUresult result, const char *call, int line)
+{
+	if (result == expected)
+		return;
+	printf("line %d: %s: %d, expected %d\n", line, call, (int)result, (int)expected);
+	fflush(stdout);
+	exit(1);
+}
+
+static inline CUmemAllocationProp
+app_physical_properties(CUmemLocationType where = CU_MEM_LOCATION_TYPE_DEVICE, int id = 0)
+{
+	CUmemAllocationProp prop = {};
+
+	prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+	prop.location.type = where;
+	prop.location.id = id;
+	return prop;
+}
+
+static inline size_t
+app_physical_granularity(const CUmemAllocationProp &prop)
+{
+	size_t granularity;
+
+	DCHECK(DRIVER(cuMemGetAllocationGranularity)(&granularity, &prop,
+						     CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+	return granularity;
+}
+
+static inline CUmemGenericAllocationHandle
+app_physical_create(const CUmemAllocationProp &prop, size_t size)
+{
+	CUmemGenericAllocationHandle memory;
+
+	DCHECK(DRIVER(cuMemCreate)(&memory, size, &prop, 0));
+	return memory;
+}
+
+static inline CUresult
+app_physical_allow(CUdeviceptr at, size_t size, CUmemLocationType who, int id,
+		   CUmemAccess_flags flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+{
+	CUmemAccessDesc access = {};
+
+	access.location.type = who;
+	access.location.id = id;
+	access.flags = flags;
+	return DRIVER(cuMemSetAccess)(at, size, &access, 1);
+}
+
+/* At an address of its own, for this device. */
+static inline CUdeviceptr
+app_physical_map(CUmemGenericAllocationHandle memory, size_t size, int device = 0)
+{
+	CUdeviceptr at;
+
+	DCHECK(DRIVER(cuMemAddressReserve)(&at, size, 0, 0, 0));
+	DCHECK(DRIVER(cuMemMap)(at, size, 0, memory, 0));
+	DCHECK(app_physical_allow(at, size, CU_MEM_LOCATION_TYPE_DEVICE, device));
+	return at;
+}
+
+static inline void
+app_physical_unmap(CUdeviceptr at, size_t size)
+{
+	DCHECK(DRIVER(cuMemUnmap)(at, size));
+	DCHECK(DRIVER(cuMemAddressFree)(at, size));
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A session of server_fake.h with device memory, physical memory of one name, and its counts. */
+#ifndef MEMORY_FIXTURE_H
+#define MEMORY_FIXTURE_H
+
+#include "gpd_calls.h"
+#include "server/worker/memory/grant.h"
+#include "server/worker/memory/memory.h"
+#include "tests/test.h"
+#include "tests/unit/server/server_fake.h"
+
+#define NAME ((1u << 20) | 7)
+#define UNIT FAKE_GRANULE
+
+static struct fake fake;
+
+static inline int
+setup(void **state)
+{
+	fake_create(&fake);
+	return gpd_memory_create(&fake.session, FAKE_WINDOW, FAKE_WINDOW_SIZE);
+}
+
+static inline int
+teardown(void **state)
+{
+	gpd_grant_forget(&fake.session);
+	gpd_memory_destroy(&fake.session);
+	fake_destroy(&fake);
+	return fake_chunks;
+}
+
+static inline CUresult
+release(void)
+{
+	return gpd_gpMemoryRelease(&fake.session,
+				   &(struct gp_args_gpMemoryRelease){ .memory = NAME });
+}
+
+/* Units that are free for the session. */
+static inline uint64_t
+available(void)
+{
+	struct gp_reply_gpMemoryInfo reply;
+
+	assert_int_equal(
+		gpd_gpMemoryInfo(&fake.session, &(struct gp_args_gpMemoryInfo){ 0 }, &reply),
+		CUDA_SUCCESS);
+	return reply.free / UNIT;
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+#endif /* MEMORY_FIXTURE_H */
