@@ -52,7 +52,7 @@ static const struct key {
 
 /* Returns 0 if invalid lines are skipped. */
 static int __attribute__((format(printf, 2, 3)))
-complain(struct reader *reader, const char *format, ...)
+reader_fail(struct reader *reader, const char *format, ...)
 {
 	va_list arguments;
 	int used;
@@ -68,9 +68,9 @@ complain(struct reader *reader, const char *format, ...)
 	return -1;
 }
 
-/* Set and not empty, or NULL. */
+/* NULL: not set, or not an absolute path. */
 static const char *
-absolute_value_of(const char *name)
+folder_get(const char *name)
 {
 	const char *text = gp_environment_get(name);
 
@@ -91,7 +91,7 @@ trim(char *text)
 
 /* A comment follows a blank, or begins the line. */
 static void
-cut_comment(char *line)
+comment_cut(char *line)
 {
 	for (char *at = line; *at; at++) {
 		if ((*at == '#' || *at == ';') && (at == line || isspace((unsigned char)at[-1]))) {
@@ -117,7 +117,7 @@ gpc_pool_is_name(const char *text)
 
 /* *bare_p: the address that equals url has no scheme. */
 static bool
-find_address(const struct gpc_pool *pool, const struct gp_url *url, bool *bare_p)
+address_find(const struct gpc_pool *pool, const struct gp_url *url, bool *bare_p)
 {
 	for (const char *item = pool->url, *end; *item; item = *end ? end + 1 : end) {
 		char text[GP_URL_TEXT_MAX], error[256];
@@ -145,11 +145,11 @@ gpc_pool_has_address(const struct gpc_pool *pool, const struct gp_url *url)
 {
 	bool bare;
 
-	return find_address(pool, url, &bare);
+	return address_find(pool, url, &bare);
 }
 
 static int
-close_section(struct reader *reader)
+section_close(struct reader *reader)
 {
 	struct gpc_pool *pool = reader->open;
 
@@ -158,8 +158,9 @@ close_section(struct reader *reader)
 		return 0;
 	if (!*pool->url) {
 		reader->line = pool->line;
-		if (complain(reader, "[pool %s] has no url: \"url = tls://HOST\" says where it is",
-			     pool->name))
+		if (reader_fail(reader,
+				"[pool %s] has no url: \"url = tls://HOST\" says where it is",
+				pool->name))
 			return -1;
 	}
 	if (reader->pools->wanted && !gpc_pool_has_address(pool, reader->pools->wanted))
@@ -168,54 +169,54 @@ close_section(struct reader *reader)
 }
 
 static int
-check_section(struct reader *reader, const char *name)
+section_check(struct reader *reader, const char *name)
 {
 	const struct gpc_pools *pools = reader->pools;
 
 	if (!gpc_pool_is_name(name))
-		return complain(reader,
-				"\"%s\" is no name of a pool: letters, digits, \".\", \"_\", \"-\"",
-				name);
+		return reader_fail(
+			reader, "\"%s\" is no name of a pool: letters, digits, \".\", \"_\", \"-\"",
+			name);
 	for (int i = 0; i < pools->count; i++) {
 		const struct gpc_pool *other = &pools->list[i];
 
 		if (strcmp(other->name, name) == 0 && strcmp(other->file, reader->file) == 0)
-			return complain(reader, "[pool %s] is there already, in line %d", name,
-					other->line);
+			return reader_fail(reader, "[pool %s] is there already, in line %d", name,
+					   other->line);
 	}
 	return 0;
 }
 
 static int
-open_section(struct reader *reader, char *line)
+section_open(struct reader *reader, char *line)
 {
 	struct gpc_pools *pools = reader->pools;
 	char *end = strchr(line, ']'), *name;
 	struct gpc_pool *list;
 
-	if (close_section(reader))
+	if (section_close(reader))
 		return -1;
 	if (pools->wanted && pools->count)
 		return 0;
 	if ((!end || *trim(end + 1)) &&
-	    complain(reader, "\"%s\": a section is a line \"[pool NAME]\"", line))
+	    reader_fail(reader, "\"%s\": a section is a line \"[pool NAME]\"", line))
 		return -1;
 	if (!end)
 		return 0;
 	*end = '\0';
 	name = trim(line + 1);
 	if (strncmp(name, "pool", 4) != 0 || !isspace((unsigned char)name[4]))
-		return complain(reader,
-				"[%s]: there is no such section; a pool's is \"[pool NAME]\"",
-				name);
+		return reader_fail(reader,
+				   "[%s]: there is no such section; a pool's is \"[pool NAME]\"",
+				   name);
 	name = trim(name + 4);
-	if (check_section(reader, name))
+	if (section_check(reader, name))
 		return -1;
 	if (pools->count == GPC_POOLS_MAX)
-		return complain(reader, "more than %d pools", GPC_POOLS_MAX);
+		return reader_fail(reader, "more than %d pools", GPC_POOLS_MAX);
 	list = realloc(pools->list, (size_t)(pools->count + 1) * sizeof(*list));
 	if (!list)
-		return complain(reader, "out of memory");
+		return reader_fail(reader, "out of memory");
 	pools->list = list;
 	reader->open = &list[pools->count++];
 	*reader->open = (struct gpc_pool){ .line = reader->line };
@@ -227,15 +228,15 @@ open_section(struct reader *reader, char *line)
 
 /* "~/..." is in the user's home, another relative path in the file's folder. */
 static int
-store_path(struct reader *reader, const struct key *key, char *into, const char *value)
+path_store(struct reader *reader, const struct key *key, char *into, const char *value)
 {
-	const char *home = absolute_value_of("HOME"), *slash = strrchr(reader->file, '/');
+	const char *home = folder_get("HOME"), *slash = strrchr(reader->file, '/');
 	bool in_home = strncmp(value, "~/", 2) == 0;
 	int length;
 
 	if (in_home && !home)
-		return complain(reader, "%s = %s: HOME does not say where that is", key->name,
-				value);
+		return reader_fail(reader, "%s = %s: HOME does not say where that is", key->name,
+				   value);
 	if (in_home)
 		length = snprintf(into, key->size, "%s/%s", home, value + 2);
 	else if (*value == '/' || !slash)
@@ -246,11 +247,11 @@ store_path(struct reader *reader, const struct key *key, char *into, const char 
 	if (length >= 0 && (size_t)length < key->size)
 		return 0;
 	*into = '\0';
-	return complain(reader, "%s = ...: too long for a path", key->name);
+	return reader_fail(reader, "%s = ...: too long for a path", key->name);
 }
 
 static int
-fail_key(struct reader *reader, const char *name)
+key_fail(struct reader *reader, const char *name)
 {
 	const char *names[KEYS], *meant;
 	char known[160] = "";
@@ -262,50 +263,50 @@ fail_key(struct reader *reader, const char *name)
 	}
 	meant = gp_most_similar(name, names, KEYS);
 	if (meant)
-		return complain(reader, "[pool %s] %s: there is no such key; did you mean %s?",
-				reader->open->name, name, meant);
-	return complain(reader, "[pool %s] %s: there is no such key here (%s)", reader->open->name,
-			name, known);
+		return reader_fail(reader, "[pool %s] %s: there is no such key; did you mean %s?",
+				   reader->open->name, name, meant);
+	return reader_fail(reader, "[pool %s] %s: there is no such key here (%s)",
+			   reader->open->name, name, known);
 }
 
 static int
-store_value(struct reader *reader, const char *name, const char *value)
+value_store(struct reader *reader, const char *name, const char *value)
 {
 	const char *wrong, *pool;
 	const struct key *key = NULL;
 	char *into;
 
 	if (!reader->open)
-		return complain(reader, "\"%s = ...\" stands before the first \"[pool NAME]\"",
-				name);
+		return reader_fail(reader, "\"%s = ...\" stands before the first \"[pool NAME]\"",
+				   name);
 	for (int i = 0; !key && i < KEYS; i++) {
 		if (strcmp(keys[i].name, name) == 0)
 			key = &keys[i];
 	}
 	if (!key)
-		return fail_key(reader, name);
+		return key_fail(reader, name);
 	pool = reader->open->name;
 	into = (char *)reader->open + key->offset;
 	if (reader->given >> (key - keys) & 1 &&
-	    complain(reader, "[pool %s] %s: is there already", pool, name))
+	    reader_fail(reader, "[pool %s] %s: is there already", pool, name))
 		return -1;
 	reader->given |= 1u << (key - keys);
 	if (!*value)
-		return complain(reader, "[pool %s] %s: its value is missing", pool, name);
+		return reader_fail(reader, "[pool %s] %s: its value is missing", pool, name);
 	if (key->is_path)
-		return store_path(reader, key, into, value);
+		return path_store(reader, key, into, value);
 	wrong = reader->pools->check ? reader->pools->check(name, value) : NULL;
 	if (wrong)
-		return complain(reader, "[pool %s] %s: %s", pool, name, wrong);
+		return reader_fail(reader, "[pool %s] %s: %s", pool, name, wrong);
 	if (strlen(value) >= key->size)
-		return complain(reader, "[pool %s] %s: \"%s\" is too long", pool, name, value);
+		return reader_fail(reader, "[pool %s] %s: \"%s\" is too long", pool, name, value);
 	(void)snprintf(into, key->size, "%s", value);
 	return 0;
 }
 
 /* A secret that stands here by mistake must not reach a terminal or a log. */
 static bool
-has_token(const char *line)
+line_has_token(const char *line)
 {
 	const char *at = line;
 
@@ -318,31 +319,31 @@ has_token(const char *line)
 }
 
 static int
-parse_line(struct reader *reader, const char *text, size_t length)
+line_parse(struct reader *reader, const char *text, size_t length)
 {
 	char room[LINE_MAX_SIZE], *line, *value;
 
 	reader->line++;
 	if (length >= sizeof(room))
-		return complain(reader, "longer than %zu bytes", sizeof(room) - 1);
+		return reader_fail(reader, "longer than %zu bytes", sizeof(room) - 1);
 	if (memchr(text, '\0', length))
-		return complain(reader, "contains a zero byte: this is not a text file");
+		return reader_fail(reader, "contains a zero byte: this is not a text file");
 	(void)snprintf(room, sizeof(room), "%.*s", (int)length, text);
-	cut_comment(room);
+	comment_cut(room);
 	line = trim(room);
 	if (!*line)
 		return 0;
 	if (*line == '[')
-		return open_section(reader, line);
-	if (has_token(line))
-		return complain(reader,
-				"a token does not belong here: \"gpupool login POOL\" stores "
-				"it in a file of its own, which \"token =\" may name");
+		return section_open(reader, line);
+	if (line_has_token(line))
+		return reader_fail(reader,
+				   "a token does not belong here: \"gpupool login POOL\" stores "
+				   "it in a file of its own, which \"token =\" may name");
 	value = strchr(line, '=');
 	if (!value)
-		return complain(reader, "\"%s\" is neither KEY = VALUE nor [pool NAME]", line);
+		return reader_fail(reader, "\"%s\" is neither KEY = VALUE nor [pool NAME]", line);
 	*value++ = '\0';
-	return store_value(reader, trim(line), trim(value));
+	return value_store(reader, trim(line), trim(value));
 }
 
 int
@@ -360,10 +361,10 @@ gpc_pools_parse(struct gpc_pools *pools, const char *text, size_t size, const ch
 	for (; text < end; text = next + (next < end)) {
 		next = memchr(text, '\n', (size_t)(end - text));
 		next = next ? next : end;
-		if (parse_line(&reader, text, (size_t)(next - text)))
+		if (line_parse(&reader, text, (size_t)(next - text)))
 			return -1;
 	}
-	return close_section(&reader);
+	return section_close(&reader);
 }
 
 int
@@ -392,7 +393,8 @@ gpc_pools_read_file(struct gpc_pools *pools, const char *path, char *error, size
 	if (!text || ferror(file))
 		(void)snprintf(error, error_size, "%s: %s", path, strerror(errno));
 	else if (size == FILE_BYTES_MAX)
-		(void)snprintf(error, error_size, "%s: is no file of pools: too large", path);
+		(void)snprintf(error, error_size, "%s: too large for a pools.conf: at most 256 KiB",
+			       path);
 	else
 		r = gpc_pools_parse(pools, text, size, path, error, error_size);
 	free(text);
@@ -404,8 +406,7 @@ gpc_pools_read_file(struct gpc_pools *pools, const char *path, char *error, size
 bool
 gpc_user_folder(char *path, size_t size)
 {
-	const char *config = absolute_value_of("XDG_CONFIG_HOME"),
-		   *home = absolute_value_of("HOME");
+	const char *config = folder_get("XDG_CONFIG_HOME"), *home = folder_get("HOME");
 	int length = 0;
 
 	if (config)
@@ -463,7 +464,7 @@ gpc_pools_want_tls(const struct gp_url *url)
 	(void)snprintf(wanted.scheme, sizeof(wanted.scheme), "tls");
 	(void)gpc_pools_read(&pools, NULL, 0);
 	pool = pools.list;
-	if (pools.count && find_address(pool, &wanted, &bare)) {
+	if (pools.count && address_find(pool, &wanted, &bare)) {
 		gpc_pool_find_token(pool);
 		tls = !bare || *pool->token || *pool->authority || *pool->certificate ||
 		      *pool->key || *pool->crl;

@@ -23,7 +23,7 @@ struct waiter {
 	pthread_cond_t go;
 };
 
-/* Those that live. */
+/* Threads that were started; a slot without a living thread is used again. */
 static struct thread {
 	pthread_t id;
 	void *(*main)(void *);
@@ -91,7 +91,7 @@ pass_time(void)
 	wake(first, true);
 }
 
-/* Called with the lock.  false: the time is over. */
+/* Called with the lock.  false: the deadline has passed. */
 static bool
 await(const void *of, uint64_t at_ns)
 {

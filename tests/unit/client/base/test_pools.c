@@ -136,6 +136,24 @@ expect_error(const char *text, size_t size, const char *expected)
 }
 
 static void
+a_file_that_is_too_large_is_an_error_with_a_buffer(void **state)
+{
+	static char large[256 << 10];
+	struct gpc_pools pools = { 0 };
+	char error[256], expected[256];
+
+	memset(large, '\n', sizeof(large));
+	write_file(file_name, large, sizeof(large));
+	assert_int_equal(gpc_pools_read_file(&pools, file_name, error, sizeof(error)), -1);
+	(void)snprintf(expected, sizeof(expected),
+		       "%s: too large for a pools.conf: at most 256 KiB", file_name);
+	assert_string_equal(error, expected);
+	write_file(file_name, large, sizeof(large) - 1);
+	assert_int_equal(gpc_pools_read_file(&pools, file_name, error, sizeof(error)), 0);
+	gpc_pools_free(&pools);
+}
+
+static void
 with_a_buffer_the_first_invalid_line_is_named(void **state)
 {
 	static const char zero[] = LAB "crl\0 = b\n";
@@ -187,6 +205,7 @@ main(void)
 		cmocka_unit_test(invalid_lines_are_skipped),
 		cmocka_unit_test(a_secret_is_no_path),
 		cmocka_unit_test(what_is_no_file_has_no_pools),
+		cmocka_unit_test(a_file_that_is_too_large_is_an_error_with_a_buffer),
 		cmocka_unit_test(with_a_buffer_the_first_invalid_line_is_named),
 		cmocka_unit_test(a_host_without_a_scheme_has_that_of_its_pool),
 	};
