@@ -94,6 +94,27 @@ app_skip_unless_supported(cudaError_t error, const char *what)
 	exit(77);
 }
 
+/* Whether the GPU is this machine's own: through gpupool the host and the GPU do not use managed
+ * memory at the same time. */
+static inline bool
+app_is_local()
+{
+	int concurrent;
+
+	CHECK(cudaDeviceGetAttribute(&concurrent, cudaDevAttrConcurrentManagedAccess, 0));
+	return concurrent;
+}
+
+/* Loads a kernel before it is launched behind something that waits: a local GPU loads kernels when
+ * they are launched, and waits for the work before. */
+static inline void
+app_load(const void *kernel)
+{
+	cudaFuncAttributes attributes;
+
+	CHECK(cudaFuncGetAttributes(&attributes, kernel));
+}
+
 template <typename T>
 static inline T *
 app_malloc(size_t count)

@@ -458,10 +458,10 @@ consume()
 	nudge();
 	get(&large_data, sizeof(large_data));
 	first = import_once(pool, &large_data);
-	CHECK(cudaMemPoolDestroy(pool));
 	add<<<32, 256, 0, stream>>>(first, large, 1);
 	CHECK(cudaStreamSynchronize(stream));
 	CHECK(cudaFree(first));
+	CHECK(cudaMemPoolDestroy(pool));
 	nudge();
 	return 0;
 }

@@ -915,6 +915,8 @@ main(int argc, char **argv)
 	bool shared = getenv("LITMUS_SHARED") != nullptr;
 	unsigned int seed = argc > 2 ? static_cast<unsigned int>(atoi(argv[2])) : 1;
 
+	app_load(reinterpret_cast<const void *>(words_check));
+	app_load(reinterpret_cast<const void *>(words_write));
 	for (const auto &shape : shapes) {
 		if (!is_wanted(shape.name, shape.on_call, argc, argv))
 			continue;

@@ -525,8 +525,6 @@ waiting_copy_lets_others_launch()
 static void
 open_all()
 {
-	int concurrent;
-
 	CHECK(cudaMalloc(&device, size));
 	CHECK(cudaMallocManaged(&other_managed, size));
 	CHECK(cudaHostAlloc(&pinned, size, cudaHostAllocDefault));
@@ -537,8 +535,7 @@ open_all()
 	CHECK(cudaMallocArray(&array, &bytes, width, rows));
 	CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
 	CHECK(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
-	CHECK(cudaDeviceGetAttribute(&concurrent, cudaDevAttrConcurrentManagedAccess, 0));
-	is_local = concurrent;
+	is_local = app_is_local();
 	find_driver("cuStreamWaitValue32", &wait_value);
 	find_driver("cuStreamWriteValue32", &write_value);
 }
