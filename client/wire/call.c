@@ -127,10 +127,10 @@ backlog_cost(struct gpc_call *call, const struct iovec *bulk, int bulk_count)
 			       size_of(bulk, bulk_count) + call->lane_bytes);
 }
 
-static uint64_t
-backlog_max(const struct gpc_session *session)
+uint64_t
+gpc_call_room(uint64_t max_held)
 {
-	uint64_t max = session->facts.max_held;
+	uint64_t max = max_held;
 
 	if (max == 0 || max > GP_BACKLOG_MAX)
 		max = GP_BACKLOG_MAX;
@@ -169,9 +169,10 @@ is_too_much(struct gpc_call *call, const struct iovec *bulk, int bulk_count)
 	uint64_t left = session->room.posted - session->room.settled;
 	bool functions = session->functions.unanswered > 0;
 
+	if (left + backlog_cost(call, bulk, bulk_count) <= session->room.max)
+		return false;
 	return (functions || (left > 0 && has_room_query(session))) && !is_never_kept(call) &&
-	       !gpc_call_reads && !is_of_a_waiter(call->number) &&
-	       left + backlog_cost(call, bulk, bulk_count) > backlog_max(session);
+	       !gpc_call_reads && !is_of_a_waiter(call->number);
 }
 
 static CUresult
@@ -269,7 +270,7 @@ query_room(const struct gpc_scope *scope, struct gpc_session *session, uint64_t 
 static CUresult
 await_room(struct gpc_call *call, uint64_t cost) GP_LOCKED(call->session->sender.lock)
 {
-	uint64_t max = backlog_max(call->session), most = cost < max ? max - cost : 0;
+	uint64_t max = call->session->room.max, most = cost < max ? max - cost : 0;
 	CUresult result;
 
 	if (call->session->room.querying) {
@@ -338,10 +339,9 @@ static bool
 wants_room(const struct gpc_session *session) GP_LOCKED(session->sender.lock)
 {
 	const struct gpc_room *room = &session->room;
-	uint64_t max = backlog_max(session);
 
-	return !room->querying && room->posted - room->settled > max / 2 &&
-	       room->posted - room->queried > max / 4 && has_room_query(session);
+	return room->posted - room->settled > room->max / 2 && !room->querying &&
+	       room->posted - room->queried > room->max / 4 && has_room_query(session);
 }
 
 void
@@ -416,7 +416,7 @@ submit(struct gpc_call *call, uint32_t request, const struct iovec *bulk, int bu
 	else
 		gpc_sender_post_unlock(call->session);
 	if (__builtin_expect(wants, 0) && result == CUDA_SUCCESS)
-		(void)query_room(call->scope, call->session, backlog_max(call->session) / 2);
+		(void)query_room(call->scope, call->session, call->session->room.max / 2);
 	return result;
 }
 

@@ -128,6 +128,10 @@ CUresult gpc_call_post(struct gpc_call *call, const struct iovec *bulk, int bulk
 CUresult gpc_call_start(struct gpc_call *call, struct gpc_request *request,
 			const struct iovec *bulk, int bulk_count);
 
+/* How much a session may have outstanding that the daemon may have to keep, in bytes as
+ * GP_BACKLOG_COST counts them, if the daemon keeps at most max_held (0: it did not say). */
+uint64_t gpc_call_room(uint64_t max_held);
+
 /* The daemon did not take a host function: nothing is kept behind it. */
 void gpc_call_function_refused(struct gpc_session *session);
 

@@ -6,6 +6,7 @@
 #include "client/base/error.h"
 #include "client/base/log.h"
 #include "client/base/log_kept.h"
+#include "client/wire/call.h"
 #include "client/wire/host_queue.h"
 #include "client/wire/lane.h"
 #include "client/wire/session_inside.h"
@@ -131,6 +132,7 @@ gpc_session_create(struct gp_conn *lane, struct gp_conn *control,
 	if (!session)
 		return -ENOMEM;
 	session->facts = *facts;
+	session->room.max = gpc_call_room(facts->max_held);
 	session->max_outstanding = max_outstanding;
 	session->lane = lane;
 	session->control = control;

@@ -97,6 +97,7 @@ struct gpc_host_functions {
 /* What the daemon may have to keep, in bytes as GP_BACKLOG_COST counts them; under the sender's
  * lock. */
 struct gpc_room {
+	uint64_t max; /* gpc_call_room() */
 	uint64_t posted;
 	uint64_t settled; /* the part of posted that the daemon no longer keeps */
 	uint64_t queried; /* posted before the last gpBacklogRoom */

@@ -3,6 +3,7 @@
 #include "client/context/context.h"
 #include "client/context/lifecycle.h"
 #include "client/stream/stream.h"
+#include "client/wire/call.h"
 #include "client/wire/session_inside.h"
 #include "tests/test.h"
 #include "tests/unit/client/call_fixture.h"
@@ -412,7 +413,7 @@ expect_kept(void **state, uint64_t max_held, int records, uint16_t query)
 	struct fake_daemon *daemon = &fixture->daemon;
 	pthread_t thread;
 
-	fixture->session->facts.max_held = max_held;
+	fixture->session->room.max = gpc_call_room(max_held);
 	if (query == GP_CALL_gpFence)
 		fixture->session->facts.unknown_calls[GP_CALL_gpBacklogRoom / 8] |=
 			1 << GP_CALL_gpBacklogRoom % 8;
