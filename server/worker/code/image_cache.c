@@ -17,8 +17,10 @@
 #include <utlist.h>
 
 #define MEMORY_DEFAULT ((uint64_t)128 << 20)
-/* Writing at the same time; beyond that the loads wait. */
-#define WRITERS_MAX 8
+/* Of a tenant, writing at the same time; beyond that its loads write themselves. */
+#define WRITERS_OF_TENANT 2
+/* Blobs without a reference: a small one takes more memory than its bytes. */
+#define IDLE_MAX 16384
 #define DISK_DEFAULT ((uint64_t)1 << 30)
 /* Who waits looks so often whether its session has ended. */
 #define LOOK_NS 20000000
@@ -29,6 +31,13 @@ uint64_t gpd_image_cache_wait_ns = UINT64_C(10000000000);
 /* A tenant that has sent the bytes of a blob. */
 struct owner {
 	struct owner *next;
+	char tenant[];
+};
+
+/* A file that is being written. */
+struct output {
+	struct output *prev, *next;
+	struct gpd_blob *blob; /* a reference */
 	char tenant[];
 };
 
@@ -55,9 +64,10 @@ static struct {
 	struct gpd_blob *blobs;
 	struct gpd_blob *unused; /* utlist of those without a reference, the oldest first */
 	uint64_t idle;           /* their bytes */
+	unsigned int idle_count;
 	struct gpd_image_cache_limits limits;
-	bool disk; /* set before there are threads */
-	unsigned int writers;
+	bool disk;              /* set before there are threads */
+	struct output *outputs; /* utlist of those that are being written */
 } cache = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.limits = { MEMORY_DEFAULT, DISK_DEFAULT },
@@ -85,6 +95,7 @@ idle_unlink(struct gpd_blob *blob)
 {
 	DL_DELETE(cache.unused, blob);
 	cache.idle -= blob->name.size;
+	cache.idle_count--;
 }
 
 static void
@@ -92,12 +103,13 @@ idle_link(struct gpd_blob *blob)
 {
 	DL_APPEND(cache.unused, blob);
 	cache.idle += blob->name.size;
+	cache.idle_count++;
 }
 
 static void
-trim(uint64_t limit)
+trim(uint64_t limit, unsigned int count)
 {
-	while (cache.idle > limit) {
+	while (cache.idle > limit || cache.idle_count > count) {
 		struct gpd_blob *blob = cache.unused;
 
 		idle_unlink(blob);
@@ -361,12 +373,6 @@ gpd_image_cache_here(const struct gpd_image_name *name)
 	return blob;
 }
 
-/* A file to be written. */
-struct output {
-	struct gpd_blob *blob; /* a reference */
-	char tenant[];
-};
-
 static void *
 write_out(void *arg)
 {
@@ -374,15 +380,28 @@ write_out(void *arg)
 
 	gpd_image_disk_write(&output->blob->name, output->tenant, output->blob->bytes);
 	gpd_blob_unref(output->blob);
-	free(output);
 	pthread_mutex_lock(&cache.lock);
-	cache.writers--;
+	DL_DELETE(cache.outputs, output);
 	pthread_cond_broadcast(&cache.written);
 	pthread_mutex_unlock(&cache.lock);
+	free(output);
 	return NULL;
 }
 
-/* A session's load does not wait for the disk. */
+static unsigned int
+count_outputs(const char *tenant) GP_LOCKED(cache.lock)
+{
+	const struct output *output;
+	unsigned int count = 0;
+
+	DL_FOREACH(cache.outputs, output)
+	{
+		count += strcmp(output->tenant, tenant) == 0;
+	}
+	return count;
+}
+
+/* A session's load does not wait for the disk, unless its tenant writes much. */
 static void
 write_later(struct gpd_blob *blob, const char *tenant)
 {
@@ -395,7 +414,8 @@ write_later(struct gpd_blob *blob, const char *tenant)
 	output->blob = blob;
 	strcpy(output->tenant, tenant);
 	pthread_mutex_lock(&cache.lock);
-	many = cache.writers++ >= WRITERS_MAX;
+	many = count_outputs(tenant) >= WRITERS_OF_TENANT;
+	DL_APPEND(cache.outputs, output);
 	pthread_mutex_unlock(&cache.lock);
 	if (many || gp_thread_start("image-disk", 0, write_out, output))
 		write_out(output);
@@ -429,7 +449,7 @@ gpd_blob_unref(struct gpd_blob *blob)
 	pthread_mutex_lock(&cache.lock);
 	if (!--blob->refs)
 		idle_link(blob);
-	trim(cache.limits.memory);
+	trim(cache.limits.memory, IDLE_MAX);
 	pthread_mutex_unlock(&cache.lock);
 }
 
@@ -470,8 +490,8 @@ void
 gpd_image_cache_stop(void)
 {
 	pthread_mutex_lock(&cache.lock);
-	while (cache.writers)
+	while (cache.outputs)
 		pthread_cond_wait(&cache.written, &cache.lock);
-	trim(0);
+	trim(0, 0);
 	pthread_mutex_unlock(&cache.lock);
 }

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <openssl/evp.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,10 +21,29 @@
 #define UNFINISHED ".new-"
 #define UNFINISHED_SECONDS 3600
 #define RESERVE_MAX ((uint64_t)1 << 30)
+/* A scan of the folder is due after writes of this part of the limit, or of its files: other
+ * workers write, too. A scan that deletes files deletes this part of the limit more, so that the
+ * next one is not due at once. */
+#define LIMIT_PART 16
+#define FILES_PART 4
+#define FILES_PART_MIN 16
+
+/* A file takes at least a block and an inode, however small it is. */
+unsigned int gpd_image_disk_files_max = 65536;
+
+/* One file of the folder. */
+struct entry {
+	char name[NAME_SIZE];
+	uint64_t size;
+	int64_t used_ns;
+};
 
 static struct {
 	int dir;
 	uint64_t limit;
+	/* What may be written before the next scan. */
+	_Atomic int64_t bytes_left, files_left;
+	_Atomic bool scanning;
 } disk = { .dir = -1 };
 
 void *
@@ -83,6 +103,9 @@ gpd_image_disk_start(const char *dir, uint64_t limit)
 		close(disk.dir);
 	disk.dir = -1;
 	disk.limit = limit;
+	/* The first write scans the folder. */
+	atomic_store(&disk.bytes_left, 0);
+	atomic_store(&disk.files_left, 0);
 	if (choose(dir, path, sizeof(path)) == 0 && make_dirs(path) == 0)
 		disk.dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return disk.dir >= 0;
@@ -167,37 +190,62 @@ list(void)
 	return dir;
 }
 
-/* The bytes of all images, and which was used longest ago ("": there is none).  Deletes what was
- * not finished. */
-static uint64_t
-look_through(char oldest[NAME_SIZE])
+static void
+remove_unfinished(const char *name, const struct stat *status)
 {
-	DIR *dir = list();
+	if (!strncmp(name, UNFINISHED, strlen(UNFINISHED)) &&
+	    time(NULL) - status->st_mtime > UNFINISHED_SECONDS)
+		unlinkat(disk.dir, name, 0);
+}
+
+static bool
+add_entry(struct entry **entries, size_t *count, const char *name, const struct stat *status)
+{
+	struct entry *entry = *entries;
+
+	/* The array doubles. */
+	if ((*count & (*count - 1)) == 0)
+		entry = realloc(entry, (*count ? 2 * *count : 1) * sizeof(*entry));
+	if (!entry)
+		return false;
+	*entries = entry;
+	entry += (*count)++;
+	memcpy(entry->name, name, NAME_SIZE);
+	entry->size = (uint64_t)status->st_size;
+	entry->used_ns = status->st_mtim.tv_sec * INT64_C(1000000000) + status->st_mtim.tv_nsec;
+	return true;
+}
+
+/* All images, for the caller to free.  Deletes what was not finished. */
+static struct entry *
+read_folder(size_t *count)
+{
+	struct entry *entries = NULL;
 	struct dirent *found;
 	struct stat status;
-	uint64_t total = 0;
-	int64_t used_ns, oldest_ns = INT64_MAX;
+	DIR *dir = list();
 
-	oldest[0] = 0;
+	*count = 0;
 	while (dir && (found = readdir(dir))) {
 		if (fstatat(disk.dir, found->d_name, &status, AT_SYMLINK_NOFOLLOW) ||
 		    !S_ISREG(status.st_mode))
 			continue;
-		if (!strncmp(found->d_name, UNFINISHED, strlen(UNFINISHED)) &&
-		    time(NULL) - status.st_mtime > UNFINISHED_SECONDS)
-			unlinkat(disk.dir, found->d_name, 0);
-		if (strlen(found->d_name) != NAME_SIZE - 1)
-			continue;
-		total += (uint64_t)status.st_size;
-		used_ns = status.st_mtim.tv_sec * INT64_C(1000000000) + status.st_mtim.tv_nsec;
-		if (used_ns < oldest_ns) {
-			oldest_ns = used_ns;
-			memcpy(oldest, found->d_name, NAME_SIZE);
-		}
+		remove_unfinished(found->d_name, &status);
+		if (strlen(found->d_name) == NAME_SIZE - 1 &&
+		    !add_entry(&entries, count, found->d_name, &status))
+			break;
 	}
 	if (dir)
 		closedir(dir);
-	return total;
+	return entries;
+}
+
+static int
+compare_age(const void *a, const void *b)
+{
+	const struct entry *left = a, *right = b;
+
+	return left->used_ns < right->used_ns ? -1 : left->used_ns > right->used_ns;
 }
 
 /* Whoever reads it sees all of it or nothing. */
@@ -240,20 +288,65 @@ has_room(uint64_t size)
 	return available >= reserve && available - reserve >= size;
 }
 
+/* Deletes the images that were used longest ago until the folder is within its limits and size more
+ * bytes have room. */
+static void
+make_room(uint64_t size)
+{
+	size_t count, left;
+	struct entry *entries = read_folder(&count);
+	uint64_t bytes = 0, most = disk.limit, files = gpd_image_disk_files_max;
+
+	for (size_t i = 0; i < count; i++)
+		bytes += entries[i].size;
+	if (count)
+		qsort(entries, count, sizeof(*entries), compare_age);
+	if (bytes > most)
+		most -= most / LIMIT_PART;
+	if (count > files)
+		files -= files / LIMIT_PART;
+	left = count;
+	while (left && (bytes > most || left > files || !has_room(size))) {
+		const struct entry *oldest = &entries[count - left--];
+
+		unlinkat(disk.dir, oldest->name, 0);
+		bytes -= oldest->size;
+	}
+	free(entries);
+	atomic_store(&disk.bytes_left, (int64_t)(disk.limit - bytes < disk.limit / LIMIT_PART
+							 ? disk.limit - bytes
+							 : disk.limit / LIMIT_PART));
+	atomic_store(
+		&disk.files_left,
+		(int64_t)(left / FILES_PART > FILES_PART_MIN ? left / FILES_PART : FILES_PART_MIN));
+}
+
+/* One thread at a time scans the folder; the others do not wait for it. */
+static void
+try_make_room(uint64_t size)
+{
+	if (atomic_exchange(&disk.scanning, true))
+		return;
+	make_room(size);
+	atomic_store(&disk.scanning, false);
+}
+
 void
 gpd_image_disk_write(const struct gpd_image_name *name, const char *tenant, const void *bytes)
 {
-	char file[NAME_SIZE], oldest[NAME_SIZE];
+	char file[NAME_SIZE];
+	bool due;
 
 	if (disk.dir < 0 || name->size > disk.limit || !get_file(name, tenant, file))
 		return;
-	while (!has_room(name->size)) {
-		if (!look_through(oldest) || unlinkat(disk.dir, oldest, 0))
-			return;
-	}
+	if (!has_room(name->size))
+		try_make_room(name->size);
+	if (!has_room(name->size))
+		return;
 	put_file(file, bytes, name->size);
+	due = atomic_fetch_sub(&disk.bytes_left, (int64_t)name->size) <= (int64_t)name->size;
+	due = atomic_fetch_sub(&disk.files_left, 1) <= 1 || due;
 	/* Other writers may have used the same room. */
-	while ((look_through(oldest) > disk.limit || !has_room(0)) &&
-	       unlinkat(disk.dir, oldest, 0) == 0)
-		;
+	if (due || !has_room(0))
+		try_make_room(0);
 }

@@ -31,8 +31,12 @@ bool gpd_image_disk_start(const char *dir, uint64_t limit);
  * tenant. It counts as used now. */
 void *gpd_image_disk_read(const struct gpd_image_name *name, const char *tenant);
 
-/* Deletes the files that were used longest ago when the folder exceeds its limit or the file system
- * is nearly full; writes nothing while it stays nearly full. */
+/* The folder's most files. */
+extern unsigned int gpd_image_disk_files_max;
+
+/* Deletes the files that were used longest ago when the folder exceeds its limits or the file
+ * system is nearly full; writes nothing while it stays nearly full.  Scans the folder only once in
+ * many writes, so it may exceed a limit by a sixteenth of the bytes or a quarter of the files. */
 void gpd_image_disk_write(const struct gpd_image_name *name, const char *tenant, const void *bytes);
 
 /* Bytes of a file system that the cache leaves free: a tenth, at most 1 GiB. */

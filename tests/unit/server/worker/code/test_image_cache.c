@@ -229,6 +229,34 @@ the_disk_keeps_what_was_used_last(void **state)
 }
 
 static void
+put_many(unsigned int count)
+{
+	for (unsigned int i = 0; i < count; i++)
+		put((char)i, 10 + i / 256);
+	gpd_image_cache_stop();
+}
+
+static void
+many_small_images_are_limited_by_their_number(void **state)
+{
+	gpd_image_disk_files_max = 64;
+	start(0, 1 << 20);
+	put_many(600);
+	assert_in_range(files(NULL), 40, 64 + 64 / 4);
+	gpd_image_disk_files_max = 65536;
+}
+
+static void
+a_folder_that_others_fill_is_within_its_limit_soon(void **state)
+{
+	start(0, 1 << 20);
+	put_many(300);
+	start(0, 1000);
+	put_many(1);
+	assert_in_range(files(NULL), 1, 100);
+}
+
+static void
 without_a_folder_there_is_only_memory(void **state)
 {
 	gpd_image_cache_start("/proc/none/of/this",
@@ -603,6 +631,8 @@ main(void)
 		TEST(a_damaged_file_is_thrown_away),
 		TEST(files_are_the_owners_alone),
 		TEST(the_disk_keeps_what_was_used_last),
+		TEST(many_small_images_are_limited_by_their_number),
+		TEST(a_folder_that_others_fill_is_within_its_limit_soon),
 		TEST(without_a_folder_there_is_only_memory),
 		TEST(a_tenant_gets_only_what_it_has_sent),
 		TEST(the_cache_leaves_a_tenth_free_or_1_gib),
