@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/lock.h"
+#include "image/fatbin.h"
 #include "server/common/base/log.h"
 #include "server/worker/code/image_cache.h"
 #include "server/worker/device/device.h"
@@ -24,6 +25,8 @@
 unsigned int gpd_library_unused_count = 4096;
 uint64_t gpd_library_unused_bytes = (uint64_t)512 << 20;
 struct gpd_library_counts gpd_library_counts;
+/* The software device takes that many times the size of a text. */
+#define TEXT_COST 20
 
 static struct {
 	pthread_mutex_t lock;
@@ -77,6 +80,18 @@ unload(struct gpd_library *library)
 	destroy(library);
 }
 
+/* The memory that it is counted with. */
+static uint64_t
+get_cost(const struct gpd_library *library)
+{
+	const struct gp_image *image;
+	uint64_t size = library->key.name.size;
+
+	if (gpd_blob_image(library->blob, &image) == 0 && gp_image_type(image) == GP_IMAGE_PTX)
+		size *= TEXT_COST;
+	return size;
+}
+
 /* Locked: the registry, here and below. */
 static void
 unused_unlink(struct gpd_library *library)
@@ -84,7 +99,7 @@ unused_unlink(struct gpd_library *library)
 	DL_DELETE(registry.unused, library);
 	if (library->shared) {
 		registry.unused_count--;
-		registry.unused_bytes -= library->key.name.size;
+		registry.unused_bytes -= get_cost(library);
 	}
 }
 
@@ -93,7 +108,7 @@ unused_link(struct gpd_library *library)
 {
 	DL_APPEND(registry.unused, library);
 	registry.unused_count++;
-	registry.unused_bytes += library->key.name.size;
+	registry.unused_bytes += get_cost(library);
 }
 
 static bool

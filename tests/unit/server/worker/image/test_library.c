@@ -103,6 +103,15 @@ bytes_count_as_well(void **state)
 	assert_int_equal(unloads, 1);
 }
 
+static void
+a_text_counts_for_more_than_its_bytes(void **state)
+{
+	gpd_library_unused_bytes = 1000;
+	load_and_leave(PLAIN);
+
+	assert_int_equal(unloads, 1);
+}
+
 static void *
 load_theirs(void *arg)
 {
@@ -279,6 +288,7 @@ main(void)
 		LIBRARY_TEST(code_loaded_with_options_is_the_images_own),
 		LIBRARY_TEST(what_was_used_last_stays_and_the_rest_goes),
 		LIBRARY_TEST(bytes_count_as_well),
+		LIBRARY_TEST(a_text_counts_for_more_than_its_bytes),
 		LIBRARY_TEST(of_two_sessions_that_load_at_once_one_waits_for_the_other),
 		LIBRARY_TEST(code_that_could_not_be_loaded_is_tried_again),
 		LIBRARY_TEST(beside_work_that_does_not_end_nothing_is_unloaded),
