@@ -67,6 +67,23 @@ def _():
         require((found["limit"] is not None) == limited, f"{found}")
 
 
+@case("what one tenant's attack costs another tenant is measured, however much it is")
+def _():
+    if not SOFTWARE or SANITIZER == "thread":
+        raise Skip("needs the software device, and programs that can be run with no more than a library preloaded")
+    env = dict(os.environ)
+    if SANITIZED:
+        env.update(LD_PRELOAD=sanitizer_library(), ASAN_OPTIONS="detect_leaks=0")
+    command = [sys.executable, os.path.join(FOLDER, "attack.py"), BUILD, "--driver", DRIVER, "--seconds", "2", "--turns", "1"]
+    result = subprocess.run(command, env=env, capture_output=True, text=True, timeout=2 * PATIENCE, check=False)
+    rows = {words[0]: words for words in map(str.split, result.stdout.splitlines()[1:])}
+    floods = {"connections", "hello", "images", "all"}
+    require(result.returncode in (0, 1) and not result.stderr and floods <= rows.keys() and len(rows) == 9, f"{result}")
+    for name, (_, _, opened, failed, _, _, calls, _, _, *attempts) in rows.items():
+        require(int(opened) > 0 and failed == "0" and int(calls) > 0, f"{name}: {result.stdout}")
+        require(int(attempts[0]) > 0 if name in floods else not attempts, f"{name}: {result.stdout}")
+
+
 @case("what idle sessions cost is measured, and many clients that begin together")
 def _():
     if not SOFTWARE or SANITIZER == "thread":
