@@ -25,9 +25,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* Connections of all addresses wait in one queue, in their order: a short one. Clients try again.
- */
-#define BACKLOG 1024
+/* Connections of all addresses wait in one queue, in their order: a short one.  But when it is
+ * full, the kernel of a client tries again only after a second. */
+#define BACKLOG 2048
 /* A peer that goes on sending does not hold up the end for longer than this. */
 #define DISCARD_READS 16
 #define DISCARD_SIZE ((size_t)1 << 20)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/supervisor/admission/listen.h"
 
+#include "protocol/preamble.h"
 #include "server/common/base/log.h"
 #include "server/supervisor/admission/admission.h"
 #include "server/supervisor/admission/port_holder.h"
@@ -12,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 /* Connections of a turn of the supervisor: those that begin, and with those that are closed at
  * once, which cost little. */
@@ -152,6 +154,22 @@ complain(struct gpd_listen *listen, int r, int64_t now_ms)
 		    r == GP_E_RESOURCE ? "out of descriptors or memory" : strerror(-r));
 }
 
+/* The peer has closed it, and it is not a lane, whose records may count all the same: no session
+ * can come of it.  This is told without an allocation or a look-up, for there may be many. */
+static bool
+is_abandoned(int fd)
+{
+	struct pollfd poller = { .fd = fd, .events = POLLRDHUP };
+	uint8_t bytes[GP_PREAMBLE_SIZE];
+	struct gp_preamble preamble;
+
+	if (poll(&poller, 1, 0) <= 0)
+		return false;
+	if (recv(fd, bytes, sizeof(bytes), MSG_PEEK | MSG_DONTWAIT) != sizeof(bytes))
+		return true;
+	return gp_preamble_decode(bytes, &preamble) || gp_preamble_is_control(&preamble);
+}
+
 static void
 accept_some(struct gpd_listen *listen, struct gp_listener *listener,
 	    struct gpd_admission *admission, int64_t now_ms)
@@ -164,6 +182,10 @@ accept_some(struct gpd_listen *listen, struct gp_listener *listener,
 
 		if (r == GP_E_TIMEOUT)
 			return;
+		if (r == 0 && is_abandoned(fd)) {
+			close(fd);
+			continue;
+		}
 		if (r == 0)
 			r = gpd_admission_come(admission, fd, peer, scheme);
 		if (r == 0)
