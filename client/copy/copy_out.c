@@ -94,6 +94,35 @@ take_chunks(struct gpc_request *request)
 	slice->received = slice->in.received;
 }
 
+static uint64_t
+slice_span(const struct slice *slice)
+{
+	return (slice->height - 1) * slice->pitch + slice->width;
+}
+
+static enum gpc_pending_overlap
+get_overlap(const struct slice *slice, const struct gpc_stream *stream)
+{
+	return gpc_pending_copy_overlap(slice->host, slice_span(slice), stream->number);
+}
+
+/*
+ * Copies to memory that an earlier, unfinished copy writes: its bytes are stored before those of
+ * this one.  Over data lanes that holds for copies of one stream (lane.h).  In any other case this
+ * copy goes over lane 0: the reader has all bytes of the copies that are answered there before.
+ */
+static bool
+suits_lanes(struct slice *slice, const struct gpc_stream *stream)
+{
+	enum gpc_pending_overlap overlap;
+
+	if (!gpc_lanes_want(slice->request.session, slice->width, false))
+		return false;
+	overlap = get_overlap(slice, stream);
+	slice->in.ordered = overlap == GPC_OVERLAP_STREAM;
+	return overlap <= GPC_OVERLAP_STREAM;
+}
+
 static void
 slice_init(struct slice *slice, struct gpc_stream *stream, const struct gpc_copy *copy, uint64_t at)
 {
@@ -105,8 +134,7 @@ slice_init(struct slice *slice, struct gpc_stream *stream, const struct gpc_copy
 	};
 	slice->request.session = stream->context->scope.session;
 	slice->request.arg = slice;
-	slice->lanes = !copy->src.array && copy->height == 1 &&
-		       gpc_lanes_want(slice->request.session, copy->width, false);
+	slice->lanes = !copy->src.array && copy->height == 1 && suits_lanes(slice, stream);
 	if (slice->lanes)
 		slice->request.before = take_chunks;
 	else
@@ -126,10 +154,13 @@ start_over_lanes(struct slice *slice, struct gpc_stream *stream, uint64_t src)
 
 	slice->in.memory = slice->host;
 	slice->in.size = slice->width;
+	slice->in.stream = stream->number;
 	gpc_lanes_expect(session, &slice->in);
 	args.copy = slice->in.copy;
 	result = gpc_start_gpCopyOutLanes(stream->context, &args, &slice->request);
-	if (result != CUDA_SUCCESS)
+	if (result == CUDA_SUCCESS)
+		gpc_lanes_posted(session, &slice->in);
+	else
 		gpc_lanes_finish(session, &slice->in, 0);
 	return result;
 }
@@ -347,11 +378,22 @@ pending_done(struct gpc_request *request)
 		gpc_session_defer(session, result);
 }
 
+/* Whether a copy of another stream that was posted before may be carried out after this one: the
+ * daemon has to keep it for a function or a wait.  This stream's later work, which may end that
+ * wait, must then find the bytes stored: chunks of the other copy do not wait for lane 0. */
+static bool
+may_be_before_others(const struct slice *slice, const struct gpc_stream *stream)
+{
+	return gpc_pending_copy_over_lanes() && gpc_session_has_functions(slice->request.session) &&
+	       get_overlap(slice, stream) == GPC_OVERLAP_OTHER;
+}
+
 static CUresult
 start_pending(struct gpc_stream *stream, const struct gpc_copy *copy, uint64_t at)
 {
 	struct pending *pending = calloc(1, sizeof(*pending));
 	struct slice *slice;
+	bool before_others;
 	CUresult result;
 
 	if (!pending)
@@ -361,11 +403,15 @@ start_pending(struct gpc_stream *stream, const struct gpc_copy *copy, uint64_t a
 	slice->request.done = pending_done;
 	pending->copy.request = &slice->request;
 	pending->copy.stream = stream->handle.id;
+	pending->copy.lanes = slice->lanes ? stream->number : 0;
 	pending->copy.start = (uintptr_t)slice->host;
-	pending->copy.end = pending->copy.start + (slice->height - 1) * slice->pitch + slice->width;
+	pending->copy.end = pending->copy.start + slice_span(slice);
+	before_others = may_be_before_others(slice, stream);
 	gpc_pending_copy_add(&pending->copy);
 	result = slice_start(slice, stream, copy, at);
 	gpc_pending_copy_started(&pending->copy, result == CUDA_SUCCESS);
+	if (result == CUDA_SUCCESS && before_others)
+		result = gpc_pending_copy_order(&stream->context->scope, stream->handle.id);
 	return result;
 }
 

@@ -15,6 +15,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct gpc_pending_copy *all GP_GUARDED_BY(lock);
 static atomic_uint count;
 static atomic_uint replicated; /* of them, those that are */
+static atomic_uint over_lanes; /* of them, those over data lanes */
 
 /* What is looked for: a copy that writes to memory, or one that is a stream's. */
 struct wanted {
@@ -36,6 +37,8 @@ gpc_pending_copy_add(struct gpc_pending_copy *pending)
 	(void)pthread_mutex_lock(&lock);
 	DL_PREPEND(all, pending);
 	atomic_fetch_add(&count, 1);
+	if (pending->lanes)
+		atomic_fetch_add(&over_lanes, 1);
 	(void)pthread_mutex_unlock(&lock);
 }
 
@@ -61,6 +64,8 @@ take_out(struct gpc_pending_copy *pending)
 	(void)pthread_mutex_lock(&lock);
 	DL_DELETE(all, pending);
 	atomic_fetch_sub(&count, 1);
+	if (pending->lanes)
+		atomic_fetch_sub(&over_lanes, 1);
 	if (pending->replicated)
 		atomic_fetch_sub(&replicated, 1);
 	waited = pending->waiters > 0;
@@ -147,6 +152,39 @@ gpc_pending_copy_writes(const void *base, uint64_t size)
 		;
 	(void)pthread_mutex_unlock(&lock);
 	return pending != NULL;
+}
+
+bool
+gpc_pending_copy_over_lanes(void)
+{
+	return atomic_load(&over_lanes) > 0;
+}
+
+static enum gpc_pending_overlap
+get_overlap(const struct gpc_pending_copy *pending, uint64_t stream)
+{
+	if (!pending->lanes)
+		return GPC_OVERLAP_LANE_0;
+	return pending->lanes == stream ? GPC_OVERLAP_STREAM : GPC_OVERLAP_OTHER;
+}
+
+enum gpc_pending_overlap
+gpc_pending_copy_overlap(const void *base, uint64_t size, uint64_t stream)
+{
+	const struct wanted wanted = { .base = (uintptr_t)base, .size = size };
+	enum gpc_pending_overlap most = GPC_OVERLAP_NONE;
+	const struct gpc_pending_copy *pending;
+
+	if (atomic_load(&count) == 0 || size == 0)
+		return GPC_OVERLAP_NONE;
+	(void)pthread_mutex_lock(&lock);
+	DL_FOREACH(all, pending)
+	{
+		if (is_wanted(pending, &wanted) && get_overlap(pending, stream) > most)
+			most = get_overlap(pending, stream);
+	}
+	(void)pthread_mutex_unlock(&lock);
+	return most;
 }
 
 CUresult

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Copies to host memory that are under way though nobody waits for them.  They are found by the
- * memory that they write to, for it must not go before they are done, and by the stream whose last
- * work they are, for who waits for that needs no other answer.  Any thread may call.
+ * memory that they write to, for it must not go before they are done and later copies to it must be
+ * stored later, and by the stream whose last work they are, for who waits for that needs no other
+ * answer.  Any thread may call.
  */
 #ifndef GPC_PENDING_COPY_H
 #define GPC_PENDING_COPY_H
@@ -20,7 +21,8 @@
  */
 struct gpc_pending_copy {
 	struct gpc_request *request;
-	uint32_t stream;      /* its name on the wire */
+	uint32_t stream; /* its name on the wire */
+	uint64_t lanes;  /* number of the stream (stream.h), of a copy over data lanes; else 0 */
 	uintptr_t start, end; /* of the memory */
 	struct gpc_pending_copy *prev, *next;
 	unsigned int references;
@@ -59,6 +61,20 @@ gpc_pending_copy_before_work(const struct gpc_scope *scope, uint32_t stream)
 		       ? CUDA_SUCCESS
 		       : gpc_pending_copy_publish(scope, stream);
 }
+
+/* The pending copies that write to the memory of a copy that is about to be posted. */
+enum gpc_pending_overlap {
+	GPC_OVERLAP_NONE,
+	GPC_OVERLAP_STREAM, /* copies over data lanes, all of the new copy's stream */
+	GPC_OVERLAP_LANE_0, /* also copies over lane 0 */
+	GPC_OVERLAP_OTHER,  /* also copies over data lanes of another stream */
+};
+
+/* stream: the number of the new copy's. */
+enum gpc_pending_overlap gpc_pending_copy_overlap(const void *base, uint64_t size, uint64_t stream);
+
+/* Whether a copy over data lanes is pending. */
+bool gpc_pending_copy_over_lanes(void);
 
 /* Whether a pending copy writes to [base, base + size). */
 bool gpc_pending_copy_writes(const void *base, uint64_t size);

@@ -58,17 +58,36 @@ CUresult gpc_lanes_wait_sent(struct gpc_session *session, const unsigned int *wa
 /* Waits until nothing of this memory, which is about to go, is being sent. */
 void gpc_lanes_settle(const void *base, uint64_t size);
 
-/* From the device: what comes for a copy, from its start until its request is complete. */
+/*
+ * From the device: what comes for a copy, from its start until its request is complete.
+ *
+ * Chunks of two copies to the same memory arrive on different lanes, in any order.  If `ordered` is
+ * set, a chunk is stored after all bytes of the copies of the same stream to the chunk's memory
+ * whose records were posted before.  The lane reads nothing meanwhile.  This does not deadlock:
+ * - The daemon has copies of one stream in the order of their records, gives their chunks to the
+ *   lanes in that order, and each lane sends in that order.  So no missing chunk of the earlier
+ *   copy is on a lane after the chunk that waits.
+ * - An earlier copy that failed lacks bytes until the reader of lane 0 has its reply.  The daemon
+ *   sends that reply, and each reply before it, before it gives the waiting chunk to a lane.  So
+ *   the chunks for which the reader may have to wait are not after the waiting chunk, either.
+ * Copies of different streams have no such order on the lanes, so none waits for the other here.
+ */
 struct gpc_lane_in {
 	struct gpc_lane_in *next;
 	uint32_t copy;
 	uint8_t *memory;
 	uint64_t size, received;
-	unsigned int busy; /* lanes that are writing to the memory */
+	unsigned int busy; /* lanes that are writing to the memory, or wait to do so */
+	uint64_t stream;   /* its number (stream.h) */
+	bool ordered;
+	uint64_t posted; /* order of the records; 0: it is not known yet */
+	uint64_t after;  /* waits for copies up to this record */
 };
 
-/* Names the copy. */
+/* Names the copy: memory, size, stream and ordered are set. */
 void gpc_lanes_expect(struct gpc_session *session, struct gpc_lane_in *in);
+/* Its record has been posted. */
+void gpc_lanes_posted(struct gpc_session *session, struct gpc_lane_in *in);
 /* Waits until so many bytes of it are there, or the session is over; then none will come. */
 void gpc_lanes_finish(struct gpc_session *session, struct gpc_lane_in *in, uint64_t sent);
 

@@ -42,6 +42,24 @@ receive_bytes(struct gpc_lane *lane, const struct gp_chunk *chunk, void *memory)
 	return r;
 }
 
+/* Whether an earlier copy to the chunk's memory lacks bytes (lane.h). */
+static bool
+is_early(const struct gpc_lanes *lanes, const struct gpc_lane_in *in, const struct gp_chunk *chunk)
+	GP_LOCKED(lanes->lock)
+{
+	uintptr_t start = (uintptr_t)in->memory + chunk->offset, end = start + chunk->size;
+
+	for (const struct gpc_lane_in *other = lanes->incoming; other; other = other->next) {
+		uintptr_t other_start = (uintptr_t)other->memory;
+
+		if (other->posted > 0 && other->posted <= in->after &&
+		    other->stream == in->stream && other->received < other->size &&
+		    other_start < end && start < other_start + other->size)
+			return true;
+	}
+	return false;
+}
+
 int
 gpc_lane_receive_chunk(struct gpc_lane *lane)
 {
@@ -65,6 +83,8 @@ gpc_lane_receive_chunk(struct gpc_lane *lane)
 		in = NULL;
 	if (in)
 		in->busy++;
+	while (in && in->after > 0 && !lanes->over && is_early(lanes, in, &chunk))
+		(void)pthread_cond_wait(&lanes->changed, &lanes->lock);
 	(void)pthread_mutex_unlock(&lanes->lock);
 	if (!in)
 		return gp_conn_fail(lane->conn, -EPROTO, "a chunk that was not asked for");
@@ -87,8 +107,20 @@ gpc_lanes_expect(struct gpc_session *session, struct gpc_lane_in *in)
 	do
 		in->copy = ++lanes->last_in;
 	while (find_in(lanes, in->copy));
+	/* What is known to be posted by now is so before this copy. */
+	in->after = in->ordered ? lanes->last_posted : 0;
 	in->next = lanes->incoming;
 	lanes->incoming = in;
+	(void)pthread_mutex_unlock(&lanes->lock);
+}
+
+void
+gpc_lanes_posted(struct gpc_session *session, struct gpc_lane_in *in)
+{
+	struct gpc_lanes *lanes = session->lanes;
+
+	(void)pthread_mutex_lock(&lanes->lock);
+	in->posted = ++lanes->last_posted;
 	(void)pthread_mutex_unlock(&lanes->lock);
 }
 
@@ -105,5 +137,8 @@ gpc_lanes_finish(struct gpc_session *session, struct gpc_lane_in *in, uint64_t s
 	while (*place != in)
 		place = &(*place)->next;
 	*place = in->next;
+	/* Of one that failed chunks may wait for bytes that do not come. */
+	if (in->received < in->size)
+		(void)pthread_cond_broadcast(&lanes->changed);
 	(void)pthread_mutex_unlock(&lanes->lock);
 }

@@ -61,6 +61,7 @@ struct gpc_lanes {
 	uint32_t last_out;             /* under the sender's lock */
 	struct gpc_lane_in *incoming;
 	uint32_t last_in;
+	uint64_t last_posted;
 };
 
 /* The connection of a lane is of no use any more, which ends the session. */

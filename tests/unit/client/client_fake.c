@@ -224,6 +224,12 @@ gpc_lanes_expect(struct gpc_session *s, struct gpc_lane_in *in)
 }
 
 void
+gpc_lanes_posted(struct gpc_session *s, struct gpc_lane_in *in)
+{
+	abort();
+}
+
+void
 gpc_lanes_finish(struct gpc_session *s, struct gpc_lane_in *in, uint64_t sent)
 {
 	abort();

@@ -22,13 +22,15 @@ copy_done(struct gpc_request *request)
 	done_waited += gpc_pending_copy_done(request->arg, request->result);
 }
 
-/* A copy to the memory number `at`, which is answered when somebody waits. */
+/* A copy to the memory number `at`, which is answered when somebody waits.  lanes: the number of
+ * its stream if it goes over data lanes, else 0. */
 static struct copy *
-add(int at)
+add_over(int at, uint64_t lanes)
 {
 	struct copy *copy = calloc(1, sizeof(*copy));
 
 	assert_non_null(copy);
+	copy->pending.lanes = lanes;
 	copy->request.done = copy_done;
 	copy->request.arg = &copy->pending;
 	copy->pending.request = &copy->request;
@@ -36,6 +38,12 @@ add(int at)
 	copy->pending.end = copy->pending.start + SIZE;
 	gpc_pending_copy_add(&copy->pending);
 	return copy;
+}
+
+static struct copy *
+add(int at)
+{
+	return add_over(at, 0);
 }
 
 static void
@@ -131,6 +139,35 @@ a_copy_that_could_not_be_started_is_in_nobodys_way(void **state)
 	assert_int_equal(done, 0);
 }
 
+static enum gpc_pending_overlap
+overlap(int at, size_t offset, uint64_t stream)
+{
+	return gpc_pending_copy_overlap((const void *)(BASE + (uintptr_t)at * SIZE + offset), SIZE,
+					stream);
+}
+
+static void
+copies_to_the_same_memory_are_found_by_stream_and_lane(void **state)
+{
+	struct copy *unstarted = add_over(1, 5);
+
+	assert_int_equal(overlap(1, 0, 7), GPC_OVERLAP_NONE);
+	gpc_pending_copy_started(&unstarted->pending, false);
+	assert_false(gpc_pending_copy_over_lanes());
+	start(add_over(1, 7), CUDA_SUCCESS);
+	assert_true(gpc_pending_copy_over_lanes());
+	assert_int_equal(overlap(2, 0, 7), GPC_OVERLAP_NONE);
+	assert_int_equal(overlap(1, SIZE - 1, 7), GPC_OVERLAP_STREAM);
+	assert_int_equal(overlap(0, 1, 8), GPC_OVERLAP_OTHER);
+	start(add(2), CUDA_SUCCESS);
+	assert_int_equal(overlap(1, 0, 7), GPC_OVERLAP_STREAM);
+	assert_int_equal(overlap(1, 1, 7), GPC_OVERLAP_LANE_0);
+	assert_int_equal(overlap(1, 1, 8), GPC_OVERLAP_OTHER);
+	fake_deliver();
+	assert_int_equal(overlap(1, 1, 8), GPC_OVERLAP_NONE);
+	assert_false(gpc_pending_copy_over_lanes());
+}
+
 int
 main(void)
 {
@@ -140,6 +177,7 @@ main(void)
 		TEST(nobody_waits_for_what_has_been_answered),
 		TEST(last_work_of_a_stream_is_waited_for),
 		TEST(a_copy_that_could_not_be_started_is_in_nobodys_way),
+		TEST(copies_to_the_same_memory_are_found_by_stream_and_lane),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

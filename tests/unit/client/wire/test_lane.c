@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Data lanes of the client, with a daemon's end that does what it should, or not. */
+#include "base/clock.h"
 #include "client/wire/lane.h"
+#include "client/wire/lane_inside.h"
 #include "client/wire/session_inside.h"
 #include "protocol/preamble.h"
 #include "tests/test.h"
@@ -235,6 +237,127 @@ bytes_for_a_copy_are_taken_from_any_lane(void **state)
 	assert_int_equal(gpc_session_status(fixture->session), CUDA_SUCCESS);
 }
 
+/* Two copies to the same memory, of which the second one waits for the first. */
+struct two_copies {
+	uint8_t memory[40];
+	struct gpc_lane_in earlier, later;
+};
+
+static void
+expect_two(struct fixture *fixture, struct two_copies *copies, uint64_t stream)
+{
+	*copies = (struct two_copies){
+		.earlier = { .memory = copies->memory, .size = 20, .stream = 7 },
+		.later = { .memory = copies->memory + 10,
+			   .size = 30,
+			   .stream = stream,
+			   .ordered = true },
+	};
+	open_lanes(fixture);
+	gpc_lanes_expect(fixture->session, &copies->earlier);
+	gpc_lanes_posted(fixture->session, &copies->earlier);
+	gpc_lanes_expect(fixture->session, &copies->later);
+	gpc_lanes_posted(fixture->session, &copies->later);
+}
+
+/* How much of a copy is there, as soon as that is so much or a lane has a chunk of it. */
+static uint64_t
+await_chunk(struct fixture *fixture, const struct gpc_lane_in *in, uint64_t received)
+{
+	struct gpc_lanes *lanes = fixture->session->lanes;
+	uint64_t deadline = gp_deadline_ns(10000), had;
+
+	(void)pthread_mutex_lock(&lanes->lock);
+	while (in->received < received && in->busy == 0 && gp_now_ns() < deadline) {
+		(void)pthread_mutex_unlock(&lanes->lock);
+		(void)usleep(1000);
+		(void)pthread_mutex_lock(&lanes->lock);
+	}
+	(void)pthread_mutex_unlock(&lanes->lock);
+	/* It would be stored by now if it did not wait. */
+	(void)usleep(20000);
+	(void)pthread_mutex_lock(&lanes->lock);
+	had = in->received;
+	(void)pthread_mutex_unlock(&lanes->lock);
+	return had;
+}
+
+static void
+chunk_of_a_later_copy_is_stored_after_the_bytes_of_the_earlier_one(void **state)
+{
+	struct fixture *fixture = *state;
+	struct two_copies copies;
+
+	expect_two(fixture, &copies, 7);
+	/* Beyond the earlier copy. */
+	send_chunk(fixture->far[1], copies.later.copy, 10, "klmnopqrstuvwxyzABCD", 20);
+	while (await_chunk(fixture, &copies.later, 20) < 20)
+		assert_int_equal(gpc_session_status(fixture->session), CUDA_SUCCESS);
+	send_chunk(fixture->far[1], copies.later.copy, 0, "abcdefghij", 10);
+	assert_int_equal(await_chunk(fixture, &copies.later, 30), 20);
+	send_chunk(fixture->far[2], copies.earlier.copy, 10, "9876543210", 10);
+	assert_int_equal(await_chunk(fixture, &copies.earlier, 10), 10);
+	assert_int_equal(await_chunk(fixture, &copies.later, 30), 20);
+	send_chunk(fixture->far[2], copies.earlier.copy, 0, "0123456789", 10);
+
+	gpc_lanes_finish(fixture->session, &copies.earlier, 20);
+	gpc_lanes_finish(fixture->session, &copies.later, 30);
+
+	assert_memory_equal(copies.memory, "0123456789abcdefghijklmnopqrstuvwxyzABCD", 40);
+}
+
+static void
+chunk_of_another_stream_or_of_a_copy_posted_first_does_not_wait(void **state)
+{
+	struct fixture *fixture = *state;
+	struct two_copies copies;
+	struct gpc_lane_in same = { .memory = copies.memory, .size = 4, .stream = 7 };
+
+	expect_two(fixture, &copies, 8);
+	send_chunk(fixture->far[1], copies.later.copy, 0, "abcdefghijklmnopqrstuvwxyzABCD", 30);
+	gpc_lanes_finish(fixture->session, &copies.later, 30);
+	/* Nothing says which copy of the stream was posted first. */
+	same.ordered = false;
+	gpc_lanes_expect(fixture->session, &same);
+	send_chunk(fixture->far[1], same.copy, 0, "wxyz", 4);
+	gpc_lanes_finish(fixture->session, &same, 4);
+	gpc_lanes_finish(fixture->session, &copies.earlier, 0);
+
+	assert_memory_equal(copies.memory + 10, "abcdefghijklmnopqrstuvwxyzABCD", 30);
+	assert_memory_equal(copies.memory, "wxyz", 4);
+}
+
+static void
+chunk_does_not_wait_for_a_copy_that_failed(void **state)
+{
+	struct fixture *fixture = *state;
+	struct two_copies copies;
+
+	expect_two(fixture, &copies, 7);
+	send_chunk(fixture->far[1], copies.later.copy, 0, "abcdefghijklmnopqrstuvwxyzABCD", 30);
+	assert_int_equal(await_chunk(fixture, &copies.later, 30), 0);
+	gpc_lanes_finish(fixture->session, &copies.earlier, 0);
+	gpc_lanes_finish(fixture->session, &copies.later, 30);
+
+	assert_memory_equal(copies.memory + 10, "abcdefghijklmnopqrstuvwxyzABCD", 30);
+}
+
+static void
+session_that_ends_wakes_a_lane_with_a_chunk_that_waits(void **state)
+{
+	struct fixture *fixture = *state;
+	struct two_copies copies;
+
+	expect_two(fixture, &copies, 7);
+	send_chunk(fixture->far[1], copies.later.copy, 0, "abcdefghij", 10);
+	assert_int_equal(await_chunk(fixture, &copies.later, 10), 0);
+	gpc_session_fail(fixture->session, CUDA_ERROR_ILLEGAL_ADDRESS, "by the test");
+	gpc_lanes_finish(fixture->session, &copies.later, 30);
+	gpc_lanes_finish(fixture->session, &copies.earlier, 20);
+
+	assert_int_equal(copies.earlier.received, 0);
+}
+
 static void
 chunk_that_was_not_asked_for_ends_the_session(void **state)
 {
@@ -333,6 +456,10 @@ main(void)
 		TEST(bytes_of_a_copy_go_out_once_behind_its_record),
 		TEST(copy_behind_a_host_function_is_not_sent),
 		TEST(bytes_for_a_copy_are_taken_from_any_lane),
+		TEST(chunk_of_a_later_copy_is_stored_after_the_bytes_of_the_earlier_one),
+		TEST(chunk_of_another_stream_or_of_a_copy_posted_first_does_not_wait),
+		TEST(chunk_does_not_wait_for_a_copy_that_failed),
+		TEST(session_that_ends_wakes_a_lane_with_a_chunk_that_waits),
 		TEST(chunk_that_was_not_asked_for_ends_the_session),
 		TEST(chunk_beyond_its_copy_ends_the_session_and_writes_nothing),
 		TEST(message_that_is_no_chunk_ends_the_session),
