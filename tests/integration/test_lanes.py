@@ -13,7 +13,9 @@ import threading
 import time
 
 import wire
-from harness import PATIENCE, SANITIZER, Configured, Daemon, case, main, read_file, require, run, wait_until
+from harness import PATIENCE, SANITIZER, Certificates, Configured, Daemon, Encrypted, Program, case, main, read_file, require, run, wait_until
+from pool import Pool
+from test_apps import judge
 from wire import Closed, Session, message, record
 
 MIB = 1 << 20
@@ -62,6 +64,28 @@ def _():
         with Configured("[daemon]\nlanes = 2\n", *more) as daemon:
             result = daemon.run("lanes", "short", env=FOUR).expect(out=SHORT)
             require(data_lanes(result.err) == count, f"{more}: {result}")
+
+
+@case("copies to the same host memory are stored in stream order, over any number of lanes")
+def _():
+    with Daemon() as daemon:
+        for count in ("7",) if SANITIZER == "thread" else ("1", "2", "7"):
+            judge("copyorder", daemon.run("copyorder", env={"GPUPOOL_LANES": count}))
+
+
+@case("so they are over a local socket, shared memory or not")
+def _():
+    with Pool() as pool:
+        for env in {}, {"GPUPOOL_SHM": "0"}:
+            judge("copyorder", Program("copyorder", (), pool.local, env={"GPUPOOL_LANES": "7", **env}).finish(), shared=True)
+
+
+@case("so they are over TLS, compressed or not")
+def _():
+    with Certificates() as certificates, Encrypted(certificates) as daemon:
+        for mode in "on", "off":
+            env = certificates.client(GPUPOOL_LANES="7", GPUPOOL_COMPRESSION=mode)
+            judge("copyorder", daemon.run("copyorder", env=env))
 
 
 @case("a number of lanes that makes no sense is told")

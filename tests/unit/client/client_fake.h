@@ -41,6 +41,7 @@ struct fake {
 	uint8_t *device; /* what is behind the window */
 	uint64_t quota;
 	uint64_t mapped; /* bytes */
+	bool lanes;      /* it has data lanes, from which copies get no bytes */
 	bool lazy;       /* copies to the host arrive when somebody waits */
 	bool busy;       /* the GPU does not get anywhere unless it is waited for */
 	CUresult enter;  /* of gpc_enter() */
@@ -56,7 +57,8 @@ struct fake {
 	uint64_t told_kept;
 	/* Counts of calls. */
 	int replacements, grants, uses, copies_in_short, maps, unmaps, fences, waits, copies_in,
-		barriers, copies_out, copies_device, fills, syncs, keeps, kept;
+		barriers, copies_out, copies_out_lanes, ordered, copies_device, fills, syncs, keeps,
+		kept;
 	size_t largest_copy_in;
 	void (*array_destroyed)(
 		void); /* what another thread does when the daemon is told; or NULL */

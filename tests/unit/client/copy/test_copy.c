@@ -78,6 +78,60 @@ copies_into_pinned_memory_arrive_later(void **state)
 	free(out);
 }
 
+/* Over data lanes, where chunks of one stream's copies are in order, or over lane 0. */
+static void
+copies_into_the_same_memory_keep_their_order(void **state)
+{
+	const size_t size = FAKE_MIB;
+	uint8_t *host = pinned(8 * size);
+	CUdeviceptr device = fake_alloc(size);
+
+	fake.lazy = fake.lanes = true;
+	CU(gpc_cuMemcpyDtoHAsync_v2(host, device, size, FAKE_STREAM));
+	CU(gpc_cuMemcpyDtoHAsync_v2(host + size, device, size, FAKE_STREAM));
+	assert_int_equal(fake.copies_out_lanes, 2);
+	assert_int_equal(fake.ordered, 0);
+	CU(gpc_cuMemcpyDtoHAsync_v2(host + size / 2, device, size, FAKE_STREAM));
+	assert_int_equal(fake.copies_out_lanes, 3);
+	assert_int_equal(fake.ordered, 1);
+	/* Another stream. */
+	CU(gpc_cuMemcpyDtoHAsync_v2(host + size / 2, device, size, NULL));
+	assert_int_equal(fake.copies_out, 1);
+	CU(gpc_cuMemcpyDtoHAsync_v2(host + 2 * size, device, size, NULL));
+	assert_int_equal(fake.copies_out_lanes, 4);
+	/* After one over lane 0. */
+	CU(gpc_cuMemcpyDtoHAsync_v2(host + 3 * size, device, 16, FAKE_STREAM));
+	CU(gpc_cuMemcpyDtoHAsync_v2(host + 3 * size, device, size, FAKE_STREAM));
+	assert_int_equal(fake.copies_out, 3);
+	assert_int_equal(fake.copies_out_lanes, 4);
+	/* Also a synchronous one. */
+	CU(gpc_cuMemcpyDtoH_v2(host, device, size));
+	assert_int_equal(fake.copies_out, 4);
+	CU(gpc_cuMemcpyDtoH_v2(host, device, size));
+	assert_int_equal(fake.copies_out_lanes, 5);
+	assert_int_equal(fake.late_count, 0);
+}
+
+/* The daemon may carry out the earlier copy later than one of another stream, whose later work must
+ * find the bytes here. */
+static void
+a_copy_to_memory_of_one_that_may_be_kept_is_stored_before_its_streams_later_work(void **state)
+{
+	uint8_t *host = pinned(FAKE_MIB);
+	CUdeviceptr device = fake_alloc(FAKE_MIB);
+
+	fake.lazy = fake.lanes = fake.has_functions = true;
+	CU(gpc_cuMemcpyDtoHAsync_v2(host, device, FAKE_MIB, FAKE_STREAM));
+	CU(gpc_cuMemcpyDtoHAsync_v2(host, device, 16, FAKE_STREAM));
+	assert_int_equal(fake.late_count, 0);
+	CU(gpc_cuMemcpyDtoHAsync_v2(host, device, 16, NULL));
+	assert_int_equal(fake.late_count, 1);
+	fake_run_late(CUDA_SUCCESS);
+	fake.has_functions = false;
+	CU(gpc_cuMemcpyDtoHAsync_v2(host, device, 16, NULL));
+	assert_int_equal(fake.late_count, 0);
+}
+
 static void
 copies_into_pageable_memory_are_waited_for(void **state)
 {
@@ -311,6 +365,9 @@ main(void)
 		FAKE_TEST(long_copies_are_cut_and_the_last_part_is_the_barrier),
 		FAKE_TEST(asynchronous_copies_to_the_device_hold_nobody_up),
 		FAKE_TEST(copies_into_pinned_memory_arrive_later),
+		FAKE_TEST(copies_into_the_same_memory_keep_their_order),
+		FAKE_TEST(
+			a_copy_to_memory_of_one_that_may_be_kept_is_stored_before_its_streams_later_work),
 		FAKE_TEST(copies_into_pageable_memory_are_waited_for),
 		FAKE_TEST(a_source_that_is_still_being_written_is_waited_for),
 		FAKE_TEST(host_functions_before_a_copy_may_write_its_source),
