@@ -239,7 +239,8 @@ def _():
                 os._exit(0)
         try:
             os.close(go_on[0])
-            daemon.wait_for_log(r"admin socket: process \d+ of user 65534: too many connections of users who may only read")
+            daemon.wait_for_log(r"admin socket: process \d+ of user 65534: too many connections of users who may only read|"
+                                r"admin socket: process \d+: it makes room for another connection")
             folder.ask("status")
         finally:
             os.close(go_on[1])

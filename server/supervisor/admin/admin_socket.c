@@ -17,6 +17,8 @@
 
 /* From one request's reply to the next request's last byte, or to the reply's. */
 #define PATIENCE_MS 10000
+/* A connection that is unfinished for longer makes room for another one. */
+#define NEW_MS 200
 #define GROUPS_MAX 1024
 /* Connections of users who may only read; the others are for the administrator. */
 #define READERS_MAX (GPD_ADMIN_CONNS_MAX - 4)
@@ -213,23 +215,74 @@ count_readers(const struct gpd_admin *admin)
 	return count;
 }
 
+/* Whether the connection waits for its user: for a request, for the rest of one, or until the reply
+ * is read. */
+static bool
+is_unfinished(const struct gpd_admin_conn *conn)
+{
+	return conn->fd >= 0 && !conn->pending;
+}
+
+static int
+count_unfinished(const struct gpd_admin *admin, uid_t user)
+{
+	int count = 0;
+
+	for (int i = 0; i < GPD_ADMIN_CONNS_MAX; i++)
+		count += is_unfinished(&admin->conns[i]) && admin->conns[i].peer.uid == user;
+	return count;
+}
+
+/* Drops the oldest unfinished connection of the user that has most of them.  False: all are new, or
+ * the daemon is at work for them. */
+static bool
+make_room(struct gpd_admin *admin, bool of_readers, int64_t now_ms)
+{
+	struct gpd_admin_conn *victim = NULL;
+	int most = 0;
+
+	for (int i = 0; i < GPD_ADMIN_CONNS_MAX; i++) {
+		struct gpd_admin_conn *conn = &admin->conns[i];
+		int count;
+
+		if (!is_unfinished(conn) || (of_readers && !conn->peer.reads) ||
+		    conn->deadline_ms - PATIENCE_MS + NEW_MS > now_ms)
+			continue;
+		count = count_unfinished(admin, conn->peer.uid);
+		if (count < most || (count == most && victim->deadline_ms <= conn->deadline_ms))
+			continue;
+		victim = conn;
+		most = count;
+	}
+	if (victim)
+		complain(victim, "it makes room for another connection");
+	return victim != NULL;
+}
+
 /* Why the user is not let in, or NULL. */
 static const char *
-why_refused(const struct gpd_admin *admin, int fd, const struct ucred *peer)
+why_refused(struct gpd_admin *admin, int fd, const struct ucred *peer, int64_t now_ms)
 {
 	if (peer->uid == (uid_t)-1 || !is_reader(admin, fd, peer->gid))
 		return "not allowed";
-	return count_readers(admin) < READERS_MAX ? NULL
-						  : "too many connections of users who may "
-						    "only read";
+	return count_readers(admin) < READERS_MAX || make_room(admin, true, now_ms)
+		       ? NULL
+		       : "too many connections of users who may only read";
+}
+
+/* Whether a connection that waits in the kernel may be accepted. */
+static bool
+has_room(struct gpd_admin *admin, int64_t now_ms)
+{
+	struct pollfd waiting = { .fd = admin->fd, .events = POLLIN };
+
+	return free_place(admin) || (poll(&waiting, 1, 0) > 0 && make_room(admin, false, now_ms));
 }
 
 static void
 accept_all(struct gpd_admin *admin, int64_t now_ms)
 {
-	struct gpd_admin_conn *conn;
-
-	for (int i = 0; i < GPD_ADMIN_CONNS_MAX && (conn = free_place(admin)); i++) {
+	for (int i = 0; i < GPD_ADMIN_CONNS_MAX && has_room(admin, now_ms); i++) {
 		struct ucred peer = { .uid = (uid_t)-1 };
 		socklen_t size = sizeof(peer);
 		int fd = accept4(admin->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -242,7 +295,7 @@ accept_all(struct gpd_admin *admin, int64_t now_ms)
 		if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
 			peer.uid = (uid_t)-1;
 		all = peer.uid == 0 || peer.uid == geteuid();
-		why = all ? NULL : why_refused(admin, fd, &peer);
+		why = all ? NULL : why_refused(admin, fd, &peer, now_ms);
 		if (why) {
 			gpd_log_budget_log(get_log_budget(peer.uid), GPD_LOG_WARNING,
 					   "admin socket: process %d of user %u: %s", (int)peer.pid,
@@ -250,7 +303,7 @@ accept_all(struct gpd_admin *admin, int64_t now_ms)
 			close(fd);
 			continue;
 		}
-		*conn = (struct gpd_admin_conn){
+		*free_place(admin) = (struct gpd_admin_conn){
 			.fd = fd,
 			.peer = { .pid = peer.pid, .uid = peer.uid, .reads = !all },
 			.deadline_ms = now_ms + PATIENCE_MS,
@@ -368,7 +421,7 @@ gpd_admin_poll(struct gpd_admin *admin, struct pollfd *fds)
 {
 	if (admin->fd < 0)
 		return 0;
-	/* Without a free place the others wait in the kernel. */
+	/* Without a free place the others wait in the kernel; gpd_admin_serve() makes room. */
 	fds[0] = (struct pollfd){ .fd = free_place(admin) ? admin->fd : -1, .events = POLLIN };
 	for (int i = 0; i < GPD_ADMIN_CONNS_MAX; i++) {
 		const struct gpd_admin_conn *conn = &admin->conns[i];
@@ -402,6 +455,6 @@ gpd_admin_serve(struct gpd_admin *admin, const struct pollfd *fds, int64_t now_m
 				       : conn->out   ? "it does not read its reply"
 						     : "it asks nothing");
 	}
-	if (fds[0].revents)
+	if (fds[0].revents || !free_place(admin))
 		accept_all(admin, now_ms);
 }

@@ -6,6 +6,8 @@
  *
  * Main thread only, and it never blocks: the supervisor polls.  Who stops in the middle of a
  * message, sends none for long, or sends what is no request, is dropped with a line in the log.
+ * Where all places are taken, the oldest unfinished connection of the user that has most is dropped
+ * for the next one.
  */
 #ifndef GPD_ADMIN_H
 #define GPD_ADMIN_H

@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define LATER ((int64_t)3600 * 1000)
@@ -341,6 +342,82 @@ without_a_free_place_the_next_one_waits_until_there_is_one(void **state)
 }
 
 static void
+without_a_free_place_the_oldest_unfinished_connection_makes_room(void **state)
+{
+	int fds[GPD_ADMIN_CONNS_MAX], late;
+	uint8_t bytes[64];
+	size_t size = pack(9, bytes);
+
+	for (int i = 0; i < GPD_ADMIN_CONNS_MAX; i++) {
+		fds[i] = connect_to(path);
+		send_all(fds[i], bytes, i == 0 ? size : 3);
+		/* The daemon is at work for the first one, and goes on. */
+		postpones = true;
+		turns(2);
+		now_ms += i == 5;
+	}
+	/* Another user has fewer, and older ones. */
+	admin.conns[1].peer.uid = admin.conns[2].peer.uid = 12345;
+	late = connect_to(path);
+	send_all(late, bytes, size);
+	turns(3);
+	assert_int_equal(asked, 1);
+	now_ms += 1000;
+	turns(3);
+	postpones = false;
+	assert_int_equal(receive(fds[3], 1), 0);
+	for (int i = 0; i < GPD_ADMIN_CONNS_MAX; i++)
+		assert_int_equal(admin.conns[i].fd < 0, 0);
+	assert_int_equal(asked, 2);
+	turns(2);
+	assert_int_equal(receive(fds[0], 100), GP_ADMIN_HEADER_SIZE);
+	assert_int_equal(receive(late, 100), GP_ADMIN_HEADER_SIZE);
+	for (int i = 0; i < GPD_ADMIN_CONNS_MAX; i++) {
+		if (i != 3)
+			assert_int_equal(receive(fds[i], 1), -1);
+		close(fds[i]);
+	}
+	close(late);
+}
+
+static void
+users_who_may_only_read_make_room_for_each_other(void **state)
+{
+	int fds[GPD_ADMIN_CONNS_MAX - 4];
+	int count = GPD_ADMIN_CONNS_MAX - 4;
+	int child, waited;
+
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(chown(path, 0, 65534), 0);
+	assert_int_equal(chmod(path, 0660), 0);
+	assert_int_equal(chmod(folder, 0755), 0);
+	for (int i = 0; i < count; i++) {
+		fds[i] = connect_to(path);
+		turn();
+		admin.conns[i].peer.reads = true;
+	}
+	now_ms += 1000;
+	child = fork();
+	if (child == 0) {
+		int fd;
+
+		if (setgid(65534) || setuid(65534))
+			_exit(1);
+		fd = connect_to(path);
+		_exit(fd < 0);
+	}
+	assert_int_equal(waitpid(child, &waited, 0), child);
+	assert_int_equal(waited, 0);
+	turn();
+	assert_int_equal(receive(fds[0], 1), 0);
+	for (int i = 1; i < count; i++)
+		assert_int_equal(receive(fds[i], 1), -1);
+	for (int i = 0; i < count; i++)
+		close(fds[i]);
+}
+
+static void
 a_live_socket_is_nobody_elses_and_a_stale_one_anybodys(void **state)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -418,6 +495,8 @@ main(void)
 		TEST(what_is_not_done_yet_is_asked_at_every_turn_without_a_deadline),
 		TEST(who_leaves_while_it_waits_is_forgotten),
 		TEST(without_a_free_place_the_next_one_waits_until_there_is_one),
+		TEST(without_a_free_place_the_oldest_unfinished_connection_makes_room),
+		TEST(users_who_may_only_read_make_room_for_each_other),
 		TEST(a_live_socket_is_nobody_elses_and_a_stale_one_anybodys),
 		TEST(a_path_that_cannot_be_is_refused_and_nothing_is_removed),
 		TEST(a_socket_that_another_has_put_there_since_is_left_alone),
