@@ -13,7 +13,7 @@ import sys
 import termios
 import time
 
-from harness import (HIDDEN, PATIENCE, Certificates, Encrypted, Skip, as_tenant, base_environment, case, driver_options, main, read_file, require,
+from harness import (HIDDEN, PATIENCE, SOFTWARE, Certificates, Encrypted, Skip, as_tenant, base_environment, case, driver_options, main, read_file, require,
                      run, wait_until)
 from pool_folder import DEVICE, Folder, has, sign
 
@@ -169,6 +169,45 @@ def _():
             require(out == "" and err == f"gpupoold: {says}\ngpupoold: {name}: the daemon does not start with it: 1 error\n", out + err)
             require(folder.run("GP_DAEMON", "--listen", "127.0.0.1:0", "--admin-socket", "off", *driver_options(), status=1, **DEVICE)[1],
                     "the daemon starts with it")
+        # All errors, of files, sockets, addresses and the user; the daemon's start says the first one.
+        folder.write("no token\n", "bad.tokens")
+        admin = os.path.join(folder.path, "none", "none", "admin.sock")
+        cannot = f"the folder {os.path.dirname(admin)} cannot be made: No such file or directory"
+        folder.write(f"[daemon]\nkey = /nowhere/k\nclient-authority = /nowhere/ca\ncrl = /nowhere/ca.crl\nusage = /nowhere/usage.csv\n"
+                     f"admin-socket = {admin}\nmetrics = 192.0.2.1:9400\ntokens = {folder.file('bad.tokens')}\n")
+        words = ("--user", "nosuchuser", "--listen", "192.0.2.1:4833", "--listen", "0.0.0.0:0", "--listen", f"unix://{admin}", "--listen", "127.0.0.1:0")
+        out, err = folder.run("GP_DAEMON", "--check-config", *words, *driver_options(), status=1, **DEVICE)
+        says = ("key /nowhere/k: No such file or directory", "authority /nowhere/ca: No such file or directory",
+                "a certificate needs its key, a key its certificate", "crl = /nowhere/ca.crl: No such file or directory",
+                f"{folder.file('bad.tokens')}:1: ", "cannot listen on tcp://192.0.2.1:4833: Cannot assign requested address",
+                "cannot listen on tcp://0.0.0.0:0: it is not a loopback address", f"cannot listen on unix://{admin}: {cannot}",
+                f"no admin socket: {cannot}", "no metrics: ", "--user: there is no user nosuchuser",
+                "usage = /nowhere/usage.csv: No such file or directory", f"{name}: the daemon does not start with it: {12} errors")
+        lines = err.splitlines()
+        require(out == "" and len(lines) == len(says) and all(line.startswith(f"gpupoold: {said}") for line, said in zip(lines, says)), err)
+        require(not os.path.exists(os.path.dirname(admin)), "it made a folder")
+        # What a daemon that runs has is no error.
+        folder.write("")
+        with socket.socket() as held, folder.daemon():
+            held.bind(("127.0.0.1", 0))
+            held.listen()
+            address = f"127.0.0.1:{held.getsockname()[1]}"
+            folder.write(f"[daemon]\nmetrics = {address}\n")
+            out, err = folder.run("GP_DAEMON", "--check-config", "--listen", address, "--admin-socket", folder.socket, *driver_options(), **DEVICE)
+            require((out, err) == (f"{name}: can be used: 1 tenant, 0 warnings\n", ""), out + err)
+        if os.geteuid() == 0:
+            # As the user that the daemon becomes.
+            folder.write(f"[daemon]\nusage = {usage}\n")
+            err = folder.run("GP_DAEMON", "--check-config", "--user", "nobody", *driver_options(), status=1, **DEVICE)[1]
+            has(err, f"gpupoold: usage = {usage}: Permission denied\n")
+        # The node may be another machine.
+        folder.write("[daemon]\nsoftware-device = off\n")
+        out, err = folder.run("GP_DAEMON", "--check-config", "--driver", "/nowhere")
+        require(out == f"{name}: can be used: 1 tenant, 1 warning\n", out + err)
+        has(err, "warning: on this machine the daemon does not start: /nowhere: ")
+        if SOFTWARE:
+            err = folder.run("GP_DAEMON", "--check-config")[1]
+            has(err, "warning: on this machine the daemon does not start: no working NVIDIA driver (", ", and the software device is off")
         folder.write(f"[daemon]\nusage = {usage}\ntokens = {folder.file('none')}\n")
         out, err = folder.run("GP_DAEMON", "--check-config", *driver_options(), **DEVICE)
         require(out == f"{name}: can be used: 1 tenant, 1 warning\n" and not os.path.exists(usage), out + err)

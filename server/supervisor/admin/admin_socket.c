@@ -20,6 +20,7 @@
 /* A connection that is unfinished for longer makes room for another one. */
 #define NEW_MS 200
 #define GROUPS_MAX 1024
+#define PATH_SIZE sizeof(((struct sockaddr_un *)0)->sun_path)
 /* Connections of users who may only read; the others are for the administrator. */
 #define READERS_MAX (GPD_ADMIN_CONNS_MAX - 4)
 
@@ -33,18 +34,46 @@ gpd_admin_init(struct gpd_admin *admin, gpd_admin_handler *handler, void *arg)
 
 /* The socket. */
 
+/* The folder of a path; false: it is the current one, or the root. */
+static bool
+get_folder(const char *path, char folder[PATH_SIZE])
+{
+	const char *slash = strrchr(path, '/');
+
+	snprintf(folder, PATH_SIZE, "%.*s", slash ? (int)(slash - path) : 0, path);
+	return folder[0];
+}
+
+static int
+refuse_folder(const char *folder, char *error, size_t size)
+{
+	snprintf(error, size, "the folder %s cannot be made: %s", folder, strerror(errno));
+	return -1;
+}
+
 static int
 make_folder(const char *path, char *error, size_t size)
 {
-	const char *slash = strrchr(path, '/');
-	char folder[sizeof(((struct gpd_admin *)0)->path)];
+	char folder[PATH_SIZE];
 
-	if (!slash || slash == path)
+	if (!get_folder(path, folder))
 		return 0;
-	snprintf(folder, sizeof(folder), "%.*s", (int)(slash - path), path);
 	if (mkdir(folder, geteuid() == 0 ? 0755 : 0700) == 0 || errno == EEXIST)
 		return 0;
-	snprintf(error, size, "the folder %s cannot be made: %s", folder, strerror(errno));
+	return refuse_folder(folder, error, size);
+}
+
+static int
+refuse_length(const char *path, char *error, size_t size)
+{
+	snprintf(error, size, "%s: a socket's path has 1 to %zu characters", path, PATH_SIZE - 1);
+	return -1;
+}
+
+static int
+refuse_file(const char *path, char *error, size_t size)
+{
+	snprintf(error, size, "%s is there already, and is no socket", path);
 	return -1;
 }
 
@@ -57,10 +86,8 @@ clear_path(const struct sockaddr_un *address, char *error, size_t size)
 
 	if (lstat(address->sun_path, &status) != 0)
 		return 0;
-	if (!S_ISSOCK(status.st_mode)) {
-		snprintf(error, size, "%s is there already, and is no socket", address->sun_path);
-		return -1;
-	}
+	if (!S_ISSOCK(status.st_mode))
+		return refuse_file(address->sun_path, error, size);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	r = connect(fd, (const struct sockaddr *)address, sizeof(*address)) ? errno : 0;
 	if (fd >= 0)
@@ -101,11 +128,8 @@ gpd_admin_open(struct gpd_admin *admin, const char *path, char *error, size_t er
 	struct stat status;
 	int fd;
 
-	if (*path == 0 || strlen(path) >= sizeof(address.sun_path)) {
-		snprintf(error, error_size, "%s: a socket's path has 1 to %zu characters", path,
-			 sizeof(address.sun_path) - 1);
-		return -1;
-	}
+	if (*path == 0 || strlen(path) >= sizeof(address.sun_path))
+		return refuse_length(path, error, error_size);
 	memcpy(address.sun_path, path, strlen(path) + 1);
 	if (make_folder(path, error, error_size) || clear_path(&address, error, error_size))
 		return -1;
@@ -122,6 +146,31 @@ gpd_admin_open(struct gpd_admin *admin, const char *path, char *error, size_t er
 	admin->inode = status.st_ino;
 	memcpy(admin->path, address.sun_path, sizeof(admin->path));
 	return 0;
+}
+
+int
+gpd_admin_check(const char *path, char *error, size_t error_size)
+{
+	char folder[PATH_SIZE], parent[PATH_SIZE];
+	struct stat status;
+
+	if (*path == 0 || strlen(path) >= PATH_SIZE)
+		return refuse_length(path, error, error_size);
+	if (lstat(path, &status) == 0)
+		return S_ISSOCK(status.st_mode) ? 0 : refuse_file(path, error, error_size);
+	if (!get_folder(path, folder))
+		snprintf(folder, sizeof(folder), "%s", *path == '/' ? "/" : ".");
+	if (access(folder, W_OK | X_OK) == 0)
+		return 0;
+	if (errno != ENOENT) {
+		snprintf(error, error_size, "%s: %s", path, strerror(errno));
+		return -1;
+	}
+	if (!get_folder(folder, parent))
+		snprintf(parent, sizeof(parent), "%s", *path == '/' ? "/" : ".");
+	if (access(parent, W_OK | X_OK) == 0)
+		return 0;
+	return refuse_folder(folder, error, error_size);
 }
 
 /* Connections. */

@@ -66,6 +66,9 @@ void gpd_admin_init(struct gpd_admin *admin, gpd_admin_handler *handler, void *a
  * says why.  Before there are threads: the mode of the socket is the process's for a moment. */
 GP_MUST_CHECK int gpd_admin_open(struct gpd_admin *admin, const char *path, char *error,
 				 size_t error_size);
+/* Whether a daemon could make the socket, which this does not; another daemon may have it now.  As
+ * above. */
+GP_MUST_CHECK int gpd_admin_check(const char *path, char *error, size_t error_size);
 void gpd_admin_fini(struct gpd_admin *admin);
 
 /* What to poll for; how many, 0 or GPD_ADMIN_POLL_MAX. */

@@ -226,6 +226,19 @@ open_socket(struct gpd_metrics *metrics, bool insecure, char *error, size_t size
 }
 
 int
+gpd_metrics_check(const char *host, uint16_t port, bool insecure, char *error, size_t error_size)
+{
+	struct gpd_metrics metrics = { .port = port };
+	int fd;
+
+	(void)snprintf(metrics.host, sizeof(metrics.host), "%s", host);
+	fd = open_socket(&metrics, insecure, error, error_size);
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0 || fd == -EADDRINUSE ? 0 : fd;
+}
+
+int
 gpd_metrics_open(struct gpd_metrics *metrics, struct gpd_report_source *source, const char *host,
 		 uint16_t port, bool insecure, char *error, size_t error_size)
 {

@@ -46,6 +46,10 @@ struct gpd_metrics {
 GP_MUST_CHECK int gpd_metrics_open(struct gpd_metrics *metrics, struct gpd_report_source *source,
 				   const char *host, uint16_t port, bool insecure, char *error,
 				   size_t error_size);
+/* Whether the address could be had, which is given back at once; another process, as a daemon that
+ * runs, may have it now.  As above. */
+GP_MUST_CHECK int gpd_metrics_check(const char *host, uint16_t port, bool insecure, char *error,
+				    size_t error_size);
 /* Not under the source's lock. */
 void gpd_metrics_close(struct gpd_metrics *metrics);
 

@@ -41,12 +41,14 @@ has_certificate(void)
 	return tls != NULL;
 }
 
+/* 0, or a negative errno or GP_E_INVALID: error says why. */
 static int
-listen_on(struct gpd_listen *listen, const struct gp_url *url, bool insecure)
+listen_on(struct gpd_listen *listen, const struct gp_url *url, bool insecure, char *error,
+	  size_t error_size)
 {
 	struct gp_url control = *url;
 	struct gp_listener *listener;
-	char text[GP_URL_TEXT_MAX], error[256] = "", holder[96] = "";
+	char text[GP_URL_TEXT_MAX];
 	int r;
 
 	gp_url_format(url, text, sizeof(text));
@@ -56,29 +58,28 @@ listen_on(struct gpd_listen *listen, const struct gp_url *url, bool insecure)
 		(void)snprintf(control.scheme, sizeof(control.scheme), "%s",
 			       has_certificate() ? "tls" : "tcp");
 	if (strcmp(url->scheme, "tls") == 0 && !has_certificate()) {
-		fprintf(stderr,
-			"gpupoold: cannot listen on %s: the daemon has no certificate: "
-			"gpupoolctl cert init HOST makes one, --certificate and --key name "
-			"another\n",
-			text);
-		return -1;
+		(void)snprintf(error, error_size,
+			       "cannot listen on %s: the daemon has no certificate: gpupoolctl "
+			       "cert init HOST makes one, --certificate and --key name another",
+			       text);
+		return GP_E_INVALID;
 	}
-	r = gp_listen(&control, &listener, error, sizeof(error));
-	if (r) {
-		if (r == -EADDRINUSE && strcmp(control.scheme, "unix") != 0)
-			gpd_port_holder(control.port, holder, sizeof(holder));
-		fprintf(stderr, "gpupoold: %s%s\n", error, holder);
-		return -1;
-	}
+	*error = '\0';
+	r = gp_listen(&control, &listener, error, error_size);
+	if (r == -EADDRINUSE && strcmp(control.scheme, "unix") != 0)
+		gpd_port_holder(control.port, error + strlen(error), error_size - strlen(error));
+	if (r)
+		return r;
 	if (strcmp(control.scheme, "tls") != 0 && !gpd_listen_is_loopback(listener)) {
 		if (!insecure) {
-			fprintf(stderr,
-				"gpupoold: cannot listen on %s: it is not a loopback address, and "
+			(void)snprintf(
+				error, error_size,
+				"cannot listen on %s: it is not a loopback address, and "
 				"connections are neither encrypted nor authenticated: whoever "
-				"reaches it can use the GPUs; tls:// is, --insecure allows it\n",
+				"reaches it can use the GPUs; tls:// is, --insecure allows it",
 				text);
 			gp_listener_destroy(listener);
-			return -1;
+			return GP_E_INVALID;
 		}
 		gpd_warning("%s is open to everybody who can reach it: connections are neither "
 			    "encrypted nor authenticated (--insecure)",
@@ -89,11 +90,25 @@ listen_on(struct gpd_listen *listen, const struct gp_url *url, bool insecure)
 }
 
 int
+gpd_listen_check(const struct gp_url *url, bool insecure, char *error, size_t error_size)
+{
+	struct gpd_listen listen = { .count = 0 };
+	int r = listen_on(&listen, url, insecure, error, error_size);
+
+	gpd_listen_close(&listen);
+	return r == -EADDRINUSE ? 0 : r;
+}
+
+int
 gpd_listen_open(struct gpd_listen *listen, const struct gpd_options *options)
 {
+	char error[GP_URL_TEXT_MAX + 512];
+
 	*listen = (struct gpd_listen){ 0 };
 	for (int i = 0; i < options->listen_count; i++) {
-		if (listen_on(listen, &options->listen[i], options->insecure)) {
+		if (listen_on(listen, &options->listen[i], options->insecure, error,
+			      sizeof(error))) {
+			fprintf(stderr, "gpupoold: %s\n", error);
 			gpd_listen_close(listen);
 			return -1;
 		}

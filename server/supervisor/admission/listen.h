@@ -24,6 +24,9 @@ struct gpd_listen {
 /* 0, or -1: standard error says why. */
 int gpd_listen_open(struct gpd_listen *listen, const struct gpd_options *options);
 void gpd_listen_close(struct gpd_listen *listen);
+/* Whether one address could be had, which is given back at once; another process, as a daemon that
+ * runs, may have it now.  0, or error says why not. */
+int gpd_listen_check(const struct gp_url *url, bool insecure, char *error, size_t error_size);
 /* An address, as clients name it. */
 void gpd_listen_text(const struct gpd_listen *listen, int index, char text[GP_URL_TEXT_MAX]);
 /* Says where: in the log and, if asked for, on standard output. */

@@ -19,13 +19,20 @@
 GP_MUST_CHECK int gpd_tls_read(const struct gpd_options *options, const struct gpd_config *config,
 			       struct gp_tls **tls_p, char *error, size_t error_size);
 
+/* Reports all that keeps gpd_tls_read() from using the files, not the first error alone. */
+void gpd_tls_check_files(const struct gpd_options *options, const struct gpd_config *config,
+			 gpd_config_report_func *report, void *arg);
+
 /* Whether the daemon listens where TLS is spoken, or may be. */
 bool gpd_tls_has_address(const struct gpd_options *options);
 
 /* Main thread: from now on new connections use this (NULL: none can), which is taken over.  The log
  * says if its certificate does not hold, or will not in so many seconds. */
 #define GPD_TLS_SOON_S ((int64_t)30 * 86400)
+#define GPD_TLS_DOUBT_MAX 256
 void gpd_tls_use(struct gp_tls *tls);
+/* What it says, if there is something to say. */
+bool gpd_tls_doubt(const struct gp_tls *tls, char text[GPD_TLS_DOUBT_MAX]);
 /* The log says that again, if it is so. */
 void gpd_tls_check(void);
 
