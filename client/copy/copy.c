@@ -2,6 +2,7 @@
 /* cuMemcpy*: what CUDA calls a copy, brought into one form and sent on its way. */
 #include "client/copy/copy.h"
 
+#include "client/base/container.h"
 #include "client/context/context.h"
 #include "client/copy/array.h"
 #include "client/copy/copy_between.h"
@@ -9,6 +10,7 @@
 #include "client/copy/copy_out.h"
 #include "client/copy/copy_region.h"
 #include "client/copy/pointer.h"
+#include "client/host/late_copy.h"
 #include "client/host/mirror.h"
 #include "client/host/pending_copy.h"
 #include "client/pages/pages.h"
@@ -17,6 +19,7 @@
 #include "client/wire/session.h"
 #include "gpc_calls.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* Where a call's work goes. */
@@ -86,24 +89,84 @@ copy_device(struct gpc_stream *stream, const struct gpc_copy *copy)
 	return result;
 }
 
-/* Behind the stream's earlier work, which may be writing to what is read here. */
-static CUresult
-copy_host(struct gpc_stream *stream, const struct gpc_copy *copy)
+static void
+move_rows(const struct gpc_copy *copy)
 {
-	CUresult result = gpc_stream_fence(stream);
-
-	if (result == CUDA_SUCCESS)
-		result = gpc_pending_copy_settle((const void *)(uintptr_t)copy->src.base,
-						 gpc_copy_span(copy, &copy->src));
-	if (result != CUDA_SUCCESS)
-		return result;
 	for (uint64_t slice = 0; slice < copy->depth; slice++) {
 		for (uint64_t row = 0; row < copy->height; row++)
 			memmove((void *)(uintptr_t)gpc_side_row(&copy->dst, slice, row),
 				(const void *)(uintptr_t)gpc_side_row(&copy->src, slice, row),
 				copy->width);
 	}
-	return CUDA_SUCCESS;
+}
+
+/* Behind the stream's earlier work, which may be writing to what is read here. */
+static CUresult
+copy_host_now(struct gpc_stream *stream, const struct gpc_copy *copy)
+{
+	CUresult result = gpc_stream_fence(stream);
+
+	if (result == CUDA_SUCCESS)
+		result = gpc_pending_copy_settle((const void *)(uintptr_t)copy->src.base,
+						 gpc_copy_span(copy, &copy->src));
+	if (result == CUDA_SUCCESS)
+		move_rows(copy);
+	return result;
+}
+
+struct late_move {
+	struct gpc_late_copy late;
+	struct gpc_copy copy;
+};
+
+/* The stream has reached the copy.  Kernels may reach the memory since it was posted. */
+static CUresult
+move_late(struct gpc_late_copy *late)
+{
+	move_rows(&GPC_CONTAINER(late, struct late_move, late)->copy);
+	return gpc_mirror_before_work(late->session);
+}
+
+static void
+destroy_late(struct gpc_late_copy *late)
+{
+	free(GPC_CONTAINER(late, struct late_move, late));
+}
+
+static CUresult
+post_late(struct gpc_stream *stream, const struct gpc_copy *copy)
+{
+	const struct gpc_side *dst = &copy->dst, *src = &copy->src;
+	struct late_move *move = calloc(1, sizeof(*move));
+
+	if (!move)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*move = (struct late_move){
+		.late = { .session = stream->context->scope.session,
+			  .start = src->base,
+			  .end = src->base + gpc_copy_span(copy, src),
+			  .start_to = dst->base,
+			  .end_to = dst->base + gpc_copy_span(copy, dst),
+			  .send = move_late,
+			  .destroy = destroy_late },
+		.copy = *copy,
+	};
+	return gpc_late_copy_post(&stream->context->scope, stream->handle.id, &move->late);
+}
+
+/* Earlier work of the stream may wait for the caller.  Pageable memory is copied before the call
+ * returns. */
+static CUresult
+copy_host(const struct target *target, const struct gpc_copy *copy)
+{
+	struct gpc_stream *stream = target->stream;
+	bool waits = !target->async || !copy->dst.pinned || !copy->src.pinned;
+	CUresult result;
+
+	if ((waits && stream->legacy) || gpc_stream_is_known_idle(stream))
+		return copy_host_now(stream, copy);
+	result = post_late(stream, copy);
+	return result == CUDA_SUCCESS && waits ? gpc_stream_fence(stream) : result;
 }
 
 /* It writes to no mirrored memory itself: what was given before it is what may have. */
@@ -175,7 +238,7 @@ run_plain(const struct target *given, const struct gpc_copy *copy)
 	CUresult result;
 
 	if (copy->dst.host && copy->src.host)
-		return copy_host(target.stream, copy);
+		return copy_host(&target, copy);
 	if (copy->dst.array || copy->src.array)
 		result = gpc_copy_route_array(&target.stream, copy, &changed);
 	else if (gpc_copy_is_between(copy))

@@ -483,7 +483,6 @@ static CUresult
 post_late(struct gpc_stream *stream, const struct gpc_copy *copy)
 {
 	struct late *late = calloc(1, sizeof(*late));
-	CUresult result;
 
 	if (!late)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -502,9 +501,7 @@ post_late(struct gpc_stream *stream, const struct gpc_copy *copy)
 		free(late);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	result = gpc_late_copy_post(&stream->context->scope, stream->handle.id, &late->late);
-	(void)gpc_session_work_mark(stream->context->scope.session);
-	return result;
+	return gpc_late_copy_post(&stream->context->scope, stream->handle.id, &late->late);
 }
 
 /* Whether a kernel that is under way may wait for a word of memory which it shares with the

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cuMemset*. */
 #include "client/context/context.h"
-#include "client/context/fence.h"
 #include "client/copy/copy_between.h"
 #include "client/copy/pointer.h"
 #include "client/host/late_copy.h"
@@ -92,8 +91,10 @@ fill_host(struct gpc_stream *stream, const struct gp_args_gpFill *args, uint64_t
 {
 	CUresult result;
 
-	if (async && !gpc_fence_is_needless(stream->context->scope.session))
-		return post_late(stream, args, size);
+	if (!gpc_stream_is_known_idle(stream) && (async || !stream->legacy)) {
+		result = post_late(stream, args, size);
+		return result == CUDA_SUCCESS && !async ? gpc_stream_fence(stream) : result;
+	}
 	result = gpc_stream_fence(stream);
 	if (result == CUDA_SUCCESS)
 		result = gpc_pending_copy_settle((const void *)(uintptr_t)args->dst, size);

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/lock.h"
 #include "client/guard/guard.h"
+#include "client/host/pending_copy.h"
 #include "client/wire/host_queue.h"
 #include "client/wire/session.h"
 #include "protocol/control.h"
@@ -56,6 +57,20 @@ late_copy_remove(uint64_t number)
 		late->destroy(late);
 }
 
+static CUresult
+settle_earlier(const struct gpc_late_copy *late, uintptr_t start, uintptr_t end)
+{
+	return gpc_pending_copy_settle_earlier((const void *)start, end - start, late->session,
+					       late->given);
+}
+
+static void
+note_error(const struct gpc_late_copy *late, CUresult result)
+{
+	if (result != CUDA_SUCCESS)
+		gpc_session_defer(late->session, result);
+}
+
 /* result: CUDA_SUCCESS when the stream has got there, else why the session is over. */
 static void
 late_copy_run(CUstream stream, CUresult result, void *data)
@@ -64,10 +79,10 @@ late_copy_run(CUstream stream, CUresult result, void *data)
 
 	if (result == CUDA_SUCCESS) {
 		gpc_call_passes = true;
-		result = late->send(late);
+		note_error(late, settle_earlier(late, late->start, late->end));
+		note_error(late, settle_earlier(late, late->start_to, late->end_to));
+		note_error(late, late->send(late));
 		gpc_call_passes = false;
-		if (result != CUDA_SUCCESS)
-			gpc_session_defer(late->session, result);
 	}
 	late_copy_remove(late->number);
 }
@@ -80,9 +95,12 @@ gpc_late_copy_post(const struct gpc_scope *scope, uint32_t stream, struct gpc_la
 		.data = late,
 		.library = true,
 	};
-	uint64_t number = late_copy_add(late);
-	CUresult result = gpc_host_queue_post(scope, stream, &call);
+	uint64_t number;
+	CUresult result;
 
+	late->given = gpc_session_given(scope->session);
+	number = late_copy_add(late);
+	result = gpc_host_queue_post(scope, stream, &call);
 	/* The session may have ended meanwhile, and the copy with it. */
 	if (result != CUDA_SUCCESS)
 		late_copy_remove(number);
@@ -90,13 +108,14 @@ gpc_late_copy_post(const struct gpc_scope *scope, uint32_t stream, struct gpc_la
 }
 
 static bool
-is_read(uintptr_t base, uint64_t size) GP_LOCKED(lock)
+is_used(uintptr_t base, uint64_t size) GP_LOCKED(lock)
 {
 	const struct gpc_late_copy *late;
 
 	DL_FOREACH(late_copies, late)
 	{
-		if (late->start < base + size && base < late->end &&
+		if (((late->start < base + size && base < late->end) ||
+		     (late->start_to < base + size && base < late->end_to)) &&
 		    !gpc_session_is_abandoned(late->session))
 			return true;
 	}
@@ -110,7 +129,7 @@ gpc_late_copy_settle(const void *base, uint64_t size)
 		return;
 	gpc_guard_block();
 	(void)pthread_mutex_lock(&lock);
-	while (is_read((uintptr_t)base, size))
+	while (is_used((uintptr_t)base, size))
 		(void)pthread_cond_wait(&removed, &lock);
 	(void)pthread_mutex_unlock(&lock);
 }

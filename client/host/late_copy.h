@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Late copies: copies from host memory whose bytes leave when the stream reaches the copy.
+ * Late copies: copies from host memory whose bytes leave when the stream reaches the copy, and
+ * copies and fills within the host that happen then.
  *
  * CUDA reads the source of an asynchronous copy from pinned memory in stream order.  While
  * something that the host can hold back is ahead of the copy (a host function, a stream's wait for
@@ -24,11 +25,15 @@
 /* The first member of what was allocated for the copy. */
 struct gpc_late_copy {
 	struct gpc_session *session;
-	uintptr_t start, end; /* of the source; both 0: it is a copy of its own */
+	/* Memory of the program that the copy reads or writes; both 0: none.  The bytes of copies
+	 * that were posted before it are there when send() is called. */
+	uintptr_t start, end;
+	uintptr_t start_to, end_to; /* of a copy within the host, the destination */
 	/* Sends the bytes; on the thread of late copies, or not at all if the session ends. */
 	CUresult (*send)(struct gpc_late_copy *late);
 	void (*destroy)(struct gpc_late_copy *late);
 	uint64_t number; /* of all that were posted */
+	uint64_t given;  /* gpc_session_given() before it was posted */
 	struct gpc_late_copy *prev, *next;
 };
 
@@ -40,7 +45,7 @@ bool gpc_late_copy_is_known(const struct gpc_session *session);
 CUresult gpc_late_copy_post(const struct gpc_scope *scope, uint32_t stream,
 			    struct gpc_late_copy *late);
 
-/* Waits until no late copy reads from [base, base + size) any more; returns at once in the child of
+/* Waits until no late copy uses [base, base + size) any more; returns at once in the child of
  * a fork, which has no thread that sends. */
 void gpc_late_copy_settle(const void *base, uint64_t size);
 

@@ -273,7 +273,8 @@ take_back(struct gpc_memory *memory, struct gpc_context *context)
 	gpc_fence_poll(&memory->fence);
 	(void)gpc_fence_is_needless(memory->session);
 	retire(memory);
-	if (gpc_heap_waiting(memory->heap) >= much)
+	/* Host functions may go on only when this thread does. */
+	if (gpc_heap_waiting(memory->heap) >= much && !gpc_session_has_functions(memory->session))
 		(void)gpc_memory_settle_all(memory, context);
 	else
 		gpc_fence_start(&memory->fence, context);

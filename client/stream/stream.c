@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/stream/stream.h"
 
+#include "client/context/fence.h"
 #include "client/host/mirror.h"
 #include "client/host/pending_copy.h"
 #include "client/memory/pool.h"
@@ -411,6 +412,14 @@ gpc_stream_knows_done(const struct gpc_session *session)
 	gpc_handle_each(GPC_KIND_STREAM, look_at, &all);
 	gpc_handle_each(GPC_KIND_CONTEXT, look_at_left, &all);
 	return all.legacy && all.done && !atomic_load(&lost_track);
+}
+
+/* Other streams than the non-blocking ones wait for the legacy stream's work, too. */
+bool
+gpc_stream_is_known_idle(const struct gpc_stream *stream)
+{
+	return ((stream->flags & CU_STREAM_NON_BLOCKING) && gpc_stream_pending(stream) == 0) ||
+	       gpc_fence_is_needless(stream->context->scope.session);
 }
 
 void

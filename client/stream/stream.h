@@ -97,6 +97,8 @@ bool gpc_stream_is_done(struct gpc_context *context, uint32_t id, uint64_t given
 /* Whether all streams of the context are known to be done with all that they were given. */
 bool gpc_stream_are_all_done(struct gpc_context *context, bool *here_p);
 
+/* Whether all that new work of the stream comes after is known to be done. */
+bool gpc_stream_is_known_idle(const struct gpc_stream *stream);
 /* For gpc_fence_set_knows(): whether all streams of the session are known to be done. */
 bool gpc_stream_knows_done(const struct gpc_session *session);
 

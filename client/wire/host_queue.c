@@ -349,6 +349,8 @@ gpc_host_queue_post(const struct gpc_scope *scope, uint32_t stream,
 	}
 	gpc_receiver_expect_note(scope->session);
 	result = tell_posted(scope, &args);
+	/* Counted behind it: a fence in between does not cover the function. */
+	(void)gpc_session_work_mark(scope->session);
 	if (result != CUDA_SUCCESS) {
 		take_back(scope->session, args.function);
 		gpc_receiver_note_came(scope->session);

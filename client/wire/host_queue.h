@@ -7,6 +7,9 @@
  * it has been told that they have returned.  When the session is over those of cuStreamAddCallback
  * are called with its error, the others are not called, as with NVIDIA's driver.
  *
+ * A function is work of its stream: until it has returned, the session is not idle, and memory that
+ * is freed is not used again.
+ *
  * What a function has written to host memory is published before the daemon learns that the
  * function has returned, so all work after it finds the bytes.
  *
