@@ -4,6 +4,7 @@
  * written, a function finds what work before it has written, copies read pinned memory when the
  * stream reaches them, and nothing that is queued after a function waits for it in the caller.
  * hostorder uses: calls that use the memory of an earlier copy which waits for the caller.
+ * hostorder within: copies and fills within pinned memory.
  * hostorder in, back [function|value|kernel]: copies that are held up, from pageable memory and to
  * the host, hold up nothing else.
  * hostorder many [function|value|kernel [ROUNDS [CALLS]]]: with 1 GiB of copies, 32 MiB a round,
@@ -585,6 +586,139 @@ uses(cudaStream_t stream, cudaStream_t other)
 	}
 }
 
+/* Copies and fills within pinned memory. */
+enum within {
+	WITHIN_ROW,
+	WITHIN_ROWS,
+	WITHIN_BOX,
+	WITHIN_BATCH,
+	WITHIN_GRAPH,
+	WITHIN_FILL,
+	WITHIN_FILL_ROWS,
+	WITHIN_COUNT
+};
+
+static void
+queue_within(enum within within, const struct block *to, const struct block *from,
+	     cudaStream_t stream)
+{
+	const size_t size = from->count * sizeof(int), half = size / 2, begin = 0;
+	cudaMemcpyAttributes attributes = {};
+	cudaMemcpy3DParms box = {};
+	cudaGraphExec_t exec;
+	cudaGraphNode_t node;
+	cudaGraph_t graph;
+	void *const dst = to->host;
+	const void *const src = from->host;
+
+	switch (within) {
+	case WITHIN_ROW:
+		CHECK(cudaMemcpyAsync(dst, src, size, cudaMemcpyHostToHost, stream));
+		break;
+	case WITHIN_ROWS:
+		CHECK(cudaMemcpy2DAsync(dst, half, src, half, half, 2, cudaMemcpyDefault, stream));
+		break;
+	case WITHIN_BOX:
+		box.srcPtr = make_cudaPitchedPtr(from->host, half, half, 1);
+		box.dstPtr = make_cudaPitchedPtr(to->host, half, half, 1);
+		box.extent = make_cudaExtent(half, 1, 2);
+		box.kind = cudaMemcpyDefault;
+		CHECK(cudaMemcpy3DAsync(&box, stream));
+		break;
+	case WITHIN_BATCH:
+		attributes.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
+		CHECK(cudaMemcpyBatchAsync((const void **)&dst, (const void **)&src, &size, 1,
+					   &attributes, (size_t *)&begin, 1, stream));
+		break;
+	case WITHIN_GRAPH:
+		CHECK(cudaGraphCreate(&graph, 0));
+		CHECK(cudaGraphAddMemcpyNode1D(&node, graph, nullptr, 0, dst, src, size,
+					       cudaMemcpyDefault));
+		CHECK(cudaGraphInstantiate(&exec, graph, 0));
+		CHECK(cudaGraphLaunch(exec, stream));
+		CHECK(cudaGraphExecDestroy(exec));
+		CHECK(cudaGraphDestroy(graph));
+		break;
+	case WITHIN_FILL:
+		CHECK(cudaMemsetAsync(dst, 2, size, stream));
+		break;
+	default:
+		CHECK(cudaMemset2DAsync(dst, half, 2, half, 2, stream));
+	}
+}
+
+/* They read and write when the stream reaches them, and nothing waits for them: neither their
+ * caller, nor the copies to the host before and after them that write the same memory. */
+static void
+within_does_not_wait(enum within within, enum holder holder, int count, cudaStream_t stream)
+{
+	struct block from = block_create(PINNED, count), to = block_create(PINNED, count);
+	struct block flag = block_create(MAPPED, 1);
+	const size_t size = count * sizeof(int);
+	int *words = app_malloc<int>(count);
+	std::vector<int> back(count);
+
+	CHECK(cudaMemset(words, 5, size));
+	CHECK(cudaDeviceSynchronize());
+	memset(from.host, 1, size);
+	released = false;
+	hold(holder, &flag, stream);
+	CHECK(cudaMemcpyAsync(to.host, words, size, cudaMemcpyDeviceToHost, stream));
+	queue_within(within, &to, &from, stream);
+	CHECK(cudaMemcpyAsync(from.host, words, size, cudaMemcpyDeviceToHost, stream));
+	CHECK(cudaMemcpyAsync(words, to.host, size, cudaMemcpyHostToDevice, stream));
+	EXPECT(cudaErrorNotReady, cudaStreamQuery(stream));
+	REQUIRE(to.host[0] == 0);
+	memset(from.host, 2, size);
+	released = true;
+	__atomic_store_n(flag.host, 1, __ATOMIC_RELEASE);
+	CHECK(cudaStreamSynchronize(stream));
+	require_all(to.host, count, 0x02020202, "of a copy or fill within the host");
+	require_all(from.host, count, 0x05050505, "of a copy after one within the host");
+	CHECK(cudaMemcpy(back.data(), words, size, cudaMemcpyDeviceToHost));
+	require_all(back.data(), count, 0x02020202, "copied after a copy within the host");
+	CHECK(cudaFree(words));
+	block_destroy(&from);
+	block_destroy(&to);
+	block_destroy(&flag);
+}
+
+/* A stream that waits for the default stream does so with them, too. */
+static void
+within_waits_for_the_default_stream(enum within within)
+{
+	struct block from = block_create(PINNED, 1024), to = block_create(PINNED, 1024);
+	cudaStream_t blocking;
+
+	CHECK(cudaStreamCreate(&blocking));
+	CHECK(cudaDeviceSynchronize());
+	memset(from.host, 1, 4096);
+	released = false;
+	CHECK(cudaLaunchHostFunc(nullptr, await_release, nullptr));
+	queue_within(within, &to, &from, blocking);
+	REQUIRE(to.host[0] == 0);
+	memset(from.host, 2, 4096);
+	released = true;
+	CHECK(cudaStreamSynchronize(blocking));
+	require_all(to.host, 1024, 0x02020202, "within the host, after the default stream");
+	CHECK(cudaStreamDestroy(blocking));
+	block_destroy(&from);
+	block_destroy(&to);
+}
+
+static void
+within_the_host(cudaStream_t stream)
+{
+	for (int within = 0; within < WITHIN_COUNT; within++) {
+		for (int holder = 0; holder < 3; holder++) {
+			for (int count : { 2, 1024, 1 << 18 })
+				within_does_not_wait((enum within)within, (enum holder)holder,
+						     count, stream);
+		}
+		within_waits_for_the_default_stream((enum within)within);
+	}
+}
+
 /* Copies to the host, more than the daemon has staging memory for, and work after them, hold up no
  * other stream, nor what lets them go. */
 static void
@@ -744,6 +878,11 @@ main(int argc, char **argv)
 	}
 	if (argc > 1 && (strcmp(argv[1], "in") == 0 || strcmp(argv[1], "back") == 0)) {
 		held_up(argc, argv, stream, other);
+		printf("hostorder: ok\n");
+		return 0;
+	}
+	if (argc > 1 && strcmp(argv[1], "within") == 0) {
+		within_the_host(stream);
 		printf("hostorder: ok\n");
 		return 0;
 	}

@@ -2,7 +2,9 @@
 /* Memory pools of the host's memory and of managed memory: in stream order, and who touches it. */
 #include "app.h"
 
+#include <atomic>
 #include <cuda.h>
+#include <sched.h>
 
 #define DRIVER(name) reinterpret_cast<decltype(&name)>(entry(#name))
 #define COUNT 3000
@@ -157,6 +159,111 @@ free_in_order(cudaMemPool_t pool, cudaStream_t stream, bool destroy)
 		REQUIRE(one.wrong == 0);
 }
 
+/* What the program does with the pool while a host function waits for it to go on. */
+enum meanwhile {
+	ALLOCATE,
+	ALLOCATE_ELSEWHERE,
+	TRIM,
+	DESTROY,
+	MEANWHILE_COUNT
+};
+
+static std::atomic<bool> released;
+
+static void CUDART_CB
+look_when_released(void *arg)
+{
+	while (!released)
+		sched_yield();
+	look_at(arg);
+}
+
+static void CUDART_CB
+look_when_released_callback(cudaStream_t stream, cudaError_t status, void *arg)
+{
+	look_when_released(arg);
+}
+
+static void
+launch_look(struct look *look, int way, cudaStream_t stream)
+{
+	cudaGraphExec_t exec;
+	cudaGraph_t graph;
+
+	if (way == 0) {
+		CHECK(cudaLaunchHostFunc(stream, look_when_released, look));
+		return;
+	}
+	if (way == 1) {
+		CHECK(cudaStreamAddCallback(stream, look_when_released_callback, look, 0));
+		return;
+	}
+	CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+	CHECK(cudaLaunchHostFunc(stream, look_when_released, look));
+	CHECK(cudaStreamEndCapture(stream, &graph));
+	CHECK(cudaGraphInstantiate(&exec, graph, 0));
+	CHECK(cudaGraphLaunch(exec, stream));
+	CHECK(cudaGraphExecDestroy(exec));
+	CHECK(cudaGraphDestroy(graph));
+}
+
+/* The only work that uses freed memory is a host function, in all ways to launch one. */
+static void
+free_behind_function(cudaMemPool_t pool, enum meanwhile meanwhile, int way, cudaStream_t stream)
+{
+	const size_t size = COUNT * sizeof(int);
+	struct look what = { nullptr, way, 0 };
+	int *memory, *again = nullptr;
+	cudaStream_t other, next = stream;
+
+	CHECK(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
+	CHECK(cudaMallocFromPoolAsync(&memory, size, pool, stream));
+	CHECK(cudaDeviceSynchronize());
+	for (int i = 0; i < COUNT; i++)
+		memory[i] = way + i;
+	what.memory = memory;
+	released = false;
+	launch_look(&what, way, stream);
+	CHECK(cudaFreeAsync(memory, stream));
+	switch (meanwhile) {
+	case ALLOCATE_ELSEWHERE:
+		next = other;
+		/* fall through */
+	case ALLOCATE:
+		CHECK(cudaMallocFromPoolAsync(&again, size, pool, next));
+		CHECK(cudaMemsetAsync(again, 0xff, size, next));
+		CHECK(cudaFreeAsync(again, next));
+		break;
+	case TRIM:
+		CHECK(cudaMemPoolTrimTo(pool, 0));
+		break;
+	default:
+		CHECK(cudaMemPoolDestroy(pool));
+	}
+	if (next == other)
+		CHECK(cudaStreamSynchronize(other));
+	released = true;
+	CHECK(cudaStreamSynchronize(stream));
+	REQUIRE(what.wrong == 0);
+	CHECK(cudaStreamDestroy(other));
+}
+
+static void
+free_behind_functions(cudaMemAllocationType type, cudaMemLocationType where, cudaStream_t stream)
+{
+	for (int meanwhile = 0; meanwhile < MEANWHILE_COUNT; meanwhile++) {
+		for (int way = 0; way < 3; way++) {
+			cudaMemPool_t pool = make(type, where, 0);
+
+			if (type == cudaMemAllocationTypePinned)
+				give_device(pool);
+			free_behind_function(pool, (enum meanwhile)meanwhile, way, stream);
+			if (meanwhile != DESTROY)
+				CHECK(cudaMemPoolDestroy(pool));
+		}
+	}
+}
+
 static void
 use_host(cudaMemLocationType where, cudaStream_t stream)
 {
@@ -179,6 +286,7 @@ use_host(cudaMemLocationType where, cudaStream_t stream)
 	CHECK(cudaStreamSynchronize(stream));
 	take_turns(pool, stream);
 	free_in_order(pool, stream, true);
+	free_behind_functions(cudaMemAllocationTypePinned, where, stream);
 }
 
 static void
@@ -196,6 +304,7 @@ use_managed(cudaMemLocationType where, cudaStream_t stream)
 	take_turns(pool, stream);
 	free_in_order(pool, stream, false);
 	CHECK(cudaMemPoolDestroy(pool));
+	free_behind_functions(cudaMemAllocationTypeManaged, where, stream);
 }
 
 /* Each place has a pool of its own, and another one may be set. */

@@ -106,7 +106,8 @@ for holder, what in (("value", "a wait for a word"), ("kernel", "a kernel that p
             daemon.run("hostorder", "many", holder, "0", "250000").expect(out="hostorder: ok\n", err="")
 
 
-for mode, what in (("uses", "no call waits for an earlier copy to the memory that it uses"),
+for mode, what in (("within", "copies and fills within pinned memory wait for nothing in their caller"),
+                   ("uses", "no call waits for an earlier copy to the memory that it uses"),
                    ("in kernel", "pageable copies that are held up do not hold up what the host stores"),
                    ("back kernel", "copies to the host that are held up hold up nothing else")):
     @case(f"{what}, over tcp and a local socket")

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/client/client_fake.h"
 
+#include "client/context/fence.h"
 #include "client/copy/managed_copy.h"
 #include "client/host/host_block.h"
 #include "client/memory/globals.h"
@@ -322,6 +323,7 @@ gpc_host_queue_post(const struct gpc_scope *scope, uint32_t stream,
 	assert_true(call->library);
 	assert_true(fake.late_count < 4);
 	fake.late[fake.late_count++] = *call;
+	(void)gpc_session_work_mark(scope->session);
 	return CUDA_SUCCESS;
 }
 
@@ -446,11 +448,20 @@ gpc_stream_set_done(struct gpc_stream *stream, uint64_t given)
 {
 }
 
+bool
+gpc_stream_is_known_idle(const struct gpc_stream *stream)
+{
+	return gpc_fence_is_needless(stream->context->scope.session);
+}
+
+/* The stream has reached what is late. */
 CUresult
 gpc_stream_fence(struct gpc_stream *stream)
 {
 	struct gp_args_cuStreamSynchronize args = { .hStream = stream->handle.id };
 
+	while (fake.late_count > 0)
+		fake_run_late(CUDA_SUCCESS);
 	return gpc_wait_cuStreamSynchronize(stream->context, &args);
 }
 
@@ -484,6 +495,8 @@ fake_start(struct gpc_request *request, uint8_t *bytes, uint64_t size, CUresult 
 	*new = (struct under_way){
 		.request = request, .bytes = bytes, .size = size, .result = result
 	};
+	if (request->given == 0)
+		request->given = gpc_session_given(request->session);
 	(void)pthread_mutex_lock(&lock);
 	while (*link)
 		link = &(*link)->next;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copies whose bytes leave when the stream reaches them. */
+#include "client/context/fence.h"
 #include "client/host/late_copy.h"
+#include "client/wire/session.h"
 #include "gpc_calls.h"
 #include "tests/unit/client/client_fake.h"
 
@@ -196,6 +198,94 @@ memory_stays_until_late_copies_have_read_it(void **state)
 	assert_int_equal(pthread_join(thread, NULL), 0);
 }
 
+/* Within the host: source and destination are halves of the memory. */
+static void
+copy_within(size_t size)
+{
+	CU(gpc_cuMemcpyAsync((uintptr_t)(source + SIZE / 2), (uintptr_t)source, size, FAKE_STREAM));
+}
+
+static void
+a_copy_within_the_host_waits_for_nobody(void **state)
+{
+	memset(source, 1, SIZE);
+	(void)gpc_session_work_mark(gpc_session_get());
+	copy_within(100);
+	CU(gpc_cuMemsetD8Async((uintptr_t)source, 3, 1, FAKE_STREAM));
+	assert_int_equal(fake.syncs + fake.waits, 0);
+	assert_int_equal(fake.late_count, 2);
+	memset(source, 2, 100);
+	assert_int_equal(source[SIZE / 2], 1);
+	fake_run_late(CUDA_SUCCESS);
+	fake_run_late(CUDA_SUCCESS);
+	assert_int_equal(source[SIZE / 2], 2);
+	assert_int_equal(source[SIZE / 2 + 99], 2);
+	assert_int_equal(source[SIZE / 2 + 100], 1);
+	assert_int_equal(source[0], 3);
+}
+
+/* A copy that is posted later may wait for it. */
+static void
+a_copy_within_the_host_waits_for_the_bytes_of_earlier_copies(void **state)
+{
+	fake.has_functions = false;
+	fake.lazy = true;
+	memset(source, 1, SIZE);
+	memset(fake_at(device), 6, SIZE);
+	CU(gpc_cuMemcpyDtoHAsync_v2(source, device, 100, FAKE_STREAM));
+	copy_within(100);
+	assert_int_equal(fake.late_count, 1);
+	assert_int_equal(source[0], 1);
+	fake_run_late(CUDA_SUCCESS);
+	assert_int_equal(source[SIZE / 2], 6);
+	copy_within(100);
+	memset(source, 7, 100);
+	CU(gpc_cuMemcpyDtoHAsync_v2(source, device, 100, FAKE_STREAM));
+	fake_run_late(CUDA_SUCCESS);
+	assert_int_equal(source[0], 7);
+	assert_int_equal(source[SIZE / 2], 7);
+	fake_deliver();
+	assert_int_equal(source[0], 6);
+}
+
+static void
+a_copy_from_pageable_memory_within_the_host_is_done_when_the_call_returns(void **state)
+{
+	uint8_t pageable[100];
+
+	memset(pageable, 4, sizeof(pageable));
+	(void)gpc_session_work_mark(gpc_session_get());
+	CU(gpc_cuMemcpyAsync((uintptr_t)source, (uintptr_t)pageable, sizeof(pageable),
+			     FAKE_STREAM));
+	assert_int_equal(fake.late_count, 0);
+	assert_int_equal(source[99], 4);
+}
+
+static void
+the_destination_stays_until_late_copies_have_written_it(void **state)
+{
+	pthread_t thread;
+
+	memset(source, 9, SIZE);
+	(void)gpc_session_work_mark(gpc_session_get());
+	copy_within(1);
+	source[0] = 5;
+	assert_int_equal(pthread_create(&thread, NULL, run_late, NULL), 0);
+	gpc_late_copy_settle(source + SIZE / 2, 1);
+	assert_int_equal(source[SIZE / 2], 5);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
+/* A late copy is a host function. */
+static void
+a_late_copy_is_work(void **state)
+{
+	assert_true(gpc_fence_is_needless(gpc_session_get()));
+	CU(gpc_cuMemcpyHtoDAsync_v2(device, source, SIZE, FAKE_STREAM));
+	assert_false(gpc_fence_is_needless(gpc_session_get()));
+	fake_run_late(CUDA_SUCCESS);
+}
+
 int
 main(void)
 {
@@ -210,6 +300,11 @@ main(void)
 		TEST(a_synchronous_copy_waits_instead),
 		TEST(copies_of_a_session_that_ends_are_dropped),
 		TEST(memory_stays_until_late_copies_have_read_it),
+		TEST(a_copy_within_the_host_waits_for_nobody),
+		TEST(a_copy_within_the_host_waits_for_the_bytes_of_earlier_copies),
+		TEST(a_copy_from_pageable_memory_within_the_host_is_done_when_the_call_returns),
+		TEST(the_destination_stays_until_late_copies_have_written_it),
+		TEST(a_late_copy_is_work),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Host functions and stream callbacks, with a daemon that gives them their turns by a script. */
 #include "client/context/context.h"
+#include "client/context/fence.h"
 #include "client/context/lifecycle.h"
 #include "client/stream/stream.h"
 #include "client/wire/call.h"
@@ -179,6 +180,22 @@ cuda_is_not_to_be_called_inside(void **state)
 	assert_true(wait_for(&calls, 1));
 	assert_int_equal(results[0], CUDA_ERROR_NOT_PERMITTED);
 	assert_int_equal(results[1], CUDA_ERROR_NOT_PERMITTED);
+	end(fixture);
+}
+
+static void
+a_function_is_work_until_it_has_returned(void **state)
+{
+	struct fixture *fixture = begin_with_stream(state, 64, fake_answer);
+	struct gpc_session *session = fixture->session;
+
+	assert_true(gpc_fence_is_needless(session));
+	assert_int_equal(gpc_cuLaunchHostFunc(NULL, count_call, NULL), CUDA_SUCCESS);
+	assert_false(gpc_fence_is_needless(session));
+	gpc_session_work_set_done(session, gpc_session_work_posted(session));
+	assert_true(gpc_fence_is_needless(session));
+	assert_int_equal(gpc_cuStreamAddCallback(NULL, count_callback, NULL, 0), CUDA_SUCCESS);
+	assert_false(gpc_fence_is_needless(session));
 	end(fixture);
 }
 
@@ -547,6 +564,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_function_is_work_until_it_has_returned),
 		cmocka_unit_test(every_function_is_called_and_answered_in_order),
 		cmocka_unit_test(a_turn_that_comes_with_a_reply_is_taken_at_once),
 		cmocka_unit_test(what_cuda_refuses_is_not_posted),
