@@ -4,7 +4,6 @@
 #include "base/clock.h"
 #include "base/lock.h"
 #include "client/guard/guard.h"
-#include "client/host/pending_copy.h"
 #include "client/wire/host_queue.h"
 #include "client/wire/session.h"
 #include "protocol/control.h"
@@ -57,20 +56,6 @@ late_copy_remove(uint64_t number)
 		late->destroy(late);
 }
 
-static CUresult
-settle_earlier(const struct gpc_late_copy *late, uintptr_t start, uintptr_t end)
-{
-	return gpc_pending_copy_settle_earlier((const void *)start, end - start, late->session,
-					       late->given);
-}
-
-static void
-note_error(const struct gpc_late_copy *late, CUresult result)
-{
-	if (result != CUDA_SUCCESS)
-		gpc_session_defer(late->session, result);
-}
-
 /* result: CUDA_SUCCESS when the stream has got there, else why the session is over. */
 static void
 late_copy_run(CUstream stream, CUresult result, void *data)
@@ -79,10 +64,10 @@ late_copy_run(CUstream stream, CUresult result, void *data)
 
 	if (result == CUDA_SUCCESS) {
 		gpc_call_passes = true;
-		note_error(late, settle_earlier(late, late->start, late->end));
-		note_error(late, settle_earlier(late, late->start_to, late->end_to));
-		note_error(late, late->send(late));
+		result = late->send(late);
 		gpc_call_passes = false;
+		if (result != CUDA_SUCCESS)
+			gpc_session_defer(late->session, result);
 	}
 	late_copy_remove(late->number);
 }

@@ -25,11 +25,12 @@
 /* The first member of what was allocated for the copy. */
 struct gpc_late_copy {
 	struct gpc_session *session;
-	/* Memory of the program that the copy reads or writes; both 0: none.  The bytes of copies
-	 * that were posted before it are there when send() is called. */
+	/* Memory of the program that the copy reads or writes; both 0: none. */
 	uintptr_t start, end;
 	uintptr_t start_to, end_to; /* of a copy within the host, the destination */
-	/* Sends the bytes; on the thread of late copies, or not at all if the session ends. */
+	/* Sends the bytes; on the thread of late copies, or not at all if the session ends.  Those
+	 * of copies that were posted before may still be on their way
+	 * (gpc_pending_copy_settle_earlier()). */
 	CUresult (*send)(struct gpc_late_copy *late);
 	void (*destroy)(struct gpc_late_copy *late);
 	uint64_t number; /* of all that were posted */
