@@ -231,6 +231,10 @@ run_there(const struct target *target, const struct gpc_copy *copy)
 						      target->stream->handle.id);
 	if (!reached)
 		return result == CUDA_SUCCESS ? post(target, copy) : result;
+	/* The program may write the source until it stores the word that a kernel waits for. */
+	if (result == CUDA_SUCCESS && copy->src.replicated && gpc_copy_kernels_may_poll(session))
+		result = gpc_pending_copy_publish_in_turn(&target->stream->context->scope,
+							  target->stream->handle.id);
 	if (result == CUDA_SUCCESS && copy->dst.reached)
 		result = gpc_pending_copy_order(&target->stream->context->scope,
 						target->stream->handle.id);

@@ -507,10 +507,9 @@ post_late(struct gpc_stream *stream, const struct gpc_copy *copy)
 	return gpc_late_copy_post(&stream->context->scope, stream->handle.id, &late->late);
 }
 
-/* Whether a kernel that is under way may wait for a word of memory which it shares with the
- * program: nothing of the library runs between the program's store and the kernel's load. */
-static bool
-kernels_may_poll(struct gpc_session *session)
+/* Nothing of the library runs between the program's store and the kernel's load. */
+bool
+gpc_copy_kernels_may_poll(struct gpc_session *session)
 {
 	return gpc_session_shares_memory(session) && atomic_load(&gpc_host_memory_shared) > 0 &&
 	       !gpc_fence_is_needless(session);
@@ -527,7 +526,7 @@ is_late(struct gpc_session *session, const struct gpc_copy *copy)
 		return false;
 	if (!copy->src.pinned)
 		return held_back && copy->width * copy->height * copy->depth > SHORT_MAX;
-	return held_back || kernels_may_poll(session) ||
+	return held_back || gpc_copy_kernels_may_poll(session) ||
 	       gpc_pending_copy_writes((const void *)(uintptr_t)copy->src.base,
 				       gpc_copy_span(copy, &copy->src));
 }

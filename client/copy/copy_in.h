@@ -5,7 +5,14 @@
 
 #include "client/copy/copy_region.h"
 
+#include <stdbool.h>
+
+struct gpc_session;
 struct gpc_stream;
+
+/* Whether a kernel that is under way may wait for a word of memory that it shares with the
+ * program. */
+bool gpc_copy_kernels_may_poll(struct gpc_session *session);
 
 /*
  * Posts the copy; the source may be changed when this returns.  barrier: all later work of the

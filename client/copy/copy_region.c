@@ -71,6 +71,7 @@ side_find(struct gpc_side *side, CUmemorytype type, uint64_t size)
 		gpc_address_lookup(side->base, &found);
 	}
 	side->reached = is_reached(&found);
+	side->replicated = side->reached && found.replicated;
 	side->host = !side->reached;
 	/* As the program names it, or as kernels do. */
 	side->base += (side->reached ? found.device : found.host) - found.base;

@@ -20,6 +20,7 @@ struct gpc_side {
 	bool host;
 	bool pinned;             /* host memory that CUDA knows */
 	bool reached;            /* host memory that the device reaches: base is its address */
+	bool replicated;         /* the same, and base is that of the daemon's copy */
 	struct gpc_array *array; /* then only where it begins counts: bytes, rows, slices */
 	uint64_t x, y, z;
 };

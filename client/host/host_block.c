@@ -75,35 +75,68 @@ gpc_host_block_is_there(const void *memory, size_t size)
 	return end > (uintptr_t)memory && msync((void *)start, end - start, MS_ASYNC) == 0;
 }
 
-/* Whether the session has a block in this state; of registered memory, or allocated by CUDA. */
 static bool
-session_has_block(const struct gpc_session *session, enum gpc_host_state state, bool registered)
+session_has_shared_block(const struct gpc_session *session) GP_LOCKED(lock)
 {
-	bool has = false;
-
-	(void)pthread_rwlock_rdlock(&lock);
-	for (size_t i = 0; i < blocks.count && !has; i++) {
+	for (size_t i = 0; i < blocks.count; i++) {
 		const struct gpc_host_block *block = blocks.list[i].item;
 
-		has = block->state == state && block->context->scope.session == session &&
-		      (block->origin == GPC_HOST_REGISTERED) == registered;
+		if (block->state == GPC_HOST_SHARED && block->context->scope.session == session)
+			return true;
 	}
-	(void)pthread_rwlock_unlock(&lock);
-	return has;
+	return false;
 }
 
-/* After a block is shared or registered memory is replicated.  With both, a polled flag in the
+/* Of this origin, unless only what may be left over names it to kernels. */
+static bool
+session_has_replica(const struct gpc_session *session, enum gpc_host_origin origin) GP_LOCKED(lock)
+{
+	for (size_t i = 0; i < blocks.count; i++) {
+		const struct gpc_host_block *block = blocks.list[i].item;
+
+		if (block->state == GPC_HOST_MIRRORED && !block->doubted &&
+		    block->origin == origin && block->context->scope.session == session)
+			return true;
+	}
+	return false;
+}
+
+/* Memory of a session with shared memory that is replicated all the same, by its origin: whether
+ * there has been any, and whether the program was warned. */
+static struct {
+	const char *subject, *where; /* NULL: it never is */
+	atomic_bool present, warned;
+} replicas[] = {
+	[GPC_HOST_REGISTERED] = { "registered host memory", "registered memory" },
+	[GPC_HOST_POOLED] = { "exportable pool of host memory", "the pool" },
+	[GPC_HOST_PLACED] = { "cuMemMap() of host memory", "memory that cuMemMap() mapped" },
+};
+
+/* After a block is shared, or one of this origin is replicated.  With both, a polled flag in the
  * one may be seen before its data in the other (docs/memory-model.md). */
 static void
-warn_of_polled_flags(const struct gpc_session *session)
+warn_of_polled_flags(const struct gpc_session *session, enum gpc_host_origin origin)
 {
-	static atomic_bool warned;
+	bool both;
 
-	if (!atomic_load(&warned) && session_has_block(session, GPC_HOST_SHARED, false) &&
-	    session_has_block(session, GPC_HOST_MIRRORED, true) && !atomic_exchange(&warned, true))
-		gpc_warn("registered host memory: a kernel or thread that polls a flag in pinned "
-			 "memory may see it before its data in registered memory; keep both in one "
-			 "kind of memory");
+	if (!replicas[origin].subject || !atomic_load(&replicas[origin].present) ||
+	    atomic_load(&replicas[origin].warned))
+		return;
+	(void)pthread_rwlock_rdlock(&lock);
+	both = session_has_shared_block(session) && session_has_replica(session, origin);
+	(void)pthread_rwlock_unlock(&lock);
+	if (both && !atomic_exchange(&replicas[origin].warned, true))
+		gpc_warn("%s: a kernel or thread that polls a flag in pinned memory may see it "
+			 "before its data in %s; keep both in one kind of memory",
+			 replicas[origin].subject, replicas[origin].where);
+}
+
+/* Kernels reach the daemon's copy of the block from now on. */
+static void
+note_replica(const struct gpc_host_block *block)
+{
+	atomic_store(&replicas[block->origin].present, true);
+	warn_of_polled_flags(block->context->scope.session, block->origin);
 }
 
 int
@@ -129,8 +162,8 @@ gpc_host_block_add(void *address, size_t size, const struct gpc_host_block *what
 	if (what->state == GPC_HOST_SHARED) {
 		atomic_fetch_add(&gpc_host_memory_shared, 1);
 		gpc_session_count_witnesses(what->context->scope.session, 1);
-		if (atomic_load(&gpc_host_memory_registered) > 0)
-			warn_of_polled_flags(what->context->scope.session);
+		for (size_t i = 0; i < sizeof(replicas) / sizeof(replicas[0]); i++)
+			warn_of_polled_flags(what->context->scope.session, (enum gpc_host_origin)i);
 	}
 	if (what->origin == GPC_HOST_REGISTERED) {
 		bounds_extend(&registered_bounds, (uintptr_t)address, size);
@@ -477,8 +510,10 @@ reach(struct gpc_host_block *block, const struct gpc_range *range, bool doubtful
 	CUresult result;
 
 	if (block->state >= GPC_HOST_MIRRORED) {
-		if (block->doubted && !doubtful)
+		if (block->doubted && !doubtful) {
 			(void)set_state(block, block->state, false);
+			note_replica(block);
+		}
 		return CUDA_SUCCESS;
 	}
 	if (block->state == GPC_HOST_PLAIN && block->origin != GPC_HOST_REGISTERED &&
@@ -494,8 +529,8 @@ reach(struct gpc_host_block *block, const struct gpc_range *range, bool doubtful
 		return CUDA_SUCCESS;
 	}
 	gpc_pending_copy_replicate((const void *)(uintptr_t)range->base, range->size);
-	if (block->origin == GPC_HOST_REGISTERED)
-		warn_of_polled_flags(block->context->scope.session);
+	if (!doubtful)
+		note_replica(block);
 	gpc_log(GPC_LOG_INFO,
 		"kernels reach pinned memory at %#llx from now on: its %llu bytes are compared "
 		"before each launch",

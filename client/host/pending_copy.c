@@ -270,21 +270,28 @@ gpc_pending_copy_replicate(const void *base, uint64_t size)
 	(void)pthread_mutex_unlock(&lock);
 }
 
-/* A copy that is done before the look was published by it. */
 CUresult
-gpc_pending_copy_publish(const struct gpc_scope *scope, uint32_t stream)
+gpc_pending_copy_publish_in_turn(const struct gpc_scope *scope, uint32_t stream)
 {
 	const struct gpc_host_call call = {
 		.callback = publish,
 		.data = scope->session,
 		.library = true,
 	};
+
+	return gpc_host_queue_post(scope, stream, &call);
+}
+
+/* A copy that is done before the look was published by it. */
+CUresult
+gpc_pending_copy_publish(const struct gpc_scope *scope, uint32_t stream)
+{
 	bool before = atomic_load(&replicated) > 0;
 	CUresult result = gpc_mirror_before_work(scope->session);
 
 	if (result != CUDA_SUCCESS || (!before && atomic_load(&replicated) == 0))
 		return result;
-	return gpc_host_queue_post(scope, stream, &call);
+	return gpc_pending_copy_publish_in_turn(scope, stream);
 }
 
 /* The daemon notifies the client of the function after it has sent the bytes of earlier copies, and

@@ -76,6 +76,10 @@ enum gpc_pending_overlap gpc_pending_copy_overlap(const void *base, uint64_t siz
 /* Whether a copy over data lanes is pending. */
 bool gpc_pending_copy_over_lanes(void);
 
+/* The stream's later work starts after all that the program had written when the stream got here
+ * has been published. */
+CUresult gpc_pending_copy_publish_in_turn(const struct gpc_scope *scope, uint32_t stream);
+
 /* Whether a pending copy writes to [base, base + size). */
 bool gpc_pending_copy_writes(const void *base, uint64_t size);
 

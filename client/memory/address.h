@@ -25,6 +25,7 @@ struct gpc_address {
 	unsigned int flags;          /* of host memory */
 	uint64_t host, device;       /* the same: where base is here and for kernels; 0: nowhere */
 	bool reached;                /* the same: kernels reach it now, at device */
+	bool replicated;             /* the same, and the daemon has a copy of it there */
 	bool copied;                 /* the same: a copy has been given it */
 	bool doubted;                /* the same, but a copy makes it cold again */
 	uint64_t buffer_id;          /* CU_POINTER_ATTRIBUTE_BUFFER_ID */

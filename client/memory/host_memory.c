@@ -55,6 +55,7 @@ gpc_host_memory_find(uint64_t address, struct gpc_address *found)
 		.host = from_device ? block.host : range.base,
 		.device = block.device,
 		.reached = block.state >= GPC_HOST_MIRRORED,
+		.replicated = block.state == GPC_HOST_MIRRORED,
 		.copied = block.copied,
 		.doubted = block.doubted,
 		.pool = block.pool,
