@@ -101,6 +101,18 @@ litmus_fail(const arena &in, const char *shape, unsigned int round, const char *
 	_Exit(1);
 }
 
+template <typename T>
+static T
+driver_function(const char *name)
+{
+	cudaDriverEntryPointQueryResult found;
+	void *function = nullptr;
+
+	CHECK(cudaGetDriverEntryPointByVersion(name, &function, 12000, cudaEnableDefault, &found));
+	REQUIRE(found == cudaDriverEntryPointSuccess);
+	return reinterpret_cast<T>(function);
+}
+
 /* Two writers: different bytes of the same words, none of which is lost. */
 
 static __global__ void
@@ -404,6 +416,121 @@ copy_after_poll(arena &in)
 		if (!made.are_right(value))
 			litmus_fail(in, "copy after a polling kernel", round,
 				    "it read an old source");
+	}
+}
+
+/* The same of memory that is replicated over shared memory, too, while the flag is shared. */
+
+static const size_t source_size = size_t(2) << 20;
+
+static unsigned char *
+source_register(cudaStream_t)
+{
+	void *memory = aligned_alloc(4096, source_size), *device;
+
+	REQUIRE(memory);
+	CHECK(cudaHostRegister(memory, source_size, cudaHostRegisterMapped));
+	CHECK(cudaHostGetDevicePointer(&device, memory, 0));
+	return static_cast<unsigned char *>(memory);
+}
+
+static unsigned char *
+source_from_pool(cudaStream_t stream)
+{
+	cudaMemPoolProps props = {};
+	cudaMemPool_t pool;
+	void *memory;
+
+	props.allocType = cudaMemAllocationTypePinned;
+	props.handleTypes = cudaMemHandleTypePosixFileDescriptor;
+	props.location.type = cudaMemLocationTypeHostNuma;
+	CHECK(cudaMemPoolCreate(&pool, &props));
+	CHECK(cudaMallocFromPoolAsync(&memory, source_size, pool, stream));
+	CHECK(cudaStreamSynchronize(stream));
+	return static_cast<unsigned char *>(memory);
+}
+
+static unsigned char *
+source_map(cudaStream_t)
+{
+	CUmemGenericAllocationHandle handle;
+	CUmemAllocationProp prop = {};
+	CUmemAccessDesc desc = {};
+	CUdeviceptr base;
+	int supported;
+
+	REQUIRE(driver_function<PFN_cuDeviceGetAttribute_v2000>("cuDeviceGetAttribute")(
+			&supported,
+			CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0) == 0);
+	if (!supported)
+		return nullptr;
+	prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+	prop.location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
+	desc.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+	desc.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+	REQUIRE(driver_function<PFN_cuMemCreate_v10020>("cuMemCreate")(&handle, source_size, &prop,
+								       0) == 0);
+	REQUIRE(driver_function<PFN_cuMemAddressReserve_v10020>("cuMemAddressReserve")(
+			&base, source_size, 0, 0, 0) == 0);
+	REQUIRE(driver_function<PFN_cuMemMap_v10020>("cuMemMap")(base, source_size, 0, handle, 0) ==
+		0);
+	REQUIRE(driver_function<PFN_cuMemSetAccess_v10020>("cuMemSetAccess")(base, source_size,
+									     &desc, 1) == 0);
+	return reinterpret_cast<unsigned char *>(base);
+}
+
+static void
+copy_after_poll_of(arena &in, const char *kind, unsigned char *source)
+{
+	const size_t sizes[] = { source_size, 256 };
+	unsigned char *device = app_malloc<unsigned char>(source_size);
+	unsigned char *back = static_cast<unsigned char *>(malloc(source_size));
+
+	REQUIRE(back);
+	/* Kernels know the address from here on. */
+	flag_await<<<1, 1, 0, in.stream>>>(in.flag.device, 0,
+					   reinterpret_cast<unsigned int *>(source), 0, in.wrong);
+	CHECK(cudaStreamSynchronize(in.stream));
+	for (unsigned int round = 1; round <= (in.rounds + 9) / 10; round++) {
+		unsigned char value = static_cast<unsigned char>(in.below(256));
+		size_t size = sizes[round % 2];
+
+		memset(source, static_cast<unsigned char>(~value), size);
+		flag_await<<<1, 1, 0, in.stream>>>(in.flag.device, round, in.flag.device, 0,
+						   in.wrong);
+		CHECK(cudaMemcpyAsync(device, source, size, cudaMemcpyDefault, in.stream));
+		in.pause();
+		memset(source, value, size);
+		__sync_synchronize();
+		*const_cast<volatile unsigned int *>(in.flag.host) = round;
+		CHECK(cudaStreamSynchronize(in.stream));
+		CHECK(cudaMemcpy(back, device, size, cudaMemcpyDeviceToHost));
+		for (size_t at = 0; at < size; at++) {
+			if (back[at] != value)
+				litmus_fail(in, kind, round, "it read an old source");
+		}
+	}
+	*const_cast<volatile unsigned int *>(in.flag.host) = 0;
+	free(back);
+}
+
+static void
+replica_after_poll(arena &in)
+{
+	static const struct {
+		const char *name;
+		unsigned char *(*create)(cudaStream_t stream);
+	} kinds[] = {
+		{ "copy of registered memory after a polling kernel", source_register },
+		{ "copy of an exportable pool after a polling kernel", source_from_pool },
+		{ "copy of mapped host memory after a polling kernel", source_map },
+	};
+
+	for (const auto &kind : kinds) {
+		unsigned char *source = kind.create(in.stream);
+
+		if (source)
+			copy_after_poll_of(in, kind.name, source);
 	}
 }
 
@@ -873,6 +1000,7 @@ static const struct {
 	{ "message-to-kernel", message_to_kernel, true, true, false },
 	{ "message-to-host", message_to_host, true, true, false },
 	{ "copy-after-poll", copy_after_poll, true, false, false },
+	{ "replica-after-poll", replica_after_poll, false, false, true },
 	{ "wait-value", wait_value, true, false, false },
 	{ "device-word", device_word, true, false, false },
 	{ "event", event, false, false, false },
@@ -885,18 +1013,6 @@ static const struct {
 	{ "ipc", ipc, false, false, true },
 	{ "ipc-peer", ipc_peer, false, false, true },
 };
-
-template <typename T>
-static T
-driver_function(const char *name)
-{
-	cudaDriverEntryPointQueryResult found;
-	void *function = nullptr;
-
-	CHECK(cudaGetDriverEntryPointByVersion(name, &function, 12000, cudaEnableDefault, &found));
-	REQUIRE(found == cudaDriverEntryPointSuccess);
-	return reinterpret_cast<T>(function);
-}
 
 static bool
 is_wanted(const char *name, bool on_call, int argc, char **argv)
