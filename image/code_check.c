@@ -21,12 +21,8 @@ check_entry(const struct gp_fatbin_entry *entry, struct gp_unpack_gate *gate, ui
 		return entry->kind == GP_FATBIN_ELF
 			       ? gp_elf_check(entry->payload, entry->stored_size)
 			       : 0;
-	if (entry->kind != GP_FATBIN_ELF) {
-		r = gate ? gate->enter(gate, entry->raw_size) : 0;
-		if (!r && gate)
-			gate->leave(gate, entry->raw_size);
-		return r;
-	}
+	if (entry->kind != GP_FATBIN_ELF)
+		return 0;
 	r = gp_fatbin_extract_gated(entry, *left, gate, &bytes, &size);
 	if (r == -EFBIG)
 		return gp_image_set_wrong("its code has more than %llu bytes once unpacked",
@@ -76,6 +72,51 @@ gp_image_check_code(const struct gp_image *image, struct gp_unpack_gate *gate)
 	return r;
 }
 
+/* Bytes that the driver allocates for the entry. */
+static uint64_t
+get_entry_size(const struct gp_fatbin_entry *entry, const struct gp_image_target *target)
+{
+	if (entry->kind == GP_FATBIN_ELF && !gp_fatbin_usable(entry, target))
+		return 0;
+	if (entry->kind != GP_FATBIN_PTX && !(entry->flags & (GP_FATBIN_LZ4 | GP_FATBIN_ZSTD)))
+		return 0;
+	return entry->raw_size;
+}
+
+/* The driver takes one entry of a fatbin. */
+static uint64_t
+get_fatbin_size(const void *bytes, size_t size, const struct gp_image_target *target)
+{
+	struct gp_fatbin_walk walk;
+	struct gp_fatbin_entry entry;
+	uint64_t most = 0;
+	int r = gp_fatbin_walk(&walk, bytes, size);
+
+	while (!r && !(r = gp_fatbin_next(&walk, &entry))) {
+		const uint64_t size_of_entry = get_entry_size(&entry, target);
+
+		most = size_of_entry > most ? size_of_entry : most;
+	}
+	return most;
+}
+
+uint64_t
+gp_image_driver_size(const struct gp_image *image, const struct gp_image_target *target)
+{
+	const enum gp_image_kind kind = gp_image_type(image);
+	uint64_t sum = 0;
+
+	for (unsigned int i = 0; i < gp_image_count(image); i++) {
+		const struct gp_image_blob blob = gp_image_blob(image, i);
+
+		if (kind == GP_IMAGE_PTX)
+			sum += blob.size;
+		else if (kind != GP_IMAGE_ELF)
+			sum += get_fatbin_size(blob.data, blob.size, target);
+	}
+	return sum;
+}
+
 static bool
 is_cubin(const uint8_t *bytes, size_t size)
 {
@@ -115,11 +156,39 @@ check_members(const uint8_t *bytes, size_t size)
 	return r;
 }
 
+static const uint8_t fatbin_begin[] = { 0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0 };
+
+/* The next fatbin in the bytes from at to end, whose headers are known to be right; NULL: none. */
+static const uint8_t *
+find_fatbin(const uint8_t *at, const uint8_t *end, size_t *size_p)
+{
+	uint64_t body;
+
+	at = memmem(at, (size_t)(end - at), fatbin_begin, sizeof(fatbin_begin));
+	if (!at)
+		return NULL;
+	memcpy(&body, at + 8, sizeof(body));
+	*size_p = 16 + body;
+	return at;
+}
+
+uint64_t
+gp_code_driver_size(const void *bytes, size_t size, const struct gp_image_target *target)
+{
+	const uint8_t *at = bytes, *end = at + size;
+	uint64_t sum = 0;
+
+	while ((at = find_fatbin(at, end, &size))) {
+		sum += get_fatbin_size(at, size, target);
+		at += size;
+	}
+	return sum;
+}
+
 int
 gp_code_check_within(const void *bytes, size_t size, bool must_be_cubin,
 		     struct gp_unpack_gate *gate)
 {
-	static const uint8_t begin[] = { 0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0 };
 	const uint8_t *at = bytes, *end = at + size;
 	uint64_t left = GP_IMAGE_SIZE_MAX;
 	int r = 0;
@@ -128,12 +197,9 @@ gp_code_check_within(const void *bytes, size_t size, bool must_be_cubin,
 		return gp_elf_check(bytes, size);
 	if (size >= SARMAG && memcmp(bytes, ARMAG, SARMAG) == 0)
 		r = check_members(bytes, size);
-	while (!r && (at = memmem(at, (size_t)(end - at), begin, sizeof(begin)))) {
-		uint64_t body;
-
-		memcpy(&body, at + 8, sizeof(body));
-		r = check_fatbin(at, 16 + body, gate, &left);
-		at += 16 + body;
+	while (!r && (at = find_fatbin(at, end, &size))) {
+		r = check_fatbin(at, size, gate, &left);
+		at += size;
 	}
 	return r;
 }

@@ -10,8 +10,7 @@
 
 #include "image/fatbin.h"
 
-/* Compressed code of any kind passes the gate (NULL: there is none): the driver unpacks it, too.
- * Returns also: -EDQUOT; -ECANCELED. */
+/* Compressed ELFs pass the gate (NULL: there is none).  Returns also: -EDQUOT; -ECANCELED. */
 int gp_image_check_code(const struct gp_image *image, struct gp_unpack_gate *gate)
 	__attribute__((warn_unused_result));
 
@@ -20,5 +19,13 @@ int gp_image_check_code(const struct gp_image *image, struct gp_unpack_gate *gat
  * is_cubin: they must be such an ELF. */
 int gp_code_check_within(const void *bytes, size_t size, bool is_cubin, struct gp_unpack_gate *gate)
 	__attribute__((warn_unused_result));
+
+/*
+ * Bytes that the driver allocates for what it unpacks and compiles of code that has passed the
+ * checks above: of each fatbin the largest entry that the device may use, as its header announces
+ * it.  Compressed entries count, and PTX, of which the driver makes a copy.
+ */
+uint64_t gp_image_driver_size(const struct gp_image *image, const struct gp_image_target *target);
+uint64_t gp_code_driver_size(const void *bytes, size_t size, const struct gp_image_target *target);
 
 #endif /* GP_CODE_CHECK_H */

@@ -46,12 +46,20 @@ def repeated(begin, size):
     return b"".join(out)
 
 
-def packed_of(begin, size):
-    """An image of one entry of compressed machine code that begins so."""
+def packed_of(begin, size, kind=2, sm=37):
+    """A fatbin's entry of compressed code that begins so: machine code, or of another kind."""
     payload = repeated(begin, size)
     stored, payload = len(payload), payload + bytes(-len(payload) % 8)
-    entry = struct.pack("<HHIQIIHHIIIQQQ", 2, 0x0101, 64, len(payload), stored, 0, 0, 8, 37, 0, 0, 0x8001, 0, size)
-    return entry + payload
+    options = 64 if kind == 1 else 0
+    entry = struct.pack("<HHIQIIHHIIIQQQ", kind, 0x0101, 64 + options // 8, len(payload), stored, options, 0, 8, sm, 0, 0, 0x8001, 0, size)
+    return entry + bytes(options // 8) + payload
+
+
+def packed_text(size, number):
+    """A fatbin of one kernel in PTX, which is followed by zeros when it is unpacked."""
+    text = b".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry k%d() {\nret;\n}\n" % number
+    entry = packed_of(text, size, 1, 80)
+    return struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(entry)) + entry
 
 
 def with_saxpy(entry):
@@ -275,6 +283,40 @@ def _():
         require(all(got), f"not all have got their code: {got}")
         for session in sessions:
             session.close()
+
+
+@case("what the driver unpacks counts as code for as long as it is loaded")
+def _():
+    with Configured("[daemon]\ncode-memory = 1G\n[tenant a]\ncode-memory = 64M\n") as daemon:
+        session, other = sessions_of(daemon, 2, more=of("a"))
+        before = peak_kib(daemon)
+        for number in range(1, 9):
+            require(not loads(session, number, flat_image(packed_text(256 * MIB, number))), "more than the tenant may have")
+        daemon.wait_for_log(r"compressed code is refused: unpacking it takes 262144 KiB, more than is left of the tenant's code-memory")
+        for number in range(1, 17):
+            got = loads(session if number % 2 else other, 10 + number, flat_image(packed_text(60 * MIB, number)))
+            require(got == (number == 1), f"image {number}, loaded {got}, of 60 MiB each where the tenant has 64 MiB")
+        # Another image of the same code is charged as well.
+        session.post("gpImageAgain", {"context": 1, "image": 40, "like": 11})
+        session.ask("gpFence")
+        require(session.errors(), "the same once more is not charged")
+        # So is what is to be linked, until the linker ends.
+        session.post("gpImageUnload", {"image": 11})
+        require(session.ask("gpLinkCreate", {"linker": 9})[0] == SUCCESS, "no linker")
+        for number, wanted in (60, SUCCESS), (61, OUT_OF_MEMORY):
+            result, _ = session.ask("gpLinkAdd", {"linker": 9, "type": 2}, packed_text(60 * MIB, number))
+            require(result == wanted, f"what is to be linked: {result}")
+        require(not loads(other, 1, flat_image(packed_text(60 * MIB, 70))), "the linker's part does not count")
+        session.post("gpLinkDrop", {"linker": 9})
+        session.ask("gpFence")
+        # What nobody uses stays with the driver, up to 512 MiB.
+        for number in range(80, 120):
+            require(loads(session, number, flat_image(packed_text(60 * MIB, number))), "it is not given back")
+            session.post("gpImageUnload", {"image": number})
+        grown = peak_kib(daemon) - before
+        require(grown < 3 << 19, f"that has taken {grown >> 10} MiB")
+        for each in session, other:
+            each.close()
 
 
 @case("a tenant uses only code that it has sent")

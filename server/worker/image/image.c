@@ -11,6 +11,7 @@
 #include "server/worker/image/image_library.h"
 #include "server/worker/image/library.h"
 #include "server/worker/image/promise.h"
+#include "server/worker/image/unpacking.h"
 #include "server/worker/memory/memory.h"
 #include "server/worker/session/context.h"
 #include "server/worker/session/session.h"
@@ -193,6 +194,26 @@ gpd_gpImageUnload(struct gpd_session *session, const struct gp_args_gpImageUnloa
 	return image ? unload(session, image) : CUDA_ERROR_INVALID_HANDLE;
 }
 
+/* What stays charged, so that the next image that uses it does not fail.  A shared library stays
+ * with the driver; of any other one that image gets a new one, while the driver may have both. */
+static uint64_t
+move_retired_code(struct gpd_session *session, struct gpd_image *image)
+{
+	const struct gpd_account *account = &session->account;
+	const uint64_t size = gpd_blob_name(image->blob)->size;
+	uint64_t more = image->library ? image->library->driver_size : 0;
+
+	image->code -= size;
+	/* Of another device it may be more. */
+	more = more < image->code ? more : image->code;
+	if (image->library && image->library->shared) {
+		image->code -= more;
+		return size + more;
+	}
+	return gpd_ledger_take(account->ledger, account->line, GPD_LEDGER_CODE, more) ? size + more
+										      : size;
+}
+
 CUresult
 gpd_gpImageRetire(struct gpd_session *session, const struct gp_args_gpImageRetire *args)
 {
@@ -200,10 +221,9 @@ gpd_gpImageRetire(struct gpd_session *session, const struct gp_args_gpImageRetir
 
 	if (!image)
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (gpd_account_may_use(&session->account, args->device)) {
-		gpd_promise_retire(session, image->blob, args->device, image->code);
-		image->code = 0;
-	}
+	if (gpd_account_may_use(&session->account, args->device))
+		gpd_promise_retire(session, image->blob, args->device,
+				   move_retired_code(session, image));
 	return unload(session, image);
 }
 
@@ -367,9 +387,8 @@ device_of(const struct gpd_image *image)
 	return image->context ? image->context->device : 0;
 }
 
-/* Its variables take memory from now on. */
 static CUresult
-charge(struct gpd_session *session, struct gpd_image *image)
+charge_variables(struct gpd_session *session, struct gpd_image *image)
 {
 	int device = device_of(image);
 	CUresult result;
@@ -387,6 +406,22 @@ charge(struct gpd_session *session, struct gpd_image *image)
 		image->charged_device = device;
 	}
 	return result;
+}
+
+/* What the driver makes of its code, and its variables, take memory from now on. */
+static CUresult
+charge(struct gpd_session *session, struct gpd_image *image)
+{
+	const uint64_t all = gpd_blob_name(image->blob)->size +
+			     gpd_image_driver_size(image->blob, device_of(image));
+	CUresult result = CUDA_SUCCESS;
+
+	if (image->code < all)
+		result = gpd_unpacking_charge(session, all - image->code);
+	if (result != CUDA_SUCCESS)
+		return result;
+	image->code = all;
+	return charge_variables(session, image);
 }
 
 static struct gpd_image *
@@ -423,18 +458,17 @@ enter_image(struct gpd_session *session, struct gpd_image *image, uint32_t id,
 	return result;
 }
 
-/* Takes over a reference to the blob, and what is taken for its bytes; what the load would tell is
- * for none, or for info_p and log_p. */
+/* Takes over a reference to the blob, and the code-memory that is charged for it; what the load
+ * would tell is for none, or for info_p and log_p. */
 static CUresult
 load(struct gpd_session *session, uint32_t context, uint32_t id, struct gpd_blob *blob,
-     struct gp_bytes options, struct gp_bytes *info_p, struct gp_bytes *log_p)
+     uint64_t code, struct gp_bytes options, struct gp_bytes *info_p, struct gp_bytes *log_p)
 {
-	const uint64_t size = gpd_blob_name(blob)->size;
-	struct gpd_image *image = image_new(blob, gpd_context_get(session, context), size);
+	struct gpd_image *image = image_new(blob, gpd_context_get(session, context), code);
 	CUresult result;
 
 	if (!image) {
-		gpd_account_give_code(&session->account, size);
+		gpd_account_give_code(&session->account, code);
 		gpd_blob_unref(blob);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -459,8 +493,8 @@ gpd_gpImageLoad(struct gpd_session *session, const struct gp_args_gpImageLoad *a
 		return CUDA_SUCCESS;
 	}
 	if (result == CUDA_SUCCESS)
-		return load(session, args->context, args->image, blob, args->options, &reply->info,
-			    &reply->log);
+		return load(session, args->context, args->image, blob, args->size, args->options,
+			    &reply->info, &reply->log);
 	if (session->bulk_left)
 		(void)gpd_session_recv_bulk(session, NULL, session->bulk_left);
 	return result;
@@ -471,15 +505,17 @@ gpd_gpImageAgain(struct gpd_session *session, const struct gp_args_gpImageAgain 
 {
 	const struct gpd_image *like = gpd_image_get(session, args->like);
 	CUresult result;
+	uint64_t size;
 
 	if (!like)
 		return CUDA_ERROR_INVALID_HANDLE;
-	result = gpd_image_take_memory(session, gpd_blob_name(like->blob)->size);
+	size = gpd_blob_name(like->blob)->size;
+	result = gpd_image_take_memory(session, size);
 	if (result != CUDA_SUCCESS)
 		return result;
 	gpd_blob_ref(like->blob);
-	return load(session, args->context, args->image, like->blob, (struct gp_bytes){ 0 }, NULL,
-		    NULL);
+	return load(session, args->context, args->image, like->blob, size, (struct gp_bytes){ 0 },
+		    NULL, NULL);
 }
 
 CUresult
@@ -490,6 +526,7 @@ gpd_gpImageUse(struct gpd_session *session, const struct gp_args_gpImageUse *arg
 	struct gpd_promise *promise;
 	struct gpd_image *image;
 	struct gpd_blob *blob;
+	uint64_t code;
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -499,9 +536,10 @@ gpd_gpImageUse(struct gpd_session *session, const struct gp_args_gpImageUse *arg
 		return CUDA_ERROR_INVALID_VALUE;
 	if (promise->retired) {
 		blob = promise->blob;
+		code = promise->code;
 		free(promise);
-		return load(session, args->context, args->image, blob, (struct gp_bytes){ 0 }, NULL,
-			    NULL);
+		return load(session, args->context, args->image, blob, code, (struct gp_bytes){ 0 },
+			    NULL, NULL);
 	}
 	image = image_new(promise->blob, context, promise->code);
 	if (!image) {

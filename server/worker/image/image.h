@@ -35,7 +35,7 @@ struct gpd_image {
 	int *dynamic;                /* per kernel and device: gpd_image_dynamic() and 1; or NULL */
 	struct gpd_global *globals;
 	struct gpd_image_uses uses;
-	uint64_t code;    /* bytes of it that its session has taken */
+	uint64_t code;    /* charged to code-memory: its bytes, and what the driver makes of them */
 	uint64_t charged; /* for its variables, to the device of its context */
 	int charged_device;
 	uint64_t seen; /* of its variables there, those that the client has asked for */

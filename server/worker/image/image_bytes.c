@@ -2,8 +2,10 @@
 #include "server/worker/image/image_bytes.h"
 
 #include "gpd_calls.h"
-#include "image/fatbin.h"
+#include "image/code_check.h"
 #include "server/worker/code/image_cache.h"
+#include "server/worker/device/device.h"
+#include "server/worker/device/driver.h"
 #include "server/worker/image/unpacking.h"
 #include "server/worker/session/session.h"
 
@@ -39,6 +41,34 @@ gpd_image_take_memory(struct gpd_session *session, uint64_t size)
 			atomic_load(&all->memory) >> 10, atomic_load(&all->memory_max) >> 10,
 			(uint64_t)GP_IMAGE_SIZE_MAX >> 10);
 	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static unsigned int
+get_attribute(int device, CUdevice_attribute which)
+{
+	int value = 0;
+
+	(void)gpd_driver.cuDeviceGetAttribute(&value, which, gpd_devices.all[device].device);
+	return (unsigned int)value;
+}
+
+struct gp_image_target
+gpd_image_target(int device)
+{
+	return (struct gp_image_target){
+		.major = get_attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
+		.minor = get_attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
+		.software = gpd_driver.software,
+	};
+}
+
+uint64_t
+gpd_image_driver_size(struct gpd_blob *blob, int device)
+{
+	const struct gp_image_target target = gpd_image_target(device);
+	const struct gp_image *view;
+
+	return gpd_blob_image(blob, &view) ? 0 : gp_image_driver_size(view, &target);
 }
 
 /* The hash is made as the bytes arrive. */

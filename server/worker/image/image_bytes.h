@@ -7,6 +7,8 @@
 #ifndef GPD_IMAGE_BYTES_H
 #define GPD_IMAGE_BYTES_H
 
+#include "image/fatbin.h"
+
 #include <cuda.h>
 #include <stdint.h>
 
@@ -17,6 +19,12 @@ struct gpd_session;
 /* Room for one more image of this size, in what the session may have; gpd_account_give_code() gives
  * it back. */
 CUresult gpd_image_take_memory(struct gpd_session *session, uint64_t size);
+
+struct gp_image_target gpd_image_target(int device);
+
+/* Bytes that the driver of the device allocates for the blob's code, besides the blob
+ * (image/code_check.h). */
+uint64_t gpd_image_driver_size(struct gpd_blob *blob, int device);
 
 /* A reference, and args->size are taken (gpd_account_take_code()).  NULL with CUDA_SUCCESS: the
  * client is to send them. */

@@ -6,6 +6,7 @@
 #include "server/worker/device/driver.h"
 #include "server/worker/image/image.h"
 #include "server/worker/image/library.h"
+#include "server/worker/image/unpacking.h"
 #include "server/worker/session/context.h"
 #include "server/worker/session/session.h"
 #include "server/worker/session/wait.h"
@@ -179,23 +180,32 @@ CUresult
 gpd_image_unshare(struct gpd_session *session, struct gpd_image *image, int device)
 {
 	struct gpd_library *before = image->library;
+	const uint64_t size = before->driver_size;
 	CUresult result;
 
 	if (!before->shared)
 		return CUDA_SUCCESS;
-	result = load_again(session, image, device);
+	/* The driver has both until the image is unloaded. */
+	result = gpd_unpacking_charge(session, size);
 	if (result != CUDA_SUCCESS)
 		return result;
+	result = load_again(session, image, device);
+	if (result != CUDA_SUCCESS) {
+		gpd_account_give_code(&session->account, size);
+		return result;
+	}
 	for (int i = 0; image->dynamic && i < gpd_devices.count && result == CUDA_SUCCESS; i++)
 		result = bring_dynamic(session, image, i);
 	if (result == CUDA_SUCCESS)
 		result = gpd_device_enter(device);
 	if (result != CUDA_SUCCESS) {
 		gpd_library_put(image->library);
+		gpd_account_give_code(&session->account, size);
 		image->library = before;
 		return result;
 	}
 	image->left = before;
+	image->code += size;
 	session->kernels_changed++;
 	gpd_image_forget_dynamic(image);
 	return CUDA_SUCCESS;

@@ -10,7 +10,9 @@
 #include "server/worker/device/driver.h"
 #include "server/worker/device/quiet.h"
 #include "server/worker/device/quiet_jobs.h"
+#include "server/worker/image/image_bytes.h"
 #include "server/worker/image/image_load.h"
+#include "server/worker/image/unpacking.h"
 #include "server/worker/session/session.h"
 
 #include <inttypes.h>
@@ -51,6 +53,7 @@ create(struct gpd_blob *blob, int device)
 	gpd_blob_ref(blob);
 	library->blob = blob;
 	library->key = (struct gpd_library_key){ *gpd_blob_name(blob), device };
+	library->driver_size = gpd_image_driver_size(blob, device);
 	pthread_mutex_init(&library->lock, NULL);
 	pthread_mutex_init(&library->allowing, NULL);
 	return library;
@@ -82,14 +85,14 @@ unload(struct gpd_library *library)
 
 /* The memory that it is counted with. */
 static uint64_t
-get_cost(const struct gpd_library *library)
+get_memory(const struct gpd_library *library)
 {
 	const struct gp_image *image;
 	uint64_t size = library->key.name.size;
 
 	if (gpd_blob_image(library->blob, &image) == 0 && gp_image_type(image) == GP_IMAGE_PTX)
 		size *= TEXT_COST;
-	return size;
+	return size + library->driver_size;
 }
 
 /* Locked: the registry, here and below. */
@@ -99,7 +102,11 @@ unused_unlink(struct gpd_library *library)
 	DL_DELETE(registry.unused, library);
 	if (library->shared) {
 		registry.unused_count--;
-		registry.unused_bytes -= get_cost(library);
+<<<<<<< HEAD
+		registry.unused_bytes -= get_memory(library);
+=======
+		registry.unused_bytes -= get_memory(library);
+>>>>>>> 07301888 (worker: charge what the driver unpacks for as long as it is loaded)
 	}
 }
 
@@ -108,7 +115,7 @@ unused_link(struct gpd_library *library)
 {
 	DL_APPEND(registry.unused, library);
 	registry.unused_count++;
-	registry.unused_bytes += get_cost(library);
+	registry.unused_bytes += get_memory(library);
 }
 
 static bool
@@ -256,10 +263,13 @@ static CUresult
 load(struct gpd_session *session, struct gpd_library *library, int device, struct gp_bytes options)
 {
 	CUresult result = CUDA_ERROR_DEINITIALIZED;
+	struct gpd_unpacking unpacking;
 
-	if (gpd_session_quiet_begin(session, device)) {
+	if (gpd_session_quiet_begin(session, device) &&
+	    gpd_unpacking_begin(&unpacking, session, library->driver_size)) {
 		make_room(device);
 		result = gpd_image_load(library, device, options);
+		gpd_unpacking_end(&unpacking);
 	}
 	gpd_session_quiet_end(session, device);
 	return result;

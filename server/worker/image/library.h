@@ -58,6 +58,7 @@ struct gpd_library {
 	bool unsupported;           /* the device cannot run some kernel of it */
 	bool shared;
 	struct gpd_library_key key;
+	uint64_t driver_size;    /* gpd_image_driver_size() */
 	void (*gone)(void *arg); /* of one that is not shared, when it is unloaded; or NULL */
 	void *gone_arg;
 
@@ -74,8 +75,8 @@ struct gpd_library {
 	struct gpd_library *prev, *next; /* while nobody uses it */
 };
 
-/* How much stays loaded that nobody uses: what was used last.  bytes: of images, and of a text that
- * the driver compiles 20 times as many. */
+/* How much stays loaded that nobody uses: what was used last.  bytes: of images and of what the
+ * driver makes of them; of a text that it compiles, 20 times as many. */
 extern unsigned int gpd_library_unused_count;
 extern uint64_t gpd_library_unused_bytes;
 

@@ -7,6 +7,7 @@
 #include "image/code_check.h"
 #include "image/fatbin.h"
 #include "server/worker/device/driver.h"
+#include "server/worker/image/image_bytes.h"
 #include "server/worker/image/jit_options.h"
 #include "server/worker/image/unpacking.h"
 #include "server/worker/session/context.h"
@@ -114,12 +115,33 @@ judge(struct gpd_session *session, CUjitInputType type, const void *data, size_t
 	return CUDA_ERROR_INVALID_IMAGE;
 }
 
+/* Bytes that the driver allocates for what it unpacks and compiles of it. */
+static uint64_t
+get_driver_size(const struct gpd_object *object, CUjitInputType type, const void *data, size_t size)
+{
+	const struct gp_image_target target = gpd_image_target(object->device);
+
+	return type == CU_JIT_INPUT_PTX ? size : gp_code_driver_size(data, size, &target);
+}
+
+static CUresult
+charge(struct gpd_session *session, struct gpd_object *object, uint64_t size)
+{
+	CUresult result = gpd_unpacking_charge(session, size);
+
+	if (result == CUDA_SUCCESS)
+		object->code += size;
+	return result;
+}
+
 static CUresult
 add(struct gpd_session *session, struct gpd_object *object, const struct gp_args_gpLinkAdd *args,
     void *data, size_t size)
 {
 	struct gpd_jit_options options = { 0 };
 	CUresult result = gpd_jit_read(&options, args->options);
+	struct gpd_unpacking unpacking;
+	uint64_t driver_size;
 	char *name;
 
 	if (args->type < 0 || args->type >= CU_JIT_NUM_INPUT_TYPES)
@@ -128,16 +150,22 @@ add(struct gpd_session *session, struct gpd_object *object, const struct gp_args
 		result = judge(session, (CUjitInputType)args->type, data, size);
 	if (result != CUDA_SUCCESS)
 		return result;
+	driver_size = get_driver_size(object, (CUjitInputType)args->type, data, size);
+	result = charge(session, object, driver_size);
+	if (result != CUDA_SUCCESS)
+		return result;
 	/* The driver finds the end of PTX by its NUL byte, which is there; it counts as part of it.
 	 */
 	if (args->type == CU_JIT_INPUT_PTX && ((char *)data)[size - 1])
 		size++;
 	name = strndup(args->name.size ? args->name.data : "", args->name.size);
 	result = CUDA_ERROR_OUT_OF_MEMORY;
-	if (name)
+	if (name && gpd_unpacking_begin(&unpacking, session, driver_size)) {
 		result = gpd_driver.cuLinkAddData_v2(object->driver, (CUjitInputType)args->type,
 						     data, size, *name ? name : NULL, options.count,
 						     options.keys, options.values);
+		gpd_unpacking_end(&unpacking);
+	}
 	free(name);
 	return result;
 }
@@ -173,12 +201,16 @@ gpd_gpLinkComplete(struct gpd_session *session, const struct gp_args_gpLinkCompl
 	struct gpd_object *object = gpd_object_get(session, GPD_KIND_LINKER, args->linker);
 	CUresult result = gpd_context_enter(session, session->context);
 	const struct gpd_jit *linker = object ? object->extra : NULL;
+	struct gpd_unpacking unpacking;
 	void *image, *copy;
 	size_t size;
 
 	if (!object || result != CUDA_SUCCESS)
 		return object ? result : CUDA_ERROR_INVALID_HANDLE;
+	if (!gpd_unpacking_begin(&unpacking, session, object->code))
+		return CUDA_ERROR_DEINITIALIZED;
 	result = gpd_driver.cuLinkComplete(object->driver, &image, &size);
+	gpd_unpacking_end(&unpacking);
 	if (result == CUDA_SUCCESS) {
 		copy = malloc(size);
 		if (!copy)

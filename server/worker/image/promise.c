@@ -5,6 +5,7 @@
 #include "protocol/image_info.h"
 #include "server/common/ledger/ledger.h"
 #include "server/worker/code/image_cache.h"
+#include "server/worker/image/image_bytes.h"
 #include "server/worker/session/session.h"
 
 #include <pthread.h>
@@ -206,7 +207,8 @@ take(struct gpd_session *session, struct gpd_promise *promise)
 {
 	struct gpd_account *account = &session->account;
 	struct gpd_image_uses uses = gpd_blob_uses(promise->blob);
-	uint64_t size = gpd_blob_name(promise->blob)->size;
+	uint64_t size = gpd_blob_name(promise->blob)->size +
+			gpd_image_driver_size(promise->blob, promise->device);
 
 	if (uses.variables > VARIABLES_MAX ||
 	    !gpd_ledger_take(account->ledger, account->line, GPD_LEDGER_CODE, size))

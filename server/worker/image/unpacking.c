@@ -87,21 +87,29 @@ release_turn(struct gpd_unpacking *unpacking)
 	LL_DELETE(unpackings.turns, unpacking);
 	if (unpacking->is_running)
 		unpackings.running--;
-	unpacking->is_running = false;
+	unpacking->has_turn = unpacking->is_running = false;
 	pthread_cond_broadcast(&unpackings.changed);
 	pthread_mutex_unlock(&unpackings.lock);
 }
 
-static int
-charge(struct gpd_unpacking *unpacking, uint64_t size)
+CUresult
+gpd_unpacking_charge(struct gpd_session *session, uint64_t size)
 {
-	if (gpd_account_take_code(&unpacking->session->account, size) == CUDA_SUCCESS)
-		return 0;
-	gpd_session_log(unpacking->session, GPD_LOG_WARNING,
-			"compressed code is refused: unpacking it takes %" PRIu64
-			" KiB, more than is left of the tenant's code-memory",
-			(size + 1023) >> 10);
-	return -EDQUOT;
+	CUresult result = size ? gpd_account_take_code(&session->account, size) : CUDA_SUCCESS;
+
+	if (result != CUDA_SUCCESS)
+		gpd_session_log(session, GPD_LOG_WARNING,
+				"compressed code is refused: unpacking it takes %" PRIu64
+				" KiB, more than is left of the tenant's code-memory",
+				(size + 1023) >> 10);
+	return result;
+}
+
+void
+gpd_unpacking_end(struct gpd_unpacking *unpacking)
+{
+	if (unpacking->has_turn)
+		release_turn(unpacking);
 }
 
 static void
@@ -110,24 +118,25 @@ leave(struct gp_unpack_gate *gate, uint64_t size)
 	struct gpd_unpacking *unpacking = (struct gpd_unpacking *)gate;
 
 	gpd_account_give_code(&unpacking->session->account, size);
-	if (size > SMALL_MAX)
-		release_turn(unpacking);
+	gpd_unpacking_end(unpacking);
 }
 
+/* Charged with the turn of the tenant, before other tenants are waited for. */
 static int
 enter(struct gp_unpack_gate *gate, uint64_t size)
 {
 	struct gpd_unpacking *unpacking = (struct gpd_unpacking *)gate;
 	const bool is_small = size <= SMALL_MAX;
-	int r;
 
 	if (atomic_load(gate->stop) || (!is_small && !acquire_turn(unpacking)))
 		return -ECANCELED;
-	r = charge(unpacking, size);
-	if (r && !is_small)
-		release_turn(unpacking);
-	if (r || is_small || start(unpacking))
-		return r;
+	unpacking->has_turn = !is_small;
+	if (gpd_unpacking_charge(unpacking->session, size) != CUDA_SUCCESS) {
+		gpd_unpacking_end(unpacking);
+		return -EDQUOT;
+	}
+	if (is_small || start(unpacking))
+		return 0;
 	leave(gate, size);
 	return -ECANCELED;
 }
@@ -139,4 +148,15 @@ gpd_unpacking_init(struct gpd_unpacking *unpacking, struct gpd_session *session)
 		.gate = { .enter = enter, .leave = leave, .stop = &session->closing },
 		.session = session,
 	};
+}
+
+bool
+gpd_unpacking_begin(struct gpd_unpacking *unpacking, struct gpd_session *session, uint64_t size)
+{
+	gpd_unpacking_init(unpacking, session);
+	unpacking->has_turn = size > SMALL_MAX && acquire_turn(unpacking);
+	if (size <= SMALL_MAX || (unpacking->has_turn && start(unpacking)))
+		return true;
+	gpd_unpacking_end(unpacking);
+	return false;
 }

@@ -73,6 +73,8 @@ forget(struct gpd_session *session, struct gpd_object *object)
 	}
 	gpd_handle_remove(&session->handles, &object->handle);
 	gpd_name_memory_remove(&session->handles.memory, object->charged);
+	if (object->code)
+		gpd_account_give_code(&session->account, object->code);
 	gp_scratch_free(&object->memory);
 	free(object);
 }

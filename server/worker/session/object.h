@@ -25,6 +25,7 @@ struct gpd_object {
 	struct gp_scratch memory; /* of hand-written calls: it goes with the object */
 	void *extra;
 	uint64_t charged; /* bytes of the machine's memory besides the kind's COST */
+	uint64_t code;    /* bytes charged to code-memory */
 };
 
 /* Generated.  end is NULL for a kind whose life is written by hand. */

@@ -513,19 +513,36 @@ the_first_bytes_are_looked_at_before_the_rest(void **state)
 
 /* The driver unpacks it. */
 static void
-other_code_is_charged_and_not_unpacked(void **state)
+other_code_is_not_unpacked(void **state)
 {
+	const struct gp_image_target software = { .software = true };
+	const struct gp_image_target gpu = { .major = 9 };
 	struct test_gate gate = make_gate();
 	size_t size;
 	uint8_t *bytes = pack_repeated(GP_FATBIN_PTX, 1 << 30, &size);
 
 	assert_int_equal(gp_code_check_within(bytes, size, false, &gate.gate), 0);
-	assert_int_equal(gate.entered, 1 << 30);
-	assert_int_equal(gate.left, 1 << 30);
-	gate.result = -EDQUOT;
-	assert_int_equal(gp_code_check_within(bytes, size, false, &gate.gate), -EDQUOT);
-	assert_int_equal(gate.left, 1 << 30);
+	assert_int_equal(gate.entered, 0);
+	assert_int_equal(gp_code_driver_size(bytes, size, &software), 1 << 30);
+	assert_int_equal(gp_code_driver_size(bytes, size, &gpu), 1 << 30);
 	free(bytes);
+}
+
+/* Of what the device cannot use, nothing. */
+static void
+machine_code_of_the_device_counts_as_unpacked(void **state)
+{
+	const struct gp_image_target software = { .software = true };
+	const struct gp_image_target gpu = { .major = 9 }, other = { .major = 8 };
+	struct cubin cubin = read_cubin("sm_90.cubin");
+	size_t size;
+	uint8_t *bytes = pack(GP_FATBIN_ELF, GP_FATBIN_ZSTD, cubin.bytes, cubin.size, &size);
+
+	assert_int_equal(gp_code_driver_size(bytes, size, &gpu), cubin.size);
+	assert_int_equal(gp_code_driver_size(bytes, size, &other), 0);
+	assert_int_equal(gp_code_driver_size(bytes, size, &software), 0);
+	free(bytes);
+	free(cubin.bytes);
 }
 
 int
@@ -543,7 +560,8 @@ main(void)
 		cmocka_unit_test(entries_are_looked_at),
 		cmocka_unit_test(compressed_code_passes_the_gate),
 		cmocka_unit_test(the_first_bytes_are_looked_at_before_the_rest),
-		cmocka_unit_test(other_code_is_charged_and_not_unpacked),
+		cmocka_unit_test(other_code_is_not_unpacked),
+		cmocka_unit_test(machine_code_of_the_device_counts_as_unpacked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
