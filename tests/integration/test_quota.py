@@ -6,8 +6,8 @@ import sys
 import tempfile
 import time
 
-from harness import SOFTWARE, Configured, Daemon, as_tenant, case, main, need_software, require, run, software_env
-from wire import Session, record
+from harness import SOFTWARE, Configured, Daemon, as_tenant, case, main, need_software, require, run, software_env, wait_until
+from wire import Session, field, record
 
 MIB = 1 << 20
 PROBE = os.environ["GP_PROBE"]
@@ -65,9 +65,9 @@ def _():
         daemon.run("bigglobal").expect(out="bigglobal: ok\n")
 
 
-def keeper(daemon, size):
+def keeper(daemon, size, **more):
     """A client that keeps so much memory, and the number of its question."""
-    session = Session(daemon.port)
+    session = Session(daemon.port, **more)
     require(session.create_context() == 0 and session.map(0, size) == 0, "no memory for who keeps it")
     session.requests += 1
     session.send(record("gpMemoryKeep", {}, session.requests, 1))
@@ -141,6 +141,37 @@ def _():
                 require(time.monotonic() - begin < 4, "it is waited for again")
             require(first.reply("gpMemoryKeep", question)[0] == 0, "it is not asked any more")
         first.close()
+        daemon.settle()
+
+
+@case("a tenant that was slow once to give back what it keeps delays others no more with new sessions")
+def _():
+    env = {"GPUPOOL_SOFT_MEMORY": "64M"}
+    need_software(env)
+    with Configured("[tenant a]\n[tenant b]\n", env=env) as daemon:
+        first, question = keeper(daemon, 40 * MIB, more=field(14, "b"))
+        with Session(daemon.port, more=field(14, "a")) as second:
+            require(second.create_context() == 0, "no context")
+            second.requests += 1
+            second.send(record("gpMemoryMap", {"address": second.base, "size": 40 * MIB, "device": 0}, second.requests, 1))
+            require(first.reply("gpMemoryKeep", question)[0] == 0, "it is not asked for its memory")
+            time.sleep(1.2)
+            first.close()
+            second.reply("gpMemoryMap", second.requests)
+            second.post("gpMemoryUnmap", {"address": second.base, "size": 40 * MIB})
+            require(second.ask("gpFence")[0] == 0, "fence")
+            for _again in range(2):
+                first, question = keeper(daemon, 40 * MIB, more=field(14, "b"))
+                begin = time.monotonic()
+                require(second.map(0, 40 * MIB) == 2, "there was memory")
+                # It was 5 s each time.
+                require(time.monotonic() - begin < 4, "its new session is waited for")
+                require(first.reply("gpMemoryKeep", question)[0] == 0, "it is not asked any more")
+                first.close()
+                daemon.wait_for_log(f"session {first.id} .*closed")
+                wait_until("its memory is back", lambda: second.map(0, 40 * MIB) == 0, 60)
+                second.post("gpMemoryUnmap", {"address": second.base, "size": 40 * MIB})
+                require(second.ask("gpFence")[0] == 0, "fence")
         daemon.settle()
 
 

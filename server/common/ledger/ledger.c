@@ -330,30 +330,69 @@ gpd_ledger_recall(struct gpd_ledger *ledger, const struct gpd_ledger_session *se
 	return any;
 }
 
-/* Has been asked for what it keeps, and still has time to give it back. */
+/* Whether a session of another tenant was slow before `asked_ns`, and not long ago. */
 static bool
-is_recalled(const struct gpd_ledger_session *session, uint64_t now)
+is_of_slow_tenant(const struct gpd_ledger *ledger, const struct gpd_ledger_session *other,
+		  const struct gpd_ledger_session *session, uint64_t asked_ns, uint64_t now)
 {
-	return atomic_load(&session->keeps) == GPD_KEEPS_RECALLED && !atomic_load(&session->slow) &&
-	       now - atomic_load(&session->recalled_ns) < GPD_RECALL_NS;
+	uint64_t slow_ns = atomic_load(&ledger->tenants[other->tenant].slow_ns);
+
+	return other->tenant != session->tenant && slow_ns && slow_ns <= asked_ns &&
+	       now - slow_ns < GPD_SLOW_NS;
 }
 
-/* Would give back what it keeps in time. */
-static bool
-could_give(const struct gpd_ledger_session *session, uint64_t now)
+/* The time counts from the first of several: whoever was asked before that is not waited for much
+ * longer anyway. */
+static void
+set_tenant_slow(struct gpd_ledger *ledger, const struct gpd_ledger_session *session, uint64_t now)
 {
-	return (atomic_load(&session->keeps) == GPD_KEEPS && !atomic_load(&session->slow)) ||
-	       is_recalled(session, now);
+	_Atomic uint64_t *slow_ns = &ledger->tenants[session->tenant].slow_ns;
+	uint64_t before = atomic_load(slow_ns);
+
+	if (!before || now - before >= GPD_SLOW_NS)
+		(void)atomic_compare_exchange_strong(slow_ns, &before, now);
+}
+
+/* Whether it has had more time than a client needs. */
+static bool
+is_late(const struct gpd_ledger_session *session, uint64_t now)
+{
+	return atomic_load(&session->keeps) == GPD_KEEPS_RECALLED &&
+	       now - atomic_load(&session->recalled_ns) >
+		       GPD_RECALL_PROMPT_NS + atomic_load(&session->excused_ns);
+}
+
+/* Has been asked for what it keeps, and still has time to give it back to the session. */
+static bool
+is_recalled(const struct gpd_ledger *ledger, const struct gpd_ledger_session *other,
+	    const struct gpd_ledger_session *session, uint64_t now)
+{
+	uint64_t recalled_ns = atomic_load(&other->recalled_ns);
+
+	return atomic_load(&other->keeps) == GPD_KEEPS_RECALLED && !atomic_load(&other->slow) &&
+	       now - recalled_ns < GPD_RECALL_NS &&
+	       !is_of_slow_tenant(ledger, other, session, recalled_ns, now);
+}
+
+/* Would give back to the session what it keeps in time. */
+static bool
+could_give(const struct gpd_ledger *ledger, const struct gpd_ledger_session *other,
+	   const struct gpd_ledger_session *session, uint64_t now)
+{
+	return (atomic_load(&other->keeps) == GPD_KEEPS && !atomic_load(&other->slow) &&
+		!is_of_slow_tenant(ledger, other, session, now, now)) ||
+	       is_recalled(ledger, other, session, now);
 }
 
 void
-gpd_ledger_set_kept(struct gpd_ledger_session *session, bool keeps)
+gpd_ledger_set_kept(struct gpd_ledger *ledger, struct gpd_ledger_session *session, bool keeps)
 {
-	uint64_t most = GPD_RECALL_PROMPT_NS + atomic_load(&session->excused_ns);
+	uint64_t now = gp_now_ns();
 
-	if (atomic_load(&session->keeps) == GPD_KEEPS_RECALLED &&
-	    gp_now_ns() - atomic_load(&session->recalled_ns) > most)
+	if (is_late(session, now)) {
 		atomic_store(&session->slow, 1);
+		set_tenant_slow(ledger, session, now);
+	}
 	atomic_store(&session->keeps, keeps ? GPD_KEEPS : GPD_KEEPS_NOTHING);
 }
 
@@ -364,17 +403,22 @@ gpd_ledger_excuse(struct gpd_ledger_session *session, uint64_t ns)
 }
 
 bool
-gpd_ledger_is_recalling(const struct gpd_ledger *ledger, const struct gpd_ledger_session *session,
+gpd_ledger_is_recalling(struct gpd_ledger *ledger, const struct gpd_ledger_session *session,
 			bool of_tenant)
 {
 	uint64_t now = gp_now_ns();
+	bool any = false;
 
-	for (const struct gpd_ledger_session *other = NULL;
+	for (struct gpd_ledger_session *other = NULL;
 	     (other = next_other(ledger, other, session, of_tenant));) {
-		if (is_recalled(other, now) && !atomic_load(&other->waiting))
-			return true;
+		if (!is_recalled(ledger, other, session, now) || atomic_load(&other->waiting))
+			continue;
+		any = true;
+		/* It may end before it answers. */
+		if (is_late(other, now))
+			set_tenant_slow(ledger, other, now);
 	}
-	return false;
+	return any;
 }
 
 static uint64_t
@@ -395,7 +439,7 @@ gpd_ledger_kept(const struct gpd_ledger *ledger, const struct gpd_ledger_session
 		const struct gpd_ledger_line *line = &other->devices[device];
 		uint64_t bytes;
 
-		if (!could_give(other, now))
+		if (!could_give(ledger, other, session, now))
 			continue;
 		bytes = lesser(atomic_load(&line->kept), GPD_LEDGER_IN_USE(line));
 		kept.of_device += bytes + atomic_load(&line->held);

@@ -86,6 +86,7 @@ struct gpd_ledger_tenant {
 	_Atomic uint64_t bandwidth_max; /* bytes per second of the link; GPD_NO_LIMIT */
 	_Atomic uint64_t link_free_ns;  /* when its next byte may travel, on the monotonic clock */
 	_Atomic uint32_t link_limit;    /* counts the limits that it has had */
+	_Atomic uint64_t slow_ns;       /* when a session was slow, as below; 0: none was */
 	_Atomic uint64_t sessions_total;
 	int64_t own_until_ms; /* supervisor: until then new sessions get workers of their own */
 	struct gpd_ledger_counts ended; /* of the sessions that have ended */
@@ -134,7 +135,7 @@ struct gpd_ledger_session {
 	_Atomic uint32_t keeps;       /* enum gpd_ledger_keeps */
 	_Atomic uint64_t recalled_ns; /* when it was asked last for what it keeps */
 	_Atomic uint64_t excused_ns;  /* since then it could not answer, as it waited itself */
-	_Atomic uint32_t slow;        /* 1: it has taken too long once to give back what it keeps */
+	_Atomic uint32_t slow;        /* 1: it took too long once to give back what it keeps */
 	_Atomic uint32_t waiting;     /* 1: for what others keep, and does nothing else meanwhile */
 	uint64_t backlog_max;         /* bytes of records behind its host functions */
 	_Atomic uint64_t host;        /* bytes of the machine's memory for names and printed text */
@@ -210,21 +211,25 @@ bool gpd_ledger_take(struct gpd_ledger *ledger, struct gpd_ledger_session *sessi
  * any, which the workers are to be told.  Whether any of them still has time to give back what it
  * was asked for: a client that does not do so costs others no more than GPD_RECALL_NS, an
  * allocation that waits for several of them no more either (account.h).  One that waits for others
- * itself gives nothing back meanwhile, and does not count; neither does one that was slow before.
+ * itself gives nothing back meanwhile, and does not count; neither does one that was slow before,
+ * or one of another tenant of which a session was, as that tenant can open further sessions.
  */
 #define GPD_RECALL_NS UINT64_C(5000000000)
+/* For so long other tenants do not wait for a tenant that was slow. */
+#define GPD_SLOW_NS UINT64_C(600000000000)
 bool gpd_ledger_recall(struct gpd_ledger *ledger, const struct gpd_ledger_session *session,
 		       bool of_tenant);
-bool gpd_ledger_is_recalling(const struct gpd_ledger *ledger,
-			     const struct gpd_ledger_session *session, bool of_tenant);
+bool gpd_ledger_is_recalling(struct gpd_ledger *ledger, const struct gpd_ledger_session *session,
+			     bool of_tenant);
 /*
  * The session has given back what it was asked for, and keeps more or nothing.  If it has taken
- * more than GPD_RECALL_PROMPT_NS, no allocation waits for it again, and what it keeps does not
- * count as free: it would cost others that time again and again.  Time in which it waited for
+ * more than GPD_RECALL_PROMPT_NS, no allocation waits for it again, nor for its tenant during
+ * GPD_SLOW_NS, and what it keeps does not count as free: it would cost others that time again and
+ * again.  Time in which it waited for
  * others itself is excused, as nobody waited for it then.
  */
 #define GPD_RECALL_PROMPT_NS UINT64_C(1000000000)
-void gpd_ledger_set_kept(struct gpd_ledger_session *session, bool keeps);
+void gpd_ledger_set_kept(struct gpd_ledger *ledger, struct gpd_ledger_session *session, bool keeps);
 /* The session's executor has waited for others for so long. */
 void gpd_ledger_excuse(struct gpd_ledger_session *session, uint64_t ns);
 /* Whether memory of any other session is on its way back to the driver. */

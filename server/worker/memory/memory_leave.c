@@ -257,6 +257,7 @@ gpd_gpMemoryCountKept(struct gpd_session *session, const struct gp_args_gpMemory
 CUresult
 gpd_gpMemoryKept(struct gpd_session *session, const struct gp_args_gpMemoryKept *args)
 {
-	gpd_ledger_set_kept(session->account.line, atomic_load(&session->keep_request) != 0);
+	gpd_ledger_set_kept(session->account.ledger, session->account.line,
+			    atomic_load(&session->keep_request) != 0);
 	return CUDA_SUCCESS;
 }

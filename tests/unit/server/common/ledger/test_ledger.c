@@ -112,31 +112,66 @@ who_was_slow_once_is_not_waited_for_again(void **state)
 	b->devices[0].kept = 10;
 	b->keeps = GPD_KEEPS;
 	assert_true(gpd_ledger_recall(ledger, a, false));
-	gpd_ledger_set_kept(b, true);
+	gpd_ledger_set_kept(ledger, b, true);
 	assert_int_equal(b->slow, 0);
 	/* So long it waited for others itself. */
 	assert_true(gpd_ledger_recall(ledger, a, false));
 	b->recalled_ns -= 2 * GPD_RECALL_PROMPT_NS;
 	gpd_ledger_excuse(b, 2 * GPD_RECALL_PROMPT_NS);
-	gpd_ledger_set_kept(b, true);
+	gpd_ledger_set_kept(ledger, b, true);
 	assert_int_equal(b->slow, 0);
 	assert_int_equal(gpd_ledger_kept(ledger, a, 0).of_device, 10);
 	/* That is no excuse the next time. */
 	assert_true(gpd_ledger_recall(ledger, a, false));
 	b->recalled_ns -= 2 * GPD_RECALL_PROMPT_NS;
 	assert_true(gpd_ledger_is_recalling(ledger, a, false));
-	gpd_ledger_set_kept(b, true);
+	gpd_ledger_set_kept(ledger, b, true);
 	assert_int_equal(b->slow, 1);
 	assert_int_equal(b->keeps, GPD_KEEPS);
 	assert_int_equal(gpd_ledger_kept(ledger, a, 0).of_device, 0);
 	assert_true(gpd_ledger_recall(ledger, a, false));
 	assert_false(gpd_ledger_is_recalling(ledger, a, false));
-	gpd_ledger_set_kept(b, false);
+	gpd_ledger_set_kept(ledger, b, false);
 	assert_int_equal(b->keeps, GPD_KEEPS_NOTHING);
 	/* Another session in its place has been asked for nothing yet. */
 	gpd_ledger_close(ledger, b);
 	b = gpd_ledger_open(ledger, 3, GPD_TENANT_DEFAULT + 1, 11);
 	assert_int_equal(b->slow, 0);
+}
+
+/* It opens further sessions, which would all be slow once. */
+static void
+a_tenant_that_was_slow_is_not_waited_for_by_others(void **state)
+{
+	const uint32_t slow = GPD_TENANT_DEFAULT + 1;
+	struct gpd_ledger_session *a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
+	struct gpd_ledger_session *b = gpd_ledger_open(ledger, 2, slow, 11), *c;
+
+	gpd_ledger_add_tenant(ledger, slow, "slow");
+	b->keeps = GPD_KEEPS;
+	assert_true(gpd_ledger_recall(ledger, a, false));
+	b->recalled_ns -= 2 * GPD_RECALL_PROMPT_NS;
+	/* The first time it is waited for, and ends without an answer. */
+	assert_true(gpd_ledger_is_recalling(ledger, a, false));
+	assert_true(gpd_ledger_is_recalling(ledger, a, false));
+	gpd_ledger_close(ledger, b);
+	b = gpd_ledger_open(ledger, 3, slow, 11);
+	c = gpd_ledger_open(ledger, 4, slow, 11);
+	assert_true(gpd_ledger_take(ledger, b, 0, 50));
+	b->devices[0].kept = 10;
+	b->keeps = GPD_KEEPS;
+	assert_int_equal(gpd_ledger_kept(ledger, a, 0).of_device, 0);
+	assert_true(gpd_ledger_recall(ledger, a, false));
+	assert_false(gpd_ledger_is_recalling(ledger, a, false));
+	/* Its own sessions still wait for each other. */
+	assert_int_equal(gpd_ledger_kept(ledger, c, 0).of_device, 10);
+	assert_true(gpd_ledger_is_recalling(ledger, c, true));
+	/* Not for ever. */
+	ledger->tenants[slow].slow_ns -= GPD_SLOW_NS;
+	assert_true(gpd_ledger_is_recalling(ledger, a, false));
+	/* What takes its place in the ledger has done nothing. */
+	gpd_ledger_add_tenant(ledger, slow, "another");
+	assert_int_equal(ledger->tenants[slow].slow_ns, 0);
 }
 
 static void
@@ -549,6 +584,7 @@ main(void)
 		TEST(what_is_granted_counts_and_is_not_in_use),
 		TEST(who_keeps_memory_is_asked_for_it_for_so_long),
 		TEST(who_was_slow_once_is_not_waited_for_again),
+		TEST(a_tenant_that_was_slow_is_not_waited_for_by_others),
 		TEST(what_travels_without_a_turn_delays_the_next_one),
 		TEST(what_others_keep_could_be_had),
 		TEST(what_a_session_is_refused_its_tenant_keeps),
