@@ -102,11 +102,7 @@ unused_unlink(struct gpd_library *library)
 	DL_DELETE(registry.unused, library);
 	if (library->shared) {
 		registry.unused_count--;
-<<<<<<< HEAD
 		registry.unused_bytes -= get_memory(library);
-=======
-		registry.unused_bytes -= get_memory(library);
->>>>>>> 07301888 (worker: charge what the driver unpacks for as long as it is loaded)
 	}
 }
 
