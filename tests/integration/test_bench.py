@@ -84,6 +84,17 @@ def _():
         require(int(attempts[0]) > 0 if name in floods else not attempts, f"{name}: {result.stdout}")
 
 
+@case("programs are run over every transport, and a failure is named")
+def _():
+    if not SOFTWARE or SANITIZER == "thread":
+        raise Skip("needs the software device, and programs that can be run with no more than a library preloaded")
+    found = bench(BUILD, "--driver", DRIVER, "--no-native", "--runs", "2", "vectoradd", script="programs.py")
+    require(found.splitlines() == [f"{side} vectoradd: 2 of 2" for side in ("tcp", "tls", "unix")], found)
+    command = [sys.executable, os.path.join(FOLDER, "programs.py"), BUILD, "--driver", DRIVER, "--no-native", "--runs", "1", "--transport", "tcp", "/bin/false"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=2 * PATIENCE, check=False)
+    require((result.returncode, result.stdout) == (1, "tcp /bin/false: 0 of 1\n    1x status 1: no output\n"), f"{result}")
+
+
 @case("what idle sessions cost is measured, and many clients that begin together")
 def _():
     if not SOFTWARE or SANITIZER == "thread":
