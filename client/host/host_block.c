@@ -162,7 +162,9 @@ gpc_host_block_add(void *address, size_t size, const struct gpc_host_block *what
 	if (what->state == GPC_HOST_SHARED) {
 		atomic_fetch_add(&gpc_host_memory_shared, 1);
 		gpc_session_count_witnesses(what->context->scope.session, 1);
-		for (size_t i = 0; i < sizeof(replicas) / sizeof(replicas[0]); i++)
+		for (size_t i = 0;
+		     atomic_load(&gpc_mirrored) > 0 && i < sizeof(replicas) / sizeof(replicas[0]);
+		     i++)
 			warn_of_polled_flags(what->context->scope.session, (enum gpc_host_origin)i);
 	}
 	if (what->origin == GPC_HOST_REGISTERED) {
