@@ -251,6 +251,12 @@ gpd_account_link_all(struct gpd_account *account, size_t bytes)
 }
 
 void
+gpd_account_give_code(struct gpd_account *account, uint64_t bytes)
+{
+	fail_msg("%llu bytes of code of an object of the example", (unsigned long long)bytes);
+}
+
+void
 gpd_account_launch(struct gpd_account *account)
 {
 }
