@@ -225,10 +225,10 @@ free_behind_function(cudaMemPool_t pool, enum meanwhile meanwhile, int way, cuda
 	released = false;
 	launch_look(&what, way, stream);
 	CHECK(cudaFreeAsync(memory, stream));
+	if (meanwhile == ALLOCATE_ELSEWHERE)
+		next = other;
 	switch (meanwhile) {
 	case ALLOCATE_ELSEWHERE:
-		next = other;
-		/* fall through */
 	case ALLOCATE:
 		CHECK(cudaMallocFromPoolAsync(&again, size, pool, next));
 		CHECK(cudaMemsetAsync(again, 0xff, size, next));
