@@ -836,6 +836,30 @@ interprocess_records_do_not_wait(cudaStream_t stream)
 	CHECK(cudaEventDestroy(event));
 }
 
+/* Memory that is freed after a function that waits for the caller is not waited for by calls that
+ * allocate. */
+static void
+allocations_do_not_wait(cudaStream_t stream)
+{
+	const int count = 40;
+	const size_t size = (size_t)1 << 20;
+	void *blocks[count], *more[count];
+
+	for (int i = 0; i < count; i++)
+		CHECK(cudaMalloc(&blocks[i], size));
+	released = false;
+	CHECK(cudaLaunchHostFunc(stream, await_release, nullptr));
+	for (int i = 0; i < count; i++)
+		CHECK(cudaFreeAsync(blocks[i], stream));
+	for (int i = 0; i < count; i++)
+		CHECK(cudaMalloc(&more[i], size));
+	EXPECT(cudaErrorNotReady, cudaStreamQuery(stream));
+	released = true;
+	CHECK(cudaStreamSynchronize(stream));
+	for (int i = 0; i < count; i++)
+		CHECK(cudaFree(more[i]));
+}
+
 /* hostorder in, back [function|value|kernel] */
 static void
 held_up(int argc, char **argv, cudaStream_t stream, cudaStream_t other)
@@ -888,6 +912,7 @@ main(int argc, char **argv)
 	}
 	if (argc > 1 && strcmp(argv[1], "uses") == 0) {
 		interprocess_records_do_not_wait(stream);
+		allocations_do_not_wait(stream);
 		uses(stream, other);
 		printf("hostorder: ok\n");
 		return 0;
