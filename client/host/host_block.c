@@ -122,7 +122,7 @@ warn_of_polled_flags(const struct gpc_session *session, enum gpc_host_origin ori
 	if (!replicas[origin].subject || !atomic_load(&replicas[origin].present) ||
 	    atomic_load(&replicas[origin].warned))
 		return;
-	(void)pthread_rwlock_rdlock(&lock);
+	(void)pthread_rwlock_wrlock(&lock);
 	both = session_has_shared_block(session) && session_has_replica(session, origin);
 	(void)pthread_rwlock_unlock(&lock);
 	if (both && !atomic_exchange(&replicas[origin].warned, true))
