@@ -123,18 +123,8 @@ struct late_move {
 static CUresult
 move_late(struct gpc_late_copy *late)
 {
-	CUresult from = gpc_pending_copy_settle_earlier(
-		(const void *)late->start, late->end - late->start, late->session, late->given);
-	CUresult to = gpc_pending_copy_settle_earlier((const void *)late->start_to,
-						      late->end_to - late->start_to, late->session,
-						      late->given);
-	CUresult sent;
-
 	move_rows(&GPC_CONTAINER(late, struct late_move, late)->copy);
-	sent = gpc_mirror_before_work(late->session);
-	if (from == CUDA_SUCCESS)
-		from = to;
-	return from == CUDA_SUCCESS ? sent : from;
+	return gpc_mirror_before_work(late->session);
 }
 
 static void

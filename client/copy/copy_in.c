@@ -446,11 +446,8 @@ late_send(struct gpc_late_copy *copy)
 		.copy = &late->copy,
 		.flags = GP_COPY_DUE,
 	};
-	CUresult result = gpc_pending_copy_settle_earlier(
-		(const void *)copy->start, copy->end - copy->start, copy->session, copy->given);
-	CUresult sent = send(&sending, late->bytes == NULL);
 
-	return result == CUDA_SUCCESS ? sent : result;
+	return send(&sending, late->bytes == NULL);
 }
 
 static void

@@ -56,13 +56,8 @@ struct late_fill {
 static CUresult
 fill_late(struct gpc_late_copy *late)
 {
-	CUresult result = gpc_pending_copy_settle_earlier(
-		(const void *)late->start, late->end - late->start, late->session, late->given);
-	CUresult sent;
-
 	fill_rows(&((struct late_fill *)late)->args);
-	sent = gpc_mirror_before_work(late->session);
-	return result == CUDA_SUCCESS ? sent : result;
+	return gpc_mirror_before_work(late->session);
 }
 
 static void

@@ -83,7 +83,6 @@ gpc_late_copy_post(const struct gpc_scope *scope, uint32_t stream, struct gpc_la
 	uint64_t number;
 	CUresult result;
 
-	late->given = gpc_session_given(scope->session);
 	number = late_copy_add(late);
 	result = gpc_host_queue_post(scope, stream, &call);
 	/* The session may have ended meanwhile, and the copy with it. */

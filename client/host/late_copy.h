@@ -28,13 +28,12 @@ struct gpc_late_copy {
 	/* Memory of the program that the copy reads or writes; both 0: none. */
 	uintptr_t start, end;
 	uintptr_t start_to, end_to; /* of a copy within the host, the destination */
-	/* Sends the bytes; on the thread of late copies, or not at all if the session ends.  Those
-	 * of copies that were posted before may still be on their way
-	 * (gpc_pending_copy_settle_earlier()). */
+	/* Sends the bytes; on the thread of late copies, or not at all if the session ends.  Copies
+	 * that the daemon had carried out before have all their bytes: they have been answered
+	 * before the stream's turn is announced, and an answer is read behind its bytes. */
 	CUresult (*send)(struct gpc_late_copy *late);
 	void (*destroy)(struct gpc_late_copy *late);
 	uint64_t number; /* of all that were posted */
-	uint64_t given;  /* gpc_session_given() before it was posted */
 	struct gpc_late_copy *prev, *next;
 };
 

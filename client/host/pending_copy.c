@@ -20,10 +20,10 @@ static atomic_uint over_lanes; /* of them, those over data lanes */
 /* What is looked for: a copy that writes to memory, or one that is a stream's. */
 struct wanted {
 	uintptr_t base;
-	uint64_t size;                     /* 0: no memory is meant */
-	const struct gpc_session *session; /* with memory: NULL is any */
+	uint64_t size; /* 0: no memory is meant */
+	const struct gpc_session *session;
 	uint32_t stream;
-	uint64_t given; /* with memory and a session: the last one that is meant */
+	uint64_t given;
 };
 
 /* The last one that was done, as a stream's. */
@@ -114,9 +114,6 @@ is_wanted(const struct gpc_pending_copy *pending, const struct wanted *wanted)
 
 	if (!pending->started)
 		return false;
-	if (wanted->size > 0 && wanted->session &&
-	    (request->session != wanted->session || request->given > wanted->given))
-		return false;
 	if (wanted->size > 0)
 		return !__atomic_load_n(&request->complete, __ATOMIC_ACQUIRE) &&
 		       pending->start < wanted->base + wanted->size && wanted->base < pending->end;
@@ -190,15 +187,16 @@ gpc_pending_copy_overlap(const void *base, uint64_t size, uint64_t stream)
 	return most;
 }
 
-static CUresult
-settle(const struct wanted *wanted)
+CUresult
+gpc_pending_copy_settle(const void *base, uint64_t size)
 {
+	const struct wanted wanted = { .base = (uintptr_t)base, .size = size };
 	CUresult result = CUDA_SUCCESS;
 	struct gpc_pending_copy *pending;
 
-	if (atomic_load(&count) == 0 || wanted->size == 0)
+	if (atomic_load(&count) == 0 || size == 0)
 		return CUDA_SUCCESS;
-	while ((pending = find(wanted))) {
+	while ((pending = find(&wanted))) {
 		CUresult one = gpc_request_wait(pending->request);
 
 		if (result == CUDA_SUCCESS)
@@ -206,20 +204,6 @@ settle(const struct wanted *wanted)
 		put(pending, 1);
 	}
 	return result;
-}
-
-CUresult
-gpc_pending_copy_settle(const void *base, uint64_t size)
-{
-	return settle(&(struct wanted){ .base = (uintptr_t)base, .size = size });
-}
-
-CUresult
-gpc_pending_copy_settle_earlier(const void *base, uint64_t size, const struct gpc_session *session,
-				uint64_t given)
-{
-	return settle(&(struct wanted){
-		.base = (uintptr_t)base, .size = size, .session = session, .given = given });
 }
 
 static bool

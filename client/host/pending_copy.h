@@ -86,11 +86,6 @@ bool gpc_pending_copy_writes(const void *base, uint64_t size);
 /* Waits until no pending copy writes to [base, base + size) any more; the first one's error. */
 CUresult gpc_pending_copy_settle(const void *base, uint64_t size);
 
-/* Waits only for those of the session up to this record (gpc_session_given()): for who carries out
- * later work of a stream, which a copy that was posted after it may wait for. */
-CUresult gpc_pending_copy_settle_earlier(const void *base, uint64_t size,
-					 const struct gpc_session *session, uint64_t given);
-
 /* Waits for the copy that the stream was given as this record (call.h, given), if it is not done
  * yet; all earlier work of the stream is done then.  False: it is none that is under way, or the
  * last one that was; nothing is known. */

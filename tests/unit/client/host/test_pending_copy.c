@@ -132,30 +132,6 @@ last_work_of_a_stream_is_waited_for(void **state)
 }
 
 static void
-only_earlier_copies_of_the_session_are_waited_for(void **state)
-{
-	struct copy *copies[2] = { add(1), add(1) };
-	const void *base = (const void *)(BASE + SIZE);
-
-	for (int i = 0; i < 2; i++) {
-		copies[i]->request.session = gpc_session_get();
-		copies[i]->request.given = 10 + (uint64_t)i;
-		start(copies[i], CUDA_SUCCESS);
-	}
-	assert_int_equal(gpc_pending_copy_settle_earlier(base, SIZE, gpc_session_get(), 9),
-			 CUDA_SUCCESS);
-	assert_int_equal(gpc_pending_copy_settle_earlier(
-				 base, SIZE, (const struct gpc_session *)(const void *)&done, 11),
-			 CUDA_SUCCESS);
-	assert_int_equal(done, 0);
-	assert_int_equal(gpc_pending_copy_settle_earlier(base, SIZE, gpc_session_get(), 10),
-			 CUDA_SUCCESS);
-	assert_true(done > 0);
-	assert_int_equal(settle(1, 0, SIZE), CUDA_SUCCESS);
-	assert_int_equal(done, 2);
-}
-
-static void
 a_copy_that_could_not_be_started_is_in_nobodys_way(void **state)
 {
 	gpc_pending_copy_started(&add(1)->pending, false);
@@ -200,7 +176,6 @@ main(void)
 		TEST(an_error_is_told_to_who_waits),
 		TEST(nobody_waits_for_what_has_been_answered),
 		TEST(last_work_of_a_stream_is_waited_for),
-		TEST(only_earlier_copies_of_the_session_are_waited_for),
 		TEST(a_copy_that_could_not_be_started_is_in_nobodys_way),
 		TEST(copies_to_the_same_memory_are_found_by_stream_and_lane),
 	};
