@@ -100,15 +100,13 @@ move_rows(const struct gpc_copy *copy)
 	}
 }
 
-/* Behind the stream's earlier work, which may be writing to what is read here. */
+/* Behind the stream's earlier work, which may be writing to what is read here.  Copies of other
+ * streams are not waited for: they may wait for what comes next. */
 static CUresult
 copy_host_now(struct gpc_stream *stream, const struct gpc_copy *copy)
 {
 	CUresult result = gpc_stream_fence(stream);
 
-	if (result == CUDA_SUCCESS)
-		result = gpc_pending_copy_settle((const void *)(uintptr_t)copy->src.base,
-						 gpc_copy_span(copy, &copy->src));
 	if (result == CUDA_SUCCESS)
 		move_rows(copy);
 	return result;

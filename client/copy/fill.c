@@ -85,7 +85,7 @@ post_late(struct gpc_stream *stream, const struct gp_args_gpFill *args, uint64_t
 }
 
 /* Pinned memory of this process: behind the stream's earlier work, which may wait for the caller.
- */
+ * Copies of other streams are not waited for: they may wait for what comes next. */
 static CUresult
 fill_host(struct gpc_stream *stream, const struct gp_args_gpFill *args, uint64_t size, bool async)
 {
@@ -96,8 +96,6 @@ fill_host(struct gpc_stream *stream, const struct gp_args_gpFill *args, uint64_t
 		return result == CUDA_SUCCESS && !async ? gpc_stream_fence(stream) : result;
 	}
 	result = gpc_stream_fence(stream);
-	if (result == CUDA_SUCCESS)
-		result = gpc_pending_copy_settle((const void *)(uintptr_t)args->dst, size);
 	if (result == CUDA_SUCCESS)
 		fill_rows(args);
 	return result;

@@ -860,6 +860,50 @@ allocations_do_not_wait(cudaStream_t stream)
 		CHECK(cudaFree(more[i]));
 }
 
+/* Work with host memory does not wait for copies of other streams, which may wait for what the
+ * program does next. */
+static void
+others_do_not_wait(cudaStream_t stream, cudaStream_t other)
+{
+	const int count = 1000;
+	const size_t size = count * sizeof(int);
+	CUresult (*wait)(CUstream, CUdeviceptr, cuuint32_t, unsigned int);
+	CUresult (*write)(CUstream, CUdeviceptr, cuuint32_t, unsigned int);
+	cudaDriverEntryPointQueryResult found;
+	struct block block = block_create(PINNED, count), source = block_create(PINNED, count);
+	int *words = app_upload(std::vector<int>(count, 2)), *copied = app_malloc<int>(count);
+	int *word = app_malloc<int>(1);
+
+	CHECK(cudaGetDriverEntryPointByVersion("cuStreamWaitValue32", (void **)&wait, 12000,
+					       cudaEnableDefault, &found));
+	CHECK(cudaGetDriverEntryPointByVersion("cuStreamWriteValue32", (void **)&write, 12000,
+					       cudaEnableDefault, &found));
+	for (int way = 0; way < 3; way++) {
+		CHECK(cudaMemset(word, 0, sizeof(*word)));
+		CHECK(cudaDeviceSynchronize());
+		REQUIRE(wait(stream, (CUdeviceptr)(uintptr_t)word, 1, CU_STREAM_WAIT_VALUE_EQ) ==
+			CUDA_SUCCESS);
+		CHECK(cudaMemcpyAsync(block.host, words, size, cudaMemcpyDeviceToHost, stream));
+		if (way == 0)
+			CHECK(cudaMemcpyAsync(block.host, source.host, size, cudaMemcpyHostToHost,
+					      other));
+		else if (way == 1)
+			CHECK(cudaMemcpyAsync(copied, block.host, size, cudaMemcpyHostToDevice,
+					      other));
+		else
+			CHECK(cudaMemsetAsync(block.host, 8, size, other));
+		REQUIRE(write(other, (CUdeviceptr)(uintptr_t)word, 1, 0) == CUDA_SUCCESS);
+		CHECK(cudaStreamSynchronize(other));
+		CHECK(cudaStreamSynchronize(stream));
+		require_all(block.host, count, 2, "copied behind another stream's work");
+	}
+	CHECK(cudaFree(words));
+	CHECK(cudaFree(copied));
+	CHECK(cudaFree(word));
+	block_destroy(&block);
+	block_destroy(&source);
+}
+
 /* hostorder in, back [function|value|kernel] */
 static void
 held_up(int argc, char **argv, cudaStream_t stream, cudaStream_t other)
@@ -907,6 +951,7 @@ main(int argc, char **argv)
 	}
 	if (argc > 1 && strcmp(argv[1], "within") == 0) {
 		within_the_host(stream);
+		others_do_not_wait(stream, other);
 		printf("hostorder: ok\n");
 		return 0;
 	}

@@ -224,30 +224,6 @@ a_copy_within_the_host_waits_for_nobody(void **state)
 	assert_int_equal(source[0], 3);
 }
 
-/* A copy that is posted later may wait for it. */
-static void
-a_copy_within_the_host_waits_for_the_bytes_of_earlier_copies(void **state)
-{
-	fake.has_functions = false;
-	fake.lazy = true;
-	memset(source, 1, SIZE);
-	memset(fake_at(device), 6, SIZE);
-	CU(gpc_cuMemcpyDtoHAsync_v2(source, device, 100, FAKE_STREAM));
-	copy_within(100);
-	assert_int_equal(fake.late_count, 1);
-	assert_int_equal(source[0], 1);
-	fake_run_late(CUDA_SUCCESS);
-	assert_int_equal(source[SIZE / 2], 6);
-	copy_within(100);
-	memset(source, 7, 100);
-	CU(gpc_cuMemcpyDtoHAsync_v2(source, device, 100, FAKE_STREAM));
-	fake_run_late(CUDA_SUCCESS);
-	assert_int_equal(source[0], 7);
-	assert_int_equal(source[SIZE / 2], 7);
-	fake_deliver();
-	assert_int_equal(source[0], 6);
-}
-
 static void
 a_copy_from_pageable_memory_within_the_host_is_done_when_the_call_returns(void **state)
 {
@@ -301,7 +277,6 @@ main(void)
 		TEST(copies_of_a_session_that_ends_are_dropped),
 		TEST(memory_stays_until_late_copies_have_read_it),
 		TEST(a_copy_within_the_host_waits_for_nobody),
-		TEST(a_copy_within_the_host_waits_for_the_bytes_of_earlier_copies),
 		TEST(a_copy_from_pageable_memory_within_the_host_is_done_when_the_call_returns),
 		TEST(the_destination_stays_until_late_copies_have_written_it),
 		TEST(a_late_copy_is_work),
