@@ -161,11 +161,11 @@ def become(user):
 
 
 def flood(kind, url):
-    """Until standard input ends; prints how often it succeeded and failed."""
+    """Until standard input ends, and once at least; prints how often it succeeded and failed."""
     over, done, failed = threading.Event(), 0, 0
     threading.Thread(target=lambda: (sys.stdin.read(), over.set()), daemon=True).start()
     attempts = None
-    while not over.is_set():
+    while not over.is_set() or not done:
         attempts = attempts or globals()[f'flood_{kind}'](url)
         try:
             next(attempts)

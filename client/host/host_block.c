@@ -107,9 +107,11 @@ static struct {
 	const char *subject, *where; /* NULL: it never is */
 	atomic_bool present, warned;
 } replicas[] = {
-	[GPC_HOST_REGISTERED] = { "registered host memory", "registered memory" },
-	[GPC_HOST_POOLED] = { "exportable pool of host memory", "the pool" },
-	[GPC_HOST_PLACED] = { "cuMemMap() of host memory", "memory that cuMemMap() mapped" },
+	[GPC_HOST_REGISTERED] = { .subject = "registered host memory",
+				  .where = "registered memory" },
+	[GPC_HOST_POOLED] = { .subject = "exportable pool of host memory", .where = "the pool" },
+	[GPC_HOST_PLACED] = { .subject = "cuMemMap() of host memory",
+			      .where = "memory that cuMemMap() mapped" },
 };
 
 /* After a block is shared, or one of this origin is replicated.  With both, a polled flag in the
