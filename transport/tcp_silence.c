@@ -26,17 +26,24 @@ set_option(int fd, int level, int option, unsigned int value)
 	(void)setsockopt(fd, level, option, &number, sizeof(number));
 }
 
+/* When an idle connection is probed first.  The kernel counts in seconds, of which each wait has at
+ * least one. */
+static unsigned int
+get_first_probe_s(unsigned int seconds)
+{
+	unsigned int idle = seconds / 2;
+
+	if (idle > PROBE_MAX_S)
+		idle = PROBE_MAX_S;
+	return idle ? idle : 1;
+}
+
 void
 gp_tcp_keep_alive(int fd, unsigned int ms)
 {
 	unsigned int seconds = (ms ? ms : GP_CONN_TIMEOUT_MS) / 1000;
-	unsigned int idle = seconds / 2, rest, count;
+	unsigned int idle = get_first_probe_s(seconds), rest, count;
 
-	/* The kernel counts in seconds, of which each wait has at least one. */
-	if (idle > PROBE_MAX_S)
-		idle = PROBE_MAX_S;
-	if (idle == 0)
-		idle = 1;
 	rest = seconds > idle ? seconds - idle : 1;
 	count = rest < PROBES ? rest : PROBES;
 	set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
@@ -55,18 +62,32 @@ get_info(int fd, struct tcp_info *info)
 	return getsockopt(fd, IPPROTO_TCP, TCP_INFO, info, &length) == 0;
 }
 
+static bool
+has_unsent(int fd)
+{
+	int queued = 0;
+
+	return ioctl(fd, SIOCOUTQ, &queued) == 0 && queued > 0;
+}
+
 /* While a window is closed, and while a connection is idle, one probe counts as unanswered although
  * its answer has come. */
 static bool
 is_repeating(int fd, const struct tcp_info *info)
 {
-	int queued = 0;
-
 	if (info->tcpi_unacked)
 		return info->tcpi_retransmits > 0;
-	if (ioctl(fd, SIOCOUTQ, &queued) == 0 && queued > 0)
-		return info->tcpi_probes > 1;
-	return info->tcpi_probes > 0;
+	return info->tcpi_probes > (has_unsent(fd) ? 1 : 0);
+}
+
+/* With nothing under way only a probe is answered, which takes its time, too. */
+static bool
+may_be_unanswered(int fd, const struct tcp_info *info, uint64_t heard_ms, unsigned int ms)
+{
+	uint64_t probed_ms = get_first_probe_s(ms / 1000) * (uint64_t)1000;
+
+	return info->tcpi_state == TCP_CLOSE || info->tcpi_unacked || has_unsent(fd) ||
+	       heard_ms >= probed_ms + HEARD_MIN_MS;
 }
 
 bool
@@ -84,7 +105,7 @@ gp_tcp_is_silent(int fd, unsigned int ms)
 	/* The probes of a closed window come ever less often: the last answer may be half of the
 	 * time old.  The counters of a connection that the system has given up are 0. */
 	return (info.tcpi_state == TCP_CLOSE || is_repeating(fd, &info)) &&
-	       heard_ms * 4 >= (uint64_t)ms * 3;
+	       heard_ms * 4 >= (uint64_t)ms * 3 && may_be_unanswered(fd, &info, heard_ms, ms);
 }
 
 unsigned int
