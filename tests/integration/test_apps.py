@@ -115,8 +115,9 @@ def add(shared, name, kind):
 if __name__ == "__main__":
     runtime, names = sys.argv[1], sys.argv[2:]
     # A wait looks at words that kernels and fills write meanwhile: on the software device that is a race on purpose.
+    # What copyorder's streams order the sanitizer does not see, and it takes minutes.
     if SANITIZER == "thread":
-        names = [name for name in names if name != "memops"]
+        names = [name for name in names if name not in ("memops", "copyorder")]
     sys.argv[1:] = []
     with pool(runtime) as one:
         for program in names:
