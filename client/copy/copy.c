@@ -26,6 +26,8 @@
 struct target {
 	struct gpc_stream *stream;
 	bool async;
+	bool late; /* async within the host, too: where the call says that the stream's order holds
+		    */
 };
 
 /* A synchronous call is one of the default stream's. */
@@ -33,6 +35,7 @@ static CUresult
 enter(struct target *target, CUstream hStream, bool async)
 {
 	target->async = async;
+	target->late = false;
 	return gpc_stream_enter(hStream, &target->stream);
 }
 
@@ -100,27 +103,20 @@ move_rows(const struct gpc_copy *copy)
 	}
 }
 
-/* Behind the stream's earlier work, which may be writing to what is read here.  Copies of other
- * streams are not waited for: they may wait for what comes next. */
-static CUresult
-copy_host_now(struct gpc_stream *stream, const struct gpc_copy *copy)
-{
-	CUresult result = gpc_stream_fence(stream);
-
-	if (result == CUDA_SUCCESS)
-		move_rows(copy);
-	return result;
-}
-
 struct late_move {
 	struct gpc_late_copy late;
 	struct gpc_copy copy;
 };
 
-/* The stream has reached the copy.  Kernels may reach the memory since it was posted. */
+/* The stream has reached the copy: what kernels before it have written is fetched, and those behind
+ * it find what it writes. */
 static CUresult
 move_late(struct gpc_late_copy *late)
 {
+	CUresult result = gpc_mirror_after_wait(late->session, NULL, CUDA_SUCCESS);
+
+	if (result != CUDA_SUCCESS)
+		return result;
 	move_rows(&GPC_CONTAINER(late, struct late_move, late)->copy);
 	return gpc_mirror_before_work(late->session);
 }
@@ -152,19 +148,41 @@ post_late(struct gpc_stream *stream, const struct gpc_copy *copy)
 	return gpc_late_copy_post(&stream->context->scope, stream->handle.id, &move->late);
 }
 
-/* Earlier work of the stream may wait for the caller.  Pageable memory is copied before the call
- * returns. */
+/* Waits until the stream would reach work that is given now.  A stream that waits for the default
+ * stream, and has no work of its own, does so for its next work alone: a copy of nothing. */
 static CUresult
-copy_host(const struct target *target, const struct gpc_copy *copy)
+await_turn(struct gpc_stream *stream)
+{
+	static const struct gpc_copy nothing;
+	CUresult result = CUDA_SUCCESS;
+
+	if (!stream->legacy && !(stream->flags & CU_STREAM_NON_BLOCKING) &&
+	    !gpc_stream_is_known_idle(stream))
+		result = post_late(stream, &nothing);
+	return result == CUDA_SUCCESS ? gpc_stream_fence(stream) : result;
+}
+
+/*
+ * All is done when the call returns, behind the stream's earlier work: CUDA's "API synchronization
+ * behavior" says so of any host memory, and NVIDIA's driver waits (also in cuMemcpyAsync, measured
+ * with 580).  Copies of other streams are not waited for: they may wait for what comes next.  Only
+ * a batch in stream order does not wait.
+ */
+static CUresult
+copy_within_host(const struct target *target, const struct gpc_copy *given)
 {
 	struct gpc_stream *stream = target->stream;
-	bool waits = !target->async || !copy->dst.pinned || !copy->src.pinned;
+	struct gpc_copy copy = *given;
 	CUresult result;
 
-	if ((waits && stream->legacy) || gpc_stream_is_known_idle(stream))
-		return copy_host_now(stream, copy);
-	result = post_late(stream, copy);
-	return result == CUDA_SUCCESS && waits ? gpc_stream_fence(stream) : result;
+	copy.dst.base = given->dst.here;
+	copy.src.base = given->src.here;
+	if (target->late && !gpc_stream_is_known_idle(stream))
+		return post_late(stream, &copy);
+	result = await_turn(stream);
+	if (result == CUDA_SUCCESS)
+		move_rows(&copy);
+	return result;
 }
 
 /* It writes to no mirrored memory itself: what was given before it is what may have. */
@@ -239,8 +257,8 @@ run_plain(const struct target *given, const struct gpc_copy *copy)
 	bool changed;
 	CUresult result;
 
-	if (copy->dst.host && copy->src.host)
-		return copy_host(&target, copy);
+	if (copy->dst.here && copy->src.here)
+		return copy_within_host(&target, copy);
 	if (copy->dst.array || copy->src.array)
 		result = gpc_copy_route_array(&target.stream, copy, &changed);
 	else if (gpc_copy_is_between(copy))
@@ -290,6 +308,21 @@ run_managed(const struct target *target, const struct gpc_copy *copy, uint64_t d
 	return result;
 }
 
+/* Managed memory that the call names as the host's is copied as such. */
+static CUresult
+run_named(const struct target *given, const struct gpc_copy *copy, uint64_t dst_size,
+	  uint64_t src_size)
+{
+	struct target target = *given;
+	CUresult result;
+
+	if (!target.async || target.late || !copy->dst.named_host || !copy->src.named_host)
+		return run_managed(&target, copy, dst_size, src_size);
+	target.async = false;
+	result = run_managed(&target, copy, dst_size, src_size);
+	return result == CUDA_SUCCESS ? gpc_stream_fence(target.stream) : result;
+}
+
 static CUresult
 run(const struct target *target, const struct gpc_copy *copy)
 {
@@ -301,7 +334,7 @@ run(const struct target *target, const struct gpc_copy *copy)
 		return run_plain(target, copy);
 	dst_size = managed_span(copy, &copy->dst);
 	src_size = managed_span(copy, &copy->src);
-	return dst_size || src_size ? run_managed(target, copy, dst_size, src_size)
+	return dst_size || src_size ? run_named(target, copy, dst_size, src_size)
 				    : run_plain(target, copy);
 }
 
@@ -426,18 +459,21 @@ gpc_cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
 
 /* Copies in batches. */
 
-/* Whatever the source is: memory that may be read after the call is treated as pinned memory, other
- * memory as pageable. */
+/* Whatever the memory is: what may be read or written after the call is treated as pinned memory,
+ * other memory as pageable. */
 static CUresult
-run_ordered(const struct target *target, struct gpc_copy *copy, CUmemcpySrcAccessOrder order)
+run_ordered(struct target *target, struct gpc_copy *copy, CUmemcpySrcAccessOrder order)
 {
 	bool during_call = order == CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL;
 	CUresult result;
 
+	target->late = !during_call;
 	if (copy->src.host && order == CU_MEMCPY_SRC_ACCESS_ORDER_STREAM)
 		copy->src.pinned = true;
 	else if (copy->src.host && during_call)
 		copy->src.pinned = false;
+	if (copy->dst.host && !during_call)
+		copy->dst.pinned = true;
 	result = run(target, copy);
 	/* The device reads memory that it reaches when the stream gets there. */
 	return result == CUDA_SUCCESS && during_call &&

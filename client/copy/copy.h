@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Asynchronous copies whose caller says when the source is read (CUmemcpySrcAccessOrder): for the
- * calls that copy in batches.  Threads and errors are those of the CUDA functions.
+ * calls that copy in batches, and for graphs (ANY).  Other than cuMemcpyAsync() they do not wait
+ * for copies within the host, unless the source is to be read during the call.  Threads and errors
+ * are those of the CUDA functions.
  */
 #ifndef GPC_COPY_H
 #define GPC_COPY_H

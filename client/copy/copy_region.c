@@ -59,6 +59,8 @@ side_find(struct gpc_side *side, CUmemorytype type, uint64_t size)
 	if (found.kind == GPC_ADDRESS_INVALID)
 		return CUDA_ERROR_INVALID_VALUE;
 	side->host = found.kind != GPC_ADDRESS_DEVICE;
+	side->named_host = side->host || type == CU_MEMORYTYPE_HOST;
+	side->here = side->host ? side->base : 0;
 	side->pinned = found.kind == GPC_ADDRESS_HOST;
 	if (found.kind == GPC_ADDRESS_PAGEABLE)
 		return type == CU_MEMORYTYPE_DEVICE ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
@@ -73,7 +75,7 @@ side_find(struct gpc_side *side, CUmemorytype type, uint64_t size)
 	side->reached = is_reached(&found);
 	side->replicated = side->reached && found.replicated;
 	side->host = !side->reached;
-	/* As the program names it, or as kernels do. */
+	side->here += found.host - found.base;
 	side->base += (side->reached ? found.device : found.host) - found.base;
 	return CUDA_SUCCESS;
 }

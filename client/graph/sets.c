@@ -4,6 +4,7 @@
 #include "client/code/image.h"
 #include "client/context/context.h"
 #include "client/context/object.h"
+#include "client/copy/copy.h"
 #include "client/graph/capture.h"
 #include "client/graph/mem_ops.h"
 #include "client/host/mirror.h"
@@ -342,7 +343,7 @@ run_step(const struct gpc_node_params *params, CUstream stream)
 {
 	switch (params->type) {
 	case CU_GRAPH_NODE_TYPE_MEMCPY:
-		return gpc_cuMemcpy3DAsync_v2(&params->copy, stream);
+		return gpc_copy_3d_ordered(&params->copy, CU_MEMCPY_SRC_ACCESS_ORDER_ANY, stream);
 	case CU_GRAPH_NODE_TYPE_MEMSET:
 		return run_fill(&params->fill, stream);
 	case CU_GRAPH_NODE_TYPE_HOST:

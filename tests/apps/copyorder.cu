@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <cuda.h>
+#include <vector>
 
 static const size_t MOST = 3 << 20;
 
@@ -421,13 +422,18 @@ run(const struct shape *shape, uint8_t *host, size_t size)
 	}
 }
 
+/* Without a number of rounds only what takes little time. */
 static void
 all_shapes(const char *name, uint8_t *host, int rounds)
 {
-	static const size_t sizes[] = { 100000, 300000, 600000, 1 << 20, MOST };
+	static const size_t few[] = { 1 << 20, MOST },
+			    all[] = { 100000, 300000, 600000, 1 << 20, MOST };
+	std::vector<size_t> sizes(all, all + 5);
 
 	kind = name;
-	for (int i = 0; i < rounds; i++) {
+	if (rounds == 0)
+		sizes.assign(few, few + (strcmp(name, "pinned") == 0 ? 2 : 1));
+	for (int i = 0; i < rounds || i == 0; i++) {
 		for (size_t size : sizes) {
 			for (const struct shape &shape : shapes)
 				run(&shape, host, size);
@@ -439,7 +445,7 @@ all_shapes(const char *name, uint8_t *host, int rounds)
 int
 main(int argc, char **argv)
 {
-	int rounds = argc > 1 ? atoi(argv[1]) : 1;
+	int rounds = argc > 1 ? atoi(argv[1]) : 0;
 	uint8_t *host, *mapped;
 
 	CHECK(cudaStreamCreateWithFlags(&first, cudaStreamNonBlocking));

@@ -4,7 +4,8 @@
  * written, a function finds what work before it has written, copies read pinned memory when the
  * stream reaches them, and nothing that is queued after a function waits for it in the caller.
  * hostorder uses: calls that use the memory of an earlier copy which waits for the caller.
- * hostorder within: copies and fills within pinned memory.
+ * hostorder within: copies within host memory, which wait for their stream, and batches, graphs and
+ * fills, which do not.
  * hostorder in, back [function|value|kernel]: copies that are held up, from pageable memory and to
  * the host, hold up nothing else.
  * hostorder many [function|value|kernel [ROUNDS [CALLS]]]: with 1 GiB of copies, 32 MiB a round,
@@ -586,9 +587,10 @@ uses(cudaStream_t stream, cudaStream_t other)
 	}
 }
 
-/* Copies and fills within pinned memory. */
+/* Copies and fills within host memory; those before WITHIN_BATCH are done when the call returns. */
 enum within {
 	WITHIN_ROW,
+	WITHIN_DEFAULT,
 	WITHIN_ROWS,
 	WITHIN_BOX,
 	WITHIN_BATCH,
@@ -598,6 +600,24 @@ enum within {
 	WITHIN_COUNT
 };
 
+/* Instantiated before something waits, and destroyed behind it. */
+static cudaGraphExec_t within_graph;
+
+static void
+prepare_within(enum within within, const struct block *to, const struct block *from)
+{
+	cudaGraphNode_t node;
+	cudaGraph_t graph;
+
+	if (within != WITHIN_GRAPH)
+		return;
+	CHECK(cudaGraphCreate(&graph, 0));
+	CHECK(cudaGraphAddMemcpyNode1D(&node, graph, nullptr, 0, to->host, from->host,
+				       from->count * sizeof(int), cudaMemcpyDefault));
+	CHECK(cudaGraphInstantiate(&within_graph, graph, 0));
+	CHECK(cudaGraphDestroy(graph));
+}
+
 static void
 queue_within(enum within within, const struct block *to, const struct block *from,
 	     cudaStream_t stream)
@@ -605,15 +625,15 @@ queue_within(enum within within, const struct block *to, const struct block *fro
 	const size_t size = from->count * sizeof(int), half = size / 2, begin = 0;
 	cudaMemcpyAttributes attributes = {};
 	cudaMemcpy3DParms box = {};
-	cudaGraphExec_t exec;
-	cudaGraphNode_t node;
-	cudaGraph_t graph;
 	void *const dst = to->host;
 	const void *const src = from->host;
 
 	switch (within) {
 	case WITHIN_ROW:
 		CHECK(cudaMemcpyAsync(dst, src, size, cudaMemcpyHostToHost, stream));
+		break;
+	case WITHIN_DEFAULT:
+		CHECK(cudaMemcpyAsync(dst, src, size, cudaMemcpyDefault, stream));
 		break;
 	case WITHIN_ROWS:
 		CHECK(cudaMemcpy2DAsync(dst, half, src, half, half, 2, cudaMemcpyDefault, stream));
@@ -631,13 +651,7 @@ queue_within(enum within within, const struct block *to, const struct block *fro
 					   &attributes, (size_t *)&begin, 1, stream));
 		break;
 	case WITHIN_GRAPH:
-		CHECK(cudaGraphCreate(&graph, 0));
-		CHECK(cudaGraphAddMemcpyNode1D(&node, graph, nullptr, 0, dst, src, size,
-					       cudaMemcpyDefault));
-		CHECK(cudaGraphInstantiate(&exec, graph, 0));
-		CHECK(cudaGraphLaunch(exec, stream));
-		CHECK(cudaGraphExecDestroy(exec));
-		CHECK(cudaGraphDestroy(graph));
+		CHECK(cudaGraphLaunch(within_graph, stream));
 		break;
 	case WITHIN_FILL:
 		CHECK(cudaMemsetAsync(dst, 2, size, stream));
@@ -645,6 +659,40 @@ queue_within(enum within within, const struct block *to, const struct block *fro
 	default:
 		CHECK(cudaMemset2DAsync(dst, half, 2, half, 2, stream));
 	}
+}
+
+/* The stream stands until the source has other bytes: these are in the destination when the call
+ * returns, and so are those of a kernel. */
+static void
+within_waits(enum within within, enum holder holder, enum memory memory, int count,
+	     cudaStream_t stream)
+{
+	struct block from = block_create(memory, count), to = block_create(memory, count);
+	struct block flag = block_create(MAPPED, 1);
+	const size_t size = count * sizeof(int);
+
+	memset(from.host, 1, size);
+	released = false;
+	hold(holder, &flag, stream);
+	std::thread releasing([&] {
+		std::this_thread::sleep_for(std::chrono::milliseconds(2));
+		memset(from.host, 2, size);
+		released = true;
+		__atomic_store_n(flag.host, 1, __ATOMIC_RELEASE);
+	});
+	queue_within(within, &to, &from, stream);
+	require_all(to.host, count, 0x02020202, "of a copy within the host");
+	memset(from.host, 3, size);
+	EXPECT(cudaSuccess, cudaStreamQuery(stream));
+	releasing.join();
+	if (from.device) {
+		fill<<<1, 64, 0, stream>>>(from.device, count, 7);
+		queue_within(within, &to, &from, stream);
+		require_all(to.host, count, 7, "of a kernel, copied within the host");
+	}
+	block_destroy(&from);
+	block_destroy(&to);
+	block_destroy(&flag);
 }
 
 /* They read and write when the stream reaches them, and nothing waits for them: neither their
@@ -659,6 +707,7 @@ within_does_not_wait(enum within within, enum holder holder, int count, cudaStre
 	std::vector<int> back(count);
 
 	CHECK(cudaMemset(words, 5, size));
+	prepare_within(within, &to, &from);
 	CHECK(cudaDeviceSynchronize());
 	memset(from.host, 1, size);
 	released = false;
@@ -677,6 +726,8 @@ within_does_not_wait(enum within within, enum holder holder, int count, cudaStre
 	require_all(from.host, count, 0x05050505, "of a copy after one within the host");
 	CHECK(cudaMemcpy(back.data(), words, size, cudaMemcpyDeviceToHost));
 	require_all(back.data(), count, 0x02020202, "copied after a copy within the host");
+	if (within == WITHIN_GRAPH)
+		CHECK(cudaGraphExecDestroy(within_graph));
 	CHECK(cudaFree(words));
 	block_destroy(&from);
 	block_destroy(&to);
@@ -691,29 +742,77 @@ within_waits_for_the_default_stream(enum within within)
 	cudaStream_t blocking;
 
 	CHECK(cudaStreamCreate(&blocking));
+	prepare_within(within, &to, &from);
 	CHECK(cudaDeviceSynchronize());
 	memset(from.host, 1, 4096);
 	released = false;
 	CHECK(cudaLaunchHostFunc(nullptr, await_release, nullptr));
+	std::thread releasing([&] {
+		std::this_thread::sleep_for(std::chrono::milliseconds(2));
+		memset(from.host, 2, 4096);
+		released = true;
+	});
 	queue_within(within, &to, &from, blocking);
-	REQUIRE(to.host[0] == 0);
-	memset(from.host, 2, 4096);
-	released = true;
-	CHECK(cudaStreamSynchronize(blocking));
+	if (within >= WITHIN_BATCH)
+		CHECK(cudaStreamSynchronize(blocking));
 	require_all(to.host, 1024, 0x02020202, "within the host, after the default stream");
+	releasing.join();
+	if (within == WITHIN_GRAPH)
+		CHECK(cudaGraphExecDestroy(within_graph));
 	CHECK(cudaStreamDestroy(blocking));
 	block_destroy(&from);
 	block_destroy(&to);
 }
 
+/* A batch does not wait for what it copies to pageable memory, either. */
+static void
+batches_to_pageable_memory_do_not_wait(enum holder holder, int count, cudaStream_t stream)
+{
+	struct block flag = block_create(MAPPED, 1);
+	const size_t size = count * sizeof(int), begin = 0;
+	int *words = app_malloc<int>(count);
+	std::vector<int> back(count, 1);
+	void *to = back.data();
+	const void *from = words;
+	cudaMemcpyAttributes attributes = {};
+
+	CHECK(cudaMemset(words, 5, size));
+	CHECK(cudaDeviceSynchronize());
+	released = false;
+	hold(holder, &flag, stream);
+	attributes.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
+	CHECK(cudaMemcpyBatchAsync((const void **)&to, &from, &size, 1, &attributes,
+				   (size_t *)&begin, 1, stream));
+	CHECK(cudaMemsetAsync(words, 6, size, stream));
+	EXPECT(cudaErrorNotReady, cudaStreamQuery(stream));
+	REQUIRE(back[0] == 1);
+	released = true;
+	__atomic_store_n(flag.host, 1, __ATOMIC_RELEASE);
+	CHECK(cudaStreamSynchronize(stream));
+	require_all(back.data(), count, 0x05050505, "copied to pageable memory by a batch");
+	CHECK(cudaFree(words));
+	block_destroy(&flag);
+}
+
 static void
 within_the_host(cudaStream_t stream)
 {
+	app_load((const void *)await_word);
+	app_load((const void *)fill);
 	for (int within = 0; within < WITHIN_COUNT; within++) {
 		for (int holder = 0; holder < 3; holder++) {
-			for (int count : { 2, 1024, 1 << 18 })
-				within_does_not_wait((enum within)within, (enum holder)holder,
-						     count, stream);
+			for (int count : { 2, 1024, 1 << 18 }) {
+				if (within == WITHIN_BATCH)
+					batches_to_pageable_memory_do_not_wait((enum holder)holder,
+									       count, stream);
+				if (within >= WITHIN_BATCH)
+					within_does_not_wait((enum within)within,
+							     (enum holder)holder, count, stream);
+				for (int memory = PINNED; within < WITHIN_BATCH && memory <= COPIED;
+				     memory++)
+					within_waits((enum within)within, (enum holder)holder,
+						     (enum memory)memory, count, stream);
+			}
 		}
 		within_waits_for_the_default_stream((enum within)within);
 	}

@@ -424,6 +424,9 @@ during_functions(enum use use, enum state state)
 
 	if (is_waiting(use) || use == AFTER_KERNEL)
 		return;
+	/* There copies to managed memory wait for the function, whatever its stream (H100, 580). */
+	if (is_local && !is_read)
+		return;
 	create(state, 10);
 	CHECK(cudaMemset(device, is_read ? 0 : 30, size));
 	CHECK(cudaDeviceSynchronize());
@@ -504,6 +507,9 @@ waiting_copy_lets_others_launch()
 	int value = 1;
 	cudaStream_t blocking;
 
+	/* There the launch may wait for the copy. */
+	if (is_local)
+		return;
 	create(HERE, 10);
 	CHECK(cudaStreamCreate(&blocking));
 	memset(pageable, 30, size);
