@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/lock.h"
+#include "base/machine.h"
 #include "client/base/log.h"
 #include "client/connect/connect.h"
 #include "client/guard/guard.h"
@@ -201,7 +202,7 @@ count_lanes(const struct gpc_session *session)
 
 	if (source->exact)
 		return source->max - 1;
-	return gpc_lane_count(source->max - 1, gpc_lane_cores(), round_trip_of(session),
+	return gpc_lane_count(source->max - 1, gp_machine_processors(""), round_trip_of(session),
 			      is_rdma(source));
 }
 

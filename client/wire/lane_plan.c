@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/wire/lane_plan.h"
 
-#include <sched.h>
-
 /* From here on the link's round trip takes longer than anything that threads do for a copy. */
 #define LONG_NS 1000000u
 /* One connection has a few MiB under way at most: on a link of 25 Gbit/s it fills this much of the
@@ -15,15 +13,6 @@ uint64_t
 gpc_lane_copy_min(bool later)
 {
 	return later ? GPC_LANE_COPY_MIN_LATER : GPC_LANE_COPY_MIN;
-}
-
-unsigned int
-gpc_lane_cores(void)
-{
-	cpu_set_t cores;
-
-	return sched_getaffinity(0, sizeof(cores), &cores) == 0 ? (unsigned int)CPU_COUNT(&cores)
-								: 1;
 }
 
 /* Each lane that is busy all the time keeps a core busy, which shall be half of them at most.  On a

@@ -21,8 +21,6 @@
 /* round_trip_ns: the shortest that was seen; 0: none yet. */
 uint64_t gpc_lane_copy_min(bool later);
 
-/* Cores that this thread may run on. */
-unsigned int gpc_lane_cores(void);
 /* Data lanes: at most so many, lane 0 not counted. */
 unsigned int gpc_lane_count(unsigned int most, unsigned int cores, uint64_t round_trip_ns,
 			    bool rdma);

@@ -2,6 +2,7 @@
 #include "server/worker/worker.h"
 
 #include "base/clock.h"
+#include "base/machine.h"
 #include "protocol/control.h"
 #include "server/common/base/log.h"
 #include "server/common/ledger/ledger.h"
@@ -299,7 +300,7 @@ gpd_worker_run(const struct gpd_worker_options *options)
 	/* Where a sanitizer has taken over malloc(), the first use of the C library's own
 	 * initializes it, which two threads must not do at once. */
 	(void)malloc_trim(0);
-	gpd_sessions.cpus = (int)sysconf(_SC_NPROCESSORS_ONLN);
+	gpd_sessions.cpus = (int)gp_machine_processors("");
 	gpd_sessions.ledger = gpd_ledger_attach(options->ledger_fd);
 	if (!gpd_sessions.ledger)
 		return refuse_to_start("the ledger cannot be mapped");

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/lock.h"
+#include "base/machine.h"
 #include "base/thread.h"
 
 #include <pthread.h>
@@ -130,10 +131,9 @@ help_main(void *arg)
 static void
 start_helpers(void)
 {
-	cpu_set_t set;
 	int wanted;
 
-	processors = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+	processors = (int)gp_machine_processors("");
 	wanted = processors >= PROCESSORS_MIN ? processors / (2 * PROCESSORS_EACH) : 0;
 	if (wanted > HELPERS_MAX)
 		wanted = HELPERS_MAX;

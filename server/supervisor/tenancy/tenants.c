@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/supervisor/tenancy/tenants.h"
 
+#include "base/machine.h"
 #include "protocol/admin_messages.h"
 #include "protocol/printable.h"
 #include "server/common/base/log.h"
@@ -10,7 +11,6 @@
 #include <cuda.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #define ALIGNMENT ((uint64_t)2 << 20)
 
@@ -102,12 +102,6 @@ apply_to_tenant(struct gpd_tenants *tenants, int place)
 	apply_to_line(tenants, place, index);
 }
 
-static uint64_t
-machine_memory(void)
-{
-	return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
 /* What there is for device code, and for memory that kernels reach, is in equal parts for those
  * that are configured and the guests that have sessions, or (index) are about to, but for those of
  * which the configuration says something else. */
@@ -125,10 +119,10 @@ share_machine(struct gpd_tenants *tenants, int index)
 			continue;
 		atomic_store(&lines[i].devices[GPD_LEDGER_CODE].memory_max,
 			     gpd_config_code_memory(tenants->config, tenants->places[i],
-						    machine_memory(), parts));
+						    tenants->machine_memory, parts));
 		atomic_store(&lines[i].devices[GPD_LEDGER_PINNED].memory_max,
 			     gpd_config_pinned_memory(tenants->config, tenants->places[i],
-						      machine_memory(), parts));
+						      tenants->machine_memory, parts));
 	}
 }
 
@@ -166,6 +160,7 @@ get_timeout_ms(const struct gpd_config *config)
 static void
 apply(struct gpd_tenants *tenants)
 {
+	tenants->machine_memory = gp_machine_memory("");
 	apply_rules(tenants);
 	for (int i = 0; i < GPD_LEDGER_TENANTS; i++)
 		tenants->places[i] = -1;
@@ -178,7 +173,7 @@ apply(struct gpd_tenants *tenants)
 	atomic_store(&tenants->ledger->idle_timeout, tenants->config->idle_timeout);
 	atomic_store(&tenants->ledger->timeout_ms, get_timeout_ms(tenants->config));
 	atomic_store(&tenants->ledger->host_max,
-		     gpd_config_host_memory(tenants->config, machine_memory()));
+		     gpd_config_host_memory(tenants->config, tenants->machine_memory));
 	share_machine(tenants, -1);
 }
 

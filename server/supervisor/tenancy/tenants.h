@@ -44,6 +44,7 @@ struct gpd_grant {
 struct gpd_tenants {
 	struct gpd_ledger *ledger;
 	struct gpd_config *config;
+	uint64_t machine_memory;        /* when the configuration came into force */
 	int places[GPD_LEDGER_TENANTS]; /* by line of the ledger: in the configuration, or -1 */
 	/* By line, too: as the configuration says, or as was set since. */
 	uint32_t sessions_max[GPD_LEDGER_TENANTS];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
+#include "base/machine.h"
 #include "softgpu/driver/driver.h"
 #include "softgpu/engine/engine.h"
 
@@ -8,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define DEVICE_NAME "gpupool software device"
 #define PCI_BUS_ID_SIZE sizeof("0000:00:00.0")
@@ -49,7 +49,7 @@ static size_t
 memory_size(void)
 {
 	const char *text = getenv("GPUPOOL_SOFT_MEMORY");
-	size_t half = (size_t)sysconf(_SC_PHYS_PAGES) / 2 * (size_t)sysconf(_SC_PAGESIZE);
+	size_t half = gp_machine_memory("") / 2;
 	size_t size = text ? parse_size(text) : 0;
 
 	if (!size)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "softgpu/engine/engine.h"
 
+#include "base/machine.h"
 #include "softgpu/engine/fault.h"
 #include "softgpu/engine/lanes/lane.h"
 #include "softgpu/engine/run/launch.h"
@@ -8,7 +9,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static void
 options_from_environment(struct gs_engine_options *options)
@@ -35,7 +35,7 @@ start(const struct gs_engine_options *options)
 	if (r != GS_OK)
 		return r;
 	if (count <= 0)
-		count = (int)sysconf(_SC_NPROCESSORS_ONLN);
+		count = (int)gp_machine_processors("");
 	gs_fault_catch();
 	return gs_workers_start(count < 1 ? 1 : count > 256 ? 256 : count);
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/machine.h"
 #include "server/supervisor/tenancy/quota.h"
 #include "server/supervisor/tenancy/tenants.h"
 #include "tests/test.h"
@@ -193,10 +194,31 @@ who_is_kept_out_is_told_whose_sessions_there_are_none_of(void **state)
 	gpd_quota_fini(&quota);
 }
 
+/* A limit of control groups is the machine's memory. */
+static void
+parts_are_of_the_memory_that_the_daemon_may_use(void **state)
+{
+	char error[GPD_CONFIG_ERROR_MAX] = "";
+	struct gpd_quota quota = { 0 };
+	const struct gpd_ledger_tenant *line;
+
+	(void)state;
+	assert_int_equal(gpd_quota_init(&quota, NULL, error), 0);
+	line = &quota.ledger->tenants[0];
+	assert_int_equal(quota.tenants.machine_memory, gp_machine_memory(""));
+	assert_int_equal(quota.ledger->host_max, quota.tenants.machine_memory / 4);
+	assert_int_equal(line->devices[GPD_LEDGER_CODE].memory_max,
+			 quota.tenants.machine_memory / 2);
+	assert_int_equal(line->devices[GPD_LEDGER_PINNED].memory_max,
+			 quota.tenants.machine_memory / 2);
+	gpd_quota_fini(&quota);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(parts_are_of_the_memory_that_the_daemon_may_use),
 		cmocka_unit_test(who_waits_for_a_session_keeps_the_line_of_its_tenant),
 		cmocka_unit_test(
 			the_lines_of_those_who_have_no_session_are_given_to_others_at_last),
