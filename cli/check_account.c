@@ -26,7 +26,10 @@ check_token(const struct gp_url *url)
 	const char *path;
 	int r;
 
-	gpc_credentials_find(url, &credentials);
+	if (gpc_credentials_find(url, &credentials, error, sizeof(error))) {
+		check_say(CHECK_WRONG, "token", "%s", error);
+		return;
+	}
 	path = credentials.token;
 	/* What others can read it says itself, on standard error; here it is a line of the list. */
 	r = gpc_token_read(&credentials, &token, &given, error, sizeof(error));

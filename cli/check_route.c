@@ -304,10 +304,12 @@ check_route(const struct gp_url *url)
 	bool rdma = strncmp(url->scheme, "rdma", 4) == 0;
 	struct gpc_credentials credentials;
 	struct addrinfo *addresses;
+	char error[768];
 	bool good = false, tls;
 	int fd;
 
-	gpc_credentials_find(url, &credentials);
+	/* check_token() reports that there are several. */
+	(void)!gpc_credentials_find(url, &credentials, error, sizeof(error));
 	tls = strcmp(url->scheme, "tls") == 0 || (rdma && gpc_credentials_any(&credentials));
 	gpc_credentials_fini(&credentials);
 	/* A local socket has neither name nor route, and says itself what is wrong. */

@@ -160,7 +160,7 @@ choose_pool(const struct cli_wish *wish, struct cli_choice *choice)
 	const char *remote = value_of("REMOTE_GPU");
 	char error[CLI_ERROR_MAX];
 	struct gpc_pools pools;
-	const struct gpc_pool *pool;
+	const struct gpc_pool *pool, *same[2];
 	const char *whence;
 	int r;
 
@@ -181,7 +181,7 @@ choose_pool(const struct cli_wish *wish, struct cli_choice *choice)
 	pool = name ? cli_pools_find(&pools, name) : pools.count ? &pools.list[0] : NULL;
 	if (pool) {
 		r = use_pool(choice, pool);
-	} else if (name && cli_pools_have_host(&pools, name)) {
+	} else if (name && cli_pools_with_address(&pools, name, same) > 0) {
 		/* The client library finds its scheme and its credentials. */
 		use_address(choice, name, whence);
 	} else if (name) {

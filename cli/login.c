@@ -18,11 +18,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <termios.h>
 #include <unistd.h>
 
 #define POOL_URLS_MAX 64
+/* What login writes of a pool: name, address. */
+#define SECTION "[pool %s]\nurl = %s\n"
 
 static volatile sig_atomic_t caught;
 
@@ -112,28 +115,26 @@ read_token(char *text, size_t *size_p, struct gp_token *token)
 	return 0;
 }
 
-/* Adds a section to the user's file, which need not be there yet: all of it, or nothing. */
+/* Adds a section to the user's file, which need not be there yet: all of it, or nothing.
+ * *before_p: the size that the file had. */
 static int
-add_pool(const char *folder, const char *name, const char *url)
+add_pool(const char *path, const char *name, const char *url, long *before_p)
 {
-	char path[GPC_POOL_PATH_MAX];
-	FILE *file;
+	FILE *file = fopen(path, "ae");
 	long before;
 	int r;
 
-	(void)snprintf(path, sizeof(path), "%s/pools.conf", folder);
-	file = fopen(path, "ae");
 	if (!file)
-		return cli_fail("%s: %s", path, strerror(errno));
+		return cli_fail("%s: %s; nothing is stored", path, strerror(errno));
 	before = ftell(file);
-	r = fprintf(file, "%s[pool %s]\nurl = %s\n", before > 0 ? "\n" : "", name, url) < 0;
+	*before_p = before;
+	r = fprintf(file, "%s" SECTION, before > 0 ? "\n" : "", name, url) < 0;
 	if (fclose(file) || r) {
-		(void)cli_fail("%s: %s; the pool is not in it", path, strerror(errno));
+		(void)cli_fail("%s: %s; nothing is stored", path, strerror(errno));
 		if (before >= 0 && truncate(path, before))
 			(void)cli_fail("%s: %s", path, strerror(errno));
 		return CLI_WRONG;
 	}
-	fprintf(stderr, "gpupool: pool %s is in %s\n", name, path);
 	return 0;
 }
 
@@ -156,14 +157,15 @@ check_pool(const char *name, const char *url, const struct gpc_pools *pools)
 	}
 	if (pool && url && strcmp(pool->url, url) != 0)
 		return cli_fail("pool %s is there already, with another address: %s (%s:%d); "
-				"change it there, or take another name",
-				name, pool->url, pool->file, pool->line);
+				"change it there, take another name, or \"gpupool logout %s\" "
+				"first",
+				name, pool->url, pool->file, pool->line, name);
 	if (url && gp_url_list_parse(url, urls, 8, &count, error, sizeof(error)))
 		return cli_fail("%s", error);
 	return 0;
 }
 
-/* Whether all daemons of the pool accept the token of this file, which is not its pool's yet. */
+/* Whether all daemons of the pool accept the token of this file. */
 static int
 try_token(const char *path, const char *url, const struct gpc_pool *pool)
 {
@@ -202,21 +204,63 @@ try_token(const char *path, const char *url, const struct gpc_pool *pool)
 	return 0;
 }
 
-/* The token's file takes its place only when the pool has accepted it. */
+/* Tries the token before any of it is on a disk, where an interrupted login would leave it. */
 static int
-store_token(const char *path, const char *text, size_t size, const char *url,
-	    const struct gpc_pool *pool, bool check)
+try_text(const char *text, size_t size, const char *url, const struct gpc_pool *pool)
 {
-	char prepared[GPC_POOL_PATH_MAX + 8];
+	int fd = memfd_create("token", MFD_CLOEXEC), r;
+	char path[64];
 
-	if (ctl_prepare_file(path, text, size, 0600))
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	if (fd < 0 || fchmod(fd, 0600) || write(fd, text, size) != (ssize_t)size)
+		r = cli_fail("memory for the token: %s", strerror(errno));
+	else
+		r = try_token(path, url, pool);
+	if (fd >= 0)
+		(void)close(fd);
+	return r;
+}
+
+/* The file that a symbolic link leads to keeps its place; where nothing is, it is the path. */
+static int
+resolve_link(const char *path, char *target, size_t size)
+{
+	char *real = realpath(path, NULL);
+	struct stat status;
+	int r = 0;
+
+	if (!real && (errno != ENOENT || lstat(path, &status) == 0))
+		return cli_fail("%s: %s", path, strerror(errno));
+	if ((size_t)snprintf(target, size, "%s", real ? real : path) >= size)
+		r = cli_fail("%s: %s", path, strerror(ENAMETOOLONG));
+	free(real);
+	return r;
+}
+
+/* Token and section: both, or neither.  The token has its place last, as that hardly fails. */
+static int
+store_token(const char *folder, const char *name, const char *text, size_t size, const char *url)
+{
+	char path[GPC_POOL_PATH_MAX], conf[GPC_POOL_PATH_MAX], target[GPC_POOL_PATH_MAX];
+	long before = -1;
+	int r;
+
+	(void)snprintf(path, sizeof(path), "%s/%s.token", folder, name);
+	(void)snprintf(conf, sizeof(conf), "%s/" GPC_POOLS_FILE, folder);
+	if (ctl_make_folder(folder) || resolve_link(path, target, sizeof(target)) ||
+	    ctl_prepare_file(target, text, size, 0600))
 		return CLI_WRONG;
-	(void)snprintf(prepared, sizeof(prepared), "%s" CTL_PREPARED, path);
-	if (check && try_token(prepared, url, pool)) {
-		ctl_drop_file(path);
+	r = url ? add_pool(conf, name, url, &before) : 0;
+	if (r) {
+		ctl_drop_file(target);
+		return r;
+	}
+	if (ctl_place_file(target, true)) {
+		if (before >= 0 && truncate(conf, before))
+			(void)cli_fail("%s: %s", conf, strerror(errno));
 		return CLI_WRONG;
 	}
-	return ctl_place_file(path, true) ? CLI_WRONG : 0;
+	return 0;
 }
 
 static int
@@ -242,14 +286,14 @@ store(const char *name, const char *url, bool check, const struct gpc_pools *poo
 			"%s:%d: [pool %s] names another file of a token: %s; take that line out, "
 			"or store the token there yourself",
 			pool->file, pool->line, name, pool->token);
-	if (r == 0 && ctl_make_folder(folder))
-		r = CLI_WRONG;
+	if (r == 0 && check)
+		r = try_text(text, size, pool ? pool->url : url, pool);
 	if (r == 0)
-		r = store_token(path, text, size, pool ? pool->url : url, pool, check);
+		r = store_token(folder, name, text, size, pool ? NULL : url);
 	if (r == 0)
 		fprintf(stderr, "gpupool: token %s of pool %s is in %s\n", token.id, name, path);
 	if (r == 0 && !pool)
-		r = add_pool(folder, name, url);
+		fprintf(stderr, "gpupool: pool %s is in %s/" GPC_POOLS_FILE "\n", name, folder);
 	explicit_bzero(text, GP_TOKEN_FILE_MAX + 2);
 	explicit_bzero(&token, sizeof(token));
 	free(text);
@@ -290,97 +334,133 @@ cli_login(int count, char **words)
 	return r;
 }
 
-/* Whether login wrote all of the section. */
-static bool
-is_plain(const struct gpc_pool *pool, const char *folder)
-{
-	char path[GPC_POOL_PATH_MAX];
-
-	(void)snprintf(path, sizeof(path), "%s/pools.conf", folder);
-	return strcmp(pool->file, path) == 0 && !*pool->token && !*pool->authority &&
-	       !*pool->certificate && !*pool->key && !*pool->crl && !*pool->tenant &&
-	       !*pool->gpus && !*pool->memory && !*pool->sm && !*pool->wait;
-}
-
-/* The text without the section that begins in this line, and without the empty lines before it. */
+/* The text without the section that login wrote there, and without the empty lines before it.
+ * Returns NULL if login did not write it, or not all of it. */
 static char *
-cut_section(const char *text, int line)
+cut_section(const char *text, const struct gpc_pool *pool)
 {
-	char *kept = calloc(1, strlen(text) + 1), *end = kept;
-	bool inside = false;
+	char section[GPC_POOL_NAME_MAX + GPC_POOL_URL_MAX + 32], *kept;
+	const char *begin = text, *rest, *next;
+	size_t length;
 
-	for (int at = 1; kept && *text; at++) {
-		size_t length = strcspn(text, "\n") + (text[strcspn(text, "\n")] == '\n');
-
-		if (at == line) {
-			inside = true;
-			while (end - kept >= 2 && end[-1] == '\n' && end[-2] == '\n')
-				*--end = '\0';
-		} else if (inside && text[strspn(text, " \t")] == '[') {
-			inside = false;
-			if (end > kept)
-				end = stpcpy(end, "\n");
-		}
-		if (!inside) {
-			memcpy(end, text, length);
-			end += length;
-		}
-		text += length;
+	(void)snprintf(section, sizeof(section), SECTION, pool->name, pool->url);
+	length = strlen(section);
+	for (int line = 1; line < pool->line && begin; line++) {
+		begin = strchr(begin, '\n');
+		begin = begin ? begin + 1 : NULL;
 	}
+	if (!begin || strncmp(begin, section, length) != 0)
+		return NULL;
+	rest = begin + length;
+	/* Up to the next section only comments, which may be about that. */
+	for (next = rest; *(next += strspn(next, " \t\r\n")); next += strcspn(next, "\n")) {
+		if (*next == '[')
+			break;
+		if (*next != '#' && *next != ';')
+			return NULL;
+	}
+	while (begin - text >= 2 && begin[-1] == '\n' && begin[-2] == '\n')
+		begin--;
+	if (begin == text)
+		rest += strspn(rest, "\n");
+	kept = calloc(1, strlen(text) + 1);
+	if (kept)
+		(void)sprintf(kept, "%.*s%s", (int)(begin - text), text, rest);
 	return kept;
 }
 
+/* Returns 1 if the pool stays, as login did not write all of its section; CLI_WRONG: it failed. */
 static int
 remove_section(const struct gpc_pool *pool)
 {
-	char *text = NULL, *kept;
-	size_t size = 0;
+	char target[GPC_POOL_PATH_MAX], *text = NULL, *kept = NULL;
 	FILE *file = fopen(pool->file, "re");
 	struct stat status;
-	int r = -1;
+	size_t size = 0;
+	int r = CLI_WRONG;
 
 	if (!file || fstat(fileno(file), &status) || getdelim(&text, &size, '\0', file) < 0) {
 		(void)cli_fail("%s: %s", pool->file, strerror(errno));
-	} else {
-		kept = cut_section(text, pool->line);
-		r = kept ? ctl_write_file(pool->file, kept, strlen(kept), status.st_mode & 0777,
-					  true)
-			 : cli_fail("out of memory");
-		free(kept);
+	} else if (!(kept = cut_section(text, pool))) {
+		r = 1;
+	} else if (resolve_link(pool->file, target, sizeof(target)) == 0 &&
+		   ctl_write_file(target, kept, strlen(kept), status.st_mode & 0777, true) == 0) {
+		r = 0;
 	}
+	free(kept);
 	free(text);
 	if (file)
 		(void)fclose(file);
-	if (r == 0)
-		fprintf(stderr, "gpupool: pool %s is no longer in %s\n", pool->name, pool->file);
-	return r ? CLI_WRONG : 0;
+	return r;
+}
+
+/* NULL: standard error says why. */
+static const struct gpc_pool *
+find_known(const char *name, const struct gpc_pools *pools)
+{
+	const struct gpc_pool *pool = cli_pools_find(pools, name), *same[2];
+	char error[CLI_ERROR_MAX];
+	int count;
+
+	if (pool)
+		return pool;
+	count = cli_pools_with_address(pools, name, same);
+	if (count == 1 && (strcmp(same[0]->url, name) == 0 || !strchr(same[0]->url, ',')))
+		return same[0];
+	if (count == 1) {
+		(void)cli_fail("%s is one of the addresses of pool %s (%s), which has one token "
+			       "for all: \"gpupool logout %s\" removes it",
+			       name, same[0]->name, same[0]->url, same[0]->name);
+	} else if (count) {
+		(void)cli_fail("%s is an address of pool %s (%s:%d) and of pool %s (%s:%d): "
+			       "\"gpupool logout %s\" or \"gpupool logout %s\"",
+			       name, same[0]->name, same[0]->file, same[0]->line, same[1]->name,
+			       same[1]->file, same[1]->line, same[0]->name, same[1]->name);
+	} else {
+		cli_pools_explain(pools, name, error, sizeof(error));
+		(void)cli_fail("%s", error);
+	}
+	return NULL;
+}
+
+/* A link goes, and the file that it leads to stays. */
+static int
+remove_token(const char *path)
+{
+	char target[GPC_POOL_PATH_MAX];
+	ssize_t length = readlink(path, target, sizeof(target) - 1);
+
+	if (unlink(path))
+		return errno == ENOENT ? 0 : cli_fail("%s: %s", path, strerror(errno));
+	fprintf(stderr, "gpupool: removed %s\n", path);
+	if (length >= 0)
+		cli_warn("the token stays in %.*s, to which that was a symbolic link", (int)length,
+			 target);
+	return 0;
 }
 
 static int
 log_out(const char *name, const struct gpc_pools *pools)
 {
-	const struct gpc_pool *pool = cli_pools_find(pools, name);
+	const struct gpc_pool *pool = find_known(name, pools);
 	char folder[GPC_POOL_PATH_MAX - GPC_POOL_NAME_MAX - 16], path[GPC_POOL_PATH_MAX],
-		error[CLI_ERROR_MAX];
-	bool removed;
+		conf[GPC_POOL_PATH_MAX];
+	int r;
 
-	for (int i = 0; !pool && i < pools->count; i++)
-		if (strcmp(pools->list[i].url, name) == 0)
-			pool = &pools->list[i];
+	if (!pool)
+		return CLI_WRONG;
 	if (!gpc_user_folder(folder, sizeof(folder)))
 		return cli_fail("where are your files? HOME is not set");
-	if (!pool) {
-		cli_pools_explain(pools, name, error, sizeof(error));
-		return cli_fail("%s", error);
-	}
+	(void)snprintf(conf, sizeof(conf), "%s/" GPC_POOLS_FILE, folder);
 	(void)snprintf(path, sizeof(path), "%s/%s.token", folder, pool->name);
-	removed = unlink(path) == 0;
-	if (!removed && errno != ENOENT)
-		return cli_fail("%s: %s", path, strerror(errno));
-	if (removed)
-		fprintf(stderr, "gpupool: removed %s\n", path);
-	if (is_plain(pool, folder))
-		return remove_section(pool);
+	r = remove_token(path);
+	if (r)
+		return r;
+	r = strcmp(pool->file, conf) == 0 ? remove_section(pool) : 1;
+	if (r == 0)
+		fprintf(stderr, "gpupool: pool %s is no longer in %s\n", pool->name, pool->file);
+	if (r != 1)
+		return r;
 	if (*pool->token && strcmp(pool->token, path) != 0)
 		fprintf(stderr, "gpupool: the token %s stays: %s:%d names it\n", pool->token,
 			pool->file, pool->line);
@@ -457,8 +537,7 @@ cli_list_pools(int count, char **words)
 	for (int i = 0; r == 0 && i < pools.count; i++) {
 		struct gpc_pool *pool = &pools.list[i];
 
-		/* A name counts where it stands first. */
-		if (cli_pools_find(&pools, pool->name) != pool)
+		if (gpc_pool_is_hidden(&pools, pool))
 			continue;
 		name_credentials(pool, entered, sizeof(entered));
 		printf("%-*s  %-*s  %-16s  %s:%d\n", widths[0], pool->name, widths[1], pool->url,

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define URLS_MAX 64
 #define GPUS_MAX 64
 
 const char *
@@ -68,15 +67,9 @@ cli_pools_check(const char *key, const char *value)
 		{ "memory", cli_check_memory }, { "sm", cli_check_sm },
 		{ "wait", cli_check_wait },
 	};
-	static struct gp_url urls[URLS_MAX];
 	static char text[GPC_POOL_URL_MAX];
 	const char *wrong = NULL;
-	int count;
 
-	/* Its error names the invalid item of the list. */
-	if (strcmp(key, "url") == 0)
-		return gp_url_list_parse(value, urls, URLS_MAX, &count, text, sizeof(text)) ? text
-											    : NULL;
 	for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++)
 		if (strcmp(key, checks[i].key) == 0)
 			wrong = checks[i].check(value);
@@ -102,22 +95,32 @@ cli_pools_find(const struct gpc_pools *pools, const char *name)
 	return NULL;
 }
 
-bool
-cli_pools_have_host(const struct gpc_pools *pools, const char *host)
+int
+cli_pools_with_address(const struct gpc_pools *pools, const char *text,
+		       const struct gpc_pool *found[2])
 {
-	struct gp_url tcp, tls;
+	struct gp_url given, tls;
 	char error[320];
+	bool parsed = gp_url_parse(text, &given, error, sizeof(error)) == 0;
+	int count = 0;
 
-	if (strstr(host, "://") || gp_url_parse(host, &tcp, error, sizeof(error)))
-		return false;
-	tls = tcp;
-	(void)snprintf(tls.scheme, sizeof(tls.scheme), "tls");
+	tls = given;
+	/* Without a scheme it may be either. */
+	if (parsed && !strstr(text, "://"))
+		(void)snprintf(tls.scheme, sizeof(tls.scheme), "tls");
 	for (int i = 0; i < pools->count; i++) {
-		if (gpc_pool_has_address(&pools->list[i], &tls) ||
-		    gpc_pool_has_address(&pools->list[i], &tcp))
-			return true;
+		const struct gpc_pool *pool = &pools->list[i];
+
+		if (gpc_pool_is_hidden(pools, pool) ||
+		    (strcmp(pool->url, text) != 0 &&
+		     !(parsed &&
+		       (gpc_pool_has_address(pool, &tls) || gpc_pool_has_address(pool, &given)))))
+			continue;
+		if (count < 2)
+			found[count] = pool;
+		count++;
 	}
-	return false;
+	return count;
 }
 
 void
@@ -132,7 +135,10 @@ cli_pools_explain(const struct gpc_pools *pools, const char *name, char *error, 
 			       i ? ", " : "", names[i]);
 	}
 	meant = gp_most_similar(name, names, pools->count);
-	if (pools->count == 0)
+	if (strstr(name, "://"))
+		(void)snprintf(error, error_size,
+			       "no pool has the address %s: \"gpupool pools\" lists them", name);
+	else if (pools->count == 0)
 		(void)snprintf(error, error_size,
 			       "there is no pool \"%s\": no pools.conf names any; \"gpupool login "
 			       "%s tls://HOST\" makes one",

@@ -17,8 +17,9 @@ int cli_pools_read(struct gpc_pools *pools, char *error, size_t error_size);
 
 /* NULL: no pool has this name. */
 const struct gpc_pool *cli_pools_find(const struct gpc_pools *pools, const char *name);
-/* Whether this is the host of a pool, without a scheme. */
-bool cli_pools_have_host(const struct gpc_pools *pools, const char *host);
+/* How many pools have this address, which may be a host alone; found: the first two. */
+int cli_pools_with_address(const struct gpc_pools *pools, const char *text,
+			   const struct gpc_pool *found[2]);
 /* "there is no pool ..." with the most similar name, or with all names. */
 void cli_pools_explain(const struct gpc_pools *pools, const char *name, char *error,
 		       size_t error_size);

@@ -3,12 +3,14 @@
 
 #include "base/environment.h"
 #include "base/similar.h"
+#include "client/base/log.h"
 #include "protocol/token_text.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +20,7 @@
 
 #define FILE_BYTES_MAX (256 << 10)
 #define LINE_MAX_SIZE 4400
+#define URLS_MAX 64
 
 struct reader {
 	struct gpc_pools *pools;
@@ -54,18 +57,20 @@ static const struct key {
 static int __attribute__((format(printf, 2, 3)))
 reader_fail(struct reader *reader, const char *format, ...)
 {
+	char *text = reader->error ? reader->error : reader->pools->fault;
+	size_t size = reader->error ? reader->error_size : sizeof(reader->pools->fault);
+	int r = reader->error ? -1 : 0, used;
 	va_list arguments;
-	int used;
 
-	if (!reader->error)
+	if (!reader->error && *text)
 		return 0;
-	used = snprintf(reader->error, reader->error_size, "%s:%d: ", reader->file, reader->line);
-	if (used < 0 || (size_t)used >= reader->error_size)
-		return -1;
+	used = snprintf(text, size, "%s:%d: ", reader->file, reader->line);
+	if (used < 0 || (size_t)used >= size)
+		return r;
 	va_start(arguments, format);
-	(void)vsnprintf(reader->error + used, reader->error_size - (size_t)used, format, arguments);
+	(void)vsnprintf(text + used, size - (size_t)used, format, arguments);
 	va_end(arguments);
-	return -1;
+	return r;
 }
 
 /* NULL: not set, or not an absolute path. */
@@ -163,8 +168,6 @@ section_close(struct reader *reader)
 				pool->name))
 			return -1;
 	}
-	if (reader->pools->wanted && !gpc_pool_has_address(pool, reader->pools->wanted))
-		reader->pools->count--;
 	return 0;
 }
 
@@ -196,8 +199,6 @@ section_open(struct reader *reader, char *line)
 
 	if (section_close(reader))
 		return -1;
-	if (pools->wanted && pools->count)
-		return 0;
 	if ((!end || *trim(end + 1)) &&
 	    reader_fail(reader, "\"%s\": a section is a line \"[pool NAME]\"", line))
 		return -1;
@@ -269,9 +270,29 @@ key_fail(struct reader *reader, const char *name)
 			   reader->open->name, name, known);
 }
 
+/* NULL, or the reason why the value is invalid, in room. */
+static const char *
+value_check(const struct gpc_pools *pools, const char *name, const char *value, char *room,
+	    size_t size)
+{
+	struct gp_url *urls;
+	int count, r;
+
+	if (strcmp(name, "url") != 0)
+		return pools->check ? pools->check(name, value) : NULL;
+	urls = calloc(URLS_MAX, sizeof(*urls));
+	if (!urls)
+		return "out of memory";
+	/* Its error names the invalid item of the list. */
+	r = gp_url_list_parse(value, urls, URLS_MAX, &count, room, size);
+	free(urls);
+	return r ? room : NULL;
+}
+
 static int
 value_store(struct reader *reader, const char *name, const char *value)
 {
+	char room[GPC_POOL_URL_MAX];
 	const char *wrong, *pool;
 	const struct key *key = NULL;
 	char *into;
@@ -295,9 +316,11 @@ value_store(struct reader *reader, const char *name, const char *value)
 		return reader_fail(reader, "[pool %s] %s: its value is missing", pool, name);
 	if (key->is_path)
 		return path_store(reader, key, into, value);
-	wrong = reader->pools->check ? reader->pools->check(name, value) : NULL;
-	if (wrong)
-		return reader_fail(reader, "[pool %s] %s: %s", pool, name, wrong);
+	wrong = value_check(reader->pools, name, value, room, sizeof(room));
+	/* Of a list the other addresses count. */
+	if (wrong && (reader_fail(reader, "[pool %s] %s: %s", pool, name, wrong) ||
+		      strcmp(name, "url") != 0))
+		return reader->error ? -1 : 0;
 	if (strlen(value) >= key->size)
 		return reader_fail(reader, "[pool %s] %s: \"%s\" is too long", pool, name, value);
 	(void)snprintf(into, key->size, "%s", value);
@@ -373,34 +396,39 @@ gpc_pools_read_file(struct gpc_pools *pools, const char *path, char *error, size
 	/* A pipe without a writer would block. */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
-	char *text = NULL;
+	char what[128] = "", *text = NULL;
 	struct stat status;
 	size_t size = 0;
-	int r = -1;
+	int r = 0;
 
 	if (!file && (errno == ENOENT || errno == ENOTDIR))
 		return 0;
 	if (file && fstat(fd, &status) == 0 &&
 	    (S_ISDIR(status.st_mode) || S_ISFIFO(status.st_mode))) {
-		(void)snprintf(error, error_size, "%s: is a %s, not a file", path,
+		(void)snprintf(what, sizeof(what), "is a %s, not a file",
 			       S_ISDIR(status.st_mode) ? "folder" : "pipe");
-		(void)fclose(file);
-		return error ? -1 : 0;
+	} else {
+		text = file ? malloc(FILE_BYTES_MAX) : NULL;
+		if (text)
+			size = fread(text, 1, FILE_BYTES_MAX, file);
+		if (!text || ferror(file))
+			(void)snprintf(what, sizeof(what), "%s", strerror(errno));
+		else if (size == FILE_BYTES_MAX)
+			(void)snprintf(what, sizeof(what),
+				       "too large for a pools.conf: at most 256 KiB");
+		else
+			r = gpc_pools_parse(pools, text, size, path, error, error_size);
 	}
-	text = file ? malloc(FILE_BYTES_MAX) : NULL;
-	if (text)
-		size = fread(text, 1, FILE_BYTES_MAX, file);
-	if (!text || ferror(file))
-		(void)snprintf(error, error_size, "%s: %s", path, strerror(errno));
-	else if (size == FILE_BYTES_MAX)
-		(void)snprintf(error, error_size, "%s: too large for a pools.conf: at most 256 KiB",
-			       path);
-	else
-		r = gpc_pools_parse(pools, text, size, path, error, error_size);
 	free(text);
 	if (file)
 		(void)fclose(file);
-	return error ? r : 0;
+	if (!*what)
+		return r;
+	if (error)
+		(void)snprintf(error, error_size, "%s: %s", path, what);
+	else if (!*pools->fault)
+		(void)snprintf(pools->fault, sizeof(pools->fault), "%s: %s", path, what);
+	return error ? -1 : 0;
 }
 
 bool
@@ -453,18 +481,86 @@ gpc_pool_find_token(struct gpc_pool *pool)
 		pool->token[0] = '\0';
 }
 
+/* Reads both files for a program, which goes on whatever they have. */
+static void
+pools_read_lenient(struct gpc_pools *pools)
+{
+	static atomic_flag reported = ATOMIC_FLAG_INIT;
+
+	*pools = (struct gpc_pools){ 0 };
+	(void)gpc_pools_read(pools, NULL, 0);
+	if (*pools->fault && !atomic_flag_test_and_set(&reported))
+		gpc_warn("%s; this is skipped", pools->fault);
+}
+
+bool
+gpc_pool_is_hidden(const struct gpc_pools *pools, const struct gpc_pool *pool)
+{
+	for (const struct gpc_pool *other = pools->list; other < pool; other++) {
+		if (strcmp(other->name, pool->name) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Whether a daemon is shown the same, and believed for the same reason. */
+static bool
+credentials_equal(const struct gpc_pool *a, const struct gpc_pool *b)
+{
+	return strcmp(a->token, b->token) == 0 && strcmp(a->certificate, b->certificate) == 0 &&
+	       strcmp(a->key, b->key) == 0 && strcmp(a->authority, b->authority) == 0 &&
+	       strcmp(a->crl, b->crl) == 0;
+}
+
+int
+gpc_pools_choose(struct gpc_pools *pools, const struct gp_url *url, const struct gpc_pool **pool_p,
+		 char *error, size_t error_size)
+{
+	const struct gpc_pool *first = NULL, *found = NULL;
+	char address[GP_URL_TEXT_MAX];
+
+	pools_read_lenient(pools);
+	*pool_p = NULL;
+	for (int i = 0; i < pools->count; i++) {
+		struct gpc_pool *pool = &pools->list[i];
+
+		if (!gpc_pool_has_address(pool, url) || gpc_pool_is_hidden(pools, pool))
+			continue;
+		gpc_pool_find_token(pool);
+		first = first ? first : pool;
+		if (!*pool->token && !*pool->certificate)
+			continue;
+		if (found && !credentials_equal(found, pool)) {
+			gp_url_format(url, address, sizeof(address));
+			(void)snprintf(
+				error, error_size,
+				"%s: pool %s (%s:%d) and pool %s (%s:%d) both have this "
+				"address, each with credentials of its own: \"gpupool run -p "
+				"%s\" uses the first, GPUPOOL_TOKEN_FILE any other",
+				address, found->name, found->file, found->line, pool->name,
+				pool->file, pool->line, found->name);
+			return GP_E_INVALID;
+		}
+		found = found ? found : pool;
+	}
+	*pool_p = found ? found : first;
+	return 0;
+}
+
 bool
 gpc_pools_want_tls(const struct gp_url *url)
 {
 	struct gp_url wanted = *url;
-	struct gpc_pools pools = { .wanted = &wanted };
-	struct gpc_pool *pool;
+	struct gpc_pools pools;
 	bool bare, tls = false;
 
 	(void)snprintf(wanted.scheme, sizeof(wanted.scheme), "tls");
-	(void)gpc_pools_read(&pools, NULL, 0);
-	pool = pools.list;
-	if (pools.count && address_find(pool, &wanted, &bare)) {
+	pools_read_lenient(&pools);
+	for (int i = 0; i < pools.count && !tls; i++) {
+		struct gpc_pool *pool = &pools.list[i];
+
+		if (!address_find(pool, &wanted, &bare) || gpc_pool_is_hidden(&pools, pool))
+			continue;
 		gpc_pool_find_token(pool);
 		tls = !bare || *pool->token || *pool->authority || *pool->certificate ||
 		      *pool->key || *pool->crl;

@@ -9,12 +9,13 @@
  *
  * Ownership: the caller's, until gpc_pools_free(), whatever was returned.  Threads: any.
  * Errors: with a buffer for an error, the functions return -1 at the first invalid line, and the
- * text names file and line.  With NULL they return 0 and skip invalid lines: a damaged file must
- * not stop a program.
+ * text names file and line.  With NULL they return 0, skip invalid lines, and store the text for
+ * the first one in fault: a damaged file must not stop a program.
  */
 #ifndef GPC_POOLS_H
 #define GPC_POOLS_H
 
+#include "base/status.h"
 #include "transport/url.h"
 
 #include <stdbool.h>
@@ -25,6 +26,7 @@
 #define GPC_POOL_NAME_MAX 64
 #define GPC_POOL_VALUE_MAX 32
 #define GPC_POOLS_MAX 64
+#define GPC_POOLS_FAULT_MAX 512
 #define GPC_POOLS_FILE "pools.conf"
 #define GPC_MACHINE_FOLDER "/etc/gpupool"
 
@@ -46,10 +48,9 @@ struct gpc_pools {
 	struct gpc_pool
 		*list; /* in the order of the files; the first of several with one name counts */
 	int count;
-	/* Set by the caller before it reads. */
-	const struct gp_url
-		*wanted; /* only the first pool with this address is stored; NULL: all */
-	/* NULL, or the reason why this key must not have this value; NULL: every value is valid */
+	char fault[GPC_POOLS_FAULT_MAX]; /* "": every line is valid */
+	/* Set by the caller before it reads: NULL, or the reason why this key must not have this
+	 * value; NULL: every value is valid but that of url, which is always looked at */
 	const char *(*check)(const char *key, const char *value);
 };
 
@@ -67,8 +68,16 @@ bool gpc_user_folder(char *path, size_t size);
 /* If the pool names no token: the one that "gpupool login" stored, if it exists. */
 void gpc_pool_find_token(struct gpc_pool *pool);
 
+/* Whether another pool, before it in the list, has its name. */
+bool gpc_pool_is_hidden(const struct gpc_pools *pools, const struct gpc_pool *pool);
 /* Whether the pool has this daemon.  An address without a scheme equals tcp:// and tls://. */
 bool gpc_pool_has_address(const struct gpc_pool *pool, const struct gp_url *url);
+/* The pool whose credentials a program shows to this daemon, with its token: of several the one
+ * that has a token or a certificate.  Reads both files; the first fault of a process becomes one
+ * line on standard error.  *pool_p: NULL if there is none.  GP_E_INVALID: several have, and not the
+ * same; the error names two of them. */
+GP_MUST_CHECK int gpc_pools_choose(struct gpc_pools *pools, const struct gp_url *url,
+				   const struct gpc_pool **pool_p, char *error, size_t error_size);
 /* Whether a pool has this host and port with tls://, or without a scheme and with credentials. */
 bool gpc_pools_want_tls(const struct gp_url *url);
 

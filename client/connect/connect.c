@@ -100,11 +100,12 @@ gpc_link_open(const struct gp_url *url, const int32_t *devices, int device_count
 	int r;
 
 	gp_url_format(url, opening.text, sizeof(opening.text));
-	gpc_credentials_find(url, &opening.credentials);
+	r = gpc_credentials_find(url, &opening.credentials, error, error_size);
 	control_url(&opening);
 	*link = (struct gpc_link){ 0 };
-	r = gpc_token_read(&opening.credentials, &opening.token, &opening.has_token, error,
-			   error_size);
+	if (r == 0)
+		r = gpc_token_read(&opening.credentials, &opening.token, &opening.has_token, error,
+				   error_size);
 	if (r == 0)
 		r = gpc_greet(&opening, link);
 	explicit_bzero(&opening.token, sizeof(opening.token));
@@ -140,10 +141,11 @@ gpc_link_look(const struct gp_url *url, Gpupool__ControlMessage **message_p,
 	int r;
 
 	gp_url_format(url, opening.text, sizeof(opening.text));
-	gpc_credentials_find(url, &opening.credentials);
+	r = gpc_credentials_find(url, &opening.credentials, error, error_size);
 	control_url(&opening);
-	r = gpc_token_read(&opening.credentials, &opening.token, &opening.has_token, error,
-			   error_size);
+	if (r == 0)
+		r = gpc_token_read(&opening.credentials, &opening.token, &opening.has_token, error,
+				   error_size);
 	if (r == 0)
 		r = gpc_greet(&opening, &link);
 	explicit_bzero(&opening.token, sizeof(opening.token));

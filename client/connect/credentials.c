@@ -24,17 +24,15 @@ copy(const char *text)
 	return text && *text ? strdup(text) : NULL;
 }
 
-/* A damaged pools.conf must not stop a program: its invalid lines are skipped. */
-static void
-find_pool(const struct gp_url *url, struct gpc_credentials *credentials)
+static int
+find_pool(const struct gp_url *url, struct gpc_credentials *credentials, char *error,
+	  size_t error_size)
 {
-	struct gpc_pools pools = { .wanted = url };
-	struct gpc_pool *pool;
+	const struct gpc_pool *pool;
+	struct gpc_pools pools;
+	int r = gpc_pools_choose(&pools, url, &pool, error, error_size);
 
-	(void)gpc_pools_read(&pools, NULL, 0);
-	pool = pools.list;
-	if (pools.count) {
-		gpc_pool_find_token(pool);
+	if (pool) {
 		(void)snprintf(credentials->pool, sizeof(credentials->pool), "%s", pool->name);
 		credentials->token = copy(pool->token);
 		credentials->authority = copy(pool->authority);
@@ -43,22 +41,22 @@ find_pool(const struct gp_url *url, struct gpc_credentials *credentials)
 		credentials->crl = copy(pool->crl);
 	}
 	gpc_pools_free(&pools);
+	return r;
 }
 
-void
-gpc_credentials_find(const struct gp_url *url, struct gpc_credentials *credentials)
+int
+gpc_credentials_find(const struct gp_url *url, struct gpc_credentials *credentials, char *error,
+		     size_t error_size)
 {
 	*credentials = (struct gpc_credentials){ .pool = "" };
-	if (!gpc_config_tls()) {
-		if (url)
-			find_pool(url, credentials);
-		return;
-	}
+	if (!gpc_config_tls())
+		return url ? find_pool(url, credentials, error, error_size) : 0;
 	credentials->token = copy(value_of("GPUPOOL_TOKEN_FILE"));
 	credentials->authority = copy(value_of("GPUPOOL_TLS_CA"));
 	credentials->certificate = copy(value_of("GPUPOOL_TLS_CERT"));
 	credentials->key = copy(value_of("GPUPOOL_TLS_KEY"));
 	credentials->crl = copy(value_of("GPUPOOL_TLS_CRL"));
+	return 0;
 }
 
 void

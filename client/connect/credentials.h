@@ -2,14 +2,15 @@
 /*
  * The files with which this user is known to a daemon, and by which that daemon is believed: those
  * of the environment (GPUPOOL_TOKEN_FILE, GPUPOOL_TLS_...) if it names any, otherwise those of the
- * first pool in pools.conf (gpupool(1)) that has the daemon's address.
+ * pool in pools.conf (gpupool(1)) that has the daemon's address.
  *
- * Ownership: the caller's, to be freed with gpc_credentials_fini().  Threads: any.  Errors: none; a
- * line of pools.conf that makes no sense is skipped, and "gpupool run" reports it.
+ * Ownership: the caller's, to be freed with gpc_credentials_fini().  Threads: any.  Errors: several
+ * pools have the address, each with credentials of its own: GP_E_INVALID, and there are none.
  */
 #ifndef GPC_CREDENTIALS_H
 #define GPC_CREDENTIALS_H
 
+#include "base/status.h"
 #include "transport/url.h"
 
 #include <stdbool.h>
@@ -22,7 +23,9 @@ struct gpc_credentials {
 };
 
 /* url: NULL for the environment's alone. */
-void gpc_credentials_find(const struct gp_url *url, struct gpc_credentials *credentials);
+GP_MUST_CHECK int gpc_credentials_find(const struct gp_url *url,
+				       struct gpc_credentials *credentials, char *error,
+				       size_t error_size);
 void gpc_credentials_fini(struct gpc_credentials *credentials);
 
 bool gpc_credentials_any(const struct gpc_credentials *credentials);

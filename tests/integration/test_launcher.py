@@ -250,7 +250,7 @@ def _():
         user.say("login", "lab", text=read_file(other)).expect(
             err=f"{accepts}gpupool: token {name} of pool lab is in {user.file('lab.token')}\n")
         user.fails(f"pool lab is there already, with another address: {pool.local} ({user.file('pools.conf')}:1); "
-                   "change it there, or take another name", "login", "lab",
+                   'change it there, take another name, or "gpupool logout lab" first', "login", "lab",
                    "tls://elsewhere", text="")
         user.say("login", "far", "tls://far", "--no-check", text=read_file(other))
         require(read_file(user.file("pools.conf")).endswith("\n\n[pool far]\nurl = tls://far\n"), read_file(user.file("pools.conf")))
@@ -282,8 +282,15 @@ def _():
         url = ",".join(f"tls://{letter * 200}.example" for letter in "abcdef")
         done = subprocess.run(["sh", "-c", f'ulimit -f 1; trap "" XFSZ; exec {GPUPOOL} login --no-check far {url}'], input=secret, capture_output=True,
                               text=True, check=False, env={**base_environment(), **user.env(LD_PRELOAD="")}, timeout=PATIENCE)
-        require(done.returncode == 125 and f"gpupool: {conf}: File too large; the pool is not in it\n" in done.stderr, f"{done}")
+        require(done.returncode == 125 and f"gpupool: {conf}: File too large; nothing is stored\n" in done.stderr, f"{done}")
         require(read_file(conf) == before, read_file(conf))
+        require(os.listdir(os.path.dirname(conf)) == ["pools.conf"], f"a token stays: {os.listdir(os.path.dirname(conf))}")
+        # A file that cannot be written, for root neither.
+        os.rename(conf, conf + ".mine")
+        os.symlink("none/pools.conf", conf)
+        user.fails(f"{conf}: No such file or directory; nothing is stored", "login", "--no-check", "far", "tls://far", text=secret)
+        require(sorted(os.listdir(os.path.dirname(conf))) == ["pools.conf", "pools.conf.mine"], f"a token stays: {os.listdir(os.path.dirname(conf))}")
+        os.rename(conf + ".mine", conf)
         pid, terminal = pty.fork()
         if pid == 0:
             os.execve(GPUPOOL, ["gpupool", "login", "lab"], {**base_environment(), **user.env()})
@@ -392,6 +399,55 @@ def _():
         user.fails('there is no pool "lba"; did you mean lab?', "logout", "lba")
         user.fails("usage: gpupool logout POOL", "logout")
         user.say("run", "-p", "lab", app("vectoradd")).expect(out="vectoradd: ok\n")
+
+
+@case("logout and login leave what the user has written, and where a symbolic link leads")
+def _():
+    secret = "gpt_" + "a" * 10 + "_" + "b" * 52 + "\n"
+    with User() as user:
+        conf = user.write("# all of them\n[pool lab]\nurl = tls://a,tls://b\n# the next one\n[pool x]\nurl=tls://x\n"
+                          "[pool y]\nurl = tls://b\n\ncrl = a\n")
+        user.fails("tls://a is one of the addresses of pool lab (tls://a,tls://b), which has one token for all: "
+                   '"gpupool logout lab" removes it', "logout", "tls://a")
+        user.fails(f'b is an address of pool lab ({conf}:2) and of pool y ({conf}:7): "gpupool logout lab" or "gpupool logout y"', "logout", "b")
+        user.fails('no pool has the address tls://tls://a: "gpupool pools" lists them', "logout", "tls://tls://a")
+        user.fails('"tls://tls://a": the port is missing', "login", "z", "tls://tls://a", text=secret)
+        stays = "which has more than what login wrote"
+        for name, line in (("x", 5), ("y", 7)):
+            user.say("logout", name).expect(err=f"gpupool: pool {name} stays in {conf}:{line}, {stays}\n")
+        user.say("logout", "tls://a,tls://b").expect(err=f"gpupool: pool lab is no longer in {conf}\n")
+        require(read_file(conf) == "# all of them\n# the next one\n[pool x]\nurl=tls://x\n[pool y]\nurl = tls://b\n\ncrl = a\n", read_file(conf))
+        # Both files are links.
+        real = user.write("[pool lab]\nurl = tls://a\n", "mine/conf")
+        token = user.write("", "mine/token", 0o600)
+        os.unlink(conf)
+        os.symlink("mine/conf", conf)
+        os.symlink("mine/token", user.file("lab.token"))
+        user.say("login", "--no-check", "lab", text=secret)
+        user.say("login", "--no-check", "z", "tls://z", text=secret)
+        require(os.path.islink(user.file("lab.token")) and read_file(token) == secret and "[pool z]" in read_file(real), read_file(real))
+        user.say("logout", "lab").expect(err=f"gpupool: removed {user.file('lab.token')}\n"
+                                             "gpupool: warning: the token stays in mine/token, to which that was a symbolic link\n"
+                                             f"gpupool: pool lab is no longer in {conf}\n")
+        require(os.path.islink(conf) and read_file(real) == "[pool z]\nurl = tls://z\n" and read_file(token) == secret, read_file(real))
+
+
+@case("a program is told of a pools.conf that is damaged, once, and of two pools that have its address")
+def _():
+    with User() as user, Pool() as pool:
+        path, name = pool.create("alice")
+        direct = {"XDG_CONFIG_HOME": user.folder}
+        conf = user.write(f"[pool x]\nurl = tls://x\nmermory = 1G\nsecond\n[pool old]\nurl = {pool.local}\n[pool lab]\nurl = {pool.local}\n")
+        user.write(read_file(path), "lab.token", 0o600)
+        result = run("vectoradd", remote=pool.local, env=direct)
+        result.expect(out="vectoradd: ok\n", err=f"gpupool: {conf}:3: [pool x] mermory: there is no such key; did you mean memory?; this is skipped\n")
+        user.write(f"[pool old]\nurl = {pool.local}\n[pool lab]\nurl = {pool.local}\n")
+        user.write(read_file(path), "old.token", 0o600)
+        result = run("vectoradd", remote=pool.local, env=direct)
+        both = f"pool old ({conf}:1) and pool lab ({conf}:3) both have this address, each with credentials of its own"
+        require(result.status == 1 and both in result.err, str(result))
+        expect_line(user.say("check", "-p", pool.local, status=1), "wrong", "token", re.escape(both))
+        user.say("run", "-p", "lab", app("vectoradd")).expect(out="vectoradd: ok\n", err="")
 
 
 @case("a pool takes away another pool's credentials, and says so of a token")

@@ -138,9 +138,11 @@ a_pool_that_is_not_there_is_explained(void **state)
 		const char *name;
 		bool is_one;
 	} hosts[] = {
-		{ "A", true },       { "x:4833", true }, { "x/1", true }, { "h:1", true },
-		{ "x:4834", false }, { "h", false },     { "", false },   { "tls://a", false },
+		{ "A", true },   { "x:4833", true },  { "x/1", true },
+		{ "h:1", true }, { "x:4834", false }, { "h", false },
+		{ "", false },   { "tls://a", true }, { "tls://tls://a", false },
 	};
+	const struct gpc_pool *found[2];
 	struct gpc_pools pools = { .check = cli_pools_check };
 	char error[CLI_ERROR_MAX] = "";
 
@@ -152,7 +154,11 @@ a_pool_that_is_not_there_is_explained(void **state)
 			       "f", error),
 			 0);
 	for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++)
-		assert_int_equal(cli_pools_have_host(&pools, hosts[i].name), hosts[i].is_one);
+		assert_int_equal(cli_pools_with_address(&pools, hosts[i].name, found),
+				 hosts[i].is_one);
+	cli_pools_explain(&pools, "tls://tls://a", error, sizeof(error));
+	assert_string_equal(error, "no pool has the address tls://tls://a: \"gpupool pools\" lists "
+				   "them");
 	cli_pools_explain(&pools, "lba", error, sizeof(error));
 	assert_string_equal(error, "there is no pool \"lba\"; did you mean lab?");
 	cli_pools_explain(&pools, "cluster", error, sizeof(error));

@@ -28,11 +28,11 @@ write_file(const char *path, const char *text, size_t size)
 static void
 expect_text(const char *text, size_t size, const char *pool, const char *crl)
 {
-	char path[sizeof(home) + 16];
+	char path[sizeof(home) + 16], error[GPC_POOLS_FAULT_MAX];
 	struct gpc_credentials found;
 
 	write_file(file_name, text, size);
-	gpc_credentials_find(&gpunode, &found);
+	assert_int_equal(gpc_credentials_find(&gpunode, &found, error, sizeof(error)), 0);
 	assert_string_equal(found.pool, pool);
 	if (crl) {
 		(void)snprintf(path, sizeof(path), "%s/%s", home, crl);
@@ -64,7 +64,7 @@ invalid_lines_are_skipped(void **state)
 	EXPECT("[pool x]\nurl = tls://other,,gopher://a, tls://GPUNODE\n", "", NULL);
 	EXPECT("[pool x]\nurl = tls://other,,gopher://a,tls://GPUNODE/2\n", "x", NULL);
 	/* Sections and keys that are there twice. */
-	EXPECT("[pool x]\nurl = tls://other\ncrl = b\n[pool x]\nurl = tls://gpunode\n", "x", NULL);
+	EXPECT("[pool x]\nurl = tls://other\ncrl = b\n[pool x]\nurl = tls://gpunode\n", "", NULL);
 	EXPECT(LAB "[pool lab]\nurl = tls://gpunode\ncrl = b\n", "lab", "a");
 	EXPECT(LAB "crl = b\ncrl =\ncrl\nCRL = c\n", "lab", "b");
 	EXPECT("\0" LAB, "", NULL);
@@ -76,6 +76,70 @@ invalid_lines_are_skipped(void **state)
 	expect_text(large, sizeof(large), "", NULL);
 	memset(large + sizeof(LAB) - 1, '\n', sizeof(large) - sizeof(LAB) + 1);
 	expect_text(large, 200 << 10, "lab", "a");
+}
+
+/* What is skipped is named, the first fault of all. */
+static void
+a_fault_is_kept(void **state)
+{
+	static const struct {
+		const char *text, *fault;
+	} cases[] = {
+		{ LAB, "" },
+		{ LAB "cr = b\nx\n", ":4: [pool lab] cr: there is no such key; did you mean crl?" },
+		{ "[pool x]\nurl = gopher://a\n" LAB,
+		  ":2: [pool x] url: \"gopher://a\": unknown scheme \"gopher\" (known: tls, tcp, "
+		  "unix, rdma, rdma+tcp)" },
+		{ "[pool x]\n" LAB,
+		  ":1: [pool x] has no url: \"url = tls://HOST\" says where it is" },
+		{ LAB LAB, ":4: [pool lab] is there already, in line 1" },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct gpc_pools pools = { 0 };
+		char expected[GPC_POOLS_FAULT_MAX] = "";
+
+		write_file(file_name, cases[i].text, strlen(cases[i].text));
+		assert_int_equal(gpc_pools_read_file(&pools, file_name, NULL, 0), 0);
+		if (*cases[i].fault)
+			(void)snprintf(expected, sizeof(expected), "%s%s", file_name,
+				       cases[i].fault);
+		assert_string_equal(pools.fault, expected);
+		gpc_pools_free(&pools);
+	}
+}
+
+static void
+of_two_pools_the_one_with_a_token_is_taken(void **state)
+{
+	char lab[sizeof(home) + 16], b[sizeof(home) + 16], error[GPC_POOLS_FAULT_MAX],
+		expected[GPC_POOLS_FAULT_MAX];
+	struct gpc_credentials found;
+
+	(void)snprintf(lab, sizeof(lab), "%s/lab.token", home);
+	(void)snprintf(b, sizeof(b), "%s/b.token", home);
+	write_file(b, "", 0);
+	EXPECT(LAB "[pool b]\nurl = tls://other,tls://gpunode\ncrl = c\n", "b", "c");
+	EXPECT(LAB "[pool c]\nurl = tls://gpunode\ncertificate = x\n", "c", NULL);
+	EXPECT(LAB "[pool b]\nurl = tls://other\n", "lab", "a");
+	write_file(lab, "", 0);
+	write_file(file_name, LAB "[pool b]\nurl = tls://GPUNODE\n",
+		   strlen(LAB "[pool b]\nurl = tls://GPUNODE\n"));
+	assert_int_equal(gpc_credentials_find(&gpunode, &found, error, sizeof(error)),
+			 GP_E_INVALID);
+	assert_false(gpc_credentials_any(&found));
+	(void)snprintf(expected, sizeof(expected),
+		       "tls://gpunode:4833/0: pool lab (%s:1) and pool b (%s:4) both have this "
+		       "address, each with credentials of its own: \"gpupool run -p lab\" uses the "
+		       "first, GPUPOOL_TOKEN_FILE any other",
+		       file_name, file_name);
+	assert_string_equal(error, expected);
+	/* The same ones under two names. */
+	EXPECT("[pool x]\nurl = tls://gpunode\ntoken = lab.token\n"
+	       "[pool y]\nurl = tls://gpunode\ntoken = lab.token\nmemory = 1G\n",
+	       "x", NULL);
+	assert_int_equal(unlink(lab), 0);
+	assert_int_equal(unlink(b), 0);
 }
 
 static void
@@ -94,12 +158,12 @@ what_is_no_file_has_no_pools(void **state)
 	struct gpc_credentials found;
 
 	assert_int_equal(unlink(file_name), 0);
-	gpc_credentials_find(&gpunode, &found);
+	assert_int_equal(gpc_credentials_find(&gpunode, &found, error, sizeof(error)), 0);
 	assert_false(gpc_credentials_any(&found));
 	assert_int_equal(gpc_pools_read_file(&pools, file_name, error, sizeof(error)), 0);
 
 	assert_int_equal(mkdir(file_name, 0700), 0);
-	gpc_credentials_find(&gpunode, &found);
+	assert_int_equal(gpc_credentials_find(&gpunode, &found, error, sizeof(error)), 0);
 	assert_false(gpc_credentials_any(&found));
 	assert_int_equal(gpc_pools_read_file(&pools, file_name, error, sizeof(error)), -1);
 	(void)snprintf(expected, sizeof(expected), "%s: is a folder, not a file", file_name);
@@ -108,13 +172,13 @@ what_is_no_file_has_no_pools(void **state)
 
 	/* No program writes into this pipe. */
 	assert_int_equal(mkfifo(file_name, 0600), 0);
-	gpc_credentials_find(&gpunode, &found);
+	assert_int_equal(gpc_credentials_find(&gpunode, &found, error, sizeof(error)), 0);
 	assert_false(gpc_credentials_any(&found));
 	assert_int_equal(unlink(file_name), 0);
 
 	/* Not readable, for root neither. */
 	assert_int_equal(symlink("pools.conf", file_name), 0);
-	gpc_credentials_find(&gpunode, &found);
+	assert_int_equal(gpc_credentials_find(&gpunode, &found, error, sizeof(error)), 0);
 	assert_false(gpc_credentials_any(&found));
 	assert_int_equal(gpc_pools_read_file(&pools, file_name, error, sizeof(error)), -1);
 	(void)snprintf(expected, sizeof(expected), "%s: Too many levels of symbolic links",
@@ -176,7 +240,7 @@ expect_tls(const char *text, bool tls)
 static void
 a_host_without_a_scheme_has_that_of_its_pool(void **state)
 {
-	char path[sizeof(home) + 16];
+	char path[sizeof(home) + 16], error[GPC_POOLS_FAULT_MAX];
 	struct gpc_credentials found;
 
 	expect_tls("[pool lab]\nurl = tls://gpunode\n", true);
@@ -192,7 +256,7 @@ a_host_without_a_scheme_has_that_of_its_pool(void **state)
 	(void)snprintf(path, sizeof(path), "%s/lab.token", home);
 	write_file(path, "", 0);
 	expect_tls("[pool lab]\nurl = gpunode\n", true);
-	gpc_credentials_find(&gpunode, &found);
+	assert_int_equal(gpc_credentials_find(&gpunode, &found, error, sizeof(error)), 0);
 	assert_string_equal(found.token, path);
 	gpc_credentials_fini(&found);
 	assert_int_equal(unlink(path), 0);
@@ -203,6 +267,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(invalid_lines_are_skipped),
+		cmocka_unit_test(a_fault_is_kept),
+		cmocka_unit_test(of_two_pools_the_one_with_a_token_is_taken),
 		cmocka_unit_test(a_secret_is_no_path),
 		cmocka_unit_test(what_is_no_file_has_no_pools),
 		cmocka_unit_test(a_file_that_is_too_large_is_an_error_with_a_buffer),
