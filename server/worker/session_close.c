@@ -256,7 +256,7 @@ gpd_session_close(struct gpd_session *session)
 	gpd_session_set_reason(session, "the client does not take what is sent");
 	(void)gpd_session_set_state(session, GPD_SESSION_ENDING);
 	/* Until the supervisor closes its line. */
-	gpd_account_leave_begin(&session->account);
+	(void)gpd_ledger_leave_begin(session->account.line);
 	gpd_account_set_ended(&session->account);
 	enter(session, GPD_SESSION_DRAINING);
 	close_parts(session, GPD_CLOSING_STOP);

@@ -287,16 +287,6 @@ next_other(const struct gpd_ledger *ledger, const struct gpd_ledger_session *aft
 	return other;
 }
 
-bool
-gpd_ledger_is_leaving(const struct gpd_ledger *ledger, const struct gpd_ledger_session *session)
-{
-	const struct gpd_ledger_session *other = next_other(ledger, NULL, session, false);
-
-	while (other && !atomic_load(&other->leaving))
-		other = next_other(ledger, other, session, false);
-	return other != NULL;
-}
-
 void
 gpd_ledger_set_ended(struct gpd_ledger *ledger, struct gpd_ledger_session *session)
 {
@@ -330,13 +320,12 @@ gpd_ledger_recall(struct gpd_ledger *ledger, const struct gpd_ledger_session *se
 	return any;
 }
 
-/* Whether a session of another tenant was slow before `asked_ns`, and not long ago. */
+/* Whether a session of another tenant was slow (since slow_ns) before `asked_ns`, and not long ago.
+ */
 static bool
-is_of_slow_tenant(const struct gpd_ledger *ledger, const struct gpd_ledger_session *other,
+is_of_slow_tenant(uint64_t slow_ns, const struct gpd_ledger_session *other,
 		  const struct gpd_ledger_session *session, uint64_t asked_ns, uint64_t now)
 {
-	uint64_t slow_ns = atomic_load(&ledger->tenants[other->tenant].slow_ns);
-
 	return other->tenant != session->tenant && slow_ns && slow_ns <= asked_ns &&
 	       now - slow_ns < GPD_SLOW_NS;
 }
@@ -344,13 +333,68 @@ is_of_slow_tenant(const struct gpd_ledger *ledger, const struct gpd_ledger_sessi
 /* The time counts from the first of several: whoever was asked before that is not waited for much
  * longer anyway. */
 static void
-set_tenant_slow(struct gpd_ledger *ledger, const struct gpd_ledger_session *session, uint64_t now)
+set_tenant_slow(_Atomic uint64_t *slow_ns, uint64_t now)
 {
-	_Atomic uint64_t *slow_ns = &ledger->tenants[session->tenant].slow_ns;
 	uint64_t before = atomic_load(slow_ns);
 
 	if (!before || now - before >= GPD_SLOW_NS)
 		(void)atomic_compare_exchange_strong(slow_ns, &before, now);
+}
+
+uint32_t
+gpd_ledger_leave_begin(struct gpd_ledger_session *session)
+{
+	uint32_t place = atomic_load(&session->leaving_new);
+
+	atomic_fetch_add(&session->leaving[place], 1);
+	return place;
+}
+
+void
+gpd_ledger_leave_end(struct gpd_ledger_session *session, uint32_t place)
+{
+	atomic_fetch_sub(&session->leaving[place], 1);
+}
+
+/* Whether something takes too long.  The clock is read by waiters alone: once all that began before
+ * leaving_ns has ended, what began until now is looked at. */
+static bool
+leaves_late(struct gpd_ledger_session *session, uint64_t now)
+{
+	uint32_t place = atomic_load(&session->leaving_new);
+	uint64_t since = atomic_load(&session->leaving_ns);
+
+	if (atomic_load(&session->leaving[!place]))
+		return now > since && now - since > GPD_LEAVE_NS;
+	if (atomic_compare_exchange_strong(&session->leaving_ns, &since, now))
+		atomic_store(&session->leaving_new, !place);
+	return false;
+}
+
+bool
+gpd_ledger_is_leaving(struct gpd_ledger *ledger, const struct gpd_ledger_session *session,
+		      bool of_tenant, uint64_t waited_ns)
+{
+	uint64_t now = gp_now_ns();
+	bool any = false;
+
+	for (struct gpd_ledger_session *other = NULL;
+	     (other = next_other(ledger, other, session, of_tenant));) {
+		_Atomic uint64_t *slow_ns = &ledger->tenants[other->tenant].leaves_slow_ns;
+
+		if (!atomic_load(&other->leaving[0]) && !atomic_load(&other->leaving[1]))
+			continue;
+		if (leaves_late(other, now)) {
+			atomic_store(&other->leaves_slow, 1);
+			set_tenant_slow(slow_ns, now);
+			continue;
+		}
+		if (waited_ns <= GPD_LEAVE_SLOW_NS ||
+		    (!atomic_load(&other->leaves_slow) &&
+		     !is_of_slow_tenant(atomic_load(slow_ns), other, session, now, now)))
+			any = true;
+	}
+	return any;
 }
 
 /* Whether it has had more time than a client needs. */
@@ -371,7 +415,8 @@ is_recalled(const struct gpd_ledger *ledger, const struct gpd_ledger_session *ot
 
 	return atomic_load(&other->keeps) == GPD_KEEPS_RECALLED && !atomic_load(&other->slow) &&
 	       now - recalled_ns < GPD_RECALL_NS &&
-	       !is_of_slow_tenant(ledger, other, session, recalled_ns, now);
+	       !is_of_slow_tenant(atomic_load(&ledger->tenants[other->tenant].slow_ns), other,
+				  session, recalled_ns, now);
 }
 
 /* Would give back to the session what it keeps in time. */
@@ -380,7 +425,8 @@ could_give(const struct gpd_ledger *ledger, const struct gpd_ledger_session *oth
 	   const struct gpd_ledger_session *session, uint64_t now)
 {
 	return (atomic_load(&other->keeps) == GPD_KEEPS && !atomic_load(&other->slow) &&
-		!is_of_slow_tenant(ledger, other, session, now, now)) ||
+		!is_of_slow_tenant(atomic_load(&ledger->tenants[other->tenant].slow_ns), other,
+				   session, now, now)) ||
 	       is_recalled(ledger, other, session, now);
 }
 
@@ -391,7 +437,7 @@ gpd_ledger_set_kept(struct gpd_ledger *ledger, struct gpd_ledger_session *sessio
 
 	if (is_late(session, now)) {
 		atomic_store(&session->slow, 1);
-		set_tenant_slow(ledger, session, now);
+		set_tenant_slow(&ledger->tenants[session->tenant].slow_ns, now);
 	}
 	atomic_store(&session->keeps, keeps ? GPD_KEEPS : GPD_KEEPS_NOTHING);
 }
@@ -416,7 +462,7 @@ gpd_ledger_is_recalling(struct gpd_ledger *ledger, const struct gpd_ledger_sessi
 		any = true;
 		/* It may end before it answers. */
 		if (is_late(other, now))
-			set_tenant_slow(ledger, other, now);
+			set_tenant_slow(&ledger->tenants[other->tenant].slow_ns, now);
 	}
 	return any;
 }

@@ -82,11 +82,12 @@ struct gpd_ledger_tenant {
 	char name[GPD_TENANT_NAME_MAX]; /* "": the line is free */
 	uint64_t identity; /* of the tenant: a line that is left is another tenant's later */
 	_Atomic uint32_t sessions;
-	_Atomic uint32_t priority;      /* 0 normal, 1 low, 2 high */
-	_Atomic uint64_t bandwidth_max; /* bytes per second of the link; GPD_NO_LIMIT */
-	_Atomic uint64_t link_free_ns;  /* when its next byte may travel, on the monotonic clock */
-	_Atomic uint32_t link_limit;    /* counts the limits that it has had */
-	_Atomic uint64_t slow_ns;       /* when a session was slow, as below; 0: none was */
+	_Atomic uint32_t priority;       /* 0 normal, 1 low, 2 high */
+	_Atomic uint64_t bandwidth_max;  /* bytes per second of the link; GPD_NO_LIMIT */
+	_Atomic uint64_t link_free_ns;   /* when its next byte may travel, on the monotonic clock */
+	_Atomic uint32_t link_limit;     /* counts the limits that it has had */
+	_Atomic uint64_t slow_ns;        /* when a session was slow, as below; 0: none was */
+	_Atomic uint64_t leaves_slow_ns; /* the same, for memory on its way to the driver */
 	_Atomic uint64_t sessions_total;
 	int64_t own_until_ms; /* supervisor: until then new sessions get workers of their own */
 	struct gpd_ledger_counts ended; /* of the sessions that have ended */
@@ -130,7 +131,12 @@ struct gpd_ledger_session {
 	uint32_t log_budget;      /* index: what the log has room for about it */
 	_Atomic uint32_t logged;  /* enum gpd_ledger_logged */
 	_Atomic uint32_t priority;
-	_Atomic uint32_t leaving;     /* memory that is on its way back to the driver: how often */
+	/* Memory that is on its way back to the driver, how often: what began before leaving_ns in
+	 * one place, the rest in the other (leaving_new). */
+	_Atomic uint32_t leaving[2];
+	_Atomic uint32_t leaving_new;
+	_Atomic uint64_t leaving_ns;
+	_Atomic uint32_t leaves_slow; /* 1: some of it once took longer than GPD_LEAVE_NS */
 	_Atomic uint32_t ended;       /* 1: the client is gone, and all its memory is on its way */
 	_Atomic uint32_t keeps;       /* enum gpd_ledger_keeps */
 	_Atomic uint64_t recalled_ns; /* when it was asked last for what it keeps */
@@ -232,9 +238,20 @@ bool gpd_ledger_is_recalling(struct gpd_ledger *ledger, const struct gpd_ledger_
 void gpd_ledger_set_kept(struct gpd_ledger *ledger, struct gpd_ledger_session *session, bool keeps);
 /* The session's executor has waited for others for so long. */
 void gpd_ledger_excuse(struct gpd_ledger_session *session, uint64_t ns);
-/* Whether memory of any other session is on its way back to the driver. */
-bool gpd_ledger_is_leaving(const struct gpd_ledger *ledger,
-			   const struct gpd_ledger_session *session);
+/* Memory of the session is on its way back to the driver, until gpd_ledger_leave_end() gets what
+ * this returns. */
+uint32_t gpd_ledger_leave_begin(struct gpd_ledger_session *session);
+void gpd_ledger_leave_end(struct gpd_ledger_session *session, uint32_t place);
+/*
+ * Whether memory of another session (of_tenant: of the same tenant) is on its way back to the
+ * driver, for an allocation that has waited for so long.  What takes longer than GPD_LEAVE_NS, such
+ * as a free behind a kernel that does not end, is not waited for.  Then the session is waited for
+ * no longer than GPD_LEAVE_SLOW_NS, and so is its tenant during GPD_SLOW_NS.
+ */
+#define GPD_LEAVE_NS UINT64_C(2000000000)
+#define GPD_LEAVE_SLOW_NS UINT64_C(100000000)
+bool gpd_ledger_is_leaving(struct gpd_ledger *ledger, const struct gpd_ledger_session *session,
+			   bool of_tenant, uint64_t waited_ns);
 /* The session's client is gone, and all its memory is on its way back to the driver. */
 void gpd_ledger_set_ended(struct gpd_ledger *ledger, struct gpd_ledger_session *session);
 /* Whether any other session has ended and still has its memory. */

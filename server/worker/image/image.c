@@ -76,7 +76,7 @@ stop_paying(struct gpd_image *image) GP_LOCKED(leaving.lock)
 {
 	LL_DELETE(leaving.images, image);
 	uncharge(image->payer, image);
-	gpd_account_leave_end(&image->payer->account);
+	gpd_ledger_leave_end(image->payer->account.line, image->leave);
 	image->payer = NULL;
 	pthread_cond_broadcast(&leaving.gone);
 }
@@ -122,7 +122,7 @@ unused(struct gpd_session *session, void *arg, CUresult result)
 {
 	struct gpd_image *image = arg;
 
-	gpd_account_leave_begin(&session->account);
+	image->leave = gpd_ledger_leave_begin(session->account.line);
 	pthread_mutex_lock(&leaving.lock);
 	image->payer = session;
 	LL_PREPEND(leaving.images, image);

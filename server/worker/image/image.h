@@ -45,6 +45,7 @@ struct gpd_image {
 	 * which count until it is unloaded or the session ends; image.c's lock. */
 	struct gpd_image *next;
 	struct gpd_session *payer;
+	uint32_t leave; /* gpd_ledger_leave_begin() */
 };
 
 /* A kernel of the wire, on a device. */

@@ -78,7 +78,7 @@ gpd_memory_leave_now(struct gpd_leaving *leaving)
 				 leaving->chunk.size);
 	else if (last)
 		gpd_physical_finish(memory->session, physical);
-	gpd_account_leave_end(&memory->session->account);
+	gpd_ledger_leave_end(memory->session->account.line, leaving->leave);
 	free(leaving);
 }
 
@@ -104,7 +104,9 @@ gpd_gpMemoryUnmap(struct gpd_session *session, const struct gp_args_gpMemoryUnma
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (memory->chunks[i].host)
 		gpd_host_memory_displace(session, args->address);
-	*leaving = (struct gpd_leaving){ .memory = memory, .chunk = memory->chunks[i] };
+	*leaving = (struct gpd_leaving){ .memory = memory,
+					 .chunk = memory->chunks[i],
+					 .leave = gpd_ledger_leave_begin(session->account.line) };
 	if (leaving->chunk.physical)
 		leaving->chunk.physical->mappings--;
 	memory->count--;
@@ -115,7 +117,6 @@ gpd_gpMemoryUnmap(struct gpd_session *session, const struct gp_args_gpMemoryUnma
 		leaving->chunk.physical->leaving++;
 	LL_PREPEND(memory->leaving, leaving);
 	pthread_mutex_unlock(&memory->lock);
-	gpd_account_leave_begin(&session->account);
 	result = gpd_wait_add_all(session, NULL, unused, leaving);
 	/* The context is lost, or close to it: the chunk goes with the session. */
 	if (result != CUDA_SUCCESS)

@@ -34,7 +34,8 @@ struct gpd_leaving {
 	struct gpd_leaving *next;
 	struct gpd_memory *memory;
 	struct gpd_chunk chunk;
-	bool stuck; /* nobody can tell when no work uses it any more */
+	uint32_t leave; /* gpd_ledger_leave_begin() */
+	bool stuck;     /* nobody can tell when no work uses it any more */
 };
 
 struct gpd_memory {

@@ -9,8 +9,6 @@
 
 /* A session that closes does not wait to its end, nor does one whose limit is lifted. */
 #define NAP_MAX_NS UINT64_C(20000000)
-/* How long an allocation waits for what others have given back. */
-#define LEAVING_NS UINT64_C(2000000000)
 #define LEAVING_NAP_NS 1000000
 
 static bool
@@ -43,12 +41,13 @@ gpd_account_wait(struct gpd_account *account, bool of_tenant, uint64_t *until)
 	uint64_t now = gp_now_ns();
 
 	if (!*until) {
-		*until = now + LEAVING_NS;
+		*until = now + GPD_LEAVE_NS;
 		if (account->recall && gpd_ledger_recall(account->ledger, account->line, of_tenant))
 			account->recall();
 	}
-	if ((now > *until || !gpd_ledger_is_leaving(account->ledger, account->line)) &&
-	    (now > *until - LEAVING_NS + GPD_RECALL_NS ||
+	if ((now > *until || !gpd_ledger_is_leaving(account->ledger, account->line, of_tenant,
+						    now + GPD_LEAVE_NS - *until)) &&
+	    (now > *until - GPD_LEAVE_NS + GPD_RECALL_NS ||
 	     !gpd_ledger_is_recalling(account->ledger, account->line, of_tenant)))
 		return false;
 	nap_excused(account);
@@ -58,7 +57,7 @@ gpd_account_wait(struct gpd_account *account, bool of_tenant, uint64_t *until)
 void
 gpd_account_wait_ended(struct gpd_account *account)
 {
-	const uint64_t until = gp_now_ns() + LEAVING_NS;
+	const uint64_t until = gp_now_ns() + GPD_LEAVE_NS;
 	bool ending = gpd_ledger_is_ending(account->ledger, account->line);
 
 	while (ending && !account->ending_in_vain && gp_now_ns() < until &&
@@ -188,18 +187,6 @@ void
 gpd_account_give_pinned(struct gpd_account *account, uint64_t bytes)
 {
 	gpd_ledger_give(account->ledger, account->line, GPD_LEDGER_PINNED, bytes);
-}
-
-void
-gpd_account_leave_begin(struct gpd_account *account)
-{
-	atomic_fetch_add(&account->line->leaving, 1);
-}
-
-void
-gpd_account_leave_end(struct gpd_account *account)
-{
-	atomic_fetch_sub(&account->line->leaving, 1);
 }
 
 void

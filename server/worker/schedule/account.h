@@ -61,9 +61,6 @@ bool gpd_account_wait(struct gpd_account *account, bool of_tenant, uint64_t *unt
 void gpd_account_wait_ended(struct gpd_account *account);
 /* The session's client is gone. */
 void gpd_account_set_ended(struct gpd_account *account);
-/* What the session gives back is on its way to the driver from begin to end. */
-void gpd_account_leave_begin(struct gpd_account *account);
-void gpd_account_leave_end(struct gpd_account *account);
 
 void gpd_account_launch(struct gpd_account *account);
 void gpd_account_copy(struct gpd_account *account, uint64_t in, uint64_t out);

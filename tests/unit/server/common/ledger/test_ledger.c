@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A tenant's quota holds over all its sessions, processes and deaths. */
+#include "base/clock.h"
 #include "server/common/ledger/ledger.h"
 #include "tests/test.h"
 
@@ -137,6 +138,61 @@ who_was_slow_once_is_not_waited_for_again(void **state)
 	gpd_ledger_close(ledger, b);
 	b = gpd_ledger_open(ledger, 3, GPD_TENANT_DEFAULT + 1, 11);
 	assert_int_equal(b->slow, 0);
+}
+
+static void
+what_does_not_reach_the_driver_is_not_waited_for_again(void **state)
+{
+	const uint32_t slow = GPD_TENANT_DEFAULT + 1;
+	struct gpd_ledger_session *a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
+	struct gpd_ledger_session *b = gpd_ledger_open(ledger, 2, slow, 11), *c;
+	uint32_t place = gpd_ledger_leave_begin(b);
+
+	gpd_ledger_add_tenant(ledger, slow, "slow");
+	assert_true(gpd_ledger_is_leaving(ledger, a, false, 0));
+	/* It is of another tenant, and does not help where the quota is used up. */
+	assert_false(gpd_ledger_is_leaving(ledger, a, true, 0));
+	gp_clock_move(GPD_LEAVE_NS / 2);
+	assert_true(gpd_ledger_is_leaving(ledger, a, false, GPD_LEAVE_NS / 2));
+	assert_int_equal(b->leaves_slow, 0);
+	gp_clock_move(GPD_LEAVE_NS);
+	assert_false(gpd_ledger_is_leaving(ledger, a, false, 0));
+	assert_int_equal(b->leaves_slow, 1);
+	gpd_ledger_leave_end(b, place);
+	assert_false(gpd_ledger_is_leaving(ledger, a, false, 0));
+	/* The next time it has a moment, and so have further sessions of its tenant. */
+	c = gpd_ledger_open(ledger, 3, slow, 11);
+	for (int i = 0; i < 2; i++) {
+		place = gpd_ledger_leave_begin(i ? c : b);
+		assert_true(gpd_ledger_is_leaving(ledger, a, false, GPD_LEAVE_SLOW_NS));
+		assert_false(gpd_ledger_is_leaving(ledger, a, false, GPD_LEAVE_SLOW_NS + 1));
+		/* Not so where its own wait. */
+		if (i)
+			assert_true(gpd_ledger_is_leaving(ledger, b, true, GPD_LEAVE_SLOW_NS + 1));
+		gpd_ledger_leave_end(i ? c : b, place);
+	}
+	assert_int_equal(c->leaves_slow, 0);
+	ledger->tenants[slow].leaves_slow_ns -= GPD_SLOW_NS;
+	(void)gpd_ledger_leave_begin(c);
+	assert_true(gpd_ledger_is_leaving(ledger, a, false, GPD_LEAVE_SLOW_NS + 1));
+}
+
+/* Some of it is on its way all the time, and none of it for long. */
+static void
+a_session_that_frees_all_the_time_is_not_slow(void **state)
+{
+	struct gpd_ledger_session *a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
+	struct gpd_ledger_session *b = gpd_ledger_open(ledger, 2, GPD_TENANT_DEFAULT, 10);
+	uint32_t place = gpd_ledger_leave_begin(b), next;
+
+	for (int i = 0; i < 20; i++) {
+		assert_true(gpd_ledger_is_leaving(ledger, a, true, GPD_LEAVE_NS));
+		gp_clock_move(GPD_LEAVE_NS / 4);
+		next = gpd_ledger_leave_begin(b);
+		gpd_ledger_leave_end(b, place);
+		place = next;
+	}
+	assert_int_equal(b->leaves_slow, 0);
 }
 
 /* It opens further sessions, which would all be slow once. */
@@ -585,6 +641,8 @@ main(void)
 		TEST(who_keeps_memory_is_asked_for_it_for_so_long),
 		TEST(who_was_slow_once_is_not_waited_for_again),
 		TEST(a_tenant_that_was_slow_is_not_waited_for_by_others),
+		TEST(what_does_not_reach_the_driver_is_not_waited_for_again),
+		TEST(a_session_that_frees_all_the_time_is_not_slow),
 		TEST(what_travels_without_a_turn_delays_the_next_one),
 		TEST(what_others_keep_could_be_had),
 		TEST(what_a_session_is_refused_its_tenant_keeps),

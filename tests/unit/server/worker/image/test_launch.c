@@ -293,7 +293,7 @@ variables_are_charged_until_the_driver_has_unloaded_them(void **state)
 	assert_true(gpd_image_wait_unloaded(&fake.session));
 	assert_int_equal(fake_libraries, 0);
 	assert_int_equal(fake_allocated(&fake, 0), 0);
-	assert_int_equal(fake.session.account.line->leaving, 0);
+	assert_int_equal(fake.session.account.line->leaving[0], 0);
 	gpd_quiet_jobs_wait();
 	assert_false(gpd_image_wait_unloaded(&fake.session));
 }

@@ -74,7 +74,7 @@ give_back_late(void *arg)
 
 	(void)usleep(100000);
 	gpd_account_free(other, 0, 70);
-	gpd_account_leave_end(other);
+	gpd_ledger_leave_end(other->line, 0);
 	return NULL;
 }
 
@@ -89,14 +89,17 @@ what_another_session_is_giving_back_is_waited_for(void **state)
 	assert_int_equal(gpd_account_allocate(&other, 0, 70), CUDA_SUCCESS);
 	/* It gives nothing back. */
 	assert_int_equal(gpd_account_allocate(&account, 0, 40), CUDA_ERROR_OUT_OF_MEMORY);
-	gpd_account_leave_begin(&other);
+	assert_int_equal(gpd_ledger_leave_begin(other.line), 0);
 	assert_int_equal(pthread_create(&thread, NULL, give_back_late, &other), 0);
 	assert_int_equal(gpd_account_allocate(&account, 0, 40), CUDA_SUCCESS);
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	assert_int_equal(account.line->counts.refusals, 1);
 	/* What does not come back is not waited for forever. */
-	gpd_account_leave_begin(&other);
+	(void)gpd_ledger_leave_begin(other.line);
 	assert_int_equal(gpd_account_allocate(&account, 0, 100), CUDA_ERROR_OUT_OF_MEMORY);
+	/* And what still does not come back not at all. */
+	gp_clock_move(GPD_LEAVE_NS);
+	assert_false(gpd_ledger_is_leaving(account.ledger, account.line, true, 0));
 }
 
 static unsigned int recalls;
