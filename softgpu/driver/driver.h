@@ -62,6 +62,11 @@ int gs_context_multiprocessors(void);
 /* For malloc() in kernels, of the current device; made when the first kernel that needs it is
  * launched. */
 CUresult gs_context_heap(struct gs_heap **heap_p);
+/* Before a launch of so many threads, each with so many bytes of local memory: the device keeps
+ * that until the context ends, as hardware does, for as many of them as it can have at a time.
+ * GS_LOCAL_FREE bytes for each the context has anyway. */
+#define GS_LOCAL_FREE 1024
+CUresult gs_context_local(int device, uint32_t bytes, uint64_t threads);
 
 /* What kernels print is kept until a call that waits for them. */
 void gs_print_append(void *unused, const char *text, size_t len);

@@ -161,6 +161,17 @@ copy_params(const struct gs_function_info *info, const struct request *request, 
 	return CUDA_SUCCESS;
 }
 
+/* More than UINT64_MAX are as many. */
+static uint64_t
+count_threads(const struct request *request)
+{
+	unsigned __int128 threads = 1;
+
+	for (unsigned int i = 0; i < 3; i++)
+		threads *= (unsigned __int128)request->grid[i] * request->block[i];
+	return threads < UINT64_MAX ? (uint64_t)threads : UINT64_MAX;
+}
+
 static CUresult
 prepare(struct launch_op *op, struct gs_kernel *kernel, const struct request *request)
 {
@@ -183,6 +194,11 @@ prepare(struct launch_op *op, struct gs_kernel *kernel, const struct request *re
 	launch->graphs = request->graphs;
 	launch->print = gs_print_append;
 	launch->print_error = gs_print_error;
+	if (kernel->info.local_bytes > GS_LOCAL_FREE)
+		r = gs_context_local(kernel->code->device, kernel->info.local_bytes,
+				     count_threads(request));
+	if (r)
+		return r;
 	return kernel->info.uses_heap ? gs_context_heap(&launch->heap) : CUDA_SUCCESS;
 }
 

@@ -24,6 +24,7 @@ static struct primary {
 	unsigned int flags;
 	size_t limits[CU_LIMIT_MAX];
 	struct gs_heap *heap;
+	size_t local;               /* bytes of local memory that the device is charged for */
 	bool peers[GS_DEVICES_MAX]; /* whose memory it may touch */
 } primaries[] = {
 	[0 ... GS_DEVICES_MAX - 1] = {
@@ -49,6 +50,26 @@ gs_context_heap(struct gs_heap **heap_p)
 		r = (CUresult)gs_heap_create(primary->limits[CU_LIMIT_MALLOC_HEAP_SIZE],
 					     &primary->heap);
 	*heap_p = primary->heap;
+	pthread_mutex_unlock(&lock);
+	return r;
+}
+
+CUresult
+gs_context_local(int device, uint32_t bytes, uint64_t threads)
+{
+	const uint64_t resident =
+		(uint64_t)GS_MULTIPROCESSOR_THREADS * (uint64_t)gs_device_multiprocessors();
+	const size_t needed = bytes * (threads < resident ? threads : resident);
+	struct primary *primary = &primaries[device];
+	CUresult r = CUDA_SUCCESS;
+
+	pthread_mutex_lock(&lock);
+	if (needed > primary->local) {
+		if (gs_space_charge(device, needed - primary->local))
+			primary->local = needed;
+		else
+			r = CUDA_ERROR_OUT_OF_MEMORY;
+	}
 	pthread_mutex_unlock(&lock);
 	return r;
 }
@@ -108,6 +129,8 @@ end(int device)
 		destroy_contents();
 	else
 		(void)gs_stream_synchronize_all(NULL, device);
+	gs_space_discharge(device, primaries[device].local);
+	primaries[device].local = 0;
 	primaries[device].flags = 0;
 	memset(primaries[device].peers, 0, sizeof(primaries[device].peers));
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/softgpu/driver/common.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -423,6 +424,59 @@ unloading_returns_the_memory_of_variables(void **state)
 	assert_int_equal(after, before);
 }
 
+/* Blocks of 1024 threads, each with so many bytes of local memory. */
+static CUresult
+launch_with_local(unsigned int blocks, size_t bytes)
+{
+	CUfunction function;
+	CUlibrary library;
+	CUresult r;
+	char text[512];
+	CUkernel kernel;
+
+	(void)snprintf(
+		text, sizeof(text),
+		".version 7.0\n.target sm_70\n.address_size 64\n"
+		".visible .entry wide() {\n .local .align 16 .b8 room[%zu];\n .reg .u32 %%r;\n"
+		" mov.u32 %%r, 1;\n st.local.u32 [room], %%r;\n ret;\n}\n",
+		bytes);
+	check(cuLibraryLoadData(&library, text, NULL, NULL, 0, NULL, NULL, 0));
+	check(cuLibraryGetKernel(&kernel, library, "wide"));
+	check(cuKernelGetFunction(&function, kernel));
+	r = cuLaunchKernel(function, blocks, 1, 1, 1024, 1, 1, 0, NULL, NULL, NULL);
+	check(cuStreamSynchronize(NULL));
+	check(cuLibraryUnload(library));
+	return r;
+}
+
+static void
+local_memory_is_the_devices(void **state)
+{
+	const size_t threads = (size_t)2 * 2048;
+	size_t before, after, total;
+	CUdeviceptr filled;
+
+	check(cuMemGetInfo_v2(&before, &total));
+	/* Such as every context has it. */
+	check(launch_with_local(4, 1024));
+	check(cuMemGetInfo_v2(&after, &total));
+	assert_int_equal(after, before);
+	check(launch_with_local(1, 2048));
+	check(launch_with_local(1, 1536));
+	check(cuMemGetInfo_v2(&after, &total));
+	assert_int_equal(before - after, 1024 * 2048);
+	/* Of a large grid, those that run at a time. */
+	check(launch_with_local(100, 2048));
+	check(cuMemGetInfo_v2(&after, &total));
+	assert_int_equal(before - after, threads * 2048);
+	/* The device has no room for more. */
+	check(cuMemAlloc_v2(&filled, after - threads * 1024));
+	assert_int_equal(launch_with_local(4, 4096), CUDA_ERROR_OUT_OF_MEMORY);
+	check(launch_with_local(4, 2048));
+	check(cuMemFree_v2(filled));
+	check(launch_with_local(4, 4096));
+}
+
 int
 main(void)
 {
@@ -443,8 +497,11 @@ main(void)
 		cmocka_unit_test(kernels_of_a_stream_run_in_order),
 		cmocka_unit_test(printing_appears_when_somebody_waits),
 		cmocka_unit_test(unloading_returns_the_memory_of_variables),
+		cmocka_unit_test(local_memory_is_the_devices),
 	};
 
+	/* Local memory is for so many of them. */
+	(void)setenv("GPUPOOL_SOFT_MULTIPROCESSORS", "2", 1);
 	gs_test_deadline(60);
 	return cmocka_run_group_tests(tests, gs_test_setup, gs_test_teardown);
 }
