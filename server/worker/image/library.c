@@ -254,34 +254,64 @@ make_room(int device)
 		unload(library);
 }
 
+/* Waits for a turn to unpack so many bytes and for a quiet moment.  While it waits for one it has
+ * not the other: for a quiet moment other sessions are stopped, and who unpacks may take long.
+ * false: the session is closing. */
+static bool
+loading_begin(struct gpd_session *session, int device, struct gpd_unpacking *unpacking,
+	      uint64_t size)
+{
+	while (gpd_unpacking_begin(unpacking, session, size)) {
+		gpd_unpacking_end(unpacking);
+		if (gpd_session_quiet_begin(session, device) &&
+		    gpd_unpacking_try(unpacking, session, size))
+			return true;
+		gpd_session_quiet_end(session, device);
+		if (atomic_load(&session->closing) || atomic_load(&gpd_devices.lost))
+			break;
+	}
+	return false;
+}
+
+static void
+loading_end(struct gpd_session *session, int device, struct gpd_unpacking *unpacking)
+{
+	gpd_unpacking_end(unpacking);
+	gpd_session_quiet_end(session, device);
+}
+
 /* All that the driver loads is loaded here and in load_function(). */
 static CUresult
 load(struct gpd_session *session, struct gpd_library *library, int device, struct gp_bytes options)
 {
-	CUresult result = CUDA_ERROR_DEINITIALIZED;
 	struct gpd_unpacking unpacking;
+	CUresult result;
 
-	if (gpd_session_quiet_begin(session, device) &&
-	    gpd_unpacking_begin(&unpacking, session, library->driver_size)) {
-		make_room(device);
-		result = gpd_image_load(library, device, options);
-		gpd_unpacking_end(&unpacking);
-	}
-	gpd_session_quiet_end(session, device);
+	if (!loading_begin(session, device, &unpacking, library->driver_size))
+		return CUDA_ERROR_DEINITIALIZED;
+	make_room(device);
+	result = gpd_image_load(library, device, options);
+	loading_end(session, device, &unpacking);
 	return result;
 }
 
+/* With a library's first function the driver may unpack or compile all of it.  session: NULL while
+ * the library itself is loaded. */
 static CUresult
-load_function(struct gpd_session *session, const struct gpd_kernel *kernel, int device,
-	      struct gpd_function *function)
+load_function(struct gpd_session *session, struct gpd_library *library, uint32_t index, int device,
+	      struct gpd_function *function) GP_LOCKED(library->lock)
 {
-	CUresult result = CUDA_ERROR_DEINITIALIZED;
+	const uint64_t size = library->unpacked[device] ? 0 : library->driver_size;
+	struct gpd_unpacking unpacking;
+	CUresult result;
 
-	if (!session)
-		return gpd_image_load_function(kernel, function);
-	if (gpd_session_quiet_begin(session, device))
-		result = gpd_image_load_function(kernel, function);
-	gpd_session_quiet_end(session, device);
+	if (session && !loading_begin(session, device, &unpacking, size))
+		return CUDA_ERROR_DEINITIALIZED;
+	result = gpd_image_load_function(&library->kernels[index], function);
+	if (session)
+		loading_end(session, device, &unpacking);
+	if (result == CUDA_SUCCESS)
+		library->unpacked[device] = true;
 	return result;
 }
 
@@ -442,8 +472,7 @@ gpd_library_function(struct gpd_session *session, struct gpd_library *library, u
 	if (!functions)
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	else if (!atomic_load(&functions[index].driver))
-		result =
-			load_function(session, &library->kernels[index], device, &functions[index]);
+		result = load_function(session, library, index, device, &functions[index]);
 	pthread_mutex_unlock(&library->lock);
 	if (result == CUDA_SUCCESS)
 		*function_p = &functions[index];

@@ -63,6 +63,9 @@ struct gpd_library {
 	void *gone_arg;
 
 	pthread_mutex_t lock; /* over loading functions */
+	/* The driver has loaded a function for the device, and with it unpacked or compiled the
+	 * rest; lock. */
+	bool unpacked[GPD_DEVICES_MAX];
 	pthread_mutex_t allowing;
 	/* On first use: per kernel. */
 	_Atomic(struct gpd_function *) functions[GPD_DEVICES_MAX];

@@ -160,3 +160,22 @@ gpd_unpacking_begin(struct gpd_unpacking *unpacking, struct gpd_session *session
 	gpd_unpacking_end(unpacking);
 	return false;
 }
+
+bool
+gpd_unpacking_try(struct gpd_unpacking *unpacking, struct gpd_session *session, uint64_t size)
+{
+	bool is_free;
+
+	gpd_unpacking_init(unpacking, session);
+	if (size <= SMALL_MAX)
+		return true;
+	pthread_mutex_lock(&unpackings.lock);
+	is_free = unpackings.running < RUNNING_MAX && !has_turn(get_tenant(unpacking));
+	if (is_free) {
+		LL_PREPEND(unpackings.turns, unpacking);
+		unpackings.running++;
+		unpacking->has_turn = unpacking->is_running = true;
+	}
+	pthread_mutex_unlock(&unpackings.lock);
+	return is_free;
+}

@@ -33,6 +33,8 @@ CUresult gpd_unpacking_charge(struct gpd_session *session, uint64_t size);
  * false: the session is closing, and there is nothing to end. */
 bool gpd_unpacking_begin(struct gpd_unpacking *unpacking, struct gpd_session *session,
 			 uint64_t size);
+/* The same without waiting; false also if others have their turns. */
+bool gpd_unpacking_try(struct gpd_unpacking *unpacking, struct gpd_session *session, uint64_t size);
 void gpd_unpacking_end(struct gpd_unpacking *unpacking);
 
 #endif /* GPD_UNPACKING_H */

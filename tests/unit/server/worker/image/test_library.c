@@ -3,6 +3,7 @@
 #include "server/worker/device/driver.h"
 #include "server/worker/device/quiet.h"
 #include "server/worker/device/quiet_jobs.h"
+#include "server/worker/image/unpacking.h"
 #include "tests/unit/server/library_fixture.h"
 
 #include <pthread.h>
@@ -278,6 +279,78 @@ what_cannot_be_asked_for_lack_of_memory_is_not_loaded(void **state)
 	assert_int_equal(loads, 2);
 }
 
+struct waiter {
+	pthread_t thread;
+	struct gpd_library *library;
+	uint32_t kernel;
+	CUresult result;
+};
+
+static void *
+wait_for_turn(void *arg)
+{
+	struct waiter *waiter = arg;
+	struct gpd_function *function;
+
+	waiter->result =
+		gpd_library_function(&ours.session, waiter->library, waiter->kernel, 0, &function);
+	return NULL;
+}
+
+static void
+begin(struct waiter *waiter)
+{
+	assert_int_equal(pthread_create(&waiter->thread, NULL, wait_for_turn, waiter), 0);
+}
+
+static void
+end(struct waiter *waiter)
+{
+	assert_int_equal(pthread_join(waiter->thread, NULL), 0);
+	assert_int_equal(waiter->result, CUDA_SUCCESS);
+}
+
+/* As the image of a library of many kernels does, of which loading it loads none. */
+static void
+make_lazy(struct gpd_library *library)
+{
+	library->driver_size = 8 << 20;
+	library->unpacked[0] = false;
+	for (int i = 0; i < KERNELS; i++)
+		atomic_store(&atomic_load(&library->functions[0])[i].driver, NULL);
+}
+
+static void
+what_the_driver_unpacks_late_takes_a_turn_as_well(void **state)
+{
+	struct gpd_unpacking other;
+	struct gpd_use use;
+	struct waiter waiter = { .kernel = 0 };
+
+	load(&ours, PLAIN);
+	assert_int_equal(gpd_image_kernel(&ours.session, (uint64_t)IMAGE << 32, 0, &use),
+			 CUDA_SUCCESS);
+	waiter.library = use.image->library;
+	make_lazy(waiter.library);
+	functions = 0;
+	assert_true(gpd_unpacking_begin(&other, &theirs.session, 8 << 20));
+	begin(&waiter);
+	usleep(50000);
+	assert_int_equal(functions, 0);
+	/* Nobody is stopped for it meanwhile. */
+	assert_int_equal(ours.session.loading_since_ms, 0);
+	gpd_unpacking_end(&other);
+	end(&waiter);
+	assert_int_equal(functions, 1);
+	/* The rest is unpacked then, and waits for nobody. */
+	assert_true(gpd_unpacking_begin(&other, &theirs.session, 8 << 20));
+	waiter.kernel = 1;
+	begin(&waiter);
+	end(&waiter);
+	assert_int_equal(functions, 2);
+	gpd_unpacking_end(&other);
+}
+
 int
 main(void)
 {
@@ -295,6 +368,7 @@ main(void)
 		LIBRARY_TEST(what_waits_to_be_unloaded_counts_and_goes_at_the_next_load),
 		LIBRARY_TEST(code_counts_for_each_session_that_has_loaded_it),
 		LIBRARY_TEST(what_cannot_be_asked_for_lack_of_memory_is_not_loaded),
+		LIBRARY_TEST(what_the_driver_unpacks_late_takes_a_turn_as_well),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
