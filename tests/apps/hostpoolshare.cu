@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A pool of host memory of one process in another: kernels, copies and the host of both use the
  * same memory, in the order of events and of messages. */
-#include "app.h"
+#include "peer_app.h"
 
 #include <atomic>
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define ROUNDS 3
@@ -15,7 +13,6 @@
 static const cudaMemAllocationHandleType type = cudaMemHandleTypePosixFileDescriptor;
 static const size_t large = (2 << 20) / sizeof(int) + 7, small = 1000;
 static cudaStream_t stream;
-static int peer;
 
 static __global__ void
 fill(int *data, size_t count, int first)
@@ -52,69 +49,6 @@ expect(const int *data, size_t count, int first, int line)
 }
 
 #define EXPECT_WORDS(data, count, first) expect(data, count, first, __LINE__)
-
-static void
-put(const void *data, size_t size)
-{
-	REQUIRE(write(peer, data, size) == (ssize_t)size);
-}
-
-static void
-get(void *data, size_t size)
-{
-	REQUIRE(recv(peer, data, size, MSG_WAITALL) == (ssize_t)size);
-}
-
-static void
-nudge()
-{
-	put("x", 1);
-}
-
-static void
-await()
-{
-	char byte;
-
-	get(&byte, 1);
-}
-
-static void
-pass(int fd)
-{
-	char byte = 'x', control[CMSG_SPACE(sizeof(int))] = {};
-	iovec data = { &byte, 1 };
-	msghdr message = {};
-
-	message.msg_iov = &data;
-	message.msg_iovlen = 1;
-	message.msg_control = control;
-	message.msg_controllen = sizeof(control);
-	cmsghdr *header = CMSG_FIRSTHDR(&message);
-	header->cmsg_level = SOL_SOCKET;
-	header->cmsg_type = SCM_RIGHTS;
-	header->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(header), &fd, sizeof(fd));
-	REQUIRE(sendmsg(peer, &message, 0) == 1);
-}
-
-/* -1: the other process has ended. */
-static int
-take()
-{
-	char byte, control[CMSG_SPACE(sizeof(int))] = {};
-	iovec data = { &byte, 1 };
-	msghdr message = {};
-	int fd = -1;
-
-	message.msg_iov = &data;
-	message.msg_iovlen = 1;
-	message.msg_control = control;
-	message.msg_controllen = sizeof(control);
-	if (recvmsg(peer, &message, 0) == 1 && CMSG_FIRSTHDR(&message))
-		memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(fd));
-	return fd;
-}
 
 static cudaError_t
 create(cudaMemPool_t *pool, cudaMemLocationType where, int types)
@@ -153,7 +87,7 @@ put_pointer(int *data)
 	cudaMemPoolPtrExportData exported;
 
 	CHECK(cudaMemPoolExportPointer(&exported, data));
-	put(&exported, sizeof(exported));
+	app_put(&exported, sizeof(exported));
 }
 
 static void
@@ -275,23 +209,23 @@ produce_events(int *data)
 	cudaIpcEventHandle_t handle;
 	cudaEvent_t ready = create_event(&handle), back;
 
-	put(&handle, sizeof(handle));
-	get(&handle, sizeof(handle));
+	app_put(&handle, sizeof(handle));
+	app_get(&handle, sizeof(handle));
 	CHECK(cudaIpcOpenEventHandle(&back, handle));
 	for (int round = 1; round <= ROUNDS; round++) {
 		released = false;
 		CHECK(cudaLaunchHostFunc(stream, hold, nullptr));
 		fill<<<32, 256, 0, stream>>>(data, large, round * 1000);
 		CHECK(cudaEventRecord(ready, stream));
-		nudge();
-		await();
+		app_nudge();
+		app_await();
 		CHECK(cudaStreamWaitEvent(stream, back, 0));
 		add<<<32, 256, 0, stream>>>(data, large, 10);
 		released = true;
 		CHECK(cudaStreamSynchronize(stream));
 		EXPECT_WORDS(data, large, round * 1000 + 11);
-		nudge();
-		await();
+		app_nudge();
+		app_await();
 	}
 	CHECK(cudaEventDestroy(back));
 	CHECK(cudaEventDestroy(ready));
@@ -305,25 +239,25 @@ consume_events(int *data)
 	cudaIpcEventHandle_t handle;
 	cudaEvent_t ready, back;
 
-	get(&handle, sizeof(handle));
+	app_get(&handle, sizeof(handle));
 	CHECK(cudaIpcOpenEventHandle(&ready, handle));
 	back = create_event(&handle);
-	put(&handle, sizeof(handle));
+	app_put(&handle, sizeof(handle));
 	for (int round = 1; round <= ROUNDS; round++) {
-		await();
+		app_await();
 		CHECK(cudaStreamWaitEvent(stream, ready, 0));
 		CHECK(cudaMemcpyAsync(device, data, large * sizeof(int), cudaMemcpyDefault,
 				      stream));
 		add<<<32, 256, 0, stream>>>(data, large, 1);
 		CHECK(cudaEventRecord(back, stream));
-		nudge();
-		await();
+		app_nudge();
+		app_await();
 		CHECK(cudaMemcpyAsync(copy.data(), device, large * sizeof(int), cudaMemcpyDefault,
 				      stream));
 		CHECK(cudaStreamSynchronize(stream));
 		EXPECT_WORDS(copy.data(), large, round * 1000);
 		EXPECT_WORDS(data, large, round * 1000 + 11);
-		nudge();
+		app_nudge();
 	}
 	CHECK(cudaFree(device));
 	CHECK(cudaEventDestroy(back));
@@ -351,8 +285,7 @@ produce()
 	    cudaSuccess)
 		CHECK(cudaMemPoolDestroy(none));
 	(void)cudaGetLastError();
-	pass(fd);
-	close(fd);
+	app_pass(fd);
 	first = allocate(pool, large);
 	second = allocate(pool, small);
 	/* The host of one process, and kernels of the other. */
@@ -360,21 +293,21 @@ produce()
 	write_on_host(second, small, 2);
 	put_pointer(first);
 	put_pointer(second);
-	await();
+	app_await();
 	EXPECT_WORDS(first, large, 101);
 	EXPECT_WORDS(second, small, 302);
 	/* A kernel of one, and the host of the other. */
 	fill<<<32, 256, 0, stream>>>(first, large, 5);
 	CHECK(cudaStreamSynchronize(stream));
-	nudge();
-	await();
+	app_nudge();
+	app_await();
 	add<<<32, 256, 0, stream>>>(first, large, 1);
 	CHECK(cudaStreamSynchronize(stream));
 	EXPECT_WORDS(first, large, 8);
 	produce_events(first);
 	/* What the other process wrote before it freed the memory. */
-	nudge();
-	await();
+	app_nudge();
+	app_await();
 	EXPECT_WORDS(second, small, 4007);
 	EXPECT_WORDS(first, large, 6000);
 	CHECK(cudaFreeAsync(first, stream));
@@ -384,7 +317,7 @@ produce()
 	fill<<<32, 256, 0, stream>>>(first, large, 70);
 	CHECK(cudaStreamSynchronize(stream));
 	put_pointer(first);
-	await();
+	app_await();
 	EXPECT_WORDS(first, large, 71);
 	CHECK(cudaFreeAsync(first, stream));
 	CHECK(cudaStreamSynchronize(stream));
@@ -412,7 +345,7 @@ consume()
 	cudaMemPoolPtrExportData large_data, small_data;
 	cudaPointerAttributes attributes;
 	cudaMemPool_t pool;
-	int fd = take(), *first, *second;
+	int fd = app_take(), *first, *second;
 	void *none;
 
 	if (fd < 0)
@@ -422,8 +355,8 @@ consume()
 	CHECK(cudaMemPoolImportFromShareableHandle(&pool, (void *)(intptr_t)fd, type, 0));
 	close(fd);
 	give_device(pool);
-	get(&large_data, sizeof(large_data));
-	get(&small_data, sizeof(small_data));
+	app_get(&large_data, sizeof(large_data));
+	app_get(&small_data, sizeof(small_data));
 	refuse_bytes(pool, &small_data);
 	first = import_once(pool, &large_data);
 	second = import_once(pool, &small_data);
@@ -438,13 +371,13 @@ consume()
 	add<<<32, 256, 0, stream>>>(first, large, 100);
 	add<<<32, 256, 0, stream>>>(second, small, 300);
 	CHECK(cudaStreamSynchronize(stream));
-	nudge();
-	await();
+	app_nudge();
+	app_await();
 	EXPECT_WORDS(first, large, 5);
 	write_on_host(first, large, 7);
-	nudge();
+	app_nudge();
 	consume_events(first);
-	await();
+	app_await();
 	/* Freed in the order of the stream, and imported again behind the work that uses it. */
 	fill<<<32, 256, 0, stream>>>(second, small, 4000);
 	CHECK(cudaFreeAsync(second, stream));
@@ -455,33 +388,19 @@ consume()
 	CHECK(cudaFreeAsync(first, stream));
 	CHECK(cudaStreamSynchronize(stream));
 	EXPECT(cudaErrorInvalidValue, cudaFree(first));
-	nudge();
-	get(&large_data, sizeof(large_data));
+	app_nudge();
+	app_get(&large_data, sizeof(large_data));
 	first = import_once(pool, &large_data);
 	add<<<32, 256, 0, stream>>>(first, large, 1);
 	CHECK(cudaStreamSynchronize(stream));
 	CHECK(cudaFree(first));
 	CHECK(cudaMemPoolDestroy(pool));
-	nudge();
+	app_nudge();
 	return 0;
 }
 
 int
 main()
 {
-	int pair[2], status;
-	pid_t child;
-
-	REQUIRE(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
-	child = fork();
-	REQUIRE(child >= 0);
-	peer = pair[child == 0];
-	close(pair[child != 0]);
-	if (child == 0)
-		return consume();
-	produce();
-	close(peer);
-	REQUIRE(waitpid(child, &status, 0) == child);
-	REQUIRE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-	return app_ok("hostpoolshare");
+	return app_run_both("hostpoolshare", produce, consume);
 }

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Virtual memory management of the host's memory, as NCCL uses it: at one address for both sides.
  */
+#include "peer_app.h"
 #include "physical_app.h"
 
-#include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 static __global__ void
@@ -177,50 +176,12 @@ answer(volatile int *words, int messages)
 	}
 }
 
-static void
-send_fd(int to, int fd)
-{
-	char byte = 0, control[CMSG_SPACE(sizeof(int))] = {};
-	iovec io = { &byte, 1 };
-	msghdr message = {};
-	cmsghdr *header;
-
-	message.msg_iov = &io;
-	message.msg_iovlen = 1;
-	message.msg_control = control;
-	message.msg_controllen = sizeof(control);
-	header = CMSG_FIRSTHDR(&message);
-	header->cmsg_level = SOL_SOCKET;
-	header->cmsg_type = SCM_RIGHTS;
-	header->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(header), &fd, sizeof(fd));
-	REQUIRE(sendmsg(to, &message, 0) == 1);
-}
-
-/* -1: the other side has none. */
-static int
-receive_fd(int from)
-{
-	char byte, control[CMSG_SPACE(sizeof(int))] = {};
-	iovec io = { &byte, 1 };
-	msghdr message = {};
-	int fd = -1;
-
-	message.msg_iov = &io;
-	message.msg_iovlen = 1;
-	message.msg_control = control;
-	message.msg_controllen = sizeof(control);
-	if (recvmsg(from, &message, 0) == 1 && CMSG_FIRSTHDR(&message))
-		memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(fd));
-	return fd;
-}
-
 /* Another process: its kernel answers what the first one writes. */
 static int
-serve(int socket)
+serve()
 {
 	CUmemGenericAllocationHandle handle;
-	int fd = receive_fd(socket), *words;
+	int fd = app_take(), *words;
 
 	if (fd < 0)
 		return 0;
@@ -239,7 +200,7 @@ serve(int socket)
 }
 
 static void
-talk_to(int socket)
+talk_to()
 {
 	CUmemGenericAllocationHandle handle = make(properties(
 		CU_MEM_LOCATION_TYPE_HOST_NUMA, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
@@ -249,8 +210,7 @@ talk_to(int socket)
 	words[0] = 1234;
 	DCHECK(DRIVER(cuMemExportToShareableHandle)(&fd, handle,
 						    CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
-	send_fd(socket, fd);
-	close(fd);
+	app_pass(fd);
 	for (int message = 1; message <= 5; message++) {
 		for (int i = 0; i < 4; i++)
 			words[THERE + i] = message * 10 + i;
@@ -307,7 +267,7 @@ ask_wrongly(void)
 }
 
 static int
-run(int socket)
+run()
 {
 	int node = 0, host = 0;
 
@@ -324,26 +284,13 @@ run(int socket)
 	use(CU_MEM_LOCATION_TYPE_HOST_NUMA);
 	use(CU_MEM_LOCATION_TYPE_HOST);
 	pass_on();
-	talk_to(socket);
+	talk_to();
 	ask_wrongly();
-	return app_ok("hostvmm");
+	return 0;
 }
 
 int
 main()
 {
-	int pair[2], status, result;
-	pid_t child;
-
-	REQUIRE(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
-	child = fork();
-	REQUIRE(child >= 0);
-	close(pair[child != 0]);
-	if (child == 0)
-		return serve(pair[1]);
-	result = run(pair[0]);
-	close(pair[0]);
-	REQUIRE(waitpid(child, &status, 0) == child);
-	REQUIRE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-	return result;
+	return app_run_both("hostvmm", run, serve);
 }

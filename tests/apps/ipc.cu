@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory and events of one process in another: the processes take turns with a buffer, ordered by
  * an event alone, and tell each other by a socket that CUDA does not see. */
-#include "app.h"
+#include "peer_app.h"
 
 #include <cuda.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #define ROUNDS 40
 
@@ -16,7 +13,6 @@ struct handles {
 };
 
 static const size_t count = 1 << 20, few = 1000;
-static int peer;
 
 static __global__ void
 step(int *data, size_t count, int expected, int next, int *wrong)
@@ -27,32 +23,6 @@ step(int *data, size_t count, int expected, int next, int *wrong)
 			atomicAdd(wrong, 1);
 		data[i] = next + (int)i;
 	}
-}
-
-static void
-tell(const void *data, size_t size)
-{
-	REQUIRE(write(peer, data, size) == (ssize_t)size);
-}
-
-static void
-hear(void *data, size_t size)
-{
-	REQUIRE(recv(peer, data, size, MSG_WAITALL) == (ssize_t)size);
-}
-
-static void
-nudge()
-{
-	tell("x", 1);
-}
-
-static void
-await()
-{
-	char x;
-
-	hear(&x, 1);
 }
 
 /* Each of the two has every other turn.  Nobody synchronises but by the event. */
@@ -67,16 +37,16 @@ take_turns(int *data, cudaEvent_t event, bool first)
 	CHECK(cudaDeviceSynchronize());
 	for (int round = first ? 0 : 1; round < ROUNDS; round += 2) {
 		if (round > 0) {
-			await();
+			app_await();
 			CHECK(cudaStreamWaitEvent(stream, event, 0));
 		}
 		step<<<64, 256, 0, stream>>>(data, count, round * 3, round * 3 + 3, wrong);
 		CHECK(cudaGetLastError());
 		CHECK(cudaEventRecord(event, stream));
-		nudge();
+		app_nudge();
 	}
 	if (first)
-		await();
+		app_await();
 	CHECK(cudaEventSynchronize(event));
 	CHECK(cudaStreamSynchronize(stream));
 	REQUIRE(app_download(wrong, 1)[0] == 0);
@@ -120,17 +90,17 @@ produce()
 	CHECK(cudaIpcGetEventHandle(&all.event, event));
 	CHECK(cudaDeviceSynchronize());
 	refuse_in_the_same_process(all);
-	tell(&all, sizeof(all));
+	app_put(&all, sizeof(all));
 	take_turns(large, event, true);
 	REQUIRE(app_download(large, count) == counted(count, ROUNDS * 3));
-	await();
+	app_await();
 	/* What the other has written. */
 	REQUIRE(app_download(small, few) == counted(few, 9000));
 	REQUIRE(app_download(before, few) == counted(few, 5000));
 	CHECK(cudaMemcpy(small, counted(few, 100).data(), few * sizeof(int), cudaMemcpyDefault));
 	CHECK(cudaDeviceSynchronize());
-	nudge();
-	await();
+	app_nudge();
+	app_await();
 	CHECK(cudaEventDestroy(event));
 	CHECK(cudaFree(large));
 	CHECK(cudaFree(small));
@@ -161,7 +131,7 @@ consume()
 	handles all;
 
 	CHECK(cudaSetDevice(0));
-	hear(&all, sizeof(all));
+	app_get(&all, sizeof(all));
 	CHECK(cudaIpcOpenMemHandle((void **)&large, all.large, cudaIpcMemLazyEnablePeerAccess));
 	CHECK(cudaIpcOpenMemHandle((void **)&small, all.small, cudaIpcMemLazyEnablePeerAccess));
 	CHECK(cudaIpcOpenEventHandle(&event, all.event));
@@ -170,32 +140,19 @@ consume()
 	REQUIRE(app_download(small, few) == counted(few, 7000));
 	CHECK(cudaMemcpy(small, counted(few, 9000).data(), few * sizeof(int), cudaMemcpyDefault));
 	CHECK(cudaDeviceSynchronize());
-	nudge();
-	await();
+	app_nudge();
+	app_await();
 	REQUIRE(app_download(small, few) == counted(few, 100));
 	CHECK(cudaEventDestroy(event));
 	CHECK(cudaIpcCloseMemHandle(small));
 	CHECK(cudaIpcCloseMemHandle(large));
 	EXPECT(cudaErrorInvalidValue, cudaIpcCloseMemHandle(large));
-	nudge();
+	app_nudge();
 	return 0;
 }
 
 int
 main()
 {
-	int pair[2], status;
-	pid_t child;
-
-	REQUIRE(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
-	child = fork();
-	REQUIRE(child >= 0);
-	peer = pair[child == 0];
-	close(pair[child != 0]);
-	if (child == 0)
-		return consume();
-	produce();
-	REQUIRE(waitpid(child, &status, 0) == child);
-	REQUIRE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-	return app_ok("ipc");
+	return app_run_both("ipc", produce, consume);
 }

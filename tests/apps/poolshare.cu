@@ -2,16 +2,13 @@
 /* A memory pool of one process in another: a descriptor for the pool, 64 bytes for each pointer,
  * and an event that says when the memory is ready.  poolshare -answers: prints what is answered
  * where CUDA's documentation is silent, in one process. */
-#include "app.h"
+#include "peer_app.h"
 
-#include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 static const cudaMemAllocationHandleType type = cudaMemHandleTypePosixFileDescriptor;
 static const size_t large = (5 << 20) / sizeof(int) + 7, small = 1000;
 static cudaStream_t stream;
-static int peer;
 
 static __global__ void
 fill(int *data, size_t count, int first)
@@ -37,69 +34,6 @@ expect(const int *data, size_t count, int first)
 	CHECK(cudaStreamSynchronize(stream));
 	for (size_t i = 0; i < count; i++)
 		REQUIRE(host[i] == first + (int)i);
-}
-
-static void
-put(const void *data, size_t size)
-{
-	REQUIRE(write(peer, data, size) == (ssize_t)size);
-}
-
-static void
-get(void *data, size_t size)
-{
-	REQUIRE(recv(peer, data, size, MSG_WAITALL) == (ssize_t)size);
-}
-
-static void
-nudge()
-{
-	put("x", 1);
-}
-
-static void
-await()
-{
-	char byte;
-
-	get(&byte, 1);
-}
-
-static void
-pass(int fd)
-{
-	char byte = 'x', control[CMSG_SPACE(sizeof(int))] = {};
-	iovec data = { &byte, 1 };
-	msghdr message = {};
-
-	message.msg_iov = &data;
-	message.msg_iovlen = 1;
-	message.msg_control = control;
-	message.msg_controllen = sizeof(control);
-	cmsghdr *header = CMSG_FIRSTHDR(&message);
-	header->cmsg_level = SOL_SOCKET;
-	header->cmsg_type = SCM_RIGHTS;
-	header->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(header), &fd, sizeof(fd));
-	REQUIRE(sendmsg(peer, &message, 0) == 1);
-	close(fd);
-}
-
-static int
-take()
-{
-	char byte, control[CMSG_SPACE(sizeof(int))];
-	iovec data = { &byte, 1 };
-	msghdr message = {};
-	int fd;
-
-	message.msg_iov = &data;
-	message.msg_iovlen = 1;
-	message.msg_control = control;
-	message.msg_controllen = sizeof(control);
-	REQUIRE(recvmsg(peer, &message, 0) == 1);
-	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(fd));
-	return fd;
 }
 
 static void
@@ -142,7 +76,7 @@ put_pointer(int *data)
 	cudaMemPoolPtrExportData exported;
 
 	CHECK(cudaMemPoolExportPointer(&exported, data));
-	put(&exported, sizeof(exported));
+	app_put(&exported, sizeof(exported));
 }
 
 /* What is not made for others is not given to them. */
@@ -187,10 +121,10 @@ produce()
 	refuse();
 	pool = make_pool(type);
 	CHECK(cudaMemPoolExportToShareableHandle(&fd, pool, type, 0));
-	pass(fd);
+	app_pass(fd);
 	CHECK(cudaEventCreateWithFlags(&ready, cudaEventDisableTiming | cudaEventInterprocess));
 	CHECK(cudaIpcGetEventHandle(&handle, ready));
-	put(&handle, sizeof(handle));
+	app_put(&handle, sizeof(handle));
 	first = allocate(pool, large);
 	second = allocate(pool, small);
 	third = allocate(pool, small);
@@ -200,16 +134,16 @@ produce()
 	put_pointer(first);
 	put_pointer(second);
 	CHECK(cudaEventRecord(ready, stream));
-	nudge();
-	await();
+	app_nudge();
+	app_await();
 	expect(first, large, 4000);
 	expect(second, small, 5000);
 	expect(third, small, 3000);
 	write_to(second, small, 6000);
 	CHECK(cudaEventRecord(ready, stream));
-	nudge();
+	app_nudge();
 	/* The other process has freed all of it. */
-	await();
+	app_await();
 	expect(second, small, 6000);
 	CHECK(cudaFreeAsync(first, stream));
 	CHECK(cudaFreeAsync(second, stream));
@@ -230,7 +164,7 @@ get_pointer(cudaMemPool_t pool)
 	cudaMemPoolPtrExportData exported;
 	void *data, *again;
 
-	get(&exported, sizeof(exported));
+	app_get(&exported, sizeof(exported));
 	CHECK(cudaMemPoolImportPointer(&data, pool, &exported));
 	CHECK(cudaMemPoolImportPointer(&again, pool, &exported));
 	REQUIRE(again == data);
@@ -249,14 +183,14 @@ consume()
 	int fd;
 
 	prepare();
-	fd = take();
+	fd = app_take();
 	CHECK(cudaMemPoolImportFromShareableHandle(&pool, (void *)(intptr_t)fd, type, 0));
 	close(fd);
-	get(&handle, sizeof(handle));
+	app_get(&handle, sizeof(handle));
 	CHECK(cudaIpcOpenEventHandle(&ready, handle));
 	first = get_pointer(pool);
 	second = get_pointer(pool);
-	await();
+	app_await();
 	CHECK(cudaStreamWaitEvent(stream, ready, 0));
 	expect(first, large, 1000);
 	expect(second, small, 2000);
@@ -269,8 +203,8 @@ consume()
 	write_to(first, large, 4000);
 	write_to(second, small, 5000);
 	CHECK(cudaStreamSynchronize(stream));
-	nudge();
-	await();
+	app_nudge();
+	app_await();
 	CHECK(cudaStreamWaitEvent(stream, ready, 0));
 	expect(second, small, 6000);
 	CHECK(cudaFreeAsync(first, stream));
@@ -278,7 +212,7 @@ consume()
 	CHECK(cudaFree(second));
 	EXPECT(cudaErrorInvalidValue, cudaFree(second));
 	CHECK(cudaMemPoolDestroy(pool));
-	nudge();
+	app_nudge();
 	return 0;
 }
 
@@ -323,21 +257,8 @@ answers()
 int
 main(int argc, char **argv)
 {
-	int pair[2], status;
-	pid_t child;
-
 	if (argc > 1 && strcmp(argv[1], "-answers") == 0)
 		return answers();
 
-	REQUIRE(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
-	child = fork();
-	REQUIRE(child >= 0);
-	peer = pair[child == 0];
-	close(pair[child != 0]);
-	if (child == 0)
-		return consume();
-	produce();
-	REQUIRE(waitpid(child, &status, 0) == child);
-	REQUIRE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-	return app_ok("poolshare");
+	return app_run_both("poolshare", produce, consume);
 }

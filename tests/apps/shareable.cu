@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Physical memory of one process in another, by descriptors that the two pass over a socket. */
+#include "peer_app.h"
 #include "physical_app.h"
 
-#include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 static __global__ void
@@ -17,7 +16,6 @@ fill(int *data, size_t count, int first)
 static const CUmemAllocationHandleType type = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
 static CUmemAllocationProp prop;
 static size_t granule;
-static int peer;
 
 static void
 prepare()
@@ -62,57 +60,6 @@ expect(const int *data, int first)
 
 	for (size_t i = 0; i < host.size(); i++)
 		REQUIRE(host[i] == first + (int)i);
-}
-
-static void
-pass(int fd)
-{
-	char byte = 'x', control[CMSG_SPACE(sizeof(int))] = {};
-	iovec data = { &byte, 1 };
-	msghdr message = {};
-
-	message.msg_iov = &data;
-	message.msg_iovlen = 1;
-	message.msg_control = control;
-	message.msg_controllen = sizeof(control);
-	cmsghdr *header = CMSG_FIRSTHDR(&message);
-	header->cmsg_level = SOL_SOCKET;
-	header->cmsg_type = SCM_RIGHTS;
-	header->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(header), &fd, sizeof(fd));
-	REQUIRE(sendmsg(peer, &message, 0) == 1);
-	close(fd);
-}
-
-static int
-take()
-{
-	char byte, control[CMSG_SPACE(sizeof(int))];
-	iovec data = { &byte, 1 };
-	msghdr message = {};
-	int fd;
-
-	message.msg_iov = &data;
-	message.msg_iovlen = 1;
-	message.msg_control = control;
-	message.msg_controllen = sizeof(control);
-	REQUIRE(recvmsg(peer, &message, 0) == 1);
-	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(fd));
-	return fd;
-}
-
-static void
-nudge()
-{
-	REQUIRE(write(peer, "x", 1) == 1);
-}
-
-static void
-await()
-{
-	char byte;
-
-	REQUIRE(read(peer, &byte, 1) == 1);
 }
 
 static CUmemGenericAllocationHandle
@@ -164,13 +111,13 @@ produce()
 	refuse();
 	memory = app_physical_create(prop, granule);
 	/* Before it is mapped anywhere. */
-	pass(export_of(memory));
+	app_pass(export_of(memory));
 	data = map(memory);
-	await();
+	app_await();
 	expect(data, 1000);
 	write_to(data, 2000);
-	nudge();
-	await();
+	app_nudge();
+	app_await();
 	/* In the same process, too. */
 	again = import_from(export_of(memory));
 	second = map(again);
@@ -179,7 +126,7 @@ produce()
 	DCHECK(DRIVER(cuMemRelease)(again));
 	unmap(data);
 	unmap(second);
-	nudge();
+	app_nudge();
 	return 0;
 }
 
@@ -191,18 +138,18 @@ consume()
 	int *data;
 
 	prepare();
-	memory = import_from(take());
+	memory = import_from(app_take());
 	DCHECK(DRIVER(cuMemGetAllocationPropertiesFromHandle)(&found, memory));
 	REQUIRE(found.type == prop.type && found.location.id == 0);
 	data = map(memory);
 	DCHECK(DRIVER(cuMemRelease)(memory));
 	write_to(data, 1000);
-	nudge();
-	await();
+	app_nudge();
+	app_await();
 	expect(data, 2000);
 	write_to(data, 3000);
-	nudge();
-	await();
+	app_nudge();
+	app_await();
 	/* The other process has it no more. */
 	expect(data, 3000);
 	unmap(data);
@@ -212,18 +159,5 @@ consume()
 int
 main()
 {
-	int pair[2], status;
-	pid_t child;
-
-	REQUIRE(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
-	child = fork();
-	REQUIRE(child >= 0);
-	peer = pair[child == 0];
-	close(pair[child != 0]);
-	if (child == 0)
-		return consume();
-	produce();
-	REQUIRE(waitpid(child, &status, 0) == child);
-	REQUIRE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-	return app_ok("shareable");
+	return app_run_both("shareable", produce, consume);
 }
