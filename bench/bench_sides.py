@@ -4,6 +4,7 @@ import argparse
 import functools
 import json
 import os
+import pwd
 import re
 import statistics
 import subprocess
@@ -109,6 +110,31 @@ class Daemon:
         self.process.terminate()
         self.process.wait()
         self.process.stdout.close()
+
+
+class SecureDaemon:
+    """A daemon that listens with TLS alone, and a token for it, which has its authority, too; need: says where a program is;
+    env: of a native program; user: the daemon's, where root runs this."""
+
+    def __init__(self, need, env, work, log_path, user='root', options=()):
+        pool, self.token = os.path.join(work, 'pool'), os.path.join(work, 'token')
+        for command in (['cert', 'init', '127.0.0.1'], ['token', 'create', 'default', '-o', self.token]):
+            subprocess.run([need('gpupoolctl'), *command, '-D', pool], env=env, check=True, capture_output=True)
+        if os.geteuid() == 0:
+            options = [f'--user={user}', *options]
+            owner = pwd.getpwnam(user)
+            os.chmod(work, 0o711)
+            for path in [pool, *(entry.path for entry in os.scandir(pool))]:
+                os.chown(path, owner.pw_uid, owner.pw_gid)
+        with open(log_path, 'w', encoding='utf-8') as log:
+            self.process = subprocess.Popen(
+                [need('gpupoold'), '--listen=tls://127.0.0.1:0', '--print-address', f'--tokens={pool}/tokens', f'--certificate={pool}/server.pem',
+                 f'--key={pool}/server.key', '--admin-socket', f'{pool}/admin', *options],
+                env={**env, 'GPUPOOL_CACHE_DIR': pool}, stdout=subprocess.PIPE, stderr=log, text=True)
+        line = self.process.stdout.readline()
+        if not line.startswith('listening on '):
+            sys.exit(f'bench: the daemon said {line!r}; see {log_path}')
+        self.address = line.split()[-1]
 
 
 class Side:

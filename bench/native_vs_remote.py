@@ -12,7 +12,6 @@ that is set. Exit status 1 if anything is worse than wanted.
 import argparse
 import json
 import os
-import pwd
 import re
 import shutil
 import signal
@@ -20,6 +19,8 @@ import subprocess
 import sys
 import tempfile
 import time
+
+from bench_sides import SecureDaemon
 
 FOLDERS = ['', 'server', 'client', 'ctl', 'bench/nbody', 'tests/apps', 'tests/integration', 'lib']
 
@@ -127,26 +128,14 @@ class Bench:
     def run(self, command, remote, timeout=120):
         return self.finish(self.start(command, remote, stdin=subprocess.DEVNULL), timeout)
 
-    def make_pool(self):
-        """Certificates and a token, and the daemon's options for them."""
-        pool = os.path.join(self.work, 'pool')
-        for command in (['cert', 'init', '127.0.0.1'], ['token', 'create', 'default', '-o', f'{self.work}/token']):
-            subprocess.run([self.need('gpupoolctl'), *command, '-D', pool], env=self.environment(False), check=True)
-        options = ['--listen=tls://127.0.0.1:0', f'--tokens={pool}/tokens', f'--certificate={pool}/server.pem',
-                   f'--key={pool}/server.key']
-        if os.geteuid() == 0:
-            nobody = pwd.getpwnam('nobody')
-            os.chmod(self.work, 0o711)
-            for path in [pool, *(entry.path for entry in os.scandir(pool))]:
-                os.chown(path, nobody.pw_uid, nobody.pw_gid)
-            options.append('--user=nobody')
-        return options
-
     def start_daemon(self):
         log_path = os.path.join(self.out or self.work, 'gpupoold.log')
-        options = self.make_pool() if self.secure else ['--listen=127.0.0.1:0']
+        if self.secure:
+            secure = SecureDaemon(self.need, self.environment(False), self.work, log_path, user='nobody')
+            self.daemon, self.address = secure.process, secure.address
+            return
         self.daemon = subprocess.Popen(
-            [self.need('gpupoold'), *options, '--print-address'],
+            [self.need('gpupoold'), '--listen=127.0.0.1:0', '--print-address'],
             env=self.environment(False), stdout=subprocess.PIPE, stderr=open(log_path, 'w'), text=True)
         line = self.daemon.stdout.readline()
         match = re.match(r'listening on (\S+)', line)

@@ -21,33 +21,7 @@ import subprocess
 import sys
 import tempfile
 
-from bench_sides import Daemon, Programs
-
-
-class SecureDaemon:
-    """A daemon that listens with TLS, and a token for it."""
-
-    def __init__(self, programs):
-        self.programs, pool = programs, os.path.join(programs.work, 'pool')
-        self.token, self.authority = os.path.join(programs.work, 'token'), os.path.join(pool, 'ca.pem')
-        for command in (['cert', 'init', '127.0.0.1'], ['token', 'create', 'default', '-o', self.token]):
-            subprocess.run([programs.need('gpupoolctl'), *command, '-D', pool], env=programs.environment(), check=True, capture_output=True)
-        options = ['--user=root'] if os.geteuid() == 0 else []
-        if programs.driver:
-            options += ['--driver', programs.driver]
-        with open(os.path.join(programs.work, 'tls.log'), 'w', encoding='utf-8') as log:
-            self.process = subprocess.Popen(
-                [programs.need('gpupoold'), '--listen=tls://127.0.0.1:0', '--print-address', f'--tokens={pool}/tokens',
-                 f'--certificate={pool}/server.pem', f'--key={pool}/server.key', '--admin-socket', f'{pool}/admin', *options],
-                env={**programs.environment(), 'GPUPOOL_CACHE_DIR': programs.work}, stdout=subprocess.PIPE, stderr=log, text=True)
-        self.address = self.process.stdout.readline().split()[-1]
-
-    def environment(self):
-        return {**self.programs.environment(self), 'GPUPOOL_TLS_CA': self.authority, 'GPUPOOL_TOKEN_FILE': self.token}
-
-    def close(self):
-        self.process.terminate()
-        self.process.wait()
+from bench_sides import Daemon, Programs, SecureDaemon
 
 
 def faults(result):
@@ -139,11 +113,13 @@ def main():
 
 def run_remotely(programs, side, options):
     if side == 'tls':
-        daemon = SecureDaemon(programs)
+        driver = ['--driver', programs.driver] if programs.driver else []
+        daemon = SecureDaemon(programs.need, programs.environment(), programs.work, os.path.join(programs.work, 'tls.log'), options=driver)
         try:
-            return run_side(programs, side, daemon.environment(), options)
+            return run_side(programs, side, {**programs.environment(daemon), 'GPUPOOL_TOKEN_FILE': daemon.token}, options)
         finally:
-            daemon.close()
+            daemon.process.terminate()
+            daemon.process.wait()
     with Daemon(programs, name=side) as daemon:
         env = programs.environment(daemon, daemon.tcp if side == 'tcp' else daemon.local)
         return run_side(programs, side, env, options)
