@@ -204,6 +204,8 @@ gp_url_parse(const char *text, struct gp_url *url, char *error, size_t error_siz
 		return r;
 	snprintf(parsed.scheme, sizeof(parsed.scheme), "%s", scheme->name);
 
+	if (scheme->form != FORM_PATH && strstr(rest, "://"))
+		return invalid(&p, "there are two schemes");
 	slash = scheme->form == FORM_PATH ? NULL : strchr(rest, '/');
 	length = slash ? (size_t)(slash - rest) : strlen(rest);
 	if (scheme->form == FORM_PATH)

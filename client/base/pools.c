@@ -452,7 +452,10 @@ gpc_pools_read(struct gpc_pools *pools, char *error, size_t error_size)
 
 	if (gpc_user_folder(folder, sizeof(folder))) {
 		(void)snprintf(path, sizeof(path), "%s/" GPC_POOLS_FILE, folder);
-		if (gpc_pools_read_file(pools, path, error, error_size))
+		/* HOME may be another user's, of which a program need not know. */
+		if (!error && access(folder, X_OK) && errno == EACCES)
+			path[0] = '\0';
+		if (*path && gpc_pools_read_file(pools, path, error, error_size))
 			return -1;
 	}
 	/* On a node the folder is the daemon's, and closed to other users. */

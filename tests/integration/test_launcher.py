@@ -411,7 +411,7 @@ def _():
                    '"gpupool logout lab" removes it', "logout", "tls://a")
         user.fails(f'b is an address of pool lab ({conf}:2) and of pool y ({conf}:7): "gpupool logout lab" or "gpupool logout y"', "logout", "b")
         user.fails('no pool has the address tls://tls://a: "gpupool pools" lists them', "logout", "tls://tls://a")
-        user.fails('"tls://tls://a": the port is missing', "login", "z", "tls://tls://a", text=secret)
+        user.fails('"tls://tls://a": there are two schemes', "login", "z", "tls://tls://a", text=secret)
         stays = "which has more than what login wrote"
         for name, line in (("x", 5), ("y", 7)):
             user.say("logout", name).expect(err=f"gpupool: pool {name} stays in {conf}:{line}, {stays}\n")

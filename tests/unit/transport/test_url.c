@@ -95,6 +95,8 @@ what_is_wrong_is_named(void **state)
 	expect_error("http://a", "unknown scheme \"http\" (known: tls, tcp, unix, rdma, rdma+tcp)");
 	expect_error("://a", "unknown scheme \"\" (known: tls, tcp, unix, rdma, rdma+tcp)");
 	expect_error("TCP://a", "unknown scheme \"TCP\" (known: tls, tcp, unix, rdma, rdma+tcp)");
+	expect_error("tls://tls://a", "there are two schemes");
+	expect_error("tls://tcp://a:1/0", "there are two schemes");
 	expect_error("a:", "the port is missing");
 	expect_error("a:65536", "the port 65536 is above 65535");
 	expect_error("a:99999999999999999999", "the port 99999999999999999999 is above 65535");
