@@ -54,6 +54,7 @@ struct gp_transport_ops {
 	int (*fd)(const struct gp_conn *conn);
 	void (*fd_left)(struct gp_conn *conn); /* absent: the descriptor tells by itself */
 	bool (*peer_closed)(const struct gp_conn *conn); /* absent: it cannot be told */
+	void (*discard)(struct gp_conn *conn);           /* absent: there is no shared memory */
 	int (*peer_uid)(const struct gp_conn *conn, uid_t *uid_p);
 	/* Both absent without GP_CONN_CAP_PASS_FD. */
 	int (*pass_fd)(struct gp_conn *conn, int fd);

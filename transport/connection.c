@@ -233,6 +233,13 @@ gp_conn_fd_left(struct gp_conn *conn)
 		conn->ops->fd_left(conn);
 }
 
+void
+gp_conn_discard(struct gp_conn *conn)
+{
+	if (conn->ops->discard)
+		conn->ops->discard(conn);
+}
+
 bool
 gp_conn_peer_closed(const struct gp_conn *conn)
 {

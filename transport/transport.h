@@ -255,7 +255,7 @@ unsigned int gp_conn_caps(const struct gp_conn *conn); /* of enum gp_conn_cap */
 int gp_conn_fd(const struct gp_conn *conn);
 void gp_conn_fd_left(struct gp_conn *conn);
 /* Whether the peer has closed its end, whatever of it is still unread; false as well where only
- * reading tells (RDMA, loop). */
+ * reading tells (RDMA, loop).  After gp_conn_shutdown() only with GP_CONN_CAP_PASS_FD. */
 bool gp_conn_peer_closed(const struct gp_conn *conn);
 const char *gp_conn_peer(const struct gp_conn *conn);  /* for logs: "tcp://10.1.2.3:4711" */
 const char *gp_conn_error(const struct gp_conn *conn); /* why it is dead, or "" */
@@ -326,5 +326,11 @@ void gp_conn_abandon(struct gp_conn *conn);
 
 /* Accepts NULL. */
 void gp_conn_destroy(struct gp_conn *conn);
+
+/* The peer has had time to read: where both ends share memory, gp_conn_destroy() leaves nothing in
+ * it that the peer has not read.  After gp_conn_shutdown(). */
+void gp_conn_discard(struct gp_conn *conn);
+/* Before the process ends: leaves nothing in the memory of all connections that share some. */
+void gp_shm_discard_all(void);
 
 #endif /* GP_TRANSPORT_H */

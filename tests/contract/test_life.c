@@ -553,6 +553,31 @@ the_last_word_arrives_although_the_speaker_did_not_listen(void **state)
 	assert_int_equal(gp_conn_recv(pair->client, &message), GP_E_EOF);
 }
 
+/* Of memory that both ends share nothing is read as zeros when it is gone. */
+static void
+what_a_discard_leaves_is_whole_or_is_not_there(void **state)
+{
+	struct pair *pair = *state;
+	struct job sender = { .run = send_until_it_fails, .conn = pair->client };
+	struct gp_message message;
+	int r;
+
+	send_bytes(pair->server, "read", 4, NULL, 0);
+	expect_message(pair->client, "read", 4);
+	send_bytes(pair->server, "unread", 6, NULL, 0);
+	gp_conn_shutdown(pair->server);
+	gp_conn_discard(pair->server);
+	gp_conn_destroy(pair->server);
+	pair->server = NULL;
+	if (strcmp(fixture_url.scheme, "shm") != 0)
+		expect_message(pair->client, "unread", 6);
+	assert_int_equal(gp_conn_recv(pair->client, &message), GP_E_EOF);
+
+	job_start(&sender);
+	r = job_join(&sender);
+	assert_true(r == -EPIPE || r == -ECONNRESET);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -580,6 +605,7 @@ main(int argc, char **argv)
 		CONTRACT_TEST(a_connection_with_bytes_read_ahead_cannot_move),
 		CONTRACT_TEST(the_peer_on_this_machine_has_a_user),
 		CONTRACT_TEST(descriptors_come_before_the_messages_that_are_sent_later),
+		CONTRACT_TEST(what_a_discard_leaves_is_whole_or_is_not_there),
 		CONTRACT_TEST(the_last_word_arrives_although_the_speaker_did_not_listen),
 	};
 

@@ -17,12 +17,14 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <utlist.h>
 
 #define RING_SIZE ((size_t)512 << 10)
 /* The daemon's first bytes on the socket, with the memory's descriptor. */
@@ -38,13 +40,14 @@
 
 struct shm_conn {
 	struct gp_stream stream;
-	struct gp_tcp_conn *door; /* the socket, as a connection of its own */
+	struct shm_conn *next, *prev; /* of this process's as a daemon; shared_conns.lock */
+	struct gp_tcp_conn *door;     /* the socket, as a connection of its own */
 	struct gp_rings rings;
 	/* Somebody polls the socket, also while others read: the peer shall always wake him. */
 	atomic_bool watched;
 	atomic_bool is_broken;
 	atomic_bool is_stopped; /* this end has shut the socket down */
-	atomic_bool peer_left;  /* the peer had ended before that, or has broken a ring */
+	atomic_bool peer_left;  /* the peer had ended before that, or is to have nothing more */
 	/* The reading thread's. */
 	bool armed;             /* a wake-up may come, or have come */
 	bool ended;             /* the socket's end was seen */
@@ -54,6 +57,12 @@ struct shm_conn {
 	/* The writing thread's: since when no byte could be written, 0: it could. */
 	int64_t full_ms;
 };
+
+/* The connections whose memory this process has made. */
+static struct {
+	pthread_mutex_t lock;
+	struct shm_conn *first; /* utlist */
+} shared_conns = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static struct shm_conn *
 shm_of(const struct gp_conn *conn)
@@ -103,18 +112,25 @@ take_wakes(struct shm_conn *shm)
 	return got > 0;
 }
 
-/* Whether the socket has ended, without taking anything from it. */
+/* Whether the socket has ended, without taking anything from it.  When this end has shut it down
+ * the peer's ring tells. */
 static bool
 shm_peer_closed(const struct gp_conn *conn)
 {
-	return gp_tcp_peer_closed(&shm_of(conn)->door->stream.conn);
+	const struct shm_conn *shm = shm_of(conn);
+
+	if (atomic_load(&shm->is_stopped))
+		return atomic_load(&shm->peer_left) || gp_ring_is_closed(&shm->rings.in);
+	return gp_tcp_peer_closed(&shm->door->stream.conn);
 }
 
 /* Afterwards the socket does not say any more which end was the first. */
 static void
 stop_door(struct shm_conn *shm)
 {
-	if (!atomic_exchange(&shm->is_stopped, true) && shm_peer_closed(&shm->stream.conn))
+	bool left = shm_peer_closed(&shm->stream.conn);
+
+	if (!atomic_exchange(&shm->is_stopped, true) && left)
 		atomic_store(&shm->peer_left, true);
 	gp_tcp_shutdown(&shm->door->stream);
 }
@@ -139,6 +155,9 @@ look(struct shm_conn *shm)
 		    atomic_load(&shm->stream.stopped);
 	ssize_t used = gp_ring_used(&shm->rings.in);
 
+	/* The words are zeros, which no end has written: the reader finds the end. */
+	if (used < 0 && gp_rings_are_gone(&shm->rings))
+		return 1;
 	if (used < 0 || atomic_load(&shm->is_broken))
 		return broken(shm);
 	return used > 0 || over;
@@ -198,6 +217,7 @@ shm_read(struct gp_stream *stream, struct iovec *iov, int count, int timeout_ms)
 {
 	struct shm_conn *shm = (struct shm_conn *)stream;
 	int r = look(shm);
+	ssize_t got;
 
 	for (int i = 0; r == 0 && timeout_ms != 0 && stream->bulk_left && i < BULK_LOOKS; i++) {
 		gp_pause();
@@ -214,8 +234,9 @@ shm_read(struct gp_stream *stream, struct iovec *iov, int count, int timeout_ms)
 	/* Whoever polls was woken for these bytes, and wants to be for the next ones. */
 	if (atomic_load(&shm->watched))
 		arm(shm);
-	/* 0 where there is the end alone. */
-	return gp_ring_take(&shm->rings.in, iov, count);
+	/* 0 where there is the end alone.  Pages that went meanwhile were read as zeros. */
+	got = gp_ring_take(&shm->rings.in, iov, count);
+	return got && gp_rings_are_gone(&shm->rings) ? 0 : got;
 }
 
 static bool
@@ -269,7 +290,7 @@ shm_write(struct gp_stream *stream, struct iovec *iov, int count, bool more)
 			return r;
 	}
 	if (put < 0)
-		return put == -EPROTO ? broken(shm) : put;
+		return put != -EPROTO ? put : gp_rings_are_gone(&shm->rings) ? -EPIPE : broken(shm);
 	shm->full_ms = 0;
 	/* A program that has closed its descriptors is told so, though the memory would still do:
 	 * afterwards, when the reader has the bytes. */
@@ -295,17 +316,42 @@ static const struct gp_stream_io shm_io = {
 	.shutdown = shm_stop,
 };
 
-/* The daemon has made the memory: its pages are not to stay with a client. */
+/* The daemon has made the memory: its pages are not to stay with a client.  One that is still there
+ * has the last words in it. */
 static void
 discard_memory(struct shm_conn *shm)
 {
-	bool left = atomic_load(&shm->peer_left);
+	if (shm->door && !shm->door->client)
+		gp_rings_discard(&shm->rings, shm_peer_closed(&shm->stream.conn));
+}
 
-	if (!shm->door || shm->door->client)
+static void
+shm_discard(struct gp_conn *conn)
+{
+	atomic_store(&shm_of(conn)->peer_left, true);
+}
+
+static void
+delist(struct shm_conn *shm)
+{
+	if (!shm->prev)
 		return;
-	if (!atomic_load(&shm->is_stopped))
-		left = shm_peer_closed(&shm->stream.conn);
-	gp_rings_discard(&shm->rings, left);
+	pthread_mutex_lock(&shared_conns.lock);
+	DL_DELETE(shared_conns.first, shm);
+	pthread_mutex_unlock(&shared_conns.lock);
+}
+
+void
+gp_shm_discard_all(void)
+{
+	struct shm_conn *shm;
+
+	pthread_mutex_lock(&shared_conns.lock);
+	DL_FOREACH(shared_conns.first, shm)
+	{
+		gp_rings_discard(&shm->rings, true);
+	}
+	pthread_mutex_unlock(&shared_conns.lock);
 }
 
 static void
@@ -315,6 +361,7 @@ shm_destroy(struct gp_conn *conn)
 
 	gp_rings_close(&shm->rings);
 	discard_memory(shm);
+	delist(shm);
 	gp_rings_unmap(&shm->rings);
 	for (unsigned int i = 0; i < shm->passed_count; i++)
 		(void)close(shm->passed[i]);
@@ -392,6 +439,11 @@ shm_adopt(int fd, struct gp_conn **conn_p)
 	}
 	memory_fd = gp_sealed_create("gpupool-rings", size, true);
 	r = memory_fd < 0 ? -ENOMEM : gp_rings_map(&shm->rings, memory_fd, size, true);
+	if (r == 0) {
+		pthread_mutex_lock(&shared_conns.lock);
+		DL_APPEND(shared_conns.first, shm);
+		pthread_mutex_unlock(&shared_conns.lock);
+	}
 	if (r == 0)
 		r = send_greeting(shm->door->fd, memory_fd);
 	if (memory_fd >= 0)
@@ -600,6 +652,7 @@ const struct gp_transport_ops gp_shm_ops = {
 	.fd = shm_fd,
 	.fd_left = shm_fd_left,
 	.peer_closed = shm_peer_closed,
+	.discard = shm_discard,
 	.abandon = shm_abandon,
 	.destroy = shm_destroy,
 };

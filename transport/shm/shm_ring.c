@@ -58,9 +58,12 @@ gp_rings_map(struct gp_rings *rings, int fd, size_t memory_size, bool maker)
 	*rings = (struct gp_rings){
 		.memory = words,
 		.memory_size = memory_size,
+		.maker = maker,
 		.in = ring[maker ? 0 : 1],
 		.out = ring[maker ? 1 : 0],
 	};
+	if (!maker)
+		atomic_store(&rings->in.words->reader_mark, 1);
 	return 0;
 }
 
@@ -87,21 +90,28 @@ punch_between(const struct gp_ring *ring, uint32_t from, uint32_t to)
 }
 
 void
-gp_rings_discard(struct gp_rings *rings, bool peer_is_gone)
+gp_rings_discard(struct gp_rings *rings, bool all)
 {
 	struct gp_ring *out = &rings->out;
 	uint32_t head;
 
 	if (!rings->memory)
 		return;
-	if (peer_is_gone) {
-		punch(rings->memory, rings->memory_size);
+	if (all) {
+		punch(rings->memory, WORDS_SIZE);
+		punch((uint8_t *)rings->memory + WORDS_SIZE, rings->memory_size - WORDS_SIZE);
 		return;
 	}
 	punch(rings->in.bytes, rings->in.size);
 	head = atomic_load(&out->words->head);
 	if (out->at - head <= out->size)
 		punch_between(out, out->at, head + out->size);
+}
+
+bool
+gp_rings_are_gone(const struct gp_rings *rings)
+{
+	return !rings->maker && atomic_load(&rings->in.words->reader_mark) == 0;
 }
 
 void

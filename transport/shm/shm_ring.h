@@ -33,6 +33,8 @@ struct gp_ring_words {
 	_Alignas(GP_RING_LINE) atomic_uint writer_waits; /* a futex */
 	_Alignas(GP_RING_LINE) atomic_uint head;         /* the reader's */
 	atomic_uint reader_over;
+	atomic_uint
+		reader_mark; /* not 0 as long as the memory has its pages: gp_rings_are_gone() */
 	_Alignas(GP_RING_LINE) atomic_uint reader_waits;
 };
 
@@ -48,6 +50,7 @@ struct gp_ring {
 struct gp_rings {
 	void *memory;
 	size_t memory_size;
+	bool maker;
 	struct gp_ring in, out;
 };
 
@@ -58,8 +61,11 @@ size_t gp_rings_memory(size_t ring_size);
 GP_MUST_CHECK int gp_rings_map(struct gp_rings *rings, int fd, size_t memory_size, bool maker);
 void gp_rings_unmap(struct gp_rings *rings);
 /* The maker, at its end: gives the memory's pages back to the system, whoever still has the memory.
- * A peer that is not gone may still read what was written for it. */
-void gp_rings_discard(struct gp_rings *rings, bool peer_is_gone);
+ * Unless all are to go the peer may still read what was written for it; if all go,
+ * gp_rings_are_gone() is true at the other end before a byte of it is zero. */
+void gp_rings_discard(struct gp_rings *rings, bool all);
+/* Not the maker: whether the pages were given back.  To be asked after words or bytes were read. */
+bool gp_rings_are_gone(const struct gp_rings *rings);
 /* This end is over, in both directions; wakes a writer at the other one.  Any thread. */
 void gp_rings_close(struct gp_rings *rings);
 

@@ -558,6 +558,40 @@ what_a_peer_has_not_read_yet_stays_for_it(void **state)
 	assert_memory_equal(got + 8, bytes, sizeof(bytes));
 }
 
+static void
+a_peer_that_ends_after_a_shutdown_keeps_nothing(void **state)
+{
+	static uint8_t bytes[30000], got[8 + 30000];
+	struct peer *peer = *state;
+	struct iovec iov = { bytes, sizeof(bytes) };
+
+	memset(bytes, 1, sizeof(bytes));
+	assert_int_equal(gp_conn_send(peer->daemon, &iov, 1, NULL, 0), 0);
+	gp_conn_shutdown(peer->daemon);
+	assert_false(gp_conn_peer_closed(peer->daemon));
+	take_some(peer, got, sizeof(got));
+	assert_memory_equal(got + 8, bytes, sizeof(bytes));
+	gp_rings_close(&peer->rings);
+	assert_true(gp_conn_peer_closed(peer->daemon));
+	end_daemon(peer);
+	assert_int_equal(stored(peer), 0);
+}
+
+static void
+a_peer_that_does_not_end_keeps_nothing_after_a_discard(void **state)
+{
+	struct peer *peer = *state;
+
+	put_message(peer, "not read");
+	gp_conn_shutdown(peer->daemon);
+	assert_false(gp_conn_peer_closed(peer->daemon));
+	assert_false(gp_rings_are_gone(&peer->rings));
+	gp_conn_discard(peer->daemon);
+	end_daemon(peer);
+	assert_int_equal(stored(peer), 0);
+	assert_true(gp_rings_are_gone(&peer->rings));
+}
+
 #define SHM_TEST(name) cmocka_unit_test_setup_teardown(name, meet, part)
 
 int
@@ -578,6 +612,8 @@ main(void)
 		SHM_TEST(a_writer_without_room_notices_that_its_peer_is_gone),
 		SHM_TEST(memory_goes_with_the_connection_whoever_keeps_it),
 		SHM_TEST(who_breaks_a_ring_keeps_no_memory),
+		SHM_TEST(a_peer_that_ends_after_a_shutdown_keeps_nothing),
+		SHM_TEST(a_peer_that_does_not_end_keeps_nothing_after_a_discard),
 		SHM_TEST(what_a_peer_has_not_read_yet_stays_for_it),
 		cmocka_unit_test(a_killed_process_ends_the_connection),
 		cmocka_unit_test(a_client_takes_nothing_but_sealed_memory_of_a_size),
