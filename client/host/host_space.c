@@ -14,6 +14,7 @@
 #include "client/guard/guard.h"
 #include "client/host/host_range.h"
 #include "client/wire/session.h"
+#include "client/wire/shared_pages.h"
 #include "gpc_calls.h"
 #include "transport/shm/sealed_memory.h"
 
@@ -165,6 +166,7 @@ space_of(struct gpc_context *context)
 static void
 cover(const struct gpc_heap_range *range)
 {
+	gpc_shared_pages_remove(range->base, range->size);
 	(void)mmap(pointer(range->base), range->size, PROT_NONE,
 		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }
@@ -198,6 +200,8 @@ take_memory(struct gpc_request *request)
 	if (gp_sealed_check(fd, &size) == 0 && size == making->range->size)
 		making->mapped = mmap(pointer(making->range->base), size, PROT_READ | PROT_WRITE,
 				      MAP_SHARED | MAP_FIXED, fd, 0) != MAP_FAILED;
+	if (making->mapped)
+		gpc_shared_pages_add(request->session, making->range->base, size);
 	(void)close(fd);
 }
 

@@ -10,6 +10,7 @@
 #include "client/wire/receive.h"
 #include "client/wire/session_inside.h"
 #include "client/wire/session_threads.h"
+#include "client/wire/shared_pages.h"
 #include "transport/descriptor.h"
 #include "transport/own_fd.h"
 
@@ -514,6 +515,19 @@ check_silence_locked(struct gpc_session *session) GP_LOCKED(session->receiver.lo
 	(void)pthread_mutex_lock(&session->receiver.lock);
 }
 
+/* An idle program has a moment in which it can copy what it shares with the worker. */
+static void
+look_for_the_end_locked(struct gpc_session *session) GP_LOCKED(session->receiver.lock)
+{
+	struct gpc_receiver *receiver = &session->receiver;
+
+	if (receiver->reading || receiver->waiters || !gpc_shared_pages_are_there(session) ||
+	    !gp_conn_peer_closed(session->lane))
+		return;
+	(void)read_locked(session, false);
+	hand_over_locked(session);
+}
+
 void *
 gpc_receiver_main(void *arg)
 {
@@ -544,6 +558,7 @@ gpc_receiver_main(void *arg)
 			} else {
 				stuck = sender_is_stuck(session, &seen);
 				look_for_answers_locked(session);
+				look_for_the_end_locked(session);
 			}
 		} else {
 			bool came = read_locked(session, false);

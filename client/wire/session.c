@@ -11,6 +11,7 @@
 #include "client/wire/lane.h"
 #include "client/wire/session_inside.h"
 #include "client/wire/session_threads.h"
+#include "client/wire/shared_pages.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -218,6 +219,8 @@ end(struct gpc_session *session, CUresult result, const char *why)
 	else
 		gpc_log_always("%s: the session has ended with error %d: %s%s",
 			       gp_conn_peer(session->lane), (int)result, why, more);
+	if (!closing)
+		gpc_shared_pages_keep(session);
 	gp_conn_shutdown(session->lane);
 	gpc_lanes_end(session);
 	wake_all(session);
@@ -264,18 +267,31 @@ gpc_session_lost(struct gpc_session *session, int r)
 	gpc_session_lost_on(session, session->lane, "", r);
 }
 
+/* The worker frees what both ends share, and tells why it has ended, only after that. */
+static void
+leave_shared(struct gpc_session *session) GP_LOCKED(session->reason_lock)
+{
+	if (!(gp_conn_caps(session->lane) & GP_CONN_CAP_PASS_FD))
+		return;
+	if (gpc_session_state_of(&session->state) == GPC_SESSION_OPEN)
+		gpc_shared_pages_keep(session);
+	gp_conn_shutdown(session->lane);
+}
+
 void
 gpc_session_lost_on(struct gpc_session *session, struct gp_conn *conn, const char *name, int r)
 {
-	int64_t end_of_wait = gp_deadline_ms(REASON_WAIT_MS);
 	CUresult result = gpc_error_cuda(r);
 	char why[GPC_REASON_MAX];
 
 	(void)snprintf(why, sizeof(why), "%s%s", name,
 		       r == GP_E_EOF ? "the daemon closed the connection" : gp_conn_error(conn));
 	(void)pthread_mutex_lock(&session->reason_lock);
-	if (r != -EPROTO && gpc_session_status(session) == CUDA_SUCCESS)
-		(void)take_reason(session, end_of_wait, &result, why, sizeof(why));
+	if (r != -EPROTO && gpc_session_status(session) == CUDA_SUCCESS) {
+		leave_shared(session);
+		(void)take_reason(session, gp_deadline_ms(REASON_WAIT_MS), &result, why,
+				  sizeof(why));
+	}
 	(void)pthread_mutex_unlock(&session->reason_lock);
 	end(session, result, why);
 }

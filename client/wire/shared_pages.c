@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/wire/shared_pages.h"
+
+#include "base/lock.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <utlist.h>
+
+/* Copied at a time: for so many bytes the program may store beside the copy. */
+#define STEP ((size_t)256 << 10)
+
+struct pages {
+	struct pages *next;
+	const struct gpc_session *session;
+	uint64_t address;
+	size_t size;
+};
+
+static struct {
+	pthread_mutex_t lock;
+	struct pages *first; /* utlist */
+} shared_pages = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static uint8_t *
+pointer(uint64_t address)
+{
+	return (uint8_t *)(uintptr_t)address;
+}
+
+void
+gpc_shared_pages_add(const struct gpc_session *session, uint64_t address, size_t size)
+{
+	struct pages *pages = malloc(sizeof(*pages));
+
+	/* Without memory for it the pages go with the session. */
+	if (!pages)
+		return;
+	*pages = (struct pages){ .session = session, .address = address, .size = size };
+	(void)pthread_mutex_lock(&shared_pages.lock);
+	LL_PREPEND(shared_pages.first, pages);
+	(void)pthread_mutex_unlock(&shared_pages.lock);
+}
+
+void
+gpc_shared_pages_remove(uint64_t address, size_t size)
+{
+	struct pages *pages, *next;
+
+	(void)pthread_mutex_lock(&shared_pages.lock);
+	LL_FOREACH_SAFE(shared_pages.first, pages, next)
+	{
+		if (pages->address + pages->size <= address || address + size <= pages->address)
+			continue;
+		LL_DELETE(shared_pages.first, pages);
+		free(pages);
+	}
+	(void)pthread_mutex_unlock(&shared_pages.lock);
+}
+
+bool
+gpc_shared_pages_are_there(const struct gpc_session *session)
+{
+	struct pages *pages;
+
+	(void)pthread_mutex_lock(&shared_pages.lock);
+	LL_SEARCH_SCALAR(shared_pages.first, pages, session, session);
+	(void)pthread_mutex_unlock(&shared_pages.lock);
+	return pages != NULL;
+}
+
+static void *
+map_own(size_t size)
+{
+	void *own = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return own == MAP_FAILED ? NULL : own;
+}
+
+/* The bytes of a word that the program wrote into the shared page after the copy, unless it has
+ * written them again since. */
+static void
+take_late_word(uint64_t *at, uint64_t copied, uint64_t late)
+{
+	uint64_t now = __atomic_load_n(at, __ATOMIC_RELAXED), then;
+
+	do {
+		then = now;
+		for (unsigned int i = 0; i < 64; i += 8) {
+			uint64_t byte = UINT64_C(0xff) << i;
+
+			if ((late ^ copied) & byte && !((now ^ copied) & byte))
+				then = (then & ~byte) | (late & byte);
+		}
+	} while (!__atomic_compare_exchange_n(at, &now, then, false, __ATOMIC_ACQ_REL,
+					      __ATOMIC_RELAXED));
+}
+
+/* at: where the program has the pages; shared: the same ones at another address; own: where the
+ * copy is made, which then moves to `at`; copied: room for size bytes. */
+static void
+keep_step(uint8_t *at, const uint8_t *shared, uint8_t *own, uint8_t *copied, size_t size)
+{
+	uint64_t *words = (uint64_t *)(void *)at;
+	const uint64_t *late = (const uint64_t *)(const void *)shared;
+	const uint64_t *before = (const uint64_t *)(const void *)copied;
+
+	/* Its pages are there when it counts. */
+	memset(own, 0, size);
+	memcpy(copied, shared, size);
+	memcpy(own, copied, size);
+	if (mremap(own, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, at) == MAP_FAILED)
+		return;
+	/* From here on no store reaches the shared pages. */
+	for (size_t i = 0; i < size / sizeof(uint64_t); i++) {
+		uint64_t word = __atomic_load_n(&late[i], __ATOMIC_ACQUIRE);
+
+		if (word != before[i])
+			take_late_word(&words[i], before[i], word);
+	}
+}
+
+static void
+keep(const struct pages *pages, uint8_t *copied)
+{
+	uint8_t *at = pointer(pages->address);
+	uint8_t *shared = mremap(at, 0, pages->size, MREMAP_MAYMOVE);
+	/* One mapping, so that its parts are one again where they move to. */
+	uint8_t *own = map_own(pages->size);
+
+	for (size_t done = 0; shared != MAP_FAILED && own && done < pages->size; done += STEP)
+		keep_step(at + done, shared + done, own + done, copied,
+			  pages->size - done < STEP ? pages->size - done : STEP);
+	if (shared != MAP_FAILED)
+		(void)munmap(shared, pages->size);
+}
+
+void
+gpc_shared_pages_keep(const struct gpc_session *session)
+{
+	struct pages *pages, *next;
+	uint8_t *copied;
+
+	(void)pthread_mutex_lock(&shared_pages.lock);
+	copied = shared_pages.first ? map_own(STEP) : NULL;
+	LL_FOREACH_SAFE(shared_pages.first, pages, next)
+	{
+		if (pages->session != session)
+			continue;
+		if (copied)
+			keep(pages, copied);
+		LL_DELETE(shared_pages.first, pages);
+		free(pages);
+	}
+	if (copied)
+		(void)munmap(copied, STEP);
+	(void)pthread_mutex_unlock(&shared_pages.lock);
+}
