@@ -10,7 +10,6 @@
 
 #include <stdatomic.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Most kernels end sooner, and nobody need know. */
 #define TELL_MS 100
@@ -65,7 +64,7 @@ gpd_retire_waits(struct gpd_session *session, unsigned int waited_ms)
 		gpd_session_log(session, GPD_LOG_WARNING,
 				"its client is gone and its work does not end: the worker ends "
 				"with it");
-		_exit(0);
+		gpd_sessions_exit();
 	}
 	hangs = waited_ms >= ENDLESS_MS && any_hangs_locked();
 	pthread_mutex_unlock(&gpd_sessions.lock);
@@ -100,7 +99,7 @@ gpd_retire_closed(void)
 	pthread_mutex_lock(&gpd_sessions.lock);
 	stays = !retired;
 	if (retired && !gpd_sessions_next_locked(NULL))
-		_exit(0);
+		gpd_sessions_exit();
 	pthread_mutex_unlock(&gpd_sessions.lock);
 	if (stays)
 		tell_stale();

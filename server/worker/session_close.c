@@ -41,6 +41,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* For so long, and a second for each GiB of pinned memory, a client may read and copy what both
+ * share. */
+#define CLIENT_S 2
+#define CLIENT_NAP_NS 1000000
+
 /* Others need not wait for what it was to bring. */
 static void
 give_up_images(struct gpd_session *session)
@@ -88,6 +93,20 @@ await_gpu(struct gpd_session *session)
 			gpd_session_poison(session, result);
 	}
 	gpd_retire_done(session);
+}
+
+/* A client that outlives the session copies its pinned memory when it reads the end of lane 0, and
+ * ends the lane then. */
+static void
+await_client(struct gpd_session *session)
+{
+	const uint64_t gib =
+		atomic_load(&session->account.line->devices[GPD_LEDGER_PINNED].memory) >> 30;
+	const uint64_t until = gp_now_ns() + (CLIENT_S + gib) * UINT64_C(1000000000);
+
+	while (!atomic_load(&session->client_is_gone) && gpd_session_client_shares(session) &&
+	       gp_now_ns() < until)
+		gp_nap(CLIENT_NAP_NS);
 }
 
 static void
@@ -192,8 +211,9 @@ const struct gpd_closing_part gpd_closing_parts[] = {
 	/* Textures are of arrays, and arrays of memory that is mapped. */
 	{ GPD_CLOSING_OBJECTS, gpd_texture_forget },
 	{ GPD_CLOSING_OBJECTS, gpd_array_forget },
+	{ GPD_CLOSING_OBJECTS, gpd_memory_destroy },
 
-	{ GPD_CLOSING_MEMORY, gpd_memory_destroy },
+	/* From here on the client has nothing of the worker's any more. */
 	{ GPD_CLOSING_MEMORY, gpd_host_memory_forget },
 	{ GPD_CLOSING_MEMORY, gpd_grant_forget },
 	{ GPD_CLOSING_MEMORY, gpd_stream_destroy_all },
@@ -215,6 +235,8 @@ free_session(struct gpd_session *session)
 	gpd_partition_forget(&session->shares);
 	gpd_lanes_destroy(session);
 	gpd_staging_destroy(session);
+	if (session->conn)
+		gp_conn_discard(session->conn);
 	gp_conn_destroy(session->conn);
 	pthread_mutex_destroy(&session->send_lock);
 	pthread_mutex_destroy(&session->wakers_lock);
@@ -263,6 +285,7 @@ gpd_session_close(struct gpd_session *session)
 	close_parts(session, GPD_CLOSING_AWAIT);
 	enter(session, GPD_SESSION_FREEING);
 	close_parts(session, GPD_CLOSING_OBJECTS);
+	await_client(session);
 	close_parts(session, GPD_CLOSING_MEMORY);
 	close_parts(session, GPD_CLOSING_TELL);
 	pthread_mutex_lock(&gpd_sessions.lock);

@@ -115,7 +115,6 @@ receive(struct gpd_session *session, unsigned int usual_ms, struct gp_message *m
 			since = now;
 		if (limit == 0 || since == 0 || now - since < limit * 1000000000ull)
 			continue;
-		atomic_store(&session->client_goes_on, true);
 		gpd_session_violation(session, "it was idle for %u s (idle-timeout)", limit);
 		return -ETIMEDOUT;
 	}

@@ -18,6 +18,7 @@
 #include "server/worker/image/promise.h"
 #include "server/worker/lane_rdma.h"
 #include "server/worker/memory/grant.h"
+#include "server/worker/memory/host_arena.h"
 #include "server/worker/memory/host_memory.h"
 #include "server/worker/retire.h"
 #include "server/worker/session/print.h"
@@ -168,8 +169,8 @@ close_session(const struct gpd_channel_message *message)
 	pthread_mutex_lock(&gpd_sessions.lock);
 	session = gpd_sessions_find_locked(message->header.session);
 	if (session && !gpd_session_is(session, GPD_SESSION_OPENED)) {
-		if (message->header.result)
-			atomic_store(&session->client_goes_on, true);
+		if (!message->header.result)
+			atomic_store(&session->client_is_gone, true);
 		gpd_session_end(session, reason);
 		session = NULL;
 	}
@@ -205,6 +206,14 @@ end_all(const char *reason)
 	pthread_mutex_unlock(&gpd_sessions.lock);
 }
 
+/* A client that kept its descriptors would keep the pages. */
+static void
+take_shared_memory(void)
+{
+	gpd_host_arena_empty_all();
+	gp_shm_discard_all();
+}
+
 static void
 leave(void)
 {
@@ -214,8 +223,7 @@ leave(void)
 		__lsan_do_leak_check();
 #endif
 	}
-	/* Not exit(): the driver's and other threads may still be at work. */
-	_exit(0);
+	gpd_sessions_exit();
 }
 
 static void
@@ -261,7 +269,7 @@ handle(struct gpd_channel_message *message)
 		break;
 	case GPD_CHANNEL_STOP:
 		end_all("the daemon stops");
-		for (int i = 0; i < 100 && atomic_load(&gpd_sessions.count); i++)
+		for (int i = 0; i < 200 && atomic_load(&gpd_sessions.count); i++)
 			gp_nap(UINT64_C(10000000));
 		leave();
 	}
@@ -300,6 +308,7 @@ gpd_worker_run(const struct gpd_worker_options *options)
 	/* Where a sanitizer has taken over malloc(), the first use of the C library's own
 	 * initializes it, which two threads must not do at once. */
 	(void)malloc_trim(0);
+	gpd_sessions.leave = take_shared_memory;
 	gpd_sessions.cpus = (int)gp_machine_processors("");
 	gpd_sessions.ledger = gpd_ledger_attach(options->ledger_fd);
 	if (!gpd_sessions.ledger)
@@ -331,6 +340,7 @@ gpd_worker_run(const struct gpd_worker_options *options)
 	free(snapshot);
 	while (gpd_channel_recv(&gpd_sessions.channel, true, &message) == 0)
 		handle(&message);
-	/* The supervisor is gone: so are the clients' sessions. */
+	/* The supervisor is gone: so are the clients' sessions.  Programs keep what is in shared
+	 * memory, as no time is left to copy it. */
 	_exit(0);
 }

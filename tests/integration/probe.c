@@ -10,13 +10,13 @@
  *   probe allocations COUNT SIZE   that many allocations, freed in turn
  *   probe again COUNT SIZE   that many times: allocated and freed
  *   probe hold SIZE   allocates and frees, prints "held" and waits for the end of its input
- *   probe pairs COUNT SIZE   that many times: allocated, set and freed in a stream's order
- *   probe open|import HANDLE   another process's memory, by the bytes of its handle in hexadecimal:
- *                              as it is, or in a descriptor
- *   probe elsewhere DEVICES   memory that was had for device 0, and the last one's kernels
- *   probe reach COUNT SIZE   that many times: pinned memory that kernels reach, and given back
- *   probe waits COUNT SIZE   with so much of it that many waits of each kind for work that writes
- * to it, and how many milliseconds one took
+ *   probe pinned SIZE   writes pinned memory, prints "held", and at the end of its input says
+ * whether all is still there and can be written probe pairs COUNT SIZE   that many times:
+ * allocated, set and freed in a stream's order probe open|import HANDLE   another process's memory,
+ * by the bytes of its handle in hexadecimal: as it is, or in a descriptor probe elsewhere DEVICES
+ * memory that was had for device 0, and the last one's kernels probe reach COUNT SIZE   that many
+ * times: pinned memory that kernels reach, and given back probe waits COUNT SIZE   with so much of
+ * it that many waits of each kind for work that writes to it, and how many milliseconds one took
  */
 #include <cuda.h>
 #include <errno.h>
@@ -135,6 +135,31 @@ hold(size_t size)
 	printf("held\n");
 	(void)fflush(stdout);
 	(void)getchar();
+}
+
+/* The session may have ended meanwhile. */
+static void
+hold_pinned(size_t size)
+{
+	size_t count = size / sizeof(size_t), free_bytes, total;
+	size_t *words;
+
+	require(cuMemHostAlloc((void **)&words, size, 0), "cuMemHostAlloc");
+	for (size_t i = 0; i < count; i++)
+		words[i] = i ^ 0x5555;
+	printf("held\n");
+	(void)fflush(stdout);
+	(void)getchar();
+	printf("%d\n", (int)cuMemGetInfo(&free_bytes, &total));
+	for (size_t i = 0; i < count; i++) {
+		if (words[i] != (i ^ 0x5555)) {
+			printf("word %zu is lost\n", i);
+			exit(1);
+		}
+		words[i] = i;
+	}
+	printf("all there\n");
+	exit(0);
 }
 
 static void
@@ -398,6 +423,8 @@ main(int argc, char **argv)
 		allocate(atoi(argv[2]), strtoul(argv[3], NULL, 10));
 	} else if (argc == 3 && strcmp(argv[1], "hold") == 0) {
 		hold(strtoul(argv[2], NULL, 10));
+	} else if (argc == 3 && strcmp(argv[1], "pinned") == 0) {
+		hold_pinned(strtoul(argv[2], NULL, 10));
 	} else if (argc == 4 && strcmp(argv[1], "again") == 0) {
 		for (int i = atoi(argv[2]); i > 0; i--)
 			allocate(1, strtoul(argv[3], NULL, 10));
@@ -412,8 +439,8 @@ main(int argc, char **argv)
 	} else if (argc == 4 && strcmp(argv[1], "waits") == 0) {
 		wait_often(atoi(argv[2]), strtoul(argv[3], NULL, 10));
 	} else {
-		fprintf(stderr, "usage: probe images|libraries FILE... | variable FILE NAME | hold "
-				"SIZE | open|import HANDLE | elsewhere DEVICES | "
+		fprintf(stderr, "usage: probe images|libraries FILE... | variable FILE NAME | "
+				"hold|pinned SIZE | open|import HANDLE | elsewhere DEVICES | "
 				"allocations|again|pairs|reach|waits COUNT SIZE\n");
 		return 2;
 	}

@@ -2,6 +2,7 @@
 """test_pinned_memory.py PROGRAM...: host memory that kernels reach: programs over every way there is, its quota, and
 clients that name what is not theirs."""
 import os
+import signal
 import struct
 import sys
 import tempfile
@@ -12,7 +13,7 @@ import wire
 from harness import PATIENCE, Configured, Daemon, Program, Skip, case, main, require, wait_until
 from hostile import SUCCESS, Host
 from stats import ASKED, read_stats
-from wire import Closed, Session, field, message, record
+from wire import Closed, Session, field, flat_text, launch_values, load, message, record
 
 MIB = 1 << 20
 INVALID_VALUE, OUT_OF_MEMORY, INVALID_CONTEXT, INVALID_HANDLE, NOT_SUPPORTED = 1, 2, 201, 400, 801
@@ -417,27 +418,95 @@ def _():
                 os.close(file)
 
 
+FAULTS = (b".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry k() {\n.reg .u64 %rd<2>;\n"
+          b"mov.u64 %rd1, 4096;\nst.global.u32 [%rd1], 1;\nret;\n}\n")
+IDLE = "[daemon]\nidle-timeout = 1\npinned-memory = 64M\n"
+
+
+def hold_pinned(both, size):
+    program = Program("probe", ("pinned", str(size)), both.local, path=os.environ["GP_PROBE"], stdin=True)
+    program.wait_for_output("held\n")
+    return program
+
+
 @case("a program whose session the operator's settings end keeps what is in its pinned memory")
 def _():
-    with Both(text="[daemon]\nidle-timeout = 1\n") as both:
+    with Both(text=IDLE) as both:
+        program = hold_pinned(both, 17 * MIB)
+        both.daemon.wait_for_log(r"closed: it was idle for 1 s \(idle-timeout\)")
+        program.finish().expect(out="held\n999\nall there\n", err=None)
+
+
+@case("so does one whose daemon stops")
+def _():
+    with Both() as both:
+        program = hold_pinned(both, 17 * MIB)
+        both.daemon.stop()
+        program.finish().expect(out="held\n46\nall there\n", err=None)
+
+
+@case("so does one whose daemon is killed, and one whose worker is")
+def _():
+    for is_worker in True, False:
+        with Both() as both:
+            program = hold_pinned(both, 17 * MIB)
+            worker = both.daemon.workers()[0]
+            os.kill(worker if is_worker else both.daemon.pid, signal.SIGKILL)
+            wait_until("the worker is gone", lambda gone=worker: not os.path.exists(f"/proc/{gone}"), PATIENCE)
+            program.finish().expect(out="held\n46\nall there\n", err=None)
+            both.daemon.process.kill()
+            both.daemon.process.wait()
+
+
+@case("a program that is stopped while its session ends keeps the quota from nobody, and is told afterwards")
+def _():
+    with Both(text=IDLE) as both:
+        program = hold_pinned(both, 40 * MIB)
+        program.process.send_signal(signal.SIGSTOP)
+        both.daemon.wait_for_log(r"closed: it was idle for 1 s \(idle-timeout\)")
+        with Pinned(wire.Shm(both.local[len("unix://"):])) as session:
+            wait_until("the quota is free", lambda: session.make(0, 40 * MIB, 1) == SUCCESS, PATIENCE)
+        program.process.send_signal(signal.SIGCONT)
+        # It had its time: what is in its pinned memory is gone.
+        result = program.finish()
+        require(result.out.startswith("held\n999\n") and "idle-timeout" in result.err, str(result))
+
+
+@case("a client that goes on when its session ended keeps neither the worker's pages nor the quota")
+def _():
+    with Both(text=IDLE) as both:
         path = wire.Shm(both.local[len("unix://"):])
-        session = Pinned(path)
-        require(session.make(0, 2 * MIB, 1) == SUCCESS, "no shared memory")
-        held = session.lane.take_descriptor()
+        held = []
         try:
-            os.pwrite(held, b"a result", 4096)
-            both.daemon.wait_for_log(r"closed: it was idle for 1 s \(idle-timeout\)")
-            # The worker lets go of memory in order.
-            with Pinned(path) as other:
-                require(other.make(0, 2 * MIB, 1) == SUCCESS, "no shared memory")
-                later = other.lane.take_descriptor()
-                require(other.give(0, 2 * MIB) == SUCCESS, "it is not given back")
-                wait_until("it is free", lambda: stored(later) == 0, PATIENCE)
-                os.close(later)
-            require(os.pread(held, 8, 4096) == b"a result", "the program's memory has lost what it had")
+            for number in range(3):
+                session = Pinned(path)
+                wait_until("what the one before had is there", lambda each=session: each.make(0, 40 * MIB, 1) == SUCCESS, PATIENCE)
+                held += [session.lane.take_descriptor(), os.dup(session.lane.file)]
+                if number == 1:
+                    session.lane.send(struct.pack("<II", 64, 0) + b"\xff" * 64)
+                both.daemon.wait_for_log(rf"session {session.id} .*closed: ")
+                wait_until("its pages are free", lambda: not any(stored(file) for file in held), PATIENCE)
+            both.daemon.check_works()
         finally:
-            os.close(held)
-        session.close()
+            for file in held:
+                os.close(file)
+
+
+@case("the pages of a worker that ends by a fault do not stay with its clients")
+def _():
+    with Both() as both:
+        session = Pinned(wire.Shm(both.local[len("unix://"):]))
+        require(session.make(0, 8 * MIB, 1) == SUCCESS, "no shared memory")
+        held = [session.lane.take_descriptor(), os.dup(session.lane.file)]
+        try:
+            require(load(session, 1, flat_text(FAULTS))[0] == SUCCESS, "no kernel")
+            session.post("gpLaunch", launch_values(kernel=1 << 32))
+            require(session.ask("cuStreamSynchronize", {"hStream": 1})[0] != SUCCESS, "it does not fault")
+            wait_until("its pages are free", lambda: not any(stored(file) for file in held), PATIENCE)
+        finally:
+            for file in held:
+                os.close(file)
+        both.daemon.check_works()
 
 
 @case("a limit of bandwidth holds for pinned memory, in both directions and in small pieces")

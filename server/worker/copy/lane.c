@@ -271,6 +271,7 @@ gpd_lanes_stop(struct gpd_session *session)
 
 		(void)pthread_join(lane->receiver, NULL);
 		(void)pthread_join(lane->sender, NULL);
+		gp_conn_discard(lane->conn);
 		gp_conn_destroy(lane->conn);
 		free(lane);
 	}

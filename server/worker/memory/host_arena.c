@@ -10,10 +10,12 @@
 #include "transport/transport.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <utlist.h>
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
@@ -28,6 +30,12 @@
  * for 1.7 to 3.3 ms (docs/measured.md). */
 #define REST_NS 300000
 #define REGISTER_FLAGS (CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP)
+
+/* Those whose files clients have. */
+static struct {
+	pthread_mutex_t lock;
+	struct gpd_host_arena *first; /* utlist */
+} arenas = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* 8 MiB are registered in 0.6 ms, 64 MiB in 4. */
 bool
@@ -212,6 +220,40 @@ register_pages(struct gpd_host_arena *arena)
 	return result;
 }
 
+/* Before the client can have its file. */
+static void
+enlist(struct gpd_host_arena *arena)
+{
+	pthread_mutex_lock(&arenas.lock);
+	DL_APPEND2(arenas.first, arena, prev_shared, next_shared);
+	pthread_mutex_unlock(&arenas.lock);
+	arena->punches = true;
+}
+
+static void
+delist(struct gpd_host_arena *arena)
+{
+	if (!arena->punches)
+		return;
+	pthread_mutex_lock(&arenas.lock);
+	DL_DELETE2(arenas.first, arena, prev_shared, next_shared);
+	pthread_mutex_unlock(&arenas.lock);
+	arena->punches = false;
+}
+
+void
+gpd_host_arena_empty_all(void)
+{
+	struct gpd_host_arena *arena;
+
+	pthread_mutex_lock(&arenas.lock);
+	DL_FOREACH2(arenas.first, arena, next_shared)
+	{
+		(void)advise(arena->address, arena->size, MADV_REMOVE);
+	}
+	pthread_mutex_unlock(&arenas.lock);
+}
+
 static CUresult
 make(struct gpd_session *session, struct gpd_host_arena *arena, int fd)
 {
@@ -227,6 +269,7 @@ make(struct gpd_session *session, struct gpd_host_arena *arena, int fd)
 		;
 	drop_arena_pages(arena, arena->address, arena->size);
 	cover(arena->address, arena->size);
+	delist(arena);
 	return result;
 }
 
@@ -242,7 +285,7 @@ make_shared(struct gpd_session *session, struct gpd_host_arena *arena)
 	fd = gp_sealed_create("gpupool-host", arena->size, true);
 	if (fd < 0)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	arena->punches = true;
+	enlist(arena);
 	result = make(session, arena, fd);
 	(void)close(fd);
 	return result;
@@ -263,5 +306,6 @@ gpd_host_arena_free(struct gpd_host_arena *arena)
 		drop_pages((uintptr_t)arena->shadow, size);
 		(void)munmap(arena->shadow, size);
 	}
+	delist(arena);
 	free(arena);
 }

@@ -16,14 +16,15 @@ struct gpd_session;
 
 struct gpd_host_arena {
 	struct gpd_host_memory *memory;
-	struct gpd_host_arena *next; /* of those that leave */
+	struct gpd_host_arena *next;                      /* of those that leave */
+	struct gpd_host_arena *next_shared, *prev_shared; /* of all sessions; host_arena.c's lock */
 	uint64_t address, size;
 	uint64_t registered; /* so many bytes, from its address */
 	uint8_t *shadow;     /* what both ends agreed on; NULL: nothing was sent or fetched yet.
 			      * Behind it the marks (protocol/host_marks.h) */
 	void *request;       /* of who gives it back: gpd_wait_request() */
 	bool shared;         /* the client has the same */
-	bool punches;        /* its pages are taken from the client, too */
+	bool punches;        /* the client has its file: its pages are taken from it, too */
 	bool placed;         /* it is a chunk of the session's memory (memory.h), which unmaps it */
 };
 
@@ -32,9 +33,12 @@ struct gpd_host_arena {
 CUresult gpd_host_arena_make(struct gpd_session *session, struct gpd_host_arena *arena,
 			     bool shared);
 
-/* Unregisters one piece and frees its pages, unless the client may keep them; true: only the
- * addresses are left, reserved. */
+/* Unregisters one piece and frees its pages; true: only the addresses are left, reserved. */
 bool gpd_host_arena_shrink(struct gpd_host_arena *arena);
+
+/* Before the process ends: frees the pages of all arenas of all sessions that clients have, as they
+ * would stay.  Any thread. */
+void gpd_host_arena_empty_all(void);
 
 /* How many bytes from address are in one piece. */
 uint64_t gpd_host_arena_room(uint64_t address);

@@ -443,8 +443,6 @@ gpd_host_memory_forget(struct gpd_session *session)
 	pthread_mutex_lock(&memory->lock);
 	memory->session = NULL;
 	for (size_t i = 0; i < count; i++) {
-		if (atomic_load(&session->client_goes_on))
-			arenas[i]->punches = false;
 		if (!arenas[i]->placed)
 			LL_PREPEND(memory->leaving, arenas[i]);
 	}

@@ -137,6 +137,13 @@ gpd_session_break(struct gpd_session *session)
 }
 
 bool
+gpd_session_client_shares(const struct gpd_session *session)
+{
+	return session->conn && (gp_conn_caps(session->conn) & GP_CONN_CAP_PASS_FD) &&
+	       !gp_conn_peer_closed(session->conn);
+}
+
+bool
 gpd_session_quiet_begin(struct gpd_session *session, int device)
 {
 	atomic_store(&session->loading_since_ms, gp_now_ms());

@@ -130,7 +130,7 @@ struct gpd_session {
 	_Atomic uint32_t keep_request;    /* gpMemoryKeep; 0: the client keeps nothing */
 	char *complaint;                  /* what the driver said of it; set before sticky */
 	_Atomic bool violated;            /* the client is at fault */
-	_Atomic bool client_goes_on;      /* it is not, and still reads shared host memory */
+	_Atomic bool client_is_gone;      /* the supervisor knows that it is */
 	_Atomic bool closing;             /* ENDING or later, for who waits */
 	_Atomic int64_t loading_since_ms; /* retire.h; 0: not in a call that may wait for others */
 	uint32_t quiet_pass;              /* quiet.h; launches that may go; executor */
@@ -228,6 +228,8 @@ void gpd_session_set_reason(struct gpd_session *session, const char *reason);
 void gpd_session_end(struct gpd_session *session, const char *reason);
 /* The same for one whose connection is over: the reason is what its receiver hears. */
 void gpd_session_break(struct gpd_session *session);
+/* Whether its client has memory of the worker's and has not ended lane 0; any thread, as above. */
+bool gpd_session_client_shares(const struct gpd_session *session);
 
 /* Who may sleep for a session: called when it is to end, or its context is lost, by any thread,
  * under wakers_lock. */

@@ -5,6 +5,7 @@
 #include "server/worker/session/session.h"
 #include "transport/transport.h"
 
+#include <unistd.h>
 #include <utlist.h>
 
 #define NAP_MIN_NS 2000
@@ -77,4 +78,12 @@ gpd_sessions_nap_ns(uint64_t waited_ns)
 	if (nap > NAP_MAX_NS)
 		return NAP_MAX_NS;
 	return nap < NAP_MIN_NS ? NAP_MIN_NS : nap;
+}
+
+void
+gpd_sessions_exit(void)
+{
+	if (gpd_sessions.leave)
+		gpd_sessions.leave();
+	_exit(0);
 }

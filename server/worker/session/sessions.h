@@ -22,6 +22,7 @@ struct gpd_sessions {
 	int cpus;
 	struct gpd_ledger *ledger;
 	struct gpd_channel channel; /* to the supervisor; any thread sends */
+	void (*leave)(void);        /* before the process ends, by any thread; or NULL */
 	pthread_mutex_t lock;
 	struct gpd_session *first; /* utlist of all; under lock */
 	_Atomic int count;         /* of those that have threads */
@@ -38,6 +39,10 @@ void gpd_sessions_remove_locked(struct gpd_session *session) GP_LOCKED(gpd_sessi
 struct gpd_session *gpd_sessions_next_locked(const struct gpd_session *session)
 	GP_LOCKED(gpd_sessions.lock);
 struct gpd_session *gpd_sessions_find_locked(uint64_t id) GP_LOCKED(gpd_sessions.lock);
+
+/* Ends the process, and takes from the clients what they share with it.  Not exit(): the driver's
+ * and other threads may still be at work. */
+void gpd_sessions_exit(void) __attribute__((noreturn));
 
 /* For how long a client may be silent (ledger.h); 0: without limit. */
 unsigned int gpd_sessions_timeout_ms(void);

@@ -13,11 +13,13 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 /* How long the sessions have to tell their clients. */
 #define LOST_MS 900
+#define REPLIES_MS 100
 #define LOOK_MS 10
+/* And then to copy what goes with the process.  The supervisor kills it after 1.5 s in all. */
+#define CLIENT_MS 400
 
 /* Who has launched has a lane; behind DRAINING nothing of it runs. */
 static bool
@@ -111,25 +113,45 @@ describe_culprits(CUresult result, struct gpd_channel_lost *lost) GP_LOCKED(gpd_
 	return culprit;
 }
 
-/* Ends the process when all clients know, or when they have had their time. */
-static void *
-bury(void *arg)
+static bool
+is_told(const struct gpd_session *s)
 {
-	for (int waited = 0; waited < LOST_MS; waited += LOOK_MS) {
+	return gpd_session_is(s, GPD_SESSION_OPENED) || atomic_load(&s->told);
+}
+
+/* It has copied what it shares with the process. */
+static bool
+has_left(const struct gpd_session *s)
+{
+	return gpd_session_is(s, GPD_SESSION_OPENED) || !gpd_session_client_shares(s);
+}
+
+/* Waits until all sessions are so. */
+static void
+await_all(bool (*is_so)(const struct gpd_session *s), int least_ms, int most_ms)
+{
+	for (int waited = 0; waited < most_ms; waited += LOOK_MS) {
 		bool all = true;
 
 		pthread_mutex_lock(&gpd_sessions.lock);
 		for (struct gpd_session *s = gpd_sessions_next_locked(NULL); s;
 		     s = gpd_sessions_next_locked(s))
-			all = all &&
-			      (gpd_session_is(s, GPD_SESSION_OPENED) || atomic_load(&s->told));
+			all = all && is_so(s);
 		pthread_mutex_unlock(&gpd_sessions.lock);
-		/* The replies to calls that were on their way go out, too. */
-		if (all && waited >= 100)
+		if (all && waited >= least_ms)
 			break;
 		gp_nap(LOOK_MS * UINT64_C(1000000));
 	}
-	_exit(0);
+}
+
+/* Ends the process when all clients know, or when they have had their time. */
+static void *
+bury(void *arg)
+{
+	/* The replies to calls that were on their way go out, too. */
+	await_all(is_told, REPLIES_MS, LOST_MS);
+	await_all(has_left, 0, CLIENT_MS);
+	gpd_sessions_exit();
 }
 
 /* Of those who find it the first.  A session that is about to go finds it as well, and takes the
@@ -177,5 +199,5 @@ gpd_session_poison(struct gpd_session *session, CUresult result)
 	pthread_mutex_unlock(&gpd_sessions.lock);
 	(void)gpd_channel_send(&gpd_sessions.channel, &header, &lost, sizeof(lost), -1);
 	if (gp_thread_start("bury", 0, bury, NULL))
-		_exit(0);
+		gpd_sessions_exit();
 }
