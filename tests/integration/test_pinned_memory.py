@@ -10,7 +10,7 @@ import time
 
 import test_apps
 import wire
-from harness import PATIENCE, Configured, Daemon, Program, Skip, case, main, require, wait_until
+from harness import PATIENCE, Configured, Daemon, Program, Skip, case, main, require, software_env, wait_until
 from hostile import SUCCESS, Host
 from stats import ASKED, read_stats
 from wire import Closed, Session, field, flat_text, launch_values, load, message, record
@@ -25,11 +25,11 @@ PROGRAMS, sys.argv[1:] = sys.argv[1:], []
 class Both:
     """A daemon on tcp and on a local socket."""
 
-    def __init__(self, *args, text=None):
+    def __init__(self, *args, text=None, env=None):
         self.folder = tempfile.TemporaryDirectory(prefix="gpupool-pinned-")
         self.local = f"unix://{self.folder.name}/sock"
         listen = ("--listen", self.local, *args)
-        self.daemon = Configured(text, *listen) if text else Daemon(*listen)
+        self.daemon = Configured(text, *listen, env=env) if text else Daemon(*listen, env=env)
 
     def __enter__(self):
         self.daemon.__enter__()
@@ -470,6 +470,32 @@ def _():
         # It had its time: what is in its pinned memory is gone.
         result = program.finish()
         require(result.out.startswith("held\n999\n") and "idle-timeout" in result.err, str(result))
+
+
+@case("a session has at once what the one before it had")
+def _():
+    with Both(text="[tenant default]\npinned-memory = 64M\n") as both:
+        for _ in range(5):
+            session = Pinned(wire.Shm(both.local[len("unix://"):]))
+            require(session.make(0, 60 * MIB, 1) == SUCCESS, "the quota is not free")
+            session.close()
+            both.daemon.wait_for_log(rf"session {session.id} .*closed: ")
+
+
+@case("pinned memory that the driver has for a kernel of others counts, though its session has ended")
+def _():
+    with Both(text="[tenant default]\npinned-memory = 64M\n", env=software_env(GPUPOOL_SOFT_LOADING_WAITS="1")) as both:
+        sleeper = both.daemon.start("sleeper", "-ms=600000")
+        sleeper.wait_for_output("running")
+        for path in wire.Shm(both.local[len("unix://"):]), both.daemon.port:
+            first = Pinned(path)
+            require(first.make(0, 20 * MIB, int(path != both.daemon.port)) == SUCCESS, "no memory")
+            first.close()
+            both.daemon.wait_for_log(rf"session {first.id} .*closed: ")
+        with Pinned(both.daemon.port) as second:
+            require(second.make(0, 8 * MIB) == OUT_OF_MEMORY, "the quota is free though the driver has the memory")
+            sleeper.kill()
+            wait_until("the quota is free", lambda: second.make(0, 32 * MIB) == SUCCESS, PATIENCE)
 
 
 @case("a client that goes on when its session ended keeps neither the worker's pages nor the quota")

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/worker/memory/host_memory.h"
 
+#include "base/clock.h"
 #include "base/lock.h"
 #include "gpd_calls.h"
 #include "server/worker/device/quiet_jobs.h"
@@ -22,8 +23,15 @@
  * case, and all together have so many more. */
 #define ARENAS_PART 32
 #define ARENAS_MORE 4096
+/* The driver gives up some GiB in this time, if no kernel runs. */
+#define LEFT_WAIT_NS UINT64_C(2000000000)
+#define LEFT_NAP_NS 1000000
 
 static atomic_uint more; /* of all sessions of the worker */
+
+/* Bytes that sessions of a tenant have left to the driver at their end: the supervisor takes them
+ * off the quota with the session, the driver gives them back at a quiet moment. */
+static _Atomic uint64_t left_bytes[GPD_LEDGER_TENANTS];
 
 static bool
 may_have_arena(struct gpd_host_memory *memory)
@@ -84,6 +92,9 @@ drop_arena(void *arg)
 	if (memory->session)
 		gpd_account_give_pinned(&memory->session->account,
 					gpd_host_memory_counts(arena->size, arena->shared));
+	else
+		atomic_fetch_sub(&left_bytes[memory->tenant],
+				 gpd_host_memory_counts(arena->size, arena->shared));
 	has_one_less(memory);
 	last = !memory->session && !memory->leaving;
 	pthread_mutex_unlock(&memory->lock);
@@ -306,6 +317,31 @@ add(struct gpd_session *session, uint64_t address, uint64_t size, bool shared)
 	return result;
 }
 
+/* Whether there is room for what earlier sessions of the tenant have left, too. */
+static bool
+fits_left(const struct gpd_account *account)
+{
+	return atomic_load(&left_bytes[account->line->tenant]) <=
+	       gpd_ledger_room(account->ledger, account->line, GPD_LEDGER_PINNED, 0).left;
+}
+
+static CUresult
+take_pinned(struct gpd_session *session, uint64_t counts)
+{
+	struct gpd_account *account = &session->account;
+	const uint64_t until = gp_now_ns() + LEFT_WAIT_NS;
+	CUresult result = gpd_account_take_pinned(account, counts);
+
+	while (result == CUDA_SUCCESS && !fits_left(account)) {
+		gpd_account_give_pinned(account, counts);
+		if (atomic_load(&session->closing) || gp_now_ns() >= until)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		gp_nap(LEFT_NAP_NS);
+		result = gpd_account_take_pinned(account, counts);
+	}
+	return result;
+}
+
 /* Not while some is on its way back: the client asks again. */
 static void
 report_refused(struct gpd_session *session, uint64_t size)
@@ -335,7 +371,7 @@ gpd_gpHostMap(struct gpd_session *session, const struct gp_args_gpHostMap *args)
 	if (result != CUDA_SUCCESS)
 		return result;
 	counts = gpd_host_memory_counts(args->size, args->shared);
-	result = gpd_account_take_pinned(&session->account, counts);
+	result = take_pinned(session, counts);
 	if (result != CUDA_SUCCESS) {
 		report_refused(session, counts);
 		return result;
@@ -355,7 +391,7 @@ place(struct gpd_session *session, const struct gp_args_gpHostPlace *args)
 
 	if (!arena)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	result = gpd_account_take_pinned(&session->account, counts);
+	result = take_pinned(session, counts);
 	if (result != CUDA_SUCCESS) {
 		report_refused(session, counts);
 		free_arena(arena);
@@ -430,7 +466,7 @@ void
 gpd_host_memory_forget(struct gpd_session *session)
 {
 	struct gpd_host_memory *memory = session->host_memory;
-	struct gpd_host_arena **arenas;
+	struct gpd_host_arena **arenas, *arena;
 	size_t count;
 	bool last;
 
@@ -442,9 +478,17 @@ gpd_host_memory_forget(struct gpd_session *session)
 	session->host_memory = NULL;
 	pthread_mutex_lock(&memory->lock);
 	memory->session = NULL;
+	memory->tenant = session->account.line->tenant;
 	for (size_t i = 0; i < count; i++) {
 		if (!arenas[i]->placed)
 			LL_PREPEND(memory->leaving, arenas[i]);
+	}
+	LL_FOREACH(memory->leaving, arena)
+	{
+		uint64_t counts = gpd_host_memory_counts(arena->size, arena->shared);
+
+		atomic_fetch_add(&left_bytes[memory->tenant], counts);
+		gpd_account_give_pinned(&session->account, counts);
 	}
 	last = !memory->leaving;
 	pthread_mutex_unlock(&memory->lock);

@@ -51,6 +51,7 @@ struct gpd_host_memory {
 
 	pthread_mutex_t lock;        /* of these: */
 	struct gpd_session *session; /* NULL: it has ended */
+	uint32_t tenant;             /* whose it was then */
 	struct gpd_host_arena *leaving;
 };
 
