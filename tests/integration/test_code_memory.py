@@ -9,7 +9,7 @@ import tempfile
 import threading
 import time
 
-from harness import Configured, Daemon, Skip, case, main, read_file, require, wait_until
+from harness import SOFTWARE, Configured, Daemon, Skip, case, main, read_file, require, wait_until
 from hostile import SUCCESS
 from wire import BULK, Session, field, flat_image, flat_text, launch_values, load, record
 
@@ -347,6 +347,8 @@ def _():
         return flat_text(b".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry k() {\n.reg .u64 %%rd<2>;\n"
                          b".shared .b8 a[%d];\nmov.u64 %%rd1, a;\nst.shared.u32 [%%rd1], 1;\nret;\n}\n" % size)
 
+    if not SOFTWARE:
+        raise Skip("needs the software device, whose compiler is our own")
     with Daemon() as daemon:
         session, = sessions_of(daemon, 1)
         for number, size in enumerate((1 << 32, (1 << 32) - 15, 1 << 33, (48 << 10) + 1), 1):
