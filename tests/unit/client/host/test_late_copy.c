@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copies whose bytes leave when the stream reaches them. */
 #include "client/context/fence.h"
+#include "client/copy/copy.h"
 #include "client/host/late_copy.h"
 #include "client/wire/session.h"
 #include "gpc_calls.h"
@@ -202,11 +203,12 @@ memory_stays_until_late_copies_have_read_it(void **state)
 static void
 copy_within(size_t size)
 {
-	CU(gpc_cuMemcpyAsync((uintptr_t)(source + SIZE / 2), (uintptr_t)source, size, FAKE_STREAM));
+	CU(gpc_copy_linear_ordered((uintptr_t)(source + SIZE / 2), (uintptr_t)source, size,
+				   CU_MEMCPY_SRC_ACCESS_ORDER_STREAM, FAKE_STREAM));
 }
 
 static void
-a_copy_within_the_host_waits_for_nobody(void **state)
+a_copy_of_a_batch_within_the_host_waits_for_nobody(void **state)
 {
 	memset(source, 1, SIZE);
 	(void)gpc_session_work_mark(gpc_session_get());
@@ -225,7 +227,7 @@ a_copy_within_the_host_waits_for_nobody(void **state)
 }
 
 static void
-a_copy_from_pageable_memory_within_the_host_is_done_when_the_call_returns(void **state)
+a_copy_within_the_host_is_done_when_the_call_returns(void **state)
 {
 	uint8_t pageable[100];
 
@@ -233,8 +235,13 @@ a_copy_from_pageable_memory_within_the_host_is_done_when_the_call_returns(void *
 	(void)gpc_session_work_mark(gpc_session_get());
 	CU(gpc_cuMemcpyAsync((uintptr_t)source, (uintptr_t)pageable, sizeof(pageable),
 			     FAKE_STREAM));
-	assert_int_equal(fake.late_count, 0);
+	assert_int_equal(fake.syncs, 1);
 	assert_int_equal(source[99], 4);
+	(void)gpc_session_work_mark(gpc_session_get());
+	CU(gpc_cuMemcpyAsync((uintptr_t)(source + SIZE / 2), (uintptr_t)source, 100, FAKE_STREAM));
+	assert_int_equal(fake.syncs, 2);
+	assert_int_equal(source[SIZE / 2 + 99], 4);
+	assert_int_equal(fake.late_count, 0);
 }
 
 static void
@@ -276,8 +283,8 @@ main(void)
 		TEST(a_synchronous_copy_waits_instead),
 		TEST(copies_of_a_session_that_ends_are_dropped),
 		TEST(memory_stays_until_late_copies_have_read_it),
-		TEST(a_copy_within_the_host_waits_for_nobody),
-		TEST(a_copy_from_pageable_memory_within_the_host_is_done_when_the_call_returns),
+		TEST(a_copy_of_a_batch_within_the_host_waits_for_nobody),
+		TEST(a_copy_within_the_host_is_done_when_the_call_returns),
 		TEST(the_destination_stays_until_late_copies_have_written_it),
 		TEST(a_late_copy_is_work),
 	};
