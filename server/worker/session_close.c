@@ -45,6 +45,8 @@
  * share. */
 #define CLIENT_S 2
 #define CLIENT_NAP_NS 1000000
+/* So often the heap gives memory back while there are other sessions. */
+#define HEAP_S 60
 
 /* Others need not wait for what it was to bring. */
 static void
@@ -268,6 +270,22 @@ close_parts(struct gpd_session *session, enum gpd_closing_phase phase)
 	}
 }
 
+/* Images and their like are large, and the next session may be long in coming.  All who allocate
+ * wait meanwhile, tens of milliseconds where many images were loaded: seldom, while others have
+ * sessions. */
+static void
+give_back_heap(void)
+{
+	static _Atomic uint64_t next_ns;
+	const uint64_t now = gp_now_ns();
+	uint64_t next = atomic_load(&next_ns);
+
+	if (atomic_load(&gpd_sessions.count) == 1 ||
+	    (now >= next &&
+	     atomic_compare_exchange_strong(&next_ns, &next, now + HEAP_S * UINT64_C(1000000000))))
+		(void)malloc_trim(0);
+}
+
 void
 gpd_session_close(struct gpd_session *session)
 {
@@ -293,8 +311,7 @@ gpd_session_close(struct gpd_session *session)
 	gpd_sessions_remove_locked(session);
 	pthread_mutex_unlock(&gpd_sessions.lock);
 	free_session(session);
-	/* Images and their like are large, and the next session may be long in coming. */
-	(void)malloc_trim(0);
+	give_back_heap();
 	atomic_fetch_sub(&gpd_sessions.count, 1);
 	gpd_library_trim();
 	gpd_retire_closed();
