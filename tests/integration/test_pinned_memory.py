@@ -107,7 +107,7 @@ for holder, what in (("value", "a wait for a word"), ("kernel", "a kernel that p
             daemon.run("hostorder", "many", holder, "0", "250000").expect(out="hostorder: ok\n", err="")
 
 
-for mode, what in (("within", "copies and fills within pinned memory wait for nothing in their caller"),
+for mode, what in (("within", "copies within the host are done when they return; batches, graphs and fills wait for nothing in their caller"),
                    ("uses", "no call waits for an earlier copy to the memory that it uses"),
                    ("in kernel", "pageable copies that are held up do not hold up what the host stores"),
                    ("back kernel", "copies to the host that are held up hold up nothing else")):
