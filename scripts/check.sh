@@ -12,6 +12,7 @@ scripts/deps.sh check
 toolkit=$(scripts/toolkit.sh)
 scripts/runtimes.sh || echo "the tests that need these runtimes are skipped"
 scripts/smi.sh || echo "the test of nvidia-smi is skipped"
+scripts/promtool.sh || echo "the test of the alarms is skipped"
 passed=0
 failed=0
 # A finding ends the program that has it, and so fails its test.

@@ -28,9 +28,9 @@ uthash-dev
 welcome=
 if [ "${1:-}" = check ]; then
 	packages="$packages clang clang-format"
-	# For scripts/fuzz.sh and bench/rdma; promtool; tests of a silent network (nft), and in a virtual machine
-	# (scripts/vm.sh), are skipped without them.
-	welcome="ibverbs-providers iproute2 libclang-rt-14-dev nftables perftest prometheus qemu-system-x86 xz-utils"
+	# For scripts/fuzz.sh and bench/rdma; tests of a silent network (nft), and in a virtual machine (scripts/vm.sh),
+	# are skipped without them.
+	welcome="ibverbs-providers iproute2 libclang-rt-14-dev nftables perftest qemu-system-x86 xz-utils"
 fi
 kinds=
 if [ "${1:-}" = packages ]; then
