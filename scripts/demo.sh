@@ -134,7 +134,7 @@ cat <<NEXT
 
 next, a daemon of your own on this machine (README.md has more, under "Using it"):
     export PATH=$build/bin:\$PATH
-    gpupoolctl cert init localhost
+    gpupoolctl cert init $(uname -n) localhost
     gpupoolctl token create alice -o alice.token
     gpupoold --listen tls://0.0.0.0:4833 &
     gpupool login lab tls://localhost < alice.token
