@@ -104,10 +104,11 @@ def base_environment():
     return env
 
 
-def driver_options(driver=None):
-    """What a daemon is told about its driver; "": nothing."""
+def driver_options(driver=None, user="root"):
+    """What a daemon is told about its driver; "": nothing.  A daemon of root's stays root: the user gpupool of a
+    machine with the package may not be able to read this tree.  user=None: the daemon becomes what it would."""
     library = DRIVER if driver is None else driver
-    return ["--driver", library] if library else []
+    return [*(["--driver", library] if library else []), *(["--user", user] if user and os.geteuid() == 0 else [])]
 
 
 def software_env(**env):
@@ -259,7 +260,7 @@ class Daemon:
     executes the daemon.
     """
 
-    def __init__(self, *args, env=None, driver=None, configured_socket=False, prefix=()):
+    def __init__(self, *args, env=None, driver=None, user="root", configured_socket=False, prefix=()):
         need_software(env)
         self.folder = tempfile.mkdtemp(prefix="gpupool-daemon-")
         self.out_path = os.path.join(self.folder, "out")
@@ -271,7 +272,7 @@ class Daemon:
             full["TSAN_OPTIONS"] = THREADS_END
         full.update(env or {})
         command = [*prefix, os.environ["GP_DAEMON"], "--listen", "127.0.0.1:0", "--print-address",
-                   *driver_options(driver), *args]
+                   *driver_options(driver, user), *args]
         # The usual admin socket is one for all daemons of this user.
         if "--admin-socket" not in args and not configured_socket:
             command += ["--admin-socket", "off"]

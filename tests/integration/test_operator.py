@@ -176,7 +176,7 @@ def _():
         folder.write(f"[daemon]\nkey = /nowhere/k\nclient-authority = /nowhere/ca\ncrl = /nowhere/ca.crl\nusage = /nowhere/usage.csv\n"
                      f"admin-socket = {admin}\nmetrics = 192.0.2.1:9400\ntokens = {folder.file('bad.tokens')}\n")
         words = ("--user", "nosuchuser", "--listen", "192.0.2.1:4833", "--listen", "0.0.0.0:0", "--listen", f"unix://{admin}", "--listen", "127.0.0.1:0")
-        out, err = folder.run("GP_DAEMON", "--check-config", *words, *driver_options(), status=1, **DEVICE)
+        out, err = folder.run("GP_DAEMON", "--check-config", *driver_options(), *words, status=1, **DEVICE)
         says = ("key /nowhere/k: No such file or directory", "authority /nowhere/ca: No such file or directory",
                 "a certificate needs its key, a key its certificate", "crl = /nowhere/ca.crl: No such file or directory",
                 f"{folder.file('bad.tokens')}:1: ", "cannot listen on tcp://192.0.2.1:4833: Cannot assign requested address",
@@ -198,7 +198,7 @@ def _():
         if os.geteuid() == 0:
             # As the user that the daemon becomes.
             folder.write(f"[daemon]\nusage = {usage}\n")
-            err = folder.run("GP_DAEMON", "--check-config", "--user", "nobody", *driver_options(), status=1, **DEVICE)[1]
+            err = folder.run("GP_DAEMON", "--check-config", *driver_options(), "--user", "nobody", status=1, **DEVICE)[1]
             has(err, f"gpupoold: usage = {usage}: Permission denied\n")
         # The node may be another machine.
         folder.write("[daemon]\nsoftware-device = off\n")
@@ -553,8 +553,8 @@ def _():
         has(err, f"{folder.file('tokens')}: Permission denied: the daemon's user, nobody, must read it whenever it changes: chgrp ")
         # The service is that user from the beginning.
         done = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", os.environ["GP_DAEMON"], "--listen",
-                               "127.0.0.1:0", "--admin-socket", "off", *driver_options()], capture_output=True, text=True, check=False,
-                              env={**base_environment(), **folder.env}, timeout=PATIENCE)
+                               "127.0.0.1:0", "--admin-socket", "off", *driver_options(user=None)], capture_output=True, text=True,
+                              check=False, env={**base_environment(), **folder.env}, timeout=PATIENCE)
         has(done.stderr, f"{folder.file('tokens')}: Permission denied: the daemon's user, ", "chmod g+r do that")
     text = read_file(os.path.join(os.path.dirname(__file__), "../../scripts/gpupoold.tmpfiles.in"))
     has(text, "z /etc/gpupool/tokens 0640 root gpupool")

@@ -17,6 +17,8 @@ from planned import Planned, installed_environment, vm
 SECONDS = 2000
 SANITIZERS = {"ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": "print_stacktrace=1"}
 PORT = 4833
+# Root of the virtual machine stays root: the user gpupool may not be able to read this tree.
+DRIVER = ("--driver", os.environ["GP_DRIVER"], "--user", "root")
 # The daemon goes on when the command that starts it has ended.
 START = """
 setsid "$@" >/tmp/daemon.out 2>/tmp/daemon.log </dev/null &
@@ -173,7 +175,7 @@ def plan_programs(planned, nbody, names):
     env = {**installed_environment(f"rdma://{vm.OWN}:{PORT}"), "GPUPOOL_LANES": "3"}
     planned.add("the daemon listens for rdma", {**base_environment(), **SANITIZERS},
                 shell(START, os.environ["GP_DAEMON"], "--listen", f"rdma://{vm.OWN}:{PORT}", "--insecure",
-                      "--print-address", "--driver", os.environ["GP_DRIVER"], "--admin-socket", "off"), says_where)
+                      "--print-address", *DRIVER, "--admin-socket", "off"), says_where)
     planned.add("nbody over rdma agrees with the CPU", env, [nbody, "-compare", "-numbodies=256"], passes)
     for name in names:
         planned.add(f"{name} over rdma prints what it prints next to a GPU", env,
@@ -245,7 +247,7 @@ def _():
     programs = [os.path.join(apps, test_apps.binary_of(name, "static"))
                 for name in ("vectoradd", "pinned", "streams", "sleeper")]
     start = shlex.join(shell(START, os.environ["GP_DAEMON"], "--listen", f"rdma://{vm.OWN}:{PORT}", "--insecure",
-                             "--print-address", "--driver", os.environ["GP_DRIVER"], "--admin-socket", "off"))
+                             "--print-address", *DRIVER, "--admin-socket", "off"))
     serve = f"{start}\n{shlex.join(shell(SERVE, '4'))}\n{shlex.join(shell(STOP))}\necho stopped: $?\n"
     with tempfile.TemporaryDirectory(prefix="gpupool-wire-") as folder:
         with Machine(1, folder, {**base_environment(), **SANITIZERS}, serve) as server:
@@ -317,7 +319,7 @@ def plan_locked(planned):
     """A daemon that may register little memory goes on without."""
     planned.add("a daemon that may lock little memory starts", {**base_environment(), **SANITIZERS},
                 shell(START, "sh", "-c", LOCKED, "sh", "9216", os.environ["GP_DAEMON"], "--listen",
-                      f"rdma://{vm.OWN}:{PORT}", "--insecure", "--print-address", "--driver", os.environ["GP_DRIVER"],
+                      f"rdma://{vm.OWN}:{PORT}", "--insecure", "--print-address", *DRIVER,
                       "--admin-socket", "off"), says_where)
     planned.add("large copies are right with it", {**installed_environment(f"rdma://{vm.OWN}:{PORT}"), "GPUPOOL_LANES": "3"},
                 [os.path.join(os.environ["GP_APPS"], "straight"), "short"], copies_are_right)
@@ -335,7 +337,7 @@ def plan_secure(planned, names):
                 shell('"$1" token create alice -o /tmp/alice.token >&2', os.environ["GP_CTL"]), lambda result: result.expect())
     planned.add("its daemon listens for rdma without --insecure", {**base_environment(), **SANITIZERS},
                 shell(START, os.environ["GP_DAEMON"], "--listen", f"rdma://{vm.OWN}:{PORT}", "--print-address",
-                      "--driver", os.environ["GP_DRIVER"], "--admin-socket", "off", "--peer-memory=off"), says_where)
+                      *DRIVER, "--admin-socket", "off", "--peer-memory=off"), says_where)
     planned.add("a program with a token runs over rdma, with TLS on its control connection",
                 {**env, "GPUPOOL_TOKEN_FILE": "/tmp/alice.token"}, program,
                 lambda result: test_apps.judge("vectoradd", result))
