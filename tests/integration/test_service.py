@@ -99,7 +99,7 @@ def _():
         raise Skip("this machine has a user gpupool")
     except KeyError:
         pass
-    with Daemon() as daemon:
+    with Daemon(user=None) as daemon:
         daemon.wait_for_log(r"warning: the daemon stays root, as there is no user gpupool: systemd-sysusers makes it, --user=NAME")
         daemon.check_works()
     with Daemon("--user", "root") as daemon:
@@ -299,7 +299,7 @@ def follow_the_readme():
         said = ctl("token", "create", "alice", "-o", f"{folder}/alice.token")
         status = os.stat("/etc/gpupool")
         require(stat.S_IMODE(status.st_mode) == 0o2750 and status.st_gid == 61234, f"{status}")
-        with Daemon("--listen", "tls://127.0.0.1:0", env={"CONFIGURATION_DIRECTORY": ""}) as daemon:
+        with Daemon("--listen", "tls://127.0.0.1:0", env={"CONFIGURATION_DIRECTORY": ""}, user=None) as daemon:
             address = re.search(r"^listening on (tls://\S+)$", read_file(daemon.out_path), re.M)[1]
             require("the daemon is user gpupool" in daemon.log() and "warning" not in daemon.log(), daemon.log())
             token = {"GPUPOOL_TOKEN_FILE": f"{folder}/alice.token"}
@@ -427,6 +427,19 @@ def _():
         done = subprocess.run([os.environ["GP_DAEMON"]], capture_output=True, text=True, check=False, timeout=PATIENCE,
                               env={**base_environment(), "GPUPOOL_SOFTWARE_DEVICE": "maybe"})
         require(done.returncode == 1 and done.stderr == "gpupoold: GPUPOOL_SOFTWARE_DEVICE=maybe: neither on nor off\n", f"{done}")
+
+
+@case("the software device in a folder that the daemon's user may not enter is named with the user")
+def _():
+    if os.geteuid() != 0:
+        raise Skip("only root can become another user")
+    with broken_driver() as env, tempfile.TemporaryDirectory(prefix="gpupool-driver-") as folder:
+        shutil.copy(os.environ["GP_DAEMON"], f"{folder}/gpupoold")
+        shutil.copy(os.environ["GP_DRIVER"], f"{folder}/libcuda-soft.so")
+        done = subprocess.run([f"{folder}/gpupoold", "--listen", "127.0.0.1:0", "--admin-socket", "off", "--user", OTHER], capture_output=True,
+                              text=True, check=False, timeout=PATIENCE, env={**base_environment(), **env, "GPUPOOL_SOFT_DRIVER": ""})
+        require(done.returncode == 1 and f"gpupoold: {folder}/: Permission denied: the daemon's user, {OTHER}, must read the software "
+                "device there: --user names another (and before that, libcuda.so.1: " in done.stderr, f"{done}")
 
 
 @case("the unit names gpupoold.conf, which the package puts there, and does not serve the software device by itself")

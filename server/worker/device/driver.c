@@ -2,6 +2,8 @@
 #include "server/worker/device/driver.h"
 
 #include <dlfcn.h>
+#include <errno.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,8 +86,9 @@ open_path(const char *path, char *error, size_t error_size)
 	return 0;
 }
 
-/* Where the software device is: beside the daemon, in a build tree or installed. */
-static void
+/* Where the software device is: beside the daemon, in a build tree or installed.  -EACCES: the user
+ * may not enter the program's folder, which is in `path`, as one below root's home. */
+static int
 find_software(char *path, size_t size)
 {
 	static const char *const places[] = { "", "../softgpu/driver/",
@@ -97,11 +100,11 @@ find_software(char *path, size_t size)
 
 	snprintf(path, size, "%s", given && *given ? given : SOFTWARE);
 	if ((given && *given) || length < 0)
-		return;
+		return 0;
 	self[length] = 0;
 	slash = strrchr(self, '/');
 	if (!slash)
-		return;
+		return 0;
 	slash[1] = 0;
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
 		char candidate[4096 + 64];
@@ -109,9 +112,22 @@ find_software(char *path, size_t size)
 		snprintf(candidate, sizeof(candidate), "%s%s%s", self, places[i], SOFTWARE);
 		if (access(candidate, R_OK) == 0) {
 			snprintf(path, size, "%s", candidate);
-			return;
+			return 0;
 		}
 	}
+	if (access(self, X_OK) == 0 || errno != EACCES)
+		return 0;
+	snprintf(path, size, "%s", self);
+	return -EACCES;
+}
+
+/* The daemon's user, by name. */
+static const char *
+user_name(void)
+{
+	const struct passwd *user = getpwuid(geteuid());
+
+	return user ? user->pw_name : "which has no name";
 }
 
 /* NVIDIA's library can be installed where there is no GPU, and where its kernel module is not
@@ -156,7 +172,13 @@ gpd_driver_open(const char *path, bool software_allowed, char *error, size_t err
 			why);
 		return -1;
 	}
-	find_software(software, sizeof(software));
+	if (find_software(software, sizeof(software))) {
+		snprintf(error, error_size,
+			 "%s: Permission denied: the daemon's user, %s, must read the software "
+			 "device there: --user names another (and before that, %s)",
+			 software, user_name(), why);
+		return -1;
+	}
 	if (open_path(software, error, error_size)) {
 		size_t used = strlen(error);
 
