@@ -69,6 +69,11 @@ class Programs:
         return env
 
 
+def stay_root():
+    """An option for a daemon of root's: the user gpupool may not be able to read the programs."""
+    return ['--user=root'] if os.geteuid() == 0 else []
+
+
 class Daemon:
     """One for all transports, for as long as the with lasts; config: the text of a configuration; env: more environment."""
 
@@ -76,7 +81,7 @@ class Daemon:
         self.programs = programs
         self.local = f'unix://{programs.work}/{name}.sock'
         self.admin = f'{programs.work}/{name}.admin'
-        options = ['--driver', programs.driver] if programs.driver else []
+        options = [*stay_root(), *(['--driver', programs.driver] if programs.driver else [])]
         if config:
             path = os.path.join(programs.work, f'{name}.conf')
             with open(path, 'w', encoding='utf-8') as file:

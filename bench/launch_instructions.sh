@@ -24,7 +24,11 @@ finish() {
 }
 trap finish EXIT
 
-"$build/server/gpupoold" --driver "$build/softgpu/driver/libcuda-soft.so" --listen 127.0.0.1:0 --admin-socket off \
+stay=
+if [ "$(id -u)" = 0 ]; then
+	stay=--user=root
+fi
+"$build/server/gpupoold" $stay --driver "$build/softgpu/driver/libcuda-soft.so" --listen 127.0.0.1:0 --admin-socket off \
 	--print-address >"$work/address" 2>"$work/daemon.log" &
 daemon=$!
 for _ in $(seq 100); do

@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 
-from bench_sides import SecureDaemon
+from bench_sides import SecureDaemon, stay_root
 
 FOLDERS = ['', 'server', 'client', 'ctl', 'bench/nbody', 'tests/apps', 'tests/integration', 'lib']
 
@@ -135,12 +135,13 @@ class Bench:
             self.daemon, self.address = secure.process, secure.address
             return
         self.daemon = subprocess.Popen(
-            [self.need('gpupoold'), '--listen=127.0.0.1:0', '--print-address'],
+            [self.need('gpupoold'), '--listen=127.0.0.1:0', '--print-address', '--admin-socket=off', *stay_root()],
             env=self.environment(False), stdout=subprocess.PIPE, stderr=open(log_path, 'w'), text=True)
         line = self.daemon.stdout.readline()
         match = re.match(r'listening on (\S+)', line)
         if not match:
-            sys.exit(f'native_vs_remote: the daemon said {line!r}; see {log_path}')
+            with open(log_path, encoding='utf-8') as log:
+                sys.exit(f'native_vs_remote: the daemon does not start:\n{log.read()}'.rstrip())
         self.address = match.group(1)
 
     def stop_daemon(self):

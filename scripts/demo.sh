@@ -51,9 +51,14 @@ build_all() {
 	ln -sf ../server/gpupoold ../ctl/gpupoolctl ../cli/gpupool "$build/bin/"
 }
 
+# It has nothing of a pool of this machine's own: neither its configuration, admin socket nor user, who may not be
+# able to read this folder.
 start_daemon() {
-	"$build/server/gpupoold" --listen 127.0.0.1:0 --print-address \
-		>"$work/address" 2>"$work/daemon.log" &
+	local options="--listen 127.0.0.1:0 --print-address --admin-socket off"
+	if [ "$(id -u)" = 0 ]; then
+		options="$options --user root"
+	fi
+	CONFIGURATION_DIRECTORY=$work "$build/server/gpupoold" $options >"$work/address" 2>"$work/daemon.log" &
 	daemon=$!
 	for _ in $(seq 100); do
 		address=$(sed -n 's/^listening on //p' "$work/address")

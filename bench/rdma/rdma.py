@@ -66,7 +66,7 @@ class Bench:
     def start(self):
         return {'GPUPOOL_CACHE_DIR': ''}, ['sh', '-c', START, 'sh', self.path('server/gpupoold'), '--listen',
                                            f'rdma://{vm.OWN}:4833', '--insecure', '--print-address', '--driver',
-                                           self.path('softgpu/driver/libcuda-soft.so'), '--admin-socket', 'off']
+                                           self.path('softgpu/driver/libcuda-soft.so'), '--admin-socket', 'off', '--user', 'root']
 
     def round(self):
         """[(names of its figures, command)]"""

@@ -114,6 +114,7 @@ class Pool:
             self.config = file.name
         self.log_path = self.config + '.log'
         command = [bench.find('gpupoold'), '--listen', '127.0.0.1:0', '--print-address', '--config', self.config, *args]
+        command += ['--user', 'root'] if os.geteuid() == 0 else []
         if bench.driver:
             command += ['--driver', bench.driver]
         with open(self.log_path, 'w') as log:
