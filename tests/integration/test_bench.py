@@ -23,11 +23,17 @@ import torch_steps  # noqa: E402
 FIELDS = {"name", "transport", "rtt_ms", "rate_gbit", "unit", "native", "remote", "ratio", "limit"}
 
 
-def bench(*args, script="bench.py", status=0):
-    """What it prints, or says of what is wrong."""
-    env = dict(os.environ)
+def environment():
+    """Pools of this machine and its user are none of a benchmark's."""
+    env = {**os.environ, "CONFIGURATION_DIRECTORY": "/nonexistent", "XDG_CONFIG_HOME": "/nonexistent"}
     if SANITIZED:
         env.update(LD_PRELOAD=sanitizer_library(), ASAN_OPTIONS="detect_leaks=0")
+    return env
+
+
+def bench(*args, script="bench.py", status=0):
+    """What it prints, or says of what is wrong."""
+    env = environment()
     result = subprocess.run([sys.executable, os.path.join(FOLDER, script), *args], env=env, capture_output=True, text=True, timeout=2 * PATIENCE, check=False)
     require(result.returncode == status, f"{args}: status {result.returncode}\n{result.stdout}{result.stderr}")
     return result.stderr if status else result.stdout
@@ -71,9 +77,7 @@ def _():
 def _():
     if not SOFTWARE or SANITIZER == "thread":
         raise Skip("needs the software device, and programs that can be run with no more than a library preloaded")
-    env = dict(os.environ)
-    if SANITIZED:
-        env.update(LD_PRELOAD=sanitizer_library(), ASAN_OPTIONS="detect_leaks=0")
+    env = environment()
     command = [sys.executable, os.path.join(FOLDER, "attack.py"), BUILD, "--driver", DRIVER, "--seconds", "2", "--turns", "1"]
     result = subprocess.run(command, env=env, capture_output=True, text=True, timeout=2 * PATIENCE, check=False)
     rows = {words[0]: words for words in map(str.split, result.stdout.splitlines()[1:])}
