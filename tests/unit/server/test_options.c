@@ -44,8 +44,10 @@ run(const char *arguments)
 	int status;
 
 	assert_non_null(program);
-	snprintf(command, sizeof(command), "exec timeout 30 %s --admin-socket off %s 2>&1", program,
-		 arguments);
+	/* Root's daemon stays root: where there is a user gpupool it would say that it becomes
+	 * that. */
+	snprintf(command, sizeof(command), "exec timeout 30 %s --admin-socket off%s %s 2>&1",
+		 program, geteuid() == 0 ? " --user root" : "", arguments);
 	pipe = popen(command, "r");
 	assert_non_null(pipe);
 	size = fread(output, 1, sizeof(output) - 1, pipe);
