@@ -3,6 +3,7 @@
 import grp
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -212,8 +213,11 @@ def _():
             os.chown(folder.socket, -1, group)
             os.chmod(folder.socket, 0o660)
 
+        # The other user may not be able to enter this tree.
+        own = shutil.copy(os.environ["GP_CTL"], folder.file("gpupoolctl"))
+
         def other(*words, member=True):
-            return subprocess.run([os.environ["GP_CTL"], "--socket", folder.socket, *words], capture_output=True, text=True, user=65534,
+            return subprocess.run([own, "--socket", folder.socket, *words], capture_output=True, text=True, user=65534,
                                   group=65534, extra_groups=[group] if member else [], cwd="/", env=base_environment(),
                                   stdin=subprocess.DEVNULL, timeout=PATIENCE, check=False)
         for words in (("status",), ("client", "list"), ("tenant", "list"), ("top", "-n", "1")):

@@ -11,7 +11,7 @@ import sys
 import tempfile
 
 import test_apps
-from harness import REPORTS, Daemon, Skip, base_environment, case, main, read_file, require, run, wait_until
+from harness import REPORTS, Daemon, Skip, base_environment, case, driver_options, main, read_file, require, run, wait_until
 from planned import Planned, installed_environment, vm
 
 SECONDS = 2000
@@ -270,9 +270,8 @@ def _():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    ended = subprocess.run([os.environ["GP_DAEMON"], "--listen", f"rdma://127.0.0.1:{port}", "--driver", os.environ["GP_DRIVER"],
-                            "--admin-socket", "off"], capture_output=True, text=True, timeout=60,
-                           env={**base_environment(), **SANITIZERS}, check=False)
+    ended = subprocess.run([os.environ["GP_DAEMON"], "--listen", f"rdma://127.0.0.1:{port}", *driver_options(), "--admin-socket", "off"], capture_output=True,
+                           text=True, timeout=60, env={**base_environment(), **SANITIZERS}, check=False)
     require(ended.returncode == 1 and re.search(rf"^gpupoold: cannot listen on rdma://127\.0\.0\.1:{port}: [^\n]*RDMA[^\n]*\n\Z",
                                                 ended.stderr, re.M), f"{ended.returncode}: {ended.stderr}")
     with Daemon() as daemon:

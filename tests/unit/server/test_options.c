@@ -44,8 +44,10 @@ run(const char *arguments)
 	int status;
 
 	assert_non_null(program);
-	/* Root's daemon stays root: where there is a user gpupool it would say that it becomes
-	 * that. */
+	/* Nothing is read of the machine's own pool. Root's daemon stays root: where there is a
+	 * user gpupool it would say that it becomes that. */
+	assert_int_equal(setenv("CONFIGURATION_DIRECTORY", "/nonexistent", 1), 0);
+	assert_int_equal(setenv("GPUPOOL_CACHE_DIR", "", 1), 0);
 	snprintf(command, sizeof(command), "exec timeout 30 %s --admin-socket off%s %s 2>&1",
 		 program, geteuid() == 0 ? " --user root" : "", arguments);
 	pipe = popen(command, "r");
