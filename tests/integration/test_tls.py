@@ -119,8 +119,8 @@ def _():
 @case("a program that is killed leaves nothing")
 def _():
     with Certificates() as certificates, Encrypted(certificates) as daemon:
-        program = daemon.start("sleeper")
-        time.sleep(1)
+        program = daemon.start("sleeper", "-endless")
+        program.wait_for_output("running")
         program.kill()
         daemon.wait_for_log(r"session 1 .*closed")
         daemon.run("vectoradd").expect(out="vectoradd: ok\n")
