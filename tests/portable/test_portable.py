@@ -5,6 +5,7 @@ names the one for aarch64, whose program qemu-user runs.
 
 The old C library is glibc 2.27 of Ubuntu 18.04; where that cannot be had, 2.31 of Debian 11, and a line says
 so. That the libraries need no later one is read from them, too."""
+import atexit
 import functools
 import os
 import re
@@ -60,6 +61,7 @@ def packages_of(suite, architecture, *packages):
     if done.returncode:
         shutil.rmtree(folder)
         raise Skip(f"{packages} of {suite} cannot be had: {done.stderr.strip().splitlines()[-1]}")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
 
 
