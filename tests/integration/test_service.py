@@ -243,7 +243,7 @@ def _():
         subprocess.run([os.environ["GP_CTL"], "token", "create", "alice", "-D", folder], env=base_environment(),
                        stdout=subprocess.DEVNULL, timeout=PATIENCE, check=True)
         done = subprocess.run([os.environ["GP_DAEMON"], "--listen", "127.0.0.1:0", "--admin-socket", "off", "--user", OTHER,
-                               "--tokens", f"{folder}/tokens", *driver_options()], capture_output=True,
+                               "--tokens", f"{folder}/tokens", *driver_options(user=None)], capture_output=True,
                               text=True, env=base_environment(), timeout=PATIENCE, check=False)
         require(done.returncode == 1 and f"gpupoold: {folder}/tokens: Permission denied: the daemon's user, {OTHER}, must read it"
                 in done.stderr and f"chgrp {grp.getgrgid(pwd.getpwnam(OTHER).pw_gid).gr_name} and chmod" in done.stderr,
