@@ -41,6 +41,7 @@
 struct shm_conn {
 	struct gp_stream stream;
 	struct shm_conn *next, *prev; /* of this process's as a daemon; shared_conns.lock */
+	bool is_listed;               /* among those; set once */
 	struct gp_tcp_conn *door;     /* the socket, as a connection of its own */
 	struct gp_rings rings;
 	/* Somebody polls the socket, also while others read: the peer shall always wake him. */
@@ -334,7 +335,7 @@ shm_discard(struct gp_conn *conn)
 static void
 delist(struct shm_conn *shm)
 {
-	if (!shm->prev)
+	if (!shm->is_listed)
 		return;
 	pthread_mutex_lock(&shared_conns.lock);
 	DL_DELETE(shared_conns.first, shm);
@@ -440,6 +441,7 @@ shm_adopt(int fd, struct gp_conn **conn_p)
 	memory_fd = gp_sealed_create("gpupool-rings", size, true);
 	r = memory_fd < 0 ? -ENOMEM : gp_rings_map(&shm->rings, memory_fd, size, true);
 	if (r == 0) {
+		shm->is_listed = true;
 		pthread_mutex_lock(&shared_conns.lock);
 		DL_APPEND(shared_conns.first, shm);
 		pthread_mutex_unlock(&shared_conns.lock);
