@@ -26,8 +26,7 @@
 struct target {
 	struct gpc_stream *stream;
 	bool async;
-	bool late; /* async within the host, too: where the call says that the stream's order holds
-		    */
+	bool late; /* in the stream's order, also within the host: a batch's, or a graph's */
 };
 
 /* A synchronous call is one of the default stream's. */
@@ -165,8 +164,8 @@ await_turn(struct gpc_stream *stream)
 /*
  * All is done when the call returns, behind the stream's earlier work: CUDA's "API synchronization
  * behavior" says so of any host memory, and NVIDIA's driver waits (also in cuMemcpyAsync, measured
- * with 580).  Copies of other streams are not waited for: they may wait for what comes next.  Only
- * a batch in stream order does not wait.
+ * with 580).  Copies of other streams are not waited for: they may wait for what comes next.  A
+ * batch in the stream's order and a graph do not wait, natively and here.
  */
 static CUresult
 copy_within_host(const struct target *target, const struct gpc_copy *given)
