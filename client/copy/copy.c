@@ -26,7 +26,7 @@
 struct target {
 	struct gpc_stream *stream;
 	bool async;
-	bool late; /* in the stream's order, also within the host: a batch's, or a graph's */
+	bool late; /* in the stream's order, also within the host: a copy of a batch */
 };
 
 /* A synchronous call is one of the default stream's. */
@@ -164,8 +164,9 @@ await_turn(struct gpc_stream *stream)
 /*
  * All is done when the call returns, behind the stream's earlier work: CUDA's "API synchronization
  * behavior" says so of any host memory, and NVIDIA's driver waits (also in cuMemcpyAsync, measured
- * with 580).  Copies of other streams are not waited for: they may wait for what comes next.  A
- * batch in the stream's order and a graph do not wait, natively and here.
+ * with 580, and in the launch of a graph with such a copy).  Copies of other streams are not waited
+ * for: they may wait for what comes next.  A batch in the stream's order does not wait, natively
+ * and here.
  */
 static CUresult
 copy_within_host(const struct target *target, const struct gpc_copy *given)
@@ -466,7 +467,6 @@ run_ordered(struct target *target, struct gpc_copy *copy, CUmemcpySrcAccessOrder
 	bool during_call = order == CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL;
 	CUresult result;
 
-	target->late = !during_call;
 	if (copy->src.host && order == CU_MEMCPY_SRC_ACCESS_ORDER_STREAM)
 		copy->src.pinned = true;
 	else if (copy->src.host && during_call)
@@ -492,6 +492,7 @@ gpc_copy_linear_ordered(CUdeviceptr dst, CUdeviceptr src, size_t size, CUmemcpyS
 	if (result == CUDA_SUCCESS)
 		result = gpc_copy_linear(&copy, CU_MEMORYTYPE_UNIFIED, dst, CU_MEMORYTYPE_UNIFIED,
 					 src, size);
+	target.late = order != CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL;
 	return result == CUDA_SUCCESS ? run_ordered(&target, &copy, order) : result;
 }
 
@@ -504,7 +505,21 @@ gpc_copy_3d_ordered(const CUDA_MEMCPY3D *params, CUmemcpySrcAccessOrder order, C
 
 	if (result == CUDA_SUCCESS)
 		result = gpc_copy_3d(&copy, params);
+	target.late = order != CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL;
 	return result == CUDA_SUCCESS ? run_ordered(&target, &copy, order) : result;
+}
+
+CUresult
+gpc_copy_node_run(const CUDA_MEMCPY3D *params, CUstream hStream)
+{
+	struct target target;
+	struct gpc_copy copy;
+	CUresult result = enter(&target, hStream, true);
+
+	if (result == CUDA_SUCCESS)
+		result = gpc_copy_3d(&copy, params);
+	return result == CUDA_SUCCESS ? run_ordered(&target, &copy, CU_MEMCPY_SRC_ACCESS_ORDER_ANY)
+				      : result;
 }
 
 /* Arrays: one row. */

@@ -26,6 +26,8 @@ is_beyond(const struct gpc_node_params *params, uint64_t address)
 	       found.context->device != params->context->device;
 }
 
+/* A copy within host memory that the device reaches is not: NVIDIA's driver would wait for the
+ * stream's earlier work in the launch, and the worker's other sessions with it. */
 static bool
 is_on_device(const struct gpc_node_params *params)
 {
@@ -42,6 +44,7 @@ is_on_device(const struct gpc_node_params *params)
 	case CU_GRAPH_NODE_TYPE_MEMCPY:
 		return gpc_copy_3d(&copy, &params->copy) == CUDA_SUCCESS && copy.width > 0 &&
 		       !copy.dst.host && !copy.src.host && !copy.dst.array && !copy.src.array &&
+		       !(copy.dst.here && copy.src.here) &&
 		       !is_beyond(params, copy.dst.base) && !is_beyond(params, copy.src.base);
 	default:
 		return false;

@@ -343,7 +343,7 @@ run_step(const struct gpc_node_params *params, CUstream stream)
 {
 	switch (params->type) {
 	case CU_GRAPH_NODE_TYPE_MEMCPY:
-		return gpc_copy_3d_ordered(&params->copy, CU_MEMCPY_SRC_ACCESS_ORDER_ANY, stream);
+		return gpc_copy_node_run(&params->copy, stream);
 	case CU_GRAPH_NODE_TYPE_MEMSET:
 		return run_fill(&params->fill, stream);
 	case CU_GRAPH_NODE_TYPE_HOST:

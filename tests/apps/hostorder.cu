@@ -4,8 +4,8 @@
  * written, a function finds what work before it has written, copies read pinned memory when the
  * stream reaches them, and nothing that is queued after a function waits for it in the caller.
  * hostorder uses: calls that use the memory of an earlier copy which waits for the caller.
- * hostorder within: copies within host memory, which wait for their stream, and batches, graphs and
- * fills, which do not.
+ * hostorder within: copies within host memory, which wait for their stream, and batches and fills,
+ * which do not.
  * hostorder in, back [function|value|kernel]: copies that are held up, from pageable memory and to
  * the host, hold up nothing else.
  * hostorder many [function|value|kernel [ROUNDS [CALLS]]]: with 1 GiB of copies, 32 MiB a round,
@@ -593,14 +593,14 @@ enum within {
 	WITHIN_DEFAULT,
 	WITHIN_ROWS,
 	WITHIN_BOX,
-	WITHIN_BATCH,
 	WITHIN_GRAPH,
+	WITHIN_BATCH,
 	WITHIN_FILL,
 	WITHIN_FILL_ROWS,
 	WITHIN_COUNT
 };
 
-/* Instantiated before something waits, and destroyed behind it. */
+/* Instantiated before something waits, and destroyed after it. */
 static cudaGraphExec_t within_graph;
 
 static void
@@ -616,6 +616,13 @@ prepare_within(enum within within, const struct block *to, const struct block *f
 				       from->count * sizeof(int), cudaMemcpyDefault));
 	CHECK(cudaGraphInstantiate(&within_graph, graph, 0));
 	CHECK(cudaGraphDestroy(graph));
+}
+
+static void
+finish_within(enum within within)
+{
+	if (within == WITHIN_GRAPH)
+		CHECK(cudaGraphExecDestroy(within_graph));
 }
 
 static void
@@ -671,6 +678,8 @@ within_waits(enum within within, enum holder holder, enum memory memory, int cou
 	struct block flag = block_create(MAPPED, 1);
 	const size_t size = count * sizeof(int);
 
+	prepare_within(within, &to, &from);
+	CHECK(cudaDeviceSynchronize());
 	memset(from.host, 1, size);
 	released = false;
 	hold(holder, &flag, stream);
@@ -690,6 +699,7 @@ within_waits(enum within within, enum holder holder, enum memory memory, int cou
 		queue_within(within, &to, &from, stream);
 		require_all(to.host, count, 7, "of a kernel, copied within the host");
 	}
+	finish_within(within);
 	block_destroy(&from);
 	block_destroy(&to);
 	block_destroy(&flag);
@@ -707,7 +717,6 @@ within_does_not_wait(enum within within, enum holder holder, int count, cudaStre
 	std::vector<int> back(count);
 
 	CHECK(cudaMemset(words, 5, size));
-	prepare_within(within, &to, &from);
 	CHECK(cudaDeviceSynchronize());
 	memset(from.host, 1, size);
 	released = false;
@@ -726,8 +735,6 @@ within_does_not_wait(enum within within, enum holder holder, int count, cudaStre
 	require_all(from.host, count, 0x05050505, "of a copy after one within the host");
 	CHECK(cudaMemcpy(back.data(), words, size, cudaMemcpyDeviceToHost));
 	require_all(back.data(), count, 0x02020202, "copied after a copy within the host");
-	if (within == WITHIN_GRAPH)
-		CHECK(cudaGraphExecDestroy(within_graph));
 	CHECK(cudaFree(words));
 	block_destroy(&from);
 	block_destroy(&to);
@@ -757,8 +764,7 @@ within_waits_for_the_default_stream(enum within within)
 		CHECK(cudaStreamSynchronize(blocking));
 	require_all(to.host, 1024, 0x02020202, "within the host, after the default stream");
 	releasing.join();
-	if (within == WITHIN_GRAPH)
-		CHECK(cudaGraphExecDestroy(within_graph));
+	finish_within(within);
 	CHECK(cudaStreamDestroy(blocking));
 	block_destroy(&from);
 	block_destroy(&to);
