@@ -175,7 +175,7 @@ gp_conn_set_unread(struct gp_conn *conn, unsigned int ms)
 	(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof(time));
 	/* A local socket has no such thing, and needs none.  Linux from 5.11 on also ends a
 	 * connection so whose peer acknowledges and keeps its window closed. */
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof(ms));
+	gp_tcp_set_user_timeout(fd, ms);
 }
 
 size_t

@@ -12,6 +12,10 @@
 
 /* Probes of an idle connection, in the second half of the time. */
 #define PROBES 3
+/* The kernel counts in whole seconds, and two probes need three.  A single probe may be lost: by the
+ * network, or because both ends probed at once.  The second one is then taken for an old packet if
+ * its timestamp is older than that of the answer before it (seen with Linux 6.18 on loopback). */
+#define SECONDS_MIN 3
 /* What the kernel takes, in seconds. */
 #define PROBE_MAX_S 32767
 /* A peer that acknowledges does so within this time, also what is sent for the third time. */
@@ -41,16 +45,26 @@ get_first_probe_s(unsigned int seconds)
 void
 gp_tcp_keep_alive(int fd, unsigned int ms)
 {
-	unsigned int seconds = (ms ? ms : GP_CONN_TIMEOUT_MS) / 1000;
-	unsigned int idle = get_first_probe_s(seconds), rest, count;
+	unsigned int seconds = (ms ? ms : GP_CONN_TIMEOUT_MS) / 1000, idle, rest, count;
 
-	rest = seconds > idle ? seconds - idle : 1;
+	if (seconds < SECONDS_MIN)
+		seconds = SECONDS_MIN;
+	idle = get_first_probe_s(seconds);
+	rest = seconds - idle;
 	count = rest < PROBES ? rest : PROBES;
 	set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
 	set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, idle);
 	set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL,
 		   rest / count < PROBE_MAX_S ? rest / count : PROBE_MAX_S);
 	set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, count);
+}
+
+void
+gp_tcp_set_user_timeout(int fd, unsigned int ms)
+{
+	if (ms && ms < SECONDS_MIN * 1000)
+		ms = SECONDS_MIN * 1000;
+	set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, ms);
 }
 
 static bool
@@ -70,14 +84,11 @@ has_unsent(int fd)
 	return ioctl(fd, SIOCOUTQ, &queued) == 0 && queued > 0;
 }
 
-/* While a window is closed, and while a connection is idle, one probe counts as unanswered although
- * its answer has come. */
+/* A single unanswered probe is no sign: its answer may be on its way, or it was lost. */
 static bool
-is_repeating(int fd, const struct tcp_info *info)
+is_repeating(const struct tcp_info *info)
 {
-	if (info->tcpi_unacked)
-		return info->tcpi_retransmits > 0;
-	return info->tcpi_probes > (has_unsent(fd) ? 1 : 0);
+	return info->tcpi_unacked ? info->tcpi_retransmits > 0 : info->tcpi_probes > 1;
 }
 
 /* With nothing under way only a probe is answered, which takes its time, too. */
@@ -104,7 +115,7 @@ gp_tcp_is_silent(int fd, unsigned int ms)
 		return false;
 	/* The probes of a closed window come ever less often: the last answer may be half of the
 	 * time old.  The counters of a connection that the system has given up are 0. */
-	return (info.tcpi_state == TCP_CLOSE || is_repeating(fd, &info)) &&
+	return (info.tcpi_state == TCP_CLOSE || is_repeating(&info)) &&
 	       heard_ms * 4 >= (uint64_t)ms * 3 && may_be_unanswered(fd, &info, heard_ms, ms);
 }
 
@@ -120,7 +131,7 @@ gp_tcp_unacknowledged_ms(int fd, int64_t *since_ms)
 	}
 	if (*since_ms == 0)
 		*since_ms = now;
-	if (!is_repeating(fd, &info))
+	if (!is_repeating(&info))
 		return 0;
 	waited = now - *since_ms;
 	return waited < info.tcpi_last_ack_recv ? (unsigned int)waited : info.tcpi_last_ack_recv;

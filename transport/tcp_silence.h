@@ -11,9 +11,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Lets the system probe an idle connection, so that a silent peer is found after `ms`: reading then
- * fails with ETIMEDOUT.  0: after 30 s. */
+/* Lets the system probe an idle connection, so that a silent peer is found after `ms`, and after 3 s
+ * at the earliest: reading then fails with ETIMEDOUT.  0: after 30 s. */
 void gp_tcp_keep_alive(int fd, unsigned int ms);
+
+/* Lets the system end a connection whose peer has acknowledged nothing, or has kept its window
+ * closed, for `ms`, and for 3 s at least; 0: after the system's own time.  A descriptor that is not
+ * a TCP socket stays as it is. */
+void gp_tcp_set_user_timeout(int fd, unsigned int ms);
 
 /* Whether the system has waited in vain for most of `ms`: why a connection has just timed out. */
 bool gp_tcp_is_silent(int fd, unsigned int ms);
