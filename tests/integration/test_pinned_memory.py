@@ -10,7 +10,7 @@ import time
 
 import test_apps
 import wire
-from harness import PATIENCE, Configured, Daemon, Program, Skip, case, main, require, software_env, wait_until
+from harness import PATIENCE, Configured, Daemon, Program, Skip, case, main, require, wait_until
 from hostile import SUCCESS, Host
 from stats import ASKED, read_stats
 from wire import Closed, Session, field, flat_text, launch_values, load, message, record
@@ -484,7 +484,8 @@ def _():
 
 @case("pinned memory that the driver has for a kernel of others counts, though its session has ended")
 def _():
-    with Both(text="[tenant default]\npinned-memory = 64M\n", env=software_env(GPUPOOL_SOFT_LOADING_WAITS="1")) as both:
+    # The kernel of a program that is killed ends on the software device alone.
+    with Both(text="[tenant default]\npinned-memory = 64M\n", env={"GPUPOOL_SOFT_LOADING_WAITS": "1"}) as both:
         sleeper = both.daemon.start("sleeper", "-ms=600000")
         sleeper.wait_for_output("running")
         for path in wire.Shm(both.local[len("unix://"):]), both.daemon.port:
