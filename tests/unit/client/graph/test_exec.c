@@ -505,6 +505,53 @@ test_captures_end_with_their_context(void **state)
 			 CUDA_ERROR_ILLEGAL_STATE);
 }
 
+/* The DOT file of the graph, as a string of at most size bytes. */
+static void
+dot_read(CUgraph graph, unsigned int flags, char *text, size_t size)
+{
+	char path[] = "dot-XXXXXX";
+	int file = mkstemp(path);
+	ssize_t length;
+
+	assert_true(file >= 0);
+	assert_int_equal(gpc_cuGraphDebugDotPrint(graph, path, flags), CUDA_SUCCESS);
+	length = read(file, text, size - 1);
+	assert_true(length > 0);
+	text[length] = '\0';
+	(void)close(file);
+	(void)unlink(path);
+}
+
+static void
+test_dot_has_the_parameters_that_flags_ask_for(void **state)
+{
+	char seen[2048], host[16];
+	const CUDA_MEMCPY3D copy = { .srcMemoryType = CU_MEMORYTYPE_DEVICE,
+				     .srcDevice = cells,
+				     .dstMemoryType = CU_MEMORYTYPE_HOST,
+				     .dstHost = host,
+				     .WidthInBytes = sizeof(host),
+				     .Height = 1,
+				     .Depth = 1 };
+	CUgraphNode fill, node;
+	CUgraph graph = graph_of_fill(&fill);
+
+	assert_int_equal(gpc_cuGraphAddMemcpyNode(&node, graph, &fill, 1, &copy, NULL),
+			 CUDA_SUCCESS);
+	dot_read(graph, 0, seen, sizeof(seen));
+	assert_non_null(strstr(seen, "label=\"0\nMEMSET\n\""));
+	assert_non_null(strstr(seen, "label=\"1\nMEMCPY\nDtoH\n\""));
+	dot_read(graph, CU_GRAPH_DEBUG_DOT_FLAGS_MEMCPY_NODE_PARAMS, seen, sizeof(seen));
+	assert_non_null(strstr(seen, "\nwidth: 16\n"));
+	assert_null(strstr(seen, "elementSize"));
+	assert_null(strstr(seen, "handle"));
+	dot_read(graph, CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE, seen, sizeof(seen));
+	assert_non_null(strstr(seen, "\nwidth: 16\n"));
+	assert_non_null(strstr(seen, "\nelementSize: 4\n"));
+	assert_non_null(strstr(seen, "\nnode handle: "));
+	assert_int_equal(gpc_cuGraphDestroy(graph), CUDA_SUCCESS);
+}
+
 int
 main(void)
 {
@@ -521,6 +568,7 @@ main(void)
 		TEST(test_user_objects_of_what_was_never_launched_end_at_once),
 		TEST(test_a_step_that_records_an_event_takes_it_out_of_a_capture),
 		TEST(test_captures_end_with_their_context),
+		TEST(test_dot_has_the_parameters_that_flags_ask_for),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
