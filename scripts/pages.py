@@ -1,24 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""pages.py ROOT: checks the pages of this tree, and says each defect as file:line: what is wrong.
+"""pages.py ROOT: checks the pages of this tree, and prints each defect as file:line: defect.
 
-README.md has at most 150 lines of at most 100 characters and 1,200 words, ARCHITECTURE.md at most
-2,500 words. In both and in docs/ no sentence is longer than 25 words (tables and code excepted),
-and a page of docs/ begins with the question that it answers. In every page each link leads to a
-file, and what stands in backquotes and looks like a file or a function of the tree is one.
+In every page each link leads to a file, and a word in backquotes that looks like a file or a
+function of the tree is one. A page of docs/ begins with the question that it answers.
 """
 import fnmatch
 import os
 import re
 import sys
 
-SENTENCE = 25
 CODE = re.compile(r'`([^`]+)`')
 LINK = re.compile(r'\[([^\]]*)\]\(([^)\s]+)\)')
 SOURCE = re.compile(r'^([a-z_\d*-]+\.(c|h|cc|cu|py|sh|md|proto)|gpupool[a-z.]*\.[1578])$')
 FUNCTION = re.compile(r'\b((?:gp|gpc|gpd|gs)_\w+)\(\)')
-ITEM = re.compile(r'^\s*([-*]|\d+\.)\s+')
-END = re.compile(r'(?<=[.!?])[)"*]*(?:\n|\s+(?=[^a-z]))')
 # Names in sources, the generated files among them, and headers that are not ours.
 NAMES = re.compile(r'\bg[ps][cd]?_\w+(?:\.[ch]\b)?|(?<=#include <)[\w.]+')
 
@@ -31,34 +26,6 @@ def tree(root):
                     and not os.path.exists(os.path.join(folder, b, 'meson-info'))]
         found.update(os.path.relpath(os.path.join(folder, f), root) for f in files + below)
     return found
-
-
-def paragraphs(text):
-    """(line, words as one string) of each paragraph or list item; no code, tables or headings"""
-    block, at, fenced, before = [], 0, False, ''
-    for number, line in enumerate(text.splitlines() + [''], 1):
-        fence = line.startswith('```')
-        fenced = fenced != fence
-        listed = ITEM.match(line)
-        indented = line.startswith('    ') and not block and not listed and not before.strip()
-        plain = not (fence or fenced or indented or line.startswith(('|', '#')) or not line.strip())
-        if block and (not plain or listed):
-            yield at, '\n'.join(block)
-            block = []
-        if plain:
-            at = at if block else number
-            block.append(ITEM.sub('', line).strip())
-        # Behind code comes code, also after an empty line.
-        before = line if not indented else ''
-
-
-def long_sentences(text):
-    for line, paragraph in paragraphs(text):
-        plain = LINK.sub(r'\1', CODE.sub('Code', paragraph))
-        for sentence in END.split(plain):
-            words = [w for w in sentence.split() if re.search(r'\w', w)]
-            if len(words) > SENTENCE:
-                yield line, f'a sentence of {len(words)} words: {" ".join(words[:6])} ...'
 
 
 def missing(page, text, files, names):
@@ -99,17 +66,8 @@ def main():
         with open(os.path.join(root, page)) as opened:
             text = opened.read()
         found = list(missing(page, text, files, names))
-        if page in ('README.md', 'ARCHITECTURE.md') or page.startswith('docs/'):
-            found += long_sentences(text)
         if page.startswith('docs/') and not re.match(r'# .*\?\n', text):
             found.append((1, 'the first line is not the question that the page answers'))
-        most = {'README.md': 1200, 'ARCHITECTURE.md': 2500}.get(page)
-        if most and len(text.split()) > most:
-            found.append((1, f'{len(text.split())} words, at most {most}'))
-        if page == 'README.md':
-            lines = text.splitlines()
-            found += [(n, f'{len(l)} characters') for n, l in enumerate(lines, 1) if len(l) > 100]
-            found += [(1, f'{len(lines)} lines, at most 150')] if len(lines) > 150 else []
         bad += [f'{page}:{n}: {what}' for n, what in sorted(found)]
     print('\n'.join(bad) or f'{len(files)} files, every page is in order')
     return 1 if bad or 'README.md' not in files else 0

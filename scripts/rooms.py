@@ -8,9 +8,8 @@ BUILD is a build folder with its objects, DIR the tree that has scripts/rooms.tx
 arrow goes from a file to a header that it includes, to the file that defines a symbol which it
 needs, and from a file that takes a callback to the file that gives it one. Prints every arrow that
 no rule allows as "file -> file: symbol", what hides an arrow (a weak symbol, a macro that says what
-is included), every circle that is larger than the rules allow, every folder that is too full, every
-name that stands twice. --circles prints all circles of more than one file, --arrows the number of
-arrows between rooms.
+is included), and every circle that is larger than the rules allow. --circles prints all circles of
+more than one file, --arrows the number of arrows between rooms.
 """
 import argparse
 import collections
@@ -40,8 +39,8 @@ class Rules:
     def __init__(self, root):
         path = os.path.join(root, 'scripts/rooms.txt')
         self.root = root
-        self.uses, self.generated, self.callbacks, self.worlds = {}, {}, {}, []
-        self.circle, self.files, self.used = 0, {}, set()
+        self.uses, self.generated, self.callbacks = {}, {}, {}
+        self.circle, self.used = 0, set()
         with open(path) as file:
             for number, line in enumerate(file, 1):
                 words = line.split('#')[0].split()
@@ -58,12 +57,8 @@ class Rules:
             self.generated[rest[0]] = rest[1]
         elif kind == 'callback' and len(rest) >= 4 and rest[1] == '->':
             self.callbacks[rest[0], rest[2].rstrip(':')] = ' '.join(rest[3:])
-        elif kind == 'names':
-            self.worlds.append(rest)
         elif kind == 'circle' and len(rest) == 1:
             self.circle = int(rest[0])
-        elif kind == 'files' and len(rest) > 1:
-            self.files.update((folder, int(rest[0])) for folder in rest[1:])
         else:
             return False
         return True
@@ -253,17 +248,6 @@ def circles(found):
     return sorted(result, key=len, reverse=True)
 
 
-def twice(rules, files):
-    """Names that stand twice among the folders of one "names" line."""
-    for world in rules.worlds:
-        places = collections.defaultdict(list)
-        for path in files:
-            if any(path.startswith(folder + '/') for folder in world):
-                places[os.path.basename(path)].append(path)
-        yield from (sorted(paths) for name, paths in sorted(places.items())
-                    if len(paths) > 1 and name != 'main.c')
-
-
 def main():
     parser = argparse.ArgumentParser(usage=__doc__.strip())
     parser.add_argument('build')
@@ -284,11 +268,6 @@ def main():
     for circle in rounds:
         if len(circle) > rules.circle:
             faults.append(f'a circle of {len(circle)} files: {" ".join(circle)}')
-    for folder, number in collections.Counter(os.path.dirname(path) for path in files).items():
-        limit = rules.files.get(folder.split('/')[0], number)
-        if number > limit:
-            faults.append(f'{folder}: {number} files of C, the limit is {limit}')
-    faults += [f'one name, several files: {" ".join(paths)}' for paths in twice(rules, files)]
     faults += [f'scripts/rooms.txt: {start} is given no callback by {end}'
                for start, end in rules.callbacks.keys() - rules.used]
     if options.circles:
