@@ -12,9 +12,13 @@ how long its calls take. Unrelated processes that keep the same number of cores 
 load alone costs. Goals: a program takes at most 0.5 s, and the 99th percentile of the calls is at
 most 1.5 times that beside the unrelated processes. Exit status 1 if a goal is missed.
 
+On at least 12 processors each process of the attacker and of the victim has one of its own, as it
+would on another machine; the daemon and the unrelated processes share the others. On a smaller machine
+all share all, and the scheduler's part of the result cannot be told from the daemon's.
+
 As root the daemon, the attacker and the victim are three users, if others can read FOLDER. Otherwise
-they are one user, who needs no token and may open any number of connections. The attacker uses
-processors of this machine, too. Needs python3 only; --driver LIBRARY for the software device.
+they are one user, which needs no token and may open any number of connections. Needs python3 only;
+--driver LIBRARY for the software device.
 """
 import argparse
 import collections
@@ -43,6 +47,8 @@ START_EACH, CALL_PAUSE = 0.5, 0.001
 USERS = {'victim': 65534, 'attacker': 65533}
 # Processes of each flood, and connections that one process of the Hello flood leaves open.
 ATTACKERS, HELD = 2, 32
+# Programs of the victim at a time.
+VICTIMS = 2
 # Another address than the victim's: the ports of one address are few.
 SOURCE = '127.0.0.2'
 PTX = '.version 7.0\n.target sm_80\n.address_size 64\n'
@@ -50,7 +56,8 @@ SMALL_IMAGES, LARGE_LINES = 20, 100000
 FLOODS = {'connections': ['connections'], 'hello': ['hello'], 'images': ['images'],
           'all': ['connections', 'hello', 'images']}
 
-# used: seconds of processors; took: seconds of the clock; done, refused: attempts of the attacker.
+# used: seconds of processors, without the attacker's where tenants have processors of their own; took: seconds
+# of the clock; done, refused: attempts of the attacker.
 Phase = collections.namedtuple('Phase', 'starts failed calls used took done refused')
 
 
@@ -188,11 +195,22 @@ def find_users(programs):
     return dict.fromkeys(USERS, os.geteuid())
 
 
+def split_cpus():
+    """Binds this process and those that it starts to some processors; tenant -> its own, or none."""
+    cpus, count = sorted(os.sched_getaffinity(0)), ATTACKERS * max(len(kinds) for kinds in FLOODS.values())
+    if len(cpus) < 2 * count:
+        print(f'{len(cpus)} processors: the tenants have none of their own, for which {2 * count} are needed')
+        return {}
+    own = cpus[-count - VICTIMS:]
+    os.sched_setaffinity(0, cpus[:-count - VICTIMS])
+    return {'victim': own[:VICTIMS], 'attacker': own[VICTIMS:]}
+
+
 class Pool:
     """A daemon with a certificate and the tenants' tokens; a context manager."""
 
     def __init__(self, programs):
-        self.programs, work = programs, programs.work
+        self.programs, self.cpus, work = programs, split_cpus(), programs.work
         self.env = {**programs.environment(), 'CONFIGURATION_DIRECTORY': f'{work}/pool', 'GPUPOOL_CACHE_DIR': f'{work}/cache'}
         os.makedirs(f'{work}/pool')
         self.users = find_users(programs)
@@ -225,11 +243,19 @@ class Pool:
     def start(self, tenant, url, command):
         user = self.users[tenant]
         other = {'user': user, 'group': user, 'extra_groups': []} if user != os.geteuid() else {}
-        return subprocess.Popen(command, env=self.environment(tenant, url), stdout=subprocess.DEVNULL, **other)
+        process = subprocess.Popen(command, env=self.environment(tenant, url), stdout=subprocess.DEVNULL, **other)
+        self.bind(process, tenant)
+        return process
+
+    def bind(self, process, tenant):
+        if self.cpus:
+            os.sched_setaffinity(process.pid, self.cpus[tenant])
 
     def start_part(self, tenant, url, *args):
-        return subprocess.Popen([sys.executable, os.path.abspath(__file__), '--part', str(self.users[tenant]), *args], text=True,
-                                env=self.environment(tenant, url), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        process = subprocess.Popen([sys.executable, os.path.abspath(__file__), '--part', str(self.users[tenant]), *args], text=True,
+                                   env=self.environment(tenant, url), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.bind(process, tenant)
+        return process
 
     def processor_ms(self):
         return bench_clients.processor_ms(bench_clients.processes_of(self.process.pid))
@@ -261,7 +287,7 @@ def start_programs(pool, url, seconds):
 def measure(pool, url, calls, seconds, attackers=(), busy=()):
     """A Phase beside these processes, which it ends."""
     time.sleep(min(1, seconds / 4))
-    used = [process.pid for process in (*attackers, *busy)]
+    used = [process.pid for process in (*(() if pool.cpus else attackers), *busy)]
     begin, before = time.monotonic(), bench_clients.processor_ms(used) + pool.processor_ms()
     calls.stdin.write(f'{seconds}\n')
     calls.stdin.flush()
