@@ -4,13 +4,12 @@ import re
 
 from check_types import KEYWORDS, check_types, fail, once
 from emit_narrow import struct_of_old, widened
-from model import args_of, entered, owner_param, silent, streams_named
-from types_table import (COUNTS, SCALARS, cells, described, has_lookup, held, held_named, is_address, is_handle, is_kernel, is_number, is_object,
-                         kind_of, kinds, learn, opaque_size, struct_of, types_in, wire_type, word_of)
+from model import args_of, entered, silent, streams_named
+from types_table import (COUNTS, SCALARS, described, has_lookup, held, held_named, is_address, is_handle, is_kernel, is_number, is_object, kind_of,
+                         kinds, learn, wire_type, word_of)
 from words import ACCOUNT, CAPTURE, CONSTANT, HELD_VALUE, NUMBER, ORDER, SOURCES, WORK
 
-OUTS = {"OUT", "OUT_N", "OUT_UP_TO", "OUT_BYTES", "OUT_ATTRIBUTE"}
-ELEMENTS = {"IN", "IN_N", "OUT", "OUT_N", "OUT_UP_TO"}
+OUTS = {"OUT", "OUT_N", "OUT_BYTES"}
 BYTES = {"void", "char", "unsigned char"}
 # What the generated code around the parameters of a call calls its own things.
 OURS = {"before", "begun", "result"}
@@ -23,7 +22,7 @@ WAYS = {"CALL": "travels", "MESSAGE": "is a message", "HAND": "is written by han
 # word -> the calls that may have it; a word that is not here, any.
 OF_CALLS = {
     **dict.fromkeys(SOURCES | {"TO", "WITHIN", "OF", "WHEN", "ANSWERS"}, {"ANSWER"}),
-    **dict.fromkeys(ORDER | WORK | {"DROP", "NEW", "SPAN", "BULK_IN", "BULK_OUT", "SERVER_HOOK"}, {"CALL", "MESSAGE"}),
+    **dict.fromkeys(ORDER | WORK | {"DROP", "NEW", "BULK_IN", "BULK_OUT", "SERVER_HOOK"}, {"CALL", "MESSAGE"}),
     **dict.fromkeys(ACCOUNT, set(WAYS) - {"NARROW"}),
     "CLIENT_HOOK": {"CALL"}, "ALIAS": set(WAYS) - {"MESSAGE"}, **dict.fromkeys(("CAPTURE", "SYNCHRONIZES"), set(WAYS) - {"MESSAGE", "NARROW"}), "AS": {"SAME"}, "VIA": {"HAND", "SAME"}, "SIGNAL_SAFE": {"HAND"}, "QUICK": set(WAYS) - {"MESSAGE"},
     "NARROW": {"NARROW"}, "UNDO": {"NARROW"}, "STATIC": set(WAYS) - {"CALL", "MESSAGE"},
@@ -31,15 +30,14 @@ OF_CALLS = {
 # word -> (whether a parameter may have it, what it is for)
 OF_PARAMETERS = {
     "IN_STRING": (lambda c, p: p.ctype == "char", "text"),
-    **dict.fromkeys(("IN_BYTES", "OUT_BYTES", "IN_ATTRIBUTE", "OUT_ATTRIBUTE"), (lambda c, p: p.ctype in BYTES or not c.on_wire, "void or char")),
+    **dict.fromkeys(("IN_BYTES", "OUT_BYTES"), (lambda c, p: p.ctype in BYTES or not c.on_wire, "void or char")),
     "INOUT": (lambda c, p: not p.const, "what is not const"),
     **dict.fromkeys(OUTS, (lambda c, p: p.depth > 1 or not p.const, "what is not const")),
-    "OPT": (lambda c, p: p.depth and p.direction not in ("INOUT", "IN_ATTRIBUTE", "OUT_ATTRIBUTE", "IN_OPTIONS") and "NEW" not in p.quals
+    "OPT": (lambda c, p: p.depth and p.direction not in ("INOUT", "IN_OPTIONS") and "NEW" not in p.quals
             and not (c.on_wire and p.direction == "IN_STRING"), "pointers that may be NULL"),
     "STATIC": (lambda c, p: p.depth == 2 and p.direction == "OUT", "a pointer that is given out"),
     "NEW": (lambda c, p: is_handle(p.ctype) and (p.direction == "OUT" if c.kind == "CALL" else not p.depth), "a handle that is given OUT, or one of a message"),
     "DROP": (lambda c, p: is_handle(p.ctype) and not p.depth and "NEW" not in p.quals, "a handle"),
-    "SPAN": (lambda c, p: is_address(p.ctype) and p.direction in (None, "IN", "IN_N"), "a device pointer that is given"),
     **dict.fromkeys(("FROM", "BY"), (lambda c, p: p.direction == "OUT" or p.direction == "OUT_BYTES" and p.size != "BY_HOOK" and p.ctype == "char",
                                      "OUT, or a text of a size")),
     "ALWAYS": (lambda c, p: p.direction == "OUT" and p.depth == 1 and (p.ctype not in kinds or p.words["ALWAYS"] == "NULL"), "OUT; of a handle, NULL"),
@@ -113,8 +111,6 @@ def wire_size(call, p):
             fail(call, f"IN_OPTIONS({p.size}) of '{p.name}' needs two parameters: how many, and their values (BY_HOOK void **)", p.line)
         if word_of(p.ctype) != "OPTIONS":
             fail(call, f"type '{p.ctype}' of '{p.name}' has no GP_OPTIONS", p.line)
-    if p.direction in ("IN_ATTRIBUTE", "OUT_ATTRIBUTE") and (not other or other.depth or word_of(other.ctype) != "ATTRIBUTES"):
-        fail(call, f"{p.direction}({p.size}) of '{p.name}' needs a parameter whose type has GP_ATTRIBUTES", p.line)
 
 
 def counted(call):
@@ -122,8 +118,6 @@ def counted(call):
     for p in call.params:
         if p.direction in ("IN_N", "OUT_N", "IN_BYTES", "OUT_BYTES"):
             yield f"{p.direction}({p.size}) of '{p.name}'", p, p.size
-        for size in (p.span or "").split(", "):
-            yield f"SPAN({p.span}) of '{p.name}'", p, size
     for word in ("ALLOCATES", "FREES", "COPIES"):
         yield f"{word}({call.options.get(word)})", None, call.options.get(word)
 
@@ -133,10 +127,8 @@ def sizes(call):
     for p in call.params:
         if call.on_wire:
             wire_size(call, p)
-        if p.direction == "OUT_UP_TO" and not any((q.name, q.direction, q.ctype in COUNTS) == (p.size, "INOUT", True) for q in call.params):
-            fail(call, f"OUT_UP_TO({p.size}) of '{p.name}' needs an INOUT parameter of this name, which says how many there are", p.line)
     for what, p, name in counted(call):
-        if not name or name.isdigit() or name == "BY_HOOK" and "SPAN" not in what:
+        if not name or name.isdigit() or name == "BY_HOOK":
             continue
         if values.get(name) not in COUNTS:
             fail(call, f"{what}: {call.name} has no such parameter that counts", p and p.line)
@@ -175,15 +167,8 @@ def types(call):
     for p in call.params:
         if call.kind != "MESSAGE" and p.ctype.startswith("gp_"):
             fail(call, f"type '{p.ctype}' of '{p.name}' is for messages", p.line)
-        if call.on_wire and p.direction not in ("IN_BYTES", "OUT_BYTES", "IN_STRING", "IN_ATTRIBUTE", "OUT_ATTRIBUTE", "IN_OPTIONS", "BY_HOOK"):
-            if p.direction in ELEMENTS and not cells(p.ctype) or p.direction not in ELEMENTS and not wire_type(p.ctype):
-                fail(call, f"type '{p.ctype}' of '{p.name}' has no form on the wire", p.line)
-
-
-def spans(p):
-    """Whether the daemon knows how far each device pointer reaches that this parameter gives the driver."""
-    struct = struct_of(p.ctype)
-    return all("SPAN" in f.checks if is_address(f.ctype) else spans(f) for f in struct.fields) if struct else not is_address(p.ctype)
+        if call.on_wire and p.direction not in ("IN_BYTES", "OUT_BYTES", "IN_STRING", "IN_OPTIONS", "BY_HOOK") and not wire_type(p.ctype):
+            fail(call, f"type '{p.ctype}' of '{p.name}' has no form on the wire", p.line)
 
 
 def generated_ends(call):
@@ -204,24 +189,21 @@ def generated_end(call, p, word):
     made = "NEW" in p.quals or "DROP" in p.quals
     if made and not is_object(p.ctype) or is_handle(p.ctype) and not has_lookup(p.ctype) or p.ctype == "gp_new_address":
         fail(call, f"'{p.name}' of {call.name} needs a {word}", p.line)
-    for ctype in types_in(p.ctype):
-        if p.direction in OUTS and not made and (is_kernel(ctype) or is_handle(ctype) and not is_object(ctype)):
-            fail(call, f"'{p.name}' of {call.name} brings back a '{ctype}', which needs a {word}", p.line)
-        if ctype == "CUkernel" or p.direction == "INOUT" and not is_number(ctype):
-            fail(call, f"'{p.name}' of {call.name} is a '{ctype}', which is not translated without a {word}", p.line)
+    if p.direction in OUTS and not made and (is_kernel(p.ctype) or is_handle(p.ctype) and not is_object(p.ctype)):
+        fail(call, f"'{p.name}' of {call.name} brings back a '{p.ctype}', which needs a {word}", p.line)
+    if p.ctype == "CUkernel" or p.direction == "INOUT" and not is_number(p.ctype):
+        fail(call, f"'{p.name}' of {call.name} is a '{p.ctype}', which is not translated without a {word}", p.line)
     if p.direction == "OUT" and is_handle(p.ctype) and not made:
-        fail(call, f"'{p.name}' of {call.name} is a handle that the call neither makes (NEW) nor lists (OUT_N, OUT_UP_TO)", p.line)
-    if "NEW" in p.quals and kind_of(p.ctype).owner and not owner_param(call, p):
-        fail(call, f"'{p.name}' of {call.name} is part of a {kind_of(p.ctype).owner}, which no parameter names", p.line)
+        fail(call, f"'{p.name}' of {call.name} is a handle that the call neither makes (NEW) nor lists (OUT_N)", p.line)
     if p.size == "BY_HOOK":
         fail(call, f"'{p.direction}(BY_HOOK)' of '{p.name}' needs a {word}", p.line)
-    if word == "SERVER_HOOK" and p.direction in (None, "IN", "IN_N") and not p.span and not spans(p):
-        fail(call, f"'{p.name}' of {call.name} has a device pointer without SPAN, which needs a {word}", p.line)
+    if word == "SERVER_HOOK" and p.direction in (None, "IN", "IN_N") and is_address(p.ctype):
+        fail(call, f"'{p.name}' of {call.name} is a device pointer, which needs a {word}", p.line)
 
 
 def streams(call):
-    """Parameters that name streams: by value, in lists, in structs."""
-    return [p for p in call.params if "CUstream" in types_in(p.ctype)]
+    """Parameters that name streams: by value and in lists."""
+    return [p for p in call.params if p.ctype == "CUstream"]
 
 
 def account(call):
@@ -251,9 +233,8 @@ def account(call):
 def order(call):
     """A call's place among the others: by words, and by the handles that it names one by one."""
     for p in call.params:
-        for ctype in types_in(p.ctype) if call.on_wire and p.direction not in OUTS | {None} else ():
-            if is_handle(ctype) and kind_of(ctype).ordered:
-                fail(call, f"'{p.name}' of {call.name} has a '{ctype}' in a list or a struct, where nobody sees what the call must wait for", p.line)
+        if call.on_wire and p.direction not in OUTS | {None} and is_handle(p.ctype) and kind_of(p.ctype).ordered:
+            fail(call, f"'{p.name}' of {call.name} has a '{p.ctype}' in a list, where nobody sees what the call must wait for", p.line)
     if "AWAITS_STREAM" in call.options and not streams_named(call):
         fail(call, f"{call.name} has AWAITS_STREAM, but names no stream")
     if "AWAITS_HOST" in call.options and len(streams_named(call)) != 1:
@@ -381,7 +362,7 @@ def narrowed(call, p, q):
 
 # check -> (how many names and constants it takes, whether a parameter may be the first of them, what it is of)
 OF_CHECKS = {
-    **dict.fromkeys(("VALUE", "HANDLE", "CONTEXT"), (range(1, 16), lambda p: p.depth or not struct_of(p.ctype) and not opaque_size(p.ctype), "parameters")),
+    **dict.fromkeys(("VALUE", "HANDLE", "CONTEXT"), (range(1, 16), lambda p: True, "parameters")),
     "DEVICE": (range(1, 2), lambda p: p.ctype == "CUdevice" and not p.depth, "a CUdevice"),
     "WITHIN": (range(3, 4), lambda p: not p.depth and not is_handle(p.ctype) and (wire_type(p.ctype) or ("", "i32"))[1] in ("i32", "u32"),
                "a number of 32 bits, the least and the most"),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rules of what is not a call: kinds, types, what is held, symbols. Each has a negative test."""
 from parse import SpecError
-from types_table import (COUNTS, LOOKUPS, SCALARS, cells, has_lookup, is_address, is_handle, is_number, kinds, struct_of)
+from types_table import LOOKUPS, SCALARS, kinds
 
 KEYWORDS = set("auto break case char const continue default do double else enum extern float for goto if inline int long "
                "register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while "
@@ -33,9 +33,7 @@ def kinds_are_whole(api):
         if "COST" not in k.options and len(k.options) > 1:
             fail(k, f"kind '{k.name}' has no COST, so the daemon has no objects of it")
         if "LOOKUP" in k.options and k.name not in LOOKUPS:
-            fail(k, f"LOOKUP of kind '{k.name}': it is for {', '.join(LOOKUPS)}; others have OBJECT, PART_OF or hooks")
-        if k.owner and (k.destroy or not any(o.name == k.owner and o.destroy for o in api.kinds)):
-            fail(k, f"PART_OF({k.owner}) of kind '{k.name}' needs a kind with OBJECT, and has none itself")
+            fail(k, f"LOOKUP of kind '{k.name}': it is for {', '.join(LOOKUPS)}; others have OBJECT or hooks")
         if ("OBJECT" in k.options) != ("GOES_WITH" in k.options):
             fail(k, f"OBJECT and GOES_WITH of kind '{k.name}' come together")
         if k.options.get("GOES_WITH", "context") not in ("context", "session"):
@@ -49,55 +47,12 @@ def types_are_whole(api):
     for t in api.types:
         if t.name in kinds or t.name in SCALARS or t.name in KEYWORDS:
             fail(t, f"type '{t.name}' has a form already")
-        if t.word == "OPAQUE" and len(t.fields) != 1:
-            fail(t, f"GP_OPAQUE({t.name}) needs its size, 1 to 4096 bytes")
         if t.word != "ENUM" and len(t.fields) < 1 + (t.word == "NARROW"):
             fail(t, f"GP_{t.word}({t.name}) describes nothing")
-        listed = [f[1] if t.word in ("ATTRIBUTES", "OPTIONS") else f for f in t.fields] if t.word != "STRUCT" else []
+        listed = [f[1] if t.word == "OPTIONS" else f for f in t.fields]
         twice = next((f for f in listed if listed.count(f) > 1), None)
         if twice:
             fail(t, f"GP_{t.word}({t.name}) has {twice} twice")
-        if t.word == "STRUCT":
-            struct_is_whole(t)
-        if t.word == "ATTRIBUTES":
-            for how, name in t.fields:
-                if not is_number(how) and not (cells(how) and not struct_of(how) and not is_handle(how) and how not in SCALARS):
-                    fail(t, f"type '{how}' of {name} is neither a number nor bytes")
-
-
-def contains_itself(name, inside=()):
-    struct = struct_of(name)
-    return name in inside or bool(struct) and any(contains_itself(f.ctype, (*inside, name)) for f in struct.fields)
-
-
-def struct_is_whole(t):
-    if contains_itself(t.name):
-        fail(t, f"GP_STRUCT({t.name}) contains itself")
-    before = {}
-    numbers = {f.name for f in t.fields if f.ctype in COUNTS and not f.count}
-    for f in t.fields:
-        if f.name in before:
-            fail(t, f"{t.name} has two members '{f.name}'", f.line)
-        if not cells(f.ctype) or f.ctype.startswith("gp_"):
-            fail(t, f"type '{f.ctype}' of '{f.name}' has no form on the wire", f.line)
-        if is_handle(f.ctype) and not has_lookup(f.ctype):
-            fail(t, f"'{f.name}' of {t.name} is a handle that generated code cannot look up", f.line)
-        for word in {"ONE_OF", "UP_TO"} & set(f.checks):
-            if f.count or not is_number(f.ctype):
-                fail(t, f"'{word}' on '{f.name}' of {t.name}, which is no number", f.line)
-        for word, values in f.checks.items():
-            of = before.get(values[0], f) if word == "WHEN" else f
-            if word != "SPAN" and of.ctype not in ("int", "float") and any(v.startswith("-") for v in values):
-                fail(t, f"{word}({', '.join(values)}) of '{f.name}': '{of.name}' is never below 0", f.line)
-        if "SPAN" in f.checks and not is_address(f.ctype):
-            fail(t, f"'SPAN' on '{f.name}' of {t.name}, which is no device pointer", f.line)
-        for size in f.checks.get("SPAN", []):
-            if not size.isdigit() and size not in numbers:
-                fail(t, f"SPAN({', '.join(f.checks['SPAN'])}) of '{f.name}': {t.name} has no number '{size}'", f.line)
-        when = f.checks.get("WHEN")
-        if when and not (when[0] in before and is_number(before[when[0]].ctype) and not before[when[0]].count):
-            fail(t, f"WHEN({', '.join(when)}) of '{f.name}' needs a number before it, and its values", f.line)
-        before[f.name] = f
 
 
 def held_is_whole(api):

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The client's half: exported entries, cuGetProcAddress table, stubs, and the functions that send calls."""
-from cells import (attribute_sizes, client_id, pack, pack_options, pack_struct, packs_options, structs_used, tables_used, take_struct,
-                   taken)
+from cells import client_id, pack, pack_options, packs_options, taken
 from emit_first import checked
 from emit_narrow import narrow_c
-from model import args_of, declaration, generated, owner_param, prototype, reply_of, sets, silent, streams_named
-from types_table import cells, is_handle, is_kernel, kind_of, types_named, wire_type
+from model import args_of, declaration, generated, prototype, reply_of, sets, silent, streams_named
+from types_table import is_handle, is_kernel, kind_of, types_named, wire_type
 
 SOURCE = "codegen/api"
 
@@ -160,13 +159,13 @@ def null_checks(call):
 
 def pack_list(p):
     """An array, or one element, as cells."""
-    width, count = cells(p.ctype), "1" if p.direction == "IN" else p.size
-    return (f"\tif ({p.name}) {{\n\t\tuint64_t *cells = gp_scratch_cells(scratch, {count}, {width});\n\n"
+    count = "1" if p.direction == "IN" else p.size
+    return (f"\tif ({p.name}) {{\n\t\tuint64_t *cells = gp_scratch_cells(scratch, {count}, 1);\n\n"
             "\t\tif (!cells)\n\t\t\treturn CUDA_ERROR_INVALID_VALUE;\n"
             f"\t\tfor (size_t i = 0; result == CUDA_SUCCESS && i < (size_t){count}; i++) {{\n"
-            + pack(p.ctype, f"{p.name}[i]", f"cells[i * {width}]", 3)
+            + pack(p.ctype, f"{p.name}[i]", "cells[i]", 3)
             + f"\t\t}}\n\t\tif (result != CUDA_SUCCESS)\n\t\t\treturn result;\n"
-            f"\t\targs.{p.name} = (struct gp_bytes){{ cells, (size_t){count} * {width * 8} }};\n\t}}\n")
+            f"\t\targs.{p.name} = (struct gp_bytes){{ cells, (size_t){count} * 8 }};\n\t}}\n")
 
 
 def stub_argument(p):
@@ -180,11 +179,6 @@ def stub_argument(p):
         return f"\tif ({p.name})\n\t\targs.{p.name} = (struct gp_bytes){{ {p.name}, strlen({p.name}) }};\n"
     if p.direction == "IN_BYTES":
         return f"\targs.{p.name} = (struct gp_bytes){{ {p.name}, {p.name} ? {p.size} : 0 }};\n"
-    if p.direction == "IN_ATTRIBUTE":
-        return (f"\targs.{p.name} = (struct gp_bytes){{ {p.name}, size_of_{{table}}((int){p.size}) }};\n"
-                f"\tif (args.{p.name}.size == 0)\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n")
-    if p.direction == "OUT_UP_TO":
-        return f"\targs.{p.name} = {p.name} != NULL;\n"
     if p.direction == "INOUT":
         return f"\targs.{p.name} = {'(int32_t)' if 'CU' in p.ctype else ''}*{p.name};\n"
     named = client_id(p.ctype, p.name, f"&args.{p.name}")
@@ -193,43 +187,21 @@ def stub_argument(p):
     return f"\targs.{p.name} = {'(int32_t)' if 'CU' in p.ctype and wire_type(p.ctype)[1] == 'i32' else ''}{p.name};\n"
 
 
-def take_list(p, count):
-    width = cells(p.ctype)
-    return (f"\tfor (size_t i = 0; {p.name} && i < {count}; i++) {{\n"
-            f"\t\tconst uint64_t *cells = (const uint64_t *)reply.{p.name}.data + i * {width};\n\n"
-            + taken(p.ctype, "cells[0]", f"{p.name}[i]", 2) + "\t}\n")
-
-
-def stub_result(call, f):
+def stub_result(f):
     """Statements that bring back one field of the reply."""
     p = f.param
-    if p.direction == "OUT_UP_TO":
-        size = cells(p.ctype) * 8
-        return (f"\tif (reply.{p.name}.size % {size} || reply.{p.name}.size / {size} > (args.{p.name} ? args.{p.size} : 0))\n"
-                + MALFORMED + take_list(p, f"reply.{p.name}.size / {size}"))
     if p.direction == "OUT_N":
-        return (f"\tif (reply.{p.name}.size != (size_t){p.size} * {cells(p.ctype) * 8})\n" + MALFORMED
-                + take_list(p, f"(size_t){p.size}"))
-    if p.direction == "OUT" and f.kind == "bytes":
-        return take_list(p, "1")
+        return (f"\tif (reply.{p.name}.size != (size_t){p.size} * 8)\n" + MALFORMED
+                + f"\tfor (size_t i = 0; {p.name} && i < (size_t){p.size}; i++) {{\n"
+                f"\t\tconst uint64_t *cells = (const uint64_t *)reply.{p.name}.data;\n\n" + taken(p.ctype, "cells[i]", f"{p.name}[i]", 2) + "\t}\n")
     if p.direction == "OUT_BYTES":
         return (f"\tif (reply.{p.name}.size != (size_t){p.size})\n" + MALFORMED
                 + f"\tif ({p.name} && reply.{p.name}.size)\n\t\tmemcpy({p.name}, reply.{p.name}.data, reply.{p.name}.size);\n")
-    if p.direction == "OUT_ATTRIBUTE":
-        return (f"\tif (reply.{p.name}.size != size_of_{{table}}((int){p.size}))\n" + MALFORMED
-                + f"\tmemcpy({p.name}, reply.{p.name}.data, reply.{p.name}.size);\n")
     value = f"reply.{p.name}"
     if p.ctype == "CUdevice":
         return f"\tif ({p.name})\n\t\t*{p.name} = gpc_device_ordinal(context, {value});\n"
     guard = f"\tif ({p.name})\n\t" if "OPT" in p.quals else ""
     return f"{guard}\t*{p.name} = ({p.ctype}){value};\n"
-
-
-def filled(call, p, text):
-    """The table of attributes is that of the parameter that names the attribute."""
-    if p.direction in ("IN_ATTRIBUTE", "OUT_ATTRIBUTE"):
-        return text.replace("{table}", next(q.ctype for q in call.params if q.name == p.size))
-    return text
 
 
 def stub_body(call):
@@ -244,7 +216,7 @@ def stub_body(call):
         out.append("\tvoid *raw;\n")
     out.append("\tstruct gpc_context *context;\n\tCUresult result;\n\n")
     out += [enter(call), null_checks(call)]
-    out += [filled(call, f.param, stub_argument(f.param)) for f in args_of(call) if "NEW" not in f.param.quals]
+    out += [stub_argument(f.param) for f in args_of(call) if "NEW" not in f.param.quals]
     if new:
         kind = kind_of(new.ctype).constant
         out.append(f"\tresult = gpc_object_create(GPC_KIND_{kind}, context, &object);\n" + CHECK
@@ -260,14 +232,10 @@ def stub_body(call):
         out.append(f"\t{'' if sent == 'post' else 'if (result == CUDA_SUCCESS)' + chr(10) + chr(9) * 2}"
                    f"gpc_object_forget(GPC_KIND_{kind_of(drop.ctype).constant}, {drop.name});\n")
     if new:
-        owner = owner_param(call, new)
-        if owner:
-            out.append(f"\tif (result == CUDA_SUCCESS)\n\t\tresult = gpc_object_lookup(GPC_KIND_{kind_of(owner.ctype).constant}, {owner.name}, "
-                       "&object->owner);\n")
         out.append("\tif (result != CUDA_SUCCESS)\n\t\tgpc_object_destroy(object);\n\telse\n"
                    f"\t\t*{new.name} = object->handle.token;\n")
     if reply:
-        out.append(CHECK + "".join(filled(call, f.param, stub_result(call, f)) for f in reply) + "\treturn CUDA_SUCCESS;\n")
+        out.append(CHECK + "".join(stub_result(f) for f in reply) + "\treturn CUDA_SUCCESS;\n")
     else:
         out.append("\treturn result;\n")
     return "".join(out)
@@ -285,15 +253,6 @@ def stub(call):
 
 def stubbed(api):
     return [c for c in api.wire_calls if c.kind == "CALL" and "CLIENT_HOOK" not in c.options]
-
-
-def helpers(api):
-    """What the stubs share: structs to and from cells, sizes of attributes, options."""
-    calls = stubbed(api)
-    ins = structs_used(calls, {"IN", "IN_N"})
-    outs = structs_used(calls, {"OUT", "OUT_N", "OUT_UP_TO"})
-    return ("".join(pack_struct(s) for s in ins) + "".join(take_struct(s) for s in outs)
-            + attribute_sizes(tables_used(calls)))
 
 
 def implementations(api):
@@ -377,9 +336,10 @@ def traced(symbol, call, target):
 
 
 def object_kinds(api):
-    rows = [f"\t[GPC_KIND_{k.constant}] = {{ true, 0 }},\n" for k in api.kinds if k.options.get("GOES_WITH") == "context"]
-    rows += [f"\t[GPC_KIND_{k.constant}] = {{ false, GPC_KIND_{k.owner.upper()} }},\n" for k in api.kinds if k.owner]
-    return generated(SOURCE) + f"#include \"client/context/object.h\"\n\nconst struct gpc_object_kind gpc_object_kinds[GPC_KIND_COUNT] = {{\n{''.join(rows) or chr(9) + '{ false, 0 },' + chr(10)}}};\n"
+    """Which kinds go with their context."""
+    rows = [f"\t[GPC_KIND_{k.constant}] = true,\n" for k in api.kinds if k.options.get("GOES_WITH") == "context"]
+    return (generated(SOURCE) + "#include \"client/context/object.h\"\n\nconst bool gpc_kind_goes_with_context[GPC_KIND_COUNT] = {\n"
+            + ("".join(rows) or "\tfalse,\n") + "};\n")
 
 
 def entry_row(symbol, target, lack):
@@ -396,7 +356,7 @@ def stubs_c(api):
     out = [generated(SOURCE), "#define __CUDA_API_VERSION_INTERNAL\n#include <limits.h>\n" if narrow else "",
            "#include \"gpc_calls.h\"\n\n#include \"base/clock.h\"\n#include \"client/guard/guard.h\"\n#include \"client/base/trace.h\"\n#include \"client/entry/entry.h\"\n#include \"client/stream/event.h\"\n"
            "#include \"client/code/function.h\"\n#include \"client/graph/capture.h\"\n#include \"client/stream/stream.h\"\n#include \"client/stream/sync.h\"\n#include \"client/context/object.h\"\n"
-           "#include \"protocol/scratch.h\"\n\n#include <string.h>\n", helpers(api)]
+           "#include \"protocol/scratch.h\"\n\n#include <string.h>\n"]
     out += [stub(c) for c in stubbed(api)]
     out += [watched(c) for c in api.cuda_calls if is_watched(c)]
     out.append(narrow)

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The daemon's half: prototypes of the hooks and the dispatcher."""
-from cells import (attribute_sizes, given, given_struct, server_given, span_of, structs_used, tables_used, take_options, takes_options, told,
-                   told_struct)
-from model import args_of, generated, is_plain, owner_param, predicate, reply_of, silent, streams_named, travels_as_it_is
-from types_table import cells, kind_of, types_named
+from cells import given, server_given, take_options, takes_options, told
+from model import args_of, generated, predicate, reply_of, silent, streams_named, travels_as_it_is
+from types_table import kind_of, types_named
 
 SOURCE = "codegen/api"
 
@@ -15,7 +14,7 @@ def hook(call):
 
 def named(call):
     """Fields that name what comes behind host functions in the order of its kind, with that kind."""
-    fields = [(f.name, kind_of(f.param.ctype)) for f in args_of(call) if f.kind == "u32" and f.param.direction != "OUT_UP_TO"]
+    fields = [(f.name, kind_of(f.param.ctype)) for f in args_of(call) if f.kind == "u32"]
     return [(name, f"GPD_KIND_{kind.constant}") for name, kind in fields if kind and kind.ordered]
 
 
@@ -54,14 +53,6 @@ CHECK = "\tif (result != CUDA_SUCCESS)\n\t\treturn result;\n"
 MALFORMED = "\t\treturn gpd_given_malformed(session);\n"
 
 
-def is_list(p):
-    return p.direction in ("IN", "IN_N", "OUT_N", "OUT_UP_TO") or (p.direction == "OUT" and not is_plain(p.ctype))
-
-
-def table_of(call, p):
-    return next(q.ctype for q in call.params if q.name == p.size)
-
-
 def local(call, p):
     """The declaration of what the driver is given for a parameter; None: the argument itself."""
     if p.name in silent(call) and p.direction != "BY_HOOK" and not any(q.direction == "IN_OPTIONS" and p.name in q.size for q in call.params):
@@ -71,11 +62,11 @@ def local(call, p):
         return f"\tunsigned int {count} = 0;\n\t{p.ctype} *{p.name} = NULL;\n\tvoid **{values} = NULL;\n"
     if any(q.direction == "IN_OPTIONS" and p.name in q.size.split(", ") for q in call.params):
         return None
-    if is_list(p):
+    if p.direction in ("IN", "IN_N", "OUT_N"):
         return f"\t{p.ctype} *{p.name} = NULL;\n"
-    if p.direction in ("IN_STRING",):
+    if p.direction == "IN_STRING":
         return f"\tchar *{p.name} = NULL;\n"
-    if p.direction in ("OUT_BYTES", "OUT_ATTRIBUTE"):
+    if p.direction == "OUT_BYTES":
         return f"\tvoid *{p.name};\n"
     if p.direction == "INOUT":
         return f"\t{p.ctype} {p.name} = ({p.ctype})args->{p.name};\n"
@@ -99,14 +90,12 @@ def find(call, p):
     """Statements that make of an argument what the driver is given, checked."""
     works = bool({"LAUNCHES", "COPIES"} & set(call.options))
     if p.direction is None and server_given(p.ctype, "", ""):
-        span = span_of((p.span or "1").split(", "), "args->")
-        return f"\tresult = {server_given(p.ctype, f'args->{p.name}', f'&{p.name}', span, works)};\n" + CHECK
+        return f"\tresult = {server_given(p.ctype, f'args->{p.name}', f'&{p.name}', works)};\n" + CHECK
     if p.direction in ("IN", "IN_N"):
-        width, count = cells(p.ctype), "1" if p.direction == "IN" else count_of(p)
-        body = (f"\tif (args->{p.name}.size != (uint64_t){count} * {width * 8})\n" + MALFORMED if p.direction == "IN_N" else "") + make_list(p, count)
+        count = "1" if p.direction == "IN" else count_of(p)
+        body = (f"\tif (args->{p.name}.size != (uint64_t){count} * 8)\n" + MALFORMED if p.direction == "IN_N" else "") + make_list(p, count)
         body += (f"\tfor (size_t i = 0; result == CUDA_SUCCESS && i < (size_t){count}; i++) {{\n"
-                 f"\t\tconst uint64_t *cells = (const uint64_t *)args->{p.name}.data + i * {width};\n\n"
-                 + given(p.ctype, "cells[0]", f"{p.name}[i]", 2, span_of((p.span or "1").split(", "), "args->")) + "\t}\n" + CHECK)
+                 f"\t\tconst uint64_t *cells = args->{p.name}.data;\n\n" + given(p.ctype, "cells[i]", f"{p.name}[i]", 2) + "\t}\n" + CHECK)
         if "OPT" not in p.quals:
             return body
         return f"\tif (args->{p.name}.size) {{\n" + "".join("\t" + line + "\n" for line in body.splitlines()) + "\t}\n"
@@ -121,18 +110,10 @@ def find(call, p):
                 f"\tif (!{p.name})\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n\tif (args->{p.name}.size)\n"
                 f"\t\tmemcpy({p.name}, args->{p.name}.data, args->{p.name}.size);\n")
         return copy
-    if p.direction == "IN_ATTRIBUTE":
-        return f"\tif (args->{p.name}.size == 0 || args->{p.name}.size != size_of_{table_of(call, p)}(args->{p.size}))\n" + MALFORMED
     if p.direction == "OUT_N":
         return make_list(p, count_of(p))
-    if p.direction == "OUT" and not is_plain(p.ctype):
-        return make_list(p, "1")
-    if p.direction == "OUT_UP_TO":
-        return f"\tif (args->{p.name}) {{\n" + "".join("\t" + line + "\n" for line in make_list(p, count_of(p)).splitlines()) + "\t}\n"
-    if p.direction in ("OUT_BYTES", "OUT_ATTRIBUTE"):
-        size = count_of(p) if p.direction == "OUT_BYTES" else f"size_of_{table_of(call, p)}(args->{p.size})"
-        unknown = f"\tif ({size} == 0)\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n" if p.direction == "OUT_ATTRIBUTE" else ""
-        return unknown + f"\t{p.name} = gp_scratch_items(scratch, {size}, 1);\n\tif (!{p.name})\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n"
+    if p.direction == "OUT_BYTES":
+        return f"\t{p.name} = gp_scratch_items(scratch, {count_of(p)}, 1);\n\tif (!{p.name})\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n"
     return ""
 
 
@@ -146,10 +127,10 @@ def driver_call(call):
             words.append(p.name)
         elif p.name in lengths:
             words.append(f"({p.ctype})args->{lengths[p.name].name}.size")
-        elif p.direction in ("IN_BYTES", "IN_ATTRIBUTE"):
+        elif p.direction == "IN_BYTES":
             data = f"(args->{p.name}.size ? args->{p.name}.data : NULL)" if "OPT" in p.quals else f"args->{p.name}.data"
             words.append(f"({p.ctype} *)(uintptr_t){data}")
-        elif p.direction in ("OUT", "INOUT") and is_plain(p.ctype):
+        elif p.direction in ("OUT", "INOUT"):
             words.append(f"&{p.name}")
         elif local(call, p) or p.depth:
             words.append(p.name)
@@ -158,29 +139,23 @@ def driver_call(call):
     return f"gpd_driver.{call.name}({', '.join(words)})"
 
 
-def tell(call, f):
+def tell(f):
     """Statements that make a field of the reply of what the driver gave."""
     p = f.param
-    if p.direction in ("OUT_BYTES", "OUT_ATTRIBUTE"):
-        size = count_of(p) if p.direction == "OUT_BYTES" else f"size_of_{table_of(call, p)}(args->{p.size})"
-        return f"\treply->{p.name} = (struct gp_bytes){{ {p.name}, {size} }};\n"
-    if f.kind == "bytes":
-        width = cells(p.ctype)
-        count = "1" if p.direction == "OUT" else count_of(p)
-        if p.direction == "OUT_UP_TO":
-            count = f"(!{p.name} ? 0 : {p.size} < args->{p.size} ? {p.size} : args->{p.size})"
-        return (f"\t{{\n\t\tsize_t listed = (size_t){count};\n\t\tuint64_t *cells = gp_scratch_cells(scratch, listed, {width});\n\n"
+    if p.direction == "OUT_BYTES":
+        return f"\treply->{p.name} = (struct gp_bytes){{ {p.name}, {count_of(p)} }};\n"
+    if p.direction == "OUT_N":
+        return (f"\t{{\n\t\tsize_t listed = (size_t){count_of(p)};\n\t\tuint64_t *cells = gp_scratch_cells(scratch, listed, 1);\n\n"
                 "\t\tif (!cells)\n\t\t\treturn CUDA_ERROR_INVALID_VALUE;\n"
-                "\t\tfor (size_t i = 0; i < listed; i++) {\n" + told(p.ctype, f"{p.name}[i]", f"cells[i * {width}]", 3)
-                + f"\t\t}}\n\t\treply->{p.name} = (struct gp_bytes){{ cells, listed * {width * 8} }};\n\t}}\n")
+                "\t\tfor (size_t i = 0; i < listed; i++) {\n" + told(p.ctype, f"{p.name}[i]", "cells[i]", 3)
+                + f"\t\t}}\n\t\treply->{p.name} = (struct gp_bytes){{ cells, listed * 8 }};\n\t}}\n")
     if p.ctype == "CUdevice":
         return f"\treply->{p.name} = gpd_told_device({p.name});\n"
     return f"\treply->{p.name} = ({f.ctype}){p.name};\n"
 
 
 def server_scratch(call):
-    return any(p.direction not in (None, "BY_HOOK", "IN_BYTES", "IN_ATTRIBUTE", "INOUT") and not (p.direction == "OUT" and is_plain(p.ctype))
-               for p in call.params)
+    return any(p.direction not in (None, "BY_HOOK", "IN_BYTES", "INOUT", "OUT") for p in call.params)
 
 
 def carrier(call):
@@ -189,7 +164,6 @@ def carrier(call):
     scratch = ", struct gp_scratch *scratch" if server_scratch(call) else ""
     new = next((p for p in call.params if "NEW" in p.quals), None)
     drop = next((p for p in call.params if "DROP" in p.quals), None)
-    owner = owner_param(call, new) if new else None
     out = [f"\n/* {call.where} */\nstatic CUresult\ncarry_out_{call.name}(struct gpd_session *session, const struct gp_args_{call.name} *args"
            f"{reply}{scratch})\n{{\n"]
     out += [local(call, p) or "" for p in call.params]
@@ -199,13 +173,12 @@ def carrier(call):
         return "".join(out) + f"\treturn {driver_call(call)};\n}}\n"
     out.append(f"\tresult = {driver_call(call)};\n")
     if new:
-        out.append(CHECK + f"\tresult = gpd_object_add(session, GPD_KIND_{kind_of(new.ctype).constant}, args->{new.name}, {new.name}"
-                   + (f", gpd_object_get(session, GPD_KIND_{kind_of(owner.ctype).constant}, args->{owner.name})" if owner else ", NULL") + ");\n")
+        out.append(CHECK + f"\tresult = gpd_object_add(session, GPD_KIND_{kind_of(new.ctype).constant}, args->{new.name}, {new.name});\n")
     if drop:
         out.append(f"\tif (result == CUDA_SUCCESS)\n\t\tgpd_object_forget(session, GPD_KIND_{kind_of(drop.ctype).constant}, args->{drop.name});\n")
     if reply:
         out.append(CHECK)
-        out += [tell(call, f) for f in reply_of(call)]
+        out += [tell(f) for f in reply_of(call)]
     return "".join(out) + "\treturn result;\n}\n"
 
 
@@ -376,30 +349,20 @@ def call_names(api):
             + "\tdefault:\n\t\treturn false;\n\t}\n\treturn gp_dec_done(&dec);\n}\n")
 
 
-def helpers(api):
-    """What the carriers share: structs of cells and back, sizes of attributes, options."""
-    calls = [c for c in api.wire_calls if travels_as_it_is(c)]
-    return ("".join(given_struct(s) for s in structs_used(calls, {"IN", "IN_N"}))
-            + "".join(told_struct(s) for s in structs_used(calls, {"OUT", "OUT_N", "OUT_UP_TO"}))
-            + attribute_sizes(tables_used(calls)))
-
-
 def object_kinds(api):
     """How the driver ends the objects of each kind that is nothing but the driver's."""
     out, rows = [], []
     for k in api.kinds:
-        if k.owner:
-            rows.append(f"\t[GPD_KIND_{k.constant}] = {{ NULL, false, GPD_KIND_{k.owner.upper()} }},\n")
         if not k.destroy:
             continue
         out.append(f"\nstatic CUresult\nend_{k.name}(void *driver)\n{{\n\treturn gpd_driver.{k.destroy}(driver);\n}}\n")
-        rows.append(f"\t[GPD_KIND_{k.constant}] = {{ end_{k.name}, {'true' if k.options['GOES_WITH'] == 'context' else 'false'}, 0 }},\n")
+        rows.append(f"\t[GPD_KIND_{k.constant}] = {{ end_{k.name}, {'true' if k.options['GOES_WITH'] == 'context' else 'false'} }},\n")
     return ("".join(out) + "\nconst struct gpd_object_kind gpd_object_kinds[GPD_KIND_COUNT] = {\n"
-            + ("".join(rows) or "\t{ NULL, false, 0 },\n") + "};\n")
+            + ("".join(rows) or "\t{ NULL, false },\n") + "};\n")
 
 
 def dispatch_c(api):
-    out = [generated(SOURCE), HEAD, helpers(api)]
+    out = [generated(SOURCE), HEAD]
     out += [dispatcher(c) for c in api.wire_calls]
     cases = "".join(f"\tcase GP_CALL_{c.name}:\n\t\treturn dispatch_{c.name}(session, header, &dec);\n" for c in api.wire_calls)
     out.append("\nint\ngpd_dispatch(struct gpd_session *session, const struct gp_header *header, const void *fields, size_t size)\n"

@@ -2,10 +2,10 @@
 """What the emitters share: the fields of a call, and text."""
 from dataclasses import dataclass
 
-from types_table import cells, held, held_named, kind_of, opaque_size, struct_of, wire_type
+from types_table import held, held_named, wire_type
 
-BYTES_IN = {"IN_BYTES", "IN_STRING", "IN", "IN_N", "IN_ATTRIBUTE", "IN_OPTIONS"}
-BYTES_OUT = {"OUT_BYTES", "OUT_N", "OUT_UP_TO", "OUT_ATTRIBUTE"}
+BYTES_IN = {"IN_BYTES", "IN_STRING", "IN", "IN_N", "IN_OPTIONS"}
+BYTES_OUT = {"OUT_BYTES", "OUT_N"}
 
 
 @dataclass
@@ -29,23 +29,18 @@ class Field:
         return f"{word}{size}:{self.name}".replace(" ", "_")
 
 
-def is_plain(ctype):
-    """One field of the record, rather than bytes."""
-    return not struct_of(ctype) and not opaque_size(ctype)
-
-
 def exact_size(param):
     """Bytes, if the description says how many."""
-    if param.direction in ("IN", "OUT"):
-        return cells(param.ctype) * 8
+    if param.direction == "IN":
+        return 8
     count = int(param.size) if param.size and param.size.isdigit() else None
     if count and param.direction in ("IN_N", "OUT_N"):
-        return count * cells(param.ctype) * 8
+        return count * 8
     return count
 
 
 def field_of(param):
-    if param.direction in BYTES_IN | BYTES_OUT or (param.direction == "OUT" and not is_plain(param.ctype)):
+    if param.direction in BYTES_IN | BYTES_OUT:
         return Field(param.name, "bytes", exact_size(param), param.direction == "IN_STRING", param, "OPT" in param.quals)
     return Field(param.name, wire_type(param.ctype)[1], None, False, param)
 
@@ -53,12 +48,6 @@ def field_of(param):
 def streams_named(call):
     """Parameters that name a stream which there is before the call."""
     return [p.name for p in call.params if p.ctype == "CUstream" and not p.depth and "NEW" not in p.quals]
-
-
-def owner_param(call, new):
-    """The parameter that names what a new object is part of; None: it is part of nothing, or none does."""
-    owner = kind_of(new.ctype).owner
-    return next((p for p in call.params if not p.depth and kind_of(p.ctype) and kind_of(p.ctype).name == owner), None) if owner else None
 
 
 def silent(call):
@@ -71,14 +60,12 @@ def silent(call):
 
 
 def args_of(call):
-    """What travels to the daemon: inputs, the names of new objects, and whether a list is asked for."""
+    """What travels to the daemon: inputs, and the names of new objects."""
     out = []
     for p in call.params:
         if p.name in silent(call):
             continue
-        if p.direction == "OUT_UP_TO":
-            out.append(Field(p.name, "u32", None, False, p))
-        elif p.direction is None or p.direction in BYTES_IN or p.direction == "INOUT" or "NEW" in p.quals:
+        if p.direction is None or p.direction in BYTES_IN or p.direction == "INOUT" or "NEW" in p.quals:
             out.append(field_of(p))
     return out
 

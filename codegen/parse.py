@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from words import (COMPLETIONS, DIRECTIONS, DRIVER_WORDS, FIELD_CHECKS, FIRST_WORDS, FORMS, HELD_OPTIONS, KIND_OPTIONS, LACK_WORDS, NAME, OPTIONS, QUALIFIERS,
+from words import (COMPLETIONS, DIRECTIONS, DRIVER_WORDS, FIRST_WORDS, FORMS, HELD_OPTIONS, KIND_OPTIONS, LACK_WORDS, NAME, OPTIONS, QUALIFIERS,
                    SOURCES, SYMBOL_WORDS, TYPE_WORDS, misfit)
 
 TOKEN = re.compile(r"\"[^\"\n]*\"|/\*.*?\*/|//[^\n]*|#[^\n]*(?:\\\n[^\n]*)*|0x[0-9a-fA-F]+|\w+|[(),;*]|\S|\s+", re.S)
@@ -26,11 +26,6 @@ class Param:
     quals: set
     line: int
     words: dict = field(default_factory=dict)   # qualifier -> its argument
-
-    @property
-    def span(self):
-        """How many bytes of device memory it points to."""
-        return self.words.get("SPAN")
 
     @property
     def source(self):
@@ -63,14 +58,9 @@ class Kind:
         return self.options.get("OBJECT")
 
     @property
-    def owner(self):
-        """The kind that objects of it end with."""
-        return self.options.get("PART_OF")
-
-    @property
     def is_object(self):
         """Whether it is the driver's and nothing else; else its life is written by hand."""
-        return bool(self.destroy or self.owner)
+        return bool(self.destroy)
 
 
 @dataclass
@@ -103,20 +93,11 @@ class Held:
 
 
 @dataclass
-class StructField:
-    name: str               # a path: "res.array.hArray"
-    ctype: str
-    count: int              # elements of an array; 0: it is none
-    checks: dict            # word -> list of words
-    line: int
-
-
-@dataclass
 class Type:
-    """An enumeration, opaque bytes, a struct, a table of attributes, a chain of options, a set of values, or an old struct."""
+    """An enumeration, a chain of options, a set of values, or an old struct."""
     word: str
     name: str
-    fields: list            # StructField, or (type, attribute), or ("" or "HERE", option), or value, or the new struct and members
+    fields: list            # ("" or "HERE", option), or value, or the new struct and members
     file: str
     line: int
 
@@ -474,27 +455,12 @@ def read_words(reader, of, line):
     return words
 
 
-def read_struct_field(reader, of, opened):
-    checks = {}
-    while reader.peek() in FIELD_CHECKS:
-        word = reader.next()
-        if word in checks:
-            reader.fail(f"'{word}' is given twice")
-        checks[word] = reader.argument(word).split(", ")
-    words = read_words(reader, of, opened)
-    split = next((i for i in range(len(words) - 1, 0, -1) if words[i].isidentifier() and words[i - 1].isidentifier()), 0)
-    form = re.fullmatch(rf"({NAME}(?:\.{NAME})*)(?:\[([1-9]\d{{0,5}})\])?", "".join(words[split:]))
-    if not (split and form) or FIELD_CHECKS & set(words):
-        reader.fail(f"'{' '.join(words)}' of {of}: a member needs a type and a name, with [number] if it is an array")
-    return StructField(form[1], " ".join(words[:split]), int(form[2] or 0), checks, reader.line)
-
-
 def read_type_word(reader, word, name, opened):
     form, what = TYPE_WORDS[word]
     text = re.sub("^- ", "-", " ".join(read_words(reader, name, opened)))
     if not re.fullmatch(form, text):
         reader.fail(f"'{text}' of {word}({name}): it takes {what}")
-    return text.rpartition(" ")[::2] if word in ("GP_ATTRIBUTES", "GP_OPTIONS") else text
+    return text.rpartition(" ")[::2] if word == "GP_OPTIONS" else text
 
 
 def read_type(reader, word):
@@ -503,10 +469,7 @@ def read_type(reader, word):
     name, fields = reader.name(), []
     while reader.peek() == ",":
         reader.next()
-        if word == "GP_STRUCT":
-            fields.append(read_struct_field(reader, name, opened))
-        else:
-            fields.append(read_type_word(reader, word, name, opened))
+        fields.append(read_type_word(reader, word, name, opened))
     if reader.peek() != ")":
         reader.not_closed(word, line)
     reader.next()

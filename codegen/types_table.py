@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a C type travels: (field type in C, encoder suffix); and as an element of an array or a struct, in cells of 8 bytes."""
+"""How a C type travels: (field type in C, encoder suffix); an element of an array takes 8 bytes."""
 
 U32, I32, U64, F32 = ("uint32_t", "u32"), ("int32_t", "i32"), ("uint64_t", "u64"), ("float", "f32")
 
@@ -66,59 +66,23 @@ def is_address(ctype):
 
 def is_number(ctype):
     """One field that means the same at both ends."""
-    return ctype in SCALARS and ctype not in ADDRESSES | {"CUdevice", "gp_new_address"} or word_of(ctype) in ("ENUM", "ATTRIBUTES", "OPTIONS")
+    return ctype in SCALARS and ctype not in ADDRESSES | {"CUdevice", "gp_new_address"} or word_of(ctype) in ("ENUM", "OPTIONS")
 
 
 def word_of(ctype):
-    """Which word describes the type: ENUM, OPAQUE, STRUCT, ATTRIBUTES or OPTIONS; None: none."""
+    """Which word describes the type: ENUM or OPTIONS; None: none."""
     return described[ctype].word if ctype in described else None
 
 
-def struct_of(ctype):
-    return described[ctype] if word_of(ctype) == "STRUCT" else None
-
-
-def opaque_size(ctype):
-    return int(described[ctype].fields[0]) if word_of(ctype) == "OPAQUE" else None
-
-
 def wire_type(ctype):
-    """(field type, suffix) of a value that is one field; None: it is none."""
+    """(field type, suffix) of a value; None: the type has no form on the wire."""
     if is_kernel(ctype):
         return U64
     if is_handle(ctype):
         return U32
-    if word_of(ctype) in ("ENUM", "ATTRIBUTES", "OPTIONS"):
+    if word_of(ctype) in ("ENUM", "OPTIONS"):
         return I32
     return SCALARS.get(ctype)
-
-
-def cells(ctype):
-    """How many cells one element takes; None: the type has no form on the wire."""
-    struct = struct_of(ctype)
-    if struct:
-        each = [cells(f.ctype) for f in struct.fields]
-        return None if None in each else sum(n * (f.count or 1) for n, f in zip(each, struct.fields))
-    if opaque_size(ctype):
-        return (opaque_size(ctype) + 7) // 8
-    return 1 if wire_type(ctype) else None
-
-
-def structs_in(ctype):
-    """The structs that a type is made of, innermost first, itself included."""
-    struct = struct_of(ctype)
-    if not struct:
-        return []
-    out = []
-    for f in struct.fields:
-        out += [s for s in structs_in(f.ctype) if s not in out]
-    return out + [struct]
-
-
-def types_in(ctype):
-    """A type, and those of its members."""
-    struct = struct_of(ctype)
-    return [ctype] + [t for f in struct.fields for t in types_in(f.ctype)] if struct else [ctype]
 
 
 def types_named(word):

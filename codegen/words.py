@@ -2,19 +2,17 @@
 """The words of the description, and what each takes between its parentheses. api/vocabulary.h explains them."""
 import re
 
-DIRECTIONS = {"IN", "IN_N", "IN_BYTES", "IN_STRING", "IN_OPTIONS", "IN_ATTRIBUTE", "OUT", "OUT_N", "OUT_UP_TO", "OUT_BYTES",
-              "OUT_ATTRIBUTE", "INOUT", "BY_HOOK"}
+DIRECTIONS = {"IN", "IN_N", "IN_BYTES", "IN_STRING", "IN_OPTIONS", "OUT", "OUT_N", "OUT_BYTES", "INOUT", "BY_HOOK"}
 SOURCES = {"FROM", "BY", "ALWAYS"}
-QUALIFIERS = {"OPT", "NEW", "STATIC", "DROP", "SPAN", "TO", "WITHIN"} | SOURCES
+QUALIFIERS = {"OPT", "NEW", "STATIC", "DROP", "TO", "WITHIN"} | SOURCES
 ACCOUNT = {"ALLOCATES", "FREES", "LAUNCHES", "COPIES", "CHARGES_NOTHING"}
 ORDER = {"BEHIND_ALL", "BEFORE_ALL", "BARRIER", "ABOUT_MEMORY", "ASKS", "PASSES_ALL", "PASSES_COPIES", "AWAITS_STREAM", "AWAITS_HOST", "SPREADS"}
 WORK = {"UNBOUNDED", "COMPILES", "WRITES_DEVICE_ONLY", "REVISES", "SHOWN"}
 OPTIONS = {"VIA", "ALIAS", "SERVER_HOOK", "CLIENT_HOOK", "BULK_IN", "BULK_OUT", "CAPTURE", "SYNCHRONIZES", "OF", "WHEN", "ANSWERS", "AS", "NARROW", "UNDO", "SIGNAL_SAFE", "QUICK", "METERED"} | ACCOUNT | ORDER | WORK
-KIND_OPTIONS = {"TYPES", "COST", "ORDERED", "LOOKUP", "OBJECT", "GOES_WITH", "PART_OF"}
+KIND_OPTIONS = {"TYPES", "COST", "ORDERED", "LOOKUP", "OBJECT", "GOES_WITH"}
 HELD_OPTIONS = {"TYPES", "STRUCT", "ENTER", "KIND", "END", "HEADER"}
 CAPTURE = {"node", "refused", "declined", "unsafe", "default_stream", "as_ever"}
 COMPLETIONS = {"POST", "WAIT"}
-FIELD_CHECKS = {"ONE_OF", "UP_TO", "WHEN", "SPAN"}
 SYMBOL_WORDS = {"GP_SYMBOL": "", "GP_SYMBOL_PTDS": "ptds", "GP_SYMBOL_PTSZ": "ptsz"}
 DRIVER_WORDS = {"GP_DRIVER": True, "GP_DRIVER_OPTIONAL": False}
 LACK_WORDS = {"GP_INSTEAD", "GP_PROBED"}
@@ -37,32 +35,26 @@ def some(form):
 # word -> (the form of what is between the parentheses, that in words)
 FORMS = {
     **dict.fromkeys(("IN_N", "OUT_N", "IN_BYTES", "OUT_BYTES"), (SIZE, "a number above 0 or a parameter")),
-    **dict.fromkeys(("OUT_UP_TO", "IN_ATTRIBUTE", "OUT_ATTRIBUTE", "ALLOCATES", "FREES", "COPIES", "BARRIER"), (NAME, "a parameter")),
+    **dict.fromkeys(("ALLOCATES", "FREES", "COPIES", "BARRIER"), (NAME, "a parameter")),
     "IN_OPTIONS": (f"{NAME}, {NAME}", "two parameters: how many, and their values"),
-    "SPAN": (f"{SIZE}(?:, {SIZE}(?:, {SIZE}, {SIZE})?)?", "a size; or size and count; or size, count, pitch and rows"),
     **dict.fromkeys(("FROM", "TO"), (MEMBER, "a member of what is found")),
     "BY": (rf"{NAME}(?:, (?:{NAME}|{VALUE}))*", "a function and its arguments"),
     "ALWAYS": (HELD_VALUE, "a number or a constant"),
     "WITHIN": (f"{HELD_VALUE}, {HELD_VALUE}", "the least and the most"),
     **dict.fromkeys(("VIA", "ALIAS", "TYPES"), (some(NAME), "names")),
-    **dict.fromkeys(("CAPTURE", "SYNCHRONIZES", "OBJECT", "GOES_WITH", "PART_OF", "OF", "STRUCT", "ENTER", "KIND", "END", "NARROW", "UNDO"), (NAME, "a name")),
+    **dict.fromkeys(("CAPTURE", "SYNCHRONIZES", "OBJECT", "GOES_WITH", "OF", "STRUCT", "ENTER", "KIND", "END", "NARROW", "UNDO"), (NAME, "a name")),
     "COST": (r"[1-9]\d{0,3}|[1-5]\d{4}|6[0-4]\d{3}|65[0-4]\d\d|655[0-2]\d|6553[0-5]", "a number of bytes from 1 to 65535"),
     "WHEN": (f"{MEMBER}, {some(HELD_VALUE)}", "a member and its values"),
     "ANSWERS": (r"CUDA_(?:SUCCESS|ERROR_\w+)", "a CUresult"),
     "AS": (rf"{NAME}(?:, (?:{NAME}|{VALUE}))*", "a function and its arguments"),
     "SHOWN": (r'"[^"]+"', "a text between quotes"),
     "HEADER": (some(r'"[^"]+"'), "files between quotes"),
-    "ONE_OF": (some(VALUE), "values"),
-    "UP_TO": (VALUE, "a value"),
 }
-REPEAT = {"BY", "AS", "SPAN", "IN_OPTIONS", "WITHIN"}  # words whose list may have one twice
+REPEAT = {"BY", "AS", "IN_OPTIONS", "WITHIN"}  # words whose list may have one twice
 
 # word -> (the form of what follows the name, that in words)
 TYPE_WORDS = {
     "GP_ENUM": (r"(?!)", "the type alone"),
-    "GP_OPAQUE": (r"[1-9]\d{0,2}|[1-3]\d{3}|40[0-8]\d|409[0-6]", "its size, 1 to 4096 bytes"),
-    "GP_STRUCT": (None, "members"),
-    "GP_ATTRIBUTES": (rf"[\w ]+ {CONSTANT}", "the type of a value and its attribute"),
     "GP_OPTIONS": (rf"(?:HERE )?{CONSTANT}", "an option, or HERE and an option"),
     "GP_SET": (VALUE, "a value"),
     "GP_NARROW": (NAME, "the struct of today and members"),

@@ -16,22 +16,9 @@ gpc_object_create(enum gpc_kind kind, struct gpc_context *context, struct gpc_ob
 	return CUDA_SUCCESS;
 }
 
-static void
-destroy_if_part_of(void *arg, void *owner)
-{
-	struct gpc_object *object = arg;
-
-	if (object->owner == owner)
-		gpc_object_destroy(object);
-}
-
 void
 gpc_object_destroy(struct gpc_object *object)
 {
-	for (int kind = 1; kind < GPC_KIND_COUNT; kind++) {
-		if (gpc_object_kinds[kind].owner == object->handle.kind)
-			gpc_handle_each((enum gpc_kind)kind, destroy_if_part_of, object);
-	}
 	gp_scratch_free(&object->memory);
 	gpc_handle_remove(&object->handle);
 }
@@ -39,28 +26,18 @@ gpc_object_destroy(struct gpc_object *object)
 void
 gpc_object_forget(enum gpc_kind kind, const void *token)
 {
-	struct gpc_object *object;
+	struct gpc_object *object = gpc_handle_get(kind, token);
 
-	if (gpc_object_lookup(kind, token, &object) == CUDA_SUCCESS)
+	if (object)
 		gpc_object_destroy(object);
-}
-
-CUresult
-gpc_object_lookup(enum gpc_kind kind, const void *token, struct gpc_object **object_p)
-{
-	*object_p = gpc_handle_get(kind, token);
-	return *object_p ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult
 gpc_object_id(struct gpc_context **context_p, enum gpc_kind kind, const void *token, uint32_t *id_p)
 {
-	struct gpc_object *object;
-	CUresult result = gpc_object_lookup(kind, token, &object);
+	struct gpc_object *object = gpc_handle_get(kind, token);
 
-	if (result != CUDA_SUCCESS)
-		return result;
-	if (object->context->device->session != (*context_p)->device->session)
+	if (!object || object->context->device->session != (*context_p)->device->session)
 		return CUDA_ERROR_INVALID_HANDLE;
 	*context_p = object->context;
 	*id_p = object->handle.id;
@@ -88,7 +65,7 @@ void
 gpc_objects_forget_context(struct gpc_context *context)
 {
 	for (int kind = 1; kind < GPC_KIND_COUNT; kind++) {
-		if (gpc_object_kinds[kind].goes_with_context)
+		if (gpc_kind_goes_with_context[kind])
 			gpc_handle_each((enum gpc_kind)kind, destroy_if_of, context);
 	}
 }

@@ -18,17 +18,12 @@
 struct gpc_object {
 	struct gpc_handle handle;
 	struct gpc_context *context;
-	struct gpc_object *owner; /* that it ends with, or NULL */
 	struct gp_scratch memory; /* of hand-written calls: it goes with the object */
 	void *extra;
 };
 
-/* Generated. */
-struct gpc_object_kind {
-	bool goes_with_context;
-	enum gpc_kind owner; /* it is part of an object of this kind; 0: of none */
-};
-extern const struct gpc_object_kind gpc_object_kinds[];
+/* Generated: whether objects of a kind are destroyed with their context. */
+extern const bool gpc_kind_goes_with_context[];
 
 /* The daemon does not know it yet. */
 CUresult gpc_object_create(enum gpc_kind kind, struct gpc_context *context,
@@ -37,8 +32,6 @@ CUresult gpc_object_create(enum gpc_kind kind, struct gpc_context *context,
 void gpc_object_destroy(struct gpc_object *object);
 /* The same for a token of the application's. */
 void gpc_object_forget(enum gpc_kind kind, const void *token);
-/* CUDA_ERROR_INVALID_HANDLE. */
-CUresult gpc_object_lookup(enum gpc_kind kind, const void *token, struct gpc_object **object_p);
 /* Its name on the wire; *context_p, of the same session, becomes the object's own. */
 CUresult gpc_object_id(struct gpc_context **context_p, enum gpc_kind kind, const void *token,
 		       uint32_t *id_p);

@@ -54,8 +54,6 @@
  *   OBJECT(function)   it is the driver's and nothing else: NEW and DROP work without a hook, and
  *                      what the client leaves behind is ended with this function of the driver
  *   GOES_WITH(context or session)   when that is
- *   PART_OF(kind)      instead of both: it ends with the object of that kind that the call which
- *                      makes it names
  */
 #define GP_KIND(name, ...)
 
@@ -73,24 +71,12 @@
 /*
  * Types.
  *   GP_ENUM(type)                        an enumeration
- *   GP_OPAQUE(type, size)                bytes that nobody looks into
- *   GP_STRUCT(type, member, ...)         "ctype path", the path as C would write it behind a dot;
- *                                        "[n]" behind an array.  What is not listed stays zero.
- *   GP_ATTRIBUTES(type, value, ...)      "ctype attribute": what IN_ATTRIBUTE and OUT_ATTRIBUTE hold
  *   GP_OPTIONS(type, option, ...)        options whose values are numbers (IN_OPTIONS); HERE option: it
  *                                        stays with the client (hooks: gpc_pack_<type>, gpd_take_<type>)
  *   GP_SET(name, value, ...)             values of cuda.h with a common property: gpc_is_<name>(), gpd_is_<name>()
  *   GP_NARROW(old, new, member, ...)     a struct of NARROW calls, the struct of today, all members
- * Before a member:
- *   ONE_OF(value, ...)  UP_TO(value)     else CUDA_ERROR_INVALID_VALUE, at both ends
- *   WHEN(tag, value, ...)                it is one while the member tag is one and has one of these
- *                                        values: members of a union
- *   SPAN(...)                            of a device pointer: as before a parameter, of members
  */
 #define GP_ENUM(type)
-#define GP_OPAQUE(type, size)
-#define GP_STRUCT(type, ...)
-#define GP_ATTRIBUTES(type, ...)
 #define GP_OPTIONS(type, ...)
 #define GP_SET(name, ...)
 #define GP_NARROW(old, new, ...)
@@ -185,21 +171,17 @@
  */
 
 /* Before a pointer parameter: exactly one direction is required.  A count or a size is a number or
- * names a parameter; elements are scalars, handles of LOOKUP or OBJECT, or described types.  What is ORDERED is named by
- * a parameter, not by an element.  What generated code makes an array of (elements in cells of 8 bytes,
+ * names a parameter; elements are numbers, enumerations, and handles of LOOKUP or OBJECT.  What is ORDERED is named by
+ * a parameter, not by an element.  A device pointer that is given needs a SERVER_HOOK, which checks it.  What generated code makes an array of (elements in cells of 8 bytes,
  * strings and OUT_BYTES at the daemon) takes at most 1 MiB: else CUDA_ERROR_INVALID_VALUE. */
 #define IN            /* one element, read by the callee */
 #define IN_N(count)   /* count elements */
 #define IN_BYTES(size)
 #define IN_STRING     /* NUL-terminated */
 #define IN_OPTIONS(count, values) /* count options of a GP_OPTIONS type; values (BY_HOOK) has theirs */
-#define IN_ATTRIBUTE(attribute)   /* the value of what this parameter names */
 #define OUT           /* one element, written on CUDA_SUCCESS */
 #define OUT_N(count)
-#define OUT_UP_TO(count) /* as many as the INOUT parameter count says and there are; may be NULL
-                          * with OPT: then count comes back as how many there are */
 #define OUT_BYTES(size)
-#define OUT_ATTRIBUTE(attribute)
 #define INOUT         /* a number, read and written */
 #define BY_HOOK       /* read or written by the hand-written function of this call */
 
@@ -208,12 +190,6 @@
                        * no OPT: it may be NULL while that is 0, else CUDA_ERROR_INVALID_VALUE */
 #define NEW           /* a handle that this call makes; the client names it */
 #define STATIC        /* points to storage that is never freed */
-/*
- * Of a device pointer: what it points to must be the session's.  SPAN(bytes), SPAN(size, count), or
- * SPAN(size, count, pitch, rows): rows with count things of size bytes, pitch bytes apart; each a
- * number or a parameter.  Required where no hook of the server checks it.
- */
-#define SPAN(size, ...)
 
 /* Of a GP_LOCAL call that is generated. */
 #define FROM(member)  /* OUT: the member of what is found; OUT_BYTES: its text */

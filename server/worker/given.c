@@ -2,7 +2,6 @@
 #include "server/worker/given.h"
 
 #include "server/worker/device/device.h"
-#include "server/worker/memory/memory.h"
 #include "server/worker/session/context.h"
 #include "server/worker/session/event.h"
 #include "server/worker/session/object.h"
@@ -18,30 +17,6 @@ gpd_given_device(struct gpd_session *session, int32_t ordinal, CUdevice *device_
 		return CUDA_ERROR_INVALID_DEVICE;
 	*device_p = device->device;
 	return gpd_device_enter(ordinal);
-}
-
-CUresult
-gpd_given_address(struct gpd_session *session, uint64_t address, uint64_t size,
-		  CUdeviceptr *address_p)
-{
-	if (address && !gpd_memory_accessible(session, address, size ? size : 1))
-		return CUDA_ERROR_INVALID_VALUE;
-	*address_p = address;
-	return CUDA_SUCCESS;
-}
-
-uint64_t
-gpd_span(uint64_t size, uint64_t count, uint64_t pitch, uint64_t rows)
-{
-	uint64_t row, before;
-
-	if (rows == 0)
-		return 0;
-	if (__builtin_mul_overflow(size, count, &row) ||
-	    __builtin_mul_overflow(pitch, rows - 1, &before) ||
-	    __builtin_add_overflow(row, before, &row))
-		return UINT64_MAX;
-	return row;
 }
 
 CUresult

@@ -16,15 +16,6 @@ struct gpd_session;
 
 /* A device that the session may use; it becomes current. */
 CUresult gpd_given_device(struct gpd_session *session, int32_t ordinal, CUdevice *device_p);
-/* size bytes, at least one, of device memory that is mapped for the session; address 0 is nowhere,
- * and stays 0. */
-CUresult gpd_given_address(struct gpd_session *session, uint64_t address, uint64_t size,
-			   CUdeviceptr *address_p);
-/*
- * How many bytes there are from the first to the last of rows with count things of size bytes,
- * pitch bytes apart.  UINT64_MAX: more than a number holds, and so more than any memory has.
- */
-uint64_t gpd_span(uint64_t size, uint64_t count, uint64_t pitch, uint64_t rows);
 CUresult gpd_given_context(struct gpd_session *session, uint32_t id, CUcontext *context_p);
 /* works: the call gives it work, which is ordered and counted. */
 CUresult gpd_given_stream(struct gpd_session *session, uint32_t id, bool works, CUstream *stream_p);

@@ -14,7 +14,6 @@ from pathlib import Path
 codegen, cc, include = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
 sys.path.insert(0, str(codegen))
 from check import check, check_call  # noqa: E402
-from check_types import struct_is_whole  # noqa: E402
 from gpgen import made  # noqa: E402
 from model import prototype  # noqa: E402
 from parse import Api, SpecError, parse_text  # noqa: E402
@@ -35,19 +34,17 @@ FORMS = ["GP_CALL(0x{number:x}, WAIT{words}) CUresult cu{name}", "GP_CALL(0x{num
          "GP_LOCAL(OF(active){words}) CUresult cu{name}", "GP_LOCAL(OF(active), ANSWERS(CUDA_ERROR_NOT_SUPPORTED){words}) CUresult cu{name}"]
 OPTIONS = ["", "CHARGES_NOTHING, CAPTURE(as_ever)", "CHARGES_NOTHING", "LAUNCHES, CAPTURE(as_ever)", "LAUNCHES, CAPTURE(refused)", "COPIES(n)",
            "ALLOCATES(n)", "BULK_IN, PASSES_COPIES", "BULK_OUT", "BARRIER(flags)", "CHARGES_NOTHING, AWAITS_STREAM", "FREES(BY_HOOK)"]
-DIRECTIONS = ["", "IN", "IN_N(n)", "IN_N(3)", "IN_BYTES(n)", "IN_BYTES(8)", "IN_BYTES(BY_HOOK)", "IN_STRING", "IN_OPTIONS(n, v)", "IN_ATTRIBUTE(a)",
-              "OUT", "OUT_N(n)", "OUT_N(3)", "OUT_UP_TO(m)", "OUT_BYTES(n)", "OUT_BYTES(8)", "OUT_BYTES(BY_HOOK)", "OUT_ATTRIBUTE(a)", "INOUT", "BY_HOOK"]
-QUALIFIERS = ["", "OPT", "NEW", "STATIC", "DROP", "SPAN(n)", "SPAN(4, n)", "SPAN(4, n, 512, 2)", "NEW OPT"]
+DIRECTIONS = ["", "IN", "IN_N(n)", "IN_N(3)", "IN_BYTES(n)", "IN_BYTES(8)", "IN_BYTES(BY_HOOK)", "IN_STRING", "IN_OPTIONS(n, v)",
+              "OUT", "OUT_N(n)", "OUT_N(3)", "OUT_BYTES(n)", "OUT_BYTES(8)", "OUT_BYTES(BY_HOOK)", "INOUT", "BY_HOOK"]
+QUALIFIERS = ["", "OPT", "NEW", "STATIC", "DROP", "NEW OPT"]
 ANSWERS = ["FROM(flags)", "BY(sample_answer, n, -1)", "ALWAYS(-1)", "TO(flags)", "WITHIN(-1, 5)", "OPT ALWAYS(7)"]
 TYPES = ["void", "char", "int", "unsigned int", "unsigned short", "size_t", "float", "CUdevice", "CUdeviceptr", "CUstream", "CUevent", "CUcontext",
-         "CUfunction", "CUkernel", "CUmodule", "CUlinkState", "CUgraph", "CUgraphNode", "CUarray_format", "CUuuid", "CUDA_MEMSET_NODE_PARAMS",
-         "CUgraphMem_attribute", "CUjit_option", "gp_address", "gp_new_address", "gp_context", "gp_kernel", "gp_image"]
-POOL = sorted(words.DIRECTIONS | words.QUALIFIERS | words.OPTIONS | words.KIND_OPTIONS | words.HELD_OPTIONS | words.FIELD_CHECKS) + TYPES + list("(),;*[]-+#\"\\") + [
-    "0", "-1", "9", "count", "result", "x", "\x00", "é", "GP_CALL", "GP_STRUCT", "/*"]
-MEMBERS = ["", "ONE_OF(1, -2)", "UP_TO(5)", "SPAN(8)", "SPAN(n, 4)", "SPAN(4, 2, n, tag)", "WHEN(tag, 1, 2)", "WHEN(tag, 1) SPAN(n)", "WHEN(n, 7) UP_TO(3)",
-           "WHEN(tag, 1, 2) int inner, WHEN(inner, 3, 4)"]
+         "CUfunction", "CUkernel", "CUmodule", "CUlinkState", "CUgraph", "CUgraphNode", "CUarray_format", "CUuuid", "CUjit_option",
+         "gp_address", "gp_new_address", "gp_context", "gp_kernel", "gp_image"]
+POOL = sorted(words.DIRECTIONS | words.QUALIFIERS | words.OPTIONS | words.KIND_OPTIONS | words.HELD_OPTIONS) + TYPES + list("(),;*[]-+#\"\\") + [
+    "0", "-1", "9", "count", "result", "x", "\x00", "é", "GP_CALL", "GP_ENUM", "/*"]
 # Parameters that the words above name.
-NAMED = {"n": "size_t n", "m": "INOUT unsigned int *m", "a": "CUgraphMem_attribute a", "v": "BY_HOOK void **v", "flags": "unsigned int flags"}
+NAMED = {"n": "size_t n", "v": "BY_HOOK void **v", "flags": "unsigned int flags"}
 
 
 def call(number, form, direction, ctype, qualifier="", options="", name="x", more=()):
@@ -74,14 +71,9 @@ def every_call():
 def every_name(names):
     """The same of parameters with the names that generated code has for its own things."""
     forms = ((FORMS[0], "CAPTURE(unsafe)"), (FORMS[5], ""), (FORMS[7], "CAPTURE(unsafe)"))
-    lists = (("", "int"), ("IN_N(n)", "int"), ("OUT_N(n)", "int"), ("OUT_ATTRIBUTE(a)", "void"), ("OUT_BYTES(n)", "void"))
+    lists = (("", "int"), ("IN_N(n)", "int"), ("OUT_N(n)", "int"), ("OUT_BYTES(n)", "void"))
     for (form, options), (direction, ctype), name in itertools.product(forms, lists, names):
         yield form, direction, ctype, "", options, name
-
-
-def every_struct():
-    for number, (ctype, check_word, end) in enumerate(itertools.product(TYPES, MEMBERS, ("", "[2]"))):
-        yield f"CUsample{number}", f"GP_STRUCT(CUsample{number}, unsigned int tag, size_t n, {check_word} {ctype} x{end})\n"
 
 
 def refusal(do):
@@ -102,7 +94,7 @@ def described(text):
 
 def with_symbols(text):
     """All that is made of it when each call is exported, twice."""
-    names = [c.name for c in described(text).cuda_calls] + ["cuLinkDestroy"]
+    names = [c.name for c in described(text).cuda_calls] + ["cuLinkDestroy", "cuGraphicsUnregisterResource"]
     return made(described(text + "".join(f"GP_SYMBOL({n}, {n}, 12000)\nGP_SYMBOL_PTSZ({n}_ptsz, {n}, 12000)\n" for n in names)))
 
 
@@ -132,34 +124,20 @@ def accepted_call(number, *case):
     return None if refusal(lambda: (parse_text(api, text, "sample.h"), check_call(api.calls[0]))) else text
 
 
-def accepted_struct(name, text):
-    api = Api()
-
-    def whole():
-        parse_text(api, text, "sample.h")
-        types_table.described[name] = api.types[0]
-        struct_is_whole(api.types[0])
-    return None if refusal(whole) else text
-
-
 def check_calls():
-    """Calls and structs of all combinations of words: those that are accepted compile."""
+    """Calls of all combinations of words: those that are accepted compile."""
     names = set(re.findall(r"^\t+(?:const )?(?:struct )?\w+ \**(\w+)(?: = [^\n]*)?;$", "".join(with_symbols(README).values()), re.M))
     types_table.learn(check(described(README)))
-    structs = {name: text for name, text in every_struct() if accepted_struct(name, text)}
-    in_structs = itertools.product(FORMS[:2], ("IN", "IN_N(n)", "OUT", "OUT_N(3)", "OUT_UP_TO(m)", "INOUT"), structs)
     named = list(every_name(sorted(names | {"free", "errno", "int", "CUdevice", "memcpy"})))
-    cases = [*every_call(), *in_structs]
+    cases = [*every_call()]
     texts = [accepted_call(number, *case) for number, case in enumerate(named + cases, 1)]
-    print(f"# {len(structs)} structs; {len(texts)} calls, {len(texts) - texts.count(None)} accepted")
+    print(f"# {len(texts)} calls, {len(texts) - texts.count(None)} accepted")
     others = [text for text in texts[len(named):] if text]
-    assert len(structs) > 50 and len(others) > 2000
+    assert len(others) > 2000
     texts = [text for text in texts[:len(named)] if text] + random.Random(1).sample(others, COMPILED[0])
-    text = README + "".join(structs.values()) + "".join(texts)
+    text = README + "".join(texts)
     api, outputs = described(text), with_symbols(text)
-    members = {t.name: "".join(f"{f.ctype} {f.name}{f'[{f.count}]' if f.count else ''};" for f in t.fields) for t in api.types if t.name in structs}
     return compiled_ends("", outputs, "struct gpc_context;\nint sample_answer(struct gpc_context *found, size_t n, int m);\n"
-                    + "".join(f"typedef struct {{{text}}} {name};\n" for name, text in members.items())
                     + "".join(prototype(c, "") + ";\n" for c in api.cuda_calls if c.name.startswith("cuSample")))
 
 

@@ -43,7 +43,7 @@ gpd_gpLinkCreate(struct gpd_session *session, const struct gp_args_gpLinkCreate 
 						    linker->options.values, &state);
 	}
 	if (result == CUDA_SUCCESS)
-		result = gpd_object_add(session, GPD_KIND_LINKER, args->linker, state, NULL);
+		result = gpd_object_add(session, GPD_KIND_LINKER, args->linker, state);
 	object = gpd_object_get(session, GPD_KIND_LINKER, args->linker);
 	if (result != CUDA_SUCCESS || !object) {
 		gp_scratch_free(&memory);

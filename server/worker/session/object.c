@@ -8,8 +8,7 @@
 #include <stdlib.h>
 
 CUresult
-gpd_object_add(struct gpd_session *session, enum gpd_kind kind, uint32_t id, void *driver,
-	       struct gpd_object *owner)
+gpd_object_add(struct gpd_session *session, enum gpd_kind kind, uint32_t id, void *driver)
 {
 	struct gpd_context *context = gpd_context_get(session, session->context);
 	struct gpd_object *object = calloc(1, sizeof(*object));
@@ -17,7 +16,6 @@ gpd_object_add(struct gpd_session *session, enum gpd_kind kind, uint32_t id, voi
 
 	if (object) {
 		object->driver = driver;
-		object->owner = owner;
 		object->device = context ? context->device : 0;
 		object->context = gpd_object_kinds[kind].goes_with_context ? context : NULL;
 		result = gpd_session_name(session, kind, id, &object->handle);
@@ -56,21 +54,9 @@ gpd_object_charge(struct gpd_session *session, struct gpd_object *object, uint64
 	return true;
 }
 
-/* With its parts. */
 static void
 forget(struct gpd_session *session, struct gpd_object *object)
 {
-	for (int kind = 1; kind < GPD_KIND_COUNT; kind++) {
-		bool may_be_part = gpd_object_kinds[kind].owner == object->handle.kind;
-		struct gpd_object *part;
-		uint32_t at = 0;
-
-		while (may_be_part &&
-		       (part = gpd_handle_next(&session->handles, (enum gpd_kind)kind, &at))) {
-			if (part->owner == object)
-				forget(session, part);
-		}
-	}
 	gpd_handle_remove(&session->handles, &object->handle);
 	gpd_name_memory_remove(&session->handles.memory, object->charged);
 	if (object->code)

@@ -21,7 +21,6 @@ struct gpd_object {
 	struct gpd_context *context; /* in which it was made; NULL: it goes with the session */
 	int device;
 	void *driver;
-	struct gpd_object *owner; /* that it ends with, or NULL */
 	struct gp_scratch memory; /* of hand-written calls: it goes with the object */
 	void *extra;
 	uint64_t charged; /* bytes of the machine's memory besides the kind's COST */
@@ -32,17 +31,15 @@ struct gpd_object {
 struct gpd_object_kind {
 	CUresult (*end)(void *driver);
 	bool goes_with_context;
-	enum gpd_kind owner; /* it is part of an object of this kind; 0: of none */
 };
 extern const struct gpd_object_kind gpd_object_kinds[];
 
 /* Counts bytes that the driver or the object keeps until it ends; false: it may not have them. */
 bool gpd_object_charge(struct gpd_session *session, struct gpd_object *object, uint64_t bytes);
 
-/* Names what the driver has just made in the call's context, as part of owner, or NULL; ends it if
- * that fails. */
-CUresult gpd_object_add(struct gpd_session *session, enum gpd_kind kind, uint32_t id, void *driver,
-			struct gpd_object *owner);
+/* Adds an object that the driver has created in the call's context.  Errors: the object is ended.
+ */
+CUresult gpd_object_add(struct gpd_session *session, enum gpd_kind kind, uint32_t id, void *driver);
 
 /* NULL: no such object. */
 struct gpd_object *gpd_object_get(const struct gpd_session *session, enum gpd_kind kind,

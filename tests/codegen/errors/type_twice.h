@@ -1,2 +1,2 @@
 GP_ENUM(CUfoo)
-GP_OPAQUE(CUfoo, 8)
+GP_SET(CUfoo, 8)

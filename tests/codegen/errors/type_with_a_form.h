@@ -1,2 +1,1 @@
-GP_STRUCT(CUdeviceptr,
-        int a)
+GP_ENUM(CUdeviceptr)

@@ -156,13 +156,11 @@ GP_CALL(0x000b, WAIT, CLIENT_HOOK, SERVER_HOOK, CHARGES_NOTHING, ASKS, AWAITS_ST
 CUresult cuSampleWait(
         CUstream hStream);
 
-/* A list that comes back, device memory of a size, other names and other ways. */
+/* A list that comes back, other names and other ways. */
 GP_CALL(0x000c, WAIT, ALIAS(cuSampleList_v2))
 CUresult cuSampleList(
         OUT_N(count) unsigned int *list,
-        unsigned int count,
-        SPAN(bytes) CUdeviceptr address,
-        size_t bytes);
+        unsigned int count);
 
 GP_LOCAL(VIA(gpSampleUnmap))
 CUresult cuSampleText(
@@ -215,29 +213,22 @@ GP_FIRST(cuSampleOld, OLD(ctx))
 GP_FIRST(cuSampleMake, OLD)
 GP_FIRST(cuSampleDrop, OLD_OR_NONE)
 
-/* Devices that come back, memory in rows, and bytes that may not be there. */
+/* Devices that come back, and bytes that may be absent. */
 GP_SYMBOL(cuSampleDevices, cuSampleDevices, 12000)
 GP_CALL(0x000d, WAIT)
 CUresult cuSampleDevices(
         OUT_N(count) CUdevice *devices,
         size_t count,
-        SPAN(4, count, pitch, 2) CUdeviceptr image,
-        size_t pitch,
         IN_BYTES(16) OPT const void *key);
 
-/* A union in a union: a tag that is one only while another tag says so. */
-GP_STRUCT(CUsampleUnion,
-        unsigned int kind,
-        WHEN(kind, 1, 2) int inner.kind,
-        WHEN(inner.kind, 3) UP_TO(9) size_t inner.width,
-        WHEN(inner.kind, 4, 5) unsigned int inner.level,
-        WHEN(kind, 6) float other)
-
-GP_SYMBOL(cuSampleUnions, cuSampleUnions, 12000)
+/* One element and a list in, a list of handles out. */
+GP_SYMBOL(cuSampleLists, cuSampleLists, 12000)
 GP_CALL(0x000e, WAIT)
-CUresult cuSampleUnions(
-        IN const CUsampleUnion *given,
-        OUT CUsampleUnion *told);
+CUresult cuSampleLists(
+        IN const float *scale,
+        IN_N(count) const CUlinkState *linkers,
+        OUT_N(count) CUlinkState *others,
+        unsigned int count);
 
 /* Work of a stream that another thread may give to the driver. */
 GP_MESSAGE(0x000f, POST, SERVER_HOOK, LAUNCHES, SPREADS, UNBOUNDED, REVISES, SHOWN("a launch"))

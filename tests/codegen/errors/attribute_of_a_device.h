@@ -1,1 +1,0 @@
-GP_ATTRIBUTES(CUfoo_attribute, CUdevice CU_FOO)

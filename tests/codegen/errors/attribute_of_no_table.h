@@ -1,2 +1,0 @@
-GP_CALL(0x1, WAIT)
-CUresult cuFoo(int attr, OUT_ATTRIBUTE(attr) void *value);

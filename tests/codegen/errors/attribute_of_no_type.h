@@ -1,1 +1,0 @@
-GP_ATTRIBUTES(CUfoo, CU_FOO_A)

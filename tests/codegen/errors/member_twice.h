@@ -1,3 +1,0 @@
-GP_STRUCT(CUfoo,
-        int a,
-        int a)

@@ -1,2 +1,0 @@
-GP_STRUCT(CUfoo,
-        int)

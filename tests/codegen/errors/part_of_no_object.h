@@ -1,1 +1,0 @@
-GP_KIND(node, TYPES(CUgraphNode), COST(64), PART_OF(stream))

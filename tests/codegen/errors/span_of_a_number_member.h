@@ -1,2 +1,0 @@
-GP_STRUCT(CUfoo,
-        SPAN(4) int dst)

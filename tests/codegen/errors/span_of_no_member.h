@@ -1,3 +1,0 @@
-GP_STRUCT(CUfoo,
-        SPAN(size) CUdeviceptr dst,
-        float size)

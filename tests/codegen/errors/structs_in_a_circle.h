@@ -1,4 +1,0 @@
-GP_STRUCT(CUone,
-        CUtwo two)
-GP_STRUCT(CUtwo,
-        CUone one)

@@ -1,3 +1,0 @@
-GP_STRUCT(CUfoo,
-        WHEN(tag, 1) int a,
-        int tag)

@@ -1,2 +1,0 @@
-GP_STRUCT(CUfoo,
-        UP_TO(1) int a[2])
