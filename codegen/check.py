@@ -3,7 +3,6 @@
 import re
 
 from check_types import KEYWORDS, check_types, fail, once
-from emit_narrow import struct_of_old, widened
 from model import args_of, entered, silent, streams_named
 from types_table import (COUNTS, SCALARS, described, has_lookup, held, held_named, is_address, is_handle, is_kernel, is_number, is_object, kind_of,
                          kinds, learn, wire_type, word_of)
@@ -18,14 +17,13 @@ OURS_OF_ANSWERS = {"found", "other"}
 OURS_OF_STUBS = {"cells", "context", "i", "id", "listed", "object", "raw", "scratch", "memcpy", "strlen", "gpd_driver"}
 
 WAYS = {"CALL": "travels", "MESSAGE": "is a message", "HAND": "is written by hand", "ANSWER": "is answered by the client alone",
-        "SAME": "is AS another call", "NARROW": "is NARROW"}
+        "SAME": "is AS another call"}
 # word -> the calls that may have it; a word that is not here, any.
 OF_CALLS = {
     **dict.fromkeys(SOURCES | {"TO", "WITHIN", "OF", "WHEN", "ANSWERS"}, {"ANSWER"}),
     **dict.fromkeys(ORDER | WORK | {"DROP", "NEW", "BULK_IN", "BULK_OUT", "SERVER_HOOK"}, {"CALL", "MESSAGE"}),
-    **dict.fromkeys(ACCOUNT, set(WAYS) - {"NARROW"}),
-    "CLIENT_HOOK": {"CALL"}, "ALIAS": set(WAYS) - {"MESSAGE"}, **dict.fromkeys(("CAPTURE", "SYNCHRONIZES"), set(WAYS) - {"MESSAGE", "NARROW"}), "AS": {"SAME"}, "VIA": {"HAND", "SAME"}, "SIGNAL_SAFE": {"HAND"}, "QUICK": set(WAYS) - {"MESSAGE"},
-    "NARROW": {"NARROW"}, "UNDO": {"NARROW"}, "STATIC": set(WAYS) - {"CALL", "MESSAGE"},
+    "CLIENT_HOOK": {"CALL"}, "ALIAS": set(WAYS) - {"MESSAGE"}, **dict.fromkeys(("CAPTURE", "SYNCHRONIZES"), set(WAYS) - {"MESSAGE"}), "AS": {"SAME"}, "VIA": {"HAND", "SAME"}, "SIGNAL_SAFE": {"HAND"}, "QUICK": set(WAYS) - {"MESSAGE"},
+    "STATIC": set(WAYS) - {"CALL", "MESSAGE"},
 }
 # word -> (whether a parameter may have it, what it is for)
 OF_PARAMETERS = {
@@ -336,39 +334,15 @@ def same_as(api):
                 fail(call, f"'{p.name}' of {call.name} is given to {name} as '{q.name}', of another type", p.line)
 
 
-def narrow_as(api):
-    """NARROW(function): the same parameters, some of them with 32 bits."""
-    by_name = {c.name: c for c in api.cuda_calls}
-    for call in (c for c in api.calls if c.is_narrow):
-        name = call.options["NARROW"]
-        other, undo = by_name.get(name), by_name.get(call.options.get("UNDO"))
-        if not other or other.is_narrow:
-            fail(call, f"NARROW({name}) of {call.name}: no function that is described, and not NARROW itself")
-        if len(call.params) != len(other.params):
-            fail(call, f"{call.name} has {len(call.params)} parameters, {name} {len(other.params)}")
-        for p, q in zip(call.params, other.params):
-            narrowed(call, p, q)
-        if "UNDO" in call.options and (not undo or [(p.ctype, p.depth) for p in undo.params] != [("CUdeviceptr", 0)]):
-            fail(call, f"UNDO({call.options['UNDO']}) of {call.name}: no function that is described, of one CUdeviceptr")
-
-
-def narrowed(call, p, q):
-    """One parameter, and that of the function of today."""
-    if p.depth != q.depth or p.direction != q.direction or p.ctype != q.ctype and widened(p.ctype) != q.ctype:
-        fail(call, f"'{p.name}' of {call.name} is not '{q.name}' of {q.ctype} narrowed", p.line)
-    if p.ctype != q.ctype and (p.depth > 1 or p.direction not in (None, "IN", "OUT") or p.direction == "IN" and not struct_of_old(p.ctype)):
-        fail(call, f"'{p.name}' of {call.name} has more than a NARROW call can narrow", p.line)
-
-
 # check -> (how many names and constants it takes, whether a parameter may be the first of them, what it is of)
 OF_CHECKS = {
     **dict.fromkeys(("VALUE", "HANDLE", "CONTEXT"), (range(1, 16), lambda p: True, "parameters")),
     "DEVICE": (range(1, 2), lambda p: p.ctype == "CUdevice" and not p.depth, "a CUdevice"),
     "WITHIN": (range(3, 4), lambda p: not p.depth and not is_handle(p.ctype) and (wire_type(p.ctype) or ("", "i32"))[1] in ("i32", "u32"),
                "a number of 32 bits, the least and the most"),
-    **dict.fromkeys(("INITIALIZED", "OLD_OR_NONE"), (range(0, 1), None, "nothing")),
+    "INITIALIZED": (range(0, 1), None, "nothing"),
     "CURRENT": (range(0, 2), lambda p: p.ctype == "CUstream" and not p.depth, "nothing, or a CUstream"),
-    "OLD": (range(0, 2), lambda p: p.ctype == "CUcontext" and not p.depth, "nothing, or a CUcontext"),
+    "OLD": (range(1, 2), lambda p: p.ctype == "CUcontext" and not p.depth, "a CUcontext"),
 }
 
 
@@ -432,10 +406,7 @@ def references(api):
 
 
 def check_call(call):
-    rules = (names, words, directions)
-    if not call.is_narrow:
-        rules += (types, sizes, account, hooks, generated_ends, order, capture, synchronizes, arguments, answers)
-    for rule in rules:
+    for rule in (names, words, directions, types, sizes, account, hooks, generated_ends, order, capture, synchronizes, arguments, answers):
         rule(call)
 
 
@@ -447,6 +418,5 @@ def check(api):
     unique_numbers_and_names(api)
     references(api)
     same_as(api)
-    narrow_as(api)
     firsts(api)
     return api

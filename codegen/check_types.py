@@ -47,7 +47,7 @@ def types_are_whole(api):
     for t in api.types:
         if t.name in kinds or t.name in SCALARS or t.name in KEYWORDS:
             fail(t, f"type '{t.name}' has a form already")
-        if t.word != "ENUM" and len(t.fields) < 1 + (t.word == "NARROW"):
+        if t.word != "ENUM" and not t.fields:
             fail(t, f"GP_{t.word}({t.name}) describes nothing")
         listed = [f[1] if t.word == "OPTIONS" else f for f in t.fields]
         twice = next((f for f in listed if listed.count(f) > 1), None)

@@ -4,25 +4,22 @@ import sys
 from pathlib import Path
 
 from check import check
-from emit_narrow import other_of
 from emit_client import implementations, twin
 from parse import SpecError, chapters, parse
 
 API = Path(__file__).resolve().parent / "api"
 
 
-def status(call, api):
+def status(call):
     if call is None:
         return "unsupported"
-    if call.is_narrow:
-        call = other_of(call, api)
     return "remoted" if call.on_wire or "VIA" in call.options else "local"
 
 
 def table(api):
     """(symbol, status) of every exported symbol, in the order of symbols.h."""
     impl = implementations(api)
-    return [(s.name, status(impl.get(s.name) or twin(s, impl), api)) for s in api.symbols]
+    return [(s.name, status(impl.get(s.name) or twin(s, impl))) for s in api.symbols]
 
 
 def main():

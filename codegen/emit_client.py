@@ -2,7 +2,6 @@
 """The client's half: exported entries, cuGetProcAddress table, stubs, and the functions that send calls."""
 from cells import client_id, pack, pack_options, packs_options, taken
 from emit_first import checked
-from emit_narrow import narrow_c
 from model import args_of, declaration, generated, prototype, reply_of, sets, silent, streams_named
 from types_table import is_handle, is_kernel, kind_of, types_named, wire_type
 
@@ -28,7 +27,7 @@ def calls_h(api):
     out = [generated(SOURCE), "#ifndef GPC_CALLS_H\n#define GPC_CALLS_H\n\n#include <cuda.h>\n\n"
            "#include \"client/wire/call.h\"\n#include \"client/context/context.h\"\n#include \"gp_calls.h\"\n\n"
            "/* The CUDA functions of this library; those of GP_LOCAL and CLIENT_HOOK are written by hand. */\n"]
-    out += [declaration(c, "gpc_") + "\n" for c in api.cuda_calls if not c.is_narrow]
+    out += [declaration(c, "gpc_") + "\n" for c in api.cuda_calls]
     nodes = [c for c in api.cuda_calls if c.options.get("CAPTURE") == "node"]
     if nodes:
         out.append("\n/* client/graph/capture.h: the same while a stream is captured. */\n")
@@ -280,8 +279,6 @@ def is_watched(call):
 
 
 def target_of(call):
-    if call.is_narrow:
-        return f"narrow_{call.name}"
     return f"gpc_watched_{call.name}" if is_watched(call) else f"gpc_{call.name}"
 
 
@@ -352,14 +349,11 @@ def entry_row(symbol, target, lack):
 
 
 def stubs_c(api):
-    narrow = narrow_c(api, target_of)
-    out = [generated(SOURCE), "#define __CUDA_API_VERSION_INTERNAL\n#include <limits.h>\n" if narrow else "",
-           "#include \"gpc_calls.h\"\n\n#include \"base/clock.h\"\n#include \"client/guard/guard.h\"\n#include \"client/base/trace.h\"\n#include \"client/entry/entry.h\"\n#include \"client/stream/event.h\"\n"
+    out = [generated(SOURCE), "#include \"gpc_calls.h\"\n\n#include \"base/clock.h\"\n#include \"client/guard/guard.h\"\n#include \"client/base/trace.h\"\n#include \"client/entry/entry.h\"\n#include \"client/stream/event.h\"\n"
            "#include \"client/code/function.h\"\n#include \"client/graph/capture.h\"\n#include \"client/stream/stream.h\"\n#include \"client/stream/sync.h\"\n#include \"client/context/object.h\"\n"
            "#include \"protocol/scratch.h\"\n\n#include <string.h>\n"]
     out += [stub(c) for c in stubbed(api)]
     out += [watched(c) for c in api.cuda_calls if is_watched(c)]
-    out.append(narrow)
     impl, rows, lacks = implementations(api), [], {lack.name: lack for lack in api.lacks}
     firsts = {f.name: f for f in api.firsts}
     out += [checked(f, impl[f.name], target_of(impl[f.name])) for f in api.firsts]

@@ -42,7 +42,7 @@ def constants(api):
         texts = [(call.line, a) for a in call.options.values()] + [(p.line, a) for p in call.params for a in p.words.values()]
         yield from ((call, line, word) for line, text in texts for word in re.findall(rf"\b{CONSTANT}\b", text or ""))
     for t in api.types:
-        names = [f[1] if isinstance(f, tuple) else f for f in t.fields] if t.word != "NARROW" else []
+        names = [f[1] if isinstance(f, tuple) else f for f in t.fields]
         yield from ((t, t.line, name) for name in names if re.fullmatch(CONSTANT, name))
 
 

@@ -3,8 +3,7 @@
 from model import prototype
 
 REFUSED = {"VALUE": "CUDA_ERROR_INVALID_VALUE", "HANDLE": "CUDA_ERROR_INVALID_HANDLE", "CONTEXT": "CUDA_ERROR_INVALID_CONTEXT"}
-ENTERED = {"INITIALIZED": "gpc_enter_local()", "CURRENT": "gpc_context_require()",
-           "OLD_OR_NONE": "gpc_current_context ? gpc_context_require_old(NULL) : CUDA_SUCCESS"}
+ENTERED = {"INITIALIZED": "gpc_enter_local()", "CURRENT": "gpc_context_require()"}
 
 
 def missing(call, name):
@@ -34,7 +33,7 @@ def one_check(call, word, arguments):
     if word == "WITHIN":
         name, least, most = arguments
         return refusal(f"(int){name} < {least} || (int){name} > {most}", "CUDA_ERROR_INVALID_VALUE")
-    entered = f"gpc_context_require_old({arguments[0] if arguments else 'NULL'})" if word == "OLD" else ENTERED[word]
+    entered = f"gpc_context_require_old({arguments[0]})" if word == "OLD" else ENTERED[word]
     return f"\tresult = {entered};\n" + refusal("result != CUDA_SUCCESS", "result")
 
 

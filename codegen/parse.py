@@ -94,10 +94,10 @@ class Held:
 
 @dataclass
 class Type:
-    """An enumeration, a chain of options, a set of values, or an old struct."""
+    """An enumeration, a chain of options, or a set of values."""
     word: str
     name: str
-    fields: list            # ("" or "HERE", option), or value, or the new struct and members
+    fields: list            # ("" or "HERE", option), or value
     file: str
     line: int
 
@@ -128,21 +128,16 @@ class Call:
         return "AS" in self.options
 
     @property
-    def is_narrow(self):
-        """Whether the client's function is another one with 32 bits for addresses and sizes."""
-        return "NARROW" in self.options
-
-    @property
     def is_answer(self):
         """Whether the client's function is generated out of what it holds."""
-        return self.kind == "LOCAL" and not self.is_same and not self.is_narrow and ("ANSWERS" in self.options or any(p.source or "TO" in p.words for p in self.params))
+        return self.kind == "LOCAL" and not self.is_same and ("ANSWERS" in self.options or any(p.source or "TO" in p.words for p in self.params))
 
     @property
     def way(self):
         """How the client's function comes to be, or the message: what the words that it may have depend on."""
         if self.on_wire:
             return self.kind
-        return "NARROW" if self.is_narrow else "SAME" if self.is_same else "ANSWER" if self.is_answer else "HAND"
+        return "SAME" if self.is_same else "ANSWER" if self.is_answer else "HAND"
 
     def names(self, option):
         return [w for w in re.split(r"\s*,\s*", self.options.get(option) or "") if w]

@@ -8,7 +8,7 @@ QUALIFIERS = {"OPT", "NEW", "STATIC", "DROP", "TO", "WITHIN"} | SOURCES
 ACCOUNT = {"ALLOCATES", "FREES", "LAUNCHES", "COPIES", "CHARGES_NOTHING"}
 ORDER = {"BEHIND_ALL", "BEFORE_ALL", "BARRIER", "ABOUT_MEMORY", "ASKS", "PASSES_ALL", "PASSES_COPIES", "AWAITS_STREAM", "AWAITS_HOST", "SPREADS"}
 WORK = {"UNBOUNDED", "COMPILES", "WRITES_DEVICE_ONLY", "REVISES", "SHOWN"}
-OPTIONS = {"VIA", "ALIAS", "SERVER_HOOK", "CLIENT_HOOK", "BULK_IN", "BULK_OUT", "CAPTURE", "SYNCHRONIZES", "OF", "WHEN", "ANSWERS", "AS", "NARROW", "UNDO", "SIGNAL_SAFE", "QUICK", "METERED"} | ACCOUNT | ORDER | WORK
+OPTIONS = {"VIA", "ALIAS", "SERVER_HOOK", "CLIENT_HOOK", "BULK_IN", "BULK_OUT", "CAPTURE", "SYNCHRONIZES", "OF", "WHEN", "ANSWERS", "AS", "SIGNAL_SAFE", "QUICK", "METERED"} | ACCOUNT | ORDER | WORK
 KIND_OPTIONS = {"TYPES", "COST", "ORDERED", "LOOKUP", "OBJECT", "GOES_WITH"}
 HELD_OPTIONS = {"TYPES", "STRUCT", "ENTER", "KIND", "END", "HEADER"}
 CAPTURE = {"node", "refused", "declined", "unsafe", "default_stream", "as_ever"}
@@ -16,7 +16,7 @@ COMPLETIONS = {"POST", "WAIT"}
 SYMBOL_WORDS = {"GP_SYMBOL": "", "GP_SYMBOL_PTDS": "ptds", "GP_SYMBOL_PTSZ": "ptsz"}
 DRIVER_WORDS = {"GP_DRIVER": True, "GP_DRIVER_OPTIONAL": False}
 LACK_WORDS = {"GP_INSTEAD", "GP_PROBED"}
-FIRST_WORDS = {"VALUE", "HANDLE", "CONTEXT", "DEVICE", "INITIALIZED", "CURRENT", "OLD", "OLD_OR_NONE"}  # and WITHIN
+FIRST_WORDS = {"VALUE", "HANDLE", "CONTEXT", "DEVICE", "INITIALIZED", "CURRENT", "OLD"}  # and WITHIN
 
 NAME = r"[A-Za-z_]\w*"
 COUNT = r"[1-9]\d{0,8}"
@@ -42,7 +42,7 @@ FORMS = {
     "ALWAYS": (HELD_VALUE, "a number or a constant"),
     "WITHIN": (f"{HELD_VALUE}, {HELD_VALUE}", "the least and the most"),
     **dict.fromkeys(("VIA", "ALIAS", "TYPES"), (some(NAME), "names")),
-    **dict.fromkeys(("CAPTURE", "SYNCHRONIZES", "OBJECT", "GOES_WITH", "OF", "STRUCT", "ENTER", "KIND", "END", "NARROW", "UNDO"), (NAME, "a name")),
+    **dict.fromkeys(("CAPTURE", "SYNCHRONIZES", "OBJECT", "GOES_WITH", "OF", "STRUCT", "ENTER", "KIND", "END"), (NAME, "a name")),
     "COST": (r"[1-9]\d{0,3}|[1-5]\d{4}|6[0-4]\d{3}|65[0-4]\d\d|655[0-2]\d|6553[0-5]", "a number of bytes from 1 to 65535"),
     "WHEN": (f"{MEMBER}, {some(HELD_VALUE)}", "a member and its values"),
     "ANSWERS": (r"CUDA_(?:SUCCESS|ERROR_\w+)", "a CUresult"),
@@ -57,7 +57,6 @@ TYPE_WORDS = {
     "GP_ENUM": (r"(?!)", "the type alone"),
     "GP_OPTIONS": (rf"(?:HERE )?{CONSTANT}", "an option, or HERE and an option"),
     "GP_SET": (VALUE, "a value"),
-    "GP_NARROW": (NAME, "the struct of today and members"),
 }
 
 

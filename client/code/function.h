@@ -17,16 +17,6 @@
 struct gpc_image;
 struct gp_kernel_info;
 
-/* What functions from before CUDA 4 have set of its next launch (old_launch.c). */
-struct gpc_old_launch {
-	int block_x, block_y, block_z;
-	unsigned int shared;
-	unsigned int size; /* of the parameters */
-	char *params;      /* GPC_OLD_PARAMS bytes, or NULL; under the image's lock */
-};
-
-#define GPC_OLD_PARAMS 4096
-
 /* What is behind a CUfunction or CUkernel. */
 struct gpc_function {
 	struct gpc_handle handle; /* GPC_KIND_KERNEL or GPC_KIND_FUNCTION */
@@ -35,7 +25,6 @@ struct gpc_function {
 	uint32_t index;              /* of the kernel in the image */
 	const struct gp_kernel_info *info;
 	struct gpc_function *twins[GPC_SESSIONS_MAX]; /* of a CUkernel: found on first use */
-	struct gpc_old_launch old;
 };
 
 /* A CUfunction or a CUkernel in its place; CUDA_ERROR_INVALID_HANDLE.  Loads the image if need be.

@@ -17,10 +17,8 @@ void
 gpc_function_list_fini(struct gpc_function_list *list)
 {
 	for (uint32_t i = 0; list->made && i < list->image->info->kernel_count; i++) {
-		if (!list->made[i])
-			continue;
-		free(list->made[i]->old.params);
-		gpc_handle_remove(&list->made[i]->handle);
+		if (list->made[i])
+			gpc_handle_remove(&list->made[i]->handle);
 	}
 	free(list->made);
 	list->made = NULL;

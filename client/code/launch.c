@@ -22,6 +22,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Of cuLaunchCooperativeKernelMultiDevice(). */
+#define LIST_FLAGS_ALL                                                                             \
+	(CUDA_COOPERATIVE_LAUNCH_MULTI_DEVICE_NO_PRE_LAUNCH_SYNC |                                 \
+	 CUDA_COOPERATIVE_LAUNCH_MULTI_DEVICE_NO_POST_LAUNCH_SYNC)
+
 /* What fits the caller's stack without a thought; larger buffers come from the heap. */
 #define PARAMS_SMALL 4096
 
@@ -44,9 +49,9 @@ copy_value(char *to, const void *from, size_t size)
 		memcpy(to, from, size);
 }
 
-/* They ascend (protocol/image_info.h). */
-size_t
-gpc_launch_params_size(const struct gp_kernel_info *info)
+/* Up to the end of the last parameter; they ascend (protocol/image_info.h). */
+static size_t
+params_size(const struct gp_kernel_info *info)
 {
 	const struct gp_param_info *last;
 
@@ -59,7 +64,7 @@ gpc_launch_params_size(const struct gp_kernel_info *info)
 static CUresult
 pack(struct params *params, const struct gp_kernel_info *info, void **values)
 {
-	size_t size = gpc_launch_params_size(info), at = 0;
+	size_t size = params_size(info), at = 0;
 	char *buffer = (char *)params->small;
 
 	if (size == 0)
@@ -110,7 +115,7 @@ make_own(struct params *params, size_t least)
 static CUresult
 take_extra(struct params *params, const struct gp_kernel_info *info, void **extra)
 {
-	size_t wanted = gpc_launch_params_size(info);
+	size_t wanted = params_size(info);
 	const size_t *size = NULL;
 	const void *buffer = NULL;
 
@@ -509,4 +514,27 @@ gpc_cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int 
 	const CUlaunchConfig config = { SHAPE, .attrs = &cooperative, .numAttrs = 1 };
 
 	return launch(&config, f, kernelParams, NULL);
+}
+
+CUresult
+gpc_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launchParamsList,
+					 unsigned int numDevices, unsigned int flags)
+{
+	const CUDA_LAUNCH_PARAMS *one = launchParamsList;
+	CUresult result = gpc_enter_initialized();
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (!one || numDevices == 0 || flags > LIST_FLAGS_ALL)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (numDevices > 1)
+		return gpc_lacks(GPC_LACK_SEVERAL_DEVICES);
+	if (!one->function || !one->hStream)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (one->hStream == CU_STREAM_LEGACY || one->hStream == CU_STREAM_PER_THREAD)
+		return CUDA_ERROR_INVALID_VALUE;
+	return gpc_cuLaunchCooperativeKernel(one->function, one->gridDimX, one->gridDimY,
+					     one->gridDimZ, one->blockDimX, one->blockDimY,
+					     one->blockDimZ, one->sharedMemBytes, one->hStream,
+					     one->kernelParams);
 }

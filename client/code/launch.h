@@ -43,9 +43,6 @@ CUevent gpc_launch_event(const CUlaunchAttribute *attribute);
  */
 CUresult gpc_launch_check_events(const CUlaunchConfig *config);
 
-/* Up to the end of the last one. */
-size_t gpc_launch_params_size(const struct gp_kernel_info *info);
-
 /*
  * For nodes of graphs.  Whether a launch of this shape would be refused at once; and the parameters
  * of one, as the application gives them, packed into memory that free() frees (NULL: there are

@@ -287,8 +287,7 @@ CUresult
 gpc_context_require_old(CUcontext token)
 {
 	CUresult result = gpc_enter_local();
-	const struct gpc_context *context =
-		token ? gpc_handle_get(GPC_KIND_CONTEXT, token) : gpc_current_context;
+	const struct gpc_context *context = gpc_handle_get(GPC_KIND_CONTEXT, token);
 
 	if (result != CUDA_SUCCESS)
 		return result;

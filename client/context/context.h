@@ -143,6 +143,8 @@ CUresult gpc_device_enter(CUdevice ordinal, struct gpc_device **device_p);
 CUdevprop gpc_device_properties(const struct gpc_device *device);
 /* 0 for an attribute that the daemon's driver does not know. */
 int gpc_device_attribute(const struct gpc_device *device, CUdevice_attribute attribute);
+/* For the first cuDeviceTotalMem(): the device's memory in bytes, at most UINT32_MAX. */
+unsigned int gpc_device_total_memory_32(const struct gpc_device *device);
 
 /*
  * Every CUDA function that needs a context begins with one of these.  They check initialisation,
@@ -173,8 +175,8 @@ gpc_context_get_current(void)
 
 /* What calls check first that need one (GP_FIRST): CUDA_ERROR_INVALID_CONTEXT. */
 CUresult gpc_context_require(void);
-/* The same for functions of the API's first version: this context (NULL: the current one) must be,
- * too. */
+/* The first check of cuCtxPushCurrent() (GP_FIRST), which takes contexts of the first cuCtxCreate()
+ * alone: CUDA_ERROR_INVALID_CONTEXT for others. */
 CUresult gpc_context_require_old(CUcontext handle);
 
 /* Makes an object that is neither current nor known to the daemon; NULL: out of memory. */

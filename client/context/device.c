@@ -63,6 +63,12 @@ gpc_device_attribute(const struct gpc_device *device, CUdevice_attribute attribu
 		       : 0;
 }
 
+unsigned int
+gpc_device_total_memory_32(const struct gpc_device *device)
+{
+	return device->total_memory > UINT32_MAX ? UINT32_MAX : (unsigned int)device->total_memory;
+}
+
 CUdevprop
 gpc_device_properties(const struct gpc_device *device)
 {

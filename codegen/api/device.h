@@ -33,6 +33,12 @@ CUresult cuDeviceTotalMem_v2(
         OUT FROM(total_memory) size_t *bytes,
         CUdevice dev);
 
+/* From before CUDA 3.2; scripts that look symbols up by themselves still call it. */
+GP_LOCAL()
+CUresult cuDeviceTotalMem(
+        OUT BY(gpc_device_total_memory_32) unsigned int *bytes,
+        CUdevice dev);
+
 /* 0 for those that the daemon's driver does not know: the runtime of a newer toolkit gives up when
  * one of its questions fails.  No driver has had attributes beyond 1023. */
 GP_LOCAL(QUICK)

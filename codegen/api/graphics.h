@@ -24,12 +24,6 @@ CUresult cuGraphicsResourceGetMappedPointer_v2(
         OUT size_t *pSize,
         CUgraphicsResource resource);
 
-GP_LOCAL(NARROW(cuGraphicsResourceGetMappedPointer_v2))
-CUresult cuGraphicsResourceGetMappedPointer(
-        OUT CUdeviceptr_v1 *pDevPtr,
-        OUT unsigned int *pSize,
-        CUgraphicsResource resource);
-
 GP_LOCAL(OF(program), ALIAS(cuGraphicsResourceSetMapFlags), ANSWERS(CUDA_ERROR_INVALID_HANDLE))
 CUresult cuGraphicsResourceSetMapFlags_v2(
         CUgraphicsResource resource,

@@ -72,11 +72,6 @@ GP_LOCAL(VIA(gpHostUnmap, gpFence), SYNCHRONIZES(p))
 CUresult cuMemHostUnregister(
         BY_HOOK void *p);
 
-GP_LOCAL(NARROW(cuMemAllocHost_v2))
-CUresult cuMemAllocHost(
-        BY_HOOK void **pp,
-        unsigned int bytesize);
-
 GP_LOCAL(QUICK)
 CUresult cuPointerGetAttribute(
         BY_HOOK void *data,

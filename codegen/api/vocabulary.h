@@ -39,9 +39,7 @@
  *   INITIALIZED              cuInit() was called: CUDA_ERROR_NOT_INITIALIZED
  *   CURRENT                  and a context is current: CUDA_ERROR_INVALID_CONTEXT
  *   CURRENT(stream)          or the stream has one, which is current meanwhile; the last check
- *   OLD, OLD(context)        the current context, or this one, was made by the first cuCtxCreate():
- *                            CUDA_ERROR_INVALID_CONTEXT
- *   OLD_OR_NONE              the same, or no context is current
+ *   OLD(context)             the first cuCtxCreate() created it: CUDA_ERROR_INVALID_CONTEXT
  */
 #define GP_FIRST(name, ...)
 
@@ -74,12 +72,10 @@
  *   GP_OPTIONS(type, option, ...)        options whose values are numbers (IN_OPTIONS); HERE option: it
  *                                        stays with the client (hooks: gpc_pack_<type>, gpd_take_<type>)
  *   GP_SET(name, value, ...)             values of cuda.h with a common property: gpc_is_<name>(), gpd_is_<name>()
- *   GP_NARROW(old, new, member, ...)     a struct of NARROW calls, the struct of today, all members
  */
 #define GP_ENUM(type)
 #define GP_OPTIONS(type, ...)
 #define GP_SET(name, ...)
-#define GP_NARROW(old, new, ...)
 
 /* Before a prototype. Numbers are unique and never used again; a changed signature is a new number. */
 #define GP_CALL(number, completion, ...)    /* CUDA call that travels as it is */
@@ -110,11 +106,6 @@
  *                      CUDA_ERROR_INVALID_VALUE
  *   AS(function, argument, ...)  it is this other CUDA call with these parameters, of the same
  *                      types, and constants
- *   NARROW(function)   it is this other CUDA call, with addresses and sizes of 32 bits (narrow.h).
- *                      A size that has more comes back as the most that 32 bits hold; an address
- *                      that has more is CUDA_ERROR_INVALID_VALUE
- *   UNDO(function)     of a NARROW call that makes memory: such an address is given to this
- *                      function, and the answer is CUDA_ERROR_OUT_OF_MEMORY
  *   ANSWERS(code)      finds what the call names, checks, writes nothing
  *
  * Its place among the session's other calls, where the names of streams, events and images that it

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A program on the driver API alone: contexts, modules from PTX and from a fatbin, module
- * globals, and launches with both ways of passing parameters.
+ * globals, launches with both ways of passing parameters, and of a list with one cooperative
+ * launch.
  */
+#define CUDA_ENABLE_DEPRECATED
 #include "driver_app.h"
 #include "saxpy_fatbin.h"
 #include "saxpy_ptx.h"
@@ -41,6 +43,23 @@ launch_both_ways(CUfunction function, CUdeviceptr x, CUdeviceptr y)
 }
 
 static void
+launch_list(CUfunction function, CUdeviceptr x, CUdeviceptr y)
+{
+	int n = count;
+	float a = 4.0f;
+	void *params[] = { &n, &a, &x, &y };
+	CUDA_LAUNCH_PARAMS launch = { function, 8, 1, 1, 128, 1, 1, 0, nullptr, params };
+
+	EXPECT(CUDA_ERROR_INVALID_HANDLE, cuLaunchCooperativeKernelMultiDevice(&launch, 1, 0));
+	CHECK(cuStreamCreate(&launch.hStream, CU_STREAM_DEFAULT));
+	EXPECT(CUDA_ERROR_INVALID_VALUE, cuLaunchCooperativeKernelMultiDevice(&launch, 0, 0));
+	EXPECT(CUDA_ERROR_INVALID_VALUE, cuLaunchCooperativeKernelMultiDevice(nullptr, 1, 0));
+	EXPECT(CUDA_ERROR_INVALID_VALUE, cuLaunchCooperativeKernelMultiDevice(&launch, 1, 4));
+	CHECK(cuLaunchCooperativeKernelMultiDevice(&launch, 1, 0));
+	CHECK(cuStreamDestroy(launch.hStream));
+}
+
+static void
 run_module(const void *image, const char *kind)
 {
 	CUmodule module;
@@ -65,10 +84,11 @@ run_module(const void *image, const char *kind)
 	CHECK(cuMemcpyHtoD(x, hx.data(), count * sizeof(float)));
 	CHECK(cuMemcpyHtoD(y, hy.data(), count * sizeof(float)));
 	launch_both_ways(function, x, y);
+	launch_list(function, x, y);
 	CHECK(cuCtxSynchronize());
 	CHECK(cuMemcpyDtoH(hy.data(), y, count * sizeof(float)));
 	for (int i = 0; i < count; i++)
-		REQUIRE(hy[i] == 3.0f * i + 1.5f - 2.0f * i + 0.5f);
+		REQUIRE(hy[i] == 3.0f * i + 1.5f - 2.0f * i + 0.5f + 4.0f * i + 0.5f);
 
 	int threads = 0;
 	CHECK(cuFuncGetAttribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, function));

@@ -88,6 +88,28 @@ def _():
                              result.err), str(result))
 
 
+OLD = """
+import ctypes
+cuda = ctypes.CDLL("libcuda.so.1")
+cuda.cuInit(0)
+function, found, memory, total = ctypes.c_void_p(), ctypes.c_int(), ctypes.c_uint(), ctypes.c_size_t()
+for version, name in (3010, "cuMemAlloc"), (3020, "cuMemAlloc_v2"), (13000, "cuMemAlloc_v2"):
+    cuda.cuGetProcAddress_v2(b"cuMemAlloc", ctypes.byref(function), version, ctypes.c_uint64(), ctypes.byref(found))
+    print(found.value, function.value == ctypes.cast(getattr(cuda, name), ctypes.c_void_p).value)
+for _ in range(2):
+    print(cuda.cuMemAlloc(ctypes.byref(memory), 4), cuda.cuLaunchGrid(None, 1, 1))
+print(cuda.cuDeviceTotalMem_v2(ctypes.byref(total), 0), cuda.cuDeviceTotalMem(ctypes.byref(memory), 0), memory.value == min(total.value, 2**32 - 1))
+"""
+
+
+@case("functions from before CUDA 3.2 and 4.0 are not supported, and cuGetProcAddress finds their successors")
+def _():
+    with Daemon() as daemon:
+        result = Program("python3", ("-c", OLD), daemon.address, path=sys.executable).finish().expect(out="0 True\n" * 3 + "801 801\n" * 2 + "0 0 True\n")
+        require(re.fullmatch(r"gpupool: cuMemAlloc is not supported; instead: the function with the suffix _v2, .*\n"
+                             r"gpupool: cuLaunchGrid is not supported; instead: cuLaunchKernel .*\n", result.err), str(result))
+
+
 # A core dump and a checkpoint, each of them twice, beside a graph with a kernel of each of two devices.
 LACKING = """
 import ctypes, os, sys

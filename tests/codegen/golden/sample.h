@@ -172,36 +172,10 @@ GP_DRIVER_OPTIONAL(cuStreamQuery)
 GP_INSTEAD("another function", "there is no such thing", cuSampleNone)
 GP_PROBED("nobody has it", cuSampleAsked)
 
-/* As it was while addresses and sizes had 32 bits. */
-GP_SYMBOL(cuSampleMake, cuSampleMake, 2000)
-GP_SYMBOL(cuSampleMake_v2, cuSampleMake, 3020)
-GP_SYMBOL(cuSampleDrop, cuSampleDrop, 3020)
-GP_NARROW(CUDA_ARRAY_DESCRIPTOR_v1, CUDA_ARRAY_DESCRIPTOR, Width, Height)
-
-GP_LOCAL(CAPTURE(unsafe), CHARGES_NOTHING)
-CUresult cuSampleMake_v2(
-        OUT CUdeviceptr *address,
-        OUT size_t *size,
-        IN const CUDA_ARRAY_DESCRIPTOR *wanted,
-        OUT CUDA_ARRAY_DESCRIPTOR *made,
-        size_t count);
-
-GP_LOCAL(QUICK)
-CUresult cuSampleDrop(
-        CUdeviceptr address);
-
-GP_LOCAL(NARROW(cuSampleMake_v2), UNDO(cuSampleDrop))
-CUresult cuSampleMake(
-        OUT CUdeviceptr_v1 *address,
-        OUT unsigned int *size,
-        IN const CUDA_ARRAY_DESCRIPTOR_v1 *wanted,
-        OUT CUDA_ARRAY_DESCRIPTOR_v1 *made,
-        unsigned int count);
-
 /* What is checked first. */
 GP_SYMBOL(cuSampleOld, cuSampleOld, 2000)
 
-GP_LOCAL()
+GP_LOCAL(QUICK)
 CUresult cuSampleOld(
         CUcontext ctx);
 
@@ -210,8 +184,6 @@ GP_FIRST(cuStreamAttachMemAsync, INITIALIZED, DEVICE(device), VALUE(hStream), CO
 GP_FIRST(cuStreamQuery, CURRENT(hStream))
 GP_FIRST(cuSampleList_v2, VALUE(list))
 GP_FIRST(cuSampleOld, OLD(ctx))
-GP_FIRST(cuSampleMake, OLD)
-GP_FIRST(cuSampleDrop, OLD_OR_NONE)
 
 /* Devices that come back, and bytes that may be absent. */
 GP_SYMBOL(cuSampleDevices, cuSampleDevices, 12000)

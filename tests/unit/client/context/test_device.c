@@ -29,6 +29,8 @@ limits_begin_as_the_daemons_and_stay_as_set(void **state)
 static void
 devices_answer_from_what_the_daemon_said(void **state)
 {
+	static const struct gpc_device large = { .total_memory = 5ull << 30 };
+	unsigned int bytes;
 	CUdevprop properties;
 	char text[32];
 	size_t size;
@@ -44,6 +46,9 @@ devices_answer_from_what_the_daemon_said(void **state)
 	assert_string_equal(text, "the");
 	assert_int_equal(gpc_cuDeviceTotalMem_v2(&size, 1), CUDA_SUCCESS);
 	assert_int_equal(size, 2ul << 30);
+	assert_int_equal(gpc_cuDeviceTotalMem(&bytes, 1), CUDA_SUCCESS);
+	assert_int_equal(bytes, 2u << 30);
+	assert_int_equal(gpc_device_total_memory_32(&large), UINT32_MAX);
 	assert_int_equal(gpc_cuDeviceGetUuid_v2(&uuid, 1), CUDA_SUCCESS);
 	assert_int_equal(uuid.bytes[0], 3);
 	assert_int_equal(gpc_cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 0),

@@ -1,9 +1,0 @@
-GP_LOCAL()
-CUresult cuWide(
-        OUT size_t *size,
-        CUdeviceptr address);
-
-GP_LOCAL(NARROW(cuNobody))
-CUresult cuOld(
-        OUT unsigned int *size,
-        CUdeviceptr_v1 address);
