@@ -20,6 +20,9 @@ int ctl_device(const struct ctl *ctl, int count, char **words);
 int ctl_client(const struct ctl *ctl, int count, char **words);
 int ctl_tenant(const struct ctl *ctl, int count, char **words);
 
+/* worker.c: the worker processes, and their replacement. */
+int ctl_worker(const struct ctl *ctl, int count, char **words);
+
 /* change.c: what is made of it. */
 int ctl_client_set(const struct ctl *ctl, int count, char **words);
 int ctl_client_terminate(const struct ctl *ctl, int count, char **words);

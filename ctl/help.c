@@ -34,6 +34,13 @@ static const struct entry {
 	  "  sessions=8 or unlimited     clients at a time\n"
 	  "It holds at once, and until the daemon ends or reloads; --save writes it into\n"
 	  "the configuration, too, whose other lines and comments stay." },
+	{ "worker list", "", "worker processes and their clients",
+	  "A serving worker gets new clients, a retiring one ends after its last client." },
+	{ "worker replace", "PID [--terminate]", "give new clients another worker",
+	  "Another worker starts. The clients of the replaced one continue, and it ends\n"
+	  "after the last of them. --terminate ends them, and returns when their work on\n"
+	  "the GPU has ended. Workers in reserve are replaced together with the worker of\n"
+	  "new clients." },
 	{ "drain", "[--wait | --undo]", "admit no new clients; wait for the last to go",
 	  "--wait says who is left as they go, --undo admits clients again." },
 	{ "reload", "", "read the configuration file again", NULL },

@@ -51,6 +51,9 @@ static const char doc[] =
 	"  tenant set TENANT NAME=VALUE... [--save]\n"
 	"                               memory, sm, weight, limit, time-share,\n"
 	"                               priority, bandwidth, sessions\n"
+	"  worker list                  worker processes and their clients\n"
+	"  worker replace PID [--terminate]\n"
+	"                               give new clients another worker\n"
 	"  drain [--wait | --undo]      admit no new clients; wait for the last to go\n"
 	"  reload                       read the configuration file again\n"
 	"  top [-n COUNT] [-d SECONDS]  live view; q ends it\n"
@@ -198,7 +201,7 @@ carry_out(const struct ctl *ctl, bool more, int count, char **words)
 		{ "drain", ctl_drain, false },         { "reload", ctl_reload, true },
 		{ "status", ctl_status, true },        { "tenant", ctl_tenant, true },
 		{ "token", ctl_token, false },         { "top", ctl_top, false },
-		{ "usage", ctl_usage_records, false },
+		{ "usage", ctl_usage_records, false }, { "worker", ctl_worker, true },
 	};
 	struct ctl own = *ctl;
 	ctl_command *command;

@@ -622,7 +622,8 @@ gpd_children_retire(struct gpd_children *c, pid_t worker)
 	for (struct gpd_child *child = c->admission->workers; child; child = child->next) {
 		bool chosen = child->pid == worker;
 
-		found = found || (chosen && (is_shared(child) || child->state == GPD_CHILD_OWN));
+		found = found || (chosen && child->state >= GPD_CHILD_SERVING &&
+				  child->state <= GPD_CHILD_OWN);
 		if ((is_shared(child) || child->state == GPD_CHILD_SPARE) && (chosen || all))
 			tell_to_retire(c, child);
 	}

@@ -54,7 +54,7 @@ void gpd_children_check(struct gpd_children *children, int64_t now_ms);
 /* Asks all to end. */
 void gpd_children_stop(struct gpd_children *children);
 /* The worker gets no new sessions, and ends with its last; if new ones got it, neither do those
- * that were there before.  False: none of this number serves. */
+ * that were there before.  False: there is no such worker, or it is starting or ending. */
 bool gpd_children_retire(struct gpd_children *children, pid_t worker);
 
 #endif /* GPD_CHILDREN_H */

@@ -55,6 +55,10 @@ class Pool(Daemon):
     def clients(self):
         return [row["id"] for row in self.rows("client", "list")]
 
+    def worker_pids(self):
+        """Those that "worker list" shows."""
+        return [row["pid"] for row in self.rows("worker", "list")]
+
     def discard(self):
         super().discard()
         shutil.rmtree(self.admin_folder, ignore_errors=True)
@@ -533,28 +537,55 @@ def second_sms(pool):
     return pool.json("device", "list")[0]["sms"]
 
 
-@case("a server that is shut down serves who is there, and another takes its place")
+@case("a replaced worker serves its clients until they end, and new clients get another worker")
 def _():
     with Pool() as pool:
         client = pool.start("memhog", stdin=True)
         client.wait_for_output("free after")
-        old = pool.say("get_server_list").strip()
-        pool.say("shutdown_server", old)
+        rows, table = check_formats(pool, "worker", "list")
+        require(len(rows) == 1 and rows[0] == {"pid": str(pool.workers()[0]), "state": "serving", "clients": "1"}, table)
+        old = rows[0]["pid"]
+        require(pool.say("worker", "replace", old) == "", "a success is not silent")
         pool.check_works()
-        require(len(pool.say("get_server_list").split()) == 2, "there is no second server")
+        states = {row["pid"]: row["state"] for row in pool.rows("worker", "list")}
+        require(len(states) == 2 and states.pop(old) == "retiring" and list(states.values()) == ["serving"], f"{states}")
         client.finish().expect()
-        wait_until("the old one ends", lambda: old not in pool.say("get_server_list").split(), 60)
-        client = pool.start("memhog", stdin=True)
-        client.wait_for_output("free after")
-        new = pool.say("get_server_list").strip()
-        pool.say("shutdown_server", new, "-f")
-        pool.wait_for_log(r"closed: terminated by the administrator")
-        require("(810)" in client.finish().out, "forced, and its client is not told")
-        wait_until("the old one ends", lambda: new not in pool.say("get_server_list").split(), 60)
-        refused(pool.ctl("shutdown_server", "1"), "there is no worker 1")
+        wait_until("the replaced worker ends", lambda: old not in pool.worker_pids(), 60)
+        refused(pool.ctl("worker", "replace", old), f"worker {old}: not found, starting or ending")
 
 
-@case("a server that was shut down does not serve again, nor one that was there before it")
+@case("worker replace --terminate ends the clients of the worker, also of one that is replaced already")
+def _():
+    with Pool() as pool:
+        for replaced_before in (False, True):
+            client = pool.start("memhog", stdin=True)
+            client.wait_for_output("free after")
+            worker = str(pool.json("client", "show", pool.clients()[0])["worker"])
+            if replaced_before:
+                pool.say("worker", "replace", worker)
+            pool.say("worker", "replace", worker, "--terminate")
+            require(pool.clients() == [], "the command returned before the session ended")
+            pool.wait_for_log(r"closed: terminated by the administrator", count=1 + replaced_before)
+            require("(810)" in client.finish().out, "the client is not told")
+            wait_until("the worker ends", lambda: worker not in pool.worker_pids(), 60)
+        pool.check_works()
+
+
+@case("worker replace names a worker that does not exist, and what is no worker's PID")
+def _():
+    with Pool() as pool:
+        for pid in ("1", "4294967295"):
+            refused(pool.ctl("worker", "replace", pid), f"worker {pid}: not found, starting or ending")
+        for pid in ("0", "-1", "x", "4294967296", ""):
+            refused(pool.ctl("worker", "replace", "--", pid), f'invalid worker "{pid}"')
+        for words in ((), ("replace",), ("replace", "1", "2"), ("list", "1"), ("replace", "1", "--terminate", "2")):
+            refused(pool.ctl("worker", *words), "usage: gpupoolctl worker list | replace PID [--terminate]")
+        refused(pool.ctl("worker", "repalce", "1"), "did you mean worker replace")
+        require("--terminate ends them" in pool.say("worker", "replace", "--help"), "--help does not explain it")
+        require(len(pool.worker_pids()) == 1, "a refused command replaced a worker")
+
+
+@case("a replaced worker does not get new clients again, nor does a worker older than it")
 def _():
     with Pool(env=software_env(GPUPOOL_SOFT_NO_CANCEL="1")) as pool:
         bystanders = []
@@ -567,15 +598,15 @@ def _():
             pool.wait_for_log("new clients get another worker", SOON + 3, count=number)
             pool.check_works()
             pool.wait_for_log(r"session \d+ \(.* sleeper\): closed: ", 5 + SOON, count=number)
-        # Both would serve again; the one that does at the moment is shut down, and a third one takes its place.
+        # Both would get new clients again; both are replaced, and a third one starts.
         before = pool.workers()
-        require(len(before) == 2, f"{before}: not two servers")
+        require(len(before) == 2, f"{before}: not two workers")
         bystanders.append(pool.start("memhog", stdin=True))
         bystanders[-1].wait_for_output("free after")
-        for server in pool.say("get_server_list").split():
-            pool.ctl("shutdown_server", server)
+        for worker in pool.worker_pids():
+            pool.say("worker", "replace", worker)
         pool.check_works()
-        require(len(set(pool.workers()) - set(before)) == 1, f"{pool.workers()} after {before}: no other server was started")
+        require(len(set(pool.workers()) - set(before)) == 1, f"{pool.workers()} after {before}: no other worker was started")
         for bystander in bystanders:
             bystander.finish().expect()
         wait_until("the third one serves alone", lambda: not set(pool.workers()) & set(before), PATIENCE)

@@ -268,7 +268,9 @@ static int
 retire(struct gpd_manager *m, const Gpupool__AdminRetire *request, bool again, struct outcome *o)
 {
 	if (!again && !m->hooks->retire(m->arg, (pid_t)request->pid)) {
-		snprintf(o->error, sizeof(o->error), "there is no worker %u that serves",
+		snprintf(o->error, sizeof(o->error),
+			 "worker %u: not found, starting or ending; gpupoolctl worker list lists "
+			 "the workers",
 			 request->pid);
 		return 0;
 	}

@@ -24,7 +24,8 @@
 /* What only the supervisor can do; arg is the supervisor. */
 struct gpd_manager_hooks {
 	void (*stop)(void *arg);
-	/* The worker gets no new sessions.  false: there is none of this number that serves. */
+	/* The worker gets no new sessions.  False: there is no such worker, or it is starting or
+	 * ending. */
 	bool (*retire)(void *arg, pid_t worker);
 	void (*reload)(void *arg, struct gpd_reloaded *reloaded);
 };

@@ -291,7 +291,9 @@ what_only_the_supervisor_can_do_it_is_asked_for(void **state)
 	assert_string_equal(ask(&request, false), "");
 	assert_int_equal(retired, 100);
 	worker.pid = 3;
-	assert_string_equal(ask(&request, false), "there is no worker 3 that serves");
+	assert_string_equal(ask(&request, false),
+			    "worker 3: not found, starting or ending; gpupoolctl "
+			    "worker list lists the workers");
 	s = gpd_ledger_open(ledger, 5, 0, 100);
 	worker.pid = 100;
 	assert_string_equal(ask(&request, false), "");

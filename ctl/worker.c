@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The commands "worker list" and "worker replace". */
+#include "ctl/command.h"
+#include "ctl/value.h"
+
+#include <string.h>
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static int
+worker_list(const struct ctl *ctl)
+{
+	static const char *const states[] = { "starting", "serving", "retiring", "lost" };
+	static const struct ctl_column columns[] = { { "PID", "pid", CTL_NUMBER },
+						     { "STATE", "state", CTL_TEXT },
+						     { "CLIENTS", "clients", CTL_NUMBER } };
+	Gpupool__AdminReply *reply;
+	struct ctl_table table;
+
+	if (ctl_ask_report(ctl, 0, &reply))
+		return -1;
+	ctl_table_init(&table, columns, COUNT(columns));
+	for (size_t i = 0; i < reply->report->n_workers; i++) {
+		const Gpupool__AdminWorker *worker = reply->report->workers[i];
+
+		ctl_table_number(&table, worker->pid);
+		ctl_table_text(&table, worker->hangs ? "hanging"
+				       : (size_t)worker->state < COUNT(states)
+					       ? states[worker->state]
+					       : "?");
+		ctl_table_number(&table, worker->sessions);
+	}
+	ctl_table_print(&table, (enum ctl_format)ctl->format, stdout);
+	ctl_table_fini(&table);
+	gp_admin_free_reply(reply);
+	return 0;
+}
+
+static int
+worker_replace(const struct ctl *ctl, const char *pid, bool terminate)
+{
+	Gpupool__AdminRetire retire = GPUPOOL__ADMIN_RETIRE__INIT;
+	Gpupool__AdminRequest request = GPUPOOL__ADMIN_REQUEST__INIT;
+	uint64_t number;
+
+	if (!ctl_parse_number(pid, 1, UINT32_MAX, &number))
+		return ctl_fail("invalid worker \"%s\": use a PID of gpupoolctl worker list", pid);
+	retire.pid = (uint32_t)number;
+	retire.terminate = terminate;
+	request.body_case = GPUPOOL__ADMIN_REQUEST__BODY_RETIRE;
+	request.retire = &retire;
+	return ctl_order(ctl, &request, terminate ? CTL_FOREVER : CTL_PATIENCE_MS);
+}
+
+int
+ctl_worker(const struct ctl *ctl, int count, char **words)
+{
+	if (count == 1 && strcmp(words[0], "list") == 0)
+		return worker_list(ctl);
+	if (count == 2 && strcmp(words[0], "replace") == 0)
+		return worker_replace(ctl, words[1], false);
+	if (count == 3 && strcmp(words[0], "replace") == 0 && strcmp(words[2], "--terminate") == 0)
+		return worker_replace(ctl, words[1], true);
+	return ctl_unknown("worker", count, words, "worker list | replace PID [--terminate]");
+}
