@@ -132,12 +132,6 @@ terminate(const struct ctl *ctl, uint64_t session, const char *tenant)
 }
 
 int
-ctl_terminate(const struct ctl *ctl, uint64_t session)
-{
-	return terminate(ctl, session, NULL);
-}
-
-int
 ctl_client_terminate(const struct ctl *ctl, int count, char **words)
 {
 	uint64_t session;
@@ -150,11 +144,11 @@ ctl_client_terminate(const struct ctl *ctl, int count, char **words)
 		return ctl_usage("client terminate ID | --tenant NAME");
 	if (!ctl_parse_session(words[0], &session))
 		return -1;
-	return ctl_terminate(ctl, session);
+	return terminate(ctl, session, NULL);
 }
 
-int
-ctl_start_drain(const struct ctl *ctl, bool undo, bool wait, int64_t patience_ms)
+static int
+drain_start(const struct ctl *ctl, bool undo, bool wait)
 {
 	Gpupool__AdminDrain drain = GPUPOOL__ADMIN_DRAIN__INIT;
 	Gpupool__AdminRequest request = GPUPOOL__ADMIN_REQUEST__INIT;
@@ -163,7 +157,7 @@ ctl_start_drain(const struct ctl *ctl, bool undo, bool wait, int64_t patience_ms
 	drain.wait = wait;
 	request.body_case = GPUPOOL__ADMIN_REQUEST__BODY_DRAIN;
 	request.drain = &drain;
-	return ctl_order(ctl, &request, patience_ms);
+	return ctl_order(ctl, &request, wait ? CTL_FOREVER : CTL_PATIENCE_MS);
 }
 
 /* Who is still there: how many, and the first few. */
@@ -226,7 +220,7 @@ wait_for_drain(const struct ctl *ctl)
 		if (!draining)
 			return ctl_fail("new sessions are admitted again");
 		if (!now)
-			return ctl_start_drain(ctl, false, true, CTL_FOREVER);
+			return drain_start(ctl, false, true);
 		before = now;
 		gp_nap(PROGRESS_NS);
 	}
@@ -247,7 +241,7 @@ ctl_drain(const struct ctl *ctl, int count, char **words)
 	}
 	if (undo && wait)
 		return ctl_usage("drain [--wait | --undo]");
-	if (ctl_start_drain(ctl, undo, false, CTL_PATIENCE_MS))
+	if (drain_start(ctl, undo, false))
 		return -1;
 	return wait ? wait_for_drain(ctl) : 0;
 }
@@ -262,16 +256,5 @@ ctl_reload(const struct ctl *ctl, int count, char **words)
 		return ctl_usage("reload");
 	request.body_case = GPUPOOL__ADMIN_REQUEST__BODY_RELOAD;
 	request.reload = &reload;
-	return ctl_order(ctl, &request, CTL_PATIENCE_MS);
-}
-
-int
-ctl_shut_down(const struct ctl *ctl)
-{
-	Gpupool__AdminShutdown shutdown = GPUPOOL__ADMIN_SHUTDOWN__INIT;
-	Gpupool__AdminRequest request = GPUPOOL__ADMIN_REQUEST__INIT;
-
-	request.body_case = GPUPOOL__ADMIN_REQUEST__BODY_SHUTDOWN;
-	request.shutdown = &shutdown;
 	return ctl_order(ctl, &request, CTL_PATIENCE_MS);
 }

@@ -29,10 +29,6 @@ int ctl_client_terminate(const struct ctl *ctl, int count, char **words);
 int ctl_tenant_set(const struct ctl *ctl, int count, char **words);
 int ctl_drain(const struct ctl *ctl, int count, char **words);
 int ctl_reload(const struct ctl *ctl, int count, char **words);
-/* Parts of commands, also MPS's. */
-int ctl_terminate(const struct ctl *ctl, uint64_t session);
-int ctl_start_drain(const struct ctl *ctl, bool undo, bool wait, int64_t patience_ms);
-int ctl_shut_down(const struct ctl *ctl);
 
 /* cert.c (with revoke.c), token.c: the pool's certificates and the clients' tokens; no daemon is
  * asked. */
@@ -42,8 +38,6 @@ int ctl_token(const struct ctl *ctl, int count, char **words);
 /* top.c. */
 int ctl_top(const struct ctl *ctl, int count, char **words);
 
-/* mps.c: nvidia-cuda-mps-control's words; NULL: it is none of them. */
-ctl_command *ctl_mps_find(const char *word);
 /* What a session may have on this line's device: the smaller of its own limit and its tenant's. */
 uint64_t ctl_memory_limit(const Gpupool__AdminReport *report, const Gpupool__AdminSession *session,
 			  const Gpupool__AdminLine *line);

@@ -139,19 +139,12 @@ ctl_help(const struct ctl *ctl, int count, char **words)
 		only = &entries[i];
 		found++;
 	}
-	/* Of a word of MPS there is no entry. */
-	if (ctl->format != CTL_FORMAT_TABLE && (found || ctl_mps_find(words[0]))) {
+	if (ctl->format != CTL_FORMAT_TABLE && found) {
 		print_entries((enum ctl_format)ctl->format, count, words);
 		return 0;
 	}
 	if (found == 1) {
 		print_long(only);
-		return 0;
-	}
-	if (!found && ctl_mps_find(words[0])) {
-		printf("gpupoolctl %s: a word of nvidia-cuda-mps-control; see gpupoolctl(1), WORDS "
-		       "OF MPS\n",
-		       words[0]);
 		return 0;
 	}
 	if (!found && !ctl_similar_command(words[0]))

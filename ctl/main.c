@@ -2,8 +2,8 @@
 /*
  * gpupoolctl: watches and steers a gpupoold of this machine through its admin socket.
  *
- * A command is one connection with one or a few questions; commands come as arguments or, as
- * nvidia-cuda-mps-control takes them, one per line on standard input.
+ * A command is one connection with one or a few requests; commands are arguments or lines of
+ * standard input.
  */
 #include "ctl/command.h"
 #include "protocol/standard.h"
@@ -73,9 +73,6 @@ static const char doc[] =
 	"  token list                   whose there are, and how long they hold\n"
 	"  token revoke ID              and end the sessions that came by it\n"
 	"\n"
-	"The words of nvidia-cuda-mps-control are understood too: get_server_list, "
-	"get_client_list PID, ps, terminate_client PID ID, "
-	"set_default_active_thread_percentage PERCENT, quit and so on; see gpupoolctl(1). "
 	"Without a command, commands are read from standard input, one per line.";
 
 static bool
@@ -125,15 +122,6 @@ parse_option(int key, char *arg, struct argp_state *state)
 	}
 }
 
-/* Behind a command, where another -f has no format behind it (shutdown_server). */
-static bool
-is_short_format(const char *word, const char *next)
-{
-	int format;
-
-	return strcmp(word, "-f") == 0 && next && parse_format(next, &format);
-}
-
 /* --format and -f may also stand behind the command: takes it out.  -1: it makes no sense. */
 static int
 take_format(struct ctl *ctl, int *count, char **words)
@@ -147,10 +135,9 @@ take_format(struct ctl *ctl, int *count, char **words)
 		ended = ended || strcmp(words[i], "--") == 0;
 		if (!ended && strncmp(words[i], "--format=", 9) == 0)
 			value = words[i] + 9;
-		else if (!ended && strcmp(words[i], "--format") == 0)
+		else if (!ended &&
+			 (strcmp(words[i], "--format") == 0 || strcmp(words[i], "-f") == 0))
 			value = i + 1 < *count ? words[++i] : "";
-		else if (!ended && is_short_format(words[i], i + 1 < *count ? words[i + 1] : NULL))
-			value = words[++i];
 		if (!value)
 			words[kept++] = words[i];
 		else if (!parse_format(value, &ctl->format))
@@ -204,7 +191,7 @@ carry_out(const struct ctl *ctl, bool more, int count, char **words)
 		{ "usage", ctl_usage_records, false }, { "worker", ctl_worker, true },
 	};
 	struct ctl own = *ctl;
-	ctl_command *command;
+	ctl_command *command = NULL;
 	const char *similar;
 	int r;
 
@@ -218,7 +205,6 @@ carry_out(const struct ctl *ctl, bool more, int count, char **words)
 		return ctl_help(&own, count - 1, words + 1);
 	if (asks_for_help(&count, words))
 		return ctl_help(&own, count > 2 ? 2 : count, words);
-	command = ctl_mps_find(words[0]);
 	for (size_t i = 0; !command && i < sizeof(commands) / sizeof(commands[0]); i++) {
 		if (strcmp(words[0], commands[i].word) != 0)
 			continue;

@@ -16,7 +16,7 @@
 
 /* Digits alone. */
 bool ctl_parse_number(const char *text, uint64_t min, uint64_t max, uint64_t *value_p);
-/* 1.5GiB, 512M, 512MB, 1073741824: multiples of 1024 in all spellings, as MPS counts. */
+/* 1.5GiB, 512M, 512MB, 1073741824: multiples of 1024 in all spellings. */
 bool ctl_parse_bytes(const char *text, uint64_t *bytes_p);
 /* More than 0 and at most 100, with two decimals, as hundredths; a % at the end is optional. */
 bool ctl_parse_percent(const char *text, uint32_t *hundredths_p);

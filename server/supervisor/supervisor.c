@@ -162,15 +162,6 @@ turn(struct supervisor *s) GP_LOCKED(s->manager.source.lock)
 
 /* What the admin socket asks of the supervisor. */
 
-static void
-stop_for_admin(void *arg)
-{
-	struct supervisor *s = arg;
-
-	if (!s->stopping)
-		stop(s);
-}
-
 static bool
 retire_for_admin(void *arg, pid_t worker)
 {
@@ -188,7 +179,6 @@ reload_for_admin(void *arg, struct gpd_reloaded *reloaded)
 }
 
 static const struct gpd_manager_hooks manager_hooks = {
-	.stop = stop_for_admin,
 	.retire = retire_for_admin,
 	.reload = reload_for_admin,
 };

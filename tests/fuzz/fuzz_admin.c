@@ -9,11 +9,6 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void
-stop(void *arg)
-{
-}
-
 static bool
 retire(void *arg, pid_t worker)
 {
@@ -27,7 +22,7 @@ reload(void *arg, struct gpd_reloaded *reloaded)
 	strcpy(reloaded->warning, "later");
 }
 
-static const struct gpd_manager_hooks hooks = { stop, retire, reload };
+static const struct gpd_manager_hooks hooks = { retire, reload };
 static struct gpd_manager manager;
 static struct gpd_admission admission;
 static struct gpd_quota quota;

@@ -571,12 +571,9 @@ def make_ctl():
     good = field(2, report(1))
     for number, words in enumerate((
             "status", "device list", "client list", "client show 42", "tenant list", "client set 42 memory=10% sm=50% priority=low", "client terminate 42",
-            "tenant set default memory=1G weight=2 limit=50% share=25% bandwidth=1G", "get_server_list", "get_client_list 4711", "get_server_status 4711", "ps", "ps -p 4711",
-            "get_device_client_list", "device_query --csv", "terminate_client 4711 42", "set_active_thread_percentage 4711 50.5", "get_active_thread_percentage 4711",
-            "set_default_device_pinned_mem_limit 0 1G", "get_default_device_pinned_mem_limit 0", "set_device_pinned_mem_limit 4711 0 1G", "get_device_pinned_mem_limit 4711 0",
-            "set_default_client_priority 1", "get_default_client_priority", "get_default_active_thread_percentage", "shutdown_server 4711", "quit -t 5")):
-        put("ctl", f"good{number:02}", ("012"[number % 3] + words + "\n").encode() + good + (field(3, field(1, 5000) + field(4, field(1, 0) + field(2, ALL))) if "default" in words else b""))
-    put("ctl", "ps_of_no_device", b"0ps\n" + field(2, report(9)))
+            "tenant set default memory=1G weight=2 limit=50% share=25% bandwidth=1G", "worker list", "worker replace 4711", "worker replace 4711 --terminate")):
+        put("ctl", f"good{number:02}", ("012"[number % 3] + words + "\n").encode() + good)
+    put("ctl", "client_of_device_9", b"0client list\n" + field(2, report(9)))
     put("ctl", "client_of_no_device", b"0client list\n" + field(2, report(1 << 31)))
     put("ctl", "no_report", b"0status\n")
     put("ctl", "empty_report", b"0status\n" + field(2, b""))

@@ -387,24 +387,21 @@ def _():
     with Pool(config="") as pool, tempfile.TemporaryDirectory() as folder:
         client = pool.start("memhog", stdin=True)
         client.wait_for_output("free after")
-        server, who = pool.say("get_server_list").strip(), pool.clients()[0]
+        worker, who = pool.worker_pids()[0], pool.clients()[0]
         at, odd = ("-D", folder), os.fsdecode(os.fsencode(folder) + b"/caf\xe9")
         expected = [  # a command, its status, and a name that its first row has
             (("status",), 0, "state"), (("client", "list"), 0, "id"), (("client", "show", who), 0, "launches"), (("client", "show", "7777"), 1, None),
             (("client", "set", who, "priority=low"), 0, None), (("client", "set", who, "memory=x"), 1, None), (("client",), 1, None),
             (("device", "list"), 0, "uuid"), (("tenant", "list"), 0, "tenant"), (("tenant", "set", "default", "weight=7"), 0, None),
             (("tenant", "set", "default", "weight=0"), 1, None), (("reload",), 0, None), (("frobnicate",), 1, None), (("top", "-n", "2"), 0, "program"),
-            (("usage",), 1, None), (("help",), 0, "arguments"), (("help", "drain"), 0, "brief"), (("drain", "--help"), 0, "brief"), (("help", "ps"), 0, None),
+            (("usage",), 1, None), (("help",), 0, "arguments"), (("help", "drain"), 0, "brief"), (("drain", "--help"), 0, "brief"),
             (("cert", "init", "127.0.0.1", *at), 0, "expires"), (("cert", "init", "127.0.0.1", *at), 1, None), (("cert", "client", "alice", *at), 0, "name"),
             (("cert", "client", "alice", "-o", odd, *at), 0, "name"), (("cert", "show", *at), 0, "issuer"), (("cert", "list", *at), 0, "state"),
             (("cert", "revoke", "alice", *at), 0, "serial"), (("cert", "revoked", *at), 0, "serial"), (("cert", "crl", *at), 0, "until"),
             (("token", "create", "alice", *at), 0, "text"), (("token", "create", "alice", "-o", f"{folder}/alice.token", *at), 0, "id"),
             (("token", "list", *at), 0, "tenant"), (("token", "revoke", "x", *at), 1, None), (("doctor", *at), 0, "finding"), (("doctor", "x"), 1, None),
-            (("get_server_list",), 0, "server"), (("get_server_status", server), 0, "status"), (("get_client_list", server), 0, "id"),
-            (("get_device_client_list",), 0, "device"), (("ps",), 0, "pid"), (("device_query",), 0, "uuid"), (("get_client_list", "1"), 1, None),
-            (("get_default_active_thread_percentage",), 0, "percent"), (("set_default_active_thread_percentage", "33.33"), 0, "percent"),
-            (("get_default_device_pinned_mem_limit", "0"), 0, "memory_bytes"), (("get_default_client_priority",), 0, "priority"),
-            (("set_default_client_priority", "1"), 0, None), (("terminate_client", server, who), 0, "result"), (("drain", "--wait"), 0, None),
+            (("worker", "list"), 0, "pid"), (("worker", "replace", "1"), 1, None), (("worker", "replace", worker, "--terminate"), 0, None),
+            (("drain", "--wait"), 0, None),
         ]
         for command, status, key in expected:
             done = pool.ctl(*command, "--format=json").expect(status=status)
@@ -415,9 +412,9 @@ def _():
             require(key in first if key else not first, f"{key} is not in {done}")
         done = run_ctl("--socket", pool.socket + "x", "doctor", *at, "--format=json").expect(status=1)
         require("problem" in [row["kind"] for row in json.loads(done.out)] and "no daemon listens" in done.err, str(done))
-        require(json.loads(pool.say("get_default_active_thread_percentage", "-f", "json")) == {"percent": 33.33}, "another percentage")
-        lines = documents(pool.say("--format=json", stdin="get_server_list\nstatus\n"))
-        require(len(lines) == 2 and lines[0] == [{"server": int(server)}] and lines[1]["pid"] == pool.pid, f"{lines}")
+        require(json.loads(pool.say("client", "list", "-f", "json")) == [], "a client is left")
+        lines = documents(pool.say("--format=json", stdin="client list\nstatus\n"))
+        require(len(lines) == 2 and lines[0] == [] and lines[1]["pid"] == pool.pid, f"{lines}")
         client.finish()
 
 
@@ -466,75 +463,13 @@ def _():
                 and text.count("clients\r\n") == 2 and re.search(r"GPU 0: \S.*: busy 0\.0 %", text), repr(text))
 
 
-@case("MPS's words, one per line on standard input")
+@case("commands are read from standard input, one per line, and one that fails does not end the others")
 def _():
     with Pool() as pool:
-        client = pool.start("memhog", stdin=True)
-        client.wait_for_output("free after")
-        server = pool.say(stdin="get_server_list\n").strip()
-        require(int(server) in pool.workers(), server)
-        who = pool.say(stdin=f"get_client_list {server}\n").strip()
-        require(who == pool.clients()[0], who)
-        out = pool.say(stdin=f"get_server_status {server}\nps\nps -p {server}\n")
-        status, *lines = [line.split() for line in out.splitlines()]
-        require(status == ["ACTIVE"] and lines[0] == lines[2] == ["PID", "ID", "SERVER", "DEVICE", "NAMESPACE", "COMMAND"],
-                out)
-        require(lines[1][:3] == [str(client.process.pid), who, server] and lines[1][5] == "memhog", out)
-        out = pool.say(stdin=f"get_device_client_list\nget_device_client_list {server}\ndevice_query --csv\n")
-        lines = out.splitlines()
-        require(re.fullmatch(rf"GPU-[-0-9a-f]+: {who}", lines[0]) and lines[1] == lines[0]
-                and lines[2] == "ordinal,uuid,name" and lines[3].startswith("0," + lines[0].split(":")[0]), out)
-        pool.say(stdin="start_server -uid 0\n")
-        require(pool.say(stdin=f"terminate_client {server} {who}\n") == "0\n", "no 0 for success")
-        result = client.finish()
-        require("(810)" in result.out, str(result))
-        refused(pool.ctl("terminate_client", server, who), f"has no client {who}")
-        refused(pool.ctl("get_client_list", "1"), "there is no server 1")
-        result = pool.ctl(stdin="nonsense\nget_server_list\n")
-        result.expect(status=1, out=server + "\n")
-
-
-@case("MPS's defaults limit clients to come, and not those that are there")
-def _():
-    with Pool(config="", env=software_env(GPUPOOL_SOFT_MULTIPROCESSORS="16")) as pool:
-        old = pool.start("memhog", "16", stdin=True)
-        old.wait_for_output("free after")
-        server = pool.say("get_server_list").strip()
-        require(pool.say("get_default_active_thread_percentage") == "100.0\n", "not 100 at first")
-        require(pool.say("set_default_active_thread_percentage", "50") == "50.0\n", "what was set is not said")
-        require(pool.say("set_active_thread_percentage", server, "33.33") == "33.33\n", "what was set is not said")
-        require(pool.say("get_active_thread_percentage", server) == "33.33\n", "it is lost")
-        pool.say("set_default_device_pinned_mem_limit", "0", "1G")
-        require(pool.say("get_default_device_pinned_mem_limit", "0") == "1G\n", "it is lost")
-        uuid = pool.json("device", "list")[0]["uuid"]
-        pool.say("set_device_pinned_mem_limit", server, uuid[:12], "96MB")
-        require(pool.say("get_device_pinned_mem_limit", server, "0") == "96M\n", "it is lost")
-        pool.say("set_default_client_priority", "1")
-        require(pool.say("get_default_client_priority") == "1\n", "it is lost")
-        new = pool.start("memhog", "16", stdin=True)
-        new.wait_for_output("free after")
-        first, second = (pool.json("client", "show", who) for who in pool.clients())
-        require(first["memory_limit_bytes"] is None and first["priority"] == "normal", f"who was there: {first}")
-        require(second["memory_limit_bytes"] == 96 * MIB and second["priority"] == "low"
-                and second["sms_wanted"] == second_sms(pool) * 3333 // 10000 // 2 * 2, f"who came: {second}")
-        require(re.search(r"free before: (9[0-6]|8\d) MiB", new.out()), f"the size shown: {new.out()}")
-        result = pool.run("memhog", "128")
-        require(result.status == 1 and "cudaErrorMemoryAllocation" in result.out, str(result))
-        pool.write_config("[tenant default]\npriority = high\n")
-        pool.say("reload")
-        first, second = (pool.json("client", "show", who) for who in pool.clients())
-        require(first["memory_limit_bytes"] is None and first["priority"] == "high", f"who was there: {first}")
-        require(second["memory_limit_bytes"] == 96 * MIB and second["priority"] == "low", f"after a reload: {second}")
-        for client in (old, new):
-            client.finish().expect()
-        refused(pool.ctl("set_default_active_thread_percentage", "0"), "0: that is no percentage")
-        refused(pool.ctl("set_default_active_thread_percentage", "101"), "101: that is no percentage")
-        refused(pool.ctl("set_default_device_pinned_mem_limit", "9", "1G"), "there is no device 9")
-        refused(pool.ctl("set_default_client_priority", "2"), "usage: gpupoolctl set_default_client_priority")
-
-
-def second_sms(pool):
-    return pool.json("device", "list")[0]["sms"]
+        result = pool.ctl("--format=csv", stdin="worker list\nnonsense\n\nclient list\nstatus now\nworker list\n").expect(status=1)
+        workers = f"pid,state,clients\n{pool.workers()[0]},serving,0\n"
+        require(result.out.startswith(workers + "id,tenant,") and result.out.endswith("\n" + workers), str(result))
+        require(re.fullmatch('gpupoolctl: "nonsense" is no command: .*\ngpupoolctl: usage: gpupoolctl status\n', result.err), str(result))
 
 
 @case("a replaced worker serves its clients until they end, and new clients get another worker")
@@ -619,22 +554,6 @@ def _():
         pool.say("tenant", "set", "default", "memory=64M")
         pool.run("vectoradd", env={"GPUPOOL_ISOLATION": "process"}).expect(out="vectoradd: ok\n")
         require(pool.run("quota").expect().out.startswith("device 64 MiB"), "another worker has undone it")
-
-
-@case("quit waits for the clients, or for so long")
-def _():
-    with Pool() as pool:
-        client = pool.start("memhog", stdin=True)
-        client.wait_for_output("free after")
-        refused(pool.ctl("quit", "-t", "1"), "in time")
-        # The daemon still stops when quit has ended: before that the client may go by itself.
-        require(pool.process.wait(PATIENCE) == 0, "the daemon ended badly")
-        require(client.finish().status == 1, "the client was not told")
-        pool.check_log()
-    with Pool() as pool:
-        pool.say(stdin="quit\n")
-        require(pool.process.wait(PATIENCE) == 0, "the daemon ended badly")
-        require(not os.path.exists(pool.socket), "the socket is left behind")
 
 
 @case("the socket is its owner's alone; a stale one is replaced, and a live one is not")

@@ -355,7 +355,6 @@ def _():
         has(folder.ctl("help", "tenant", "set")[0], "gpupoolctl tenant set TENANT", "time-share=30%", "--save")
         require(folder.ctl("top", "--help")[0] == folder.ctl("top", "-h")[0] == folder.ctl("help", "top")[0], "behind the command")
         has(folder.ctl("help", "client")[0], "client list", "client terminate")
-        has(folder.ctl("help", "get_server_list")[0], "nvidia-cuda-mps-control")
         require(folder.ctl("statsu", status=1)[1] == 'gpupoolctl: "statsu" is no command, did you mean status? gpupoolctl help lists them\n', "")
         has(folder.ctl("client", "lsit", status=1)[1], '"client lsit" is no command, did you mean client list? usage: gpupoolctl client list')
         has(folder.ctl("help", "tenent", status=1)[1], "did you mean tenant")
@@ -501,7 +500,7 @@ def _():
         require(done.returncode == 0 and done.stderr == "", f"{done}")
         return sorted(done.stdout.split())
 
-    require(completed("") == ["cert", "client", "device", "doctor", "drain", "help", "reload", "status", "tenant", "token", "top", "usage"],
+    require(completed("") == ["cert", "client", "device", "doctor", "drain", "help", "reload", "status", "tenant", "token", "top", "usage", "worker"],
             f"{completed('')}")
     require(completed("te") == completed("help", "te") == ["tenant"] and completed("client", "s") == ["set", "show"], "not the words")
     require(completed("drain", "--") == ["--format=", "--undo", "--wait"] and "--save" in completed("tenant", "set", "a", "--s"), "not the options")

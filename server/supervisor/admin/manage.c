@@ -152,9 +152,6 @@ gpd_manager_fini(struct gpd_manager *manager)
 /* What a request comes to. */
 struct outcome {
 	Gpupool__AdminReply reply;
-	Gpupool__AdminDefaults defaults;
-	Gpupool__AdminDefaultMemory memory[GPD_LEDGER_DEVICES];
-	Gpupool__AdminDefaultMemory *list[GPD_LEDGER_DEVICES];
 	char error[GPD_CONFIG_ERROR_MAX];
 	char warning[GPD_CONFIG_ERROR_MAX];
 	struct gpd_reloaded reloaded;
@@ -278,25 +275,6 @@ retire(struct gpd_manager *m, const Gpupool__AdminRetire *request, bool again, s
 										    : 0;
 }
 
-static void
-show_defaults(const struct gpd_manager *m, struct outcome *o)
-{
-	const struct gpd_defaults *from = &m->admission->quota->defaults;
-
-	gpupool__admin_defaults__init(&o->defaults);
-	o->defaults.thread_share = from->thread_share;
-	o->defaults.priority = from->priority;
-	o->defaults.n_memory = (size_t)m->admission->quota->tenants.device_count;
-	o->defaults.memory = o->list;
-	for (size_t d = 0; d < o->defaults.n_memory; d++) {
-		gpupool__admin_default_memory__init(&o->memory[d]);
-		o->memory[d].device = (uint32_t)d;
-		o->memory[d].bytes = from->memory[d];
-		o->list[d] = &o->memory[d];
-	}
-	o->reply.defaults = &o->defaults;
-}
-
 /* 0 or GP_E_TIMEOUT. */
 static int
 act(struct gpd_manager *m, const struct gpd_admin_peer *peer, const Gpupool__AdminRequest *request,
@@ -324,13 +302,6 @@ act(struct gpd_manager *m, const struct gpd_admin_peer *peer, const Gpupool__Adm
 	case GPUPOOL__ADMIN_REQUEST__BODY_RELOAD:
 		m->hooks->reload(m->arg, &o->reloaded);
 		o->reply.warning = o->reloaded.warning;
-		return 0;
-	case GPUPOOL__ADMIN_REQUEST__BODY_DEFAULTS:
-		if (gpd_manage_set_defaults(m, request->defaults, o->error, sizeof(o->error)) == 0)
-			show_defaults(m, o);
-		return 0;
-	case GPUPOOL__ADMIN_REQUEST__BODY_SHUTDOWN:
-		m->hooks->stop(m->arg);
 		return 0;
 	case GPUPOOL__ADMIN_REQUEST__BODY_RETIRE:
 		return retire(m, request->retire, again, o);

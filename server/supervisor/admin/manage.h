@@ -23,7 +23,6 @@
 
 /* What only the supervisor can do; arg is the supervisor. */
 struct gpd_manager_hooks {
-	void (*stop)(void *arg);
 	/* The worker gets no new sessions.  False: there is no such worker, or it is starting or
 	 * ending. */
 	bool (*retire)(void *arg, pid_t worker);
@@ -65,8 +64,6 @@ int gpd_manage(void *manager, const struct gpd_admin_peer *peer,
  * does not do what it seems to; the log says who changed what. */
 int gpd_manage_set(struct gpd_manager *manager, const struct gpd_admin_peer *peer,
 		   const Gpupool__AdminSet *set, char *error, char *warning, size_t size);
-int gpd_manage_set_defaults(struct gpd_manager *manager, const Gpupool__AdminDefaults *wanted,
-			    char *error, size_t size);
 
 /* For whom a request names a tenant that there is none of: GP_E_INVALID, and error says so, and who
  * may have been meant. */

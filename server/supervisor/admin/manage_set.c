@@ -445,28 +445,3 @@ gpd_manage_set(struct gpd_manager *manager, const struct gpd_admin_peer *peer,
 	gpd_admission_quotas_changed(manager->admission);
 	return 0;
 }
-
-int
-gpd_manage_set_defaults(struct gpd_manager *manager, const Gpupool__AdminDefaults *wanted,
-			char *error, size_t size)
-{
-	struct gpd_defaults *defaults = &manager->admission->quota->defaults;
-	const struct target t = { .manager = manager, .error = error, .size = size };
-
-	if (wanted->thread_share > GPD_CONFIG_WHOLE)
-		return refuse(&t, "a percentage is more than 0 and at most 100");
-	if (wanted->set_priority && wanted->priority > 1)
-		return refuse(&t, "a default priority is 0 (normal) or 1 (below normal)");
-	for (size_t i = 0; i < wanted->n_memory; i++) {
-		if (wanted->memory[i]->device >=
-		    (uint32_t)manager->admission->quota->tenants.device_count)
-			return refuse(&t, "there is no device %u", wanted->memory[i]->device);
-	}
-	if (wanted->thread_share)
-		defaults->thread_share = wanted->thread_share;
-	if (wanted->set_priority)
-		defaults->priority = wanted->priority;
-	for (size_t i = 0; i < wanted->n_memory; i++)
-		defaults->memory[wanted->memory[i]->device] = wanted->memory[i]->bytes;
-	return 0;
-}

@@ -19,9 +19,6 @@ gpd_quota_init(struct gpd_quota *quota, const char *config, char *error)
 
 	if (r)
 		return r;
-	quota->defaults = (struct gpd_defaults){ .thread_share = GPD_CONFIG_WHOLE };
-	for (int d = 0; d < GPD_LEDGER_DEVICES; d++)
-		quota->defaults.memory[d] = GPD_NO_LIMIT;
 	quota->ledger = gpd_ledger_create(&quota->fd);
 	if (!quota->ledger) {
 		r = -errno;
@@ -76,12 +73,6 @@ gpd_quota_limit(struct gpd_quota *quota, const Gpupool__Hello *hello, const stru
 	/* 0 normal, 1 low, 2 high: a client can only lower itself. */
 	atomic_store(&session->priority,
 		     wish && wish->priority > 0 ? 1 : atomic_load(&tenant->priority));
-	/* Those who name no tenant have less, if that was so when they came. */
-	if (grant->tenant == GPD_TENANT_DEFAULT && grant->defaults.priority)
-		atomic_store(&session->priority, grant->defaults.priority);
-	for (int d = 0; grant->tenant == GPD_TENANT_DEFAULT && d < quota->tenants.device_count; d++)
-		narrow(&quota->tenants, d, grant->defaults.memory[d], grant->defaults.thread_share,
-		       session);
 	for (size_t i = 0; wish && i < (size_t)grant->count; i++)
 		narrow(&quota->tenants, grant->units[i].device,
 		       i < wish->n_memory && wish->memory[i] ? wish->memory[i] : GPD_NO_LIMIT,
@@ -212,7 +203,6 @@ gpd_quota_open(struct gpd_quota *quota, uint64_t id, const Gpupool__Hello *hello
 	}
 	atomic_store(&session->pid, hello->pid);
 	atomic_store(&session->machine, hash_of(hello->host));
-	grant->defaults = quota->defaults;
 	gpd_quota_limit(quota, hello, grant, session);
 	if (wait_for_memory(quota, hello, grant, session, error)) {
 		gpd_tenants_release(&quota->tenants, id);

@@ -19,8 +19,7 @@ struct gpd_quota {
 	struct gpd_ledger *ledger;
 	int fd; /* of the ledger, for workers */
 	struct gpd_tenants tenants;
-	struct gpd_defaults defaults; /* of sessions to come */
-	struct gpd_queue queue;       /* of those who wait for a place or for memory */
+	struct gpd_queue queue; /* of those who wait for a place or for memory */
 	/* By line of the ledger: the session waited until its memory limit was free, so nobody
 	 * who waits after it is promised the same memory. */
 	bool promised[GPD_LEDGER_SESSIONS];

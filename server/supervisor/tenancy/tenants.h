@@ -24,13 +24,6 @@ struct gpd_unit {
 	int parts;  /* n; 1: the device itself */
 };
 
-/* What a session of the tenant "default" may have, when that is less than the tenant. */
-struct gpd_defaults {
-	uint32_t thread_share;               /* hundredths of a per cent of the multiprocessors */
-	uint32_t priority;                   /* 0 normal, 1 low */
-	uint64_t memory[GPD_LEDGER_DEVICES]; /* GPD_NO_LIMIT */
-};
-
 /* What a session was given. */
 struct gpd_grant {
 	uint32_t tenant;      /* in the ledger */
@@ -38,7 +31,6 @@ struct gpd_grant {
 	uint32_t compression; /* enum gp_pack_mode */
 	int count;
 	struct gpd_unit units[GPD_LEDGER_DEVICES];
-	struct gpd_defaults defaults; /* as they were when it began */
 };
 
 struct gpd_tenants {

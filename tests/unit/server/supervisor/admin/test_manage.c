@@ -15,13 +15,7 @@ static struct gpd_manager manager;
 static struct gpd_admission admission;
 static struct gpd_quota quota;
 static struct gpd_ledger *ledger;
-static int stops, retired;
-
-static void
-stop(void *arg)
-{
-	stops++;
-}
+static int retired;
 
 static bool
 retire(void *arg, pid_t worker)
@@ -36,7 +30,7 @@ reload(void *arg, struct gpd_reloaded *reloaded)
 	snprintf(reloaded->error, sizeof(reloaded->error), "file:3: no");
 }
 
-static const struct gpd_manager_hooks hooks = { stop, retire, reload };
+static const struct gpd_manager_hooks hooks = { retire, reload };
 
 static int
 set_up(void **state)
@@ -44,7 +38,7 @@ set_up(void **state)
 	char error[GPD_CONFIG_ERROR_MAX];
 
 	gpd_log_level = GPD_LOG_ERROR;
-	stops = retired = 0;
+	retired = 0;
 	if (gpd_quota_init(&quota, NULL, error) || gpd_admission_init(&admission, &quota, 10, 0))
 		return -1;
 	gpd_manager_init(&manager, &admission, &hooks, NULL);
@@ -273,15 +267,10 @@ static void
 what_only_the_supervisor_can_do_it_is_asked_for(void **state)
 {
 	Gpupool__AdminRequest request = GPUPOOL__ADMIN_REQUEST__INIT;
-	Gpupool__AdminShutdown shutdown = GPUPOOL__ADMIN_SHUTDOWN__INIT;
 	Gpupool__AdminReload again = GPUPOOL__ADMIN_RELOAD__INIT;
 	Gpupool__AdminRetire worker = GPUPOOL__ADMIN_RETIRE__INIT;
 	struct gpd_ledger_session *s;
 
-	request.body_case = GPUPOOL__ADMIN_REQUEST__BODY_SHUTDOWN;
-	request.shutdown = &shutdown;
-	assert_string_equal(ask(&request, false), "");
-	assert_int_equal(stops, 1);
 	request.body_case = GPUPOOL__ADMIN_REQUEST__BODY_RELOAD;
 	request.reload = &again;
 	assert_string_equal(ask(&request, false), "file:3: no");
@@ -301,33 +290,6 @@ what_only_the_supervisor_can_do_it_is_asked_for(void **state)
 	assert_string_equal(ask(&request, false), "later");
 	gpd_ledger_close(ledger, s);
 	assert_string_equal(ask(&request, true), "");
-}
-
-static void
-defaults_are_changed_one_by_one_and_all_told(void **state)
-{
-	Gpupool__AdminRequest request = GPUPOOL__ADMIN_REQUEST__INIT;
-	Gpupool__AdminDefaults defaults = GPUPOOL__ADMIN_DEFAULTS__INIT;
-	Gpupool__AdminDefaultMemory memory = GPUPOOL__ADMIN_DEFAULT_MEMORY__INIT, *list = &memory;
-
-	request.body_case = GPUPOOL__ADMIN_REQUEST__BODY_DEFAULTS;
-	request.defaults = &defaults;
-	defaults.thread_share = 3333;
-	assert_string_equal(ask(&request, false), "");
-	memory.device = 1;
-	memory.bytes = GIB;
-	defaults = (Gpupool__AdminDefaults)GPUPOOL__ADMIN_DEFAULTS__INIT;
-	defaults.memory = &list;
-	defaults.n_memory = 1;
-	assert_string_equal(ask(&request, false), "");
-	assert_int_equal(quota.defaults.thread_share, 3333);
-	assert_int_equal(quota.defaults.memory[1], GIB);
-	assert_true(quota.defaults.memory[0] == GPD_NO_LIMIT);
-	memory.device = 2;
-	assert_string_equal(ask(&request, false), "there is no device 2");
-	defaults.n_memory = 0;
-	defaults.thread_share = 10001;
-	assert_string_equal(ask(&request, false), "a percentage is more than 0 and at most 100");
 }
 
 static void
@@ -352,7 +314,6 @@ main(void)
 		TEST(terminating_lasts_until_the_session_is_in_the_ledger_no_more),
 		TEST(a_drain_waits_for_the_last_session),
 		TEST(what_only_the_supervisor_can_do_it_is_asked_for),
-		TEST(defaults_are_changed_one_by_one_and_all_told),
 		TEST(a_request_of_a_later_version_is_answered),
 	};
 
