@@ -52,6 +52,8 @@ check_devices(struct gpd_config_parser *p)
 static bool
 keep_lines(struct gpd_config_parser *p)
 {
+	/* Those of an earlier section of the same tenant, which is an error already. */
+	free(p->tenant->lines);
 	p->tenant->lines = malloc(sizeof(p->lines));
 	if (!p->tenant->lines) {
 		p->result = -ENOMEM;
