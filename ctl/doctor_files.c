@@ -4,7 +4,7 @@
 #include "ctl/revocation.h"
 #include "server/common/base/pool_folder.h"
 #include "server/common/base/privilege.h"
-#include "server/common/config/config_doubt.h"
+#include "server/common/config/config_lint.h"
 #include "server/common/config/token_file.h"
 
 #include <errno.h>
@@ -132,13 +132,8 @@ check_config(struct ctl_doctor *doctor)
 	}
 	ctl_well(doctor, "configuration: %s: %d tenant%s", path, doctor->config->tenant_count,
 		 doctor->config->tenant_count == 1 ? "" : "s");
-	gpd_config_doubt(doctor->config, tell_note, doctor);
-}
-
-static bool
-is_good(const struct gpd_token *token)
-{
-	return token->revoked_s == INT64_MAX && token->expires_s > (int64_t)time(NULL);
+	gpd_lint_config(
+		&(struct gpd_lint){ .config = doctor->config, .report = tell_note, .arg = doctor });
 }
 
 static void
@@ -150,7 +145,7 @@ check_expiry_of_tokens(struct ctl_doctor *doctor)
 		const struct gpd_token *token = &doctor->tokens.list[i];
 		int64_t left = token->expires_s - now;
 
-		if (is_good(token) && token->expires_s != INT64_MAX && left < TOKEN_SOON_S)
+		if (gpd_token_is_valid(token, now) && left < TOKEN_SOON_S)
 			ctl_note(doctor, "token %s of tenant %s expires in %d hours", token->id,
 				 token->tenant, (int)(left / 3600));
 	}
@@ -160,6 +155,7 @@ static void
 check_tokens(struct ctl_doctor *doctor)
 {
 	char path[CTL_PATH_MAX], error[GPD_TOKEN_ERROR_MAX];
+	int64_t now = (int64_t)time(NULL);
 	size_t good = 0;
 
 	if (!check_file(doctor, GPD_FILE_TOKENS, false, path)) {
@@ -173,20 +169,22 @@ check_tokens(struct ctl_doctor *doctor)
 		return;
 	}
 	for (size_t i = 0; i < doctor->tokens.count; i++)
-		good += is_good(&doctor->tokens.list[i]);
+		good += gpd_token_is_valid(&doctor->tokens.list[i], now);
 	ctl_well(doctor, "tokens: %s: %zu good, %zu revoked or expired", path, good,
 		 doctor->tokens.count - good);
 	check_expiry_of_tokens(doctor);
 	if (doctor->config)
-		gpd_config_doubt_tokens(doctor->config, &doctor->tokens, (int64_t)time(NULL),
-					tell_problem, doctor);
+		gpd_lint_tokens(&(struct gpd_lint){ .config = doctor->config,
+						    .report = tell_problem,
+						    .arg = doctor },
+				&doctor->tokens);
 }
 
 static bool
 has_token(const struct ctl_doctor *doctor, const char *tenant)
 {
 	for (size_t i = 0; i < doctor->tokens.count; i++)
-		if (is_good(&doctor->tokens.list[i]) &&
+		if (gpd_token_is_valid(&doctor->tokens.list[i], (int64_t)time(NULL)) &&
 		    strcmp(doctor->tokens.list[i].tenant, tenant) == 0)
 			return true;
 	return false;

@@ -3,7 +3,7 @@
 #include "ctl/command.h"
 #include "ctl/pool_file.h"
 #include "server/common/base/pool_folder.h"
-#include "server/common/config/config_doubt.h"
+#include "server/common/config/config_lint.h"
 #include "server/common/config/token_file.h"
 
 #include <stdlib.h>
@@ -123,7 +123,7 @@ hand_out(const struct ctl *ctl, const char *text, const struct gp_token *token, 
 static void
 check_tenant(const char *folder, const char *tenant)
 {
-	char path[CTL_PATH_MAX], error[GPD_CONFIG_ERROR_MAX], doubt[GPD_CONFIG_DOUBT_MAX];
+	char path[CTL_PATH_MAX], error[GPD_CONFIG_ERROR_MAX], warning[GPD_CONFIG_ERROR_MAX];
 	struct gpd_config *config;
 
 	if (ctl_pool_file(folder, GPD_FILE_CONFIG, path, sizeof(path)) || access(path, F_OK))
@@ -132,8 +132,8 @@ check_tenant(const char *folder, const char *tenant)
 		ctl_warn("whether there is a tenant %s is not known: %s", tenant, error);
 		return;
 	}
-	if (gpd_config_doubt_tenant(config, tenant, doubt))
-		ctl_warn("%s", doubt);
+	if (gpd_lint_tenant(config, tenant, warning))
+		ctl_warn("%s", warning);
 	gpd_config_free(config);
 }
 

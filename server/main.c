@@ -11,13 +11,14 @@
  */
 #include "protocol/frame.h"
 #include "protocol/standard.h"
-#include "server/check_config.h"
 #include "server/common/base/log.h"
 #include "server/common/base/pool_folder.h"
 #include "server/common/base/privilege.h"
 #include "server/common/config/config_value.h"
 #include "server/common/config/options.h"
+#include "server/supervisor/config_report.h"
 #include "server/supervisor/supervisor.h"
+#include "server/worker/device/driver.h"
 #include "server/worker/device/window.h"
 #include "server/worker/issue/issue.h"
 #include "server/worker/memory/host_arena.h"
@@ -398,6 +399,6 @@ main(int argc, char **argv)
 			    sizeof(line.supervisor.usual_config)))
 		line.supervisor.usual_config[0] = 0;
 	if (line.check_config)
-		return gpd_check_config(&line.supervisor);
+		return gpd_config_report_check(&line.supervisor, gpd_driver_list);
 	return gpd_supervisor_run(&line.supervisor);
 }

@@ -8,8 +8,8 @@
 #include "server/common/config/options.h"
 #include "server/common/config/reloaded.h"
 #include "server/supervisor/admin/manage.h"
+#include "server/supervisor/config_report.h"
 #include "server/supervisor/door/tls_files.h"
-#include "server/supervisor/doubts.h"
 #include "server/supervisor/notify.h"
 
 #include <limits.h>
@@ -63,7 +63,7 @@ put_into_force(const struct gpd_options *options, struct gpd_manager *manager,
 	if (config->file) {
 		gpd_admission_reload(manager->admission, config, reloaded);
 		gpd_info("%s is in force%s", config->file, tls ? ", and the certificate" : "");
-		gpd_doubts_reload(manager->admission, reloaded);
+		gpd_config_report_reload(manager->admission, reloaded);
 	} else {
 		gpd_config_free(config);
 		gpd_info("the certificate is in force; there is no configuration file");

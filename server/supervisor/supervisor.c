@@ -10,9 +10,9 @@
 #include "server/supervisor/admission/admission.h"
 #include "server/supervisor/admission/listen.h"
 #include "server/supervisor/children.h"
+#include "server/supervisor/config_report.h"
 #include "server/supervisor/door/peer.h"
 #include "server/supervisor/door/tls_files.h"
-#include "server/supervisor/doubts.h"
 #include "server/supervisor/notify.h"
 #include "server/supervisor/reload.h"
 
@@ -112,7 +112,7 @@ announce(struct supervisor *s)
 {
 	s->announced = true;
 	note_facts(s);
-	gpd_doubts_start(&s->admission, s->options);
+	gpd_config_report_start(&s->admission, s->options);
 	if (geteuid() == 0 && !s->options->user)
 		gpd_warning("the daemon stays root, as there is no user " GPD_PRIVILEGE_USER
 			    ": systemd-sysusers makes it, --user=NAME takes another, and "
@@ -132,7 +132,7 @@ turn(struct supervisor *s) GP_LOCKED(s->manager.source.lock)
 	gpd_admission_check_deadlines(&s->admission);
 	gpd_children_check(&s->children, gp_now_ms());
 	gpd_notify_alive(gp_now_ms());
-	gpd_doubts_watch(&s->admission, gp_now_ms());
+	gpd_config_report_expiry(&s->admission, gp_now_ms());
 	gpd_usage_check(&s->manager.usage, gp_now_ms());
 	fds[0] = (struct pollfd){ .fd = s->signal_fd, .events = POLLIN };
 	fds[1] = (struct pollfd){ .fd = gpd_peer_events_fd(), .events = POLLIN };

@@ -68,11 +68,6 @@ gpd_config_load_all(const char *path, gpd_config_report_func *report, void *arg,
 	} else {
 		r = gpd_config_parse_all(text, path, report, arg, config_p, error, error_size);
 	}
-	if (r == 0 && !((*config_p)->file = strdup(path))) {
-		snprintf(error, error_size, "%s: no memory", path);
-		gpd_config_free(*config_p);
-		r = -ENOMEM;
-	}
 	free(text);
 	free(bytes);
 	return r;

@@ -444,3 +444,15 @@ gpd_config_keys(enum gpd_config_section section, int *count_p)
 	*count_p = sections[section].count;
 	return sections[section].keys;
 }
+
+int
+gpd_config_key_index(enum gpd_config_section section, const char *name, size_t length)
+{
+	int count;
+	const struct gpd_config_key *keys = gpd_config_keys(section, &count);
+
+	for (int i = 0; i < count; i++)
+		if (strlen(keys[i].name) == length && memcmp(keys[i].name, name, length) == 0)
+			return i;
+	return -1;
+}

@@ -1,23 +1,118 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The reader of gpupoold.conf(5). */
 #include "base/similar.h"
-#include "server/common/config/config_parser.h"
+#include "server/common/config/config_key.h"
+#include "server/common/config/config_lint.h"
 #include "server/common/config/config_value.h"
 
 #include <ctype.h>
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* What a line may have. */
 #define LINE_BYTES 198
+#define RULES_MAX 128
+#define LINE_SIZE 256 /* no line has more bytes than fit */
 #define SECTIONS_WANTED "[daemon], [device N] or [tenant NAME]"
+
+struct gpd_config_parser {
+	int line;
+	const char *file;
+	struct gpd_config *config;
+
+	char *error;
+	size_t error_size;
+	int result;
+	gpd_config_report_func *report; /* NULL: the first error ends the reading */
+	void *report_arg;
+	char where[2 * LINE_SIZE]; /* what the error text begins with */
+
+	enum gpd_config_section section;
+	char title[LINE_SIZE]; /* "[tenant alice]" */
+	void *into;            /* the struct that the open section's values are in */
+	struct gpd_config_device_rule *rule;
+	struct gpd_config_tenant *tenant;
+	bool skips; /* lines, up to the next section: that of this one is wrong */
+	struct gpd_config_lines lines[GPD_CONFIG_KEYS_MAX];
+	const struct gpd_config_key *open_list; /* its last line ended with a comma */
+	int open_list_line;
+
+	int daemon_line;
+};
+
+/* Ends the error text.  Returns whether the reading continues. */
+static bool
+error_end(struct gpd_config_parser *p)
+{
+	for (char *c = p->error; p->error_size && *c; c++)
+		if ((unsigned char)*c < ' ' || *c == 0x7f)
+			*c = '?';
+	p->result = GP_E_INVALID;
+	if (p->report)
+		p->report(p->report_arg, p->error);
+	return p->report != NULL;
+}
+
+static bool complain(struct gpd_config_parser *p, int line, const char *format, ...)
+	GP_PRINTF(3, 4);
+
+/* An error in this line, after `where`.  Returns whether the reading continues. */
+static bool
+complain(struct gpd_config_parser *p, int line, const char *format, ...)
+{
+	va_list arguments;
+	char what[LINE_SIZE * 2];
+
+	va_start(arguments, format);
+	vsnprintf(what, sizeof(what), format, arguments);
+	va_end(arguments);
+	snprintf(p->error, p->error_size, "%s:%d: %s%s%s", p->file, line, p->where,
+		 p->where[0] ? ": " : "", what);
+	return error_end(p);
+}
+
+/* Adds an error that lint has found; without a report function only the first error counts. */
+static void
+lint_complain(void *parser, const char *text)
+{
+	struct gpd_config_parser *p = parser;
+
+	if (p->result && !p->report)
+		return;
+	snprintf(p->error, p->error_size, "%s", text);
+	(void)error_end(p);
+}
+
+/* Without blanks at both ends, in place. */
+static char *
+text_trim(char *text)
+{
+	size_t length;
+
+	while (isspace((unsigned char)*text))
+		text++;
+	length = strlen(text);
+	while (length > 0 && isspace((unsigned char)text[length - 1]))
+		length--;
+	text[length] = 0;
+	return text;
+}
+
+static void
+comment_cut(char *text)
+{
+	for (char *c = text; *c; c++)
+		if ((*c == ';' || *c == '#') && (c == text || isspace((unsigned char)c[-1])))
+			*c = 0;
+}
 
 static bool
 complain_value(struct gpd_config_parser *p, const char *text, const char *wrong)
 {
-	bool continues = gpd_config_complain(p, p->line, "\"%s\" %s", text, wrong);
+	bool continues = complain(p, p->line, "\"%s\" %s", text, wrong);
 
 	if (wrong != gpd_config_no_memory)
 		return continues;
@@ -40,8 +135,7 @@ check_devices(struct gpd_config_parser *p)
 				continue;
 			snprintf(p->where, sizeof(p->where), "%s %s.%d", p->title, keys[k].name,
 				 device);
-			if (!gpd_config_complain(p, line, "device %d is none of the tenant's",
-						 device))
+			if (!complain(p, line, "device %d is none of the tenant's", device))
 				return false;
 		}
 	}
@@ -69,8 +163,8 @@ close_section(struct gpd_config_parser *p)
 {
 	if (p->open_list) {
 		snprintf(p->where, sizeof(p->where), "%s %s", p->title, p->open_list->name);
-		if (!gpd_config_complain(p, p->open_list_line,
-					 "ends with a comma, but the list does not go on"))
+		if (!complain(p, p->open_list_line,
+			      "ends with a comma, but the list does not go on"))
 			return false;
 		p->open_list = NULL;
 	}
@@ -116,7 +210,7 @@ static bool
 begin_at(struct gpd_config_parser *p, int *line)
 {
 	if (*line)
-		return gpd_config_complain(p, p->line, "is there already, in line %d", *line);
+		return complain(p, p->line, "is there already, in line %d", *line);
 	*line = p->line;
 	return true;
 }
@@ -134,17 +228,15 @@ open_tenant(struct gpd_config_parser *p, const char *text)
 	if (found < 0) {
 		found = p->config->tenant_count;
 		if (found == GPD_CONFIG_TENANTS)
-			return gpd_config_complain(p, p->line,
-						   "more than %d tenants, \"default\" included",
-						   GPD_CONFIG_TENANTS);
+			return complain(p, p->line, "more than %d tenants, \"default\" included",
+					GPD_CONFIG_TENANTS);
 		if (!add_tenant(p, name))
 			return false;
 	}
 	p->skips = false;
 	p->section = GPD_CONFIG_SECTION_TENANT;
 	p->into = p->tenant = &p->config->tenants[found];
-	p->tenant->line = p->line;
-	return begin_at(p, &p->tenant_lines[found]);
+	return begin_at(p, &p->tenant->line);
 }
 
 static bool
@@ -168,9 +260,8 @@ open_device(struct gpd_config_parser *p, const char *text)
 		if (rules[found].ordinal == rule.ordinal &&
 		    strcmp(rules[found].uuid, rule.uuid) == 0)
 			break;
-	if (found == GPD_CONFIG_RULES)
-		return gpd_config_complain(p, p->line, "more than %d sections of devices",
-					   GPD_CONFIG_RULES);
+	if (found == RULES_MAX)
+		return complain(p, p->line, "more than %d sections of devices", RULES_MAX);
 	if (found == count) {
 		rules = realloc(rules, (size_t)(count + 1) * sizeof(*rules));
 		if (!rules)
@@ -183,8 +274,7 @@ open_device(struct gpd_config_parser *p, const char *text)
 	p->section = GPD_CONFIG_SECTION_DEVICE;
 	p->rule = &rules[found];
 	p->into = &p->rule->device;
-	p->rule->line = p->line;
-	return begin_at(p, &p->rule_lines[found]);
+	return begin_at(p, &p->rule->line);
 }
 
 static bool
@@ -199,24 +289,22 @@ open_section(struct gpd_config_parser *p, char *line)
 		 line);
 	snprintf(p->where, sizeof(p->where), "%s", p->title);
 	if (!end)
-		return gpd_config_complain(p, p->line, "no ] at its end");
+		return complain(p, p->line, "no ] at its end");
 	*end = 0;
-	rest = gpd_config_trim(end + 1);
+	rest = text_trim(end + 1);
 	if (*rest && *rest != ';' && *rest != '#')
-		return gpd_config_complain(p, p->line,
-					   "\"%s\" behind it belongs in a line of its own", rest);
-	word = gpd_config_trim(line + 1);
+		return complain(p, p->line, "\"%s\" behind it belongs in a line of its own", rest);
+	word = text_trim(line + 1);
 	rest = word + strcspn(word, " \t");
 	if (*rest)
 		*rest++ = 0;
-	rest = gpd_config_trim(rest);
+	rest = text_trim(rest);
 	if (strcmp(word, "tenant") == 0)
 		return open_tenant(p, rest);
 	if (strcmp(word, "device") == 0)
 		return open_device(p, rest);
 	if (strcmp(word, "daemon") != 0 || *rest)
-		return gpd_config_complain(p, p->line,
-					   "there is no such section (" SECTIONS_WANTED ")");
+		return complain(p, p->line, "there is no such section (" SECTIONS_WANTED ")");
 	p->skips = false;
 	p->section = GPD_CONFIG_SECTION_DAEMON;
 	p->into = p->config;
@@ -228,12 +316,12 @@ take_list(struct gpd_config_parser *p, const struct gpd_config_key *key, char *t
 {
 	p->open_list = NULL;
 	do {
-		const char *element = gpd_config_trim(strsep(&text, ","));
+		const char *element = text_trim(strsep(&text, ","));
 		const char *wrong = key->read(key, element, p->tenant);
 
 		if (wrong && !complain_value(p, element, wrong))
 			return false;
-	} while (text && *gpd_config_trim(text));
+	} while (text && *text_trim(text));
 	if (text) {
 		p->open_list = key;
 		p->open_list_line = p->line;
@@ -245,8 +333,7 @@ static bool
 begin_list(struct gpd_config_parser *p, const struct gpd_config_key *key, char *text)
 {
 	if (strcmp(key->name, "users") == 0 && p->tenant == &p->config->tenants[GPD_TENANT_DEFAULT])
-		return gpd_config_complain(p, p->line,
-					   "\"default\" takes the users whom no other tenant has");
+		return complain(p, p->line, "\"default\" takes the users whom no other tenant has");
 	/* Those that it names, instead of all. */
 	if (strcmp(key->name, "devices") == 0)
 		for (int i = 0; i < GPD_LEDGER_DEVICES; i++)
@@ -279,7 +366,7 @@ static bool
 complain_key(struct gpd_config_parser *p, const char *name)
 {
 	struct gp_likely similar = { .word = name };
-	char list[GPD_CONFIG_LINE] = "";
+	char list[LINE_SIZE] = "";
 	int count;
 	const struct gpd_config_key *keys = gpd_config_keys(p->section, &count);
 
@@ -289,10 +376,9 @@ complain_key(struct gpd_config_parser *p, const char *name)
 		gp_likely_try(&similar, keys[i].name);
 	}
 	if (similar.best)
-		return gpd_config_complain(p, p->line,
-					   "there is no such key here, did you mean %s? (%s)",
-					   similar.best, list);
-	return gpd_config_complain(p, p->line, "there is no such key here (%s)", list);
+		return complain(p, p->line, "there is no such key here, did you mean %s? (%s)",
+				similar.best, list);
+	return complain(p, p->line, "there is no such key here (%s)", list);
 }
 
 static bool
@@ -306,8 +392,8 @@ take_key(struct gpd_config_parser *p, const char *name, char *value)
 
 	if (p->section == GPD_CONFIG_SECTION_NONE) {
 		p->skips = true;
-		return gpd_config_complain(p, p->line,
-					   "stands before the first section (" SECTIONS_WANTED ")");
+		return complain(p, p->line,
+				"stands before the first section (" SECTIONS_WANTED ")");
 	}
 	index = gpd_config_key_index(p->section, name, dot ? (size_t)(dot - name) : strlen(name));
 	if (index < 0)
@@ -316,8 +402,8 @@ take_key(struct gpd_config_parser *p, const char *name, char *value)
 	line = &p->lines[index].all;
 	if (dot) {
 		if (key->shape != GPD_CONFIG_PER_DEVICE)
-			return gpd_config_complain(
-				p, p->line, "%s cannot differ from device to device", key->name);
+			return complain(p, p->line, "%s cannot differ from device to device",
+					key->name);
 		if (!gpd_value_number(dot + 1, 0, GPD_LEDGER_DEVICES - 1, &device))
 			return complain_value(p, dot + 1, "is no device from 0 to 31");
 		line = &p->lines[index].single[device];
@@ -339,18 +425,18 @@ set_where(struct gpd_config_parser *p, const char *name, const char *value)
 static bool
 take_line(struct gpd_config_parser *p, const char *text, size_t length)
 {
-	char room[GPD_CONFIG_LINE], *line, *value;
+	char room[LINE_SIZE], *line, *value;
 
 	p->line++;
 	p->where[0] = 0;
 	if (length > LINE_BYTES)
-		return gpd_config_complain(p, p->line,
-					   "longer than %d bytes (a list may go on in the next "
-					   "line after a comma)",
-					   LINE_BYTES);
+		return complain(p, p->line,
+				"longer than %d bytes (a list may go on in the next "
+				"line after a comma)",
+				LINE_BYTES);
 	snprintf(room, sizeof(room), "%.*s", (int)length, text);
-	gpd_config_cut_comment(room);
-	line = gpd_config_trim(room);
+	comment_cut(room);
+	line = text_trim(room);
 	if (!*line)
 		return true;
 	if (*line == '[')
@@ -363,11 +449,10 @@ take_line(struct gpd_config_parser *p, const char *text, size_t length)
 	}
 	value = strpbrk(line, "=:");
 	if (!value)
-		return gpd_config_complain(p, p->line,
-					   "\"%s\" is neither KEY = VALUE nor [SECTION]", line);
+		return complain(p, p->line, "\"%s\" is neither KEY = VALUE nor [SECTION]", line);
 	*value++ = 0;
-	line = gpd_config_trim(line);
-	value = gpd_config_trim(value);
+	line = text_trim(line);
+	value = text_trim(value);
 	set_where(p, line, value);
 	return take_key(p, line, value);
 }
@@ -386,8 +471,8 @@ parse(struct gpd_config_parser *p, const char *text)
 	}
 	if (!close_section(p))
 		return;
-	if (!gpd_config_check(p))
-		return;
+	gpd_lint_errors(
+		&(struct gpd_lint){ .config = p->config, .report = lint_complain, .arg = p });
 	for (int i = 0; i < p->config->tenant_count; i++)
 		if (p->config->tenants[i].isolation == UINT32_MAX)
 			p->config->tenants[i].isolation = p->config->isolation;
@@ -409,8 +494,9 @@ gpd_config_parse_all(const char *text, const char *name, gpd_config_report_func 
 
 	if (p)
 		p->config = calloc(1, sizeof(*p->config));
-	if (!p || !p->config) {
+	if (!p || !p->config || (*name && !(p->config->file = strdup(name)))) {
 		snprintf(error, error_size, "%s: no memory", name);
+		gpd_config_free(p ? p->config : NULL);
 		free(p);
 		return r;
 	}

@@ -239,6 +239,12 @@ state_of(const struct gpd_token *token, int64_t now_s)
 	return token->expires_s <= now_s ? GPD_TOKEN_EXPIRED : GPD_TOKEN_GOOD;
 }
 
+bool
+gpd_token_is_valid(const struct gpd_token *token, int64_t now_s)
+{
+	return state_of(token, now_s) == GPD_TOKEN_GOOD;
+}
+
 enum gpd_token_state
 gpd_tokens_check(const struct gpd_tokens *tokens, const void *shown, size_t size, int64_t now_s,
 		 const struct gpd_token **found_p)

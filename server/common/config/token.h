@@ -14,6 +14,7 @@
 #include "protocol/token_text.h"
 #include "server/common/ledger/ledger.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -65,6 +66,8 @@ enum gpd_token_state gpd_tokens_check(const struct gpd_tokens *tokens, const voi
 enum gpd_token_state gpd_tokens_state(const struct gpd_tokens *tokens, const char *id,
 				      int64_t now_s);
 
+/* Whether it is neither revoked nor expired. */
+bool gpd_token_is_valid(const struct gpd_token *token, int64_t now_s);
 /* NULL, or what is wrong with it as the end of a sentence that begins with the text. */
 const char *gpd_token_check_comment(const char *comment);
 void gpd_token_hash(const struct gp_token *token, uint8_t hash[GPD_TOKEN_HASH_SIZE]);

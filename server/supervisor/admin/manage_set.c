@@ -2,8 +2,8 @@
 /* Quotas that are changed while they are in use. */
 #include "server/common/base/log.h"
 #include "server/common/base/size_text.h"
-#include "server/common/config/config_doubt.h"
 #include "server/common/config/config_key.h"
+#include "server/common/config/config_lint.h"
 #include "server/supervisor/admin/manage.h"
 
 #include <stdarg.h>
@@ -354,14 +354,10 @@ set_and_log(const struct target *t, const struct gpd_admin_peer *peer,
 static void
 doubt_time(const struct target *t, const Gpupool__AdminSetting *setting, int d, char *warning)
 {
-	const char *key = keys[setting->key].name, *needed;
-
-	if (setting->key != GPUPOOL__ADMIN_SETTING__KEY__WEIGHT &&
-	    setting->key != GPUPOOL__ADMIN_SETTING__KEY__LIMIT &&
-	    setting->key != GPUPOOL__ADMIN_SETTING__KEY__TIME_SHARE)
-		return;
-	needed = gpd_config_policy_needed(
+	const char *key = keys[setting->key].name;
+	const char *needed = gpd_lint_needed_policy(
 		key, atomic_load(&t->manager->admission->quota->ledger->policies[d]));
+
 	if (needed)
 		(void)snprintf(warning, t->size,
 			       "%s: the policy of device %d makes no use of it (policy = %s in "

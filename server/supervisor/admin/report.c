@@ -402,13 +402,6 @@ add_facts(const struct gpd_report_source *source, struct room *room)
 	report->workers_lost = source->admission->workers_lost;
 }
 
-static bool
-expires(const struct gpd_token *token, int64_t now_s)
-{
-	return token->revoked_s == INT64_MAX && token->expires_s != INT64_MAX &&
-	       token->expires_s > now_s;
-}
-
 /* Those that expire next, in order. */
 static void
 add_tokens(const struct gpd_report_source *source, struct room *room)
@@ -424,7 +417,7 @@ add_tokens(const struct gpd_report_source *source, struct room *room)
 		const struct gpd_token *token = &tokens->list[i];
 		size_t at = report->n_tokens;
 
-		if (!expires(token, now_s))
+		if (token->expires_s == INT64_MAX || !gpd_token_is_valid(token, now_s))
 			continue;
 		while (at && room->tokens[at - 1].until_s > (uint64_t)token->expires_s)
 			at--;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/worker/device/driver.h"
 
+#include "protocol/admin_messages.h"
+
 #include <dlfcn.h>
 #include <errno.h>
 #include <pwd.h>
@@ -190,6 +192,38 @@ gpd_driver_open(const char *path, bool software_allowed, char *error, size_t err
 		 "%s; --software-device=off forbids it",
 		 why, gpd_driver.path);
 	return 0;
+}
+
+int
+gpd_driver_list(const char *path, bool software, struct gpd_lint_device *devices, char *error,
+		size_t error_size)
+{
+	int count = 0;
+
+	/* As in the worker: a client library that is found first passes its calls to the driver. */
+	(void)unsetenv("REMOTE_GPU");
+	if (gpd_driver_open(path, software, error, error_size))
+		return -1;
+	if (gpd_driver.cuInit(0) != CUDA_SUCCESS ||
+	    gpd_driver.cuDeviceGetCount(&count) != CUDA_SUCCESS)
+		return 0;
+	if (count > GPD_LEDGER_DEVICES)
+		count = GPD_LEDGER_DEVICES;
+	for (int i = 0; i < count; i++) {
+		CUuuid uuid = { { 0 } };
+		ProtobufCBinaryData bytes = { sizeof(uuid.bytes), (uint8_t *)uuid.bytes };
+		CUdevice device = 0;
+
+		devices[i] = (struct gpd_lint_device){ .memory = 0 };
+		(void)gpd_driver.cuDeviceGet(&device, i);
+		(void)gpd_driver.cuDeviceTotalMem_v2(&devices[i].memory, device);
+		(void)gpd_driver.cuDeviceGetAttribute(&devices[i].multiprocessors,
+						      CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
+						      device);
+		(void)gpd_driver.cuDeviceGetUuid_v2(&uuid, device);
+		gp_admin_uuid(&bytes, devices[i].uuid);
+	}
+	return count;
 }
 
 bool

@@ -10,6 +10,7 @@
 #define GPD_DRIVER_H
 
 #include "gpd_driver_functions.h"
+#include "server/common/config/config_lint.h"
 
 #include <cuda.h>
 #include <stdbool.h>
@@ -46,6 +47,7 @@ extern const size_t gpd_driver_function_count;
 /* Opens path (NULL: NVIDIA's, else the software device if that is allowed).  0, and `error` has a
  * warning or is empty; or -1 with one line in error. */
 int gpd_driver_open(const char *path, bool software, char *error, size_t error_size);
+gpd_lint_list_devices gpd_driver_list;
 
 /* Whether this result says that the whole process's CUDA is lost (only a new worker repairs it). */
 bool gpd_driver_is_sticky(CUresult result);

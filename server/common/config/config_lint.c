@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/common/config/config_lint.h"
+
+#include "base/similar.h"
+#include "server/common/base/size_text.h"
+#include "server/common/config/config_key.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+
+static void lint_report(const struct gpd_lint *lint, int line, const char *format, ...)
+	GP_PRINTF(3, 4);
+
+static void
+lint_report(const struct gpd_lint *lint, int line, const char *format, ...)
+{
+	char text[GPD_CONFIG_ERROR_MAX];
+	va_list args;
+	int used = 0;
+
+	if (line && lint->config->file)
+		used = snprintf(text, sizeof(text), "%.300s:%d: ", lint->config->file, line);
+	va_start(args, format);
+	(void)vsnprintf(text + used, sizeof(text) - (size_t)used, format, args);
+	va_end(args);
+	lint->report(lint->arg, text);
+}
+
+static bool
+is_amount(const struct gpd_config_amount *amount)
+{
+	return amount->share || (amount->number && amount->number != GPD_NO_LIMIT);
+}
+
+/* Errors. */
+
+/* Whether both amounts are numbers or both are shares, and the first is larger. */
+static bool
+is_more(const struct gpd_config_amount *one, const struct gpd_config_amount *other)
+{
+	if (!one->share != !other->share)
+		return false;
+	return one->share ? one->share > other->share : one->number > other->number;
+}
+
+static const char *
+quota_error(const struct gpd_config_quota *quota)
+{
+	/* GPD_NO_LIMIT is larger than any other number, but asks for nothing. */
+	if (quota->session_memory.number != GPD_NO_LIMIT &&
+	    is_more(&quota->session_memory, &quota->memory))
+		return "session-memory: one session may have more than the whole tenant";
+	if ((quota->session_sm.share || quota->sm.number) &&
+	    is_more(&quota->session_sm, &quota->sm))
+		return "session-sm: one session may have more than the whole tenant";
+	return quota->time_share > quota->limit ? "time-share: it is more than the limit" : NULL;
+}
+
+static void
+tenant_errors(const struct gpd_lint *lint, int index)
+{
+	const struct gpd_config_tenant *tenants = lint->config->tenants, *tenant = &tenants[index];
+	const char *error = NULL;
+
+	for (int i = 0; i < tenant->certificate_count; i++) {
+		int first = gpd_config_certificate_find(lint->config, tenant->certificates[i]);
+
+		if (first != index)
+			lint_report(lint, tenant->line,
+				    "[tenant %s]: the certificate \"%s\" is that of tenant %s "
+				    "already (line %d)",
+				    tenant->name, tenant->certificates[i], tenants[first].name,
+				    tenants[first].line);
+	}
+	/* An error of one device is mostly one of all devices: the first is enough. */
+	for (int d = 0; !error && d < GPD_LEDGER_DEVICES; d++) {
+		error = quota_error(&tenant->devices[d]);
+		if (error)
+			lint_report(lint, tenant->line, "[tenant %s]: %s, of device %d",
+				    tenant->name, error, d);
+	}
+}
+
+static bool
+may_be_fixed(const struct gpd_config *config, int device)
+{
+	for (int i = 0; i < config->device_rule_count; i++)
+		if (config->device_rules[i].uuid[0] &&
+		    config->device_rules[i].device.policy == GPD_POLICY_FIXED)
+			return true;
+	return gpd_config_device(config, device, NULL).policy == GPD_POLICY_FIXED;
+}
+
+void
+gpd_lint_errors(const struct gpd_lint *lint)
+{
+	const struct gpd_config_tenant *tenants = lint->config->tenants;
+
+	for (int i = 0; i < lint->config->tenant_count; i++)
+		tenant_errors(lint, i);
+	for (int d = 0; d < GPD_LEDGER_DEVICES; d++) {
+		int count = may_be_fixed(lint->config, d) ? lint->config->tenant_count : 0;
+		uint32_t sum = 0;
+
+		for (int i = 0; i < count; i++) {
+			if (tenants[i].devices[d].allowed)
+				sum += tenants[i].devices[d].time_share;
+			if (sum <= 100)
+				continue;
+			lint_report(lint, tenants[i].line,
+				    "[tenant %s]: with its own the time-shares of device %d, whose "
+				    "policy is fixed, are %u%%, more than 100%%",
+				    tenants[i].name, d, sum);
+			return;
+		}
+	}
+}
+
+/* Warnings. */
+
+/* Whether the tenant is limited on each of its devices. */
+static bool
+is_limited(const struct gpd_config_tenant *tenant)
+{
+	bool limited = true;
+
+	for (int d = 0; tenant->sessions_max && d < GPD_LEDGER_DEVICES; d++) {
+		const struct gpd_config_quota *quota = &tenant->devices[d];
+
+		limited = limited && (!quota->allowed || is_amount(&quota->memory) ||
+				      is_amount(&quota->sm) || is_amount(&quota->session_memory) ||
+				      is_amount(&quota->session_sm) || quota->limit != 100);
+	}
+	return limited;
+}
+
+void
+gpd_lint_config(const struct gpd_lint *lint)
+{
+	const struct gpd_config_tenant *tenants = lint->config->tenants;
+	bool limited = false;
+
+	for (int i = 1; i < lint->config->tenant_count; i++)
+		limited = limited || is_limited(&tenants[i]);
+	if (limited && !is_limited(&tenants[GPD_TENANT_DEFAULT]))
+		lint_report(
+			lint, tenants[GPD_TENANT_DEFAULT].line,
+			"[tenant default] is not limited, while others are: who names no tenant "
+			"may "
+			"use everything (memory, sm, limit, or sessions = 0)");
+}
+
+bool
+gpd_lint_tenant(const struct gpd_config *config, const char *tenant,
+		char text[GPD_CONFIG_ERROR_MAX])
+{
+	const struct gpd_config_tenant *others = &config->tenants[GPD_TENANT_DEFAULT];
+	struct gp_likely similar = { .word = tenant };
+
+	/* Where no tenant is named, tokens alone say whose clients are, and none is misspelt. */
+	if (!config->file || gpd_config_tenant_find(config, tenant) >= 0 ||
+	    (config->tenant_count == 1 && others->sessions_max))
+		return false;
+	for (int i = 0; i < config->tenant_count; i++)
+		gp_likely_try(&similar, config->tenants[i].name);
+	(void)snprintf(text, GPD_CONFIG_ERROR_MAX,
+		       "%.160s has no [tenant %s]%s%s%s: clients with its tokens have what [tenant "
+		       "default] says, which is %s",
+		       config->file, tenant, similar.best ? " (did you mean " : "",
+		       similar.best ? similar.best : "", similar.best ? "?)" : "",
+		       others->sessions_max == 0 ? "no session"
+		       : is_limited(others)      ? "a quota"
+						 : "everything");
+	return true;
+}
+
+void
+gpd_lint_tokens(const struct gpd_lint *lint, const struct gpd_tokens *tokens)
+{
+	int64_t now_s = (int64_t)time(NULL);
+	char text[GPD_CONFIG_ERROR_MAX];
+
+	for (size_t i = 0; i < tokens->count; i++) {
+		const struct gpd_token *token = &tokens->list[i];
+		size_t k = 0;
+
+		while (k < i && (strcmp(tokens->list[k].tenant, token->tenant) != 0 ||
+				 !gpd_token_is_valid(&tokens->list[k], now_s)))
+			k++;
+		if (k == i && gpd_token_is_valid(token, now_s) &&
+		    gpd_lint_tenant(lint->config, token->tenant, text))
+			lint->report(lint->arg, text);
+	}
+}
+
+static int
+key_line(const struct gpd_config_tenant *tenant, const char *key, int device)
+{
+	int index = gpd_config_key_index(GPD_CONFIG_SECTION_TENANT, key, strlen(key));
+	const struct gpd_config_lines *lines = tenant->lines ? &tenant->lines[index] : NULL;
+
+	if (!lines)
+		return 0;
+	return device >= 0 && lines->single[device] ? lines->single[device] : lines->all;
+}
+
+static void
+rules_lint(const struct gpd_lint *lint, const struct gpd_lint_device *devices, int count)
+{
+	for (int i = 0; i < lint->config->device_rule_count; i++) {
+		const struct gpd_config_device_rule *rule = &lint->config->device_rules[i];
+		int d = 0;
+
+		while (rule->uuid[0] && d < count && strcasecmp(devices[d].uuid, rule->uuid) != 0)
+			d++;
+		if (rule->uuid[0] && d == count)
+			lint_report(lint, rule->line, "[device %s]: the daemon has no such device",
+				    rule->uuid);
+		else if (!rule->uuid[0] && rule->ordinal >= count)
+			lint_report(lint, rule->line,
+				    "[device %d]: the daemon has %d device%s, counted from 0",
+				    rule->ordinal, count, count == 1 ? "" : "s");
+	}
+}
+
+static void
+list_lint(const struct gpd_lint *lint, const struct gpd_config_tenant *tenant, int count)
+{
+	int line = key_line(tenant, "devices", -1);
+	bool any = false, all = true;
+
+	for (int d = 0; d < GPD_LEDGER_DEVICES; d++) {
+		all = all && tenant->devices[d].allowed;
+		any = any || (d < count && tenant->devices[d].allowed);
+	}
+	for (int d = count; line && !all && d < GPD_LEDGER_DEVICES; d++)
+		if (tenant->devices[d].allowed)
+			lint_report(lint, line,
+				    "[tenant %s] devices: there is no device %d: the daemon has "
+				    "%d, counted from 0",
+				    tenant->name, d, count);
+	if (line && !any)
+		lint_report(lint, line, "[tenant %s] devices: none of them is there", tenant->name);
+}
+
+const char *
+gpd_lint_needed_policy(const char *key, uint32_t policy)
+{
+	if (strcmp(key, "time-share") == 0)
+		return policy == GPD_POLICY_FIXED ? NULL : "fixed";
+	if (strcmp(key, "weight") == 0)
+		return policy == GPD_POLICY_BEST_EFFORT ? NULL : "best-effort";
+	return strcmp(key, "limit") == 0 && policy == GPD_POLICY_NONE ? "best-effort" : NULL;
+}
+
+/* Reports the first device whose policy ignores the key.  offset: of its value in the quota; none:
+ * the value that asks for nothing. */
+static void
+time_lint(const struct gpd_lint *lint, const struct gpd_config_tenant *tenant,
+	  const struct gpd_lint_device *devices, int count, const char *key, size_t offset,
+	  uint32_t none)
+{
+	for (int d = 0; d < count; d++) {
+		const struct gpd_config_quota *quota = &tenant->devices[d];
+		uint32_t policy = gpd_config_device(lint->config, d, devices[d].uuid).policy;
+		const char *needed = gpd_lint_needed_policy(key, policy);
+
+		if (!needed || !quota->allowed ||
+		    *(const uint32_t *)((const char *)quota + offset) == none)
+			continue;
+		lint_report(
+			lint, key_line(tenant, key, d),
+			"[tenant %s] %s: the policy of device %d makes no use of it (policy = %s "
+			"does)",
+			tenant->name, key, d, needed);
+		return;
+	}
+}
+
+static void
+memory_lint(const struct gpd_lint *lint, const struct gpd_config_tenant *tenant, int d,
+	    const struct gpd_lint_device *device, const char *key,
+	    const struct gpd_config_amount *amount)
+{
+	char wanted[GPD_SIZE_TEXT_MAX], all[GPD_SIZE_TEXT_MAX];
+
+	if (amount->share || amount->number == GPD_NO_LIMIT || amount->number <= device->memory)
+		return;
+	lint_report(lint, key_line(tenant, key, d),
+		    "[tenant %s] %s = %s: device %d has %s, so it has all of that", tenant->name,
+		    key, gpd_size_text(amount->number, wanted), d,
+		    gpd_size_text(device->memory, all));
+}
+
+static void
+sm_lint(const struct gpd_lint *lint, const struct gpd_config_tenant *tenant, int d,
+	const struct gpd_lint_device *device, const char *key,
+	const struct gpd_config_amount *amount)
+{
+	uint32_t sms = (uint32_t)device->multiprocessors;
+	uint32_t piece = gpd_config_device(lint->config, d, device->uuid).sm_granularity;
+	uint32_t given = gpd_config_given(gpd_config_multiprocessors(amount, sms), sms, piece);
+	char said[32], pieces[48] = "";
+
+	if (!is_amount(amount) || amount->share == GPD_CONFIG_WHOLE || !sms ||
+	    (given && amount->number <= sms))
+		return;
+	if (amount->share)
+		(void)snprintf(said, sizeof(said), "%g%%", (double)amount->share / 100);
+	else
+		(void)snprintf(said, sizeof(said), "%llu", (unsigned long long)amount->number);
+	if (amount->number <= sms)
+		(void)snprintf(pieces, sizeof(pieces), ", given out in pieces of %u", piece);
+	lint_report(
+		lint, key_line(tenant, key, d),
+		"[tenant %s] %s = %s: device %d has %u multiprocessors%s, so it has all of them",
+		tenant->name, key, said, d, sms, pieces);
+}
+
+void
+gpd_lint_devices(const struct gpd_lint *lint, const struct gpd_lint_device *devices, int count)
+{
+	if (!count)
+		return;
+	rules_lint(lint, devices, count);
+	for (int i = 0; i < lint->config->tenant_count; i++) {
+		const struct gpd_config_tenant *tenant = &lint->config->tenants[i];
+
+		list_lint(lint, tenant, count);
+		time_lint(lint, tenant, devices, count, "weight",
+			  offsetof(struct gpd_config_quota, weight), 100);
+		time_lint(lint, tenant, devices, count, "limit",
+			  offsetof(struct gpd_config_quota, limit), 100);
+		time_lint(lint, tenant, devices, count, "time-share",
+			  offsetof(struct gpd_config_quota, time_share), 0);
+		for (int d = 0; d < count; d++) {
+			const struct gpd_lint_device *device = &devices[d];
+			const struct gpd_config_quota *quota = &tenant->devices[d];
+
+			if (!quota->allowed)
+				continue;
+			memory_lint(lint, tenant, d, device, "memory", &quota->memory);
+			memory_lint(lint, tenant, d, device, "session-memory",
+				    &quota->session_memory);
+			sm_lint(lint, tenant, d, device, "sm", &quota->sm);
+			sm_lint(lint, tenant, d, device, "session-sm", &quota->session_sm);
+		}
+	}
+}

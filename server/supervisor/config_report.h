@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reports the findings of config_lint.h: in the log when the daemon starts, to the administrator at
+ * a reload, and on standard error for gpupoold --check-config.
+ *
+ * Threads: the main thread of the supervisor, or of the process that checks.
+ */
+#ifndef GPD_CONFIG_REPORT_H
+#define GPD_CONFIG_REPORT_H
+
+#include "server/common/config/config_lint.h"
+#include "server/common/config/options.h"
+#include "server/common/config/reloaded.h"
+#include "server/supervisor/admission/admission.h"
+
+/* At the start, once the first worker has described the devices: also which file was read, and
+ * which tokens expire. */
+void gpd_config_report_start(const struct gpd_admission *admission,
+			     const struct gpd_options *options);
+/* Once a reloaded configuration is in force. */
+void gpd_config_report_reload(const struct gpd_admission *admission, struct gpd_reloaded *reloaded);
+/* In each turn: once a day the log lists what expires. */
+void gpd_config_report_expiry(const struct gpd_admission *admission, int64_t now_ms);
+
+/*
+ * --check-config: reports every error and warning of a start with these options, as the user that
+ * the daemon becomes: the configuration, files, sockets, addresses, devices.  Creates nothing.  A
+ * driver that cannot be opened is a warning, as the check may run on another machine.
+ *
+ * Returns the exit status: 0, or 1 if the daemon does not start with the configuration.
+ */
+int gpd_config_report_check(const struct gpd_options *options, gpd_lint_list_devices *list_devices);
+
+#endif /* GPD_CONFIG_REPORT_H */
