@@ -2,12 +2,12 @@
 #include "client/copy/array.h"
 
 #include "base/lock.h"
-#include "client/base/container.h"
 #include "client/context/context.h"
 #include "client/context/device.h"
 #include "client/copy/texture.h"
 #include "client/memory/credit.h"
 #include "client/memory/memory.h"
+#include "client/memory/memory_cache.h"
 #include "gpc_calls.h"
 
 #include <pthread.h>
@@ -183,25 +183,29 @@ drop(struct gpc_array *array)
 	/* First, so that nothing of it is kept behind gpc_texture_forget_array(). */
 	forget(array);
 	result = gpc_post_gpArrayDestroy(context, &args);
-	gpc_texture_forget_array(args.array);
+	gpc_texture_forget_array(context, args.array);
 	return result;
 }
 
 static void
-drop_kept(struct gpc_kept_object *object)
+drop_cached(const struct gpc_cached *cached)
 {
-	(void)drop(GPC_CONTAINER(object, struct gpc_array, kept));
+	(void)drop(cached->object);
 }
 
 static bool
-has_shape(const struct gpc_kept_object *object, const void *shape)
+has_shape(const struct gpc_cached *cached, const void *shape)
 {
-	const struct gpc_array *array = GPC_CONTAINER(object, const struct gpc_array, kept);
+	const struct gpc_array *array = cached->object;
 
 	return memcmp(&array->shape, shape, sizeof(array->shape)) == 0;
 }
 
-static struct gpc_keeper keeper = GPC_KEEPER(drop_kept, has_shape);
+static const struct gpc_cached_kind array_kind = {
+	.matches = has_shape,
+	.drop = drop_cached,
+	GPC_MEMORY_CACHE_BUDGET,
+};
 
 static CUresult
 ask_for_tiling(struct gpc_array *array)
@@ -223,12 +227,10 @@ ask_for_tiling(struct gpc_array *array)
 static bool
 have_again(struct gpc_context *context, const struct gp_array_shape *shape, void **token_p)
 {
-	struct gpc_kept_object *object = gpc_keeper_take(&keeper, context, shape);
-	struct gpc_array *array;
+	struct gpc_array *array = gpc_memory_cache_acquire(&array_kind, context, shape);
 
-	if (!object)
+	if (!array)
 		return false;
-	array = GPC_CONTAINER(object, struct gpc_array, kept);
 	array->gone = false;
 	*token_p = array->handle.token;
 	return true;
@@ -332,7 +334,7 @@ destroy(struct gpc_array *array)
 	forget_levels(array, false);
 	/* What lies behind the tiles of a sparse one is the program's. */
 	if (!is_sparse(&array->shape) &&
-	    gpc_keeper_put(&keeper, &array->kept, array->context, gp_array_bytes(&array->shape)))
+	    gpc_memory_cache_put(&array_kind, array, array->context, gp_array_bytes(&array->shape)))
 		return CUDA_SUCCESS;
 	return drop(array);
 }
@@ -370,7 +372,7 @@ destroy_if_of(void *object, void *context)
 void
 gpc_array_forget_context(struct gpc_context *context)
 {
-	gpc_keeper_forget_context(&keeper, context);
+	gpc_memory_cache_drop_context(context);
 	gpc_handle_each(GPC_KIND_ARRAY, destroy_if_of, context);
 }
 

@@ -9,7 +9,6 @@
 #define GPC_ARRAY_H
 
 #include "client/base/handle.h"
-#include "client/memory/keeper.h"
 #include "protocol/array_tiles.h"
 
 #include <cuda.h>
@@ -27,7 +26,6 @@ struct gpc_array {
 	struct gp_array_tiling tiling; /* of a sparse one, but not of its levels */
 	struct gpc_array **levels;     /* of a mipmapped array: those that were asked for */
 	atomic_bool gone;              /* the program has destroyed it, and it is kept */
-	struct gpc_kept_object kept;
 };
 
 /* CUDA_ERROR_INVALID_HANDLE: it is none, or has been destroyed. */

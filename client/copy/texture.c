@@ -2,11 +2,10 @@
 #include "client/copy/texture.h"
 
 #include "base/lock.h"
-#include "client/base/container.h"
 #include "client/context/context.h"
 #include "client/copy/array.h"
 #include "client/memory/address.h"
-#include "client/memory/keeper.h"
+#include "client/memory/memory_cache.h"
 #include "gpc_calls.h"
 
 #include <pthread.h>
@@ -25,7 +24,6 @@ struct texture {
 	UT_hash_handle hh;
 	struct key key;
 	struct gpc_context *context;
-	struct gpc_kept_object kept;
 	struct gp_args_gpTextureCreate args; /* without its name; of a surface array and level */
 	struct gpc_texture told;
 };
@@ -68,9 +66,9 @@ drop(struct texture *texture)
 }
 
 static void
-drop_kept(struct gpc_kept_object *object)
+drop_cached(const struct gpc_cached *cached)
 {
-	(void)drop(GPC_CONTAINER(object, struct texture, kept));
+	(void)drop(cached->object);
 }
 
 struct wanted {
@@ -79,32 +77,36 @@ struct wanted {
 };
 
 static bool
-is_the_same(const struct gpc_kept_object *object, const void *arg)
+is_the_same(const struct gpc_cached *cached, const void *arg)
 {
-	const struct texture *texture = GPC_CONTAINER(object, const struct texture, kept);
+	const struct texture *texture = cached->object;
 	const struct wanted *wanted = arg;
 
 	return wanted->surface == texture->key.surface &&
 	       memcmp(&texture->args, wanted->args, sizeof(texture->args)) == 0;
 }
 
-static bool
-is_of_array(const struct gpc_kept_object *object, const void *array)
-{
-	const struct texture *texture = GPC_CONTAINER(object, const struct texture, kept);
+static const struct gpc_cached_kind texture_kind = {
+	.matches = is_the_same,
+	.drop = drop_cached,
+	GPC_MEMORY_CACHE_BUDGET,
+};
 
-	return texture->args.array == *(const uint32_t *)array;
+static bool
+is_of_array(const struct gpc_cached *cached, const void *array)
+{
+	const struct texture *texture = cached->object;
+
+	return cached->kind == &texture_kind && texture->args.array == *(const uint32_t *)array;
 }
 
-static struct gpc_keeper keeper = GPC_KEEPER(drop_kept, is_the_same);
-
 void
-gpc_texture_forget_array(uint32_t array)
+gpc_texture_forget_array(struct gpc_context *context, uint32_t array)
 {
 	/* Whoever found the array and keeps something of it has done so by now. */
 	(void)pthread_mutex_lock(&lock);
 	(void)pthread_mutex_unlock(&lock);
-	gpc_keeper_drop(&keeper, is_of_array, &array);
+	gpc_memory_cache_drop_if(context, is_of_array, &array);
 }
 
 /* One that the program has destroyed, and that is just the same; NULL: there is none. */
@@ -112,9 +114,8 @@ static struct texture *
 have_again(struct gpc_context *context, const struct gp_args_gpTextureCreate *args, bool surface)
 {
 	const struct wanted wanted = { args, surface };
-	struct gpc_kept_object *object = gpc_keeper_take(&keeper, context, &wanted);
 
-	return object ? GPC_CONTAINER(object, struct texture, kept) : NULL;
+	return gpc_memory_cache_acquire(&texture_kind, context, &wanted);
 }
 
 static CUresult
@@ -340,7 +341,7 @@ destroy(struct texture *texture) GP_LOCKED(lock)
 
 	HASH_DELETE(hh, textures, texture);
 	if ((array == 0 || gpc_handle_find(GPC_KIND_ARRAY, array)) &&
-	    gpc_keeper_put(&keeper, &texture->kept, texture->context, 0))
+	    gpc_memory_cache_put(&texture_kind, texture, texture->context, 0))
 		return CUDA_SUCCESS;
 	return drop(texture);
 }
@@ -399,7 +400,7 @@ gpc_texture_forget_context(struct gpc_context *context)
 {
 	struct texture *texture, *next;
 
-	gpc_keeper_forget_context(&keeper, context);
+	gpc_memory_cache_drop_context(context);
 	(void)pthread_mutex_lock(&lock);
 	HASH_ITER(hh, textures, texture, next)
 	{

@@ -41,6 +41,6 @@ uint32_t gpc_texture_id(const struct gpc_context *context, unsigned long long ob
 void gpc_texture_forget_context(struct gpc_context *context);
 
 /* Objects that are kept and are of this array, which the daemon is about to destroy. */
-void gpc_texture_forget_array(uint32_t array);
+void gpc_texture_forget_array(struct gpc_context *context, uint32_t array);
 
 #endif /* GPC_TEXTURE_H */

@@ -4,8 +4,7 @@
 #include "base/clock.h"
 #include "base/lock.h"
 #include "client/alloc/heap.h"
-#include "client/alloc/held.h"
-#include "client/alloc/kept.h"
+#include "client/alloc/object_cache.h"
 #include "client/base/log.h"
 #include "client/base/ranges.h"
 #include "client/connect/window.h"
@@ -33,11 +32,11 @@
 #define CHUNK_MAX ((uint64_t)16 << 20)
 /* Places of the daemon's choice that are tried: something of this process may lie there. */
 #define TRIES 8
-/* What is kept of shared memory that nothing uses: making it is slow. */
-#define KEPT_MAX ((uint64_t)1 << 30)
+/* Unmapped addresses that are not reused while there are others. */
+#define DEFERRED_MAX 1024
 /* So often may other threads take what one has made for its own block, before it gives up. */
 #define GROW_TRIES 16
-/* How long a refusal waits for what was kept, in all. */
+/* How long a refusal waits in all for cached memory to be unmapped. */
 #define LEAVING_TRIES 100
 #define LEAVING_NAP_NS 2000000
 /* How long addresses wait for the daemon to be done with what it had there: for a moment in which
@@ -55,13 +54,14 @@ struct space {
 	pthread_mutex_t lock; /* making memory: one at a time */
 	/* Not shared: what the daemon has, by where it begins; under the lock. */
 	struct gpc_ranges reached;
-	struct gpc_ranges files; /* parts of files, over every transport; under the lock */
-	struct gpc_kept kept;
+	struct gpc_ranges files;       /* parts of files, over every transport; under the lock */
+	struct gpc_object_cache cache; /* shared memory that nothing uses: making it is slow */
+	struct gpc_context *primary;   /* of the calls that unmap it */
 	struct gpc_fence fence;
-	/* The daemon lets go of what it had there when no kernel of any session runs: two sessions
-	 * whose kernels wait for their programs would wait for one another. */
-	pthread_mutex_t held_lock;
-	struct gpc_held held;
+	/* Unmappings that the daemon has answered.  It releases the addresses when no kernel of any
+	 * session runs; nothing waits for that, as two sessions whose kernels wait for their
+	 * programs would wait for one another. */
+	atomic_uint_fast64_t unmaps;
 };
 
 static struct space *_Atomic spaces;
@@ -125,8 +125,8 @@ create(struct gpc_context *context)
 	space->session = context->scope.session;
 	space->shared = gpc_session_shares_memory(space->session);
 	(void)pthread_mutex_init(&space->lock, NULL);
-	(void)pthread_mutex_init(&space->held_lock, NULL);
-	gpc_kept_init(&space->kept);
+	gpc_object_cache_init(&space->cache, NULL);
+	space->primary = context->device->primary;
 	gpc_fence_init(&space->fence);
 	if (gpc_host_range_find(context, &range)) {
 		uint64_t skipped = range.room > 4 * SKIPPED ? SKIPPED : 0;
@@ -205,22 +205,24 @@ take_memory(struct gpc_request *request)
 	(void)close(fd);
 }
 
-/* Addresses, if there are none others those that were given back first. */
+/* Frees blocks whose work is done, and the addresses of the first unmappings. */
+static void
+retire(struct space *space, uint64_t unmaps)
+{
+	gpc_heap_retire(space->heap, gpc_session_work_done(space->session), unmaps);
+}
+
+/* Unmapped addresses are reused when there are no others, the oldest first. */
 static int
 reserve(struct space *space, uint64_t size, struct gpc_heap_range *range_p)
 {
-	struct gpc_heap_range oldest;
+	const uint64_t unmaps = atomic_load(&space->unmaps);
+	uint64_t reused = unmaps > DEFERRED_MAX ? unmaps - DEFERRED_MAX : 0;
 	int r = gpc_heap_reserve(space->heap, size, range_p);
-	bool more = true;
 
-	while (r != 0 && more) {
-		(void)pthread_mutex_lock(&space->held_lock);
-		more = gpc_held_take(&space->held, &oldest);
-		(void)pthread_mutex_unlock(&space->held_lock);
-		if (more) {
-			gpc_heap_give_back(space->heap, &oldest);
-			r = gpc_heap_reserve(space->heap, size, range_p);
-		}
+	while (r != 0 && reused < unmaps) {
+		retire(space, ++reused);
+		r = gpc_heap_reserve(space->heap, size, range_p);
 	}
 	return r;
 }
@@ -236,15 +238,12 @@ left(struct gpc_request *request)
 {
 	struct leaving *leaving = request->arg;
 	struct space *space = leaving->space;
-	struct gpc_heap_range oldest;
-	bool full;
+	const uint64_t unmaps = atomic_fetch_add(&space->unmaps, 1) + 1;
 
 	free(request->reply);
-	(void)pthread_mutex_lock(&space->held_lock);
-	full = gpc_held_put(&space->held, &leaving->range, &oldest);
-	(void)pthread_mutex_unlock(&space->held_lock);
-	if (full)
-		gpc_heap_give_back(space->heap, &oldest);
+	gpc_heap_unmapped(space->heap, &leaving->range, unmaps);
+	if (unmaps > DEFERRED_MAX)
+		retire(space, unmaps - DEFERRED_MAX);
 	free(leaving);
 }
 
@@ -349,38 +348,42 @@ make_there(struct space *space, struct gpc_context *context, uint64_t size, bool
 	return result == CUDA_ERROR_NOT_READY ? CUDA_ERROR_OUT_OF_MEMORY : result;
 }
 
-/* What is kept beyond so many bytes goes; whether there was any. */
-static bool
-give_back(struct space *space, struct gpc_context *context, uint64_t beyond)
+static void
+drop_cached(const struct gpc_cached *cached)
 {
-	struct gpc_kept_mapping mapping;
-	bool any = false;
+	const struct gpc_heap_range range = { (uintptr_t)cached->object, cached->bytes };
+	struct space *space = find_around(range.base);
 
-	while (gpc_kept_take_excess(&space->kept, beyond, &mapping)) {
-		cover(&mapping.range);
-		tell_unmapped(space, context, &mapping.range);
-		any = true;
-	}
-	return any;
+	cover(&range);
+	tell_unmapped(space, space->primary, &range);
 }
 
-/* Shared memory: what was kept, or new. */
+static const struct gpc_cached_kind shared_kind = {
+	.drop = drop_cached,
+	.count_max = 63,
+	.bytes_max = (uint64_t)1 << 30,
+};
+
+/* Shared memory: cached, or new. */
 static CUresult
 make_shared(struct space *space, struct gpc_context *context, uint64_t size,
 	    struct gpc_heap_range *range_p) GP_LOCKED(space->lock)
 {
-	bool waits;
+	struct gpc_cached cached = { .kind = &shared_kind,
+				     .tag = gpc_session_work_done(space->session) };
+	bool busy;
 	CUresult result;
 
 	size = (size + GRANULARITY - 1) & ~(GRANULARITY - 1);
-	if (gpc_kept_take(&space->kept, space->session, size, gpc_session_work_done(space->session),
-			  range_p, &waits))
+	if (gpc_object_cache_acquire(&space->cache, &cached, &size, &busy)) {
+		*range_p = (struct gpc_heap_range){ (uintptr_t)cached.object, size };
 		return CUDA_SUCCESS;
+	}
 	result = make_there(space, context, size, true, range_p);
 	if (result != CUDA_ERROR_OUT_OF_MEMORY)
 		return result;
-	/* The daemon counts what is kept until it is gone, which it cannot be at once. */
-	if (!give_back(space, context, 0))
+	/* The daemon counts what was cached until it is gone, which it cannot be at once. */
+	if (!gpc_object_cache_drop(&space->cache, NULL, NULL))
 		return result;
 	for (int i = 0; result == CUDA_ERROR_OUT_OF_MEMORY && i < LEAVING_TRIES; i++) {
 		gpc_guard_block();
@@ -425,12 +428,15 @@ static void
 unmake(struct space *space, struct gpc_context *context, const struct gpc_heap_range *range,
        uint64_t tag)
 {
-	const struct gpc_kept_mapping mapping = { *range, space->session, tag };
+	const struct gpc_cached cached = { .kind = &shared_kind,
+					   .object = pointer(range->base),
+					   .bytes = range->size,
+					   .tag = tag };
 	const bool is_file = drop_range(space, &space->files, range);
 	const bool shared = space->shared && !is_file;
 
-	if (shared && range->size <= KEPT_MAX && gpc_kept_put(&space->kept, &mapping)) {
-		(void)give_back(space, context, KEPT_MAX);
+	if (shared && range->size <= shared_kind.bytes_max) {
+		gpc_object_cache_put(&space->cache, &cached);
 		return;
 	}
 	cover(range);
@@ -438,12 +444,6 @@ unmake(struct space *space, struct gpc_context *context, const struct gpc_heap_r
 		tell_unmapped(space, context, range);
 	else
 		gpc_heap_give_back(space->heap, range);
-}
-
-static void
-retire(struct space *space)
-{
-	gpc_heap_retire(space->heap, gpc_session_work_done(space->session), 0);
 }
 
 /* Freed memory waits for work: which of it is done? */
@@ -460,7 +460,7 @@ static CUresult
 take_small(struct space *space, struct gpc_context *context, uint64_t size, uint64_t *address_p)
 	GP_LOCKED(space->lock)
 {
-	retire(space);
+	retire(space, 0);
 	for (int i = 0; i < GROW_TRIES; i++) {
 		uint64_t chunk = gpc_heap_chunk_size(space->heap, space);
 		struct gpc_heap_range range;

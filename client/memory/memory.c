@@ -2,12 +2,10 @@
 #include "client/memory/memory.h"
 
 #include "client/alloc/heap.h"
-#include "client/alloc/kept.h"
 #include "client/context/context.h"
 #include "client/context/fence.h"
 #include "client/memory/address.h"
 #include "client/memory/credit.h"
-#include "client/memory/keeper.h"
 #include "client/memory/memory_state.h"
 #include "client/memory/pool.h"
 #include "client/wire/session.h"
@@ -56,7 +54,8 @@ memory_create(struct gpc_session *session)
 	}
 	memory->session = session;
 	gpc_fence_init(&memory->fence);
-	gpc_kept_init(&memory->kept);
+	gpc_object_cache_init(&memory->cache, gpc_memory_cache_count);
+	(void)pthread_mutex_init(&memory->refused_lock, NULL);
 	(void)pthread_mutex_init(&memory->grow_lock, NULL);
 	memory->next = atomic_load(&memories);
 	atomic_store(&memories, memory);
@@ -79,8 +78,8 @@ memory_get(struct gpc_session *session)
 	return memory;
 }
 
-static struct gpc_memory *
-memory_of(struct gpc_context *context)
+struct gpc_memory *
+gpc_memory_from_context(struct gpc_context *context)
 {
 	return memory_get(context->scope.session);
 }
@@ -142,20 +141,39 @@ gpc_memory_settle_all(struct gpc_memory *memory, struct gpc_context *context)
 	return CUDA_SUCCESS;
 }
 
+void
+gpc_memory_unmap_now(struct gpc_memory *memory, struct gpc_context *context,
+		     const struct gpc_heap_range *range)
+{
+	const struct gp_args_gpMemoryUnmap args = { .address = range->base, .size = range->size };
+
+	/* A dead session's memory is gone as well. */
+	(void)gpc_post_gpMemoryUnmap(context, &args);
+	atomic_fetch_sub(&context->device->credit.mapped, range->size);
+	gpc_heap_unmapped(memory->heap, range, atomic_fetch_add(&memory->unmaps, 1) + 1);
+}
+
+void
+gpc_memory_return_unused(struct gpc_memory *memory, struct gpc_context *context)
+{
+	struct gpc_heap_range range;
+
+	while (gpc_heap_take_spare(memory->heap, &range))
+		gpc_memory_unmap_now(memory, context, &range);
+	(void)gpc_object_cache_drop(&memory->cache, NULL, NULL);
+	gpc_credit_forgo(memory->session);
+}
+
 /* Gives all that is free back to the daemon, and waits until it is. */
 static CUresult
 reclaim(struct gpc_memory *memory, struct gpc_context *context)
 {
-	struct gpc_heap_range range;
 	CUresult result = gpc_memory_settle_all(memory, context);
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	gpc_pool_reclaim(context->device);
-	while (gpc_heap_take_spare(memory->heap, &range))
-		gpc_memory_unmap_now(memory, context, &range);
-	gpc_memory_give_all_back(memory);
-	gpc_credit_forgo(memory->session);
+	gpc_memory_return_unused(memory, context);
 	return gpc_memory_settle_all(memory, context);
 }
 
@@ -193,7 +211,7 @@ map(struct gpc_memory *memory, struct gpc_context *context, uint64_t size,
 {
 	CUresult result;
 
-	if (gpc_memory_have_again(memory, context, size, range_p))
+	if (gpc_mapping_acquire(memory, context, size, range_p))
 		return CUDA_SUCCESS;
 	if (gpc_heap_reserve(memory->heap, size, range_p))
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -319,7 +337,7 @@ alloc_large(struct gpc_memory *memory, struct gpc_context *context, uint64_t siz
 CUresult
 gpc_memory_alloc(struct gpc_context *context, uint64_t size, uint64_t *address_p)
 {
-	struct gpc_memory *memory = memory_of(context);
+	struct gpc_memory *memory = gpc_memory_from_context(context);
 
 	/* Absurd sizes need no round trip. */
 	if (!memory || size > gpc_session_facts(memory->session)->window_size)
@@ -344,7 +362,7 @@ gpc_memory_free(struct gpc_context *context, uint64_t address)
 			  gpc_session_work_done(memory->session), &range))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (range.size != 0)
-		gpc_memory_keep(memory, context, &range);
+		gpc_mapping_release(memory, context, &range);
 	else if (gpc_heap_waiting(memory->heap) > WAITING_MAX)
 		gpc_fence_start(&memory->fence, context);
 	return CUDA_SUCCESS;
@@ -353,7 +371,7 @@ gpc_memory_free(struct gpc_context *context, uint64_t address)
 CUresult
 gpc_memory_map(struct gpc_context *context, uint64_t size, struct gpc_heap_range *range_p)
 {
-	struct gpc_memory *memory = memory_of(context);
+	struct gpc_memory *memory = gpc_memory_from_context(context);
 
 	return memory ? map(memory, context, size, gpc_credit_take, range_p)
 		      : CUDA_ERROR_OUT_OF_MEMORY;
@@ -362,23 +380,14 @@ gpc_memory_map(struct gpc_context *context, uint64_t size, struct gpc_heap_range
 void
 gpc_memory_unmap(struct gpc_context *context, const struct gpc_heap_range *range)
 {
-	gpc_memory_keep(memory_of(context), context, range);
-}
-
-CUresult
-gpc_memory_refuse_to_keep(struct gpc_context *context, uint64_t base)
-{
-	struct gpc_memory *memory = memory_of(context);
-
-	return memory && gpc_kept_refuse(&memory->kept, base) == 0 ? CUDA_SUCCESS
-								   : CUDA_ERROR_OUT_OF_MEMORY;
+	gpc_mapping_release(gpc_memory_from_context(context), context, range);
 }
 
 CUresult
 gpc_memory_take_addresses(struct gpc_context *context, uint64_t size,
 			  struct gpc_heap_range *range_p)
 {
-	struct gpc_memory *memory = memory_of(context);
+	struct gpc_memory *memory = gpc_memory_from_context(context);
 
 	return memory && gpc_heap_reserve(memory->heap, size, range_p) == 0
 		       ? CUDA_SUCCESS
@@ -389,13 +398,13 @@ gpc_memory_take_addresses(struct gpc_context *context, uint64_t size,
 void
 gpc_memory_give_addresses(struct gpc_context *context, const struct gpc_heap_range *range)
 {
-	gpc_heap_give_back(memory_of(context)->heap, range);
+	gpc_heap_give_back(gpc_memory_from_context(context)->heap, range);
 }
 
 void
 gpc_memory_poll(struct gpc_context *context)
 {
-	struct gpc_memory *memory = memory_of(context);
+	struct gpc_memory *memory = gpc_memory_from_context(context);
 
 	if (!memory)
 		return;
@@ -403,28 +412,10 @@ gpc_memory_poll(struct gpc_context *context)
 	gpc_fence_start(&memory->fence, context);
 }
 
-void
-gpc_memory_take_answer(struct gpc_context *context)
-{
-	struct gpc_memory *memory = memory_of(context);
-
-	if (memory)
-		gpc_fence_poll(&memory->fence);
-}
-
-void
-gpc_memory_keeps(struct gpc_context *context)
-{
-	struct gpc_memory *memory = memory_of(context);
-
-	if (memory)
-		gpc_memory_tell_kept(memory, context);
-}
-
 CUresult
 gpc_memory_settle(struct gpc_context *context)
 {
-	struct gpc_memory *memory = memory_of(context);
+	struct gpc_memory *memory = gpc_memory_from_context(context);
 
 	return memory ? gpc_memory_settle_all(memory, context) : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -432,23 +423,29 @@ gpc_memory_settle(struct gpc_context *context)
 CUresult
 gpc_memory_reclaim(struct gpc_context *context)
 {
-	struct gpc_memory *memory = memory_of(context);
+	struct gpc_memory *memory = gpc_memory_from_context(context);
 
 	return memory ? reclaim(memory, context) : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static bool
+is_of_device(const struct gpc_cached *cached, const void *device)
+{
+	return cached->context->device == device;
 }
 
 bool
 gpc_memory_available(struct gpc_context *context, uint64_t *bytes_p)
 {
-	struct gpc_memory *memory = memory_of(context);
+	struct gpc_memory *memory = gpc_memory_from_context(context);
 
 	if (!memory)
 		return false;
 	gpc_fence_poll(&memory->fence);
 	retire(memory);
 	*bytes_p = gpc_heap_available(memory->heap, context) +
-		   gpc_kept_bytes(&memory->kept, context->device) +
-		   gpc_keepers_bytes(context->device) + gpc_credit_bytes(context->device);
+		   gpc_object_cache_bytes(&memory->cache, is_of_device, context->device) +
+		   gpc_credit_bytes(context->device);
 	return true;
 }
 
@@ -468,7 +465,7 @@ first_chunk(struct gpc_memory *memory, struct gpc_context *context)
 CUresult
 gpc_memory_prepare_context(struct gpc_context *context, struct gp_args_gpContextCreate *args)
 {
-	struct gpc_memory *memory = memory_of(context);
+	struct gpc_memory *memory = gpc_memory_from_context(context);
 	uint64_t size = memory ? first_chunk(memory, context) : 0;
 	struct gpc_heap_range range;
 
@@ -484,7 +481,7 @@ gpc_memory_context_made(struct gpc_context *context, const struct gp_args_gpCont
 			bool success)
 {
 	const struct gpc_heap_range range = { .base = args->heap, .size = args->heap_size };
-	struct gpc_memory *memory = memory_of(context);
+	struct gpc_memory *memory = gpc_memory_from_context(context);
 
 	if (!memory || range.size == 0)
 		return;
@@ -505,5 +502,5 @@ gpc_memory_forget_context(struct gpc_context *context)
 	while (memory && gpc_heap_take_any(memory->heap, context, &range))
 		gpc_memory_unmap_now(memory, context, &range);
 	if (memory)
-		gpc_memory_give_all_back(memory);
+		(void)gpc_object_cache_drop(&memory->cache, NULL, NULL);
 }

@@ -40,9 +40,7 @@ CUresult gpc_memory_map(struct gpc_context *context, uint64_t size, struct gpc_h
 void gpc_memory_unmap(struct gpc_context *context, const struct gpc_heap_range *range);
 /* Asks how far the work is, and takes the answer to what was asked before. */
 void gpc_memory_poll(struct gpc_context *context);
-/* Takes the answer that has come, and asks nothing. */
-void gpc_memory_take_answer(struct gpc_context *context);
-/* Something is kept (keeper.h): the daemon is told, and may want it back. */
+/* Something may be cached: the daemon may recall it (memory_cache.h). */
 void gpc_memory_keeps(struct gpc_context *context);
 /* So many bytes more are kept of the device's memory, or (modulo 2^64) less. */
 void gpc_memory_count_kept(struct gpc_device *device, uint64_t more);

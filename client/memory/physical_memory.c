@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/memory/physical_memory.h"
 
-#include "client/base/container.h"
 #include "client/context/context.h"
 #include "client/host/host_block.h"
 #include "client/memory/credit.h"
 #include "client/memory/ipc_memory.h"
 #include "client/memory/memory.h"
+#include "client/memory/memory_cache.h"
 #include "client/wire/session.h"
 #include "gpc_calls.h"
 #include "transport/shm/sealed_memory.h"
@@ -126,27 +126,16 @@ drop(struct gpc_physical *allocation)
 }
 
 static void
-drop_kept(struct gpc_kept_object *object)
+drop_cached(const struct gpc_cached *cached)
 {
-	drop(GPC_CONTAINER(object, struct gpc_physical, kept));
-}
-
-static bool
-has_size(const struct gpc_kept_object *object, const void *size)
-{
-	return object->bytes == *(const uint64_t *)size;
+	drop(cached->object);
 }
 
 /* The primary context, in whose name all is done, says of which device it is. */
-static struct gpc_keeper keeper = GPC_KEEPER(drop_kept, has_size);
-
-static struct gpc_physical *
-have_again(const struct gpc_device *device, uint64_t size)
-{
-	struct gpc_kept_object *object = gpc_keeper_take(&keeper, device->primary, &size);
-
-	return object ? GPC_CONTAINER(object, struct gpc_physical, kept) : NULL;
-}
+static const struct gpc_cached_kind physical_kind = {
+	.drop = drop_cached,
+	GPC_MEMORY_CACHE_BUDGET,
+};
 
 static CUresult
 ask_for_tiles(const struct gpc_physical *allocation)
@@ -295,7 +284,7 @@ gpc_physical_create(uint64_t size, const CUmemAllocationProp *prop,
 	if (size > device->total_memory)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (!usage)
-		allocation = have_again(device, size);
+		allocation = gpc_memory_cache_acquire(&physical_kind, device->primary, &size);
 	if (!allocation)
 		result = obtain(device, size, usage, &allocation);
 	if (result != CUDA_SUCCESS)
@@ -416,7 +405,7 @@ gpc_physical_drop_unused(struct gpc_physical *allocation)
 	if (allocation->users > 0 || allocation->mappings > 0)
 		return;
 	if (allocation->host >= 0 || allocation->shared || gpc_physical_is_for_tiles(allocation) ||
-	    !gpc_keeper_put(&keeper, &allocation->kept, allocation->device->primary,
-			    allocation->size))
+	    !gpc_memory_cache_put(&physical_kind, allocation, allocation->device->primary,
+				  allocation->size))
 		drop(allocation);
 }

@@ -2,14 +2,13 @@
 /*
  * Physical memory of the application (cuMemCreate), which the daemon has, or, where its location is
  * the host, a file in memory of this process.  What the daemon has is kept when it has been
- * released and is mapped nowhere (keeper.h), unless it was shared.  The caller locks the calls of
- * virtual_memory.c.
+ * released and is mapped nowhere (memory_cache.h), unless it was shared.  The caller locks the
+ * calls of virtual_memory.c.
  */
 #ifndef GPC_PHYSICAL_MEMORY_H
 #define GPC_PHYSICAL_MEMORY_H
 
 #include "client/base/handle.h"
-#include "client/memory/keeper.h"
 
 #include <cuda.h>
 #include <stdbool.h>
@@ -29,7 +28,6 @@ struct gpc_physical {
 	struct gpc_ipc_share *share; /* NULL: nothing of this process opens it for others */
 	bool shared;                 /* others have it, or may have */
 	int host;                    /* the file of host memory; -1: it is the device's */
-	struct gpc_kept_object kept;
 };
 
 /* Whether such memory can be had at all. */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which host memory kernels reach, and at which addresses. */
+#include "client/alloc/heap.h"
 #include "client/host/host_block.h"
 #include "client/host/host_names.h"
+#include "client/host/host_space.h"
 #include "protocol/image_info.h"
 #include "tests/unit/client/mirror_fixture.h"
 
@@ -353,6 +355,28 @@ senseless_questions_are_refused(void **state)
 	CU(gpc_cuMemFreeHost(host));
 }
 
+static bool
+overlap(const struct gpc_heap_range *a, const struct gpc_heap_range *b)
+{
+	return a->base < b->base + b->size && b->base < a->base + a->size;
+}
+
+static void
+addresses_are_reused_last_when_they_have_been_unmapped(void **state)
+{
+	struct gpc_heap_range first, next;
+	int count = 0;
+
+	CU(gpc_host_space_map(fake.context, 100 * FAKE_MIB, &first));
+	gpc_host_space_unmap(fake.context, &first);
+	do {
+		CU(gpc_host_space_map(fake.context, 100 * FAKE_MIB, &next));
+		gpc_host_space_unmap(fake.context, &next);
+		count++;
+	} while (!overlap(&first, &next) && count < 10);
+	assert_in_range(count, 4, 9);
+}
+
 int
 main(void)
 {
@@ -371,6 +395,7 @@ main(void)
 		TEST(parameters_name_registered_memory_as_the_program_does),
 		TEST(registered_memory_may_be_gone_before_it_is_unregistered),
 		TEST(past_the_quota_kernels_reach_no_more),
+		TEST(addresses_are_reused_last_when_they_have_been_unmapped),
 		TEST(senseless_questions_are_refused),
 	};
 
