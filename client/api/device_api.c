@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CUDA driver API: devices. */
-#include "client/api/asked.h"
+#include "client/base/query_cache.h"
 #include "client/context/context.h"
 #include "client/context/device.h"
 #include "client/context/reach.h"
@@ -55,37 +55,34 @@ gpc_cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId)
 	return CUDA_ERROR_INVALID_DEVICE;
 }
 
-/* Each question once. */
 CUresult
 gpc_cuDeviceGetTexture1DLinearMaxWidth(size_t *maxWidthInElements, CUarray_format format,
 				       unsigned numChannels, CUdevice dev)
 {
+	static struct gpc_query_cache cache = GPC_QUERY_CACHE(64);
 	struct gp_args_cuDeviceGetTexture1DLinearMaxWidth args = { .format = (int32_t)format,
 								   .numChannels = numChannels };
 	struct gp_reply_cuDeviceGetTexture1DLinearMaxWidth reply;
-	struct gpc_asked asked = {
-		.call = GP_CALL_cuDeviceGetTexture1DLinearMaxWidth,
-		.words = { (uint32_t)format, numChannels },
-	};
-	uint64_t words[GPC_ASKED_WORDS] = { 0 };
-	struct gpc_device *device;
-	CUresult result = gpc_device_enter(dev, &device);
+	struct {
+		struct gpc_device *device;
+		CUarray_format format;
+		unsigned int channels;
+	} query = { NULL, format, numChannels };
+	CUresult result = gpc_device_enter(dev, &query.device);
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!maxWidthInElements)
 		return CUDA_ERROR_INVALID_VALUE;
-	asked.device = device;
-	if (!gpc_asked_find(&asked, words)) {
-		args.dev = device->remote;
-		result =
-			gpc_wait_cuDeviceGetTexture1DLinearMaxWidth(device->primary, &args, &reply);
+	if (!gpc_query_cache_find(&cache, &query, sizeof(query), &reply, sizeof(reply))) {
+		args.dev = query.device->remote;
+		result = gpc_wait_cuDeviceGetTexture1DLinearMaxWidth(query.device->primary, &args,
+								     &reply);
 		if (result != CUDA_SUCCESS)
 			return result;
-		words[0] = reply.maxWidthInElements;
-		gpc_asked_keep(&asked, words);
+		gpc_query_cache_put(&cache, &query, sizeof(query), &reply, sizeof(reply));
 	}
-	*maxWidthInElements = (size_t)words[0];
+	*maxWidthInElements = reply.maxWidthInElements;
 	return CUDA_SUCCESS;
 }
 

@@ -4,8 +4,8 @@
 #include "client/api/green.h"
 
 #include "base/lock.h"
-#include "client/api/asked.h"
-#include "client/code/answers.h"
+#include "client/base/query_cache.h"
+#include "client/code/shape.h"
 #include "client/context/device.h"
 #include "client/context/object.h"
 #include "client/stream/event.h"
@@ -81,18 +81,33 @@ gpc_green_enter(CUgreenCtx hCtx, struct gpc_green **green_p)
 	return *green_p ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
+struct query {
+	const struct gpc_device *device;
+	uint64_t green;    /* the number of a green context, never used twice; 0: of the session */
+	uint64_t revision; /* of the session */
+	uint32_t call;     /* 0: the reply is not stored */
+	uint32_t flags, wanted, groups;
+};
+
+static struct gpc_query_cache cache = GPC_QUERY_CACHE(64);
+
 /* A green context stays as it is; what the session has changes with its share, which the daemon
- * then tells. */
+ * then reports. */
 static bool
-is_answered(const struct gpc_device *device, struct gpc_asked *asked,
-	    uint64_t words[GPC_ASKED_WORDS])
+query_find(struct query *query, void *reply, size_t size)
 {
-	asked->device = device;
-	if (asked->of == 0 && !gpc_answers_watch(device->primary))
-		asked->call = 0; /* nor is it kept */
-	if (asked->of == 0)
-		asked->revision = gpc_session_revision(device->session);
-	return asked->call && gpc_asked_find(asked, words);
+	if (query->green == 0 && !gpc_share_watch(query->device->primary))
+		query->call = 0;
+	if (query->green == 0)
+		query->revision = gpc_session_revision(query->device->session);
+	return query->call && gpc_query_cache_find(&cache, query, sizeof(*query), reply, size);
+}
+
+static void
+query_put(const struct query *query, const void *reply, size_t size)
+{
+	if (query->call)
+		gpc_query_cache_put(&cache, query, sizeof(*query), reply, size);
 }
 
 /* green NULL: what the session has of the device. */
@@ -102,22 +117,19 @@ ask(const struct gpc_device *device, const struct gpc_context *green, CUdevResou
 	struct gp_args_gpResource args = { .device = device->remote };
 	struct gp_reply_gpResource reply;
 	struct inside inside = { .magic = MAGIC, .device = device->ordinal };
-	struct gpc_asked asked = { .call = GP_CALL_gpResource, .of = green ? green->number : 0 };
-	uint64_t words[GPC_ASKED_WORDS] = { 0 };
-	CUresult result = CUDA_SUCCESS;
+	struct query query = { .device = device,
+			       .green = green ? green->number : 0,
+			       .call = GP_CALL_gpResource };
+	CUresult result;
 
 	args.source = inside.source = green ? green->handle.id : 0;
-	if (!is_answered(device, &asked, words)) {
+	if (!query_find(&query, &reply, sizeof(reply))) {
 		result = gpc_wait_gpResource(device->primary, &args, &reply);
 		if (result != CUDA_SUCCESS)
 			return result;
-		words[0] = reply.count;
-		words[1] = reply.least;
-		words[2] = reply.alignment;
-		gpc_asked_keep(&asked, words);
+		query_put(&query, &reply, sizeof(reply));
 	}
-	fill(resource, &inside, (unsigned int)words[0], (unsigned int)words[1],
-	     (unsigned int)words[2]);
+	fill(resource, &inside, reply.count, reply.least, reply.alignment);
 	return CUDA_SUCCESS;
 }
 
@@ -171,31 +183,6 @@ gpc_cuGreenCtxGetDevResource(CUgreenCtx hCtx, CUdevResource *resource, CUdevReso
 	return ask(green->context->device, green->context, resource);
 }
 
-static void
-keep_split(const struct gpc_asked *asked, const struct gp_reply_gpResourceSplit *reply)
-{
-	const uint64_t words[GPC_ASKED_WORDS] = { reply->made,          reply->count,
-						  reply->least,         reply->alignment,
-						  reply->rest_count,    reply->rest_least,
-						  reply->rest_alignment };
-
-	gpc_asked_keep(asked, words);
-}
-
-static void
-split_again(const uint64_t words[GPC_ASKED_WORDS], struct gp_reply_gpResourceSplit *reply)
-{
-	*reply = (struct gp_reply_gpResourceSplit){
-		.made = (uint32_t)words[0],
-		.count = (uint32_t)words[1],
-		.least = (uint32_t)words[2],
-		.alignment = (uint32_t)words[3],
-		.rest_count = (uint32_t)words[4],
-		.rest_least = (uint32_t)words[5],
-		.rest_alignment = (uint32_t)words[6],
-	};
-}
-
 /* A split that is to be made, or one that has been. */
 static CUresult
 split(struct inside *inside, unsigned int groups, struct gp_reply_gpResourceSplit *reply)
@@ -207,24 +194,24 @@ split(struct inside *inside, unsigned int groups, struct gp_reply_gpResourceSpli
 		.wanted = inside->wanted,
 		.groups = groups,
 	};
-	struct gpc_asked asked = {
+	struct query query = {
+		.device = device,
 		.call = inside->source ? 0 : GP_CALL_gpResourceSplit,
-		.words = { inside->flags, inside->wanted, groups },
+		.flags = inside->flags,
+		.wanted = inside->wanted,
+		.groups = groups,
 	};
-	uint64_t words[GPC_ASKED_WORDS] = { 0 };
 	CUresult result = CUDA_SUCCESS;
 
 	if (!device)
 		return CUDA_ERROR_INVALID_VALUE;
 	args.device = device->remote;
-	if (is_answered(device, &asked, words)) {
-		split_again(words, reply);
-	} else {
+	if (!query_find(&query, reply, sizeof(*reply))) {
 		result = gpc_wait_gpResourceSplit(device->primary, &args, reply);
 		if (result == CUDA_SUCCESS && reply->made > GROUPS_MAX)
 			return gpc_reply_malformed(device->primary);
 		if (result == CUDA_SUCCESS)
-			keep_split(&asked, reply);
+			query_put(&query, reply, sizeof(*reply));
 	}
 	if (result == CUDA_SUCCESS)
 		inside->groups = reply->made;

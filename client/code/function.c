@@ -499,7 +499,7 @@ set_cache(struct gpc_function *function, struct gpc_context *context, CUfunc_cac
 		return CUDA_ERROR_INVALID_VALUE;
 	args.hfunc = GP_KERNEL(function->image->handle.id, function->index);
 	result = gpc_post_cuFuncSetCacheConfig(context, &args);
-	gpc_answers_forget(function->image);
+	atomic_fetch_add(&function->image->cache_changes, 1);
 	return result;
 }
 

@@ -38,7 +38,7 @@ gpc_image_free(struct gpc_image *image)
 {
 	gpc_image_loading_free(image->loading);
 	gpc_function_list_fini(&image->kernels);
-	gpc_answers_fini(&image->answers);
+	gpc_query_cache_fini(&image->answers);
 	while (image->globals) {
 		struct gpc_image_global *next = image->globals->next;
 
@@ -63,6 +63,7 @@ gpc_image_create(struct gpc_context *context)
 		return NULL;
 	image->device = context->device;
 	pthread_mutex_init(&image->lock, NULL);
+	image->answers = (struct gpc_query_cache)GPC_QUERY_CACHE(GPC_IMAGE_ANSWERS_MAX);
 	if (gpc_handle_add(GPC_KIND_IMAGE, &image->handle) == 0)
 		return image;
 	gpc_image_free(image);

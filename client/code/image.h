@@ -11,7 +11,7 @@
 #define GPC_IMAGE_H
 
 #include "client/base/handle.h"
-#include "client/code/answers.h"
+#include "client/base/query_cache.h"
 #include "client/code/function.h"
 #include "client/code/function_list.h"
 #include "client/context/context.h"
@@ -24,6 +24,8 @@
 #include <stdlib.h>
 
 struct gpc_image_global;
+
+#define GPC_IMAGE_ANSWERS_MAX 4096
 
 #define GPC_SHA256_SIZE 32
 
@@ -73,7 +75,8 @@ struct gpc_image {
 	struct gp_image_variables *variables; /* as the image itself says */
 	struct gpc_function_list kernels;     /* CUkernel objects */
 	struct gpc_image_global *globals;
-	struct gpc_answers answers;
+	struct gpc_query_cache answers;                    /* about its kernels (shape.h) */
+	atomic_uint_fast64_t cache_changes;                /* of the preferred cache of a kernel */
 	struct gpc_reference *references;                  /* client/copy/reference.c's */
 	const struct gpc_reference_calls *reference_calls; /* NULL: there are none */
 	pthread_mutex_t lock;

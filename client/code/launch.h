@@ -3,7 +3,6 @@
 #ifndef GPC_LAUNCH_H
 #define GPC_LAUNCH_H
 
-#include "client/code/answers.h"
 #include "protocol/enc.h"
 
 #include <cuda.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each distinct question is asked once (answers.h). */
+/* Each distinct question is asked once (client/base/query_cache.h). */
 #include "client/code/function.h"
 #include "client/code/image.h"
 #include "client/code/launch.h"
@@ -32,7 +32,7 @@ struct candidate {
 	uint64_t shared;
 	int blocks;
 	bool known;
-	uint64_t revision;
+	struct gpc_question question;
 };
 
 static CUresult
@@ -59,35 +59,23 @@ question_of(struct gpc_question *question, const struct subject *subject,
 }
 
 static void
-question_of_blocks(struct gpc_question *question, const struct subject *subject,
-		   const struct candidate *candidate, unsigned int flags)
-{
-	gpc_launch_question_blocks(question, subject->context, subject->function, candidate->size,
-				   candidate->shared, flags);
-}
-
-static void
 find(const struct subject *subject, struct candidate *candidate, unsigned int flags)
 {
-	struct gpc_question question;
 	uint64_t answer = 0;
 
-	question_of_blocks(&question, subject, candidate, flags);
-	candidate->known = gpc_answers_find(subject->function->image, &question, &answer,
-					    &candidate->revision);
+	gpc_launch_question_blocks(&candidate->question, subject->context, subject->function,
+				   candidate->size, candidate->shared, flags);
+	candidate->known =
+		gpc_question_find(subject->function->image, &candidate->question, &answer);
 	candidate->blocks = (int)answer;
 }
 
 static void
-keep(const struct subject *subject, struct candidate *candidate, unsigned int flags, int blocks)
+keep(const struct subject *subject, struct candidate *candidate, int blocks)
 {
-	struct gpc_question question;
-
 	candidate->blocks = blocks;
 	candidate->known = true;
-	question_of_blocks(&question, subject, candidate, flags);
-	gpc_answers_keep(subject->function->image, &question, (uint32_t)blocks,
-			 candidate->revision);
+	gpc_question_put(subject->function->image, &candidate->question, (uint32_t)blocks);
 }
 
 static CUresult
@@ -108,7 +96,7 @@ ask_one(const struct subject *subject, struct candidate *candidate, unsigned int
 	result = gpc_wait_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(subject->context,
 									       &args, &reply);
 	if (result == CUDA_SUCCESS)
-		keep(subject, candidate, flags, reply.numBlocks);
+		keep(subject, candidate, reply.numBlocks);
 	return result;
 }
 
@@ -144,7 +132,7 @@ ask_all(const struct subject *subject, struct candidate *candidates, size_t coun
 	asked = 0;
 	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++) {
 		if (!candidates[i].known)
-			keep(subject, &candidates[i], flags, (int)blocks[asked++]);
+			keep(subject, &candidates[i], (int)blocks[asked++]);
 	}
 	return result;
 }
@@ -178,7 +166,6 @@ gpc_cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize, CUfunction 
 	struct gp_reply_cuOccupancyAvailableDynamicSMemPerBlock reply;
 	struct gpc_question question;
 	struct subject subject;
-	uint64_t revision;
 	CUresult result = enter(func, &subject);
 
 	if (result != CUDA_SUCCESS)
@@ -186,15 +173,13 @@ gpc_cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize, CUfunction 
 	if (!dynamicSmemSize)
 		return CUDA_ERROR_INVALID_VALUE;
 	question_of(&question, &subject, GPC_QUESTION_SHARED, words, 2);
-	if (!gpc_answers_find(subject.function->image, &question, &reply.dynamicSmemSize,
-			      &revision)) {
+	if (!gpc_question_find(subject.function->image, &question, &reply.dynamicSmemSize)) {
 		args.func = subject.kernel;
 		result = gpc_wait_cuOccupancyAvailableDynamicSMemPerBlock(subject.context, &args,
 									  &reply);
 		if (result != CUDA_SUCCESS)
 			return result;
-		gpc_answers_keep(subject.function->image, &question, reply.dynamicSmemSize,
-				 revision);
+		gpc_question_put(subject.function->image, &question, reply.dynamicSmemSize);
 	}
 	*dynamicSmemSize = reply.dynamicSmemSize;
 	return CUDA_SUCCESS;
@@ -345,23 +330,22 @@ is_lasting(CUresult result)
 
 static void
 keep_clusters(struct gpc_image *image, const struct gpc_question *question, CUresult result,
-	      int value, uint64_t revision)
+	      int value)
 {
 	if (is_lasting(result))
-		gpc_answers_keep(image, question, (uint64_t)result << 32 | (uint32_t)value,
-				 revision);
+		gpc_question_put(image, question, (uint64_t)result << 32 | (uint32_t)value);
 }
 
 /* What a row's clusters are known by, from one block on. */
 static void
 keep_row(struct gpc_image *image, struct gpc_question question,
-	 const struct gp_occupancy_clusters *answers, uint64_t revision)
+	 const struct gp_occupancy_clusters *answers)
 {
 	for (uint32_t i = 0; i < ROW_MAX; i++) {
 		question.words[GPC_QUESTION_CLUSTER] = i + 1;
 		question.words[GPC_QUESTION_GRID] = i + 1;
 		keep_clusters(image, &question, (CUresult)le32toh(answers[i].result),
-			      (int)le32toh(answers[i].clusters), revision);
+			      (int)le32toh(answers[i].clusters));
 	}
 }
 
@@ -399,7 +383,6 @@ struct clusters {
 	const CUlaunchConfig *config;
 	struct gpc_launch_attributes attributes;
 	struct gpc_question question;
-	uint64_t revision;
 	bool watched;
 };
 
@@ -414,14 +397,14 @@ ask(const struct subject *subject, const struct clusters *clusters, int *value)
 	    ask_row(subject, clusters->config, &clusters->attributes, answers) == CUDA_SUCCESS) {
 		const struct gp_occupancy_clusters *mine = &answers[clusters->config->gridDimX - 1];
 
-		keep_row(image, clusters->question, answers, clusters->revision);
+		keep_row(image, clusters->question, answers);
 		*value = (int)le32toh(mine->clusters);
 		return (CUresult)le32toh(mine->result);
 	}
 	result = ask_clusters(subject, clusters->what, clusters->config, &clusters->attributes,
 			      value);
 	if (clusters->watched)
-		keep_clusters(image, &clusters->question, result, *value, clusters->revision);
+		keep_clusters(image, &clusters->question, result, *value);
 	return result;
 }
 
@@ -442,12 +425,11 @@ answer_clusters(unsigned int what, int *value, CUfunction func, const CUlaunchCo
 	result = gpc_launch_attributes_encode(config, &clusters.attributes);
 	if (result != CUDA_SUCCESS)
 		return result;
+	clusters.watched = gpc_share_watch(subject.context);
 	gpc_launch_question(&clusters.question, GPC_QUESTION_CLUSTERS + what, subject.context,
 			    subject.function);
 	gpc_launch_question_shape(&clusters.question, config, &clusters.attributes);
-	clusters.watched = gpc_answers_watch(subject.context);
-	if (gpc_answers_find(subject.function->image, &clusters.question, &answer,
-			     &clusters.revision)) {
+	if (gpc_question_find(subject.function->image, &clusters.question, &answer)) {
 		told = (int)(uint32_t)answer;
 		result = (CUresult)(answer >> 32);
 	} else {

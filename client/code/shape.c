@@ -2,22 +2,46 @@
 #include "client/code/shape.h"
 
 #include "client/base/stats.h"
-#include "client/code/image.h"
 #include "client/context/device.h"
+#include "client/wire/session.h"
 #include "gpc_calls.h"
 #include "protocol/image_info.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+bool
+gpc_share_watch(struct gpc_context *context)
+{
+	const struct gp_args_gpShareWatch args = { 0 };
+	struct gpc_session *session = context->scope.session;
+
+	if (gpc_session_is_watched(session))
+		return true;
+	/* Twice does no harm; and nobody believes that it is posted before it is. */
+	if (gpc_post_gpShareWatch(context, &args) != CUDA_SUCCESS)
+		return false;
+	gpc_session_set_watched(session);
+	return true;
+}
+
+static void
+question_init(struct gpc_question *question, enum gpc_question_what what,
+	      const struct gpc_context *context, const struct gpc_image *image)
+{
+	memset(question, 0, sizeof(*question));
+	question->revision =
+		gpc_session_revision(image->device->session) + atomic_load(&image->cache_changes);
+	question->what = what;
+	question->device = context->device->ordinal;
+}
+
 void
 gpc_launch_question(struct gpc_question *question, enum gpc_question_what what,
 		    const struct gpc_context *context, const struct gpc_function *function)
 {
-	memset(question, 0, sizeof(*question));
-	question->what = what;
+	question_init(question, what, context, function->image);
 	question->kernel = function->index;
-	question->device = context->device->ordinal;
 	for (unsigned int i = 0; i < GPC_QUESTION_SETTINGS; i++) {
 		const unsigned int attribute = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES + i;
 
@@ -88,7 +112,7 @@ gpc_shape_begin(struct gpc_shape_check *check, struct gpc_context *context,
 	/* Any grid, and what is only preferred refuses none. */
 	memset(check->question.words + GPC_QUESTION_GRID, 0, 4 * sizeof(uint32_t));
 	check->question.words[GPC_QUESTION_GRID] = source;
-	if (!gpc_answers_find(function->image, &check->question, &accepted, &check->revision))
+	if (!gpc_question_find(function->image, &check->question, &accepted))
 		return;
 	check->needed = !divides(attributes->cluster, config) ||
 			(attributes->cooperative && check->blocks > accepted);
@@ -98,7 +122,7 @@ gpc_shape_begin(struct gpc_shape_check *check, struct gpc_context *context,
 struct asked {
 	struct gpc_question question;
 	struct gpc_request request;
-	uint64_t answer, revision;
+	uint64_t answer;
 	bool known;
 };
 
@@ -116,8 +140,7 @@ ask_blocks(const struct gpc_shape_check *check, struct asked *asked)
 	*asked = (struct asked){ 0 };
 	gpc_launch_question_blocks(&asked->question, check->context, function, (int)check->threads,
 				   check->shared, 0);
-	asked->known = gpc_answers_find(function->image, &asked->question, &asked->answer,
-					&asked->revision);
+	asked->known = gpc_question_find(function->image, &asked->question, &asked->answer);
 	return asked->known ? CUDA_SUCCESS
 			    : gpc_start_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
 				      check->context, &args, &asked->request);
@@ -131,11 +154,10 @@ ask_multiprocessors(const struct gpc_shape_check *check, struct asked *asked)
 						 .source = check->source };
 
 	*asked = (struct asked){ 0 };
-	asked->question.what = GPC_QUESTION_MULTIPROCESSORS;
-	asked->question.device = device->ordinal;
+	question_init(&asked->question, GPC_QUESTION_MULTIPROCESSORS, check->context,
+		      check->function->image);
 	asked->question.words[0] = check->source;
-	asked->known = gpc_answers_find(check->function->image, &asked->question, &asked->answer,
-					&asked->revision);
+	asked->known = gpc_question_find(check->function->image, &asked->question, &asked->answer);
 	return asked->known ? CUDA_SUCCESS
 			    : gpc_start_gpResource(check->context, &args, &asked->request);
 }
@@ -155,8 +177,7 @@ take_number(const struct gpc_shape_check *check, struct asked *asked)
 	number = (int32_t)gp_dec_u32(&dec);
 	if (result == CUDA_SUCCESS && !dec.bad && number >= 0) {
 		asked->answer = (uint64_t)number;
-		gpc_answers_keep(check->function->image, &asked->question, asked->answer,
-				 asked->revision);
+		gpc_question_put(check->function->image, &asked->question, asked->answer);
 	}
 	free(asked->request.reply);
 }
@@ -169,7 +190,7 @@ most_together(const struct gpc_shape_check *check)
 	CUresult result;
 	bool wait;
 
-	if (!gpc_answers_watch(check->context) || ask_blocks(check, &blocks) != CUDA_SUCCESS)
+	if (!gpc_share_watch(check->context) || ask_blocks(check, &blocks) != CUDA_SUCCESS)
 		return 0;
 	result = ask_multiprocessors(check, &multiprocessors);
 	wait = !blocks.known || (result == CUDA_SUCCESS && !multiprocessors.known);
@@ -193,13 +214,13 @@ gpc_shape_ask(struct gpc_shape_check *check)
 	most = most_together(check);
 	check->needed = check->blocks > most;
 	if (!check->needed)
-		gpc_answers_keep(check->function->image, &check->question, most, check->revision);
+		gpc_question_put(check->function->image, &check->question, most);
 }
 
 void
 gpc_shape_accepted(const struct gpc_shape_check *check)
 {
-	gpc_answers_keep(check->function->image, &check->question, check->blocks, check->revision);
+	gpc_question_put(check->function->image, &check->question, check->blocks);
 }
 
 CUresult

@@ -2,75 +2,30 @@
 /*
  * Tensor maps (cuTensorMap*), the descriptors by which kernels of compute capability 9.0 and later
  * move tiles.  The driver alone knows their bits, so the daemon is asked, once for each shape: the
- * first eight bytes of a map are the tensor's address, and the others do not depend on it.  The
- * shapes asked for are kept here, at most KEPT_MAX of them, for all contexts.  Any thread may call.
+ * first eight bytes of a map are the tensor's address, and the others do not depend on it.  Any
+ * thread may call.
  */
-#include "base/lock.h"
+#include "client/base/query_cache.h"
 #include "client/context/context.h"
 #include "client/context/device.h"
 #include "gpc_calls.h"
 #include "protocol/tensor_shape.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
 
 enum {
-	KEPT_MAX = 1024,
 	ADDRESS_ALIGNMENT = 16, /* of a tensor */
 	/* What of an address a shape may depend on: how it is aligned. */
 	ADDRESS_BITS = 0xff,
 };
 
-struct key {
+struct query {
 	const struct gpc_device *device;
 	struct gp_tensor_shape shape; /* the address: its ADDRESS_BITS alone */
 };
 
-struct kept {
-	struct key key;
-	CUtensorMap map;
-	UT_hash_handle hh; /* in the order in which they came */
-};
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct kept *all_kept GP_GUARDED_BY(lock);
-
-static bool
-find_kept(const struct key *key, CUtensorMap *map)
-{
-	const struct kept *kept;
-
-	pthread_mutex_lock(&lock);
-	HASH_FIND(hh, all_kept, key, sizeof(*key), kept);
-	if (kept)
-		*map = kept->map;
-	pthread_mutex_unlock(&lock);
-	return kept;
-}
-
-/* Without memory nothing is kept. */
-static void
-keep(const struct key *key, const CUtensorMap *map)
-{
-	struct kept *kept = aligned_alloc(_Alignof(struct kept), sizeof(*kept));
-	struct kept *other;
-
-	if (!kept)
-		return;
-	*kept = (struct kept){ .map = *map };
-	memcpy(&kept->key, key, sizeof(*key));
-	pthread_mutex_lock(&lock);
-	HASH_REPLACE(hh, all_kept, key, sizeof(*key), kept, other);
-	free(other);
-	if (HASH_COUNT(all_kept) > KEPT_MAX) {
-		other = all_kept;
-		HASH_DEL(all_kept, other);
-		free(other);
-	}
-	pthread_mutex_unlock(&lock);
-}
+static struct gpc_query_cache cache = GPC_QUERY_CACHE(1024);
 
 static CUresult
 ask(struct gpc_context *context, const struct gp_tensor_shape *shape, CUtensorMap *map)
@@ -98,22 +53,22 @@ encode(void *target, const struct gp_tensor_shape *shape)
 {
 	struct gpc_context *context;
 	CUtensorMap map;
-	struct key key;
+	struct query query;
 	CUresult result = gpc_enter(&context);
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!target)
 		return CUDA_ERROR_INVALID_VALUE;
-	memset(&key, 0, sizeof(key));
-	key.device = context->device;
-	key.shape = *shape;
-	key.shape.address &= ADDRESS_BITS;
-	if (!find_kept(&key, &map)) {
+	memset(&query, 0, sizeof(query));
+	query.device = context->device;
+	query.shape = *shape;
+	query.shape.address &= ADDRESS_BITS;
+	if (!gpc_query_cache_find(&cache, &query, sizeof(query), &map, sizeof(map))) {
 		result = ask(context, shape, &map);
 		if (result != CUDA_SUCCESS)
 			return result;
-		keep(&key, &map);
+		gpc_query_cache_put(&cache, &query, sizeof(query), &map, sizeof(map));
 	}
 	map.opaque[0] = shape->address;
 	memcpy(target, &map, sizeof(map));

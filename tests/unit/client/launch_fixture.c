@@ -176,6 +176,7 @@ make_image(void)
 	image->info = &fixture.info;
 	image->kernels = (struct gpc_function_list){ .kind = GPC_KIND_KERNEL, .image = image };
 	(void)pthread_mutex_init(&image->lock, NULL);
+	image->answers = (struct gpc_query_cache)GPC_QUERY_CACHE(GPC_IMAGE_ANSWERS_MAX);
 	assert_int_equal(gpc_handle_add(GPC_KIND_IMAGE, &image->handle), 0);
 	assert_true(gpc_function_list_init(&image->kernels));
 	fixture.kernel = (CUfunction)gpc_function_list_get(&image->kernels, 0)->handle.token;
@@ -202,7 +203,7 @@ tear_down_launches(void **state)
 {
 	atomic_store(&gpc_lifecycle, CUDA_ERROR_NOT_INITIALIZED);
 	gpc_function_list_fini(&fixture.image.kernels);
-	gpc_answers_fini(&fixture.image.answers);
+	gpc_query_cache_fini(&fixture.image.answers);
 	gpc_image_settings_free(fixture.image.settings);
 	gpc_handle_remove(&fixture.image.handle);
 	(void)pthread_mutex_destroy(&fixture.image.lock);
