@@ -14,7 +14,7 @@ most 1.5 times that beside the unrelated processes. Exit status 1 if a goal is m
 
 On at least 12 processors each process of the attacker and of the victim has one of its own, as it
 would on another machine; the daemon and the unrelated processes share the others. On a smaller machine
-all share all, and the scheduler's part of the result cannot be told from the daemon's.
+all processes share all processors, and the result contains the scheduler's part, too.
 
 As root the daemon, the attacker and the victim are three users, if others can read FOLDER. Otherwise
 they are one user, which needs no token and may open any number of connections. Needs python3 only;

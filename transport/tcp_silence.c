@@ -84,7 +84,7 @@ has_unsent(int fd)
 	return ioctl(fd, SIOCOUTQ, &queued) == 0 && queued > 0;
 }
 
-/* A single unanswered probe is no sign: its answer may be on its way, or it was lost. */
+/* A single unanswered probe proves nothing: its answer may be under way, or it was lost. */
 static bool
 is_repeating(const struct tcp_info *info)
 {
