@@ -80,7 +80,9 @@ def _():
     env = environment()
     command = [sys.executable, os.path.join(FOLDER, "attack.py"), BUILD, "--driver", DRIVER, "--seconds", "2", "--turns", "1"]
     result = subprocess.run(command, env=env, capture_output=True, text=True, timeout=2 * PATIENCE, check=False)
-    rows = {words[0]: words for words in map(str.split, result.stdout.splitlines()[1:])}
+    # Before the table there may be a line about the number of processors.
+    lines = result.stdout.partition("beside ")[2].splitlines()[1:]
+    rows = {words[0]: words for words in map(str.split, lines)}
     floods = {"connections", "hello", "images", "all"}
     require(result.returncode in (0, 1) and not result.stderr and floods <= rows.keys() and len(rows) == 9, f"{result}")
     for name, (_, _, opened, failed, _, _, calls, _, _, *attempts) in rows.items():
