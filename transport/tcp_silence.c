@@ -12,9 +12,10 @@
 
 /* Probes of an idle connection, in the second half of the time. */
 #define PROBES 3
-/* The kernel counts in whole seconds, and two probes need three.  A single probe may be lost: by the
- * network, or because both ends probed at once.  The second one is then taken for an old packet if
- * its timestamp is older than that of the answer before it (seen with Linux 6.18 on loopback). */
+/* The kernel counts in whole seconds, and two probes need three.  A single probe may be lost: by
+ * the network, or because both ends probed at once.  The second one is then taken for an old packet
+ * if its timestamp is older than that of the answer before it (seen with Linux 6.18 on loopback).
+ */
 #define SECONDS_MIN 3
 /* What the kernel takes, in seconds. */
 #define PROBE_MAX_S 32767

@@ -11,8 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Lets the system probe an idle connection, so that a silent peer is found after `ms`, and after 3 s
- * at the earliest: reading then fails with ETIMEDOUT.  0: after 30 s. */
+/* Lets the system probe an idle connection, so that a silent peer is found after `ms`, and after 3
+ * s at the earliest: reading then fails with ETIMEDOUT.  0: after 30 s. */
 void gp_tcp_keep_alive(int fd, unsigned int ms);
 
 /* Lets the system end a connection whose peer has acknowledged nothing, or has kept its window

@@ -44,8 +44,8 @@ is_on_device(const struct gpc_node_params *params)
 	case CU_GRAPH_NODE_TYPE_MEMCPY:
 		return gpc_copy_3d(&copy, &params->copy) == CUDA_SUCCESS && copy.width > 0 &&
 		       !copy.dst.host && !copy.src.host && !copy.dst.array && !copy.src.array &&
-		       !(copy.dst.here && copy.src.here) &&
-		       !is_beyond(params, copy.dst.base) && !is_beyond(params, copy.src.base);
+		       !(copy.dst.here && copy.src.here) && !is_beyond(params, copy.dst.base) &&
+		       !is_beyond(params, copy.src.base);
 	default:
 		return false;
 	}
