@@ -5,12 +5,6 @@
 
 #include <sched.h>
 #include <signal.h>
-#include <stdint.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-/* The least that Linux takes. */
-#define SLICE_NS 100000
 
 /* What nobody else has run meanwhile takes less. */
 #define YIELD_NS 10000
@@ -60,40 +54,6 @@ gp_thread_start(const char *name, size_t stack_size, gp_thread_main *main, void 
 	if (!r)
 		(void)pthread_detach(thread);
 	return r;
-}
-
-/* struct sched_attr of Linux 3.14; only later C libraries declare it. */
-struct attributes {
-	uint32_t size, policy;
-	uint64_t flags;
-	int32_t nice;
-	uint32_t priority;
-	uint64_t slice, deadline, period; /* ns */
-};
-
-static void
-set_slice(uint64_t slice_ns)
-{
-	struct attributes attributes = { .size = sizeof(attributes) };
-
-	if (syscall(SYS_sched_getattr, 0, &attributes, sizeof(attributes), 0) ||
-	    attributes.policy != SCHED_OTHER)
-		return;
-	attributes.size = sizeof(attributes);
-	attributes.slice = slice_ns;
-	(void)syscall(SYS_sched_setattr, 0, &attributes, 0);
-}
-
-void
-gp_thread_shorten_slice(void)
-{
-	set_slice(SLICE_NS);
-}
-
-void
-gp_thread_reset_slice(void)
-{
-	set_slice(0);
 }
 
 bool

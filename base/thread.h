@@ -20,14 +20,6 @@ int gp_thread_start(const char *name, size_t stack_size, gp_thread_main *main, v
 int gp_thread_start_joined(pthread_t *thread_p, const char *name, size_t stack_size,
 			   gp_thread_main *main, void *arg) __attribute__((warn_unused_result));
 
-/* Asks the scheduler for short slices: the calling thread, and the threads and processes that it
- * starts, run soon after they wake up although other threads want the processor; their share of the
- * processor stays the same.  Linux 6.12 and later; no effect on earlier versions, nor on a thread
- * that is not of SCHED_OTHER. */
-void gp_thread_shorten_slice(void);
-/* Gives the calling thread slices of the usual length again: before it computes for long. */
-void gp_thread_reset_slice(void);
-
 /* Between two looks of a thread that waits for another without sleeping. */
 static inline void
 gp_pause(void)

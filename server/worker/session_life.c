@@ -217,9 +217,6 @@ execute(void *arg)
 	struct gpd_session *session = arg;
 	int r = 0;
 
-	/* Inherited by the responder.  A call waits for both, and each would wait for a whole slice
-	 * of a busy thread on its processor. */
-	gp_thread_shorten_slice();
 	if (gpd_device_enter(0) != CUDA_SUCCESS)
 		r = -EIO;
 	if (r == 0)

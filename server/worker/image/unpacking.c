@@ -3,7 +3,6 @@
 
 #include "base/clock.h"
 #include "base/lock.h"
-#include "base/thread.h"
 #include "server/worker/session/session.h"
 
 #include <errno.h>
@@ -111,7 +110,6 @@ gpd_unpacking_end(struct gpd_unpacking *unpacking)
 {
 	if (unpacking->has_turn)
 		release_turn(unpacking);
-	gp_thread_shorten_slice();
 }
 
 static void
@@ -157,10 +155,8 @@ gpd_unpacking_begin(struct gpd_unpacking *unpacking, struct gpd_session *session
 {
 	gpd_unpacking_init(unpacking, session);
 	unpacking->has_turn = size > SMALL_MAX && acquire_turn(unpacking);
-	if (size <= SMALL_MAX || (unpacking->has_turn && start(unpacking))) {
-		gp_thread_reset_slice();
+	if (size <= SMALL_MAX || (unpacking->has_turn && start(unpacking)))
 		return true;
-	}
 	gpd_unpacking_end(unpacking);
 	return false;
 }

@@ -193,49 +193,6 @@ test_threads(void **state)
 	assert_true(gp_thread_start("large", (size_t)1 << 47, look_around, &joined) < 0);
 }
 
-/* As the kernel gives them to a thread of SCHED_OTHER: sched_setattr(2). */
-struct scheduled {
-	uint32_t size, policy;
-	uint64_t flags;
-	int32_t nice;
-	uint32_t priority;
-	uint64_t slice, deadline, period;
-};
-
-static void *
-get_scheduled(void *arg)
-{
-	assert_int_equal(syscall(SYS_sched_getattr, 0, arg, sizeof(struct scheduled), 0), 0);
-	return NULL;
-}
-
-static void *
-shorten_slice(void *arg)
-{
-	pthread_t thread;
-
-	gp_thread_shorten_slice();
-	assert_int_equal(gp_thread_start_joined(&thread, "started", 0, get_scheduled, arg), 0);
-	(void)pthread_join(thread, NULL);
-	return NULL;
-}
-
-static void
-a_short_slice_is_inherited_and_changes_nothing_else(void **state)
-{
-	struct scheduled before = { 0 }, after = { 0 };
-	pthread_t thread;
-
-	(void)get_scheduled(&before);
-	assert_int_equal(gp_thread_start_joined(&thread, "short", 0, shorten_slice, &after), 0);
-	(void)pthread_join(thread, NULL);
-	assert_int_equal(after.policy, before.policy);
-	assert_int_equal(after.nice, before.nice);
-	/* Before Linux 6.12 it is 0. */
-	if (before.slice)
-		assert_int_equal(after.slice, 100000);
-}
-
 static void
 a_nap_is_no_work(void **state)
 {
@@ -257,7 +214,6 @@ main(void)
 		cmocka_unit_test(test_time_of_day_is_nothing_to_a_mutex),
 		cmocka_unit_test(test_nap),
 		cmocka_unit_test(test_threads),
-		cmocka_unit_test(a_short_slice_is_inherited_and_changes_nothing_else),
 		cmocka_unit_test(test_moved_clock),
 	};
 
