@@ -6,7 +6,7 @@ import sys
 import tempfile
 import time
 
-from harness import SOFTWARE, Configured, Daemon, as_tenant, case, main, need_software, require, run, software_env, wait_until
+from harness import PATIENCE, SOFTWARE, Configured, Daemon, as_tenant, case, main, need_software, require, run, software_env, wait_until
 from wire import Session, field, record
 
 MIB = 1 << 20
@@ -68,7 +68,9 @@ def _():
 def keeper(daemon, size, **more):
     """A client that keeps so much memory, and the number of its question."""
     session = Session(daemon.port, **more)
-    require(session.create_context() == 0 and session.map(0, size) == 0, "no memory for who keeps it")
+    require(session.create_context() == 0, "no context")
+    # Memory of another session is free a moment after the fence that follows its unmapping.
+    wait_until("there is memory to keep", lambda: session.map(0, size) == 0, PATIENCE)
     session.requests += 1
     session.send(record("gpMemoryKeep", {}, session.requests, 1))
     require(session.ask("gpFence")[0] == 0, "it is answered at once")
