@@ -8,10 +8,10 @@
 
 #define SECOND_NS UINT64_C(1000000000)
 /* How often who waits looks at a clock that has been moved. */
-#define LOOK_NS UINT64_C(1000000)
+#define POLL_NS UINT64_C(1000000)
 
-static atomic_uint_least64_t moved_ns;
-static atomic_bool moved;
+static atomic_uint_least64_t advanced_ns;
+static atomic_bool is_advanced;
 
 uint64_t
 gp_now_ns(void)
@@ -20,11 +20,11 @@ gp_now_ns(void)
 
 	(void)clock_gettime(CLOCK_MONOTONIC, &now);
 	return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec +
-	       atomic_load_explicit(&moved_ns, memory_order_relaxed);
+	       atomic_load_explicit(&advanced_ns, memory_order_relaxed);
 }
 
 uint64_t
-gp_worked_ns(void)
+gp_thread_cpu_ns(void)
 {
 	struct timespec worked;
 
@@ -51,7 +51,7 @@ gp_deadline_ms(int timeout_ms)
 }
 
 int
-gp_left_ms(int64_t deadline)
+gp_remaining_ms(int64_t deadline)
 {
 	int64_t left;
 
@@ -64,7 +64,7 @@ gp_left_ms(int64_t deadline)
 }
 
 static void
-sleep_for(uint64_t ns)
+sleep_real_ns(uint64_t ns)
 {
 	struct timespec left = { .tv_sec = (time_t)(ns / SECOND_NS),
 				 .tv_nsec = (long)(ns % SECOND_NS) };
@@ -74,28 +74,28 @@ sleep_for(uint64_t ns)
 }
 
 void
-gp_nap(uint64_t ns)
+gp_sleep_ns(uint64_t ns)
 {
 	uint64_t end, now;
 
-	if (!gp_clock_is_moved()) {
-		sleep_for(ns);
+	if (!gp_clock_is_advanced()) {
+		sleep_real_ns(ns);
 		return;
 	}
 	end = gp_now_ns() + ns;
 	while ((now = gp_now_ns()) < end)
-		sleep_for(end - now < LOOK_NS ? end - now : LOOK_NS);
+		sleep_real_ns(end - now < POLL_NS ? end - now : POLL_NS);
 }
 
 void
-gp_clock_move(uint64_t ns)
+gp_clock_advance(uint64_t ns)
 {
-	(void)atomic_fetch_add(&moved_ns, ns);
-	atomic_store(&moved, true);
+	(void)atomic_fetch_add(&advanced_ns, ns);
+	atomic_store(&is_advanced, true);
 }
 
 bool
-gp_clock_is_moved(void)
+gp_clock_is_advanced(void)
 {
-	return atomic_load_explicit(&moved, memory_order_relaxed);
+	return atomic_load_explicit(&is_advanced, memory_order_relaxed);
 }

@@ -9,18 +9,18 @@
 #include <unistd.h>
 
 /* What execve() takes is seldom more. */
-#define BLOCK_MAX ((size_t)4 << 20)
+#define ENVIRON_BLOCK_MAX ((size_t)4 << 20)
 
-static char *block;
-static size_t block_size;
+static char *environ_block;
+static size_t environ_block_size;
 
 /* Returns the bytes that were read; the caller adds the end. */
 static size_t
-read_all(int fd, char **data_p)
+file_read(int fd, char **data_p)
 {
 	size_t size = 0, room = 0;
 
-	while (room < BLOCK_MAX) {
+	while (room < ENVIRON_BLOCK_MAX) {
 		size_t more = room ? room : (size_t)16 << 10;
 		char *data = realloc(*data_p, room + more + 1);
 		ssize_t n = 1;
@@ -38,15 +38,15 @@ read_all(int fd, char **data_p)
 }
 
 static void
-read_block(void)
+block_read(void)
 {
 	int fd = getauxval(AT_SECURE) ? -1 : open("/proc/self/environ", O_RDONLY | O_CLOEXEC);
 
 	if (fd < 0)
 		return;
-	block_size = read_all(fd, &block);
-	if (block)
-		block[block_size] = '\0';
+	environ_block_size = file_read(fd, &environ_block);
+	if (environ_block)
+		environ_block[environ_block_size] = '\0';
 	(void)close(fd);
 }
 
@@ -70,6 +70,6 @@ gp_environment_get(const char *name)
 
 	if (value)
 		return value;
-	(void)pthread_once(&once, read_block);
-	return block ? gp_environment_find(block, block_size, name) : NULL;
+	(void)pthread_once(&once, block_read);
+	return environ_block ? gp_environment_find(environ_block, environ_block_size, name) : NULL;
 }

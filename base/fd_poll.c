@@ -29,7 +29,7 @@ set_has(const unsigned long *set, int fd)
 
 /* select() knows no such limit. */
 static int
-select_all(struct pollfd *pollers, nfds_t count, int timeout_ms, unsigned long *sets, size_t words,
+fds_select(struct pollfd *pollers, nfds_t count, int timeout_ms, unsigned long *sets, size_t words,
 	   int highest)
 {
 	unsigned long *readable = sets, *writable = sets + words, *failed = sets + 2 * words;
@@ -80,7 +80,7 @@ gp_fd_poll(struct pollfd *pollers, nfds_t count, int timeout_ms)
 		sets = calloc(3 * words, sizeof(*sets));
 	if (!sets)
 		return -1;
-	r = select_all(pollers, count, timeout_ms, sets, words, highest);
+	r = fds_select(pollers, count, timeout_ms, sets, words, highest);
 	error = errno;
 	if (sets != few)
 		free(sets);

@@ -5,7 +5,7 @@
 #include <time.h>
 
 void
-gp_file_limit_begin(struct gp_file_limit *limit)
+gp_sigxfsz_block(struct gp_sigxfsz *limit)
 {
 	sigset_t pending, signals;
 
@@ -18,7 +18,7 @@ gp_file_limit_begin(struct gp_file_limit *limit)
 }
 
 void
-gp_file_limit_end(const struct gp_file_limit *limit)
+gp_sigxfsz_restore(const struct gp_sigxfsz *limit)
 {
 	const struct timespec none = { 0 };
 	int error = errno;

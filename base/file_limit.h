@@ -3,27 +3,27 @@
  * Makes a file larger in a program that may have a limit for that (RLIMIT_FSIZE): past the limit
  * the call fails with EFBIG, and the program gets no SIGXFSZ, which would end it.
  *
- *	struct gp_file_limit limit;
+ *	struct gp_sigxfsz limit;
  *
- *	gp_file_limit_begin(&limit);
+ *	gp_sigxfsz_block(&limit);
  *	r = ftruncate(fd, size) ? -errno : 0;
- *	gp_file_limit_end(&limit);
+ *	gp_sigxfsz_restore(&limit);
  *
  * Threads: any; begin and end by one.
  */
-#ifndef GP_FILE_LIMIT_H
-#define GP_FILE_LIMIT_H
+#ifndef GP_SIGXFSZ_H
+#define GP_SIGXFSZ_H
 
 #include <signal.h>
 #include <stdbool.h>
 
-struct gp_file_limit {
+struct gp_sigxfsz {
 	sigset_t before;
 	bool is_pending; /* the program's own */
 };
 
-void gp_file_limit_begin(struct gp_file_limit *limit);
+void gp_sigxfsz_block(struct gp_sigxfsz *limit);
 /* Keeps errno. */
-void gp_file_limit_end(const struct gp_file_limit *limit);
+void gp_sigxfsz_restore(const struct gp_sigxfsz *limit);
 
-#endif /* GP_FILE_LIMIT_H */
+#endif /* GP_SIGXFSZ_H */

@@ -8,11 +8,11 @@
 
 #define SECOND_NS UINT64_C(1000000000)
 /* How often who waits looks at a clock that has been moved, and at a mutex. */
-#define LOOK_NS UINT64_C(1000000)
-#define LOOK_MIN_NS UINT64_C(20000)
+#define POLL_NS UINT64_C(1000000)
+#define POLL_MIN_NS UINT64_C(20000)
 
 void
-gp_lock_init_brief(pthread_mutex_t *lock)
+gp_lock_init_adaptive(pthread_mutex_t *lock)
 {
 	pthread_mutexattr_t attributes;
 
@@ -34,7 +34,7 @@ gp_cond_init(pthread_cond_t *cond)
 }
 
 static bool
-wait_for(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t ns)
+cond_wait_ns(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t ns)
 {
 	struct timespec at;
 
@@ -60,9 +60,9 @@ gp_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t at_ns)
 	while ((now = gp_now_ns()) < at_ns) {
 		uint64_t left = at_ns - now;
 
-		if (gp_clock_is_moved() && left > LOOK_NS)
-			left = LOOK_NS;
-		if (wait_for(cond, lock, left))
+		if (gp_clock_is_advanced() && left > POLL_NS)
+			left = POLL_NS;
+		if (cond_wait_ns(cond, lock, left))
 			return true;
 	}
 	return false;
@@ -71,15 +71,15 @@ gp_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t at_ns)
 bool
 gp_lock_until(pthread_mutex_t *lock, uint64_t at_ns)
 {
-	uint64_t nap = LOOK_MIN_NS;
+	uint64_t nap = POLL_MIN_NS;
 
 	while (pthread_mutex_trylock(lock)) {
 		uint64_t now = gp_now_ns();
 
 		if (now >= at_ns)
 			return false;
-		gp_nap(nap < at_ns - now ? nap : at_ns - now);
-		nap = 2 * nap < LOOK_NS ? 2 * nap : LOOK_NS;
+		gp_sleep_ns(nap < at_ns - now ? nap : at_ns - now);
+		nap = 2 * nap < POLL_NS ? 2 * nap : POLL_NS;
 	}
 	return true;
 }

@@ -55,19 +55,19 @@ int pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock) GP_LOCKED(*lo
 
 /* For one that nobody holds for longer than a system call takes: who wants it looks for it before
  * he sleeps, and so its holder need not wake anybody. */
-void gp_lock_init_brief(pthread_mutex_t *lock);
+void gp_lock_init_adaptive(pthread_mutex_t *lock);
 
 void gp_cond_init(pthread_cond_t *cond);
 
 /* For one of static storage, it is made before main() begins. */
-#define GP_COND_AT_START(cond) GP_COND_AT_START_(cond, __LINE__)
-#define GP_COND_AT_START_(cond, line) GP_COND_AT_START__(cond, line)
-#define GP_COND_AT_START__(cond, line)                                                             \
-	static void __attribute__((constructor)) gp_cond_at_start_##line(void)                     \
+#define GP_COND_CONSTRUCTOR(cond) GP_COND_CONSTRUCTOR_(cond, __LINE__)
+#define GP_COND_CONSTRUCTOR_(cond, line) GP_COND_CONSTRUCTOR__(cond, line)
+#define GP_COND_CONSTRUCTOR__(cond, line)                                                          \
+	static void __attribute__((constructor)) gp_cond_constructor_##line(void)                  \
 	{                                                                                          \
 		gp_cond_init(&(cond));                                                             \
 	}                                                                                          \
-	struct gp_cond_at_start
+	struct gp_cond_constructor
 
 /* Until somebody signals or the time is at_ns; GP_FOREVER: no limit.  false: the time is over. */
 bool gp_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t at_ns)

@@ -12,17 +12,17 @@
 #define NO_LIMIT UINT64_MAX
 
 /* The limit that one folder of a group has. */
-typedef uint64_t limit_read(const char *folder);
+typedef uint64_t limit_read_fn(const char *folder);
 
 static uint64_t
-least_of(uint64_t a, uint64_t b)
+min_u64(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
 
 /* Reads at most two numbers; "max" and negative numbers are NO_LIMIT.  Returns how many. */
 static int
-numbers_read(const char *folder, const char *name, uint64_t numbers[2])
+limit_file_read(const char *folder, const char *name, uint64_t numbers[2])
 {
 	char path[PATH_MAX + 32], words[2][24];
 	FILE *file;
@@ -41,23 +41,24 @@ numbers_read(const char *folder, const char *name, uint64_t numbers[2])
 }
 
 static uint64_t
-memory_2(const char *folder)
+memory_read_v2(const char *folder)
 {
 	uint64_t numbers[2];
 
-	return numbers_read(folder, "memory.max", numbers) > 0 ? numbers[0] : NO_LIMIT;
+	return limit_file_read(folder, "memory.max", numbers) > 0 ? numbers[0] : NO_LIMIT;
 }
 
 static uint64_t
-memory_1(const char *folder)
+memory_read_v1(const char *folder)
 {
 	uint64_t numbers[2];
 
-	return numbers_read(folder, "memory.limit_in_bytes", numbers) > 0 ? numbers[0] : NO_LIMIT;
+	return limit_file_read(folder, "memory.limit_in_bytes", numbers) > 0 ? numbers[0]
+									     : NO_LIMIT;
 }
 
 static uint64_t
-processors_get(uint64_t quota, uint64_t period)
+processors_from_quota(uint64_t quota, uint64_t period)
 {
 	if (quota == NO_LIMIT || period == NO_LIMIT || period == 0)
 		return NO_LIMIT;
@@ -65,29 +66,29 @@ processors_get(uint64_t quota, uint64_t period)
 }
 
 static uint64_t
-processors_2(const char *folder)
+processors_read_v2(const char *folder)
 {
 	uint64_t numbers[2];
 
-	return numbers_read(folder, "cpu.max", numbers) == 2
-		       ? processors_get(numbers[0], numbers[1])
+	return limit_file_read(folder, "cpu.max", numbers) == 2
+		       ? processors_from_quota(numbers[0], numbers[1])
 		       : NO_LIMIT;
 }
 
 static uint64_t
-processors_1(const char *folder)
+processors_read_v1(const char *folder)
 {
 	uint64_t quota[2], period[2];
 
-	if (numbers_read(folder, "cpu.cfs_quota_us", quota) < 1 ||
-	    numbers_read(folder, "cpu.cfs_period_us", period) < 1)
+	if (limit_file_read(folder, "cpu.cfs_quota_us", quota) < 1 ||
+	    limit_file_read(folder, "cpu.cfs_period_us", period) < 1)
 		return NO_LIMIT;
-	return processors_get(quota[0], period[0]);
+	return processors_from_quota(quota[0], period[0]);
 }
 
 /* The least limit of a group and of all groups around it that are seen. */
 static uint64_t
-group_limit(const char *root, const char *mount, const char *group, limit_read *read_limit)
+cgroup_get_limit(const char *root, const char *mount, const char *group, limit_read_fn *read_limit)
 {
 	char folder[PATH_MAX];
 	uint64_t least = NO_LIMIT;
@@ -107,7 +108,7 @@ group_limit(const char *root, const char *mount, const char *group, limit_read *
 	if (!*group)
 		folder[top] = '\0';
 	for (;;) {
-		least = least_of(least, read_limit(folder));
+		least = min_u64(least, read_limit(folder));
 		if (strlen(folder) <= (size_t)top)
 			return least;
 		*strrchr(folder, '/') = '\0';
@@ -128,7 +129,8 @@ list_has(const char *list, const char *name)
 
 /* Lines of /proc/self/cgroup are "ID:CONTROLLER,...:GROUP", without controllers in version 2. */
 static uint64_t
-limit_find(const char *root, const char *controller, limit_read *read_1, limit_read *read_2)
+cgroup_find_limit(const char *root, const char *controller, limit_read_fn *read_1,
+		  limit_read_fn *read_2)
 {
 	char path[PATH_MAX], mount[32], *line = NULL;
 	uint64_t least = NO_LIMIT;
@@ -147,11 +149,11 @@ limit_find(const char *root, const char *controller, limit_read *read_1, limit_r
 		*group++ = '\0';
 		group[strcspn(group, "\n")] = '\0';
 		if (!*list) {
-			least = least_of(least, group_limit(root, "", group, read_2));
+			least = min_u64(least, cgroup_get_limit(root, "", group, read_2));
 			/* Where version 1 has the folder's top. */
-			least = least_of(least, group_limit(root, "/unified", group, read_2));
+			least = min_u64(least, cgroup_get_limit(root, "/unified", group, read_2));
 		} else if (list_has(list, controller)) {
-			least = least_of(least, group_limit(root, mount, group, read_1));
+			least = min_u64(least, cgroup_get_limit(root, mount, group, read_1));
 		}
 	}
 	free(line);
@@ -165,7 +167,7 @@ gp_machine_memory(const char *root)
 {
 	uint64_t all = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
 
-	return least_of(all, limit_find(root, "memory", memory_1, memory_2));
+	return min_u64(all, cgroup_find_limit(root, "memory", memory_read_v1, memory_read_v2));
 }
 
 unsigned int
@@ -176,6 +178,7 @@ gp_machine_processors(const char *root)
 	long count = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set)
 								  : sysconf(_SC_NPROCESSORS_ONLN);
 
-	return (unsigned int)least_of(count > 0 ? (uint64_t)count : 1,
-				      limit_find(root, "cpu", processors_1, processors_2));
+	return (unsigned int)min_u64(
+		count > 0 ? (uint64_t)count : 1,
+		cgroup_find_limit(root, "cpu", processors_read_v1, processors_read_v2));
 }

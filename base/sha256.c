@@ -30,13 +30,13 @@ static const uint32_t constants[64] __attribute__((aligned(16))) = {
 typedef void blocks_fn(uint32_t words[8], const uint8_t *bytes, size_t count);
 
 static uint32_t
-turn(uint32_t word, unsigned int by)
+rotate_right(uint32_t word, unsigned int by)
 {
 	return word >> by | word << (32 - by);
 }
 
 static void
-expand(uint32_t w[64], const uint8_t *bytes)
+schedule_expand(uint32_t w[64], const uint8_t *bytes)
 {
 	memcpy(w, bytes, GP_SHA256_BLOCK);
 	for (int i = 0; i < 16; i++)
@@ -44,23 +44,26 @@ expand(uint32_t w[64], const uint8_t *bytes)
 	for (int i = 16; i < 64; i++) {
 		uint32_t a = w[i - 15], b = w[i - 2];
 
-		w[i] = w[i - 16] + w[i - 7] + (turn(a, 7) ^ turn(a, 18) ^ a >> 3) +
-		       (turn(b, 17) ^ turn(b, 19) ^ b >> 10);
+		w[i] = w[i - 16] + w[i - 7] + (rotate_right(a, 7) ^ rotate_right(a, 18) ^ a >> 3) +
+		       (rotate_right(b, 17) ^ rotate_right(b, 19) ^ b >> 10);
 	}
 }
 
 static void
-blocks_portable(uint32_t words[8], const uint8_t *bytes, size_t count)
+blocks_hash_portable(uint32_t words[8], const uint8_t *bytes, size_t count)
 {
 	uint32_t w[64], s[8];
 
 	for (; count > 0; count--, bytes += GP_SHA256_BLOCK) {
-		expand(w, bytes);
+		schedule_expand(w, bytes);
 		memcpy(s, words, sizeof(s));
 		for (int i = 0; i < 64; i++) {
-			uint32_t first = s[7] + (turn(s[4], 6) ^ turn(s[4], 11) ^ turn(s[4], 25)) +
+			uint32_t first = s[7] +
+					 (rotate_right(s[4], 6) ^ rotate_right(s[4], 11) ^
+					  rotate_right(s[4], 25)) +
 					 ((s[4] & s[5]) ^ (~s[4] & s[6])) + constants[i] + w[i];
-			uint32_t second = (turn(s[0], 2) ^ turn(s[0], 13) ^ turn(s[0], 22)) +
+			uint32_t second = (rotate_right(s[0], 2) ^ rotate_right(s[0], 13) ^
+					   rotate_right(s[0], 22)) +
 					  ((s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]));
 
 			memmove(s + 1, s, sizeof(s) - sizeof(s[0]));
@@ -74,11 +77,11 @@ blocks_portable(uint32_t words[8], const uint8_t *bytes, size_t count)
 
 #if defined(__x86_64__)
 
-#define WITH_SHA __attribute__((target("sha,ssse3,sse4.1")))
+#define TARGET_SHA __attribute__((target("sha,ssse3,sse4.1")))
 
 /* The instructions want the words as a, b, e, f and c, d, g, h. */
-WITH_SHA static void
-blocks_machine(uint32_t words[8], const uint8_t *bytes, size_t count)
+TARGET_SHA static void
+blocks_hash_native(uint32_t words[8], const uint8_t *bytes, size_t count)
 {
 	const __m128i swap = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);
 	__m128i low = _mm_shuffle_epi32(_mm_loadu_si128((const __m128i *)words), 0xb1);
@@ -118,26 +121,26 @@ blocks_machine(uint32_t words[8], const uint8_t *bytes, size_t count)
 }
 
 static blocks_fn *
-best(void)
+blocks_fn_select(void)
 {
 	unsigned int a, b = 0, c = 0, d;
 
 	if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(b & bit_SHA) ||
 	    !__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_SSE4_1))
-		return blocks_portable;
-	return blocks_machine;
+		return blocks_hash_portable;
+	return blocks_hash_native;
 }
 
 #elif defined(__aarch64__)
 
 #ifdef __clang__
-#define WITH_SHA __attribute__((target("sha2")))
+#define TARGET_SHA __attribute__((target("sha2")))
 #else
-#define WITH_SHA __attribute__((target("+crypto")))
+#define TARGET_SHA __attribute__((target("+crypto")))
 #endif
 
-WITH_SHA static void
-blocks_machine(uint32_t words[8], const uint8_t *bytes, size_t count)
+TARGET_SHA static void
+blocks_hash_native(uint32_t words[8], const uint8_t *bytes, size_t count)
 {
 	uint32x4_t abcd = vld1q_u32(words), efgh = vld1q_u32(words + 4);
 
@@ -166,51 +169,51 @@ blocks_machine(uint32_t words[8], const uint8_t *bytes, size_t count)
 }
 
 static blocks_fn *
-best(void)
+blocks_fn_select(void)
 {
-	return getauxval(AT_HWCAP) & HWCAP_SHA2 ? blocks_machine : blocks_portable;
+	return getauxval(AT_HWCAP) & HWCAP_SHA2 ? blocks_hash_native : blocks_hash_portable;
 }
 
 #else
 
 static blocks_fn *
-best(void)
+blocks_fn_select(void)
 {
-	return blocks_portable;
+	return blocks_hash_portable;
 }
 
 #endif
 
-static blocks_fn *blocks;
+static blocks_fn *blocks_hash;
 
 static void
-choose(void)
+blocks_hash_init(void)
 {
-	blocks = best();
+	blocks_hash = blocks_fn_select();
 }
 
-static pthread_once_t chosen = PTHREAD_ONCE_INIT;
+static pthread_once_t blocks_hash_once = PTHREAD_ONCE_INIT;
 
 void
-gp_sha256_portable(void)
+gp_sha256_use_portable(void)
 {
-	(void)pthread_once(&chosen, choose);
-	blocks = blocks_portable;
+	(void)pthread_once(&blocks_hash_once, blocks_hash_init);
+	blocks_hash = blocks_hash_portable;
 }
 
 void
-gp_sha256_begin(struct gp_sha256 *state)
+gp_sha256_init(struct gp_sha256 *state)
 {
 	static const uint32_t first[8] = { 0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
 					   0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19 };
 
-	(void)pthread_once(&chosen, choose);
+	(void)pthread_once(&blocks_hash_once, blocks_hash_init);
 	memcpy(state->words, first, sizeof(first));
 	state->size = 0;
 }
 
 void
-gp_sha256_add(struct gp_sha256 *state, const void *bytes, size_t size)
+gp_sha256_update(struct gp_sha256 *state, const void *bytes, size_t size)
 {
 	size_t held = state->size % GP_SHA256_BLOCK;
 	size_t part = GP_SHA256_BLOCK - held;
@@ -226,23 +229,23 @@ gp_sha256_add(struct gp_sha256 *state, const void *bytes, size_t size)
 		size -= part;
 		if (held + part < GP_SHA256_BLOCK)
 			return;
-		blocks(state->words, state->block, 1);
+		blocks_hash(state->words, state->block, 1);
 	}
-	blocks(state->words, from, size / GP_SHA256_BLOCK);
+	blocks_hash(state->words, from, size / GP_SHA256_BLOCK);
 	memcpy(state->block, from + size / GP_SHA256_BLOCK * GP_SHA256_BLOCK,
 	       size % GP_SHA256_BLOCK);
 }
 
 void
-gp_sha256_end(struct gp_sha256 *state, uint8_t out[GP_SHA256_SIZE])
+gp_sha256_final(struct gp_sha256 *state, uint8_t out[GP_SHA256_SIZE])
 {
 	static const uint8_t padding[GP_SHA256_BLOCK] = { 0x80 };
 	uint64_t bits = htobe64(state->size * 8);
 
-	gp_sha256_add(state, padding,
-		      1 + (2 * GP_SHA256_BLOCK - 9 - state->size % GP_SHA256_BLOCK) %
-				      GP_SHA256_BLOCK);
-	gp_sha256_add(state, &bits, sizeof(bits));
+	gp_sha256_update(state, padding,
+			 1 + (2 * GP_SHA256_BLOCK - 9 - state->size % GP_SHA256_BLOCK) %
+					 GP_SHA256_BLOCK);
+	gp_sha256_update(state, &bits, sizeof(bits));
 	for (int i = 0; i < 8; i++)
 		state->words[i] = htobe32(state->words[i]);
 	memcpy(out, state->words, GP_SHA256_SIZE);
@@ -254,7 +257,7 @@ gp_sha256(const void *bytes, size_t size, uint8_t out[GP_SHA256_SIZE])
 {
 	struct gp_sha256 state;
 
-	gp_sha256_begin(&state);
-	gp_sha256_add(&state, bytes, size);
-	gp_sha256_end(&state, out);
+	gp_sha256_init(&state);
+	gp_sha256_update(&state, bytes, size);
+	gp_sha256_final(&state, out);
 }

@@ -19,14 +19,14 @@ struct gp_sha256 {
 	uint8_t block[GP_SHA256_BLOCK];
 };
 
-void gp_sha256_begin(struct gp_sha256 *state);
-void gp_sha256_add(struct gp_sha256 *state, const void *bytes, size_t size);
-void gp_sha256_end(struct gp_sha256 *state, uint8_t out[GP_SHA256_SIZE]);
+void gp_sha256_init(struct gp_sha256 *state);
+void gp_sha256_update(struct gp_sha256 *state, const void *bytes, size_t size);
+void gp_sha256_final(struct gp_sha256 *state, uint8_t out[GP_SHA256_SIZE]);
 
 /* All of it. */
 void gp_sha256(const void *bytes, size_t size, uint8_t out[GP_SHA256_SIZE]);
 
 /* For tests and comparisons: from now on without the machine's instructions. */
-void gp_sha256_portable(void);
+void gp_sha256_use_portable(void);
 
 #endif /* GP_SHA256_H */

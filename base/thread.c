@@ -10,7 +10,7 @@
 #define YIELD_NS 10000
 
 static void
-block_signals(sigset_t *before)
+signals_block(sigset_t *before)
 {
 	sigset_t all;
 
@@ -23,22 +23,22 @@ block_signals(sigset_t *before)
 }
 
 int
-gp_thread_start_joined(pthread_t *thread_p, const char *name, size_t stack_size,
-		       gp_thread_main *main, void *arg)
+gp_thread_start_joinable(pthread_t *thread_p, const char *name, size_t stack_size,
+			 gp_thread_main *main, void *arg)
 {
-	pthread_attr_t attributes;
+	pthread_attr_t sched_attributes;
 	sigset_t before;
-	int r = pthread_attr_init(&attributes);
+	int r = pthread_attr_init(&sched_attributes);
 
 	if (r)
 		return -r;
 	if (stack_size)
-		r = pthread_attr_setstacksize(&attributes, stack_size);
-	block_signals(&before);
+		r = pthread_attr_setstacksize(&sched_attributes, stack_size);
+	signals_block(&before);
 	if (!r)
-		r = pthread_create(thread_p, &attributes, main, arg);
+		r = pthread_create(thread_p, &sched_attributes, main, arg);
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-	(void)pthread_attr_destroy(&attributes);
+	(void)pthread_attr_destroy(&sched_attributes);
 	if (!r)
 		(void)pthread_setname_np(*thread_p, name);
 	return -r;
@@ -48,7 +48,7 @@ int
 gp_thread_start(const char *name, size_t stack_size, gp_thread_main *main, void *arg)
 {
 	pthread_t thread;
-	int r = gp_thread_start_joined(&thread, name, stack_size, main, arg);
+	int r = gp_thread_start_joinable(&thread, name, stack_size, main, arg);
 
 	/* Until here it is there to be named. */
 	if (!r)
@@ -57,7 +57,7 @@ gp_thread_start(const char *name, size_t stack_size, gp_thread_main *main, void 
 }
 
 bool
-gp_yield(void)
+gp_cpu_yield(void)
 {
 	uint64_t begin = gp_now_ns();
 

@@ -17,12 +17,12 @@ typedef void *gp_thread_main(void *arg);
 int gp_thread_start(const char *name, size_t stack_size, gp_thread_main *main, void *arg)
 	__attribute__((warn_unused_result));
 /* One that somebody joins: *thread_p. */
-int gp_thread_start_joined(pthread_t *thread_p, const char *name, size_t stack_size,
-			   gp_thread_main *main, void *arg) __attribute__((warn_unused_result));
+int gp_thread_start_joinable(pthread_t *thread_p, const char *name, size_t stack_size,
+			     gp_thread_main *main, void *arg) __attribute__((warn_unused_result));
 
 /* Between two looks of a thread that waits for another without sleeping. */
 static inline void
-gp_pause(void)
+gp_cpu_relax(void)
 {
 #if defined(__x86_64__)
 	__builtin_ia32_pause();
@@ -33,6 +33,6 @@ gp_pause(void)
 
 /* The same for who has waited for a while: whoever else wants the processor may have it.  Whether
  * somebody did: then it is better to sleep. */
-bool gp_yield(void);
+bool gp_cpu_yield(void);
 
 #endif /* GP_THREAD_H */

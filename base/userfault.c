@@ -26,7 +26,7 @@
 #endif
 
 /* How much is compared at once, where pages cannot be mapped write-protected; whole pages. */
-#define COMPARED ((uint64_t)64 << 10)
+#define COMPARE_SIZE ((uint64_t)64 << 10)
 
 /* A mapping that the program moves still faults where it is moved to: hence EVENT_REMAP. */
 #define FEATURES                                                                                   \
@@ -156,7 +156,7 @@ gp_userfault_map(int fd, uint64_t base, uint64_t size)
 static int
 userfault_map_then_protect(int fd, uint64_t base, uint64_t size, const void *bytes)
 {
-	uint8_t before[COMPARED];
+	uint8_t before[COMPARE_SIZE];
 	int r;
 
 	memcpy(before, bytes, size);
@@ -173,8 +173,8 @@ gp_userfault_map_protected(int fd, uint64_t base, uint64_t size, const void *byt
 
 	if (atomic_load(&maps_protected))
 		return userfault_map(fd, base, size, UFFDIO_CONTINUE_MODE_WP);
-	for (uint64_t at = 0; at < size; at += COMPARED) {
-		uint64_t part = size - at < COMPARED ? size - at : COMPARED;
+	for (uint64_t at = 0; at < size; at += COMPARE_SIZE) {
+		uint64_t part = size - at < COMPARE_SIZE ? size - at : COMPARE_SIZE;
 		int r = userfault_map_then_protect(fd, base + at, part,
 						   (const uint8_t *)bytes + at);
 
@@ -191,7 +191,7 @@ gp_userfault_map_protected(int fd, uint64_t base, uint64_t size, const void *byt
 }
 
 void
-gp_userfault_set_old(bool is_old)
+gp_userfault_set_emulate_old(bool is_old)
 {
 	atomic_store(&maps_protected, !is_old);
 }

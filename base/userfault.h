@@ -51,7 +51,7 @@ GP_MUST_CHECK int gp_userfault_protect(int fd, uint64_t base, uint64_t size, boo
 /* Threads that wait for a page here try again. */
 int gp_userfault_wake(int fd, uint64_t base, uint64_t size);
 /* For tests: pages are mapped as before Linux 6.4, where they are writable for a moment. */
-void gp_userfault_set_old(bool is_old);
+void gp_userfault_set_emulate_old(bool is_old);
 /* A page of zeros in memory that is not shared. */
 int gp_userfault_map_zeros(int fd, uint64_t base, uint64_t size);
 

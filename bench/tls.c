@@ -76,7 +76,7 @@ static void
 secure(struct gp_conn *conn, const struct gp_url *url, bool daemon)
 {
 	if (strcmp(url->scheme, "tls") == 0)
-		must(gp_conn_secure_key(conn, daemon, key, 5000), "handshake", conn);
+		must(gp_conn_secure_psk(conn, daemon, key, 5000), "handshake", conn);
 }
 
 /* Threads that run this with a lane each, until all have ended. */

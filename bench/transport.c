@@ -52,7 +52,7 @@ answer_passed(void *argument)
 
 	for (; (passed = atomic_load(&bench->passed)) != PASS_END;) {
 		if (passed == answered) {
-			(void)gp_yield();
+			(void)gp_cpu_yield();
 			continue;
 		}
 		answered = passed;
@@ -183,7 +183,7 @@ secure_far(void *argument)
 {
 	struct bench *bench = argument;
 
-	must(gp_conn_secure_key(bench->far, true, key, 5000), "handshake", bench->far);
+	must(gp_conn_secure_psk(bench->far, true, key, 5000), "handshake", bench->far);
 	return NULL;
 }
 
@@ -194,7 +194,7 @@ secure_ends(struct bench *bench)
 
 	if (pthread_create(&thread, NULL, secure_far, bench))
 		exit(1);
-	must(gp_conn_secure_key(bench->near, false, key, 5000), "handshake", bench->near);
+	must(gp_conn_secure_psk(bench->near, false, key, 5000), "handshake", bench->near);
 	pthread_join(thread, NULL);
 }
 

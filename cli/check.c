@@ -10,15 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int wrong;
+static int error_count;
 
 void
-check_say(enum check_verdict verdict, const char *subject, const char *format, ...)
+check_print(enum check_verdict verdict, const char *subject, const char *format, ...)
 {
 	static const char *const words[] = { "ok", "note", "wrong", "-" };
 	va_list arguments;
 
-	wrong += verdict == CHECK_WRONG;
+	error_count += verdict == CHECK_ERROR;
 	printf("%-5s  %-11s  ", words[verdict], subject);
 	va_start(arguments, format);
 	(void)vprintf(format, arguments);
@@ -28,29 +28,29 @@ check_say(enum check_verdict verdict, const char *subject, const char *format, .
 }
 
 int
-check_wrong(void)
+check_get_errors(void)
 {
-	return wrong;
+	return error_count;
 }
 
 void
-check_add_wrong(int count)
+check_add_errors(int count)
 {
-	wrong += count;
+	error_count += count;
 }
 
 /* What answers, as the only pool of what is tried from now on. */
 static void
-take_part(const struct cli_look *look, const bool *good)
+pool_restrict(const struct cli_probe *probe, const bool *good)
 {
 	char text[GP_URL_TEXT_MAX], *list = NULL;
 	size_t size;
 	FILE *stream = open_memstream(&list, &size);
 
-	for (int i = 0; stream && i < look->url_count; i++) {
-		if (!good[cli_look_find(look, &look->urls[i])])
+	for (int i = 0; stream && i < probe->url_count; i++) {
+		if (!good[cli_probe_find(probe, &probe->urls[i])])
 			continue;
-		gp_url_format(&look->urls[i], text, sizeof(text));
+		gp_url_format(&probe->urls[i], text, sizeof(text));
 		fprintf(stream, "%s%s", ftell(stream) > 0 ? "," : "", text);
 	}
 	if (stream && fclose(stream) == 0)
@@ -59,44 +59,44 @@ take_part(const struct cli_look *look, const bool *good)
 }
 
 static void
-check_daemons(const struct cli_choice *choice)
+check_daemons(const struct cli_launch_env *launch_env)
 {
-	struct cli_look *look = calloc(1, sizeof(*look));
+	struct cli_probe *probe = calloc(1, sizeof(*probe));
 	bool good[CLI_DAEMONS_MAX];
 	char error[768];
 	int count, all;
 
-	if (!look) {
-		check_say(CHECK_WRONG, "pool", "out of memory");
+	if (!probe) {
+		check_print(CHECK_ERROR, "pool", "out of memory");
 		return;
 	}
-	all = cli_look_list(look, error, sizeof(error)) ? 0 : look->daemon_count;
+	all = cli_probe_init(probe, error, sizeof(error)) ? 0 : probe->daemon_count;
 	if (all == 0)
-		check_say(CHECK_WRONG, "address", "%s", error);
+		check_print(CHECK_ERROR, "address", "%s", error);
 	if (all == 0)
 		check_token(NULL);
 	count = 0;
 	for (int i = 0; i < all; i++) {
-		struct cli_daemon *daemon = &look->daemons[i];
+		struct cli_daemon *daemon = &probe->daemons[i];
 
 		if (all > 1)
-			check_say(CHECK_OK, "address", "%d of %d: %s", i + 1, all, daemon->text);
+			check_print(CHECK_OK, "address", "%d of %d: %s", i + 1, all, daemon->text);
 		/* The environment's is one for all. */
-		if (i == 0 || !gpc_config_tls())
+		if (i == 0 || !gpc_config_has_credentials())
 			check_token(&daemon->url);
 		good[i] = check_route(&daemon->url) && check_account(daemon);
 		count += good[i];
 	}
 	if (count > 0 && count < all) {
-		check_say(CHECK_WRONG, "pool",
-			  "%d of %d daemons can be used, and a program needs all of them; what "
-			  "follows is of %s alone",
-			  count, all, count == 1 ? "that one" : "those");
-		take_part(look, good);
+		check_print(CHECK_ERROR, "pool",
+			    "%d of %d daemons can be used, and a program needs all of them; what "
+			    "follows is of %s alone",
+			    count, all, count == 1 ? "that one" : "those");
+		pool_restrict(probe, good);
 	}
-	check_session(choice, count > 0);
-	cli_look_free(look);
-	free(look);
+	check_session(launch_env, count > 0);
+	cli_probe_free(probe);
+	free(probe);
 }
 
 int
@@ -106,33 +106,34 @@ cli_check(int count, char **words)
 		{ "pool", required_argument, NULL, 'p' },
 		{ NULL, 0, NULL, 0 },
 	};
-	struct cli_wish wish = { 0 };
-	struct cli_choice choice;
+	struct cli_launch_options launch_options = { 0 };
+	struct cli_launch_env launch_env;
 	char *before = getenv("LD_LIBRARY_PATH");
 	int option, r;
 
 	while ((option = cli_option(count, words, "+p:", options, "")) != -1) {
 		if (option == '?')
-			return CLI_WRONG;
-		wish.pool = optarg;
+			return CLI_FAILED;
+		launch_options.pool = optarg;
 	}
 	if (count - optind > 1)
 		return cli_fail("check takes one program, without its arguments");
 	/* The environment is about to become another one. */
 	before = before ? strdup(before) : NULL;
-	r = cli_choose(&wish, &choice);
+	r = cli_launch_env_select(&launch_options, &launch_env);
 	if (r == 0)
-		check_say(CHECK_OK, "pool", "%s: %s", choice.whence, choice.pool.url);
+		check_print(CHECK_OK, "pool", "%s: %s", launch_env.pool_origin,
+			    launch_env.pool.url);
 	if (r == 0)
-		r = cli_choice_apply(&choice);
+		r = cli_launch_env_apply(&launch_env);
 	if (r == 0) {
-		check_daemons(&choice);
+		check_daemons(&launch_env);
 		check_managed();
 		if (optind < count)
-			check_program(words[optind], &choice, before);
-		r = check_wrong() ? 1 : 0;
+			check_program(words[optind], &launch_env, before);
+		r = check_get_errors() ? 1 : 0;
 	}
 	free(before);
-	cli_choice_free(&choice);
+	cli_launch_env_free(&launch_env);
 	return r;
 }

@@ -27,29 +27,30 @@ check_token(const struct gp_url *url)
 	int r;
 
 	if (gpc_credentials_find(url, &credentials, error, sizeof(error))) {
-		check_say(CHECK_WRONG, "token", "%s", error);
+		check_print(CHECK_ERROR, "token", "%s", error);
 		return;
 	}
 	path = credentials.token;
 	/* What others can read it says itself, on standard error; here it is a line of the list. */
 	r = gpc_token_read(&credentials, &token, &given, error, sizeof(error));
 	if (r == 0 && !given)
-		check_say(CHECK_OK, "token",
-			  "none: a daemon of another user or machine wants one, or "
-			  "a certificate (gpupool login)");
+		check_print(CHECK_OK, "token",
+			    "none: a daemon of another user or machine wants one, or "
+			    "a certificate (gpupool login)");
 	else if (r)
-		check_say(CHECK_WRONG, "token", "%s; \"gpupool login\" stores it anew", error);
+		check_print(CHECK_ERROR, "token", "%s; \"gpupool login\" stores it anew", error);
 	else if (stat(path, &status) == 0 && status.st_mode & S_IROTH)
-		check_say(CHECK_WRONG, "token", "%s: others can read it; chmod 600 %s", path, path);
+		check_print(CHECK_ERROR, "token", "%s: others can read it; chmod 600 %s", path,
+			    path);
 	else
-		check_say(CHECK_OK, "token", "%s of %s", token.id, path);
+		check_print(CHECK_OK, "token", "%s of %s", token.id, path);
 	explicit_bzero(&token, sizeof(token));
 	gpc_credentials_fini(&credentials);
 }
 
 /* What helps, where what the client says does not say it itself. */
 static const char *
-remedy_of(const char *error)
+error_get_remedy(const char *error)
 {
 	static const struct {
 		const char *part, *remedy;
@@ -84,10 +85,10 @@ check_credentials(const Gpupool__Account *account)
 
 	if (account->until_s && localtime_r(&end, &when))
 		(void)strftime(until, sizeof(until), ", until %Y-%m-%d %H:%M", &when);
-	check_say(account->until_s && end - time(NULL) < SOON_S ? CHECK_NOTE : CHECK_OK,
-		  "credentials", "tenant %s, let in by %s%s",
-		  cli_look_text(account->tenant, tenant, sizeof(tenant)),
-		  cli_look_text(account->credentials, credentials, sizeof(credentials)), until);
+	check_print(account->until_s && end - time(NULL) < SOON_S ? CHECK_NOTE : CHECK_OK,
+		    "credentials", "tenant %s, let in by %s%s",
+		    cli_probe_text(account->tenant, tenant, sizeof(tenant)),
+		    cli_probe_text(account->credentials, credentials, sizeof(credentials)), until);
 }
 
 static void
@@ -96,11 +97,11 @@ check_versions(const Gpupool__Account *account)
 	char version[80];
 	bool same = strcmp(account->server_version, GPUPOOL_VERSION) == 0;
 
-	check_say(same ? CHECK_OK : CHECK_NOTE, "versions",
-		  "gpupool %s here, %s there; CUDA %u.%u%s", GPUPOOL_VERSION,
-		  cli_look_text(account->server_version, version, sizeof(version)),
-		  account->driver_version / 1000, account->driver_version % 1000 / 10,
-		  account->software ? ", on the software device, without a GPU" : "");
+	check_print(same ? CHECK_OK : CHECK_NOTE, "versions",
+		    "gpupool %s here, %s there; CUDA %u.%u%s", GPUPOOL_VERSION,
+		    cli_probe_text(account->server_version, version, sizeof(version)),
+		    account->driver_version / 1000, account->driver_version % 1000 / 10,
+		    account->software ? ", on the software device, without a GPU" : "");
 }
 
 static void
@@ -110,13 +111,14 @@ check_clocks(const Gpupool__Account *account)
 	int64_t off_s = ahead_s < 0 ? -ahead_s : ahead_s;
 
 	if (off_s <= SKEW_S)
-		check_say(CHECK_OK, "clocks", "are alike");
+		check_print(CHECK_OK, "clocks", "are alike");
 	else
-		check_say(off_s > SKEW_MAX_S ? CHECK_WRONG : CHECK_NOTE, "clocks",
-			  "the daemon's is %lld s %s; certificates and tokens go by them: set both "
-			  "by "
-			  "NTP",
-			  (long long)off_s, ahead_s > 0 ? "ahead" : "behind");
+		check_print(
+			off_s > SKEW_MAX_S ? CHECK_ERROR : CHECK_NOTE, "clocks",
+			"the daemon's is %lld s %s; certificates and tokens go by them: set both "
+			"by "
+			"NTP",
+			(long long)off_s, ahead_s > 0 ? "ahead" : "behind");
 }
 
 static void
@@ -131,36 +133,38 @@ check_quotas(const Gpupool__Account *account)
 		uint32_t sm = device->quota_sm ? device->quota_sm : device->multiprocessors;
 		bool full = device->quota_used >= quota || device->memory_used >= device->memory;
 
-		check_say(full ? CHECK_NOTE : CHECK_OK, "quota",
-			  "GPU %d, %s: %s of your %s are used; %u of %u multiprocessors; all "
-			  "sessions "
-			  "(%u) have %s%s",
-			  device->ordinal, cli_look_text(device->name, name, sizeof(name)),
-			  ctl_format_bytes(device->quota_used, used), ctl_format_bytes(quota, most),
-			  sm, device->multiprocessors, device->sessions,
-			  ctl_format_bytes(device->memory_used, all),
-			  full ? "; the next allocation fails: out of memory" : "");
+		check_print(full ? CHECK_NOTE : CHECK_OK, "quota",
+			    "GPU %d, %s: %s of your %s are used; %u of %u multiprocessors; all "
+			    "sessions "
+			    "(%u) have %s%s",
+			    device->ordinal, cli_probe_text(device->name, name, sizeof(name)),
+			    ctl_format_bytes(device->quota_used, used),
+			    ctl_format_bytes(quota, most), sm, device->multiprocessors,
+			    device->sessions, ctl_format_bytes(device->memory_used, all),
+			    full ? "; the next allocation fails: out of memory" : "");
 	}
 	if (account->n_devices == 0)
-		check_say(CHECK_WRONG, "quota",
-			  "the tenant may use no device of this daemon; its "
-			  "administrator gives it some (devices = in gpupoold.conf)");
+		check_print(CHECK_ERROR, "quota",
+			    "the tenant may use no device of this daemon; its "
+			    "administrator gives it some (devices = in gpupoold.conf)");
 }
 
 static void
-check_places(const Gpupool__Account *account)
+check_session_slots(const Gpupool__Account *account)
 {
 	char full[512], most[48] = "";
 
 	if (account->sessions_max)
 		(void)snprintf(most, sizeof(most), " of at most %u", account->sessions_max);
 	if (*account->full)
-		check_say(CHECK_WRONG, "places", "%s; \"gpupool run --wait 10m\" waits for a place",
-			  cli_look_text(account->full, full, sizeof(full)));
+		check_print(CHECK_ERROR, "places",
+			    "%s; \"gpupool run --wait 10m\" waits for a place",
+			    cli_probe_text(account->full, full, sizeof(full)));
 	else
-		check_say(CHECK_OK, "places", "your tenant has %u session%s%s, the daemon %u of %u",
-			  account->sessions, account->sessions == 1 ? "" : "s", most,
-			  account->sessions_all, account->sessions_all_max);
+		check_print(CHECK_OK, "places",
+			    "your tenant has %u session%s%s, the daemon %u of %u",
+			    account->sessions, account->sessions == 1 ? "" : "s", most,
+			    account->sessions_all, account->sessions_all_max);
 }
 
 bool
@@ -169,10 +173,10 @@ check_account(struct cli_daemon *daemon)
 	const Gpupool__Account *account;
 	const char *remedy;
 
-	if (cli_look_ask(daemon)) {
-		remedy = remedy_of(daemon->error);
-		check_say(CHECK_WRONG, "credentials", "%s%s%s", daemon->error, remedy ? "; " : "",
-			  remedy ? remedy : "");
+	if (cli_probe_query(daemon)) {
+		remedy = error_get_remedy(daemon->error);
+		check_print(CHECK_ERROR, "credentials", "%s%s%s", daemon->error, remedy ? "; " : "",
+			    remedy ? remedy : "");
 		return false;
 	}
 	account = daemon->account;
@@ -180,6 +184,6 @@ check_account(struct cli_daemon *daemon)
 	check_versions(account);
 	check_clocks(account);
 	check_quotas(account);
-	check_places(account);
+	check_session_slots(account);
 	return !*account->full && account->n_devices > 0;
 }

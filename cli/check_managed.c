@@ -15,15 +15,15 @@ check_managed(void)
 	int fd;
 
 	if (wanted && strcmp(wanted, "signal") == 0) {
-		check_say(CHECK_NOTE, "managed",
-			  "by SIGSEGV, as GPUPOOL_MANAGED says: gpupool(7) has the limits");
+		check_print(CHECK_NOTE, "managed",
+			    "by SIGSEGV, as GPUPOOL_MANAGED says: gpupool(7) has the limits");
 		return;
 	}
 	fd = gp_userfault_open(&in_kernel);
 	if (fd >= 0)
 		(void)close(fd);
 	if (fd < 0)
-		check_say(
+		check_print(
 			CHECK_NOTE, "managed",
 			"by SIGSEGV, as userfaultfd is not available (%s): a program that takes or "
 			"blocks the signal ends at managed memory, and system calls fail with "
@@ -31,10 +31,10 @@ check_managed(void)
 			"allows userfaultfd help",
 			strerror(-fd));
 	else if (!in_kernel)
-		check_say(CHECK_NOTE, "managed",
-			  "by userfaultfd, without system calls: they fail with EFAULT where the "
-			  "GPU has the memory; access to /dev/userfaultfd or "
-			  "vm.unprivileged_userfaultfd=1 helps");
+		check_print(CHECK_NOTE, "managed",
+			    "by userfaultfd, without system calls: they fail with EFAULT where the "
+			    "GPU has the memory; access to /dev/userfaultfd or "
+			    "vm.unprivileged_userfaultfd=1 helps");
 	else
-		check_say(CHECK_OK, "managed", "by userfaultfd, system calls included");
+		check_print(CHECK_OK, "managed", "by userfaultfd, system calls included");
 }

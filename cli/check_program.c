@@ -10,66 +10,67 @@
 
 /* As things are, without gpupool run. */
 static void
-check_bare(const struct cli_program *program, const char *list)
+check_without_run(const struct cli_program *program, const char *list)
 {
 	char path[CLI_PROGRAM_PATH_MAX];
 	const char *why = "";
 
-	if (!cli_program_library(program, list, path, sizeof(path), &why))
-		check_say(CHECK_NOTE, "without run",
-			  "started by itself the program finds no " CLI_LIBRARY
-			  "; \"gpupool run\" or eval \"$(gpupool env)\" lets it");
+	if (!cli_program_find_library(program, list, path, sizeof(path), &why))
+		check_print(CHECK_NOTE, "without run",
+			    "started by itself the program finds no " CLI_LIBRARY
+			    "; \"gpupool run\" or eval \"$(gpupool env)\" lets it");
 	else if (cli_library_kind(path) == CLI_LIBRARY_OURS)
-		check_say(CHECK_OK, "without run", "started by itself it finds gpupool's %s, by %s",
-			  path, why);
+		check_print(CHECK_OK, "without run",
+			    "started by itself it finds gpupool's %s, by %s", path, why);
 	else
-		check_say(CHECK_NOTE, "without run",
-			  "started by itself it finds %s, which is not gpupool's, by %s", path,
-			  why);
+		check_print(CHECK_NOTE, "without run",
+			    "started by itself it finds %s, which is not gpupool's, by %s", path,
+			    why);
 }
 
 void
-check_program(const char *name, const struct cli_choice *choice, const char *list_before)
+check_program(const char *name, const struct cli_launch_env *launch_env, const char *list_before)
 {
 	struct cli_program program;
 	char path[CLI_PROGRAM_PATH_MAX];
-	const char *why = "", *excuse;
+	const char *why = "", *problem;
 	int r = cli_program_read(name, &program);
 
 	if (r) {
-		check_say(CHECK_WRONG, "program", "%s: %s%s", name, strerror(r),
-			  cli_program_here(name, r));
+		check_print(CHECK_ERROR, "program", "%s: %s%s", name, strerror(r),
+			    cli_program_hint(name, r));
 		return;
 	}
-	if (program.no_interpreter) {
-		check_say(CHECK_WRONG, "program", "%s is a script of %s: %s", program.path,
-			  program.interpreter, strerror(program.no_interpreter));
+	if (program.interpreter_error) {
+		check_print(CHECK_ERROR, "program", "%s is a script of %s: %s", program.path,
+			    program.interpreter, strerror(program.interpreter_error));
 		return;
 	}
 	if (*program.interpreter)
-		check_say(CHECK_OK, "program", "%s is a script of %s", program.path,
-			  program.interpreter);
+		check_print(CHECK_OK, "program", "%s is a script of %s", program.path,
+			    program.interpreter);
 	if (!program.elf) {
-		check_say(CHECK_NOTE, "program", "%s cannot be looked into", program.path);
+		check_print(CHECK_NOTE, "program", "%s cannot be looked into", program.path);
 		return;
 	}
-	excuse = cli_program_excuse(&program);
-	if (excuse) {
-		check_say(CHECK_WRONG, "program", "%s: %s", program.path, excuse);
+	problem = cli_program_problem(&program);
+	if (problem) {
+		check_print(CHECK_ERROR, "program", "%s: %s", program.path, problem);
 		return;
 	}
-	if (!*choice->folder)
+	if (!*launch_env->folder)
 		return;
-	if (!cli_program_library(&program, getenv("LD_LIBRARY_PATH"), path, sizeof(path), &why))
-		check_say(CHECK_WRONG, "program", "%s finds no " CLI_LIBRARY, program.path);
+	if (!cli_program_find_library(&program, getenv("LD_LIBRARY_PATH"), path, sizeof(path),
+				      &why))
+		check_print(CHECK_ERROR, "program", "%s finds no " CLI_LIBRARY, program.path);
 	else if (cli_library_kind(path) != CLI_LIBRARY_OURS)
-		check_say(
-			CHECK_WRONG, "program",
+		check_print(
+			CHECK_ERROR, "program",
 			"%s finds %s, which is not gpupool's, by %s; patchelf --remove-rpath on a "
 			"copy, or LD_PRELOAD=%s/" CLI_LIBRARY,
-			program.path, path, why, choice->folder);
+			program.path, path, why, launch_env->folder);
 	else
-		check_say(CHECK_OK, "program", "%s finds gpupool's %s, by %s", program.path, path,
-			  why);
-	check_bare(&program, list_before);
+		check_print(CHECK_OK, "program", "%s finds gpupool's %s, by %s", program.path, path,
+			    why);
+	check_without_run(&program, list_before);
 }

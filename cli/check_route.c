@@ -37,7 +37,7 @@ address_text(const struct addrinfo *address, char *text, size_t size)
 }
 
 static struct addrinfo *
-resolve(const struct gp_url *url)
+host_resolve(const struct gp_url *url)
 {
 	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
 	struct addrinfo *found = NULL;
@@ -47,9 +47,9 @@ resolve(const struct gp_url *url)
 	(void)snprintf(port, sizeof(port), "%u", url->port);
 	r = getaddrinfo(url->host, port, &hints, &found);
 	if (r) {
-		check_say(CHECK_WRONG, "name",
-			  "%s: %s; check the name in the address, /etc/hosts and the name server",
-			  url->host, r == EAI_SYSTEM ? strerror(errno) : gai_strerror(r));
+		check_print(CHECK_ERROR, "name",
+			    "%s: %s; check the name in the address, /etc/hosts and the name server",
+			    url->host, r == EAI_SYSTEM ? strerror(errno) : gai_strerror(r));
 		return NULL;
 	}
 	for (const struct addrinfo *at = found; at; at = at->ai_next) {
@@ -57,13 +57,13 @@ resolve(const struct gp_url *url)
 		(void)snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%s",
 			       at == found ? "" : ", ", text);
 	}
-	check_say(CHECK_OK, "name", "%s is %s", url->host, list);
+	check_print(CHECK_OK, "name", "%s is %s", url->host, list);
 	return found;
 }
 
 /* A connected socket, or a negative errno. */
 static int
-connect_to(const struct addrinfo *address)
+address_connect(const struct addrinfo *address)
 {
 	int fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	struct pollfd poller = { .fd = fd, .events = POLLOUT };
@@ -87,7 +87,7 @@ connect_to(const struct addrinfo *address)
 }
 
 static const char *
-remedy_of(int error)
+errno_get_remedy(int error)
 {
 	switch (error) {
 	case ECONNREFUSED:
@@ -106,7 +106,7 @@ remedy_of(int error)
 
 /* By the first address that answers; -1: none does. */
 static int
-reach(const struct gp_url *url, const struct addrinfo *addresses)
+route_connect(const struct gp_url *url, const struct addrinfo *addresses)
 {
 	char text[64];
 	int fd = -1, failed = 0;
@@ -115,19 +115,19 @@ reach(const struct gp_url *url, const struct addrinfo *addresses)
 		uint64_t begin_ns = gp_now_ns();
 
 		address_text(at, text, sizeof(text));
-		fd = connect_to(at);
+		fd = address_connect(at);
 		if (fd >= 0) {
-			check_say(CHECK_OK, "route", "%s port %u answers after %.2f ms", text,
-				  url->port, (double)(gp_now_ns() - begin_ns) / 1e6);
+			check_print(CHECK_OK, "route", "%s port %u answers after %.2f ms", text,
+				    url->port, (double)(gp_now_ns() - begin_ns) / 1e6);
 			return fd;
 		}
 		failed = -fd;
 		if (at->ai_next)
-			check_say(CHECK_NOTE, "route", "%s port %u: %s", text, url->port,
-				  strerror(failed));
+			check_print(CHECK_NOTE, "route", "%s port %u: %s", text, url->port,
+				    strerror(failed));
 	}
-	check_say(CHECK_WRONG, "route", "%s port %u: %s; %s", text, url->port, strerror(failed),
-		  remedy_of(failed));
+	check_print(CHECK_ERROR, "route", "%s port %u: %s; %s", text, url->port, strerror(failed),
+		    errno_get_remedy(failed));
 	return -1;
 }
 
@@ -150,50 +150,51 @@ receive_all(int fd, uint8_t *bytes, size_t size)
 
 /* Whether it speaks our protocol, and the kind of connection that is wanted. */
 static bool
-greet(int fd, bool tls)
+preamble_exchange(int fd, bool tls)
 {
-	const struct timeval patience = { .tv_sec = ANSWER_S };
+	const struct timeval timeout = { .tv_sec = ANSWER_S };
 	uint8_t bytes[GP_PREAMBLE_SIZE];
 	struct gp_preamble preamble;
 	char text[256];
 	int r;
 
-	(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
+	(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
 	gp_preamble_init(&preamble, tls ? GP_PREAMBLE_CONTROL_TLS : GP_PREAMBLE_CONTROL, 0);
 	gp_preamble_encode(&preamble, bytes);
 	errno = 0;
 	if (send(fd, bytes, sizeof(bytes), MSG_NOSIGNAL) != (ssize_t)sizeof(bytes) ||
 	    !receive_all(fd, bytes, sizeof(bytes))) {
 		if (errno == EAGAIN)
-			check_say(CHECK_WRONG, "daemon",
-				  "no answer within %d s: the daemon hangs or is very busy, or "
-				  "another program listens there; look at its log, check the port",
-				  ANSWER_S);
+			check_print(
+				CHECK_ERROR, "daemon",
+				"no answer within %d s: the daemon hangs or is very busy, or "
+				"another program listens there; look at its log, check the port",
+				ANSWER_S);
 		else
-			check_say(CHECK_WRONG, "daemon",
-				  "who listens there does not answer as gpupoold does; check the "
-				  "port (4833 unless the daemon has another)");
+			check_print(CHECK_ERROR, "daemon",
+				    "who listens there does not answer as gpupoold does; check the "
+				    "port (4833 unless the daemon has another)");
 		return false;
 	}
 	r = gp_preamble_decode(bytes, &preamble);
 	if (r) {
-		gp_preamble_explain(r, &preamble, text, sizeof(text));
-		check_say(CHECK_WRONG, "daemon", "%s%s", text,
-			  r == GP_E_VERSION
-				  ? "; install the same version of gpupool on both machines"
-				  : "; check the port");
+		gp_preamble_format_status(r, &preamble, text, sizeof(text));
+		check_print(CHECK_ERROR, "daemon", "%s%s", text,
+			    r == GP_E_VERSION
+				    ? "; install the same version of gpupool on both machines"
+				    : "; check the port");
 		return false;
 	}
 	if (gp_preamble_is_tls(&preamble) != tls) {
-		check_say(CHECK_WRONG, "daemon",
-			  tls ? "it offers no TLS at this address; its address "
-				"for TLS has another port, or is tcp://"
-			      : "it wants TLS at this address: tls://");
+		check_print(CHECK_ERROR, "daemon",
+			    tls ? "it offers no TLS at this address; its address "
+				  "for TLS has another port, or is tcp://"
+				: "it wants TLS at this address: tls://");
 		return false;
 	}
-	check_say(CHECK_OK, "daemon", "speaks gpupool's protocol %u.%u%s", preamble.major,
-		  preamble.minor, tls ? ", with TLS" : ", in clear");
+	check_print(CHECK_OK, "daemon", "speaks gpupool's protocol %u.%u%s", preamble.major,
+		    preamble.minor, tls ? ", with TLS" : ", in clear");
 	return true;
 }
 
@@ -209,7 +210,7 @@ show_date(int64_t seconds, char text[32])
 }
 
 static bool
-names_host(X509 *certificate, const char *host)
+certificate_names_host(X509 *certificate, const char *host)
 {
 	return X509_check_host(certificate, host, 0, 0, NULL) == 1 ||
 	       X509_check_ip_asc(certificate, host, 0) == 1;
@@ -223,37 +224,37 @@ check_certificate(X509 *certificate, const struct gp_url *url)
 	char hosts[CTL_CERTIFICATE_NAMES_MAX], from[32], until[32], now[32];
 	int64_t now_s = (int64_t)time(NULL);
 
-	if (ctl_certificate_tell(certificate, &facts))
+	if (ctl_certificate_describe(certificate, &facts))
 		return;
-	(void)gp_printable(hosts, sizeof(hosts), *facts.hosts ? facts.hosts : facts.name);
+	(void)gp_printable_text(hosts, sizeof(hosts), *facts.hosts ? facts.hosts : facts.name);
 	(void)show_date(facts.from_s, from);
 	(void)show_date(facts.until_s, until);
 	(void)show_date(now_s, now);
-	if (!names_host(certificate, url->host))
-		check_say(
-			CHECK_WRONG, "certificate",
+	if (!certificate_names_host(certificate, url->host))
+		check_print(
+			CHECK_ERROR, "certificate",
 			"is for %s, not for %s; use one of these names in the address, or make one "
 			"for this name, too: gpupoolctl cert init ... --force",
 			hosts, url->host);
 	else if (now_s < facts.from_s)
-		check_say(
-			CHECK_WRONG, "certificate",
+		check_print(
+			CHECK_ERROR, "certificate",
 			"is valid from %s on, and it is %s here; check the clocks of both machines",
 			from, now);
 	else if (now_s >= facts.until_s)
-		check_say(CHECK_WRONG, "certificate",
-			  "has expired: %s, and it is %s here; gpupoolctl cert init ... --force "
-			  "makes "
-			  "another; else check this machine's clock",
-			  until, now);
+		check_print(CHECK_ERROR, "certificate",
+			    "has expired: %s, and it is %s here; gpupoolctl cert init ... --force "
+			    "makes "
+			    "another; else check this machine's clock",
+			    until, now);
 	else
-		check_say(facts.until_s - now_s < SOON_S ? CHECK_NOTE : CHECK_OK, "certificate",
-			  "is for %s, until %s", hosts, until);
+		check_print(facts.until_s - now_s < SOON_S ? CHECK_NOTE : CHECK_OK, "certificate",
+			    "is for %s, until %s", hosts, until);
 }
 
 /* What it still sends, until it closes. */
 static void
-drain(int fd)
+socket_drain(int fd)
 {
 	uint8_t bytes[4096];
 
@@ -263,7 +264,7 @@ drain(int fd)
 }
 
 static void
-handshake(int fd, const struct gp_url *url)
+tls_handshake(int fd, const struct gp_url *url)
 {
 	SSL_CTX *context;
 	SSL *ssl;
@@ -271,7 +272,7 @@ handshake(int fd, const struct gp_url *url)
 	char why[256] = "it ended";
 
 	if (!gp_openssl_open()) {
-		check_say(CHECK_WRONG, "certificate", "%s", gp_openssl_problem());
+		check_print(CHECK_ERROR, "certificate", "%s", gp_openssl_get_error());
 		return;
 	}
 	context = SSL_CTX_new(TLS_client_method());
@@ -287,11 +288,11 @@ handshake(int fd, const struct gp_url *url)
 	if (certificate)
 		check_certificate(certificate, url);
 	else
-		check_say(CHECK_WRONG, "certificate",
-			  "the TLS handshake fails: %s; see the daemon's log", why);
+		check_print(CHECK_ERROR, "certificate",
+			    "the TLS handshake fails: %s; see the daemon's log", why);
 	/* In order: the daemon's log would tell of a cut. */
 	if (certificate && SSL_shutdown(ssl) >= 0)
-		drain(fd);
+		socket_drain(fd);
 	ERR_clear_error();
 	X509_free(certificate);
 	SSL_free(ssl);
@@ -315,12 +316,12 @@ check_route(const struct gp_url *url)
 	/* A local socket has neither name nor route, and says itself what is wrong. */
 	if (strcmp(url->scheme, "tcp") != 0 && !rdma && !tls)
 		return true;
-	addresses = resolve(url);
-	fd = addresses ? reach(url, addresses) : -1;
+	addresses = host_resolve(url);
+	fd = addresses ? route_connect(url, addresses) : -1;
 	if (fd >= 0) {
-		good = greet(fd, tls);
+		good = preamble_exchange(fd, tls);
 		if (good && tls)
-			handshake(fd, url);
+			tls_handshake(fd, url);
 		(void)close(fd);
 	}
 	if (addresses)

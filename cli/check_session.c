@@ -25,7 +25,7 @@
 #define FAST_NS UINT64_C(20000000)
 #define TRIPS 50
 #define SLOW_TRIP_MS 2.0
-#define PATIENCE_S 90
+#define SESSION_TIMEOUT_S 90
 
 /* The functions of the driver's API that are used, as the library has them. */
 #define FUNCTIONS(F)                                                                               \
@@ -47,10 +47,10 @@ struct driver {
 };
 
 /* Where standard error goes meanwhile, and where it went before. */
-static int said_fd = -1, stderr_fd = -1;
+static int captured_fd = -1, stderr_fd = -1;
 
 static void
-keep_stderr(void)
+stderr_capture(void)
 {
 	int ends[2];
 
@@ -59,15 +59,15 @@ keep_stderr(void)
 		return;
 	(void)dup2(ends[1], STDERR_FILENO);
 	(void)close(ends[1]);
-	said_fd = ends[0];
+	captured_fd = ends[0];
 }
 
 /* The last line that the library has said, without its name; "": nothing. */
 static void
-take_said(char *text, size_t size)
+stderr_read_line(char *text, size_t size)
 {
 	char all[8192] = "", *line;
-	ssize_t got = said_fd >= 0 ? read(said_fd, all, sizeof(all) - 1) : 0;
+	ssize_t got = captured_fd >= 0 ? read(captured_fd, all, sizeof(all) - 1) : 0;
 
 	all[got > 0 ? got : 0] = '\0';
 	while ((line = strrchr(all, '\n')) && !line[1])
@@ -80,37 +80,37 @@ take_said(char *text, size_t size)
 
 /* What a call returned, and what the library has said of it. */
 static void
-fail(const char *subject, const char *call, CUresult result)
+call_failed(const char *subject, const char *call, CUresult result)
 {
-	char said[1024];
+	char message[1024];
 
-	take_said(said, sizeof(said));
-	check_say(CHECK_WRONG, subject, "%s returns error %d%s%s", call, (int)result,
-		  *said ? ": " : "", said);
+	stderr_read_line(message, sizeof(message));
+	check_print(CHECK_ERROR, subject, "%s returns error %d%s%s", call, (int)result,
+		    *message ? ": " : "", message);
 }
 
 static bool
-load(const struct cli_choice *choice, struct driver *driver)
+driver_load(const struct cli_launch_env *launch_env, struct driver *driver)
 {
 	char path[GPC_POOL_PATH_MAX + 16];
 	void *library;
 
-	(void)snprintf(path, sizeof(path), "%s/" CLI_LIBRARY, choice->folder);
+	(void)snprintf(path, sizeof(path), "%s/" CLI_LIBRARY, launch_env->folder);
 	library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (!library) {
-		check_say(CHECK_WRONG, "library", "%s; install the library that is missing",
-			  dlerror());
+		check_print(CHECK_ERROR, "library", "%s; install the library that is missing",
+			    dlerror());
 		return false;
 	}
 #define FIND(name, parameters)                                                                     \
 	*(void **)&driver->name##_ = dlsym(library, #name);                                        \
 	if (!driver->name##_) {                                                                    \
-		check_say(CHECK_WRONG, "library", "%s has no " #name, path);                       \
+		check_print(CHECK_ERROR, "library", "%s has no " #name, path);                     \
 		return false;                                                                      \
 	}
 	FUNCTIONS(FIND)
 #undef FIND
-	check_say(CHECK_OK, "library", "%s", path);
+	check_print(CHECK_OK, "library", "%s", path);
 	return true;
 }
 
@@ -123,7 +123,7 @@ open_context(const struct driver *driver, int *count_p)
 	CUresult result = driver->cuInit_(0);
 
 	if (result != CUDA_SUCCESS) {
-		fail("session", "cuInit", result);
+		call_failed("session", "cuInit", result);
 		return false;
 	}
 	result = driver->cuDeviceGetCount_(count_p);
@@ -134,11 +134,11 @@ open_context(const struct driver *driver, int *count_p)
 	if (result == CUDA_SUCCESS)
 		result = driver->cuCtxSetCurrent_(context);
 	if (result != CUDA_SUCCESS) {
-		fail("session", "a context", result);
+		call_failed("session", "a context", result);
 		return false;
 	}
-	check_say(CHECK_OK, "session", "opens in %.1f ms; a program sees %d device%s",
-		  (double)(gp_now_ns() - begin_ns) / 1e6, *count_p, *count_p == 1 ? "" : "s");
+	check_print(CHECK_OK, "session", "opens in %.1f ms; a program sees %d device%s",
+		    (double)(gp_now_ns() - begin_ns) / 1e6, *count_p, *count_p == 1 ? "" : "s");
 	return true;
 }
 
@@ -154,7 +154,7 @@ check_latency(const struct driver *driver)
 		CUresult result = driver->cuMemGetInfo_v2_(&left, &total);
 
 		if (result != CUDA_SUCCESS) {
-			fail("latency", "cuMemGetInfo", result);
+			call_failed("latency", "cuMemGetInfo", result);
 			return;
 		}
 		took_ns = gp_now_ns() - begin_ns;
@@ -162,17 +162,18 @@ check_latency(const struct driver *driver)
 	}
 	ms = (double)least_ns / 1e6;
 	if (ms > SLOW_TRIP_MS)
-		check_say(CHECK_NOTE, "latency",
-			  "a call that waits takes %.2f ms: programs that wait often are slow here "
-			  "(GPUPOOL_LOG=stats counts the waits)",
-			  ms);
+		check_print(
+			CHECK_NOTE, "latency",
+			"a call that waits takes %.2f ms: programs that wait often are slow here "
+			"(GPUPOOL_LOG=stats counts the waits)",
+			ms);
 	else
-		check_say(CHECK_OK, "latency", "a call that waits takes %.3f ms", ms);
+		check_print(CHECK_OK, "latency", "a call that waits takes %.3f ms", ms);
 }
 
 /* That no compression makes less of. */
 static void
-fill(uint64_t *words, size_t size)
+buffer_fill(uint64_t *words, size_t size)
 {
 	uint64_t state = 88172645463325252u;
 
@@ -187,8 +188,8 @@ fill(uint64_t *words, size_t size)
 /* There and back, as the calls take: in nanoseconds.  The second call of the way back has waited
  * for all that the way there has left. */
 static CUresult
-copy(const struct driver *driver, CUdeviceptr address, void *bytes, size_t size, uint64_t *in_p,
-     uint64_t *out_p)
+copy_round_trip(const struct driver *driver, CUdeviceptr address, void *bytes, size_t size,
+		uint64_t *in_p, uint64_t *out_p)
 {
 	uint64_t begin_ns = gp_now_ns(), middle_ns;
 	char last;
@@ -215,41 +216,41 @@ check_bandwidth(const struct driver *driver)
 		bytes ? driver->cuMemAlloc_v2_(&address, LARGE) : CUDA_ERROR_OUT_OF_MEMORY;
 
 	if (result != CUDA_SUCCESS) {
-		check_say(CHECK_NOTE, "bandwidth",
-			  "not measured: there is no %zu MiB of memory for it", LARGE / MIB);
+		check_print(CHECK_NOTE, "bandwidth",
+			    "not measured: there is no %zu MiB of memory for it", LARGE / MIB);
 		free(bytes);
 		return;
 	}
-	fill(bytes, LARGE);
+	buffer_fill(bytes, LARGE);
 	/* The first copies open connections. */
 	for (int i = 0; result == CUDA_SUCCESS && i < 3; i++) {
-		result = copy(driver, address, bytes, size, &in_ns, &out_ns);
+		result = copy_round_trip(driver, address, bytes, size, &in_ns, &out_ns);
 		if (i == 0 && in_ns + out_ns < 2 * FAST_NS)
 			size = LARGE;
 		else if (i == 0)
 			break;
 	}
 	if (result != CUDA_SUCCESS)
-		fail("bandwidth", "a copy", result);
+		call_failed("bandwidth", "a copy", result);
 	else
-		check_say(CHECK_OK, "bandwidth", "%.0f MB/s to the GPU, %.0f MB/s back (%zu MiB)",
-			  (double)size * 1e3 / (double)in_ns, (double)size * 1e3 / (double)out_ns,
-			  size / MIB);
+		check_print(CHECK_OK, "bandwidth", "%.0f MB/s to the GPU, %.0f MB/s back (%zu MiB)",
+			    (double)size * 1e3 / (double)in_ns, (double)size * 1e3 / (double)out_ns,
+			    size / MIB);
 	(void)driver->cuMemFree_v2_(address);
 	free(bytes);
 }
 
 static void
-use_library(const struct cli_choice *choice, bool tries)
+library_try(const struct cli_launch_env *launch_env, bool try_session)
 {
 	struct driver driver;
 	int count = 0;
 
-	keep_stderr();
-	if (!load(choice, &driver))
+	stderr_capture();
+	if (!driver_load(launch_env, &driver))
 		return;
-	if (!tries) {
-		check_say(CHECK_LEFT, "session", "not tried");
+	if (!try_session) {
+		check_print(CHECK_SKIPPED, "session", "not tried");
 		return;
 	}
 	if (!open_context(&driver, &count))
@@ -259,35 +260,35 @@ use_library(const struct cli_choice *choice, bool tries)
 }
 
 void
-check_session(const struct cli_choice *choice, bool tries)
+check_session(const struct cli_launch_env *launch_env, bool try_session)
 {
-	int before = check_wrong(), status = 0;
+	int before = check_get_errors(), status = 0;
 	pid_t child;
 
-	if (!*choice->folder) {
-		check_say(CHECK_WRONG, "library",
-			  "%s; install gpupool's client, or keep both together",
-			  choice->no_library);
+	if (!*launch_env->folder) {
+		check_print(CHECK_ERROR, "library",
+			    "%s; install gpupool's client, or keep both together",
+			    launch_env->library_error);
 		return;
 	}
 	(void)fflush(stdout);
 	child = fork();
 	if (child == 0) {
-		(void)alarm(PATIENCE_S);
-		use_library(choice, tries);
-		exit(check_wrong() - before);
+		(void)alarm(SESSION_TIMEOUT_S);
+		library_try(launch_env, try_session);
+		exit(check_get_errors() - before);
 	}
 	if (child < 0) {
-		check_say(CHECK_WRONG, "library", "no process to try it in: %s", strerror(errno));
+		check_print(CHECK_ERROR, "library", "no process to try it in: %s", strerror(errno));
 		return;
 	}
 	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
 		;
 	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
-		check_say(CHECK_WRONG, "session", "no end within %d s; look at the daemon's log",
-			  PATIENCE_S);
+		check_print(CHECK_ERROR, "session", "no end within %d s; look at the daemon's log",
+			    SESSION_TIMEOUT_S);
 	else if (WIFSIGNALED(status))
-		check_say(CHECK_WRONG, "session", "the library dies: %s",
-			  strsignal(WTERMSIG(status)));
-	check_add_wrong(WIFEXITED(status) ? WEXITSTATUS(status) : 0);
+		check_print(CHECK_ERROR, "session", "the library dies: %s",
+			    strsignal(WTERMSIG(status)));
+	check_add_errors(WIFEXITED(status) ? WEXITSTATUS(status) : 0);
 }

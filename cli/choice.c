@@ -17,14 +17,14 @@
 #define SM 's'
 #define WAIT 'w'
 
-const struct option cli_wish_options[] = {
+const struct option cli_launch_option_table[] = {
 	{ "pool", required_argument, NULL, 'p' },      { "gpus", required_argument, NULL, GPUS },
 	{ "memory", required_argument, NULL, MEMORY }, { "sm", required_argument, NULL, SM },
 	{ "wait", required_argument, NULL, WAIT },     { NULL, 0, NULL, 0 },
 };
 
 static const char *
-value_of(const char *name)
+getenv_nonempty(const char *name)
 {
 	const char *text = getenv(name);
 
@@ -32,31 +32,31 @@ value_of(const char *name)
 }
 
 bool
-cli_wish_take(struct cli_wish *wish, int option, const char *value)
+cli_launch_options_parse(struct cli_launch_options *launch_options, int option, const char *value)
 {
 	const char *wrong = NULL, *name = "";
 
 	switch (option) {
 	case 'p':
-		wish->pool = value;
+		launch_options->pool = value;
 		return true;
 	case GPUS:
-		wish->gpus = value;
+		launch_options->gpus = value;
 		wrong = cli_check_gpus(value);
 		name = "gpus";
 		break;
 	case MEMORY:
-		wish->memory = value;
+		launch_options->memory = value;
 		wrong = cli_check_memory(value);
 		name = "memory";
 		break;
 	case SM:
-		wish->sm = value;
+		launch_options->sm = value;
 		wrong = cli_check_sm(value);
 		name = "sm";
 		break;
 	case WAIT:
-		wish->wait = value;
+		launch_options->wait = value;
 		wrong = cli_check_wait(value);
 		name = "wait";
 		break;
@@ -70,7 +70,7 @@ cli_wish_take(struct cli_wish *wish, int option, const char *value)
 
 /* value: NULL to take the variable away.  Nobody sets more than there is room for. */
 static void __attribute__((format(printf, 3, 4)))
-add(struct cli_choice *choice, const char *name, const char *format, ...)
+env_add(struct cli_launch_env *launch_env, const char *name, const char *format, ...)
 {
 	va_list arguments;
 	char *value = NULL;
@@ -82,25 +82,25 @@ add(struct cli_choice *choice, const char *name, const char *format, ...)
 		va_end(arguments);
 		if (!value) {
 			(void)cli_fail("out of memory");
-			exit(CLI_WRONG);
+			exit(CLI_FAILED);
 		}
 	}
-	choice->variables[choice->count].name = name;
-	choice->variables[choice->count++].value = value;
+	launch_env->variables[launch_env->count].name = name;
+	launch_env->variables[launch_env->count++].value = value;
 }
 
 /* The pool's, or none: what the environment has is for another pool, which would learn of it. */
 static void
-add_own(struct cli_choice *choice, const char *name, const char *value)
+env_add_or_unset(struct cli_launch_env *launch_env, const char *name, const char *value)
 {
 	if (*value)
-		add(choice, name, "%s", value);
+		env_add(launch_env, name, "%s", value);
 	else if (getenv(name))
-		add(choice, name, NULL);
+		env_add(launch_env, name, NULL);
 }
 
 static int
-check_files(const struct gpc_pool *pool)
+pool_check_files(const struct gpc_pool_config *pool)
 {
 	const struct {
 		const char *key, *path, *remedy;
@@ -122,68 +122,70 @@ check_files(const struct gpc_pool *pool)
 }
 
 static int
-use_pool(struct cli_choice *choice, const struct gpc_pool *pool)
+pool_use(struct cli_launch_env *launch_env, const struct gpc_pool_config *pool)
 {
-	choice->pool = *pool;
-	(void)snprintf(choice->whence, sizeof(choice->whence), "pool %s of %s:%d", pool->name,
-		       pool->file, pool->line);
-	gpc_pool_find_token(&choice->pool);
-	if (check_files(&choice->pool))
-		return CLI_WRONG;
-	if (!*choice->pool.token && !*choice->pool.certificate && value_of("GPUPOOL_TOKEN_FILE"))
+	launch_env->pool = *pool;
+	(void)snprintf(launch_env->pool_origin, sizeof(launch_env->pool_origin), "pool %s of %s:%d",
+		       pool->name, pool->file, pool->line);
+	gpc_pool_config_find_token(&launch_env->pool);
+	if (pool_check_files(&launch_env->pool))
+		return CLI_FAILED;
+	if (!*launch_env->pool.token && !*launch_env->pool.certificate &&
+	    getenv_nonempty("GPUPOOL_TOKEN_FILE"))
 		cli_warn("GPUPOOL_TOKEN_FILE=%s is not used: it need not be for pool %s; \"gpupool "
 			 "login "
 			 "%s < FILE\" says that it is",
-			 value_of("GPUPOOL_TOKEN_FILE"), pool->name, pool->name);
-	add(choice, "REMOTE_GPU", "%s", pool->url);
-	add_own(choice, "GPUPOOL_TOKEN_FILE", choice->pool.token);
-	add_own(choice, "GPUPOOL_TLS_CA", choice->pool.authority);
-	add_own(choice, "GPUPOOL_TLS_CERT", choice->pool.certificate);
-	add_own(choice, "GPUPOOL_TLS_KEY", choice->pool.key);
-	add_own(choice, "GPUPOOL_TLS_CRL", choice->pool.crl);
-	add_own(choice, "GPUPOOL_TENANT", choice->pool.tenant);
+			 getenv_nonempty("GPUPOOL_TOKEN_FILE"), pool->name, pool->name);
+	env_add(launch_env, "REMOTE_GPU", "%s", pool->url);
+	env_add_or_unset(launch_env, "GPUPOOL_TOKEN_FILE", launch_env->pool.token);
+	env_add_or_unset(launch_env, "GPUPOOL_TLS_CA", launch_env->pool.authority);
+	env_add_or_unset(launch_env, "GPUPOOL_TLS_CERT", launch_env->pool.certificate);
+	env_add_or_unset(launch_env, "GPUPOOL_TLS_KEY", launch_env->pool.key);
+	env_add_or_unset(launch_env, "GPUPOOL_TLS_CRL", launch_env->pool.crl);
+	env_add_or_unset(launch_env, "GPUPOOL_TENANT", launch_env->pool.tenant);
 	return 0;
 }
 
 static void
-use_address(struct cli_choice *choice, const char *address, const char *whence)
+address_use(struct cli_launch_env *launch_env, const char *address, const char *pool_origin)
 {
-	(void)snprintf(choice->pool.url, sizeof(choice->pool.url), "%s", address);
-	(void)snprintf(choice->whence, sizeof(choice->whence), "%s", whence);
-	add(choice, "REMOTE_GPU", "%s", address);
+	(void)snprintf(launch_env->pool.url, sizeof(launch_env->pool.url), "%s", address);
+	(void)snprintf(launch_env->pool_origin, sizeof(launch_env->pool_origin), "%s", pool_origin);
+	env_add(launch_env, "REMOTE_GPU", "%s", address);
 }
 
 static int
-choose_pool(const struct cli_wish *wish, struct cli_choice *choice)
+pool_select(const struct cli_launch_options *launch_options, struct cli_launch_env *launch_env)
 {
-	const char *name = wish->pool ? wish->pool : value_of("GPUPOOL_POOL");
-	const char *remote = value_of("REMOTE_GPU");
+	const char *name =
+		launch_options->pool ? launch_options->pool : getenv_nonempty("GPUPOOL_POOL");
+	const char *remote = getenv_nonempty("REMOTE_GPU");
 	char error[CLI_ERROR_MAX];
-	struct gpc_pools pools;
-	const struct gpc_pool *pool, *same[2];
-	const char *whence;
+	struct gpc_pools_config pools;
+	const struct gpc_pool_config *pool, *same[2];
+	const char *pool_origin;
 	int r;
 
-	whence = wish->pool ? "--pool" : "GPUPOOL_POOL";
+	pool_origin = launch_options->pool ? "--pool" : "GPUPOOL_POOL";
 	if (name && strstr(name, "://")) {
-		use_address(choice, name, whence);
+		address_use(launch_env, name, pool_origin);
 		return 0;
 	}
 	if (!name && remote) {
-		use_address(choice, remote, "REMOTE_GPU");
+		address_use(launch_env, remote, "REMOTE_GPU");
 		return 0;
 	}
 	r = cli_pools_read(&pools, error, sizeof(error));
 	if (r) {
-		gpc_pools_free(&pools);
+		gpc_pools_config_free(&pools);
 		return cli_fail("%s", error);
 	}
 	pool = name ? cli_pools_find(&pools, name) : pools.count ? &pools.list[0] : NULL;
 	if (pool) {
-		r = use_pool(choice, pool);
+		r = pool_use(launch_env, pool);
 	} else if (name && cli_pools_with_address(&pools, name, same) > 0) {
 		/* The client library finds its scheme and its credentials. */
-		use_address(choice, name, whence);
+		address_use(launch_env, name, pool_origin);
 	} else if (name) {
 		cli_pools_explain(&pools, name, error, sizeof(error));
 		r = cli_fail("%s", error);
@@ -191,15 +193,15 @@ choose_pool(const struct cli_wish *wish, struct cli_choice *choice)
 		r = cli_fail("which pool? \"gpupool login NAME tls://HOST < TOKEN_FILE\" makes one "
 			     "known, or REMOTE_GPU names it");
 	}
-	gpc_pools_free(&pools);
+	gpc_pools_config_free(&pools);
 	return r;
 }
 
 /* The first N of those that the program would see. */
 static void
-add_gpus(struct cli_choice *choice, const char *text)
+add_gpus(struct cli_launch_env *launch_env, const char *text)
 {
-	const char *visible = value_of("CUDA_VISIBLE_DEVICES");
+	const char *visible = getenv_nonempty("CUDA_VISIBLE_DEVICES");
 	unsigned long wanted = strtoul(text, NULL, 10);
 	char list[1024] = "";
 
@@ -215,95 +217,99 @@ add_gpus(struct cli_choice *choice, const char *text)
 		if (visible)
 			visible += length + (visible[length] == ',');
 	}
-	add(choice, "CUDA_VISIBLE_DEVICES", "%s", list);
+	env_add(launch_env, "CUDA_VISIBLE_DEVICES", "%s", list);
 }
 
 /* In whole MiB, as MPS writes it. */
 static void
-add_memory(struct cli_choice *choice, const char *text)
+add_memory(struct cli_launch_env *launch_env, const char *text)
 {
 	uint64_t bytes = 0;
 
 	(void)ctl_parse_bytes(text, &bytes);
-	add(choice, "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "*=%lluM", (unsigned long long)bytes >> 20);
+	env_add(launch_env, "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "*=%lluM",
+		(unsigned long long)bytes >> 20);
 }
 
 static void
-add_sm(struct cli_choice *choice, const char *text)
+add_sm(struct cli_launch_env *launch_env, const char *text)
 {
 	uint32_t hundredths = 0;
 
 	(void)ctl_parse_percent(text, &hundredths);
-	add(choice, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "%u.%02u", hundredths / 100,
-	    hundredths % 100);
+	env_add(launch_env, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "%u.%02u", hundredths / 100,
+		hundredths % 100);
 }
 
 static void
-add_wishes(const struct cli_wish *wish, struct cli_choice *choice)
+env_add_limits(const struct cli_launch_options *launch_options, struct cli_launch_env *launch_env)
 {
-	const char *gpus = wish->gpus ? wish->gpus : choice->pool.gpus;
-	const char *memory = wish->memory ? wish->memory : choice->pool.memory;
-	const char *sm = wish->sm ? wish->sm : choice->pool.sm;
-	const char *wait = wish->wait ? wish->wait : choice->pool.wait;
+	const char *gpus = launch_options->gpus ? launch_options->gpus : launch_env->pool.gpus;
+	const char *memory =
+		launch_options->memory ? launch_options->memory : launch_env->pool.memory;
+	const char *sm = launch_options->sm ? launch_options->sm : launch_env->pool.sm;
+	const char *wait = launch_options->wait ? launch_options->wait : launch_env->pool.wait;
 
 	if (*gpus)
-		add_gpus(choice, gpus);
+		add_gpus(launch_env, gpus);
 	if (*memory)
-		add_memory(choice, memory);
+		add_memory(launch_env, memory);
 	if (*sm)
-		add_sm(choice, sm);
+		add_sm(launch_env, sm);
 	if (*wait)
-		add(choice, "GPUPOOL_WAIT", "%s", wait);
+		env_add(launch_env, "GPUPOOL_WAIT", "%s", wait);
 }
 
 /* The folder first, and once. */
 static void
-add_library_path(struct cli_choice *choice)
+add_library_path(struct cli_launch_env *launch_env)
 {
-	const char *list = value_of("LD_LIBRARY_PATH");
-	size_t size = strlen(choice->folder);
+	const char *list = getenv_nonempty("LD_LIBRARY_PATH");
+	size_t size = strlen(launch_env->folder);
 	char *rest = calloc(1, list ? strlen(list) + 2 : 1);
 
 	while (rest && list && *list) {
 		size_t length = strcspn(list, ":");
 
-		if (length != size || strncmp(list, choice->folder, size) != 0)
+		if (length != size || strncmp(list, launch_env->folder, size) != 0)
 			(void)sprintf(rest + strlen(rest), ":%.*s", (int)length, list);
 		list += length + (list[length] == ':');
 	}
-	add(choice, "LD_LIBRARY_PATH", "%s%s", choice->folder, rest ? rest : "");
+	env_add(launch_env, "LD_LIBRARY_PATH", "%s%s", launch_env->folder, rest ? rest : "");
 	free(rest);
 }
 
 int
-cli_choose(const struct cli_wish *wish, struct cli_choice *choice)
+cli_launch_env_select(const struct cli_launch_options *launch_options,
+		      struct cli_launch_env *launch_env)
 {
 	int r;
 
-	*choice = (struct cli_choice){ 0 };
-	r = choose_pool(wish, choice);
+	*launch_env = (struct cli_launch_env){ 0 };
+	r = pool_select(launch_options, launch_env);
 	if (r)
 		return r;
-	if (cli_library_find(choice->folder, sizeof(choice->folder), choice->no_library,
-			     sizeof(choice->no_library)))
-		add_library_path(choice);
-	add_wishes(wish, choice);
+	if (cli_library_find(launch_env->folder, sizeof(launch_env->folder),
+			     launch_env->library_error, sizeof(launch_env->library_error)))
+		add_library_path(launch_env);
+	env_add_limits(launch_options, launch_env);
 	return 0;
 }
 
 void
-cli_choice_free(struct cli_choice *choice)
+cli_launch_env_free(struct cli_launch_env *launch_env)
 {
-	for (int i = 0; i < choice->count; i++)
-		free(choice->variables[i].value);
-	choice->count = 0;
+	for (int i = 0; i < launch_env->count; i++)
+		free(launch_env->variables[i].value);
+	launch_env->count = 0;
 }
 
 int
-cli_choice_apply(const struct cli_choice *choice)
+cli_launch_env_apply(const struct cli_launch_env *launch_env)
 {
-	for (int i = 0; i < choice->count; i++) {
-		const char *name = choice->variables[i].name, *value = choice->variables[i].value;
+	for (int i = 0; i < launch_env->count; i++) {
+		const char *name = launch_env->variables[i].name,
+			   *value = launch_env->variables[i].value;
 
 		if (value ? setenv(name, value, 1) : unsetenv(name))
 			return cli_fail("%s: %s", name, strerror(errno));

@@ -12,20 +12,20 @@
 #include <stdbool.h>
 
 /* What the command line says; NULL: nothing. */
-struct cli_wish {
+struct cli_launch_options {
 	const char *pool, *gpus, *memory, *sm, *wait;
 };
 
 #define CLI_VARIABLES_MAX 16
 
-struct cli_choice {
-	struct gpc_pool
+struct cli_launch_env {
+	struct gpc_pool_config
 		pool; /* its url is never empty; the name is, where none of a file is used */
-	char whence[GPC_POOL_PATH_MAX + GPC_POOL_NAME_MAX +
-		    32];                /* "pool lab of FILE:3", "REMOTE_GPU", "--pool" */
-	char folder[GPC_POOL_PATH_MAX]; /* of the library; "": there is none, and `no_library` says
-					   so */
-	char no_library[CLI_ERROR_MAX];
+	char pool_origin[GPC_POOL_PATH_MAX + GPC_POOL_NAME_MAX +
+			 32];           /* "pool lab of FILE:3", "REMOTE_GPU", "--pool" */
+	char folder[GPC_POOL_PATH_MAX]; /* of the library; "": there is none, and `library_error`
+					   says so */
+	char library_error[CLI_ERROR_MAX];
 	/* In the order in which they are shown; a value of NULL: it is not to be set. */
 	struct {
 		const char *name;
@@ -34,22 +34,25 @@ struct cli_choice {
 	int count;
 };
 
-/* The options of run and env, for getopt_long(); cli_wish_take() takes what it returns. */
-extern const struct option cli_wish_options[];
-#define CLI_WISH_LETTERS "+p:"
+/* The options of run and env, for getopt_long(); cli_launch_options_parse() takes what it returns.
+ */
+extern const struct option cli_launch_option_table[];
+#define CLI_LAUNCH_LETTERS "+p:"
 /* false: it is none of these, or makes no sense: standard error has said so. */
-bool cli_wish_take(struct cli_wish *wish, int option, const char *value);
+bool cli_launch_options_parse(struct cli_launch_options *launch_options, int option,
+			      const char *value);
 
 /*
  * Decides: the pool that is wished for, else the one that GPUPOOL_POOL names, else REMOTE_GPU, else
  * the first of pools.conf.  A pool brings its own credentials and takes away those of the
- * environment, which are another one's.  0, or CLI_WRONG: standard error has said why.  To be freed
- * in any case.
+ * environment, which are another one's.  0, or CLI_FAILED: standard error has said why.  To be
+ * freed in any case.
  */
-int cli_choose(const struct cli_wish *wish, struct cli_choice *choice);
-void cli_choice_free(struct cli_choice *choice);
+int cli_launch_env_select(const struct cli_launch_options *launch_options,
+			  struct cli_launch_env *launch_env);
+void cli_launch_env_free(struct cli_launch_env *launch_env);
 
 /* This process's environment becomes what was chosen. */
-int cli_choice_apply(const struct cli_choice *choice);
+int cli_launch_env_apply(const struct cli_launch_env *launch_env);
 
 #endif /* CLI_CHOICE_H */

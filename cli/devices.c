@@ -18,21 +18,22 @@
 #define JSON 'j'
 #define DEVICES_MAX 64
 /* From one look to the next: what the GPUs have worked meanwhile is how busy they are. */
-#define LOOK_NS UINT64_C(500000000)
+#define SAMPLE_NS UINT64_C(500000000)
 
 /* A device as programs count them. */
 struct device {
 	const struct cli_daemon *daemon;
-	const Gpupool__AccountDevice *told;
+	const Gpupool__AccountDevice *info;
 	uint64_t before_ns; /* its GPU time at the first look */
 	uint32_t busy;      /* hundredths of a per cent */
 };
 
 struct view {
-	struct cli_look look;
+	struct cli_probe probe;
 	struct device devices[DEVICES_MAX];
 	int device_count;
-	bool lacks; /* a daemon or a device that the pool should have: standard error says which */
+	bool incomplete; /* a daemon or a device that the pool should have: standard error says
+			    which */
 };
 
 static const Gpupool__AccountDevice *
@@ -46,13 +47,13 @@ find_device(const struct cli_daemon *daemon, int ordinal)
 }
 
 static void
-add_device(struct view *view, const struct cli_daemon *daemon, const Gpupool__AccountDevice *told)
+add_device(struct view *view, const struct cli_daemon *daemon, const Gpupool__AccountDevice *info)
 {
 	if (view->device_count < DEVICES_MAX)
 		view->devices[view->device_count++] = (struct device){
 			.daemon = daemon,
-			.told = told,
-			.before_ns = told->gpu_ns,
+			.info = info,
+			.before_ns = info->gpu_ns,
 		};
 }
 
@@ -60,11 +61,11 @@ add_device(struct view *view, const struct cli_daemon *daemon, const Gpupool__Ac
 static void
 list_devices(struct view *view)
 {
-	for (int i = 0; i < view->look.url_count; i++) {
-		const struct gp_url *url = &view->look.urls[i];
+	for (int i = 0; i < view->probe.url_count; i++) {
+		const struct gp_url *url = &view->probe.urls[i];
 		const struct cli_daemon *daemon =
-			&view->look.daemons[cli_look_find(&view->look, url)];
-		const Gpupool__AccountDevice *told;
+			&view->probe.daemons[cli_probe_find(&view->probe, url)];
+		const Gpupool__AccountDevice *info;
 		char tenant[80];
 
 		if (!daemon->account)
@@ -74,60 +75,60 @@ list_devices(struct view *view)
 				add_device(view, daemon, daemon->account->devices[k]);
 			continue;
 		}
-		told = find_device(daemon, url->device);
-		if (told) {
-			add_device(view, daemon, told);
+		info = find_device(daemon, url->device);
+		if (info) {
+			add_device(view, daemon, info);
 			continue;
 		}
 		(void)cli_fail("%s has no device %d, or none for tenant %s", daemon->text,
 			       url->device,
-			       cli_look_text(daemon->account->tenant, tenant, sizeof(tenant)));
-		view->lacks = true;
+			       cli_probe_text(daemon->account->tenant, tenant, sizeof(tenant)));
+		view->incomplete = true;
 	}
 }
 
 /* Asks those that have answered before, at the first time all.  0: one of them answers. */
 static int
-ask_all(struct view *view)
+daemons_query(struct view *view)
 {
-	bool again = view->look.when_ns != 0, one = false;
+	bool again = view->probe.when_ns != 0, one = false;
 
-	for (int i = 0; i < view->look.daemon_count; i++) {
-		struct cli_daemon *daemon = &view->look.daemons[i];
+	for (int i = 0; i < view->probe.daemon_count; i++) {
+		struct cli_daemon *daemon = &view->probe.daemons[i];
 
 		if (again && !daemon->account)
 			continue;
-		if (cli_look_ask(daemon) == 0) {
+		if (cli_probe_query(daemon) == 0) {
 			one = true;
 			continue;
 		}
 		(void)cli_fail("%s (\"gpupool check\" finds out more)", daemon->error);
-		view->lacks = true;
+		view->incomplete = true;
 	}
-	view->look.when_ns = gp_now_ns();
-	return one ? 0 : CLI_WRONG;
+	view->probe.when_ns = gp_now_ns();
+	return one ? 0 : CLI_FAILED;
 }
 
 /* Looks once more, after a moment.  What does not answer any more is left out. */
 static int
-measure(struct view *view)
+usage_measure(struct view *view)
 {
-	uint64_t first_ns = view->look.when_ns;
+	uint64_t first_ns = view->probe.when_ns;
 	int ordinals[DEVICES_MAX], count = 0, r;
 
 	for (int i = 0; i < view->device_count; i++)
-		ordinals[i] = view->devices[i].told->ordinal;
-	gp_nap(LOOK_NS);
-	r = ask_all(view);
+		ordinals[i] = view->devices[i].info->ordinal;
+	gp_sleep_ns(SAMPLE_NS);
+	r = daemons_query(view);
 	for (int i = 0; i < view->device_count; i++) {
 		struct device device = view->devices[i];
-		uint64_t passed_ns = view->look.when_ns - first_ns, worked_ns;
+		uint64_t passed_ns = view->probe.when_ns - first_ns, worked_ns;
 
-		device.told = find_device(device.daemon, ordinals[i]);
-		if (!device.told)
+		device.info = find_device(device.daemon, ordinals[i]);
+		if (!device.info)
 			continue;
-		worked_ns = device.told->gpu_ns > device.before_ns
-				    ? device.told->gpu_ns - device.before_ns
+		worked_ns = device.info->gpu_ns > device.before_ns
+				    ? device.info->gpu_ns - device.before_ns
 				    : 0;
 		if (worked_ns > passed_ns)
 			worked_ns = passed_ns;
@@ -140,7 +141,7 @@ measure(struct view *view)
 
 /* No more than the device has. */
 static uint64_t
-quota_of(const Gpupool__AccountDevice *device)
+device_get_quota(const Gpupool__AccountDevice *device)
 {
 	return device->quota_memory < device->memory ? device->quota_memory : device->memory;
 }
@@ -152,8 +153,8 @@ print_list(const struct view *view)
 
 	for (int i = 0; i < view->device_count; i++)
 		printf("GPU %d: %s (UUID: %s)\n", i,
-		       cli_look_text(view->devices[i].told->name, name, sizeof(name)),
-		       cli_look_uuid(view->devices[i].told, uuid));
+		       cli_probe_text(view->devices[i].info->name, name, sizeof(name)),
+		       cli_probe_uuid(view->devices[i].info, uuid));
 }
 
 static void
@@ -171,16 +172,16 @@ print_devices(const struct view *view)
 
 	ctl_table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
 	for (int i = 0; i < view->device_count; i++) {
-		const Gpupool__AccountDevice *device = view->devices[i].told;
+		const Gpupool__AccountDevice *device = view->devices[i].info;
 
 		ctl_table_number(&table, (uint64_t)i);
-		ctl_table_text(&table, cli_look_text(device->name, name, sizeof(name)));
+		ctl_table_text(&table, cli_probe_text(device->name, name, sizeof(name)));
 		ctl_table_number(&table, view->devices[i].busy);
 		ctl_table_number(&table, device->sessions);
 		ctl_table_number(&table, device->memory_used);
 		ctl_table_number(&table, device->memory);
 		ctl_table_number(&table, device->quota_used);
-		ctl_table_number(&table, quota_of(device));
+		ctl_table_number(&table, device_get_quota(device));
 		ctl_table_number(&table,
 				 device->quota_sm ? device->quota_sm : device->multiprocessors);
 	}
@@ -206,17 +207,18 @@ print_sessions(const struct view *view)
 	size_t rows = 0;
 
 	ctl_table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
-	for (int i = 0; i < view->look.daemon_count; i++) {
-		const Gpupool__Account *account = view->look.daemons[i].account;
+	for (int i = 0; i < view->probe.daemon_count; i++) {
+		const Gpupool__Account *account = view->probe.daemons[i].account;
 
 		for (size_t k = 0; account && k < account->n_own; k++, rows++) {
 			const Gpupool__AccountSession *session = account->own[k];
 
 			ctl_table_number(&table, session->id);
-			ctl_table_text(&table, cli_look_text(session->program, text, sizeof(text)));
+			ctl_table_text(&table,
+				       cli_probe_text(session->program, text, sizeof(text)));
 			ctl_table_number(&table, session->pid);
-			ctl_table_text(&table, cli_look_text(session->user, text, sizeof(text)));
-			ctl_table_text(&table, cli_look_text(session->host, text, sizeof(text)));
+			ctl_table_text(&table, cli_probe_text(session->user, text, sizeof(text)));
+			ctl_table_text(&table, cli_probe_text(session->host, text, sizeof(text)));
 			ctl_table_number(&table, (uint64_t)session->started_s);
 			ctl_table_number(&table, session->memory);
 			ctl_table_number(&table, session->gpu_ns);
@@ -232,8 +234,8 @@ print_sessions(const struct view *view)
 static void
 print_tenants(const struct view *view)
 {
-	for (int i = 0; i < view->look.daemon_count; i++) {
-		const struct cli_daemon *daemon = &view->look.daemons[i];
+	for (int i = 0; i < view->probe.daemon_count; i++) {
+		const struct cli_daemon *daemon = &view->probe.daemons[i];
 		const Gpupool__Account *account = daemon->account;
 		char tenant[80], full[512], most[32] = "";
 
@@ -242,12 +244,12 @@ print_tenants(const struct view *view)
 		if (account->sessions_max)
 			(void)snprintf(most, sizeof(most), " of at most %u", account->sessions_max);
 		printf("%s: tenant %s, %u session%s%s; %u of %u of the daemon's are taken\n",
-		       daemon->text, cli_look_text(account->tenant, tenant, sizeof(tenant)),
+		       daemon->text, cli_probe_text(account->tenant, tenant, sizeof(tenant)),
 		       account->sessions, account->sessions == 1 ? "" : "s", most,
 		       account->sessions_all, account->sessions_all_max);
 		if (*account->full)
 			printf("%s: no new session just now: %s\n", daemon->text,
-			       cli_look_text(account->full, full, sizeof(full)));
+			       cli_probe_text(account->full, full, sizeof(full)));
 	}
 	printf("\n");
 }
@@ -255,12 +257,12 @@ print_tenants(const struct view *view)
 /* For programs. */
 
 static void *
-must(void *object)
+require_memory(void *object)
 {
 	if (object)
 		return object;
 	(void)cli_fail("out of memory");
-	exit(CLI_WRONG);
+	exit(CLI_FAILED);
 }
 
 /* cJSON's own numbers are doubles, which do not hold every count of bytes. */
@@ -270,7 +272,7 @@ put_number(cJSON *object, const char *name, uint64_t number)
 	char text[32];
 
 	(void)snprintf(text, sizeof(text), "%llu", (unsigned long long)number);
-	must(cJSON_AddRawToObject(object, name, text));
+	require_memory(cJSON_AddRawToObject(object, name, text));
 }
 
 static void
@@ -280,21 +282,22 @@ put_seconds(cJSON *object, const char *name, uint64_t ns)
 
 	(void)snprintf(text, sizeof(text), "%llu.%09llu", (unsigned long long)(ns / 1000000000),
 		       (unsigned long long)(ns % 1000000000));
-	must(cJSON_AddRawToObject(object, name, text));
+	require_memory(cJSON_AddRawToObject(object, name, text));
 }
 
 static void
 put_text(cJSON *object, const char *name, const char *text)
 {
-	char said[512];
+	char printable[512];
 
-	must(cJSON_AddStringToObject(object, name, cli_look_text(text, said, sizeof(said))));
+	require_memory(cJSON_AddStringToObject(object, name,
+					       cli_probe_text(text, printable, sizeof(printable))));
 }
 
 static cJSON *
 new_row(cJSON *list)
 {
-	cJSON *row = must(cJSON_CreateObject());
+	cJSON *row = require_memory(cJSON_CreateObject());
 
 	cJSON_AddItemToArray(list, row);
 	return row;
@@ -310,19 +313,19 @@ put_daemon(cJSON *row, const struct cli_daemon *daemon)
 		put_text(row, "error", daemon->error);
 		return;
 	}
-	must(cJSON_AddNullToObject(row, "error"));
+	require_memory(cJSON_AddNullToObject(row, "error"));
 	put_text(row, "version", account->server_version);
 	put_text(row, "tenant", account->tenant);
 	put_text(row, "credentials", account->credentials);
 	if (account->until_s)
 		put_number(row, "expires", (uint64_t)account->until_s);
 	else
-		must(cJSON_AddNullToObject(row, "expires"));
+		require_memory(cJSON_AddNullToObject(row, "expires"));
 	put_number(row, "sessions", account->sessions);
 	if (account->sessions_max)
 		put_number(row, "sessions_max", account->sessions_max);
 	else
-		must(cJSON_AddNullToObject(row, "sessions_max"));
+		require_memory(cJSON_AddNullToObject(row, "sessions_max"));
 	put_number(row, "sessions_all", account->sessions_all);
 	put_number(row, "sessions_all_max", account->sessions_all_max);
 	put_text(row, "full", account->full);
@@ -331,24 +334,24 @@ put_daemon(cJSON *row, const struct cli_daemon *daemon)
 static void
 put_device(cJSON *row, const struct device *device, int index)
 {
-	const Gpupool__AccountDevice *told = device->told;
+	const Gpupool__AccountDevice *info = device->info;
 	char text[64];
 
 	put_number(row, "gpu", (uint64_t)index);
 	put_text(row, "url", device->daemon->text);
-	put_number(row, "ordinal", (uint64_t)told->ordinal);
-	put_text(row, "name", told->name);
-	put_text(row, "uuid", cli_look_uuid(told, text));
+	put_number(row, "ordinal", (uint64_t)info->ordinal);
+	put_text(row, "name", info->name);
+	put_text(row, "uuid", cli_probe_uuid(info, text));
 	(void)snprintf(text, sizeof(text), "%u.%02u", device->busy / 100, device->busy % 100);
-	must(cJSON_AddRawToObject(row, "busy_percent", text));
-	put_number(row, "sessions", told->sessions);
-	put_number(row, "memory", told->memory);
-	put_number(row, "memory_used", told->memory_used);
-	put_number(row, "multiprocessors", told->multiprocessors);
-	put_number(row, "quota", quota_of(told));
-	put_number(row, "quota_used", told->quota_used);
+	require_memory(cJSON_AddRawToObject(row, "busy_percent", text));
+	put_number(row, "sessions", info->sessions);
+	put_number(row, "memory", info->memory);
+	put_number(row, "memory_used", info->memory_used);
+	put_number(row, "multiprocessors", info->multiprocessors);
+	put_number(row, "quota", device_get_quota(info));
+	put_number(row, "quota_used", info->quota_used);
 	put_number(row, "quota_multiprocessors",
-		   told->quota_sm ? told->quota_sm : told->multiprocessors);
+		   info->quota_sm ? info->quota_sm : info->multiprocessors);
 }
 
 static void
@@ -368,14 +371,14 @@ put_session(cJSON *row, const struct cli_daemon *daemon, const Gpupool__AccountS
 static void
 print_json(const struct view *view)
 {
-	cJSON *all = must(cJSON_CreateObject());
-	cJSON *daemons = must(cJSON_AddArrayToObject(all, "daemons"));
-	cJSON *devices = must(cJSON_AddArrayToObject(all, "devices"));
-	cJSON *sessions = must(cJSON_AddArrayToObject(all, "sessions"));
+	cJSON *all = require_memory(cJSON_CreateObject());
+	cJSON *daemons = require_memory(cJSON_AddArrayToObject(all, "daemons"));
+	cJSON *devices = require_memory(cJSON_AddArrayToObject(all, "devices"));
+	cJSON *sessions = require_memory(cJSON_AddArrayToObject(all, "sessions"));
 	char *text;
 
-	for (int i = 0; i < view->look.daemon_count; i++) {
-		const struct cli_daemon *daemon = &view->look.daemons[i];
+	for (int i = 0; i < view->probe.daemon_count; i++) {
+		const struct cli_daemon *daemon = &view->probe.daemons[i];
 
 		put_daemon(new_row(daemons), daemon);
 		for (size_t k = 0; daemon->account && k < daemon->account->n_own; k++)
@@ -383,25 +386,25 @@ print_json(const struct view *view)
 	}
 	for (int i = 0; i < view->device_count; i++)
 		put_device(new_row(devices), &view->devices[i], i);
-	text = must(cJSON_Print(all));
+	text = require_memory(cJSON_Print(all));
 	printf("%s\n", text);
 	cJSON_free(text);
 	cJSON_Delete(all);
 }
 
 static int
-show(int format, struct view *view)
+view_print(int format, struct view *view)
 {
 	char error[768];
 	int r;
 
-	if (cli_look_list(&view->look, error, sizeof(error)))
+	if (cli_probe_init(&view->probe, error, sizeof(error)))
 		return cli_fail("%s", error);
-	r = ask_all(view);
+	r = daemons_query(view);
 	if (r == 0)
 		list_devices(view);
 	if (r == 0 && format != LIST)
-		r = measure(view);
+		r = usage_measure(view);
 	/* Of those that do not answer it has the reasons. */
 	if (format == JSON)
 		print_json(view);
@@ -414,14 +417,14 @@ show(int format, struct view *view)
 		print_devices(view);
 		print_sessions(view);
 	}
-	if (!view->lacks)
+	if (!view->incomplete)
 		return 0;
 	(void)cli_fail("what is shown is a part of the pool; a program needs all of it");
-	return CLI_LACKS;
+	return CLI_INCOMPLETE;
 }
 
 int
-cli_devices(int count, char **words)
+cli_devices(int count, char **argv)
 {
 	static const struct option options[] = {
 		{ "pool", required_argument, NULL, 'p' },
@@ -429,16 +432,16 @@ cli_devices(int count, char **words)
 		{ "json", no_argument, NULL, JSON },
 		{ NULL, 0, NULL, 0 },
 	};
-	struct cli_wish wish = { 0 };
-	struct cli_choice choice;
+	struct cli_launch_options launch_options = { 0 };
+	struct cli_launch_env launch_env;
 	struct view *view;
 	int option, format = 0, r;
 
-	while ((option = cli_option_anywhere(count, words, "p:L", options)) != -1) {
+	while ((option = cli_option_anywhere(count, argv, "p:L", options)) != -1) {
 		if (option == '?')
-			return CLI_WRONG;
+			return CLI_FAILED;
 		if (option == 'p')
-			wish.pool = optarg;
+			launch_options.pool = optarg;
 		else
 			format = option;
 	}
@@ -446,16 +449,16 @@ cli_devices(int count, char **words)
 		return cli_fail(
 			"\"%s\": devices takes options alone; gpupool devices -p %s looks at "
 			"pool %s",
-			words[optind], words[optind], words[optind]);
-	r = cli_choose(&wish, &choice);
+			argv[optind], argv[optind], argv[optind]);
+	r = cli_launch_env_select(&launch_options, &launch_env);
 	if (r == 0)
-		r = cli_choice_apply(&choice);
-	view = r == 0 ? must(calloc(1, sizeof(*view))) : NULL;
+		r = cli_launch_env_apply(&launch_env);
+	view = r == 0 ? require_memory(calloc(1, sizeof(*view))) : NULL;
 	if (r == 0) {
-		r = show(format, view);
-		cli_look_free(&view->look);
+		r = view_print(format, view);
+		cli_probe_free(&view->probe);
 	}
 	free(view);
-	cli_choice_free(&choice);
+	cli_launch_env_free(&launch_env);
 	return r;
 }

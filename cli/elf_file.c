@@ -20,7 +20,7 @@ struct file {
 };
 
 static bool
-read_at(const struct file *file, uint64_t offset, void *to, size_t size)
+bytes_read(const struct file *file, uint64_t offset, void *to, size_t size)
 {
 	if (offset > file->size || size > file->size - offset)
 		return false;
@@ -29,22 +29,22 @@ read_at(const struct file *file, uint64_t offset, void *to, size_t size)
 }
 
 static bool
-segment(const struct file *file, unsigned int index, Elf64_Phdr *segment)
+segment_read(const struct file *file, unsigned int index, Elf64_Phdr *segment_read)
 {
-	if (file->header.e_phentsize < sizeof(*segment) || index >= file->header.e_phnum ||
+	if (file->header.e_phentsize < sizeof(*segment_read) || index >= file->header.e_phnum ||
 	    file->header.e_phoff > file->size)
 		return false;
-	return read_at(file, file->header.e_phoff + (uint64_t)index * file->header.e_phentsize,
-		       segment, sizeof(*segment));
+	return bytes_read(file, file->header.e_phoff + (uint64_t)index * file->header.e_phentsize,
+			  segment_read, sizeof(*segment_read));
 }
 
 /* Where in the file lies what will be at this address. */
 static bool
-place_of(const struct file *file, uint64_t address, uint64_t *offset_p)
+address_to_offset(const struct file *file, uint64_t address, uint64_t *offset_p)
 {
 	Elf64_Phdr load;
 
-	for (unsigned int i = 0; segment(file, i, &load); i++) {
+	for (unsigned int i = 0; segment_read(file, i, &load); i++) {
 		if (load.p_type != PT_LOAD || address < load.p_vaddr ||
 		    address - load.p_vaddr >= load.p_filesz)
 			continue;
@@ -56,7 +56,7 @@ place_of(const struct file *file, uint64_t address, uint64_t *offset_p)
 
 /* With its zero within the file, or NULL. */
 static const char *
-text_at(const struct file *file, uint64_t strings, uint64_t offset)
+get_text(const struct file *file, uint64_t strings, uint64_t offset)
 {
 	uint64_t at = strings + offset;
 
@@ -74,13 +74,13 @@ read_entries(const struct file *file, const Elf64_Phdr *dynamic, uint64_t string
 	for (uint64_t at = 0; at + sizeof(entry) <= dynamic->p_filesz; at += sizeof(entry)) {
 		const char *text;
 
-		if (!read_at(file, dynamic->p_offset + at, &entry, sizeof(entry)) ||
+		if (!bytes_read(file, dynamic->p_offset + at, &entry, sizeof(entry)) ||
 		    entry.d_tag == DT_NULL)
 			return;
 		if (entry.d_tag != DT_NEEDED && entry.d_tag != DT_RPATH &&
 		    entry.d_tag != DT_RUNPATH)
 			continue;
-		text = text_at(file, strings, entry.d_un.d_val);
+		text = get_text(file, strings, entry.d_un.d_val);
 		if (!text)
 			continue;
 		if (entry.d_tag == DT_RPATH)
@@ -99,10 +99,11 @@ read_dynamic(const struct file *file, const Elf64_Phdr *dynamic, struct cli_elf 
 	Elf64_Dyn entry;
 
 	for (uint64_t at = 0; at + sizeof(entry) <= dynamic->p_filesz; at += sizeof(entry)) {
-		if (!read_at(file, dynamic->p_offset + at, &entry, sizeof(entry)) ||
+		if (!bytes_read(file, dynamic->p_offset + at, &entry, sizeof(entry)) ||
 		    entry.d_tag == DT_NULL)
 			return;
-		if (entry.d_tag == DT_STRTAB && place_of(file, entry.d_un.d_ptr, &strings)) {
+		if (entry.d_tag == DT_STRTAB &&
+		    address_to_offset(file, entry.d_un.d_ptr, &strings)) {
 			read_entries(file, dynamic, strings, elf);
 			return;
 		}
@@ -118,7 +119,7 @@ cli_elf_read(const void *bytes, size_t size, struct cli_elf *elf)
 	Elf64_Phdr part;
 
 	*elf = (struct cli_elf){ 0 };
-	if (!read_at(&file, 0, &file.header, sizeof(file.header)) ||
+	if (!bytes_read(&file, 0, &file.header, sizeof(file.header)) ||
 	    memcmp(file.header.e_ident, ELFMAG, SELFMAG) != 0)
 		return;
 	elf->elf = true;
@@ -127,7 +128,7 @@ cli_elf_read(const void *bytes, size_t size, struct cli_elf *elf)
 		elf->other_machine = true;
 		return;
 	}
-	for (unsigned int i = 0; segment(&file, i, &part); i++) {
+	for (unsigned int i = 0; segment_read(&file, i, &part); i++) {
 		elf->dynamic = elf->dynamic || part.p_type == PT_INTERP;
 		if (part.p_type == PT_DYNAMIC)
 			read_dynamic(&file, &part, elf);

@@ -11,12 +11,12 @@
 #include <unistd.h>
 
 /* Seen from gpupool's own folder. */
-static const char *const places[] = {
+static const char *const search_paths[] = {
 	"../" CLI_LIBDIR "/gpupool", "../lib/gpupool", "../lib64/gpupool", "../client", ".",
 };
 
 /* Of what no other driver library has: the mark by which the library knows itself. */
-static const char mark[] = "gpupool client";
+static const char signature[] = "gpupool client";
 
 enum cli_library_kind
 cli_library_kind(const char *path)
@@ -33,8 +33,9 @@ cli_library_kind(const char *path)
 	(void)close(fd);
 	if (bytes == MAP_FAILED)
 		return kind;
-	kind = memmem(bytes, (size_t)status.st_size, mark, sizeof(mark)) ? CLI_LIBRARY_OURS
-									 : CLI_LIBRARY_OTHER;
+	kind = memmem(bytes, (size_t)status.st_size, signature, sizeof(signature))
+		       ? CLI_LIBRARY_OURS
+		       : CLI_LIBRARY_OTHER;
 	(void)munmap(bytes, (size_t)status.st_size);
 	return kind;
 }
@@ -50,12 +51,12 @@ cli_library_find(char *folder, size_t size, char *error, size_t error_size)
 	if (slash)
 		*slash = '\0';
 	(void)snprintf(error, error_size, CLI_LIBRARY " of gpupool is in none of");
-	for (size_t i = 0; slash && i < sizeof(places) / sizeof(places[0]); i++) {
+	for (size_t i = 0; slash && i < sizeof(search_paths) / sizeof(search_paths[0]); i++) {
 		char *real;
 
-		(void)snprintf(path, sizeof(path), "%s/%s/" CLI_LIBRARY, own, places[i]);
+		(void)snprintf(path, sizeof(path), "%s/%s/" CLI_LIBRARY, own, search_paths[i]);
 		(void)snprintf(error + strlen(error), error_size - strlen(error), " %s/%s", own,
-			       places[i]);
+			       search_paths[i]);
 		if (cli_library_kind(path) != CLI_LIBRARY_OURS)
 			continue;
 		path[strlen(path) - strlen("/" CLI_LIBRARY)] = '\0';

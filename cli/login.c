@@ -30,7 +30,7 @@
 static volatile sig_atomic_t caught;
 
 static void
-take_signal(int number)
+signal_handle(int number)
 {
 	caught = number;
 }
@@ -54,15 +54,15 @@ read_line(char *text, size_t size, const sigset_t *open)
 static size_t
 read_terminal(char *text, size_t size)
 {
-	const struct sigaction catches = { .sa_handler = take_signal };
+	const struct sigaction catches = { .sa_handler = signal_handle };
 	struct sigaction before_signals[sizeof(signals) / sizeof(signals[0])];
-	struct termios before, quiet;
+	struct termios before, no_echo;
 	bool changed = tcgetattr(STDIN_FILENO, &before) == 0;
 	size_t used = 0, count;
 	sigset_t blocked, open;
 
-	quiet = before;
-	quiet.c_lflag &= ~(tcflag_t)ECHO;
+	no_echo = before;
+	no_echo.c_lflag &= ~(tcflag_t)ECHO;
 	fprintf(stderr, "The token's file (not shown; an empty line ends it): ");
 	(void)sigemptyset(&blocked);
 	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
@@ -71,7 +71,7 @@ read_terminal(char *text, size_t size)
 	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
 		(void)sigaction(signals[i], &catches, &before_signals[i]);
 	if (changed)
-		changed = tcsetattr(STDIN_FILENO, TCSAFLUSH, &quiet) == 0;
+		changed = tcsetattr(STDIN_FILENO, TCSAFLUSH, &no_echo) == 0;
 	while (used + 1 < size && (count = read_line(text + used, size - used - 1, &open)) &&
 	       !(count == 1 && text[used] == '\n'))
 		used += count;
@@ -133,21 +133,21 @@ add_pool(const char *path, const char *name, const char *url, long *before_p)
 		(void)cli_fail("%s: %s; nothing is stored", path, strerror(errno));
 		if (before >= 0 && truncate(path, before))
 			(void)cli_fail("%s: %s", path, strerror(errno));
-		return CLI_WRONG;
+		return CLI_FAILED;
 	}
 	return 0;
 }
 
 /* Before anything is read or written. */
 static int
-check_pool(const char *name, const char *url, const struct gpc_pools *pools)
+check_pool(const char *name, const char *url, const struct gpc_pools_config *pools)
 {
-	const struct gpc_pool *pool = cli_pools_find(pools, name);
+	const struct gpc_pool_config *pool = cli_pools_find(pools, name);
 	struct gp_url urls[8];
 	char error[CLI_ERROR_MAX];
 	int count;
 
-	if (!gpc_pool_is_name(name))
+	if (!gpc_pool_config_is_name(name))
 		return cli_fail("\"%s\" is no name of a pool: letters, digits, \".\", \"_\", \"-\"",
 				name);
 	if (!pool && !url) {
@@ -167,7 +167,7 @@ check_pool(const char *name, const char *url, const struct gpc_pools *pools)
 
 /* Whether all daemons of the pool accept the token of this file. */
 static int
-try_token(const char *path, const char *url, const struct gpc_pool *pool)
+token_try_file(const char *path, const char *url, const struct gpc_pool_config *pool)
 {
 	const struct {
 		const char *name, *value;
@@ -191,13 +191,13 @@ try_token(const char *path, const char *url, const struct gpc_pool *pool)
 	if (gpc_config_daemons(urls, POOL_URLS_MAX, &count, error, sizeof(error)))
 		return cli_fail("%s", error);
 	for (int i = 0; i < count; i++) {
-		if (gpc_link_look(&urls[i], &message, &round_trip_ns, error, sizeof(error)))
+		if (gpc_link_probe(&urls[i], &message, &round_trip_ns, error, sizeof(error)))
 			return cli_fail(
 				"%s; nothing is stored (--no-check stores the token without "
 				"a connection)",
 				error);
 		gp_url_format(&urls[i], address, sizeof(address));
-		(void)gp_printable(tenant, sizeof(tenant), message->account->tenant);
+		(void)gp_printable_text(tenant, sizeof(tenant), message->account->tenant);
 		fprintf(stderr, "gpupool: %s accepts the token: tenant %s\n", address, tenant);
 		gp_control_free(message);
 	}
@@ -206,7 +206,7 @@ try_token(const char *path, const char *url, const struct gpc_pool *pool)
 
 /* Tries the token before any of it is on a disk, where an interrupted login would leave it. */
 static int
-try_text(const char *text, size_t size, const char *url, const struct gpc_pool *pool)
+token_try_text(const char *text, size_t size, const char *url, const struct gpc_pool_config *pool)
 {
 	int fd = memfd_create("token", MFD_CLOEXEC), r;
 	char path[64];
@@ -215,7 +215,7 @@ try_text(const char *text, size_t size, const char *url, const struct gpc_pool *
 	if (fd < 0 || fchmod(fd, 0600) || write(fd, text, size) != (ssize_t)size)
 		r = cli_fail("memory for the token: %s", strerror(errno));
 	else
-		r = try_token(path, url, pool);
+		r = token_try_file(path, url, pool);
 	if (fd >= 0)
 		(void)close(fd);
 	return r;
@@ -249,24 +249,24 @@ store_token(const char *folder, const char *name, const char *text, size_t size,
 	(void)snprintf(conf, sizeof(conf), "%s/" GPC_POOLS_FILE, folder);
 	if (ctl_make_folder(folder) || resolve_link(path, target, sizeof(target)) ||
 	    ctl_prepare_file(target, text, size, 0600))
-		return CLI_WRONG;
+		return CLI_FAILED;
 	r = url ? add_pool(conf, name, url, &before) : 0;
 	if (r) {
 		ctl_drop_file(target);
 		return r;
 	}
-	if (ctl_place_file(target, true)) {
+	if (ctl_commit_file(target, true)) {
 		if (before >= 0 && truncate(conf, before))
 			(void)cli_fail("%s: %s", conf, strerror(errno));
-		return CLI_WRONG;
+		return CLI_FAILED;
 	}
 	return 0;
 }
 
 static int
-store(const char *name, const char *url, bool check, const struct gpc_pools *pools)
+login_store(const char *name, const char *url, bool check, const struct gpc_pools_config *pools)
 {
-	const struct gpc_pool *pool = cli_pools_find(pools, name);
+	const struct gpc_pool_config *pool = cli_pools_find(pools, name);
 	char folder[GPC_POOL_PATH_MAX - GPC_POOL_NAME_MAX - 16], path[GPC_POOL_PATH_MAX];
 	char *text = calloc(1, GP_TOKEN_FILE_MAX + 2);
 	struct gp_token token = { .text = "" };
@@ -287,7 +287,7 @@ store(const char *name, const char *url, bool check, const struct gpc_pools *poo
 			"or store the token there yourself",
 			pool->file, pool->line, name, pool->token);
 	if (r == 0 && check)
-		r = try_text(text, size, pool ? pool->url : url, pool);
+		r = token_try_text(text, size, pool ? pool->url : url, pool);
 	if (r == 0)
 		r = store_token(folder, name, text, size, pool ? NULL : url);
 	if (r == 0)
@@ -301,25 +301,25 @@ store(const char *name, const char *url, bool check, const struct gpc_pools *poo
 }
 
 int
-cli_login(int count, char **words)
+cli_login(int count, char **argv)
 {
 	static const struct option options[] = { { "no-check", no_argument, NULL, 'n' },
 						 { NULL, 0, NULL, 0 } };
 	char error[CLI_ERROR_MAX];
-	struct gpc_pools pools;
+	struct gpc_pools_config pools;
 	bool check = true;
 	const char *url;
 	int r;
 
-	while ((r = cli_option_anywhere(count, words, "", options)) != -1) {
+	while ((r = cli_option_anywhere(count, argv, "", options)) != -1) {
 		if (r == '?')
-			return CLI_WRONG;
+			return CLI_FAILED;
 		check = false;
 	}
 	if (optind >= count || count - optind > 2)
 		return cli_fail("usage: gpupool login [--no-check] POOL [ADDRESS] < TOKEN_FILE");
-	url = optind + 1 < count ? words[optind + 1] : NULL;
-	if (strncmp(words[optind], "gpt_", 4) == 0 || (url && strncmp(url, "gpt_", 4) == 0))
+	url = optind + 1 < count ? argv[optind + 1] : NULL;
+	if (strncmp(argv[optind], "gpt_", 4) == 0 || (url && strncmp(url, "gpt_", 4) == 0))
 		return cli_fail(
 			"a token on the command line can be seen by everybody on this machine: "
 			"gpupool login POOL < TOKEN_FILE");
@@ -327,19 +327,19 @@ cli_login(int count, char **words)
 	if (r)
 		r = cli_fail("%s", error);
 	if (r == 0)
-		r = check_pool(words[optind], url, &pools);
+		r = check_pool(argv[optind], url, &pools);
 	if (r == 0)
-		r = store(words[optind], url, check, &pools);
-	gpc_pools_free(&pools);
+		r = login_store(argv[optind], url, check, &pools);
+	gpc_pools_config_free(&pools);
 	return r;
 }
 
 /* The text without the section that login wrote there, and without the empty lines before it.
  * Returns NULL if login did not write it, or not all of it. */
 static char *
-cut_section(const char *text, const struct gpc_pool *pool)
+cut_section(const char *text, const struct gpc_pool_config *pool)
 {
-	char section[GPC_POOL_NAME_MAX + GPC_POOL_URL_MAX + 32], *kept;
+	char section[GPC_POOL_NAME_MAX + GPC_POOL_URL_MAX + 32], *text_left;
 	const char *begin = text, *rest, *next;
 	size_t length;
 
@@ -363,31 +363,32 @@ cut_section(const char *text, const struct gpc_pool *pool)
 		begin--;
 	if (begin == text)
 		rest += strspn(rest, "\n");
-	kept = calloc(1, strlen(text) + 1);
-	if (kept)
-		(void)sprintf(kept, "%.*s%s", (int)(begin - text), text, rest);
-	return kept;
+	text_left = calloc(1, strlen(text) + 1);
+	if (text_left)
+		(void)sprintf(text_left, "%.*s%s", (int)(begin - text), text, rest);
+	return text_left;
 }
 
-/* Returns 1 if the pool stays, as login did not write all of its section; CLI_WRONG: it failed. */
+/* Returns 1 if the pool stays, as login did not write all of its section; CLI_FAILED: it failed. */
 static int
-remove_section(const struct gpc_pool *pool)
+remove_section(const struct gpc_pool_config *pool)
 {
-	char target[GPC_POOL_PATH_MAX], *text = NULL, *kept = NULL;
+	char target[GPC_POOL_PATH_MAX], *text = NULL, *text_left = NULL;
 	FILE *file = fopen(pool->file, "re");
 	struct stat status;
 	size_t size = 0;
-	int r = CLI_WRONG;
+	int r = CLI_FAILED;
 
 	if (!file || fstat(fileno(file), &status) || getdelim(&text, &size, '\0', file) < 0) {
 		(void)cli_fail("%s: %s", pool->file, strerror(errno));
-	} else if (!(kept = cut_section(text, pool))) {
+	} else if (!(text_left = cut_section(text, pool))) {
 		r = 1;
 	} else if (resolve_link(pool->file, target, sizeof(target)) == 0 &&
-		   ctl_write_file(target, kept, strlen(kept), status.st_mode & 0777, true) == 0) {
+		   ctl_write_file(target, text_left, strlen(text_left), status.st_mode & 0777,
+				  true) == 0) {
 		r = 0;
 	}
-	free(kept);
+	free(text_left);
 	free(text);
 	if (file)
 		(void)fclose(file);
@@ -395,10 +396,10 @@ remove_section(const struct gpc_pool *pool)
 }
 
 /* NULL: standard error says why. */
-static const struct gpc_pool *
-find_known(const char *name, const struct gpc_pools *pools)
+static const struct gpc_pool_config *
+pool_find_known(const char *name, const struct gpc_pools_config *pools)
 {
-	const struct gpc_pool *pool = cli_pools_find(pools, name), *same[2];
+	const struct gpc_pool_config *pool = cli_pools_find(pools, name), *same[2];
 	char error[CLI_ERROR_MAX];
 	int count;
 
@@ -440,15 +441,15 @@ remove_token(const char *path)
 }
 
 static int
-log_out(const char *name, const struct gpc_pools *pools)
+logout_pool(const char *name, const struct gpc_pools_config *pools)
 {
-	const struct gpc_pool *pool = find_known(name, pools);
+	const struct gpc_pool_config *pool = pool_find_known(name, pools);
 	char folder[GPC_POOL_PATH_MAX - GPC_POOL_NAME_MAX - 16], path[GPC_POOL_PATH_MAX],
 		conf[GPC_POOL_PATH_MAX];
 	int r;
 
 	if (!pool)
-		return CLI_WRONG;
+		return CLI_FAILED;
 	if (!gpc_user_folder(folder, sizeof(folder)))
 		return cli_fail("where are your files? HOME is not set");
 	(void)snprintf(conf, sizeof(conf), "%s/" GPC_POOLS_FILE, folder);
@@ -470,33 +471,33 @@ log_out(const char *name, const struct gpc_pools *pools)
 }
 
 int
-cli_logout(int count, char **words)
+cli_logout(int count, char **argv)
 {
 	static const struct option none[] = { { NULL, 0, NULL, 0 } };
 	char error[CLI_ERROR_MAX];
-	struct gpc_pools pools;
+	struct gpc_pools_config pools;
 	int r;
 
-	if (cli_option_anywhere(count, words, "", none) != -1)
-		return CLI_WRONG;
+	if (cli_option_anywhere(count, argv, "", none) != -1)
+		return CLI_FAILED;
 	if (count - optind != 1)
 		return cli_fail("usage: gpupool logout POOL");
 	r = cli_pools_read(&pools, error, sizeof(error));
-	r = r ? cli_fail("%s", error) : log_out(words[optind], &pools);
-	gpc_pools_free(&pools);
+	r = r ? cli_fail("%s", error) : logout_pool(argv[optind], &pools);
+	gpc_pools_config_free(&pools);
 	return r;
 }
 
 /* By what the pool is entered: "token abcdefghij", "certificate FILE" or "no token". */
 static void
-name_credentials(struct gpc_pool *pool, char *text, size_t size)
+name_credentials(struct gpc_pool_config *pool, char *text, size_t size)
 {
 	struct gpc_credentials credentials = { .token = pool->token };
 	struct gp_token token;
 	char error[768];
 	bool given;
 
-	gpc_pool_find_token(pool);
+	gpc_pool_config_find_token(pool);
 	if (!*pool->token)
 		(void)snprintf(text, size, *pool->certificate ? "certificate" : "no token");
 	else if (gpc_token_read(&credentials, &token, &given, error, sizeof(error)))
@@ -507,16 +508,16 @@ name_credentials(struct gpc_pool *pool, char *text, size_t size)
 }
 
 int
-cli_list_pools(int count, char **words)
+cli_list_pools(int count, char **argv)
 {
 	static const struct option none[] = { { NULL, 0, NULL, 0 } };
 	int widths[2] = { 4, 7 };
 	char error[CLI_ERROR_MAX], entered[64];
-	struct gpc_pools pools;
+	struct gpc_pools_config pools;
 	int r;
 
-	if (cli_option_anywhere(count, words, "", none) != -1)
-		return CLI_WRONG;
+	if (cli_option_anywhere(count, argv, "", none) != -1)
+		return CLI_FAILED;
 	if (optind < count)
 		return cli_fail("usage: gpupool pools");
 	r = cli_pools_read(&pools, error, sizeof(error));
@@ -535,14 +536,14 @@ cli_list_pools(int count, char **words)
 		printf("%-*s  %-*s  %-16s  %s\n", widths[0], "POOL", widths[1], "ADDRESS",
 		       "CREDENTIALS", "FILE");
 	for (int i = 0; r == 0 && i < pools.count; i++) {
-		struct gpc_pool *pool = &pools.list[i];
+		struct gpc_pool_config *pool = &pools.list[i];
 
-		if (gpc_pool_is_hidden(&pools, pool))
+		if (gpc_pool_config_is_hidden(&pools, pool))
 			continue;
 		name_credentials(pool, entered, sizeof(entered));
 		printf("%-*s  %-*s  %-16s  %s:%d\n", widths[0], pool->name, widths[1], pool->url,
 		       entered, pool->file, pool->line);
 	}
-	gpc_pools_free(&pools);
+	gpc_pools_config_free(&pools);
 	return r;
 }

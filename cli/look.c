@@ -10,10 +10,10 @@
 #include <string.h>
 
 int
-cli_look_find(const struct cli_look *look, const struct gp_url *url)
+cli_probe_find(const struct cli_probe *probe, const struct gp_url *url)
 {
-	for (int i = 0; i < look->daemon_count; i++) {
-		const struct gp_url *other = &look->daemons[i].url;
+	for (int i = 0; i < probe->daemon_count; i++) {
+		const struct gp_url *other = &probe->daemons[i].url;
 
 		if (strcmp(other->scheme, url->scheme) == 0 &&
 		    strcmp(other->host, url->host) == 0 && other->port == url->port)
@@ -24,15 +24,15 @@ cli_look_find(const struct cli_look *look, const struct gp_url *url)
 
 /* As a program refuses it, too. */
 static bool
-is_twice(const struct cli_look *look, int at)
+url_is_duplicate(const struct cli_probe *probe, int at)
 {
-	const struct gp_url *url = &look->urls[at];
-	int daemon = cli_look_find(look, url);
+	const struct gp_url *url = &probe->urls[at];
+	int daemon = cli_probe_find(probe, url);
 
 	for (int i = 0; i < at; i++) {
-		const struct gp_url *other = &look->urls[i];
+		const struct gp_url *other = &probe->urls[i];
 
-		if (cli_look_find(look, other) == daemon &&
+		if (cli_probe_find(probe, other) == daemon &&
 		    (url->device == other->device || url->device == GP_URL_ANY_DEVICE ||
 		     other->device == GP_URL_ANY_DEVICE))
 			return true;
@@ -41,29 +41,29 @@ is_twice(const struct cli_look *look, int at)
 }
 
 int
-cli_look_list(struct cli_look *look, char *error, size_t error_size)
+cli_probe_init(struct cli_probe *probe, char *error, size_t error_size)
 {
-	*look = (struct cli_look){ 0 };
-	if (gpc_config_daemons(look->urls, CLI_URLS_MAX, &look->url_count, error, error_size))
+	*probe = (struct cli_probe){ 0 };
+	if (gpc_config_daemons(probe->urls, CLI_URLS_MAX, &probe->url_count, error, error_size))
 		return -1;
-	for (int i = 0; i < look->url_count; i++) {
+	for (int i = 0; i < probe->url_count; i++) {
 		struct cli_daemon *daemon;
 
-		if (cli_look_find(look, &look->urls[i]) >= 0 && is_twice(look, i)) {
+		if (cli_probe_find(probe, &probe->urls[i]) >= 0 && url_is_duplicate(probe, i)) {
 			char text[GP_URL_TEXT_MAX];
 
-			gp_url_format(&look->urls[i], text, sizeof(text));
+			gp_url_format(&probe->urls[i], text, sizeof(text));
 			(void)snprintf(error, error_size, "%s is named twice", text);
 			return -1;
 		}
-		if (cli_look_find(look, &look->urls[i]) >= 0)
+		if (cli_probe_find(probe, &probe->urls[i]) >= 0)
 			continue;
-		if (look->daemon_count == CLI_DAEMONS_MAX) {
+		if (probe->daemon_count == CLI_DAEMONS_MAX) {
 			(void)snprintf(error, error_size, "more than %d daemons", CLI_DAEMONS_MAX);
 			return -1;
 		}
-		daemon = &look->daemons[look->daemon_count++];
-		daemon->url = look->urls[i];
+		daemon = &probe->daemons[probe->daemon_count++];
+		daemon->url = probe->urls[i];
 		daemon->url.device = GP_URL_ANY_DEVICE;
 		gp_url_format(&daemon->url, daemon->text, sizeof(daemon->text));
 	}
@@ -71,35 +71,35 @@ cli_look_list(struct cli_look *look, char *error, size_t error_size)
 }
 
 int
-cli_look_ask(struct cli_daemon *daemon)
+cli_probe_query(struct cli_daemon *daemon)
 {
 	gp_control_free(daemon->message);
 	daemon->message = NULL;
 	daemon->account = NULL;
-	if (gpc_link_look(&daemon->url, &daemon->message, &daemon->round_trip_ns, daemon->error,
-			  sizeof(daemon->error)))
+	if (gpc_link_probe(&daemon->url, &daemon->message, &daemon->round_trip_ns, daemon->error,
+			   sizeof(daemon->error)))
 		return -1;
 	daemon->account = daemon->message->account;
 	return 0;
 }
 
 void
-cli_look_free(struct cli_look *look)
+cli_probe_free(struct cli_probe *probe)
 {
-	for (int i = 0; i < look->daemon_count; i++)
-		gp_control_free(look->daemons[i].message);
-	look->daemon_count = 0;
+	for (int i = 0; i < probe->daemon_count; i++)
+		gp_control_free(probe->daemons[i].message);
+	probe->daemon_count = 0;
 }
 
 const char *
-cli_look_text(const char *text, char *to, size_t size)
+cli_probe_text(const char *text, char *to, size_t size)
 {
-	(void)gp_printable(to, size, text ? text : "");
+	(void)gp_printable_text(to, size, text ? text : "");
 	return to;
 }
 
 const char *
-cli_look_uuid(const Gpupool__AccountDevice *device, char *to)
+cli_probe_uuid(const Gpupool__AccountDevice *device, char *to)
 {
 	size_t used = (size_t)sprintf(to, "GPU-");
 

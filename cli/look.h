@@ -24,7 +24,7 @@ struct cli_daemon {
 	char error[768]; /* why not */
 };
 
-struct cli_look {
+struct cli_probe {
 	struct gp_url urls[CLI_URLS_MAX]; /* as REMOTE_GPU lists them */
 	int url_count;
 	struct cli_daemon daemons[CLI_DAEMONS_MAX];
@@ -33,16 +33,16 @@ struct cli_look {
 };
 
 /* The list of this process's environment, without asking anybody.  0, or -1: error says why. */
-int cli_look_list(struct cli_look *look, char *error, size_t error_size);
+int cli_probe_init(struct cli_probe *probe, char *error, size_t error_size);
 /* Which of its daemons a URL of the list is of, or -1. */
-int cli_look_find(const struct cli_look *look, const struct gp_url *url);
+int cli_probe_find(const struct cli_probe *probe, const struct gp_url *url);
 /* Asks one of the daemons.  0, or -1: its error says why. */
-int cli_look_ask(struct cli_daemon *daemon);
-void cli_look_free(struct cli_look *look);
+int cli_probe_query(struct cli_daemon *daemon);
+void cli_probe_free(struct cli_probe *probe);
 
 /* The daemon's text as printable ASCII, in memory of `size`, which is returned. */
-const char *cli_look_text(const char *text, char *to, size_t size);
+const char *cli_probe_text(const char *text, char *to, size_t size);
 /* "GPU-..."; to: 48 bytes. */
-const char *cli_look_uuid(const Gpupool__AccountDevice *device, char *to);
+const char *cli_probe_uuid(const Gpupool__AccountDevice *device, char *to);
 
 #endif /* CLI_LOOK_H */

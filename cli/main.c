@@ -58,7 +58,7 @@ static const struct command {
 };
 
 static const struct command *
-find(const char *name)
+command_find(const char *name)
 {
 	for (size_t i = 0; i < COUNT(commands); i++) {
 		if (strcmp(commands[i].name, name) == 0)
@@ -68,7 +68,7 @@ find(const char *name)
 }
 
 static void
-list(void)
+commands_print(void)
 {
 	printf("gpupool runs CUDA programs on the GPUs of a pool.\n\n");
 	for (size_t i = 0; i < COUNT(commands); i++)
@@ -83,15 +83,15 @@ cli_help(int count, char **words)
 	const struct command *command;
 
 	if (count < 2) {
-		list();
+		commands_print();
 		return 0;
 	}
-	command = find(words[1]);
+	command = command_find(words[1]);
 	for (size_t i = 0; i < COUNT(commands); i++)
 		names[i] = commands[i].name;
 	if (!command)
 		return cli_fail("\"%s\" is no command%s", words[1],
-				cli_meant(words[1], names, COUNT(names)));
+				cli_suggestion(words[1], names, COUNT(names)));
 	printf("gpupool %s %s\n\n%s%s", command->name, command->usage, command->more,
 	       *command->more ? "" : "\n");
 	return 0;
@@ -99,7 +99,7 @@ cli_help(int count, char **words)
 
 /* --help or -h among a command's options, and not among those of the program that it runs. */
 static bool
-asks_for_help(int count, char **words)
+wants_help(int count, char **words)
 {
 	static const char *const with_value[] = { "-p",       "--pool", "--gpus",
 						  "--memory", "--sm",   "--wait" };
@@ -120,13 +120,13 @@ asks_for_help(int count, char **words)
 }
 
 static int
-carry_out(int count, char **words)
+command_execute(int count, char **words)
 {
 	const char *names[COUNT(commands)];
 	const struct command *command;
 	char *about[] = { "help", words[0], NULL };
 
-	command = find(words[0]);
+	command = command_find(words[0]);
 	for (size_t i = 0; i < COUNT(commands); i++)
 		names[i] = commands[i].name;
 	if (!command && words[0][0] == '-')
@@ -136,11 +136,11 @@ carry_out(int count, char **words)
 		return cli_fail("\"%s\" is no command%s \"gpupool help\" lists them, and \"gpupool "
 				"run %s\" runs a program",
 				words[0],
-				*cli_meant(words[0], names, COUNT(names))
-					? cli_meant(words[0], names, COUNT(names))
+				*cli_suggestion(words[0], names, COUNT(names))
+					? cli_suggestion(words[0], names, COUNT(names))
 					: ";",
 				words[0]);
-	if (asks_for_help(count, words))
+	if (wants_help(count, words))
 		return cli_help(2, about);
 	return command->run(count, words);
 }
@@ -150,11 +150,11 @@ main(int argc, char **argv)
 {
 	int r;
 
-	if (gp_standard_open())
-		return CLI_WRONG;
+	if (gp_stdio_ensure_open())
+		return CLI_FAILED;
 	if (argc < 2) {
 		(void)cli_fail("no command: \"gpupool help\" lists them");
-		return CLI_WRONG;
+		return CLI_FAILED;
 	}
 	if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
 		printf("gpupool " GPUPOOL_VERSION "\n");
@@ -162,7 +162,7 @@ main(int argc, char **argv)
 	}
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
 		argv[1] = "help";
-	r = carry_out(argc - 1, argv + 1);
+	r = command_execute(argc - 1, argv + 1);
 	if (fflush(stdout) != 0 || ferror(stdout))
 		return cli_fail("standard output cannot be written");
 	return r;

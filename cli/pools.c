@@ -53,7 +53,7 @@ cli_check_wait(const char *text)
 static const char *
 check_tenant(const char *text)
 {
-	return gpc_pool_is_name(text) ? NULL : "is no name of a tenant";
+	return gpc_pool_config_is_name(text) ? NULL : "is no name of a tenant";
 }
 
 const char *
@@ -79,14 +79,14 @@ cli_pools_check(const char *key, const char *value)
 }
 
 int
-cli_pools_read(struct gpc_pools *pools, char *error, size_t error_size)
+cli_pools_read(struct gpc_pools_config *pools, char *error, size_t error_size)
 {
-	*pools = (struct gpc_pools){ .check = cli_pools_check };
-	return gpc_pools_read(pools, error, error_size);
+	*pools = (struct gpc_pools_config){ .check = cli_pools_check };
+	return gpc_pools_config_read(pools, error, error_size);
 }
 
-const struct gpc_pool *
-cli_pools_find(const struct gpc_pools *pools, const char *name)
+const struct gpc_pool_config *
+cli_pools_find(const struct gpc_pools_config *pools, const char *name)
 {
 	for (int i = 0; i < pools->count; i++) {
 		if (strcmp(pools->list[i].name, name) == 0)
@@ -96,8 +96,8 @@ cli_pools_find(const struct gpc_pools *pools, const char *name)
 }
 
 int
-cli_pools_with_address(const struct gpc_pools *pools, const char *text,
-		       const struct gpc_pool *found[2])
+cli_pools_with_address(const struct gpc_pools_config *pools, const char *text,
+		       const struct gpc_pool_config *found[2])
 {
 	struct gp_url given, tls;
 	char error[320];
@@ -109,12 +109,12 @@ cli_pools_with_address(const struct gpc_pools *pools, const char *text,
 	if (parsed && !strstr(text, "://"))
 		(void)snprintf(tls.scheme, sizeof(tls.scheme), "tls");
 	for (int i = 0; i < pools->count; i++) {
-		const struct gpc_pool *pool = &pools->list[i];
+		const struct gpc_pool_config *pool = &pools->list[i];
 
-		if (gpc_pool_is_hidden(pools, pool) ||
+		if (gpc_pool_config_is_hidden(pools, pool) ||
 		    (strcmp(pool->url, text) != 0 &&
-		     !(parsed &&
-		       (gpc_pool_has_address(pool, &tls) || gpc_pool_has_address(pool, &given)))))
+		     !(parsed && (gpc_pool_config_has_address(pool, &tls) ||
+				  gpc_pool_config_has_address(pool, &given)))))
 			continue;
 		if (count < 2)
 			found[count] = pool;
@@ -124,7 +124,8 @@ cli_pools_with_address(const struct gpc_pools *pools, const char *text,
 }
 
 void
-cli_pools_explain(const struct gpc_pools *pools, const char *name, char *error, size_t error_size)
+cli_pools_explain(const struct gpc_pools_config *pools, const char *name, char *error,
+		  size_t error_size)
 {
 	const char *names[GPC_POOLS_MAX], *meant;
 	char known[512] = "";
@@ -134,7 +135,7 @@ cli_pools_explain(const struct gpc_pools *pools, const char *name, char *error, 
 		(void)snprintf(known + strlen(known), sizeof(known) - strlen(known), "%s%s",
 			       i ? ", " : "", names[i]);
 	}
-	meant = gp_most_similar(name, names, pools->count);
+	meant = gp_suggest(name, names, pools->count);
 	if (strstr(name, "://"))
 		(void)snprintf(error, error_size,
 			       "no pool has the address %s: \"gpupool pools\" lists them", name);

@@ -76,7 +76,7 @@ cli_program_find(const char *name, char *path, size_t size)
 }
 
 const char *
-cli_program_here(const char *name, int error)
+cli_program_hint(const char *name, int error)
 {
 	static char text[256];
 
@@ -100,7 +100,7 @@ is_privileged(const char *path)
 }
 
 static void
-copy(char *to, const char *from)
+path_copy(char *to, const char *from)
 {
 	(void)snprintf(to, CLI_PROGRAM_PATH_MAX, "%s", from ? from : "");
 }
@@ -125,13 +125,13 @@ read_script(const char *bytes, size_t size, struct cli_program *program)
 	}
 	if (!word)
 		return false;
-	program->no_interpreter =
+	program->interpreter_error =
 		cli_program_find(word, program->interpreter, sizeof(program->interpreter));
-	return program->no_interpreter == 0;
+	return program->interpreter_error == 0;
 }
 
 static void
-take_elf(const char *path, const struct cli_elf *elf, struct cli_program *program)
+program_set_elf(const char *path, const struct cli_elf *elf, struct cli_program *program)
 {
 	char *real = realpath(path, NULL), *slash;
 
@@ -140,10 +140,10 @@ take_elf(const char *path, const struct cli_elf *elf, struct cli_program *progra
 	program->is_static = elf->elf && !elf->other_machine && !elf->dynamic;
 	program->privileged = is_privileged(path);
 	/* A RUNPATH takes the place of an RPATH. */
-	copy(program->rpath, elf->runpath ? NULL : elf->rpath);
-	copy(program->runpath, elf->runpath);
-	copy(program->needed, elf->libcuda);
-	copy(program->folder, real ? real : path);
+	path_copy(program->rpath, elf->runpath ? NULL : elf->rpath);
+	path_copy(program->runpath, elf->runpath);
+	path_copy(program->needed, elf->libcuda);
+	path_copy(program->folder, real ? real : path);
 	free(real);
 	slash = strrchr(program->folder, '/');
 	if (slash)
@@ -171,7 +171,7 @@ read_file(const char *path, struct cli_program *program, int depth)
 		r = read_file(program->interpreter, program, depth + 1);
 	} else {
 		cli_elf_read(bytes, (size_t)status.st_size, &elf);
-		take_elf(path, &elf, program);
+		program_set_elf(path, &elf, program);
 	}
 	(void)munmap(bytes, (size_t)status.st_size);
 	return r;
@@ -188,7 +188,7 @@ cli_program_read(const char *name, struct cli_program *program)
 }
 
 const char *
-cli_program_excuse(const struct cli_program *program)
+cli_program_problem(const struct cli_program *program)
 {
 	if (program->other_machine)
 		return "it is for another processor than this gpupool";
@@ -205,7 +205,7 @@ cli_program_excuse(const struct cli_program *program)
 
 /* $ORIGIN and ${ORIGIN} are the program's folder. */
 static void
-expand(const char *from, size_t length, const char *origin, char *to, size_t size)
+origin_expand(const char *from, size_t length, const char *origin, char *to, size_t size)
 {
 	static const char *const words[] = { "${ORIGIN}", "$ORIGIN" };
 	size_t used = 0;
@@ -234,7 +234,7 @@ find_in_list(const char *list, const char *origin, char *path, size_t size)
 		size_t length = strcspn(list, ":;");
 		char folder[CLI_PROGRAM_PATH_MAX];
 
-		expand(list, length, origin, folder, sizeof(folder));
+		origin_expand(list, length, origin, folder, sizeof(folder));
 		if ((size_t)snprintf(path, size, "%s/" CLI_LIBRARY, length ? folder : ".") < size &&
 		    cli_library_kind(path) != CLI_LIBRARY_NONE)
 			return true;
@@ -272,8 +272,8 @@ find_in_cache(char *path, size_t size)
 }
 
 bool
-cli_program_library(const struct cli_program *program, const char *library_path, char *path,
-		    size_t size, const char **why_p)
+cli_program_find_library(const struct cli_program *program, const char *library_path, char *path,
+			 size_t size, const char **why_p)
 {
 	bool own = !program->is_static && !program->privileged;
 

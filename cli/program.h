@@ -18,13 +18,13 @@ struct cli_program {
 	char rpath[CLI_PROGRAM_PATH_MAX];       /* before LD_LIBRARY_PATH; "": none */
 	char runpath[CLI_PROGRAM_PATH_MAX];     /* behind it */
 	char needed[CLI_PROGRAM_PATH_MAX];      /* a libcuda that it is linked with; "": none */
-	int no_interpreter; /* why the interpreter cannot be run: ENOENT, ...; 0: it can */
+	int interpreter_error; /* why the interpreter cannot be run: ENOENT, ...; 0: it can */
 	bool elf, other_machine, is_static, privileged;
 };
 
 /* What may have been meant by a program that PATH does not have (error ENOENT): "; did you mean
  * ./NAME, in this folder?", or "": in memory of its own until the next call. */
-const char *cli_program_here(const char *name, int error);
+const char *cli_program_hint(const char *name, int error);
 /* The file that execvp(3) would run.  0, ENOENT or why it cannot be run (EACCES, ...). */
 int cli_program_find(const char *name, char *path, size_t size);
 
@@ -32,14 +32,14 @@ int cli_program_find(const char *name, char *path, size_t size);
 int cli_program_read(const char *name, struct cli_program *program);
 
 /* NULL, or why the program cannot use a library of LD_LIBRARY_PATH at all. */
-const char *cli_program_excuse(const struct cli_program *program);
+const char *cli_program_problem(const struct cli_program *program);
 
 /*
  * The libcuda.so.1 that the program will find with this LD_LIBRARY_PATH (NULL: none): its path, and
  * in *why the rule by which.  false: none.  A library that asks for libcuda.so.1 in the program's
  * name may have an RPATH of its own, which is not seen here.
  */
-bool cli_program_library(const struct cli_program *program, const char *library_path, char *path,
-			 size_t size, const char **why_p);
+bool cli_program_find_library(const struct cli_program *program, const char *library_path,
+			      char *path, size_t size, const char **why_p);
 
 #endif /* CLI_PROGRAM_H */

@@ -11,19 +11,20 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char theirs[] =
+static const char option_advice[] =
 	"; the program's own options stand behind it: gpupool run [OPTIONS] -- PROGRAM ARGUMENT...";
 
 /* false: standard error has said what is wrong. */
 static bool
-take_wishes(int count, char **words, const char *advice, struct cli_wish *wish)
+launch_options_read(int count, char **argv, const char *advice,
+		    struct cli_launch_options *launch_options)
 {
 	int option;
 
-	*wish = (struct cli_wish){ 0 };
-	while ((option = cli_option(count, words, CLI_WISH_LETTERS, cli_wish_options, advice)) !=
-	       -1) {
-		if (option == '?' || !cli_wish_take(wish, option, optarg))
+	*launch_options = (struct cli_launch_options){ 0 };
+	while ((option = cli_option(count, argv, CLI_LAUNCH_LETTERS, cli_launch_option_table,
+				    advice)) != -1) {
+		if (option == '?' || !cli_launch_options_parse(launch_options, option, optarg))
 			return false;
 	}
 	return true;
@@ -31,32 +32,33 @@ take_wishes(int count, char **words, const char *advice, struct cli_wish *wish)
 
 /* What makes the program find another library, or none.  It runs all the same. */
 static void
-warn_of_library(const struct cli_program *program, const struct cli_choice *choice)
+library_warn(const struct cli_program *program, const struct cli_launch_env *launch_env)
 {
-	const char *why = cli_program_excuse(program), *list = getenv("LD_LIBRARY_PATH");
+	const char *why = cli_program_problem(program), *list = getenv("LD_LIBRARY_PATH");
 	char path[CLI_PROGRAM_PATH_MAX];
 
 	if (why)
 		cli_warn("%s finds no GPU of the pool: %s", program->path, why);
-	else if (program->elf && cli_program_library(program, list, path, sizeof(path), &why) &&
+	else if (program->elf &&
+		 cli_program_find_library(program, list, path, sizeof(path), &why) &&
 		 cli_library_kind(path) == CLI_LIBRARY_OTHER)
 		cli_warn("%s finds %s, not gpupool's in %s: by %s", program->path, path,
-			 choice->folder, why);
+			 launch_env->folder, why);
 }
 
 static int
-status_of(int error)
+errno_to_status(int error)
 {
 	return error == ENOENT || error == ENOTDIR ? CLI_NOT_FOUND : CLI_CANNOT_RUN;
 }
 
 /* Of a program that is there: why the kernel does not run it. */
 static void
-fail_to_start(const struct cli_program *program, int error)
+program_start_error(const struct cli_program *program, int error)
 {
-	if (program->no_interpreter)
+	if (program->interpreter_error)
 		(void)cli_fail("%s is a script of %s: %s", program->path, program->interpreter,
-			       strerror(program->no_interpreter));
+			       strerror(program->interpreter_error));
 	else if (error == ENOENT && program->elf)
 		(void)cli_fail("%s is there, but not the loader that it names (readelf -l %s)",
 			       program->path, program->path);
@@ -65,52 +67,52 @@ fail_to_start(const struct cli_program *program, int error)
 }
 
 static int
-run(char **words, const struct cli_choice *choice)
+program_run(char **argv, const struct cli_launch_env *launch_env)
 {
 	struct cli_program program;
 	int r;
 
-	if (!*choice->folder)
-		return cli_fail("%s", choice->no_library);
-	if (cli_choice_apply(choice))
-		return CLI_WRONG;
-	r = cli_program_read(words[0], &program);
+	if (!*launch_env->folder)
+		return cli_fail("%s", launch_env->library_error);
+	if (cli_launch_env_apply(launch_env))
+		return CLI_FAILED;
+	r = cli_program_read(argv[0], &program);
 	if (r != 0) {
-		(void)cli_fail("%s: %s%s", words[0], strerror(r), cli_program_here(words[0], r));
-		return status_of(r);
+		(void)cli_fail("%s: %s%s", argv[0], strerror(r), cli_program_hint(argv[0], r));
+		return errno_to_status(r);
 	}
-	warn_of_library(&program, choice);
+	library_warn(&program, launch_env);
 	/* What is no program is a shell's script to execvp(), which a program never is. */
 	if (program.elf && !*program.interpreter)
-		(void)execv(program.path, words);
+		(void)execv(program.path, argv);
 	else
-		(void)execvp(words[0], words);
+		(void)execvp(argv[0], argv);
 	r = errno;
-	fail_to_start(&program, r);
-	return status_of(r);
+	program_start_error(&program, r);
+	return errno_to_status(r);
 }
 
 int
-cli_run(int count, char **words)
+cli_run(int count, char **argv)
 {
-	struct cli_wish wish;
-	struct cli_choice choice;
+	struct cli_launch_options launch_options;
+	struct cli_launch_env launch_env;
 	int r;
 
-	if (!take_wishes(count, words, theirs, &wish))
-		return CLI_WRONG;
+	if (!launch_options_read(count, argv, option_advice, &launch_options))
+		return CLI_FAILED;
 	if (optind >= count)
 		return cli_fail("run which program? gpupool run [OPTIONS] PROGRAM ARGUMENT...");
-	r = cli_choose(&wish, &choice);
+	r = cli_launch_env_select(&launch_options, &launch_env);
 	if (r == 0)
-		r = run(words + optind, &choice);
-	cli_choice_free(&choice);
+		r = program_run(argv + optind, &launch_env);
+	cli_launch_env_free(&launch_env);
 	return r;
 }
 
 /* In single quotes, in which nothing but a single quote means anything. */
 static void
-quote(const char *text)
+print_quoted(const char *text)
 {
 	putchar('\'');
 	for (; *text; text++) {
@@ -123,29 +125,29 @@ quote(const char *text)
 }
 
 int
-cli_env(int count, char **words)
+cli_env(int count, char **argv)
 {
-	struct cli_wish wish;
-	struct cli_choice choice;
+	struct cli_launch_options launch_options;
+	struct cli_launch_env launch_env;
 	int r;
 
-	if (!take_wishes(count, words, "", &wish))
-		return CLI_WRONG;
+	if (!launch_options_read(count, argv, "", &launch_options))
+		return CLI_FAILED;
 	if (optind < count)
 		return cli_fail("\"%s\": env takes no program; gpupool run %s runs it",
-				words[optind], words[optind]);
-	r = cli_choose(&wish, &choice);
-	if (r == 0 && !*choice.folder)
-		r = cli_fail("%s", choice.no_library);
-	for (int i = 0; r == 0 && i < choice.count; i++) {
-		if (!choice.variables[i].value) {
-			printf("unset %s\n", choice.variables[i].name);
+				argv[optind], argv[optind]);
+	r = cli_launch_env_select(&launch_options, &launch_env);
+	if (r == 0 && !*launch_env.folder)
+		r = cli_fail("%s", launch_env.library_error);
+	for (int i = 0; r == 0 && i < launch_env.count; i++) {
+		if (!launch_env.variables[i].value) {
+			printf("unset %s\n", launch_env.variables[i].name);
 			continue;
 		}
-		printf("export %s=", choice.variables[i].name);
-		quote(choice.variables[i].value);
+		printf("export %s=", launch_env.variables[i].name);
+		print_quoted(launch_env.variables[i].value);
 		printf("\n");
 	}
-	cli_choice_free(&choice);
+	cli_launch_env_free(&launch_env);
 	return r;
 }

@@ -10,7 +10,7 @@
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static void
-say(const char *kind, const char *format, va_list arguments)
+message_print(const char *kind, const char *format, va_list arguments)
 {
 	char text[2048];
 
@@ -25,9 +25,9 @@ cli_fail(const char *format, ...)
 	va_list arguments;
 
 	va_start(arguments, format);
-	say("", format, arguments);
+	message_print("", format, arguments);
 	va_end(arguments);
-	return CLI_WRONG;
+	return CLI_FAILED;
 }
 
 void
@@ -36,15 +36,15 @@ cli_warn(const char *format, ...)
 	va_list arguments;
 
 	va_start(arguments, format);
-	say("warning: ", format, arguments);
+	message_print("warning: ", format, arguments);
 	va_end(arguments);
 }
 
 const char *
-cli_meant(const char *written, const char *const *names, int count)
+cli_suggestion(const char *written, const char *const *names, int count)
 {
 	static char text[128];
-	const char *found = gp_most_similar(written, names, count);
+	const char *found = gp_suggest(written, names, count);
 
 	text[0] = '\0';
 	if (found)
@@ -65,9 +65,9 @@ fail_unknown(const char *name, const char *command, const char *found, const cha
 }
 
 static int
-fail_option(char **words, int at, const struct option *options, const char *advice, bool missing)
+fail_option(char **argv, int at, const struct option *options, const char *advice, bool missing)
 {
-	const char *names[16], *word = words[at];
+	const char *names[16], *word = argv[at];
 	char name[64];
 	int count = 0;
 
@@ -75,7 +75,7 @@ fail_option(char **words, int at, const struct option *options, const char *advi
 		return cli_fail("-%c: its value is missing", optopt);
 	if (strncmp(word, "--", 2) != 0)
 		return cli_fail("-%c is no option of \"gpupool %s\"%s", optopt ? optopt : word[1],
-				words[0], advice);
+				argv[0], advice);
 	(void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(word + 2, "="), word + 2);
 	for (; options[count].name && count < (int)COUNT(names); count++) {
 		names[count] = options[count].name;
@@ -85,26 +85,26 @@ fail_option(char **words, int at, const struct option *options, const char *advi
 						       : "--%s takes no value",
 				name);
 	}
-	return fail_unknown(name, words[0], gp_most_similar(name, names, count), advice);
+	return fail_unknown(name, argv[0], gp_suggest(name, names, count), advice);
 }
 
 int
-cli_option(int count, char **words, const char *letters, const struct option *options,
+cli_option(int count, char **argv, const char *letters, const struct option *options,
 	   const char *advice)
 {
 	int at = optind ? optind : 1, r;
 
 	opterr = 0;
 	optopt = 0;
-	r = getopt_long(count, words, letters, options, NULL);
+	r = getopt_long(count, argv, letters, options, NULL);
 	if (r != '?' && r != ':')
 		return r;
-	(void)fail_option(words, at, options, advice, strchr(letters, optopt) && optopt);
+	(void)fail_option(argv, at, options, advice, strchr(letters, optopt) && optopt);
 	return '?';
 }
 
 int
-cli_option_anywhere(int count, char **words, const char *letters, const struct option *options)
+cli_option_anywhere(int count, char **argv, const char *letters, const struct option *options)
 {
-	return cli_option(count, words, letters, options, "");
+	return cli_option(count, argv, letters, options, "");
 }

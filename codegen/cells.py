@@ -10,31 +10,31 @@ def is_float(ctype):
 def client_id(ctype, value, out):
     """The statement that sets result and *out to the name of a handle, a kernel or a device on the wire; None: neither."""
     if ctype == "CUdevice":
-        return f"result = gpc_device_name(context, {value}, {out});"
+        return f"result = gpc_device_to_wire(context, {value}, {out});"
     if is_kernel(ctype):
-        return f"result = gpc_function_kernel(context, {value}, {out});"
+        return f"result = gpc_function_to_wire(context, {value}, {out});"
     kind = kind_of(ctype)
     if not kind:
         return None
     if kind.is_object:
-        return f"result = gpc_object_id(&context, GPC_KIND_{kind.constant}, {value}, {out});"
+        return f"result = gpc_object_to_wire(&context, GPC_KIND_{kind.constant}, {value}, {out});"
     return f"result = {LOOKUPS[kind.name].format(value=value, out=out)};"
 
 
 def server_given(ctype, wire, out, works=False):
     """The expression that finds what a wire value names, checked; None: the value is what it is."""
     if ctype == "CUdevice":
-        return f"gpd_given_device(session, (int32_t){wire}, {out})"
+        return f"gpd_arg_decode_device(session, (int32_t){wire}, {out})"
     if is_kernel(ctype):
         return f"gpd_function_get(session, {wire}, {out})"
     kind = kind_of(ctype)
     if not kind:
         return None
     if kind.is_object:
-        return f"gpd_given_object(session, GPD_KIND_{kind.constant}, (uint32_t){wire}, (void **){out})"
+        return f"gpd_arg_decode_object(session, GPD_KIND_{kind.constant}, (uint32_t){wire}, (void **){out})"
     if kind.name == "stream":
-        return f"gpd_given_stream(session, (uint32_t){wire}, {'true' if works else 'false'}, {out})"
-    return f"gpd_given_{kind.name}(session, (uint32_t){wire}, {out})"
+        return f"gpd_arg_decode_stream(session, (uint32_t){wire}, {'true' if works else 'false'}, {out})"
+    return f"gpd_arg_decode_{kind.name}(session, (uint32_t){wire}, {out})"
 
 
 def id_type(ctype):
@@ -69,7 +69,7 @@ def told(ctype, value, cell, indent):
     if kind_of(ctype):
         return f"{t}{cell} = gpd_object_id(session, GPD_KIND_{kind_of(ctype).constant}, {value});\n"
     if ctype == "CUdevice":
-        return f"{t}{cell} = (uint64_t)gpd_told_device({value});\n"
+        return f"{t}{cell} = (uint64_t)gpd_device_to_wire({value});\n"
     if is_float(ctype):
         return f"{t}memcpy(&{cell}, &{value}, sizeof({value}));\n"
     return f"{t}{cell} = (uint64_t){value};\n"
@@ -79,9 +79,9 @@ def taken(ctype, cell, value, indent):
     """Client: the application's value of a cell."""
     t = "\t" * indent
     if kind_of(ctype):
-        return f"{t}{value} = gpc_object_token(GPC_KIND_{kind_of(ctype).constant}, (uint32_t){cell});\n"
+        return f"{t}{value} = gpc_object_from_wire(GPC_KIND_{kind_of(ctype).constant}, (uint32_t){cell});\n"
     if ctype == "CUdevice":
-        return f"{t}{value} = gpc_device_ordinal(context, (int){cell});\n"
+        return f"{t}{value} = gpc_device_from_wire(context, (int){cell});\n"
     if is_float(ctype):
         return f"{t}memcpy(&{value}, &{cell}, sizeof({value}));\n"
     return f"{t}{value} = ({ctype}){cell};\n"
@@ -96,7 +96,7 @@ def skipped(chain):
 
 
 def packs_options(chain):
-    return (f"CUresult\ngpc_pack_{chain.name}(unsigned int count, const {chain.name} *options, void *const *values, "
+    return (f"CUresult\ngpc_options_encode_{chain.name}(unsigned int count, const {chain.name} *options, void *const *values, "
             "struct gp_scratch *scratch, struct gp_bytes *bytes)")
 
 
@@ -105,7 +105,7 @@ def pack_options(chain):
     return (f"\n/* {chain.file}:{chain.line} */\n{packs_options(chain)}\n{{\n\tuint64_t *cells;\n\tsize_t at = 0;\n\n"
             "\t*bytes = (struct gp_bytes){ 0 };\n\tif (count == 0)\n\t\treturn CUDA_SUCCESS;\n"
             "\tif (!options || !values || count > 256)\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n"
-            "\tcells = gp_scratch_cells(scratch, count, 2);\n\tif (!cells)\n\t\treturn CUDA_ERROR_OUT_OF_MEMORY;\n"
+            "\tcells = gp_scratch_alloc_cells(scratch, count, 2);\n\tif (!cells)\n\t\treturn CUDA_ERROR_OUT_OF_MEMORY;\n"
             "\tfor (unsigned int i = 0; i < count; i++) {\n\t\tswitch ((int)options[i]) {\n" + skipped(chain) + cases(chain, "")
             + "\t\t\tbreak;\n\t\tdefault:\n\t\t\treturn CUDA_ERROR_NOT_SUPPORTED;\n\t\t}\n"
             "\t\tcells[at++] = (uint64_t)options[i];\n\t\tcells[at++] = (uint64_t)(uintptr_t)values[i];\n\t}\n"
@@ -113,7 +113,7 @@ def pack_options(chain):
 
 
 def takes_options(chain):
-    return (f"CUresult\ngpd_take_{chain.name}(struct gp_bytes bytes, {chain.name} *options, void **values, unsigned int room, "
+    return (f"CUresult\ngpd_options_decode_{chain.name}(struct gp_bytes bytes, {chain.name} *options, void **values, unsigned int room, "
             "unsigned int *count_p)")
 
 

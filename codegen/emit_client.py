@@ -55,7 +55,7 @@ def stream_given_work(call):
 
 def begin(call):
     return (f"\tstruct gpc_call call;\n\tCUresult result;\n\n"
-            f"\tresult = gpc_call_begin(&call, gpc_scope_of(context), GP_CALL_{call.name}, gp_args_{call.name}_size(args), {stream_given_work(call)});\n"
+            f"\tresult = gpc_call_begin(&call, gpc_context_get_scope(context), GP_CALL_{call.name}, gp_args_{call.name}_size(args), {stream_given_work(call)});\n"
             f"\tif (result != CUDA_SUCCESS)\n\t\treturn result;\n\tgp_args_{call.name}_encode(&call.enc, args);\n")
 
 
@@ -114,7 +114,7 @@ gpc_reply_decode(struct gpc_request *request, CUresult result, const struct gp_c
 
 
 CHECK = "\tif (result != CUDA_SUCCESS)\n\t\treturn result;\n"
-MALFORMED = "\t\treturn gpc_reply_malformed(context);\n"
+MALFORMED = "\t\treturn gpc_reply_fail_malformed(context);\n"
 
 
 def of(call, *directions):
@@ -159,7 +159,7 @@ def null_checks(call):
 def pack_list(p):
     """An array, or one element, as cells."""
     count = "1" if p.direction == "IN" else p.size
-    return (f"\tif ({p.name}) {{\n\t\tuint64_t *cells = gp_scratch_cells(scratch, {count}, 1);\n\n"
+    return (f"\tif ({p.name}) {{\n\t\tuint64_t *cells = gp_scratch_alloc_cells(scratch, {count}, 1);\n\n"
             "\t\tif (!cells)\n\t\t\treturn CUDA_ERROR_INVALID_VALUE;\n"
             f"\t\tfor (size_t i = 0; result == CUDA_SUCCESS && i < (size_t){count}; i++) {{\n"
             + pack(p.ctype, f"{p.name}[i]", "cells[i]", 3)
@@ -173,7 +173,7 @@ def stub_argument(p):
         return pack_list(p)
     if p.direction == "IN_OPTIONS":
         count, values = p.size.split(", ")
-        return f"\tresult = gpc_pack_{p.ctype}({count}, {p.name}, {values}, scratch, &args.{p.name});\n" + CHECK
+        return f"\tresult = gpc_options_encode_{p.ctype}({count}, {p.name}, {values}, scratch, &args.{p.name});\n" + CHECK
     if p.direction == "IN_STRING":
         return f"\tif ({p.name})\n\t\targs.{p.name} = (struct gp_bytes){{ {p.name}, strlen({p.name}) }};\n"
     if p.direction == "IN_BYTES":
@@ -198,7 +198,7 @@ def stub_result(f):
                 + f"\tif ({p.name} && reply.{p.name}.size)\n\t\tmemcpy({p.name}, reply.{p.name}.data, reply.{p.name}.size);\n")
     value = f"reply.{p.name}"
     if p.ctype == "CUdevice":
-        return f"\tif ({p.name})\n\t\t*{p.name} = gpc_device_ordinal(context, {value});\n"
+        return f"\tif ({p.name})\n\t\t*{p.name} = gpc_device_from_wire(context, {value});\n"
     guard = f"\tif ({p.name})\n\t" if "OPT" in p.quals else ""
     return f"{guard}\t*{p.name} = ({p.ctype}){value};\n"
 
@@ -229,7 +229,7 @@ def stub_body(call):
         out.append("\tgp_scratch_adopt(scratch, raw);\n")
     if drop:
         out.append(f"\t{'' if sent == 'post' else 'if (result == CUDA_SUCCESS)' + chr(10) + chr(9) * 2}"
-                   f"gpc_object_forget(GPC_KIND_{kind_of(drop.ctype).constant}, {drop.name});\n")
+                   f"gpc_object_destroy_by_token(GPC_KIND_{kind_of(drop.ctype).constant}, {drop.name});\n")
     if new:
         out.append("\tif (result != CUDA_SUCCESS)\n\t\tgpc_object_destroy(object);\n\telse\n"
                    f"\t\t*{new.name} = object->handle.token;\n")
@@ -335,7 +335,7 @@ def traced(symbol, call, target):
 def object_kinds(api):
     """Which kinds go with their context."""
     rows = [f"\t[GPC_KIND_{k.constant}] = true,\n" for k in api.kinds if k.options.get("GOES_WITH") == "context"]
-    return (generated(SOURCE) + "#include \"client/context/object.h\"\n\nconst bool gpc_kind_goes_with_context[GPC_KIND_COUNT] = {\n"
+    return (generated(SOURCE) + "#include \"client/context/object.h\"\n\nconst bool gpc_kind_has_context_lifetime[GPC_KIND_COUNT] = {\n"
             + ("".join(rows) or "\tfalse,\n") + "};\n")
 
 

@@ -31,7 +31,7 @@ def functions_c(api):
     rows = "".join(f"\t{{ \"{name}\", offsetof(struct gpd_driver, {name}), {'true' if required else 'false'} }},\n"
                    for name, required in functions(api))
     return (generated(SOURCE) + "#include \"server/worker/device/driver.h\"\n\n"
-            "CUresult\ngpd_driver_lacks(void)\n{\n\treturn CUDA_ERROR_NOT_SUPPORTED;\n}\n\n"
+            "CUresult\ngpd_driver_unsupported(void)\n{\n\treturn CUDA_ERROR_NOT_SUPPORTED;\n}\n\n"
             "const struct gpd_driver_function gpd_driver_functions[] = {\n" + rows + "};\n\n"
             "const size_t gpd_driver_function_count = sizeof(gpd_driver_functions) / sizeof(gpd_driver_functions[0]);\n")
 

@@ -19,7 +19,7 @@ def refusal(condition, answer):
 def lent(call, target, stream):
     """The last check, and the call."""
     given = f"{target}({', '.join(p.name for p in call.params)})"
-    return (f"\tif (__builtin_expect(!gpc_current_context, 0)) {{\n\t\tresult = gpc_stream_lend({stream});\n"
+    return (f"\tif (__builtin_expect(!gpc_current_context, 0)) {{\n\t\tresult = gpc_stream_push_context({stream});\n"
             f"\t\tif (result != CUDA_SUCCESS)\n\t\t\treturn result;\n\t\tresult = {given};\n"
             f"\t\t(void)gpc_context_pop();\n\t\treturn result;\n\t}}\n\treturn {given};\n")
 
@@ -33,7 +33,7 @@ def one_check(call, word, arguments):
     if word == "WITHIN":
         name, least, most = arguments
         return refusal(f"(int){name} < {least} || (int){name} > {most}", "CUDA_ERROR_INVALID_VALUE")
-    entered = f"gpc_context_require_old({arguments[0]})" if word == "OLD" else ENTERED[word]
+    entered = f"gpc_context_require_v1({arguments[0]})" if word == "OLD" else ENTERED[word]
     return f"\tresult = {entered};\n" + refusal("result != CUDA_SUCCESS", "result")
 
 

@@ -36,13 +36,13 @@ def calls_h(api):
             "\n/* What a record names, and its place among the others. false: it is unknown or malformed. */\n"
             f"#define GPD_NAMES_MAX {max([len(named(c)) for c in api.wire_calls] + [1])}\n\n"
             "struct gpd_names {\n\tbool memory;        /* it is about memory as such */\n"
-            "\tbool behind_all;    /* comes when all before it is done */\n\tbool before_all;    /* all that comes later waits for it */\n"
-            "\tbool passes_all;    /* it waits for no record that is kept */\n"
-            "\tbool asks;          /* whether something is done */\n\tbool passes_copies; /* need not wait for copies to the client */\n"
+            "\tbool after_all;    /* comes when all before it is done */\n\tbool before_all;    /* all that comes later waits for it */\n"
+            "\tbool is_unordered;    /* it waits for no record that is kept */\n"
+            "\tbool is_query;          /* whether something is done */\n\tbool no_dtoh_wait; /* need not wait for copies to the client */\n"
             "\tuint32_t listed;    /* the number of a listed copy; 0: none */\n"
             "\tenum gpd_stream_use use;\n\tunsigned int count;\n\tstruct gpd_handle names[GPD_NAMES_MAX];\n};\n\n"
-            "bool gpd_call_names(uint16_t call, const void *fields, size_t size, struct gpd_names *names);\n"
-            + predicate(api, "gpd_call_spreads", "Whether its hook may leave the driver's call to another thread", "SPREADS")
+            "bool gpd_call_get_names(uint16_t call, const void *fields, size_t size, struct gpd_names *names);\n"
+            + predicate(api, "gpd_call_is_async_launch", "Whether its hook may leave the driver's call to another thread", "SPREADS")
             + ("\n/* Options of the wire.  CUDA_ERROR_INVALID_VALUE: malformed, or more than there is room for; CUDA_ERROR_NOT_SUPPORTED: one that\n"
                " * the description does not list. */\n" if types_named("OPTIONS") else "")
             + "".join(takes_options(c).replace("\n", " ") + ";\n" for c in types_named("OPTIONS")) +
@@ -50,7 +50,7 @@ def calls_h(api):
 
 
 CHECK = "\tif (result != CUDA_SUCCESS)\n\t\treturn result;\n"
-MALFORMED = "\t\treturn gpd_given_malformed(session);\n"
+MALFORMED = "\t\treturn gpd_arg_decode_malformed(session);\n"
 
 
 def local(call, p):
@@ -82,7 +82,7 @@ def count_of(p):
 
 
 def make_list(p, count):
-    return (f"\t{p.name} = gp_scratch_items(scratch, {count}, sizeof(*{p.name}));\n"
+    return (f"\t{p.name} = gp_scratch_alloc(scratch, {count}, sizeof(*{p.name}));\n"
             f"\tif (!{p.name})\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n")
 
 
@@ -102,18 +102,18 @@ def find(call, p):
     if p.direction == "IN_OPTIONS":
         count, values = p.size.split(", ")
         return (f"\tif (args->{p.name}.size % 16)\n" + MALFORMED
-                + make_list(p, f"args->{p.name}.size / 16") + f"\t{values} = gp_scratch_items(scratch, args->{p.name}.size / 16, sizeof(void *));\n"
+                + make_list(p, f"args->{p.name}.size / 16") + f"\t{values} = gp_scratch_alloc(scratch, args->{p.name}.size / 16, sizeof(void *));\n"
                 f"\tif (!{values})\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n"
-                f"\tresult = gpd_take_{p.ctype}(args->{p.name}, {p.name}, {values}, (unsigned int)(args->{p.name}.size / 16), &{count});\n" + CHECK)
+                f"\tresult = gpd_options_decode_{p.ctype}(args->{p.name}, {p.name}, {values}, (unsigned int)(args->{p.name}.size / 16), &{count});\n" + CHECK)
     if p.direction == "IN_STRING":
-        copy = (f"\t{p.name} = gp_scratch_items(scratch, args->{p.name}.size + 1, 1);\n"
+        copy = (f"\t{p.name} = gp_scratch_alloc(scratch, args->{p.name}.size + 1, 1);\n"
                 f"\tif (!{p.name})\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n\tif (args->{p.name}.size)\n"
                 f"\t\tmemcpy({p.name}, args->{p.name}.data, args->{p.name}.size);\n")
         return copy
     if p.direction == "OUT_N":
         return make_list(p, count_of(p))
     if p.direction == "OUT_BYTES":
-        return f"\t{p.name} = gp_scratch_items(scratch, {count_of(p)}, 1);\n\tif (!{p.name})\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n"
+        return f"\t{p.name} = gp_scratch_alloc(scratch, {count_of(p)}, 1);\n\tif (!{p.name})\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n"
     return ""
 
 
@@ -145,12 +145,12 @@ def tell(f):
     if p.direction == "OUT_BYTES":
         return f"\treply->{p.name} = (struct gp_bytes){{ {p.name}, {count_of(p)} }};\n"
     if p.direction == "OUT_N":
-        return (f"\t{{\n\t\tsize_t listed = (size_t){count_of(p)};\n\t\tuint64_t *cells = gp_scratch_cells(scratch, listed, 1);\n\n"
+        return (f"\t{{\n\t\tsize_t listed = (size_t){count_of(p)};\n\t\tuint64_t *cells = gp_scratch_alloc_cells(scratch, listed, 1);\n\n"
                 "\t\tif (!cells)\n\t\t\treturn CUDA_ERROR_INVALID_VALUE;\n"
                 "\t\tfor (size_t i = 0; i < listed; i++) {\n" + told(p.ctype, f"{p.name}[i]", "cells[i]", 3)
                 + f"\t\t}}\n\t\treply->{p.name} = (struct gp_bytes){{ cells, listed * 8 }};\n\t}}\n")
     if p.ctype == "CUdevice":
-        return f"\treply->{p.name} = gpd_told_device({p.name});\n"
+        return f"\treply->{p.name} = gpd_device_to_wire({p.name});\n"
     return f"\treply->{p.name} = ({f.ctype}){p.name};\n"
 
 
@@ -164,7 +164,7 @@ def carrier(call):
     scratch = ", struct gp_scratch *scratch" if server_scratch(call) else ""
     new = next((p for p in call.params if "NEW" in p.quals), None)
     drop = next((p for p in call.params if "DROP" in p.quals), None)
-    out = [f"\n/* {call.where} */\nstatic CUresult\ncarry_out_{call.name}(struct gpd_session *session, const struct gp_args_{call.name} *args"
+    out = [f"\n/* {call.where} */\nstatic CUresult\ncall_driver_{call.name}(struct gpd_session *session, const struct gp_args_{call.name} *args"
            f"{reply}{scratch})\n{{\n"]
     out += [local(call, p) or "" for p in call.params]
     out.append("\tCUresult result = gpd_context_enter(session, session->context);\n\n" + CHECK)
@@ -175,7 +175,7 @@ def carrier(call):
     if new:
         out.append(CHECK + f"\tresult = gpd_object_add(session, GPD_KIND_{kind_of(new.ctype).constant}, args->{new.name}, {new.name});\n")
     if drop:
-        out.append(f"\tif (result == CUDA_SUCCESS)\n\t\tgpd_object_forget(session, GPD_KIND_{kind_of(drop.ctype).constant}, args->{drop.name});\n")
+        out.append(f"\tif (result == CUDA_SUCCESS)\n\t\tgpd_object_drop(session, GPD_KIND_{kind_of(drop.ctype).constant}, args->{drop.name});\n")
     if reply:
         out.append(CHECK)
         out += [tell(f) for f in reply_of(call)]
@@ -191,7 +191,7 @@ def traced_stream(call):
 
 def work(call):
     """Statements that carry the call out and leave its result in result."""
-    name = f"carry_out_{call.name}" if travels_as_it_is(call) else f"gpd_{call.name}"
+    name = f"call_driver_{call.name}" if travels_as_it_is(call) else f"gpd_{call.name}"
     scratch = ", &scratch" if travels_as_it_is(call) and server_scratch(call) else ""
     text = f"\tresult = {name}(session, &args{', &reply' if reply_of(call) else ''}{scratch});\n"
     stream = traced_stream(call)
@@ -225,7 +225,7 @@ def account(call, body):
 def meter(call):
     """The statement that lets the link's limit hold for what the record brought besides a bulk tail."""
     sizes = " + ".join(f"args.{f.name}.size" for f in args_of(call) if f.kind == "bytes")
-    return f"\tgpd_account_meter(&session->account, {sizes}, {'0' if 'METERED' in call.options else 'GPD_METER_FREE'});\n" if sizes else ""
+    return f"\tgpd_account_throttle_fields(&session->account, {sizes}, {'0' if 'METERED' in call.options else 'GPD_ACCOUNT_FREE_BYTES'});\n" if sizes else ""
 
 
 def dispatcher(call):
@@ -323,14 +323,14 @@ def names_of(call):
     out = [f"\tcase GP_CALL_{call.name}: {{\n\t\tstruct gp_args_{call.name} args;\n\n"
            f"\t\tgp_args_{call.name}_decode(&dec, &args);\n"]
     out += [f"\t\tadd_name(names, {kind}, args.{name});\n" for name, kind in named(call)]
-    flags = [("memory", manages_memory(call) or "ABOUT_MEMORY" in call.options), ("behind_all", "BEHIND_ALL" in call.options),
+    flags = [("memory", manages_memory(call) or "ABOUT_MEMORY" in call.options), ("after_all", "BEHIND_ALL" in call.options),
              ("before_all", "BEFORE_ALL" in call.options),
-             ("passes_all", "PASSES_ALL" in call.options), ("asks", "ASKS" in call.options),
-             ("passes_copies", "PASSES_COPIES" in call.options)]
+             ("is_unordered", "PASSES_ALL" in call.options), ("is_query", "ASKS" in call.options),
+             ("no_dtoh_wait", "PASSES_COPIES" in call.options)]
     out += [f"\t\tnames->{name} = true;\n" for name, is_so in flags if is_so]
     if "BARRIER" in call.options:
         flags = f"args.{call.options['BARRIER']}"
-        out.append(f"\t\tnames->before_all = {flags} & GP_COPY_BARRIER;\n\t\tnames->passes_all = {flags} & GP_COPY_DUE;\n"
+        out.append(f"\t\tnames->before_all = {flags} & GP_COPY_BARRIER;\n\t\tnames->is_unordered = {flags} & GP_COPY_LATE;\n"
                    f"\t\tnames->listed = {flags} & GP_COPY_LISTED ? {flags} >> GP_COPY_NUMBER_SHIFT : 0;\n")
     if "AWAITS_STREAM" in call.options:
         out.append("\t\tnames->use = GPD_STREAM_AWAITED;\n")
@@ -343,7 +343,7 @@ def call_names(api):
     """What a record that must wait for others waits for, of every call alike."""
     return ("\nstatic void\nadd_name(struct gpd_names *names, enum gpd_kind kind, uint32_t id)\n{\n"
             "\tnames->names[names->count++] = (struct gpd_handle){ kind, id };\n}\n"
-            "\nbool\ngpd_call_names(uint16_t call, const void *fields, size_t size, struct gpd_names *names)\n"
+            "\nbool\ngpd_call_get_names(uint16_t call, const void *fields, size_t size, struct gpd_names *names)\n"
             "{\n\tstruct gp_dec dec;\n\n\tgp_dec_init(&dec, fields, size);\n\t*names = (struct gpd_names){ 0 };\n\tswitch (call) {\n"
             + "".join(names_of(c) for c in api.wire_calls)
             + "\tdefault:\n\t\treturn false;\n\t}\n\treturn gp_dec_done(&dec);\n}\n")

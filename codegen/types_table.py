@@ -16,7 +16,7 @@ SCALARS = {
 COUNTS = {"int", "unsigned int", "unsigned", "size_t", "unsigned long long", "cuuint64_t"}
 # Kinds that generated code finds by hand-written functions, and the client's for it.
 LOOKUPS = {"stream": "gpc_stream_id(&context, {value}, {out})", "event": "gpc_event_id({value}, {out})",
-           "context": "gpc_context_name(&context, {value}, {out})"}
+           "context": "gpc_context_to_wire(&context, {value}, {out})"}
 
 kinds = {}      # type of a handle -> parse.Kind
 described = {}  # name -> parse.Type

@@ -44,7 +44,7 @@ ctl_warn(const char *format, ...)
 
 /* A descriptor, or a negative errno. */
 static int
-connect_to(const char *path)
+socket_connect(const char *path)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	int fd, r;
@@ -62,7 +62,7 @@ connect_to(const char *path)
 }
 
 static int
-fail_to_connect(const char *path, int r)
+socket_connect_error(const char *path, int r)
 {
 	if (r == -ENAMETOOLONG)
 		return ctl_fail("%s: too long for a socket's path", path);
@@ -86,12 +86,12 @@ open_socket(const struct ctl *ctl)
 	const char *path = ctl->socket;
 	int fd = -ENOENT;
 
-	if (!path && gp_admin_default_path(own, sizeof(own)) == 0)
+	if (!path && gp_admin_get_default_path(own, sizeof(own)) == 0)
 		path = own;
 	if (path)
-		fd = connect_to(path);
+		fd = socket_connect(path);
 	if (!ctl->socket && (fd == -ENOENT || fd == -ECONNREFUSED)) {
-		int other = connect_to(system);
+		int other = socket_connect(system);
 
 		if (other >= 0)
 			return other;
@@ -100,11 +100,11 @@ open_socket(const struct ctl *ctl)
 			fd = other;
 		}
 	}
-	return fd >= 0 ? fd : fail_to_connect(path, fd);
+	return fd >= 0 ? fd : socket_connect_error(path, fd);
 }
 
 static int
-write_all(int fd, const uint8_t *bytes, size_t size)
+socket_write(int fd, const uint8_t *bytes, size_t size)
 {
 	while (size) {
 		ssize_t done = send(fd, bytes, size, MSG_NOSIGNAL);
@@ -121,7 +121,7 @@ write_all(int fd, const uint8_t *bytes, size_t size)
 }
 
 static int
-read_all(int fd, uint8_t *bytes, size_t size, int64_t deadline_ms)
+socket_read(int fd, uint8_t *bytes, size_t size, int64_t deadline_ms)
 {
 	while (size) {
 		struct pollfd wait = { .fd = fd, .events = POLLIN };
@@ -157,7 +157,7 @@ read_reply(int fd, int64_t deadline_ms, Gpupool__AdminReply **reply_p)
 	Gpupool__AdminReply *reply = NULL;
 	size_t size;
 
-	if (read_all(fd, header, sizeof(header), deadline_ms))
+	if (socket_read(fd, header, sizeof(header), deadline_ms))
 		return -1;
 	size = gp_admin_get_size(header);
 	if (size > GP_ADMIN_REPLY_MAX)
@@ -165,7 +165,7 @@ read_reply(int fd, int64_t deadline_ms, Gpupool__AdminReply **reply_p)
 	bytes = malloc(size + 1);
 	if (!bytes)
 		return ctl_fail("out of memory");
-	if (read_all(fd, bytes, size, deadline_ms)) {
+	if (socket_read(fd, bytes, size, deadline_ms)) {
 		free(bytes);
 		return -1;
 	}
@@ -178,10 +178,10 @@ read_reply(int fd, int64_t deadline_ms, Gpupool__AdminReply **reply_p)
 }
 
 int
-ctl_ask(const struct ctl *ctl, const Gpupool__AdminRequest *request, int64_t patience_ms,
-	Gpupool__AdminReply **reply_p)
+ctl_request(const struct ctl *ctl, const Gpupool__AdminRequest *request, int64_t timeout_ms,
+	    Gpupool__AdminReply **reply_p)
 {
-	int64_t deadline = patience_ms == CTL_FOREVER ? INT64_MAX : gp_now_ms() + patience_ms;
+	int64_t deadline = timeout_ms == CTL_NO_TIMEOUT ? INT64_MAX : gp_now_ms() + timeout_ms;
 	Gpupool__AdminReply *reply = NULL;
 	uint8_t *bytes;
 	size_t size;
@@ -190,7 +190,7 @@ ctl_ask(const struct ctl *ctl, const Gpupool__AdminRequest *request, int64_t pat
 	if (fd < 0)
 		return -1;
 	bytes = gp_admin_pack_request(request, &size);
-	r = bytes ? write_all(fd, bytes, size) : ctl_fail("out of memory");
+	r = bytes ? socket_write(fd, bytes, size) : ctl_fail("out of memory");
 	free(bytes);
 	if (r == 0)
 		r = read_reply(fd, deadline, &reply);
@@ -209,18 +209,18 @@ ctl_ask(const struct ctl *ctl, const Gpupool__AdminRequest *request, int64_t pat
 }
 
 int
-ctl_order(const struct ctl *ctl, const Gpupool__AdminRequest *request, int64_t patience_ms)
+ctl_request_status(const struct ctl *ctl, const Gpupool__AdminRequest *request, int64_t timeout_ms)
 {
 	Gpupool__AdminReply *reply;
 
-	if (ctl_ask(ctl, request, patience_ms, &reply))
+	if (ctl_request(ctl, request, timeout_ms, &reply))
 		return -1;
 	gp_admin_free_reply(reply);
 	return 0;
 }
 
 static bool
-lines_are_sound(Gpupool__AdminLine *const *lines, size_t count, size_t devices)
+lines_are_valid(Gpupool__AdminLine *const *lines, size_t count, size_t devices)
 {
 	for (size_t i = 0; i < count; i++) {
 		if (lines[i]->device >= devices)
@@ -231,23 +231,23 @@ lines_are_sound(Gpupool__AdminLine *const *lines, size_t count, size_t devices)
 
 /* Whether all that names a device names one that there is. */
 static bool
-is_sound(const Gpupool__AdminReport *report)
+report_is_valid(const Gpupool__AdminReport *report)
 {
-	bool sound = true;
+	bool valid = true;
 
 	for (size_t i = 0; i < report->n_units; i++)
-		sound = sound && report->units[i]->device < report->n_devices;
+		valid = valid && report->units[i]->device < report->n_devices;
 	for (size_t i = 0; i < report->n_tenants; i++)
-		sound = sound && lines_are_sound(report->tenants[i]->lines,
+		valid = valid && lines_are_valid(report->tenants[i]->lines,
 						 report->tenants[i]->n_lines, report->n_devices);
 	for (size_t i = 0; i < report->n_sessions; i++)
-		sound = sound && lines_are_sound(report->sessions[i]->lines,
+		valid = valid && lines_are_valid(report->sessions[i]->lines,
 						 report->sessions[i]->n_lines, report->n_devices);
-	return sound;
+	return valid;
 }
 
 int
-ctl_ask_report(const struct ctl *ctl, uint64_t session, Gpupool__AdminReply **reply_p)
+ctl_request_report(const struct ctl *ctl, uint64_t session, Gpupool__AdminReply **reply_p)
 {
 	Gpupool__AdminReportRequest wanted = GPUPOOL__ADMIN_REPORT_REQUEST__INIT;
 	Gpupool__AdminRequest request = GPUPOOL__ADMIN_REQUEST__INIT;
@@ -256,9 +256,9 @@ ctl_ask_report(const struct ctl *ctl, uint64_t session, Gpupool__AdminReply **re
 	wanted.session = session;
 	request.body_case = GPUPOOL__ADMIN_REQUEST__BODY_REPORT;
 	request.report = &wanted;
-	if (ctl_ask(ctl, &request, CTL_PATIENCE_MS, reply_p))
+	if (ctl_request(ctl, &request, CTL_TIMEOUT_MS, reply_p))
 		return -1;
-	if ((*reply_p)->report && is_sound((*reply_p)->report))
+	if ((*reply_p)->report && report_is_valid((*reply_p)->report))
 		return 0;
 	r = (*reply_p)->report ? ctl_fail("the daemon's report makes no sense")
 			       : ctl_fail("the daemon answers without a report");

@@ -18,16 +18,17 @@ struct ctl {
 };
 
 /* For as long as a request that waits for nothing may take. */
-#define CTL_PATIENCE_MS 10000
-#define CTL_FOREVER (-1)
+#define CTL_TIMEOUT_MS 10000
+#define CTL_NO_TIMEOUT (-1)
 
 /* The reply is the caller's to free; its error is empty.  What the daemon refuses is said here. */
-int ctl_ask(const struct ctl *ctl, const Gpupool__AdminRequest *request, int64_t patience_ms,
-	    Gpupool__AdminReply **reply_p);
+int ctl_request(const struct ctl *ctl, const Gpupool__AdminRequest *request, int64_t timeout_ms,
+		Gpupool__AdminReply **reply_p);
 /* Of which only the outcome matters. */
-int ctl_order(const struct ctl *ctl, const Gpupool__AdminRequest *request, int64_t patience_ms);
+int ctl_request_status(const struct ctl *ctl, const Gpupool__AdminRequest *request,
+		       int64_t timeout_ms);
 /* session: only this one; 0: all.  The reply has a report. */
-int ctl_ask_report(const struct ctl *ctl, uint64_t session, Gpupool__AdminReply **reply_p);
+int ctl_request_report(const struct ctl *ctl, uint64_t session, Gpupool__AdminReply **reply_p);
 
 /* "gpupoolctl: ...", or the name of whichever program, on standard error; returns -1. */
 int ctl_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));

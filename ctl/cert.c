@@ -22,34 +22,38 @@
 #define NAME_MAX_LENGTH 64
 
 /* Where an identity lies. */
-struct pair {
+struct identity_paths {
 	char certificate[CTL_PATH_MAX];
 	char key[CTL_PATH_MAX];
 };
 
 static int
-find_pair(const char *folder, const char *certificate, const char *key, struct pair *pair)
+identity_find_paths(const char *folder, const char *certificate, const char *key,
+		    struct identity_paths *identity_paths)
 {
-	return ctl_pool_file(folder, certificate, pair->certificate, sizeof(pair->certificate)) ||
-			       ctl_pool_file(folder, key, pair->key, sizeof(pair->key))
+	return ctl_pool_file(folder, certificate, identity_paths->certificate,
+			     sizeof(identity_paths->certificate)) ||
+			       ctl_pool_file(folder, key, identity_paths->key,
+					     sizeof(identity_paths->key))
 		       ? -1
 		       : 0;
 }
 
 static bool
-is_there(const char *path)
+file_exists(const char *path)
 {
 	return access(path, F_OK) == 0;
 }
 
 /* Without `force` nothing may be there. */
 static int
-check_free(const struct pair *pair, bool force)
+pair_check_free(const struct identity_paths *identity_paths, bool force)
 {
-	if (!force && is_there(pair->certificate))
-		return ctl_fail("%s is there already; --force replaces it", pair->certificate);
-	if (!force && is_there(pair->key))
-		return ctl_fail("%s is there already; --force replaces it", pair->key);
+	if (!force && file_exists(identity_paths->certificate))
+		return ctl_fail("%s is there already; --force replaces it",
+				identity_paths->certificate);
+	if (!force && file_exists(identity_paths->key))
+		return ctl_fail("%s is there already; --force replaces it", identity_paths->key);
 	return 0;
 }
 
@@ -98,23 +102,23 @@ prepare_certificate(const char *path, const X509 *certificate, const X509 *autho
 /* Both are written before one takes its place: a pair that is there and does not fit would be the
  * daemon's end.  The key first: a certificate that is there can be used. */
 static int
-write_identity(const struct pair *pair, const struct ctl_identity *identity, const X509 *authority,
-	       bool force)
+write_identity(const struct identity_paths *identity_paths, const struct ctl_identity *identity,
+	       const X509 *authority, bool force)
 {
-	if (prepare_key(pair->key, identity->key))
+	if (prepare_key(identity_paths->key, identity->key))
 		return -1;
-	if (prepare_certificate(pair->certificate, identity->certificate, authority)) {
-		ctl_drop_file(pair->key);
-		return -1;
-	}
-	if (ctl_place_file(pair->key, force)) {
-		ctl_drop_file(pair->certificate);
+	if (prepare_certificate(identity_paths->certificate, identity->certificate, authority)) {
+		ctl_drop_file(identity_paths->key);
 		return -1;
 	}
-	if (ctl_place_file(pair->certificate, force) == 0)
+	if (ctl_commit_file(identity_paths->key, force)) {
+		ctl_drop_file(identity_paths->certificate);
+		return -1;
+	}
+	if (ctl_commit_file(identity_paths->certificate, force) == 0)
 		return 0;
 	if (!force)
-		(void)unlink(pair->key);
+		(void)unlink(identity_paths->key);
 	return -1;
 }
 
@@ -140,8 +144,8 @@ use_name(enum ctl_certificate_use use)
 }
 
 static void
-add_facts(struct ctl_table *table, const char *path, const struct ctl_certificate_facts *facts,
-	  bool revoked)
+table_add_certificate(struct ctl_table *table, const char *path,
+		      const struct ctl_certificate_facts *facts, bool revoked)
 {
 	int64_t now = (int64_t)time(NULL);
 
@@ -157,20 +161,20 @@ add_facts(struct ctl_table *table, const char *path, const struct ctl_certificat
 }
 
 /* What a command has made: for people it is said at once, for programs it is a list at the end. */
-struct ctl_cert_made {
+struct ctl_cert_output {
 	enum ctl_format format;
 	struct ctl_table table;
 };
 
 static void
-begin_made(const struct ctl *ctl, struct ctl_cert_made *made)
+output_init(const struct ctl *ctl, struct ctl_cert_output *made)
 {
 	made->format = (enum ctl_format)ctl->format;
 	ctl_table_init(&made->table, list_columns, COUNT(list_columns));
 }
 
 static void
-end_made(struct ctl_cert_made *made)
+output_fini(struct ctl_cert_output *made)
 {
 	if (made->format != CTL_FORMAT_TABLE && made->table.cell_count)
 		ctl_table_print(&made->table, made->format, stdout);
@@ -178,17 +182,18 @@ end_made(struct ctl_cert_made *made)
 }
 
 static int
-say_made(struct ctl_cert_made *made, const char *path, const X509 *certificate, const char *what)
+output_add(struct ctl_cert_output *made, const char *path, const X509 *certificate,
+	   const char *what)
 {
 	struct ctl_certificate_facts facts;
 	char until[32] = "";
 	struct tm when;
 	time_t end;
 
-	if (ctl_certificate_tell(certificate, &facts))
+	if (ctl_certificate_describe(certificate, &facts))
 		return -1;
 	if (made->format != CTL_FORMAT_TABLE) {
-		add_facts(&made->table, path, &facts, false);
+		table_add_certificate(&made->table, path, &facts, false);
 		return 0;
 	}
 	end = (time_t)facts.until_s;
@@ -202,48 +207,50 @@ say_made(struct ctl_cert_made *made, const char *path, const X509 *certificate, 
 /* The authority. */
 
 static int
-make_authority(const struct pair *pair, struct ctl_cert_made *made, struct ctl_identity *authority)
+authority_create(const struct identity_paths *identity_paths, struct ctl_cert_output *made,
+		 struct ctl_identity *authority)
 {
 	char host[256] = "", name[NAME_MAX_LENGTH + 1];
-	const struct ctl_certificate_wish wish = { .use = CTL_CERTIFICATE_AUTHORITY,
-						   .name = name,
-						   .seconds = AUTHORITY_SECONDS };
+	const struct ctl_certificate_params params = { .use = CTL_CERTIFICATE_AUTHORITY,
+						       .name = name,
+						       .seconds = AUTHORITY_SECONDS };
 
 	(void)gethostname(host, sizeof(host) - 1);
 	snprintf(name, sizeof(name), "gpupool authority of %.40s", host);
-	if (ctl_certificate_make(&wish, NULL, authority))
+	if (ctl_certificate_make(&params, NULL, authority))
 		return -1;
-	if (write_identity(pair, authority, NULL, false) == 0 &&
-	    say_made(made, pair->certificate, authority->certificate, "the ") == 0)
+	if (write_identity(identity_paths, authority, NULL, false) == 0 &&
+	    output_add(made, identity_paths->certificate, authority->certificate, "the ") == 0)
 		return 0;
 	ctl_identity_free(authority);
 	return -1;
 }
 
 int
-ctl_cert_authority(const char *folder, struct ctl_cert_made *made, struct ctl_identity *authority)
+ctl_cert_authority(const char *folder, struct ctl_cert_output *made, struct ctl_identity *authority)
 {
-	struct pair pair;
+	struct identity_paths identity_paths;
 	bool has_certificate, has_key;
 
-	if (find_pair(folder, GPD_FILE_AUTHORITY, GPD_FILE_AUTHORITY_KEY, &pair))
+	if (identity_find_paths(folder, GPD_FILE_AUTHORITY, GPD_FILE_AUTHORITY_KEY,
+				&identity_paths))
 		return -1;
-	has_certificate = is_there(pair.certificate);
-	has_key = is_there(pair.key);
+	has_certificate = file_exists(identity_paths.certificate);
+	has_key = file_exists(identity_paths.key);
 	if (has_certificate && has_key)
-		return ctl_identity_read(pair.certificate, pair.key, authority);
+		return ctl_identity_read(identity_paths.certificate, identity_paths.key, authority);
 	if (has_certificate != has_key)
 		return ctl_fail("%s is there without %s: this authority cannot sign",
-				has_key ? pair.key : pair.certificate,
-				has_key ? pair.certificate : pair.key);
+				has_key ? identity_paths.key : identity_paths.certificate,
+				has_key ? identity_paths.certificate : identity_paths.key);
 	if (!made)
 		return ctl_fail("there is no authority in %s: gpupoolctl cert init HOST makes one",
 				folder);
-	return make_authority(&pair, made, authority);
+	return authority_create(&identity_paths, made, authority);
 }
 
 int
-ctl_cert_time(const char *expires, const X509 *authority, int64_t *seconds_p)
+ctl_cert_parse_lifetime(const char *expires, const X509 *authority, int64_t *seconds_p)
 {
 	struct ctl_certificate_facts facts;
 	int64_t left;
@@ -253,7 +260,7 @@ ctl_cert_time(const char *expires, const X509 *authority, int64_t *seconds_p)
 		return ctl_fail(
 			"--expires %s: that is no time (12h, 30d, 1y; at most 999999 of one)",
 			expires);
-	if (ctl_certificate_tell(authority, &facts))
+	if (ctl_certificate_describe(authority, &facts))
 		return -1;
 	left = facts.until_s - (int64_t)time(NULL);
 	if (facts.use != CTL_CERTIFICATE_AUTHORITY)
@@ -269,34 +276,35 @@ ctl_cert_time(const char *expires, const X509 *authority, int64_t *seconds_p)
 /* Init. */
 
 static int
-sign_server(const char *folder, const struct pair *pair, const char *expires, int count,
-	    char **hosts, bool force, struct ctl_cert_made *said)
+sign_server(const char *folder, const struct identity_paths *identity_paths, const char *expires,
+	    int count, char **hosts, bool force, struct ctl_cert_output *cert_output)
 {
-	struct ctl_certificate_wish wish = {
+	struct ctl_certificate_params params = {
 		.use = CTL_CERTIFICATE_SERVER, .name = hosts[0], .hosts = hosts, .host_count = count
 	};
 	struct ctl_identity authority, made = { 0 };
 	int r;
 
-	if (ctl_cert_authority(folder, said, &authority))
+	if (ctl_cert_authority(folder, cert_output, &authority))
 		return -1;
-	r = ctl_cert_time(expires, authority.certificate, &wish.seconds);
+	r = ctl_cert_parse_lifetime(expires, authority.certificate, &params.seconds);
 	if (r == 0)
-		r = ctl_certificate_make(&wish, &authority, &made);
+		r = ctl_certificate_make(&params, &authority, &made);
 	if (r == 0)
-		r = write_identity(pair, &made, NULL, force);
+		r = write_identity(identity_paths, &made, NULL, force);
 	/* The daemon may be another user, whose group is the folder's. */
-	if (r == 0 && chmod(pair->key, gpd_folder_secret_mode(pair->key)))
-		r = ctl_fail("%s: %s", pair->key, strerror(errno));
+	if (r == 0 && chmod(identity_paths->key, gpd_folder_secret_mode(identity_paths->key)))
+		r = ctl_fail("%s: %s", identity_paths->key, strerror(errno));
 	if (r == 0)
-		r = say_made(said, pair->certificate, made.certificate, "a daemon at ");
+		r = output_add(cert_output, identity_paths->certificate, made.certificate,
+			       "a daemon at ");
 	ctl_identity_free(&made);
 	ctl_identity_free(&authority);
 	return r;
 }
 
 static int
-init_command(const struct ctl *ctl, int count, char **words)
+init_command(const struct ctl *ctl, int count, char **argv)
 {
 	const char *folder = NULL, *expires = LEAF_TIME;
 	bool force = false;
@@ -304,30 +312,32 @@ init_command(const struct ctl *ctl, int count, char **words)
 					      { "--expires", "-e", &expires, NULL },
 					      { "--force", NULL, NULL, &force } };
 	char path[CTL_PATH_MAX];
-	struct ctl_cert_made made;
-	struct pair pair;
+	struct ctl_cert_output made;
+	struct identity_paths identity_paths;
 	int r;
 
-	if (ctl_take_options(options, COUNT(options), &count, words))
+	if (ctl_parse_options(options, COUNT(options), &count, argv))
 		return -1;
 	if (count < 1)
-		return ctl_usage("cert init HOST... [--expires 2y] [--directory DIR] [--force]");
+		return ctl_usage_error(
+			"cert init HOST... [--expires 2y] [--directory DIR] [--force]");
 	if (count > HOSTS_MAX)
 		return ctl_fail("more than %d hosts", HOSTS_MAX);
 	for (int i = 0; i < count; i++)
-		if (!ctl_is_host(words[i]))
+		if (!ctl_is_host(argv[i]))
 			return ctl_fail("\"%.100s\" is neither a host's name nor an address "
 					"(gpunode, 10.0.0.5, fd00::5)",
-					words[i]);
+					argv[i]);
 	if (ctl_pool_folder(folder, path, sizeof(path)))
 		return -1;
-	ctl_warn_of_own_folder(folder, path);
-	if (ctl_make_folder(path) || find_pair(path, GPD_FILE_CERTIFICATE, GPD_FILE_KEY, &pair) ||
-	    check_free(&pair, force))
+	ctl_warn_own_folder(folder, path);
+	if (ctl_make_folder(path) ||
+	    identity_find_paths(path, GPD_FILE_CERTIFICATE, GPD_FILE_KEY, &identity_paths) ||
+	    pair_check_free(&identity_paths, force))
 		return -1;
-	begin_made(ctl, &made);
-	r = sign_server(path, &pair, expires, count, words, force, &made);
-	end_made(&made);
+	output_init(ctl, &made);
+	r = sign_server(path, &identity_paths, expires, count, argv, force, &made);
+	output_fini(&made);
 	return r;
 }
 
@@ -335,24 +345,25 @@ init_command(const struct ctl *ctl, int count, char **words)
 
 /* output: the folder of the pair, which is made; NULL: it is the authority's. */
 static int
-sign_client(const char *folder, const char *output, const struct pair *pair, const char *expires,
-	    const char *name, bool force, struct ctl_cert_made *said)
+sign_client(const char *folder, const char *output, const struct identity_paths *identity_paths,
+	    const char *expires, const char *name, bool force, struct ctl_cert_output *cert_output)
 {
-	struct ctl_certificate_wish wish = { .use = CTL_CERTIFICATE_CLIENT, .name = name };
+	struct ctl_certificate_params params = { .use = CTL_CERTIFICATE_CLIENT, .name = name };
 	struct ctl_identity authority, made = { 0 };
 	int r;
 
 	if (ctl_cert_authority(folder, NULL, &authority))
 		return -1;
-	r = ctl_cert_time(expires, authority.certificate, &wish.seconds);
+	r = ctl_cert_parse_lifetime(expires, authority.certificate, &params.seconds);
 	if (r == 0)
-		r = ctl_certificate_make(&wish, &authority, &made);
+		r = ctl_certificate_make(&params, &authority, &made);
 	if (r == 0 && output)
 		r = ctl_make_folder(output);
 	if (r == 0)
-		r = write_identity(pair, &made, authority.certificate, force);
+		r = write_identity(identity_paths, &made, authority.certificate, force);
 	if (r == 0)
-		r = say_made(said, pair->certificate, made.certificate, "a client of the name ");
+		r = output_add(cert_output, identity_paths->certificate, made.certificate,
+			       "a client of the name ");
 	ctl_identity_free(&made);
 	ctl_identity_free(&authority);
 	return r;
@@ -363,7 +374,7 @@ static int
 check_name(const char *name)
 {
 	char room[GPD_CONFIG_CERTIFICATE_MAX];
-	const char *wrong = gpd_value_certificate(name, room);
+	const char *wrong = gpd_value_parse_certificate(name, room);
 
 	if (wrong)
 		return ctl_fail("\"%.100s\" %s", name, wrong);
@@ -378,7 +389,7 @@ check_name(const char *name)
 }
 
 static int
-client_command(const struct ctl *ctl, int count, char **words)
+client_command(const struct ctl *ctl, int count, char **argv)
 {
 	const char *folder = NULL, *expires = LEAF_TIME, *output = NULL;
 	bool force = false;
@@ -387,31 +398,33 @@ client_command(const struct ctl *ctl, int count, char **words)
 					      { "--output", "-o", &output, NULL },
 					      { "--force", NULL, NULL, &force } };
 	char path[CTL_PATH_MAX], certificate[NAME_MAX_LENGTH + 8], key[NAME_MAX_LENGTH + 8];
-	struct ctl_cert_made made;
-	struct pair pair;
+	struct ctl_cert_output made;
+	struct identity_paths identity_paths;
 	int r;
 
-	if (ctl_take_options(options, COUNT(options), &count, words))
+	if (ctl_parse_options(options, COUNT(options), &count, argv))
 		return -1;
 	if (count != 1)
-		return ctl_usage("cert client NAME [--expires 2y] [-o FOLDER] [--directory DIR] "
-				 "[--force]");
-	if (check_name(words[0]) || ctl_pool_folder(folder, path, sizeof(path)))
+		return ctl_usage_error(
+			"cert client NAME [--expires 2y] [-o FOLDER] [--directory DIR] "
+			"[--force]");
+	if (check_name(argv[0]) || ctl_pool_folder(folder, path, sizeof(path)))
 		return -1;
-	snprintf(certificate, sizeof(certificate), "%s.pem", words[0]);
-	snprintf(key, sizeof(key), "%s.key", words[0]);
-	if (find_pair(output ? output : path, certificate, key, &pair) || check_free(&pair, force))
+	snprintf(certificate, sizeof(certificate), "%s.pem", argv[0]);
+	snprintf(key, sizeof(key), "%s.key", argv[0]);
+	if (identity_find_paths(output ? output : path, certificate, key, &identity_paths) ||
+	    pair_check_free(&identity_paths, force))
 		return -1;
-	begin_made(ctl, &made);
-	r = sign_client(path, output, &pair, expires, words[0], force, &made);
-	end_made(&made);
+	output_init(ctl, &made);
+	r = sign_client(path, output, &identity_paths, expires, argv[0], force, &made);
+	output_fini(&made);
 	return r;
 }
 
 /* Show and list. */
 
 static int
-show_command(const struct ctl *ctl, int count, char **words)
+show_command(const struct ctl *ctl, int count, char **argv)
 {
 	static const struct ctl_column columns[] = {
 		{ "file", "file", CTL_TEXT },
@@ -435,26 +448,26 @@ show_command(const struct ctl *ctl, int count, char **words)
 	bool revoked;
 	int r;
 
-	if (ctl_take_options(options, COUNT(options), &count, words))
+	if (ctl_parse_options(options, COUNT(options), &count, argv))
 		return -1;
 	if (count > 1)
-		return ctl_usage("cert show [FILE]");
+		return ctl_usage_error("cert show [FILE]");
 	if (ctl_pool_folder(folder, room, sizeof(room)) ||
 	    ctl_pool_file(room, GPD_FILE_CERTIFICATE, file, sizeof(file)))
 		return -1;
-	path = count ? words[0] : file;
+	path = count ? argv[0] : file;
 	if (ctl_certificate_read(path, &certificate))
 		return -1;
-	r = ctl_cert_revocations(room, &list);
-	revoked = ctl_revocation_has(list, certificate);
+	r = ctl_cert_read_crl(room, &list);
+	revoked = ctl_crl_contains(list, certificate);
 	X509_CRL_free(list);
 	if (r == 0)
-		r = ctl_certificate_tell(certificate, &facts);
+		r = ctl_certificate_describe(certificate, &facts);
 	X509_free(certificate);
 	if (r)
 		return -1;
 	ctl_table_init(&table, columns, COUNT(columns));
-	add_facts(&table, path, &facts, revoked);
+	table_add_certificate(&table, path, &facts, revoked);
 	ctl_table_number(&table, (uint64_t)facts.from_s);
 	ctl_table_text(&table, facts.issuer);
 	ctl_table_text(&table, facts.serial);
@@ -478,7 +491,7 @@ static int
 add_files(struct ctl_table *table, const char *folder, struct dirent **entries, int count)
 {
 	X509_CRL *list;
-	int r = ctl_cert_revocations(folder, &list);
+	int r = ctl_cert_read_crl(folder, &list);
 
 	for (int i = 0; i < count; i++) {
 		struct ctl_certificate_facts facts;
@@ -490,8 +503,9 @@ add_files(struct ctl_table *table, const char *folder, struct dirent **entries, 
 			r = -1;
 			continue;
 		}
-		if (ctl_certificate_tell(certificate, &facts) == 0)
-			add_facts(table, path, &facts, ctl_revocation_has(list, certificate));
+		if (ctl_certificate_describe(certificate, &facts) == 0)
+			table_add_certificate(table, path, &facts,
+					      ctl_crl_contains(list, certificate));
 		else
 			r = -1;
 		X509_free(certificate);
@@ -501,7 +515,7 @@ add_files(struct ctl_table *table, const char *folder, struct dirent **entries, 
 }
 
 static int
-list_command(const struct ctl *ctl, int count, char **words)
+list_command(const struct ctl *ctl, int count, char **argv)
 {
 	const char *folder = NULL;
 	const struct ctl_option options[] = { { "--directory", "-D", &folder, NULL } };
@@ -510,10 +524,10 @@ list_command(const struct ctl *ctl, int count, char **words)
 	struct ctl_table table;
 	int found, r;
 
-	if (ctl_take_options(options, COUNT(options), &count, words))
+	if (ctl_parse_options(options, COUNT(options), &count, argv))
 		return -1;
 	if (count)
-		return ctl_usage("cert list [--directory DIR]");
+		return ctl_usage_error("cert list [--directory DIR]");
 	if (ctl_pool_folder(folder, path, sizeof(path)))
 		return -1;
 	found = scandir(path, &entries, is_pem, alphasort);
@@ -530,23 +544,23 @@ list_command(const struct ctl *ctl, int count, char **words)
 }
 
 int
-ctl_cert(const struct ctl *ctl, int count, char **words)
+ctl_cert(const struct ctl *ctl, int count, char **argv)
 {
-	if (count && strcmp(words[0], "init") == 0)
-		return init_command(ctl, count - 1, words + 1);
-	if (count && strcmp(words[0], "client") == 0)
-		return client_command(ctl, count - 1, words + 1);
-	if (count && strcmp(words[0], "show") == 0)
-		return show_command(ctl, count - 1, words + 1);
-	if (count && strcmp(words[0], "list") == 0)
-		return list_command(ctl, count - 1, words + 1);
-	if (count && strcmp(words[0], "revoke") == 0)
-		return ctl_cert_revoke(ctl, count - 1, words + 1);
-	if (count && strcmp(words[0], "crl") == 0)
-		return ctl_cert_crl(ctl, count - 1, words + 1);
-	if (count && strcmp(words[0], "revoked") == 0)
-		return ctl_cert_revoked(ctl, count - 1, words + 1);
-	return ctl_unknown("cert", count, words,
+	if (count && strcmp(argv[0], "init") == 0)
+		return init_command(ctl, count - 1, argv + 1);
+	if (count && strcmp(argv[0], "client") == 0)
+		return client_command(ctl, count - 1, argv + 1);
+	if (count && strcmp(argv[0], "show") == 0)
+		return show_command(ctl, count - 1, argv + 1);
+	if (count && strcmp(argv[0], "list") == 0)
+		return list_command(ctl, count - 1, argv + 1);
+	if (count && strcmp(argv[0], "revoke") == 0)
+		return ctl_cert_revoke(ctl, count - 1, argv + 1);
+	if (count && strcmp(argv[0], "crl") == 0)
+		return ctl_cert_crl(ctl, count - 1, argv + 1);
+	if (count && strcmp(argv[0], "revoked") == 0)
+		return ctl_cert_revoked(ctl, count - 1, argv + 1);
+	return ctl_unknown("cert", count, argv,
 			   "cert init HOST... | cert client NAME | cert show [FILE] | cert list | "
 			   "cert revoke NAME|FILE|SERIAL | cert revoked | cert crl");
 }

@@ -15,17 +15,17 @@
 
 /* The authority of the folder, with its key; a new one where there is none, unless made (what a
  * command has made) is NULL. */
-struct ctl_cert_made;
-int ctl_cert_authority(const char *folder, struct ctl_cert_made *made,
+struct ctl_cert_output;
+int ctl_cert_authority(const char *folder, struct ctl_cert_output *made,
 		       struct ctl_identity *authority);
 /* How long what the authority signs holds: no longer than itself, which NULL asks for. */
-int ctl_cert_time(const char *expires, const X509 *authority, int64_t *seconds_p);
+int ctl_cert_parse_lifetime(const char *expires, const X509 *authority, int64_t *seconds_p);
 /* What the authority of the folder has revoked; NULL: nothing, or there is no authority. */
-int ctl_cert_revocations(const char *folder, X509_CRL **list_p);
+int ctl_cert_read_crl(const char *folder, X509_CRL **list_p);
 
 /* cert revoke, crl, revoked. */
-int ctl_cert_revoke(const struct ctl *ctl, int count, char **words);
-int ctl_cert_crl(const struct ctl *ctl, int count, char **words);
-int ctl_cert_revoked(const struct ctl *ctl, int count, char **words);
+int ctl_cert_revoke(const struct ctl *ctl, int count, char **argv);
+int ctl_cert_crl(const struct ctl *ctl, int count, char **argv);
+int ctl_cert_revoked(const struct ctl *ctl, int count, char **argv);
 
 #endif /* CTL_CERT_H */

@@ -103,7 +103,7 @@ add_extension(X509 *certificate, X509 *issuer, int kind, const char *value)
 
 /* "DNS:a,IP:10.0.0.5": what ctl_is_host() lets through has nothing in it that means more. */
 static bool
-add_hosts(X509 *certificate, X509 *issuer, const struct ctl_certificate_wish *wish)
+add_hosts(X509 *certificate, X509 *issuer, const struct ctl_certificate_params *params)
 {
 	char *text = NULL;
 	size_t size = 0;
@@ -112,20 +112,20 @@ add_hosts(X509 *certificate, X509 *issuer, const struct ctl_certificate_wish *wi
 
 	if (!file)
 		return false;
-	for (int i = 0; i < wish->host_count; i++)
-		fprintf(file, "%s%s:%s", i ? "," : "", is_address(wish->hosts[i]) ? "IP" : "DNS",
-			wish->hosts[i]);
+	for (int i = 0; i < params->host_count; i++)
+		fprintf(file, "%s%s:%s", i ? "," : "", is_address(params->hosts[i]) ? "IP" : "DNS",
+			params->hosts[i]);
 	good = fclose(file) == 0 && add_extension(certificate, issuer, NID_subject_alt_name, text);
 	free(text);
 	return good;
 }
 
 static bool
-add_extensions(X509 *certificate, X509 *issuer, const struct ctl_certificate_wish *wish)
+add_extensions(X509 *certificate, X509 *issuer, const struct ctl_certificate_params *params)
 {
 	bool good = add_extension(certificate, issuer, NID_subject_key_identifier, "hash");
 
-	if (wish->use == CTL_CERTIFICATE_AUTHORITY)
+	if (params->use == CTL_CERTIFICATE_AUTHORITY)
 		return good &&
 		       add_extension(certificate, issuer, NID_basic_constraints,
 				     "critical,CA:TRUE,pathlen:0") &&
@@ -136,8 +136,8 @@ add_extensions(X509 *certificate, X509 *issuer, const struct ctl_certificate_wis
 	       add_extension(certificate, issuer, NID_basic_constraints, "critical,CA:FALSE") &&
 	       add_extension(certificate, issuer, NID_key_usage, "critical,digitalSignature") &&
 	       add_extension(certificate, issuer, NID_ext_key_usage,
-			     wish->use == CTL_CERTIFICATE_SERVER ? "serverAuth" : "clientAuth");
-	return good && (wish->host_count == 0 || add_hosts(certificate, issuer, wish));
+			     params->use == CTL_CERTIFICATE_SERVER ? "serverAuth" : "clientAuth");
+	return good && (params->host_count == 0 || add_hosts(certificate, issuer, params));
 }
 
 static bool
@@ -151,18 +151,18 @@ set_name(X509 *certificate, const char *name)
 }
 
 static X509 *
-make_certificate(const struct ctl_certificate_wish *wish, const struct ctl_identity *authority,
-		 EVP_PKEY *key)
+certificate_create(const struct ctl_certificate_params *params,
+		   const struct ctl_identity *authority, EVP_PKEY *key)
 {
 	X509 *certificate = X509_new();
 	X509 *issuer = authority ? authority->certificate : certificate;
 	EVP_PKEY *signer = authority ? authority->key : key;
 
 	if (certificate && X509_set_version(certificate, X509_VERSION_3) &&
-	    set_serial(certificate) && set_times(certificate, wish->seconds) &&
-	    set_name(certificate, wish->name) && X509_set_pubkey(certificate, key) &&
+	    set_serial(certificate) && set_times(certificate, params->seconds) &&
+	    set_name(certificate, params->name) && X509_set_pubkey(certificate, key) &&
 	    X509_set_issuer_name(certificate, X509_get_subject_name(issuer)) &&
-	    add_extensions(certificate, issuer, wish) &&
+	    add_extensions(certificate, issuer, params) &&
 	    X509_sign(certificate, signer, EVP_sha256()) > 0)
 		return certificate;
 	X509_free(certificate);
@@ -170,12 +170,12 @@ make_certificate(const struct ctl_certificate_wish *wish, const struct ctl_ident
 }
 
 int
-ctl_certificate_make(const struct ctl_certificate_wish *wish, const struct ctl_identity *authority,
-		     struct ctl_identity *made)
+ctl_certificate_make(const struct ctl_certificate_params *params,
+		     const struct ctl_identity *authority, struct ctl_identity *made)
 {
 	*made = (struct ctl_identity){ .key = EVP_EC_gen("P-256") };
 	if (made->key)
-		made->certificate = make_certificate(wish, authority, made->key);
+		made->certificate = certificate_create(params, authority, made->key);
 	if (made->certificate)
 		return 0;
 	ctl_identity_free(made);
@@ -185,7 +185,7 @@ ctl_certificate_make(const struct ctl_certificate_wish *wish, const struct ctl_i
 /* As files. */
 
 static int
-take_text(BIO *bio, bool written, char **text_p, size_t *size_p)
+bio_to_text(BIO *bio, bool written, char **text_p, size_t *size_p)
 {
 	char *data;
 	long size = written ? BIO_get_mem_data(bio, &data) : 0;
@@ -204,7 +204,7 @@ ctl_certificate_pem(const X509 *certificate, char **text_p, size_t *size_p)
 {
 	BIO *bio = BIO_new(BIO_s_mem());
 
-	return take_text(bio, bio && PEM_write_bio_X509(bio, certificate), text_p, size_p);
+	return bio_to_text(bio, bio && PEM_write_bio_X509(bio, certificate), text_p, size_p);
 }
 
 int
@@ -213,7 +213,7 @@ ctl_key_pem(const EVP_PKEY *key, char **text_p, size_t *size_p)
 	BIO *bio = BIO_new(BIO_s_secmem());
 	bool written = bio && PEM_write_bio_PrivateKey(bio, key, NULL, NULL, 0, NULL, NULL);
 
-	return take_text(bio, written, text_p, size_p);
+	return bio_to_text(bio, written, text_p, size_p);
 }
 
 /* Never asks at a terminal for a pass phrase. */
@@ -266,7 +266,7 @@ ctl_identity_read(const char *certificate_path, const char *key_path, struct ctl
 /* Telling. */
 
 static void
-tell_name(X509_NAME *name, char *text, size_t size)
+format_name(X509_NAME *name, char *text, size_t size)
 {
 	int length = X509_NAME_get_text_by_NID(name, NID_commonName, text, (int)size);
 
@@ -278,7 +278,7 @@ tell_name(X509_NAME *name, char *text, size_t size)
 }
 
 static int64_t
-seconds_of(const ASN1_TIME *time)
+time_to_seconds(const ASN1_TIME *time)
 {
 	struct tm when;
 
@@ -313,7 +313,7 @@ add_host(const GENERAL_NAME *name, char *text, size_t size)
 }
 
 static void
-tell_hosts(const X509 *certificate, char *text, size_t size)
+format_hosts(const X509 *certificate, char *text, size_t size)
 {
 	GENERAL_NAMES *names = X509_get_ext_d2i(certificate, NID_subject_alt_name, NULL, NULL);
 
@@ -324,7 +324,7 @@ tell_hosts(const X509 *certificate, char *text, size_t size)
 }
 
 static enum ctl_certificate_use
-use_of(X509 *certificate)
+get_certificate_use(X509 *certificate)
 {
 	uint32_t flags = X509_get_extension_flags(certificate);
 	uint32_t uses = X509_get_extended_key_usage(certificate);
@@ -339,7 +339,7 @@ use_of(X509 *certificate)
 }
 
 int
-ctl_certificate_tell(const X509 *certificate, struct ctl_certificate_facts *facts)
+ctl_certificate_describe(const X509 *certificate, struct ctl_certificate_facts *facts)
 {
 	BIGNUM *serial = ASN1_INTEGER_to_BN(X509_get0_serialNumber(certificate), NULL);
 	uint8_t digest[EVP_MAX_MD_SIZE];
@@ -347,13 +347,13 @@ ctl_certificate_tell(const X509 *certificate, struct ctl_certificate_facts *fact
 	char *text = serial ? BN_bn2hex(serial) : NULL;
 
 	*facts = (struct ctl_certificate_facts){
-		.use = use_of((X509 *)certificate),
-		.from_s = seconds_of(X509_get0_notBefore(certificate)),
-		.until_s = seconds_of(X509_get0_notAfter(certificate)),
+		.use = get_certificate_use((X509 *)certificate),
+		.from_s = time_to_seconds(X509_get0_notBefore(certificate)),
+		.until_s = time_to_seconds(X509_get0_notAfter(certificate)),
 	};
-	tell_name(X509_get_subject_name(certificate), facts->name, sizeof(facts->name));
-	tell_name(X509_get_issuer_name(certificate), facts->issuer, sizeof(facts->issuer));
-	tell_hosts(certificate, facts->hosts, sizeof(facts->hosts));
+	format_name(X509_get_subject_name(certificate), facts->name, sizeof(facts->name));
+	format_name(X509_get_issuer_name(certificate), facts->issuer, sizeof(facts->issuer));
+	format_hosts(certificate, facts->hosts, sizeof(facts->hosts));
 	snprintf(facts->serial, sizeof(facts->serial), "%s", text ? text : "");
 	OPENSSL_free(text);
 	BN_free(serial);

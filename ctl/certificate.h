@@ -29,7 +29,7 @@ struct ctl_identity {
 	EVP_PKEY *key;
 };
 
-struct ctl_certificate_wish {
+struct ctl_certificate_params {
 	enum ctl_certificate_use use;
 	const char *name;   /* the common name */
 	char *const *hosts; /* of a server: names and addresses */
@@ -49,7 +49,7 @@ struct ctl_certificate_facts {
 };
 
 /* A new key, and a certificate of it by this authority; by itself where there is none. */
-int ctl_certificate_make(const struct ctl_certificate_wish *wish,
+int ctl_certificate_make(const struct ctl_certificate_params *params,
 			 const struct ctl_identity *authority, struct ctl_identity *made);
 void ctl_identity_free(struct ctl_identity *identity);
 
@@ -62,7 +62,7 @@ int ctl_certificate_read(const char *path, X509 **certificate_p);
 /* Certificate and key, which belong together. */
 int ctl_identity_read(const char *certificate_path, const char *key_path,
 		      struct ctl_identity *identity);
-int ctl_certificate_tell(const X509 *certificate, struct ctl_certificate_facts *facts);
+int ctl_certificate_describe(const X509 *certificate, struct ctl_certificate_facts *facts);
 
 /* Whether it is a host's name, also *.NAME, or an address without brackets. */
 bool ctl_is_host(const char *text);

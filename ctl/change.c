@@ -35,7 +35,7 @@ fail_setting(const char *text, const char *wrong)
 }
 
 static int
-send_settings(const struct ctl *ctl, Gpupool__AdminSet *set, int count, char **words)
+send_settings(const struct ctl *ctl, Gpupool__AdminSet *set, int count, char **argv)
 {
 	Gpupool__AdminSetting settings[SETTINGS_MAX], *list[SETTINGS_MAX];
 	Gpupool__AdminRequest request = GPUPOOL__ADMIN_REQUEST__INIT;
@@ -44,73 +44,74 @@ send_settings(const struct ctl *ctl, Gpupool__AdminSet *set, int count, char **w
 	for (int i = 0; i < count; i++) {
 		const char *wrong;
 
-		if (strncmp(words[i], "gpu=", 4) == 0) {
-			if (parse_gpu(words[i] + 4, set))
+		if (strncmp(argv[i], "gpu=", 4) == 0) {
+			if (parse_gpu(argv[i] + 4, set))
 				return -1;
 			continue;
 		}
 		if (set->n_settings == SETTINGS_MAX)
 			return ctl_fail("more than %d settings", SETTINGS_MAX);
-		wrong = ctl_parse_setting(words[i], &settings[set->n_settings]);
+		wrong = ctl_parse_setting(argv[i], &settings[set->n_settings]);
 		if (wrong)
-			return fail_setting(words[i], wrong);
+			return fail_setting(argv[i], wrong);
 		list[set->n_settings] = &settings[set->n_settings];
 		set->n_settings++;
 	}
 	request.body_case = GPUPOOL__ADMIN_REQUEST__BODY_SET;
 	request.set = set;
-	return ctl_order(ctl, &request, CTL_PATIENCE_MS);
+	return ctl_request_status(ctl, &request, CTL_TIMEOUT_MS);
 }
 
 int
-ctl_client_set(const struct ctl *ctl, int count, char **words)
+ctl_session_set(const struct ctl *ctl, int count, char **argv)
 {
 	Gpupool__AdminSet set = GPUPOOL__ADMIN_SET__INIT;
 
 	if (count < 2)
-		return ctl_usage("client set ID [gpu=N] memory=BYTES | sm=N | priority=P ...");
-	if (!ctl_parse_session(words[0], &set.session))
+		return ctl_usage_error(
+			"client set ID [gpu=N] memory=BYTES | sm=N | priority=P ...");
+	if (!ctl_parse_session(argv[0], &set.session))
 		return -1;
-	return send_settings(ctl, &set, count - 1, words + 1);
+	return send_settings(ctl, &set, count - 1, argv + 1);
 }
 
 /* --save, wherever it stands; what is behind -- is a name. */
 static bool
-take_save(int *count, char **words)
+pop_save_option(int *count, char **argv)
 {
 	bool found = false, ended = false;
-	int kept = 0;
+	int count_left = 0;
 
 	for (int i = 0; i < *count; i++) {
-		if (!ended && strcmp(words[i], "--") == 0)
+		if (!ended && strcmp(argv[i], "--") == 0)
 			ended = true;
-		else if (!ended && strcmp(words[i], "--save") == 0)
+		else if (!ended && strcmp(argv[i], "--save") == 0)
 			found = true;
 		else
-			words[kept++] = words[i];
+			argv[count_left++] = argv[i];
 	}
-	*count = kept;
+	*count = count_left;
 	return found;
 }
 
 int
-ctl_tenant_set(const struct ctl *ctl, int count, char **words)
+ctl_tenant_set(const struct ctl *ctl, int count, char **argv)
 {
 	Gpupool__AdminSet set = GPUPOOL__ADMIN_SET__INIT;
 	struct ctl_save save = { 0 };
-	bool saves = take_save(&count, words);
+	bool saves = pop_save_option(&count, argv);
 	int r;
 
 	if (count < 2)
-		return ctl_usage(
+		return ctl_usage_error(
 			"tenant set NAME [gpu=N] memory=BYTES | sm=N | weight=N | limit=PERCENT | "
 			"time-share=PERCENT | priority=P | bandwidth=BYTES | sessions=N ... "
 			"[--save]");
-	set.tenant = words[0];
+	set.tenant = argv[0];
 	/* What cannot be saved is not set either. */
-	if (saves && ctl_save_prepare(ctl, words[0], count - 1, words + 1, &save))
+	if (saves && ctl_save_prepare(ctl, argv[0], count - 1, argv + 1, &save))
 		return -1;
-	r = send_settings(ctl, &set, count - 1, words + 1);
+	r = send_settings(ctl, &set, count - 1, argv + 1);
 	if (saves && r == 0)
 		r = ctl_save_write(&save);
 	ctl_save_drop(&save);
@@ -118,37 +119,37 @@ ctl_tenant_set(const struct ctl *ctl, int count, char **words)
 }
 
 static int
-terminate(const struct ctl *ctl, uint64_t session, const char *tenant)
+request_terminate(const struct ctl *ctl, uint64_t session, const char *tenant)
 {
-	Gpupool__AdminTerminate request_of = GPUPOOL__ADMIN_TERMINATE__INIT;
+	Gpupool__AdminTerminate terminate_request = GPUPOOL__ADMIN_TERMINATE__INIT;
 	Gpupool__AdminRequest request = GPUPOOL__ADMIN_REQUEST__INIT;
 
-	request_of.session = session;
+	terminate_request.session = session;
 	if (tenant)
-		request_of.tenant = (char *)tenant;
+		terminate_request.tenant = (char *)tenant;
 	request.body_case = GPUPOOL__ADMIN_REQUEST__BODY_TERMINATE;
-	request.terminate = &request_of;
-	return ctl_order(ctl, &request, CTL_FOREVER);
+	request.terminate = &terminate_request;
+	return ctl_request_status(ctl, &request, CTL_NO_TIMEOUT);
 }
 
 int
-ctl_client_terminate(const struct ctl *ctl, int count, char **words)
+ctl_session_terminate(const struct ctl *ctl, int count, char **argv)
 {
 	uint64_t session;
 
-	if (count == 2 && strcmp(words[0], "--tenant") == 0)
-		return terminate(ctl, 0, words[1]);
-	if (count == 1 && strncmp(words[0], "--tenant=", 9) == 0)
-		return terminate(ctl, 0, words[0] + 9);
+	if (count == 2 && strcmp(argv[0], "--tenant") == 0)
+		return request_terminate(ctl, 0, argv[1]);
+	if (count == 1 && strncmp(argv[0], "--tenant=", 9) == 0)
+		return request_terminate(ctl, 0, argv[0] + 9);
 	if (count != 1)
-		return ctl_usage("client terminate ID | --tenant NAME");
-	if (!ctl_parse_session(words[0], &session))
+		return ctl_usage_error("client terminate ID | --tenant NAME");
+	if (!ctl_parse_session(argv[0], &session))
 		return -1;
-	return terminate(ctl, session, NULL);
+	return request_terminate(ctl, session, NULL);
 }
 
 static int
-drain_start(const struct ctl *ctl, bool undo, bool wait)
+request_drain(const struct ctl *ctl, bool undo, bool wait)
 {
 	Gpupool__AdminDrain drain = GPUPOOL__ADMIN_DRAIN__INIT;
 	Gpupool__AdminRequest request = GPUPOOL__ADMIN_REQUEST__INIT;
@@ -157,12 +158,12 @@ drain_start(const struct ctl *ctl, bool undo, bool wait)
 	drain.wait = wait;
 	request.body_case = GPUPOOL__ADMIN_REQUEST__BODY_DRAIN;
 	request.drain = &drain;
-	return ctl_order(ctl, &request, wait ? CTL_FOREVER : CTL_PATIENCE_MS);
+	return ctl_request_status(ctl, &request, wait ? CTL_NO_TIMEOUT : CTL_TIMEOUT_MS);
 }
 
 /* Who is still there: how many, and the first few. */
 static void
-say_progress(const Gpupool__AdminReport *report)
+print_progress(const Gpupool__AdminReport *report)
 {
 	printf("draining: %zu client%s left:", report->n_sessions,
 	       report->n_sessions == 1 ? "" : "s");
@@ -196,7 +197,7 @@ list_progress(const Gpupool__AdminReport *report, enum ctl_format format)
 
 /* Until the last one has gone; says it when there are fewer. */
 static int
-wait_for_drain(const struct ctl *ctl)
+drain_wait(const struct ctl *ctl)
 {
 	size_t before = SIZE_MAX;
 
@@ -205,13 +206,13 @@ wait_for_drain(const struct ctl *ctl)
 		size_t now;
 		bool draining;
 
-		if (ctl_ask_report(ctl, 0, &reply))
+		if (ctl_request_report(ctl, 0, &reply))
 			return -1;
 		now = reply->report->n_sessions;
 		draining = reply->report->draining;
 		if (draining && now && now != before) {
 			if (ctl->format == CTL_FORMAT_TABLE)
-				say_progress(reply->report);
+				print_progress(reply->report);
 			else
 				list_progress(reply->report, (enum ctl_format)ctl->format);
 			(void)fflush(stdout);
@@ -220,41 +221,41 @@ wait_for_drain(const struct ctl *ctl)
 		if (!draining)
 			return ctl_fail("new sessions are admitted again");
 		if (!now)
-			return drain_start(ctl, false, true);
+			return request_drain(ctl, false, true);
 		before = now;
-		gp_nap(PROGRESS_NS);
+		gp_sleep_ns(PROGRESS_NS);
 	}
 }
 
 int
-ctl_drain(const struct ctl *ctl, int count, char **words)
+ctl_drain(const struct ctl *ctl, int count, char **argv)
 {
 	bool undo = false, wait = false;
 
 	for (int i = 0; i < count; i++) {
-		if (strcmp(words[i], "--undo") == 0)
+		if (strcmp(argv[i], "--undo") == 0)
 			undo = true;
-		else if (strcmp(words[i], "--wait") == 0)
+		else if (strcmp(argv[i], "--wait") == 0)
 			wait = true;
 		else
-			return ctl_usage("drain [--wait | --undo]");
+			return ctl_usage_error("drain [--wait | --undo]");
 	}
 	if (undo && wait)
-		return ctl_usage("drain [--wait | --undo]");
-	if (drain_start(ctl, undo, false))
+		return ctl_usage_error("drain [--wait | --undo]");
+	if (request_drain(ctl, undo, false))
 		return -1;
-	return wait ? wait_for_drain(ctl) : 0;
+	return wait ? drain_wait(ctl) : 0;
 }
 
 int
-ctl_reload(const struct ctl *ctl, int count, char **words)
+ctl_reload(const struct ctl *ctl, int count, char **argv)
 {
 	Gpupool__AdminReload reload = GPUPOOL__ADMIN_RELOAD__INIT;
 	Gpupool__AdminRequest request = GPUPOOL__ADMIN_REQUEST__INIT;
 
 	if (count)
-		return ctl_usage("reload");
+		return ctl_usage_error("reload");
 	request.body_case = GPUPOOL__ADMIN_REQUEST__BODY_RELOAD;
 	request.reload = &reload;
-	return ctl_order(ctl, &request, CTL_PATIENCE_MS);
+	return ctl_request_status(ctl, &request, CTL_TIMEOUT_MS);
 }

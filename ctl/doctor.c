@@ -15,7 +15,7 @@
 #define YEAR_MIN 2024
 
 static void
-say(struct ctl_doctor *doctor, const char *kind, const char *format, va_list args)
+finding_add(struct ctl_doctor *doctor, const char *kind, const char *format, va_list args)
 {
 	char text[2 * CTL_PATH_MAX];
 
@@ -29,7 +29,7 @@ say(struct ctl_doctor *doctor, const char *kind, const char *format, va_list arg
 }
 
 static void
-print_end(const struct ctl_doctor *doctor)
+print_summary(const struct ctl_doctor *doctor)
 {
 	if (doctor->format == CTL_FORMAT_TABLE)
 		printf("%d problem%s, %d note%s\n", doctor->problems,
@@ -46,7 +46,7 @@ ctl_problem(struct ctl_doctor *doctor, const char *format, ...)
 
 	doctor->problems++;
 	va_start(args, format);
-	say(doctor, "problem", format, args);
+	finding_add(doctor, "problem", format, args);
 	va_end(args);
 }
 
@@ -57,17 +57,17 @@ ctl_note(struct ctl_doctor *doctor, const char *format, ...)
 
 	doctor->notes++;
 	va_start(args, format);
-	say(doctor, "note", format, args);
+	finding_add(doctor, "note", format, args);
 	va_end(args);
 }
 
 void
-ctl_well(struct ctl_doctor *doctor, const char *format, ...)
+ctl_ok(struct ctl_doctor *doctor, const char *format, ...)
 {
 	va_list args;
 
 	va_start(args, format);
-	say(doctor, "well", format, args);
+	finding_add(doctor, "well", format, args);
 	va_end(args);
 }
 
@@ -83,12 +83,12 @@ check_clock(struct ctl_doctor *doctor)
 	if (when.tm_year + 1900 < YEAR_MIN)
 		ctl_problem(doctor, "clock: here it is %s: certificates and tokens go by it", text);
 	else
-		ctl_well(doctor, "clock: here it is %s", text);
+		ctl_ok(doctor, "clock: here it is %s", text);
 }
 
 /* Whoever the daemon is now, or would be if it were started here. */
 static void
-find_user(struct ctl_doctor *doctor, const Gpupool__AdminReport *report)
+daemon_user_find(struct ctl_doctor *doctor, const Gpupool__AdminReport *report)
 {
 	const struct passwd *user = getpwnam(GPD_PRIVILEGE_USER);
 	const char *name = report ? report->user : user && geteuid() == 0 ? user->pw_name : "";
@@ -97,7 +97,7 @@ find_user(struct ctl_doctor *doctor, const Gpupool__AdminReport *report)
 }
 
 int
-ctl_doctor(const struct ctl *ctl, int count, char **words)
+ctl_doctor(const struct ctl *ctl, int count, char **argv)
 {
 	const char *folder = NULL;
 	const struct ctl_option options[] = { { "--directory", "-D", &folder, NULL } };
@@ -106,17 +106,17 @@ ctl_doctor(const struct ctl *ctl, int count, char **words)
 	struct ctl_doctor doctor = { .format = (enum ctl_format)ctl->format };
 	Gpupool__AdminReply *reply = NULL;
 
-	if (ctl_take_options(options, 1, &count, words))
+	if (ctl_parse_options(options, 1, &count, argv))
 		return -1;
 	if (count)
-		return ctl_usage("doctor [--directory DIR]");
+		return ctl_usage_error("doctor [--directory DIR]");
 	if (ctl_pool_folder(folder, doctor.folder, sizeof(doctor.folder)))
 		return -1;
 	ctl_table_init(&doctor.findings, columns, sizeof(columns) / sizeof(columns[0]));
 	/* Standard error says why, if it does not answer. */
-	if (ctl_ask_report(ctl, 0, &reply))
+	if (ctl_request_report(ctl, 0, &reply))
 		reply = NULL;
-	find_user(&doctor, reply ? reply->report : NULL);
+	daemon_user_find(&doctor, reply ? reply->report : NULL);
 	check_clock(&doctor);
 	ctl_doctor_files(&doctor);
 	if (reply)
@@ -124,7 +124,7 @@ ctl_doctor(const struct ctl *ctl, int count, char **words)
 	else
 		ctl_problem(&doctor, "daemon: it does not answer: systemctl status gpupoold, or "
 				     "--socket PATH if it has another socket");
-	print_end(&doctor);
+	print_summary(&doctor);
 	ctl_table_fini(&doctor.findings);
 	if (reply)
 		gp_admin_free_reply(reply);

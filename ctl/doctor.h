@@ -31,7 +31,7 @@ void ctl_problem(struct ctl_doctor *doctor, const char *format, ...)
 void ctl_note(struct ctl_doctor *doctor, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 /* And what was looked at and is well. */
-void ctl_well(struct ctl_doctor *doctor, const char *format, ...)
+void ctl_ok(struct ctl_doctor *doctor, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /* doctor_files.c: folder, configuration, tokens, certificates. */

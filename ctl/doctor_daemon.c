@@ -17,7 +17,7 @@
 
 /* 0, or an errno. */
 static int
-try_address(const struct addrinfo *address)
+address_connect(const struct addrinfo *address)
 {
 	int fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	int r = fd < 0 ? errno : 0;
@@ -39,7 +39,7 @@ try_address(const struct addrinfo *address)
 }
 
 static int
-reach(const char *host, const char *port)
+host_connect(const char *host, const char *port)
 {
 	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
 	struct addrinfo *list = NULL;
@@ -48,14 +48,14 @@ reach(const char *host, const char *port)
 	if (getaddrinfo(host, port, &hints, &list))
 		return EADDRNOTAVAIL;
 	for (const struct addrinfo *a = list; a && r; a = a->ai_next)
-		r = try_address(a);
+		r = address_connect(a);
 	freeaddrinfo(list);
 	return r;
 }
 
 /* All addresses of the machine are, among others, this one. */
 static const char *
-host_of(const struct gp_url *url)
+url_get_local_host(const struct gp_url *url)
 {
 	if (strcmp(url->host, "0.0.0.0") == 0 || strcmp(url->host, "*") == 0)
 		return "127.0.0.1";
@@ -79,24 +79,23 @@ check_address(struct ctl_doctor *doctor, const char *text)
 	if (gp_url_parse(text, &url, error, sizeof(error)) || strcmp(url.scheme, "unix") == 0)
 		return;
 	(void)snprintf(port, sizeof(port), "%u", url.port);
-	r = reach(host_of(&url), port);
+	r = host_connect(url_get_local_host(&url), port);
 	if (r)
 		ctl_problem(doctor, "address: %s: %s", text, strerror(r));
 	else if (is_loopback(url.host))
-		ctl_well(doctor,
-			 "address: %s is reached from here, and from no other machine: --listen "
-			 "tls://0.0.0.0:%u is for others",
-			 text, url.port);
+		ctl_ok(doctor,
+		       "address: %s is reached from here, and from no other machine: --listen "
+		       "tls://0.0.0.0:%u is for others",
+		       text, url.port);
 	else
-		ctl_well(doctor,
-			 "address: %s is reached from here; other machines need TCP port %u", text,
-			 url.port);
+		ctl_ok(doctor, "address: %s is reached from here; other machines need TCP port %u",
+		       text, url.port);
 }
 
 /* A sum beyond the device is allowed: not all ask for all at once. */
 static void
-check_sum(struct ctl_doctor *doctor, const Gpupool__AdminReport *report,
-	  const Gpupool__AdminDevice *device)
+check_quota_sum(struct ctl_doctor *doctor, const Gpupool__AdminReport *report,
+		const Gpupool__AdminDevice *device)
 {
 	char sum_text[GPD_SIZE_TEXT_MAX], all[GPD_SIZE_TEXT_MAX];
 	uint64_t sum = 0;
@@ -113,8 +112,8 @@ check_sum(struct ctl_doctor *doctor, const Gpupool__AdminReport *report,
 		ctl_note(doctor,
 			 "memory: device %u: the quotas of all tenants are %s, more than "
 			 "its %s: not all can have theirs at once",
-			 device->ordinal, gpd_size_text(sum, sum_text),
-			 gpd_size_text(device->memory_total, all));
+			 device->ordinal, gpd_size_format(sum, sum_text),
+			 gpd_size_format(device->memory_total, all));
 }
 
 static void
@@ -127,8 +126,8 @@ check_driver(struct ctl_doctor *doctor, const Gpupool__AdminReport *report)
 		ctl_note(doctor, "driver: the daemon serves its software device: no GPU of "
 				 "NVIDIA's was found");
 	else
-		ctl_well(doctor, "driver: CUDA %u.%u", report->driver_version / 1000,
-			 report->driver_version % 1000 / 10);
+		ctl_ok(doctor, "driver: CUDA %u.%u", report->driver_version / 1000,
+		       report->driver_version % 1000 / 10);
 	if (report->n_devices == 0)
 		ctl_problem(doctor, "driver: no worker has told of a device yet");
 }
@@ -157,8 +156,8 @@ check_config(struct ctl_doctor *doctor, const Gpupool__AdminReport *report)
 void
 ctl_doctor_daemon(struct ctl_doctor *doctor, const Gpupool__AdminReport *report)
 {
-	ctl_well(doctor, "daemon: version %s, process %u, user %s", report->version, report->pid,
-		 report->user);
+	ctl_ok(doctor, "daemon: version %s, process %u, user %s", report->version, report->pid,
+	       report->user);
 	if ((int64_t)report->started_s > (int64_t)time(NULL))
 		ctl_problem(doctor, "clock: it went back since the daemon was started");
 	if (report->draining)
@@ -173,5 +172,5 @@ ctl_doctor_daemon(struct ctl_doctor *doctor, const Gpupool__AdminReport *report)
 	for (size_t i = 0; i < report->n_addresses; i++)
 		check_address(doctor, report->addresses[i]);
 	for (size_t d = 0; d < report->n_devices; d++)
-		check_sum(doctor, report, report->devices[d]);
+		check_quota_sum(doctor, report, report->devices[d]);
 }

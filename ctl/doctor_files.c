@@ -38,7 +38,7 @@ has_group(const struct passwd *user, gid_t group)
 
 /* Of a file as of a folder: `want` is R_OK or X_OK. */
 static bool
-may(const char *name, const struct stat *status, int want)
+user_may_access(const char *name, const struct stat *status, int want)
 {
 	const struct passwd *user = getpwnam(name);
 
@@ -63,7 +63,7 @@ check_file(struct ctl_doctor *doctor, const char *name, bool secret, char path[C
 		ctl_problem(doctor, "%s: everybody on this machine can change it: chmod o-w", path);
 	if (secret && status.st_mode & S_IROTH)
 		ctl_problem(doctor, "%s: everybody on this machine can read it: chmod o-r", path);
-	if (doctor->user[0] && !may(doctor->user, &status, R_OK) &&
+	if (doctor->user[0] && !user_may_access(doctor->user, &status, R_OK) &&
 	    strcmp(name, GPD_FILE_AUTHORITY_KEY) != 0)
 		ctl_problem(doctor,
 			    "%s: the daemon's user, %s, cannot read it: chgrp %s and chmod g+r",
@@ -86,7 +86,7 @@ check_folder(struct ctl_doctor *doctor)
 		ctl_problem(doctor,
 			    "folder: %s: everybody on this machine can change it: chmod o-w",
 			    doctor->folder);
-	else if (doctor->user[0] && !may(doctor->user, &status, X_OK))
+	else if (doctor->user[0] && !user_may_access(doctor->user, &status, X_OK))
 		ctl_problem(doctor,
 			    "folder: %s does not let the daemon's user, %s, in: chgrp %s, "
 			    "chmod 2750",
@@ -98,19 +98,19 @@ check_folder(struct ctl_doctor *doctor)
 			 "makes there the daemon cannot read: chmod g+s",
 			 doctor->folder, group->gr_name);
 	else
-		ctl_well(doctor, "folder: %s", doctor->folder);
+		ctl_ok(doctor, "folder: %s", doctor->folder);
 }
 
 /* The configuration, and the tokens that go with it. */
 
 static void
-tell_problem(void *arg, const char *text)
+report_problem(void *arg, const char *text)
 {
 	ctl_problem(arg, "%s", text);
 }
 
 static void
-tell_note(void *arg, const char *text)
+report_note(void *arg, const char *text)
 {
 	ctl_note(arg, "%s", text);
 }
@@ -130,14 +130,14 @@ check_config(struct ctl_doctor *doctor)
 		ctl_problem(doctor, "configuration: %s", error);
 		return;
 	}
-	ctl_well(doctor, "configuration: %s: %d tenant%s", path, doctor->config->tenant_count,
-		 doctor->config->tenant_count == 1 ? "" : "s");
-	gpd_lint_config(
-		&(struct gpd_lint){ .config = doctor->config, .report = tell_note, .arg = doctor });
+	ctl_ok(doctor, "configuration: %s: %d tenant%s", path, doctor->config->tenant_count,
+	       doctor->config->tenant_count == 1 ? "" : "s");
+	gpd_lint_config(&(struct gpd_lint){
+		.config = doctor->config, .report = report_note, .arg = doctor });
 }
 
 static void
-check_expiry_of_tokens(struct ctl_doctor *doctor)
+tokens_check_expiry(struct ctl_doctor *doctor)
 {
 	int64_t now = (int64_t)time(NULL);
 
@@ -170,12 +170,12 @@ check_tokens(struct ctl_doctor *doctor)
 	}
 	for (size_t i = 0; i < doctor->tokens.count; i++)
 		good += gpd_token_is_valid(&doctor->tokens.list[i], now);
-	ctl_well(doctor, "tokens: %s: %zu good, %zu revoked or expired", path, good,
-		 doctor->tokens.count - good);
-	check_expiry_of_tokens(doctor);
+	ctl_ok(doctor, "tokens: %s: %zu good, %zu revoked or expired", path, good,
+	       doctor->tokens.count - good);
+	tokens_check_expiry(doctor);
 	if (doctor->config)
 		gpd_lint_tokens(&(struct gpd_lint){ .config = doctor->config,
-						    .report = tell_problem,
+						    .report = report_problem,
 						    .arg = doctor },
 				&doctor->tokens);
 }
@@ -229,7 +229,7 @@ check_dates(struct ctl_doctor *doctor, const char *path, const char *remedy)
 		ctl_problem(doctor, "%s: it cannot be read as a certificate", path);
 		return;
 	}
-	if (ctl_certificate_tell(certificate, &facts) == 0) {
+	if (ctl_certificate_describe(certificate, &facts) == 0) {
 		end = (time_t)facts.until_s;
 		if (gmtime_r(&end, &when))
 			(void)strftime(until, sizeof(until), "%Y-%m-%d %H:%M UTC", &when);
@@ -240,8 +240,8 @@ check_dates(struct ctl_doctor *doctor, const char *path, const char *remedy)
 		else if (facts.until_s - now < CERTIFICATE_SOON_S)
 			ctl_note(doctor, "%s: it expires on %s: %s", path, until, remedy);
 		else
-			ctl_well(doctor, "%s: for %s, until %s", path,
-				 facts.hosts[0] ? facts.hosts : facts.name, until);
+			ctl_ok(doctor, "%s: for %s, until %s", path,
+			       facts.hosts[0] ? facts.hosts : facts.name, until);
 	}
 	X509_free(certificate);
 }
@@ -257,13 +257,13 @@ check_revocations(struct ctl_doctor *doctor, const char *authority_path)
 	if (!check_file(doctor, GPD_FILE_REVOKED, false, path) ||
 	    ctl_certificate_read(authority_path, &authority))
 		return;
-	if (ctl_revocation_read(path, authority, &list) || !list) {
+	if (ctl_crl_read(path, authority, &list) || !list) {
 		ctl_problem(doctor,
 			    "%s: it cannot be used, so nobody is let in by a certificate: "
 			    "gpupoolctl cert crl",
 			    path);
 	} else {
-		left = ctl_revocation_until(list) - (int64_t)time(NULL);
+		left = ctl_crl_get_next_update(list) - (int64_t)time(NULL);
 		if (left <= 0)
 			ctl_problem(doctor,
 				    "%s: it has expired, so nobody is let in by a "
@@ -273,7 +273,7 @@ check_revocations(struct ctl_doctor *doctor, const char *authority_path)
 			ctl_note(doctor, "%s: it expires in %d hours: gpupoolctl cert crl", path,
 				 (int)(left / 3600));
 		else
-			ctl_well(doctor, "%s", path);
+			ctl_ok(doctor, "%s", path);
 	}
 	X509_CRL_free(list);
 	X509_free(authority);

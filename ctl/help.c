@@ -69,7 +69,7 @@ static const struct entry {
 
 /* Whether the entry's words begin with these. */
 static bool
-begins(const struct entry *entry, int count, char **words)
+entry_matches(const struct entry *entry, int count, char **words)
 {
 	const char *at = entry->words;
 
@@ -116,7 +116,7 @@ print_entries(enum ctl_format format, int count, char **words)
 
 	ctl_table_init(&table, columns, sizeof(columns) / sizeof(columns[0]));
 	for (size_t i = 0; i < COUNT; i++) {
-		if (!begins(&entries[i], count, words))
+		if (!entry_matches(&entries[i], count, words))
 			continue;
 		ctl_table_text(&table, entries[i].words);
 		ctl_table_text(&table, entries[i].arguments);
@@ -134,7 +134,7 @@ ctl_help(const struct ctl *ctl, int count, char **words)
 	int found = 0;
 
 	for (size_t i = 0; i < COUNT; i++) {
-		if (!begins(&entries[i], count, words))
+		if (!entry_matches(&entries[i], count, words))
 			continue;
 		only = &entries[i];
 		found++;
@@ -154,7 +154,7 @@ ctl_help(const struct ctl *ctl, int count, char **words)
 				   words + (count > 1), "help [COMMAND]");
 	printf("gpupoolctl [-s SOCKET] [-f table|csv|json] COMMAND\n");
 	for (size_t i = 0; i < COUNT; i++)
-		if (begins(&entries[i], count, words))
+		if (entry_matches(&entries[i], count, words))
 			print_brief(&entries[i]);
 	return 0;
 }
@@ -163,13 +163,13 @@ const char *
 ctl_similar_command(const char *word)
 {
 	static char room[32];
-	struct gp_likely similar = { .word = word };
+	struct gp_suggestion similar = { .word = word };
 	static char firsts[COUNT][32];
 
 	for (size_t i = 0; i < COUNT; i++) {
 		(void)snprintf(firsts[i], sizeof(firsts[i]), "%.*s",
 			       (int)strcspn(entries[i].words, " "), entries[i].words);
-		gp_likely_try(&similar, firsts[i]);
+		gp_suggestion_consider(&similar, firsts[i]);
 	}
 	if (!similar.best)
 		return NULL;
@@ -180,24 +180,24 @@ ctl_similar_command(const char *word)
 int
 ctl_unknown(const char *group, int count, char **words, const char *usage)
 {
-	struct gp_likely similar = { .word = count ? words[0] : "" };
+	struct gp_suggestion similar = { .word = count ? words[0] : "" };
 	size_t length = group ? strlen(group) : 0;
 
 	if (!count)
-		return ctl_usage(usage);
+		return ctl_usage_error(usage);
 	for (size_t i = 0; i < COUNT; i++) {
 		const char *at = entries[i].words;
 
 		if (!group)
-			gp_likely_try(&similar, at);
+			gp_suggestion_consider(&similar, at);
 		else if (strncmp(at, group, length) == 0 && at[length] == ' ')
-			gp_likely_try(&similar, at + length + 1);
+			gp_suggestion_consider(&similar, at + length + 1);
 	}
 	if (!group && !similar.best)
 		similar.best = ctl_similar_command(words[0]);
 	/* It is one, and something else is wrong with it. */
 	if (!similar.best || strcmp(similar.best, words[0]) == 0)
-		return ctl_usage(usage);
+		return ctl_usage_error(usage);
 	return ctl_fail("\"%s%s%s\" is no command, did you mean %s%s%s? usage: gpupoolctl %s",
 			group ? group : "", group ? " " : "", words[0], group ? group : "",
 			group ? " " : "", similar.best, usage);

@@ -10,7 +10,7 @@ static const char *const policies[] = { "none", "best-effort", "equal", "fixed" 
 static const char *const states[] = { "opening", "running", "ending" };
 
 static const char *
-name_in(const char *const *names, size_t count, uint32_t index)
+get_name(const char *const *names, size_t count, uint32_t index)
 {
 	return index < count ? names[index] : "?";
 }
@@ -26,7 +26,7 @@ ctl_parse_session(const char *text, uint64_t *session_p)
 }
 
 int
-ctl_usage(const char *usage)
+ctl_usage_error(const char *usage)
 {
 	return ctl_fail("usage: gpupoolctl %s", usage);
 }
@@ -53,14 +53,14 @@ serving_worker(const Gpupool__AdminReport *report)
 }
 
 static uint64_t
-moment(uint64_t time_s)
+time_or_none(uint64_t time_s)
 {
 	return time_s ? time_s : UINT64_MAX;
 }
 
 /* Where it is, what it has read, and until when that holds. */
 static void
-add_place(struct ctl_table *table, const Gpupool__AdminReport *report)
+add_locations(struct ctl_table *table, const Gpupool__AdminReport *report)
 {
 	char addresses[2048] = "";
 
@@ -72,8 +72,8 @@ add_place(struct ctl_table *table, const Gpupool__AdminReport *report)
 	ctl_table_text(table, report->user);
 	ctl_table_text(table, report->metrics[0] ? report->metrics : NULL);
 	ctl_table_text(table, report->usage[0] ? report->usage : NULL);
-	ctl_table_number(table, moment(report->certificate_until_s));
-	ctl_table_number(table, moment(report->crl_until_s));
+	ctl_table_number(table, time_or_none(report->certificate_until_s));
+	ctl_table_number(table, time_or_none(report->crl_until_s));
 	ctl_table_number(table, report->n_tokens ? report->tokens[0]->until_s : UINT64_MAX);
 	ctl_table_number(table, report->workers_lost);
 	ctl_table_number(table, report->workers_hanging);
@@ -110,11 +110,11 @@ add_status(struct ctl_table *table, const Gpupool__AdminReport *report)
 	ctl_table_number(table, memory);
 	ctl_table_number(table, total);
 	ctl_table_number(table, gpu_ns);
-	add_place(table, report);
+	add_locations(table, report);
 }
 
 int
-ctl_status(const struct ctl *ctl, int count, char **words)
+ctl_status(const struct ctl *ctl, int count, char **argv)
 {
 	static const struct ctl_column columns[] = {
 		{ "version", "version", CTL_TEXT },
@@ -147,8 +147,8 @@ ctl_status(const struct ctl *ctl, int count, char **words)
 	struct ctl_table table;
 
 	if (count)
-		return ctl_usage("status");
-	if (ctl_ask_report(ctl, 0, &reply))
+		return ctl_usage_error("status");
+	if (ctl_request_report(ctl, 0, &reply))
 		return -1;
 	ctl_table_init(&table, columns, COUNT(columns));
 	add_status(&table, reply->report);
@@ -162,7 +162,7 @@ ctl_status(const struct ctl *ctl, int count, char **words)
 
 /* What the session that has this part of a device has of it; NULL: nobody. */
 static const Gpupool__AdminLine *
-line_of(const Gpupool__AdminReport *report, const Gpupool__AdminUnit *unit)
+find_unit_line(const Gpupool__AdminReport *report, const Gpupool__AdminUnit *unit)
 {
 	for (size_t i = 0; unit->session && i < report->n_sessions; i++) {
 		const Gpupool__AdminSession *s = report->sessions[i];
@@ -179,14 +179,14 @@ static void
 add_use(struct ctl_table *table, const Gpupool__AdminReport *report, const Gpupool__AdminUnit *unit)
 {
 	const Gpupool__AdminDevice *device = report->devices[unit->device];
-	const Gpupool__AdminLine *line = line_of(report, unit);
+	const Gpupool__AdminLine *line = find_unit_line(report, unit);
 	uint32_t sms = line && line->sm_assigned ? line->sm_assigned : unit->multiprocessors;
 	bool whole = unit->parts == 1;
 
 	ctl_table_number(table, whole ? device->memory : line ? line->memory : 0);
 	ctl_table_number(table, unit->memory_total);
 	ctl_table_number(table, sms);
-	ctl_table_text(table, name_in(policies, COUNT(policies), device->policy));
+	ctl_table_text(table, get_name(policies, COUNT(policies), device->policy));
 	ctl_table_number(table, whole ? device->sessions : line != NULL);
 	ctl_table_number(table, whole ? device->gpu_ns : line ? line->gpu_ns : 0);
 }
@@ -198,7 +198,7 @@ add_device(struct ctl_table *table, const Gpupool__AdminReport *report, uint64_t
 	const Gpupool__AdminDevice *device = report->devices[unit->device];
 	char uuid[GP_UUID_TEXT_SIZE], part[32];
 
-	gp_admin_uuid(&device->uuid, uuid);
+	gp_admin_format_uuid(&device->uuid, uuid);
 	snprintf(part, sizeof(part), "%u/%u", unit->part + 1, unit->parts);
 	ctl_table_number(table, number);
 	ctl_table_number(table, device->ordinal);
@@ -228,7 +228,7 @@ add_unexported(struct ctl_table *table, const Gpupool__AdminReport *report)
 }
 
 int
-ctl_device(const struct ctl *ctl, int count, char **words)
+ctl_device(const struct ctl *ctl, int count, char **argv)
 {
 	static const struct ctl_column columns[] = {
 		{ "DEVICE", "device", CTL_NUMBER },
@@ -249,9 +249,9 @@ ctl_device(const struct ctl *ctl, int count, char **words)
 	Gpupool__AdminReply *reply;
 	struct ctl_table table;
 
-	if (count != 1 || strcmp(words[0], "list") != 0)
-		return ctl_unknown("device", count, words, "device list");
-	if (ctl_ask_report(ctl, 0, &reply))
+	if (count != 1 || strcmp(argv[0], "list") != 0)
+		return ctl_unknown("device", count, argv, "device list");
+	if (ctl_request_report(ctl, 0, &reply))
 		return -1;
 	ctl_table_init(&table, columns, COUNT(columns));
 	ctl_table_fit(&table, ctl_terminal_width(), least, COUNT(least));
@@ -267,7 +267,7 @@ ctl_device(const struct ctl *ctl, int count, char **words)
 /* Clients. */
 
 static uint32_t
-sms_of(const Gpupool__AdminReport *report, uint32_t device, uint32_t sms)
+get_sms(const Gpupool__AdminReport *report, uint32_t device, uint32_t sms)
 {
 	return sms ? sms : report->devices[device]->multiprocessors;
 }
@@ -292,8 +292,8 @@ ctl_memory_limit(const Gpupool__AdminReport *report, const Gpupool__AdminSession
 }
 
 static void
-add_client(struct ctl_table *table, const Gpupool__AdminReport *report,
-	   const Gpupool__AdminSession *s, const Gpupool__AdminLine *line)
+add_session(struct ctl_table *table, const Gpupool__AdminReport *report,
+	    const Gpupool__AdminSession *s, const Gpupool__AdminLine *line)
 {
 	ctl_table_number(table, s->id);
 	ctl_table_text(table, s->tenant);
@@ -301,12 +301,12 @@ add_client(struct ctl_table *table, const Gpupool__AdminReport *report,
 	ctl_table_text(table, s->user);
 	ctl_table_number(table, s->pid);
 	ctl_table_text(table, s->program);
-	ctl_table_text(table, name_in(states, COUNT(states), s->state));
+	ctl_table_text(table, get_name(states, COUNT(states), s->state));
 	ctl_table_number(table, s->started_s);
 	ctl_table_number(table, line->device);
 	ctl_table_number(table, line->memory);
 	ctl_table_number(table, ctl_memory_limit(report, s, line));
-	ctl_table_number(table, sms_of(report, line->device, line->sm_assigned));
+	ctl_table_number(table, get_sms(report, line->device, line->sm_assigned));
 	ctl_table_number(table, line->gpu_ns);
 }
 
@@ -322,7 +322,7 @@ add_details(struct ctl_table *table, const Gpupool__AdminReport *report,
 	ctl_table_number(table, s->worker);
 	ctl_table_text(table, ctl_priority_name(s->priority));
 	ctl_table_number(table, line->memory_peak);
-	ctl_table_number(table, sms_of(report, line->device, line->sm_wanted));
+	ctl_table_number(table, get_sms(report, line->device, line->sm_wanted));
 	ctl_table_number(table, counts->launches);
 	ctl_table_number(table, counts->copies);
 	ctl_table_number(table, counts->copied_in);
@@ -334,7 +334,7 @@ add_details(struct ctl_table *table, const Gpupool__AdminReport *report,
 }
 
 static int
-list_clients(const struct ctl *ctl)
+list_sessions(const struct ctl *ctl)
 {
 	static const struct ctl_column columns[] = {
 		{ "ID", "id", CTL_NUMBER },
@@ -358,7 +358,7 @@ list_clients(const struct ctl *ctl)
 	Gpupool__AdminReply *reply;
 	struct ctl_table table;
 
-	if (ctl_ask_report(ctl, 0, &reply))
+	if (ctl_request_report(ctl, 0, &reply))
 		return -1;
 	ctl_table_init(&table, columns, COUNT(columns));
 	ctl_table_fit(&table, ctl_terminal_width(), least, COUNT(least));
@@ -366,7 +366,7 @@ list_clients(const struct ctl *ctl)
 		const Gpupool__AdminSession *s = reply->report->sessions[i];
 
 		for (size_t d = 0; d < s->n_lines; d++)
-			add_client(&table, reply->report, s, s->lines[d]);
+			add_session(&table, reply->report, s, s->lines[d]);
 	}
 	ctl_table_print(&table, (enum ctl_format)ctl->format, stdout);
 	ctl_table_fini(&table);
@@ -375,7 +375,7 @@ list_clients(const struct ctl *ctl)
 }
 
 static int
-show_client(const struct ctl *ctl, const char *id)
+show_session(const struct ctl *ctl, const char *id)
 {
 	static const struct ctl_column columns[] = {
 		{ "ID", "id", CTL_NUMBER },
@@ -410,7 +410,7 @@ show_client(const struct ctl *ctl, const char *id)
 	struct ctl_table table;
 	uint64_t session;
 
-	if (!ctl_parse_session(id, &session) || ctl_ask_report(ctl, session, &reply))
+	if (!ctl_parse_session(id, &session) || ctl_request_report(ctl, session, &reply))
 		return -1;
 	if (reply->report->n_sessions == 0) {
 		gp_admin_free_reply(reply);
@@ -420,7 +420,7 @@ show_client(const struct ctl *ctl, const char *id)
 	for (size_t d = 0; d < reply->report->sessions[0]->n_lines; d++) {
 		const Gpupool__AdminSession *s = reply->report->sessions[0];
 
-		add_client(&table, reply->report, s, s->lines[d]);
+		add_session(&table, reply->report, s, s->lines[d]);
 		add_details(&table, reply->report, s, s->lines[d]);
 	}
 	ctl_table_print_records(&table, (enum ctl_format)ctl->format, stdout);
@@ -430,19 +430,19 @@ show_client(const struct ctl *ctl, const char *id)
 }
 
 int
-ctl_client(const struct ctl *ctl, int count, char **words)
+ctl_session(const struct ctl *ctl, int count, char **argv)
 {
-	const char *verb = count ? words[0] : "";
+	const char *verb = count ? argv[0] : "";
 
 	if (strcmp(verb, "list") == 0 && count == 1)
-		return list_clients(ctl);
+		return list_sessions(ctl);
 	if (strcmp(verb, "show") == 0 && count == 2)
-		return show_client(ctl, words[1]);
+		return show_session(ctl, argv[1]);
 	if (strcmp(verb, "set") == 0)
-		return ctl_client_set(ctl, count - 1, words + 1);
+		return ctl_session_set(ctl, count - 1, argv + 1);
 	if (strcmp(verb, "terminate") == 0)
-		return ctl_client_terminate(ctl, count - 1, words + 1);
-	return ctl_unknown("client", count, words,
+		return ctl_session_terminate(ctl, count - 1, argv + 1);
+	return ctl_unknown("client", count, argv,
 			   "client list | show ID | set ID NAME=VALUE... | terminate ID | "
 			   "terminate --tenant NAME");
 }
@@ -464,7 +464,7 @@ add_tenant(struct ctl_table *table, const Gpupool__AdminReport *report,
 	ctl_table_number(table, line->device);
 	ctl_table_number(table, line->memory);
 	ctl_table_number(table, line->memory_max);
-	ctl_table_number(table, sms_of(report, line->device, line->sm_wanted));
+	ctl_table_number(table, get_sms(report, line->device, line->sm_wanted));
 	ctl_table_number(table, line->weight);
 	ctl_table_number(table, (uint64_t)line->limit * 100);
 	ctl_table_number(table, (uint64_t)line->time_share * 100);
@@ -520,7 +520,7 @@ list_tenants(const struct ctl *ctl)
 	Gpupool__AdminReply *reply;
 	struct ctl_table table;
 
-	if (ctl_ask_report(ctl, 0, &reply))
+	if (ctl_request_report(ctl, 0, &reply))
 		return -1;
 	ctl_table_init(&table, columns, COUNT(columns));
 	ctl_table_fit(&table, ctl_terminal_width(), least, COUNT(least));
@@ -537,11 +537,11 @@ list_tenants(const struct ctl *ctl)
 }
 
 int
-ctl_tenant(const struct ctl *ctl, int count, char **words)
+ctl_tenant(const struct ctl *ctl, int count, char **argv)
 {
-	if (count == 1 && strcmp(words[0], "list") == 0)
+	if (count == 1 && strcmp(argv[0], "list") == 0)
 		return list_tenants(ctl);
-	if (count && strcmp(words[0], "set") == 0)
-		return ctl_tenant_set(ctl, count - 1, words + 1);
-	return ctl_unknown("tenant", count, words, "tenant list | set NAME NAME=VALUE... [--save]");
+	if (count && strcmp(argv[0], "set") == 0)
+		return ctl_tenant_set(ctl, count - 1, argv + 1);
+	return ctl_unknown("tenant", count, argv, "tenant list | set NAME NAME=VALUE... [--save]");
 }

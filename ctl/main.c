@@ -124,10 +124,10 @@ parse_option(int key, char *arg, struct argp_state *state)
 
 /* --format and -f may also stand behind the command: takes it out.  -1: it makes no sense. */
 static int
-take_format(struct ctl *ctl, int *count, char **words)
+pop_format_option(struct ctl *ctl, int *count, char **words)
 {
 	bool ended = false;
-	int kept = 0;
+	int count_left = 0;
 
 	for (int i = 0; i < *count; i++) {
 		const char *value = NULL;
@@ -139,17 +139,17 @@ take_format(struct ctl *ctl, int *count, char **words)
 			 (strcmp(words[i], "--format") == 0 || strcmp(words[i], "-f") == 0))
 			value = i + 1 < *count ? words[++i] : "";
 		if (!value)
-			words[kept++] = words[i];
+			words[count_left++] = words[i];
 		else if (!parse_format(value, &ctl->format))
 			return ctl_fail("--format: \"%s\" is none of table, csv, json", value);
 	}
-	*count = kept;
+	*count = count_left;
 	return 0;
 }
 
 /* Takes the first -- out. */
 static void
-take_end(int *count, char **words)
+pop_end_of_options(int *count, char **words)
 {
 	int i = 0;
 
@@ -163,7 +163,7 @@ take_end(int *count, char **words)
 
 /* --help or -h behind a command; how many words of it stand before. */
 static bool
-asks_for_help(int *count, char **words)
+wants_help(int *count, char **words)
 {
 	for (int i = 1; i < *count && strcmp(words[i], "--") != 0; i++) {
 		if (strcmp(words[i], "--help") != 0 && strcmp(words[i], "-h") != 0)
@@ -176,14 +176,14 @@ asks_for_help(int *count, char **words)
 
 /* more: other commands may follow. */
 static int
-carry_out(const struct ctl *ctl, bool more, int count, char **words)
+command_execute(const struct ctl *ctl, bool more, int count, char **words)
 {
 	static const struct {
 		const char *word;
 		ctl_command *command;
 		bool plain; /* it has no options of its own, so that -- can end them here */
 	} commands[] = {
-		{ "cert", ctl_cert, false },           { "client", ctl_client, true },
+		{ "cert", ctl_cert, false },           { "client", ctl_session, true },
 		{ "device", ctl_device, true },        { "doctor", ctl_doctor, false },
 		{ "drain", ctl_drain, false },         { "reload", ctl_reload, true },
 		{ "status", ctl_status, true },        { "tenant", ctl_tenant, true },
@@ -195,7 +195,7 @@ carry_out(const struct ctl *ctl, bool more, int count, char **words)
 	const char *similar;
 	int r;
 
-	if (take_format(&own, &count, words))
+	if (pop_format_option(&own, &count, words))
 		return -1;
 	if (more && own.format == CTL_FORMAT_JSON)
 		own.format = CTL_FORMAT_LINES;
@@ -203,14 +203,14 @@ carry_out(const struct ctl *ctl, bool more, int count, char **words)
 		return ctl_fail("no command: gpupoolctl --help lists them");
 	if (strcmp(words[0], "help") == 0)
 		return ctl_help(&own, count - 1, words + 1);
-	if (asks_for_help(&count, words))
+	if (wants_help(&count, words))
 		return ctl_help(&own, count > 2 ? 2 : count, words);
 	for (size_t i = 0; !command && i < sizeof(commands) / sizeof(commands[0]); i++) {
 		if (strcmp(words[0], commands[i].word) != 0)
 			continue;
 		command = commands[i].command;
 		if (commands[i].plain)
-			take_end(&count, words);
+			pop_end_of_options(&count, words);
 	}
 	similar = command ? NULL : ctl_similar_command(words[0]);
 	if (similar)
@@ -226,7 +226,7 @@ carry_out(const struct ctl *ctl, bool more, int count, char **words)
 
 /* -1 if one of them failed; the others are carried out all the same. */
 static int
-carry_out_lines(const struct ctl *ctl, FILE *file)
+commands_execute(const struct ctl *ctl, FILE *file)
 {
 	char *line = NULL;
 	size_t size = 0;
@@ -241,7 +241,7 @@ carry_out_lines(const struct ctl *ctl, FILE *file)
 			words[count++] = word;
 		if (count == WORDS_MAX)
 			r = ctl_fail("a command of %d words and more", WORDS_MAX);
-		else if (count && carry_out(ctl, true, count, words))
+		else if (count && command_execute(ctl, true, count, words))
 			r = -1;
 	}
 	free(line);
@@ -257,17 +257,17 @@ main(int argc, char **argv)
 	struct command_line line = { 0 };
 	int r;
 
-	if (gp_standard_open())
+	if (gp_stdio_ensure_open())
 		return 1;
 	argp_err_exit_status = 1;
 	(void)signal(SIGPIPE, SIG_IGN);
 	if (argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &line))
 		return 1;
 	if (line.count)
-		r = carry_out(&line.ctl, false, line.count, line.words);
+		r = command_execute(&line.ctl, false, line.count, line.words);
 	else if (isatty(STDIN_FILENO))
 		r = ctl_fail("no command: gpupoolctl --help lists them");
 	else
-		r = carry_out_lines(&line.ctl, stdin);
+		r = commands_execute(&line.ctl, stdin);
 	return r ? 1 : 0;
 }

@@ -16,17 +16,17 @@
 
 /* The option that the word is; *inline_p: what stands behind its =, or NULL. */
 static const struct ctl_option *
-find_option(const struct ctl_option *options, size_t count, const char *word, const char **inline_p)
+find_option(const struct ctl_option *options, size_t count, const char *arg, const char **inline_p)
 {
 	for (size_t i = 0; i < count; i++) {
 		size_t length = strlen(options[i].name);
 
 		*inline_p = NULL;
-		if (strcmp(word, options[i].name) == 0 ||
-		    (options[i].letter && strcmp(word, options[i].letter) == 0))
+		if (strcmp(arg, options[i].name) == 0 ||
+		    (options[i].letter && strcmp(arg, options[i].letter) == 0))
 			return &options[i];
-		if (strncmp(word, options[i].name, length) == 0 && word[length] == '=') {
-			*inline_p = word + length + 1;
+		if (strncmp(arg, options[i].name, length) == 0 && arg[length] == '=') {
+			*inline_p = arg + length + 1;
 			return &options[i];
 		}
 	}
@@ -34,60 +34,60 @@ find_option(const struct ctl_option *options, size_t count, const char *word, co
 }
 
 int
-ctl_take_options(const struct ctl_option *options, size_t option_count, int *count, char **words)
+ctl_parse_options(const struct ctl_option *options, size_t option_count, int *count, char **argv)
 {
-	int kept = 0;
+	int count_left = 0;
 
 	for (int i = 0; i < *count; i++) {
 		const struct ctl_option *option;
 		const char *value;
 
 		/* What follows is none, whatever it looks like. */
-		if (strcmp(words[i], "--") == 0) {
+		if (strcmp(argv[i], "--") == 0) {
 			while (++i < *count)
-				words[kept++] = words[i];
+				argv[count_left++] = argv[i];
 			break;
 		}
-		option = find_option(options, option_count, words[i], &value);
-		if (!option && words[i][0] == '-' && words[i][1])
-			return ctl_fail("%s is no option of this command", words[i]);
+		option = find_option(options, option_count, argv[i], &value);
+		if (!option && argv[i][0] == '-' && argv[i][1])
+			return ctl_fail("%s is no option of this command", argv[i]);
 		if (!option) {
-			words[kept++] = words[i];
+			argv[count_left++] = argv[i];
 			continue;
 		}
 		if (!option->value) {
 			if (value)
 				return ctl_fail("%s takes no value", option->name);
-			*option->given = true;
+			*option->is_given = true;
 			continue;
 		}
 		if (!value && i + 1 < *count)
-			value = words[++i];
+			value = argv[++i];
 		if (!value)
 			return ctl_fail("%s: its value is missing", option->name);
 		*option->value = value;
 	}
-	*count = kept;
+	*count = count_left;
 	return 0;
 }
 
 int
-ctl_pool_folder(const char *given, char *path, size_t size)
+ctl_pool_folder(const char *is_given, char *path, size_t size)
 {
-	if (!given) {
+	if (!is_given) {
 		if (gpd_folder_default(path, size) == 0)
 			return 0;
 		return ctl_fail("where are the pool's files? HOME is not set; --directory says it");
 	}
-	if (!*given || (size_t)snprintf(path, size, "%s", given) >= size)
-		return ctl_fail("\"%s\" is no folder", given);
+	if (!*is_given || (size_t)snprintf(path, size, "%s", is_given) >= size)
+		return ctl_fail("\"%s\" is no folder", is_given);
 	return 0;
 }
 
 void
-ctl_warn_of_own_folder(const char *given, const char *path)
+ctl_warn_own_folder(const char *is_given, const char *path)
 {
-	if (!given && geteuid() != 0 && !getenv(GPD_FOLDER_VARIABLE) &&
+	if (!is_given && geteuid() != 0 && !getenv(GPD_FOLDER_VARIABLE) &&
 	    access(GPD_FOLDER_SYSTEM, F_OK) == 0)
 		ctl_warn("%s is for a daemon of your own; that of this machine "
 			 "has " GPD_FOLDER_SYSTEM ": sudo gpupoolctl ...",
@@ -105,7 +105,7 @@ ctl_pool_file(const char *folder, const char *name, char *path, size_t size)
 /* So that a daemon which becomes its user can read what root makes in there: as
  * scripts/gpupoold.tmpfiles.in has it. */
 static int
-give_to_daemon(const char *path)
+folder_set_daemon_group(const char *path)
 {
 	const struct group *group = getgrnam(GPD_PRIVILEGE_USER);
 	char usual[CTL_PATH_MAX];
@@ -134,7 +134,7 @@ ctl_make_folder(const char *path)
 		memcpy(part, path, i);
 		part[i] = 0;
 		if (mkdir(part, mode) == 0) {
-			if (give_to_daemon(part))
+			if (folder_set_daemon_group(part))
 				return -1;
 		} else if (errno != EEXIST) {
 			return ctl_fail("%s cannot be made: %s", part, strerror(errno));
@@ -144,7 +144,7 @@ ctl_make_folder(const char *path)
 }
 
 static int
-write_new(const char *name, const void *data, size_t size, mode_t mode)
+file_write_new(const char *name, const void *data, size_t size, mode_t mode)
 {
 	const char *at = data;
 	int fd, r = 0;
@@ -172,7 +172,7 @@ write_new(const char *name, const void *data, size_t size, mode_t mode)
 
 /* What was written takes its place, where nothing may be unless it is forced. */
 static int
-put_in_place(const char *name, const char *path, bool force)
+file_publish(const char *name, const char *path, bool force)
 {
 	if (force)
 		return rename(name, path) ? -errno : 0;
@@ -187,9 +187,9 @@ put_in_place(const char *name, const char *path, bool force)
 }
 
 static int
-name_new(const char *path, char name[CTL_PATH_MAX])
+format_new_path(const char *path, char name[CTL_PATH_MAX])
 {
-	if ((size_t)snprintf(name, CTL_PATH_MAX, "%s" CTL_PREPARED, path) >= CTL_PATH_MAX)
+	if ((size_t)snprintf(name, CTL_PATH_MAX, "%s" CTL_NEW_SUFFIX, path) >= CTL_PATH_MAX)
 		return ctl_fail("%s: %s", path, strerror(ENAMETOOLONG));
 	return 0;
 }
@@ -200,9 +200,9 @@ ctl_prepare_file(const char *path, const void *data, size_t size, mode_t mode)
 	char name[CTL_PATH_MAX];
 	int r;
 
-	if (name_new(path, name))
+	if (format_new_path(path, name))
 		return -1;
-	r = write_new(name, data, size, mode);
+	r = file_write_new(name, data, size, mode);
 	if (r == 0)
 		return 0;
 	(void)unlink(name);
@@ -210,14 +210,14 @@ ctl_prepare_file(const char *path, const void *data, size_t size, mode_t mode)
 }
 
 int
-ctl_place_file(const char *path, bool force)
+ctl_commit_file(const char *path, bool force)
 {
 	char name[CTL_PATH_MAX];
 	int r;
 
-	if (name_new(path, name))
+	if (format_new_path(path, name))
 		return -1;
-	r = put_in_place(name, path, force);
+	r = file_publish(name, path, force);
 	(void)unlink(name);
 	if (r == -EEXIST)
 		return ctl_fail("%s is there already; --force replaces it", path);
@@ -229,14 +229,14 @@ ctl_drop_file(const char *path)
 {
 	char name[CTL_PATH_MAX];
 
-	if (name_new(path, name) == 0)
+	if (format_new_path(path, name) == 0)
 		(void)unlink(name);
 }
 
 int
 ctl_write_file(const char *path, const void *data, size_t size, mode_t mode, bool force)
 {
-	return ctl_prepare_file(path, data, size, mode) ? -1 : ctl_place_file(path, force);
+	return ctl_prepare_file(path, data, size, mode) ? -1 : ctl_commit_file(path, force);
 }
 
 bool

@@ -26,7 +26,7 @@
 /* Reading. */
 
 static int
-parse(const char *path, const char *text, size_t size, X509 *authority, X509_CRL **list_p)
+crl_parse(const char *path, const char *text, size_t size, X509 *authority, X509_CRL **list_p)
 {
 	BIO *bio = BIO_new_mem_buf(text, (int)size);
 	X509_CRL *list = bio ? PEM_read_bio_X509_CRL(bio, NULL, NULL, NULL) : NULL;
@@ -47,7 +47,7 @@ parse(const char *path, const char *text, size_t size, X509 *authority, X509_CRL
 }
 
 int
-ctl_revocation_read(const char *path, X509 *authority, X509_CRL **list_p)
+ctl_crl_read(const char *path, X509 *authority, X509_CRL **list_p)
 {
 	char error[512], *text = NULL;
 	size_t size = 0;
@@ -58,13 +58,13 @@ ctl_revocation_read(const char *path, X509 *authority, X509_CRL **list_p)
 		return 0;
 	if (r)
 		return ctl_fail("%s", error);
-	r = parse(path, text, size, authority, list_p);
+	r = crl_parse(path, text, size, authority, list_p);
 	free(text);
 	return r;
 }
 
 bool
-ctl_revocation_has(X509_CRL *list, const X509 *certificate)
+ctl_crl_contains(X509_CRL *list, const X509 *certificate)
 {
 	X509_REVOKED *entry;
 
@@ -72,7 +72,7 @@ ctl_revocation_has(X509_CRL *list, const X509 *certificate)
 }
 
 int64_t
-ctl_revocation_until(const X509_CRL *list)
+ctl_crl_get_next_update(const X509_CRL *list)
 {
 	const ASN1_TIME *until = X509_CRL_get0_nextUpdate(list);
 	struct tm when;
@@ -85,7 +85,7 @@ ctl_revocation_until(const X509_CRL *list)
 /* Making. */
 
 static bool
-set_times(X509_CRL *list, int64_t seconds)
+crl_set_times(X509_CRL *list, int64_t seconds)
 {
 	time_t now = time(NULL);
 	ASN1_TIME *from = ASN1_TIME_set(NULL, now - EARLIER_S);
@@ -100,7 +100,7 @@ set_times(X509_CRL *list, int64_t seconds)
 
 /* Takes the entry over. */
 static bool
-add_entry(X509_CRL *list, X509_REVOKED *entry)
+crl_add_entry(X509_CRL *list, X509_REVOKED *entry)
 {
 	if (entry && X509_CRL_add0_revoked(list, entry))
 		return true;
@@ -109,19 +109,19 @@ add_entry(X509_CRL *list, X509_REVOKED *entry)
 }
 
 static bool
-add_old(X509_CRL *list, X509_CRL *old)
+crl_copy_entries(X509_CRL *list, X509_CRL *old)
 {
 	STACK_OF(X509_REVOKED) *entries = old ? X509_CRL_get_REVOKED(old) : NULL;
 
 	for (int i = 0; i < sk_X509_REVOKED_num(entries); i++) {
-		if (!add_entry(list, X509_REVOKED_dup(sk_X509_REVOKED_value(entries, i))))
+		if (!crl_add_entry(list, X509_REVOKED_dup(sk_X509_REVOKED_value(entries, i))))
 			return false;
 	}
 	return true;
 }
 
 static bool
-add_new(X509_CRL *list, const ASN1_INTEGER *serial)
+crl_add_serial(X509_CRL *list, const ASN1_INTEGER *serial)
 {
 	X509_REVOKED *entry = X509_REVOKED_new();
 	ASN1_TIME *now = ASN1_TIME_set(NULL, time(NULL));
@@ -130,14 +130,14 @@ add_new(X509_CRL *list, const ASN1_INTEGER *serial)
 
 	ASN1_TIME_free(now);
 	if (good)
-		return add_entry(list, entry);
+		return crl_add_entry(list, entry);
 	X509_REVOKED_free(entry);
 	return false;
 }
 
 /* One more than the old one's, which tells lists apart. */
 static bool
-set_number(X509_CRL *list, const X509_CRL *old)
+crl_set_number(X509_CRL *list, const X509_CRL *old)
 {
 	ASN1_INTEGER *before = old ? X509_CRL_get_ext_d2i(old, NID_crl_number, NULL, NULL) : NULL;
 	BIGNUM *number = before ? ASN1_INTEGER_to_BN(before, NULL) : BN_new();
@@ -152,7 +152,7 @@ set_number(X509_CRL *list, const X509_CRL *old)
 }
 
 static bool
-set_authority(X509_CRL *list, X509 *authority)
+crl_set_authority(X509_CRL *list, X509 *authority)
 {
 	X509_EXTENSION *extension;
 	X509V3_CTX context;
@@ -169,15 +169,16 @@ set_authority(X509_CRL *list, X509 *authority)
 
 /* NULL: no memory, or OpenSSL has said why. */
 static X509_CRL *
-make(X509_CRL *old, const struct ctl_identity *authority, const ASN1_INTEGER *serial,
-     int64_t seconds)
+crl_make(X509_CRL *old, const struct ctl_identity *authority, const ASN1_INTEGER *serial,
+	 int64_t seconds)
 {
 	X509_CRL *list = X509_CRL_new();
 
 	if (list && X509_CRL_set_version(list, X509_CRL_VERSION_2) &&
 	    X509_CRL_set_issuer_name(list, X509_get_subject_name(authority->certificate)) &&
-	    set_times(list, seconds) && add_old(list, old) && (!serial || add_new(list, serial)) &&
-	    set_authority(list, authority->certificate) && set_number(list, old) &&
+	    crl_set_times(list, seconds) && crl_copy_entries(list, old) &&
+	    (!serial || crl_add_serial(list, serial)) &&
+	    crl_set_authority(list, authority->certificate) && crl_set_number(list, old) &&
 	    X509_CRL_sort(list) && X509_CRL_sign(list, authority->key, EVP_sha256()) > 0)
 		return list;
 	X509_CRL_free(list);
@@ -186,7 +187,7 @@ make(X509_CRL *old, const struct ctl_identity *authority, const ASN1_INTEGER *se
 
 /* With the lock held. */
 static int
-write_list(const char *path, const X509_CRL *list)
+crl_write(const char *path, const X509_CRL *list)
 {
 	BIO *bio = BIO_new(BIO_s_mem());
 	char error[512], *data;
@@ -203,24 +204,24 @@ write_list(const char *path, const X509_CRL *list)
 }
 
 static int
-sign_locked(const char *path, const struct ctl_identity *authority, const ASN1_INTEGER *serial,
-	    int64_t seconds)
+crl_sign_locked(const char *path, const struct ctl_identity *authority, const ASN1_INTEGER *serial,
+		int64_t seconds)
 {
 	X509_CRL *old, *list;
 	X509_REVOKED *entry;
 	char text[64];
 	int r;
 
-	if (ctl_revocation_read(path, authority->certificate, &old))
+	if (ctl_crl_read(path, authority->certificate, &old))
 		return -1;
 	if (old && serial && X509_CRL_get0_by_serial(old, &entry, (ASN1_INTEGER *)serial) == 1) {
 		X509_CRL_free(old);
 		ctl_serial_text(serial, text);
 		return ctl_fail("the certificate %s is revoked already", text);
 	}
-	list = make(old, authority, serial, seconds);
+	list = crl_make(old, authority, serial, seconds);
 	if (list)
-		r = write_list(path, list);
+		r = crl_write(path, list);
 	else
 		r = ctl_fail("%s: the list cannot be signed: %s", path,
 			     ERR_reason_error_string(ERR_peek_last_error()));
@@ -231,8 +232,8 @@ sign_locked(const char *path, const struct ctl_identity *authority, const ASN1_I
 }
 
 int
-ctl_revocation_sign(const char *path, const struct ctl_identity *authority,
-		    const ASN1_INTEGER *serial, int64_t seconds)
+ctl_crl_sign(const char *path, const struct ctl_identity *authority, const ASN1_INTEGER *serial,
+	     int64_t seconds)
 {
 	char error[512];
 	int fd, r;
@@ -244,7 +245,7 @@ ctl_revocation_sign(const char *path, const struct ctl_identity *authority,
 	fd = gpd_shared_file_lock(path, error, sizeof(error));
 	if (fd < 0)
 		return ctl_fail("%s", error);
-	r = sign_locked(path, authority, serial, seconds);
+	r = crl_sign_locked(path, authority, serial, seconds);
 	close(fd);
 	return r;
 }

@@ -12,16 +12,16 @@
 #include "ctl/certificate.h"
 
 /* *list_p is NULL if there is no file.  One that this authority has not signed is refused. */
-int ctl_revocation_read(const char *path, X509 *authority, X509_CRL **list_p);
+int ctl_crl_read(const char *path, X509 *authority, X509_CRL **list_p);
 /* Signs the list of the file anew, to hold for so long, with one more certificate in it (NULL: none
  * more), which must not be in it.  A file that is not there is an empty list. */
-int ctl_revocation_sign(const char *path, const struct ctl_identity *authority,
-			const ASN1_INTEGER *serial, int64_t seconds);
+int ctl_crl_sign(const char *path, const struct ctl_identity *authority, const ASN1_INTEGER *serial,
+		 int64_t seconds);
 
 /* list: NULL is an empty one. */
-bool ctl_revocation_has(X509_CRL *list, const X509 *certificate);
+bool ctl_crl_contains(X509_CRL *list, const X509 *certificate);
 /* Until when it holds, in seconds since 1970. */
-int64_t ctl_revocation_until(const X509_CRL *list);
+int64_t ctl_crl_get_next_update(const X509_CRL *list);
 
 /* "3F:A2" or "3fa2", as cert show has it; NULL: it is no serial number of a certificate. */
 ASN1_INTEGER *ctl_serial_parse(const char *text);

@@ -26,8 +26,8 @@ struct target {
 
 /* As it is for those who read it, and for programs also what is revoked now. */
 static void
-say_list(const struct ctl *ctl, const char *path, const X509_CRL *list, const char *serial,
-	 const char *name)
+print_crl(const struct ctl *ctl, const char *path, const X509_CRL *list, const char *serial,
+	  const char *name)
 {
 	static const struct ctl_column columns[] = { { "serial number", "serial", CTL_TEXT },
 						     { "name", "name", CTL_TEXT },
@@ -36,7 +36,7 @@ say_list(const struct ctl *ctl, const char *path, const X509_CRL *list, const ch
 						     { "until", "until", CTL_DATE } };
 	int count = sk_X509_REVOKED_num(X509_CRL_get_REVOKED((X509_CRL *)list));
 	struct ctl_table table;
-	time_t end = (time_t)ctl_revocation_until(list);
+	time_t end = (time_t)ctl_crl_get_next_update(list);
 	char until[32] = "";
 	struct tm when;
 
@@ -60,16 +60,16 @@ say_list(const struct ctl *ctl, const char *path, const X509_CRL *list, const ch
 
 /* An expired list keeps everybody out, and nothing else here would tell. */
 static void
-warn_of_end(const char *path, const X509_CRL *list)
+warn_if_expired(const char *path, const X509_CRL *list)
 {
-	if (ctl_revocation_until(list) <= (int64_t)time(NULL))
+	if (ctl_crl_get_next_update(list) <= (int64_t)time(NULL))
 		(void)ctl_fail("%s: this list has expired, so daemons take no certificates: "
 			       "gpupoolctl cert crl signs it anew",
 			       path);
 }
 
 int
-ctl_cert_revocations(const char *folder, X509_CRL **list_p)
+ctl_cert_read_crl(const char *folder, X509_CRL **list_p)
 {
 	char path[CTL_PATH_MAX], authority_path[CTL_PATH_MAX];
 	X509 *authority;
@@ -83,17 +83,17 @@ ctl_cert_revocations(const char *folder, X509_CRL **list_p)
 		return 0;
 	if (ctl_certificate_read(authority_path, &authority))
 		return -1;
-	r = ctl_revocation_read(path, authority, list_p);
+	r = ctl_crl_read(path, authority, list_p);
 	X509_free(authority);
 	if (*list_p)
-		warn_of_end(path, *list_p);
+		warn_if_expired(path, *list_p);
 	return r;
 }
 
 /* Which one. */
 
 static int
-take_file(const char *path, const X509 *authority, struct target *target)
+target_from_file(const char *path, const X509 *authority, struct target *target)
 {
 	struct ctl_certificate_facts facts;
 	X509 *certificate;
@@ -108,7 +108,7 @@ take_file(const char *path, const X509 *authority, struct target *target)
 		 X509_verify(certificate, X509_get0_pubkey(authority)) != 1)
 		ctl_fail("%s is not signed by the pool's authority", path);
 	else
-		r = ctl_certificate_tell(certificate, &facts);
+		r = ctl_certificate_describe(certificate, &facts);
 	if (r == 0) {
 		target->serial = ASN1_INTEGER_dup(X509_get0_serialNumber(certificate));
 		snprintf(target->name, sizeof(target->name), "%s", facts.name);
@@ -128,37 +128,37 @@ is_pem(const char *name)
 }
 
 static ASN1_INTEGER *
-parse_serial(const char *word)
+parse_serial(const char *arg)
 {
-	if (strncmp(word, "0x", 2) == 0)
-		return ctl_serial_parse(word + 2);
-	return strlen(word) >= PLAIN_SERIAL_DIGITS ? ctl_serial_parse(word) : NULL;
+	if (strncmp(arg, "0x", 2) == 0)
+		return ctl_serial_parse(arg + 2);
+	return strlen(arg) >= PLAIN_SERIAL_DIGITS ? ctl_serial_parse(arg) : NULL;
 }
 
 static int
-find_target(const char *folder, const char *word, const X509 *authority, struct target *target)
+target_find(const char *folder, const char *arg, const X509 *authority, struct target *target)
 {
 	char name[300], path[CTL_PATH_MAX];
 
-	if (strchr(word, '/') || is_pem(word))
-		return take_file(word, authority, target);
-	if ((size_t)snprintf(name, sizeof(name), "%s.pem", word) < sizeof(name) &&
+	if (strchr(arg, '/') || is_pem(arg))
+		return target_from_file(arg, authority, target);
+	if ((size_t)snprintf(name, sizeof(name), "%s.pem", arg) < sizeof(name) &&
 	    ctl_pool_file(folder, name, path, sizeof(path)) == 0 && access(path, F_OK) == 0)
-		return take_file(path, authority, target);
-	target->serial = parse_serial(word);
+		return target_from_file(path, authority, target);
+	target->serial = parse_serial(arg);
 	if (target->serial)
 		return 0;
 	return ctl_fail(
 		"there is no certificate %.100s.pem in %s, and \"%.100s\" is no serial "
 		"number (16 hexadecimal digits or more; 0x before fewer): the certificate's "
 		"file has it, client show, and the daemon's log of its sessions",
-		word, folder, word);
+		arg, folder, arg);
 }
 
 /* Commands. */
 
 static int
-sign(const struct ctl *ctl, const char *folder, const char *word, const char *expires)
+crl_sign(const struct ctl *ctl, const char *folder, const char *arg, const char *expires)
 {
 	struct target target = { 0 };
 	struct ctl_identity authority;
@@ -170,17 +170,17 @@ sign(const struct ctl *ctl, const char *folder, const char *word, const char *ex
 	if (ctl_pool_file(folder, GPD_FILE_REVOKED, path, sizeof(path)) ||
 	    ctl_cert_authority(folder, NULL, &authority))
 		return -1;
-	r = ctl_cert_time(expires, authority.certificate, &seconds);
-	if (r == 0 && word)
-		r = find_target(folder, word, authority.certificate, &target);
+	r = ctl_cert_parse_lifetime(expires, authority.certificate, &seconds);
+	if (r == 0 && arg)
+		r = target_find(folder, arg, authority.certificate, &target);
 	if (r == 0)
-		r = ctl_revocation_sign(path, &authority, target.serial, seconds);
+		r = ctl_crl_sign(path, &authority, target.serial, seconds);
 	if (r == 0)
-		r = ctl_revocation_read(path, authority.certificate, &list);
+		r = ctl_crl_read(path, authority.certificate, &list);
 	if (r == 0 && target.serial)
 		ctl_serial_text(target.serial, serial);
 	if (list)
-		say_list(ctl, path, list, serial, target.name);
+		print_crl(ctl, path, list, serial, target.name);
 	X509_CRL_free(list);
 	ASN1_INTEGER_free(target.serial);
 	ctl_identity_free(&authority);
@@ -189,34 +189,35 @@ sign(const struct ctl *ctl, const char *folder, const char *word, const char *ex
 
 /* Both commands: what is revoked, or nothing more is and the list is signed anew. */
 static int
-sign_command(const struct ctl *ctl, bool revokes, int count, char **words)
+sign_command(const struct ctl *ctl, bool revokes, int count, char **argv)
 {
 	const char *folder = NULL, *expires = NULL;
 	const struct ctl_option options[] = { { "--directory", "-D", &folder, NULL },
 					      { "--expires", "-e", &expires, NULL } };
 	char path[CTL_PATH_MAX];
 
-	if (ctl_take_options(options, COUNT(options), &count, words))
+	if (ctl_parse_options(options, COUNT(options), &count, argv))
 		return -1;
-	if (revokes && (count != 1 || !*words[0]))
-		return ctl_usage("cert revoke NAME|FILE|SERIAL [--expires 30d] [--directory DIR]");
+	if (revokes && (count != 1 || !*argv[0]))
+		return ctl_usage_error(
+			"cert revoke NAME|FILE|SERIAL [--expires 30d] [--directory DIR]");
 	if (!revokes && count)
-		return ctl_usage("cert crl [--expires 30d] [--directory DIR]");
+		return ctl_usage_error("cert crl [--expires 30d] [--directory DIR]");
 	if (ctl_pool_folder(folder, path, sizeof(path)))
 		return -1;
-	return sign(ctl, path, revokes ? words[0] : NULL, expires);
+	return crl_sign(ctl, path, revokes ? argv[0] : NULL, expires);
 }
 
 int
-ctl_cert_revoke(const struct ctl *ctl, int count, char **words)
+ctl_cert_revoke(const struct ctl *ctl, int count, char **argv)
 {
-	return sign_command(ctl, true, count, words);
+	return sign_command(ctl, true, count, argv);
 }
 
 int
-ctl_cert_crl(const struct ctl *ctl, int count, char **words)
+ctl_cert_crl(const struct ctl *ctl, int count, char **argv)
 {
-	return sign_command(ctl, false, count, words);
+	return sign_command(ctl, false, count, argv);
 }
 
 /* The file in the folder that has this certificate, "" if there is none. */
@@ -266,7 +267,7 @@ add_entry(struct ctl_table *table, const char *folder, X509_REVOKED *entry)
 }
 
 int
-ctl_cert_revoked(const struct ctl *ctl, int count, char **words)
+ctl_cert_revoked(const struct ctl *ctl, int count, char **argv)
 {
 	static const struct ctl_column columns[] = {
 		{ "SERIAL NUMBER", "serial", CTL_TEXT },
@@ -280,11 +281,11 @@ ctl_cert_revoked(const struct ctl *ctl, int count, char **words)
 	struct ctl_table table;
 	X509_CRL *list;
 
-	if (ctl_take_options(options, COUNT(options), &count, words))
+	if (ctl_parse_options(options, COUNT(options), &count, argv))
 		return -1;
 	if (count)
-		return ctl_usage("cert revoked [--directory DIR]");
-	if (ctl_pool_folder(folder, path, sizeof(path)) || ctl_cert_revocations(path, &list))
+		return ctl_usage_error("cert revoked [--directory DIR]");
+	if (ctl_pool_folder(folder, path, sizeof(path)) || ctl_cert_read_crl(path, &list))
 		return -1;
 	entries = list ? X509_CRL_get_REVOKED(list) : NULL;
 	ctl_table_init(&table, columns, COUNT(columns));

@@ -28,13 +28,13 @@ line_at(const char *text)
 }
 
 static const char *
-behind(struct line line)
+next_line(struct line line)
 {
 	return line.text + line.length + (line.text[line.length] == '\n');
 }
 
 static struct line
-trimmed(struct line line)
+line_trim(struct line line)
 {
 	while (line.length && isspace((unsigned char)*line.text)) {
 		line.text++;
@@ -46,46 +46,47 @@ trimmed(struct line line)
 }
 
 static bool
-is_word(struct line line, const char *word)
+line_equals(struct line line, const char *arg)
 {
-	return line.length == strlen(word) && memcmp(line.text, word, line.length) == 0;
+	return line.length == strlen(arg) && memcmp(line.text, arg, line.length) == 0;
 }
 
 /* "[tenant NAME]", with blanks where the daemon allows them. */
 static bool
-begins_tenant(struct line line, const char *name)
+line_begins_tenant(struct line line, const char *name)
 {
-	struct line inner = trimmed(line);
+	struct line inner = line_trim(line);
 	const char *end = inner.length ? memchr(inner.text, ']', inner.length) : NULL;
 
 	if (!end || inner.text[0] != '[')
 		return false;
-	inner = trimmed((struct line){ inner.text + 1, (size_t)(end - inner.text) - 1 });
+	inner = line_trim((struct line){ inner.text + 1, (size_t)(end - inner.text) - 1 });
 	if (inner.length < 7 || strncmp(inner.text, "tenant", 6) != 0 ||
 	    !isspace((unsigned char)inner.text[6]))
 		return false;
-	return is_word(trimmed((struct line){ inner.text + 6, inner.length - 6 }), name);
+	return line_equals(line_trim((struct line){ inner.text + 6, inner.length - 6 }), name);
 }
 
 static bool
-begins_section(struct line line)
+line_begins_section(struct line line)
 {
-	return trimmed(line).length && trimmed(line).text[0] == '[';
+	return line_trim(line).length && line_trim(line).text[0] == '[';
 }
 
 static bool
-sets(struct line line, const char *key)
+line_sets_key(struct line line, const char *key)
 {
 	size_t length = 0;
 
 	while (length < line.length && !strchr("=:", line.text[length]))
 		length++;
-	return length < line.length && is_word(trimmed((struct line){ line.text, length }), key);
+	return length < line.length &&
+	       line_equals(line_trim((struct line){ line.text, length }), key);
 }
 
 /* Where the value is in such a line: behind the sign and blanks, without a comment. */
 static struct line
-value_of(struct line line)
+line_get_value(struct line line)
 {
 	size_t at = 0, end;
 
@@ -95,11 +96,11 @@ value_of(struct line line)
 		if (strchr(";#", line.text[end]) && isspace((unsigned char)line.text[end - 1]))
 			break;
 	}
-	return trimmed((struct line){ line.text + at, end - at });
+	return line_trim((struct line){ line.text + at, end - at });
 }
 
 static char *
-splice(const char *text, size_t from, size_t length, const char *with)
+text_splice(const char *text, size_t from, size_t length, const char *with)
 {
 	char *out;
 
@@ -110,14 +111,15 @@ splice(const char *text, size_t from, size_t length, const char *with)
 
 /* A line of its own, behind what is there. */
 static char *
-insert(const char *text, size_t at, const char *before, const char *key, const char *value)
+text_insert_line(const char *text, size_t at, const char *before, const char *key,
+		 const char *value)
 {
 	bool open_line = at && text[at - 1] != '\n';
 	char *line, *out;
 
 	if (asprintf(&line, "%s%s%s = %s\n", open_line ? "\n" : "", before, key, value) < 0)
 		return NULL;
-	out = splice(text, at, 0, line);
+	out = text_splice(text, at, 0, line);
 	free(line);
 	return out;
 }
@@ -130,32 +132,32 @@ ctl_save_edit(const char *text, const char *tenant, const char *key, const char 
 	char section[GPD_TENANT_NAME_MAX + 16];
 
 	for (const char *next = text; *next;) {
-		struct line line = line_at(next), said = trimmed(line);
+		struct line line = line_at(next), content = line_trim(line);
 
-		next = behind(line);
-		if (begins_section(line)) {
-			inside = begins_tenant(line, tenant);
+		next = next_line(line);
+		if (line_begins_section(line)) {
+			inside = line_begins_tenant(line, tenant);
 			found = found || inside;
 		}
 		if (!inside)
 			continue;
-		if (sets(line, key)) {
-			struct line old = value_of(line);
+		if (line_sets_key(line, key)) {
+			struct line old = line_get_value(line);
 
-			return splice(text, (size_t)(old.text - text), old.length, value);
+			return text_splice(text, (size_t)(old.text - text), old.length, value);
 		}
-		if (said.length && !strchr("#;", said.text[0]))
+		if (content.length && !strchr("#;", content.text[0]))
 			at = (size_t)(next - text);
 	}
 	if (found)
-		return insert(text, at, "", key, value);
+		return text_insert_line(text, at, "", key, value);
 	(void)snprintf(section, sizeof(section), "%s[tenant %s]\n", *text ? "\n" : "", tenant);
-	return insert(text, strlen(text), section, key, value);
+	return text_insert_line(text, strlen(text), section, key, value);
 }
 
 /* The words of the command are those of the file, but for some that were never in one. */
 static const char *
-in_file(Gpupool__AdminSetting__Key key, const char *value, char room[CTL_VALUE_MAX])
+value_to_file_syntax(Gpupool__AdminSetting__Key key, const char *value, char room[CTL_VALUE_MAX])
 {
 	static const char *const priorities[] = { "normal", "low", "high" };
 
@@ -171,21 +173,21 @@ in_file(Gpupool__AdminSetting__Key key, const char *value, char room[CTL_VALUE_M
 }
 
 static int
-edit(struct ctl_save *save, const char *tenant, const char *word, const char *gpu)
+setting_edit(struct ctl_save *save, const char *tenant, const char *arg, const char *gpu)
 {
 	char key[KEY_MAX], room[CTL_VALUE_MAX], *text;
 	Gpupool__AdminSetting setting;
-	const char *wrong = ctl_parse_setting(word, &setting);
+	const char *wrong = ctl_parse_setting(arg, &setting);
 	bool of_device = setting.key != GPUPOOL__ADMIN_SETTING__KEY__PRIORITY &&
 			 setting.key != GPUPOOL__ADMIN_SETTING__KEY__BANDWIDTH &&
 			 setting.key != GPUPOOL__ADMIN_SETTING__KEY__SESSIONS;
 
 	if (wrong)
-		return ctl_fail("%s: that %s", word, wrong);
+		return ctl_fail("%s: that %s", arg, wrong);
 	(void)snprintf(key, sizeof(key), "%s%s%s", ctl_setting_name(setting.key),
 		       gpu && of_device ? "." : "", gpu && of_device ? gpu : "");
 	text = ctl_save_edit(save->text, tenant, key,
-			     in_file(setting.key, strchr(word, '=') + 1, room));
+			     value_to_file_syntax(setting.key, strchr(arg, '=') + 1, room));
 	if (!text)
 		return ctl_fail("out of memory");
 	free(save->text);
@@ -199,7 +201,7 @@ find_file(const struct ctl *ctl, struct ctl_save *save)
 {
 	Gpupool__AdminReply *reply;
 
-	if (ctl_ask_report(ctl, 0, &reply))
+	if (ctl_request_report(ctl, 0, &reply))
 		return -1;
 	if (reply->report->config[0])
 		save->path = strdup(reply->report->config);
@@ -210,7 +212,7 @@ find_file(const struct ctl *ctl, struct ctl_save *save)
 }
 
 int
-ctl_save_prepare(const struct ctl *ctl, const char *tenant, int count, char **words,
+ctl_save_prepare(const struct ctl *ctl, const char *tenant, int count, char **argv,
 		 struct ctl_save *save)
 {
 	char error[GPD_CONFIG_ERROR_MAX], *bytes = NULL;
@@ -228,10 +230,10 @@ ctl_save_prepare(const struct ctl *ctl, const char *tenant, int count, char **wo
 	if (!save->text)
 		return ctl_fail("out of memory");
 	for (int i = 0; i < count; i++)
-		if (strncmp(words[i], "gpu=", 4) == 0)
-			gpu = words[i] + 4;
+		if (strncmp(argv[i], "gpu=", 4) == 0)
+			gpu = argv[i] + 4;
 	for (int i = 0; i < count; i++) {
-		if (strncmp(words[i], "gpu=", 4) != 0 && edit(save, tenant, words[i], gpu))
+		if (strncmp(argv[i], "gpu=", 4) != 0 && setting_edit(save, tenant, argv[i], gpu))
 			return -1;
 	}
 	/* What the daemon would refuse at its next start is not written. */

@@ -22,7 +22,7 @@ struct ctl_save {
 
 /* Reads the file that the daemon has read, and changes it in memory: settings as in the words of
  * the command, gpu=N among them. */
-int ctl_save_prepare(const struct ctl *ctl, const char *tenant, int count, char **words,
+int ctl_save_prepare(const struct ctl *ctl, const char *tenant, int count, char **argv,
 		     struct ctl_save *save);
 int ctl_save_write(const struct ctl_save *save);
 void ctl_save_drop(struct ctl_save *save);

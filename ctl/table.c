@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 static void *
-must(void *memory)
+require_memory(void *memory)
 {
 	if (memory)
 		return memory;
@@ -38,11 +38,12 @@ ctl_table_fini(struct ctl_table *table)
 }
 
 static struct ctl_cell *
-add(struct ctl_table *table)
+cell_add(struct ctl_table *table)
 {
 	if (table->cell_count == table->room) {
 		table->room = table->room ? 2 * table->room : 64;
-		table->cells = must(realloc(table->cells, table->room * sizeof(*table->cells)));
+		table->cells =
+			require_memory(realloc(table->cells, table->room * sizeof(*table->cells)));
 	}
 	table->cells[table->cell_count] = (struct ctl_cell){ 0 };
 	return &table->cells[table->cell_count++];
@@ -51,16 +52,16 @@ add(struct ctl_table *table)
 void
 ctl_table_text(struct ctl_table *table, const char *text)
 {
-	struct ctl_cell *cell = add(table);
+	struct ctl_cell *cell = cell_add(table);
 
 	if (text)
-		cell->text = must(strdup(text));
+		cell->text = require_memory(strdup(text));
 }
 
 void
 ctl_table_number(struct ctl_table *table, uint64_t number)
 {
-	add(table)->number = number;
+	cell_add(table)->number = number;
 }
 
 /* For people. */
@@ -78,7 +79,7 @@ show_date(uint64_t seconds, char *text)
 }
 
 static const char *
-show(enum ctl_kind kind, const struct ctl_cell *cell, char *text)
+cell_format(enum ctl_kind kind, const struct ctl_cell *cell, char *text)
 {
 	uint64_t now = (uint64_t)time(NULL);
 
@@ -124,7 +125,7 @@ ctl_table_fit(struct ctl_table *table, size_t width, const char *const *least, s
 
 /* Leaves out (width 0) what there is no room for. */
 static void
-narrow(const struct ctl_table *t, size_t *widths)
+columns_fit(const struct ctl_table *t, size_t *widths)
 {
 	size_t sum = 0;
 
@@ -141,7 +142,7 @@ narrow(const struct ctl_table *t, size_t *widths)
 }
 
 static size_t
-last_of(const struct ctl_table *t, const size_t *widths)
+get_last_visible(const struct ctl_table *t, const size_t *widths)
 {
 	size_t last = t->column_count - 1;
 
@@ -153,7 +154,7 @@ last_of(const struct ctl_table *t, const size_t *widths)
 static void
 print_aligned(const struct ctl_table *t, FILE *file)
 {
-	size_t *widths = must(calloc(t->column_count, sizeof(*widths)));
+	size_t *widths = require_memory(calloc(t->column_count, sizeof(*widths)));
 	char text[CTL_VALUE_MAX];
 	size_t end;
 
@@ -161,19 +162,19 @@ print_aligned(const struct ctl_table *t, FILE *file)
 		widths[c] = strlen(t->columns[c].title);
 	for (size_t i = 0; i < t->cell_count; i++) {
 		size_t c = i % t->column_count;
-		size_t width = strlen(show(t->columns[c].kind, &t->cells[i], text));
+		size_t width = strlen(cell_format(t->columns[c].kind, &t->cells[i], text));
 
 		if (width > widths[c])
 			widths[c] = width;
 	}
-	narrow(t, widths);
-	end = last_of(t, widths);
+	columns_fit(t, widths);
+	end = get_last_visible(t, widths);
 	for (size_t i = 0; i < t->cell_count + t->column_count; i++) {
 		size_t c = i % t->column_count;
-		const char *shown =
-			i < t->column_count
-				? t->columns[c].title
-				: show(t->columns[c].kind, &t->cells[i - t->column_count], text);
+		const char *shown = i < t->column_count
+					    ? t->columns[c].title
+					    : cell_format(t->columns[c].kind,
+							  &t->cells[i - t->column_count], text);
 		bool last = c == end;
 
 		if (!widths[c])
@@ -206,7 +207,7 @@ print_lines(const struct ctl_table *t, FILE *file)
 		if (i && i % t->column_count == 0)
 			fprintf(file, "\n");
 		fprintf(file, "%s:%*s %s\n", column->title, (int)(width - strlen(column->title)),
-			"", show(column->kind, &t->cells[i], text));
+			"", cell_format(column->kind, &t->cells[i], text));
 	}
 }
 
@@ -214,7 +215,7 @@ print_lines(const struct ctl_table *t, FILE *file)
 
 /* false: there is no value. */
 static bool
-spell(enum ctl_kind kind, const struct ctl_cell *cell, char *text)
+cell_format_raw(enum ctl_kind kind, const struct ctl_cell *cell, char *text)
 {
 	if ((kind == CTL_LIMIT || kind == CTL_NUMBER || kind == CTL_DATE) &&
 	    cell->number == UINT64_MAX)
@@ -236,7 +237,7 @@ spell(enum ctl_kind kind, const struct ctl_cell *cell, char *text)
 static void
 print_csv_text(const char *text, FILE *file)
 {
-	bool formula = gp_is_formula(text);
+	bool formula = gp_printable_is_formula(text);
 
 	if (!formula && !strpbrk(text, ",\"\r\n")) {
 		fputs(text, file);
@@ -269,7 +270,7 @@ print_csv(const struct ctl_table *t, FILE *file)
 				fputs(column->key, file);
 			else if (column->kind == CTL_TEXT)
 				print_csv_text(cell->text ? cell->text : "", file);
-			else if (spell(column->kind, cell, text))
+			else if (cell_format_raw(column->kind, cell, text))
 				fputs(text, file);
 		}
 		if (c + 1 == t->column_count)
@@ -281,7 +282,7 @@ print_csv(const struct ctl_table *t, FILE *file)
 
 /* The length of the character that begins here, 0: it is none. */
 static size_t
-character(const unsigned char *at)
+utf8_length(const unsigned char *at)
 {
 	static const unsigned char least[] = { 0, 0, 0xc2, 0xe0, 0xf0 };
 	size_t length = at[0] < 0x80 ? 1 : at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : 4;
@@ -307,12 +308,12 @@ json_text(const char *text)
 	cJSON *value;
 	char *room;
 
-	for (size_t length; *at && (length = character(at)); at += length)
+	for (size_t length; *at && (length = utf8_length(at)); at += length)
 		;
 	if (!*at)
 		return cJSON_CreateString(text);
-	room = must(malloc(size));
-	(void)gp_printable(room, size, text);
+	room = require_memory(malloc(size));
+	(void)gp_printable_text(room, size, text);
 	value = cJSON_CreateString(room);
 	free(room);
 	return value;
@@ -326,30 +327,32 @@ json_value(enum ctl_kind kind, const struct ctl_cell *cell)
 	if (kind == CTL_TEXT)
 		return cell->text ? json_text(cell->text) : cJSON_CreateNull();
 	/* Its own numbers are doubles, which do not hold every count of bytes. */
-	return spell(kind, cell, text) ? cJSON_CreateRaw(text) : cJSON_CreateNull();
+	return cell_format_raw(kind, cell, text) ? cJSON_CreateRaw(text) : cJSON_CreateNull();
 }
 
 static void
 print_json(const struct ctl_table *t, enum ctl_format format, bool single, FILE *file)
 {
-	cJSON *list = must(cJSON_CreateArray()), *all;
+	cJSON *list = require_memory(cJSON_CreateArray()), *all;
 	size_t rows = t->cell_count / t->column_count;
 	char *text;
 
 	for (size_t row = 0; row < rows; row++) {
-		cJSON *object = must(cJSON_CreateObject());
+		cJSON *object = require_memory(cJSON_CreateObject());
 
 		cJSON_AddItemToArray(list, object);
 		for (size_t c = 0; c < t->column_count; c++) {
 			const struct ctl_cell *cell = &t->cells[row * t->column_count + c];
 
 			if (t->columns[c].key)
-				cJSON_AddItemToObject(object, t->columns[c].key,
-						      must(json_value(t->columns[c].kind, cell)));
+				cJSON_AddItemToObject(
+					object, t->columns[c].key,
+					require_memory(json_value(t->columns[c].kind, cell)));
 		}
 	}
 	all = single && rows == 1 ? list->child : list;
-	text = must(format == CTL_FORMAT_LINES ? cJSON_PrintUnformatted(all) : cJSON_Print(all));
+	text = require_memory(format == CTL_FORMAT_LINES ? cJSON_PrintUnformatted(all)
+							 : cJSON_Print(all));
 	fprintf(file, "%s\n", text);
 	cJSON_free(text);
 	cJSON_Delete(list);

@@ -14,21 +14,21 @@
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* Where the files are. */
-struct places {
+struct token_paths {
 	char folder[CTL_PATH_MAX];
 	char tokens[CTL_PATH_MAX];
 };
 
 static int
-find_places(const char *folder, const char *tokens, struct places *places)
+find_token_paths(const char *folder, const char *tokens, struct token_paths *token_paths)
 {
-	if (ctl_pool_folder(folder, places->folder, sizeof(places->folder)))
+	if (ctl_pool_folder(folder, token_paths->folder, sizeof(token_paths->folder)))
 		return -1;
 	if (!tokens)
-		return ctl_pool_file(places->folder, GPD_FILE_TOKENS, places->tokens,
-				     sizeof(places->tokens));
-	if ((size_t)snprintf(places->tokens, sizeof(places->tokens), "%s", tokens) >=
-	    sizeof(places->tokens))
+		return ctl_pool_file(token_paths->folder, GPD_FILE_TOKENS, token_paths->tokens,
+				     sizeof(token_paths->tokens));
+	if ((size_t)snprintf(token_paths->tokens, sizeof(token_paths->tokens), "%s", tokens) >=
+	    sizeof(token_paths->tokens))
 		return ctl_fail("%s: too long for a path", tokens);
 	return 0;
 }
@@ -56,8 +56,8 @@ read_authority(const char *folder)
 
 /* What the client's file holds; the caller frees it. */
 static char *
-write_text(const struct gp_token *token, const char *tenant, int64_t expires_s,
-	   const char *authority)
+format_token_file(const struct gp_token *token, const char *tenant, int64_t expires_s,
+		  const char *authority)
 {
 	char until[64] = "", *text;
 	time_t end = (time_t)expires_s;
@@ -75,7 +75,7 @@ write_text(const struct gp_token *token, const char *tenant, int64_t expires_s,
 
 /* -, as with most programs; a file of this name is ./- */
 static bool
-is_standard(const char *path)
+path_is_stdout(const char *path)
 {
 	return !path || strcmp(path, "-") == 0;
 }
@@ -107,10 +107,10 @@ print_created(const struct ctl *ctl, const char *text, const struct gp_token *to
 }
 
 static int
-hand_out(const struct ctl *ctl, const char *text, const struct gp_token *token, const char *tenant,
-	 const char *path, bool force)
+token_output(const struct ctl *ctl, const char *text, const struct gp_token *token,
+	     const char *tenant, const char *path, bool force)
 {
-	bool here = is_standard(path);
+	bool here = path_is_stdout(path);
 
 	if (!here && ctl_write_file(path, text, strlen(text), 0600, force))
 		return -1;
@@ -138,31 +138,31 @@ check_tenant(const char *folder, const char *tenant)
 }
 
 static int
-create(const struct ctl *ctl, const struct places *places, const char *tenant, int64_t expires_s,
-       const char *comment, const char *path, bool force)
+token_create(const struct ctl *ctl, const struct token_paths *token_paths, const char *tenant,
+	     int64_t expires_s, const char *comment, const char *path, bool force)
 {
 	char error[GPD_TOKEN_ERROR_MAX];
 	struct gp_token token;
 	char *authority, *text;
 	int r = -1;
 
-	if (!is_standard(path) && !force && access(path, F_OK) == 0)
+	if (!path_is_stdout(path) && !force && access(path, F_OK) == 0)
 		return ctl_fail("%s is there already; --force replaces it", path);
-	if (ctl_make_folder(places->folder))
+	if (ctl_make_folder(token_paths->folder))
 		return -1;
-	if (gpd_tokens_create(places->tokens, tenant, expires_s, comment, &token, error,
+	if (gpd_tokens_create(token_paths->tokens, tenant, expires_s, comment, &token, error,
 			      sizeof(error)))
 		return ctl_fail("%s", error);
-	check_tenant(places->folder, tenant);
-	authority = read_authority(places->folder);
-	text = authority ? write_text(&token, tenant, expires_s, authority) : NULL;
+	check_tenant(token_paths->folder, tenant);
+	authority = read_authority(token_paths->folder);
+	text = authority ? format_token_file(&token, tenant, expires_s, authority) : NULL;
 	if (text)
-		r = hand_out(ctl, text, &token, tenant, path, force);
+		r = token_output(ctl, text, &token, tenant, path, force);
 	else
 		ctl_fail("out of memory");
 	/* Nobody has it, so nobody shall come with it. */
 	if (r)
-		(void)!gpd_tokens_revoke(places->tokens, token.id, error, sizeof(error));
+		(void)!gpd_tokens_revoke(token_paths->tokens, token.id, error, sizeof(error));
 	if (text)
 		explicit_bzero(text, strlen(text));
 	free(text);
@@ -172,7 +172,7 @@ create(const struct ctl *ctl, const struct places *places, const char *tenant, i
 }
 
 static int
-create_command(const struct ctl *ctl, int count, char **words)
+create_command(const struct ctl *ctl, int count, char **argv)
 {
 	const char *folder = NULL, *tokens = NULL, *expires = "never", *comment = "", *path = NULL;
 	bool force = false;
@@ -181,29 +181,30 @@ create_command(const struct ctl *ctl, int count, char **words)
 		{ "--expires", "-e", &expires, NULL },  { "--comment", "-c", &comment, NULL },
 		{ "--output", "-o", &path, NULL },      { "--force", NULL, NULL, &force },
 	};
-	struct places places;
+	struct token_paths token_paths;
 	int64_t seconds, until = INT64_MAX;
 
-	if (ctl_take_options(options, COUNT(options), &count, words))
+	if (ctl_parse_options(options, COUNT(options), &count, argv))
 		return -1;
 	if (count != 1)
-		return ctl_usage("token create TENANT [--expires 30d] [--comment TEXT] [-o FILE]");
+		return ctl_usage_error(
+			"token create TENANT [--expires 30d] [--comment TEXT] [-o FILE]");
 	if (!ctl_parse_duration(expires, &seconds))
 		return ctl_fail("--expires %s: that is no time (12h, 30d, 1y, at most 999999 of "
 				"one; or never)",
 				expires);
 	if (seconds != INT64_MAX)
 		until = (int64_t)time(NULL) + seconds;
-	if (find_places(folder, tokens, &places))
+	if (find_token_paths(folder, tokens, &token_paths))
 		return -1;
-	ctl_warn_of_own_folder(folder ? folder : tokens, places.folder);
-	return create(ctl, &places, words[0], until, comment, path, force);
+	ctl_warn_own_folder(folder ? folder : tokens, token_paths.folder);
+	return token_create(ctl, &token_paths, argv[0], until, comment, path, force);
 }
 
 /* List. */
 
 static uint64_t
-moment(int64_t time)
+time_or_none(int64_t time)
 {
 	return time == INT64_MAX ? UINT64_MAX : (uint64_t)time;
 }
@@ -216,14 +217,14 @@ add_token(struct ctl_table *table, const struct gpd_token *token, int64_t now)
 	ctl_table_text(table, token->revoked_s != INT64_MAX ? "revoked"
 			      : token->expires_s <= now     ? "expired"
 							    : "good");
-	ctl_table_number(table, moment(token->created_s));
-	ctl_table_number(table, moment(token->expires_s));
-	ctl_table_number(table, moment(token->revoked_s));
+	ctl_table_number(table, time_or_none(token->created_s));
+	ctl_table_number(table, time_or_none(token->expires_s));
+	ctl_table_number(table, time_or_none(token->revoked_s));
 	ctl_table_text(table, token->comment);
 }
 
 static int
-list_command(const struct ctl *ctl, int count, char **words)
+list_command(const struct ctl *ctl, int count, char **argv)
 {
 	static const struct ctl_column columns[] = {
 		{ "ID", "id", CTL_TEXT },           { "TENANT", "tenant", CTL_TEXT },
@@ -237,15 +238,15 @@ list_command(const struct ctl *ctl, int count, char **words)
 	char error[GPD_TOKEN_ERROR_MAX];
 	struct gpd_tokens tokens;
 	struct ctl_table table;
-	struct places places;
+	struct token_paths token_paths;
 
-	if (ctl_take_options(options, COUNT(options), &count, words))
+	if (ctl_parse_options(options, COUNT(options), &count, argv))
 		return -1;
 	if (count)
-		return ctl_usage("token list");
-	if (find_places(folder, file, &places))
+		return ctl_usage_error("token list");
+	if (find_token_paths(folder, file, &token_paths))
 		return -1;
-	if (gpd_tokens_load(places.tokens, &tokens, error, sizeof(error)))
+	if (gpd_tokens_load(token_paths.tokens, &tokens, error, sizeof(error)))
 		return ctl_fail("%s", error);
 	ctl_table_init(&table, columns, COUNT(columns));
 	for (size_t i = 0; i < tokens.count; i++)
@@ -259,37 +260,37 @@ list_command(const struct ctl *ctl, int count, char **words)
 /* Revoke. */
 
 static int
-revoke_command(int count, char **words)
+revoke_command(int count, char **argv)
 {
 	const char *folder = NULL, *file = NULL;
 	const struct ctl_option options[] = { { "--directory", "-D", &folder, NULL },
 					      { "--tokens", NULL, &file, NULL } };
 	char error[GPD_TOKEN_ERROR_MAX];
-	struct places places;
+	struct token_paths token_paths;
 
-	if (ctl_take_options(options, COUNT(options), &count, words))
+	if (ctl_parse_options(options, COUNT(options), &count, argv))
 		return -1;
 	if (count != 1)
-		return ctl_usage("token revoke ID");
-	if (gp_token_parse_id(words[0]))
+		return ctl_usage_error("token revoke ID");
+	if (gp_token_parse_id(argv[0]))
 		return ctl_fail("\"%.20s\" is no ID of a token: gpupoolctl token list has them",
-				words[0]);
-	if (find_places(folder, file, &places))
+				argv[0]);
+	if (find_token_paths(folder, file, &token_paths))
 		return -1;
-	if (gpd_tokens_revoke(places.tokens, words[0], error, sizeof(error)))
+	if (gpd_tokens_revoke(token_paths.tokens, argv[0], error, sizeof(error)))
 		return ctl_fail("%s", error);
 	return 0;
 }
 
 int
-ctl_token(const struct ctl *ctl, int count, char **words)
+ctl_token(const struct ctl *ctl, int count, char **argv)
 {
-	if (count && strcmp(words[0], "create") == 0)
-		return create_command(ctl, count - 1, words + 1);
-	if (count && strcmp(words[0], "list") == 0)
-		return list_command(ctl, count - 1, words + 1);
-	if (count && strcmp(words[0], "revoke") == 0)
-		return revoke_command(count - 1, words + 1);
-	return ctl_unknown("token", count, words,
+	if (count && strcmp(argv[0], "create") == 0)
+		return create_command(ctl, count - 1, argv + 1);
+	if (count && strcmp(argv[0], "list") == 0)
+		return list_command(ctl, count - 1, argv + 1);
+	if (count && strcmp(argv[0], "revoke") == 0)
+		return revoke_command(count - 1, argv + 1);
+	return ctl_unknown("token", count, argv,
 			   "token create TENANT | token list | token revoke ID");
 }

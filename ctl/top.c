@@ -14,17 +14,17 @@
 
 #define CLEAR "\033[H\033[J"
 
-struct look {
+struct top_sample {
 	Gpupool__AdminReply *reply;
 	uint64_t at_ns;
 };
 
 static const Gpupool__AdminSession *
-find(const struct look *look, uint64_t id)
+sample_find_session(const struct top_sample *top_sample, uint64_t id)
 {
-	for (size_t i = 0; look->reply && i < look->reply->report->n_sessions; i++) {
-		if (look->reply->report->sessions[i]->id == id)
-			return look->reply->report->sessions[i];
+	for (size_t i = 0; top_sample->reply && i < top_sample->reply->report->n_sessions; i++) {
+		if (top_sample->reply->report->sessions[i]->id == id)
+			return top_sample->reply->report->sessions[i];
 	}
 	return NULL;
 }
@@ -32,7 +32,7 @@ find(const struct look *look, uint64_t id)
 /* In hundredths of a per cent.  Of several sessions whose kernels run at the same time the sum is
  * more than the device; and what is measured by sampling may come a little late. */
 static uint64_t
-share(uint64_t before_ns, uint64_t now, uint64_t elapsed_ns)
+busy_share(uint64_t before_ns, uint64_t now, uint64_t elapsed_ns)
 {
 	uint64_t hundredths;
 
@@ -52,11 +52,11 @@ per_second(uint64_t before, uint64_t now, uint64_t elapsed_ns)
 
 /* A client that was not there at the last look has begun at zero since. */
 static void
-add_client(struct ctl_table *table, const struct look *before, const struct look *now,
-	   const Gpupool__AdminSession *s, size_t index)
+add_session(struct ctl_table *table, const struct top_sample *before, const struct top_sample *now,
+	    const Gpupool__AdminSession *s, size_t index)
 {
 	static const Gpupool__AdminCounts none = GPUPOOL__ADMIN_COUNTS__INIT;
-	const Gpupool__AdminSession *old = find(before, s->id);
+	const Gpupool__AdminSession *old = sample_find_session(before, s->id);
 	const Gpupool__AdminCounts *counts = s->counts ? s->counts : &none;
 	const Gpupool__AdminCounts *old_counts = old && old->counts ? old->counts : &none;
 	const Gpupool__AdminLine *line = s->lines[index];
@@ -69,7 +69,7 @@ add_client(struct ctl_table *table, const struct look *before, const struct look
 	ctl_table_text(table, s->user);
 	ctl_table_number(table, s->pid);
 	ctl_table_number(table, line->device);
-	ctl_table_number(table, share(old_ns, line->gpu_ns, elapsed));
+	ctl_table_number(table, busy_share(old_ns, line->gpu_ns, elapsed));
 	ctl_table_number(table, line->memory);
 	ctl_table_number(table, ctl_memory_limit(now->reply->report, s, line));
 	ctl_table_number(table, per_second(old_counts->launches, counts->launches, elapsed));
@@ -101,7 +101,7 @@ close_keyboard(void)
 
 /* The terminal is not left without its echo. */
 static void
-end_by_signal(int number)
+signal_handle(int number)
 {
 	close_keyboard();
 	(void)signal(number, SIG_DFL);
@@ -116,7 +116,7 @@ wait_for_key(bool keys, uint64_t seconds)
 	struct pollfd wait = { .fd = STDIN_FILENO, .events = POLLIN };
 
 	if (!keys) {
-		gp_nap(seconds * UINT64_C(1000000000));
+		gp_sleep_ns(seconds * UINT64_C(1000000000));
 		return false;
 	}
 	for (uint64_t now = gp_now_ns(); now < until; now = gp_now_ns()) {
@@ -131,7 +131,7 @@ wait_for_key(bool keys, uint64_t seconds)
 }
 
 static void
-print_clients(const struct ctl *ctl, const struct look *before, const struct look *now)
+print_sessions(const struct ctl *ctl, const struct top_sample *before, const struct top_sample *now)
 {
 	static const struct ctl_column columns[] = {
 		{ "ID", "id", CTL_NUMBER },
@@ -168,7 +168,7 @@ print_clients(const struct ctl *ctl, const struct look *before, const struct loo
 	ctl_table_fit(&table, ctl_terminal_width(), least, sizeof(least) / sizeof(least[0]));
 	for (size_t i = 0; i < report->n_sessions; i++) {
 		for (size_t d = 0; d < report->sessions[i]->n_lines; d++)
-			add_client(&table, before, now, report->sessions[i], d);
+			add_session(&table, before, now, report->sessions[i], d);
 	}
 	/* One view follows the other. */
 	ctl_table_print(&table,
@@ -195,7 +195,7 @@ print_line(const char *format, ...)
 }
 
 static void
-print_head(const struct look *before, const struct look *now)
+print_head(const struct top_sample *before, const struct top_sample *now)
 {
 	const Gpupool__AdminReport *report = now->reply->report;
 	char used[CTL_VALUE_MAX], total[CTL_VALUE_MAX], up[CTL_VALUE_MAX];
@@ -210,65 +210,65 @@ print_head(const struct look *before, const struct look *now)
 				       ? before->reply->report->devices[d]->gpu_ns
 				       : device->gpu_ns;
 
-		print_line("GPU %u: %s: busy %.1f %%, memory %s of %s", device->ordinal,
-			   device->name,
-			   (double)share(old, device->gpu_ns, now->at_ns - before->at_ns) / 100,
-			   ctl_format_bytes(device->memory, used),
-			   ctl_format_bytes(device->memory_total, total));
+		print_line(
+			"GPU %u: %s: busy %.1f %%, memory %s of %s", device->ordinal, device->name,
+			(double)busy_share(old, device->gpu_ns, now->at_ns - before->at_ns) / 100,
+			ctl_format_bytes(device->memory, used),
+			ctl_format_bytes(device->memory_total, total));
 	}
 	printf("\n");
 }
 
 static int
-look(const struct ctl *ctl, struct look *look)
+top_sample(const struct ctl *ctl, struct top_sample *top_sample)
 {
-	look->reply = NULL;
-	if (ctl_ask_report(ctl, 0, &look->reply))
+	top_sample->reply = NULL;
+	if (ctl_request_report(ctl, 0, &top_sample->reply))
 		return -1;
-	look->at_ns = gp_now_ns();
+	top_sample->at_ns = gp_now_ns();
 	return 0;
 }
 
 static int
-parse(int count, char **words, uint64_t *rounds, uint64_t *delay)
+options_parse(int count, char **argv, uint64_t *rounds, uint64_t *delay)
 {
 	for (int i = 0; i < count; i += 2) {
-		bool rounds_too = strcmp(words[i], "-n") == 0;
+		bool rounds_too = strcmp(argv[i], "-n") == 0;
 
-		if (i + 1 == count || (!rounds_too && strcmp(words[i], "-d") != 0))
-			return ctl_usage("top [-n COUNT] [-d SECONDS]");
-		if (!ctl_parse_number(words[i + 1], 1, 86400, rounds_too ? rounds : delay))
+		if (i + 1 == count || (!rounds_too && strcmp(argv[i], "-d") != 0))
+			return ctl_usage_error("top [-n COUNT] [-d SECONDS]");
+		if (!ctl_parse_number(argv[i + 1], 1, 86400, rounds_too ? rounds : delay))
 			return ctl_fail("top: %s %s: that is no number from 1 to 86400 (-d: of "
 					"seconds)",
-					words[i], words[i + 1]);
+					argv[i], argv[i + 1]);
 	}
 	return 0;
 }
 
 int
-ctl_top(const struct ctl *ctl, int count, char **words)
+ctl_top(const struct ctl *ctl, int count, char **argv)
 {
 	bool screen = isatty(STDOUT_FILENO) && ctl->format == CTL_FORMAT_TABLE;
-	struct look before, now;
+	struct top_sample before, now;
 	uint64_t rounds = UINT64_MAX, delay = 1;
 	bool keys = false;
 	int r = 0;
 
-	if (parse(count, words, &rounds, &delay) || look(ctl, &before))
+	if (options_parse(count, argv, &rounds, &delay) || top_sample(ctl, &before))
 		return -1;
 	keys = screen && open_keyboard();
 	if (keys) {
-		(void)signal(SIGINT, end_by_signal);
-		(void)signal(SIGTERM, end_by_signal);
+		(void)signal(SIGINT, signal_handle);
+		(void)signal(SIGTERM, signal_handle);
 	}
 	for (uint64_t i = 0; i < rounds && !wait_for_key(keys, delay); i++) {
-		r = look(ctl, &now);
+		r = top_sample(ctl, &now);
 		if (r == 0) {
 			if (screen)
 				printf(CLEAR);
 			if (ctl->format == CTL_FORMAT_TABLE)
 				print_head(&before, &now);
-			print_clients(ctl, &before, &now);
+			print_sessions(ctl, &before, &now);
 			if (!screen && ctl->format == CTL_FORMAT_TABLE && i + 1 < rounds)
 				printf("\n");
 			(void)fflush(stdout);

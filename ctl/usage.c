@@ -57,7 +57,7 @@ struct usage {
 
 /* One field, in place; *next_p: what follows its comma, or NULL.  NULL: it makes no sense. */
 static char *
-take_field(char *text, char **next_p)
+field_parse(char *text, char **next_p)
 {
 	char *to = text, *from = text;
 
@@ -83,13 +83,13 @@ take_field(char *text, char **next_p)
 }
 
 static bool
-split(char *line, char *fields[FIELDS])
+line_split(char *line, char *fields[FIELDS])
 {
 	char *next = line;
 	size_t count = 0;
 
 	while (next && count < FIELDS) {
-		fields[count] = take_field(next, &next);
+		fields[count] = field_parse(next, &next);
 		if (!fields[count++])
 			return false;
 	}
@@ -97,28 +97,29 @@ split(char *line, char *fields[FIELDS])
 }
 
 static bool
-is_event(const struct record *record, const char *event)
+record_is_event(const struct record *record, const char *event)
 {
 	return strcmp(record->fields[EVENT], event) == 0;
 }
 
 /* Of sessions that have used nothing, or were too many: the field SESSION has their number. */
 static bool
-is_sum(const struct record *record)
+record_is_sum(const struct record *record)
 {
-	return is_event(record, "unused") || is_event(record, "summed");
+	return record_is_event(record, "unused") || record_is_event(record, "summed");
 }
 
 static bool
-is_same(const struct record *a, const struct record *b)
+record_is_same(const struct record *a, const struct record *b)
 {
-	return !is_sum(a) && !is_sum(b) && strcmp(a->fields[SESSION], b->fields[SESSION]) == 0 &&
+	return !record_is_sum(a) && !record_is_sum(b) &&
+	       strcmp(a->fields[SESSION], b->fields[SESSION]) == 0 &&
 	       strcmp(a->fields[GPU], b->fields[GPU]) == 0 &&
 	       strcmp(a->fields[DAEMON], b->fields[DAEMON]) == 0;
 }
 
 static int
-by_key(const void *left, const void *right)
+compare_keys(const void *left, const void *right)
 {
 	const struct record *a = left, *b = right;
 	int r = strcmp(a->fields[DAEMON], b->fields[DAEMON]);
@@ -131,7 +132,7 @@ by_key(const void *left, const void *right)
 	if (r == 0)
 		r = strcmp(a->fields[GPU], b->fields[GPU]);
 	if (r == 0)
-		r = (int)is_event(a, "ended") - (int)is_event(b, "ended");
+		r = (int)record_is_event(a, "ended") - (int)record_is_event(b, "ended");
 	if (r == 0)
 		r = (int)(strtoull(a->fields[TIME], NULL, 10) >
 			  strtoull(b->fields[TIME], NULL, 10)) -
@@ -142,14 +143,15 @@ by_key(const void *left, const void *right)
 
 /* Of each session and device the last one stays. */
 static void
-keep_last(struct usage *usage)
+records_drop_older(struct usage *usage)
 {
 	size_t kept = 0;
 
 	if (usage->count)
-		qsort(usage->records, usage->count, sizeof(*usage->records), by_key);
+		qsort(usage->records, usage->count, sizeof(*usage->records), compare_keys);
 	for (size_t i = 0; i < usage->count; i++) {
-		if (i + 1 < usage->count && is_same(&usage->records[i], &usage->records[i + 1]))
+		if (i + 1 < usage->count &&
+		    record_is_same(&usage->records[i], &usage->records[i + 1]))
 			free(usage->records[i].line);
 		else
 			usage->records[kept++] = usage->records[i];
@@ -158,13 +160,13 @@ keep_last(struct usage *usage)
 }
 
 static int
-add(struct usage *usage, const char *text, int64_t since_s)
+records_add(struct usage *usage, const char *text, int64_t since_s)
 {
 	struct record record = { .line = strdup(text) };
 
 	if (!record.line)
 		return ctl_fail("out of memory");
-	if (!split(record.line, record.fields)) {
+	if (!line_split(record.line, record.fields)) {
 		usage->bad += strncmp(text, "time,event,", 11) != 0;
 		free(record.line);
 		return 0;
@@ -203,7 +205,7 @@ read_file(const char *path, bool must_exist, int64_t since_s, struct usage *usag
 				errno == EACCES ? ": root and the daemon's user may read it" : "");
 	while (r == 0 && getline(&line, &size, file) >= 0) {
 		line[strcspn(line, "\n")] = 0;
-		r = add(usage, line, since_s);
+		r = records_add(usage, line, since_s);
 	}
 	if (ferror(file))
 		r = ctl_fail("%s: %s", path, strerror(errno));
@@ -227,21 +229,21 @@ read_usage(const char *path, bool with_before, int64_t since_s, struct usage *us
 		r = read_file(before, false, since_s, usage);
 	if (r == 0)
 		r = read_file(path, true, since_s, usage);
-	keep_last(usage);
+	records_drop_older(usage);
 	return r;
 }
 
 /* Printing. */
 
 static uint64_t
-number(const struct record *record, enum field field)
+field_get_number(const struct record *record, enum field field)
 {
 	return strtoull(record->fields[field], NULL, 10);
 }
 
 /* "12.000000345" as nanoseconds. */
 static uint64_t
-nanoseconds(const struct record *record, enum field field)
+field_get_ns(const struct record *record, enum field field)
 {
 	const char *text = record->fields[field], *point = strchr(text, '.');
 	uint64_t part = 0;
@@ -280,22 +282,22 @@ print_sessions(const struct ctl *ctl, const struct usage *usage)
 	for (size_t i = 0; i < usage->count; i++) {
 		const struct record *r = &usage->records[i];
 
-		if (is_sum(r))
+		if (record_is_sum(r))
 			continue;
-		ctl_table_number(&table, number(r, SESSION));
+		ctl_table_number(&table, field_get_number(r, SESSION));
 		ctl_table_text(&table, r->fields[TENANT]);
 		ctl_table_text(&table, r->fields[HOST]);
 		ctl_table_text(&table, r->fields[USER]);
 		ctl_table_text(&table, r->fields[PROGRAM]);
 		ctl_table_text(&table, r->fields[EVENT]);
-		ctl_table_number(&table, number(r, STARTED));
-		ctl_table_number(&table, number(r, TIME));
-		ctl_table_number(&table, number(r, GPU));
-		ctl_table_number(&table, nanoseconds(r, GPU_SECONDS));
-		ctl_table_number(&table, number(r, MEMORY_PEAK));
-		ctl_table_number(&table, number(r, LAUNCHES));
-		ctl_table_number(&table, number(r, COPIED_IN));
-		ctl_table_number(&table, number(r, COPIED_OUT));
+		ctl_table_number(&table, field_get_number(r, STARTED));
+		ctl_table_number(&table, field_get_number(r, TIME));
+		ctl_table_number(&table, field_get_number(r, GPU));
+		ctl_table_number(&table, field_get_ns(r, GPU_SECONDS));
+		ctl_table_number(&table, field_get_number(r, MEMORY_PEAK));
+		ctl_table_number(&table, field_get_number(r, LAUNCHES));
+		ctl_table_number(&table, field_get_number(r, COPIED_IN));
+		ctl_table_number(&table, field_get_number(r, COPIED_OUT));
 		ctl_table_text(&table, r->fields[DAEMON]);
 	}
 	ctl_table_print(&table, (enum ctl_format)ctl->format, stdout);
@@ -303,12 +305,12 @@ print_sessions(const struct ctl *ctl, const struct usage *usage)
 }
 
 static int
-by_tenant(const void *left, const void *right)
+compare_tenants(const void *left, const void *right)
 {
 	const struct record *a = left, *b = right;
 	int r = strcmp(a->fields[TENANT], b->fields[TENANT]);
 
-	return r ? r : by_key(left, right);
+	return r ? r : compare_keys(left, right);
 }
 
 static void
@@ -319,19 +321,19 @@ print_tenant(struct ctl_table *table, const struct record *records, size_t count
 	for (size_t i = 0; i < count; i++) {
 		const struct record *r = &records[i];
 
-		if (is_sum(r)) {
-			sessions += number(r, SESSION);
-			if (is_event(r, "summed") && number(r, SESSION))
-				seconds += number(r, TIME) - number(r, STARTED);
-		} else if (i == 0 || is_sum(r - 1) ||
+		if (record_is_sum(r)) {
+			sessions += field_get_number(r, SESSION);
+			if (record_is_event(r, "summed") && field_get_number(r, SESSION))
+				seconds += field_get_number(r, TIME) - field_get_number(r, STARTED);
+		} else if (i == 0 || record_is_sum(r - 1) ||
 			   strcmp(r->fields[SESSION], r[-1].fields[SESSION]) != 0 ||
 			   strcmp(r->fields[DAEMON], r[-1].fields[DAEMON]) != 0) {
 			sessions++;
-			seconds += number(r, TIME) - number(r, STARTED);
+			seconds += field_get_number(r, TIME) - field_get_number(r, STARTED);
 		}
-		gpu_ns += nanoseconds(r, GPU_SECONDS);
+		gpu_ns += field_get_ns(r, GPU_SECONDS);
 		for (enum field f = LAUNCHES; f <= REFUSALS; f++)
-			sums[f] += number(r, f);
+			sums[f] += field_get_number(r, f);
 	}
 	ctl_table_text(table, records[0].fields[TENANT]);
 	ctl_table_number(table, sessions);
@@ -359,7 +361,7 @@ print_tenants(const struct ctl *ctl, struct usage *usage)
 	struct ctl_table table;
 
 	if (usage->count)
-		qsort(usage->records, usage->count, sizeof(*usage->records), by_tenant);
+		qsort(usage->records, usage->count, sizeof(*usage->records), compare_tenants);
 	ctl_table_init(&table, columns, COUNT(columns));
 	for (size_t i = 0, end; i < usage->count; i = end) {
 		end = i + 1;
@@ -395,7 +397,7 @@ find_file(const struct ctl *ctl, char path[CTL_PATH_MAX])
 {
 	Gpupool__AdminReply *reply;
 
-	if (ctl_ask_report(ctl, 0, &reply))
+	if (ctl_request_report(ctl, 0, &reply))
 		return ctl_fail("--file names the usage records, where no daemon can be asked");
 	(void)snprintf(path, CTL_PATH_MAX, "%s", reply->report->usage);
 	gp_admin_free_reply(reply);
@@ -405,7 +407,7 @@ find_file(const struct ctl *ctl, char path[CTL_PATH_MAX])
 }
 
 int
-ctl_usage_records(const struct ctl *ctl, int count, char **words)
+ctl_usage_records(const struct ctl *ctl, int count, char **argv)
 {
 	const char *since = "never", *by = "tenant", *file = NULL;
 	const struct ctl_option options[] = {
@@ -418,10 +420,10 @@ ctl_usage_records(const struct ctl *ctl, int count, char **words)
 	int64_t since_s;
 	int r;
 
-	if (ctl_take_options(options, COUNT(options), &count, words))
+	if (ctl_parse_options(options, COUNT(options), &count, argv))
 		return -1;
 	if (count)
-		return ctl_usage(
+		return ctl_usage_error(
 			"usage [--since 30d | DATE] [--by tenant | session] [--file FILE]");
 	if (!parse_since(since, &since_s))
 		return ctl_fail("--since %s: that is neither a time (30d, 12h) nor a day "

@@ -246,11 +246,11 @@ const char *
 ctl_similar_setting(const char *text)
 {
 	char word[CTL_VALUE_MAX];
-	struct gp_likely similar = { .word = word };
+	struct gp_suggestion similar = { .word = word };
 
 	(void)snprintf(word, sizeof(word), "%.*s", (int)strcspn(text, "="), text);
 	for (size_t i = 0; i < KEY_COUNT; i++)
-		gp_likely_try(&similar, keys[i].name);
+		gp_suggestion_consider(&similar, keys[i].name);
 	return similar.best;
 }
 

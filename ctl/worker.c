@@ -17,7 +17,7 @@ worker_list(const struct ctl *ctl)
 	Gpupool__AdminReply *reply;
 	struct ctl_table table;
 
-	if (ctl_ask_report(ctl, 0, &reply))
+	if (ctl_request_report(ctl, 0, &reply))
 		return -1;
 	ctl_table_init(&table, columns, COUNT(columns));
 	for (size_t i = 0; i < reply->report->n_workers; i++) {
@@ -49,17 +49,17 @@ worker_replace(const struct ctl *ctl, const char *pid, bool terminate)
 	retire.terminate = terminate;
 	request.body_case = GPUPOOL__ADMIN_REQUEST__BODY_RETIRE;
 	request.retire = &retire;
-	return ctl_order(ctl, &request, terminate ? CTL_FOREVER : CTL_PATIENCE_MS);
+	return ctl_request_status(ctl, &request, terminate ? CTL_NO_TIMEOUT : CTL_TIMEOUT_MS);
 }
 
 int
-ctl_worker(const struct ctl *ctl, int count, char **words)
+ctl_worker(const struct ctl *ctl, int count, char **argv)
 {
-	if (count == 1 && strcmp(words[0], "list") == 0)
+	if (count == 1 && strcmp(argv[0], "list") == 0)
 		return worker_list(ctl);
-	if (count == 2 && strcmp(words[0], "replace") == 0)
-		return worker_replace(ctl, words[1], false);
-	if (count == 3 && strcmp(words[0], "replace") == 0 && strcmp(words[2], "--terminate") == 0)
-		return worker_replace(ctl, words[1], true);
-	return ctl_unknown("worker", count, words, "worker list | replace PID [--terminate]");
+	if (count == 2 && strcmp(argv[0], "replace") == 0)
+		return worker_replace(ctl, argv[1], false);
+	if (count == 3 && strcmp(argv[0], "replace") == 0 && strcmp(argv[2], "--terminate") == 0)
+		return worker_replace(ctl, argv[1], true);
+	return ctl_unknown("worker", count, argv, "worker list | replace PID [--terminate]");
 }

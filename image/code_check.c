@@ -11,7 +11,7 @@
 
 /* *left: how many bytes may still be unpacked; few bytes may stand for very many. */
 static int
-check_entry(const struct gp_fatbin_entry *entry, struct gp_unpack_gate *gate, uint64_t *left)
+check_entry(const struct gp_fatbin_entry *entry, struct gp_unpack_limiter *gate, uint64_t *left)
 {
 	void *bytes;
 	size_t size;
@@ -23,14 +23,14 @@ check_entry(const struct gp_fatbin_entry *entry, struct gp_unpack_gate *gate, ui
 			       : 0;
 	if (entry->kind != GP_FATBIN_ELF)
 		return 0;
-	r = gp_fatbin_extract_gated(entry, *left, gate, &bytes, &size);
+	r = gp_fatbin_extract_limited(entry, *left, gate, &bytes, &size);
 	if (r == -EFBIG)
-		return gp_image_set_wrong("its code has more than %llu bytes once unpacked",
+		return gp_image_set_error("its code has more than %llu bytes once unpacked",
 					  (unsigned long long)GP_IMAGE_SIZE_MAX);
 	if (r == -EBADMSG)
-		return gp_image_set_wrong("its compressed code cannot be unpacked");
+		return gp_image_set_error("its compressed code cannot be unpacked");
 	if (r == -ENOEXEC)
-		return gp_image_set_wrong("its compressed code is not an ELF for a GPU");
+		return gp_image_set_error("its compressed code is not an ELF for a GPU");
 	if (r)
 		return r;
 	*left -= size;
@@ -40,7 +40,7 @@ check_entry(const struct gp_fatbin_entry *entry, struct gp_unpack_gate *gate, ui
 }
 
 static int
-check_fatbin(const void *bytes, size_t size, struct gp_unpack_gate *gate, uint64_t *left)
+check_fatbin(const void *bytes, size_t size, struct gp_unpack_limiter *gate, uint64_t *left)
 {
 	struct gp_fatbin_walk walk;
 	struct gp_fatbin_entry entry;
@@ -55,7 +55,7 @@ check_fatbin(const void *bytes, size_t size, struct gp_unpack_gate *gate, uint64
 }
 
 int
-gp_image_check_code(const struct gp_image *image, struct gp_unpack_gate *gate)
+gp_image_check_code(const struct gp_image *image, struct gp_unpack_limiter *gate)
 {
 	enum gp_image_kind kind = gp_image_type(image);
 	uint64_t left = GP_IMAGE_SIZE_MAX;
@@ -142,13 +142,13 @@ check_members(const uint8_t *bytes, size_t size)
 		unsigned long long length;
 
 		if (size - at < sizeof(header))
-			return gp_image_set_wrong("a library ends within a member's header");
+			return gp_image_set_error("a library ends within a member's header");
 		memcpy(&header, bytes + at, sizeof(header));
 		at += sizeof(header);
 		memcpy(digits, header.ar_size, sizeof(header.ar_size));
 		if (memcmp(header.ar_fmag, ARFMAG, sizeof(header.ar_fmag)) != 0 ||
 		    sscanf(digits, "%10llu", &length) != 1 || length > size - at)
-			return gp_image_set_wrong("a library's member is cut off");
+			return gp_image_set_error("a library's member is cut off");
 		if (is_cubin(bytes + at, length))
 			r = gp_elf_check(bytes + at, length);
 		at += length + length % 2;
@@ -156,7 +156,7 @@ check_members(const uint8_t *bytes, size_t size)
 	return r;
 }
 
-static const uint8_t fatbin_begin[] = { 0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0 };
+static const uint8_t fatbin_magic[] = { 0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0 };
 
 /* The next fatbin in the bytes from at to end, whose headers are known to be right; NULL: none. */
 static const uint8_t *
@@ -164,7 +164,7 @@ find_fatbin(const uint8_t *at, const uint8_t *end, size_t *size_p)
 {
 	uint64_t body;
 
-	at = memmem(at, (size_t)(end - at), fatbin_begin, sizeof(fatbin_begin));
+	at = memmem(at, (size_t)(end - at), fatbin_magic, sizeof(fatbin_magic));
 	if (!at)
 		return NULL;
 	memcpy(&body, at + 8, sizeof(body));
@@ -186,8 +186,8 @@ gp_code_driver_size(const void *bytes, size_t size, const struct gp_image_target
 }
 
 int
-gp_code_check_within(const void *bytes, size_t size, bool must_be_cubin,
-		     struct gp_unpack_gate *gate)
+gp_code_check_embedded(const void *bytes, size_t size, bool must_be_cubin,
+		       struct gp_unpack_limiter *gate)
 {
 	const uint8_t *at = bytes, *end = at + size;
 	uint64_t left = GP_IMAGE_SIZE_MAX;

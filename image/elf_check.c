@@ -15,18 +15,18 @@
 int
 gp_elf_refuse(uint64_t section, const char *what, uint64_t value)
 {
-	return gp_image_set_wrong("an ELF for a GPU, section %llu: %s %llu",
+	return gp_image_set_error("an ELF for a GPU, section %llu: %s %llu",
 				  (unsigned long long)section, what, (unsigned long long)value);
 }
 
 static int
 refuse_header(const char *what, uint64_t value)
 {
-	return gp_image_set_wrong("an ELF for a GPU: %s %llu", what, (unsigned long long)value);
+	return gp_image_set_error("an ELF for a GPU: %s %llu", what, (unsigned long long)value);
 }
 
 const char *
-gp_elf_section_name(const struct gp_elf *elf, const Elf64_Shdr *section)
+gp_elf_get_section_name(const struct gp_elf *elf, const Elf64_Shdr *section)
 {
 	return (const char *)elf->bytes + elf->names.sh_offset + section->sh_name;
 }
@@ -37,7 +37,7 @@ check_segments(const struct gp_elf *elf, const Elf64_Ehdr *header)
 	if (header->e_phnum == 0)
 		return 0;
 	if (header->e_phentsize != sizeof(Elf64_Phdr) ||
-	    !gp_elf_lies_within(elf, header->e_phoff, header->e_phnum * sizeof(Elf64_Phdr)))
+	    !gp_elf_is_within(elf, header->e_phoff, header->e_phnum * sizeof(Elf64_Phdr)))
 		return refuse_header("its program headers are not in there, but at",
 				     header->e_phoff);
 	for (unsigned int i = 0; i < header->e_phnum; i++) {
@@ -45,7 +45,7 @@ check_segments(const struct gp_elf *elf, const Elf64_Ehdr *header)
 
 		memcpy(&segment, elf->bytes + header->e_phoff + i * sizeof(segment),
 		       sizeof(segment));
-		if (!gp_elf_lies_within(elf, segment.p_offset, segment.p_filesz))
+		if (!gp_elf_is_within(elf, segment.p_offset, segment.p_filesz))
 			return refuse_header("a segment is not in there, but at", segment.p_offset);
 	}
 	return 0;
@@ -81,7 +81,7 @@ is_string_table(const struct gp_elf *elf, const Elf64_Shdr *table)
 }
 
 static int
-check_place(const struct gp_elf *elf, uint64_t number, const Elf64_Shdr *section)
+section_check_extent(const struct gp_elf *elf, uint64_t number, const Elf64_Shdr *section)
 {
 	if (section->sh_type == SHT_NULL)
 		return 0;
@@ -91,13 +91,13 @@ check_place(const struct gp_elf *elf, uint64_t number, const Elf64_Shdr *section
 		return section->sh_size > NOBITS_MAX
 			       ? gp_elf_refuse(number, "it is too large, with", section->sh_size)
 			       : 0;
-	if (!gp_elf_lies_within(elf, section->sh_offset, section->sh_size))
+	if (!gp_elf_is_within(elf, section->sh_offset, section->sh_size))
 		return gp_elf_refuse(number, "it is longer than the file, with", section->sh_size);
 	return 0;
 }
 
 static int
-check_section(const struct gp_elf *elf, uint64_t number, const Elf64_Shdr *section)
+section_check(const struct gp_elf *elf, uint64_t number, const Elf64_Shdr *section)
 {
 	if (section->sh_name >= elf->names.sh_size)
 		return gp_elf_refuse(number, "its name is not among those, but at",
@@ -121,7 +121,7 @@ struct extent {
 };
 
 static int
-by_begin(const void *a_pointer, const void *b_pointer)
+extent_compare(const void *a_pointer, const void *b_pointer)
 {
 	const struct extent *a = a_pointer, *b = b_pointer;
 
@@ -129,11 +129,11 @@ by_begin(const void *a_pointer, const void *b_pointer)
 }
 
 static int
-check_order(struct extent *extents, size_t count)
+extents_check_order(struct extent *extents, size_t count)
 {
 	uint64_t end = sizeof(Elf64_Ehdr);
 
-	qsort(extents, count, sizeof(*extents), by_begin);
+	qsort(extents, count, sizeof(*extents), extent_compare);
 	for (size_t i = 0; i < count; i++) {
 		if (extents[i].begin < end)
 			return gp_elf_refuse(extents[i].section, "it is where another one is, at",
@@ -145,9 +145,9 @@ check_order(struct extent *extents, size_t count)
 
 /* What code that is translated once more has of what the finished has, too, in the same bytes. */
 static bool
-is_shared(const struct gp_elf *elf, const Elf64_Shdr *section)
+section_is_shared(const struct gp_elf *elf, const Elf64_Shdr *section)
 {
-	return strncmp(gp_elf_section_name(elf, section), MERCURY, strlen(MERCURY)) == 0;
+	return strncmp(gp_elf_get_section_name(elf, section), MERCURY, strlen(MERCURY)) == 0;
 }
 
 /* That no two share bytes also bounds how much there is to read. */
@@ -161,14 +161,15 @@ check_overlaps(const struct gp_elf *elf)
 	if (!extents)
 		return -ENOMEM;
 	for (uint64_t i = 0; i < elf->section_count; i++) {
-		Elf64_Shdr section = gp_elf_section(elf, i);
+		Elf64_Shdr section = gp_elf_get_section(elf, i);
 
-		if (gp_elf_has_bytes(&section) && section.sh_size && !is_shared(elf, &section))
+		if (gp_elf_has_bytes(&section) && section.sh_size &&
+		    !section_is_shared(elf, &section))
 			extents[count++] =
 				(struct extent){ section.sh_offset,
 						 section.sh_offset + section.sh_size, i };
 	}
-	r = check_order(extents, count);
+	r = extents_check_order(extents, count);
 	free(extents);
 	return r;
 }
@@ -183,11 +184,11 @@ gp_elf_check(const uint8_t *bytes, size_t size)
 		r = refuse_header("the names of its sections have no end, with",
 				  check.elf.names.sh_size);
 	for (uint64_t i = 0; !r && i < check.elf.section_count; i++) {
-		Elf64_Shdr section = gp_elf_section(&check.elf, i);
+		Elf64_Shdr section = gp_elf_get_section(&check.elf, i);
 
-		r = check_place(&check.elf, i, &section);
+		r = section_check_extent(&check.elf, i, &section);
 		if (!r)
-			r = check_section(&check.elf, i, &section);
+			r = section_check(&check.elf, i, &section);
 	}
 	if (!r)
 		r = check_overlaps(&check.elf);

@@ -14,7 +14,7 @@
 #define GP_ELF_MACHINE_CUDA 190
 
 /* A cubin or a relocatable one; behind it may be other bytes.  Returns: 0; -EBADMSG, and
- * gp_image_wrong() says what is wrong; -ENOMEM. */
+ * gp_image_get_error() says what is wrong; -ENOMEM. */
 int gp_elf_check(const uint8_t *bytes, size_t size) __attribute__((warn_unused_result));
 
 /* What elf_check.c and elf_check_code.c share: an ELF whose table of sections is in order. */
@@ -32,6 +32,6 @@ int gp_elf_refuse(uint64_t section, const char *what, uint64_t value);
 int gp_elf_check_code(struct gp_elf_check *check) __attribute__((warn_unused_result));
 
 /* Of a section whose number and place are known to be right. */
-const char *gp_elf_section_name(const struct gp_elf *elf, const Elf64_Shdr *section);
+const char *gp_elf_get_section_name(const struct gp_elf *elf, const Elf64_Shdr *section);
 
 #endif /* GP_ELF_CHECK_H */

@@ -17,11 +17,11 @@
 #define CALL_SPECIAL 0xfffffff0u
 
 #define ATTRIBUTE_SIZE 4u
-#define STORED_BEHIND 4u
+#define ATTRIBUTE_SIZED 4u
 #define PARAM_CBANK 0x0au
 
 static Elf64_Sym
-symbol_at(const struct gp_elf_check *check, uint64_t index)
+symbol_get(const struct gp_elf_check *check, uint64_t index)
 {
 	Elf64_Sym symbol;
 
@@ -35,7 +35,7 @@ static int
 find_symbols(struct gp_elf_check *check)
 {
 	for (uint64_t i = 0; i < check->elf.section_count; i++) {
-		Elf64_Shdr section = gp_elf_section(&check->elf, i);
+		Elf64_Shdr section = gp_elf_get_section(&check->elf, i);
 
 		if (section.sh_type != SHT_SYMTAB)
 			continue;
@@ -45,7 +45,7 @@ find_symbols(struct gp_elf_check *check)
 		if (section.sh_entsize != sizeof(Elf64_Sym) || section.sh_size == 0)
 			return gp_elf_refuse(i, "a table of symbols has not the size",
 					     section.sh_size);
-		check->symbol_names = gp_elf_section(&check->elf, section.sh_link);
+		check->symbol_names = gp_elf_get_section(&check->elf, section.sh_link);
 		if (check->symbol_names.sh_type != SHT_STRTAB)
 			return gp_elf_refuse(i, "the names of symbols are not in section",
 					     section.sh_link);
@@ -60,7 +60,7 @@ find_symbols(struct gp_elf_check *check)
 static int
 check_defined(const struct gp_elf_check *check, const Elf64_Sym *symbol, uint64_t index)
 {
-	Elf64_Shdr section = gp_elf_section(&check->elf, symbol->st_shndx);
+	Elf64_Shdr section = gp_elf_get_section(&check->elf, symbol->st_shndx);
 	unsigned int type = ELF64_ST_TYPE(symbol->st_info);
 
 	if (type != STT_SECTION &&
@@ -73,7 +73,7 @@ static int
 check_symbols(const struct gp_elf_check *check)
 {
 	for (uint64_t i = 0; i < check->symbol_count; i++) {
-		Elf64_Sym symbol = symbol_at(check, i);
+		Elf64_Sym symbol = symbol_get(check, i);
 		int r = 0;
 
 		if (symbol.st_name >= check->symbol_names.sh_size)
@@ -110,7 +110,7 @@ check_relocations(const struct gp_elf_check *check, uint64_t number, const Elf64
 		return gp_elf_refuse(number, "its symbols are not in section", section->sh_link);
 	if (section->sh_info == 0 || section->sh_info >= check->elf.section_count)
 		return gp_elf_refuse(number, "it relocates no section, but", section->sh_info);
-	target = gp_elf_section(&check->elf, section->sh_info);
+	target = gp_elf_get_section(&check->elf, section->sh_info);
 	for (uint64_t i = 0; i < section->sh_size / each; i++, at += each) {
 		Elf64_Rel relocation;
 
@@ -125,7 +125,7 @@ check_relocations(const struct gp_elf_check *check, uint64_t number, const Elf64
 
 /* The parameters of a kernel: u32 symbol of a constant bank, u16 offset, u16 size. */
 static bool
-is_bank(const struct gp_elf_check *check, const uint8_t *value, size_t size)
+bank_is_valid(const struct gp_elf_check *check, const uint8_t *value, size_t size)
 {
 	uint32_t index;
 	uint16_t place[2];
@@ -137,10 +137,10 @@ is_bank(const struct gp_elf_check *check, const uint8_t *value, size_t size)
 	memcpy(place, value + 4, sizeof(place));
 	if (index >= check->symbol_count)
 		return false;
-	symbol = symbol_at(check, index);
+	symbol = symbol_get(check, index);
 	return symbol.st_shndx == SHN_UNDEF || symbol.st_shndx >= check->elf.section_count ||
 	       (uint64_t)place[0] + place[1] <=
-		       gp_elf_section(&check->elf, symbol.st_shndx).sh_size;
+		       gp_elf_get_section(&check->elf, symbol.st_shndx).sh_size;
 }
 
 static int
@@ -163,15 +163,15 @@ check_attributes(const struct gp_elf_check *check, uint64_t number, const Elf64_
 	while (at < end) {
 		size_t behind, left = (size_t)(end - at);
 
-		if (left < ATTRIBUTE_SIZE || at[0] < 1 || at[0] > STORED_BEHIND)
+		if (left < ATTRIBUTE_SIZE || at[0] < 1 || at[0] > ATTRIBUTE_SIZED)
 			return gp_elf_refuse(number, "no attribute begins at",
 					     (uint64_t)(at - begin));
-		behind = at[0] == STORED_BEHIND ? at[2] | at[3] << 8 : 0;
+		behind = at[0] == ATTRIBUTE_SIZED ? at[2] | at[3] << 8 : 0;
 		if (behind > left - ATTRIBUTE_SIZE)
 			return gp_elf_refuse(number, "an attribute is cut off, that at",
 					     (uint64_t)(at - begin));
-		if (at[0] == STORED_BEHIND && at[1] == PARAM_CBANK &&
-		    !is_bank(check, at + ATTRIBUTE_SIZE, behind))
+		if (at[0] == ATTRIBUTE_SIZED && at[1] == PARAM_CBANK &&
+		    !bank_is_valid(check, at + ATTRIBUTE_SIZE, behind))
 			return gp_elf_refuse(number, "parameters have no place, those at",
 					     (uint64_t)(at - begin));
 		at += ATTRIBUTE_SIZE + behind;
@@ -250,7 +250,7 @@ static const struct form {
 
 /* By its name or, where that says nothing, by its type. */
 static const struct form *
-form_of(const char *name, uint32_t type)
+section_get_form(const char *name, uint32_t type)
 {
 	const size_t count = sizeof(forms) / sizeof(forms[0]);
 
@@ -266,10 +266,10 @@ form_of(const char *name, uint32_t type)
 }
 
 static int
-check_section(const struct gp_elf_check *check, uint64_t number, const Elf64_Shdr *section)
+section_check(const struct gp_elf_check *check, uint64_t number, const Elf64_Shdr *section)
 {
 	const struct form *form =
-		form_of(gp_elf_section_name(&check->elf, section), section->sh_type);
+		section_get_form(gp_elf_get_section_name(&check->elf, section), section->sh_type);
 
 	if (!form)
 		return 0;
@@ -287,9 +287,9 @@ gp_elf_check_code(struct gp_elf_check *check)
 	if (!r)
 		r = check_symbols(check);
 	for (uint64_t i = 1; !r && i < check->elf.section_count; i++) {
-		Elf64_Shdr section = gp_elf_section(&check->elf, i);
+		Elf64_Shdr section = gp_elf_get_section(&check->elf, i);
 
-		r = check_section(check, i, &section);
+		r = section_check(check, i, &section);
 	}
 	return r;
 }

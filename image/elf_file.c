@@ -26,13 +26,13 @@ gp_elf_has_bytes(const Elf64_Shdr *section)
 }
 
 bool
-gp_elf_lies_within(const struct gp_elf *elf, uint64_t offset, uint64_t size)
+gp_elf_is_within(const struct gp_elf *elf, uint64_t offset, uint64_t size)
 {
 	return offset <= elf->size && size <= elf->size - offset;
 }
 
 Elf64_Shdr
-gp_elf_section(const struct gp_elf *elf, uint64_t index)
+gp_elf_get_section(const struct gp_elf *elf, uint64_t index)
 {
 	Elf64_Shdr section;
 
@@ -54,21 +54,22 @@ gp_elf_open(struct gp_elf *elf, const uint8_t *bytes, size_t size)
 	if (memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
 	    header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB ||
 	    header.e_shentsize != sizeof(Elf64_Shdr) ||
-	    !gp_elf_lies_within(elf, elf->sections, sizeof(Elf64_Shdr)))
+	    !gp_elf_is_within(elf, elf->sections, sizeof(Elf64_Shdr)))
 		return false;
 	if (elf->section_count == 0)
-		elf->section_count = gp_elf_section(elf, 0).sh_size;
-	names = header.e_shstrndx == SHN_XINDEX ? gp_elf_section(elf, 0).sh_link
+		elf->section_count = gp_elf_get_section(elf, 0).sh_size;
+	names = header.e_shstrndx == SHN_XINDEX ? gp_elf_get_section(elf, 0).sh_link
 						: header.e_shstrndx;
 	if (elf->section_count > (size - elf->sections) / sizeof(Elf64_Shdr) ||
 	    names >= elf->section_count)
 		return false;
-	elf->names = gp_elf_section(elf, names);
-	return gp_elf_lies_within(elf, elf->names.sh_offset, elf->names.sh_size);
+	elf->names = gp_elf_get_section(elf, names);
+	return gp_elf_is_within(elf, elf->names.sh_offset, elf->names.sh_size);
 }
 
 const char *
-gp_elf_text(const struct gp_elf *elf, const Elf64_Shdr *table, uint32_t offset, size_t *length_p)
+gp_elf_get_string(const struct gp_elf *elf, const Elf64_Shdr *table, uint32_t offset,
+		  size_t *length_p)
 {
 	const char *name = (const char *)elf->bytes + table->sh_offset + offset;
 	size_t room, length;

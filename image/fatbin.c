@@ -21,7 +21,7 @@
 #define WINDOW_LOG_MAX 31
 
 static uint16_t
-rd16(const uint8_t *p)
+read_u16(const uint8_t *p)
 {
 	uint16_t v;
 
@@ -44,7 +44,7 @@ gp_fatbin_walk(struct gp_fatbin_walk *walk, const void *fatbin, size_t size)
 		return r;
 	if (exact != size)
 		return -EBADMSG;
-	walk->next = p + rd16(p + 6);
+	walk->next = p + read_u16(p + 6);
 	walk->end = p + size;
 	return 0;
 }
@@ -57,7 +57,7 @@ gp_fatbin_next(struct gp_fatbin_walk *walk, struct gp_fatbin_entry *entry_p)
 
 	if (left == 0)
 		return GP_IMAGE_E_END;
-	r = gp_fatbin_entry_read(walk->next, left, entry_p);
+	r = gp_fatbin_entry_parse(walk->next, left, entry_p);
 	if (!r)
 		walk->next += entry_p->size;
 	return r;
@@ -76,23 +76,23 @@ gp_fatbin_check(const void *fatbin, size_t size)
 }
 
 int
-gp_fatbin_check_within(const void *bytes, size_t size, bool begins)
+gp_fatbin_check_embedded(const void *bytes, size_t size, bool begins)
 {
 	static const uint8_t begin[] = { 0x50, 0xed, 0x55, 0xba, 1, 0, FATBIN_HEADER_SIZE, 0 };
 	const uint8_t *at = bytes, *end = at + size;
 	int r = 0;
 
 	if (begins && (size < sizeof(begin) || memcmp(bytes, begin, sizeof(begin)) != 0))
-		return gp_image_set_wrong("it does not begin as a fatbin");
+		return gp_image_set_error("it does not begin as a fatbin");
 	while (!r && (at = memmem(at, (size_t)(end - at), begin, sizeof(begin)))) {
 		size_t left = (size_t)(end - at);
 		uint64_t body;
 
 		if (left < FATBIN_HEADER_SIZE)
-			return gp_image_set_wrong("it ends within a fatbin's header");
+			return gp_image_set_error("it ends within a fatbin's header");
 		memcpy(&body, at + 8, sizeof(body));
 		if (body > left - FATBIN_HEADER_SIZE)
-			return gp_image_set_wrong("a fatbin of %llu bytes is cut off",
+			return gp_image_set_error("a fatbin of %llu bytes is cut off",
 						  (unsigned long long)body);
 		r = gp_fatbin_check(at, FATBIN_HEADER_SIZE + body);
 		at += FATBIN_HEADER_SIZE + body;
@@ -101,14 +101,14 @@ gp_fatbin_check_within(const void *bytes, size_t size, bool begins)
 }
 
 static int
-check_stop(const struct gp_unpack_gate *gate)
+stop_check(const struct gp_unpack_limiter *gate)
 {
 	return gate->stop && atomic_load(gate->stop) ? -ECANCELED : 0;
 }
 
 /* Checks the first bytes, of which size are unpacked. */
 static int
-check_begin(const struct gp_fatbin_entry *entry, const uint8_t *bytes, size_t size)
+elf_header_check(const struct gp_fatbin_entry *entry, const uint8_t *bytes, size_t size)
 {
 	Elf64_Ehdr header;
 
@@ -139,7 +139,8 @@ create_zstd(void)
 }
 
 static int
-unpack_zstd(const struct gp_fatbin_entry *entry, uint8_t *bytes, const struct gp_unpack_gate *gate)
+unpack_zstd(const struct gp_fatbin_entry *entry, uint8_t *bytes,
+	    const struct gp_unpack_limiter *gate)
 {
 	ZSTD_DCtx *context = create_zstd();
 	ZSTD_outBuffer out = { bytes, entry->raw_size, 0 };
@@ -155,20 +156,21 @@ unpack_zstd(const struct gp_fatbin_entry *entry, uint8_t *bytes, const struct gp
 		if (ZSTD_isError(left))
 			r = -EBADMSG;
 		else if (!is_checked && out.pos >= sizeof(Elf64_Ehdr)) {
-			r = check_begin(entry, bytes, out.pos);
+			r = elf_header_check(entry, bytes, out.pos);
 			is_checked = true;
 		}
 		if (!r)
-			r = check_stop(gate);
+			r = stop_check(gate);
 	}
 	if (!r && (left || out.pos != entry->raw_size))
 		r = -EBADMSG;
 	ZSTD_freeDCtx(context);
-	return r ? r : check_begin(entry, bytes, out.pos);
+	return r ? r : elf_header_check(entry, bytes, out.pos);
 }
 
 static int
-unpack_lz4(const struct gp_fatbin_entry *entry, uint8_t *bytes, const struct gp_unpack_gate *gate)
+unpack_lz4(const struct gp_fatbin_entry *entry, uint8_t *bytes,
+	   const struct gp_unpack_limiter *gate)
 {
 	const char *from = (const char *)entry->payload;
 	const int begin = (int)sizeof(Elf64_Ehdr);
@@ -179,17 +181,18 @@ unpack_lz4(const struct gp_fatbin_entry *entry, uint8_t *bytes, const struct gp_
 
 	if (got < 0)
 		return -EBADMSG;
-	r = check_begin(entry, bytes, (size_t)got);
+	r = elf_header_check(entry, bytes, (size_t)got);
 	if (!r)
-		r = check_stop(gate);
+		r = stop_check(gate);
 	if (r)
 		return r;
 	got = LZ4_decompress_safe(from, (char *)bytes, size, capacity);
-	return got != capacity ? -EBADMSG : check_stop(gate);
+	return got != capacity ? -EBADMSG : stop_check(gate);
 }
 
 static int
-unpack(const struct gp_fatbin_entry *entry, uint8_t *bytes, const struct gp_unpack_gate *gate)
+payload_unpack(const struct gp_fatbin_entry *entry, uint8_t *bytes,
+	       const struct gp_unpack_limiter *gate)
 {
 	size_t n;
 
@@ -212,15 +215,15 @@ unpack(const struct gp_fatbin_entry *entry, uint8_t *bytes, const struct gp_unpa
 }
 
 static int
-extract(const struct gp_fatbin_entry *entry, const struct gp_unpack_gate *gate, void **bytes_p,
-	size_t *size_p)
+payload_extract(const struct gp_fatbin_entry *entry, const struct gp_unpack_limiter *gate,
+		void **bytes_p, size_t *size_p)
 {
 	uint8_t *bytes = malloc(entry->raw_size + 1);
 	int r;
 
 	if (!bytes)
 		return -ENOMEM;
-	r = unpack(entry, bytes, gate);
+	r = payload_unpack(entry, bytes, gate);
 	if (r) {
 		free(bytes);
 		return r;
@@ -232,8 +235,8 @@ extract(const struct gp_fatbin_entry *entry, const struct gp_unpack_gate *gate, 
 }
 
 int
-gp_fatbin_extract_gated(const struct gp_fatbin_entry *entry, size_t limit,
-			struct gp_unpack_gate *gate, void **bytes_p, size_t *size_p)
+gp_fatbin_extract_limited(const struct gp_fatbin_entry *entry, size_t limit,
+			  struct gp_unpack_limiter *gate, void **bytes_p, size_t *size_p)
 {
 	int r;
 
@@ -244,14 +247,14 @@ gp_fatbin_extract_gated(const struct gp_fatbin_entry *entry, size_t limit,
 	r = gate ? gate->enter(gate, entry->raw_size) : 0;
 	if (r)
 		return r;
-	r = extract(entry, gate, bytes_p, size_p);
+	r = payload_extract(entry, gate, bytes_p, size_p);
 	if (r && gate)
 		gate->leave(gate, entry->raw_size);
 	return r;
 }
 
 void
-gp_fatbin_release(struct gp_unpack_gate *gate, void *bytes, size_t size)
+gp_fatbin_release(struct gp_unpack_limiter *gate, void *bytes, size_t size)
 {
 	free(bytes);
 	if (gate)
@@ -261,13 +264,13 @@ gp_fatbin_release(struct gp_unpack_gate *gate, void *bytes, size_t size)
 int
 gp_fatbin_extract(const struct gp_fatbin_entry *entry, size_t limit, void **bytes_p, size_t *size_p)
 {
-	return gp_fatbin_extract_gated(entry, limit, NULL, bytes_p, size_p);
+	return gp_fatbin_extract_limited(entry, limit, NULL, bytes_p, size_p);
 }
 
 /* Which compute capabilities may use an entry that was made for entry->sm. */
 static bool
-arch_fits(const struct gp_fatbin_entry *entry, const struct gp_image_target *target,
-	  bool any_later_major)
+entry_fits_arch(const struct gp_fatbin_entry *entry, const struct gp_image_target *target,
+		bool any_later_major)
 {
 	unsigned int major = entry->sm / 10, minor = entry->sm % 10;
 
@@ -283,7 +286,7 @@ gp_fatbin_usable(const struct gp_fatbin_entry *entry, const struct gp_image_targ
 {
 	if (target->software)
 		return entry->kind == GP_FATBIN_PTX;
-	return arch_fits(entry, target, entry->kind == GP_FATBIN_PTX);
+	return entry_fits_arch(entry, target, entry->kind == GP_FATBIN_PTX);
 }
 
 static bool
@@ -347,7 +350,7 @@ gp_fatbin_best_ptx(struct gp_image_blob fatbin, const struct gp_image_target *ta
 
 /* Of PTX: every one of the best version, and for a GPU the arch-specific ones that fit it. */
 static bool
-worth_keeping(const struct gp_fatbin_entry *entry, const struct gp_fatbin_entry *best,
+entry_is_kept(const struct gp_fatbin_entry *entry, const struct gp_fatbin_entry *best,
 	      const struct gp_image_target *target)
 {
 	if (!gp_fatbin_usable(entry, target))
@@ -360,7 +363,7 @@ worth_keeping(const struct gp_fatbin_entry *entry, const struct gp_fatbin_entry 
 }
 
 static uint8_t *
-append(uint8_t *out, const struct gp_fatbin_entry *entry)
+entry_append(uint8_t *out, const struct gp_fatbin_entry *entry)
 {
 	memcpy(out, entry->start, entry->size);
 	return out + entry->size;
@@ -382,8 +385,8 @@ gp_fatbin_filter(struct gp_image_blob fatbin, const struct gp_image_target *targ
 	if (r)
 		return r;
 	while (!(r = gp_fatbin_next(&walk, &entry))) {
-		if (worth_keeping(&entry, &best, target))
-			end = append(end, &entry);
+		if (entry_is_kept(&entry, &best, target))
+			end = entry_append(end, &entry);
 		if (!smallest.start || entry.size < smallest.size)
 			smallest = entry;
 	}
@@ -391,7 +394,7 @@ gp_fatbin_filter(struct gp_image_blob fatbin, const struct gp_image_target *targ
 		return r;
 	*usable_p = end > start;
 	if (end == start && smallest.start)
-		end = append(end, &smallest);
+		end = entry_append(end, &smallest);
 	body = (uint64_t)(end - start);
 	memcpy(out, fatbin.data, FATBIN_HEADER_SIZE);
 	memcpy(out + 8, &body, sizeof(body));

@@ -80,12 +80,12 @@ struct gp_fatbin_entry {
  * Limits the unpacking of compressed code: few bytes can announce very many.  Its owner embeds it.
  * Threads: one at a time for each gate.
  */
-struct gp_unpack_gate {
+struct gp_unpack_limiter {
 	/* Before size bytes are unpacked.  Returns 0; -EDQUOT: the session may not have them;
 	 * -ECANCELED.  After an error leave() is not called. */
-	int (*enter)(struct gp_unpack_gate *gate, uint64_t size);
+	int (*enter)(struct gp_unpack_limiter *gate, uint64_t size);
 	/* After the unpacked bytes were freed. */
-	void (*leave)(struct gp_unpack_gate *gate, uint64_t size);
+	void (*leave)(struct gp_unpack_limiter *gate, uint64_t size);
 	/* While true, unpacking fails with -ECANCELED; or NULL. */
 	const _Atomic bool *stop;
 };
@@ -112,7 +112,7 @@ int gp_image_open(const void *bytes, size_t size, struct gp_image **image_p)
 
 /* What has just been refused here with -EBADMSG in this thread, as the end of a sentence; valid
  * until the next image is looked at. */
-const char *gp_image_wrong(void);
+const char *gp_image_get_error(void);
 
 void gp_image_destroy(struct gp_image *image);
 
@@ -147,7 +147,7 @@ int gp_fatbin_check(const void *fatbin, size_t size) __attribute__((warn_unused_
 
 /* The same of each fatbin in bytes that hold others, too, as an object or a library.  begins: they
  * must begin with one. */
-int gp_fatbin_check_within(const void *bytes, size_t size, bool begins)
+int gp_fatbin_check_embedded(const void *bytes, size_t size, bool begins)
 	__attribute__((warn_unused_result));
 
 /* The plain payload with a NUL behind it (not counted); the caller frees it. */
@@ -157,10 +157,10 @@ int gp_fatbin_extract(const struct gp_fatbin_entry *entry, size_t limit, void **
 /* The same of a compressed entry through a gate (NULL: there is none).  gp_fatbin_release() frees
  * the bytes.  Returns also: -ENOEXEC: an entry of machine code does not begin as an ELF for a GPU,
  * which is found before the rest is unpacked; -EDQUOT; -ECANCELED. */
-int gp_fatbin_extract_gated(const struct gp_fatbin_entry *entry, size_t limit,
-			    struct gp_unpack_gate *gate, void **bytes_p, size_t *size_p)
+int gp_fatbin_extract_limited(const struct gp_fatbin_entry *entry, size_t limit,
+			      struct gp_unpack_limiter *gate, void **bytes_p, size_t *size_p)
 	__attribute__((warn_unused_result));
-void gp_fatbin_release(struct gp_unpack_gate *gate, void *bytes, size_t size);
+void gp_fatbin_release(struct gp_unpack_limiter *gate, void *bytes, size_t size);
 
 /* Whether the device can use the entry, looked at alone. */
 bool gp_fatbin_usable(const struct gp_fatbin_entry *entry, const struct gp_image_target *target);

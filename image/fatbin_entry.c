@@ -14,9 +14,9 @@
 
 #define VERSION 0x0101u
 #define ATTRIBUTE_SIZE 4u
-#define ATTRIBUTE_STORED_BEHIND 4u
+#define ATTRIBUTE_SIZED 4u
 
-struct header {
+struct entry_header {
 	uint16_t kind;
 	uint16_t version;
 	uint32_t size;
@@ -26,7 +26,7 @@ struct header {
 	uint16_t minor;
 	uint16_t major;
 	uint32_t sm;
-	struct place {
+	struct extent {
 		uint32_t offset;
 		uint32_t length;
 	} name;
@@ -35,29 +35,29 @@ struct header {
 	uint64_t raw_size;
 };
 
-_Static_assert(sizeof(struct header) == 64, "as it stands in files");
+_Static_assert(sizeof(struct entry_header) == 64, "as it stands in files");
 
-static _Thread_local char wrong[160];
+static _Thread_local char error_text[160];
 
 const char *
-gp_image_wrong(void)
+gp_image_get_error(void)
 {
-	return wrong;
+	return error_text;
 }
 
 int
-gp_image_set_wrong(const char *format, ...)
+gp_image_set_error(const char *format, ...)
 {
 	va_list args;
 
 	va_start(args, format);
-	(void)vsnprintf(wrong, sizeof(wrong), format, args);
+	(void)vsnprintf(error_text, sizeof(error_text), format, args);
 	va_end(args);
 	return -EBADMSG;
 }
 
 static const char *
-kind_name(unsigned int kind)
+kind_get_name(unsigned int kind)
 {
 	switch (kind) {
 	case GP_FATBIN_PTX:
@@ -72,47 +72,48 @@ kind_name(unsigned int kind)
 }
 
 static int
-refuse(const struct header *header, const char *what, uint64_t value)
+entry_refuse(const struct entry_header *entry_header, const char *what, uint64_t value)
 {
-	return gp_image_set_wrong("an entry of a fatbin, %s for sm_%u with a header of %u bytes: "
+	return gp_image_set_error("an entry of a fatbin, %s for sm_%u with a header of %u bytes: "
 				  "%s %llu",
-				  kind_name(header->kind), header->sm, header->size, what,
-				  (unsigned long long)value);
+				  kind_get_name(entry_header->kind), entry_header->sm,
+				  entry_header->size, what, (unsigned long long)value);
 }
 
 /* Behind the fixed part, with its NUL. */
 static bool
-lies_within(const uint8_t *bytes, const struct header *header, struct place place)
+extent_is_valid(const uint8_t *bytes, const struct entry_header *entry_header, struct extent extent)
 {
-	return place.offset >= sizeof(*header) && place.offset < header->size &&
-	       place.length < header->size - place.offset &&
-	       bytes[place.offset + place.length] == '\0';
+	return extent.offset >= sizeof(*entry_header) && extent.offset < entry_header->size &&
+	       extent.length < entry_header->size - extent.offset &&
+	       bytes[extent.offset + extent.length] == '\0';
 }
 
 static bool
-is_nowhere(struct place place)
+extent_is_empty(struct extent extent)
 {
-	return place.offset == 0 && place.length == 0;
+	return extent.offset == 0 && extent.length == 0;
 }
 
 static int
-read_name(const uint8_t *bytes, const struct header *header, struct gp_fatbin_entry *entry)
+name_parse(const uint8_t *bytes, const struct entry_header *entry_header,
+	   struct gp_fatbin_entry *entry)
 {
-	if (is_nowhere(header->name))
+	if (extent_is_empty(entry_header->name))
 		return 0;
-	if (!lies_within(bytes, header, header->name))
-		return refuse(header, "the name of its source is not in there, but at",
-			      header->name.offset);
-	if (header->name.length == 0)
+	if (!extent_is_valid(bytes, entry_header, entry_header->name))
+		return entry_refuse(entry_header, "the name of its source is not in there, but at",
+				    entry_header->name.offset);
+	if (entry_header->name.length == 0)
 		return 0;
-	entry->name = (const char *)bytes + header->name.offset;
-	entry->name_size = header->name.length;
+	entry->name = (const char *)bytes + entry_header->name.offset;
+	entry->name_size = entry_header->name.length;
 	return 0;
 }
 
 /* Another form than 0 is known of one length only, and not how to read it. */
 static bool
-are_attributes(const uint8_t *bytes, size_t size)
+attributes_are_valid(const uint8_t *bytes, size_t size)
 {
 	size_t at = 1;
 
@@ -121,11 +122,9 @@ are_attributes(const uint8_t *bytes, size_t size)
 	while (at < size) {
 		size_t behind;
 
-		if (size - at < ATTRIBUTE_SIZE || bytes[at] < 1 ||
-		    bytes[at] > ATTRIBUTE_STORED_BEHIND)
+		if (size - at < ATTRIBUTE_SIZE || bytes[at] < 1 || bytes[at] > ATTRIBUTE_SIZED)
 			return false;
-		behind = bytes[at] == ATTRIBUTE_STORED_BEHIND ? bytes[at + 2] | bytes[at + 3] << 8
-							      : 0;
+		behind = bytes[at] == ATTRIBUTE_SIZED ? bytes[at + 2] | bytes[at + 3] << 8 : 0;
 		at += ATTRIBUTE_SIZE;
 		if (behind > size - at)
 			return false;
@@ -136,93 +135,104 @@ are_attributes(const uint8_t *bytes, size_t size)
 
 /* A list of attributes, of whose length the byte before it is no part. */
 static bool
-is_list(const uint8_t *bytes, const struct header *header, struct place place)
+extent_is_attributes(const uint8_t *bytes, const struct entry_header *entry_header,
+		     struct extent extent)
 {
-	return place.offset >= sizeof(*header) && place.offset < header->size &&
-	       place.length < header->size && bytes[place.offset] == 0;
+	return extent.offset >= sizeof(*entry_header) && extent.offset < entry_header->size &&
+	       extent.length < entry_header->size && bytes[extent.offset] == 0;
 }
 
 static int
-check_options(const uint8_t *bytes, const struct header *header)
+options_check(const uint8_t *bytes, const struct entry_header *entry_header)
 {
-	struct place place, all;
+	struct extent extent, all;
 
-	if (header->options == 0 && header->kind != GP_FATBIN_PTX)
+	if (entry_header->options == 0 && entry_header->kind != GP_FATBIN_PTX)
 		return 0;
-	if (header->options < sizeof(*header) || header->options > header->size - sizeof(place))
-		return refuse(header, "where its options are is not said in there, but at",
-			      header->options);
-	memcpy(&place, bytes + header->options, sizeof(place));
-	if (is_nowhere(place))
+	if (entry_header->options < sizeof(*entry_header) ||
+	    entry_header->options > entry_header->size - sizeof(extent))
+		return entry_refuse(entry_header,
+				    "where its options are is not said in there, but at",
+				    entry_header->options);
+	memcpy(&extent, bytes + entry_header->options, sizeof(extent));
+	if (extent_is_empty(extent))
 		return 0;
-	all = place;
-	if (header->kind == GP_FATBIN_ELF && is_list(bytes, header, place))
+	all = extent;
+	if (entry_header->kind == GP_FATBIN_ELF &&
+	    extent_is_attributes(bytes, entry_header, extent))
 		all.length++;
-	if (!lies_within(bytes, header, all))
-		return refuse(header, "its options are not in there, but at", place.offset);
-	if (header->kind == GP_FATBIN_ELF &&
-	    !are_attributes(bytes + place.offset, (size_t)place.length + 1))
-		return refuse(header, "its attributes do not end where they should, at",
-			      place.offset + place.length);
+	if (!extent_is_valid(bytes, entry_header, all))
+		return entry_refuse(entry_header, "its options are not in there, but at",
+				    extent.offset);
+	if (entry_header->kind == GP_FATBIN_ELF &&
+	    !attributes_are_valid(bytes + extent.offset, (size_t)extent.length + 1))
+		return entry_refuse(entry_header, "its attributes do not end where they should, at",
+				    extent.offset + extent.length);
 	return 0;
 }
 
 static int
-read_sizes(const struct header *header, struct gp_fatbin_entry *entry)
+sizes_parse(const struct entry_header *entry_header, struct gp_fatbin_entry *entry)
 {
-	uint64_t packed = header->flags & (GP_FATBIN_LZ4 | GP_FATBIN_ZSTD);
-	uint64_t raw_max = packed ? GP_IMAGE_SIZE_MAX : header->payload_size;
+	uint64_t packed = entry_header->flags & (GP_FATBIN_LZ4 | GP_FATBIN_ZSTD);
+	uint64_t raw_max = packed ? GP_IMAGE_SIZE_MAX : entry_header->payload_size;
 
 	if (packed == (GP_FATBIN_LZ4 | GP_FATBIN_ZSTD))
-		return refuse(header, "it is compressed in two ways, flags", header->flags);
-	if (header->compressed_size > header->payload_size ||
-	    (packed && header->compressed_size == 0))
-		return refuse(header, "its compressed code has not the size that it says,",
-			      header->compressed_size);
-	if (header->raw_size > raw_max || (packed && header->raw_size == 0))
-		return refuse(header, "its code has not the size that it says,", header->raw_size);
-	entry->stored_size = packed ? header->compressed_size : header->payload_size;
-	entry->raw_size = packed ? header->raw_size : header->payload_size;
+		return entry_refuse(entry_header, "it is compressed in two ways, flags",
+				    entry_header->flags);
+	if (entry_header->compressed_size > entry_header->payload_size ||
+	    (packed && entry_header->compressed_size == 0))
+		return entry_refuse(entry_header,
+				    "its compressed code has not the size that it says,",
+				    entry_header->compressed_size);
+	if (entry_header->raw_size > raw_max || (packed && entry_header->raw_size == 0))
+		return entry_refuse(entry_header, "its code has not the size that it says,",
+				    entry_header->raw_size);
+	entry->stored_size = packed ? entry_header->compressed_size : entry_header->payload_size;
+	entry->raw_size = packed ? entry_header->raw_size : entry_header->payload_size;
 	return 0;
 }
 
 static int
-check_extent(const struct header *header, size_t left)
+header_check(const struct entry_header *entry_header, size_t left)
 {
-	if (header->version != VERSION)
-		return refuse(header, "it is of an unknown version,", header->version);
-	if (header->size < sizeof(*header) || header->size % 8 || header->size > left)
-		return refuse(header, "that size cannot be; bytes left:", left);
-	if (header->payload_size % 8 || header->payload_size > left - header->size)
-		return refuse(header, "its code is longer than the fatbin, with",
-			      header->payload_size);
+	if (entry_header->version != VERSION)
+		return entry_refuse(entry_header, "it is of an unknown version,",
+				    entry_header->version);
+	if (entry_header->size < sizeof(*entry_header) || entry_header->size % 8 ||
+	    entry_header->size > left)
+		return entry_refuse(entry_header, "that size cannot be; bytes left:", left);
+	if (entry_header->payload_size % 8 ||
+	    entry_header->payload_size > left - entry_header->size)
+		return entry_refuse(entry_header, "its code is longer than the fatbin, with",
+				    entry_header->payload_size);
 	return 0;
 }
 
 int
-gp_fatbin_entry_read(const uint8_t *bytes, size_t left, struct gp_fatbin_entry *entry_p)
+gp_fatbin_entry_parse(const uint8_t *bytes, size_t left, struct gp_fatbin_entry *entry_p)
 {
 	struct gp_fatbin_entry entry = { .start = bytes };
-	struct header header;
+	struct entry_header entry_header;
 	int r;
 
-	if (left < sizeof(header))
-		return gp_image_set_wrong("%zu bytes behind a fatbin's last entry", left);
-	memcpy(&header, bytes, sizeof(header));
-	r = check_extent(&header, left);
+	if (left < sizeof(entry_header))
+		return gp_image_set_error("%zu bytes behind a fatbin's last entry", left);
+	memcpy(&entry_header, bytes, sizeof(entry_header));
+	r = header_check(&entry_header, left);
 	if (!r)
-		r = read_name(bytes, &header, &entry);
+		r = name_parse(bytes, &entry_header, &entry);
 	if (!r)
-		r = check_options(bytes, &header);
+		r = options_check(bytes, &entry_header);
 	if (!r)
-		r = read_sizes(&header, &entry);
+		r = sizes_parse(&entry_header, &entry);
 	if (r)
 		return r;
-	entry.kind = header.kind;
-	entry.sm = header.sm;
-	entry.flags = header.flags;
-	entry.payload = bytes + header.size;
-	entry.size = header.size + header.payload_size;
+	entry.kind = entry_header.kind;
+	entry.sm = entry_header.sm;
+	entry.flags = entry_header.flags;
+	entry.payload = bytes + entry_header.size;
+	entry.size = entry_header.size + entry_header.payload_size;
 	*entry_p = entry;
 	return 0;
 }

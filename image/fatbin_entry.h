@@ -9,12 +9,12 @@
 
 #include "image/fatbin.h"
 
-/* The entry at bytes, of which left are there.  Returns: 0; -EBADMSG, and gp_image_wrong() says
+/* The entry at bytes, of which left are there.  Returns: 0; -EBADMSG, and gp_image_get_error() says
  * what is wrong. */
-int gp_fatbin_entry_read(const uint8_t *bytes, size_t left, struct gp_fatbin_entry *entry_p)
+int gp_fatbin_entry_parse(const uint8_t *bytes, size_t left, struct gp_fatbin_entry *entry_p)
 	__attribute__((warn_unused_result));
 
-/* For gp_image_wrong().  Returns: -EBADMSG. */
-int gp_image_set_wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* For gp_image_get_error().  Returns: -EBADMSG. */
+int gp_image_set_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif /* GP_FATBIN_ENTRY_H */

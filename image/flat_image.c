@@ -18,7 +18,7 @@
 #define ELF_MAGIC 0x464c457fu
 #define FLAT_MAGIC 0x4d495047u
 #define FLAT_VERSION 1
-#define UNKNOWN_FORM "it is not as CUDA's compilers write it, or cut off"
+#define UNKNOWN_FORMAT "it is not as CUDA's compilers write it, or cut off"
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "wire structs are used in place");
 
@@ -64,7 +64,7 @@ align_up(size_t n)
 
 /* Stops at the first difference: text may be shorter than a magic number. */
 static bool
-begins_with(const uint8_t *p, uint32_t magic)
+has_magic(const uint8_t *p, uint32_t magic)
 {
 	for (unsigned int i = 0; i < sizeof(magic); i++) {
 		if (p[i] != (uint8_t)(magic >> (8 * i)))
@@ -78,11 +78,11 @@ gp_image_kind(const void *image)
 {
 	const uint8_t *p = image;
 
-	if (begins_with(p, WRAPPER_MAGIC))
+	if (has_magic(p, WRAPPER_MAGIC))
 		return GP_IMAGE_WRAPPER;
-	if (begins_with(p, FATBIN_MAGIC))
+	if (has_magic(p, FATBIN_MAGIC))
 		return GP_IMAGE_FATBIN;
-	if (begins_with(p, ELF_MAGIC))
+	if (has_magic(p, ELF_MAGIC))
 		return GP_IMAGE_ELF;
 	if (*p == '\t' || *p == '\n' || *p == '\r' || (*p >= ' ' && *p < 0x7f))
 		return GP_IMAGE_PTX;
@@ -90,7 +90,7 @@ gp_image_kind(const void *image)
 }
 
 static int
-extend(uint64_t *size, uint64_t offset, uint64_t length, size_t available)
+extent_grow(uint64_t *size, uint64_t offset, uint64_t length, size_t available)
 {
 	if (offset > available || length > available - offset)
 		return -EBADMSG;
@@ -100,7 +100,7 @@ extend(uint64_t *size, uint64_t offset, uint64_t length, size_t available)
 }
 
 static int
-elf_sections(const uint8_t *p, const Elf64_Ehdr *header, size_t available, uint64_t *size)
+elf_add_sections(const uint8_t *p, const Elf64_Ehdr *header, size_t available, uint64_t *size)
 {
 	for (unsigned int i = 0; i < header->e_shnum; i++) {
 		Elf64_Shdr section;
@@ -109,21 +109,21 @@ elf_sections(const uint8_t *p, const Elf64_Ehdr *header, size_t available, uint6
 		       sizeof(section));
 		if (!gp_elf_has_bytes(&section) || section.sh_size == 0)
 			continue;
-		if (extend(size, section.sh_offset, section.sh_size, available))
+		if (extent_grow(size, section.sh_offset, section.sh_size, available))
 			return -EBADMSG;
 	}
 	return 0;
 }
 
 static int
-elf_segments(const uint8_t *p, const Elf64_Ehdr *header, size_t available, uint64_t *size)
+elf_add_segments(const uint8_t *p, const Elf64_Ehdr *header, size_t available, uint64_t *size)
 {
 	for (unsigned int i = 0; i < header->e_phnum; i++) {
 		Elf64_Phdr segment;
 
 		memcpy(&segment, p + header->e_phoff + (uint64_t)i * header->e_phentsize,
 		       sizeof(segment));
-		if (extend(size, segment.p_offset, segment.p_filesz, available))
+		if (extent_grow(size, segment.p_offset, segment.p_filesz, available))
 			return -EBADMSG;
 	}
 	return 0;
@@ -131,7 +131,7 @@ elf_segments(const uint8_t *p, const Elf64_Ehdr *header, size_t available, uint6
 
 /* Program headers usually come last in a cubin, so the section table alone is not enough. */
 static int
-elf_size(const uint8_t *p, size_t available, size_t *size_p)
+elf_get_size(const uint8_t *p, size_t available, size_t *size_p)
 {
 	Elf64_Ehdr header;
 	uint64_t size;
@@ -147,19 +147,19 @@ elf_size(const uint8_t *p, size_t available, size_t *size_p)
 		return -EBADMSG;
 	size = header.e_ehsize;
 	if (size > available ||
-	    extend(&size, header.e_shoff, (uint64_t)header.e_shnum * header.e_shentsize,
-		   available) ||
-	    extend(&size, header.e_phoff, (uint64_t)header.e_phnum * header.e_phentsize,
-		   available) ||
-	    elf_sections(p, &header, available, &size) ||
-	    elf_segments(p, &header, available, &size))
+	    extent_grow(&size, header.e_shoff, (uint64_t)header.e_shnum * header.e_shentsize,
+			available) ||
+	    extent_grow(&size, header.e_phoff, (uint64_t)header.e_phnum * header.e_phentsize,
+			available) ||
+	    elf_add_sections(p, &header, available, &size) ||
+	    elf_add_segments(p, &header, available, &size))
 		return -EBADMSG;
 	*size_p = size;
 	return 0;
 }
 
 static int
-fatbin_size(const uint8_t *p, size_t available, size_t *size_p)
+fatbin_get_size(const uint8_t *p, size_t available, size_t *size_p)
 {
 	struct fatbin_header header;
 
@@ -174,15 +174,15 @@ fatbin_size(const uint8_t *p, size_t available, size_t *size_p)
 }
 
 static int
-blob_size(enum gp_image_kind kind, const void *p, size_t available, size_t *size_p)
+blob_get_size(enum gp_image_kind kind, const void *p, size_t available, size_t *size_p)
 {
 	size_t length;
 
 	switch (kind) {
 	case GP_IMAGE_FATBIN:
-		return fatbin_size(p, available, size_p);
+		return fatbin_get_size(p, available, size_p);
 	case GP_IMAGE_ELF:
-		return elf_size(p, available, size_p);
+		return elf_get_size(p, available, size_p);
 	case GP_IMAGE_PTX:
 		length = strnlen(p, available);
 		if (length == available)
@@ -202,14 +202,14 @@ blob_check(enum gp_image_kind kind, struct gp_image_blob blob)
 }
 
 static enum gp_image_kind
-blob_kind(const struct gp_image *image)
+blob_get_kind(const struct gp_image *image)
 {
 	return image->kind == GP_IMAGE_WRAPPER ? GP_IMAGE_FATBIN : image->kind;
 }
 
 /* The wrapper that the driver gets is version 1 unless there are further fatbins to name. */
 static int
-build_wrapper(struct gp_image *image)
+wrapper_build(struct gp_image *image)
 {
 	if (image->kind != GP_IMAGE_WRAPPER)
 		return 0;
@@ -255,7 +255,7 @@ gp_image_destroy(struct gp_image *image)
 }
 
 static int
-wrapper_count(const struct wrapper *wrapper, unsigned int *count_p)
+wrapper_count_fatbins(const struct wrapper *wrapper, unsigned int *count_p)
 {
 	unsigned int count = 1;
 
@@ -273,23 +273,24 @@ wrapper_count(const struct wrapper *wrapper, unsigned int *count_p)
 
 /* Sizes and checks the blobs, whose data pointers are set. */
 static int
-fill(struct gp_image *image)
+blobs_measure(struct gp_image *image)
 {
 	uint64_t total = 0;
 
 	for (unsigned int i = 0; i < image->count; i++) {
 		struct gp_image_blob *blob = &image->blobs[i];
-		int r = blob_size(blob_kind(image), blob->data, GP_IMAGE_SIZE_MAX, &blob->size);
+		int r = blob_get_size(blob_get_kind(image), blob->data, GP_IMAGE_SIZE_MAX,
+				      &blob->size);
 
 		if (!r)
-			r = blob_check(blob_kind(image), *blob);
+			r = blob_check(blob_get_kind(image), *blob);
 		if (r)
 			return r;
 		total += align_up(blob->size);
 		if (total > GP_IMAGE_SIZE_MAX)
 			return -EFBIG;
 	}
-	return build_wrapper(image);
+	return wrapper_build(image);
 }
 
 int
@@ -302,11 +303,11 @@ gp_image_create(const void *pointer, struct gp_image **image_p)
 	int r;
 
 	if (kind == GP_IMAGE_UNKNOWN)
-		return gp_image_set_wrong("it is neither a fatbin, nor an ELF for a GPU, nor text");
-	(void)gp_image_set_wrong(UNKNOWN_FORM);
+		return gp_image_set_error("it is neither a fatbin, nor an ELF for a GPU, nor text");
+	(void)gp_image_set_error(UNKNOWN_FORMAT);
 	if (kind == GP_IMAGE_WRAPPER) {
 		memcpy(&wrapper, pointer, sizeof(wrapper));
-		r = wrapper_count(&wrapper, &count);
+		r = wrapper_count_fatbins(&wrapper, &count);
 		if (r)
 			return r;
 	}
@@ -316,7 +317,7 @@ gp_image_create(const void *pointer, struct gp_image **image_p)
 	image->blobs[0].data = kind == GP_IMAGE_WRAPPER ? wrapper.data : pointer;
 	for (unsigned int i = 1; i < count; i++)
 		image->blobs[i].data = wrapper.further[i - 1];
-	r = fill(image);
+	r = blobs_measure(image);
 	if (r) {
 		gp_image_destroy(image);
 		return r;
@@ -334,7 +335,7 @@ gp_image_size(const void *pointer, size_t *size_p)
 	int r;
 
 	if (kind != GP_IMAGE_WRAPPER)
-		return blob_size(kind, pointer, GP_IMAGE_SIZE_MAX, size_p);
+		return blob_get_size(kind, pointer, GP_IMAGE_SIZE_MAX, size_p);
 	r = gp_image_create(pointer, &image);
 	if (r)
 		return r;
@@ -364,7 +365,7 @@ flat_check(const struct flat_header *header, const void *bytes, size_t size)
 
 /* A blob must be exactly as long as it says itself. */
 static int
-place(struct gp_image *image, const uint8_t *bytes, size_t size)
+blobs_parse(struct gp_image *image, const uint8_t *bytes, size_t size)
 {
 	size_t at = align_up(sizeof(struct flat_header) + image->count * sizeof(uint64_t));
 
@@ -380,10 +381,11 @@ place(struct gp_image *image, const uint8_t *bytes, size_t size)
 			return -EBADMSG;
 		blob->data = bytes + at;
 		blob->size = length;
-		if (gp_image_kind(blob->data) != blob_kind(image) ||
-		    blob_size(blob_kind(image), blob->data, length, &exact) || exact != length)
+		if (gp_image_kind(blob->data) != blob_get_kind(image) ||
+		    blob_get_size(blob_get_kind(image), blob->data, length, &exact) ||
+		    exact != length)
 			return -EBADMSG;
-		r = blob_check(blob_kind(image), *blob);
+		r = blob_check(blob_get_kind(image), *blob);
 		if (r)
 			return r;
 		at = align_up(at + length);
@@ -398,16 +400,16 @@ gp_image_open(const void *bytes, size_t size, struct gp_image **image_p)
 	const struct flat_header *header = bytes;
 	int r;
 
-	(void)gp_image_set_wrong(UNKNOWN_FORM);
+	(void)gp_image_set_error(UNKNOWN_FORMAT);
 	r = flat_check(header, bytes, size);
 	if (r)
 		return r;
 	image = image_alloc(header->kind, header->count);
 	if (!image)
 		return -ENOMEM;
-	r = place(image, bytes, size);
+	r = blobs_parse(image, bytes, size);
 	if (!r)
-		r = build_wrapper(image);
+		r = wrapper_build(image);
 	if (r) {
 		gp_image_destroy(image);
 		return r;
@@ -444,14 +446,14 @@ gp_image_driver_pointer(const struct gp_image *image)
 
 /* Writes the blob at out, filtered if it is a fatbin. */
 static int
-write_blob(const struct gp_image *image, unsigned int i, const struct gp_image_target *target,
+blob_write(const struct gp_image *image, unsigned int i, const struct gp_image_target *target,
 	   uint8_t *out, uint64_t *size_p, bool *usable)
 {
 	const struct gp_image_blob *blob = &image->blobs[i];
 	size_t size = blob->size;
 	bool here = true;
 
-	if (target && blob_kind(image) == GP_IMAGE_FATBIN) {
+	if (target && blob_get_kind(image) == GP_IMAGE_FATBIN) {
 		int r = gp_fatbin_filter(*blob, target, out, &size, &here);
 
 		if (r)
@@ -466,8 +468,8 @@ write_blob(const struct gp_image *image, unsigned int i, const struct gp_image_t
 }
 
 static int
-write_flat(const struct gp_image *image, const struct gp_image_target *target, uint8_t *bytes,
-	   size_t *size_p)
+image_write(const struct gp_image *image, const struct gp_image_target *target, uint8_t *bytes,
+	    size_t *size_p)
 {
 	struct flat_header header = { .magic = FLAT_MAGIC,
 				      .version = FLAT_VERSION,
@@ -479,7 +481,7 @@ write_flat(const struct gp_image *image, const struct gp_image_target *target, u
 	memset(bytes, 0, at);
 	for (unsigned int i = 0; i < image->count; i++) {
 		uint64_t length;
-		int r = write_blob(image, i, target, bytes + at, &length, &usable);
+		int r = blob_write(image, i, target, bytes + at, &length, &usable);
 
 		if (r)
 			return r;
@@ -507,7 +509,7 @@ gp_image_flatten(const struct gp_image *image, const struct gp_image_target *tar
 	bytes = malloc(room);
 	if (!bytes)
 		return -ENOMEM;
-	r = write_flat(image, target, bytes, &size);
+	r = image_write(image, target, bytes, &size);
 	if (r) {
 		free(bytes);
 		return r;

@@ -35,11 +35,11 @@ struct check {
 };
 
 /* In which order parts are read. */
-enum turn {
+enum pass {
 	MACHINE_CODE, /* the closest */
 	TEXT,         /* the one that the device would compile */
 	REST,
-	TURNS,
+	PASSES,
 };
 
 static int
@@ -51,7 +51,7 @@ compare_names(const char *a, size_t a_size, const char *b, size_t b_size)
 }
 
 static int
-by_name(const void *a, const void *b, void *data)
+kernel_compare_names(const void *a, const void *b, void *data)
 {
 	const struct gp_image_info *info = data;
 
@@ -61,7 +61,7 @@ by_name(const void *a, const void *b, void *data)
 
 /* The first of the kernels of this name, as a place in by_name. */
 static uint32_t
-first_of_name(const struct check *check, const char *name, size_t size)
+kernel_find_first(const struct check *check, const char *name, size_t size)
 {
 	uint32_t low = 0, high = check->info->kernel_count;
 
@@ -80,16 +80,16 @@ first_of_name(const struct check *check, const char *name, size_t size)
 /* Where a parameter lies is for the driver to say: code for some GPUs places aligned ones further
  * on than the image's own tables do. */
 static struct verdict
-judge(const struct gp_kernel_info *told, const struct gp_kernel_params *found)
+kernel_check_params(const struct gp_kernel_info *told, const struct gp_kernel_params *kernel_found)
 {
-	struct verdict verdict = { .state = DIFFERS, .count = found->count };
+	struct verdict verdict = { .state = DIFFERS, .count = kernel_found->count };
 
-	if (!found->readable)
+	if (!kernel_found->readable)
 		return (struct verdict){ .state = UNREADABLE };
-	if (told->param_count != found->count)
+	if (told->param_count != kernel_found->count)
 		return verdict;
-	for (; verdict.param < found->count; verdict.param++) {
-		verdict.has = found->params[verdict.param];
+	for (; verdict.param < kernel_found->count; verdict.param++) {
+		verdict.has = kernel_found->params[verdict.param];
 		if (told->params[verdict.param].size != verdict.has.size)
 			return verdict;
 	}
@@ -98,10 +98,10 @@ judge(const struct gp_kernel_info *told, const struct gp_kernel_params *found)
 }
 
 static void
-found(void *data, const struct gp_kernel_params *kernel)
+kernel_found(void *data, const struct gp_kernel_params *kernel)
 {
 	struct check *check = data;
-	uint32_t place = first_of_name(check, kernel->name, kernel->name_size);
+	uint32_t place = kernel_find_first(check, kernel->name, kernel->name_size);
 
 	/* A list may have a name twice. */
 	for (; place < check->info->kernel_count; place++) {
@@ -112,7 +112,7 @@ found(void *data, const struct gp_kernel_params *kernel)
 		if (compare_names(told->name, strlen(told->name), kernel->name,
 				  kernel->name_size) != 0)
 			return;
-		verdict = judge(told, kernel);
+		verdict = kernel_check_params(told, kernel);
 		if (verdict.state <= check->verdicts[number].state)
 			continue;
 		check->verdicts[number] = verdict;
@@ -121,7 +121,7 @@ found(void *data, const struct gp_kernel_params *kernel)
 }
 
 static void
-found_variable(void *data, const struct gp_variable_size *variable)
+variable_found(void *data, const struct gp_variable_size *variable)
 {
 	struct check *check = data;
 
@@ -131,26 +131,26 @@ found_variable(void *data, const struct gp_variable_size *variable)
 }
 
 static void
-not_understood(struct check *check)
+check_set_incomplete(struct check *check)
 {
 	check->understood = false;
 	gp_image_variables_add_unknown(check->variables);
 }
 
 static int
-read_entry(struct check *check, const struct gp_fatbin_entry *entry)
+entry_read(struct check *check, const struct gp_fatbin_entry *entry)
 {
 	bool understood;
-	int r = gp_params_of_entry(&check->reader, entry, &understood);
+	int r = gp_params_read_entry(&check->reader, entry, &understood);
 
 	if (r == 0 && !understood)
-		not_understood(check);
+		check_set_incomplete(check);
 	return r;
 }
 
-static enum turn
-turn_of(const struct gp_fatbin_entry *entry, const struct gp_fatbin_entry *code,
-	const struct gp_fatbin_entry *text)
+static enum pass
+entry_get_pass(const struct gp_fatbin_entry *entry, const struct gp_fatbin_entry *code,
+	       const struct gp_fatbin_entry *text)
 {
 	if (entry->kind == GP_FATBIN_ELF && code->start && entry->sm == code->sm)
 		return MACHINE_CODE;
@@ -161,14 +161,14 @@ turn_of(const struct gp_fatbin_entry *entry, const struct gp_fatbin_entry *code,
 
 /* Variables are those of the code that the device takes; kernels may have been found elsewhere. */
 static bool
-is_taken(enum turn turn, const struct gp_fatbin_entry *code)
+pass_has_variables(enum pass pass, const struct gp_fatbin_entry *code)
 {
-	return turn == MACHINE_CODE || (turn == TEXT && !code->start);
+	return pass == MACHINE_CODE || (pass == TEXT && !code->start);
 }
 
 static int
-read_fatbin(struct check *check, struct gp_image_blob blob, const struct gp_image_target *target,
-	    enum turn turn)
+fatbin_read(struct check *check, struct gp_image_blob blob, const struct gp_image_target *target,
+	    enum pass pass)
 {
 	struct gp_fatbin_entry entry, code = { 0 }, text = { 0 };
 	struct gp_fatbin_walk walk;
@@ -181,20 +181,20 @@ read_fatbin(struct check *check, struct gp_image_blob blob, const struct gp_imag
 	if (!code.start && !text.start)
 		gp_image_variables_add_unknown(check->variables);
 	r = gp_fatbin_walk(&walk, blob.data, blob.size);
-	while (!r && (check->left > 0 || is_taken(turn, &code)) &&
+	while (!r && (check->left > 0 || pass_has_variables(pass, &code)) &&
 	       !(r = gp_fatbin_next(&walk, &entry))) {
-		if (turn_of(&entry, &code, &text) == turn)
-			r = read_entry(check, &entry);
+		if (entry_get_pass(&entry, &code, &text) == pass)
+			r = entry_read(check, &entry);
 	}
 	if (r == -ENOMEM)
 		return r;
 	if (r && r != GP_IMAGE_E_END)
-		not_understood(check);
+		check_set_incomplete(check);
 	return 0;
 }
 
 static int
-read_image(struct check *check, const struct gp_image *image, const struct gp_image_target *target)
+image_read(struct check *check, const struct gp_image *image, const struct gp_image_target *target)
 {
 	enum gp_image_kind kind = gp_image_type(image);
 	int r = 0;
@@ -202,22 +202,22 @@ read_image(struct check *check, const struct gp_image *image, const struct gp_im
 	if (kind == GP_IMAGE_ELF || kind == GP_IMAGE_PTX) {
 		struct gp_image_blob blob = gp_image_blob(image, 0);
 
-		if (!gp_params_of_code(&check->reader,
-				       kind == GP_IMAGE_ELF ? GP_FATBIN_ELF : GP_FATBIN_PTX,
-				       blob.data, blob.size))
-			not_understood(check);
+		if (!gp_params_read_code(&check->reader,
+					 kind == GP_IMAGE_ELF ? GP_FATBIN_ELF : GP_FATBIN_PTX,
+					 blob.data, blob.size))
+			check_set_incomplete(check);
 		return 0;
 	}
-	for (enum turn turn = 0; turn < TURNS; turn++) {
+	for (enum pass pass = 0; pass < PASSES; pass++) {
 		for (unsigned int i = 0; r == 0 && i < gp_image_count(image); i++)
-			r = read_fatbin(check, gp_image_blob(image, i), target, turn);
+			r = fatbin_read(check, gp_image_blob(image, i), target, pass);
 	}
 	return r;
 }
 
 static void
-explain(char text[GP_IMAGE_DIFFERENCE_SIZE], const struct gp_kernel_info *told,
-	const struct verdict *verdict)
+difference_format(char text[GP_IMAGE_DIFFERENCE_SIZE], const struct gp_kernel_info *told,
+		  const struct verdict *verdict)
 {
 	/* A long name must not push out what differs. */
 	const int name_max = GP_IMAGE_DIFFERENCE_SIZE - 200;
@@ -236,14 +236,14 @@ explain(char text[GP_IMAGE_DIFFERENCE_SIZE], const struct gp_kernel_info *told,
 }
 
 static int
-conclude(const struct check *check, struct gp_image_info *info,
-	 char difference[GP_IMAGE_DIFFERENCE_SIZE])
+verdicts_apply(const struct check *check, struct gp_image_info *info,
+	       char difference[GP_IMAGE_DIFFERENCE_SIZE])
 {
 	for (uint32_t i = 0; i < info->kernel_count; i++) {
 		const struct verdict *verdict = &check->verdicts[i];
 
 		if (verdict->state == DIFFERS) {
-			explain(difference, &info->kernels[i], verdict);
+			difference_format(difference, &info->kernels[i], verdict);
 			return GP_IMAGE_E_DIFFERS;
 		}
 		info->kernels[i].absent = verdict->state == UNSEEN && check->understood;
@@ -252,20 +252,22 @@ conclude(const struct check *check, struct gp_image_info *info,
 }
 
 static int
-check_all(struct check *check, const struct gp_image *image, const struct gp_image_target *target,
-	  struct gp_image_info *info, char difference[GP_IMAGE_DIFFERENCE_SIZE])
+image_check_run(struct check *check, const struct gp_image *image,
+		const struct gp_image_target *target, struct gp_image_info *info,
+		char difference[GP_IMAGE_DIFFERENCE_SIZE])
 {
 	int r;
 
 	for (uint32_t i = 0; i < info->kernel_count; i++)
 		check->by_name[i] = i;
-	qsort_r(check->by_name, info->kernel_count, sizeof(*check->by_name), by_name, info);
-	r = read_image(check, image, target);
+	qsort_r(check->by_name, info->kernel_count, sizeof(*check->by_name), kernel_compare_names,
+		info);
+	r = image_read(check, image, target);
 	if (r == 0 && check->out_of_memory)
 		r = -ENOMEM;
 	info->prints = check->reader.prints;
 	if (r == 0)
-		r = conclude(check, info, difference);
+		r = verdicts_apply(check, info, difference);
 	return r;
 }
 
@@ -283,15 +285,15 @@ gp_image_check(const struct gp_image *image, const struct gp_image_target *targe
 	check->left = info->kernel_count;
 	check->understood = true;
 	check->out_of_memory = false;
-	check->reader.found = found;
-	check->reader.found_variable = found_variable;
+	check->reader.found = kernel_found;
+	check->reader.found_variable = variable_found;
 	check->reader.data = check;
 	check->reader.prints = false;
 	check->verdicts = calloc((size_t)info->kernel_count + 1, sizeof(*check->verdicts));
 	check->by_name = calloc((size_t)info->kernel_count + 1, sizeof(*check->by_name));
 	check->variables = gp_image_variables_create();
 	if (check->verdicts && check->by_name && check->variables)
-		r = check_all(check, image, target, info, difference);
+		r = image_check_run(check, image, target, info, difference);
 	if (r == 0) {
 		gp_image_variables_finish(check->variables);
 		*variables = check->variables;

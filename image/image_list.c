@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct list {
+struct kernel_list {
 	struct gp_kernel_info *kernels; /* name and params are of their own; absent: unreadable */
 	uint32_t count, room;
 	bool too_many;
@@ -16,47 +16,47 @@ struct list {
 };
 
 static void
-drop(struct list *list)
+list_destroy(struct kernel_list *kernel_list)
 {
-	for (uint32_t i = 0; i < list->count; i++) {
-		free((void *)list->kernels[i].name);
-		free((void *)list->kernels[i].params);
+	for (uint32_t i = 0; i < kernel_list->count; i++) {
+		free((void *)kernel_list->kernels[i].name);
+		free((void *)kernel_list->kernels[i].params);
 	}
-	free(list->kernels);
-	free(list);
+	free(kernel_list->kernels);
+	free(kernel_list);
 }
 
 static bool
-grow(struct list *list)
+list_grow(struct kernel_list *kernel_list)
 {
-	uint32_t room = list->room ? 2 * list->room : 16;
+	uint32_t room = kernel_list->room ? 2 * kernel_list->room : 16;
 	struct gp_kernel_info *grown;
 
-	if (list->count < list->room)
+	if (kernel_list->count < kernel_list->room)
 		return true;
-	grown = reallocarray(list->kernels, room, sizeof(*grown));
+	grown = reallocarray(kernel_list->kernels, room, sizeof(*grown));
 	if (!grown)
 		return false;
-	list->kernels = grown;
-	list->room = room;
+	kernel_list->kernels = grown;
+	kernel_list->room = room;
 	return true;
 }
 
 static void
-found(void *data, const struct gp_kernel_params *kernel)
+list_add(void *data, const struct gp_kernel_params *kernel)
 {
-	struct list *list = data;
+	struct kernel_list *kernel_list = data;
 	struct gp_kernel_info *info;
 
-	if (list->count >= 2 * GP_IMAGE_KERNELS_MAX)
-		list->too_many = true;
-	if (list->too_many || list->out_of_memory)
+	if (kernel_list->count >= 2 * GP_IMAGE_KERNELS_MAX)
+		kernel_list->too_many = true;
+	if (kernel_list->too_many || kernel_list->out_of_memory)
 		return;
-	if (!grow(list)) {
-		list->out_of_memory = true;
+	if (!list_grow(kernel_list)) {
+		kernel_list->out_of_memory = true;
 		return;
 	}
-	info = &list->kernels[list->count++];
+	info = &kernel_list->kernels[kernel_list->count++];
 	*info = (struct gp_kernel_info){
 		.name = strndup(kernel->name, kernel->name_size),
 		.param_count = kernel->count,
@@ -64,7 +64,7 @@ found(void *data, const struct gp_kernel_params *kernel)
 		.params = calloc(kernel->count + 1, sizeof(struct gp_param_info)),
 	};
 	if (!info->name || !info->params)
-		list->out_of_memory = true;
+		kernel_list->out_of_memory = true;
 	else if (kernel->count > 0)
 		memcpy((void *)info->params, kernel->params,
 		       kernel->count * sizeof(kernel->params[0]));
@@ -72,7 +72,7 @@ found(void *data, const struct gp_kernel_params *kernel)
 
 /* Of one name the readable first. */
 static int
-by_name(const void *left, const void *right)
+kernel_compare_names(const void *left, const void *right)
 {
 	const struct gp_kernel_info *a = left, *b = right;
 	int order = strcmp(a->name, b->name);
@@ -83,23 +83,23 @@ by_name(const void *left, const void *right)
 /* A reader that finds a kernel in a form that is known has perhaps told of it before.  false: one
  * is in none. */
 static bool
-keep_one_of_each(struct list *list)
+list_remove_duplicates(struct kernel_list *kernel_list)
 {
 	uint32_t kept = 0;
 
-	for (uint32_t i = 0; i < list->count; i++) {
-		struct gp_kernel_info *info = &list->kernels[i];
+	for (uint32_t i = 0; i < kernel_list->count; i++) {
+		struct gp_kernel_info *info = &kernel_list->kernels[i];
 
-		if (kept && strcmp(info->name, list->kernels[kept - 1].name) == 0) {
+		if (kept && strcmp(info->name, kernel_list->kernels[kept - 1].name) == 0) {
 			free((void *)info->name);
 			free((void *)info->params);
 		} else {
-			list->kernels[kept++] = *info;
+			kernel_list->kernels[kept++] = *info;
 		}
 	}
-	list->count = kept;
+	kernel_list->count = kept;
 	for (uint32_t i = 0; i < kept; i++) {
-		if (list->kernels[i].absent)
+		if (kernel_list->kernels[i].absent)
 			return false;
 	}
 	return true;
@@ -107,17 +107,18 @@ keep_one_of_each(struct list *list)
 
 /* As it is told, and so in one piece. */
 static int
-finish(struct list *list, struct gp_image_info **info_p)
+list_to_info(struct kernel_list *kernel_list, struct gp_image_info **info_p)
 {
-	struct gp_image_info info = { .kernels = list->kernels };
+	struct gp_image_info info = { .kernels = kernel_list->kernels };
 	void *data;
 	size_t size;
 	int r;
 
-	qsort(list->kernels, list->count, sizeof(*list->kernels), by_name);
-	if (!keep_one_of_each(list))
+	qsort(kernel_list->kernels, kernel_list->count, sizeof(*kernel_list->kernels),
+	      kernel_compare_names);
+	if (!list_remove_duplicates(kernel_list))
 		return GP_IMAGE_E_NONE;
-	info.kernel_count = list->count;
+	info.kernel_count = kernel_list->count;
 	r = gp_image_info_encode(&info, &data, &size);
 	if (r)
 		return r;
@@ -128,7 +129,8 @@ finish(struct list *list, struct gp_image_info **info_p)
 
 /* The code that the device would take: of a fatbin the best, or the text to compile. */
 static int
-read_image(struct list *list, const struct gp_image *image, const struct gp_image_target *target)
+image_read(struct kernel_list *kernel_list, const struct gp_image *image,
+	   const struct gp_image_target *target)
 {
 	struct gp_image_blob blob = gp_image_blob(image, 0);
 	enum gp_image_kind kind = gp_image_type(image);
@@ -137,16 +139,16 @@ read_image(struct list *list, const struct gp_image *image, const struct gp_imag
 	int r;
 
 	if (kind == GP_IMAGE_ELF || kind == GP_IMAGE_PTX)
-		return gp_params_of_code(&list->reader,
-					 kind == GP_IMAGE_ELF ? GP_FATBIN_ELF : GP_FATBIN_PTX,
-					 blob.data, blob.size)
+		return gp_params_read_code(&kernel_list->reader,
+					   kind == GP_IMAGE_ELF ? GP_FATBIN_ELF : GP_FATBIN_PTX,
+					   blob.data, blob.size)
 			       ? 0
 			       : GP_IMAGE_E_NONE;
 	if (gp_image_count(image) != 1)
 		return GP_IMAGE_E_NONE;
 	if (!gp_fatbin_best_code(blob, target, &entry) && gp_fatbin_best_ptx(blob, target, &entry))
 		return GP_IMAGE_E_NONE;
-	r = gp_params_of_entry(&list->reader, &entry, &understood);
+	r = gp_params_read_entry(&kernel_list->reader, &entry, &understood);
 	return r || understood ? r : GP_IMAGE_E_NONE;
 }
 
@@ -154,20 +156,20 @@ int
 gp_image_list(const struct gp_image *image, const struct gp_image_target *target,
 	      struct gp_image_info **info_p)
 {
-	struct list *list = calloc(1, sizeof(*list));
+	struct kernel_list *kernel_list = calloc(1, sizeof(*kernel_list));
 	int r;
 
-	if (!list)
+	if (!kernel_list)
 		return -ENOMEM;
-	list->reader.found = found;
-	list->reader.data = list;
-	r = read_image(list, image, target);
-	if (list->out_of_memory)
+	kernel_list->reader.found = list_add;
+	kernel_list->reader.data = kernel_list;
+	r = image_read(kernel_list, image, target);
+	if (kernel_list->out_of_memory)
 		r = -ENOMEM;
-	else if (list->too_many)
+	else if (kernel_list->too_many)
 		r = GP_IMAGE_E_NONE;
 	if (r == 0)
-		r = finish(list, info_p);
-	drop(list);
+		r = list_to_info(kernel_list, info_p);
+	list_destroy(kernel_list);
 	return r;
 }

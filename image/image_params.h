@@ -54,15 +54,15 @@ struct gp_params_reader {
  * found. */
 
 /* A cubin, or a relocatable one. */
-bool gp_params_of_elf(struct gp_params_reader *reader, const uint8_t *bytes, size_t size);
+bool gp_params_read_elf(struct gp_params_reader *reader, const uint8_t *bytes, size_t size);
 /* The text ends at its first NUL or after size bytes. */
-bool gp_params_of_ptx(struct gp_params_reader *reader, const char *text, size_t size);
+bool gp_params_read_ptx(struct gp_params_reader *reader, const char *text, size_t size);
 /* kind: enum gp_fatbin_kind; of another kind nothing is understood. */
-bool gp_params_of_code(struct gp_params_reader *reader, unsigned int kind, const void *bytes,
-		       size_t size);
+bool gp_params_read_code(struct gp_params_reader *reader, unsigned int kind, const void *bytes,
+			 size_t size);
 
 /* The same of an entry of a fatbin, extracted first if it is compressed.  Returns: 0; -ENOMEM. */
-int gp_params_of_entry(struct gp_params_reader *reader, const struct gp_fatbin_entry *entry,
-		       bool *understood_p) __attribute__((warn_unused_result));
+int gp_params_read_entry(struct gp_params_reader *reader, const struct gp_fatbin_entry *entry,
+			 bool *understood_p) __attribute__((warn_unused_result));
 
 #endif /* GP_IMAGE_PARAMS_H */

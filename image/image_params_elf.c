@@ -14,10 +14,10 @@
 
 #define INFO_PREFIX ".nv.info."
 #define CODE_PREFIX ".text."
-#define STORED_BEHIND 4
+#define ATTRIBUTE_SIZED 4
 /* In st_other: of managed memory. */
 #define OTHER_MANAGED 4
-#define FORMS_MAX 4
+#define FORMAT_MAX 4
 /* What variables are in code that can be linked. */
 #define STT_CUDA_OBJECT STT_LOPROC
 
@@ -37,7 +37,7 @@ struct kernel {
 };
 
 static bool
-begins_with(const char *name, size_t length, const char *prefix)
+has_prefix(const char *name, size_t length, const char *prefix)
 {
 	return length > strlen(prefix) && memcmp(name, prefix, strlen(prefix)) == 0;
 }
@@ -56,8 +56,8 @@ read_u32(const uint8_t *bytes)
 
 /* u32 index, u16 ordinal, u16 offset, and a u32 with the size among others. */
 static bool
-read_param(struct gp_params_reader *reader, struct kernel *kernel, const uint8_t *value,
-	   size_t size, bool v2)
+param_parse(struct gp_params_reader *reader, struct kernel *kernel, const uint8_t *value,
+	    size_t size, bool v2)
 {
 	uint32_t ordinal, word;
 	struct gp_param_info *param;
@@ -80,13 +80,13 @@ read_param(struct gp_params_reader *reader, struct kernel *kernel, const uint8_t
 }
 
 static bool
-read_attribute(struct gp_params_reader *reader, struct kernel *kernel, uint8_t attribute,
-	       const uint8_t *value, size_t size)
+attribute_parse(struct gp_params_reader *reader, struct kernel *kernel, uint8_t attribute,
+		const uint8_t *value, size_t size)
 {
 	switch (attribute) {
 	case KPARAM_INFO:
 	case KPARAM_INFO_V2:
-		return read_param(reader, kernel, value, size, attribute == KPARAM_INFO_V2);
+		return param_parse(reader, kernel, value, size, attribute == KPARAM_INFO_V2);
 	case CBANK_PARAM_SIZE:
 		if (size < 2)
 			return false;
@@ -102,15 +102,15 @@ read_attribute(struct gp_params_reader *reader, struct kernel *kernel, uint8_t a
 }
 
 static bool
-read_attributes(struct gp_params_reader *reader, struct kernel *kernel, const uint8_t *at,
-		size_t size)
+attributes_parse(struct gp_params_reader *reader, struct kernel *kernel, const uint8_t *at,
+		 size_t size)
 {
 	while (size >= 4) {
-		size_t behind = at[0] == STORED_BEHIND ? read_u16(at + 2) : 0;
+		size_t behind = at[0] == ATTRIBUTE_SIZED ? read_u16(at + 2) : 0;
 		const uint8_t *value = behind ? at + 4 : at + 2;
 
-		if (at[0] == 0 || at[0] > FORMS_MAX || behind > size - 4 ||
-		    !read_attribute(reader, kernel, at[1], value, behind ? behind : 2))
+		if (at[0] == 0 || at[0] > FORMAT_MAX || behind > size - 4 ||
+		    !attribute_parse(reader, kernel, at[1], value, behind ? behind : 2))
 			return false;
 		at += 4 + behind;
 		size -= 4 + behind;
@@ -121,7 +121,7 @@ read_attributes(struct gp_params_reader *reader, struct kernel *kernel, const ui
 /* Whether the attributes agree among themselves: a toolkit to come may write another one for what
  * these do not say, and then they say nothing. */
 static bool
-is_complete(const struct gp_params_reader *reader, const struct kernel *kernel)
+kernel_is_consistent(const struct gp_params_reader *reader, const struct kernel *kernel)
 {
 	uint32_t end = 0;
 
@@ -140,14 +140,14 @@ is_complete(const struct gp_params_reader *reader, const struct kernel *kernel)
 }
 
 static void
-report(struct gp_params_reader *reader, const char *name, size_t length, const uint8_t *bytes,
-       size_t size)
+kernel_report(struct gp_params_reader *reader, const char *name, size_t length,
+	      const uint8_t *bytes, size_t size)
 {
 	struct gp_kernel_params found = { .name = name, .name_size = length };
 	struct kernel kernel = { 0 };
 
-	if (bytes && read_attributes(reader, &kernel, bytes, size) &&
-	    is_complete(reader, &kernel)) {
+	if (bytes && attributes_parse(reader, &kernel, bytes, size) &&
+	    kernel_is_consistent(reader, &kernel)) {
 		found.readable = true;
 		found.count = kernel.count;
 		found.params = reader->params;
@@ -156,7 +156,7 @@ report(struct gp_params_reader *reader, const char *name, size_t length, const u
 }
 
 static bool
-is_variable(const Elf64_Sym *symbol)
+symbol_is_variable(const Elf64_Sym *symbol)
 {
 	unsigned int type = ELF64_ST_TYPE(symbol->st_info);
 
@@ -165,11 +165,11 @@ is_variable(const Elf64_Sym *symbol)
 
 /* Code of kernels that print has a reference to this function of the driver's. */
 static bool
-is_print(const struct gp_elf *elf, const Elf64_Shdr *names, const Elf64_Sym *symbol)
+symbol_is_printf(const struct gp_elf *elf, const Elf64_Shdr *names, const Elf64_Sym *symbol)
 {
 	size_t size;
 	const char *name = symbol->st_shndx == SHN_UNDEF
-				   ? gp_elf_text(elf, names, symbol->st_name, &size)
+				   ? gp_elf_get_string(elf, names, symbol->st_name, &size)
 				   : NULL;
 
 	return name && size == strlen(GP_PRINT_SYMBOL) && memcmp(name, GP_PRINT_SYMBOL, size) == 0;
@@ -177,25 +177,25 @@ is_print(const struct gp_elf *elf, const Elf64_Shdr *names, const Elf64_Sym *sym
 
 /* Whether it was understood. */
 static bool
-report_symbols(struct gp_params_reader *reader, const struct gp_elf *elf, const Elf64_Shdr *table)
+symbols_report(struct gp_params_reader *reader, const struct gp_elf *elf, const Elf64_Shdr *table)
 {
 	Elf64_Shdr names;
 
 	if (table->sh_entsize != sizeof(Elf64_Sym) || table->sh_link >= elf->section_count ||
-	    !gp_elf_lies_within(elf, table->sh_offset, table->sh_size))
+	    !gp_elf_is_within(elf, table->sh_offset, table->sh_size))
 		return false;
-	names = gp_elf_section(elf, table->sh_link);
-	if (!gp_elf_lies_within(elf, names.sh_offset, names.sh_size))
+	names = gp_elf_get_section(elf, table->sh_link);
+	if (!gp_elf_is_within(elf, names.sh_offset, names.sh_size))
 		return false;
 	for (uint64_t at = 0; at + sizeof(Elf64_Sym) <= table->sh_size; at += sizeof(Elf64_Sym)) {
 		struct gp_variable_size variable = { .readable = true };
 		Elf64_Sym symbol;
 
 		memcpy(&symbol, elf->bytes + table->sh_offset + at, sizeof(symbol));
-		reader->prints |= is_print(elf, &names, &symbol);
-		if (!is_variable(&symbol))
+		reader->prints |= symbol_is_printf(elf, &names, &symbol);
+		if (!symbol_is_variable(&symbol))
 			continue;
-		variable.name = gp_elf_text(elf, &names, symbol.st_name, &variable.name_size);
+		variable.name = gp_elf_get_string(elf, &names, symbol.st_name, &variable.name_size);
 		if (!variable.name)
 			return false;
 		variable.size = symbol.st_size;
@@ -206,7 +206,7 @@ report_symbols(struct gp_params_reader *reader, const struct gp_elf *elf, const 
 }
 
 bool
-gp_params_of_elf(struct gp_params_reader *reader, const uint8_t *bytes, size_t size)
+gp_params_read_elf(struct gp_params_reader *reader, const uint8_t *bytes, size_t size)
 {
 	const size_t info = strlen(INFO_PREFIX), code = strlen(CODE_PREFIX);
 	bool understood = true, has_symbols = false;
@@ -215,22 +215,22 @@ gp_params_of_elf(struct gp_params_reader *reader, const uint8_t *bytes, size_t s
 	if (!gp_elf_open(&elf, bytes, size))
 		return false;
 	for (uint64_t i = 0; i < elf.section_count; i++) {
-		Elf64_Shdr section = gp_elf_section(&elf, i);
+		Elf64_Shdr section = gp_elf_get_section(&elf, i);
 		size_t length;
-		const char *name = gp_elf_text(&elf, &elf.names, section.sh_name, &length);
-		bool within = gp_elf_lies_within(&elf, section.sh_offset, section.sh_size);
+		const char *name = gp_elf_get_string(&elf, &elf.names, section.sh_name, &length);
+		bool within = gp_elf_is_within(&elf, section.sh_offset, section.sh_size);
 
 		if (!name)
 			understood = false;
-		else if (begins_with(name, length, INFO_PREFIX))
-			report(reader, name + info, length - info,
-			       within ? bytes + section.sh_offset : NULL, section.sh_size);
-		else if (begins_with(name, length, CODE_PREFIX))
-			report(reader, name + code, length - code, NULL, 0);
+		else if (has_prefix(name, length, INFO_PREFIX))
+			kernel_report(reader, name + info, length - info,
+				      within ? bytes + section.sh_offset : NULL, section.sh_size);
+		else if (has_prefix(name, length, CODE_PREFIX))
+			kernel_report(reader, name + code, length - code, NULL, 0);
 		if (!reader->found_variable || section.sh_type != SHT_SYMTAB)
 			continue;
 		/* One is all there is; many could each be the whole file. */
-		if (has_symbols || !report_symbols(reader, &elf, &section))
+		if (has_symbols || !symbols_report(reader, &elf, &section))
 			understood = false;
 		has_symbols = true;
 	}

@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* In versions before it parameters could be declared in the body. */
-#define OLDEST_MAJOR 2
+#define MAJOR_MIN 2
 #define WARP_SIZE 32
 
 struct text {
@@ -39,7 +39,7 @@ is_digit(char c)
 }
 
 static bool
-is_in_name(char c)
+is_name_char(char c)
 {
 	return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
 	       c == '$' || c == '%';
@@ -47,7 +47,7 @@ is_in_name(char c)
 
 /* Behind the next end of the line, comment or whatever the mark is, or at the end of the text. */
 static void
-skip_behind(struct text *text, const char *mark)
+skip_past(struct text *text, const char *mark)
 {
 	const char *there = memmem(text->at, (size_t)(text->end - text->at), mark, strlen(mark));
 
@@ -55,7 +55,7 @@ skip_behind(struct text *text, const char *mark)
 }
 
 static bool
-begins(const struct text *text, const char *word)
+text_begins_with(const struct text *text, const char *word)
 {
 	size_t length = strlen(word);
 
@@ -71,12 +71,12 @@ skip_space(struct text *text)
 
 		if (c == ' ' || (c >= '\t' && c <= '\r')) {
 			text->at++;
-		} else if (begins(text, "/*")) {
+		} else if (text_begins_with(text, "/*")) {
 			text->at += 2;
-			skip_behind(text, "*/");
-		} else if (c == '#' || begins(text, "//")) {
+			skip_past(text, "*/");
+		} else if (c == '#' || text_begins_with(text, "//")) {
 			text->understood = text->understood && c != '#';
-			skip_behind(text, "\n");
+			skip_past(text, "\n");
 		} else {
 			return;
 		}
@@ -84,7 +84,7 @@ skip_space(struct text *text)
 }
 
 static bool
-take(struct text *text, char c)
+accept_char(struct text *text, char c)
 {
 	skip_space(text);
 	if (text->at == text->end || *text->at != c)
@@ -95,7 +95,7 @@ take(struct text *text, char c)
 
 /* A name, or a word with a dot in front. */
 static struct gp_bytes
-take_word(struct text *text)
+parse_word(struct text *text)
 {
 	const char *begin;
 
@@ -103,19 +103,19 @@ take_word(struct text *text)
 	begin = text->at;
 	if (text->at < text->end && *text->at == '.')
 		text->at++;
-	while (text->at < text->end && is_in_name(*text->at))
+	while (text->at < text->end && is_name_char(*text->at))
 		text->at++;
 	return (struct gp_bytes){ begin, (size_t)(text->at - begin) };
 }
 
 static bool
-is_word(struct gp_bytes word, const char *text)
+word_equals(struct gp_bytes word, const char *text)
 {
 	return word.size == strlen(text) && memcmp(word.data, text, word.size) == 0;
 }
 
 static uint32_t
-value_of(char c)
+digit_to_value(char c)
 {
 	if (is_digit(c))
 		return (uint32_t)(c - '0');
@@ -125,9 +125,9 @@ value_of(char c)
 
 /* As PTX writes them, in 64 bits: 12, 0x1f, 017, 0b101, and a U behind it. */
 static bool
-take_number(struct text *text, uint64_t *number_p)
+parse_number(struct text *text, uint64_t *number_p)
 {
-	struct gp_bytes word = take_word(text);
+	struct gp_bytes word = parse_word(text);
 	const char *at = word.data, *end = at + word.size;
 	uint64_t number = 0;
 	uint32_t base = 10;
@@ -143,7 +143,7 @@ take_number(struct text *text, uint64_t *number_p)
 		base = 8;
 	}
 	for (; at < end; at++) {
-		uint32_t value = value_of(*at);
+		uint32_t value = digit_to_value(*at);
 
 		if (value >= base || __builtin_mul_overflow(number, base, &number) ||
 		    __builtin_add_overflow(number, value, &number))
@@ -154,11 +154,11 @@ take_number(struct text *text, uint64_t *number_p)
 }
 
 static bool
-take_align(struct text *text, uint32_t *align_p)
+parse_align(struct text *text, uint32_t *align_p)
 {
 	uint64_t align;
 
-	if (!take_number(text, &align) || align == 0 || align > GP_LAUNCH_PARAMS_MAX ||
+	if (!parse_number(text, &align) || align == 0 || align > GP_LAUNCH_PARAMS_MAX ||
 	    (align & (align - 1)) != 0)
 		return false;
 	*align_p = (uint32_t)align;
@@ -166,20 +166,20 @@ take_align(struct text *text, uint32_t *align_p)
 }
 
 static uint32_t
-size_of_type(struct gp_bytes word)
+type_get_size(struct gp_bytes word)
 {
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
-		if (is_word(word, types[i].word))
+		if (word_equals(word, types[i].word))
 			return types[i].size;
 	}
 	return 0;
 }
 
 static bool
-is_space(struct gp_bytes word)
+word_is_space(struct gp_bytes word)
 {
 	for (size_t i = 0; i < sizeof(spaces) / sizeof(spaces[0]); i++) {
-		if (is_word(word, spaces[i]))
+		if (word_equals(word, spaces[i]))
 			return true;
 	}
 	return false;
@@ -187,29 +187,29 @@ is_space(struct gp_bytes word)
 
 /* [.align N] .TYPE [.ptr [.SPACE] [.align N]] NAME */
 static bool
-take_declared(struct text *text, uint32_t *size_p, uint32_t *align_p)
+parse_declaration(struct text *text, uint32_t *size_p, uint32_t *align_p)
 {
 	uint32_t of_pointee;
 	bool pointer = false;
 
 	*size_p = *align_p = 0;
 	for (;;) {
-		struct gp_bytes word = take_word(text);
+		struct gp_bytes word = parse_word(text);
 
 		if (word.size == 0)
 			return false;
 		if (*(const char *)word.data != '.')
 			return *size_p > 0;
-		if (is_word(word, ".align")) {
-			if (!take_align(text, pointer ? &of_pointee : align_p))
+		if (word_equals(word, ".align")) {
+			if (!parse_align(text, pointer ? &of_pointee : align_p))
 				return false;
 		} else if (*size_p == 0) {
-			*size_p = size_of_type(word);
+			*size_p = type_get_size(word);
 			if (*size_p == 0)
 				return false;
-		} else if (is_word(word, ".ptr") && !pointer) {
+		} else if (word_equals(word, ".ptr") && !pointer) {
 			pointer = true;
-		} else if (!pointer || !is_space(word)) {
+		} else if (!pointer || !word_is_space(word)) {
 			return false;
 		}
 	}
@@ -217,18 +217,18 @@ take_declared(struct text *text, uint32_t *size_p, uint32_t *align_p)
 
 /* One parameter, behind end. */
 static bool
-take_param(struct text *text, uint32_t end, struct gp_param_info *param)
+parse_param(struct text *text, uint32_t end, struct gp_param_info *param)
 {
 	uint64_t total, count;
 	uint32_t size, align;
 
-	if (!is_word(take_word(text), ".param") || !take_declared(text, &size, &align))
+	if (!word_equals(parse_word(text), ".param") || !parse_declaration(text, &size, &align))
 		return false;
 	total = size;
 	if (align == 0)
 		align = size;
-	while (take(text, '[')) {
-		if (!take_number(text, &count) || !take(text, ']'))
+	while (accept_char(text, '[')) {
+		if (!parse_number(text, &count) || !accept_char(text, ']'))
 			return false;
 		if (__builtin_mul_overflow(total, count, &total) || total > GP_LAUNCH_PARAMS_MAX)
 			return false;
@@ -240,36 +240,36 @@ take_param(struct text *text, uint32_t end, struct gp_param_info *param)
 
 /* Behind the opening parenthesis; leaves the text somewhere in the list if it returns false. */
 static bool
-take_params(struct text *text, struct gp_params_reader *reader, uint32_t *count_p)
+parse_params(struct text *text, struct gp_params_reader *reader, uint32_t *count_p)
 {
 	uint32_t end = 0;
 
 	*count_p = 0;
-	if (take(text, ')'))
+	if (accept_char(text, ')'))
 		return true;
 	do {
 		struct gp_param_info *param = &reader->params[*count_p];
 
-		if (*count_p == GP_KERNEL_PARAMS_MAX || !take_param(text, end, param))
+		if (*count_p == GP_KERNEL_PARAMS_MAX || !parse_param(text, end, param))
 			return false;
 		end = param->offset + param->size;
 		++*count_p;
-	} while (take(text, ','));
-	return take(text, ')');
+	} while (accept_char(text, ','));
+	return accept_char(text, ')');
 }
 
 /* Behind .entry. */
 static void
-take_entry(struct text *text, struct gp_params_reader *reader)
+parse_entry(struct text *text, struct gp_params_reader *reader)
 {
-	struct gp_bytes name = take_word(text);
+	struct gp_bytes name = parse_word(text);
 	struct gp_kernel_params found = { .name = name.data, .name_size = name.size };
 
 	if (name.size == 0 || *found.name == '.') {
 		text->understood = false;
 		return;
 	}
-	found.readable = !take(text, '(') || take_params(text, reader, &found.count);
+	found.readable = !accept_char(text, '(') || parse_params(text, reader, &found.count);
 	found.params = reader->params;
 	if (!found.readable)
 		found.count = 0;
@@ -301,7 +301,8 @@ skip_body(struct text *text)
 			text->at++;
 		} else if (c == '"') {
 			skip_string(text);
-		} else if (c == '#' || begins(text, "//") || begins(text, "/*")) {
+		} else if (c == '#' || text_begins_with(text, "//") ||
+			   text_begins_with(text, "/*")) {
 			skip_space(text);
 		} else {
 			text->at++;
@@ -347,7 +348,7 @@ skip_value(struct text *text)
 
 /* Behind .attribute: whether one of them is this. */
 static bool
-take_attributes(struct text *text, const char *wanted)
+parse_attributes(struct text *text, const char *wanted)
 {
 	const char *begin = text->at;
 	bool found = false;
@@ -356,9 +357,9 @@ take_attributes(struct text *text, const char *wanted)
 	skip_parentheses(text);
 	inside = (struct text){ begin, text->at, true };
 	while (skip_space(&inside), inside.at < inside.end) {
-		struct gp_bytes word = take_word(&inside);
+		struct gp_bytes word = parse_word(&inside);
 
-		found = found || is_word(word, wanted);
+		found = found || word_equals(word, wanted);
 		inside.at += word.size == 0;
 	}
 	return found;
@@ -367,7 +368,7 @@ take_attributes(struct text *text, const char *wanted)
 /* What stands before a variable's name: the size of an element in bytes, 0: not known.  False: no
  * name follows. */
 static bool
-take_element(struct text *text, uint32_t *size_p, bool *managed_p)
+parse_element(struct text *text, uint32_t *size_p, bool *managed_p)
 {
 	uint32_t vector = 1, align;
 	bool known = true;
@@ -375,32 +376,33 @@ take_element(struct text *text, uint32_t *size_p, bool *managed_p)
 	*size_p = 0;
 	*managed_p = false;
 	while (skip_space(text), text->at < text->end && *text->at == '.') {
-		struct gp_bytes word = take_word(text);
+		struct gp_bytes word = parse_word(text);
 
-		if (is_word(word, ".attribute"))
-			*managed_p = take_attributes(text, ".managed") || *managed_p;
-		else if (is_word(word, ".align"))
-			known = take_align(text, &align) && known;
-		else if (is_word(word, ".v2") || is_word(word, ".v4") || is_word(word, ".v8"))
+		if (word_equals(word, ".attribute"))
+			*managed_p = parse_attributes(text, ".managed") || *managed_p;
+		else if (word_equals(word, ".align"))
+			known = parse_align(text, &align) && known;
+		else if (word_equals(word, ".v2") || word_equals(word, ".v4") ||
+			 word_equals(word, ".v8"))
 			vector = (uint32_t)(((const char *)word.data)[2] - '0');
-		else if (*size_p == 0 && size_of_type(word))
-			*size_p = size_of_type(word);
+		else if (*size_p == 0 && type_get_size(word))
+			*size_p = type_get_size(word);
 		else
 			known = false;
 	}
 	*size_p = known ? *size_p * vector : 0;
-	return text->at < text->end && is_in_name(*text->at) && !is_digit(*text->at);
+	return text->at < text->end && is_name_char(*text->at) && !is_digit(*text->at);
 }
 
 /* How many values there are between braces; in those between further braces nobody looks.  False:
  * it is something else, or there are none. */
 static bool
-take_values(struct text *text, uint64_t *count)
+parse_values(struct text *text, uint64_t *count)
 {
 	bool known = true, any = false;
 
 	*count = 0;
-	if (!take(text, '{'))
+	if (!accept_char(text, '{'))
 		return false;
 	while (skip_space(text), text->at < text->end) {
 		char c = *text->at;
@@ -429,35 +431,35 @@ take_values(struct text *text, uint64_t *count)
 }
 
 static bool
-take_count(struct text *text, uint64_t *count)
+parse_count(struct text *text, uint64_t *count)
 {
 	const char *begin = text->at;
 
-	if (is_word(take_word(text), "WARP_SZ")) {
+	if (word_equals(parse_word(text), "WARP_SZ")) {
 		*count = WARP_SIZE;
 		return true;
 	}
 	text->at = begin;
-	return take_number(text, count);
+	return parse_number(text, count);
 }
 
 /* False: they are not all known.  counted: the first one is to be found by counting. */
 static bool
-take_dimensions(struct text *text, uint64_t *size, bool *counted)
+parse_dimensions(struct text *text, uint64_t *size, bool *counted)
 {
 	bool known = true, first = true;
 	uint64_t count;
 
-	for (*counted = false; take(text, '['); first = false) {
-		if (first && take(text, ']')) {
+	for (*counted = false; accept_char(text, '['); first = false) {
+		if (first && accept_char(text, ']')) {
 			*counted = true;
 			continue;
 		}
-		if (!take_count(text, &count) || __builtin_mul_overflow(*size, count, size))
+		if (!parse_count(text, &count) || __builtin_mul_overflow(*size, count, size))
 			known = false;
-		if (!take(text, ']')) {
+		if (!accept_char(text, ']')) {
 			known = false;
-			skip_behind(text, "]");
+			skip_past(text, "]");
 		}
 	}
 	return known;
@@ -465,21 +467,21 @@ take_dimensions(struct text *text, uint64_t *size, bool *counted)
 
 /* Behind .global or .const, which is at `space`, of variables that are defined here. */
 static void
-take_variables(struct text *text, struct gp_params_reader *reader, const char *space)
+parse_variables(struct text *text, struct gp_params_reader *reader, const char *space)
 {
 	bool counted, begun, managed;
 	uint32_t element;
 	uint64_t count;
 
 	/* Of a bank of constant memory that has a number. */
-	if (take(text, '['))
-		skip_behind(text, "]");
-	if (!take_element(text, &element, &managed)) {
+	if (accept_char(text, '['))
+		skip_past(text, "]");
+	if (!parse_element(text, &element, &managed)) {
 		text->understood = false;
 		return;
 	}
 	do {
-		struct gp_bytes name = take_word(text);
+		struct gp_bytes name = parse_word(text);
 		struct gp_variable_size found = { .name = name.data,
 						  .name_size = name.size,
 						  .managed = managed,
@@ -490,46 +492,46 @@ take_variables(struct text *text, struct gp_params_reader *reader, const char *s
 			text->understood = false;
 			return;
 		}
-		found.readable = take_dimensions(text, &found.size, &counted) && element > 0;
-		begun = take(text, '=');
+		found.readable = parse_dimensions(text, &found.size, &counted) && element > 0;
+		begun = accept_char(text, '=');
 		if (counted)
-			found.readable = begun && take_values(text, &count) && found.readable &&
+			found.readable = begun && parse_values(text, &count) && found.readable &&
 					 !__builtin_mul_overflow(found.size, count, &found.size);
 		if (begun)
 			skip_value(text);
 		reader->found_variable(reader->data, &found);
-	} while (take(text, ','));
-	text->understood = take(text, ';') && text->understood;
+	} while (accept_char(text, ','));
+	text->understood = accept_char(text, ';') && text->understood;
 }
 
 /* Whether this is a version in which entries look as described above. */
 static bool
-has_version(const char *begin, size_t size)
+text_has_version(const char *begin, size_t size)
 {
 	struct text text = { begin, begin + size, true };
 
 	skip_space(&text);
-	return is_word(take_word(&text), ".version") && (skip_space(&text), text.at < text.end) &&
-	       is_digit(*text.at) &&
-	       ((text.at + 1 < text.end && is_digit(text.at[1])) || *text.at - '0' >= OLDEST_MAJOR);
+	return word_equals(parse_word(&text), ".version") &&
+	       (skip_space(&text), text.at < text.end) && is_digit(*text.at) &&
+	       ((text.at + 1 < text.end && is_digit(text.at[1])) || *text.at - '0' >= MAJOR_MIN);
 }
 
 /* The word says so, and not of what is declared for another image to define, or of what a parameter
  * points to. */
 static bool
-is_variable(struct gp_bytes before, struct gp_bytes word)
+word_is_variable(struct gp_bytes before, struct gp_bytes word)
 {
-	return (is_word(word, ".global") || is_word(word, ".const")) &&
-	       !is_word(before, ".extern") && !is_word(before, ".ptr");
+	return (word_equals(word, ".global") || word_equals(word, ".const")) &&
+	       !word_equals(before, ".extern") && !word_equals(before, ".ptr");
 }
 
 bool
-gp_params_of_ptx(struct gp_params_reader *reader, const char *begin, size_t size)
+gp_params_read_ptx(struct gp_params_reader *reader, const char *begin, size_t size)
 {
 	struct text text = { begin, begin + strnlen(begin, size), true };
 	struct gp_bytes before = { "", 0 };
 
-	if (!has_version(begin, (size_t)(text.end - text.at)))
+	if (!text_has_version(begin, (size_t)(text.end - text.at)))
 		return false;
 	if (reader->found_variable &&
 	    memmem(begin, (size_t)(text.end - begin), GP_PRINT_SYMBOL, strlen(GP_PRINT_SYMBOL)))
@@ -542,11 +544,11 @@ gp_params_of_ptx(struct gp_params_reader *reader, const char *begin, size_t size
 		} else if (*text.at == '{') {
 			skip_body(&text);
 		} else {
-			word = take_word(&text);
-			if (is_word(word, ".entry"))
-				take_entry(&text, reader);
-			else if (is_variable(before, word) && reader->found_variable)
-				take_variables(&text, reader, word.data);
+			word = parse_word(&text);
+			if (word_equals(word, ".entry"))
+				parse_entry(&text, reader);
+			else if (word_is_variable(before, word) && reader->found_variable)
+				parse_variables(&text, reader, word.data);
 			else if (word.size == 0)
 				text.at++;
 			before = word;

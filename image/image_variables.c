@@ -19,13 +19,13 @@ struct gp_image_variables {
 	struct variable *list; /* sorted once they are finished */
 	size_t count, room;
 	bool all_known;
-	char *names[GP_VARIABLES_FEW];
-	size_t name_count; /* GP_VARIABLES_FEW + 1: too many, none is kept */
+	char *names[GP_VARIABLE_NAMES_MAX];
+	size_t name_count; /* GP_VARIABLE_NAMES_MAX + 1: too many, none is kept */
 };
 
 /* FNV-1a. */
 static uint64_t
-hash(const char *name, size_t size)
+name_hash(const char *name, size_t size)
 {
 	uint64_t value = 0xcbf29ce484222325u;
 
@@ -35,7 +35,7 @@ hash(const char *name, size_t size)
 }
 
 static int
-compare(const void *a_pointer, const void *b_pointer)
+variable_compare(const void *a_pointer, const void *b_pointer)
 {
 	const struct variable *a = a_pointer, *b = b_pointer;
 
@@ -55,9 +55,9 @@ gp_image_variables_create(void)
 }
 
 static void
-drop_names(struct gp_image_variables *variables)
+names_destroy(struct gp_image_variables *variables)
 {
-	for (size_t i = 0; i < GP_VARIABLES_FEW; i++) {
+	for (size_t i = 0; i < GP_VARIABLE_NAMES_MAX; i++) {
 		free(variables->names[i]);
 		variables->names[i] = NULL;
 	}
@@ -68,43 +68,43 @@ gp_image_variables_destroy(struct gp_image_variables *variables)
 {
 	if (!variables)
 		return;
-	drop_names(variables);
+	names_destroy(variables);
 	free(variables->list);
 	free(variables);
 }
 
 /* Once, in whichever parts of the image it is.  Without memory for it there are too many. */
 static void
-keep_name(struct gp_image_variables *variables, const char *name, size_t size)
+names_add(struct gp_image_variables *variables, const char *name, size_t size)
 {
 	const size_t count = variables->name_count;
 	char *kept = NULL;
 
-	if (count > GP_VARIABLES_FEW || size == 0 || name[0] == '$' || name[0] == '.')
+	if (count > GP_VARIABLE_NAMES_MAX || size == 0 || name[0] == '$' || name[0] == '.')
 		return;
 	for (size_t i = 0; i < count; i++) {
 		if (strlen(variables->names[i]) == size &&
 		    memcmp(variables->names[i], name, size) == 0)
 			return;
 	}
-	if (count < GP_VARIABLES_FEW)
+	if (count < GP_VARIABLE_NAMES_MAX)
 		kept = strndup(name, size);
 	if (kept) {
 		variables->names[variables->name_count++] = kept;
 		return;
 	}
-	drop_names(variables);
-	variables->name_count = GP_VARIABLES_FEW + 1;
+	names_destroy(variables);
+	variables->name_count = GP_VARIABLE_NAMES_MAX + 1;
 }
 
 const char *
-gp_image_variables_name(const struct gp_image_variables *variables, size_t number)
+gp_image_variables_get_name(const struct gp_image_variables *variables, size_t number)
 {
-	return number < GP_VARIABLES_FEW ? variables->names[number] : NULL;
+	return number < GP_VARIABLE_NAMES_MAX ? variables->names[number] : NULL;
 }
 
 uint64_t
-gp_image_variables_total(const struct gp_image_variables *variables)
+gp_image_variables_get_total(const struct gp_image_variables *variables)
 {
 	uint64_t total = 0;
 
@@ -131,12 +131,12 @@ gp_image_variables_add(struct gp_image_variables *variables, const char *name, s
 		variables->room = room;
 	}
 	variables->list[variables->count++] = (struct variable){
-		.name = hash(name, name_size),
+		.name = name_hash(name, name_size),
 		.size = readable ? size : UNREADABLE,
 		.managed = managed,
 	};
 	if (!managed)
-		keep_name(variables, name, name_size);
+		names_add(variables, name, name_size);
 	return 0;
 }
 
@@ -154,9 +154,9 @@ gp_image_variables_finish(struct gp_image_variables *variables)
 
 	if (variables->count == 0)
 		return;
-	qsort(list, variables->count, sizeof(*list), compare);
+	qsort(list, variables->count, sizeof(*list), variable_compare);
 	for (size_t i = 0; i < variables->count; i++) {
-		if (kept == 0 || compare(&list[i], &list[kept - 1]) != 0)
+		if (kept == 0 || variable_compare(&list[i], &list[kept - 1]) != 0)
 			list[kept++] = list[i];
 		else
 			list[kept - 1].managed |= list[i].managed;
@@ -169,7 +169,7 @@ gp_image_variables_finish(struct gp_image_variables *variables)
 
 /* The place of the first one of this name, or where it would be. */
 static size_t
-first_of(const struct gp_image_variables *variables, uint64_t name)
+variable_find_first(const struct gp_image_variables *variables, uint64_t name)
 {
 	size_t low = 0, high = variables->count;
 
@@ -187,23 +187,23 @@ first_of(const struct gp_image_variables *variables, uint64_t name)
 bool
 gp_image_variables_is_managed(const struct gp_image_variables *variables, const char *name)
 {
-	const uint64_t wanted = hash(name, strlen(name));
+	const uint64_t wanted = name_hash(name, strlen(name));
 	bool managed = false;
 
-	for (size_t i = first_of(variables, wanted);
+	for (size_t i = variable_find_first(variables, wanted);
 	     i < variables->count && variables->list[i].name == wanted; i++)
 		managed |= variables->list[i].managed;
 	return managed;
 }
 
 enum gp_variable_verdict
-gp_image_variables_judge(const struct gp_image_variables *variables, const char *name,
+gp_image_variables_check(const struct gp_image_variables *variables, const char *name,
 			 uint64_t size, uint64_t *has)
 {
-	const uint64_t wanted = hash(name, strlen(name));
+	const uint64_t wanted = name_hash(name, strlen(name));
 	enum gp_variable_verdict verdict =
 		variables->all_known ? GP_VARIABLE_ABSENT : GP_VARIABLE_UNKNOWN;
-	size_t low = first_of(variables, wanted);
+	size_t low = variable_find_first(variables, wanted);
 
 	for (; low < variables->count && variables->list[low].name == wanted; low++) {
 		const struct variable *variable = &variables->list[low];

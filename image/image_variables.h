@@ -38,16 +38,16 @@ void gp_image_variables_add_unknown(struct gp_image_variables *variables);
 void gp_image_variables_finish(struct gp_image_variables *variables);
 
 /* Whether the image has one of this name and size; has: the size there, for GP_VARIABLE_DIFFERS. */
-enum gp_variable_verdict gp_image_variables_judge(const struct gp_image_variables *variables,
+enum gp_variable_verdict gp_image_variables_check(const struct gp_image_variables *variables,
 						  const char *name, uint64_t size, uint64_t *has);
 
 /* How many bytes they have in all, at most; UINT64_MAX: that cannot be told. */
-uint64_t gp_image_variables_total(const struct gp_image_variables *variables);
+uint64_t gp_image_variables_get_total(const struct gp_image_variables *variables);
 
 /* The names of the variables of an image that has few, but for managed memory and the compiler's
  * own; NULL behind the last one, and of an image with more. */
-#define GP_VARIABLES_FEW 16
-const char *gp_image_variables_name(const struct gp_image_variables *variables, size_t number);
+#define GP_VARIABLE_NAMES_MAX 16
+const char *gp_image_variables_get_name(const struct gp_image_variables *variables, size_t number);
 
 /* Whether it has one of this name that is managed memory. */
 bool gp_image_variables_is_managed(const struct gp_image_variables *variables, const char *name);

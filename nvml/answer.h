@@ -6,7 +6,7 @@
 #ifndef GPN_ANSWER_H
 #define GPN_ANSWER_H
 
-#define ANSWER(name, ...)                                                                          \
+#define GPN_FUNCTION(name, ...)                                                                    \
 	int gpn_##name(__VA_ARGS__);                                                               \
 	int gpn_##name(__VA_ARGS__)
 

@@ -11,63 +11,64 @@
 #define PCI_FIELDS 3
 
 static int
-check_found(struct gpn_device *found, struct gpn_device **device_p)
+device_check_found(struct gpn_get_device *found, struct gpn_get_device **device_p)
 {
 	*device_p = found;
 	return found ? GPN_SUCCESS : GPN_NOT_FOUND;
 }
 
-ANSWER(nvmlDeviceGetCount_v2, unsigned int *count)
+GPN_FUNCTION(nvmlDeviceGetCount_v2, unsigned int *count)
 {
-	int r = gpn_enter();
+	int r = gpn_check_init();
 
 	if (r == GPN_SUCCESS && !count)
 		r = GPN_INVALID_ARGUMENT;
 	if (r == GPN_SUCCESS)
-		*count = (unsigned int)gpn_count();
+		*count = (unsigned int)gpn_get_device_count();
 	return r;
 }
 
-ANSWER(nvmlDeviceGetCount, unsigned int *count)
+GPN_FUNCTION(nvmlDeviceGetCount, unsigned int *count)
 {
 	return gpn_nvmlDeviceGetCount_v2(count);
 }
 
-ANSWER(nvmlDeviceGetHandleByIndex_v2, unsigned int index, struct gpn_device **device)
+GPN_FUNCTION(nvmlDeviceGetHandleByIndex_v2, unsigned int index, struct gpn_get_device **device)
 {
-	int r = gpn_enter();
+	int r = gpn_check_init();
 
 	if (r != GPN_SUCCESS)
 		return r;
-	if (!device || index >= (unsigned int)gpn_count())
+	if (!device || index >= (unsigned int)gpn_get_device_count())
 		return GPN_INVALID_ARGUMENT;
-	*device = gpn_device((int)index);
+	*device = gpn_get_device((int)index);
 	return GPN_SUCCESS;
 }
 
-ANSWER(nvmlDeviceGetHandleByIndex, unsigned int index, struct gpn_device **device)
+GPN_FUNCTION(nvmlDeviceGetHandleByIndex, unsigned int index, struct gpn_get_device **device)
 {
 	return gpn_nvmlDeviceGetHandleByIndex_v2(index, device);
 }
 
-ANSWER(nvmlDeviceGetHandleByUUID, const char *uuid, struct gpn_device **device)
+GPN_FUNCTION(nvmlDeviceGetHandleByUUID, const char *uuid, struct gpn_get_device **device)
 {
-	struct gpn_device *found = NULL;
-	int r = gpn_enter();
+	struct gpn_get_device *found = NULL;
+	int r = gpn_check_init();
 
 	if (r != GPN_SUCCESS)
 		return r;
 	if (!uuid || !device)
 		return GPN_INVALID_ARGUMENT;
-	for (int i = 0; i < gpn_count() && !found; i++)
-		found = strcasecmp(uuid, gpn_device(i)->uuid) == 0 ? gpn_device(i) : NULL;
-	return check_found(found, device);
+	for (int i = 0; i < gpn_get_device_count() && !found; i++)
+		found = strcasecmp(uuid, gpn_get_device(i)->uuid) == 0 ? gpn_get_device(i) : NULL;
+	return device_check_found(found, device);
 }
 
-ANSWER(nvmlDeviceGetHandleByUUIDV, const struct gpn_uuid *uuid, struct gpn_device **device)
+GPN_FUNCTION(nvmlDeviceGetHandleByUUIDV, const struct gpn_uuid *uuid,
+	     struct gpn_get_device **device)
 {
-	struct gpn_device *found = NULL;
-	int r = gpn_enter();
+	struct gpn_get_device *found = NULL;
+	int r = gpn_check_init();
 
 	if (r != GPN_SUCCESS)
 		return r;
@@ -81,36 +82,37 @@ ANSWER(nvmlDeviceGetHandleByUUIDV, const struct gpn_uuid *uuid, struct gpn_devic
 			       : GPN_INVALID_ARGUMENT;
 	if (uuid->type != GPN_UUID_BYTES)
 		return GPN_INVALID_ARGUMENT;
-	for (int i = 0; i < gpn_count() && !found; i++)
-		found = memcmp(uuid->value.bytes, gpn_device(i)->facts.uuid.bytes, 16) == 0
-				? gpn_device(i)
+	for (int i = 0; i < gpn_get_device_count() && !found; i++)
+		found = memcmp(uuid->value.bytes, gpn_get_device(i)->facts.uuid.bytes, 16) == 0
+				? gpn_get_device(i)
 				: NULL;
-	return check_found(found, device);
+	return device_check_found(found, device);
 }
 
-ANSWER(nvmlDeviceGetHandleBySerial, const char *serial, struct gpn_device **device)
+GPN_FUNCTION(nvmlDeviceGetHandleBySerial, const char *serial, struct gpn_get_device **device)
 {
-	struct gpn_device *found = NULL;
+	struct gpn_get_device *found = NULL;
 	char text[GP_STATE_TEXT_MAX];
-	int r = gpn_enter();
+	int r = gpn_check_init();
 
 	if (r != GPN_SUCCESS)
 		return r;
 	if (!serial || !device)
 		return GPN_INVALID_ARGUMENT;
-	for (int i = 0; i < gpn_count() && !found; i++) {
-		if (gpn_text(gpn_device(i), GP_STATE_SERIAL, text, sizeof(text)) == GPN_SUCCESS &&
+	for (int i = 0; i < gpn_get_device_count() && !found; i++) {
+		if (gpn_get_text(gpn_get_device(i), GP_STATE_SERIAL, text, sizeof(text)) ==
+			    GPN_SUCCESS &&
 		    strcmp(serial, text) == 0)
-			found = gpn_device(i);
+			found = gpn_get_device(i);
 	}
-	return check_found(found, device);
+	return device_check_found(found, device);
 }
 
-ANSWER(nvmlDeviceGetHandleByPciBusId_v2, const char *bus_id, struct gpn_device **device)
+GPN_FUNCTION(nvmlDeviceGetHandleByPciBusId_v2, const char *bus_id, struct gpn_get_device **device)
 {
 	unsigned int domain = 0, bus, place;
-	struct gpn_device *found = NULL;
-	int r = gpn_enter();
+	struct gpn_get_device *found = NULL;
+	int r = gpn_check_init();
 
 	if (r != GPN_SUCCESS)
 		return r;
@@ -121,41 +123,41 @@ ANSWER(nvmlDeviceGetHandleByPciBusId_v2, const char *bus_id, struct gpn_device *
 		if (sscanf(bus_id, "%x:%x", &bus, &place) != PCI_FIELDS - 1)
 			return GPN_INVALID_ARGUMENT;
 	}
-	for (int i = 0; i < gpn_count() && !found; i++) {
-		const struct gpc_pool_device *facts = &gpn_device(i)->facts;
+	for (int i = 0; i < gpn_get_device_count() && !found; i++) {
+		const struct gpc_pool_device *facts = &gpn_get_device(i)->facts;
 
 		if (facts->pci_domain == (int)domain && facts->pci_bus == (int)bus &&
 		    facts->pci_device == (int)place)
-			found = gpn_device(i);
+			found = gpn_get_device(i);
 	}
-	return check_found(found, device);
+	return device_check_found(found, device);
 }
 
-ANSWER(nvmlDeviceGetHandleByPciBusId, const char *bus_id, struct gpn_device **device)
+GPN_FUNCTION(nvmlDeviceGetHandleByPciBusId, const char *bus_id, struct gpn_get_device **device)
 {
 	return gpn_nvmlDeviceGetHandleByPciBusId_v2(bus_id, device);
 }
 
-ANSWER(nvmlDeviceGetName, void *handle, char *name, unsigned int size)
+GPN_FUNCTION(nvmlDeviceGetName, void *handle, char *name, unsigned int size)
 {
-	struct gpn_device *device;
-	int r = gpn_find(handle, &device);
+	struct gpn_get_device *device;
+	int r = gpn_find_device(handle, &device);
 
 	return r == GPN_SUCCESS ? gpn_copy_text(device->facts.name, name, size) : r;
 }
 
-ANSWER(nvmlDeviceGetUUID, void *handle, char *uuid, unsigned int size)
+GPN_FUNCTION(nvmlDeviceGetUUID, void *handle, char *uuid, unsigned int size)
 {
-	struct gpn_device *device;
-	int r = gpn_find(handle, &device);
+	struct gpn_get_device *device;
+	int r = gpn_find_device(handle, &device);
 
 	return r == GPN_SUCCESS ? gpn_copy_text(device->uuid, uuid, size) : r;
 }
 
-ANSWER(nvmlDeviceGetIndex, void *handle, unsigned int *index)
+GPN_FUNCTION(nvmlDeviceGetIndex, void *handle, unsigned int *index)
 {
-	struct gpn_device *device;
-	int r = gpn_find(handle, &device);
+	struct gpn_get_device *device;
+	int r = gpn_find_device(handle, &device);
 
 	if (r == GPN_SUCCESS && !index)
 		r = GPN_INVALID_ARGUMENT;
@@ -164,10 +166,10 @@ ANSWER(nvmlDeviceGetIndex, void *handle, unsigned int *index)
 	return r;
 }
 
-ANSWER(nvmlDeviceGetCudaComputeCapability, void *handle, int *major, int *minor)
+GPN_FUNCTION(nvmlDeviceGetCudaComputeCapability, void *handle, int *major, int *minor)
 {
-	struct gpn_device *device;
-	int r = gpn_find(handle, &device);
+	struct gpn_get_device *device;
+	int r = gpn_find_device(handle, &device);
 
 	if (r == GPN_SUCCESS && (!major || !minor))
 		r = GPN_INVALID_ARGUMENT;
@@ -179,18 +181,18 @@ ANSWER(nvmlDeviceGetCudaComputeCapability, void *handle, int *major, int *minor)
 }
 
 /* The place is the one that CUDA tells, too; what the card is only its node knows. */
-ANSWER(nvmlDeviceGetPciInfo_v3, void *handle, struct gpn_pci *pci)
+GPN_FUNCTION(nvmlDeviceGetPciInfo_v3, void *handle, struct gpn_pci *pci)
 {
-	struct gpn_device *device;
+	struct gpn_get_device *device;
 	uint64_t id = 0, subsystem = 0;
-	int r = gpn_find(handle, &device);
+	int r = gpn_find_device(handle, &device);
 
 	if (r == GPN_SUCCESS && !pci)
 		r = GPN_INVALID_ARGUMENT;
 	if (r != GPN_SUCCESS)
 		return r;
-	(void)gpn_word(device, GP_STATE_PCI_ID, &id);
-	(void)gpn_word(device, GP_STATE_PCI_SUBSYSTEM, &subsystem);
+	(void)gpn_get_value(device, GP_STATE_PCI_ID, &id);
+	(void)gpn_get_value(device, GP_STATE_PCI_SUBSYSTEM, &subsystem);
 	*pci = (struct gpn_pci){
 		.domain = (unsigned int)device->facts.pci_domain,
 		.bus = (unsigned int)device->facts.pci_bus,
@@ -205,7 +207,7 @@ ANSWER(nvmlDeviceGetPciInfo_v3, void *handle, struct gpn_pci *pci)
 	return GPN_SUCCESS;
 }
 
-ANSWER(nvmlDeviceGetPciInfo_v2, void *handle, struct gpn_pci *pci)
+GPN_FUNCTION(nvmlDeviceGetPciInfo_v2, void *handle, struct gpn_pci *pci)
 {
 	struct gpn_pci all;
 	int r = gpn_nvmlDeviceGetPciInfo_v3(handle, pci ? &all : NULL);
@@ -216,7 +218,7 @@ ANSWER(nvmlDeviceGetPciInfo_v2, void *handle, struct gpn_pci *pci)
 	return r;
 }
 
-ANSWER(nvmlDeviceGetPciInfo, void *handle, struct gpn_pci *pci)
+GPN_FUNCTION(nvmlDeviceGetPciInfo, void *handle, struct gpn_pci *pci)
 {
 	struct gpn_pci all;
 	int r = gpn_nvmlDeviceGetPciInfo_v3(handle, pci ? &all : NULL);
@@ -227,7 +229,7 @@ ANSWER(nvmlDeviceGetPciInfo, void *handle, struct gpn_pci *pci)
 	return r;
 }
 
-ANSWER(nvmlDeviceGetPciInfoExt, void *handle, struct gpn_pci_ext *pci)
+GPN_FUNCTION(nvmlDeviceGetPciInfoExt, void *handle, struct gpn_pci_ext *pci)
 {
 	struct gpn_pci all;
 	int r = gpn_nvmlDeviceGetPciInfo_v3(handle, pci ? &all : NULL);
@@ -249,45 +251,46 @@ ANSWER(nvmlDeviceGetPciInfoExt, void *handle, struct gpn_pci_ext *pci)
 
 /* Two devices, and what is asked of both. */
 static int
-find_both(void *one, void *other, const void *out, struct gpn_device *devices[2])
+devices_find_pair(void *one, void *other, const void *out, struct gpn_get_device *devices[2])
 {
-	int r = gpn_find(one, &devices[0]);
+	int r = gpn_find_device(one, &devices[0]);
 
 	if (r == GPN_SUCCESS)
-		r = gpn_find(other, &devices[1]);
+		r = gpn_find_device(other, &devices[1]);
 	return r == GPN_SUCCESS && !out ? GPN_INVALID_ARGUMENT : r;
 }
 
-ANSWER(nvmlDeviceGetP2PStatus, void *one, void *other, int capability, int *status)
+GPN_FUNCTION(nvmlDeviceGetP2PStatus, void *one, void *other, int capability, int *status)
 {
-	struct gpn_device *devices[2];
-	int r = find_both(one, other, status, devices);
+	struct gpn_get_device *devices[2];
+	int r = devices_find_pair(one, other, status, devices);
 
 	if (r != GPN_SUCCESS)
 		return r;
 	if (capability < 0 || capability >= GPN_PEER_CAPABILITIES)
 		return GPN_INVALID_ARGUMENT;
-	*status = devices[0] == devices[1] || gpn_reaches(devices[0]->index, devices[1]->index)
+	*status = devices[0] == devices[1] ||
+				  gpn_has_peer_access(devices[0]->index, devices[1]->index)
 			  ? GPN_PEER_OK
 			  : GPN_PEER_NOT_SUPPORTED;
 	return GPN_SUCCESS;
 }
 
 /* Whatever their node has between two of its devices, for a program there is the network. */
-ANSWER(nvmlDeviceGetTopologyCommonAncestor, void *one, void *other, int *level)
+GPN_FUNCTION(nvmlDeviceGetTopologyCommonAncestor, void *one, void *other, int *level)
 {
-	struct gpn_device *devices[2];
-	int r = find_both(one, other, level, devices);
+	struct gpn_get_device *devices[2];
+	int r = devices_find_pair(one, other, level, devices);
 
 	if (r == GPN_SUCCESS)
 		*level = devices[0] == devices[1] ? GPN_TOPOLOGY_INTERNAL : GPN_TOPOLOGY_SYSTEM;
 	return r;
 }
 
-ANSWER(nvmlDeviceOnSameBoard, void *one, void *other, int *same)
+GPN_FUNCTION(nvmlDeviceOnSameBoard, void *one, void *other, int *same)
 {
-	struct gpn_device *devices[2];
-	int r = find_both(one, other, same, devices);
+	struct gpn_get_device *devices[2];
+	int r = devices_find_pair(one, other, same, devices);
 
 	if (r == GPN_SUCCESS)
 		*same = devices[0] == devices[1];

@@ -10,40 +10,42 @@
 #include <stdbool.h>
 
 int
-gpn_lacks(void)
+gpn_not_supported(void)
 {
-	return gpn_enter() == GPN_SUCCESS ? GPN_NOT_SUPPORTED : GPN_UNINITIALIZED;
+	return gpn_check_init() == GPN_SUCCESS ? GPN_NOT_SUPPORTED : GPN_UNINITIALIZED;
 }
 
 /* What the machine's own library is too old for. */
 static int
-absent(void)
+function_not_found(void)
 {
 	return GPN_FUNCTION_NOT_FOUND;
 }
 
 /* Another copy of this library would lead back to us. */
 static bool
-is_nvml(void *library)
+library_is_nvml(void *library)
 {
 	int (*table)(const void **, const unsigned char *);
 	const void *found;
 
 	*(void **)&table = dlsym(library, "nvmlInternalGetExportTable");
-	return dlsym(library, "nvmlInit_v2") && !(table && table(&found, gpn_mark) == GPN_SUCCESS);
+	return dlsym(library, "nvmlInit_v2") &&
+	       !(table && table(&found, gpn_table_id) == GPN_SUCCESS);
 }
 
 __attribute__((constructor)) static void
-on_load(void)
+entries_fill(void)
 {
-	void *library = gpc_config_remote()
-				? NULL
-				: gpc_machine_library("libnvidia-ml.so.1", gpn_entry, is_nvml);
+	void *library =
+		gpc_config_has_remote()
+			? NULL
+			: gpc_machine_library_open("libnvidia-ml.so.1", gpn_entry, library_is_nvml);
 
 	for (size_t i = 0; i < gpn_entry_count; i++) {
-		void *ours = gpn_entries[i].ours ? gpn_entries[i].ours : (void *)gpn_lacks;
+		void *ours = gpn_entries[i].ours ? gpn_entries[i].ours : (void *)gpn_not_supported;
 		void *theirs = library ? dlsym(library, gpn_entries[i].name) : NULL;
 
-		gpn_entry[i] = theirs ? theirs : library ? (void *)absent : ours;
+		gpn_entry[i] = theirs ? theirs : library ? (void *)function_not_found : ours;
 	}
 }

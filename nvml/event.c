@@ -13,9 +13,9 @@ struct gpn_events {
 	char unused;
 };
 
-ANSWER(nvmlEventSetCreate, struct gpn_events **set)
+GPN_FUNCTION(nvmlEventSetCreate, struct gpn_events **set)
 {
-	int r = gpn_enter();
+	int r = gpn_check_init();
 
 	if (r == GPN_SUCCESS && !set)
 		r = GPN_INVALID_ARGUMENT;
@@ -25,9 +25,9 @@ ANSWER(nvmlEventSetCreate, struct gpn_events **set)
 	return *set ? GPN_SUCCESS : GPN_MEMORY;
 }
 
-ANSWER(nvmlEventSetFree, struct gpn_events *set)
+GPN_FUNCTION(nvmlEventSetFree, struct gpn_events *set)
 {
-	int r = gpn_enter();
+	int r = gpn_check_init();
 
 	if (r == GPN_SUCCESS && !set)
 		r = GPN_INVALID_ARGUMENT;
@@ -36,37 +36,38 @@ ANSWER(nvmlEventSetFree, struct gpn_events *set)
 	return r;
 }
 
-ANSWER(nvmlDeviceRegisterEvents, void *handle, unsigned long long types, struct gpn_events *set)
+GPN_FUNCTION(nvmlDeviceRegisterEvents, void *handle, unsigned long long types,
+	     struct gpn_events *set)
 {
-	struct gpn_device *device;
-	int r = gpn_find(handle, &device);
+	struct gpn_get_device *device;
+	int r = gpn_find_device(handle, &device);
 
 	if (r == GPN_SUCCESS && !set)
 		r = GPN_INVALID_ARGUMENT;
 	return r == GPN_SUCCESS && types ? GPN_NOT_SUPPORTED : r;
 }
 
-ANSWER(nvmlEventSetWait_v2, struct gpn_events *set, void *data, unsigned int timeout_ms)
+GPN_FUNCTION(nvmlEventSetWait_v2, struct gpn_events *set, void *data, unsigned int timeout_ms)
 {
-	int r = gpn_enter();
+	int r = gpn_check_init();
 
 	if (r == GPN_SUCCESS && (!set || !data))
 		r = GPN_INVALID_ARGUMENT;
 	if (r != GPN_SUCCESS)
 		return r;
-	gp_nap((uint64_t)timeout_ms * 1000000);
+	gp_sleep_ns((uint64_t)timeout_ms * 1000000);
 	return GPN_TIMEOUT;
 }
 
-ANSWER(nvmlEventSetWait, struct gpn_events *set, void *data, unsigned int timeout_ms)
+GPN_FUNCTION(nvmlEventSetWait, struct gpn_events *set, void *data, unsigned int timeout_ms)
 {
 	return gpn_nvmlEventSetWait_v2(set, data, timeout_ms);
 }
 
-ANSWER(nvmlDeviceGetSupportedEventTypes, void *handle, unsigned long long *types)
+GPN_FUNCTION(nvmlDeviceGetSupportedEventTypes, void *handle, unsigned long long *types)
 {
-	struct gpn_device *device;
-	int r = gpn_find(handle, &device);
+	struct gpn_get_device *device;
+	int r = gpn_find_device(handle, &device);
 
 	if (r == GPN_SUCCESS && !types)
 		r = GPN_INVALID_ARGUMENT;

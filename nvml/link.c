@@ -14,39 +14,39 @@
 #include <string.h>
 
 static bool
-reaches_all(const struct gpn_device *device)
+peers_have_access(const struct gpn_get_device *device)
 {
-	for (int i = 0; i < gpn_count(); i++) {
-		if (i != device->index && !gpn_reaches(device->index, i))
+	for (int i = 0; i < gpn_get_device_count(); i++) {
+		if (i != device->index && !gpn_has_peer_access(device->index, i))
 			return false;
 	}
-	return gpn_count() > 1;
+	return gpn_get_device_count() > 1;
 }
 
 /* A link by its number, and what is asked of it; *up_p: whether it leads to the others. */
 static int
-find_link(void *handle, unsigned int link, const void *out, bool *up_p)
+link_find(void *handle, unsigned int link, const void *out, bool *up_p)
 {
-	struct gpn_device *device;
+	struct gpn_get_device *device;
 	uint64_t state = 0, type = 0;
-	int r = gpn_find(handle, &device);
+	int r = gpn_find_device(handle, &device);
 
 	if (r == GPN_SUCCESS && (!out || link >= GP_STATE_LINKS))
 		r = GPN_INVALID_ARGUMENT;
-	if (r == GPN_SUCCESS && !reaches_all(device))
+	if (r == GPN_SUCCESS && !peers_have_access(device))
 		r = GPN_NOT_SUPPORTED;
 	if (r == GPN_SUCCESS)
-		r = gpn_word(device, GP_STATE_LINK + (int)link, &state);
+		r = gpn_get_value(device, GP_STATE_LINK + (int)link, &state);
 	if (r == GPN_SUCCESS)
-		r = gpn_word(device, GP_STATE_LINK_TYPE + (int)link, &type);
+		r = gpn_get_value(device, GP_STATE_LINK_TYPE + (int)link, &type);
 	*up_p = r == GPN_SUCCESS && state == GPN_LINK_UP && type == GPN_LINK_TO_SWITCH;
 	return r;
 }
 
-ANSWER(nvmlDeviceGetNvLinkState, void *handle, unsigned int link, unsigned int *state)
+GPN_FUNCTION(nvmlDeviceGetNvLinkState, void *handle, unsigned int link, unsigned int *state)
 {
 	bool up;
-	int r = find_link(handle, link, state, &up);
+	int r = link_find(handle, link, state, &up);
 
 	if (r == GPN_SUCCESS)
 		*state = up ? GPN_LINK_UP : GPN_LINK_DOWN;
@@ -54,11 +54,11 @@ ANSWER(nvmlDeviceGetNvLinkState, void *handle, unsigned int link, unsigned int *
 }
 
 /* Of what a link may be able to do, access to peers is known. */
-ANSWER(nvmlDeviceGetNvLinkCapability, void *handle, unsigned int link, unsigned int capability,
-       unsigned int *can)
+GPN_FUNCTION(nvmlDeviceGetNvLinkCapability, void *handle, unsigned int link,
+	     unsigned int capability, unsigned int *can)
 {
 	bool up;
-	int r = find_link(handle, link, can, &up);
+	int r = link_find(handle, link, can, &up);
 
 	if (r == GPN_SUCCESS && capability != GPN_LINK_PEERS)
 		r = GPN_NOT_SUPPORTED;
@@ -67,10 +67,11 @@ ANSWER(nvmlDeviceGetNvLinkCapability, void *handle, unsigned int link, unsigned 
 	return r;
 }
 
-ANSWER(nvmlDeviceGetNvLinkRemoteDeviceType, void *handle, unsigned int link, unsigned int *type)
+GPN_FUNCTION(nvmlDeviceGetNvLinkRemoteDeviceType, void *handle, unsigned int link,
+	     unsigned int *type)
 {
 	bool up;
-	int r = find_link(handle, link, type, &up);
+	int r = link_find(handle, link, type, &up);
 
 	if (r == GPN_SUCCESS && !up)
 		r = GPN_NOT_SUPPORTED;
@@ -80,10 +81,11 @@ ANSWER(nvmlDeviceGetNvLinkRemoteDeviceType, void *handle, unsigned int link, uns
 }
 
 /* The switch of the node has no place on this machine's buses: this one nothing has. */
-ANSWER(nvmlDeviceGetNvLinkRemotePciInfo_v2, void *handle, unsigned int link, struct gpn_pci *pci)
+GPN_FUNCTION(nvmlDeviceGetNvLinkRemotePciInfo_v2, void *handle, unsigned int link,
+	     struct gpn_pci *pci)
 {
 	bool up;
-	int r = find_link(handle, link, pci, &up);
+	int r = link_find(handle, link, pci, &up);
 
 	if (r == GPN_SUCCESS && !up)
 		r = GPN_NOT_SUPPORTED;
@@ -95,7 +97,7 @@ ANSWER(nvmlDeviceGetNvLinkRemotePciInfo_v2, void *handle, unsigned int link, str
 	return GPN_SUCCESS;
 }
 
-ANSWER(nvmlDeviceGetNvLinkRemotePciInfo, void *handle, unsigned int link, struct gpn_pci *pci)
+GPN_FUNCTION(nvmlDeviceGetNvLinkRemotePciInfo, void *handle, unsigned int link, struct gpn_pci *pci)
 {
 	struct gpn_pci all;
 	int r = gpn_nvmlDeviceGetNvLinkRemotePciInfo_v2(handle, link, pci ? &all : NULL);

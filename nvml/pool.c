@@ -17,21 +17,21 @@
 #define DRIVER "libcuda.so.1"
 
 /* What is known of how a device is. */
-struct known {
+struct cached_state {
 	uint64_t sensors_ns; /* when they were asked; 0: never */
 	struct gp_device_state state;
 };
 
 static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
 static const struct gpc_pool_table *table GP_GUARDED_BY(pool_lock);
-static struct known *known GP_GUARDED_BY(pool_lock); /* of each device */
+static struct cached_state *cached_state GP_GUARDED_BY(pool_lock); /* of each device */
 /* Written before users is. */
-static struct gpn_device devices[GPN_DEVICES_MAX];
+static struct gpn_get_device devices[GPN_DEVICES_MAX];
 static int device_count;
 static _Atomic unsigned int users; /* nvmlInit without nvmlShutdown */
 
 static int
-result_of(CUresult result)
+result_from_cuda(CUresult result)
 {
 	switch (result) {
 	case CUDA_SUCCESS:
@@ -48,7 +48,7 @@ result_of(CUresult result)
 }
 
 static const struct gpc_pool_table *
-table_of(void *library)
+table_get(void *library)
 {
 	CUresult (*get)(const void **, const CUuuid *);
 	const CUuuid id = GPC_POOL_TABLE_ID;
@@ -64,10 +64,10 @@ table_of(void *library)
 /* The one that the program has, the one beside this library, or the one that a program would get.
  * It stays open: a session's threads are in it. */
 static const struct gpc_pool_table *
-find_table(void)
+table_find(void)
 {
 	const struct gpc_pool_table *found =
-		table_of(dlopen(DRIVER, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD));
+		table_get(dlopen(DRIVER, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD));
 	char path[PATH_MAX];
 	const char *slash;
 	Dl_info info;
@@ -75,9 +75,9 @@ find_table(void)
 	if (!found && dladdr(gpn_entry, &info) && (slash = strrchr(info.dli_fname, '/')) &&
 	    snprintf(path, sizeof(path), "%.*s/" DRIVER, (int)(slash - info.dli_fname),
 		     info.dli_fname) < (int)sizeof(path))
-		found = table_of(dlopen(path, RTLD_NOW | RTLD_LOCAL));
+		found = table_get(dlopen(path, RTLD_NOW | RTLD_LOCAL));
 	if (!found)
-		found = table_of(dlopen(DRIVER, RTLD_NOW | RTLD_LOCAL));
+		found = table_get(dlopen(DRIVER, RTLD_NOW | RTLD_LOCAL));
 	if (!found)
 		gpc_log_always("libnvidia-ml.so.1 finds no " DRIVER " of gpupool");
 	return found;
@@ -95,12 +95,12 @@ format_uuid(const CUuuid *uuid, char *text)
 }
 
 static int
-open_pool(void) GP_LOCKED(pool_lock)
+pool_open(void) GP_LOCKED(pool_lock)
 {
 	int count = 0;
 
 	if (!table)
-		table = find_table();
+		table = table_find();
 	if (!table)
 		return GPN_LIBRARY_NOT_FOUND;
 	if (table->open(&count) != CUDA_SUCCESS)
@@ -110,8 +110,8 @@ open_pool(void) GP_LOCKED(pool_lock)
 		return GPN_SUCCESS;
 	if (count > GPN_DEVICES_MAX)
 		count = GPN_DEVICES_MAX;
-	known = calloc((size_t)count + 1, sizeof(*known));
-	if (!known)
+	cached_state = calloc((size_t)count + 1, sizeof(*cached_state));
+	if (!cached_state)
 		return GPN_MEMORY;
 	for (int i = 0; i < count; i++) {
 		(void)table->device(i, &devices[i].facts);
@@ -128,7 +128,7 @@ gpn_init(int gpus)
 	int r;
 
 	(void)pthread_mutex_lock(&pool_lock);
-	r = open_pool();
+	r = pool_open();
 	if (r == GPN_DRIVER_NOT_LOADED && !gpus)
 		r = GPN_SUCCESS;
 	if (r == GPN_SUCCESS)
@@ -148,27 +148,27 @@ gpn_shutdown(void)
 }
 
 int
-gpn_enter(void)
+gpn_check_init(void)
 {
 	return users ? GPN_SUCCESS : GPN_UNINITIALIZED;
 }
 
 int
-gpn_count(void)
+gpn_get_device_count(void)
 {
 	return device_count;
 }
 
-struct gpn_device *
-gpn_device(int index)
+struct gpn_get_device *
+gpn_get_device(int index)
 {
 	return index >= 0 && index < device_count ? &devices[index] : NULL;
 }
 
 int
-gpn_find(const void *handle, struct gpn_device **device_p)
+gpn_find_device(const void *handle, struct gpn_get_device **device_p)
 {
-	int r = gpn_enter();
+	int r = gpn_check_init();
 
 	for (int i = 0; r == GPN_SUCCESS && i < device_count; i++) {
 		if (handle == &devices[i]) {
@@ -180,7 +180,7 @@ gpn_find(const void *handle, struct gpn_device **device_p)
 }
 
 int
-gpn_driver_version(void)
+gpn_get_driver_version(void)
 {
 	int version;
 
@@ -191,7 +191,7 @@ gpn_driver_version(void)
 }
 
 static CUresult
-fetch(const struct gpn_device *device, unsigned int parts, struct gp_device_state *fresh)
+state_fetch(const struct gpn_get_device *device, unsigned int parts, struct gp_device_state *fresh)
 	GP_LOCKED(pool_lock)
 {
 	int count;
@@ -203,54 +203,55 @@ fetch(const struct gpn_device *device, unsigned int parts, struct gp_device_stat
 
 /* What is asked anew replaces what was known. */
 static int
-ask(struct gpn_device *device, unsigned int parts) GP_LOCKED(pool_lock)
+state_query(struct gpn_get_device *device, unsigned int parts) GP_LOCKED(pool_lock)
 {
-	struct known *mine = &known[device->index];
+	struct cached_state *cached = &cached_state[device->index];
 	struct gp_device_state *fresh = malloc(sizeof(*fresh));
-	CUresult result = fresh ? fetch(device, parts, fresh) : CUDA_ERROR_OUT_OF_MEMORY;
+	CUresult result = fresh ? state_fetch(device, parts, fresh) : CUDA_ERROR_OUT_OF_MEMORY;
 
 	if (result == CUDA_SUCCESS && parts & GP_STATE_SENSORS) {
-		mine->state = *fresh;
-		mine->sensors_ns = gp_now_ns();
+		cached->state = *fresh;
+		cached->sensors_ns = gp_now_ns();
 	} else if (result == CUDA_SUCCESS) {
-		memcpy(mine->state.words, fresh->words, GP_STATE_NVML * sizeof(*fresh->words));
-		mine->state.process_count = fresh->process_count;
-		memcpy(mine->state.processes, fresh->processes,
+		memcpy(cached->state.words, fresh->words, GP_STATE_NVML * sizeof(*fresh->words));
+		cached->state.process_count = fresh->process_count;
+		memcpy(cached->state.processes, fresh->processes,
 		       fresh->process_count * sizeof(*fresh->processes));
 	}
 	free(fresh);
-	return result_of(result);
+	return result_from_cuda(result);
 }
 
 static int
-read_sensors(struct gpn_device *device) GP_LOCKED(pool_lock)
+state_refresh_sensors(struct gpn_get_device *device) GP_LOCKED(pool_lock)
 {
-	uint64_t asked = known[device->index].sensors_ns;
+	uint64_t queried_ns = cached_state[device->index].sensors_ns;
 
-	return asked && gp_now_ns() - asked < GPN_AGE_NS ? GPN_SUCCESS
-							 : ask(device, GP_STATE_SENSORS);
+	return queried_ns && gp_now_ns() - queried_ns < GPN_AGE_NS
+		       ? GPN_SUCCESS
+		       : state_query(device, GP_STATE_SENSORS);
 }
 
 bool
-gpn_reaches(int index, int other)
+gpn_has_peer_access(int index, int other)
 {
-	bool reaches;
+	bool has_peer_access;
 
 	(void)pthread_mutex_lock(&pool_lock);
-	reaches = table->reaches(index, other);
+	has_peer_access = table->has_peer_access(index, other);
 	(void)pthread_mutex_unlock(&pool_lock);
-	return reaches;
+	return has_peer_access;
 }
 
 int
-gpn_word(struct gpn_device *device, int word, uint64_t *value_p)
+gpn_get_value(struct gpn_get_device *device, int value_id, uint64_t *value_p)
 {
 	int r;
 
 	(void)pthread_mutex_lock(&pool_lock);
-	r = read_sensors(device);
+	r = state_refresh_sensors(device);
 	if (r == GPN_SUCCESS) {
-		*value_p = known[device->index].state.words[word];
+		*value_p = cached_state[device->index].state.words[value_id];
 		if (*value_p == GP_STATE_NONE)
 			r = GPN_NOT_SUPPORTED;
 	}
@@ -259,42 +260,44 @@ gpn_word(struct gpn_device *device, int word, uint64_t *value_p)
 }
 
 int
-gpn_text(struct gpn_device *device, int text, char *out, unsigned int size)
+gpn_get_text(struct gpn_get_device *device, int text, char *out, unsigned int size)
 {
 	int r;
 
 	(void)pthread_mutex_lock(&pool_lock);
-	r = read_sensors(device);
+	r = state_refresh_sensors(device);
 	if (r == GPN_SUCCESS)
-		r = *known[device->index].state.texts[text]
-			    ? gpn_copy_text(known[device->index].state.texts[text], out, size)
+		r = *cached_state[device->index].state.texts[text]
+			    ? gpn_copy_text(cached_state[device->index].state.texts[text], out,
+					    size)
 			    : GPN_NOT_SUPPORTED;
 	(void)pthread_mutex_unlock(&pool_lock);
 	return r;
 }
 
 int
-gpn_memory(struct gpn_device *device, uint64_t *total_p, uint64_t *free_p)
+gpn_get_memory(struct gpn_get_device *device, uint64_t *total_p, uint64_t *free_p)
 {
 	int r;
 
 	(void)pthread_mutex_lock(&pool_lock);
-	r = ask(device, 0);
-	*total_p = known[device->index].state.words[GP_STATE_MEMORY_TOTAL];
-	*free_p = known[device->index].state.words[GP_STATE_MEMORY_FREE];
+	r = state_query(device, 0);
+	*total_p = cached_state[device->index].state.words[GP_STATE_MEMORY_TOTAL];
+	*free_p = cached_state[device->index].state.words[GP_STATE_MEMORY_FREE];
 	(void)pthread_mutex_unlock(&pool_lock);
 	return r;
 }
 
 int
-gpn_processes(struct gpn_device *device, struct gp_state_process *processes, size_t *count_p)
+gpn_get_processes(struct gpn_get_device *device, struct gp_state_process *processes,
+		  size_t *count_p)
 {
 	const struct gp_device_state *state;
 	int r;
 
 	(void)pthread_mutex_lock(&pool_lock);
-	r = ask(device, GP_STATE_PROCESSES);
-	state = &known[device->index].state;
+	r = state_query(device, GP_STATE_PROCESSES);
+	state = &cached_state[device->index].state;
 	*count_p = r == GPN_SUCCESS ? state->process_count : 0;
 	memcpy(processes, state->processes, *count_p * sizeof(*processes));
 	(void)pthread_mutex_unlock(&pool_lock);
@@ -302,20 +305,21 @@ gpn_processes(struct gpn_device *device, struct gp_state_process *processes, siz
 }
 
 int
-gpn_times(struct gpn_device *device, struct gp_state_process *processes, size_t *count_p)
+gpn_get_process_times(struct gpn_get_device *device, struct gp_state_process *processes,
+		      size_t *count_p)
 {
 	struct gp_device_state *fresh = malloc(sizeof(*fresh));
 	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
 
 	(void)pthread_mutex_lock(&pool_lock);
 	if (fresh)
-		result = fetch(device, GP_STATE_TIMES, fresh);
+		result = state_fetch(device, GP_STATE_TIMES, fresh);
 	(void)pthread_mutex_unlock(&pool_lock);
 	*count_p = result == CUDA_SUCCESS ? fresh->process_count : 0;
 	if (*count_p)
 		memcpy(processes, fresh->processes, *count_p * sizeof(*processes));
 	free(fresh);
-	return result_of(result);
+	return result_from_cuda(result);
 }
 
 int
@@ -331,15 +335,15 @@ gpn_copy_text(const char *text, char *out, unsigned int size)
 
 /* The child of a fork has one thread, and asks for itself. */
 static void
-after_fork(void) GP_LOCK_UNCHECKED
+pool_after_fork(void) GP_LOCK_UNCHECKED
 {
 	(void)pthread_mutex_init(&pool_lock, NULL);
 	for (int i = 0; i < device_count; i++)
-		known[i].sensors_ns = 0;
+		cached_state[i].sensors_ns = 0;
 }
 
 __attribute__((constructor)) static void
-watch_forks(void)
+pool_watch_forks(void)
 {
-	(void)pthread_atfork(NULL, NULL, after_fork);
+	(void)pthread_atfork(NULL, NULL, pool_after_fork);
 }

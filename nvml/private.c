@@ -51,21 +51,23 @@ typedef int (*private_call)(void);
 
 /* GPUPOOL_LOG=tables shows what an nvidia-smi asks that is newer than what is known here. */
 static int
-lacks(uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e, unsigned int place)
+call_not_supported(uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e,
+		   unsigned int place)
 {
 	gpc_log(GPC_LOG_TABLES,
 		"NVML's private function %u(%#jx, %#jx, %#jx, %#jx, %#jx) is not supported", place,
 		(uintmax_t)a, (uintmax_t)b, (uintmax_t)c, (uintmax_t)d, (uintmax_t)e);
-	return gpn_lacks();
+	return gpn_not_supported();
 }
 
 /* One for each place.  The place comes last so that the callers need not move their arguments. */
 #define DEFINE(place)                                                                              \
-	static int lacks_##place(uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e)  \
+	static int unsupported_##place(uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d,         \
+				       uintptr_t e)                                                \
 	{                                                                                          \
-		return lacks(a, b, c, d, e, 1##place - 1000);                                      \
+		return call_not_supported(a, b, c, d, e, 1##place - 1000);                         \
 	}
-#define LIST(place) (private_call)(void *) lacks_##place,
+#define LIST(place) (private_call)(void *) unsupported_##place,
 /* clang-format off */
 #define TEN(X, tens)                                                                               \
 	X(tens##0) X(tens##1) X(tens##2) X(tens##3) X(tens##4)                                     \
@@ -78,12 +80,12 @@ lacks(uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e, unsigned 
 	HUNDRED(X, 0) HUNDRED(X, 1) HUNDRED(X, 2) HUNDRED(X, 3) HUNDRED(X, 4) HUNDRED(X, 5)
 
 ALL(DEFINE)
-static const private_call lacking[FUNCTIONS] = { ALL(LIST) };
+static const private_call unsupported_calls[FUNCTIONS] = { ALL(LIST) };
 /* clang-format on */
 
 /* Whether this place is where a sample names a process. */
 static bool
-names_process(size_t place, size_t sample_size)
+offset_is_process(size_t place, size_t sample_size)
 {
 	size_t inside = place % sample_size;
 
@@ -91,25 +93,25 @@ names_process(size_t place, size_t sample_size)
 }
 
 static void
-put_word(unsigned char *samples, size_t place, unsigned int word)
+put_uint(unsigned char *samples, size_t place, unsigned int word)
 {
 	memcpy(samples + place, &word, sizeof(word));
 }
 
 /* nvidia-smi shows the mean of all samples: one has what is to be seen of them all. */
 static void
-put_samples(const struct gpn_shares *shares, size_t size, size_t other_size, unsigned int count,
-	    unsigned char *samples)
+put_samples(const struct gpn_utilization_samples *shares, size_t size, size_t other_size,
+	    unsigned int count, unsigned char *samples)
 {
 	size_t used = 0;
 
 	for (unsigned int i = 0; i < count && used < shares->count; i++) {
 		size_t percent = i * size + SAMPLE_PERCENT, pid = i * size + SAMPLE_PID;
 
-		if (names_process(percent, other_size) || names_process(pid, other_size))
+		if (offset_is_process(percent, other_size) || offset_is_process(pid, other_size))
 			continue;
-		put_word(samples, percent, shares->list[used].percent * count);
-		put_word(samples, pid, shares->list[used].pid);
+		put_uint(samples, percent, shares->list[used].percent * count);
+		put_uint(samples, pid, shares->list[used].pid);
 		used++;
 	}
 }
@@ -120,9 +122,9 @@ static int
 list_samples(void *handle, unsigned long long since_us, void *unknown, unsigned int *count,
 	     unsigned char *samples)
 {
-	struct gpn_device *device;
-	struct gpn_shares *shares;
-	int r = gpn_find(handle, &device);
+	struct gpn_get_device *device;
+	struct gpn_utilization_samples *shares;
+	int r = gpn_find_device(handle, &device);
 
 	(void)since_us;
 	(void)unknown;
@@ -131,7 +133,7 @@ list_samples(void *handle, unsigned long long since_us, void *unknown, unsigned 
 	if (r != GPN_SUCCESS)
 		return r;
 	shares = malloc(sizeof(*shares));
-	r = shares ? gpn_shares(device, shares) : GPN_MEMORY;
+	r = shares ? gpn_utilization_samples(device, shares) : GPN_MEMORY;
 	if (r == GPN_SUCCESS) {
 		memset(samples, 0, *count * (size_t)SAMPLE_535);
 		*count = *count * SAMPLE_535 / SAMPLE_550;
@@ -146,8 +148,8 @@ list_samples(void *handle, unsigned long long since_us, void *unknown, unsigned 
 static int
 is_monitored(void *handle, int *monitored)
 {
-	struct gpn_device *device;
-	int r = gpn_find(handle, &device);
+	struct gpn_get_device *device;
+	int r = gpn_find_device(handle, &device);
 
 	if (r == GPN_SUCCESS && !monitored)
 		r = GPN_INVALID_ARGUMENT;
@@ -157,14 +159,14 @@ is_monitored(void *handle, int *monitored)
 }
 
 /* Answered in device.c. */
-int gpn_nvmlDeviceGetHandleByPciBusId_v2(const char *bus_id, struct gpn_device **device);
+int gpn_nvmlDeviceGetHandleByPciBusId_v2(const char *bus_id, struct gpn_get_device **device);
 
 /* How two devices stand to one another, by their places on the bus: as
  * nvmlDeviceGetTopologyCommonAncestor, with other numbers. */
 static int
 topology_between(const char *one, const char *other, int *level)
 {
-	struct gpn_device *first, *second;
+	struct gpn_get_device *first, *second;
 	int r = gpn_nvmlDeviceGetHandleByPciBusId_v2(one, &first);
 
 	if (r == GPN_SUCCESS)
@@ -178,19 +180,19 @@ topology_between(const char *one, const char *other, int *level)
 
 /* nvidia-smi tells what it does, for a log. */
 static int
-keep_nothing(void)
+log_ignore(void)
 {
-	return gpn_enter();
+	return gpn_check_init();
 }
 
 static private_call
-function_at(size_t place)
+get_function(size_t place)
 {
 	switch (place) {
 	case TOPOLOGY:
 		return (private_call)(void *)topology_between;
 	case LOG:
-		return keep_nothing;
+		return log_ignore;
 	case MONITORED:
 		return (private_call)(void *)is_monitored;
 	case SAMPLES:
@@ -199,15 +201,15 @@ function_at(size_t place)
 		return (private_call)(void *)gpn_list_compute;
 	case GRAPHICS:
 	case MPS:
-		return (private_call)(void *)gpn_list_none;
+		return (private_call)(void *)gpn_list_nothing;
 	default:
-		return lacking[place];
+		return unsupported_calls[place];
 	}
 }
 
-const unsigned char gpn_mark[16] = "gpupool nvml";
+const unsigned char gpn_table_id[16] = "gpupool nvml";
 
-ANSWER(nvmlInternalGetExportTable, const void **table, const unsigned char *id)
+GPN_FUNCTION(nvmlInternalGetExportTable, const void **table, const unsigned char *id)
 {
 	static const unsigned char known[16] = { 0xc4, 0xfe, 0x3e, 0x6c, 0xc9, 0x8f, 0x6c, 0x4e,
 						 0xa3, 0x27, 0xee, 0x69, 0x6e, 0x12, 0xf7, 0xc4 };
@@ -219,15 +221,15 @@ ANSWER(nvmlInternalGetExportTable, const void **table, const unsigned char *id)
 
 	if (!table || !id)
 		return GPN_INVALID_ARGUMENT;
-	if (memcmp(id, gpn_mark, sizeof(gpn_mark)) == 0) {
-		*table = gpn_mark;
+	if (memcmp(id, gpn_table_id, sizeof(gpn_table_id)) == 0) {
+		*table = gpn_table_id;
 		return GPN_SUCCESS;
 	}
 	if (memcmp(id, known, sizeof(known)) != 0)
 		return GPN_NOT_FOUND;
 	/* Whoever comes second writes the same. */
 	for (size_t i = 0; i < FUNCTIONS; i++)
-		__atomic_store_n(&private_table.functions[i], function_at(i), __ATOMIC_RELAXED);
+		__atomic_store_n(&private_table.functions[i], get_function(i), __ATOMIC_RELAXED);
 	__atomic_store_n(&private_table.size, sizeof(private_table), __ATOMIC_RELEASE);
 	*table = &private_table;
 	return GPN_SUCCESS;

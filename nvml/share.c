@@ -12,53 +12,53 @@
 /* From one look to the next, at least: the daemon measures now and then, not always. */
 #define WINDOW_NS UINT64_C(200000000)
 
-struct look {
+struct sample {
 	uint64_t at_ns; /* 0: there was none */
 	uint64_t time_us;
 	size_t count;
 	struct gp_state_process times[GP_STATE_PROCESSES_MAX];
 };
 
-struct watched {
-	struct look before, now;
+struct sample_window {
+	struct sample before, now;
 };
 
 static pthread_mutex_t shares_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct watched *watched[GPN_DEVICES_MAX] GP_GUARDED_BY(shares_lock);
+static struct sample_window *sample_window[GPN_DEVICES_MAX] GP_GUARDED_BY(shares_lock);
 
 static int
-look_again(struct gpn_device *device, struct watched *mine) GP_LOCKED(shares_lock)
+sample_read(struct gpn_get_device *device, struct sample_window *pair) GP_LOCKED(shares_lock)
 {
 	struct timespec time;
 	int r;
 
-	mine->before = mine->now;
-	r = gpn_times(device, mine->now.times, &mine->now.count);
+	pair->before = pair->now;
+	r = gpn_get_process_times(device, pair->now.times, &pair->now.count);
 	(void)clock_gettime(CLOCK_REALTIME, &time);
-	mine->now.time_us = (uint64_t)time.tv_sec * 1000000 + (uint64_t)time.tv_nsec / 1000;
-	mine->now.at_ns = r == GPN_SUCCESS ? gp_now_ns() : 0;
+	pair->now.time_us = (uint64_t)time.tv_sec * 1000000 + (uint64_t)time.tv_nsec / 1000;
+	pair->now.at_ns = r == GPN_SUCCESS ? gp_now_ns() : 0;
 	return r;
 }
 
 /* Two looks that are far enough apart, of which the later one is not older than that. */
 static int
-look_twice(struct gpn_device *device, struct watched *mine) GP_LOCKED(shares_lock)
+sample_read_pair(struct gpn_get_device *device, struct sample_window *pair) GP_LOCKED(shares_lock)
 {
-	uint64_t age = mine->now.at_ns ? gp_now_ns() - mine->now.at_ns : 0;
+	uint64_t age = pair->now.at_ns ? gp_now_ns() - pair->now.at_ns : 0;
 	int r = GPN_SUCCESS;
 
-	if (mine->before.at_ns && mine->now.at_ns && age < WINDOW_NS)
+	if (pair->before.at_ns && pair->now.at_ns && age < WINDOW_NS)
 		return GPN_SUCCESS;
-	if (!mine->now.at_ns)
-		r = look_again(device, mine);
+	if (!pair->now.at_ns)
+		r = sample_read(device, pair);
 	if (r == GPN_SUCCESS && age < WINDOW_NS)
-		gp_nap(WINDOW_NS - age);
-	return r == GPN_SUCCESS ? look_again(device, mine) : r;
+		gp_sleep_ns(WINDOW_NS - age);
+	return r == GPN_SUCCESS ? sample_read(device, pair) : r;
 }
 
 /* Whoever was not there at the look before has begun since. */
 static uint64_t
-ns_before(const struct look *before, uint64_t pid)
+get_ns_before(const struct sample *before, uint64_t pid)
 {
 	for (size_t i = 0; i < before->count; i++) {
 		if (before->times[i].pid == pid)
@@ -68,35 +68,35 @@ ns_before(const struct look *before, uint64_t pid)
 }
 
 static unsigned int
-percent_of(const struct watched *mine, const struct gp_state_process *process)
+get_percent(const struct sample_window *pair, const struct gp_state_process *process)
 {
-	uint64_t before = ns_before(&mine->before, process->pid);
+	uint64_t before = get_ns_before(&pair->before, process->pid);
 	uint64_t took = process->gpu_ns > before ? process->gpu_ns - before : 0;
-	uint64_t window = mine->now.at_ns - mine->before.at_ns;
+	uint64_t window = pair->now.at_ns - pair->before.at_ns;
 
 	/* A long kernel counts when it ends. */
 	return took >= window ? 100 : (unsigned int)(took * 100 / window);
 }
 
 int
-gpn_shares(struct gpn_device *device, struct gpn_shares *shares)
+gpn_utilization_samples(struct gpn_get_device *device, struct gpn_utilization_samples *shares)
 {
-	struct watched *mine;
+	struct sample_window *pair;
 	int r = GPN_MEMORY;
 
 	(void)pthread_mutex_lock(&shares_lock);
-	mine = watched[device->index];
-	if (!mine)
-		mine = watched[device->index] = calloc(1, sizeof(*mine));
-	if (mine)
-		r = look_twice(device, mine);
+	pair = sample_window[device->index];
+	if (!pair)
+		pair = sample_window[device->index] = calloc(1, sizeof(*pair));
+	if (pair)
+		r = sample_read_pair(device, pair);
 	if (r == GPN_SUCCESS) {
-		shares->time_us = mine->now.time_us;
-		shares->count = mine->now.count;
+		shares->time_us = pair->now.time_us;
+		shares->count = pair->now.count;
 		for (size_t i = 0; i < shares->count; i++)
-			shares->list[i] = (struct gpn_share){
-				.pid = (unsigned int)mine->now.times[i].pid,
-				.percent = percent_of(mine, &mine->now.times[i]),
+			shares->list[i] = (struct gpn_utilization_sample){
+				.pid = (unsigned int)pair->now.times[i].pid,
+				.percent = get_percent(pair, &pair->now.times[i]),
 			};
 	}
 	(void)pthread_mutex_unlock(&shares_lock);
@@ -104,10 +104,11 @@ gpn_shares(struct gpn_device *device, struct gpn_shares *shares)
 }
 
 /* One of a list of samples, which differ by version. */
-typedef void (*put_sample)(void *list, size_t index, uint64_t time_us, struct gpn_share share);
+typedef void (*put_sample)(void *list, size_t index, uint64_t time_us,
+			   struct gpn_utilization_sample share);
 
 static void
-put_plain(void *list, size_t index, uint64_t time_us, struct gpn_share share)
+put_plain(void *list, size_t index, uint64_t time_us, struct gpn_utilization_sample share)
 {
 	((struct gpn_sample *)list)[index] = (struct gpn_sample){
 		.pid = share.pid,
@@ -117,7 +118,7 @@ put_plain(void *list, size_t index, uint64_t time_us, struct gpn_share share)
 }
 
 static void
-put_v1(void *list, size_t index, uint64_t time_us, struct gpn_share share)
+put_v1(void *list, size_t index, uint64_t time_us, struct gpn_utilization_sample share)
 {
 	((struct gpn_sample_v1 *)list)[index] = (struct gpn_sample_v1){
 		.time_us = time_us,
@@ -130,16 +131,16 @@ put_v1(void *list, size_t index, uint64_t time_us, struct gpn_share share)
 static int
 list_samples(void *handle, uint64_t since_us, unsigned int *count, void *list, put_sample put)
 {
-	struct gpn_device *device;
-	struct gpn_shares *shares;
-	int r = gpn_find(handle, &device);
+	struct gpn_get_device *device;
+	struct gpn_utilization_samples *shares;
+	int r = gpn_find_device(handle, &device);
 
 	if (r != GPN_SUCCESS)
 		return r;
 	if (!count)
 		return GPN_INVALID_ARGUMENT;
 	shares = malloc(sizeof(*shares));
-	r = shares ? gpn_shares(device, shares) : GPN_MEMORY;
+	r = shares ? gpn_utilization_samples(device, shares) : GPN_MEMORY;
 	if (r == GPN_SUCCESS && (shares->count == 0 || shares->time_us <= since_us))
 		r = GPN_NOT_FOUND;
 	if (r == GPN_SUCCESS && (!list || *count < shares->count))
@@ -152,16 +153,16 @@ list_samples(void *handle, uint64_t since_us, unsigned int *count, void *list, p
 	return r;
 }
 
-ANSWER(nvmlDeviceGetProcessUtilization, void *device, struct gpn_sample *list, unsigned int *count,
-       unsigned long long since_us)
+GPN_FUNCTION(nvmlDeviceGetProcessUtilization, void *device, struct gpn_sample *list,
+	     unsigned int *count, unsigned long long since_us)
 {
 	return list_samples(device, since_us, count, list, put_plain);
 }
 
-ANSWER(nvmlDeviceGetProcessesUtilizationInfo, void *handle, struct gpn_sample_list *list)
+GPN_FUNCTION(nvmlDeviceGetProcessesUtilizationInfo, void *handle, struct gpn_sample_list *list)
 {
-	struct gpn_device *device;
-	int r = gpn_find(handle, &device);
+	struct gpn_get_device *device;
+	int r = gpn_find_device(handle, &device);
 
 	if (r == GPN_SUCCESS && !list)
 		r = GPN_INVALID_ARGUMENT;
@@ -174,17 +175,17 @@ ANSWER(nvmlDeviceGetProcessesUtilizationInfo, void *handle, struct gpn_sample_li
 
 /* The child of a fork looks for itself. */
 static void
-after_fork(void) GP_LOCK_UNCHECKED
+samples_after_fork(void) GP_LOCK_UNCHECKED
 {
 	(void)pthread_mutex_init(&shares_lock, NULL);
 	for (int i = 0; i < GPN_DEVICES_MAX; i++) {
-		if (watched[i])
-			watched[i]->before.at_ns = watched[i]->now.at_ns = 0;
+		if (sample_window[i])
+			sample_window[i]->before.at_ns = sample_window[i]->now.at_ns = 0;
 	}
 }
 
 __attribute__((constructor)) static void
-watch_forks(void)
+samples_watch_forks(void)
 {
-	(void)pthread_atfork(NULL, NULL, after_fork);
+	(void)pthread_atfork(NULL, NULL, samples_after_fork);
 }

@@ -5,18 +5,18 @@
 
 #include "nvml/pool.h"
 
-struct gpn_share {
+struct gpn_utilization_sample {
 	unsigned int pid, percent;
 };
 
-struct gpn_shares {
+struct gpn_utilization_samples {
 	uint64_t time_us; /* of the later look, on the system's clock */
 	size_t count;
-	struct gpn_share list[GP_STATE_PROCESSES_MAX];
+	struct gpn_utilization_sample list[GP_STATE_PROCESSES_MAX];
 };
 
 /* Processes of this machine and tenant.  Who asks first waits for the second look.  enum
  * gpn_result. */
-int gpn_shares(struct gpn_device *device, struct gpn_shares *shares);
+int gpn_utilization_samples(struct gpn_get_device *device, struct gpn_utilization_samples *shares);
 
 #endif /* GPN_SHARE_H */

@@ -8,91 +8,91 @@
 #include <time.h>
 
 static int
-number(void *handle, int word, unsigned int *out)
+get_uint(void *handle, int value_id, unsigned int *out)
 {
-	struct gpn_device *device;
-	int r = gpn_find(handle, &device);
+	struct gpn_get_device *device;
+	int r = gpn_find_device(handle, &device);
 	uint64_t value;
 
 	if (r == GPN_SUCCESS && !out)
 		r = GPN_INVALID_ARGUMENT;
 	if (r == GPN_SUCCESS)
-		r = gpn_word(device, word, &value);
+		r = gpn_get_value(device, value_id, &value);
 	if (r == GPN_SUCCESS)
 		*out = (unsigned int)value;
 	return r;
 }
 
 static int
-long_number(void *handle, int word, unsigned long long *out)
+get_ulong(void *handle, int value_id, unsigned long long *out)
 {
-	struct gpn_device *device;
-	int r = gpn_find(handle, &device);
+	struct gpn_get_device *device;
+	int r = gpn_find_device(handle, &device);
 	uint64_t value;
 
 	if (r == GPN_SUCCESS && !out)
 		r = GPN_INVALID_ARGUMENT;
 	if (r == GPN_SUCCESS)
-		r = gpn_word(device, word, &value);
+		r = gpn_get_value(device, value_id, &value);
 	if (r == GPN_SUCCESS)
 		*out = value;
 	return r;
 }
 
 static int
-two_numbers(void *handle, int word, unsigned int *first, unsigned int *second)
+get_uint_pair(void *handle, int value_id, unsigned int *first, unsigned int *second)
 {
 	unsigned int value;
-	int r = number(handle, word, first && second ? &value : NULL);
+	int r = get_uint(handle, value_id, first && second ? &value : NULL);
 
 	if (r == GPN_SUCCESS)
-		r = number(handle, word + 1, second);
+		r = get_uint(handle, value_id + 1, second);
 	if (r == GPN_SUCCESS)
 		*first = value;
 	return r;
 }
 
-#define WORD(number_, name)                                                                        \
-	ANSWER(name, void *device, unsigned int *out)                                              \
+#define VALUE(number_, name)                                                                       \
+	GPN_FUNCTION(name, void *device, unsigned int *out)                                        \
 	{                                                                                          \
-		return number(device, number_, out);                                               \
+		return get_uint(device, number_, out);                                             \
 	}
-GP_STATE_UINT(WORD)
-#undef WORD
+GP_STATE_UINT(VALUE)
+#undef VALUE
 
-#define WORD(number_, name)                                                                        \
-	ANSWER(name, void *device, unsigned long long *out)                                        \
+#define VALUE(number_, name)                                                                       \
+	GPN_FUNCTION(name, void *device, unsigned long long *out)                                  \
 	{                                                                                          \
-		return long_number(device, number_, out);                                          \
+		return get_ulong(device, number_, out);                                            \
 	}
-GP_STATE_ULONG(WORD)
-#undef WORD
+GP_STATE_ULONG(VALUE)
+#undef VALUE
 
-#define WORD(number_, name)                                                                        \
-	ANSWER(name, void *device, unsigned int *first, unsigned int *second)                      \
+#define VALUE(number_, name)                                                                       \
+	GPN_FUNCTION(name, void *device, unsigned int *first, unsigned int *second)                \
 	{                                                                                          \
-		return two_numbers(device, number_, first, second);                                \
+		return get_uint_pair(device, number_, first, second);                              \
 	}
-GP_STATE_PAIR(WORD)
-#undef WORD
+GP_STATE_PAIR(VALUE)
+#undef VALUE
 
-#define WORD(number_, name)                                                                        \
-	ANSWER(name, void *device, unsigned int *two)                                              \
+#define VALUE(number_, name)                                                                       \
+	GPN_FUNCTION(name, void *device, unsigned int *two)                                        \
 	{                                                                                          \
-		return two_numbers(device, number_, two, two ? two + 1 : NULL);                    \
+		return get_uint_pair(device, number_, two, two ? two + 1 : NULL);                  \
 	}
-GP_STATE_TWO(WORD)
-#undef WORD
+GP_STATE_TWO(VALUE)
+#undef VALUE
 
 #define TEXT(number_, name)                                                                        \
-	ANSWER(name, void *handle, char *out, unsigned int size)                                   \
+	GPN_FUNCTION(name, void *handle, char *out, unsigned int size)                             \
 	{                                                                                          \
-		struct gpn_device *device;                                                         \
-		int r = gpn_find(handle, &device);                                                 \
+		struct gpn_get_device *device;                                                     \
+		int r = gpn_find_device(handle, &device);                                          \
                                                                                                    \
 		if (r == GPN_SUCCESS && !out)                                                      \
 			r = GPN_INVALID_ARGUMENT;                                                  \
-		return r == GPN_SUCCESS ? gpn_text(device, number_, out, size) : r;                \
+		return r == GPN_SUCCESS ? gpn_get_text(device, number_, out, size) : r;            \
 	}
 GP_STATE_DEVICE_TEXTS(TEXT)
 #undef TEXT
@@ -100,19 +100,19 @@ GP_STATE_DEVICE_TEXTS(TEXT)
 /* What one argument chooses. */
 static const struct choice {
 	const char *name;
-	int argument, word;
+	int argument, value_id;
 } choices[] = {
-#define WORD(number_, name, argument) { #name, argument, number_ },
-	GP_STATE_UINT_OF(WORD)
-#undef WORD
+#define VALUE(number_, name, argument) { #name, argument, number_ },
+	GP_STATE_UINT_INDEXED(VALUE)
+#undef VALUE
 };
 
 /* arguments: how many NVML knows. */
 static int
-choose(const char *name, void *handle, int argument, int arguments, unsigned int *out)
+get_choice(const char *name, void *handle, int argument, int arguments, unsigned int *out)
 {
-	struct gpn_device *device;
-	int r = gpn_find(handle, &device);
+	struct gpn_get_device *device;
+	int r = gpn_find_device(handle, &device);
 
 	if (r != GPN_SUCCESS)
 		return r;
@@ -120,15 +120,15 @@ choose(const char *name, void *handle, int argument, int arguments, unsigned int
 		return GPN_INVALID_ARGUMENT;
 	for (size_t i = 0; i < sizeof(choices) / sizeof(choices[0]); i++) {
 		if (choices[i].argument == argument && strcmp(choices[i].name, name) == 0)
-			return number(handle, choices[i].word, out);
+			return get_uint(handle, choices[i].value_id, out);
 	}
 	return GPN_NOT_SUPPORTED;
 }
 
 #define CHOICE(name, arguments)                                                                    \
-	ANSWER(name, void *device, int argument, unsigned int *out)                                \
+	GPN_FUNCTION(name, void *device, int argument, unsigned int *out)                          \
 	{                                                                                          \
-		return choose(#name, device, argument, arguments, out);                            \
+		return get_choice(#name, device, argument, arguments, out);                        \
 	}
 CHOICE(nvmlDeviceGetTemperature, 1)
 CHOICE(nvmlDeviceGetTemperatureThreshold, 8)
@@ -138,7 +138,7 @@ CHOICE(nvmlDeviceGetApplicationsClock, GPN_CLOCK_TYPES)
 CHOICE(nvmlDeviceGetDefaultApplicationsClock, GPN_CLOCK_TYPES)
 CHOICE(nvmlDeviceGetMaxCustomerBoostClock, GPN_CLOCK_TYPES)
 
-ANSWER(nvmlDeviceGetClock, void *device, int type, int id, unsigned int *mhz)
+GPN_FUNCTION(nvmlDeviceGetClock, void *device, int type, int id, unsigned int *mhz)
 {
 	switch (id) {
 	case GPN_CLOCK_NOW:
@@ -150,14 +150,14 @@ ANSWER(nvmlDeviceGetClock, void *device, int type, int id, unsigned int *mhz)
 	case GPN_CLOCK_BOOST:
 		return gpn_nvmlDeviceGetMaxCustomerBoostClock(device, type, mhz);
 	default:
-		return gpn_enter() == GPN_SUCCESS ? GPN_INVALID_ARGUMENT : GPN_UNINITIALIZED;
+		return gpn_check_init() == GPN_SUCCESS ? GPN_INVALID_ARGUMENT : GPN_UNINITIALIZED;
 	}
 }
 
-ANSWER(nvmlDeviceGetTemperatureV, void *device, struct gpn_temperature *temperature)
+GPN_FUNCTION(nvmlDeviceGetTemperatureV, void *device, struct gpn_temperature *temperature)
 {
 	unsigned int celsius;
-	int r = number(device, GP_STATE_TEMPERATURE, temperature ? &celsius : NULL);
+	int r = get_uint(device, GP_STATE_TEMPERATURE, temperature ? &celsius : NULL);
 
 	if (r == GPN_SUCCESS && temperature->version != GPN_VERSION(struct gpn_temperature, 1))
 		r = GPN_ARGUMENT_VERSION_MISMATCH;
@@ -168,24 +168,25 @@ ANSWER(nvmlDeviceGetTemperatureV, void *device, struct gpn_temperature *temperat
 	return r;
 }
 
-ANSWER(nvmlDeviceGetTotalEccErrors, void *device, int type, int counter, unsigned long long *errors)
+GPN_FUNCTION(nvmlDeviceGetTotalEccErrors, void *device, int type, int counter,
+	     unsigned long long *errors)
 {
 	static const struct {
-		int type, counter, word;
+		int type, counter, value_id;
 	} words[] = {
-#define WORD(number_, name, type, counter) { type, counter, number_ },
-		GP_STATE_ECC(WORD)
-#undef WORD
+#define VALUE(number_, name, type, counter) { type, counter, number_ },
+		GP_STATE_ECC(VALUE)
+#undef VALUE
 	};
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
 		if (words[i].type == type && words[i].counter == counter)
-			return long_number(device, words[i].word, errors);
+			return get_ulong(device, words[i].value_id, errors);
 	}
-	return gpn_enter() == GPN_SUCCESS ? GPN_INVALID_ARGUMENT : GPN_UNINITIALIZED;
+	return gpn_check_init() == GPN_SUCCESS ? GPN_INVALID_ARGUMENT : GPN_UNINITIALIZED;
 }
 
-ANSWER(nvmlDeviceGetFanSpeed_v2, void *device, unsigned int fan, unsigned int *percent)
+GPN_FUNCTION(nvmlDeviceGetFanSpeed_v2, void *device, unsigned int fan, unsigned int *percent)
 {
 	int r = gpn_nvmlDeviceGetFanSpeed(device, percent);
 
@@ -193,22 +194,22 @@ ANSWER(nvmlDeviceGetFanSpeed_v2, void *device, unsigned int fan, unsigned int *p
 	return r == GPN_SUCCESS && fan != 0 ? GPN_INVALID_ARGUMENT : r;
 }
 
-ANSWER(nvmlDeviceGetCurrentClocksEventReasons, void *device, unsigned long long *reasons)
+GPN_FUNCTION(nvmlDeviceGetCurrentClocksEventReasons, void *device, unsigned long long *reasons)
 {
 	return gpn_nvmlDeviceGetCurrentClocksThrottleReasons(device, reasons);
 }
 
-ANSWER(nvmlDeviceGetSupportedClocksEventReasons, void *device, unsigned long long *reasons)
+GPN_FUNCTION(nvmlDeviceGetSupportedClocksEventReasons, void *device, unsigned long long *reasons)
 {
 	return gpn_nvmlDeviceGetSupportedClocksThrottleReasons(device, reasons);
 }
 
 /* What no device of a pool is or has: the answer is 0. */
 static int
-zero(void *handle, unsigned int *out)
+get_zero(void *handle, unsigned int *out)
 {
-	struct gpn_device *device;
-	int r = gpn_find(handle, &device);
+	struct gpn_get_device *device;
+	int r = gpn_find_device(handle, &device);
 
 	if (r == GPN_SUCCESS && !out)
 		r = GPN_INVALID_ARGUMENT;
@@ -217,24 +218,24 @@ zero(void *handle, unsigned int *out)
 	return r;
 }
 
-ANSWER(nvmlDeviceIsMigDeviceHandle, void *device, unsigned int *is_mig)
+GPN_FUNCTION(nvmlDeviceIsMigDeviceHandle, void *device, unsigned int *is_mig)
 {
-	return zero(device, is_mig);
+	return get_zero(device, is_mig);
 }
 
-ANSWER(nvmlDeviceGetMaxMigDeviceCount, void *device, unsigned int *count)
+GPN_FUNCTION(nvmlDeviceGetMaxMigDeviceCount, void *device, unsigned int *count)
 {
-	return zero(device, count);
+	return get_zero(device, count);
 }
 
-ANSWER(nvmlDeviceGetVirtualizationMode, void *device, unsigned int *mode)
+GPN_FUNCTION(nvmlDeviceGetVirtualizationMode, void *device, unsigned int *mode)
 {
-	return zero(device, mode);
+	return get_zero(device, mode);
 }
 
-ANSWER(nvmlDeviceGetAccountingMode, void *device, unsigned int *mode)
+GPN_FUNCTION(nvmlDeviceGetAccountingMode, void *device, unsigned int *mode)
 {
-	return zero(device, mode);
+	return get_zero(device, mode);
 }
 
 static int
@@ -251,9 +252,9 @@ read_field(void *device, struct gpn_field *field)
 	case GPN_FIELD_POWER_NOW:
 		return gpn_nvmlDeviceGetPowerUsage(device, &field->value.u);
 	case GPN_FIELD_POWER_MIN:
-		return number(device, GP_STATE_POWER_MIN, &field->value.u);
+		return get_uint(device, GP_STATE_POWER_MIN, &field->value.u);
 	case GPN_FIELD_POWER_MAX:
-		return number(device, GP_STATE_POWER_MIN + 1, &field->value.u);
+		return get_uint(device, GP_STATE_POWER_MIN + 1, &field->value.u);
 	case GPN_FIELD_POWER_DEFAULT:
 		return gpn_nvmlDeviceGetPowerManagementDefaultLimit(device, &field->value.u);
 	case GPN_FIELD_POWER_LIMIT:
@@ -264,10 +265,10 @@ read_field(void *device, struct gpn_field *field)
 }
 
 /* Each field has its own result. */
-ANSWER(nvmlDeviceGetFieldValues, void *handle, int count, struct gpn_field *fields)
+GPN_FUNCTION(nvmlDeviceGetFieldValues, void *handle, int count, struct gpn_field *fields)
 {
-	struct gpn_device *device;
-	int r = gpn_find(handle, &device);
+	struct gpn_get_device *device;
+	int r = gpn_find_device(handle, &device);
 	struct timespec now;
 
 	if (r == GPN_SUCCESS && (count <= 0 || !fields))

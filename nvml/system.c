@@ -6,23 +6,23 @@
 
 #include <stddef.h>
 
-ANSWER(nvmlInitWithFlags, unsigned int flags)
+GPN_FUNCTION(nvmlInitWithFlags, unsigned int flags)
 {
 	return flags & ~GPN_INIT_FLAGS ? GPN_INVALID_ARGUMENT
 				       : gpn_init(!(flags & GPN_INIT_NO_GPUS));
 }
 
-ANSWER(nvmlInit_v2, void)
+GPN_FUNCTION(nvmlInit_v2, void)
 {
 	return gpn_init(1);
 }
 
-ANSWER(nvmlInit, void)
+GPN_FUNCTION(nvmlInit, void)
 {
 	return gpn_init(1);
 }
 
-ANSWER(nvmlShutdown, void)
+GPN_FUNCTION(nvmlShutdown, void)
 {
 	return gpn_shutdown();
 }
@@ -63,25 +63,26 @@ gpn_nvmlErrorString(int result)
 static int
 system_text(int text, char *out, unsigned int size)
 {
-	int r = gpn_enter();
+	int r = gpn_check_init();
 
 	if (r != GPN_SUCCESS)
 		return r;
 	if (!out)
 		return GPN_INVALID_ARGUMENT;
-	return gpn_count() ? gpn_text(gpn_device(0), text, out, size) : GPN_NOT_SUPPORTED;
+	return gpn_get_device_count() ? gpn_get_text(gpn_get_device(0), text, out, size)
+				      : GPN_NOT_SUPPORTED;
 }
 
 #define TEXT(number, name)                                                                         \
-	ANSWER(name, char *out, unsigned int size)                                                 \
+	GPN_FUNCTION(name, char *out, unsigned int size)                                           \
 	{                                                                                          \
 		return system_text(number, out, size);                                             \
 	}
 GP_STATE_SYSTEM_TEXTS(TEXT)
 
-ANSWER(nvmlSystemGetDriverBranch, struct gp_driver_branch *branch, unsigned int size)
+GPN_FUNCTION(nvmlSystemGetDriverBranch, struct gp_driver_branch *branch, unsigned int size)
 {
-	int r = gpn_enter();
+	int r = gpn_check_init();
 
 	if (r != GPN_SUCCESS)
 		return r;
@@ -93,27 +94,27 @@ ANSWER(nvmlSystemGetDriverBranch, struct gp_driver_branch *branch, unsigned int 
 			   size < sizeof(branch->text) ? size : sizeof(branch->text));
 }
 
-ANSWER(nvmlSystemGetCudaDriverVersion_v2, int *version)
+GPN_FUNCTION(nvmlSystemGetCudaDriverVersion_v2, int *version)
 {
-	int r = gpn_enter();
+	int r = gpn_check_init();
 
 	if (r != GPN_SUCCESS)
 		return r;
 	if (!version)
 		return GPN_INVALID_ARGUMENT;
-	*version = gpn_driver_version();
+	*version = gpn_get_driver_version();
 	return GPN_SUCCESS;
 }
 
-ANSWER(nvmlSystemGetCudaDriverVersion, int *version)
+GPN_FUNCTION(nvmlSystemGetCudaDriverVersion, int *version)
 {
 	return gpn_nvmlSystemGetCudaDriverVersion_v2(version);
 }
 
 /* Of this machine, as all processes that are listed are. */
-ANSWER(nvmlSystemGetProcessName, unsigned int pid, char *name, unsigned int size)
+GPN_FUNCTION(nvmlSystemGetProcessName, unsigned int pid, char *name, unsigned int size)
 {
-	int r = gpn_enter();
+	int r = gpn_check_init();
 
 	if (r == GPN_SUCCESS && (!name || size == 0))
 		r = GPN_INVALID_ARGUMENT;
@@ -121,9 +122,9 @@ ANSWER(nvmlSystemGetProcessName, unsigned int pid, char *name, unsigned int size
 }
 
 static int
-none(unsigned int *count)
+get_zero_count(unsigned int *count)
 {
-	int r = gpn_enter();
+	int r = gpn_check_init();
 
 	if (r == GPN_SUCCESS && !count)
 		r = GPN_INVALID_ARGUMENT;
@@ -132,17 +133,17 @@ none(unsigned int *count)
 	return r;
 }
 
-ANSWER(nvmlUnitGetCount, unsigned int *count)
+GPN_FUNCTION(nvmlUnitGetCount, unsigned int *count)
 {
-	return none(count);
+	return get_zero_count(count);
 }
 
-ANSWER(nvmlGetExcludedDeviceCount, unsigned int *count)
+GPN_FUNCTION(nvmlGetExcludedDeviceCount, unsigned int *count)
 {
-	return none(count);
+	return get_zero_count(count);
 }
 
-ANSWER(nvmlGetBlacklistDeviceCount, unsigned int *count)
+GPN_FUNCTION(nvmlGetBlacklistDeviceCount, unsigned int *count)
 {
-	return none(count);
+	return get_zero_count(count);
 }

@@ -20,25 +20,25 @@ enum {
 static int
 read_memory(void *handle, const void *out, uint64_t *total, uint64_t *left)
 {
-	struct gpn_device *device;
-	int r = gpn_find(handle, &device);
+	struct gpn_get_device *device;
+	int r = gpn_find_device(handle, &device);
 
 	if (r == GPN_SUCCESS && !out)
 		r = GPN_INVALID_ARGUMENT;
-	return r == GPN_SUCCESS ? gpn_memory(device, total, left) : r;
+	return r == GPN_SUCCESS ? gpn_get_memory(device, total, left) : r;
 }
 
-ANSWER(nvmlDeviceGetMemoryInfo, void *device, struct gpn_memory *memory)
+GPN_FUNCTION(nvmlDeviceGetMemoryInfo, void *device, struct gpn_get_memory *memory)
 {
 	uint64_t total, left;
 	int r = read_memory(device, memory, &total, &left);
 
 	if (r == GPN_SUCCESS)
-		*memory = (struct gpn_memory){ total, left, total - left };
+		*memory = (struct gpn_get_memory){ total, left, total - left };
 	return r;
 }
 
-ANSWER(nvmlDeviceGetMemoryInfo_v2, void *device, struct gpn_memory_v2 *memory)
+GPN_FUNCTION(nvmlDeviceGetMemoryInfo_v2, void *device, struct gpn_memory_v2 *memory)
 {
 	unsigned int version = GPN_VERSION(struct gpn_memory_v2, 2);
 	uint64_t total, left;
@@ -52,20 +52,20 @@ ANSWER(nvmlDeviceGetMemoryInfo_v2, void *device, struct gpn_memory_v2 *memory)
 }
 
 /* The GPU's own, which no quota divides. */
-ANSWER(nvmlDeviceGetBAR1MemoryInfo, void *handle, struct gpn_memory *memory)
+GPN_FUNCTION(nvmlDeviceGetBAR1MemoryInfo, void *handle, struct gpn_get_memory *memory)
 {
-	struct gpn_device *device;
-	int r = gpn_find(handle, &device);
+	struct gpn_get_device *device;
+	int r = gpn_find_device(handle, &device);
 	uint64_t total, left;
 
 	if (r == GPN_SUCCESS && !memory)
 		r = GPN_INVALID_ARGUMENT;
 	if (r == GPN_SUCCESS)
-		r = gpn_word(device, GP_STATE_BAR1_TOTAL, &total);
+		r = gpn_get_value(device, GP_STATE_BAR1_TOTAL, &total);
 	if (r == GPN_SUCCESS)
-		r = gpn_word(device, GP_STATE_BAR1_FREE, &left);
+		r = gpn_get_value(device, GP_STATE_BAR1_FREE, &left);
 	if (r == GPN_SUCCESS)
-		*memory = (struct gpn_memory){ total, left, total - left };
+		*memory = (struct gpn_get_memory){ total, left, total - left };
 	return r;
 }
 
@@ -138,8 +138,8 @@ static int
 list_processes(void *handle, int mode, unsigned int *count, void *list, put_process put)
 {
 	struct gp_state_process *all;
-	struct gpn_device *device;
-	int r = gpn_find(handle, &device);
+	struct gpn_get_device *device;
+	int r = gpn_find_device(handle, &device);
 	size_t found = 0;
 
 	if (r != GPN_SUCCESS)
@@ -149,7 +149,7 @@ list_processes(void *handle, int mode, unsigned int *count, void *list, put_proc
 	all = calloc(GP_STATE_PROCESSES_MAX, sizeof(*all));
 	/* Every process of a pool computes, whether by MPS or not. */
 	r = !all                        ? GPN_MEMORY
-	    : mode == PROCESSES_COMPUTE ? gpn_processes(device, all, &found)
+	    : mode == PROCESSES_COMPUTE ? gpn_get_processes(device, all, &found)
 					: GPN_SUCCESS;
 	if (r == GPN_SUCCESS && found > *count)
 		r = GPN_INSUFFICIENT_SIZE;
@@ -162,15 +162,15 @@ list_processes(void *handle, int mode, unsigned int *count, void *list, put_proc
 }
 
 #define PROCESSES(name, mode)                                                                      \
-	ANSWER(name, void *device, unsigned int *count, struct gpn_process_v1 *list)               \
+	GPN_FUNCTION(name, void *device, unsigned int *count, struct gpn_process_v1 *list)         \
 	{                                                                                          \
 		return list_processes(device, mode, count, list, put_v1);                          \
 	}                                                                                          \
-	ANSWER(name##_v2, void *device, unsigned int *count, struct gpn_process *list)             \
+	GPN_FUNCTION(name##_v2, void *device, unsigned int *count, struct gpn_process *list)       \
 	{                                                                                          \
 		return list_processes(device, mode, count, list, put_v2);                          \
 	}                                                                                          \
-	ANSWER(name##_v3, void *device, unsigned int *count, struct gpn_process *list)             \
+	GPN_FUNCTION(name##_v3, void *device, unsigned int *count, struct gpn_process *list)       \
 	{                                                                                          \
 		return list_processes(device, mode, count, list, put_v2);                          \
 	}
@@ -178,10 +178,10 @@ PROCESSES(nvmlDeviceGetComputeRunningProcesses, PROCESSES_COMPUTE)
 PROCESSES(nvmlDeviceGetGraphicsRunningProcesses, PROCESSES_GRAPHICS)
 PROCESSES(nvmlDeviceGetMPSComputeRunningProcesses, PROCESSES_MPS)
 
-ANSWER(nvmlDeviceGetRunningProcessDetailList, void *handle, struct gpn_process_list *list)
+GPN_FUNCTION(nvmlDeviceGetRunningProcessDetailList, void *handle, struct gpn_process_list *list)
 {
-	struct gpn_device *device;
-	int r = gpn_find(handle, &device);
+	struct gpn_get_device *device;
+	int r = gpn_find_device(handle, &device);
 
 	if (r != GPN_SUCCESS)
 		return r;
@@ -201,7 +201,7 @@ gpn_list_compute(void *handle, unsigned int *count, struct gpn_process_named *li
 }
 
 int
-gpn_list_none(void *handle, unsigned int *count, struct gpn_process_named *list)
+gpn_list_nothing(void *handle, unsigned int *count, struct gpn_process_named *list)
 {
 	return list_processes(handle, PROCESSES_GRAPHICS, count, list, put_named);
 }

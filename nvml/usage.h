@@ -17,7 +17,7 @@ struct gpn_process_named {
 /* Up to *count of them; then *count is how many there are. */
 int gpn_list_compute(void *handle, unsigned int *count, struct gpn_process_named *list);
 /* There are none: of graphics, of MPS. */
-int gpn_list_none(void *handle, unsigned int *count, struct gpn_process_named *list);
+int gpn_list_nothing(void *handle, unsigned int *count, struct gpn_process_named *list);
 
 /* The command of a process of this machine, cut off where it has to be. */
 int gpn_process_name(unsigned int pid, char *name, unsigned int size);

@@ -26,7 +26,7 @@ gp_admin_get_size(const uint8_t header[GP_ADMIN_HEADER_SIZE])
 }
 
 static uint8_t *
-pack(const ProtobufCMessage *message, size_t *size_p)
+message_pack(const ProtobufCMessage *message, size_t *size_p)
 {
 	size_t size = protobuf_c_message_get_packed_size(message);
 	uint8_t *bytes = malloc(GP_ADMIN_HEADER_SIZE + size);
@@ -42,13 +42,13 @@ pack(const ProtobufCMessage *message, size_t *size_p)
 uint8_t *
 gp_admin_pack_request(const Gpupool__AdminRequest *request, size_t *size_p)
 {
-	return pack(&request->base, size_p);
+	return message_pack(&request->base, size_p);
 }
 
 uint8_t *
 gp_admin_pack_reply(const Gpupool__AdminReply *reply, size_t *size_p)
 {
-	return pack(&reply->base, size_p);
+	return message_pack(&reply->base, size_p);
 }
 
 Gpupool__AdminRequest *
@@ -78,7 +78,7 @@ gp_admin_free_reply(Gpupool__AdminReply *reply)
 }
 
 int
-gp_admin_default_path(char *path, size_t size)
+gp_admin_get_default_path(char *path, size_t size)
 {
 	const char *runtime = geteuid() == 0 ? "/run" : getenv("XDG_RUNTIME_DIR");
 	int length;
@@ -90,7 +90,7 @@ gp_admin_default_path(char *path, size_t size)
 }
 
 void
-gp_admin_uuid(const ProtobufCBinaryData *uuid, char text[GP_UUID_TEXT_SIZE])
+gp_admin_format_uuid(const ProtobufCBinaryData *uuid, char text[GP_UUID_TEXT_SIZE])
 {
 	char *at = text + sprintf(text, "GPU-");
 

@@ -33,10 +33,10 @@ void gp_admin_free_reply(Gpupool__AdminReply *reply);
 
 /* Where the socket is unless it is given: below /run for root, below XDG_RUNTIME_DIR for others. 0,
  * or -ENOENT: this user has no such folder. */
-int gp_admin_default_path(char *path, size_t size);
+int gp_admin_get_default_path(char *path, size_t size);
 
 /* "GPU-01234567-89ab-...", as NVIDIA's tools write it. */
 #define GP_UUID_TEXT_SIZE 41
-void gp_admin_uuid(const ProtobufCBinaryData *uuid, char text[GP_UUID_TEXT_SIZE]);
+void gp_admin_format_uuid(const ProtobufCBinaryData *uuid, char text[GP_UUID_TEXT_SIZE]);
 
 #endif /* GP_ADMIN_H */

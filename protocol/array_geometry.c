@@ -19,15 +19,15 @@
 #define TILE_WIDTH 64
 #define TILE_HEIGHT 8
 /* Arrays from here on have pages of their own; of a shared one smaller ones have such parts. */
-#define LARGE ((uint64_t)1 << 20)
+#define LARGE_MIN ((uint64_t)1 << 20)
 #define SMALL_PART ((uint64_t)32 << 10)
 #define LARGE_PAGE ((uint64_t)2 << 20)
 /* For 64 KiB of addresses a GPU's tables have 8 bytes, and as many again. */
-#define TABLE_PART 4096
+#define TABLE_RATIO 4096
 #define BLOCK_MAX 32
 
 static uint32_t
-channel_size(uint32_t format)
+channel_get_size(uint32_t format)
 {
 	switch (format) {
 	case CU_AD_FORMAT_UNSIGNED_INT8:
@@ -48,7 +48,7 @@ channel_size(uint32_t format)
 
 /* The normalized formats say themselves how many channels they have. */
 static uint32_t
-normalized_element(uint32_t format, uint32_t *channels_p)
+normalized_get_element_size(uint32_t format, uint32_t *channels_p)
 {
 	static const uint8_t channels[] = { 1, 2, 4 };
 	uint32_t index = format - CU_AD_FORMAT_UNORM_INT8X1;
@@ -60,18 +60,18 @@ normalized_element(uint32_t format, uint32_t *channels_p)
 }
 
 uint32_t
-gp_array_element(uint32_t format, uint32_t channels)
+gp_array_get_element_size(uint32_t format, uint32_t channels)
 {
-	uint32_t own, size = normalized_element(format, &own);
+	uint32_t own, size = normalized_get_element_size(format, &own);
 
 	if (size)
 		return channels == own ? size : 0;
-	return channels == 1 || channels == 2 || channels == 4 ? channels * channel_size(format)
+	return channels == 1 || channels == 2 || channels == 4 ? channels * channel_get_size(format)
 							       : 0;
 }
 
 static bool
-is_other_format(uint32_t format)
+format_is_unsupported(uint32_t format)
 {
 	return format == CU_AD_FORMAT_UNORM_INT_101010_2 ||
 	       (format >= CU_AD_FORMAT_BC1_UNORM && format <= CU_AD_FORMAT_Y410) ||
@@ -79,7 +79,7 @@ is_other_format(uint32_t format)
 }
 
 static CUresult
-check_cube(const struct gp_array_shape *shape)
+cube_check(const struct gp_array_shape *shape)
 {
 	bool layered = shape->flags & CUDA_ARRAY3D_LAYERED;
 
@@ -96,10 +96,10 @@ gp_array_check(const struct gp_array_shape *shape)
 	if (shape->width == 0 || shape->width > WIDTH_MAX || shape->height > HEIGHT_MAX ||
 	    shape->depth > DEPTH_MAX || (shape->flags & ~(uint32_t)(FLAGS | FLAGS_NOT_SUPPORTED)))
 		return CUDA_ERROR_INVALID_VALUE;
-	if ((shape->flags & FLAGS_NOT_SUPPORTED) || is_other_format(shape->format))
+	if ((shape->flags & FLAGS_NOT_SUPPORTED) || format_is_unsupported(shape->format))
 		return CUDA_ERROR_NOT_SUPPORTED;
-	if (!gp_array_element(shape->format, shape->channels) ||
-	    shape->levels > gp_array_levels_max(shape))
+	if (!gp_array_get_element_size(shape->format, shape->channels) ||
+	    shape->levels > gp_array_get_levels_max(shape))
 		return CUDA_ERROR_INVALID_VALUE;
 	if ((shape->flags & CUDA_ARRAY3D_TEXTURE_GATHER) && (shape->depth || !shape->height))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -109,23 +109,23 @@ gp_array_check(const struct gp_array_shape *shape)
 	    (!shape->height || (shape->flags & (CUDA_ARRAY3D_CUBEMAP | CUDA_ARRAY3D_SURFACE_LDST))))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (shape->flags & CUDA_ARRAY3D_CUBEMAP)
-		return shape->depth ? check_cube(shape) : CUDA_ERROR_INVALID_VALUE;
+		return shape->depth ? cube_check(shape) : CUDA_ERROR_INVALID_VALUE;
 	return shape->depth && !shape->height && !layered ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 static bool
-has_layers(const struct gp_array_shape *shape)
+shape_has_layers(const struct gp_array_shape *shape)
 {
 	return shape->flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP);
 }
 
 uint32_t
-gp_array_levels_max(const struct gp_array_shape *shape)
+gp_array_get_levels_max(const struct gp_array_shape *shape)
 {
 	uint64_t largest = shape->width > shape->height ? shape->width : shape->height;
 	uint32_t levels = 0;
 
-	if (!has_layers(shape) && shape->depth > largest)
+	if (!shape_has_layers(shape) && shape->depth > largest)
 		largest = shape->depth;
 	for (; largest > 0 && levels < GP_ARRAY_LEVELS_MAX; largest >>= 1)
 		levels++;
@@ -133,37 +133,37 @@ gp_array_levels_max(const struct gp_array_shape *shape)
 }
 
 static uint64_t
-shrink(uint64_t size, uint32_t level)
+level_shrink(uint64_t size, uint32_t level)
 {
 	return size && !(size >> level) ? 1 : size >> level;
 }
 
 struct gp_array_shape
-gp_array_level_shape(const struct gp_array_shape *shape, uint32_t level)
+gp_array_get_level_shape(const struct gp_array_shape *shape, uint32_t level)
 {
 	struct gp_array_shape of = *shape;
 
-	of.width = shrink(shape->width, level);
-	of.height = shrink(shape->height, level);
-	of.depth = has_layers(shape) ? shape->depth : shrink(shape->depth, level);
+	of.width = level_shrink(shape->width, level);
+	of.height = level_shrink(shape->height, level);
+	of.depth = shape_has_layers(shape) ? shape->depth : level_shrink(shape->depth, level);
 	of.levels = 0;
 	return of;
 }
 
 struct gp_array_extent
-gp_array_level(const struct gp_array_shape *shape, uint32_t level)
+gp_array_get_level_extent(const struct gp_array_shape *shape, uint32_t level)
 {
-	struct gp_array_shape of = gp_array_level_shape(shape, level);
+	struct gp_array_shape of = gp_array_get_level_shape(shape, level);
 
 	return (struct gp_array_extent){
-		.width = of.width * gp_array_element(of.format, of.channels),
+		.width = of.width * gp_array_get_element_size(of.format, of.channels),
 		.height = of.height ? of.height : 1,
 		.depth = of.depth ? of.depth : 1,
 	};
 }
 
 static bool
-within(uint64_t at, uint64_t size, uint64_t end)
+range_is_within(uint64_t at, uint64_t size, uint64_t end)
 {
 	return size > 0 && at <= end && size <= end - at;
 }
@@ -172,28 +172,28 @@ bool
 gp_array_contains(const struct gp_array_shape *shape, uint32_t level,
 		  const struct gp_array_box *box)
 {
-	uint32_t element = gp_array_element(shape->format, shape->channels);
-	struct gp_array_extent extent = gp_array_level(shape, level);
+	uint32_t element = gp_array_get_element_size(shape->format, shape->channels);
+	struct gp_array_extent extent = gp_array_get_level_extent(shape, level);
 
 	return box->x % element == 0 && box->width % element == 0 &&
-	       within(box->x, box->width, extent.width) &&
-	       within(box->y, box->height, extent.height) &&
-	       within(box->z, box->depth, extent.depth);
+	       range_is_within(box->x, box->width, extent.width) &&
+	       range_is_within(box->y, box->height, extent.height) &&
+	       range_is_within(box->z, box->depth, extent.depth);
 }
 
 static uint64_t
-count_levels(const struct gp_array_shape *shape)
+shape_count_levels(const struct gp_array_shape *shape)
 {
 	return shape->levels ? shape->levels : 1;
 }
 
 uint64_t
-gp_array_bytes(const struct gp_array_shape *shape)
+gp_array_get_bytes(const struct gp_array_shape *shape)
 {
 	uint64_t sum = 0;
 
-	for (uint32_t i = 0; i < count_levels(shape); i++) {
-		struct gp_array_extent extent = gp_array_level(shape, i);
+	for (uint32_t i = 0; i < shape_count_levels(shape); i++) {
+		struct gp_array_extent extent = gp_array_get_level_extent(shape, i);
 
 		sum += extent.width * extent.height * extent.depth;
 	}
@@ -208,7 +208,7 @@ round_up(uint64_t size, uint64_t to)
 
 /* The smallest power of two that is enough, or the largest there is. */
 static uint64_t
-block(uint64_t count)
+block_get_size(uint64_t count)
 {
 	uint64_t size = 1;
 
@@ -218,31 +218,32 @@ block(uint64_t count)
 }
 
 uint64_t
-gp_array_tiled_bytes(const struct gp_array_shape *shape)
+gp_array_get_tiled_bytes(const struct gp_array_shape *shape)
 {
 	uint64_t sum = 0;
 
-	for (uint32_t i = 0; i < count_levels(shape); i++) {
-		struct gp_array_extent extent = gp_array_level(shape, i);
+	for (uint32_t i = 0; i < shape_count_levels(shape); i++) {
+		struct gp_array_extent extent = gp_array_get_level_extent(shape, i);
 		uint64_t tiles = round_up(extent.height, TILE_HEIGHT) / TILE_HEIGHT;
-		uint64_t slices = has_layers(shape) ? extent.depth
-						    : round_up(extent.depth, block(extent.depth));
+		uint64_t slices = shape_has_layers(shape)
+					  ? extent.depth
+					  : round_up(extent.depth, block_get_size(extent.depth));
 
-		sum += round_up(extent.width, TILE_WIDTH) * round_up(tiles, block(tiles)) *
+		sum += round_up(extent.width, TILE_WIDTH) * round_up(tiles, block_get_size(tiles)) *
 		       TILE_HEIGHT * slices;
 	}
 	return sum;
 }
 
 uint64_t
-gp_array_footprint(const struct gp_array_shape *shape)
+gp_array_get_footprint(const struct gp_array_shape *shape)
 {
-	uint64_t size = gp_array_tiled_bytes(shape), fit;
+	uint64_t size = gp_array_get_tiled_bytes(shape), fit;
 
 	/* Of a sparse one the GPU's tables alone. */
 	if (shape->flags & CUDA_ARRAY3D_SPARSE)
-		size /= TABLE_PART;
-	if (size >= LARGE)
+		size /= TABLE_RATIO;
+	if (size >= LARGE_MIN)
 		return round_up(size, LARGE_PAGE);
 	/* What does not fit into a page any more is lost to all that are in it. */
 	fit = LARGE_PAGE / round_up(size ? size : 1, SMALL_PART);

@@ -54,22 +54,23 @@ struct gp_array_box {
 CUresult gp_array_check(const struct gp_array_shape *shape);
 
 /* Of an element; 0: there is no such format. */
-uint32_t gp_array_element(uint32_t format, uint32_t channels);
+uint32_t gp_array_get_element_size(uint32_t format, uint32_t channels);
 
 /* As many levels as make sense of such an array. */
-uint32_t gp_array_levels_max(const struct gp_array_shape *shape);
+uint32_t gp_array_get_levels_max(const struct gp_array_shape *shape);
 
 /* These are of shapes that have passed; level is less than levels (0 of a plain array). */
-struct gp_array_extent gp_array_level(const struct gp_array_shape *shape, uint32_t level);
+struct gp_array_extent gp_array_get_level_extent(const struct gp_array_shape *shape,
+						 uint32_t level);
 /* What a level would be as an array of its own. */
-struct gp_array_shape gp_array_level_shape(const struct gp_array_shape *shape, uint32_t level);
+struct gp_array_shape gp_array_get_level_shape(const struct gp_array_shape *shape, uint32_t level);
 /* Whether the box has whole elements and lies in the level; an empty box does not. */
 bool gp_array_contains(const struct gp_array_shape *shape, uint32_t level,
 		       const struct gp_array_box *box);
 /* All elements of all levels, without padding. */
-uint64_t gp_array_bytes(const struct gp_array_shape *shape);
+uint64_t gp_array_get_bytes(const struct gp_array_shape *shape);
 /* An upper bound of the memory that a GPU needs for it: whole tiles. */
-uint64_t gp_array_tiled_bytes(const struct gp_array_shape *shape);
+uint64_t gp_array_get_tiled_bytes(const struct gp_array_shape *shape);
 
 /*
  * What the driver takes for such an array.  It pads arrays to its tiles and gives them whole pages,
@@ -78,6 +79,6 @@ uint64_t gp_array_tiled_bytes(const struct gp_array_shape *shape);
  * H200, 1000 by 1000 floats take 4 MiB, as they do here; small ones share pages, 64 of 16 by 16
  * floats 2 MiB, which is what they are charged.
  */
-uint64_t gp_array_footprint(const struct gp_array_shape *shape);
+uint64_t gp_array_get_footprint(const struct gp_array_shape *shape);
 
 #endif /* GP_ARRAY_H */

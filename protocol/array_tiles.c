@@ -6,7 +6,7 @@
 #define TILE_BYTES_MAX ((uint64_t)1 << 24)
 
 uint64_t
-gp_array_tile_bytes(const struct gp_array_shape *shape, const struct gp_array_tiling *tiling)
+gp_array_tile_get_bytes(const struct gp_array_shape *shape, const struct gp_array_tiling *tiling)
 {
 	uint64_t bytes;
 
@@ -16,14 +16,15 @@ gp_array_tile_bytes(const struct gp_array_shape *shape, const struct gp_array_ti
 	bytes = (uint64_t)tiling->width * tiling->height;
 	if (bytes > TILE_BYTES_MAX)
 		return 0;
-	bytes *= (uint64_t)tiling->depth * gp_array_element(shape->format, shape->channels);
+	bytes *=
+		(uint64_t)tiling->depth * gp_array_get_element_size(shape->format, shape->channels);
 	return bytes <= TILE_BYTES_MAX ? bytes : 0;
 }
 
 /* How many tiles a part of an axis has; 0: it is no such part.  At the end of the axis the last
  * tile may be cut off. */
 static uint64_t
-tiles_along(uint64_t at, uint64_t count, uint64_t size, uint64_t tile)
+axis_count_tiles(uint64_t at, uint64_t count, uint64_t size, uint64_t tile)
 {
 	const uint64_t all = (size + tile - 1) / tile * tile;
 
@@ -33,8 +34,8 @@ tiles_along(uint64_t at, uint64_t count, uint64_t size, uint64_t tile)
 }
 
 static uint64_t
-tail_bytes(const struct gp_array_shape *shape, const struct gp_array_tiling *tiling,
-	   const struct gp_array_tiles *tiles, uint64_t tile)
+tail_get_bytes(const struct gp_array_shape *shape, const struct gp_array_tiling *tiling,
+	       const struct gp_array_tiles *tiles, uint64_t tile)
 {
 	bool single = tiling->flags & CU_ARRAY_SPARSE_PROPERTIES_SINGLE_MIPTAIL;
 	uint64_t layers = shape->flags & CUDA_ARRAY3D_LAYERED && !single ? shape->depth : 1;
@@ -47,8 +48,8 @@ tail_bytes(const struct gp_array_shape *shape, const struct gp_array_tiling *til
 }
 
 static uint64_t
-level_bytes(const struct gp_array_shape *shape, const struct gp_array_tiling *tiling,
-	    const struct gp_array_tiles *tiles, uint64_t tile)
+level_get_bytes(const struct gp_array_shape *shape, const struct gp_array_tiling *tiling,
+		const struct gp_array_tiles *tiles, uint64_t tile)
 {
 	bool layered = shape->flags & CUDA_ARRAY3D_LAYERED;
 	struct gp_array_shape level;
@@ -56,23 +57,23 @@ level_bytes(const struct gp_array_shape *shape, const struct gp_array_tiling *ti
 	if (tiles->level >= (shape->levels ? shape->levels : 1) ||
 	    (tiling->tail_size && tiles->level >= tiling->tail_level))
 		return 0;
-	level = gp_array_level_shape(shape, tiles->level);
+	level = gp_array_get_level_shape(shape, tiles->level);
 	if (tiles->layer >= (layered ? level.depth : 1))
 		return 0;
-	return tile * tiles_along(tiles->x, tiles->width, level.width, tiling->width) *
-	       tiles_along(tiles->y, tiles->height, level.height, tiling->height) *
-	       tiles_along(tiles->z, tiles->depth, layered || !level.depth ? 1 : level.depth,
-			   tiling->depth);
+	return tile * axis_count_tiles(tiles->x, tiles->width, level.width, tiling->width) *
+	       axis_count_tiles(tiles->y, tiles->height, level.height, tiling->height) *
+	       axis_count_tiles(tiles->z, tiles->depth, layered || !level.depth ? 1 : level.depth,
+				tiling->depth);
 }
 
 uint64_t
-gp_array_tiles_bytes(const struct gp_array_shape *shape, const struct gp_array_tiling *tiling,
-		     const struct gp_array_tiles *tiles)
+gp_array_tiles_get_bytes(const struct gp_array_shape *shape, const struct gp_array_tiling *tiling,
+			 const struct gp_array_tiles *tiles)
 {
-	uint64_t tile = gp_array_tile_bytes(shape, tiling);
+	uint64_t tile = gp_array_tile_get_bytes(shape, tiling);
 
 	if (!(shape->flags & CUDA_ARRAY3D_SPARSE) || tile == 0 || tiles->tail > 1)
 		return 0;
-	return tiles->tail ? tail_bytes(shape, tiling, tiles, tile)
-			   : level_bytes(shape, tiling, tiles, tile);
+	return tiles->tail ? tail_get_bytes(shape, tiling, tiles, tile)
+			   : level_get_bytes(shape, tiling, tiles, tile);
 }

@@ -32,11 +32,11 @@ struct gp_array_tiles {
 };
 
 /* Bytes of memory that the part takes; 0: a sparse array of this shape has no such part. */
-uint64_t gp_array_tiles_bytes(const struct gp_array_shape *shape,
-			      const struct gp_array_tiling *tiling,
-			      const struct gp_array_tiles *tiles);
+uint64_t gp_array_tiles_get_bytes(const struct gp_array_shape *shape,
+				  const struct gp_array_tiling *tiling,
+				  const struct gp_array_tiles *tiles);
 /* Bytes of one tile; 0: the tiling is none of such an array, or of absurd size. */
-uint64_t gp_array_tile_bytes(const struct gp_array_shape *shape,
-			     const struct gp_array_tiling *tiling);
+uint64_t gp_array_tile_get_bytes(const struct gp_array_shape *shape,
+				 const struct gp_array_tiling *tiling);
 
 #endif /* GP_ARRAY_TILES_H */

@@ -204,7 +204,7 @@ gp_control_decode(const void *data, size_t size)
 }
 
 static void
-wipe(ProtobufCBinaryData *secret)
+secret_wipe(ProtobufCBinaryData *secret)
 {
 	if (secret->len)
 		explicit_bzero(secret->data, secret->len);
@@ -216,14 +216,14 @@ gp_control_free(Gpupool__ControlMessage *message)
 	if (!message)
 		return;
 	if (message->body_case == GPUPOOL__CONTROL_MESSAGE__BODY_HELLO)
-		wipe(&message->hello->token);
+		secret_wipe(&message->hello->token);
 	else if (message->body_case == GPUPOOL__CONTROL_MESSAGE__BODY_WELCOME)
-		wipe(&message->welcome->ticket);
+		secret_wipe(&message->welcome->ticket);
 	gpupool__control_message__free_unpacked(message, NULL);
 }
 
 const char *
-gp_control_name(const Gpupool__ControlMessage *message)
+gp_control_get_name(const Gpupool__ControlMessage *message)
 {
 	switch (message->body_case) {
 	case GPUPOOL__CONTROL_MESSAGE__BODY_HELLO:

@@ -23,8 +23,9 @@ enum gp_feature {
 	GP_FEATURE_RESUME = 1 << 0, /* a cut session can be taken up again */
 	GP_FEATURE_LZ4 = 1 << 1,    /* chunks of the data lanes may be compressed */
 	GP_FEATURE_SHM = 1 << 2,    /* lanes may go through shared memory */
-	GP_FEATURE_SPREAD = 1 << 3, /* gp_chunk_step(): short copies, too, spread over the lanes */
-	GP_FEATURE_LATE = 1 << 4,   /* GP_COPY_DUE */
+	GP_FEATURE_SPREAD =
+		1 << 3, /* gp_chunk_get_step(): short copies, too, spread over the lanes */
+	GP_FEATURE_LATE = 1 << 4, /* GP_COPY_LATE */
 };
 
 /* GP_E_TOO_BIG: over GP_CONTROL_MAX, nothing was sent. */
@@ -68,7 +69,7 @@ Gpupool__ControlMessage *gp_control_decode(const void *data, size_t size);
 void gp_control_free(Gpupool__ControlMessage *message);
 
 /* "Hello", "Welcome", ...: for logs. */
-const char *gp_control_name(const Gpupool__ControlMessage *message);
+const char *gp_control_get_name(const Gpupool__ControlMessage *message);
 
 /* Bit n % 8 of byte n / 8, as in call_bitmap; false beyond the end. */
 static inline bool

@@ -11,7 +11,7 @@ gp_dec_init(struct gp_dec *dec, const void *data, size_t size)
 }
 
 static void
-take(struct gp_dec *dec, void *out, size_t size)
+dec_read(struct gp_dec *dec, void *out, size_t size)
 {
 	if (dec->bad || size > (size_t)(dec->end - dec->cur)) {
 		dec->bad = true;
@@ -23,7 +23,7 @@ take(struct gp_dec *dec, void *out, size_t size)
 }
 
 static void
-align(struct gp_dec *dec)
+dec_align(struct gp_dec *dec)
 {
 	while (!dec->bad && ((dec->cur - dec->start) & 7) != 0) {
 		if (dec->cur == dec->end || *dec->cur != 0)
@@ -38,7 +38,7 @@ gp_dec_u32(struct gp_dec *dec)
 {
 	uint32_t wire;
 
-	take(dec, &wire, sizeof(wire));
+	dec_read(dec, &wire, sizeof(wire));
 	return le32toh(wire);
 }
 
@@ -47,8 +47,8 @@ gp_dec_u64(struct gp_dec *dec)
 {
 	uint64_t wire;
 
-	align(dec);
-	take(dec, &wire, sizeof(wire));
+	dec_align(dec);
+	dec_read(dec, &wire, sizeof(wire));
 	return le64toh(wire);
 }
 
@@ -67,14 +67,14 @@ gp_dec_bytes(struct gp_dec *dec)
 {
 	struct gp_bytes bytes = { .size = gp_dec_u32(dec) };
 
-	align(dec);
+	dec_align(dec);
 	if (dec->bad || bytes.size > (size_t)(dec->end - dec->cur)) {
 		dec->bad = true;
 		return (struct gp_bytes){ 0 };
 	}
 	bytes.data = dec->cur;
 	dec->cur += bytes.size;
-	align(dec);
+	dec_align(dec);
 	return bytes;
 }
 
@@ -87,6 +87,6 @@ gp_dec_ok(const struct gp_dec *dec)
 bool
 gp_dec_done(struct gp_dec *dec)
 {
-	align(dec);
+	dec_align(dec);
 	return !dec->bad && dec->cur == dec->end;
 }

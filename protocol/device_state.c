@@ -4,7 +4,7 @@
 #include <string.h>
 
 static size_t
-at_most(size_t count, size_t max)
+min_size(size_t count, size_t max)
 {
 	return count < max ? count : max;
 }
@@ -14,7 +14,7 @@ gp_device_state_decode(struct gp_device_state *state, struct gp_bytes words, str
 		       struct gp_bytes processes)
 {
 	const char *text = texts.data, *end = text + texts.size;
-	size_t count = at_most(words.size / sizeof(uint64_t), GP_STATE_WORDS);
+	size_t count = min_size(words.size / sizeof(uint64_t), GP_STATE_WORDS);
 
 	if (words.size % sizeof(uint64_t) || processes.size % sizeof(struct gp_state_process) ||
 	    (texts.size && end[-1] != '\0'))
@@ -26,11 +26,11 @@ gp_device_state_decode(struct gp_device_state *state, struct gp_bytes words, str
 	for (int i = 0; i < GP_STATE_TEXTS && texts.size && text < end; i++) {
 		size_t length = strlen(text);
 
-		memcpy(state->texts[i], text, at_most(length, GP_STATE_TEXT_MAX - 1));
+		memcpy(state->texts[i], text, min_size(length, GP_STATE_TEXT_MAX - 1));
 		text += length + 1;
 	}
 	state->process_count =
-		at_most(processes.size / sizeof(*state->processes), GP_STATE_PROCESSES_MAX);
+		min_size(processes.size / sizeof(*state->processes), GP_STATE_PROCESSES_MAX);
 	if (state->process_count)
 		memcpy(state->processes, processes.data,
 		       state->process_count * sizeof(*state->processes));

@@ -100,7 +100,7 @@ enum gp_state_word {
 #define GP_STATE_TWO(W) W(68, nvmlDeviceGetUtilizationRates)
 
 /* W(word, function, argument): f(device, argument, unsigned int *) */
-#define GP_STATE_UINT_OF(W)                                                                        \
+#define GP_STATE_UINT_INDEXED(W)                                                                   \
 	W(70, nvmlDeviceGetTemperature, 0)                                                         \
 	W(71, nvmlDeviceGetTemperatureThreshold, 0)                                                \
 	W(72, nvmlDeviceGetTemperatureThreshold, 1)                                                \
@@ -120,11 +120,11 @@ enum gp_state_word {
 	W(86, nvmlDeviceGetDefaultApplicationsClock, 2)                                            \
 	W(87, nvmlDeviceGetMaxCustomerBoostClock, 0)                                               \
 	W(88, nvmlDeviceGetMaxCustomerBoostClock, 2)                                               \
-	GP_STATE_OF_LINKS(W, GP_STATE_LINK, nvmlDeviceGetNvLinkState)                              \
-	GP_STATE_OF_LINKS(W, GP_STATE_LINK_TYPE, nvmlDeviceGetNvLinkRemoteDeviceType)
+	GP_STATE_PER_LINK(W, GP_STATE_LINK, nvmlDeviceGetNvLinkState)                              \
+	GP_STATE_PER_LINK(W, GP_STATE_LINK_TYPE, nvmlDeviceGetNvLinkRemoteDeviceType)
 
 /* One word for each link. */
-#define GP_STATE_OF_LINKS(W, first, function)                                                      \
+#define GP_STATE_PER_LINK(W, first, function)                                                      \
 	W(first + 0, function, 0)                                                                  \
 	W(first + 1, function, 1)                                                                  \
 	W(first + 2, function, 2)                                                                  \

@@ -105,7 +105,7 @@ dump_call(FILE *file, const struct gp_call_info *info, bool reply, const void *f
 }
 
 static const char *
-note_name(uint16_t call)
+note_get_name(uint16_t call)
 {
 	switch (call) {
 	case GP_NOTE_DATA:
@@ -126,13 +126,13 @@ gp_dump_record(FILE *file, const struct gp_header *header, const void *fields, s
 	const struct gp_call_info *info = gp_call_find(header->call);
 	bool reply = header->flags & GP_FRAME_REPLY;
 
-	if (note_name(header->call))
-		fprintf(file, "note %s #%" PRIu32, note_name(header->call), header->request);
+	if (note_get_name(header->call))
+		fprintf(file, "note %s #%" PRIu32, note_get_name(header->call), header->request);
 	else
 		fprintf(file, "%s%s", reply ? "reply " : "", info ? info->name : "unknown call");
-	if (!info && !note_name(header->call))
+	if (!info && !note_get_name(header->call))
 		fprintf(file, " 0x%04x", header->call);
-	if (!note_name(header->call) && header->request)
+	if (!note_get_name(header->call) && header->request)
 		fprintf(file, " #%" PRIu32, header->request);
 	fprintf(file, reply ? " result %" PRIu32 : " context %" PRIu32, header->context);
 	if (info)

@@ -11,7 +11,7 @@ gp_enc_init(struct gp_enc *enc, void *memory, size_t size)
 }
 
 static void
-put(struct gp_enc *enc, const void *data, size_t size)
+enc_write(struct gp_enc *enc, const void *data, size_t size)
 {
 	if (enc->bad || size > (size_t)(enc->end - enc->cur)) {
 		enc->bad = true;
@@ -23,16 +23,16 @@ put(struct gp_enc *enc, const void *data, size_t size)
 }
 
 static void
-align(struct gp_enc *enc, size_t alignment)
+enc_align(struct gp_enc *enc, size_t alignment)
 {
 	static const uint8_t zeros[8];
 	size_t size = -(size_t)(enc->cur - enc->start) & (alignment - 1);
 
 	/* Behind a u32 it is one: that is a store, not a call of memcpy(). */
 	if (size == sizeof(uint32_t))
-		put(enc, zeros, sizeof(uint32_t));
+		enc_write(enc, zeros, sizeof(uint32_t));
 	else if (size > 0)
-		put(enc, zeros, size);
+		enc_write(enc, zeros, size);
 }
 
 uint8_t *
@@ -40,7 +40,7 @@ gp_enc_room(struct gp_enc *enc, size_t size)
 {
 	uint8_t *at;
 
-	align(enc, 8);
+	enc_align(enc, 8);
 	at = enc->cur;
 	if (enc->bad || size > (size_t)(enc->end - at)) {
 		enc->bad = true;
@@ -55,7 +55,7 @@ gp_enc_u32(struct gp_enc *enc, uint32_t value)
 {
 	uint32_t wire = htole32(value);
 
-	put(enc, &wire, sizeof(wire));
+	enc_write(enc, &wire, sizeof(wire));
 }
 
 void
@@ -63,8 +63,8 @@ gp_enc_u64(struct gp_enc *enc, uint64_t value)
 {
 	uint64_t wire = htole64(value);
 
-	align(enc, 8);
-	put(enc, &wire, sizeof(wire));
+	enc_align(enc, 8);
+	enc_write(enc, &wire, sizeof(wire));
 }
 
 void
@@ -102,7 +102,7 @@ gp_enc_bytes(struct gp_enc *enc, struct gp_bytes bytes)
 void
 gp_enc_pad(struct gp_enc *enc)
 {
-	align(enc, 8);
+	enc_align(enc, 8);
 }
 
 size_t

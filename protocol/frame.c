@@ -79,7 +79,7 @@ gp_chunk_encode(const struct gp_chunk *chunk, uint8_t memory[GP_CHUNK_SIZE])
 }
 
 uint64_t
-gp_chunk_step(uint64_t copy_size, bool spread)
+gp_chunk_get_step(uint64_t copy_size, bool spread)
 {
 	uint64_t part = copy_size / CHUNKS_SPREAD / CHUNK_UNIT + 1;
 
@@ -89,7 +89,7 @@ gp_chunk_step(uint64_t copy_size, bool spread)
 }
 
 uint64_t
-gp_chunk_expected(uint64_t copy_size, uint64_t step, uint64_t offset)
+gp_chunk_get_expected_size(uint64_t copy_size, uint64_t step, uint64_t offset)
 {
 	if (offset >= copy_size || offset % step != 0)
 		return 0;

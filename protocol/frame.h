@@ -50,18 +50,19 @@ enum gp_note {
 #define GP_LAUNCH_PARAMS_MAX 32764
 
 /* What a client may send from its first host function that is not done on, in bytes: each record
- * counts as its size, its bulk and GP_BACKLOG_RECORD. */
-#define GP_BACKLOG_MAX ((uint64_t)64 << 20)
+ * counts as its size, its bulk and GP_DEFERRED_RECORD_COST. */
+#define GP_DEFERRED_QUEUE_MAX ((uint64_t)64 << 20)
 /* The daemon may say less, but not less than this. */
-#define GP_BACKLOG_MIN ((uint64_t)4 << 20)
-#define GP_BACKLOG_RECORD ((uint64_t)256)
-#define GP_BACKLOG_COST(record_size, bulk_size) (GP_BACKLOG_RECORD + (record_size) + (bulk_size))
+#define GP_DEFERRED_QUEUE_MIN ((uint64_t)4 << 20)
+#define GP_DEFERRED_RECORD_COST ((uint64_t)256)
+#define GP_DEFERRED_QUEUE_COST(record_size, bulk_size)                                             \
+	(GP_DEFERRED_RECORD_COST + (record_size) + (bulk_size))
 
 /* Flags of gpCopyIn, gpCopyInShort, gpCopyInLanes and gpArrayCopyIn. */
 #define GP_COPY_BARRIER 1u /* all later work of the session waits for this copy */
 /* A late copy: it takes the place of a host function whose turn has come, and is carried out at
  * once.  Only with GP_FEATURE_LATE. */
-#define GP_COPY_DUE 2u
+#define GP_COPY_LATE 2u
 /* A listed copy: gpCopyReplace may name this record by the number in the other bits, which neither
  * of the two flags above is combined with.  Only for daemons that know gpCopyReplace. */
 #define GP_COPY_LISTED 4u
@@ -69,10 +70,10 @@ enum gp_note {
 #define GP_COPY_NUMBERS (1u << 24)
 
 static inline bool
-gp_copy_flags_are_sound(uint32_t flags)
+gp_copy_flags_are_valid(uint32_t flags)
 {
 	return (flags & GP_COPY_LISTED) ? (flags & 0xff) == GP_COPY_LISTED
-					: !(flags & ~(GP_COPY_BARRIER | GP_COPY_DUE));
+					: !(flags & ~(GP_COPY_BARRIER | GP_COPY_LATE));
 }
 
 /* Staging memory that a session's listed copies may occupy in the worker, besides what its other
@@ -110,8 +111,8 @@ void gp_chunk_encode(const struct gp_chunk *chunk, uint8_t memory[GP_CHUNK_SIZE]
 
 /* How far apart the chunks of a copy to the device begin; spread: both ends have
  * GP_FEATURE_SPREAD. */
-uint64_t gp_chunk_step(uint64_t copy_size, bool spread);
+uint64_t gp_chunk_get_step(uint64_t copy_size, bool spread);
 /* Bytes of the chunk that begins at this offset of a copy to the device; 0: none begins there. */
-uint64_t gp_chunk_expected(uint64_t copy_size, uint64_t step, uint64_t offset);
+uint64_t gp_chunk_get_expected_size(uint64_t copy_size, uint64_t step, uint64_t offset);
 
 #endif /* GP_FRAME_H */

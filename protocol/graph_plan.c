@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HEADER 16
-#define CONDITION 24
+#define NODE_HEADER_SIZE 16
+#define CONDITION_HEADER_SIZE 24
 
 static uint32_t
-word(const uint8_t *at)
+read_u32(const uint8_t *at)
 {
 	uint32_t value;
 
@@ -18,7 +18,7 @@ word(const uint8_t *at)
 }
 
 static uint64_t
-long_word(const uint8_t *at)
+read_u64(const uint8_t *at)
 {
 	uint64_t value;
 
@@ -27,7 +27,7 @@ long_word(const uint8_t *at)
 }
 
 static size_t
-padded(size_t size)
+pad_size(size_t size)
 {
 	return (size + 7) & ~(size_t)7;
 }
@@ -39,9 +39,9 @@ gp_graph_reader_init(struct gp_graph_reader *reader, const void *data, size_t si
 }
 
 uint32_t
-gp_graph_dependency(const struct gp_graph_node *node, uint32_t index)
+gp_graph_get_dependency(const struct gp_graph_node *node, uint32_t index)
 {
-	return word((const uint8_t *)node->dependencies.data + (size_t)4 * index);
+	return read_u32((const uint8_t *)node->dependencies.data + (size_t)4 * index);
 }
 
 static bool
@@ -50,7 +50,7 @@ depends_on_earlier(const struct gp_graph_node *node, uint32_t number)
 	uint64_t least = 0;
 
 	for (uint32_t i = 0; i < node->count; i++) {
-		uint32_t dependency = gp_graph_dependency(node, i);
+		uint32_t dependency = gp_graph_get_dependency(node, i);
 
 		if (dependency < least || dependency >= number)
 			return false;
@@ -60,28 +60,29 @@ depends_on_earlier(const struct gp_graph_node *node, uint32_t number)
 }
 
 bool
-gp_graph_read(struct gp_graph_reader *reader, struct gp_graph_node *node)
+gp_graph_read_node(struct gp_graph_reader *reader, struct gp_graph_node *node)
 {
 	size_t left = (size_t)(reader->end - reader->cur), dependencies, fields;
 
 	if (reader->bad || left == 0)
 		return false;
 	reader->bad = true;
-	if (left < HEADER)
+	if (left < NODE_HEADER_SIZE)
 		return false;
-	node->call = word(reader->cur);
-	node->count = word(reader->cur + 4);
-	fields = word(reader->cur + 8);
-	left -= HEADER;
-	dependencies = padded((size_t)4 * node->count);
-	if (word(reader->cur + 12) != 0 || node->count > reader->read || dependencies > left ||
+	node->call = read_u32(reader->cur);
+	node->count = read_u32(reader->cur + 4);
+	fields = read_u32(reader->cur + 8);
+	left -= NODE_HEADER_SIZE;
+	dependencies = pad_size((size_t)4 * node->count);
+	if (read_u32(reader->cur + 12) != 0 || node->count > reader->read || dependencies > left ||
 	    fields % 8 != 0 || fields > left - dependencies)
 		return false;
-	node->dependencies = (struct gp_bytes){ reader->cur + HEADER, (size_t)4 * node->count };
-	node->fields = (struct gp_bytes){ reader->cur + HEADER + dependencies, fields };
+	node->dependencies =
+		(struct gp_bytes){ reader->cur + NODE_HEADER_SIZE, (size_t)4 * node->count };
+	node->fields = (struct gp_bytes){ reader->cur + NODE_HEADER_SIZE + dependencies, fields };
 	if (!depends_on_earlier(node, reader->read))
 		return false;
-	reader->cur += HEADER + dependencies + fields;
+	reader->cur += NODE_HEADER_SIZE + dependencies + fields;
 	reader->read++;
 	reader->bad = false;
 	return true;
@@ -92,28 +93,29 @@ gp_graph_condition_init(struct gp_graph_condition *condition, const struct gp_gr
 {
 	const uint8_t *fields = node->fields.data;
 
-	if (node->call != GP_GRAPH_CONDITION || node->fields.size < CONDITION)
+	if (node->call != GP_GRAPH_CONDITION || node->fields.size < CONDITION_HEADER_SIZE)
 		return false;
 	*condition = (struct gp_graph_condition){
-		.handle = long_word(fields),
-		.type = word(fields + 8),
-		.count = word(fields + 12),
-		.root = word(fields + 16),
-		.cur = fields + CONDITION,
+		.handle = read_u64(fields),
+		.type = read_u32(fields + 8),
+		.count = read_u32(fields + 12),
+		.root = read_u32(fields + 16),
+		.cur = fields + CONDITION_HEADER_SIZE,
 		.end = fields + node->fields.size,
 	};
-	return word(fields + 20) == 0 && condition->count <= (node->fields.size - CONDITION) / 8;
+	return read_u32(fields + 20) == 0 &&
+	       condition->count <= (node->fields.size - CONDITION_HEADER_SIZE) / 8;
 }
 
 bool
-gp_graph_condition_body(struct gp_graph_condition *condition, struct gp_bytes *body)
+gp_graph_condition_next_body(struct gp_graph_condition *condition, struct gp_bytes *body)
 {
 	size_t left = (size_t)(condition->end - condition->cur);
 	uint64_t size;
 
 	if (left < 8)
 		return false;
-	size = long_word(condition->cur);
+	size = read_u64(condition->cur);
 	if (size > left - 8 || size % 8 != 0)
 		return false;
 	*body = (struct gp_bytes){ condition->cur + 8, (size_t)size };
@@ -129,16 +131,16 @@ gp_graph_updatable_init(struct gp_graph_updatable *updatable, const struct gp_gr
 	if (node->call != GP_GRAPH_UPDATABLE || node->fields.size < GP_GRAPH_UPDATABLE_HEAD)
 		return false;
 	*updatable = (struct gp_graph_updatable){
-		.name = long_word(fields),
-		.root = word(fields + 8),
+		.name = read_u64(fields),
+		.root = read_u32(fields + 8),
 		.launch = { fields + GP_GRAPH_UPDATABLE_HEAD,
 			    node->fields.size - GP_GRAPH_UPDATABLE_HEAD },
 	};
-	return word(fields + 12) == 0;
+	return read_u32(fields + 12) == 0;
 }
 
 static bool
-make_room(struct gp_graph_writer *writer, size_t size)
+writer_grow(struct gp_graph_writer *writer, size_t size)
 {
 	size_t room = writer->room ? writer->room : 4096;
 	uint8_t *memory;
@@ -158,26 +160,26 @@ make_room(struct gp_graph_writer *writer, size_t size)
 }
 
 void *
-gp_graph_write(struct gp_graph_writer *writer, uint32_t call, const uint32_t *dependencies,
-	       uint32_t count, size_t fields_size)
+gp_graph_write_node(struct gp_graph_writer *writer, uint32_t call, const uint32_t *dependencies,
+		    uint32_t count, size_t fields_size)
 {
-	size_t fields = padded(fields_size), list = padded((size_t)4 * count);
+	size_t fields = pad_size(fields_size), list = pad_size((size_t)4 * count);
 	const uint32_t header[] = { htole32(call), htole32(count), htole32((uint32_t)fields), 0 };
 	uint8_t *at;
 
-	if (fields > GP_GRAPH_PLAN_MAX || !make_room(writer, HEADER + list + fields))
+	if (fields > GP_GRAPH_PLAN_MAX || !writer_grow(writer, NODE_HEADER_SIZE + list + fields))
 		return NULL;
 	at = writer->memory + writer->size;
-	memset(at, 0, HEADER + list + fields);
-	memcpy(at, header, HEADER);
+	memset(at, 0, NODE_HEADER_SIZE + list + fields);
+	memcpy(at, header, NODE_HEADER_SIZE);
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t dependency = htole32(dependencies[i]);
 
-		memcpy(at + HEADER + (size_t)4 * i, &dependency, sizeof(dependency));
+		memcpy(at + NODE_HEADER_SIZE + (size_t)4 * i, &dependency, sizeof(dependency));
 	}
 	writer->last = writer->size;
-	writer->size += HEADER + list + fields;
-	return at + HEADER + list;
+	writer->size += NODE_HEADER_SIZE + list + fields;
+	return at + NODE_HEADER_SIZE + list;
 }
 
 bool
@@ -188,17 +190,17 @@ gp_graph_write_condition(struct gp_graph_writer *writer, const uint32_t *depende
 	const uint64_t handle = htole64(condition->handle);
 	const uint32_t words[] = { htole32(condition->type), htole32(condition->count),
 				   htole32(condition->root) };
-	size_t size = CONDITION;
+	size_t size = CONDITION_HEADER_SIZE;
 	uint8_t *at;
 
 	for (uint32_t i = 0; i < condition->count && size <= GP_GRAPH_PLAN_MAX; i++)
 		size += 8 + bodies[i].size;
-	at = gp_graph_write(writer, GP_GRAPH_CONDITION, dependencies, dependency_count, size);
+	at = gp_graph_write_node(writer, GP_GRAPH_CONDITION, dependencies, dependency_count, size);
 	if (!at)
 		return false;
 	memcpy(at, &handle, sizeof(handle));
 	memcpy(at + 8, words, sizeof(words));
-	at += CONDITION;
+	at += CONDITION_HEADER_SIZE;
 	for (uint32_t i = 0; i < condition->count; i++) {
 		uint64_t body = htole64(bodies[i].size);
 
@@ -214,8 +216,8 @@ void *
 gp_graph_write_updatable(struct gp_graph_writer *writer, const uint32_t *dependencies,
 			 uint32_t count, uint64_t name, uint32_t root, size_t size)
 {
-	uint8_t *at = gp_graph_write(writer, GP_GRAPH_UPDATABLE, dependencies, count,
-				     GP_GRAPH_UPDATABLE_HEAD + size);
+	uint8_t *at = gp_graph_write_node(writer, GP_GRAPH_UPDATABLE, dependencies, count,
+					  GP_GRAPH_UPDATABLE_HEAD + size);
 
 	if (!at)
 		return NULL;
@@ -227,11 +229,11 @@ gp_graph_write_updatable(struct gp_graph_writer *writer, const uint32_t *depende
 }
 
 void
-gp_graph_fit(struct gp_graph_writer *writer, size_t fields_size)
+gp_graph_shrink_last(struct gp_graph_writer *writer, size_t fields_size)
 {
 	uint8_t *at = writer->memory + writer->last + 8;
-	uint32_t room = word(at), fields = htole32((uint32_t)padded(fields_size));
+	uint32_t room = read_u32(at), fields = htole32((uint32_t)pad_size(fields_size));
 
 	memcpy(at, &fields, sizeof(fields));
-	writer->size -= room - padded(fields_size);
+	writer->size -= room - pad_size(fields_size);
 }

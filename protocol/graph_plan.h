@@ -37,8 +37,8 @@ struct gp_graph_reader {
 
 void gp_graph_reader_init(struct gp_graph_reader *reader, const void *data, size_t size);
 /* false: that was the last one, or reader->bad. */
-bool gp_graph_read(struct gp_graph_reader *reader, struct gp_graph_node *node);
-uint32_t gp_graph_dependency(const struct gp_graph_node *node, uint32_t index);
+bool gp_graph_read_node(struct gp_graph_reader *reader, struct gp_graph_node *node);
+uint32_t gp_graph_get_dependency(const struct gp_graph_node *node, uint32_t index);
 
 /* A node that is a condition: u64 handle, u32 type, u32 count, u32 root, u32 0, and so many bodies:
  * u64 size, nodes.  The root is named, for the driver may give the same handle in two of them. */
@@ -52,7 +52,7 @@ struct gp_graph_condition {
 bool gp_graph_condition_init(struct gp_graph_condition *condition,
 			     const struct gp_graph_node *node);
 /* Its next body, count times; false: it is malformed. */
-bool gp_graph_condition_body(struct gp_graph_condition *condition, struct gp_bytes *body);
+bool gp_graph_condition_next_body(struct gp_graph_condition *condition, struct gp_bytes *body);
 
 /* A node that kernels change: u64 the driver's name of it, u32 root, u32 0, and the gpLaunch. */
 struct gp_graph_updatable {
@@ -77,19 +77,20 @@ struct gp_graph_writer {
 
 /* One more node; the answer is room for its fields, aligned to 8, until the next one.  NULL: no
  * memory, or more than GP_GRAPH_PLAN_MAX.  dependencies: ascending. */
-void *gp_graph_write(struct gp_graph_writer *writer, uint32_t call, const uint32_t *dependencies,
-		     uint32_t count, size_t fields_size);
+void *gp_graph_write_node(struct gp_graph_writer *writer, uint32_t call,
+			  const uint32_t *dependencies, uint32_t count, size_t fields_size);
 
 /* A condition behind these nodes; bodies: condition->count writers, which stay the caller's.
  * false: no memory, or too much. */
 bool gp_graph_write_condition(struct gp_graph_writer *writer, const uint32_t *dependencies,
 			      uint32_t dependency_count, const struct gp_graph_condition *condition,
 			      const struct gp_graph_writer *bodies);
-/* A node that kernels change: as gp_graph_write(), with room for the gpLaunch, of this size. */
+/* A node that kernels change: as gp_graph_write_node(), with room for the gpLaunch, of this size.
+ */
 void *gp_graph_write_updatable(struct gp_graph_writer *writer, const uint32_t *dependencies,
 			       uint32_t count, uint64_t name, uint32_t root, size_t size);
 
 /* The last node's fields, for which there is room, have turned out to be so long. */
-void gp_graph_fit(struct gp_graph_writer *writer, size_t fields_size);
+void gp_graph_shrink_last(struct gp_graph_writer *writer, size_t fields_size);
 
 #endif /* GP_GRAPH_PLAN_H */

@@ -7,14 +7,14 @@
 #include <string.h>
 
 /* Runs are cut where less than that of them finds room. */
-#define LEAST ((size_t)1024)
+#define RUN_MIN ((size_t)1024)
 
 /* Kernels of the software device use the memory at the same time, as those of a GPU do, of which no
  * sanitizer knows. */
-#define BESIDE_KERNELS __attribute__((no_sanitize_thread))
+#define NO_SANITIZE_THREAD __attribute__((no_sanitize_thread))
 
 size_t
-gp_changes_unit(const void *at, size_t left)
+gp_changes_get_unit(const void *at, size_t left)
 {
 	uintptr_t address = (uintptr_t)at;
 
@@ -23,8 +23,8 @@ gp_changes_unit(const void *at, size_t left)
 	return address % 4 == 0 && left >= 4 ? 4 : 1;
 }
 
-BESIDE_KERNELS static inline void
-load_unit(uint8_t *to, const uint8_t *from, size_t unit)
+NO_SANITIZE_THREAD static inline void
+unit_load(uint8_t *to, const uint8_t *from, size_t unit)
 {
 	uint64_t eight;
 	uint32_t four;
@@ -41,32 +41,32 @@ load_unit(uint8_t *to, const uint8_t *from, size_t unit)
 }
 
 /* What is read later was looked at later: a flag before its data. */
-BESIDE_KERNELS void
+NO_SANITIZE_THREAD void
 gp_changes_load(void *to, const void *from, size_t size)
 {
 	for (size_t at = 0, unit; at < size; at += unit) {
-		unit = gp_changes_unit((const uint8_t *)from + at, size - at);
-		load_unit((uint8_t *)to + at, (const uint8_t *)from + at, unit);
+		unit = gp_changes_get_unit((const uint8_t *)from + at, size - at);
+		unit_load((uint8_t *)to + at, (const uint8_t *)from + at, unit);
 	}
 }
 
 /* From the last word to the first one. */
-BESIDE_KERNELS void
-gp_changes_load_back(void *to, const void *from, size_t size)
+NO_SANITIZE_THREAD void
+gp_changes_load_reverse(void *to, const void *from, size_t size)
 {
 	while (size) {
 		const uint8_t *end = (const uint8_t *)from + size;
-		size_t unit = gp_changes_unit(end, size);
+		size_t unit = gp_changes_get_unit(end, size);
 
 		size -= unit;
-		load_unit((uint8_t *)to + size, end - unit, unit);
+		unit_load((uint8_t *)to + size, end - unit, unit);
 	}
 }
 
 /* Each word is read once: what compares memory that moves, as memcmp(), may read twice, and find
  * alike what never was. */
-BESIDE_KERNELS static inline uint64_t
-differing(const uint64_t *copy, const uint64_t *shadow, size_t count)
+NO_SANITIZE_THREAD static inline uint64_t
+words_xor(const uint64_t *copy, const uint64_t *shadow, size_t count)
 {
 	uint64_t all = 0;
 
@@ -75,8 +75,8 @@ differing(const uint64_t *copy, const uint64_t *shadow, size_t count)
 	return all;
 }
 
-BESIDE_KERNELS bool
-gp_changes_are_none(const void *copy, const void *shadow, size_t size)
+NO_SANITIZE_THREAD bool
+gp_changes_compare_equal(const void *copy, const void *shadow, size_t size)
 {
 	const uint64_t *a = copy, *b = shadow;
 	size_t count = size / 8, i = 0;
@@ -84,21 +84,21 @@ gp_changes_are_none(const void *copy, const void *shadow, size_t size)
 	if (((uintptr_t)a | (uintptr_t)b | size) % 8)
 		return false;
 	for (; count - i >= 16; i += 16) {
-		if (differing(a + i, b + i, 16))
+		if (words_xor(a + i, b + i, 16))
 			return false;
 	}
-	return differing(a + i, b + i, count - i) == 0;
+	return words_xor(a + i, b + i, count - i) == 0;
 }
 
 /* And what is stored later is seen later. */
-BESIDE_KERNELS void
+NO_SANITIZE_THREAD void
 gp_changes_store(void *to, const void *from, size_t size)
 {
 	uint8_t *out = to;
 	const uint8_t *in = from;
 
 	while (size) {
-		size_t unit = gp_changes_unit(out, size);
+		size_t unit = gp_changes_get_unit(out, size);
 		uint64_t eight;
 		uint32_t four;
 
@@ -118,7 +118,7 @@ gp_changes_store(void *to, const void *from, size_t size)
 }
 
 static size_t
-room_for_run(const struct gp_changes *changes)
+run_get_room(const struct gp_changes *changes)
 {
 	size_t left = changes->room - changes->size;
 
@@ -129,7 +129,7 @@ void
 gp_changes_write(struct gp_changes *changes, uint64_t address, const void *bytes, size_t size)
 {
 	uint8_t *at = changes->bytes + changes->size;
-	size_t whole = gp_changes_room_of(size);
+	size_t whole = gp_changes_get_run_size(size);
 
 	gp_put_u64(at, address);
 	gp_put_u32(at + 8, (uint32_t)size);
@@ -140,9 +140,10 @@ gp_changes_write(struct gp_changes *changes, uint64_t address, const void *bytes
 }
 
 size_t
-gp_changes_take_all(struct gp_changes *changes, const struct gp_changes_range *range, size_t offset)
+gp_changes_write_all(struct gp_changes *changes, const struct gp_changes_range *range,
+		     size_t offset)
 {
-	size_t size = range->size - offset, room = room_for_run(changes);
+	size_t size = range->size - offset, room = run_get_room(changes);
 	uint8_t *shadow = (uint8_t *)range->shadow + offset;
 
 	if (size > room)
@@ -160,7 +161,7 @@ gp_changes_move(struct gp_changes *changes, const struct gp_changes *all, size_t
 	struct gp_change run;
 	size_t begin = changes->size, next = *at, room;
 
-	while ((room = room_for_run(changes)) > 0 &&
+	while ((room = run_get_room(changes)) > 0 &&
 	       gp_changes_next(all->bytes, all->size, &next, &run) > 0) {
 		size_t size = run.size - *skip;
 
@@ -175,7 +176,7 @@ gp_changes_move(struct gp_changes *changes, const struct gp_changes *all, size_t
 			continue;
 		}
 		/* A short one is not cut. */
-		if (size > room && (size <= GP_CHANGES_SHORT || room < LEAST))
+		if (size > room && (size <= GP_CHANGES_SHORT || room < RUN_MIN))
 			break;
 		size = size < room ? size : room;
 		gp_changes_write(changes, run.address + *skip, (const uint8_t *)run.bytes + *skip,
@@ -211,38 +212,38 @@ gp_changes_next(const void *bytes, size_t size, size_t *at, struct gp_change *ch
 	change->packed = change->size <= GP_CHANGES_MASKED ? 0 : number;
 	length = change->packed ? change->packed : change->size;
 	left = size - *at - GP_CHANGES_HEAD;
-	if (change->size == 0 || length > left || gp_changes_room_of(length) > size - *at ||
+	if (change->size == 0 || length > left || gp_changes_get_run_size(length) > size - *at ||
 	    change->address > UINT64_MAX - change->size ||
 	    (change->size < GP_CHANGES_MASKED && change->same >> change->size))
 		return -1;
-	*at += gp_changes_room_of(length);
+	*at += gp_changes_get_run_size(length);
 	return 1;
 }
 
 bool
-gp_changes_are_sound(const void *bytes, size_t size)
+gp_changes_are_valid(const void *bytes, size_t size)
 {
 	struct gp_change change;
 	size_t at = 0;
 	int r;
 
 	while ((r = gp_changes_next(bytes, size, &at, &change)) > 0) {
-		if (change.packed && !gp_merge_is_sound(&change))
+		if (change.packed && !gp_merge_is_valid(&change))
 			return false;
 	}
 	return r == 0;
 }
 
 void
-gp_changes_each(const void *bytes, size_t size,
-		void (*store)(void *arg, const struct gp_change *change), void *arg)
+gp_changes_for_each(const void *bytes, size_t size,
+		    void (*store)(void *arg, const struct gp_change *change), void *arg)
 {
 	struct gp_change change;
 	size_t at = 0;
 
 	while (gp_changes_next(bytes, size, &at, &change) > 0) {
 		if (change.packed)
-			gp_merge_each(&change, store, arg);
+			gp_merge_for_each(&change, store, arg);
 		else
 			store(arg, &change);
 	}

@@ -7,10 +7,10 @@
 #include <string.h>
 
 /* What is looked at in one go. */
-#define STEP ((size_t)1024)
+#define STEP_SIZE ((size_t)1024)
 
 bool
-gp_look_make_room(struct gp_changes *changes, size_t size)
+gp_diff_scan_grow(struct gp_changes *changes, size_t size)
 {
 	size_t room = changes->room ? changes->room : 4096;
 	uint8_t *bytes;
@@ -28,7 +28,7 @@ gp_look_make_room(struct gp_changes *changes, size_t size)
 }
 
 static uint64_t
-address_at(const uint8_t *run)
+run_get_address(const uint8_t *run)
 {
 	uint64_t address;
 
@@ -37,7 +37,7 @@ address_at(const uint8_t *run)
 }
 
 static uint32_t
-number_at(const uint8_t *at)
+read_u32(const uint8_t *at)
 {
 	uint32_t number;
 
@@ -46,7 +46,7 @@ number_at(const uint8_t *at)
 }
 
 /* One that goes through the ranges. */
-struct look {
+struct diff_scan {
 	struct gp_changes *changes;
 	size_t last;  /* where the last run of this range is; SIZE_MAX: there is none */
 	uint64_t end; /* of that run */
@@ -54,48 +54,49 @@ struct look {
 
 /* A run behind the last one is one with it. */
 static bool
-add_run(struct look *look, uint64_t address, const uint8_t *bytes, size_t size)
+run_add(struct diff_scan *diff_scan, uint64_t address, const uint8_t *bytes, size_t size)
 {
-	struct gp_changes *changes = look->changes;
+	struct gp_changes *changes = diff_scan->changes;
 	size_t old, whole;
 	uint8_t *run;
 
-	if (changes->size + gp_changes_room_of(size) > GP_LOOK_MAX ||
-	    !gp_look_make_room(changes, gp_changes_room_of(size)))
+	if (changes->size + gp_changes_get_run_size(size) > GP_DIFF_SCAN_MAX ||
+	    !gp_diff_scan_grow(changes, gp_changes_get_run_size(size)))
 		return false;
-	if (look->last == SIZE_MAX || look->end != address) {
-		look->last = changes->size;
-		look->end = address + size;
+	if (diff_scan->last == SIZE_MAX || diff_scan->end != address) {
+		diff_scan->last = changes->size;
+		diff_scan->end = address + size;
 		gp_changes_write(changes, address, bytes, size);
 		return true;
 	}
-	run = changes->bytes + look->last;
-	old = (size_t)(address - address_at(run));
-	whole = gp_changes_room_of(old + size);
+	run = changes->bytes + diff_scan->last;
+	old = (size_t)(address - run_get_address(run));
+	whole = gp_changes_get_run_size(old + size);
 	memcpy(run + GP_CHANGES_HEAD + old, bytes, size);
 	gp_put_u32(run + 8, (uint32_t)(old + size));
 	memset(run + GP_CHANGES_HEAD + old + size, 0, whole - GP_CHANGES_HEAD - old - size);
-	changes->size = look->last + whole;
-	look->end += size;
+	changes->size = diff_scan->last + whole;
+	diff_scan->end += size;
 	return true;
 }
 
 /* A word of 4 bytes, or a byte where there is none. */
 static size_t
-word_at(uint64_t address, size_t left)
+word_get_size(uint64_t address, size_t left)
 {
 	return address % 4 == 0 && left >= 4 ? 4 : 1;
 }
 
 static bool
-differs(const uint8_t *a, const uint8_t *b, size_t size)
+word_differs(const uint8_t *a, const uint8_t *b, size_t size)
 {
 	return size == 4 ? memcmp(a, b, 4) != 0 : *a != *b;
 }
 
 /* How many bytes follow in which both words of each 8 aligned bytes differ, or none does. */
 static size_t
-eights_alike(uint64_t address, const uint8_t *now, const uint8_t *shadow, size_t size, bool differ)
+words_count_alike(uint64_t address, const uint8_t *now, const uint8_t *shadow, size_t size,
+		  bool differ)
 {
 	size_t at = 0;
 	uint64_t a, b;
@@ -114,76 +115,77 @@ eights_alike(uint64_t address, const uint8_t *now, const uint8_t *shadow, size_t
 
 /* The runs in one step, whose words are in now.  false: there was no room for all. */
 static bool
-find_in_step(struct look *look, uint64_t address, const uint8_t *now, const uint8_t *shadow,
-	     size_t size)
+step_find_runs(struct diff_scan *diff_scan, uint64_t address, const uint8_t *now,
+	       const uint8_t *shadow, size_t size)
 {
 	size_t at = 0;
 
 	while (at < size) {
 		size_t word, begin;
 
-		at += eights_alike(address + at, now + at, shadow + at, size - at, false);
-		word = word_at(address + at, size - at);
-		if (at == size || !differs(now + at, shadow + at, word)) {
+		at += words_count_alike(address + at, now + at, shadow + at, size - at, false);
+		word = word_get_size(address + at, size - at);
+		if (at == size || !word_differs(now + at, shadow + at, word)) {
 			at += at < size ? word : 0;
 			continue;
 		}
 		begin = at;
 		while (at < size) {
-			at += eights_alike(address + at, now + at, shadow + at, size - at, true);
-			word = word_at(address + at, size - at);
-			if (at == size || !differs(now + at, shadow + at, word))
+			at += words_count_alike(address + at, now + at, shadow + at, size - at,
+						true);
+			word = word_get_size(address + at, size - at);
+			if (at == size || !word_differs(now + at, shadow + at, word))
 				break;
 			at += word;
 		}
-		if (!add_run(look, address + begin, now + begin, at - begin))
+		if (!run_add(diff_scan, address + begin, now + begin, at - begin))
 			return false;
 	}
 	return true;
 }
 
-/* The word that ends there, as word_at() cuts them. */
+/* The word that ends there, as word_get_size() cuts them. */
 static size_t
-word_before(uint64_t end, size_t left)
+word_get_size_before(uint64_t end, size_t left)
 {
 	return end % 4 == 0 && left >= 4 ? 4 : 1;
 }
 
 /* A run of a look backwards has, where others have zeros, how long the one before it is. */
 static bool
-add_run_back(struct look *look, uint64_t address, const uint8_t *bytes, size_t size)
+run_add_reverse(struct diff_scan *diff_scan, uint64_t address, const uint8_t *bytes, size_t size)
 {
-	struct gp_changes *changes = look->changes;
-	size_t at = changes->size, whole = gp_changes_room_of(size);
+	struct gp_changes *changes = diff_scan->changes;
+	size_t at = changes->size, whole = gp_changes_get_run_size(size);
 
-	if (at + whole > GP_LOOK_MAX || !gp_look_make_room(changes, whole))
+	if (at + whole > GP_DIFF_SCAN_MAX || !gp_diff_scan_grow(changes, whole))
 		return false;
 	gp_changes_write(changes, address, bytes, size);
-	gp_put_u32(changes->bytes + at + 12, (uint32_t)(at - look->last));
-	look->last = at;
+	gp_put_u32(changes->bytes + at + 12, (uint32_t)(at - diff_scan->last));
+	diff_scan->last = at;
 	return true;
 }
 
-/* find_in_step() from the end on. */
+/* step_find_runs() from the end on. */
 static bool
-find_back_in_step(struct look *look, uint64_t address, const uint8_t *now, const uint8_t *shadow,
-		  size_t size)
+step_find_runs_reverse(struct diff_scan *diff_scan, uint64_t address, const uint8_t *now,
+		       const uint8_t *shadow, size_t size)
 {
 	size_t at = size;
 
 	while (at > 0) {
-		size_t word = word_before(address + at, at), end = at;
+		size_t word = word_get_size_before(address + at, at), end = at;
 
 		at -= word;
-		if (!differs(now + at, shadow + at, word))
+		if (!word_differs(now + at, shadow + at, word))
 			continue;
 		while (at > 0) {
-			word = word_before(address + at, at);
-			if (!differs(now + at - word, shadow + at - word, word))
+			word = word_get_size_before(address + at, at);
+			if (!word_differs(now + at - word, shadow + at - word, word))
 				break;
 			at -= word;
 		}
-		if (!add_run_back(look, address + at, now + at, end - at))
+		if (!run_add_reverse(diff_scan, address + at, now + at, end - at))
 			return false;
 	}
 	return true;
@@ -191,42 +193,42 @@ find_back_in_step(struct look *look, uint64_t address, const uint8_t *now, const
 
 /* false: there was no room for all that has changed. */
 static bool
-look_at_step(struct look *look, const struct gp_changes_range *range, size_t at, size_t size,
-	     bool back)
+step_scan(struct diff_scan *diff_scan, const struct gp_changes_range *range, size_t at, size_t size,
+	  bool back)
 {
-	uint8_t memory[STEP + 8] __attribute__((aligned(8)));
+	uint8_t memory[STEP_SIZE + 8] __attribute__((aligned(8)));
 	const uint8_t *shadow = (const uint8_t *)range->shadow + at;
 	/* As aligned as what it is read from. */
 	uint8_t *now = memory + (range->address + at) % 8;
 
 	/* Most memory. */
-	if (gp_changes_are_none((const uint8_t *)range->copy + at, shadow, size))
+	if (gp_changes_compare_equal((const uint8_t *)range->copy + at, shadow, size))
 		return true;
 	if (!back) {
 		gp_changes_load(now, (const uint8_t *)range->copy + at, size);
-		return find_in_step(look, range->address + at, now, shadow, size);
+		return step_find_runs(diff_scan, range->address + at, now, shadow, size);
 	}
-	gp_changes_load_back(now, (const uint8_t *)range->copy + at, size);
-	return find_back_in_step(look, range->address + at, now, shadow, size);
+	gp_changes_load_reverse(now, (const uint8_t *)range->copy + at, size);
+	return step_find_runs_reverse(diff_scan, range->address + at, now, shadow, size);
 }
 
 uint64_t
-gp_look(struct gp_changes *changes, const struct gp_changes_range *ranges, size_t count)
+gp_diff_scan(struct gp_changes *changes, const struct gp_changes_range *ranges, size_t count)
 {
 	uint64_t done = 0;
 
 	changes->size = 0;
 	for (size_t i = 0; i < count; i++) {
 		const struct gp_changes_range *range = &ranges[i];
-		struct look look = { .changes = changes, .last = SIZE_MAX };
+		struct diff_scan diff_scan = { .changes = changes, .last = SIZE_MAX };
 		size_t step;
 
 		for (size_t at = 0; at < range->size; at += step, done += step) {
 			/* Up to the next multiple, so that most steps are of whole words. */
-			step = STEP - (range->address + at) % STEP;
+			step = STEP_SIZE - (range->address + at) % STEP_SIZE;
 			if (step > range->size - at)
 				step = range->size - at;
-			if (!look_at_step(&look, range, at, step, false))
+			if (!step_scan(&diff_scan, range, at, step, false))
 				return done;
 		}
 	}
@@ -234,14 +236,14 @@ gp_look(struct gp_changes *changes, const struct gp_changes_range *ranges, size_
 }
 
 static bool
-look_back_at(struct look *look, const struct gp_changes_range *range)
+range_scan_reverse(struct diff_scan *diff_scan, const struct gp_changes_range *range)
 {
 	for (size_t end = range->size, step; end > 0; end -= step) {
-		step = (range->address + end) % STEP;
-		step = step ? step : STEP;
+		step = (range->address + end) % STEP_SIZE;
+		step = step ? step : STEP_SIZE;
 		if (step > end)
 			step = end;
-		if (!look_at_step(look, range, end - step, step, true))
+		if (!step_scan(diff_scan, range, end - step, step, true))
 			return false;
 	}
 	return true;
@@ -249,41 +251,41 @@ look_back_at(struct look *look, const struct gp_changes_range *range)
 
 /* Runs that a look backwards has found, the last of them first. */
 static bool
-turn_around(struct gp_changes *changes, const struct look *back,
-	    const struct gp_changes_range *ranges)
+runs_reverse(struct gp_changes *changes, const struct diff_scan *back,
+	     const struct gp_changes_range *ranges)
 {
-	struct look look = { .changes = changes, .last = SIZE_MAX };
+	struct diff_scan diff_scan = { .changes = changes, .last = SIZE_MAX };
 	size_t at = back->last, left = back->changes->size;
 
 	changes->size = 0;
-	for (; left > 0; left = at, at -= number_at(back->changes->bytes + at + 12)) {
+	for (; left > 0; left = at, at -= read_u32(back->changes->bytes + at + 12)) {
 		const uint8_t *run = back->changes->bytes + at;
-		uint64_t address = address_at(run);
+		uint64_t address = run_get_address(run);
 
 		for (; address - ranges->address >= ranges->size; ranges++)
-			look.last = SIZE_MAX;
-		if (!add_run(&look, address, run + GP_CHANGES_HEAD, number_at(run + 8)))
+			diff_scan.last = SIZE_MAX;
+		if (!run_add(&diff_scan, address, run + GP_CHANGES_HEAD, read_u32(run + 8)))
 			return false;
 	}
 	return true;
 }
 
 bool
-gp_look_back(struct gp_changes *changes, struct gp_changes *spare,
-	     const struct gp_changes_range *ranges, size_t count)
+gp_diff_scan_reverse(struct gp_changes *changes, struct gp_changes *spare,
+		     const struct gp_changes_range *ranges, size_t count)
 {
-	struct look look = { .changes = spare };
+	struct diff_scan diff_scan = { .changes = spare };
 
 	spare->size = 0;
 	for (size_t i = count; i > 0; i--) {
-		if (!look_back_at(&look, &ranges[i - 1]))
+		if (!range_scan_reverse(&diff_scan, &ranges[i - 1]))
 			return false;
 	}
-	return turn_around(changes, &look, ranges);
+	return runs_reverse(changes, &diff_scan, ranges);
 }
 
 void
-gp_place_next(struct gp_place *place)
+gp_run_cursor_next(struct gp_run_cursor *place)
 {
 	if (gp_changes_next(place->changes->bytes, place->changes->size, &place->at, &place->run) <=
 	    0) {
@@ -296,12 +298,12 @@ gp_place_next(struct gp_place *place)
 		place->range++;
 }
 
-struct gp_place
-gp_place_first(const struct gp_changes *changes, const struct gp_changes_range *ranges,
-	       size_t count)
+struct gp_run_cursor
+gp_run_cursor_first(const struct gp_changes *changes, const struct gp_changes_range *ranges,
+		    size_t count)
 {
-	struct gp_place place = { .changes = changes, .ranges = ranges, .count = count };
+	struct gp_run_cursor place = { .changes = changes, .ranges = ranges, .count = count };
 
-	gp_place_next(&place);
+	gp_run_cursor_next(&place);
 	return place;
 }

@@ -7,14 +7,14 @@
  * One bit for each word of 4 bytes, which an end keeps beside its shadow.  Plain memory of the
  * caller's; any thread, one at a time.
  */
-#ifndef GP_PROTOCOL_HOST_MARKS_H
-#define GP_PROTOCOL_HOST_MARKS_H
+#ifndef GP_PROTOCOL_RUN_BITMAP_H
+#define GP_PROTOCOL_RUN_BITMAP_H
 
 #include "protocol/host_changes.h"
 
 /* What the marks of memory of that size take, wherever it lies. */
 static inline size_t
-gp_marks_room(size_t size)
+gp_run_bitmap_get_size(size_t size)
 {
 	return size / 32 + 2;
 }
@@ -22,14 +22,14 @@ gp_marks_room(size_t size)
 /* Those of address among those of a block, whose first byte has the bits of the 32 bytes that the
  * block begins in. */
 static inline uint8_t *
-gp_marks_at(uint8_t *marks, uint64_t block, uint64_t address)
+gp_run_bitmap_at(uint8_t *marks, uint64_t block, uint64_t address)
 {
 	return marks + ((address >> 5) - (block >> 5));
 }
 
 /* Whether a short run in the range may be the rest of something long. */
-bool gp_marks_are_of_rest(const struct gp_changes_range *range, const struct gp_change *run);
+bool gp_run_bitmap_is_fragment(const struct gp_changes_range *range, const struct gp_change *run);
 /* The run is sent. */
-void gp_marks_note(const struct gp_changes_range *range, const struct gp_change *run);
+void gp_run_bitmap_update(const struct gp_changes_range *range, const struct gp_change *run);
 
-#endif /* GP_PROTOCOL_HOST_MARKS_H */
+#endif /* GP_PROTOCOL_RUN_BITMAP_H */

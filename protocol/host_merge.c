@@ -11,10 +11,10 @@
 #define MASK 4
 
 /* As in host_changes.c. */
-#define BESIDE_KERNELS __attribute__((no_sanitize_thread))
+#define NO_SANITIZE_THREAD __attribute__((no_sanitize_thread))
 
 static uint32_t
-mask_of(size_t size)
+size_to_mask(size_t size)
 {
 	return size >= 32 ? UINT32_MAX : (UINT32_C(1) << size) - 1;
 }
@@ -59,7 +59,7 @@ segment_has_same(const uint8_t *a, const uint8_t *b, size_t size)
 
 /* The bytes from an address on that lie in one aligned unit, at most size. */
 static size_t
-room_in(uint64_t address, size_t unit, size_t size)
+unit_get_room(uint64_t address, size_t unit, size_t size)
 {
 	size_t room = unit - (size_t)(address % unit);
 
@@ -73,7 +73,7 @@ masked_write(struct gp_changes *changes, uint64_t address, const uint8_t *bytes,
 	uint32_t same = block_compare(bytes, shadow, size);
 	uint8_t *head = changes->bytes + changes->size;
 
-	if (same == mask_of(size))
+	if (same == size_to_mask(size))
 		return;
 	gp_changes_write(changes, address, bytes, size);
 	gp_put_u32(head + 12, same);
@@ -91,7 +91,7 @@ packed_write(struct gp_changes *changes, uint64_t address, const uint8_t *bytes,
 	for (size_t at = 0; at < size; at += step, bit <<= 1) {
 		uint32_t same;
 
-		step = room_in(address + at, BLOCK, size - at);
+		step = unit_get_room(address + at, BLOCK, size - at);
 		same = block_compare(bytes + at, shadow + at, step);
 		masked |= same ? bit : 0;
 		repeated |= same && same == last ? bit : 0;
@@ -108,7 +108,7 @@ packed_write(struct gp_changes *changes, uint64_t address, const uint8_t *bytes,
 	gp_put_u32(head + 12, (uint32_t)used);
 	gp_put_u64(payload, masked);
 	gp_put_u64(payload + 8, repeated);
-	whole = gp_changes_room_of(used);
+	whole = gp_changes_get_run_size(used);
 	memset(payload + used, 0, whole - GP_CHANGES_HEAD - used);
 	changes->size += whole;
 }
@@ -125,7 +125,7 @@ gp_merge_write(struct gp_changes *changes, uint64_t address, const void *bytes, 
 		return;
 	}
 	for (size_t at = 0; at < size; at += step) {
-		step = room_in(address + at, SEGMENT, size - at);
+		step = unit_get_room(address + at, SEGMENT, size - at);
 		if (!segment_has_same(now + at, before + at, step))
 			continue;
 		if (at > plain)
@@ -169,7 +169,7 @@ reader_init(struct reader *reader, const struct gp_change *packed)
 static bool
 reader_next(struct reader *reader, struct gp_change *block)
 {
-	size_t step = room_in(reader->address, BLOCK, reader->left);
+	size_t step = unit_get_room(reader->address, BLOCK, reader->left);
 	uint32_t same = 0;
 
 	if (reader->masked & 1) {
@@ -182,7 +182,7 @@ reader_next(struct reader *reader, struct gp_change *block)
 		}
 		same = reader->last;
 	}
-	if ((same & ~mask_of(step)) || step > (size_t)(reader->end - reader->next))
+	if ((same & ~size_to_mask(step)) || step > (size_t)(reader->end - reader->next))
 		return false;
 	*block = (struct gp_change){ reader->address, reader->next, (uint32_t)step, same, 0 };
 	reader->next += step;
@@ -194,7 +194,7 @@ reader_next(struct reader *reader, struct gp_change *block)
 }
 
 bool
-gp_merge_is_sound(const struct gp_change *packed)
+gp_merge_is_valid(const struct gp_change *packed)
 {
 	struct gp_change block;
 	struct reader reader;
@@ -212,8 +212,8 @@ gp_merge_is_sound(const struct gp_change *packed)
 }
 
 void
-gp_merge_each(const struct gp_change *packed,
-	      void (*store)(void *arg, const struct gp_change *change), void *arg)
+gp_merge_for_each(const struct gp_change *packed,
+		  void (*store)(void *arg, const struct gp_change *change), void *arg)
 {
 	struct gp_change plain = { 0 }, block; /* plain: blocks side by side */
 	struct reader reader;
@@ -230,7 +230,7 @@ gp_merge_each(const struct gp_change *packed,
 		if (plain.size)
 			store(arg, &plain);
 		plain.size = 0;
-		if (block.same != mask_of(block.size))
+		if (block.same != size_to_mask(block.size))
 			store(arg, &block);
 	}
 	if (plain.size)
@@ -239,7 +239,7 @@ gp_merge_each(const struct gp_change *packed,
 
 /* 0xff in each byte whose bit is set. */
 static inline uint64_t
-bits_spread(uint32_t bits)
+bits_to_bytes(uint32_t bits)
 {
 	const uint64_t low = UINT64_C(0x7f7f7f7f7f7f7f7f);
 	uint64_t spread = bits * UINT64_C(0x0101010101010101) & UINT64_C(0x8040201008040201);
@@ -259,7 +259,7 @@ gp_merge_copy(void *to, const void *from, size_t size, uint32_t same)
 		return;
 	}
 	for (; size - at >= 8; at += 8) {
-		uint64_t mask = htole64(bits_spread(same >> at & 0xff)), old, new;
+		uint64_t mask = htole64(bits_to_bytes(same >> at & 0xff)), old, new;
 
 		memcpy(&old, out + at, 8);
 		memcpy(&new, in + at, 8);
@@ -271,10 +271,10 @@ gp_merge_copy(void *to, const void *from, size_t size, uint32_t same)
 }
 
 /* A compare-and-swap: what another writer stores between load and store is not lost. */
-BESIDE_KERNELS static void
+NO_SANITIZE_THREAD static void
 eight_merge(uint64_t *to, const uint8_t *from, uint32_t changed)
 {
-	uint64_t mask = htole64(bits_spread(changed)), value, old, merged;
+	uint64_t mask = htole64(bits_to_bytes(changed)), value, old, merged;
 
 	memcpy(&value, from, 8);
 	old = __atomic_load_n(to, __ATOMIC_RELAXED);
@@ -284,10 +284,10 @@ eight_merge(uint64_t *to, const uint8_t *from, uint32_t changed)
 					    __ATOMIC_RELAXED));
 }
 
-BESIDE_KERNELS static void
+NO_SANITIZE_THREAD static void
 four_merge(uint32_t *to, const uint8_t *from, uint32_t changed)
 {
-	uint32_t mask = htole32((uint32_t)bits_spread(changed)), value, old, merged;
+	uint32_t mask = htole32((uint32_t)bits_to_bytes(changed)), value, old, merged;
 
 	memcpy(&value, from, 4);
 	old = __atomic_load_n(to, __ATOMIC_RELAXED);
@@ -298,7 +298,7 @@ four_merge(uint32_t *to, const uint8_t *from, uint32_t changed)
 }
 
 /* An aligned unit of 8, 4, 2 bytes or 1 byte that has changed as a whole is one store. */
-BESIDE_KERNELS static void
+NO_SANITIZE_THREAD static void
 unit_store(uint8_t *to, const uint8_t *from, size_t unit, uint32_t changed)
 {
 	size_t first, count;
@@ -311,7 +311,7 @@ unit_store(uint8_t *to, const uint8_t *from, size_t unit, uint32_t changed)
 	first = (size_t)__builtin_ctz(changed);
 	bytes = changed >> first;
 	count = bytes == 1 ? 1 : bytes == 3 ? 2 : bytes == 15 ? 4 : 8;
-	whole = bytes == mask_of(count) && first % count == 0;
+	whole = bytes == size_to_mask(count) && first % count == 0;
 	if (whole && count == 2) {
 		memcpy(&two, from + first, 2);
 		__atomic_store_n((uint16_t *)(void *)(to + first), two, __ATOMIC_RELEASE);
@@ -336,7 +336,7 @@ gp_merge_store(void *to, const void *from, size_t size, uint32_t same)
 		return;
 	}
 	for (size_t at = 0; at < size; at += unit) {
-		unit = gp_changes_unit(out + at, size - at);
-		unit_store(out + at, in + at, unit, ~same >> at & mask_of(unit));
+		unit = gp_changes_get_unit(out + at, size - at);
+		unit_store(out + at, in + at, unit, ~same >> at & size_to_mask(unit));
 	}
 }

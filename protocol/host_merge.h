@@ -25,14 +25,14 @@ void gp_merge_write(struct gp_changes *changes, uint64_t address, const void *by
 		    const void *shadow, size_t size);
 
 /* Whether a packed run can be unpacked. */
-bool gp_merge_is_sound(const struct gp_change *packed);
+bool gp_merge_is_valid(const struct gp_change *packed);
 /* Calls store() for each part of a sound packed run, in ascending order. */
-void gp_merge_each(const struct gp_change *packed,
-		   void (*store)(void *arg, const struct gp_change *change), void *arg);
+void gp_merge_for_each(const struct gp_change *packed,
+		       void (*store)(void *arg, const struct gp_change *change), void *arg);
 
 /* The bits of `same` for some of a run's bytes. */
 static inline uint32_t
-gp_merge_bits(uint32_t same, size_t at, size_t size)
+gp_merge_get_bits(uint32_t same, size_t at, size_t size)
 {
 	if (!same)
 		return 0;

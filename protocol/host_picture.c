@@ -9,20 +9,20 @@
 #include <string.h>
 
 /* How often everything is looked at: what is small costs little. */
-#define LOOKS_MAX 4
-#define SMALL_LOOKS_MAX 16
+#define SCANS_MAX 4
+#define SMALL_SCANS_MAX 16
 #define SMALL ((uint64_t)64 << 10)
 /* Runs that move too fast for a look at everything: so many bytes of them are looked at alone, and
  * so often. */
 #define MOVING_MAX 512
-#define MOVING_LOOKS 64
+#define MOVING_SCANS 64
 /* Who never holds still that long is not waited for. */
 #define RESTLESS_MAX 2
 /* What is kept of the memory for pictures. */
-#define KEPT_MAX ((size_t)256 << 10)
+#define TRIMMED_MAX ((size_t)256 << 10)
 
 static uint64_t
-size_of(const struct gp_changes_range *ranges, size_t count)
+ranges_get_size(const struct gp_changes_range *ranges, size_t count)
 {
 	uint64_t size = 0;
 
@@ -32,7 +32,7 @@ size_of(const struct gp_changes_range *ranges, size_t count)
 }
 
 static bool
-is_same_run(const struct gp_place *a, const struct gp_place *b)
+cursor_is_same_run(const struct gp_run_cursor *a, const struct gp_run_cursor *b)
 {
 	return a->run.size && b->run.size && a->range == b->range &&
 	       a->run.address == b->run.address && a->run.size == b->run.size;
@@ -40,14 +40,14 @@ is_same_run(const struct gp_place *a, const struct gp_place *b)
 
 /* The next run of the place is, or lies in front of, that of the other one. */
 static bool
-is_not_behind(const struct gp_place *a, const struct gp_place *b)
+cursor_is_not_after(const struct gp_run_cursor *a, const struct gp_run_cursor *b)
 {
 	return a->run.size && (!b->run.size || a->range < b->range ||
 			       (a->range == b->range && a->run.address <= b->run.address));
 }
 
 /* Runs of one look that an earlier one did not see like that. */
-struct moving {
+struct moving_runs {
 	struct {
 		size_t range;
 		uint64_t address;
@@ -60,7 +60,7 @@ struct moving {
 
 /* Runs are in the order of the ranges. */
 static bool
-has_moved(const struct moving *before, size_t *at, const struct gp_place *place)
+moving_contains(const struct moving_runs *before, size_t *at, const struct gp_run_cursor *place)
 {
 	uint64_t address = place->run.address, end = address + place->run.size;
 
@@ -74,45 +74,46 @@ has_moved(const struct moving *before, size_t *at, const struct gp_place *place)
 }
 
 static bool
-add_moving(struct moving *moving, const struct gp_place *place)
+moving_add(struct moving_runs *moving_runs, const struct gp_run_cursor *place)
 {
 	const struct gp_changes_range *range = &place->ranges[place->range];
 	uint8_t *bytes = place->changes->bytes;
-	size_t i = moving->count;
+	size_t i = moving_runs->count;
 
-	moving->size += place->run.size;
-	if (moving->size > MOVING_MAX || i == sizeof(moving->runs) / sizeof(moving->runs[0]))
+	moving_runs->size += place->run.size;
+	if (moving_runs->size > MOVING_MAX ||
+	    i == sizeof(moving_runs->runs) / sizeof(moving_runs->runs[0]))
 		return false;
-	moving->runs[i].range = place->range;
-	moving->runs[i].address = place->run.address;
-	moving->runs[i].memory =
+	moving_runs->runs[i].range = place->range;
+	moving_runs->runs[i].address = place->run.address;
+	moving_runs->runs[i].memory =
 		(const uint8_t *)range->copy + (place->run.address - range->address);
-	moving->runs[i].bytes = bytes + ((const uint8_t *)place->run.bytes - bytes);
-	moving->runs[i].size = place->run.size;
-	moving->count++;
+	moving_runs->runs[i].bytes = bytes + ((const uint8_t *)place->run.bytes - bytes);
+	moving_runs->runs[i].size = place->run.size;
+	moving_runs->count++;
 	return true;
 }
 
 /* With those that moved before.  false: they are too many, and none is kept. */
 static bool
-find_moving(struct moving *moving, const struct gp_changes *now, const struct gp_changes *earlier,
-	    const struct gp_changes_range *ranges, size_t count)
+moving_find(struct moving_runs *moving_runs, const struct gp_changes *now,
+	    const struct gp_changes *earlier, const struct gp_changes_range *ranges, size_t count)
 {
-	struct gp_place place = gp_place_first(now, ranges, count);
-	struct gp_place old = gp_place_first(earlier, ranges, count);
-	const struct moving before = *moving;
+	struct gp_run_cursor place = gp_run_cursor_first(now, ranges, count);
+	struct gp_run_cursor old = gp_run_cursor_first(earlier, ranges, count);
+	const struct moving_runs before = *moving_runs;
 	size_t at = 0;
 
-	moving->count = moving->size = 0;
-	for (; place.run.size; gp_place_next(&place)) {
-		while (is_not_behind(&old, &place) && !is_same_run(&old, &place))
-			gp_place_next(&old);
-		if (is_same_run(&old, &place) &&
+	moving_runs->count = moving_runs->size = 0;
+	for (; place.run.size; gp_run_cursor_next(&place)) {
+		while (cursor_is_not_after(&old, &place) && !cursor_is_same_run(&old, &place))
+			gp_run_cursor_next(&old);
+		if (cursor_is_same_run(&old, &place) &&
 		    memcmp(old.run.bytes, place.run.bytes, place.run.size) == 0 &&
-		    !has_moved(&before, &at, &place))
+		    !moving_contains(&before, &at, &place))
 			continue;
-		if (!add_moving(moving, &place)) {
-			moving->count = 0;
+		if (!moving_add(moving_runs, &place)) {
+			moving_runs->count = 0;
 			return false;
 		}
 	}
@@ -121,59 +122,62 @@ find_moving(struct moving *moving, const struct gp_changes *now, const struct gp
 
 /* It cannot be torn. */
 static bool
-is_one_word(const struct moving *moving)
+moving_is_one_word(const struct moving_runs *moving_runs)
 {
-	return moving->count == 1 &&
-	       moving->runs[0].address / 8 == (moving->runs[0].address + moving->size - 1) / 8 &&
-	       moving->size % 4 == 0;
+	return moving_runs->count == 1 &&
+	       moving_runs->runs[0].address / 8 ==
+		       (moving_runs->runs[0].address + moving_runs->size - 1) / 8 &&
+	       moving_runs->size % 4 == 0;
 }
 
 /* Puts into the look what these runs were at one moment.  false: nothing was alike. */
 static bool
-hold_still(const struct moving *moving)
+moving_sample(const struct moving_runs *moving_runs)
 {
 	uint8_t looks[2][MOVING_MAX + 8 * MOVING_MAX / 4] __attribute__((aligned(8))) = { 0 };
 	size_t size = 0;
 
-	for (int i = 0; i < MOVING_LOOKS; i++) {
+	for (int i = 0; i < MOVING_SCANS; i++) {
 		uint8_t *look = looks[i % 2];
 
 		size = 0;
-		for (size_t j = 0; j < moving->count; j++) {
+		for (size_t j = 0; j < moving_runs->count; j++) {
 			/* As aligned as what it is read from. */
-			size += ((uintptr_t)moving->runs[j].memory - size) % 8;
-			gp_changes_load(look + size, moving->runs[j].memory, moving->runs[j].size);
-			size += moving->runs[j].size;
+			size += ((uintptr_t)moving_runs->runs[j].memory - size) % 8;
+			gp_changes_load(look + size, moving_runs->runs[j].memory,
+					moving_runs->runs[j].size);
+			size += moving_runs->runs[j].size;
 		}
-		if (is_one_word(moving))
+		if (moving_is_one_word(moving_runs))
 			break;
 		if (i > 0 && memcmp(looks[0], looks[1], size) == 0)
 			break;
-		if (i + 1 == MOVING_LOOKS)
+		if (i + 1 == MOVING_SCANS)
 			return false;
 	}
 	size = 0;
-	for (size_t j = 0; j < moving->count; j++) {
-		size += ((uintptr_t)moving->runs[j].memory - size) % 8;
-		memcpy(moving->runs[j].bytes, looks[0] + size, moving->runs[j].size);
-		size += moving->runs[j].size;
+	for (size_t j = 0; j < moving_runs->count; j++) {
+		size += ((uintptr_t)moving_runs->runs[j].memory - size) % 8;
+		memcpy(moving_runs->runs[j].bytes, looks[0] + size, moving_runs->runs[j].size);
+		size += moving_runs->runs[j].size;
 	}
 	return true;
 }
 
 static bool
-is_moving(const struct moving *moving, const uint8_t *bytes)
+moving_has_bytes(const struct moving_runs *moving_runs, const uint8_t *bytes)
 {
-	for (size_t i = 0; i < moving->count; i++) {
-		if (moving->runs[i].bytes == bytes)
+	for (size_t i = 0; i < moving_runs->count; i++) {
+		if (moving_runs->runs[i].bytes == bytes)
 			return true;
 	}
 	return false;
 }
 
-/* Whether the looks before and behind hold_still() are alike, but for what moved. */
+/* Whether the looks before and behind moving_sample() are alike, but for what moved. */
 static bool
-is_alike(const struct gp_changes *held, const struct moving *moving, const struct gp_changes *later)
+scans_are_equal(const struct gp_changes *held, const struct moving_runs *moving_runs,
+		const struct gp_changes *later)
 {
 	struct gp_change a, b;
 	size_t at_a = 0, at_b = 0;
@@ -183,14 +187,15 @@ is_alike(const struct gp_changes *held, const struct moving *moving, const struc
 	while (gp_changes_next(held->bytes, held->size, &at_a, &a) > 0 &&
 	       gp_changes_next(later->bytes, later->size, &at_b, &b) > 0) {
 		if (a.address != b.address || a.size != b.size ||
-		    (memcmp(a.bytes, b.bytes, a.size) != 0 && !is_moving(moving, a.bytes)))
+		    (memcmp(a.bytes, b.bytes, a.size) != 0 &&
+		     !moving_has_bytes(moving_runs, a.bytes)))
 			return false;
 	}
 	return true;
 }
 
 /* The order in which the other end stores. */
-enum stage {
+enum store_stage {
 	INSIDE,
 	EDGES,
 	RESTS,
@@ -199,45 +204,47 @@ enum stage {
 	STAGES
 };
 
-struct part {
+struct run_part {
 	size_t at, size;
 };
 
 /* Which of a run's bytes are of the stage: how many parts. */
 static int
-parts_of(const struct gp_place *place, enum stage stage, struct part parts[2])
+run_get_parts(const struct gp_run_cursor *place, enum store_stage store_stage,
+	      struct run_part parts[2])
 {
 	const struct gp_change *run = &place->run;
 	size_t size = run->size, front = 8 - run->address % 8, back = (run->address + size) % 8;
-	enum stage of = size > 4 ? PAIRS : WORDS;
+	enum store_stage of = size > 4 ? PAIRS : WORDS;
 
 	if (size <= GP_CHANGES_SHORT) {
-		if (gp_marks_are_of_rest(&place->ranges[place->range], run))
+		if (gp_run_bitmap_is_fragment(&place->ranges[place->range], run))
 			of = RESTS;
-		parts[0] = (struct part){ 0, size };
-		return of == stage;
+		parts[0] = (struct run_part){ 0, size };
+		return of == store_stage;
 	}
 	back = back ? back : 8;
-	if (stage == INSIDE) {
-		parts[0] = (struct part){ front, size - front - back };
+	if (store_stage == INSIDE) {
+		parts[0] = (struct run_part){ front, size - front - back };
 		return size > front + back;
 	}
-	parts[0] = (struct part){ 0, front };
-	parts[1] = (struct part){ size - back, back };
-	return stage == EDGES ? 2 : 0;
+	parts[0] = (struct run_part){ 0, front };
+	parts[1] = (struct run_part){ size - back, back };
+	return store_stage == EDGES ? 2 : 0;
 }
 
 /* What an earlier look has seen there, or not: it was in the shadow then. */
 static void
-take_earlier(struct gp_place *earlier, const struct gp_place *place, const struct part *part)
+part_copy_earlier(struct gp_run_cursor *earlier, const struct gp_run_cursor *place,
+		  const struct run_part *run_part)
 {
 	const struct gp_changes_range *range = &place->ranges[place->range];
-	uint64_t address = place->run.address + part->at, end = address + part->size;
+	uint64_t address = place->run.address + run_part->at, end = address + run_part->size;
 	uint8_t *bytes = place->changes->bytes +
-			 ((const uint8_t *)place->run.bytes - place->changes->bytes) + part->at;
+			 ((const uint8_t *)place->run.bytes - place->changes->bytes) + run_part->at;
 
-	memcpy(bytes, (const uint8_t *)range->shadow + (address - range->address), part->size);
-	for (; earlier->run.size; gp_place_next(earlier)) {
+	memcpy(bytes, (const uint8_t *)range->shadow + (address - range->address), run_part->size);
+	for (; earlier->run.size; gp_run_cursor_next(earlier)) {
 		uint64_t from = earlier->run.address, to = from + earlier->run.size;
 
 		if (earlier->range > place->range ||
@@ -256,16 +263,17 @@ take_earlier(struct gp_place *earlier, const struct gp_place *place, const struc
 
 /* Short runs that are as they were. */
 static void
-drop_unchanged(struct gp_changes *changes, const struct gp_changes_range *ranges, size_t count)
+changes_drop_unchanged(struct gp_changes *changes, const struct gp_changes_range *ranges,
+		       size_t count)
 {
-	struct gp_place place = gp_place_first(changes, ranges, count);
+	struct gp_run_cursor place = gp_run_cursor_first(changes, ranges, count);
 	size_t kept = 0;
 
-	for (; place.run.size; gp_place_next(&place)) {
+	for (; place.run.size; gp_run_cursor_next(&place)) {
 		const struct gp_changes_range *range = &ranges[place.range];
 		const uint8_t *shadow =
 			(const uint8_t *)range->shadow + (place.run.address - range->address);
-		size_t whole = gp_changes_room_of(place.run.size);
+		size_t whole = gp_changes_get_run_size(place.run.size);
 
 		if (place.run.size <= GP_CHANGES_SHORT &&
 		    memcmp(shadow, place.run.bytes, place.run.size) == 0)
@@ -279,77 +287,81 @@ drop_unchanged(struct gp_changes *changes, const struct gp_changes_range *ranges
 /* A look for each stage, from the last word to the first: nothing is seen before what the other end
  * stores behind it, so no flag is newer than its data.  false: it is too much. */
 static bool
-look_in_reverse(struct gp_picture *picture, const struct gp_changes_range *ranges, size_t count)
+stages_scan_reverse(struct gp_consistent_copy *picture, const struct gp_changes_range *ranges,
+		    size_t count)
 {
-	struct gp_changes *looks = picture->looks, *all = &looks[INSIDE];
+	struct gp_changes *looks = picture->scans, *all = &looks[INSIDE];
 
-	for (int stage = STAGES; stage > 0; stage--) {
-		if (!gp_look_back(&looks[stage - 1], &picture->ordered, ranges, count))
+	for (int store_stage = STAGES; store_stage > 0; store_stage--) {
+		if (!gp_diff_scan_reverse(&looks[store_stage - 1], &picture->ordered, ranges,
+					  count))
 			return false;
 	}
-	for (int stage = EDGES; stage < STAGES; stage++) {
-		struct gp_place place = gp_place_first(all, ranges, count);
-		struct gp_place earlier = gp_place_first(&looks[stage], ranges, count);
-		struct part parts[2];
+	for (int store_stage = EDGES; store_stage < STAGES; store_stage++) {
+		struct gp_run_cursor place = gp_run_cursor_first(all, ranges, count);
+		struct gp_run_cursor earlier =
+			gp_run_cursor_first(&looks[store_stage], ranges, count);
+		struct run_part parts[2];
 
-		for (; place.run.size; gp_place_next(&place)) {
-			int of_stage = parts_of(&place, (enum stage)stage, parts);
+		for (; place.run.size; gp_run_cursor_next(&place)) {
+			int of_stage = run_get_parts(&place, (enum store_stage)store_stage, parts);
 
 			for (int i = 0; i < of_stage; i++)
-				take_earlier(&earlier, &place, &parts[i]);
+				part_copy_earlier(&earlier, &place, &parts[i]);
 		}
 	}
-	drop_unchanged(all, ranges, count);
+	changes_drop_unchanged(all, ranges, count);
 	return true;
 }
 
 /* Both ends agree on it from now on. */
 static void
-agree(const struct gp_changes *changes, const struct gp_changes_range *ranges, size_t count)
+shadow_update(const struct gp_changes *changes, const struct gp_changes_range *ranges, size_t count)
 {
-	struct gp_place place = gp_place_first(changes, ranges, count);
+	struct gp_run_cursor place = gp_run_cursor_first(changes, ranges, count);
 
-	for (; place.run.size; gp_place_next(&place)) {
+	for (; place.run.size; gp_run_cursor_next(&place)) {
 		const struct gp_changes_range *range = &ranges[place.range];
 
 		memcpy((uint8_t *)range->shadow + (place.run.address - range->address),
 		       place.run.bytes, place.run.size);
-		gp_marks_note(range, &place.run);
+		gp_run_bitmap_update(range, &place.run);
 	}
 }
 
 static void
-part_write(struct gp_picture *picture, const struct gp_place *place, const struct part *part)
+part_write(struct gp_consistent_copy *picture, const struct gp_run_cursor *place,
+	   const struct run_part *run_part)
 {
 	const struct gp_changes_range *range = &place->ranges[place->range];
-	const uint8_t *bytes = (const uint8_t *)place->run.bytes + part->at;
-	uint64_t address = place->run.address + part->at;
+	const uint8_t *bytes = (const uint8_t *)place->run.bytes + run_part->at;
+	uint64_t address = place->run.address + run_part->at;
 
 	if (picture->merges)
 		gp_merge_write(&picture->ordered, address, bytes,
 			       (const uint8_t *)range->shadow + (address - range->address),
-			       part->size);
+			       run_part->size);
 	else
-		gp_changes_write(&picture->ordered, address, bytes, part->size);
+		gp_changes_write(&picture->ordered, address, bytes, run_part->size);
 }
 
 /* false: there is no memory for it. */
 static bool
-put_in_order(struct gp_picture *picture, const struct gp_changes *changes,
-	     const struct gp_changes_range *ranges, size_t count)
+changes_order(struct gp_consistent_copy *picture, const struct gp_changes *changes,
+	      const struct gp_changes_range *ranges, size_t count)
 {
 	struct gp_changes *ordered = &picture->ordered;
 
 	ordered->size = 0;
 	/* A run of 16 bytes, with its head, may become three of 8. */
-	if (!gp_look_make_room(ordered, changes->size * 3))
+	if (!gp_diff_scan_grow(ordered, changes->size * 3))
 		return false;
-	for (int stage = 0; stage < STAGES; stage++) {
-		struct gp_place place = gp_place_first(changes, ranges, count);
-		struct part parts[2];
+	for (int store_stage = 0; store_stage < STAGES; store_stage++) {
+		struct gp_run_cursor place = gp_run_cursor_first(changes, ranges, count);
+		struct run_part parts[2];
 
-		for (; place.run.size; gp_place_next(&place)) {
-			int of_stage = parts_of(&place, (enum stage)stage, parts);
+		for (; place.run.size; gp_run_cursor_next(&place)) {
+			int of_stage = run_get_parts(&place, (enum store_stage)store_stage, parts);
 
 			for (int i = 0; i < of_stage; i++)
 				part_write(picture, &place, &parts[i]);
@@ -360,8 +372,8 @@ put_in_order(struct gp_picture *picture, const struct gp_changes *changes,
 
 /* What the other end will have in the 8 bytes from at on, if all of these are in the range. */
 static bool
-may_send(const struct gp_picture *picture, const struct gp_changes_range *range, uint64_t at,
-	 const struct gp_change *run)
+word_is_allowed(const struct gp_consistent_copy *picture, const struct gp_changes_range *range,
+		uint64_t at, const struct gp_change *run)
 {
 	uint8_t bytes[8];
 	uint64_t value;
@@ -370,7 +382,7 @@ may_send(const struct gp_picture *picture, const struct gp_changes_range *range,
 		return true;
 	if (at >= run->address && run->size >= 8 && at - run->address <= run->size - 8) {
 		memcpy(&value, (const uint8_t *)run->bytes + (at - run->address), 8);
-		return picture->may(picture->arg, value);
+		return picture->allow(picture->arg, value);
 	}
 	memcpy(bytes, (const uint8_t *)range->shadow + (at - range->address), 8);
 	for (size_t i = 0; i < 8; i++) {
@@ -378,71 +390,71 @@ may_send(const struct gp_picture *picture, const struct gp_changes_range *range,
 			bytes[i] = ((const uint8_t *)run->bytes)[at + i - run->address];
 	}
 	memcpy(&value, bytes, 8);
-	return picture->may(picture->arg, value);
+	return picture->allow(picture->arg, value);
 }
 
 /* All are asked about, also behind one that may not be sent. */
 static bool
-may_take(const struct gp_picture *picture, const struct gp_changes *changes,
-	 const struct gp_changes_range *ranges, size_t count)
+changes_are_allowed(const struct gp_consistent_copy *picture, const struct gp_changes *changes,
+		    const struct gp_changes_range *ranges, size_t count)
 {
 	bool may = true;
 
-	if (!picture->may)
+	if (!picture->allow)
 		return true;
-	for (struct gp_place place = gp_place_first(changes, ranges, count); place.run.size;
-	     gp_place_next(&place)) {
+	for (struct gp_run_cursor place = gp_run_cursor_first(changes, ranges, count);
+	     place.run.size; gp_run_cursor_next(&place)) {
 		uint64_t end = place.run.address + place.run.size;
 
 		for (uint64_t at = place.run.address & ~(uint64_t)7; at < end; at += 8)
-			may &= may_send(picture, &ranges[place.range], at, &place.run);
+			may &= word_is_allowed(picture, &ranges[place.range], at, &place.run);
 	}
 	return may;
 }
 
 /* The changes are what is taken; false: they are not. */
 static bool
-take(struct gp_picture *picture, const struct gp_changes *changes,
-     const struct gp_changes_range *ranges, size_t count)
+changes_commit(struct gp_consistent_copy *picture, const struct gp_changes *changes,
+	       const struct gp_changes_range *ranges, size_t count)
 {
-	if (picture->has_read)
-		picture->has_read(picture->arg);
-	if (!may_take(picture, changes, ranges, count))
+	if (picture->on_read)
+		picture->on_read(picture->arg);
+	if (!changes_are_allowed(picture, changes, ranges, count))
 		return false;
-	if (!put_in_order(picture, changes, ranges, count))
+	if (!changes_order(picture, changes, ranges, count))
 		return false;
-	agree(changes, ranges, count);
+	shadow_update(changes, ranges, count);
 	return true;
 }
 
 /* What everything was at one moment.  -1: it is too much; 0: nothing held still, else 1, and it is
  * in looks[*last]. */
 static int
-look_until_alike(struct gp_changes *looks, const struct gp_changes_range *ranges, size_t count,
-		 int *last)
+ranges_scan_until_equal(struct gp_changes *looks, const struct gp_changes_range *ranges,
+			size_t count, int *last)
 {
-	uint64_t all = size_of(ranges, count);
-	int most = all <= SMALL ? SMALL_LOOKS_MAX : LOOKS_MAX, restless = 0;
-	struct moving moving;
+	uint64_t all = ranges_get_size(ranges, count);
+	int most = all <= SMALL ? SMALL_SCANS_MAX : SCANS_MAX, restless = 0;
+	struct moving_runs moving_runs;
 
-	moving.count = 0;
+	moving_runs.count = 0;
 	*last = 0;
-	if (gp_look(&looks[0], ranges, count) < all)
+	if (gp_diff_scan(&looks[0], ranges, count) < all)
 		return -1;
 	for (int i = 1; looks[*last].size; i++) {
 		struct gp_changes *before = &looks[*last], *now = &looks[i % 2];
 
-		if (gp_look(now, ranges, count) < all)
+		if (gp_diff_scan(now, ranges, count) < all)
 			return -1;
-		if (is_alike(before, &moving, now))
+		if (scans_are_equal(before, &moving_runs, now))
 			break;
 		*last = i % 2;
 		if (i + 1 == most)
 			return 0;
-		if (!find_moving(&moving, now, before, ranges, count))
+		if (!moving_find(&moving_runs, now, before, ranges, count))
 			continue;
-		if (!hold_still(&moving)) {
-			moving.count = 0;
+		if (!moving_sample(&moving_runs)) {
+			moving_runs.count = 0;
 			if (++restless == RESTLESS_MAX)
 				return 0;
 		}
@@ -451,13 +463,13 @@ look_until_alike(struct gp_changes *looks, const struct gp_changes_range *ranges
 }
 
 static void
-drop_short(struct gp_changes *changes)
+changes_drop_short(struct gp_changes *changes)
 {
 	struct gp_change run;
 	size_t at = 0, kept = 0;
 
 	while (gp_changes_next(changes->bytes, changes->size, &at, &run) > 0) {
-		size_t whole = gp_changes_room_of(run.size);
+		size_t whole = gp_changes_get_run_size(run.size);
 
 		if (run.size <= GP_CHANGES_SHORT)
 			continue;
@@ -468,39 +480,41 @@ drop_short(struct gp_changes *changes)
 }
 
 static uint64_t
-take_part(struct gp_picture *picture, const struct gp_changes_range *ranges, size_t count,
-	  enum gp_picture_part part)
+copy_build_part(struct gp_consistent_copy *picture, const struct gp_changes_range *ranges,
+		size_t count, enum gp_consistent_copy_part run_part)
 {
-	struct gp_changes *changes = &picture->looks[0];
-	uint64_t done = gp_look(changes, ranges, count);
+	struct gp_changes *changes = &picture->scans[0];
+	uint64_t done = gp_diff_scan(changes, ranges, count);
 
-	if (part == GP_PICTURE_LONG)
-		drop_short(changes);
-	return take(picture, changes, ranges, count) ? done : 0;
+	if (run_part == GP_CONSISTENT_COPY_LONG)
+		changes_drop_short(changes);
+	return changes_commit(picture, changes, ranges, count) ? done : 0;
 }
 
 /* What is too much is taken otherwise. */
 static uint64_t
-take_all(struct gp_picture *picture, const struct gp_changes_range *ranges, size_t count)
+copy_build_all(struct gp_consistent_copy *picture, const struct gp_changes_range *ranges,
+	       size_t count)
 {
-	int last, r = look_until_alike(picture->looks, ranges, count, &last);
+	int last, r = ranges_scan_until_equal(picture->scans, ranges, count, &last);
 
-	if (r < 0 || (r == 0 && !look_in_reverse(picture, ranges, count)))
+	if (r < 0 || (r == 0 && !stages_scan_reverse(picture, ranges, count)))
 		return 0;
-	if (!take(picture, &picture->looks[r ? last : INSIDE], ranges, count))
+	if (!changes_commit(picture, &picture->scans[r ? last : INSIDE], ranges, count))
 		return 0;
-	return size_of(ranges, count);
+	return ranges_get_size(ranges, count);
 }
 
 uint64_t
-gp_picture_take(struct gp_picture *picture, const struct gp_changes_range *ranges, size_t count,
-		enum gp_picture_part part)
+gp_consistent_copy_build(struct gp_consistent_copy *picture, const struct gp_changes_range *ranges,
+			 size_t count, enum gp_consistent_copy_part run_part)
 {
 	uint64_t done;
 
 	picture->ordered.size = 0;
-	done = part == GP_PICTURE_ALL ? take_all(picture, ranges, count)
-				      : take_part(picture, ranges, count, part);
+	done = run_part == GP_CONSISTENT_COPY_ALL
+		       ? copy_build_all(picture, ranges, count)
+		       : copy_build_part(picture, ranges, count, run_part);
 	/* A look backwards uses its memory, and may find it too little. */
 	if (done == 0)
 		picture->ordered.size = 0;
@@ -508,31 +522,31 @@ gp_picture_take(struct gp_picture *picture, const struct gp_changes_range *range
 }
 
 static void
-drop(struct gp_changes *changes)
+changes_free(struct gp_changes *changes)
 {
 	free(changes->bytes);
 	*changes = (struct gp_changes){ 0 };
 }
 
 static void
-trim(struct gp_picture *picture, size_t most)
+copy_trim(struct gp_consistent_copy *picture, size_t most)
 {
-	for (int i = 0; i < GP_PICTURE_LOOKS; i++) {
-		if (picture->looks[i].room > most)
-			drop(&picture->looks[i]);
+	for (int i = 0; i < GP_CONSISTENT_COPY_SCANS; i++) {
+		if (picture->scans[i].room > most)
+			changes_free(&picture->scans[i]);
 	}
 	if (picture->ordered.room > most)
-		drop(&picture->ordered);
+		changes_free(&picture->ordered);
 }
 
 void
-gp_picture_trim(struct gp_picture *picture)
+gp_consistent_copy_trim(struct gp_consistent_copy *picture)
 {
-	trim(picture, KEPT_MAX);
+	copy_trim(picture, TRIMMED_MAX);
 }
 
 void
-gp_picture_fini(struct gp_picture *picture)
+gp_consistent_copy_fini(struct gp_consistent_copy *picture)
 {
-	trim(picture, 0);
+	copy_trim(picture, 0);
 }

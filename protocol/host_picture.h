@@ -6,35 +6,35 @@
  *
  * Plain memory of the caller's; any thread, one at a time.
  */
-#ifndef GP_PROTOCOL_HOST_PICTURE_H
-#define GP_PROTOCOL_HOST_PICTURE_H
+#ifndef GP_PROTOCOL_CONSISTENT_COPY_H
+#define GP_PROTOCOL_CONSISTENT_COPY_H
 
 #include "protocol/host_changes.h"
 
 #include <stdbool.h>
 
 /* One for each stage in which the other end stores. */
-#define GP_PICTURE_LOOKS 5
+#define GP_CONSISTENT_COPY_SCANS 5
 
-/* What an end sends at once.  Zeros at first; gp_picture_fini() frees its memory. */
-struct gp_picture {
-	struct gp_changes looks[GP_PICTURE_LOOKS];
+/* What an end sends at once.  Zeros at first; gp_consistent_copy_fini() frees its memory. */
+struct gp_consistent_copy {
+	struct gp_changes scans[GP_CONSISTENT_COPY_SCANS];
 	struct gp_changes ordered; /* what was taken */
 	bool merges;               /* unchanged bytes are not sent (host_merge.h) */
 	/* NULL, or called before a picture is taken: for each 8 aligned bytes of the ranges of
 	 * which something would be in it, with what the other end will have there.  false: it is
 	 * not taken. */
-	bool (*may)(void *arg, uint64_t value);
+	bool (*allow)(void *arg, uint64_t value);
 	/* NULL, or called before that, when all that would be in it has been read: may set `may`
 	 * by what was true then. */
-	void (*has_read)(void *arg);
+	void (*on_read)(void *arg);
 	void *arg;
 };
 
-enum gp_picture_part {
-	GP_PICTURE_ALL,  /* everything; nothing if that is too much */
-	GP_PICTURE_LONG, /* runs that are not short, as far as there is room */
-	GP_PICTURE_ANY,  /* all runs, as far as there is room */
+enum gp_consistent_copy_part {
+	GP_CONSISTENT_COPY_ALL,  /* everything; nothing if that is too much */
+	GP_CONSISTENT_COPY_LONG, /* runs that are not short, as far as there is room */
+	GP_CONSISTENT_COPY_ANY,  /* all runs, as far as there is room */
 };
 
 /*
@@ -48,10 +48,11 @@ enum gp_picture_part {
  * bytes, then single words.  Where nothing holds still, everything is seen in reverse of that: what
  * is stored behind something else may be older than it, never newer.
  */
-uint64_t gp_picture_take(struct gp_picture *picture, const struct gp_changes_range *ranges,
-			 size_t count, enum gp_picture_part part);
+uint64_t gp_consistent_copy_build(struct gp_consistent_copy *picture,
+				  const struct gp_changes_range *ranges, size_t count,
+				  enum gp_consistent_copy_part part);
 /* Keeps no more memory than a small one needs. */
-void gp_picture_trim(struct gp_picture *picture);
-void gp_picture_fini(struct gp_picture *picture);
+void gp_consistent_copy_trim(struct gp_consistent_copy *picture);
+void gp_consistent_copy_fini(struct gp_consistent_copy *picture);
 
-#endif /* GP_PROTOCOL_HOST_PICTURE_H */
+#endif /* GP_PROTOCOL_CONSISTENT_COPY_H */

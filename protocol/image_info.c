@@ -47,7 +47,7 @@ struct sizes {
 };
 
 static bool
-follows(const struct gp_param_info *param, uint32_t *end)
+param_is_valid(const struct gp_param_info *param, uint32_t *end)
 {
 	if (param->offset < *end || param->offset > GP_LAUNCH_PARAMS_MAX ||
 	    param->size > GP_LAUNCH_PARAMS_MAX - param->offset)
@@ -58,8 +58,8 @@ follows(const struct gp_param_info *param, uint32_t *end)
 
 /* One pass measures (out NULL), a second fills what the first has measured. */
 static bool
-walk(struct gp_bytes bytes, struct gp_image_info *out, struct sizes *sizes,
-     struct gp_param_info *params, char *names)
+kernels_decode(struct gp_bytes bytes, struct gp_image_info *out, struct sizes *sizes,
+	       struct gp_param_info *params, char *names)
 {
 	struct gp_dec dec;
 	uint32_t count;
@@ -85,7 +85,7 @@ walk(struct gp_bytes bytes, struct gp_image_info *out, struct sizes *sizes,
 			struct gp_param_info param = { .offset = gp_dec_u32(&dec) };
 
 			param.size = gp_dec_u32(&dec);
-			if (!follows(&param, &end))
+			if (!param_is_valid(&param, &end))
 				return false;
 			if (out)
 				params[sizes->params + p] = param;
@@ -115,7 +115,7 @@ gp_image_info_decode(struct gp_image_info **info_p, struct gp_bytes bytes)
 	struct gp_dec dec;
 	uint32_t count;
 
-	if (!walk(bytes, NULL, &sizes, NULL, NULL))
+	if (!kernels_decode(bytes, NULL, &sizes, NULL, NULL))
 		return -EPROTO;
 	gp_dec_init(&dec, bytes.data, bytes.size);
 	count = gp_dec_u32(&dec);
@@ -126,7 +126,7 @@ gp_image_info_decode(struct gp_image_info **info_p, struct gp_bytes bytes)
 	info->prints = false;
 	info->kernels = (struct gp_kernel_info *)(info + 1);
 	params = (struct gp_param_info *)(info->kernels + count);
-	(void)walk(bytes, info, &sizes, params, (char *)(params + sizes.params));
+	(void)kernels_decode(bytes, info, &sizes, params, (char *)(params + sizes.params));
 	*info_p = info;
 	return 0;
 }

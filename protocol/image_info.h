@@ -26,8 +26,8 @@
 #define GP_RETIRED_BYTES ((uint64_t)16 << 20)
 
 /* Of gpOccupancyBlocks, little-endian as on the wire. */
-#define GP_OCCUPANCY_QUESTIONS_MAX 64
-struct gp_occupancy_question {
+#define GP_OCCUPANCY_QUERIES_MAX 64
+struct gp_occupancy_query {
 	uint32_t size; /* of the block */
 	uint32_t zero;
 	uint64_t shared; /* dynamic, bytes */

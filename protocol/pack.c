@@ -17,17 +17,17 @@
 #define PAUSE_MAX 64
 /* Bytes in which other data than before is seen in a pause: next to nothing beside a chunk. */
 #define SAMPLES 3
-#define SAMPLE 1024
+#define SAMPLE_SIZE 1024
 
 static uint64_t
-average(uint64_t before, uint64_t now)
+moving_average(uint64_t before, uint64_t now)
 {
 	return before == 0 ? now : before - before / 4 + now / 4;
 }
 
 /* By what is known of link, processor and bytes. */
 static bool
-pays(const struct gp_pack *pack)
+pack_is_worthwhile(const struct gp_pack *pack)
 {
 	if (pack->mode == GP_PACK_ON)
 		return true;
@@ -38,7 +38,7 @@ pays(const struct gp_pack *pack)
 }
 
 static void
-give_up(struct gp_pack *pack)
+pack_start_pause(struct gp_pack *pack)
 {
 	pack->pause = pack->next_pause ? pack->next_pause : PAUSE_FIRST;
 	pack->next_pause = pack->pause < PAUSE_MAX ? pack->pause * 2 : PAUSE_MAX;
@@ -48,29 +48,29 @@ give_up(struct gp_pack *pack)
 
 /* Whether each sample becomes shorter, from the first byte to the last. */
 static bool
-look_shorter(const uint8_t *bytes, size_t size)
+samples_are_compressible(const uint8_t *bytes, size_t size)
 {
-	const size_t worth = SAMPLE / 8 * WORTH_EIGHTHS;
-	char room[SAMPLE];
+	const size_t worth = SAMPLE_SIZE / 8 * WORTH_EIGHTHS;
+	char room[SAMPLE_SIZE];
 
 	for (size_t i = 0; i < SAMPLES; i++) {
-		const uint8_t *sample = bytes + (size - SAMPLE) / (SAMPLES - 1) * i;
+		const uint8_t *sample = bytes + (size - SAMPLE_SIZE) / (SAMPLES - 1) * i;
 
-		if (LZ4_compress_default((const char *)sample, room, SAMPLE, (int)worth) <= 0)
+		if (LZ4_compress_default((const char *)sample, room, SAMPLE_SIZE, (int)worth) <= 0)
 			return false;
 	}
 	return true;
 }
 
 bool
-gp_pack_wants(struct gp_pack *pack, const void *bytes, size_t size)
+gp_pack_should_try(struct gp_pack *pack, const void *bytes, size_t size)
 {
-	if (pack->mode == GP_PACK_OFF || size < GP_PACK_MIN || !pays(pack))
+	if (pack->mode == GP_PACK_OFF || size < GP_PACK_MIN || !pack_is_worthwhile(pack))
 		return false;
 	if (pack->pause == 0)
 		return true;
 	pack->pause--;
-	if (pack->misled || !look_shorter(bytes, size))
+	if (pack->misled || !samples_are_compressible(bytes, size))
 		return false;
 	pack->pause = 0;
 	pack->misled = true;
@@ -84,25 +84,25 @@ gp_pack_try(struct gp_pack *pack, const void *from, size_t size, void *room)
 	int packed = LZ4_compress_default(from, room, (int)size, (int)(size / 8 * WORTH_EIGHTHS));
 
 	if (packed <= 0) {
-		give_up(pack);
+		pack_start_pause(pack);
 		return 0;
 	}
-	pack->pack_ns = average(pack->pack_ns, (gp_now_ns() - begun) * MIB / size);
-	pack->share = (unsigned int)average(pack->share, 1 + (uint64_t)packed * 1024 / size);
-	if (pays(pack)) {
+	pack->pack_ns = moving_average(pack->pack_ns, (gp_now_ns() - begun) * MIB / size);
+	pack->share = (unsigned int)moving_average(pack->share, 1 + (uint64_t)packed * 1024 / size);
+	if (pack_is_worthwhile(pack)) {
 		pack->next_pause = 0;
 		pack->misled = false;
 	} else {
-		give_up(pack);
+		pack_start_pause(pack);
 	}
 	return (size_t)packed;
 }
 
 void
-gp_pack_sent(struct gp_pack *pack, size_t bytes, uint64_t took_ns)
+gp_pack_note_sent(struct gp_pack *pack, size_t bytes, uint64_t took_ns)
 {
 	if (bytes >= GP_PACK_MIN)
-		pack->link_ns = average(pack->link_ns, took_ns * MIB / bytes);
+		pack->link_ns = moving_average(pack->link_ns, took_ns * MIB / bytes);
 }
 
 int
@@ -112,7 +112,7 @@ gp_unpack(const void *from, size_t packed, void *to, size_t size)
 }
 
 void *
-gp_unpack_place(void *memory, size_t packed, size_t size)
+gp_unpack_get_source(void *memory, size_t packed, size_t size)
 {
 	return (uint8_t *)memory + size + GP_PACK_SLACK - packed;
 }
@@ -121,5 +121,5 @@ int
 gp_unpack_in_place(void *memory, size_t packed, size_t size)
 {
 	_Static_assert(LZ4_DECOMPRESS_INPLACE_MARGIN(1 << 20) <= (int)GP_PACK_SLACK, "for a chunk");
-	return gp_unpack(gp_unpack_place(memory, packed, size), packed, memory, size);
+	return gp_unpack(gp_unpack_get_source(memory, packed, size), packed, memory, size);
 }

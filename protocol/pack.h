@@ -33,17 +33,17 @@ struct gp_pack {
 };
 
 /* Whether to try it with the next chunk, these bytes.  In a pause a few samples of them decide. */
-bool gp_pack_wants(struct gp_pack *pack, const void *bytes, size_t size);
+bool gp_pack_should_try(struct gp_pack *pack, const void *bytes, size_t size);
 /* The bytes compressed, in at most size bytes of room; 0: they are to be sent as they are. */
 size_t gp_pack_try(struct gp_pack *pack, const void *from, size_t size, void *room);
 /* So many bytes went to the connection, compressed or not. */
-void gp_pack_sent(struct gp_pack *pack, size_t bytes, uint64_t took_ns);
+void gp_pack_note_sent(struct gp_pack *pack, size_t bytes, uint64_t took_ns);
 
 /* 0, or -1: these bytes are not exactly so many, compressed.  Nothing beyond them is written. */
 int gp_unpack(const void *from, size_t packed, void *to, size_t size);
 /* Where compressed bytes are to lie for the second function, which leaves the others at `memory`:
  * behind them, in room for size + GP_PACK_SLACK. */
-void *gp_unpack_place(void *memory, size_t packed, size_t size);
+void *gp_unpack_get_source(void *memory, size_t packed, size_t size);
 int gp_unpack_in_place(void *memory, size_t packed, size_t size);
 
 #endif /* GP_PACK_H */

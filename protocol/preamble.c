@@ -17,14 +17,14 @@ enum {
 };
 
 static void
-put(uint8_t *to, uint16_t value)
+put_u16(uint8_t *to, uint16_t value)
 {
 	value = htole16(value);
 	memcpy(to, &value, sizeof(value));
 }
 
 static uint16_t
-get(const uint8_t *from)
+get_u16(const uint8_t *from)
 {
 	uint16_t value;
 
@@ -33,7 +33,7 @@ get(const uint8_t *from)
 }
 
 static int
-all_zero(const uint8_t *bytes, size_t size)
+is_all_zero(const uint8_t *bytes, size_t size)
 {
 	for (size_t i = 0; i < size; i++)
 		if (bytes[i])
@@ -69,10 +69,10 @@ gp_preamble_encode(const struct gp_preamble *preamble, uint8_t bytes[GP_PREAMBLE
 {
 	memset(bytes, 0, GP_PREAMBLE_SIZE);
 	memcpy(bytes, magic, sizeof(magic));
-	put(bytes + AT_MAJOR, preamble->major);
-	put(bytes + AT_MINOR, preamble->minor);
-	put(bytes + AT_KIND, preamble->kind);
-	put(bytes + AT_LANE, preamble->lane);
+	put_u16(bytes + AT_MAJOR, preamble->major);
+	put_u16(bytes + AT_MINOR, preamble->minor);
+	put_u16(bytes + AT_KIND, preamble->kind);
+	put_u16(bytes + AT_LANE, preamble->lane);
 	memcpy(bytes + AT_TICKET, preamble->ticket, GP_TICKET_SIZE);
 }
 
@@ -80,10 +80,10 @@ int
 gp_preamble_decode(const uint8_t bytes[GP_PREAMBLE_SIZE], struct gp_preamble *preamble)
 {
 	struct gp_preamble decoded = {
-		.major = get(bytes + AT_MAJOR),
-		.minor = get(bytes + AT_MINOR),
-		.kind = get(bytes + AT_KIND),
-		.lane = get(bytes + AT_LANE),
+		.major = get_u16(bytes + AT_MAJOR),
+		.minor = get_u16(bytes + AT_MINOR),
+		.kind = get_u16(bytes + AT_KIND),
+		.lane = get_u16(bytes + AT_LANE),
 	};
 
 	if (memcmp(bytes, magic, sizeof(magic)) != 0)
@@ -93,12 +93,12 @@ gp_preamble_decode(const uint8_t bytes[GP_PREAMBLE_SIZE], struct gp_preamble *pr
 	/* What lies behind the version is the other version's business. */
 	if (decoded.major != GP_VERSION_MAJOR)
 		return GP_E_VERSION;
-	if (!all_zero(bytes + AT_REST, GP_PREAMBLE_SIZE - AT_REST))
+	if (!is_all_zero(bytes + AT_REST, GP_PREAMBLE_SIZE - AT_REST))
 		return GP_E_INVALID;
 	if (decoded.kind > GP_PREAMBLE_LANE_SHM)
 		return GP_E_INVALID;
 	if (gp_preamble_is_control(&decoded) &&
-	    (decoded.lane != 0 || !all_zero(bytes + AT_TICKET, GP_TICKET_SIZE)))
+	    (decoded.lane != 0 || !is_all_zero(bytes + AT_TICKET, GP_TICKET_SIZE)))
 		return GP_E_INVALID;
 	memcpy(decoded.ticket, bytes + AT_TICKET, GP_TICKET_SIZE);
 	*preamble = decoded;
@@ -106,7 +106,7 @@ gp_preamble_decode(const uint8_t bytes[GP_PREAMBLE_SIZE], struct gp_preamble *pr
 }
 
 void
-gp_preamble_explain(int status, const struct gp_preamble *preamble, char *text, size_t size)
+gp_preamble_format_status(int status, const struct gp_preamble *preamble, char *text, size_t size)
 {
 	switch (status) {
 	case 0:

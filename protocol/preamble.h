@@ -57,6 +57,7 @@ GP_MUST_CHECK int gp_preamble_decode(const uint8_t bytes[GP_PREAMBLE_SIZE],
 				     struct gp_preamble *preamble);
 
 /* What gp_preamble_decode() returned, as words for the person at the other end's keyboard. */
-void gp_preamble_explain(int status, const struct gp_preamble *preamble, char *text, size_t size);
+void gp_preamble_format_status(int status, const struct gp_preamble *preamble, char *text,
+			       size_t size);
 
 #endif /* GP_PREAMBLE_H */

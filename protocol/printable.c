@@ -5,7 +5,7 @@
 #include <string.h>
 
 size_t
-gp_printable(char *to, size_t size, const char *from)
+gp_printable_text(char *to, size_t size, const char *from)
 {
 	static const char digits[] = "0123456789abcdef";
 	size_t used = 0;
@@ -30,7 +30,7 @@ gp_printable(char *to, size_t size, const char *from)
 }
 
 static bool
-is_plain(const char *name)
+name_is_plain(const char *name)
 {
 	if (!*name)
 		return false;
@@ -46,14 +46,14 @@ gp_printable_name(char *to, size_t size, const char *from)
 {
 	size_t used = 0;
 
-	if (is_plain(from))
-		return gp_printable(to, size, from);
+	if (name_is_plain(from))
+		return gp_printable_text(to, size, from);
 	to[used++] = '"';
 	/* One character at a time, with room for the last quote. */
 	for (; *from; from++) {
 		char one[2] = { *from, 0 }, text[5];
 		bool escaped = *from == '"' || *from == '\\';
-		size_t length = gp_printable(text, sizeof(text), one);
+		size_t length = gp_printable_text(text, sizeof(text), one);
 
 		if (used + escaped + length + 2 > size)
 			break;
@@ -68,7 +68,7 @@ gp_printable_name(char *to, size_t size, const char *from)
 }
 
 bool
-gp_is_formula(const char *text)
+gp_printable_is_formula(const char *text)
 {
 	return *text && strchr("=+-@\t\r", *text) && strcmp(text, "-") != 0;
 }

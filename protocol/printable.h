@@ -15,7 +15,7 @@
  * backslash stays, so that what was made printable once does not change any more.  Returns the
  * length; the two may not overlap.
  */
-size_t gp_printable(char *to, size_t size, const char *from);
+size_t gp_printable_text(char *to, size_t size, const char *from);
 
 /*
  * Copies a name for a line of the log, so that it cannot be mistaken for the text around it.  A
@@ -29,6 +29,6 @@ size_t gp_printable_name(char *to, size_t size, const char *from);
  * Whether a spreadsheet would take the text for a formula: a text in CSV gets an apostrophe before
  * it then.
  */
-bool gp_is_formula(const char *text);
+bool gp_printable_is_formula(const char *text);
 
 #endif /* GP_PRINTABLE_H */

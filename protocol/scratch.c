@@ -11,7 +11,7 @@ struct gp_scratch_block {
 };
 
 static struct gp_scratch_block *
-add(struct gp_scratch *scratch, size_t size)
+block_add(struct gp_scratch *scratch, size_t size)
 {
 	struct gp_scratch_block *block = calloc(1, sizeof(*block) + size);
 
@@ -23,25 +23,25 @@ add(struct gp_scratch *scratch, size_t size)
 }
 
 void *
-gp_scratch_items(struct gp_scratch *scratch, size_t count, size_t size)
+gp_scratch_alloc(struct gp_scratch *scratch, size_t count, size_t size)
 {
 	struct gp_scratch_block *block = NULL;
 
 	if (count <= GP_SCRATCH_MAX / size)
-		block = add(scratch, count * size);
+		block = block_add(scratch, count * size);
 	return block ? block->bytes : NULL;
 }
 
 uint64_t *
-gp_scratch_cells(struct gp_scratch *scratch, size_t count, size_t width)
+gp_scratch_alloc_cells(struct gp_scratch *scratch, size_t count, size_t width)
 {
-	return gp_scratch_items(scratch, count, width * sizeof(uint64_t));
+	return gp_scratch_alloc(scratch, count, width * sizeof(uint64_t));
 }
 
 void
 gp_scratch_adopt(struct gp_scratch *scratch, void *memory)
 {
-	struct gp_scratch_block *block = memory ? add(scratch, 0) : NULL;
+	struct gp_scratch_block *block = memory ? block_add(scratch, 0) : NULL;
 
 	if (block)
 		block->adopted = memory;

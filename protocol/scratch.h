@@ -20,10 +20,10 @@ struct gp_scratch {
  * Zeroed room for count items of size bytes.  count may be 0: then no byte of it may be written.
  * NULL: too many, or no memory.
  */
-void *gp_scratch_items(struct gp_scratch *scratch, size_t count, size_t size);
+void *gp_scratch_alloc(struct gp_scratch *scratch, size_t count, size_t size);
 
 /* The same for count elements of width cells of 8 bytes each. */
-uint64_t *gp_scratch_cells(struct gp_scratch *scratch, size_t count, size_t width);
+uint64_t *gp_scratch_alloc_cells(struct gp_scratch *scratch, size_t count, size_t width);
 
 /* Frees this with the rest; malloc'ed, or NULL. */
 void gp_scratch_adopt(struct gp_scratch *scratch, void *memory);

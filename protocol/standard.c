@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 int
-gp_standard_open(void)
+gp_stdio_ensure_open(void)
 {
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
 		if (fcntl(fd, F_GETFD) >= 0)

@@ -2,8 +2,8 @@
 /*
  * The three descriptors that every program may write to without asking.
  */
-#ifndef GP_STANDARD_H
-#define GP_STANDARD_H
+#ifndef GP_STDIO_H
+#define GP_STDIO_H
 
 #include "base/status.h"
 
@@ -12,6 +12,6 @@
  * next file or socket would get its number, and what is printed would go there.  0 or a negative
  * errno.
  */
-GP_MUST_CHECK int gp_standard_open(void);
+GP_MUST_CHECK int gp_stdio_ensure_open(void);
 
-#endif /* GP_STANDARD_H */
+#endif /* GP_STDIO_H */

@@ -10,7 +10,8 @@ static const char name_label[] = "gpupool ticket name";
 static const char key_label[] = "gpupool lane key";
 
 static void
-hash(const char *label, const void *lane, size_t lane_size, const uint8_t *ticket, uint8_t *out)
+label_hash(const char *label, const void *lane, size_t lane_size, const uint8_t *ticket,
+	   uint8_t *out)
 {
 	uint8_t bytes[sizeof(name_label) + sizeof(uint16_t) + GP_TICKET_SIZE];
 	size_t used = strlen(label);
@@ -24,21 +25,22 @@ hash(const char *label, const void *lane, size_t lane_size, const uint8_t *ticke
 }
 
 void
-gp_ticket_name(const uint8_t ticket[GP_TICKET_SIZE], uint8_t name[GP_TICKET_SIZE])
+gp_ticket_derive_name(const uint8_t ticket[GP_TICKET_SIZE], uint8_t name[GP_TICKET_SIZE])
 {
-	hash(name_label, "", 0, ticket, name);
+	label_hash(name_label, "", 0, ticket, name);
 }
 
 void
-gp_ticket_key(const uint8_t ticket[GP_TICKET_SIZE], uint16_t lane, uint8_t key[GP_TICKET_KEY_SIZE])
+gp_ticket_derive_key(const uint8_t ticket[GP_TICKET_SIZE], uint16_t lane,
+		     uint8_t key[GP_TICKET_KEY_SIZE])
 {
 	uint16_t number = htole16(lane);
 
-	hash(key_label, &number, sizeof(number), ticket, key);
+	label_hash(key_label, &number, sizeof(number), ticket, key);
 }
 
 bool
-gp_ticket_same(const uint8_t a[GP_TICKET_SIZE], const uint8_t b[GP_TICKET_SIZE])
+gp_ticket_equals(const uint8_t a[GP_TICKET_SIZE], const uint8_t b[GP_TICKET_SIZE])
 {
 	volatile uint8_t differs = 0;
 

@@ -13,13 +13,13 @@
 #define GP_TICKET_KEY_SIZE 32
 
 /* What the preamble of a lane has in its place. */
-void gp_ticket_name(const uint8_t ticket[GP_TICKET_SIZE], uint8_t name[GP_TICKET_SIZE]);
+void gp_ticket_derive_name(const uint8_t ticket[GP_TICKET_SIZE], uint8_t name[GP_TICKET_SIZE]);
 
 /* The key of the handshake of this lane. */
-void gp_ticket_key(const uint8_t ticket[GP_TICKET_SIZE], uint16_t lane,
-		   uint8_t key[GP_TICKET_KEY_SIZE]);
+void gp_ticket_derive_key(const uint8_t ticket[GP_TICKET_SIZE], uint16_t lane,
+			  uint8_t key[GP_TICKET_KEY_SIZE]);
 
 /* Tickets, or their names.  Takes the same time for every one. */
-bool gp_ticket_same(const uint8_t a[GP_TICKET_SIZE], const uint8_t b[GP_TICKET_SIZE]);
+bool gp_ticket_equals(const uint8_t a[GP_TICKET_SIZE], const uint8_t b[GP_TICKET_SIZE]);
 
 #endif /* GP_TICKET_H */

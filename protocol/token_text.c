@@ -10,7 +10,7 @@
 static const char letters[] = "abcdefghijklmnopqrstuvwxyz234567";
 
 static bool
-are_letters(const char *text, size_t length)
+is_base32(const char *text, size_t length)
 {
 	for (size_t i = 0; i < length; i++)
 		if (!text[i] || !strchr(letters, text[i]))
@@ -25,8 +25,8 @@ gp_token_parse(const void *text, size_t length, struct gp_token *token)
 	const char *secret = id + GP_TOKEN_ID_LENGTH + 1;
 
 	if (length != GP_TOKEN_LENGTH || memcmp(text, PREFIX, PREFIX_LENGTH) != 0 ||
-	    !are_letters(id, GP_TOKEN_ID_LENGTH) || secret[-1] != '_' ||
-	    !are_letters(secret, GP_TOKEN_SECRET_LENGTH))
+	    !is_base32(id, GP_TOKEN_ID_LENGTH) || secret[-1] != '_' ||
+	    !is_base32(secret, GP_TOKEN_SECRET_LENGTH))
 		return GP_E_INVALID;
 	*token = (struct gp_token){ 0 };
 	memcpy(token->text, text, length);
@@ -38,13 +38,13 @@ gp_token_parse(const void *text, size_t length, struct gp_token *token)
 int
 gp_token_parse_id(const char *text)
 {
-	return strlen(text) == GP_TOKEN_ID_LENGTH && are_letters(text, GP_TOKEN_ID_LENGTH)
+	return strlen(text) == GP_TOKEN_ID_LENGTH && is_base32(text, GP_TOKEN_ID_LENGTH)
 		       ? 0
 		       : GP_E_INVALID;
 }
 
 void
-gp_token_make(const uint8_t random[GP_TOKEN_RANDOM], struct gp_token *token)
+gp_token_create(const uint8_t random[GP_TOKEN_RANDOM], struct gp_token *token)
 {
 	unsigned int bits = 0, have = 0;
 	size_t next = 0, place = PREFIX_LENGTH;

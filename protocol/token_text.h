@@ -35,7 +35,7 @@ GP_MUST_CHECK int gp_token_parse_id(const char *text);
 
 /* Makes one out of random bytes, of which all count. */
 #define GP_TOKEN_RANDOM 39
-void gp_token_make(const uint8_t random[GP_TOKEN_RANDOM], struct gp_token *token);
+void gp_token_create(const uint8_t random[GP_TOKEN_RANDOM], struct gp_token *token);
 
 /* The token in the text of such a file.  GP_E_EOF: there is no line that could be one;
  * GP_E_INVALID: the first such line is none. */

@@ -15,9 +15,9 @@
 /* The most that one answer has. */
 #define GP_TRACE_EVENTS_MAX 512
 #define GP_TRACE_NAME_MAX 1024
-/* Both ends keep names in so many places, a kernel's where gp_trace_place() says.  The daemon tells
- * a name when it enters it, so one that is not told is the one that stands there. */
-#define GP_TRACE_PLACES 1024
+/* Both ends keep names in so many places, a kernel's where gp_trace_get_name_slot() says.  The
+ * daemon tells a name when it enters it, so one that is not told is the one that stands there. */
+#define GP_TRACE_NAME_SLOTS 1024
 
 struct gp_trace_event {
 	uint64_t begin_ns, end_ns;
@@ -30,9 +30,9 @@ struct gp_trace_event {
 };
 
 static inline uint32_t
-gp_trace_place(uint64_t kernel)
+gp_trace_get_name_slot(uint64_t kernel)
 {
-	return (uint32_t)((kernel >> 32) * 31 + kernel) % GP_TRACE_PLACES;
+	return (uint32_t)((kernel >> 32) * 31 + kernel) % GP_TRACE_NAME_SLOTS;
 }
 
 #define GP_TRACE_EVENT_SIZE(name_size) (40 + GP_ENC_BYTES_SIZE(name_size))

@@ -39,7 +39,7 @@
 /* libc looks for it by this name. */
 __attribute__((visibility("default"))) const char *argp_program_version = "gpupoold " GPD_VERSION;
 
-enum key {
+enum option_key {
 	OPTION_LISTEN = 'l',
 	OPTION_DRIVER = 'd',
 	OPTION_PRINT_ADDRESS = 0x100,
@@ -168,7 +168,7 @@ parse_number(struct argp_state *state, const char *option, const char *text, int
 /* Lanes over RDMA come to the worker, at the same address: on a port of its own, but it is this one
  * that it names if it cannot listen. */
 static void
-add_rdma(struct argp_state *state, struct gpd_options *o, const struct gp_url *url)
+listen_add_rdma(struct argp_state *state, struct gpd_options *o, const struct gp_url *url)
 {
 	static char text[GP_URL_TEXT_MAX];
 
@@ -180,7 +180,7 @@ add_rdma(struct argp_state *state, struct gpd_options *o, const struct gp_url *u
 
 /* A port alone is one of this machine, as with --metrics; nobody's name has digits alone. */
 static const char *
-complete(const char *text, char room[GP_URL_TEXT_MAX])
+address_complete(const char *text, char room[GP_URL_TEXT_MAX])
 {
 	const char *slashes = strstr(text, "://"), *host = slashes ? slashes + 3 : text;
 
@@ -191,11 +191,11 @@ complete(const char *text, char room[GP_URL_TEXT_MAX])
 }
 
 static void
-add_listen(struct argp_state *state, struct gpd_options *o, const char *given)
+listen_add(struct argp_state *state, struct gpd_options *o, const char *given)
 {
 	struct gp_url *url = &o->listen[o->listen_count];
 	char error[512], room[GP_URL_TEXT_MAX];
-	const char *text = complete(given, room);
+	const char *text = address_complete(given, room);
 
 	if (o->listen_count == GPD_LISTEN_MAX)
 		argp_failure(state, 1, 0, "--listen: more than %d addresses", GPD_LISTEN_MAX);
@@ -207,13 +207,13 @@ add_listen(struct argp_state *state, struct gpd_options *o, const char *given)
 			     "may use which the configuration says",
 			     text, url->device);
 	else if (strcmp(url->scheme, "rdma") == 0)
-		add_rdma(state, o, url);
+		listen_add_rdma(state, o, url);
 	o->listen_count++;
 }
 
 /* Where the options go that are taken as they stand. */
 static const struct {
-	int key;
+	int option_key;
 	size_t offset; /* in struct gpd_options */
 } texts[] = {
 	{ OPTION_CONFIG, offsetof(struct gpd_options, config) },
@@ -230,15 +230,15 @@ static const struct {
 
 /* The others with a value. */
 static error_t
-parse_value(int key, const char *arg, struct argp_state *state)
+parse_value(int option_key, const char *arg, struct argp_state *state)
 {
 	struct command_line *line = state->input;
 	struct gpd_options *o = &line->supervisor;
 	const char *wrong;
 
-	switch (key) {
+	switch (option_key) {
 	case OPTION_LISTEN:
-		add_listen(state, o, arg);
+		listen_add(state, o, arg);
 		return 0;
 	case OPTION_PEER_MEMORY:
 		o->no_peer_memory = strcmp(arg, "off") == 0;
@@ -264,9 +264,9 @@ parse_value(int key, const char *arg, struct argp_state *state)
 				     arg);
 		return 0;
 	case OPTION_METRICS:
-		o->metrics_given = true;
-		wrong = gpd_value_metrics(arg, 0, o->metrics_host, sizeof(o->metrics_host),
-					  &o->metrics_port);
+		o->has_metrics = true;
+		wrong = gpd_value_parse_metrics(arg, 0, o->metrics_host, sizeof(o->metrics_host),
+						&o->metrics_port);
 		if (wrong)
 			argp_failure(state, 1, 0, "--metrics: \"%s\" %s", arg, wrong);
 		return 0;
@@ -282,18 +282,18 @@ parse_value(int key, const char *arg, struct argp_state *state)
 }
 
 static error_t
-parse_option(int key, char *arg, struct argp_state *state)
+parse_option(int option_key, char *arg, struct argp_state *state)
 {
 	struct command_line *line = state->input;
 	struct gpd_options *o = &line->supervisor;
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-		if (texts[i].key == key) {
+		if (texts[i].option_key == option_key) {
 			*(const char **)((char *)o + texts[i].offset) = arg;
 			return 0;
 		}
 	}
-	switch (key) {
+	switch (option_key) {
 	case OPTION_PRINT_ADDRESS:
 		o->print_address = true;
 		return 0;
@@ -316,16 +316,16 @@ parse_option(int key, char *arg, struct argp_state *state)
 		if (line->file)
 			o->config = line->file;
 		if (o->listen_count == 0)
-			add_listen(state, o, LISTEN_DEFAULT);
+			listen_add(state, o, LISTEN_DEFAULT);
 		return 0;
 	default:
-		return parse_value(key, arg, state);
+		return parse_value(option_key, arg, state);
 	}
 }
 
 /* Those of which a wrong value would be taken for none. */
 static bool
-check_environment(void)
+environment_check(void)
 {
 	static const char window[] = "GPUPOOL_WINDOW_SIZE", piece[] = "GPUPOOL_HOST_PIECE_MIB",
 			  launchers[] = "GPUPOOL_LAUNCHERS";
@@ -374,12 +374,12 @@ main(int argc, char **argv)
 		.ledger_fd = -1,
 	};
 
-	if (gp_standard_open())
+	if (gp_stdio_ensure_open())
 		return 1;
 	argp_err_exit_status = 1;
 	if (argp_parse(&argp, argc, argv, 0, NULL, &line))
 		return 1;
-	gpd_privilege_hide();
+	gpd_privilege_disable_dumps();
 	gpd_log_start();
 	if (line.worker_fd >= 0) {
 		struct gpd_worker_options worker = {
@@ -393,7 +393,7 @@ main(int argc, char **argv)
 
 		return gpd_worker_run(&worker);
 	}
-	if (!check_environment())
+	if (!environment_check())
 		return 1;
 	if (gpd_folder_file(GPD_FILE_CONFIG, line.supervisor.usual_config,
 			    sizeof(line.supervisor.usual_config)))

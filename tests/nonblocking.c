@@ -41,7 +41,7 @@ gpd_nonblocking_end(void)
 }
 
 unsigned int
-gpd_nonblocking_suspend(void)
+gpd_nonblocking_leave(void)
 {
 	unsigned int depth = section_depth;
 
@@ -50,7 +50,7 @@ gpd_nonblocking_suspend(void)
 }
 
 void
-gpd_nonblocking_resume(unsigned int depth)
+gpd_nonblocking_reenter(unsigned int depth)
 {
 	section_depth = depth;
 }

@@ -131,7 +131,7 @@ open_descriptors(struct ibv_context *verbs)
 		verbs->cmd_fd = eventfd(0, EFD_CLOEXEC);
 		verbs->async_fd = eventfd(0, EFD_CLOEXEC);
 	}
-	gp_own_fd_mark(verbs->cmd_fd);
+	gp_fd_guard_mark(verbs->cmd_fd);
 	events.fd = eventfd(0, EFD_CLOEXEC);
 	return verbs->cmd_fd >= 0 && verbs->async_fd >= 0 && events.fd >= 0;
 }

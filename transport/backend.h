@@ -25,7 +25,7 @@ struct gp_transport_ops {
 	int (*connect)(const struct gp_url *url, int timeout_ms, struct gp_conn **conn_p,
 		       char *detail, size_t detail_size);
 	/* Both absent where connecting takes no time. */
-	int (*connect_ahead)(const struct gp_conn *conn, int *fd_p);
+	int (*connect_start)(const struct gp_conn *conn, int *fd_p);
 	int (*connect_finish)(const struct gp_conn *conn, int fd, int timeout_ms,
 			      struct gp_conn **conn_p);
 	int (*listen)(const struct gp_url *url, struct gp_listener **listener_p, char *detail,
@@ -49,19 +49,19 @@ struct gp_transport_ops {
 	int (*wait)(struct gp_conn *conn, int timeout_ms);
 	bool (*pending)(const struct gp_conn *conn);
 	void (*set_spin)(struct gp_conn *conn, unsigned int usec);
-	void (*set_stall)(struct gp_conn *conn, unsigned int ms);
+	void (*set_stall_timeout)(struct gp_conn *conn, unsigned int ms);
 	void (*shutdown)(struct gp_conn *conn);
 	int (*fd)(const struct gp_conn *conn);
-	void (*fd_left)(struct gp_conn *conn); /* absent: the descriptor tells by itself */
+	void (*fd_unwatch)(struct gp_conn *conn); /* absent: the descriptor tells by itself */
 	bool (*peer_closed)(const struct gp_conn *conn); /* absent: it cannot be told */
 	void (*discard)(struct gp_conn *conn);           /* absent: there is no shared memory */
 	int (*peer_uid)(const struct gp_conn *conn, uid_t *uid_p);
 	/* Both absent without GP_CONN_CAP_PASS_FD. */
 	int (*pass_fd)(struct gp_conn *conn, int fd);
-	int (*take_fd)(struct gp_conn *conn);
+	int (*recv_fd)(struct gp_conn *conn);
 	/* All three absent without GP_CONN_CAP_REMOTE_MEM. */
-	int (*keep)(struct gp_conn *conn, void *base, size_t size, int dma_buf);
-	bool (*reaches)(struct gp_conn *conn, const void *base, size_t size);
+	int (*register_range)(struct gp_conn *conn, void *base, size_t size, int dma_buf);
+	bool (*has_registered)(struct gp_conn *conn, const void *base, size_t size);
 	const void *(*device)(const struct gp_conn *conn);
 	void (*abandon)(struct gp_conn *conn); /* absent: closes fd() */
 	void (*destroy)(struct gp_conn *conn);
@@ -79,18 +79,18 @@ struct gp_conn {
 	unsigned int caps;
 	char peer[GP_URL_TEXT_MAX];
 	char *certificate; /* the name in the peer's, verified; NULL without */
-	int64_t certificate_until;
+	int64_t certificate_not_after;
 	char *certificate_serial;
-	struct stack_st_X509 *chain; /* OpenSSL's, from the certificate to the authority */
-	unsigned int unread_ms;      /* gp_conn_set_unread() */
-	bool nonblocking_send;       /* gp_conn_set_nonblocking_send() */
-	unsigned int timeout_ms;     /* gp_conn_set_timeout(); 0: GP_CONN_TIMEOUT_MS */
+	struct stack_st_X509 *chain;  /* OpenSSL's, from the certificate to the authority */
+	unsigned int send_timeout_ms; /* gp_conn_set_send_timeout() */
+	bool nonblocking_send;        /* gp_conn_set_nonblocking_send() */
+	unsigned int timeout_ms;      /* gp_conn_set_timeout(); 0: GP_CONN_TIMEOUT_MS */
 	int64_t unacknowledged_since_ms;
-	bool (*stalled)(void *arg, unsigned int silent_ms); /* gp_conn_set_stalled() */
-	void *stalled_arg;
-	int64_t recv_deadline_ms;   /* gp_conn_set_deadline(); 0: none */
-	unsigned int rest_ms;       /* gp_conn_set_rest(); 0: none */
-	_Atomic size_t message_max; /* of data, from the peer; 0: GP_CONN_MESSAGE_MAX */
+	bool (*on_stall)(void *arg, unsigned int silent_ms); /* gp_conn_set_stall_callback() */
+	void *on_stall_arg;
+	int64_t recv_deadline_ms;     /* gp_conn_set_deadline(); 0: none */
+	unsigned int idle_timeout_ms; /* gp_conn_set_idle_timeout(); 0: none */
+	_Atomic size_t message_max;   /* of data, from the peer; 0: GP_CONN_MESSAGE_MAX */
 	/* The first failure's text stays: both threads may meet one. */
 	atomic_int error_state;
 	char error[192];

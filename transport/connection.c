@@ -21,7 +21,7 @@
 
 /* Memory of the system per byte in a socket's send buffer, at most: a packet of 500 bytes and
  * more takes less than four times its size. */
-#define SEND_OVERHEAD 4
+#define SEND_OVERHEAD_FACTOR 4
 
 enum {
 	ERROR_NONE,
@@ -37,7 +37,7 @@ gp_fd_wait(int fd, short events, int timeout_ms)
 	int r;
 
 	do
-		r = gp_fd_poll(&poll_fd, 1, gp_left_ms(deadline));
+		r = gp_fd_poll(&poll_fd, 1, gp_remaining_ms(deadline));
 	while (r < 0 && errno == EINTR);
 	return r < 0 ? -errno : r > 0;
 }
@@ -68,7 +68,7 @@ gp_conn_send_preamble(struct gp_conn *conn, const void *preamble, size_t size)
 
 /* Stops counting above `max`, so that nothing can wrap. */
 static size_t
-total(const struct iovec *iov, int count, size_t max)
+iov_get_size(const struct iovec *iov, int count, size_t max)
 {
 	size_t sum = 0;
 
@@ -84,8 +84,8 @@ int
 gp_conn_send(struct gp_conn *conn, const struct iovec *data, int data_count,
 	     const struct iovec *bulk, int bulk_count)
 {
-	size_t data_size = total(data, data_count, GP_CONN_MESSAGE_MAX);
-	size_t bulk_size = total(bulk, bulk_count, GP_CONN_BULK_MAX);
+	size_t data_size = iov_get_size(data, data_count, GP_CONN_MESSAGE_MAX);
+	size_t bulk_size = iov_get_size(bulk, bulk_count, GP_CONN_BULK_MAX);
 
 	if (data_size == SIZE_MAX || bulk_size == SIZE_MAX)
 		return GP_E_TOO_BIG;
@@ -123,17 +123,17 @@ gp_conn_set_spin(struct gp_conn *conn, unsigned int usec)
 }
 
 void
-gp_conn_set_stall(struct gp_conn *conn, unsigned int ms)
+gp_conn_set_stall_timeout(struct gp_conn *conn, unsigned int ms)
 {
-	conn->ops->set_stall(conn, ms);
+	conn->ops->set_stall_timeout(conn, ms);
 }
 
 void
-gp_conn_set_stalled(struct gp_conn *conn, bool (*stalled)(void *arg, unsigned int silent_ms),
-		    void *arg)
+gp_conn_set_stall_callback(struct gp_conn *conn, bool (*stalled)(void *arg, unsigned int silent_ms),
+			   void *arg)
 {
-	conn->stalled_arg = arg;
-	conn->stalled = stalled;
+	conn->on_stall_arg = arg;
+	conn->on_stall = stalled;
 }
 
 void
@@ -143,34 +143,35 @@ gp_conn_set_deadline(struct gp_conn *conn, unsigned int ms)
 }
 
 void
-gp_conn_set_rest(struct gp_conn *conn, unsigned int ms)
+gp_conn_set_idle_timeout(struct gp_conn *conn, unsigned int ms)
 {
-	conn->rest_ms = ms;
+	conn->idle_timeout_ms = ms;
 }
 
 /* The socket that the bytes go over; -1: the backend has another way.  What is not a socket does
  * not mind. */
 static int
-get_socket(const struct gp_conn *conn)
+conn_get_socket(const struct gp_conn *conn)
 {
-	return conn->caps & GP_CONN_CAP_REMOTE_MEM || conn->ops->fd_left ? -1 : conn->ops->fd(conn);
+	return conn->caps & GP_CONN_CAP_REMOTE_MEM || conn->ops->fd_unwatch ? -1
+									    : conn->ops->fd(conn);
 }
 
 void
 gp_conn_set_timeout(struct gp_conn *conn, unsigned int ms)
 {
 	conn->timeout_ms = ms;
-	gp_tcp_keep_alive(get_socket(conn), ms);
+	gp_tcp_set_keepalive(conn_get_socket(conn), ms);
 }
 
 void
-gp_conn_set_unread(struct gp_conn *conn, unsigned int ms)
+gp_conn_set_send_timeout(struct gp_conn *conn, unsigned int ms)
 {
 	/* Half of it in the send itself, which ends with what it could, and half of it behind. */
 	struct timeval time = { .tv_sec = ms / 2000, .tv_usec = (ms - ms / 2000 * 2000) * 500 };
-	int fd = get_socket(conn);
+	int fd = conn_get_socket(conn);
 
-	conn->unread_ms = ms;
+	conn->send_timeout_ms = ms;
 	gp_conn_set_timeout(conn, ms);
 	(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof(time));
 	/* A local socket has no such thing, and needs none.  Linux from 5.11 on also ends a
@@ -181,7 +182,7 @@ gp_conn_set_unread(struct gp_conn *conn, unsigned int ms)
 size_t
 gp_conn_set_nonblocking_send(struct gp_conn *conn, size_t size)
 {
-	int fd = get_socket(conn), wanted = (int)size * SEND_OVERHEAD / 2, got = 0;
+	int fd = conn_get_socket(conn), wanted = (int)size * SEND_OVERHEAD_FACTOR / 2, got = 0;
 	unsigned int unlimited = UINT_MAX;
 	socklen_t length = sizeof(got);
 
@@ -193,13 +194,13 @@ gp_conn_set_nonblocking_send(struct gp_conn *conn, size_t size)
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unlimited, sizeof(unlimited));
 	if (getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &got, &length) || got < 0)
 		return 0;
-	return (size_t)got / SEND_OVERHEAD;
+	return (size_t)got / SEND_OVERHEAD_FACTOR;
 }
 
 unsigned int
-gp_conn_unacknowledged_ms(struct gp_conn *conn)
+gp_conn_get_unacknowledged_ms(struct gp_conn *conn)
 {
-	return gp_tcp_unacknowledged_ms(get_socket(conn), &conn->unacknowledged_since_ms);
+	return gp_tcp_get_unacknowledged_ms(conn_get_socket(conn), &conn->unacknowledged_since_ms);
 }
 
 void
@@ -227,10 +228,10 @@ gp_conn_fd(const struct gp_conn *conn)
 }
 
 void
-gp_conn_fd_left(struct gp_conn *conn)
+gp_conn_fd_unwatch(struct gp_conn *conn)
 {
-	if (conn->ops->fd_left)
-		conn->ops->fd_left(conn);
+	if (conn->ops->fd_unwatch)
+		conn->ops->fd_unwatch(conn);
 }
 
 void
@@ -259,7 +260,7 @@ gp_conn_peer_address(const struct gp_conn *conn, char *text, size_t size)
 	socklen_t length = sizeof(address);
 	char host[NI_MAXHOST];
 
-	if (conn->caps & GP_CONN_CAP_REMOTE_MEM || conn->ops->fd_left ||
+	if (conn->caps & GP_CONN_CAP_REMOTE_MEM || conn->ops->fd_unwatch ||
 	    getpeername(conn->ops->fd(conn), (struct sockaddr *)&address, &length) ||
 	    (address.ss_family != AF_INET && address.ss_family != AF_INET6) ||
 	    getnameinfo((const struct sockaddr *)&address, length, host, sizeof(host), NULL, 0,
@@ -277,9 +278,9 @@ gp_conn_pass_fd(struct gp_conn *conn, int fd)
 }
 
 int
-gp_conn_take_fd(struct gp_conn *conn)
+gp_conn_recv_fd(struct gp_conn *conn)
 {
-	return conn->ops->take_fd ? conn->ops->take_fd(conn) : -ENOENT;
+	return conn->ops->recv_fd ? conn->ops->recv_fd(conn) : -ENOENT;
 }
 
 int
@@ -289,37 +290,38 @@ gp_conn_peer_uid(const struct gp_conn *conn, uid_t *uid_p)
 }
 
 int
-gp_conn_keep(struct gp_conn *conn, void *base, size_t size, int dma_buf)
+gp_conn_register_range(struct gp_conn *conn, void *base, size_t size, int dma_buf)
 {
-	return conn->ops->keep ? conn->ops->keep(conn, base, size, dma_buf) : GP_E_UNSUPPORTED;
+	return conn->ops->register_range ? conn->ops->register_range(conn, base, size, dma_buf)
+					 : GP_E_UNSUPPORTED;
 }
 
 bool
-gp_conn_reaches(struct gp_conn *conn, const void *base, size_t size)
+gp_conn_has_registered(struct gp_conn *conn, const void *base, size_t size)
 {
-	return conn->ops->reaches && conn->ops->reaches(conn, base, size);
+	return conn->ops->has_registered && conn->ops->has_registered(conn, base, size);
 }
 
 const void *
-gp_conn_device(const struct gp_conn *conn)
+gp_conn_get_device(const struct gp_conn *conn)
 {
 	return conn->ops->device ? conn->ops->device(conn) : NULL;
 }
 
 const char *
-gp_conn_certificate(const struct gp_conn *conn)
+gp_conn_get_certificate_name(const struct gp_conn *conn)
 {
 	return conn->certificate;
 }
 
 int64_t
-gp_conn_certificate_until(const struct gp_conn *conn)
+gp_conn_get_certificate_not_after(const struct gp_conn *conn)
 {
-	return conn->certificate ? conn->certificate_until : INT64_MAX;
+	return conn->certificate ? conn->certificate_not_after : INT64_MAX;
 }
 
 const char *
-gp_conn_certificate_serial(const struct gp_conn *conn)
+gp_conn_get_certificate_serial(const struct gp_conn *conn)
 {
 	return conn->certificate_serial;
 }
@@ -351,7 +353,7 @@ gp_conn_fail(struct gp_conn *conn, int r, const char *text, ...)
 bool
 gp_conn_is_silent(const struct gp_conn *conn, unsigned int ms)
 {
-	return gp_tcp_is_silent(get_socket(conn), ms);
+	return gp_tcp_is_silent(conn_get_socket(conn), ms);
 }
 
 int
@@ -374,7 +376,7 @@ gp_conn_abandon(struct gp_conn *conn)
 	if (conn->ops->abandon)
 		conn->ops->abandon(conn);
 	else if (gp_conn_fd(conn) >= 0)
-		gp_own_fd_close(gp_conn_fd(conn));
+		gp_fd_guard_close(gp_conn_fd(conn));
 }
 
 void

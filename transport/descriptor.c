@@ -12,22 +12,22 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define STANDARD 3
+#define STDIO_COUNT 3
 #define PLACEHOLDER "/dev/null"
 
 /* Who is last gives the numbers back: another thread may be at a look-up still. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static unsigned int holds GP_GUARDED_BY(lock);
-static bool held[STANDARD] GP_GUARDED_BY(lock);
+static unsigned int users GP_GUARDED_BY(lock);
+static bool is_open[STDIO_COUNT] GP_GUARDED_BY(lock);
 
 int
-gp_fd_away(int fd)
+gp_fd_move_above_stdio(int fd)
 {
 	int away, error;
 
-	if (fd < 0 || fd >= STANDARD)
+	if (fd < 0 || fd >= STDIO_COUNT)
 		return fd;
-	away = fcntl(fd, F_DUPFD_CLOEXEC, STANDARD);
+	away = fcntl(fd, F_DUPFD_CLOEXEC, STDIO_COUNT);
 	error = errno;
 	(void)close(fd);
 	errno = error;
@@ -35,22 +35,22 @@ gp_fd_away(int fd)
 }
 
 void
-gp_fd_hold(void)
+gp_stdio_placeholders_open(void)
 {
 	int error = errno;
 
 	(void)pthread_mutex_lock(&lock);
-	holds++;
+	users++;
 	/* The lowest that is free, each time. */
-	for (int i = 0; i < STANDARD; i++) {
+	for (int i = 0; i < STDIO_COUNT; i++) {
 		int fd = open(PLACEHOLDER, O_RDWR | O_CLOEXEC);
 
-		if (fd >= STANDARD)
+		if (fd >= STDIO_COUNT)
 			(void)close(fd);
-		if (fd < 0 || fd >= STANDARD)
+		if (fd < 0 || fd >= STDIO_COUNT)
 			break;
-		gp_own_fd_mark(fd);
-		held[fd] = true;
+		gp_fd_guard_mark(fd);
+		is_open[fd] = true;
 	}
 	(void)pthread_mutex_unlock(&lock);
 	errno = error;
@@ -58,38 +58,39 @@ gp_fd_hold(void)
 
 /* The mark alone does not tell where a sandbox knows none. */
 static bool
-is_placeholder(int fd)
+placeholder_is_open(int fd)
 {
 	struct stat here, there;
 
-	return gp_own_fd_is(fd) && fstat(fd, &here) == 0 && stat(PLACEHOLDER, &there) == 0 &&
-	       here.st_dev == there.st_dev && here.st_ino == there.st_ino;
+	return gp_fd_guard_is_marked(fd) && fstat(fd, &here) == 0 &&
+	       stat(PLACEHOLDER, &there) == 0 && here.st_dev == there.st_dev &&
+	       here.st_ino == there.st_ino;
 }
 
 void
-gp_fd_release(void)
+gp_stdio_placeholders_close(void)
 {
 	int error = errno;
 
 	(void)pthread_mutex_lock(&lock);
-	holds--;
-	for (int fd = 0; holds == 0 && fd < STANDARD; fd++) {
-		if (held[fd] && is_placeholder(fd))
+	users--;
+	for (int fd = 0; users == 0 && fd < STDIO_COUNT; fd++) {
+		if (is_open[fd] && placeholder_is_open(fd))
 			(void)close(fd);
-		held[fd] = false;
+		is_open[fd] = false;
 	}
 	(void)pthread_mutex_unlock(&lock);
 	errno = error;
 }
 
 int
-gp_fd_socket(int family, int type)
+gp_fd_open_socket(int family, int type)
 {
 	int fd;
 
-	gp_fd_hold();
+	gp_stdio_placeholders_open();
 	/* Where there was nothing to hold the numbers with. */
-	fd = gp_fd_away(socket(family, type | SOCK_CLOEXEC, 0));
-	gp_fd_release();
+	fd = gp_fd_move_above_stdio(socket(family, type | SOCK_CLOEXEC, 0));
+	gp_stdio_placeholders_close();
 	return fd;
 }

@@ -24,8 +24,8 @@ struct pipe {
 	pthread_cond_t changed;
 	size_t head;
 	size_t used;
-	bool no_writer;
-	bool no_reader;
+	bool is_writer_closed;
+	bool is_reader_closed;
 	bool signalled;
 	int event_fd;
 	uint8_t bytes[PIPE_SIZE];
@@ -54,7 +54,7 @@ static pthread_mutex_t names_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct loop_listener *names GP_GUARDED_BY(names_lock);
 
 static struct pipe *
-incoming(const struct gp_conn *conn)
+conn_get_in(const struct gp_conn *conn)
 {
 	const struct loop_conn *loop = (const struct loop_conn *)conn;
 
@@ -62,7 +62,7 @@ incoming(const struct gp_conn *conn)
 }
 
 static struct pipe *
-outgoing(const struct gp_conn *conn)
+conn_get_out(const struct gp_conn *conn)
 {
 	const struct loop_conn *loop = (const struct loop_conn *)conn;
 
@@ -71,9 +71,9 @@ outgoing(const struct gp_conn *conn)
 
 /* After every change. */
 static void
-pipe_changed(struct pipe *pipe) GP_LOCKED(pipe->lock)
+pipe_notify(struct pipe *pipe) GP_LOCKED(pipe->lock)
 {
-	bool readable = pipe->used || pipe->no_writer || pipe->no_reader;
+	bool readable = pipe->used || pipe->is_writer_closed || pipe->is_reader_closed;
 	uint64_t count = 1;
 	ssize_t r = 0;
 
@@ -87,7 +87,7 @@ pipe_changed(struct pipe *pipe) GP_LOCKED(pipe->lock)
 }
 
 static size_t
-pipe_take(struct pipe *pipe, struct iovec *iov, int count)
+pipe_read(struct pipe *pipe, struct iovec *iov, int count)
 {
 	size_t taken = 0;
 
@@ -114,7 +114,7 @@ pipe_take(struct pipe *pipe, struct iovec *iov, int count)
 }
 
 static size_t
-pipe_put(struct pipe *pipe, const struct iovec *iov, int count)
+pipe_write(struct pipe *pipe, const struct iovec *iov, int count)
 {
 	size_t put = 0;
 
@@ -140,31 +140,31 @@ pipe_put(struct pipe *pipe, const struct iovec *iov, int count)
 
 /* Until there is something to be read, or the time is over. */
 static bool
-pipe_await(struct pipe *pipe, int timeout_ms) GP_LOCKED(pipe->lock)
+pipe_wait_readable(struct pipe *pipe, int timeout_ms) GP_LOCKED(pipe->lock)
 {
 	uint64_t until = timeout_ms ? gp_deadline_ns(timeout_ms) : 0;
 
-	while (!pipe->used && !pipe->no_writer && !pipe->no_reader &&
+	while (!pipe->used && !pipe->is_writer_closed && !pipe->is_reader_closed &&
 	       gp_cond_wait_until(&pipe->changed, &pipe->lock, until))
 		;
-	return pipe->used || pipe->no_writer || pipe->no_reader;
+	return pipe->used || pipe->is_writer_closed || pipe->is_reader_closed;
 }
 
 static ssize_t
 loop_read(struct gp_stream *stream, struct iovec *iov, int count, int timeout_ms)
 {
-	struct pipe *pipe = incoming(&stream->conn);
+	struct pipe *pipe = conn_get_in(&stream->conn);
 	ssize_t got;
 
 	pthread_mutex_lock(&pipe->lock);
-	(void)pipe_await(pipe, timeout_ms);
-	if (pipe->no_reader) {
+	(void)pipe_wait_readable(pipe, timeout_ms);
+	if (pipe->is_reader_closed) {
 		got = 0;
 	} else if (pipe->used) {
-		got = (ssize_t)pipe_take(pipe, iov, count);
-		pipe_changed(pipe);
+		got = (ssize_t)pipe_read(pipe, iov, count);
+		pipe_notify(pipe);
 	} else {
-		got = pipe->no_writer ? 0 : -EAGAIN;
+		got = pipe->is_writer_closed ? 0 : -EAGAIN;
 	}
 	pthread_mutex_unlock(&pipe->lock);
 	return got;
@@ -172,11 +172,11 @@ loop_read(struct gp_stream *stream, struct iovec *iov, int count, int timeout_ms
 
 /* The same for room to write into. */
 static void
-pipe_await_room(struct pipe *pipe, int timeout_ms) GP_LOCKED(pipe->lock)
+pipe_wait_writable(struct pipe *pipe, int timeout_ms) GP_LOCKED(pipe->lock)
 {
 	uint64_t until = gp_deadline_ns(timeout_ms);
 
-	while (pipe->used == PIPE_SIZE && !pipe->no_writer && !pipe->no_reader &&
+	while (pipe->used == PIPE_SIZE && !pipe->is_writer_closed && !pipe->is_reader_closed &&
 	       gp_cond_wait_until(&pipe->changed, &pipe->lock, until))
 		;
 }
@@ -184,18 +184,18 @@ pipe_await_room(struct pipe *pipe, int timeout_ms) GP_LOCKED(pipe->lock)
 static ssize_t
 loop_write(struct gp_stream *stream, struct iovec *iov, int count, bool more)
 {
-	unsigned int unread_ms = stream->conn.unread_ms;
-	struct pipe *pipe = outgoing(&stream->conn);
+	unsigned int send_timeout_ms = stream->conn.send_timeout_ms;
+	struct pipe *pipe = conn_get_out(&stream->conn);
 	ssize_t done = -EPIPE;
 
 	pthread_mutex_lock(&pipe->lock);
 	if (pipe->used == PIPE_SIZE)
-		pipe_await_room(pipe, unread_ms ? (int)unread_ms : -1);
-	if (!pipe->no_writer && !pipe->no_reader && pipe->used == PIPE_SIZE) {
+		pipe_wait_writable(pipe, send_timeout_ms ? (int)send_timeout_ms : -1);
+	if (!pipe->is_writer_closed && !pipe->is_reader_closed && pipe->used == PIPE_SIZE) {
 		done = -ETIMEDOUT;
-	} else if (!pipe->no_writer && !pipe->no_reader) {
-		done = (ssize_t)pipe_put(pipe, iov, count);
-		pipe_changed(pipe);
+	} else if (!pipe->is_writer_closed && !pipe->is_reader_closed) {
+		done = (ssize_t)pipe_write(pipe, iov, count);
+		pipe_notify(pipe);
 	}
 	pthread_mutex_unlock(&pipe->lock);
 	return done;
@@ -204,11 +204,11 @@ loop_write(struct gp_stream *stream, struct iovec *iov, int count, bool more)
 static int
 loop_wait(struct gp_stream *stream, int timeout_ms)
 {
-	struct pipe *pipe = incoming(&stream->conn);
+	struct pipe *pipe = conn_get_in(&stream->conn);
 	int r;
 
 	pthread_mutex_lock(&pipe->lock);
-	r = pipe_await(pipe, timeout_ms);
+	r = pipe_wait_readable(pipe, timeout_ms);
 	pthread_mutex_unlock(&pipe->lock);
 	return r;
 }
@@ -216,17 +216,17 @@ loop_wait(struct gp_stream *stream, int timeout_ms)
 static void
 loop_shutdown(struct gp_stream *stream)
 {
-	struct pipe *in = incoming(&stream->conn);
-	struct pipe *out = outgoing(&stream->conn);
+	struct pipe *in = conn_get_in(&stream->conn);
+	struct pipe *out = conn_get_out(&stream->conn);
 
 	pthread_mutex_lock(&in->lock);
-	in->no_reader = true;
-	pipe_changed(in);
+	in->is_reader_closed = true;
+	pipe_notify(in);
 	pthread_mutex_unlock(&in->lock);
 
 	pthread_mutex_lock(&out->lock);
-	out->no_writer = true;
-	pipe_changed(out);
+	out->is_writer_closed = true;
+	pipe_notify(out);
 	pthread_mutex_unlock(&out->lock);
 }
 
@@ -243,7 +243,7 @@ pipe_init(struct pipe *pipe)
 	pthread_mutex_init(&pipe->lock, NULL);
 	gp_cond_init(&pipe->changed);
 	pipe->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	gp_own_fd_mark(pipe->event_fd);
+	gp_fd_guard_mark(pipe->event_fd);
 	return pipe->event_fd < 0 ? -errno : 0;
 }
 
@@ -297,7 +297,7 @@ loop_destroy(struct gp_conn *conn)
 }
 
 static int
-end_create(struct loop_pair *pair, int side, struct gp_conn **conn_p)
+loop_conn_create(struct loop_pair *pair, int side, struct gp_conn **conn_p)
 {
 	struct loop_conn *loop = calloc(1, sizeof(*loop));
 
@@ -317,7 +317,7 @@ end_create(struct loop_pair *pair, int side, struct gp_conn **conn_p)
 }
 
 int
-gp_loop_pair(struct gp_conn **a_p, struct gp_conn **b_p)
+gp_loop_create_pair(struct gp_conn **a_p, struct gp_conn **b_p)
 {
 	struct gp_conn *a = NULL, *b = NULL;
 	struct loop_pair *pair = NULL;
@@ -325,9 +325,9 @@ gp_loop_pair(struct gp_conn **a_p, struct gp_conn **b_p)
 
 	if (r)
 		return r;
-	r = end_create(pair, 0, &a);
+	r = loop_conn_create(pair, 0, &a);
 	if (r == 0)
-		r = end_create(pair, 1, &b);
+		r = loop_conn_create(pair, 1, &b);
 	pair_unref(pair);
 	if (r) {
 		gp_conn_destroy(a);
@@ -339,7 +339,7 @@ gp_loop_pair(struct gp_conn **a_p, struct gp_conn **b_p)
 }
 
 static struct loop_listener *
-find_name(const char *name) GP_LOCKED(names_lock)
+listener_find(const char *name) GP_LOCKED(names_lock)
 {
 	struct loop_listener *at = names;
 
@@ -355,12 +355,12 @@ loop_connect(const struct gp_url *url, int timeout_ms, struct gp_conn **conn_p, 
 	struct gp_conn *near = NULL, *far = NULL;
 	struct loop_listener *listener;
 	uint64_t one = 1;
-	int r = gp_loop_pair(&near, &far);
+	int r = gp_loop_create_pair(&near, &far);
 
 	if (r)
 		return r;
 	pthread_mutex_lock(&names_lock);
-	listener = find_name(url->host);
+	listener = listener_find(url->host);
 	if (listener && listener->waiting_count < BACKLOG &&
 	    write(listener->event_fd, &one, sizeof(one)) == sizeof(one)) {
 		gp_url_format(url, far->peer, sizeof(far->peer));
@@ -397,7 +397,7 @@ loop_listen(const struct gp_url *url, struct gp_listener **listener_p, char *det
 		return r;
 	}
 	pthread_mutex_lock(&names_lock);
-	taken = find_name(url->host) != NULL;
+	taken = listener_find(url->host) != NULL;
 	if (!taken) {
 		loop->next = names;
 		names = loop;
@@ -464,7 +464,7 @@ loop_listener_destroy(struct gp_listener *listener)
 static int
 loop_fd(const struct gp_conn *conn)
 {
-	return incoming(conn)->event_fd;
+	return conn_get_in(conn)->event_fd;
 }
 
 static int
@@ -489,7 +489,7 @@ const struct gp_transport_ops gp_loop_ops = {
 	.wait = gp_stream_wait,
 	.pending = gp_stream_pending,
 	.set_spin = gp_stream_set_spin,
-	.set_stall = gp_stream_set_stall,
+	.set_stall_timeout = gp_stream_set_stall_timeout,
 	.shutdown = gp_stream_shutdown,
 	.fd = loop_fd,
 	.peer_uid = loop_peer_uid,

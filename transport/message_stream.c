@@ -17,23 +17,23 @@
 /* Behind a bulk tail only the next headers are worth a copy, not the next tail. */
 #define READ_AHEAD_BULK ((size_t)8 << 10)
 /* A tail of this size is worth a system call of its own, which brings it to where it belongs ... */
-#define TAIL_LONG ((size_t)16 << 10)
+#define BULK_LONG ((size_t)16 << 10)
 /* ... so for some messages behind one, among which the next may be, the first read takes little. */
-#define READ_AHEAD_TAILS ((size_t)1 << 10)
-#define TAILS_LOOKED_FOR 16
+#define READ_AHEAD_BEFORE_BULK ((size_t)1 << 10)
+#define BULK_EXPECTED 16
 /* Untouched pages cost nothing: a connection with small messages uses the first few. */
 #define BUFFER_SIZE (HEADER_SIZE + GP_CONN_MESSAGE_MAX + READ_AHEAD)
 /* Parts handed to one write. */
-#define BATCH 64
+#define BATCH_MAX 64
 /* Looks between two of the clock: on some machines that costs more than a look. */
-#define SPIN_LOOKS 16
+#define SPIN_POLLS 16
 /* For so long looking is cheaper for all than being woken. */
 #define SPIN_ALONE_NS 20000
 /* Of a peer that acknowledges. */
-#define NOTHING_TAKEN "the peer has taken nothing of what it is sent"
+#define NOTHING_READ "the peer has taken nothing of what it is sent"
 
 static struct gp_stream *
-stream_of(struct gp_conn *conn)
+conn_to_stream(struct gp_conn *conn)
 {
 	return (struct gp_stream *)conn;
 }
@@ -45,7 +45,7 @@ gp_stream_init(struct gp_stream *stream, const struct gp_transport_ops *ops,
 	stream->conn.ops = ops;
 	stream->conn.caps = caps;
 	stream->io = io;
-	stream->stall_ms = GP_CONN_TIMEOUT_MS;
+	stream->stall_timeout_ms = GP_CONN_TIMEOUT_MS;
 	stream->buffer = malloc(BUFFER_SIZE);
 	return stream->buffer ? 0 : -ENOMEM;
 }
@@ -65,13 +65,13 @@ gp_stream_is_idle(const struct gp_stream *stream)
 }
 
 static size_t
-buffered(const struct gp_stream *stream)
+buffer_get_size(const struct gp_stream *stream)
 {
 	return stream->end - stream->start;
 }
 
 int
-gp_stream_recv_failed(struct gp_stream *stream, ssize_t got, bool inside)
+gp_stream_fail_recv(struct gp_stream *stream, ssize_t got, bool inside)
 {
 	int r;
 
@@ -81,11 +81,11 @@ gp_stream_recv_failed(struct gp_stream *stream, ssize_t got, bool inside)
 		 gp_now_ms() >= stream->conn.recv_deadline_ms)
 		r = gp_conn_fail(&stream->conn, -ETIMEDOUT, "no whole message came in time");
 	else if (got == -EAGAIN || got == -ETIME)
-		r = gp_conn_fail_timeout(&stream->conn, stream->stall_ms,
+		r = gp_conn_fail_timeout(&stream->conn, stream->stall_timeout_ms,
 					 "the peer stopped in the middle of a message, and sent "
 					 "nothing");
 	else if (got == -ETIMEDOUT)
-		r = gp_conn_fail_timeout(&stream->conn, 0, NOTHING_TAKEN);
+		r = gp_conn_fail_timeout(&stream->conn, 0, NOTHING_READ);
 	else if (got < 0)
 		r = gp_conn_fail(&stream->conn, (int)got, "receiving failed: %m");
 	else if (inside)
@@ -123,11 +123,11 @@ read_until_deadline(struct gp_stream *stream, struct iovec *iov, int count, int 
 
 /* A row of looks, until one finds something. */
 static ssize_t
-look(struct gp_stream *stream, struct iovec *iov, int count)
+read_poll(struct gp_stream *stream, struct iovec *iov, int count)
 {
 	ssize_t got = -EAGAIN;
 
-	for (int i = 0; i < SPIN_LOOKS && got == -EAGAIN; i++) {
+	for (int i = 0; i < SPIN_POLLS && got == -EAGAIN; i++) {
 		stream->again = i > 0;
 		got = stream->io->read(stream, iov, count, 0);
 	}
@@ -137,30 +137,30 @@ look(struct gp_stream *stream, struct iovec *iov, int count)
 
 /* Before it sleeps.  After a while only as long as nobody else wants the processor. */
 static ssize_t
-spin(struct gp_stream *stream, struct iovec *iov, int count)
+read_spin(struct gp_stream *stream, struct iovec *iov, int count)
 {
 	uint64_t begin = gp_now_ns(), spent;
 	ssize_t got;
 
 	do {
-		got = look(stream, iov, count);
+		got = read_poll(stream, iov, count);
 		spent = gp_now_ns() - begin;
 	} while (got == -EAGAIN && spent < stream->spin_usec * UINT64_C(1000) &&
-		 (spent < SPIN_ALONE_NS || !gp_yield()));
+		 (spent < SPIN_ALONE_NS || !gp_cpu_yield()));
 	return got;
 }
 
 /* Whether a read that has found nothing for the stall time goes on. */
 static bool
-is_waited_for(struct gp_stream *stream, ssize_t got)
+stall_is_ignored(struct gp_stream *stream, ssize_t got)
 {
 	const struct gp_conn *conn = &stream->conn;
 
-	if (!conn->stalled || conn->recv_deadline_ms || atomic_load(&stream->stopped) ||
+	if (!conn->on_stall || conn->recv_deadline_ms || atomic_load(&stream->stopped) ||
 	    (got != -EAGAIN && got != -ETIME))
 		return false;
-	stream->silent_ms += stream->stall_ms;
-	return conn->stalled(conn->stalled_arg, stream->silent_ms);
+	stream->silent_ms += stream->stall_timeout_ms;
+	return conn->on_stall(conn->on_stall_arg, stream->silent_ms);
 }
 
 /* Inside a message the next bytes must come within the stall time: else -EAGAIN.  Before one that
@@ -170,14 +170,14 @@ read_once(struct gp_stream *stream, struct iovec *iov, int count, bool inside)
 {
 	bool until = stream->conn.recv_deadline_ms != 0;
 	/* A time to look around makes no deadline shorter. */
-	unsigned int before_ms = until ? 0 : stream->conn.rest_ms;
-	unsigned int most_ms = inside ? stream->stall_ms : before_ms;
+	unsigned int before_ms = until ? 0 : stream->conn.idle_timeout_ms;
+	unsigned int most_ms = inside ? stream->stall_timeout_ms : before_ms;
 	int timeout_ms = most_ms ? (int)most_ms : -1;
 	ssize_t got;
 
 	if (until)
 		return read_until_deadline(stream, iov, count, timeout_ms);
-	got = stream->spin_usec ? spin(stream, iov, count) : -EAGAIN;
+	got = stream->spin_usec ? read_spin(stream, iov, count) : -EAGAIN;
 	return got != -EAGAIN ? got : stream->io->read(stream, iov, count, timeout_ms);
 }
 
@@ -190,24 +190,25 @@ read_some(struct gp_stream *stream, struct iovec *iov, int count, bool inside)
 	/* Of a backend's own messages one may have begun: -ETIME. */
 	do
 		got = read_once(stream, iov, count, inside);
-	while ((inside || got == -ETIME) && is_waited_for(stream, got));
+	while ((inside || got == -ETIME) && stall_is_ignored(stream, got));
 	return got;
 }
 
 /* Makes `need` bytes available at start, and takes up to `ahead` more that are there anyway. */
 static int
-fill(struct gp_stream *stream, size_t need, size_t ahead, bool inside)
+buffer_fill(struct gp_stream *stream, size_t need, size_t ahead, bool inside)
 {
-	while (buffered(stream) < need) {
-		size_t want = need - buffered(stream);
-		bool begun = inside || buffered(stream) > 0;
+	while (buffer_get_size(stream) < need) {
+		size_t want = need - buffer_get_size(stream);
+		bool begun = inside || buffer_get_size(stream) > 0;
 		struct iovec iov;
 		ssize_t got;
 
 		if (want < ahead)
 			want = ahead;
 		if (BUFFER_SIZE - stream->end < want) {
-			memmove(stream->buffer, stream->buffer + stream->start, buffered(stream));
+			memmove(stream->buffer, stream->buffer + stream->start,
+				buffer_get_size(stream));
 			stream->end -= stream->start;
 			stream->start = 0;
 		}
@@ -216,28 +217,28 @@ fill(struct gp_stream *stream, size_t need, size_t ahead, bool inside)
 		iov.iov_base = stream->buffer + stream->end;
 		iov.iov_len = want;
 		got = read_some(stream, &iov, 1, begun);
-		if (got == -EAGAIN && !begun && stream->conn.rest_ms &&
+		if (got == -EAGAIN && !begun && stream->conn.idle_timeout_ms &&
 		    !stream->conn.recv_deadline_ms)
 			return GP_E_TIMEOUT;
 		if (got <= 0)
-			return gp_stream_recv_failed(stream, got, begun);
+			return gp_stream_fail_recv(stream, got, begun);
 		stream->end += (size_t)got;
 	}
 	return 0;
 }
 
 static int
-recv_begin(struct gp_stream *stream)
+recv_check(struct gp_stream *stream)
 {
 	if (stream->recv_status)
 		return stream->recv_status;
 	if (atomic_load(&stream->stopped))
-		return gp_stream_recv_failed(stream, 0, false);
+		return gp_stream_fail_recv(stream, 0, false);
 	return 0;
 }
 
 static size_t
-message_max(struct gp_conn *conn)
+conn_get_message_max(struct gp_conn *conn)
 {
 	size_t max = atomic_load_explicit(&conn->message_max, memory_order_relaxed);
 
@@ -247,30 +248,31 @@ message_max(struct gp_conn *conn)
 int
 gp_stream_recv(struct gp_conn *conn, struct gp_message *message)
 {
-	struct gp_stream *stream = stream_of(conn);
+	struct gp_stream *stream = conn_to_stream(conn);
 	uint32_t size, bulk_size;
 	uint8_t *data, *aligned;
 	int r;
 
 	r = stream->bulk_left ? gp_stream_recv_bulk(conn, NULL, stream->bulk_left)
-			      : recv_begin(stream);
+			      : recv_check(stream);
 	if (r)
 		return r;
 	if (stream->start == stream->end)
 		stream->start = stream->end = 0;
-	r = fill(stream, HEADER_SIZE, stream->tails_likely ? READ_AHEAD_TAILS : READ_AHEAD, false);
+	r = buffer_fill(stream, HEADER_SIZE,
+			stream->bulk_expected ? READ_AHEAD_BEFORE_BULK : READ_AHEAD, false);
 	if (r)
 		return r;
 	memcpy(&size, stream->buffer + stream->start, sizeof(size));
 	memcpy(&bulk_size, stream->buffer + stream->start + sizeof(size), sizeof(bulk_size));
 	size = le32toh(size);
 	bulk_size = le32toh(bulk_size);
-	if (size > message_max(conn)) {
+	if (size > conn_get_message_max(conn)) {
 		stream->recv_status = gp_conn_fail(
 			conn, -EPROTO, "the peer sent a message of %u bytes, over the limit", size);
 		return stream->recv_status;
 	}
-	r = fill(stream, HEADER_SIZE + size, bulk_size ? 0 : READ_AHEAD, true);
+	r = buffer_fill(stream, HEADER_SIZE + size, bulk_size ? 0 : READ_AHEAD, true);
 	if (r)
 		return r;
 
@@ -281,17 +283,17 @@ gp_stream_recv(struct gp_conn *conn, struct gp_message *message)
 	if (aligned != data)
 		memmove(aligned, data, size);
 	stream->bulk_left = bulk_size;
-	if (bulk_size >= TAIL_LONG)
-		stream->tails_likely = TAILS_LOOKED_FOR;
-	else if (stream->tails_likely)
-		stream->tails_likely--;
+	if (bulk_size >= BULK_LONG)
+		stream->bulk_expected = BULK_EXPECTED;
+	else if (stream->bulk_expected)
+		stream->bulk_expected--;
 	*message = (struct gp_message){ .data = aligned, .size = size, .bulk_size = bulk_size };
 	return 0;
 }
 
 /* Reads up to `size` bytes of the tail, to `dst` or to nowhere. */
 static ssize_t
-read_bulk(struct gp_stream *stream, uint8_t *dst, size_t size)
+bulk_read(struct gp_stream *stream, uint8_t *dst, size_t size)
 {
 	size_t room = BUFFER_SIZE - stream->end;
 	uint8_t nowhere[16 << 10];
@@ -314,17 +316,17 @@ read_bulk(struct gp_stream *stream, uint8_t *dst, size_t size)
 int
 gp_stream_recv_bulk(struct gp_conn *conn, void *dst, size_t size)
 {
-	struct gp_stream *stream = stream_of(conn);
+	struct gp_stream *stream = conn_to_stream(conn);
 	uint8_t *to = dst;
 	size_t take;
 	int r;
 
 	if (size > stream->bulk_left)
 		return GP_E_INVALID;
-	r = recv_begin(stream);
+	r = recv_check(stream);
 	if (r)
 		return r;
-	take = size < buffered(stream) ? size : buffered(stream);
+	take = size < buffer_get_size(stream) ? size : buffer_get_size(stream);
 	if (take) {
 		if (to) {
 			memcpy(to, stream->buffer + stream->start, take);
@@ -335,10 +337,10 @@ gp_stream_recv_bulk(struct gp_conn *conn, void *dst, size_t size)
 		size -= take;
 	}
 	while (size) {
-		ssize_t got = read_bulk(stream, to, size);
+		ssize_t got = bulk_read(stream, to, size);
 
 		if (got <= 0)
-			return gp_stream_recv_failed(stream, got, true);
+			return gp_stream_fail_recv(stream, got, true);
 		take = (size_t)got < size ? (size_t)got : size;
 		stream->end += (size_t)got - take;
 		if (to)
@@ -350,7 +352,7 @@ gp_stream_recv_bulk(struct gp_conn *conn, void *dst, size_t size)
 }
 
 /* The parts of a message that are still to be sent, list after list. */
-struct cursor {
+struct iov_cursor {
 	struct {
 		const struct iovec *iov;
 		int count;
@@ -361,20 +363,20 @@ struct cursor {
 };
 
 static int
-gather(const struct cursor *cursor, struct iovec *batch, size_t *size_p)
+cursor_gather(const struct iov_cursor *iov_cursor, struct iovec *batch, size_t *size_p)
 {
-	size_t offset = cursor->offset;
-	int at = cursor->at;
+	size_t offset = iov_cursor->offset;
+	int at = iov_cursor->at;
 	int used = 0;
 
 	*size_p = 0;
-	for (int l = cursor->at_list; l < 3; l++, at = 0) {
-		for (; at < cursor->list[l].count; at++, offset = 0) {
-			const struct iovec *part = &cursor->list[l].iov[at];
+	for (int l = iov_cursor->at_list; l < 3; l++, at = 0) {
+		for (; at < iov_cursor->list[l].count; at++, offset = 0) {
+			const struct iovec *part = &iov_cursor->list[l].iov[at];
 
 			if (part->iov_len == offset)
 				continue;
-			if (used == BATCH)
+			if (used == BATCH_MAX)
 				return used;
 			batch[used].iov_base = (uint8_t *)part->iov_base + offset;
 			batch[used].iov_len = part->iov_len - offset;
@@ -385,36 +387,36 @@ gather(const struct cursor *cursor, struct iovec *batch, size_t *size_p)
 }
 
 static void
-advance(struct cursor *cursor, size_t size)
+cursor_advance(struct iov_cursor *iov_cursor, size_t size)
 {
 	while (size) {
 		const struct iovec *part;
 		size_t left;
 
-		if (cursor->at == cursor->list[cursor->at_list].count) {
-			cursor->at_list++;
-			cursor->at = 0;
+		if (iov_cursor->at == iov_cursor->list[iov_cursor->at_list].count) {
+			iov_cursor->at_list++;
+			iov_cursor->at = 0;
 			continue;
 		}
-		part = &cursor->list[cursor->at_list].iov[cursor->at];
-		left = part->iov_len - cursor->offset;
+		part = &iov_cursor->list[iov_cursor->at_list].iov[iov_cursor->at];
+		left = part->iov_len - iov_cursor->offset;
 		if (size < left) {
-			cursor->offset += size;
+			iov_cursor->offset += size;
 			return;
 		}
 		size -= left;
-		cursor->offset = 0;
-		cursor->at++;
+		iov_cursor->offset = 0;
+		iov_cursor->at++;
 	}
 }
 
 static int
-send_rest(struct gp_stream *stream, struct cursor *cursor, size_t size)
+cursor_send(struct gp_stream *stream, struct iov_cursor *iov_cursor, size_t size)
 {
 	while (size) {
-		struct iovec batch[BATCH];
+		struct iovec batch[BATCH_MAX];
 		size_t batch_size;
-		int count = gather(cursor, batch, &batch_size);
+		int count = cursor_gather(iov_cursor, batch, &batch_size);
 		ssize_t done;
 
 		if (atomic_load(&stream->stopped))
@@ -422,22 +424,22 @@ send_rest(struct gp_stream *stream, struct cursor *cursor, size_t size)
 		else
 			done = stream->io->write(stream, batch, count, batch_size < size);
 		if (done < 0)
-			return gp_stream_send_failed(stream, (int)done);
-		advance(cursor, (size_t)done);
+			return gp_stream_fail_send(stream, (int)done);
+		cursor_advance(iov_cursor, (size_t)done);
 		size -= (size_t)done;
 	}
 	return 0;
 }
 
 static int
-send_all(struct gp_stream *stream, struct cursor *cursor, size_t size)
+stream_send(struct gp_stream *stream, struct iov_cursor *iov_cursor, size_t size)
 {
 	int r;
 
 	if (stream->send_status)
 		return stream->send_status;
 	atomic_store_explicit(&stream->sending, true, memory_order_relaxed);
-	r = send_rest(stream, cursor, size);
+	r = cursor_send(stream, iov_cursor, size);
 	if (r == -ETIMEDOUT)
 		atomic_store_explicit(&stream->send_timed_out, true, memory_order_relaxed);
 	atomic_store_explicit(&stream->sending, false, memory_order_release);
@@ -450,11 +452,12 @@ gp_stream_send(struct gp_conn *conn, const struct iovec *data, int data_count,
 {
 	uint32_t header[2] = { htole32((uint32_t)data_size), htole32((uint32_t)bulk_size) };
 	struct iovec first = { .iov_base = header, .iov_len = sizeof(header) };
-	struct cursor cursor = {
+	struct iov_cursor iov_cursor = {
 		.list = { { &first, 1 }, { data, data_count }, { bulk, bulk_count } },
 	};
 
-	return send_all(stream_of(conn), &cursor, sizeof(header) + data_size + bulk_size);
+	return stream_send(conn_to_stream(conn), &iov_cursor,
+			   sizeof(header) + data_size + bulk_size);
 }
 
 int
@@ -463,13 +466,13 @@ gp_stream_send_head(struct gp_stream *stream, const struct iovec *data, int data
 {
 	uint32_t header[2] = { htole32((uint32_t)data_size), htole32((uint32_t)bulk_size) };
 	struct iovec first = { .iov_base = header, .iov_len = sizeof(header) };
-	struct cursor cursor = { .list = { { &first, 1 }, { data, data_count } } };
+	struct iov_cursor iov_cursor = { .list = { { &first, 1 }, { data, data_count } } };
 
-	return send_all(stream, &cursor, sizeof(header) + data_size);
+	return stream_send(stream, &iov_cursor, sizeof(header) + data_size);
 }
 
 int
-gp_stream_send_failed(struct gp_stream *stream, int r)
+gp_stream_fail_send(struct gp_stream *stream, int r)
 {
 	/* The system says once that it has given the connection up, to whoever sends or receives.
 	 */
@@ -482,9 +485,10 @@ gp_stream_send_failed(struct gp_stream *stream, int r)
 	else if (r == -EAGAIN && stream->conn.nonblocking_send)
 		r = gp_conn_fail(&stream->conn, r, "the peer does not read what it is sent");
 	else
-		r = r == -ETIMEDOUT ? gp_conn_fail_timeout(&stream->conn, stream->conn.unread_ms,
-							   NOTHING_TAKEN)
-				    : gp_conn_fail(&stream->conn, r, "sending failed: %m");
+		r = r == -ETIMEDOUT
+			    ? gp_conn_fail_timeout(&stream->conn, stream->conn.send_timeout_ms,
+						   NOTHING_READ)
+			    : gp_conn_fail(&stream->conn, r, "sending failed: %m");
 	stream->send_status = r;
 	return r;
 }
@@ -493,17 +497,17 @@ int
 gp_stream_send_preamble(struct gp_conn *conn, const void *preamble, size_t size)
 {
 	struct iovec first = { .iov_base = (void *)preamble, .iov_len = size };
-	struct cursor cursor = { .list = { { &first, 1 } } };
+	struct iov_cursor iov_cursor = { .list = { { &first, 1 } } };
 
-	return send_all(stream_of(conn), &cursor, size);
+	return stream_send(conn_to_stream(conn), &iov_cursor, size);
 }
 
 int
 gp_stream_recv_preamble(struct gp_conn *conn, void *preamble, size_t size, int timeout_ms)
 {
-	struct gp_stream *stream = stream_of(conn);
+	struct gp_stream *stream = conn_to_stream(conn);
 	int64_t deadline = gp_deadline_ms(timeout_ms);
-	int r = recv_begin(stream);
+	int r = recv_check(stream);
 
 	if (r)
 		return r;
@@ -517,10 +521,10 @@ gp_stream_recv_preamble(struct gp_conn *conn, void *preamble, size_t size, int t
 			continue;
 		}
 		if (got != -EAGAIN)
-			return gp_stream_recv_failed(stream, got, false);
-		r = stream->io->wait(stream, gp_left_ms(deadline));
+			return gp_stream_fail_recv(stream, got, false);
+		r = stream->io->wait(stream, gp_remaining_ms(deadline));
 		if (r < 0)
-			return gp_stream_recv_failed(stream, r, false);
+			return gp_stream_fail_recv(stream, r, false);
 		if (r == 0)
 			return GP_E_TIMEOUT;
 	}
@@ -532,39 +536,39 @@ gp_stream_recv_preamble(struct gp_conn *conn, void *preamble, size_t size, int t
 int
 gp_stream_wait(struct gp_conn *conn, int timeout_ms)
 {
-	struct gp_stream *stream = stream_of(conn);
+	struct gp_stream *stream = conn_to_stream(conn);
 
 	if (stream->recv_status < 0)
 		return stream->recv_status;
-	if (buffered(stream) || stream->recv_status > 0)
+	if (buffer_get_size(stream) || stream->recv_status > 0)
 		return 1;
 	if (atomic_load(&stream->stopped))
-		return gp_stream_recv_failed(stream, 0, false);
+		return gp_stream_fail_recv(stream, 0, false);
 	return stream->io->wait(stream, timeout_ms);
 }
 
 bool
 gp_stream_pending(const struct gp_conn *conn)
 {
-	return buffered((const struct gp_stream *)conn) > 0;
+	return buffer_get_size((const struct gp_stream *)conn) > 0;
 }
 
 void
 gp_stream_set_spin(struct gp_conn *conn, unsigned int usec)
 {
-	stream_of(conn)->spin_usec = usec;
+	conn_to_stream(conn)->spin_usec = usec;
 }
 
 void
-gp_stream_set_stall(struct gp_conn *conn, unsigned int ms)
+gp_stream_set_stall_timeout(struct gp_conn *conn, unsigned int ms)
 {
-	stream_of(conn)->stall_ms = ms;
+	conn_to_stream(conn)->stall_timeout_ms = ms;
 }
 
 void
 gp_stream_shutdown(struct gp_conn *conn)
 {
-	struct gp_stream *stream = stream_of(conn);
+	struct gp_stream *stream = conn_to_stream(conn);
 
 	atomic_store(&stream->stopped, true);
 	stream->io->shutdown(stream);

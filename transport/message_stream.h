@@ -37,11 +37,11 @@ struct gp_stream {
 	size_t start;
 	size_t end;
 	size_t bulk_left;
-	int recv_status;           /* what ended the receiving direction */
-	unsigned int tails_likely; /* messages among which another long tail may be */
+	int recv_status;            /* what ended the receiving direction */
+	unsigned int bulk_expected; /* messages among which another long tail may be */
 	unsigned int spin_usec;
-	unsigned int stall_ms;
-	unsigned int silent_ms; /* since the last byte; gp_conn_set_stalled() */
+	unsigned int stall_timeout_ms;
+	unsigned int silent_ms; /* since the last byte; gp_conn_set_stall_callback() */
 	/* The next read is one more look of a row: a backend that has to make sure of something
 	 * first has just done so. */
 	bool again;
@@ -67,8 +67,8 @@ bool gp_stream_is_idle(const struct gp_stream *stream);
 int gp_stream_send_head(struct gp_stream *stream, const struct iovec *data, int data_count,
 			size_t data_size, size_t bulk_size);
 /* ... and what ends a direction when that way fails.  got as of read(); return the status. */
-int gp_stream_send_failed(struct gp_stream *stream, int r);
-int gp_stream_recv_failed(struct gp_stream *stream, ssize_t got, bool inside);
+int gp_stream_fail_send(struct gp_stream *stream, int r);
+int gp_stream_fail_recv(struct gp_stream *stream, ssize_t got, bool inside);
 
 int gp_stream_recv_preamble(struct gp_conn *conn, void *preamble, size_t size, int timeout_ms);
 int gp_stream_send_preamble(struct gp_conn *conn, const void *preamble, size_t size);
@@ -79,7 +79,7 @@ int gp_stream_recv_bulk(struct gp_conn *conn, void *dst, size_t size);
 int gp_stream_wait(struct gp_conn *conn, int timeout_ms);
 bool gp_stream_pending(const struct gp_conn *conn);
 void gp_stream_set_spin(struct gp_conn *conn, unsigned int usec);
-void gp_stream_set_stall(struct gp_conn *conn, unsigned int ms);
+void gp_stream_set_stall_timeout(struct gp_conn *conn, unsigned int ms);
 void gp_stream_shutdown(struct gp_conn *conn);
 
 #endif /* GP_STREAM_H */

@@ -11,15 +11,15 @@
  * Where a sandbox knows no marks, or from some moment on does not tell them, whatever is open is
  * taken for the library's.  Any thread.
  */
-#ifndef GP_OWN_FD_H
-#define GP_OWN_FD_H
+#ifndef GP_FD_GUARD_H
+#define GP_FD_GUARD_H
 
 #include <stdbool.h>
 
-void gp_own_fd_mark(int fd);
+void gp_fd_guard_mark(int fd);
 /* Whether the number still stands for a file that is marked; one system call. */
-bool gp_own_fd_is(int fd);
+bool gp_fd_guard_is_marked(int fd);
 /* close(), unless it is somebody else's by now. */
-void gp_own_fd_close(int fd);
+void gp_fd_guard_close(int fd);
 
-#endif /* GP_OWN_FD_H */
+#endif /* GP_FD_GUARD_H */

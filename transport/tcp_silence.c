@@ -20,10 +20,10 @@
 /* What the kernel takes, in seconds. */
 #define PROBE_MAX_S 32767
 /* A peer that acknowledges does so within this time, also what is sent for the third time. */
-#define HEARD_MIN_MS 750
+#define SILENCE_MIN_MS 750
 
 static void
-set_option(int fd, int level, int option, unsigned int value)
+socket_set_option(int fd, int level, int option, unsigned int value)
 {
 	int number = (int)value;
 
@@ -44,7 +44,7 @@ get_first_probe_s(unsigned int seconds)
 }
 
 void
-gp_tcp_keep_alive(int fd, unsigned int ms)
+gp_tcp_set_keepalive(int fd, unsigned int ms)
 {
 	unsigned int seconds = (ms ? ms : GP_CONN_TIMEOUT_MS) / 1000, idle, rest, count;
 
@@ -53,11 +53,11 @@ gp_tcp_keep_alive(int fd, unsigned int ms)
 	idle = get_first_probe_s(seconds);
 	rest = seconds - idle;
 	count = rest < PROBES ? rest : PROBES;
-	set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-	set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, idle);
-	set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL,
-		   rest / count < PROBE_MAX_S ? rest / count : PROBE_MAX_S);
-	set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, count);
+	socket_set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+	socket_set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, idle);
+	socket_set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL,
+			  rest / count < PROBE_MAX_S ? rest / count : PROBE_MAX_S);
+	socket_set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, count);
 }
 
 void
@@ -65,11 +65,11 @@ gp_tcp_set_user_timeout(int fd, unsigned int ms)
 {
 	if (ms && ms < SECONDS_MIN * 1000)
 		ms = SECONDS_MIN * 1000;
-	set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, ms);
+	socket_set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, ms);
 }
 
 static bool
-get_info(int fd, struct tcp_info *info)
+socket_get_info(int fd, struct tcp_info *info)
 {
 	socklen_t length = sizeof(*info);
 
@@ -78,7 +78,7 @@ get_info(int fd, struct tcp_info *info)
 }
 
 static bool
-has_unsent(int fd)
+socket_has_unsent(int fd)
 {
 	int queued = 0;
 
@@ -87,19 +87,19 @@ has_unsent(int fd)
 
 /* A single unanswered probe proves nothing: its answer may be under way, or it was lost. */
 static bool
-is_repeating(const struct tcp_info *info)
+info_is_retransmitting(const struct tcp_info *info)
 {
 	return info->tcpi_unacked ? info->tcpi_retransmits > 0 : info->tcpi_probes > 1;
 }
 
 /* With nothing under way only a probe is answered, which takes its time, too. */
 static bool
-may_be_unanswered(int fd, const struct tcp_info *info, uint64_t heard_ms, unsigned int ms)
+info_may_be_unanswered(int fd, const struct tcp_info *info, uint64_t heard_ms, unsigned int ms)
 {
 	uint64_t probed_ms = get_first_probe_s(ms / 1000) * (uint64_t)1000;
 
-	return info->tcpi_state == TCP_CLOSE || info->tcpi_unacked || has_unsent(fd) ||
-	       heard_ms >= probed_ms + HEARD_MIN_MS;
+	return info->tcpi_state == TCP_CLOSE || info->tcpi_unacked || socket_has_unsent(fd) ||
+	       heard_ms >= probed_ms + SILENCE_MIN_MS;
 }
 
 bool
@@ -108,31 +108,31 @@ gp_tcp_is_silent(int fd, unsigned int ms)
 	struct tcp_info info;
 	uint64_t heard_ms;
 
-	if (!get_info(fd, &info))
+	if (!socket_get_info(fd, &info))
 		return false;
 	heard_ms = info.tcpi_last_ack_recv < info.tcpi_last_data_recv ? info.tcpi_last_ack_recv
 								      : info.tcpi_last_data_recv;
-	if (heard_ms < HEARD_MIN_MS)
+	if (heard_ms < SILENCE_MIN_MS)
 		return false;
 	/* The probes of a closed window come ever less often: the last answer may be half of the
 	 * time old.  The counters of a connection that the system has given up are 0. */
-	return (info.tcpi_state == TCP_CLOSE || is_repeating(&info)) &&
-	       heard_ms * 4 >= (uint64_t)ms * 3 && may_be_unanswered(fd, &info, heard_ms, ms);
+	return (info.tcpi_state == TCP_CLOSE || info_is_retransmitting(&info)) &&
+	       heard_ms * 4 >= (uint64_t)ms * 3 && info_may_be_unanswered(fd, &info, heard_ms, ms);
 }
 
 unsigned int
-gp_tcp_unacknowledged_ms(int fd, int64_t *since_ms)
+gp_tcp_get_unacknowledged_ms(int fd, int64_t *since_ms)
 {
 	int64_t now = gp_now_ms(), waited;
 	struct tcp_info info;
 
-	if (!get_info(fd, &info) || (info.tcpi_unacked == 0 && info.tcpi_probes == 0)) {
+	if (!socket_get_info(fd, &info) || (info.tcpi_unacked == 0 && info.tcpi_probes == 0)) {
 		*since_ms = 0;
 		return 0;
 	}
 	if (*since_ms == 0)
 		*since_ms = now;
-	if (!is_repeating(&info))
+	if (!info_is_retransmitting(&info))
 		return 0;
 	waited = now - *since_ms;
 	return waited < info.tcpi_last_ack_recv ? (unsigned int)waited : info.tcpi_last_ack_recv;

@@ -13,7 +13,7 @@
 
 /* Lets the system probe an idle connection, so that a silent peer is found after `ms`, and after 3
  * s at the earliest: reading then fails with ETIMEDOUT.  0: after 30 s. */
-void gp_tcp_keep_alive(int fd, unsigned int ms);
+void gp_tcp_set_keepalive(int fd, unsigned int ms);
 
 /* Lets the system end a connection whose peer has acknowledged nothing, or has kept its window
  * closed, for `ms`, and for 3 s at least; 0: after the system's own time.  A descriptor that is not
@@ -26,6 +26,6 @@ bool gp_tcp_is_silent(int fd, unsigned int ms);
 /* For how many milliseconds something that was sent has not been acknowledged although it was sent
  * again; 0: the peer acknowledges, or has nothing to acknowledge.  *since_ms, 0 at first, is kept
  * between the calls of one thread, which come every second or so. */
-unsigned int gp_tcp_unacknowledged_ms(int fd, int64_t *since_ms);
+unsigned int gp_tcp_get_unacknowledged_ms(int fd, int64_t *since_ms);
 
 #endif /* GP_TCP_SILENCE_H */

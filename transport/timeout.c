@@ -10,7 +10,7 @@
 
 /* At most INT_MAX, which is what poll() takes. */
 static bool
-parse_number(const char *text, unsigned int *number_p)
+number_parse(const char *text, unsigned int *number_p)
 {
 	unsigned long number;
 	char *end;
@@ -21,9 +21,9 @@ parse_number(const char *text, unsigned int *number_p)
 }
 
 static int
-parse_old(const char *milliseconds, unsigned int *ms_p, char *text, size_t size)
+milliseconds_parse(const char *milliseconds, unsigned int *ms_p, char *text, size_t size)
 {
-	if (!parse_number(milliseconds, ms_p)) {
+	if (!number_parse(milliseconds, ms_p)) {
 		(void)snprintf(text, size,
 			       GP_TIMEOUT_OLD_NAME
 			       "=%s: not a number of milliseconds; use " GP_TIMEOUT_NAME
@@ -51,9 +51,9 @@ gp_timeout_parse(const char *seconds, const char *milliseconds, unsigned int *ms
 	*given_p = true;
 	if (!seconds || !*seconds) {
 		*given_p = milliseconds && *milliseconds;
-		return *given_p ? parse_old(milliseconds, ms_p, text, size) : 0;
+		return *given_p ? milliseconds_parse(milliseconds, ms_p, text, size) : 0;
 	}
-	if (!parse_number(seconds, &number) || number < 1 || number > GP_TIMEOUT_MAX) {
+	if (!number_parse(seconds, &number) || number < 1 || number > GP_TIMEOUT_MAX) {
 		(void)snprintf(text, size,
 			       GP_TIMEOUT_NAME
 			       "=%s: not a whole number of seconds from 1 to %d; use "
@@ -69,7 +69,7 @@ gp_timeout_parse(const char *seconds, const char *milliseconds, unsigned int *ms
 }
 
 unsigned int
-gp_timeout_ms(const char *seconds, const char *milliseconds)
+gp_timeout_get_ms(const char *seconds, const char *milliseconds)
 {
 	char text[256];
 	unsigned int ms;

@@ -28,7 +28,7 @@ GP_MUST_CHECK int gp_timeout_parse(const char *seconds, const char *milliseconds
 				   unsigned int *ms_p, bool *given_p, char *text, size_t size);
 
 /* Of gp_timeout_parse() that was asked before. */
-unsigned int gp_timeout_ms(const char *seconds, const char *milliseconds);
+unsigned int gp_timeout_get_ms(const char *seconds, const char *milliseconds);
 
 /* "30 s" or "0.6 s", for messages. */
 #define GP_TIMEOUT_TEXT_MAX 24

@@ -62,13 +62,13 @@ GP_MUST_CHECK int gp_connect(const struct gp_url *url, const void *preamble, siz
  * nothing; -ETIMEDOUT: it is not connected within timeout_ms.  GP_E_UNSUPPORTED: connecting takes
  * no time there, or more than a socket.
  */
-GP_MUST_CHECK int gp_connect_ahead(const struct gp_conn *conn, int *fd_p);
+GP_MUST_CHECK int gp_connect_start(const struct gp_conn *conn, int *fd_p);
 GP_MUST_CHECK int gp_connect_finish(const struct gp_conn *conn, int fd, int timeout_ms,
 				    struct gp_conn **conn_p);
 
 /* First, by a process that will become this user: it may own the folder of a local socket, and
  * those above, as the user that the process is, and root, may anyway. */
-void gp_listen_as(uid_t uid);
+void gp_listen_set_owner(uid_t uid);
 
 /* Port 0 takes any free one, which gp_listener_url() tells; gp_listen_any_port() always does, and
  * its text names the URL as it is. */
@@ -90,7 +90,8 @@ GP_MUST_CHECK int gp_accept(struct gp_listener *listener, int timeout_ms, struct
  * GP_E_TIMEOUT: no connection is there. GP_E_EOF: the peer of this connection has closed it without
  * sending anything. GP_E_RESOURCE: as above.
  */
-GP_MUST_CHECK int gp_accept_fd(struct gp_listener *listener, int *fd_p, char peer[GP_URL_TEXT_MAX]);
+GP_MUST_CHECK int gp_listener_accept_fd(struct gp_listener *listener, int *fd_p,
+					char peer[GP_URL_TEXT_MAX]);
 
 /*
  * Where a preamble is part of connecting (rdma), gp_accept() asks whether it is welcome before the
@@ -122,7 +123,7 @@ GP_MUST_CHECK int gp_conn_adopt(const char *scheme, int fd, struct gp_conn **con
 GP_MUST_CHECK int gp_conn_release_fd(struct gp_conn *conn, int *fd_p);
 
 /* Two connected ends in this process, of the loop backend. */
-GP_MUST_CHECK int gp_loop_pair(struct gp_conn **a_p, struct gp_conn **b_p);
+GP_MUST_CHECK int gp_loop_create_pair(struct gp_conn **a_p, struct gp_conn **b_p);
 
 /*
  * Takes exactly `size` (at most GP_CONN_PREAMBLE_MAX) bytes and nothing behind them.
@@ -147,8 +148,9 @@ GP_MUST_CHECK int gp_conn_send(struct gp_conn *conn, const struct iovec *data, i
  * Blocks until a message is there.  What is left of the last one's bulk is thrown away first.
  * GP_E_EOF: the peer closed, and every message it had sent was received.  A close inside a
  * message is -ECONNRESET, bytes that are no message are -EPROTO, and -ETIMEDOUT is a message
- * that began and did not go on (gp_conn_set_stall()); for its first byte the wait has no end,
- * unless gp_conn_set_rest() says so: then GP_E_TIMEOUT, and the next call goes on waiting.
+ * that began and did not go on (gp_conn_set_stall_timeout()); for its first byte the wait has no
+ * end, unless gp_conn_set_idle_timeout() says so: then GP_E_TIMEOUT, and the next call goes on
+ * waiting.
  */
 GP_MUST_CHECK int gp_conn_recv(struct gp_conn *conn, struct gp_message *message);
 
@@ -180,21 +182,22 @@ void gp_conn_set_spin(struct gp_conn *conn, unsigned int usec);
  * For the receiving thread: a message that has begun is given up when no byte of it has come for
  * so many milliseconds; 0: never.
  */
-void gp_conn_set_stall(struct gp_conn *conn, unsigned int ms);
+void gp_conn_set_stall_timeout(struct gp_conn *conn, unsigned int ms);
 
 /*
  * Before the first message: the message is not given up, but stalled() is called each time that no
- * byte of it has come for the time of gp_conn_set_stall(), by the thread that receives; silent_ms:
- * for how long none has come.  False: the message is given up.
+ * byte of it has come for the time of gp_conn_set_stall_timeout(), by the thread that receives;
+ * silent_ms: for how long none has come.  False: the message is given up.
  */
-void gp_conn_set_stalled(struct gp_conn *conn, bool (*stalled)(void *arg, unsigned int silent_ms),
-			 void *arg);
+void gp_conn_set_stall_callback(struct gp_conn *conn,
+				bool (*stalled)(void *arg, unsigned int silent_ms), void *arg);
 
 /*
  * For the receiving thread: no receive waits beyond so many milliseconds from now, however often a
- * byte comes; a message that is not whole by then is -ETIMEDOUT.  The time of gp_conn_set_stall()
- * goes on to count.  Given anew it counts from then; 0 lifts it, and a receive that begins later
- * waits as if there had never been one.  For connections that carry no bulk meanwhile.
+ * byte comes; a message that is not whole by then is -ETIMEDOUT.  The time of
+ * gp_conn_set_stall_timeout() goes on to count.  Given anew it counts from then; 0 lifts it, and a
+ * receive that begins later waits as if there had never been one.  For connections that carry no
+ * bulk meanwhile.
  */
 void gp_conn_set_deadline(struct gp_conn *conn, unsigned int ms);
 
@@ -203,7 +206,7 @@ void gp_conn_set_deadline(struct gp_conn *conn, unsigned int ms);
  * milliseconds, so that its thread can look around; 0: never.  Polling (gp_conn_set_spin()) comes
  * first, and a deadline before it.
  */
-void gp_conn_set_rest(struct gp_conn *conn, unsigned int ms);
+void gp_conn_set_idle_timeout(struct gp_conn *conn, unsigned int ms);
 
 /* From any thread: messages with more data than this, and at most GP_CONN_MESSAGE_MAX, which is the
  * default, end the connection. */
@@ -221,7 +224,7 @@ void gp_conn_set_timeout(struct gp_conn *conn, unsigned int ms);
  * has acknowledged all, or the backend notices silence itself.  From one thread, every second or
  * so.
  */
-unsigned int gp_conn_unacknowledged_ms(struct gp_conn *conn);
+unsigned int gp_conn_get_unacknowledged_ms(struct gp_conn *conn);
 
 /* When a wait of so many milliseconds has failed: whether the peer's machine has acknowledged
  * nothing for most of it, so that the network or the machine is at fault, not the peer. */
@@ -232,7 +235,7 @@ bool gp_conn_is_silent(const struct gp_conn *conn, unsigned int ms);
  * connection is dead, when the peer has taken no byte for so many milliseconds, or its machine has
  * not acknowledged for as long; 0, the default: it waits without limit.
  */
-void gp_conn_set_unread(struct gp_conn *conn, unsigned int ms);
+void gp_conn_set_send_timeout(struct gp_conn *conn, unsigned int ms);
 
 /*
  * Before the first message: sending never waits from now on. A message that the system does not
@@ -251,9 +254,9 @@ void gp_conn_shutdown(struct gp_conn *conn);
 unsigned int gp_conn_caps(const struct gp_conn *conn); /* of enum gp_conn_cap */
 /* -1 without GP_CONN_CAP_FD, or if there is none left.  For the receiving thread, before each poll:
  * it may take an effort to make the descriptor tell of the next message.  It goes on to tell while
- * others receive, until gp_conn_fd_left(): who polled does not any more. */
+ * others receive, until gp_conn_fd_unwatch(): who polled does not any more. */
 int gp_conn_fd(const struct gp_conn *conn);
-void gp_conn_fd_left(struct gp_conn *conn);
+void gp_conn_fd_unwatch(struct gp_conn *conn);
 /* Whether the peer has closed its end, whatever of it is still unread; false as well where only
  * reading tells (RDMA, loop).  After gp_conn_shutdown() only with GP_CONN_CAP_PASS_FD. */
 bool gp_conn_peer_closed(const struct gp_conn *conn);
@@ -277,18 +280,18 @@ GP_MUST_CHECK int gp_conn_peer_uid(const struct gp_conn *conn, uid_t *uid_p);
 GP_MUST_CHECK int gp_conn_pass_fd(struct gp_conn *conn, int fd);
 /* For the receiving thread: the oldest one that was passed and not taken; the caller's, closed on
  * exec.  -ENOENT: there is none; up to eight are kept. */
-GP_MUST_CHECK int gp_conn_take_fd(struct gp_conn *conn);
+GP_MUST_CHECK int gp_conn_recv_fd(struct gp_conn *conn);
 
 /*
  * The name in the client certificate that the peer has shown, verified: its common name, else its
  * first DNS name.  NULL: it has shown none, or is a daemon, or the connection is in clear.
  */
-const char *gp_conn_certificate(const struct gp_conn *conn);
+const char *gp_conn_get_certificate_name(const struct gp_conn *conn);
 /* Until when it and those that it was signed by hold, in seconds since 1970; INT64_MAX without one.
  */
-int64_t gp_conn_certificate_until(const struct gp_conn *conn);
+int64_t gp_conn_get_certificate_not_after(const struct gp_conn *conn);
 /* Its serial number in hexadecimal digits; NULL: no certificate was shown, of whatever name. */
-const char *gp_conn_certificate_serial(const struct gp_conn *conn);
+const char *gp_conn_get_certificate_serial(const struct gp_conn *conn);
 
 /* For the layer above: `text` is why the peer's bytes end this connection.  Returns `r`. */
 int gp_conn_fail(struct gp_conn *conn, int r, const char *text, ...) GP_PRINTF(3, 4);
@@ -299,8 +302,8 @@ int gp_conn_fail(struct gp_conn *conn, int r, const char *text, ...) GP_PRINTF(3
  * be in a send or receive when it is forgotten.  From any thread; costs nothing where there are
  * none.
  */
-void gp_memory_keep(void *base, size_t size);
-void gp_memory_forget(void *base);
+void gp_memory_register(void *base, size_t size);
+void gp_memory_unregister(void *base);
 
 /*
  * The same for memory that this CPU need not be able to read, such as a GPU's: it is registered at
@@ -309,17 +312,18 @@ void gp_memory_forget(void *base);
  * GP_E_UNSUPPORTED: the connection moves no bulk to and from memory, or the library knows no
  * dma-bufs; -EEXIST: it overlaps a kept range; or why the device does not take it.
  */
-GP_MUST_CHECK int gp_conn_keep(struct gp_conn *conn, void *base, size_t size, int dma_buf);
+GP_MUST_CHECK int gp_conn_register_range(struct gp_conn *conn, void *base, size_t size,
+					 int dma_buf);
 
 /*
  * Whether bulk of this size moves between the range and the peer without this CPU: all of it is in
  * one range that is kept so, and it is not too short.  It is then sent as the only part of its
  * message's bulk, or received in one piece.  The range must not be forgotten meanwhile.
  */
-bool gp_conn_reaches(struct gp_conn *conn, const void *base, size_t size);
+bool gp_conn_has_registered(struct gp_conn *conn, const void *base, size_t size);
 
 /* Connections of one device reach the same memory.  NULL: none moves bulk to and from memory. */
-const void *gp_conn_device(const struct gp_conn *conn);
+const void *gp_conn_get_device(const struct gp_conn *conn);
 
 /* In the child of a fork: closes what keeps the parent's connection open, and nothing else. */
 void gp_conn_abandon(struct gp_conn *conn);

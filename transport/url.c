@@ -10,7 +10,7 @@
 
 #define DEVICE_MAX 1023
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define ARRAY_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* What stands behind a scheme. */
 enum form {
@@ -42,10 +42,10 @@ struct parser {
 	size_t error_size;
 };
 
-static int invalid(const struct parser *p, const char *what, ...) GP_PRINTF(2, 3);
+static int parser_fail(const struct parser *p, const char *what, ...) GP_PRINTF(2, 3);
 
 static int
-invalid(const struct parser *p, const char *what, ...)
+parser_fail(const struct parser *p, const char *what, ...)
 {
 	va_list args;
 	int used;
@@ -60,48 +60,49 @@ invalid(const struct parser *p, const char *what, ...)
 }
 
 static const struct scheme *
-find(const char *name, size_t length)
+scheme_find(const char *name, size_t length)
 {
-	for (size_t i = 0; i < COUNT(schemes); i++)
+	for (size_t i = 0; i < ARRAY_COUNT(schemes); i++)
 		if (strlen(schemes[i].name) == length && memcmp(schemes[i].name, name, length) == 0)
 			return &schemes[i];
 	return NULL;
 }
 
 static int
-unknown_scheme(const struct parser *p, const char *name, size_t length)
+parser_fail_scheme(const struct parser *p, const char *name, size_t length)
 {
 	char known[64];
 	size_t used = 0;
 
-	for (size_t i = 0; i + 2 < COUNT(schemes) && used < sizeof(known); i++)
+	for (size_t i = 0; i + 2 < ARRAY_COUNT(schemes) && used < sizeof(known); i++)
 		used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s", i ? ", " : "",
 					 schemes[i].name);
-	return invalid(p, "unknown scheme \"%.*s\" (known: %s)", (int)length, name, known);
+	return parser_fail(p, "unknown scheme \"%.*s\" (known: %s)", (int)length, name, known);
 }
 
 static int
-parse_number(const struct parser *p, const char *what, const char *text, size_t length, long max,
+number_parse(const struct parser *p, const char *what, const char *text, size_t length, long max,
 	     long *value_p)
 {
 	long value = 0;
 
 	if (length == 0)
-		return invalid(p, "the %s is missing", what);
+		return parser_fail(p, "the %s is missing", what);
 	for (size_t i = 0; i < length; i++) {
 		if (!isdigit((unsigned char)text[i]))
-			return invalid(p, "the %s \"%.*s\" is not a number", what, (int)length,
-				       text);
+			return parser_fail(p, "the %s \"%.*s\" is not a number", what, (int)length,
+					   text);
 		value = value * 10 + (text[i] - '0');
 		if (value > max)
-			return invalid(p, "the %s %.*s is above %ld", what, (int)length, text, max);
+			return parser_fail(p, "the %s %.*s is above %ld", what, (int)length, text,
+					   max);
 	}
 	*value_p = value;
 	return 0;
 }
 
 static int
-parse_scheme(const struct parser *p, const char **rest_p, const struct scheme **scheme_p)
+scheme_parse(const struct parser *p, const char **rest_p, const struct scheme **scheme_p)
 {
 	const char *name = GP_URL_DEFAULT_SCHEME;
 	size_t length = strlen(GP_URL_DEFAULT_SCHEME);
@@ -118,21 +119,22 @@ parse_scheme(const struct parser *p, const char **rest_p, const struct scheme **
 	} else {
 		*rest_p = p->text;
 	}
-	*scheme_p = find(name, length);
-	return *scheme_p ? 0 : unknown_scheme(p, name, length);
+	*scheme_p = scheme_find(name, length);
+	return *scheme_p ? 0 : parser_fail_scheme(p, name, length);
 }
 
 static int
-parse_host(const struct parser *p, const char *host, size_t length, const char *also,
+host_parse(const struct parser *p, const char *host, size_t length, const char *also,
 	   struct gp_url *url)
 {
 	if (length == 0)
-		return invalid(p, "the host is missing");
+		return parser_fail(p, "the host is missing");
 	if (length >= sizeof(url->host))
-		return invalid(p, "the host is longer than %zu characters", sizeof(url->host) - 1);
+		return parser_fail(p, "the host is longer than %zu characters",
+				   sizeof(url->host) - 1);
 	for (size_t i = 0; i < length; i++)
 		if (!isalnum((unsigned char)host[i]) && !strchr(also, host[i]))
-			return invalid(p, "character '%c' in the host", host[i]);
+			return parser_fail(p, "character '%c' in the host", host[i]);
 	memcpy(url->host, host, length);
 	url->host[length] = 0;
 	return 0;
@@ -140,24 +142,24 @@ parse_host(const struct parser *p, const char *host, size_t length, const char *
 
 /* A list in REMOTE_GPU is cut at its commas, whatever stands between them. */
 static int
-parse_path(const struct parser *p, const char *text, struct gp_url *url)
+path_parse(const struct parser *p, const char *text, struct gp_url *url)
 {
 	size_t length = strlen(text);
 
 	if (text[0] != '/' || text[1] == 0)
-		return invalid(p, "no absolute path (unix:///run/gpupool/gpupool.sock)");
+		return parser_fail(p, "no absolute path (unix:///run/gpupool/gpupool.sock)");
 	if (length >= GP_URL_PATH_MAX)
-		return invalid(p, "the path is longer than %d characters", GP_URL_PATH_MAX - 1);
+		return parser_fail(p, "the path is longer than %d characters", GP_URL_PATH_MAX - 1);
 	for (size_t i = 0; i < length; i++)
 		if (!isgraph((unsigned char)text[i]) || text[i] == ',')
-			return invalid(p, "character '%c' in the path", text[i]);
+			return parser_fail(p, "character '%c' in the path", text[i]);
 	memcpy(url->host, text, length + 1);
 	return 0;
 }
 
 /* host[:port] of `length` characters. */
 static int
-parse_authority(const struct parser *p, const char *text, size_t length, struct gp_url *url)
+authority_parse(const struct parser *p, const char *text, size_t length, struct gp_url *url)
 {
 	const char *end = text + length;
 	const char *colon = memchr(text, ':', length);
@@ -169,19 +171,19 @@ parse_authority(const struct parser *p, const char *text, size_t length, struct 
 		const char *bracket = memchr(text, ']', length);
 
 		if (!bracket)
-			return invalid(p, "the ']' after the address is missing");
+			return parser_fail(p, "the ']' after the address is missing");
 		if (bracket + 1 < end && bracket[1] != ':')
-			return invalid(p, "what follows ']' is neither a port nor a device");
+			return parser_fail(p, "what follows ']' is neither a port nor a device");
 		colon = bracket + 1 < end ? bracket + 1 : NULL;
-		r = parse_host(p, text + 1, (size_t)(bracket - text - 1), ":.%-_", url);
+		r = host_parse(p, text + 1, (size_t)(bracket - text - 1), ":.%-_", url);
 	} else {
 		if (colon && memchr(colon + 1, ':', (size_t)(end - colon - 1)))
-			return invalid(p, "an IPv6 address needs brackets: [address]:port");
-		r = parse_host(p, text, (size_t)((colon ? colon : end) - text), ".-_*", url);
+			return parser_fail(p, "an IPv6 address needs brackets: [address]:port");
+		r = host_parse(p, text, (size_t)((colon ? colon : end) - text), ".-_*", url);
 	}
 	if (r || !colon)
 		return r;
-	r = parse_number(p, "port", colon + 1, (size_t)(end - colon - 1), UINT16_MAX, &port);
+	r = number_parse(p, "port", colon + 1, (size_t)(end - colon - 1), UINT16_MAX, &port);
 	if (r)
 		return r;
 	url->port = (uint16_t)port;
@@ -199,26 +201,26 @@ gp_url_parse(const char *text, struct gp_url *url, char *error, size_t error_siz
 	long device;
 	int r;
 
-	r = parse_scheme(&p, &rest, &scheme);
+	r = scheme_parse(&p, &rest, &scheme);
 	if (r)
 		return r;
 	snprintf(parsed.scheme, sizeof(parsed.scheme), "%s", scheme->name);
 
 	if (scheme->form != FORM_PATH && strstr(rest, "://"))
-		return invalid(&p, "there are two schemes");
+		return parser_fail(&p, "there are two schemes");
 	slash = scheme->form == FORM_PATH ? NULL : strchr(rest, '/');
 	length = slash ? (size_t)(slash - rest) : strlen(rest);
 	if (scheme->form == FORM_PATH)
-		r = parse_path(&p, rest, &parsed);
+		r = path_parse(&p, rest, &parsed);
 	else if (scheme->form == FORM_NAME)
-		r = parse_host(&p, rest, length, ".-_", &parsed);
+		r = host_parse(&p, rest, length, ".-_", &parsed);
 	else
-		r = parse_authority(&p, rest, length, &parsed);
+		r = authority_parse(&p, rest, length, &parsed);
 	if (r)
 		return r;
 
 	if (slash) {
-		r = parse_number(&p, "device", slash + 1, strlen(slash + 1), DEVICE_MAX, &device);
+		r = number_parse(&p, "device", slash + 1, strlen(slash + 1), DEVICE_MAX, &device);
 		if (r)
 			return r;
 		parsed.device = (int)device;
@@ -241,11 +243,11 @@ gp_url_list_parse(const char *text, struct gp_url *urls, int max, int *count_p, 
 		int r;
 
 		if (length == 0)
-			return invalid(&p, "item %d of the list is empty", count + 1);
+			return parser_fail(&p, "item %d of the list is empty", count + 1);
 		if (length >= sizeof(one))
-			return invalid(&p, "item %d of the list is too long", count + 1);
+			return parser_fail(&p, "item %d of the list is too long", count + 1);
 		if (count == max)
-			return invalid(&p, "more than %d items in the list", max);
+			return parser_fail(&p, "more than %d items in the list", max);
 		memcpy(one, item, length);
 		one[length] = 0;
 		r = gp_url_parse(one, &urls[count], error, error_size);
@@ -263,7 +265,7 @@ gp_url_list_parse(const char *text, struct gp_url *urls, int max, int *count_p, 
 void
 gp_url_format(const struct gp_url *url, char *text, size_t size)
 {
-	const struct scheme *scheme = find(url->scheme, strlen(url->scheme));
+	const struct scheme *scheme = scheme_find(url->scheme, strlen(url->scheme));
 	enum form form = scheme ? scheme->form : FORM_AUTHORITY;
 	bool brackets = form != FORM_PATH && strpbrk(url->host, ":%") != NULL;
 	char port[8] = "", device[16] = "";

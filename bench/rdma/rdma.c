@@ -201,7 +201,7 @@ main(int argc, char **argv)
 	run.memory = aligned_alloc(4096, (run.size + 4095) & ~(size_t)4095);
 	memset(run.memory, 1, run.size);
 	if (!strstr(run.what, "copied"))
-		gp_memory_keep(run.memory, run.size);
+		gp_memory_register(run.memory, run.size);
 	if (child == 0) {
 		must(read(pipes[0], &url, sizeof(url)) != sizeof(url), "address", NULL);
 		return connect_to(&url, &run);

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WORDS (GPC_FIT_REGION_UNITS / 64)
+#define BITMAP_WORDS (GPC_TLSF_REGION_UNITS / 64)
 /* How many runs are looked at that may be too short. */
-#define TRIES 32
+#define SCAN_MAX 32
 
 /*
  * Of the first and the last unit of a run; what lies between is stale.  The last unit says whether
@@ -27,22 +27,22 @@ struct node {
 
 _Static_assert(sizeof(struct node) == 16, "a region of 64 MiB has 2 MiB of nodes");
 
-struct gpc_fit_region {
+struct gpc_tlsf_region {
 	uint32_t units;
-	uint64_t starts[WORDS];       /* units where a run begins */
-	uint64_t summary[WORDS / 64]; /* words of starts that are not zero */
-	struct node nodes[];          /* untouched pages cost nothing */
+	uint64_t starts[BITMAP_WORDS];       /* units where a run begins */
+	uint64_t summary[BITMAP_WORDS / 64]; /* words of starts that are not zero */
+	struct node nodes[];                 /* untouched pages cost nothing */
 };
 
 static struct node *
-node_at(const struct gpc_fit *fit, uint32_t place)
+node_at(const struct gpc_tlsf *tlsf, uint32_t place)
 {
-	return &fit->regions[gpc_fit_region(place)]->nodes[gpc_fit_unit(place)];
+	return &tlsf->regions[gpc_tlsf_region(place)]->nodes[gpc_tlsf_unit(place)];
 }
 
 /* Runs of below 8 units have a class each; above, eight classes share a power of two. */
 unsigned int
-gpc_fit_class(uint32_t units)
+gpc_tlsf_size_class(uint32_t units)
 {
 	unsigned int power;
 
@@ -54,28 +54,28 @@ gpc_fit_class(uint32_t units)
 
 /* The least class all of whose runs have so many units. */
 unsigned int
-gpc_fit_class_for(uint32_t units)
+gpc_tlsf_size_class_fitting(uint32_t units)
 {
 	if (units < 8)
 		return units;
-	return gpc_fit_class(units + (1u << (31 - __builtin_clz(units) - 3)) - 1);
+	return gpc_tlsf_size_class(units + (1u << (31 - __builtin_clz(units) - 3)) - 1);
 }
 
 static void
-start_set(struct gpc_fit *fit, uint32_t place)
+start_set(struct gpc_tlsf *tlsf, uint32_t place)
 {
-	struct gpc_fit_region *region = fit->regions[gpc_fit_region(place)];
-	uint32_t unit = gpc_fit_unit(place);
+	struct gpc_tlsf_region *region = tlsf->regions[gpc_tlsf_region(place)];
+	uint32_t unit = gpc_tlsf_unit(place);
 
 	region->starts[unit / 64] |= 1ull << (unit % 64);
 	region->summary[unit / 4096] |= 1ull << (unit / 64 % 64);
 }
 
 static void
-start_clear(struct gpc_fit *fit, uint32_t place)
+start_clear(struct gpc_tlsf *tlsf, uint32_t place)
 {
-	struct gpc_fit_region *region = fit->regions[gpc_fit_region(place)];
-	uint32_t unit = gpc_fit_unit(place);
+	struct gpc_tlsf_region *region = tlsf->regions[gpc_tlsf_region(place)];
+	uint32_t unit = gpc_tlsf_unit(place);
 
 	region->starts[unit / 64] &= ~(1ull << (unit % 64));
 	if (region->starts[unit / 64] == 0)
@@ -83,151 +83,151 @@ start_clear(struct gpc_fit *fit, uint32_t place)
 }
 
 static void
-list_add(struct gpc_fit *fit, uint32_t place, uint32_t units)
+list_add(struct gpc_tlsf *tlsf, uint32_t place, uint32_t units)
 {
-	unsigned int class = gpc_fit_class(units);
-	struct node *first = node_at(fit, place);
+	unsigned int class = gpc_tlsf_size_class(units);
+	struct node *first = node_at(tlsf, place);
 	struct node *last = first + units - 1;
 
 	last->units = units;
 	last->free = 1;
 	first->units = units;
 	first->free = 1;
-	first->prev = GPC_FIT_NONE;
-	first->next = fit->heads[class];
-	if (first->next != GPC_FIT_NONE)
-		node_at(fit, first->next)->prev = place;
-	fit->heads[class] = place;
-	fit->filled[class / 64] |= 1ull << (class % 64);
-	fit->free_units += units;
+	first->prev = GPC_TLSF_NONE;
+	first->next = tlsf->heads[class];
+	if (first->next != GPC_TLSF_NONE)
+		node_at(tlsf, first->next)->prev = place;
+	tlsf->heads[class] = place;
+	tlsf->filled[class / 64] |= 1ull << (class % 64);
+	tlsf->free_units += units;
 }
 
 static void
-list_remove(struct gpc_fit *fit, uint32_t place)
+list_remove(struct gpc_tlsf *tlsf, uint32_t place)
 {
-	struct node *first = node_at(fit, place);
-	unsigned int class = gpc_fit_class(first->units);
+	struct node *first = node_at(tlsf, place);
+	unsigned int class = gpc_tlsf_size_class(first->units);
 
-	if (first->prev == GPC_FIT_NONE)
-		fit->heads[class] = first->next;
+	if (first->prev == GPC_TLSF_NONE)
+		tlsf->heads[class] = first->next;
 	else
-		node_at(fit, first->prev)->next = first->next;
-	if (first->next != GPC_FIT_NONE)
-		node_at(fit, first->next)->prev = first->prev;
-	if (fit->heads[class] == GPC_FIT_NONE)
-		fit->filled[class / 64] &= ~(1ull << (class % 64));
-	fit->free_units -= first->units;
+		node_at(tlsf, first->prev)->next = first->next;
+	if (first->next != GPC_TLSF_NONE)
+		node_at(tlsf, first->next)->prev = first->prev;
+	if (tlsf->heads[class] == GPC_TLSF_NONE)
+		tlsf->filled[class / 64] &= ~(1ull << (class % 64));
+	tlsf->free_units -= first->units;
 }
 
 void
-gpc_fit_init(struct gpc_fit *fit)
+gpc_tlsf_init(struct gpc_tlsf *tlsf)
 {
-	memset(fit, 0, sizeof(*fit));
-	memset(fit->heads, 0xff, sizeof(fit->heads));
+	memset(tlsf, 0, sizeof(*tlsf));
+	memset(tlsf->heads, 0xff, sizeof(tlsf->heads));
 }
 
 void
-gpc_fit_fini(struct gpc_fit *fit)
+gpc_tlsf_fini(struct gpc_tlsf *tlsf)
 {
-	for (uint32_t i = 0; i < fit->region_room; i++)
-		free(fit->regions[i]);
-	free(fit->regions);
-	memset(fit, 0, sizeof(*fit));
+	for (uint32_t i = 0; i < tlsf->region_room; i++)
+		free(tlsf->regions[i]);
+	free(tlsf->regions);
+	memset(tlsf, 0, sizeof(*tlsf));
 }
 
 static int
-region_slot(struct gpc_fit *fit, uint32_t *region_p)
+region_find_slot(struct gpc_tlsf *tlsf, uint32_t *region_p)
 {
-	struct gpc_fit_region **more;
+	struct gpc_tlsf_region **more;
 	uint32_t slot, room;
 
-	for (slot = 0; slot < fit->region_room; slot++) {
-		if (!fit->regions[slot]) {
+	for (slot = 0; slot < tlsf->region_room; slot++) {
+		if (!tlsf->regions[slot]) {
 			*region_p = slot;
 			return 0;
 		}
 	}
-	if (slot == GPC_FIT_REGIONS)
+	if (slot == GPC_TLSF_REGIONS)
 		return GP_E_RESOURCE;
 	room = slot ? slot * 2 : 8;
-	if (room > GPC_FIT_REGIONS)
-		room = GPC_FIT_REGIONS;
-	more = realloc(fit->regions, room * sizeof(struct gpc_fit_region *));
+	if (room > GPC_TLSF_REGIONS)
+		room = GPC_TLSF_REGIONS;
+	more = realloc(tlsf->regions, room * sizeof(struct gpc_tlsf_region *));
 	if (!more)
 		return -ENOMEM;
-	memset(more + slot, 0, (room - slot) * sizeof(struct gpc_fit_region *));
-	fit->regions = more;
-	fit->region_room = room;
+	memset(more + slot, 0, (room - slot) * sizeof(struct gpc_tlsf_region *));
+	tlsf->regions = more;
+	tlsf->region_room = room;
 	*region_p = slot;
 	return 0;
 }
 
 int
-gpc_fit_add(struct gpc_fit *fit, uint32_t units, uint32_t *region_p)
+gpc_tlsf_add_region(struct gpc_tlsf *tlsf, uint32_t units, uint32_t *region_p)
 {
-	struct gpc_fit_region *region;
+	struct gpc_tlsf_region *region;
 	uint32_t slot;
 	int r;
 
-	if (units == 0 || units > GPC_FIT_REGION_UNITS)
+	if (units == 0 || units > GPC_TLSF_REGION_UNITS)
 		return GP_E_INVALID;
-	r = region_slot(fit, &slot);
+	r = region_find_slot(tlsf, &slot);
 	if (r)
 		return r;
 	region = calloc(1, sizeof(*region) + units * sizeof(struct node));
 	if (!region)
 		return -ENOMEM;
 	region->units = units;
-	fit->regions[slot] = region;
-	start_set(fit, gpc_fit_place(slot, 0));
-	list_add(fit, gpc_fit_place(slot, 0), units);
+	tlsf->regions[slot] = region;
+	start_set(tlsf, gpc_tlsf_place(slot, 0));
+	list_add(tlsf, gpc_tlsf_place(slot, 0), units);
 	*region_p = slot;
 	return 0;
 }
 
 void
-gpc_fit_remove(struct gpc_fit *fit, uint32_t region)
+gpc_tlsf_remove_region(struct gpc_tlsf *tlsf, uint32_t region)
 {
-	list_remove(fit, gpc_fit_place(region, 0));
-	free(fit->regions[region]);
-	fit->regions[region] = NULL;
+	list_remove(tlsf, gpc_tlsf_place(region, 0));
+	free(tlsf->regions[region]);
+	tlsf->regions[region] = NULL;
 }
 
 bool
-gpc_fit_is_free(const struct gpc_fit *fit, uint32_t region)
+gpc_tlsf_region_is_free(const struct gpc_tlsf *tlsf, uint32_t region)
 {
-	const struct gpc_fit_region *r = fit->regions[region];
+	const struct gpc_tlsf_region *r = tlsf->regions[region];
 
 	return r->nodes[0].free && r->nodes[0].units == r->units;
 }
 
 static unsigned int
-class_filled(const struct gpc_fit *fit, unsigned int class)
+size_class_find(const struct gpc_tlsf *tlsf, unsigned int class)
 {
 	unsigned int word = class / 64;
 	uint64_t bits;
 
-	if (class >= GPC_FIT_CLASSES)
-		return GPC_FIT_CLASSES;
-	bits = fit->filled[word] & ~0ull << (class % 64);
+	if (class >= GPC_TLSF_SIZE_CLASSES)
+		return GPC_TLSF_SIZE_CLASSES;
+	bits = tlsf->filled[word] & ~0ull << (class % 64);
 	while (!bits) {
-		if (++word == sizeof(fit->filled) / sizeof(fit->filled[0]))
-			return GPC_FIT_CLASSES;
-		bits = fit->filled[word];
+		if (++word == sizeof(tlsf->filled) / sizeof(tlsf->filled[0]))
+			return GPC_TLSF_SIZE_CLASSES;
+		bits = tlsf->filled[word];
 	}
 	return word * 64 + (unsigned int)__builtin_ctzll(bits);
 }
 
 static uint32_t
-take(struct gpc_fit *fit, uint32_t place, uint32_t units)
+run_acquire(struct gpc_tlsf *tlsf, uint32_t place, uint32_t units)
 {
-	struct node *first = node_at(fit, place);
+	struct node *first = node_at(tlsf, place);
 	uint32_t rest = first->units - units;
 
-	list_remove(fit, place);
+	list_remove(tlsf, place);
 	if (rest > 0) {
-		start_set(fit, place + units);
-		list_add(fit, place + units, rest);
+		start_set(tlsf, place + units);
+		list_add(tlsf, place + units, rest);
 	}
 	first[units - 1].units = units;
 	first[units - 1].free = 0;
@@ -239,56 +239,56 @@ take(struct gpc_fit *fit, uint32_t place, uint32_t units)
 }
 
 uint32_t
-gpc_fit_alloc(struct gpc_fit *fit, uint32_t units)
+gpc_tlsf_alloc(struct gpc_tlsf *tlsf, uint32_t units)
 {
 	unsigned int class;
 	uint32_t place;
 
-	if (units == 0 || units > GPC_FIT_REGION_UNITS)
-		return GPC_FIT_NONE;
-	class = class_filled(fit, gpc_fit_class_for(units));
-	if (class < GPC_FIT_CLASSES)
-		return take(fit, fit->heads[class], units);
+	if (units == 0 || units > GPC_TLSF_REGION_UNITS)
+		return GPC_TLSF_NONE;
+	class = size_class_find(tlsf, gpc_tlsf_size_class_fitting(units));
+	if (class < GPC_TLSF_SIZE_CLASSES)
+		return run_acquire(tlsf, tlsf->heads[class], units);
 	/* What is left may fit without its whole class doing so, a region's only run for one. */
-	place = fit->heads[gpc_fit_class(units)];
-	for (int i = 0; i < TRIES && place != GPC_FIT_NONE; i++) {
-		if (node_at(fit, place)->units >= units)
-			return take(fit, place, units);
-		place = node_at(fit, place)->next;
+	place = tlsf->heads[gpc_tlsf_size_class(units)];
+	for (int i = 0; i < SCAN_MAX && place != GPC_TLSF_NONE; i++) {
+		if (node_at(tlsf, place)->units >= units)
+			return run_acquire(tlsf, place, units);
+		place = node_at(tlsf, place)->next;
 	}
-	return GPC_FIT_NONE;
+	return GPC_TLSF_NONE;
 }
 
 void
-gpc_fit_free(struct gpc_fit *fit, uint32_t place)
+gpc_tlsf_free(struct gpc_tlsf *tlsf, uint32_t place)
 {
-	const struct gpc_fit_region *region = fit->regions[gpc_fit_region(place)];
-	uint32_t units = node_at(fit, place)->units;
+	const struct gpc_tlsf_region *region = tlsf->regions[gpc_tlsf_region(place)];
+	uint32_t units = node_at(tlsf, place)->units;
 	uint32_t right = place + units;
 
-	if (gpc_fit_unit(place) + units < region->units && node_at(fit, right)->free) {
-		units += node_at(fit, right)->units;
-		list_remove(fit, right);
-		start_clear(fit, right);
+	if (gpc_tlsf_unit(place) + units < region->units && node_at(tlsf, right)->free) {
+		units += node_at(tlsf, right)->units;
+		list_remove(tlsf, right);
+		start_clear(tlsf, right);
 	}
-	if (gpc_fit_unit(place) > 0 && node_at(fit, place - 1)->free) {
-		uint32_t left = place - node_at(fit, place - 1)->units;
+	if (gpc_tlsf_unit(place) > 0 && node_at(tlsf, place - 1)->free) {
+		uint32_t left = place - node_at(tlsf, place - 1)->units;
 
-		units += node_at(fit, left)->units;
-		list_remove(fit, left);
-		start_clear(fit, place);
+		units += node_at(tlsf, left)->units;
+		list_remove(tlsf, left);
+		start_clear(tlsf, place);
 		place = left;
 	}
-	list_add(fit, place, units);
+	list_add(tlsf, place, units);
 }
 
 void
-gpc_fit_split(struct gpc_fit *fit, uint32_t place, uint32_t units)
+gpc_tlsf_split(struct gpc_tlsf *tlsf, uint32_t place, uint32_t units)
 {
-	struct node *first = node_at(fit, place), *second = first + units;
+	struct node *first = node_at(tlsf, place), *second = first + units;
 	uint32_t rest = first->units - units;
 
-	start_set(fit, place + units);
+	start_set(tlsf, place + units);
 	first[units - 1].units = units;
 	first[units - 1].free = 0;
 	first->units = units;
@@ -301,15 +301,16 @@ gpc_fit_split(struct gpc_fit *fit, uint32_t place, uint32_t units)
 }
 
 uint32_t
-gpc_fit_find(const struct gpc_fit *fit, uint32_t place)
+gpc_tlsf_find(const struct gpc_tlsf *tlsf, uint32_t place)
 {
-	uint32_t slot = gpc_fit_region(place), unit = gpc_fit_unit(place);
-	const struct gpc_fit_region *region = slot < fit->region_room ? fit->regions[slot] : NULL;
+	uint32_t slot = gpc_tlsf_region(place), unit = gpc_tlsf_unit(place);
+	const struct gpc_tlsf_region *region =
+		slot < tlsf->region_room ? tlsf->regions[slot] : NULL;
 	uint32_t word = unit / 64, group = word / 64;
 	uint64_t bits;
 
 	if (!region || unit >= region->units)
-		return GPC_FIT_NONE;
+		return GPC_TLSF_NONE;
 	bits = region->starts[word] & ~0ull >> (63 - unit % 64);
 	if (!bits) {
 		/* Unit 0 begins a run, so there is a word before this one. */
@@ -320,23 +321,23 @@ gpc_fit_find(const struct gpc_fit *fit, uint32_t place)
 		bits = region->starts[word];
 	}
 	unit = word * 64 + 63 - (uint32_t)__builtin_clzll(bits);
-	return region->nodes[unit].free ? GPC_FIT_NONE : gpc_fit_place(slot, unit);
+	return region->nodes[unit].free ? GPC_TLSF_NONE : gpc_tlsf_place(slot, unit);
 }
 
 uint32_t
-gpc_fit_units(const struct gpc_fit *fit, uint32_t place)
+gpc_tlsf_get_units(const struct gpc_tlsf *tlsf, uint32_t place)
 {
-	return node_at(fit, place)->units;
+	return node_at(tlsf, place)->units;
 }
 
 uint32_t *
-gpc_fit_word(const struct gpc_fit *fit, uint32_t place)
+gpc_tlsf_get_user32(const struct gpc_tlsf *tlsf, uint32_t place)
 {
-	return &node_at(fit, place)->word;
+	return &node_at(tlsf, place)->word;
 }
 
 uint64_t *
-gpc_fit_value(const struct gpc_fit *fit, uint32_t place)
+gpc_tlsf_get_user64(const struct gpc_tlsf *tlsf, uint32_t place)
 {
-	return &node_at(fit, place)->value;
+	return &node_at(tlsf, place)->value;
 }

@@ -2,11 +2,11 @@
 #include "client/alloc/fit_queue.h"
 
 /* The word of a run that waits: this, and the next place. */
-#define WAITS 0x80000000u
+#define DEFERRED 0x80000000u
 #define QUEUE_END 0x7fffffffu
 
 void
-gpc_fit_queue_init(struct gpc_fit_queue *queue)
+gpc_deferred_free_init(struct gpc_deferred_free *queue)
 {
 	queue->head = QUEUE_END;
 	queue->tail = QUEUE_END;
@@ -14,34 +14,35 @@ gpc_fit_queue_init(struct gpc_fit_queue *queue)
 }
 
 void
-gpc_fit_queue_push(struct gpc_fit_queue *queue, struct gpc_fit *fit, uint32_t place, uint64_t tag)
+gpc_deferred_free_push(struct gpc_deferred_free *queue, struct gpc_tlsf *tlsf, uint32_t place,
+		       uint64_t tag)
 {
-	*gpc_fit_word(fit, place) = WAITS | QUEUE_END;
-	*gpc_fit_value(fit, place) = tag;
+	*gpc_tlsf_get_user32(tlsf, place) = DEFERRED | QUEUE_END;
+	*gpc_tlsf_get_user64(tlsf, place) = tag;
 	if (queue->tail == QUEUE_END)
 		queue->head = place;
 	else
-		*gpc_fit_word(fit, queue->tail) = WAITS | place;
+		*gpc_tlsf_get_user32(tlsf, queue->tail) = DEFERRED | place;
 	queue->tail = place;
-	queue->units += gpc_fit_units(fit, place);
+	queue->units += gpc_tlsf_get_units(tlsf, place);
 }
 
 uint32_t
-gpc_fit_queue_pop(struct gpc_fit_queue *queue, struct gpc_fit *fit, uint64_t done)
+gpc_deferred_free_pop(struct gpc_deferred_free *queue, struct gpc_tlsf *tlsf, uint64_t done)
 {
 	uint32_t place = queue->head;
 
-	if (place == QUEUE_END || *gpc_fit_value(fit, place) > done)
-		return GPC_FIT_NONE;
-	queue->head = *gpc_fit_word(fit, place) & ~WAITS;
+	if (place == QUEUE_END || *gpc_tlsf_get_user64(tlsf, place) > done)
+		return GPC_TLSF_NONE;
+	queue->head = *gpc_tlsf_get_user32(tlsf, place) & ~DEFERRED;
 	if (queue->head == QUEUE_END)
 		queue->tail = QUEUE_END;
-	queue->units -= gpc_fit_units(fit, place);
+	queue->units -= gpc_tlsf_get_units(tlsf, place);
 	return place;
 }
 
 bool
-gpc_fit_waits(const struct gpc_fit *fit, uint32_t place)
+gpc_deferred_free_contains(const struct gpc_tlsf *tlsf, uint32_t place)
 {
-	return (*gpc_fit_word(fit, place) & WAITS) != 0;
+	return (*gpc_tlsf_get_user32(tlsf, place) & DEFERRED) != 0;
 }

@@ -25,10 +25,10 @@ struct arena {
 	void *owner;
 	struct arena *next;
 	/* Of its chunks: units of GPC_HEAP_ALIGNMENT; a live run's word is the bytes asked for. */
-	struct gpc_fit fit;
-	struct mapping *chunks[GPC_FIT_REGIONS];
+	struct gpc_tlsf tlsf;
+	struct mapping *chunks[GPC_TLSF_REGIONS];
 	struct mapping *mappings;
-	struct gpc_fit_queue waiting;
+	struct gpc_deferred_free deferred;
 	unsigned int spares;
 	uint64_t next_chunk;
 };
@@ -39,10 +39,10 @@ struct gpc_heap {
 	uint64_t granularity;
 	uint64_t first_chunk;
 	/* Of the window: units of the granularity; a mapped run's value is its mapping. */
-	struct gpc_fit addresses;
-	struct gpc_fit_queue unmapped;
+	struct gpc_tlsf addresses;
+	struct gpc_deferred_free unmapped;
 	struct arena *arenas;
-	atomic_uint_fast64_t waiting; /* bytes of all arenas */
+	atomic_uint_fast64_t deferred; /* bytes of all arenas */
 };
 
 static uint64_t
@@ -73,8 +73,8 @@ arena_get(struct gpc_heap *heap, void *owner)
 		return NULL;
 	arena->owner = owner;
 	arena->next_chunk = heap->first_chunk;
-	gpc_fit_init(&arena->fit);
-	gpc_fit_queue_init(&arena->waiting);
+	gpc_tlsf_init(&arena->tlsf);
+	gpc_deferred_free_init(&arena->deferred);
 	arena->next = heap->arenas;
 	heap->arenas = arena;
 	return arena;
@@ -92,12 +92,13 @@ arena_link(struct arena *arena, struct mapping *mapping)
 }
 
 static uint32_t
-window_place(const struct gpc_heap *heap, uint64_t address)
+window_index(const struct gpc_heap *heap, uint64_t address)
 {
 	return (uint32_t)((address - heap->window.base) / heap->granularity);
 }
 
-/* A chunk must be spare.  The addresses stay taken until gpc_heap_unmapped() and what follows it.
+/* A chunk must be spare.  The addresses stay taken until gpc_heap_defer_range() and what follows
+ * it.
  */
 static void
 mapping_remove(struct gpc_heap *heap, struct mapping *mapping, struct gpc_heap_range *range_p)
@@ -105,7 +106,7 @@ mapping_remove(struct gpc_heap *heap, struct mapping *mapping, struct gpc_heap_r
 	struct arena *arena = mapping->arena;
 
 	*range_p = mapping->range;
-	*gpc_fit_value(&heap->addresses, window_place(heap, mapping->range.base)) = 0;
+	*gpc_tlsf_get_user64(&heap->addresses, window_index(heap, mapping->range.base)) = 0;
 	if (mapping->prev)
 		mapping->prev->next = mapping->next;
 	else
@@ -113,7 +114,7 @@ mapping_remove(struct gpc_heap *heap, struct mapping *mapping, struct gpc_heap_r
 	if (mapping->next)
 		mapping->next->prev = mapping->prev;
 	if (mapping->chunk) {
-		gpc_fit_remove(&arena->fit, mapping->region);
+		gpc_tlsf_remove_region(&arena->tlsf, mapping->region);
 		arena->spares--;
 		arena->chunks[mapping->region] = NULL;
 	}
@@ -139,12 +140,12 @@ gpc_heap_create(uint64_t base, uint64_t size, uint64_t granularity, uint64_t fir
 	heap->first_chunk = round_up(first_chunk ? first_chunk : granularity, granularity);
 	if (heap->first_chunk > GPC_HEAP_CHUNK_MAX)
 		heap->first_chunk = GPC_HEAP_CHUNK_MAX;
-	gpc_fit_init(&heap->addresses);
-	gpc_fit_queue_init(&heap->unmapped);
+	gpc_tlsf_init(&heap->addresses);
+	gpc_deferred_free_init(&heap->unmapped);
 	for (uint64_t left = heap->window.size / granularity; left > 0;) {
-		uint64_t units = left < GPC_FIT_REGION_UNITS ? left : GPC_FIT_REGION_UNITS;
+		uint64_t units = left < GPC_TLSF_REGION_UNITS ? left : GPC_TLSF_REGION_UNITS;
 		uint32_t region;
-		int r = gpc_fit_add(&heap->addresses, (uint32_t)units, &region);
+		int r = gpc_tlsf_add_region(&heap->addresses, (uint32_t)units, &region);
 
 		if (r) {
 			gpc_heap_destroy(heap);
@@ -171,10 +172,10 @@ gpc_heap_destroy(struct gpc_heap *heap)
 			arena->mappings = mapping->next;
 			free(mapping);
 		}
-		gpc_fit_fini(&arena->fit);
+		gpc_tlsf_fini(&arena->tlsf);
 		free(arena);
 	}
-	gpc_fit_fini(&heap->addresses);
+	gpc_tlsf_fini(&heap->addresses);
 	(void)pthread_mutex_destroy(&heap->lock);
 	free(heap);
 }
@@ -190,7 +191,7 @@ gpc_heap_alloc(struct gpc_heap *heap, void *owner, uint64_t size, uint64_t id, u
 {
 	struct mapping *mapping;
 	struct arena *arena;
-	uint32_t place = GPC_FIT_NONE;
+	uint32_t place = GPC_TLSF_NONE;
 	int r = GP_E_RESOURCE;
 
 	if (size == 0 || size > GPC_HEAP_SMALL_MAX)
@@ -198,15 +199,15 @@ gpc_heap_alloc(struct gpc_heap *heap, void *owner, uint64_t size, uint64_t id, u
 	(void)pthread_mutex_lock(&heap->lock);
 	arena = arena_find(heap, owner);
 	if (arena)
-		place = gpc_fit_alloc(&arena->fit, (uint32_t)((size + GPC_HEAP_ALIGNMENT - 1) /
-							      GPC_HEAP_ALIGNMENT));
-	if (place != GPC_FIT_NONE) {
-		*gpc_fit_word(&arena->fit, place) = (uint32_t)size;
-		*gpc_fit_value(&arena->fit, place) = id;
-		mapping = arena->chunks[gpc_fit_region(place)];
+		place = gpc_tlsf_alloc(&arena->tlsf, (uint32_t)((size + GPC_HEAP_ALIGNMENT - 1) /
+								GPC_HEAP_ALIGNMENT));
+	if (place != GPC_TLSF_NONE) {
+		*gpc_tlsf_get_user32(&arena->tlsf, place) = (uint32_t)size;
+		*gpc_tlsf_get_user64(&arena->tlsf, place) = id;
+		mapping = arena->chunks[gpc_tlsf_region(place)];
 		arena->spares -= mapping->spare;
 		mapping->spare = false;
-		*address_p = mapping->range.base + gpc_fit_unit(place) * GPC_HEAP_ALIGNMENT;
+		*address_p = mapping->range.base + gpc_tlsf_unit(place) * GPC_HEAP_ALIGNMENT;
 		r = 0;
 	}
 	(void)pthread_mutex_unlock(&heap->lock);
@@ -238,12 +239,12 @@ gpc_heap_reserve(struct gpc_heap *heap, uint64_t size, struct gpc_heap_range *ra
 	if (size > heap->window.size)
 		return GP_E_RESOURCE;
 	units = round_up(size, heap->granularity) / heap->granularity;
-	if (units > GPC_FIT_REGION_UNITS)
+	if (units > GPC_TLSF_REGION_UNITS)
 		return GP_E_RESOURCE;
 	(void)pthread_mutex_lock(&heap->lock);
-	place = gpc_fit_alloc(&heap->addresses, (uint32_t)units);
+	place = gpc_tlsf_alloc(&heap->addresses, (uint32_t)units);
 	(void)pthread_mutex_unlock(&heap->lock);
-	if (place == GPC_FIT_NONE)
+	if (place == GPC_TLSF_NONE)
 		return GP_E_RESOURCE;
 	range_p->base = heap->window.base + place * heap->granularity;
 	range_p->size = units * heap->granularity;
@@ -251,10 +252,10 @@ gpc_heap_reserve(struct gpc_heap *heap, uint64_t size, struct gpc_heap_range *ra
 }
 
 void
-gpc_heap_give_back(struct gpc_heap *heap, const struct gpc_heap_range *range)
+gpc_heap_unreserve(struct gpc_heap *heap, const struct gpc_heap_range *range)
 {
 	(void)pthread_mutex_lock(&heap->lock);
-	gpc_fit_free(&heap->addresses, window_place(heap, range->base));
+	gpc_tlsf_free(&heap->addresses, window_index(heap, range->base));
 	(void)pthread_mutex_unlock(&heap->lock);
 }
 
@@ -264,9 +265,9 @@ chunk_init(struct arena *arena, struct mapping *mapping)
 	uint64_t units = mapping->range.size / GPC_HEAP_ALIGNMENT;
 	int r;
 
-	if (units > GPC_FIT_REGION_UNITS)
+	if (units > GPC_TLSF_REGION_UNITS)
 		return GP_E_INVALID;
-	r = gpc_fit_add(&arena->fit, (uint32_t)units, &mapping->region);
+	r = gpc_tlsf_add_region(&arena->tlsf, (uint32_t)units, &mapping->region);
 	if (r)
 		return r;
 	mapping->chunk = true;
@@ -279,8 +280,8 @@ chunk_init(struct arena *arena, struct mapping *mapping)
 }
 
 static int
-add(struct gpc_heap *heap, void *owner, const struct gpc_heap_range *range, bool chunk,
-    uint64_t size, uint64_t id)
+mapping_add(struct gpc_heap *heap, void *owner, const struct gpc_heap_range *range, bool chunk,
+	    uint64_t size, uint64_t id)
 {
 	struct mapping *mapping = calloc(1, sizeof(*mapping));
 	struct arena *arena;
@@ -299,7 +300,7 @@ add(struct gpc_heap *heap, void *owner, const struct gpc_heap_range *range, bool
 		r = chunk_init(arena, mapping);
 	if (!r) {
 		arena_link(arena, mapping);
-		*gpc_fit_value(&heap->addresses, window_place(heap, range->base)) =
+		*gpc_tlsf_get_user64(&heap->addresses, window_index(heap, range->base)) =
 			(uintptr_t)mapping;
 	}
 	(void)pthread_mutex_unlock(&heap->lock);
@@ -311,14 +312,14 @@ add(struct gpc_heap *heap, void *owner, const struct gpc_heap_range *range, bool
 int
 gpc_heap_add_chunk(struct gpc_heap *heap, void *owner, const struct gpc_heap_range *range)
 {
-	return add(heap, owner, range, true, 0, 0);
+	return mapping_add(heap, owner, range, true, 0, 0);
 }
 
 int
 gpc_heap_add_large(struct gpc_heap *heap, void *owner, const struct gpc_heap_range *range,
 		   uint64_t size, uint64_t id)
 {
-	return add(heap, owner, range, false, size, id);
+	return mapping_add(heap, owner, range, false, size, id);
 }
 
 static struct mapping *
@@ -328,38 +329,38 @@ mapping_find(struct gpc_heap *heap, uint64_t address)
 
 	if (!gpc_heap_contains(heap, address))
 		return NULL;
-	place = gpc_fit_find(&heap->addresses, window_place(heap, address));
-	if (place == GPC_FIT_NONE || gpc_fit_waits(&heap->addresses, place))
+	place = gpc_tlsf_find(&heap->addresses, window_index(heap, address));
+	if (place == GPC_TLSF_NONE || gpc_deferred_free_contains(&heap->addresses, place))
 		return NULL;
-	return (struct mapping *)(uintptr_t)*gpc_fit_value(&heap->addresses, place);
+	return (struct mapping *)(uintptr_t)*gpc_tlsf_get_user64(&heap->addresses, place);
 }
 
 /* The live block of a chunk that address is in. */
 static uint32_t
 block_find(const struct mapping *mapping, uint64_t address)
 {
-	const struct gpc_fit *fit = &mapping->arena->fit;
+	const struct gpc_tlsf *tlsf = &mapping->arena->tlsf;
 	uint32_t unit = (uint32_t)((address - mapping->range.base) / GPC_HEAP_ALIGNMENT);
-	uint32_t place = gpc_fit_find(fit, gpc_fit_place(mapping->region, unit));
+	uint32_t place = gpc_tlsf_find(tlsf, gpc_tlsf_place(mapping->region, unit));
 
-	if (place != GPC_FIT_NONE && gpc_fit_waits(fit, place))
-		return GPC_FIT_NONE;
+	if (place != GPC_TLSF_NONE && gpc_deferred_free_contains(tlsf, place))
+		return GPC_TLSF_NONE;
 	return place;
 }
 
 static uint64_t
 block_address(const struct mapping *mapping, uint32_t place)
 {
-	return mapping->range.base + gpc_fit_unit(place) * GPC_HEAP_ALIGNMENT;
+	return mapping->range.base + gpc_tlsf_unit(place) * GPC_HEAP_ALIGNMENT;
 }
 
 static void
 block_release(struct arena *arena, uint32_t place)
 {
-	struct mapping *mapping = arena->chunks[gpc_fit_region(place)];
+	struct mapping *mapping = arena->chunks[gpc_tlsf_region(place)];
 
-	gpc_fit_free(&arena->fit, place);
-	if (gpc_fit_is_free(&arena->fit, mapping->region)) {
+	gpc_tlsf_free(&arena->tlsf, place);
+	if (gpc_tlsf_region_is_free(&arena->tlsf, mapping->region)) {
 		mapping->spare = true;
 		arena->spares++;
 	}
@@ -367,14 +368,14 @@ block_release(struct arena *arena, uint32_t place)
 
 /* The smallest, if there are more than so many. */
 static bool
-arena_take_spare(struct gpc_heap *heap, struct arena *arena, unsigned int kept,
-		 struct gpc_heap_range *range_p)
+arena_pop_spare(struct gpc_heap *heap, struct arena *arena, unsigned int spares_min,
+		struct gpc_heap_range *range_p)
 {
 	struct mapping *least = NULL;
 
-	if (arena->spares <= kept)
+	if (arena->spares <= spares_min)
 		return false;
-	for (uint32_t i = 0; i < arena->fit.region_room; i++) {
+	for (uint32_t i = 0; i < arena->tlsf.region_room; i++) {
 		struct mapping *mapping = arena->chunks[i];
 
 		if (mapping && mapping->spare &&
@@ -388,19 +389,19 @@ arena_take_spare(struct gpc_heap *heap, struct arena *arena, unsigned int kept,
 static uint64_t
 block_size(const struct arena *arena, uint32_t place)
 {
-	return gpc_fit_units(&arena->fit, place) * GPC_HEAP_ALIGNMENT;
+	return gpc_tlsf_get_units(&arena->tlsf, place) * GPC_HEAP_ALIGNMENT;
 }
 
 static void
-block_wait(struct gpc_heap *heap, struct arena *arena, uint32_t place, uint64_t tag)
+block_defer(struct gpc_heap *heap, struct arena *arena, uint32_t place, uint64_t tag)
 {
-	gpc_fit_queue_push(&arena->waiting, &arena->fit, place, tag);
-	atomic_fetch_add_explicit(&heap->waiting, block_size(arena, place), memory_order_relaxed);
+	gpc_deferred_free_push(&arena->deferred, &arena->tlsf, place, tag);
+	atomic_fetch_add_explicit(&heap->deferred, block_size(arena, place), memory_order_relaxed);
 }
 
 static int
-free_locked(struct gpc_heap *heap, uint64_t address, uint64_t tag, uint64_t done,
-	    struct gpc_heap_range *unmap_p)
+heap_free_locked(struct gpc_heap *heap, uint64_t address, uint64_t tag, uint64_t done,
+		 struct gpc_heap_range *unmap_p)
 {
 	struct mapping *mapping = mapping_find(heap, address);
 	uint32_t place;
@@ -414,13 +415,13 @@ free_locked(struct gpc_heap *heap, uint64_t address, uint64_t tag, uint64_t done
 		return 0;
 	}
 	place = block_find(mapping, address);
-	if (place == GPC_FIT_NONE || block_address(mapping, place) != address)
+	if (place == GPC_TLSF_NONE || block_address(mapping, place) != address)
 		return GP_E_INVALID;
 	if (tag <= done) {
 		block_release(mapping->arena, place);
-		arena_take_spare(heap, mapping->arena, 1, unmap_p);
+		arena_pop_spare(heap, mapping->arena, 1, unmap_p);
 	} else {
-		block_wait(heap, mapping->arena, place, tag);
+		block_defer(heap, mapping->arena, place, tag);
 	}
 	return 0;
 }
@@ -433,47 +434,48 @@ gpc_heap_free(struct gpc_heap *heap, uint64_t address, uint64_t tag, uint64_t do
 
 	unmap_p->size = 0;
 	(void)pthread_mutex_lock(&heap->lock);
-	r = free_locked(heap, address, tag, done, unmap_p);
+	r = heap_free_locked(heap, address, tag, done, unmap_p);
 	(void)pthread_mutex_unlock(&heap->lock);
 	return r;
 }
 
 void
-gpc_heap_unmapped(struct gpc_heap *heap, const struct gpc_heap_range *range, uint64_t tag)
+gpc_heap_defer_range(struct gpc_heap *heap, const struct gpc_heap_range *range, uint64_t tag)
 {
 	(void)pthread_mutex_lock(&heap->lock);
-	gpc_fit_queue_push(&heap->unmapped, &heap->addresses, window_place(heap, range->base), tag);
+	gpc_deferred_free_push(&heap->unmapped, &heap->addresses, window_index(heap, range->base),
+			       tag);
 	(void)pthread_mutex_unlock(&heap->lock);
 }
 
 void
-gpc_heap_retire(struct gpc_heap *heap, uint64_t done, uint64_t unmapped)
+gpc_heap_reap(struct gpc_heap *heap, uint64_t done, uint64_t unmapped)
 {
 	uint32_t place;
 
 	(void)pthread_mutex_lock(&heap->lock);
 	for (struct arena *arena = heap->arenas; arena; arena = arena->next) {
-		while ((place = gpc_fit_queue_pop(&arena->waiting, &arena->fit, done)) !=
-		       GPC_FIT_NONE) {
-			atomic_fetch_sub_explicit(&heap->waiting, block_size(arena, place),
+		while ((place = gpc_deferred_free_pop(&arena->deferred, &arena->tlsf, done)) !=
+		       GPC_TLSF_NONE) {
+			atomic_fetch_sub_explicit(&heap->deferred, block_size(arena, place),
 						  memory_order_relaxed);
 			block_release(arena, place);
 		}
 	}
-	while ((place = gpc_fit_queue_pop(&heap->unmapped, &heap->addresses, unmapped)) !=
-	       GPC_FIT_NONE)
-		gpc_fit_free(&heap->addresses, place);
+	while ((place = gpc_deferred_free_pop(&heap->unmapped, &heap->addresses, unmapped)) !=
+	       GPC_TLSF_NONE)
+		gpc_tlsf_free(&heap->addresses, place);
 	(void)pthread_mutex_unlock(&heap->lock);
 }
 
 bool
-gpc_heap_take_spare(struct gpc_heap *heap, struct gpc_heap_range *range_p)
+gpc_heap_pop_spare(struct gpc_heap *heap, struct gpc_heap_range *range_p)
 {
 	bool found = false;
 
 	(void)pthread_mutex_lock(&heap->lock);
 	for (struct arena *arena = heap->arenas; arena && !found; arena = arena->next)
-		found = arena_take_spare(heap, arena, 0, range_p);
+		found = arena_pop_spare(heap, arena, 0, range_p);
 	(void)pthread_mutex_unlock(&heap->lock);
 	return found;
 }
@@ -486,7 +488,7 @@ arena_remove(struct gpc_heap *heap, struct arena *arena)
 	while (*link != arena)
 		link = &(*link)->next;
 	*link = arena->next;
-	gpc_fit_fini(&arena->fit);
+	gpc_tlsf_fini(&arena->tlsf);
 	free(arena);
 }
 
@@ -494,7 +496,7 @@ arena_remove(struct gpc_heap *heap, struct arena *arena)
 static void
 arena_dissolve(struct gpc_heap *heap, struct arena *arena)
 {
-	atomic_fetch_sub_explicit(&heap->waiting, arena->waiting.units * GPC_HEAP_ALIGNMENT,
+	atomic_fetch_sub_explicit(&heap->deferred, arena->deferred.units * GPC_HEAP_ALIGNMENT,
 				  memory_order_relaxed);
 	for (struct mapping *mapping = arena->mappings; mapping; mapping = mapping->next) {
 		if (!mapping->chunk)
@@ -503,14 +505,14 @@ arena_dissolve(struct gpc_heap *heap, struct arena *arena)
 		mapping->chunk = false;
 		mapping->size = mapping->range.size;
 	}
-	gpc_fit_fini(&arena->fit);
-	gpc_fit_init(&arena->fit);
-	gpc_fit_queue_init(&arena->waiting);
+	gpc_tlsf_fini(&arena->tlsf);
+	gpc_tlsf_init(&arena->tlsf);
+	gpc_deferred_free_init(&arena->deferred);
 	arena->spares = 0;
 }
 
 bool
-gpc_heap_take_any(struct gpc_heap *heap, void *owner, struct gpc_heap_range *range_p)
+gpc_heap_pop_mapping(struct gpc_heap *heap, void *owner, struct gpc_heap_range *range_p)
 {
 	struct arena *arena;
 	bool found = false;
@@ -529,10 +531,10 @@ gpc_heap_take_any(struct gpc_heap *heap, void *owner, struct gpc_heap_range *ran
 }
 
 static bool
-find_locked(struct gpc_heap *heap, uint64_t address, struct gpc_heap_block *block)
+heap_find_locked(struct gpc_heap *heap, uint64_t address, struct gpc_heap_block *block)
 {
 	const struct mapping *mapping = mapping_find(heap, address);
-	const struct gpc_fit *fit;
+	const struct gpc_tlsf *tlsf;
 	uint32_t place;
 
 	if (!mapping)
@@ -547,12 +549,12 @@ find_locked(struct gpc_heap *heap, uint64_t address, struct gpc_heap_block *bloc
 		return address - block->address < block->size;
 	}
 	place = block_find(mapping, address);
-	if (place == GPC_FIT_NONE)
+	if (place == GPC_TLSF_NONE)
 		return false;
-	fit = &mapping->arena->fit;
+	tlsf = &mapping->arena->tlsf;
 	block->address = block_address(mapping, place);
-	block->size = *gpc_fit_word(fit, place);
-	block->id = *gpc_fit_value(fit, place);
+	block->size = *gpc_tlsf_get_user32(tlsf, place);
+	block->id = *gpc_tlsf_get_user64(tlsf, place);
 	return address - block->address < block->size;
 }
 
@@ -562,13 +564,13 @@ gpc_heap_find(struct gpc_heap *heap, uint64_t address, struct gpc_heap_block *bl
 	bool found;
 
 	(void)pthread_mutex_lock(&heap->lock);
-	found = find_locked(heap, address, block);
+	found = heap_find_locked(heap, address, block);
 	(void)pthread_mutex_unlock(&heap->lock);
 	return found;
 }
 
 uint64_t
-gpc_heap_available(struct gpc_heap *heap, void *owner)
+gpc_heap_free_bytes(struct gpc_heap *heap, void *owner)
 {
 	struct arena *arena;
 	uint64_t units = 0;
@@ -576,14 +578,14 @@ gpc_heap_available(struct gpc_heap *heap, void *owner)
 	(void)pthread_mutex_lock(&heap->lock);
 	for (arena = heap->arenas; arena; arena = arena->next) {
 		if (!owner || arena->owner == owner)
-			units += arena->fit.free_units + arena->waiting.units;
+			units += arena->tlsf.free_units + arena->deferred.units;
 	}
 	(void)pthread_mutex_unlock(&heap->lock);
 	return units * GPC_HEAP_ALIGNMENT;
 }
 
 uint64_t
-gpc_heap_waiting(const struct gpc_heap *heap)
+gpc_heap_deferred_bytes(const struct gpc_heap *heap)
 {
-	return atomic_load_explicit(&heap->waiting, memory_order_relaxed);
+	return atomic_load_explicit(&heap->deferred, memory_order_relaxed);
 }

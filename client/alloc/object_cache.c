@@ -78,7 +78,7 @@ gpc_object_cache_put(struct gpc_object_cache *cache, const struct gpc_cached *ca
 }
 
 static bool
-matches(const struct gpc_cached *cached, const struct gpc_cached *like, const void *wanted)
+cached_matches(const struct gpc_cached *cached, const struct gpc_cached *like, const void *wanted)
 {
 	if (cached->kind != like->kind || cached->context != like->context)
 		return false;
@@ -95,7 +95,7 @@ gpc_object_cache_acquire(struct gpc_object_cache *cache, struct gpc_cached *cach
 	*busy_p = false;
 	(void)pthread_mutex_lock(&cache->lock);
 	for (unsigned int i = cache->count; i-- > 0 && !found;) {
-		if (!matches(&cache->list[i], cached, wanted))
+		if (!cached_matches(&cache->list[i], cached, wanted))
 			continue;
 		found = cache->list[i].tag <= cached->tag;
 		*busy_p = !found;

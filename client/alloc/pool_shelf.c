@@ -4,115 +4,116 @@
 #include <stdlib.h>
 
 /* How many freed runs of a size class are looked at that may be too short. */
-#define TRIES 32
+#define SCAN_MAX 32
 /* Shelves that are empty are kept up to so many: their streams go on. */
-#define SHELVES_MAX 64
+#define FREE_LISTS_MAX 64
 
 uint64_t
 gpc_space_run_size(const struct gpc_space_run *run)
 {
-	return gpc_fit_units(&run->level->fit, run->place) * run->level->unit;
+	return gpc_tlsf_get_units(&run->level->tlsf, run->place) * run->level->unit;
 }
 
 void
-gpc_space_run_mark(const struct gpc_space_run *run, enum gpc_space_kind kind, uint32_t slack,
-		   uint64_t value)
+gpc_space_run_set_kind(const struct gpc_space_run *run, enum gpc_space_kind kind, uint32_t slack,
+		       uint64_t value)
 {
-	*gpc_fit_word(&run->level->fit, run->place) =
+	*gpc_tlsf_get_user32(&run->level->tlsf, run->place) =
 		(uint32_t)kind << GPC_SPACE_KIND_SHIFT | slack;
-	*gpc_fit_value(&run->level->fit, run->place) = value;
+	*gpc_tlsf_get_user64(&run->level->tlsf, run->place) = value;
 }
 
-struct gpc_space_shelf *
-gpc_shelf_find(struct gpc_space *space, uint64_t stream)
+struct gpc_space_free_list *
+gpc_free_list_find(struct gpc_space *space, uint64_t stream)
 {
-	struct gpc_space_shelf **link = &space->shelves, *shelf;
+	struct gpc_space_free_list **link = &space->free_lists, *free_list;
 
 	while (*link && (*link)->stream != stream)
 		link = &(*link)->next;
-	shelf = *link;
-	if (shelf) {
+	free_list = *link;
+	if (free_list) {
 		/* To the front: it will be asked for again. */
-		*link = shelf->next;
-		shelf->next = space->shelves;
-		space->shelves = shelf;
+		*link = free_list->next;
+		free_list->next = space->free_lists;
+		space->free_lists = free_list;
 	}
-	return shelf;
+	return free_list;
 }
 
 /* What streams that are gone left behind. */
 static void
-shelves_tidy(struct gpc_space *space)
+free_lists_trim(struct gpc_space *space)
 {
-	struct gpc_space_shelf **link = &space->shelves;
+	struct gpc_space_free_list **link = &space->free_lists;
 	unsigned int count = 0;
 
 	while (*link) {
-		struct gpc_space_shelf *shelf = *link;
+		struct gpc_space_free_list *free_list = *link;
 
-		if (++count <= SHELVES_MAX || shelf->count > 0) {
-			link = &shelf->next;
+		if (++count <= FREE_LISTS_MAX || free_list->count > 0) {
+			link = &free_list->next;
 			continue;
 		}
-		*link = shelf->next;
-		free(shelf);
+		*link = free_list->next;
+		free(free_list);
 	}
 }
 
-struct gpc_space_shelf *
-gpc_shelf_get(struct gpc_space *space, const struct gpc_space_end *end)
+struct gpc_space_free_list *
+gpc_free_list_get(struct gpc_space *space, const struct gpc_space_free_order *end)
 {
-	struct gpc_space_shelf *shelf = gpc_shelf_find(space, end->stream);
+	struct gpc_space_free_list *free_list = gpc_free_list_find(space, end->stream);
 
-	if (shelf)
-		return shelf;
-	shelves_tidy(space);
-	shelf = calloc(1, sizeof(*shelf));
-	if (!shelf)
+	if (free_list)
+		return free_list;
+	free_lists_trim(space);
+	free_list = calloc(1, sizeof(*free_list));
+	if (!free_list)
 		return NULL;
-	shelf->stream = end->stream;
-	shelf->context = end->context;
-	shelf->next = space->shelves;
-	space->shelves = shelf;
-	return shelf;
+	free_list->stream = end->stream;
+	free_list->context = end->context;
+	free_list->next = space->free_lists;
+	space->free_lists = free_list;
+	return free_list;
 }
 
 static struct gpc_space_freed **
-shelf_list(const struct gpc_space *space, struct gpc_space_freed *freed)
+free_list_head(const struct gpc_space *space, struct gpc_space_freed *freed)
 {
-	uint32_t units = gpc_fit_units(&freed->run.level->fit, freed->run.place);
+	uint32_t units = gpc_tlsf_get_units(&freed->run.level->tlsf, freed->run.place);
 
-	return &freed->shelf->lists[freed->run.level == &space->large][gpc_fit_class(units)];
+	return &freed->free_list
+			->lists[freed->run.level == &space->large][gpc_tlsf_size_class(units)];
 }
 
 void
-gpc_shelf_put(struct gpc_space *space, struct gpc_space_freed *freed)
+gpc_free_list_add(struct gpc_space *space, struct gpc_space_freed *freed)
 {
-	struct gpc_space_freed **list = shelf_list(space, freed);
+	struct gpc_space_freed **list = free_list_head(space, freed);
 
-	gpc_space_run_mark(&freed->run, GPC_SPACE_FREED, 0, (uintptr_t)freed);
+	gpc_space_run_set_kind(&freed->run, GPC_SPACE_FREED, 0, (uintptr_t)freed);
 	freed->prev = NULL;
 	freed->next = *list;
 	if (freed->next)
 		freed->next->prev = freed;
 	*list = freed;
-	freed->shelf->count++;
+	freed->free_list->count++;
 }
 
 void
-gpc_shelf_take(struct gpc_space *space, struct gpc_space_freed *freed)
+gpc_free_list_remove(struct gpc_space *space, struct gpc_space_freed *freed)
 {
 	if (freed->prev)
 		freed->prev->next = freed->next;
 	else
-		*shelf_list(space, freed) = freed->next;
+		*free_list_head(space, freed) = freed->next;
 	if (freed->next)
 		freed->next->prev = freed->prev;
-	freed->shelf->count--;
+	freed->free_list->count--;
 }
 
 void
-gpc_shelf_age_append(struct gpc_space *space, struct gpc_space_freed *freed)
+gpc_free_list_age_append(struct gpc_space *space, struct gpc_space_freed *freed)
 {
 	freed->older = space->newest;
 	freed->newer = NULL;
@@ -124,7 +125,7 @@ gpc_shelf_age_append(struct gpc_space *space, struct gpc_space_freed *freed)
 }
 
 void
-gpc_shelf_age_remove(struct gpc_space *space, struct gpc_space_freed *freed)
+gpc_free_list_age_remove(struct gpc_space *space, struct gpc_space_freed *freed)
 {
 	if (freed->older)
 		freed->older->newer = freed->newer;
@@ -137,19 +138,19 @@ gpc_shelf_age_remove(struct gpc_space *space, struct gpc_space_freed *freed)
 }
 
 struct gpc_space_freed *
-gpc_shelf_search(struct gpc_space_shelf *shelf, const struct gpc_space_level *level, bool large,
-		 uint32_t units)
+gpc_free_list_search(struct gpc_space_free_list *free_list, const struct gpc_space_level *level,
+		     bool large, uint32_t units)
 {
-	struct gpc_space_freed *freed = shelf->lists[large][gpc_fit_class(units)];
+	struct gpc_space_freed *freed = free_list->lists[large][gpc_tlsf_size_class(units)];
 
-	for (int i = 0; i < TRIES && freed; i++) {
-		if (gpc_fit_units(&level->fit, freed->run.place) >= units)
+	for (int i = 0; i < SCAN_MAX && freed; i++) {
+		if (gpc_tlsf_get_units(&level->tlsf, freed->run.place) >= units)
 			return freed;
 		freed = freed->next;
 	}
-	for (unsigned int i = gpc_fit_class_for(units); i < GPC_FIT_CLASSES; i++) {
-		if (shelf->lists[large][i])
-			return shelf->lists[large][i];
+	for (unsigned int i = gpc_tlsf_size_class_fitting(units); i < GPC_TLSF_SIZE_CLASSES; i++) {
+		if (free_list->lists[large][i])
+			return free_list->lists[large][i];
 	}
 	return NULL;
 }

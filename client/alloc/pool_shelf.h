@@ -25,37 +25,38 @@ struct gpc_space_run {
 
 struct gpc_space_freed {
 	struct gpc_space_run run;
-	struct gpc_space_shelf *shelf;
+	struct gpc_space_free_list *free_list;
 	struct gpc_space_freed *prev, *next;   /* on the shelf, of its class */
 	struct gpc_space_freed *older, *newer; /* of the space */
 	uint64_t tag, number;
 };
 
-struct gpc_space_shelf {
-	struct gpc_space_shelf *next;
+struct gpc_space_free_list {
+	struct gpc_space_free_list *next;
 	uint64_t stream;
 	const void *context;
 	unsigned int count;
-	struct gpc_space_freed *lists[2][GPC_FIT_CLASSES]; /* by level */
+	struct gpc_space_freed *lists[2][GPC_TLSF_SIZE_CLASSES]; /* by level */
 };
 
 uint64_t gpc_space_run_size(const struct gpc_space_run *run);
-void gpc_space_run_mark(const struct gpc_space_run *run, enum gpc_space_kind kind, uint32_t slack,
-			uint64_t value);
+void gpc_space_run_set_kind(const struct gpc_space_run *run, enum gpc_space_kind kind,
+			    uint32_t slack, uint64_t value);
 
 /* The shelf of a stream; NULL: there is none, or (get) no memory for it. */
-struct gpc_space_shelf *gpc_shelf_find(struct gpc_space *space, uint64_t stream);
-struct gpc_space_shelf *gpc_shelf_get(struct gpc_space *space, const struct gpc_space_end *end);
+struct gpc_space_free_list *gpc_free_list_find(struct gpc_space *space, uint64_t stream);
+struct gpc_space_free_list *gpc_free_list_get(struct gpc_space *space,
+					      const struct gpc_space_free_order *end);
 
 /* Puts a run on its shelf, or takes it from there. */
-void gpc_shelf_put(struct gpc_space *space, struct gpc_space_freed *freed);
-void gpc_shelf_take(struct gpc_space *space, struct gpc_space_freed *freed);
+void gpc_free_list_add(struct gpc_space *space, struct gpc_space_freed *freed);
+void gpc_free_list_remove(struct gpc_space *space, struct gpc_space_freed *freed);
 /* One with so many units, or more; NULL. */
-struct gpc_space_freed *gpc_shelf_search(struct gpc_space_shelf *shelf,
-					 const struct gpc_space_level *level, bool large,
-					 uint32_t units);
+struct gpc_space_freed *gpc_free_list_search(struct gpc_space_free_list *free_list,
+					     const struct gpc_space_level *level, bool large,
+					     uint32_t units);
 
-void gpc_shelf_age_append(struct gpc_space *space, struct gpc_space_freed *freed);
-void gpc_shelf_age_remove(struct gpc_space *space, struct gpc_space_freed *freed);
+void gpc_free_list_age_append(struct gpc_space *space, struct gpc_space_freed *freed);
+void gpc_free_list_age_remove(struct gpc_space *space, struct gpc_space_freed *freed);
 
 #endif /* GPC_POOL_SHELF_H */

@@ -34,38 +34,38 @@ units_for(const struct gpc_space_level *level, uint64_t size)
 static uint64_t
 run_address(const struct gpc_space *space, const struct gpc_space_run *run)
 {
-	uint32_t region = gpc_fit_region(run->place);
+	uint32_t region = gpc_tlsf_region(run->place);
 	uint64_t base = run->level == &space->large ? space->mappings[region]->base
 						    : space->chunks[region].base;
 
-	return base + gpc_fit_unit(run->place) * run->level->unit;
+	return base + gpc_tlsf_unit(run->place) * run->level->unit;
 }
 
 static struct gpc_space_mapping *
 run_mapping(const struct gpc_space *space, const struct gpc_space_run *run)
 {
-	uint32_t region = gpc_fit_region(run->place);
+	uint32_t region = gpc_tlsf_region(run->place);
 
 	if (run->level == &space->small)
-		region = gpc_fit_region(space->chunks[region].outer);
+		region = gpc_tlsf_region(space->chunks[region].outer);
 	return space->mappings[region];
 }
 
 static enum gpc_space_kind
 run_kind(const struct gpc_space_run *run)
 {
-	return (enum gpc_space_kind)(*gpc_fit_word(&run->level->fit, run->place) >>
+	return (enum gpc_space_kind)(*gpc_tlsf_get_user32(&run->level->tlsf, run->place) >>
 				     GPC_SPACE_KIND_SHIFT);
 }
 
 static void
-run_begin(struct gpc_space *space, const struct gpc_space_run *run)
+run_acquire(struct gpc_space *space, const struct gpc_space_run *run)
 {
 	struct gpc_space_mapping *mapping = run_mapping(space, run);
 
 	if (mapping->busy++ == 0) {
 		space->idle--;
-		mapping->due = false;
+		mapping->cached = false;
 	}
 }
 
@@ -75,35 +75,35 @@ run_release(struct gpc_space *space, const struct gpc_space_run *run)
 {
 	struct gpc_space_mapping *mapping = run_mapping(space, run);
 
-	gpc_fit_free(&run->level->fit, run->place);
+	gpc_tlsf_free(&run->level->tlsf, run->place);
 	if (--mapping->busy == 0)
 		space->idle++;
 }
 
 /* An empty space begins small. */
 static void
-begin(struct gpc_space *space)
+space_reset(struct gpc_space *space)
 {
 	space->next_mapping = round_up(MAPPING_MIN, space->large.unit);
 	space->next_chunk = space->next_mapping;
-	space->used_most = 0;
+	space->used_peak = 0;
 }
 
 void
 gpc_space_init(struct gpc_space *space, uint64_t granularity)
 {
 	memset(space, 0, sizeof(*space));
-	gpc_fit_init(&space->large.fit);
-	gpc_fit_init(&space->small.fit);
+	gpc_tlsf_init(&space->large.tlsf);
+	gpc_tlsf_init(&space->small.tlsf);
 	space->large.unit = granularity;
 	space->small.unit = GPC_HEAP_ALIGNMENT;
-	begin(space);
+	space_reset(space);
 }
 
 void
 gpc_space_fini(struct gpc_space *space)
 {
-	for (uint32_t i = 0; i < space->large.fit.region_room; i++)
+	for (uint32_t i = 0; i < space->large.tlsf.region_room; i++)
 		free(space->mappings[i]);
 	while (space->oldest) {
 		struct gpc_space_freed *freed = space->oldest;
@@ -111,23 +111,23 @@ gpc_space_fini(struct gpc_space *space)
 		space->oldest = freed->newer;
 		free(freed);
 	}
-	while (space->shelves) {
-		struct gpc_space_shelf *shelf = space->shelves;
+	while (space->free_lists) {
+		struct gpc_space_free_list *free_list = space->free_lists;
 
-		space->shelves = shelf->next;
-		free(shelf);
+		space->free_lists = free_list->next;
+		free(free_list);
 	}
-	gpc_fit_fini(&space->large.fit);
-	gpc_fit_fini(&space->small.fit);
+	gpc_tlsf_fini(&space->large.tlsf);
+	gpc_tlsf_fini(&space->small.tlsf);
 }
 
 static void
-freed_retire(struct gpc_space *space, struct gpc_space_freed *freed)
+freed_reap(struct gpc_space *space, struct gpc_space_freed *freed)
 {
-	if (freed->shelf->stream == 0)
+	if (freed->free_list->stream == 0)
 		run_mapping(space, &freed->run)->unordered--;
-	gpc_shelf_take(space, freed);
-	gpc_shelf_age_remove(space, freed);
+	gpc_free_list_remove(space, freed);
+	gpc_free_list_age_remove(space, freed);
 	space->waiting -= gpc_space_run_size(&freed->run);
 	run_release(space, &freed->run);
 	free(freed);
@@ -135,25 +135,26 @@ freed_retire(struct gpc_space *space, struct gpc_space_freed *freed)
 
 /* From what the stream itself has freed; the rest of a longer run stays what it is. */
 static bool
-take_freed(struct gpc_space *space, uint64_t stream, struct gpc_space_run *run, uint32_t units)
+run_pop_freed(struct gpc_space *space, uint64_t stream, struct gpc_space_run *run, uint32_t units)
 {
-	struct gpc_space_shelf *shelf = gpc_shelf_find(space, stream);
+	struct gpc_space_free_list *free_list = gpc_free_list_find(space, stream);
 	struct gpc_space_freed *freed = NULL;
 
-	if (shelf && shelf->count > 0)
-		freed = gpc_shelf_search(shelf, run->level, run->level == &space->large, units);
+	if (free_list && free_list->count > 0)
+		freed = gpc_free_list_search(free_list, run->level, run->level == &space->large,
+					     units);
 	if (!freed)
 		return false;
-	gpc_shelf_take(space, freed);
+	gpc_free_list_remove(space, freed);
 	run->place = freed->run.place;
 	space->waiting -= units * run->level->unit;
-	if (gpc_fit_units(&run->level->fit, run->place) > units) {
-		gpc_fit_split(&run->level->fit, run->place, units);
+	if (gpc_tlsf_get_units(&run->level->tlsf, run->place) > units) {
+		gpc_tlsf_split(&run->level->tlsf, run->place, units);
 		freed->run.place = run->place + units;
-		gpc_shelf_put(space, freed);
-		run_begin(space, &freed->run);
+		gpc_free_list_add(space, freed);
+		run_acquire(space, &freed->run);
 	} else {
-		gpc_shelf_age_remove(space, freed);
+		gpc_free_list_age_remove(space, freed);
 		free(freed);
 	}
 	return true;
@@ -167,14 +168,14 @@ chunks_dissolve(struct gpc_space *space, const struct gpc_space_mapping *only)
 {
 	bool any = false;
 
-	for (uint32_t i = 0; i < space->small.fit.region_room; i++) {
+	for (uint32_t i = 0; i < space->small.tlsf.region_room; i++) {
 		uint32_t outer = space->chunks[i].outer;
 
-		if (space->chunks[i].base == 0 || !gpc_fit_is_free(&space->small.fit, i) ||
-		    (only && only->region != gpc_fit_region(outer)))
+		if (space->chunks[i].base == 0 || !gpc_tlsf_region_is_free(&space->small.tlsf, i) ||
+		    (only && only->region != gpc_tlsf_region(outer)))
 			continue;
-		gpc_fit_remove(&space->small.fit, i);
-		gpc_fit_free(&space->large.fit, outer);
+		gpc_tlsf_remove_region(&space->small.tlsf, i);
+		gpc_tlsf_free(&space->large.tlsf, outer);
 		space->chunks[i].base = 0;
 		any = true;
 	}
@@ -184,22 +185,23 @@ chunks_dissolve(struct gpc_space *space, const struct gpc_space_mapping *only)
 static bool
 chunk_carve(struct gpc_space *space, uint64_t least)
 {
-	struct gpc_space_run run = { .level = &space->large, .place = GPC_FIT_NONE };
+	struct gpc_space_run run = { .level = &space->large, .place = GPC_TLSF_NONE };
 	uint64_t unit = space->large.unit;
 	uint32_t region;
 
 	if (space->next_chunk > least)
-		run.place = gpc_fit_alloc(&run.level->fit, (uint32_t)(space->next_chunk / unit));
-	if (run.place == GPC_FIT_NONE)
-		run.place = gpc_fit_alloc(&run.level->fit, (uint32_t)(least / unit));
-	if (run.place == GPC_FIT_NONE)
+		run.place = gpc_tlsf_alloc(&run.level->tlsf, (uint32_t)(space->next_chunk / unit));
+	if (run.place == GPC_TLSF_NONE)
+		run.place = gpc_tlsf_alloc(&run.level->tlsf, (uint32_t)(least / unit));
+	if (run.place == GPC_TLSF_NONE)
 		return false;
-	if (gpc_fit_add(&space->small.fit,
-			(uint32_t)(gpc_space_run_size(&run) / GPC_HEAP_ALIGNMENT), &region)) {
-		gpc_fit_free(&run.level->fit, run.place);
+	if (gpc_tlsf_add_region(&space->small.tlsf,
+				(uint32_t)(gpc_space_run_size(&run) / GPC_HEAP_ALIGNMENT),
+				&region)) {
+		gpc_tlsf_free(&run.level->tlsf, run.place);
 		return false;
 	}
-	gpc_space_run_mark(&run, GPC_SPACE_CHUNK, 0, region);
+	gpc_space_run_set_kind(&run, GPC_SPACE_CHUNK, 0, region);
 	space->chunks[region].base = run_address(space, &run);
 	space->chunks[region].outer = run.place;
 	if (space->next_chunk < MAPPING_MAX)
@@ -208,21 +210,21 @@ chunk_carve(struct gpc_space *space, uint64_t least)
 }
 
 static bool
-take_free(struct gpc_space *space, struct gpc_space_run *run, uint32_t units)
+run_alloc(struct gpc_space *space, struct gpc_space_run *run, uint32_t units)
 {
-	run->place = gpc_fit_alloc(&run->level->fit, units);
-	if (run->place == GPC_FIT_NONE && run->level == &space->small) {
+	run->place = gpc_tlsf_alloc(&run->level->tlsf, units);
+	if (run->place == GPC_TLSF_NONE && run->level == &space->small) {
 		uint64_t least = round_up(units * run->level->unit, space->large.unit);
 
 		if (chunk_carve(space, least) ||
 		    (chunks_dissolve(space, NULL) && chunk_carve(space, least)))
-			run->place = gpc_fit_alloc(&run->level->fit, units);
-	} else if (run->place == GPC_FIT_NONE && chunks_dissolve(space, NULL)) {
-		run->place = gpc_fit_alloc(&run->level->fit, units);
+			run->place = gpc_tlsf_alloc(&run->level->tlsf, units);
+	} else if (run->place == GPC_TLSF_NONE && chunks_dissolve(space, NULL)) {
+		run->place = gpc_tlsf_alloc(&run->level->tlsf, units);
 	}
-	if (run->place == GPC_FIT_NONE)
+	if (run->place == GPC_TLSF_NONE)
 		return false;
-	run_begin(space, run);
+	run_acquire(space, run);
 	return true;
 }
 
@@ -240,32 +242,33 @@ gpc_space_alloc(struct gpc_space *space, uint64_t stream, uint64_t size, uint64_
 	struct gpc_space_run run = { .level = level_for(space, size) };
 	uint32_t units;
 
-	if (size == 0 || size / run.level->unit >= GPC_FIT_REGION_UNITS)
+	if (size == 0 || size / run.level->unit >= GPC_TLSF_REGION_UNITS)
 		return size == 0 ? GP_E_INVALID : GP_E_RESOURCE;
 	units = units_for(run.level, size);
-	if (!take_freed(space, stream, &run, units) && !take_free(space, &run, units))
+	if (!run_pop_freed(space, stream, &run, units) && !run_alloc(space, &run, units))
 		return GP_E_RESOURCE;
-	gpc_space_run_mark(&run, GPC_SPACE_BLOCK, (uint32_t)(gpc_space_run_size(&run) - size), id);
+	gpc_space_run_set_kind(&run, GPC_SPACE_BLOCK, (uint32_t)(gpc_space_run_size(&run) - size),
+			       id);
 	space->blocks++;
 	space->used += block_charge(size);
 	if (space->used > space->used_high)
 		space->used_high = space->used;
-	if (space->used > space->used_most)
-		space->used_most = space->used;
+	if (space->used > space->used_peak)
+		space->used_peak = space->used;
 	*address_p = run_address(space, &run);
 	return 0;
 }
 
 uint64_t
-gpc_space_needed(const struct gpc_space *space, uint64_t size)
+gpc_space_required_size(const struct gpc_space *space, uint64_t size)
 {
 	return round_up(size, space->large.unit);
 }
 
 uint64_t
-gpc_space_wanted(const struct gpc_space *space, uint64_t size)
+gpc_space_preferred_size(const struct gpc_space *space, uint64_t size)
 {
-	uint64_t needed = gpc_space_needed(space, size);
+	uint64_t needed = gpc_space_required_size(space, size);
 
 	return needed > space->next_mapping ? needed : space->next_mapping;
 }
@@ -277,7 +280,7 @@ gpc_space_add(struct gpc_space *space, uint64_t base, uint64_t size,
 	struct gpc_space_mapping *mapping;
 	int r;
 
-	if (size / space->large.unit > GPC_FIT_REGION_UNITS)
+	if (size / space->large.unit > GPC_TLSF_REGION_UNITS)
 		return GP_E_RESOURCE;
 	mapping = calloc(1, sizeof(*mapping));
 	if (!mapping)
@@ -285,7 +288,8 @@ gpc_space_add(struct gpc_space *space, uint64_t base, uint64_t size,
 	mapping->space = space;
 	mapping->base = base;
 	mapping->size = size;
-	r = gpc_fit_add(&space->large.fit, (uint32_t)(size / space->large.unit), &mapping->region);
+	r = gpc_tlsf_add_region(&space->large.tlsf, (uint32_t)(size / space->large.unit),
+				&mapping->region);
 	if (r) {
 		free(mapping);
 		return r;
@@ -310,17 +314,17 @@ run_find(const struct gpc_space_mapping *mapping, uint64_t address, struct gpc_s
 	uint32_t region;
 
 	run->level = &space->large;
-	run->place = gpc_fit_find(
-		&run->level->fit,
-		gpc_fit_place(mapping->region, (uint32_t)(offset / space->large.unit)));
-	if (run->place == GPC_FIT_NONE || run_kind(run) != GPC_SPACE_CHUNK)
-		return run->place != GPC_FIT_NONE;
-	region = (uint32_t)*gpc_fit_value(&run->level->fit, run->place);
+	run->place = gpc_tlsf_find(
+		&run->level->tlsf,
+		gpc_tlsf_place(mapping->region, (uint32_t)(offset / space->large.unit)));
+	if (run->place == GPC_TLSF_NONE || run_kind(run) != GPC_SPACE_CHUNK)
+		return run->place != GPC_TLSF_NONE;
+	region = (uint32_t)*gpc_tlsf_get_user64(&run->level->tlsf, run->place);
 	offset = address - space->chunks[region].base;
 	run->level = &space->small;
-	run->place = gpc_fit_find(&run->level->fit,
-				  gpc_fit_place(region, (uint32_t)(offset / space->small.unit)));
-	return run->place != GPC_FIT_NONE;
+	run->place = gpc_tlsf_find(&run->level->tlsf,
+				   gpc_tlsf_place(region, (uint32_t)(offset / space->small.unit)));
+	return run->place != GPC_TLSF_NONE;
 }
 
 static bool
@@ -331,8 +335,8 @@ block_find(struct gpc_space_mapping *mapping, uint64_t address, struct gpc_space
 		return false;
 	block->address = run_address(mapping->space, run);
 	block->size = gpc_space_run_size(run) -
-		      (*gpc_fit_word(&run->level->fit, run->place) & GPC_SPACE_SLACK_MASK);
-	block->id = *gpc_fit_value(&run->level->fit, run->place);
+		      (*gpc_tlsf_get_user32(&run->level->tlsf, run->place) & GPC_SPACE_SLACK_MASK);
+	block->id = *gpc_tlsf_get_user64(&run->level->tlsf, run->place);
 	return true;
 }
 
@@ -345,7 +349,8 @@ gpc_space_find(struct gpc_space_mapping *mapping, uint64_t address, struct gpc_s
 }
 
 int
-gpc_space_free(struct gpc_space_mapping *mapping, uint64_t address, const struct gpc_space_end *end)
+gpc_space_free(struct gpc_space_mapping *mapping, uint64_t address,
+	       const struct gpc_space_free_order *end)
 {
 	struct gpc_space *space = mapping->space;
 	struct gpc_space_freed *freed = NULL;
@@ -357,8 +362,8 @@ gpc_space_free(struct gpc_space_mapping *mapping, uint64_t address, const struct
 	if (end->tag > end->done) {
 		freed = calloc(1, sizeof(*freed));
 		if (freed)
-			freed->shelf = gpc_shelf_get(space, end);
-		if (!freed || !freed->shelf) {
+			freed->free_list = gpc_free_list_get(space, end);
+		if (!freed || !freed->free_list) {
 			free(freed);
 			return -ENOMEM;
 		}
@@ -375,75 +380,76 @@ gpc_space_free(struct gpc_space_mapping *mapping, uint64_t address, const struct
 	space->waiting += gpc_space_run_size(&run);
 	if (end->stream == 0)
 		mapping->unordered++;
-	gpc_shelf_age_append(space, freed);
-	gpc_shelf_put(space, freed);
+	gpc_free_list_age_append(space, freed);
+	gpc_free_list_add(space, freed);
 	return 0;
 }
 
 void
-gpc_space_retire(struct gpc_space *space, uint64_t done)
+gpc_space_reap(struct gpc_space *space, uint64_t done)
 {
 	while (space->oldest && space->oldest->tag <= done)
-		freed_retire(space, space->oldest);
+		freed_reap(space, space->oldest);
 }
 
 static void
-shelf_retire(struct gpc_space *space, struct gpc_space_shelf *shelf, uint64_t number)
+free_list_reap(struct gpc_space *space, struct gpc_space_free_list *free_list, uint64_t number)
 {
-	for (unsigned int i = 0; i < 2 * GPC_FIT_CLASSES && shelf->count > 0; i++) {
+	for (unsigned int i = 0; i < 2 * GPC_TLSF_SIZE_CLASSES && free_list->count > 0; i++) {
 		struct gpc_space_freed *freed =
-			shelf->lists[i / GPC_FIT_CLASSES][i % GPC_FIT_CLASSES];
+			free_list->lists[i / GPC_TLSF_SIZE_CLASSES][i % GPC_TLSF_SIZE_CLASSES];
 
 		while (freed) {
 			struct gpc_space_freed *next = freed->next;
 
 			if (freed->number <= number)
-				freed_retire(space, freed);
+				freed_reap(space, freed);
 			freed = next;
 		}
 	}
 }
 
 void
-gpc_space_retire_stream(struct gpc_space *space, uint64_t stream, uint64_t number)
+gpc_space_reap_stream(struct gpc_space *space, uint64_t stream, uint64_t number)
 {
-	struct gpc_space_shelf *shelf = gpc_shelf_find(space, stream);
+	struct gpc_space_free_list *free_list = gpc_free_list_find(space, stream);
 
-	if (shelf)
-		shelf_retire(space, shelf, number);
+	if (free_list)
+		free_list_reap(space, free_list, number);
 }
 
 void
-gpc_space_retire_context(struct gpc_space *space, const void *context, uint64_t number)
+gpc_space_reap_context(struct gpc_space *space, const void *context, uint64_t number)
 {
-	for (struct gpc_space_shelf *shelf = space->shelves; shelf; shelf = shelf->next) {
-		if (shelf->context == context || shelf->stream == 0)
-			shelf_retire(space, shelf, number);
+	for (struct gpc_space_free_list *free_list = space->free_lists; free_list;
+	     free_list = free_list->next) {
+		if (free_list->context == context || free_list->stream == 0)
+			free_list_reap(space, free_list, number);
 	}
 }
 
 struct gpc_space_mapping *
-gpc_space_excess(struct gpc_space *space, uint64_t keep, bool spare)
+gpc_space_find_excess(struct gpc_space *space, uint64_t keep, bool spare)
 {
-	struct gpc_space_mapping *kept = NULL, *excess = NULL;
+	struct gpc_space_mapping *largest_spare = NULL, *excess = NULL;
 
 	if (space->idle == 0 || space->reserved <= keep)
 		return NULL;
-	for (uint32_t i = 0; i < space->large.fit.region_room; i++) {
+	for (uint32_t i = 0; i < space->large.tlsf.region_room; i++) {
 		struct gpc_space_mapping *mapping = space->mappings[i];
 
 		if (!mapping || mapping->busy > 0 || space->reserved - mapping->size < keep)
 			continue;
-		if (!spare || mapping->size > GPC_SPACE_SPARE_MAX ||
-		    (kept && mapping->size <= kept->size)) {
+		if (!spare || mapping->size > GPC_SPACE_CACHED_MAX ||
+		    (largest_spare && mapping->size <= largest_spare->size)) {
 			excess = mapping;
 		} else {
-			excess = kept ? kept : excess;
-			kept = mapping;
+			excess = largest_spare ? largest_spare : excess;
+			largest_spare = mapping;
 		}
 	}
-	if (kept && !excess)
-		kept->due = true;
+	if (largest_spare && !excess)
+		largest_spare->cached = true;
 	return excess;
 }
 
@@ -457,8 +463,8 @@ mapping_release(struct gpc_space *space, const struct gpc_space_mapping *mapping
 		return false;
 	for (struct gpc_space_freed *f = space->oldest; f; f = next) {
 		next = f->newer;
-		if (f->shelf->stream == 0 && run_mapping(space, &f->run) == mapping)
-			freed_retire(space, f);
+		if (f->free_list->stream == 0 && run_mapping(space, &f->run) == mapping)
+			freed_reap(space, f);
 	}
 	return true;
 }
@@ -468,7 +474,7 @@ gpc_space_release(struct gpc_space *space, uint64_t keep)
 {
 	bool released = false;
 
-	for (uint32_t i = 0; !released && i < space->large.fit.region_room; i++) {
+	for (uint32_t i = 0; !released && i < space->large.tlsf.region_room; i++) {
 		const struct gpc_space_mapping *mapping = space->mappings[i];
 
 		released = mapping && space->reserved - mapping->size >= keep &&
@@ -481,33 +487,33 @@ void
 gpc_space_remove(struct gpc_space *space, struct gpc_space_mapping *mapping)
 {
 	(void)chunks_dissolve(space, mapping);
-	gpc_fit_remove(&space->large.fit, mapping->region);
+	gpc_tlsf_remove_region(&space->large.tlsf, mapping->region);
 	space->mappings[mapping->region] = NULL;
 	space->idle--;
 	space->reserved -= mapping->size;
 	if (space->reserved == 0)
-		begin(space);
+		space_reset(space);
 	free(mapping);
 }
 
 uint64_t
-gpc_space_due(const struct gpc_space *space)
+gpc_space_cached_bytes(const struct gpc_space *space)
 {
 	uint64_t sum = 0;
 
-	for (uint32_t i = 0; space->idle > 0 && i < space->large.fit.region_room; i++) {
-		if (space->mappings[i] && space->mappings[i]->due)
+	for (uint32_t i = 0; space->idle > 0 && i < space->large.tlsf.region_room; i++) {
+		if (space->mappings[i] && space->mappings[i]->cached)
 			sum += space->mappings[i]->size;
 	}
 	return sum;
 }
 
 uint64_t
-gpc_space_spare(const struct gpc_space *space, uint64_t keep)
+gpc_space_releasable_bytes(const struct gpc_space *space, uint64_t keep)
 {
 	uint64_t sum = 0;
 
-	for (uint32_t i = 0; i < space->large.fit.region_room; i++) {
+	for (uint32_t i = 0; i < space->large.tlsf.region_room; i++) {
 		const struct gpc_space_mapping *mapping = space->mappings[i];
 
 		if (mapping && mapping->busy == mapping->unordered &&

@@ -32,7 +32,7 @@ static struct segment *segments GP_GUARDED_BY(lock);
 static size_t count GP_GUARDED_BY(lock), room GP_GUARDED_BY(lock);
 
 static void
-to_pages(uint64_t *base, uint64_t *end)
+range_align_to_pages(uint64_t *base, uint64_t *end)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 
@@ -41,7 +41,7 @@ to_pages(uint64_t *base, uint64_t *end)
 }
 
 static int
-insert(size_t place, const struct segment *segment) GP_LOCKED(lock)
+segment_insert(size_t place, const struct segment *segment) GP_LOCKED(lock)
 {
 	if (count == room) {
 		size_t more = room ? room * 2 : 16;
@@ -60,7 +60,7 @@ insert(size_t place, const struct segment *segment) GP_LOCKED(lock)
 
 /* The place of the first segment that ends behind the address. */
 static size_t
-place_of(uint64_t address) GP_LOCKED(lock)
+segment_lower_bound(uint64_t address) GP_LOCKED(lock)
 {
 	size_t low = 0, high = count;
 
@@ -77,9 +77,9 @@ place_of(uint64_t address) GP_LOCKED(lock)
 
 /* No segment goes on across the address. */
 static int
-cut(uint64_t address) GP_LOCKED(lock)
+segment_split(uint64_t address) GP_LOCKED(lock)
 {
-	size_t place = place_of(address);
+	size_t place = segment_lower_bound(address);
 	struct segment rest;
 
 	if (place == count || segments[place].base >= address)
@@ -87,18 +87,18 @@ cut(uint64_t address) GP_LOCKED(lock)
 	rest = segments[place];
 	rest.base = address;
 	segments[place].end = address;
-	return insert(place + 1, &rest);
+	return segment_insert(place + 1, &rest);
 }
 
 /* [base, end) is whole segments, of which the first one's place comes back. */
 static int
-cover(uint64_t base, uint64_t end, size_t *place_p) GP_LOCKED(lock)
+segments_cover(uint64_t base, uint64_t end, size_t *place_p) GP_LOCKED(lock)
 {
-	int r = cut(base);
+	int r = segment_split(base);
 
 	if (r == 0)
-		r = cut(end);
-	*place_p = place_of(base);
+		r = segment_split(end);
+	*place_p = segment_lower_bound(base);
 	for (size_t i = *place_p; r == 0 && base < end; i++) {
 		const struct segment gap = {
 			.base = base,
@@ -106,20 +106,20 @@ cover(uint64_t base, uint64_t end, size_t *place_p) GP_LOCKED(lock)
 		};
 
 		if (gap.end > base)
-			r = insert(i, &gap);
+			r = segment_insert(i, &gap);
 		base = segments[i].end;
 	}
 	return r;
 }
 
 static uint64_t
-bit_of(CUmemLocation location)
+location_to_bit(CUmemLocation location)
 {
 	return location.type == CU_MEM_LOCATION_TYPE_DEVICE ? (uint64_t)1 << location.id : HOST_BIT;
 }
 
 CUresult
-gpc_advice_check(CUmemLocation location)
+gpc_advice_check_location(CUmemLocation location)
 {
 	switch (location.type) {
 	case CU_MEM_LOCATION_TYPE_DEVICE:
@@ -138,7 +138,7 @@ gpc_advice_check(CUmemLocation location)
 
 /* Whether the location is looked at, and can be one. */
 static CUresult
-check(CUmem_advise advice, CUmemLocation location)
+advice_check(CUmem_advise advice, CUmemLocation location)
 {
 	switch (advice) {
 	case CU_MEM_ADVISE_SET_READ_MOSTLY:
@@ -150,16 +150,16 @@ check(CUmem_advise advice, CUmemLocation location)
 		if (location.type != CU_MEM_LOCATION_TYPE_DEVICE &&
 		    location.type != CU_MEM_LOCATION_TYPE_HOST)
 			return CUDA_ERROR_INVALID_VALUE;
-		return gpc_advice_check(location);
+		return gpc_advice_check_location(location);
 	case CU_MEM_ADVISE_SET_PREFERRED_LOCATION:
-		return gpc_advice_check(location);
+		return gpc_advice_check_location(location);
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
 	}
 }
 
 static void
-take(struct advice *advice, CUmem_advise what, CUmemLocation location)
+advice_apply(struct advice *advice, CUmem_advise what, CUmemLocation location)
 {
 	switch (what) {
 	case CU_MEM_ADVISE_SET_READ_MOSTLY:
@@ -175,45 +175,45 @@ take(struct advice *advice, CUmem_advise what, CUmemLocation location)
 		advice->preferred = (CUmemLocation){ .type = CU_MEM_LOCATION_TYPE_INVALID };
 		break;
 	case CU_MEM_ADVISE_SET_ACCESSED_BY:
-		advice->accessed |= bit_of(location);
+		advice->accessed |= location_to_bit(location);
 		break;
 	case CU_MEM_ADVISE_UNSET_ACCESSED_BY:
-		advice->accessed &= ~bit_of(location);
+		advice->accessed &= ~location_to_bit(location);
 		break;
 	}
 }
 
 CUresult
-gpc_advice_give(uint64_t base, uint64_t size, CUmem_advise advice, CUmemLocation location)
+gpc_advice_set(uint64_t base, uint64_t size, CUmem_advise advice, CUmemLocation location)
 {
-	CUresult result = check(advice, location);
+	CUresult result = advice_check(advice, location);
 	uint64_t end = base + size;
 	size_t place;
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	to_pages(&base, &end);
+	range_align_to_pages(&base, &end);
 	(void)pthread_mutex_lock(&lock);
-	if (cover(base, end, &place))
+	if (segments_cover(base, end, &place))
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	for (; result == CUDA_SUCCESS && place < count && segments[place].base < end; place++)
-		take(&segments[place].advice, advice, location);
+		advice_apply(&segments[place].advice, advice, location);
 	(void)pthread_mutex_unlock(&lock);
 	return result;
 }
 
 CUresult
-gpc_advice_prefetch(uint64_t base, uint64_t size, CUmemLocation location)
+gpc_advice_set_prefetched(uint64_t base, uint64_t size, CUmemLocation location)
 {
-	CUresult result = gpc_advice_check(location);
+	CUresult result = gpc_advice_check_location(location);
 	uint64_t end = base + size;
 	size_t place;
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	to_pages(&base, &end);
+	range_align_to_pages(&base, &end);
 	(void)pthread_mutex_lock(&lock);
-	if (cover(base, end, &place))
+	if (segments_cover(base, end, &place))
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	for (; result == CUDA_SUCCESS && place < count && segments[place].base < end; place++)
 		segments[place].advice.prefetched = location;
@@ -222,24 +222,24 @@ gpc_advice_prefetch(uint64_t base, uint64_t size, CUmemLocation location)
 }
 
 void
-gpc_advice_forget(uint64_t base, uint64_t size)
+gpc_advice_drop(uint64_t base, uint64_t size)
 {
 	uint64_t end = base + size;
-	size_t place, behind;
+	size_t place, after;
 
 	(void)pthread_mutex_lock(&lock);
-	if (count > 0 && cut(base) == 0 && cut(end) == 0) {
-		place = behind = place_of(base);
-		while (behind < count && segments[behind].base < end)
-			behind++;
-		memmove(segments + place, segments + behind, (count - behind) * sizeof(*segments));
-		count -= behind - place;
+	if (count > 0 && segment_split(base) == 0 && segment_split(end) == 0) {
+		place = after = segment_lower_bound(base);
+		while (after < count && segments[after].base < end)
+			after++;
+		memmove(segments + place, segments + after, (count - after) * sizeof(*segments));
+		count -= after - place;
 	}
 	(void)pthread_mutex_unlock(&lock);
 }
 
 static bool
-is_same(CUmemLocation a, CUmemLocation b)
+location_is_same(CUmemLocation a, CUmemLocation b)
 {
 	return a.type == b.type && (a.id == b.id || (a.type != CU_MEM_LOCATION_TYPE_DEVICE &&
 						     a.type != CU_MEM_LOCATION_TYPE_HOST_NUMA));
@@ -247,14 +247,14 @@ is_same(CUmemLocation a, CUmemLocation b)
 
 /* What was said of the whole range. */
 static struct advice
-common(uint64_t base, uint64_t end)
+advice_get_common(uint64_t base, uint64_t end)
 {
 	const CUmemLocation none = { .type = CU_MEM_LOCATION_TYPE_INVALID };
 	struct advice all = { 0 };
 	size_t place;
 
 	(void)pthread_mutex_lock(&lock);
-	place = place_of(base);
+	place = segment_lower_bound(base);
 	if (place < count && segments[place].base <= base)
 		all = segments[place].advice;
 	for (; place < count && base < end; place++) {
@@ -265,9 +265,9 @@ common(uint64_t base, uint64_t end)
 		base = segment->end;
 		all.read_mostly &= segment->advice.read_mostly;
 		all.accessed &= segment->advice.accessed;
-		if (!is_same(all.preferred, segment->advice.preferred))
+		if (!location_is_same(all.preferred, segment->advice.preferred))
 			all.preferred = none;
-		if (!is_same(all.prefetched, segment->advice.prefetched))
+		if (!location_is_same(all.prefetched, segment->advice.prefetched))
 			all.prefetched = none;
 	}
 	(void)pthread_mutex_unlock(&lock);
@@ -276,7 +276,7 @@ common(uint64_t base, uint64_t end)
 
 /* As the older attributes say it. */
 static int32_t
-device_of(CUmemLocation location)
+location_to_device(CUmemLocation location)
 {
 	if (location.type == CU_MEM_LOCATION_TYPE_INVALID)
 		return CU_DEVICE_INVALID;
@@ -284,33 +284,33 @@ device_of(CUmemLocation location)
 }
 
 static CUresult
-tell_accessed(const struct advice *advice, int32_t *devices, size_t room_there)
+advice_list_accessed(const struct advice *advice, int32_t *devices, size_t devices_max)
 {
-	size_t told = 0;
+	size_t written = 0;
 
-	for (int32_t id = 0; id < DEVICES_MAX && told < room_there; id++) {
+	for (int32_t id = 0; id < DEVICES_MAX && written < devices_max; id++) {
 		if (advice->accessed & (uint64_t)1 << id)
-			devices[told++] = id;
+			devices[written++] = id;
 	}
-	if ((advice->accessed & HOST_BIT) && told < room_there)
-		devices[told++] = CU_DEVICE_CPU;
-	while (told < room_there)
-		devices[told++] = CU_DEVICE_INVALID;
+	if ((advice->accessed & HOST_BIT) && written < devices_max)
+		devices[written++] = CU_DEVICE_CPU;
+	while (written < devices_max)
+		devices[written++] = CU_DEVICE_INVALID;
 	return CUDA_SUCCESS;
 }
 
 static bool
-number_of(const struct advice *advice, CUmem_range_attribute attribute, int32_t *number)
+advice_get_number(const struct advice *advice, CUmem_range_attribute attribute, int32_t *number)
 {
 	switch (attribute) {
 	case CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY:
 		*number = advice->read_mostly;
 		return true;
 	case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION:
-		*number = device_of(advice->preferred);
+		*number = location_to_device(advice->preferred);
 		return true;
 	case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION:
-		*number = device_of(advice->prefetched);
+		*number = location_to_device(advice->prefetched);
 		return true;
 	case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE:
 		*number = (int32_t)advice->preferred.type;
@@ -330,20 +330,20 @@ number_of(const struct advice *advice, CUmem_range_attribute attribute, int32_t 
 }
 
 CUresult
-gpc_advice_tell(uint64_t base, uint64_t size, CUmem_range_attribute attribute, void *data,
-		size_t data_size)
+gpc_advice_get_attribute(uint64_t base, uint64_t size, CUmem_range_attribute attribute, void *data,
+			 size_t data_size)
 {
 	uint64_t end = base + size;
 	struct advice advice;
 	int32_t number;
 
-	to_pages(&base, &end);
-	advice = common(base, end);
+	range_align_to_pages(&base, &end);
+	advice = advice_get_common(base, end);
 	if (attribute == CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY)
 		return data_size > 0 && data_size % sizeof(number) == 0
-			       ? tell_accessed(&advice, data, data_size / sizeof(number))
+			       ? advice_list_accessed(&advice, data, data_size / sizeof(number))
 			       : CUDA_ERROR_INVALID_VALUE;
-	if (data_size != sizeof(number) || !number_of(&advice, attribute, &number))
+	if (data_size != sizeof(number) || !advice_get_number(&advice, attribute, &number))
 		return CUDA_ERROR_INVALID_VALUE;
 	memcpy(data, &number, sizeof(number));
 	return CUDA_SUCCESS;

@@ -11,7 +11,7 @@
 #include <stddef.h>
 
 static bool
-order_ok(CUmemcpySrcAccessOrder order)
+access_order_is_valid(CUmemcpySrcAccessOrder order)
 {
 	return order >= CU_MEMCPY_SRC_ACCESS_ORDER_STREAM &&
 	       order <= CU_MEMCPY_SRC_ACCESS_ORDER_ANY;
@@ -19,12 +19,13 @@ order_ok(CUmemcpySrcAccessOrder order)
 
 /* Each copy has attributes, in runs that begin at attrsIdxs[]. */
 static bool
-attributes_ok(const CUmemcpyAttributes *attrs, const size_t *begins, size_t number, size_t count)
+attributes_are_valid(const CUmemcpyAttributes *attrs, const size_t *begins, size_t number,
+		     size_t count)
 {
 	if (!attrs || !begins || number == 0 || number > count || begins[0] != 0)
 		return false;
 	for (size_t i = 0; i < number; i++) {
-		if (!order_ok(attrs[i].srcAccessOrder) || begins[i] >= count ||
+		if (!access_order_is_valid(attrs[i].srcAccessOrder) || begins[i] >= count ||
 		    (i > 0 && begins[i] <= begins[i - 1]))
 			return false;
 	}
@@ -43,7 +44,7 @@ gpc_cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, s
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!dsts || !srcs || !sizes || count == 0 || stream->legacy ||
-	    !attributes_ok(attrs, attrsIdxs, numAttrs, count))
+	    !attributes_are_valid(attrs, attrsIdxs, numAttrs, count))
 		return CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++) {
 		if (sizes[i] == 0)
@@ -70,7 +71,7 @@ gpc_cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size
 
 /* *element: that of the array, or as it was, of memory. */
 static CUresult
-element_of(const CUmemcpy3DOperand *operand, uint32_t *element)
+operand_get_element_size(const CUmemcpy3DOperand *operand, uint32_t *element)
 {
 	struct gpc_array *array;
 	uint32_t size;
@@ -83,7 +84,7 @@ element_of(const CUmemcpy3DOperand *operand, uint32_t *element)
 	result = gpc_array_lookup(operand->op.array.array, &array);
 	if (result != CUDA_SUCCESS)
 		return result;
-	size = gp_array_element(array->shape.format, array->shape.channels);
+	size = gp_array_get_element_size(array->shape.format, array->shape.channels);
 	if (*element && *element != size)
 		return CUDA_ERROR_INVALID_VALUE;
 	*element = size;
@@ -100,8 +101,8 @@ struct side {
 };
 
 static bool
-set_side(struct side *side, const CUmemcpy3DOperand *operand, const CUextent3D *extent,
-	 uint32_t element)
+side_init(struct side *side, const CUmemcpy3DOperand *operand, const CUextent3D *extent,
+	  uint32_t element)
 {
 	size_t row = operand->op.ptr.rowLength, rows = operand->op.ptr.layerHeight;
 
@@ -124,25 +125,25 @@ set_side(struct side *side, const CUmemcpy3DOperand *operand, const CUextent3D *
 }
 
 static CUresult
-plain_copy(const CUDA_MEMCPY3D_BATCH_OP *op, CUDA_MEMCPY3D *copy)
+op_to_memcpy3d(const CUDA_MEMCPY3D_BATCH_OP *op, CUDA_MEMCPY3D *copy)
 {
 	uint32_t element = 0;
 	struct side dst, src;
 	size_t width;
-	CUresult result = element_of(&op->dst, &element);
+	CUresult result = operand_get_element_size(&op->dst, &element);
 
 	if (result == CUDA_SUCCESS)
-		result = element_of(&op->src, &element);
+		result = operand_get_element_size(&op->src, &element);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (element == 0)
 		element = 1;
-	if (!order_ok(op->srcAccessOrder) ||
+	if (!access_order_is_valid(op->srcAccessOrder) ||
 	    op->flags > CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE || !op->extent.width ||
 	    !op->extent.height || !op->extent.depth ||
 	    __builtin_mul_overflow(op->extent.width, element, &width) ||
-	    !set_side(&dst, &op->dst, &op->extent, element) ||
-	    !set_side(&src, &op->src, &op->extent, element))
+	    !side_init(&dst, &op->dst, &op->extent, element) ||
+	    !side_init(&src, &op->src, &op->extent, element))
 		return CUDA_ERROR_INVALID_VALUE;
 	*copy = (CUDA_MEMCPY3D){
 		.srcXInBytes = src.x,
@@ -184,7 +185,7 @@ gpc_cuMemcpy3DBatchAsync(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *
 	if (!opList || numOps == 0 || flags || stream->legacy)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; i < numOps; i++) {
-		result = plain_copy(&opList[i], &copy);
+		result = op_to_memcpy3d(&opList[i], &copy);
 		if (result == CUDA_SUCCESS)
 			result = gpc_copy_3d_ordered(&copy, opList[i].srcAccessOrder, hStream);
 		if (result == CUDA_SUCCESS)

@@ -18,7 +18,7 @@ flags_are_valid(unsigned int flags)
 }
 
 static CUresult
-create(CUcontext *pctx, unsigned int flags, CUdevice dev, unsigned int api_version)
+context_create(CUcontext *pctx, unsigned int flags, CUdevice dev, unsigned int api_version)
 {
 	struct gpc_device *device = gpc_device_get(dev);
 	CUresult result = gpc_enter_initialized();
@@ -50,13 +50,13 @@ create(CUcontext *pctx, unsigned int flags, CUdevice dev, unsigned int api_versi
 CUresult
 gpc_cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev)
 {
-	return create(pctx, flags, dev, FIRST_API_VERSION);
+	return context_create(pctx, flags, dev, FIRST_API_VERSION);
 }
 
 CUresult
 gpc_cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
 {
-	return create(pctx, flags, dev, GPC_API_VERSION);
+	return context_create(pctx, flags, dev, GPC_API_VERSION);
 }
 
 CUresult
@@ -90,7 +90,7 @@ gpc_cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned
 
 /* A context that must be named: what NULL is answered with. */
 static CUresult
-enter_named(CUcontext ctx, struct gpc_context **context_p, CUresult null)
+context_enter_named(CUcontext ctx, struct gpc_context **context_p, CUresult null)
 {
 	CUresult result = gpc_enter_local();
 
@@ -100,7 +100,7 @@ enter_named(CUcontext ctx, struct gpc_context **context_p, CUresult null)
 }
 
 static void
-destroy(struct gpc_context *context)
+context_destroy(struct gpc_context *context)
 {
 	if (gpc_context_get_current() == context)
 		(void)gpc_context_pop();
@@ -112,14 +112,14 @@ CUresult
 gpc_cuCtxDestroy_v2(CUcontext ctx)
 {
 	struct gpc_context *context;
-	CUresult result = enter_named(ctx, &context, CUDA_ERROR_INVALID_VALUE);
+	CUresult result = context_enter_named(ctx, &context, CUDA_ERROR_INVALID_VALUE);
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	/* Those are released, or reset. */
 	if (context->primary || context->parent)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	destroy(context);
+	context_destroy(context);
 	return CUDA_SUCCESS;
 }
 
@@ -143,7 +143,7 @@ CUresult
 gpc_cuCtxDetach(CUcontext ctx)
 {
 	struct gpc_context *context;
-	CUresult result = enter_named(ctx, &context, CUDA_ERROR_INVALID_VALUE);
+	CUresult result = context_enter_named(ctx, &context, CUDA_ERROR_INVALID_VALUE);
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -153,7 +153,7 @@ gpc_cuCtxDetach(CUcontext ctx)
 	if (context->primary || context->parent)
 		return CUDA_SUCCESS;
 	if (__atomic_sub_fetch(&context->retained, 1, __ATOMIC_RELAXED) == 0)
-		destroy(context);
+		context_destroy(context);
 	return CUDA_SUCCESS;
 }
 
@@ -161,7 +161,7 @@ CUresult
 gpc_cuCtxPushCurrent_v2(CUcontext ctx)
 {
 	struct gpc_context *context;
-	CUresult result = enter_named(ctx, &context, CUDA_ERROR_INVALID_CONTEXT);
+	CUresult result = context_enter_named(ctx, &context, CUDA_ERROR_INVALID_CONTEXT);
 
 	return result == CUDA_SUCCESS ? gpc_context_push(context) : result;
 }
@@ -243,7 +243,7 @@ gpc_cuCtxSynchronize_v2(CUcontext ctx)
 
 /* The daemon tells a limit that its driver does not know as GP_LIMIT_UNSUPPORTED. */
 static CUresult
-check_limit(const struct gpc_context *context, CUlimit limit)
+limit_check(const struct gpc_context *context, CUlimit limit)
 {
 	if ((unsigned int)limit >= CU_LIMIT_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -260,7 +260,7 @@ check_limit(const struct gpc_context *context, CUlimit limit)
  * since it took the context's. The granularity is a hint, which no daemon heeds: any up to a line
  * of the cache will do. */
 static bool
-is_had_already(const struct gpc_context *context, CUlimit limit, size_t value)
+limit_is_satisfied(const struct gpc_context *context, CUlimit limit, size_t value)
 {
 	const struct gpc_device *device = context->device;
 	uint64_t set = __atomic_load_n(&context->limits[limit], __ATOMIC_RELAXED);
@@ -272,7 +272,7 @@ is_had_already(const struct gpc_context *context, CUlimit limit, size_t value)
 
 /* The cache is of all who use the device, so nothing of it is set aside for one of them. */
 static CUresult
-set_aside(struct gpc_context *context, size_t value)
+persisting_l2_set(struct gpc_context *context, size_t value)
 {
 	const size_t most = (size_t)gpc_device_attribute(
 		context->device, CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE);
@@ -293,18 +293,18 @@ gpc_cuCtxSetLimit(CUlimit limit, size_t value)
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = check_limit(context, limit);
+	result = limit_check(context, limit);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (limit == CU_LIMIT_SHMEM_SIZE || limit == CU_LIMIT_CIG_ENABLED)
 		return CUDA_ERROR_NOT_PERMITTED; /* they belong to how the context was made */
 	if (limit == CU_LIMIT_PERSISTING_L2_CACHE_SIZE)
-		return set_aside(context, value);
+		return persisting_l2_set(context, value);
 	/* As NVIDIA's driver does, which maps the stacks anew. */
 	if (limit == CU_LIMIT_STACK_SIZE)
 		gpc_sync_implicitly(context);
 	args.context = context->handle.id;
-	if (!is_had_already(context, limit, value))
+	if (!limit_is_satisfied(context, limit, value))
 		result = gpc_wait_gpContextSetLimit(context, &args);
 	/* Memory that is kept for later may be what is missing. */
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && gpc_memory_reclaim(context) == CUDA_SUCCESS)
@@ -324,7 +324,7 @@ gpc_cuCtxGetLimit(size_t *pvalue, CUlimit limit)
 		return result;
 	if (!pvalue)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = check_limit(context, limit);
+	result = limit_check(context, limit);
 	if (result != CUDA_SUCCESS)
 		return result;
 	*pvalue = __atomic_load_n(&context->limits[limit], __ATOMIC_RELAXED);

@@ -28,33 +28,33 @@ struct settings {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* For ever: numbers of contexts are not used again, and few set anything. */
-static struct settings *all GP_GUARDED_BY(lock);
+static struct settings *all_settings GP_GUARDED_BY(lock);
 
 static bool
-is_text(CUcoredumpSettings attribute)
+attribute_is_text(CUcoredumpSettings attribute)
 {
 	return attribute == CU_COREDUMP_FILE || attribute == CU_COREDUMP_PIPE;
 }
 
 static size_t
-size_of(CUcoredumpSettings attribute)
+attribute_get_size(CUcoredumpSettings attribute)
 {
-	if (is_text(attribute))
+	if (attribute_is_text(attribute))
 		return TEXT_MAX;
 	return attribute == CU_COREDUMP_GENERATION_FLAGS ? sizeof(int) : sizeof(bool);
 }
 
 static bool
-is_known(CUcoredumpSettings attribute)
+attribute_is_known(CUcoredumpSettings attribute)
 {
 	return attribute >= CU_COREDUMP_ENABLE_ON_EXCEPTION && attribute < CU_COREDUMP_MAX;
 }
 
 /* NULL: it has set nothing. */
 static struct settings *
-find(uint64_t context) GP_LOCKED(lock)
+settings_find(uint64_t context) GP_LOCKED(lock)
 {
-	struct settings *settings = all;
+	struct settings *settings = all_settings;
 
 	while (settings && settings->context != context)
 		settings = settings->next;
@@ -62,14 +62,14 @@ find(uint64_t context) GP_LOCKED(lock)
 }
 
 static void
-write_default(CUcoredumpSettings attribute, void *value)
+attribute_write_default(CUcoredumpSettings attribute, void *value)
 {
 	char host[256] = "";
 
-	memset(value, 0, size_of(attribute));
+	memset(value, 0, attribute_get_size(attribute));
 	if (attribute == CU_COREDUMP_TRIGGER_HOST)
 		*(bool *)value = true;
-	if (!is_text(attribute))
+	if (!attribute_is_text(attribute))
 		return;
 	(void)gethostname(host, sizeof(host) - 1);
 	(void)snprintf(value, TEXT_MAX, "%s.cuda.%s.%ld",
@@ -77,24 +77,24 @@ write_default(CUcoredumpSettings attribute, void *value)
 }
 
 static CUresult
-get(uint64_t context, CUcoredumpSettings attribute, void *value, size_t *size)
+attribute_get(uint64_t context, CUcoredumpSettings attribute, void *value, size_t *size)
 {
 	const struct settings *settings;
 
-	if (!is_known(attribute) || !size)
+	if (!attribute_is_known(attribute) || !size)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (value && *size < size_of(attribute))
+	if (value && *size < attribute_get_size(attribute))
 		return CUDA_ERROR_INVALID_VALUE;
-	*size = size_of(attribute);
+	*size = attribute_get_size(attribute);
 	if (!value)
 		return CUDA_SUCCESS;
 	(void)pthread_mutex_lock(&lock);
-	settings = find(context);
+	settings = settings_find(context);
 	if (!settings || !settings->has[attribute])
-		settings = find(0);
+		settings = settings_find(0);
 	if (!settings || !settings->has[attribute])
-		write_default(attribute, value);
-	else if (is_text(attribute))
+		attribute_write_default(attribute, value);
+	else if (attribute_is_text(attribute))
 		memcpy(value, settings->texts[attribute], TEXT_MAX);
 	else if (attribute == CU_COREDUMP_GENERATION_FLAGS)
 		*(int *)value = settings->numbers[attribute];
@@ -105,29 +105,30 @@ get(uint64_t context, CUcoredumpSettings attribute, void *value, size_t *size)
 }
 
 static CUresult
-check(CUcoredumpSettings attribute, const void *value, const size_t *size)
+attribute_check(CUcoredumpSettings attribute, const void *value, const size_t *size)
 {
-	if (!is_known(attribute) || !value || !size)
+	if (!attribute_is_known(attribute) || !value || !size)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (is_text(attribute))
+	if (attribute_is_text(attribute))
 		return *size > 0 && strnlen(value, *size) < TEXT_MAX ? CUDA_SUCCESS
 								     : CUDA_ERROR_INVALID_VALUE;
-	if (*size < size_of(attribute))
+	if (*size < attribute_get_size(attribute))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (attribute == CU_COREDUMP_GENERATION_FLAGS)
 		return *(const int *)value & ~FLAGS_KNOWN ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 	/* Nobody could make one. */
 	if (*(const bool *)value && (attribute == CU_COREDUMP_ENABLE_ON_EXCEPTION ||
 				     attribute == CU_COREDUMP_ENABLE_USER_TRIGGER))
-		return gpc_lacks(GPC_LACK_CORE_DUMP);
+		return gpc_not_supported(GPC_UNSUPPORTED_CORE_DUMP);
 	return CUDA_SUCCESS;
 }
 
 static void
-keep(struct settings *settings, CUcoredumpSettings attribute, const void *value, size_t size)
+attribute_store(struct settings *settings, CUcoredumpSettings attribute, const void *value,
+		size_t size)
 {
 	settings->has[attribute] = true;
-	if (is_text(attribute))
+	if (attribute_is_text(attribute))
 		(void)snprintf(settings->texts[attribute], TEXT_MAX, "%.*s",
 			       (int)strnlen(value, size), (const char *)value);
 	else if (attribute == CU_COREDUMP_GENERATION_FLAGS)
@@ -137,25 +138,25 @@ keep(struct settings *settings, CUcoredumpSettings attribute, const void *value,
 }
 
 static CUresult
-set(uint64_t context, CUcoredumpSettings attribute, const void *value, const size_t *size)
+attribute_set(uint64_t context, CUcoredumpSettings attribute, const void *value, const size_t *size)
 {
-	CUresult result = check(attribute, value, size);
+	CUresult result = attribute_check(attribute, value, size);
 	struct settings *settings;
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	(void)pthread_mutex_lock(&lock);
-	settings = find(context);
+	settings = settings_find(context);
 	if (!settings) {
 		settings = calloc(1, sizeof(*settings));
 		if (settings) {
 			settings->context = context;
-			settings->next = all;
-			all = settings;
+			settings->next = all_settings;
+			all_settings = settings;
 		}
 	}
 	if (settings)
-		keep(settings, attribute, value, *size);
+		attribute_store(settings, attribute, value, *size);
 	(void)pthread_mutex_unlock(&lock);
 	return settings ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -166,7 +167,8 @@ gpc_cuCoredumpGetAttribute(CUcoredumpSettings attrib, void *value, size_t *size)
 	struct gpc_context *context;
 	CUresult result = gpc_context_enter_current(&context);
 
-	return result == CUDA_SUCCESS ? get(context->number, attrib, value, size) : result;
+	return result == CUDA_SUCCESS ? attribute_get(context->number, attrib, value, size)
+				      : result;
 }
 
 CUresult
@@ -174,7 +176,7 @@ gpc_cuCoredumpGetAttributeGlobal(CUcoredumpSettings attrib, void *value, size_t 
 {
 	CUresult result = gpc_enter_local();
 
-	return result == CUDA_SUCCESS ? get(0, attrib, value, size) : result;
+	return result == CUDA_SUCCESS ? attribute_get(0, attrib, value, size) : result;
 }
 
 CUresult
@@ -183,7 +185,8 @@ gpc_cuCoredumpSetAttribute(CUcoredumpSettings attrib, void *value, size_t *size)
 	struct gpc_context *context;
 	CUresult result = gpc_context_enter_current(&context);
 
-	return result == CUDA_SUCCESS ? set(context->number, attrib, value, size) : result;
+	return result == CUDA_SUCCESS ? attribute_set(context->number, attrib, value, size)
+				      : result;
 }
 
 CUresult
@@ -191,5 +194,5 @@ gpc_cuCoredumpSetAttributeGlobal(CUcoredumpSettings attrib, void *value, size_t 
 {
 	CUresult result = gpc_enter_local();
 
-	return result == CUDA_SUCCESS ? set(0, attrib, value, size) : result;
+	return result == CUDA_SUCCESS ? attribute_set(0, attrib, value, size) : result;
 }

@@ -101,7 +101,7 @@ gpc_cuDeviceGetExecAffinitySupport(int *pi, CUexecAffinityType type, CUdevice de
 }
 
 static CUresult
-enter_both(CUdevice ordinal, CUdevice other, struct gpc_device *devices[2])
+device_enter_pair(CUdevice ordinal, CUdevice other, struct gpc_device *devices[2])
 {
 	CUresult result = gpc_device_enter(ordinal, &devices[0]);
 
@@ -112,12 +112,12 @@ CUresult
 gpc_cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev)
 {
 	struct gpc_device *devices[2];
-	CUresult result = enter_both(dev, peerDev, devices);
+	CUresult result = device_enter_pair(dev, peerDev, devices);
 
 	if (result == CUDA_SUCCESS && !canAccessPeer)
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result == CUDA_SUCCESS)
-		*canAccessPeer = gpc_reach_can(devices[0], devices[1]);
+		*canAccessPeer = gpc_peer_access_is_possible(devices[0], devices[1]);
 	return result;
 }
 
@@ -126,7 +126,7 @@ gpc_cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib, CUdevice s
 			    CUdevice dstDevice)
 {
 	struct gpc_device *devices[2];
-	CUresult result = enter_both(srcDevice, dstDevice, devices);
+	CUresult result = device_enter_pair(srcDevice, dstDevice, devices);
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -135,6 +135,6 @@ gpc_cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib, CUdevice s
 	if (!value || (int)attrib < CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK ||
 	    (int)attrib > CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED)
 		return CUDA_ERROR_INVALID_VALUE;
-	*value = gpc_reach_attribute(devices[0], devices[1], attrib);
+	*value = gpc_peer_access_get_attribute(devices[0], devices[1], attrib);
 	return CUDA_SUCCESS;
 }

@@ -26,22 +26,22 @@
 	 CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE)
 
 /* In the part of a CUdevResource that is the driver's. */
-struct inside {
+struct origin {
 	uint32_t magic;
-	int32_t device;  /* the application's ordinal */
-	uint32_t source; /* a green context's name; 0: what the session has */
-	uint32_t split;  /* which one made it; 0: it is all of the source */
+	int32_t device;          /* the application's ordinal */
+	uint32_t source;         /* a green context's name; 0: what the session has */
+	uint32_t resource_split; /* which one made it; 0: it is all of the source */
 	uint32_t flags, wanted, groups;
 	uint32_t group; /* or REST */
 };
 
-_Static_assert(sizeof(struct inside) <= sizeof(((CUdevResource *)NULL)->_internal_padding),
+_Static_assert(sizeof(struct origin) <= sizeof(((CUdevResource *)NULL)->_internal_padding),
 	       "a resource tells what it is");
 
 /* What a descriptor stands for.  CUDA has no call that ends one: equal ones are one, for ever. */
 struct desc {
 	struct desc *next;
-	struct inside of;
+	struct origin of;
 	uint64_t picks[GROUPS_MAX / 64];
 	uint32_t rest;
 };
@@ -50,28 +50,28 @@ static pthread_mutex_t descs_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct desc *descs GP_GUARDED_BY(descs_lock);
 
 static void
-fill(CUdevResource *resource, const struct inside *inside, unsigned int count, unsigned int least,
-     unsigned int alignment)
+resource_fill(CUdevResource *resource, const struct origin *origin, unsigned int count,
+	      unsigned int least, unsigned int alignment)
 {
 	memset(resource, 0, sizeof(*resource));
 	resource->type = CU_DEV_RESOURCE_TYPE_SM;
-	memcpy(resource->_internal_padding, inside, sizeof(*inside));
+	memcpy(resource->_internal_padding, origin, sizeof(*origin));
 	resource->sm.smCount = count;
 	resource->sm.minSmPartitionSize = least;
 	resource->sm.smCoscheduledAlignment = alignment;
 }
 
 static CUresult
-look_inside(const CUdevResource *resource, struct inside *inside)
+resource_get_origin(const CUdevResource *resource, struct origin *origin)
 {
 	if (resource->type != CU_DEV_RESOURCE_TYPE_SM)
 		return CUDA_ERROR_INVALID_RESOURCE_TYPE;
-	memcpy(inside, resource->_internal_padding, sizeof(*inside));
-	return inside->magic == MAGIC ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	memcpy(origin, resource->_internal_padding, sizeof(*origin));
+	return origin->magic == MAGIC ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult
-gpc_green_enter(CUgreenCtx hCtx, struct gpc_green **green_p)
+gpc_green_context_enter(CUgreenCtx hCtx, struct gpc_green_context **green_p)
 {
 	CUresult result = gpc_enter_initialized();
 
@@ -112,30 +112,31 @@ query_put(const struct query *query, const void *reply, size_t size)
 
 /* green NULL: what the session has of the device. */
 static CUresult
-ask(const struct gpc_device *device, const struct gpc_context *green, CUdevResource *resource)
+resource_query(const struct gpc_device *device, const struct gpc_context *green,
+	       CUdevResource *resource)
 {
 	struct gp_args_gpResource args = { .device = device->remote };
 	struct gp_reply_gpResource reply;
-	struct inside inside = { .magic = MAGIC, .device = device->ordinal };
+	struct origin origin = { .magic = MAGIC, .device = device->ordinal };
 	struct query query = { .device = device,
 			       .green = green ? green->number : 0,
 			       .call = GP_CALL_gpResource };
 	CUresult result;
 
-	args.source = inside.source = green ? green->handle.id : 0;
+	args.source = origin.source = green ? green->handle.id : 0;
 	if (!query_find(&query, &reply, sizeof(reply))) {
 		result = gpc_wait_gpResource(device->primary, &args, &reply);
 		if (result != CUDA_SUCCESS)
 			return result;
 		query_put(&query, &reply, sizeof(reply));
 	}
-	fill(resource, &inside, reply.count, reply.least, reply.alignment);
+	resource_fill(resource, &origin, reply.count, reply.least, reply.alignment);
 	return CUDA_SUCCESS;
 }
 
 /* What the driver looks at before all else. */
 static CUresult
-check_wanted(const CUdevResource *resource, CUdevResourceType type)
+resource_check_type(const CUdevResource *resource, CUdevResourceType type)
 {
 	if (!resource)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -151,15 +152,15 @@ gpc_cuDeviceGetDevResource(CUdevice device, CUdevResource *resource, CUdevResour
 	if (result == CUDA_SUCCESS)
 		result = gpc_device_enter(device, &found);
 	if (result == CUDA_SUCCESS)
-		result = check_wanted(resource, type);
-	return result == CUDA_SUCCESS ? ask(found, NULL, resource) : result;
+		result = resource_check_type(resource, type);
+	return result == CUDA_SUCCESS ? resource_query(found, NULL, resource) : result;
 }
 
 CUresult
 gpc_cuCtxGetDevResource(CUcontext hCtx, CUdevResource *resource, CUdevResourceType type)
 {
 	struct gpc_context *context;
-	CUresult result = check_wanted(resource, type);
+	CUresult result = resource_check_type(resource, type);
 
 	if (result == CUDA_SUCCESS)
 		result = gpc_enter_initialized();
@@ -167,38 +168,38 @@ gpc_cuCtxGetDevResource(CUcontext hCtx, CUdevResource *resource, CUdevResourceTy
 		result = gpc_context_lookup(hCtx, &context);
 	if (result != CUDA_SUCCESS)
 		return result;
-	return ask(context->device, context->parent ? context : NULL, resource);
+	return resource_query(context->device, context->parent ? context : NULL, resource);
 }
 
 CUresult
 gpc_cuGreenCtxGetDevResource(CUgreenCtx hCtx, CUdevResource *resource, CUdevResourceType type)
 {
-	struct gpc_green *green;
-	CUresult result = check_wanted(resource, type);
+	struct gpc_green_context *green;
+	CUresult result = resource_check_type(resource, type);
 
 	if (result == CUDA_SUCCESS)
-		result = gpc_green_enter(hCtx, &green);
+		result = gpc_green_context_enter(hCtx, &green);
 	if (result != CUDA_SUCCESS)
 		return result;
-	return ask(green->context->device, green->context, resource);
+	return resource_query(green->context->device, green->context, resource);
 }
 
 /* A split that is to be made, or one that has been. */
 static CUresult
-split(struct inside *inside, unsigned int groups, struct gp_reply_gpResourceSplit *reply)
+resource_split(struct origin *origin, unsigned int groups, struct gp_reply_gpResourceSplit *reply)
 {
-	const struct gpc_device *device = gpc_device_get(inside->device);
+	const struct gpc_device *device = gpc_device_get(origin->device);
 	struct gp_args_gpResourceSplit args = {
-		.source = inside->source,
-		.flags = inside->flags,
-		.wanted = inside->wanted,
+		.source = origin->source,
+		.flags = origin->flags,
+		.wanted = origin->wanted,
 		.groups = groups,
 	};
 	struct query query = {
 		.device = device,
-		.call = inside->source ? 0 : GP_CALL_gpResourceSplit,
-		.flags = inside->flags,
-		.wanted = inside->wanted,
+		.call = origin->source ? 0 : GP_CALL_gpResourceSplit,
+		.flags = origin->flags,
+		.wanted = origin->wanted,
 		.groups = groups,
 	};
 	CUresult result = CUDA_SUCCESS;
@@ -209,12 +210,12 @@ split(struct inside *inside, unsigned int groups, struct gp_reply_gpResourceSpli
 	if (!query_find(&query, reply, sizeof(*reply))) {
 		result = gpc_wait_gpResourceSplit(device->primary, &args, reply);
 		if (result == CUDA_SUCCESS && reply->made > GROUPS_MAX)
-			return gpc_reply_malformed(device->primary);
+			return gpc_reply_fail_malformed(device->primary);
 		if (result == CUDA_SUCCESS)
 			query_put(&query, reply, sizeof(*reply));
 	}
 	if (result == CUDA_SUCCESS)
-		inside->groups = reply->made;
+		origin->groups = reply->made;
 	return result;
 }
 
@@ -225,70 +226,72 @@ gpc_cuDevSmResourceSplitByCount(CUdevResource *list, unsigned int *nbGroups,
 {
 	static atomic_uint splits;
 	struct gp_reply_gpResourceSplit reply;
-	struct inside inside;
+	struct origin origin;
 	CUresult result = gpc_enter_initialized();
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!nbGroups || !input || (list && !*nbGroups))
 		return CUDA_ERROR_INVALID_VALUE;
-	result = look_inside(input, &inside);
+	result = resource_get_origin(input, &origin);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (minCount > input->sm.smCount || (useFlags & ~(unsigned int)FLAGS_KNOWN))
 		return CUDA_ERROR_INVALID_VALUE;
 	/* What a split has made must become a green context before it is split again. */
-	if (inside.split)
+	if (origin.resource_split)
 		return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
-	inside.flags = useFlags;
-	inside.wanted = minCount;
-	result = split(&inside,
-		       !list                    ? 0
-		       : *nbGroups < GROUPS_MAX ? *nbGroups
-						: GROUPS_MAX,
-		       &reply);
+	origin.flags = useFlags;
+	origin.wanted = minCount;
+	result = resource_split(&origin,
+				!list                    ? 0
+				: *nbGroups < GROUPS_MAX ? *nbGroups
+							 : GROUPS_MAX,
+				&reply);
 	if (result != CUDA_SUCCESS)
 		return result;
 	*nbGroups = reply.made;
-	inside.split = atomic_fetch_add(&splits, 1) + 1;
-	for (inside.group = 0; list && inside.group < reply.made; inside.group++)
-		fill(&list[inside.group], &inside, reply.count, reply.least, reply.alignment);
-	inside.group = REST;
+	origin.resource_split = atomic_fetch_add(&splits, 1) + 1;
+	for (origin.group = 0; list && origin.group < reply.made; origin.group++)
+		resource_fill(&list[origin.group], &origin, reply.count, reply.least,
+			      reply.alignment);
+	origin.group = REST;
 	if (remaining)
 		memset(remaining, 0, sizeof(*remaining));
 	if (remaining && reply.rest_count)
-		fill(remaining, &inside, reply.rest_count, reply.rest_least, reply.rest_alignment);
+		resource_fill(remaining, &origin, reply.rest_count, reply.rest_least,
+			      reply.rest_alignment);
 	return CUDA_SUCCESS;
 }
 
 /* All of one split, and that may be made again. */
 static CUresult
-describe(const CUdevResource *resources, unsigned int count, struct desc *desc)
+desc_init(const CUdevResource *resources, unsigned int count, struct desc *desc)
 {
-	struct inside inside;
+	struct origin origin;
 
 	for (unsigned int i = 0; i < count; i++) {
-		CUresult result = look_inside(&resources[i], &inside);
+		CUresult result = resource_get_origin(&resources[i], &origin);
 
 		if (result != CUDA_SUCCESS)
 			return result;
 		if (i == 0)
-			desc->of = inside;
-		if (inside.split != desc->of.split || inside.device != desc->of.device ||
-		    inside.source != desc->of.source)
+			desc->of = origin;
+		if (origin.resource_split != desc->of.resource_split ||
+		    origin.device != desc->of.device || origin.source != desc->of.source)
 			return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
-		if (inside.split && inside.group == REST)
+		if (origin.resource_split && origin.group == REST)
 			desc->rest = 1;
-		else if (inside.split && inside.group < GROUPS_MAX)
-			desc->picks[inside.group / 64] |= UINT64_C(1) << inside.group % 64;
+		else if (origin.resource_split && origin.group < GROUPS_MAX)
+			desc->picks[origin.group / 64] |= UINT64_C(1) << origin.group % 64;
 	}
 	/* How it was made, and not which time. */
-	desc->of.split = desc->of.group = 0;
+	desc->of.resource_split = desc->of.group = 0;
 	return CUDA_SUCCESS;
 }
 
 static bool
-is_equal(const struct desc *a, const struct desc *b)
+desc_is_equal(const struct desc *a, const struct desc *b)
 {
 	return memcmp(&a->of, &b->of, sizeof(a->of)) == 0 &&
 	       memcmp(a->picks, b->picks, sizeof(a->picks)) == 0 && a->rest == b->rest;
@@ -305,11 +308,11 @@ gpc_cuDevResourceGenerateDesc(CUdevResourceDesc *phDesc, CUdevResource *resource
 		return result;
 	if (!phDesc || !resources || nbResources == 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = describe(resources, nbResources, &wanted);
+	result = desc_init(resources, nbResources, &wanted);
 	if (result != CUDA_SUCCESS)
 		return result;
 	(void)pthread_mutex_lock(&descs_lock);
-	for (desc = descs; desc && !is_equal(desc, &wanted); desc = desc->next)
+	for (desc = descs; desc && !desc_is_equal(desc, &wanted); desc = desc->next)
 		;
 	if (!desc) {
 		desc = malloc(sizeof(*desc));
@@ -326,7 +329,7 @@ gpc_cuDevResourceGenerateDesc(CUdevResourceDesc *phDesc, CUdevResource *resource
 
 /* NULL: it is none. */
 static const struct desc *
-desc_of(CUdevResourceDesc token)
+desc_find(CUdevResourceDesc token)
 {
 	const struct desc *desc;
 
@@ -339,7 +342,7 @@ desc_of(CUdevResourceDesc token)
 
 /* It holds the primary context. */
 static CUresult
-retain(struct gpc_device *device)
+primary_retain(struct gpc_device *device)
 {
 	CUcontext token;
 	CUresult result = gpc_cuDevicePrimaryCtxRetain(&token, device->ordinal);
@@ -354,7 +357,7 @@ retain(struct gpc_device *device)
 
 /* The daemon makes it, with its default stream. */
 static CUresult
-announce(struct gpc_context *context, const struct desc *desc)
+green_create_remote(struct gpc_context *context, const struct desc *desc)
 {
 	struct gp_args_gpContextCreate stream;
 	struct gp_args_gpGreenMake args = {
@@ -375,23 +378,23 @@ announce(struct gpc_context *context, const struct desc *desc)
 	args.legacy = stream.legacy;
 	result = gpc_wait_gpGreenMake(context->parent, &args);
 	if (result != CUDA_SUCCESS)
-		gpc_stream_forget_context(context);
+		gpc_stream_drop_context(context);
 	return result;
 }
 
 /* The primary context is retained. */
 static CUresult
-make(struct gpc_device *device, const struct desc *desc, struct gpc_green **green_p)
+green_create(struct gpc_device *device, const struct desc *desc, struct gpc_green_context **green_p)
 {
 	struct gpc_context *context = gpc_context_create(device, device->primary->flags, false);
-	struct gpc_green *green = gpc_handle_new(GPC_KIND_GREEN, sizeof(*green));
+	struct gpc_green_context *green = gpc_handle_new(GPC_KIND_GREEN, sizeof(*green));
 	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
 
 	if (context && green) {
 		context->parent = device->primary;
 		context->green = green->handle.token;
 		green->context = context;
-		result = announce(context, desc);
+		result = green_create_remote(context, desc);
 	}
 	if (result == CUDA_SUCCESS) {
 		atomic_fetch_add(&gpc_contexts_active, 1);
@@ -411,9 +414,9 @@ make(struct gpc_device *device, const struct desc *desc, struct gpc_green **gree
 CUresult
 gpc_cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc token, CUdevice dev, unsigned int flags)
 {
-	const struct desc *desc = desc_of(token);
+	const struct desc *desc = desc_find(token);
 	struct gpc_device *device;
-	struct gpc_green *green;
+	struct gpc_green_context *green;
 	CUresult result = gpc_enter_initialized();
 
 	if (result == CUDA_SUCCESS)
@@ -422,10 +425,10 @@ gpc_cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc token, CUdevice dev, u
 		return result;
 	if (!phCtx || !desc || flags != CU_GREEN_CTX_DEFAULT_STREAM || desc->of.device != dev)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = retain(device);
+	result = primary_retain(device);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = make(device, desc, &green);
+	result = green_create(device, desc, &green);
 	if (result == CUDA_SUCCESS)
 		*phCtx = green->handle.token;
 	else
@@ -435,7 +438,7 @@ gpc_cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc token, CUdevice dev, u
 
 /* The primary context stays retained. */
 static void
-destroy(struct gpc_green *green)
+green_destroy(struct gpc_green_context *green)
 {
 	struct gpc_context *context = green->context;
 
@@ -451,39 +454,39 @@ destroy(struct gpc_green *green)
 CUresult
 gpc_cuGreenCtxDestroy(CUgreenCtx hCtx)
 {
-	struct gpc_green *green;
+	struct gpc_green_context *green;
 	CUdevice device;
-	CUresult result = gpc_green_enter(hCtx, &green);
+	CUresult result = gpc_green_context_enter(hCtx, &green);
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	device = green->context->device->ordinal;
-	destroy(green);
+	green_destroy(green);
 	return gpc_cuDevicePrimaryCtxRelease_v2(device);
 }
 
 static void
-destroy_if_of(void *object, void *context)
+green_destroy_if_child(void *object, void *context)
 {
-	struct gpc_green *green = object;
+	struct gpc_green_context *green = object;
 
 	if (green->context && green->context->parent == context)
-		destroy(green);
+		green_destroy(green);
 }
 
 void
-gpc_green_leave_context(struct gpc_context *context)
+gpc_green_context_destroy_all(struct gpc_context *context)
 {
 	if (!context->parent)
-		gpc_handle_each(GPC_KIND_GREEN, destroy_if_of, context);
+		gpc_handle_each(GPC_KIND_GREEN, green_destroy_if_child, context);
 }
 
 CUresult
 gpc_cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx greenCtx, unsigned int flags,
 			   int priority)
 {
-	struct gpc_green *green;
-	CUresult result = gpc_green_enter(greenCtx, &green);
+	struct gpc_green_context *green;
+	CUresult result = gpc_green_context_enter(greenCtx, &green);
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -495,8 +498,8 @@ gpc_cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx greenCtx, unsigned int
 CUresult
 gpc_cuGreenCtxRecordEvent(CUgreenCtx hCtx, CUevent hEvent)
 {
-	struct gpc_green *green;
-	CUresult result = gpc_green_enter(hCtx, &green);
+	struct gpc_green_context *green;
+	CUresult result = gpc_green_context_enter(hCtx, &green);
 
 	return result == CUDA_SUCCESS ? gpc_cuCtxRecordEvent(green->context->handle.token, hEvent)
 				      : result;
@@ -505,8 +508,8 @@ gpc_cuGreenCtxRecordEvent(CUgreenCtx hCtx, CUevent hEvent)
 CUresult
 gpc_cuGreenCtxWaitEvent(CUgreenCtx hCtx, CUevent hEvent)
 {
-	struct gpc_green *green;
-	CUresult result = gpc_green_enter(hCtx, &green);
+	struct gpc_green_context *green;
+	CUresult result = gpc_green_context_enter(hCtx, &green);
 
 	return result == CUDA_SUCCESS ? gpc_cuCtxWaitEvent(green->context->handle.token, hEvent)
 				      : result;

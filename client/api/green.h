@@ -12,15 +12,15 @@
 
 #include <cuda.h>
 
-struct gpc_green {
+struct gpc_green_context {
 	struct gpc_handle handle;
 	struct gpc_context *context;
 };
 
 /* Begins a call about a green context; CUDA_ERROR_INVALID_CONTEXT. */
-CUresult gpc_green_enter(CUgreenCtx hCtx, struct gpc_green **green_p);
+CUresult gpc_green_context_enter(CUgreenCtx hCtx, struct gpc_green_context **green_p);
 
 /* For struct gpc_context_part: they go with their primary context. */
-void gpc_green_leave_context(struct gpc_context *context);
+void gpc_green_context_destroy_all(struct gpc_context *context);
 
 #endif /* GPC_GREEN_H */

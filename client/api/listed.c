@@ -10,9 +10,9 @@
 #include <stdlib.h>
 
 CUresult
-gpc_listed_device(int index, struct gpc_pool_device *out)
+gpc_listed_device_describe(int index, struct gpc_pool_device *out)
 {
-	const struct gpc_device *device = gpc_device_listed(index);
+	const struct gpc_device *device = gpc_device_get_listed(index);
 
 	if (!device)
 		return CUDA_ERROR_INVALID_DEVICE;
@@ -28,31 +28,31 @@ gpc_listed_device(int index, struct gpc_pool_device *out)
 }
 
 bool
-gpc_listed_reaches(int index, int other)
+gpc_listed_device_has_peer_access(int index, int other)
 {
-	const struct gpc_device *device = gpc_device_listed(index);
-	const struct gpc_device *of = gpc_device_listed(other);
+	const struct gpc_device *device = gpc_device_get_listed(index);
+	const struct gpc_device *peer = gpc_device_get_listed(other);
 
-	return device && of && gpc_reach_can(device, of);
+	return device && peer && gpc_peer_access_is_possible(device, peer);
 }
 
 /* In no context's name: a program that only looks has none.  A deferred error is not for NVML. */
 CUresult
-gpc_listed_state(int index, unsigned int parts, struct gp_device_state *state)
+gpc_listed_device_get_state(int index, unsigned int parts, struct gp_device_state *state)
 {
-	const struct gpc_device *device = gpc_device_listed(index);
+	const struct gpc_device *device = gpc_device_get_listed(index);
 	struct gp_args_gpDeviceState args = { .what = parts };
 	struct gp_reply_gpDeviceState reply = { 0 };
 	struct gpc_request request = { 0 };
-	struct gpc_context nobody = { 0 };
+	struct gpc_context no_context = { 0 };
 	CUresult result;
 	struct gp_dec dec;
 
 	if (!device)
 		return CUDA_ERROR_INVALID_DEVICE;
 	args.device = device->remote;
-	nobody.scope.session = device->session;
-	result = gpc_start_gpDeviceState(&nobody, &args, &request);
+	no_context.scope.session = device->session;
+	result = gpc_start_gpDeviceState(&no_context, &args, &request);
 	if (result == CUDA_SUCCESS)
 		result = gpc_request_wait_own(&request);
 	if (result == CUDA_SUCCESS) {

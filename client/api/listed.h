@@ -7,10 +7,10 @@
 #include "client/base/pool_table.h"
 
 /* CUDA_ERROR_INVALID_DEVICE: there is none. */
-CUresult gpc_listed_device(int index, struct gpc_pool_device *out);
+CUresult gpc_listed_device_describe(int index, struct gpc_pool_device *out);
 /* reach.h. */
-bool gpc_listed_reaches(int index, int other);
+bool gpc_listed_device_has_peer_access(int index, int other);
 /* One round trip, in no context's name. */
-CUresult gpc_listed_state(int index, unsigned int parts, struct gp_device_state *state);
+CUresult gpc_listed_device_get_state(int index, unsigned int parts, struct gp_device_state *state);
 
 #endif /* GPC_LISTED_H */

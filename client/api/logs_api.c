@@ -14,7 +14,7 @@ gpc_cuLogsRegisterCallback(CUlogsCallback callbackFunc, void *userData,
 
 	if (!callbackFunc)
 		return CUDA_ERROR_INVALID_VALUE;
-	listener = gpc_log_listen(callbackFunc, userData);
+	listener = gpc_log_add_listener(callbackFunc, userData);
 	if (!listener)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (callback_out)
@@ -25,7 +25,7 @@ gpc_cuLogsRegisterCallback(CUlogsCallback callbackFunc, void *userData,
 CUresult
 gpc_cuLogsUnregisterCallback(CUlogsCallbackHandle callback)
 {
-	return gpc_log_unlisten(callback) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+	return gpc_log_remove_listener(callback) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 CUresult
@@ -33,7 +33,7 @@ gpc_cuLogsCurrent(CUlogIterator *iterator_out, unsigned int flags)
 {
 	if (!iterator_out)
 		return CUDA_ERROR_INVALID_VALUE;
-	*iterator_out = gpc_log_next();
+	*iterator_out = gpc_log_history_next();
 	return CUDA_SUCCESS;
 }
 
@@ -43,10 +43,10 @@ gpc_cuLogsDumpToMemory(CUlogIterator *iterator, char *buffer, size_t *size, unsi
 	uint32_t next;
 
 	if (!buffer || !size) {
-		gpc_log_keep("cuLogsDumpToMemory: there is no place for the log");
+		gpc_log_history_add("cuLogsDumpToMemory: there is no place for the log");
 		return CUDA_ERROR_INVALID_VALUE;
 	}
-	if (gpc_log_dump(iterator ? *iterator : 0, buffer, size, &next))
+	if (gpc_log_history_dump(iterator ? *iterator : 0, buffer, size, &next))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (iterator)
 		*iterator = next;
@@ -56,7 +56,7 @@ gpc_cuLogsDumpToMemory(CUlogIterator *iterator, char *buffer, size_t *size, unsi
 CUresult
 gpc_cuLogsDumpToFile(CUlogIterator *iterator, const char *pathToFile, unsigned int flags)
 {
-	char buffer[(GPC_LOG_KEPT_MAX + 1) * GPC_LOG_LINE_MAX];
+	char buffer[(GPC_LOG_HISTORY_MAX + 1) * GPC_LOG_LINE_MAX];
 	size_t size = sizeof(buffer);
 	CUresult result;
 	FILE *file;

@@ -25,13 +25,13 @@ gpc_cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = gpc_managed_alloc(context, bytesize, dptr);
 	if (result == CUDA_SUCCESS)
-		gpc_advice_forget(*dptr, bytesize);
+		gpc_advice_drop(*dptr, bytesize);
 	return result;
 }
 
 /* Whether all of it is managed memory, of one allocation. */
 static CUresult
-check_range(uint64_t base, uint64_t size, struct gpc_address *found)
+managed_range_check(uint64_t base, uint64_t size, struct gpc_address *found)
 {
 	gpc_address_lookup(base, found);
 	return size > 0 && found->kind == GPC_ADDRESS_DEVICE && found->managed &&
@@ -48,13 +48,13 @@ gpc_cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUmemL
 	CUresult result = gpc_enter(&context);
 
 	if (result == CUDA_SUCCESS)
-		result = check_range(devPtr, count, &found);
-	return result == CUDA_SUCCESS ? gpc_advice_give(devPtr, count, advice, location) : result;
+		result = managed_range_check(devPtr, count, &found);
+	return result == CUDA_SUCCESS ? gpc_advice_set(devPtr, count, advice, location) : result;
 }
 
 /* Before 12.2 a location was a device. */
 static CUmemLocation
-location_of(CUdevice device)
+device_to_location(CUdevice device)
 {
 	if (device == CU_DEVICE_CPU)
 		return (CUmemLocation){ .type = CU_MEM_LOCATION_TYPE_HOST };
@@ -64,19 +64,19 @@ location_of(CUdevice device)
 CUresult
 gpc_cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUdevice device)
 {
-	return gpc_cuMemAdvise_v2(devPtr, count, advice, location_of(device));
+	return gpc_cuMemAdvise_v2(devPtr, count, advice, device_to_location(device));
 }
 
 /* What is here goes to the device, and stays readable here.  To the host nothing goes before it is
  * touched: then much of it. */
 static CUresult
-prefetch(uint64_t base, uint64_t size, CUmemLocation location)
+range_prefetch(uint64_t base, uint64_t size, CUmemLocation location)
 {
 	struct gpc_address found;
-	CUresult result = check_range(base, size, &found);
+	CUresult result = managed_range_check(base, size, &found);
 
 	if (result == CUDA_SUCCESS)
-		result = gpc_advice_prefetch(base, size, location);
+		result = gpc_advice_set_prefetched(base, size, location);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (location.type != CU_MEM_LOCATION_TYPE_DEVICE) {
@@ -95,13 +95,13 @@ gpc_cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocation locati
 
 	if (result == CUDA_SUCCESS && flags != 0)
 		result = CUDA_ERROR_INVALID_VALUE;
-	return result == CUDA_SUCCESS ? prefetch(devPtr, count, location) : result;
+	return result == CUDA_SUCCESS ? range_prefetch(devPtr, count, location) : result;
 }
 
 CUresult
 gpc_cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream)
 {
-	return gpc_cuMemPrefetchAsync_v2(devPtr, count, location_of(dstDevice), 0, hStream);
+	return gpc_cuMemPrefetchAsync_v2(devPtr, count, device_to_location(dstDevice), 0, hStream);
 }
 
 struct batch {
@@ -114,7 +114,7 @@ struct batch {
 };
 
 static CUresult
-check_batch(const struct batch *batch, unsigned long long flags, CUstream hStream)
+batch_check(const struct batch *batch, unsigned long long flags, CUstream hStream)
 {
 	struct gpc_address found;
 	struct gpc_stream *stream;
@@ -125,12 +125,12 @@ check_batch(const struct batch *batch, unsigned long long flags, CUstream hStrea
 	if (!batch->addresses || !batch->sizes || batch->count == 0 || flags != 0 || stream->legacy)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; i < batch->count && result == CUDA_SUCCESS; i++)
-		result = check_range(batch->addresses[i], batch->sizes[i], &found);
+		result = managed_range_check(batch->addresses[i], batch->sizes[i], &found);
 	return result;
 }
 
 static CUresult
-check_locations(const struct batch *batch)
+batch_check_locations(const struct batch *batch)
 {
 	CUresult result = CUDA_SUCCESS;
 
@@ -141,22 +141,22 @@ check_locations(const struct batch *batch)
 		if (batch->begins[i] >= batch->count ||
 		    (i > 0 && batch->begins[i] <= batch->begins[i - 1]))
 			return CUDA_ERROR_INVALID_VALUE;
-		result = gpc_advice_check(batch->locations[i]);
+		result = gpc_advice_check_location(batch->locations[i]);
 	}
 	return result;
 }
 
 static CUresult
-prefetch_batch(const struct batch *batch, unsigned long long flags, CUstream hStream)
+batch_prefetch(const struct batch *batch, unsigned long long flags, CUstream hStream)
 {
-	CUresult result = check_batch(batch, flags, hStream);
+	CUresult result = batch_check(batch, flags, hStream);
 	size_t at = 0;
 
 	if (result == CUDA_SUCCESS)
-		result = check_locations(batch);
+		result = batch_check_locations(batch);
 	for (size_t i = 0; i < batch->count && result == CUDA_SUCCESS; i++) {
 		at += at + 1 < batch->location_count && batch->begins[at + 1] == i;
-		result = prefetch(batch->addresses[i], batch->sizes[i], batch->locations[at]);
+		result = range_prefetch(batch->addresses[i], batch->sizes[i], batch->locations[at]);
 	}
 	return result;
 }
@@ -169,7 +169,7 @@ gpc_cuMemPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count,
 	const struct batch batch = { dptrs,        sizes,           count,
 				     prefetchLocs, prefetchLocIdxs, numPrefetchLocs };
 
-	return prefetch_batch(&batch, flags, hStream);
+	return batch_prefetch(&batch, flags, hStream);
 }
 
 /* Whoever reads what was discarded gets any value, also the old one. */
@@ -179,7 +179,7 @@ gpc_cuMemDiscardBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count,
 {
 	const struct batch batch = { .addresses = dptrs, .sizes = sizes, .count = count };
 
-	return check_batch(&batch, flags, hStream);
+	return batch_check(&batch, flags, hStream);
 }
 
 CUresult
@@ -210,10 +210,10 @@ gpc_cuMemRangeGetAttributes(void **data, size_t *dataSizes, CUmem_range_attribut
 	if (result == CUDA_SUCCESS && (!data || !dataSizes || !attributes || numAttributes == 0))
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result == CUDA_SUCCESS)
-		result = check_range(devPtr, count, &found);
+		result = managed_range_check(devPtr, count, &found);
 	for (size_t i = 0; i < numAttributes && result == CUDA_SUCCESS; i++)
-		result = data[i] ? gpc_advice_tell(devPtr, count, attributes[i], data[i],
-						   dataSizes[i])
+		result = data[i] ? gpc_advice_get_attribute(devPtr, count, attributes[i], data[i],
+							    dataSizes[i])
 				 : CUDA_ERROR_INVALID_VALUE;
 	return result;
 }
@@ -234,7 +234,7 @@ gpc_cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t length, un
 		return CUDA_ERROR_INVALID_VALUE;
 	if (flags == CU_MEM_ATTACH_SINGLE && stream->legacy)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = check_range(dptr, 1, &found);
+	result = managed_range_check(dptr, 1, &found);
 	if (result == CUDA_SUCCESS && length != 0 && length != found.size)
 		result = CUDA_ERROR_INVALID_VALUE;
 	return result;

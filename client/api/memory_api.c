@@ -13,7 +13,7 @@
 #define PITCH_ALIGNMENT ((size_t)512)
 
 static CUresult
-alloc(struct gpc_context *context, size_t size, CUdeviceptr *address_p)
+device_memory_alloc(struct gpc_context *context, size_t size, CUdeviceptr *address_p)
 {
 	uint64_t address;
 	CUresult result = gpc_memory_alloc(context, size, &address);
@@ -33,7 +33,7 @@ gpc_cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
 		return result;
 	if (!dptr || bytesize == 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	return alloc(context, bytesize, dptr);
+	return device_memory_alloc(context, bytesize, dptr);
 }
 
 CUresult
@@ -53,7 +53,7 @@ gpc_cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, s
 	pitch = (WidthInBytes + PITCH_ALIGNMENT - 1) & ~(PITCH_ALIGNMENT - 1);
 	if (pitch < WidthInBytes || __builtin_mul_overflow(pitch, Height, &size))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	result = alloc(context, size, dptr);
+	result = device_memory_alloc(context, size, dptr);
 	if (result == CUDA_SUCCESS)
 		*pPitch = pitch;
 	return result;
@@ -61,7 +61,7 @@ gpc_cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, s
 
 /* In a thread without a context: that of the memory. */
 static CUresult
-enter_owner(CUdeviceptr dptr, struct gpc_context **context_p)
+memory_enter_owner(CUdeviceptr dptr, struct gpc_context **context_p)
 {
 	struct gpc_address found;
 	CUresult result = gpc_enter_initialized();
@@ -77,12 +77,12 @@ CUresult
 gpc_cuMemFree_v2(CUdeviceptr dptr)
 {
 	struct gpc_context *context;
-	CUresult result =
-		gpc_context_get_current() ? gpc_enter(&context) : enter_owner(dptr, &context);
+	CUresult result = gpc_context_get_current() ? gpc_enter(&context)
+						    : memory_enter_owner(dptr, &context);
 
 	if (result != CUDA_SUCCESS || dptr == 0)
 		return result;
-	gpc_ipc_memory_frees(dptr);
+	gpc_ipc_memory_withdraw(dptr);
 	result = gpc_memory_free(context, dptr);
 	/* Of a pool's memory all uses have ended, too, when it is freed in no stream's order. */
 	return result == CUDA_SUCCESS ? result : gpc_pool_free(dptr, NULL, 0);

@@ -33,7 +33,7 @@ enter_peers(CUcontext a, CUcontext b)
 
 /* All work of a context that is not the current one, whose order its own stream keeps. */
 static CUresult
-await_other(CUcontext context)
+context_await_other(CUcontext context)
 {
 	CUcontext current;
 	CUresult result = gpc_cuCtxGetCurrent(&current);
@@ -44,16 +44,16 @@ await_other(CUcontext context)
 }
 
 static CUresult
-await_others(CUcontext a, CUcontext b)
+contexts_await_others(CUcontext a, CUcontext b)
 {
-	CUresult result = await_other(a);
+	CUresult result = context_await_other(a);
 
-	return result == CUDA_SUCCESS && a != b ? await_other(b) : result;
+	return result == CUDA_SUCCESS && a != b ? context_await_other(b) : result;
 }
 
 /* What was copied has to be there before the other contexts' later work. */
 static CUresult
-end_for_others(CUcontext a, CUcontext b)
+copy_sync_for_others(CUcontext a, CUcontext b)
 {
 	CUcontext current;
 	CUresult result = gpc_cuCtxGetCurrent(&current);
@@ -70,10 +70,10 @@ gpc_cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDev
 	CUresult result = enter_peers(dstContext, srcContext);
 
 	if (result == CUDA_SUCCESS)
-		result = await_others(dstContext, srcContext);
+		result = contexts_await_others(dstContext, srcContext);
 	if (result == CUDA_SUCCESS)
 		result = gpc_cuMemcpyDtoD_v2(dstDevice, srcDevice, ByteCount);
-	return result == CUDA_SUCCESS ? end_for_others(dstContext, srcContext) : result;
+	return result == CUDA_SUCCESS ? copy_sync_for_others(dstContext, srcContext) : result;
 }
 
 CUresult
@@ -89,21 +89,21 @@ gpc_cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr s
 
 /* The context of one side; that of an array is the array's. */
 static CUcontext
-context_of(CUmemorytype type, CUcontext named, CUcontext other)
+side_get_context(CUmemorytype type, CUcontext named, CUcontext other)
 {
 	return type == CU_MEMORYTYPE_DEVICE ? named : other;
 }
 
 static CUresult
-plain_copy(const CUDA_MEMCPY3D_PEER *peer, CUDA_MEMCPY3D *copy, CUcontext contexts[2])
+peer_to_memcpy3d(const CUDA_MEMCPY3D_PEER *peer, CUDA_MEMCPY3D *copy, CUcontext contexts[2])
 {
 	CUcontext current;
 	CUresult result = peer ? gpc_cuCtxGetCurrent(&current) : CUDA_ERROR_INVALID_VALUE;
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	contexts[0] = context_of(peer->dstMemoryType, peer->dstContext, current);
-	contexts[1] = context_of(peer->srcMemoryType, peer->srcContext, current);
+	contexts[0] = side_get_context(peer->dstMemoryType, peer->dstContext, current);
+	contexts[1] = side_get_context(peer->srcMemoryType, peer->srcContext, current);
 	*copy = (CUDA_MEMCPY3D){
 		.srcXInBytes = peer->srcXInBytes,
 		.srcY = peer->srcY,
@@ -137,13 +137,13 @@ gpc_cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy)
 {
 	CUDA_MEMCPY3D copy;
 	CUcontext contexts[2];
-	CUresult result = plain_copy(pCopy, &copy, contexts);
+	CUresult result = peer_to_memcpy3d(pCopy, &copy, contexts);
 
 	if (result == CUDA_SUCCESS)
-		result = await_others(contexts[0], contexts[1]);
+		result = contexts_await_others(contexts[0], contexts[1]);
 	if (result == CUDA_SUCCESS)
 		result = gpc_cuMemcpy3D_v2(&copy);
-	return result == CUDA_SUCCESS ? end_for_others(contexts[0], contexts[1]) : result;
+	return result == CUDA_SUCCESS ? copy_sync_for_others(contexts[0], contexts[1]) : result;
 }
 
 CUresult
@@ -151,7 +151,7 @@ gpc_cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream)
 {
 	CUDA_MEMCPY3D copy;
 	CUcontext contexts[2];
-	CUresult result = plain_copy(pCopy, &copy, contexts);
+	CUresult result = peer_to_memcpy3d(pCopy, &copy, contexts);
 
 	return result == CUDA_SUCCESS ? gpc_cuMemcpy3DAsync_v2(&copy, hStream) : result;
 }
@@ -166,7 +166,7 @@ static pthread_mutex_t pairs_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct pair *pairs GP_GUARDED_BY(pairs_lock);
 
 static bool
-has(const struct gpc_context *context, const struct gpc_context *peer) GP_LOCKED(pairs_lock)
+pair_exists(const struct gpc_context *context, const struct gpc_context *peer) GP_LOCKED(pairs_lock)
 {
 	const struct pair *pair = pairs;
 
@@ -176,7 +176,7 @@ has(const struct gpc_context *context, const struct gpc_context *peer) GP_LOCKED
 }
 
 static CUresult
-add(const struct gpc_context *context, const struct gpc_context *peer)
+pair_add(const struct gpc_context *context, const struct gpc_context *peer)
 {
 	struct pair *pair = calloc(1, sizeof(*pair));
 	bool enabled;
@@ -186,7 +186,7 @@ add(const struct gpc_context *context, const struct gpc_context *peer)
 	pair->context = context;
 	pair->peer = peer;
 	(void)pthread_mutex_lock(&pairs_lock);
-	enabled = has(context, peer);
+	enabled = pair_exists(context, peer);
 	if (!enabled)
 		LL_PREPEND(pairs, pair);
 	(void)pthread_mutex_unlock(&pairs_lock);
@@ -197,7 +197,7 @@ add(const struct gpc_context *context, const struct gpc_context *peer)
 
 /* Those of the two contexts, NULL: of any; whether there were some. */
 static bool
-drop(const struct gpc_context *context, const struct gpc_context *peer)
+pair_drop(const struct gpc_context *context, const struct gpc_context *peer)
 {
 	struct pair *pair, *next;
 	bool dropped = false;
@@ -216,14 +216,14 @@ drop(const struct gpc_context *context, const struct gpc_context *peer)
 }
 
 void
-gpc_peer_forget_context(struct gpc_context *context)
+gpc_peer_drop_context(struct gpc_context *context)
 {
-	(void)drop(context, NULL);
-	(void)drop(NULL, context);
+	(void)pair_drop(context, NULL);
+	(void)pair_drop(NULL, context);
 }
 
 static CUresult
-enter_pair(CUcontext handle, struct gpc_context **context_p, struct gpc_context **peer_p)
+pair_enter(CUcontext handle, struct gpc_context **context_p, struct gpc_context **peer_p)
 {
 	CUresult result = gpc_enter(context_p);
 
@@ -234,31 +234,32 @@ CUresult
 gpc_cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags)
 {
 	struct gpc_context *context, *peer;
-	CUresult result = enter_pair(peerContext, &context, &peer);
+	CUresult result = pair_enter(peerContext, &context, &peer);
 
 	if (result == CUDA_SUCCESS && Flags)
 		result = CUDA_ERROR_INVALID_VALUE;
-	if (result == CUDA_SUCCESS && !gpc_reach_can(context->device, peer->device))
+	if (result == CUDA_SUCCESS && !gpc_peer_access_is_possible(context->device, peer->device))
 		result = CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
 	if (result == CUDA_SUCCESS)
-		result = gpc_reach_give(context->device, peer->device);
-	return result == CUDA_SUCCESS ? add(context, peer) : result;
+		result = gpc_peer_access_enable(context->device, peer->device);
+	return result == CUDA_SUCCESS ? pair_add(context, peer) : result;
 }
 
 CUresult
 gpc_cuCtxDisablePeerAccess(CUcontext peerContext)
 {
 	struct gpc_context *context, *peer;
-	CUresult result = enter_pair(peerContext, &context, &peer);
+	CUresult result = pair_enter(peerContext, &context, &peer);
 
-	if (result == CUDA_SUCCESS && !drop(context, peer))
+	if (result == CUDA_SUCCESS && !pair_drop(context, peer))
 		result = CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
 	return result;
 }
 
 /* Which operations a link does by itself the driver is not asked: none. */
 static CUresult
-no_atomics(unsigned int *capabilities, const CUatomicOperation *operations, unsigned int count)
+atomic_capabilities_clear(unsigned int *capabilities, const CUatomicOperation *operations,
+			  unsigned int count)
 {
 	if (!capabilities || !operations || count == 0)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -278,7 +279,8 @@ gpc_cuDeviceGetHostAtomicCapabilities(unsigned int *capabilities,
 	struct gpc_device *device;
 	CUresult result = gpc_device_enter(dev, &device);
 
-	return result == CUDA_SUCCESS ? no_atomics(capabilities, operations, count) : result;
+	return result == CUDA_SUCCESS ? atomic_capabilities_clear(capabilities, operations, count)
+				      : result;
 }
 
 CUresult
@@ -293,5 +295,6 @@ gpc_cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities,
 		result = gpc_device_enter(dstDevice, &device);
 	if (result == CUDA_SUCCESS && srcDevice == dstDevice)
 		result = CUDA_ERROR_INVALID_DEVICE;
-	return result == CUDA_SUCCESS ? no_atomics(capabilities, operations, count) : result;
+	return result == CUDA_SUCCESS ? atomic_capabilities_clear(capabilities, operations, count)
+				      : result;
 }

@@ -6,6 +6,6 @@
 struct gpc_context;
 
 /* With either of two contexts goes what was said of both: for struct gpc_context_part. */
-void gpc_peer_forget_context(struct gpc_context *context);
+void gpc_peer_drop_context(struct gpc_context *context);
 
 #endif /* GPC_PEER_H */

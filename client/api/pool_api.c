@@ -19,18 +19,18 @@
 
 /* Of managed memory: nothing is in it, and where it was made says where it would best lie. */
 static CUresult
-begin_managed(CUmemLocation location, uint64_t address, uint64_t size)
+managed_block_init(CUmemLocation location, uint64_t address, uint64_t size)
 {
 	gpc_pages_set_unused(address, size);
-	gpc_advice_forget(address, size);
+	gpc_advice_drop(address, size);
 	return location.type == CU_MEM_LOCATION_TYPE_INVALID
 		       ? CUDA_SUCCESS
-		       : gpc_advice_give(address, size, CU_MEM_ADVISE_SET_PREFERRED_LOCATION,
-					 location);
+		       : gpc_advice_set(address, size, CU_MEM_ADVISE_SET_PREFERRED_LOCATION,
+					location);
 }
 
 static bool
-is_managed(CUmemoryPool handle, CUmemLocation *location_p)
+pool_is_managed(CUmemoryPool handle, CUmemLocation *location_p)
 {
 	const struct gpc_pool *pool;
 	bool managed;
@@ -45,7 +45,7 @@ is_managed(CUmemoryPool handle, CUmemLocation *location_p)
 }
 
 static CUresult
-alloc_async(CUmemoryPool pool, CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
+pool_alloc_async(CUmemoryPool pool, CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
 {
 	struct gpc_stream *stream;
 	CUmemLocation location;
@@ -60,9 +60,9 @@ alloc_async(CUmemoryPool pool, CUdeviceptr *dptr, size_t bytesize, CUstream hStr
 		return CUDA_SUCCESS;
 	}
 	result = gpc_pool_alloc(pool, stream->context, stream->number, bytesize, dptr);
-	if (result != CUDA_SUCCESS || !pool || !is_managed(pool, &location))
+	if (result != CUDA_SUCCESS || !pool || !pool_is_managed(pool, &location))
 		return result;
-	result = begin_managed(location, *dptr, bytesize);
+	result = managed_block_init(location, *dptr, bytesize);
 	if (result != CUDA_SUCCESS)
 		(void)gpc_pool_free(*dptr, NULL, 0);
 	return result;
@@ -71,7 +71,7 @@ alloc_async(CUmemoryPool pool, CUdeviceptr *dptr, size_t bytesize, CUstream hStr
 CUresult
 gpc_cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
 {
-	return alloc_async(NULL, dptr, bytesize, hStream);
+	return pool_alloc_async(NULL, dptr, bytesize, hStream);
 }
 
 CUresult
@@ -81,7 +81,7 @@ gpc_cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool poo
 
 	if (result == CUDA_SUCCESS && !pool)
 		result = CUDA_ERROR_INVALID_VALUE;
-	return result == CUDA_SUCCESS ? alloc_async(pool, dptr, bytesize, hStream) : result;
+	return result == CUDA_SUCCESS ? pool_alloc_async(pool, dptr, bytesize, hStream) : result;
 }
 
 CUresult
@@ -99,14 +99,14 @@ gpc_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 	if (result != CUDA_ERROR_INVALID_VALUE)
 		return result;
 	/* Memory of cuMemAlloc may be freed like this, too: it waits for all work. */
-	gpc_ipc_memory_frees(dptr);
+	gpc_ipc_memory_withdraw(dptr);
 	return gpc_memory_free(context, dptr);
 }
 
 /* Pools. */
 
 static bool
-is_host(CUmemLocationType type)
+location_is_host(CUmemLocationType type)
 {
 	return type == CU_MEM_LOCATION_TYPE_HOST || type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
 	       type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
@@ -114,19 +114,20 @@ is_host(CUmemLocationType type)
 
 /* A pool has whole mappings: its greatest size is rounded up to them. */
 static uint64_t
-max_size(const struct gpc_pool *pool, size_t given)
+pool_round_max_size(const struct gpc_pool *pool, size_t requested)
 {
-	uint64_t rounded = given ? gpc_space_needed(&pool->space, given) : 0;
+	uint64_t rounded = requested ? gpc_space_required_size(&pool->space, requested) : 0;
 
-	return rounded < given ? given : rounded;
+	return rounded < requested ? requested : rounded;
 }
 
 /* The file of host memory that other processes may import. */
 static CUresult
-create_file(const CUmemPoolProps *props, int *file_p)
+pool_create_file(const CUmemPoolProps *props, int *file_p)
 {
 	*file_p = -1;
-	if (!is_host(props->location.type) || props->handleTypes == CU_MEM_HANDLE_TYPE_NONE)
+	if (!location_is_host(props->location.type) ||
+	    props->handleTypes == CU_MEM_HANDLE_TYPE_NONE)
 		return CUDA_SUCCESS;
 	*file_p = gpc_pool_create_file(gpc_pool_device());
 	return *file_p < 0 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
@@ -145,14 +146,14 @@ gpc_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = gpc_pool_check_props(poolProps);
 	if (result == CUDA_SUCCESS)
-		result = create_file(poolProps, &file);
+		result = pool_create_file(poolProps, &file);
 	if (result != CUDA_SUCCESS)
 		return result;
 	gpc_pools_lock();
 	created = gpc_pool_create_at(poolProps->location, poolProps->allocType);
 	if (created) {
 		created->file = file;
-		created->max_size = max_size(created, poolProps->maxSize);
+		created->max_size = pool_round_max_size(created, poolProps->maxSize);
 		created->handle_types = poolProps->handleTypes;
 		*pool = created->handle.token;
 	}
@@ -193,7 +194,7 @@ gpc_cuMemPoolTrimTo(CUmemoryPool handle, size_t minBytesToKeep)
 }
 
 static bool *
-flag_of(struct gpc_pool *pool, CUmemPool_attribute attribute)
+pool_get_flag(struct gpc_pool *pool, CUmemPool_attribute attribute)
 {
 	switch (attribute) {
 	case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
@@ -209,7 +210,7 @@ flag_of(struct gpc_pool *pool, CUmemPool_attribute attribute)
 
 /* The high watermarks begin anew where the current ones are. */
 static CUresult
-set_value(struct gpc_pool *pool, CUmemPool_attribute attribute, uint64_t value)
+pool_set_value(struct gpc_pool *pool, CUmemPool_attribute attribute, uint64_t value)
 {
 	struct gpc_space *space = &pool->space;
 
@@ -219,7 +220,7 @@ set_value(struct gpc_pool *pool, CUmemPool_attribute attribute, uint64_t value)
 		return CUDA_SUCCESS;
 	case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
 		if (value == 0)
-			space->reserved_high = space->reserved - gpc_space_due(space);
+			space->reserved_high = space->reserved - gpc_space_cached_bytes(space);
 		break;
 	case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
 		if (value == 0)
@@ -242,7 +243,7 @@ gpc_cuMemPoolSetAttribute(CUmemoryPool handle, CUmemPool_attribute attr, void *v
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	flag = flag_of(pool, attr);
+	flag = pool_get_flag(pool, attr);
 	if (!value) {
 		result = CUDA_ERROR_INVALID_VALUE;
 	} else if (flag) {
@@ -250,14 +251,14 @@ gpc_cuMemPoolSetAttribute(CUmemoryPool handle, CUmemPool_attribute attr, void *v
 		*flag = on != 0;
 	} else {
 		memcpy(&number, value, sizeof(number));
-		result = set_value(pool, attr, number);
+		result = pool_set_value(pool, attr, number);
 	}
 	gpc_pools_unlock();
 	return result;
 }
 
 static CUresult
-get_value(const struct gpc_pool *pool, CUmemPool_attribute attribute, cuuint64_t *value_p)
+pool_get_value(const struct gpc_pool *pool, CUmemPool_attribute attribute, cuuint64_t *value_p)
 {
 	const struct gpc_space *space = &pool->space;
 
@@ -267,7 +268,7 @@ get_value(const struct gpc_pool *pool, CUmemPool_attribute attribute, cuuint64_t
 		return CUDA_SUCCESS;
 	case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
 		/* What is kept for speed alone is to be had by anybody: see cuMemGetInfo. */
-		*value_p = space->reserved - gpc_space_due(space);
+		*value_p = space->reserved - gpc_space_cached_bytes(space);
 		return CUDA_SUCCESS;
 	case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
 		*value_p = space->reserved_high;
@@ -293,13 +294,13 @@ gpc_cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute attr, void *v
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	flag = flag_of(pool, attr);
+	flag = pool_get_flag(pool, attr);
 	if (!value) {
 		result = CUDA_ERROR_INVALID_VALUE;
 	} else if (flag) {
 		memcpy(value, &(int){ *flag }, sizeof(int));
 	} else {
-		result = get_value(pool, attr, &number);
+		result = pool_get_value(pool, attr, &number);
 		if (result == CUDA_SUCCESS)
 			memcpy(value, &number, sizeof(number));
 	}
@@ -310,14 +311,14 @@ gpc_cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute attr, void *v
 /* Who may touch a pool's memory: who has it, always, and devices that reach it.  Managed memory is
  * everybody's. */
 static CUresult
-check_access(const struct gpc_pool *pool, const CUmemAccessDesc *access)
+access_check(const struct gpc_pool *pool, const CUmemAccessDesc *access)
 {
 	const struct gpc_device *device, *owner = pool->host ? NULL : pool->device;
 	const bool none = access->flags == CU_MEM_ACCESS_FLAGS_PROT_NONE;
 
 	if (pool->own)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (pool->host && is_host(access->location.type))
+	if (pool->host && location_is_host(access->location.type))
 		return access->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE
 			       ? CUDA_SUCCESS
 			       : CUDA_ERROR_INVALID_VALUE;
@@ -329,7 +330,7 @@ check_access(const struct gpc_pool *pool, const CUmemAccessDesc *access)
 	if (device != owner && none)
 		return CUDA_SUCCESS;
 	if (pool->host ? device->session != pool->device->session
-		       : device != owner && !gpc_reach_can(device, owner))
+		       : device != owner && !gpc_peer_access_is_possible(device, owner))
 		return CUDA_ERROR_INVALID_DEVICE;
 	return access->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? CUDA_SUCCESS
 								   : CUDA_ERROR_INVALID_VALUE;
@@ -337,24 +338,24 @@ check_access(const struct gpc_pool *pool, const CUmemAccessDesc *access)
 
 /* What the daemon has to do for it, which takes round trips; the pool is held. */
 static CUresult
-give_access(const struct gpc_pool *pool, const CUmemAccessDesc *map, size_t count)
+access_enable(const struct gpc_pool *pool, const CUmemAccessDesc *map, size_t count)
 {
 	CUresult result = CUDA_SUCCESS;
 
 	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++)
-		result = check_access(pool, &map[i]);
+		result = access_check(pool, &map[i]);
 	for (size_t i = 0; i < count && result == CUDA_SUCCESS && !pool->host; i++) {
 		struct gpc_device *device = gpc_device_get(map[i].location.id);
 
 		if (device != pool->device && map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE)
-			result = gpc_reach_give(device, pool->device);
+			result = gpc_peer_access_enable(device, pool->device);
 	}
 	return result;
 }
 
 /* With the pools locked. */
 static void
-note_access(struct gpc_pool *pool, const CUmemAccessDesc *access)
+access_store(struct gpc_pool *pool, const CUmemAccessDesc *access)
 {
 	uint64_t bit;
 
@@ -362,9 +363,9 @@ note_access(struct gpc_pool *pool, const CUmemAccessDesc *access)
 		return;
 	bit = UINT64_C(1) << access->location.id;
 	if (access->flags == CU_MEM_ACCESS_FLAGS_PROT_NONE)
-		pool->reached_by &= ~bit;
+		pool->peer_devices &= ~bit;
 	else
-		pool->reached_by |= bit;
+		pool->peer_devices |= bit;
 }
 
 CUresult
@@ -375,25 +376,25 @@ gpc_cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc *map, size_t c
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	gpc_pool_hold(pool);
+	gpc_pool_ref(pool);
 	gpc_pools_unlock();
-	result = !map && count > 0 ? CUDA_ERROR_INVALID_VALUE : give_access(pool, map, count);
+	result = !map && count > 0 ? CUDA_ERROR_INVALID_VALUE : access_enable(pool, map, count);
 	if (result == CUDA_SUCCESS) {
 		gpc_pools_lock();
 		for (size_t i = 0; i < count; i++)
-			note_access(pool, &map[i]);
+			access_store(pool, &map[i]);
 		gpc_pools_unlock();
 	}
-	gpc_pool_let_go(pool);
+	gpc_pool_unref(pool);
 	return result;
 }
 
 static CUresult
-get_access(const struct gpc_pool *pool, const CUmemLocation *location, CUmemAccess_flags *flags)
+access_get(const struct gpc_pool *pool, const CUmemLocation *location, CUmemAccess_flags *flags)
 {
 	bool can = pool->own;
 
-	if (is_host(location->type) && (pool->host || pool->own)) {
+	if (location_is_host(location->type) && (pool->host || pool->own)) {
 		can = true;
 	} else {
 		if (location->type != CU_MEM_LOCATION_TYPE_DEVICE)
@@ -401,7 +402,7 @@ get_access(const struct gpc_pool *pool, const CUmemLocation *location, CUmemAcce
 		if (!gpc_device_get(location->id))
 			return CUDA_ERROR_INVALID_DEVICE;
 		can |= !pool->host && gpc_device_get(location->id) == pool->device;
-		can |= pool->reached_by >> location->id & 1;
+		can |= pool->peer_devices >> location->id & 1;
 	}
 	*flags = can ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
 	return CUDA_SUCCESS;
@@ -415,7 +416,7 @@ gpc_cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPool, CUmemLoca
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = flags && location ? get_access(pool, location, flags) : CUDA_ERROR_INVALID_VALUE;
+	result = flags && location ? access_get(pool, location, flags) : CUDA_ERROR_INVALID_VALUE;
 	gpc_pools_unlock();
 	return result;
 }

@@ -10,7 +10,7 @@
 
 /* As what other processes may import a pool. */
 static bool
-can_export(const struct gpc_device *device, unsigned int types)
+device_can_export(const struct gpc_device *device, unsigned int types)
 {
 	const int possible =
 		gpc_device_attribute(device, CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES);
@@ -20,7 +20,7 @@ can_export(const struct gpc_device *device, unsigned int types)
 
 /* Whether there are pools there at all.  Managed memory is wherever it is touched. */
 static CUresult
-check_place(const CUmemLocation *location, CUmemAllocationType type)
+location_check(const CUmemLocation *location, CUmemAllocationType type)
 {
 	const bool managed = type == CU_MEM_ALLOCATION_TYPE_MANAGED;
 
@@ -46,7 +46,7 @@ check_place(const CUmemLocation *location, CUmemAllocationType type)
 
 /* Of host memory of one node alone, which is a file of this machine, and of a device's. */
 static CUresult
-check_handle_types(const CUmemPoolProps *props)
+props_check_handle_types(const CUmemPoolProps *props)
 {
 	if (props->handleTypes == CU_MEM_HANDLE_TYPE_NONE)
 		return CUDA_SUCCESS;
@@ -57,7 +57,8 @@ check_handle_types(const CUmemPoolProps *props)
 		return props->handleTypes == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 			       ? CUDA_SUCCESS
 			       : CUDA_ERROR_NOT_SUPPORTED;
-	return can_export(gpc_device_get(props->location.id), (unsigned int)props->handleTypes)
+	return device_can_export(gpc_device_get(props->location.id),
+				 (unsigned int)props->handleTypes)
 		       ? CUDA_SUCCESS
 		       : CUDA_ERROR_NOT_SUPPORTED;
 }
@@ -70,11 +71,11 @@ gpc_pool_check_props(const CUmemPoolProps *props)
 
 	if (props->win32SecurityAttributes || memcmp(props->reserved, zeros, sizeof(zeros)) != 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = check_place(&props->location, props->allocType);
+	result = location_check(&props->location, props->allocType);
 	if (result == CUDA_ERROR_INVALID_DEVICE)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (result == CUDA_SUCCESS || result == CUDA_ERROR_NOT_SUPPORTED) {
-		CUresult types = check_handle_types(props);
+		CUresult types = props_check_handle_types(props);
 
 		result = types == CUDA_SUCCESS ? result : types;
 	}
@@ -121,8 +122,8 @@ gpc_pool_enter(CUmemoryPool handle, struct gpc_pool **pool_p)
 /* The pools of a device. */
 
 static CUresult
-pool_of_device(CUmemoryPool *pool_out, CUdevice dev,
-	       struct gpc_pool *(*which)(struct gpc_device *device))
+device_get_pool(CUmemoryPool *pool_out, CUdevice dev,
+		struct gpc_pool *(*which)(struct gpc_device *device))
 {
 	struct gpc_device *device = gpc_device_get(dev);
 	struct gpc_pool *pool;
@@ -145,13 +146,13 @@ pool_of_device(CUmemoryPool *pool_out, CUdevice dev,
 CUresult
 gpc_cuDeviceGetDefaultMemPool(CUmemoryPool *pool_out, CUdevice dev)
 {
-	return pool_of_device(pool_out, dev, gpc_pool_default_of);
+	return device_get_pool(pool_out, dev, gpc_pool_get_default);
 }
 
 CUresult
 gpc_cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev)
 {
-	return pool_of_device(pool, dev, gpc_pool_current_of);
+	return device_get_pool(pool, dev, gpc_pool_get_current);
 }
 
 CUresult
@@ -176,17 +177,17 @@ gpc_cuDeviceSetMemPool(CUdevice dev, CUmemoryPool handle)
 /* The pools of other locations, each of which has a default one from when it is asked for. */
 
 static CUresult
-check_location(const CUmemLocation *location, CUmemAllocationType type)
+location_enter(const CUmemLocation *location, CUmemAllocationType type)
 {
 	CUresult result = gpc_enter_initialized();
 
 	if (result == CUDA_SUCCESS && !location)
 		result = CUDA_ERROR_INVALID_VALUE;
-	return result == CUDA_SUCCESS ? check_place(location, type) : result;
+	return result == CUDA_SUCCESS ? location_check(location, type) : result;
 }
 
 static bool
-is_device_memory(const CUmemLocation *location, CUmemAllocationType type)
+location_is_device_memory(const CUmemLocation *location, CUmemAllocationType type)
 {
 	return type == CU_MEM_ALLOCATION_TYPE_PINNED &&
 	       location->type == CU_MEM_LOCATION_TYPE_DEVICE;
@@ -194,7 +195,7 @@ is_device_memory(const CUmemLocation *location, CUmemAllocationType type)
 
 /* A node's number is looked at, but not that of the host or of no place. */
 static bool
-is_at(const struct gpc_pool *pool, const CUmemLocation *location, CUmemAllocationType type)
+pool_is_at(const struct gpc_pool *pool, const CUmemLocation *location, CUmemAllocationType type)
 {
 	const bool numbered = location->type == CU_MEM_LOCATION_TYPE_DEVICE ||
 			      location->type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
@@ -206,12 +207,12 @@ is_at(const struct gpc_pool *pool, const CUmemLocation *location, CUmemAllocatio
 
 /* With the pools locked.  NULL: no memory for it. */
 static struct gpc_pool *
-pool_at(const CUmemLocation *location, CUmemAllocationType type, bool current)
+pool_get_at(const CUmemLocation *location, CUmemAllocationType type, bool current)
 {
 	struct gpc_pool *pool, *standard = NULL;
 
 	for (pool = gpc_pools_first(); pool; pool = pool->next) {
-		if (!is_at(pool, location, type))
+		if (!pool_is_at(pool, location, type))
 			continue;
 		if (current && pool->current)
 			return pool;
@@ -227,21 +228,21 @@ pool_at(const CUmemLocation *location, CUmemAllocationType type, bool current)
 }
 
 static CUresult
-pool_of_location(CUmemoryPool *pool_out, const CUmemLocation *location, CUmemAllocationType type,
-		 bool current)
+location_get_pool(CUmemoryPool *pool_out, const CUmemLocation *location, CUmemAllocationType type,
+		  bool current)
 {
 	struct gpc_pool *pool;
-	CUresult result = check_location(location, type);
+	CUresult result = location_enter(location, type);
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (is_device_memory(location, type))
+	if (location_is_device_memory(location, type))
 		return current ? gpc_cuDeviceGetMemPool(pool_out, location->id)
 			       : gpc_cuDeviceGetDefaultMemPool(pool_out, location->id);
 	if (!pool_out)
 		return CUDA_ERROR_INVALID_VALUE;
 	gpc_pools_lock();
-	pool = pool_at(location, type, current);
+	pool = pool_get_at(location, type, current);
 	if (pool)
 		*pool_out = pool->handle.token;
 	gpc_pools_unlock();
@@ -252,31 +253,31 @@ CUresult
 gpc_cuMemGetDefaultMemPool(CUmemoryPool *pool_out, CUmemLocation *location,
 			   CUmemAllocationType type)
 {
-	return pool_of_location(pool_out, location, type, false);
+	return location_get_pool(pool_out, location, type, false);
 }
 
 CUresult
 gpc_cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
 {
-	return pool_of_location(pool, location, type, true);
+	return location_get_pool(pool, location, type, true);
 }
 
 CUresult
 gpc_cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool handle)
 {
 	struct gpc_pool *pool;
-	CUresult result = check_location(location, type);
+	CUresult result = location_enter(location, type);
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (is_device_memory(location, type))
+	if (location_is_device_memory(location, type))
 		return gpc_cuDeviceSetMemPool(location->id, handle);
 	result = gpc_pool_enter(handle, &pool);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (is_at(pool, location, type)) {
+	if (pool_is_at(pool, location, type)) {
 		for (struct gpc_pool *other = gpc_pools_first(); other; other = other->next)
-			other->current &= !is_at(other, location, type);
+			other->current &= !pool_is_at(other, location, type);
 		pool->current = true;
 	} else {
 		result = CUDA_ERROR_INVALID_VALUE;

@@ -82,7 +82,7 @@ gpc_cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags)
 }
 
 static bool
-is_active(struct gpc_context *primary)
+primary_is_active(struct gpc_context *primary)
 {
 	bool active;
 
@@ -98,7 +98,7 @@ gpc_cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags)
 	struct gpc_device *device;
 	CUresult result = gpc_device_enter(dev, &device);
 
-	if (result == CUDA_SUCCESS && is_active(device->primary))
+	if (result == CUDA_SUCCESS && primary_is_active(device->primary))
 		result = CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE;
 	return result == CUDA_SUCCESS ? gpc_cuDevicePrimaryCtxSetFlags_v2(dev, flags) : result;
 }
@@ -114,6 +114,6 @@ gpc_cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *active)
 	if (!flags || !active)
 		return CUDA_ERROR_INVALID_VALUE;
 	*flags = __atomic_load_n(&device->primary->flags, __ATOMIC_RELAXED);
-	*active = is_active(device->primary);
+	*active = primary_is_active(device->primary);
 	return CUDA_SUCCESS;
 }

@@ -26,17 +26,17 @@
 
 /* -1: there is none to be had. */
 static int
-descriptor_of(const struct gp_ipc_handle *bytes)
+descriptor_create(const struct gp_ipc_handle *bytes)
 {
 	int fd = memfd_create("gpupool-memory", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	struct gp_file_limit limit;
+	struct gp_sigxfsz limit;
 	ssize_t written;
 
 	if (fd < 0)
 		return -1;
-	gp_file_limit_begin(&limit);
+	gp_sigxfsz_block(&limit);
 	written = write(fd, bytes, sizeof(*bytes));
-	gp_file_limit_end(&limit);
+	gp_sigxfsz_restore(&limit);
 	if (written == (ssize_t)sizeof(*bytes) && fcntl(fd, F_ADD_SEALS, SEALS) == 0)
 		return fd;
 	(void)close(fd);
@@ -45,7 +45,7 @@ descriptor_of(const struct gp_ipc_handle *bytes)
 
 /* A descriptor of anything else is none of ours. */
 static bool
-read_descriptor(int fd, enum gp_ipc_kind kind, struct gp_ipc_handle *bytes)
+descriptor_read(int fd, enum gp_ipc_kind kind, struct gp_ipc_handle *bytes)
 {
 	const int seals = fd < 0 ? -1 : fcntl(fd, F_GET_SEALS);
 	struct stat status;
@@ -58,7 +58,7 @@ read_descriptor(int fd, enum gp_ipc_kind kind, struct gp_ipc_handle *bytes)
 
 /* Not with other devices' machines: fabric handles are what a cluster of NVIDIA's has. */
 static CUresult
-check_type(CUmemAllocationHandleType type)
+handle_type_check(CUmemAllocationHandleType type)
 {
 	if (type == CU_MEM_HANDLE_TYPE_FABRIC)
 		return CUDA_ERROR_NOT_SUPPORTED;
@@ -67,7 +67,7 @@ check_type(CUmemAllocationHandleType type)
 }
 
 static CUresult
-export_memory(CUmemGenericAllocationHandle handle, int *fd_p)
+memory_export(CUmemGenericAllocationHandle handle, int *fd_p)
 {
 	struct gpc_physical *allocation = gpc_physical_get(handle);
 	CUresult result = CUDA_SUCCESS;
@@ -86,10 +86,10 @@ export_memory(CUmemGenericAllocationHandle handle, int *fd_p)
 	if (!allocation->shared)
 		result = gpc_memory_settle(allocation->device->primary);
 	if (result == CUDA_SUCCESS)
-		result = gpc_physical_share(allocation);
+		result = gpc_physical_export(allocation);
 	if (result != CUDA_SUCCESS)
 		return result;
-	*fd_p = descriptor_of(&allocation->share->bytes);
+	*fd_p = descriptor_create(&allocation->share->bytes);
 	return *fd_p < 0 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
@@ -104,12 +104,12 @@ gpc_cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllocationHa
 		return result;
 	if (!shareableHandle || flags)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = check_type(handleType);
+	result = handle_type_check(handleType);
 	if (result == CUDA_SUCCESS)
-		result = gpc_virtual_memory_enter();
+		result = gpc_virtual_memory_lock();
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = gpc_virtual_memory_leave(export_memory(handle, &fd));
+	result = gpc_virtual_memory_unlock(memory_export(handle, &fd));
 	if (result == CUDA_SUCCESS)
 		memcpy(shareableHandle, &fd, sizeof(fd));
 	return result;
@@ -118,7 +118,7 @@ gpc_cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllocationHa
 /* The daemon whose device it is: that of the current context, or the first one's.  NULL: it has no
  * such device, which is said: NCCL takes it for an end. */
 static struct gpc_device *
-find_device(int remote)
+device_find_by_remote(int remote)
 {
 	const struct gpc_context *current = gpc_context_get_current();
 	const struct gpc_session *session = current ? current->scope.session : gpc_session_get();
@@ -135,9 +135,9 @@ find_device(int remote)
 }
 
 static CUresult
-import_memory(const struct gp_ipc_handle *bytes, CUmemGenericAllocationHandle *handle)
+memory_import(const struct gp_ipc_handle *bytes, CUmemGenericAllocationHandle *handle)
 {
-	struct gpc_device *device = find_device(bytes->device);
+	struct gpc_device *device = device_find_by_remote(bytes->device);
 
 	if (!device || bytes->mapping == 0 ||
 	    bytes->mapping % gpc_session_facts(device->session)->granularity)
@@ -156,16 +156,16 @@ gpc_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *o
 		return result;
 	if (!handle)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = check_type(shHandleType);
+	result = handle_type_check(shHandleType);
 	if (result == CUDA_SUCCESS)
-		result = gpc_virtual_memory_enter();
+		result = gpc_virtual_memory_lock();
 	if (result != CUDA_SUCCESS)
 		return result;
 	/* The descriptor itself stands where a pointer to another kind of handle would. */
-	if (!read_descriptor((int)(intptr_t)osHandle, GP_IPC_PHYSICAL, &bytes))
-		return gpc_virtual_memory_leave(
+	if (!descriptor_read((int)(intptr_t)osHandle, GP_IPC_PHYSICAL, &bytes))
+		return gpc_virtual_memory_unlock(
 			gpc_physical_open_host((int)(intptr_t)osHandle, handle));
-	return gpc_virtual_memory_leave(import_memory(&bytes, handle));
+	return gpc_virtual_memory_unlock(memory_import(&bytes, handle));
 }
 
 /* Pools. */
@@ -173,7 +173,7 @@ gpc_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *o
 _Static_assert(sizeof(CUmemPoolPtrExportData) == sizeof(struct gp_ipc_handle), "it holds one");
 
 static CUresult
-export_pool(CUmemoryPool pool, int *fd_p)
+pool_export(CUmemoryPool pool, int *fd_p)
 {
 	struct gp_ipc_handle bytes;
 	CUresult result = gpc_pool_export_file(pool, fd_p);
@@ -183,7 +183,7 @@ export_pool(CUmemoryPool pool, int *fd_p)
 	result = gpc_pool_export(pool, &bytes);
 	if (result != CUDA_SUCCESS)
 		return result;
-	*fd_p = descriptor_of(&bytes);
+	*fd_p = descriptor_create(&bytes);
 	return *fd_p < 0 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
@@ -198,9 +198,9 @@ gpc_cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool pool,
 		return result;
 	if (!handle_out || flags)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = check_type(handleType);
+	result = handle_type_check(handleType);
 	if (result == CUDA_SUCCESS)
-		result = export_pool(pool, &fd);
+		result = pool_export(pool, &fd);
 	if (result == CUDA_SUCCESS)
 		memcpy(handle_out, &fd, sizeof(fd));
 	return result;
@@ -219,12 +219,12 @@ gpc_cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *handle,
 		return result;
 	if (!pool_out || flags)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = check_type(handleType);
+	result = handle_type_check(handleType);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!read_descriptor((int)(intptr_t)handle, GP_IPC_POOL, &bytes))
+	if (!descriptor_read((int)(intptr_t)handle, GP_IPC_POOL, &bytes))
 		return gpc_pool_import_file((int)(intptr_t)handle, pool_out);
-	device = find_device(bytes.device);
+	device = device_find_by_remote(bytes.device);
 	return device ? gpc_pool_import(device, &bytes, pool_out) : CUDA_ERROR_INVALID_VALUE;
 }
 

@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 /* Whether REMOTE_GPU, or rCUDA's RCUDA_DEVICE_COUNT, is set and not empty. */
-bool gpc_config_remote(void);
+bool gpc_config_has_remote(void);
 
 /* The list of REMOTE_GPU, or RCUDA_DEVICE_0 and so on: up to max of them, each a daemon or a device
  * of one.  GP_E_INVALID: error says what is wrong with it. */
@@ -24,17 +24,17 @@ GP_MUST_CHECK int gpc_config_daemons(struct gp_url *urls, int max, int *count_p,
 				     size_t error_size);
 
 /* Whether one of GPUPOOL_TOKEN_FILE and GPUPOOL_TLS_... is set: a host without a scheme is then one
- * of tls://, as where pools.conf has it so (gpc_pools_want_tls()). */
-bool gpc_config_tls(void);
+ * of tls://, as where pools.conf has it so (gpc_pools_config_want_tls()). */
+bool gpc_config_has_credentials(void);
 
 /* The name of a variable that the environment has and that is probably meant to be REMOTE_GPU,
  * which it does not have; false: there is none.  Before there are other threads. */
-bool gpc_config_misspelt(char *name, size_t size);
+bool gpc_config_find_misspelled(char *name, size_t size);
 
 /* How long a session is waited for that the daemon refuses because it is full: GPUPOOL_WAIT as a
  * number of seconds, or with s, m or h behind it; 0: not at all.  GP_E_INVALID: error says what is
  * wrong with it. */
-GP_MUST_CHECK int gpc_config_wait(unsigned int *seconds_p, char *error, size_t error_size);
+GP_MUST_CHECK int gpc_config_get_wait(unsigned int *seconds_p, char *error, size_t error_size);
 /* Such a time in any text; false: it is none. */
 bool gpc_config_parse_wait(const char *text, unsigned int *seconds_p);
 
@@ -54,11 +54,12 @@ enum gpc_isolation {
 	GPC_ISOLATION_SHARED,
 	GPC_ISOLATION_PROCESS
 };
-#define GPC_WISH_DEVICES 32
-struct gpc_wish {
+#define GPC_SESSION_OPTIONS_DEVICES 32
+struct gpc_session_options {
 	unsigned int thread_percentage; /* CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, rounded up; 0: none */
 	int priority;                   /* CUDA_MPS_CLIENT_PRIORITY: 0 normal, 1 below */
-	uint64_t memory[GPC_WISH_DEVICES]; /* CUDA_MPS_PINNED_DEVICE_MEM_LIMIT; 0: none */
+	uint64_t
+		memory[GPC_SESSION_OPTIONS_DEVICES]; /* CUDA_MPS_PINNED_DEVICE_MEM_LIMIT; 0: none */
 	int memory_count;
 	enum gpc_isolation isolation;  /* GPUPOOL_ISOLATION */
 	const char *tenant;            /* GPUPOOL_TENANT, or NULL */
@@ -67,10 +68,11 @@ struct gpc_wish {
 };
 
 /* GP_E_INVALID: error says which variable makes no sense, and why. */
-GP_MUST_CHECK int gpc_config_wish(struct gpc_wish *wish, char *error, size_t error_size);
+GP_MUST_CHECK int gpc_config_session_options(struct gpc_session_options *options, char *error,
+					     size_t error_size);
 
 /* GPUPOOL_TIMEOUT: for how long the daemon's machine may acknowledge nothing; 0: without limit.
- * gpc_config_wish() reports an invalid one. */
+ * gpc_config_session_options() reports an invalid one. */
 unsigned int gpc_config_timeout_ms(void);
 
 /* Says on standard error which word of GPUPOOL_LOG is none: what is said of a pool is no reason not
@@ -78,6 +80,6 @@ unsigned int gpc_config_timeout_ms(void);
 void gpc_config_check_log(void);
 
 /* Whether lanes may go through shared memory where the daemon offers it: GPUPOOL_SHM, not 0. */
-bool gpc_config_shm(void);
+bool gpc_config_is_shm_enabled(void);
 
 #endif /* GPC_CONFIG_H */

@@ -6,7 +6,7 @@
 #include <errno.h>
 
 CUresult
-gpc_error_cuda(int r)
+gpc_error_to_cuda(int r)
 {
 	switch (r) {
 	case 0:

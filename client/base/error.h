@@ -8,7 +8,7 @@
 #include <cuda.h>
 
 /* r: 0, a negative errno or a GP_E_*, as the shared layers return them. */
-CUresult gpc_error_cuda(int r);
+CUresult gpc_error_to_cuda(int r);
 
 /* No daemon is named, and this machine has no driver of its own. */
 #define GPC_ERROR_NO_DRIVER CUDA_ERROR_NO_DEVICE

@@ -150,7 +150,7 @@ struct error_text {
 
 /* Without a default, so that the compiler names a value of cuda.h that the list lacks. */
 static struct error_text
-text_of(CUresult error)
+error_get_text(CUresult error)
 {
 	switch (error) {
 #define TEXT(id, text)                                                                             \
@@ -167,7 +167,7 @@ gpc_error_name(CUresult error, const char **name_p)
 {
 	if (!name_p)
 		return CUDA_ERROR_INVALID_VALUE;
-	*name_p = text_of(error).name;
+	*name_p = error_get_text(error).name;
 	return *name_p ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -176,6 +176,6 @@ gpc_error_string(CUresult error, const char **string_p)
 {
 	if (!string_p)
 		return CUDA_ERROR_INVALID_VALUE;
-	*string_p = text_of(error).string;
+	*string_p = error_get_text(error).string;
 	return *string_p ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

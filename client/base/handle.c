@@ -43,7 +43,7 @@ static struct table tables[GPC_KIND_COUNT] = {
 
 /* NULL when no such slot was ever made. */
 static struct slot *
-slot_of(struct table *table, uint32_t index)
+slot_get(struct table *table, uint32_t index)
 {
 	struct slot *page = __atomic_load_n(&table->pages[index / PAGE_SLOTS], __ATOMIC_ACQUIRE);
 
@@ -51,13 +51,13 @@ slot_of(struct table *table, uint32_t index)
 }
 
 static uint32_t
-make_slot(struct table *table) GP_LOCKED(table->lock)
+slot_create(struct table *table) GP_LOCKED(table->lock)
 {
 	uint32_t index = table->made + 1;
 
 	if (index >= INDEX_MAX)
 		return 0;
-	if (!slot_of(table, index)) {
+	if (!slot_get(table, index)) {
 		struct slot *page = calloc(PAGE_SLOTS, sizeof(*page));
 
 		if (!page)
@@ -69,20 +69,20 @@ make_slot(struct table *table) GP_LOCKED(table->lock)
 }
 
 static uint32_t
-take_slot(struct table *table) GP_LOCKED(table->lock)
+slot_acquire(struct table *table) GP_LOCKED(table->lock)
 {
 	uint32_t index = table->free_first;
 
 	if (!index)
-		return make_slot(table);
-	table->free_first = slot_of(table, index)->next_free;
+		return slot_create(table);
+	table->free_first = slot_get(table, index)->next_free;
 	if (!table->free_first)
 		table->free_last = 0;
 	return index;
 }
 
 static uint32_t
-next_id(uint32_t last, uint32_t index)
+id_next_generation(uint32_t last, uint32_t index)
 {
 	uint32_t generation = ((last >> INDEX_BITS) + 1) % GENERATIONS;
 
@@ -90,7 +90,7 @@ next_id(uint32_t last, uint32_t index)
 }
 
 static void *
-token_of(enum gpc_kind kind, uint32_t id)
+id_to_token(enum gpc_kind kind, uint32_t id)
 {
 	return (void *)(uintptr_t)(TOKEN_TAG << TOKEN_TAG_SHIFT |
 				   (uint64_t)kind << TOKEN_KIND_SHIFT |
@@ -98,25 +98,25 @@ token_of(enum gpc_kind kind, uint32_t id)
 }
 
 static void
-publish(struct table *table, enum gpc_kind kind, uint32_t index, struct gpc_handle *handle)
+slot_publish(struct table *table, enum gpc_kind kind, uint32_t index, struct gpc_handle *handle)
 	GP_LOCKED(table->lock)
 {
-	struct slot *slot = slot_of(table, index);
-	uint32_t id = next_id(slot->id, index);
+	struct slot *slot = slot_get(table, index);
+	uint32_t id = id_next_generation(slot->id, index);
 
-	*handle = (struct gpc_handle){ kind, id, token_of(kind, id) };
+	*handle = (struct gpc_handle){ kind, id, id_to_token(kind, id) };
 	__atomic_store_n(&slot->id, id, __ATOMIC_RELAXED);
 	__atomic_store_n(&slot->handle, handle, __ATOMIC_RELEASE);
 }
 
 static void
-give_slot(struct table *table, uint32_t index) GP_LOCKED(table->lock)
+slot_release(struct table *table, uint32_t index) GP_LOCKED(table->lock)
 {
-	struct slot *slot = slot_of(table, index);
+	struct slot *slot = slot_get(table, index);
 
 	slot->next_free = 0;
 	if (table->free_last)
-		slot_of(table, table->free_last)->next_free = index;
+		slot_get(table, table->free_last)->next_free = index;
 	else
 		table->free_first = index;
 	table->free_last = index;
@@ -124,7 +124,7 @@ give_slot(struct table *table, uint32_t index) GP_LOCKED(table->lock)
 
 /* Word by word, for who still looks at what it was (client/stream/managed.c). */
 static void
-clear(uint64_t *words, size_t size)
+object_clear(uint64_t *words, size_t size)
 {
 	for (size_t i = 0; i < size / sizeof(*words); i++)
 		__atomic_store_n(&words[i], 0, __ATOMIC_RELAXED);
@@ -138,19 +138,19 @@ gpc_handle_new(enum gpc_kind kind, size_t size)
 	uint32_t index;
 
 	(void)pthread_mutex_lock(&table->lock);
-	index = take_slot(table);
+	index = slot_acquire(table);
 	if (index) {
-		struct slot *slot = slot_of(table, index);
+		struct slot *slot = slot_get(table, index);
 
 		if (slot->memory)
-			clear(slot->memory, size);
+			object_clear(slot->memory, size);
 		else
 			slot->memory = calloc(1, size);
 		object = slot->memory;
 		if (object)
-			publish(table, kind, index, object);
+			slot_publish(table, kind, index, object);
 		else
-			give_slot(table, index);
+			slot_release(table, index);
 	}
 	(void)pthread_mutex_unlock(&table->lock);
 	return object;
@@ -163,25 +163,25 @@ gpc_handle_add(enum gpc_kind kind, struct gpc_handle *handle)
 	uint32_t index;
 
 	(void)pthread_mutex_lock(&table->lock);
-	index = take_slot(table);
+	index = slot_acquire(table);
 	if (index)
-		publish(table, kind, index, handle);
+		slot_publish(table, kind, index, handle);
 	(void)pthread_mutex_unlock(&table->lock);
 	return index ? 0 : -ENOMEM;
 }
 
 void
-gpc_handle_show(struct gpc_handle *handle)
+gpc_handle_publish(struct gpc_handle *handle)
 {
-	struct slot *slot = slot_of(&tables[handle->kind], handle->id % INDEX_MAX);
+	struct slot *slot = slot_get(&tables[handle->kind], handle->id % INDEX_MAX);
 
 	__atomic_store_n(&slot->handle, handle, __ATOMIC_RELEASE);
 }
 
 static struct gpc_handle *
-find(struct table *table, uint32_t id)
+handle_find(struct table *table, uint32_t id)
 {
-	struct slot *slot = slot_of(table, id % INDEX_MAX);
+	struct slot *slot = slot_get(table, id % INDEX_MAX);
 	struct gpc_handle *handle;
 
 	if (!slot)
@@ -195,9 +195,9 @@ gpc_handle_get(enum gpc_kind kind, const void *token)
 {
 	uint32_t id = (uint32_t)((uintptr_t)token >> TOKEN_ID_SHIFT);
 
-	if (token != token_of(kind, id))
+	if (token != id_to_token(kind, id))
 		return NULL;
-	return find(&tables[kind], id);
+	return handle_find(&tables[kind], id);
 }
 
 unsigned int
@@ -209,7 +209,7 @@ gpc_handle_kind(const void *token)
 void *
 gpc_handle_find(enum gpc_kind kind, uint32_t id)
 {
-	return find(&tables[kind], id);
+	return handle_find(&tables[kind], id);
 }
 
 void
@@ -219,21 +219,21 @@ gpc_handle_remove(struct gpc_handle *handle)
 	uint32_t index = handle->id % INDEX_MAX;
 
 	(void)pthread_mutex_lock(&table->lock);
-	__atomic_store_n(&slot_of(table, index)->handle, NULL, __ATOMIC_RELEASE);
-	give_slot(table, index);
+	__atomic_store_n(&slot_get(table, index)->handle, NULL, __ATOMIC_RELEASE);
+	slot_release(table, index);
 	(void)pthread_mutex_unlock(&table->lock);
 }
 
 /* malloc'ed; NULL when there are none. */
 static uint32_t *
-ids_of(struct table *table, uint32_t *count_p)
+table_list_ids(struct table *table, uint32_t *count_p)
 {
 	uint32_t *ids, count = 0;
 
 	(void)pthread_mutex_lock(&table->lock);
 	ids = table->made ? malloc(table->made * sizeof(*ids)) : NULL;
 	for (uint32_t index = 1; ids && index <= table->made; index++) {
-		const struct slot *slot = slot_of(table, index);
+		const struct slot *slot = slot_get(table, index);
 
 		if (slot->handle)
 			ids[count++] = slot->id;
@@ -246,10 +246,10 @@ ids_of(struct table *table, uint32_t *count_p)
 void
 gpc_handle_each(enum gpc_kind kind, void (*visit)(void *object, void *arg), void *arg)
 {
-	uint32_t count, *ids = ids_of(&tables[kind], &count);
+	uint32_t count, *ids = table_list_ids(&tables[kind], &count);
 
 	for (uint32_t i = 0; i < count; i++) {
-		struct gpc_handle *handle = find(&tables[kind], ids[i]);
+		struct gpc_handle *handle = handle_find(&tables[kind], ids[i]);
 
 		if (handle)
 			visit(handle, arg);

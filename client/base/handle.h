@@ -35,7 +35,7 @@ int gpc_handle_add(enum gpc_kind kind, struct gpc_handle *handle);
 
 /* What was written to the object up to now is seen by each lookup from now on: for an object that
  * another thread may have without a lock of ours in between. */
-void gpc_handle_show(struct gpc_handle *handle);
+void gpc_handle_publish(struct gpc_handle *handle);
 
 /* The object behind token, or NULL when it is none of this kind (any bit pattern is allowed). */
 void *gpc_handle_get(enum gpc_kind kind, const void *token);

@@ -9,25 +9,25 @@
 #include <cuda.h>
 
 /* Parts of calls that work otherwise; and what is too much. */
-enum gpc_lack {
-	GPC_LACK_CONTEXTS_IN_GRAPH,
-	GPC_LACK_HOST_COPY_IN_BODY,
-	GPC_LACK_CONDITIONS_OF_SEVERAL,
-	GPC_LACK_UPDATABLE_INSIDE,
-	GPC_LACK_SEMAPHORE_NODE,
-	GPC_LACK_LAUNCH_ATTRIBUTE,
-	GPC_LACK_STREAM_PRIORITY,
-	GPC_LACK_CORE_DUMP,
-	GPC_LACK_SEVERAL_DEVICES,
-	GPC_LACK_ARRAYS_OF_DAEMONS,
-	GPC_LACK_MORE_NODES,
-	GPC_LACKS,
+enum gpc_unsupported_feature {
+	GPC_UNSUPPORTED_CONTEXTS_IN_GRAPH,
+	GPC_UNSUPPORTED_HOST_COPY_IN_BODY,
+	GPC_UNSUPPORTED_CONDITIONS_OF_SEVERAL,
+	GPC_UNSUPPORTED_NESTED_UPDATABLE,
+	GPC_UNSUPPORTED_SEMAPHORE_NODE,
+	GPC_UNSUPPORTED_LAUNCH_ATTRIBUTE,
+	GPC_UNSUPPORTED_STREAM_PRIORITY,
+	GPC_UNSUPPORTED_CORE_DUMP,
+	GPC_UNSUPPORTED_SEVERAL_DEVICES,
+	GPC_UNSUPPORTED_ARRAYS_OF_DAEMONS,
+	GPC_UNSUPPORTED_MORE_NODES,
+	GPC_UNSUPPORTED_COUNT,
 };
 
 /* Always CUDA_ERROR_NOT_SUPPORTED. */
-CUresult gpc_lacks(enum gpc_lack lack);
+CUresult gpc_not_supported(enum gpc_unsupported_feature feature);
 
 /* The line itself; instead: or NULL. */
-void gpc_lacks_tell(const char *what, const char *instead);
+void gpc_not_supported_report(const char *what, const char *instead);
 
 #endif /* GPC_LACKS_H */

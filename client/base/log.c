@@ -18,19 +18,20 @@
 
 static const struct {
 	const char *name;
-	enum gpc_log word;
-} words[] = {
+	enum gpc_log category;
+} categories[] = {
 	{ "error", GPC_LOG_ERROR },   { "info", GPC_LOG_INFO },   { "stats", GPC_LOG_STATS },
 	{ "tables", GPC_LOG_TABLES }, { "calls", GPC_LOG_CALLS }, { "quiet", GPC_LOG_QUIET },
 };
 
 /* 0: there is no such word. */
 static unsigned int
-find_word(const char *text, size_t len)
+category_find(const char *text, size_t len)
 {
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-		if (strlen(words[i].name) == len && strncmp(text, words[i].name, len) == 0)
-			return words[i].word;
+	for (size_t i = 0; i < sizeof(categories) / sizeof(categories[0]); i++) {
+		if (strlen(categories[i].name) == len &&
+		    strncmp(text, categories[i].name, len) == 0)
+			return categories[i].category;
 	}
 	return 0;
 }
@@ -43,7 +44,7 @@ gpc_log_parse(const char *list)
 	while (list && *list) {
 		size_t len = strcspn(list, ", ");
 
-		wanted |= find_word(list, len);
+		wanted |= category_find(list, len);
 		list += len;
 		list += strspn(list, ", ");
 	}
@@ -58,81 +59,81 @@ gpc_log_check(const char *list, char *error, size_t error_size)
 
 	for (list = list ? list : ""; *list; list += len + strspn(list + len, ", ")) {
 		len = strcspn(list, ", ");
-		if (len > 0 && !find_word(list, len))
+		if (len > 0 && !category_find(list, len))
 			break;
 	}
 	if (!*list)
 		return 0;
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+	for (size_t i = 0; i < sizeof(categories) / sizeof(categories[0]); i++)
 		(void)snprintf(known + strlen(known), sizeof(known) - strlen(known), "%s%s",
-			       i ? ", " : "", words[i].name);
+			       i ? ", " : "", categories[i].name);
 	(void)snprintf(error, error_size, "\"%.*s\" is none of %s", (int)len, list, known);
 	return GP_E_INVALID;
 }
 
-static unsigned int wanted_words;
+static unsigned int enabled_categories;
 
 static void
-read_environment(void)
+categories_read(void)
 {
-	wanted_words = gpc_log_parse(gp_environment_get("GPUPOOL_LOG"));
+	enabled_categories = gpc_log_parse(gp_environment_get("GPUPOOL_LOG"));
 }
 
 bool
-gpc_log_wants(enum gpc_log word)
+gpc_log_is_enabled(enum gpc_log category)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-	(void)pthread_once(&once, read_environment);
-	return wanted_words & word;
+	(void)pthread_once(&once, categories_read);
+	return enabled_categories & category;
 }
 
 /* One line, whatever has come into it. */
 static void
-make_line(char *line, size_t room, const char *text, va_list arguments)
+line_format(char *line, size_t room, const char *text, va_list arguments)
 {
-	char said[LINE_MAX_SIZE];
+	char message[LINE_MAX_SIZE];
 
-	if (vsnprintf(said, sizeof(said), text, arguments) < 0)
-		said[0] = '\0';
-	line[gp_printable(line, room - 1, said)] = '\0';
+	if (vsnprintf(message, sizeof(message), text, arguments) < 0)
+		message[0] = '\0';
+	line[gp_printable_text(line, room - 1, message)] = '\0';
 }
 
 /* In one write, so that lines of several threads and processes do not mix. */
 static void
-put_line(const char *said)
+line_write(const char *message)
 {
 	char line[2 * LINE_MAX_SIZE + 16];
-	int size = snprintf(line, sizeof(line), "gpupool: %s\n", said);
-	struct gp_file_limit limit;
+	int size = snprintf(line, sizeof(line), "gpupool: %s\n", message);
+	struct gp_sigxfsz limit;
 
 	gpc_guard_block();
-	gp_file_limit_begin(&limit);
+	gp_sigxfsz_block(&limit);
 	(void)!write(STDERR_FILENO, line, (size_t)size);
-	gp_file_limit_end(&limit);
+	gp_sigxfsz_restore(&limit);
 }
 
 void
-gpc_log(enum gpc_log word, const char *text, ...)
+gpc_log(enum gpc_log category, const char *text, ...)
 {
 	char line[2 * LINE_MAX_SIZE];
 	va_list arguments;
 
 	/* What went wrong is kept for the program, too. */
-	if (word != GPC_LOG_ERROR && !gpc_log_wants(word))
+	if (category != GPC_LOG_ERROR && !gpc_log_is_enabled(category))
 		return;
 	va_start(arguments, text);
-	make_line(line, sizeof(line), text, arguments);
+	line_format(line, sizeof(line), text, arguments);
 	va_end(arguments);
-	if (word == GPC_LOG_ERROR)
-		gpc_log_keep(line);
-	if (gpc_log_wants(word))
-		put_line(line);
+	if (category == GPC_LOG_ERROR)
+		gpc_log_history_add(line);
+	if (gpc_log_is_enabled(category))
+		line_write(line);
 }
 
 /* Whether the text differs from the last one that was asked about. */
 static bool
-is_new(const char *line)
+line_is_new(const char *line)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	static char last[2 * LINE_MAX_SIZE];
@@ -152,24 +153,24 @@ gpc_log_always(const char *text, ...)
 	va_list arguments;
 
 	va_start(arguments, text);
-	make_line(line, sizeof(line), text, arguments);
+	line_format(line, sizeof(line), text, arguments);
 	va_end(arguments);
-	gpc_log_keep(line);
-	if (is_new(line))
-		put_line(line);
+	gpc_log_history_add(line);
+	if (line_is_new(line))
+		line_write(line);
 }
 
 void
-gpc_warn(const char *text, ...)
+gpc_log_warn(const char *text, ...)
 {
 	char line[2 * LINE_MAX_SIZE];
 	va_list arguments;
 
-	if (gpc_log_wants(GPC_LOG_QUIET))
+	if (gpc_log_is_enabled(GPC_LOG_QUIET))
 		return;
 	va_start(arguments, text);
-	make_line(line, sizeof(line), text, arguments);
+	line_format(line, sizeof(line), text, arguments);
 	va_end(arguments);
-	if (is_new(line))
-		put_line(line);
+	if (line_is_new(line))
+		line_write(line);
 }

@@ -23,16 +23,16 @@ enum gpc_log {
 	GPC_LOG_QUIET = 1 << 5,  /* no warnings: not a word of calls that are not supported */
 };
 
-bool gpc_log_wants(enum gpc_log word);
+bool gpc_log_is_enabled(enum gpc_log category);
 
 /* One line, "gpupool: ...", in printable ASCII, when the word was given. */
-void gpc_log(enum gpc_log word, const char *text, ...) GP_PRINTF(2, 3);
+void gpc_log(enum gpc_log category, const char *text, ...) GP_PRINTF(2, 3);
 
 /* One line whatever GPUPOOL_LOG says; but not twice in a row the same. */
 void gpc_log_always(const char *text, ...) GP_PRINTF(1, 2);
 
 /* The same, unless GPUPOOL_LOG says quiet: what may be a mistake. */
-void gpc_warn(const char *text, ...) GP_PRINTF(1, 2);
+void gpc_log_warn(const char *text, ...) GP_PRINTF(1, 2);
 
 /* Reads a comma-separated list of words; unknown ones are skipped. */
 unsigned int gpc_log_parse(const char *list);

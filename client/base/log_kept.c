@@ -11,7 +11,7 @@
 #include <time.h>
 
 #define LISTENERS_MAX 16
-#define CUT "earlier lines are not here\n"
+#define TRUNCATED_LINE "earlier lines are not here\n"
 
 struct listener {
 	CUlogsCallback function;
@@ -21,13 +21,13 @@ struct listener {
 __thread bool gpc_in_host_function __attribute__((tls_model("initial-exec")));
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static char lines[GPC_LOG_KEPT_MAX][GPC_LOG_LINE_MAX] GP_GUARDED_BY(lock);
+static char history[GPC_LOG_HISTORY_MAX][GPC_LOG_LINE_MAX] GP_GUARDED_BY(lock);
 static uint32_t count GP_GUARDED_BY(lock);
 static struct listener listeners[LISTENERS_MAX] GP_GUARDED_BY(lock);
 
 /* "[12:46:23.854][137216327950336][CUDA][E] line" */
 static void
-write_line(char *text, const char *line)
+entry_format(char *text, const char *line)
 {
 	struct timespec now; /* of the day: for people */
 	struct tm tm;
@@ -43,29 +43,30 @@ write_line(char *text, const char *line)
 }
 
 void
-gpc_log_keep(const char *line)
+gpc_log_history_add(const char *line)
 {
-	struct listener told[LISTENERS_MAX];
+	struct listener notified[LISTENERS_MAX];
 	char text[GPC_LOG_LINE_MAX];
 
-	write_line(text, line);
+	entry_format(text, line);
 	(void)pthread_mutex_lock(&lock);
-	memcpy(lines[count++ % GPC_LOG_KEPT_MAX], text, sizeof(text));
-	memcpy(told, listeners, sizeof(told));
+	memcpy(history[count++ % GPC_LOG_HISTORY_MAX], text, sizeof(text));
+	memcpy(notified, listeners, sizeof(notified));
 	(void)pthread_mutex_unlock(&lock);
 	/* What goes wrong in one who is told is only kept. */
 	if (gpc_in_host_function)
 		return;
 	gpc_in_host_function = true;
 	for (size_t i = 0; i < LISTENERS_MAX; i++) {
-		if (told[i].function)
-			told[i].function(told[i].data, CU_LOG_LEVEL_ERROR, text, strlen(text));
+		if (notified[i].function)
+			notified[i].function(notified[i].data, CU_LOG_LEVEL_ERROR, text,
+					     strlen(text));
 	}
 	gpc_in_host_function = false;
 }
 
 uint32_t
-gpc_log_next(void)
+gpc_log_history_next(void)
 {
 	uint32_t next;
 
@@ -77,22 +78,23 @@ gpc_log_next(void)
 
 /* From which one on there is room, with what says that some are missing; *cut: they are. */
 static uint32_t
-first_that_fits(uint32_t from, size_t room, bool *cut) GP_LOCKED(lock)
+history_find_first(uint32_t from, size_t room, bool *cut) GP_LOCKED(lock)
 {
-	uint32_t oldest = count > GPC_LOG_KEPT_MAX ? count - GPC_LOG_KEPT_MAX : 0, first = count;
+	uint32_t oldest = count > GPC_LOG_HISTORY_MAX ? count - GPC_LOG_HISTORY_MAX : 0,
+		 first = count;
 	size_t needed = 1, all = 1;
 
 	*cut = from < oldest;
 	if (from < oldest)
 		from = oldest;
 	for (uint32_t i = from; i < count; i++)
-		all += strlen(lines[i % GPC_LOG_KEPT_MAX]) + 1;
+		all += strlen(history[i % GPC_LOG_HISTORY_MAX]) + 1;
 	if (!*cut && all <= room)
 		return from;
 	*cut = true;
-	needed += strlen(CUT);
+	needed += strlen(TRUNCATED_LINE);
 	while (first > from) {
-		needed += strlen(lines[(first - 1) % GPC_LOG_KEPT_MAX]) + 1;
+		needed += strlen(history[(first - 1) % GPC_LOG_HISTORY_MAX]) + 1;
 		if (needed > room)
 			break;
 		first--;
@@ -101,7 +103,7 @@ first_that_fits(uint32_t from, size_t room, bool *cut) GP_LOCKED(lock)
 }
 
 int
-gpc_log_dump(uint32_t from, char *buffer, size_t *size, uint32_t *next_p)
+gpc_log_history_dump(uint32_t from, char *buffer, size_t *size, uint32_t *next_p)
 {
 	size_t room = *size, used = 0;
 	uint32_t first, next;
@@ -113,12 +115,12 @@ gpc_log_dump(uint32_t from, char *buffer, size_t *size, uint32_t *next_p)
 	/* One that never was. */
 	if (from > next)
 		from = next;
-	first = first_that_fits(from, room, &cut);
+	first = history_find_first(from, room, &cut);
 	if (from < next && first < next && cut)
-		used = (size_t)snprintf(buffer, room, "%s", CUT);
+		used = (size_t)snprintf(buffer, room, "%s", TRUNCATED_LINE);
 	for (uint32_t i = first; i < next; i++)
 		used += (size_t)snprintf(buffer + used, room - used, "%s\n",
-					 lines[i % GPC_LOG_KEPT_MAX]);
+					 history[i % GPC_LOG_HISTORY_MAX]);
 	(void)pthread_mutex_unlock(&lock);
 	if (from < next && first == next)
 		return -ENOSPC;
@@ -130,7 +132,7 @@ gpc_log_dump(uint32_t from, char *buffer, size_t *size, uint32_t *next_p)
 }
 
 void *
-gpc_log_listen(CUlogsCallback function, void *data)
+gpc_log_add_listener(CUlogsCallback function, void *data)
 {
 	struct listener *listener = NULL;
 
@@ -146,7 +148,7 @@ gpc_log_listen(CUlogsCallback function, void *data)
 }
 
 int
-gpc_log_unlisten(const void *listener)
+gpc_log_remove_listener(const void *listener)
 {
 	int r = -ENOENT;
 

@@ -13,14 +13,14 @@
 #include <stdint.h>
 
 /* What is kept at most, as much as the driver keeps. */
-#define GPC_LOG_KEPT_MAX 100u
+#define GPC_LOG_HISTORY_MAX 100u
 #define GPC_LOG_LINE_MAX 256u
 
 /* Keeps it, and tells those who want to know; a line that is too long is cut. */
-void gpc_log_keep(const char *line);
+void gpc_log_history_add(const char *line);
 
 /* How many there ever were: the number that the next one gets. */
-uint32_t gpc_log_next(void);
+uint32_t gpc_log_history_next(void);
 
 /* Whether this thread is inside a function of the program that the library calls: other CUDA calls
  * are not permitted there. */
@@ -31,12 +31,12 @@ extern __thread bool gpc_in_host_function __attribute__((tls_model("initial-exec
  * room for all, behind a line that says so.  *size is the room, and what was written without the
  * NUL; *next_p the number after the last one.  -ENOSPC: there is no room for one.
  */
-int gpc_log_dump(uint32_t from, char *buffer, size_t *size, uint32_t *next_p);
+int gpc_log_history_dump(uint32_t from, char *buffer, size_t *size, uint32_t *next_p);
 
 /* Calls function(data, ...) with each line from now on, as a host function, in the thread that it
  * is about, which may hold locks of the library.  NULL: there are too many. */
-void *gpc_log_listen(CUlogsCallback function, void *data);
+void *gpc_log_add_listener(CUlogsCallback function, void *data);
 /* -ENOENT: it is none.  A thread that is just being told may still be in the function. */
-int gpc_log_unlisten(const void *listener);
+int gpc_log_remove_listener(const void *listener);
 
 #endif /* GPC_LOG_KEPT_H */

@@ -34,7 +34,7 @@ static const char *const folders[] = {
 };
 
 static bool
-is_ours(const void *ours, const struct stat *file)
+library_is_ours(const void *ours, const struct stat *file)
 {
 	struct stat own;
 	Dl_info info;
@@ -44,12 +44,12 @@ is_ours(const void *ours, const struct stat *file)
 }
 
 static void *
-open_path(const struct wanted *wanted, const char *path)
+library_open(const struct wanted *wanted, const char *path)
 {
 	struct stat file;
 	void *library;
 
-	if (stat(path, &file) != 0 || is_ours(wanted->ours, &file))
+	if (stat(path, &file) != 0 || library_is_ours(wanted->ours, &file))
 		return NULL;
 	library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (!library) {
@@ -64,18 +64,18 @@ open_path(const struct wanted *wanted, const char *path)
 }
 
 static void *
-open_in(const struct wanted *wanted, const char *folder, size_t len)
+library_open_in(const struct wanted *wanted, const char *folder, size_t len)
 {
 	char path[PATH_MAX];
 
 	if (snprintf(path, sizeof(path), "%.*s/%s", (int)len, folder, wanted->name) >=
 	    (int)sizeof(path))
 		return NULL;
-	return open_path(wanted, path);
+	return library_open(wanted, path);
 }
 
 static void *
-open_in_library_path(const struct wanted *wanted)
+library_open_in_path(const struct wanted *wanted)
 {
 	const char *list = getenv("LD_LIBRARY_PATH");
 	void *library = NULL;
@@ -84,7 +84,7 @@ open_in_library_path(const struct wanted *wanted)
 		size_t len = strcspn(list, ":;");
 
 		if (len > 0 && *list == '/')
-			library = open_in(wanted, list, len);
+			library = library_open_in(wanted, list, len);
 		list += len;
 		list += *list != '\0';
 	}
@@ -94,7 +94,7 @@ open_in_library_path(const struct wanted *wanted)
 /* The loader itself cannot be asked: it would answer with the library of that name that it has,
  * which is this one.  Its cache has the paths as plain strings. */
 static void *
-open_from_cache(const struct wanted *wanted)
+library_open_from_cache(const struct wanted *wanted)
 {
 	size_t size = strlen(wanted->name) + 1; /* with its NUL */
 	int fd = open("/etc/ld.so.cache", O_RDONLY | O_CLOEXEC);
@@ -122,21 +122,21 @@ open_from_cache(const struct wanted *wanted)
 		for (start = place; start > cache && start[-1] != '\0'; start--)
 			;
 		if (*start == '/')
-			library = open_path(wanted, start);
+			library = library_open(wanted, start);
 	}
 	(void)munmap((void *)cache, (size_t)file.st_size);
 	return library;
 }
 
 void *
-gpc_machine_library(const char *name, const void *ours, bool (*is_it)(void *library))
+gpc_machine_library_open(const char *name, const void *ours, bool (*is_it)(void *library))
 {
 	const struct wanted wanted = { name, ours, is_it };
-	void *library = open_in_library_path(&wanted);
+	void *library = library_open_in_path(&wanted);
 
 	if (!library)
-		library = open_from_cache(&wanted);
+		library = library_open_from_cache(&wanted);
 	for (size_t i = 0; !library && i < sizeof(folders) / sizeof(folders[0]); i++)
-		library = open_in(&wanted, folders[i], strlen(folders[i]));
+		library = library_open_in(&wanted, folders[i], strlen(folders[i]));
 	return library;
 }

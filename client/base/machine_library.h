@@ -10,6 +10,6 @@
 
 /* The first that is found, not ours (which something of ours lies in) and, as is_it says, no copy
  * of ours, opened; NULL.  What is_it refuses stays loaded. */
-void *gpc_machine_library(const char *name, const void *ours, bool (*is_it)(void *library));
+void *gpc_machine_library_open(const char *name, const void *ours, bool (*is_it)(void *library));
 
 #endif /* GPC_MACHINE_LIBRARY_H */

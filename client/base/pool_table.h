@@ -40,7 +40,7 @@ struct gpc_pool_table {
 	/* As cuDriverGetVersion says it. */
 	int (*driver_version)(void);
 	/* Whether kernels of one device can be given the memory of the other. */
-	bool (*reaches)(int index, int other);
+	bool (*has_peer_access)(int index, int other);
 };
 
 #endif /* GPC_POOL_TABLE_H */

@@ -23,16 +23,17 @@
 #define URLS_MAX 64
 
 struct reader {
-	struct gpc_pools *pools;
-	struct gpc_pool *open; /* the section of the current line; NULL: none */
+	struct gpc_pools_config *pools;
+	struct gpc_pool_config *open; /* the section of the current line; NULL: none */
 	const char *file;
 	int line;
-	unsigned int given; /* bit: key */
-	char *error;        /* NULL: invalid lines are skipped */
+	unsigned int keys_set; /* bit: key */
+	char *error;           /* NULL: invalid lines are skipped */
 	size_t error_size;
 };
 
-#define KEY(member) offsetof(struct gpc_pool, member), sizeof(((struct gpc_pool *)NULL)->member)
+#define KEY(member)                                                                                \
+	offsetof(struct gpc_pool_config, member), sizeof(((struct gpc_pool_config *)NULL)->member)
 
 static const struct key {
 	const char *name;
@@ -83,7 +84,7 @@ folder_get(const char *name)
 }
 
 static char *
-trim(char *text)
+text_trim(char *text)
 {
 	size_t length;
 
@@ -107,7 +108,7 @@ comment_cut(char *line)
 }
 
 bool
-gpc_pool_is_name(const char *text)
+gpc_pool_config_is_name(const char *text)
 {
 	size_t length = strlen(text);
 
@@ -122,7 +123,7 @@ gpc_pool_is_name(const char *text)
 
 /* *bare_p: the address that equals url has no scheme. */
 static bool
-address_find(const struct gpc_pool *pool, const struct gp_url *url, bool *bare_p)
+address_find(const struct gpc_pool_config *pool, const struct gp_url *url, bool *bare_p)
 {
 	for (const char *item = pool->url, *end; *item; item = *end ? end + 1 : end) {
 		char text[GP_URL_TEXT_MAX], error[256];
@@ -146,7 +147,7 @@ address_find(const struct gpc_pool *pool, const struct gp_url *url, bool *bare_p
 }
 
 bool
-gpc_pool_has_address(const struct gpc_pool *pool, const struct gp_url *url)
+gpc_pool_config_has_address(const struct gpc_pool_config *pool, const struct gp_url *url)
 {
 	bool bare;
 
@@ -156,7 +157,7 @@ gpc_pool_has_address(const struct gpc_pool *pool, const struct gp_url *url)
 static int
 section_close(struct reader *reader)
 {
-	struct gpc_pool *pool = reader->open;
+	struct gpc_pool_config *pool = reader->open;
 
 	reader->open = NULL;
 	if (!pool)
@@ -174,14 +175,14 @@ section_close(struct reader *reader)
 static int
 section_check(struct reader *reader, const char *name)
 {
-	const struct gpc_pools *pools = reader->pools;
+	const struct gpc_pools_config *pools = reader->pools;
 
-	if (!gpc_pool_is_name(name))
+	if (!gpc_pool_config_is_name(name))
 		return reader_fail(
 			reader, "\"%s\" is no name of a pool: letters, digits, \".\", \"_\", \"-\"",
 			name);
 	for (int i = 0; i < pools->count; i++) {
-		const struct gpc_pool *other = &pools->list[i];
+		const struct gpc_pool_config *other = &pools->list[i];
 
 		if (strcmp(other->name, name) == 0 && strcmp(other->file, reader->file) == 0)
 			return reader_fail(reader, "[pool %s] is there already, in line %d", name,
@@ -193,24 +194,24 @@ section_check(struct reader *reader, const char *name)
 static int
 section_open(struct reader *reader, char *line)
 {
-	struct gpc_pools *pools = reader->pools;
+	struct gpc_pools_config *pools = reader->pools;
 	char *end = strchr(line, ']'), *name;
-	struct gpc_pool *list;
+	struct gpc_pool_config *list;
 
 	if (section_close(reader))
 		return -1;
-	if ((!end || *trim(end + 1)) &&
+	if ((!end || *text_trim(end + 1)) &&
 	    reader_fail(reader, "\"%s\": a section is a line \"[pool NAME]\"", line))
 		return -1;
 	if (!end)
 		return 0;
 	*end = '\0';
-	name = trim(line + 1);
+	name = text_trim(line + 1);
 	if (strncmp(name, "pool", 4) != 0 || !isspace((unsigned char)name[4]))
 		return reader_fail(reader,
 				   "[%s]: there is no such section; a pool's is \"[pool NAME]\"",
 				   name);
-	name = trim(name + 4);
+	name = text_trim(name + 4);
 	if (section_check(reader, name))
 		return -1;
 	if (pools->count == GPC_POOLS_MAX)
@@ -220,10 +221,10 @@ section_open(struct reader *reader, char *line)
 		return reader_fail(reader, "out of memory");
 	pools->list = list;
 	reader->open = &list[pools->count++];
-	*reader->open = (struct gpc_pool){ .line = reader->line };
+	*reader->open = (struct gpc_pool_config){ .line = reader->line };
 	(void)snprintf(reader->open->name, sizeof(reader->open->name), "%s", name);
 	(void)snprintf(reader->open->file, sizeof(reader->open->file), "%s", reader->file);
-	reader->given = 0;
+	reader->keys_set = 0;
 	return 0;
 }
 
@@ -262,7 +263,7 @@ key_fail(struct reader *reader, const char *name)
 		(void)snprintf(known + strlen(known), sizeof(known) - strlen(known), "%s%s",
 			       i ? ", " : "", names[i]);
 	}
-	meant = gp_most_similar(name, names, KEYS);
+	meant = gp_suggest(name, names, KEYS);
 	if (meant)
 		return reader_fail(reader, "[pool %s] %s: there is no such key; did you mean %s?",
 				   reader->open->name, name, meant);
@@ -272,7 +273,7 @@ key_fail(struct reader *reader, const char *name)
 
 /* NULL, or the reason why the value is invalid, in room. */
 static const char *
-value_check(const struct gpc_pools *pools, const char *name, const char *value, char *room,
+value_check(const struct gpc_pools_config *pools, const char *name, const char *value, char *room,
 	    size_t size)
 {
 	struct gp_url *urls;
@@ -308,10 +309,10 @@ value_store(struct reader *reader, const char *name, const char *value)
 		return key_fail(reader, name);
 	pool = reader->open->name;
 	into = (char *)reader->open + key->offset;
-	if (reader->given >> (key - keys) & 1 &&
+	if (reader->keys_set >> (key - keys) & 1 &&
 	    reader_fail(reader, "[pool %s] %s: is there already", pool, name))
 		return -1;
-	reader->given |= 1u << (key - keys);
+	reader->keys_set |= 1u << (key - keys);
 	if (!*value)
 		return reader_fail(reader, "[pool %s] %s: its value is missing", pool, name);
 	if (key->is_path)
@@ -353,7 +354,7 @@ line_parse(struct reader *reader, const char *text, size_t length)
 		return reader_fail(reader, "contains a zero byte: this is not a text file");
 	(void)snprintf(room, sizeof(room), "%.*s", (int)length, text);
 	comment_cut(room);
-	line = trim(room);
+	line = text_trim(room);
 	if (!*line)
 		return 0;
 	if (*line == '[')
@@ -366,21 +367,22 @@ line_parse(struct reader *reader, const char *text, size_t length)
 	if (!value)
 		return reader_fail(reader, "\"%s\" is neither KEY = VALUE nor [pool NAME]", line);
 	*value++ = '\0';
-	return value_store(reader, trim(line), trim(value));
+	return value_store(reader, text_trim(line), text_trim(value));
 }
 
 int
-gpc_pools_parse(struct gpc_pools *pools, const char *text, size_t size, const char *file,
-		char *error, size_t error_size)
+gpc_pools_config_parse(struct gpc_pools_config *pools, const char *text, size_t size,
+		       const char *file, char *error, size_t error_size)
 {
-	static const char mark[3] = "\xef\xbb\xbf";
+	static const char byte_order_mark[3] = "\xef\xbb\xbf";
 	struct reader reader = {
 		.pools = pools, .file = file, .error = error, .error_size = error_size
 	};
 	const char *end = text + size, *next;
 
-	if (size >= sizeof(mark) && memcmp(text, mark, sizeof(mark)) == 0)
-		text += sizeof(mark);
+	if (size >= sizeof(byte_order_mark) &&
+	    memcmp(text, byte_order_mark, sizeof(byte_order_mark)) == 0)
+		text += sizeof(byte_order_mark);
 	for (; text < end; text = next + (next < end)) {
 		next = memchr(text, '\n', (size_t)(end - text));
 		next = next ? next : end;
@@ -391,7 +393,8 @@ gpc_pools_parse(struct gpc_pools *pools, const char *text, size_t size, const ch
 }
 
 int
-gpc_pools_read_file(struct gpc_pools *pools, const char *path, char *error, size_t error_size)
+gpc_pools_config_read_file(struct gpc_pools_config *pools, const char *path, char *error,
+			   size_t error_size)
 {
 	/* A pipe without a writer would block. */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -417,7 +420,7 @@ gpc_pools_read_file(struct gpc_pools *pools, const char *path, char *error, size
 			(void)snprintf(what, sizeof(what),
 				       "too large for a pools.conf: at most 256 KiB");
 		else
-			r = gpc_pools_parse(pools, text, size, path, error, error_size);
+			r = gpc_pools_config_parse(pools, text, size, path, error, error_size);
 	}
 	free(text);
 	if (file)
@@ -445,7 +448,7 @@ gpc_user_folder(char *path, size_t size)
 }
 
 int
-gpc_pools_read(struct gpc_pools *pools, char *error, size_t error_size)
+gpc_pools_config_read(struct gpc_pools_config *pools, char *error, size_t error_size)
 {
 	static const char machine[] = GPC_MACHINE_FOLDER "/" GPC_POOLS_FILE;
 	char folder[GPC_POOL_PATH_MAX - 16], path[GPC_POOL_PATH_MAX];
@@ -455,17 +458,17 @@ gpc_pools_read(struct gpc_pools *pools, char *error, size_t error_size)
 		/* HOME may be another user's, of which a program need not know. */
 		if (!error && access(folder, X_OK) && errno == EACCES)
 			path[0] = '\0';
-		if (*path && gpc_pools_read_file(pools, path, error, error_size))
+		if (*path && gpc_pools_config_read_file(pools, path, error, error_size))
 			return -1;
 	}
 	/* On a node the folder is the daemon's, and closed to other users. */
 	if (access(machine, R_OK) && errno == EACCES)
 		return 0;
-	return gpc_pools_read_file(pools, machine, error, error_size);
+	return gpc_pools_config_read_file(pools, machine, error, error_size);
 }
 
 void
-gpc_pools_free(struct gpc_pools *pools)
+gpc_pools_config_free(struct gpc_pools_config *pools)
 {
 	free(pools->list);
 	pools->list = NULL;
@@ -473,7 +476,7 @@ gpc_pools_free(struct gpc_pools *pools)
 }
 
 void
-gpc_pool_find_token(struct gpc_pool *pool)
+gpc_pool_config_find_token(struct gpc_pool_config *pool)
 {
 	char folder[GPC_POOL_PATH_MAX - GPC_POOL_NAME_MAX - 16];
 
@@ -486,20 +489,20 @@ gpc_pool_find_token(struct gpc_pool *pool)
 
 /* Reads both files for a program, which goes on whatever they have. */
 static void
-pools_read_lenient(struct gpc_pools *pools)
+pools_read_lenient(struct gpc_pools_config *pools)
 {
 	static atomic_flag reported = ATOMIC_FLAG_INIT;
 
-	*pools = (struct gpc_pools){ 0 };
-	(void)gpc_pools_read(pools, NULL, 0);
+	*pools = (struct gpc_pools_config){ 0 };
+	(void)gpc_pools_config_read(pools, NULL, 0);
 	if (*pools->fault && !atomic_flag_test_and_set(&reported))
-		gpc_warn("%s; this is skipped", pools->fault);
+		gpc_log_warn("%s; this is skipped", pools->fault);
 }
 
 bool
-gpc_pool_is_hidden(const struct gpc_pools *pools, const struct gpc_pool *pool)
+gpc_pool_config_is_hidden(const struct gpc_pools_config *pools, const struct gpc_pool_config *pool)
 {
-	for (const struct gpc_pool *other = pools->list; other < pool; other++) {
+	for (const struct gpc_pool_config *other = pools->list; other < pool; other++) {
 		if (strcmp(other->name, pool->name) == 0)
 			return true;
 	}
@@ -508,7 +511,7 @@ gpc_pool_is_hidden(const struct gpc_pools *pools, const struct gpc_pool *pool)
 
 /* Whether a daemon is shown the same, and believed for the same reason. */
 static bool
-credentials_equal(const struct gpc_pool *a, const struct gpc_pool *b)
+credentials_equal(const struct gpc_pool_config *a, const struct gpc_pool_config *b)
 {
 	return strcmp(a->token, b->token) == 0 && strcmp(a->certificate, b->certificate) == 0 &&
 	       strcmp(a->key, b->key) == 0 && strcmp(a->authority, b->authority) == 0 &&
@@ -516,20 +519,21 @@ credentials_equal(const struct gpc_pool *a, const struct gpc_pool *b)
 }
 
 int
-gpc_pools_choose(struct gpc_pools *pools, const struct gp_url *url, const struct gpc_pool **pool_p,
-		 char *error, size_t error_size)
+gpc_pools_config_select(struct gpc_pools_config *pools, const struct gp_url *url,
+			const struct gpc_pool_config **pool_p, char *error, size_t error_size)
 {
-	const struct gpc_pool *first = NULL, *found = NULL;
+	const struct gpc_pool_config *first = NULL, *found = NULL;
 	char address[GP_URL_TEXT_MAX];
 
 	pools_read_lenient(pools);
 	*pool_p = NULL;
 	for (int i = 0; i < pools->count; i++) {
-		struct gpc_pool *pool = &pools->list[i];
+		struct gpc_pool_config *pool = &pools->list[i];
 
-		if (!gpc_pool_has_address(pool, url) || gpc_pool_is_hidden(pools, pool))
+		if (!gpc_pool_config_has_address(pool, url) ||
+		    gpc_pool_config_is_hidden(pools, pool))
 			continue;
-		gpc_pool_find_token(pool);
+		gpc_pool_config_find_token(pool);
 		first = first ? first : pool;
 		if (!*pool->token && !*pool->certificate)
 			continue;
@@ -551,23 +555,23 @@ gpc_pools_choose(struct gpc_pools *pools, const struct gp_url *url, const struct
 }
 
 bool
-gpc_pools_want_tls(const struct gp_url *url)
+gpc_pools_config_want_tls(const struct gp_url *url)
 {
 	struct gp_url wanted = *url;
-	struct gpc_pools pools;
+	struct gpc_pools_config pools;
 	bool bare, tls = false;
 
 	(void)snprintf(wanted.scheme, sizeof(wanted.scheme), "tls");
 	pools_read_lenient(&pools);
 	for (int i = 0; i < pools.count && !tls; i++) {
-		struct gpc_pool *pool = &pools.list[i];
+		struct gpc_pool_config *pool = &pools.list[i];
 
-		if (!address_find(pool, &wanted, &bare) || gpc_pool_is_hidden(&pools, pool))
+		if (!address_find(pool, &wanted, &bare) || gpc_pool_config_is_hidden(&pools, pool))
 			continue;
-		gpc_pool_find_token(pool);
+		gpc_pool_config_find_token(pool);
 		tls = !bare || *pool->token || *pool->authority || *pool->certificate ||
 		      *pool->key || *pool->crl;
 	}
-	gpc_pools_free(&pools);
+	gpc_pools_config_free(&pools);
 	return tls;
 }

@@ -7,7 +7,7 @@
 
 /* How many ranges end at or before address. */
 static size_t
-below(const struct gpc_ranges *ranges, uint64_t address)
+ranges_lower_bound(const struct gpc_ranges *ranges, uint64_t address)
 {
 	size_t low = 0, high = ranges->count;
 
@@ -38,7 +38,7 @@ gpc_ranges_add(struct gpc_ranges *ranges, uint64_t base, uint64_t size, void *it
 		ranges->list = more;
 		ranges->room = room;
 	}
-	at = below(ranges, base);
+	at = ranges_lower_bound(ranges, base);
 	memmove(ranges->list + at + 1, ranges->list + at,
 		(ranges->count - at) * sizeof(*ranges->list));
 	ranges->list[at] = (struct gpc_range){ .base = base, .size = size, .item = item };
@@ -49,7 +49,7 @@ gpc_ranges_add(struct gpc_ranges *ranges, uint64_t base, uint64_t size, void *it
 struct gpc_range *
 gpc_ranges_find(const struct gpc_ranges *ranges, uint64_t base, uint64_t size)
 {
-	size_t at = below(ranges, base);
+	size_t at = ranges_lower_bound(ranges, base);
 
 	if (at == ranges->count)
 		return NULL;

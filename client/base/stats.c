@@ -30,7 +30,7 @@ static _Thread_local struct {
 
 /* The new count. */
 static uint64_t
-add(atomic_uint_fast64_t *counter, uint64_t amount)
+counter_add(atomic_uint_fast64_t *counter, uint64_t amount)
 {
 	return atomic_fetch_add_explicit(counter, amount, memory_order_relaxed) + amount;
 }
@@ -53,8 +53,8 @@ gpc_stats_sent(size_t data, const struct iovec *bulk, int bulk_count)
 {
 	for (int i = 0; i < bulk_count; i++)
 		data += bulk[i].iov_len;
-	(void)add(&messages, 1);
-	data = add(&bytes_sent, data);
+	(void)counter_add(&messages, 1);
+	data = counter_add(&bytes_sent, data);
 	if (gpc_trace_is_on())
 		gpc_trace_bytes(GPC_TRACE_SENT, data);
 }
@@ -62,44 +62,45 @@ gpc_stats_sent(size_t data, const struct iovec *bulk, int bulk_count)
 void
 gpc_stats_received(size_t size)
 {
-	size = add(&bytes_received, size);
+	size = counter_add(&bytes_received, size);
 	if (gpc_trace_is_on())
 		gpc_trace_bytes(GPC_TRACE_RECEIVED, size);
 }
 
 void
-gpc_stats_wait_begin(unsigned int cause)
+gpc_stats_wait_start(unsigned int cause)
 {
 	if (current.depth++ > 0)
 		return;
 	current.cause = cause;
 	current.begun = gp_now_ns();
 	if (current.own) {
-		(void)add(&own_waits, 1);
+		(void)counter_add(&own_waits, 1);
 		return;
 	}
-	(void)add(&waits, 1);
-	(void)add(&wait_counts[cause], 1);
+	(void)counter_add(&waits, 1);
+	(void)counter_add(&wait_counts[cause], 1);
 }
 
 void
-gpc_stats_wait_end(void)
+gpc_stats_wait_stop(void)
 {
 	if (--current.depth > 0)
 		return;
-	(void)add(current.own ? &own_ns : &wait_ns[current.cause], gp_now_ns() - current.begun);
+	(void)counter_add(current.own ? &own_ns : &wait_ns[current.cause],
+			  gp_now_ns() - current.begun);
 	if (gpc_trace_is_on())
 		gpc_trace_wait(current.cause, current.begun);
 }
 
 void
-gpc_stats_thread_is_own(void)
+gpc_stats_set_own_thread(void)
 {
 	current.own = true;
 }
 
 void
-gpc_stats_waited(unsigned int cause, uint64_t *count_p, uint64_t *ns_p)
+gpc_stats_get_wait(unsigned int cause, uint64_t *count_p, uint64_t *ns_p)
 {
 	*count_p = atomic_load(&wait_counts[cause]);
 	*ns_p = atomic_load(&wait_ns[cause]);
@@ -165,7 +166,7 @@ compare_lines(const void *a, const void *b)
 
 /* The numbers below end whose value is not 0, in order of their values; the caller frees them. */
 static struct line *
-lines_of(uint64_t (*value)(unsigned int number), unsigned int end, size_t *count_p)
+lines_create(uint64_t (*value)(unsigned int number), unsigned int end, size_t *count_p)
 {
 	struct line *lines = malloc(end * sizeof(*lines));
 
@@ -182,22 +183,22 @@ lines_of(uint64_t (*value)(unsigned int number), unsigned int end, size_t *count
 }
 
 static uint64_t
-calls_of(unsigned int number)
+call_get_count(unsigned int number)
 {
 	return atomic_load_explicit(&counts[number], memory_order_relaxed);
 }
 
 static uint64_t
-waits_of(unsigned int cause)
+wait_get_count(unsigned int cause)
 {
 	return atomic_load_explicit(&wait_counts[cause], memory_order_relaxed);
 }
 
 static void
-print_waits(FILE *file)
+waits_print(FILE *file)
 {
 	size_t count;
-	struct line *lines = lines_of(waits_of, GPC_WAIT_END, &count);
+	struct line *lines = lines_create(wait_get_count, GPC_WAIT_END, &count);
 
 	for (size_t i = 0; i < count; i++)
 		(void)fprintf(file, "gpupool: stats: %10" PRIu64 " waits %12.3f ms %s\n",
@@ -208,10 +209,10 @@ print_waits(FILE *file)
 }
 
 static void
-print_counts(FILE *file)
+counts_print(FILE *file)
 {
 	size_t count;
-	struct line *lines = lines_of(calls_of, NUMBERS, &count);
+	struct line *lines = lines_create(call_get_count, NUMBERS, &count);
 
 	for (size_t i = 0; i < count; i++)
 		(void)fprintf(file, "gpupool: stats: %10" PRIu64 " %s\n", lines[i].order,
@@ -232,11 +233,11 @@ gpc_stats_print(FILE *file)
 		      " messages; sent %.1f MiB, received %.1f MiB\n",
 		      stats.waits, stats.waits_before_launch, stats.posted, stats.messages,
 		      (double)stats.bytes_sent / mib, (double)stats.bytes_received / mib);
-	print_waits(file);
+	waits_print(file);
 	if (stats.own_waits)
 		(void)fprintf(file,
 			      "gpupool: stats: besides, %" PRIu64
 			      " round trips, %.3f ms, of the library's own threads\n",
 			      stats.own_waits, (double)atomic_load(&own_ns) / NS_PER_MS);
-	print_counts(file);
+	counts_print(file);
 }

@@ -32,13 +32,13 @@ enum gpc_wait {
  * cause is a call's number or one of the above.  A wait inside another is part of that one.  Every
  * begin has its end, by the same thread.
  */
-void gpc_stats_wait_begin(unsigned int cause);
-void gpc_stats_wait_end(void);
+void gpc_stats_wait_start(unsigned int cause);
+void gpc_stats_wait_stop(void);
 /* The calling thread is one of the library's, for which the program does not wait: what it waits
  * for is counted apart, whatever the cause. */
-void gpc_stats_thread_is_own(void);
+void gpc_stats_set_own_thread(void);
 /* How often, and for how long in all, threads waited for this cause. */
-void gpc_stats_waited(unsigned int cause, uint64_t *count_p, uint64_t *ns_p);
+void gpc_stats_get_wait(unsigned int cause, uint64_t *count_p, uint64_t *ns_p);
 /* A kernel is launched; the first one is remembered. */
 void gpc_stats_launch(void);
 

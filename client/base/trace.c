@@ -47,23 +47,23 @@ static struct buffer *_Atomic buffers;
 static uint64_t lost_before; /* by threads that have ended; the taker's */
 static uint64_t first_ns;
 static pthread_key_t key;
-static _Thread_local struct buffer *mine;
+static _Thread_local struct buffer *thread_buffer;
 
 static void
-thread_ended(void *arg)
+thread_exited(void *arg)
 {
 	struct buffer *buffer = arg;
 
-	mine = NULL;
+	thread_buffer = NULL;
 	atomic_store_explicit(&buffer->ended, true, memory_order_release);
 }
 
 bool
-gpc_trace_begin(void)
+gpc_trace_init(void)
 {
 	const char *path = gp_environment_get("GPUPOOL_TRACE");
 
-	if (!path || !*path || pthread_key_create(&key, thread_ended) != 0)
+	if (!path || !*path || pthread_key_create(&key, thread_exited) != 0)
 		return false;
 	first_ns = gp_now_ns();
 	atomic_store(&gpc_trace_on, true);
@@ -71,14 +71,14 @@ gpc_trace_begin(void)
 }
 
 uint64_t
-gpc_trace_begun(void)
+gpc_trace_start_ns(void)
 {
 	return first_ns;
 }
 
 /* NULL: no memory, which is tried again with the next event. */
 static struct buffer *
-make_buffer(void)
+buffer_create(void)
 {
 	struct buffer *buffer = calloc(1, sizeof(*buffer));
 
@@ -90,17 +90,17 @@ make_buffer(void)
 	buffer->next = atomic_load(&buffers);
 	while (!atomic_compare_exchange_weak(&buffers, &buffer->next, buffer))
 		;
-	mine = buffer;
+	thread_buffer = buffer;
 	return buffer;
 }
 
 static void
-record(const struct event *event)
+event_record(const struct event *event)
 {
-	struct buffer *buffer = mine;
+	struct buffer *buffer = thread_buffer;
 	uint64_t head;
 
-	if (!gpc_trace_is_on() || (!buffer && !(buffer = make_buffer())))
+	if (!gpc_trace_is_on() || (!buffer && !(buffer = buffer_create())))
 		return;
 	head = atomic_load_explicit(&buffer->head, memory_order_relaxed);
 	if (head - atomic_load_explicit(&buffer->tail, memory_order_acquire) == EVENTS) {
@@ -114,29 +114,29 @@ record(const struct event *event)
 void
 gpc_trace_call(const char *name, uint64_t begun_ns, CUresult result)
 {
-	record(&(struct event){ .begun_ns = begun_ns,
-				.value = gp_now_ns(),
-				.name = name,
-				.what = (uint32_t)result,
-				.kind = CALL });
+	event_record(&(struct event){ .begun_ns = begun_ns,
+				      .value = gp_now_ns(),
+				      .name = name,
+				      .what = (uint32_t)result,
+				      .kind = CALL });
 }
 
 void
 gpc_trace_wait(unsigned int cause, uint64_t begun_ns)
 {
-	record(&(struct event){
+	event_record(&(struct event){
 		.begun_ns = begun_ns, .value = gp_now_ns(), .what = cause, .kind = WAIT });
 }
 
 void
-gpc_trace_bytes(enum gpc_trace_way way, uint64_t total)
+gpc_trace_bytes(enum gpc_trace_direction direction, uint64_t total)
 {
-	record(&(struct event){
-		.begun_ns = gp_now_ns(), .value = total, .what = way, .kind = BYTES });
+	event_record(&(struct event){
+		.begun_ns = gp_now_ns(), .value = total, .what = direction, .kind = BYTES });
 }
 
 static void
-write_event(struct gpc_trace_text *text, const struct buffer *buffer, const struct event *event)
+event_write(struct gpc_trace_text *text, const struct buffer *buffer, const struct event *event)
 {
 	const struct gpc_trace_track track = { text->pid, buffer->tid };
 	char name[64];
@@ -160,7 +160,7 @@ write_event(struct gpc_trace_text *text, const struct buffer *buffer, const stru
 }
 
 static void
-write_buffer(struct gpc_trace_text *text, struct buffer *buffer)
+buffer_write(struct gpc_trace_text *text, struct buffer *buffer)
 {
 	uint64_t tail = atomic_load_explicit(&buffer->tail, memory_order_relaxed);
 	uint64_t head = atomic_load_explicit(&buffer->head, memory_order_acquire);
@@ -171,13 +171,13 @@ write_buffer(struct gpc_trace_text *text, struct buffer *buffer)
 		buffer->named = true;
 	}
 	for (; tail < head; tail++)
-		write_event(text, buffer, &buffer->events[tail % EVENTS]);
+		event_write(text, buffer, &buffer->events[tail % EVENTS]);
 	atomic_store_explicit(&buffer->tail, tail, memory_order_release);
 }
 
 /* The first one may just get another one in front: then it is taken out the next time. */
 static bool
-take_out(struct buffer *before, struct buffer *buffer)
+buffer_remove(struct buffer *before, struct buffer *buffer)
 {
 	struct buffer *first = buffer;
 
@@ -191,7 +191,7 @@ take_out(struct buffer *before, struct buffer *buffer)
 }
 
 uint64_t
-gpc_trace_take(struct gpc_trace_text *text)
+gpc_trace_flush(struct gpc_trace_text *text)
 {
 	struct buffer *before = NULL, *buffer, *next;
 	uint64_t lost = 0;
@@ -201,8 +201,8 @@ gpc_trace_take(struct gpc_trace_text *text)
 		bool ended = atomic_load_explicit(&buffer->ended, memory_order_acquire);
 
 		next = buffer->next;
-		write_buffer(text, buffer);
-		if (ended && take_out(before, buffer))
+		buffer_write(text, buffer);
+		if (ended && buffer_remove(before, buffer))
 			continue;
 		lost += atomic_load_explicit(&buffer->lost, memory_order_relaxed);
 		before = buffer;
@@ -214,7 +214,7 @@ void
 gpc_trace_after_fork(void)
 {
 	atomic_store(&buffers, NULL);
-	mine = NULL;
+	thread_buffer = NULL;
 	lost_before = 0;
 	if (gpc_trace_is_on())
 		(void)pthread_setspecific(key, NULL);

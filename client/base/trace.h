@@ -26,24 +26,24 @@ gpc_trace_is_on(void)
 }
 
 /* While the library is loaded, before there are calls: whether GPUPOOL_TRACE is set. */
-bool gpc_trace_begin(void);
+bool gpc_trace_init(void);
 /* When that was: what the timeline's times are told from. */
-uint64_t gpc_trace_begun(void);
+uint64_t gpc_trace_start_ns(void);
 
 /* name: of the exported function; it stays where it is. */
 void gpc_trace_call(const char *name, uint64_t begun_ns, CUresult result);
 /* cause: as in stats.h.  Around a wait, when it has ended. */
 void gpc_trace_wait(unsigned int cause, uint64_t begun_ns);
 /* So many bytes have gone over the link since the program began. */
-enum gpc_trace_way {
+enum gpc_trace_direction {
 	GPC_TRACE_SENT,
 	GPC_TRACE_RECEIVED
 };
-void gpc_trace_bytes(enum gpc_trace_way way, uint64_t total);
+void gpc_trace_bytes(enum gpc_trace_direction direction, uint64_t total);
 
 /* Writes and forgets what the threads have recorded; not two at a time.  Returns how much was lost
  * so far. */
-uint64_t gpc_trace_take(struct gpc_trace_text *text);
+uint64_t gpc_trace_flush(struct gpc_trace_text *text);
 
 /* In the child of a fork: what the parent's threads have recorded is the parent's. */
 void gpc_trace_after_fork(void);

@@ -26,7 +26,7 @@ gpc_function_lookup(struct gpc_context *context, CUfunction token, struct gpc_fu
 }
 
 static CUresult
-find_twin(struct gpc_function *function, struct gpc_session *session, struct gpc_function **twin_p)
+twin_find(struct gpc_function *function, struct gpc_session *session, struct gpc_function **twin_p)
 {
 	struct gpc_function **known = &function->twins[gpc_session_number(session)];
 	struct gpc_image *image;
@@ -38,8 +38,8 @@ find_twin(struct gpc_function *function, struct gpc_session *session, struct gpc
 	/* cuModuleGetFunction: a function belongs to its context. */
 	if (function->context)
 		return CUDA_ERROR_INVALID_HANDLE;
-	image = gpc_image_in(function->image, session);
-	index = image ? gpc_image_find(image, function->info->name) : -1;
+	image = gpc_image_get_twin(function->image, session);
+	index = image ? gpc_image_find_kernel(image, function->info->name) : -1;
 	if (index < 0)
 		return CUDA_ERROR_NO_BINARY_FOR_GPU;
 	*twin_p = gpc_function_list_get(&image->kernels, (uint32_t)index);
@@ -50,25 +50,25 @@ find_twin(struct gpc_function *function, struct gpc_session *session, struct gpc
 }
 
 CUresult
-gpc_function_in(struct gpc_function *function, const struct gpc_context *context,
-		struct gpc_function **twin_p)
+gpc_function_get_twin(struct gpc_function *function, const struct gpc_context *context,
+		      struct gpc_function **twin_p)
 {
 	struct gpc_session *session = context->scope.session;
 
 	*twin_p = function;
 	if (__builtin_expect(function->image->device->session == session, 1))
 		return CUDA_SUCCESS;
-	return find_twin(function, session, twin_p);
+	return twin_find(function, session, twin_p);
 }
 
 CUresult
-gpc_function_kernel(struct gpc_context *context, CUfunction token, uint64_t *kernel_p)
+gpc_function_to_wire(struct gpc_context *context, CUfunction token, uint64_t *kernel_p)
 {
 	struct gpc_function *function;
 	CUresult result = gpc_function_lookup(context, token, &function);
 
 	if (result == CUDA_SUCCESS)
-		result = gpc_function_in(function, context, &function);
+		result = gpc_function_get_twin(function, context, &function);
 	if (result == CUDA_SUCCESS)
 		*kernel_p = GP_KERNEL(function->image->handle.id, function->index);
 	return result;
@@ -84,7 +84,7 @@ gpc_function_enter(CUfunction token, struct gpc_function **function_p)
 
 /* Where the calls of a function go: its own context, the current one, or the image's device. */
 static struct gpc_context *
-context_of(const struct gpc_function *function)
+function_get_context(const struct gpc_function *function)
 {
 	struct gpc_context *context;
 
@@ -98,16 +98,16 @@ context_of(const struct gpc_function *function)
 /* The values of a kernel are read without a lock: who sets one while others launch it has no order
  * between the two. */
 static struct gp_kernel_info *
-info_of(const struct gpc_function *function)
+function_get_info(const struct gpc_function *function)
 {
 	return &function->image->info->kernels[function->index];
 }
 
 bool
-gpc_function_attribute(const struct gpc_function *function, CUfunction_attribute attribute,
-		       int *value_p)
+gpc_function_get_attribute(const struct gpc_function *function, CUfunction_attribute attribute,
+			   int *value_p)
 {
-	const struct gp_kernel_info *info = info_of(function);
+	const struct gp_kernel_info *info = function_get_info(function);
 
 	if ((unsigned int)attribute >= GP_KERNEL_ATTRIBUTES ||
 	    !(__atomic_load_n(&info->attributes_known, __ATOMIC_ACQUIRE) >> attribute & 1))
@@ -117,7 +117,7 @@ gpc_function_attribute(const struct gpc_function *function, CUfunction_attribute
 }
 
 static void
-report_unsupported(const struct gpc_function *function)
+function_report_unsupported(const struct gpc_function *function)
 {
 	const struct gpc_image *image = function->image;
 	const struct gp_args_gpKernelUnsupported args = { .kernel = GP_KERNEL(image->handle.id,
@@ -129,30 +129,30 @@ report_unsupported(const struct gpc_function *function)
 
 	if (result != CUDA_SUCCESS)
 		reply.why = (struct gp_bytes){ 0 };
-	gpc_warn("%s: the software device cannot run kernel %s, and launches of it fail: %.*s",
-		 gpc_session_peer(image->device->session), function->info->name,
-		 (int)reply.why.size, reply.why.size ? (const char *)reply.why.data : "");
+	gpc_log_warn("%s: the software device cannot run kernel %s, and launches of it fail: %.*s",
+		     gpc_session_peer(image->device->session), function->info->name,
+		     (int)reply.why.size, reply.why.size ? (const char *)reply.why.data : "");
 	free(memory);
 }
 
 CUresult
 gpc_function_check_supported(const struct gpc_function *function)
 {
-	struct gp_kernel_info *info = info_of(function);
+	struct gp_kernel_info *info = function_get_info(function);
 
 	if (__builtin_expect(!(__atomic_load_n(&info->attributes_known, __ATOMIC_RELAXED) &
 			       GP_KERNEL_UNSUPPORTED),
 			     1))
 		return CUDA_SUCCESS;
 	if (!__atomic_exchange_n(&info->reported, true, __ATOMIC_RELAXED))
-		report_unsupported(function);
+		function_report_unsupported(function);
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
 static void
-remember(const struct gpc_function *function, CUfunction_attribute attribute, int value)
+attribute_store(const struct gpc_function *function, CUfunction_attribute attribute, int value)
 {
-	struct gp_kernel_info *info = info_of(function);
+	struct gp_kernel_info *info = function_get_info(function);
 
 	if ((unsigned int)attribute >= GP_KERNEL_ATTRIBUTES)
 		return;
@@ -165,9 +165,9 @@ remember(const struct gpc_function *function, CUfunction_attribute attribute, in
 }
 
 static bool
-varies(const struct gpc_function *function, CUfunction_attribute attribute)
+attribute_varies(const struct gpc_function *function, CUfunction_attribute attribute)
 {
-	struct gp_kernel_info *info = info_of(function);
+	struct gp_kernel_info *info = function_get_info(function);
 	bool is;
 
 	(void)pthread_mutex_lock(&function->image->lock);
@@ -178,9 +178,9 @@ varies(const struct gpc_function *function, CUfunction_attribute attribute)
 
 /* Of several devices one has its own value: each is asked from now on. */
 static void
-differs(const struct gpc_function *function, CUfunction_attribute attribute)
+attribute_set_varying(const struct gpc_function *function, CUfunction_attribute attribute)
 {
-	struct gp_kernel_info *info = info_of(function);
+	struct gp_kernel_info *info = function_get_info(function);
 
 	if ((unsigned int)attribute >= GP_KERNEL_ATTRIBUTES)
 		return;
@@ -193,8 +193,8 @@ differs(const struct gpc_function *function, CUfunction_attribute attribute)
 /* Whether what is known of the kernel is so on the context's device: what can be set each device
  * has of its own, and what is known is of the image's device. */
 static bool
-is_the_same(const struct gpc_function *function, const struct gpc_context *context,
-	    CUfunction_attribute attribute)
+attribute_is_of_device(const struct gpc_function *function, const struct gpc_context *context,
+		       CUfunction_attribute attribute)
 {
 	return (int)attribute < CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES ||
 	       context->device == function->image->device;
@@ -202,7 +202,7 @@ is_the_same(const struct gpc_function *function, const struct gpc_context *conte
 
 /* All attributes at once: a program that asks for one asks for others, too. */
 static CUresult
-ask_all(const struct gpc_function *function, struct gpc_context *context)
+attributes_query(const struct gpc_function *function, struct gpc_context *context)
 {
 	const struct gp_args_gpFunctionAttributes args = {
 		.kernel = GP_KERNEL(function->image->handle.id, function->index)
@@ -213,19 +213,19 @@ ask_all(const struct gpc_function *function, struct gpc_context *context)
 	CUresult result = gpc_wait_gpFunctionAttributes(context, &args, &reply, &memory);
 
 	if (result == CUDA_SUCCESS && reply.values.size != sizeof(values))
-		result = gpc_reply_malformed(context);
+		result = gpc_reply_fail_malformed(context);
 	if (result == CUDA_SUCCESS)
 		memcpy(values, reply.values.data, sizeof(values));
 	free(memory);
 	for (int i = 0; result == CUDA_SUCCESS && i < GP_KERNEL_ATTRIBUTES; i++) {
 		if (reply.known >> i & 1)
-			remember(function, (CUfunction_attribute)i, (int)le32toh(values[i]));
+			attribute_store(function, (CUfunction_attribute)i, (int)le32toh(values[i]));
 	}
 	return result;
 }
 
 static CUresult
-get_attribute(struct gpc_function *function, struct gpc_context *context, int *value_p,
+attribute_get(struct gpc_function *function, struct gpc_context *context, int *value_p,
 	      CUfunction_attribute attribute)
 {
 	struct gp_reply_cuFuncGetAttribute reply;
@@ -235,17 +235,17 @@ get_attribute(struct gpc_function *function, struct gpc_context *context, int *v
 
 	if (!value_p || (unsigned int)attribute >= CU_FUNC_ATTRIBUTE_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = gpc_function_in(function, context, &function);
-	known = is_the_same(function, context, attribute);
+	result = gpc_function_get_twin(function, context, &function);
+	known = attribute_is_of_device(function, context, attribute);
 	if (result != CUDA_SUCCESS ||
-	    (known && gpc_function_attribute(function, attribute, value_p)))
+	    (known && gpc_function_get_attribute(function, attribute, value_p)))
 		return result;
-	if (context->device == function->image->device && !varies(function, attribute)) {
-		result = ask_all(function, context);
+	if (context->device == function->image->device && !attribute_varies(function, attribute)) {
+		result = attributes_query(function, context);
 		/* An older daemon does not know the message. */
 		if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_SUPPORTED)
 			return result;
-		if (gpc_function_attribute(function, attribute, value_p))
+		if (gpc_function_get_attribute(function, attribute, value_p))
 			return CUDA_SUCCESS;
 	}
 	args.hfunc = GP_KERNEL(function->image->handle.id, function->index);
@@ -254,29 +254,29 @@ get_attribute(struct gpc_function *function, struct gpc_context *context, int *v
 		return result;
 	*value_p = reply.pi;
 	if (known)
-		remember(function, attribute, reply.pi);
+		attribute_store(function, attribute, reply.pi);
 	return CUDA_SUCCESS;
 }
 
 static bool
-fits(const struct gpc_function *function, int value)
+shared_size_fits(const struct gpc_function *function, int value)
 {
 	int fixed,
 		most = gpc_device_attribute(function->image->device,
 					    CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
 
 	return value >= 0 &&
-	       gpc_function_attribute(function, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, &fixed) &&
+	       gpc_function_get_attribute(function, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, &fixed) &&
 	       value <= most - fixed;
 }
 
 /* Whether no driver refuses it; what nobody can say here the daemon is asked. */
 static bool
-is_allowed(const struct gpc_function *function, CUfunction_attribute attribute, int value)
+attribute_is_allowed(const struct gpc_function *function, CUfunction_attribute attribute, int value)
 {
 	switch (attribute) {
 	case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-		return fits(function, value);
+		return shared_size_fits(function, value);
 	case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
 		return value >= -1 && value <= 100;
 	case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
@@ -289,7 +289,7 @@ is_allowed(const struct gpc_function *function, CUfunction_attribute attribute, 
 /* What needs the code once more, as others use it with other settings, may find no memory for that:
  * the next call tells, as a launch does natively where code is loaded lazily. */
 static CUresult
-send_attribute(const struct gpc_function *function, struct gpc_context *context,
+attribute_send(const struct gpc_function *function, struct gpc_context *context,
 	       CUfunction_attribute attribute, int value)
 {
 	const uint64_t kernel = GP_KERNEL(function->image->handle.id, function->index);
@@ -297,7 +297,7 @@ send_attribute(const struct gpc_function *function, struct gpc_context *context,
 	const struct gp_args_cuFuncSetAttribute args = { kernel, (int32_t)attribute, value };
 	CUresult result = CUDA_ERROR_NOT_SUPPORTED;
 
-	if (is_allowed(function, attribute, value))
+	if (attribute_is_allowed(function, attribute, value))
 		result = gpc_post_gpFunctionAttribute(context, &post);
 	/* An older daemon does not know the message. */
 	return result == CUDA_ERROR_NOT_SUPPORTED ? gpc_wait_cuFuncSetAttribute(context, &args)
@@ -306,7 +306,7 @@ send_attribute(const struct gpc_function *function, struct gpc_context *context,
 
 /* Another load of the image has it as it was before the first change. */
 static void
-keep_original(const struct gpc_function *function, CUfunction_attribute attribute)
+setting_save_original(const struct gpc_function *function, CUfunction_attribute attribute)
 {
 	struct gpc_image *image = function->image;
 	struct gpc_image_setting *setting;
@@ -323,7 +323,7 @@ keep_original(const struct gpc_function *function, CUfunction_attribute attribut
 			setting->kernel = function->index;
 			setting->attribute = attribute;
 			setting->known =
-				gpc_function_attribute(function, attribute, &setting->value);
+				gpc_function_get_attribute(function, attribute, &setting->value);
 			LL_PREPEND(image->settings, setting);
 		} else {
 			image->plain = false;
@@ -333,25 +333,25 @@ keep_original(const struct gpc_function *function, CUfunction_attribute attribut
 }
 
 static CUresult
-set_attribute(struct gpc_function *function, struct gpc_context *context,
+attribute_set(struct gpc_function *function, struct gpc_context *context,
 	      CUfunction_attribute attribute, int value)
 {
-	CUresult result = gpc_function_in(function, context, &function);
-	bool here;
+	CUresult result = gpc_function_get_twin(function, context, &function);
+	bool known_here;
 	int now;
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	here = context->device == function->image->device;
-	if (here && (int)attribute >= CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES &&
-	    gpc_function_attribute(function, attribute, &now) && now == value)
+	known_here = context->device == function->image->device;
+	if (known_here && (int)attribute >= CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES &&
+	    gpc_function_get_attribute(function, attribute, &now) && now == value)
 		return CUDA_SUCCESS;
-	keep_original(function, attribute);
-	result = send_attribute(function, context, attribute, value);
-	if (result == CUDA_SUCCESS && here)
-		remember(function, attribute, value);
+	setting_save_original(function, attribute);
+	result = attribute_send(function, context, attribute, value);
+	if (result == CUDA_SUCCESS && known_here)
+		attribute_store(function, attribute, value);
 	else if (result == CUDA_SUCCESS)
-		differs(function, attribute);
+		attribute_set_varying(function, attribute);
 	return result;
 }
 
@@ -361,8 +361,9 @@ gpc_cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, CUfunction hfunc)
 	struct gpc_function *function;
 	CUresult result = gpc_function_enter(hfunc, &function);
 
-	return result == CUDA_SUCCESS ? get_attribute(function, context_of(function), pi, attrib)
-				      : result;
+	return result == CUDA_SUCCESS
+		       ? attribute_get(function, function_get_context(function), pi, attrib)
+		       : result;
 }
 
 CUresult
@@ -371,12 +372,13 @@ gpc_cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib, int value)
 	struct gpc_function *function;
 	CUresult result = gpc_function_enter(hfunc, &function);
 
-	return result == CUDA_SUCCESS ? set_attribute(function, context_of(function), attrib, value)
-				      : result;
+	return result == CUDA_SUCCESS
+		       ? attribute_set(function, function_get_context(function), attrib, value)
+		       : result;
 }
 
 static CUresult
-param_info(const struct gp_kernel_info *info, size_t index, size_t *offset_p, size_t *size_p)
+param_get_info(const struct gp_kernel_info *info, size_t index, size_t *offset_p, size_t *size_p)
 {
 	if (!offset_p || index >= info->param_count)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -393,7 +395,7 @@ gpc_cuFuncGetParamInfo(CUfunction func, size_t paramIndex, size_t *paramOffset, 
 	CUresult result = gpc_function_enter(func, &function);
 
 	return result == CUDA_SUCCESS
-		       ? param_info(function->info, paramIndex, paramOffset, paramSize)
+		       ? param_get_info(function->info, paramIndex, paramOffset, paramSize)
 		       : result;
 }
 
@@ -409,8 +411,8 @@ gpc_cuFuncGetModule(CUmodule *hmod, CUfunction hfunc)
 	if (!hmod)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!function->image->owner)
-		return gpc_module_of_function(function, hmod);
-	result = gpc_library_module(function->image, context_of(function), &module);
+		return gpc_module_from_function(function, hmod);
+	result = gpc_library_get_module(function->image, function_get_context(function), &module);
 	if (result == CUDA_SUCCESS)
 		*hmod = module->handle.token;
 	return result;
@@ -429,9 +431,9 @@ gpc_cuKernelGetFunction(CUfunction *pFunc, CUkernel token)
 	if (result == CUDA_SUCCESS && !pFunc)
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result == CUDA_SUCCESS)
-		result = gpc_function_in(kernel, context, &kernel);
+		result = gpc_function_get_twin(kernel, context, &kernel);
 	if (result == CUDA_SUCCESS)
-		result = gpc_library_module(kernel->image, context, &module);
+		result = gpc_library_get_module(kernel->image, context, &module);
 	if (result != CUDA_SUCCESS)
 		return result;
 	function = gpc_function_list_get(&module->functions, kernel->index);
@@ -447,14 +449,15 @@ gpc_cuKernelGetParamInfo(CUkernel token, size_t paramIndex, size_t *paramOffset,
 	struct gpc_function *kernel;
 	CUresult result = gpc_enter_kind(GPC_KIND_KERNEL, token, &kernel);
 
-	return result == CUDA_SUCCESS ? param_info(kernel->info, paramIndex, paramOffset, paramSize)
-				      : result;
+	return result == CUDA_SUCCESS
+		       ? param_get_info(kernel->info, paramIndex, paramOffset, paramSize)
+		       : result;
 }
 
 /* The context through which a kernel is asked about on a device. */
 static CUresult
-enter_kernel_on(CUkernel token, CUdevice dev, struct gpc_function **kernel_p,
-		struct gpc_context **context_p)
+kernel_enter_on_device(CUkernel token, CUdevice dev, struct gpc_function **kernel_p,
+		       struct gpc_context **context_p)
 {
 	struct gpc_device *device = gpc_device_get(dev);
 	CUresult result = gpc_enter_kind(GPC_KIND_KERNEL, token, kernel_p);
@@ -472,9 +475,9 @@ gpc_cuKernelGetAttribute(int *pi, CUfunction_attribute attrib, CUkernel token, C
 {
 	struct gpc_function *kernel;
 	struct gpc_context *context;
-	CUresult result = enter_kernel_on(token, dev, &kernel, &context);
+	CUresult result = kernel_enter_on_device(token, dev, &kernel, &context);
 
-	return result == CUDA_SUCCESS ? get_attribute(kernel, context, pi, attrib) : result;
+	return result == CUDA_SUCCESS ? attribute_get(kernel, context, pi, attrib) : result;
 }
 
 CUresult
@@ -482,16 +485,16 @@ gpc_cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkernel token, C
 {
 	struct gpc_function *kernel;
 	struct gpc_context *context;
-	CUresult result = enter_kernel_on(token, dev, &kernel, &context);
+	CUresult result = kernel_enter_on_device(token, dev, &kernel, &context);
 
-	return result == CUDA_SUCCESS ? set_attribute(kernel, context, attrib, val) : result;
+	return result == CUDA_SUCCESS ? attribute_set(kernel, context, attrib, val) : result;
 }
 
 static CUresult
-set_cache(struct gpc_function *function, struct gpc_context *context, CUfunc_cache config)
+cache_config_set(struct gpc_function *function, struct gpc_context *context, CUfunc_cache config)
 {
 	struct gp_args_cuFuncSetCacheConfig args = { .config = (int32_t)config };
-	CUresult result = gpc_function_in(function, context, &function);
+	CUresult result = gpc_function_get_twin(function, context, &function);
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -509,7 +512,9 @@ gpc_cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config)
 	struct gpc_function *function;
 	CUresult result = gpc_function_enter(hfunc, &function);
 
-	return result == CUDA_SUCCESS ? set_cache(function, context_of(function), config) : result;
+	return result == CUDA_SUCCESS
+		       ? cache_config_set(function, function_get_context(function), config)
+		       : result;
 }
 
 CUresult
@@ -517,7 +522,7 @@ gpc_cuKernelSetCacheConfig(CUkernel token, CUfunc_cache config, CUdevice dev)
 {
 	struct gpc_function *kernel;
 	struct gpc_context *context;
-	CUresult result = enter_kernel_on(token, dev, &kernel, &context);
+	CUresult result = kernel_enter_on_device(token, dev, &kernel, &context);
 
-	return result == CUDA_SUCCESS ? set_cache(kernel, context, config) : result;
+	return result == CUDA_SUCCESS ? cache_config_set(kernel, context, config) : result;
 }

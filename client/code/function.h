@@ -37,17 +37,17 @@ CUresult gpc_function_enter(CUfunction token, struct gpc_function **function_p);
 
 /* The same kernel as the daemon of this context knows it.  CUDA_ERROR_INVALID_HANDLE: a function of
  * another daemon's context; CUDA_ERROR_NO_BINARY_FOR_GPU: the library did not load there. */
-CUresult gpc_function_in(struct gpc_function *function, const struct gpc_context *context,
-			 struct gpc_function **twin_p);
+CUresult gpc_function_get_twin(struct gpc_function *function, const struct gpc_context *context,
+			       struct gpc_function **twin_p);
 
 /* An attribute that needs no question; false: ask the daemon. */
-bool gpc_function_attribute(const struct gpc_function *function, CUfunction_attribute attribute,
-			    int *value_p);
+bool gpc_function_get_attribute(const struct gpc_function *function, CUfunction_attribute attribute,
+				int *value_p);
 
 /* CUDA_ERROR_NOT_SUPPORTED: the device cannot run it, and the reason is printed once. */
 CUresult gpc_function_check_supported(const struct gpc_function *function);
 
 /* Its name on the wire (gp_kernel). */
-CUresult gpc_function_kernel(struct gpc_context *context, CUfunction function, uint64_t *kernel_p);
+CUresult gpc_function_to_wire(struct gpc_context *context, CUfunction function, uint64_t *kernel_p);
 
 #endif /* GPC_FUNCTION_H */

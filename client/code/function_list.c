@@ -25,7 +25,7 @@ gpc_function_list_fini(struct gpc_function_list *list)
 }
 
 static struct gpc_function *
-make(const struct gpc_function_list *list, uint32_t index)
+function_create(const struct gpc_function_list *list, uint32_t index)
 {
 	struct gpc_function *function = gpc_handle_new(list->kind, sizeof(*function));
 
@@ -35,7 +35,7 @@ make(const struct gpc_function_list *list, uint32_t index)
 	function->context = list->context;
 	function->index = index;
 	function->info = &list->image->info->kernels[index];
-	gpc_handle_show(&function->handle);
+	gpc_handle_publish(&function->handle);
 	return function;
 }
 
@@ -46,7 +46,7 @@ gpc_function_list_get(struct gpc_function_list *list, uint32_t index)
 
 	(void)pthread_mutex_lock(&list->image->lock);
 	if (!list->made[index])
-		list->made[index] = make(list, index);
+		list->made[index] = function_create(list, index);
 	function = list->made[index];
 	(void)pthread_mutex_unlock(&list->image->lock);
 	return function;
@@ -60,7 +60,7 @@ gpc_function_list_find(struct gpc_function_list *list, const char *name, void **
 
 	if (!token_p || !name)
 		return CUDA_ERROR_INVALID_VALUE;
-	index = gpc_image_find(list->image, name);
+	index = gpc_image_find_kernel(list->image, name);
 	if (index < 0)
 		return CUDA_ERROR_NOT_FOUND;
 	function = gpc_function_list_get(list, (uint32_t)index);

@@ -16,8 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct gpc_image_global {
-	struct gpc_image_global *next;
+struct gpc_image_get_global {
+	struct gpc_image_get_global *next;
 	struct gpc_context *context;
 	uint64_t address;
 	uint64_t size;
@@ -28,7 +28,7 @@ struct gpc_image_global {
 static const struct gpc_image_variable_calls *variable_calls;
 
 void
-gpc_image_set_variables(const struct gpc_image_variable_calls *calls)
+gpc_image_set_variable_calls(const struct gpc_image_variable_calls *calls)
 {
 	variable_calls = calls;
 }
@@ -40,7 +40,7 @@ gpc_image_free(struct gpc_image *image)
 	gpc_function_list_fini(&image->kernels);
 	gpc_query_cache_fini(&image->answers);
 	while (image->globals) {
-		struct gpc_image_global *next = image->globals->next;
+		struct gpc_image_get_global *next = image->globals->next;
 
 		free(image->globals);
 		image->globals = next;
@@ -71,7 +71,7 @@ gpc_image_create(struct gpc_context *context)
 }
 
 struct gpc_image *
-gpc_image_in(struct gpc_image *image, const struct gpc_session *session)
+gpc_image_get_twin(struct gpc_image *image, const struct gpc_session *session)
 {
 	while (image && image->device->session != session)
 		image = image->twin;
@@ -87,16 +87,16 @@ gpc_image_unload(struct gpc_image *image)
 	if (image->reference_calls)
 		image->reference_calls->drop_references(image);
 	if (variable_calls)
-		variable_calls->forget_image(image->handle.id);
-	gpc_globals_forget_image(image->handle.id);
+		variable_calls->drop_image(image->handle.id);
+	gpc_globals_drop_image(image->handle.id);
 	gpc_function_list_fini(&image->kernels);
-	gpc_known_images_unload(image);
+	gpc_image_preload_unload(image);
 	gpc_image_free(image);
 }
 
 /* What was set of its kernels goes with the context, as their variables do. */
 static void
-forget_settings(struct gpc_image *image)
+settings_invalidate(struct gpc_image *image)
 {
 	struct gp_image_info *info = __atomic_load_n(&image->info, __ATOMIC_ACQUIRE);
 
@@ -111,17 +111,17 @@ forget_settings(struct gpc_image *image)
 }
 
 static void
-forget_of(void *object, void *arg)
+image_drop_if_in_context(void *object, void *arg)
 {
 	struct gpc_image *image = object;
-	struct gpc_image_global **at = &image->globals;
+	struct gpc_image_get_global **at = &image->globals;
 	const struct gpc_context *context = arg;
 
 	pthread_mutex_lock(&image->lock);
 	if (image->device == context->device)
-		forget_settings(image);
+		settings_invalidate(image);
 	while (*at) {
-		struct gpc_image_global *global = *at;
+		struct gpc_image_get_global *global = *at;
 
 		if (global->context != context) {
 			at = &global->next;
@@ -134,13 +134,13 @@ forget_of(void *object, void *arg)
 }
 
 void
-gpc_image_forget_context(struct gpc_context *context)
+gpc_image_drop_context(struct gpc_context *context)
 {
-	gpc_handle_each(GPC_KIND_IMAGE, forget_of, context);
+	gpc_handle_each(GPC_KIND_IMAGE, image_drop_if_in_context, context);
 }
 
 int64_t
-gpc_image_find(const struct gpc_image *image, const char *name)
+gpc_image_find_kernel(const struct gpc_image *image, const char *name)
 {
 	for (uint32_t i = 0; i < image->info->kernel_count; i++) {
 		if (!image->info->kernels[i].absent &&
@@ -150,10 +150,10 @@ gpc_image_find(const struct gpc_image *image, const char *name)
 	return -1;
 }
 
-static struct gpc_image_global *
-find_global(struct gpc_image *image, const struct gpc_context *context, const char *name)
+static struct gpc_image_get_global *
+global_find(struct gpc_image *image, const struct gpc_context *context, const char *name)
 {
-	struct gpc_image_global *global;
+	struct gpc_image_get_global *global;
 
 	pthread_mutex_lock(&image->lock);
 	for (global = image->globals; global; global = global->next) {
@@ -165,18 +165,18 @@ find_global(struct gpc_image *image, const struct gpc_context *context, const ch
 }
 
 bool
-gpc_image_has_managed(const struct gpc_image *image, const char *name)
+gpc_image_is_managed(const struct gpc_image *image, const char *name)
 {
 	return image->variables && gp_image_variables_is_managed(image->variables, name);
 }
 
 /* A place that cannot be would be looked up as what lies there: the program's own memory. */
 static CUresult
-place_global(struct gpc_image *image, struct gpc_context *context, const char *name,
-	     const struct gp_reply_gpImageGlobal *reply)
+global_reserve(struct gpc_image *image, struct gpc_context *context, const char *name,
+	       const struct gp_reply_gpImageGlobal *reply)
 {
 	int r = gpc_globals_add(context, reply->address, reply->size,
-				gpc_image_has_managed(image, name), image->handle.id);
+				gpc_image_is_managed(image, name), image->handle.id);
 	const char *peer = gpc_session_peer(image->device->session);
 
 	if (r == 0)
@@ -194,11 +194,11 @@ place_global(struct gpc_image *image, struct gpc_context *context, const char *n
 }
 
 /* Known from now on; NULL: out of memory. */
-static struct gpc_image_global *
-add_global(struct gpc_image *image, struct gpc_context *context, const char *name,
+static struct gpc_image_get_global *
+global_add(struct gpc_image *image, struct gpc_context *context, const char *name,
 	   const struct gp_reply_gpImageGlobal *reply)
 {
-	struct gpc_image_global *global = calloc(1, sizeof(*global) + strlen(name) + 1);
+	struct gpc_image_get_global *global = calloc(1, sizeof(*global) + strlen(name) + 1);
 
 	if (!global)
 		return NULL;
@@ -215,12 +215,12 @@ add_global(struct gpc_image *image, struct gpc_context *context, const char *nam
 
 /* What the daemon says of a variable's size, against what the image says. */
 static CUresult
-check_global(const struct gpc_image *image, const char *name, uint64_t size)
+global_check(const struct gpc_image *image, const char *name, uint64_t size)
 {
 	const char *peer = gpc_session_peer(image->device->session);
 	uint64_t has = 0;
 
-	switch (gp_image_variables_judge(image->variables, name, size, &has)) {
+	switch (gp_image_variables_check(image->variables, name, size, &has)) {
 	case GP_VARIABLE_DIFFERS:
 		gpc_log_always("%s: a variable is not used: %s has %llu bytes in the image, and "
 			       "%llu as the daemon tells",
@@ -242,35 +242,35 @@ check_global(const struct gpc_image *image, const char *name, uint64_t size)
 }
 
 /* A question that is under way. */
-struct asked {
+struct pending {
 	struct gpc_request request;
 	const char *name;
 };
 
 static CUresult
-start_asking(struct gpc_image *image, struct gpc_context *context, const char *name,
-	     struct asked *asked)
+global_query_start(struct gpc_image *image, struct gpc_context *context, const char *name,
+		   struct pending *pending)
 {
 	const struct gp_args_gpImageGlobal args = { context->handle.id,
 						    image->handle.id,
 						    { name, strlen(name) } };
 
-	*asked = (struct asked){ .name = name };
-	return gpc_start_gpImageGlobal(context, &args, &asked->request);
+	*pending = (struct pending){ .name = name };
+	return gpc_start_gpImageGlobal(context, &args, &pending->request);
 }
 
 /* Whoever asks for one variable of few asks for the others, too, soon. */
 static size_t
-ask_for_others(struct gpc_image *image, struct gpc_context *context, const char *name,
-	       struct asked *others)
+globals_query_others(struct gpc_image *image, struct gpc_context *context, const char *name,
+		     struct pending *others)
 {
 	const char *other;
 	size_t count = 0;
 
-	for (size_t i = 0; (other = gp_image_variables_name(image->variables, i)); i++) {
-		if (strcmp(other, name) != 0 && !gpc_image_has_managed(image, other) &&
-		    !find_global(image, context, other) &&
-		    start_asking(image, context, other, &others[count]) == CUDA_SUCCESS)
+	for (size_t i = 0; (other = gp_image_variables_get_name(image->variables, i)); i++) {
+		if (strcmp(other, name) != 0 && !gpc_image_is_managed(image, other) &&
+		    !global_find(image, context, other) &&
+		    global_query_start(image, context, other, &others[count]) == CUDA_SUCCESS)
 			count++;
 	}
 	return count;
@@ -278,21 +278,21 @@ ask_for_others(struct gpc_image *image, struct gpc_context *context, const char 
 
 /* The answer, of this result. */
 static CUresult
-take_answer(struct gpc_image *image, struct gpc_context *context, struct asked *asked,
-	    CUresult result)
+global_query_finish(struct gpc_image *image, struct gpc_context *context, struct pending *pending,
+		    CUresult result)
 {
 	struct gp_reply_gpImageGlobal reply = { 0 };
 	struct gp_dec dec;
 
-	gp_dec_init(&dec, asked->request.reply, asked->request.reply_size);
+	gp_dec_init(&dec, pending->request.reply, pending->request.reply_size);
 	if (result == CUDA_SUCCESS)
 		gp_reply_gpImageGlobal_decode(&dec, &reply);
 	if (result == CUDA_SUCCESS && !gp_dec_done(&dec)) {
 		result = GPC_ERROR_LOST;
-		gpc_session_fail(asked->request.session, result, "malformed reply");
+		gpc_session_fail(pending->request.session, result, "malformed reply");
 	}
-	free(asked->request.reply);
-	if (result == CUDA_SUCCESS && !add_global(image, context, asked->name, &reply))
+	free(pending->request.reply);
+	if (result == CUDA_SUCCESS && !global_add(image, context, pending->name, &reply))
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	return result;
 }
@@ -300,26 +300,26 @@ take_answer(struct gpc_image *image, struct gpc_context *context, struct asked *
 /* Where the daemon says that it is, and how large: one round trip for the few that there are. What
  * is not told of the others is asked for again when they are wanted. */
 static CUresult
-ask(struct gpc_image *image, struct gpc_context *context, const char *name)
+global_query(struct gpc_image *image, struct gpc_context *context, const char *name)
 {
-	struct asked asked, others[GP_VARIABLES_FEW];
-	CUresult result = start_asking(image, context, name, &asked);
+	struct pending pending, others[GP_VARIABLE_NAMES_MAX];
+	CUresult result = global_query_start(image, context, name, &pending);
 	size_t count;
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	gpc_stats_wait_begin(GP_CALL_gpImageGlobal);
-	count = ask_for_others(image, context, name, others);
-	result = take_answer(image, context, &asked, gpc_request_wait(&asked.request));
+	gpc_stats_wait_start(GP_CALL_gpImageGlobal);
+	count = globals_query_others(image, context, name, others);
+	result = global_query_finish(image, context, &pending, gpc_request_wait(&pending.request));
 	for (size_t i = 0; i < count; i++)
-		(void)take_answer(image, context, &others[i],
-				  gpc_request_wait_own(&others[i].request));
-	gpc_stats_wait_end();
+		(void)global_query_finish(image, context, &others[i],
+					  gpc_request_wait_own(&others[i].request));
+	gpc_stats_wait_stop();
 	return result;
 }
 
 static CUresult
-ask_managed(struct gpc_image *image, struct gpc_context *context, const char *name)
+managed_global_query(struct gpc_image *image, struct gpc_context *context, const char *name)
 {
 	const struct gp_args_gpImageManaged args = { context->handle.id,
 						     image->handle.id,
@@ -328,24 +328,25 @@ ask_managed(struct gpc_image *image, struct gpc_context *context, const char *na
 	CUresult result = gpc_wait_gpImageManaged(context, &args, &found);
 	const struct gp_reply_gpImageGlobal reply = { found.address, found.size };
 
-	if (result == CUDA_SUCCESS && !add_global(image, context, name, &reply))
+	if (result == CUDA_SUCCESS && !global_add(image, context, name, &reply))
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	return result;
 }
 
 /* The program has asked for it: it is used from now on, if it is as the image says. */
 static CUresult
-use_global(struct gpc_image *image, struct gpc_context *context, struct gpc_image_global *global)
+global_use(struct gpc_image *image, struct gpc_context *context,
+	   struct gpc_image_get_global *global)
 {
-	const struct gp_reply_gpImageGlobal told = { global->address, global->size };
+	const struct gp_reply_gpImageGlobal stored = { global->address, global->size };
 	CUresult result;
 
 	if (__atomic_load_n(&global->used, __ATOMIC_ACQUIRE))
 		return CUDA_SUCCESS;
-	result = check_global(image, global->name, global->size);
+	result = global_check(image, global->name, global->size);
 	if (result == CUDA_SUCCESS)
-		result = place_global(image, context, global->name, &told);
-	if (result == CUDA_SUCCESS && variable_calls && gpc_image_has_managed(image, global->name))
+		result = global_reserve(image, context, global->name, &stored);
+	if (result == CUDA_SUCCESS && variable_calls && gpc_image_is_managed(image, global->name))
 		result = variable_calls->add(context, global->address, global->size,
 					     image->handle.id);
 	if (result == CUDA_SUCCESS)
@@ -354,27 +355,28 @@ use_global(struct gpc_image *image, struct gpc_context *context, struct gpc_imag
 }
 
 CUresult
-gpc_image_global(struct gpc_image *image, struct gpc_context *context, const char *name,
-		 CUdeviceptr *address_p, size_t *size_p)
+gpc_image_get_global(struct gpc_image *image, struct gpc_context *context, const char *name,
+		     CUdeviceptr *address_p, size_t *size_p)
 {
-	struct gpc_image_global *global;
+	struct gpc_image_get_global *global;
 	CUresult result;
 	uint64_t has;
 
-	image = gpc_image_in(image, context->scope.session);
+	image = gpc_image_get_twin(image, context->scope.session);
 	if (!image ||
-	    gp_image_variables_judge(image->variables, name, 0, &has) == GP_VARIABLE_ABSENT)
+	    gp_image_variables_check(image->variables, name, 0, &has) == GP_VARIABLE_ABSENT)
 		return CUDA_ERROR_NOT_FOUND;
-	global = find_global(image, context, name);
+	global = global_find(image, context, name);
 	if (!global) {
-		result = gpc_image_has_managed(image, name) ? ask_managed(image, context, name)
-							    : ask(image, context, name);
+		result = gpc_image_is_managed(image, name)
+				 ? managed_global_query(image, context, name)
+				 : global_query(image, context, name);
 		if (result != CUDA_SUCCESS)
 			return result;
-		global = find_global(image, context, name);
+		global = global_find(image, context, name);
 	}
 	/* Another thread may have reset the context meanwhile. */
-	result = global ? use_global(image, context, global) : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+	result = global ? global_use(image, context, global) : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (address_p)

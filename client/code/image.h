@@ -23,16 +23,16 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-struct gpc_image_global;
+struct gpc_image_get_global;
 
 #define GPC_IMAGE_ANSWERS_MAX 4096
 
 #define GPC_SHA256_SIZE 32
 
 /* Of images whose texture or surface references the application has asked for. */
-struct gpc_reference;
+struct gpc_texture_reference;
 
-struct gpc_reference_calls {
+struct gpc_texture_reference_calls {
 	/* Before a launch: they become what they are set to. */
 	CUresult (*bind_references)(const struct gpc_image *image, struct gpc_context *context);
 	/* The image is about to be unloaded. */
@@ -43,10 +43,10 @@ struct gpc_reference_calls {
 struct gpc_image_variable_calls {
 	CUresult (*add)(struct gpc_context *context, uint64_t address, uint64_t size,
 			uint32_t image);
-	void (*forget_image)(uint32_t image);
+	void (*drop_image)(uint32_t image);
 };
 /* By entry, as the library is loaded. */
-void gpc_image_set_variables(const struct gpc_image_variable_calls *calls);
+void gpc_image_set_variable_calls(const struct gpc_image_variable_calls *calls);
 
 /* What the program has set of a kernel, as it was before. */
 struct gpc_image_setting {
@@ -74,11 +74,11 @@ struct gpc_image {
 	struct gp_image_info *info;
 	struct gp_image_variables *variables; /* as the image itself says */
 	struct gpc_function_list kernels;     /* CUkernel objects */
-	struct gpc_image_global *globals;
-	struct gpc_query_cache answers;                    /* about its kernels (shape.h) */
-	atomic_uint_fast64_t cache_changes;                /* of the preferred cache of a kernel */
-	struct gpc_reference *references;                  /* client/copy/reference.c's */
-	const struct gpc_reference_calls *reference_calls; /* NULL: there are none */
+	struct gpc_image_get_global *globals;
+	struct gpc_query_cache answers;           /* about its kernels (shape.h) */
+	atomic_uint_fast64_t cache_changes;       /* of the preferred cache of a kernel */
+	struct gpc_texture_reference *references; /* client/copy/reference.c's */
+	const struct gpc_texture_reference_calls *reference_calls; /* NULL: there are none */
 	pthread_mutex_t lock;
 	struct gpc_image_loading *loading; /* until gpc_image_await(); then NULL */
 	CUresult loaded;                   /* what came of it */
@@ -99,7 +99,7 @@ struct gpc_jit_options {
 };
 
 /* Whether some image that was loaded calls printf. */
-extern atomic_bool gpc_image_any_prints;
+extern atomic_bool gpc_image_any_uses_printf;
 
 /* source: what cuLibraryLoadData and cuModuleLoadData accept. */
 CUresult gpc_image_load(struct gpc_context *context, const void *source,
@@ -109,7 +109,7 @@ CUresult gpc_image_load(struct gpc_context *context, const void *source,
  * round trip.  What the daemon says of it gpc_image_await() returns, which comes before any other
  * use of the image.  Without options.
  */
-CUresult gpc_image_load_later(struct gpc_context *context, const void *source,
+CUresult gpc_image_load_async(struct gpc_context *context, const void *source,
 			      struct gpc_image **image_p);
 CUresult gpc_image_await(struct gpc_image *image);
 /* What is in a file, for these; to be freed. */
@@ -122,18 +122,18 @@ void gpc_image_unload(struct gpc_image *image);
 void gpc_image_load_twins(struct gpc_image *image, const void *source,
 			  const struct gpc_jit_options *options);
 /* The image or the twin of it that the daemon of this session has; NULL: none. */
-struct gpc_image *gpc_image_in(struct gpc_image *image, const struct gpc_session *session);
+struct gpc_image *gpc_image_get_twin(struct gpc_image *image, const struct gpc_session *session);
 
 /* The variables of libraries start anew when the context does, and so do settings of kernels: they
  * are asked again. */
-void gpc_image_forget_context(struct gpc_context *context);
+void gpc_image_drop_context(struct gpc_context *context);
 
 /* -1: no kernel of this name. */
-int64_t gpc_image_find(const struct gpc_image *image, const char *name);
+int64_t gpc_image_find_kernel(const struct gpc_image *image, const char *name);
 /* Whether it has a variable of this name that is managed memory. */
-bool gpc_image_has_managed(const struct gpc_image *image, const char *name);
+bool gpc_image_is_managed(const struct gpc_image *image, const char *name);
 /* A variable, on the context's device; CUDA_ERROR_NOT_FOUND. */
-CUresult gpc_image_global(struct gpc_image *image, struct gpc_context *context, const char *name,
-			  CUdeviceptr *address_p, size_t *size_p);
+CUresult gpc_image_get_global(struct gpc_image *image, struct gpc_context *context,
+			      const char *name, CUdeviceptr *address_p, size_t *size_p);
 
 #endif /* GPC_IMAGE_H */

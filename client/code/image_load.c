@@ -29,14 +29,14 @@
  */
 #define SEND_AT_ONCE ((size_t)256 << 10)
 
-atomic_bool gpc_image_any_prints;
+atomic_bool gpc_image_any_uses_printf;
 
 /* Who waits for what was asked for earlier; one at a time. */
 static pthread_mutex_t loading_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct gpc_image_loading *all_loading GP_GUARDED_BY(loading_lock); /* utlist */
 
 static CUresult
-flatten_result(int r)
+image_error_to_cuda(int r)
 {
 	switch (r) {
 	case 0:
@@ -51,7 +51,7 @@ flatten_result(int r)
 }
 
 static struct gp_image_target
-target_of(const struct gpc_device *device)
+device_to_image_target(const struct gpc_device *device)
 {
 	int major = gpc_device_attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
 	int minor = gpc_device_attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
@@ -66,8 +66,8 @@ target_of(const struct gpc_device *device)
 /* A view of what the application gave, and the bytes that travel: the part of it that the daemon's
  * GPU can use. */
 static CUresult
-flatten(const void *source, const struct gp_image_target *target, struct gp_image **view_p,
-	void **bytes_p, size_t *size_p)
+image_flatten(const void *source, const struct gp_image_target *target, struct gp_image **view_p,
+	      void **bytes_p, size_t *size_p)
 {
 	int r = gp_image_create(source, view_p);
 
@@ -86,8 +86,8 @@ flatten(const void *source, const struct gp_image_target *target, struct gp_imag
 			target->major, target->minor);
 	if (r < 0)
 		gpc_log(GPC_LOG_ERROR, "the image cannot be read: %s",
-			r == -EBADMSG ? gp_image_wrong() : strerror(-r));
-	return flatten_result(r);
+			r == -EBADMSG ? gp_image_get_error() : strerror(-r));
+	return image_error_to_cuda(r);
 }
 
 /* A load that was asked for and not waited for; the image owns it. */
@@ -100,7 +100,7 @@ struct gpc_image_loading {
 };
 
 static CUresult
-malformed(struct gpc_context *context)
+kernel_list_fail(struct gpc_context *context)
 {
 	gpc_session_fail(context->scope.session, GPC_ERROR_LOST,
 			 "the daemon's list of kernels is malformed");
@@ -110,8 +110,8 @@ malformed(struct gpc_context *context)
 /* The software device refuses code of a compiler that a GPU loads, and the program may not look at
  * the error.  Text of the program's own is as wrong on a GPU. */
 static void
-report_refused(const struct gpc_context *context, const void *bytes, CUresult result,
-	       struct gp_bytes log)
+load_report_failure(const struct gpc_context *context, const void *bytes, CUresult result,
+		    struct gp_bytes log)
 {
 	const struct gpc_session *session = context->scope.session;
 	const char *text = log.data;
@@ -122,15 +122,15 @@ report_refused(const struct gpc_context *context, const void *bytes, CUresult re
 		return;
 	while (length < log.size && text[length] && text[length] != '\n')
 		length++;
-	gpc_warn("%s: the software device does not load an image (error %d): %.*s",
-		 gpc_session_peer(session), (int)result, (int)length, text);
+	gpc_log_warn("%s: the software device does not load an image (error %d): %.*s",
+		     gpc_session_peer(session), (int)result, (int)length, text);
 }
 
 /* Asks the daemon to load the bytes; sends them when it has not seen them before. */
 static CUresult
-load_and_wait(struct gpc_context *context, uint32_t id, const void *bytes, size_t size,
-	      const uint8_t sha256[GPC_SHA256_SIZE], const struct gpc_jit_options *options,
-	      struct gp_image_info **info_p)
+image_load_and_wait(struct gpc_context *context, uint32_t id, const void *bytes, size_t size,
+		    const uint8_t sha256[GPC_SHA256_SIZE], const struct gpc_jit_options *options,
+		    struct gp_image_info **info_p)
 {
 	struct iovec bulk = { .iov_base = (void *)bytes, .iov_len = size };
 	struct gp_reply_gpImageLoad reply = { 0 };
@@ -141,8 +141,8 @@ load_and_wait(struct gpc_context *context, uint32_t id, const void *bytes, size_
 	bool send = size <= SEND_AT_ONCE, reclaimed = false;
 	struct gp_scratch scratch = { 0 };
 	void *raw = NULL;
-	CUresult result = gpc_pack_CUjit_option(options->count, options->keys, options->values,
-						&scratch, &args.options);
+	CUresult result = gpc_options_encode_CUjit_option(options->count, options->keys,
+							  options->values, &scratch, &args.options);
 
 	if (result != CUDA_SUCCESS) {
 		gp_scratch_free(&scratch);
@@ -154,21 +154,21 @@ load_and_wait(struct gpc_context *context, uint32_t id, const void *bytes, size_
 					      send ? 1 : 0, &raw);
 		/* Memory that is kept for later may be what is missing. */
 	} while ((result == CUDA_SUCCESS && reply.missing && !send && (send = true)) ||
-		 (result == CUDA_ERROR_OUT_OF_MEMORY && gpc_known_images_forget(context)) ||
+		 (result == CUDA_ERROR_OUT_OF_MEMORY && gpc_image_preload_drop(context)) ||
 		 (result == CUDA_ERROR_OUT_OF_MEMORY && !reclaimed && (reclaimed = true) &&
 		  gpc_memory_reclaim(context) == CUDA_SUCCESS));
 	gpc_jit_options_log(options, result, reply.log);
-	report_refused(context, bytes, result, reply.log);
+	load_report_failure(context, bytes, result, reply.log);
 	if (result == CUDA_SUCCESS &&
 	    (reply.missing || gp_image_info_decode(info_p, reply.info) < 0))
-		result = malformed(context);
+		result = kernel_list_fail(context);
 	free(raw);
 	gp_scratch_free(&scratch);
 	return result;
 }
 
 static void
-note_bytes(struct gpc_image *image, const void *bytes, size_t size)
+image_set_digest(struct gpc_image *image, const void *bytes, size_t size)
 {
 	gp_sha256(bytes, size, image->sha256);
 	image->size = size;
@@ -176,25 +176,26 @@ note_bytes(struct gpc_image *image, const void *bytes, size_t size)
 
 /* What the daemon has, or has promised, is loaded without waiting. */
 static CUresult
-load(struct gpc_image *image, struct gpc_context *context, const struct gp_image *view,
-     const void *bytes, size_t size, const struct gpc_jit_options *options)
+image_load(struct gpc_image *image, struct gpc_context *context, const struct gp_image *view,
+	   const void *bytes, size_t size, const struct gpc_jit_options *options)
 {
-	const struct gp_image_target target = target_of(context->device);
+	const struct gp_image_target target = device_to_image_target(context->device);
 	CUresult result;
 
-	note_bytes(image, bytes, size);
+	image_set_digest(image, bytes, size);
 	image->plain = options->count == 0;
-	if (image->plain && gpc_known_images_load(image, context, view, &target, &result))
+	if (image->plain && gpc_image_preload_load(image, context, view, &target, &result))
 		return result;
-	return load_and_wait(context, image->handle.id, bytes, size, image->sha256, options,
-			     &image->info);
+	return image_load_and_wait(context, image->handle.id, bytes, size, image->sha256, options,
+				   &image->info);
 }
 
 /* Launches copy as many bytes out of the program's memory as parameters have, so it is for the
  * program's image to say how many these are, and not for the daemon; likewise for variables, which
  * programs copy as a whole. */
 static CUresult
-check(struct gpc_image *image, const struct gp_image *view, const struct gp_image_target *target)
+image_check(struct gpc_image *image, const struct gp_image *view,
+	    const struct gp_image_target *target)
 {
 	char difference[GP_IMAGE_DIFFERENCE_SIZE];
 	int r = gp_image_check(view, target, image->info, &image->variables, difference);
@@ -209,8 +210,8 @@ check(struct gpc_image *image, const struct gp_image *view, const struct gp_imag
 
 /* The daemon has loaded it. */
 static CUresult
-take_kernels(struct gpc_image *image, const struct gp_image *view,
-	     const struct gp_image_target *target)
+image_init_kernels(struct gpc_image *image, const struct gp_image *view,
+		   const struct gp_image_target *target)
 {
 	CUresult result;
 
@@ -218,11 +219,11 @@ take_kernels(struct gpc_image *image, const struct gp_image *view,
 	image->kernels.image = image;
 	if (!gpc_function_list_init(&image->kernels))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	result = check(image, view, target);
+	result = image_check(image, view, target);
 	if (image->info->prints)
-		atomic_store(&gpc_image_any_prints, true);
+		atomic_store(&gpc_image_any_uses_printf, true);
 	if (result == CUDA_SUCCESS)
-		gpc_known_images_add(image);
+		gpc_image_preload_add(image);
 	return result;
 }
 
@@ -240,7 +241,7 @@ CUresult
 gpc_image_load(struct gpc_context *context, const void *source,
 	       const struct gpc_jit_options *options, struct gpc_image **image_p)
 {
-	struct gp_image_target target = target_of(context->device);
+	struct gp_image_target target = device_to_image_target(context->device);
 	struct gpc_image *image;
 	struct gp_image *view;
 	void *bytes;
@@ -249,7 +250,7 @@ gpc_image_load(struct gpc_context *context, const void *source,
 
 	if (!source)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = flatten(source, &target, &view, &bytes, &size);
+	result = image_flatten(source, &target, &view, &bytes, &size);
 	if (result != CUDA_SUCCESS)
 		return result;
 	image = gpc_image_create(context);
@@ -258,12 +259,12 @@ gpc_image_load(struct gpc_context *context, const void *source,
 		gp_image_destroy(view);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	result = load(image, context, view, bytes, size, options);
+	result = image_load(image, context, view, bytes, size, options);
 	free(bytes);
 	if (result != CUDA_SUCCESS) {
 		gpc_image_free(image);
 	} else {
-		result = take_kernels(image, view, &target);
+		result = image_init_kernels(image, view, &target);
 		if (result == CUDA_SUCCESS)
 			*image_p = image;
 		else
@@ -275,13 +276,13 @@ gpc_image_load(struct gpc_context *context, const void *source,
 
 /* It is read with other answers: nobody is woken. */
 static void
-answered(struct gpc_request *request)
+loading_ignore_reply(struct gpc_request *request)
 {
 }
 
 /* Takes the bytes over. */
 static CUresult
-start(struct gpc_image *image, struct gpc_context *context, void *bytes, size_t size)
+loading_start(struct gpc_image *image, struct gpc_context *context, void *bytes, size_t size)
 {
 	struct gpc_image_loading *loading = calloc(1, sizeof(*loading));
 	const struct gp_args_gpImageLoad args = { .context = context->handle.id,
@@ -296,7 +297,7 @@ start(struct gpc_image *image, struct gpc_context *context, void *bytes, size_t 
 		free(bytes);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	loading->request = (struct gpc_request){ .done = answered, .lazy = true };
+	loading->request = (struct gpc_request){ .done = loading_ignore_reply, .lazy = true };
 	loading->context = context;
 	loading->bytes = bytes;
 	loading->size = size;
@@ -311,71 +312,71 @@ start(struct gpc_image *image, struct gpc_context *context, void *bytes, size_t 
 	return CUDA_SUCCESS;
 }
 
-/* *again_p: it is to be asked for once more, with the bytes or once there is memory. */
+/* *retry_p: it is to be asked for once more, with the bytes or once there is memory. */
 static CUresult
-take_answer(struct gpc_image_loading *loading, struct gp_image_info **info_p, bool *again_p)
+loading_recv(struct gpc_image_loading *loading, struct gp_image_info **info_p, bool *retry_p)
 {
 	CUresult result = gpc_request_wait_own(&loading->request);
 	struct gp_reply_gpImageLoad reply = { 0 };
 	struct gp_dec dec;
 
-	*again_p = result == CUDA_ERROR_OUT_OF_MEMORY;
+	*retry_p = result == CUDA_ERROR_OUT_OF_MEMORY;
 	gp_dec_init(&dec, loading->request.reply, loading->request.reply_size);
 	if (loading->request.reply)
 		gp_reply_gpImageLoad_decode(&dec, &reply);
 	if (result != CUDA_SUCCESS) {
 		if (gp_dec_done(&dec))
-			report_refused(loading->context, loading->bytes, result, reply.log);
+			load_report_failure(loading->context, loading->bytes, result, reply.log);
 		return result;
 	}
-	*again_p = gp_dec_done(&dec) && reply.missing;
-	if (*again_p)
+	*retry_p = gp_dec_done(&dec) && reply.missing;
+	if (*retry_p)
 		return CUDA_SUCCESS;
 	if (gp_dec_done(&dec) && gp_image_info_decode(info_p, reply.info) == 0)
 		return CUDA_SUCCESS;
-	return malformed(loading->context);
+	return kernel_list_fail(loading->context);
 }
 
 static CUresult
-finish_loading(struct gpc_image *image)
+loading_finish(struct gpc_image *image)
 {
 	struct gpc_image_loading *loading = image->loading;
-	struct gp_image_target target = target_of(image->device);
+	struct gp_image_target target = device_to_image_target(image->device);
 	const struct gpc_jit_options none = { 0 };
 	struct gp_image *view;
-	bool again;
-	CUresult result = take_answer(loading, &image->info, &again);
+	bool retry;
+	CUresult result = loading_recv(loading, &image->info, &retry);
 
-	if (again)
-		result = load_and_wait(loading->context, image->handle.id, loading->bytes,
-				       loading->size, image->sha256, &none, &image->info);
+	if (retry)
+		result = image_load_and_wait(loading->context, image->handle.id, loading->bytes,
+					     loading->size, image->sha256, &none, &image->info);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = flatten_result(gp_image_open(loading->bytes, loading->size, &view));
+	result = image_error_to_cuda(gp_image_open(loading->bytes, loading->size, &view));
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = take_kernels(image, view, &target);
+	result = image_init_kernels(image, view, &target);
 	gp_image_destroy(view);
 	return result;
 }
 
 /* One round trip for all: whatever is wanted next comes behind them anyway. */
 static void
-await_all(void) GP_LOCKED(loading_lock)
+loadings_await(void) GP_LOCKED(loading_lock)
 {
 	struct gpc_image_loading *loading;
 
-	gpc_stats_wait_begin(GP_CALL_gpImageLoad);
+	gpc_stats_wait_start(GP_CALL_gpImageLoad);
 	DL_FOREACH(all_loading, loading)
 	{
 		if (!gpc_request_poll(&loading->request))
 			(void)gpc_request_wait_own(&loading->request);
 	}
-	gpc_stats_wait_end();
+	gpc_stats_wait_stop();
 }
 
 static bool
-all_have_come(void) GP_LOCKED(loading_lock)
+loadings_are_done(void) GP_LOCKED(loading_lock)
 {
 	struct gpc_image_loading *loading;
 
@@ -397,10 +398,10 @@ gpc_image_await(struct gpc_image *image)
 	(void)pthread_mutex_lock(&loading_lock);
 	loading = image->loading;
 	if (loading) {
-		if (!all_have_come())
-			await_all();
+		if (!loadings_are_done())
+			loadings_await();
 		DL_DELETE(all_loading, loading);
-		image->loaded = finish_loading(image);
+		image->loaded = loading_finish(image);
 		__atomic_store_n(&image->loading, NULL, __ATOMIC_RELEASE);
 	}
 	(void)pthread_mutex_unlock(&loading_lock);
@@ -409,34 +410,34 @@ gpc_image_await(struct gpc_image *image)
 }
 
 static CUresult
-load_later(struct gpc_image *image, struct gpc_context *context, const struct gp_image *view,
-	   const struct gp_image_target *target, void *bytes, size_t size)
+image_load_async(struct gpc_image *image, struct gpc_context *context, const struct gp_image *view,
+		 const struct gp_image_target *target, void *bytes, size_t size)
 {
 	CUresult result;
 
-	note_bytes(image, bytes, size);
+	image_set_digest(image, bytes, size);
 	image->plain = true;
-	if (!gpc_known_images_load(image, context, view, target, &result))
-		return start(image, context, bytes, size);
+	if (!gpc_image_preload_load(image, context, view, target, &result))
+		return loading_start(image, context, bytes, size);
 	free(bytes);
-	return result == CUDA_SUCCESS ? take_kernels(image, view, target) : result;
+	return result == CUDA_SUCCESS ? image_init_kernels(image, view, target) : result;
 }
 
 CUresult
-gpc_image_load_later(struct gpc_context *context, const void *source, struct gpc_image **image_p)
+gpc_image_load_async(struct gpc_context *context, const void *source, struct gpc_image **image_p)
 {
-	struct gp_image_target target = target_of(context->device);
+	struct gp_image_target target = device_to_image_target(context->device);
 	struct gpc_image *image;
 	struct gp_image *view;
 	void *bytes;
 	size_t size;
-	CUresult result = flatten(source, &target, &view, &bytes, &size);
+	CUresult result = image_flatten(source, &target, &view, &bytes, &size);
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	image = gpc_image_create(context);
 	if (image)
-		result = load_later(image, context, view, &target, bytes, size);
+		result = image_load_async(image, context, view, &target, bytes, size);
 	else
 		free(bytes);
 	gp_image_destroy(view);
@@ -452,7 +453,7 @@ gpc_image_load_later(struct gpc_context *context, const void *source, struct gpc
 }
 
 static void *
-read_file(const char *path, CUresult *result_p)
+file_read(const char *path, CUresult *result_p)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	struct stat st;
@@ -485,7 +486,7 @@ gpc_image_read_file(const char *path, void **source_p)
 
 	if (!path)
 		return CUDA_ERROR_INVALID_VALUE;
-	*source_p = read_file(path, &result);
+	*source_p = file_read(path, &result);
 	if (result == CUDA_SUCCESS)
 		return result;
 	free(*source_p);
@@ -494,7 +495,7 @@ gpc_image_read_file(const char *path, void **source_p)
 
 /* Any of its contexts will do to load a library. */
 static struct gpc_context *
-context_of_session(const struct gpc_session *session)
+session_get_context(const struct gpc_session *session)
 {
 	for (int i = 0; i < gpc_device_count(); i++) {
 		if (gpc_device_get(i)->session == session)
@@ -511,7 +512,7 @@ gpc_image_load_twins(struct gpc_image *image, const void *source,
 
 	for (int i = 0; i < gpc_session_count(); i++) {
 		struct gpc_session *session = gpc_session_at(i);
-		struct gpc_context *context = context_of_session(session);
+		struct gpc_context *context = session_get_context(session);
 
 		if (session == image->device->session || !context ||
 		    gpc_image_load(context, source, options, &last->twin) != CUDA_SUCCESS)

@@ -6,7 +6,7 @@
 
 /* Where an option stands, or NULL. */
 static void **
-value_of(const struct gpc_jit_options *options, CUjit_option key)
+option_find(const struct gpc_jit_options *options, CUjit_option key)
 {
 	for (unsigned int i = 0; i < options->count; i++) {
 		if (options->keys[i] == key)
@@ -16,7 +16,7 @@ value_of(const struct gpc_jit_options *options, CUjit_option key)
 }
 
 CUresult
-gpc_jit_options_exist(const struct gpc_jit_options *options)
+gpc_jit_options_check_keys(const struct gpc_jit_options *options)
 {
 	if (options->count > 0 && (!options->keys || !options->values))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -30,7 +30,7 @@ gpc_jit_options_exist(const struct gpc_jit_options *options)
 CUresult
 gpc_jit_options_check(const struct gpc_jit_options *options)
 {
-	CUresult result = gpc_jit_options_exist(options);
+	CUresult result = gpc_jit_options_check_keys(options);
 
 	for (unsigned int i = 0; i < options->count && result == CUDA_SUCCESS; i++) {
 		if (options->keys[i] == CU_JIT_MAX_REGISTERS && !options->values[i])
@@ -42,9 +42,10 @@ gpc_jit_options_check(const struct gpc_jit_options *options)
 struct gpc_jit_log
 gpc_jit_log_find(const struct gpc_jit_options *options, bool error)
 {
-	void **buffer = value_of(options, error ? CU_JIT_ERROR_LOG_BUFFER : CU_JIT_INFO_LOG_BUFFER);
-	void **size = value_of(options, error ? CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES
-					      : CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES);
+	void **buffer =
+		option_find(options, error ? CU_JIT_ERROR_LOG_BUFFER : CU_JIT_INFO_LOG_BUFFER);
+	void **size = option_find(options, error ? CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES
+						 : CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES);
 
 	return (struct gpc_jit_log){
 		.text = buffer ? *buffer : NULL,
@@ -71,7 +72,7 @@ gpc_jit_log_fill(const struct gpc_jit_log *log, struct gp_bytes text)
 void
 gpc_jit_options_log(const struct gpc_jit_options *options, CUresult result, struct gp_bytes log)
 {
-	void **wall_time = value_of(options, CU_JIT_WALL_TIME);
+	void **wall_time = option_find(options, CU_JIT_WALL_TIME);
 
 	if (wall_time)
 		*wall_time = NULL;

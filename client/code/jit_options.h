@@ -20,7 +20,7 @@ struct gpc_jit_log {
 };
 
 /* CUDA_ERROR_INVALID_VALUE: one of them is none. */
-CUresult gpc_jit_options_exist(const struct gpc_jit_options *options);
+CUresult gpc_jit_options_check_keys(const struct gpc_jit_options *options);
 /* What the driver refuses whatever the code is: CUDA_ERROR_INVALID_VALUE. */
 CUresult gpc_jit_options_check(const struct gpc_jit_options *options);
 

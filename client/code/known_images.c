@@ -36,7 +36,7 @@ static struct known *images GP_GUARDED_BY(lock);     /* utlist, the newest first
 static struct gpc_image *loaded GP_GUARDED_BY(lock); /* utlist */
 
 static bool
-take_info(struct known *known, const Gpupool__KnownImage *image)
+known_parse_info(struct known *known, const Gpupool__KnownImage *image)
 {
 	if (image->info.len)
 		return gp_image_info_decode(&known->info, (struct gp_bytes){ image->info.data,
@@ -49,11 +49,12 @@ take_info(struct known *known, const Gpupool__KnownImage *image)
 }
 
 static void
-add(const struct gpc_session *session, const Gpupool__KnownImage *image)
+known_add(const struct gpc_session *session, const Gpupool__KnownImage *image)
 {
 	struct known *known = calloc(1, sizeof(*known));
 
-	if (!known || image->sha256.len != sizeof(known->sha256) || !take_info(known, image)) {
+	if (!known || image->sha256.len != sizeof(known->sha256) ||
+	    !known_parse_info(known, image)) {
 		free(known);
 		return;
 	}
@@ -66,20 +67,21 @@ add(const struct gpc_session *session, const Gpupool__KnownImage *image)
 }
 
 void
-gpc_known_images_take(const struct gpc_session *session, const Gpupool__Welcome *welcome)
+gpc_image_preload_parse(const struct gpc_session *session, const Gpupool__Welcome *welcome)
 {
 	Gpupool__KnownImages *all = gpupool__known_images__unpack(NULL, welcome->known_images.len,
 								  welcome->known_images.data);
 
 	for (size_t i = 0; all && i < all->n_images && i < IMAGES_MAX; i++)
-		add(session, all->images[i]);
+		known_add(session, all->images[i]);
 	if (all)
 		gpupool__known_images__free_unpacked(all, NULL);
 }
 
 /* What the daemon would tell: it is used if it is that. */
 static bool
-read_off(struct known *known, const struct gp_image *view, const struct gp_image_target *target)
+known_derive_info(struct known *known, const struct gp_image *view,
+		  const struct gp_image_target *target)
 {
 	uint8_t digest[GP_SHA256_SIZE];
 	void *data;
@@ -109,14 +111,14 @@ known_free(struct known *known)
 /* While there are host functions the daemon may keep a load behind the unloading of an image whose
  * place it has, and not launches of it: who waits for its answer sends none before. */
 static bool
-is_in_order(const struct gpc_device *device, unsigned int call)
+call_keeps_order(const struct gpc_device *device, unsigned int call)
 {
-	return gpc_facts_know(gpc_session_facts(device->session), call) &&
-	       !gpc_session_has_functions(device->session);
+	return gpc_facts_have_call(gpc_session_facts(device->session), call) &&
+	       !gpc_session_awaits_host(device->session);
 }
 
 static struct known *
-find_known(const struct gpc_device *device, const uint8_t sha256[GPC_SHA256_SIZE]) GP_LOCKED(lock)
+known_find(const struct gpc_device *device, const uint8_t sha256[GPC_SHA256_SIZE]) GP_LOCKED(lock)
 {
 	struct known *known;
 
@@ -130,20 +132,20 @@ find_known(const struct gpc_device *device, const uint8_t sha256[GPC_SHA256_SIZE
 }
 
 static bool
-use(struct gpc_image *image, struct gpc_context *context, const struct gp_image *view,
-    const struct gp_image_target *target, CUresult *result_p) GP_LOCKED(lock)
+known_load(struct gpc_image *image, struct gpc_context *context, const struct gp_image *view,
+	   const struct gp_image_target *target, CUresult *result_p) GP_LOCKED(lock)
 {
 	const struct gp_args_gpImageUse args = {
 		.context = context->handle.id,
 		.image = image->handle.id,
 		.sha256 = { image->sha256, GPC_SHA256_SIZE },
 	};
-	struct known *known = find_known(image->device, image->sha256);
+	struct known *known = known_find(image->device, image->sha256);
 
-	if (!known || !is_in_order(image->device, GP_CALL_gpImageUse))
+	if (!known || !call_keeps_order(image->device, GP_CALL_gpImageUse))
 		return false;
 	LL_DELETE(images, known);
-	if (!known->info && !read_off(known, view, target)) {
+	if (!known->info && !known_derive_info(known, view, target)) {
 		free(known);
 		return false;
 	}
@@ -155,7 +157,7 @@ use(struct gpc_image *image, struct gpc_context *context, const struct gp_image 
 
 /* As it was when the image was loaded. */
 static void
-restore(struct gp_image_info *info, const struct gpc_image_setting *settings)
+info_reset(struct gp_image_info *info, const struct gpc_image_setting *settings)
 {
 	const struct gpc_image_setting *setting;
 
@@ -175,7 +177,7 @@ restore(struct gp_image_info *info, const struct gpc_image_setting *settings)
 
 /* NULL: no memory. */
 static struct gp_image_info *
-copy_info(struct gpc_image *image)
+image_copy_info(struct gpc_image *image)
 {
 	struct gp_image_info *info = NULL;
 	void *data;
@@ -184,7 +186,7 @@ copy_info(struct gpc_image *image)
 	(void)pthread_mutex_lock(&image->lock);
 	if (gp_image_info_encode(image->info, &data, &size) == 0) {
 		if (gp_image_info_decode(&info, (struct gp_bytes){ data, size }) == 0)
-			restore(info, image->settings);
+			info_reset(info, image->settings);
 		else
 			info = NULL;
 		free(data);
@@ -194,7 +196,7 @@ copy_info(struct gpc_image *image)
 }
 
 static struct gpc_image *
-find_loaded(const struct gpc_image *image) GP_LOCKED(lock)
+image_find_loaded(const struct gpc_image *image) GP_LOCKED(lock)
 {
 	struct gpc_image *other;
 
@@ -208,15 +210,16 @@ find_loaded(const struct gpc_image *image) GP_LOCKED(lock)
 }
 
 static bool
-load_again(struct gpc_image *image, struct gpc_context *context, CUresult *result_p) GP_LOCKED(lock)
+image_load_again(struct gpc_image *image, struct gpc_context *context, CUresult *result_p)
+	GP_LOCKED(lock)
 {
 	struct gp_args_gpImageAgain args = { .context = context->handle.id,
 					     .image = image->handle.id };
-	struct gpc_image *like = find_loaded(image);
+	struct gpc_image *like = image_find_loaded(image);
 
-	if (!like || !is_in_order(image->device, GP_CALL_gpImageAgain))
+	if (!like || !call_keeps_order(image->device, GP_CALL_gpImageAgain))
 		return false;
-	image->info = copy_info(like);
+	image->info = image_copy_info(like);
 	if (!image->info)
 		return false;
 	args.like = like->handle.id;
@@ -225,23 +228,24 @@ load_again(struct gpc_image *image, struct gpc_context *context, CUresult *resul
 }
 
 bool
-gpc_known_images_load(struct gpc_image *image, struct gpc_context *context,
-		      const struct gp_image *view, const struct gp_image_target *target,
-		      CUresult *result_p)
+gpc_image_preload_load(struct gpc_image *image, struct gpc_context *context,
+		       const struct gp_image *view, const struct gp_image_target *target,
+		       CUresult *result_p)
 {
 	bool known;
 
 	/* Held while the call is posted: the daemon counts in this order. */
 	(void)pthread_mutex_lock(&lock);
-	known = use(image, context, view, target, result_p) || load_again(image, context, result_p);
+	known = known_load(image, context, view, target, result_p) ||
+		image_load_again(image, context, result_p);
 	(void)pthread_mutex_unlock(&lock);
 	return known;
 }
 
 void
-gpc_known_images_add(struct gpc_image *image)
+gpc_image_preload_add(struct gpc_image *image)
 {
-	if (!image->plain || gp_image_variables_total(image->variables) > VARIABLES_MAX)
+	if (!image->plain || gp_image_variables_get_total(image->variables) > VARIABLES_MAX)
 		return;
 	(void)pthread_mutex_lock(&lock);
 	DL_APPEND(loaded, image);
@@ -251,7 +255,7 @@ gpc_known_images_add(struct gpc_image *image)
 
 /* As the daemon does.  Those of a session are beyond a limit from some place in the list on. */
 static void
-trim_retired(const struct gpc_session *session, unsigned int count_max, uint64_t bytes_max)
+retired_trim(const struct gpc_session *session, unsigned int count_max, uint64_t bytes_max)
 	GP_LOCKED(lock)
 {
 	struct known *known, *next;
@@ -272,7 +276,7 @@ trim_retired(const struct gpc_session *session, unsigned int count_max, uint64_t
 }
 
 static bool
-retire(struct gpc_image *image) GP_LOCKED(lock)
+image_retire(struct gpc_image *image) GP_LOCKED(lock)
 {
 	const struct gpc_device *device = image->device;
 	const struct gp_args_gpImageRetire args = { .image = image->handle.id,
@@ -280,7 +284,7 @@ retire(struct gpc_image *image) GP_LOCKED(lock)
 	struct known *known;
 
 	if (!image->listed || !image->plain || image->size > GP_RETIRED_BYTES ||
-	    !is_in_order(device, GP_CALL_gpImageRetire))
+	    !call_keeps_order(device, GP_CALL_gpImageRetire))
 		return false;
 	known = calloc(1, sizeof(*known));
 	if (!known)
@@ -297,15 +301,15 @@ retire(struct gpc_image *image) GP_LOCKED(lock)
 	(void)pthread_mutex_lock(&image->lock);
 	known->info = image->info;
 	image->info = NULL;
-	restore(known->info, image->settings);
+	info_reset(known->info, image->settings);
 	(void)pthread_mutex_unlock(&image->lock);
 	LL_PREPEND(images, known);
-	trim_retired(known->session, GP_RETIRED_MAX, GP_RETIRED_BYTES);
+	retired_trim(known->session, GP_RETIRED_MAX, GP_RETIRED_BYTES);
 	return true;
 }
 
 void
-gpc_known_images_unload(struct gpc_image *image)
+gpc_image_preload_unload(struct gpc_image *image)
 {
 	const struct gp_args_gpImageUnload args = { .image = image->handle.id };
 
@@ -314,13 +318,13 @@ gpc_known_images_unload(struct gpc_image *image)
 		DL_DELETE(loaded, image);
 	/* What was not loaded the daemon does not know. */
 	if (image->info && gpc_session_status(image->device->session) == CUDA_SUCCESS &&
-	    !retire(image))
+	    !image_retire(image))
 		(void)gpc_post_gpImageUnload(image->device->primary, &args);
 	(void)pthread_mutex_unlock(&lock);
 }
 
 bool
-gpc_known_images_forget(struct gpc_context *context)
+gpc_image_preload_drop(struct gpc_context *context)
 {
 	const struct gp_args_gpImageForget args = { 0 };
 	const struct gpc_session *session = context->scope.session;
@@ -331,7 +335,7 @@ gpc_known_images_forget(struct gpc_context *context)
 	LL_FOREACH(images, known)
 	any = any || (known->session == session && known->retired);
 	if (any && gpc_post_gpImageForget(context, &args) == CUDA_SUCCESS)
-		trim_retired(session, 0, 0);
+		retired_trim(session, 0, 0);
 	(void)pthread_mutex_unlock(&lock);
 	return any;
 }

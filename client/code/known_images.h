@@ -16,19 +16,19 @@
 #include <stdbool.h>
 
 /* What makes no sense, or finds no memory, is passed over. */
-void gpc_known_images_take(const struct gpc_session *session, const Gpupool__Welcome *welcome);
+void gpc_image_preload_parse(const struct gpc_session *session, const Gpupool__Welcome *welcome);
 
 /* Loads an image that has its hash, and gives it what is known of its kernels; *result_p: of the
  * call.  view: the same image.  false: it is not known, or the daemon has found other kernels in it
  * than view shows. */
-bool gpc_known_images_load(struct gpc_image *image, struct gpc_context *context,
-			   const struct gp_image *view, const struct gp_image_target *target,
-			   CUresult *result_p);
+bool gpc_image_preload_load(struct gpc_image *image, struct gpc_context *context,
+			    const struct gp_image *view, const struct gp_image_target *target,
+			    CUresult *result_p);
 /* The image is loaded, and its variables are known. */
-void gpc_known_images_add(struct gpc_image *image);
+void gpc_image_preload_add(struct gpc_image *image);
 /* Tells the daemon that it goes, if the daemon has it.  Nobody has a kernel of it any more. */
-void gpc_known_images_unload(struct gpc_image *image);
+void gpc_image_preload_unload(struct gpc_image *image);
 /* There is no memory: what was unloaded goes for good.  Whether there was any. */
-bool gpc_known_images_forget(struct gpc_context *context);
+bool gpc_image_preload_drop(struct gpc_context *context);
 
 #endif /* GPC_KNOWN_IMAGES_H */

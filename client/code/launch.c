@@ -39,7 +39,7 @@ struct params {
 
 /* Most parameters have one of two sizes, for which this is no call of a function. */
 static inline void
-copy_value(char *to, const void *from, size_t size)
+param_copy(char *to, const void *from, size_t size)
 {
 	if (size == 8)
 		memcpy(to, from, 8);
@@ -62,7 +62,7 @@ params_size(const struct gp_kernel_info *info)
 }
 
 static CUresult
-pack(struct params *params, const struct gp_kernel_info *info, void **values)
+params_pack(struct params *params, const struct gp_kernel_info *info, void **values)
 {
 	size_t size = params_size(info), at = 0;
 	char *buffer = (char *)params->small;
@@ -84,7 +84,7 @@ pack(struct params *params, const struct gp_kernel_info *info, void **values)
 			return CUDA_ERROR_INVALID_VALUE;
 		while (at < param->offset)
 			buffer[at++] = 0;
-		copy_value(buffer + at, values[i], param->size);
+		param_copy(buffer + at, values[i], param->size);
 		at += param->size;
 	}
 	params->bytes = (struct gp_bytes){ buffer, size };
@@ -94,7 +94,7 @@ pack(struct params *params, const struct gp_kernel_info *info, void **values)
 /* In memory of their own: what the program has packed may not be changed, and may be managed
  * memory, which must not be touched while a launch is posted.  What it has not packed is zero. */
 static CUresult
-make_own(struct params *params, size_t least)
+params_make_private(struct params *params, size_t least)
 {
 	size_t packed = params->bytes.size;
 	char *copy;
@@ -113,7 +113,7 @@ make_own(struct params *params, size_t least)
 /* cuLaunchKernel's extra: the application has packed the parameters itself, the first of them alone
  * perhaps: NCCL's kernels have 4 KiB, of which it packs what it uses. */
 static CUresult
-take_extra(struct params *params, const struct gp_kernel_info *info, void **extra)
+params_parse_extra(struct params *params, const struct gp_kernel_info *info, void **extra)
 {
 	size_t wanted = params_size(info);
 	const size_t *size = NULL;
@@ -130,11 +130,12 @@ take_extra(struct params *params, const struct gp_kernel_info *info, void **extr
 	if (!buffer || !size || *size > GP_LAUNCH_PARAMS_MAX || wanted > GP_LAUNCH_PARAMS_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
 	params->bytes = (struct gp_bytes){ buffer, *size };
-	return *size < wanted || gpc_pages_any() ? make_own(params, wanted) : CUDA_SUCCESS;
+	return *size < wanted || gpc_pages_any() ? params_make_private(params, wanted)
+						 : CUDA_SUCCESS;
 }
 
 static CUresult
-take_params(struct params *params, const struct gp_kernel_info *info, void **values, void **extra)
+params_parse(struct params *params, const struct gp_kernel_info *info, void **values, void **extra)
 {
 	params->bytes = (struct gp_bytes){ 0 };
 	params->heap = NULL;
@@ -142,18 +143,18 @@ take_params(struct params *params, const struct gp_kernel_info *info, void **val
 	if (values && extra)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (extra)
-		return take_extra(params, info, extra);
+		return params_parse_extra(params, info, extra);
 	if (!values)
 		return info->param_count > 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
-	return pack(params, info, values);
+	return params_pack(params, info, values);
 }
 
 CUresult
-gpc_launch_params(const struct gp_kernel_info *info, void **values, void **extra, void **packed_p,
-		  size_t *size_p)
+gpc_launch_params_pack(const struct gp_kernel_info *info, void **values, void **extra,
+		       void **packed_p, size_t *size_p)
 {
 	struct params params;
-	CUresult result = take_params(&params, info, values, extra);
+	CUresult result = params_parse(&params, info, values, extra);
 
 	*packed_p = params.heap;
 	*size_p = params.bytes.size;
@@ -167,7 +168,7 @@ gpc_launch_params(const struct gp_kernel_info *info, void **values, void **extra
 }
 
 static bool
-dimension_fits(const struct gpc_device *device, unsigned int value, CUdevice_attribute limit)
+dimension_is_valid(const struct gpc_device *device, unsigned int value, CUdevice_attribute limit)
 {
 	return value > 0 && value <= (unsigned int)gpc_device_attribute(device, limit);
 }
@@ -175,14 +176,14 @@ dimension_fits(const struct gpc_device *device, unsigned int value, CUdevice_att
 /* A block beyond what the kernel allows: the driver tells registers that run out (701) from launch
  * bounds that are passed (1). */
 static CUresult
-too_many_threads(const struct gpc_device *device, const struct gpc_function *function,
+block_size_error(const struct gpc_device *device, const struct gpc_function *function,
 		 uint64_t threads)
 {
 	uint64_t available =
 		(uint64_t)gpc_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK);
 	int registers;
 
-	if (gpc_function_attribute(function, CU_FUNC_ATTRIBUTE_NUM_REGS, &registers) &&
+	if (gpc_function_get_attribute(function, CU_FUNC_ATTRIBUTE_NUM_REGS, &registers) &&
 	    threads * (uint64_t)registers > available)
 		return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
 	return CUDA_ERROR_INVALID_VALUE;
@@ -199,32 +200,32 @@ gpc_launch_check(const struct gpc_device *device, const struct gpc_function *fun
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!dimension_fits(device, config->gridDimX, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X) ||
-	    !dimension_fits(device, config->gridDimY, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y) ||
-	    !dimension_fits(device, config->gridDimZ, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z) ||
-	    !dimension_fits(device, config->blockDimX, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X) ||
-	    !dimension_fits(device, config->blockDimY, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y) ||
-	    !dimension_fits(device, config->blockDimZ, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z) ||
+	if (!dimension_is_valid(device, config->gridDimX, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X) ||
+	    !dimension_is_valid(device, config->gridDimY, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y) ||
+	    !dimension_is_valid(device, config->gridDimZ, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z) ||
+	    !dimension_is_valid(device, config->blockDimX, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X) ||
+	    !dimension_is_valid(device, config->blockDimY, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y) ||
+	    !dimension_is_valid(device, config->blockDimZ, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z) ||
 	    threads > (uint64_t)gpc_device_attribute(device,
 						     CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK))
 		return CUDA_ERROR_INVALID_VALUE;
 	for (unsigned int i = 0; config->attrs && i < config->numAttrs; i++) {
 		if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW &&
-		    !gpc_access_window_is_sound(device, &config->attrs[i].value.accessPolicyWindow))
+		    !gpc_access_window_is_valid(device, &config->attrs[i].value.accessPolicyWindow))
 			return CUDA_ERROR_INVALID_VALUE;
 	}
-	if (gpc_function_attribute(function, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, &most) &&
+	if (gpc_function_get_attribute(function, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, &most) &&
 	    threads > (uint64_t)most)
-		return too_many_threads(device, function, threads);
-	if (gpc_function_attribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-				   &most) &&
+		return block_size_error(device, function, threads);
+	if (gpc_function_get_attribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+				       &most) &&
 	    config->sharedMemBytes > (unsigned int)most)
 		return CUDA_ERROR_INVALID_VALUE;
 	return CUDA_SUCCESS;
 }
 
 CUevent
-gpc_launch_event(const CUlaunchAttribute *attribute)
+gpc_launch_get_event(const CUlaunchAttribute *attribute)
 {
 	switch ((unsigned int)attribute->id) {
 	case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
@@ -246,20 +247,20 @@ gpc_launch_check_events(const CUlaunchConfig *config)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (unsigned int i = 0; config->attrs && i < config->numAttrs && result == CUDA_SUCCESS;
 	     i++) {
-		if (gpc_launch_event(&config->attrs[i]))
-			result = gpc_event_lookup(gpc_launch_event(&config->attrs[i]), &event);
+		if (gpc_launch_get_event(&config->attrs[i]))
+			result = gpc_event_lookup(gpc_launch_get_event(&config->attrs[i]), &event);
 	}
 	return result;
 }
 
 static CUresult
-record_events(const CUlaunchConfig *config)
+events_record(const CUlaunchConfig *config)
 {
 	CUresult result = CUDA_SUCCESS;
 
 	for (unsigned int i = 0; i < config->numAttrs && result == CUDA_SUCCESS; i++) {
-		if (gpc_launch_event(&config->attrs[i]))
-			result = gpc_cuEventRecordWithFlags(gpc_launch_event(&config->attrs[i]),
+		if (gpc_launch_get_event(&config->attrs[i]))
+			result = gpc_cuEventRecordWithFlags(gpc_launch_get_event(&config->attrs[i]),
 							    config->hStream,
 							    CU_EVENT_RECORD_DEFAULT);
 	}
@@ -268,7 +269,7 @@ record_events(const CUlaunchConfig *config)
 
 /* What a launch that the driver may refuse for its attributes hangs on. */
 static CUresult
-take_attribute(struct gpc_launch_attributes *attributes, const CUlaunchAttribute *attribute)
+attribute_parse(struct gpc_launch_attributes *attributes, const CUlaunchAttribute *attribute)
 {
 	const CUlaunchAttributeValue *value = &attribute->value;
 
@@ -302,7 +303,7 @@ take_attribute(struct gpc_launch_attributes *attributes, const CUlaunchAttribute
 	case CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING:
 		return CUDA_SUCCESS;
 	default:
-		return gpc_lacks(GPC_LACK_LAUNCH_ATTRIBUTE);
+		return gpc_not_supported(GPC_UNSUPPORTED_LAUNCH_ATTRIBUTE);
 	}
 }
 
@@ -320,9 +321,9 @@ gpc_launch_attributes_encode(const CUlaunchConfig *config, struct gpc_launch_att
 		uint64_t value[8];
 
 		if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_IGNORE ||
-		    gpc_launch_event(&config->attrs[i]))
+		    gpc_launch_get_event(&config->attrs[i]))
 			continue;
-		result = take_attribute(attributes, &config->attrs[i]);
+		result = attribute_parse(attributes, &config->attrs[i]);
 		_Static_assert(sizeof(config->attrs[i].value) == sizeof(value),
 			       "a launch attribute is 64 bytes");
 		memcpy(value, &config->attrs[i].value, sizeof(value));
@@ -339,11 +340,12 @@ gpc_launch_attributes_encode(const CUlaunchConfig *config, struct gpc_launch_att
 
 /* CUDA_LAUNCH_BLOCKING: the kernel has run when the launch returns. */
 static CUresult
-launch_and_wait(struct gpc_context *context, const struct gp_args_gpLaunch *args, bool finish)
+launch_submit_and_wait(struct gpc_context *context, const struct gp_args_gpLaunch *args,
+		       bool finish)
 {
 	struct gp_args_cuStreamSynchronize stream = { .hStream = args->stream };
 	struct gpc_session *session = context->scope.session;
-	struct gpc_mirror_fetch *fetch;
+	struct gpc_coherence_fetch *fetch;
 	CUresult result;
 
 	_Static_assert(sizeof(struct gp_args_gpLaunch) == sizeof(struct gp_args_gpLaunchChecked),
@@ -351,16 +353,17 @@ launch_and_wait(struct gpc_context *context, const struct gp_args_gpLaunch *args
 	result = gpc_wait_gpLaunchChecked(context, (const struct gp_args_gpLaunchChecked *)args);
 	if (result != CUDA_SUCCESS || !finish)
 		return result;
-	fetch = gpc_mirror_before_wait(session, GP_HOST_BEHIND_STREAM, args->stream,
-				       GP_CALL_cuStreamSynchronize);
+	fetch = gpc_coherence_before_wait(session, GP_HOST_AFTER_STREAM, args->stream,
+					  GP_CALL_cuStreamSynchronize);
 	result = gpc_wait_cuStreamSynchronize(context, &stream);
-	return gpc_mirror_after_wait(session, fetch, result);
+	return gpc_coherence_after_wait(session, fetch, result);
 }
 
 static CUresult
-translate(struct gpc_context *context, struct params *params, const struct gp_kernel_info *kernel)
+params_translate(struct gpc_context *context, struct params *params,
+		 const struct gp_kernel_info *kernel)
 {
-	CUresult result = make_own(params, 0);
+	CUresult result = params_make_private(params, 0);
 
 	return result == CUDA_SUCCESS
 		       ? gpc_host_memory_translate(context, (void *)(uintptr_t)params->bytes.data,
@@ -370,24 +373,25 @@ translate(struct gpc_context *context, struct params *params, const struct gp_ke
 
 /* Host memory that the kernel reaches becomes what the program has written. */
 static CUresult
-before_launch(struct gpc_context *context, uint32_t stream, struct params *params,
-	      const struct gp_kernel_info *kernel)
+launch_prepare(struct gpc_context *context, uint32_t stream, struct params *params,
+	       const struct gp_kernel_info *kernel)
 {
-	CUresult result = gpc_host_memory_note_parameters(context, params->bytes.data,
+	CUresult result = gpc_host_memory_scan_parameters(context, params->bytes.data,
 							  params->bytes.size, kernel);
 
 	if (result == CUDA_SUCCESS &&
 	    gpc_host_memory_must_translate(params->bytes.data, params->bytes.size, kernel))
-		result = translate(context, params, kernel);
+		result = params_translate(context, params, kernel);
 	return result == CUDA_SUCCESS ? gpc_pending_copy_before_work(&context->scope, stream)
 				      : result;
 }
 
 static CUresult
-submit(struct gpc_context *context, const struct gp_args_gpLaunch *args, bool wait, bool finish)
+launch_submit(struct gpc_context *context, const struct gp_args_gpLaunch *args, bool wait,
+	      bool finish)
 {
-	CUresult result =
-		wait ? launch_and_wait(context, args, finish) : gpc_post_gpLaunch(context, args);
+	CUresult result = wait ? launch_submit_and_wait(context, args, finish)
+			       : gpc_post_gpLaunch(context, args);
 
 	/* Counted behind it: a fence in between does not cover the launch. */
 	(void)gpc_session_work_mark(context->scope.session);
@@ -396,20 +400,20 @@ submit(struct gpc_context *context, const struct gp_args_gpLaunch *args, bool wa
 
 /* Behind what the kernel may use of managed memory. */
 static CUresult
-submit_managed(struct gpc_stream *stream, const struct gp_args_gpLaunch *args, bool wait,
-	       bool finish)
+launch_submit_managed(struct gpc_stream *stream, const struct gp_args_gpLaunch *args, bool wait,
+		      bool finish)
 {
 	CUresult result = gpc_managed_begin(stream->context->scope.session);
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = submit(stream->context, args, wait, finish);
+	result = launch_submit(stream->context, args, wait, finish);
 	gpc_managed_end(stream);
 	return result;
 }
 
 static CUresult
-launch(const CUlaunchConfig *config, CUfunction f, void **values, void **extra)
+kernel_launch(const CUlaunchConfig *config, CUfunction f, void **values, void **extra)
 {
 	struct gpc_launch_attributes attributes;
 	struct gpc_stream_launch merged;
@@ -418,7 +422,7 @@ launch(const CUlaunchConfig *config, CUfunction f, void **values, void **extra)
 	struct gpc_context *context;
 	struct gpc_stream *stream;
 	struct params params;
-	struct gpc_shape_check check;
+	struct gpc_launch_shape check;
 	bool blocking = gpc_config_launch_blocking();
 	CUresult result = gpc_enter(&context);
 
@@ -433,7 +437,7 @@ launch(const CUlaunchConfig *config, CUfunction f, void **values, void **extra)
 							  memory_order_relaxed) != 0,
 				     0))
 			config = gpc_stream_launch(stream, config, &merged);
-		result = gpc_function_in(function, context, &function);
+		result = gpc_function_get_twin(function, context, &function);
 	}
 	/* Nobody knows what its parameters are. */
 	if (result == CUDA_SUCCESS && function->info->absent)
@@ -458,26 +462,27 @@ launch(const CUlaunchConfig *config, CUfunction f, void **values, void **extra)
 	args.block_z = config->blockDimZ;
 	args.shared = config->sharedMemBytes;
 	args.attributes = attributes.bytes;
-	result = take_params(&params, function->info, values, extra);
+	result = params_parse(&params, function->info, values, extra);
 	if (result == CUDA_SUCCESS)
-		result = before_launch(context, args.stream, &params, function->info);
+		result = launch_prepare(context, args.stream, &params, function->info);
 	args.params = params.bytes;
 	if (result == CUDA_SUCCESS) {
 		gpc_stats_launch();
-		gpc_shape_begin(&check, context, function, config, &attributes,
-				stream->green ? stream->green->handle.id : 0);
-		gpc_shape_ask(&check);
-		result = gpc_pages_any()
-				 ? submit_managed(stream, &args, check.needed || blocking, blocking)
-				 : submit(context, &args, check.needed || blocking, blocking);
+		gpc_launch_shape_init(&check, context, function, config, &attributes,
+				      stream->green ? stream->green->handle.id : 0);
+		gpc_launch_shape_query(&check);
+		result = gpc_pages_any() ? launch_submit_managed(stream, &args,
+								 check.needed || blocking, blocking)
+					 : launch_submit(context, &args, check.needed || blocking,
+							 blocking);
 		if (result == CUDA_SUCCESS && __builtin_expect(check.needed, 0))
-			gpc_shape_accepted(&check);
+			gpc_launch_shape_store(&check);
 		if (function->image->info->prints)
-			gpc_session_note_seen(context->scope.session);
-		gpc_mirror_behind_work(context->scope.session);
+			gpc_session_note_visible(context->scope.session);
+		gpc_coherence_after_work(context->scope.session);
 	}
 	free(params.heap);
-	return result == CUDA_SUCCESS ? record_events(config) : result;
+	return result == CUDA_SUCCESS ? events_record(config) : result;
 }
 
 /* The shape in the arguments of the functions below. */
@@ -494,13 +499,13 @@ gpc_cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
 {
 	const CUlaunchConfig config = { SHAPE };
 
-	return launch(&config, f, kernelParams, extra);
+	return kernel_launch(&config, f, kernelParams, extra);
 }
 
 CUresult
 gpc_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra)
 {
-	return config ? launch(config, f, kernelParams, extra) : CUDA_ERROR_INVALID_VALUE;
+	return config ? kernel_launch(config, f, kernelParams, extra) : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult
@@ -513,7 +518,7 @@ gpc_cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int 
 					  .value.cooperative = 1 };
 	const CUlaunchConfig config = { SHAPE, .attrs = &cooperative, .numAttrs = 1 };
 
-	return launch(&config, f, kernelParams, NULL);
+	return kernel_launch(&config, f, kernelParams, NULL);
 }
 
 CUresult
@@ -528,7 +533,7 @@ gpc_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launchParamsList,
 	if (!one || numDevices == 0 || flags > LIST_FLAGS_ALL)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (numDevices > 1)
-		return gpc_lacks(GPC_LACK_SEVERAL_DEVICES);
+		return gpc_not_supported(GPC_UNSUPPORTED_SEVERAL_DEVICES);
 	if (!one->function || !one->hStream)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (one->hStream == CU_STREAM_LEGACY || one->hStream == CU_STREAM_PER_THREAD)

@@ -37,7 +37,7 @@ CUresult gpc_launch_attributes_encode(const CUlaunchConfig *config,
  * The event that a launch's attribute names, or NULL.  It would come when the kernel's blocks have
  * begun, or have said so; here it is recorded behind the kernel, and who waits for it sees no less.
  */
-CUevent gpc_launch_event(const CUlaunchAttribute *attribute);
+CUevent gpc_launch_get_event(const CUlaunchAttribute *attribute);
 /* CUDA_ERROR_INVALID_HANDLE: one of them is none.  CUDA_ERROR_INVALID_VALUE: too many attributes.
  */
 CUresult gpc_launch_check_events(const CUlaunchConfig *config);
@@ -49,7 +49,7 @@ CUresult gpc_launch_check_events(const CUlaunchConfig *config);
  */
 CUresult gpc_launch_check(const struct gpc_device *device, const struct gpc_function *function,
 			  const CUlaunchConfig *config);
-CUresult gpc_launch_params(const struct gp_kernel_info *info, void **values, void **extra,
-			   void **packed_p, size_t *size_p);
+CUresult gpc_launch_params_pack(const struct gp_kernel_info *info, void **values, void **extra,
+				void **packed_p, size_t *size_p);
 
 #endif /* GPC_LAUNCH_H */

@@ -30,7 +30,7 @@ gpc_library_enter_image(CUlibrary token, struct gpc_image **image_p)
 
 /* A library belongs to no context; without a current one it is loaded on the first device. */
 static CUresult
-enter_load(struct gpc_context **context_p)
+library_enter_load(struct gpc_context **context_p)
 {
 	CUresult result = gpc_enter(context_p);
 
@@ -43,7 +43,7 @@ enter_load(struct gpc_context **context_p)
 }
 
 static CUresult
-library_of_image(struct gpc_image *image, CUlibrary *library_p)
+library_create(struct gpc_image *image, CUlibrary *library_p)
 {
 	struct library *library = gpc_handle_new(GPC_KIND_LIBRARY, sizeof(*library));
 
@@ -61,7 +61,7 @@ library_of_image(struct gpc_image *image, CUlibrary *library_p)
 /* Both options are hints: nothing of the image is used after loading, and universal tables are not
  * read. */
 static CUresult
-check_options(const CUlibraryOption *options, unsigned int count)
+options_check(const CUlibraryOption *options, unsigned int count)
 {
 	for (unsigned int i = 0; i < count; i++) {
 		if (!options || (unsigned int)options[i] >= CU_LIBRARY_NUM_OPTIONS)
@@ -73,7 +73,7 @@ check_options(const CUlibraryOption *options, unsigned int count)
 /* Where the daemon is asked and not waited for: what a compiler has put into the program is code,
  * and CUDA, too, looks at it when a kernel is wanted.  With several daemons each is to have it. */
 static bool
-may_be_later(const void *code, const struct gpc_jit_options *jit)
+load_may_be_async(const void *code, const struct gpc_jit_options *jit)
 {
 	enum gp_image_kind kind = code ? gp_image_kind(code) : GP_IMAGE_UNKNOWN;
 
@@ -82,26 +82,26 @@ may_be_later(const void *code, const struct gpc_jit_options *jit)
 }
 
 static CUresult
-load(CUlibrary *library, const void *code, const struct gpc_jit_options *jit,
-     const CUlibraryOption *options, unsigned int option_count)
+library_load(CUlibrary *library, const void *code, const struct gpc_jit_options *jit,
+	     const CUlibraryOption *options, unsigned int option_count)
 {
 	struct gpc_context *context;
 	struct gpc_image *image;
-	CUresult result = enter_load(&context);
+	CUresult result = library_enter_load(&context);
 
 	if (result == CUDA_SUCCESS && !library)
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result == CUDA_SUCCESS)
 		result = gpc_jit_options_check(jit);
 	if (result == CUDA_SUCCESS)
-		result = check_options(options, option_count);
+		result = options_check(options, option_count);
 	if (result == CUDA_SUCCESS)
-		result = may_be_later(code, jit) ? gpc_image_load_later(context, code, &image)
-						 : gpc_image_load(context, code, jit, &image);
+		result = load_may_be_async(code, jit) ? gpc_image_load_async(context, code, &image)
+						      : gpc_image_load(context, code, jit, &image);
 	if (result != CUDA_SUCCESS)
 		return result;
 	gpc_image_load_twins(image, code, jit);
-	return library_of_image(image, library);
+	return library_create(image, library);
 }
 
 CUresult
@@ -112,7 +112,7 @@ gpc_cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jitOpt
 {
 	const struct gpc_jit_options jit = { jitOptions, jitOptionsValues, numJitOptions };
 
-	return load(library, code, &jit, libraryOptions, numLibraryOptions);
+	return library_load(library, code, &jit, libraryOptions, numLibraryOptions);
 }
 
 CUresult
@@ -124,13 +124,13 @@ gpc_cuLibraryLoadFromFile(CUlibrary *library, const char *fileName, CUjit_option
 	const struct gpc_jit_options jit = { jitOptions, jitOptionsValues, numJitOptions };
 	struct gpc_context *context;
 	void *code;
-	CUresult result = enter_load(&context);
+	CUresult result = library_enter_load(&context);
 
 	if (result == CUDA_SUCCESS)
 		result = gpc_image_read_file(fileName, &code);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = load(library, code, &jit, libraryOptions, numLibraryOptions);
+	result = library_load(library, code, &jit, libraryOptions, numLibraryOptions);
 	free(code);
 	return result;
 }
@@ -181,8 +181,8 @@ gpc_cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKernels, CUlibr
 }
 
 CUresult
-gpc_library_module(struct gpc_image *image, struct gpc_context *context,
-		   struct gpc_module **module_p)
+gpc_library_get_module(struct gpc_image *image, struct gpc_context *context,
+		       struct gpc_module **module_p)
 {
 	struct library *library = gpc_handle_get(GPC_KIND_LIBRARY, image->owner);
 	struct gpc_module *module;
@@ -191,7 +191,7 @@ gpc_library_module(struct gpc_image *image, struct gpc_context *context,
 	if (!library)
 		return CUDA_ERROR_INVALID_HANDLE;
 	image = library->image;
-	view = gpc_image_in(image, context->scope.session);
+	view = gpc_image_get_twin(image, context->scope.session);
 	if (!view)
 		return CUDA_ERROR_NO_BINARY_FOR_GPU;
 	pthread_mutex_lock(&image->lock);
@@ -224,7 +224,7 @@ gpc_cuLibraryGetModule(CUmodule *pMod, CUlibrary token)
 	if (result == CUDA_SUCCESS)
 		result = gpc_image_await(library->image);
 	if (result == CUDA_SUCCESS)
-		result = gpc_library_module(library->image, context, &module);
+		result = gpc_library_get_module(library->image, context, &module);
 	if (result == CUDA_SUCCESS)
 		*pMod = module->handle.token;
 	return result;
@@ -246,7 +246,7 @@ gpc_cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary token, const 
 	result = gpc_image_await(library->image);
 	if (result != CUDA_SUCCESS)
 		return result;
-	return gpc_image_global(library->image, context, name, dptr, bytes);
+	return gpc_image_get_global(library->image, context, name, dptr, bytes);
 }
 
 /* NVIDIA's runtime asks before there is a context: then it is the first device's.  Of code in a
@@ -263,14 +263,14 @@ gpc_cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary token, const
 		return result;
 	if (!name || (!dptr && !bytes))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!gpc_image_has_managed(image, name))
-		return image->variables && gp_image_variables_judge(image->variables, name, 0,
+	if (!gpc_image_is_managed(image, name))
+		return image->variables && gp_image_variables_check(image->variables, name, 0,
 								    &size) == GP_VARIABLE_UNKNOWN
 			       ? CUDA_ERROR_NOT_SUPPORTED
 			       : CUDA_ERROR_NOT_FOUND;
-	result = enter_load(&context);
+	result = library_enter_load(&context);
 	if (result == CUDA_SUCCESS)
 		result = gpc_context_activate(context);
-	return result == CUDA_SUCCESS ? gpc_image_global(image, context, name, dptr, bytes)
+	return result == CUDA_SUCCESS ? gpc_image_get_global(image, context, name, dptr, bytes)
 				      : result;
 }

@@ -71,7 +71,7 @@ struct replay {
 
 /* The key of what has this as well. */
 static void
-mix(uint8_t key[GP_SHA256_SIZE], const void *data, size_t size)
+key_add(uint8_t key[GP_SHA256_SIZE], const void *data, size_t size)
 {
 	uint8_t pair[2 * GP_SHA256_SIZE];
 
@@ -81,36 +81,36 @@ mix(uint8_t key[GP_SHA256_SIZE], const void *data, size_t size)
 }
 
 static void
-make_key(struct linker *linker, const struct gpc_context *context)
+key_init(struct linker *linker, const struct gpc_context *context)
 {
 	const struct gpc_session *session = context->scope.session;
 	const int32_t device = context->device->remote;
 
-	mix(linker->key, &session, sizeof(session));
-	mix(linker->key, &device, sizeof(device));
-	mix(linker->key, linker->options.data, linker->options.size);
+	key_add(linker->key, &session, sizeof(session));
+	key_add(linker->key, &device, sizeof(device));
+	key_add(linker->key, linker->options.data, linker->options.size);
 }
 
 static void
-key_with(uint8_t key[GP_SHA256_SIZE], const struct linker *linker, const struct input *input)
+key_add_input(uint8_t key[GP_SHA256_SIZE], const struct linker *linker, const struct input *input)
 {
 	memcpy(key, linker->key, GP_SHA256_SIZE);
-	mix(key, &input->type, sizeof(input->type));
-	mix(key, input->name.data, input->name.size);
-	mix(key, input->options.data, input->options.size);
-	mix(key, input->data, input->size);
+	key_add(key, &input->type, sizeof(input->type));
+	key_add(key, input->name.data, input->name.size);
+	key_add(key, input->options.data, input->options.size);
+	key_add(key, input->data, input->size);
 }
 
 /* Another one than that of any input. */
 static void
-key_of_all(uint8_t key[GP_SHA256_SIZE], const struct linker *linker)
+key_complete(uint8_t key[GP_SHA256_SIZE], const struct linker *linker)
 {
 	memcpy(key, linker->key, GP_SHA256_SIZE);
-	mix(key, "complete", 8);
+	key_add(key, "complete", 8);
 }
 
 static struct gp_bytes
-place(struct linked *linked, size_t *at, struct gp_bytes bytes)
+bytes_store(struct linked *linked, size_t *at, struct gp_bytes bytes)
 {
 	uint8_t *to = linked->bytes + *at;
 
@@ -121,7 +121,7 @@ place(struct linked *linked, size_t *at, struct gp_bytes bytes)
 }
 
 static void
-drop_oldest(void) GP_LOCKED(linked_lock)
+linked_drop_oldest(void) GP_LOCKED(linked_lock)
 {
 	struct linked *oldest = all_linked;
 
@@ -131,8 +131,8 @@ drop_oldest(void) GP_LOCKED(linked_lock)
 }
 
 static void
-remember(const uint8_t key[GP_SHA256_SIZE], struct gp_bytes info, struct gp_bytes error,
-	 struct gp_bytes image)
+linked_store(const uint8_t key[GP_SHA256_SIZE], struct gp_bytes info, struct gp_bytes error,
+	     struct gp_bytes image)
 {
 	const uint64_t size = sizeof(struct linked) + info.size + error.size + image.size;
 	struct linked *linked = size <= LINKED_BYTES ? calloc(1, size) : NULL, *other;
@@ -141,9 +141,9 @@ remember(const uint8_t key[GP_SHA256_SIZE], struct gp_bytes info, struct gp_byte
 	if (!linked)
 		return;
 	memcpy(linked->key, key, sizeof(linked->key));
-	linked->info = place(linked, &at, info);
-	linked->error = place(linked, &at, error);
-	linked->image = place(linked, &at, image);
+	linked->info = bytes_store(linked, &at, info);
+	linked->error = bytes_store(linked, &at, error);
+	linked->image = bytes_store(linked, &at, image);
 	linked->size = size;
 	(void)pthread_mutex_lock(&linked_lock);
 	HASH_FIND(hh, all_linked, key, sizeof(linked->key), other);
@@ -153,15 +153,15 @@ remember(const uint8_t key[GP_SHA256_SIZE], struct gp_bytes info, struct gp_byte
 		HASH_ADD(hh, all_linked, key, sizeof(linked->key), linked);
 		linked_bytes += size;
 		while (linked_bytes > LINKED_BYTES || HASH_COUNT(all_linked) > LINKED_MAX)
-			drop_oldest();
+			linked_drop_oldest();
 	}
 	(void)pthread_mutex_unlock(&linked_lock);
 }
 
 /* Whether there is an answer: the logs are filled, and *image_p (or NULL) is a copy, malloc'ed. */
 static bool
-recall(const struct linker *linker, const uint8_t key[GP_SHA256_SIZE], void **image_p,
-       size_t *size_p)
+linked_find(const struct linker *linker, const uint8_t key[GP_SHA256_SIZE], void **image_p,
+	    size_t *size_p)
 {
 	const struct linked *linked;
 	void *image = NULL;
@@ -190,32 +190,32 @@ recall(const struct linker *linker, const uint8_t key[GP_SHA256_SIZE], void **im
 
 /* Keeps a copy, which the daemon is perhaps told later; false: no memory. */
 static bool
-keep(struct gpc_object *object, const struct input *input)
+input_store(struct gpc_object *object, const struct input *input)
 {
 	struct linker *linker = object->extra;
-	struct input *kept = gp_scratch_items(&object->memory, 1, sizeof(*kept));
+	struct input *stored = gp_scratch_alloc(&object->memory, 1, sizeof(*stored));
 	uint8_t *copy = malloc(input->size + input->name.size + input->options.size + 1);
 
-	if (!kept || !copy) {
+	if (!stored || !copy) {
 		free(copy);
 		return false;
 	}
 	gp_scratch_adopt(&object->memory, copy);
-	*kept = *input;
-	kept->data = memcpy(copy, input->data, input->size);
+	*stored = *input;
+	stored->data = memcpy(copy, input->data, input->size);
 	copy += input->size;
 	if (input->name.size)
-		kept->name.data = memcpy(copy, input->name.data, input->name.size);
+		stored->name.data = memcpy(copy, input->name.data, input->name.size);
 	copy += input->name.size;
 	if (input->options.size)
-		kept->options.data = memcpy(copy, input->options.data, input->options.size);
-	*linker->last = kept;
-	linker->last = &kept->next;
+		stored->options.data = memcpy(copy, input->options.data, input->options.size);
+	*linker->last = stored;
+	linker->last = &stored->next;
 	return true;
 }
 
 static CUresult
-start_input(const struct gpc_object *object, const struct input *input, struct gpc_request *request)
+input_start(const struct gpc_object *object, const struct input *input, struct gpc_request *request)
 {
 	const struct gp_args_gpLinkAdd args = { .linker = object->handle.id,
 						.type = input->type,
@@ -228,7 +228,7 @@ start_input(const struct gpc_object *object, const struct input *input, struct g
 
 /* What was started counts, whatever comes of the rest. */
 static CUresult
-start_all(const struct gpc_object *object, struct replay *replay)
+replay_start_all(const struct gpc_object *object, struct replay *replay)
 {
 	const struct linker *linker = object->extra;
 	const struct gp_args_gpLinkCreate create = { .linker = object->handle.id,
@@ -239,7 +239,7 @@ start_all(const struct gpc_object *object, struct replay *replay)
 	replay->count = result == CUDA_SUCCESS;
 	for (const struct input *input = linker->inputs; input && result == CUDA_SUCCESS;
 	     input = input->next) {
-		result = start_input(object, input, &replay->requests[replay->count]);
+		result = input_start(object, input, &replay->requests[replay->count]);
 		replay->count += result == CUDA_SUCCESS;
 	}
 	if (result == CUDA_SUCCESS && linker->complete) {
@@ -250,10 +250,10 @@ start_all(const struct gpc_object *object, struct replay *replay)
 	return result;
 }
 
-/* Before the daemon is asked something of the linker, and end_replay() behind it: it is told what
- * it does not know. */
+/* Before the daemon is asked something of the linker, and replay_finish() behind it: it is told
+ * what it does not know. */
 static CUresult
-begin_replay(const struct gpc_object *object, struct replay *replay)
+replay_start(const struct gpc_object *object, struct replay *replay)
 {
 	struct linker *linker = object->extra;
 	size_t count = 2;
@@ -267,11 +267,11 @@ begin_replay(const struct gpc_object *object, struct replay *replay)
 	if (!replay->requests)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	linker->sent = true;
-	return start_all(object, replay);
+	return replay_start_all(object, replay);
 }
 
 static CUresult
-end_replay(struct replay *replay, CUresult result)
+replay_finish(struct replay *replay, CUresult result)
 {
 	CUresult all = CUDA_SUCCESS;
 
@@ -288,38 +288,38 @@ end_replay(struct replay *replay, CUresult result)
 
 /* With options, which the daemon may refuse. */
 static CUresult
-create_and_wait(const struct gpc_object *object)
+linker_create_and_wait(const struct gpc_object *object)
 {
 	const struct linker *linker = object->extra;
 	struct replay replay;
-	CUresult result = begin_replay(object, &replay);
+	CUresult result = replay_start(object, &replay);
 
-	result = end_replay(&replay, result);
+	result = replay_finish(&replay, result);
 	if (result == CUDA_SUCCESS)
-		remember(linker->key, (struct gp_bytes){ 0 }, (struct gp_bytes){ 0 },
-			 (struct gp_bytes){ 0 });
+		linked_store(linker->key, (struct gp_bytes){ 0 }, (struct gp_bytes){ 0 },
+			     (struct gp_bytes){ 0 });
 	return result;
 }
 
 static CUresult
-prepare(struct gpc_object *object, const struct gpc_jit_options *jit)
+linker_init(struct gpc_object *object, const struct gpc_jit_options *jit)
 {
-	struct linker *linker = gp_scratch_items(&object->memory, 1, sizeof(*linker));
+	struct linker *linker = gp_scratch_alloc(&object->memory, 1, sizeof(*linker));
 	CUresult result;
 
 	if (!linker)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	result = gpc_jit_options_exist(jit);
+	result = gpc_jit_options_check_keys(jit);
 	if (result == CUDA_SUCCESS)
-		result = gpc_pack_CUjit_option(jit->count, jit->keys, jit->values, &object->memory,
-					       &linker->options);
+		result = gpc_options_encode_CUjit_option(jit->count, jit->keys, jit->values,
+							 &object->memory, &linker->options);
 	if (result != CUDA_SUCCESS)
 		return result;
 	linker->last = &linker->inputs;
-	make_key(linker, object->context);
+	key_init(linker, object->context);
 	object->extra = linker;
-	if (linker->options.size && !recall(linker, linker->key, NULL, NULL))
-		result = create_and_wait(object);
+	if (linker->options.size && !linked_find(linker, linker->key, NULL, NULL))
+		result = linker_create_and_wait(object);
 	if (result != CUDA_SUCCESS)
 		return result;
 	linker->info = gpc_jit_log_find(jit, false);
@@ -345,7 +345,7 @@ gpc_cuLinkCreate_v2(unsigned int numOptions, CUjit_option *options, void **optio
 	result = gpc_object_create(GPC_KIND_LINKER, context, &object);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = prepare(object, &jit);
+	result = linker_init(object, &jit);
 	if (result == CUDA_SUCCESS)
 		*stateOut = object->handle.token;
 	else
@@ -354,8 +354,8 @@ gpc_cuLinkCreate_v2(unsigned int numOptions, CUjit_option *options, void **optio
 }
 
 static CUresult
-add_and_wait(const struct gpc_object *object, const struct input *input,
-	     const uint8_t key[GP_SHA256_SIZE])
+input_add_and_wait(const struct gpc_object *object, const struct input *input,
+		   const uint8_t key[GP_SHA256_SIZE])
 {
 	const struct gp_args_gpLinkAdd args = { .linker = object->handle.id,
 						.type = input->type,
@@ -368,12 +368,12 @@ add_and_wait(const struct gpc_object *object, const struct input *input,
 	void *raw = NULL;
 	CUresult result;
 
-	gpc_stats_wait_begin(GP_CALL_gpLinkAdd);
-	result = begin_replay(object, &replay);
+	gpc_stats_wait_start(GP_CALL_gpLinkAdd);
+	result = replay_start(object, &replay);
 	if (result == CUDA_SUCCESS)
 		result = gpc_wait_gpLinkAdd(object->context, &args, &reply, &bulk, 1, &raw);
-	result = end_replay(&replay, result);
-	gpc_stats_wait_end();
+	result = replay_finish(&replay, result);
+	gpc_stats_wait_stop();
 	if (raw) {
 		gpc_jit_log_fill(&linker->info, reply.info);
 		gpc_jit_log_fill(&linker->error, reply.error);
@@ -381,33 +381,33 @@ add_and_wait(const struct gpc_object *object, const struct input *input,
 	linker->failed |= result != CUDA_SUCCESS;
 	if (!linker->failed) {
 		memcpy(linker->key, key, sizeof(linker->key));
-		remember(key, reply.info, reply.error, (struct gp_bytes){ 0 });
+		linked_store(key, reply.info, reply.error, (struct gp_bytes){ 0 });
 	}
 	free(raw);
 	return result;
 }
 
 static CUresult
-add(struct gpc_object *object, CUjitInputType type, void *data, size_t size, const char *name,
-    const struct gpc_jit_options *jit)
+input_add(struct gpc_object *object, CUjitInputType type, void *data, size_t size, const char *name,
+	  const struct gpc_jit_options *jit)
 {
 	struct input input = { .type = (int32_t)type, .data = data, .size = size };
 	struct linker *linker = object->extra;
 	struct gp_scratch scratch = { 0 };
 	uint8_t key[GP_SHA256_SIZE];
-	CUresult result = gpc_jit_options_exist(jit);
+	CUresult result = gpc_jit_options_check_keys(jit);
 
 	if (result == CUDA_SUCCESS)
-		result = gpc_pack_CUjit_option(jit->count, jit->keys, jit->values, &scratch,
-					       &input.options);
+		result = gpc_options_encode_CUjit_option(jit->count, jit->keys, jit->values,
+							 &scratch, &input.options);
 	if (name)
 		input.name = (struct gp_bytes){ name, strnlen(name, 4096) };
 	if (result == CUDA_SUCCESS) {
-		key_with(key, linker, &input);
-		if (recall(linker, key, NULL, NULL) && keep(object, &input))
+		key_add_input(key, linker, &input);
+		if (linked_find(linker, key, NULL, NULL) && input_store(object, &input))
 			memcpy(linker->key, key, sizeof(linker->key));
 		else
-			result = add_and_wait(object, &input, key);
+			result = input_add_and_wait(object, &input, key);
 	}
 	gp_scratch_free(&scratch);
 	return result;
@@ -426,12 +426,12 @@ gpc_cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, size_t 
 		return result;
 	if (!data || size == 0 || size > UINT32_MAX || (unsigned int)type >= CU_JIT_NUM_INPUT_TYPES)
 		return CUDA_ERROR_INVALID_VALUE;
-	return add(object, type, data, size, name, &jit);
+	return input_add(object, type, data, size, name, &jit);
 }
 
 /* All of a file; *data_p is to be freed. */
 static CUresult
-read_all(int fd, void **data_p, size_t *size_p)
+file_read(int fd, void **data_p, size_t *size_p)
 {
 	struct stat status;
 	size_t size, at = 0;
@@ -469,17 +469,18 @@ gpc_cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char *path,
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return CUDA_ERROR_FILE_NOT_FOUND;
-	result = read_all(fd, &data, &size);
+	result = file_read(fd, &data, &size);
 	(void)close(fd);
 	if (result == CUDA_SUCCESS)
-		result = add(object, type, data, size + (type == CU_JIT_INPUT_PTX), path, &jit);
+		result = input_add(object, type, data, size + (type == CU_JIT_INPUT_PTX), path,
+				   &jit);
 	free(data);
 	return result;
 }
 
 static CUresult
-complete_and_wait(struct gpc_object *object, const uint8_t key[GP_SHA256_SIZE], void **image_p,
-		  size_t *size_p)
+linker_complete_and_wait(struct gpc_object *object, const uint8_t key[GP_SHA256_SIZE],
+			 void **image_p, size_t *size_p)
 {
 	const struct gp_args_gpLinkComplete args = { .linker = object->handle.id };
 	struct gp_reply_gpLinkComplete reply;
@@ -488,12 +489,12 @@ complete_and_wait(struct gpc_object *object, const uint8_t key[GP_SHA256_SIZE], 
 	void *raw = NULL;
 	CUresult result;
 
-	gpc_stats_wait_begin(GP_CALL_gpLinkComplete);
-	result = begin_replay(object, &replay);
+	gpc_stats_wait_start(GP_CALL_gpLinkComplete);
+	result = replay_start(object, &replay);
 	if (result == CUDA_SUCCESS)
 		result = gpc_wait_gpLinkComplete(object->context, &args, &reply, &raw);
-	result = end_replay(&replay, result);
-	gpc_stats_wait_end();
+	result = replay_finish(&replay, result);
+	gpc_stats_wait_stop();
 	if (raw) {
 		gpc_jit_log_fill(&linker->info, reply.info);
 		gpc_jit_log_fill(&linker->error, reply.error);
@@ -504,7 +505,7 @@ complete_and_wait(struct gpc_object *object, const uint8_t key[GP_SHA256_SIZE], 
 		return result;
 	}
 	if (!linker->failed)
-		remember(key, reply.info, reply.error, reply.image);
+		linked_store(key, reply.info, reply.error, reply.image);
 	/* What comes behind it is no input of the same. */
 	linker->failed = true;
 	*image_p = (void *)(uintptr_t)reply.image.data;
@@ -527,13 +528,13 @@ gpc_cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut)
 	if (!cubinOut)
 		return CUDA_ERROR_INVALID_VALUE;
 	linker = object->extra;
-	key_of_all(key, linker);
-	if (recall(linker, key, cubinOut, &size)) {
+	key_complete(key, linker);
+	if (linked_find(linker, key, cubinOut, &size)) {
 		/* The linker's own, until it is destroyed. */
 		gp_scratch_adopt(&object->memory, *cubinOut);
 		linker->complete = true;
 	} else {
-		result = complete_and_wait(object, key, cubinOut, &size);
+		result = linker_complete_and_wait(object, key, cubinOut, &size);
 	}
 	if (result == CUDA_SUCCESS && sizeOut)
 		*sizeOut = size;
@@ -559,6 +560,6 @@ gpc_cuLinkDestroy(CUlinkState state)
 	if (result == CUDA_ERROR_NOT_SUPPORTED)
 		result = gpc_wait_cuLinkDestroy(object->context, &args);
 	if (result == CUDA_SUCCESS)
-		gpc_object_forget(GPC_KIND_LINKER, state);
+		gpc_object_destroy_by_token(GPC_KIND_LINKER, state);
 	return result;
 }

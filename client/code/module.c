@@ -52,7 +52,7 @@ gpc_module_destroy(struct gpc_module *module)
 }
 
 static void
-forget_if_of(void *object, void *context)
+module_destroy_if_in_context(void *object, void *context)
 {
 	struct gpc_module *module = object;
 
@@ -61,14 +61,14 @@ forget_if_of(void *object, void *context)
 }
 
 void
-gpc_module_forget_context(struct gpc_context *context)
+gpc_module_drop_context(struct gpc_context *context)
 {
-	gpc_handle_each(GPC_KIND_MODULE, forget_if_of, context);
+	gpc_handle_each(GPC_KIND_MODULE, module_destroy_if_in_context, context);
 }
 
 /* A fresh module of an image that was just loaded, which it owns from now on. */
 static CUresult
-module_of_image(struct gpc_context *context, struct gpc_image *image, CUmodule *module_p)
+module_create_owning(struct gpc_context *context, struct gpc_image *image, CUmodule *module_p)
 {
 	struct gpc_module *module = module_create(image, context, false);
 
@@ -96,7 +96,7 @@ gpc_cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int numOpti
 	result = gpc_jit_options_check(&jit);
 	if (result == CUDA_SUCCESS)
 		result = gpc_image_load(context, image, &jit, &loaded);
-	return result == CUDA_SUCCESS ? module_of_image(context, loaded, module) : result;
+	return result == CUDA_SUCCESS ? module_create_owning(context, loaded, module) : result;
 }
 
 CUresult
@@ -116,7 +116,7 @@ gpc_cuModuleLoad(CUmodule *module, const char *fname)
 		return result;
 	result = gpc_image_load(context, source, &(struct gpc_jit_options){ 0 }, &loaded);
 	free(source);
-	return result == CUDA_SUCCESS ? module_of_image(context, loaded, module) : result;
+	return result == CUDA_SUCCESS ? module_create_owning(context, loaded, module) : result;
 }
 
 CUresult
@@ -166,7 +166,7 @@ gpc_cuModuleGetGlobal_v2(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod, const 
 		return result;
 	if (!name || (!dptr && !bytes))
 		return CUDA_ERROR_INVALID_VALUE;
-	return gpc_image_global(module->image, module->context, name, dptr, bytes);
+	return gpc_image_get_global(module->image, module->context, name, dptr, bytes);
 }
 
 struct search {
@@ -186,7 +186,7 @@ match_function(void *object, void *arg)
 }
 
 CUresult
-gpc_module_of_function(const struct gpc_function *function, CUmodule *hmod)
+gpc_module_from_function(const struct gpc_function *function, CUmodule *hmod)
 {
 	struct search search = { .function = function };
 

@@ -33,13 +33,13 @@ struct gpc_module *gpc_module_create_view(struct gpc_image *image, struct gpc_co
 void gpc_module_destroy(struct gpc_module *module);
 
 /* The view of the library whose image this is; made on first use. */
-CUresult gpc_library_module(struct gpc_image *image, struct gpc_context *context,
-			    struct gpc_module **module_p);
+CUresult gpc_library_get_module(struct gpc_image *image, struct gpc_context *context,
+				struct gpc_module **module_p);
 
 /* Unloads the modules of a context that is being destroyed. */
-void gpc_module_forget_context(struct gpc_context *context);
+void gpc_module_drop_context(struct gpc_context *context);
 
 /* The module that a function was taken from; CUDA_ERROR_INVALID_HANDLE. */
-CUresult gpc_module_of_function(const struct gpc_function *function, CUmodule *hmod);
+CUresult gpc_module_from_function(const struct gpc_function *function, CUmodule *hmod);
 
 #endif /* GPC_MODULE_H */

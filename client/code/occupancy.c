@@ -32,18 +32,19 @@ struct candidate {
 	uint64_t shared;
 	int blocks;
 	bool known;
-	struct gpc_question question;
+	struct gpc_kernel_query query;
 };
 
 static CUresult
-enter(CUfunction token, struct subject *subject)
+subject_enter(CUfunction token, struct subject *subject)
 {
 	CUresult result = gpc_enter(&subject->context);
 
 	if (result == CUDA_SUCCESS)
 		result = gpc_function_lookup(subject->context, token, &subject->function);
 	if (result == CUDA_SUCCESS)
-		result = gpc_function_in(subject->function, subject->context, &subject->function);
+		result = gpc_function_get_twin(subject->function, subject->context,
+					       &subject->function);
 	if (result == CUDA_SUCCESS)
 		subject->kernel =
 			GP_KERNEL(subject->function->image->handle.id, subject->function->index);
@@ -51,35 +52,35 @@ enter(CUfunction token, struct subject *subject)
 }
 
 static void
-question_of(struct gpc_question *question, const struct subject *subject,
-	    enum gpc_question_what what, const uint32_t *words, size_t count)
+query_init(struct gpc_kernel_query *query, const struct subject *subject,
+	   enum gpc_kernel_query_kind what, const uint32_t *words, size_t count)
 {
-	gpc_launch_question(question, what, subject->context, subject->function);
-	memcpy(question->words, words, count * sizeof(words[0]));
+	gpc_kernel_query_init(query, what, subject->context, subject->function);
+	memcpy(query->words, words, count * sizeof(words[0]));
 }
 
 static void
-find(const struct subject *subject, struct candidate *candidate, unsigned int flags)
+candidate_find(const struct subject *subject, struct candidate *candidate, unsigned int flags)
 {
 	uint64_t answer = 0;
 
-	gpc_launch_question_blocks(&candidate->question, subject->context, subject->function,
-				   candidate->size, candidate->shared, flags);
+	gpc_kernel_query_init_blocks(&candidate->query, subject->context, subject->function,
+				     candidate->size, candidate->shared, flags);
 	candidate->known =
-		gpc_question_find(subject->function->image, &candidate->question, &answer);
+		gpc_kernel_query_find(subject->function->image, &candidate->query, &answer);
 	candidate->blocks = (int)answer;
 }
 
 static void
-keep(const struct subject *subject, struct candidate *candidate, int blocks)
+candidate_store(const struct subject *subject, struct candidate *candidate, int blocks)
 {
 	candidate->blocks = blocks;
 	candidate->known = true;
-	gpc_question_put(subject->function->image, &candidate->question, (uint32_t)blocks);
+	gpc_kernel_query_put(subject->function->image, &candidate->query, (uint32_t)blocks);
 }
 
 static CUresult
-ask_one(const struct subject *subject, struct candidate *candidate, unsigned int flags)
+candidate_query(const struct subject *subject, struct candidate *candidate, unsigned int flags)
 {
 	struct gp_reply_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags reply;
 	const struct gp_args_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags args = {
@@ -90,49 +91,48 @@ ask_one(const struct subject *subject, struct candidate *candidate, unsigned int
 	};
 	CUresult result;
 
-	find(subject, candidate, flags);
+	candidate_find(subject, candidate, flags);
 	if (candidate->known)
 		return CUDA_SUCCESS;
 	result = gpc_wait_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(subject->context,
 									       &args, &reply);
 	if (result == CUDA_SUCCESS)
-		keep(subject, candidate, reply.numBlocks);
+		candidate_store(subject, candidate, reply.numBlocks);
 	return result;
 }
 
 /* Together, those that are not known. */
 static CUresult
-ask_all(const struct subject *subject, struct candidate *candidates, size_t count,
-	unsigned int flags)
+candidates_query_batch(const struct subject *subject, struct candidate *candidates, size_t count,
+		       unsigned int flags)
 {
-	struct gp_occupancy_question questions[CANDIDATES_MAX];
+	struct gp_occupancy_query queries[CANDIDATES_MAX];
 	struct gp_reply_gpOccupancyBlocks reply;
 	struct gp_args_gpOccupancyBlocks args = { .kernel = subject->kernel, .flags = flags };
 	uint32_t blocks[CANDIDATES_MAX];
-	size_t asked = 0;
+	size_t sent = 0;
 	void *memory = NULL;
 	CUresult result;
 
 	for (size_t i = 0; i < count; i++) {
-		find(subject, &candidates[i], flags);
+		candidate_find(subject, &candidates[i], flags);
 		if (!candidates[i].known)
-			questions[asked++] =
-				(struct gp_occupancy_question){ (uint32_t)candidates[i].size, 0,
-								candidates[i].shared };
+			queries[sent++] = (struct gp_occupancy_query){ (uint32_t)candidates[i].size,
+								       0, candidates[i].shared };
 	}
-	if (asked == 0)
+	if (sent == 0)
 		return CUDA_SUCCESS;
-	args.questions = (struct gp_bytes){ questions, asked * sizeof(questions[0]) };
+	args.questions = (struct gp_bytes){ queries, sent * sizeof(queries[0]) };
 	result = gpc_wait_gpOccupancyBlocks(subject->context, &args, &reply, &memory);
-	if (result == CUDA_SUCCESS && reply.blocks.size != asked * sizeof(blocks[0]))
-		result = gpc_reply_malformed(subject->context);
+	if (result == CUDA_SUCCESS && reply.blocks.size != sent * sizeof(blocks[0]))
+		result = gpc_reply_fail_malformed(subject->context);
 	if (result == CUDA_SUCCESS)
 		memcpy(blocks, reply.blocks.data, reply.blocks.size);
 	free(memory);
-	asked = 0;
+	sent = 0;
 	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++) {
 		if (!candidates[i].known)
-			keep(subject, &candidates[i], (int)blocks[asked++]);
+			candidate_store(subject, &candidates[i], (int)blocks[sent++]);
 	}
 	return result;
 }
@@ -144,13 +144,13 @@ gpc_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks, CUfunct
 {
 	struct candidate candidate = { .size = blockSize, .shared = dynamicSMemSize };
 	struct subject subject;
-	CUresult result = enter(func, &subject);
+	CUresult result = subject_enter(func, &subject);
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!numBlocks)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = ask_one(&subject, &candidate, flags);
+	result = candidate_query(&subject, &candidate, flags);
 	if (result == CUDA_SUCCESS)
 		*numBlocks = candidate.blocks;
 	return result;
@@ -164,36 +164,36 @@ gpc_cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize, CUfunction 
 	struct gp_args_cuOccupancyAvailableDynamicSMemPerBlock args = { .numBlocks = numBlocks,
 									.blockSize = blockSize };
 	struct gp_reply_cuOccupancyAvailableDynamicSMemPerBlock reply;
-	struct gpc_question question;
+	struct gpc_kernel_query query;
 	struct subject subject;
-	CUresult result = enter(func, &subject);
+	CUresult result = subject_enter(func, &subject);
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!dynamicSmemSize)
 		return CUDA_ERROR_INVALID_VALUE;
-	question_of(&question, &subject, GPC_QUESTION_SHARED, words, 2);
-	if (!gpc_question_find(subject.function->image, &question, &reply.dynamicSmemSize)) {
+	query_init(&query, &subject, GPC_KERNEL_QUERY_SHARED, words, 2);
+	if (!gpc_kernel_query_find(subject.function->image, &query, &reply.dynamicSmemSize)) {
 		args.func = subject.kernel;
 		result = gpc_wait_cuOccupancyAvailableDynamicSMemPerBlock(subject.context, &args,
 									  &reply);
 		if (result != CUDA_SUCCESS)
 			return result;
-		gpc_question_put(subject.function->image, &question, reply.dynamicSmemSize);
+		gpc_kernel_query_put(subject.function->image, &query, reply.dynamicSmemSize);
 	}
 	*dynamicSmemSize = reply.dynamicSmemSize;
 	return CUDA_SUCCESS;
 }
 
 static int
-least(int a, int b)
+int_min(int a, int b)
 {
 	return a < b ? a : b;
 }
 
 /* The block sizes that are whole warps (and the limit itself), largest first; how many. */
 static size_t
-list_candidates(const struct subject *subject, int limit, CUoccupancyB2DSize shared_of,
+candidates_list(const struct subject *subject, int limit, CUoccupancyB2DSize size_to_shared,
 		size_t shared, struct candidate *candidates)
 {
 	int warp = gpc_device_attribute(subject->context->device, CU_DEVICE_ATTRIBUTE_WARP_SIZE);
@@ -201,21 +201,21 @@ list_candidates(const struct subject *subject, int limit, CUoccupancyB2DSize sha
 
 	for (int aligned = (limit + warp - 1) / warp * warp; aligned > 0 && count < CANDIDATES_MAX;
 	     aligned -= warp) {
-		int size = least(aligned, limit);
-		struct gpc_guard before = gpc_guard_pause();
+		int size = int_min(aligned, limit);
+		struct gpc_guard before = gpc_guard_clear();
 
 		candidates[count++] = (struct candidate){
 			.size = size,
-			.shared = shared_of ? shared_of(size) : shared,
+			.shared = size_to_shared ? size_to_shared(size) : shared,
 		};
-		gpc_guard_resume(before);
+		gpc_guard_set(before);
 	}
 	return count;
 }
 
 /* cuOccupancyMaxPotentialBlockSize: the one that keeps most threads on a multiprocessor. */
 static const struct candidate *
-best_of(const struct candidate *candidates, size_t count)
+candidates_get_best(const struct candidate *candidates, size_t count)
 {
 	const struct candidate *best = NULL;
 
@@ -230,13 +230,13 @@ best_of(const struct candidate *candidates, size_t count)
 
 /* Of an older daemon, one after the other. */
 static CUresult
-ask_each(const struct subject *subject, struct candidate *candidates, size_t count,
-	 unsigned int flags)
+candidates_query_each(const struct subject *subject, struct candidate *candidates, size_t count,
+		      unsigned int flags)
 {
 	CUresult result = CUDA_SUCCESS;
 
 	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++)
-		result = ask_one(subject, &candidates[i], flags);
+		result = candidate_query(subject, &candidates[i], flags);
 	return result;
 }
 
@@ -252,7 +252,7 @@ gpc_cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int *blockSize, 
 	struct subject subject;
 	size_t count;
 	int limit;
-	CUresult result = enter(func, &subject);
+	CUresult result = subject_enter(func, &subject);
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -264,18 +264,18 @@ gpc_cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int *blockSize, 
 	device = subject.context->device;
 	if (gpc_device_attribute(device, CU_DEVICE_ATTRIBUTE_WARP_SIZE) <= 0)
 		return CUDA_ERROR_INVALID_DEVICE;
-	limit = least(limit,
-		      gpc_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK));
+	limit = int_min(limit,
+			gpc_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK));
 	if (blockSizeLimit > 0)
-		limit = least(limit, blockSizeLimit);
-	count = list_candidates(&subject, limit, blockSizeToDynamicSMemSize, dynamicSMemSize,
+		limit = int_min(limit, blockSizeLimit);
+	count = candidates_list(&subject, limit, blockSizeToDynamicSMemSize, dynamicSMemSize,
 				candidates);
-	result = ask_all(&subject, candidates, count, flags);
+	result = candidates_query_batch(&subject, candidates, count, flags);
 	if (result == CUDA_ERROR_NOT_SUPPORTED)
-		result = ask_each(&subject, candidates, count, flags);
+		result = candidates_query_each(&subject, candidates, count, flags);
 	if (result != CUDA_SUCCESS)
 		return result;
-	best = best_of(candidates, count);
+	best = candidates_get_best(candidates, count);
 	*minGridSize =
 		best ? best->blocks * gpc_device_attribute(device,
 							   CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
@@ -285,8 +285,8 @@ gpc_cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int *blockSize, 
 }
 
 static CUresult
-ask_clusters(const struct subject *subject, unsigned int what, const CUlaunchConfig *config,
-	     const struct gpc_launch_attributes *attributes, int *value)
+cluster_query(const struct subject *subject, unsigned int what, const CUlaunchConfig *config,
+	      const struct gpc_launch_attributes *attributes, int *value)
 {
 	const struct gp_args_gpOccupancyCluster args = {
 		.what = what,
@@ -310,8 +310,8 @@ ask_clusters(const struct subject *subject, unsigned int what, const CUlaunchCon
 
 /* Libraries ask about clusters of one block after the other, each alone in its grid. */
 static bool
-is_row(unsigned int what, const CUlaunchConfig *config,
-       const struct gpc_launch_attributes *attributes)
+cluster_is_row(unsigned int what, const CUlaunchConfig *config,
+	       const struct gpc_launch_attributes *attributes)
 {
 	const uint32_t *cluster = attributes->cluster, *preferred = attributes->preferred;
 
@@ -322,38 +322,38 @@ is_row(unsigned int what, const CUlaunchConfig *config,
 
 /* A refusal of a size is an answer; one for want of something is not. */
 static bool
-is_lasting(CUresult result)
+result_is_cacheable(CUresult result)
 {
 	return result == CUDA_SUCCESS || result == CUDA_ERROR_INVALID_VALUE ||
 	       result == CUDA_ERROR_INVALID_CLUSTER_SIZE;
 }
 
 static void
-keep_clusters(struct gpc_image *image, const struct gpc_question *question, CUresult result,
-	      int value)
+clusters_store(struct gpc_image *image, const struct gpc_kernel_query *query, CUresult result,
+	       int value)
 {
-	if (is_lasting(result))
-		gpc_question_put(image, question, (uint64_t)result << 32 | (uint32_t)value);
+	if (result_is_cacheable(result))
+		gpc_kernel_query_put(image, query, (uint64_t)result << 32 | (uint32_t)value);
 }
 
 /* What a row's clusters are known by, from one block on. */
 static void
-keep_row(struct gpc_image *image, struct gpc_question question,
-	 const struct gp_occupancy_clusters *answers)
+row_store(struct gpc_image *image, struct gpc_kernel_query query,
+	  const struct gp_occupancy_clusters *answers)
 {
 	for (uint32_t i = 0; i < ROW_MAX; i++) {
-		question.words[GPC_QUESTION_CLUSTER] = i + 1;
-		question.words[GPC_QUESTION_GRID] = i + 1;
-		keep_clusters(image, &question, (CUresult)le32toh(answers[i].result),
-			      (int)le32toh(answers[i].clusters));
+		query.words[GPC_KERNEL_QUERY_CLUSTER] = i + 1;
+		query.words[GPC_KERNEL_QUERY_GRID] = i + 1;
+		clusters_store(image, &query, (CUresult)le32toh(answers[i].result),
+			       (int)le32toh(answers[i].clusters));
 	}
 }
 
 /* All sizes at once.  Another result than CUDA_SUCCESS: the one in question is to be asked alone.
  */
 static CUresult
-ask_row(const struct subject *subject, const CUlaunchConfig *config,
-	const struct gpc_launch_attributes *attributes, struct gp_occupancy_clusters *answers)
+row_query(const struct subject *subject, const CUlaunchConfig *config,
+	  const struct gpc_launch_attributes *attributes, struct gp_occupancy_clusters *answers)
 {
 	const struct gp_args_gpOccupancyClusterSizes args = {
 		.sizes = ROW_MAX,
@@ -370,7 +370,7 @@ ask_row(const struct subject *subject, const CUlaunchConfig *config,
 		gpc_wait_gpOccupancyClusterSizes(subject->context, &args, &reply, &memory);
 
 	if (result == CUDA_SUCCESS && reply.answers.size != ROW_MAX * sizeof(answers[0]))
-		result = gpc_reply_malformed(subject->context);
+		result = gpc_reply_fail_malformed(subject->context);
 	if (result == CUDA_SUCCESS)
 		memcpy(answers, reply.answers.data, reply.answers.size);
 	free(memory);
@@ -382,41 +382,42 @@ struct clusters {
 	unsigned int what; /* gpOccupancyCluster */
 	const CUlaunchConfig *config;
 	struct gpc_launch_attributes attributes;
-	struct gpc_question question;
+	struct gpc_kernel_query query;
 	bool watched;
 };
 
 static CUresult
-ask(const struct subject *subject, const struct clusters *clusters, int *value)
+clusters_query(const struct subject *subject, const struct clusters *clusters, int *value)
 {
 	struct gp_occupancy_clusters answers[ROW_MAX];
 	struct gpc_image *image = subject->function->image;
 	CUresult result;
 
-	if (clusters->watched && is_row(clusters->what, clusters->config, &clusters->attributes) &&
-	    ask_row(subject, clusters->config, &clusters->attributes, answers) == CUDA_SUCCESS) {
+	if (clusters->watched &&
+	    cluster_is_row(clusters->what, clusters->config, &clusters->attributes) &&
+	    row_query(subject, clusters->config, &clusters->attributes, answers) == CUDA_SUCCESS) {
 		const struct gp_occupancy_clusters *mine = &answers[clusters->config->gridDimX - 1];
 
-		keep_row(image, clusters->question, answers);
+		row_store(image, clusters->query, answers);
 		*value = (int)le32toh(mine->clusters);
 		return (CUresult)le32toh(mine->result);
 	}
-	result = ask_clusters(subject, clusters->what, clusters->config, &clusters->attributes,
-			      value);
+	result = cluster_query(subject, clusters->what, clusters->config, &clusters->attributes,
+			       value);
 	if (clusters->watched)
-		keep_clusters(image, &clusters->question, result, *value);
+		clusters_store(image, &clusters->query, result, *value);
 	return result;
 }
 
 /* The answer hangs on the share, of whose changes the daemon tells. */
 static CUresult
-answer_clusters(unsigned int what, int *value, CUfunction func, const CUlaunchConfig *config)
+clusters_get(unsigned int what, int *value, CUfunction func, const CUlaunchConfig *config)
 {
 	struct clusters clusters = { .what = what, .config = config };
 	struct subject subject;
 	uint64_t answer;
-	int told = 0;
-	CUresult result = enter(func, &subject);
+	int count_out = 0;
+	CUresult result = subject_enter(func, &subject);
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -426,17 +427,17 @@ answer_clusters(unsigned int what, int *value, CUfunction func, const CUlaunchCo
 	if (result != CUDA_SUCCESS)
 		return result;
 	clusters.watched = gpc_share_watch(subject.context);
-	gpc_launch_question(&clusters.question, GPC_QUESTION_CLUSTERS + what, subject.context,
-			    subject.function);
-	gpc_launch_question_shape(&clusters.question, config, &clusters.attributes);
-	if (gpc_question_find(subject.function->image, &clusters.question, &answer)) {
-		told = (int)(uint32_t)answer;
+	gpc_kernel_query_init(&clusters.query, GPC_KERNEL_QUERY_CLUSTERS + what, subject.context,
+			      subject.function);
+	gpc_kernel_query_set_shape(&clusters.query, config, &clusters.attributes);
+	if (gpc_kernel_query_find(subject.function->image, &clusters.query, &answer)) {
+		count_out = (int)(uint32_t)answer;
 		result = (CUresult)(answer >> 32);
 	} else {
-		result = ask(&subject, &clusters, &told);
+		result = clusters_query(&subject, &clusters, &count_out);
 	}
 	if (result == CUDA_SUCCESS)
-		*value = told;
+		*value = count_out;
 	return result;
 }
 
@@ -444,11 +445,11 @@ CUresult
 gpc_cuOccupancyMaxPotentialClusterSize(int *clusterSize, CUfunction func,
 				       const CUlaunchConfig *config)
 {
-	return answer_clusters(0, clusterSize, func, config);
+	return clusters_get(0, clusterSize, func, config);
 }
 
 CUresult
 gpc_cuOccupancyMaxActiveClusters(int *numClusters, CUfunction func, const CUlaunchConfig *config)
 {
-	return answer_clusters(1, numClusters, func, config);
+	return clusters_get(1, numClusters, func, config);
 }

@@ -16,46 +16,46 @@ gpc_share_watch(struct gpc_context *context)
 	const struct gp_args_gpShareWatch args = { 0 };
 	struct gpc_session *session = context->scope.session;
 
-	if (gpc_session_is_watched(session))
+	if (gpc_session_watches_revision(session))
 		return true;
 	/* Twice does no harm; and nobody believes that it is posted before it is. */
 	if (gpc_post_gpShareWatch(context, &args) != CUDA_SUCCESS)
 		return false;
-	gpc_session_set_watched(session);
+	gpc_session_set_revision_watch(session);
 	return true;
 }
 
 static void
-question_init(struct gpc_question *question, enum gpc_question_what what,
-	      const struct gpc_context *context, const struct gpc_image *image)
+query_init(struct gpc_kernel_query *query, enum gpc_kernel_query_kind what,
+	   const struct gpc_context *context, const struct gpc_image *image)
 {
-	memset(question, 0, sizeof(*question));
-	question->revision =
+	memset(query, 0, sizeof(*query));
+	query->revision =
 		gpc_session_revision(image->device->session) + atomic_load(&image->cache_changes);
-	question->what = what;
-	question->device = context->device->ordinal;
+	query->what = what;
+	query->device = context->device->ordinal;
 }
 
 void
-gpc_launch_question(struct gpc_question *question, enum gpc_question_what what,
-		    const struct gpc_context *context, const struct gpc_function *function)
+gpc_kernel_query_init(struct gpc_kernel_query *query, enum gpc_kernel_query_kind what,
+		      const struct gpc_context *context, const struct gpc_function *function)
 {
-	question_init(question, what, context, function->image);
-	question->kernel = function->index;
-	for (unsigned int i = 0; i < GPC_QUESTION_SETTINGS; i++) {
+	query_init(query, what, context, function->image);
+	query->kernel = function->index;
+	for (unsigned int i = 0; i < GPC_KERNEL_QUERY_SETTINGS; i++) {
 		const unsigned int attribute = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES + i;
 
-		if (gpc_function_attribute(function, (CUfunction_attribute)attribute,
-					   &question->settings[i]))
-			question->settings_known |= 1u << i;
+		if (gpc_function_get_attribute(function, (CUfunction_attribute)attribute,
+					       &query->settings[i]))
+			query->settings_known |= 1u << i;
 	}
 }
 
 void
-gpc_launch_question_shape(struct gpc_question *question, const CUlaunchConfig *config,
-			  const struct gpc_launch_attributes *attributes)
+gpc_kernel_query_set_shape(struct gpc_kernel_query *query, const CUlaunchConfig *config,
+			   const struct gpc_launch_attributes *attributes)
 {
-	const uint32_t words[GPC_QUESTION_WORDS] = {
+	const uint32_t words[GPC_KERNEL_QUERY_WORDS] = {
 		config->blockDimX,        config->blockDimY,        config->blockDimZ,
 		config->sharedMemBytes,   attributes->cluster[0],   attributes->cluster[1],
 		attributes->cluster[2],   attributes->preferred[0], attributes->preferred[1],
@@ -64,23 +64,23 @@ gpc_launch_question_shape(struct gpc_question *question, const CUlaunchConfig *c
 		attributes->carveout,
 	};
 
-	memcpy(question->words, words, sizeof(words));
+	memcpy(query->words, words, sizeof(words));
 }
 
 void
-gpc_launch_question_blocks(struct gpc_question *question, const struct gpc_context *context,
-			   const struct gpc_function *function, int threads, uint64_t shared,
-			   unsigned int flags)
+gpc_kernel_query_init_blocks(struct gpc_kernel_query *query, const struct gpc_context *context,
+			     const struct gpc_function *function, int threads, uint64_t shared,
+			     unsigned int flags)
 {
-	gpc_launch_question(question, GPC_QUESTION_BLOCKS, context, function);
-	question->words[0] = (uint32_t)threads;
-	question->words[1] = flags;
-	question->words[2] = (uint32_t)shared;
-	question->words[3] = (uint32_t)(shared >> 32);
+	gpc_kernel_query_init(query, GPC_KERNEL_QUERY_BLOCKS, context, function);
+	query->words[0] = (uint32_t)threads;
+	query->words[1] = flags;
+	query->words[2] = (uint32_t)shared;
+	query->words[3] = (uint32_t)(shared >> 32);
 }
 
 static bool
-divides(const uint32_t *cluster, const CUlaunchConfig *config)
+grid_is_divisible(const uint32_t *cluster, const CUlaunchConfig *config)
 {
 	return !cluster[0] ||
 	       (cluster[1] && cluster[2] && config->gridDimX % cluster[0] == 0 &&
@@ -90,9 +90,9 @@ divides(const uint32_t *cluster, const CUlaunchConfig *config)
 /* The shape is asked once.  What has been accepted is accepted again, with as many blocks that must
  * run together or fewer, and with any grid of whole clusters. */
 void
-gpc_shape_begin(struct gpc_shape_check *check, struct gpc_context *context,
-		struct gpc_function *function, const CUlaunchConfig *config,
-		const struct gpc_launch_attributes *attributes, uint32_t source)
+gpc_launch_shape_init(struct gpc_launch_shape *check, struct gpc_context *context,
+		      struct gpc_function *function, const CUlaunchConfig *config,
+		      const struct gpc_launch_attributes *attributes, uint32_t source)
 {
 	uint64_t accepted;
 
@@ -107,20 +107,20 @@ gpc_shape_begin(struct gpc_shape_check *check, struct gpc_context *context,
 	check->count_together =
 		attributes->cooperative && !attributes->clustered && !attributes->carveout;
 	check->blocks = (uint64_t)config->gridDimX * config->gridDimY * config->gridDimZ;
-	gpc_launch_question(&check->question, GPC_QUESTION_LAUNCH, context, function);
-	gpc_launch_question_shape(&check->question, config, attributes);
+	gpc_kernel_query_init(&check->query, GPC_KERNEL_QUERY_LAUNCH, context, function);
+	gpc_kernel_query_set_shape(&check->query, config, attributes);
 	/* Any grid, and what is only preferred refuses none. */
-	memset(check->question.words + GPC_QUESTION_GRID, 0, 4 * sizeof(uint32_t));
-	check->question.words[GPC_QUESTION_GRID] = source;
-	if (!gpc_question_find(function->image, &check->question, &accepted))
+	memset(check->query.words + GPC_KERNEL_QUERY_GRID, 0, 4 * sizeof(uint32_t));
+	check->query.words[GPC_KERNEL_QUERY_GRID] = source;
+	if (!gpc_kernel_query_find(function->image, &check->query, &accepted))
 		return;
-	check->needed = !divides(attributes->cluster, config) ||
+	check->needed = !grid_is_divisible(attributes->cluster, config) ||
 			(attributes->cooperative && check->blocks > accepted);
 }
 
 /* A question that is answered with a number, and perhaps under way. */
-struct asked {
-	struct gpc_question question;
+struct pending {
+	struct gpc_kernel_query query;
 	struct gpc_request request;
 	uint64_t answer;
 	bool known;
@@ -128,7 +128,7 @@ struct asked {
 
 /* One that was started is waited for. */
 static CUresult
-ask_blocks(const struct gpc_shape_check *check, struct asked *asked)
+blocks_query_start(const struct gpc_launch_shape *check, struct pending *pending)
 {
 	const struct gpc_function *function = check->function;
 	const struct gp_args_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags args = {
@@ -137,95 +137,97 @@ ask_blocks(const struct gpc_shape_check *check, struct asked *asked)
 		.dynamicSMemSize = check->shared,
 	};
 
-	*asked = (struct asked){ 0 };
-	gpc_launch_question_blocks(&asked->question, check->context, function, (int)check->threads,
-				   check->shared, 0);
-	asked->known = gpc_question_find(function->image, &asked->question, &asked->answer);
-	return asked->known ? CUDA_SUCCESS
-			    : gpc_start_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
-				      check->context, &args, &asked->request);
+	*pending = (struct pending){ 0 };
+	gpc_kernel_query_init_blocks(&pending->query, check->context, function, (int)check->threads,
+				     check->shared, 0);
+	pending->known = gpc_kernel_query_find(function->image, &pending->query, &pending->answer);
+	return pending->known ? CUDA_SUCCESS
+			      : gpc_start_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+					check->context, &args, &pending->request);
 }
 
 static CUresult
-ask_multiprocessors(const struct gpc_shape_check *check, struct asked *asked)
+multiprocessors_query_start(const struct gpc_launch_shape *check, struct pending *pending)
 {
 	const struct gpc_device *device = check->context->device;
 	const struct gp_args_gpResource args = { .device = device->remote,
 						 .source = check->source };
 
-	*asked = (struct asked){ 0 };
-	question_init(&asked->question, GPC_QUESTION_MULTIPROCESSORS, check->context,
-		      check->function->image);
-	asked->question.words[0] = check->source;
-	asked->known = gpc_question_find(check->function->image, &asked->question, &asked->answer);
-	return asked->known ? CUDA_SUCCESS
-			    : gpc_start_gpResource(check->context, &args, &asked->request);
+	*pending = (struct pending){ 0 };
+	query_init(&pending->query, GPC_KERNEL_QUERY_MULTIPROCESSORS, check->context,
+		   check->function->image);
+	pending->query.words[0] = check->source;
+	pending->known =
+		gpc_kernel_query_find(check->function->image, &pending->query, &pending->answer);
+	return pending->known ? CUDA_SUCCESS
+			      : gpc_start_gpResource(check->context, &args, &pending->request);
 }
 
 /* The first number of the answer, which is kept. */
 static void
-take_number(const struct gpc_shape_check *check, struct asked *asked)
+number_query_finish(const struct gpc_launch_shape *check, struct pending *pending)
 {
 	CUresult result;
 	struct gp_dec dec;
 	int32_t number;
 
-	if (asked->known)
+	if (pending->known)
 		return;
-	result = gpc_request_wait_own(&asked->request);
-	gp_dec_init(&dec, asked->request.reply, asked->request.reply_size);
+	result = gpc_request_wait_own(&pending->request);
+	gp_dec_init(&dec, pending->request.reply, pending->request.reply_size);
 	number = (int32_t)gp_dec_u32(&dec);
 	if (result == CUDA_SUCCESS && !dec.bad && number >= 0) {
-		asked->answer = (uint64_t)number;
-		gpc_question_put(check->function->image, &asked->question, asked->answer);
+		pending->answer = (uint64_t)number;
+		gpc_kernel_query_put(check->function->image, &pending->query, pending->answer);
 	}
-	free(asked->request.reply);
+	free(pending->request.reply);
 }
 
 /* Both at once; 0: the daemon does not say. */
 static uint64_t
-most_together(const struct gpc_shape_check *check)
+blocks_get_max(const struct gpc_launch_shape *check)
 {
-	struct asked blocks, multiprocessors;
+	struct pending blocks, multiprocessors;
 	CUresult result;
 	bool wait;
 
-	if (!gpc_share_watch(check->context) || ask_blocks(check, &blocks) != CUDA_SUCCESS)
+	if (!gpc_share_watch(check->context) || blocks_query_start(check, &blocks) != CUDA_SUCCESS)
 		return 0;
-	result = ask_multiprocessors(check, &multiprocessors);
+	result = multiprocessors_query_start(check, &multiprocessors);
 	wait = !blocks.known || (result == CUDA_SUCCESS && !multiprocessors.known);
 	if (wait)
-		gpc_stats_wait_begin(GP_CALL_gpResource);
+		gpc_stats_wait_start(GP_CALL_gpResource);
 	if (result == CUDA_SUCCESS)
-		take_number(check, &multiprocessors);
-	take_number(check, &blocks);
+		number_query_finish(check, &multiprocessors);
+	number_query_finish(check, &blocks);
 	if (wait)
-		gpc_stats_wait_end();
+		gpc_stats_wait_stop();
 	return result == CUDA_SUCCESS ? blocks.answer * multiprocessors.answer : 0;
 }
 
 void
-gpc_shape_ask(struct gpc_shape_check *check)
+gpc_launch_shape_query(struct gpc_launch_shape *check)
 {
 	uint64_t most;
 
 	if (__builtin_expect(!check->needed, 1) || !check->count_together)
 		return;
-	most = most_together(check);
+	most = blocks_get_max(check);
 	check->needed = check->blocks > most;
 	if (!check->needed)
-		gpc_question_put(check->function->image, &check->question, most);
+		gpc_kernel_query_put(check->function->image, &check->query, most);
 }
 
 void
-gpc_shape_accepted(const struct gpc_shape_check *check)
+gpc_launch_shape_store(const struct gpc_launch_shape *check)
 {
-	gpc_question_put(check->function->image, &check->question, check->blocks);
+	gpc_kernel_query_put(check->function->image, &check->query, check->blocks);
 }
 
 CUresult
-gpc_shapes_add(struct gpc_shapes *shapes, struct gpc_context *context, CUfunction token,
-	       const struct gp_args_gpLaunch *args, const struct gpc_launch_attributes *attributes)
+gpc_launch_shapes_add(struct gpc_launch_shapes *shapes, struct gpc_context *context,
+		      CUfunction token, const struct gp_args_gpLaunch *args,
+		      const struct gpc_launch_attributes *attributes)
 {
 	const CUlaunchConfig config = {
 		.gridDimX = args->grid_x,
@@ -236,7 +238,7 @@ gpc_shapes_add(struct gpc_shapes *shapes, struct gpc_context *context, CUfunctio
 		.blockDimZ = args->block_z,
 		.sharedMemBytes = args->shared,
 	};
-	struct gpc_shape_check *check;
+	struct gpc_launch_shape *check;
 	struct gpc_function *function;
 	CUresult result;
 
@@ -244,12 +246,12 @@ gpc_shapes_add(struct gpc_shapes *shapes, struct gpc_context *context, CUfunctio
 		return CUDA_SUCCESS;
 	result = gpc_function_lookup(context, token, &function);
 	if (result == CUDA_SUCCESS)
-		result = gpc_function_in(function, context, &function);
+		result = gpc_function_get_twin(function, context, &function);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (shapes->count == shapes->room) {
 		size_t room = shapes->room ? 2 * shapes->room : 8;
-		struct gpc_shape_check *list = realloc(shapes->list, room * sizeof(*list));
+		struct gpc_launch_shape *list = realloc(shapes->list, room * sizeof(*list));
 
 		if (!list)
 			return CUDA_ERROR_OUT_OF_MEMORY;
@@ -257,27 +259,27 @@ gpc_shapes_add(struct gpc_shapes *shapes, struct gpc_context *context, CUfunctio
 		shapes->room = room;
 	}
 	check = &shapes->list[shapes->count];
-	gpc_shape_begin(check, context, function, &config, attributes, 0);
+	gpc_launch_shape_init(check, context, function, &config, attributes, 0);
 	shapes->count += check->needed;
 	return CUDA_SUCCESS;
 }
 
 void
-gpc_shapes_ask(struct gpc_shapes *shapes)
+gpc_launch_shapes_query(struct gpc_launch_shapes *shapes)
 {
-	size_t kept = 0;
+	size_t remaining = 0;
 
 	for (size_t i = 0; i < shapes->count; i++) {
-		gpc_shape_ask(&shapes->list[i]);
+		gpc_launch_shape_query(&shapes->list[i]);
 		if (shapes->list[i].needed)
-			shapes->list[kept++] = shapes->list[i];
+			shapes->list[remaining++] = shapes->list[i];
 	}
-	shapes->count = kept;
+	shapes->count = remaining;
 }
 
 void
-gpc_shapes_accepted(const struct gpc_shapes *shapes)
+gpc_launch_shapes_store(const struct gpc_launch_shapes *shapes)
 {
 	for (size_t i = 0; i < shapes->count; i++)
-		gpc_shape_accepted(&shapes->list[i]);
+		gpc_launch_shape_store(&shapes->list[i]);
 }

@@ -14,29 +14,30 @@
 
 struct gp_args_gpLaunch;
 
-enum gpc_question_what {
-	GPC_QUESTION_LAUNCH = 1, /* answer: the most blocks that were accepted */
-	GPC_QUESTION_BLOCKS,
-	GPC_QUESTION_SHARED,
-	GPC_QUESTION_CLUSTERS, /* and the next one: what of gpOccupancyCluster */
-	GPC_QUESTION_MULTIPROCESSORS = GPC_QUESTION_CLUSTERS + 2, /* of no kernel */
+enum gpc_kernel_query_kind {
+	GPC_KERNEL_QUERY_LAUNCH = 1, /* answer: the most blocks that were accepted */
+	GPC_KERNEL_QUERY_BLOCKS,
+	GPC_KERNEL_QUERY_SHARED,
+	GPC_KERNEL_QUERY_CLUSTERS, /* and the next one: what of gpOccupancyCluster */
+	GPC_KERNEL_QUERY_MULTIPROCESSORS = GPC_KERNEL_QUERY_CLUSTERS + 2, /* of no kernel */
 };
 
-#define GPC_QUESTION_WORDS 16
-#define GPC_QUESTION_CLUSTER 4 /* of a shape, where the cluster stands, and the grid */
-#define GPC_QUESTION_GRID 12   /* and behind it the carveout */
-#define GPC_QUESTION_SETTINGS 8
+#define GPC_KERNEL_QUERY_WORDS 16
+#define GPC_KERNEL_QUERY_CLUSTER 4 /* of a shape, where the cluster stands, and the grid */
+#define GPC_KERNEL_QUERY_GRID 12   /* and behind it the carveout */
+#define GPC_KERNEL_QUERY_SETTINGS 8
 
 /* A query about a kernel (client/base/query_cache.h), whose reply is a number. */
-struct gpc_question {
+struct gpc_kernel_query {
 	/* Of the session (its share of the GPU) and of the preferred cache of the image. */
 	uint64_t revision;
 	uint32_t what;
 	uint32_t kernel; /* index in the image */
 	int32_t device;
-	uint32_t settings_known;                 /* bit i: settings[i] is known */
-	int32_t settings[GPC_QUESTION_SETTINGS]; /* of the kernel: CUfunction_attribute 8 … 15 */
-	uint32_t words[GPC_QUESTION_WORDS];      /* what else was asked */
+	uint32_t settings_known;                     /* bit i: settings[i] is known */
+	int32_t settings[GPC_KERNEL_QUERY_SETTINGS]; /* of the kernel: CUfunction_attribute 8 … 15
+						      */
+	uint32_t words[GPC_KERNEL_QUERY_WORDS];      /* what else was asked */
 };
 
 /* Before a query whose reply depends on the session's share of the GPU: the daemon reports changes
@@ -44,32 +45,33 @@ struct gpc_question {
 bool gpc_share_watch(struct gpc_context *context);
 
 static inline bool
-gpc_question_find(struct gpc_image *image, const struct gpc_question *question, uint64_t *answer_p)
+gpc_kernel_query_find(struct gpc_image *image, const struct gpc_kernel_query *query,
+		      uint64_t *answer_p)
 {
-	return gpc_query_cache_find(&image->answers, question, sizeof(*question), answer_p,
+	return gpc_query_cache_find(&image->answers, query, sizeof(*query), answer_p,
 				    sizeof(*answer_p));
 }
 
 static inline void
-gpc_question_put(struct gpc_image *image, const struct gpc_question *question, uint64_t answer)
+gpc_kernel_query_put(struct gpc_image *image, const struct gpc_kernel_query *query, uint64_t answer)
 {
-	gpc_query_cache_put(&image->answers, question, sizeof(*question), &answer, sizeof(answer));
+	gpc_query_cache_put(&image->answers, query, sizeof(*query), &answer, sizeof(answer));
 }
 
 /* A question about a kernel, as it is set up now; and what it says of a launch's shape. */
-void gpc_launch_question(struct gpc_question *question, enum gpc_question_what what,
-			 const struct gpc_context *context, const struct gpc_function *function);
-void gpc_launch_question_shape(struct gpc_question *question, const CUlaunchConfig *config,
-			       const struct gpc_launch_attributes *attributes);
+void gpc_kernel_query_init(struct gpc_kernel_query *query, enum gpc_kernel_query_kind what,
+			   const struct gpc_context *context, const struct gpc_function *function);
+void gpc_kernel_query_set_shape(struct gpc_kernel_query *query, const CUlaunchConfig *config,
+				const struct gpc_launch_attributes *attributes);
 /* How many blocks of so many threads fit on a multiprocessor. */
-void gpc_launch_question_blocks(struct gpc_question *question, const struct gpc_context *context,
-				const struct gpc_function *function, int threads, uint64_t shared,
-				unsigned int flags);
+void gpc_kernel_query_init_blocks(struct gpc_kernel_query *query, const struct gpc_context *context,
+				  const struct gpc_function *function, int threads, uint64_t shared,
+				  unsigned int flags);
 
-struct gpc_shape_check {
+struct gpc_launch_shape {
 	struct gpc_context *context;
 	struct gpc_function *function;
-	struct gpc_question question;
+	struct gpc_kernel_query query;
 	uint64_t blocks;
 	uint64_t shared;     /* bytes of dynamic shared memory for each */
 	uint32_t threads;    /* of a block */
@@ -79,27 +81,27 @@ struct gpc_shape_check {
 };
 
 /* Without asking the daemon. */
-void gpc_shape_begin(struct gpc_shape_check *check, struct gpc_context *context,
-		     struct gpc_function *function, const CUlaunchConfig *config,
-		     const struct gpc_launch_attributes *attributes, uint32_t source);
+void gpc_launch_shape_init(struct gpc_launch_shape *check, struct gpc_context *context,
+			   struct gpc_function *function, const CUlaunchConfig *config,
+			   const struct gpc_launch_attributes *attributes, uint32_t source);
 /* Asks how many blocks may run together, where that decides and is not known. */
-void gpc_shape_ask(struct gpc_shape_check *check);
+void gpc_launch_shape_query(struct gpc_launch_shape *check);
 /* The daemon has accepted what was needed. */
-void gpc_shape_accepted(const struct gpc_shape_check *check);
+void gpc_launch_shape_store(const struct gpc_launch_shape *check);
 
 /* Those of several launches that are needed.  Zeroed there are none; the caller frees the list. */
-struct gpc_shapes {
-	struct gpc_shape_check *list;
+struct gpc_launch_shapes {
+	struct gpc_launch_shape *list;
 	size_t count, room;
 };
 
 /* Looks at one more launch; accepts NULL. */
-CUresult gpc_shapes_add(struct gpc_shapes *shapes, struct gpc_context *context, CUfunction function,
-			const struct gp_args_gpLaunch *args,
-			const struct gpc_launch_attributes *attributes);
-/* gpc_shape_ask() for each; those that need not be waited for go. */
-void gpc_shapes_ask(struct gpc_shapes *shapes);
+CUresult gpc_launch_shapes_add(struct gpc_launch_shapes *shapes, struct gpc_context *context,
+			       CUfunction function, const struct gp_args_gpLaunch *args,
+			       const struct gpc_launch_attributes *attributes);
+/* gpc_launch_shape_query() for each; those that need not be waited for go. */
+void gpc_launch_shapes_query(struct gpc_launch_shapes *shapes);
 /* The daemon has accepted all of them. */
-void gpc_shapes_accepted(const struct gpc_shapes *shapes);
+void gpc_launch_shapes_store(const struct gpc_launch_shapes *shapes);
 
 #endif /* GPC_SHAPE_H */

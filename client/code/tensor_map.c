@@ -28,7 +28,7 @@ struct query {
 static struct gpc_query_cache cache = GPC_QUERY_CACHE(1024);
 
 static CUresult
-ask(struct gpc_context *context, const struct gp_tensor_shape *shape, CUtensorMap *map)
+tensor_map_query(struct gpc_context *context, const struct gp_tensor_shape *shape, CUtensorMap *map)
 {
 	struct gp_args_gpTensorMap args = { .context = context->handle.id,
 					    .shape = { shape, sizeof(*shape) } };
@@ -49,7 +49,7 @@ ask(struct gpc_context *context, const struct gp_tensor_shape *shape, CUtensorMa
  * the driver does not ask for the alignment of its type.
  */
 static CUresult
-encode(void *target, const struct gp_tensor_shape *shape)
+tensor_map_encode(void *target, const struct gp_tensor_shape *shape)
 {
 	struct gpc_context *context;
 	CUtensorMap map;
@@ -65,7 +65,7 @@ encode(void *target, const struct gp_tensor_shape *shape)
 	query.shape = *shape;
 	query.shape.address &= ADDRESS_BITS;
 	if (!gpc_query_cache_find(&cache, &query, sizeof(query), &map, sizeof(map))) {
-		result = ask(context, shape, &map);
+		result = tensor_map_query(context, shape, &map);
 		if (result != CUDA_SUCCESS)
 			return result;
 		gpc_query_cache_put(&cache, &query, sizeof(query), &map, sizeof(map));
@@ -89,7 +89,7 @@ struct common {
 };
 
 static CUresult
-fill_shape(struct gp_tensor_shape *shape, enum gp_tensor_kind kind, const struct common *common)
+shape_init(struct gp_tensor_shape *shape, enum gp_tensor_kind kind, const struct common *common)
 {
 	if (common->rank < 1 || common->rank > GP_TENSOR_RANK_MAX || !common->dims ||
 	    (!common->strides && common->rank > 1) || !common->element_strides)
@@ -127,13 +127,13 @@ gpc_cuTensorMapEncodeTiled(CUtensorMap *tensorMap, CUtensorMapDataType tensorDat
 			   CUtensorMapFloatOOBfill oobFill)
 {
 	struct gp_tensor_shape shape;
-	CUresult result = fill_shape(&shape, GP_TENSOR_TILED, &(struct common)COMMON);
+	CUresult result = shape_init(&shape, GP_TENSOR_TILED, &(struct common)COMMON);
 
 	if (result != CUDA_SUCCESS || !boxDim)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (cuuint32_t i = 0; i < tensorRank; i++)
 		shape.box[i] = boxDim[i];
-	return encode(tensorMap, &shape);
+	return tensor_map_encode(tensorMap, &shape);
 }
 
 CUresult
@@ -146,7 +146,7 @@ gpc_cuTensorMapEncodeIm2col(CUtensorMap *tensorMap, CUtensorMapDataType tensorDa
 			    CUtensorMapL2promotion l2Promotion, CUtensorMapFloatOOBfill oobFill)
 {
 	struct gp_tensor_shape shape;
-	CUresult result = fill_shape(&shape, GP_TENSOR_IM2COL, &(struct common)COMMON);
+	CUresult result = shape_init(&shape, GP_TENSOR_IM2COL, &(struct common)COMMON);
 
 	if (result != CUDA_SUCCESS || !pixelBoxLowerCorner || !pixelBoxUpperCorner)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -156,7 +156,7 @@ gpc_cuTensorMapEncodeIm2col(CUtensorMap *tensorMap, CUtensorMapDataType tensorDa
 	}
 	shape.channels = channelsPerPixel;
 	shape.pixels = pixelsPerColumn;
-	return encode(tensorMap, &shape);
+	return tensor_map_encode(tensorMap, &shape);
 }
 
 CUresult
@@ -170,7 +170,7 @@ gpc_cuTensorMapEncodeIm2colWide(CUtensorMap *tensorMap, CUtensorMapDataType tens
 				CUtensorMapL2promotion l2Promotion, CUtensorMapFloatOOBfill oobFill)
 {
 	struct gp_tensor_shape shape;
-	CUresult result = fill_shape(&shape, GP_TENSOR_IM2COL_WIDE, &(struct common)COMMON);
+	CUresult result = shape_init(&shape, GP_TENSOR_IM2COL_WIDE, &(struct common)COMMON);
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -179,7 +179,7 @@ gpc_cuTensorMapEncodeIm2colWide(CUtensorMap *tensorMap, CUtensorMapDataType tens
 	shape.channels = channelsPerPixel;
 	shape.pixels = pixelsPerColumn;
 	shape.mode = mode;
-	return encode(tensorMap, &shape);
+	return tensor_map_encode(tensorMap, &shape);
 }
 
 CUresult

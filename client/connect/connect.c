@@ -20,17 +20,17 @@
  * place, with TLS if this user has anything to check or to show.  What the daemon would like does
  * not count: whoever is on the way could say so. */
 static void
-control_url(struct gpc_opening *opening)
+opening_set_control_url(struct gpc_opening *opening)
 {
 	opening->control = *opening->url;
-	if (gpc_wants_rdma(opening->url))
+	if (gpc_url_wants_rdma(opening->url))
 		(void)snprintf(opening->control.scheme, sizeof(opening->control.scheme), "%s",
 			       gpc_credentials_any(&opening->credentials) ? "tls" : "tcp");
 }
 
 /* An empty bitmap stands for all calls. */
 static void
-take_calls(const ProtobufCBinaryData *known, uint8_t *unknown)
+welcome_parse_calls(const ProtobufCBinaryData *known, uint8_t *unknown)
 {
 	for (size_t i = 0; known->len > 0 && i < GP_CALL_BITMAP_SIZE; i++)
 		unknown[i] = (uint8_t) ~(i < known->len ? known->data[i] : 0);
@@ -38,18 +38,18 @@ take_calls(const ProtobufCBinaryData *known, uint8_t *unknown)
 
 /* Of a daemon from before there were data lanes: 1. */
 static unsigned int
-lanes_of(const struct gpc_link *link)
+link_get_lane_count(const struct gpc_link *link)
 {
-	unsigned int given = link->welcome->welcome->lanes;
+	unsigned int offered = link->welcome->welcome->lanes;
 
-	if (given < 2 || !gpc_facts_know(&link->facts, GP_CALL_gpCopyInLanes) ||
-	    !gpc_facts_know(&link->facts, GP_CALL_gpCopyOutLanes))
+	if (offered < 2 || !gpc_facts_have_call(&link->facts, GP_CALL_gpCopyInLanes) ||
+	    !gpc_facts_have_call(&link->facts, GP_CALL_gpCopyOutLanes))
 		return 1;
-	return given < link->lanes ? given : link->lanes;
+	return offered < link->lanes ? offered : link->lanes;
 }
 
 static void
-take_facts(struct gpc_link *link)
+welcome_parse_facts(struct gpc_link *link)
 {
 	const Gpupool__Welcome *welcome = link->welcome->welcome;
 	const Gpupool__Limits *limits = welcome->limits;
@@ -66,7 +66,7 @@ take_facts(struct gpc_link *link)
 		.max_bulk = limits->max_bulk && limits->max_bulk < GP_CONN_BULK_MAX
 				    ? limits->max_bulk
 				    : GP_CONN_BULK_MAX,
-		.max_held = limits->max_held,
+		.max_deferred = limits->max_held,
 		.features = welcome->features & GPC_FEATURES,
 		.driver_version =
 			welcome->driver_version > 0 && welcome->driver_version < CUDA_VERSION
@@ -74,8 +74,8 @@ take_facts(struct gpc_link *link)
 				: CUDA_VERSION,
 		.software = welcome->software,
 	};
-	take_calls(&welcome->call_bitmap, link->facts.unknown_calls);
-	link->lanes = lanes_of(link);
+	welcome_parse_calls(&welcome->call_bitmap, link->facts.unknown_calls);
+	link->lanes = link_get_lane_count(link);
 	link->max_outstanding = limits->max_outstanding == 0 ? OUTSTANDING_DEFAULT
 				: limits->max_outstanding > OUTSTANDING_MAX
 					? OUTSTANDING_MAX
@@ -84,7 +84,7 @@ take_facts(struct gpc_link *link)
 
 int
 gpc_link_open(const struct gp_url *url, const int32_t *devices, int device_count,
-	      const struct gpc_waiting *waiting, struct gpc_link *link, char *error,
+	      const struct gpc_admission_wait *waiting, struct gpc_link *link, char *error,
 	      size_t error_size)
 {
 	struct gpc_opening opening = {
@@ -101,16 +101,16 @@ gpc_link_open(const struct gp_url *url, const int32_t *devices, int device_count
 
 	gp_url_format(url, opening.text, sizeof(opening.text));
 	r = gpc_credentials_find(url, &opening.credentials, error, error_size);
-	control_url(&opening);
+	opening_set_control_url(&opening);
 	*link = (struct gpc_link){ 0 };
 	if (r == 0)
 		r = gpc_token_read(&opening.credentials, &opening.token, &opening.has_token, error,
 				   error_size);
 	if (r == 0)
-		r = gpc_greet(&opening, link);
+		r = gpc_control_connection_open(&opening, link);
 	explicit_bzero(&opening.token, sizeof(opening.token));
 	if (r == 0) {
-		take_facts(link);
+		welcome_parse_facts(link);
 		r = gpc_link_reserve_window(&opening, link);
 	}
 	if (r == 0) {
@@ -126,8 +126,8 @@ gpc_link_open(const struct gp_url *url, const int32_t *devices, int device_count
 }
 
 int
-gpc_link_look(const struct gp_url *url, Gpupool__ControlMessage **message_p,
-	      uint64_t *round_trip_ns_p, char *error, size_t error_size)
+gpc_link_probe(const struct gp_url *url, Gpupool__ControlMessage **message_p,
+	       uint64_t *round_trip_ns_p, char *error, size_t error_size)
 {
 	struct gpc_opening opening = {
 		.url = url,
@@ -135,19 +135,19 @@ gpc_link_look(const struct gp_url *url, Gpupool__ControlMessage **message_p,
 		.error = error,
 		.error_size = error_size,
 		.ahead_fd = -1,
-		.look = true,
+		.probe = true,
 	};
 	struct gpc_link link = { 0 };
 	int r;
 
 	gp_url_format(url, opening.text, sizeof(opening.text));
 	r = gpc_credentials_find(url, &opening.credentials, error, error_size);
-	control_url(&opening);
+	opening_set_control_url(&opening);
 	if (r == 0)
 		r = gpc_token_read(&opening.credentials, &opening.token, &opening.has_token, error,
 				   error_size);
 	if (r == 0)
-		r = gpc_greet(&opening, &link);
+		r = gpc_control_connection_open(&opening, &link);
 	explicit_bzero(&opening.token, sizeof(opening.token));
 	if (r == 0) {
 		*round_trip_ns_p = link.round_trip_ns;

@@ -31,9 +31,9 @@ struct gpc_link {
 };
 
 /* Of a client that asks again after -EBUSY. */
-struct gpc_waiting {
+struct gpc_admission_wait {
 	uint64_t number;      /* by which the daemon knows it, and queues it */
-	uint32_t patience_ms; /* the daemon may keep the question for so long */
+	uint32_t max_wait_ms; /* the daemon may keep the question for so long */
 };
 
 /*
@@ -43,7 +43,7 @@ struct gpc_waiting {
  * now.  waiting: NULL: it does not ask again.
  */
 GP_MUST_CHECK int gpc_link_open(const struct gp_url *url, const int32_t *devices, int device_count,
-				const struct gpc_waiting *waiting, struct gpc_link *link,
+				const struct gpc_admission_wait *waiting, struct gpc_link *link,
 				char *error, size_t error_size);
 /*
  * The same, but for as long as GPUPOOL_WAIT says it asks again after -EBUSY, or while nobody
@@ -51,25 +51,25 @@ GP_MUST_CHECK int gpc_link_open(const struct gp_url *url, const int32_t *devices
  * daemon keeps a queue of those who ask (supervisor/tenancy/queue.h), and mostly their questions,
  * too: a place that becomes free is the first one's.
  */
-GP_MUST_CHECK int gpc_link_open_patiently(const struct gp_url *url, const int32_t *devices,
-					  int device_count, struct gpc_link *link, char *error,
-					  size_t error_size);
+GP_MUST_CHECK int gpc_link_open_retrying(const struct gp_url *url, const int32_t *devices,
+					 int device_count, struct gpc_link *link, char *error,
+					 size_t error_size);
 /*
  * No session: what the daemon says of itself and of this user's tenant.  *message_p: its body_case
  * is ACCOUNT, its texts are the daemon's and not made printable; to be freed with
  * gp_control_free(). *round_trip_ns_p: until the answer to the first bytes.  As above.
  */
-GP_MUST_CHECK int gpc_link_look(const struct gp_url *url, Gpupool__ControlMessage **message_p,
-				uint64_t *round_trip_ns_p, char *error, size_t error_size);
+GP_MUST_CHECK int gpc_link_probe(const struct gp_url *url, Gpupool__ControlMessage **message_p,
+				 uint64_t *round_trip_ns_p, char *error, size_t error_size);
 /* Another lane of a session, with its ticket.  As above. */
-GP_MUST_CHECK int gpc_link_lane(const struct gp_url *url, const uint8_t ticket[GP_TICKET_SIZE],
-				unsigned int lane, struct gp_conn **conn_p, char *error,
-				size_t error_size);
+GP_MUST_CHECK int gpc_link_open_lane(const struct gp_url *url, const uint8_t ticket[GP_TICKET_SIZE],
+				     unsigned int lane, struct gp_conn **conn_p, char *error,
+				     size_t error_size);
 /* Connections that are NULL now belong to somebody else.  The window stays reserved. */
 void gpc_link_fini(struct gpc_link *link);
 
 /* Whether there can be such a window. */
-bool gpc_window_is_sound(const Gpupool__Window *window, uint64_t granularity);
+bool gpc_window_is_valid(const Gpupool__Window *window, uint64_t granularity);
 
 /* Whether a Welcome makes sense; else GP_E_INVALID and what does not. */
 GP_MUST_CHECK int gpc_welcome_check(const Gpupool__Welcome *welcome, const char **what_p);

@@ -11,7 +11,7 @@
 
 /* Set and not empty, or NULL. */
 static const char *
-value_of(const char *name)
+environment_get(const char *name)
 {
 	const char *text = gp_environment_get(name);
 
@@ -19,28 +19,28 @@ value_of(const char *name)
 }
 
 static char *
-copy(const char *text)
+text_copy(const char *text)
 {
 	return text && *text ? strdup(text) : NULL;
 }
 
 static int
-find_pool(const struct gp_url *url, struct gpc_credentials *credentials, char *error,
-	  size_t error_size)
+credentials_find_pool(const struct gp_url *url, struct gpc_credentials *credentials, char *error,
+		      size_t error_size)
 {
-	const struct gpc_pool *pool;
-	struct gpc_pools pools;
-	int r = gpc_pools_choose(&pools, url, &pool, error, error_size);
+	const struct gpc_pool_config *pool;
+	struct gpc_pools_config pools;
+	int r = gpc_pools_config_select(&pools, url, &pool, error, error_size);
 
 	if (pool) {
 		(void)snprintf(credentials->pool, sizeof(credentials->pool), "%s", pool->name);
-		credentials->token = copy(pool->token);
-		credentials->authority = copy(pool->authority);
-		credentials->certificate = copy(pool->certificate);
-		credentials->key = copy(pool->key);
-		credentials->crl = copy(pool->crl);
+		credentials->token = text_copy(pool->token);
+		credentials->authority = text_copy(pool->authority);
+		credentials->certificate = text_copy(pool->certificate);
+		credentials->key = text_copy(pool->key);
+		credentials->crl = text_copy(pool->crl);
 	}
-	gpc_pools_free(&pools);
+	gpc_pools_config_free(&pools);
 	return r;
 }
 
@@ -49,13 +49,13 @@ gpc_credentials_find(const struct gp_url *url, struct gpc_credentials *credentia
 		     size_t error_size)
 {
 	*credentials = (struct gpc_credentials){ .pool = "" };
-	if (!gpc_config_tls())
-		return url ? find_pool(url, credentials, error, error_size) : 0;
-	credentials->token = copy(value_of("GPUPOOL_TOKEN_FILE"));
-	credentials->authority = copy(value_of("GPUPOOL_TLS_CA"));
-	credentials->certificate = copy(value_of("GPUPOOL_TLS_CERT"));
-	credentials->key = copy(value_of("GPUPOOL_TLS_KEY"));
-	credentials->crl = copy(value_of("GPUPOOL_TLS_CRL"));
+	if (!gpc_config_has_credentials())
+		return url ? credentials_find_pool(url, credentials, error, error_size) : 0;
+	credentials->token = text_copy(environment_get("GPUPOOL_TOKEN_FILE"));
+	credentials->authority = text_copy(environment_get("GPUPOOL_TLS_CA"));
+	credentials->certificate = text_copy(environment_get("GPUPOOL_TLS_CERT"));
+	credentials->key = text_copy(environment_get("GPUPOOL_TLS_KEY"));
+	credentials->crl = text_copy(environment_get("GPUPOOL_TLS_CRL"));
 	return 0;
 }
 

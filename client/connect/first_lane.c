@@ -21,16 +21,16 @@
 
 /* With the key that only the daemon has besides us. */
 static int
-secure_lane(struct gpc_opening *opening, const uint8_t *ticket, unsigned int lane,
+lane_secure(struct gpc_opening *opening, const uint8_t *ticket, unsigned int lane,
 	    struct gp_conn **conn_p)
 {
 	uint8_t key[GP_TICKET_KEY_SIZE];
 	int r;
 
-	gp_ticket_key(ticket, (uint16_t)lane, key);
-	gpc_stats_wait_begin(GPC_WAIT_TLS);
-	r = gp_conn_secure_key(*conn_p, false, key, gpc_opening_limit_ms());
-	gpc_stats_wait_end();
+	gp_ticket_derive_key(ticket, (uint16_t)lane, key);
+	gpc_stats_wait_start(GPC_WAIT_TLS);
+	r = gp_conn_secure_psk(*conn_p, false, key, gpc_opening_limit_ms());
+	gpc_stats_wait_stop();
 	explicit_bzero(key, sizeof(key));
 	if (r == 0)
 		return 0;
@@ -42,7 +42,8 @@ secure_lane(struct gpc_opening *opening, const uint8_t *ticket, unsigned int lan
 
 /* It may be of no use any more: then another one is made. */
 static bool
-take_ahead(struct gpc_opening *opening, const struct gp_preamble *preamble, struct gp_conn **conn_p)
+lane_acquire_ahead(struct gpc_opening *opening, const struct gp_preamble *preamble,
+		   struct gp_conn **conn_p)
 {
 	uint8_t bytes[GP_PREAMBLE_SIZE];
 	struct gp_conn *conn = opening->ahead;
@@ -52,7 +53,7 @@ take_ahead(struct gpc_opening *opening, const struct gp_preamble *preamble, stru
 	gp_preamble_encode(preamble, bytes);
 	if (gp_conn_send_preamble(conn, bytes, sizeof(bytes)) != 0)
 		return false;
-	gp_conn_set_stall(conn, gpc_config_timeout_ms());
+	gp_conn_set_stall_timeout(conn, gpc_config_timeout_ms());
 	gp_conn_set_timeout(conn, gpc_config_timeout_ms());
 	*conn_p = conn;
 	opening->ahead = NULL;
@@ -60,10 +61,10 @@ take_ahead(struct gpc_opening *opening, const struct gp_preamble *preamble, stru
 }
 
 static int
-link_lane(struct gpc_opening *opening, const struct gp_url *url,
+lane_open(struct gpc_opening *opening, const struct gp_url *url,
 	  const uint8_t ticket[GP_TICKET_SIZE], unsigned int lane, struct gp_conn **conn_p)
 {
-	bool tls = gpc_wants_tls(url), shm = strcmp(url->scheme, "shm") == 0;
+	bool tls = gpc_url_wants_tls(url), shm = strcmp(url->scheme, "shm") == 0;
 	enum gp_preamble_kind kind = tls   ? GP_PREAMBLE_LANE_TLS
 				     : shm ? GP_PREAMBLE_LANE_SHM
 					   : GP_PREAMBLE_LANE;
@@ -72,17 +73,17 @@ link_lane(struct gpc_opening *opening, const struct gp_url *url,
 
 	gp_preamble_init(&preamble, kind, (uint16_t)lane);
 	if (tls)
-		gp_ticket_name(ticket, preamble.ticket);
+		gp_ticket_derive_name(ticket, preamble.ticket);
 	else
 		memcpy(preamble.ticket, ticket, GP_TICKET_SIZE);
-	if (!take_ahead(opening, &preamble, conn_p))
+	if (!lane_acquire_ahead(opening, &preamble, conn_p))
 		r = gpc_opening_connect(opening, url, &preamble, conn_p);
-	return r == 0 && tls ? secure_lane(opening, ticket, lane, conn_p) : r;
+	return r == 0 && tls ? lane_secure(opening, ticket, lane, conn_p) : r;
 }
 
 int
-gpc_link_lane(const struct gp_url *url, const uint8_t ticket[GP_TICKET_SIZE], unsigned int lane,
-	      struct gp_conn **conn_p, char *error, size_t error_size)
+gpc_link_open_lane(const struct gp_url *url, const uint8_t ticket[GP_TICKET_SIZE],
+		   unsigned int lane, struct gp_conn **conn_p, char *error, size_t error_size)
 {
 	struct gpc_opening opening = {
 		.connect_ms = gpc_opening_limit_ms(),
@@ -92,32 +93,32 @@ gpc_link_lane(const struct gp_url *url, const uint8_t ticket[GP_TICKET_SIZE], un
 	};
 
 	gp_url_format(url, opening.text, sizeof(opening.text));
-	return link_lane(&opening, url, ticket, lane, conn_p);
+	return lane_open(&opening, url, ticket, lane, conn_p);
 }
 
 /* A name can have the addresses of several daemons, and only one of these knows the session: lanes
  * go to the address that the control connection has, which is not looked up again.  For RDMA a host
  * can have an address of its own, so there the name stays. */
 static void
-stay_there(struct gp_url *url, const struct gp_conn *control)
+url_pin_address(struct gp_url *url, const struct gp_conn *control)
 {
 	if (strcmp(url->scheme, "tcp") == 0 || strcmp(url->scheme, "tls") == 0)
 		(void)gp_conn_peer_address(control, url->host, sizeof(url->host));
 }
 
 void
-gpc_first_lane_begin(struct gpc_opening *opening, const struct gp_conn *control)
+gpc_first_lane_connect_start(struct gpc_opening *opening, const struct gp_conn *control)
 {
 	/* Its lanes may come another way. */
-	if (gpc_wants_rdma(opening->url))
+	if (gpc_url_wants_rdma(opening->url))
 		return;
 	opening->ahead_ns = gp_now_ns();
-	if (gp_connect_ahead(control, &opening->ahead_fd) != 0)
+	if (gp_connect_start(control, &opening->ahead_fd) != 0)
 		opening->ahead_fd = -1;
 }
 
 void
-gpc_first_lane_await(struct gpc_opening *opening, const struct gp_conn *control)
+gpc_first_lane_connect_finish(struct gpc_opening *opening, const struct gp_conn *control)
 {
 	if (opening->ahead_fd < 0)
 		return;
@@ -148,25 +149,25 @@ gpc_first_lane_open(struct gpc_opening *opening, struct gpc_link *link)
 
 	opening->connect_ms = either ? TRY_RDMA_MS : gpc_opening_limit_ms();
 	link->lanes_url = opening->control;
-	if (gpc_wants_rdma(url) && welcome->rdma_port) {
+	if (gpc_url_wants_rdma(url) && welcome->rdma_port) {
 		(void)snprintf(link->lanes_url.scheme, sizeof(link->lanes_url.scheme), "rdma");
 		link->lanes_url.port = (uint16_t)welcome->rdma_port;
 	}
-	if (gpc_wants_shm(&opening->control) && welcome->features & GP_FEATURE_SHM)
+	if (gpc_url_wants_shm(&opening->control) && welcome->features & GP_FEATURE_SHM)
 		(void)snprintf(link->lanes_url.scheme, sizeof(link->lanes_url.scheme), "shm");
-	stay_there(&link->lanes_url, link->control);
-	if (gpc_wants_rdma(url) && !welcome->rdma_port)
+	url_pin_address(&link->lanes_url, link->control);
+	if (gpc_url_wants_rdma(url) && !welcome->rdma_port)
 		r = gpc_opening_fail(
 			opening, GP_E_UNSUPPORTED,
 			": the daemon does not serve RDMA (gpupoold --listen rdma://...)");
 	else
-		r = link_lane(opening, &link->lanes_url, welcome->ticket.data, 0, &link->lane);
+		r = lane_open(opening, &link->lanes_url, welcome->ticket.data, 0, &link->lane);
 	if (r == 0 || !either)
 		return r;
 	gpc_log(GPC_LOG_INFO, "%s: no RDMA, the lanes go over %s: %s", opening->text,
 		opening->control.scheme, opening->error);
 	opening->connect_ms = gpc_opening_limit_ms();
 	link->lanes_url = opening->control;
-	stay_there(&link->lanes_url, link->control);
-	return link_lane(opening, &link->lanes_url, welcome->ticket.data, 0, &link->lane);
+	url_pin_address(&link->lanes_url, link->control);
+	return lane_open(opening, &link->lanes_url, welcome->ticket.data, 0, &link->lane);
 }

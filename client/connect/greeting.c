@@ -20,18 +20,18 @@
 /* Asked for with lane 0; how many of them suit the link shows later (lane_plan.h). */
 #define LANES_DEFAULT 8
 /* Of the words of a daemon, in a line. */
-#define SAID_MAX 256
+#define REFUSAL_MAX 256
 /* So long is the connection kept that was begun ahead. */
 #define AHEAD_MS 150
 
 /* Of a daemon that was asked for TLS and has none there.  It may say why it refuses; whoever it is,
  * nothing else that it says in clear counts. */
 static int
-take_clear_refusal(struct gpc_opening *opening, struct gp_conn *conn)
+plain_refusal_recv(struct gpc_opening *opening, struct gp_conn *conn)
 {
 	Gpupool__ControlMessage *message = NULL;
 	uint8_t bytes[GP_CONN_PREAMBLE_MAX];
-	char said[SAID_MAX];
+	char refusal[REFUSAL_MAX];
 	uint32_t frame[2];
 	int r = gp_conn_recv_preamble(conn, frame, sizeof(frame), gpc_opening_limit_ms());
 
@@ -39,9 +39,9 @@ take_clear_refusal(struct gpc_opening *opening, struct gp_conn *conn)
 	    gp_conn_recv_preamble(conn, bytes, le32toh(frame[0]), gpc_opening_limit_ms()) == 0)
 		message = gp_control_decode(bytes, le32toh(frame[0]));
 	if (message && message->body_case == GPUPOOL__CONTROL_MESSAGE__BODY_REFUSED) {
-		(void)gp_printable(said, sizeof(said), message->refused->text);
+		(void)gp_printable_text(refusal, sizeof(refusal), message->refused->text);
 		r = gpc_opening_fail(opening, GP_E_UNSUPPORTED,
-				     ": refused, by whoever answers there in clear: %s", said);
+				     ": refused, by whoever answers there in clear: %s", refusal);
 	} else {
 		r = gpc_opening_fail(opening, GP_E_UNSUPPORTED, ": the daemon offers no TLS there");
 	}
@@ -50,7 +50,7 @@ take_clear_refusal(struct gpc_opening *opening, struct gp_conn *conn)
 }
 
 static int
-take_preamble(struct gpc_opening *opening, struct gp_conn *conn)
+preamble_recv(struct gpc_opening *opening, struct gp_conn *conn)
 {
 	uint8_t bytes[GP_PREAMBLE_SIZE];
 	struct gp_preamble preamble;
@@ -73,16 +73,16 @@ take_preamble(struct gpc_opening *opening, struct gp_conn *conn)
 					preamble.major, GP_VERSION_MAJOR);
 	if (r != 0 || !gp_preamble_is_control(&preamble))
 		return gpc_opening_fail(opening, GP_E_FOREIGN, " is not a gpupool daemon");
-	if (gpc_wants_tls(&opening->control) && !gp_preamble_is_tls(&preamble))
-		return take_clear_refusal(opening, conn);
+	if (gpc_url_wants_tls(&opening->control) && !gp_preamble_is_tls(&preamble))
+		return plain_refusal_recv(opening, conn);
 	return 0;
 }
 
 /* Its answer needs no work of the daemon's: it shows how long the link is. */
 static int
-take_first_preamble(struct gpc_opening *opening, struct gpc_link *link, uint64_t sent_ns)
+preamble_recv_first(struct gpc_opening *opening, struct gpc_link *link, uint64_t sent_ns)
 {
-	int r = take_preamble(opening, link->control);
+	int r = preamble_recv(opening, link->control);
 
 	if (r == 0)
 		link->round_trip_ns = gp_now_ns() - sent_ns;
@@ -91,12 +91,13 @@ take_first_preamble(struct gpc_opening *opening, struct gpc_link *link, uint64_t
 
 /* TLS on the control connection, which begins behind the preamble, before that is answered. */
 static int
-secure(struct gpc_opening *opening, struct gpc_link *link, struct gp_tls *tls, uint64_t sent_ns)
+control_secure(struct gpc_opening *opening, struct gpc_link *link, struct gp_tls *tls,
+	       uint64_t sent_ns)
 {
-	int begun = gp_conn_secure_begin(link->control, tls, opening->url->host);
+	int begun = gp_conn_secure_start(link->control, tls, opening->url->host);
 	/* A daemon that closed at once may have said why. */
 	int r = begun == 0 || begun == -EPIPE || begun == -ECONNRESET
-			? take_first_preamble(opening, link, sent_ns)
+			? preamble_recv_first(opening, link, sent_ns)
 			: begun;
 
 	if (r == 0 && begun == 0)
@@ -116,18 +117,19 @@ secure(struct gpc_opening *opening, struct gpc_link *link, struct gp_tls *tls, u
 /* What it carries always fits into the peer's buffers, so only a silent network stops it: the
  * system may end it by itself. */
 static int
-open_control(struct gpc_opening *opening, struct gpc_link *link, const struct gp_preamble *preamble)
+control_open(struct gpc_opening *opening, struct gpc_link *link, const struct gp_preamble *preamble)
 {
 	int r = gpc_opening_connect(opening, &opening->control, preamble, &link->control);
 
 	if (r == 0)
-		gp_conn_set_unread(link->control, gpc_config_timeout_ms());
+		gp_conn_set_send_timeout(link->control, gpc_config_timeout_ms());
 	return r;
 }
 
 /* Up to where Hello goes out, inside TLS. */
 static int
-open_secure(struct gpc_opening *opening, struct gpc_link *link, const struct gp_preamble *preamble)
+control_open_secure(struct gpc_opening *opening, struct gpc_link *link,
+		    const struct gp_preamble *preamble)
 {
 	struct gp_tls *tls = NULL;
 	char why[384] = "";
@@ -135,18 +137,18 @@ open_secure(struct gpc_opening *opening, struct gpc_link *link, const struct gp_
 
 	if (r != 0)
 		return gpc_opening_fail(opening, r, ": %s", why);
-	r = open_control(opening, link, preamble);
+	r = control_open(opening, link, preamble);
 	if (r == 0) {
-		gpc_stats_wait_begin(GPC_WAIT_TLS);
-		r = secure(opening, link, tls, gp_now_ns());
-		gpc_stats_wait_end();
+		gpc_stats_wait_start(GPC_WAIT_TLS);
+		r = control_secure(opening, link, tls, gp_now_ns());
+		gpc_stats_wait_stop();
 	}
-	gp_tls_put(tls);
+	gp_tls_unref(tls);
 	return r;
 }
 
 static void
-program_name(char name[32])
+program_get_name(char name[32])
 {
 	FILE *file = fopen("/proc/self/comm", "re");
 
@@ -159,7 +161,7 @@ program_name(char name[32])
 }
 
 static void
-user_name(char *name, size_t size)
+user_get_name(char *name, size_t size)
 {
 	struct passwd entry, *found = NULL;
 	char room[1024];
@@ -172,7 +174,7 @@ user_name(char *name, size_t size)
 
 /* The token, if there is one: never where somebody else could read it. */
 static int
-show_token(struct gpc_opening *opening, const struct gp_conn *conn, ProtobufCBinaryData *data)
+hello_add_token(struct gpc_opening *opening, const struct gp_conn *conn, ProtobufCBinaryData *data)
 {
 	if (!opening->has_token)
 		return 0;
@@ -189,29 +191,29 @@ show_token(struct gpc_opening *opening, const struct gp_conn *conn, ProtobufCBin
 }
 
 static int
-send_hello(struct gpc_opening *opening, struct gp_conn *conn, unsigned int *lanes_p, bool *exact_p,
+hello_send(struct gpc_opening *opening, struct gp_conn *conn, unsigned int *lanes_p, bool *exact_p,
 	   enum gp_pack_mode *compression_p)
 {
 	Gpupool__SessionWish wish = GPUPOOL__SESSION_WISH__INIT;
 	Gpupool__Hello hello = GPUPOOL__HELLO__INIT;
 	char host[256] = "", user[64] = "", program[32] = "";
 	uint8_t key[GPC_PROGRAM_KEY_SIZE];
-	struct gpc_wish wanted;
-	int r = gpc_config_wish(&wanted, opening->error, opening->error_size);
+	struct gpc_session_options wanted;
+	int r = gpc_config_session_options(&wanted, opening->error, opening->error_size);
 
 	if (r == 0)
-		r = show_token(opening, conn, &hello.token);
+		r = hello_add_token(opening, conn, &hello.token);
 	if (r != 0)
 		return r;
 	*lanes_p = wanted.lanes ? wanted.lanes : LANES_DEFAULT;
 	*exact_p = wanted.lanes != 0;
 	(void)gethostname(host, sizeof(host) - 1);
-	user_name(user, sizeof(user));
-	program_name(program);
-	hello.look = opening->look;
+	user_get_name(user, sizeof(user));
+	program_get_name(program);
+	hello.look = opening->probe;
 	if (opening->waiting) {
 		hello.wait = opening->waiting->number;
-		hello.patience_ms = opening->waiting->patience_ms;
+		hello.patience_ms = opening->waiting->max_wait_ms;
 	}
 	hello.minor = GP_VERSION_MINOR;
 	hello.client_version = (char *)GP_VERSION;
@@ -222,7 +224,7 @@ send_hello(struct gpc_opening *opening, struct gp_conn *conn, unsigned int *lane
 	hello.lanes = *lanes_p;
 	if (gpc_program_key(key))
 		hello.program_key = (ProtobufCBinaryData){ sizeof(key), key };
-	hello.features = GPC_FEATURES | (gpc_wants_shm(&opening->control) ? GP_FEATURE_SHM : 0);
+	hello.features = GPC_FEATURES | (gpc_url_wants_shm(&opening->control) ? GP_FEATURE_SHM : 0);
 	if (wanted.compression == GP_PACK_OFF)
 		hello.features &= ~(uint64_t)GP_FEATURE_LZ4;
 	*compression_p = wanted.compression;
@@ -241,11 +243,12 @@ send_hello(struct gpc_opening *opening, struct gp_conn *conn, unsigned int *lane
 }
 
 int
-gpc_take_message(struct gpc_opening *opening, struct gp_conn *conn,
-		 Gpupool__ControlMessage__BodyCase wanted, Gpupool__ControlMessage **message_p)
+gpc_opening_recv_message(struct gpc_opening *opening, struct gp_conn *conn,
+			 Gpupool__ControlMessage__BodyCase wanted,
+			 Gpupool__ControlMessage **message_p)
 {
 	Gpupool__ControlMessage *message;
-	char said[SAID_MAX];
+	char refusal[REFUSAL_MAX];
 	int r;
 
 	/* For one that comes byte by byte, too. */
@@ -265,16 +268,16 @@ gpc_take_message(struct gpc_opening *opening, struct gp_conn *conn,
 		return 0;
 	}
 	if (message->body_case == GPUPOOL__CONTROL_MESSAGE__BODY_REFUSED) {
-		(void)gp_printable(said, sizeof(said), message->refused->text);
-		r = gpc_opening_fail(opening, GP_E_UNSUPPORTED, ": refused: %s", said);
+		(void)gp_printable_text(refusal, sizeof(refusal), message->refused->text);
+		r = gpc_opening_fail(opening, GP_E_UNSUPPORTED, ": refused: %s", refusal);
 		opening->full = message->refused->reason == GPUPOOL__REFUSED__REASON__FULL ||
 				message->refused->reason == GPUPOOL__REFUSED__REASON__SHUTTING_DOWN;
 	} else if (message->body_case == GPUPOOL__CONTROL_MESSAGE__BODY_SESSION_ERROR) {
-		(void)gp_printable(said, sizeof(said), message->session_error->text);
-		r = gpc_opening_fail(opening, GP_E_UNSUPPORTED, ": %s", said);
+		(void)gp_printable_text(refusal, sizeof(refusal), message->session_error->text);
+		r = gpc_opening_fail(opening, GP_E_UNSUPPORTED, ": %s", refusal);
 	} else {
 		r = gpc_opening_fail(opening, GP_E_INVALID, ": unexpected %s",
-				     gp_control_name(message));
+				     gp_control_get_name(message));
 	}
 	gp_control_free(message);
 	return r;
@@ -282,35 +285,37 @@ gpc_take_message(struct gpc_opening *opening, struct gp_conn *conn,
 
 /* Hello is on its way.  Inside TLS the daemon's preamble has come before. */
 static int
-take_welcome(struct gpc_opening *opening, struct gpc_link *link, bool tls, uint64_t sent_ns)
+welcome_recv(struct gpc_opening *opening, struct gpc_link *link, bool tls, uint64_t sent_ns)
 {
 	int r = 0;
 
-	gpc_stats_wait_begin(GPC_WAIT_HELLO);
+	gpc_stats_wait_start(GPC_WAIT_HELLO);
 	if (!tls)
-		r = take_first_preamble(opening, link, sent_ns);
-	if (r == 0 && opening->look) {
-		r = gpc_take_message(opening, link->control, GPUPOOL__CONTROL_MESSAGE__BODY_ACCOUNT,
-				     &link->welcome);
-		gpc_stats_wait_end();
+		r = preamble_recv_first(opening, link, sent_ns);
+	if (r == 0 && opening->probe) {
+		r = gpc_opening_recv_message(opening, link->control,
+					     GPUPOOL__CONTROL_MESSAGE__BODY_ACCOUNT,
+					     &link->welcome);
+		gpc_stats_wait_stop();
 		return r;
 	}
 	if (r == 0)
-		gpc_first_lane_await(opening, link->control);
+		gpc_first_lane_connect_finish(opening, link->control);
 	/* Where there is no place yet it would be in the way of others. */
 	if (r == 0 && gp_conn_wait(link->control, AHEAD_MS) == 0)
 		gpc_first_lane_drop(opening);
 	if (r == 0)
-		r = gpc_take_message(opening, link->control, GPUPOOL__CONTROL_MESSAGE__BODY_WELCOME,
-				     &link->welcome);
-	gpc_stats_wait_end();
+		r = gpc_opening_recv_message(opening, link->control,
+					     GPUPOOL__CONTROL_MESSAGE__BODY_WELCOME,
+					     &link->welcome);
+	gpc_stats_wait_stop();
 	return r;
 }
 
 int
-gpc_greet(struct gpc_opening *opening, struct gpc_link *link)
+gpc_control_connection_open(struct gpc_opening *opening, struct gpc_link *link)
 {
-	bool tls = gpc_wants_tls(&opening->control), greeted;
+	bool tls = gpc_url_wants_tls(&opening->control), handshaken;
 	struct gp_preamble preamble;
 	const char *what;
 	uint64_t sent_ns;
@@ -318,21 +323,22 @@ gpc_greet(struct gpc_opening *opening, struct gpc_link *link)
 
 	gp_preamble_init(&preamble, tls ? GP_PREAMBLE_CONTROL_TLS : GP_PREAMBLE_CONTROL, 0);
 	/* In clear Hello goes out before the daemon's version is known: one round trip less. */
-	r = tls ? open_secure(opening, link, &preamble) : open_control(opening, link, &preamble);
+	r = tls ? control_open_secure(opening, link, &preamble)
+		: control_open(opening, link, &preamble);
 	sent_ns = gp_now_ns();
-	greeted = r == 0;
+	handshaken = r == 0;
 	if (r == 0)
-		r = send_hello(opening, link->control, &link->lanes, &link->lanes_exact,
+		r = hello_send(opening, link->control, &link->lanes, &link->lanes_exact,
 			       &link->compression);
 	/* A daemon that closed at once may have said why before our Hello bounced. */
-	if (greeted && (r == -EPIPE || r == -ECONNRESET))
+	if (handshaken && (r == -EPIPE || r == -ECONNRESET))
 		r = 0;
 	if (r == 0) {
-		if (!opening->look)
-			gpc_first_lane_begin(opening, link->control);
-		r = take_welcome(opening, link, tls, sent_ns);
+		if (!opening->probe)
+			gpc_first_lane_connect_start(opening, link->control);
+		r = welcome_recv(opening, link, tls, sent_ns);
 	}
-	if (opening->look)
+	if (opening->probe)
 		return r;
 	if (r == 0 && gpc_welcome_check(link->welcome->welcome, &what) != 0)
 		r = gpc_opening_fail(opening, GP_E_INVALID,

@@ -46,15 +46,15 @@ gpc_opening_fail_timeout(struct gpc_opening *opening, const struct gp_conn *conn
 }
 
 bool
-gpc_wants_rdma(const struct gp_url *url)
+gpc_url_wants_rdma(const struct gp_url *url)
 {
 	return strcmp(url->scheme, "rdma") == 0 || strcmp(url->scheme, GP_URL_RDMA_OR_TCP) == 0;
 }
 
 bool
-gpc_wants_shm(const struct gp_url *url)
+gpc_url_wants_shm(const struct gp_url *url)
 {
-	return strcmp(url->scheme, "unix") == 0 && gpc_config_shm();
+	return strcmp(url->scheme, "unix") == 0 && gpc_config_is_shm_enabled();
 }
 
 int
@@ -66,20 +66,20 @@ gpc_opening_connect(struct gpc_opening *opening, const struct gp_url *url,
 	int r;
 
 	gp_preamble_encode(preamble, bytes);
-	gpc_stats_wait_begin(GPC_WAIT_CONNECT);
+	gpc_stats_wait_start(GPC_WAIT_CONNECT);
 	r = gp_connect(url, bytes, sizeof(bytes), opening->connect_ms, conn_p, why, sizeof(why));
-	gpc_stats_wait_end();
+	gpc_stats_wait_stop();
 	if (r != 0) {
 		(void)snprintf(opening->error, opening->error_size, "%s", why);
 		return r;
 	}
-	gp_conn_set_stall(*conn_p, gpc_config_timeout_ms());
+	gp_conn_set_stall_timeout(*conn_p, gpc_config_timeout_ms());
 	gp_conn_set_timeout(*conn_p, gpc_config_timeout_ms());
 	return 0;
 }
 
 bool
-gpc_wants_tls(const struct gp_url *url)
+gpc_url_wants_tls(const struct gp_url *url)
 {
 	return strcmp(url->scheme, "tls") == 0;
 }

@@ -33,10 +33,10 @@ struct gpc_opening {
 	char text[GP_URL_TEXT_MAX];
 	char *error;
 	size_t error_size;
-	const struct gpc_waiting *waiting; /* NULL: it does not */
-	bool look; /* no session is wanted, only what the daemon says of it: link->welcome is an
-		    * Account then */
-	bool full; /* refused for now: later there may be a place */
+	const struct gpc_admission_wait *waiting; /* NULL: it does not */
+	bool probe; /* no session is wanted, only what the daemon says of it: link->welcome is an
+		     * Account then */
+	bool full;  /* refused for now: later there may be a place */
 	/* For lane 0: a connection that is made while the daemon answers Hello; -1 and NULL: none.
 	 */
 	int ahead_fd;
@@ -60,25 +60,25 @@ GP_MUST_CHECK int gpc_opening_connect(struct gpc_opening *opening, const struct 
 				      const struct gp_preamble *preamble, struct gp_conn **conn_p);
 
 /* Whether connections to this address begin with TLS behind their preambles. */
-bool gpc_wants_tls(const struct gp_url *url);
-bool gpc_wants_rdma(const struct gp_url *url);
+bool gpc_url_wants_tls(const struct gp_url *url);
+bool gpc_url_wants_rdma(const struct gp_url *url);
 /* Over a local socket, which memory can come over. */
-bool gpc_wants_shm(const struct gp_url *url);
+bool gpc_url_wants_shm(const struct gp_url *url);
 
 /* greeting.c: the control connection up to a Welcome that makes sense. */
-GP_MUST_CHECK int gpc_greet(struct gpc_opening *opening, struct gpc_link *link);
+GP_MUST_CHECK int gpc_control_connection_open(struct gpc_opening *opening, struct gpc_link *link);
 /* The next message of the daemon, if it is of this kind. */
-GP_MUST_CHECK int gpc_take_message(struct gpc_opening *opening, struct gp_conn *conn,
-				   Gpupool__ControlMessage__BodyCase wanted,
-				   Gpupool__ControlMessage **message_p);
+GP_MUST_CHECK int gpc_opening_recv_message(struct gpc_opening *opening, struct gp_conn *conn,
+					   Gpupool__ControlMessage__BodyCase wanted,
+					   Gpupool__ControlMessage **message_p);
 
 /* window_request.c: reserves the window, or another one that the daemon has. */
 GP_MUST_CHECK int gpc_link_reserve_window(struct gpc_opening *opening, struct gpc_link *link);
 
 /* first_lane.c: begins to connect the first lane, if that takes time; when the Welcome may be about
  * to come, waits for it; opens the lane, and says where the others will be. */
-void gpc_first_lane_begin(struct gpc_opening *opening, const struct gp_conn *control);
-void gpc_first_lane_await(struct gpc_opening *opening, const struct gp_conn *control);
+void gpc_first_lane_connect_start(struct gpc_opening *opening, const struct gp_conn *control);
+void gpc_first_lane_connect_finish(struct gpc_opening *opening, const struct gp_conn *control);
 GP_MUST_CHECK int gpc_first_lane_open(struct gpc_opening *opening, struct gpc_link *link);
 /* It is not wanted any more; there need not be one. */
 void gpc_first_lane_drop(struct gpc_opening *opening);

@@ -17,42 +17,42 @@
 #define PAUSE_NS (SECOND_NS / 2)
 #define PAUSE_MAX_NS (8 * SECOND_NS)
 /* A daemon that has kept the question for so long in vain is asked again at once. */
-#define HELD_NS (4 * SECOND_NS)
-#define PAUSE_HELD_NS (SECOND_NS / 10)
+#define QUEUED_NS (4 * SECOND_NS)
+#define PAUSE_QUEUED_NS (SECOND_NS / 10)
 /* So often it says that it still waits. */
-#define SAY_NS (60 * SECOND_NS)
+#define REPORT_NS (60 * SECOND_NS)
 /* A daemon that is being started anew listens again within this time. */
 #define RESTART_NS (30 * SECOND_NS)
 
-struct patience {
-	uint64_t begin_ns, deadline_ns, said_ns;
-	unsigned int seconds;       /* 0: it does not wait */
-	struct gpc_waiting waiting; /* at the daemon */
-	bool known;                 /* the daemon has answered before */
-	char said[640];
+struct retry {
+	uint64_t start_ns, deadline_ns, last_report_ns;
+	unsigned int seconds;              /* 0: it does not wait */
+	struct gpc_admission_wait waiting; /* at the daemon */
+	bool known;                        /* the daemon has answered before */
+	char last_report[640];
 };
 
 /* At first, when there is another reason, and once a minute. */
 static void
-say(struct patience *patience, const char *why, uint64_t now_ns)
+retry_report(struct retry *retry, const char *why, uint64_t now_ns)
 {
-	time_t end = time(NULL) + (time_t)((patience->deadline_ns - now_ns) / SECOND_NS);
+	time_t end = time(NULL) + (time_t)((retry->deadline_ns - now_ns) / SECOND_NS);
 	char until[32] = "";
 	struct tm when;
 
-	if (strcmp(patience->said, why) == 0 && now_ns - patience->said_ns < SAY_NS)
+	if (strcmp(retry->last_report, why) == 0 && now_ns - retry->last_report_ns < REPORT_NS)
 		return;
 	if (localtime_r(&end, &when))
 		(void)strftime(until, sizeof(until), "%H:%M:%S", &when);
-	gpc_warn("%s; waiting for a place for %llu s, until %s at most (GPUPOOL_WAIT)", why,
-		 (unsigned long long)((now_ns - patience->begin_ns) / SECOND_NS), until);
-	(void)snprintf(patience->said, sizeof(patience->said), "%s", why);
-	patience->said_ns = now_ns;
+	gpc_log_warn("%s; waiting for a place for %llu s, until %s at most (GPUPOOL_WAIT)", why,
+		     (unsigned long long)((now_ns - retry->start_ns) / SECOND_NS), until);
+	(void)snprintf(retry->last_report, sizeof(retry->last_report), "%s", why);
+	retry->last_report_ns = now_ns;
 }
 
 /* Any, but not another's, and not 0. */
 static uint64_t
-choose_number(void)
+client_number_create(void)
 {
 	uint64_t number = 0;
 
@@ -64,23 +64,23 @@ choose_number(void)
 /* Whether it helps to ask again.  Nobody listens while a daemon is started anew, and one that stops
  * closes the connection; of one that has never answered the address may be wrong. */
 static bool
-may_come(struct patience *patience, int r, uint64_t now_ns)
+retry_is_useful(struct retry *retry, int r, uint64_t now_ns)
 {
-	if (patience->seconds == 0 || now_ns >= patience->deadline_ns)
+	if (retry->seconds == 0 || now_ns >= retry->deadline_ns)
 		return false;
 	switch (r) {
 	case -EBUSY:
-		patience->known = true;
+		retry->known = true;
 		return true;
 	case -ECONNREFUSED:
-		return patience->known || now_ns - patience->begin_ns < RESTART_NS;
+		return retry->known || now_ns - retry->start_ns < RESTART_NS;
 	case -EPIPE:
 	case -ECONNRESET:
 	case -ETIMEDOUT:
 	case GP_E_EOF:
 	case GP_E_TIMEOUT:
 	case GP_E_FOREIGN:
-		return patience->known;
+		return retry->known;
 	default:
 		return false;
 	}
@@ -88,50 +88,49 @@ may_come(struct patience *patience, int r, uint64_t now_ns)
 
 /* Not less than it is: whom the daemon has kept for so long asks no more. */
 static uint32_t
-left_ms(const struct patience *patience, uint64_t now_ns)
+retry_get_left_ms(const struct retry *retry, uint64_t now_ns)
 {
-	return now_ns < patience->deadline_ns
-		       ? (uint32_t)((patience->deadline_ns - now_ns) / (SECOND_NS / 1000)) + 1
+	return now_ns < retry->deadline_ns
+		       ? (uint32_t)((retry->deadline_ns - now_ns) / (SECOND_NS / 1000)) + 1
 		       : 0;
 }
 
 int
-gpc_link_open_patiently(const struct gp_url *url, const int32_t *devices, int device_count,
-			struct gpc_link *link, char *error, size_t error_size)
+gpc_link_open_retrying(const struct gp_url *url, const int32_t *devices, int device_count,
+		       struct gpc_link *link, char *error, size_t error_size)
 {
-	struct patience patience = { .begin_ns = gp_now_ns() };
+	struct retry retry = { .start_ns = gp_now_ns() };
 	uint64_t now_ns, pause_ns = PAUSE_NS;
-	int r = gpc_config_wait(&patience.seconds, error, error_size);
+	int r = gpc_config_get_wait(&retry.seconds, error, error_size);
 
 	if (r != 0)
 		return r;
-	if (patience.seconds)
-		patience.waiting.number = choose_number();
-	patience.deadline_ns = patience.begin_ns + patience.seconds * SECOND_NS;
+	if (retry.seconds)
+		retry.waiting.number = client_number_create();
+	retry.deadline_ns = retry.start_ns + retry.seconds * SECOND_NS;
 	for (;;) {
-		uint64_t left_ns, asked_ns = gp_now_ns(), nap_ns = pause_ns;
+		uint64_t left_ns, request_ns = gp_now_ns(), nap_ns = pause_ns;
 
-		patience.waiting.patience_ms = left_ms(&patience, asked_ns);
-		r = gpc_link_open(url, devices, device_count,
-				  patience.seconds ? &patience.waiting : NULL, link, error,
-				  error_size);
+		retry.waiting.max_wait_ms = retry_get_left_ms(&retry, request_ns);
+		r = gpc_link_open(url, devices, device_count, retry.seconds ? &retry.waiting : NULL,
+				  link, error, error_size);
 		now_ns = gp_now_ns();
-		if (r == 0 || !may_come(&patience, r, now_ns))
+		if (r == 0 || !retry_is_useful(&retry, r, now_ns))
 			break;
-		say(&patience, error, now_ns);
-		left_ns = patience.deadline_ns - now_ns;
-		if (now_ns - asked_ns >= HELD_NS)
-			nap_ns = PAUSE_HELD_NS;
+		retry_report(&retry, error, now_ns);
+		left_ns = retry.deadline_ns - now_ns;
+		if (now_ns - request_ns >= QUEUED_NS)
+			nap_ns = PAUSE_QUEUED_NS;
 		else
 			pause_ns = 2 * pause_ns < PAUSE_MAX_NS ? 2 * pause_ns : PAUSE_MAX_NS;
-		gp_nap(nap_ns < left_ns ? nap_ns : left_ns);
+		gp_sleep_ns(nap_ns < left_ns ? nap_ns : left_ns);
 	}
-	if (r != 0 && patience.said_ns)
+	if (r != 0 && retry.last_report_ns)
 		(void)snprintf(error + strlen(error), error_size - strlen(error),
 			       " (waited for %llu s: GPUPOOL_WAIT)",
-			       (unsigned long long)((now_ns - patience.begin_ns) / SECOND_NS));
-	if (r == 0 && patience.said_ns)
-		gpc_warn("there is a place, after %llu s",
-			 (unsigned long long)((now_ns - patience.begin_ns) / SECOND_NS));
+			       (unsigned long long)((now_ns - retry.start_ns) / SECOND_NS));
+	if (r == 0 && retry.last_report_ns)
+		gpc_log_warn("there is a place, after %llu s",
+			     (unsigned long long)((now_ns - retry.start_ns) / SECOND_NS));
 	return r;
 }

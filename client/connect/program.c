@@ -11,7 +11,7 @@
 
 /* A file's path, and what changes when it is written anew. */
 static bool
-add_file(struct gp_sha256 *digest, const char *path)
+digest_add_file(struct gp_sha256 *digest, const char *path)
 {
 	struct stat st;
 	int64_t facts[3];
@@ -21,14 +21,14 @@ add_file(struct gp_sha256 *digest, const char *path)
 	facts[0] = st.st_size;
 	facts[1] = st.st_mtim.tv_sec;
 	facts[2] = st.st_mtim.tv_nsec;
-	gp_sha256_add(digest, path, strlen(path) + 1);
-	gp_sha256_add(digest, facts, sizeof(facts));
+	gp_sha256_update(digest, path, strlen(path) + 1);
+	gp_sha256_update(digest, facts, sizeof(facts));
 	return true;
 }
 
 /* The first argument is the script, where the executable is an interpreter. */
 static bool
-first_argument(char *text, size_t size)
+script_get_path(char *text, size_t size)
 {
 	FILE *file = fopen("/proc/self/cmdline", "re");
 	size_t got = file ? fread(text, 1, size - 1, file) : 0;
@@ -54,11 +54,11 @@ gpc_program_key(uint8_t key[GPC_PROGRAM_KEY_SIZE])
 	if (size <= 0)
 		return false;
 	path[size] = '\0';
-	gp_sha256_begin(&digest);
-	if (!add_file(&digest, path))
+	gp_sha256_init(&digest);
+	if (!digest_add_file(&digest, path))
 		return false;
-	if (first_argument(text, sizeof(text)))
-		(void)add_file(&digest, text);
-	gp_sha256_end(&digest, key);
+	if (script_get_path(text, sizeof(text)))
+		(void)digest_add_file(&digest, text);
+	gp_sha256_final(&digest, key);
 	return true;
 }

@@ -20,7 +20,7 @@ no_pass_phrase(char *text, int size, int writing, void *unused)
 /* Whether the pool's authority stands behind the client's certificate, as gpupoolctl cert client
  * writes both; those between it and an authority that this machine knows are none. */
 static bool
-has_root(const char *path)
+file_has_root(const char *path)
 {
 	struct stat status;
 	FILE *file = NULL;
@@ -43,7 +43,7 @@ has_root(const char *path)
 /* Whether certificates follow the token.  A file that cannot be read is complained of where the
  * token is needed. */
 static bool
-has_certificates(const char *path)
+file_has_certificates(const char *path)
 {
 	char line[512];
 	struct stat status;
@@ -83,11 +83,11 @@ gpc_tls_read(const struct gpc_credentials *credentials, struct gp_tls **tls_p, c
 			       files.key ? key : certificate, files.key ? certificate : key);
 		return GP_E_INVALID;
 	}
-	if (!files.authority && credentials->token && has_certificates(credentials->token))
+	if (!files.authority && credentials->token && file_has_certificates(credentials->token))
 		files.authority = credentials->token;
-	else if (!files.authority && files.certificate && has_root(files.certificate))
+	else if (!files.authority && files.certificate && file_has_root(files.certificate))
 		files.authority = files.certificate;
-	r = gp_tls_client(&files, tls_p, why, sizeof(why));
+	r = gp_tls_create_client(&files, tls_p, why, sizeof(why));
 	if (r != 0)
 		(void)snprintf(error, error_size, "TLS: %s", why);
 	return r;
@@ -97,6 +97,6 @@ bool
 gpc_tls_has_authority(const struct gpc_credentials *credentials)
 {
 	return credentials->authority ||
-	       (credentials->token && has_certificates(credentials->token)) ||
-	       (credentials->certificate && has_root(credentials->certificate));
+	       (credentials->token && file_has_certificates(credentials->token)) ||
+	       (credentials->certificate && file_has_root(credentials->certificate));
 }

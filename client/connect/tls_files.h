@@ -9,7 +9,7 @@
 #include "client/connect/credentials.h"
 #include "transport/tls/tls.h"
 
-/* Reads the files; to be given back with gp_tls_put().  Any thread.  0, GP_E_INVALID or -ENOMEM;
+/* Reads the files; to be given back with gp_tls_unref().  Any thread.  0, GP_E_INVALID or -ENOMEM;
  * then error says what is wrong, and with which file. */
 GP_MUST_CHECK int gpc_tls_read(const struct gpc_credentials *credentials, struct gp_tls **tls_p,
 			       char *error, size_t error_size);

@@ -14,7 +14,7 @@
 /* The file's path, as messages have it: "GPUPOOL_TOKEN_FILE=PATH", or "PATH, the token of pool
  * lab". */
 static void
-name_file(const struct gpc_credentials *credentials, char *text, size_t size)
+token_format_path(const struct gpc_credentials *credentials, char *text, size_t size)
 {
 	if (*credentials->pool)
 		(void)snprintf(text, size, "%s, the token of pool %s", credentials->token,
@@ -24,19 +24,19 @@ name_file(const struct gpc_credentials *credentials, char *text, size_t size)
 }
 
 static int
-complain(const struct gpc_credentials *credentials, const char *what, char *error,
-	 size_t error_size)
+token_fail(const struct gpc_credentials *credentials, const char *what, char *error,
+	   size_t error_size)
 {
 	char name[512];
 
-	name_file(credentials, name, sizeof(name));
+	token_format_path(credentials, name, sizeof(name));
 	(void)snprintf(error, error_size, "%s: %s", name, what);
 	return GP_E_INVALID;
 }
 
 /* The open file, or NULL: errno says why. */
 static FILE *
-open_file(const struct gpc_credentials *credentials)
+token_open(const struct gpc_credentials *credentials)
 {
 	/* Who waits at a pipe does not get on. */
 	int fd = open(credentials->token, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -47,15 +47,15 @@ open_file(const struct gpc_credentials *credentials)
 
 	if (fd < 0)
 		return NULL;
-	name_file(credentials, name, sizeof(name));
+	token_format_path(credentials, name, sizeof(name));
 	if (fstat(fd, &status))
 		failed = errno;
 	else if (!S_ISREG(status.st_mode))
 		failed = S_ISDIR(status.st_mode) ? EISDIR : EINVAL;
 	else if (status.st_mode & S_IROTH)
-		gpc_warn("%s: others can read this file, and whoever has the token uses the "
-			 "pool in your name; chmod 600 keeps it yours",
-			 name);
+		gpc_log_warn("%s: others can read this file, and whoever has the token uses the "
+			     "pool in your name; chmod 600 keeps it yours",
+			     name);
 	file = failed ? NULL : fdopen(fd, "r");
 	if (file)
 		return file;
@@ -66,51 +66,51 @@ open_file(const struct gpc_credentials *credentials)
 }
 
 static int
-read_text(const struct gpc_credentials *credentials, char *text, size_t *size_p, char *error,
-	  size_t error_size)
+token_read_text(const struct gpc_credentials *credentials, char *text, size_t *size_p, char *error,
+		size_t error_size)
 {
-	FILE *file = open_file(credentials);
+	FILE *file = token_open(credentials);
 	int r = 0;
 
 	if (!file)
-		return complain(credentials, strerror(errno), error, error_size);
+		return token_fail(credentials, strerror(errno), error, error_size);
 	errno = 0;
 	*size_p = fread(text, 1, GP_TOKEN_FILE_MAX + 1, file);
 	if (ferror(file))
-		r = complain(credentials, strerror(errno), error, error_size);
+		r = token_fail(credentials, strerror(errno), error, error_size);
 	else if (*size_p > GP_TOKEN_FILE_MAX)
-		r = complain(credentials, "larger than 1 MiB, so this is no file of a token", error,
-			     error_size);
+		r = token_fail(credentials, "larger than 1 MiB, so this is no file of a token",
+			       error, error_size);
 	(void)fclose(file);
 	return r;
 }
 
 int
-gpc_token_read(const struct gpc_credentials *credentials, struct gp_token *token, bool *given_p,
+gpc_token_read(const struct gpc_credentials *credentials, struct gp_token *token, bool *found_p,
 	       char *error, size_t error_size)
 {
 	size_t size = 0;
 	char *text;
 	int r;
 
-	*given_p = credentials->token != NULL;
-	if (!*given_p)
+	*found_p = credentials->token != NULL;
+	if (!*found_p)
 		return 0;
 	text = malloc(GP_TOKEN_FILE_MAX + 1);
 	if (!text)
-		return complain(credentials, strerror(ENOMEM), error, error_size);
-	r = read_text(credentials, text, &size, error, error_size);
+		return token_fail(credentials, strerror(ENOMEM), error, error_size);
+	r = token_read_text(credentials, text, &size, error, error_size);
 	if (r == 0) {
 		r = gp_token_find(text, size, token);
 		explicit_bzero(text, size);
 		if (r == GP_E_EOF)
-			r = complain(credentials, "the file is empty: there is no token in it",
-				     error, error_size);
+			r = token_fail(credentials, "the file is empty: there is no token in it",
+				       error, error_size);
 		else if (r)
-			r = complain(credentials,
-				     "its first line is no token (gpt_..., as gpupoolctl token "
-				     "create makes it)",
-				     error, error_size);
+			r = token_fail(credentials,
+				       "its first line is no token (gpt_..., as gpupoolctl token "
+				       "create makes it)",
+				       error, error_size);
 	}
 	free(text);
 	return r;

@@ -10,8 +10,8 @@
 
 #include <stdbool.h>
 
-/* *given_p: there is a file of a token.  GP_E_INVALID: error says what is wrong with it. */
+/* *found_p: there is a file of a token.  GP_E_INVALID: error says what is wrong with it. */
 GP_MUST_CHECK int gpc_token_read(const struct gpc_credentials *credentials, struct gp_token *token,
-				 bool *given_p, char *error, size_t error_size);
+				 bool *found_p, char *error, size_t error_size);
 
 #endif /* GPC_TOKEN_H */

@@ -8,14 +8,14 @@
 #define ADDRESS_MAX ((uint64_t)1 << 47)
 #define GRANULARITY_MIN ((uint64_t)4 << 10)
 #define GRANULARITY_MAX ((uint64_t)1 << 30)
-#define GRANTED_MAX ((uint64_t)1 << 30)
+#define INITIAL_MAX ((uint64_t)1 << 30)
 #define ATTRIBUTES_MAX 1024
 #define LIMITS_MAX 64
 #define LINKS_MAX 1024
 #define NAME_MAX_LEN 255
 
 static bool
-device_is_sound(const Gpupool__Device *device)
+device_is_valid(const Gpupool__Device *device)
 {
 	return device->name && strlen(device->name) <= NAME_MAX_LEN && device->uuid.len == 16 &&
 	       device->ordinal >= 0 && device->n_attributes <= ATTRIBUTES_MAX &&
@@ -23,7 +23,7 @@ device_is_sound(const Gpupool__Device *device)
 }
 
 bool
-gpc_window_is_sound(const Gpupool__Window *window, uint64_t granularity)
+gpc_window_is_valid(const Gpupool__Window *window, uint64_t granularity)
 {
 	return window && window->size > 0 && window->size <= ADDRESS_MAX && window->address > 0 &&
 	       window->address < ADDRESS_MAX && window->size <= ADDRESS_MAX - window->address &&
@@ -41,7 +41,7 @@ gpc_welcome_check(const Gpupool__Welcome *welcome, const char **what_p)
 		*what_p = "granularity";
 	else if (limits->heap_size % granularity != 0 || limits->heap_size > ADDRESS_MAX)
 		*what_p = "heap";
-	else if (!gpc_window_is_sound(welcome->window, granularity))
+	else if (!gpc_window_is_valid(welcome->window, granularity))
 		*what_p = "window";
 	else if (welcome->ticket.len != GP_TICKET_SIZE)
 		*what_p = "ticket";
@@ -50,11 +50,11 @@ gpc_welcome_check(const Gpupool__Welcome *welcome, const char **what_p)
 	else
 		*what_p = NULL;
 	for (size_t i = 0; !*what_p && i < welcome->n_granted; i++) {
-		if (welcome->granted[i] % granularity != 0 || welcome->granted[i] > GRANTED_MAX)
+		if (welcome->granted[i] % granularity != 0 || welcome->granted[i] > INITIAL_MAX)
 			*what_p = "granted memory";
 	}
 	for (size_t i = 0; !*what_p && i < welcome->n_devices; i++) {
-		if (!device_is_sound(welcome->devices[i]))
+		if (!device_is_valid(welcome->devices[i]))
 			*what_p = "device";
 	}
 	return *what_p ? GP_E_INVALID : 0;

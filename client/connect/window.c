@@ -12,11 +12,11 @@
 /* Gaps below this are of no use for a window: the list of what is taken stays short. */
 #define GAP_MIN ((uint64_t)1 << 36)
 /* From here on most processes can have nothing. */
-#define OUTSIDE ((uint64_t)1 << 47)
+#define USER_ADDRESS_END ((uint64_t)1 << 47)
 
 /* 0: it is reserved, or no process can have anything there.  -EEXIST: something is there. */
 static int
-map_nothing(uint64_t base, uint64_t size)
+range_reserve(uint64_t base, uint64_t size)
 {
 	void *wanted = (void *)(uintptr_t)base;
 	/* ThreadSanitizer replaces an address that it does not like by NULL in mmap(). */
@@ -36,17 +36,17 @@ map_nothing(uint64_t base, uint64_t size)
 int
 gpc_window_reserve(uint64_t base, uint64_t size)
 {
-	int r = map_nothing(base, size);
+	int r = range_reserve(base, size);
 
 	return r == 0 || r == -ENOMEM ? r : GP_E_INVALID;
 }
 
 int
-gpc_window_keep(uint64_t base, uint64_t size)
+gpc_window_reserve_pages(uint64_t base, uint64_t size)
 {
-	int r = map_nothing(base, size);
+	int r = range_reserve(base, size);
 
-	if (r == -ENOMEM && base >= OUTSIDE)
+	if (r == -ENOMEM && base >= USER_ADDRESS_END)
 		return 0;
 	return r == 0 || r == -ENOMEM || r == -EAGAIN ? r : GP_E_INVALID;
 }
@@ -58,7 +58,7 @@ gpc_window_release(uint64_t base, uint64_t size)
 }
 
 static int
-add(struct gpc_window_range **ranges_p, size_t *count_p, uint64_t start, uint64_t end)
+range_add(struct gpc_window_range **ranges_p, size_t *count_p, uint64_t start, uint64_t end)
 {
 	struct gpc_window_range *ranges = *ranges_p;
 	size_t count = *count_p;
@@ -91,7 +91,7 @@ gpc_window_occupied(struct gpc_window_range **ranges_p, size_t *count_p)
 		uint64_t start, end;
 
 		if (sscanf(line, "%" SCNx64 "-%" SCNx64, &start, &end) == 2 && end > start)
-			r = add(&ranges, &count, start, end);
+			r = range_add(&ranges, &count, start, end);
 	}
 	free(line);
 	(void)fclose(maps);

@@ -22,7 +22,7 @@ void gpc_window_release(uint64_t base, uint64_t size);
 /* The same of whole pages, for a place that cannot be chosen; where no process can have anything
  * nothing is reserved.  GP_E_INVALID: something lies there, or nothing may.  -ENOMEM, -EAGAIN: this
  * process may map no more. */
-GP_MUST_CHECK int gpc_window_keep(uint64_t base, uint64_t size);
+GP_MUST_CHECK int gpc_window_reserve_pages(uint64_t base, uint64_t size);
 
 /* Where this process has something mapped, neighbours joined; -errno.  The caller frees it. */
 GP_MUST_CHECK int gpc_window_occupied(struct gpc_window_range **ranges_p, size_t *count_p);

@@ -13,7 +13,7 @@
 
 /* Asks for a window that avoids all that this process has mapped. */
 static int
-ask_for_window(struct gpc_opening *opening, struct gpc_link *link)
+window_query_other(struct gpc_opening *opening, struct gpc_link *link)
 {
 	Gpupool__WindowRequest request = GPUPOOL__WINDOW_REQUEST__INIT;
 	Gpupool__ControlMessage message = GPUPOOL__CONTROL_MESSAGE__INIT, *reply;
@@ -46,13 +46,13 @@ ask_for_window(struct gpc_opening *opening, struct gpc_link *link)
 					r == -ENOMEM ? strerror(ENOMEM)
 						     : gp_conn_error(link->control));
 
-	gpc_stats_wait_begin(GPC_WAIT_WINDOW);
-	r = gpc_take_message(opening, link->control, GPUPOOL__CONTROL_MESSAGE__BODY_WINDOW_REPLY,
-			     &reply);
-	gpc_stats_wait_end();
+	gpc_stats_wait_start(GPC_WAIT_WINDOW);
+	r = gpc_opening_recv_message(opening, link->control,
+				     GPUPOOL__CONTROL_MESSAGE__BODY_WINDOW_REPLY, &reply);
+	gpc_stats_wait_stop();
 	if (r != 0)
 		return r;
-	if (gpc_window_is_sound(reply->window_reply->window, link->facts.granularity)) {
+	if (gpc_window_is_valid(reply->window_reply->window, link->facts.granularity)) {
 		link->facts.window_base = reply->window_reply->window->address;
 		link->facts.window_size = reply->window_reply->window->size;
 	} else {
@@ -82,7 +82,7 @@ gpc_link_reserve_window(struct gpc_opening *opening, struct gpc_link *link)
 		gpc_log(GPC_LOG_INFO, "%s: %#llx bytes at %#llx are not free here", opening->text,
 			(unsigned long long)facts->window_size,
 			(unsigned long long)facts->window_base);
-		r = ask_for_window(opening, link);
+		r = window_query_other(opening, link);
 		if (r != 0)
 			return r;
 	}

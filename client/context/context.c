@@ -31,7 +31,7 @@ struct stack {
 
 __thread struct gpc_context *gpc_current_context INITIAL_EXEC;
 static __thread struct stack *stack INITIAL_EXEC;
-static __thread bool ending INITIAL_EXEC; /* its keys' destructors run */
+static __thread bool thread_is_exiting INITIAL_EXEC; /* its keys' destructors run */
 
 static pthread_key_t stack_key;
 static pthread_once_t stack_once = PTHREAD_ONCE_INIT;
@@ -71,7 +71,7 @@ gpc_context_create(struct gpc_device *device, unsigned int flags, bool primary)
 }
 
 void
-gpc_contexts_abandon(void) GP_LOCK_UNCHECKED
+gpc_contexts_drop_all(void) GP_LOCK_UNCHECKED
 {
 	gpc_current_context = NULL;
 	if (stack)
@@ -88,7 +88,7 @@ gpc_contexts_abandon(void) GP_LOCK_UNCHECKED
 }
 
 static void
-set_defaults(struct gpc_context *context)
+context_set_defaults(struct gpc_context *context)
 {
 	const struct gpc_device *device = context->device;
 
@@ -106,7 +106,7 @@ gpc_context_set_parts(const struct gpc_context_part *list, size_t count)
 }
 
 static CUresult
-prepare_parts(struct gpc_context *context, struct gp_args_gpContextCreate *args)
+parts_prepare(struct gpc_context *context, struct gp_args_gpContextCreate *args)
 {
 	CUresult result = CUDA_SUCCESS;
 
@@ -118,17 +118,18 @@ prepare_parts(struct gpc_context *context, struct gp_args_gpContextCreate *args)
 }
 
 static void
-tell_parts(struct gpc_context *context, const struct gp_args_gpContextCreate *args, bool success)
+parts_report_created(struct gpc_context *context, const struct gp_args_gpContextCreate *args,
+		     bool success)
 {
 	for (size_t i = 0; i < part_count; i++) {
-		if (parts[i].made)
-			parts[i].made(context, args, success);
+		if (parts[i].created)
+			parts[i].created(context, args, success);
 	}
 }
 
 /* A device that is full has no room for the heap that a daemon of before maps with a context. */
 static CUresult
-create_and_wait(struct gpc_context *context, const struct gp_args_gpContextCreate *args)
+context_create_and_wait(struct gpc_context *context, const struct gp_args_gpContextCreate *args)
 {
 	struct gpc_request request = { 0 };
 	CUresult result = gpc_start_gpContextCreate(context, args, &request);
@@ -138,7 +139,7 @@ create_and_wait(struct gpc_context *context, const struct gp_args_gpContextCreat
 
 /* The memory that its heap begins with is the session's already. */
 static CUresult
-announce(struct gpc_context *context, const struct gp_args_gpContextCreate *args)
+context_create_remote(struct gpc_context *context, const struct gp_args_gpContextCreate *args)
 {
 	const struct gp_args_gpContextMake make = {
 		.context = args->context,
@@ -159,7 +160,7 @@ announce(struct gpc_context *context, const struct gp_args_gpContextCreate *args
 }
 
 static CUresult
-activate_locked(struct gpc_context *context)
+context_activate_locked(struct gpc_context *context)
 {
 	const struct gpc_session *session = context->scope.session;
 	struct gp_args_gpContextCreate args = {
@@ -171,13 +172,13 @@ activate_locked(struct gpc_context *context)
 
 	if (context->destroyed)
 		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-	set_defaults(context);
-	result = prepare_parts(context, &args);
+	context_set_defaults(context);
+	result = parts_prepare(context, &args);
 	if (result == CUDA_SUCCESS)
-		result = gpc_facts_know(gpc_session_facts(session), GP_CALL_gpContextMake)
-				 ? announce(context, &args)
-				 : create_and_wait(context, &args);
-	tell_parts(context, &args, result == CUDA_SUCCESS);
+		result = gpc_facts_have_call(gpc_session_facts(session), GP_CALL_gpContextMake)
+				 ? context_create_remote(context, &args)
+				 : context_create_and_wait(context, &args);
+	parts_report_created(context, &args, result == CUDA_SUCCESS);
 	if (result == CUDA_SUCCESS) {
 		atomic_fetch_add(&gpc_contexts_active, 1);
 		__atomic_store_n(&context->scope.context, context->handle.id, __ATOMIC_RELEASE);
@@ -194,7 +195,7 @@ gpc_context_activate(struct gpc_context *context)
 		return CUDA_SUCCESS;
 	(void)pthread_mutex_lock(&context->lock);
 	if (!gpc_context_is_active(context))
-		result = activate_locked(context);
+		result = context_activate_locked(context);
 	(void)pthread_mutex_unlock(&context->lock);
 	return result;
 }
@@ -226,8 +227,8 @@ gpc_context_reset(struct gpc_context *context)
 		(void)gpc_post_gpContextDestroy(context, &args);
 	}
 	for (size_t i = 0; i < part_count && was_active; i++) {
-		if (parts[i].forget)
-			parts[i].forget(context);
+		if (parts[i].drop_context)
+			parts[i].drop_context(context);
 	}
 	(void)pthread_mutex_unlock(&context->lock);
 }
@@ -265,7 +266,7 @@ gpc_enter(struct gpc_context **context_p)
 	if (__builtin_expect(context->parent != NULL, 0))
 		context = context->parent;
 	if (gpc_pages_any())
-		gpc_page_faults_renew();
+		gpc_page_faults_reinstall();
 	if (__builtin_expect(!gpc_context_is_active(context), 0)) {
 		result = gpc_context_activate(context);
 		if (result != CUDA_SUCCESS)
@@ -284,7 +285,7 @@ gpc_context_require(void)
 }
 
 CUresult
-gpc_context_require_old(CUcontext token)
+gpc_context_require_v1(CUcontext token)
 {
 	CUresult result = gpc_enter_local();
 	const struct gpc_context *context = gpc_handle_get(GPC_KIND_CONTEXT, token);
@@ -328,10 +329,10 @@ gpc_context_enter_current(struct gpc_context **context_p)
 /* The program's own destructors may come later, and use contexts: in the first round they find the
  * stack as it was; what they push when it is gone makes a new one. */
 static void
-thread_ended(void *arg)
+thread_exited(void *arg)
 {
-	if (!ending) {
-		ending = true;
+	if (!thread_is_exiting) {
+		thread_is_exiting = true;
 		(void)pthread_setspecific(stack_key, arg);
 		return;
 	}
@@ -342,11 +343,11 @@ thread_ended(void *arg)
 static void
 make_stack_key(void)
 {
-	(void)pthread_key_create(&stack_key, thread_ended);
+	(void)pthread_key_create(&stack_key, thread_exited);
 }
 
 static CUresult
-save_current(void)
+stack_push_current(void)
 {
 	if (!stack || stack->count == stack->room) {
 		size_t room = stack ? stack->room + STACK_GROWTH : STACK_GROWTH;
@@ -369,7 +370,7 @@ save_current(void)
 CUresult
 gpc_context_push(struct gpc_context *context)
 {
-	CUresult result = gpc_current_context ? save_current() : CUDA_SUCCESS;
+	CUresult result = gpc_current_context ? stack_push_current() : CUDA_SUCCESS;
 
 	if (result == CUDA_SUCCESS)
 		gpc_current_context = context;

@@ -25,13 +25,13 @@ struct gp_args_gpContextCreate;
 struct gpc_stream;
 
 /* Memory that the daemon has granted and that nothing is made of (memory/credit.h). */
-struct gpc_credit {
+struct gpc_allowance {
 	atomic_uint_fast64_t bytes;
 	atomic_uint_fast64_t mapped; /* by memory.c: what there is in mappings */
-	atomic_bool dry;             /* the daemon had none to spare: it is not asked again so */
+	atomic_bool exhausted;       /* the daemon had none to spare: it is not asked again so */
 	pthread_mutex_t lock;        /* who starts and polls the request */
 	struct gpc_request request;  /* for more, for which nobody waits */
-	atomic_bool asked;           /* it is under way */
+	atomic_bool requested;       /* it is under way */
 };
 
 struct gpc_device {
@@ -45,10 +45,10 @@ struct gpc_device {
 	int pci_domain, pci_bus, pci_device;
 	uint64_t total_memory;        /* bytes */
 	atomic_uint_fast64_t granted; /* so many are there already, for the first context */
-	struct gpc_credit credit;
+	struct gpc_allowance allowance;
 	/* Bytes of the device that this client keeps unused, and the last count that the daemon was
 	 * told. */
-	atomic_uint_fast64_t kept, kept_told;
+	atomic_uint_fast64_t cached_bytes, cached_reported;
 	int priority_least, priority_greatest;
 	int attribute_count;
 	const int32_t *attributes; /* by CUdevice_attribute */
@@ -57,7 +57,7 @@ struct gpc_device {
 	uint32_t peers;         /* reach.h: bits of the daemon's ordinals */
 	const int32_t *links;   /* GP_LINK_ATTRIBUTES for each of the daemon's devices */
 	int link_count;
-	_Atomic uint32_t given; /* as peers: whose memory the daemon has given it */
+	_Atomic uint32_t peers_enabled; /* as peers: whose memory the daemon has given it */
 };
 
 struct gpc_context {
@@ -83,8 +83,8 @@ struct gpc_context {
 	unsigned int api_version; /* cuCtxGetApiVersion */
 	CUfunc_cache cache_config;
 	CUsharedconfig shared_config;
-	uint64_t limits[16]; /* by CUlimit, as set */
-	CUstream carrier;    /* in which its managed memory travels; NULL: none yet */
+	uint64_t limits[16];     /* by CUlimit, as set */
+	CUstream managed_stream; /* in which its managed memory travels; NULL: none yet */
 	pthread_mutex_t lock;
 	struct gpc_context *next; /* of all there ever were */
 };
@@ -105,7 +105,7 @@ gpc_context_covers(const struct gpc_context *context, const struct gpc_context *
 
 /* NULL for none. */
 static inline const struct gpc_scope *
-gpc_scope_of(const struct gpc_context *context)
+gpc_context_get_scope(const struct gpc_context *context)
 {
 	return context ? &context->scope : NULL;
 }
@@ -120,12 +120,12 @@ struct gpc_context_part {
 	/* The context is about to be activated: sees to what the daemon makes with it. */
 	CUresult (*prepare)(struct gpc_context *context, struct gp_args_gpContextCreate *args);
 	/* After all prepare(): the daemon has made it, or it has not. */
-	void (*made)(struct gpc_context *context, const struct gp_args_gpContextCreate *args,
-		     bool success);
+	void (*created)(struct gpc_context *context, const struct gp_args_gpContextCreate *args,
+			bool success);
 	/* The context goes, but calls in its name are still possible. */
 	void (*unload)(struct gpc_context *context);
 	/* The daemon has been told: names may be used again. */
-	void (*forget)(struct gpc_context *context);
+	void (*drop_context)(struct gpc_context *context);
 };
 
 /* By entry, as the library is loaded. */
@@ -177,7 +177,7 @@ gpc_context_get_current(void)
 CUresult gpc_context_require(void);
 /* The first check of cuCtxPushCurrent() (GP_FIRST), which takes contexts of the first cuCtxCreate()
  * alone: CUDA_ERROR_INVALID_CONTEXT for others. */
-CUresult gpc_context_require_old(CUcontext handle);
+CUresult gpc_context_require_v1(CUcontext handle);
 
 /* Makes an object that is neither current nor known to the daemon; NULL: out of memory. */
 struct gpc_context *gpc_context_create(struct gpc_device *device, unsigned int flags, bool primary);
@@ -192,7 +192,7 @@ struct gpc_context *gpc_context_pop(void); /* NULL: it is empty */
 CUresult gpc_context_set_current(struct gpc_context *context);
 
 /* In the child of a fork, which has one thread: nothing of the parent's is left. */
-void gpc_contexts_abandon(void);
+void gpc_contexts_drop_all(void);
 
 /* While the thread is inside a _ptds/_ptsz entry, stream 0 means the per-thread default stream. */
 extern __thread bool gpc_per_thread_default __attribute__((tls_model("initial-exec")));

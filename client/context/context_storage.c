@@ -25,18 +25,18 @@ static struct entry *entries GP_GUARDED_BY(lock);
 static atomic_uint_fast64_t generation = 1;
 
 /* Generation 0 never is, so a thread begins with nothing remembered. */
-struct remembered {
+struct cached_value {
 	uint64_t generation;
 	CUcontext ctx;
 	void *key;
 	void *value;
 };
 
-#define REMEMBERED_MAX 8 /* runtimes that commonly live in one process */
-static __thread struct remembered remembered[REMEMBERED_MAX];
+#define CACHED_VALUES_MAX 8 /* runtimes that commonly live in one process */
+static __thread struct cached_value cached_value[CACHED_VALUES_MAX];
 
 static void
-lock_take(void) GP_LOCKS(lock)
+lock_acquire(void) GP_LOCKS(lock)
 {
 	(void)pthread_mutex_lock(&lock);
 }
@@ -56,7 +56,7 @@ fork_prepare(void) GP_LOCK_UNCHECKED
 {
 	fork_locked = !gpc_guard_is_inside();
 	if (fork_locked)
-		lock_take();
+		lock_acquire();
 }
 
 static void
@@ -78,21 +78,21 @@ fork_child(void) GP_LOCK_UNCHECKED
 
 /* The exit handlers of the child use the table, whatever the parent's other threads were doing. */
 static void
-survive_fork(void)
+fork_register(void)
 {
 	(void)pthread_atfork(fork_prepare, fork_release, fork_child);
 }
 
-static struct remembered *
-place_of(CUcontext ctx, void *key)
+static struct cached_value *
+cached_value_get(CUcontext ctx, void *key)
 {
 	uint64_t bits = (uintptr_t)ctx * 31 + (uintptr_t)key;
 
-	return &remembered[(bits * 0x9e3779b97f4a7c15u) >> 32 & (REMEMBERED_MAX - 1)];
+	return &cached_value[(bits * 0x9e3779b97f4a7c15u) >> 32 & (CACHED_VALUES_MAX - 1)];
 }
 
 static struct entry **
-find(CUcontext ctx, void *key)
+entry_find(CUcontext ctx, void *key)
 {
 	struct entry **place = &entries;
 
@@ -103,7 +103,7 @@ find(CUcontext ctx, void *key)
 
 /* After the change: who sees the new number sees the new map. */
 static void
-changed(void) GP_LOCKED(lock)
+generation_advance(void) GP_LOCKED(lock)
 {
 	atomic_fetch_add_explicit(&generation, 1, memory_order_release);
 }
@@ -118,10 +118,10 @@ gpc_context_storage_put(CUcontext ctx, void *key, void *value,
 
 	if (!fresh)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	(void)pthread_once(&once, survive_fork);
+	(void)pthread_once(&once, fork_register);
 
-	lock_take();
-	place = find(ctx, key);
+	lock_acquire();
+	place = entry_find(ctx, key);
 	if (!*place) {
 		*place = fresh;
 		fresh = NULL;
@@ -130,19 +130,19 @@ gpc_context_storage_put(CUcontext ctx, void *key, void *value,
 	(*place)->key = key;
 	(*place)->value = value;
 	(*place)->destructor = destructor;
-	changed();
+	generation_advance();
 	lock_release();
 	free(fresh);
 	return CUDA_SUCCESS;
 }
 
 static CUresult
-look_up(void **value_p, CUcontext ctx, void *key, struct remembered *place)
+entry_get_value(void **value_p, CUcontext ctx, void *key, struct cached_value *place)
 {
 	struct entry *entry;
 
-	lock_take();
-	entry = *find(ctx, key);
+	lock_acquire();
+	entry = *entry_find(ctx, key);
 	if (entry) {
 		/* A signal handler sees all of it or nothing. */
 		place->generation = 0;
@@ -161,7 +161,7 @@ look_up(void **value_p, CUcontext ctx, void *key, struct remembered *place)
 CUresult
 gpc_context_storage_get(void **value_p, CUcontext ctx, void *key)
 {
-	struct remembered *place = place_of(ctx, key);
+	struct cached_value *place = cached_value_get(ctx, key);
 	CUresult result;
 
 	if (place->generation == atomic_load_explicit(&generation, memory_order_acquire) &&
@@ -171,7 +171,7 @@ gpc_context_storage_get(void **value_p, CUcontext ctx, void *key)
 	}
 	if (!gpc_guard_enter_quick())
 		return CUDA_ERROR_NOT_PERMITTED;
-	result = look_up(value_p, ctx, key, place);
+	result = entry_get_value(value_p, ctx, key, place);
 	gpc_guard_leave();
 	return result;
 }
@@ -181,12 +181,12 @@ gpc_context_storage_delete(CUcontext ctx, void *key)
 {
 	struct entry **place, *entry;
 
-	lock_take();
-	place = find(ctx, key);
+	lock_acquire();
+	place = entry_find(ctx, key);
 	entry = *place;
 	if (entry) {
 		*place = entry->next;
-		changed();
+		generation_advance();
 	}
 	lock_release();
 	free(entry);
@@ -194,11 +194,11 @@ gpc_context_storage_delete(CUcontext ctx, void *key)
 }
 
 static struct entry *
-take_all_of(CUcontext ctx)
+entries_remove_context(CUcontext ctx)
 {
-	struct entry *taken = NULL, **place = &entries;
+	struct entry *removed = NULL, **place = &entries;
 
-	lock_take();
+	lock_acquire();
 	while (*place) {
 		struct entry *entry = *place;
 
@@ -207,29 +207,29 @@ take_all_of(CUcontext ctx)
 			continue;
 		}
 		*place = entry->next;
-		entry->next = taken;
-		taken = entry;
+		entry->next = removed;
+		removed = entry;
 	}
-	changed();
+	generation_advance();
 	lock_release();
-	return taken;
+	return removed;
 }
 
 void
 gpc_context_storage_reset(CUcontext ctx)
 {
-	struct entry *taken = take_all_of(ctx);
+	struct entry *removed = entries_remove_context(ctx);
 
 	/* Without the lock: a destructor may come back here, and may put its state anew. */
-	while (taken) {
-		struct entry *entry = taken;
+	while (removed) {
+		struct entry *entry = removed;
 
-		taken = entry->next;
+		removed = entry->next;
 		if (entry->destructor) {
-			struct gpc_guard before = gpc_guard_pause();
+			struct gpc_guard before = gpc_guard_clear();
 
 			entry->destructor(entry->ctx, entry->key, entry->value);
-			gpc_guard_resume(before);
+			gpc_guard_set(before);
 		}
 		free(entry);
 	}

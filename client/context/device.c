@@ -50,7 +50,7 @@ gpc_device_listed_count(void)
 }
 
 const struct gpc_device *
-gpc_device_listed(int index)
+gpc_device_get_listed(int index)
 {
 	return index >= 0 && index < listed_count ? &devices[listed[index]] : NULL;
 }
@@ -91,13 +91,13 @@ gpc_device_properties(const struct gpc_device *device)
 }
 
 static bool
-knows(const struct gpc_session *session, int call)
+session_has_call(const struct gpc_session *session, int call)
 {
-	return session && gpc_facts_know(gpc_session_facts(session), (unsigned int)call);
+	return session && gpc_facts_have_call(gpc_session_facts(session), (unsigned int)call);
 }
 
 static int
-copy_attributes(struct gpc_device *device, const Gpupool__Device *source)
+device_copy_attributes(struct gpc_device *device, const Gpupool__Device *source)
 {
 	/* As long as we know of any, so that every place below exists. */
 	size_t count = source->n_attributes > CU_DEVICE_ATTRIBUTE_MAX ? source->n_attributes
@@ -115,8 +115,8 @@ copy_attributes(struct gpc_device *device, const Gpupool__Device *source)
 	attributes[CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY] = 1;
 	/* And pools of this machine's memory, which kernels reach. */
 	attributes[CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED] =
-		knows(device->session, GP_CALL_gpHostReserve) &&
-		knows(device->session, GP_CALL_gpHostTake);
+		session_has_call(device->session, GP_CALL_gpHostReserve) &&
+		session_has_call(device->session, GP_CALL_gpHostTake);
 	attributes[CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED] =
 		attributes[CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED];
 	/* No node of this machine is closer to the GPU than another: the first stands for all. */
@@ -124,21 +124,21 @@ copy_attributes(struct gpc_device *device, const Gpupool__Device *source)
 		attributes[CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED] ? 0 : -1;
 	/* The daemon's driver makes what kernels reach of it; what the program has is here. */
 	attributes[CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED] &=
-		knows(device->session, GP_CALL_gpHostPlace) &&
-		knows(device->session, GP_CALL_gpHostTake);
+		session_has_call(device->session, GP_CALL_gpHostPlace) &&
+		session_has_call(device->session, GP_CALL_gpHostTake);
 	attributes[CU_DEVICE_ATTRIBUTE_HOST_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED] =
 		attributes[CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED];
 	attributes[CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED] =
-		knows(device->session, GP_CALL_gpMemoryCreate);
+		session_has_call(device->session, GP_CALL_gpMemoryCreate);
 	attributes[CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED] =
-		knows(device->session, GP_CALL_gpEventShare);
+		session_has_call(device->session, GP_CALL_gpEventShare);
 	attributes[CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED] =
-		knows(device->session, GP_CALL_gpPhysicalShare);
+		session_has_call(device->session, GP_CALL_gpPhysicalShare);
 	attributes[CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES] =
-		knows(device->session, GP_CALL_gpPoolShare)
+		session_has_call(device->session, GP_CALL_gpPoolShare)
 			? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 			: CU_MEM_HANDLE_TYPE_NONE;
-	if (!knows(device->session, GP_CALL_gpArrayTiles))
+	if (!session_has_call(device->session, GP_CALL_gpArrayTiles))
 		attributes[CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED] = 0;
 	/* The runtime checks that both ways of asking agree. */
 	attributes[CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID] = device->pci_domain;
@@ -150,7 +150,7 @@ copy_attributes(struct gpc_device *device, const Gpupool__Device *source)
 }
 
 static int
-copy_limits(struct gpc_device *device, const Gpupool__Device *source)
+device_copy_limits(struct gpc_device *device, const Gpupool__Device *source)
 {
 	uint64_t *limits = calloc(source->n_limits + 1, sizeof(*limits));
 
@@ -164,7 +164,7 @@ copy_limits(struct gpc_device *device, const Gpupool__Device *source)
 }
 
 static int
-copy_links(struct gpc_device *device, const Gpupool__Device *source)
+device_copy_links(struct gpc_device *device, const Gpupool__Device *source)
 {
 	size_t count = source->n_p2p_attributes;
 	int32_t *links = calloc(count + 1, sizeof(*links));
@@ -181,7 +181,7 @@ copy_links(struct gpc_device *device, const Gpupool__Device *source)
 }
 
 static int
-init_device(struct gpc_device *device, int ordinal, const struct gpc_device_source *from)
+device_init(struct gpc_device *device, int ordinal, const struct gpc_device_source *from)
 {
 	const Gpupool__Device *source = from->device;
 
@@ -202,11 +202,11 @@ init_device(struct gpc_device *device, int ordinal, const struct gpc_device_sour
 		       (unsigned int)source->pci_device & 0xff);
 	device->total_memory = source->total_memory;
 	atomic_store(&device->granted, from->granted);
-	(void)pthread_mutex_init(&device->credit.lock, NULL);
+	(void)pthread_mutex_init(&device->allowance.lock, NULL);
 	device->priority_least = source->priority_least;
 	device->priority_greatest = source->priority_greatest;
-	if (!device->name || copy_attributes(device, source) != 0 ||
-	    copy_limits(device, source) != 0 || copy_links(device, source) != 0)
+	if (!device->name || device_copy_attributes(device, source) != 0 ||
+	    device_copy_limits(device, source) != 0 || device_copy_links(device, source) != 0)
 		return -ENOMEM;
 	device->primary =
 		gpc_context_create(device, source->default_flags & CU_CTX_FLAGS_MASK, true);
@@ -216,7 +216,7 @@ init_device(struct gpc_device *device, int ordinal, const struct gpc_device_sour
 /* The list ends at a device that the pool does not have, silently, as with NVIDIA's driver: who has
  * mistaken the number would look for it for long.  An empty list and -1 are meant. */
 static void
-warn_of_hidden(const char *list, int visible, int count)
+devices_warn_hidden(const char *list, int visible, int count)
 {
 	int entries = 0;
 
@@ -228,7 +228,7 @@ warn_of_hidden(const char *list, int visible, int count)
 		entries++;
 	}
 	if (visible < entries)
-		gpc_warn(
+		gpc_log_warn(
 			"CUDA_VISIBLE_DEVICES=%s (gpupool run --gpus sets it): the program sees %d "
 			"device%s of the pool's %d, counted from 0; the list ends at the first "
 			"entry that is none",
@@ -237,7 +237,7 @@ warn_of_hidden(const char *list, int visible, int count)
 
 /* Fills in the order of the places, and where each device is in it; how many the program sees. */
 static int
-sort_devices(const struct gpc_device_source *sources, int count, int *order)
+devices_sort(const struct gpc_device_source *sources, int count, int *order)
 {
 	CUuuid *uuids = calloc((size_t)count + 1, sizeof(*uuids));
 	int visible;
@@ -249,7 +249,7 @@ sort_devices(const struct gpc_device_source *sources, int count, int *order)
 		listed[i] = -1;
 	}
 	visible = gpc_config_visible_devices(getenv("CUDA_VISIBLE_DEVICES"), uuids, count, order);
-	warn_of_hidden(getenv("CUDA_VISIBLE_DEVICES"), visible, count);
+	devices_warn_hidden(getenv("CUDA_VISIBLE_DEVICES"), visible, count);
 	for (int i = 0; i < visible; i++)
 		listed[order[i]] = i;
 	for (int i = 0, hidden = visible; i < count; i++) {
@@ -270,12 +270,12 @@ gpc_devices_create(const struct gpc_device_source *sources, int source_count)
 
 	devices = calloc((size_t)source_count + 1, sizeof(*devices));
 	listed = calloc((size_t)source_count + 1, sizeof(*listed));
-	visible = order && devices && listed ? sort_devices(sources, source_count, order) : -ENOMEM;
+	visible = order && devices && listed ? devices_sort(sources, source_count, order) : -ENOMEM;
 	r = visible < 0 ? visible : 0;
 	for (listed_count = 0; r == 0 && listed_count < source_count; listed_count++) {
 		struct gpc_device *device = &devices[listed_count];
 
-		r = init_device(device, listed_count, &sources[order[listed_count]]);
+		r = device_init(device, listed_count, &sources[order[listed_count]]);
 		if (r != 0 || listed_count >= visible)
 			continue;
 		device_count++;
@@ -291,7 +291,7 @@ gpc_devices_create(const struct gpc_device_source *sources, int source_count)
 void
 gpc_devices_destroy(void)
 {
-	gpc_contexts_abandon();
+	gpc_contexts_drop_all();
 	for (int i = 0; i < listed_count; i++) {
 		free((char *)devices[i].name);
 		free((int32_t *)devices[i].attributes);

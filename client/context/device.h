@@ -27,6 +27,6 @@ void gpc_devices_destroy(void);
 
 /* All of them, hidden ones too, in the order in which REMOTE_GPU lists them; NULL: none. */
 int gpc_device_listed_count(void);
-const struct gpc_device *gpc_device_listed(int index);
+const struct gpc_device *gpc_device_get_listed(int index);
 
 #endif /* GPC_DEVICE_H */

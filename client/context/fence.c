@@ -9,22 +9,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool (*knows)(const struct gpc_session *session);
+static bool (*session_is_idle)(const struct gpc_session *session);
 
 void
-gpc_fence_set_knows(bool (*knows_done)(const struct gpc_session *session))
+gpc_fence_set_idle_check(bool (*knows_done)(const struct gpc_session *session))
 {
-	knows = knows_done;
+	session_is_idle = knows_done;
 }
 
 bool
-gpc_fence_is_needless(struct gpc_session *session)
+gpc_fence_is_redundant(struct gpc_session *session)
 {
 	uint64_t count = gpc_session_work_posted(session);
 
 	if (count <= gpc_session_work_done(session))
 		return true;
-	if (!knows || !knows(session))
+	if (!session_is_idle || !session_is_idle(session))
 		return false;
 	gpc_session_work_set_done(session, count);
 	return true;
@@ -38,7 +38,7 @@ gpc_fence_init(struct gpc_fence *fence)
 }
 
 static void
-answered(struct gpc_request *request)
+fence_done(struct gpc_request *request)
 {
 	struct gpc_fence *fence = request->arg;
 
@@ -55,13 +55,13 @@ gpc_fence_start(struct gpc_fence *fence, struct gpc_context *context)
 {
 	struct gp_args_gpFence args = { 0 };
 
-	if (atomic_load(&fence->outstanding) || gpc_fence_is_needless(context->scope.session) ||
+	if (atomic_load(&fence->outstanding) || gpc_fence_is_redundant(context->scope.session) ||
 	    pthread_mutex_trylock(&fence->lock))
 		return;
 	if (!atomic_load(&fence->outstanding)) {
 		memset(&fence->request, 0, sizeof(fence->request));
 		fence->request.session = context->scope.session;
-		fence->request.done = answered;
+		fence->request.done = fence_done;
 		fence->request.arg = fence;
 		fence->count = gpc_session_work_posted(context->scope.session);
 		atomic_store(&fence->outstanding, true);

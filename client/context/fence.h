@@ -25,13 +25,13 @@ struct gpc_fence {
 
 /* Who knows whether all work of a session is done, without asking.  By entry, as the library is
  * loaded. */
-void gpc_fence_set_knows(bool (*knows_done)(const struct gpc_session *session));
+void gpc_fence_set_idle_check(bool (*knows_done)(const struct gpc_session *session));
 
 void gpc_fence_init(struct gpc_fence *fence);
 
 /* Whether all work posted so far is known to be done; gpc_session_work_done() says so, too, then.
  */
-bool gpc_fence_is_needless(struct gpc_session *session);
+bool gpc_fence_is_redundant(struct gpc_session *session);
 
 /* Asks for one unless one is under way, or needless; the answer is looked at by gpc_fence_poll() or
  * by whoever reads the connection. */

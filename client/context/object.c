@@ -24,7 +24,7 @@ gpc_object_destroy(struct gpc_object *object)
 }
 
 void
-gpc_object_forget(enum gpc_kind kind, const void *token)
+gpc_object_destroy_by_token(enum gpc_kind kind, const void *token)
 {
 	struct gpc_object *object = gpc_handle_get(kind, token);
 
@@ -33,7 +33,8 @@ gpc_object_forget(enum gpc_kind kind, const void *token)
 }
 
 CUresult
-gpc_object_id(struct gpc_context **context_p, enum gpc_kind kind, const void *token, uint32_t *id_p)
+gpc_object_to_wire(struct gpc_context **context_p, enum gpc_kind kind, const void *token,
+		   uint32_t *id_p)
 {
 	struct gpc_object *object = gpc_handle_get(kind, token);
 
@@ -45,7 +46,7 @@ gpc_object_id(struct gpc_context **context_p, enum gpc_kind kind, const void *to
 }
 
 void *
-gpc_object_token(enum gpc_kind kind, uint32_t id)
+gpc_object_from_wire(enum gpc_kind kind, uint32_t id)
 {
 	const struct gpc_object *object = id ? gpc_handle_find(kind, id) : NULL;
 
@@ -53,7 +54,7 @@ gpc_object_token(enum gpc_kind kind, uint32_t id)
 }
 
 static void
-destroy_if_of(void *arg, void *context)
+object_destroy_if_in_context(void *arg, void *context)
 {
 	struct gpc_object *object = arg;
 
@@ -62,11 +63,11 @@ destroy_if_of(void *arg, void *context)
 }
 
 void
-gpc_objects_forget_context(struct gpc_context *context)
+gpc_objects_drop_context(struct gpc_context *context)
 {
 	for (int kind = 1; kind < GPC_KIND_COUNT; kind++) {
-		if (gpc_kind_goes_with_context[kind])
-			gpc_handle_each((enum gpc_kind)kind, destroy_if_of, context);
+		if (gpc_kind_has_context_lifetime[kind])
+			gpc_handle_each((enum gpc_kind)kind, object_destroy_if_in_context, context);
 	}
 }
 
@@ -96,7 +97,7 @@ gpc_enter_device(CUdevice ordinal, struct gpc_context **context_p)
 }
 
 CUresult
-gpc_device_name(const struct gpc_context *context, CUdevice ordinal, int32_t *remote_p)
+gpc_device_to_wire(const struct gpc_context *context, CUdevice ordinal, int32_t *remote_p)
 {
 	const struct gpc_device *device = gpc_device_get(ordinal);
 
@@ -107,7 +108,7 @@ gpc_device_name(const struct gpc_context *context, CUdevice ordinal, int32_t *re
 }
 
 CUdevice
-gpc_device_ordinal(const struct gpc_context *context, int32_t remote)
+gpc_device_from_wire(const struct gpc_context *context, int32_t remote)
 {
 	for (int i = 0; i < gpc_device_count(); i++) {
 		const struct gpc_device *device = gpc_device_get(i);
@@ -119,7 +120,7 @@ gpc_device_ordinal(const struct gpc_context *context, int32_t remote)
 }
 
 CUresult
-gpc_context_name(struct gpc_context **context_p, CUcontext token, uint32_t *id_p)
+gpc_context_to_wire(struct gpc_context **context_p, CUcontext token, uint32_t *id_p)
 {
 	struct gpc_context *context;
 	CUresult result = gpc_context_lookup(token, &context);
@@ -134,7 +135,7 @@ gpc_context_name(struct gpc_context **context_p, CUcontext token, uint32_t *id_p
 }
 
 CUresult
-gpc_reply_malformed(const struct gpc_context *context)
+gpc_reply_fail_malformed(const struct gpc_context *context)
 {
 	gpc_session_fail(context->device->session, GPC_ERROR_LOST, "malformed reply");
 	return GPC_ERROR_LOST;

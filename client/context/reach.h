@@ -14,12 +14,12 @@
 struct gpc_device;
 
 /* Whether kernels of the device can be given the memory of the other one. */
-bool gpc_reach_can(const struct gpc_device *device, const struct gpc_device *other);
+bool gpc_peer_access_is_possible(const struct gpc_device *device, const struct gpc_device *other);
 /* What the driver says of the link; 0 where there is none. */
-int gpc_reach_attribute(const struct gpc_device *device, const struct gpc_device *other,
-			CUdevice_P2PAttribute attribute);
+int gpc_peer_access_get_attribute(const struct gpc_device *device, const struct gpc_device *other,
+				  CUdevice_P2PAttribute attribute);
 /* Has the daemon give it, all that is there and all that comes; the caller has asked
- * gpc_reach_can().  It waits for the daemon, the first time. */
-CUresult gpc_reach_give(struct gpc_device *device, const struct gpc_device *other);
+ * gpc_peer_access_is_possible().  It waits for the daemon, the first time. */
+CUresult gpc_peer_access_enable(struct gpc_device *device, const struct gpc_device *other);
 
 #endif /* GPC_REACH_H */

@@ -10,31 +10,31 @@
 
 /* The clocks of two machines drift apart by no more than 50 millionths. */
 #define DRIFT 20000
-#define SAY_NS 1000000000
+#define REPORT_NS 1000000000
 /* So often at first, for the shortest of these round trips tells the time best. */
-#define FIRST_TIMES 8
+#define FIRST_EXCHANGES 8
 
 uint64_t
-gpc_trace_gpu_error(const struct gpc_trace_gpu *gpu, uint64_t now_ns)
+gpc_gpu_trace_clock_error(const struct gpc_gpu_trace *gpu, uint64_t now_ns)
 {
 	return gpu->error_ns + (now_ns - gpu->set_ns) / DRIFT;
 }
 
 void
-gpc_trace_gpu_exchange(struct gpc_trace_gpu *gpu, uint64_t asked_ns, uint64_t daemon_ns,
-		       uint64_t answered_ns)
+gpc_gpu_trace_sync_clock(struct gpc_gpu_trace *gpu, uint64_t request_ns, uint64_t daemon_ns,
+			 uint64_t reply_ns)
 {
-	uint64_t half = (answered_ns - asked_ns) / 2;
+	uint64_t half = (reply_ns - request_ns) / 2;
 
-	if (gpu->set_ns && half > gpc_trace_gpu_error(gpu, answered_ns))
+	if (gpu->set_ns && half > gpc_gpu_trace_clock_error(gpu, reply_ns))
 		return;
-	gpu->ahead_ns = asked_ns + half - daemon_ns;
+	gpu->ahead_ns = request_ns + half - daemon_ns;
 	gpu->error_ns = half;
-	gpu->set_ns = answered_ns;
+	gpu->set_ns = reply_ns;
 }
 
 static const char *
-name_of_call(uint32_t call)
+call_get_name(uint32_t call)
 {
 	const struct gp_call_info *info = call <= UINT16_MAX ? gp_call_find((uint16_t)call) : NULL;
 
@@ -45,12 +45,12 @@ name_of_call(uint32_t call)
 
 /* Of a kernel what it is called, as it was told now or before. */
 static const char *
-name_of(struct gpc_trace_gpu *gpu, const struct gp_trace_event *event)
+event_get_name(struct gpc_gpu_trace *gpu, const struct gp_trace_event *event)
 {
-	uint32_t place = gp_trace_place(event->kernel);
+	uint32_t place = gp_trace_get_name_slot(event->kernel);
 
 	if (!event->kernel)
-		return name_of_call(event->call);
+		return call_get_name(event->call);
 	if (event->name.size > 0) {
 		free(gpu->names[place].name);
 		gpu->names[place].name = strndup(event->name.data, event->name.size);
@@ -58,12 +58,12 @@ name_of(struct gpc_trace_gpu *gpu, const struct gp_trace_event *event)
 	}
 	if (gpu->names[place].kernel == event->kernel && gpu->names[place].name)
 		return gpu->names[place].name;
-	return name_of_call(event->call);
+	return call_get_name(event->call);
 }
 
 static void
-name_stream(struct gpc_trace_text *text, const struct gpc_trace_gpu *gpu,
-	    const struct gp_trace_event *event)
+stream_write_name(struct gpc_trace_text *text, const struct gpc_gpu_trace *gpu,
+		  const struct gp_trace_event *event)
 {
 	char name[64];
 
@@ -75,15 +75,15 @@ name_stream(struct gpc_trace_text *text, const struct gpc_trace_gpu *gpu,
 
 /* The exchanges differ by less than their errors; what a stream does is in order all the same. */
 static void
-write_event(struct gpc_trace_text *text, struct gpc_trace_gpu *gpu,
+event_write(struct gpc_trace_text *text, struct gpc_gpu_trace *gpu,
 	    const struct gp_trace_event *event)
 {
 	const struct gpc_trace_track track = { gpu->pid, (int)(event->stream & INT32_MAX) };
 	uint64_t begun = event->begin_ns + gpu->ahead_ns, ended = event->end_ns + gpu->ahead_ns;
-	uint32_t place = event->stream % GPC_TRACE_STREAMS;
+	uint32_t place = event->stream % GPC_GPU_TRACE_STREAMS;
 
 	if (gpu->streams[place].stream != event->stream) {
-		name_stream(text, gpu, event);
+		stream_write_name(text, gpu, event);
 		gpu->streams[place].stream = event->stream;
 		gpu->streams[place].end_ns = 0;
 	}
@@ -92,33 +92,33 @@ write_event(struct gpc_trace_text *text, struct gpc_trace_gpu *gpu,
 	if (ended < begun)
 		ended = begun;
 	gpu->streams[place].end_ns = ended;
-	gpc_trace_text_span(text, track, begun, ended, "gpu", name_of(gpu, event),
+	gpc_trace_text_span(text, track, begun, ended, "gpu", event_get_name(gpu, event),
 			    event->joined ? "not measured before it" : NULL, event->joined);
 }
 
 bool
-gpc_trace_gpu_write(struct gpc_trace_text *text, struct gpc_trace_gpu *gpu, struct gp_bytes events)
+gpc_gpu_trace_write(struct gpc_trace_text *text, struct gpc_gpu_trace *gpu, struct gp_bytes events)
 {
 	struct gp_trace_event event;
 	struct gp_dec dec;
 
 	gp_dec_init(&dec, events.data, events.size);
 	while (gp_trace_event_decode(&dec, &event))
-		write_event(text, gpu, &event);
+		event_write(text, gpu, &event);
 	return gp_dec_ok(&dec);
 }
 
 static void
-say(struct gpc_trace_text *text, struct gpc_trace_gpu *gpu,
-    const struct gp_reply_gpTraceTake *reply, uint64_t now)
+status_write(struct gpc_trace_text *text, struct gpc_gpu_trace *gpu,
+	     const struct gp_reply_gpTraceTake *reply, uint64_t now)
 {
 	const struct gpc_trace_track track = { gpu->pid, 0 };
-	uint64_t error = gpc_trace_gpu_error(gpu, now) + reply->error;
+	uint64_t error = gpc_gpu_trace_clock_error(gpu, now) + reply->error;
 
 	/* The first exchanges make it better fast. */
-	if (now - gpu->said_ns > SAY_NS || error < gpu->said_error_ns / 2) {
-		gpu->said_ns = now;
-		gpu->said_error_ns = error;
+	if (now - gpu->reported_ns > REPORT_NS || error < gpu->reported_error_ns / 2) {
+		gpu->reported_ns = now;
+		gpu->reported_error_ns = error;
 		gpc_trace_text_count(text, track, now, "clock error", "ns", error);
 	}
 	if (reply->missed == gpu->missed)
@@ -128,7 +128,8 @@ say(struct gpc_trace_text *text, struct gpc_trace_gpu *gpu,
 }
 
 static void
-name_daemon(struct gpc_trace_text *text, struct gpc_trace_gpu *gpu, struct gpc_session *session)
+daemon_write_name(struct gpc_trace_text *text, struct gpc_gpu_trace *gpu,
+		  struct gpc_session *session)
 {
 	char name[256];
 
@@ -140,35 +141,35 @@ name_daemon(struct gpc_trace_text *text, struct gpc_trace_gpu *gpu, struct gpc_s
 
 /* Nobody waits, so a deferred error stays the program's. */
 static void
-answered(struct gpc_request *request)
+request_done(struct gpc_request *request)
 {
-	struct gpc_trace_gpu *gpu = request->arg;
+	struct gpc_gpu_trace *gpu = request->arg;
 
-	gpu->answered_ns = gp_now_ns();
+	gpu->reply_ns = gp_now_ns();
 	atomic_store(&gpu->answered, true);
 }
 
 /* In no context's name. */
 static void
-ask(struct gpc_trace_gpu *gpu, struct gpc_session *session)
+request_start(struct gpc_gpu_trace *gpu, struct gpc_session *session)
 {
 	const struct gp_args_gpTraceTake args = { 0 };
-	struct gpc_context nobody = { 0 };
+	struct gpc_context no_context = { 0 };
 
-	nobody.scope.session = session;
-	gpu->request = (struct gpc_request){ .done = answered, .arg = gpu };
+	no_context.scope.session = session;
+	gpu->request = (struct gpc_request){ .done = request_done, .arg = gpu };
 	atomic_store(&gpu->answered, false);
-	gpu->asked = true;
-	gpu->asked_ns = gp_now_ns();
-	if (gpc_start_gpTraceTake(&nobody, &args, &gpu->request) == CUDA_SUCCESS)
+	gpu->requested = true;
+	gpu->request_ns = gp_now_ns();
+	if (gpc_start_gpTraceTake(&no_context, &args, &gpu->request) == CUDA_SUCCESS)
 		return;
-	gpu->asked = false;
+	gpu->requested = false;
 	gpu->unable = true;
 }
 
 /* false: it is none. */
 static bool
-take_answer(struct gpc_trace_text *text, struct gpc_trace_gpu *gpu)
+request_recv(struct gpc_trace_text *text, struct gpc_gpu_trace *gpu)
 {
 	struct gp_reply_gpTraceTake reply = { 0 };
 	struct gp_dec dec;
@@ -177,44 +178,44 @@ take_answer(struct gpc_trace_text *text, struct gpc_trace_gpu *gpu)
 	gp_reply_gpTraceTake_decode(&dec, &reply);
 	if (gpu->request.result != CUDA_SUCCESS || !gp_dec_done(&dec))
 		return false;
-	gpc_trace_gpu_exchange(gpu, gpu->asked_ns, reply.now, gpu->answered_ns);
-	say(text, gpu, &reply, gpu->answered_ns);
+	gpc_gpu_trace_sync_clock(gpu, gpu->request_ns, reply.now, gpu->reply_ns);
+	status_write(text, gpu, &reply, gpu->reply_ns);
 	gpu->wanted--;
 	if (reply.left && gpu->wanted == 0)
 		gpu->wanted = 1;
-	return gpc_trace_gpu_write(text, gpu, reply.events);
+	return gpc_gpu_trace_write(text, gpu, reply.events);
 }
 
 void
-gpc_trace_gpu_want(struct gpc_trace_gpu *gpu)
+gpc_gpu_trace_request(struct gpc_gpu_trace *gpu)
 {
 	if (!gpu->named && gpu->wanted == 0)
-		gpu->wanted = FIRST_TIMES;
-	else if (gpu->wanted < 1u + gpu->asked)
-		gpu->wanted = 1u + gpu->asked;
+		gpu->wanted = FIRST_EXCHANGES;
+	else if (gpu->wanted < 1u + gpu->requested)
+		gpu->wanted = 1u + gpu->requested;
 }
 
 bool
-gpc_trace_gpu_step(struct gpc_trace_text *text, struct gpc_trace_gpu *gpu,
+gpc_gpu_trace_poll(struct gpc_trace_text *text, struct gpc_gpu_trace *gpu,
 		   struct gpc_session *session)
 {
-	bool took = gpu->asked && atomic_load(&gpu->answered);
+	bool received = gpu->requested && atomic_load(&gpu->answered);
 
-	if (took) {
-		gpu->asked = false;
-		gpu->unable = !take_answer(text, gpu);
+	if (received) {
+		gpu->requested = false;
+		gpu->unable = !request_recv(text, gpu);
 		free(gpu->request.reply);
 	}
-	if (!gpu->asked && gpu->wanted > 0 && !gpu->unable)
-		ask(gpu, session);
-	if (!gpu->named && (took || gpu->unable))
-		name_daemon(text, gpu, session);
+	if (!gpu->requested && gpu->wanted > 0 && !gpu->unable)
+		request_start(gpu, session);
+	if (!gpu->named && (received || gpu->unable))
+		daemon_write_name(text, gpu, session);
 	return gpu->wanted == 0 || gpu->unable;
 }
 
 void
-gpc_trace_gpu_fini(struct gpc_trace_gpu *gpu)
+gpc_gpu_trace_fini(struct gpc_gpu_trace *gpu)
 {
-	for (int i = 0; i < GP_TRACE_PLACES; i++)
+	for (int i = 0; i < GP_TRACE_NAME_SLOTS; i++)
 		free(gpu->names[i].name);
 }

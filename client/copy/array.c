@@ -24,7 +24,7 @@ gpc_array_lookup(CUarray hArray, struct gpc_array **array_p)
 
 	if (!array)
 		array = gpc_handle_get(GPC_KIND_LEVEL, hArray);
-	if (!array || array->gone || array->shape.levels)
+	if (!array || array->destroyed || array->shape.levels)
 		return CUDA_ERROR_INVALID_HANDLE;
 	*array_p = array;
 	return CUDA_SUCCESS;
@@ -35,7 +35,7 @@ gpc_array_lookup_mipmapped(CUmipmappedArray hMipmappedArray, struct gpc_array **
 {
 	struct gpc_array *array = gpc_handle_get(GPC_KIND_ARRAY, hMipmappedArray);
 
-	if (!array || array->gone || !array->shape.levels)
+	if (!array || array->destroyed || !array->shape.levels)
 		return CUDA_ERROR_INVALID_HANDLE;
 	*array_p = array;
 	return CUDA_SUCCESS;
@@ -59,13 +59,13 @@ gpc_array_enter_mipmapped(CUmipmappedArray hMipmappedArray, struct gpc_array **a
 }
 
 static bool
-is_sparse(const struct gp_array_shape *shape)
+shape_is_sparse(const struct gp_array_shape *shape)
 {
 	return shape->flags & CUDA_ARRAY3D_SPARSE;
 }
 
 static struct gp_array_shape
-shape_of(const CUDA_ARRAY3D_DESCRIPTOR *described, unsigned int levels)
+descriptor_to_shape(const CUDA_ARRAY3D_DESCRIPTOR *described, unsigned int levels)
 {
 	return (struct gp_array_shape){
 		.width = described->Width,
@@ -79,7 +79,7 @@ shape_of(const CUDA_ARRAY3D_DESCRIPTOR *described, unsigned int levels)
 }
 
 static CUresult
-ask_for(const struct gpc_array *array)
+array_create_and_wait(const struct gpc_array *array)
 {
 	const struct gp_args_gpArrayCreate args = {
 		.array = array->handle.id,
@@ -103,18 +103,18 @@ static atomic_uint array_count;
 /* Whether the driver takes such an array, of what gp_array_check() passes, if it has the memory
  * (bench/driver/arrayfacts). */
 static bool
-is_sure(const struct gp_array_shape *shape)
+shape_is_always_valid(const struct gp_array_shape *shape)
 {
 	const bool layers = shape->flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP);
 	const uint64_t side = shape->depth && !layers ? DEPTH_MAX : SIDE_MAX;
 
-	return !is_sparse(shape) && shape->width <= side && shape->height <= side &&
+	return !shape_is_sparse(shape) && shape->width <= side && shape->height <= side &&
 	       shape->depth <= DEPTH_MAX;
 }
 
 /* Out of credit: nobody waits for it. */
 static bool
-make_granted(const struct gpc_array *array, CUresult *result_p)
+array_create_from_allowance(const struct gpc_array *array, CUresult *result_p)
 {
 	const struct gp_args_gpArrayMake args = {
 		.array = array->handle.id,
@@ -123,9 +123,10 @@ make_granted(const struct gpc_array *array, CUresult *result_p)
 	};
 	const struct gpc_session_facts *facts = gpc_session_facts(array->context->scope.session);
 
-	if (!is_sure(&array->shape) || !gpc_facts_know(facts, GP_CALL_gpArrayMake) ||
+	if (!shape_is_always_valid(&array->shape) ||
+	    !gpc_facts_have_call(facts, GP_CALL_gpArrayMake) ||
 	    atomic_load(&array_count) > GP_ARRAYS_MAX / 2 ||
-	    !gpc_credit_take(array->context, gp_array_footprint(&array->shape)))
+	    !gpc_allowance_acquire(array->context, gp_array_get_footprint(&array->shape)))
 		return false;
 	*result_p = gpc_post_gpArrayMake(array->context, &args);
 	return true;
@@ -133,22 +134,22 @@ make_granted(const struct gpc_array *array, CUresult *result_p)
 
 /* Memory that the client keeps for later counts against the quota, and may be what is missing. */
 static CUresult
-obtain(const struct gpc_array *array)
+array_create_remote(const struct gpc_array *array)
 {
 	CUresult result;
 
-	if (make_granted(array, &result))
+	if (array_create_from_allowance(array, &result))
 		return result;
-	result = ask_for(array);
+	result = array_create_and_wait(array);
 	if (result == CUDA_ERROR_OUT_OF_MEMORY &&
 	    gpc_memory_reclaim(array->context) == CUDA_SUCCESS)
-		result = ask_for(array);
+		result = array_create_and_wait(array);
 	return result;
 }
 
 /* Another thread may be asking for one. */
 static void
-forget_levels(struct gpc_array *array, bool for_ever)
+array_drop_levels(struct gpc_array *array, bool for_ever)
 {
 	(void)pthread_mutex_lock(&lock);
 	for (uint32_t i = 0; i < array->shape.levels; i++) {
@@ -156,7 +157,7 @@ forget_levels(struct gpc_array *array, bool for_ever)
 			gpc_handle_remove(&array->levels[i]->handle);
 		array->levels[i] = NULL;
 	}
-	array->gone = true;
+	array->destroyed = true;
 	if (for_ever) {
 		array->shape.levels = 0;
 		free(array->levels);
@@ -166,35 +167,35 @@ forget_levels(struct gpc_array *array, bool for_ever)
 }
 
 static void
-forget(struct gpc_array *array)
+array_free(struct gpc_array *array)
 {
-	forget_levels(array, true);
+	array_drop_levels(array, true);
 	gpc_handle_remove(&array->handle);
 	atomic_fetch_sub(&array_count, 1);
 }
 
 static CUresult
-drop(struct gpc_array *array)
+array_destroy_remote(struct gpc_array *array)
 {
 	const struct gp_args_gpArrayDestroy args = { .array = array->handle.id };
 	struct gpc_context *context = array->context;
 	CUresult result;
 
-	/* First, so that nothing of it is kept behind gpc_texture_forget_array(). */
-	forget(array);
+	/* First, so that nothing of it is kept behind gpc_texture_drop_array(). */
+	array_free(array);
 	result = gpc_post_gpArrayDestroy(context, &args);
-	gpc_texture_forget_array(context, args.array);
+	gpc_texture_drop_array(context, args.array);
 	return result;
 }
 
 static void
-drop_cached(const struct gpc_cached *cached)
+array_drop_cached(const struct gpc_cached *cached)
 {
-	(void)drop(cached->object);
+	(void)array_destroy_remote(cached->object);
 }
 
 static bool
-has_shape(const struct gpc_cached *cached, const void *shape)
+array_matches_shape(const struct gpc_cached *cached, const void *shape)
 {
 	const struct gpc_array *array = cached->object;
 
@@ -202,13 +203,13 @@ has_shape(const struct gpc_cached *cached, const void *shape)
 }
 
 static const struct gpc_cached_kind array_kind = {
-	.matches = has_shape,
-	.drop = drop_cached,
+	.matches = array_matches_shape,
+	.drop = array_drop_cached,
 	GPC_MEMORY_CACHE_BUDGET,
 };
 
 static CUresult
-ask_for_tiling(struct gpc_array *array)
+array_query_tiling(struct gpc_array *array)
 {
 	const struct gp_args_gpArrayTiling args = { .array = array->handle.id };
 	struct gp_reply_gpArrayTiling reply;
@@ -225,32 +226,32 @@ ask_for_tiling(struct gpc_array *array)
 
 /* One of this shape that the program has destroyed, with what was in it. */
 static bool
-have_again(struct gpc_context *context, const struct gp_array_shape *shape, void **token_p)
+array_reuse(struct gpc_context *context, const struct gp_array_shape *shape, void **token_p)
 {
 	struct gpc_array *array = gpc_memory_cache_acquire(&array_kind, context, shape);
 
 	if (!array)
 		return false;
-	array->gone = false;
+	array->destroyed = false;
 	*token_p = array->handle.token;
 	return true;
 }
 
 static CUresult
-create(struct gpc_context *context, const struct gp_array_shape *shape, void **token_p)
+array_create(struct gpc_context *context, const struct gp_array_shape *shape, void **token_p)
 {
 	struct gpc_array *array;
 	CUresult result = gp_array_check(shape);
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (is_sparse(shape) &&
+	if (shape_is_sparse(shape) &&
 	    !gpc_device_attribute(context->device, CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	/* Absurd sizes need no round trip. */
-	if (!is_sparse(shape) && gp_array_bytes(shape) > context->device->total_memory)
+	if (!shape_is_sparse(shape) && gp_array_get_bytes(shape) > context->device->total_memory)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (!is_sparse(shape) && have_again(context, shape, token_p))
+	if (!shape_is_sparse(shape) && array_reuse(context, shape, token_p))
 		return CUDA_SUCCESS;
 	array = gpc_handle_new(GPC_KIND_ARRAY, sizeof(*array));
 	if (!array)
@@ -264,23 +265,24 @@ create(struct gpc_context *context, const struct gp_array_shape *shape, void **t
 	array->context = context;
 	array->whole = array;
 	array->shape = *shape;
-	result = obtain(array);
+	result = array_create_remote(array);
 	if (result != CUDA_SUCCESS) {
-		forget(array);
+		array_free(array);
 		return result;
 	}
-	if (is_sparse(shape))
-		result = ask_for_tiling(array);
+	if (shape_is_sparse(shape))
+		result = array_query_tiling(array);
 	if (result == CUDA_SUCCESS)
 		*token_p = array->handle.token;
 	else
-		(void)drop(array);
+		(void)array_destroy_remote(array);
 	return result;
 }
 
 /* levels 0: no mipmapped one. */
 static CUresult
-create_described(void **token_p, const CUDA_ARRAY3D_DESCRIPTOR *described, unsigned int levels)
+array_create_described(void **token_p, const CUDA_ARRAY3D_DESCRIPTOR *described,
+		       unsigned int levels)
 {
 	struct gpc_context *context;
 	struct gp_array_shape shape;
@@ -291,16 +293,16 @@ create_described(void **token_p, const CUDA_ARRAY3D_DESCRIPTOR *described, unsig
 		return result;
 	if (!token_p || !described)
 		return CUDA_ERROR_INVALID_VALUE;
-	shape = shape_of(described, 0);
-	most = gp_array_levels_max(&shape);
+	shape = descriptor_to_shape(described, 0);
+	most = gp_array_get_levels_max(&shape);
 	shape.levels = levels < most ? levels : most;
-	return create(context, &shape, token_p);
+	return array_create(context, &shape, token_p);
 }
 
 CUresult
 gpc_cuArray3DCreate_v2(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pAllocateArray)
 {
-	return create_described((void **)pHandle, pAllocateArray, 0);
+	return array_create_described((void **)pHandle, pAllocateArray, 0);
 }
 
 CUresult
@@ -324,19 +326,20 @@ gpc_cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
 			   const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc,
 			   unsigned int numMipmapLevels)
 {
-	return create_described((void **)pHandle, pMipmappedArrayDesc,
-				numMipmapLevels ? numMipmapLevels : 1);
+	return array_create_described((void **)pHandle, pMipmappedArrayDesc,
+				      numMipmapLevels ? numMipmapLevels : 1);
 }
 
 static CUresult
-destroy(struct gpc_array *array)
+array_destroy(struct gpc_array *array)
 {
-	forget_levels(array, false);
+	array_drop_levels(array, false);
 	/* What lies behind the tiles of a sparse one is the program's. */
-	if (!is_sparse(&array->shape) &&
-	    gpc_memory_cache_put(&array_kind, array, array->context, gp_array_bytes(&array->shape)))
+	if (!shape_is_sparse(&array->shape) &&
+	    gpc_memory_cache_put(&array_kind, array, array->context,
+				 gp_array_get_bytes(&array->shape)))
 		return CUDA_SUCCESS;
-	return drop(array);
+	return array_destroy_remote(array);
 }
 
 CUresult
@@ -348,7 +351,7 @@ gpc_cuArrayDestroy(CUarray hArray)
 	if (result != CUDA_SUCCESS)
 		return result;
 	/* A level goes with its mipmapped array. */
-	return array->whole == array ? destroy(array) : CUDA_ERROR_INVALID_HANDLE;
+	return array->whole == array ? array_destroy(array) : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult
@@ -357,27 +360,27 @@ gpc_cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray)
 	struct gpc_array *array;
 	CUresult result = gpc_array_enter_mipmapped(hMipmappedArray, &array);
 
-	return result == CUDA_SUCCESS ? destroy(array) : result;
+	return result == CUDA_SUCCESS ? array_destroy(array) : result;
 }
 
 static void
-destroy_if_of(void *object, void *context)
+array_destroy_if_in_context(void *object, void *context)
 {
 	struct gpc_array *array = object;
 
 	if (array->context == context)
-		(void)drop(array);
+		(void)array_destroy_remote(array);
 }
 
 void
-gpc_array_forget_context(struct gpc_context *context)
+gpc_array_drop_context(struct gpc_context *context)
 {
 	gpc_memory_cache_drop_context(context);
-	gpc_handle_each(GPC_KIND_ARRAY, destroy_if_of, context);
+	gpc_handle_each(GPC_KIND_ARRAY, array_destroy_if_in_context, context);
 }
 
 static struct gpc_array *
-make_level(struct gpc_array *whole, uint32_t number) GP_LOCKED(lock)
+level_create(struct gpc_array *whole, uint32_t number) GP_LOCKED(lock)
 {
 	struct gpc_array *level = gpc_handle_new(GPC_KIND_LEVEL, sizeof(*level));
 
@@ -386,7 +389,7 @@ make_level(struct gpc_array *whole, uint32_t number) GP_LOCKED(lock)
 	level->context = whole->context;
 	level->whole = whole;
 	level->level = number;
-	level->shape = gp_array_level_shape(&whole->shape, number);
+	level->shape = gp_array_get_level_shape(&whole->shape, number);
 	whole->levels[number] = level;
 	return level;
 }
@@ -403,9 +406,9 @@ gpc_cuMipmappedArrayGetLevel(CUarray *pLevelArray, CUmipmappedArray hMipmappedAr
 	if (!pLevelArray)
 		return CUDA_ERROR_INVALID_VALUE;
 	(void)pthread_mutex_lock(&lock);
-	if (whole->gone || level >= whole->shape.levels)
+	if (whole->destroyed || level >= whole->shape.levels)
 		result = CUDA_ERROR_INVALID_VALUE;
-	else if (!whole->levels[level] && !make_level(whole, level))
+	else if (!whole->levels[level] && !level_create(whole, level))
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	else
 		*pLevelArray = whole->levels[level]->handle.token;
@@ -414,7 +417,7 @@ gpc_cuMipmappedArrayGetLevel(CUarray *pLevelArray, CUmipmappedArray hMipmappedAr
 }
 
 CUDA_ARRAY_DESCRIPTOR
-gpc_array_described(const struct gpc_array *array)
+gpc_array_get_descriptor(const struct gpc_array *array)
 {
 	return (CUDA_ARRAY_DESCRIPTOR){
 		.Width = array->shape.width,
@@ -425,7 +428,7 @@ gpc_array_described(const struct gpc_array *array)
 }
 
 CUDA_ARRAY3D_DESCRIPTOR
-gpc_array_described_3d(const struct gpc_array *array)
+gpc_array_get_descriptor_3d(const struct gpc_array *array)
 {
 	return (CUDA_ARRAY3D_DESCRIPTOR){
 		.Width = array->shape.width,

@@ -25,7 +25,7 @@ struct gpc_array {
 	struct gp_array_shape shape;   /* of a level: its own */
 	struct gp_array_tiling tiling; /* of a sparse one, but not of its levels */
 	struct gpc_array **levels;     /* of a mipmapped array: those that were asked for */
-	atomic_bool gone;              /* the program has destroyed it, and it is kept */
+	atomic_bool destroyed;         /* the program has destroyed it, and it is kept */
 };
 
 /* CUDA_ERROR_INVALID_HANDLE: it is none, or has been destroyed. */
@@ -37,10 +37,10 @@ CUresult gpc_array_enter(CUarray hArray, struct gpc_array **array_p);
 CUresult gpc_array_enter_mipmapped(CUmipmappedArray hMipmappedArray, struct gpc_array **array_p);
 
 /* As CUDA tells what it looks like. */
-CUDA_ARRAY_DESCRIPTOR gpc_array_described(const struct gpc_array *array);
-CUDA_ARRAY3D_DESCRIPTOR gpc_array_described_3d(const struct gpc_array *array);
+CUDA_ARRAY_DESCRIPTOR gpc_array_get_descriptor(const struct gpc_array *array);
+CUDA_ARRAY3D_DESCRIPTOR gpc_array_get_descriptor_3d(const struct gpc_array *array);
 
 /* Those of a context that is being destroyed or reset; before gpContextDestroy is posted. */
-void gpc_array_forget_context(struct gpc_context *context);
+void gpc_array_drop_context(struct gpc_context *context);
 
 #endif /* GPC_ARRAY_H */

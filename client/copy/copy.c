@@ -31,7 +31,7 @@ struct target {
 
 /* A synchronous call is one of the default stream's. */
 static CUresult
-enter(struct target *target, CUstream hStream, bool async)
+target_enter(struct target *target, CUstream hStream, bool async)
 {
 	target->async = async;
 	target->late = false;
@@ -95,9 +95,9 @@ static void
 move_rows(const struct gpc_copy *copy)
 {
 	for (uint64_t slice = 0; slice < copy->depth; slice++) {
-		for (uint64_t row = 0; row < copy->height; row++)
-			memmove((void *)(uintptr_t)gpc_side_row(&copy->dst, slice, row),
-				(const void *)(uintptr_t)gpc_side_row(&copy->src, slice, row),
+		for (uint64_t copy_row = 0; copy_row < copy->height; copy_row++)
+			memmove((void *)(uintptr_t)gpc_side_row(&copy->dst, slice, copy_row),
+				(const void *)(uintptr_t)gpc_side_row(&copy->src, slice, copy_row),
 				copy->width);
 	}
 }
@@ -110,24 +110,24 @@ struct late_move {
 /* The stream has reached the copy: what kernels before it have written is fetched, and those behind
  * it find what it writes. */
 static CUresult
-move_late(struct gpc_late_copy *late)
+late_move_run(struct gpc_late_copy *late)
 {
-	CUresult result = gpc_mirror_after_wait(late->session, NULL, CUDA_SUCCESS);
+	CUresult result = gpc_coherence_after_wait(late->session, NULL, CUDA_SUCCESS);
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	move_rows(&GPC_CONTAINER(late, struct late_move, late)->copy);
-	return gpc_mirror_before_work(late->session);
+	return gpc_coherence_before_work(late->session);
 }
 
 static void
-destroy_late(struct gpc_late_copy *late)
+late_move_destroy(struct gpc_late_copy *late)
 {
 	free(GPC_CONTAINER(late, struct late_move, late));
 }
 
 static CUresult
-post_late(struct gpc_stream *stream, const struct gpc_copy *copy)
+late_move_post(struct gpc_stream *stream, const struct gpc_copy *copy)
 {
 	const struct gpc_side *dst = &copy->dst, *src = &copy->src;
 	struct late_move *move = calloc(1, sizeof(*move));
@@ -140,8 +140,8 @@ post_late(struct gpc_stream *stream, const struct gpc_copy *copy)
 			  .end = src->base + gpc_copy_span(copy, src),
 			  .start_to = dst->base,
 			  .end_to = dst->base + gpc_copy_span(copy, dst),
-			  .send = move_late,
-			  .destroy = destroy_late },
+			  .send = late_move_run,
+			  .destroy = late_move_destroy },
 		.copy = *copy,
 	};
 	return gpc_late_copy_post(&stream->context->scope, stream->handle.id, &move->late);
@@ -150,14 +150,14 @@ post_late(struct gpc_stream *stream, const struct gpc_copy *copy)
 /* Waits until the stream would reach work that is given now.  A stream that waits for the default
  * stream, and has no work of its own, does so for its next work alone: a copy of nothing. */
 static CUresult
-await_turn(struct gpc_stream *stream)
+stream_await_position(struct gpc_stream *stream)
 {
 	static const struct gpc_copy nothing;
 	CUresult result = CUDA_SUCCESS;
 
 	if (!stream->legacy && !(stream->flags & CU_STREAM_NON_BLOCKING) &&
 	    !gpc_stream_is_known_idle(stream))
-		result = post_late(stream, &nothing);
+		result = late_move_post(stream, &nothing);
 	return result == CUDA_SUCCESS ? gpc_stream_fence(stream) : result;
 }
 
@@ -169,17 +169,17 @@ await_turn(struct gpc_stream *stream)
  * and here.
  */
 static CUresult
-copy_within_host(const struct target *target, const struct gpc_copy *given)
+copy_within_host(const struct target *target, const struct gpc_copy *requested)
 {
 	struct gpc_stream *stream = target->stream;
-	struct gpc_copy copy = *given;
+	struct gpc_copy copy = *requested;
 	CUresult result;
 
-	copy.dst.base = given->dst.here;
-	copy.src.base = given->src.here;
+	copy.dst.base = requested->dst.host_address;
+	copy.src.base = requested->src.host_address;
 	if (target->late && !gpc_stream_is_known_idle(stream))
-		return post_late(stream, &copy);
-	result = await_turn(stream);
+		return late_move_post(stream, &copy);
+	result = stream_await_position(stream);
 	if (result == CUDA_SUCCESS)
 		move_rows(&copy);
 	return result;
@@ -187,22 +187,22 @@ copy_within_host(const struct target *target, const struct gpc_copy *given)
 
 /* It writes to no mirrored memory itself: what was given before it is what may have. */
 static CUresult
-copy_out(struct gpc_stream *stream, const struct gpc_copy *copy)
+copy_out_and_fetch(struct gpc_stream *stream, const struct gpc_copy *copy)
 {
 	struct gpc_session *session = stream->context->scope.session;
-	uint64_t given = gpc_session_given(session);
-	struct gpc_mirror_fetch *fetch = gpc_mirror_before_wait(
-		session, GP_HOST_BEHIND_STREAM, stream->handle.id, GP_CALL_gpCopyOut);
+	uint64_t requested = gpc_session_issued(session);
+	struct gpc_coherence_fetch *fetch = gpc_coherence_before_wait(
+		session, GP_HOST_AFTER_STREAM, stream->handle.id, GP_CALL_gpCopyOut);
 	CUresult result = gpc_copy_out(stream, copy);
 
-	result = gpc_mirror_after_wait(session, fetch, result);
+	result = gpc_coherence_after_wait(session, fetch, result);
 	if (result == CUDA_SUCCESS)
-		gpc_stream_set_here(stream, given + 1);
+		gpc_stream_set_fetched(stream, requested + 1);
 	return result;
 }
 
 static CUresult
-post(const struct target *target, const struct gpc_copy *copy)
+copy_post(const struct target *target, const struct gpc_copy *copy)
 {
 	CUresult result;
 
@@ -211,7 +211,7 @@ post(const struct target *target, const struct gpc_copy *copy)
 	if (copy->dst.host && target->async && copy->dst.pinned)
 		return gpc_copy_out_async(target->stream, copy);
 	if (copy->dst.host)
-		return copy_out(target->stream, copy);
+		return copy_out_and_fetch(target->stream, copy);
 	if (copy->dst.array || copy->src.array)
 		return copy_array(target->stream, copy);
 	result = copy_device(target->stream, copy);
@@ -225,39 +225,39 @@ post(const struct target *target, const struct gpc_copy *copy)
 /* What the device reads of the program's memory is there before; what it writes to it is here when
  * a synchronous copy returns. */
 static CUresult
-run_there(const struct target *target, const struct gpc_copy *copy)
+copy_run_on_device(const struct target *target, const struct gpc_copy *copy)
 {
 	struct gpc_session *session = target->stream->context->scope.session;
-	bool reached = copy->dst.reached || copy->src.reached;
+	bool device_mapped = copy->dst.device_mapped || copy->src.device_mapped;
 	CUresult result = CUDA_SUCCESS;
 
 	/* The copy may write the word that another stream waits for. */
-	if (reached || gpc_session_has_functions(session))
+	if (device_mapped || gpc_session_awaits_host(session))
 		result = gpc_pending_copy_before_work(&target->stream->context->scope,
 						      target->stream->handle.id);
-	if (!reached)
-		return result == CUDA_SUCCESS ? post(target, copy) : result;
+	if (!device_mapped)
+		return result == CUDA_SUCCESS ? copy_post(target, copy) : result;
 	/* The program may write the source until it stores the word that a kernel waits for. */
 	if (result == CUDA_SUCCESS && copy->src.replicated && gpc_copy_kernels_may_poll(session))
-		result = gpc_pending_copy_publish_in_turn(&target->stream->context->scope,
-							  target->stream->handle.id);
-	if (result == CUDA_SUCCESS && copy->dst.reached)
+		result = gpc_pending_copy_publish_when_due(&target->stream->context->scope,
+							   target->stream->handle.id);
+	if (result == CUDA_SUCCESS && copy->dst.device_mapped)
 		result = gpc_pending_copy_order(&target->stream->context->scope,
 						target->stream->handle.id);
 	if (result == CUDA_SUCCESS)
-		result = post(target, copy);
-	gpc_mirror_behind_work(session);
+		result = copy_post(target, copy);
+	gpc_coherence_after_work(session);
 	return result == CUDA_SUCCESS && !target->async ? gpc_stream_fence(target->stream) : result;
 }
 
 static CUresult
-run_plain(const struct target *given, const struct gpc_copy *copy)
+copy_run_plain(const struct target *requested, const struct gpc_copy *copy)
 {
-	struct target target = *given;
+	struct target target = *requested;
 	bool changed;
 	CUresult result;
 
-	if (copy->dst.here && copy->src.here)
+	if (copy->dst.host_address && copy->src.host_address)
 		return copy_within_host(&target, copy);
 	if (copy->dst.array || copy->src.array)
 		result = gpc_copy_route_array(&target.stream, copy, &changed);
@@ -267,32 +267,32 @@ run_plain(const struct target *given, const struct gpc_copy *copy)
 		result = gpc_copy_route(&target.stream,
 					copy->dst.host ? copy->src.base : copy->dst.base, &changed);
 	if (result != CUDA_SUCCESS || !changed)
-		return result == CUDA_SUCCESS ? run_there(&target, copy) : result;
+		return result == CUDA_SUCCESS ? copy_run_on_device(&target, copy) : result;
 	target.async = false;
-	result = run_there(&target, copy);
+	result = copy_run_on_device(&target, copy);
 	return result == CUDA_SUCCESS ? gpc_stream_fence(target.stream) : result;
 }
 
 /* How much of this side is managed memory; 0: none. */
 static uint64_t
-managed_span(const struct gpc_copy *copy, const struct gpc_side *side)
+side_get_managed_span(const struct gpc_copy *copy, const struct gpc_side *side)
 {
 	uint64_t size = gpc_copy_span(copy, side);
 
-	return !side->host && !side->array && gpc_managed_is(side->base, size) ? size : 0;
+	return !side->host && !side->array && gpc_managed_contains(side->base, size) ? size : 0;
 }
 
 /* Behind what is here of the memory.  Where it is only read, others may go on while the copy is
  * waited for: what they write here does not reach the device.  A synchronous copy from host memory
  * waits for what holds its stream back before it keeps others from giving work. */
 static CUresult
-run_managed(const struct target *target, const struct gpc_copy *copy, uint64_t dst_size,
-	    uint64_t src_size)
+copy_run_managed(const struct target *target, const struct gpc_copy *copy, uint64_t dst_size,
+		 uint64_t src_size)
 {
 	CUresult result = CUDA_SUCCESS;
 
 	if (copy->src.host && !target->async &&
-	    gpc_session_is_held_back(target->stream->context->scope.session))
+	    gpc_session_is_host_gated(target->stream->context->scope.session))
 		result = gpc_stream_fence(target->stream);
 	if (result == CUDA_SUCCESS)
 		result = gpc_managed_begin_copy(target->stream, copy->dst.base, dst_size,
@@ -301,112 +301,113 @@ run_managed(const struct target *target, const struct gpc_copy *copy, uint64_t d
 		return result;
 	if (dst_size == 0) {
 		gpc_managed_end(NULL);
-		return run_plain(target, copy);
+		return copy_run_plain(target, copy);
 	}
-	result = run_plain(target, copy);
+	result = copy_run_plain(target, copy);
 	gpc_managed_end(target->stream);
 	return result;
 }
 
 /* Managed memory that the call names as the host's is copied as such. */
 static CUresult
-run_named(const struct target *given, const struct gpc_copy *copy, uint64_t dst_size,
-	  uint64_t src_size)
+copy_run_named(const struct target *requested, const struct gpc_copy *copy, uint64_t dst_size,
+	       uint64_t src_size)
 {
-	struct target target = *given;
+	struct target target = *requested;
 	CUresult result;
 
-	if (!target.async || target.late || !copy->dst.named_host || !copy->src.named_host)
-		return run_managed(&target, copy, dst_size, src_size);
+	if (!target.async || target.late || !copy->dst.is_host_by_name ||
+	    !copy->src.is_host_by_name)
+		return copy_run_managed(&target, copy, dst_size, src_size);
 	target.async = false;
-	result = run_managed(&target, copy, dst_size, src_size);
+	result = copy_run_managed(&target, copy, dst_size, src_size);
 	return result == CUDA_SUCCESS ? gpc_stream_fence(target.stream) : result;
 }
 
 static CUresult
-run(const struct target *target, const struct gpc_copy *copy)
+copy_run(const struct target *target, const struct gpc_copy *copy)
 {
 	uint64_t dst_size, src_size;
 
 	if (copy->width == 0)
 		return CUDA_SUCCESS;
 	if (!gpc_pages_any())
-		return run_plain(target, copy);
-	dst_size = managed_span(copy, &copy->dst);
-	src_size = managed_span(copy, &copy->src);
-	return dst_size || src_size ? run_named(target, copy, dst_size, src_size)
-				    : run_plain(target, copy);
+		return copy_run_plain(target, copy);
+	dst_size = side_get_managed_span(copy, &copy->dst);
+	src_size = side_get_managed_span(copy, &copy->src);
+	return dst_size || src_size ? copy_run_named(target, copy, dst_size, src_size)
+				    : copy_run_plain(target, copy);
 }
 
 static CUresult
-linear(CUstream hStream, bool async, CUmemorytype dst_type, uint64_t dst, CUmemorytype src_type,
-       uint64_t src, size_t size)
+copy_linear(CUstream hStream, bool async, CUmemorytype dst_type, uint64_t dst,
+	    CUmemorytype src_type, uint64_t src, size_t size)
 {
 	struct target target;
 	struct gpc_copy copy;
-	CUresult result = enter(&target, hStream, async);
+	CUresult result = target_enter(&target, hStream, async);
 
 	if (result == CUDA_SUCCESS)
 		result = gpc_copy_linear(&copy, dst_type, dst, src_type, src, size);
-	return result == CUDA_SUCCESS ? run(&target, &copy) : result;
+	return result == CUDA_SUCCESS ? copy_run(&target, &copy) : result;
 }
 
 CUresult
 gpc_cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount)
 {
-	return linear(NULL, false, CU_MEMORYTYPE_UNIFIED, dst, CU_MEMORYTYPE_UNIFIED, src,
-		      ByteCount);
+	return copy_linear(NULL, false, CU_MEMORYTYPE_UNIFIED, dst, CU_MEMORYTYPE_UNIFIED, src,
+			   ByteCount);
 }
 
 CUresult
 gpc_cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream)
 {
-	return linear(hStream, true, CU_MEMORYTYPE_UNIFIED, dst, CU_MEMORYTYPE_UNIFIED, src,
-		      ByteCount);
+	return copy_linear(hStream, true, CU_MEMORYTYPE_UNIFIED, dst, CU_MEMORYTYPE_UNIFIED, src,
+			   ByteCount);
 }
 
 CUresult
 gpc_cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount)
 {
-	return linear(NULL, false, CU_MEMORYTYPE_DEVICE, dstDevice, CU_MEMORYTYPE_HOST,
-		      (uintptr_t)srcHost, ByteCount);
+	return copy_linear(NULL, false, CU_MEMORYTYPE_DEVICE, dstDevice, CU_MEMORYTYPE_HOST,
+			   (uintptr_t)srcHost, ByteCount);
 }
 
 CUresult
 gpc_cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount,
 			 CUstream hStream)
 {
-	return linear(hStream, true, CU_MEMORYTYPE_DEVICE, dstDevice, CU_MEMORYTYPE_HOST,
-		      (uintptr_t)srcHost, ByteCount);
+	return copy_linear(hStream, true, CU_MEMORYTYPE_DEVICE, dstDevice, CU_MEMORYTYPE_HOST,
+			   (uintptr_t)srcHost, ByteCount);
 }
 
 CUresult
 gpc_cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount)
 {
-	return linear(NULL, false, CU_MEMORYTYPE_HOST, (uintptr_t)dstHost, CU_MEMORYTYPE_DEVICE,
-		      srcDevice, ByteCount);
+	return copy_linear(NULL, false, CU_MEMORYTYPE_HOST, (uintptr_t)dstHost,
+			   CU_MEMORYTYPE_DEVICE, srcDevice, ByteCount);
 }
 
 CUresult
 gpc_cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
 {
-	return linear(hStream, true, CU_MEMORYTYPE_HOST, (uintptr_t)dstHost, CU_MEMORYTYPE_DEVICE,
-		      srcDevice, ByteCount);
+	return copy_linear(hStream, true, CU_MEMORYTYPE_HOST, (uintptr_t)dstHost,
+			   CU_MEMORYTYPE_DEVICE, srcDevice, ByteCount);
 }
 
 CUresult
 gpc_cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount)
 {
-	return linear(NULL, false, CU_MEMORYTYPE_DEVICE, dstDevice, CU_MEMORYTYPE_DEVICE, srcDevice,
-		      ByteCount);
+	return copy_linear(NULL, false, CU_MEMORYTYPE_DEVICE, dstDevice, CU_MEMORYTYPE_DEVICE,
+			   srcDevice, ByteCount);
 }
 
 CUresult
 gpc_cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount,
 			 CUstream hStream)
 {
-	return linear(hStream, true, CU_MEMORYTYPE_DEVICE, dstDevice, CU_MEMORYTYPE_DEVICE,
-		      srcDevice, ByteCount);
+	return copy_linear(hStream, true, CU_MEMORYTYPE_DEVICE, dstDevice, CU_MEMORYTYPE_DEVICE,
+			   srcDevice, ByteCount);
 }
 
 static CUresult
@@ -414,11 +415,11 @@ copy_2d(CUstream hStream, bool async, const CUDA_MEMCPY2D *pCopy)
 {
 	struct target target;
 	struct gpc_copy copy;
-	CUresult result = enter(&target, hStream, async);
+	CUresult result = target_enter(&target, hStream, async);
 
 	if (result == CUDA_SUCCESS)
 		result = pCopy ? gpc_copy_2d(&copy, pCopy) : CUDA_ERROR_INVALID_VALUE;
-	return result == CUDA_SUCCESS ? run(&target, &copy) : result;
+	return result == CUDA_SUCCESS ? copy_run(&target, &copy) : result;
 }
 
 CUresult
@@ -438,11 +439,11 @@ copy_3d(CUstream hStream, bool async, const CUDA_MEMCPY3D *pCopy)
 {
 	struct target target;
 	struct gpc_copy copy;
-	CUresult result = enter(&target, hStream, async);
+	CUresult result = target_enter(&target, hStream, async);
 
 	if (result == CUDA_SUCCESS)
 		result = pCopy ? gpc_copy_3d(&copy, pCopy) : CUDA_ERROR_INVALID_VALUE;
-	return result == CUDA_SUCCESS ? run(&target, &copy) : result;
+	return result == CUDA_SUCCESS ? copy_run(&target, &copy) : result;
 }
 
 CUresult
@@ -462,7 +463,7 @@ gpc_cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
 /* Whatever the memory is: what may be read or written after the call is treated as pinned memory,
  * other memory as pageable. */
 static CUresult
-run_ordered(struct target *target, struct gpc_copy *copy, CUmemcpySrcAccessOrder order)
+copy_run_ordered(struct target *target, struct gpc_copy *copy, CUmemcpySrcAccessOrder order)
 {
 	bool during_call = order == CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL;
 	CUresult result;
@@ -473,10 +474,10 @@ run_ordered(struct target *target, struct gpc_copy *copy, CUmemcpySrcAccessOrder
 		copy->src.pinned = false;
 	if (copy->dst.host && !during_call)
 		copy->dst.pinned = true;
-	result = run(target, copy);
+	result = copy_run(target, copy);
 	/* The device reads memory that it reaches when the stream gets there. */
 	return result == CUDA_SUCCESS && during_call &&
-			       (copy->src.reached || managed_span(copy, &copy->src))
+			       (copy->src.device_mapped || side_get_managed_span(copy, &copy->src))
 		       ? gpc_stream_fence(target->stream)
 		       : result;
 }
@@ -487,13 +488,13 @@ gpc_copy_linear_ordered(CUdeviceptr dst, CUdeviceptr src, size_t size, CUmemcpyS
 {
 	struct target target;
 	struct gpc_copy copy;
-	CUresult result = enter(&target, hStream, true);
+	CUresult result = target_enter(&target, hStream, true);
 
 	if (result == CUDA_SUCCESS)
 		result = gpc_copy_linear(&copy, CU_MEMORYTYPE_UNIFIED, dst, CU_MEMORYTYPE_UNIFIED,
 					 src, size);
 	target.late = order != CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL;
-	return result == CUDA_SUCCESS ? run_ordered(&target, &copy, order) : result;
+	return result == CUDA_SUCCESS ? copy_run_ordered(&target, &copy, order) : result;
 }
 
 CUresult
@@ -501,12 +502,12 @@ gpc_copy_3d_ordered(const CUDA_MEMCPY3D *params, CUmemcpySrcAccessOrder order, C
 {
 	struct target target;
 	struct gpc_copy copy;
-	CUresult result = enter(&target, hStream, true);
+	CUresult result = target_enter(&target, hStream, true);
 
 	if (result == CUDA_SUCCESS)
 		result = gpc_copy_3d(&copy, params);
 	target.late = order != CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL;
-	return result == CUDA_SUCCESS ? run_ordered(&target, &copy, order) : result;
+	return result == CUDA_SUCCESS ? copy_run_ordered(&target, &copy, order) : result;
 }
 
 CUresult
@@ -514,42 +515,43 @@ gpc_copy_node_run(const CUDA_MEMCPY3D *params, CUstream hStream)
 {
 	struct target target;
 	struct gpc_copy copy;
-	CUresult result = enter(&target, hStream, true);
+	CUresult result = target_enter(&target, hStream, true);
 
 	if (result == CUDA_SUCCESS)
 		result = gpc_copy_3d(&copy, params);
-	return result == CUDA_SUCCESS ? run_ordered(&target, &copy, CU_MEMCPY_SRC_ACCESS_ORDER_ANY)
-				      : result;
+	return result == CUDA_SUCCESS
+		       ? copy_run_ordered(&target, &copy, CU_MEMCPY_SRC_ACCESS_ORDER_ANY)
+		       : result;
 }
 
 /* Arrays: one row. */
 
 static CUresult
-row(CUstream hStream, bool async, struct gpc_place dst, struct gpc_place src, size_t size)
+copy_row(CUstream hStream, bool async, struct gpc_place dst, struct gpc_place src, size_t size)
 {
 	struct target target;
 	struct gpc_copy copy;
-	CUresult result = enter(&target, hStream, async);
+	CUresult result = target_enter(&target, hStream, async);
 
 	if (result == CUDA_SUCCESS)
 		result = gpc_copy_row(&copy, &dst, &src, size);
-	return result == CUDA_SUCCESS ? run(&target, &copy) : result;
+	return result == CUDA_SUCCESS ? copy_run(&target, &copy) : result;
 }
 
 static struct gpc_place
-in_array(CUarray array, size_t offset)
+place_in_array(CUarray array, size_t offset)
 {
 	return (struct gpc_place){ CU_MEMORYTYPE_ARRAY, array, offset };
 }
 
 static struct gpc_place
-on_host(const void *memory)
+place_on_host(const void *memory)
 {
 	return (struct gpc_place){ CU_MEMORYTYPE_HOST, NULL, (uintptr_t)memory };
 }
 
 static struct gpc_place
-on_device(CUdeviceptr address)
+place_on_device(CUdeviceptr address)
 {
 	return (struct gpc_place){ CU_MEMORYTYPE_DEVICE, NULL, address };
 }
@@ -557,45 +559,51 @@ on_device(CUdeviceptr address)
 CUresult
 gpc_cuMemcpyHtoA_v2(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount)
 {
-	return row(NULL, false, in_array(dstArray, dstOffset), on_host(srcHost), ByteCount);
+	return copy_row(NULL, false, place_in_array(dstArray, dstOffset), place_on_host(srcHost),
+			ByteCount);
 }
 
 CUresult
 gpc_cuMemcpyHtoAAsync_v2(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount,
 			 CUstream hStream)
 {
-	return row(hStream, true, in_array(dstArray, dstOffset), on_host(srcHost), ByteCount);
+	return copy_row(hStream, true, place_in_array(dstArray, dstOffset), place_on_host(srcHost),
+			ByteCount);
 }
 
 CUresult
 gpc_cuMemcpyAtoH_v2(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount)
 {
-	return row(NULL, false, on_host(dstHost), in_array(srcArray, srcOffset), ByteCount);
+	return copy_row(NULL, false, place_on_host(dstHost), place_in_array(srcArray, srcOffset),
+			ByteCount);
 }
 
 CUresult
 gpc_cuMemcpyAtoHAsync_v2(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount,
 			 CUstream hStream)
 {
-	return row(hStream, true, on_host(dstHost), in_array(srcArray, srcOffset), ByteCount);
+	return copy_row(hStream, true, place_on_host(dstHost), place_in_array(srcArray, srcOffset),
+			ByteCount);
 }
 
 CUresult
 gpc_cuMemcpyDtoA_v2(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount)
 {
-	return row(NULL, false, in_array(dstArray, dstOffset), on_device(srcDevice), ByteCount);
+	return copy_row(NULL, false, place_in_array(dstArray, dstOffset),
+			place_on_device(srcDevice), ByteCount);
 }
 
 CUresult
 gpc_cuMemcpyAtoD_v2(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount)
 {
-	return row(NULL, false, on_device(dstDevice), in_array(srcArray, srcOffset), ByteCount);
+	return copy_row(NULL, false, place_on_device(dstDevice),
+			place_in_array(srcArray, srcOffset), ByteCount);
 }
 
 CUresult
 gpc_cuMemcpyAtoA_v2(CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset,
 		    size_t ByteCount)
 {
-	return row(NULL, false, in_array(dstArray, dstOffset), in_array(srcArray, srcOffset),
-		   ByteCount);
+	return copy_row(NULL, false, place_in_array(dstArray, dstOffset),
+			place_in_array(srcArray, srcOffset), ByteCount);
 }

@@ -17,16 +17,16 @@
 
 /* The context of device memory, or of host memory that the device reaches; NULL: it is neither. */
 static struct gpc_context *
-context_of(uint64_t address)
+address_get_context(uint64_t address)
 {
 	struct gpc_address found;
 
 	gpc_address_lookup(address, &found);
-	return found.kind == GPC_ADDRESS_DEVICE || found.reached ? found.context : NULL;
+	return found.kind == GPC_ADDRESS_DEVICE || found.device_mapped ? found.context : NULL;
 }
 
 static CUresult
-route(struct gpc_stream **stream_p, const struct gpc_context *context, bool *changed_p)
+stream_route(struct gpc_stream **stream_p, const struct gpc_context *context, bool *changed_p)
 {
 	CUresult result;
 
@@ -46,7 +46,7 @@ gpc_copy_route(struct gpc_stream **stream_p, uint64_t address, bool *changed_p)
 	*changed_p = false;
 	if (__builtin_expect(gpc_session_count() < 2, 1))
 		return CUDA_SUCCESS;
-	return route(stream_p, context_of(address), changed_p);
+	return stream_route(stream_p, address_get_context(address), changed_p);
 }
 
 CUresult
@@ -62,10 +62,10 @@ gpc_copy_route_array(struct gpc_stream **stream_p, const struct gpc_copy *copy, 
 	if (other->array)
 		beyond = other->array->context;
 	else if (!other->host)
-		beyond = context_of(other->base);
+		beyond = address_get_context(other->base);
 	if (beyond && beyond->device->session != context->scope.session)
-		return gpc_lacks(GPC_LACK_ARRAYS_OF_DAEMONS);
-	return route(stream_p, context, changed_p);
+		return gpc_not_supported(GPC_UNSUPPORTED_ARRAYS_OF_DAEMONS);
+	return stream_route(stream_p, context, changed_p);
 }
 
 bool
@@ -75,34 +75,34 @@ gpc_copy_is_between(const struct gpc_copy *copy)
 
 	if (__builtin_expect(gpc_session_count() < 2, 1) || copy->dst.host || copy->src.host)
 		return false;
-	dst = context_of(copy->dst.base);
-	src = context_of(copy->src.base);
+	dst = address_get_context(copy->dst.base);
+	src = address_get_context(copy->src.base);
 	return dst && src && dst->device->session != src->device->session;
 }
 
 /* One piece of a row. */
 static CUresult
-carry(struct gpc_stream *to, uint64_t dst, struct gpc_stream *from, uint64_t src, uint64_t size,
-      void *piece)
+piece_copy(struct gpc_stream *to, uint64_t dst, struct gpc_stream *from, uint64_t src,
+	   uint64_t size, void *piece)
 {
-	const struct gpc_side here = { .base = (uintptr_t)piece, .host = true };
-	struct gpc_copy out = { here, { .base = src }, size, 1, 1 };
-	struct gpc_copy in = { { .base = dst }, here, size, 1, 1 };
+	const struct gpc_side piece_side = { .base = (uintptr_t)piece, .host = true };
+	struct gpc_copy out = { piece_side, { .base = src }, size, 1, 1 };
+	struct gpc_copy in = { { .base = dst }, piece_side, size, 1, 1 };
 	CUresult result = gpc_copy_out(from, &out);
 
 	return result == CUDA_SUCCESS ? gpc_copy_in(to, &in, true) : result;
 }
 
 static CUresult
-carry_row(struct gpc_stream *to, uint64_t dst, struct gpc_stream *from, uint64_t src,
-	  uint64_t width, void *piece)
+row_copy(struct gpc_stream *to, uint64_t dst, struct gpc_stream *from, uint64_t src, uint64_t width,
+	 void *piece)
 {
 	CUresult result = CUDA_SUCCESS;
 
 	for (uint64_t at = 0; at < width && result == CUDA_SUCCESS; at += PIECE_SIZE) {
 		uint64_t size = width - at < PIECE_SIZE ? width - at : PIECE_SIZE;
 
-		result = carry(to, dst + at, from, src + at, size, piece);
+		result = piece_copy(to, dst + at, from, src + at, size, piece);
 	}
 	return result;
 }
@@ -110,8 +110,8 @@ carry_row(struct gpc_stream *to, uint64_t dst, struct gpc_stream *from, uint64_t
 CUresult
 gpc_copy_between(struct gpc_stream *stream, const struct gpc_copy *copy)
 {
-	const struct gpc_context *dst = context_of(copy->dst.base);
-	const struct gpc_context *src = context_of(copy->src.base);
+	const struct gpc_context *dst = address_get_context(copy->dst.base);
+	const struct gpc_context *src = address_get_context(copy->src.base);
 	CUresult result = gpc_stream_fence(stream);
 	void *piece = malloc(PIECE_SIZE);
 
@@ -120,14 +120,14 @@ gpc_copy_between(struct gpc_stream *stream, const struct gpc_copy *copy)
 	if (!dst || !src || !dst->legacy || !src->legacy)
 		result = CUDA_ERROR_INVALID_CONTEXT;
 	if (result == CUDA_SUCCESS)
-		result = gpc_mirror_before_work(src->scope.session);
+		result = gpc_coherence_before_work(src->scope.session);
 	if (result == CUDA_SUCCESS)
-		result = gpc_mirror_before_work(dst->scope.session);
+		result = gpc_coherence_before_work(dst->scope.session);
 	for (uint64_t slice = 0; slice < copy->depth; slice++) {
 		for (uint64_t row = 0; row < copy->height && result == CUDA_SUCCESS; row++)
-			result = carry_row(dst->legacy, gpc_side_row(&copy->dst, slice, row),
-					   src->legacy, gpc_side_row(&copy->src, slice, row),
-					   copy->width, piece);
+			result = row_copy(dst->legacy, gpc_side_row(&copy->dst, slice, row),
+					  src->legacy, gpc_side_row(&copy->src, slice, row),
+					  copy->width, piece);
 	}
 	free(piece);
 	/* A stream of the receiving daemon may go on only with the data there. */

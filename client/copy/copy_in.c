@@ -34,8 +34,8 @@
 
 /* Longer copies are not looked at for addresses: of pinned memory, which is to be fast, and of
  * other memory. */
-#define NOTED_PINNED_MAX ((uint64_t)64 << 10)
-#define NOTED_MAX ((uint64_t)1 << 20)
+#define SCANNED_PINNED_MAX ((uint64_t)64 << 10)
+#define SCANNED_MAX ((uint64_t)1 << 20)
 
 struct sending {
 	struct gpc_context *context;
@@ -45,7 +45,7 @@ struct sending {
 	uint64_t record_max; /* bytes */
 	uint8_t *packed;
 	bool on_lanes;
-	struct gpc_mirror *mirror; /* that lists its records; NULL: none does */
+	struct gpc_coherence *coherence; /* that lists its records; NULL: none does */
 };
 
 static void *
@@ -75,7 +75,7 @@ record_get_room(const struct sending *sending, uint64_t bytes, bool is_row)
 	uint64_t largest = bytes / 4;
 
 	if (sending->on_lanes) {
-		largest = gp_chunk_step(bytes, features & GP_FEATURE_SPREAD);
+		largest = gp_chunk_get_step(bytes, features & GP_FEATURE_SPREAD);
 		return (bytes + largest - 1) / largest * GP_LISTED_SLOT;
 	}
 	/* Small parts share a slot, whose end may remain empty. */
@@ -105,18 +105,18 @@ part_list(const struct sending *sending, const struct part *part, unsigned int *
 	uint32_t number;
 
 	*flags = part_get_flags(sending, part);
-	if (!sending->mirror)
+	if (!sending->coherence)
 		return CUDA_SUCCESS;
 	number = gpc_listed_copy_add(
-		sending->mirror, &rows,
+		sending->coherence, &rows,
 		record_get_room(sending, part->width * part->rows, part->rows == 1));
 	*flags |= GP_COPY_LISTED | number << GP_COPY_NUMBER_SHIFT;
 	return number ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 static CUresult
-post_to_array(const struct sending *sending, const struct part *part, unsigned int flags,
-	      const struct iovec *bulk, int count)
+part_post_to_array(const struct sending *sending, const struct part *part, unsigned int flags,
+		   const struct iovec *bulk, int count)
 {
 	const struct gpc_side *dst = &sending->copy->dst;
 	const struct gp_args_gpArrayCopyIn args = {
@@ -136,35 +136,35 @@ post_to_array(const struct sending *sending, const struct part *part, unsigned i
 }
 
 static bool
-is_noted(const struct gpc_copy *copy)
+copy_is_scanned(const struct gpc_copy *copy)
 {
 	uint64_t size = copy->width * copy->height * copy->depth;
 
-	return !copy->dst.array && size <= NOTED_MAX &&
-	       (size <= NOTED_PINNED_MAX || atomic_load(&gpc_host_memory_cold) == 0 ||
+	return !copy->dst.array && size <= SCANNED_MAX &&
+	       (size <= SCANNED_PINNED_MAX || atomic_load(&gpc_host_memory_copy_only) == 0 ||
 		!gpc_host_memory_is_pinned(host_row(copy, 0, 0), copy->width));
 }
 
 /* Bytes of a short copy may be addresses that kernels will use. */
 static CUresult
-note_addresses(const struct sending *sending)
+copy_scan_addresses(const struct sending *sending)
 {
 	const struct gpc_copy *copy = sending->copy;
 	CUresult result = CUDA_SUCCESS;
 
-	if (!is_noted(copy))
+	if (!copy_is_scanned(copy))
 		return CUDA_SUCCESS;
 	for (uint64_t slice = 0; slice < copy->depth && result == CUDA_SUCCESS; slice++) {
 		for (uint64_t row = 0; row < copy->height && result == CUDA_SUCCESS; row++)
-			result = gpc_host_memory_note(sending->context, host_row(copy, slice, row),
+			result = gpc_host_memory_scan(sending->context, host_row(copy, slice, row),
 						      copy->width);
 	}
 	return result;
 }
 
 static CUresult
-post_short(const struct sending *sending, const struct gp_args_gpCopyIn *copy,
-	   const struct iovec *bytes)
+part_post_short(const struct sending *sending, const struct gp_args_gpCopyIn *copy,
+		const struct iovec *bytes)
 {
 	const struct gp_args_gpCopyInShort args = { .stream = copy->stream,
 						    .dst = copy->dst,
@@ -178,7 +178,8 @@ post_short(const struct sending *sending, const struct gp_args_gpCopyIn *copy,
 }
 
 static CUresult
-post(const struct sending *sending, const struct part *part, const struct iovec *bulk, int count)
+part_post(const struct sending *sending, const struct part *part, const struct iovec *bulk,
+	  int count)
 {
 	const struct gpc_side *dst = &sending->copy->dst;
 	struct gp_args_gpCopyIn args = {
@@ -193,9 +194,9 @@ post(const struct sending *sending, const struct part *part, const struct iovec 
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (dst->array)
-		return post_to_array(sending, part, args.flags, bulk, count);
+		return part_post_to_array(sending, part, args.flags, bulk, count);
 	if (count == 1 && bulk->iov_len <= SHORT_MAX)
-		return post_short(sending, &args, bulk);
+		return part_post_short(sending, &args, bulk);
 	return gpc_post_gpCopyIn(sending->context, &args, bulk, count);
 }
 
@@ -213,15 +214,15 @@ send_row(const struct sending *sending, uint64_t slice, uint64_t row, uint64_t f
 				      .iov_len = size };
 		const struct part part = { slice, row, at, size, 1, last && size == left };
 
-		result = post(sending, &part, &bulk, 1);
+		result = part_post(sending, &part, &bulk, 1);
 		at += size;
 	}
 	return result;
 }
 
 static int
-gather(const struct sending *sending, uint64_t slice, uint64_t row, uint64_t rows,
-       struct iovec *bulk)
+rows_gather(const struct sending *sending, uint64_t slice, uint64_t row, uint64_t rows,
+	    struct iovec *bulk)
 {
 	const struct gpc_copy *copy = sending->copy;
 
@@ -239,7 +240,7 @@ gather(const struct sending *sending, uint64_t slice, uint64_t row, uint64_t row
 }
 
 static uint64_t
-rows_per_record(const struct sending *sending)
+record_get_rows_max(const struct sending *sending)
 {
 	uint64_t width = sending->copy->width, rows;
 
@@ -253,7 +254,7 @@ static CUresult
 send_slice(const struct sending *sending, uint64_t slice)
 {
 	const struct gpc_copy *copy = sending->copy;
-	uint64_t rows_max = rows_per_record(sending);
+	uint64_t rows_max = record_get_rows_max(sending);
 	bool last = slice + 1 == copy->depth;
 	CUresult result = CUDA_SUCCESS;
 
@@ -267,7 +268,8 @@ send_slice(const struct sending *sending, uint64_t slice)
 			result = send_row(sending, slice, row++, 0, last && left == 1);
 			continue;
 		}
-		result = post(sending, &part, bulk, gather(sending, slice, row, rows, bulk));
+		result = part_post(sending, &part, bulk,
+				   rows_gather(sending, slice, row, rows, bulk));
 		row += rows;
 	}
 	return result;
@@ -314,12 +316,12 @@ send_over_lanes(const struct sending *sending, bool may_return)
 
 /* How the copy is cut into records. */
 static CUresult
-prepare(struct sending *sending, bool may_return)
+sending_init(struct sending *sending, bool may_return)
 {
 	struct gpc_session *session = sending->context->scope.session;
 	const struct gpc_copy *copy = sending->copy;
 	uint64_t allowed = gpc_session_facts(session)->max_bulk;
-	CUresult result = note_addresses(sending);
+	CUresult result = copy_scan_addresses(sending);
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -332,13 +334,13 @@ prepare(struct sending *sending, bool may_return)
 			return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	sending->on_lanes = !copy->dst.array && copy->height == 1 && copy->depth == 1 &&
-			    gpc_lanes_want(session, copy->width, may_return);
+			    gpc_lanes_open_for_copy(session, copy->width, may_return);
 	return CUDA_SUCCESS;
 }
 
 /* may_return: the source may be read after this returns. */
 static CUresult
-send_prepared(const struct sending *sending, bool may_return)
+sending_send(const struct sending *sending, bool may_return)
 {
 	const struct gpc_copy *copy = sending->copy;
 	CUresult result = CUDA_SUCCESS;
@@ -351,16 +353,16 @@ send_prepared(const struct sending *sending, bool may_return)
 }
 
 static void
-finish(struct sending *sending)
+sending_fini(struct sending *sending)
 {
-	if (sending->copy->dst.reached)
-		gpc_session_note_seen(sending->context->scope.session);
+	if (sending->copy->dst.device_mapped)
+		gpc_session_note_visible(sending->context->scope.session);
 	free(sending->packed);
 }
 
 /* One row whose bytes go in the record itself. */
 static bool
-is_short(const struct gpc_copy *copy)
+copy_is_short(const struct gpc_copy *copy)
 {
 	return copy->width <= SHORT_MAX && copy->height == 1 && copy->depth == 1 &&
 	       !copy->dst.array;
@@ -379,34 +381,34 @@ send_short(struct sending *sending)
 		.flags = sending->flags,
 	};
 	const struct iovec bytes = { host_row(copy, 0, 0), copy->width };
-	CUresult result = note_addresses(sending);
+	CUresult result = copy_scan_addresses(sending);
 
 	if (result == CUDA_SUCCESS)
-		result = post_short(sending, &args, &bytes);
+		result = part_post_short(sending, &args, &bytes);
 	(void)gpc_session_work_mark(sending->context->scope.session);
-	finish(sending);
+	sending_fini(sending);
 	return result;
 }
 
 static CUresult
-send(struct sending *sending, bool may_return)
+copy_send(struct sending *sending, bool may_return)
 {
-	CUresult result = prepare(sending, may_return);
+	CUresult result = sending_init(sending, may_return);
 
 	if (result == CUDA_SUCCESS)
-		result = send_prepared(sending, may_return);
-	finish(sending);
+		result = sending_send(sending, may_return);
+	sending_fini(sending);
 	return result;
 }
 
 /* Lists the records of an early copy; false: it is to be a late copy.  Memory that may go without
  * the library's knowledge is not read again later. */
 static bool
-list(struct sending *sending)
+copy_list_records(struct sending *sending)
 {
 	struct gpc_session *session = sending->context->scope.session;
 	const struct gpc_copy *copy = sending->copy;
-	uint64_t rows_max = rows_per_record(sending);
+	uint64_t rows_max = record_get_rows_max(sending);
 	uint64_t rows = rows_max < copy->height ? rows_max : copy->height;
 	uint64_t records = (copy->width + sending->record_max - 1) / sending->record_max;
 	uint64_t bytes = records > 1 ? sending->record_max : copy->width;
@@ -421,9 +423,9 @@ list(struct sending *sending)
 		records *= copy->height;
 	}
 	records *= copy->depth;
-	sending->mirror = gpc_listed_copy_begin(
+	sending->coherence = gpc_listed_copy_begin(
 		session, records, records * record_get_room(sending, bytes, copy->height == 1));
-	return sending->mirror != NULL;
+	return sending->coherence != NULL;
 }
 
 /* A late copy (client/host/late_copy.h). */
@@ -444,10 +446,10 @@ late_send(struct gpc_late_copy *copy)
 		.context = late->context,
 		.stream = late->stream,
 		.copy = &late->copy,
-		.flags = GP_COPY_DUE,
+		.flags = GP_COPY_LATE,
 	};
 
-	return send(&sending, late->bytes == NULL);
+	return copy_send(&sending, late->bytes == NULL);
 }
 
 static void
@@ -480,7 +482,7 @@ late_read_source(struct late *late)
 }
 
 static CUresult
-post_late(struct gpc_stream *stream, const struct gpc_copy *copy)
+late_post(struct gpc_stream *stream, const struct gpc_copy *copy)
 {
 	struct late *late = calloc(1, sizeof(*late));
 
@@ -509,21 +511,21 @@ bool
 gpc_copy_kernels_may_poll(struct gpc_session *session)
 {
 	return gpc_session_shares_memory(session) && atomic_load(&gpc_host_memory_shared) > 0 &&
-	       !gpc_fence_is_needless(session);
+	       !gpc_fence_is_redundant(session);
 }
 
 /* Whether the bytes of an asynchronous copy are to leave when the stream reaches the copy: the
  * program may fill the source until then; or so many bytes would occupy the worker until then. */
 static bool
-is_late(struct gpc_session *session, const struct gpc_copy *copy)
+copy_is_late(struct gpc_session *session, const struct gpc_copy *copy)
 {
-	bool held_back = gpc_session_is_held_back(session);
+	bool blocked = gpc_session_is_host_gated(session);
 
 	if (!gpc_late_copy_is_known(session))
 		return false;
 	if (!copy->src.pinned)
-		return held_back && copy->width * copy->height * copy->depth > SHORT_MAX;
-	return held_back || gpc_copy_kernels_may_poll(session) ||
+		return blocked && copy->width * copy->height * copy->depth > SHORT_MAX;
+	return blocked || gpc_copy_kernels_may_poll(session) ||
 	       gpc_pending_copy_writes((const void *)(uintptr_t)copy->src.base,
 				       gpc_copy_span(copy, &copy->src));
 }
@@ -541,8 +543,8 @@ gpc_copy_in(struct gpc_stream *stream, const struct gpc_copy *copy, bool barrier
 	bool may_return = copy->src.pinned && !barrier, listed;
 	CUresult result = CUDA_SUCCESS;
 
-	if (!barrier && is_late(session, copy))
-		return post_late(stream, copy);
+	if (!barrier && copy_is_late(session, copy))
+		return late_post(stream, copy);
 	if (barrier)
 		gpc_sync_implicitly_stream(stream);
 	/* A function before the copy may be what fills its source; the caller of a synchronous one
@@ -553,21 +555,21 @@ gpc_copy_in(struct gpc_stream *stream, const struct gpc_copy *copy, bool barrier
 		result = gpc_pending_copy_settle((const void *)(uintptr_t)copy->src.base,
 						 gpc_copy_span(copy, &copy->src));
 	listed = may_return && gpc_listed_copy_is_needed(session);
-	if (result == CUDA_SUCCESS && !listed && is_short(copy))
+	if (result == CUDA_SUCCESS && !listed && copy_is_short(copy))
 		return send_short(&sending);
 	if (result == CUDA_SUCCESS)
-		result = prepare(&sending, may_return);
-	if (result == CUDA_SUCCESS && listed && !list(&sending)) {
-		finish(&sending);
-		return post_late(stream, copy);
+		result = sending_init(&sending, may_return);
+	if (result == CUDA_SUCCESS && listed && !copy_list_records(&sending)) {
+		sending_fini(&sending);
+		return late_post(stream, copy);
 	}
 	if (result == CUDA_SUCCESS)
-		result = send_prepared(&sending, may_return);
+		result = sending_send(&sending, may_return);
 	/* Counted behind it: a fence in between does not cover the copy. */
-	if (sending.mirror)
-		gpc_listed_copy_end(sending.mirror);
+	if (sending.coherence)
+		gpc_listed_copy_end(sending.coherence);
 	else
 		(void)gpc_session_work_mark(session);
-	finish(&sending);
+	sending_fini(&sending);
 	return result;
 }

@@ -27,7 +27,7 @@
 /* Of a piece: its answer says that the rest of it is there. */
 #define STAGED_END 64
 
-_Static_assert(GPC_STAGED_SIZE <= BATCH * STAGED_PIECE, "a copy's pieces are one batch");
+_Static_assert(GPC_BOUNCE_BUFFER_SIZE <= BATCH * STAGED_PIECE, "a copy's pieces are one batch");
 
 /* One slice of a copy: one gpCopyOut, gpCopyOutLanes or gpArrayCopyOut. */
 struct slice {
@@ -46,7 +46,7 @@ struct pending {
 };
 
 static int
-take_rows(struct gpc_request *request, struct gp_conn *conn, uint64_t offset, uint64_t size)
+slice_recv_rows(struct gpc_request *request, struct gp_conn *conn, uint64_t offset, uint64_t size)
 {
 	struct slice *slice = request->arg;
 	uint64_t total = slice->width * slice->height;
@@ -81,7 +81,7 @@ slice_count(const struct gpc_copy *copy)
 
 /* The reply has come; of the bytes that it is for some may still be on their way. */
 static void
-take_chunks(struct gpc_request *request)
+slice_recv_reply(struct gpc_request *request)
 {
 	struct slice *slice = request->arg;
 	uint64_t sent = 0;
@@ -101,7 +101,7 @@ slice_span(const struct slice *slice)
 }
 
 static enum gpc_pending_overlap
-get_overlap(const struct slice *slice, const struct gpc_stream *stream)
+slice_get_overlap(const struct slice *slice, const struct gpc_stream *stream)
 {
 	return gpc_pending_copy_overlap(slice->host, slice_span(slice), stream->number);
 }
@@ -112,13 +112,13 @@ get_overlap(const struct slice *slice, const struct gpc_stream *stream)
  * copy goes over lane 0: the reader has all bytes of the copies that are answered there before.
  */
 static bool
-suits_lanes(struct slice *slice, const struct gpc_stream *stream)
+slice_suits_lanes(struct slice *slice, const struct gpc_stream *stream)
 {
 	enum gpc_pending_overlap overlap;
 
-	if (!gpc_lanes_want(slice->request.session, slice->width, false))
+	if (!gpc_lanes_open_for_copy(slice->request.session, slice->width, false))
 		return false;
-	overlap = get_overlap(slice, stream);
+	overlap = slice_get_overlap(slice, stream);
 	slice->in.ordered = overlap == GPC_OVERLAP_STREAM;
 	return overlap <= GPC_OVERLAP_STREAM;
 }
@@ -134,15 +134,15 @@ slice_init(struct slice *slice, struct gpc_stream *stream, const struct gpc_copy
 	};
 	slice->request.session = stream->context->scope.session;
 	slice->request.arg = slice;
-	slice->lanes = !copy->src.array && copy->height == 1 && suits_lanes(slice, stream);
+	slice->lanes = !copy->src.array && copy->height == 1 && slice_suits_lanes(slice, stream);
 	if (slice->lanes)
-		slice->request.before = take_chunks;
+		slice->request.before = slice_recv_reply;
 	else
-		slice->request.data = take_rows;
+		slice->request.data = slice_recv_rows;
 }
 
 static CUresult
-start_over_lanes(struct slice *slice, struct gpc_stream *stream, uint64_t src)
+slice_start_over_lanes(struct slice *slice, struct gpc_stream *stream, uint64_t src)
 {
 	struct gpc_session *session = slice->request.session;
 	struct gp_args_gpCopyOutLanes args = {
@@ -166,8 +166,8 @@ start_over_lanes(struct slice *slice, struct gpc_stream *stream, uint64_t src)
 }
 
 static CUresult
-start_from_array(struct slice *slice, struct gpc_stream *stream, const struct gpc_copy *copy,
-		 uint64_t at)
+slice_start_from_array(struct slice *slice, struct gpc_stream *stream, const struct gpc_copy *copy,
+		       uint64_t at)
 {
 	const struct gp_args_gpArrayCopyOut args = {
 		.stream = stream->handle.id,
@@ -185,8 +185,8 @@ start_from_array(struct slice *slice, struct gpc_stream *stream, const struct gp
 }
 
 static CUresult
-start_from_memory(struct slice *slice, struct gpc_stream *stream, const struct gpc_copy *copy,
-		  uint64_t at)
+slice_start_from_memory(struct slice *slice, struct gpc_stream *stream, const struct gpc_copy *copy,
+			uint64_t at)
 {
 	const struct gp_args_gpCopyOut args = {
 		.stream = stream->handle.id,
@@ -197,7 +197,7 @@ start_from_memory(struct slice *slice, struct gpc_stream *stream, const struct g
 	};
 
 	if (slice->lanes)
-		return start_over_lanes(slice, stream, args.src);
+		return slice_start_over_lanes(slice, stream, args.src);
 	return gpc_start_gpCopyOut(stream->context, &args, &slice->request);
 }
 
@@ -205,8 +205,8 @@ static CUresult
 slice_start(struct slice *slice, struct gpc_stream *stream, const struct gpc_copy *copy,
 	    uint64_t at)
 {
-	CUresult result = copy->src.array ? start_from_array(slice, stream, copy, at)
-					  : start_from_memory(slice, stream, copy, at);
+	CUresult result = copy->src.array ? slice_start_from_array(slice, stream, copy, at)
+					  : slice_start_from_memory(slice, stream, copy, at);
 
 	(void)gpc_session_work_mark(stream->context->scope.session);
 	return result;
@@ -233,7 +233,7 @@ slice_wait(struct slice *slice, struct gpc_stream *stream)
 	CUresult result = slice_result(slice, gpc_request_wait(&slice->request));
 
 	if (result == CUDA_SUCCESS)
-		gpc_stream_set_done(stream, slice->request.given);
+		gpc_stream_set_done(stream, slice->request.issued);
 	return result;
 }
 
@@ -252,7 +252,7 @@ copy_batch(struct gpc_stream *stream, const struct gpc_copy *copy, uint64_t at, 
 	}
 	/* One wait, however many answers it takes. */
 	if (started > 0)
-		gpc_stats_wait_begin(slices[0].request.call);
+		gpc_stats_wait_start(slices[0].request.call);
 	for (unsigned int i = 0; i < started; i++) {
 		CUresult one = slice_wait(&slices[i], stream);
 
@@ -260,14 +260,14 @@ copy_batch(struct gpc_stream *stream, const struct gpc_copy *copy, uint64_t at, 
 			result = one;
 	}
 	if (started > 0)
-		gpc_stats_wait_end();
+		gpc_stats_wait_stop();
 	return result;
 }
 
 /* A piece goes to the shared memory, but for its end, which comes as an answer behind it. */
 static CUresult
-start_staged(struct slice *slice, struct gpc_stream *stream, const struct gpc_copy *piece,
-	     uint64_t address)
+piece_start_staged(struct slice *slice, struct gpc_stream *stream, const struct gpc_copy *piece,
+		   uint64_t address)
 {
 	uint64_t size = piece->width - STAGED_END;
 	const struct gp_args_gpCopyDevice args = {
@@ -295,7 +295,7 @@ start_staged(struct slice *slice, struct gpc_stream *stream, const struct gpc_co
 
 /* The piece that begins so far behind the copy's start; the last two have at least an end each. */
 static struct gpc_copy
-piece_of(const struct gpc_copy *copy, uint64_t offset)
+copy_get_piece(const struct gpc_copy *copy, uint64_t offset)
 {
 	struct gpc_copy piece = *copy;
 	uint64_t left = copy->width - offset;
@@ -315,14 +315,14 @@ copy_staged(struct gpc_stream *stream, const struct gpc_copy *copy, uint64_t add
 	unsigned int started = 0;
 
 	while (offset < copy->width && result == CUDA_SUCCESS) {
-		struct gpc_copy piece = piece_of(copy, offset);
+		struct gpc_copy piece = copy_get_piece(copy, offset);
 
-		result = start_staged(&slices[started], stream, &piece, address + offset);
+		result = piece_start_staged(&slices[started], stream, &piece, address + offset);
 		sizes[started] = piece.width;
 		started += result == CUDA_SUCCESS;
 		offset += piece.width;
 	}
-	gpc_stats_wait_begin(GP_CALL_gpCopyOut);
+	gpc_stats_wait_start(GP_CALL_gpCopyOut);
 	offset = 0;
 	for (unsigned int i = 0; i < started; i++) {
 		CUresult one = slice_wait(&slices[i], stream);
@@ -334,28 +334,29 @@ copy_staged(struct gpc_stream *stream, const struct gpc_copy *copy, uint64_t add
 			       (const void *)(uintptr_t)(address + offset), sizes[i] - STAGED_END);
 		offset += sizes[i];
 	}
-	gpc_stats_wait_end();
+	gpc_stats_wait_stop();
 	return result;
 }
 
 /* One row between device memory and plain memory here. */
 static bool
-suits_staged(const struct gpc_copy *copy)
+copy_suits_staging(const struct gpc_copy *copy)
 {
 	return !copy->src.array && copy->height == 1 && copy->depth == 1 &&
-	       copy->width >= STAGED_MIN && copy->width <= GPC_STAGED_SIZE;
+	       copy->width >= STAGED_MIN && copy->width <= GPC_BOUNCE_BUFFER_SIZE;
 }
 
 CUresult
 gpc_copy_out(struct gpc_stream *stream, const struct gpc_copy *copy)
 {
-	struct gpc_staged *staged = suits_staged(copy) ? gpc_staged_take(stream->context) : NULL;
+	struct gpc_bounce_buffer *staged =
+		copy_suits_staging(copy) ? gpc_bounce_buffer_acquire(stream->context) : NULL;
 	uint64_t count = slice_count(copy);
 	CUresult result = CUDA_SUCCESS;
 
 	if (staged) {
 		result = copy_staged(stream, copy, staged->address);
-		gpc_staged_give(staged);
+		gpc_bounce_buffer_release(staged);
 		return result;
 	}
 	for (uint64_t at = 0; at < count && result == CUDA_SUCCESS; at += BATCH) {
@@ -382,14 +383,14 @@ pending_done(struct gpc_request *request)
  * daemon has to keep it for a function or a wait.  This stream's later work, which may end that
  * wait, must then find the bytes stored: chunks of the other copy do not wait for lane 0. */
 static bool
-may_be_before_others(const struct slice *slice, const struct gpc_stream *stream)
+slice_may_overtake(const struct slice *slice, const struct gpc_stream *stream)
 {
-	return gpc_pending_copy_over_lanes() && gpc_session_has_functions(slice->request.session) &&
-	       get_overlap(slice, stream) == GPC_OVERLAP_OTHER;
+	return gpc_pending_copy_over_lanes() && gpc_session_awaits_host(slice->request.session) &&
+	       slice_get_overlap(slice, stream) == GPC_OVERLAP_OTHER;
 }
 
 static CUresult
-start_pending(struct gpc_stream *stream, const struct gpc_copy *copy, uint64_t at)
+pending_start(struct gpc_stream *stream, const struct gpc_copy *copy, uint64_t at)
 {
 	struct pending *pending = calloc(1, sizeof(*pending));
 	struct slice *slice;
@@ -406,7 +407,7 @@ start_pending(struct gpc_stream *stream, const struct gpc_copy *copy, uint64_t a
 	pending->copy.lanes = slice->lanes ? stream->number : 0;
 	pending->copy.start = (uintptr_t)slice->host;
 	pending->copy.end = pending->copy.start + slice_span(slice);
-	before_others = may_be_before_others(slice, stream);
+	before_others = slice_may_overtake(slice, stream);
 	gpc_pending_copy_add(&pending->copy);
 	result = slice_start(slice, stream, copy, at);
 	gpc_pending_copy_started(&pending->copy, result == CUDA_SUCCESS);
@@ -422,7 +423,7 @@ gpc_copy_out_async(struct gpc_stream *stream, const struct gpc_copy *copy)
 	CUresult result = CUDA_SUCCESS;
 
 	for (uint64_t at = 0; at < count && result == CUDA_SUCCESS; at++)
-		result = start_pending(stream, copy, at);
-	gpc_session_note_seen(stream->context->scope.session);
+		result = pending_start(stream, copy, at);
+	gpc_session_note_visible(stream->context->scope.session);
 	return result;
 }

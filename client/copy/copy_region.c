@@ -7,7 +7,7 @@
 #include "client/memory/address.h"
 
 /* One side as CUDA describes it. */
-struct given {
+struct side_params {
 	CUmemorytype type;
 	CUarray array;
 	uint64_t host, device;
@@ -17,7 +17,7 @@ struct given {
 };
 
 static bool
-span(const struct gpc_copy *copy, const struct gpc_side *side, uint64_t *span_p)
+side_get_span(const struct gpc_copy *copy, const struct gpc_side *side, uint64_t *span_p)
 {
 	uint64_t slices, rows, sum;
 
@@ -32,16 +32,16 @@ gpc_copy_span(const struct gpc_copy *copy, const struct gpc_side *side)
 {
 	uint64_t size = 0;
 
-	return span(copy, side, &size) ? size : UINT64_MAX;
+	return side_get_span(copy, side, &size) ? size : UINT64_MAX;
 }
 
 /* Kernels of the current session reach it: then it is copied as the device's. */
 static bool
-is_reached(const struct gpc_address *found)
+address_is_device_mapped(const struct gpc_address *found)
 {
 	const struct gpc_context *context = gpc_context_get_current();
 
-	return found->reached &&
+	return found->device_mapped &&
 	       (gpc_session_count() < 2 ||
 		(context && found->context->scope.session == context->scope.session));
 }
@@ -59,8 +59,8 @@ side_find(struct gpc_side *side, CUmemorytype type, uint64_t size)
 	if (found.kind == GPC_ADDRESS_INVALID)
 		return CUDA_ERROR_INVALID_VALUE;
 	side->host = found.kind != GPC_ADDRESS_DEVICE;
-	side->named_host = side->host || type == CU_MEMORYTYPE_HOST;
-	side->here = side->host ? side->base : 0;
+	side->is_host_by_name = side->host || type == CU_MEMORYTYPE_HOST;
+	side->host_address = side->host ? side->base : 0;
 	side->pinned = found.kind == GPC_ADDRESS_HOST;
 	if (found.kind == GPC_ADDRESS_PAGEABLE)
 		return type == CU_MEMORYTYPE_DEVICE ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
@@ -72,11 +72,11 @@ side_find(struct gpc_side *side, CUmemorytype type, uint64_t size)
 		gpc_host_block_note_copied(side->base);
 		gpc_address_lookup(side->base, &found);
 	}
-	side->reached = is_reached(&found);
-	side->replicated = side->reached && found.replicated;
-	side->host = !side->reached;
-	side->here += found.host - found.base;
-	side->base += (side->reached ? found.device : found.host) - found.base;
+	side->device_mapped = address_is_device_mapped(&found);
+	side->replicated = side->device_mapped && found.replicated;
+	side->host = !side->device_mapped;
+	side->host_address += found.host - found.base;
+	side->base += (side->device_mapped ? found.device : found.host) - found.base;
 	return CUDA_SUCCESS;
 }
 
@@ -85,64 +85,67 @@ side_check(const struct gpc_copy *copy, struct gpc_side *side, CUmemorytype type
 {
 	uint64_t size;
 
-	if (!span(copy, side, &size))
+	if (!side_get_span(copy, side, &size))
 		return CUDA_ERROR_INVALID_VALUE;
 	return side_find(side, type, size);
 }
 
 static CUresult
-side_set_array(const struct gpc_copy *copy, struct gpc_side *side, const struct given *given)
+side_set_array(const struct gpc_copy *copy, struct gpc_side *side,
+	       const struct side_params *side_params)
 {
-	const struct gp_array_box box = { given->x,    given->y,     given->z,
-					  copy->width, copy->height, copy->depth };
-	CUresult result = given->array ? gpc_array_lookup(given->array, &side->array)
-				       : CUDA_ERROR_INVALID_VALUE;
+	const struct gp_array_box box = { side_params->x, side_params->y, side_params->z,
+					  copy->width,    copy->height,   copy->depth };
+	CUresult result = side_params->array ? gpc_array_lookup(side_params->array, &side->array)
+					     : CUDA_ERROR_INVALID_VALUE;
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	side->x = given->x;
-	side->y = given->y;
-	side->z = given->z;
+	side->x = side_params->x;
+	side->y = side_params->y;
+	side->z = side_params->z;
 	return gp_array_contains(&side->array->shape, 0, &box) ? CUDA_SUCCESS
 							       : CUDA_ERROR_INVALID_VALUE;
 }
 
 static CUresult
-side_set(const struct gpc_copy *copy, struct gpc_side *side, const struct given *given)
+side_set(const struct gpc_copy *copy, struct gpc_side *side, const struct side_params *side_params)
 {
-	uint64_t base = given->type == CU_MEMORYTYPE_HOST ? given->host : given->device;
+	uint64_t base =
+		side_params->type == CU_MEMORYTYPE_HOST ? side_params->host : side_params->device;
 	uint64_t least, rows, height, row, plane;
 
-	switch (given->type) {
+	switch (side_params->type) {
 	case CU_MEMORYTYPE_HOST:
 	case CU_MEMORYTYPE_DEVICE:
 	case CU_MEMORYTYPE_UNIFIED:
 		break;
 	case CU_MEMORYTYPE_ARRAY:
-		return side_set_array(copy, side, given);
+		return side_set_array(copy, side, side_params);
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
 	}
-	if (__builtin_add_overflow(given->x, copy->width, &least) ||
-	    __builtin_add_overflow(given->y, copy->height, &rows))
+	if (__builtin_add_overflow(side_params->x, copy->width, &least) ||
+	    __builtin_add_overflow(side_params->y, copy->height, &rows))
 		return CUDA_ERROR_INVALID_VALUE;
-	side->pitch = given->pitch ? given->pitch : least;
-	height = given->height ? given->height : rows;
+	side->pitch = side_params->pitch ? side_params->pitch : least;
+	height = side_params->height ? side_params->height : rows;
 	if (side->pitch < least || height < rows)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (__builtin_mul_overflow(side->pitch, height, &side->slice) ||
-	    __builtin_mul_overflow(given->y, side->pitch, &row) ||
-	    __builtin_mul_overflow(given->z, side->slice, &plane) ||
-	    __builtin_add_overflow(row, plane, &row) || __builtin_add_overflow(row, given->x, &row))
+	    __builtin_mul_overflow(side_params->y, side->pitch, &row) ||
+	    __builtin_mul_overflow(side_params->z, side->slice, &plane) ||
+	    __builtin_add_overflow(row, plane, &row) ||
+	    __builtin_add_overflow(row, side_params->x, &row))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (base == 0 || __builtin_add_overflow(base, row, &side->base))
 		return CUDA_ERROR_INVALID_VALUE;
-	return side_check(copy, side, given->type);
+	return side_check(copy, side, side_params->type);
 }
 
 /* Fewer, longer rows where both sides allow it. */
 static void
-collapse(struct gpc_copy *copy)
+copy_collapse_rows(struct gpc_copy *copy)
 {
 	struct gpc_side *dst = &copy->dst, *src = &copy->src;
 
@@ -169,20 +172,20 @@ collapse(struct gpc_copy *copy)
 }
 
 static CUresult
-set(struct gpc_copy *copy, const struct given *dst, const struct given *src)
+copy_set_sides(struct gpc_copy *copy, const struct side_params *dst, const struct side_params *src)
 {
 	CUresult result = side_set(copy, &copy->dst, dst);
 
 	if (result == CUDA_SUCCESS)
 		result = side_set(copy, &copy->src, src);
 	if (result == CUDA_SUCCESS && !copy->dst.array && !copy->src.array)
-		collapse(copy);
+		copy_collapse_rows(copy);
 	return result;
 }
 
 /* Whether there is nothing to copy, of which CUDA looks at nothing else. */
 static bool
-is_empty(struct gpc_copy *copy, uint64_t width, uint64_t height, uint64_t depth)
+copy_is_empty(struct gpc_copy *copy, uint64_t width, uint64_t height, uint64_t depth)
 {
 	*copy = (struct gpc_copy){ .width = width, .height = height, .depth = depth };
 	if (width && height && depth)
@@ -198,7 +201,7 @@ gpc_copy_linear(struct gpc_copy *copy, CUmemorytype dst_type, uint64_t dst, CUme
 	const struct gpc_side side = { .pitch = size, .slice = size };
 	CUresult result;
 
-	if (is_empty(copy, size, 1, 1))
+	if (copy_is_empty(copy, size, 1, 1))
 		return CUDA_SUCCESS;
 	copy->dst = side;
 	copy->src = side;
@@ -208,10 +211,10 @@ gpc_copy_linear(struct gpc_copy *copy, CUmemorytype dst_type, uint64_t dst, CUme
 	return result == CUDA_SUCCESS ? side_check(copy, &copy->src, src_type) : result;
 }
 
-static struct given
-given_row(const struct gpc_place *place)
+static struct side_params
+side_params_from_place(const struct gpc_place *place)
 {
-	return (struct given){
+	return (struct side_params){
 		.type = place->type,
 		.array = place->array,
 		.host = place->at,
@@ -224,13 +227,14 @@ CUresult
 gpc_copy_row(struct gpc_copy *copy, const struct gpc_place *dst, const struct gpc_place *src,
 	     size_t size)
 {
-	const struct given to = given_row(dst), from = given_row(src);
+	const struct side_params to = side_params_from_place(dst),
+				 from = side_params_from_place(src);
 
-	return is_empty(copy, size, 1, 1) ? CUDA_SUCCESS : set(copy, &to, &from);
+	return copy_is_empty(copy, size, 1, 1) ? CUDA_SUCCESS : copy_set_sides(copy, &to, &from);
 }
 
 /* What both ways of describing a copy say of a side, src or dst. */
-#define GIVEN(params, side)                                                                        \
+#define SIDE_PARAMS(params, side)                                                                  \
 	.type = (params)->side##MemoryType, .array = (params)->side##Array,                        \
 	.host = (uintptr_t)(params)->side##Host, .device = (params)->side##Device,                 \
 	.x = (params)->side##XInBytes, .y = (params)->side##Y, .pitch = (params)->side##Pitch
@@ -238,22 +242,23 @@ gpc_copy_row(struct gpc_copy *copy, const struct gpc_place *dst, const struct gp
 CUresult
 gpc_copy_2d(struct gpc_copy *copy, const CUDA_MEMCPY2D *params)
 {
-	const struct given dst = { GIVEN(params, dst) }, src = { GIVEN(params, src) };
+	const struct side_params dst = { SIDE_PARAMS(params, dst) },
+				 src = { SIDE_PARAMS(params, src) };
 
-	if (is_empty(copy, params->WidthInBytes, params->Height, 1))
+	if (copy_is_empty(copy, params->WidthInBytes, params->Height, 1))
 		return CUDA_SUCCESS;
-	return set(copy, &dst, &src);
+	return copy_set_sides(copy, &dst, &src);
 }
 
 CUresult
 gpc_copy_3d(struct gpc_copy *copy, const CUDA_MEMCPY3D *params)
 {
-	const struct given dst = { GIVEN(params, dst), .z = params->dstZ,
-				   .height = params->dstHeight };
-	const struct given src = { GIVEN(params, src), .z = params->srcZ,
-				   .height = params->srcHeight };
+	const struct side_params dst = { SIDE_PARAMS(params, dst), .z = params->dstZ,
+					 .height = params->dstHeight };
+	const struct side_params src = { SIDE_PARAMS(params, src), .z = params->srcZ,
+					 .height = params->srcHeight };
 
-	if (is_empty(copy, params->WidthInBytes, params->Height, params->Depth))
+	if (copy_is_empty(copy, params->WidthInBytes, params->Height, params->Depth))
 		return CUDA_SUCCESS;
-	return set(copy, &dst, &src);
+	return copy_set_sides(copy, &dst, &src);
 }

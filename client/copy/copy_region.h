@@ -19,10 +19,10 @@ struct gpc_side {
 	uint64_t pitch, slice;
 	bool host;
 	bool pinned;             /* host memory that CUDA knows */
-	bool reached;            /* host memory that the device reaches: base is its address */
+	bool device_mapped;      /* host memory that the device reaches: base is its address */
 	bool replicated;         /* the same, and base is that of the daemon's copy */
-	bool named_host;         /* the call says so, also of managed memory */
-	uint64_t here;           /* of host memory, reached or not: as the program names it */
+	bool is_host_by_name;    /* the call says so, also of managed memory */
+	uint64_t host_address;   /* of host memory, reached or not: as the program names it */
 	struct gpc_array *array; /* then only where it begins counts: bytes, rows, slices */
 	uint64_t x, y, z;
 };

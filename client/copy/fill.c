@@ -18,7 +18,7 @@
 
 /* The bytes from the first to behind the last; false: there is no such range. */
 static bool
-span(const struct gp_args_gpFill *args, uint64_t *span_p)
+fill_get_span(const struct gp_args_gpFill *args, uint64_t *span_p)
 {
 	uint64_t width, rows;
 
@@ -54,34 +54,34 @@ struct late_fill {
 
 /* The stream has got there.  Kernels may reach the memory since. */
 static CUresult
-fill_late(struct gpc_late_copy *late)
+late_fill_run(struct gpc_late_copy *late)
 {
 	fill_rows(&((struct late_fill *)late)->args);
-	return gpc_mirror_before_work(late->session);
+	return gpc_coherence_before_work(late->session);
 }
 
 static void
-destroy_late(struct gpc_late_copy *late)
+late_fill_destroy(struct gpc_late_copy *late)
 {
 	free(late);
 }
 
 static CUresult
-post_late(struct gpc_stream *stream, const struct gp_args_gpFill *args, uint64_t size)
+late_fill_post(struct gpc_stream *stream, const struct gp_args_gpFill *args, uint64_t size)
 {
-	struct late_fill *fill = calloc(1, sizeof(*fill));
+	struct late_fill *fill_run = calloc(1, sizeof(*fill_run));
 
-	if (!fill)
+	if (!fill_run)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	*fill = (struct late_fill){
+	*fill_run = (struct late_fill){
 		.late = { .session = stream->context->scope.session,
 			  .start = args->dst,
 			  .end = args->dst + size,
-			  .send = fill_late,
-			  .destroy = destroy_late },
+			  .send = late_fill_run,
+			  .destroy = late_fill_destroy },
 		.args = *args,
 	};
-	return gpc_late_copy_post(&stream->context->scope, stream->handle.id, &fill->late);
+	return gpc_late_copy_post(&stream->context->scope, stream->handle.id, &fill_run->late);
 }
 
 /* Pinned memory of this process: behind the stream's earlier work, which may wait for the caller.
@@ -92,7 +92,7 @@ fill_host(struct gpc_stream *stream, const struct gp_args_gpFill *args, uint64_t
 	CUresult result;
 
 	if (!gpc_stream_is_known_idle(stream) && (async || !stream->legacy)) {
-		result = post_late(stream, args, size);
+		result = late_fill_post(stream, args, size);
 		return result == CUDA_SUCCESS && !async ? gpc_stream_fence(stream) : result;
 	}
 	result = gpc_stream_fence(stream);
@@ -102,7 +102,7 @@ fill_host(struct gpc_stream *stream, const struct gp_args_gpFill *args, uint64_t
 }
 
 static CUresult
-post(struct gpc_stream *stream, const struct gp_args_gpFill *args)
+fill_post(struct gpc_stream *stream, const struct gp_args_gpFill *args)
 {
 	CUresult result = gpc_post_gpFill(stream->context, args);
 
@@ -111,19 +111,19 @@ post(struct gpc_stream *stream, const struct gp_args_gpFill *args)
 }
 
 static CUresult
-post_managed(struct gpc_stream *stream, const struct gp_args_gpFill *args, uint64_t size)
+fill_post_managed(struct gpc_stream *stream, const struct gp_args_gpFill *args, uint64_t size)
 {
 	CUresult result = gpc_managed_begin_copy(stream, args->dst, size, 0, 0);
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = post(stream, args);
+	result = fill_post(stream, args);
 	gpc_managed_end(stream);
 	return result;
 }
 
 static CUresult
-fill(struct gpc_stream *stream, struct gp_args_gpFill *args, bool async)
+fill_run(struct gpc_stream *stream, struct gp_args_gpFill *args, bool async)
 {
 	struct gpc_address found;
 	uint64_t size;
@@ -132,13 +132,13 @@ fill(struct gpc_stream *stream, struct gp_args_gpFill *args, bool async)
 
 	if (args->width == 0 || args->height == 0)
 		return CUDA_SUCCESS;
-	if (args->dst % args->element_size != 0 || !span(args, &size))
+	if (args->dst % args->element_size != 0 || !fill_get_span(args, &size))
 		return CUDA_ERROR_INVALID_VALUE;
 	gpc_address_lookup(args->dst, &found);
 	if ((found.kind != GPC_ADDRESS_DEVICE && found.kind != GPC_ADDRESS_HOST) ||
 	    size > found.size - (args->dst - found.base))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (found.kind == GPC_ADDRESS_HOST && !gpc_host_memory_reached(&args->dst, size))
+	if (found.kind == GPC_ADDRESS_HOST && !gpc_host_memory_get_device_address(&args->dst, size))
 		return fill_host(stream, args, size, async);
 	if (args->height > 1 && args->pitch == args->width * args->element_size) {
 		args->width *= args->height;
@@ -153,14 +153,14 @@ fill(struct gpc_stream *stream, struct gp_args_gpFill *args, bool async)
 	/* What the program has written before is not sent over the fill later, and what the fill
 	 * releases sees it. */
 	if (found.kind == GPC_ADDRESS_HOST ||
-	    gpc_session_has_functions(stream->context->scope.session))
+	    gpc_session_awaits_host(stream->context->scope.session))
 		result = gpc_pending_copy_before_work(&stream->context->scope, stream->handle.id);
 	if (found.kind == GPC_ADDRESS_HOST && result == CUDA_SUCCESS)
 		result = gpc_pending_copy_order(&stream->context->scope, stream->handle.id);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = found.managed ? post_managed(stream, args, size) : post(stream, args);
-	gpc_mirror_behind_work(stream->context->scope.session);
+	result = found.managed ? fill_post_managed(stream, args, size) : fill_post(stream, args);
+	gpc_coherence_after_work(stream->context->scope.session);
 	if (result == CUDA_SUCCESS &&
 	    (changed || (!async && (found.kind == GPC_ADDRESS_HOST || found.managed ||
 				    gpc_pointer_is_synchronous(args->dst)))))
@@ -169,8 +169,8 @@ fill(struct gpc_stream *stream, struct gp_args_gpFill *args, bool async)
 }
 
 static CUresult
-fill_in(CUstream hStream, bool async, CUdeviceptr dst, size_t pitch, unsigned int element_size,
-	unsigned int value, size_t width, size_t height)
+fill_memory(CUstream hStream, bool async, CUdeviceptr dst, size_t pitch, unsigned int element_size,
+	    unsigned int value, size_t width, size_t height)
 {
 	struct gp_args_gpFill args = {
 		.dst = dst,
@@ -183,29 +183,30 @@ fill_in(CUstream hStream, bool async, CUdeviceptr dst, size_t pitch, unsigned in
 	struct gpc_stream *stream;
 	CUresult result = gpc_stream_enter(hStream, &stream);
 
-	return result == CUDA_SUCCESS ? fill(stream, &args, async) : result;
+	return result == CUDA_SUCCESS ? fill_run(stream, &args, async) : result;
 }
 
 /* The four functions for elements of a type. */
 #define MEMSET(bits, type)                                                                         \
 	CUresult gpc_cuMemsetD##bits##_v2(CUdeviceptr dst, type value, size_t count)               \
 	{                                                                                          \
-		return fill_in(NULL, false, dst, 0, sizeof(value), value, count, 1);               \
+		return fill_memory(NULL, false, dst, 0, sizeof(value), value, count, 1);           \
 	}                                                                                          \
 	CUresult gpc_cuMemsetD##bits##Async(CUdeviceptr dst, type value, size_t count,             \
 					    CUstream hStream)                                      \
 	{                                                                                          \
-		return fill_in(hStream, true, dst, 0, sizeof(value), value, count, 1);             \
+		return fill_memory(hStream, true, dst, 0, sizeof(value), value, count, 1);         \
 	}                                                                                          \
 	CUresult gpc_cuMemsetD2D##bits##_v2(CUdeviceptr dst, size_t pitch, type value,             \
 					    size_t width, size_t height)                           \
 	{                                                                                          \
-		return fill_in(NULL, false, dst, pitch, sizeof(value), value, width, height);      \
+		return fill_memory(NULL, false, dst, pitch, sizeof(value), value, width, height);  \
 	}                                                                                          \
 	CUresult gpc_cuMemsetD2D##bits##Async(CUdeviceptr dst, size_t pitch, type value,           \
 					      size_t width, size_t height, CUstream hStream)       \
 	{                                                                                          \
-		return fill_in(hStream, true, dst, pitch, sizeof(value), value, width, height);    \
+		return fill_memory(hStream, true, dst, pitch, sizeof(value), value, width,         \
+				   height);                                                        \
 	}
 
 MEMSET(8, unsigned char)

@@ -21,18 +21,18 @@
 /* A stream of its own: no work of the program's comes before its copies, and the daemon keeps none
  * of them behind a host function.  It goes with the context. */
 static struct gpc_stream *
-carrier_of(struct gpc_context *context)
+context_get_managed_stream(struct gpc_context *context)
 {
-	struct gpc_stream *stream = gpc_handle_get(GPC_KIND_STREAM, context->carrier);
+	struct gpc_stream *stream = gpc_handle_get(GPC_KIND_STREAM, context->managed_stream);
 
 	if (!stream && gpc_stream_create_in(context, CU_STREAM_NON_BLOCKING, 0,
-					    &context->carrier) == CUDA_SUCCESS)
-		stream = gpc_handle_get(GPC_KIND_STREAM, context->carrier);
+					    &context->managed_stream) == CUDA_SUCCESS)
+		stream = gpc_handle_get(GPC_KIND_STREAM, context->managed_stream);
 	return stream;
 }
 
 static CUresult
-wait_for_work(struct gpc_context *context)
+session_await_work(struct gpc_context *context)
 {
 	struct gpc_session *session = context->scope.session;
 	const struct gp_args_gpFence args = { 0 };
@@ -55,7 +55,7 @@ wait_for_work(struct gpc_context *context)
 bool
 gpc_managed_await(void *owner)
 {
-	CUresult result = wait_for_work(owner);
+	CUresult result = session_await_work(owner);
 
 	if (result != CUDA_SUCCESS)
 		gpc_log_always("managed memory cannot be fetched: the session is over (%d)",
@@ -63,31 +63,32 @@ gpc_managed_await(void *owner)
 	return result == CUDA_SUCCESS;
 }
 
-typedef CUresult carrying(struct gpc_stream *stream, const struct gpc_copy *copy);
+typedef CUresult transfer_function(struct gpc_stream *stream, const struct gpc_copy *copy);
 
 /* Of such memory programs build what points to other memory, so all of it is looked at. */
 static CUresult
-there(struct gpc_stream *stream, const struct gpc_copy *copy)
+copy_to_device(struct gpc_stream *stream, const struct gpc_copy *copy)
 {
-	(void)gpc_host_memory_note(stream->context, (const void *)(uintptr_t)copy->src.base,
+	(void)gpc_host_memory_scan(stream->context, (const void *)(uintptr_t)copy->src.base,
 				   copy->width);
 	return gpc_copy_in(stream, copy, true);
 }
 
 /* What other calls left to be told is left to them. */
 static bool
-carry(struct gpc_context *context, carrying *way, const struct gpc_copy *copy)
+pages_transfer(struct gpc_context *context, transfer_function *transfer,
+	       const struct gpc_copy *copy)
 {
 	struct gpc_session *session = context->scope.session;
-	CUresult before = gpc_session_take_deferred(session), result = CUDA_ERROR_OUT_OF_MEMORY;
+	CUresult before = gpc_session_pop_deferred(session), result = CUDA_ERROR_OUT_OF_MEMORY;
 	struct gpc_stream *stream;
 
 	gpc_call_passes = true;
-	stream = carrier_of(context);
+	stream = context_get_managed_stream(context);
 	for (int i = 0; i < TRIES && stream && result != CUDA_SUCCESS &&
 			gpc_session_status(session) == CUDA_SUCCESS;
 	     i++)
-		result = way(stream, copy);
+		result = transfer(stream, copy);
 	gpc_call_passes = false;
 	if (before != CUDA_SUCCESS)
 		gpc_session_defer(session, before);
@@ -98,7 +99,7 @@ carry(struct gpc_context *context, carrying *way, const struct gpc_copy *copy)
 }
 
 static struct gpc_side
-side_at(uint64_t base, uint64_t size, bool host)
+side_from_address(uint64_t base, uint64_t size, bool host)
 {
 	return (struct gpc_side){ .base = base, .pitch = size, .slice = size, .host = host };
 }
@@ -106,22 +107,22 @@ side_at(uint64_t base, uint64_t size, bool host)
 bool
 gpc_managed_fetch(void *owner, uint64_t address, uint64_t size, void *to)
 {
-	const struct gpc_copy copy = { side_at((uintptr_t)to, size, true),
-				       side_at(address, size, false), size, 1, 1 };
+	const struct gpc_copy copy = { side_from_address((uintptr_t)to, size, true),
+				       side_from_address(address, size, false), size, 1, 1 };
 
-	return carry(owner, gpc_copy_out, &copy);
+	return pages_transfer(owner, gpc_copy_out, &copy);
 }
 
 bool
 gpc_managed_push(void *owner, uint64_t address, uint64_t size, const void *from)
 {
-	const struct gpc_copy copy = { side_at(address, size, false),
-				       side_at((uintptr_t)from, size, true), size, 1, 1 };
+	const struct gpc_copy copy = { side_from_address(address, size, false),
+				       side_from_address((uintptr_t)from, size, true), size, 1, 1 };
 
-	return carry(owner, there, &copy);
+	return pages_transfer(owner, copy_to_device, &copy);
 }
 
-const struct gpc_pages_calls gpc_managed_calls = {
+const struct gpc_pages_ops gpc_managed_calls = {
 	.await = gpc_managed_await,
 	.fetch = gpc_managed_fetch,
 	.push = gpc_managed_push,
@@ -136,7 +137,7 @@ gpc_managed_alloc(struct gpc_context *context, uint64_t size, CUdeviceptr *addre
 	CUresult result;
 
 	gpc_pools_lock();
-	pool = gpc_pool_managed_of(context, &gpc_managed_calls);
+	pool = gpc_pool_get_managed(context, &gpc_managed_calls);
 	if (pool)
 		token = pool->handle.token;
 	gpc_pools_unlock();

@@ -11,15 +11,15 @@
 #include <stdint.h>
 
 struct gpc_context;
-struct gpc_pages_calls;
+struct gpc_pages_ops;
 
 /* Of any size but 0; gpc_pool_free() frees it. */
 CUresult gpc_managed_alloc(struct gpc_context *context, uint64_t size, CUdeviceptr *address_p);
 
 /* What a pool of such memory has of its device's primary context. */
-extern const struct gpc_pages_calls gpc_managed_calls;
+extern const struct gpc_pages_ops gpc_managed_calls;
 
-/* What struct gpc_pages_calls has, of a context's device memory; the context is the owner. */
+/* What struct gpc_pages_ops has, of a context's device memory; the context is the owner. */
 bool gpc_managed_await(void *context);
 bool gpc_managed_fetch(void *context, uint64_t address, uint64_t size, void *to);
 bool gpc_managed_push(void *context, uint64_t address, uint64_t size, const void *from);

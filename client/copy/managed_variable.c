@@ -45,16 +45,17 @@ page_above(uint64_t address)
 
 /* What travels. */
 
-typedef bool carrying(struct gpc_context *context, uint64_t address, uint64_t size, void *here);
+typedef bool transfer_function(struct gpc_context *context, uint64_t address, uint64_t size,
+			       void *host);
 
 static bool
-carry(uint64_t address, uint64_t size, uint8_t *here, carrying *way)
+variables_transfer(uint64_t address, uint64_t size, uint8_t *host, transfer_function *transfer)
 {
 	uint64_t done = address;
-	bool carried = true;
+	bool transferred = true;
 
 	(void)pthread_mutex_lock(&lock);
-	for (size_t i = 0; i < count && carried; i++) {
+	for (size_t i = 0; i < count && transferred; i++) {
 		const struct variable *one = &variables[i];
 		uint64_t from = one->address > done ? one->address : done;
 		uint64_t end = one->address + one->size;
@@ -63,49 +64,49 @@ carry(uint64_t address, uint64_t size, uint8_t *here, carrying *way)
 			end = address + size;
 		if (from >= end)
 			continue;
-		carried = way(one->context, from, end - from, here + (from - address));
+		transferred = transfer(one->context, from, end - from, host + (from - address));
 		done = end;
 	}
 	(void)pthread_mutex_unlock(&lock);
-	return carried;
+	return transferred;
 }
 
 static bool
-fetch_one(struct gpc_context *context, uint64_t address, uint64_t size, void *here)
+variable_fetch(struct gpc_context *context, uint64_t address, uint64_t size, void *host)
 {
-	return gpc_managed_fetch(context, address, size, here);
+	return gpc_managed_fetch(context, address, size, host);
 }
 
 static bool
-push_one(struct gpc_context *context, uint64_t address, uint64_t size, void *here)
+variable_push(struct gpc_context *context, uint64_t address, uint64_t size, void *host)
 {
-	return gpc_managed_push(context, address, size, here);
+	return gpc_managed_push(context, address, size, host);
 }
 
 static bool
-fetch(void *owner, uint64_t address, uint64_t size, void *to)
-{
-	(void)owner;
-	return carry(address, size, to, fetch_one);
-}
-
-static bool
-push(void *owner, uint64_t address, uint64_t size, const void *from)
+span_fetch(void *owner, uint64_t address, uint64_t size, void *to)
 {
 	(void)owner;
-	return carry(address, size, (uint8_t *)(uintptr_t)from, push_one);
+	return variables_transfer(address, size, to, variable_fetch);
 }
 
-static const struct gpc_pages_calls calls = {
+static bool
+span_push(void *owner, uint64_t address, uint64_t size, const void *from)
+{
+	(void)owner;
+	return variables_transfer(address, size, (uint8_t *)(uintptr_t)from, variable_push);
+}
+
+static const struct gpc_pages_ops span_calls = {
 	.await = gpc_managed_await,
-	.fetch = fetch,
-	.push = push,
+	.fetch = span_fetch,
+	.push = span_push,
 };
 
 /* Spans. */
 
 static int
-add_span(uint64_t base, uint64_t end, struct gpc_context *context)
+span_add(uint64_t base, uint64_t end, struct gpc_context *context)
 {
 	int r;
 
@@ -118,7 +119,7 @@ add_span(uint64_t base, uint64_t end, struct gpc_context *context)
 		spans = list;
 		span_room = more;
 	}
-	r = gpc_pages_create(base, end - base, true, &calls, context, context->scope.session);
+	r = gpc_pages_create(base, end - base, true, &span_calls, context, context->scope.session);
 	if (r == 0)
 		spans[span_count++] = (struct span){ base, end - base };
 	return r;
@@ -126,9 +127,9 @@ add_span(uint64_t base, uint64_t end, struct gpc_context *context)
 
 /* What is here of them goes to the device; [*first_p, *end_p) grows to what they have. */
 static bool
-drop_spans(uint64_t *first_p, uint64_t *end_p)
+spans_drop(uint64_t *first_p, uint64_t *end_p)
 {
-	bool given = true;
+	bool pushed = true;
 
 	for (size_t i = 0; i < span_count;) {
 		const struct span span = spans[i];
@@ -137,7 +138,7 @@ drop_spans(uint64_t *first_p, uint64_t *end_p)
 			i++;
 			continue;
 		}
-		given &= gpc_pages_give_part(span.base, span.size, true);
+		pushed &= gpc_pages_flush_range(span.base, span.size, true);
 		gpc_pages_destroy(span.base);
 		spans[i] = spans[--span_count];
 		if (span.base < *first_p)
@@ -146,13 +147,13 @@ drop_spans(uint64_t *first_p, uint64_t *end_p)
 			*end_p = span.base + span.size;
 		i = 0;
 	}
-	return given;
+	return pushed;
 }
 
 /* The next variables in [*at, end) that share pages: their context, and where their pages end;
  * NULL: there are no more.  *at: where they begin. */
 static struct gpc_context *
-next_group(uint64_t *at, uint64_t end, uint64_t *group_end)
+group_find_next(uint64_t *at, uint64_t end, uint64_t *group_end)
 {
 	struct gpc_context *context = NULL;
 
@@ -178,14 +179,15 @@ next_group(uint64_t *at, uint64_t end, uint64_t *group_end)
 
 /* In turn: the spans of these pages become those of the variables that there are now. */
 static int
-rebuild(uint64_t first, uint64_t end)
+spans_rebuild(uint64_t first, uint64_t end)
 {
-	int r = drop_spans(&first, &end) ? 0 : -EIO;
+	int r = spans_drop(&first, &end) ? 0 : -EIO;
 	struct gpc_context *context;
 	uint64_t group_end;
 
-	for (uint64_t at = first; (context = next_group(&at, end, &group_end)); at = group_end) {
-		int one = add_span(at, group_end, context);
+	for (uint64_t at = first; (context = group_find_next(&at, end, &group_end));
+	     at = group_end) {
+		int one = span_add(at, group_end, context);
 
 		if (r == 0)
 			r = one;
@@ -196,7 +198,7 @@ rebuild(uint64_t first, uint64_t end)
 /* Variables. */
 
 static int
-make_place(size_t place) GP_LOCKED(lock)
+variables_make_room(size_t place) GP_LOCKED(lock)
 {
 	if (count == room) {
 		size_t more = room ? room * 2 : 16;
@@ -214,7 +216,7 @@ make_place(size_t place) GP_LOCKED(lock)
 
 /* 1: it is there already. */
 static int
-insert(const struct variable *wanted)
+variable_insert(const struct variable *wanted)
 {
 	size_t place = 0;
 	int r = 0;
@@ -227,7 +229,7 @@ insert(const struct variable *wanted)
 			r = 1;
 	}
 	if (r == 0)
-		r = make_place(place);
+		r = variables_make_room(place);
 	if (r == 0)
 		variables[place] = *wanted;
 	(void)pthread_mutex_unlock(&lock);
@@ -236,7 +238,7 @@ insert(const struct variable *wanted)
 
 /* One of this context, or this image; false: there is none. */
 static bool
-take_out(const struct gpc_context *context, uint32_t image, struct variable *taken)
+variable_remove(const struct gpc_context *context, uint32_t image, struct variable *removed)
 {
 	bool found = false;
 
@@ -245,7 +247,7 @@ take_out(const struct gpc_context *context, uint32_t image, struct variable *tak
 		if (context ? variables[i].context != context : variables[i].image != image)
 			continue;
 		found = true;
-		*taken = variables[i];
+		*removed = variables[i];
 		count--;
 		memmove(variables + i, variables + i + 1, (count - i) * sizeof(*variables));
 	}
@@ -254,47 +256,48 @@ take_out(const struct gpc_context *context, uint32_t image, struct variable *tak
 }
 
 static CUresult
-add(struct gpc_context *context, uint64_t address, uint64_t size, uint32_t image)
+variable_add(struct gpc_context *context, uint64_t address, uint64_t size, uint32_t image)
 {
 	const struct variable wanted = { context, image, address, size };
 	int r;
 
 	gpc_pages_begin();
-	r = insert(&wanted);
+	r = variable_insert(&wanted);
 	if (r == 0)
-		r = rebuild(page_below(address), page_above(address + size));
+		r = spans_rebuild(page_below(address), page_above(address + size));
 	gpc_pages_end();
 	return r >= 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 static void
-forget(const struct gpc_context *context, uint32_t image)
+variables_drop(const struct gpc_context *context, uint32_t image)
 {
-	struct variable gone;
+	struct variable dropped;
 
 	if (!gpc_pages_any())
 		return;
 	gpc_pages_begin();
-	while (take_out(context, image, &gone)) {
-		if (rebuild(page_below(gone.address), page_above(gone.address + gone.size)))
+	while (variable_remove(context, image, &dropped)) {
+		if (spans_rebuild(page_below(dropped.address),
+				  page_above(dropped.address + dropped.size)))
 			gpc_log(GPC_LOG_ERROR, "a managed variable cannot be used any more");
 	}
 	gpc_pages_end();
 }
 
 static void
-forget_image(uint32_t image)
+drop_image(uint32_t image)
 {
-	forget(NULL, image);
+	variables_drop(NULL, image);
 }
 
 void
-gpc_managed_variable_forget_context(struct gpc_context *context)
+gpc_managed_variable_drop_context(struct gpc_context *context)
 {
-	forget(context, 0);
+	variables_drop(context, 0);
 }
 
 const struct gpc_image_variable_calls gpc_managed_variable_calls = {
-	.add = add,
-	.forget_image = forget_image,
+	.add = variable_add,
+	.drop_image = drop_image,
 };

@@ -10,10 +10,10 @@
 
 struct gpc_context;
 
-/* For gpc_image_set_variables(). */
+/* For gpc_image_set_variable_calls(). */
 extern const struct gpc_image_variable_calls gpc_managed_variable_calls;
 
 /* For struct gpc_context_part. */
-void gpc_managed_variable_forget_context(struct gpc_context *context);
+void gpc_managed_variable_drop_context(struct gpc_context *context);
 
 #endif /* GPC_MANAGED_VARIABLE_H */

@@ -46,7 +46,7 @@ static struct gpc_ranges synchronous GP_GUARDED_BY(synchronous_lock);
 static atomic_size_t synchronous_count;
 
 static bool
-is_synchronous(uint64_t id)
+buffer_is_synchronous(uint64_t id)
 {
 	bool found;
 
@@ -67,12 +67,12 @@ gpc_pointer_is_synchronous(uint64_t address)
 	    !gpc_physical_any_shared() && !gpc_pool_any_shared())
 		return false;
 	gpc_address_lookup(address, &found);
-	return found.buffer_id != 0 && (found.shared || is_synchronous(found.buffer_id) ||
+	return found.buffer_id != 0 && (found.shared || buffer_is_synchronous(found.buffer_id) ||
 					gpc_ipc_memory_is_shared(address));
 }
 
 static CUresult
-set_synchronous(uint64_t id, bool on)
+buffer_set_synchronous(uint64_t id, bool on)
 {
 	struct gpc_range *range;
 	int r = 0;
@@ -91,22 +91,22 @@ set_synchronous(uint64_t id, bool on)
 /* 0: there is none.  Asking for the device's does not make it one that kernels use: libraries ask
  * for all at once, to know what an address is. */
 static uint64_t
-pointer_of(CUpointer_attribute attribute, const struct gpc_address *found, uint64_t ptr)
+address_get_pointer(CUpointer_attribute attribute, const struct gpc_address *found, uint64_t ptr)
 {
-	bool of_host = attribute == CU_POINTER_ATTRIBUTE_HOST_POINTER;
+	bool is_host_pointer = attribute == CU_POINTER_ATTRIBUTE_HOST_POINTER;
 	uint64_t base;
 
 	if (found->kind != GPC_ADDRESS_HOST)
-		return of_host && !found->managed ? 0 : ptr;
-	base = of_host ? found->host : found->device;
+		return is_host_pointer && !found->managed ? 0 : ptr;
+	base = is_host_pointer ? found->host : found->device;
 	return base ? base + (ptr - found->base) : 0;
 }
 
 /* Of memory that CUDA knows.  What is not named here is 0: nothing can be shared with other
  * devices. */
 static CUresult
-answer(CUpointer_attribute attribute, const struct gpc_address *found, uint64_t ptr,
-       uint64_t *value_p)
+attribute_get(CUpointer_attribute attribute, const struct gpc_address *found, uint64_t ptr,
+	      uint64_t *value_p)
 {
 	bool host = found->kind == GPC_ADDRESS_HOST;
 	uint64_t value = 0;
@@ -124,12 +124,12 @@ answer(CUpointer_attribute attribute, const struct gpc_address *found, uint64_t 
 	case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
 	case CU_POINTER_ATTRIBUTE_HOST_POINTER:
 		*value_p = 0;
-		value = pointer_of(attribute, found, ptr);
+		value = address_get_pointer(attribute, found, ptr);
 		if (!value)
 			return CUDA_ERROR_INVALID_VALUE;
 		break;
 	case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
-		value = is_synchronous(found->buffer_id);
+		value = buffer_is_synchronous(found->buffer_id);
 		break;
 	case CU_POINTER_ATTRIBUTE_BUFFER_ID:
 	case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
@@ -142,7 +142,7 @@ answer(CUpointer_attribute attribute, const struct gpc_address *found, uint64_t 
 		value = (uint32_t)found->context->device->ordinal;
 		break;
 	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-		value = gpc_ipc_memory_can_share(found);
+		value = gpc_ipc_memory_can_export(found);
 		break;
 	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
 		value = found->base;
@@ -177,7 +177,7 @@ answer(CUpointer_attribute attribute, const struct gpc_address *found, uint64_t 
 
 /* Here a question that makes no sense has an answer, too; false: nothing is written. */
 static bool
-answer_unknown(CUpointer_attribute attribute, uint64_t ptr, uint64_t *value_p)
+attribute_get_unknown(CUpointer_attribute attribute, uint64_t ptr, uint64_t *value_p)
 {
 	switch (attribute) {
 	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
@@ -196,13 +196,13 @@ answer_unknown(CUpointer_attribute attribute, uint64_t ptr, uint64_t *value_p)
 }
 
 static bool
-is_known(const struct gpc_address *found)
+address_is_known(const struct gpc_address *found)
 {
 	return found->kind == GPC_ADDRESS_DEVICE || found->kind == GPC_ADDRESS_HOST;
 }
 
 static CUresult
-check(CUpointer_attribute attribute, const void *data)
+attribute_check(CUpointer_attribute attribute, const void *data)
 {
 	if (attribute == CU_POINTER_ATTRIBUTE_P2P_TOKENS)
 		return CUDA_ERROR_NOT_SUPPORTED;
@@ -220,13 +220,13 @@ gpc_cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr
 	CUresult result = gpc_enter_initialized();
 
 	if (result == CUDA_SUCCESS)
-		result = check(attribute, data);
+		result = attribute_check(attribute, data);
 	if (result != CUDA_SUCCESS)
 		return result;
 	gpc_address_lookup(ptr, &found);
-	if (!is_known(&found))
+	if (!address_is_known(&found))
 		return CUDA_ERROR_INVALID_VALUE;
-	result = answer(attribute, &found, ptr, &value);
+	result = attribute_get(attribute, &found, ptr, &value);
 	/* A pointer that there is not is NULL, besides being an error. */
 	memcpy(data, &value, sizes[attribute]);
 	return result;
@@ -244,7 +244,7 @@ gpc_cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute *attr
 	if (!attributes || !data || numAttributes == 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (unsigned int i = 0; i < numAttributes; i++) {
-		result = check(attributes[i], data[i]);
+		result = attribute_check(attributes[i], data[i]);
 		if (result != CUDA_SUCCESS)
 			return result;
 	}
@@ -252,9 +252,9 @@ gpc_cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute *attr
 	for (unsigned int i = 0; i < numAttributes; i++) {
 		uint64_t value = 0;
 
-		if (is_known(&found))
-			(void)answer(attributes[i], &found, ptr, &value);
-		else if (!answer_unknown(attributes[i], ptr, &value))
+		if (address_is_known(&found))
+			(void)attribute_get(attributes[i], &found, ptr, &value);
+		else if (!attribute_get_unknown(attributes[i], ptr, &value))
 			continue;
 		memcpy(data[i], &value, sizes[attributes[i]]);
 	}
@@ -277,7 +277,7 @@ gpc_cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUde
 	if (found.kind != GPC_ADDRESS_DEVICE)
 		return CUDA_ERROR_INVALID_VALUE;
 	memcpy(&on, value, sizeof(on));
-	return set_synchronous(found.buffer_id, on != 0);
+	return buffer_set_synchronous(found.buffer_id, on != 0);
 }
 
 CUresult

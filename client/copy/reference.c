@@ -21,28 +21,28 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* All bytes of it are compared later, so those that no member has are zero. */
 static void
-set_resource(struct gpc_reference *reference, CUresourcetype type)
+reference_set_resource(struct gpc_texture_reference *reference, CUresourcetype type)
 {
 	memset(&reference->resource, 0, sizeof(reference->resource));
 	reference->resource.resType = type;
 }
 
-static struct gpc_reference *
-make(enum gpc_kind kind)
+static struct gpc_texture_reference *
+reference_create(enum gpc_kind kind)
 {
-	struct gpc_reference *reference = gpc_handle_new(kind, sizeof(*reference));
+	struct gpc_texture_reference *reference = gpc_handle_new(kind, sizeof(*reference));
 
 	if (!reference)
 		return NULL;
 	reference->surface = kind == GPC_KIND_SURFREF;
-	set_resource(reference, GPC_REFERENCE_OF_NOTHING);
+	reference_set_resource(reference, GPC_TEXTURE_REFERENCE_UNBOUND);
 	reference->format = CU_AD_FORMAT_FLOAT;
 	reference->channels = 1;
 	return reference;
 }
 
 static bool
-is_bound(const struct gpc_reference *reference, const struct gpc_context *context)
+reference_is_bound(const struct gpc_texture_reference *reference, const struct gpc_context *context)
 {
 	return reference->context == context &&
 	       memcmp(&reference->bound_resource, &reference->resource,
@@ -53,7 +53,7 @@ is_bound(const struct gpc_reference *reference, const struct gpc_context *contex
 
 /* The daemon keeps the object's array as long as the object is there. */
 static void
-drop_object(struct gpc_reference *reference) GP_LOCKED(lock)
+reference_drop_object(struct gpc_texture_reference *reference) GP_LOCKED(lock)
 {
 	if (reference->context)
 		(void)gpc_texture_destroy(reference->context, reference->object,
@@ -62,7 +62,7 @@ drop_object(struct gpc_reference *reference) GP_LOCKED(lock)
 }
 
 static CUresult
-bind_one(struct gpc_reference *reference, struct gpc_context *context) GP_LOCKED(lock)
+reference_bind(struct gpc_texture_reference *reference, struct gpc_context *context) GP_LOCKED(lock)
 {
 	struct gp_args_gpReferenceSet args = {
 		.context = context->handle.id,
@@ -78,9 +78,9 @@ bind_one(struct gpc_reference *reference, struct gpc_context *context) GP_LOCKED
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	args.texture = gpc_texture_id(context, object, reference->surface);
+	args.texture = gpc_texture_to_wire(context, object, reference->surface);
 	result = gpc_post_gpReferenceSet(context, &args);
-	drop_object(reference);
+	reference_drop_object(reference);
 	reference->context = context;
 	reference->object = object;
 	reference->bound_resource = reference->resource;
@@ -89,29 +89,30 @@ bind_one(struct gpc_reference *reference, struct gpc_context *context) GP_LOCKED
 }
 
 static CUresult
-bind(const struct gpc_image *image, struct gpc_context *context)
+references_bind(const struct gpc_image *image, struct gpc_context *context)
 {
 	CUresult result = CUDA_SUCCESS;
 
 	(void)pthread_mutex_lock(&lock);
-	for (struct gpc_reference *at = image->references; at && result == CUDA_SUCCESS;
+	for (struct gpc_texture_reference *at = image->references; at && result == CUDA_SUCCESS;
 	     at = at->next) {
-		if (at->resource.resType != GPC_REFERENCE_OF_NOTHING && !is_bound(at, context))
-			result = bind_one(at, context);
+		if (at->resource.resType != GPC_TEXTURE_REFERENCE_UNBOUND &&
+		    !reference_is_bound(at, context))
+			result = reference_bind(at, context);
 	}
 	(void)pthread_mutex_unlock(&lock);
 	return result;
 }
 
 static void
-forget(const struct gpc_image *image)
+references_drop(const struct gpc_image *image)
 {
-	struct gpc_reference *next;
+	struct gpc_texture_reference *next;
 
 	(void)pthread_mutex_lock(&lock);
-	for (struct gpc_reference *at = image->references; at; at = next) {
+	for (struct gpc_texture_reference *at = image->references; at; at = next) {
 		next = at->next;
-		drop_object(at);
+		reference_drop_object(at);
 		free(at->name);
 		gpc_handle_remove(&at->handle);
 	}
@@ -119,31 +120,32 @@ forget(const struct gpc_image *image)
 }
 
 static void
-forget_if_of(void *object, void *context)
+reference_unbind_if_in_context(void *object, void *context)
 {
-	struct gpc_reference *reference = object;
+	struct gpc_texture_reference *reference = object;
 
 	if (reference->context == context)
 		reference->context = NULL;
 }
 
 void
-gpc_reference_forget_context(struct gpc_context *context)
+gpc_texture_reference_drop_context(struct gpc_context *context)
 {
 	(void)pthread_mutex_lock(&lock);
-	gpc_handle_each(GPC_KIND_TEXREF, forget_if_of, context);
-	gpc_handle_each(GPC_KIND_SURFREF, forget_if_of, context);
+	gpc_handle_each(GPC_KIND_TEXREF, reference_unbind_if_in_context, context);
+	gpc_handle_each(GPC_KIND_SURFREF, reference_unbind_if_in_context, context);
 	(void)pthread_mutex_unlock(&lock);
 }
 
 static CUresult
-add(struct gpc_image *image, enum gpc_kind kind, const char *name, void **token_p) GP_LOCKED(lock)
+reference_add(struct gpc_image *image, enum gpc_kind kind, const char *name, void **token_p)
+	GP_LOCKED(lock)
 {
-	static const struct gpc_reference_calls calls = {
-		.bind_references = bind,
-		.drop_references = forget,
+	static const struct gpc_texture_reference_calls calls = {
+		.bind_references = references_bind,
+		.drop_references = references_drop,
 	};
-	struct gpc_reference *reference = make(kind);
+	struct gpc_texture_reference *reference = reference_create(kind);
 
 	if (reference)
 		reference->name = strdup(name);
@@ -161,8 +163,8 @@ add(struct gpc_image *image, enum gpc_kind kind, const char *name, void **token_
 }
 
 static CUresult
-find(const struct gpc_module *module, enum gpc_kind kind, const char *name, void **token_p)
-	GP_LOCKED(lock)
+reference_find(const struct gpc_module *module, enum gpc_kind kind, const char *name,
+	       void **token_p) GP_LOCKED(lock)
 {
 	const struct gp_args_gpReferenceFind args = {
 		.context = module->context->handle.id,
@@ -172,18 +174,18 @@ find(const struct gpc_module *module, enum gpc_kind kind, const char *name, void
 	};
 	CUresult result;
 
-	for (struct gpc_reference *at = module->image->references; at; at = at->next) {
+	for (struct gpc_texture_reference *at = module->image->references; at; at = at->next) {
 		if (at->handle.kind != kind || strcmp(at->name, name) != 0)
 			continue;
 		*token_p = at->handle.token;
 		return CUDA_SUCCESS;
 	}
 	result = gpc_wait_gpReferenceFind(module->context, &args);
-	return result == CUDA_SUCCESS ? add(module->image, kind, name, token_p) : result;
+	return result == CUDA_SUCCESS ? reference_add(module->image, kind, name, token_p) : result;
 }
 
 static CUresult
-get(CUmodule hmod, enum gpc_kind kind, const char *name, void **token_p)
+reference_get(CUmodule hmod, enum gpc_kind kind, const char *name, void **token_p)
 {
 	struct gpc_module *module;
 	CUresult result = gpc_enter_kind(GPC_KIND_MODULE, hmod, &module);
@@ -193,7 +195,7 @@ get(CUmodule hmod, enum gpc_kind kind, const char *name, void **token_p)
 	if (result != CUDA_SUCCESS)
 		return result;
 	(void)pthread_mutex_lock(&lock);
-	result = find(module, kind, name, token_p);
+	result = reference_find(module, kind, name, token_p);
 	(void)pthread_mutex_unlock(&lock);
 	return result;
 }
@@ -201,19 +203,19 @@ get(CUmodule hmod, enum gpc_kind kind, const char *name, void **token_p)
 CUresult
 gpc_cuModuleGetTexRef(CUtexref *pTexRef, CUmodule hmod, const char *name)
 {
-	return get(hmod, GPC_KIND_TEXREF, name, (void **)pTexRef);
+	return reference_get(hmod, GPC_KIND_TEXREF, name, (void **)pTexRef);
 }
 
 CUresult
 gpc_cuModuleGetSurfRef(CUsurfref *pSurfRef, CUmodule hmod, const char *name)
 {
-	return get(hmod, GPC_KIND_SURFREF, name, (void **)pSurfRef);
+	return reference_get(hmod, GPC_KIND_SURFREF, name, (void **)pSurfRef);
 }
 
 CUresult
 gpc_cuTexRefCreate(CUtexref *pTexRef)
 {
-	struct gpc_reference *reference;
+	struct gpc_texture_reference *reference;
 	struct gpc_context *context;
 	CUresult result = gpc_enter(&context);
 
@@ -221,7 +223,7 @@ gpc_cuTexRefCreate(CUtexref *pTexRef)
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result != CUDA_SUCCESS)
 		return result;
-	reference = make(GPC_KIND_TEXREF);
+	reference = reference_create(GPC_KIND_TEXREF);
 	if (!reference)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*pTexRef = reference->handle.token;
@@ -229,7 +231,7 @@ gpc_cuTexRefCreate(CUtexref *pTexRef)
 }
 
 static CUresult
-enter(CUtexref token, struct gpc_reference **reference_p)
+reference_enter(CUtexref token, struct gpc_texture_reference **reference_p)
 {
 	return gpc_enter_kind(GPC_KIND_TEXREF, token, reference_p);
 }
@@ -237,8 +239,8 @@ enter(CUtexref token, struct gpc_reference **reference_p)
 CUresult
 gpc_cuTexRefDestroy(CUtexref hTexRef)
 {
-	struct gpc_reference *reference;
-	CUresult result = enter(hTexRef, &reference);
+	struct gpc_texture_reference *reference;
+	CUresult result = reference_enter(hTexRef, &reference);
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -252,12 +254,12 @@ gpc_cuTexRefDestroy(CUtexref hTexRef)
 CUresult
 gpc_cuParamSetTexRef(CUfunction hfunc, int texunit, CUtexref hTexRef)
 {
-	struct gpc_reference *reference;
+	struct gpc_texture_reference *reference;
 	struct gpc_function *function;
 	CUresult result = gpc_function_enter(hfunc, &function);
 
 	if (result == CUDA_SUCCESS)
-		result = enter(hTexRef, &reference);
+		result = reference_enter(hTexRef, &reference);
 	if (result == CUDA_SUCCESS && (texunit != CU_PARAM_TR_DEFAULT || !reference->image))
 		result = CUDA_ERROR_INVALID_VALUE;
 	return result;
@@ -265,7 +267,7 @@ gpc_cuParamSetTexRef(CUfunction hfunc, int texunit, CUtexref hTexRef)
 
 /* The reference takes the array's format. */
 static void
-take_shape(struct gpc_reference *reference, const struct gpc_array *array)
+reference_copy_format(struct gpc_texture_reference *reference, const struct gpc_array *array)
 {
 	reference->format = (CUarray_format)array->shape.format;
 	reference->channels = (int)array->shape.channels;
@@ -274,9 +276,9 @@ take_shape(struct gpc_reference *reference, const struct gpc_array *array)
 CUresult
 gpc_cuTexRefSetArray(CUtexref hTexRef, CUarray hArray, unsigned int Flags)
 {
-	struct gpc_reference *reference;
+	struct gpc_texture_reference *reference;
 	struct gpc_array *array;
-	CUresult result = enter(hTexRef, &reference);
+	CUresult result = reference_enter(hTexRef, &reference);
 
 	if (result == CUDA_SUCCESS && Flags > CU_TRSA_OVERRIDE_FORMAT)
 		result = CUDA_ERROR_INVALID_VALUE;
@@ -284,10 +286,10 @@ gpc_cuTexRefSetArray(CUtexref hTexRef, CUarray hArray, unsigned int Flags)
 		result = gpc_array_lookup(hArray, &array);
 	if (result != CUDA_SUCCESS)
 		return result;
-	set_resource(reference, CU_RESOURCE_TYPE_ARRAY);
+	reference_set_resource(reference, CU_RESOURCE_TYPE_ARRAY);
 	reference->resource.res.array.hArray = hArray;
 	if (Flags == CU_TRSA_OVERRIDE_FORMAT)
-		take_shape(reference, array);
+		reference_copy_format(reference, array);
 	return CUDA_SUCCESS;
 }
 
@@ -295,9 +297,9 @@ CUresult
 gpc_cuTexRefSetMipmappedArray(CUtexref hTexRef, CUmipmappedArray hMipmappedArray,
 			      unsigned int Flags)
 {
-	struct gpc_reference *reference;
+	struct gpc_texture_reference *reference;
 	struct gpc_array *array;
-	CUresult result = enter(hTexRef, &reference);
+	CUresult result = reference_enter(hTexRef, &reference);
 
 	if (result == CUDA_SUCCESS && Flags > CU_TRSA_OVERRIDE_FORMAT)
 		result = CUDA_ERROR_INVALID_VALUE;
@@ -305,16 +307,16 @@ gpc_cuTexRefSetMipmappedArray(CUtexref hTexRef, CUmipmappedArray hMipmappedArray
 		result = gpc_array_lookup_mipmapped(hMipmappedArray, &array);
 	if (result != CUDA_SUCCESS)
 		return result;
-	set_resource(reference, CU_RESOURCE_TYPE_MIPMAPPED_ARRAY);
+	reference_set_resource(reference, CU_RESOURCE_TYPE_MIPMAPPED_ARRAY);
 	reference->resource.res.mipmap.hMipmappedArray = hMipmappedArray;
 	if (Flags == CU_TRSA_OVERRIDE_FORMAT)
-		take_shape(reference, array);
+		reference_copy_format(reference, array);
 	return CUDA_SUCCESS;
 }
 
 /* Of memory, whose format is the reference's. */
 static void
-set_format(struct gpc_reference *reference)
+reference_apply_format(struct gpc_texture_reference *reference)
 {
 	CUDA_RESOURCE_DESC *resource = &reference->resource;
 
@@ -329,7 +331,8 @@ set_format(struct gpc_reference *reference)
 
 /* Device memory of the program, beginning as textures must; *offset: how far behind. */
 static CUresult
-check_memory(CUdeviceptr address, size_t bytes, CUdevice_attribute alignment, size_t *offset)
+memory_check_alignment(CUdeviceptr address, size_t bytes, CUdevice_attribute alignment,
+		       size_t *offset)
 {
 	struct gpc_context *context;
 	CUresult result = gpc_enter(&context);
@@ -343,20 +346,21 @@ check_memory(CUdeviceptr address, size_t bytes, CUdevice_attribute alignment, si
 CUresult
 gpc_cuTexRefSetAddress_v2(size_t *ByteOffset, CUtexref hTexRef, CUdeviceptr dptr, size_t bytes)
 {
-	struct gpc_reference *reference;
+	struct gpc_texture_reference *reference;
 	size_t offset = 0;
-	CUresult result = enter(hTexRef, &reference);
+	CUresult result = reference_enter(hTexRef, &reference);
 
 	if (result == CUDA_SUCCESS)
-		result = check_memory(dptr, bytes, CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT, &offset);
+		result = memory_check_alignment(dptr, bytes, CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT,
+						&offset);
 	if (result == CUDA_SUCCESS && offset && !ByteOffset)
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result != CUDA_SUCCESS)
 		return result;
-	set_resource(reference, CU_RESOURCE_TYPE_LINEAR);
+	reference_set_resource(reference, CU_RESOURCE_TYPE_LINEAR);
 	reference->resource.res.linear.devPtr = dptr - offset;
 	reference->resource.res.linear.sizeInBytes = bytes + offset;
-	set_format(reference);
+	reference_apply_format(reference);
 	if (ByteOffset)
 		*ByteOffset = offset;
 	return CUDA_SUCCESS;
@@ -366,52 +370,53 @@ CUresult
 gpc_cuTexRefSetAddress2D_v3(CUtexref hTexRef, const CUDA_ARRAY_DESCRIPTOR *desc, CUdeviceptr dptr,
 			    size_t Pitch)
 {
-	struct gpc_reference *reference;
+	struct gpc_texture_reference *reference;
 	size_t offset = 0;
-	CUresult result = enter(hTexRef, &reference);
+	CUresult result = reference_enter(hTexRef, &reference);
 
 	if (result == CUDA_SUCCESS && (!desc || !desc->Width || !desc->Height ||
-				       !gp_array_element(desc->Format, desc->NumChannels)))
+				       !gp_array_get_element_size(desc->Format, desc->NumChannels)))
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result == CUDA_SUCCESS)
-		result = check_memory(dptr, 1, CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT, &offset);
+		result = memory_check_alignment(dptr, 1, CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT,
+						&offset);
 	if (result == CUDA_SUCCESS && offset)
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result != CUDA_SUCCESS)
 		return result;
-	set_resource(reference, CU_RESOURCE_TYPE_PITCH2D);
+	reference_set_resource(reference, CU_RESOURCE_TYPE_PITCH2D);
 	reference->resource.res.pitch2D.devPtr = dptr;
 	reference->resource.res.pitch2D.width = desc->Width;
 	reference->resource.res.pitch2D.height = desc->Height;
 	reference->resource.res.pitch2D.pitchInBytes = Pitch;
 	reference->format = desc->Format;
 	reference->channels = (int)desc->NumChannels;
-	set_format(reference);
+	reference_apply_format(reference);
 	return CUDA_SUCCESS;
 }
 
 CUresult
 gpc_cuTexRefSetFormat(CUtexref hTexRef, CUarray_format fmt, int NumPackedComponents)
 {
-	struct gpc_reference *reference;
-	CUresult result = enter(hTexRef, &reference);
+	struct gpc_texture_reference *reference;
+	CUresult result = reference_enter(hTexRef, &reference);
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (NumPackedComponents <= 0 ||
-	    !gp_array_element((uint32_t)fmt, (uint32_t)NumPackedComponents))
+	    !gp_array_get_element_size((uint32_t)fmt, (uint32_t)NumPackedComponents))
 		return CUDA_ERROR_INVALID_VALUE;
 	reference->format = fmt;
 	reference->channels = NumPackedComponents;
-	set_format(reference);
+	reference_apply_format(reference);
 	return CUDA_SUCCESS;
 }
 
 CUresult
 gpc_cuTexRefSetAddressMode(CUtexref hTexRef, int dim, CUaddress_mode am)
 {
-	struct gpc_reference *reference;
-	CUresult result = enter(hTexRef, &reference);
+	struct gpc_texture_reference *reference;
+	CUresult result = reference_enter(hTexRef, &reference);
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -424,8 +429,8 @@ gpc_cuTexRefSetAddressMode(CUtexref hTexRef, int dim, CUaddress_mode am)
 CUresult
 gpc_cuTexRefGetAddressMode(CUaddress_mode *pam, CUtexref hTexRef, int dim)
 {
-	struct gpc_reference *reference;
-	CUresult result = enter(hTexRef, &reference);
+	struct gpc_texture_reference *reference;
+	CUresult result = reference_enter(hTexRef, &reference);
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -438,8 +443,8 @@ gpc_cuTexRefGetAddressMode(CUaddress_mode *pam, CUtexref hTexRef, int dim)
 CUresult
 gpc_cuTexRefSetBorderColor(CUtexref hTexRef, float *pBorderColor)
 {
-	struct gpc_reference *reference;
-	CUresult result = enter(hTexRef, &reference);
+	struct gpc_texture_reference *reference;
+	CUresult result = reference_enter(hTexRef, &reference);
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -453,8 +458,8 @@ gpc_cuTexRefSetBorderColor(CUtexref hTexRef, float *pBorderColor)
 CUresult
 gpc_cuTexRefGetBorderColor(float *pBorderColor, CUtexref hTexRef)
 {
-	struct gpc_reference *reference;
-	CUresult result = enter(hTexRef, &reference);
+	struct gpc_texture_reference *reference;
+	CUresult result = reference_enter(hTexRef, &reference);
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -468,7 +473,7 @@ gpc_cuTexRefGetBorderColor(float *pBorderColor, CUtexref hTexRef)
 CUresult
 gpc_cuSurfRefSetArray(CUsurfref hSurfRef, CUarray hArray, unsigned int Flags)
 {
-	struct gpc_reference *reference;
+	struct gpc_texture_reference *reference;
 	struct gpc_array *array;
 	CUresult result = gpc_enter_kind(GPC_KIND_SURFREF, hSurfRef, &reference);
 
@@ -480,7 +485,7 @@ gpc_cuSurfRefSetArray(CUsurfref hSurfRef, CUarray hArray, unsigned int Flags)
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result != CUDA_SUCCESS)
 		return result;
-	set_resource(reference, CU_RESOURCE_TYPE_ARRAY);
+	reference_set_resource(reference, CU_RESOURCE_TYPE_ARRAY);
 	reference->resource.res.array.hArray = hArray;
 	return CUDA_SUCCESS;
 }

@@ -17,18 +17,18 @@
 struct gpc_context;
 struct gpc_image;
 
-#define GPC_REFERENCE_OF_NOTHING ((CUresourcetype)0xff)
-#define GPC_REFERENCE_FLAGS                                                                        \
+#define GPC_TEXTURE_REFERENCE_UNBOUND ((CUresourcetype)0xff)
+#define GPC_TEXTURE_REFERENCE_FLAGS                                                                \
 	(CU_TRSF_READ_AS_INTEGER | CU_TRSF_NORMALIZED_COORDINATES | CU_TRSF_SRGB |                 \
 	 CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION | CU_TRSF_SEAMLESS_CUBEMAP)
 
-struct gpc_reference {
+struct gpc_texture_reference {
 	struct gpc_handle handle; /* GPC_KIND_TEXREF or GPC_KIND_SURFREF */
-	struct gpc_reference *next;
+	struct gpc_texture_reference *next;
 	const struct gpc_image *image; /* NULL: the program's own */
 	char *name;
 	bool surface;
-	CUDA_RESOURCE_DESC resource; /* resType GPC_REFERENCE_OF_NOTHING: it is not set */
+	CUDA_RESOURCE_DESC resource; /* resType GPC_TEXTURE_REFERENCE_UNBOUND: it is not set */
 	CUDA_TEXTURE_DESC description;
 	CUarray_format format;
 	int channels;
@@ -41,12 +41,12 @@ struct gpc_reference {
 };
 
 static inline int
-gpc_reference_anisotropy(const struct gpc_reference *reference)
+gpc_texture_reference_anisotropy(const struct gpc_texture_reference *reference)
 {
 	return (int)reference->description.maxAnisotropy;
 }
 
-/* The context is being destroyed or reset; before gpc_texture_forget_context(). */
-void gpc_reference_forget_context(struct gpc_context *context);
+/* The context is being destroyed or reset; before gpc_texture_drop_context(). */
+void gpc_texture_reference_drop_context(struct gpc_context *context);
 
 #endif /* GPC_REFERENCE_H */

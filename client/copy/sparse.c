@@ -11,7 +11,7 @@
 #include <string.h>
 
 static CUresult
-answer(CUDA_ARRAY_SPARSE_PROPERTIES *properties, const struct gpc_array *array)
+properties_get(CUDA_ARRAY_SPARSE_PROPERTIES *properties, const struct gpc_array *array)
 {
 	/* A level is a part of what is asked about as a whole. */
 	if (!properties || array->whole != array || !(array->shape.flags & CUDA_ARRAY3D_SPARSE))
@@ -33,7 +33,7 @@ gpc_cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties, C
 
 	if (gpc_array_enter(array, &found) != CUDA_SUCCESS)
 		return CUDA_ERROR_INVALID_VALUE;
-	return answer(sparseProperties, found);
+	return properties_get(sparseProperties, found);
 }
 
 CUresult
@@ -44,11 +44,11 @@ gpc_cuMipmappedArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *sparseProp
 
 	if (gpc_array_enter_mipmapped(mipmap, &found) != CUDA_SUCCESS)
 		return CUDA_ERROR_INVALID_VALUE;
-	return answer(sparseProperties, found);
+	return properties_get(sparseProperties, found);
 }
 
 static CUresult
-find_array(const CUarrayMapInfo *info, struct gpc_array **array_p)
+info_find_array(const CUarrayMapInfo *info, struct gpc_array **array_p)
 {
 	CUresult result;
 
@@ -68,7 +68,7 @@ find_array(const CUarrayMapInfo *info, struct gpc_array **array_p)
 }
 
 static CUresult
-describe_place(const CUarrayMapInfo *info, struct gp_array_tiles *tiles)
+tiles_set_place(const CUarrayMapInfo *info, struct gp_array_tiles *tiles)
 {
 	switch (info->subresourceType) {
 	case CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_SPARSE_LEVEL:
@@ -94,8 +94,8 @@ describe_place(const CUarrayMapInfo *info, struct gp_array_tiles *tiles)
 
 /* Memory made for tiles, and a place in it that is long enough; or none. */
 static CUresult
-describe_memory(const CUarrayMapInfo *info, uint64_t bytes, const struct gpc_device *device,
-		struct gp_array_tiles *tiles)
+tiles_set_memory(const CUarrayMapInfo *info, uint64_t bytes, const struct gpc_device *device,
+		 struct gp_array_tiles *tiles)
 {
 	const struct gpc_physical *memory;
 
@@ -114,7 +114,8 @@ describe_memory(const CUarrayMapInfo *info, uint64_t bytes, const struct gpc_dev
 }
 
 static CUresult
-describe(const CUarrayMapInfo *info, const struct gpc_device *device, struct gp_array_tiles *tiles)
+tiles_init(const CUarrayMapInfo *info, const struct gpc_device *device,
+	   struct gp_array_tiles *tiles)
 {
 	struct gpc_array *array;
 	uint64_t bytes;
@@ -124,31 +125,31 @@ describe(const CUarrayMapInfo *info, const struct gpc_device *device, struct gp_
 	if (info->flags || info->reserved[0] || info->reserved[1] ||
 	    info->deviceBitMask != (uint64_t)1 << device->ordinal)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = find_array(info, &array);
+	result = info_find_array(info, &array);
 	if (result == CUDA_SUCCESS)
-		result = describe_place(info, tiles);
+		result = tiles_set_place(info, tiles);
 	if (result != CUDA_SUCCESS)
 		return result;
 	tiles->array = array->handle.id;
-	bytes = gp_array_tiles_bytes(&array->shape, &array->tiling, tiles);
+	bytes = gp_array_tiles_get_bytes(&array->shape, &array->tiling, tiles);
 	if (bytes == 0 || array->context->device != device)
 		return CUDA_ERROR_INVALID_VALUE;
-	return describe_memory(info, bytes, device, tiles);
+	return tiles_set_memory(info, bytes, device, tiles);
 }
 
 static CUresult
-describe_all(const CUarrayMapInfo *infos, size_t count, const struct gpc_device *device,
-	     struct gp_array_tiles *tiles)
+tiles_init_all(const CUarrayMapInfo *infos, size_t count, const struct gpc_device *device,
+	       struct gp_array_tiles *tiles)
 {
 	CUresult result = CUDA_SUCCESS;
 
 	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++)
-		result = describe(&infos[i], device, &tiles[i]);
+		result = tiles_init(&infos[i], device, &tiles[i]);
 	return result;
 }
 
 static CUresult
-ask(struct gpc_stream *stream, const struct gp_array_tiles *tiles, size_t count)
+tiles_send(struct gpc_stream *stream, const struct gp_array_tiles *tiles, size_t count)
 {
 	CUresult result = CUDA_SUCCESS;
 
@@ -180,12 +181,12 @@ gpc_cuMemMapArrayAsync(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream
 	tiles = malloc(count * sizeof(*tiles));
 	if (!tiles)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	result = gpc_virtual_memory_enter();
+	result = gpc_virtual_memory_lock();
 	if (result == CUDA_SUCCESS) {
-		result = describe_all(mapInfoList, count, stream->context->device, tiles);
+		result = tiles_init_all(mapInfoList, count, stream->context->device, tiles);
 		if (result == CUDA_SUCCESS)
-			result = ask(stream, tiles, count);
-		result = gpc_virtual_memory_leave(result);
+			result = tiles_send(stream, tiles, count);
+		result = gpc_virtual_memory_unlock(result);
 	}
 	free(tiles);
 	return result;

@@ -25,20 +25,20 @@ struct texture {
 	struct key key;
 	struct gpc_context *context;
 	struct gp_args_gpTextureCreate args; /* without its name; of a surface array and level */
-	struct gpc_texture told;
+	struct gpc_texture descriptors;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct texture *textures GP_GUARDED_BY(lock); /* hash, by key */
 
 static struct key
-key_of(const struct gpc_context *context, unsigned long long object, bool surface)
+key_init(const struct gpc_context *context, unsigned long long object, bool surface)
 {
 	return (struct key){ context->scope.session, object, surface };
 }
 
 static struct texture *
-find(struct key key) GP_LOCKED(lock)
+texture_find(struct key key) GP_LOCKED(lock)
 {
 	struct texture *texture;
 
@@ -48,7 +48,7 @@ find(struct key key) GP_LOCKED(lock)
 
 /* What the driver says of it is what counts; its number may be that of one that is long gone. */
 static void
-enter(struct texture *texture)
+texture_insert(struct texture *texture)
 {
 	(void)pthread_mutex_lock(&lock);
 	HASH_ADD(hh, textures, key, sizeof(texture->key), texture);
@@ -56,7 +56,7 @@ enter(struct texture *texture)
 }
 
 static CUresult
-drop(struct texture *texture)
+texture_destroy_remote(struct texture *texture)
 {
 	const struct gp_args_gpTextureDestroy args = { .texture = texture->handle.id };
 	CUresult result = gpc_post_gpTextureDestroy(texture->context, &args);
@@ -66,9 +66,9 @@ drop(struct texture *texture)
 }
 
 static void
-drop_cached(const struct gpc_cached *cached)
+texture_drop_cached(const struct gpc_cached *cached)
 {
-	(void)drop(cached->object);
+	(void)texture_destroy_remote(cached->object);
 }
 
 struct wanted {
@@ -77,7 +77,7 @@ struct wanted {
 };
 
 static bool
-is_the_same(const struct gpc_cached *cached, const void *arg)
+texture_matches(const struct gpc_cached *cached, const void *arg)
 {
 	const struct texture *texture = cached->object;
 	const struct wanted *wanted = arg;
@@ -87,13 +87,13 @@ is_the_same(const struct gpc_cached *cached, const void *arg)
 }
 
 static const struct gpc_cached_kind texture_kind = {
-	.matches = is_the_same,
-	.drop = drop_cached,
+	.matches = texture_matches,
+	.drop = texture_drop_cached,
 	GPC_MEMORY_CACHE_BUDGET,
 };
 
 static bool
-is_of_array(const struct gpc_cached *cached, const void *array)
+texture_is_of_array(const struct gpc_cached *cached, const void *array)
 {
 	const struct texture *texture = cached->object;
 
@@ -101,17 +101,17 @@ is_of_array(const struct gpc_cached *cached, const void *array)
 }
 
 void
-gpc_texture_forget_array(struct gpc_context *context, uint32_t array)
+gpc_texture_drop_array(struct gpc_context *context, uint32_t array)
 {
 	/* Whoever found the array and keeps something of it has done so by now. */
 	(void)pthread_mutex_lock(&lock);
 	(void)pthread_mutex_unlock(&lock);
-	gpc_memory_cache_drop_if(context, is_of_array, &array);
+	gpc_memory_cache_drop_if(context, texture_is_of_array, &array);
 }
 
 /* One that the program has destroyed, and that is just the same; NULL: there is none. */
 static struct texture *
-have_again(struct gpc_context *context, const struct gp_args_gpTextureCreate *args, bool surface)
+texture_reuse(struct gpc_context *context, const struct gp_args_gpTextureCreate *args, bool surface)
 {
 	const struct wanted wanted = { args, surface };
 
@@ -119,7 +119,7 @@ have_again(struct gpc_context *context, const struct gp_args_gpTextureCreate *ar
 }
 
 static CUresult
-describe_array(CUarray hArray, const struct gpc_context *context, uint32_t *array, uint32_t *level)
+args_set_array(CUarray hArray, const struct gpc_context *context, uint32_t *array, uint32_t *level)
 {
 	struct gpc_array *found;
 	CUresult result = hArray ? gpc_array_lookup(hArray, &found) : CUDA_ERROR_INVALID_VALUE;
@@ -134,7 +134,7 @@ describe_array(CUarray hArray, const struct gpc_context *context, uint32_t *arra
 }
 
 static CUresult
-describe_mipmapped(CUmipmappedArray hMipmappedArray, const struct gpc_context *context,
+args_set_mipmapped(CUmipmappedArray hMipmappedArray, const struct gpc_context *context,
 		   uint32_t *array)
 {
 	struct gpc_array *found;
@@ -149,16 +149,16 @@ describe_mipmapped(CUmipmappedArray hMipmappedArray, const struct gpc_context *c
 }
 
 static CUresult
-describe_resource(const CUDA_RESOURCE_DESC *resource, const struct gpc_context *context,
+args_set_resource(const CUDA_RESOURCE_DESC *resource, const struct gpc_context *context,
 		  struct gp_args_gpTextureCreate *args)
 {
 	args->type = (uint32_t)resource->resType;
 	switch (resource->resType) {
 	case CU_RESOURCE_TYPE_ARRAY:
-		return describe_array(resource->res.array.hArray, context, &args->array,
+		return args_set_array(resource->res.array.hArray, context, &args->array,
 				      &args->level);
 	case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY:
-		return describe_mipmapped(resource->res.mipmap.hMipmappedArray, context,
+		return args_set_mipmapped(resource->res.mipmap.hMipmappedArray, context,
 					  &args->array);
 	case CU_RESOURCE_TYPE_LINEAR:
 		args->address = resource->res.linear.devPtr;
@@ -180,7 +180,7 @@ describe_resource(const CUDA_RESOURCE_DESC *resource, const struct gpc_context *
 }
 
 static void
-describe_sampling(const CUDA_TEXTURE_DESC *from, struct gp_args_gpTextureCreate *args)
+args_set_sampling(const CUDA_TEXTURE_DESC *from, struct gp_args_gpTextureCreate *args)
 {
 	args->address_mode_x = (uint32_t)from->addressMode[0];
 	args->address_mode_y = (uint32_t)from->addressMode[1];
@@ -199,7 +199,7 @@ describe_sampling(const CUDA_TEXTURE_DESC *from, struct gp_args_gpTextureCreate 
 }
 
 static void
-describe_view(const CUDA_RESOURCE_VIEW_DESC *from, struct gp_args_gpTextureCreate *args)
+args_set_view(const CUDA_RESOURCE_VIEW_DESC *from, struct gp_args_gpTextureCreate *args)
 {
 	args->has_view = 1;
 	args->view_format = (uint32_t)from->format;
@@ -214,7 +214,7 @@ describe_view(const CUDA_RESOURCE_VIEW_DESC *from, struct gp_args_gpTextureCreat
 
 /* The application's own device memory, which is told from its host memory as CUDA would. */
 static CUresult
-check_memory(const struct gp_args_gpTextureCreate *args)
+args_check_memory(const struct gp_args_gpTextureCreate *args)
 {
 	struct gpc_address found;
 
@@ -226,45 +226,46 @@ check_memory(const struct gp_args_gpTextureCreate *args)
 
 /* args: all but the name. */
 static CUresult
-ask_for(struct gpc_context *context, const struct gp_args_gpTextureCreate *args, bool surface,
-	struct texture *texture)
+texture_create_remote(struct gpc_context *context, const struct gp_args_gpTextureCreate *args,
+		      bool surface, struct texture *texture)
 {
-	const struct gp_args_gpSurfaceCreate of = { texture->handle.id, args->array, args->level };
+	const struct gp_args_gpSurfaceCreate surface_args = { texture->handle.id, args->array,
+							      args->level };
 	struct gp_args_gpTextureCreate named = *args;
 	struct gp_reply_gpTextureCreate reply = { 0 };
 	struct gp_reply_gpSurfaceCreate made = { 0 };
 	CUresult result;
 
 	named.texture = texture->handle.id;
-	result = surface ? gpc_wait_gpSurfaceCreate(context, &of, &made)
+	result = surface ? gpc_wait_gpSurfaceCreate(context, &surface_args, &made)
 			 : gpc_wait_gpTextureCreate(context, &named, &reply);
 	texture->context = context;
 	texture->args = *args;
-	texture->key = key_of(context, surface ? made.object : reply.object, surface);
+	texture->key = key_init(context, surface ? made.object : reply.object, surface);
 	return result;
 }
 
 /* One that is there, or a new one. */
 static CUresult
-obtain(struct gpc_context *context, const struct gp_args_gpTextureCreate *args, bool surface,
-       const struct gpc_texture *told, unsigned long long *object_p)
+texture_get(struct gpc_context *context, const struct gp_args_gpTextureCreate *args, bool surface,
+	    const struct gpc_texture *descriptors, unsigned long long *object_p)
 {
-	struct texture *texture = have_again(context, args, surface);
+	struct texture *texture = texture_reuse(context, args, surface);
 	CUresult result = CUDA_SUCCESS;
 
 	if (!texture) {
 		texture = gpc_handle_new(GPC_KIND_TEXTURE, sizeof(*texture));
 		if (!texture)
 			return CUDA_ERROR_OUT_OF_MEMORY;
-		result = ask_for(context, args, surface, texture);
+		result = texture_create_remote(context, args, surface, texture);
 	}
 	if (result != CUDA_SUCCESS) {
 		gpc_handle_remove(&texture->handle);
 		return result;
 	}
-	texture->told = *told;
+	texture->descriptors = *descriptors;
 	*object_p = texture->key.object;
-	enter(texture);
+	texture_insert(texture);
 	return CUDA_SUCCESS;
 }
 
@@ -274,22 +275,22 @@ gpc_texture_create(struct gpc_context *context, const CUDA_RESOURCE_DESC *pResDe
 		   CUtexObject *object_p)
 {
 	struct gp_args_gpTextureCreate args = { 0 };
-	struct gpc_texture told;
-	CUresult result = describe_resource(pResDesc, context, &args);
+	struct gpc_texture descriptors;
+	CUresult result = args_set_resource(pResDesc, context, &args);
 
 	if (result == CUDA_SUCCESS)
-		result = check_memory(&args);
+		result = args_check_memory(&args);
 	if (result != CUDA_SUCCESS)
 		return result;
-	describe_sampling(pTexDesc, &args);
+	args_set_sampling(pTexDesc, &args);
 	if (pResViewDesc)
-		describe_view(pResViewDesc, &args);
+		args_set_view(pResViewDesc, &args);
 	args.device = context->device->remote;
-	told = (struct gpc_texture){ .resource = *pResDesc, .description = *pTexDesc };
-	told.has_view = pResViewDesc != NULL;
+	descriptors = (struct gpc_texture){ .resource = *pResDesc, .description = *pTexDesc };
+	descriptors.has_view = pResViewDesc != NULL;
 	if (pResViewDesc)
-		told.view = *pResViewDesc;
-	return obtain(context, &args, false, &told, object_p);
+		descriptors.view = *pResViewDesc;
+	return texture_get(context, &args, false, &descriptors, object_p);
 }
 
 CUresult
@@ -311,12 +312,13 @@ CUresult
 gpc_surface_create(struct gpc_context *context, const CUDA_RESOURCE_DESC *pResDesc,
 		   CUsurfObject *object_p)
 {
-	const struct gpc_texture told = { .resource = *pResDesc };
+	const struct gpc_texture descriptors = { .resource = *pResDesc };
 	struct gp_args_gpTextureCreate args = { 0 };
 	CUresult result =
-		describe_array(pResDesc->res.array.hArray, context, &args.array, &args.level);
+		args_set_array(pResDesc->res.array.hArray, context, &args.array, &args.level);
 
-	return result == CUDA_SUCCESS ? obtain(context, &args, true, &told, object_p) : result;
+	return result == CUDA_SUCCESS ? texture_get(context, &args, true, &descriptors, object_p)
+				      : result;
 }
 
 CUresult
@@ -335,7 +337,7 @@ gpc_cuSurfObjectCreate(CUsurfObject *pSurfObject, const CUDA_RESOURCE_DESC *pRes
 
 /* What is of an array that is gone could be taken for one of a later array. */
 static CUresult
-destroy(struct texture *texture) GP_LOCKED(lock)
+texture_destroy(struct texture *texture) GP_LOCKED(lock)
 {
 	uint32_t array = texture->args.array;
 
@@ -343,7 +345,7 @@ destroy(struct texture *texture) GP_LOCKED(lock)
 	if ((array == 0 || gpc_handle_find(GPC_KIND_ARRAY, array)) &&
 	    gpc_memory_cache_put(&texture_kind, texture, texture->context, 0))
 		return CUDA_SUCCESS;
-	return drop(texture);
+	return texture_destroy_remote(texture);
 }
 
 CUresult
@@ -353,27 +355,27 @@ gpc_texture_destroy(struct gpc_context *context, unsigned long long object, bool
 	CUresult result;
 
 	(void)pthread_mutex_lock(&lock);
-	texture = find(key_of(context, object, surface));
-	result = texture ? destroy(texture) : CUDA_ERROR_INVALID_HANDLE;
+	texture = texture_find(key_init(context, object, surface));
+	result = texture ? texture_destroy(texture) : CUDA_ERROR_INVALID_HANDLE;
 	(void)pthread_mutex_unlock(&lock);
 	return result;
 }
 
 uint32_t
-gpc_texture_id(const struct gpc_context *context, unsigned long long object, bool surface)
+gpc_texture_to_wire(const struct gpc_context *context, unsigned long long object, bool surface)
 {
 	const struct texture *texture;
 	uint32_t id;
 
 	(void)pthread_mutex_lock(&lock);
-	texture = find(key_of(context, object, surface));
+	texture = texture_find(key_init(context, object, surface));
 	id = texture ? texture->handle.id : 0;
 	(void)pthread_mutex_unlock(&lock);
 	return id;
 }
 
 static CUresult
-destroy_object(unsigned long long object, bool surface)
+object_destroy(unsigned long long object, bool surface)
 {
 	struct gpc_context *context;
 	CUresult result = gpc_enter(&context);
@@ -386,17 +388,17 @@ destroy_object(unsigned long long object, bool surface)
 CUresult
 gpc_cuTexObjectDestroy(CUtexObject texObject)
 {
-	return destroy_object(texObject, false);
+	return object_destroy(texObject, false);
 }
 
 CUresult
 gpc_cuSurfObjectDestroy(CUsurfObject surfObject)
 {
-	return destroy_object(surfObject, true);
+	return object_destroy(surfObject, true);
 }
 
 void
-gpc_texture_forget_context(struct gpc_context *context)
+gpc_texture_drop_context(struct gpc_context *context)
 {
 	struct texture *texture, *next;
 
@@ -407,13 +409,14 @@ gpc_texture_forget_context(struct gpc_context *context)
 		if (texture->context != context)
 			continue;
 		HASH_DELETE(hh, textures, texture);
-		(void)drop(texture);
+		(void)texture_destroy_remote(texture);
 	}
 	(void)pthread_mutex_unlock(&lock);
 }
 
 static CUresult
-begin(unsigned long long object, bool surface, struct gpc_texture **told_p) GP_LOCKS(lock)
+texture_lock(unsigned long long object, bool surface, struct gpc_texture **descriptors_p)
+	GP_LOCKS(lock)
 {
 	struct gpc_context *context;
 	struct texture *texture = NULL;
@@ -421,26 +424,26 @@ begin(unsigned long long object, bool surface, struct gpc_texture **told_p) GP_L
 
 	(void)pthread_mutex_lock(&lock);
 	if (result == CUDA_SUCCESS)
-		texture = find(key_of(context, object, surface));
+		texture = texture_find(key_init(context, object, surface));
 	if (texture)
-		*told_p = &texture->told;
+		*descriptors_p = &texture->descriptors;
 	return result == CUDA_SUCCESS && !texture ? CUDA_ERROR_INVALID_HANDLE : result;
 }
 
 CUresult
-gpc_texture_begin(CUtexObject object, struct gpc_texture **told_p) GP_LOCKS(lock)
+gpc_texture_lock(CUtexObject object, struct gpc_texture **descriptors_p) GP_LOCKS(lock)
 {
-	return begin(object, false, told_p);
+	return texture_lock(object, false, descriptors_p);
 }
 
 CUresult
-gpc_surface_begin(CUsurfObject object, struct gpc_texture **told_p) GP_LOCKS(lock)
+gpc_surface_lock(CUsurfObject object, struct gpc_texture **descriptors_p) GP_LOCKS(lock)
 {
-	return begin(object, true, told_p);
+	return texture_lock(object, true, descriptors_p);
 }
 
 CUresult
-gpc_texture_end(CUresult result) GP_UNLOCKS(lock)
+gpc_texture_unlock(CUresult result) GP_UNLOCKS(lock)
 {
 	(void)pthread_mutex_unlock(&lock);
 	return result;

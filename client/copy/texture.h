@@ -22,10 +22,10 @@ struct gpc_texture {
 	bool has_view;
 };
 
-/* Begin a call that asks for it; gpc_texture_end() follows in any case, and returns result. */
-CUresult gpc_texture_begin(CUtexObject object, struct gpc_texture **told_p);
-CUresult gpc_surface_begin(CUsurfObject object, struct gpc_texture **told_p);
-CUresult gpc_texture_end(CUresult result);
+/* Begin a call that asks for it; gpc_texture_unlock() follows in any case, and returns result. */
+CUresult gpc_texture_lock(CUtexObject object, struct gpc_texture **descriptors_p);
+CUresult gpc_surface_lock(CUsurfObject object, struct gpc_texture **descriptors_p);
+CUresult gpc_texture_unlock(CUresult result);
 
 /* The calls of the same names, in a context; all that they need is checked. */
 CUresult gpc_texture_create(struct gpc_context *context, const CUDA_RESOURCE_DESC *pResDesc,
@@ -35,12 +35,13 @@ CUresult gpc_surface_create(struct gpc_context *context, const CUDA_RESOURCE_DES
 			    CUsurfObject *object_p);
 CUresult gpc_texture_destroy(struct gpc_context *context, unsigned long long object, bool surface);
 /* Its name on the wire; 0: there is none. */
-uint32_t gpc_texture_id(const struct gpc_context *context, unsigned long long object, bool surface);
+uint32_t gpc_texture_to_wire(const struct gpc_context *context, unsigned long long object,
+			     bool surface);
 
 /* Those of a context that is being destroyed or reset; before gpContextDestroy is posted. */
-void gpc_texture_forget_context(struct gpc_context *context);
+void gpc_texture_drop_context(struct gpc_context *context);
 
 /* Objects that are kept and are of this array, which the daemon is about to destroy. */
-void gpc_texture_forget_array(struct gpc_context *context, uint32_t array);
+void gpc_texture_drop_array(struct gpc_context *context, uint32_t array);
 
 #endif /* GPC_TEXTURE_H */

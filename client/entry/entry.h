@@ -18,7 +18,7 @@ struct gpc_entry_info {
 	bool supported;
 	/* Of one that is not: whether the user is told, and what the program may do instead or
 	 * NULL. */
-	bool told;
+	bool reported;
 	const char *instead;
 };
 
@@ -40,6 +40,6 @@ void gpc_unsupported_injection(void);
 
 /* In pass-through, what the machine's own driver lacks: CUDA_ERROR_NOT_SUPPORTED, and not a word.
  */
-CUresult gpc_absent(void);
+CUresult gpc_passthrough_not_supported(void);
 
 #endif /* GPC_ENTRY_H */

@@ -9,7 +9,7 @@
 #include <string.h>
 
 CUcontext
-gpc_context_current(void)
+gpc_context_get_current_token(void)
 {
 	struct gpc_context *context = gpc_context_get_current();
 
@@ -48,7 +48,7 @@ gpc_module_load(CUmodule *module_p, const void *image)
 }
 
 static int
-visit_functions(CUmodule hmod, void (*visit)(void *, CUfunction, uint64_t), void *arg)
+functions_visit(CUmodule hmod, void (*visit)(void *, CUfunction, uint64_t), void *arg)
 {
 	struct gpc_module *module;
 	int count = 0;
@@ -61,9 +61,9 @@ visit_functions(CUmodule hmod, void (*visit)(void *, CUfunction, uint64_t), void
 
 		if (!function)
 			break;
-		before = gpc_guard_pause();
+		before = gpc_guard_clear();
 		visit(arg, function->handle.token, 0);
-		gpc_guard_resume(before);
+		gpc_guard_set(before);
 		count++;
 	}
 	return count;
@@ -75,14 +75,14 @@ gpc_module_each_function(CUmodule hmod, void (*visit)(void *, CUfunction, uint64
 	int count = 0;
 
 	if (gpc_guard_enter()) {
-		count = visit_functions(hmod, visit, arg);
+		count = functions_visit(hmod, visit, arg);
 		gpc_guard_leave();
 	}
 	return count;
 }
 
 int
-gpc_devices_identity(struct gpc_device_identity *out, int max)
+gpc_devices_get_identity(struct gpc_device_identity *out, int max)
 {
 	int count = gpc_device_count() < max ? gpc_device_count() : max;
 

@@ -128,7 +128,7 @@ thread_context(CUcontext *ctx_p)
 {
 	if (!ctx_p)
 		return CUDA_ERROR_INVALID_VALUE;
-	*ctx_p = gpc_context_current();
+	*ctx_p = gpc_context_get_current_token();
 	return CUDA_SUCCESS;
 }
 
@@ -138,7 +138,7 @@ static CUresult
 storage_put(CUcontext ctx, void *key, void *value, gpc_context_storage_destructor *destructor)
 {
 	if (!ctx)
-		ctx = gpc_context_current();
+		ctx = gpc_context_get_current_token();
 	if (!ctx)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	return GUARDED(gpc_guard_enter_quick, gpc_context_storage_put(ctx, key, value, destructor));
@@ -148,7 +148,7 @@ static CUresult
 storage_delete(CUcontext ctx, void *key)
 {
 	if (!ctx)
-		ctx = gpc_context_current();
+		ctx = gpc_context_get_current_token();
 	return ctx ? GUARDED(gpc_guard_enter_quick, gpc_context_storage_delete(ctx, key))
 		   : CUDA_ERROR_INVALID_CONTEXT;
 }
@@ -157,7 +157,7 @@ static CUresult
 storage_get(void **value_p, CUcontext ctx, void *key)
 {
 	if (!ctx)
-		ctx = gpc_context_current();
+		ctx = gpc_context_get_current_token();
 	return ctx ? gpc_context_storage_get(value_p, ctx, key) : CUDA_ERROR_INVALID_CONTEXT;
 }
 
@@ -180,7 +180,7 @@ check_nothing(void)
 /* INTEGRITY */
 
 static CUresult
-answer_integrity(uint32_t version, uint64_t seconds, uint8_t answer[GPC_INTEGRITY_LEN])
+integrity_get_digest(uint32_t version, uint64_t seconds, uint8_t answer[GPC_INTEGRITY_LEN])
 {
 	struct gpc_device_identity devices[DEVICES_MAX];
 	struct gpc_integrity_input input = {
@@ -194,11 +194,11 @@ answer_integrity(uint32_t version, uint64_t seconds, uint8_t answer[GPC_INTEGRIT
 		.devices = devices,
 	};
 
-	if (!gpc_initialized())
+	if (!gpc_is_initialized())
 		return CUDA_ERROR_NOT_INITIALIZED;
 	input.driver_version = (uint32_t)gpc_driver_version();
-	input.device_count = (size_t)gpc_devices_identity(devices, DEVICES_MAX);
-	gpc_integrity_answer(&input, answer);
+	input.device_count = (size_t)gpc_devices_get_identity(devices, DEVICES_MAX);
+	gpc_integrity_digest(&input, answer);
 	return CUDA_SUCCESS;
 }
 
@@ -245,7 +245,7 @@ static const char *table_name(enum table_index table);
 
 /* The number of table and slot comes last so that the callers need not move their arguments. */
 static CUresult __attribute__((noinline))
-unfilled(uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e, int number)
+slot_unsupported(uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e, int number)
 {
 	if (logging)
 		(void)fprintf(stderr, "gpupool: %s[%d](%#jx, %#jx, %#jx, %#jx, %#jx) unsupported\n",
@@ -259,7 +259,7 @@ unfilled(uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e, int nu
 	static CUresult unfilled_##table##_##tens##ones(uintptr_t a, uintptr_t b, uintptr_t c,     \
 							uintptr_t d, uintptr_t e)                  \
 	{                                                                                          \
-		return unfilled(a, b, c, d, e, table * SLOTS_MAX + 10 * tens + ones);              \
+		return slot_unsupported(a, b, c, d, e, table * SLOTS_MAX + 10 * tens + ones);      \
 	}
 #define LIST(table, tens, ones) (slot_function) unfilled_##table##_##tens##ones,
 
@@ -356,7 +356,7 @@ static const struct table {
 		.name = "integrity",
 		SLOTS(integrity),
 		UNFILLED(TEN(LIST, INTEGRITY, 0)),
-		.filled = { FILLED(1, answer_integrity) },
+		.filled = { FILLED(1, integrity_get_digest) },
 	},
 	[TOOLS_CONTEXT] = {
 		.id = { 0x21, 0x31, 0x8c, 0x60, 0x97, 0x14, 0x32, 0x48,
@@ -392,7 +392,7 @@ table_name(enum table_index table)
 }
 
 static void
-fill(const struct table *table)
+table_fill(const struct table *table)
 {
 	size_t last = table->slot_count - 1;
 
@@ -407,17 +407,17 @@ fill(const struct table *table)
 }
 
 static void
-fill_all(void)
+tables_fill(void)
 {
 	const char *log = gp_environment_get("GPUPOOL_LOG");
 
 	logging = log && strstr(log, "tables");
 	for (size_t i = 0; i < TABLE_COUNT; i++)
-		fill(&tables[i]);
+		table_fill(&tables[i]);
 }
 
 static const struct table *
-table_of(const CUuuid *id)
+table_find(const CUuuid *id)
 {
 	for (size_t i = 0; i < TABLE_COUNT; i++) {
 		if (memcmp(tables[i].id, id->bytes, sizeof(tables[i].id)) == 0)
@@ -427,7 +427,7 @@ table_of(const CUuuid *id)
 }
 
 static void
-log_request(const CUuuid *id, const struct table *table)
+table_log_request(const CUuuid *id, const struct table *table)
 {
 	char text[2 * sizeof(id->bytes) + 1];
 
@@ -444,10 +444,10 @@ gpc_export_table_get(const void **table_p, const CUuuid *id)
 
 	if (!table_p || !id)
 		return CUDA_ERROR_INVALID_VALUE;
-	(void)pthread_once(&once, fill_all);
-	table = table_of(id);
+	(void)pthread_once(&once, tables_fill);
+	table = table_find(id);
 	if (logging)
-		log_request(id, table);
+		table_log_request(id, table);
 	*table_p = table ? table->slots : NULL;
 	return table ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

@@ -21,7 +21,7 @@ CUresult gpc_export_table_get(const void **table_p, const CUuuid *id);
 /* What the tables need of the rest of the client (export_needs.c; besides it, init.h). */
 
 /* NULL when the thread has none. */
-CUcontext gpc_context_current(void);
+CUcontext gpc_context_get_current_token(void);
 
 /* The handle of the device's primary context, which stays inactive if it is. */
 CUresult gpc_context_primary_handle(CUcontext *ctx_p, CUdevice dev);
@@ -38,6 +38,6 @@ int gpc_module_each_function(CUmodule module,
 			     void *opaque);
 
 /* Fills in devices in the order of ordinals; returns how many, at most max. */
-int gpc_devices_identity(struct gpc_device_identity *out, int max);
+int gpc_devices_get_identity(struct gpc_device_identity *out, int max);
 
 #endif /* GPC_EXPORT_TABLE_H */

@@ -63,17 +63,17 @@ struct daemons {
 };
 
 static bool
-same_daemon(const struct gp_url *a, const struct gp_url *b)
+daemon_equals(const struct gp_url *a, const struct gp_url *b)
 {
 	return strcmp(a->scheme, b->scheme) == 0 && strcmp(a->host, b->host) == 0 &&
 	       a->port == b->port;
 }
 
 static struct daemon *
-find_daemon(struct daemons *all, const struct gp_url *url)
+daemon_find(struct daemons *all, const struct gp_url *url)
 {
 	for (int i = 0; i < all->count; i++) {
-		if (same_daemon(&all->daemons[i].url, url))
+		if (daemon_equals(&all->daemons[i].url, url))
 			return &all->daemons[i];
 	}
 	return NULL;
@@ -81,7 +81,7 @@ find_daemon(struct daemons *all, const struct gp_url *url)
 
 /* Its place among the devices that are wanted of the daemon; -1: it is not wanted. */
 static int
-place_of(const struct daemon *daemon, int device)
+daemon_get_device_index(const struct daemon *daemon, int device)
 {
 	for (int i = 0; i < daemon->device_count; i++) {
 		if (daemon->devices[i] == device)
@@ -91,14 +91,14 @@ place_of(const struct daemon *daemon, int device)
 }
 
 static int
-sort_out(struct daemons *all, char *error, size_t error_size)
+daemons_parse(struct daemons *all, char *error, size_t error_size)
 {
 	char text[GP_URL_TEXT_MAX];
 	int r = gpc_config_daemons(all->urls, GPC_DEVICES_MAX, &all->url_count, error, error_size);
 
 	for (int i = 0; r == 0 && i < all->url_count; i++) {
 		const struct gp_url *url = &all->urls[i];
-		struct daemon *daemon = find_daemon(all, url);
+		struct daemon *daemon = daemon_find(all, url);
 		bool known = daemon != NULL;
 
 		gp_url_format(url, text, sizeof(text));
@@ -108,7 +108,7 @@ sort_out(struct daemons *all, char *error, size_t error_size)
 			return GP_E_INVALID;
 		}
 		if (known && (daemon->device_count == 0 || url->device == GP_URL_ANY_DEVICE ||
-			      place_of(daemon, url->device) >= 0)) {
+			      daemon_get_device_index(daemon, url->device) >= 0)) {
 			(void)snprintf(error, error_size, "%s is named twice", text);
 			return GP_E_INVALID;
 		}
@@ -123,12 +123,12 @@ sort_out(struct daemons *all, char *error, size_t error_size)
 }
 
 static int
-open_daemon(struct daemon *daemon)
+daemon_open(struct daemon *daemon)
 {
-	struct gpc_lanes_source source = { 0 };
+	struct gpc_lanes_config source = { 0 };
 	char error[640];
-	int r = gpc_link_open_patiently(&daemon->url, daemon->devices, daemon->device_count,
-					&daemon->link, error, sizeof(error));
+	int r = gpc_link_open_retrying(&daemon->url, daemon->devices, daemon->device_count,
+				       &daemon->link, error, sizeof(error));
 
 	if (r != 0) {
 		gpc_log_always("%s", error);
@@ -151,8 +151,8 @@ open_daemon(struct daemon *daemon)
 	gpc_log(GPC_LOG_INFO, "%s: session %llu, driver %s", gp_conn_peer(daemon->link.control),
 		(unsigned long long)daemon->link.facts.session_id,
 		daemon->link.welcome->welcome->driver_name);
-	gpc_lanes_allow(daemon->session, &source);
-	gpc_known_images_take(daemon->session, daemon->link.welcome->welcome);
+	gpc_lanes_configure(daemon->session, &source);
+	gpc_image_preload_parse(daemon->session, daemon->link.welcome->welcome);
 	/* They are the session's now. */
 	daemon->link.lane = daemon->link.control = NULL;
 	return 0;
@@ -161,7 +161,7 @@ open_daemon(struct daemon *daemon)
 /* Of those without a session the first by its address, whatever the list's order is: two programs
  * that wait for places of the same daemons do not each hold what the other waits for. */
 static struct daemon *
-next_to_open(struct daemons *all)
+daemons_get_next(struct daemons *all)
 {
 	char text[GP_URL_TEXT_MAX], least[GP_URL_TEXT_MAX];
 	struct daemon *found = NULL;
@@ -180,19 +180,19 @@ next_to_open(struct daemons *all)
 
 /* All devices in the order of the list. */
 static int
-make_devices(struct daemons *all)
+daemons_create_devices(struct daemons *all)
 {
 	struct gpc_device_source sources[GPC_DEVICES_MAX];
 	int count = 0;
 
 	for (int i = 0; i < all->url_count; i++) {
 		const struct gp_url *url = &all->urls[i];
-		struct daemon *daemon = find_daemon(all, url);
+		struct daemon *daemon = daemon_find(all, url);
 		const Gpupool__Welcome *welcome = daemon->link.welcome->welcome;
 		size_t first = 0, end = welcome->n_devices;
 
 		if (url->device != GP_URL_ANY_DEVICE) {
-			first = (size_t)place_of(daemon, url->device);
+			first = (size_t)daemon_get_device_index(daemon, url->device);
 			end = first + 1;
 		}
 		for (size_t k = first; k < end && count < GPC_DEVICES_MAX; k++)
@@ -207,7 +207,7 @@ make_devices(struct daemons *all)
 }
 
 static void
-close_all(struct daemons *all)
+daemons_close(struct daemons *all)
 {
 	for (int i = 0; i < all->count; i++) {
 		struct daemon *daemon = &all->daemons[i];
@@ -221,22 +221,22 @@ close_all(struct daemons *all)
 }
 
 static int
-open_all(struct daemons *all)
+daemons_open(struct daemons *all)
 {
 	char error[640];
-	int r = sort_out(all, error, sizeof(error));
+	int r = daemons_parse(all, error, sizeof(error));
 
 	if (r != 0)
 		gpc_log_always("%s", error);
 	for (int i = 0; r == 0 && i < all->count; i++)
-		r = open_daemon(next_to_open(all));
+		r = daemon_open(daemons_get_next(all));
 	if (r == 0) {
-		r = make_devices(all);
+		r = daemons_create_devices(all);
 		if (r != 0)
 			gpc_log_always("cannot set up a session: %s", strerror(-r));
 	}
 	if (r != 0)
-		close_all(all);
+		daemons_close(all);
 	for (int i = 0; i < all->count; i++) {
 		if (r == 0)
 			gpc_session_add(all->daemons[i].session);
@@ -247,10 +247,10 @@ open_all(struct daemons *all)
 }
 
 static int
-open_session(void)
+session_open(void)
 {
 	struct daemons *all = calloc(1, sizeof(*all));
-	int r = all ? open_all(all) : -ENOMEM;
+	int r = all ? daemons_open(all) : -ENOMEM;
 
 	free(all);
 	return r;
@@ -269,28 +269,28 @@ gpc_session_open(void)
 		if (last_failure && gp_now_ns() - last_failure < RETRY_NS) {
 			r = last_result;
 		} else {
-			r = open_session();
+			r = session_open();
 			if (r == 0)
-				gpc_tracer_follow();
+				gpc_tracer_await_daemons();
 			last_failure = r == 0 ? 0 : gp_now_ns();
 			last_result = r;
 		}
 	}
 	(void)pthread_mutex_unlock(&open_lock);
-	return gpc_error_cuda(r);
+	return gpc_error_to_cuda(r);
 }
 
 /* Neither a pool nor a driver: most likely somebody has forgotten to name one of them. */
 static void
-tell_no_gpu(void)
+report_no_gpu(void)
 {
 	char name[32];
 
-	if (gpc_config_misspelt(name, sizeof(name)))
-		gpc_warn("there is no GPU: %s is set, did you mean REMOTE_GPU?", name);
+	if (gpc_config_find_misspelled(name, sizeof(name)))
+		gpc_log_warn("there is no GPU: %s is set, did you mean REMOTE_GPU?", name);
 	else
-		gpc_warn("there is no GPU: REMOTE_GPU is not set, and this machine has no CUDA "
-			 "driver; \"gpupool run\" sets it, or REMOTE_GPU=tls://HOST");
+		gpc_log_warn("there is no GPU: REMOTE_GPU is not set, and this machine has no CUDA "
+			     "driver; \"gpupool run\" sets it, or REMOTE_GPU=tls://HOST");
 }
 
 CUresult
@@ -303,8 +303,8 @@ gpc_cuInit(unsigned int Flags)
 	if (result != CUDA_ERROR_NOT_INITIALIZED || forked)
 		return result;
 	gpc_config_check_log();
-	if (!gpc_config_remote()) {
-		tell_no_gpu();
+	if (!gpc_config_has_remote()) {
+		report_no_gpu();
 		return GPC_ERROR_NO_DRIVER;
 	}
 	result = gpc_session_open();
@@ -319,7 +319,7 @@ gpc_cuInit(unsigned int Flags)
 }
 
 bool
-gpc_initialized(void)
+gpc_is_initialized(void)
 {
 	return gpc_lifecycle_check() == CUDA_SUCCESS;
 }
@@ -331,7 +331,7 @@ gpc_driver_version(void)
 
 	/* Without a session, what this library was made for: cuInit will say what is wrong. */
 	if (!gpc_session_get() &&
-	    (forked || !gpc_config_remote() || gpc_session_open() != CUDA_SUCCESS))
+	    (forked || !gpc_config_has_remote() || gpc_session_open() != CUDA_SUCCESS))
 		return version;
 	for (int i = 0; i < gpc_session_count(); i++) {
 		int one = gpc_session_facts(gpc_session_at(i))->driver_version;
@@ -380,7 +380,7 @@ gpc_cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, cuuint6
 
 /* With the call guard: libnvidia-ml.so.1 may be interrupted as well. */
 static CUresult
-open_pool(int *count_p)
+pool_table_open(int *count_p)
 {
 	CUresult result;
 
@@ -395,13 +395,13 @@ open_pool(int *count_p)
 }
 
 static CUresult
-pool_state(int index, unsigned int parts, struct gp_device_state *state)
+pool_table_get_state(int index, unsigned int parts, struct gp_device_state *state)
 {
 	CUresult result;
 
 	if (!gpc_guard_enter())
 		return CUDA_ERROR_NOT_PERMITTED;
-	result = gpc_listed_state(index, parts, state);
+	result = gpc_listed_device_get_state(index, parts, state);
 	gpc_guard_leave();
 	return result;
 }
@@ -409,11 +409,11 @@ pool_state(int index, unsigned int parts, struct gp_device_state *state)
 static const CUuuid pool_table_id = GPC_POOL_TABLE_ID;
 static const struct gpc_pool_table pool_table = {
 	.size = sizeof(pool_table),
-	.open = open_pool,
-	.device = gpc_listed_device,
-	.state = pool_state,
+	.open = pool_table_open,
+	.device = gpc_listed_device_describe,
+	.state = pool_table_get_state,
 	.driver_version = gpc_driver_version,
-	.reaches = gpc_listed_reaches,
+	.has_peer_access = gpc_listed_device_has_peer_access,
 };
 
 CUresult
@@ -422,8 +422,9 @@ gpc_cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId)
 	CUresult result;
 
 	if (ppExportTable && pExportTableId &&
-	    memcmp(pExportTableId, &gpc_passthrough_mark, sizeof(gpc_passthrough_mark)) == 0) {
-		*ppExportTable = &gpc_passthrough_mark;
+	    memcmp(pExportTableId, &gpc_passthrough_table_id, sizeof(gpc_passthrough_table_id)) ==
+		    0) {
+		*ppExportTable = &gpc_passthrough_table_id;
 		return CUDA_SUCCESS;
 	}
 	if (ppExportTable && pExportTableId &&
@@ -476,12 +477,12 @@ after_fork(void)
 __attribute__((constructor)) static void
 on_load(void)
 {
-	gpc_entries_fill(gpc_trace_begin());
+	gpc_entries_fill(gpc_trace_init());
 	gpc_context_parts_set();
-	gpc_image_set_variables(&gpc_managed_variable_calls);
-	gpc_fence_set_knows(gpc_stream_knows_done);
+	gpc_image_set_variable_calls(&gpc_managed_variable_calls);
+	gpc_fence_set_idle_check(gpc_stream_session_is_idle);
 	/* Without either, REMOTE_GPU may still be set by the program itself, before cuInit. */
-	if (gpc_config_remote() || !gpc_passthrough_start())
+	if (gpc_config_has_remote() || !gpc_passthrough_start())
 		(void)pthread_atfork(gpc_pages_before_fork, after_fork, after_fork_in_child);
 }
 
@@ -496,10 +497,10 @@ at_exit(void)
 	atomic_store(&gpc_lifecycle, CUDA_ERROR_DEINITIALIZED);
 	if (forked || gpc_guard_is_inside())
 		return;
-	gpc_tracer_finish();
+	gpc_tracer_stop();
 	for (int i = 0; i < gpc_session_count(); i++)
-		gpc_session_close(gpc_session_at(i), gp_left_ms(deadline));
-	gpc_tracer_end();
-	if (gpc_session_count() && gpc_log_wants(GPC_LOG_STATS))
+		gpc_session_close(gpc_session_at(i), gp_remaining_ms(deadline));
+	gpc_tracer_close();
+	if (gpc_session_count() && gpc_log_is_enabled(GPC_LOG_STATS))
 		gpc_stats_print(stderr);
 }

@@ -12,7 +12,7 @@
 CUresult gpc_session_open(void);
 
 /* Whether cuInit has succeeded, and the process may use CUDA still. */
-bool gpc_initialized(void);
+bool gpc_is_initialized(void);
 
 /* The version that cuDriverGetVersion tells; opens the session if that is how to know. */
 int gpc_driver_version(void);

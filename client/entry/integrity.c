@@ -16,7 +16,7 @@ static const uint8_t key[] = { 0x14, 0x6a, 0xdd, 0xae, 0x53, 0xa9, 0xa7, 0x52,
 
 /* The digest is of little-endian fields without padding. */
 static void
-feed32(struct gpc_md2_hmac *hmac, uint32_t value)
+hmac_update_u32(struct gpc_md2_hmac *hmac, uint32_t value)
 {
 	uint32_t wire = htole32(value);
 
@@ -24,7 +24,7 @@ feed32(struct gpc_md2_hmac *hmac, uint32_t value)
 }
 
 static void
-feed64(struct gpc_md2_hmac *hmac, uint64_t value)
+hmac_update_u64(struct gpc_md2_hmac *hmac, uint64_t value)
 {
 	uint64_t wire = htole64(value);
 
@@ -32,32 +32,32 @@ feed64(struct gpc_md2_hmac *hmac, uint64_t value)
 }
 
 static void
-digest_of(const struct gpc_integrity_input *input, uint8_t answer[GPC_INTEGRITY_LEN])
+input_digest(const struct gpc_integrity_input *input, uint8_t answer[GPC_INTEGRITY_LEN])
 {
 	struct gpc_md2_hmac hmac;
 
 	gpc_md2_hmac_init(&hmac, key, sizeof(key));
-	feed32(&hmac, input->driver_version);
-	feed32(&hmac, input->version);
-	feed32(&hmac, input->process_id);
-	feed32(&hmac, input->thread_id);
-	feed64(&hmac, input->cudart_table);
-	feed64(&hmac, input->integrity_table);
-	feed64(&hmac, input->integrity_function);
-	feed64(&hmac, input->seconds);
+	hmac_update_u32(&hmac, input->driver_version);
+	hmac_update_u32(&hmac, input->version);
+	hmac_update_u32(&hmac, input->process_id);
+	hmac_update_u32(&hmac, input->thread_id);
+	hmac_update_u64(&hmac, input->cudart_table);
+	hmac_update_u64(&hmac, input->integrity_table);
+	hmac_update_u64(&hmac, input->integrity_function);
+	hmac_update_u64(&hmac, input->seconds);
 	for (size_t i = 0; i < input->device_count; i++) {
 		const struct gpc_device_identity *device = &input->devices[i];
 
 		gpc_md2_hmac_update(&hmac, device->uuid, sizeof(device->uuid));
-		feed32(&hmac, (uint32_t)device->pci_domain);
-		feed32(&hmac, (uint32_t)device->pci_bus);
-		feed32(&hmac, (uint32_t)device->pci_device);
+		hmac_update_u32(&hmac, (uint32_t)device->pci_domain);
+		hmac_update_u32(&hmac, (uint32_t)device->pci_bus);
+		hmac_update_u32(&hmac, (uint32_t)device->pci_device);
 	}
 	gpc_md2_hmac_final(&hmac, answer);
 }
 
 static void
-constant(uint64_t low, uint8_t answer[GPC_INTEGRITY_LEN])
+constant_digest(uint64_t low, uint8_t answer[GPC_INTEGRITY_LEN])
 {
 	uint64_t wire[2] = { htole64(low), htole64(CONSTANT_HIGH) };
 
@@ -65,17 +65,17 @@ constant(uint64_t low, uint8_t answer[GPC_INTEGRITY_LEN])
 }
 
 void
-gpc_integrity_answer(const struct gpc_integrity_input *input, uint8_t answer[GPC_INTEGRITY_LEN])
+gpc_integrity_digest(const struct gpc_integrity_input *input, uint8_t answer[GPC_INTEGRITY_LEN])
 {
 	/* The runtime asks three times, with its version plus 0, 1 and 2. */
 	switch (input->version % 10) {
 	case 0:
-		constant(CONSTANT_0_LOW, answer);
+		constant_digest(CONSTANT_0_LOW, answer);
 		break;
 	case 1:
-		constant(CONSTANT_1_LOW, answer);
+		constant_digest(CONSTANT_1_LOW, answer);
 		break;
 	default:
-		digest_of(input, answer);
+		input_digest(input, answer);
 	}
 }

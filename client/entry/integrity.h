@@ -33,7 +33,7 @@ struct gpc_integrity_input {
 	size_t device_count;
 };
 
-void gpc_integrity_answer(const struct gpc_integrity_input *input,
+void gpc_integrity_digest(const struct gpc_integrity_input *input,
 			  uint8_t answer[GPC_INTEGRITY_LEN]);
 
 #endif /* GPC_INTEGRITY_H */

@@ -26,7 +26,7 @@ static const uint8_t pi[256] = {
 };
 
 static void
-absorb(struct gpc_md2 *md2, const uint8_t block[GPC_MD2_LEN])
+md2_process_block(struct gpc_md2 *md2, const uint8_t block[GPC_MD2_LEN])
 {
 	uint8_t x[3 * GPC_MD2_LEN];
 	uint8_t last = md2->checksum[GPC_MD2_LEN - 1];
@@ -60,7 +60,7 @@ gpc_md2_update(struct gpc_md2 *md2, const void *data, size_t len)
 	for (size_t i = 0; i < len; i++) {
 		md2->pending[md2->pending_len++] = bytes[i];
 		if (md2->pending_len == GPC_MD2_LEN) {
-			absorb(md2, md2->pending);
+			md2_process_block(md2, md2->pending);
 			md2->pending_len = 0;
 		}
 	}
@@ -73,14 +73,14 @@ gpc_md2_final(struct gpc_md2 *md2, uint8_t digest[GPC_MD2_LEN])
 	uint8_t checksum[GPC_MD2_LEN];
 
 	memset(md2->pending + md2->pending_len, (int)padding, padding);
-	absorb(md2, md2->pending);
+	md2_process_block(md2, md2->pending);
 	memcpy(checksum, md2->checksum, GPC_MD2_LEN);
-	absorb(md2, checksum);
+	md2_process_block(md2, checksum);
 	memcpy(digest, md2->state, GPC_MD2_LEN);
 }
 
 static void
-keyed_init(struct gpc_md2 *md2, const uint8_t *key, size_t key_len, uint8_t pad)
+md2_init_keyed(struct gpc_md2 *md2, const uint8_t *key, size_t key_len, uint8_t pad)
 {
 	uint8_t block[GPC_MD2_LEN];
 
@@ -95,8 +95,8 @@ void
 gpc_md2_hmac_init(struct gpc_md2_hmac *hmac, const void *key, size_t key_len)
 {
 	assert(key_len <= GPC_MD2_LEN);
-	keyed_init(&hmac->inner, key, key_len, 0x36);
-	keyed_init(&hmac->outer, key, key_len, 0x5c);
+	md2_init_keyed(&hmac->inner, key, key_len, 0x36);
+	md2_init_keyed(&hmac->outer, key, key_len, 0x5c);
 }
 
 void

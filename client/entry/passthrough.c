@@ -6,18 +6,18 @@
 
 #include <dlfcn.h>
 
-const CUuuid gpc_passthrough_mark = { "gpupool client\0" };
+const CUuuid gpc_passthrough_table_id = { "gpupool client\0" };
 
 /* Another copy of this library would lead back to us. */
 static bool
-is_driver(void *library)
+library_is_driver(void *library)
 {
 	CUresult (*table)(const void **, const CUuuid *);
 	const void *found;
 
 	*(void **)&table = dlsym(library, "cuGetExportTable");
 	return dlsym(library, "cuInit") &&
-	       !(table && table(&found, &gpc_passthrough_mark) == CUDA_SUCCESS);
+	       !(table && table(&found, &gpc_passthrough_table_id) == CUDA_SUCCESS);
 }
 
 void
@@ -30,12 +30,12 @@ gpc_entries_fill(bool traced)
 bool
 gpc_passthrough_start(void)
 {
-	void *library = gpc_machine_library("libcuda.so.1", gpc_entry, is_driver);
+	void *library = gpc_machine_library_open("libcuda.so.1", gpc_entry, library_is_driver);
 
 	for (size_t i = 0; library && i < gpc_entry_count; i++) {
 		void *function = dlsym(library, gpc_entries[i].name);
 
-		gpc_entry[i] = function ? function : (void *)gpc_absent;
+		gpc_entry[i] = function ? function : (void *)gpc_passthrough_not_supported;
 	}
 	return library != NULL;
 }

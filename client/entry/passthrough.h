@@ -16,6 +16,6 @@ void gpc_entries_fill(bool traced);
 bool gpc_passthrough_start(void);
 
 /* By asking cuGetExportTable for this table one copy of this library knows another. */
-extern const CUuuid gpc_passthrough_mark;
+extern const CUuuid gpc_passthrough_table_id;
 
 #endif /* GPC_PASSTHROUGH_H */

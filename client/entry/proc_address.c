@@ -8,7 +8,7 @@
 	(CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM)
 
 static size_t
-first_of_base(const struct gpc_proc_entry *table, size_t count, const char *base)
+table_find_base(const struct gpc_proc_entry *table, size_t count, const char *base)
 {
 	size_t low = 0, high = count;
 
@@ -36,7 +36,7 @@ gpc_proc_lookup(const struct gpc_proc_entry *table, size_t count, const char *ba
 	if (flags > FLAGS_ALL)
 		return CUDA_ERROR_INVALID_VALUE;
 
-	for (size_t i = first_of_base(table, count, base);
+	for (size_t i = table_find_base(table, count, base);
 	     i < count && strcmp(table[i].base, base) == 0; i++) {
 		if (table[i].version > driver_version)
 			continue;

@@ -26,13 +26,13 @@
 #include <unistd.h>
 
 /* From look to look at the threads' buffers, and from question to question to the daemons. */
-#define LOOK_NS 10000000
+#define POLL_NS 10000000
 /* While so much text comes of each look, they are as short as this. */
-#define MUCH ((size_t)1 << 18)
-#define SHORT_LOOK_NS 200000
-#define ASK_NS 50000000
+#define LARGE_TEXT ((size_t)1 << 18)
+#define SHORT_POLL_NS 200000
+#define REQUEST_NS 50000000
 /* No answer is waited for longer. */
-#define ANSWER_MS 2000
+#define REPLY_MS 2000
 /* Beyond all process IDs. */
 #define DAEMON_PID 10000000
 
@@ -40,19 +40,19 @@ static struct {
 	atomic_bool started;
 	bool forked; /* the file is the parent's, whether that writes one yet or not */
 	int fd;
-	uint64_t lost, look_ns;
+	uint64_t lost, poll_ns;
 	struct gpc_trace_text text; /* the thread's until it has ended */
-	struct gpc_trace_gpu *gpus[GPC_SESSIONS_MAX];
+	struct gpc_gpu_trace *gpus[GPC_SESSIONS_MAX];
 } tracer = { .fd = -1 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed;
-GP_COND_AT_START(changed);
+GP_COND_CONSTRUCTOR(changed);
 static bool wanted GP_GUARDED_BY(lock), stop GP_GUARDED_BY(lock), ended GP_GUARDED_BY(lock);
 
 /* %p becomes the process's ID. */
 static void
-expand(char *path, size_t size, const char *pattern)
+path_expand(char *path, size_t size, const char *pattern)
 {
 	size_t used = 0;
 
@@ -70,10 +70,10 @@ expand(char *path, size_t size, const char *pattern)
 /* Another process writes it as long as it has the lock: then -EWOULDBLOCK.  A pipe that nobody
  * reads is not waited for: -ENXIO. */
 static int
-open_path(const char *path)
+trace_open_path(const char *path)
 {
 	const int flags = O_WRONLY | O_CREAT | O_CLOEXEC;
-	int fd = gp_fd_away(open(path, flags | O_NONBLOCK, 0644));
+	int fd = gp_fd_move_above_stdio(open(path, flags | O_NONBLOCK, 0644));
 
 	if (fd < 0)
 		return -errno;
@@ -84,22 +84,22 @@ open_path(const char *path)
 	}
 	/* What is no file of bytes, a pipe for instance, cannot be cut. */
 	(void)!ftruncate(fd, 0);
-	gp_own_fd_mark(fd);
+	gp_fd_guard_mark(fd);
 	return fd;
 }
 
 static int
-open_file(void)
+trace_open_file(void)
 {
 	const char *set = gp_environment_get("GPUPOOL_TRACE"), *pattern = set ? set : "";
 	char path[PATH_MAX], other[PATH_MAX + 16];
 	int fd;
 
-	expand(path, sizeof(path), pattern);
-	fd = tracer.forked && !strstr(pattern, "%p") ? -EWOULDBLOCK : open_path(path);
+	path_expand(path, sizeof(path), pattern);
+	fd = tracer.forked && !strstr(pattern, "%p") ? -EWOULDBLOCK : trace_open_path(path);
 	if (fd == -EWOULDBLOCK) {
 		(void)snprintf(other, sizeof(other), "%s.%d", path, (int)getpid());
-		fd = open_path(other);
+		fd = trace_open_path(other);
 	}
 	if (fd < 0)
 		gpc_log_always("GPUPOOL_TRACE=%s: %s; no trace is written", path,
@@ -109,7 +109,7 @@ open_file(void)
 
 /* Nothing more is recorded. */
 static void
-give_up(const char *why)
+trace_abort(const char *why)
 {
 	atomic_store(&gpc_trace_on, false);
 	gpc_log_always("GPUPOOL_TRACE: %s; the trace ends here", why);
@@ -117,51 +117,51 @@ give_up(const char *why)
 
 /* The text goes, written or not. */
 static void
-write_text(void)
+trace_write_text(void)
 {
-	struct gp_file_limit limit;
+	struct gp_sigxfsz limit;
 	size_t done = 0;
 
 	if (tracer.text.lost)
-		give_up("no memory");
+		trace_abort("no memory");
 	while (gpc_trace_is_on() && done < tracer.text.size) {
 		ssize_t n = -1;
 
 		errno = EBADF;
 		gpc_guard_block();
-		gp_file_limit_begin(&limit);
-		if (gp_own_fd_is(tracer.fd))
+		gp_sigxfsz_block(&limit);
+		if (gp_fd_guard_is_marked(tracer.fd))
 			n = write(tracer.fd, tracer.text.data + done, tracer.text.size - done);
-		gp_file_limit_end(&limit);
+		gp_sigxfsz_restore(&limit);
 		if (n < 0 && errno != EINTR)
-			give_up(strerror(errno));
+			trace_abort(strerror(errno));
 		done += n > 0 ? (size_t)n : 0;
 	}
 	tracer.text.size = 0;
 }
 
 static void
-take_calls(void)
+calls_flush(void)
 {
 	const struct gpc_trace_track track = { tracer.text.pid, 0 };
-	uint64_t lost = gpc_trace_take(&tracer.text);
+	uint64_t lost = gpc_trace_flush(&tracer.text);
 
 	if (lost != tracer.lost)
 		gpc_trace_text_count(&tracer.text, track, gp_now_ns(), "not recorded", "events",
 				     lost);
 	tracer.lost = lost;
-	tracer.look_ns = tracer.text.size > MUCH ? SHORT_LOOK_NS : LOOK_NS;
-	write_text();
+	tracer.poll_ns = tracer.text.size > LARGE_TEXT ? SHORT_POLL_NS : POLL_NS;
+	trace_write_text();
 }
 
 /* want: asks all again.  Whether all have told what they had to. */
 static bool
-take_gpus(bool want)
+gpus_poll(bool want)
 {
 	bool all = true;
 
 	for (int i = 0; i < gpc_session_count(); i++) {
-		struct gpc_trace_gpu **gpu = &tracer.gpus[i];
+		struct gpc_gpu_trace **gpu = &tracer.gpus[i];
 
 		if (!*gpu)
 			*gpu = calloc(1, sizeof(**gpu));
@@ -169,27 +169,27 @@ take_gpus(bool want)
 			continue;
 		(*gpu)->pid = DAEMON_PID + i;
 		if (want)
-			gpc_trace_gpu_want(*gpu);
-		all = gpc_trace_gpu_step(&tracer.text, *gpu, gpc_session_at(i)) && all;
+			gpc_gpu_trace_request(*gpu);
+		all = gpc_gpu_trace_poll(&tracer.text, *gpu, gpc_session_at(i)) && all;
 	}
-	write_text();
+	trace_write_text();
 	return all;
 }
 
 /* Some time later, or when somebody has a wish: what is wished. */
 static void
-look(bool *wanted_p, bool *stop_p)
+flags_wait(bool *wanted_p, bool *stop_p)
 {
 	(void)pthread_mutex_lock(&lock);
 	if (stop == *stop_p && wanted == *wanted_p)
-		(void)gp_cond_wait_until(&changed, &lock, gp_now_ns() + tracer.look_ns);
+		(void)gp_cond_wait_until(&changed, &lock, gp_now_ns() + tracer.poll_ns);
 	*stop_p = stop;
 	*wanted_p = wanted;
 	(void)pthread_mutex_unlock(&lock);
 }
 
 static void
-tell(bool *flag, bool value)
+flag_set(bool *flag, bool value)
 {
 	(void)pthread_mutex_lock(&lock);
 	*flag = value;
@@ -199,9 +199,9 @@ tell(bool *flag, bool value)
 
 /* Whether the flag has become this before it is too late. */
 static bool
-await(const bool *flag, bool value)
+flag_await(const bool *flag, bool value)
 {
-	uint64_t deadline = gp_deadline_ns(ANSWER_MS);
+	uint64_t deadline = gp_deadline_ns(REPLY_MS);
 	bool done;
 
 	(void)pthread_mutex_lock(&lock);
@@ -213,29 +213,29 @@ await(const bool *flag, bool value)
 }
 
 static void *
-trace(void *arg)
+tracer_run(void *arg)
 {
-	bool asked = false, stopped = false, all = true;
+	bool requested = false, stopped = false, all = true;
 	uint64_t due = 0;
 
 	while (!stopped || !all) {
-		bool asked_before = asked, stopped_before = stopped;
+		bool requested_before = requested, stopped_before = stopped;
 
-		look(&asked, &stopped);
-		take_calls();
-		all = take_gpus(gp_now_ns() >= due || asked > asked_before ||
+		flags_wait(&requested, &stopped);
+		calls_flush();
+		all = gpus_poll(gp_now_ns() >= due || requested > requested_before ||
 				stopped > stopped_before);
 		if (gp_now_ns() >= due)
-			due = gp_now_ns() + ASK_NS;
-		if (asked && all) {
-			tell(&wanted, false);
-			asked = false;
+			due = gp_now_ns() + REQUEST_NS;
+		if (requested && all) {
+			flag_set(&wanted, false);
+			requested = false;
 		}
 		/* Somebody waits for the answers. */
-		if (!all && (asked || stopped))
-			tracer.look_ns = SHORT_LOOK_NS;
+		if (!all && (requested || stopped))
+			tracer.poll_ns = SHORT_POLL_NS;
 	}
-	tell(&ended, true);
+	flag_set(&ended, true);
 	return arg;
 }
 
@@ -248,62 +248,62 @@ gpc_tracer_start(void)
 	if (!gpc_trace_is_on() || tracer.started)
 		return;
 	tracer.started = true;
-	tracer.fd = open_file();
+	tracer.fd = trace_open_file();
 	if (tracer.fd < 0) {
 		atomic_store(&gpc_trace_on, false);
 		return;
 	}
 	tracer.text =
-		(struct gpc_trace_text){ .begun_ns = gpc_trace_begun(), .pid = (int)getpid() };
+		(struct gpc_trace_text){ .begun_ns = gpc_trace_start_ns(), .pid = (int)getpid() };
 	(void)snprintf(name, sizeof(name), "%s %d", program_invocation_short_name, tracer.text.pid);
 	gpc_trace_text_name(&tracer.text, (struct gpc_trace_track){ tracer.text.pid, 0 },
 			    "process_name", name);
 	/* In place of the first event's comma. */
 	if (tracer.text.size)
 		tracer.text.data[0] = '[';
-	r = gp_thread_start("gpupool-trace", 0, trace, NULL);
+	r = gp_thread_start("gpupool-trace", 0, tracer_run, NULL);
 	if (r)
-		give_up(strerror(-r));
+		trace_abort(strerror(-r));
 }
 
 static bool
-is_at_work(void)
+tracer_is_active(void)
 {
 	return gpc_trace_is_on() && tracer.started;
 }
 
 void
-gpc_tracer_follow(void)
+gpc_tracer_await_daemons(void)
 {
-	if (!is_at_work())
+	if (!tracer_is_active())
 		return;
-	tell(&wanted, true);
-	(void)await(&wanted, false);
+	flag_set(&wanted, true);
+	(void)flag_await(&wanted, false);
 }
 
 void
-gpc_tracer_finish(void)
+gpc_tracer_stop(void)
 {
-	if (!is_at_work())
+	if (!tracer_is_active())
 		return;
-	tell(&stop, true);
-	(void)await(&ended, true);
+	flag_set(&stop, true);
+	(void)flag_await(&ended, true);
 }
 
 void
-gpc_tracer_end(void)
+gpc_tracer_close(void)
 {
-	if (!is_at_work() || !await(&ended, true))
+	if (!tracer_is_active() || !flag_await(&ended, true))
 		return;
-	take_calls();
-	if (gpc_trace_is_on() && gp_own_fd_is(tracer.fd))
+	calls_flush();
+	if (gpc_trace_is_on() && gp_fd_guard_is_marked(tracer.fd))
 		(void)!write(tracer.fd, "\n]\n", 3);
 	atomic_store(&gpc_trace_on, false);
-	gp_own_fd_close(tracer.fd);
+	gp_fd_guard_close(tracer.fd);
 	gpc_trace_text_fini(&tracer.text);
 	for (int i = 0; i < GPC_SESSIONS_MAX; i++) {
 		if (tracer.gpus[i])
-			gpc_trace_gpu_fini(tracer.gpus[i]);
+			gpc_gpu_trace_fini(tracer.gpus[i]);
 		free(tracer.gpus[i]);
 	}
 }
@@ -316,7 +316,7 @@ gpc_tracer_after_fork(void)
 	gpc_trace_after_fork();
 	(void)pthread_mutex_init(&lock, NULL);
 	gp_cond_init(&changed);
-	gp_own_fd_close(tracer.fd);
+	gp_fd_guard_close(tracer.fd);
 	/* What the thread had belongs to nobody here. */
 	tracer.started = false;
 	tracer.fd = -1;

@@ -11,11 +11,11 @@
 void gpc_tracer_start(void);
 
 /* The sessions are open: returns when their daemons measure, or some time has passed. */
-void gpc_tracer_follow(void);
+void gpc_tracer_await_daemons(void);
 
 /* At exit: what is known of the GPUs, while there are sessions; then the file's end. */
-void gpc_tracer_finish(void);
-void gpc_tracer_end(void);
+void gpc_tracer_stop(void);
+void gpc_tracer_close(void);
 
 /* In the child of a fork, which may begin a file of its own. */
 void gpc_tracer_after_fork(void);

@@ -13,27 +13,28 @@ enum {
 };
 
 /* Which symbols the user has been told of. */
-static atomic_bool told[ENTRIES_MAX];
+static atomic_bool reported[ENTRIES_MAX];
 
 CUresult
 gpc_unsupported(size_t entry)
 {
 	const struct gpc_entry_info *info = &gpc_entries[entry];
 
-	if (info->told && entry < ENTRIES_MAX && !atomic_load(&told[entry]) && gpc_guard_enter()) {
-		if (!atomic_exchange(&told[entry], true))
-			gpc_lacks_tell(info->name, info->instead);
+	if (info->reported && entry < ENTRIES_MAX && !atomic_load(&reported[entry]) &&
+	    gpc_guard_enter()) {
+		if (!atomic_exchange(&reported[entry], true))
+			gpc_not_supported_report(info->name, info->instead);
 		gpc_guard_leave();
 	}
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
 static void
-tell_of_tools(void)
+tools_report(void)
 {
-	static atomic_bool tool_told;
+	static atomic_bool tools_reported;
 
-	if (!gpc_log_wants(GPC_LOG_QUIET) && !atomic_exchange(&tool_told, true))
+	if (!gpc_log_is_enabled(GPC_LOG_QUIET) && !atomic_exchange(&tools_reported, true))
 		gpc_log_always("NVIDIA's profilers and checkers (CUPTI, Nsight, compute-sanitizer) "
 			       "cannot see a remote GPU; instead: GPUPOOL_TRACE=FILE writes a "
 			       "timeline (GPUPOOL_LOG=quiet: not a word of it)");
@@ -52,7 +53,7 @@ gpc_unsupported_table(const CUuuid *table)
 
 	for (size_t i = 0; i < sizeof(tools) / sizeof(tools[0]); i++) {
 		if (memcmp(tools[i], table->bytes, sizeof(tools[i])) == 0)
-			tell_of_tools();
+			tools_report();
 	}
 }
 
@@ -62,11 +63,11 @@ gpc_unsupported_injection(void)
 	const char *library = getenv("CUDA_INJECTION64_PATH");
 
 	if (library && *library)
-		tell_of_tools();
+		tools_report();
 }
 
 CUresult
-gpc_absent(void)
+gpc_passthrough_not_supported(void)
 {
 	return CUDA_ERROR_NOT_SUPPORTED;
 }

@@ -59,7 +59,7 @@ event_find(const struct gpc_event *event)
 }
 
 struct gpc_capture *
-gpc_capture_of_event(const struct gpc_event *event, const struct gpc_nodes **nodes_p)
+gpc_capture_find_event(const struct gpc_event *event, const struct gpc_nodes **nodes_p)
 {
 	const struct captured_event *captured = event_find(event);
 
@@ -69,7 +69,7 @@ gpc_capture_of_event(const struct gpc_event *event, const struct gpc_nodes **nod
 }
 
 static bool
-has_node(const struct gpc_nodes *nodes, const struct gpc_node *node)
+nodes_contain(const struct gpc_nodes *nodes, const struct gpc_node *node)
 {
 	for (size_t i = 0; i < nodes->count; i++) {
 		if (nodes->list[i] == node)
@@ -80,7 +80,7 @@ has_node(const struct gpc_nodes *nodes, const struct gpc_node *node)
 
 /* Puts the nodes of `more` that it has not into it. */
 static CUresult
-merge(struct gpc_nodes *nodes, const struct gpc_nodes *more)
+nodes_merge(struct gpc_nodes *nodes, const struct gpc_nodes *more)
 {
 	struct gpc_node **list =
 		realloc(nodes->list, (nodes->count + more->count + 1) * sizeof(*list));
@@ -89,7 +89,7 @@ merge(struct gpc_nodes *nodes, const struct gpc_nodes *more)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	nodes->list = list;
 	for (size_t i = 0; i < more->count; i++) {
-		if (!has_node(nodes, more->list[i]))
+		if (!nodes_contain(nodes, more->list[i]))
 			nodes->list[nodes->count++] = more->list[i];
 	}
 	return CUDA_SUCCESS;
@@ -100,7 +100,7 @@ stream_drop(struct gpc_captured_stream *captured)
 {
 	LL_DELETE(streams, captured);
 	free(captured->last.list);
-	free(captured->told);
+	free(captured->last_tokens);
 	free(captured->edges);
 	free(captured);
 }
@@ -120,7 +120,7 @@ stream_join(struct gpc_capture *capture, const struct gpc_stream *stream,
 {
 	struct gpc_captured_stream *captured = calloc(1, sizeof(*captured));
 
-	if (!captured || merge(&captured->last, nodes) != CUDA_SUCCESS) {
+	if (!captured || nodes_merge(&captured->last, nodes) != CUDA_SUCCESS) {
 		free(captured);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -169,7 +169,8 @@ gpc_capture_begin(const struct gpc_stream *stream, CUstreamCaptureMode mode,
 
 /* Marks what the nodes depend on, and themselves. */
 static CUresult
-mark_behind(const struct gpc_graph *graph, const struct gpc_nodes *nodes) GP_LOCKED(gpc_graphs_lock)
+nodes_mark_ancestors(const struct gpc_graph *graph, const struct gpc_nodes *nodes)
+	GP_LOCKED(gpc_graphs_lock)
 {
 	struct gpc_node **sorted, *node;
 	CUresult result = gpc_graph_sort(graph, &sorted);
@@ -178,7 +179,7 @@ mark_behind(const struct gpc_graph *graph, const struct gpc_nodes *nodes) GP_LOC
 		return result;
 	DL_FOREACH(graph->nodes, node)
 	{
-		node->mark = has_node(nodes, node);
+		node->mark = nodes_contain(nodes, node);
 	}
 	for (size_t i = graph->count; i > 0; i--) {
 		node = sorted[i - 1];
@@ -191,10 +192,10 @@ mark_behind(const struct gpc_graph *graph, const struct gpc_nodes *nodes) GP_LOC
 
 /* Whether what other streams were given comes before the end of the one that it began with. */
 static CUresult
-check_joined(const struct gpc_captured_stream *origin) GP_LOCKED(gpc_graphs_lock)
+capture_check_joined(const struct gpc_captured_stream *origin) GP_LOCKED(gpc_graphs_lock)
 {
 	const struct gpc_captured_stream *other;
-	CUresult result = mark_behind(origin->capture->graph, &origin->last);
+	CUresult result = nodes_mark_ancestors(origin->capture->graph, &origin->last);
 
 	LL_FOREACH(streams, other)
 	{
@@ -232,7 +233,7 @@ capture_drop(struct gpc_capture *capture)
 
 /* What it has made ends with it. */
 static void
-abandon(struct gpc_capture *capture) GP_LOCKED(gpc_graphs_lock)
+capture_abandon(struct gpc_capture *capture) GP_LOCKED(gpc_graphs_lock)
 {
 	struct gpc_graph *graph = capture->own ? capture->graph : NULL;
 
@@ -243,25 +244,26 @@ abandon(struct gpc_capture *capture) GP_LOCKED(gpc_graphs_lock)
 
 /* The context that the stream was made in. */
 static const struct gpc_context *
-home_of(const struct gpc_stream *stream)
+stream_get_home_context(const struct gpc_stream *stream)
 {
 	return stream->green ? stream->green : stream->context;
 }
 
 static void
-leave_context(const struct gpc_context *context) GP_LOCKED(gpc_graphs_lock)
+captures_drop_context(const struct gpc_context *context) GP_LOCKED(gpc_graphs_lock)
 {
 	struct gpc_capture *capture, *next;
 	struct gpc_captured_stream *stream, *next_stream;
 
 	LL_FOREACH_SAFE(captures, capture, next)
 	{
-		if (gpc_context_covers(context, home_of(capture->origin)))
-			abandon(capture);
+		if (gpc_context_covers(context, stream_get_home_context(capture->origin)))
+			capture_abandon(capture);
 	}
 	LL_FOREACH_SAFE(streams, stream, next_stream)
 	{
-		if (stream->stream && gpc_context_covers(context, home_of(stream->stream))) {
+		if (stream->stream &&
+		    gpc_context_covers(context, stream_get_home_context(stream->stream))) {
 			stream->capture->invalid = true;
 			stream_drop(stream);
 		}
@@ -269,17 +271,17 @@ leave_context(const struct gpc_context *context) GP_LOCKED(gpc_graphs_lock)
 }
 
 void
-gpc_capture_leave_context(struct gpc_context *context)
+gpc_capture_drop_context(struct gpc_context *context)
 {
-	struct gpc_users_ended *ended;
+	struct gpc_user_destructor *ended;
 
 	if (__atomic_load_n(&gpc_captures, __ATOMIC_ACQUIRE) == 0)
 		return;
 	pthread_mutex_lock(&gpc_graphs_lock);
-	leave_context(context);
-	ended = gpc_users_take_ended();
+	captures_drop_context(context);
+	ended = gpc_user_destructors_pop_all();
 	pthread_mutex_unlock(&gpc_graphs_lock);
-	gpc_users_end(ended);
+	gpc_user_destructors_run(ended);
 }
 
 CUresult
@@ -301,7 +303,8 @@ gpc_capture_end(const struct gpc_stream *stream, struct gpc_graph **graph_p)
 	if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED &&
 	    capture->thread != gpc_capture_thread())
 		return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
-	result = capture->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : check_joined(captured);
+	result = capture->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
+				  : capture_check_joined(captured);
 	graph = capture->graph;
 	own = capture->own;
 	capture_drop(capture);
@@ -343,10 +346,10 @@ CUresult
 gpc_capture_set_last(struct gpc_captured_stream *captured, const struct gpc_nodes *nodes, bool add)
 {
 	struct gpc_nodes now = { 0 };
-	CUresult result = add ? merge(&now, &captured->last) : CUDA_SUCCESS;
+	CUresult result = add ? nodes_merge(&now, &captured->last) : CUDA_SUCCESS;
 
 	if (result == CUDA_SUCCESS)
-		result = merge(&now, nodes);
+		result = nodes_merge(&now, nodes);
 	if (result != CUDA_SUCCESS) {
 		free(now.list);
 		return result;
@@ -363,9 +366,9 @@ gpc_capture_record(struct gpc_captured_stream *captured, const struct gpc_event 
 
 	if (captured->capture->invalid)
 		return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-	gpc_capture_forget_event(event);
+	gpc_capture_drop_event(event);
 	record = calloc(1, sizeof(*record));
-	if (!record || merge(&record->nodes, &captured->last) != CUDA_SUCCESS) {
+	if (!record || nodes_merge(&record->nodes, &captured->last) != CUDA_SUCCESS) {
 		free(record);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -377,7 +380,7 @@ gpc_capture_record(struct gpc_captured_stream *captured, const struct gpc_event 
 }
 
 void
-gpc_capture_forget_event(const struct gpc_event *event)
+gpc_capture_drop_event(const struct gpc_event *event)
 {
 	struct captured_event *record = event_find(event);
 
@@ -424,7 +427,7 @@ gpc_capture_check_legacy(const struct gpc_stream *stream)
 	LL_FOREACH(streams, captured)
 	{
 		if (stream->legacy && captured->stream &&
-		    home_of(captured->stream) == home_of(stream) &&
+		    stream_get_home_context(captured->stream) == stream_get_home_context(stream) &&
 		    !(captured->stream->flags & CU_STREAM_NON_BLOCKING)) {
 			captured->capture->invalid = true;
 			result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
@@ -442,7 +445,7 @@ gpc_capture_check_context(CUcontext token)
 	LL_FOREACH(streams, captured)
 	{
 		const struct gpc_context *home =
-			captured->stream ? home_of(captured->stream) : NULL;
+			captured->stream ? stream_get_home_context(captured->stream) : NULL;
 
 		if (home && (home->handle.token == token ||
 			     (home->parent && home->parent->handle.token == token))) {
@@ -456,7 +459,7 @@ gpc_capture_check_context(CUcontext token)
 /* cuThreadExchangeStreamCaptureMode: a relaxed thread is stopped by nobody, one that is local by
  * its own captures, and a global one also by others' that are global. */
 static bool
-forbids(const struct gpc_capture *capture)
+capture_forbids_unsafe(const struct gpc_capture *capture)
 {
 	if (gpc_capture_mode == CU_STREAM_CAPTURE_MODE_RELAXED ||
 	    capture->mode == CU_STREAM_CAPTURE_MODE_RELAXED)
@@ -474,7 +477,7 @@ gpc_capture_check_unsafe(void)
 
 	LL_FOREACH(captures, capture)
 	{
-		if (forbids(capture)) {
+		if (capture_forbids_unsafe(capture)) {
 			capture->invalid = true;
 			result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 		}
@@ -483,7 +486,7 @@ gpc_capture_check_unsafe(void)
 }
 
 struct gpc_stream *
-gpc_capture_stream(CUstream hStream)
+gpc_capture_get_stream(CUstream hStream)
 {
 	struct gpc_stream *stream;
 
@@ -492,7 +495,7 @@ gpc_capture_stream(CUstream hStream)
 
 /* One that is captured, or would wait for one. */
 static CUresult
-check_stream(const struct gpc_stream *stream) GP_LOCKED(gpc_graphs_lock)
+stream_check_uncaptured(const struct gpc_stream *stream) GP_LOCKED(gpc_graphs_lock)
 {
 	struct gpc_captured_stream *captured = gpc_capture_find(stream);
 
@@ -508,20 +511,20 @@ gpc_capture_destroy_stream(const struct gpc_stream *stream)
 	struct gpc_captured_stream *captured = gpc_capture_find(stream);
 
 	if (!captured || captured->capture->origin == stream)
-		return check_stream(stream);
+		return stream_check_uncaptured(stream);
 	captured->stream = NULL;
 	return GPC_NOT_CAPTURED;
 }
 
 /* The call itself says where nothing can be done. */
 static CUresult
-check(const struct gpc_stream *stream, bool unsafe)
+capture_check_call(const struct gpc_stream *stream, bool unsafe)
 {
 	CUresult result = gpc_graphs_begin();
 
 	if (result != CUDA_SUCCESS)
 		return gpc_graphs_end(GPC_NOT_CAPTURED);
-	result = stream ? check_stream(stream) : GPC_NOT_CAPTURED;
+	result = stream ? stream_check_uncaptured(stream) : GPC_NOT_CAPTURED;
 	if (result == GPC_NOT_CAPTURED && unsafe)
 		result = gpc_capture_check_unsafe();
 	return gpc_graphs_end(result);
@@ -530,13 +533,13 @@ check(const struct gpc_stream *stream, bool unsafe)
 CUresult
 gpc_capture_refuse(CUstream hStream)
 {
-	return check(gpc_capture_stream(hStream), false);
+	return capture_check_call(gpc_capture_get_stream(hStream), false);
 }
 
 CUresult
 gpc_capture_decline(CUstream hStream)
 {
-	const struct gpc_stream *stream = gpc_capture_stream(hStream);
+	const struct gpc_stream *stream = gpc_capture_get_stream(hStream);
 	const struct gpc_captured_stream *captured = NULL;
 
 	if (gpc_graphs_begin() == CUDA_SUCCESS && stream)
@@ -550,11 +553,11 @@ gpc_capture_decline(CUstream hStream)
 CUresult
 gpc_capture_unsafe(void)
 {
-	return check(NULL, true);
+	return capture_check_call(NULL, true);
 }
 
 CUresult
 gpc_capture_default_stream(void)
 {
-	return check(gpc_capture_stream(NULL), true);
+	return capture_check_call(gpc_capture_get_stream(NULL), true);
 }

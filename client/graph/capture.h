@@ -45,9 +45,9 @@ struct gpc_captured_stream {
 	const struct gpc_stream *stream;  /* NULL: it is destroyed */
 	uint64_t number;                  /* the stream's: its memory may be another one's */
 	struct gpc_capture *capture;
-	struct gpc_nodes last;  /* what its next node will depend on */
-	CUgraphNode *told;      /* the same for the application; or NULL */
-	CUgraphEdgeData *edges; /* zeros */
+	struct gpc_nodes last;    /* what its next node will depend on */
+	CUgraphNode *last_tokens; /* the same for the application; or NULL */
+	CUgraphEdgeData *edges;   /* zeros */
 };
 
 /* The calling thread, and how it has captures of others treated. */
@@ -56,14 +56,14 @@ extern __thread CUstreamCaptureMode gpc_capture_mode;
 
 /* What hStream means in this thread; NULL: the call itself says what is wrong with it.  Without the
  * lock: the daemon may have to learn of it. */
-struct gpc_stream *gpc_capture_stream(CUstream hStream);
+struct gpc_stream *gpc_capture_get_stream(CUstream hStream);
 
 /* NULL: it is not being captured. */
 struct gpc_captured_stream *gpc_capture_find(const struct gpc_stream *stream)
 	GP_LOCKED(gpc_graphs_lock);
 /* The capture in which the event was recorded last, and what it stands for; NULL: in none. */
-struct gpc_capture *gpc_capture_of_event(const struct gpc_event *event,
-					 const struct gpc_nodes **nodes_p)
+struct gpc_capture *gpc_capture_find_event(const struct gpc_event *event,
+					   const struct gpc_nodes **nodes_p)
 	GP_LOCKED(gpc_graphs_lock);
 
 CUresult gpc_capture_begin(const struct gpc_stream *stream, CUstreamCaptureMode mode,
@@ -85,7 +85,7 @@ CUresult gpc_capture_add_free(CUdeviceptr address, CUstream hStream);
 CUresult gpc_capture_record(struct gpc_captured_stream *captured, const struct gpc_event *event)
 	GP_LOCKED(gpc_graphs_lock);
 /* The event is recorded outside of captures, or gone. */
-void gpc_capture_forget_event(const struct gpc_event *event) GP_LOCKED(gpc_graphs_lock);
+void gpc_capture_drop_event(const struct gpc_event *event) GP_LOCKED(gpc_graphs_lock);
 /* Puts the stream behind the event, as cuStreamWaitEvent() does. */
 CUresult gpc_capture_wait(const struct gpc_stream *stream, const struct gpc_event *event)
 	GP_LOCKED(gpc_graphs_lock);
@@ -96,7 +96,7 @@ CUresult gpc_capture_set_last(struct gpc_captured_stream *captured, const struct
 
 /* For struct gpc_context_part: captures that began in the context end; those that have come into it
  * become invalid.  Without the lock. */
-void gpc_capture_leave_context(struct gpc_context *context);
+void gpc_capture_drop_context(struct gpc_context *context);
 
 /*
  * Whether something may be done to a stream that is not captured.

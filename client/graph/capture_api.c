@@ -9,7 +9,7 @@
 
 /* gpc_graphs_begin(), and the stream that hStream means in this thread. */
 static CUresult
-begin_stream(CUstream hStream, struct gpc_stream **stream_p) GP_LOCKS(gpc_graphs_lock)
+graphs_begin_stream(CUstream hStream, struct gpc_stream **stream_p) GP_LOCKS(gpc_graphs_lock)
 {
 	/* Without the lock: the daemon may have to learn of it. */
 	CUresult found = gpc_stream_enter(hStream, stream_p);
@@ -20,8 +20,8 @@ begin_stream(CUstream hStream, struct gpc_stream **stream_p) GP_LOCKS(gpc_graphs
 
 /* Nodes of the capture's graph that the application names. */
 static CUresult
-take_nodes(const struct gpc_graph *graph, const CUgraphNode *tokens, size_t count,
-	   struct gpc_nodes *nodes) GP_LOCKED(gpc_graphs_lock)
+nodes_lookup(const struct gpc_graph *graph, const CUgraphNode *tokens, size_t count,
+	     struct gpc_nodes *nodes) GP_LOCKED(gpc_graphs_lock)
 {
 	CUresult result = count > 0 && !tokens ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 
@@ -41,7 +41,7 @@ CUresult
 gpc_cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode)
 {
 	struct gpc_stream *stream;
-	CUresult result = begin_stream(hStream, &stream);
+	CUresult result = graphs_begin_stream(hStream, &stream);
 
 	if (result == CUDA_SUCCESS && (unsigned int)mode > CU_STREAM_CAPTURE_MODE_RELAXED)
 		result = CUDA_ERROR_INVALID_VALUE;
@@ -58,7 +58,7 @@ gpc_cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, const CUgraphN
 	struct gpc_nodes nodes = { 0 };
 	struct gpc_stream *stream;
 	struct gpc_graph *graph;
-	CUresult result = begin_stream(hStream, &stream);
+	CUresult result = graphs_begin_stream(hStream, &stream);
 
 	if (result == CUDA_SUCCESS && (unsigned int)mode > CU_STREAM_CAPTURE_MODE_RELAXED)
 		result = CUDA_ERROR_INVALID_VALUE;
@@ -67,7 +67,7 @@ gpc_cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, const CUgraphN
 	if (result == CUDA_SUCCESS && gpc_capture_find(stream))
 		result = CUDA_ERROR_ILLEGAL_STATE;
 	if (result == CUDA_SUCCESS)
-		result = take_nodes(graph, dependencies, numDependencies, &nodes);
+		result = nodes_lookup(graph, dependencies, numDependencies, &nodes);
 	if (result == CUDA_SUCCESS)
 		result = gpc_capture_begin(stream, mode, graph);
 	if (result == CUDA_SUCCESS)
@@ -78,7 +78,7 @@ gpc_cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, const CUgraphN
 
 /* The end of a capture to a graph that the program has need not tell it. */
 static bool
-makes_graph(const struct gpc_captured_stream *captured)
+capture_makes_graph(const struct gpc_captured_stream *captured)
 {
 	return captured && captured->capture->own;
 }
@@ -88,9 +88,9 @@ gpc_cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 {
 	struct gpc_graph *graph;
 	struct gpc_stream *stream;
-	CUresult result = begin_stream(hStream, &stream);
+	CUresult result = graphs_begin_stream(hStream, &stream);
 
-	if (result == CUDA_SUCCESS && !phGraph && makes_graph(gpc_capture_find(stream)))
+	if (result == CUDA_SUCCESS && !phGraph && capture_makes_graph(gpc_capture_find(stream)))
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result != CUDA_SUCCESS)
 		return gpc_graphs_end(result);
@@ -101,7 +101,7 @@ gpc_cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 }
 
 static CUstreamCaptureStatus
-status_of(const struct gpc_captured_stream *captured)
+captured_get_status(const struct gpc_captured_stream *captured)
 {
 	if (!captured)
 		return CU_STREAM_CAPTURE_STATUS_NONE;
@@ -111,22 +111,22 @@ status_of(const struct gpc_captured_stream *captured)
 
 /* What the stream's next node will depend on, as it stays until the stream is given more. */
 static CUresult
-tell_last(struct gpc_captured_stream *captured)
+captured_update_tokens(struct gpc_captured_stream *captured)
 {
-	free(captured->told);
+	free(captured->last_tokens);
 	free(captured->edges);
-	captured->told = calloc(captured->last.count + 1, sizeof(CUgraphNode));
+	captured->last_tokens = calloc(captured->last.count + 1, sizeof(CUgraphNode));
 	captured->edges = calloc(captured->last.count + 1, sizeof(CUgraphEdgeData));
-	if (!captured->told || !captured->edges)
+	if (!captured->last_tokens || !captured->edges)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	for (size_t i = 0; i < captured->last.count; i++)
-		captured->told[i] = captured->last.list[i]->handle.token;
+		captured->last_tokens[i] = captured->last.list[i]->handle.token;
 	return CUDA_SUCCESS;
 }
 
 /* A question about the legacy stream while another one is captured that it waits for. */
 static CUresult
-check_question(const struct gpc_stream *stream, const struct gpc_captured_stream *captured)
+query_check_legacy(const struct gpc_stream *stream, const struct gpc_captured_stream *captured)
 	GP_LOCKED(gpc_graphs_lock)
 {
 	CUresult result = captured ? GPC_NOT_CAPTURED : gpc_capture_check_legacy(stream);
@@ -136,7 +136,7 @@ check_question(const struct gpc_stream *stream, const struct gpc_captured_stream
 
 /* While nothing is captured: without the lock, which others hold while the daemon makes a graph. */
 static CUresult
-tell_none(CUstream hStream, CUstreamCaptureStatus *status)
+query_without_captures(CUstream hStream, CUstreamCaptureStatus *status)
 {
 	struct gpc_stream *stream;
 	CUresult result = gpc_stream_enter(hStream, &stream);
@@ -156,21 +156,21 @@ gpc_cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureStatus)
 	CUresult result;
 
 	if (__atomic_load_n(&gpc_captures, __ATOMIC_ACQUIRE) == 0)
-		return tell_none(hStream, captureStatus);
-	result = begin_stream(hStream, &stream);
+		return query_without_captures(hStream, captureStatus);
+	result = graphs_begin_stream(hStream, &stream);
 	if (result == CUDA_SUCCESS && !captureStatus)
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result == CUDA_SUCCESS) {
 		captured = gpc_capture_find(stream);
-		result = check_question(stream, captured);
+		result = query_check_legacy(stream, captured);
 	}
 	if (result == CUDA_SUCCESS)
-		*captureStatus = status_of(captured);
+		*captureStatus = captured_get_status(captured);
 	return gpc_graphs_end(result);
 }
 
 /* What of a capture the application wants to know; pointers may be NULL. */
-struct wanted {
+struct capture_info {
 	cuuint64_t *id;
 	CUgraph *graph;
 	const CUgraphNode **dependencies;
@@ -179,45 +179,46 @@ struct wanted {
 };
 
 static CUresult
-tell(struct gpc_captured_stream *captured, const struct wanted *wanted)
+captured_get_info(struct gpc_captured_stream *captured, const struct capture_info *capture_info)
 {
-	CUresult result = tell_last(captured);
+	CUresult result = captured_update_tokens(captured);
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (wanted->id)
-		*wanted->id = captured->capture->id;
-	if (wanted->graph)
-		*wanted->graph = captured->capture->graph->handle.token;
-	if (wanted->dependencies)
-		*wanted->dependencies = captured->told;
-	if (wanted->edges)
-		*wanted->edges = captured->edges;
-	if (wanted->count)
-		*wanted->count = captured->last.count;
+	if (capture_info->id)
+		*capture_info->id = captured->capture->id;
+	if (capture_info->graph)
+		*capture_info->graph = captured->capture->graph->handle.token;
+	if (capture_info->dependencies)
+		*capture_info->dependencies = captured->last_tokens;
+	if (capture_info->edges)
+		*capture_info->edges = captured->edges;
+	if (capture_info->count)
+		*capture_info->count = captured->last.count;
 	return CUDA_SUCCESS;
 }
 
 static CUresult
-get_info(CUstream hStream, CUstreamCaptureStatus *status, const struct wanted *wanted)
+stream_get_capture_info(CUstream hStream, CUstreamCaptureStatus *status,
+			const struct capture_info *capture_info)
 {
 	struct gpc_captured_stream *captured = NULL;
 	struct gpc_stream *stream;
 	CUresult result;
 
 	if (__atomic_load_n(&gpc_captures, __ATOMIC_ACQUIRE) == 0)
-		return tell_none(hStream, status);
-	result = begin_stream(hStream, &stream);
+		return query_without_captures(hStream, status);
+	result = graphs_begin_stream(hStream, &stream);
 	if (result == CUDA_SUCCESS && !status)
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result == CUDA_SUCCESS) {
 		captured = gpc_capture_find(stream);
-		result = check_question(stream, captured);
+		result = query_check_legacy(stream, captured);
 	}
 	if (result == CUDA_SUCCESS) {
-		*status = status_of(captured);
+		*status = captured_get_status(captured);
 		if (*status == CU_STREAM_CAPTURE_STATUS_ACTIVE)
-			result = tell(captured, wanted);
+			result = captured_get_info(captured, capture_info);
 	}
 	return gpc_graphs_end(result);
 }
@@ -228,12 +229,12 @@ gpc_cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus *captureSt
 			      const CUgraphNode **dependencies_out,
 			      const CUgraphEdgeData **edgeData_out, size_t *numDependencies_out)
 {
-	return get_info(hStream, captureStatus_out,
-			&(struct wanted){ .id = id_out,
-					  .graph = graph_out,
-					  .dependencies = dependencies_out,
-					  .edges = edgeData_out,
-					  .count = numDependencies_out });
+	return stream_get_capture_info(hStream, captureStatus_out,
+				       &(struct capture_info){ .id = id_out,
+							       .graph = graph_out,
+							       .dependencies = dependencies_out,
+							       .edges = edgeData_out,
+							       .count = numDependencies_out });
 }
 
 CUresult
@@ -243,7 +244,7 @@ gpc_cuStreamUpdateCaptureDependencies(CUstream hStream, CUgraphNode *dependencie
 	struct gpc_captured_stream *captured;
 	struct gpc_nodes nodes = { 0 };
 	struct gpc_stream *stream;
-	CUresult result = begin_stream(hStream, &stream);
+	CUresult result = graphs_begin_stream(hStream, &stream);
 
 	if (result != CUDA_SUCCESS)
 		return gpc_graphs_end(result);
@@ -255,8 +256,8 @@ gpc_cuStreamUpdateCaptureDependencies(CUstream hStream, CUgraphNode *dependencie
 	else if (flags > CU_STREAM_SET_CAPTURE_DEPENDENCIES)
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result == CUDA_SUCCESS)
-		result =
-			take_nodes(captured->capture->graph, dependencies, numDependencies, &nodes);
+		result = nodes_lookup(captured->capture->graph, dependencies, numDependencies,
+				      &nodes);
 	if (result == CUDA_SUCCESS)
 		result = gpc_capture_set_last(captured, &nodes,
 					      flags == CU_STREAM_ADD_CAPTURE_DEPENDENCIES);

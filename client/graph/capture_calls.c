@@ -17,9 +17,9 @@
 
 /* gpc_graphs_begin(), and whether the stream is captured; *captured_p then is not NULL. */
 static CUresult
-begin(CUstream hStream, struct gpc_captured_stream **captured_p) GP_LOCKS(gpc_graphs_lock)
+captured_begin(CUstream hStream, struct gpc_captured_stream **captured_p) GP_LOCKS(gpc_graphs_lock)
 {
-	struct gpc_stream *stream = gpc_capture_stream(hStream);
+	struct gpc_stream *stream = gpc_capture_get_stream(hStream);
 	CUresult result = gpc_graphs_begin();
 
 	*captured_p = NULL;
@@ -33,14 +33,14 @@ begin(CUstream hStream, struct gpc_captured_stream **captured_p) GP_LOCKS(gpc_gr
 }
 
 static CUcontext
-context_of(const struct gpc_captured_stream *captured)
+captured_get_context(const struct gpc_captured_stream *captured)
 {
 	return captured->stream->context->handle.token;
 }
 
 /* Ends what begin() began: the node, unless what was done before has failed. */
 static CUresult
-end(struct gpc_captured_stream *captured, CUresult result, struct gpc_node_params *params)
+captured_end(struct gpc_captured_stream *captured, CUresult result, struct gpc_node_params *params)
 	GP_UNLOCKS(gpc_graphs_lock)
 {
 	if (result == CUDA_SUCCESS)
@@ -50,19 +50,19 @@ end(struct gpc_captured_stream *captured, CUresult result, struct gpc_node_param
 
 /* A node of the captured stream's context; NULL: nothing was given. */
 static CUresult
-add_any(CUstream hStream, const CUgraphNodeParams *any)
+captured_add_node(CUstream hStream, const CUgraphNodeParams *any)
 {
 	struct gpc_captured_stream *captured;
 	struct gpc_node_params params;
-	CUresult result = begin(hStream, &captured);
+	CUresult result = captured_begin(hStream, &captured);
 
 	if (result == CUDA_SUCCESS)
-		result = gpc_node_params_any(any, captured->stream->context, &params);
-	return end(captured, result, &params);
+		result = gpc_node_params_parse(any, captured->stream->context, &params);
+	return captured_end(captured, result, &params);
 }
 
 static CUresult
-set_attributes(const CUlaunchConfig *config, struct gpc_node_params *params)
+params_set_attributes(const CUlaunchConfig *config, struct gpc_node_params *params)
 {
 	CUresult result = CUDA_SUCCESS;
 
@@ -74,22 +74,22 @@ set_attributes(const CUlaunchConfig *config, struct gpc_node_params *params)
 		/* The kernel begins when the one before it ends: nothing that it would notice. */
 		if (attribute->id == CU_LAUNCH_ATTRIBUTE_IGNORE ||
 		    attribute->id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION ||
-		    gpc_launch_event(attribute))
+		    gpc_launch_get_event(attribute))
 			continue;
-		result = gpc_kernel_params_set(params, attribute->id, &attribute->value);
+		result = gpc_kernel_params_set_attribute(params, attribute->id, &attribute->value);
 	}
 	return result;
 }
 
 static CUresult
-record_events(const CUlaunchConfig *config)
+config_record_events(const CUlaunchConfig *config)
 {
 	CUresult result = CUDA_SUCCESS;
 
 	for (unsigned int i = 0; i < config->numAttrs && result == CUDA_SUCCESS; i++) {
-		if (gpc_launch_event(&config->attrs[i]))
+		if (gpc_launch_get_event(&config->attrs[i]))
 			result = gpc_capture_cuEventRecordWithFlags(
-				gpc_launch_event(&config->attrs[i]), config->hStream,
+				gpc_launch_get_event(&config->attrs[i]), config->hStream,
 				CU_EVENT_RECORD_DEFAULT);
 	}
 	return result;
@@ -111,7 +111,7 @@ gpc_capture_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **
 	result = gpc_launch_check_events(config);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = begin(config->hStream, &captured);
+	result = captured_begin(config->hStream, &captured);
 	if (result != CUDA_SUCCESS)
 		return gpc_graphs_end(result);
 	if (atomic_load(&captured->stream->attributes_set) != 0)
@@ -127,16 +127,16 @@ gpc_capture_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **
 		.sharedMemBytes = config->sharedMemBytes,
 		.kernelParams = kernelParams,
 		.extra = extra,
-		.ctx = context_of(captured),
+		.ctx = captured_get_context(captured),
 	};
-	result = gpc_node_params_any(gpc_any_kernel(&any, &given), NULL, &params);
+	result = gpc_node_params_parse(gpc_generic_params_kernel(&any, &given), NULL, &params);
 	if (result == CUDA_SUCCESS) {
-		result = set_attributes(config, &params);
+		result = params_set_attributes(config, &params);
 		if (result != CUDA_SUCCESS)
 			gpc_node_params_free(&params);
 	}
-	result = end(captured, result, &params);
-	return result == CUDA_SUCCESS ? record_events(config) : result;
+	result = captured_end(captured, result, &params);
+	return result == CUDA_SUCCESS ? config_record_events(config) : result;
 }
 
 #define SHAPE                                                                                      \
@@ -183,7 +183,7 @@ gpc_capture_cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
 {
 	CUgraphNodeParams any;
 
-	return add_any(hStream, gpc_any_copy(&any, pCopy, NULL));
+	return captured_add_node(hStream, gpc_generic_params_copy(&any, pCopy, NULL));
 }
 
 CUresult
@@ -216,8 +216,8 @@ gpc_capture_cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStream)
 }
 
 static CUresult
-copy_row(CUmemorytype dst_type, uint64_t dst, CUmemorytype src_type, uint64_t src, size_t size,
-	 CUstream hStream)
+captured_add_row_copy(CUmemorytype dst_type, uint64_t dst, CUmemorytype src_type, uint64_t src,
+		      size_t size, CUstream hStream)
 {
 	const CUDA_MEMCPY3D copy = {
 		.srcMemoryType = src_type,
@@ -237,36 +237,37 @@ copy_row(CUmemorytype dst_type, uint64_t dst, CUmemorytype src_type, uint64_t sr
 CUresult
 gpc_capture_cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream)
 {
-	return copy_row(CU_MEMORYTYPE_UNIFIED, dst, CU_MEMORYTYPE_UNIFIED, src, ByteCount, hStream);
+	return captured_add_row_copy(CU_MEMORYTYPE_UNIFIED, dst, CU_MEMORYTYPE_UNIFIED, src,
+				     ByteCount, hStream);
 }
 
 CUresult
 gpc_capture_cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount,
 				 CUstream hStream)
 {
-	return copy_row(CU_MEMORYTYPE_DEVICE, dstDevice, CU_MEMORYTYPE_HOST, (uintptr_t)srcHost,
-			ByteCount, hStream);
+	return captured_add_row_copy(CU_MEMORYTYPE_DEVICE, dstDevice, CU_MEMORYTYPE_HOST,
+				     (uintptr_t)srcHost, ByteCount, hStream);
 }
 
 CUresult
 gpc_capture_cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount,
 				 CUstream hStream)
 {
-	return copy_row(CU_MEMORYTYPE_HOST, (uintptr_t)dstHost, CU_MEMORYTYPE_DEVICE, srcDevice,
-			ByteCount, hStream);
+	return captured_add_row_copy(CU_MEMORYTYPE_HOST, (uintptr_t)dstHost, CU_MEMORYTYPE_DEVICE,
+				     srcDevice, ByteCount, hStream);
 }
 
 CUresult
 gpc_capture_cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount,
 				 CUstream hStream)
 {
-	return copy_row(CU_MEMORYTYPE_DEVICE, dstDevice, CU_MEMORYTYPE_DEVICE, srcDevice, ByteCount,
-			hStream);
+	return captured_add_row_copy(CU_MEMORYTYPE_DEVICE, dstDevice, CU_MEMORYTYPE_DEVICE,
+				     srcDevice, ByteCount, hStream);
 }
 
 static CUresult
-fill(CUdeviceptr dst, size_t pitch, unsigned int element_size, unsigned int value, size_t width,
-     size_t height, CUstream hStream)
+captured_add_memset(CUdeviceptr dst, size_t pitch, unsigned int element_size, unsigned int value,
+		    size_t width, size_t height, CUstream hStream)
 {
 	const CUDA_MEMSET_NODE_PARAMS given = { .dst = dst,
 						.pitch = pitch,
@@ -277,20 +278,23 @@ fill(CUdeviceptr dst, size_t pitch, unsigned int element_size, unsigned int valu
 	CUgraphNodeParams any = { .type = CU_GRAPH_NODE_TYPE_EMPTY };
 
 	/* A memset of nothing is a node that does nothing. */
-	return add_any(hStream, width > 0 && height > 0 ? gpc_any_fill(&any, &given, NULL) : &any);
+	return captured_add_node(hStream, width > 0 && height > 0
+						  ? gpc_generic_params_memset(&any, &given, NULL)
+						  : &any);
 }
 
 #define MEMSET(bits, type)                                                                         \
 	CUresult gpc_capture_cuMemsetD##bits##Async(CUdeviceptr dst, type value, size_t count,     \
 						    CUstream hStream)                              \
 	{                                                                                          \
-		return fill(dst, 0, sizeof(value), value, count, 1, hStream);                      \
+		return captured_add_memset(dst, 0, sizeof(value), value, count, 1, hStream);       \
 	}                                                                                          \
 	CUresult gpc_capture_cuMemsetD2D##bits##Async(CUdeviceptr dst, size_t pitch, type value,   \
 						      size_t width, size_t height,                 \
 						      CUstream hStream)                            \
 	{                                                                                          \
-		return fill(dst, pitch, sizeof(value), value, width, height, hStream);             \
+		return captured_add_memset(dst, pitch, sizeof(value), value, width, height,        \
+					   hStream);                                               \
 	}
 
 MEMSET(8, unsigned char)
@@ -303,7 +307,7 @@ gpc_capture_cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData)
 	const CUDA_HOST_NODE_PARAMS given = { .fn = fn, .userData = userData };
 	CUgraphNodeParams any;
 
-	return add_any(hStream, gpc_any_host(&any, &given));
+	return captured_add_node(hStream, gpc_generic_params_host(&any, &given));
 }
 
 CUresult
@@ -311,12 +315,12 @@ gpc_capture_mem_ops(CUstream hStream, const CUDA_BATCH_MEM_OP_NODE_PARAMS *given
 {
 	CUgraphNodeParams any;
 
-	return add_any(hStream, gpc_any_mem_ops(&any, given));
+	return captured_add_node(hStream, gpc_generic_params_mem_ops(&any, given));
 }
 
 /* Its memory, which the daemon may have to give, is there before the node. */
 static CUresult
-add_alloc(int ordinal, CUdeviceptr *dptr, size_t size, CUstream hStream)
+captured_add_alloc(int ordinal, CUdeviceptr *dptr, size_t size, CUstream hStream)
 {
 	const CUDA_MEM_ALLOC_NODE_PARAMS given = {
 		.poolProps = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -335,11 +339,11 @@ add_alloc(int ordinal, CUdeviceptr *dptr, size_t size, CUstream hStream)
 	result = gpc_graph_memory_create(&given, &params.memory);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = begin(hStream, &captured);
+	result = captured_begin(hStream, &captured);
 	if (result == CUDA_SUCCESS)
 		result = gpc_capture_add(captured, &params);
 	else
-		gpc_graph_memory_drop(params.memory);
+		gpc_graph_memory_unref(params.memory);
 	if (result == CUDA_SUCCESS)
 		*dptr = gpc_graph_memory_address(params.memory);
 	return gpc_graphs_end(result);
@@ -347,10 +351,10 @@ add_alloc(int ordinal, CUdeviceptr *dptr, size_t size, CUstream hStream)
 
 /* Whether the stream is captured: without the lock, it is asked again. */
 static CUresult
-look(CUstream hStream, int *ordinal_p)
+captured_get_device(CUstream hStream, int *ordinal_p)
 {
 	struct gpc_captured_stream *captured;
-	CUresult result = begin(hStream, &captured);
+	CUresult result = captured_begin(hStream, &captured);
 
 	if (result == CUDA_SUCCESS)
 		*ordinal_p = captured->stream->context->device->ordinal;
@@ -361,11 +365,12 @@ CUresult
 gpc_capture_cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
 {
 	int ordinal = 0;
-	CUresult result = look(hStream, &ordinal);
+	CUresult result = captured_get_device(hStream, &ordinal);
 
 	if (result == CUDA_SUCCESS && !dptr)
 		result = CUDA_ERROR_INVALID_VALUE;
-	return result == CUDA_SUCCESS ? add_alloc(ordinal, dptr, bytesize, hStream) : result;
+	return result == CUDA_SUCCESS ? captured_add_alloc(ordinal, dptr, bytesize, hStream)
+				      : result;
 }
 
 /* Of the pool's device: what a graph allocates is in no pool. */
@@ -376,7 +381,7 @@ gpc_capture_cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemory
 	const struct gpc_pool *found;
 	bool elsewhere;
 	int ordinal = 0;
-	CUresult result = look(hStream, &ordinal);
+	CUresult result = captured_get_device(hStream, &ordinal);
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -389,7 +394,7 @@ gpc_capture_cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemory
 	/* A node's memory is a device's. */
 	if (elsewhere)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	return found && dptr ? add_alloc(ordinal, dptr, bytesize, hStream)
+	return found && dptr ? captured_add_alloc(ordinal, dptr, bytesize, hStream)
 			     : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -399,14 +404,14 @@ gpc_capture_add_free(CUdeviceptr address, CUstream hStream)
 	struct gpc_node_params params = { .type = CU_GRAPH_NODE_TYPE_MEM_FREE };
 	struct gpc_captured_stream *captured;
 	struct gpc_graph_memory *memory;
-	CUresult result = begin(hStream, &captured);
+	CUresult result = captured_begin(hStream, &captured);
 
 	if (result != CUDA_SUCCESS)
 		return gpc_graphs_end(result);
 	memory = gpc_graph_memory_find(address);
 	if (!memory || gpc_graph_memory_is_freed(memory))
 		return gpc_graphs_end(CUDA_ERROR_INVALID_VALUE);
-	params.memory = gpc_graph_memory_hold(memory);
+	params.memory = gpc_graph_memory_ref(memory);
 	result = gpc_capture_add(captured, &params);
 	if (result == CUDA_SUCCESS)
 		gpc_graph_memory_set_freed(memory, true);
@@ -421,21 +426,22 @@ gpc_capture_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned in
 	struct gpc_node_params params;
 	CUgraphNodeParams any;
 	struct gpc_event *event;
-	CUresult result = begin(hStream, &captured);
+	CUresult result = captured_begin(hStream, &captured);
 
 	if (gpc_event_lookup(hEvent, &event) != CUDA_SUCCESS)
 		return gpc_graphs_end(captured ? CUDA_ERROR_INVALID_HANDLE : GPC_NOT_CAPTURED);
 	if (!captured) {
-		gpc_capture_forget_event(event);
+		gpc_capture_drop_event(event);
 		return gpc_graphs_end(result);
 	}
 	if (result != CUDA_SUCCESS)
 		return gpc_graphs_end(result);
 	if (!(flags & CU_EVENT_RECORD_EXTERNAL))
 		return gpc_graphs_end(gpc_capture_record(captured, event));
-	result = gpc_node_params_any(gpc_any_event(&any, CU_GRAPH_NODE_TYPE_EVENT_RECORD, hEvent),
-				     NULL, &params);
-	return end(captured, result, &params);
+	result = gpc_node_params_parse(
+		gpc_generic_params_event(&any, CU_GRAPH_NODE_TYPE_EVENT_RECORD, hEvent), NULL,
+		&params);
+	return captured_end(captured, result, &params);
 }
 
 CUresult
@@ -450,7 +456,7 @@ gpc_capture_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Fla
 	struct gpc_captured_stream *captured;
 	struct gpc_node_params params;
 	CUgraphNodeParams any;
-	struct gpc_stream *stream = gpc_capture_stream(hStream);
+	struct gpc_stream *stream = gpc_capture_get_stream(hStream);
 	struct gpc_event *event;
 	CUresult result = gpc_graphs_begin();
 
@@ -459,15 +465,16 @@ gpc_capture_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Fla
 	captured = gpc_capture_find(stream);
 	if (!captured || !(Flags & CU_EVENT_WAIT_EXTERNAL))
 		return gpc_graphs_end(gpc_capture_wait(stream, event));
-	result = gpc_node_params_any(gpc_any_event(&any, CU_GRAPH_NODE_TYPE_WAIT_EVENT, hEvent),
-				     NULL, &params);
-	return end(captured, result, &params);
+	result = gpc_node_params_parse(
+		gpc_generic_params_event(&any, CU_GRAPH_NODE_TYPE_WAIT_EVENT, hEvent), NULL,
+		&params);
+	return captured_end(captured, result, &params);
 }
 
 CUresult
 gpc_capture_cuStreamDestroy_v2(CUstream hStream)
 {
-	struct gpc_stream *stream = gpc_capture_stream(hStream);
+	struct gpc_stream *stream = gpc_capture_get_stream(hStream);
 	CUresult result = gpc_graphs_begin();
 
 	if (result != CUDA_SUCCESS || !stream)
@@ -478,7 +485,7 @@ gpc_capture_cuStreamDestroy_v2(CUstream hStream)
 /* The event that was recorded in a capture, or a captured stream of the context: neither may be.
  * record: else the event is outside of captures from now on. */
 static CUresult
-check_context(CUcontext hCtx, CUevent hEvent, bool record)
+context_check_event(CUcontext hCtx, CUevent hEvent, bool record)
 {
 	const struct gpc_nodes *nodes;
 	struct gpc_capture *capture;
@@ -488,53 +495,53 @@ check_context(CUcontext hCtx, CUevent hEvent, bool record)
 	if (result != CUDA_SUCCESS || gpc_event_lookup(hEvent, &event) != CUDA_SUCCESS)
 		return gpc_graphs_end(GPC_NOT_CAPTURED);
 	result = gpc_capture_check_context(hCtx);
-	capture = record ? NULL : gpc_capture_of_event(event, &nodes);
+	capture = record ? NULL : gpc_capture_find_event(event, &nodes);
 	if (capture) {
 		capture->invalid = true;
 		result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 	}
 	if (record && result == GPC_NOT_CAPTURED)
-		gpc_capture_forget_event(event);
+		gpc_capture_drop_event(event);
 	return gpc_graphs_end(result);
 }
 
 CUresult
 gpc_capture_cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
 {
-	return check_context(hCtx, hEvent, true);
+	return context_check_event(hCtx, hEvent, true);
 }
 
 CUresult
 gpc_capture_cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
 {
-	return check_context(hCtx, hEvent, false);
+	return context_check_event(hCtx, hEvent, false);
 }
 
 static CUresult
-check_green(CUgreenCtx hCtx, CUevent hEvent, bool record)
+green_check_event(CUgreenCtx hCtx, CUevent hEvent, bool record)
 {
-	struct gpc_green *green;
+	struct gpc_green_context *green;
 
-	if (gpc_green_enter(hCtx, &green) != CUDA_SUCCESS)
+	if (gpc_green_context_enter(hCtx, &green) != CUDA_SUCCESS)
 		return GPC_NOT_CAPTURED;
-	return check_context(green->context->handle.token, hEvent, record);
+	return context_check_event(green->context->handle.token, hEvent, record);
 }
 
 CUresult
 gpc_capture_cuGreenCtxRecordEvent(CUgreenCtx hCtx, CUevent hEvent)
 {
-	return check_green(hCtx, hEvent, true);
+	return green_check_event(hCtx, hEvent, true);
 }
 
 CUresult
 gpc_capture_cuGreenCtxWaitEvent(CUgreenCtx hCtx, CUevent hEvent)
 {
-	return check_green(hCtx, hEvent, false);
+	return green_check_event(hCtx, hEvent, false);
 }
 
 /* What was recorded in a capture is done when its graph has run: nobody can wait for it. */
 static CUresult
-refuse_captured(CUevent hEvent)
+event_refuse_captured(CUevent hEvent)
 {
 	const struct gpc_nodes *nodes;
 	struct gpc_capture *capture = NULL;
@@ -542,7 +549,7 @@ refuse_captured(CUevent hEvent)
 	CUresult result = gpc_graphs_begin();
 
 	if (result == CUDA_SUCCESS && gpc_event_lookup(hEvent, &event) == CUDA_SUCCESS)
-		capture = gpc_capture_of_event(event, &nodes);
+		capture = gpc_capture_find_event(event, &nodes);
 	if (!capture)
 		return gpc_graphs_end(GPC_NOT_CAPTURED);
 	capture->invalid = true;
@@ -552,11 +559,11 @@ refuse_captured(CUevent hEvent)
 CUresult
 gpc_capture_cuEventQuery(CUevent hEvent)
 {
-	return refuse_captured(hEvent);
+	return event_refuse_captured(hEvent);
 }
 
 CUresult
 gpc_capture_cuEventSynchronize(CUevent hEvent)
 {
-	return refuse_captured(hEvent);
+	return event_refuse_captured(hEvent);
 }

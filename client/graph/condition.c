@@ -23,11 +23,11 @@ struct gpc_graph_root {
 
 struct handle {
 	CUgraphConditionalHandle value;
-	bool taken; /* by a node of the graph */
+	bool bound; /* by a node of the graph */
 };
 
 struct gpc_graph_root *
-gpc_graph_root_hold(struct gpc_graph_root *root)
+gpc_graph_root_ref(struct gpc_graph_root *root)
 {
 	if (root)
 		root->refs++;
@@ -35,7 +35,7 @@ gpc_graph_root_hold(struct gpc_graph_root *root)
 }
 
 void
-gpc_graph_root_drop(struct gpc_graph_root *root)
+gpc_graph_root_unref(struct gpc_graph_root *root)
 {
 	if (!root || --root->refs > 0)
 		return;
@@ -63,15 +63,15 @@ root_create(struct gpc_context *context, struct gpc_graph_root **root_p) GP_LOCK
 	if (result == CUDA_SUCCESS)
 		root->number = gpc_stream_context_number(context);
 	else
-		gpc_graph_root_drop(root);
+		gpc_graph_root_unref(root);
 	*root_p = root;
 	return result;
 }
 
 /* Asks the daemon for one more. */
 static CUresult
-root_add(struct gpc_graph_root *root, unsigned int value, unsigned int flags,
-	 CUgraphConditionalHandle *handle_p)
+root_add_handle(struct gpc_graph_root *root, unsigned int value, unsigned int flags,
+		CUgraphConditionalHandle *handle_p)
 {
 	const struct gp_args_gpGraphHandle args = { root->handle.id, value, flags };
 	struct gp_reply_gpGraphHandle reply;
@@ -91,7 +91,7 @@ root_add(struct gpc_graph_root *root, unsigned int value, unsigned int flags,
 
 /* NULL: the root has no such handle. */
 static struct handle *
-root_find(const struct gpc_graph_root *root, CUgraphConditionalHandle value)
+root_find_handle(const struct gpc_graph_root *root, CUgraphConditionalHandle value)
 {
 	for (size_t i = 0; root && i < root->count; i++) {
 		if (root->handles[i].value == value)
@@ -101,10 +101,10 @@ root_find(const struct gpc_graph_root *root, CUgraphConditionalHandle value)
 }
 
 bool
-gpc_graph_root_all_taken(const struct gpc_graph_root *root)
+gpc_graph_root_all_bound(const struct gpc_graph_root *root)
 {
 	for (size_t i = 0; i < root->count; i++) {
-		if (!root->handles[i].taken)
+		if (!root->handles[i].bound)
 			return false;
 	}
 	return true;
@@ -112,25 +112,25 @@ gpc_graph_root_all_taken(const struct gpc_graph_root *root)
 
 /* The next larger graph that a body or a child is in; NULL: none. */
 static struct gpc_graph *
-graph_around(const struct gpc_graph *graph)
+graph_get_parent(const struct gpc_graph *graph)
 {
-	return graph->holder ? graph->holder->graph : NULL;
+	return graph->owner_node ? graph->owner_node->graph : NULL;
 }
 
 uint32_t
-gpc_graph_root_name(const struct gpc_graph_root *root)
+gpc_graph_root_id(const struct gpc_graph_root *root)
 {
 	return root->handle.id;
 }
 
 CUresult
-gpc_graph_root_of(struct gpc_graph *graph, struct gpc_context *context,
-		  struct gpc_graph_root **root_p)
+gpc_graph_get_root(struct gpc_graph *graph, struct gpc_context *context,
+		   struct gpc_graph_root **root_p)
 {
 	CUresult result = CUDA_SUCCESS;
 
-	while (graph_around(graph))
-		graph = graph_around(graph);
+	while (graph_get_parent(graph))
+		graph = graph_get_parent(graph);
 	if (!graph->root)
 		result = root_create(context, &graph->root);
 	else if (graph->root->context != context)
@@ -140,8 +140,8 @@ gpc_graph_root_of(struct gpc_graph *graph, struct gpc_context *context,
 }
 
 CUresult
-gpc_graph_root_node(const struct gpc_graph_root *root, const struct gp_graph_writer *plan,
-		    uint64_t *name_p)
+gpc_graph_root_create_node(const struct gpc_graph_root *root, const struct gp_graph_writer *plan,
+			   uint64_t *name_p)
 {
 	const struct iovec bulk = { plan->memory, plan->size };
 	const struct gp_args_gpGraphNode args = { .root = root->handle.id };
@@ -156,7 +156,7 @@ gpc_graph_root_node(const struct gpc_graph_root *root, const struct gp_graph_wri
 		gp_dec_init(&dec, request.reply, request.reply_size);
 		gp_reply_gpGraphNode_decode(&dec, &reply);
 		if (!gp_dec_done(&dec) || reply.node == 0)
-			result = gpc_reply_malformed(root->context);
+			result = gpc_reply_fail_malformed(root->context);
 	}
 	free(request.reply);
 	*name_p = reply.node;
@@ -182,14 +182,14 @@ gpc_cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle_out, CUgrap
 		result = gpc_context_activate(context);
 	if (result != CUDA_SUCCESS)
 		return gpc_graphs_end(result);
-	result = gpc_graph_root_of(graph, context, &root);
+	result = gpc_graph_get_root(graph, context, &root);
 	if (result == CUDA_SUCCESS)
-		result = root_add(root, defaultLaunchValue, flags, pHandle_out);
+		result = root_add_handle(root, defaultLaunchValue, flags, pHandle_out);
 	return gpc_graphs_end(result);
 }
 
 static bool
-is_shape(const CUDA_CONDITIONAL_NODE_PARAMS *given)
+params_have_valid_size(const CUDA_CONDITIONAL_NODE_PARAMS *given)
 {
 	switch (given->type) {
 	case CU_GRAPH_COND_TYPE_IF:
@@ -205,14 +205,14 @@ is_shape(const CUDA_CONDITIONAL_NODE_PARAMS *given)
 
 /* Bodies like those of `from`, or empty ones. */
 static CUresult
-make_bodies(struct gpc_condition *condition, const struct gpc_condition *from)
+condition_create_bodies(struct gpc_condition *condition, const struct gpc_condition *from)
 	GP_LOCKED(gpc_graphs_lock)
 {
 	CUresult result = CUDA_SUCCESS;
 
 	condition->bodies = calloc(condition->size, sizeof(struct gpc_graph *));
-	condition->told = calloc(condition->size, sizeof(CUgraph));
-	if (!condition->bodies || !condition->told)
+	condition->body_tokens = calloc(condition->size, sizeof(CUgraph));
+	if (!condition->bodies || !condition->body_tokens)
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	for (unsigned int i = 0; i < condition->size && result == CUDA_SUCCESS; i++) {
 		if (from)
@@ -220,7 +220,7 @@ make_bodies(struct gpc_condition *condition, const struct gpc_condition *from)
 		else if (!(condition->bodies[i] = gpc_graph_create()))
 			result = CUDA_ERROR_OUT_OF_MEMORY;
 		if (result == CUDA_SUCCESS)
-			condition->told[i] = condition->bodies[i]->handle.token;
+			condition->body_tokens[i] = condition->bodies[i]->handle.token;
 	}
 	if (result != CUDA_SUCCESS)
 		gpc_condition_free(condition);
@@ -228,14 +228,14 @@ make_bodies(struct gpc_condition *condition, const struct gpc_condition *from)
 }
 
 CUresult
-gpc_condition_take(const CUDA_CONDITIONAL_NODE_PARAMS *given, struct gpc_condition *condition)
+gpc_condition_parse(const CUDA_CONDITIONAL_NODE_PARAMS *given, struct gpc_condition *condition)
 {
-	if (!is_shape(given))
+	if (!params_have_valid_size(given))
 		return CUDA_ERROR_INVALID_VALUE;
 	*condition = (struct gpc_condition){ .handle = given->handle,
 					     .type = given->type,
 					     .size = given->size };
-	return make_bodies(condition, NULL);
+	return condition_create_bodies(condition, NULL);
 }
 
 CUresult
@@ -245,12 +245,12 @@ gpc_condition_bind(const struct gpc_graph *graph, struct gpc_condition *conditio
 
 	if (condition->root)
 		return CUDA_SUCCESS;
-	while (graph && !(handle = root_find(graph->root, condition->handle)))
-		graph = graph_around(graph);
-	if (!graph || handle->taken)
+	while (graph && !(handle = root_find_handle(graph->root, condition->handle)))
+		graph = graph_get_parent(graph);
+	if (!graph || handle->bound)
 		return CUDA_ERROR_INVALID_VALUE;
-	condition->root = gpc_graph_root_hold(graph->root);
-	condition->takes = handle->taken = true;
+	condition->root = gpc_graph_root_ref(graph->root);
+	condition->owns_handle = handle->bound = true;
 	return CUDA_SUCCESS;
 }
 
@@ -258,19 +258,19 @@ CUresult
 gpc_condition_dup(const struct gpc_condition *condition, struct gpc_condition *copy)
 {
 	*copy = *condition;
-	copy->takes = false;
-	(void)gpc_graph_root_hold(copy->root);
-	return make_bodies(copy, condition);
+	copy->owns_handle = false;
+	(void)gpc_graph_root_ref(copy->root);
+	return condition_create_bodies(copy, condition);
 }
 
 void
-gpc_condition_follow(struct gpc_condition *condition, const struct gpc_condition *now)
+gpc_condition_rebind(struct gpc_condition *condition, const struct gpc_condition *now)
 {
 	struct gpc_graph_root *before = condition->root;
 
 	condition->handle = now->handle;
-	condition->root = gpc_graph_root_hold(now->root);
-	gpc_graph_root_drop(before);
+	condition->root = gpc_graph_root_ref(now->root);
+	gpc_graph_root_unref(before);
 }
 
 void
@@ -281,14 +281,14 @@ gpc_condition_free(struct gpc_condition *condition)
 			gpc_graph_destroy(condition->bodies[i]);
 	}
 	free(condition->bodies);
-	free(condition->told);
-	if (condition->takes)
-		root_find(condition->root, condition->handle)->taken = false;
-	gpc_graph_root_drop(condition->root);
+	free(condition->body_tokens);
+	if (condition->owns_handle)
+		root_find_handle(condition->root, condition->handle)->bound = false;
+	gpc_graph_root_unref(condition->root);
 }
 
 static bool
-runs_alone(CUgraphNodeType type)
+node_type_runs_on_device(CUgraphNodeType type)
 {
 	switch (type) {
 	case CU_GRAPH_NODE_TYPE_KERNEL:
@@ -306,10 +306,10 @@ runs_alone(CUgraphNodeType type)
 bool
 gpc_condition_allows(const struct gpc_graph *graph, CUgraphNodeType type)
 {
-	if (runs_alone(type))
+	if (node_type_runs_on_device(type))
 		return true;
-	for (; graph->holder; graph = graph_around(graph)) {
-		if (graph->holder->params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
+	for (; graph->owner_node; graph = graph_get_parent(graph)) {
+		if (graph->owner_node->params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
 			return false;
 	}
 	return true;

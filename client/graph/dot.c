@@ -90,7 +90,7 @@ params_write(FILE *file, const struct gpc_node_params *params) GP_LOCKED(gpc_gra
 		break;
 	case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
 	case CU_GRAPH_NODE_TYPE_MEM_FREE:
-		gpc_graph_memory_tell(params->memory, &memory);
+		gpc_graph_memory_get_params(params->memory, &memory);
 		fprintf(file, "dptr: 0x%llx\nbytesize: %zu\n", memory.dptr, memory.bytesize);
 		break;
 	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:

@@ -26,8 +26,8 @@ struct gpc_exec {
 	struct gpc_graph *graph; /* hidden */
 	CUgraph origin;          /* token of the one that it was made of, if that has memory */
 	unsigned long long flags;
-	struct gpc_sets sets; /* while one sends them: that thread's */
-	unsigned int uses;    /* threads that send or launch it */
+	struct gpc_exec_steps exec_steps; /* while one sends them: that thread's */
+	unsigned int uses;                /* threads that send or launch it */
 	bool sending;
 	bool changed; /* what the daemon has is not what the copy says */
 	bool ended;   /* destroyed, but in use */
@@ -40,14 +40,14 @@ struct gpc_exec {
 };
 
 /* Some executable is sent no more; under the lock. */
-static pthread_cond_t sent;
-GP_COND_AT_START(sent);
+static pthread_cond_t send_finished;
+GP_COND_CONSTRUCTOR(send_finished);
 
 /* Those that kernels may launch; under the lock. */
 static struct gpc_exec *launchable GP_GUARDED_BY(gpc_graphs_lock);
 
 static CUresult
-lookup(CUgraphExec token, struct gpc_exec **exec_p) GP_LOCKED(gpc_graphs_lock)
+exec_lookup(CUgraphExec token, struct gpc_exec **exec_p) GP_LOCKED(gpc_graphs_lock)
 {
 	struct gpc_exec *exec = gpc_handle_get(GPC_KIND_GRAPH_EXEC, token);
 
@@ -62,7 +62,7 @@ gpc_exec_begin(CUgraphExec token, struct gpc_exec **exec_p)
 {
 	CUresult result = gpc_graphs_begin();
 
-	return result == CUDA_SUCCESS ? lookup(token, exec_p) : result;
+	return result == CUDA_SUCCESS ? exec_lookup(token, exec_p) : result;
 }
 
 CUresult
@@ -92,7 +92,7 @@ gpc_exec_changed(struct gpc_exec *exec)
 }
 
 static struct gpc_node *
-find_copy(struct gpc_graph *graph, const struct gpc_node *origin) GP_LOCKED(gpc_graphs_lock)
+node_find_copy(struct gpc_graph *graph, const struct gpc_node *origin) GP_LOCKED(gpc_graphs_lock)
 {
 	struct gpc_node *node, *found;
 	size_t count;
@@ -107,7 +107,7 @@ find_copy(struct gpc_graph *graph, const struct gpc_node *origin) GP_LOCKED(gpc_
 		struct gpc_graph *const *inner = gpc_node_params_graphs(&node->params, &count);
 
 		for (size_t i = 0; i < count && !found; i++)
-			found = find_copy(inner[i], origin);
+			found = node_find_copy(inner[i], origin);
 	}
 	return found;
 }
@@ -123,30 +123,31 @@ gpc_exec_begin_node(CUgraphExec token, CUgraphNode node_token, struct gpc_exec *
 		result = gpc_node_lookup(node_token, &node);
 	if (result != CUDA_SUCCESS)
 		return result;
-	*copy_p = find_copy((*exec_p)->graph, node);
+	*copy_p = node_find_copy((*exec_p)->graph, node);
 	return *copy_p ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* The last use is over, or there was none: what is left is given up without the lock. */
-struct left {
-	struct gpc_sets sets;
+struct exec_leftover {
+	struct gpc_exec_steps exec_steps;
 	struct gpc_graph *graph; /* or NULL */
 	struct gpc_context *context;
 };
 
 static void
-exec_free(struct gpc_exec *exec, struct left *left) GP_LOCKED(gpc_graphs_lock)
+exec_free(struct gpc_exec *exec, struct exec_leftover *exec_leftover) GP_LOCKED(gpc_graphs_lock)
 {
 	struct gpc_graph *origin;
 
-	*left = (struct left){ .sets = exec->sets, .context = exec->launched };
+	*exec_leftover =
+		(struct exec_leftover){ .exec_steps = exec->exec_steps, .context = exec->launched };
 	if (exec->origin && gpc_graph_lookup(exec->origin, &origin) == CUDA_SUCCESS)
 		origin->instantiated = false;
 	if (exec->name && exec->name != exec->handle.token)
 		HASH_DEL(launchable, exec);
 	/* Launches may still use what the application's objects stand for. */
-	if (exec->launched && gpc_graph_has_users(exec->graph))
-		left->graph = exec->graph;
+	if (exec->launched && gpc_graph_has_user_objects(exec->graph))
+		exec_leftover->graph = exec->graph;
 	else
 		gpc_graph_destroy(exec->graph);
 	gpc_handle_remove(&exec->handle);
@@ -154,41 +155,41 @@ exec_free(struct gpc_exec *exec, struct left *left) GP_LOCKED(gpc_graphs_lock)
 
 /* Without the lock. */
 static void
-end_use(struct gpc_exec *exec, bool destroy)
+exec_end_use(struct gpc_exec *exec, bool destroy)
 {
-	struct gpc_users_ended *ended;
-	struct left left = { 0 };
+	struct gpc_user_destructor *ended;
+	struct exec_leftover exec_leftover = { 0 };
 
 	pthread_mutex_lock(&gpc_graphs_lock);
 	exec->ended |= destroy;
 	if (--exec->uses == 0 && exec->ended)
-		exec_free(exec, &left);
-	ended = gpc_users_take_ended();
+		exec_free(exec, &exec_leftover);
+	ended = gpc_user_destructors_pop_all();
 	pthread_mutex_unlock(&gpc_graphs_lock);
-	gpc_sets_drop(&left.sets);
-	if (left.graph)
-		gpc_graph_destroy_later(left.graph, left.context);
-	gpc_users_end(ended);
+	gpc_exec_steps_drop(&exec_leftover.exec_steps);
+	if (exec_leftover.graph)
+		gpc_graph_destroy_later(exec_leftover.graph, exec_leftover.context);
+	gpc_user_destructors_run(ended);
 }
 
-/* Behind begin_sending(): the daemon is told of the plan, which is freed. */
+/* Behind exec_begin_send(): the daemon is told of the plan, which is freed. */
 static CUresult
-send_plan(struct gpc_exec *exec, struct gpc_plan *plan)
+exec_send_plan(struct gpc_exec *exec, struct gpc_plan *plan)
 {
-	CUresult result = gpc_sets_send(&exec->sets, plan);
+	CUresult result = gpc_exec_steps_send(&exec->exec_steps, plan);
 
 	gpc_plan_free(plan);
 	pthread_mutex_lock(&gpc_graphs_lock);
 	exec->sending = false;
 	exec->changed = result != CUDA_SUCCESS;
-	pthread_cond_broadcast(&sent);
+	pthread_cond_broadcast(&send_finished);
 	pthread_mutex_unlock(&gpc_graphs_lock);
 	return result;
 }
 
-/* What send_plan() will send; other threads wait for it from now on. */
+/* What exec_send_plan() will send; other threads wait for it from now on. */
 static CUresult
-begin_sending(struct gpc_exec *exec, struct gpc_plan *plan, const struct gpc_node **error_p)
+exec_begin_send(struct gpc_exec *exec, struct gpc_plan *plan, const struct gpc_node **error_p)
 	GP_LOCKED(gpc_graphs_lock)
 {
 	bool for_kernels = exec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH;
@@ -223,30 +224,33 @@ exec_create(struct gpc_graph *graph, unsigned long long flags, struct gpc_exec *
 	return CUDA_SUCCESS;
 }
 
-#define BOTH                                                                                       \
+#define INCOMPATIBLE_FLAGS                                                                         \
 	(CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH |                                         \
 	 CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH)
 
 static bool
-are_flags(unsigned long long flags)
+flags_are_valid(unsigned long long flags)
 {
-	return !(flags & ~(unsigned long long)KNOWN_FLAGS) && (flags & BOTH) != BOTH;
+	return !(flags & ~(unsigned long long)KNOWN_FLAGS) &&
+	       (flags & INCOMPATIBLE_FLAGS) != INCOMPATIBLE_FLAGS;
 }
 
-/* Behind send_plan(): one that kernels may launch has its name. */
+/* Behind exec_send_plan(): one that kernels may launch has its name. */
 static void
-rename_exec(struct gpc_exec *exec)
+exec_rename(struct gpc_exec *exec)
 {
-	if (!exec->sets.launchable)
+	if (!exec->exec_steps.launchable)
 		return;
 	pthread_mutex_lock(&gpc_graphs_lock);
-	exec->name = (CUgraphExec)(uintptr_t)exec->sets.exec; /* NOLINT: a number of the driver's */
+	exec->name = (CUgraphExec)(uintptr_t)
+			     exec->exec_steps.exec; /* NOLINT: a number of the driver's */
 	HASH_ADD_PTR(launchable, name, exec);
 	pthread_mutex_unlock(&gpc_graphs_lock);
 }
 
 static CUresult
-instantiate(CUgraphExec *exec_p, CUgraph hGraph, unsigned long long flags, CUgraphNode *error_out)
+graph_instantiate(CUgraphExec *exec_p, CUgraph hGraph, unsigned long long flags,
+		  CUgraphNode *error_out)
 {
 	const struct gpc_node *error = NULL;
 	struct gpc_graph *graph;
@@ -254,9 +258,9 @@ instantiate(CUgraphExec *exec_p, CUgraph hGraph, unsigned long long flags, CUgra
 	struct gpc_plan plan;
 	CUresult result = gpc_graphs_begin_graph(hGraph, &graph);
 
-	if (result == CUDA_SUCCESS && (!exec_p || !are_flags(flags)))
+	if (result == CUDA_SUCCESS && (!exec_p || !flags_are_valid(flags)))
 		result = CUDA_ERROR_INVALID_VALUE;
-	if (result == CUDA_SUCCESS && graph->root && !gpc_graph_root_all_taken(graph->root))
+	if (result == CUDA_SUCCESS && graph->root && !gpc_graph_root_all_bound(graph->root))
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result == CUDA_SUCCESS && graph->instantiated)
 		result = CUDA_ERROR_NOT_SUPPORTED;
@@ -264,23 +268,23 @@ instantiate(CUgraphExec *exec_p, CUgraph hGraph, unsigned long long flags, CUgra
 		result = exec_create(graph, flags, &exec);
 	if (result != CUDA_SUCCESS)
 		return gpc_graphs_end(result);
-	result = begin_sending(exec, &plan, &error);
+	result = exec_begin_send(exec, &plan, &error);
 	if (error_out)
 		*error_out = error ? error->origin : NULL;
 	gpc_graphs_end(result);
 	if (result == CUDA_SUCCESS)
-		result = send_plan(exec, &plan);
+		result = exec_send_plan(exec, &plan);
 	if (result == CUDA_SUCCESS) {
-		rename_exec(exec);
+		exec_rename(exec);
 		*exec_p = exec->name;
 	}
-	end_use(exec, result != CUDA_SUCCESS);
+	exec_end_use(exec, result != CUDA_SUCCESS);
 	return result;
 }
 
 /* What the driver says where kernels cannot launch a graph with such nodes. */
 static CUresult
-as_driver(CUresult result, unsigned long long flags)
+driver_result(CUresult result, unsigned long long flags)
 {
 	return result == CUDA_ERROR_NOT_SUPPORTED &&
 			       flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH
@@ -291,7 +295,7 @@ as_driver(CUresult result, unsigned long long flags)
 CUresult
 gpc_cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags)
 {
-	return as_driver(instantiate(phGraphExec, hGraph, flags, NULL), flags);
+	return driver_result(graph_instantiate(phGraphExec, hGraph, flags, NULL), flags);
 }
 
 CUresult
@@ -300,7 +304,7 @@ gpc_cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode 
 {
 	if (logBuffer && bufferSize > 0)
 		logBuffer[0] = '\0';
-	return instantiate(phGraphExec, hGraph, 0, phErrorNode);
+	return graph_instantiate(phGraphExec, hGraph, 0, phErrorNode);
 }
 
 CUresult
@@ -313,28 +317,28 @@ gpc_cuGraphExecDestroy(CUgraphExec hGraphExec)
 		return gpc_graphs_end(result);
 	exec->uses++;
 	gpc_graphs_end(CUDA_SUCCESS);
-	end_use(exec, true);
+	exec_end_use(exec, true);
 	return CUDA_SUCCESS;
 }
 
 /* What gpc_exec_begin() does, when no thread sends the executable. */
 static CUresult
-begin_sent(CUgraphExec token, struct gpc_exec **exec_p) GP_LOCKS(gpc_graphs_lock)
+exec_begin_after_send(CUgraphExec token, struct gpc_exec **exec_p) GP_LOCKS(gpc_graphs_lock)
 {
 	CUresult result = gpc_exec_begin(token, exec_p);
 
 	while (result == CUDA_SUCCESS && (*exec_p)->sending) {
 		gpc_guard_block();
-		pthread_cond_wait(&sent, &gpc_graphs_lock);
-		result = lookup(token, exec_p);
+		pthread_cond_wait(&send_finished, &gpc_graphs_lock);
+		result = exec_lookup(token, exec_p);
 	}
 	return result;
 }
 
-/* Before a launch: what has changed is sent, and the executable stays until end_use(). */
+/* Before a launch: what has changed is sent, and the executable stays until exec_end_use(). */
 static CUresult
-begin_use(CUgraphExec token, CUstream hStream, struct gpc_exec **exec_p,
-	  struct gpc_stream **stream_p)
+exec_begin_use(CUgraphExec token, CUstream hStream, struct gpc_exec **exec_p,
+	       struct gpc_stream **stream_p)
 {
 	const struct gpc_node *error;
 	/* Without the lock: the daemon may have to learn of it. */
@@ -343,33 +347,33 @@ begin_use(CUgraphExec token, CUstream hStream, struct gpc_exec **exec_p,
 	struct gpc_plan plan;
 	bool send;
 
-	result = begin_sent(token, &exec);
+	result = exec_begin_after_send(token, &exec);
 	if (result == CUDA_SUCCESS)
 		result = found;
 	if (result != CUDA_SUCCESS)
 		return gpc_graphs_end(result);
-	send = exec->changed || !gpc_sets_are_there(&exec->sets);
+	send = exec->changed || !gpc_exec_steps_are_valid(&exec->exec_steps);
 	if (send)
 		result = exec->uses > 0 ? CUDA_ERROR_ILLEGAL_STATE
-					: begin_sending(exec, &plan, &error);
+					: exec_begin_send(exec, &plan, &error);
 	if (result != CUDA_SUCCESS)
 		return gpc_graphs_end(result);
 	exec->uses++;
 	gpc_graphs_end(CUDA_SUCCESS);
 	if (send)
-		result = send_plan(exec, &plan);
-	if (result == CUDA_SUCCESS && exec->sets.context &&
-	    exec->sets.context->device != (*stream_p)->context->device)
+		result = exec_send_plan(exec, &plan);
+	if (result == CUDA_SUCCESS && exec->exec_steps.context &&
+	    exec->exec_steps.context->device != (*stream_p)->context->device)
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result != CUDA_SUCCESS)
-		end_use(exec, false);
+		exec_end_use(exec, false);
 	*exec_p = exec;
 	return result;
 }
 
 /* What it allocates is in use from now on, what it frees is not. */
 static CUresult
-launch_memory(const struct gpc_exec *exec)
+exec_launch_memory(const struct gpc_exec *exec)
 {
 	CUresult result;
 
@@ -387,18 +391,18 @@ gpc_cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream)
 {
 	struct gpc_stream *stream;
 	struct gpc_exec *exec;
-	CUresult result = begin_use(hGraphExec, hStream, &exec, &stream);
+	CUresult result = exec_begin_use(hGraphExec, hStream, &exec, &stream);
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	__atomic_store_n(&exec->launched, stream->context, __ATOMIC_RELAXED);
-	result = launch_memory(exec);
+	result = exec_launch_memory(exec);
 	if (result == CUDA_SUCCESS)
 		result = gpc_pending_copy_before_work(&stream->context->scope, stream->handle.id);
 	if (result == CUDA_SUCCESS)
-		result = gpc_sets_launch(&exec->sets, stream);
-	gpc_mirror_behind_work(stream->context->scope.session);
-	end_use(exec, false);
+		result = gpc_exec_steps_launch(&exec->exec_steps, stream);
+	gpc_coherence_after_work(stream->context->scope.session);
+	exec_end_use(exec, false);
 	return result;
 }
 
@@ -408,17 +412,17 @@ gpc_cuGraphUpload(CUgraphExec hGraphExec, CUstream hStream)
 {
 	struct gpc_stream *stream;
 	struct gpc_exec *exec;
-	CUresult result = begin_use(hGraphExec, hStream, &exec, &stream);
+	CUresult result = exec_begin_use(hGraphExec, hStream, &exec, &stream);
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = gpc_sets_upload(&exec->sets, stream);
-	end_use(exec, false);
+	result = gpc_exec_steps_upload(&exec->exec_steps, stream);
+	exec_end_use(exec, false);
 	return result;
 }
 
 static CUresult
-upload_or_destroy(CUgraphExec exec, CUstream stream)
+exec_upload_or_destroy(CUgraphExec exec, CUstream stream)
 {
 	CUresult result = gpc_cuGraphUpload(exec, stream);
 
@@ -436,14 +440,14 @@ gpc_cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph,
 
 	if (!instantiateParams)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = instantiate(phGraphExec, hGraph, instantiateParams->flags, &error);
+	result = graph_instantiate(phGraphExec, hGraph, instantiateParams->flags, &error);
 	if (result == CUDA_SUCCESS && instantiateParams->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD)
-		result = upload_or_destroy(*phGraphExec, instantiateParams->hUploadStream);
+		result = exec_upload_or_destroy(*phGraphExec, instantiateParams->hUploadStream);
 	instantiateParams->hErrNode_out = error;
 	instantiateParams->result_out = CUDA_GRAPH_INSTANTIATE_SUCCESS;
 	if (result == CUDA_ERROR_NOT_SUPPORTED)
 		instantiateParams->result_out = CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED;
 	else if (result != CUDA_SUCCESS)
 		instantiateParams->result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
-	return as_driver(result, instantiateParams->flags);
+	return driver_result(result, instantiateParams->flags);
 }

@@ -13,7 +13,8 @@ gpc_cuGraphExecKernelNodeSetParams_v2(CUgraphExec hGraphExec, CUgraphNode hNode,
 {
 	CUgraphNodeParams any;
 
-	return gpc_cuGraphExecNodeSetParams(hGraphExec, hNode, gpc_any_kernel(&any, nodeParams));
+	return gpc_cuGraphExecNodeSetParams(hGraphExec, hNode,
+					    gpc_generic_params_kernel(&any, nodeParams));
 }
 
 CUresult
@@ -22,7 +23,8 @@ gpc_cuGraphExecKernelNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 {
 	CUgraphNodeParams any;
 
-	return gpc_cuGraphExecNodeSetParams(hGraphExec, hNode, gpc_any_kernel_v1(&any, nodeParams));
+	return gpc_cuGraphExecNodeSetParams(hGraphExec, hNode,
+					    gpc_generic_params_kernel_v1(&any, nodeParams));
 }
 
 CUresult
@@ -31,7 +33,8 @@ gpc_cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 {
 	CUgraphNodeParams any;
 
-	return gpc_cuGraphExecNodeSetParams(hGraphExec, hNode, gpc_any_copy(&any, copyParams, ctx));
+	return gpc_cuGraphExecNodeSetParams(hGraphExec, hNode,
+					    gpc_generic_params_copy(&any, copyParams, ctx));
 }
 
 CUresult
@@ -41,7 +44,7 @@ gpc_cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 	CUgraphNodeParams any;
 
 	return gpc_cuGraphExecNodeSetParams(hGraphExec, hNode,
-					    gpc_any_fill(&any, memsetParams, ctx));
+					    gpc_generic_params_memset(&any, memsetParams, ctx));
 }
 
 CUresult
@@ -50,7 +53,8 @@ gpc_cuGraphExecHostNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 {
 	CUgraphNodeParams any;
 
-	return gpc_cuGraphExecNodeSetParams(hGraphExec, hNode, gpc_any_host(&any, nodeParams));
+	return gpc_cuGraphExecNodeSetParams(hGraphExec, hNode,
+					    gpc_generic_params_host(&any, nodeParams));
 }
 
 CUresult
@@ -59,7 +63,8 @@ gpc_cuGraphExecBatchMemOpNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode
 {
 	CUgraphNodeParams any;
 
-	return gpc_cuGraphExecNodeSetParams(hGraphExec, hNode, gpc_any_mem_ops(&any, nodeParams));
+	return gpc_cuGraphExecNodeSetParams(hGraphExec, hNode,
+					    gpc_generic_params_mem_ops(&any, nodeParams));
 }
 
 CUresult
@@ -68,7 +73,8 @@ gpc_cuGraphExecEventRecordNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode
 	CUgraphNodeParams any;
 
 	return gpc_cuGraphExecNodeSetParams(
-		hGraphExec, hNode, gpc_any_event(&any, CU_GRAPH_NODE_TYPE_EVENT_RECORD, event));
+		hGraphExec, hNode,
+		gpc_generic_params_event(&any, CU_GRAPH_NODE_TYPE_EVENT_RECORD, event));
 }
 
 CUresult
@@ -77,7 +83,8 @@ gpc_cuGraphExecEventWaitNodeSetEvent(CUgraphExec hGraphExec, CUgraphNode hNode, 
 	CUgraphNodeParams any;
 
 	return gpc_cuGraphExecNodeSetParams(
-		hGraphExec, hNode, gpc_any_event(&any, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event));
+		hGraphExec, hNode,
+		gpc_generic_params_event(&any, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event));
 }
 
 /* Two graphs are alike when their nodes, in the order of adding, are of the same types and have
@@ -88,7 +95,7 @@ struct difference {
 };
 
 static void
-number(const struct gpc_graph *graph)
+nodes_number(const struct gpc_graph *graph)
 {
 	struct gpc_node *node;
 	size_t count = 0;
@@ -100,7 +107,7 @@ number(const struct gpc_graph *graph)
 }
 
 static bool
-has_edge_from(const struct gpc_node *node, size_t mark)
+node_has_edge_from(const struct gpc_node *node, size_t mark)
 {
 	for (size_t i = 0; i < node->in.count; i++) {
 		if (node->in.list[i].node->mark == mark)
@@ -109,13 +116,13 @@ has_edge_from(const struct gpc_node *node, size_t mark)
 	return false;
 }
 
-static bool are_alike(const struct gpc_graph *now, const struct gpc_graph *before,
-		      struct difference *difference);
+static bool graphs_match(const struct gpc_graph *now, const struct gpc_graph *before,
+			 struct difference *difference);
 
 /* The graphs in nodes of one type. */
 static bool
-have_like_graphs(const struct gpc_node_params *now, const struct gpc_node_params *before,
-		 struct difference *difference)
+inner_graphs_match(const struct gpc_node_params *now, const struct gpc_node_params *before,
+		   struct difference *difference)
 {
 	size_t count, count_before;
 	struct gpc_graph *const *graphs = gpc_node_params_graphs(now, &count);
@@ -126,14 +133,15 @@ have_like_graphs(const struct gpc_node_params *now, const struct gpc_node_params
 				      now->condition.type != before->condition.type))
 		return false;
 	for (size_t i = 0; i < count; i++) {
-		if (!are_alike(graphs[i], graphs_before[i], difference))
+		if (!graphs_match(graphs[i], graphs_before[i], difference))
 			return false;
 	}
 	return true;
 }
 
 static bool
-is_like(const struct gpc_node *now, const struct gpc_node *before, struct difference *difference)
+nodes_match(const struct gpc_node *now, const struct gpc_node *before,
+	    struct difference *difference)
 {
 	difference->node = now;
 	difference->result = CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED;
@@ -149,26 +157,26 @@ is_like(const struct gpc_node *now, const struct gpc_node *before, struct differ
 	if (now->in.count != before->in.count)
 		return false;
 	for (size_t i = 0; i < now->in.count; i++) {
-		if (!has_edge_from(before, now->in.list[i].node->mark))
+		if (!node_has_edge_from(before, now->in.list[i].node->mark))
 			return false;
 	}
-	return have_like_graphs(&now->params, &before->params, difference);
+	return inner_graphs_match(&now->params, &before->params, difference);
 }
 
 static bool
-are_alike(const struct gpc_graph *now, const struct gpc_graph *before,
-	  struct difference *difference)
+graphs_match(const struct gpc_graph *now, const struct gpc_graph *before,
+	     struct difference *difference)
 {
 	const struct gpc_node *node, *other = before->nodes;
 
 	*difference = (struct difference){ CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, NULL };
 	if (now->count != before->count)
 		return false;
-	number(now);
-	number(before);
+	nodes_number(now);
+	nodes_number(before);
 	DL_FOREACH(now->nodes, node)
 	{
-		if (!is_like(node, other, difference))
+		if (!nodes_match(node, other, difference))
 			return false;
 		other = other->next;
 	}
@@ -177,7 +185,7 @@ are_alike(const struct gpc_graph *now, const struct gpc_graph *before,
 
 /* Of graphs that are alike. */
 static CUresult
-take_all(struct gpc_graph *copy, const struct gpc_graph *now) GP_LOCKED(gpc_graphs_lock)
+nodes_copy_params(struct gpc_graph *copy, const struct gpc_graph *now) GP_LOCKED(gpc_graphs_lock)
 {
 	const struct gpc_node *from = now->nodes;
 	struct gpc_node *node;
@@ -190,10 +198,10 @@ take_all(struct gpc_graph *copy, const struct gpc_graph *now) GP_LOCKED(gpc_grap
 		struct gpc_graph *const *graphs = gpc_node_params_graphs(&node->params, &count);
 
 		if (node->params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
-			gpc_condition_follow(&node->params.condition, &from->params.condition);
+			gpc_condition_rebind(&node->params.condition, &from->params.condition);
 		for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++)
-			result = take_all(graphs[i],
-					  gpc_node_params_graphs(&from->params, &count)[i]);
+			result = nodes_copy_params(
+				graphs[i], gpc_node_params_graphs(&from->params, &count)[i]);
 		if (count == 0) {
 			result = gpc_node_params_dup(&from->params, &params);
 			if (result == CUDA_SUCCESS) {
@@ -229,13 +237,13 @@ gpc_cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph,
 		resultInfo->result = CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED;
 		return gpc_graphs_end(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
 	}
-	if (!are_alike(graph, gpc_exec_graph(exec), &difference)) {
+	if (!graphs_match(graph, gpc_exec_graph(exec), &difference)) {
 		resultInfo->result = difference.result;
 		resultInfo->errorNode = difference.node ? difference.node->handle.token : NULL;
 		return gpc_graphs_end(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
 	}
 	gpc_exec_changed(exec);
-	return gpc_graphs_end(take_all(gpc_exec_graph(exec), graph));
+	return gpc_graphs_end(nodes_copy_params(gpc_exec_graph(exec), graph));
 }
 
 CUresult
@@ -265,12 +273,12 @@ gpc_cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode
 	if (result == CUDA_SUCCESS)
 		result = gpc_graph_lookup(childGraph, &graph);
 	if (result == CUDA_SUCCESS && (copy->params.type != CU_GRAPH_NODE_TYPE_GRAPH ||
-				       !are_alike(graph, copy->params.child, &difference)))
+				       !graphs_match(graph, copy->params.child, &difference)))
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result != CUDA_SUCCESS)
 		return gpc_graphs_end(result);
 	gpc_exec_changed(exec);
-	return gpc_graphs_end(take_all(copy->params.child, graph));
+	return gpc_graphs_end(nodes_copy_params(copy->params.child, graph));
 }
 
 CUresult
@@ -291,7 +299,7 @@ gpc_cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 	if (result == CUDA_SUCCESS && nodeParams->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
 		result = CUDA_ERROR_NOT_SUPPORTED;
 	if (result == CUDA_SUCCESS)
-		result = gpc_node_params_any(nodeParams, copy->params.context, &params);
+		result = gpc_node_params_parse(nodeParams, copy->params.context, &params);
 	if (result != CUDA_SUCCESS)
 		return gpc_graphs_end(result);
 	gpc_node_params_replace(&copy->params, &params);
@@ -301,7 +309,7 @@ gpc_cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
 
 /* CUDA allows it for these. */
 static bool
-can_be_disabled(const struct gpc_node *node)
+node_can_be_disabled(const struct gpc_node *node)
 {
 	return node->params.type == CU_GRAPH_NODE_TYPE_KERNEL ||
 	       node->params.type == CU_GRAPH_NODE_TYPE_MEMSET ||
@@ -315,7 +323,7 @@ gpc_cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned in
 	struct gpc_node *copy;
 	CUresult result = gpc_exec_begin_node(hGraphExec, hNode, &exec, &copy);
 
-	if (result == CUDA_SUCCESS && !can_be_disabled(copy))
+	if (result == CUDA_SUCCESS && !node_can_be_disabled(copy))
 		result = CUDA_ERROR_INVALID_VALUE;
 	/* The driver's own node stays in the graph that the daemon has. */
 	if (result == CUDA_SUCCESS && copy->params.type == CU_GRAPH_NODE_TYPE_KERNEL &&
@@ -335,7 +343,7 @@ gpc_cuGraphNodeGetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned in
 	struct gpc_node *copy;
 	CUresult result = gpc_exec_begin_node(hGraphExec, hNode, &exec, &copy);
 
-	if (result == CUDA_SUCCESS && (!isEnabled || !can_be_disabled(copy)))
+	if (result == CUDA_SUCCESS && (!isEnabled || !node_can_be_disabled(copy)))
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result == CUDA_SUCCESS)
 		*isEnabled = !copy->disabled;

@@ -14,15 +14,15 @@ pthread_mutex_t gpc_graphs_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Whether this thread's gpc_graphs_begin() found CUDA usable: a child of a fork, or a host
  * function, does not touch the lock. */
-static __thread bool begun;
+static __thread bool lock_owned;
 
 CUresult
 gpc_graphs_begin(void) GP_LOCK_UNCHECKED
 {
 	CUresult result = gpc_enter_initialized();
 
-	begun = result == CUDA_SUCCESS;
-	if (begun)
+	lock_owned = result == CUDA_SUCCESS;
+	if (lock_owned)
 		pthread_mutex_lock(&gpc_graphs_lock);
 	return result;
 }
@@ -30,13 +30,13 @@ gpc_graphs_begin(void) GP_LOCK_UNCHECKED
 CUresult
 gpc_graphs_end(CUresult result) GP_LOCK_UNCHECKED
 {
-	struct gpc_users_ended *ended;
+	struct gpc_user_destructor *ended;
 
-	if (!begun)
+	if (!lock_owned)
 		return result;
-	ended = gpc_users_take_ended();
+	ended = gpc_user_destructors_pop_all();
 	pthread_mutex_unlock(&gpc_graphs_lock);
-	gpc_users_end(ended);
+	gpc_user_destructors_run(ended);
 	return result;
 }
 
@@ -120,7 +120,7 @@ edge_drop(struct gpc_edges *edges, const struct gpc_node *node)
 
 /* Ports and programmatic edges are between kernels. */
 static bool
-is_edge(const struct gpc_node *from, const CUgraphEdgeData *data)
+edge_data_is_valid(const struct gpc_node *from, const CUgraphEdgeData *data)
 {
 	static const CUgraphEdgeData plain;
 
@@ -139,7 +139,7 @@ CUresult
 gpc_edge_add(struct gpc_node *from, struct gpc_node *to, const CUgraphEdgeData *data)
 {
 	if (from == to || from->graph != to->graph || edge_find(&to->in, from) ||
-	    !is_edge(from, data))
+	    !edge_data_is_valid(from, data))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!edge_append(&to->in, from, data))
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -187,8 +187,8 @@ gpc_graph_destroy(struct gpc_graph *graph)
 	/* From the last one: few have edges behind them then. */
 	while (graph->nodes)
 		gpc_node_destroy(graph->nodes->prev);
-	gpc_users_release(&graph->users);
-	gpc_graph_root_drop(graph->root);
+	gpc_user_object_refs_release(&graph->users);
+	gpc_graph_root_unref(graph->root);
 	gpc_handle_remove(&graph->handle);
 }
 
@@ -201,14 +201,14 @@ node_create(struct gpc_graph *graph, const struct gpc_node_params *params)
 
 	if (!node) {
 		/* It is small: handles are what is used up. */
-		(void)gpc_lacks(GPC_LACK_MORE_NODES);
+		(void)gpc_not_supported(GPC_UNSUPPORTED_MORE_NODES);
 		return NULL;
 	}
 	node->graph = graph;
 	node->params = *params;
 	inner = gpc_node_params_graphs(params, &count);
 	for (size_t i = 0; i < count; i++)
-		inner[i]->holder = node;
+		inner[i]->owner_node = node;
 	if (gpc_node_params_is_memory(params))
 		graph->single = graph->has_memory = true;
 	if (params->type == CU_GRAPH_NODE_TYPE_KERNEL && params->kernel.updatable)
@@ -252,7 +252,7 @@ gpc_graph_add(struct gpc_graph *graph, const CUgraphNode *dependencies, const CU
 }
 
 static CUresult
-clone_nodes(struct gpc_graph *clone, const struct gpc_graph *graph) GP_LOCKED(gpc_graphs_lock)
+graph_clone_nodes(struct gpc_graph *clone, const struct gpc_graph *graph) GP_LOCKED(gpc_graphs_lock)
 {
 	struct gpc_node *node;
 	CUresult result;
@@ -300,12 +300,12 @@ CUresult
 gpc_graph_clone(struct gpc_graph *graph, struct gpc_graph **clone_p)
 {
 	struct gpc_graph *clone = gpc_graph_create();
-	CUresult result = clone ? clone_nodes(clone, graph) : CUDA_ERROR_OUT_OF_MEMORY;
+	CUresult result = clone ? graph_clone_nodes(clone, graph) : CUDA_ERROR_OUT_OF_MEMORY;
 
 	if (result == CUDA_SUCCESS)
-		result = gpc_users_share(graph->users, &clone->users);
+		result = gpc_user_object_refs_clone(graph->users, &clone->users);
 	if (result == CUDA_SUCCESS) {
-		clone->root = gpc_graph_root_hold(graph->root);
+		clone->root = gpc_graph_root_ref(graph->root);
 		*clone_p = clone;
 	} else if (clone) {
 		gpc_graph_destroy(clone);
@@ -356,65 +356,67 @@ gpc_graph_sort(const struct gpc_graph *graph, struct gpc_node ***nodes_p)
 }
 
 static bool
-depend(struct gpc_flats *flats, struct gpc_flat *flat, size_t on)
+flat_node_add_dependency(struct gpc_flat_nodes *flat_nodes, struct gpc_flat_node *flat_node,
+			 size_t on)
 {
-	if (flat->count == flat->room) {
-		size_t room = flat->room ? 2 * flat->room : 2;
-		size_t *list = realloc(flat->dependencies, room * sizeof(*list));
+	if (flat_node->count == flat_node->room) {
+		size_t room = flat_node->room ? 2 * flat_node->room : 2;
+		size_t *list = realloc(flat_node->dependencies, room * sizeof(*list));
 
 		if (!list)
 			return false;
-		flat->dependencies = list;
-		flat->room = room;
+		flat_node->dependencies = list;
+		flat_node->room = room;
 	}
-	flat->dependencies[flat->count++] = on;
-	flats->list[on].followed = true;
+	flat_node->dependencies[flat_node->count++] = on;
+	flat_nodes->list[on].followed = true;
 	return true;
 }
 
-static struct gpc_flat *
-append(struct gpc_flats *flats, const struct gpc_node *node)
+static struct gpc_flat_node *
+flat_nodes_append(struct gpc_flat_nodes *flat_nodes, const struct gpc_node *node)
 {
-	if (flats->count == flats->room) {
-		size_t room = flats->room ? 2 * flats->room : 64;
-		struct gpc_flat *list = realloc(flats->list, room * sizeof(*list));
+	if (flat_nodes->count == flat_nodes->room) {
+		size_t room = flat_nodes->room ? 2 * flat_nodes->room : 64;
+		struct gpc_flat_node *list = realloc(flat_nodes->list, room * sizeof(*list));
 
 		if (!list)
 			return NULL;
-		flats->list = list;
-		flats->room = room;
+		flat_nodes->list = list;
+		flat_nodes->room = room;
 	}
-	flats->list[flats->count] = (struct gpc_flat){ .node = node };
-	return &flats->list[flats->count++];
+	flat_nodes->list[flat_nodes->count] = (struct gpc_flat_node){ .node = node };
+	return &flat_nodes->list[flat_nodes->count++];
 }
 
 void
-gpc_flats_free(struct gpc_flats *flats)
+gpc_flat_nodes_free(struct gpc_flat_nodes *flat_nodes)
 {
-	for (size_t i = 0; i < flats->count; i++)
-		free(flats->list[i].dependencies);
-	free(flats->list);
+	for (size_t i = 0; i < flat_nodes->count; i++)
+		free(flat_nodes->list[i].dependencies);
+	free(flat_nodes->list);
 }
 
-static CUresult flatten(struct gpc_flats *flats, const struct gpc_graph *graph, size_t root)
-	GP_LOCKED(gpc_graphs_lock);
+static CUresult graph_flatten(struct gpc_flat_nodes *flat_nodes, const struct gpc_graph *graph,
+			      size_t root) GP_LOCKED(gpc_graphs_lock);
 
 /* A child: its roots depend on `entry`, which does nothing, and what ends it on its last nodes. */
 static CUresult
-flatten_child(struct gpc_flats *flats, const struct gpc_graph *child, size_t entry)
+child_flatten(struct gpc_flat_nodes *flat_nodes, const struct gpc_graph *child, size_t entry)
 	GP_LOCKED(gpc_graphs_lock)
 {
-	size_t first = flats->count;
-	CUresult result = flatten(flats, child, entry);
-	struct gpc_flat *end;
+	size_t first = flat_nodes->count;
+	CUresult result = graph_flatten(flat_nodes, child, entry);
+	struct gpc_flat_node *end;
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	end = append(flats, NULL);
-	if (!end || (first + 1 == flats->count && !depend(flats, end, entry)))
+	end = flat_nodes_append(flat_nodes, NULL);
+	if (!end ||
+	    (first + 1 == flat_nodes->count && !flat_node_add_dependency(flat_nodes, end, entry)))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	for (size_t i = first; i + 1 < flats->count; i++) {
-		if (!flats->list[i].followed && !depend(flats, end, i))
+	for (size_t i = first; i + 1 < flat_nodes->count; i++) {
+		if (!flat_nodes->list[i].followed && !flat_node_add_dependency(flat_nodes, end, i))
 			return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	return CUDA_SUCCESS;
@@ -422,28 +424,31 @@ flatten_child(struct gpc_flats *flats, const struct gpc_graph *child, size_t ent
 
 /* root: what nodes without dependencies depend on; SIZE_MAX: nothing. */
 static CUresult
-flatten_node(struct gpc_flats *flats, const struct gpc_node *node, const size_t *ends, size_t root)
-	GP_LOCKED(gpc_graphs_lock)
+node_flatten(struct gpc_flat_nodes *flat_nodes, const struct gpc_node *node, const size_t *ends,
+	     size_t root) GP_LOCKED(gpc_graphs_lock)
 {
 	bool child = node->params.type == CU_GRAPH_NODE_TYPE_GRAPH;
 	bool idle = child || node->disabled || node->params.type == CU_GRAPH_NODE_TYPE_EMPTY ||
 		    gpc_node_params_is_memory(&node->params);
-	struct gpc_flat *flat = append(flats, idle ? NULL : node);
+	struct gpc_flat_node *flat_node = flat_nodes_append(flat_nodes, idle ? NULL : node);
 
-	if (!flat)
+	if (!flat_node)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	for (size_t i = 0; i < node->in.count; i++) {
-		if (!depend(flats, flat, ends[node->in.list[i].node->mark]))
+		if (!flat_node_add_dependency(flat_nodes, flat_node,
+					      ends[node->in.list[i].node->mark]))
 			return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	if (node->in.count == 0 && root != SIZE_MAX && !depend(flats, flat, root))
+	if (node->in.count == 0 && root != SIZE_MAX &&
+	    !flat_node_add_dependency(flat_nodes, flat_node, root))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	return child && !node->disabled ? flatten_child(flats, node->params.child, flats->count - 1)
-					: CUDA_SUCCESS;
+	return child && !node->disabled
+		       ? child_flatten(flat_nodes, node->params.child, flat_nodes->count - 1)
+		       : CUDA_SUCCESS;
 }
 
 static CUresult
-flatten(struct gpc_flats *flats, const struct gpc_graph *graph, size_t root)
+graph_flatten(struct gpc_flat_nodes *flat_nodes, const struct gpc_graph *graph, size_t root)
 	GP_LOCKED(gpc_graphs_lock)
 {
 	struct gpc_node **nodes;
@@ -455,8 +460,8 @@ flatten(struct gpc_flats *flats, const struct gpc_graph *graph, size_t root)
 		return result;
 	}
 	for (size_t i = 0; i < graph->count && result == CUDA_SUCCESS; i++) {
-		result = flatten_node(flats, nodes[i], ends, root);
-		ends[i] = flats->count - 1;
+		result = node_flatten(flat_nodes, nodes[i], ends, root);
+		ends[i] = flat_nodes->count - 1;
 	}
 	free(nodes);
 	free(ends);
@@ -464,25 +469,27 @@ flatten(struct gpc_flats *flats, const struct gpc_graph *graph, size_t root)
 }
 
 CUresult
-gpc_flats_make(struct gpc_flats *flats, const struct gpc_graph *graph)
+gpc_flat_nodes_create(struct gpc_flat_nodes *flat_nodes, const struct gpc_graph *graph)
 {
-	return flatten(flats, graph, SIZE_MAX);
+	return graph_flatten(flat_nodes, graph, SIZE_MAX);
 }
 
 bool
-gpc_flats_pass_idle(struct gpc_flats *flats)
+gpc_flat_nodes_skip_idle(struct gpc_flat_nodes *flat_nodes)
 {
-	for (size_t i = 0; i < flats->count; i++) {
-		struct gpc_flat *flat = &flats->list[i], was = *flat;
+	for (size_t i = 0; i < flat_nodes->count; i++) {
+		struct gpc_flat_node *flat_node = &flat_nodes->list[i], was = *flat_node;
 
-		flat->dependencies = NULL;
-		flat->count = flat->room = 0;
+		flat_node->dependencies = NULL;
+		flat_node->count = flat_node->room = 0;
 		for (size_t j = 0; j < was.count; j++) {
-			const struct gpc_flat *on = &flats->list[was.dependencies[j]];
-			bool done = !on->node || depend(flats, flat, was.dependencies[j]);
+			const struct gpc_flat_node *on = &flat_nodes->list[was.dependencies[j]];
+			bool done = !on->node || flat_node_add_dependency(flat_nodes, flat_node,
+									  was.dependencies[j]);
 
 			for (size_t k = 0; k < on->count && !on->node && done; k++)
-				done = depend(flats, flat, on->dependencies[k]);
+				done = flat_node_add_dependency(flat_nodes, flat_node,
+								on->dependencies[k]);
 			if (!done) {
 				free(was.dependencies);
 				return false;

@@ -35,16 +35,17 @@ struct gpc_graph {
 	struct gpc_handle handle;
 	struct gpc_node *nodes; /* utlist, in the order in which they were added */
 	size_t count;
-	struct gpc_node *holder; /* the child node whose copy it is, or the condition whose body */
+	struct gpc_node
+		*owner_node; /* the child node whose copy it is, or the condition whose body */
 	struct gpc_graph_root *root; /* of handles that were made for it; or NULL */
 	bool hidden;                 /* an executable's copy: the application has no name for it */
 	bool capturing;
-	bool has_memory;        /* nodes that allocate or free */
-	bool has_updatable;     /* nodes that kernels change */
-	bool single;            /* either: it loses none, and is copied by one executable at a
-				 * time */
-	bool instantiated;      /* there is that one */
-	struct gpc_user *users; /* what lives at least as long (user_object.h) */
+	bool has_memory;    /* nodes that allocate or free */
+	bool has_updatable; /* nodes that kernels change */
+	bool single;        /* either: it loses none, and is copied by one executable at a
+			     * time */
+	bool instantiated;  /* there is that one */
+	struct gpc_user_object_ref *users; /* what lives at least as long (user_object.h) */
 };
 
 struct gpc_node {
@@ -107,7 +108,7 @@ CUresult gpc_graph_sort(const struct gpc_graph *graph, struct gpc_node ***nodes_
 
 /* A node of the graph or of a child of it, or what ends a child, in the list of who makes a plan of
  * the graph (plan.c). */
-struct gpc_flat {
+struct gpc_flat_node {
 	const struct gpc_node *node; /* NULL: it does nothing */
 	size_t *dependencies;        /* places in the list, all before this one */
 	size_t count, room;
@@ -119,17 +120,17 @@ struct gpc_flat {
 };
 
 /* Zeroed it is empty. */
-struct gpc_flats {
-	struct gpc_flat *list;
+struct gpc_flat_nodes {
+	struct gpc_flat_node *list;
 	size_t count, room;
 };
 
 /* CUDA_ERROR_INVALID_VALUE: the graph has a cycle.  To be freed in any case. */
-CUresult gpc_flats_make(struct gpc_flats *flats, const struct gpc_graph *graph)
+CUresult gpc_flat_nodes_create(struct gpc_flat_nodes *flat_nodes, const struct gpc_graph *graph)
 	GP_LOCKED(gpc_graphs_lock);
-void gpc_flats_free(struct gpc_flats *flats);
+void gpc_flat_nodes_free(struct gpc_flat_nodes *flat_nodes);
 
 /* What depends on a node that does nothing depends on what that depends on.  false: no memory. */
-bool gpc_flats_pass_idle(struct gpc_flats *flats);
+bool gpc_flat_nodes_skip_idle(struct gpc_flat_nodes *flat_nodes);
 
 #endif /* GPC_GRAPH_H */

@@ -30,7 +30,7 @@ gpc_cuGraphDestroy(CUgraph hGraph)
 	CUresult result = gpc_graphs_begin_graph(hGraph, &graph);
 
 	/* A child node's copy goes with the node; what is being captured, with the capture. */
-	if (result == CUDA_SUCCESS && (graph->holder || graph->capturing))
+	if (result == CUDA_SUCCESS && (graph->owner_node || graph->capturing))
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result == CUDA_SUCCESS)
 		gpc_graph_destroy(graph);
@@ -89,83 +89,84 @@ gpc_cuGraphDestroyNode(CUgraphNode hNode)
  * A list that is asked for: with `nodes` NULL how many there are, else as many as there is room
  * for.  Places that are left are cleared.
  */
-struct answer {
+struct node_query {
 	CUgraphNode *nodes, *others;
 	CUgraphEdgeData *data;
 	size_t room, count;
 };
 
 static void
-put(struct answer *answer, const struct gpc_node *node, const struct gpc_node *other,
-    const CUgraphEdgeData *data)
+node_query_add(struct node_query *node_query, const struct gpc_node *node,
+	       const struct gpc_node *other, const CUgraphEdgeData *data)
 {
-	size_t at = answer->count++;
+	size_t at = node_query->count++;
 
-	if (at >= answer->room)
+	if (at >= node_query->room)
 		return;
-	if (answer->nodes)
-		answer->nodes[at] = node->handle.token;
-	if (answer->others)
-		answer->others[at] = other->handle.token;
-	if (answer->data)
-		answer->data[at] = *data;
+	if (node_query->nodes)
+		node_query->nodes[at] = node->handle.token;
+	if (node_query->others)
+		node_query->others[at] = other->handle.token;
+	if (node_query->data)
+		node_query->data[at] = *data;
 }
 
 static void
-finish(struct answer *answer, size_t *count_p)
+node_query_finish(struct node_query *node_query, size_t *count_p)
 {
-	for (size_t i = answer->count; i < answer->room && answer->nodes; i++) {
-		answer->nodes[i] = NULL;
-		if (answer->others)
-			answer->others[i] = NULL;
+	for (size_t i = node_query->count; i < node_query->room && node_query->nodes; i++) {
+		node_query->nodes[i] = NULL;
+		if (node_query->others)
+			node_query->others[i] = NULL;
 	}
-	*count_p = answer->nodes && answer->count > answer->room ? answer->room : answer->count;
+	*count_p = node_query->nodes && node_query->count > node_query->room ? node_query->room
+									     : node_query->count;
 }
 
 /* Whether there is a place for how many there are, and some room for them if they are wanted. */
 static bool
-is_asked_for(const struct answer *answer, const size_t *count_p)
+node_query_is_valid(const struct node_query *node_query, const size_t *count_p)
 {
-	if (answer->data && !answer->nodes)
+	if (node_query->data && !node_query->nodes)
 		return false;
-	return count_p && (!answer->nodes || *count_p > 0);
+	return count_p && (!node_query->nodes || *count_p > 0);
 }
 
 static CUresult
-get_nodes(CUgraph hGraph, CUgraphNode *nodes, size_t *count_p, bool roots)
+graph_get_nodes(CUgraph hGraph, CUgraphNode *nodes, size_t *count_p, bool roots)
 {
-	struct answer answer = { .nodes = nodes, .room = nodes && count_p ? *count_p : 0 };
+	struct node_query node_query = { .nodes = nodes, .room = nodes && count_p ? *count_p : 0 };
 	struct gpc_graph *graph;
 	struct gpc_node *node;
 	CUresult result = gpc_graphs_begin_graph(hGraph, &graph);
 
-	if (result == CUDA_SUCCESS && !is_asked_for(&answer, count_p))
+	if (result == CUDA_SUCCESS && !node_query_is_valid(&node_query, count_p))
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result != CUDA_SUCCESS)
 		return gpc_graphs_end(result);
 	DL_FOREACH(graph->nodes, node)
 	{
 		if (!roots || node->in.count == 0)
-			put(&answer, node, NULL, NULL);
+			node_query_add(&node_query, node, NULL, NULL);
 	}
-	finish(&answer, count_p);
+	node_query_finish(&node_query, count_p);
 	return gpc_graphs_end(CUDA_SUCCESS);
 }
 
 CUresult
 gpc_cuGraphGetNodes(CUgraph hGraph, CUgraphNode *nodes, size_t *numNodes)
 {
-	return get_nodes(hGraph, nodes, numNodes, false);
+	return graph_get_nodes(hGraph, nodes, numNodes, false);
 }
 
 CUresult
 gpc_cuGraphGetRootNodes(CUgraph hGraph, CUgraphNode *rootNodes, size_t *numRootNodes)
 {
-	return get_nodes(hGraph, rootNodes, numRootNodes, true);
+	return graph_get_nodes(hGraph, rootNodes, numRootNodes, true);
 }
 
 static bool
-is_plain(const CUgraphEdgeData *data)
+edge_data_is_default(const CUgraphEdgeData *data)
 {
 	static const CUgraphEdgeData plain;
 
@@ -174,68 +175,69 @@ is_plain(const CUgraphEdgeData *data)
 
 /* lossy: the caller could not see data of an edge. */
 static CUresult
-get_edges(CUgraph hGraph, struct answer *answer, size_t *count_p, bool lossy)
+graph_get_edges(CUgraph hGraph, struct node_query *node_query, size_t *count_p, bool lossy)
 {
 	struct gpc_graph *graph;
 	struct gpc_node *node;
 	CUresult result = gpc_graphs_begin_graph(hGraph, &graph);
 
-	if (result == CUDA_SUCCESS &&
-	    (!is_asked_for(answer, count_p) || !answer->nodes != !answer->others))
+	if (result == CUDA_SUCCESS && (!node_query_is_valid(node_query, count_p) ||
+				       !node_query->nodes != !node_query->others))
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result != CUDA_SUCCESS)
 		return gpc_graphs_end(result);
-	answer->room = answer->nodes ? *count_p : 0;
+	node_query->room = node_query->nodes ? *count_p : 0;
 	DL_FOREACH(graph->nodes, node)
 	{
 		for (size_t i = 0; i < node->out.count; i++) {
 			const struct gpc_edge *edge = &node->out.list[i];
 
-			if (lossy && answer->nodes && !is_plain(&edge->data))
+			if (lossy && node_query->nodes && !edge_data_is_default(&edge->data))
 				result = CUDA_ERROR_LOSSY_QUERY;
-			put(answer, node, edge->node, &edge->data);
+			node_query_add(node_query, node, edge->node, &edge->data);
 		}
 	}
-	finish(answer, count_p);
+	node_query_finish(node_query, count_p);
 	return gpc_graphs_end(result);
 }
 
 CUresult
 gpc_cuGraphGetEdges(CUgraph hGraph, CUgraphNode *from, CUgraphNode *to, size_t *numEdges)
 {
-	struct answer answer = { .nodes = from, .others = to };
+	struct node_query node_query = { .nodes = from, .others = to };
 
-	return get_edges(hGraph, &answer, numEdges, true);
+	return graph_get_edges(hGraph, &node_query, numEdges, true);
 }
 
 CUresult
 gpc_cuGraphGetEdges_v2(CUgraph hGraph, CUgraphNode *from, CUgraphNode *to,
 		       CUgraphEdgeData *edgeData, size_t *numEdges)
 {
-	struct answer answer = { .nodes = from, .others = to, .data = edgeData };
+	struct node_query node_query = { .nodes = from, .others = to, .data = edgeData };
 
-	return get_edges(hGraph, &answer, numEdges, !edgeData);
+	return graph_get_edges(hGraph, &node_query, numEdges, !edgeData);
 }
 
 static CUresult
-get_neighbours(CUgraphNode hNode, struct answer *answer, size_t *count_p, bool in)
+node_get_neighbors(CUgraphNode hNode, struct node_query *node_query, size_t *count_p, bool in)
 {
 	const struct gpc_edges *edges;
 	struct gpc_node *node;
 	CUresult result = gpc_graphs_begin_node(hNode, &node);
 
-	if (result == CUDA_SUCCESS && !is_asked_for(answer, count_p))
+	if (result == CUDA_SUCCESS && !node_query_is_valid(node_query, count_p))
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result != CUDA_SUCCESS)
 		return gpc_graphs_end(result);
-	answer->room = answer->nodes ? *count_p : 0;
+	node_query->room = node_query->nodes ? *count_p : 0;
 	edges = in ? &node->in : &node->out;
 	for (size_t i = 0; i < edges->count; i++) {
-		if (answer->nodes && !answer->data && !is_plain(&edges->list[i].data))
+		if (node_query->nodes && !node_query->data &&
+		    !edge_data_is_default(&edges->list[i].data))
 			result = CUDA_ERROR_LOSSY_QUERY;
-		put(answer, edges->list[i].node, NULL, &edges->list[i].data);
+		node_query_add(node_query, edges->list[i].node, NULL, &edges->list[i].data);
 	}
-	finish(answer, count_p);
+	node_query_finish(node_query, count_p);
 	return gpc_graphs_end(result);
 }
 
@@ -243,26 +245,26 @@ CUresult
 gpc_cuGraphNodeGetDependencies_v2(CUgraphNode hNode, CUgraphNode *dependencies,
 				  CUgraphEdgeData *edgeData, size_t *numDependencies)
 {
-	struct answer answer = { .nodes = dependencies, .data = edgeData };
+	struct node_query node_query = { .nodes = dependencies, .data = edgeData };
 
-	return get_neighbours(hNode, &answer, numDependencies, true);
+	return node_get_neighbors(hNode, &node_query, numDependencies, true);
 }
 
 CUresult
 gpc_cuGraphNodeGetDependentNodes_v2(CUgraphNode hNode, CUgraphNode *dependentNodes,
 				    CUgraphEdgeData *edgeData, size_t *numDependentNodes)
 {
-	struct answer answer = { .nodes = dependentNodes, .data = edgeData };
+	struct node_query node_query = { .nodes = dependentNodes, .data = edgeData };
 
-	return get_neighbours(hNode, &answer, numDependentNodes, false);
+	return node_get_neighbors(hNode, &node_query, numDependentNodes, false);
 }
 
-typedef CUresult change_function(struct gpc_node *from, struct gpc_node *to,
-				 const CUgraphEdgeData *data);
+typedef CUresult edge_change_fn(struct gpc_node *from, struct gpc_node *to,
+				const CUgraphEdgeData *data);
 
 static CUresult
-change(const struct gpc_graph *graph, CUgraphNode from_token, CUgraphNode to_token,
-       const CUgraphEdgeData *data, change_function *function) GP_LOCKED(gpc_graphs_lock)
+edge_change(const struct gpc_graph *graph, CUgraphNode from_token, CUgraphNode to_token,
+	    const CUgraphEdgeData *data, edge_change_fn *function) GP_LOCKED(gpc_graphs_lock)
 {
 	struct gpc_node *from, *to;
 	CUresult result = gpc_node_lookup(from_token, &from);
@@ -276,8 +278,8 @@ change(const struct gpc_graph *graph, CUgraphNode from_token, CUgraphNode to_tok
 
 /* Of a list that fails, what came before the failure is done. */
 static CUresult
-change_edges(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to,
-	     const CUgraphEdgeData *data, size_t count, change_function *function)
+graph_change_edges(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to,
+		   const CUgraphEdgeData *data, size_t count, edge_change_fn *function)
 {
 	struct gpc_graph *graph;
 	CUresult result = gpc_graphs_begin_graph(hGraph, &graph);
@@ -287,7 +289,7 @@ change_edges(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to,
 	if (result == CUDA_SUCCESS && graph->single && function == gpc_edge_remove)
 		result = CUDA_ERROR_NOT_SUPPORTED;
 	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++)
-		result = change(graph, from[i], to[i], data ? &data[i] : NULL, function);
+		result = edge_change(graph, from[i], to[i], data ? &data[i] : NULL, function);
 	return gpc_graphs_end(result);
 }
 
@@ -295,12 +297,12 @@ CUresult
 gpc_cuGraphAddDependencies_v2(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to,
 			      const CUgraphEdgeData *edgeData, size_t numDependencies)
 {
-	return change_edges(hGraph, from, to, edgeData, numDependencies, gpc_edge_add);
+	return graph_change_edges(hGraph, from, to, edgeData, numDependencies, gpc_edge_add);
 }
 
 CUresult
 gpc_cuGraphRemoveDependencies_v2(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to,
 				 const CUgraphEdgeData *edgeData, size_t numDependencies)
 {
-	return change_edges(hGraph, from, to, edgeData, numDependencies, gpc_edge_remove);
+	return graph_change_edges(hGraph, from, to, edgeData, numDependencies, gpc_edge_remove);
 }

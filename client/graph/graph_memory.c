@@ -14,7 +14,7 @@
 #include <utlist.h>
 
 /* Of how many of the nodes before it is seen whether they free what a node can have. */
-#define LOOK_MAX 1024
+#define SEARCH_MAX 1024
 
 /* What is at an address: of several allocations of a graph where each is freed before the next. */
 struct block {
@@ -25,7 +25,7 @@ struct block {
 	unsigned int memories;
 	const struct gpc_graph_memory *last; /* of them, if it is there */
 	bool launched;                       /* at least once */
-	struct gpc_users_ended end;
+	struct gpc_user_destructor end;
 };
 
 struct gpc_graph_memory {
@@ -44,13 +44,13 @@ static struct block *blocks;
 static uint64_t used_high[64], reserved_high[64];
 
 static uint64_t
-number_of(const struct gpc_context *context)
+context_get_number(const struct gpc_context *context)
 {
 	return gpc_context_is_active(context) && context->legacy ? context->legacy->number : 0;
 }
 
 static void
-bytes_of(const struct gpc_device *device, uint64_t *used_p, uint64_t *reserved_p)
+device_get_bytes(const struct gpc_device *device, uint64_t *used_p, uint64_t *reserved_p)
 {
 	const struct block *block;
 
@@ -66,11 +66,11 @@ bytes_of(const struct gpc_device *device, uint64_t *used_p, uint64_t *reserved_p
 }
 
 static void
-note_high(const struct gpc_device *device)
+device_note_high_water(const struct gpc_device *device)
 {
 	uint64_t used, reserved;
 
-	bytes_of(device, &used, &reserved);
+	device_get_bytes(device, &used, &reserved);
 	if (used > used_high[device->ordinal % 64])
 		used_high[device->ordinal % 64] = used;
 	if (reserved > reserved_high[device->ordinal % 64])
@@ -78,9 +78,9 @@ note_high(const struct gpc_device *device)
 }
 
 static bool
-is_there(const struct block *block)
+block_is_valid(const struct block *block)
 {
-	return block->number != 0 && number_of(block->context) == block->number;
+	return block->number != 0 && context_get_number(block->context) == block->number;
 }
 
 /* Without the lock; work that uses it goes on. */
@@ -89,15 +89,15 @@ block_free(void *data)
 {
 	struct block *block = data;
 
-	if (block->address && is_there(block)) {
-		gpc_ipc_memory_frees(block->address);
+	if (block->address && block_is_valid(block)) {
+		gpc_ipc_memory_withdraw(block->address);
 		(void)gpc_memory_free(block->context, block->address);
 	}
 	free(block);
 }
 
 static void
-block_leave(struct gpc_graph_memory *memory) GP_LOCKED(gpc_graphs_lock)
+block_unref(struct gpc_graph_memory *memory) GP_LOCKED(gpc_graphs_lock)
 {
 	struct block *block = memory->block;
 
@@ -106,24 +106,24 @@ block_leave(struct gpc_graph_memory *memory) GP_LOCKED(gpc_graphs_lock)
 	if (--block->memories > 0)
 		return;
 	LL_DELETE(blocks, block);
-	block->end = (struct gpc_users_ended){ .destroy = block_free, .data = block };
-	gpc_users_add_ended(&block->end);
+	block->end = (struct gpc_user_destructor){ .destroy = block_free, .data = block };
+	gpc_user_destructors_add(&block->end);
 }
 
 static void
-end_if_unused(struct gpc_graph_memory *memory) GP_LOCKED(gpc_graphs_lock)
+memory_free_if_unused(struct gpc_graph_memory *memory) GP_LOCKED(gpc_graphs_lock)
 {
 	if (memory->nodes > 0 || memory->in_use)
 		return;
 	LL_DELETE(memories, memory);
 	__atomic_sub_fetch(&gpc_captures, 1, __ATOMIC_RELEASE);
-	block_leave(memory);
+	block_unref(memory);
 	free(memory);
 }
 
 /* Who may use it is of no matter here: all devices of a session see its window. */
 static CUresult
-check(const CUDA_MEM_ALLOC_NODE_PARAMS *given)
+alloc_params_check(const CUDA_MEM_ALLOC_NODE_PARAMS *given)
 {
 	const CUmemPoolProps *props = &given->poolProps;
 
@@ -147,7 +147,7 @@ check(const CUDA_MEM_ALLOC_NODE_PARAMS *given)
 
 /* The current one, if it is of the device. */
 static CUresult
-context_for(int ordinal, struct gpc_context **context_p)
+device_get_context(int ordinal, struct gpc_context **context_p)
 {
 	CUresult result = gpc_enter(context_p);
 
@@ -162,11 +162,12 @@ static CUresult
 block_create(int ordinal, uint64_t size, struct block **block_p)
 {
 	struct block *block = calloc(1, sizeof(*block));
-	CUresult result = block ? context_for(ordinal, &block->context) : CUDA_ERROR_OUT_OF_MEMORY;
+	CUresult result =
+		block ? device_get_context(ordinal, &block->context) : CUDA_ERROR_OUT_OF_MEMORY;
 
 	if (result == CUDA_SUCCESS) {
 		result = gpc_memory_alloc(block->context, size, &block->address);
-		block->number = number_of(block->context);
+		block->number = context_get_number(block->context);
 		block->size = size;
 	}
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && block && block->number) {
@@ -187,7 +188,7 @@ gpc_graph_memory_create(const CUDA_MEM_ALLOC_NODE_PARAMS *given, struct gpc_grap
 	struct gpc_graph_memory *memory;
 
 	if (result == CUDA_SUCCESS)
-		result = given ? check(given) : CUDA_ERROR_INVALID_VALUE;
+		result = given ? alloc_params_check(given) : CUDA_ERROR_INVALID_VALUE;
 	if (result != CUDA_SUCCESS)
 		return result;
 	memory = calloc(1, sizeof(*memory));
@@ -217,25 +218,25 @@ gpc_graph_memory_create(const CUDA_MEM_ALLOC_NODE_PARAMS *given, struct gpc_grap
 
 /* Whether what a node frees can be another one's memory then, rather than best. */
 static bool
-is_better(const struct gpc_node *node, const struct gpc_graph_memory *memory,
-	  const struct block *best)
+freed_block_is_better(const struct gpc_node *node, const struct gpc_graph_memory *memory,
+		      const struct block *best)
 {
 	const struct gpc_graph_memory *freed = node->params.memory;
 	const struct block *block = freed->block;
 
 	return block->last == freed && freed->graph == node->graph->handle.token &&
 	       block->context == memory->block->context && block->number == memory->block->number &&
-	       is_there(block) && block->size >= memory->params.bytesize &&
+	       block_is_valid(block) && block->size >= memory->params.bytesize &&
 	       (!best || block->size < best->size);
 }
 
 /* Of what comes before a node, the nearest first. */
 static struct block *
-find_freed(const struct gpc_node *node) GP_LOCKED(gpc_graphs_lock)
+freed_block_find(const struct gpc_node *node) GP_LOCKED(gpc_graphs_lock)
 {
 	/* Who sorts a graph begins with 0. */
 	static size_t mark = SIZE_MAX;
-	const struct gpc_node *list[LOOK_MAX] = { node };
+	const struct gpc_node *list[SEARCH_MAX] = { node };
 	struct block *best = NULL;
 	size_t count = 1;
 
@@ -244,9 +245,9 @@ find_freed(const struct gpc_node *node) GP_LOCKED(gpc_graphs_lock)
 		const struct gpc_node *from = list[at];
 
 		if (from->params.type == CU_GRAPH_NODE_TYPE_MEM_FREE &&
-		    is_better(from, node->params.memory, best))
+		    freed_block_is_better(from, node->params.memory, best))
 			best = from->params.memory->block;
-		for (size_t i = 0; i < from->in.count && count < LOOK_MAX; i++) {
+		for (size_t i = 0; i < from->in.count && count < SEARCH_MAX; i++) {
 			struct gpc_node *before = from->in.list[i].node;
 
 			if (before->mark != mark)
@@ -267,30 +268,30 @@ gpc_graph_memory_place(const struct gpc_node *node)
 	if (memory->graph)
 		return CUDA_SUCCESS;
 	memory->graph = node->graph->handle.token;
-	block = find_freed(node);
+	block = freed_block_find(node);
 	if (block) {
-		block_leave(memory);
+		block_unref(memory);
 		block->memories++;
 		block->last = memory;
 		memory->block = block;
 		memory->params.dptr = block->address;
 	}
-	note_high(memory->block->context->device);
+	device_note_high_water(memory->block->context->device);
 	return memory->block->address ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 struct gpc_graph_memory *
-gpc_graph_memory_hold(struct gpc_graph_memory *memory)
+gpc_graph_memory_ref(struct gpc_graph_memory *memory)
 {
 	memory->nodes++;
 	return memory;
 }
 
 void
-gpc_graph_memory_drop(struct gpc_graph_memory *memory)
+gpc_graph_memory_unref(struct gpc_graph_memory *memory)
 {
 	memory->nodes--;
-	end_if_unused(memory);
+	memory_free_if_unused(memory);
 }
 
 struct gpc_graph_memory *
@@ -300,7 +301,7 @@ gpc_graph_memory_find(CUdeviceptr address)
 
 	LL_FOREACH(memories, memory)
 	{
-		if (memory->block->address != address || !is_there(memory->block))
+		if (memory->block->address != address || !block_is_valid(memory->block))
 			continue;
 		if (memory->in_use)
 			return memory;
@@ -317,9 +318,9 @@ gpc_graph_memory_address(const struct gpc_graph_memory *memory)
 }
 
 void
-gpc_graph_memory_tell(const struct gpc_graph_memory *memory, CUDA_MEM_ALLOC_NODE_PARAMS *told)
+gpc_graph_memory_get_params(const struct gpc_graph_memory *memory, CUDA_MEM_ALLOC_NODE_PARAMS *out)
 {
-	*told = memory->params;
+	*out = memory->params;
 }
 
 bool
@@ -335,7 +336,7 @@ gpc_graph_memory_set_freed(struct gpc_graph_memory *memory, bool freed)
 }
 
 static bool
-allocates(const struct gpc_graph *graph, const struct gpc_graph_memory *memory)
+graph_allocates(const struct gpc_graph *graph, const struct gpc_graph_memory *memory)
 {
 	const struct gpc_node *node;
 
@@ -349,7 +350,7 @@ allocates(const struct gpc_graph *graph, const struct gpc_graph_memory *memory)
 }
 
 static CUresult
-check_launch(const struct gpc_graph *graph, bool auto_free)
+graph_check_launch(const struct gpc_graph *graph, bool auto_free)
 {
 	const struct gpc_node *node;
 
@@ -361,7 +362,7 @@ check_launch(const struct gpc_graph *graph, bool auto_free)
 		    !auto_free)
 			return CUDA_ERROR_INVALID_VALUE;
 		if (node->params.type == CU_GRAPH_NODE_TYPE_MEM_FREE && !memory->in_use &&
-		    !allocates(graph, memory))
+		    !graph_allocates(graph, memory))
 			return CUDA_ERROR_INVALID_VALUE;
 	}
 	return CUDA_SUCCESS;
@@ -370,7 +371,7 @@ check_launch(const struct gpc_graph *graph, bool auto_free)
 CUresult
 gpc_graph_memory_launch(const struct gpc_graph *graph, bool auto_free)
 {
-	CUresult result = check_launch(graph, auto_free);
+	CUresult result = graph_check_launch(graph, auto_free);
 	const struct gpc_node *node;
 
 	if (result != CUDA_SUCCESS)
@@ -380,7 +381,7 @@ gpc_graph_memory_launch(const struct gpc_graph *graph, bool auto_free)
 		if (node->params.type != CU_GRAPH_NODE_TYPE_MEM_ALLOC)
 			continue;
 		node->params.memory->block->launched = node->params.memory->in_use = true;
-		note_high(node->params.memory->block->context->device);
+		device_note_high_water(node->params.memory->block->context->device);
 	}
 	DL_FOREACH(graph->nodes, node)
 	{
@@ -392,7 +393,7 @@ gpc_graph_memory_launch(const struct gpc_graph *graph, bool auto_free)
 
 /* Memory of a graph is freed by the application; other memory is the call's own business. */
 static CUresult
-free_of_graph(CUdeviceptr address)
+memory_free_address(CUdeviceptr address)
 {
 	struct gpc_graph_memory *memory;
 	CUresult result = gpc_graphs_begin();
@@ -403,14 +404,14 @@ free_of_graph(CUdeviceptr address)
 	if (!memory->in_use)
 		return gpc_graphs_end(CUDA_ERROR_INVALID_VALUE);
 	memory->in_use = false;
-	end_if_unused(memory);
+	memory_free_if_unused(memory);
 	return gpc_graphs_end(CUDA_SUCCESS);
 }
 
 CUresult
 gpc_capture_cuMemFree_v2(CUdeviceptr dptr)
 {
-	return free_of_graph(dptr);
+	return memory_free_address(dptr);
 }
 
 CUresult
@@ -418,11 +419,11 @@ gpc_capture_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 {
 	CUresult result = gpc_capture_add_free(dptr, hStream);
 
-	return result == GPC_NOT_CAPTURED ? free_of_graph(dptr) : result;
+	return result == GPC_NOT_CAPTURED ? memory_free_address(dptr) : result;
 }
 
 static CUresult
-begin_device(CUdevice dev, struct gpc_device **device_p) GP_LOCKS(gpc_graphs_lock)
+graphs_begin_device(CUdevice dev, struct gpc_device **device_p) GP_LOCKS(gpc_graphs_lock)
 {
 	CUresult result = gpc_graphs_begin();
 
@@ -436,29 +437,29 @@ gpc_cuDeviceGraphMemTrim(CUdevice device)
 {
 	struct gpc_device *found;
 
-	return gpc_graphs_end(begin_device(device, &found));
+	return gpc_graphs_end(graphs_begin_device(device, &found));
 }
 
 CUresult
 gpc_cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void *value)
 {
-	cuuint64_t used, reserved, *told = value;
+	cuuint64_t used, reserved, *out = value;
 	struct gpc_device *found;
-	CUresult result = begin_device(device, &found);
+	CUresult result = graphs_begin_device(device, &found);
 
 	if (result == CUDA_SUCCESS &&
 	    (!value || (unsigned int)attr > CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH))
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result != CUDA_SUCCESS)
 		return gpc_graphs_end(result);
-	bytes_of(found, &used, &reserved);
+	device_get_bytes(found, &used, &reserved);
 	if (attr == CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT)
-		*told = used;
+		*out = used;
 	else if (attr == CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT)
-		*told = reserved;
+		*out = reserved;
 	else
-		*told = (attr == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH ? used_high
-								 : reserved_high)[device % 64];
+		*out = (attr == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH ? used_high
+								: reserved_high)[device % 64];
 	return gpc_graphs_end(CUDA_SUCCESS);
 }
 
@@ -469,7 +470,7 @@ gpc_cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, voi
 	const cuuint64_t *wanted = value;
 	cuuint64_t used, reserved;
 	struct gpc_device *found;
-	CUresult result = begin_device(device, &found);
+	CUresult result = graphs_begin_device(device, &found);
 
 	if (result == CUDA_SUCCESS && (!value || *wanted != 0 ||
 				       (attr != CU_GRAPH_MEM_ATTR_USED_MEM_HIGH &&
@@ -477,7 +478,7 @@ gpc_cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, voi
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result != CUDA_SUCCESS)
 		return gpc_graphs_end(result);
-	bytes_of(found, &used, &reserved);
+	device_get_bytes(found, &used, &reserved);
 	if (attr == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH)
 		used_high[device % 64] = used;
 	else

@@ -27,9 +27,9 @@ struct gpc_graph_memory;
  */
 CUresult gpc_graph_memory_create(const CUDA_MEM_ALLOC_NODE_PARAMS *given,
 				 struct gpc_graph_memory **memory_p);
-struct gpc_graph_memory *gpc_graph_memory_hold(struct gpc_graph_memory *memory)
+struct gpc_graph_memory *gpc_graph_memory_ref(struct gpc_graph_memory *memory)
 	GP_LOCKED(gpc_graphs_lock);
-void gpc_graph_memory_drop(struct gpc_graph_memory *memory) GP_LOCKED(gpc_graphs_lock);
+void gpc_graph_memory_unref(struct gpc_graph_memory *memory) GP_LOCKED(gpc_graphs_lock);
 
 /* The node that allocates it has been added: it gets what a node before frees, if that is large
  * enough, and so another address.  CUDA_ERROR_OUT_OF_MEMORY. */
@@ -41,8 +41,8 @@ struct gpc_graph_memory *gpc_graph_memory_find(CUdeviceptr address) GP_LOCKED(gp
 /* Of one that was placed. */
 CUdeviceptr gpc_graph_memory_address(const struct gpc_graph_memory *memory)
 	GP_LOCKED(gpc_graphs_lock);
-void gpc_graph_memory_tell(const struct gpc_graph_memory *memory, CUDA_MEM_ALLOC_NODE_PARAMS *told)
-	GP_LOCKED(gpc_graphs_lock);
+void gpc_graph_memory_get_params(const struct gpc_graph_memory *memory,
+				 CUDA_MEM_ALLOC_NODE_PARAMS *out) GP_LOCKED(gpc_graphs_lock);
 
 /* Whether a node of the application's frees it, which one alone may do. */
 bool gpc_graph_memory_is_freed(const struct gpc_graph_memory *memory) GP_LOCKED(gpc_graphs_lock);

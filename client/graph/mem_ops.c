@@ -20,7 +20,7 @@
 
 /* Of device memory, or of the program's that the device is to reach. */
 static CUresult
-check_address(CUdeviceptr address, size_t size)
+address_check(CUdeviceptr address, size_t size)
 {
 	struct gpc_address found;
 	CUresult result;
@@ -32,26 +32,27 @@ check_address(CUdeviceptr address, size_t size)
 	gpc_address_lookup(address, &found);
 	if (found.kind != GPC_ADDRESS_HOST)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = gpc_host_memory_note(found.context, &address, sizeof(address));
+	result = gpc_host_memory_scan(found.context, &address, sizeof(address));
 	if (result != CUDA_SUCCESS)
 		return result;
-	return gpc_host_memory_reached(&(uint64_t){ address }, size) ? CUDA_SUCCESS
-								     : CUDA_ERROR_INVALID_VALUE;
+	return gpc_host_memory_get_device_address(&(uint64_t){ address }, size)
+		       ? CUDA_SUCCESS
+		       : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* As the device names it. */
 static uint64_t
-address_there(CUdeviceptr address, size_t size)
+address_to_device(CUdeviceptr address, size_t size)
 {
 	uint64_t there = address;
 
-	(void)gpc_host_memory_reached(&there, size);
+	(void)gpc_host_memory_get_device_address(&there, size);
 	return there;
 }
 
 /* Nothing writes to the GPU's memory from elsewhere: there is nothing to flush. */
 static CUresult
-check_wait(CUdeviceptr address, size_t size, unsigned int flags)
+wait_check(CUdeviceptr address, size_t size, unsigned int flags)
 {
 	CUresult result;
 
@@ -59,32 +60,32 @@ check_wait(CUdeviceptr address, size_t size, unsigned int flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (flags & CU_STREAM_WAIT_VALUE_FLUSH)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	result = check_address(address, size);
+	result = address_check(address, size);
 	if (result == CUDA_SUCCESS)
 		gpc_host_block_note_awaited(address);
 	return result;
 }
 
 static CUresult
-check_write(CUdeviceptr address, size_t size, unsigned int flags)
+write_check(CUdeviceptr address, size_t size, unsigned int flags)
 {
 	return flags & ~(unsigned int)CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER
 		       ? CUDA_ERROR_INVALID_VALUE
-		       : check_address(address, size);
+		       : address_check(address, size);
 }
 
 static CUresult
-check(const CUstreamBatchMemOpParams *op)
+op_check(const CUstreamBatchMemOpParams *op)
 {
 	switch (op->operation) {
 	case CU_STREAM_MEM_OP_WAIT_VALUE_32:
-		return check_wait(op->waitValue.address, 4, op->waitValue.flags);
+		return wait_check(op->waitValue.address, 4, op->waitValue.flags);
 	case CU_STREAM_MEM_OP_WAIT_VALUE_64:
-		return check_wait(op->waitValue.address, 8, op->waitValue.flags);
+		return wait_check(op->waitValue.address, 8, op->waitValue.flags);
 	case CU_STREAM_MEM_OP_WRITE_VALUE_32:
-		return check_write(op->writeValue.address, 4, op->writeValue.flags);
+		return write_check(op->writeValue.address, 4, op->writeValue.flags);
 	case CU_STREAM_MEM_OP_WRITE_VALUE_64:
-		return check_write(op->writeValue.address, 8, op->writeValue.flags);
+		return write_check(op->writeValue.address, 8, op->writeValue.flags);
 	case CU_STREAM_MEM_OP_BARRIER:
 		return op->memoryBarrier.flags > CU_STREAM_MEMORY_BARRIER_TYPE_GPU
 			       ? CUDA_ERROR_INVALID_VALUE
@@ -97,7 +98,7 @@ check(const CUstreamBatchMemOpParams *op)
 }
 
 static CUresult
-check_all(const CUDA_BATCH_MEM_OP_NODE_PARAMS *given)
+ops_check(const CUDA_BATCH_MEM_OP_NODE_PARAMS *given)
 {
 	CUresult result = CUDA_SUCCESS;
 
@@ -105,15 +106,15 @@ check_all(const CUDA_BATCH_MEM_OP_NODE_PARAMS *given)
 	    (given->count > 0 && !given->paramArray))
 		return CUDA_ERROR_INVALID_VALUE;
 	for (unsigned int i = 0; i < given->count && result == CUDA_SUCCESS; i++)
-		result = check(&given->paramArray[i]);
+		result = op_check(&given->paramArray[i]);
 	return result;
 }
 
 CUresult
-gpc_mem_ops_make(const CUDA_BATCH_MEM_OP_NODE_PARAMS *given, struct gpc_mem_ops **ops_p)
+gpc_mem_ops_create(const CUDA_BATCH_MEM_OP_NODE_PARAMS *given, struct gpc_mem_ops **ops_p)
 {
 	struct gpc_mem_ops *ops;
-	CUresult result = check_all(given);
+	CUresult result = ops_check(given);
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -130,14 +131,14 @@ gpc_mem_ops_make(const CUDA_BATCH_MEM_OP_NODE_PARAMS *given, struct gpc_mem_ops 
 }
 
 struct gpc_mem_ops *
-gpc_mem_ops_hold(struct gpc_mem_ops *ops)
+gpc_mem_ops_ref(struct gpc_mem_ops *ops)
 {
 	atomic_fetch_add_explicit(&ops->refs, 1, memory_order_relaxed);
 	return ops;
 }
 
 void
-gpc_mem_ops_drop(struct gpc_mem_ops *ops)
+gpc_mem_ops_unref(struct gpc_mem_ops *ops)
 {
 	if (atomic_fetch_sub_explicit(&ops->refs, 1, memory_order_acq_rel) == 1)
 		free(ops);
@@ -146,10 +147,10 @@ gpc_mem_ops_drop(struct gpc_mem_ops *ops)
 /* Behind what is here of the word, if it is managed memory; *managed_p: then gpc_managed_end()
  * follows. */
 static CUresult
-begin_word(struct gpc_stream *stream, uint64_t address, unsigned int size, bool is_written,
-	   bool *managed_p)
+value_begin_managed(struct gpc_stream *stream, uint64_t address, unsigned int size, bool is_written,
+		    bool *managed_p)
 {
-	*managed_p = gpc_managed_is(address, size);
+	*managed_p = gpc_managed_contains(address, size);
 	if (!*managed_p)
 		return CUDA_SUCCESS;
 	return gpc_managed_begin_copy(stream, address, is_written ? size : 0, address,
@@ -157,17 +158,17 @@ begin_word(struct gpc_stream *stream, uint64_t address, unsigned int size, bool 
 }
 
 static CUresult
-post_wait(struct gpc_stream *stream, const CUstreamBatchMemOpParams *op, unsigned int size)
+wait_post(struct gpc_stream *stream, const CUstreamBatchMemOpParams *op, unsigned int size)
 {
 	const struct gp_args_gpStreamWait args = {
 		.stream = stream->handle.id,
-		.address = address_there(op->waitValue.address, size),
+		.address = address_to_device(op->waitValue.address, size),
 		.value = size == 4 ? op->waitValue.value : op->waitValue.value64,
 		.size = size,
 		.condition = op->waitValue.flags,
 	};
 	bool managed;
-	CUresult result = begin_word(stream, args.address, size, false, &managed);
+	CUresult result = value_begin_managed(stream, args.address, size, false, &managed);
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -178,20 +179,20 @@ post_wait(struct gpc_stream *stream, const CUstreamBatchMemOpParams *op, unsigne
 }
 
 static CUresult
-post_write(struct gpc_stream *stream, const CUstreamBatchMemOpParams *op, unsigned int size)
+write_post(struct gpc_stream *stream, const CUstreamBatchMemOpParams *op, unsigned int size)
 {
 	const struct gp_args_gpStreamWrite args = {
 		.stream = stream->handle.id,
-		.address = address_there(op->writeValue.address, size),
+		.address = address_to_device(op->writeValue.address, size),
 		.value = size == 4 ? op->writeValue.value : op->writeValue.value64,
 		.size = size,
 	};
 	bool managed;
-	CUresult result = begin_word(stream, args.address, size, true, &managed);
+	CUresult result = value_begin_managed(stream, args.address, size, true, &managed);
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (gpc_host_memory_reached(&(uint64_t){ op->writeValue.address }, size))
+	if (gpc_host_memory_get_device_address(&(uint64_t){ op->writeValue.address }, size))
 		result = gpc_pending_copy_order(&stream->context->scope, stream->handle.id);
 	if (result == CUDA_SUCCESS)
 		result = gpc_post_gpStreamWrite(stream->context, &args);
@@ -201,17 +202,17 @@ post_write(struct gpc_stream *stream, const CUstreamBatchMemOpParams *op, unsign
 }
 
 static CUresult
-post(struct gpc_stream *stream, const CUstreamBatchMemOpParams *op)
+op_post(struct gpc_stream *stream, const CUstreamBatchMemOpParams *op)
 {
 	switch (op->operation) {
 	case CU_STREAM_MEM_OP_WAIT_VALUE_32:
-		return post_wait(stream, op, 4);
+		return wait_post(stream, op, 4);
 	case CU_STREAM_MEM_OP_WAIT_VALUE_64:
-		return post_wait(stream, op, 8);
+		return wait_post(stream, op, 8);
 	case CU_STREAM_MEM_OP_WRITE_VALUE_32:
-		return post_write(stream, op, 4);
+		return write_post(stream, op, 4);
 	case CU_STREAM_MEM_OP_WRITE_VALUE_64:
-		return post_write(stream, op, 8);
+		return write_post(stream, op, 8);
 	default:
 		/* Each write is a barrier itself. */
 		return CUDA_SUCCESS;
@@ -219,7 +220,7 @@ post(struct gpc_stream *stream, const CUstreamBatchMemOpParams *op)
 }
 
 static CUresult
-post_all(CUstream hStream, const CUDA_BATCH_MEM_OP_NODE_PARAMS *given)
+ops_post(CUstream hStream, const CUDA_BATCH_MEM_OP_NODE_PARAMS *given)
 {
 	struct gpc_stream *stream;
 	CUresult result = gpc_stream_enter(hStream, &stream);
@@ -227,24 +228,24 @@ post_all(CUstream hStream, const CUDA_BATCH_MEM_OP_NODE_PARAMS *given)
 	if (result == CUDA_SUCCESS)
 		result = gpc_pending_copy_before_work(&stream->context->scope, stream->handle.id);
 	for (unsigned int i = 0; i < given->count && result == CUDA_SUCCESS; i++)
-		result = post(stream, &given->paramArray[i]);
+		result = op_post(stream, &given->paramArray[i]);
 	if (result != CUDA_SUCCESS)
 		return result;
 	/* Counted behind it: a fence in between does not cover them. */
 	(void)gpc_session_work_mark(stream->context->scope.session);
-	gpc_mirror_behind_work(stream->context->scope.session);
+	gpc_coherence_after_work(stream->context->scope.session);
 	return CUDA_SUCCESS;
 }
 
 CUresult
 gpc_mem_ops_post(const struct gpc_mem_ops *ops, CUstream stream)
 {
-	return post_all(stream, &ops->given);
+	return ops_post(stream, &ops->given);
 }
 
 /* A list that is given to a stream as it is. */
 static CUresult
-run(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *list, unsigned int flags)
+ops_run(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *list, unsigned int flags)
 {
 	const CUDA_BATCH_MEM_OP_NODE_PARAMS given = { .count = count,
 						      .paramArray = list,
@@ -252,15 +253,15 @@ run(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *list, unsigne
 	CUresult result = gpc_enter_initialized();
 
 	if (result == CUDA_SUCCESS)
-		result = check_all(&given);
-	return result == CUDA_SUCCESS ? post_all(stream, &given) : result;
+		result = ops_check(&given);
+	return result == CUDA_SUCCESS ? ops_post(stream, &given) : result;
 }
 
 CUresult
 gpc_cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray,
 			  unsigned int flags)
 {
-	return run(stream, count, paramArray, flags);
+	return ops_run(stream, count, paramArray, flags);
 }
 
 CUresult
@@ -276,7 +277,7 @@ gpc_capture_cuStreamBatchMemOp_v2(CUstream stream, unsigned int count,
 
 /* Whether the device does the operations as they were before CUDA 12. */
 static CUresult
-enter_old(CUstream hStream)
+stream_enter_v1(CUstream hStream)
 {
 	struct gpc_stream *stream;
 	CUresult result = gpc_stream_enter(hStream, &stream);
@@ -293,16 +294,16 @@ CUresult
 gpc_cuStreamBatchMemOp(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray,
 		       unsigned int flags)
 {
-	CUresult result = enter_old(stream);
+	CUresult result = stream_enter_v1(stream);
 
-	return result == CUDA_SUCCESS ? run(stream, count, paramArray, flags) : result;
+	return result == CUDA_SUCCESS ? ops_run(stream, count, paramArray, flags) : result;
 }
 
 /* The functions for one word: as it was, called, and captured. */
-#define ONE(name, type, which, does, member)                                                       \
+#define DEFINE_VALUE_CALLS(name, type, which, does, member)                                        \
 	CUresult gpc_##name(CUstream stream, CUdeviceptr addr, type value, unsigned int flags)     \
 	{                                                                                          \
-		CUresult result = enter_old(stream);                                               \
+		CUresult result = stream_enter_v1(stream);                                         \
                                                                                                    \
 		return result == CUDA_SUCCESS ? gpc_##name##_v2(stream, addr, value, flags)        \
 					      : result;                                            \
@@ -315,7 +316,7 @@ gpc_cuStreamBatchMemOp(CUstream stream, unsigned int count, CUstreamBatchMemOpPa
 							  .member = value,                         \
 							  .flags = flags } };                      \
                                                                                                    \
-		return run(stream, 1, &op, 0);                                                     \
+		return ops_run(stream, 1, &op, 0);                                                 \
 	}                                                                                          \
 	CUresult gpc_capture_##name##_v2(CUstream stream, CUdeviceptr addr, type value,            \
 					 unsigned int flags)                                       \
@@ -328,7 +329,11 @@ gpc_cuStreamBatchMemOp(CUstream stream, unsigned int count, CUstreamBatchMemOpPa
 		return gpc_capture_cuStreamBatchMemOp_v2(stream, 1, &op, 0);                       \
 	}
 
-ONE(cuStreamWaitValue32, cuuint32_t, CU_STREAM_MEM_OP_WAIT_VALUE_32, waitValue, value)
-ONE(cuStreamWaitValue64, cuuint64_t, CU_STREAM_MEM_OP_WAIT_VALUE_64, waitValue, value64)
-ONE(cuStreamWriteValue32, cuuint32_t, CU_STREAM_MEM_OP_WRITE_VALUE_32, writeValue, value)
-ONE(cuStreamWriteValue64, cuuint64_t, CU_STREAM_MEM_OP_WRITE_VALUE_64, writeValue, value64)
+DEFINE_VALUE_CALLS(cuStreamWaitValue32, cuuint32_t, CU_STREAM_MEM_OP_WAIT_VALUE_32, waitValue,
+		   value)
+DEFINE_VALUE_CALLS(cuStreamWaitValue64, cuuint64_t, CU_STREAM_MEM_OP_WAIT_VALUE_64, waitValue,
+		   value64)
+DEFINE_VALUE_CALLS(cuStreamWriteValue32, cuuint32_t, CU_STREAM_MEM_OP_WRITE_VALUE_32, writeValue,
+		   value)
+DEFINE_VALUE_CALLS(cuStreamWriteValue64, cuuint64_t, CU_STREAM_MEM_OP_WRITE_VALUE_64, writeValue,
+		   value64)

@@ -18,9 +18,9 @@ struct gpc_mem_ops {
 
 /* The caller's, with one reference.  CUDA_ERROR_INVALID_VALUE: an operation, a flag or an address
  * is wrong; CUDA_ERROR_NOT_SUPPORTED: an operation that no device here has. */
-CUresult gpc_mem_ops_make(const CUDA_BATCH_MEM_OP_NODE_PARAMS *given, struct gpc_mem_ops **ops_p);
-struct gpc_mem_ops *gpc_mem_ops_hold(struct gpc_mem_ops *ops);
-void gpc_mem_ops_drop(struct gpc_mem_ops *ops);
+CUresult gpc_mem_ops_create(const CUDA_BATCH_MEM_OP_NODE_PARAMS *given, struct gpc_mem_ops **ops_p);
+struct gpc_mem_ops *gpc_mem_ops_ref(struct gpc_mem_ops *ops);
+void gpc_mem_ops_unref(struct gpc_mem_ops *ops);
 
 /* Puts them into the stream, which need not be one that is not captured.  Without gpc_graphs_lock.
  */

@@ -12,7 +12,7 @@
 #include <string.h>
 
 /* Where a node goes. */
-struct place {
+struct node_target {
 	CUgraphNode *node_p;
 	CUgraph graph;
 	const CUgraphNode *dependencies;
@@ -21,7 +21,7 @@ struct place {
 	CUdeviceptr *address_p; /* of what it allocates; or NULL */
 };
 
-#define PLACE                                                                                      \
+#define NODE_TARGET                                                                                \
 	{                                                                                          \
 		.node_p = phGraphNode, .graph = hGraph, .dependencies = dependencies,              \
 		.count = numDependencies                                                           \
@@ -29,7 +29,7 @@ struct place {
 
 /* Ends what gpc_graphs_begin() began: adds the node, unless what was done before has failed. */
 static CUresult
-add(const struct place *place, CUresult result, struct gpc_node_params *params)
+node_add(const struct node_target *node_target, CUresult result, struct gpc_node_params *params)
 	GP_UNLOCKS(gpc_graphs_lock)
 {
 	struct gpc_graph *graph;
@@ -37,26 +37,26 @@ add(const struct place *place, CUresult result, struct gpc_node_params *params)
 
 	if (result != CUDA_SUCCESS)
 		return gpc_graphs_end(result);
-	result = gpc_graph_lookup(place->graph, &graph);
-	if (result == CUDA_SUCCESS && !place->node_p)
+	result = gpc_graph_lookup(node_target->graph, &graph);
+	if (result == CUDA_SUCCESS && !node_target->node_p)
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result != CUDA_SUCCESS) {
 		gpc_node_params_free(params);
 		return gpc_graphs_end(result);
 	}
-	result =
-		gpc_graph_add(graph, place->dependencies, place->data, place->count, params, &node);
+	result = gpc_graph_add(graph, node_target->dependencies, node_target->data,
+			       node_target->count, params, &node);
 	if (result == CUDA_SUCCESS)
-		*place->node_p = node->handle.token;
-	if (result == CUDA_SUCCESS && place->address_p)
-		*place->address_p = gpc_graph_memory_address(params->memory);
+		*node_target->node_p = node->handle.token;
+	if (result == CUDA_SUCCESS && node_target->address_p)
+		*node_target->address_p = gpc_graph_memory_address(params->memory);
 	return gpc_graphs_end(result);
 }
 
 /* A node of a type, to be asked or changed. */
 static CUresult
-begin_typed(CUgraphNode token, CUgraphNodeType type, const void *given, struct gpc_node **node_p)
-	GP_LOCKS(gpc_graphs_lock)
+graphs_begin_typed_node(CUgraphNode token, CUgraphNodeType type, const void *given,
+			struct gpc_node **node_p) GP_LOCKS(gpc_graphs_lock)
 {
 	CUresult result = gpc_graphs_begin_node(token, node_p);
 
@@ -67,7 +67,7 @@ begin_typed(CUgraphNode token, CUgraphNodeType type, const void *given, struct g
 
 /* Ends a change. */
 static CUresult
-set(struct gpc_node *node, CUresult result, const struct gpc_node_params *params)
+node_set_params(struct gpc_node *node, CUresult result, const struct gpc_node_params *params)
 	GP_UNLOCKS(gpc_graphs_lock)
 {
 	if (result == CUDA_SUCCESS)
@@ -77,10 +77,10 @@ set(struct gpc_node *node, CUresult result, const struct gpc_node_params *params
 
 /* Its memory, which the daemon may have to give, is there before the node. */
 static CUresult
-add_alloc(const struct place *place, CUDA_MEM_ALLOC_NODE_PARAMS *given)
+node_add_alloc(const struct node_target *node_target, CUDA_MEM_ALLOC_NODE_PARAMS *given)
 {
 	struct gpc_node_params params = { .type = CU_GRAPH_NODE_TYPE_MEM_ALLOC };
-	struct place with_address = *place;
+	struct node_target with_address = *node_target;
 	CUresult result = gpc_graph_memory_create(given, &params.memory);
 
 	if (result != CUDA_SUCCESS)
@@ -88,12 +88,12 @@ add_alloc(const struct place *place, CUDA_MEM_ALLOC_NODE_PARAMS *given)
 	with_address.address_p = &given->dptr;
 	result = gpc_graphs_begin();
 	if (result != CUDA_SUCCESS)
-		gpc_graph_memory_drop(params.memory);
-	return add(&with_address, result, &params);
+		gpc_graph_memory_unref(params.memory);
+	return node_add(&with_address, result, &params);
 }
 
 static CUresult
-add_free(const struct place *place, CUdeviceptr address)
+node_add_free(const struct node_target *node_target, CUdeviceptr address)
 {
 	struct gpc_node_params params = { .type = CU_GRAPH_NODE_TYPE_MEM_FREE };
 	CUresult result = gpc_graphs_begin();
@@ -102,16 +102,16 @@ add_free(const struct place *place, CUdeviceptr address)
 		params.memory = gpc_graph_memory_find(address);
 	if (!params.memory || gpc_graph_memory_is_freed(params.memory))
 		return gpc_graphs_end(result == CUDA_SUCCESS ? CUDA_ERROR_INVALID_VALUE : result);
-	(void)gpc_graph_memory_hold(params.memory);
+	(void)gpc_graph_memory_ref(params.memory);
 	gpc_graph_memory_set_freed(params.memory, true);
-	return add(place, CUDA_SUCCESS, &params);
+	return node_add(node_target, CUDA_SUCCESS, &params);
 }
 
 _Static_assert(sizeof(CUDA_MEM_ALLOC_NODE_PARAMS) == sizeof(CUDA_MEM_ALLOC_NODE_PARAMS_v2),
 	       "the same members");
 
 static CUresult
-add_any(const struct place *place, CUgraphNodeParams *nodeParams)
+node_add_parsed(const struct node_target *node_target, CUgraphNodeParams *nodeParams)
 {
 	struct gpc_node_params params;
 	CUDA_MEM_ALLOC_NODE_PARAMS alloc;
@@ -119,20 +119,20 @@ add_any(const struct place *place, CUgraphNodeParams *nodeParams)
 
 	if (nodeParams && nodeParams->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC) {
 		memcpy(&alloc, &nodeParams->alloc, sizeof(alloc));
-		result = add_alloc(place, &alloc);
+		result = node_add_alloc(node_target, &alloc);
 		if (result == CUDA_SUCCESS)
 			nodeParams->alloc.dptr = alloc.dptr;
 		return result;
 	}
 	if (nodeParams && nodeParams->type == CU_GRAPH_NODE_TYPE_MEM_FREE)
-		return add_free(place, nodeParams->free.dptr);
+		return node_add_free(node_target, nodeParams->free.dptr);
 	result = gpc_graphs_begin();
 	if (result == CUDA_SUCCESS)
-		result = gpc_node_params_any(nodeParams, NULL, &params);
-	result = add(place, result, &params);
+		result = gpc_node_params_parse(nodeParams, NULL, &params);
+	result = node_add(node_target, result, &params);
 	/* As long as the node is there. */
 	if (result == CUDA_SUCCESS && nodeParams->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
-		nodeParams->conditional.phGraph_out = params.condition.told;
+		nodeParams->conditional.phGraph_out = params.condition.body_tokens;
 	return result;
 }
 
@@ -141,10 +141,10 @@ gpc_cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNod
 		      const CUgraphEdgeData *dependencyData, size_t numDependencies,
 		      CUgraphNodeParams *nodeParams)
 {
-	struct place place = PLACE;
+	struct node_target node_target = NODE_TARGET;
 
-	place.data = dependencyData;
-	return add_any(&place, nodeParams);
+	node_target.data = dependencyData;
+	return node_add_parsed(&node_target, nodeParams);
 }
 
 CUresult
@@ -159,8 +159,8 @@ gpc_cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams)
 	if (result == CUDA_SUCCESS && nodeParams->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
 		result = CUDA_ERROR_NOT_SUPPORTED;
 	if (result == CUDA_SUCCESS)
-		result = gpc_node_params_any(nodeParams, node->params.context, &params);
-	return set(node, result, &params);
+		result = gpc_node_params_parse(nodeParams, node->params.context, &params);
+	return node_set_params(node, result, &params);
 }
 
 CUresult
@@ -168,9 +168,9 @@ gpc_cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphN
 			size_t numDependencies)
 {
 	CUgraphNodeParams any = { .type = CU_GRAPH_NODE_TYPE_EMPTY };
-	const struct place place = PLACE;
+	const struct node_target node_target = NODE_TARGET;
 
-	return add_any(&place, &any);
+	return node_add_parsed(&node_target, &any);
 }
 
 CUresult
@@ -179,9 +179,9 @@ gpc_cuGraphAddChildGraphNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 			     CUgraph childGraph)
 {
 	CUgraphNodeParams any = { .type = CU_GRAPH_NODE_TYPE_GRAPH, .graph.graph = childGraph };
-	const struct place place = PLACE;
+	const struct node_target node_target = NODE_TARGET;
 
-	return add_any(&place, &any);
+	return node_add_parsed(&node_target, &any);
 }
 
 CUresult
@@ -189,19 +189,20 @@ gpc_cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 			   const CUgraphNode *dependencies, size_t numDependencies,
 			   CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams)
 {
-	const struct place place = PLACE;
+	const struct node_target node_target = NODE_TARGET;
 
-	return add_alloc(&place, nodeParams);
+	return node_add_alloc(&node_target, nodeParams);
 }
 
 CUresult
 gpc_cuGraphMemAllocNodeGetParams(CUgraphNode hNode, CUDA_MEM_ALLOC_NODE_PARAMS *params_out)
 {
 	struct gpc_node *node;
-	CUresult result = begin_typed(hNode, CU_GRAPH_NODE_TYPE_MEM_ALLOC, params_out, &node);
+	CUresult result =
+		graphs_begin_typed_node(hNode, CU_GRAPH_NODE_TYPE_MEM_ALLOC, params_out, &node);
 
 	if (result == CUDA_SUCCESS)
-		gpc_graph_memory_tell(node->params.memory, params_out);
+		gpc_graph_memory_get_params(node->params.memory, params_out);
 	return gpc_graphs_end(result);
 }
 
@@ -209,16 +210,17 @@ CUresult
 gpc_cuGraphAddMemFreeNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
 			  size_t numDependencies, CUdeviceptr dptr)
 {
-	const struct place place = PLACE;
+	const struct node_target node_target = NODE_TARGET;
 
-	return add_free(&place, dptr);
+	return node_add_free(&node_target, dptr);
 }
 
 CUresult
 gpc_cuGraphMemFreeNodeGetParams(CUgraphNode hNode, CUdeviceptr *dptr_out)
 {
 	struct gpc_node *node;
-	CUresult result = begin_typed(hNode, CU_GRAPH_NODE_TYPE_MEM_FREE, dptr_out, &node);
+	CUresult result =
+		graphs_begin_typed_node(hNode, CU_GRAPH_NODE_TYPE_MEM_FREE, dptr_out, &node);
 
 	if (result == CUDA_SUCCESS)
 		*dptr_out = gpc_graph_memory_address(node->params.memory);
@@ -230,10 +232,11 @@ gpc_cuGraphAddEventRecordNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 			      const CUgraphNode *dependencies, size_t numDependencies,
 			      CUevent event)
 {
-	const struct place place = PLACE;
+	const struct node_target node_target = NODE_TARGET;
 	CUgraphNodeParams any;
 
-	return add_any(&place, gpc_any_event(&any, CU_GRAPH_NODE_TYPE_EVENT_RECORD, event));
+	return node_add_parsed(&node_target, gpc_generic_params_event(
+						     &any, CU_GRAPH_NODE_TYPE_EVENT_RECORD, event));
 }
 
 CUresult
@@ -242,17 +245,18 @@ gpc_cuGraphEventRecordNodeSetEvent(CUgraphNode hNode, CUevent event)
 	CUgraphNodeParams any;
 
 	return gpc_cuGraphNodeSetParams(
-		hNode, gpc_any_event(&any, CU_GRAPH_NODE_TYPE_EVENT_RECORD, event));
+		hNode, gpc_generic_params_event(&any, CU_GRAPH_NODE_TYPE_EVENT_RECORD, event));
 }
 
 CUresult
 gpc_cuGraphAddEventWaitNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 			    const CUgraphNode *dependencies, size_t numDependencies, CUevent event)
 {
-	const struct place place = PLACE;
+	const struct node_target node_target = NODE_TARGET;
 	CUgraphNodeParams any;
 
-	return add_any(&place, gpc_any_event(&any, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event));
+	return node_add_parsed(
+		&node_target, gpc_generic_params_event(&any, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event));
 }
 
 CUresult
@@ -260,18 +264,18 @@ gpc_cuGraphEventWaitNodeSetEvent(CUgraphNode hNode, CUevent event)
 {
 	CUgraphNodeParams any;
 
-	return gpc_cuGraphNodeSetParams(hNode,
-					gpc_any_event(&any, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event));
+	return gpc_cuGraphNodeSetParams(
+		hNode, gpc_generic_params_event(&any, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event));
 }
 
 CUresult
 gpc_cuGraphAddHostNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
 		       size_t numDependencies, const CUDA_HOST_NODE_PARAMS *nodeParams)
 {
-	const struct place place = PLACE;
+	const struct node_target node_target = NODE_TARGET;
 	CUgraphNodeParams any;
 
-	return add_any(&place, gpc_any_host(&any, nodeParams));
+	return node_add_parsed(&node_target, gpc_generic_params_host(&any, nodeParams));
 }
 
 CUresult
@@ -279,7 +283,7 @@ gpc_cuGraphHostNodeSetParams(CUgraphNode hNode, const CUDA_HOST_NODE_PARAMS *nod
 {
 	CUgraphNodeParams any;
 
-	return gpc_cuGraphNodeSetParams(hNode, gpc_any_host(&any, nodeParams));
+	return gpc_cuGraphNodeSetParams(hNode, gpc_generic_params_host(&any, nodeParams));
 }
 
 CUresult
@@ -287,10 +291,10 @@ gpc_cuGraphAddBatchMemOpNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 			     const CUgraphNode *dependencies, size_t numDependencies,
 			     const CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams)
 {
-	const struct place place = PLACE;
+	const struct node_target node_target = NODE_TARGET;
 	CUgraphNodeParams any;
 
-	return add_any(&place, gpc_any_mem_ops(&any, nodeParams));
+	return node_add_parsed(&node_target, gpc_generic_params_mem_ops(&any, nodeParams));
 }
 
 CUresult
@@ -299,15 +303,15 @@ gpc_cuGraphBatchMemOpNodeSetParams(CUgraphNode hNode,
 {
 	CUgraphNodeParams any;
 
-	return gpc_cuGraphNodeSetParams(hNode, gpc_any_mem_ops(&any, nodeParams));
+	return gpc_cuGraphNodeSetParams(hNode, gpc_generic_params_mem_ops(&any, nodeParams));
 }
 
 CUresult
 gpc_cuGraphBatchMemOpNodeGetParams(CUgraphNode hNode, CUDA_BATCH_MEM_OP_NODE_PARAMS *nodeParams_out)
 {
 	struct gpc_node *node;
-	CUresult result =
-		begin_typed(hNode, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, nodeParams_out, &node);
+	CUresult result = graphs_begin_typed_node(hNode, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP,
+						  nodeParams_out, &node);
 
 	if (result == CUDA_SUCCESS)
 		*nodeParams_out = node->params.ops->given;
@@ -318,10 +322,10 @@ CUresult
 gpc_cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
 			 size_t numDependencies, const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
 {
-	const struct place place = PLACE;
+	const struct node_target node_target = NODE_TARGET;
 	CUgraphNodeParams any;
 
-	return add_any(&place, gpc_any_copy(&any, copyParams, ctx));
+	return node_add_parsed(&node_target, gpc_generic_params_copy(&any, copyParams, ctx));
 }
 
 /* A node stays in its context. */
@@ -330,7 +334,7 @@ gpc_cuGraphMemcpyNodeSetParams(CUgraphNode hNode, const CUDA_MEMCPY3D *nodeParam
 {
 	CUgraphNodeParams any;
 
-	return gpc_cuGraphNodeSetParams(hNode, gpc_any_copy(&any, nodeParams, NULL));
+	return gpc_cuGraphNodeSetParams(hNode, gpc_generic_params_copy(&any, nodeParams, NULL));
 }
 
 CUresult
@@ -338,10 +342,10 @@ gpc_cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraph
 			 size_t numDependencies, const CUDA_MEMSET_NODE_PARAMS *memsetParams,
 			 CUcontext ctx)
 {
-	const struct place place = PLACE;
+	const struct node_target node_target = NODE_TARGET;
 	CUgraphNodeParams any;
 
-	return add_any(&place, gpc_any_fill(&any, memsetParams, ctx));
+	return node_add_parsed(&node_target, gpc_generic_params_memset(&any, memsetParams, ctx));
 }
 
 CUresult
@@ -349,17 +353,17 @@ gpc_cuGraphMemsetNodeSetParams(CUgraphNode hNode, const CUDA_MEMSET_NODE_PARAMS 
 {
 	CUgraphNodeParams any;
 
-	return gpc_cuGraphNodeSetParams(hNode, gpc_any_fill(&any, nodeParams, NULL));
+	return gpc_cuGraphNodeSetParams(hNode, gpc_generic_params_memset(&any, nodeParams, NULL));
 }
 
 CUresult
 gpc_cuGraphAddKernelNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
 			 size_t numDependencies, const CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
-	const struct place place = PLACE;
+	const struct node_target node_target = NODE_TARGET;
 	CUgraphNodeParams any;
 
-	return add_any(&place, gpc_any_kernel_v1(&any, nodeParams));
+	return node_add_parsed(&node_target, gpc_generic_params_kernel_v1(&any, nodeParams));
 }
 
 CUresult
@@ -367,7 +371,7 @@ gpc_cuGraphKernelNodeSetParams(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARAMS_
 {
 	CUgraphNodeParams any;
 
-	return gpc_cuGraphNodeSetParams(hNode, gpc_any_kernel_v1(&any, nodeParams));
+	return gpc_cuGraphNodeSetParams(hNode, gpc_generic_params_kernel_v1(&any, nodeParams));
 }
 
 CUresult
@@ -375,10 +379,10 @@ gpc_cuGraphAddKernelNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph,
 			    const CUgraphNode *dependencies, size_t numDependencies,
 			    const CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
-	const struct place place = PLACE;
+	const struct node_target node_target = NODE_TARGET;
 	CUgraphNodeParams any;
 
-	return add_any(&place, gpc_any_kernel(&any, nodeParams));
+	return node_add_parsed(&node_target, gpc_generic_params_kernel(&any, nodeParams));
 }
 
 CUresult
@@ -386,17 +390,18 @@ gpc_cuGraphKernelNodeSetParams_v2(CUgraphNode hNode, const CUDA_KERNEL_NODE_PARA
 {
 	CUgraphNodeParams any;
 
-	return gpc_cuGraphNodeSetParams(hNode, gpc_any_kernel(&any, nodeParams));
+	return gpc_cuGraphNodeSetParams(hNode, gpc_generic_params_kernel(&any, nodeParams));
 }
 
 CUresult
 gpc_cuGraphKernelNodeGetParams_v2(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS *nodeParams)
 {
 	struct gpc_node *node;
-	CUresult result = begin_typed(hNode, CU_GRAPH_NODE_TYPE_KERNEL, nodeParams, &node);
+	CUresult result =
+		graphs_begin_typed_node(hNode, CU_GRAPH_NODE_TYPE_KERNEL, nodeParams, &node);
 
 	if (result == CUDA_SUCCESS)
-		gpc_kernel_params_tell(&node->params, nodeParams);
+		gpc_kernel_params_get(&node->params, nodeParams);
 	return gpc_graphs_end(result);
 }
 
@@ -415,7 +420,7 @@ gpc_cuGraphKernelNodeGetParams(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS_v1 *no
 /* From now on kernels may change it: the daemon has a node in a graph of its own, whose name they
  * have, and makes each executable there (docs/graphs.md). */
 static CUresult
-make_updatable(struct gpc_node *node) GP_LOCKED(gpc_graphs_lock)
+node_make_updatable(struct gpc_node *node) GP_LOCKED(gpc_graphs_lock)
 {
 	struct gpc_kernel_params *kernel = &node->params.kernel;
 	struct gp_graph_writer writer = { 0 };
@@ -424,25 +429,25 @@ make_updatable(struct gpc_node *node) GP_LOCKED(gpc_graphs_lock)
 
 	if (kernel->updatable)
 		return CUDA_SUCCESS;
-	if (node->graph->holder)
-		return gpc_lacks(GPC_LACK_UPDATABLE_INSIDE);
+	if (node->graph->owner_node)
+		return gpc_not_supported(GPC_UNSUPPORTED_NESTED_UPDATABLE);
 	result = gpc_context_activate(node->params.context);
 	if (result == CUDA_SUCCESS)
-		result = gpc_graph_root_of(node->graph, node->params.context, &root);
+		result = gpc_graph_get_root(node->graph, node->params.context, &root);
 	if (result == CUDA_SUCCESS)
 		result = gpc_plan_write_kernel(&node->params, &writer);
 	if (result == CUDA_SUCCESS)
-		result = gpc_graph_root_node(root, &writer, &kernel->updatable);
+		result = gpc_graph_root_create_node(root, &writer, &kernel->updatable);
 	free(writer.memory);
 	if (result != CUDA_SUCCESS)
 		return result;
-	kernel->root = gpc_graph_root_hold(root);
+	kernel->root = gpc_graph_root_ref(root);
 	node->graph->single = node->graph->has_updatable = true;
 	return CUDA_SUCCESS;
 }
 
 static void
-tell_updatable(const struct gpc_kernel_params *kernel, CUkernelNodeAttrValue *value)
+kernel_get_updatable(const struct gpc_kernel_params *kernel, CUkernelNodeAttrValue *value)
 {
 	value->deviceUpdatableKernelNode.deviceUpdatable = kernel->updatable != 0;
 	value->deviceUpdatableKernelNode.devNode =
@@ -451,14 +456,16 @@ tell_updatable(const struct gpc_kernel_params *kernel, CUkernelNodeAttrValue *va
 
 /* What is set once stays.  The value gets the name, though it is declared as read only. */
 static CUresult
-set_updatable(struct gpc_node *node, const CUkernelNodeAttrValue *value) GP_LOCKED(gpc_graphs_lock)
+node_set_updatable(struct gpc_node *node, const CUkernelNodeAttrValue *value)
+	GP_LOCKED(gpc_graphs_lock)
 {
 	CUresult result = value->deviceUpdatableKernelNode.deviceUpdatable == 1
-				  ? make_updatable(node)
+				  ? node_make_updatable(node)
 				  : CUDA_ERROR_INVALID_VALUE;
 
 	if (result == CUDA_SUCCESS)
-		tell_updatable(&node->params.kernel, (CUkernelNodeAttrValue *)(uintptr_t)value);
+		kernel_get_updatable(&node->params.kernel,
+				     (CUkernelNodeAttrValue *)(uintptr_t)value);
 	return result;
 }
 
@@ -467,12 +474,12 @@ gpc_cuGraphKernelNodeSetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr,
 				  const CUkernelNodeAttrValue *value)
 {
 	struct gpc_node *node;
-	CUresult result = begin_typed(hNode, CU_GRAPH_NODE_TYPE_KERNEL, value, &node);
+	CUresult result = graphs_begin_typed_node(hNode, CU_GRAPH_NODE_TYPE_KERNEL, value, &node);
 
 	if (result == CUDA_SUCCESS)
 		result = attr == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE
-				 ? set_updatable(node, value)
-				 : gpc_kernel_params_set(&node->params, attr, value);
+				 ? node_set_updatable(node, value)
+				 : gpc_kernel_params_set_attribute(&node->params, attr, value);
 	return gpc_graphs_end(result);
 }
 
@@ -483,14 +490,15 @@ gpc_cuGraphKernelNodeGetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr,
 {
 	const struct gpc_kernel_params *kernel;
 	struct gpc_node *node;
-	CUresult result = begin_typed(hNode, CU_GRAPH_NODE_TYPE_KERNEL, value_out, &node);
+	CUresult result =
+		graphs_begin_typed_node(hNode, CU_GRAPH_NODE_TYPE_KERNEL, value_out, &node);
 
 	if (result != CUDA_SUCCESS)
 		return gpc_graphs_end(result);
 	kernel = &node->params.kernel;
 	memset(value_out, 0, sizeof(*value_out));
 	if (attr == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE)
-		tell_updatable(kernel, value_out);
+		kernel_get_updatable(kernel, value_out);
 	for (unsigned int i = 0; i < kernel->attribute_count; i++) {
 		if (kernel->attributes[i].id == attr)
 			*value_out = kernel->attributes[i].value;
@@ -502,7 +510,7 @@ CUresult
 gpc_cuGraphKernelNodeCopyAttributes(CUgraphNode dst, CUgraphNode src)
 {
 	struct gpc_node *to, *from;
-	CUresult result = begin_typed(dst, CU_GRAPH_NODE_TYPE_KERNEL, dst, &to);
+	CUresult result = graphs_begin_typed_node(dst, CU_GRAPH_NODE_TYPE_KERNEL, dst, &to);
 
 	if (result == CUDA_SUCCESS)
 		result = gpc_node_lookup(src, &from);
@@ -515,7 +523,8 @@ gpc_cuGraphKernelNodeCopyAttributes(CUgraphNode dst, CUgraphNode src)
 	     i++) {
 		const CUlaunchAttribute attribute = from->params.kernel.attributes[i];
 
-		result = gpc_kernel_params_set(&to->params, attribute.id, &attribute.value);
+		result = gpc_kernel_params_set_attribute(&to->params, attribute.id,
+							 &attribute.value);
 	}
 	return gpc_graphs_end(result);
 }

@@ -18,7 +18,7 @@
 #include <string.h>
 
 static CUresult
-find_context(CUcontext token, struct gpc_node_params *params)
+params_find_context(CUcontext token, struct gpc_node_params *params)
 {
 	if (token)
 		return gpc_context_lookup(token, &params->context);
@@ -27,13 +27,13 @@ find_context(CUcontext token, struct gpc_node_params *params)
 
 /* Where each parameter is in the packed ones, for who asks the node. */
 static CUresult
-point(struct gpc_kernel_params *kernel, const struct gp_kernel_info *info)
+kernel_set_values(struct gpc_kernel_params *kernel, const struct gp_kernel_info *info)
 {
 	if (info->param_count == 0)
 		return CUDA_SUCCESS;
 	kernel->values = calloc(info->param_count, sizeof(void *));
-	kernel->told = calloc(info->param_count, sizeof(void *));
-	if (!kernel->values || !kernel->told)
+	kernel->user_params = calloc(info->param_count, sizeof(void *));
+	if (!kernel->values || !kernel->user_params)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	kernel->value_count = info->param_count;
 	for (uint32_t i = 0; i < info->param_count; i++)
@@ -44,15 +44,15 @@ point(struct gpc_kernel_params *kernel, const struct gp_kernel_info *info)
 static void
 kernel_free(struct gpc_kernel_params *kernel) GP_LOCKED(gpc_graphs_lock)
 {
-	gpc_graph_root_drop(kernel->root);
+	gpc_graph_root_unref(kernel->root);
 	free(kernel->packed);
 	free(kernel->values);
-	free(kernel->told);
+	free(kernel->user_params);
 	free(kernel->attributes);
 }
 
 static CUresult
-kernel_take(const CUDA_KERNEL_NODE_PARAMS *given, struct gpc_node_params *params)
+kernel_parse(const CUDA_KERNEL_NODE_PARAMS *given, struct gpc_node_params *params)
 {
 	struct gpc_kernel_params *kernel = &params->kernel;
 	const CUlaunchConfig config = {
@@ -75,61 +75,63 @@ kernel_take(const CUDA_KERNEL_NODE_PARAMS *given, struct gpc_node_params *params
 	kernel->shared = given->sharedMemBytes;
 	result = gpc_function_lookup(params->context, kernel->function, &function);
 	if (result == CUDA_SUCCESS)
-		result = gpc_function_in(function, params->context, &function);
+		result = gpc_function_get_twin(function, params->context, &function);
 	if (result == CUDA_SUCCESS && function->info->absent)
 		result = CUDA_ERROR_INVALID_IMAGE;
 	if (result == CUDA_SUCCESS)
 		result = gpc_launch_check(params->context->device, function, &config);
 	if (result == CUDA_SUCCESS)
-		result = gpc_launch_params(function->info, given->kernelParams, given->extra,
-					   &kernel->packed, &kernel->packed_size);
+		result = gpc_launch_params_pack(function->info, given->kernelParams, given->extra,
+						&kernel->packed, &kernel->packed_size);
 	if (result == CUDA_SUCCESS)
-		result = gpc_host_memory_note_parameters(params->context, kernel->packed,
+		result = gpc_host_memory_scan_parameters(params->context, kernel->packed,
 							 kernel->packed_size, function->info);
 	if (result == CUDA_SUCCESS &&
 	    gpc_host_memory_must_translate(kernel->packed, kernel->packed_size, function->info))
 		result = gpc_host_memory_translate(params->context, kernel->packed,
 						   kernel->packed_size, function->info);
-	return result == CUDA_SUCCESS ? point(kernel, function->info) : result;
+	return result == CUDA_SUCCESS ? kernel_set_values(kernel, function->info) : result;
 }
 
 static CUresult
-take_kernel(const CUDA_KERNEL_NODE_PARAMS *given, struct gpc_node_params *params)
+params_parse_kernel(const CUDA_KERNEL_NODE_PARAMS *given, struct gpc_node_params *params)
 	GP_LOCKED(gpc_graphs_lock)
 {
-	CUresult result = given->func || given->kern ? find_context(given->ctx, params)
+	CUresult result = given->func || given->kern ? params_find_context(given->ctx, params)
 						     : CUDA_ERROR_INVALID_HANDLE;
 
 	if (result == CUDA_SUCCESS)
-		result = kernel_take(given, params);
+		result = kernel_parse(given, params);
 	if (result != CUDA_SUCCESS)
 		kernel_free(&params->kernel);
 	return result;
 }
 
 static bool
-is_memory(CUmemorytype type)
+memory_type_is_valid(CUmemorytype type)
 {
 	return type >= CU_MEMORYTYPE_HOST && type <= CU_MEMORYTYPE_UNIFIED;
 }
 
 static CUresult
-take_copy(const CUDA_MEMCPY3D *given, CUcontext ctx, struct gpc_node_params *params)
+params_parse_copy(const CUDA_MEMCPY3D *given, CUcontext ctx, struct gpc_node_params *params)
 {
 	struct gpc_copy copy;
 	CUresult result;
 
-	if (!is_memory(given->srcMemoryType) || !is_memory(given->dstMemoryType))
+	if (!memory_type_is_valid(given->srcMemoryType) ||
+	    !memory_type_is_valid(given->dstMemoryType))
 		return CUDA_ERROR_INVALID_VALUE;
 	params->copy = *given;
-	result = find_context(ctx, params);
+	result = params_find_context(ctx, params);
 	return result == CUDA_SUCCESS ? gpc_copy_3d(&copy, given) : result;
 }
 
 /* Any address: cuDNN captures with none, and sets the nodes' own later.  The daemon checks what a
  * launch has. */
 static CUresult
-take_fill(const CUDA_MEMSET_NODE_PARAMS *given, CUcontext ctx, struct gpc_node_params *params)
+params_parse_memset(const CUDA_MEMSET_NODE_PARAMS *given, CUcontext ctx,
+		    struct gpc_node_params *params)
 {
 	if ((given->elementSize != 1 && given->elementSize != 2 && given->elementSize != 4) ||
 	    given->width == 0 || given->height == 0 || given->dst % given->elementSize != 0 ||
@@ -137,11 +139,11 @@ take_fill(const CUDA_MEMSET_NODE_PARAMS *given, CUcontext ctx, struct gpc_node_p
 				   given->pitch / given->elementSize < given->width)))
 		return CUDA_ERROR_INVALID_VALUE;
 	params->fill = *given;
-	return find_context(ctx, params);
+	return params_find_context(ctx, params);
 }
 
 static CUresult
-take_event(CUevent event, struct gpc_node_params *params)
+params_parse_event(CUevent event, struct gpc_node_params *params)
 {
 	struct gpc_event *found;
 
@@ -151,25 +153,25 @@ take_event(CUevent event, struct gpc_node_params *params)
 }
 
 static CUresult
-take_mem_ops(const CUDA_BATCH_MEM_OP_NODE_PARAMS *given, struct gpc_node_params *params)
+params_parse_mem_ops(const CUDA_BATCH_MEM_OP_NODE_PARAMS *given, struct gpc_node_params *params)
 {
-	CUresult result = given->ctx || params->context ? find_context(given->ctx, params)
+	CUresult result = given->ctx || params->context ? params_find_context(given->ctx, params)
 							: CUDA_ERROR_INVALID_VALUE;
 
-	return result == CUDA_SUCCESS ? gpc_mem_ops_make(given, &params->ops) : result;
+	return result == CUDA_SUCCESS ? gpc_mem_ops_create(given, &params->ops) : result;
 }
 
 static CUresult
-take_condition(const CUDA_CONDITIONAL_NODE_PARAMS *given, struct gpc_node_params *params)
+params_parse_condition(const CUDA_CONDITIONAL_NODE_PARAMS *given, struct gpc_node_params *params)
 	GP_LOCKED(gpc_graphs_lock)
 {
-	CUresult result = find_context(given->ctx, params);
+	CUresult result = params_find_context(given->ctx, params);
 
-	return result == CUDA_SUCCESS ? gpc_condition_take(given, &params->condition) : result;
+	return result == CUDA_SUCCESS ? gpc_condition_parse(given, &params->condition) : result;
 }
 
 static CUresult
-take_child(CUgraph token, struct gpc_node_params *params) GP_LOCKED(gpc_graphs_lock)
+params_parse_child(CUgraph token, struct gpc_node_params *params) GP_LOCKED(gpc_graphs_lock)
 {
 	struct gpc_graph *graph;
 	CUresult result = gpc_graph_lookup(token, &graph);
@@ -180,8 +182,8 @@ take_child(CUgraph token, struct gpc_node_params *params) GP_LOCKED(gpc_graphs_l
 }
 
 CUresult
-gpc_node_params_any(const CUgraphNodeParams *given, struct gpc_context *usual,
-		    struct gpc_node_params *params)
+gpc_node_params_parse(const CUgraphNodeParams *given, struct gpc_context *usual,
+		      struct gpc_node_params *params)
 {
 	CUDA_MEMSET_NODE_PARAMS fill;
 	CUDA_BATCH_MEM_OP_NODE_PARAMS ops;
@@ -193,31 +195,31 @@ gpc_node_params_any(const CUgraphNodeParams *given, struct gpc_context *usual,
 	switch (given->type) {
 	case CU_GRAPH_NODE_TYPE_KERNEL:
 		memcpy(&kernel, &given->kernel, sizeof(kernel));
-		return take_kernel(&kernel, params);
+		return params_parse_kernel(&kernel, params);
 	case CU_GRAPH_NODE_TYPE_MEMCPY:
-		return take_copy(&given->memcpy.copyParams, given->memcpy.copyCtx, params);
+		return params_parse_copy(&given->memcpy.copyParams, given->memcpy.copyCtx, params);
 	case CU_GRAPH_NODE_TYPE_MEMSET:
 		memcpy(&fill, &given->memset, sizeof(fill));
-		return take_fill(&fill, given->memset.ctx, params);
+		return params_parse_memset(&fill, given->memset.ctx, params);
 	case CU_GRAPH_NODE_TYPE_HOST:
 		params->host = (CUDA_HOST_NODE_PARAMS){ given->host.fn, given->host.userData };
 		return given->host.fn ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 	case CU_GRAPH_NODE_TYPE_GRAPH:
-		return take_child(given->graph.graph, params);
+		return params_parse_child(given->graph.graph, params);
 	case CU_GRAPH_NODE_TYPE_EMPTY:
 		return CUDA_SUCCESS;
 	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
-		return take_event(given->eventWait.event, params);
+		return params_parse_event(given->eventWait.event, params);
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
-		return take_event(given->eventRecord.event, params);
+		return params_parse_event(given->eventRecord.event, params);
 	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
 		memcpy(&ops, &given->memOp, sizeof(ops));
-		return take_mem_ops(&ops, params);
+		return params_parse_mem_ops(&ops, params);
 	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
-		return take_condition(&given->conditional, params);
+		return params_parse_condition(&given->conditional, params);
 	case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
 	case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
-		return gpc_lacks(GPC_LACK_SEMAPHORE_NODE);
+		return gpc_not_supported(GPC_UNSUPPORTED_SEMAPHORE_NODE);
 	/* They stay as they are. */
 	case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
 	case CU_GRAPH_NODE_TYPE_MEM_FREE:
@@ -229,7 +231,7 @@ gpc_node_params_any(const CUgraphNodeParams *given, struct gpc_context *usual,
 
 /* What a node can have, and what a launch of it can be given. */
 static bool
-is_attribute(CUlaunchAttributeID id)
+attribute_is_allowed(CUlaunchAttributeID id)
 {
 	switch (id) {
 	case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
@@ -247,17 +249,17 @@ is_attribute(CUlaunchAttributeID id)
 }
 
 CUresult
-gpc_kernel_params_set(struct gpc_node_params *params, CUlaunchAttributeID id,
-		      const CUlaunchAttributeValue *value)
+gpc_kernel_params_set_attribute(struct gpc_node_params *params, CUlaunchAttributeID id,
+				const CUlaunchAttributeValue *value)
 {
 	struct gpc_kernel_params *kernel = &params->kernel;
 	CUlaunchAttribute *list = kernel->attributes;
 	unsigned int i = 0;
 
-	if (!is_attribute(id))
+	if (!attribute_is_allowed(id))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (id == CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW &&
-	    !gpc_access_window_is_sound(params->context->device, &value->accessPolicyWindow))
+	    !gpc_access_window_is_valid(params->context->device, &value->accessPolicyWindow))
 		return CUDA_ERROR_INVALID_VALUE;
 	while (i < kernel->attribute_count && list[i].id != id)
 		i++;
@@ -273,7 +275,7 @@ gpc_kernel_params_set(struct gpc_node_params *params, CUlaunchAttributeID id,
 }
 
 static void *
-copy_of(const void *memory, size_t size, bool *failed)
+memory_dup(const void *memory, size_t size, bool *failed)
 {
 	void *copy = size > 0 ? malloc(size) : NULL;
 
@@ -290,12 +292,12 @@ kernel_dup(const struct gpc_kernel_params *from, struct gpc_kernel_params *to)
 {
 	bool failed = false;
 
-	(void)gpc_graph_root_hold(to->root);
-	to->packed = copy_of(from->packed, from->packed_size, &failed);
-	to->attributes = copy_of(from->attributes,
-				 from->attribute_count * sizeof(*from->attributes), &failed);
-	to->values = copy_of(from->values, from->value_count * sizeof(void *), &failed);
-	to->told = copy_of(from->values, from->value_count * sizeof(void *), &failed);
+	(void)gpc_graph_root_ref(to->root);
+	to->packed = memory_dup(from->packed, from->packed_size, &failed);
+	to->attributes = memory_dup(from->attributes,
+				    from->attribute_count * sizeof(*from->attributes), &failed);
+	to->values = memory_dup(from->values, from->value_count * sizeof(void *), &failed);
+	to->user_params = memory_dup(from->values, from->value_count * sizeof(void *), &failed);
 	if (failed) {
 		kernel_free(to);
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -313,9 +315,9 @@ gpc_node_params_dup(const struct gpc_node_params *params, struct gpc_node_params
 	if (params->type == CU_GRAPH_NODE_TYPE_GRAPH)
 		return gpc_graph_clone(params->child, &copy->child);
 	if (gpc_node_params_is_memory(params))
-		(void)gpc_graph_memory_hold(copy->memory);
+		(void)gpc_graph_memory_ref(copy->memory);
 	if (params->type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP)
-		(void)gpc_mem_ops_hold(copy->ops);
+		(void)gpc_mem_ops_ref(copy->ops);
 	if (params->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
 		return gpc_condition_dup(&params->condition, &copy->condition);
 	if (params->type == CU_GRAPH_NODE_TYPE_KERNEL)
@@ -331,9 +333,9 @@ gpc_node_params_free(struct gpc_node_params *params)
 	if (params->type == CU_GRAPH_NODE_TYPE_GRAPH)
 		gpc_graph_destroy(params->child);
 	if (gpc_node_params_is_memory(params))
-		gpc_graph_memory_drop(params->memory);
+		gpc_graph_memory_unref(params->memory);
 	if (params->type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP)
-		gpc_mem_ops_drop(params->ops);
+		gpc_mem_ops_unref(params->ops);
 	if (params->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
 		gpc_condition_free(&params->condition);
 }
@@ -341,7 +343,7 @@ gpc_node_params_free(struct gpc_node_params *params)
 /* The application may still have the array and the values of the node: parameters of the same sizes
  * stay where they are. */
 static void
-keep_places(struct gpc_kernel_params *kernel, struct gpc_kernel_params *before)
+kernel_keep_addresses(struct gpc_kernel_params *kernel, struct gpc_kernel_params *before)
 {
 	const struct gpc_kernel_params now = *kernel;
 
@@ -356,10 +358,10 @@ keep_places(struct gpc_kernel_params *kernel, struct gpc_kernel_params *before)
 	memcpy(before->packed, now.packed, now.packed_size);
 	kernel->packed = before->packed;
 	kernel->values = before->values;
-	kernel->told = before->told;
+	kernel->user_params = before->user_params;
 	before->packed = now.packed;
 	before->values = now.values;
-	before->told = now.told;
+	before->user_params = now.user_params;
 }
 
 void
@@ -370,7 +372,7 @@ gpc_node_params_replace(struct gpc_node_params *params, const struct gpc_node_pa
 	*params = *now;
 	/* Attributes are set for themselves. */
 	if (now->type == CU_GRAPH_NODE_TYPE_KERNEL) {
-		keep_places(&params->kernel, &before.kernel);
+		kernel_keep_addresses(&params->kernel, &before.kernel);
 		params->kernel.updatable = before.kernel.updatable;
 		params->kernel.root = before.kernel.root;
 		before.kernel.root = NULL;
@@ -381,18 +383,18 @@ gpc_node_params_replace(struct gpc_node_params *params, const struct gpc_node_pa
 		before.kernel.attributes = NULL;
 	}
 	if (now->type == CU_GRAPH_NODE_TYPE_GRAPH)
-		params->child->holder = before.child->holder;
+		params->child->owner_node = before.child->owner_node;
 	gpc_node_params_free(&before);
 }
 
 void
-gpc_kernel_params_tell(const struct gpc_node_params *params, CUDA_KERNEL_NODE_PARAMS *told)
+gpc_kernel_params_get(const struct gpc_node_params *params, CUDA_KERNEL_NODE_PARAMS *user_params)
 {
 	const struct gpc_kernel_params *kernel = &params->kernel;
 
 	if (kernel->value_count > 0)
-		memcpy(kernel->told, kernel->values, kernel->value_count * sizeof(void *));
-	*told = (CUDA_KERNEL_NODE_PARAMS){
+		memcpy(kernel->user_params, kernel->values, kernel->value_count * sizeof(void *));
+	*user_params = (CUDA_KERNEL_NODE_PARAMS){
 		.func = kernel->func,
 		.kern = kernel->kern,
 		.gridDimX = kernel->grid[0],
@@ -402,7 +404,7 @@ gpc_kernel_params_tell(const struct gpc_node_params *params, CUDA_KERNEL_NODE_PA
 		.blockDimY = kernel->block[1],
 		.blockDimZ = kernel->block[2],
 		.sharedMemBytes = kernel->shared,
-		.kernelParams = kernel->told,
+		.kernelParams = kernel->user_params,
 		.ctx = params->context->handle.token,
 	};
 }
@@ -418,7 +420,7 @@ _Static_assert(offsetof(CUDA_KERNEL_NODE_PARAMS, kern) == sizeof(CUDA_KERNEL_NOD
 
 /* All types' parameters are a union, so they begin at the same place. */
 static CUgraphNodeParams *
-take(CUgraphNodeParams *any, CUgraphNodeType type, const void *given, size_t size)
+generic_params_init(CUgraphNodeParams *any, CUgraphNodeType type, const void *given, size_t size)
 {
 	*any = (CUgraphNodeParams){ .type = type };
 	if (given)
@@ -427,19 +429,19 @@ take(CUgraphNodeParams *any, CUgraphNodeType type, const void *given, size_t siz
 }
 
 CUgraphNodeParams *
-gpc_any_kernel(CUgraphNodeParams *any, const CUDA_KERNEL_NODE_PARAMS *given)
+gpc_generic_params_kernel(CUgraphNodeParams *any, const CUDA_KERNEL_NODE_PARAMS *given)
 {
-	return take(any, CU_GRAPH_NODE_TYPE_KERNEL, given, sizeof(*given));
+	return generic_params_init(any, CU_GRAPH_NODE_TYPE_KERNEL, given, sizeof(*given));
 }
 
 CUgraphNodeParams *
-gpc_any_kernel_v1(CUgraphNodeParams *any, const CUDA_KERNEL_NODE_PARAMS_v1 *given)
+gpc_generic_params_kernel_v1(CUgraphNodeParams *any, const CUDA_KERNEL_NODE_PARAMS_v1 *given)
 {
-	return take(any, CU_GRAPH_NODE_TYPE_KERNEL, given, sizeof(*given));
+	return generic_params_init(any, CU_GRAPH_NODE_TYPE_KERNEL, given, sizeof(*given));
 }
 
 CUgraphNodeParams *
-gpc_any_copy(CUgraphNodeParams *any, const CUDA_MEMCPY3D *given, CUcontext ctx)
+gpc_generic_params_copy(CUgraphNodeParams *any, const CUDA_MEMCPY3D *given, CUcontext ctx)
 {
 	*any = (CUgraphNodeParams){ .type = CU_GRAPH_NODE_TYPE_MEMCPY, .memcpy.copyCtx = ctx };
 	if (given)
@@ -448,27 +450,28 @@ gpc_any_copy(CUgraphNodeParams *any, const CUDA_MEMCPY3D *given, CUcontext ctx)
 }
 
 CUgraphNodeParams *
-gpc_any_fill(CUgraphNodeParams *any, const CUDA_MEMSET_NODE_PARAMS *given, CUcontext ctx)
+gpc_generic_params_memset(CUgraphNodeParams *any, const CUDA_MEMSET_NODE_PARAMS *given,
+			  CUcontext ctx)
 {
-	(void)take(any, CU_GRAPH_NODE_TYPE_MEMSET, given, sizeof(*given));
+	(void)generic_params_init(any, CU_GRAPH_NODE_TYPE_MEMSET, given, sizeof(*given));
 	any->memset.ctx = ctx;
 	return given ? any : NULL;
 }
 
 CUgraphNodeParams *
-gpc_any_host(CUgraphNodeParams *any, const CUDA_HOST_NODE_PARAMS *given)
+gpc_generic_params_host(CUgraphNodeParams *any, const CUDA_HOST_NODE_PARAMS *given)
 {
-	return take(any, CU_GRAPH_NODE_TYPE_HOST, given, sizeof(*given));
+	return generic_params_init(any, CU_GRAPH_NODE_TYPE_HOST, given, sizeof(*given));
 }
 
 CUgraphNodeParams *
-gpc_any_mem_ops(CUgraphNodeParams *any, const CUDA_BATCH_MEM_OP_NODE_PARAMS *given)
+gpc_generic_params_mem_ops(CUgraphNodeParams *any, const CUDA_BATCH_MEM_OP_NODE_PARAMS *given)
 {
-	return take(any, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, given, sizeof(*given));
+	return generic_params_init(any, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, given, sizeof(*given));
 }
 
 CUgraphNodeParams *
-gpc_any_event(CUgraphNodeParams *any, CUgraphNodeType type, CUevent event)
+gpc_generic_params_event(CUgraphNodeParams *any, CUgraphNodeType type, CUevent event)
 {
-	return take(any, type, &event, sizeof(event));
+	return generic_params_init(any, type, &event, sizeof(event));
 }

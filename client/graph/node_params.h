@@ -26,7 +26,7 @@ struct gpc_kernel_params {
 	size_t packed_size;
 	void **values; /* where each is in them */
 	/* The same for the application, which may write other pointers there and give it back. */
-	void **told;
+	void **user_params;
 	unsigned int value_count;
 	CUlaunchAttribute *attributes;
 	unsigned int attribute_count;
@@ -56,26 +56,30 @@ struct gpc_node_params {
  * here.  A context that is NULL is `usual`, or the
  * current one where that is NULL, too.
  */
-CUresult gpc_node_params_any(const CUgraphNodeParams *given, struct gpc_context *usual,
-			     struct gpc_node_params *params) GP_LOCKED(gpc_graphs_lock);
+CUresult gpc_node_params_parse(const CUgraphNodeParams *given, struct gpc_context *usual,
+			       struct gpc_node_params *params) GP_LOCKED(gpc_graphs_lock);
 
-/* What the functions for one type of node are given, as gpc_node_params_any() takes it: any, or
+/* What the functions for one type of node are given, as gpc_node_params_parse() takes it: any, or
  * NULL where nothing is given. */
-CUgraphNodeParams *gpc_any_kernel(CUgraphNodeParams *any, const CUDA_KERNEL_NODE_PARAMS *given);
-CUgraphNodeParams *gpc_any_kernel_v1(CUgraphNodeParams *any,
-				     const CUDA_KERNEL_NODE_PARAMS_v1 *given);
-CUgraphNodeParams *gpc_any_copy(CUgraphNodeParams *any, const CUDA_MEMCPY3D *given, CUcontext ctx);
-CUgraphNodeParams *gpc_any_fill(CUgraphNodeParams *any, const CUDA_MEMSET_NODE_PARAMS *given,
-				CUcontext ctx);
-CUgraphNodeParams *gpc_any_host(CUgraphNodeParams *any, const CUDA_HOST_NODE_PARAMS *given);
-CUgraphNodeParams *gpc_any_mem_ops(CUgraphNodeParams *any,
-				   const CUDA_BATCH_MEM_OP_NODE_PARAMS *given);
-CUgraphNodeParams *gpc_any_event(CUgraphNodeParams *any, CUgraphNodeType type, CUevent event);
+CUgraphNodeParams *gpc_generic_params_kernel(CUgraphNodeParams *any,
+					     const CUDA_KERNEL_NODE_PARAMS *given);
+CUgraphNodeParams *gpc_generic_params_kernel_v1(CUgraphNodeParams *any,
+						const CUDA_KERNEL_NODE_PARAMS_v1 *given);
+CUgraphNodeParams *gpc_generic_params_copy(CUgraphNodeParams *any, const CUDA_MEMCPY3D *given,
+					   CUcontext ctx);
+CUgraphNodeParams *gpc_generic_params_memset(CUgraphNodeParams *any,
+					     const CUDA_MEMSET_NODE_PARAMS *given, CUcontext ctx);
+CUgraphNodeParams *gpc_generic_params_host(CUgraphNodeParams *any,
+					   const CUDA_HOST_NODE_PARAMS *given);
+CUgraphNodeParams *gpc_generic_params_mem_ops(CUgraphNodeParams *any,
+					      const CUDA_BATCH_MEM_OP_NODE_PARAMS *given);
+CUgraphNodeParams *gpc_generic_params_event(CUgraphNodeParams *any, CUgraphNodeType type,
+					    CUevent event);
 
 /* Sets or replaces one attribute of a kernel's launches.  CUDA_ERROR_NOT_SUPPORTED: one that a
  * node of a graph cannot have. */
-CUresult gpc_kernel_params_set(struct gpc_node_params *params, CUlaunchAttributeID id,
-			       const CUlaunchAttributeValue *value);
+CUresult gpc_kernel_params_set_attribute(struct gpc_node_params *params, CUlaunchAttributeID id,
+					 const CUlaunchAttributeValue *value);
 
 /* The graphs that the node owns: a child, or the bodies of a condition. */
 static inline struct gpc_graph *const *
@@ -106,6 +110,7 @@ void gpc_node_params_replace(struct gpc_node_params *params, const struct gpc_no
 	GP_LOCKED(gpc_graphs_lock);
 
 /* As the application gets to see it. */
-void gpc_kernel_params_tell(const struct gpc_node_params *params, CUDA_KERNEL_NODE_PARAMS *told);
+void gpc_kernel_params_get(const struct gpc_node_params *params,
+			   CUDA_KERNEL_NODE_PARAMS *user_params);
 
 #endif /* GPC_NODE_PARAMS_H */

@@ -17,7 +17,7 @@
 
 /* The graph of a device reaches another one's memory only where that has access. */
 static bool
-is_beyond(const struct gpc_node_params *params, uint64_t address)
+address_is_on_other_device(const struct gpc_node_params *params, uint64_t address)
 {
 	struct gpc_address found;
 
@@ -29,7 +29,7 @@ is_beyond(const struct gpc_node_params *params, uint64_t address)
 /* A copy within host memory that the device reaches is not: NVIDIA's driver would wait for the
  * stream's earlier work in the launch, and the worker's other sessions with it. */
 static bool
-is_on_device(const struct gpc_node_params *params)
+node_runs_on_device(const struct gpc_node_params *params)
 {
 	struct gpc_address found;
 	struct gpc_copy copy;
@@ -40,12 +40,14 @@ is_on_device(const struct gpc_node_params *params)
 		return true;
 	case CU_GRAPH_NODE_TYPE_MEMSET:
 		gpc_address_lookup(params->fill.dst, &found);
-		return found.kind == GPC_ADDRESS_DEVICE && !is_beyond(params, params->fill.dst);
+		return found.kind == GPC_ADDRESS_DEVICE &&
+		       !address_is_on_other_device(params, params->fill.dst);
 	case CU_GRAPH_NODE_TYPE_MEMCPY:
 		return gpc_copy_3d(&copy, &params->copy) == CUDA_SUCCESS && copy.width > 0 &&
 		       !copy.dst.host && !copy.src.host && !copy.dst.array && !copy.src.array &&
-		       !(copy.dst.here && copy.src.here) && !is_beyond(params, copy.dst.base) &&
-		       !is_beyond(params, copy.src.base);
+		       !(copy.dst.host_address && copy.src.host_address) &&
+		       !address_is_on_other_device(params, copy.dst.base) &&
+		       !address_is_on_other_device(params, copy.src.base);
 	default:
 		return false;
 	}
@@ -53,12 +55,12 @@ is_on_device(const struct gpc_node_params *params)
 
 /* How many stages later a node is that depends on another one. */
 static size_t
-distance(const struct gpc_flat *flat, const struct gpc_flat *on)
+flat_node_stage_distance(const struct gpc_flat_node *flat_node, const struct gpc_flat_node *on)
 {
-	if (on->is_client != flat->is_client)
+	if (on->is_client != flat_node->is_client)
 		return 1;
-	return !flat->is_client && flat->node && on->node &&
-			       flat->node->params.context != on->node->params.context
+	return !flat_node->is_client && flat_node->node && on->node &&
+			       flat_node->node->params.context != on->node->params.context
 		       ? 2
 		       : 0;
 }
@@ -66,31 +68,34 @@ distance(const struct gpc_flat *flat, const struct gpc_flat *on)
 /* Stages come one after the other; each node is in the first one that it can be in.  Of one stage
  * no set of the daemon's depends on another context's. */
 static void
-find_stages(struct gpc_flats *flats)
+flat_nodes_assign_stages(struct gpc_flat_nodes *flat_nodes)
 {
-	for (size_t i = 0; i < flats->count; i++) {
-		struct gpc_flat *flat = &flats->list[i];
+	for (size_t i = 0; i < flat_nodes->count; i++) {
+		struct gpc_flat_node *flat_node = &flat_nodes->list[i];
 
-		flat->is_client = flat->node && !is_on_device(&flat->node->params);
-		flat->stage = flat->is_client;
-		for (size_t j = 0; j < flat->count; j++) {
-			const struct gpc_flat *on = &flats->list[flat->dependencies[j]];
-			size_t least = on->stage + distance(flat, on);
+		flat_node->is_client =
+			flat_node->node && !node_runs_on_device(&flat_node->node->params);
+		flat_node->stage = flat_node->is_client;
+		for (size_t j = 0; j < flat_node->count; j++) {
+			const struct gpc_flat_node *on =
+				&flat_nodes->list[flat_node->dependencies[j]];
+			size_t least = on->stage + flat_node_stage_distance(flat_node, on);
 
-			if (least > flat->stage)
-				flat->stage = least;
+			if (least > flat_node->stage)
+				flat_node->stage = least;
 		}
 	}
 }
 
 /* Whether its nodes are of several contexts. */
 static bool
-are_of_several(const struct gpc_flats *flats)
+flat_nodes_span_contexts(const struct gpc_flat_nodes *flat_nodes)
 {
 	const struct gpc_context *first = NULL, *context;
 
-	for (size_t i = 0; i < flats->count; i++) {
-		context = flats->list[i].node ? flats->list[i].node->params.context : NULL;
+	for (size_t i = 0; i < flat_nodes->count; i++) {
+		context =
+			flat_nodes->list[i].node ? flat_nodes->list[i].node->params.context : NULL;
 		if (context && first && context != first)
 			return true;
 		if (context)
@@ -102,7 +107,7 @@ are_of_several(const struct gpc_flats *flats)
 /* Graphs that kernels launch have kernels, memsets and copies within device memory, and nothing
  * else: CUDA_ERROR_NOT_SUPPORTED. */
 static CUresult
-check_launchable(const struct gpc_graph *graph, const struct gpc_node **error_p)
+graph_check_launchable(const struct gpc_graph *graph, const struct gpc_node **error_p)
 	GP_LOCKED(gpc_graphs_lock)
 {
 	const struct gpc_node *node;
@@ -111,11 +116,11 @@ check_launchable(const struct gpc_graph *graph, const struct gpc_node **error_p)
 	DL_FOREACH(graph->nodes, node)
 	{
 		if (node->params.type == CU_GRAPH_NODE_TYPE_GRAPH)
-			result = check_launchable(node->params.child, error_p);
+			result = graph_check_launchable(node->params.child, error_p);
 		else if (node->params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL ||
 			 (node->params.type == CU_GRAPH_NODE_TYPE_KERNEL &&
 			  node->params.kernel.updatable) ||
-			 !is_on_device(&node->params))
+			 !node_runs_on_device(&node->params))
 			result = CUDA_ERROR_NOT_SUPPORTED;
 		if (result != CUDA_SUCCESS) {
 			if (!*error_p)
@@ -128,9 +133,9 @@ check_launchable(const struct gpc_graph *graph, const struct gpc_node **error_p)
 
 /* root: of a node that is to be written as one that kernels change; or NULL. */
 static CUresult
-write_kernel(struct gp_graph_writer *writer, const struct gpc_node_params *params,
+kernel_write(struct gp_graph_writer *writer, const struct gpc_node_params *params,
 	     const struct gpc_graph_root *root, const uint32_t *dependencies, uint32_t count,
-	     struct gpc_shapes *shapes)
+	     struct gpc_launch_shapes *shapes)
 {
 	const struct gpc_kernel_params *kernel = &params->kernel;
 	const CUlaunchConfig config = { .attrs = kernel->attributes,
@@ -149,36 +154,36 @@ write_kernel(struct gp_graph_writer *writer, const struct gpc_node_params *param
 	struct gp_enc enc;
 	void *fields;
 	size_t size;
-	CUresult result = gpc_function_kernel(params->context, kernel->function, &args.kernel);
+	CUresult result = gpc_function_to_wire(params->context, kernel->function, &args.kernel);
 
 	if (result == CUDA_SUCCESS)
 		result = gpc_launch_attributes_encode(&config, &attributes);
 	if (result == CUDA_SUCCESS)
-		result = gpc_shapes_add(shapes, params->context, kernel->function, &args,
-					&attributes);
+		result = gpc_launch_shapes_add(shapes, params->context, kernel->function, &args,
+					       &attributes);
 	if (result != CUDA_SUCCESS)
 		return result;
 	args.attributes = attributes.bytes;
 	size = gp_args_gpLaunch_size(&args);
 	fields = root ? gp_graph_write_updatable(writer, dependencies, count, kernel->updatable,
-						 gpc_graph_root_name(root), size)
-		      : gp_graph_write(writer, GP_CALL_gpLaunch, dependencies, count, size);
+						 gpc_graph_root_id(root), size)
+		      : gp_graph_write_node(writer, GP_CALL_gpLaunch, dependencies, count, size);
 	if (!fields)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	gp_enc_init(&enc, fields, size);
 	gp_args_gpLaunch_encode(&enc, &args);
-	gp_graph_fit(writer, (root ? GP_GRAPH_UPDATABLE_HEAD : 0) + gp_enc_size(&enc));
+	gp_graph_shrink_last(writer, (root ? GP_GRAPH_UPDATABLE_HEAD : 0) + gp_enc_size(&enc));
 	return CUDA_SUCCESS;
 }
 
 CUresult
 gpc_plan_write_kernel(const struct gpc_node_params *params, struct gp_graph_writer *writer)
 {
-	return write_kernel(writer, params, NULL, NULL, 0, NULL);
+	return kernel_write(writer, params, NULL, NULL, 0, NULL);
 }
 
 static CUresult
-write_copy(struct gp_graph_writer *writer, const struct gpc_node_params *params,
+copy_write(struct gp_graph_writer *writer, const struct gpc_node_params *params,
 	   const uint32_t *dependencies, uint32_t count)
 {
 	struct gp_args_gpCopyDevice args;
@@ -200,19 +205,19 @@ write_copy(struct gp_graph_writer *writer, const struct gpc_node_params *params,
 		.height = copy.height,
 		.depth = copy.depth,
 	};
-	fields = gp_graph_write(writer, GP_CALL_gpCopyDevice, dependencies, count,
-				gp_args_gpCopyDevice_size(&args));
+	fields = gp_graph_write_node(writer, GP_CALL_gpCopyDevice, dependencies, count,
+				     gp_args_gpCopyDevice_size(&args));
 	if (!fields)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	gp_enc_init(&enc, fields, gp_args_gpCopyDevice_size(&args));
 	gp_args_gpCopyDevice_encode(&enc, &args);
-	gp_graph_fit(writer, gp_enc_size(&enc));
+	gp_graph_shrink_last(writer, gp_enc_size(&enc));
 	return CUDA_SUCCESS;
 }
 
 static CUresult
-write_fill(struct gp_graph_writer *writer, const CUDA_MEMSET_NODE_PARAMS *params,
-	   const uint32_t *dependencies, uint32_t count)
+memset_write(struct gp_graph_writer *writer, const CUDA_MEMSET_NODE_PARAMS *params,
+	     const uint32_t *dependencies, uint32_t count)
 {
 	const struct gp_args_gpFill args = {
 		.dst = params->dst,
@@ -223,19 +228,19 @@ write_fill(struct gp_graph_writer *writer, const CUDA_MEMSET_NODE_PARAMS *params
 		.height = params->height,
 	};
 	struct gp_enc enc;
-	void *fields = gp_graph_write(writer, GP_CALL_gpFill, dependencies, count,
-				      gp_args_gpFill_size(&args));
+	void *fields = gp_graph_write_node(writer, GP_CALL_gpFill, dependencies, count,
+					   gp_args_gpFill_size(&args));
 
 	if (!fields)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	gp_enc_init(&enc, fields, gp_args_gpFill_size(&args));
 	gp_args_gpFill_encode(&enc, &args);
-	gp_graph_fit(writer, gp_enc_size(&enc));
+	gp_graph_shrink_last(writer, gp_enc_size(&enc));
 	return CUDA_SUCCESS;
 }
 
 static int
-compare(const void *a, const void *b)
+compare_numbers(const void *a, const void *b)
 {
 	const uint32_t *x = a, *y = b;
 
@@ -244,17 +249,18 @@ compare(const void *a, const void *b)
 
 /* The node's dependencies within its set, ascending, each once. */
 static uint32_t
-number_dependencies(const struct gpc_flats *flats, const struct gpc_flat *flat, uint32_t *numbers)
+flat_node_number_dependencies(const struct gpc_flat_nodes *flat_nodes,
+			      const struct gpc_flat_node *flat_node, uint32_t *numbers)
 {
 	uint32_t count = 0, kept = 0;
 
-	for (size_t i = 0; i < flat->count; i++) {
-		const struct gpc_flat *on = &flats->list[flat->dependencies[i]];
+	for (size_t i = 0; i < flat_node->count; i++) {
+		const struct gpc_flat_node *on = &flat_nodes->list[flat_node->dependencies[i]];
 
-		if (on->stage == flat->stage)
+		if (on->stage == flat_node->stage)
 			numbers[count++] = on->number;
 	}
-	qsort(numbers, count, sizeof(*numbers), compare);
+	qsort(numbers, count, sizeof(*numbers), compare_numbers);
 	for (uint32_t i = 0; i < count; i++) {
 		if (i == 0 || numbers[i] != numbers[i - 1])
 			numbers[kept++] = numbers[i];
@@ -262,55 +268,57 @@ number_dependencies(const struct gpc_flats *flats, const struct gpc_flat *flat, 
 	return kept;
 }
 
-static CUresult write_flat(struct gpc_plan *plan, const struct gpc_flats *flats,
-			   const struct gpc_flat *flat, struct gp_graph_writer *writer);
+static CUresult flat_node_write(struct gpc_plan *plan, const struct gpc_flat_nodes *flat_nodes,
+				const struct gpc_flat_node *flat_node,
+				struct gp_graph_writer *writer);
 
 /* All nodes of it are for the daemon. */
 static CUresult
-write_body(struct gpc_plan *plan, const struct gpc_graph *body, struct gp_graph_writer *writer)
+body_write(struct gpc_plan *plan, const struct gpc_graph *body, struct gp_graph_writer *writer)
 	GP_LOCKED(gpc_graphs_lock)
 {
-	struct gpc_flats flats = { 0 };
-	CUresult result = gpc_flats_make(&flats, body);
+	struct gpc_flat_nodes flat_nodes = { 0 };
+	CUresult result = gpc_flat_nodes_create(&flat_nodes, body);
 
 	if (result == CUDA_SUCCESS)
-		find_stages(&flats);
-	for (size_t i = 0; i < flats.count && result == CUDA_SUCCESS; i++) {
-		flats.list[i].number = (uint32_t)i;
-		result = flats.list[i].is_client ? gpc_lacks(GPC_LACK_HOST_COPY_IN_BODY)
-						 : write_flat(plan, &flats, &flats.list[i], writer);
+		flat_nodes_assign_stages(&flat_nodes);
+	for (size_t i = 0; i < flat_nodes.count && result == CUDA_SUCCESS; i++) {
+		flat_nodes.list[i].number = (uint32_t)i;
+		result = flat_nodes.list[i].is_client
+				 ? gpc_not_supported(GPC_UNSUPPORTED_HOST_COPY_IN_BODY)
+				 : flat_node_write(plan, &flat_nodes, &flat_nodes.list[i], writer);
 	}
-	gpc_flats_free(&flats);
+	gpc_flat_nodes_free(&flat_nodes);
 	return result;
 }
 
 /* What is of roots is in one set, and of one root: the daemon makes that set in the root's graph.
  */
 static CUresult
-take_root(struct gpc_plan *plan, const struct gpc_graph_root *root)
+plan_set_root(struct gpc_plan *plan, const struct gpc_graph_root *root)
 {
 	if (plan->root && (plan->root != root || plan->root_stage != plan->stage))
-		return gpc_lacks(GPC_LACK_CONDITIONS_OF_SEVERAL);
+		return gpc_not_supported(GPC_UNSUPPORTED_CONDITIONS_OF_SEVERAL);
 	plan->root = root;
 	plan->root_stage = plan->stage;
 	return CUDA_SUCCESS;
 }
 
 static CUresult
-write_launch(struct gpc_plan *plan, const struct gpc_node_params *params, uint32_t *dependencies,
+launch_write(struct gpc_plan *plan, const struct gpc_node_params *params, uint32_t *dependencies,
 	     uint32_t count, struct gp_graph_writer *writer)
 {
 	const struct gpc_kernel_params *kernel = &params->kernel;
-	CUresult result = kernel->updatable ? take_root(plan, kernel->root) : CUDA_SUCCESS;
+	CUresult result = kernel->updatable ? plan_set_root(plan, kernel->root) : CUDA_SUCCESS;
 
 	plan->updatable |= kernel->updatable != 0;
-	return result == CUDA_SUCCESS ? write_kernel(writer, params, kernel->root, dependencies,
+	return result == CUDA_SUCCESS ? kernel_write(writer, params, kernel->root, dependencies,
 						     count, &plan->shapes)
 				      : result;
 }
 
 static CUresult
-write_condition(struct gpc_plan *plan, const struct gpc_condition *condition,
+condition_write(struct gpc_plan *plan, const struct gpc_condition *condition,
 		const uint32_t *dependencies, uint32_t count, struct gp_graph_writer *writer)
 	GP_LOCKED(gpc_graphs_lock)
 {
@@ -318,10 +326,10 @@ write_condition(struct gpc_plan *plan, const struct gpc_condition *condition,
 		.handle = condition->handle,
 		.type = condition->type,
 		.count = condition->size,
-		.root = gpc_graph_root_name(condition->root),
+		.root = gpc_graph_root_id(condition->root),
 	};
 	struct gp_graph_writer *bodies;
-	CUresult result = take_root(plan, condition->root);
+	CUresult result = plan_set_root(plan, condition->root);
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -329,7 +337,7 @@ write_condition(struct gpc_plan *plan, const struct gpc_condition *condition,
 	if (!bodies)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	for (unsigned int i = 0; i < condition->size && result == CUDA_SUCCESS; i++)
-		result = write_body(plan, condition->bodies[i], &bodies[i]);
+		result = body_write(plan, condition->bodies[i], &bodies[i]);
 	if (result == CUDA_SUCCESS &&
 	    !gp_graph_write_condition(writer, dependencies, count, &written, bodies))
 		result = CUDA_ERROR_OUT_OF_MEMORY;
@@ -340,64 +348,67 @@ write_condition(struct gpc_plan *plan, const struct gpc_condition *condition,
 }
 
 static CUresult
-write_flat(struct gpc_plan *plan, const struct gpc_flats *flats, const struct gpc_flat *flat,
-	   struct gp_graph_writer *writer) GP_LOCKED(gpc_graphs_lock)
+flat_node_write(struct gpc_plan *plan, const struct gpc_flat_nodes *flat_nodes,
+		const struct gpc_flat_node *flat_node, struct gp_graph_writer *writer)
+	GP_LOCKED(gpc_graphs_lock)
 {
-	const struct gpc_node_params *params = flat->node ? &flat->node->params : NULL;
-	uint32_t *numbers = calloc(flat->count + 1, sizeof(*numbers)), count;
+	const struct gpc_node_params *params = flat_node->node ? &flat_node->node->params : NULL;
+	uint32_t *numbers = calloc(flat_node->count + 1, sizeof(*numbers)), count;
 	CUresult result = CUDA_SUCCESS;
 
 	if (!numbers)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	count = number_dependencies(flats, flat, numbers);
+	count = flat_node_number_dependencies(flat_nodes, flat_node, numbers);
 	if (!params)
-		result = gp_graph_write(writer, 0, numbers, count, 0) ? CUDA_SUCCESS
-								      : CUDA_ERROR_OUT_OF_MEMORY;
-	else if (params->context != plan->set_context)
-		result = gpc_lacks(GPC_LACK_CONTEXTS_IN_GRAPH);
+		result = gp_graph_write_node(writer, 0, numbers, count, 0)
+				 ? CUDA_SUCCESS
+				 : CUDA_ERROR_OUT_OF_MEMORY;
+	else if (params->context != plan->subgraph_context)
+		result = gpc_not_supported(GPC_UNSUPPORTED_CONTEXTS_IN_GRAPH);
 	else if (params->type == CU_GRAPH_NODE_TYPE_KERNEL)
-		result = write_launch(plan, params, numbers, count, writer);
+		result = launch_write(plan, params, numbers, count, writer);
 	else if (params->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
-		result = write_condition(plan, &params->condition, numbers, count, writer);
+		result = condition_write(plan, &params->condition, numbers, count, writer);
 	else if (params->type == CU_GRAPH_NODE_TYPE_MEMSET)
-		result = write_fill(writer, &params->fill, numbers, count);
+		result = memset_write(writer, &params->fill, numbers, count);
 	else
-		result = write_copy(writer, params, numbers, count);
+		result = copy_write(writer, params, numbers, count);
 	free(numbers);
 	return result;
 }
 
 /* Whether it is in the set of a stage and context.  What does nothing goes with the set, where
- * there is but one; else nothing depends on it (gpc_flats_pass_idle()). */
+ * there is but one; else nothing depends on it (gpc_flat_nodes_skip_idle()). */
 static bool
-is_in_set(const struct gpc_plan *plan, const struct gpc_flat *flat)
+flat_node_is_in_subgraph(const struct gpc_plan *plan, const struct gpc_flat_node *flat_node)
 {
-	if (flat->stage != plan->stage)
+	if (flat_node->stage != plan->stage)
 		return false;
-	return flat->node ? flat->node->params.context == plan->set_context
-			  : !plan->launchable && !plan->several;
+	return flat_node->node ? flat_node->node->params.context == plan->subgraph_context
+			       : !plan->launchable && !plan->multi_context;
 }
 
 /* The set of this context in the plan's stage. */
 static CUresult
-add_set(struct gpc_plan *plan, struct gpc_flats *flats, struct gpc_context *context,
-	const struct gpc_node **error_p) GP_LOCKED(gpc_graphs_lock)
+plan_add_subgraph(struct gpc_plan *plan, struct gpc_flat_nodes *flat_nodes,
+		  struct gpc_context *context, const struct gpc_node **error_p)
+	GP_LOCKED(gpc_graphs_lock)
 {
 	struct gpc_step step = { .context = context, .stage = plan->stage };
 	CUresult result = CUDA_SUCCESS;
 	uint32_t number = 0;
 
-	plan->set_context = context;
-	for (size_t i = 0; i < flats->count && result == CUDA_SUCCESS; i++) {
-		struct gpc_flat *flat = &flats->list[i];
+	plan->subgraph_context = context;
+	for (size_t i = 0; i < flat_nodes->count && result == CUDA_SUCCESS; i++) {
+		struct gpc_flat_node *flat_node = &flat_nodes->list[i];
 
-		if (!is_in_set(plan, flat))
+		if (!flat_node_is_in_subgraph(plan, flat_node))
 			continue;
-		flat->number = number++;
-		flat->written = true;
-		result = write_flat(plan, flats, flat, &step.writer);
+		flat_node->number = number++;
+		flat_node->written = true;
+		result = flat_node_write(plan, flat_nodes, flat_node, &step.writer);
 		if (result != CUDA_SUCCESS)
-			*error_p = flat->node;
+			*error_p = flat_node->node;
 	}
 	if (result == CUDA_SUCCESS)
 		plan->steps[plan->count++] = step;
@@ -407,32 +418,33 @@ add_set(struct gpc_plan *plan, struct gpc_flats *flats, struct gpc_context *cont
 }
 
 static CUresult
-add_sets(struct gpc_plan *plan, struct gpc_flats *flats, size_t stage,
-	 const struct gpc_node **error_p) GP_LOCKED(gpc_graphs_lock)
+plan_add_subgraphs(struct gpc_plan *plan, struct gpc_flat_nodes *flat_nodes, size_t stage,
+		   const struct gpc_node **error_p) GP_LOCKED(gpc_graphs_lock)
 {
 	CUresult result = CUDA_SUCCESS;
 
 	plan->stage = stage;
-	for (size_t i = 0; i < flats->count && result == CUDA_SUCCESS; i++) {
-		const struct gpc_flat *flat = &flats->list[i];
+	for (size_t i = 0; i < flat_nodes->count && result == CUDA_SUCCESS; i++) {
+		const struct gpc_flat_node *flat_node = &flat_nodes->list[i];
 
-		if (flat->stage == stage && flat->node && !flat->written)
-			result = add_set(plan, flats, flat->node->params.context, error_p);
+		if (flat_node->stage == stage && flat_node->node && !flat_node->written)
+			result = plan_add_subgraph(plan, flat_nodes,
+						   flat_node->node->params.context, error_p);
 	}
 	return result;
 }
 
 static void
-add_client_steps(struct gpc_plan *plan, const struct gpc_flats *flats, size_t stage)
+plan_add_client_steps(struct gpc_plan *plan, const struct gpc_flat_nodes *flat_nodes, size_t stage)
 	GP_LOCKED(gpc_graphs_lock)
 {
-	for (size_t i = 0; i < flats->count; i++) {
-		const struct gpc_flat *flat = &flats->list[i];
+	for (size_t i = 0; i < flat_nodes->count; i++) {
+		const struct gpc_flat_node *flat_node = &flat_nodes->list[i];
 		struct gpc_step *step = &plan->steps[plan->count];
 
-		if (flat->stage != stage)
+		if (flat_node->stage != stage)
 			continue;
-		gpc_step_share(&flat->node->params, &step->params);
+		gpc_step_params_copy(&flat_node->node->params, &step->params);
 		step->context = step->params.context;
 		step->stage = stage;
 		step->is_client = true;
@@ -441,26 +453,26 @@ add_client_steps(struct gpc_plan *plan, const struct gpc_flats *flats, size_t st
 }
 
 static CUresult
-add_steps(struct gpc_plan *plan, struct gpc_flats *flats, const struct gpc_node **error_p)
-	GP_LOCKED(gpc_graphs_lock)
+plan_add_steps(struct gpc_plan *plan, struct gpc_flat_nodes *flat_nodes,
+	       const struct gpc_node **error_p) GP_LOCKED(gpc_graphs_lock)
 {
 	CUresult result = CUDA_SUCCESS;
 	size_t last = 0;
 
-	find_stages(flats);
-	for (size_t i = 0; i < flats->count; i++) {
-		if (flats->list[i].stage > last)
-			last = flats->list[i].stage;
+	flat_nodes_assign_stages(flat_nodes);
+	for (size_t i = 0; i < flat_nodes->count; i++) {
+		if (flat_nodes->list[i].stage > last)
+			last = flat_nodes->list[i].stage;
 	}
 	/* As many as there are nodes of the client's, and a set before, between and behind them. */
-	plan->steps = calloc(flats->count + last + 1, sizeof(*plan->steps));
+	plan->steps = calloc(flat_nodes->count + last + 1, sizeof(*plan->steps));
 	if (!plan->steps)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	for (size_t stage = 0; stage <= last && result == CUDA_SUCCESS; stage++) {
 		if (stage % 2 == 0)
-			result = add_sets(plan, flats, stage, error_p);
+			result = plan_add_subgraphs(plan, flat_nodes, stage, error_p);
 		else
-			add_client_steps(plan, flats, stage);
+			plan_add_client_steps(plan, flat_nodes, stage);
 	}
 	return result;
 }
@@ -469,21 +481,23 @@ CUresult
 gpc_plan_make(const struct gpc_graph *graph, bool launchable, struct gpc_plan *plan,
 	      const struct gpc_node **error_p)
 {
-	struct gpc_flats flats = { 0 };
-	CUresult result = gpc_flats_make(&flats, graph);
+	struct gpc_flat_nodes flat_nodes = { 0 };
+	CUresult result = gpc_flat_nodes_create(&flat_nodes, graph);
 
-	*plan = (struct gpc_plan){ .launchable = launchable, .several = are_of_several(&flats) };
+	*plan = (struct gpc_plan){ .launchable = launchable,
+				   .multi_context = flat_nodes_span_contexts(&flat_nodes) };
 	*error_p = NULL;
 	if (result == CUDA_SUCCESS && launchable)
-		result =
-			plan->several ? CUDA_ERROR_NOT_SUPPORTED : check_launchable(graph, error_p);
-	if (result == CUDA_SUCCESS && (launchable || plan->several) && !gpc_flats_pass_idle(&flats))
+		result = plan->multi_context ? CUDA_ERROR_NOT_SUPPORTED
+					     : graph_check_launchable(graph, error_p);
+	if (result == CUDA_SUCCESS && (launchable || plan->multi_context) &&
+	    !gpc_flat_nodes_skip_idle(&flat_nodes))
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	if (result == CUDA_SUCCESS)
-		result = add_steps(plan, &flats, error_p);
+		result = plan_add_steps(plan, &flat_nodes, error_p);
 	if (result == CUDA_SUCCESS && launchable && plan->count == 0)
 		result = CUDA_ERROR_INVALID_VALUE;
-	gpc_flats_free(&flats);
+	gpc_flat_nodes_free(&flat_nodes);
 	if (result != CUDA_SUCCESS)
 		gpc_plan_free(plan);
 	return result;
@@ -494,7 +508,7 @@ gpc_plan_free(struct gpc_plan *plan)
 {
 	for (size_t i = 0; i < plan->count; i++) {
 		if (plan->steps[i].is_client)
-			gpc_step_drop(&plan->steps[i].params);
+			gpc_step_params_free(&plan->steps[i].params);
 		free(plan->steps[i].writer.memory);
 	}
 	free(plan->steps);
@@ -503,16 +517,16 @@ gpc_plan_free(struct gpc_plan *plan)
 }
 
 void
-gpc_step_share(const struct gpc_node_params *params, struct gpc_node_params *copy)
+gpc_step_params_copy(const struct gpc_node_params *params, struct gpc_node_params *copy)
 {
 	*copy = *params;
 	if (params->type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP)
-		(void)gpc_mem_ops_hold(copy->ops);
+		(void)gpc_mem_ops_ref(copy->ops);
 }
 
 void
-gpc_step_drop(struct gpc_node_params *params)
+gpc_step_params_free(struct gpc_node_params *params)
 {
 	if (params->type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP)
-		gpc_mem_ops_drop(params->ops);
+		gpc_mem_ops_unref(params->ops);
 }

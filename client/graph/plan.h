@@ -24,14 +24,14 @@ struct gpc_step {
 struct gpc_plan {
 	struct gpc_step *steps;
 	size_t count;
-	bool several;             /* contexts, as nodes have */
-	bool launchable;          /* by kernels: it is one set */
-	bool updatable;           /* by kernels: it has nodes that they change */
-	struct gpc_shapes shapes; /* of launches that the daemon may refuse */
+	bool multi_context;              /* contexts, as nodes have */
+	bool launchable;                 /* by kernels: it is one set */
+	bool updatable;                  /* by kernels: it has nodes that they change */
+	struct gpc_launch_shapes shapes; /* of launches that the daemon may refuse */
 	/* While it is made: whose handles its conditions have, and the stages of theirs and now. */
 	const struct gpc_graph_root *root;
 	size_t root_stage, stage;
-	struct gpc_context *set_context; /* of the set that is written */
+	struct gpc_context *subgraph_context; /* of the set that is written */
 };
 
 /*
@@ -48,7 +48,7 @@ void gpc_plan_free(struct gpc_plan *plan);
 
 /* Of a step of the client's, which owns no more than a reference to operations.  They need no lock.
  */
-void gpc_step_share(const struct gpc_node_params *params, struct gpc_node_params *copy);
-void gpc_step_drop(struct gpc_node_params *params);
+void gpc_step_params_copy(const struct gpc_node_params *params, struct gpc_node_params *copy);
+void gpc_step_params_free(struct gpc_node_params *params);
 
 #endif /* GPC_PLAN_H */

@@ -19,62 +19,62 @@
 #include <stdlib.h>
 
 /* A node of the client's, or a set that the daemon has. */
-struct gpc_sets_step {
+struct gpc_exec_step {
 	struct gpc_node_params params; /* of a copy, a memset, a host function or an event */
-	struct gpc_handle *set;        /* NULL: the client's */
+	struct gpc_handle *subgraph;   /* NULL: the client's */
 	struct gpc_context *context;   /* as in a plan */
 	uint64_t number; /* another one each time that the daemon learns of the context */
 	size_t stage;
-	CUstream beside; /* of several contexts: where it runs, if not launched in its own */
-	bool owner;      /* of that stream, which others of its context share */
+	CUstream peer_stream; /* of several contexts: where it runs, if not launched in its own */
+	bool owner;           /* of that stream, which others of its context share */
 };
 
 static bool
-is_there(const struct gpc_sets_step *step)
+step_is_valid(const struct gpc_exec_step *step)
 {
-	return (!step->set && !step->beside) ||
+	return (!step->subgraph && !step->peer_stream) ||
 	       (step->number != 0 && gpc_stream_context_number(step->context) == step->number);
 }
 
 bool
-gpc_sets_are_there(const struct gpc_sets *sets)
+gpc_exec_steps_are_valid(const struct gpc_exec_steps *exec_steps)
 {
-	for (size_t i = 0; i < sets->count; i++) {
-		if (!is_there(&sets->steps[i]))
+	for (size_t i = 0; i < exec_steps->count; i++) {
+		if (!step_is_valid(&exec_steps->steps[i]))
 			return false;
 	}
 	return true;
 }
 
 static void
-drop_set(const struct gpc_sets_step *step)
+subgraph_drop(const struct gpc_exec_step *step)
 {
-	const struct gp_args_gpGraphDrop args = { .plan = step->set->id };
+	const struct gp_args_gpGraphDrop args = { .plan = step->subgraph->id };
 
-	if (is_there(step))
+	if (step_is_valid(step))
 		(void)gpc_post_gpGraphDrop(step->context, &args);
 	/* Only now, or another thread could announce a new one of that place before. */
-	gpc_handle_remove(step->set);
+	gpc_handle_remove(step->subgraph);
 }
 
 void
-gpc_sets_drop(struct gpc_sets *sets)
+gpc_exec_steps_drop(struct gpc_exec_steps *exec_steps)
 {
-	for (size_t i = 0; i < sets->count; i++) {
-		if (sets->steps[i].set)
-			drop_set(&sets->steps[i]);
+	for (size_t i = 0; i < exec_steps->count; i++) {
+		if (exec_steps->steps[i].subgraph)
+			subgraph_drop(&exec_steps->steps[i]);
 		else
-			gpc_step_drop(&sets->steps[i].params);
-		if (sets->steps[i].owner && is_there(&sets->steps[i]))
-			(void)gpc_cuStreamDestroy_v2(sets->steps[i].beside);
+			gpc_step_params_free(&exec_steps->steps[i].params);
+		if (exec_steps->steps[i].owner && step_is_valid(&exec_steps->steps[i]))
+			(void)gpc_cuStreamDestroy_v2(exec_steps->steps[i].peer_stream);
 	}
-	free(sets->steps);
-	*sets = (struct gpc_sets){ 0 };
+	free(exec_steps->steps);
+	*exec_steps = (struct gpc_exec_steps){ 0 };
 }
 
 static CUresult
-make_and_wait(struct gpc_context *context, const struct gp_args_gpGraphPut *put,
-	      const struct iovec *bulk)
+subgraph_create_and_wait(struct gpc_context *context, const struct gp_args_gpGraphPut *put,
+			 const struct iovec *bulk)
 {
 	const struct gp_args_gpGraphMake args = { .context = put->context, .plan = put->plan };
 	struct gpc_request request = { 0 };
@@ -89,7 +89,8 @@ make_and_wait(struct gpc_context *context, const struct gp_args_gpGraphPut *put,
 /* Waits where only the daemon knows: whether a root is occupied, or a launch fits its device.  What
  * else is wrong with a set a later call tells. */
 static CUresult
-make_set(const struct gpc_plan *plan, const struct gpc_step *planned, struct gpc_handle **set_p)
+subgraph_create(const struct gpc_plan *plan, const struct gpc_step *planned,
+		struct gpc_handle **subgraph_p)
 {
 	const struct iovec bulk = { planned->writer.memory, planned->writer.size };
 	struct gpc_context *context = planned->context;
@@ -97,24 +98,24 @@ make_set(const struct gpc_plan *plan, const struct gpc_step *planned, struct gpc
 	struct gp_args_gpGraphPut args = { .context = context->handle.id };
 	CUresult result;
 
-	*set_p = gpc_handle_new(GPC_KIND_GRAPH_PLAN, sizeof(**set_p));
-	if (!*set_p)
+	*subgraph_p = gpc_handle_new(GPC_KIND_GRAPH_PLAN, sizeof(**subgraph_p));
+	if (!*subgraph_p)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	args.plan = (*set_p)->id;
-	result = plan->root || plan->shapes.count || !gpc_facts_know(facts, GP_CALL_gpGraphPut)
-			 ? make_and_wait(context, &args, &bulk)
+	args.plan = (*subgraph_p)->id;
+	result = plan->root || plan->shapes.count || !gpc_facts_have_call(facts, GP_CALL_gpGraphPut)
+			 ? subgraph_create_and_wait(context, &args, &bulk)
 			 : gpc_post_gpGraphPut(context, &args, &bulk, 1);
 	if (result == CUDA_SUCCESS)
 		return CUDA_SUCCESS;
-	gpc_handle_remove(*set_p);
-	*set_p = NULL;
+	gpc_handle_remove(*subgraph_p);
+	*subgraph_p = NULL;
 	return result;
 }
 
 /* The same of one that kernels may launch. */
 static CUresult
-make_launchable(struct gpc_context *context, const struct gpc_step *planned,
-		struct gpc_handle **set_p, uint64_t *exec_p)
+subgraph_create_launchable(struct gpc_context *context, const struct gpc_step *planned,
+			   struct gpc_handle **subgraph_p, uint64_t *exec_p)
 {
 	const struct iovec bulk = { planned->writer.memory, planned->writer.size };
 	struct gp_args_gpGraphMakeLaunchable args = { .context = context->handle.id };
@@ -123,10 +124,10 @@ make_launchable(struct gpc_context *context, const struct gpc_step *planned,
 	struct gp_dec dec;
 	CUresult result;
 
-	*set_p = gpc_handle_new(GPC_KIND_GRAPH_PLAN, sizeof(**set_p));
-	if (!*set_p)
+	*subgraph_p = gpc_handle_new(GPC_KIND_GRAPH_PLAN, sizeof(**subgraph_p));
+	if (!*subgraph_p)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	args.plan = (*set_p)->id;
+	args.plan = (*subgraph_p)->id;
 	result = gpc_start_gpGraphMakeLaunchable(context, &args, &request, &bulk, 1);
 	if (result == CUDA_SUCCESS)
 		result = gpc_request_wait_own(&request);
@@ -134,79 +135,81 @@ make_launchable(struct gpc_context *context, const struct gpc_step *planned,
 		gp_dec_init(&dec, request.reply, request.reply_size);
 		gp_reply_gpGraphMakeLaunchable_decode(&dec, &reply);
 		if (!gp_dec_done(&dec) || reply.exec == 0)
-			result = gpc_reply_malformed(context);
+			result = gpc_reply_fail_malformed(context);
 	}
 	free(request.reply);
 	*exec_p = reply.exec;
 	if (result == CUDA_SUCCESS)
 		return CUDA_SUCCESS;
-	gpc_handle_remove(*set_p);
-	*set_p = NULL;
+	gpc_handle_remove(*subgraph_p);
+	*subgraph_p = NULL;
 	return result;
 }
 
 /* Gives a set that the daemon has another content: what is wrong with it a later call tells. */
 static CUresult
-remake_set(struct gpc_context *context, const struct gpc_step *planned, struct gpc_handle *set)
+subgraph_update(struct gpc_context *context, const struct gpc_step *planned,
+		struct gpc_handle *subgraph)
 {
 	const struct iovec bulk = { planned->writer.memory, planned->writer.size };
-	const struct gp_args_gpGraphRemake args = { .plan = set->id };
+	const struct gp_args_gpGraphRemake args = { .plan = subgraph->id };
 
 	return gpc_post_gpGraphRemake(context, &args, &bulk, 1);
 }
 
 /* The next one of the context that has no place in the new steps. */
 static struct gpc_handle *
-take_set(struct gpc_sets *sets, const struct gpc_context *context, size_t *from)
+subgraph_reuse(struct gpc_exec_steps *exec_steps, const struct gpc_context *context, size_t *from)
 {
-	while (*from < sets->count) {
-		struct gpc_sets_step *step = &sets->steps[(*from)++];
-		struct gpc_handle *set = step->set;
+	while (*from < exec_steps->count) {
+		struct gpc_exec_step *step = &exec_steps->steps[(*from)++];
+		struct gpc_handle *subgraph = step->subgraph;
 
-		if (!set || step->context != context || !is_there(step))
+		if (!subgraph || step->context != context || !step_is_valid(step))
 			continue;
-		step->set = NULL;
-		return set;
+		step->subgraph = NULL;
+		return subgraph;
 	}
 	return NULL;
 }
 
 /* The stream of a step's context, which is that of an earlier step if there is one. */
 static CUresult
-take_beside(struct gpc_sets_step *steps, size_t number)
+step_set_peer_stream(struct gpc_exec_step *steps, size_t number)
 {
-	struct gpc_sets_step *step = &steps[number];
+	struct gpc_exec_step *step = &steps[number];
 
 	for (size_t i = 0; i < number; i++) {
-		if (steps[i].beside && steps[i].context == step->context) {
-			step->beside = steps[i].beside;
+		if (steps[i].peer_stream && steps[i].context == step->context) {
+			step->peer_stream = steps[i].peer_stream;
 			return CUDA_SUCCESS;
 		}
 	}
 	step->owner = true;
-	return gpc_stream_create_in(step->context, CU_STREAM_NON_BLOCKING, 0, &step->beside);
+	return gpc_stream_create_in(step->context, CU_STREAM_NON_BLOCKING, 0, &step->peer_stream);
 }
 
 /* Before anything of it is sent. */
 static CUresult
-prepare_step(const struct gpc_plan *plan, struct gpc_sets_step *steps, size_t number)
+step_prepare(const struct gpc_plan *plan, struct gpc_exec_step *steps, size_t number)
 {
-	struct gpc_sets_step *step = &steps[number];
+	struct gpc_exec_step *step = &steps[number];
 	CUresult result;
 
 	step->context = plan->steps[number].context;
 	step->stage = plan->steps[number].stage;
-	if (!step->context || (plan->steps[number].is_client && !plan->several))
+	if (!step->context || (plan->steps[number].is_client && !plan->multi_context))
 		return CUDA_SUCCESS;
 	result = gpc_context_activate(step->context);
 	/* Read before: of a context that is reset meanwhile the sets are gone. */
 	step->number = gpc_stream_context_number(step->context);
-	return result == CUDA_SUCCESS && plan->several ? take_beside(steps, number) : result;
+	return result == CUDA_SUCCESS && plan->multi_context ? step_set_peer_stream(steps, number)
+							     : result;
 }
 
 static CUresult
-send_steps(struct gpc_sets *sets, const struct gpc_plan *plan, struct gpc_sets_step *steps,
-	   uint64_t *exec_p)
+steps_send(struct gpc_exec_steps *exec_steps, const struct gpc_plan *plan,
+	   struct gpc_exec_step *steps, uint64_t *exec_p)
 {
 	CUresult result = CUDA_SUCCESS;
 	size_t taken = 0;
@@ -214,26 +217,27 @@ send_steps(struct gpc_sets *sets, const struct gpc_plan *plan, struct gpc_sets_s
 	for (size_t i = 0; i < plan->count && result == CUDA_SUCCESS; i++) {
 		const struct gpc_step *planned = &plan->steps[i];
 
-		result = prepare_step(plan, steps, i);
+		result = step_prepare(plan, steps, i);
 		if (planned->is_client)
-			gpc_step_share(&planned->params, &steps[i].params);
+			gpc_step_params_copy(&planned->params, &steps[i].params);
 		if (planned->is_client || result != CUDA_SUCCESS)
 			continue;
-		steps[i].set = take_set(sets, planned->context, &taken);
-		if (steps[i].set)
-			result = remake_set(planned->context, planned, steps[i].set);
+		steps[i].subgraph = subgraph_reuse(exec_steps, planned->context, &taken);
+		if (steps[i].subgraph)
+			result = subgraph_update(planned->context, planned, steps[i].subgraph);
 		else if (plan->launchable)
-			result = make_launchable(planned->context, planned, &steps[i].set, exec_p);
+			result = subgraph_create_launchable(planned->context, planned,
+							    &steps[i].subgraph, exec_p);
 		else
-			result = make_set(plan, planned, &steps[i].set);
+			result = subgraph_create(plan, planned, &steps[i].subgraph);
 	}
 	return result;
 }
 
 static struct gpc_context *
-context_of_sets(const struct gpc_plan *plan)
+plan_get_subgraph_context(const struct gpc_plan *plan)
 {
-	for (size_t i = 0; i < plan->count && !plan->several; i++) {
+	for (size_t i = 0; i < plan->count && !plan->multi_context; i++) {
 		if (!plan->steps[i].is_client)
 			return plan->steps[i].context;
 	}
@@ -241,29 +245,29 @@ context_of_sets(const struct gpc_plan *plan)
 }
 
 CUresult
-gpc_sets_send(struct gpc_sets *sets, struct gpc_plan *plan)
+gpc_exec_steps_send(struct gpc_exec_steps *exec_steps, struct gpc_plan *plan)
 {
-	struct gpc_sets_step *steps = calloc(plan->count + 1, sizeof(*steps));
-	struct gpc_context *context = context_of_sets(plan);
-	uint64_t exec = sets->exec;
+	struct gpc_exec_step *steps = calloc(plan->count + 1, sizeof(*steps));
+	struct gpc_context *context = plan_get_subgraph_context(plan);
+	uint64_t exec = exec_steps->exec;
 	CUresult result = steps ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 
 	/* Device code has its name: another one of another name would not do. */
-	if (result == CUDA_SUCCESS && sets->launchable &&
-	    (sets->context != context || !gpc_sets_are_there(sets)))
+	if (result == CUDA_SUCCESS && exec_steps->launchable &&
+	    (exec_steps->context != context || !gpc_exec_steps_are_valid(exec_steps)))
 		result = CUDA_ERROR_CONTEXT_IS_DESTROYED;
 	if (result != CUDA_SUCCESS) {
 		free(steps);
 		return result;
 	}
-	if (sets->count == 0)
-		gpc_shapes_ask(&plan->shapes);
-	result = send_steps(sets, plan, steps, &exec);
+	if (exec_steps->count == 0)
+		gpc_launch_shapes_query(&plan->shapes);
+	result = steps_send(exec_steps, plan, steps, &exec);
 	/* Of what is remade nobody has answered. */
-	if (result == CUDA_SUCCESS && sets->count == 0)
-		gpc_shapes_accepted(&plan->shapes);
-	gpc_sets_drop(sets);
-	*sets = (struct gpc_sets){
+	if (result == CUDA_SUCCESS && exec_steps->count == 0)
+		gpc_launch_shapes_store(&plan->shapes);
+	gpc_exec_steps_drop(exec_steps);
+	*exec_steps = (struct gpc_exec_steps){
 		.context = context,
 		.steps = steps,
 		.count = plan->count,
@@ -275,14 +279,15 @@ gpc_sets_send(struct gpc_sets *sets, struct gpc_plan *plan)
 }
 
 static CUresult
-post_set(const struct gpc_handle *set, struct gpc_stream *stream)
+subgraph_post(const struct gpc_handle *subgraph, struct gpc_stream *stream)
 {
-	const struct gp_args_gpGraphLaunch args = { .plan = set->id, .stream = stream->handle.id };
+	const struct gp_args_gpGraphLaunch args = { .plan = subgraph->id,
+						    .stream = stream->handle.id };
 	CUresult result = gpc_post_gpGraphLaunch(stream->context, &args);
 
 	/* Which kernels a graph has is not looked at. */
-	if (atomic_load(&gpc_image_any_prints))
-		gpc_session_note_seen(stream->context->scope.session);
+	if (atomic_load(&gpc_image_any_uses_printf))
+		gpc_session_note_visible(stream->context->scope.session);
 	/* Counted behind it: a fence in between does not cover the launch. */
 	(void)gpc_session_work_mark(stream->context->scope.session);
 	return result;
@@ -290,22 +295,22 @@ post_set(const struct gpc_handle *set, struct gpc_stream *stream)
 
 /* Behind what the graph may use of managed memory. */
 static CUresult
-launch_set(const struct gpc_handle *set, struct gpc_stream *stream)
+subgraph_launch(const struct gpc_handle *subgraph, struct gpc_stream *stream)
 {
 	CUresult result;
 
 	if (!gpc_pages_any())
-		return post_set(set, stream);
+		return subgraph_post(subgraph, stream);
 	result = gpc_managed_begin(stream->context->scope.session);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = post_set(set, stream);
+	result = subgraph_post(subgraph, stream);
 	gpc_managed_end(stream);
 	return result;
 }
 
 static CUresult
-run_fill(const CUDA_MEMSET_NODE_PARAMS *fill, CUstream stream)
+memset_run(const CUDA_MEMSET_NODE_PARAMS *fill, CUstream stream)
 {
 	switch (fill->elementSize) {
 	case 1:
@@ -322,7 +327,7 @@ run_fill(const CUDA_MEMSET_NODE_PARAMS *fill, CUstream stream)
 
 /* What it stood for in a capture it stands for no more. */
 static CUresult
-run_record(CUevent token, CUstream stream)
+event_record_run(CUevent token, CUstream stream)
 {
 	struct gpc_event *event;
 	CUresult result;
@@ -333,25 +338,25 @@ run_record(CUevent token, CUstream stream)
 	if (result == CUDA_SUCCESS)
 		result = gpc_event_lookup(token, &event);
 	if (result == CUDA_SUCCESS)
-		gpc_capture_forget_event(event);
+		gpc_capture_drop_event(event);
 	result = gpc_graphs_end(result);
 	return result == CUDA_SUCCESS ? gpc_cuEventRecordWithFlags(token, stream, 0) : result;
 }
 
 static CUresult
-run_step(const struct gpc_node_params *params, CUstream stream)
+client_step_run(const struct gpc_node_params *params, CUstream stream)
 {
 	switch (params->type) {
 	case CU_GRAPH_NODE_TYPE_MEMCPY:
 		return gpc_copy_node_run(&params->copy, stream);
 	case CU_GRAPH_NODE_TYPE_MEMSET:
-		return run_fill(&params->fill, stream);
+		return memset_run(&params->fill, stream);
 	case CU_GRAPH_NODE_TYPE_HOST:
 		return gpc_cuLaunchHostFunc(stream, params->host.fn, params->host.userData);
 	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
 		return gpc_mem_ops_post(params->ops, stream);
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
-		return run_record(params->event, stream);
+		return event_record_run(params->event, stream);
 	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
 		return gpc_cuStreamWaitEvent(stream, params->event, 0);
 	default:
@@ -361,101 +366,104 @@ run_step(const struct gpc_node_params *params, CUstream stream)
 
 /* Where a step runs that is launched into this stream; NULL: its context has been reset. */
 static struct gpc_stream *
-stream_of(const struct gpc_sets_step *step, struct gpc_stream *stream)
+step_get_stream(const struct gpc_exec_step *step, struct gpc_stream *stream)
 {
-	if (!step->beside || step->context == stream->context)
+	if (!step->peer_stream || step->context == stream->context)
 		return stream;
-	return gpc_handle_get(GPC_KIND_STREAM, step->beside);
+	return gpc_handle_get(GPC_KIND_STREAM, step->peer_stream);
 }
 
 static CUresult
-launch_step(const struct gpc_sets_step *step, struct gpc_stream *stream)
+step_launch(const struct gpc_exec_step *step, struct gpc_stream *stream)
 {
-	return step->set ? launch_set(step->set, stream)
-			 : run_step(&step->params, stream->handle.token);
+	return step->subgraph ? subgraph_launch(step->subgraph, stream)
+			      : client_step_run(&step->params, stream->handle.token);
 }
 
 static CUresult
-upload_step(const struct gpc_sets_step *step, struct gpc_stream *stream)
+step_upload(const struct gpc_exec_step *step, struct gpc_stream *stream)
 {
 	struct gp_args_gpGraphUpload args = { .stream = stream->handle.id };
 
-	if (!step->set)
+	if (!step->subgraph)
 		return CUDA_SUCCESS;
-	args.plan = step->set->id;
+	args.plan = step->subgraph->id;
 	return gpc_post_gpGraphUpload(stream->context, &args);
 }
 
-typedef CUresult step_fn(const struct gpc_sets_step *step, struct gpc_stream *stream);
+typedef CUresult step_fn(const struct gpc_exec_step *step, struct gpc_stream *stream);
 
 /* Behind what the stream of the launch was given. */
 static CUresult
-go_beside(const struct gpc_sets_step *step, struct gpc_stream *stream, step_fn *go)
+step_run_on_peer_stream(const struct gpc_exec_step *step, struct gpc_stream *stream, step_fn *go)
 {
-	struct gpc_stream *beside = stream_of(step, stream);
+	struct gpc_stream *peer_stream = step_get_stream(step, stream);
 	struct gpc_session *session = step->context->scope.session;
-	CUresult result =
-		beside ? gpc_event_order(stream, beside) : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+	CUresult result = peer_stream ? gpc_event_order(stream, peer_stream)
+				      : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 
 	if (result == CUDA_SUCCESS && session != stream->context->scope.session)
-		result = gpc_pending_copy_before_work(&step->context->scope, beside->handle.id);
+		result =
+			gpc_pending_copy_before_work(&step->context->scope, peer_stream->handle.id);
 	if (result == CUDA_SUCCESS)
-		result = go(step, beside);
+		result = go(step, peer_stream);
 	if (session != stream->context->scope.session)
-		gpc_mirror_behind_work(session);
+		gpc_coherence_after_work(session);
 	return result;
 }
 
 /* Sets of one stage, or one node of the client's: those of other contexts run beside what is of the
  * stream's, and the stream waits for them. */
 static CUresult
-go_together(const struct gpc_sets_step *steps, size_t count, struct gpc_stream *stream, step_fn *go)
+stage_run(const struct gpc_exec_step *steps, size_t count, struct gpc_stream *stream, step_fn *go)
 {
 	CUresult result = CUDA_SUCCESS;
 
 	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++) {
-		if (stream_of(&steps[i], stream) != stream)
-			result = go_beside(&steps[i], stream, go);
+		if (step_get_stream(&steps[i], stream) != stream)
+			result = step_run_on_peer_stream(&steps[i], stream, go);
 	}
 	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++) {
-		if (stream_of(&steps[i], stream) == stream)
+		if (step_get_stream(&steps[i], stream) == stream)
 			result = go(&steps[i], stream);
 	}
 	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++) {
-		struct gpc_stream *beside = stream_of(&steps[i], stream);
+		struct gpc_stream *peer_stream = step_get_stream(&steps[i], stream);
 
-		if (beside && beside != stream)
-			result = gpc_event_order(beside, stream);
+		if (peer_stream && peer_stream != stream)
+			result = gpc_event_order(peer_stream, stream);
 	}
 	return result;
 }
 
 static CUresult
-go_all(const struct gpc_sets *sets, struct gpc_stream *stream, step_fn *go)
+steps_run(const struct gpc_exec_steps *exec_steps, struct gpc_stream *stream, step_fn *go)
 {
 	CUresult result = CUDA_SUCCESS;
 
-	for (size_t i = 0, end; i < sets->count && result == CUDA_SUCCESS; i = end) {
-		const struct gpc_sets_step *first = &sets->steps[i];
+	for (size_t i = 0, end; i < exec_steps->count && result == CUDA_SUCCESS; i = end) {
+		const struct gpc_exec_step *first = &exec_steps->steps[i];
 
 		end = i + 1;
-		while (end < sets->count && first->set && sets->steps[end].set &&
-		       sets->steps[end].stage == first->stage)
+		while (end < exec_steps->count && first->subgraph &&
+		       exec_steps->steps[end].subgraph &&
+		       exec_steps->steps[end].stage == first->stage)
 			end++;
-		result = go_together(first, end - i, stream, go);
+		result = stage_run(first, end - i, stream, go);
 	}
 	return result;
 }
 
 CUresult
-gpc_sets_launch(const struct gpc_sets *sets, struct gpc_stream *stream)
+gpc_exec_steps_launch(const struct gpc_exec_steps *exec_steps, struct gpc_stream *stream)
 {
-	return go_all(sets, stream, launch_step);
+	return steps_run(exec_steps, stream, step_launch);
 }
 
 CUresult
-gpc_sets_upload(const struct gpc_sets *sets, struct gpc_stream *stream)
+gpc_exec_steps_upload(const struct gpc_exec_steps *exec_steps, struct gpc_stream *stream)
 {
-	return sets->launchable || sets->updatable ? go_all(sets, stream, upload_step)
-						   : CUDA_SUCCESS;
+	return exec_steps->launchable || exec_steps->updatable
+		       ? steps_run(exec_steps, stream, step_upload)
+		       : CUDA_SUCCESS;
 }

@@ -15,13 +15,13 @@
 #include <stdint.h>
 
 struct gpc_context;
-struct gpc_sets_step;
+struct gpc_exec_step;
 struct gpc_stream;
 
 /* Zeroed there are none. */
-struct gpc_sets {
+struct gpc_exec_steps {
 	struct gpc_context *context; /* of the sets; NULL: there are no sets, or of several */
-	struct gpc_sets_step *steps;
+	struct gpc_exec_step *steps;
 	size_t count;
 	bool updatable;  /* by kernels */
 	bool launchable; /* by kernels, and... */
@@ -30,19 +30,19 @@ struct gpc_sets {
 
 /* Whether the daemon has what it was given; after a reset of the context it has nothing.  Any
  * thread that keeps others from sending. */
-bool gpc_sets_are_there(const struct gpc_sets *sets);
+bool gpc_exec_steps_are_valid(const struct gpc_exec_steps *exec_steps);
 
 /* Brings the daemon up to the plan.  After a failure it may have a part: the next call sends all
  * anew. */
-CUresult gpc_sets_send(struct gpc_sets *sets, struct gpc_plan *plan);
+CUresult gpc_exec_steps_send(struct gpc_exec_steps *exec_steps, struct gpc_plan *plan);
 /* Before kernels launch or change it, in the order of the stream; for another one it does
  * nothing. */
-CUresult gpc_sets_upload(const struct gpc_sets *sets, struct gpc_stream *stream);
+CUresult gpc_exec_steps_upload(const struct gpc_exec_steps *exec_steps, struct gpc_stream *stream);
 /* Gives all up. */
-void gpc_sets_drop(struct gpc_sets *sets);
+void gpc_exec_steps_drop(struct gpc_exec_steps *exec_steps);
 /* Puts all steps into the stream.  Those of a context beside others go into a stream of that
  * context which is the sets' own; events make it all one behind, and one before the stream's work.
  */
-CUresult gpc_sets_launch(const struct gpc_sets *sets, struct gpc_stream *stream);
+CUresult gpc_exec_steps_launch(const struct gpc_exec_steps *exec_steps, struct gpc_stream *stream);
 
 #endif /* GPC_SETS_H */

@@ -17,62 +17,63 @@ struct gpc_user_object {
 	void *data;
 };
 
-static struct gpc_users_ended *ended_list;
+static struct gpc_user_destructor *destructors;
 
 void
-gpc_users_add_ended(struct gpc_users_ended *ended)
+gpc_user_destructors_add(struct gpc_user_destructor *ended)
 {
-	ended->next = ended_list;
-	ended_list = ended;
+	ended->next = destructors;
+	destructors = ended;
 }
 
 static void
-release(struct gpc_user_object *object, unsigned int count) GP_LOCKED(gpc_graphs_lock)
+user_object_unref(struct gpc_user_object *object, unsigned int count) GP_LOCKED(gpc_graphs_lock)
 {
-	struct gpc_users_ended *ended;
+	struct gpc_user_destructor *ended;
 
 	object->references -= count;
 	if (object->references > 0)
 		return;
 	ended = malloc(sizeof(*ended));
 	if (ended) {
-		*ended = (struct gpc_users_ended){ .destroy = object->destroy,
-						   .data = object->data,
-						   .owned = true };
-		gpc_users_add_ended(ended);
+		*ended = (struct gpc_user_destructor){ .destroy = object->destroy,
+						       .data = object->data,
+						       .owned = true };
+		gpc_user_destructors_add(ended);
 	}
 	gpc_handle_remove(&object->handle);
 }
 
-struct gpc_users_ended *
-gpc_users_take_ended(void)
+struct gpc_user_destructor *
+gpc_user_destructors_pop_all(void)
 {
-	struct gpc_users_ended *list = ended_list;
+	struct gpc_user_destructor *list = destructors;
 
-	ended_list = NULL;
+	destructors = NULL;
 	return list;
 }
 
 void
-gpc_users_end(struct gpc_users_ended *list)
+gpc_user_destructors_run(struct gpc_user_destructor *list)
 {
 	while (list) {
-		struct gpc_users_ended *ended = list;
+		struct gpc_user_destructor *ended = list;
 		bool owned = ended->owned;
-		struct gpc_guard before = gpc_guard_pause();
+		struct gpc_guard before = gpc_guard_clear();
 
 		list = ended->next;
 		ended->destroy(ended->data);
-		gpc_guard_resume(before);
+		gpc_guard_set(before);
 		if (owned)
 			free(ended);
 	}
 }
 
 static CUresult
-hold(struct gpc_user **users_p, struct gpc_user_object *object, unsigned int count)
+user_object_refs_add(struct gpc_user_object_ref **users_p, struct gpc_user_object *object,
+		     unsigned int count)
 {
-	struct gpc_user *user = *users_p;
+	struct gpc_user_object_ref *user = *users_p;
 
 	while (user && user->object != object)
 		user = user->next;
@@ -80,7 +81,7 @@ hold(struct gpc_user **users_p, struct gpc_user_object *object, unsigned int cou
 		user = calloc(1, sizeof(*user));
 		if (!user)
 			return CUDA_ERROR_OUT_OF_MEMORY;
-		*user = (struct gpc_user){ *users_p, object, 0 };
+		*user = (struct gpc_user_object_ref){ *users_p, object, 0 };
 		*users_p = user;
 	}
 	user->count += count;
@@ -88,12 +89,13 @@ hold(struct gpc_user **users_p, struct gpc_user_object *object, unsigned int cou
 }
 
 CUresult
-gpc_users_share(const struct gpc_user *users, struct gpc_user **copy_p)
+gpc_user_object_refs_clone(const struct gpc_user_object_ref *users,
+			   struct gpc_user_object_ref **copy_p)
 {
 	CUresult result = CUDA_SUCCESS;
 
 	for (; users && result == CUDA_SUCCESS; users = users->next) {
-		result = hold(copy_p, users->object, users->count);
+		result = user_object_refs_add(copy_p, users->object, users->count);
 		if (result == CUDA_SUCCESS)
 			users->object->references += users->count;
 	}
@@ -101,19 +103,19 @@ gpc_users_share(const struct gpc_user *users, struct gpc_user **copy_p)
 }
 
 void
-gpc_users_release(struct gpc_user **users_p)
+gpc_user_object_refs_release(struct gpc_user_object_ref **users_p)
 {
-	struct gpc_user *user;
+	struct gpc_user_object_ref *user;
 
 	while ((user = *users_p)) {
 		*users_p = user->next;
-		release(user->object, user->count);
+		user_object_unref(user->object, user->count);
 		free(user);
 	}
 }
 
 static CUresult
-begin_object(CUuserObject token, struct gpc_user_object **object_p) GP_LOCKS(gpc_graphs_lock)
+graphs_begin_object(CUuserObject token, struct gpc_user_object **object_p) GP_LOCKS(gpc_graphs_lock)
 {
 	CUresult result = gpc_graphs_begin();
 
@@ -148,7 +150,7 @@ CUresult
 gpc_cuUserObjectRetain(CUuserObject object, unsigned int count)
 {
 	struct gpc_user_object *found;
-	CUresult result = begin_object(object, &found);
+	CUresult result = graphs_begin_object(object, &found);
 
 	if (result == CUDA_SUCCESS && (count == 0 || found->references + count < count))
 		result = CUDA_ERROR_INVALID_VALUE;
@@ -161,12 +163,12 @@ CUresult
 gpc_cuUserObjectRelease(CUuserObject object, unsigned int count)
 {
 	struct gpc_user_object *found;
-	CUresult result = begin_object(object, &found);
+	CUresult result = graphs_begin_object(object, &found);
 
 	if (result == CUDA_SUCCESS && (count == 0 || count > found->references))
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result == CUDA_SUCCESS)
-		release(found, count);
+		user_object_unref(found, count);
 	return gpc_graphs_end(result);
 }
 
@@ -175,16 +177,16 @@ gpc_cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned int cou
 			    unsigned int flags)
 {
 	struct gpc_user_object *found;
-	struct gpc_graph *holder;
-	CUresult result = begin_object(object, &found);
+	struct gpc_graph *owner_graph;
+	CUresult result = graphs_begin_object(object, &found);
 
 	if (result == CUDA_SUCCESS)
-		result = gpc_graph_lookup(graph, &holder);
+		result = gpc_graph_lookup(graph, &owner_graph);
 	if (result == CUDA_SUCCESS &&
 	    (count == 0 || (flags & ~(unsigned int)CU_GRAPH_USER_OBJECT_MOVE)))
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result == CUDA_SUCCESS)
-		result = hold(&holder->users, found, count);
+		result = user_object_refs_add(&owner_graph->users, found, count);
 	if (result == CUDA_SUCCESS && !(flags & CU_GRAPH_USER_OBJECT_MOVE))
 		found->references += count;
 	return gpc_graphs_end(result);
@@ -194,23 +196,23 @@ CUresult
 gpc_cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsigned int count)
 {
 	struct gpc_user_object *found;
-	struct gpc_user *user = NULL;
-	struct gpc_graph *holder;
-	CUresult result = begin_object(object, &found);
+	struct gpc_user_object_ref *user = NULL;
+	struct gpc_graph *owner_graph;
+	CUresult result = graphs_begin_object(object, &found);
 
 	if (result == CUDA_SUCCESS)
-		result = gpc_graph_lookup(graph, &holder);
+		result = gpc_graph_lookup(graph, &owner_graph);
 	if (result == CUDA_SUCCESS) {
-		for (user = holder->users; user && user->object != found; user = user->next)
+		for (user = owner_graph->users; user && user->object != found; user = user->next)
 			;
 		if (!user || count == 0 || count > user->count)
 			result = CUDA_ERROR_INVALID_VALUE;
 	}
 	if (result == CUDA_SUCCESS) {
-		struct gpc_user **at = &holder->users;
+		struct gpc_user_object_ref **at = &owner_graph->users;
 
 		user->count -= count;
-		release(found, count);
+		user_object_unref(found, count);
 		while (*at != user)
 			at = &(*at)->next;
 		if (user->count == 0) {
@@ -222,14 +224,14 @@ gpc_cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsigned int co
 }
 
 /* The end of what an executable held while launches may still use it. */
-struct later {
+struct deferred_destroy {
 	struct gpc_request fence;
 	struct gpc_graph *graph;
 	const struct gpc_scope *scope;
 };
 
 bool
-gpc_graph_has_users(const struct gpc_graph *graph)
+gpc_graph_has_user_objects(const struct gpc_graph *graph)
 {
 	const struct gpc_node *node;
 	bool has = graph->users != NULL;
@@ -240,47 +242,48 @@ gpc_graph_has_users(const struct gpc_graph *graph)
 		struct gpc_graph *const *inner = gpc_node_params_graphs(&node->params, &count);
 
 		for (size_t i = 0; i < count; i++)
-			has = has || gpc_graph_has_users(inner[i]);
+			has = has || gpc_graph_has_user_objects(inner[i]);
 	}
 	return has;
 }
 
 static void
-destroy(void *data)
+deferred_destroy_run(void *data)
 {
-	struct gpc_users_ended *ended;
-	struct later *later = data;
+	struct gpc_user_destructor *ended;
+	struct deferred_destroy *deferred_destroy = data;
 
 	pthread_mutex_lock(&gpc_graphs_lock);
-	gpc_graph_destroy(later->graph);
-	ended = gpc_users_take_ended();
+	gpc_graph_destroy(deferred_destroy->graph);
+	ended = gpc_user_destructors_pop_all();
 	pthread_mutex_unlock(&gpc_graphs_lock);
-	gpc_users_end(ended);
-	free(later);
+	gpc_user_destructors_run(ended);
+	free(deferred_destroy);
 }
 
 /* By who reads the connection, and may hold any lock of graphs meanwhile. */
 static void
-work_is_done(struct gpc_request *fence)
+deferred_destroy_start(struct gpc_request *fence)
 {
-	struct later *later = fence->arg;
+	struct deferred_destroy *deferred_destroy = fence->arg;
 
 	free(fence->reply);
-	if (gpc_host_queue_run(later->scope, destroy, later) != CUDA_SUCCESS)
-		free(later);
+	if (gpc_host_queue_run(deferred_destroy->scope, deferred_destroy_run, deferred_destroy) !=
+	    CUDA_SUCCESS)
+		free(deferred_destroy);
 }
 
 void
 gpc_graph_destroy_later(struct gpc_graph *graph, struct gpc_context *context)
 {
 	const struct gp_args_gpFence args = { 0 };
-	struct later *later = malloc(sizeof(*later));
+	struct deferred_destroy *deferred_destroy = malloc(sizeof(*deferred_destroy));
 
-	if (!later)
+	if (!deferred_destroy)
 		return;
-	*later = (struct later){ .graph = graph, .scope = &context->scope };
-	later->fence.done = work_is_done;
-	later->fence.arg = later;
-	if (gpc_start_gpFence(context, &args, &later->fence) != CUDA_SUCCESS)
-		free(later);
+	*deferred_destroy = (struct deferred_destroy){ .graph = graph, .scope = &context->scope };
+	deferred_destroy->fence.done = deferred_destroy_start;
+	deferred_destroy->fence.arg = deferred_destroy;
+	if (gpc_start_gpFence(context, &args, &deferred_destroy->fence) != CUDA_SUCCESS)
+		free(deferred_destroy);
 }

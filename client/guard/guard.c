@@ -18,7 +18,7 @@ is_on_signal_stack(void)
 
 /* Stacks grow downwards. */
 bool
-gpc_guard_has(const void *frame)
+gpc_guard_has_frame(const void *frame)
 {
 	return (uintptr_t)frame < (uintptr_t)gpc_guard.frame || is_on_signal_stack();
 }

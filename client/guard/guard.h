@@ -34,12 +34,12 @@ struct gpc_guard {
 extern __thread struct gpc_guard gpc_guard __attribute__((tls_model("initial-exec")));
 
 /* Whether the frame is one of the recorded call or of what interrupted that. */
-bool gpc_guard_has(const void *frame);
+bool gpc_guard_has_frame(const void *frame);
 
 static inline __attribute__((always_inline)) bool
 gpc_guard_is_inside(void)
 {
-	return gpc_guard.frame && gpc_guard_has(__builtin_frame_address(0));
+	return gpc_guard.frame && gpc_guard_has_frame(__builtin_frame_address(0));
 }
 
 /* Before a cancellation point: disables cancellation until the call ends.  Outside of calls, in the
@@ -86,7 +86,7 @@ gpc_guard_leave(void)
 
 /* Around a callback of the program that may call the library, and is called without a lock. */
 static inline struct gpc_guard
-gpc_guard_pause(void)
+gpc_guard_clear(void)
 {
 	struct gpc_guard before = gpc_guard;
 
@@ -96,7 +96,7 @@ gpc_guard_pause(void)
 }
 
 static inline void
-gpc_guard_resume(struct gpc_guard before)
+gpc_guard_set(struct gpc_guard before)
 {
 	gpc_guard = before;
 }

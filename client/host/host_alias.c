@@ -18,7 +18,7 @@ struct mappings {
 };
 
 static bool
-add(struct mappings *all, const struct mapping *mapping)
+mappings_add(struct mappings *all, const struct mapping *mapping)
 {
 	if (all->count == all->room) {
 		size_t room = all->room ? all->room * 2 : 64;
@@ -34,7 +34,7 @@ add(struct mappings *all, const struct mapping *mapping)
 }
 
 static void
-read_mappings(struct mappings *all)
+mappings_read(struct mappings *all)
 {
 	FILE *file = fopen("/proc/self/maps", "re");
 	char *line = NULL;
@@ -49,7 +49,7 @@ read_mappings(struct mappings *all)
 			   " %" SCNu64,
 			   &one.start, &one.end, flags, &one.offset, &one.major, &one.minor,
 			   &one.inode) == 7 &&
-		    flags[3] == 's' && one.inode && !add(all, &one))
+		    flags[3] == 's' && one.inode && !mappings_add(all, &one))
 			break;
 	}
 	free(line);
@@ -59,7 +59,8 @@ read_mappings(struct mappings *all)
 
 /* Where the part [start, end) of one mapping is in the other; false: nowhere. */
 static bool
-find_part(const struct mapping *one, const struct mapping *other, uint64_t *start, uint64_t *end)
+mapping_find_part(const struct mapping *one, const struct mapping *other, uint64_t *start,
+		  uint64_t *end)
 {
 	uint64_t from = one->offset + (*start - one->start), to = from + (*end - *start);
 	uint64_t last = other->offset + (other->end - other->start);
@@ -76,12 +77,12 @@ find_part(const struct mapping *one, const struct mapping *other, uint64_t *star
 }
 
 uint64_t
-gpc_host_alias_find(uint64_t address, uint64_t size, gpc_host_alias_matters *matters, void *arg)
+gpc_host_alias_find(uint64_t address, uint64_t size, gpc_host_alias_filter *matters, void *arg)
 {
 	struct mappings all = { 0 };
 	uint64_t found = 0;
 
-	read_mappings(&all);
+	mappings_read(&all);
 	for (size_t i = 0; i < all.count && !found; i++) {
 		const struct mapping *one = &all.list[i];
 		uint64_t start = one->start > address ? one->start : address;
@@ -90,7 +91,7 @@ gpc_host_alias_find(uint64_t address, uint64_t size, gpc_host_alias_matters *mat
 		for (size_t j = 0; start < end && j < all.count && !found; j++) {
 			uint64_t from = start, to = end;
 
-			if (j != i && find_part(one, &all.list[j], &from, &to) &&
+			if (j != i && mapping_find_part(one, &all.list[j], &from, &to) &&
 			    ((from < address + size && to > address) || matters(arg, from, to)))
 				found = from;
 		}
@@ -102,7 +103,7 @@ gpc_host_alias_find(uint64_t address, uint64_t size, gpc_host_alias_matters *mat
 /* Linux pins no shared mapping of a file for writing whose pages it writes back, since 6.5
  * (mm/gup.c, writable_file_mapping_allowed()). */
 static bool
-pins_no_files(void)
+kernel_pins_no_files(void)
 {
 	struct utsname name;
 	unsigned int major, minor;
@@ -117,7 +118,7 @@ part_is_pinnable(const char *flags, uint64_t device, bool read_only)
 {
 	if (read_only)
 		return flags[0] == 'r' || flags[1] == 'w';
-	return flags[1] == 'w' && !(flags[3] == 's' && device != 0 && pins_no_files());
+	return flags[1] == 'w' && !(flags[3] == 's' && device != 0 && kernel_pins_no_files());
 }
 
 bool

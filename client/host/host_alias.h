@@ -17,11 +17,11 @@
 #include <stdint.h>
 
 /* Whether something that matters lies in [start, end). */
-typedef bool gpc_host_alias_matters(void *arg, uint64_t start, uint64_t end);
+typedef bool gpc_host_alias_filter(void *arg, uint64_t start, uint64_t end);
 
 /* The lowest address at which memory of [address, address + size) is once more, within that range
  * itself or where it matters; 0: there is none, or the kernel does not tell. */
-uint64_t gpc_host_alias_find(uint64_t address, uint64_t size, gpc_host_alias_matters *matters,
+uint64_t gpc_host_alias_find(uint64_t address, uint64_t size, gpc_host_alias_filter *matters,
 			     void *arg);
 
 /* Whether [address, address + size) can be pinned, for a device that writes it unless read_only:

@@ -26,11 +26,11 @@
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static struct gpc_ranges blocks GP_GUARDED_BY(lock);
 /* Registered and mirrored ones, by the device's address. */
-static struct gpc_ranges elsewhere GP_GUARDED_BY(lock);
+static struct gpc_ranges device_ranges GP_GUARDED_BY(lock);
 /* One thread at a time makes a block one that kernels reach, or takes one away. */
 static pthread_mutex_t change_lock = PTHREAD_MUTEX_INITIALIZER;
 
-atomic_uint gpc_host_memory_cold, gpc_host_memory_registered, gpc_host_memory_shared;
+atomic_uint gpc_host_memory_copy_only, gpc_host_memory_registered, gpc_host_memory_shared;
 atomic_bool gpc_host_memory_exchanged;
 /* The addresses that memory has ever had lie in between. */
 struct bounds {
@@ -65,7 +65,7 @@ gpc_host_block_may_be_registered(uint64_t address)
 }
 
 bool
-gpc_host_block_is_there(const void *memory, size_t size)
+gpc_host_block_is_mapped(const void *memory, size_t size)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), end = (uintptr_t)memory + size;
 	uintptr_t start = (uintptr_t)memory & ~(page - 1);
@@ -94,7 +94,7 @@ session_has_replica(const struct gpc_session *session, enum gpc_host_origin orig
 	for (size_t i = 0; i < blocks.count; i++) {
 		const struct gpc_host_block *block = blocks.list[i].item;
 
-		if (block->state == GPC_HOST_MIRRORED && !block->doubted &&
+		if (block->state == GPC_HOST_REPLICATED && !block->speculative &&
 		    block->origin == origin && block->context->scope.session == session)
 			return true;
 	}
@@ -117,7 +117,7 @@ static struct {
 /* After a block is shared, or one of this origin is replicated.  With both, a polled flag in the
  * one may be seen before its data in the other (docs/memory-model.md). */
 static void
-warn_of_polled_flags(const struct gpc_session *session, enum gpc_host_origin origin)
+session_warn_polled_flags(const struct gpc_session *session, enum gpc_host_origin origin)
 {
 	bool both;
 
@@ -128,17 +128,17 @@ warn_of_polled_flags(const struct gpc_session *session, enum gpc_host_origin ori
 	both = session_has_shared_block(session) && session_has_replica(session, origin);
 	(void)pthread_rwlock_unlock(&lock);
 	if (both && !atomic_exchange(&replicas[origin].warned, true))
-		gpc_warn("%s: a kernel or thread that polls a flag in pinned memory may see it "
-			 "before its data in %s; keep both in one kind of memory",
-			 replicas[origin].subject, replicas[origin].where);
+		gpc_log_warn("%s: a kernel or thread that polls a flag in pinned memory may see it "
+			     "before its data in %s; keep both in one kind of memory",
+			     replicas[origin].subject, replicas[origin].where);
 }
 
 /* Kernels reach the daemon's copy of the block from now on. */
 static void
-note_replica(const struct gpc_host_block *block)
+block_note_replica(const struct gpc_host_block *block)
 {
 	atomic_store(&replicas[block->origin].present, true);
-	warn_of_polled_flags(block->context->scope.session, block->origin);
+	session_warn_polled_flags(block->context->scope.session, block->origin);
 }
 
 int
@@ -159,21 +159,22 @@ gpc_host_block_add(void *address, size_t size, const struct gpc_host_block *what
 		free(block);
 		return r;
 	}
-	if (what->state == GPC_HOST_COLD)
-		atomic_fetch_add(&gpc_host_memory_cold, 1);
+	if (what->state == GPC_HOST_COPY_ONLY)
+		atomic_fetch_add(&gpc_host_memory_copy_only, 1);
 	if (what->state == GPC_HOST_SHARED) {
 		atomic_fetch_add(&gpc_host_memory_shared, 1);
-		gpc_session_count_witnesses(what->context->scope.session, 1);
-		for (size_t i = 0;
-		     atomic_load(&gpc_mirrored) > 0 && i < sizeof(replicas) / sizeof(replicas[0]);
+		gpc_session_count_visible_blocks(what->context->scope.session, 1);
+		for (size_t i = 0; atomic_load(&gpc_replica_count) > 0 &&
+				   i < sizeof(replicas) / sizeof(replicas[0]);
 		     i++)
-			warn_of_polled_flags(what->context->scope.session, (enum gpc_host_origin)i);
+			session_warn_polled_flags(what->context->scope.session,
+						  (enum gpc_host_origin)i);
 	}
 	if (what->origin == GPC_HOST_REGISTERED) {
 		bounds_extend(&registered_bounds, (uintptr_t)address, size);
 		atomic_fetch_add(&gpc_host_memory_registered, 1);
 	}
-	gp_memory_keep(address, size);
+	gp_memory_register(address, size);
 	gpc_session_note_pinned(what->context->scope.session);
 	return 0;
 }
@@ -192,7 +193,7 @@ gpc_host_block_find(uint64_t address, struct gpc_range *range_p, struct gpc_host
 	if (elsewhere_p) {
 		*elsewhere_p = !range;
 		if (!range)
-			range = gpc_ranges_find(&elsewhere, address, 1);
+			range = gpc_ranges_find(&device_ranges, address, 1);
 	}
 	if (range) {
 		*range_p = *range;
@@ -210,7 +211,7 @@ gpc_host_block_note_awaited(uint64_t address)
 	(void)pthread_rwlock_wrlock(&lock);
 	range = gpc_ranges_find(&blocks, address, 1);
 	if (!range)
-		range = gpc_ranges_find(&elsewhere, address, 1);
+		range = gpc_ranges_find(&device_ranges, address, 1);
 	if (range)
 		((struct gpc_host_block *)range->item)->awaited = true;
 	(void)pthread_rwlock_unlock(&lock);
@@ -218,7 +219,7 @@ gpc_host_block_note_awaited(uint64_t address)
 
 /* Other threads may still write them: NVIDIA's driver waits for all work, too. */
 CUresult
-gpc_host_block_settle_words(uint64_t address)
+gpc_host_block_settle_wait_values(uint64_t address)
 {
 	struct gpc_host_block block;
 	struct gpc_range range;
@@ -229,22 +230,22 @@ gpc_host_block_settle_words(uint64_t address)
 }
 
 static void
-forget_elsewhere(const struct gpc_host_block *block)
+device_ranges_drop(const struct gpc_host_block *block)
 {
 	struct gpc_range *range;
 
-	if (!block->there.size)
+	if (!block->worker_range.size)
 		return;
 	(void)pthread_rwlock_wrlock(&lock);
-	range = gpc_ranges_find(&elsewhere, block->device, 1);
+	range = gpc_ranges_find(&device_ranges, block->device, 1);
 	if (range)
-		gpc_ranges_remove(&elsewhere, range);
+		gpc_ranges_remove(&device_ranges, range);
 	(void)pthread_rwlock_unlock(&lock);
 }
 
 struct gpc_host_block *
-gpc_host_block_take(uint64_t address, enum gpc_host_origin origin, struct gpc_range *taken,
-		    bool *known_p)
+gpc_host_block_remove(uint64_t address, enum gpc_host_origin origin, struct gpc_range *taken,
+		      bool *known_p)
 {
 	struct gpc_host_block *block = NULL;
 	struct gpc_range *range;
@@ -268,21 +269,21 @@ gpc_host_block_take(uint64_t address, enum gpc_host_origin origin, struct gpc_ra
 
 /* What kernels have of it goes; they may still be using it. */
 static void
-leave_device(const struct gpc_host_block *block)
+block_unmap_device(const struct gpc_host_block *block)
 {
-	if (block->state == GPC_HOST_COLD || block->doubted)
-		atomic_fetch_sub(&gpc_host_memory_cold, 1);
+	if (block->state == GPC_HOST_COPY_ONLY || block->speculative)
+		atomic_fetch_sub(&gpc_host_memory_copy_only, 1);
 	if (block->origin == GPC_HOST_REGISTERED)
 		atomic_fetch_sub(&gpc_host_memory_registered, 1);
 	if (block->state == GPC_HOST_SHARED) {
 		atomic_fetch_sub(&gpc_host_memory_shared, 1);
-		gpc_session_count_witnesses(block->context->scope.session, -1);
+		gpc_session_count_visible_blocks(block->context->scope.session, -1);
 	}
-	if (block->state == GPC_HOST_MIRRORED)
-		gpc_mirror_remove(block->context->scope.session, block->device);
-	forget_elsewhere(block);
-	if (block->there.size)
-		gpc_host_space_unmap(block->context, &block->there);
+	if (block->state == GPC_HOST_REPLICATED)
+		gpc_coherence_remove(block->context->scope.session, block->device);
+	device_ranges_drop(block);
+	if (block->worker_range.size)
+		gpc_host_space_unmap(block->context, &block->worker_range);
 }
 
 CUresult
@@ -294,19 +295,19 @@ gpc_host_block_destroy(struct gpc_host_block *block, const struct gpc_range *ran
 	gpc_late_copy_settle(address, range->size);
 	gpc_lanes_settle(address, range->size);
 	gpc_listed_copies_drop(address, range->size);
-	gp_memory_forget(address);
-	leave_device(block);
+	gp_memory_unregister(address);
+	block_unmap_device(block);
 	if (block->mapped)
 		(void)munmap(address, block->mapped);
 	else if (block->origin == GPC_HOST_ALLOCATED)
 		gpc_host_space_free(block->context, range->base,
-				    block->state != GPC_HOST_COLD || block->doubted);
+				    block->state != GPC_HOST_COPY_ONLY || block->speculative);
 	free(block);
 	return result;
 }
 
 void
-gpc_host_block_forget_context(struct gpc_context *context)
+gpc_host_block_drop_context(struct gpc_context *context)
 {
 	for (;;) {
 		struct gpc_host_block *block = NULL;
@@ -335,17 +336,17 @@ gpc_host_block_forget_context(struct gpc_context *context)
 
 /* Where kernels reach registered memory. */
 static CUresult
-set_elsewhere(struct gpc_host_block *block, const struct gpc_range *range,
-	      const struct gpc_heap_range *there, uint64_t device)
+device_ranges_add(struct gpc_host_block *block, const struct gpc_range *range,
+		  const struct gpc_heap_range *worker_range, uint64_t device)
 {
 	int r;
 
 	bounds_extend(&all_bounds, device, range->size);
 	(void)pthread_rwlock_wrlock(&lock);
-	r = gpc_ranges_add(&elsewhere, device, range->size, block);
+	r = gpc_ranges_add(&device_ranges, device, range->size, block);
 	if (r == 0) {
 		block->device = device;
-		block->there = *there;
+		block->worker_range = *worker_range;
 	}
 	(void)pthread_rwlock_unlock(&lock);
 	return r ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
@@ -353,7 +354,7 @@ set_elsewhere(struct gpc_host_block *block, const struct gpc_range *range,
 
 /* Whether kernels have a copy of something there. */
 static bool
-is_mirrored(void *arg, uint64_t start, uint64_t end)
+range_is_replicated(void *arg, uint64_t start, uint64_t end)
 {
 	const struct gpc_host_block *block;
 	const struct gpc_range *range;
@@ -364,7 +365,7 @@ is_mirrored(void *arg, uint64_t start, uint64_t end)
 	while (start < end && !mirrored && (range = gpc_ranges_find(&blocks, start, end - start))) {
 		block = range->item;
 		mirrored =
-			block->origin == GPC_HOST_REGISTERED && block->state == GPC_HOST_MIRRORED;
+			block->origin == GPC_HOST_REGISTERED && block->state == GPC_HOST_REPLICATED;
 		start = range->base + range->size;
 	}
 	(void)pthread_rwlock_unlock(&lock);
@@ -373,9 +374,9 @@ is_mirrored(void *arg, uint64_t start, uint64_t end)
 
 /* Kernels would see two copies of it, which are alike only now and then. */
 static bool
-is_there_twice(const struct gpc_range *range)
+range_is_mapped_twice(const struct gpc_range *range)
 {
-	uint64_t other = gpc_host_alias_find(range->base, range->size, is_mirrored, NULL);
+	uint64_t other = gpc_host_alias_find(range->base, range->size, range_is_replicated, NULL);
 
 	if (other)
 		gpc_log(GPC_LOG_ERROR,
@@ -387,46 +388,46 @@ is_there_twice(const struct gpc_range *range)
 
 /* Registered memory: the daemon's copy lies as its page does, at addresses of its own. */
 static CUresult
-reach_registered(struct gpc_context *context, struct gpc_host_block *block,
-		 const struct gpc_range *range)
+block_map_registered(struct gpc_context *context, struct gpc_host_block *block,
+		     const struct gpc_range *range)
 {
 	uint64_t offset = range->base & ((uint64_t)sysconf(_SC_PAGESIZE) - 1);
-	struct gpc_heap_range there;
+	struct gpc_heap_range worker_range;
 	CUresult result;
 
-	if (!gpc_host_block_is_there((const void *)(uintptr_t)range->base, range->size))
+	if (!gpc_host_block_is_mapped((const void *)(uintptr_t)range->base, range->size))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (is_there_twice(range))
+	if (range_is_mapped_twice(range))
 		return CUDA_ERROR_NOT_PERMITTED;
-	result = gpc_host_space_map(context, offset + range->size, &there);
+	result = gpc_host_space_map(context, offset + range->size, &worker_range);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = gpc_mirror_add(context, (void *)(uintptr_t)range->base, there.base + offset,
-				range->size);
+	result = gpc_coherence_add(context, (void *)(uintptr_t)range->base,
+				   worker_range.base + offset, range->size);
 	if (result == CUDA_SUCCESS) {
-		result = set_elsewhere(block, range, &there, there.base + offset);
+		result = device_ranges_add(block, range, &worker_range, worker_range.base + offset);
 		if (result == CUDA_SUCCESS)
 			return result;
-		gpc_mirror_remove(context->scope.session, there.base + offset);
+		gpc_coherence_remove(context->scope.session, worker_range.base + offset);
 	}
-	gpc_host_space_unmap(context, &there);
+	gpc_host_space_unmap(context, &worker_range);
 	return result;
 }
 
 static CUresult
-reach_allocated(struct gpc_context *context, const struct gpc_host_block *block,
-		const struct gpc_range *range)
+block_map_allocated(struct gpc_context *context, const struct gpc_host_block *block,
+		    const struct gpc_range *range)
 {
-	CUresult result = gpc_host_space_reach(context, block->device);
+	CUresult result = gpc_host_space_map_at_worker(context, block->device);
 
-	return result == CUDA_SUCCESS ? gpc_mirror_add(context, (void *)(uintptr_t)range->base,
-						       block->device, range->size)
+	return result == CUDA_SUCCESS ? gpc_coherence_add(context, (void *)(uintptr_t)range->base,
+							  block->device, range->size)
 				      : result;
 }
 
 /* At its own address, which is the daemon's, too: what unmaps it there is the owner's. */
 static CUresult
-reach_placed(struct gpc_context *context, const struct gpc_range *range)
+block_map_placed(struct gpc_context *context, const struct gpc_range *range)
 {
 	const struct gp_args_gpHostPlace args = { range->base, range->size,
 						  context->device->remote };
@@ -439,67 +440,68 @@ reach_placed(struct gpc_context *context, const struct gpc_range *range)
 	free(request.reply);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = gpc_mirror_add(context, (void *)(uintptr_t)range->base, range->base, range->size);
+	result = gpc_coherence_add(context, (void *)(uintptr_t)range->base, range->base,
+				   range->size);
 	if (result != CUDA_SUCCESS)
 		(void)gpc_post_gpMemoryUnmap(context, &unmap);
 	return result;
 }
 
 static CUresult
-reach_by_origin(struct gpc_host_block *block, const struct gpc_range *range)
+block_map_by_origin(struct gpc_host_block *block, const struct gpc_range *range)
 {
 	switch (block->origin) {
 	case GPC_HOST_REGISTERED:
-		return reach_registered(block->context, block, range);
+		return block_map_registered(block->context, block, range);
 	case GPC_HOST_PLACED:
-		return reach_placed(block->context, range);
+		return block_map_placed(block->context, range);
 	default:
-		return reach_allocated(block->context, block, range);
+		return block_map_allocated(block->context, block, range);
 	}
 }
 
 /* Kernels that read the block find addresses there. */
 static void
-look_inside(const struct gpc_host_block *block, const struct gpc_range *range,
-	    struct gpc_host_names *names)
+block_scan_pointers(const struct gpc_host_block *block, const struct gpc_range *range,
+		    struct gpc_pointer_scan *pointers)
 {
 	uint64_t skip = -range->base % 8;
 
-	gpc_host_names_begin(names, block->context->scope.session);
+	gpc_pointer_scan_init(pointers, block->context->scope.session);
 	if (range->size > skip)
-		gpc_host_names_look(names, (const void *)(uintptr_t)(range->base + skip),
-				    range->size - skip, NULL);
+		gpc_pointer_scan_run(pointers, (const void *)(uintptr_t)(range->base + skip),
+				     range->size - skip, NULL);
 }
 
 /* false: it stays cold, as a copy has named it meanwhile, and only what may be left over names it
  * to kernels. */
 static bool
-set_state(struct gpc_host_block *block, enum gpc_host_state state, bool doubted)
+block_set_state(struct gpc_host_block *block, enum gpc_host_state state, bool speculative)
 	GP_LOCKED(change_lock)
 {
-	bool counted = block->state == GPC_HOST_COLD || block->doubted, set;
+	bool counted = block->state == GPC_HOST_COPY_ONLY || block->speculative, set;
 
 	(void)pthread_rwlock_wrlock(&lock);
-	set = !doubted || !block->copied || state == GPC_HOST_COLD;
+	set = !speculative || !block->copied || state == GPC_HOST_COPY_ONLY;
 	if (set)
 		block->state = state;
-	block->doubted = doubted;
+	block->speculative = speculative;
 	(void)pthread_rwlock_unlock(&lock);
-	if (counted && state != GPC_HOST_COLD && !doubted)
-		atomic_fetch_sub(&gpc_host_memory_cold, 1);
+	if (counted && state != GPC_HOST_COPY_ONLY && !speculative)
+		atomic_fetch_sub(&gpc_host_memory_copy_only, 1);
 	return set;
 }
 
 /* A copy names a block that only what was left over had mirrored: what kernels have written so far
  * comes first. */
 static void
-leave_mirror(struct gpc_host_block *block) GP_LOCKED(change_lock)
+block_drop_replica(struct gpc_host_block *block) GP_LOCKED(change_lock)
 {
 	struct gpc_session *session = block->context->scope.session;
 
-	(void)gpc_mirror_fetch(session);
-	gpc_mirror_remove(session, block->device);
-	(void)set_state(block, GPC_HOST_COLD, true);
+	(void)gpc_coherence_fetch(session);
+	gpc_coherence_remove(session, block->device);
+	(void)block_set_state(block, GPC_HOST_COPY_ONLY, true);
 	gpc_log(GPC_LOG_INFO,
 		"a copy names the pinned memory at %#llx: what named it to a kernel was left over",
 		(unsigned long long)block->host);
@@ -508,15 +510,15 @@ leave_mirror(struct gpc_host_block *block) GP_LOCKED(change_lock)
 /* Kernels reach the block from now on, if they can; names: those that it names are to be reached,
  * too.  The change lock keeps it. */
 static CUresult
-reach(struct gpc_host_block *block, const struct gpc_range *range, bool doubtful,
-      struct gpc_host_names *names) GP_LOCKED(change_lock)
+block_map(struct gpc_host_block *block, const struct gpc_range *range, bool may_be_stale,
+	  struct gpc_pointer_scan *pointers) GP_LOCKED(change_lock)
 {
 	CUresult result;
 
-	if (block->state >= GPC_HOST_MIRRORED) {
-		if (block->doubted && !doubtful) {
-			(void)set_state(block, block->state, false);
-			note_replica(block);
+	if (block->state >= GPC_HOST_REPLICATED) {
+		if (block->speculative && !may_be_stale) {
+			(void)block_set_state(block, block->state, false);
+			block_note_replica(block);
 		}
 		return CUDA_SUCCESS;
 	}
@@ -525,27 +527,27 @@ reach(struct gpc_host_block *block, const struct gpc_range *range, bool doubtful
 		return CUDA_ERROR_NOT_SUPPORTED;
 	/* What is still on its way from it goes by the program's memory. */
 	gpc_lanes_settle((void *)(uintptr_t)range->base, range->size);
-	result = reach_by_origin(block, range);
+	result = block_map_by_origin(block, range);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!set_state(block, GPC_HOST_MIRRORED, doubtful)) {
-		gpc_mirror_remove(block->context->scope.session, block->device);
+	if (!block_set_state(block, GPC_HOST_REPLICATED, may_be_stale)) {
+		gpc_coherence_remove(block->context->scope.session, block->device);
 		return CUDA_SUCCESS;
 	}
 	gpc_pending_copy_replicate((const void *)(uintptr_t)range->base, range->size);
-	if (!doubtful)
-		note_replica(block);
+	if (!may_be_stale)
+		block_note_replica(block);
 	gpc_log(GPC_LOG_INFO,
 		"kernels reach pinned memory at %#llx from now on: its %llu bytes are compared "
 		"before each launch",
 		(unsigned long long)range->base, (unsigned long long)range->size);
-	look_inside(block, range, names);
+	block_scan_pointers(block, range, pointers);
 	return CUDA_SUCCESS;
 }
 
 /* The block around an address of the program's. */
 static bool
-block_around(uint64_t address, struct gpc_range *range_p)
+block_find_around(uint64_t address, struct gpc_range *range_p)
 {
 	const struct gpc_range *range;
 
@@ -559,57 +561,57 @@ block_around(uint64_t address, struct gpc_range *range_p)
 
 /* A number may be an address where kernels reach nothing, or of a block that is freed by now. */
 static CUresult
-reach_names(struct gpc_host_names *names) GP_LOCKED(change_lock)
+pointers_map(struct gpc_pointer_scan *pointers) GP_LOCKED(change_lock)
 {
 	CUresult result = CUDA_SUCCESS;
 	struct gpc_range range;
-	struct gpc_host_name name;
+	struct gpc_scanned_pointer name;
 
-	while (result == CUDA_SUCCESS && gpc_host_names_take(names, &name)) {
-		if (!block_around(name.address, &range))
+	while (result == CUDA_SUCCESS && gpc_pointer_scan_pop(pointers, &name)) {
+		if (!block_find_around(name.address, &range))
 			continue;
-		result = reach(range.item, &range, name.doubtful, names);
+		result = block_map(range.item, &range, name.may_be_stale, pointers);
 		if (result == CUDA_ERROR_NOT_SUPPORTED)
 			result = CUDA_SUCCESS;
 	}
-	return result == CUDA_SUCCESS && names->failed ? CUDA_ERROR_OUT_OF_MEMORY : result;
+	return result == CUDA_SUCCESS && pointers->failed ? CUDA_ERROR_OUT_OF_MEMORY : result;
 }
 
 CUresult
-gpc_host_block_reach_names(struct gpc_host_names *names)
+gpc_host_block_map_pointers(struct gpc_pointer_scan *pointers)
 {
 	CUresult result;
 
 	(void)pthread_mutex_lock(&change_lock);
-	result = reach_names(names);
+	result = pointers_map(pointers);
 	(void)pthread_mutex_unlock(&change_lock);
 	return result;
 }
 
 CUresult
-gpc_host_block_reach(uint64_t address, uint64_t *device_p)
+gpc_host_block_map(uint64_t address, uint64_t *device_p)
 {
-	struct gpc_host_names names = { 0 };
+	struct gpc_pointer_scan pointers = { 0 };
 	struct gpc_range range;
 	struct gpc_host_block *block;
 	CUresult result = CUDA_ERROR_INVALID_VALUE;
 
 	(void)pthread_mutex_lock(&change_lock);
-	if (block_around(address, &range)) {
+	if (block_find_around(address, &range)) {
 		block = range.item;
-		result = reach(block, &range, false, &names);
+		result = block_map(block, &range, false, &pointers);
 		*device_p = block->device + (address - range.base);
 	}
 	if (result == CUDA_SUCCESS)
-		result = reach_names(&names);
+		result = pointers_map(&pointers);
 	(void)pthread_mutex_unlock(&change_lock);
-	gpc_host_names_fini(&names);
+	gpc_pointer_scan_fini(&pointers);
 	return result;
 }
 
 /* Of the block around the address; false: it has to leave the mirror before. */
 static bool
-set_copied(uint64_t address)
+block_set_copied(uint64_t address)
 {
 	struct gpc_host_block *block;
 	const struct gpc_range *range;
@@ -619,7 +621,7 @@ set_copied(uint64_t address)
 	range = gpc_ranges_find(&blocks, address, 1);
 	if (range) {
 		block = range->item;
-		leaves = block->state == GPC_HOST_MIRRORED && block->doubted;
+		leaves = block->state == GPC_HOST_REPLICATED && block->speculative;
 		block->copied |= !leaves;
 	}
 	(void)pthread_rwlock_unlock(&lock);
@@ -632,10 +634,10 @@ gpc_host_block_note_copied(uint64_t address)
 {
 	struct gpc_range range;
 
-	while (!set_copied(address)) {
+	while (!block_set_copied(address)) {
 		(void)pthread_mutex_lock(&change_lock);
-		if (!set_copied(address) && block_around(address, &range))
-			leave_mirror(range.item);
+		if (!block_set_copied(address) && block_find_around(address, &range))
+			block_drop_replica(range.item);
 		(void)pthread_mutex_unlock(&change_lock);
 	}
 }

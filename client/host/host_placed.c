@@ -8,15 +8,15 @@
 #include <sys/mman.h>
 
 static void *
-pointer(uint64_t address)
+address_to_pointer(uint64_t address)
 {
 	return (void *)(uintptr_t)address;
 }
 
 static void
-cover(uint64_t address, uint64_t size)
+range_cover(uint64_t address, uint64_t size)
 {
-	(void)mmap(pointer(address), size, PROT_NONE,
+	(void)mmap(address_to_pointer(address), size, PROT_NONE,
 		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }
 
@@ -32,12 +32,12 @@ gpc_host_placed_map(struct gpc_context *context, uint64_t address, uint64_t size
 		.device = address,
 	};
 
-	if (mmap(pointer(address), size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) ==
-	    MAP_FAILED)
+	if (mmap(address_to_pointer(address), size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+		 fd, 0) == MAP_FAILED)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (gpc_host_block_add(pointer(address), size, &block) == 0)
+	if (gpc_host_block_add(address_to_pointer(address), size, &block) == 0)
 		return CUDA_SUCCESS;
-	cover(address, size);
+	range_cover(address, size);
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -47,18 +47,18 @@ gpc_host_placed_unmap(uint64_t address)
 	struct gpc_host_block *block;
 	struct gpc_context *context;
 	struct gpc_range range;
-	bool known, reached;
+	bool known, device_mapped;
 
-	block = gpc_host_block_take(address, GPC_HOST_PLACED, &range, &known);
+	block = gpc_host_block_remove(address, GPC_HOST_PLACED, &range, &known);
 	if (!block)
 		return;
 	context = block->context;
-	reached = block->state == GPC_HOST_MIRRORED;
+	device_mapped = block->state == GPC_HOST_REPLICATED;
 	(void)gpc_host_block_destroy(block, &range);
-	if (reached) {
+	if (device_mapped) {
 		const struct gp_args_gpMemoryUnmap args = { range.base, range.size };
 
 		(void)gpc_post_gpMemoryUnmap(context, &args);
 	}
-	cover(range.base, range.size);
+	range_cover(range.base, range.size);
 }

@@ -14,74 +14,74 @@
 #include <utlist.h>
 
 /* A block that was freed. */
-struct leaving {
-	struct leaving *prev, *next;
+struct freed_block {
+	struct freed_block *prev, *next;
 	struct gpc_host_block *block;
 	struct gpc_range range;
 	const void *session;
-	struct gpc_space_end end;
+	struct gpc_space_free_order end;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct leaving *leaving_blocks GP_GUARDED_BY(lock);
+static struct freed_block *freed_blocks GP_GUARDED_BY(lock);
 static atomic_size_t count; /* of them */
 
 int
-gpc_host_pooled_begin(struct gpc_context *context, uint64_t address, uint64_t size, uint64_t id,
-		      void *pool, bool exchanged)
+gpc_host_pooled_create(struct gpc_context *context, uint64_t address, uint64_t size, uint64_t id,
+		       void *pool, bool exchanged)
 {
 	const bool shared = !exchanged && gpc_session_shares_memory(context->scope.session);
 	const struct gpc_host_block block = {
 		.context = context,
 		.origin = GPC_HOST_POOLED,
-		.state = shared ? GPC_HOST_SHARED : GPC_HOST_COLD,
+		.state = shared ? GPC_HOST_SHARED : GPC_HOST_COPY_ONLY,
 		.id = id,
 		.device = address,
 		.pool = pool,
 		.exchanged = exchanged,
 	};
 
-	gpc_host_pooled_retire_range(address, size);
+	gpc_host_pooled_reap_range(address, size);
 	return gpc_host_block_add((void *)(uintptr_t)address, size, &block);
 }
 
 /* Another process may read the memory after this one has freed it: what kernels wrote comes first.
  */
 static void
-destroy(struct gpc_host_block *block, const struct gpc_range *range)
+pooled_destroy(struct gpc_host_block *block, const struct gpc_range *range)
 {
-	if (block->exchanged && block->state == GPC_HOST_MIRRORED)
-		(void)gpc_mirror_fetch(block->context->scope.session);
+	if (block->exchanged && block->state == GPC_HOST_REPLICATED)
+		(void)gpc_coherence_fetch(block->context->scope.session);
 	(void)gpc_host_block_destroy(block, range);
 }
 
 void
-gpc_host_pooled_end(uint64_t address, const struct gpc_space_end *end)
+gpc_host_pooled_free(uint64_t address, const struct gpc_space_free_order *end)
 {
-	struct leaving *leaving = calloc(1, sizeof(*leaving));
+	struct freed_block *freed_block = calloc(1, sizeof(*freed_block));
 	struct gpc_host_block *block;
 	struct gpc_range range;
 	bool known;
 
-	block = gpc_host_block_take(address, GPC_HOST_POOLED, &range, &known);
-	if (!block || !leaving || end->tag <= end->done) {
-		free(leaving);
+	block = gpc_host_block_remove(address, GPC_HOST_POOLED, &range, &known);
+	if (!block || !freed_block || end->tag <= end->done) {
+		free(freed_block);
 		if (block)
-			destroy(block, &range);
+			pooled_destroy(block, &range);
 		return;
 	}
-	leaving->block = block;
-	leaving->range = range;
-	leaving->session = block->context->scope.session;
-	leaving->end = *end;
+	freed_block->block = block;
+	freed_block->range = range;
+	freed_block->session = block->context->scope.session;
+	freed_block->end = *end;
 	(void)pthread_mutex_lock(&lock);
-	DL_APPEND(leaving_blocks, leaving);
+	DL_APPEND(freed_blocks, freed_block);
 	(void)pthread_mutex_unlock(&lock);
 	atomic_fetch_add(&count, 1);
 }
 
 /* Whose work is done, or which lie where: what is not set says nothing. */
-struct question {
+struct done_query {
 	const void *session, *context;
 	uint64_t done;
 	uint64_t stream, number;
@@ -89,65 +89,65 @@ struct question {
 };
 
 static bool
-is_over(const struct leaving *leaving, const struct question *question)
+freed_block_is_done(const struct freed_block *freed_block, const struct done_query *done_query)
 {
-	const struct gpc_space_end *end = &leaving->end;
+	const struct gpc_space_free_order *end = &freed_block->end;
 
-	if (question->session)
-		return leaving->session == question->session && end->tag <= question->done;
-	if (question->size)
-		return leaving->range.base < question->base + question->size &&
-		       question->base < leaving->range.base + leaving->range.size;
-	if (end->number > question->number)
+	if (done_query->session)
+		return freed_block->session == done_query->session && end->tag <= done_query->done;
+	if (done_query->size)
+		return freed_block->range.base < done_query->base + done_query->size &&
+		       done_query->base < freed_block->range.base + freed_block->range.size;
+	if (end->number > done_query->number)
 		return false;
-	return question->context ? end->context == question->context || end->stream == 0
-				 : end->stream == question->stream;
+	return done_query->context ? end->context == done_query->context || end->stream == 0
+				   : end->stream == done_query->stream;
 }
 
 static void
-retire(const struct question *question)
+freed_blocks_reap(const struct done_query *done_query)
 {
-	struct leaving *over = NULL, *leaving, *next;
+	struct freed_block *over = NULL, *freed_block, *next;
 
 	if (atomic_load(&count) == 0)
 		return;
 	(void)pthread_mutex_lock(&lock);
-	DL_FOREACH_SAFE(leaving_blocks, leaving, next)
+	DL_FOREACH_SAFE(freed_blocks, freed_block, next)
 	{
-		if (!is_over(leaving, question))
+		if (!freed_block_is_done(freed_block, done_query))
 			continue;
-		DL_DELETE(leaving_blocks, leaving);
-		DL_APPEND(over, leaving);
+		DL_DELETE(freed_blocks, freed_block);
+		DL_APPEND(over, freed_block);
 	}
 	(void)pthread_mutex_unlock(&lock);
-	DL_FOREACH_SAFE(over, leaving, next)
+	DL_FOREACH_SAFE(over, freed_block, next)
 	{
-		destroy(leaving->block, &leaving->range);
-		free(leaving);
+		pooled_destroy(freed_block->block, &freed_block->range);
+		free(freed_block);
 		atomic_fetch_sub(&count, 1);
 	}
 }
 
 void
-gpc_host_pooled_retire(const void *session, uint64_t done)
+gpc_host_pooled_reap(const void *session, uint64_t done)
 {
-	retire(&(struct question){ .session = session, .done = done });
+	freed_blocks_reap(&(struct done_query){ .session = session, .done = done });
 }
 
 void
-gpc_host_pooled_retire_stream(uint64_t stream, uint64_t number)
+gpc_host_pooled_reap_stream(uint64_t stream, uint64_t number)
 {
-	retire(&(struct question){ .stream = stream, .number = number });
+	freed_blocks_reap(&(struct done_query){ .stream = stream, .number = number });
 }
 
 void
-gpc_host_pooled_retire_context(const void *context, uint64_t number)
+gpc_host_pooled_reap_context(const void *context, uint64_t number)
 {
-	retire(&(struct question){ .context = context, .number = number });
+	freed_blocks_reap(&(struct done_query){ .context = context, .number = number });
 }
 
 void
-gpc_host_pooled_retire_range(uint64_t base, uint64_t size)
+gpc_host_pooled_reap_range(uint64_t base, uint64_t size)
 {
-	retire(&(struct question){ .base = base, .size = size });
+	freed_blocks_reap(&(struct done_query){ .base = base, .size = size });
 }

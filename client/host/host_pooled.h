@@ -15,21 +15,21 @@
 #include <stdint.h>
 
 struct gpc_context;
-struct gpc_space_end;
+struct gpc_space_free_order;
 
 /* What of a pool's mapping is the program's from now on; exchanged: the mapping is part of a file
  * that other processes may have, too.  -ENOMEM. */
-GP_MUST_CHECK int gpc_host_pooled_begin(struct gpc_context *context, uint64_t address,
-					uint64_t size, uint64_t id, void *pool, bool exchanged);
+GP_MUST_CHECK int gpc_host_pooled_create(struct gpc_context *context, uint64_t address,
+					 uint64_t size, uint64_t id, void *pool, bool exchanged);
 /* It is freed.  Without memory to remember that, at once. */
-void gpc_host_pooled_end(uint64_t address, const struct gpc_space_end *end);
+void gpc_host_pooled_free(uint64_t address, const struct gpc_space_free_order *end);
 
 /* What was freed behind work of the session up to `done`, or on a stream, or on all of a context
  * and on none, by the frees up to this number, is not used any more; see pool_space.h. */
-void gpc_host_pooled_retire(const void *session, uint64_t done);
-void gpc_host_pooled_retire_stream(uint64_t stream, uint64_t number);
-void gpc_host_pooled_retire_context(const void *context, uint64_t number);
+void gpc_host_pooled_reap(const void *session, uint64_t done);
+void gpc_host_pooled_reap_stream(uint64_t stream, uint64_t number);
+void gpc_host_pooled_reap_context(const void *context, uint64_t number);
 /* And what lies there. */
-void gpc_host_pooled_retire_range(uint64_t base, uint64_t size);
+void gpc_host_pooled_reap_range(uint64_t base, uint64_t size);
 
 #endif /* GPC_HOST_POOLED_H */

@@ -16,7 +16,7 @@
 /* The range for which the daemon has decided, if this process has nothing there.  GP_E_RESOURCE:
  * there is to be none. */
 static int
-try_range(const struct gp_reply_gpHostReserve *reply)
+range_reserve(const struct gp_reply_gpHostReserve *reply)
 {
 	if (reply->address % GPC_HOST_GRANULARITY || reply->room < GPC_HOST_GRANULARITY ||
 	    reply->room % GPC_HOST_GRANULARITY || reply->address >= ADDRESS_MAX ||
@@ -27,7 +27,7 @@ try_range(const struct gp_reply_gpHostReserve *reply)
 
 /* One place of the daemon's choice. */
 static CUresult
-ask_for_range(struct gpc_context *context, struct gp_reply_gpHostReserve *reply)
+range_request(struct gpc_context *context, struct gp_reply_gpHostReserve *reply)
 {
 	const struct gp_args_gpHostReserve args = { .size = RANGE_SIZE };
 	struct gpc_request request = { .session = context->scope.session };
@@ -51,17 +51,17 @@ gpc_host_range_find(struct gpc_context *context, struct gp_reply_gpHostReserve *
 	const struct gpc_session_facts *facts = gpc_session_facts(context->scope.session);
 	int r = GP_E_INVALID;
 
-	if (!gpc_facts_know(facts, GP_CALL_gpHostReserve) ||
-	    !gpc_facts_know(facts, GP_CALL_gpHostTake))
+	if (!gpc_facts_have_call(facts, GP_CALL_gpHostReserve) ||
+	    !gpc_facts_have_call(facts, GP_CALL_gpHostTake))
 		return false;
 	/* The daemon has named one with its welcome. */
 	*reply = (struct gp_reply_gpHostReserve){ facts->host_base, facts->host_size };
 	if (facts->host_size)
-		r = try_range(reply);
+		r = range_reserve(reply);
 	for (int i = 0; r == GP_E_INVALID && i < TRIES; i++) {
-		if (ask_for_range(context, reply) != CUDA_SUCCESS)
+		if (range_request(context, reply) != CUDA_SUCCESS)
 			return false;
-		r = try_range(reply);
+		r = range_reserve(reply);
 	}
 	return r == 0;
 }

@@ -27,7 +27,7 @@
 /* Small blocks are cut from chunks of this size, the first ones smaller. */
 #define CHUNK_FIRST ((uint64_t)4 << 20)
 /* Of a range, which the daemon may begin at a multiple of 4 GiB: there a small number beside what
- * is left of an address would be an address again (gpc_host_memory_note()). */
+ * is left of an address would be an address again (gpc_host_memory_scan()). */
 #define SKIPPED ((uint64_t)0x6b400000)
 #define CHUNK_MAX ((uint64_t)16 << 20)
 /* Places of the daemon's choice that are tried: something of this process may lie there. */
@@ -37,8 +37,8 @@
 /* So often may other threads take what one has made for its own block, before it gives up. */
 #define GROW_TRIES 16
 /* How long a refusal waits in all for cached memory to be unmapped. */
-#define LEAVING_TRIES 100
-#define LEAVING_NAP_NS 2000000
+#define UNMAP_TRIES 100
+#define UNMAP_NAP_NS 2000000
 /* How long addresses wait for the daemon to be done with what it had there: for a moment in which
  * no kernel of any session runs. */
 #define ADDRESS_TRIES 2500
@@ -53,7 +53,7 @@ struct space {
 	bool shared;
 	pthread_mutex_t lock; /* making memory: one at a time */
 	/* Not shared: what the daemon has, by where it begins; under the lock. */
-	struct gpc_ranges reached;
+	struct gpc_ranges device_mapped;
 	struct gpc_ranges files;       /* parts of files, over every transport; under the lock */
 	struct gpc_object_cache cache; /* shared memory that nothing uses: making it is slow */
 	struct gpc_context *primary;   /* of the calls that unmap it */
@@ -68,13 +68,13 @@ static struct space *_Atomic spaces;
 static pthread_mutex_t spaces_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void *
-pointer(uint64_t address)
+address_to_pointer(uint64_t address)
 {
 	return (void *)(uintptr_t)address;
 }
 
 static struct space *
-find_space(const struct gpc_session *session)
+space_find(const struct gpc_session *session)
 {
 	struct space *space = atomic_load(&spaces);
 
@@ -84,7 +84,7 @@ find_space(const struct gpc_session *session)
 }
 
 static struct space *
-find_around(uint64_t address)
+space_find_around(uint64_t address)
 {
 	struct space *space = atomic_load(&spaces);
 
@@ -96,7 +96,7 @@ find_around(uint64_t address)
 bool
 gpc_host_space_contains(uint64_t address)
 {
-	return find_around(address) != NULL;
+	return space_find_around(address) != NULL;
 }
 
 void
@@ -115,7 +115,7 @@ gpc_host_space_bounds(uint64_t *base_p, uint64_t *size_p)
 }
 
 static struct space *
-create(struct gpc_context *context)
+space_create(struct gpc_context *context)
 {
 	struct space *space = calloc(1, sizeof(*space));
 	struct gp_reply_gpHostReserve range;
@@ -148,15 +148,15 @@ create(struct gpc_context *context)
 
 /* NULL: there is none for this session. */
 static struct space *
-space_of(struct gpc_context *context)
+space_get(struct gpc_context *context)
 {
-	struct space *space = find_space(context->scope.session);
+	struct space *space = space_find(context->scope.session);
 
 	if (!space) {
 		(void)pthread_mutex_lock(&spaces_lock);
-		space = find_space(context->scope.session);
+		space = space_find(context->scope.session);
 		if (!space)
-			space = create(context);
+			space = space_create(context);
 		(void)pthread_mutex_unlock(&spaces_lock);
 	}
 	return space && space->heap ? space : NULL;
@@ -164,24 +164,24 @@ space_of(struct gpc_context *context)
 
 /* There is nothing again. */
 static void
-cover(const struct gpc_heap_range *range)
+range_cover(const struct gpc_heap_range *range)
 {
 	gpc_shared_pages_remove(range->base, range->size);
-	(void)mmap(pointer(range->base), range->size, PROT_NONE,
+	(void)mmap(address_to_pointer(range->base), range->size, PROT_NONE,
 		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }
 
 /* This process's own memory, over its reservation. */
 static CUresult
-uncover(const struct gpc_heap_range *range)
+range_map_private(const struct gpc_heap_range *range)
 {
-	void *got = mmap(pointer(range->base), range->size, PROT_READ | PROT_WRITE,
+	void *got = mmap(address_to_pointer(range->base), range->size, PROT_READ | PROT_WRITE,
 			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 
 	return got == MAP_FAILED ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
-struct making {
+struct map_request {
 	struct gpc_request request;
 	const struct gpc_heap_range *range;
 	bool mapped;
@@ -189,120 +189,122 @@ struct making {
 
 /* The daemon's file comes in front of its answer. */
 static void
-take_memory(struct gpc_request *request)
+map_request_recv(struct gpc_request *request)
 {
-	struct making *making = request->arg;
-	int fd = gpc_session_take_fd(request->session);
+	struct map_request *map_request = request->arg;
+	int fd = gpc_session_recv_fd(request->session);
 	size_t size;
 
 	if (fd < 0)
 		return;
-	if (gp_sealed_check(fd, &size) == 0 && size == making->range->size)
-		making->mapped = mmap(pointer(making->range->base), size, PROT_READ | PROT_WRITE,
-				      MAP_SHARED | MAP_FIXED, fd, 0) != MAP_FAILED;
-	if (making->mapped)
-		gpc_shared_pages_add(request->session, making->range->base, size);
+	if (gp_sealed_check(fd, &size) == 0 && size == map_request->range->size)
+		map_request->mapped =
+			mmap(address_to_pointer(map_request->range->base), size,
+			     PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) != MAP_FAILED;
+	if (map_request->mapped)
+		gpc_shared_pages_add(request->session, map_request->range->base, size);
 	(void)close(fd);
 }
 
 /* Frees blocks whose work is done, and the addresses of the first unmappings. */
 static void
-retire(struct space *space, uint64_t unmaps)
+space_reap(struct space *space, uint64_t unmaps)
 {
-	gpc_heap_retire(space->heap, gpc_session_work_done(space->session), unmaps);
+	gpc_heap_reap(space->heap, gpc_session_work_done(space->session), unmaps);
 }
 
 /* Unmapped addresses are reused when there are no others, the oldest first. */
 static int
-reserve(struct space *space, uint64_t size, struct gpc_heap_range *range_p)
+space_reserve(struct space *space, uint64_t size, struct gpc_heap_range *range_p)
 {
 	const uint64_t unmaps = atomic_load(&space->unmaps);
 	uint64_t reused = unmaps > DEFERRED_MAX ? unmaps - DEFERRED_MAX : 0;
 	int r = gpc_heap_reserve(space->heap, size, range_p);
 
 	while (r != 0 && reused < unmaps) {
-		retire(space, ++reused);
+		space_reap(space, ++reused);
 		r = gpc_heap_reserve(space->heap, size, range_p);
 	}
 	return r;
 }
 
-struct leaving {
+struct unmap_request {
 	struct gpc_request request;
 	struct space *space;
 	struct gpc_heap_range range;
 };
 
 static void
-left(struct gpc_request *request)
+unmap_request_done(struct gpc_request *request)
 {
-	struct leaving *leaving = request->arg;
-	struct space *space = leaving->space;
+	struct unmap_request *unmap_request = request->arg;
+	struct space *space = unmap_request->space;
 	const uint64_t unmaps = atomic_fetch_add(&space->unmaps, 1) + 1;
 
 	free(request->reply);
-	gpc_heap_unmapped(space->heap, &leaving->range, unmaps);
+	gpc_heap_defer_range(space->heap, &unmap_request->range, unmaps);
 	if (unmaps > DEFERRED_MAX)
-		retire(space, unmaps - DEFERRED_MAX);
-	free(leaving);
+		space_reap(space, unmaps - DEFERRED_MAX);
+	free(unmap_request);
 }
 
 /* The addresses are free when the daemon has answered. */
 static void
-tell_unmapped(struct space *space, struct gpc_context *context, const struct gpc_heap_range *range)
+unmap_request_post(struct space *space, struct gpc_context *context,
+		   const struct gpc_heap_range *range)
 {
 	const struct gp_args_gpHostUnmap args = { .address = range->base, .size = range->size };
-	struct leaving *leaving = calloc(1, sizeof(*leaving));
+	struct unmap_request *unmap_request = calloc(1, sizeof(*unmap_request));
 
 	/* Without memory for it the addresses are lost. */
-	if (!leaving)
+	if (!unmap_request)
 		return;
-	*leaving = (struct leaving){ .space = space, .range = *range };
-	leaving->request.done = left;
-	leaving->request.arg = leaving;
-	if (gpc_start_gpHostUnmap(context->device->primary, &args, &leaving->request) ==
+	*unmap_request = (struct unmap_request){ .space = space, .range = *range };
+	unmap_request->request.done = unmap_request_done;
+	unmap_request->request.arg = unmap_request;
+	if (gpc_start_gpHostUnmap(context->device->primary, &args, &unmap_request->request) ==
 	    CUDA_SUCCESS)
 		return;
 	/* A dead session's memory is gone as well. */
-	free(leaving);
+	free(unmap_request);
 }
 
 /* The daemon makes it, and this process maps it as well if it is shared. */
 static CUresult
-tell_mapped(struct space *space, struct gpc_context *context, const struct gpc_heap_range *range,
-	    bool shared) GP_LOCKED(space->lock)
+map_request_wait(struct space *space, struct gpc_context *context,
+		 const struct gpc_heap_range *range, bool shared) GP_LOCKED(space->lock)
 {
 	const struct gp_args_gpHostMap args = { range->base, range->size, shared };
-	struct making making = { .range = range };
+	struct map_request map_request = { .range = range };
 	CUresult result;
 
-	making.request.session = space->session;
-	making.request.arg = &making;
-	making.request.before = shared ? take_memory : NULL;
-	result = gpc_start_gpHostMap(context, &args, &making.request);
+	map_request.request.session = space->session;
+	map_request.request.arg = &map_request;
+	map_request.request.before = shared ? map_request_recv : NULL;
+	result = gpc_start_gpHostMap(context, &args, &map_request.request);
 	if (result == CUDA_SUCCESS)
-		result = gpc_request_wait_own(&making.request);
-	free(making.request.reply);
-	if (result != CUDA_SUCCESS || !shared || making.mapped)
+		result = gpc_request_wait_own(&map_request.request);
+	free(map_request.request.reply);
+	if (result != CUDA_SUCCESS || !shared || map_request.mapped)
 		return result;
-	tell_unmapped(space, context, range);
+	unmap_request_post(space, context, range);
 	return CUDA_ERROR_OPERATING_SYSTEM;
 }
 
 /* At addresses that are the block's, whatever the daemon still has there. */
 static CUresult
-tell_mapped_in_time(struct space *space, struct gpc_context *context,
-		    const struct gpc_heap_range *range) GP_LOCKED(space->lock)
+map_request_retry(struct space *space, struct gpc_context *context,
+		  const struct gpc_heap_range *range) GP_LOCKED(space->lock)
 {
-	CUresult result = tell_mapped(space, context, range, false);
+	CUresult result = map_request_wait(space, context, range, false);
 
 	/* What was given back a moment ago counts until it is gone. */
 	for (int i = 0; (result == CUDA_ERROR_NOT_READY && i < ADDRESS_TRIES) ||
-			(result == CUDA_ERROR_OUT_OF_MEMORY && i < LEAVING_TRIES);
+			(result == CUDA_ERROR_OUT_OF_MEMORY && i < UNMAP_TRIES);
 	     i++) {
 		gpc_guard_block();
-		gp_nap(LEAVING_NAP_NS);
-		result = tell_mapped(space, context, range, false);
+		gp_sleep_ns(UNMAP_NAP_NS);
+		result = map_request_wait(space, context, range, false);
 	}
 	return result == CUDA_ERROR_NOT_READY ? CUDA_ERROR_OUT_OF_MEMORY : result;
 }
@@ -310,19 +312,19 @@ tell_mapped_in_time(struct space *space, struct gpc_context *context,
 /* At addresses of which the daemon has none that are on their way out; CUDA_ERROR_NOT_READY: those
  * that were tried are. */
 static CUresult
-try_there(struct space *space, struct gpc_context *context, uint64_t size, bool shared,
-	  struct gpc_heap_range *range_p) GP_LOCKED(space->lock)
+space_try_map_at_worker(struct space *space, struct gpc_context *context, uint64_t size,
+			bool shared, struct gpc_heap_range *range_p) GP_LOCKED(space->lock)
 {
 	struct gpc_heap_range busy[TRIES];
 	CUresult result = CUDA_ERROR_NOT_READY;
 	int count = 0;
 
 	while (result == CUDA_ERROR_NOT_READY && count < TRIES) {
-		if (reserve(space, size, &busy[count])) {
+		if (space_reserve(space, size, &busy[count])) {
 			result = CUDA_ERROR_NOT_SUPPORTED;
 			break;
 		}
-		result = tell_mapped(space, context, &busy[count++], shared);
+		result = map_request_wait(space, context, &busy[count++], shared);
 	}
 	if (result == CUDA_SUCCESS)
 		*range_p = busy[--count];
@@ -330,44 +332,44 @@ try_there(struct space *space, struct gpc_context *context, uint64_t size, bool 
 	if (result == CUDA_ERROR_OPERATING_SYSTEM)
 		count--;
 	while (count > 0)
-		gpc_heap_give_back(space->heap, &busy[--count]);
+		gpc_heap_unreserve(space->heap, &busy[--count]);
 	return result;
 }
 
 static CUresult
-make_there(struct space *space, struct gpc_context *context, uint64_t size, bool shared,
-	   struct gpc_heap_range *range_p) GP_LOCKED(space->lock)
+space_map_at_worker(struct space *space, struct gpc_context *context, uint64_t size, bool shared,
+		    struct gpc_heap_range *range_p) GP_LOCKED(space->lock)
 {
-	CUresult result = try_there(space, context, size, shared, range_p);
+	CUresult result = space_try_map_at_worker(space, context, size, shared, range_p);
 
 	for (int i = 0; result == CUDA_ERROR_NOT_READY && i < ADDRESS_TRIES; i++) {
 		gpc_guard_block();
-		gp_nap(LEAVING_NAP_NS);
-		result = try_there(space, context, size, shared, range_p);
+		gp_sleep_ns(UNMAP_NAP_NS);
+		result = space_try_map_at_worker(space, context, size, shared, range_p);
 	}
 	return result == CUDA_ERROR_NOT_READY ? CUDA_ERROR_OUT_OF_MEMORY : result;
 }
 
 static void
-drop_cached(const struct gpc_cached *cached)
+cached_drop(const struct gpc_cached *cached)
 {
 	const struct gpc_heap_range range = { (uintptr_t)cached->object, cached->bytes };
-	struct space *space = find_around(range.base);
+	struct space *space = space_find_around(range.base);
 
-	cover(&range);
-	tell_unmapped(space, space->primary, &range);
+	range_cover(&range);
+	unmap_request_post(space, space->primary, &range);
 }
 
 static const struct gpc_cached_kind shared_kind = {
-	.drop = drop_cached,
+	.drop = cached_drop,
 	.count_max = 63,
 	.bytes_max = (uint64_t)1 << 30,
 };
 
 /* Shared memory: cached, or new. */
 static CUresult
-make_shared(struct space *space, struct gpc_context *context, uint64_t size,
-	    struct gpc_heap_range *range_p) GP_LOCKED(space->lock)
+space_map_shared(struct space *space, struct gpc_context *context, uint64_t size,
+		 struct gpc_heap_range *range_p) GP_LOCKED(space->lock)
 {
 	struct gpc_cached cached = { .kind = &shared_kind,
 				     .tag = gpc_session_work_done(space->session) };
@@ -379,39 +381,39 @@ make_shared(struct space *space, struct gpc_context *context, uint64_t size,
 		*range_p = (struct gpc_heap_range){ (uintptr_t)cached.object, size };
 		return CUDA_SUCCESS;
 	}
-	result = make_there(space, context, size, true, range_p);
+	result = space_map_at_worker(space, context, size, true, range_p);
 	if (result != CUDA_ERROR_OUT_OF_MEMORY)
 		return result;
 	/* The daemon counts what was cached until it is gone, which it cannot be at once. */
 	if (!gpc_object_cache_drop(&space->cache, NULL, NULL))
 		return result;
-	for (int i = 0; result == CUDA_ERROR_OUT_OF_MEMORY && i < LEAVING_TRIES; i++) {
+	for (int i = 0; result == CUDA_ERROR_OUT_OF_MEMORY && i < UNMAP_TRIES; i++) {
 		gpc_guard_block();
-		gp_nap(LEAVING_NAP_NS);
-		result = make_there(space, context, size, true, range_p);
+		gp_sleep_ns(UNMAP_NAP_NS);
+		result = space_map_at_worker(space, context, size, true, range_p);
 	}
 	return result;
 }
 
 static CUresult
-make(struct space *space, struct gpc_context *context, uint64_t size,
-     struct gpc_heap_range *range_p) GP_LOCKED(space->lock)
+space_map(struct space *space, struct gpc_context *context, uint64_t size,
+	  struct gpc_heap_range *range_p) GP_LOCKED(space->lock)
 {
 	CUresult result;
 
 	if (space->shared)
-		return make_shared(space, context, size, range_p);
-	if (reserve(space, size, range_p))
+		return space_map_shared(space, context, size, range_p);
+	if (space_reserve(space, size, range_p))
 		return CUDA_ERROR_NOT_SUPPORTED;
-	result = uncover(range_p);
+	result = range_map_private(range_p);
 	if (result != CUDA_SUCCESS)
-		gpc_heap_give_back(space->heap, range_p);
+		gpc_heap_unreserve(space->heap, range_p);
 	return result;
 }
 
 /* Removes a range from one of the lists; returns whether it was there. */
 static bool
-drop_range(struct space *space, struct gpc_ranges *ranges, const struct gpc_heap_range *range)
+ranges_remove(struct space *space, struct gpc_ranges *ranges, const struct gpc_heap_range *range)
 {
 	struct gpc_range *found;
 
@@ -425,30 +427,30 @@ drop_range(struct space *space, struct gpc_ranges *ranges, const struct gpc_heap
 
 /* A mapping in which there is no block any more. */
 static void
-unmake(struct space *space, struct gpc_context *context, const struct gpc_heap_range *range,
-       uint64_t tag)
+space_unmap(struct space *space, struct gpc_context *context, const struct gpc_heap_range *range,
+	    uint64_t tag)
 {
 	const struct gpc_cached cached = { .kind = &shared_kind,
-					   .object = pointer(range->base),
+					   .object = address_to_pointer(range->base),
 					   .bytes = range->size,
 					   .tag = tag };
-	const bool is_file = drop_range(space, &space->files, range);
+	const bool is_file = ranges_remove(space, &space->files, range);
 	const bool shared = space->shared && !is_file;
 
 	if (shared && range->size <= shared_kind.bytes_max) {
 		gpc_object_cache_put(&space->cache, &cached);
 		return;
 	}
-	cover(range);
-	if (shared || drop_range(space, &space->reached, range))
-		tell_unmapped(space, context, range);
+	range_cover(range);
+	if (shared || ranges_remove(space, &space->device_mapped, range))
+		unmap_request_post(space, context, range);
 	else
-		gpc_heap_give_back(space->heap, range);
+		gpc_heap_unreserve(space->heap, range);
 }
 
 /* Freed memory waits for work: which of it is done? */
 static void
-ask_how_far(struct space *space, struct gpc_context *context)
+space_poll_work(struct space *space, struct gpc_context *context)
 {
 	gpc_fence_poll(&space->fence);
 	gpc_fence_start(&space->fence, context->device->primary);
@@ -457,10 +459,10 @@ ask_how_far(struct space *space, struct gpc_context *context)
 /* From the chunks, or a new one, of which another thread may take so much that there must be one
  * more. */
 static CUresult
-take_small(struct space *space, struct gpc_context *context, uint64_t size, uint64_t *address_p)
-	GP_LOCKED(space->lock)
+space_alloc_small(struct space *space, struct gpc_context *context, uint64_t size,
+		  uint64_t *address_p) GP_LOCKED(space->lock)
 {
-	retire(space, 0);
+	space_reap(space, 0);
 	for (int i = 0; i < GROW_TRIES; i++) {
 		uint64_t chunk = gpc_heap_chunk_size(space->heap, space);
 		struct gpc_heap_range range;
@@ -468,9 +470,9 @@ take_small(struct space *space, struct gpc_context *context, uint64_t size, uint
 
 		if (gpc_heap_alloc(space->heap, space, size, 0, address_p) == 0)
 			return CUDA_SUCCESS;
-		result = make(space, context, chunk < CHUNK_MAX ? chunk : CHUNK_MAX, &range);
+		result = space_map(space, context, chunk < CHUNK_MAX ? chunk : CHUNK_MAX, &range);
 		if (result == CUDA_ERROR_OUT_OF_MEMORY)
-			result = make(space, context, size, &range);
+			result = space_map(space, context, size, &range);
 		if (result != CUDA_SUCCESS)
 			return result;
 		/* Without memory for it what was made is lost. */
@@ -481,11 +483,11 @@ take_small(struct space *space, struct gpc_context *context, uint64_t size, uint
 }
 
 static CUresult
-take_large(struct space *space, struct gpc_context *context, uint64_t size, uint64_t *address_p)
-	GP_LOCKED(space->lock)
+space_alloc_large(struct space *space, struct gpc_context *context, uint64_t size,
+		  uint64_t *address_p) GP_LOCKED(space->lock)
 {
 	struct gpc_heap_range range;
-	CUresult result = make(space, context, size, &range);
+	CUresult result = space_map(space, context, size, &range);
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -499,7 +501,7 @@ CUresult
 gpc_host_space_alloc(struct gpc_context *context, uint64_t size, uint64_t *address_p,
 		     bool *shared_p)
 {
-	struct space *space = space_of(context);
+	struct space *space = space_get(context);
 	CUresult result;
 
 	if (!space)
@@ -508,32 +510,32 @@ gpc_host_space_alloc(struct gpc_context *context, uint64_t size, uint64_t *addre
 	if (size <= GPC_HEAP_SMALL_MAX &&
 	    gpc_heap_alloc(space->heap, space, size, 0, address_p) == 0)
 		return CUDA_SUCCESS;
-	if (gpc_heap_waiting(space->heap) > WAITING_MAX)
-		ask_how_far(space, context);
+	if (gpc_heap_deferred_bytes(space->heap) > WAITING_MAX)
+		space_poll_work(space, context);
 	(void)pthread_mutex_lock(&space->lock);
-	result = size <= GPC_HEAP_SMALL_MAX ? take_small(space, context, size, address_p)
-					    : take_large(space, context, size, address_p);
+	result = size <= GPC_HEAP_SMALL_MAX ? space_alloc_small(space, context, size, address_p)
+					    : space_alloc_large(space, context, size, address_p);
 	(void)pthread_mutex_unlock(&space->lock);
 	return result;
 }
 
 void
-gpc_host_space_free(struct gpc_context *context, uint64_t address, bool reached)
+gpc_host_space_free(struct gpc_context *context, uint64_t address, bool device_mapped)
 {
-	struct space *space = find_around(address);
-	uint64_t tag = reached ? gpc_session_work_posted(space->session) : 0;
+	struct space *space = space_find_around(address);
+	uint64_t tag = device_mapped ? gpc_session_work_posted(space->session) : 0;
 	struct gpc_heap_range range;
 
 	if (gpc_heap_free(space->heap, address, tag, gpc_session_work_done(space->session),
 			  &range) == 0 &&
 	    range.size != 0)
-		unmake(space, context, &range, tag);
+		space_unmap(space, context, &range, tag);
 }
 
 CUresult
-gpc_host_space_reach(struct gpc_context *context, uint64_t address)
+gpc_host_space_map_at_worker(struct gpc_context *context, uint64_t address)
 {
-	struct space *space = find_around(address);
+	struct space *space = space_find_around(address);
 	struct gpc_heap_block block;
 	struct gpc_heap_range range;
 	CUresult result = CUDA_SUCCESS;
@@ -543,10 +545,10 @@ gpc_host_space_reach(struct gpc_context *context, uint64_t address)
 		return CUDA_ERROR_INVALID_VALUE;
 	range = (struct gpc_heap_range){ block.mapping_base, block.mapping_size };
 	(void)pthread_mutex_lock(&space->lock);
-	if (!gpc_ranges_find(&space->reached, range.base, 1)) {
-		result = tell_mapped_in_time(space, context, &range);
+	if (!gpc_ranges_find(&space->device_mapped, range.base, 1)) {
+		result = map_request_retry(space, context, &range);
 		if (result == CUDA_SUCCESS &&
-		    gpc_ranges_add(&space->reached, range.base, range.size, NULL))
+		    gpc_ranges_add(&space->device_mapped, range.base, range.size, NULL))
 			result = CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	(void)pthread_mutex_unlock(&space->lock);
@@ -554,16 +556,16 @@ gpc_host_space_reach(struct gpc_context *context, uint64_t address)
 }
 
 static CUresult
-map_file(struct space *space, const struct gpc_heap_range *range, int fd, uint64_t offset)
+space_map_file(struct space *space, const struct gpc_heap_range *range, int fd, uint64_t offset)
 	GP_LOCKED(space->lock)
 {
 	if (gpc_ranges_add(&space->files, range->base, range->size, NULL))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (mmap(pointer(range->base), range->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-		 fd, (off_t)offset) != MAP_FAILED) {
+	if (mmap(address_to_pointer(range->base), range->size, PROT_READ | PROT_WRITE,
+		 MAP_SHARED | MAP_FIXED, fd, (off_t)offset) != MAP_FAILED) {
 		if (gpc_heap_add_large(space->heap, space, range, range->size, 0) == 0)
 			return CUDA_SUCCESS;
-		cover(range);
+		range_cover(range);
 	}
 	gpc_ranges_remove(&space->files, gpc_ranges_find(&space->files, range->base, 1));
 	return CUDA_ERROR_OUT_OF_MEMORY;
@@ -573,21 +575,21 @@ CUresult
 gpc_host_space_map_file(struct gpc_context *context, uint64_t size, int fd, uint64_t offset,
 			uint64_t *address_p)
 {
-	struct space *space = space_of(context);
+	struct space *space = space_get(context);
 	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
 	struct gpc_heap_range range;
 
 	if (!space)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	(void)pthread_mutex_lock(&space->lock);
-	if (reserve(space, size, &range) == 0) {
+	if (space_reserve(space, size, &range) == 0) {
 		if (offset == GPC_HOST_SPACE_OWN)
 			offset = range.base - space->base;
-		result = map_file(space, &range, fd, offset);
+		result = space_map_file(space, &range, fd, offset);
 		if (result == CUDA_SUCCESS)
 			*address_p = range.base;
 		else
-			gpc_heap_give_back(space->heap, &range);
+			gpc_heap_unreserve(space->heap, &range);
 	}
 	(void)pthread_mutex_unlock(&space->lock);
 	return result;
@@ -596,7 +598,7 @@ gpc_host_space_map_file(struct gpc_context *context, uint64_t size, int fd, uint
 uint64_t
 gpc_host_space_size(struct gpc_context *context)
 {
-	const struct space *space = space_of(context);
+	const struct space *space = space_get(context);
 
 	return space ? space->end - space->base : 0;
 }
@@ -604,19 +606,19 @@ gpc_host_space_size(struct gpc_context *context)
 uint64_t
 gpc_host_space_offset(uint64_t address)
 {
-	return address - find_around(address)->base;
+	return address - space_find_around(address)->base;
 }
 
 CUresult
 gpc_host_space_map(struct gpc_context *context, uint64_t size, struct gpc_heap_range *range_p)
 {
-	struct space *space = space_of(context);
+	struct space *space = space_get(context);
 	CUresult result;
 
 	if (!space)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	(void)pthread_mutex_lock(&space->lock);
-	result = make_there(space, context, size, false, range_p);
+	result = space_map_at_worker(space, context, size, false, range_p);
 	(void)pthread_mutex_unlock(&space->lock);
 	return result;
 }
@@ -624,8 +626,8 @@ gpc_host_space_map(struct gpc_context *context, uint64_t size, struct gpc_heap_r
 void
 gpc_host_space_unmap(struct gpc_context *context, const struct gpc_heap_range *range)
 {
-	struct space *space = find_around(range->base);
+	struct space *space = space_find_around(range->base);
 
 	if (space)
-		tell_unmapped(space, context, range);
+		unmap_request_post(space, context, range);
 }

@@ -26,14 +26,14 @@ struct gpc_heap_range;
 CUresult gpc_host_space_alloc(struct gpc_context *context, uint64_t size, uint64_t *address_p,
 			      bool *shared_p);
 /* reached: kernels may still use it. */
-void gpc_host_space_free(struct gpc_context *context, uint64_t address, bool reached);
+void gpc_host_space_free(struct gpc_context *context, uint64_t address, bool device_mapped);
 
 /* The daemon has memory at a block that is not shared, from now on. */
-CUresult gpc_host_space_reach(struct gpc_context *context, uint64_t address);
+CUresult gpc_host_space_map_at_worker(struct gpc_context *context, uint64_t address);
 
 /*
  * Part of a file that several processes map: the client's memory is that part, and the daemon has
- * none until gpc_host_space_reach(), over every transport.  Freed by gpc_host_space_free().
+ * none until gpc_host_space_map_at_worker(), over every transport.  Freed by gpc_host_space_free().
  * offset: in the file; GPC_HOST_SPACE_OWN: gpc_host_space_offset() of the address.
  * CUDA_ERROR_NOT_SUPPORTED: the session has no range.
  */

@@ -14,7 +14,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t removed;
-GP_COND_AT_START(removed);
+GP_COND_CONSTRUCTOR(removed);
 static struct gpc_late_copy *late_copies GP_GUARDED_BY(lock);
 static atomic_uint count;
 
@@ -92,7 +92,7 @@ gpc_late_copy_post(const struct gpc_scope *scope, uint32_t stream, struct gpc_la
 }
 
 static bool
-is_used(uintptr_t base, uint64_t size) GP_LOCKED(lock)
+late_copies_use(uintptr_t base, uint64_t size) GP_LOCKED(lock)
 {
 	const struct gpc_late_copy *late;
 
@@ -113,7 +113,7 @@ gpc_late_copy_settle(const void *base, uint64_t size)
 		return;
 	gpc_guard_block();
 	(void)pthread_mutex_lock(&lock);
-	while (is_used((uintptr_t)base, size))
+	while (late_copies_use((uintptr_t)base, size))
 		(void)pthread_cond_wait(&removed, &lock);
 	(void)pthread_mutex_unlock(&lock);
 }

@@ -7,8 +7,8 @@
  * something that the host can hold back is ahead of the copy (a host function, a stream's wait for
  * a value), the program may still fill the source.  Such a copy is posted as a host function of the
  * library's own: the worker notifies the client when the stream gets there, the client sends the
- * bytes with GP_COPY_DUE, and later work of the stream follows.  Nothing of it waits in the caller,
- * and no byte occupies the worker meanwhile.
+ * bytes with GP_COPY_LATE, and later work of the stream follows.  Nothing of it waits in the
+ * caller, and no byte occupies the worker meanwhile.
  *
  * Ownership: a late copy belongs to this unit from gpc_late_copy_post() on, which frees it.
  * Threads: any.

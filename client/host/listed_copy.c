@@ -27,17 +27,17 @@ struct gpc_listed_record {
 	struct gpc_listed_rows rows;
 	uint32_t number;
 	uint64_t room;
-	uint64_t given; /* gpc_session_given(): done when that is; 0: not posted */
-	uint64_t work;  /* the same by gpc_session_work_posted() */
-	uint8_t *sent;  /* the bytes as they were last sent again; NULL: they were not, or there
-			 * is no memory */
+	uint64_t issued; /* gpc_session_issued(): done when that is; 0: not posted */
+	uint64_t work;   /* the same by gpc_session_work_posted() */
+	uint8_t *sent;   /* the bytes as they were last sent again; NULL: they were not, or there
+			  * is no memory */
 };
 
 bool
 gpc_listed_copy_is_needed(struct gpc_session *session)
 {
-	return atomic_load(&gpc_mirrored) > 0 && gpc_late_copy_is_known(session) &&
-	       gpc_mirror_find(session) && !gpc_fence_is_needless(session) &&
+	return atomic_load(&gpc_replica_count) > 0 && gpc_late_copy_is_known(session) &&
+	       gpc_coherence_find(session) && !gpc_fence_is_redundant(session) &&
 	       !gpc_session_is_abandoned(session);
 }
 
@@ -48,10 +48,10 @@ rows_span(const struct gpc_listed_rows *rows)
 }
 
 static void
-record_remove(struct gpc_mirror *mirror, struct gpc_listed_record *record)
-	GP_LOCKED(mirror->send_lock)
+record_remove(struct gpc_coherence *coherence, struct gpc_listed_record *record)
+	GP_LOCKED(coherence->send_lock)
 {
-	struct gpc_listed_copies *copies = &mirror->listed;
+	struct gpc_listed_copies *copies = &coherence->listed;
 
 	DL_DELETE(copies->records, record);
 	copies->count--;
@@ -63,43 +63,43 @@ record_remove(struct gpc_mirror *mirror, struct gpc_listed_record *record)
 
 /* The device has read what is known to be done. */
 static void
-records_prune(struct gpc_mirror *mirror) GP_LOCKED(mirror->send_lock)
+records_prune(struct gpc_coherence *coherence) GP_LOCKED(coherence->send_lock)
 {
-	uint64_t clean = atomic_load(&mirror->clean);
-	uint64_t done = gpc_session_work_done(mirror->session);
+	uint64_t clean = atomic_load(&coherence->clean);
+	uint64_t done = gpc_session_work_done(coherence->session);
 	struct gpc_listed_record *record, *next;
 
-	DL_FOREACH_SAFE(mirror->listed.records, record, next)
+	DL_FOREACH_SAFE(coherence->listed.records, record, next)
 	{
-		if ((record->given && record->given <= clean) ||
+		if ((record->issued && record->issued <= clean) ||
 		    (record->work && record->work <= done))
-			record_remove(mirror, record);
+			record_remove(coherence, record);
 	}
 }
 
-struct gpc_mirror *
+struct gpc_coherence *
 gpc_listed_copy_begin(struct gpc_session *session, uint64_t records,
 		      uint64_t room) GP_LOCK_UNCHECKED
 {
-	struct gpc_mirror *mirror = gpc_mirror_find(session);
+	struct gpc_coherence *coherence = gpc_coherence_find(session);
 
-	if (!gpc_facts_know(gpc_session_facts(session), GP_CALL_gpCopyReplace) ||
+	if (!gpc_facts_have_call(gpc_session_facts(session), GP_CALL_gpCopyReplace) ||
 	    records > RECORDS_MAX || room > GP_LISTED_ROOM)
 		return NULL;
-	(void)pthread_mutex_lock(&mirror->send_lock);
-	records_prune(mirror);
-	if (!mirror->listed.polled && mirror->listed.count + records <= RECORDS_MAX &&
-	    mirror->listed.room + room <= GP_LISTED_ROOM)
-		return mirror;
-	(void)pthread_mutex_unlock(&mirror->send_lock);
+	(void)pthread_mutex_lock(&coherence->send_lock);
+	records_prune(coherence);
+	if (!coherence->listed.polled && coherence->listed.count + records <= RECORDS_MAX &&
+	    coherence->listed.room + room <= GP_LISTED_ROOM)
+		return coherence;
+	(void)pthread_mutex_unlock(&coherence->send_lock);
 	return NULL;
 }
 
 uint32_t
-gpc_listed_copy_add(struct gpc_mirror *mirror, const struct gpc_listed_rows *rows,
+gpc_listed_copy_add(struct gpc_coherence *coherence, const struct gpc_listed_rows *rows,
 		    uint64_t room) GP_LOCK_UNCHECKED
 {
-	struct gpc_listed_copies *copies = &mirror->listed;
+	struct gpc_listed_copies *copies = &coherence->listed;
 	struct gpc_listed_record *record = calloc(1, sizeof(*record));
 
 	if (!record)
@@ -117,24 +117,24 @@ gpc_listed_copy_add(struct gpc_mirror *mirror, const struct gpc_listed_rows *row
 }
 
 void
-gpc_listed_copy_end(struct gpc_mirror *mirror) GP_LOCK_UNCHECKED
+gpc_listed_copy_end(struct gpc_coherence *coherence) GP_LOCK_UNCHECKED
 {
-	uint64_t given = gpc_session_given(mirror->session);
-	uint64_t work = gpc_session_work_mark(mirror->session);
+	uint64_t issued = gpc_session_issued(coherence->session);
+	uint64_t work = gpc_session_work_mark(coherence->session);
 	struct gpc_listed_record *record =
-		mirror->listed.records ? mirror->listed.records->prev : NULL;
+		coherence->listed.records ? coherence->listed.records->prev : NULL;
 
 	for (; record && !record->work; record = record->prev) {
-		record->given = given;
+		record->issued = issued;
 		record->work = work;
 	}
-	(void)pthread_mutex_unlock(&mirror->send_lock);
+	(void)pthread_mutex_unlock(&coherence->send_lock);
 }
 
 /* Of a row of a record, what differs from what was sent of it. */
 static CUresult
-row_replace(struct gpc_mirror *mirror, struct gpc_listed_record *record, uint64_t row, bool all)
-	GP_LOCKED(mirror->send_lock)
+row_replace(struct gpc_coherence *coherence, struct gpc_listed_record *record, uint64_t row,
+	    bool all) GP_LOCKED(coherence->send_lock)
 {
 	const struct gpc_listed_rows *rows = &record->rows;
 	const uint8_t *bytes = rows->base + row * rows->pitch;
@@ -155,7 +155,7 @@ row_replace(struct gpc_mirror *mirror, struct gpc_listed_record *record, uint64_
 			if (record->sent)
 				args.data.data =
 					memcpy(record->sent + offset + at, bytes + at, size);
-			result = gpc_post_gpCopyReplace(mirror->primary, &args);
+			result = gpc_post_gpCopyReplace(coherence->primary, &args);
 		}
 		at += size;
 	}
@@ -163,8 +163,8 @@ row_replace(struct gpc_mirror *mirror, struct gpc_listed_record *record, uint64_
 }
 
 static CUresult
-record_replace(struct gpc_mirror *mirror, struct gpc_listed_record *record)
-	GP_LOCKED(mirror->send_lock)
+record_replace(struct gpc_coherence *coherence, struct gpc_listed_record *record)
+	GP_LOCKED(coherence->send_lock)
 {
 	const struct gpc_listed_rows *rows = &record->rows;
 	bool all = !record->sent;
@@ -172,7 +172,7 @@ record_replace(struct gpc_mirror *mirror, struct gpc_listed_record *record)
 
 	gpc_guard_block();
 	/* The program may have unmapped registered memory, and not have said so. */
-	if (!gpc_host_block_is_there(rows->base, rows_span(rows)))
+	if (!gpc_host_block_is_mapped(rows->base, rows_span(rows)))
 		return CUDA_SUCCESS;
 	/* A chunk that is read before the replacement arrives before it, too. */
 	if (rows->on_lanes)
@@ -180,25 +180,25 @@ record_replace(struct gpc_mirror *mirror, struct gpc_listed_record *record)
 	if (!record->sent)
 		record->sent = malloc(rows->width * rows->rows);
 	for (uint64_t row = 0; row < rows->rows && result == CUDA_SUCCESS; row++)
-		result = row_replace(mirror, record, row, all);
+		result = row_replace(coherence, record, row, all);
 	return result;
 }
 
 CUresult
-gpc_listed_copies_replace(struct gpc_mirror *mirror) GP_LOCKED(mirror->send_lock)
+gpc_listed_copies_replace(struct gpc_coherence *coherence) GP_LOCKED(coherence->send_lock)
 {
 	struct gpc_listed_record *record;
 	CUresult result = CUDA_SUCCESS;
 
-	if (!mirror->listed.records)
+	if (!coherence->listed.records)
 		return CUDA_SUCCESS;
-	records_prune(mirror);
+	records_prune(coherence);
 	/* The words were read before the sources are. */
 	atomic_thread_fence(memory_order_acquire);
-	DL_FOREACH(mirror->listed.records, record)
+	DL_FOREACH(coherence->listed.records, record)
 	{
-		mirror->listed.polled = true;
-		result = record_replace(mirror, record);
+		coherence->listed.polled = true;
+		result = record_replace(coherence, record);
 		if (result != CUDA_SUCCESS)
 			break;
 	}
@@ -206,28 +206,28 @@ gpc_listed_copies_replace(struct gpc_mirror *mirror) GP_LOCKED(mirror->send_lock
 }
 
 static void
-records_drop(struct gpc_mirror *mirror, uintptr_t start, uintptr_t end)
+records_drop(struct gpc_coherence *coherence, uintptr_t start, uintptr_t end)
 {
 	struct gpc_listed_record *record, *next;
 
-	(void)pthread_mutex_lock(&mirror->send_lock);
-	DL_FOREACH_SAFE(mirror->listed.records, record, next)
+	(void)pthread_mutex_lock(&coherence->send_lock);
+	DL_FOREACH_SAFE(coherence->listed.records, record, next)
 	{
 		uintptr_t first = (uintptr_t)record->rows.base;
 
 		if (first < end && start < first + rows_span(&record->rows))
-			record_remove(mirror, record);
+			record_remove(coherence, record);
 	}
-	(void)pthread_mutex_unlock(&mirror->send_lock);
+	(void)pthread_mutex_unlock(&coherence->send_lock);
 }
 
 void
 gpc_listed_copies_drop(const void *base, uint64_t size)
 {
 	for (int i = 0; atomic_load(&listed) > 0 && i < gpc_session_count(); i++) {
-		struct gpc_mirror *mirror = gpc_mirror_find(gpc_session_at(i));
+		struct gpc_coherence *coherence = gpc_coherence_find(gpc_session_at(i));
 
-		if (mirror && !gpc_session_is_abandoned(mirror->session))
-			records_drop(mirror, (uintptr_t)base, (uintptr_t)base + size);
+		if (coherence && !gpc_session_is_abandoned(coherence->session))
+			records_drop(coherence, (uintptr_t)base, (uintptr_t)base + size);
 	}
 }

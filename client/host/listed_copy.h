@@ -29,7 +29,7 @@
 #include <stdint.h>
 
 struct gpc_listed_record;
-struct gpc_mirror;
+struct gpc_coherence;
 struct gpc_session;
 
 struct gpc_listed_copies {
@@ -55,15 +55,15 @@ bool gpc_listed_copy_is_needed(struct gpc_session *session);
  * the worker.  NULL: it is to be a late copy; else the mirror's send_lock is held until
  * gpc_listed_copy_end().
  */
-struct gpc_mirror *gpc_listed_copy_begin(struct gpc_session *session, uint64_t records,
-					 uint64_t room) GP_LOCK_UNCHECKED;
+struct gpc_coherence *gpc_listed_copy_begin(struct gpc_session *session, uint64_t records,
+					    uint64_t room) GP_LOCK_UNCHECKED;
 /* The number of one of its records, which is posted next; 0: no memory. */
-uint32_t gpc_listed_copy_add(struct gpc_mirror *mirror, const struct gpc_listed_rows *rows,
+uint32_t gpc_listed_copy_add(struct gpc_coherence *coherence, const struct gpc_listed_rows *rows,
 			     uint64_t room) GP_LOCK_UNCHECKED;
-void gpc_listed_copy_end(struct gpc_mirror *mirror) GP_LOCK_UNCHECKED;
+void gpc_listed_copy_end(struct gpc_coherence *coherence) GP_LOCK_UNCHECKED;
 
 /* After changed words were read, and before they are posted; with the mirror's send_lock. */
-CUresult gpc_listed_copies_replace(struct gpc_mirror *mirror);
+CUresult gpc_listed_copies_replace(struct gpc_coherence *coherence);
 /* Drops the records that read from [base, base + size), which is about to go. */
 void gpc_listed_copies_drop(const void *base, uint64_t size);
 

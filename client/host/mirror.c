@@ -23,335 +23,340 @@
 /* So often it is tried to get all at once; then it comes in parts that have no order. */
 #define TRIES 4
 /* And so often that a picture names no block which kernels do not reach. */
-#define REACH_TRIES 16
+#define MAP_TRIES 16
 
-atomic_uint gpc_mirrored;
-static struct gpc_mirror *_Atomic mirrors;
-static pthread_mutex_t mirrors_lock = PTHREAD_MUTEX_INITIALIZER;
+atomic_uint gpc_replica_count;
+static struct gpc_coherence *_Atomic coherences;
+static pthread_mutex_t coherences_lock = PTHREAD_MUTEX_INITIALIZER;
 
-struct gpc_mirror *
-gpc_mirror_find(const struct gpc_session *session)
+struct gpc_coherence *
+gpc_coherence_find(const struct gpc_session *session)
 {
-	struct gpc_mirror *mirror = atomic_load(&mirrors);
+	struct gpc_coherence *coherence = atomic_load(&coherences);
 
-	while (mirror && mirror->session != session)
-		mirror = mirror->next;
-	return mirror;
+	while (coherence && coherence->session != session)
+		coherence = coherence->next;
+	return coherence;
 }
 
 static void
-end(void *arg)
+coherence_stop(void *arg)
 {
-	struct gpc_mirror *mirror = arg;
+	struct gpc_coherence *coherence = arg;
 
-	(void)pthread_mutex_lock(&mirror->lock);
-	mirror->over = true;
-	(void)pthread_cond_signal(&mirror->wanted);
-	(void)pthread_mutex_unlock(&mirror->lock);
+	(void)pthread_mutex_lock(&coherence->lock);
+	coherence->over = true;
+	(void)pthread_cond_signal(&coherence->wanted);
+	(void)pthread_mutex_unlock(&coherence->lock);
 }
 
 static void
-before_function(void *arg)
+coherence_before_function(void *arg)
 {
-	const struct gpc_mirror *mirror = arg;
+	const struct gpc_coherence *coherence = arg;
 
-	(void)gpc_mirror_fetch(mirror->session);
+	(void)gpc_coherence_fetch(coherence->session);
 }
 
 static void
-after_function(void *arg)
+coherence_after_function(void *arg)
 {
-	const struct gpc_mirror *mirror = arg;
+	const struct gpc_coherence *coherence = arg;
 
-	(void)gpc_mirror_send(mirror->session);
+	(void)gpc_coherence_send(coherence->session);
 }
 
 static void
-publish(void *arg, uint32_t number)
+coherence_request_publish(void *arg, uint32_t number)
 {
-	struct gpc_mirror *mirror = arg;
+	struct gpc_coherence *coherence = arg;
 
-	(void)pthread_mutex_lock(&mirror->lock);
-	mirror->publish_number = number;
-	(void)pthread_cond_signal(&mirror->wanted);
-	(void)pthread_mutex_unlock(&mirror->lock);
+	(void)pthread_mutex_lock(&coherence->lock);
+	coherence->publish_number = number;
+	(void)pthread_cond_signal(&coherence->wanted);
+	(void)pthread_mutex_unlock(&coherence->lock);
 }
 
 /* Of a picture, under both locks. */
 static bool
-may_send(void *arg, uint64_t value)
+value_may_be_sent(void *arg, uint64_t value)
 {
-	struct gpc_mirror *mirror = arg;
+	struct gpc_coherence *coherence = arg;
 
-	return !gpc_host_names_note(&mirror->names, value);
+	return !gpc_pointer_scan_check(&coherence->pointers, value);
 }
 
 /* The program may have made a block while the picture was read, and have put its address there: so
  * this asks behind that whether there are blocks to be found, and where. */
 static void
-has_read(void *arg)
+scan_prepare(void *arg)
 {
-	struct gpc_mirror *mirror = arg;
+	struct gpc_coherence *coherence = arg;
 
 	/* What only reads might be done before what was read. */
-	(void)atomic_fetch_add(&gpc_host_memory_cold, 0);
-	gpc_host_names_begin(&mirror->names, mirror->session);
-	mirror->picture.may = mirror->names.size ? may_send : NULL;
+	(void)atomic_fetch_add(&gpc_host_memory_copy_only, 0);
+	gpc_pointer_scan_init(&coherence->pointers, coherence->session);
+	coherence->consistent_copy.allow = coherence->pointers.size ? value_may_be_sent : NULL;
 }
 
-static struct gpc_mirror *
-create(struct gpc_context *context)
+static struct gpc_coherence *
+coherence_create(struct gpc_context *context)
 {
-	struct gpc_mirror *mirror = calloc(1, sizeof(*mirror));
+	struct gpc_coherence *coherence = calloc(1, sizeof(*coherence));
 
-	if (!mirror)
+	if (!coherence)
 		return NULL;
-	mirror->bytes = malloc(GP_CHANGES_MAX);
-	if (!mirror->bytes) {
-		free(mirror);
+	coherence->bytes = malloc(GP_CHANGES_MAX);
+	if (!coherence->bytes) {
+		free(coherence);
 		return NULL;
 	}
-	mirror->session = context->scope.session;
-	mirror->primary = context->device->primary;
-	(void)pthread_mutex_init(&mirror->send_lock, NULL);
-	(void)pthread_mutex_init(&mirror->lock, NULL);
-	gp_cond_init(&mirror->wanted);
-	mirror->next = atomic_load(&mirrors);
-	atomic_store(&mirrors, mirror);
-	mirror->keeper = (struct gpc_session_keeper){ end, before_function, after_function, publish,
-						      mirror };
-	gpc_session_set_keeper(mirror->session, &mirror->keeper);
-	return mirror;
+	coherence->session = context->scope.session;
+	coherence->primary = context->device->primary;
+	(void)pthread_mutex_init(&coherence->send_lock, NULL);
+	(void)pthread_mutex_init(&coherence->lock, NULL);
+	gp_cond_init(&coherence->wanted);
+	coherence->next = atomic_load(&coherences);
+	atomic_store(&coherences, coherence);
+	coherence->hooks = (struct gpc_session_hooks){ coherence_stop, coherence_before_function,
+						       coherence_after_function,
+						       coherence_request_publish, coherence };
+	gpc_session_set_hooks(coherence->session, &coherence->hooks);
+	return coherence;
 }
 
 /* NULL: no memory for it. */
-static struct gpc_mirror *
-mirror_of(struct gpc_context *context)
+static struct gpc_coherence *
+coherence_get(struct gpc_context *context)
 {
-	struct gpc_mirror *mirror = gpc_mirror_find(context->scope.session);
+	struct gpc_coherence *coherence = gpc_coherence_find(context->scope.session);
 
-	if (mirror)
-		return mirror;
-	(void)pthread_mutex_lock(&mirrors_lock);
-	mirror = gpc_mirror_find(context->scope.session);
-	if (!mirror)
-		mirror = create(context);
-	(void)pthread_mutex_unlock(&mirrors_lock);
-	return mirror;
+	if (coherence)
+		return coherence;
+	(void)pthread_mutex_lock(&coherences_lock);
+	coherence = gpc_coherence_find(context->scope.session);
+	if (!coherence)
+		coherence = coherence_create(context);
+	(void)pthread_mutex_unlock(&coherences_lock);
+	return coherence;
 }
 
 static struct gp_changes_range
-range_of(const struct gpc_mirror_block *block)
+replica_get_range(const struct gpc_replica *block)
 {
 	return (struct gp_changes_range){ block->address, block->host, block->shadow, block->size,
-					  block->marks };
+					  block->run_bitmap };
 }
 
 /* Behind so many bytes of all blocks; how many ranges there are. */
 size_t
-gpc_mirror_ranges_from(struct gpc_mirror *mirror, uint64_t skip) GP_LOCKED(mirror->lock)
+gpc_coherence_get_ranges(struct gpc_coherence *coherence, uint64_t skip) GP_LOCKED(coherence->lock)
 {
 	size_t count = 0;
 
-	for (struct gpc_mirror_block *block = mirror->blocks; block; block = block->next) {
-		struct gp_changes_range range = range_of(block);
+	for (struct gpc_replica *block = coherence->blocks; block; block = block->next) {
+		struct gp_changes_range range = replica_get_range(block);
 		uint64_t less = skip < range.size ? skip : range.size;
 
 		skip -= less;
 		if (less == range.size)
 			continue;
 		range.address += less;
-		range.marks = gp_marks_at(block->marks, block->address, range.address);
+		range.run_bitmap =
+			gp_run_bitmap_at(block->run_bitmap, block->address, range.address);
 		range.copy = (uint8_t *)range.copy + less;
 		range.shadow = (uint8_t *)range.shadow + less;
 		range.size -= less;
-		mirror->ranges[count++] = range;
+		coherence->ranges[count++] = range;
 	}
 	return count;
 }
 
 static void
-free_block(struct gpc_mirror_block *block)
+replica_free(struct gpc_replica *block)
 {
 	free(block->shadow);
-	free(block->marks);
+	free(block->run_bitmap);
 	free(block);
 }
 
 static void
-delist(struct gpc_mirror *mirror, struct gpc_mirror_block *block) GP_LOCKED(mirror->lock)
+replica_unlink(struct gpc_coherence *coherence, struct gpc_replica *block)
+	GP_LOCKED(coherence->lock)
 {
-	DL_DELETE(mirror->blocks, block);
-	mirror->count--;
-	mirror->size -= block->size;
-	mirror->revision++;
-	atomic_fetch_sub(&gpc_mirrored, 1);
-	gpc_session_count_witnesses(mirror->session, -1);
+	DL_DELETE(coherence->blocks, block);
+	coherence->count--;
+	coherence->size -= block->size;
+	coherence->revision++;
+	atomic_fetch_sub(&gpc_replica_count, 1);
+	gpc_session_count_visible_blocks(coherence->session, -1);
 }
 
 /* The program may let go of memory that it has registered, and not say so.  What CUDA has given is
  * there. */
 void
-gpc_mirror_drop_gone(struct gpc_mirror *mirror) GP_LOCKED(mirror->lock)
+gpc_coherence_drop_unmapped(struct gpc_coherence *coherence) GP_LOCKED(coherence->lock)
 {
-	struct gpc_mirror_block *block, *next;
+	struct gpc_replica *block, *next;
 
-	DL_FOREACH_SAFE(mirror->blocks, block, next)
+	DL_FOREACH_SAFE(coherence->blocks, block, next)
 	{
 		if (block->address == (uintptr_t)block->host ||
-		    gpc_host_block_is_there(block->host, block->size))
+		    gpc_host_block_is_mapped(block->host, block->size))
 			continue;
-		delist(mirror, block);
-		free_block(block);
+		replica_unlink(coherence, block);
+		replica_free(block);
 	}
 }
 
 /* The blocks may be other ones than before. */
 void
-gpc_mirror_look_around(struct gpc_mirror *mirror, struct gpc_mirror_way *way)
-	GP_LOCKED(mirror->lock)
+gpc_coherence_refresh_cursor(struct gpc_coherence *coherence, struct gpc_coherence_cursor *cursor)
+	GP_LOCKED(coherence->lock)
 {
-	gpc_mirror_drop_gone(mirror);
-	if (way->revision != mirror->revision)
-		*way = (struct gpc_mirror_way){ .revision = mirror->revision };
+	gpc_coherence_drop_unmapped(coherence);
+	if (cursor->revision != coherence->revision)
+		*cursor = (struct gpc_coherence_cursor){ .revision = coherence->revision };
 }
 
 /* So much was asked for from way->at on, and so much of it is done. */
 void
-gpc_mirror_go_on(struct gpc_mirror_way *way, uint64_t asked, uint64_t done)
+gpc_coherence_cursor_advance(struct gpc_coherence_cursor *cursor, uint64_t requested, uint64_t done)
 {
-	if (way->part == GP_PICTURE_ALL && done < asked) {
-		way->from = way->at;
-		way->end = way->at + asked;
-		way->part = way->tries++ < TRIES ? GP_PICTURE_LONG : GP_PICTURE_ANY;
+	if (cursor->part == GP_CONSISTENT_COPY_ALL && done < requested) {
+		cursor->from = cursor->at;
+		cursor->end = cursor->at + requested;
+		cursor->part =
+			cursor->tries++ < TRIES ? GP_CONSISTENT_COPY_LONG : GP_CONSISTENT_COPY_ANY;
 		return;
 	}
-	way->at += done;
-	if (way->part == GP_PICTURE_ALL) {
-		way->tries = 0;
-	} else if (way->at >= way->end) {
-		if (way->part == GP_PICTURE_LONG)
-			way->at = way->from;
+	cursor->at += done;
+	if (cursor->part == GP_CONSISTENT_COPY_ALL) {
+		cursor->tries = 0;
+	} else if (cursor->at >= cursor->end) {
+		if (cursor->part == GP_CONSISTENT_COPY_LONG)
+			cursor->at = cursor->from;
 		else
-			way->tries = 0;
-		way->part = GP_PICTURE_ALL;
+			cursor->tries = 0;
+		cursor->part = GP_CONSISTENT_COPY_ALL;
 	}
 }
 
 static CUresult
-post_changes(struct gpc_mirror *mirror, const struct gp_changes *changes)
-	GP_LOCKED(mirror->send_lock)
+changes_post(struct gpc_coherence *coherence, const struct gp_changes *changes)
+	GP_LOCKED(coherence->send_lock)
 {
 	const struct gp_args_gpHostWrite args = { .changes = { changes->bytes, changes->size } };
 	CUresult result;
 
 	if (!changes->size)
 		return CUDA_SUCCESS;
-	result = gpc_post_gpHostWrite(mirror->primary, &args);
-	mirror->writes += result == CUDA_SUCCESS;
+	result = gpc_post_gpHostWrite(coherence->primary, &args);
+	coherence->writes += result == CUDA_SUCCESS;
 	return result;
 }
 
 static CUresult
-post_picture(struct gpc_mirror *mirror) GP_LOCKED(mirror->send_lock)
+consistent_copy_post(struct gpc_coherence *coherence) GP_LOCKED(coherence->send_lock)
 {
 	CUresult result = CUDA_SUCCESS;
 	size_t at = 0, skip = 0;
 
 	while (result == CUDA_SUCCESS) {
-		struct gp_changes changes = { .bytes = mirror->bytes, .room = GP_CHANGES_MAX };
+		struct gp_changes changes = { .bytes = coherence->bytes, .room = GP_CHANGES_MAX };
 
-		if (!gp_changes_move(&changes, &mirror->picture.ordered, &at, &skip))
+		if (!gp_changes_move(&changes, &coherence->consistent_copy.ordered, &at, &skip))
 			break;
-		result = post_changes(mirror, &changes);
+		result = changes_post(coherence, &changes);
 	}
 	return result;
 }
 
 /* Answers that are under way may not know of the picture: by the records that it will go out in. */
 static void
-remember(struct gpc_mirror *mirror) GP_LOCKED(mirror->send_lock)
+inflight_writes_note(struct gpc_coherence *coherence) GP_LOCKED(coherence->send_lock)
 {
-	uint64_t record = mirror->writes;
+	uint64_t record = coherence->writes;
 	size_t at = 0, skip = 0;
 
 	for (;;) {
-		struct gp_changes changes = { .bytes = mirror->bytes, .room = GP_CHANGES_MAX };
+		struct gp_changes changes = { .bytes = coherence->bytes, .room = GP_CHANGES_MAX };
 
-		if (!gp_changes_move(&changes, &mirror->picture.ordered, &at, &skip))
+		if (!gp_changes_move(&changes, &coherence->consistent_copy.ordered, &at, &skip))
 			break;
-		gpc_sent_remember(&mirror->sent, ++record, &changes);
+		gpc_inflight_writes_add(&coherence->sent, ++record, &changes);
 	}
 }
 
 static bool
-is_refused(const struct gpc_mirror *mirror) GP_LOCKED(mirror->send_lock)
+copy_is_refused(const struct gpc_coherence *coherence) GP_LOCKED(coherence->send_lock)
 {
-	return mirror->names.count || mirror->names.failed;
+	return coherence->pointers.count || coherence->pointers.failed;
 }
 
 /* Kernels reach what a picture names before they see its address.  Without the lock, which that
  * takes; the next picture is another one. */
 static CUresult
-reach_named(struct gpc_mirror *mirror) GP_LOCKED(mirror->send_lock)
+pointers_map(struct gpc_coherence *coherence) GP_LOCKED(coherence->send_lock)
 {
-	struct gpc_host_names names = mirror->names;
+	struct gpc_pointer_scan pointers = coherence->pointers;
 	CUresult result;
 
-	mirror->names = (struct gpc_host_names){ 0 };
-	(void)pthread_mutex_unlock(&mirror->send_lock);
-	result = gpc_host_block_reach_names(&names);
-	gpc_host_names_fini(&names);
-	(void)pthread_mutex_lock(&mirror->send_lock);
+	coherence->pointers = (struct gpc_pointer_scan){ 0 };
+	(void)pthread_mutex_unlock(&coherence->send_lock);
+	result = gpc_host_block_map_pointers(&pointers);
+	gpc_pointer_scan_fini(&pointers);
+	(void)pthread_mutex_lock(&coherence->send_lock);
 	return result;
 }
 
-/* Looks at all blocks from a place on; false: that was all.  is_refused(): it names blocks, which
- * are asked for, and was not taken. */
+/* Looks at all blocks from a place on; false: that was all.  copy_is_refused(): it names blocks,
+ * which are asked for, and was not taken. */
 static bool
-take_picture(struct gpc_mirror *mirror, struct gpc_mirror_way *way, bool ask, CUresult *result)
-	GP_LOCKED(mirror->send_lock)
+consistent_copy_read(struct gpc_coherence *coherence, struct gpc_coherence_cursor *cursor,
+		     bool map_pointers, CUresult *result) GP_LOCKED(coherence->send_lock)
 {
-	struct gp_picture *picture = &mirror->picture;
-	uint64_t asked = 0, done;
+	struct gp_consistent_copy *consistent_copy = &coherence->consistent_copy;
+	uint64_t requested = 0, done;
 	size_t count;
 
-	(void)pthread_mutex_lock(&mirror->lock);
-	gpc_mirror_look_around(mirror, way);
-	count = gpc_mirror_ranges_from(mirror, way->at);
+	(void)pthread_mutex_lock(&coherence->lock);
+	gpc_coherence_refresh_cursor(coherence, cursor);
+	count = gpc_coherence_get_ranges(coherence, cursor->at);
 	for (size_t i = 0; i < count; i++)
-		asked += mirror->ranges[i].size;
-	picture->may = NULL;
-	picture->has_read = ask ? has_read : NULL;
-	picture->arg = mirror;
-	done = gp_picture_take(picture, mirror->ranges, count, way->part);
-	if (picture->ordered.size && mirror->under_way)
-		remember(mirror);
-	(void)pthread_mutex_unlock(&mirror->lock);
-	if (is_refused(mirror))
+		requested += coherence->ranges[i].size;
+	consistent_copy->allow = NULL;
+	consistent_copy->on_read = map_pointers ? scan_prepare : NULL;
+	consistent_copy->arg = coherence;
+	done = gp_consistent_copy_build(consistent_copy, coherence->ranges, count, cursor->part);
+	if (consistent_copy->ordered.size && coherence->fetches)
+		inflight_writes_note(coherence);
+	(void)pthread_mutex_unlock(&coherence->lock);
+	if (copy_is_refused(coherence))
 		return true;
-	if (done == 0 && way->part != GP_PICTURE_ALL)
+	if (done == 0 && cursor->part != GP_CONSISTENT_COPY_ALL)
 		*result = CUDA_ERROR_OUT_OF_MEMORY;
-	gpc_mirror_go_on(way, asked, done);
-	return asked > 0;
+	gpc_coherence_cursor_advance(cursor, requested, done);
+	return requested > 0;
 }
 
 /* What kernels cannot reach does not keep a picture here for ever. */
 static CUresult
-send_pictures(struct gpc_mirror *mirror) GP_LOCKED(mirror->send_lock)
+consistent_copies_send(struct gpc_coherence *coherence) GP_LOCKED(coherence->send_lock)
 {
 	CUresult result = CUDA_SUCCESS;
-	struct gpc_mirror_way way = { 0 };
+	struct gpc_coherence_cursor cursor = { 0 };
 	int tries = 0;
 
-	while (result == CUDA_SUCCESS && take_picture(mirror, &way, tries < REACH_TRIES, &result)) {
-		if (is_refused(mirror)) {
-			result = reach_named(mirror);
+	while (result == CUDA_SUCCESS &&
+	       consistent_copy_read(coherence, &cursor, tries < MAP_TRIES, &result)) {
+		if (copy_is_refused(coherence)) {
+			result = pointers_map(coherence);
 			tries++;
-		} else if (result == CUDA_SUCCESS && mirror->picture.ordered.size) {
-			result = gpc_listed_copies_replace(mirror);
+		} else if (result == CUDA_SUCCESS && coherence->consistent_copy.ordered.size) {
+			result = gpc_listed_copies_replace(coherence);
 			if (result == CUDA_SUCCESS)
-				result = post_picture(mirror);
+				result = consistent_copy_post(coherence);
 		}
 	}
 	return result;
@@ -359,54 +364,54 @@ send_pictures(struct gpc_mirror *mirror) GP_LOCKED(mirror->send_lock)
 
 /* What takes more than one record is not mixed with what another thread sends. */
 CUresult
-gpc_mirror_send(struct gpc_session *session)
+gpc_coherence_send(struct gpc_session *session)
 {
-	struct gpc_mirror *mirror = gpc_mirror_find(session);
+	struct gpc_coherence *coherence = gpc_coherence_find(session);
 	CUresult result;
 
-	if (!mirror)
+	if (!coherence)
 		return CUDA_SUCCESS;
-	(void)pthread_mutex_lock(&mirror->send_lock);
-	result = send_pictures(mirror);
-	gp_picture_trim(&mirror->picture);
-	(void)pthread_mutex_unlock(&mirror->send_lock);
+	(void)pthread_mutex_lock(&coherence->send_lock);
+	result = consistent_copies_send(coherence);
+	gp_consistent_copy_trim(&coherence->consistent_copy);
+	(void)pthread_mutex_unlock(&coherence->send_lock);
 	return result;
 }
 
 void
-gpc_mirror_wake(struct gpc_session *session)
+gpc_coherence_wake(struct gpc_session *session)
 {
-	struct gpc_mirror *mirror = gpc_mirror_find(session);
+	struct gpc_coherence *coherence = gpc_coherence_find(session);
 
-	if (!mirror || !atomic_load(&mirror->sleeps))
+	if (!coherence || !atomic_load(&coherence->sleeps))
 		return;
-	(void)pthread_mutex_lock(&mirror->lock);
-	(void)pthread_cond_signal(&mirror->wanted);
-	(void)pthread_mutex_unlock(&mirror->lock);
+	(void)pthread_mutex_lock(&coherence->lock);
+	(void)pthread_cond_signal(&coherence->wanted);
+	(void)pthread_mutex_unlock(&coherence->lock);
 }
 
 static CUresult
-start_thread(struct gpc_mirror *mirror) GP_LOCKED(mirror->lock)
+coherence_start_thread(struct gpc_coherence *coherence) GP_LOCKED(coherence->lock)
 {
-	if (mirror->started)
+	if (coherence->started)
 		return CUDA_SUCCESS;
-	if (gpc_thread_start(mirror->session, gpc_mirror_run, mirror, "gpupool-mirror"))
+	if (gpc_thread_start(coherence->session, gpc_coherence_run, coherence, "gpupool-mirror"))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	mirror->started = true;
+	coherence->started = true;
 	return CUDA_SUCCESS;
 }
 
-static struct gpc_mirror_block *
-make_block(void *host, uint64_t address, size_t size)
+static struct gpc_replica *
+replica_create(void *host, uint64_t address, size_t size)
 {
-	struct gpc_mirror_block *block = calloc(1, sizeof(*block));
+	struct gpc_replica *block = calloc(1, sizeof(*block));
 
 	if (!block)
 		return NULL;
 	block->shadow = malloc(size);
-	block->marks = calloc(1, gp_marks_room(size));
-	if (!block->shadow || !block->marks) {
-		free_block(block);
+	block->run_bitmap = calloc(1, gp_run_bitmap_get_size(size));
+	if (!block->shadow || !block->run_bitmap) {
+		replica_free(block);
 		return NULL;
 	}
 	block->host = host;
@@ -417,111 +422,114 @@ make_block(void *host, uint64_t address, size_t size)
 
 /* Before the first change: unchanged bytes of changed words are not sent from here on. */
 static CUresult
-mirror_open(struct gpc_mirror *mirror) GP_LOCKED(mirror->send_lock)
+coherence_open(struct gpc_coherence *coherence) GP_LOCKED(coherence->send_lock)
 {
 	const struct gp_args_gpHostPublish none = { 0 };
 	const struct gp_args_gpHostMerge args = { 0 };
 	CUresult result = CUDA_SUCCESS;
 
-	if (mirror->opened)
+	if (coherence->opened)
 		return CUDA_SUCCESS;
-	if (gpc_facts_know(gpc_session_facts(mirror->session), GP_CALL_gpHostMerge)) {
-		result = gpc_post_gpHostMerge(mirror->primary, &args);
-		mirror->picture.merges = result == CUDA_SUCCESS;
+	if (gpc_facts_have_call(gpc_session_facts(coherence->session), GP_CALL_gpHostMerge)) {
+		result = gpc_post_gpHostMerge(coherence->primary, &args);
+		coherence->consistent_copy.merges = result == CUDA_SUCCESS;
 	}
 	/* Flags in memory that is shared are seen at once, and data here is not. */
-	if (result == CUDA_SUCCESS && gpc_session_shares_memory(mirror->session) &&
-	    gpc_facts_know(gpc_session_facts(mirror->session), GP_CALL_gpHostPublish))
-		result = gpc_post_gpHostPublish(mirror->primary, &none);
-	mirror->opened = result == CUDA_SUCCESS;
+	if (result == CUDA_SUCCESS && gpc_session_shares_memory(coherence->session) &&
+	    gpc_facts_have_call(gpc_session_facts(coherence->session), GP_CALL_gpHostPublish))
+		result = gpc_post_gpHostPublish(coherence->primary, &none);
+	coherence->opened = result == CUDA_SUCCESS;
 	return result;
 }
 
 /* All of the block goes out, before anything that is posted later. */
 static CUresult
-send_all(struct gpc_mirror *mirror, struct gpc_mirror_block *block) GP_LOCKED(mirror->send_lock)
+replica_send(struct gpc_coherence *coherence, struct gpc_replica *block)
+	GP_LOCKED(coherence->send_lock)
 {
-	const struct gp_changes_range range = range_of(block);
+	const struct gp_changes_range range = replica_get_range(block);
 	CUresult result = CUDA_SUCCESS;
 
 	for (size_t at = 0; at < block->size && result == CUDA_SUCCESS;) {
-		struct gp_changes changes = { .bytes = mirror->bytes, .room = GP_CHANGES_MAX };
+		struct gp_changes changes = { .bytes = coherence->bytes, .room = GP_CHANGES_MAX };
 
-		at += gp_changes_take_all(&changes, &range, at);
-		result = post_changes(mirror, &changes);
+		at += gp_changes_write_all(&changes, &range, at);
+		result = changes_post(coherence, &changes);
 	}
 	return result;
 }
 
 static CUresult
-enlist(struct gpc_mirror *mirror, struct gpc_mirror_block *block) GP_LOCKED(mirror->send_lock)
+replica_link(struct gpc_coherence *coherence, struct gpc_replica *block)
+	GP_LOCKED(coherence->send_lock)
 {
 	CUresult result = CUDA_SUCCESS;
 
-	(void)pthread_mutex_lock(&mirror->lock);
-	if (mirror->count == mirror->room) {
-		size_t room = mirror->room ? mirror->room * 2 : 16;
-		struct gp_changes_range *ranges = realloc(mirror->ranges, room * sizeof(*ranges));
+	(void)pthread_mutex_lock(&coherence->lock);
+	if (coherence->count == coherence->room) {
+		size_t room = coherence->room ? coherence->room * 2 : 16;
+		struct gp_changes_range *ranges =
+			realloc(coherence->ranges, room * sizeof(*ranges));
 
 		if (ranges) {
-			mirror->ranges = ranges;
-			mirror->room = room;
+			coherence->ranges = ranges;
+			coherence->room = room;
 		} else {
 			result = CUDA_ERROR_OUT_OF_MEMORY;
 		}
 	}
 	if (result == CUDA_SUCCESS)
-		result = start_thread(mirror);
+		result = coherence_start_thread(coherence);
 	if (result == CUDA_SUCCESS) {
-		block->writes = mirror->writes;
-		DL_APPEND(mirror->blocks, block);
-		mirror->count++;
-		mirror->size += block->size;
-		mirror->revision++;
-		atomic_fetch_add(&gpc_mirrored, 1);
-		gpc_session_count_witnesses(mirror->session, 1);
+		block->writes = coherence->writes;
+		DL_APPEND(coherence->blocks, block);
+		coherence->count++;
+		coherence->size += block->size;
+		coherence->revision++;
+		atomic_fetch_add(&gpc_replica_count, 1);
+		gpc_session_count_visible_blocks(coherence->session, 1);
 	}
-	(void)pthread_mutex_unlock(&mirror->lock);
+	(void)pthread_mutex_unlock(&coherence->lock);
 	return result;
 }
 
 CUresult
-gpc_mirror_add(struct gpc_context *context, void *host, uint64_t address, size_t size)
+gpc_coherence_add(struct gpc_context *context, void *host, uint64_t address, size_t size)
 {
-	struct gpc_mirror *mirror = mirror_of(context);
-	struct gpc_mirror_block *block = mirror ? make_block(host, address, size) : NULL;
+	struct gpc_coherence *coherence = coherence_get(context);
+	struct gpc_replica *block = coherence ? replica_create(host, address, size) : NULL;
 	CUresult result;
 
 	if (!block)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	(void)pthread_mutex_lock(&mirror->send_lock);
-	result = mirror_open(mirror);
+	(void)pthread_mutex_lock(&coherence->send_lock);
+	result = coherence_open(coherence);
 	if (result == CUDA_SUCCESS)
-		result = send_all(mirror, block);
+		result = replica_send(coherence, block);
 	if (result == CUDA_SUCCESS)
-		result = enlist(mirror, block);
-	(void)pthread_mutex_unlock(&mirror->send_lock);
+		result = replica_link(coherence, block);
+	(void)pthread_mutex_unlock(&coherence->send_lock);
 	if (result != CUDA_SUCCESS)
-		free_block(block);
+		replica_free(block);
 	return result;
 }
 
 void
-gpc_mirror_remove(struct gpc_session *session, uint64_t address)
+gpc_coherence_remove(struct gpc_session *session, uint64_t address)
 {
-	struct gpc_mirror *mirror = gpc_mirror_find(session);
-	struct gpc_mirror_block *block;
+	struct gpc_coherence *coherence = gpc_coherence_find(session);
+	struct gpc_replica *block;
 
-	if (!mirror)
+	if (!coherence)
 		return;
 	/* Nothing of it is posted behind this. */
-	(void)pthread_mutex_lock(&mirror->send_lock);
-	(void)pthread_mutex_lock(&mirror->lock);
-	DL_SEARCH_SCALAR(mirror->blocks, block, address, address);
+	(void)pthread_mutex_lock(&coherence->send_lock);
+	(void)pthread_mutex_lock(&coherence->lock);
+	DL_SEARCH_SCALAR(coherence->blocks, block, address, address);
 	if (block)
-		delist(mirror, block);
-	(void)pthread_mutex_unlock(&mirror->lock);
-	(void)pthread_mutex_unlock(&mirror->send_lock);
+		replica_unlink(coherence, block);
+	(void)pthread_mutex_unlock(&coherence->lock);
+	(void)pthread_mutex_unlock(&coherence->send_lock);
 	if (block)
-		free_block(block);
+		replica_free(block);
 }

@@ -17,65 +17,68 @@
 #include <stdint.h>
 
 struct gpc_context;
-struct gpc_mirror_fetch;
+struct gpc_coherence_fetch;
 struct gpc_session;
 
 /* Blocks, of all sessions. */
-extern atomic_uint gpc_mirrored;
+extern atomic_uint gpc_replica_count;
 
 /* The daemon's copy, at this address, becomes what the block is, and is kept so from then on.  Both
  * are equally aligned to 8. */
-CUresult gpc_mirror_add(struct gpc_context *context, void *host, uint64_t address, size_t size);
+CUresult gpc_coherence_add(struct gpc_context *context, void *host, uint64_t address, size_t size);
 /* The block that begins at this address, if there is one. */
-void gpc_mirror_remove(struct gpc_session *session, uint64_t address);
+void gpc_coherence_remove(struct gpc_session *session, uint64_t address);
 
-CUresult gpc_mirror_send(struct gpc_session *session);
-void gpc_mirror_wake(struct gpc_session *session);
-CUresult gpc_mirror_fetch(struct gpc_session *session);
-/* gpc_mirror_before_wait(), and the end of one that asked. */
-struct gpc_mirror_fetch *gpc_mirror_ask(struct gpc_session *session, enum gp_host_behind kind,
-					uint32_t name, uint16_t call);
-CUresult gpc_mirror_take(struct gpc_session *session, struct gpc_mirror_fetch *fetch,
-			 CUresult result);
+CUresult gpc_coherence_send(struct gpc_session *session);
+void gpc_coherence_wake(struct gpc_session *session);
+CUresult gpc_coherence_fetch(struct gpc_session *session);
+/* gpc_coherence_before_wait(), and the end of one that asked. */
+struct gpc_coherence_fetch *gpc_coherence_wait_begin(struct gpc_session *session,
+						     enum gp_host_after kind, uint32_t name,
+						     uint16_t call);
+CUresult gpc_coherence_wait_end(struct gpc_session *session, struct gpc_coherence_fetch *fetch,
+				CUresult result);
 
 /* Before work is posted that may read a block: what the program has changed is on its way. */
 static inline CUresult
-gpc_mirror_before_work(struct gpc_session *session)
+gpc_coherence_before_work(struct gpc_session *session)
 {
-	return __builtin_expect(atomic_load(&gpc_mirrored) == 0, 1) ? CUDA_SUCCESS
-								    : gpc_mirror_send(session);
+	return __builtin_expect(atomic_load(&gpc_replica_count) == 0, 1)
+		       ? CUDA_SUCCESS
+		       : gpc_coherence_send(session);
 }
 
 /* And behind it: while it is under way changes are exchanged. */
 static inline void
-gpc_mirror_behind_work(struct gpc_session *session)
+gpc_coherence_after_work(struct gpc_session *session)
 {
-	if (__builtin_expect(atomic_load(&gpc_mirrored) != 0, 0))
-		gpc_mirror_wake(session);
+	if (__builtin_expect(atomic_load(&gpc_replica_count) != 0, 0))
+		gpc_coherence_wake(session);
 }
 
 /* Before a wait for the daemon, for work of what is named, is posted: what that will have changed
  * is asked for, so that the wait stays one round trip.  call: what waits, for the statistics, which
- * count all up to gpc_mirror_after_wait() as one wait.  NULL: it is asked behind the wait. */
-static inline struct gpc_mirror_fetch *
-gpc_mirror_before_wait(struct gpc_session *session, enum gp_host_behind kind, uint32_t name,
-		       uint16_t call)
+ * count all up to gpc_coherence_after_wait() as one wait.  NULL: it is asked behind the wait. */
+static inline struct gpc_coherence_fetch *
+gpc_coherence_before_wait(struct gpc_session *session, enum gp_host_after kind, uint32_t name,
+			  uint16_t call)
 {
-	return __builtin_expect(atomic_load(&gpc_mirrored) == 0, 1)
+	return __builtin_expect(atomic_load(&gpc_replica_count) == 0, 1)
 		       ? NULL
-		       : gpc_mirror_ask(session, kind, name, call);
+		       : gpc_coherence_wait_begin(session, kind, name, call);
 }
 
 /* Before the program is told that work is done, with this result: what that has changed is here.
- * fetch: what gpc_mirror_before_wait() gave, or NULL. */
+ * fetch: what gpc_coherence_before_wait() gave, or NULL. */
 static inline CUresult
-gpc_mirror_after_wait(struct gpc_session *session, struct gpc_mirror_fetch *fetch, CUresult result)
+gpc_coherence_after_wait(struct gpc_session *session, struct gpc_coherence_fetch *fetch,
+			 CUresult result)
 {
 	if (__builtin_expect(fetch != NULL, 0))
-		return gpc_mirror_take(session, fetch, result);
-	return __builtin_expect(atomic_load(&gpc_mirrored) == 0, 1) || result != CUDA_SUCCESS
+		return gpc_coherence_wait_end(session, fetch, result);
+	return __builtin_expect(atomic_load(&gpc_replica_count) == 0, 1) || result != CUDA_SUCCESS
 		       ? result
-		       : gpc_mirror_fetch(session);
+		       : gpc_coherence_fetch(session);
 }
 
 #endif /* GPC_MIRROR_H */

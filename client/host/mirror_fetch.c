@@ -18,7 +18,7 @@
 #include <utlist.h>
 
 static bool
-has(const struct gpc_mirror_block *block, const struct gp_change *change)
+replica_contains(const struct gpc_replica *block, const struct gp_change *change)
 {
 	return change->address >= block->address && change->size <= block->size &&
 	       change->address - block->address <= block->size - change->size;
@@ -26,20 +26,20 @@ has(const struct gpc_mirror_block *block, const struct gp_change *change)
 
 /* What the answer says of a block that came later is of what was there before. */
 static bool
-is_meant(const struct gpc_mirror_fetch *fetch, const struct gpc_mirror_block *block)
+fetch_covers(const struct gpc_coherence_fetch *fetch, const struct gpc_replica *block)
 {
 	return block->writes <= fetch->writes;
 }
 
 /* With the lock: the block that has all of it; NULL: there is none.  The last one is likely. */
-static struct gpc_mirror_block *
-block_of(struct gpc_mirror_fetch *fetch, const struct gp_change *change)
+static struct gpc_replica *
+fetch_find_replica(struct gpc_coherence_fetch *fetch, const struct gp_change *change)
 {
-	struct gpc_mirror_block *block = fetch->mirror->blocks;
+	struct gpc_replica *block = fetch->coherence->blocks;
 
-	if (fetch->last && has(fetch->last, change))
+	if (fetch->last && replica_contains(fetch->last, change))
 		return fetch->last;
-	while (block && (!has(block, change) || !is_meant(fetch, block)))
+	while (block && (!replica_contains(block, change) || !fetch_covers(fetch, block)))
 		block = block->next;
 	fetch->last = block;
 	return block;
@@ -48,16 +48,16 @@ block_of(struct gpc_mirror_fetch *fetch, const struct gp_change *change)
 /* Calls use() for what lies in blocks.  Where some were given back and others made while the
  * daemon was asked, a run may lie in several, or reach over the end of one. */
 static void
-each_part(struct gpc_mirror_fetch *fetch, const struct gp_change *change,
-	  void (*use)(struct gpc_mirror_block *block, const struct gp_change *part))
+change_each_part(struct gpc_coherence_fetch *fetch, const struct gp_change *change,
+		 void (*use)(struct gpc_replica *block, const struct gp_change *part))
 {
-	struct gpc_mirror_block *block = block_of(fetch, change);
+	struct gpc_replica *block = fetch_find_replica(fetch, change);
 
 	if (block) {
 		use(block, change);
 		return;
 	}
-	DL_FOREACH(fetch->mirror->blocks, block)
+	DL_FOREACH(fetch->coherence->blocks, block)
 	{
 		uint64_t end = change->address + change->size, block_end;
 		struct gp_change part = { .address = block->address };
@@ -67,26 +67,27 @@ each_part(struct gpc_mirror_fetch *fetch, const struct gp_change *change,
 			part.address = change->address;
 		if (block_end < end)
 			end = block_end;
-		if (!is_meant(fetch, block) || part.address >= end)
+		if (!fetch_covers(fetch, block) || part.address >= end)
 			continue;
 		part.bytes = (const uint8_t *)change->bytes + (part.address - change->address);
 		part.size = (uint32_t)(end - part.address);
-		part.same = gp_merge_bits(change->same, (size_t)(part.address - change->address),
-					  part.size);
+		part.same = gp_merge_get_bits(change->same,
+					      (size_t)(part.address - change->address), part.size);
 		use(block, &part);
 	}
 }
 
-/* each_part() for all but the bytes that were sent meanwhile, of which the answer knows nothing. */
+/* change_each_part() for all but the bytes that were sent meanwhile, of which the answer knows
+ * nothing. */
 static void
-each_unsent(struct gpc_mirror_fetch *fetch, const struct gp_change *change,
-	    void (*use)(struct gpc_mirror_block *block, const struct gp_change *part))
+change_each_unsent(struct gpc_coherence_fetch *fetch, const struct gp_change *change,
+		   void (*use)(struct gpc_replica *block, const struct gp_change *part))
 {
-	const struct gpc_sent *sent = fetch->mirror->sent;
+	const struct gpc_inflight_writes *sent = fetch->coherence->sent;
 	uint32_t step;
 
-	if (!gpc_sent_has(sent, fetch->writes, change->address, change->size)) {
-		each_part(fetch, change, use);
+	if (!gpc_inflight_writes_overlap(sent, fetch->writes, change->address, change->size)) {
+		change_each_part(fetch, change, use);
 		return;
 	}
 	for (uint32_t at = 0; at < change->size; at += step) {
@@ -96,14 +97,14 @@ each_unsent(struct gpc_mirror_fetch *fetch, const struct gp_change *change,
 		step = step < change->size - at ? step : change->size - at;
 		part.bytes = (const uint8_t *)change->bytes + at;
 		part.size = step;
-		part.same = gp_merge_bits(change->same, at, step) |
-			    gpc_sent_mask(sent, fetch->writes, part.address, step);
-		each_part(fetch, &part, use);
+		part.same = gp_merge_get_bits(change->same, at, step) |
+			    gpc_inflight_writes_mask(sent, fetch->writes, part.address, step);
+		change_each_part(fetch, &part, use);
 	}
 }
 
 static void
-agree_on(struct gpc_mirror_block *block, const struct gp_change *part)
+shadow_store_part(struct gpc_replica *block, const struct gp_change *part)
 {
 	size_t offset = (size_t)(part->address - block->address);
 
@@ -112,47 +113,50 @@ agree_on(struct gpc_mirror_block *block, const struct gp_change *part)
 }
 
 static void
-agree(void *arg, const struct gp_change *change)
+shadow_store(void *arg, const struct gp_change *change)
 {
-	each_unsent(arg, change, agree_on);
+	change_each_unsent(arg, change, shadow_store_part);
 }
 
 static void
-store_in(struct gpc_mirror_block *block, const struct gp_change *part)
+host_store_part(struct gpc_replica *block, const struct gp_change *part)
 {
 	gp_merge_store(block->host + (part->address - block->address), part->bytes, part->size,
 		       part->same);
 }
 
 static void
-store(void *arg, const struct gp_change *change)
+host_store(void *arg, const struct gp_change *change)
 {
-	each_unsent(arg, change, store_in);
+	change_each_unsent(arg, change, host_store_part);
 }
 
 /* Answers come in the order in which the daemon looked: later ones know of no fewer records. */
 static void
-end_of(struct gpc_mirror *mirror, struct gpc_mirror_fetch *fetch) GP_LOCKED(mirror->lock)
+fetch_unlink(struct gpc_coherence *coherence, struct gpc_coherence_fetch *fetch)
+	GP_LOCKED(coherence->lock)
 {
-	DL_DELETE(mirror->under_way, fetch);
-	if (!mirror->under_way)
-		gpc_sent_forget(&mirror->sent, UINT64_MAX);
+	DL_DELETE(coherence->fetches, fetch);
+	if (!coherence->fetches)
+		gpc_inflight_writes_drop(&coherence->sent, UINT64_MAX);
 	else if (!fetch->failed)
-		gpc_sent_forget(&mirror->sent, fetch->writes);
+		gpc_inflight_writes_drop(&coherence->sent, fetch->writes);
 }
 
 static void
-note_time(struct gpc_mirror *mirror, const struct gpc_mirror_fetch *fetch) GP_LOCKED(mirror->lock)
+coherence_note_round_trip(struct gpc_coherence *coherence, const struct gpc_coherence_fetch *fetch)
+	GP_LOCKED(coherence->lock)
 {
 	uint64_t took = gp_now_ns() - fetch->begun_ns;
 
-	if (mirror->least_ns == 0 || took < mirror->least_ns)
-		mirror->least_ns = took;
+	if (coherence->least_ns == 0 || took < coherence->least_ns)
+		coherence->least_ns = took;
 }
 
 /* false: it is none. */
 static bool
-decode(struct gpc_mirror_fetch *fetch, const struct gpc_request *request, struct gp_bytes *changes)
+reply_decode(struct gpc_coherence_fetch *fetch, const struct gpc_request *request,
+	     struct gp_bytes *changes)
 {
 	struct gp_reply_gpHostTakeBehind later = { 0 };
 	struct gp_reply_gpHostTake now = { 0 };
@@ -160,87 +164,88 @@ decode(struct gpc_mirror_fetch *fetch, const struct gpc_request *request, struct
 
 	/* The answers of later are alike. */
 	gp_dec_init(&dec, request->reply, request->reply_size);
-	if (fetch->when == GPC_MIRROR_NOW) {
+	if (fetch->when == GPC_FETCH_NOW) {
 		gp_reply_gpHostTake_decode(&dec, &now);
 		*changes = now.changes;
 		fetch->done = now.done;
 	} else {
 		gp_reply_gpHostTakeBehind_decode(&dec, &later);
 		*changes = later.changes;
-		fetch->done = fetch->asked;
+		fetch->done = fetch->requested;
 	}
-	if (!gp_dec_done(&dec) || fetch->done > fetch->asked ||
-	    !gp_changes_are_sound(changes->data, changes->size))
+	if (!gp_dec_done(&dec) || fetch->done > fetch->requested ||
+	    !gp_changes_are_valid(changes->data, changes->size))
 		return false;
-	if (fetch->when != GPC_MIRROR_NOW)
+	if (fetch->when != GPC_FETCH_NOW)
 		fetch->writes = later.writes;
 	return true;
 }
 
 /* In the order of the answers, and before anybody learns of a later one. */
 static void
-take_answer(struct gpc_request *request)
+fetch_recv(struct gpc_request *request)
 {
-	struct gpc_mirror_fetch *fetch = request->arg;
-	struct gpc_mirror *mirror = fetch->mirror;
+	struct gpc_coherence_fetch *fetch = request->arg;
+	struct gpc_coherence *coherence = fetch->coherence;
 	struct gp_bytes changes;
 
-	(void)pthread_mutex_lock(&mirror->lock);
-	fetch->failed = !request->reply || !decode(fetch, request, &changes);
+	(void)pthread_mutex_lock(&coherence->lock);
+	fetch->failed = !request->reply || !reply_decode(fetch, request, &changes);
 	if (!fetch->failed) {
-		gpc_mirror_drop_gone(mirror);
-		gp_changes_each(changes.data, changes.size, agree, fetch);
+		gpc_coherence_drop_unmapped(coherence);
+		gp_changes_for_each(changes.data, changes.size, shadow_store, fetch);
 		/* With nothing in between: what has no order is here at about the same time. */
-		gp_changes_each(changes.data, changes.size, store, fetch);
+		gp_changes_for_each(changes.data, changes.size, host_store, fetch);
 	}
-	if (fetch->when == GPC_MIRROR_NOW)
-		note_time(mirror, fetch);
-	end_of(mirror, fetch);
-	(void)pthread_mutex_unlock(&mirror->lock);
+	if (fetch->when == GPC_FETCH_NOW)
+		coherence_note_round_trip(coherence, fetch);
+	fetch_unlink(coherence, fetch);
+	(void)pthread_mutex_unlock(&coherence->lock);
 }
 
 /* Begins a fetch of what is behind a place: its ranges, as they travel. */
 static struct gp_bytes
-name_ranges(struct gpc_mirror *mirror, struct gpc_mirror_fetch *fetch, struct gpc_mirror_way *way,
-	    uint8_t *room) GP_LOCKED(mirror->send_lock)
+fetch_encode_ranges(struct gpc_coherence *coherence, struct gpc_coherence_fetch *fetch,
+		    struct gpc_coherence_cursor *cursor, uint8_t *room)
+	GP_LOCKED(coherence->send_lock)
 {
 	struct gp_enc enc;
 	size_t count;
 
 	gp_enc_init(&enc, room, GP_HOST_RANGES_MAX * 16);
-	(void)pthread_mutex_lock(&mirror->lock);
-	gpc_mirror_look_around(mirror, way);
-	count = gpc_mirror_ranges_from(mirror, way->at);
-	fetch->revision = mirror->revision;
-	if (fetch->when != GPC_MIRROR_NOW &&
-	    (count > GP_HOST_BEHIND_RANGES || mirror->size > GP_HOST_BEHIND_MAX))
+	(void)pthread_mutex_lock(&coherence->lock);
+	gpc_coherence_refresh_cursor(coherence, cursor);
+	count = gpc_coherence_get_ranges(coherence, cursor->at);
+	fetch->revision = coherence->revision;
+	if (fetch->when != GPC_FETCH_NOW &&
+	    (count > GP_HOST_AFTER_RANGES || coherence->size > GP_HOST_AFTER_MAX))
 		count = 0;
 	for (size_t i = 0; i < count && i < GP_HOST_RANGES_MAX; i++) {
-		gp_enc_u64(&enc, mirror->ranges[i].address);
-		gp_enc_u64(&enc, mirror->ranges[i].size);
-		fetch->asked += mirror->ranges[i].size;
+		gp_enc_u64(&enc, coherence->ranges[i].address);
+		gp_enc_u64(&enc, coherence->ranges[i].size);
+		fetch->requested += coherence->ranges[i].size;
 	}
 	if (count) {
-		fetch->mirror = mirror;
-		fetch->writes = mirror->writes;
-		DL_APPEND(mirror->under_way, fetch);
+		fetch->coherence = coherence;
+		fetch->writes = coherence->writes;
+		DL_APPEND(coherence->fetches, fetch);
 	}
-	(void)pthread_mutex_unlock(&mirror->lock);
+	(void)pthread_mutex_unlock(&coherence->lock);
 	return (struct gp_bytes){ room, gp_enc_size(&enc) };
 }
 
 static CUresult
-ask(struct gpc_context *context, struct gp_bytes ranges, enum gp_picture_part part,
-    struct gp_args_gpHostTakeBehind *behind, struct gpc_mirror_fetch *fetch)
+fetch_post(struct gpc_context *context, struct gp_bytes ranges, enum gp_consistent_copy_part part,
+	   struct gp_args_gpHostTakeBehind *after_args, struct gpc_coherence_fetch *fetch)
 {
 	const struct gp_args_gpHostTakeChanged changed = { ranges };
 	const struct gp_args_gpHostTake now = { ranges, part };
 
 	switch (fetch->when) {
-	case GPC_MIRROR_BEHIND:
-		behind->ranges = ranges;
-		return gpc_start_gpHostTakeBehind(context, behind, &fetch->request);
-	case GPC_MIRROR_CHANGED:
+	case GPC_FETCH_AFTER_WORK:
+		after_args->ranges = ranges;
+		return gpc_start_gpHostTakeBehind(context, after_args, &fetch->request);
+	case GPC_FETCH_ON_CHANGE:
 		return gpc_start_gpHostTakeChanged(context, &changed, &fetch->request);
 	default:
 		return gpc_start_gpHostTake(context, &now, &fetch->request);
@@ -250,46 +255,46 @@ ask(struct gpc_context *context, struct gp_bytes ranges, enum gp_picture_part pa
 /* It goes out in its place among what is sent.  Nothing is asked where there is nothing.  behind:
  * what is waited for, if it is. */
 static CUresult
-start(struct gpc_mirror *mirror, struct gpc_mirror_fetch *fetch, struct gpc_mirror_way *way,
-      struct gp_args_gpHostTakeBehind *behind)
+fetch_start(struct gpc_coherence *coherence, struct gpc_coherence_fetch *fetch,
+	    struct gpc_coherence_cursor *cursor, struct gp_args_gpHostTakeBehind *after_args)
 {
 	struct gp_bytes ranges;
 	CUresult result = CUDA_SUCCESS;
 
-	(void)pthread_mutex_lock(&mirror->send_lock);
-	ranges = name_ranges(mirror, fetch, way, mirror->named);
-	fetch->request.session = mirror->session;
-	fetch->request.before = take_answer;
+	(void)pthread_mutex_lock(&coherence->send_lock);
+	ranges = fetch_encode_ranges(coherence, fetch, cursor, coherence->named);
+	fetch->request.session = coherence->session;
+	fetch->request.before = fetch_recv;
 	fetch->request.arg = fetch;
 	fetch->begun_ns = gp_now_ns();
-	if (fetch->asked)
-		result = ask(mirror->primary, ranges, way->part, behind, fetch);
-	(void)pthread_mutex_unlock(&mirror->send_lock);
+	if (fetch->requested)
+		result = fetch_post(coherence->primary, ranges, cursor->part, after_args, fetch);
+	(void)pthread_mutex_unlock(&coherence->send_lock);
 	if (result == CUDA_SUCCESS)
 		return result;
-	(void)pthread_mutex_lock(&mirror->lock);
+	(void)pthread_mutex_lock(&coherence->lock);
 	fetch->failed = true;
-	end_of(mirror, fetch);
-	(void)pthread_mutex_unlock(&mirror->lock);
+	fetch_unlink(coherence, fetch);
+	(void)pthread_mutex_unlock(&coherence->lock);
 	return result;
 }
 
 CUresult
-gpc_mirror_start_fetch(struct gpc_mirror *mirror, struct gpc_mirror_fetch *fetch,
-		       struct gpc_mirror_way *way)
+gpc_coherence_fetch_start(struct gpc_coherence *coherence, struct gpc_coherence_fetch *fetch,
+			  struct gpc_coherence_cursor *cursor)
 {
-	return start(mirror, fetch, way, NULL);
+	return fetch_start(coherence, fetch, cursor, NULL);
 }
 
 /* It gets on, or the daemon is at fault. */
 CUresult
-gpc_mirror_end_fetch(struct gpc_mirror_fetch *fetch, enum gp_picture_part part)
+gpc_coherence_fetch_end(struct gpc_coherence_fetch *fetch, enum gp_consistent_copy_part part)
 {
 	CUresult result = gpc_request_wait_own(&fetch->request);
 
 	free(fetch->request.reply);
 	if (result != CUDA_SUCCESS ||
-	    (!fetch->failed && (fetch->done > 0 || part == GP_PICTURE_ALL)))
+	    (!fetch->failed && (fetch->done > 0 || part == GP_CONSISTENT_COPY_ALL)))
 		return result;
 	gpc_session_fail(fetch->request.session, GPC_ERROR_LOST,
 			 "malformed changes of host memory");
@@ -297,72 +302,76 @@ gpc_mirror_end_fetch(struct gpc_mirror_fetch *fetch, enum gp_picture_part part)
 }
 
 CUresult
-gpc_mirror_fetch_all(struct gpc_mirror *mirror)
+gpc_coherence_fetch_all(struct gpc_coherence *coherence)
 {
-	struct gpc_mirror_way way = { 0 };
+	struct gpc_coherence_cursor cursor = { 0 };
 
 	for (;;) {
-		struct gpc_mirror_fetch fetch = { 0 };
-		CUresult result = gpc_mirror_start_fetch(mirror, &fetch, &way);
+		struct gpc_coherence_fetch fetch = { 0 };
+		CUresult result = gpc_coherence_fetch_start(coherence, &fetch, &cursor);
 
-		if (result != CUDA_SUCCESS || fetch.asked == 0)
+		if (result != CUDA_SUCCESS || fetch.requested == 0)
 			return result;
-		result = gpc_mirror_end_fetch(&fetch, way.part);
+		result = gpc_coherence_fetch_end(&fetch, cursor.part);
 		if (result != CUDA_SUCCESS)
 			return result;
-		gpc_mirror_go_on(&way, fetch.asked, fetch.done);
+		gpc_coherence_cursor_advance(&cursor, fetch.requested, fetch.done);
 	}
 }
 
 /* Whether all that has been given is done, and what it has changed is here. */
 static bool
-is_clean(struct gpc_mirror *mirror)
+coherence_is_clean(struct gpc_coherence *coherence)
 {
-	return atomic_load(&mirror->clean) >= gpc_session_given(mirror->session);
+	return atomic_load(&coherence->clean) >= gpc_session_issued(coherence->session);
 }
 
 CUresult
-gpc_mirror_fetch(struct gpc_session *session)
+gpc_coherence_fetch(struct gpc_session *session)
 {
-	struct gpc_mirror *mirror = gpc_mirror_find(session);
+	struct gpc_coherence *coherence = gpc_coherence_find(session);
 
-	return !mirror || is_clean(mirror) ? CUDA_SUCCESS : gpc_mirror_fetch_all(mirror);
+	return !coherence || coherence_is_clean(coherence) ? CUDA_SUCCESS
+							   : gpc_coherence_fetch_all(coherence);
 }
 
 /* Work behind a host function is not meant by the call, so it is not asked meanwhile. */
-struct gpc_mirror_fetch *
-gpc_mirror_ask(struct gpc_session *session, enum gp_host_behind kind, uint32_t name, uint16_t call)
+struct gpc_coherence_fetch *
+gpc_coherence_wait_begin(struct gpc_session *session, enum gp_host_after kind, uint32_t name,
+			 uint16_t call)
 {
 	struct gp_args_gpHostTakeBehind args = { .kind = kind, .name = name };
-	struct gpc_mirror *mirror = gpc_mirror_find(session);
-	struct gpc_mirror_way way = { 0 };
-	struct gpc_mirror_fetch *fetch;
+	struct gpc_coherence *coherence = gpc_coherence_find(session);
+	struct gpc_coherence_cursor cursor = { 0 };
+	struct gpc_coherence_fetch *fetch;
 
-	if (!mirror || is_clean(mirror) || gpc_session_has_functions(session) ||
-	    !gpc_facts_know(gpc_session_facts(session), GP_CALL_gpHostTakeBehind))
+	if (!coherence || coherence_is_clean(coherence) || gpc_session_awaits_host(session) ||
+	    !gpc_facts_have_call(gpc_session_facts(session), GP_CALL_gpHostTakeBehind))
 		return NULL;
 	fetch = calloc(1, sizeof(*fetch));
 	if (!fetch)
 		return NULL;
-	fetch->when = GPC_MIRROR_BEHIND;
-	if (start(mirror, fetch, &way, &args) != CUDA_SUCCESS || fetch->asked == 0) {
+	fetch->when = GPC_FETCH_AFTER_WORK;
+	if (fetch_start(coherence, fetch, &cursor, &args) != CUDA_SUCCESS ||
+	    fetch->requested == 0) {
 		free(fetch);
 		return NULL;
 	}
-	gpc_stats_wait_begin(call);
+	gpc_stats_wait_start(call);
 	return fetch;
 }
 
 CUresult
-gpc_mirror_take(struct gpc_session *session, struct gpc_mirror_fetch *fetch, CUresult result)
+gpc_coherence_wait_end(struct gpc_session *session, struct gpc_coherence_fetch *fetch,
+		       CUresult result)
 {
-	CUresult asked = gpc_request_wait_own(&fetch->request);
-	bool told = asked == CUDA_SUCCESS && !fetch->failed;
+	CUresult requested = gpc_request_wait_own(&fetch->request);
+	bool fetched = requested == CUDA_SUCCESS && !fetch->failed;
 
 	free(fetch->request.reply);
 	free(fetch);
-	if (result == CUDA_SUCCESS && !told)
-		result = gpc_mirror_fetch(session);
-	gpc_stats_wait_end();
+	if (result == CUDA_SUCCESS && !fetched)
+		result = gpc_coherence_fetch(session);
+	gpc_stats_wait_stop();
 	return result;
 }

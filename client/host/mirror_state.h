@@ -24,58 +24,58 @@
 #include <stdint.h>
 
 struct gpc_context;
-struct gpc_sent;
+struct gpc_inflight_writes;
 
-struct gpc_mirror_block {
-	struct gpc_mirror_block *prev, *next;
-	uint8_t *host, *shadow, *marks;
+struct gpc_replica {
+	struct gpc_replica *prev, *next;
+	uint8_t *host, *shadow, *run_bitmap;
 	uint64_t address;
 	size_t size;
 	uint64_t writes; /* the record with the last of what it was at first */
 };
 
 /* When the daemon looks. */
-enum gpc_mirror_when {
-	GPC_MIRROR_NOW,
-	GPC_MIRROR_BEHIND,  /* work */
-	GPC_MIRROR_CHANGED, /* when something is there */
+enum gpc_fetch_when {
+	GPC_FETCH_NOW,
+	GPC_FETCH_AFTER_WORK, /* work */
+	GPC_FETCH_ON_CHANGE,  /* when something is there */
 };
 
-struct gpc_mirror_fetch {
-	struct gpc_mirror_fetch *prev, *next;
+struct gpc_coherence_fetch {
+	struct gpc_coherence_fetch *prev, *next;
 	struct gpc_request request;
-	struct gpc_mirror *mirror;
+	struct gpc_coherence *coherence;
 	uint64_t writes; /* records with changes that the daemon has stored before its answer */
 	uint64_t begun_ns;
-	uint64_t asked, done; /* bytes of its ranges, and of those that the answer holds for */
-	uint64_t revision;    /* of the list of blocks */
-	enum gpc_mirror_when when;
+	uint64_t requested, done; /* bytes of its ranges, and of those that the answer holds for */
+	uint64_t revision;        /* of the list of blocks */
+	enum gpc_fetch_when when;
 	bool failed;
-	struct gpc_mirror_block *last; /* that something was stored in */
+	struct gpc_replica *last; /* that something was stored in */
 };
 
 /* How far what goes one way has got: all at once, or long runs before the rest. */
-struct gpc_mirror_way {
+struct gpc_coherence_cursor {
 	uint64_t at, from, end; /* bytes of all blocks, one after the other */
 	uint64_t revision;
-	enum gp_picture_part part;
+	enum gp_consistent_copy_part part;
 	int tries;
 };
 
 /* The blocks of one session; kept like the session itself. */
-struct gpc_mirror {
+struct gpc_coherence {
 	struct gpc_session *session;
-	struct gpc_mirror *next;
+	struct gpc_coherence *next;
 	struct gpc_context *primary; /* in whose name it asks; it always exists */
-	struct gpc_session_keeper keeper;
+	struct gpc_session_hooks hooks;
 
 	/* The order in which changes go out; held while they are posted. */
 	pthread_mutex_t send_lock;
 	uint8_t *bytes; /* GP_CHANGES_MAX; under send_lock, like these: */
 	uint8_t named[GP_HOST_RANGES_MAX * 16] __attribute__((aligned(8)));
-	struct gp_picture picture;
-	struct gpc_host_names names; /* that a picture has, which is not sent before */
-	uint64_t writes;             /* records with changes that were posted */
+	struct gp_consistent_copy consistent_copy;
+	struct gpc_pointer_scan pointers; /* that a picture has, which is not sent before */
+	uint64_t writes;                  /* records with changes that were posted */
 	struct gpc_listed_copies listed;
 	bool opened; /* gpHostMerge was posted, if the daemon has it */
 
@@ -83,14 +83,14 @@ struct gpc_mirror {
 	 * takes it. */
 	pthread_mutex_t lock;
 	pthread_cond_t wanted; /* for the thread */
-	struct gpc_mirror_block *blocks;
+	struct gpc_replica *blocks;
 	size_t count;
 	uint64_t size;     /* of them all */
 	uint64_t revision; /* of the list */
 	struct gp_changes_range *ranges;
 	size_t room; /* of them */
-	struct gpc_mirror_fetch *under_way;
-	struct gpc_sent *sent;
+	struct gpc_coherence_fetch *fetches;
+	struct gpc_inflight_writes *sent;
 	uint64_t least_ns;       /* that an answer has taken; 0: none has come */
 	uint32_t publish_number; /* the number that the daemon wants; 0: none */
 	bool started;
@@ -102,28 +102,32 @@ struct gpc_mirror {
 };
 
 /* NULL: it has none. */
-struct gpc_mirror *gpc_mirror_find(const struct gpc_session *session);
+struct gpc_coherence *gpc_coherence_find(const struct gpc_session *session);
 
 /* The ranges behind so many bytes of all blocks are in mirror->ranges; how many. */
-size_t gpc_mirror_ranges_from(struct gpc_mirror *mirror, uint64_t skip) GP_LOCKED(mirror->lock);
+size_t gpc_coherence_get_ranges(struct gpc_coherence *coherence, uint64_t skip)
+	GP_LOCKED(coherence->lock);
 /* Blocks of which the program has unmapped the memory. */
-void gpc_mirror_drop_gone(struct gpc_mirror *mirror) GP_LOCKED(mirror->lock);
+void gpc_coherence_drop_unmapped(struct gpc_coherence *coherence) GP_LOCKED(coherence->lock);
 /* From the start, if the blocks are other ones than before. */
-void gpc_mirror_look_around(struct gpc_mirror *mirror, struct gpc_mirror_way *way)
-	GP_LOCKED(mirror->lock);
+void gpc_coherence_refresh_cursor(struct gpc_coherence *coherence,
+				  struct gpc_coherence_cursor *cursor) GP_LOCKED(coherence->lock);
 /* So much was asked for from way->at on, and so much of it is done. */
-void gpc_mirror_go_on(struct gpc_mirror_way *way, uint64_t asked, uint64_t done);
+void gpc_coherence_cursor_advance(struct gpc_coherence_cursor *cursor, uint64_t requested,
+				  uint64_t done);
 
-/* The fetch is zeros but for `when`, NOW or CHANGED, and stays until gpc_mirror_end_fetch().  Where
- * there is no block behind the way, or too much to be told later, nothing is asked, and nothing is
- * to be ended. */
-CUresult gpc_mirror_start_fetch(struct gpc_mirror *mirror, struct gpc_mirror_fetch *fetch,
-				struct gpc_mirror_way *way);
-CUresult gpc_mirror_end_fetch(struct gpc_mirror_fetch *fetch, enum gp_picture_part part);
+/* The fetch is zeros but for `when`, NOW or CHANGED, and stays until gpc_coherence_fetch_end().
+ * Where there is no block behind the way, or too much to be told later, nothing is asked, and
+ * nothing is to be ended. */
+CUresult gpc_coherence_fetch_start(struct gpc_coherence *coherence,
+				   struct gpc_coherence_fetch *fetch,
+				   struct gpc_coherence_cursor *cursor);
+CUresult gpc_coherence_fetch_end(struct gpc_coherence_fetch *fetch,
+				 enum gp_consistent_copy_part part);
 /* Waits until all that kernels had changed is here. */
-CUresult gpc_mirror_fetch_all(struct gpc_mirror *mirror);
+CUresult gpc_coherence_fetch_all(struct gpc_coherence *coherence);
 
 /* The thread gpupool-mirror; arg: the mirror. */
-void *gpc_mirror_run(void *arg);
+void *gpc_coherence_run(void *arg);
 
 #endif /* GPC_MIRROR_STATE_H */

@@ -20,179 +20,183 @@
 #define PAUSE_NS UINT64_C(70000)
 #define PAUSE_FACTOR 3
 /* Questions that are on their way at once, over a slow link. */
-#define QUESTIONS_MAX 64
+#define FETCHES_MAX 64
 
 /* Until there is work under way, or the session is over: then false. */
 static bool
-await_work(struct gpc_mirror *mirror)
+coherence_await_work(struct gpc_coherence *coherence)
 {
 	bool over;
 
-	(void)pthread_mutex_lock(&mirror->lock);
+	(void)pthread_mutex_lock(&coherence->lock);
 	for (;;) {
 		/* Who posts work looks at this behind it. */
-		atomic_store(&mirror->sleeps, true);
-		over = mirror->over;
-		if (over || mirror->publish_number ||
-		    (mirror->blocks &&
-		     atomic_load(&mirror->clean) < gpc_session_given(mirror->session)))
+		atomic_store(&coherence->sleeps, true);
+		over = coherence->over;
+		if (over || coherence->publish_number ||
+		    (coherence->blocks &&
+		     atomic_load(&coherence->clean) < gpc_session_issued(coherence->session)))
 			break;
-		(void)pthread_cond_wait(&mirror->wanted, &mirror->lock);
+		(void)pthread_cond_wait(&coherence->wanted, &coherence->lock);
 	}
-	atomic_store(&mirror->sleeps, false);
-	(void)pthread_mutex_unlock(&mirror->lock);
+	atomic_store(&coherence->sleeps, false);
+	(void)pthread_mutex_unlock(&coherence->lock);
 	return !over;
 }
 
 /* Questions that are on their way, the oldest first; the thread's. */
-struct questions {
-	struct gpc_mirror_fetch *list[QUESTIONS_MAX];
+struct fetch_queue {
+	struct gpc_coherence_fetch *list[FETCHES_MAX];
 	unsigned int first, count;
-	unsigned int held; /* so many may be held: more where there is often something to tell */
+	unsigned int
+		parked_max; /* so many may be held: more where there is often something to tell */
 };
 
 static bool
-may_be_held(const struct gpc_mirror *mirror)
+fetch_may_be_parked(const struct gpc_coherence *coherence)
 {
-	return gpc_facts_know(gpc_session_facts(mirror->session), GP_CALL_gpHostTakeChanged);
+	return gpc_facts_have_call(gpc_session_facts(coherence->session),
+				   GP_CALL_gpHostTakeChanged);
 }
 
 /* Over a link on which an answer takes long many are on their way, one behind the other; but no
  * more than that, or they would wait for the daemon. */
 static unsigned int
-most_questions(struct gpc_mirror *mirror, const struct questions *questions)
+fetch_queue_limit(struct gpc_coherence *coherence, const struct fetch_queue *fetch_queue)
 {
 	uint64_t most;
 
-	(void)pthread_mutex_lock(&mirror->lock);
-	most = 1 + mirror->least_ns / PAUSE_NS;
-	(void)pthread_mutex_unlock(&mirror->lock);
-	return most < questions->held ? (unsigned int)most : questions->held;
+	(void)pthread_mutex_lock(&coherence->lock);
+	most = 1 + coherence->least_ns / PAUSE_NS;
+	(void)pthread_mutex_unlock(&coherence->lock);
+	return most < fetch_queue->parked_max ? (unsigned int)most : fetch_queue->parked_max;
 }
 
 static CUresult
-ask(struct gpc_mirror *mirror, enum gpc_mirror_when when, struct questions *questions)
+fetch_queue_push(struct gpc_coherence *coherence, enum gpc_fetch_when when,
+		 struct fetch_queue *fetch_queue)
 {
-	struct gpc_mirror_fetch *fetch = calloc(1, sizeof(*fetch));
-	struct gpc_mirror_way way = { 0 };
+	struct gpc_coherence_fetch *fetch = calloc(1, sizeof(*fetch));
+	struct gpc_coherence_cursor cursor = { 0 };
 	CUresult result;
 
 	if (!fetch)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	fetch->when = when;
-	result = gpc_mirror_start_fetch(mirror, fetch, &way);
-	if (result != CUDA_SUCCESS || fetch->asked == 0) {
+	result = gpc_coherence_fetch_start(coherence, fetch, &cursor);
+	if (result != CUDA_SUCCESS || fetch->requested == 0) {
 		free(fetch);
 		return result;
 	}
-	questions->list[(questions->first + questions->count++) % QUESTIONS_MAX] = fetch;
+	fetch_queue->list[(fetch_queue->first + fetch_queue->count++) % FETCHES_MAX] = fetch;
 	return CUDA_SUCCESS;
 }
 
 static uint64_t
-bytes_of(struct gpc_mirror *mirror)
+coherence_get_size(struct gpc_coherence *coherence)
 {
 	uint64_t size;
 
-	(void)pthread_mutex_lock(&mirror->lock);
-	size = mirror->size;
-	(void)pthread_mutex_unlock(&mirror->lock);
+	(void)pthread_mutex_lock(&coherence->lock);
+	size = coherence->size;
+	(void)pthread_mutex_unlock(&coherence->lock);
 	return size;
 }
 
 /* Whether the last of them names other blocks than there are now. */
 static bool
-is_old(struct gpc_mirror *mirror, const struct questions *questions)
+fetch_queue_is_stale(struct gpc_coherence *coherence, const struct fetch_queue *fetch_queue)
 {
-	unsigned int last = questions->first + questions->count - 1;
+	unsigned int last = fetch_queue->first + fetch_queue->count - 1;
 	bool old;
 
-	if (questions->count == 0)
+	if (fetch_queue->count == 0)
 		return false;
-	(void)pthread_mutex_lock(&mirror->lock);
-	old = questions->list[last % QUESTIONS_MAX]->revision != mirror->revision;
-	(void)pthread_mutex_unlock(&mirror->lock);
+	(void)pthread_mutex_lock(&coherence->lock);
+	old = fetch_queue->list[last % FETCHES_MAX]->revision != coherence->revision;
+	(void)pthread_mutex_unlock(&coherence->lock);
 	return old;
 }
 
 /* What is asked now ends what the daemon holds: so where there are other blocks than it knows.
  * Where that is too much to be held the client asks again and again. */
 static CUresult
-ask_again(struct gpc_mirror *mirror, struct questions *questions)
+fetch_queue_refill(struct gpc_coherence *coherence, struct fetch_queue *fetch_queue)
 {
-	unsigned int before = questions->count;
+	unsigned int before = fetch_queue->count;
 	CUresult result;
 
-	if (!may_be_held(mirror) || is_old(mirror, questions))
-		return ask(mirror, GPC_MIRROR_NOW, questions);
-	result = ask(mirror, GPC_MIRROR_CHANGED, questions);
-	if (result == CUDA_SUCCESS && questions->count == before) {
-		questions->held = QUESTIONS_MAX;
-		result = ask(mirror, GPC_MIRROR_NOW, questions);
+	if (!fetch_may_be_parked(coherence) || fetch_queue_is_stale(coherence, fetch_queue))
+		return fetch_queue_push(coherence, GPC_FETCH_NOW, fetch_queue);
+	result = fetch_queue_push(coherence, GPC_FETCH_ON_CHANGE, fetch_queue);
+	if (result == CUDA_SUCCESS && fetch_queue->count == before) {
+		fetch_queue->parked_max = FETCHES_MAX;
+		result = fetch_queue_push(coherence, GPC_FETCH_NOW, fetch_queue);
 	}
 	return result;
 }
 
 /* The oldest one; whether there is more than it has told. */
 static CUresult
-take_oldest(struct questions *questions, bool *more)
+fetch_queue_pop(struct fetch_queue *fetch_queue, bool *more)
 {
-	struct gpc_mirror_fetch *fetch = questions->list[questions->first];
-	CUresult result = gpc_mirror_end_fetch(fetch, GP_PICTURE_ALL);
+	struct gpc_coherence_fetch *fetch = fetch_queue->list[fetch_queue->first];
+	CUresult result = gpc_coherence_fetch_end(fetch, GP_CONSISTENT_COPY_ALL);
 
-	if (fetch->last && questions->held < QUESTIONS_MAX)
-		questions->held *= 2;
-	*more |= fetch->done < fetch->asked || fetch->asked < bytes_of(fetch->mirror);
+	if (fetch->last && fetch_queue->parked_max < FETCHES_MAX)
+		fetch_queue->parked_max *= 2;
+	*more |= fetch->done < fetch->requested ||
+		 fetch->requested < coherence_get_size(fetch->coherence);
 	free(fetch);
-	questions->first = (questions->first + 1) % QUESTIONS_MAX;
-	questions->count--;
+	fetch_queue->first = (fetch_queue->first + 1) % FETCHES_MAX;
+	fetch_queue->count--;
 	return result;
 }
 
 /* Sends what the program has changed, and tells the daemon so if it waits for that. */
 static CUresult
-publish(struct gpc_mirror *mirror)
+changes_publish(struct gpc_coherence *coherence)
 {
 	struct gp_args_gpHostPublish args = { 0 };
 	CUresult result;
 
-	(void)pthread_mutex_lock(&mirror->lock);
-	args.number = mirror->publish_number;
-	mirror->publish_number = 0;
-	(void)pthread_mutex_unlock(&mirror->lock);
-	result = gpc_mirror_send(mirror->session);
+	(void)pthread_mutex_lock(&coherence->lock);
+	args.number = coherence->publish_number;
+	coherence->publish_number = 0;
+	(void)pthread_mutex_unlock(&coherence->lock);
+	result = gpc_coherence_send(coherence->session);
 	return result == CUDA_SUCCESS && args.number
-		       ? gpc_post_gpHostPublish(mirror->primary, &args)
+		       ? gpc_post_gpHostPublish(coherence->primary, &args)
 		       : result;
 }
 
 /* Changes go both ways, without a wait for the answer of this time. */
 static CUresult
-exchange(struct gpc_mirror *mirror, struct questions *questions)
+changes_exchange(struct gpc_coherence *coherence, struct fetch_queue *fetch_queue)
 {
-	CUresult result = publish(mirror);
+	CUresult result = changes_publish(coherence);
 	bool more = false;
 
-	while (result == CUDA_SUCCESS && questions->count > 0 &&
-	       gpc_request_poll(&questions->list[questions->first]->request))
-		result = take_oldest(questions, &more);
+	while (result == CUDA_SUCCESS && fetch_queue->count > 0 &&
+	       gpc_request_poll(&fetch_queue->list[fetch_queue->first]->request))
+		result = fetch_queue_pop(fetch_queue, &more);
 	if (result == CUDA_SUCCESS && more)
-		return gpc_mirror_fetch_all(mirror);
+		return gpc_coherence_fetch_all(coherence);
 	if (result == CUDA_SUCCESS &&
-	    (questions->count < most_questions(mirror, questions) ||
-	     (questions->count < QUESTIONS_MAX && is_old(mirror, questions))))
-		result = ask_again(mirror, questions);
+	    (fetch_queue->count < fetch_queue_limit(coherence, fetch_queue) ||
+	     (fetch_queue->count < FETCHES_MAX && fetch_queue_is_stale(coherence, fetch_queue))))
+		result = fetch_queue_refill(coherence, fetch_queue);
 	return result;
 }
 
 static CUresult
-end_exchange(struct questions *questions)
+fetch_queue_drain(struct fetch_queue *fetch_queue)
 {
 	CUresult result = CUDA_SUCCESS;
 	bool more = false;
 
-	while (questions->count > 0) {
-		CUresult one = take_oldest(questions, &more);
+	while (fetch_queue->count > 0) {
+		CUresult one = fetch_queue_pop(fetch_queue, &more);
 
 		result = result == CUDA_SUCCESS ? one : result;
 	}
@@ -201,64 +205,66 @@ end_exchange(struct questions *questions)
 
 /* So nobody asks for it again. */
 static void
-set_context_clean(void *object, void *arg)
+context_set_clean(void *object, void *arg)
 {
 	struct gpc_context *context = object;
-	const struct gpc_mirror *mirror = arg;
+	const struct gpc_coherence *coherence = arg;
 
-	if (context->scope.session == mirror->session)
-		gpc_raise(&context->done, atomic_load(&mirror->clean));
+	if (context->scope.session == coherence->session)
+		gpc_atomic_max(&context->done, atomic_load(&coherence->clean));
 }
 
 static void
-set_clean(struct gpc_mirror *mirror, uint64_t given)
+coherence_set_clean(struct gpc_coherence *coherence, uint64_t issued)
 {
-	atomic_store(&mirror->clean, given);
-	gpc_handle_each(GPC_KIND_CONTEXT, set_context_clean, mirror);
+	atomic_store(&coherence->clean, issued);
+	gpc_handle_each(GPC_KIND_CONTEXT, context_set_clean, coherence);
 }
 
 /* Changes go both ways until all that has been given by now is done. */
 static void
-exchange_until_done(struct gpc_mirror *mirror)
+changes_exchange_until_done(struct gpc_coherence *coherence)
 {
 	const struct gp_args_gpFence args = { 0 };
-	struct gpc_request fence = { .session = mirror->session };
-	uint64_t given = gpc_session_given(mirror->session);
-	struct questions questions = { .held = may_be_held(mirror) ? 1 : QUESTIONS_MAX };
+	struct gpc_request fence = { .session = coherence->session };
+	uint64_t issued = gpc_session_issued(coherence->session);
+	struct fetch_queue fetch_queue = { .parked_max = fetch_may_be_parked(coherence)
+								 ? 1
+								 : FETCHES_MAX };
 	CUresult result = CUDA_SUCCESS;
 	bool done = false;
 
-	if (gpc_start_gpFence(mirror->primary, &args, &fence) != CUDA_SUCCESS)
+	if (gpc_start_gpFence(coherence->primary, &args, &fence) != CUDA_SUCCESS)
 		return;
-	while (!done && gpc_session_status(mirror->session) == CUDA_SUCCESS) {
-		uint64_t begin = gp_worked_ns(), took;
+	while (!done && gpc_session_status(coherence->session) == CUDA_SUCCESS) {
+		uint64_t begin = gp_thread_cpu_ns(), took;
 
 		done = gpc_request_poll(&fence);
-		result = exchange(mirror, &questions);
-		took = (gp_worked_ns() - begin) * PAUSE_FACTOR;
+		result = changes_exchange(coherence, &fetch_queue);
+		took = (gp_thread_cpu_ns() - begin) * PAUSE_FACTOR;
 		if (!done)
-			gp_nap(took > PAUSE_NS ? took : PAUSE_NS);
+			gp_sleep_ns(took > PAUSE_NS ? took : PAUSE_NS);
 	}
 	/* What is outstanding is completed with the session's end. */
 	(void)gpc_request_wait_own(&fence);
 	free(fence.reply);
 	if (done && result == CUDA_SUCCESS && fence.result == CUDA_SUCCESS)
-		result = gpc_mirror_fetch_all(mirror);
+		result = gpc_coherence_fetch_all(coherence);
 	else
 		result = CUDA_ERROR_UNKNOWN;
 	/* The daemon holds none any more. */
-	if (end_exchange(&questions) == CUDA_SUCCESS && result == CUDA_SUCCESS)
-		set_clean(mirror, given);
+	if (fetch_queue_drain(&fetch_queue) == CUDA_SUCCESS && result == CUDA_SUCCESS)
+		coherence_set_clean(coherence, issued);
 }
 
 void *
-gpc_mirror_run(void *arg)
+gpc_coherence_run(void *arg)
 {
-	struct gpc_mirror *mirror = arg;
+	struct gpc_coherence *coherence = arg;
 
-	gpc_stats_thread_is_own();
-	while (await_work(mirror))
-		exchange_until_done(mirror);
-	gpc_thread_ended(mirror->session);
+	gpc_stats_set_own_thread();
+	while (coherence_await_work(coherence))
+		changes_exchange_until_done(coherence);
+	gpc_thread_ended(coherence->session);
 	return NULL;
 }

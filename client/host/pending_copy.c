@@ -12,30 +12,30 @@
 #include <utlist.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct gpc_pending_copy *all GP_GUARDED_BY(lock);
+static struct gpc_pending_copy *pending_copies GP_GUARDED_BY(lock);
 static atomic_uint count;
 static atomic_uint replicated; /* of them, those that are */
 static atomic_uint over_lanes; /* of them, those over data lanes */
 
 /* What is looked for: a copy that writes to memory, or one that is a stream's. */
-struct wanted {
+struct pending_query {
 	uintptr_t base;
 	uint64_t size; /* 0: no memory is meant */
 	const struct gpc_session *session;
 	uint32_t stream;
-	uint64_t given;
+	uint64_t issued;
 };
 
 /* The last one that was done, as a stream's. */
-static struct wanted last_done GP_GUARDED_BY(lock);
-static atomic_uint_fast64_t last_given;
+static struct pending_query last_done GP_GUARDED_BY(lock);
+static atomic_uint_fast64_t last_issued;
 
 void
 gpc_pending_copy_add(struct gpc_pending_copy *pending)
 {
 	pending->references = 2;
 	(void)pthread_mutex_lock(&lock);
-	DL_PREPEND(all, pending);
+	DL_PREPEND(pending_copies, pending);
 	atomic_fetch_add(&count, 1);
 	if (pending->lanes)
 		atomic_fetch_add(&over_lanes, 1);
@@ -43,7 +43,7 @@ gpc_pending_copy_add(struct gpc_pending_copy *pending)
 }
 
 static void
-put(struct gpc_pending_copy *pending, unsigned int references)
+pending_unref(struct gpc_pending_copy *pending, unsigned int references)
 {
 	bool last;
 
@@ -57,12 +57,12 @@ put(struct gpc_pending_copy *pending, unsigned int references)
 
 /* Whether anybody waits for it. */
 static bool
-take_out(struct gpc_pending_copy *pending)
+pending_remove(struct gpc_pending_copy *pending)
 {
 	bool waited;
 
 	(void)pthread_mutex_lock(&lock);
-	DL_DELETE(all, pending);
+	DL_DELETE(pending_copies, pending);
 	atomic_fetch_sub(&count, 1);
 	if (pending->lanes)
 		atomic_fetch_sub(&over_lanes, 1);
@@ -80,10 +80,10 @@ gpc_pending_copy_started(struct gpc_pending_copy *pending, bool success)
 		(void)pthread_mutex_lock(&lock);
 		pending->started = true;
 		(void)pthread_mutex_unlock(&lock);
-		put(pending, 1);
+		pending_unref(pending, 1);
 	} else {
-		(void)take_out(pending);
-		put(pending, 2);
+		(void)pending_remove(pending);
+		pending_unref(pending, 2);
 	}
 }
 
@@ -95,41 +95,42 @@ gpc_pending_copy_done(struct gpc_pending_copy *pending, CUresult result)
 
 	if (result == CUDA_SUCCESS) {
 		(void)pthread_mutex_lock(&lock);
-		last_done = (struct wanted){ .session = request->session,
-					     .stream = pending->stream,
-					     .given = request->given };
-		atomic_store(&last_given, request->given);
+		last_done = (struct pending_query){ .session = request->session,
+						    .stream = pending->stream,
+						    .issued = request->issued };
+		atomic_store(&last_issued, request->issued);
 		(void)pthread_mutex_unlock(&lock);
 	}
-	waited = take_out(pending);
+	waited = pending_remove(pending);
 
-	put(pending, 1);
+	pending_unref(pending, 1);
 	return waited;
 }
 
 static bool
-is_wanted(const struct gpc_pending_copy *pending, const struct wanted *wanted)
+pending_matches(const struct gpc_pending_copy *pending, const struct pending_query *pending_query)
 {
 	const struct gpc_request *request = pending->request;
 
 	if (!pending->started)
 		return false;
-	if (wanted->size > 0)
+	if (pending_query->size > 0)
 		return !__atomic_load_n(&request->complete, __ATOMIC_ACQUIRE) &&
-		       pending->start < wanted->base + wanted->size && wanted->base < pending->end;
-	return request->session == wanted->session && pending->stream == wanted->stream &&
-	       request->given == wanted->given;
+		       pending->start < pending_query->base + pending_query->size &&
+		       pending_query->base < pending->end;
+	return request->session == pending_query->session &&
+	       pending->stream == pending_query->stream && request->issued == pending_query->issued;
 }
 
 /* A reference to such a copy that is under way; NULL: none is. */
 static struct gpc_pending_copy *
-find(const struct wanted *wanted)
+pending_find(const struct pending_query *pending_query)
 {
 	struct gpc_pending_copy *pending;
 
 	(void)pthread_mutex_lock(&lock);
-	for (pending = all; pending; pending = pending->next) {
-		if (is_wanted(pending, wanted)) {
+	for (pending = pending_copies; pending; pending = pending->next) {
+		if (pending_matches(pending, pending_query)) {
 			pending->references++;
 			pending->waiters++;
 			break;
@@ -142,13 +143,14 @@ find(const struct wanted *wanted)
 bool
 gpc_pending_copy_writes(const void *base, uint64_t size)
 {
-	const struct wanted wanted = { .base = (uintptr_t)base, .size = size };
+	const struct pending_query pending_query = { .base = (uintptr_t)base, .size = size };
 	const struct gpc_pending_copy *pending;
 
 	if (atomic_load(&count) == 0 || size == 0)
 		return false;
 	(void)pthread_mutex_lock(&lock);
-	for (pending = all; pending && !is_wanted(pending, &wanted); pending = pending->next)
+	for (pending = pending_copies; pending && !pending_matches(pending, &pending_query);
+	     pending = pending->next)
 		;
 	(void)pthread_mutex_unlock(&lock);
 	return pending != NULL;
@@ -161,7 +163,7 @@ gpc_pending_copy_over_lanes(void)
 }
 
 static enum gpc_pending_overlap
-get_overlap(const struct gpc_pending_copy *pending, uint64_t stream)
+pending_get_overlap(const struct gpc_pending_copy *pending, uint64_t stream)
 {
 	if (!pending->lanes)
 		return GPC_OVERLAP_LANE_0;
@@ -171,17 +173,18 @@ get_overlap(const struct gpc_pending_copy *pending, uint64_t stream)
 enum gpc_pending_overlap
 gpc_pending_copy_overlap(const void *base, uint64_t size, uint64_t stream)
 {
-	const struct wanted wanted = { .base = (uintptr_t)base, .size = size };
+	const struct pending_query pending_query = { .base = (uintptr_t)base, .size = size };
 	enum gpc_pending_overlap most = GPC_OVERLAP_NONE;
 	const struct gpc_pending_copy *pending;
 
 	if (atomic_load(&count) == 0 || size == 0)
 		return GPC_OVERLAP_NONE;
 	(void)pthread_mutex_lock(&lock);
-	DL_FOREACH(all, pending)
+	DL_FOREACH(pending_copies, pending)
 	{
-		if (is_wanted(pending, &wanted) && get_overlap(pending, stream) > most)
-			most = get_overlap(pending, stream);
+		if (pending_matches(pending, &pending_query) &&
+		    pending_get_overlap(pending, stream) > most)
+			most = pending_get_overlap(pending, stream);
 	}
 	(void)pthread_mutex_unlock(&lock);
 	return most;
@@ -190,29 +193,29 @@ gpc_pending_copy_overlap(const void *base, uint64_t size, uint64_t stream)
 CUresult
 gpc_pending_copy_settle(const void *base, uint64_t size)
 {
-	const struct wanted wanted = { .base = (uintptr_t)base, .size = size };
+	const struct pending_query pending_query = { .base = (uintptr_t)base, .size = size };
 	CUresult result = CUDA_SUCCESS;
 	struct gpc_pending_copy *pending;
 
 	if (atomic_load(&count) == 0 || size == 0)
 		return CUDA_SUCCESS;
-	while ((pending = find(&wanted))) {
+	while ((pending = pending_find(&pending_query))) {
 		CUresult one = gpc_request_wait(pending->request);
 
 		if (result == CUDA_SUCCESS)
 			result = one;
-		put(pending, 1);
+		pending_unref(pending, 1);
 	}
 	return result;
 }
 
 static bool
-is_any_pending(const struct gpc_session *session)
+session_has_pending(const struct gpc_session *session)
 {
 	const struct gpc_pending_copy *pending;
 
 	(void)pthread_mutex_lock(&lock);
-	for (pending = all; pending && pending->request->session != session;
+	for (pending = pending_copies; pending && pending->request->session != session;
 	     pending = pending->next)
 		;
 	(void)pthread_mutex_unlock(&lock);
@@ -220,7 +223,7 @@ is_any_pending(const struct gpc_session *session)
 }
 
 static void
-ignore_turn(CUstream stream, CUresult result, void *data)
+ignore_due(CUstream stream, CUresult result, void *data)
 {
 	(void)stream;
 	(void)result;
@@ -228,25 +231,25 @@ ignore_turn(CUstream stream, CUresult result, void *data)
 }
 
 static void
-publish(CUstream stream, CUresult result, void *data)
+changes_publish(CUstream stream, CUresult result, void *data)
 {
 	(void)stream;
 	if (result == CUDA_SUCCESS)
-		(void)gpc_mirror_send(data);
+		(void)gpc_coherence_send(data);
 }
 
 void
 gpc_pending_copy_replicate(const void *base, uint64_t size)
 {
-	const struct wanted wanted = { .base = (uintptr_t)base, .size = size };
+	const struct pending_query pending_query = { .base = (uintptr_t)base, .size = size };
 	struct gpc_pending_copy *pending;
 
 	if (atomic_load(&count) == 0 || size == 0)
 		return;
 	(void)pthread_mutex_lock(&lock);
-	DL_FOREACH(all, pending)
+	DL_FOREACH(pending_copies, pending)
 	{
-		if (pending->replicated || !is_wanted(pending, &wanted))
+		if (pending->replicated || !pending_matches(pending, &pending_query))
 			continue;
 		pending->replicated = true;
 		atomic_fetch_add(&replicated, 1);
@@ -255,10 +258,10 @@ gpc_pending_copy_replicate(const void *base, uint64_t size)
 }
 
 CUresult
-gpc_pending_copy_publish_in_turn(const struct gpc_scope *scope, uint32_t stream)
+gpc_pending_copy_publish_when_due(const struct gpc_scope *scope, uint32_t stream)
 {
 	const struct gpc_host_call call = {
-		.callback = publish,
+		.callback = changes_publish,
 		.data = scope->session,
 		.library = true,
 	};
@@ -271,11 +274,11 @@ CUresult
 gpc_pending_copy_publish(const struct gpc_scope *scope, uint32_t stream)
 {
 	bool before = atomic_load(&replicated) > 0;
-	CUresult result = gpc_mirror_before_work(scope->session);
+	CUresult result = gpc_coherence_before_work(scope->session);
 
 	if (result != CUDA_SUCCESS || (!before && atomic_load(&replicated) == 0))
 		return result;
-	return gpc_pending_copy_publish_in_turn(scope, stream);
+	return gpc_pending_copy_publish_when_due(scope, stream);
 }
 
 /* The daemon notifies the client of the function after it has sent the bytes of earlier copies, and
@@ -283,38 +286,41 @@ gpc_pending_copy_publish(const struct gpc_scope *scope, uint32_t stream)
 CUresult
 gpc_pending_copy_order(const struct gpc_scope *scope, uint32_t stream)
 {
-	const struct gpc_host_call call = { .callback = ignore_turn, .library = true };
+	const struct gpc_host_call call = { .callback = ignore_due, .library = true };
 
-	if (atomic_load(&count) == 0 || !is_any_pending(scope->session))
+	if (atomic_load(&count) == 0 || !session_has_pending(scope->session))
 		return CUDA_SUCCESS;
 	return gpc_host_queue_post(scope, stream, &call);
 }
 
 static bool
-is_last(const struct wanted *wanted)
+last_done_matches(const struct pending_query *pending_query)
 {
 	bool is;
 
 	(void)pthread_mutex_lock(&lock);
-	is = last_done.session == wanted->session && last_done.stream == wanted->stream &&
-	     last_done.given == wanted->given;
+	is = last_done.session == pending_query->session &&
+	     last_done.stream == pending_query->stream && last_done.issued == pending_query->issued;
 	(void)pthread_mutex_unlock(&lock);
 	return is;
 }
 
 bool
-gpc_pending_copy_await(struct gpc_session *session, uint32_t stream, uint64_t given,
+gpc_pending_copy_await(struct gpc_session *session, uint32_t stream, uint64_t issued,
 		       CUresult *result_p)
 {
-	const struct wanted wanted = { .session = session, .stream = stream, .given = given };
-	struct gpc_pending_copy *pending = atomic_load(&count) > 0 ? find(&wanted) : NULL;
+	const struct pending_query pending_query = { .session = session,
+						     .stream = stream,
+						     .issued = issued };
+	struct gpc_pending_copy *pending =
+		atomic_load(&count) > 0 ? pending_find(&pending_query) : NULL;
 
 	if (pending) {
 		*result_p = gpc_request_wait(pending->request);
-		put(pending, 1);
+		pending_unref(pending, 1);
 		return true;
 	}
-	if (atomic_load(&last_given) != given || !is_last(&wanted))
+	if (atomic_load(&last_issued) != issued || !last_done_matches(&pending_query))
 		return false;
 	*result_p = gpc_session_result(session);
 	return true;

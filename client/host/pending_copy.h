@@ -57,7 +57,7 @@ CUresult gpc_pending_copy_publish(const struct gpc_scope *scope, uint32_t stream
 static inline CUresult
 gpc_pending_copy_before_work(const struct gpc_scope *scope, uint32_t stream)
 {
-	return __builtin_expect(atomic_load(&gpc_mirrored) == 0, 1)
+	return __builtin_expect(atomic_load(&gpc_replica_count) == 0, 1)
 		       ? CUDA_SUCCESS
 		       : gpc_pending_copy_publish(scope, stream);
 }
@@ -78,7 +78,7 @@ bool gpc_pending_copy_over_lanes(void);
 
 /* The stream's later work starts after all that the program had written when the stream got here
  * has been published. */
-CUresult gpc_pending_copy_publish_in_turn(const struct gpc_scope *scope, uint32_t stream);
+CUresult gpc_pending_copy_publish_when_due(const struct gpc_scope *scope, uint32_t stream);
 
 /* Whether a pending copy writes to [base, base + size). */
 bool gpc_pending_copy_writes(const void *base, uint64_t size);
@@ -89,7 +89,7 @@ CUresult gpc_pending_copy_settle(const void *base, uint64_t size);
 /* Waits for the copy that the stream was given as this record (call.h, given), if it is not done
  * yet; all earlier work of the stream is done then.  False: it is none that is under way, or the
  * last one that was; nothing is known. */
-bool gpc_pending_copy_await(struct gpc_session *session, uint32_t stream, uint64_t given,
+bool gpc_pending_copy_await(struct gpc_session *session, uint32_t stream, uint64_t issued,
 			    CUresult *result_p);
 
 #endif /* GPC_PENDING_COPY_H */

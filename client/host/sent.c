@@ -9,15 +9,15 @@ struct run {
 	uint32_t size, same; /* as in struct gp_change */
 };
 
-struct gpc_sent {
-	struct gpc_sent *prev, *next;
+struct gpc_inflight_writes {
+	struct gpc_inflight_writes *prev, *next;
 	uint64_t record;
 	size_t count;
 	struct run runs[]; /* by address */
 };
 
 static int
-by_address(const void *a, const void *b)
+compare_addresses(const void *a, const void *b)
 {
 	const struct run *left = a, *right = b;
 
@@ -33,30 +33,31 @@ run_count(void *arg, const struct gp_change *change)
 static void
 run_append(void *arg, const struct gp_change *change)
 {
-	struct gpc_sent *sent = arg;
+	struct gpc_inflight_writes *sent = arg;
 
 	sent->runs[sent->count++] = (struct run){ change->address, change->size, change->same };
 }
 
 void
-gpc_sent_remember(struct gpc_sent **list, uint64_t record, const struct gp_changes *changes)
+gpc_inflight_writes_add(struct gpc_inflight_writes **list, uint64_t record,
+			const struct gp_changes *changes)
 {
-	struct gpc_sent *sent;
+	struct gpc_inflight_writes *sent;
 	size_t count = 0;
 
-	gp_changes_each(changes->bytes, changes->size, run_count, &count);
+	gp_changes_for_each(changes->bytes, changes->size, run_count, &count);
 	sent = calloc(1, sizeof(*sent) + count * sizeof(struct run));
 	if (!sent)
 		return;
 	sent->record = record;
-	gp_changes_each(changes->bytes, changes->size, run_append, sent);
-	qsort(sent->runs, sent->count, sizeof(struct run), by_address);
+	gp_changes_for_each(changes->bytes, changes->size, run_append, sent);
+	qsort(sent->runs, sent->count, sizeof(struct run), compare_addresses);
 	DL_APPEND(*list, sent);
 }
 
 /* The first run that ends behind the address. */
 static size_t
-find(const struct gpc_sent *sent, uint64_t address)
+runs_find(const struct gpc_inflight_writes *sent, uint64_t address)
 {
 	size_t low = 0, high = sent->count;
 
@@ -72,10 +73,11 @@ find(const struct gpc_sent *sent, uint64_t address)
 }
 
 bool
-gpc_sent_has(const struct gpc_sent *list, uint64_t record, uint64_t address, uint64_t size)
+gpc_inflight_writes_overlap(const struct gpc_inflight_writes *list, uint64_t record,
+			    uint64_t address, uint64_t size)
 {
-	for (const struct gpc_sent *sent = list; sent; sent = sent->next) {
-		size_t i = sent->record > record ? find(sent, address) : sent->count;
+	for (const struct gpc_inflight_writes *sent = list; sent; sent = sent->next) {
+		size_t i = sent->record > record ? runs_find(sent, address) : sent->count;
 
 		if (i < sent->count && sent->runs[i].address < address + size)
 			return true;
@@ -84,7 +86,7 @@ gpc_sent_has(const struct gpc_sent *list, uint64_t record, uint64_t address, uin
 }
 
 static uint32_t
-mask_of(uint64_t size)
+size_to_mask(uint64_t size)
 {
 	return size >= 32 ? UINT32_MAX : (UINT32_C(1) << size) - 1;
 }
@@ -98,19 +100,20 @@ run_mask(const struct run *run, uint64_t address, uint32_t size)
 	if (run->address >= address) {
 		uint64_t length = (end < last ? end : last) - run->address;
 
-		return (mask_of(length) & ~run->same) << (run->address - address);
+		return (size_to_mask(length) & ~run->same) << (run->address - address);
 	}
-	return mask_of((end < last ? end : last) - address) &
+	return size_to_mask((end < last ? end : last) - address) &
 	       ~(run->same ? run->same >> (address - run->address) : 0);
 }
 
 uint32_t
-gpc_sent_mask(const struct gpc_sent *list, uint64_t record, uint64_t address, uint32_t size)
+gpc_inflight_writes_mask(const struct gpc_inflight_writes *list, uint64_t record, uint64_t address,
+			 uint32_t size)
 {
 	uint32_t mask = 0;
 
-	for (const struct gpc_sent *sent = list; sent; sent = sent->next) {
-		size_t i = sent->record > record ? find(sent, address) : sent->count;
+	for (const struct gpc_inflight_writes *sent = list; sent; sent = sent->next) {
+		size_t i = sent->record > record ? runs_find(sent, address) : sent->count;
 
 		for (; i < sent->count && sent->runs[i].address < address + size; i++)
 			mask |= run_mask(&sent->runs[i], address, size);
@@ -119,9 +122,9 @@ gpc_sent_mask(const struct gpc_sent *list, uint64_t record, uint64_t address, ui
 }
 
 void
-gpc_sent_forget(struct gpc_sent **list, uint64_t records)
+gpc_inflight_writes_drop(struct gpc_inflight_writes **list, uint64_t records)
 {
-	struct gpc_sent *sent, *next;
+	struct gpc_inflight_writes *sent, *next;
 
 	DL_FOREACH_SAFE(*list, sent, next)
 	{

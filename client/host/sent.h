@@ -13,17 +13,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct gpc_sent;
+struct gpc_inflight_writes;
 
 /* They go out in this record, counted from 1.  Without memory for it a word that both ends change
  * meanwhile may differ. */
-void gpc_sent_remember(struct gpc_sent **list, uint64_t record, const struct gp_changes *changes);
+void gpc_inflight_writes_add(struct gpc_inflight_writes **list, uint64_t record,
+			     const struct gp_changes *changes);
 /* Whether records after this one changed a byte of this memory. */
-bool gpc_sent_has(const struct gpc_sent *list, uint64_t record, uint64_t address, uint64_t size);
+bool gpc_inflight_writes_overlap(const struct gpc_inflight_writes *list, uint64_t record,
+				 uint64_t address, uint64_t size);
 /* A bit for each byte, of at most GP_CHANGES_MASKED, that records after this one changed. */
-uint32_t gpc_sent_mask(const struct gpc_sent *list, uint64_t record, uint64_t address,
-		       uint32_t size);
+uint32_t gpc_inflight_writes_mask(const struct gpc_inflight_writes *list, uint64_t record,
+				  uint64_t address, uint32_t size);
 /* All answers that are still to come know of so many records. */
-void gpc_sent_forget(struct gpc_sent **list, uint64_t records);
+void gpc_inflight_writes_drop(struct gpc_inflight_writes **list, uint64_t records);
 
 #endif /* GPC_SENT_H */

@@ -12,53 +12,54 @@
 /* A program that copies once needs none. */
 #define COPIES_WITHOUT 2
 
-static struct gpc_staged all[SESSIONS];
+static struct gpc_bounce_buffer buffers[SESSIONS];
 
-static struct gpc_staged *
-find(const struct gpc_session *session)
+static struct gpc_bounce_buffer *
+buffer_find(const struct gpc_session *session)
 {
 	for (int i = 0; i < SESSIONS; i++) {
 		const struct gpc_session *owner = NULL;
 
-		if (atomic_compare_exchange_strong(&all[i].session, &owner, session) ||
+		if (atomic_compare_exchange_strong(&buffers[i].session, &owner, session) ||
 		    owner == session)
-			return &all[i];
+			return &buffers[i];
 	}
 	return NULL;
 }
 
 /* Whether it has its memory.  It is tried once. */
 static bool
-is_made(struct gpc_staged *staged, struct gpc_context *context)
+buffer_is_allocated(struct gpc_bounce_buffer *buffer, struct gpc_context *context)
 {
 	bool shared;
 
-	if (staged->copies > COPIES_WITHOUT)
-		return staged->address != 0;
-	if (staged->copies++ < COPIES_WITHOUT)
+	if (buffer->copies > COPIES_WITHOUT)
+		return buffer->address != 0;
+	if (buffer->copies++ < COPIES_WITHOUT)
 		return false;
-	if (gpc_host_space_alloc(context, GPC_STAGED_SIZE, &staged->address, &shared) !=
+	if (gpc_host_space_alloc(context, GPC_BOUNCE_BUFFER_SIZE, &buffer->address, &shared) !=
 	    CUDA_SUCCESS)
-		staged->address = 0;
-	return staged->address != 0;
+		buffer->address = 0;
+	return buffer->address != 0;
 }
 
-struct gpc_staged *
-gpc_staged_take(struct gpc_context *context)
+struct gpc_bounce_buffer *
+gpc_bounce_buffer_acquire(struct gpc_context *context)
 {
 	struct gpc_session *session = context->scope.session;
-	struct gpc_staged *staged = gpc_session_shares_memory(session) ? find(session) : NULL;
+	struct gpc_bounce_buffer *buffer =
+		gpc_session_shares_memory(session) ? buffer_find(session) : NULL;
 
-	if (!staged || atomic_exchange(&staged->busy, true))
+	if (!buffer || atomic_exchange(&buffer->busy, true))
 		return NULL;
-	if (is_made(staged, context))
-		return staged;
-	gpc_staged_give(staged);
+	if (buffer_is_allocated(buffer, context))
+		return buffer;
+	gpc_bounce_buffer_release(buffer);
 	return NULL;
 }
 
 void
-gpc_staged_give(struct gpc_staged *staged)
+gpc_bounce_buffer_release(struct gpc_bounce_buffer *buffer)
 {
-	atomic_store(&staged->busy, false);
+	atomic_store(&buffer->busy, false);
 }

@@ -15,18 +15,19 @@
 struct gpc_context;
 struct gpc_session;
 
-#define GPC_STAGED_SIZE ((uint64_t)1536 << 10)
+#define GPC_BOUNCE_BUFFER_SIZE ((uint64_t)1536 << 10)
 
 /* Of a session: whoever has it has all of it. */
-struct gpc_staged {
+struct gpc_bounce_buffer {
 	_Atomic(const struct gpc_session *) session;
 	atomic_bool busy;
 	unsigned int copies;
-	uint64_t address; /* of GPC_STAGED_SIZE bytes, here and there; 0: not yet, or never */
+	uint64_t
+		address; /* of GPC_BOUNCE_BUFFER_SIZE bytes, here and there; 0: not yet, or never */
 };
 
 /* NULL: the session's memory is not shared, its quota has no room, or another thread has it. */
-struct gpc_staged *gpc_staged_take(struct gpc_context *context);
-void gpc_staged_give(struct gpc_staged *staged);
+struct gpc_bounce_buffer *gpc_bounce_buffer_acquire(struct gpc_context *context);
+void gpc_bounce_buffer_release(struct gpc_bounce_buffer *buffer);
 
 #endif /* GPC_STAGED_H */

@@ -24,10 +24,10 @@ struct gpc_address {
 	struct gpc_context *context; /* where it was made; NULL for pageable */
 	unsigned int flags;          /* of host memory */
 	uint64_t host, device;       /* the same: where base is here and for kernels; 0: nowhere */
-	bool reached;                /* the same: kernels reach it now, at device */
+	bool device_mapped;          /* the same: kernels reach it now, at device */
 	bool replicated;             /* the same, and the daemon has a copy of it there */
 	bool copied;                 /* the same: a copy has been given it */
-	bool doubted;                /* the same, but a copy makes it cold again */
+	bool speculative;            /* the same, but a copy makes it cold again */
 	uint64_t buffer_id;          /* CU_POINTER_ATTRIBUTE_BUFFER_ID */
 	uint64_t mapping_base;       /* of device memory: what gpMemoryMap mapped */
 	size_t mapping_size;

@@ -13,50 +13,50 @@
 #define MIB ((uint64_t)1 << 20)
 /* For so many allocations more of its size, but no more than this; or as much as is mapped, but no
  * more than that; or for one large one more. */
-#define TIMES 32
-#define FOR_MANY (128 * MIB)
-#define FOR_MAPPED (512 * MIB)
-#define FOR_LARGE (2048 * MIB)
-#define LEAST (16 * MIB)
+#define TARGET_COUNT 32
+#define TARGET_SMALL_MAX (128 * MIB)
+#define TARGET_MAPPED_MAX (512 * MIB)
+#define TARGET_LARGE_MAX (2048 * MIB)
+#define TARGET_MIN (16 * MIB)
 
 static uint64_t
-lesser(uint64_t a, uint64_t b)
+min_u64(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
 
 static uint64_t
-greater(uint64_t a, uint64_t b)
+max_u64(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
 }
 
 /* How much there should be when this has been allocated. */
 static uint64_t
-suitable(const struct gpc_credit *credit, uint64_t size)
+allowance_get_target(const struct gpc_allowance *allowance, uint64_t size)
 {
-	const uint64_t mapped = atomic_load(&credit->mapped);
-	uint64_t bytes = lesser(size, FOR_MANY / TIMES) * TIMES;
+	const uint64_t mapped = atomic_load(&allowance->mapped);
+	uint64_t bytes = min_u64(size, TARGET_SMALL_MAX / TARGET_COUNT) * TARGET_COUNT;
 
-	bytes = greater(bytes, lesser(mapped, FOR_MAPPED));
-	bytes = greater(bytes, lesser(size, FOR_LARGE));
-	return greater(bytes, LEAST);
+	bytes = max_u64(bytes, min_u64(mapped, TARGET_MAPPED_MAX));
+	bytes = max_u64(bytes, min_u64(size, TARGET_LARGE_MAX));
+	return max_u64(bytes, TARGET_MIN);
 }
 
 static bool
-take(struct gpc_credit *credit, uint64_t size)
+allowance_consume(struct gpc_allowance *allowance, uint64_t size)
 {
-	uint64_t bytes = atomic_load(&credit->bytes);
+	uint64_t bytes = atomic_load(&allowance->bytes);
 
 	while (bytes >= size) {
-		if (atomic_compare_exchange_weak(&credit->bytes, &bytes, bytes - size))
+		if (atomic_compare_exchange_weak(&allowance->bytes, &bytes, bytes - size))
 			return true;
 	}
 	return false;
 }
 
 static uint64_t
-granted(struct gpc_request *request)
+reply_get_granted(struct gpc_request *request)
 {
 	struct gp_reply_gpMemoryGrant reply = { 0 };
 	struct gp_dec dec;
@@ -75,141 +75,146 @@ granted(struct gpc_request *request)
 
 /* Waits for the answer, which is how much there is more. */
 static uint64_t
-ask(struct gpc_device *device, uint64_t forgo, uint64_t least, uint64_t wanted)
+allowance_request(struct gpc_device *device, uint64_t device_return_allowance, uint64_t least,
+		  uint64_t wanted)
 {
-	const struct gp_args_gpMemoryGrant args = {
-		.device = device->remote, .forgo = forgo, .least = least, .wanted = wanted
-	};
+	const struct gp_args_gpMemoryGrant args = { .device = device->remote,
+						    .forgo = device_return_allowance,
+						    .least = least,
+						    .wanted = wanted };
 	struct gpc_request request = { 0 };
 
 	if (gpc_start_gpMemoryGrant(device->primary, &args, &request) != CUDA_SUCCESS)
 		return 0;
 	(void)!gpc_request_wait_own(&request);
-	return granted(&request);
+	return reply_get_granted(&request);
 }
 
 /* By who reads the answers: nothing is posted here. */
 static void
-refilled(struct gpc_request *request)
+refill_done(struct gpc_request *request)
 {
-	struct gpc_credit *credit = request->arg;
-	const uint64_t more = granted(request);
+	struct gpc_allowance *allowance = request->arg;
+	const uint64_t more = reply_get_granted(request);
 
 	if (more == 0)
-		atomic_store(&credit->dry, true);
-	atomic_fetch_add(&credit->bytes, more);
+		atomic_store(&allowance->exhausted, true);
+	atomic_fetch_add(&allowance->bytes, more);
 	/* From here on the request may be used again. */
-	atomic_store(&credit->asked, false);
+	atomic_store(&allowance->requested, false);
 }
 
 static void
-start_refill(struct gpc_device *device, uint64_t wanted)
+refill_start(struct gpc_device *device, uint64_t wanted)
 {
 	const struct gp_args_gpMemoryGrant args = { .device = device->remote, .wanted = wanted };
-	struct gpc_credit *credit = &device->credit;
+	struct gpc_allowance *allowance = &device->allowance;
 
-	credit->request = (struct gpc_request){
-		.session = device->session, .done = refilled, .arg = credit, .lazy = true
+	allowance->request = (struct gpc_request){
+		.session = device->session, .done = refill_done, .arg = allowance, .lazy = true
 	};
-	if (gpc_start_gpMemoryGrant(device->primary, &args, &credit->request) != CUDA_SUCCESS)
-		atomic_store(&credit->asked, false);
+	if (gpc_start_gpMemoryGrant(device->primary, &args, &allowance->request) != CUDA_SUCCESS)
+		atomic_store(&allowance->requested, false);
 }
 
 /* Before the last of it is gone.  That it is asked for is seen by who gives everything back, or
  * else the daemon is told first that something is kept. */
 static void
-refill(struct gpc_context *context, uint64_t size)
+refill_start_if_low(struct gpc_context *context, uint64_t size)
 {
-	struct gpc_credit *credit = &context->device->credit;
-	const uint64_t wanted = suitable(credit, size), bytes = atomic_load(&credit->bytes);
+	struct gpc_allowance *allowance = &context->device->allowance;
+	const uint64_t wanted = allowance_get_target(allowance, size),
+		       bytes = atomic_load(&allowance->bytes);
 
-	if (bytes >= wanted / 4 * 3 || atomic_load(&credit->dry) || atomic_load(&credit->asked) ||
-	    pthread_mutex_trylock(&credit->lock))
+	if (bytes >= wanted / 4 * 3 || atomic_load(&allowance->exhausted) ||
+	    atomic_load(&allowance->requested) || pthread_mutex_trylock(&allowance->lock))
 		return;
-	if (!atomic_exchange(&credit->asked, true)) {
-		gpc_memory_keeps(context);
-		start_refill(context->device, wanted - bytes);
+	if (!atomic_exchange(&allowance->requested, true)) {
+		gpc_memory_allow_recall(context);
+		refill_start(context->device, wanted - bytes);
 	}
-	(void)pthread_mutex_unlock(&credit->lock);
+	(void)pthread_mutex_unlock(&allowance->lock);
 }
 
 /* Whether what was asked for has come. */
 static bool
-poll_refill(struct gpc_credit *credit)
+refill_poll(struct gpc_allowance *allowance)
 {
-	bool asked = atomic_load(&credit->asked);
+	bool requested = atomic_load(&allowance->requested);
 
-	if (!asked || pthread_mutex_trylock(&credit->lock))
+	if (!requested || pthread_mutex_trylock(&allowance->lock))
 		return false;
-	if (atomic_load(&credit->asked))
-		(void)gpc_request_poll(&credit->request);
-	(void)pthread_mutex_unlock(&credit->lock);
-	return !atomic_load(&credit->asked);
+	if (atomic_load(&allowance->requested))
+		(void)gpc_request_poll(&allowance->request);
+	(void)pthread_mutex_unlock(&allowance->lock);
+	return !atomic_load(&allowance->requested);
 }
 
 static bool
-is_known(const struct gpc_context *context)
+session_has_allowance(const struct gpc_context *context)
 {
-	return gpc_facts_know(gpc_session_facts(context->scope.session), GP_CALL_gpMemoryGrant);
+	return gpc_facts_have_call(gpc_session_facts(context->scope.session),
+				   GP_CALL_gpMemoryGrant);
 }
 
 bool
-gpc_credit_take_present(struct gpc_context *context, uint64_t size)
+gpc_allowance_try_acquire(struct gpc_context *context, uint64_t size)
 {
-	return take(&context->device->credit, size);
+	return allowance_consume(&context->device->allowance, size);
 }
 
 bool
-gpc_credit_take(struct gpc_context *context, uint64_t size)
+gpc_allowance_acquire(struct gpc_context *context, uint64_t size)
 {
-	struct gpc_credit *credit = &context->device->credit;
+	struct gpc_allowance *allowance = &context->device->allowance;
 	uint64_t more;
 
-	if (!is_known(context))
+	if (!session_has_allowance(context))
 		return false;
-	if (take(credit, size) || (poll_refill(credit) && take(credit, size))) {
-		refill(context, size);
+	if (allowance_consume(allowance, size) ||
+	    (refill_poll(allowance) && allowance_consume(allowance, size))) {
+		refill_start_if_low(context, size);
 		return true;
 	}
 	/* The daemon must know whom to ask for it before there is any. */
-	gpc_memory_keeps(context);
-	more = ask(context->device, atomic_exchange(&credit->bytes, 0), size,
-		   size + suitable(credit, size));
+	gpc_memory_allow_recall(context);
+	more = allowance_request(context->device, atomic_exchange(&allowance->bytes, 0), size,
+				 size + allowance_get_target(allowance, size));
 	if (more < size)
 		return false;
-	atomic_store(&credit->dry, false);
-	atomic_fetch_add(&credit->bytes, more - size);
+	atomic_store(&allowance->exhausted, false);
+	atomic_fetch_add(&allowance->bytes, more - size);
 	/* And again, if it has asked for everything meanwhile. */
-	gpc_memory_keeps(context);
+	gpc_memory_allow_recall(context);
 	return true;
 }
 
 uint64_t
-gpc_credit_bytes(struct gpc_device *device)
+gpc_allowance_get_bytes(struct gpc_device *device)
 {
-	(void)poll_refill(&device->credit);
-	return atomic_load(&device->credit.bytes);
+	(void)refill_poll(&device->allowance);
+	return atomic_load(&device->allowance.bytes);
 }
 
 static void
-forgo(struct gpc_device *device)
+device_return_allowance(struct gpc_device *device)
 {
-	struct gpc_credit *credit = &device->credit;
+	struct gpc_allowance *allowance = &device->allowance;
 
-	while (atomic_load(&credit->bytes) > 0 || atomic_load(&credit->asked)) {
+	while (atomic_load(&allowance->bytes) > 0 || atomic_load(&allowance->requested)) {
 		if (gpc_session_status(device->session) != CUDA_SUCCESS)
 			return;
-		(void)!ask(device, atomic_exchange(&credit->bytes, 0), 0, 0);
+		(void)!allowance_request(device, atomic_exchange(&allowance->bytes, 0), 0, 0);
 	}
 }
 
 void
-gpc_credit_forgo(const struct gpc_session *session)
+gpc_allowance_return(const struct gpc_session *session)
 {
 	for (int i = 0; i < gpc_device_count(); i++) {
 		struct gpc_device *device = gpc_device_get(i);
 
 		if (device && device->session == session)
-			forgo(device);
+			device_return_allowance(device);
 	}
 }

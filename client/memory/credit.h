@@ -19,12 +19,12 @@ struct gpc_session;
 
 /* So many bytes are the caller's, to post what is made of them.  Where there is not as much it
  * waits for the daemon's answer; false: it grants none, and nothing is left here. */
-bool gpc_credit_take(struct gpc_context *context, uint64_t size);
+bool gpc_allowance_acquire(struct gpc_context *context, uint64_t size);
 /* The same of what there is. */
-bool gpc_credit_take_present(struct gpc_context *context, uint64_t size);
+bool gpc_allowance_try_acquire(struct gpc_context *context, uint64_t size);
 /* With what the daemon has answered so far. */
-uint64_t gpc_credit_bytes(struct gpc_device *device);
+uint64_t gpc_allowance_get_bytes(struct gpc_device *device);
 /* Gives all of the session's back, also what is on its way.  By who may wait for the daemon. */
-void gpc_credit_forgo(const struct gpc_session *session);
+void gpc_allowance_return(const struct gpc_session *session);
 
 #endif /* GPC_CREDIT_H */

@@ -34,20 +34,20 @@ static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static struct gpc_ranges globals[GPC_SESSIONS_MAX] GP_GUARDED_BY(lock);
 
 static struct gpc_ranges *
-ranges_of(const struct gpc_context *context)
+context_get_ranges(const struct gpc_context *context)
 {
 	return &globals[gpc_session_number(context->scope.session)];
 }
 
 static const struct gpc_range *
-find(uint64_t address)
+global_find_range(uint64_t address)
 {
 	const struct gpc_context *current = gpc_context_get_current();
 	const struct gpc_range *range = NULL;
 
 	/* The current context says whose is meant, if several have such an address. */
 	if (current)
-		range = gpc_ranges_find(ranges_of(current), address, 1);
+		range = gpc_ranges_find(context_get_ranges(current), address, 1);
 	for (int i = 0; !range && i < gpc_session_count(); i++)
 		range = gpc_ranges_find(&globals[i], address, 1);
 	return range;
@@ -55,7 +55,7 @@ find(uint64_t address)
 
 /* The current context, if it is one of those that have asked. */
 static struct gpc_context *
-context_of(const struct global *global)
+global_get_context(const struct global *global)
 {
 	const struct gpc_context *current = gpc_context_get_current();
 
@@ -73,14 +73,14 @@ gpc_globals_find(uint64_t address, struct gpc_address *found)
 	const struct global *global;
 
 	(void)pthread_rwlock_rdlock(&lock);
-	range = find(address);
+	range = global_find_range(address);
 	if (range) {
 		global = range->item;
 		*found = (struct gpc_address){
 			.kind = GPC_ADDRESS_DEVICE,
 			.base = range->base,
 			.size = range->size,
-			.context = context_of(global),
+			.context = global_get_context(global),
 			.buffer_id = global->id,
 			.mapping_base = range->base,
 			.mapping_size = range->size,
@@ -92,21 +92,21 @@ gpc_globals_find(uint64_t address, struct gpc_address *found)
 }
 
 static uint64_t
-page_below(uint64_t address)
+page_round_down(uint64_t address)
 {
 	return address & ~((uint64_t)sysconf(_SC_PAGESIZE) - 1);
 }
 
 static uint64_t
-page_above(uint64_t address)
+page_round_up(uint64_t address)
 {
-	return page_below(address + (uint64_t)sysconf(_SC_PAGESIZE) - 1);
+	return page_round_down(address + (uint64_t)sysconf(_SC_PAGESIZE) - 1);
 }
 
 /* The first place from at on, before end, that known variables have no page of; *until: the next
  * one that they have, or end. */
 static uint64_t
-next_gap(uint64_t at, uint64_t end, uint64_t *until)
+pages_next_gap(uint64_t at, uint64_t end, uint64_t *until)
 {
 	bool covered;
 
@@ -118,13 +118,13 @@ next_gap(uint64_t at, uint64_t end, uint64_t *until)
 
 			if (!range)
 				continue;
-			if (page_below(range->base) <= at) {
-				at = page_above(range->base + range->size);
+			if (page_round_down(range->base) <= at) {
+				at = page_round_up(range->base + range->size);
 				covered = true;
 				break;
 			}
-			if (page_below(range->base) < *until)
-				*until = page_below(range->base);
+			if (page_round_down(range->base) < *until)
+				*until = page_round_down(range->base);
 		}
 	} while (covered && at < end);
 	return at;
@@ -132,11 +132,11 @@ next_gap(uint64_t at, uint64_t end, uint64_t *until)
 
 /* Gives back the pages of a variable that is not known, as far as no other has them. */
 static void
-release(uint64_t first, uint64_t end)
+pages_release(uint64_t first, uint64_t end)
 {
 	uint64_t until;
 
-	for (uint64_t at = first; (at = next_gap(at, end, &until)) < end; at = until)
+	for (uint64_t at = first; (at = pages_next_gap(at, end, &until)) < end; at = until)
 		gpc_window_release(at, until - at);
 }
 
@@ -146,15 +146,15 @@ release(uint64_t first, uint64_t end)
  * pages, and those of several daemons may share addresses.
  */
 static int
-keep(uint64_t first, uint64_t end)
+pages_reserve(uint64_t first, uint64_t end)
 {
 	uint64_t until;
 
-	for (uint64_t at = first; (at = next_gap(at, end, &until)) < end; at = until) {
-		int r = gpc_window_keep(at, until - at);
+	for (uint64_t at = first; (at = pages_next_gap(at, end, &until)) < end; at = until) {
+		int r = gpc_window_reserve_pages(at, until - at);
 
 		if (r) {
-			release(first, at);
+			pages_release(first, at);
 			return r;
 		}
 	}
@@ -163,7 +163,7 @@ keep(uint64_t first, uint64_t end)
 
 /* A new range, or the one that is there, if it is the same. */
 static int
-add_range(struct gpc_ranges *ranges, uint64_t address, size_t size, struct global **global_p)
+global_add_range(struct gpc_ranges *ranges, uint64_t address, size_t size, struct global **global_p)
 {
 	const struct gpc_range *there = gpc_ranges_find(ranges, address, size);
 	struct global *global;
@@ -177,11 +177,11 @@ add_range(struct gpc_ranges *ranges, uint64_t address, size_t size, struct globa
 	if (!global)
 		return -ENOMEM;
 	global->id = gpc_memory_next_id();
-	r = keep(page_below(address), page_above(address + size));
+	r = pages_reserve(page_round_down(address), page_round_up(address + size));
 	if (r == 0) {
 		r = gpc_ranges_add(ranges, address, size, global);
 		if (r)
-			release(page_below(address), page_above(address + size));
+			pages_release(page_round_down(address), page_round_up(address + size));
 	}
 	if (r) {
 		free(global);
@@ -192,7 +192,7 @@ add_range(struct gpc_ranges *ranges, uint64_t address, size_t size, struct globa
 }
 
 static bool
-has_owner(const struct global *global, const struct owner *wanted)
+global_has_owner(const struct global *global, const struct owner *wanted)
 {
 	const struct owner *owner = global->owners;
 
@@ -213,18 +213,18 @@ gpc_globals_add(struct gpc_context *context, uint64_t address, size_t size, bool
 	if (size == 0)
 		return 0;
 	/* The first page is of no use to anybody, and the last one has no end. */
-	if (page_below(address) == 0 || page_above(address + size) < address)
+	if (page_round_down(address) == 0 || page_round_up(address + size) < address)
 		return GP_E_INVALID;
 	owner = malloc(sizeof(*owner));
 	if (!owner)
 		return -ENOMEM;
 	*owner = (struct owner){ .context = context, .image = image };
 	(void)pthread_rwlock_wrlock(&lock);
-	r = add_range(ranges_of(context), address, size, &global);
+	r = global_add_range(context_get_ranges(context), address, size, &global);
 	/* Asked for before, in another way or by another thread. */
 	if (r == 0)
 		global->managed |= managed;
-	if (r == 0 && !has_owner(global, owner)) {
+	if (r == 0 && !global_has_owner(global, owner)) {
 		owner->next = global->owners;
 		global->owners = owner;
 		owner = NULL;
@@ -235,7 +235,7 @@ gpc_globals_add(struct gpc_context *context, uint64_t address, size_t size, bool
 }
 
 static void
-forget_of(struct gpc_ranges *ranges, const struct gpc_context *context, uint32_t image)
+ranges_drop_owner(struct gpc_ranges *ranges, const struct gpc_context *context, uint32_t image)
 {
 	for (size_t i = ranges->count; i-- > 0;) {
 		struct global *global = ranges->list[i].item;
@@ -255,29 +255,30 @@ forget_of(struct gpc_ranges *ranges, const struct gpc_context *context, uint32_t
 			const struct gpc_range gone = ranges->list[i];
 
 			gpc_ranges_remove(ranges, &ranges->list[i]);
-			release(page_below(gone.base), page_above(gone.base + gone.size));
+			pages_release(page_round_down(gone.base),
+				      page_round_up(gone.base + gone.size));
 			free(global);
 		}
 	}
 }
 
 static void
-forget(const struct gpc_context *context, uint32_t image)
+globals_drop_owner(const struct gpc_context *context, uint32_t image)
 {
 	(void)pthread_rwlock_wrlock(&lock);
 	for (int i = 0; i < GPC_SESSIONS_MAX; i++)
-		forget_of(&globals[i], context, image);
+		ranges_drop_owner(&globals[i], context, image);
 	(void)pthread_rwlock_unlock(&lock);
 }
 
 void
-gpc_globals_forget_image(uint32_t image)
+gpc_globals_drop_image(uint32_t image)
 {
-	forget(NULL, image);
+	globals_drop_owner(NULL, image);
 }
 
 void
-gpc_globals_forget_context(struct gpc_context *context)
+gpc_globals_drop_context(struct gpc_context *context)
 {
-	forget(context, 0);
+	globals_drop_owner(context, 0);
 }

@@ -19,11 +19,11 @@ struct gpc_context;
  * process, the window too, lies there; nothing is known of it. */
 GP_MUST_CHECK int gpc_globals_add(struct gpc_context *context, uint64_t address, size_t size,
 				  bool managed, uint32_t image);
-void gpc_globals_forget_image(uint32_t image);
+void gpc_globals_drop_image(uint32_t image);
 
 /* Fills found when address lies in a variable that gpc_globals_add() named. */
 bool gpc_globals_find(uint64_t address, struct gpc_address *found);
 
-void gpc_globals_forget_context(struct gpc_context *context);
+void gpc_globals_drop_context(struct gpc_context *context);
 
 #endif /* GPC_GLOBALS_H */

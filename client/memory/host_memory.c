@@ -22,13 +22,13 @@
 	(CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_READ_ONLY)
 
 static uintptr_t
-page_size(void)
+get_page_size(void)
 {
 	return (uintptr_t)sysconf(_SC_PAGESIZE);
 }
 
 static int
-add(void *address, size_t size, struct gpc_host_block *block)
+block_add(void *address, size_t size, struct gpc_host_block *block)
 {
 	block->id = gpc_memory_next_id();
 	return gpc_host_block_add(address, size, block);
@@ -54,10 +54,10 @@ gpc_host_memory_find(uint64_t address, struct gpc_address *found)
 		.mapping_size = range.size,
 		.host = from_device ? block.host : range.base,
 		.device = block.device,
-		.reached = block.state >= GPC_HOST_MIRRORED,
-		.replicated = block.state == GPC_HOST_MIRRORED,
+		.device_mapped = block.state >= GPC_HOST_REPLICATED,
+		.replicated = block.state == GPC_HOST_REPLICATED,
 		.copied = block.copied,
-		.doubted = block.doubted,
+		.speculative = block.speculative,
 		.pool = block.pool,
 		.contextless = block.origin == GPC_HOST_POOLED || block.origin == GPC_HOST_PLACED,
 	};
@@ -65,17 +65,17 @@ gpc_host_memory_find(uint64_t address, struct gpc_address *found)
 }
 
 bool
-gpc_host_memory_reached(uint64_t *address, size_t size)
+gpc_host_memory_get_device_address(uint64_t *address, size_t size)
 {
 	struct gpc_address found;
 	uint64_t offset;
 
-	if (!gpc_host_memory_find(*address, &found) || !found.reached)
+	if (!gpc_host_memory_find(*address, &found) || !found.device_mapped)
 		return false;
 	offset = *address - found.base;
 	if (size > found.size - offset)
 		return false;
-	if (found.doubted && gpc_host_block_reach(*address, &(uint64_t){ 0 }) != CUDA_SUCCESS)
+	if (found.speculative && gpc_host_block_map(*address, &(uint64_t){ 0 }) != CUDA_SUCCESS)
 		return false;
 	*address = found.device + offset;
 	return true;
@@ -100,8 +100,8 @@ gpc_cuMemFreeHost(void *p)
 
 	if (result != CUDA_SUCCESS || !p)
 		return result;
-	(void)gpc_host_block_settle_words((uintptr_t)p);
-	block = gpc_host_block_take((uintptr_t)p, GPC_HOST_ALLOCATED, &range, &known);
+	(void)gpc_host_block_settle_wait_values((uintptr_t)p);
+	block = gpc_host_block_remove((uintptr_t)p, GPC_HOST_ALLOCATED, &range, &known);
 	return block ? gpc_host_block_destroy(block, &range) : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -123,7 +123,7 @@ gpc_cuMemHostGetFlags(unsigned int *pFlags, void *p)
 
 /* Such memory is pinned already, but not registered. */
 static bool
-is_allocated(uintptr_t address)
+address_is_allocated(uintptr_t address)
 {
 	struct gpc_host_block block;
 	struct gpc_range range;
@@ -150,13 +150,13 @@ gpc_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	gpc_address_lookup((uintptr_t)p, &found);
 	if (found.kind == GPC_ADDRESS_DEVICE || found.kind == GPC_ADDRESS_INVALID ||
-	    is_allocated((uintptr_t)p) || !gpc_host_block_is_there(p, bytesize) ||
+	    address_is_allocated((uintptr_t)p) || !gpc_host_block_is_mapped(p, bytesize) ||
 	    !gpc_host_alias_is_pinnable((uintptr_t)p, bytesize,
 					Flags & CU_MEMHOSTREGISTER_READ_ONLY))
 		return CUDA_ERROR_INVALID_VALUE;
-	r = add(p, bytesize,
-		&(struct gpc_host_block){
-			.context = context, .flags = Flags, .origin = GPC_HOST_REGISTERED });
+	r = block_add(p, bytesize,
+		      &(struct gpc_host_block){
+			      .context = context, .flags = Flags, .origin = GPC_HOST_REGISTERED });
 	if (r > 0)
 		return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
 	return r ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
@@ -174,8 +174,8 @@ gpc_cuMemHostUnregister(void *p)
 		return result;
 	if (!p)
 		return CUDA_ERROR_INVALID_VALUE;
-	(void)gpc_host_block_settle_words((uintptr_t)p);
-	block = gpc_host_block_take((uintptr_t)p, GPC_HOST_REGISTERED, &range, &known);
+	(void)gpc_host_block_settle_wait_values((uintptr_t)p);
+	block = gpc_host_block_remove((uintptr_t)p, GPC_HOST_REGISTERED, &range, &known);
 	if (!block)
 		return known ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
 	return gpc_host_block_destroy(block, &range);
@@ -183,21 +183,21 @@ gpc_cuMemHostUnregister(void *p)
 
 /* Where kernels could reach it, or, if there is no such place, anywhere. */
 static CUresult
-make_memory(struct gpc_context *context, size_t size, struct gpc_host_block *block,
-	    void **address_p)
+block_allocate(struct gpc_context *context, size_t size, struct gpc_host_block *block,
+	       void **address_p)
 {
 	uint64_t address;
 	bool shared;
 	CUresult result = gpc_host_space_alloc(context, size, &address, &shared);
 
 	if (result == CUDA_SUCCESS) {
-		block->state = shared ? GPC_HOST_SHARED : GPC_HOST_COLD;
+		block->state = shared ? GPC_HOST_SHARED : GPC_HOST_COPY_ONLY;
 		block->device = address;
 		*address_p = (void *)(uintptr_t)address;
 	}
 	if (result != CUDA_ERROR_NOT_SUPPORTED)
 		return result;
-	block->mapped = (size + page_size() - 1) & ~(page_size() - 1);
+	block->mapped = (size + get_page_size() - 1) & ~(get_page_size() - 1);
 	if (block->mapped < size)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*address_p = mmap(NULL, block->mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
@@ -222,10 +222,10 @@ gpc_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 		return CUDA_SUCCESS;
 	}
 	block.context = context;
-	result = make_memory(context, bytesize, &block, &address);
+	result = block_allocate(context, bytesize, &block, &address);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (add(address, bytesize, &block)) {
+	if (block_add(address, bytesize, &block)) {
 		if (block.mapped)
 			(void)munmap(address, block.mapped);
 		else
@@ -234,9 +234,9 @@ gpc_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 	}
 	*pp = address;
 	/* Who asks for that may tell kernels the address in ways that are not seen here. */
-	if (block.state != GPC_HOST_COLD || !(Flags & CU_MEMHOSTALLOC_DEVICEMAP))
+	if (block.state != GPC_HOST_COPY_ONLY || !(Flags & CU_MEMHOSTALLOC_DEVICEMAP))
 		return CUDA_SUCCESS;
-	result = gpc_host_block_reach((uintptr_t)address, &(uint64_t){ 0 });
+	result = gpc_host_block_map((uintptr_t)address, &(uint64_t){ 0 });
 	if (result != CUDA_SUCCESS) {
 		(void)gpc_cuMemFreeHost(address);
 		*pp = NULL;
@@ -247,7 +247,7 @@ gpc_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 /* Of a number that may be an address: it is none where kernels reach nothing, or another thread has
  * freed the block meanwhile. */
 static CUresult
-unless_a_number(CUresult result)
+result_of_pointer_guess(CUresult result)
 {
 	return result == CUDA_ERROR_NOT_SUPPORTED || result == CUDA_ERROR_NOT_PERMITTED ||
 			       result == CUDA_ERROR_INVALID_VALUE
@@ -256,24 +256,24 @@ unless_a_number(CUresult result)
 }
 
 CUresult
-gpc_host_memory_look(struct gpc_context *context, const void *bytes, size_t size,
-		     const struct gp_kernel_info *kernel)
+gpc_host_memory_scan_pointers(struct gpc_context *context, const void *bytes, size_t size,
+			      const struct gp_kernel_info *kernel)
 {
-	struct gpc_host_names names = { 0 };
+	struct gpc_pointer_scan pointers = { 0 };
 	CUresult result = CUDA_SUCCESS;
 
-	gpc_host_names_begin(&names, context->scope.session);
-	gpc_host_names_look(&names, bytes, size, kernel);
-	if (names.count || names.failed)
-		result = gpc_host_block_reach_names(&names);
-	gpc_host_names_fini(&names);
+	gpc_pointer_scan_init(&pointers, context->scope.session);
+	gpc_pointer_scan_run(&pointers, bytes, size, kernel);
+	if (pointers.count || pointers.failed)
+		result = gpc_host_block_map_pointers(&pointers);
+	gpc_pointer_scan_fini(&pointers);
 	return result;
 }
 
 /* Whether it is an address of registered memory that the kernel may use, as the program names it:
  * at this place of its parameters. */
 static bool
-is_registered(uint64_t address, const struct gp_kernel_info *kernel, size_t place)
+address_is_registered(uint64_t address, const struct gp_kernel_info *kernel, size_t place)
 {
 	struct gpc_host_block block;
 	struct gpc_range range;
@@ -281,28 +281,27 @@ is_registered(uint64_t address, const struct gp_kernel_info *kernel, size_t plac
 	return gpc_host_block_may_be_registered(address) &&
 	       gpc_host_block_find(address, &range, &block, NULL) &&
 	       block.origin == GPC_HOST_REGISTERED &&
-	       !(block.copied && block.state < GPC_HOST_MIRRORED &&
-		 gpc_host_names_is_doubtful(kernel, place));
+	       !(block.copied && block.state < GPC_HOST_REPLICATED &&
+		 gpc_pointer_scan_may_be_stale(kernel, place));
 }
 
 /* From one place where an address may begin to the next. */
 static size_t
-step_among(size_t size)
+scan_get_step(size_t size)
 {
-	return size < GPC_HOST_NAMES_UNALIGNED ? 1 : 8;
+	return size < GPC_POINTER_SCAN_UNALIGNED ? 1 : 8;
 }
 
 bool
-gpc_host_memory_names_registered(const void *bytes, size_t size,
-				 const struct gp_kernel_info *kernel)
+gpc_host_memory_has_registered(const void *bytes, size_t size, const struct gp_kernel_info *kernel)
 {
 	const uint8_t *at = bytes;
 
-	for (size_t i = 0; i + 8 <= size; i += step_among(size)) {
+	for (size_t i = 0; i + 8 <= size; i += scan_get_step(size)) {
 		uint64_t value;
 
 		memcpy(&value, at + i, sizeof(value));
-		if (is_registered(value, kernel, i))
+		if (address_is_registered(value, kernel, i))
 			return true;
 	}
 	return false;
@@ -310,7 +309,7 @@ gpc_host_memory_names_registered(const void *bytes, size_t size,
 
 /* value: the device's address of it. */
 static CUresult
-translate(const struct gpc_context *context, uint64_t *value, bool *found_p)
+pointer_translate(const struct gpc_context *context, uint64_t *value, bool *found_p)
 {
 	struct gpc_address found;
 	CUresult result;
@@ -319,9 +318,9 @@ translate(const struct gpc_context *context, uint64_t *value, bool *found_p)
 	if (!gpc_host_memory_find(*value, &found) ||
 	    found.context->scope.session != context->scope.session)
 		return CUDA_SUCCESS;
-	result = gpc_host_block_reach(*value, value);
+	result = gpc_host_block_map(*value, value);
 	*found_p = result == CUDA_SUCCESS;
-	return unless_a_number(result);
+	return result_of_pointer_guess(result);
 }
 
 CUresult
@@ -333,13 +332,13 @@ gpc_host_memory_translate(struct gpc_context *context, void *bytes, size_t size,
 	bool found;
 
 	for (size_t i = 0; i + 8 <= size && result == CUDA_SUCCESS;
-	     i += found ? 8 : step_among(size)) {
+	     i += found ? 8 : scan_get_step(size)) {
 		uint64_t value;
 
 		memcpy(&value, at + i, sizeof(value));
 		found = false;
-		if (is_registered(value, kernel, i))
-			result = translate(context, &value, &found);
+		if (address_is_registered(value, kernel, i))
+			result = pointer_translate(context, &value, &found);
 		if (found)
 			memcpy(at + i, &value, sizeof(value));
 	}
@@ -367,7 +366,7 @@ gpc_cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned int Flags
 			p);
 		return CUDA_ERROR_NOT_SUPPORTED;
 	}
-	result = gpc_host_block_reach((uintptr_t)p, &device);
+	result = gpc_host_block_map((uintptr_t)p, &device);
 	if (result == CUDA_SUCCESS)
 		*pdptr = device;
 	if (result == CUDA_ERROR_NOT_SUPPORTED)

@@ -28,33 +28,33 @@ bool gpc_host_memory_is_pinned(const void *address, size_t size);
  * Whether kernels and copies on the device reach the memory: then *address, one of the program's or
  * of kernels', becomes the latter, and the range is a part of one block.
  */
-bool gpc_host_memory_reached(uint64_t *address, size_t size);
+bool gpc_host_memory_get_device_address(uint64_t *address, size_t size);
 
-CUresult gpc_host_memory_look(struct gpc_context *context, const void *bytes, size_t size,
-			      const struct gp_kernel_info *kernel);
+CUresult gpc_host_memory_scan_pointers(struct gpc_context *context, const void *bytes, size_t size,
+				       const struct gp_kernel_info *kernel);
 
 /* Bytes, aligned to 8, that the device is about to see: blocks whose addresses are among them are
  * reached by kernels from now on. */
 static inline CUresult
-gpc_host_memory_note(struct gpc_context *context, const void *bytes, size_t size)
+gpc_host_memory_scan(struct gpc_context *context, const void *bytes, size_t size)
 {
-	return __builtin_expect(atomic_load(&gpc_host_memory_cold) == 0, 1)
+	return __builtin_expect(atomic_load(&gpc_host_memory_copy_only) == 0, 1)
 		       ? CUDA_SUCCESS
-		       : gpc_host_memory_look(context, bytes, size, NULL);
+		       : gpc_host_memory_scan_pointers(context, bytes, size, NULL);
 }
 
 /* The same for all parameters of a kernel, of which large ones may be filled only in part. */
 static inline CUresult
-gpc_host_memory_note_parameters(struct gpc_context *context, const void *bytes, size_t size,
+gpc_host_memory_scan_parameters(struct gpc_context *context, const void *bytes, size_t size,
 				const struct gp_kernel_info *kernel)
 {
-	return __builtin_expect(atomic_load(&gpc_host_memory_cold) == 0, 1)
+	return __builtin_expect(atomic_load(&gpc_host_memory_copy_only) == 0, 1)
 		       ? CUDA_SUCCESS
-		       : gpc_host_memory_look(context, bytes, size, kernel);
+		       : gpc_host_memory_scan_pointers(context, bytes, size, kernel);
 }
 
-bool gpc_host_memory_names_registered(const void *bytes, size_t size,
-				      const struct gp_kernel_info *kernel);
+bool gpc_host_memory_has_registered(const void *bytes, size_t size,
+				    const struct gp_kernel_info *kernel);
 
 /*
  * Whether parameters of a kernel, aligned to 8, name registered memory as the program does, which
@@ -64,7 +64,7 @@ static inline bool
 gpc_host_memory_must_translate(const void *bytes, size_t size, const struct gp_kernel_info *kernel)
 {
 	return __builtin_expect(atomic_load(&gpc_host_memory_registered) != 0, 0) &&
-	       gpc_host_memory_names_registered(bytes, size, kernel);
+	       gpc_host_memory_has_registered(bytes, size, kernel);
 }
 CUresult gpc_host_memory_translate(struct gpc_context *context, void *bytes, size_t size,
 				   const struct gp_kernel_info *kernel);

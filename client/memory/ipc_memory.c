@@ -38,7 +38,7 @@ gpc_ipc_memory_any(void)
 }
 
 static bool
-has(const struct gpc_ranges *ranges, uint64_t at)
+ranges_have(const struct gpc_ranges *ranges, uint64_t at)
 {
 	bool found;
 
@@ -53,11 +53,11 @@ has(const struct gpc_ranges *ranges, uint64_t at)
 bool
 gpc_ipc_memory_is_shared(uint64_t address)
 {
-	return has(&exports, address) || has(&imports, address);
+	return ranges_have(&exports, address) || ranges_have(&imports, address);
 }
 
 static int
-add(struct gpc_ranges *ranges, uint64_t base, uint64_t size, void *item)
+ranges_add(struct gpc_ranges *ranges, uint64_t base, uint64_t size, void *item)
 {
 	int r;
 
@@ -69,7 +69,7 @@ add(struct gpc_ranges *ranges, uint64_t base, uint64_t size, void *item)
 
 /* The item of the range in which this is; NULL: there is none, or it has none. */
 static void *
-take_out(struct gpc_ranges *ranges, uint64_t at)
+ranges_remove(struct gpc_ranges *ranges, uint64_t at)
 {
 	struct gpc_range *range;
 	void *item;
@@ -86,15 +86,15 @@ take_out(struct gpc_ranges *ranges, uint64_t at)
 /* What this process gives. */
 
 bool
-gpc_ipc_memory_can_share(const struct gpc_address *found)
+gpc_ipc_memory_can_export(const struct gpc_address *found)
 {
 	return found->kind == GPC_ADDRESS_DEVICE && found->plain &&
-	       gpc_facts_know(gpc_session_facts(found->context->scope.session),
-			      GP_CALL_gpMemoryShare);
+	       gpc_facts_have_call(gpc_session_facts(found->context->scope.session),
+				   GP_CALL_gpMemoryShare);
 }
 
 static void
-withdraw(struct gpc_ipc_share *export)
+export_withdraw(struct gpc_ipc_export *export)
 {
 	const struct gp_args_gpUnshare args = { .share = export->handle.id };
 
@@ -103,11 +103,11 @@ withdraw(struct gpc_ipc_share *export)
 }
 
 /* The one that begins there; NULL: none does. */
-static struct gpc_ipc_share *
-find_export(uint64_t address)
+static struct gpc_ipc_export *
+export_find(uint64_t address)
 {
 	const struct gpc_range *range;
-	struct gpc_ipc_share *export = NULL;
+	struct gpc_ipc_export *export = NULL;
 
 	(void)pthread_rwlock_rdlock(&lock);
 	range = gpc_ranges_find(&exports, address, 1);
@@ -118,18 +118,18 @@ find_export(uint64_t address)
 }
 
 void
-gpc_ipc_memory_frees(uint64_t address)
+gpc_ipc_memory_withdraw(uint64_t address)
 {
 	if (!gpc_ipc_memory_any())
 		return;
 	(void)pthread_mutex_lock(&calls_lock);
-	if (find_export(address))
-		withdraw(take_out(&exports, address));
+	if (export_find(address))
+		export_withdraw(ranges_remove(&exports, address));
 	(void)pthread_mutex_unlock(&calls_lock);
 }
 
 static CUresult
-ask_to_share(struct gpc_ipc_share *export, const struct gpc_address *found)
+export_request(struct gpc_ipc_export *export, const struct gpc_address *found)
 {
 	const struct gp_args_gpMemoryShare args = {
 		.share = export->handle.id,
@@ -149,39 +149,39 @@ ask_to_share(struct gpc_ipc_share *export, const struct gpc_address *found)
 }
 
 static CUresult
-share(const struct gpc_address *found)
+export_create(const struct gpc_address *found)
 {
-	struct gpc_ipc_share *export = gpc_handle_new(GPC_KIND_SHARE, sizeof(*export));
+	struct gpc_ipc_export *export = gpc_handle_new(GPC_KIND_SHARE, sizeof(*export));
 	CUresult result;
 
 	if (!export)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	export->context = found->context;
 	export->address = found->base;
-	result = gpc_memory_refuse_to_keep(found->context, found->mapping_base);
+	result = gpc_memory_set_uncacheable(found->context, found->mapping_base);
 	if (result == CUDA_SUCCESS)
-		result = ask_to_share(export, found);
+		result = export_request(export, found);
 	if (result != CUDA_SUCCESS) {
 		gpc_handle_remove(&export->handle);
 		return result;
 	}
-	if (add(&exports, found->base, found->size, export) == 0)
+	if (ranges_add(&exports, found->base, found->size, export) == 0)
 		return CUDA_SUCCESS;
-	withdraw(export);
+	export_withdraw(export);
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 /* The same memory has the same handle. */
 static CUresult
-share_once(const struct gpc_address *found, CUipcMemHandle *handle)
+export_get_handle(const struct gpc_address *found, CUipcMemHandle *handle)
 {
 	CUresult result = CUDA_SUCCESS;
 
 	(void)pthread_mutex_lock(&calls_lock);
-	if (!find_export(found->base))
-		result = share(found);
+	if (!export_find(found->base))
+		result = export_create(found);
 	if (result == CUDA_SUCCESS)
-		memcpy(handle, &find_export(found->base)->bytes, sizeof(*handle));
+		memcpy(handle, &export_find(found->base)->bytes, sizeof(*handle));
 	(void)pthread_mutex_unlock(&calls_lock);
 	return result;
 }
@@ -203,7 +203,7 @@ gpc_cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
 	 * (pointer.h). */
 	if (!gpc_ipc_memory_is_shared(found.base))
 		result = gpc_memory_settle(found.context);
-	return result == CUDA_SUCCESS ? share_once(&found, pHandle) : result;
+	return result == CUDA_SUCCESS ? export_get_handle(&found, pHandle) : result;
 }
 
 /* What it gets. */
@@ -236,7 +236,7 @@ gpc_ipc_memory_find(uint64_t address, struct gpc_address *found)
 
 /* What the daemon says of it later counts; these are the client's own limits. */
 static bool
-is_sound(const struct gp_ipc_handle *bytes, const struct gpc_session_facts *facts)
+handle_is_valid(const struct gp_ipc_handle *bytes, const struct gpc_session_facts *facts)
 {
 	return memcmp(bytes->magic, GP_IPC_MAGIC, sizeof(bytes->magic)) == 0 &&
 	       bytes->kind == GP_IPC_MEMORY && bytes->mapping > 0 &&
@@ -246,20 +246,20 @@ is_sound(const struct gp_ipc_handle *bytes, const struct gpc_session_facts *fact
 }
 
 static CUresult
-take_addresses(struct import *import)
+import_reserve_addresses(struct import *import)
 {
-	CUresult result =
-		gpc_memory_take_addresses(import->context, import->bytes.mapping, &import->range);
+	CUresult result = gpc_memory_reserve_addresses(import->context, import->bytes.mapping,
+						       &import->range);
 
 	if (result == CUDA_ERROR_OUT_OF_MEMORY &&
 	    gpc_memory_reclaim(import->context) == CUDA_SUCCESS)
-		result = gpc_memory_take_addresses(import->context, import->bytes.mapping,
-						   &import->range);
+		result = gpc_memory_reserve_addresses(import->context, import->bytes.mapping,
+						      &import->range);
 	return result;
 }
 
 static CUresult
-ask_to_open(const struct import *import)
+import_request(const struct import *import)
 {
 	const struct gp_args_gpMemoryOpen args = {
 		.address = import->range.base,
@@ -274,36 +274,36 @@ ask_to_open(const struct import *import)
 }
 
 static void
-unmap(const struct import *import)
+import_unmap(const struct import *import)
 {
 	const struct gp_args_gpMemoryUnmap args = { .address = import->range.base,
 						    .size = import->range.size };
 
 	(void)gpc_post_gpMemoryUnmap(import->context->device->primary, &args);
-	gpc_memory_give_addresses(import->context, &import->range);
+	gpc_memory_unreserve_addresses(import->context, &import->range);
 }
 
 static CUresult
-map(struct import *import)
+import_map(struct import *import)
 {
-	CUresult result = take_addresses(import);
+	CUresult result = import_reserve_addresses(import);
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = ask_to_open(import);
+	result = import_request(import);
 	if (result != CUDA_SUCCESS) {
-		gpc_memory_give_addresses(import->context, &import->range);
+		gpc_memory_unreserve_addresses(import->context, &import->range);
 		return result;
 	}
 	import->id = gpc_memory_next_id();
-	if (add(&imports, import->range.base, import->range.size, import) == 0)
+	if (ranges_add(&imports, import->range.base, import->range.size, import) == 0)
 		return CUDA_SUCCESS;
-	unmap(import);
+	import_unmap(import);
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 static struct import *
-find_opened(const struct gpc_context *context, const struct gp_ipc_handle *bytes)
+import_find_opened(const struct gpc_context *context, const struct gp_ipc_handle *bytes)
 {
 	struct import *found = NULL;
 
@@ -320,7 +320,8 @@ find_opened(const struct gpc_context *context, const struct gp_ipc_handle *bytes
 }
 
 static CUresult
-open_new(struct gpc_context *context, const struct gp_ipc_handle *bytes, struct import **import_p)
+import_create(struct gpc_context *context, const struct gp_ipc_handle *bytes,
+	      struct import **import_p)
 {
 	struct import *import = calloc(1, sizeof(*import));
 	CUresult result;
@@ -329,7 +330,7 @@ open_new(struct gpc_context *context, const struct gp_ipc_handle *bytes, struct 
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	import->context = context;
 	import->bytes = *bytes;
-	result = map(import);
+	result = import_map(import);
 	if (result == CUDA_SUCCESS)
 		*import_p = import;
 	else
@@ -349,13 +350,13 @@ gpc_cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned in
 		return result;
 	memcpy(&bytes, &handle, sizeof(bytes));
 	if (!pdptr || Flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS ||
-	    !is_sound(&bytes, gpc_session_facts(context->scope.session)))
+	    !handle_is_valid(&bytes, gpc_session_facts(context->scope.session)))
 		return CUDA_ERROR_INVALID_VALUE;
 	atomic_store(&any, true);
 	(void)pthread_mutex_lock(&calls_lock);
-	import = find_opened(context, &bytes);
+	import = import_find_opened(context, &bytes);
 	if (!import)
-		result = open_new(context, &bytes, &import);
+		result = import_create(context, &bytes, &import);
 	if (result == CUDA_SUCCESS) {
 		import->count++;
 		*pdptr = import->range.base + import->bytes.offset;
@@ -365,7 +366,7 @@ gpc_cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned in
 }
 
 static struct import *
-find_import(uint64_t address)
+import_find(uint64_t address)
 {
 	const struct gpc_range *range;
 	struct import *import;
@@ -379,22 +380,22 @@ find_import(uint64_t address)
 
 /* With the calls locked. */
 static void
-close_import(struct import *import)
+import_destroy(struct import *import)
 {
-	(void)take_out(&imports, import->range.base);
-	unmap(import);
+	(void)ranges_remove(&imports, import->range.base);
+	import_unmap(import);
 	free(import);
 }
 
 static CUresult
-close_at(uint64_t address)
+import_close(uint64_t address)
 {
-	struct import *import = find_import(address);
+	struct import *import = import_find(address);
 
 	if (!import || address != import->range.base + import->bytes.offset)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (--import->count == 0)
-		close_import(import);
+		import_destroy(import);
 	return CUDA_SUCCESS;
 }
 
@@ -407,14 +408,14 @@ gpc_cuIpcCloseMemHandle(CUdeviceptr dptr)
 	if (result != CUDA_SUCCESS)
 		return result;
 	(void)pthread_mutex_lock(&calls_lock);
-	result = close_at(dptr);
+	result = import_close(dptr);
 	(void)pthread_mutex_unlock(&calls_lock);
 	return result;
 }
 
 /* One of the context's; NULL: there is none. */
 static struct import *
-next_import(const struct gpc_context *context)
+context_next_import(const struct gpc_context *context)
 {
 	struct import *found = NULL;
 
@@ -428,14 +429,14 @@ next_import(const struct gpc_context *context)
 	return found;
 }
 
-static struct gpc_ipc_share *
-next_export(const struct gpc_context *context)
+static struct gpc_ipc_export *
+context_next_export(const struct gpc_context *context)
 {
-	struct gpc_ipc_share *found = NULL;
+	struct gpc_ipc_export *found = NULL;
 
 	(void)pthread_rwlock_rdlock(&lock);
 	for (size_t i = 0; !found && i < exports.count; i++) {
-		struct gpc_ipc_share *export = exports.list[i].item;
+		struct gpc_ipc_export *export = exports.list[i].item;
 
 		found = export->context == context ? export : NULL;
 	}
@@ -444,17 +445,17 @@ next_export(const struct gpc_context *context)
 }
 
 void
-gpc_ipc_memory_forget_context(struct gpc_context *context)
+gpc_ipc_memory_drop_context(struct gpc_context *context)
 {
 	struct import *import;
-	struct gpc_ipc_share *export;
+	struct gpc_ipc_export *export;
 
 	if (!gpc_ipc_memory_any())
 		return;
 	(void)pthread_mutex_lock(&calls_lock);
-	while ((import = next_import(context)))
-		close_import(import);
-	while ((export = next_export(context)))
-		withdraw(take_out(&exports, export->address));
+	while ((import = context_next_import(context)))
+		import_destroy(import);
+	while ((export = context_next_export(context)))
+		export_withdraw(ranges_remove(&exports, export->address));
 	(void)pthread_mutex_unlock(&calls_lock);
 }

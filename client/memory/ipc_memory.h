@@ -19,7 +19,7 @@ struct gpc_address;
 struct gpc_context;
 
 /* What others may open: an allocation, or physical memory (physical_memory.h). */
-struct gpc_ipc_share {
+struct gpc_ipc_export {
 	struct gpc_handle handle;
 	struct gpc_context *context; /* whose it is */
 	uint64_t address;            /* of an allocation */
@@ -31,13 +31,13 @@ bool gpc_ipc_memory_any(void);
 /* Of another process's memory. */
 bool gpc_ipc_memory_find(uint64_t address, struct gpc_address *found);
 /* Whether the memory can be given to other processes; whether another one has, or may have, it. */
-bool gpc_ipc_memory_can_share(const struct gpc_address *found);
+bool gpc_ipc_memory_can_export(const struct gpc_address *found);
 bool gpc_ipc_memory_is_shared(uint64_t address);
 
 /* The allocation that begins there, if one does, is about to be freed. */
-void gpc_ipc_memory_frees(uint64_t address);
+void gpc_ipc_memory_withdraw(uint64_t address);
 
 /* For struct gpc_context_part. */
-void gpc_ipc_memory_forget_context(struct gpc_context *context);
+void gpc_ipc_memory_drop_context(struct gpc_context *context);
 
 #endif /* GPC_IPC_MEMORY_H */

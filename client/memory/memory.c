@@ -17,7 +17,7 @@
 /* Freed bytes that wait for work, from which on the client asks how far the work is. */
 #define WAITING_MAX ((uint64_t)1 << 20)
 /* And from which on it rather waits than maps more. */
-#define WAITING_MUCH ((uint64_t)16 << 20)
+#define WAITING_SETTLE ((uint64_t)16 << 20)
 
 static _Atomic(struct gpc_memory *) memories;
 static pthread_mutex_t memories_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -118,10 +118,10 @@ gpc_memory_find(uint64_t address, struct gpc_address *found)
 }
 
 static void
-retire(struct gpc_memory *memory)
+memory_reap(struct gpc_memory *memory)
 {
-	gpc_heap_retire(memory->heap, gpc_session_work_done(memory->session),
-			atomic_load(&memory->unmaps_done));
+	gpc_heap_reap(memory->heap, gpc_session_work_done(memory->session),
+		      atomic_load(&memory->unmaps_done));
 }
 
 /* Waits for all that was posted, unmappings included. */
@@ -137,7 +137,7 @@ gpc_memory_settle_all(struct gpc_memory *memory, struct gpc_context *context)
 	while (before < unmaps &&
 	       !atomic_compare_exchange_weak(&memory->unmaps_done, &before, unmaps))
 		;
-	retire(memory);
+	memory_reap(memory);
 	return CUDA_SUCCESS;
 }
 
@@ -149,8 +149,8 @@ gpc_memory_unmap_now(struct gpc_memory *memory, struct gpc_context *context,
 
 	/* A dead session's memory is gone as well. */
 	(void)gpc_post_gpMemoryUnmap(context, &args);
-	atomic_fetch_sub(&context->device->credit.mapped, range->size);
-	gpc_heap_unmapped(memory->heap, range, atomic_fetch_add(&memory->unmaps, 1) + 1);
+	atomic_fetch_sub(&context->device->allowance.mapped, range->size);
+	gpc_heap_defer_range(memory->heap, range, atomic_fetch_add(&memory->unmaps, 1) + 1);
 }
 
 void
@@ -158,15 +158,15 @@ gpc_memory_return_unused(struct gpc_memory *memory, struct gpc_context *context)
 {
 	struct gpc_heap_range range;
 
-	while (gpc_heap_take_spare(memory->heap, &range))
+	while (gpc_heap_pop_spare(memory->heap, &range))
 		gpc_memory_unmap_now(memory, context, &range);
 	(void)gpc_object_cache_drop(&memory->cache, NULL, NULL);
-	gpc_credit_forgo(memory->session);
+	gpc_allowance_return(memory->session);
 }
 
 /* Gives all that is free back to the daemon, and waits until it is. */
 static CUresult
-reclaim(struct gpc_memory *memory, struct gpc_context *context)
+memory_reclaim(struct gpc_memory *memory, struct gpc_context *context)
 {
 	CUresult result = gpc_memory_settle_all(memory, context);
 
@@ -179,7 +179,7 @@ reclaim(struct gpc_memory *memory, struct gpc_context *context)
 
 /* Out of credit nobody waits for it. */
 static CUresult
-map_granted(struct gpc_context *context, const struct gpc_heap_range *range)
+range_map_from_allowance(struct gpc_context *context, const struct gpc_heap_range *range)
 {
 	const struct gp_args_gpMemoryUse args = {
 		.address = range->base,
@@ -191,7 +191,7 @@ map_granted(struct gpc_context *context, const struct gpc_heap_range *range)
 }
 
 static CUresult
-map_now(struct gpc_context *context, const struct gpc_heap_range *range)
+range_map_and_wait(struct gpc_context *context, const struct gpc_heap_range *range)
 {
 	const struct gp_args_gpMemoryMap args = {
 		.address = range->base,
@@ -206,8 +206,9 @@ map_now(struct gpc_context *context, const struct gpc_heap_range *range)
 
 /* take: how credit is had for it. */
 static CUresult
-map(struct gpc_memory *memory, struct gpc_context *context, uint64_t size,
-    bool (*take)(struct gpc_context *context, uint64_t size), struct gpc_heap_range *range_p)
+memory_map(struct gpc_memory *memory, struct gpc_context *context, uint64_t size,
+	   bool (*acquire_allowance)(struct gpc_context *context, uint64_t size),
+	   struct gpc_heap_range *range_p)
 {
 	CUresult result;
 
@@ -215,21 +216,22 @@ map(struct gpc_memory *memory, struct gpc_context *context, uint64_t size,
 		return CUDA_SUCCESS;
 	if (gpc_heap_reserve(memory->heap, size, range_p))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	result = take(context, range_p->size) ? map_granted(context, range_p)
-					      : map_now(context, range_p);
+	result = acquire_allowance(context, range_p->size)
+			 ? range_map_from_allowance(context, range_p)
+			 : range_map_and_wait(context, range_p);
 	if (result != CUDA_SUCCESS)
-		gpc_heap_give_back(memory->heap, range_p);
+		gpc_heap_unreserve(memory->heap, range_p);
 	else
-		atomic_fetch_add(&context->device->credit.mapped, range_p->size);
+		atomic_fetch_add(&context->device->allowance.mapped, range_p->size);
 	return result;
 }
 
 /* Chunks double, so few are waited for, and no credit is asked for with them. */
 static CUresult
-add_chunk(struct gpc_memory *memory, struct gpc_context *context, uint64_t size)
+heap_add_chunk(struct gpc_memory *memory, struct gpc_context *context, uint64_t size)
 {
 	struct gpc_heap_range range;
-	CUresult result = map(memory, context, size, gpc_credit_take_present, &range);
+	CUresult result = memory_map(memory, context, size, gpc_allowance_try_acquire, &range);
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -243,8 +245,8 @@ add_chunk(struct gpc_memory *memory, struct gpc_context *context, uint64_t size)
 /* With the grow lock held: a block from the chunks, or from a new one, of which another thread may
  * take so much that there must be one more. */
 static CUresult
-grow_and_take(struct gpc_memory *memory, struct gpc_context *context, uint64_t size, uint64_t id,
-	      uint64_t *address_p)
+heap_grow_and_alloc(struct gpc_memory *memory, struct gpc_context *context, uint64_t size,
+		    uint64_t id, uint64_t *address_p)
 {
 	for (int tries = 0;; tries++) {
 		uint64_t chunk = gpc_heap_chunk_size(memory->heap, context);
@@ -254,25 +256,25 @@ grow_and_take(struct gpc_memory *memory, struct gpc_context *context, uint64_t s
 			return CUDA_SUCCESS;
 		if (tries == GPC_GROW_TRIES)
 			return CUDA_ERROR_OUT_OF_MEMORY;
-		result = add_chunk(memory, context, chunk);
+		result = heap_add_chunk(memory, context, chunk);
 		if (result == CUDA_ERROR_OUT_OF_MEMORY &&
 		    chunk > gpc_session_facts(memory->session)->granularity)
-			result = add_chunk(memory, context, size);
+			result = heap_add_chunk(memory, context, size);
 		if (result != CUDA_SUCCESS)
 			return result;
 	}
 }
 
 static CUresult
-alloc_growing(struct gpc_memory *memory, struct gpc_context *context, uint64_t size, uint64_t id,
-	      uint64_t *address_p)
+heap_alloc_growing(struct gpc_memory *memory, struct gpc_context *context, uint64_t size,
+		   uint64_t id, uint64_t *address_p)
 {
 	CUresult result;
 
 	(void)pthread_mutex_lock(&memory->grow_lock);
-	result = grow_and_take(memory, context, size, id, address_p);
-	if (result == CUDA_ERROR_OUT_OF_MEMORY && reclaim(memory, context) == CUDA_SUCCESS)
-		result = grow_and_take(memory, context, size, id, address_p);
+	result = heap_grow_and_alloc(memory, context, size, id, address_p);
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && memory_reclaim(memory, context) == CUDA_SUCCESS)
+		result = heap_grow_and_alloc(memory, context, size, id, address_p);
 	(void)pthread_mutex_unlock(&memory->grow_lock);
 	return result;
 }
@@ -282,48 +284,49 @@ alloc_growing(struct gpc_memory *memory, struct gpc_context *context, uint64_t s
  * would be mapped, the work is waited for, as cuMemFree itself may do.
  */
 static void
-take_back(struct gpc_memory *memory, struct gpc_context *context)
+heap_recover_freed(struct gpc_memory *memory, struct gpc_context *context)
 {
 	uint64_t much = gpc_heap_chunk_size(memory->heap, context);
 
-	if (much > WAITING_MUCH)
-		much = WAITING_MUCH;
+	if (much > WAITING_SETTLE)
+		much = WAITING_SETTLE;
 	gpc_fence_poll(&memory->fence);
-	(void)gpc_fence_is_needless(memory->session);
-	retire(memory);
+	(void)gpc_fence_is_redundant(memory->session);
+	memory_reap(memory);
 	/* Host functions may go on only when this thread does. */
-	if (gpc_heap_waiting(memory->heap) >= much && !gpc_session_has_functions(memory->session))
+	if (gpc_heap_deferred_bytes(memory->heap) >= much &&
+	    !gpc_session_awaits_host(memory->session))
 		(void)gpc_memory_settle_all(memory, context);
 	else
 		gpc_fence_start(&memory->fence, context);
 }
 
 static CUresult
-alloc_small(struct gpc_memory *memory, struct gpc_context *context, uint64_t size,
-	    uint64_t *address_p)
+heap_alloc_small(struct gpc_memory *memory, struct gpc_context *context, uint64_t size,
+		 uint64_t *address_p)
 {
 	uint64_t id = gpc_memory_next_id();
 
 	if (!gpc_heap_alloc(memory->heap, context, size, id, address_p))
 		return CUDA_SUCCESS;
-	if (gpc_heap_waiting(memory->heap) > 0) {
-		take_back(memory, context);
+	if (gpc_heap_deferred_bytes(memory->heap) > 0) {
+		heap_recover_freed(memory, context);
 		if (!gpc_heap_alloc(memory->heap, context, size, id, address_p))
 			return CUDA_SUCCESS;
 	}
-	return alloc_growing(memory, context, size, id, address_p);
+	return heap_alloc_growing(memory, context, size, id, address_p);
 }
 
 static CUresult
-alloc_large(struct gpc_memory *memory, struct gpc_context *context, uint64_t size,
-	    uint64_t *address_p)
+heap_alloc_large(struct gpc_memory *memory, struct gpc_context *context, uint64_t size,
+		 uint64_t *address_p)
 {
 	struct gpc_heap_range range;
 	CUresult result;
 
-	result = map(memory, context, size, gpc_credit_take, &range);
-	if (result == CUDA_ERROR_OUT_OF_MEMORY && reclaim(memory, context) == CUDA_SUCCESS)
-		result = map(memory, context, size, gpc_credit_take, &range);
+	result = memory_map(memory, context, size, gpc_allowance_acquire, &range);
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && memory_reclaim(memory, context) == CUDA_SUCCESS)
+		result = memory_map(memory, context, size, gpc_allowance_acquire, &range);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (gpc_heap_add_large(memory->heap, context, &range, size, gpc_memory_next_id())) {
@@ -342,8 +345,8 @@ gpc_memory_alloc(struct gpc_context *context, uint64_t size, uint64_t *address_p
 	/* Absurd sizes need no round trip. */
 	if (!memory || size > gpc_session_facts(memory->session)->window_size)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	return size <= GPC_HEAP_SMALL_MAX ? alloc_small(memory, context, size, address_p)
-					  : alloc_large(memory, context, size, address_p);
+	return size <= GPC_HEAP_SMALL_MAX ? heap_alloc_small(memory, context, size, address_p)
+					  : heap_alloc_large(memory, context, size, address_p);
 }
 
 CUresult
@@ -363,7 +366,7 @@ gpc_memory_free(struct gpc_context *context, uint64_t address)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (range.size != 0)
 		gpc_mapping_release(memory, context, &range);
-	else if (gpc_heap_waiting(memory->heap) > WAITING_MAX)
+	else if (gpc_heap_deferred_bytes(memory->heap) > WAITING_MAX)
 		gpc_fence_start(&memory->fence, context);
 	return CUDA_SUCCESS;
 }
@@ -373,7 +376,7 @@ gpc_memory_map(struct gpc_context *context, uint64_t size, struct gpc_heap_range
 {
 	struct gpc_memory *memory = gpc_memory_from_context(context);
 
-	return memory ? map(memory, context, size, gpc_credit_take, range_p)
+	return memory ? memory_map(memory, context, size, gpc_allowance_acquire, range_p)
 		      : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -384,8 +387,8 @@ gpc_memory_unmap(struct gpc_context *context, const struct gpc_heap_range *range
 }
 
 CUresult
-gpc_memory_take_addresses(struct gpc_context *context, uint64_t size,
-			  struct gpc_heap_range *range_p)
+gpc_memory_reserve_addresses(struct gpc_context *context, uint64_t size,
+			     struct gpc_heap_range *range_p)
 {
 	struct gpc_memory *memory = gpc_memory_from_context(context);
 
@@ -396,9 +399,9 @@ gpc_memory_take_addresses(struct gpc_context *context, uint64_t size,
 
 /* The daemon maps there again behind what it unmaps: it may be told to at once. */
 void
-gpc_memory_give_addresses(struct gpc_context *context, const struct gpc_heap_range *range)
+gpc_memory_unreserve_addresses(struct gpc_context *context, const struct gpc_heap_range *range)
 {
-	gpc_heap_give_back(gpc_memory_from_context(context)->heap, range);
+	gpc_heap_unreserve(gpc_memory_from_context(context)->heap, range);
 }
 
 void
@@ -425,11 +428,11 @@ gpc_memory_reclaim(struct gpc_context *context)
 {
 	struct gpc_memory *memory = gpc_memory_from_context(context);
 
-	return memory ? reclaim(memory, context) : CUDA_ERROR_OUT_OF_MEMORY;
+	return memory ? memory_reclaim(memory, context) : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 static bool
-is_of_device(const struct gpc_cached *cached, const void *device)
+cached_is_of_device(const struct gpc_cached *cached, const void *device)
 {
 	return cached->context->device == device;
 }
@@ -442,21 +445,21 @@ gpc_memory_available(struct gpc_context *context, uint64_t *bytes_p)
 	if (!memory)
 		return false;
 	gpc_fence_poll(&memory->fence);
-	retire(memory);
-	*bytes_p = gpc_heap_available(memory->heap, context) +
-		   gpc_object_cache_bytes(&memory->cache, is_of_device, context->device) +
-		   gpc_credit_bytes(context->device);
+	memory_reap(memory);
+	*bytes_p = gpc_heap_free_bytes(memory->heap, context) +
+		   gpc_object_cache_bytes(&memory->cache, cached_is_of_device, context->device) +
+		   gpc_allowance_get_bytes(context->device);
 	return true;
 }
 
 /* What the context has before it asks for any: a daemon that waits for nobody gives no more than it
  * has granted, the others what they map with the context. */
 static uint64_t
-first_chunk(struct gpc_memory *memory, struct gpc_context *context)
+context_get_first_chunk(struct gpc_memory *memory, struct gpc_context *context)
 {
 	const struct gpc_session_facts *facts = gpc_session_facts(memory->session);
 
-	if (gpc_facts_know(facts, GP_CALL_gpContextMake))
+	if (gpc_facts_have_call(facts, GP_CALL_gpContextMake))
 		return atomic_exchange(&context->device->granted, 0);
 	return facts->heap_size ? gpc_heap_chunk_size(memory->heap, context) : 0;
 }
@@ -466,7 +469,7 @@ CUresult
 gpc_memory_prepare_context(struct gpc_context *context, struct gp_args_gpContextCreate *args)
 {
 	struct gpc_memory *memory = gpc_memory_from_context(context);
-	uint64_t size = memory ? first_chunk(memory, context) : 0;
+	uint64_t size = memory ? context_get_first_chunk(memory, context) : 0;
 	struct gpc_heap_range range;
 
 	if (size == 0 || gpc_heap_reserve(memory->heap, size, &range))
@@ -486,20 +489,20 @@ gpc_memory_context_made(struct gpc_context *context, const struct gp_args_gpCont
 	if (!memory || range.size == 0)
 		return;
 	if (success)
-		atomic_fetch_add(&context->device->credit.mapped, range.size);
+		atomic_fetch_add(&context->device->allowance.mapped, range.size);
 	if (!success)
-		gpc_heap_give_back(memory->heap, &range);
+		gpc_heap_unreserve(memory->heap, &range);
 	else if (gpc_heap_add_chunk(memory->heap, context, &range))
 		gpc_memory_unmap_now(memory, context, &range);
 }
 
 void
-gpc_memory_forget_context(struct gpc_context *context)
+gpc_memory_drop_context(struct gpc_context *context)
 {
 	struct gpc_memory *memory = memory_find(context->scope.session);
 	struct gpc_heap_range range;
 
-	while (memory && gpc_heap_take_any(memory->heap, context, &range))
+	while (memory && gpc_heap_pop_mapping(memory->heap, context, &range))
 		gpc_memory_unmap_now(memory, context, &range);
 	if (memory)
 		(void)gpc_object_cache_drop(&memory->cache, NULL, NULL);

@@ -41,19 +41,20 @@ void gpc_memory_unmap(struct gpc_context *context, const struct gpc_heap_range *
 /* Asks how far the work is, and takes the answer to what was asked before. */
 void gpc_memory_poll(struct gpc_context *context);
 /* Something may be cached: the daemon may recall it (memory_cache.h). */
-void gpc_memory_keeps(struct gpc_context *context);
+void gpc_memory_allow_recall(struct gpc_context *context);
 /* So many bytes more are kept of the device's memory, or (modulo 2^64) less. */
-void gpc_memory_count_kept(struct gpc_device *device, uint64_t more);
+void gpc_memory_count_cached(struct gpc_device *device, uint64_t more);
 /* Waits for all work posted; and gives everything back besides that nothing uses. */
 CUresult gpc_memory_settle(struct gpc_context *context);
 CUresult gpc_memory_reclaim(struct gpc_context *context);
 /* What is mapped at base is given back when it is freed, and not kept: another process may have it.
  */
-CUresult gpc_memory_refuse_to_keep(struct gpc_context *context, uint64_t base);
+CUresult gpc_memory_set_uncacheable(struct gpc_context *context, uint64_t base);
 /* Addresses of the window at which nothing is mapped, for the caller to map at. */
-CUresult gpc_memory_take_addresses(struct gpc_context *context, uint64_t size,
-				   struct gpc_heap_range *range_p);
-void gpc_memory_give_addresses(struct gpc_context *context, const struct gpc_heap_range *range);
+CUresult gpc_memory_reserve_addresses(struct gpc_context *context, uint64_t size,
+				      struct gpc_heap_range *range_p);
+void gpc_memory_unreserve_addresses(struct gpc_context *context,
+				    const struct gpc_heap_range *range);
 /* Of any size but 0. */
 CUresult gpc_memory_alloc(struct gpc_context *context, uint64_t size, uint64_t *address_p);
 /* What is no pool's. */
@@ -65,6 +66,6 @@ CUresult gpc_memory_prepare_context(struct gpc_context *context,
 				    struct gp_args_gpContextCreate *args);
 void gpc_memory_context_made(struct gpc_context *context,
 			     const struct gp_args_gpContextCreate *args, bool success);
-void gpc_memory_forget_context(struct gpc_context *context);
+void gpc_memory_drop_context(struct gpc_context *context);
 
 #endif /* GPC_MEMORY_H */

@@ -22,30 +22,30 @@ count_report(struct gpc_device *device, uint64_t reported, uint64_t now)
 		const struct gp_args_gpMemoryCountKept args = { .device = device->remote,
 								.bytes = now };
 
-		if (!atomic_compare_exchange_strong(&device->kept_told, &reported, now))
+		if (!atomic_compare_exchange_strong(&device->cached_reported, &reported, now))
 			return;
 		(void)gpc_post_gpMemoryCountKept(device->primary, &args);
 		reported = now;
 		/* Another thread may have reported a newer count, and before this one. */
-		now = atomic_load(&device->kept_told);
+		now = atomic_load(&device->cached_reported);
 	} while (now != reported);
 }
 
 void
-gpc_memory_count_kept(struct gpc_device *device, uint64_t more)
+gpc_memory_count_cached(struct gpc_device *device, uint64_t more)
 {
-	const uint64_t now = atomic_fetch_add(&device->kept, more) + more;
-	const uint64_t reported = atomic_load(&device->kept_told);
+	const uint64_t now = atomic_fetch_add(&device->cached_bytes, more) + more;
+	const uint64_t reported = atomic_load(&device->cached_reported);
 
 	if ((now > reported ? now - reported : reported - now) >= REPORT_STEP &&
-	    gpc_facts_know(gpc_session_facts(device->session), GP_CALL_gpMemoryCountKept))
+	    gpc_facts_have_call(gpc_session_facts(device->session), GP_CALL_gpMemoryCountKept))
 		count_report(device, reported, now);
 }
 
 void
 gpc_memory_cache_count(const struct gpc_cached *cached, uint64_t more)
 {
-	gpc_memory_count_kept(cached->context->device, more);
+	gpc_memory_count_cached(cached->context->device, more);
 }
 
 /* Objects that are cached from now on are reported to the daemon anew. */
@@ -55,8 +55,8 @@ recall_return(void *arg)
 	struct gpc_memory *memory = arg;
 	const struct gp_args_gpMemoryKept args = { 0 };
 
-	atomic_store(&memory->keeps, false);
-	gpc_pool_give_spare_back(memory->session);
+	atomic_store(&memory->recallable, false);
+	gpc_pool_release_spare(memory->session);
 	gpc_memory_return_unused(memory, memory->primary);
 	(void)gpc_post_gpMemoryKept(memory->primary, &args);
 	gpc_thread_ended(memory->session);
@@ -65,7 +65,7 @@ recall_return(void *arg)
 
 /* The thread that reads the answers must not post: a call may have to wait for one of them. */
 static void
-recalled(struct gpc_request *request)
+recall_received(struct gpc_request *request)
 {
 	struct gpc_memory *memory = request->arg;
 
@@ -77,19 +77,20 @@ recalled(struct gpc_request *request)
 }
 
 void
-gpc_memory_keeps(struct gpc_context *context)
+gpc_memory_allow_recall(struct gpc_context *context)
 {
 	const struct gp_args_gpMemoryKeep args = { 0 };
 	struct gpc_memory *memory = gpc_memory_from_context(context);
 
-	if (!memory || atomic_load(&memory->keeps) || atomic_exchange(&memory->keeps, true))
+	if (!memory || atomic_load(&memory->recallable) ||
+	    atomic_exchange(&memory->recallable, true))
 		return;
 	memory->primary = context->device->primary;
 	memory->recall = (struct gpc_request){
-		.session = memory->session, .done = recalled, .arg = memory, .lazy = true
+		.session = memory->session, .done = recall_received, .arg = memory, .lazy = true
 	};
 	if (gpc_start_gpMemoryKeep(memory->primary, &args, &memory->recall) != CUDA_SUCCESS)
-		atomic_store(&memory->keeps, false);
+		atomic_store(&memory->recallable, false);
 }
 
 /* false: the object is too large or the session has failed. */
@@ -100,8 +101,8 @@ cache_put(struct gpc_memory *memory, const struct gpc_cached *cached)
 	    gpc_session_status(memory->session) != CUDA_SUCCESS)
 		return false;
 	gpc_object_cache_put(&memory->cache, cached);
-	if (!atomic_load(&memory->keeps))
-		gpc_memory_keeps(cached->context);
+	if (!atomic_load(&memory->recallable))
+		gpc_memory_allow_recall(cached->context);
 	return true;
 }
 
@@ -157,7 +158,7 @@ gpc_memory_cache_drop_if(struct gpc_context *context, gpc_cached_filter *filter,
 }
 
 static bool
-is_of_context(const struct gpc_cached *cached, const void *context)
+cached_is_of_context(const struct gpc_cached *cached, const void *context)
 {
 	return cached->context == context;
 }
@@ -165,7 +166,7 @@ is_of_context(const struct gpc_cached *cached, const void *context)
 void
 gpc_memory_cache_drop_context(struct gpc_context *context)
 {
-	gpc_memory_cache_drop_if(context, is_of_context, context);
+	gpc_memory_cache_drop_if(context, cached_is_of_context, context);
 }
 
 static void
@@ -184,7 +185,7 @@ static const struct gpc_cached_kind mapping_kind = {
 };
 
 CUresult
-gpc_memory_refuse_to_keep(struct gpc_context *context, uint64_t base)
+gpc_memory_set_uncacheable(struct gpc_context *context, uint64_t base)
 {
 	struct gpc_memory *memory = gpc_memory_from_context(context);
 	CUresult result = CUDA_SUCCESS;
@@ -246,9 +247,9 @@ gpc_mapping_acquire(struct gpc_memory *memory, struct gpc_context *context, uint
 
 	size = (size + unit - 1) & ~(unit - 1);
 	base = cache_acquire(memory, &mapping_kind, primary, &size, &busy);
-	if (busy && gpc_fence_is_needless(memory->session))
+	if (busy && gpc_fence_is_redundant(memory->session))
 		base = cache_acquire(memory, &mapping_kind, primary, &size, &busy);
-	if (busy && !gpc_session_has_functions(memory->session) &&
+	if (busy && !gpc_session_awaits_host(memory->session) &&
 	    gpc_memory_settle_all(memory, context) == CUDA_SUCCESS)
 		base = cache_acquire(memory, &mapping_kind, primary, &size, &busy);
 	*range_p = (struct gpc_heap_range){ (uintptr_t)base, size };

@@ -32,7 +32,7 @@ struct gpc_memory {
 	atomic_bool any_refused; /* so far */
 	pthread_mutex_t refused_lock;
 	/* The daemon knows that something may be cached, and answers when it recalls that. */
-	atomic_bool keeps;
+	atomic_bool recallable;
 	struct gpc_request recall;
 	struct gpc_context *primary; /* the context of that request; set before it */
 };

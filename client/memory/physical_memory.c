@@ -23,7 +23,7 @@
 
 /* Memory for tiles is no other process's. */
 static CUresult
-check_usage(const CUmemAllocationProp *prop)
+prop_check_usage(const CUmemAllocationProp *prop)
 {
 	const struct gpc_device *device = gpc_device_get(prop->location.id);
 
@@ -59,7 +59,7 @@ gpc_physical_device(const CUmemLocation *location)
 
 /* Memory of no particular node is no other process's. */
 static CUresult
-check_host(const CUmemAllocationProp *prop)
+prop_check_host(const CUmemAllocationProp *prop)
 {
 	const unsigned int handle_types = (unsigned int)prop->requestedHandleTypes;
 
@@ -86,14 +86,14 @@ gpc_physical_check_prop(const CUmemAllocationProp *prop)
 		break;
 	case CU_MEM_LOCATION_TYPE_HOST:
 	case CU_MEM_LOCATION_TYPE_HOST_NUMA:
-		return check_host(prop);
+		return prop_check_host(prop);
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
 	}
 	if (!gpc_device_get(prop->location.id))
 		return CUDA_ERROR_INVALID_DEVICE;
 	if (prop->allocFlags.usage)
-		return check_usage(prop);
+		return prop_check_usage(prop);
 	return (unsigned int)prop->requestedHandleTypes & ~handle_types ? CUDA_ERROR_NOT_SUPPORTED
 									: CUDA_SUCCESS;
 }
@@ -105,7 +105,7 @@ gpc_physical_is_for_tiles(const struct gpc_physical *allocation)
 }
 
 static void
-drop(struct gpc_physical *allocation)
+physical_drop(struct gpc_physical *allocation)
 {
 	struct gp_args_gpMemoryRelease args = { .memory = allocation->handle.id };
 
@@ -126,19 +126,19 @@ drop(struct gpc_physical *allocation)
 }
 
 static void
-drop_cached(const struct gpc_cached *cached)
+cached_drop(const struct gpc_cached *cached)
 {
-	drop(cached->object);
+	physical_drop(cached->object);
 }
 
 /* The primary context, in whose name all is done, says of which device it is. */
 static const struct gpc_cached_kind physical_kind = {
-	.drop = drop_cached,
+	.drop = cached_drop,
 	GPC_MEMORY_CACHE_BUDGET,
 };
 
 static CUresult
-ask_for_tiles(const struct gpc_physical *allocation)
+tile_pool_request(const struct gpc_physical *allocation)
 {
 	const struct gp_args_gpTilePoolCreate args = {
 		.memory = allocation->handle.id,
@@ -153,7 +153,7 @@ ask_for_tiles(const struct gpc_physical *allocation)
 
 /* Nobody waits for it. */
 static CUresult
-make_granted(const struct gpc_physical *allocation)
+physical_make_from_allowance(const struct gpc_physical *allocation)
 {
 	const struct gp_args_gpMemoryMake args = {
 		.memory = allocation->handle.id,
@@ -165,7 +165,7 @@ make_granted(const struct gpc_physical *allocation)
 }
 
 static CUresult
-ask_for(const struct gpc_physical *allocation)
+physical_request(const struct gpc_physical *allocation)
 {
 	const struct gp_args_gpMemoryCreate args = {
 		.memory = allocation->handle.id,
@@ -176,16 +176,16 @@ ask_for(const struct gpc_physical *allocation)
 	CUresult result;
 
 	if (gpc_physical_is_for_tiles(allocation))
-		return ask_for_tiles(allocation);
-	if (gpc_credit_take(allocation->device->primary, allocation->size))
-		return make_granted(allocation);
+		return tile_pool_request(allocation);
+	if (gpc_allowance_acquire(allocation->device->primary, allocation->size))
+		return physical_make_from_allowance(allocation);
 	result = gpc_start_gpMemoryCreate(allocation->device->primary, &args, &request);
 	return result == CUDA_SUCCESS ? gpc_request_wait_own(&request) : result;
 }
 
 static CUresult
-obtain(struct gpc_device *device, uint64_t size, unsigned short usage,
-       struct gpc_physical **allocation_p)
+physical_create(struct gpc_device *device, uint64_t size, unsigned short usage,
+		struct gpc_physical **allocation_p)
 {
 	struct gpc_physical *allocation = gpc_handle_new(GPC_KIND_MEMORY, sizeof(*allocation));
 	CUresult result;
@@ -196,10 +196,10 @@ obtain(struct gpc_device *device, uint64_t size, unsigned short usage,
 	allocation->size = size;
 	allocation->host = -1;
 	allocation->prop.allocFlags.usage = usage;
-	result = ask_for(allocation);
+	result = physical_request(allocation);
 	if (result == CUDA_ERROR_OUT_OF_MEMORY &&
 	    gpc_memory_reclaim(device->primary) == CUDA_SUCCESS)
-		result = ask_for(allocation);
+		result = physical_request(allocation);
 	if (result == CUDA_SUCCESS)
 		*allocation_p = allocation;
 	else
@@ -209,8 +209,8 @@ obtain(struct gpc_device *device, uint64_t size, unsigned short usage,
 
 /* The file is the memory's from now on, also if that fails. */
 static CUresult
-adopt_host(int fd, uint64_t size, const CUmemAllocationProp *prop,
-	   CUmemGenericAllocationHandle *handle)
+host_create_from_file(int fd, uint64_t size, const CUmemAllocationProp *prop,
+		      CUmemGenericAllocationHandle *handle)
 {
 	struct gpc_physical *allocation =
 		fd < 0 ? NULL : gpc_handle_new(GPC_KIND_MEMORY, sizeof(*allocation));
@@ -233,7 +233,7 @@ adopt_host(int fd, uint64_t size, const CUmemAllocationProp *prop,
 /* Of this machine; what kernels reach of it, and what counts for the quota, is made where it is
  * mapped and a device is given access. */
 static CUresult
-create_host(uint64_t size, const CUmemAllocationProp *prop, CUmemGenericAllocationHandle *handle)
+host_create(uint64_t size, const CUmemAllocationProp *prop, CUmemGenericAllocationHandle *handle)
 {
 	const struct gpc_device *device = device_for_host();
 	int fd;
@@ -246,7 +246,7 @@ create_host(uint64_t size, const CUmemAllocationProp *prop, CUmemGenericAllocati
 	if (size > HOST_MAX)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	fd = gp_sealed_create(HOST_NAME, size, true);
-	return adopt_host(fd, size, prop, handle);
+	return host_create_from_file(fd, size, prop, handle);
 }
 
 CUresult
@@ -264,7 +264,7 @@ gpc_physical_open_host(int fd, CUmemGenericAllocationHandle *handle)
 	    size % gpc_session_facts(device->session)->granularity)
 		return CUDA_ERROR_INVALID_VALUE;
 	atomic_store(&gpc_host_memory_exchanged, true);
-	return adopt_host(fcntl(fd, F_DUPFD_CLOEXEC, 0), size, &prop, handle);
+	return host_create_from_file(fcntl(fd, F_DUPFD_CLOEXEC, 0), size, &prop, handle);
 }
 
 CUresult
@@ -277,7 +277,7 @@ gpc_physical_create(uint64_t size, const CUmemAllocationProp *prop,
 	CUresult result = CUDA_SUCCESS;
 
 	if (gpc_physical_is_host(&prop->location))
-		return create_host(size, prop, handle);
+		return host_create(size, prop, handle);
 	if (size == 0 || size % gpc_session_facts(device->session)->granularity)
 		return CUDA_ERROR_INVALID_VALUE;
 	/* Absurd sizes need no round trip. */
@@ -286,7 +286,7 @@ gpc_physical_create(uint64_t size, const CUmemAllocationProp *prop,
 	if (!usage)
 		allocation = gpc_memory_cache_acquire(&physical_kind, device->primary, &size);
 	if (!allocation)
-		result = obtain(device, size, usage, &allocation);
+		result = physical_create(device, size, usage, &allocation);
 	if (result != CUDA_SUCCESS)
 		return result;
 	allocation->users = 1;
@@ -307,7 +307,7 @@ gpc_physical_any_shared(void)
 }
 
 static CUresult
-ask_to_share(const struct gpc_physical *allocation, struct gpc_ipc_share *share)
+export_request(const struct gpc_physical *allocation, struct gpc_ipc_export *share)
 {
 	const struct gp_args_gpPhysicalShare args = { .share = share->handle.id,
 						      .memory = allocation->handle.id };
@@ -325,9 +325,9 @@ ask_to_share(const struct gpc_physical *allocation, struct gpc_ipc_share *share)
 }
 
 CUresult
-gpc_physical_share(struct gpc_physical *allocation)
+gpc_physical_export(struct gpc_physical *allocation)
 {
-	struct gpc_ipc_share *share;
+	struct gpc_ipc_export *share;
 	CUresult result;
 
 	if (allocation->share)
@@ -335,7 +335,7 @@ gpc_physical_share(struct gpc_physical *allocation)
 	share = gpc_handle_new(GPC_KIND_SHARE, sizeof(*share));
 	if (!share)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	result = ask_to_share(allocation, share);
+	result = export_request(allocation, share);
 	if (result != CUDA_SUCCESS) {
 		gpc_handle_remove(&share->handle);
 		return result;
@@ -347,7 +347,7 @@ gpc_physical_share(struct gpc_physical *allocation)
 }
 
 static CUresult
-ask_to_open(const struct gpc_physical *allocation, const struct gp_ipc_handle *bytes)
+import_request(const struct gpc_physical *allocation, const struct gp_ipc_handle *bytes)
 {
 	const struct gp_args_gpPhysicalOpen args = {
 		.memory = allocation->handle.id,
@@ -373,7 +373,7 @@ gpc_physical_open(struct gpc_device *device, const struct gp_ipc_handle *bytes,
 	allocation->device = device;
 	allocation->size = bytes->mapping;
 	allocation->host = -1;
-	result = ask_to_open(allocation, bytes);
+	result = import_request(allocation, bytes);
 	if (result != CUDA_SUCCESS) {
 		gpc_handle_remove(&allocation->handle);
 		return result;
@@ -407,5 +407,5 @@ gpc_physical_drop_unused(struct gpc_physical *allocation)
 	if (allocation->host >= 0 || allocation->shared || gpc_physical_is_for_tiles(allocation) ||
 	    !gpc_memory_cache_put(&physical_kind, allocation, allocation->device->primary,
 				  allocation->size))
-		drop(allocation);
+		physical_drop(allocation);
 }

@@ -16,7 +16,7 @@
 
 struct gp_ipc_handle;
 struct gpc_device;
-struct gpc_ipc_share;
+struct gpc_ipc_export;
 
 struct gpc_physical {
 	struct gpc_handle handle;
@@ -25,9 +25,9 @@ struct gpc_physical {
 	CUmemAllocationProp prop;
 	int users;    /* cuMemCreate and cuMemRetainAllocationHandle, less cuMemRelease */
 	int mappings; /* it goes when it has neither */
-	struct gpc_ipc_share *share; /* NULL: nothing of this process opens it for others */
-	bool shared;                 /* others have it, or may have */
-	int host;                    /* the file of host memory; -1: it is the device's */
+	struct gpc_ipc_export *share; /* NULL: nothing of this process opens it for others */
+	bool shared;                  /* others have it, or may have */
+	int host;                     /* the file of host memory; -1: it is the device's */
 };
 
 /* Whether such memory can be had at all. */
@@ -38,7 +38,7 @@ CUresult gpc_physical_create(uint64_t size, const CUmemAllocationProp *prop,
 /* Whether any has been.  Any thread, without that lock. */
 bool gpc_physical_any_shared(void);
 /* Others may open it from now on: share says how. */
-CUresult gpc_physical_share(struct gpc_physical *allocation);
+CUresult gpc_physical_export(struct gpc_physical *allocation);
 /* Another process's, or this one's once more, on this device. */
 CUresult gpc_physical_open(struct gpc_device *device, const struct gp_ipc_handle *bytes,
 			   CUmemGenericAllocationHandle *handle);

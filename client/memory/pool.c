@@ -56,20 +56,20 @@ gpc_pools_first(void) GP_LOCKED(lock)
 }
 
 struct gpc_pool *
-gpc_pool_of(const struct gpc_space_mapping *mapping)
+gpc_pool_from_mapping(const struct gpc_space_mapping *mapping)
 {
 	return GPC_CONTAINER(mapping->space, struct gpc_pool, space);
 }
 
 static struct gpc_session *
-session_of(const struct gpc_pool *pool)
+pool_get_session(const struct gpc_pool *pool)
 {
 	return pool->device->session;
 }
 
 /* A pool's mappings come and go in the name of the primary context, which always exists. */
 static struct gpc_context *
-context_of(const struct gpc_pool *pool)
+pool_get_context(const struct gpc_pool *pool)
 {
 	return pool->device->primary;
 }
@@ -81,7 +81,7 @@ gpc_pool_get(CUmemoryPool handle)
 }
 
 struct gpc_space_mapping *
-gpc_pool_mapping(uint64_t address) GP_LOCKED(lock)
+gpc_pool_find_mapping(uint64_t address) GP_LOCKED(lock)
 {
 	const struct gpc_range *range = gpc_ranges_find(&mappings, address, 1);
 
@@ -115,7 +115,7 @@ gpc_pool_create(struct gpc_device *device) GP_LOCKED(lock)
 }
 
 struct gpc_pool *
-gpc_pool_default_of(struct gpc_device *device) GP_LOCKED(lock)
+gpc_pool_get_default(struct gpc_device *device) GP_LOCKED(lock)
 {
 	struct gpc_pool *pool = devices[device->ordinal].standard;
 
@@ -130,11 +130,11 @@ gpc_pool_default_of(struct gpc_device *device) GP_LOCKED(lock)
 }
 
 struct gpc_pool *
-gpc_pool_current_of(struct gpc_device *device) GP_LOCKED(lock)
+gpc_pool_get_current(struct gpc_device *device) GP_LOCKED(lock)
 {
 	struct gpc_pool *pool = devices[device->ordinal].current;
 
-	return pool ? pool : gpc_pool_default_of(device);
+	return pool ? pool : gpc_pool_get_default(device);
 }
 
 struct gpc_device *
@@ -150,23 +150,22 @@ gpc_pool_can_be_host(const struct gpc_device *device)
 {
 	const struct gpc_session_facts *facts = gpc_session_facts(device->session);
 
-	return gpc_facts_know(facts, GP_CALL_gpHostReserve) &&
-	       gpc_facts_know(facts, GP_CALL_gpHostTake);
+	return gpc_facts_have_call(facts, GP_CALL_gpHostReserve) &&
+	       gpc_facts_have_call(facts, GP_CALL_gpHostTake);
 }
 
 static bool
-is_of(const struct gpc_pool *pool, const struct gpc_context *context)
+pool_is_managed_by(const struct gpc_pool *pool, const struct gpc_context *context)
 {
 	return pool->managed == context && !pool->own && !pool->destroyed;
 }
 
 struct gpc_pool *
-gpc_pool_managed_of(struct gpc_context *context, const struct gpc_pages_calls *pages)
-	GP_LOCKED(lock)
+gpc_pool_get_managed(struct gpc_context *context, const struct gpc_pages_ops *pages) GP_LOCKED(lock)
 {
 	struct gpc_pool *pool = pools;
 
-	while (pool && !is_of(pool, context))
+	while (pool && !pool_is_managed_by(pool, context))
 		pool = pool->next;
 	if (pool)
 		return pool;
@@ -186,10 +185,10 @@ gpc_pool_set_current(struct gpc_pool *pool)
 
 /* The caller unmaps range. */
 static void
-drop(struct gpc_space_mapping *mapping, struct gpc_heap_range *range) GP_LOCKED(lock)
+mapping_drop(struct gpc_space_mapping *mapping, struct gpc_heap_range *range) GP_LOCKED(lock)
 {
 	*range = (struct gpc_heap_range){ .base = mapping->base, .size = mapping->size };
-	gpc_pool_unshare(mapping->share);
+	gpc_pool_export_withdraw(mapping->share);
 	gpc_ranges_remove(&mappings, gpc_ranges_find(&mappings, mapping->base, 1));
 	gpc_space_remove(mapping->space, mapping);
 }
@@ -197,7 +196,7 @@ drop(struct gpc_space_mapping *mapping, struct gpc_heap_range *range) GP_LOCKED(
 /* Whether nothing keeps a destroyed pool any more; then nobody finds it from now on.  What is here,
  * too, stays for the host functions before the free. */
 static bool
-unlink_unused(struct gpc_pool *pool)
+pool_unlink_unused(struct gpc_pool *pool)
 {
 	struct gpc_pool **link = &pools;
 
@@ -207,7 +206,7 @@ unlink_unused(struct gpc_pool *pool)
 	while (*link != pool)
 		link = &(*link)->next;
 	*link = pool->next;
-	for (uint32_t i = 0; i < pool->space.large.fit.region_room; i++) {
+	for (uint32_t i = 0; i < pool->space.large.tlsf.region_room; i++) {
 		const struct gpc_space_mapping *mapping = pool->space.mappings[i];
 
 		if (mapping)
@@ -218,20 +217,20 @@ unlink_unused(struct gpc_pool *pool)
 
 /* Freed blocks may still be in use by work: the daemon unmaps behind it. */
 static void
-dispose(struct gpc_pool *pool)
+pool_dispose(struct gpc_pool *pool)
 {
-	gpc_memory_count_kept(pool->device, -pool->spare);
-	for (uint32_t i = 0; i < pool->space.large.fit.region_room; i++) {
+	gpc_memory_count_cached(pool->device, -pool->spare);
+	for (uint32_t i = 0; i < pool->space.large.tlsf.region_room; i++) {
 		const struct gpc_space_mapping *mapping = pool->space.mappings[i];
 		struct gpc_heap_range range;
 
 		if (!mapping)
 			continue;
 		range = (struct gpc_heap_range){ .base = mapping->base, .size = mapping->size };
-		gpc_pool_unshare(mapping->share);
+		gpc_pool_export_withdraw(mapping->share);
 		gpc_pool_unmap(pool, &range);
 	}
-	gpc_pool_unshare(pool->share);
+	gpc_pool_export_withdraw(pool->share);
 	if (pool->file >= 0)
 		(void)close(pool->file);
 	gpc_space_fini(&pool->space);
@@ -248,21 +247,21 @@ gpc_pool_destroy(struct gpc_pool *pool)
 	if (devices[pool->device->ordinal].current == pool)
 		devices[pool->device->ordinal].current = NULL;
 	pool->destroyed = true;
-	unused = unlink_unused(pool);
+	unused = pool_unlink_unused(pool);
 	gpc_pools_unlock();
 	if (unused)
-		dispose(pool);
+		pool_dispose(pool);
 }
 
 /* Work up to here is done. */
 void
-gpc_pool_retire(struct gpc_pool *pool) GP_LOCKED(lock)
+gpc_pool_reap(struct gpc_pool *pool) GP_LOCKED(lock)
 {
-	uint64_t done = gpc_session_work_done(session_of(pool));
+	uint64_t done = gpc_session_work_done(pool_get_session(pool));
 
 	if (pool->host)
-		gpc_host_pooled_retire(session_of(pool), done);
-	gpc_space_retire(&pool->space, done);
+		gpc_host_pooled_reap(pool_get_session(pool), done);
+	gpc_space_reap(&pool->space, done);
 }
 
 void
@@ -273,63 +272,65 @@ gpc_pools_drop_unused(void) GP_LOCKED(lock)
 	for (struct gpc_pool *pool = pools; pool; pool = next) {
 		next = pool->next;
 		if (pool->destroyed)
-			gpc_pool_retire(pool);
-		if (unlink_unused(pool))
-			dispose(pool);
+			gpc_pool_reap(pool);
+		if (pool_unlink_unused(pool))
+			pool_dispose(pool);
 	}
 }
 
 bool
-gpc_pool_give_back(struct gpc_pool *pool, uint64_t keep, bool spare) GP_LOCKED(lock)
+gpc_pool_release_mapping(struct gpc_pool *pool, uint64_t keep, bool spare) GP_LOCKED(lock)
 {
 	struct gpc_space_mapping *mapping;
 	struct gpc_heap_range range;
 
-	gpc_pool_retire(pool);
-	mapping = gpc_space_excess(&pool->space, keep, spare);
+	gpc_pool_reap(pool);
+	mapping = gpc_space_find_excess(&pool->space, keep, spare);
 	if (!mapping)
 		return false;
-	drop(mapping, &range);
+	mapping_drop(mapping, &range);
 	gpc_pool_count_spare(pool);
 	gpc_pool_unmap(pool, &range);
 	return true;
 }
 
 void
-gpc_pool_hold(struct gpc_pool *pool)
+gpc_pool_ref(struct gpc_pool *pool)
 {
 	pool->users++;
 }
 
 void
-gpc_pool_let_go(struct gpc_pool *pool)
+gpc_pool_unref(struct gpc_pool *pool)
 {
 	bool unused;
 
 	gpc_pools_lock();
 	pool->users--;
-	unused = unlink_unused(pool);
+	unused = pool_unlink_unused(pool);
 	gpc_pools_unlock();
 	if (unused)
-		dispose(pool);
+		pool_dispose(pool);
 }
 
 /* Allocating. */
 
 static int
-begin_host(struct gpc_pool *pool, uint64_t address, uint64_t size, uint64_t id) GP_LOCKED(lock)
+host_block_create(struct gpc_pool *pool, uint64_t address, uint64_t size, uint64_t id)
+	GP_LOCKED(lock)
 {
-	const struct gpc_space_end at_once = { 0 };
-	int r = gpc_host_pooled_begin(context_of(pool), address, size, id, pool->handle.token,
-				      pool->file >= 0);
+	const struct gpc_space_free_order at_once = { 0 };
+	int r = gpc_host_pooled_create(pool_get_context(pool), address, size, id,
+				       pool->handle.token, pool->file >= 0);
 
-	if (r && gpc_space_free(gpc_pool_mapping(address), address, &at_once))
+	if (r && gpc_space_free(gpc_pool_find_mapping(address), address, &at_once))
 		return GP_E_INVALID;
 	return r;
 }
 
 static CUresult
-take(struct gpc_pool *pool, uint64_t stream, uint64_t size, bool wait, CUdeviceptr *address_p)
+pool_try_alloc(struct gpc_pool *pool, uint64_t stream, uint64_t size, bool wait,
+	       CUdeviceptr *address_p)
 {
 	uint64_t id = gpc_memory_next_id(), address;
 	int r;
@@ -337,13 +338,13 @@ take(struct gpc_pool *pool, uint64_t stream, uint64_t size, bool wait, CUdevicep
 	gpc_pools_lock();
 	r = gpc_space_alloc(&pool->space, stream, size, id, &address);
 	if (r && pool->space.waiting > 0 && (wait || pool->opportunistic)) {
-		gpc_pool_retire(pool);
+		gpc_pool_reap(pool);
 		r = gpc_space_alloc(&pool->space, stream, size, id, &address);
 	}
 	if (r == 0 && pool->spare > 0)
 		gpc_pool_count_spare(pool);
 	if (r == 0 && pool->host)
-		r = begin_host(pool, address, size, id);
+		r = host_block_create(pool, address, size, id);
 	gpc_pools_unlock();
 	if (r)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -353,26 +354,26 @@ take(struct gpc_pool *pool, uint64_t stream, uint64_t size, bool wait, CUdevicep
 
 /* Before more is mapped: has work ended that freed memory was waiting for? */
 static void
-take_back(struct gpc_pool *pool)
+pool_recover_freed(struct gpc_pool *pool)
 {
 	uint64_t waiting, most;
 
 	gpc_pools_lock();
 	waiting = pool->space.waiting;
-	most = pool->space.used_most * WAITING_TIMES;
+	most = pool->space.used_peak * WAITING_TIMES;
 	gpc_pools_unlock();
 	if (waiting == 0)
 		return;
 	/* Host functions may go on only when this thread does. */
 	if (waiting >= (most > WAITING_MAX ? most : WAITING_MAX) &&
-	    !gpc_session_has_functions(session_of(pool)))
-		(void)gpc_memory_settle(context_of(pool));
+	    !gpc_session_awaits_host(pool_get_session(pool)))
+		(void)gpc_memory_settle(pool_get_context(pool));
 	else
-		gpc_memory_poll(context_of(pool));
+		gpc_memory_poll(pool_get_context(pool));
 }
 
 static CUresult
-add(struct gpc_pool *pool, const struct gpc_heap_range *range)
+pool_add_mapping(struct gpc_pool *pool, const struct gpc_heap_range *range)
 {
 	struct gpc_space_mapping *mapping;
 	int r;
@@ -393,7 +394,7 @@ add(struct gpc_pool *pool, const struct gpc_heap_range *range)
 
 /* Whatever is in use: it goes with its context. */
 void
-gpc_pool_forget_context(struct gpc_context *context)
+gpc_pool_drop_context(struct gpc_context *context)
 {
 	struct gpc_pool *pool;
 
@@ -401,22 +402,22 @@ gpc_pool_forget_context(struct gpc_context *context)
 		return;
 	gpc_pools_lock();
 	pool = pools;
-	while (pool && !is_of(pool, context))
+	while (pool && !pool_is_managed_by(pool, context))
 		pool = pool->next;
 	if (pool) {
 		gpc_handle_remove(&pool->handle);
 		pool->destroyed = true;
 		pool->space.blocks = 0;
-		if (!unlink_unused(pool))
+		if (!pool_unlink_unused(pool))
 			pool = NULL;
 	}
 	gpc_pools_unlock();
 	if (pool)
-		dispose(pool);
+		pool_dispose(pool);
 }
 
 static CUresult
-grow(struct gpc_pool *pool, uint64_t size)
+pool_grow(struct gpc_pool *pool, uint64_t size)
 {
 	struct gpc_heap_range range;
 	uint64_t wanted, needed;
@@ -428,53 +429,54 @@ grow(struct gpc_pool *pool, uint64_t size)
 	result = gpc_pool_map(pool, wanted, &range);
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && wanted > needed)
 		result = gpc_pool_map(pool, needed, &range);
-	return result == CUDA_SUCCESS ? add(pool, &range) : result;
+	return result == CUDA_SUCCESS ? pool_add_mapping(pool, &range) : result;
 }
 
 /* What is mapped for a block, another thread may take before this one does: then once more. */
 static CUresult
-grow_and_take(struct gpc_pool *pool, uint64_t stream, uint64_t size, bool retire,
-	      CUdeviceptr *address_p)
+pool_grow_and_alloc(struct gpc_pool *pool, uint64_t stream, uint64_t size, bool reap,
+		    CUdeviceptr *address_p)
 {
 	for (int tries = 0;; tries++) {
 		CUresult result;
 
-		if (take(pool, stream, size, retire, address_p) == CUDA_SUCCESS)
+		if (pool_try_alloc(pool, stream, size, reap, address_p) == CUDA_SUCCESS)
 			return CUDA_SUCCESS;
 		if (tries == GPC_GROW_TRIES)
 			return CUDA_ERROR_OUT_OF_MEMORY;
-		result = grow(pool, size);
+		result = pool_grow(pool, size);
 		if (result != CUDA_SUCCESS)
 			return result;
 	}
 }
 
 static CUresult
-make_room_and_take(struct gpc_pool *pool, uint64_t stream, uint64_t size, CUdeviceptr *address_p)
+pool_reclaim_and_alloc(struct gpc_pool *pool, uint64_t stream, uint64_t size,
+		       CUdeviceptr *address_p)
 {
-	CUresult result = grow_and_take(pool, stream, size, false, address_p);
+	CUresult result = pool_grow_and_alloc(pool, stream, size, false, address_p);
 
 	if (result != CUDA_ERROR_OUT_OF_MEMORY)
 		return result;
 	/* There is no more: what waits for work, or lies idle elsewhere, has to do. */
-	if (gpc_memory_settle(context_of(pool)) == CUDA_SUCCESS &&
-	    take(pool, stream, size, true, address_p) == CUDA_SUCCESS)
+	if (gpc_memory_settle(pool_get_context(pool)) == CUDA_SUCCESS &&
+	    pool_try_alloc(pool, stream, size, true, address_p) == CUDA_SUCCESS)
 		return CUDA_SUCCESS;
-	if (gpc_memory_reclaim(context_of(pool)) != CUDA_SUCCESS)
+	if (gpc_memory_reclaim(pool_get_context(pool)) != CUDA_SUCCESS)
 		return result;
-	return grow_and_take(pool, stream, size, true, address_p);
+	return pool_grow_and_alloc(pool, stream, size, true, address_p);
 }
 
 static CUresult
-alloc(struct gpc_pool *pool, uint64_t stream, uint64_t size, CUdeviceptr *address_p)
+pool_alloc(struct gpc_pool *pool, uint64_t stream, uint64_t size, CUdeviceptr *address_p)
 {
-	CUresult result = take(pool, stream, size, false, address_p);
+	CUresult result = pool_try_alloc(pool, stream, size, false, address_p);
 
 	if (result == CUDA_SUCCESS)
 		return result;
-	take_back(pool);
+	pool_recover_freed(pool);
 	(void)pthread_mutex_lock(&grow_lock);
-	result = make_room_and_take(pool, stream, size, address_p);
+	result = pool_reclaim_and_alloc(pool, stream, size, address_p);
 	(void)pthread_mutex_unlock(&grow_lock);
 	return result;
 }
@@ -488,9 +490,9 @@ gpc_pool_alloc(CUmemoryPool handle, const struct gpc_context *context, uint64_t 
 	CUresult result;
 
 	gpc_pools_lock();
-	pool = handle ? gpc_pool_get(handle) : gpc_pool_current_of(device);
+	pool = handle ? gpc_pool_get(handle) : gpc_pool_get_current(device);
 	if (pool)
-		gpc_pool_hold(pool);
+		gpc_pool_ref(pool);
 	gpc_pools_unlock();
 	if (!pool)
 		return handle ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;
@@ -499,20 +501,20 @@ gpc_pool_alloc(CUmemoryPool handle, const struct gpc_context *context, uint64_t 
 		stream = GPC_POOL_NO_STREAM;
 	if (pool->imported)
 		result = CUDA_ERROR_INVALID_VALUE;
-	else if (session_of(pool) != device->session)
+	else if (pool_get_session(pool) != device->session)
 		result = CUDA_ERROR_NOT_SUPPORTED;
 	else if (size > gpc_session_facts(device->session)->window_size)
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	else
-		result = alloc(pool, stream, size, address_p);
-	gpc_pool_let_go(pool);
+		result = pool_alloc(pool, stream, size, address_p);
+	gpc_pool_unref(pool);
 	return result;
 }
 
-struct gpc_space_end
-gpc_pool_end_use(struct gpc_session *session, const struct gpc_context *context, uint64_t stream)
+struct gpc_space_free_order
+gpc_pool_get_end(struct gpc_session *session, const struct gpc_context *context, uint64_t stream)
 {
-	struct gpc_space_end end = { .number = atomic_fetch_add(&frees, 1) + 1 };
+	struct gpc_space_free_order end = { .number = atomic_fetch_add(&frees, 1) + 1 };
 
 	if (context) {
 		end.stream = stream;
@@ -525,15 +527,15 @@ gpc_pool_end_use(struct gpc_session *session, const struct gpc_context *context,
 }
 
 static int
-free_locked(struct gpc_space_mapping *mapping, uint64_t address, struct gpc_context *context,
-	    uint64_t stream) GP_LOCKED(lock)
+block_free_locked(struct gpc_space_mapping *mapping, uint64_t address, struct gpc_context *context,
+		  uint64_t stream) GP_LOCKED(lock)
 {
-	const struct gpc_space_end end =
-		gpc_pool_end_use(session_of(gpc_pool_of(mapping)), context, stream);
+	const struct gpc_space_free_order end =
+		gpc_pool_get_end(pool_get_session(gpc_pool_from_mapping(mapping)), context, stream);
 	int r = gpc_space_free(mapping, address, &end);
 
-	if (r == 0 && gpc_pool_of(mapping)->host)
-		gpc_host_pooled_end(address, &end);
+	if (r == 0 && gpc_pool_from_mapping(mapping)->host)
+		gpc_host_pooled_free(address, &end);
 	return r;
 }
 
@@ -548,17 +550,17 @@ gpc_pool_free(uint64_t address, struct gpc_context *context, uint64_t stream)
 	gpc_pools_lock();
 	range = gpc_ranges_find(&mappings, address, 1);
 	if (range) {
-		pool = gpc_pool_of(range->item);
-		if (!context || context->scope.session == session_of(pool))
-			r = free_locked(range->item, address, context, stream);
+		pool = gpc_pool_from_mapping(range->item);
+		if (!context || context->scope.session == pool_get_session(pool))
+			r = block_free_locked(range->item, address, context, stream);
 		/* Nobody has to synchronize for it. */
 		if (r == 0 && !context)
 			gpc_pool_count_spare(pool);
-		unused = unlink_unused(pool);
+		unused = pool_unlink_unused(pool);
 	}
 	gpc_pools_unlock();
 	if (unused)
-		dispose(pool);
+		pool_dispose(pool);
 	if (!pool)
 		return gpc_pool_free_imported(address, context, stream);
 	if (r == 0)
@@ -580,13 +582,13 @@ gpc_pool_find(uint64_t address, struct gpc_address *found)
 	is_block = range && gpc_space_find(range->item, address, &block);
 	if (is_block) {
 		const struct gpc_space_mapping *mapping = range->item;
-		const struct gpc_pool *pool = gpc_pool_of(mapping);
+		const struct gpc_pool *pool = gpc_pool_from_mapping(mapping);
 
 		*found = (struct gpc_address){
 			.kind = GPC_ADDRESS_DEVICE,
 			.base = block.address,
 			.size = block.size,
-			.context = pool->managed ? pool->managed : context_of(pool),
+			.context = pool->managed ? pool->managed : pool_get_context(pool),
 			.buffer_id = block.id,
 			.mapping_base = range->base,
 			.mapping_size = range->size,

@@ -20,8 +20,8 @@
 
 struct gpc_address;
 struct gpc_heap_range;
-struct gpc_ipc_share;
-struct gpc_pages_calls;
+struct gpc_ipc_export;
+struct gpc_pages_ops;
 
 struct gpc_pool {
 	struct gpc_handle handle;
@@ -33,12 +33,12 @@ struct gpc_pool {
 	unsigned int users; /* threads that are allocating */
 	uint64_t max_size;  /* 0: none */
 	uint64_t threshold;
-	uint64_t reached_by; /* bits of the application's devices that may touch it besides */
+	uint64_t peer_devices; /* bits of the application's devices that may touch it besides */
 	bool follow_events, opportunistic, internal_dependencies;
 	/* For other processes (pool_share.h): as what it may be exported, and by what it has been;
 	 * or it is another one's, named so, of which nothing can be allocated here. */
 	unsigned int handle_types;
-	struct gpc_ipc_share *share;
+	struct gpc_ipc_export *share;
 	bool imported;
 	struct gp_ipc_handle origin;
 	/* What it is made of, and, of the program's, where. */
@@ -53,7 +53,7 @@ struct gpc_pool {
 	 * NULL.  The program's own outlives the context's end, as pools do. */
 	struct gpc_context *managed;
 	bool own; /* of managed memory: the program's */
-	const struct gpc_pages_calls *pages;
+	const struct gpc_pages_ops *pages;
 	uint64_t spare; /* bytes of the space, as counted in what the client keeps */
 	struct gpc_space space;
 };
@@ -65,22 +65,22 @@ void gpc_pools_unlock(void);
 /* With the lock held.  NULL: no such pool; from create and default_of: no memory for it. */
 struct gpc_pool *gpc_pool_get(CUmemoryPool handle);
 struct gpc_pool *gpc_pool_create(struct gpc_device *device);
-struct gpc_pool *gpc_pool_default_of(struct gpc_device *device);
-struct gpc_pool *gpc_pool_current_of(struct gpc_device *device);
+struct gpc_pool *gpc_pool_get_default(struct gpc_device *device);
+struct gpc_pool *gpc_pool_get_current(struct gpc_device *device);
 void gpc_pool_set_current(struct gpc_pool *pool);
 
 /* All of them, and what is mapped for one of them around the address; NULL: nothing is. */
 struct gpc_pool *gpc_pools_first(void);
-struct gpc_space_mapping *gpc_pool_mapping(uint64_t address);
-struct gpc_pool *gpc_pool_of(const struct gpc_space_mapping *mapping);
+struct gpc_space_mapping *gpc_pool_find_mapping(uint64_t address);
+struct gpc_pool *gpc_pool_from_mapping(const struct gpc_space_mapping *mapping);
 /* Gives back one mapping of a pool; false: there is none to give back. */
-bool gpc_pool_give_back(struct gpc_pool *pool, uint64_t keep, bool spare);
+bool gpc_pool_release_mapping(struct gpc_pool *pool, uint64_t keep, bool spare);
 /* Takes what was freed before work that is known to be done. */
-void gpc_pool_retire(struct gpc_pool *pool);
+void gpc_pool_reap(struct gpc_pool *pool);
 /* What nothing uses beyond the threshold counts as kept (memory.h), from now on, or no more. */
 void gpc_pool_count_spare(struct gpc_pool *pool);
 /* The pool stays as long as it is held, destroyed or not. */
-void gpc_pool_hold(struct gpc_pool *pool);
+void gpc_pool_ref(struct gpc_pool *pool);
 
 /* The device whose daemon has what a location that is no device needs: the current context's, or
  * the first one. */
@@ -89,12 +89,12 @@ struct gpc_device *gpc_pool_device(void);
 bool gpc_pool_can_be_host(const struct gpc_device *device);
 
 /* Of a context's managed memory, which its pages go with; the same for all calls. */
-struct gpc_pool *gpc_pool_managed_of(struct gpc_context *context,
-				     const struct gpc_pages_calls *pages);
+struct gpc_pool *gpc_pool_get_managed(struct gpc_context *context,
+				      const struct gpc_pages_ops *pages);
 
 /* Without it.  What is left of a context's managed memory goes, while calls in its name are still
  * possible. */
-void gpc_pool_forget_context(struct gpc_context *context);
+void gpc_pool_drop_context(struct gpc_context *context);
 
 /* For pool.c.  More memory for the pool's blocks, and back: without the lock, or with it. */
 CUresult gpc_pool_map(struct gpc_pool *pool, uint64_t size, struct gpc_heap_range *range);
@@ -106,7 +106,7 @@ void gpc_pool_sizes(struct gpc_pool *pool, uint64_t size, uint64_t *wanted_p, ui
 bool gpc_pools_any(void);
 /* With the lock held: destroyed ones that waited for work are done with it. */
 void gpc_pools_drop_unused(void);
-void gpc_pool_let_go(struct gpc_pool *pool);
+void gpc_pool_unref(struct gpc_pool *pool);
 /* The handle is forgotten; the rest goes now, or with the last block. */
 void gpc_pool_destroy(struct gpc_pool *pool);
 /* Gives back what is free, as long as keep bytes stay reserved. */
@@ -123,8 +123,8 @@ CUresult gpc_pool_alloc(CUmemoryPool handle, const struct gpc_context *context, 
 CUresult gpc_pool_free(uint64_t address, struct gpc_context *context, uint64_t stream);
 
 /* The end of use for a free in the order of a stream, or of none (NULL, 0). */
-struct gpc_space_end gpc_pool_end_use(struct gpc_session *session,
-				      const struct gpc_context *context, uint64_t stream);
+struct gpc_space_free_order gpc_pool_get_end(struct gpc_session *session,
+					     const struct gpc_context *context, uint64_t stream);
 
 /* Whether address is in a block of a pool, and which. */
 bool gpc_pool_find(uint64_t address, struct gpc_address *found);
@@ -139,7 +139,7 @@ void gpc_pool_event_done(struct gpc_context *context);
 /* Memory of the device has run out, and all work is done: gives back all that is free.  Or what the
  * program does not have the pools keep: others want it. */
 void gpc_pool_reclaim(struct gpc_device *device);
-void gpc_pool_give_spare_back(const struct gpc_session *session);
+void gpc_pool_release_spare(const struct gpc_session *session);
 /* Bytes of the device that its pools have and that nothing uses, beyond what the program has them
  * keep. */
 uint64_t gpc_pool_spare(const struct gpc_device *device);

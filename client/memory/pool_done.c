@@ -12,28 +12,28 @@
 
 /* Of a pool that other processes may import: a part of its file, whose pages exist at once. */
 static CUresult
-map_file(const struct gpc_pool *pool, const struct gpc_heap_range *range, uint64_t *address_p)
+pool_map_file(const struct gpc_pool *pool, const struct gpc_heap_range *range, uint64_t *address_p)
 {
 	struct gpc_context *context = pool->device->primary;
 	CUresult result = gpc_host_space_map_file(context, range->size, pool->file,
 						  GPC_HOST_SPACE_OWN, address_p);
 
 	if (result != CUDA_SUCCESS ||
-	    gp_sealed_fill(pool->file, gpc_host_space_offset(*address_p), range->size) == 0)
+	    gp_sealed_alloc_pages(pool->file, gpc_host_space_offset(*address_p), range->size) == 0)
 		return result;
 	gpc_host_space_free(context, *address_p, false);
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 static CUresult
-map_host(struct gpc_pool *pool, uint64_t size, struct gpc_heap_range *range)
+pool_map_host(struct gpc_pool *pool, uint64_t size, struct gpc_heap_range *range)
 {
 	CUresult result;
 	bool shared;
 
 	range->size = size;
 	if (pool->file >= 0)
-		result = map_file(pool, range, &range->base);
+		result = pool_map_file(pool, range, &range->base);
 	else
 		result = gpc_host_space_alloc(pool->device->primary, size, &range->base, &shared);
 	return result == CUDA_ERROR_NOT_SUPPORTED ? CUDA_ERROR_OUT_OF_MEMORY : result;
@@ -42,7 +42,7 @@ map_host(struct gpc_pool *pool, uint64_t size, struct gpc_heap_range *range)
 CUresult
 gpc_pool_map(struct gpc_pool *pool, uint64_t size, struct gpc_heap_range *range)
 {
-	CUresult result = pool->host ? map_host(pool, size, range)
+	CUresult result = pool->host ? pool_map_host(pool, size, range)
 				     : gpc_memory_map(pool->device->primary, size, range);
 
 	if (result != CUDA_SUCCESS || !pool->managed)
@@ -58,10 +58,10 @@ void
 gpc_pool_unmap(const struct gpc_pool *pool, const struct gpc_heap_range *range)
 {
 	if (pool->host) {
-		gpc_host_pooled_retire_range(range->base, range->size);
+		gpc_host_pooled_reap_range(range->base, range->size);
 		if (pool->file >= 0)
-			gp_sealed_empty(pool->file, gpc_host_space_offset(range->base),
-					range->size);
+			gp_sealed_free_pages(pool->file, gpc_host_space_offset(range->base),
+					     range->size);
 		gpc_host_space_free(pool->device->primary, range->base, true);
 		return;
 	}
@@ -76,8 +76,8 @@ gpc_pool_sizes(struct gpc_pool *pool, uint64_t size, uint64_t *wanted_p, uint64_
 	uint64_t room;
 
 	gpc_pools_lock();
-	*wanted_p = gpc_space_wanted(&pool->space, size);
-	*needed_p = gpc_space_needed(&pool->space, size);
+	*wanted_p = gpc_space_preferred_size(&pool->space, size);
+	*needed_p = gpc_space_required_size(&pool->space, size);
 	room = pool->max_size > pool->space.reserved ? pool->max_size - pool->space.reserved : 0;
 	if (pool->max_size > 0 && *wanted_p > room)
 		*wanted_p = *needed_p;
@@ -90,21 +90,22 @@ void
 gpc_pool_count_spare(struct gpc_pool *pool)
 {
 	const uint64_t keep = pool->destroyed ? 0 : pool->threshold;
-	const uint64_t spare = pool->host ? 0 : gpc_space_spare(&pool->space, keep);
+	const uint64_t spare = pool->host ? 0 : gpc_space_releasable_bytes(&pool->space, keep);
 
 	if (spare == pool->spare)
 		return;
-	gpc_memory_count_kept(pool->device, spare - pool->spare);
+	gpc_memory_count_cached(pool->device, spare - pool->spare);
 	pool->spare = spare;
 }
 
 /* Beyond its threshold a pool keeps one mapping at most. */
 static void
-release(const struct gpc_device *device)
+pools_release_excess(const struct gpc_device *device)
 {
 	gpc_pools_drop_unused();
 	for (struct gpc_pool *pool = gpc_pools_first(); pool; pool = pool->next) {
-		while (pool->device == device && gpc_pool_give_back(pool, pool->threshold, true))
+		while (pool->device == device &&
+		       gpc_pool_release_mapping(pool, pool->threshold, true))
 			;
 		gpc_pool_count_spare(pool);
 	}
@@ -117,10 +118,10 @@ gpc_pool_stream_done(const struct gpc_context *context, uint64_t stream, uint64_
 		return;
 	gpc_pool_close_unused();
 	gpc_pools_lock();
-	gpc_host_pooled_retire_stream(stream, count);
+	gpc_host_pooled_reap_stream(stream, count);
 	for (struct gpc_pool *pool = gpc_pools_first(); pool; pool = pool->next)
-		gpc_space_retire_stream(&pool->space, stream, count);
-	release(context->device);
+		gpc_space_reap_stream(&pool->space, stream, count);
+	pools_release_excess(context->device);
 	gpc_pools_unlock();
 }
 
@@ -131,10 +132,10 @@ gpc_pool_context_done(struct gpc_context *context, uint64_t count)
 		return;
 	gpc_pool_close_unused();
 	gpc_pools_lock();
-	gpc_host_pooled_retire_context(context, count);
+	gpc_host_pooled_reap_context(context, count);
 	for (struct gpc_pool *pool = gpc_pools_first(); pool; pool = pool->next)
-		gpc_space_retire_context(&pool->space, context, count);
-	release(context->device);
+		gpc_space_reap_context(&pool->space, context, count);
+	pools_release_excess(context->device);
 	gpc_pools_unlock();
 }
 
@@ -148,7 +149,7 @@ gpc_pool_event_done(struct gpc_context *context)
 		return;
 	gpc_pool_close_unused();
 	gpc_pools_lock();
-	release(context->device);
+	pools_release_excess(context->device);
 	for (const struct gpc_pool *pool = gpc_pools_first(); pool; pool = pool->next)
 		waits |= pool->device == context->device && pool->space.waiting > 0;
 	gpc_pools_unlock();
@@ -161,7 +162,7 @@ gpc_pool_reclaim(struct gpc_device *device)
 {
 	gpc_pools_lock();
 	for (struct gpc_pool *pool = gpc_pools_first(); pool; pool = pool->next) {
-		while (pool->device == device && gpc_pool_give_back(pool, 0, false))
+		while (pool->device == device && gpc_pool_release_mapping(pool, 0, false))
 			;
 	}
 	gpc_pools_unlock();
@@ -169,10 +170,10 @@ gpc_pool_reclaim(struct gpc_device *device)
 
 /* The daemon unmaps after all work, so what is unmapped need not wait for it here. */
 static void
-give_all_back(struct gpc_pool *pool, uint64_t keep)
+pool_release_all(struct gpc_pool *pool, uint64_t keep)
 {
 	do {
-		while (gpc_pool_give_back(pool, keep, false))
+		while (gpc_pool_release_mapping(pool, keep, false))
 			;
 	} while (!pool->host && gpc_space_release(&pool->space, keep));
 }
@@ -181,17 +182,17 @@ void
 gpc_pool_trim(struct gpc_pool *pool, uint64_t keep)
 {
 	gpc_pools_lock();
-	give_all_back(pool, keep);
+	pool_release_all(pool, keep);
 	gpc_pools_unlock();
 }
 
 void
-gpc_pool_give_spare_back(const struct gpc_session *session)
+gpc_pool_release_spare(const struct gpc_session *session)
 {
 	gpc_pools_lock();
 	for (struct gpc_pool *pool = gpc_pools_first(); pool; pool = pool->next) {
 		if (pool->spare > 0 && pool->device->session == session)
-			give_all_back(pool, pool->threshold);
+			pool_release_all(pool, pool->threshold);
 	}
 	gpc_pools_unlock();
 }
@@ -207,7 +208,7 @@ gpc_pool_spare(const struct gpc_device *device)
 	for (struct gpc_pool *pool = gpc_pools_first(); pool; pool = pool->next) {
 		if (pool->device != device || pool->host)
 			continue;
-		gpc_pool_retire(pool);
+		gpc_pool_reap(pool);
 		gpc_pool_count_spare(pool);
 		sum += pool->spare;
 	}

@@ -62,7 +62,7 @@ gpc_pool_any_shared(void)
 /* What this process gives. */
 
 void
-gpc_pool_unshare(struct gpc_ipc_share *share)
+gpc_pool_export_withdraw(struct gpc_ipc_export *share)
 {
 	if (share) {
 		const struct gp_args_gpUnshare args = { .share = share->handle.id };
@@ -73,7 +73,7 @@ gpc_pool_unshare(struct gpc_ipc_share *share)
 }
 
 static CUresult
-take_handle(CUresult result, const struct gp_bytes *handle, struct gp_ipc_handle *bytes)
+handle_parse(CUresult result, const struct gp_bytes *handle, struct gp_ipc_handle *bytes)
 {
 	if (result == CUDA_SUCCESS && handle->size != sizeof(*bytes))
 		return CUDA_ERROR_UNKNOWN;
@@ -83,7 +83,7 @@ take_handle(CUresult result, const struct gp_bytes *handle, struct gp_ipc_handle
 }
 
 static CUresult
-ask_to_share_pool(struct gpc_ipc_share *share, const struct gpc_pool *pool)
+pool_request_export(struct gpc_ipc_export *share, const struct gpc_pool *pool)
 {
 	const struct gp_args_gpPoolShare args = { .share = share->handle.id,
 						  .device = pool->device->remote };
@@ -91,14 +91,14 @@ ask_to_share_pool(struct gpc_ipc_share *share, const struct gpc_pool *pool)
 	void *raw = NULL;
 	CUresult result = gpc_wait_gpPoolShare(share->context, &args, &reply, &raw);
 
-	result = take_handle(result, &reply.handle, &share->bytes);
+	result = handle_parse(result, &reply.handle, &share->bytes);
 	free(raw);
 	return result;
 }
 
 static CUresult
-ask_to_share_memory(struct gpc_ipc_share *share, const struct gpc_pool *pool,
-		    const struct gpc_heap_range *range)
+mapping_request_export(struct gpc_ipc_export *share, const struct gpc_pool *pool,
+		       const struct gpc_heap_range *range)
 {
 	const struct gp_args_gpPoolMemoryShare args = {
 		.share = share->handle.id,
@@ -110,23 +110,24 @@ ask_to_share_memory(struct gpc_ipc_share *share, const struct gpc_pool *pool,
 	void *raw = NULL;
 	CUresult result = gpc_wait_gpPoolMemoryShare(share->context, &args, &reply, &raw);
 
-	result = take_handle(result, &reply.handle, &share->bytes);
+	result = handle_parse(result, &reply.handle, &share->bytes);
 	free(raw);
 	return result;
 }
 
 /* Of the pool itself, or of what is mapped for it. */
 static CUresult
-share_new(const struct gpc_pool *pool, const struct gpc_heap_range *range,
-	  struct gpc_ipc_share **share_p)
+export_create(const struct gpc_pool *pool, const struct gpc_heap_range *range,
+	      struct gpc_ipc_export **share_p)
 {
-	struct gpc_ipc_share *share = gpc_handle_new(GPC_KIND_SHARE, sizeof(*share));
+	struct gpc_ipc_export *share = gpc_handle_new(GPC_KIND_SHARE, sizeof(*share));
 	CUresult result;
 
 	if (!share)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	share->context = pool->device->primary;
-	result = range ? ask_to_share_memory(share, pool, range) : ask_to_share_pool(share, pool);
+	result = range ? mapping_request_export(share, pool, range)
+		       : pool_request_export(share, pool);
 	if (result == CUDA_SUCCESS)
 		*share_p = share;
 	else
@@ -136,7 +137,7 @@ share_new(const struct gpc_pool *pool, const struct gpc_heap_range *range,
 
 /* A pool that may be shared, held; or NULL. */
 static struct gpc_pool *
-hold_exportable(CUmemoryPool handle)
+pool_ref_exportable(CUmemoryPool handle)
 {
 	struct gpc_pool *pool;
 
@@ -145,7 +146,7 @@ hold_exportable(CUmemoryPool handle)
 	if (pool && pool->handle_types == CU_MEM_HANDLE_TYPE_NONE)
 		pool = NULL;
 	if (pool)
-		gpc_pool_hold(pool);
+		gpc_pool_ref(pool);
 	gpc_pools_unlock();
 	return pool;
 }
@@ -153,7 +154,7 @@ hold_exportable(CUmemoryPool handle)
 CUresult
 gpc_pool_export(CUmemoryPool handle, struct gp_ipc_handle *bytes)
 {
-	struct gpc_pool *pool = hold_exportable(handle);
+	struct gpc_pool *pool = pool_ref_exportable(handle);
 	CUresult result;
 
 	if (!pool)
@@ -161,16 +162,16 @@ gpc_pool_export(CUmemoryPool handle, struct gp_ipc_handle *bytes)
 	(void)pthread_mutex_lock(&calls_lock);
 	atomic_store(&any, true);
 	/* A pool that is held keeps what names it. */
-	result = pool->share ? CUDA_SUCCESS : share_new(pool, NULL, &pool->share);
+	result = pool->share ? CUDA_SUCCESS : export_create(pool, NULL, &pool->share);
 	if (result == CUDA_SUCCESS)
 		*bytes = pool->share->bytes;
 	(void)pthread_mutex_unlock(&calls_lock);
-	gpc_pool_let_go(pool);
+	gpc_pool_unref(pool);
 	return result;
 }
 
 static bool
-inode_of(int fd, uint64_t *inode_p)
+fd_get_inode(int fd, uint64_t *inode_p)
 {
 	struct stat status;
 
@@ -191,7 +192,7 @@ gpc_pool_create_file(struct gpc_device *device)
 CUresult
 gpc_pool_export_file(CUmemoryPool handle, int *fd_p)
 {
-	struct gpc_pool *pool = hold_exportable(handle);
+	struct gpc_pool *pool = pool_ref_exportable(handle);
 	CUresult result = CUDA_ERROR_NOT_SUPPORTED;
 
 	if (!pool)
@@ -207,85 +208,86 @@ gpc_pool_export_file(CUmemoryPool handle, int *fd_p)
 		pool->exported = true;
 		gpc_pools_unlock();
 	}
-	gpc_pool_let_go(pool);
+	gpc_pool_unref(pool);
 	return result;
 }
 
 /* Where the block lies, and what its mapping is shared by so far: NULL, by nothing. */
-struct place {
+struct block_location {
 	struct gpc_pool *pool;
 	struct gpc_heap_range mapping;
 	struct gpc_space_block block;
-	struct gpc_ipc_share *share;
+	struct gpc_ipc_export *share;
 };
 
 /* With the pools locked. */
 static bool
-find_place(uint64_t address, struct place *place)
+location_find(uint64_t address, struct block_location *block_location)
 {
-	struct gpc_space_mapping *mapping = gpc_pool_mapping(address);
+	struct gpc_space_mapping *mapping = gpc_pool_find_mapping(address);
 
-	if (!mapping || !gpc_space_find(mapping, address, &place->block) ||
-	    place->block.address != address)
+	if (!mapping || !gpc_space_find(mapping, address, &block_location->block) ||
+	    block_location->block.address != address)
 		return false;
-	place->pool = gpc_pool_of(mapping);
-	place->mapping = (struct gpc_heap_range){ .base = mapping->base, .size = mapping->size };
-	place->share = mapping->share;
-	return place->pool->handle_types != CU_MEM_HANDLE_TYPE_NONE &&
-	       (place->pool->file < 0 || place->pool->exported);
+	block_location->pool = gpc_pool_from_mapping(mapping);
+	block_location->mapping =
+		(struct gpc_heap_range){ .base = mapping->base, .size = mapping->size };
+	block_location->share = mapping->share;
+	return block_location->pool->handle_types != CU_MEM_HANDLE_TYPE_NONE &&
+	       (block_location->pool->file < 0 || block_location->pool->exported);
 }
 
 static bool
-hold_place(uint64_t address, struct place *place)
+location_find_and_ref(uint64_t address, struct block_location *block_location)
 {
 	bool found;
 
 	gpc_pools_lock();
-	found = find_place(address, place);
+	found = location_find(address, block_location);
 	if (found)
-		gpc_pool_hold(place->pool);
+		gpc_pool_ref(block_location->pool);
 	gpc_pools_unlock();
 	return found;
 }
 
 /* The mapping is still there, unless the program has freed the block meanwhile. */
 static bool
-keep_share(struct place *place, struct gpc_ipc_share *share)
+location_set_export(struct block_location *block_location, struct gpc_ipc_export *share)
 {
-	struct place now;
+	struct block_location now;
 	bool same;
 
 	gpc_pools_lock();
-	same = find_place(place->block.address, &now) && now.mapping.base == place->mapping.base &&
-	       !now.share;
+	same = location_find(block_location->block.address, &now) &&
+	       now.mapping.base == block_location->mapping.base && !now.share;
 	if (same)
-		gpc_pool_mapping(place->block.address)->share = share;
+		gpc_pool_find_mapping(block_location->block.address)->share = share;
 	gpc_pools_unlock();
-	place->share = share;
+	block_location->share = share;
 	return same;
 }
 
 /* Copies that have returned may still be on their way; later ones are waited for (pointer.h). */
 static CUresult
-share_mapping(struct place *place) GP_LOCKED(calls_lock)
+location_export_mapping(struct block_location *block_location) GP_LOCKED(calls_lock)
 {
-	struct gpc_context *context = place->pool->device->primary;
-	struct gpc_ipc_share *share;
+	struct gpc_context *context = block_location->pool->device->primary;
+	struct gpc_ipc_export *share;
 	CUresult result = gpc_memory_settle(context);
 
 	if (result == CUDA_SUCCESS)
-		result = gpc_memory_refuse_to_keep(context, place->mapping.base);
+		result = gpc_memory_set_uncacheable(context, block_location->mapping.base);
 	if (result == CUDA_SUCCESS)
-		result = share_new(place->pool, &place->mapping, &share);
-	if (result != CUDA_SUCCESS || keep_share(place, share))
+		result = export_create(block_location->pool, &block_location->mapping, &share);
+	if (result != CUDA_SUCCESS || location_set_export(block_location, share))
 		return result;
-	gpc_pool_unshare(share);
+	gpc_pool_export_withdraw(share);
 	return CUDA_ERROR_INVALID_VALUE;
 }
 
 /* The handle of memory in a pool's file.  *bytes: its mapping, offset and size. */
 static bool
-make_host_handle(int fd, uint64_t file_offset, struct gp_ipc_handle *bytes)
+host_handle_init(int fd, uint64_t file_offset, struct gp_ipc_handle *bytes)
 {
 	*bytes = (struct gp_ipc_handle){
 		.kind = GP_IPC_HOST_POOL_MEMORY,
@@ -295,61 +297,62 @@ make_host_handle(int fd, uint64_t file_offset, struct gp_ipc_handle *bytes)
 	};
 	memcpy(bytes->magic, GP_IPC_MAGIC, sizeof(bytes->magic));
 	memcpy(bytes->secret, &file_offset, sizeof(file_offset));
-	return inode_of(fd, &bytes->daemon);
+	return fd_get_inode(fd, &bytes->daemon);
 }
 
 /* The pool is held. */
 static CUresult
-export_host_block(const struct place *place, struct gp_ipc_handle *bytes)
+host_block_export(const struct block_location *block_location, struct gp_ipc_handle *bytes)
 {
-	bytes->mapping = place->mapping.size;
-	bytes->offset = place->block.address - place->mapping.base;
-	bytes->size = place->block.size;
-	return make_host_handle(place->pool->file, gpc_host_space_offset(place->mapping.base),
-				bytes)
+	bytes->mapping = block_location->mapping.size;
+	bytes->offset = block_location->block.address - block_location->mapping.base;
+	bytes->size = block_location->block.size;
+	return host_handle_init(block_location->pool->file,
+				gpc_host_space_offset(block_location->mapping.base), bytes)
 		       ? CUDA_SUCCESS
 		       : CUDA_ERROR_OPERATING_SYSTEM;
 }
 
 static CUresult
-export_device_block(struct place *place, struct gp_ipc_handle *bytes) GP_LOCKED(calls_lock)
+device_block_export(struct block_location *block_location, struct gp_ipc_handle *bytes)
+	GP_LOCKED(calls_lock)
 {
 	CUresult result = CUDA_SUCCESS;
 
-	if (!place->pool->share)
+	if (!block_location->pool->share)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!place->share)
-		result = share_mapping(place);
+	if (!block_location->share)
+		result = location_export_mapping(block_location);
 	if (result != CUDA_SUCCESS)
 		return result;
-	*bytes = place->share->bytes;
-	bytes->offset = place->block.address - place->mapping.base;
-	bytes->size = place->block.size;
+	*bytes = block_location->share->bytes;
+	bytes->offset = block_location->block.address - block_location->mapping.base;
+	bytes->size = block_location->block.size;
 	return CUDA_SUCCESS;
 }
 
 CUresult
 gpc_pool_export_block(uint64_t address, struct gp_ipc_handle *bytes)
 {
-	struct place place;
+	struct block_location block_location;
 	CUresult result;
 
 	(void)pthread_mutex_lock(&calls_lock);
-	if (!hold_place(address, &place)) {
+	if (!location_find_and_ref(address, &block_location)) {
 		(void)pthread_mutex_unlock(&calls_lock);
 		return CUDA_ERROR_INVALID_VALUE;
 	}
-	result = place.pool->file < 0 ? export_device_block(&place, bytes)
-				      : export_host_block(&place, bytes);
+	result = block_location.pool->file < 0 ? device_block_export(&block_location, bytes)
+					       : host_block_export(&block_location, bytes);
 	(void)pthread_mutex_unlock(&calls_lock);
-	gpc_pool_let_go(place.pool);
+	gpc_pool_unref(block_location.pool);
 	return result;
 }
 
 /* What it gets. */
 
 static bool
-is_handle(const struct gp_ipc_handle *bytes, enum gp_ipc_kind kind)
+handle_is_of_kind(const struct gp_ipc_handle *bytes, enum gp_ipc_kind kind)
 {
 	return memcmp(bytes->magic, GP_IPC_MAGIC, sizeof(bytes->magic)) == 0 && bytes->kind == kind;
 }
@@ -364,7 +367,7 @@ gpc_pool_import(struct gpc_device *device, const struct gp_ipc_handle *bytes,
 	struct gpc_pool *pool;
 	CUresult result;
 
-	if (!is_handle(bytes, GP_IPC_POOL))
+	if (!handle_is_of_kind(bytes, GP_IPC_POOL))
 		return CUDA_ERROR_INVALID_VALUE;
 	result = gpc_start_gpPoolOpen(device->primary, &args, &request);
 	if (result == CUDA_SUCCESS)
@@ -385,14 +388,14 @@ gpc_pool_import(struct gpc_device *device, const struct gp_ipc_handle *bytes,
 
 /* Of one file a session has one mapping: two would be two copies for kernels. */
 static bool
-is_own(int fd)
+file_is_own(int fd)
 {
 	const struct gpc_pool *pool = gpc_pools_first();
 	uint64_t inode, other;
 
-	if (!inode_of(fd, &inode))
+	if (!fd_get_inode(fd, &inode))
 		return false;
-	while (pool && (pool->imported || pool->file < 0 || !inode_of(pool->file, &other) ||
+	while (pool && (pool->imported || pool->file < 0 || !fd_get_inode(pool->file, &other) ||
 			other != inode))
 		pool = pool->next;
 	return pool != NULL;
@@ -400,13 +403,13 @@ is_own(int fd)
 
 /* The descriptor is the pool's from now on, also if that fails. */
 static CUresult
-adopt_file(struct gpc_device *device, int fd, CUmemoryPool *handle_p)
+pool_create_from_file(struct gpc_device *device, int fd, CUmemoryPool *handle_p)
 {
 	struct gpc_pool *pool = NULL;
 	bool own;
 
 	gpc_pools_lock();
-	own = is_own(fd);
+	own = file_is_own(fd);
 	if (!own)
 		pool = gpc_pool_create(device);
 	if (pool) {
@@ -421,8 +424,9 @@ adopt_file(struct gpc_device *device, int fd, CUmemoryPool *handle_p)
 		return CUDA_SUCCESS;
 	(void)close(fd);
 	if (own)
-		gpc_warn("pool of host memory: the process that created it cannot import it; use "
-			 "the pool itself");
+		gpc_log_warn(
+			"pool of host memory: the process that created it cannot import it; use "
+			"the pool itself");
 	return own ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -442,7 +446,7 @@ gpc_pool_import_file(int fd, CUmemoryPool *handle_p)
 		return CUDA_ERROR_OPERATING_SYSTEM;
 	atomic_store(&any, true);
 	atomic_store(&gpc_host_memory_exchanged, true);
-	return adopt_file(device, own, handle_p);
+	return pool_create_from_file(device, own, handle_p);
 }
 
 bool
@@ -477,9 +481,9 @@ gpc_pool_find_imported(uint64_t address, struct gpc_address *found)
 
 /* What the daemon says of it later counts; these are the client's own limits. */
 static bool
-is_sound(const struct gp_ipc_handle *bytes, const struct gpc_session_facts *facts)
+handle_is_valid(const struct gp_ipc_handle *bytes, const struct gpc_session_facts *facts)
 {
-	return is_handle(bytes, GP_IPC_POOL_MEMORY) && bytes->mapping > 0 &&
+	return handle_is_of_kind(bytes, GP_IPC_POOL_MEMORY) && bytes->mapping > 0 &&
 	       bytes->mapping % facts->granularity == 0 && bytes->mapping <= facts->window_size &&
 	       bytes->offset < bytes->mapping && bytes->size > 0 &&
 	       bytes->size <= bytes->mapping - bytes->offset;
@@ -497,13 +501,13 @@ file_offset(const struct gp_ipc_handle *bytes)
 /* Another process made the bytes: what they name must be inside the pool's file, whose size is
  * sealed. */
 static bool
-is_sound_host(const struct gp_ipc_handle *bytes, int fd)
+host_handle_is_valid(const struct gp_ipc_handle *bytes, int fd)
 {
 	const uint64_t from = file_offset(bytes);
 	struct gp_ipc_handle same = *bytes;
 	size_t size;
 
-	return make_host_handle(fd, from, &same) && memcmp(bytes, &same, sizeof(same)) == 0 &&
+	return host_handle_init(fd, from, &same) && memcmp(bytes, &same, sizeof(same)) == 0 &&
 	       gp_sealed_check(fd, &size) == 0 && bytes->mapping > 0 && bytes->mapping <= size &&
 	       from <= size - bytes->mapping &&
 	       (bytes->mapping | from) % GPC_HOST_GRANULARITY == 0 &&
@@ -512,7 +516,7 @@ is_sound_host(const struct gp_ipc_handle *bytes, int fd)
 }
 
 static CUresult
-ask_to_open(const struct import *import)
+import_request(const struct import *import)
 {
 	const struct gp_args_gpPoolMemoryOpen args = {
 		.address = import->range.base,
@@ -529,7 +533,7 @@ ask_to_open(const struct import *import)
 }
 
 static CUresult
-map(struct import *import)
+import_map(struct import *import)
 {
 	struct gpc_context *context = import->pool->device->primary;
 	CUresult result;
@@ -539,36 +543,37 @@ map(struct import *import)
 		return gpc_host_space_map_file(context, import->range.size, import->pool->file,
 					       file_offset(&import->bytes), &import->range.base);
 	}
-	result = gpc_memory_take_addresses(context, import->bytes.mapping, &import->range);
+	result = gpc_memory_reserve_addresses(context, import->bytes.mapping, &import->range);
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && gpc_memory_reclaim(context) == CUDA_SUCCESS)
-		result = gpc_memory_take_addresses(context, import->bytes.mapping, &import->range);
+		result = gpc_memory_reserve_addresses(context, import->bytes.mapping,
+						      &import->range);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = ask_to_open(import);
+	result = import_request(import);
 	if (result != CUDA_SUCCESS)
-		gpc_memory_give_addresses(context, &import->range);
+		gpc_memory_unreserve_addresses(context, &import->range);
 	return result;
 }
 
 static void
-unmap(const struct import *import)
+import_unmap(const struct import *import)
 {
 	const struct gp_args_gpMemoryUnmap args = { .address = import->range.base,
 						    .size = import->range.size };
 	struct gpc_context *context = import->pool->device->primary;
 
 	if (import->pool->host) {
-		gpc_host_pooled_retire_range(import->range.base, import->range.size);
+		gpc_host_pooled_reap_range(import->range.base, import->range.size);
 		gpc_host_space_free(context, import->range.base, true);
 		return;
 	}
 	(void)gpc_post_gpMemoryUnmap(context, &args);
-	gpc_memory_give_addresses(context, &import->range);
+	gpc_memory_unreserve_addresses(context, &import->range);
 }
 
 /* Whether work that was given before blocks were freed may still use them. */
 static bool
-is_waiting(const struct import *import)
+import_is_waiting(const struct import *import)
 {
 	return gpc_session_work_done(import->pool->device->session) < import->tag;
 }
@@ -576,19 +581,19 @@ is_waiting(const struct import *import)
 /* A mapping of which no block is imported any more.  Of host memory, host functions and copies may
  * still use it. */
 static void
-close_unused(struct import *import) GP_LOCKED(calls_lock)
+import_close_unused(struct import *import) GP_LOCKED(calls_lock)
 {
 	struct import **link = &imports;
 
-	if (import->blocks > 0 || (import->pool->host && is_waiting(import)))
+	if (import->blocks > 0 || (import->pool->host && import_is_waiting(import)))
 		return;
 	while (*link != import)
 		link = &(*link)->next;
 	*link = import->next;
 	if (import->pool->host)
 		atomic_fetch_sub(&unused, 1);
-	unmap(import);
-	gpc_pool_let_go(import->pool);
+	import_unmap(import);
+	gpc_pool_unref(import->pool);
 	free(import);
 }
 
@@ -602,17 +607,17 @@ gpc_pool_close_unused(void)
 	(void)pthread_mutex_lock(&calls_lock);
 	for (struct import *import = imports; import; import = next) {
 		next = import->next;
-		if (import->pool->host && import->blocks == 0 && is_waiting(import))
+		if (import->pool->host && import->blocks == 0 && import_is_waiting(import))
 			gpc_memory_poll(import->pool->device->primary);
 		if (import->pool->host)
-			close_unused(import);
+			import_close_unused(import);
 	}
 	(void)pthread_mutex_unlock(&calls_lock);
 }
 
 /* Of a file that was imported as two pools a session has one mapping. */
 static bool
-is_same(const struct gpc_pool *pool, const struct gpc_pool *other)
+pools_share_mappings(const struct gpc_pool *pool, const struct gpc_pool *other)
 {
 	return pool == other ||
 	       (pool->host && other->host && pool->device->session == other->device->session);
@@ -620,19 +625,19 @@ is_same(const struct gpc_pool *pool, const struct gpc_pool *other)
 
 /* Pointers into one mapping say the same of it. */
 static struct import *
-find_import(const struct gpc_pool *pool, const struct gp_ipc_handle *bytes) GP_LOCKED(calls_lock)
+import_find(const struct gpc_pool *pool, const struct gp_ipc_handle *bytes) GP_LOCKED(calls_lock)
 {
 	struct import *import = imports;
 
 	while (import &&
-	       (!is_same(import->pool, pool) ||
+	       (!pools_share_mappings(import->pool, pool) ||
 		memcmp(&import->bytes, bytes, offsetof(struct gp_ipc_handle, offset)) != 0))
 		import = import->next;
 	return import;
 }
 
 static CUresult
-open_import(struct gpc_pool *pool, const struct gp_ipc_handle *bytes, struct import **import_p)
+import_open(struct gpc_pool *pool, const struct gp_ipc_handle *bytes, struct import **import_p)
 	GP_LOCKED(calls_lock)
 {
 	struct import *import = calloc(1, sizeof(*import));
@@ -642,13 +647,13 @@ open_import(struct gpc_pool *pool, const struct gp_ipc_handle *bytes, struct imp
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	import->pool = pool;
 	import->bytes = *bytes;
-	result = map(import);
+	result = import_map(import);
 	if (result != CUDA_SUCCESS) {
 		free(import);
 		return result;
 	}
 	gpc_pools_lock();
-	gpc_pool_hold(pool);
+	gpc_pool_ref(pool);
 	gpc_pools_unlock();
 	import->next = imports;
 	imports = import;
@@ -660,7 +665,7 @@ open_import(struct gpc_pool *pool, const struct gp_ipc_handle *bytes, struct imp
 
 /* The block that begins there, out of the table. */
 static struct block *
-take_block(uint64_t address)
+block_remove(uint64_t address)
 {
 	struct gpc_range *range;
 	struct block *block = NULL;
@@ -677,17 +682,17 @@ take_block(uint64_t address)
 
 /* What kernels still write to blocks that were freed there comes first. */
 static int
-begin_host(const struct import *import, uint64_t address, uint64_t size, uint64_t id)
+host_block_create(const struct import *import, uint64_t address, uint64_t size, uint64_t id)
 {
 	struct gpc_context *context = import->pool->device->primary;
 
-	if (is_waiting(import) && gpc_memory_settle(context) != CUDA_SUCCESS)
+	if (import_is_waiting(import) && gpc_memory_settle(context) != CUDA_SUCCESS)
 		return GP_E_RESOURCE;
-	return gpc_host_pooled_begin(context, address, size, id, import->pool->handle.token, true);
+	return gpc_host_pooled_create(context, address, size, id, import->pool->handle.token, true);
 }
 
 static CUresult
-add_block(struct import *import, uint64_t address, uint64_t size)
+block_add(struct import *import, uint64_t address, uint64_t size)
 {
 	struct block *block = calloc(1, sizeof(*block));
 	int r;
@@ -699,9 +704,9 @@ add_block(struct import *import, uint64_t address, uint64_t size)
 	r = gpc_ranges_add(&blocks, address, size, block);
 	(void)pthread_rwlock_unlock(&lock);
 	if (r == 0 && import->pool->host) {
-		r = begin_host(import, address, size, block->id);
+		r = host_block_create(import, address, size, block->id);
 		if (r)
-			(void)take_block(address);
+			(void)block_remove(address);
 	}
 	if (r == 0) {
 		if (import->blocks++ == 0 && import->pool->host)
@@ -714,7 +719,7 @@ add_block(struct import *import, uint64_t address, uint64_t size)
 
 /* Whether blocks are there already, and just this one. */
 static bool
-is_there(uint64_t address, uint64_t size, bool *same_p)
+blocks_overlap(uint64_t address, uint64_t size, bool *same_p)
 {
 	const struct gpc_range *range;
 
@@ -729,14 +734,14 @@ is_there(uint64_t address, uint64_t size, bool *same_p)
  * NVIDIA's driver does (580, measured).  Another block that was there, and that the program has not
  * freed here, is an error of its own. */
 static CUresult
-import_block(struct import *import, const struct gp_ipc_handle *bytes, uint64_t *address_p)
+import_add_block(struct import *import, const struct gp_ipc_handle *bytes, uint64_t *address_p)
 {
 	const uint64_t address = import->range.base + bytes->offset;
 	CUresult result = CUDA_SUCCESS;
 	bool same;
 
-	if (!is_there(address, bytes->size, &same))
-		result = add_block(import, address, bytes->size);
+	if (!blocks_overlap(address, bytes->size, &same))
+		result = block_add(import, address, bytes->size);
 	else if (!same)
 		result = CUDA_ERROR_INVALID_VALUE;
 	else if (import->pool->host)
@@ -747,18 +752,18 @@ import_block(struct import *import, const struct gp_ipc_handle *bytes, uint64_t 
 }
 
 static CUresult
-import_into(struct gpc_pool *pool, const struct gp_ipc_handle *bytes, uint64_t *address_p)
+pool_import_block(struct gpc_pool *pool, const struct gp_ipc_handle *bytes, uint64_t *address_p)
 {
 	struct import *import;
 	CUresult result = CUDA_SUCCESS;
 
 	(void)pthread_mutex_lock(&calls_lock);
-	import = find_import(pool, bytes);
+	import = import_find(pool, bytes);
 	if (!import)
-		result = open_import(pool, bytes, &import);
+		result = import_open(pool, bytes, &import);
 	if (result == CUDA_SUCCESS) {
-		result = import_block(import, bytes, address_p);
-		close_unused(import);
+		result = import_add_block(import, bytes, address_p);
+		import_close_unused(import);
 	}
 	(void)pthread_mutex_unlock(&calls_lock);
 	return result;
@@ -775,30 +780,30 @@ gpc_pool_import_block(CUmemoryPool handle, const struct gp_ipc_handle *bytes, ui
 	if (pool && !pool->imported)
 		pool = NULL;
 	if (pool)
-		gpc_pool_hold(pool);
+		gpc_pool_ref(pool);
 	gpc_pools_unlock();
 	if (!pool)
 		return result;
-	if (pool->host ? is_sound_host(bytes, pool->file)
-		       : is_sound(bytes, gpc_session_facts(pool->device->session)))
-		result = import_into(pool, bytes, address_p);
-	gpc_pool_let_go(pool);
+	if (pool->host ? host_handle_is_valid(bytes, pool->file)
+		       : handle_is_valid(bytes, gpc_session_facts(pool->device->session)))
+		result = pool_import_block(pool, bytes, address_p);
+	gpc_pool_unref(pool);
 	return result;
 }
 
 static void
-end_host(struct import *import, uint64_t address, const struct gpc_context *context,
-	 uint64_t stream) GP_LOCKED(calls_lock)
+host_block_free(struct import *import, uint64_t address, const struct gpc_context *context,
+		uint64_t stream) GP_LOCKED(calls_lock)
 {
-	const struct gpc_space_end end =
-		gpc_pool_end_use(import->pool->device->session, context, stream);
+	const struct gpc_space_free_order end =
+		gpc_pool_get_end(import->pool->device->session, context, stream);
 
 	import->tag = end.tag;
-	gpc_host_pooled_end(address, &end);
+	gpc_host_pooled_free(address, &end);
 	if (import->blocks > 0)
 		return;
 	atomic_fetch_add(&unused, 1);
-	if (is_waiting(import))
+	if (import_is_waiting(import))
 		gpc_memory_poll(import->pool->device->primary);
 }
 
@@ -811,12 +816,12 @@ gpc_pool_free_imported(uint64_t address, const struct gpc_context *context, uint
 	if (!gpc_pool_any_shared())
 		return CUDA_ERROR_INVALID_VALUE;
 	(void)pthread_mutex_lock(&calls_lock);
-	block = take_block(address);
+	block = block_remove(address);
 	if (block) {
 		block->import->blocks--;
 		if (block->import->pool->host)
-			end_host(block->import, address, context, stream);
-		close_unused(block->import);
+			host_block_free(block->import, address, context, stream);
+		import_close_unused(block->import);
 		free(block);
 	}
 	(void)pthread_mutex_unlock(&calls_lock);

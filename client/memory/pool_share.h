@@ -24,7 +24,7 @@
 struct gpc_address;
 struct gpc_context;
 struct gpc_device;
-struct gpc_ipc_share;
+struct gpc_ipc_export;
 
 /* What names a pool, or a block of one that begins at the address, in other processes.
  * CUDA_ERROR_INVALID_VALUE: it is none, or was not made for that, or the block's pool has not been
@@ -60,6 +60,6 @@ CUresult gpc_pool_free_imported(uint64_t address, const struct gpc_context *cont
 void gpc_pool_close_unused(void);
 
 /* For pool.c: nobody opens it by this any more.  NULL: there is nothing to withdraw. */
-void gpc_pool_unshare(struct gpc_ipc_share *share);
+void gpc_pool_export_withdraw(struct gpc_ipc_export *share);
 
 #endif /* GPC_POOL_SHARE_H */

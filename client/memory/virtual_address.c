@@ -8,7 +8,7 @@
 #include "gpc_calls.h"
 
 /* Above this it is addresses for more memory than there may be: the window has not that many. */
-#define INSIDE_MAX ((uint64_t)1 << 30)
+#define IN_WINDOW_MAX ((uint64_t)1 << 30)
 /* How many places of the daemon's choice are tried: something of this process may lie there. */
 #define TRIES 8
 
@@ -19,21 +19,22 @@ round_up(uint64_t value, uint64_t to)
 }
 
 static CUresult
-reserve_inside(struct gpc_context *context, uint64_t size, struct gpc_virtual_address *address)
+reserve_in_window(struct gpc_context *context, uint64_t size, struct gpc_virtual_address *address)
 {
 	struct gpc_heap_range range;
-	CUresult result = gpc_memory_take_addresses(context, size, &range);
+	CUresult result = gpc_memory_reserve_addresses(context, size, &range);
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	address->besides = false;
+	address->outside_window = false;
 	address->whole = range.base;
 	address->whole_size = range.size;
 	return CUDA_SUCCESS;
 }
 
 static CUresult
-reserve_besides(struct gpc_context *context, uint64_t size, struct gpc_virtual_address *address)
+reserve_outside_window(struct gpc_context *context, uint64_t size,
+		       struct gpc_virtual_address *address)
 {
 	struct gp_args_gpAddressReserve args = { .size = size };
 	struct gp_reply_gpAddressReserve reply;
@@ -58,7 +59,7 @@ reserve_besides(struct gpc_context *context, uint64_t size, struct gpc_virtual_a
 	}
 	if (!found)
 		return result == CUDA_SUCCESS ? CUDA_ERROR_OUT_OF_MEMORY : result;
-	address->besides = true;
+	address->outside_window = true;
 	address->whole = reply.address;
 	address->whole_size = size;
 	return CUDA_SUCCESS;
@@ -76,12 +77,12 @@ gpc_virtual_address_reserve(struct gpc_context *context, uint64_t size, uint64_t
 	if (size > UINT64_MAX / 4 || alignment > UINT64_MAX / 4)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	size = round_up(size, granularity) + alignment - granularity;
-	if (size <= INSIDE_MAX)
-		result = reserve_inside(context, size, address);
+	if (size <= IN_WINDOW_MAX)
+		result = reserve_in_window(context, size, address);
 	if (result == CUDA_ERROR_OUT_OF_MEMORY)
-		result = reserve_besides(context, size, address);
-	if (size > INSIDE_MAX && result != CUDA_SUCCESS)
-		result = reserve_inside(context, size, address);
+		result = reserve_outside_window(context, size, address);
+	if (size > IN_WINDOW_MAX && result != CUDA_SUCCESS)
+		result = reserve_in_window(context, size, address);
 	if (result == CUDA_SUCCESS)
 		address->base = round_up(address->whole, alignment);
 	return result;
@@ -93,8 +94,8 @@ gpc_virtual_address_free(struct gpc_context *context, const struct gpc_virtual_a
 	struct gp_args_gpAddressFree args = { .address = address->whole };
 	const struct gpc_heap_range range = { address->whole, address->whole_size };
 
-	if (!address->besides) {
-		gpc_memory_give_addresses(context, &range);
+	if (!address->outside_window) {
+		gpc_memory_unreserve_addresses(context, &range);
 		return;
 	}
 	/* In this order: nothing of this process may come to lie where the daemon has memory. */

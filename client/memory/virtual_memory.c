@@ -26,9 +26,9 @@ struct mapping {
 	struct gpc_physical *allocation;
 	struct gpc_context *context; /* names the session */
 	uint64_t id;
-	bool accessible;    /* to its own device, or to others, or to the host */
-	uint64_t given_to;  /* bits of the application's devices */
-	bool given_to_host; /* of host memory */
+	bool accessible;             /* to its own device, or to others, or to the host */
+	uint64_t accessible_devices; /* bits of the application's devices */
+	bool accessible_to_host;     /* of host memory */
 };
 
 struct reservation {
@@ -45,37 +45,37 @@ static atomic_bool any; /* there has been a reservation */
 
 /* The range in which address is. */
 static struct gpc_range *
-around(const struct gpc_ranges *ranges, uint64_t address)
+range_find_around(const struct gpc_ranges *ranges, uint64_t address)
 {
 	return gpc_ranges_find(ranges, address, 1);
 }
 
 static bool
-is_host(const struct mapping *mapping)
+mapping_is_host(const struct mapping *mapping)
 {
 	return mapping->allocation->host >= 0;
 }
 
 static bool
-joins(const struct gpc_range *left, const struct gpc_range *right)
+ranges_are_adjacent(const struct gpc_range *left, const struct gpc_range *right)
 {
 	return left->base + left->size == right->base &&
-	       ((const struct mapping *)right->item)->accessible && !is_host(left->item) &&
-	       !is_host(right->item);
+	       ((const struct mapping *)right->item)->accessible && !mapping_is_host(left->item) &&
+	       !mapping_is_host(right->item);
 }
 
 static void
-describe(const struct gpc_range *range, struct gpc_address *found)
+mapping_describe(const struct gpc_range *range, struct gpc_address *found)
 {
 	const struct mapping *mapping = range->item;
 	const struct gpc_range *first = range, *last = range;
 
-	if (!mapping->accessible || is_host(mapping))
+	if (!mapping->accessible || mapping_is_host(mapping))
 		return;
 	while (first > mappings.list && ((const struct mapping *)first[-1].item)->accessible &&
-	       joins(first - 1, first))
+	       ranges_are_adjacent(first - 1, first))
 		first--;
-	while (last + 1 < mappings.list + mappings.count && joins(last, last + 1))
+	while (last + 1 < mappings.list + mappings.count && ranges_are_adjacent(last, last + 1))
 		last++;
 	*found = (struct gpc_address){
 		.kind = GPC_ADDRESS_DEVICE,
@@ -101,13 +101,14 @@ gpc_virtual_memory_find(uint64_t address, struct gpc_address *found)
 	if (!atomic_load_explicit(&any, memory_order_relaxed))
 		return false;
 	(void)pthread_rwlock_rdlock(&lock);
-	reserved = around(&reservations, address) != NULL;
-	range = around(&mappings, address);
+	reserved = range_find_around(&reservations, address) != NULL;
+	range = range_find_around(&mappings, address);
 	if (reserved)
 		*found = (struct gpc_address){ .kind = GPC_ADDRESS_INVALID };
-	host = range && is_host(range->item) && ((const struct mapping *)range->item)->accessible;
+	host = range && mapping_is_host(range->item) &&
+	       ((const struct mapping *)range->item)->accessible;
 	if (range && !host)
-		describe(range, found);
+		mapping_describe(range, found);
 	(void)pthread_rwlock_unlock(&lock);
 	if (host && !gpc_host_memory_find(address, found))
 		*found = (struct gpc_address){ .kind = GPC_ADDRESS_INVALID };
@@ -134,7 +135,7 @@ ranges_remove(struct gpc_ranges *ranges, struct gpc_range *range)
 }
 
 CUresult
-gpc_virtual_memory_enter(void) GP_LOCK_UNCHECKED
+gpc_virtual_memory_lock(void) GP_LOCK_UNCHECKED
 {
 	CUresult result = gpc_enter_initialized();
 
@@ -144,7 +145,7 @@ gpc_virtual_memory_enter(void) GP_LOCK_UNCHECKED
 }
 
 CUresult
-gpc_virtual_memory_leave(CUresult result) GP_LOCK_UNCHECKED
+gpc_virtual_memory_unlock(CUresult result) GP_LOCK_UNCHECKED
 {
 	(void)pthread_mutex_unlock(&calls_lock);
 	return result;
@@ -153,7 +154,7 @@ gpc_virtual_memory_leave(CUresult result) GP_LOCK_UNCHECKED
 /* Addresses. */
 
 static CUresult
-reserve(uint64_t size, uint64_t alignment, CUdeviceptr *ptr)
+reservation_create(uint64_t size, uint64_t alignment, CUdeviceptr *ptr)
 {
 	struct gpc_context *current = gpc_context_get_current();
 	struct reservation *reservation = calloc(1, sizeof(*reservation));
@@ -181,21 +182,21 @@ CUresult
 gpc_cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr,
 			unsigned long long flags)
 {
-	CUresult result = gpc_virtual_memory_enter();
+	CUresult result = gpc_virtual_memory_lock();
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!ptr || size == 0 || size % PAGE || addr % PAGE || (alignment & (alignment - 1)) ||
 	    flags)
-		return gpc_virtual_memory_leave(CUDA_ERROR_INVALID_VALUE);
+		return gpc_virtual_memory_unlock(CUDA_ERROR_INVALID_VALUE);
 	atomic_store(&any, true);
-	return gpc_virtual_memory_leave(reserve(size, alignment, ptr));
+	return gpc_virtual_memory_unlock(reservation_create(size, alignment, ptr));
 }
 
 static CUresult
-unreserve(uint64_t address, uint64_t size)
+reservation_destroy(uint64_t address, uint64_t size)
 {
-	struct gpc_range *range = around(&reservations, address);
+	struct gpc_range *range = range_find_around(&reservations, address);
 	struct reservation *reservation;
 
 	if (!range || range->base != address || range->size != size ||
@@ -211,9 +212,10 @@ unreserve(uint64_t address, uint64_t size)
 CUresult
 gpc_cuMemAddressFree(CUdeviceptr ptr, size_t size)
 {
-	CUresult result = gpc_virtual_memory_enter();
+	CUresult result = gpc_virtual_memory_lock();
 
-	return result == CUDA_SUCCESS ? gpc_virtual_memory_leave(unreserve(ptr, size)) : result;
+	return result == CUDA_SUCCESS ? gpc_virtual_memory_unlock(reservation_destroy(ptr, size))
+				      : result;
 }
 
 /* Physical memory. */
@@ -222,14 +224,14 @@ CUresult
 gpc_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop,
 		unsigned long long flags)
 {
-	CUresult result = gpc_virtual_memory_enter();
+	CUresult result = gpc_virtual_memory_lock();
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!handle || !prop || flags)
-		return gpc_virtual_memory_leave(CUDA_ERROR_INVALID_VALUE);
+		return gpc_virtual_memory_unlock(CUDA_ERROR_INVALID_VALUE);
 	result = gpc_physical_check_prop(prop);
-	return gpc_virtual_memory_leave(
+	return gpc_virtual_memory_unlock(
 		result == CUDA_SUCCESS ? gpc_physical_create(size, prop, handle) : result);
 }
 
@@ -237,16 +239,16 @@ CUresult
 gpc_cuMemRelease(CUmemGenericAllocationHandle handle)
 {
 	struct gpc_physical *allocation;
-	CUresult result = gpc_virtual_memory_enter();
+	CUresult result = gpc_virtual_memory_lock();
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	allocation = gpc_physical_get(handle);
 	if (!allocation)
-		return gpc_virtual_memory_leave(CUDA_ERROR_INVALID_VALUE);
+		return gpc_virtual_memory_unlock(CUDA_ERROR_INVALID_VALUE);
 	allocation->users--;
 	gpc_physical_drop_unused(allocation);
-	return gpc_virtual_memory_leave(CUDA_SUCCESS);
+	return gpc_virtual_memory_unlock(CUDA_SUCCESS);
 }
 
 CUresult
@@ -254,17 +256,17 @@ gpc_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr
 {
 	const struct gpc_range *range;
 	struct gpc_physical *allocation;
-	CUresult result = gpc_virtual_memory_enter();
+	CUresult result = gpc_virtual_memory_lock();
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	range = around(&mappings, (uintptr_t)addr);
+	range = range_find_around(&mappings, (uintptr_t)addr);
 	if (!handle || !range)
-		return gpc_virtual_memory_leave(CUDA_ERROR_INVALID_VALUE);
+		return gpc_virtual_memory_unlock(CUDA_ERROR_INVALID_VALUE);
 	allocation = ((const struct mapping *)range->item)->allocation;
 	allocation->users++;
 	*handle = (uintptr_t)allocation->handle.token;
-	return gpc_virtual_memory_leave(CUDA_SUCCESS);
+	return gpc_virtual_memory_unlock(CUDA_SUCCESS);
 }
 
 CUresult
@@ -272,18 +274,18 @@ gpc_cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
 					   CUmemGenericAllocationHandle handle)
 {
 	const struct gpc_physical *allocation;
-	CUresult result = gpc_virtual_memory_enter();
+	CUresult result = gpc_virtual_memory_lock();
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	allocation = gpc_physical_get(handle);
 	if (!prop || !allocation)
-		return gpc_virtual_memory_leave(CUDA_ERROR_INVALID_VALUE);
+		return gpc_virtual_memory_unlock(CUDA_ERROR_INVALID_VALUE);
 	*prop = allocation->prop;
 	/* The driver chooses a node for the host's, and names that. */
 	if (prop->location.type == CU_MEM_LOCATION_TYPE_HOST)
 		prop->location = (CUmemLocation){ .type = CU_MEM_LOCATION_TYPE_HOST_NUMA };
-	return gpc_virtual_memory_leave(CUDA_SUCCESS);
+	return gpc_virtual_memory_unlock(CUDA_SUCCESS);
 }
 
 CUresult
@@ -315,7 +317,7 @@ gpc_cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp
 
 /* All that the daemon checks has been checked: nobody waits for it. */
 static CUresult
-place(const struct mapping *mapping, uint64_t address, uint64_t size)
+mapping_place(const struct mapping *mapping, uint64_t address, uint64_t size)
 {
 	const struct gp_args_gpMemoryPlace args = {
 		.memory = mapping->allocation->handle.id,
@@ -323,15 +325,16 @@ place(const struct mapping *mapping, uint64_t address, uint64_t size)
 		.size = size,
 	};
 
-	return is_host(mapping) ? gpc_host_placed_map(mapping->context, address, size,
-						      mapping->allocation->host, mapping->id)
-				: gpc_post_gpMemoryPlace(mapping->context, &args);
+	return mapping_is_host(mapping)
+		       ? gpc_host_placed_map(mapping->context, address, size,
+					     mapping->allocation->host, mapping->id)
+		       : gpc_post_gpMemoryPlace(mapping->context, &args);
 }
 
 static CUresult
-map(uint64_t address, uint64_t size, struct gpc_physical *allocation)
+mapping_create(uint64_t address, uint64_t size, struct gpc_physical *allocation)
 {
-	const struct reservation *reservation = around(&reservations, address)->item;
+	const struct reservation *reservation = range_find_around(&reservations, address)->item;
 	struct mapping *mapping = calloc(1, sizeof(*mapping));
 	CUresult result;
 
@@ -345,9 +348,9 @@ map(uint64_t address, uint64_t size, struct gpc_physical *allocation)
 		free(mapping);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	result = place(mapping, address, size);
+	result = mapping_place(mapping, address, size);
 	if (result != CUDA_SUCCESS) {
-		ranges_remove(&mappings, around(&mappings, address));
+		ranges_remove(&mappings, range_find_around(&mappings, address));
 		free(mapping);
 		return result;
 	}
@@ -356,9 +359,9 @@ map(uint64_t address, uint64_t size, struct gpc_physical *allocation)
 }
 
 static CUresult
-check_map(uint64_t address, uint64_t size, const struct gpc_physical *allocation)
+mapping_check(uint64_t address, uint64_t size, const struct gpc_physical *allocation)
 {
-	const struct gpc_range *range = around(&reservations, address);
+	const struct gpc_range *range = range_find_around(&reservations, address);
 	const struct reservation *reservation;
 	uint64_t granularity;
 
@@ -380,21 +383,21 @@ gpc_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocation
 	     unsigned long long flags)
 {
 	struct gpc_physical *allocation;
-	CUresult result = gpc_virtual_memory_enter();
+	CUresult result = gpc_virtual_memory_lock();
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	allocation = gpc_physical_get(handle);
-	result = offset || flags ? CUDA_ERROR_INVALID_VALUE : check_map(ptr, size, allocation);
-	return gpc_virtual_memory_leave(result == CUDA_SUCCESS ? map(ptr, size, allocation)
-							       : result);
+	result = offset || flags ? CUDA_ERROR_INVALID_VALUE : mapping_check(ptr, size, allocation);
+	return gpc_virtual_memory_unlock(
+		result == CUDA_SUCCESS ? mapping_create(ptr, size, allocation) : result);
 }
 
 /* The mappings that fill the range from end to end; NULL: they do not. */
 static struct gpc_range *
-filling(uint64_t address, uint64_t size, size_t *count_p)
+mappings_find_filling(uint64_t address, uint64_t size, size_t *count_p)
 {
-	struct gpc_range *first = around(&mappings, address), *next = first;
+	struct gpc_range *first = range_find_around(&mappings, address), *next = first;
 	uint64_t end = address + size;
 
 	if (!first || first->base != address || end < address || size == 0)
@@ -408,14 +411,14 @@ filling(uint64_t address, uint64_t size, size_t *count_p)
 }
 
 static void
-unmap(struct gpc_range *range)
+mapping_destroy(struct gpc_range *range)
 {
 	struct gp_args_gpMemoryUnmap args = { .address = range->base, .size = range->size };
 	struct mapping *mapping = range->item;
 	struct gpc_physical *allocation = mapping->allocation;
 
 	ranges_remove(&mappings, range);
-	if (is_host(mapping))
+	if (mapping_is_host(mapping))
 		gpc_host_placed_unmap(args.address);
 	else
 		(void)gpc_post_gpMemoryUnmap(mapping->context, &args);
@@ -426,9 +429,9 @@ unmap(struct gpc_range *range)
 
 /* Reserved, and nothing is mapped there: NVIDIA's driver is content with that. */
 static bool
-is_empty(uint64_t address, uint64_t size)
+range_is_unmapped(uint64_t address, uint64_t size)
 {
-	const struct gpc_range *range = around(&reservations, address);
+	const struct gpc_range *range = range_find_around(&reservations, address);
 
 	return range && size > 0 && size <= range->size - (address - range->base) &&
 	       !gpc_ranges_find(&mappings, address, size);
@@ -439,25 +442,25 @@ gpc_cuMemUnmap(CUdeviceptr ptr, size_t size)
 {
 	struct gpc_range *range;
 	size_t count = 0;
-	CUresult result = gpc_virtual_memory_enter();
+	CUresult result = gpc_virtual_memory_lock();
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (is_empty(ptr, size))
-		return gpc_virtual_memory_leave(CUDA_SUCCESS);
-	range = filling(ptr, size, &count);
+	if (range_is_unmapped(ptr, size))
+		return gpc_virtual_memory_unlock(CUDA_SUCCESS);
+	range = mappings_find_filling(ptr, size, &count);
 	if (!range)
-		return gpc_virtual_memory_leave(CUDA_ERROR_INVALID_VALUE);
+		return gpc_virtual_memory_unlock(CUDA_ERROR_INVALID_VALUE);
 	/* Each removal moves the next one to its place. */
 	for (; count > 0; count--)
-		unmap(range);
-	return gpc_virtual_memory_leave(CUDA_SUCCESS);
+		mapping_destroy(range);
+	return gpc_virtual_memory_unlock(CUDA_SUCCESS);
 }
 
 /* The host's memory is given to the host, and to devices of the daemon that the addresses are of.
  */
 static CUresult
-check_access_to_host(const struct mapping *mapping, const CUmemAccessDesc *access)
+access_check_host(const struct mapping *mapping, const CUmemAccessDesc *access)
 {
 	const struct gpc_device *device;
 
@@ -480,21 +483,21 @@ check_access_to_host(const struct mapping *mapping, const CUmemAccessDesc *acces
 /* A device can be given its own memory and that of those that it reaches, to read and write; its
  * own cannot be taken away. */
 static CUresult
-check_access(const struct mapping *mapping, const CUmemAccessDesc *access)
+access_check(const struct mapping *mapping, const CUmemAccessDesc *access)
 {
 	const struct gpc_device *device, *owner = mapping->allocation->device;
 
-	if (is_host(mapping))
-		return check_access_to_host(mapping, access);
+	if (mapping_is_host(mapping))
+		return access_check_host(mapping, access);
 	if (access->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	device = gpc_device_get(access->location.id);
 	if (!device)
 		return CUDA_ERROR_INVALID_DEVICE;
 	if (access->flags == CU_MEM_ACCESS_FLAGS_PROT_NONE &&
-	    (device != owner || !(mapping->given_to >> device->ordinal & 1)))
+	    (device != owner || !(mapping->accessible_devices >> device->ordinal & 1)))
 		return CUDA_SUCCESS;
-	if (device != owner && !gpc_reach_can(device, owner))
+	if (device != owner && !gpc_peer_access_is_possible(device, owner))
 		return CUDA_ERROR_INVALID_DEVICE;
 	return access->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? CUDA_SUCCESS
 								   : CUDA_ERROR_NOT_SUPPORTED;
@@ -502,51 +505,52 @@ check_access(const struct mapping *mapping, const CUmemAccessDesc *access)
 
 /* What the daemon has to be told. */
 static CUresult
-reach(const struct gpc_range *range, const CUmemAccessDesc *access)
+access_map_for_device(const struct gpc_range *range, const CUmemAccessDesc *access)
 {
 	struct gpc_device *device = gpc_device_get(access->location.id);
 	const struct mapping *mapping = range->item;
 	const struct gpc_device *owner = mapping->allocation->device;
 
-	if (is_host(mapping))
+	if (mapping_is_host(mapping))
 		return access->location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
 				       access->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE
-			       ? gpc_host_block_reach(range->base, &(uint64_t){ 0 })
+			       ? gpc_host_block_map(range->base, &(uint64_t){ 0 })
 			       : CUDA_SUCCESS;
 	return device == owner || access->flags == CU_MEM_ACCESS_FLAGS_PROT_NONE
 		       ? CUDA_SUCCESS
-		       : gpc_reach_give(device, owner);
+		       : gpc_peer_access_enable(device, owner);
 }
 
 static void
-note_access(struct mapping *mapping, const CUmemAccessDesc *access)
+access_note(struct mapping *mapping, const CUmemAccessDesc *access)
 {
 	const bool given = access->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE;
 	uint64_t bit;
 
 	if (access->location.type != CU_MEM_LOCATION_TYPE_DEVICE) {
-		mapping->given_to_host = given;
+		mapping->accessible_to_host = given;
 	} else {
 		bit = UINT64_C(1) << access->location.id;
-		mapping->given_to = given ? mapping->given_to | bit : mapping->given_to & ~bit;
+		mapping->accessible_devices = given ? mapping->accessible_devices | bit
+						    : mapping->accessible_devices & ~bit;
 	}
-	mapping->accessible = mapping->given_to != 0 || mapping->given_to_host;
+	mapping->accessible = mapping->accessible_devices != 0 || mapping->accessible_to_host;
 }
 
 static CUresult
-set_access(struct gpc_range *range, size_t count, const CUmemAccessDesc *desc, size_t desc_count)
+access_set(struct gpc_range *range, size_t count, const CUmemAccessDesc *desc, size_t desc_count)
 {
 	CUresult result = CUDA_SUCCESS;
 
 	for (size_t i = 0; i < count * desc_count && result == CUDA_SUCCESS; i++)
-		result = check_access(range[i / desc_count].item, &desc[i % desc_count]);
+		result = access_check(range[i / desc_count].item, &desc[i % desc_count]);
 	for (size_t i = 0; i < count * desc_count && result == CUDA_SUCCESS; i++)
-		result = reach(&range[i / desc_count], &desc[i % desc_count]);
+		result = access_map_for_device(&range[i / desc_count], &desc[i % desc_count]);
 	if (result != CUDA_SUCCESS)
 		return result;
 	(void)pthread_rwlock_wrlock(&lock);
 	for (size_t i = 0; i < count * desc_count; i++)
-		note_access(range[i / desc_count].item, &desc[i % desc_count]);
+		access_note(range[i / desc_count].item, &desc[i % desc_count]);
 	(void)pthread_rwlock_unlock(&lock);
 	return CUDA_SUCCESS;
 }
@@ -556,14 +560,14 @@ gpc_cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, si
 {
 	struct gpc_range *range;
 	size_t range_count = 0;
-	CUresult result = gpc_virtual_memory_enter();
+	CUresult result = gpc_virtual_memory_lock();
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	range = filling(ptr, size, &range_count);
+	range = mappings_find_filling(ptr, size, &range_count);
 	if (!range || !desc || count == 0)
-		return gpc_virtual_memory_leave(CUDA_ERROR_INVALID_VALUE);
-	return gpc_virtual_memory_leave(set_access(range, range_count, desc, count));
+		return gpc_virtual_memory_unlock(CUDA_ERROR_INVALID_VALUE);
+	return gpc_virtual_memory_unlock(access_set(range, range_count, desc, count));
 }
 
 CUresult
@@ -571,24 +575,24 @@ gpc_cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location, CUd
 {
 	const struct gpc_range *range;
 	const struct mapping *mapping;
-	CUresult result = gpc_virtual_memory_enter();
+	CUresult result = gpc_virtual_memory_lock();
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	range = around(&mappings, ptr);
+	range = range_find_around(&mappings, ptr);
 	if (flags && location && ptr && location->type == CU_MEM_LOCATION_TYPE_INVALID)
-		return gpc_virtual_memory_leave(CUDA_ERROR_INVALID_DEVICE);
+		return gpc_virtual_memory_unlock(CUDA_ERROR_INVALID_DEVICE);
 	if (!flags || !location || !range)
-		return gpc_virtual_memory_leave(CUDA_ERROR_INVALID_VALUE);
+		return gpc_virtual_memory_unlock(CUDA_ERROR_INVALID_VALUE);
 	mapping = range->item;
-	if (is_host(mapping) && gpc_physical_is_host(location)) {
-		*flags = mapping->given_to_host ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
-						: CU_MEM_ACCESS_FLAGS_PROT_NONE;
-		return gpc_virtual_memory_leave(CUDA_SUCCESS);
+	if (mapping_is_host(mapping) && gpc_physical_is_host(location)) {
+		*flags = mapping->accessible_to_host ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+						     : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+		return gpc_virtual_memory_unlock(CUDA_SUCCESS);
 	}
 	*flags = location->type == CU_MEM_LOCATION_TYPE_DEVICE && gpc_device_get(location->id) &&
-				 (mapping->given_to >> location->id & 1)
+				 (mapping->accessible_devices >> location->id & 1)
 			 ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
 			 : CU_MEM_ACCESS_FLAGS_PROT_NONE;
-	return gpc_virtual_memory_leave(CUDA_SUCCESS);
+	return gpc_virtual_memory_unlock(CUDA_SUCCESS);
 }

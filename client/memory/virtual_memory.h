@@ -19,7 +19,7 @@ struct gpc_context;
 struct gpc_virtual_address {
 	uint64_t base;              /* as the application has it */
 	uint64_t whole, whole_size; /* what was taken for it */
-	bool besides;               /* the window */
+	bool outside_window;        /* the window */
 };
 
 /* alignment: a power of two, or 0.  context names the session. */
@@ -35,7 +35,7 @@ bool gpc_virtual_memory_find(uint64_t address, struct gpc_address *found);
 
 /* Around what is done with physical memory: with the calls locked, if it succeeds; and the end of
  * it, which returns the result. */
-CUresult gpc_virtual_memory_enter(void);
-CUresult gpc_virtual_memory_leave(CUresult result);
+CUresult gpc_virtual_memory_lock(void);
+CUresult gpc_virtual_memory_unlock(CUresult result);
 
 #endif /* GPC_VIRTUAL_MEMORY_H */

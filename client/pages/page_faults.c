@@ -36,14 +36,14 @@ enum {
 static __thread bool direct_here __attribute__((tls_model("initial-exec")));
 static __thread bool forbidden_here __attribute__((tls_model("initial-exec")));
 /* The same, for the thread that reads events: as gettid(); 0: none. */
-static atomic_int directs[DIRECT_MAX];
+static atomic_int direct_threads[DIRECT_MAX];
 static atomic_int forbidden;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool started GP_GUARDED_BY(lock);
 static size_t running GP_GUARDED_BY(lock); /* queues with a thread */
-static _Atomic(enum gpc_page_faults_way) way;
-static gpc_page_faults_serve *server; /* before the way is set */
+static _Atomic(enum gpc_page_faults_mechanism) mechanism;
+static gpc_page_faults_serve *serve_fault; /* before the way is set */
 
 /* Faults of all threads, and of those that others wait for: each has a thread that serves. */
 struct queue {
@@ -59,19 +59,19 @@ static _Atomic(struct fault *) events_done;
 static struct fault *events_free;
 
 static int
-thread_self(void)
+thread_get_id(void)
 {
 	return (int)syscall(SYS_gettid);
 }
 
 static void
-wait_while(atomic_int *word, int value)
+futex_wait_while(atomic_int *word, int value)
 {
 	(void)syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
 }
 
 static void
-wake(atomic_int *word)
+futex_wake(atomic_int *word)
 {
 	(void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
@@ -91,7 +91,7 @@ queue_add(struct queue *queue, struct fault *fault)
 {
 	list_push(&queue->waiting, fault);
 	atomic_fetch_add(&queue->wanted, 1);
-	wake(&queue->wanted);
+	futex_wake(&queue->wanted);
 }
 
 /* The threads that serve. */
@@ -110,7 +110,7 @@ fault_answer(struct fault *fault, bool served)
 	}
 	/* From here on its thread may be gone: a wake-up too many hurts nobody. */
 	atomic_store(answer, served ? SERVED : REFUSED);
-	wake(answer);
+	futex_wake(answer);
 }
 
 static void
@@ -119,7 +119,7 @@ queue_answer(struct fault *fault, bool direct)
 	while (fault) {
 		struct fault *next = fault->next;
 
-		fault_answer(fault, server(fault->address, fault->access, direct));
+		fault_answer(fault, serve_fault(fault->address, fault->access, direct));
 		fault = next;
 	}
 }
@@ -137,13 +137,13 @@ queue_run(void *arg)
 		if (faults)
 			queue_answer(faults, queue->direct);
 		else
-			wait_while(&queue->wanted, seen);
+			futex_wait_while(&queue->wanted, seen);
 	}
 	return NULL;
 }
 
 bool
-gpc_page_faults_ask(uint64_t address, enum gpc_page_access access)
+gpc_page_faults_request(uint64_t address, enum gpc_page_access access)
 {
 	struct fault fault = { .address = address, .access = access };
 
@@ -151,7 +151,7 @@ gpc_page_faults_ask(uint64_t address, enum gpc_page_access access)
 		return false;
 	queue_add(&queues[direct_here], &fault);
 	while (atomic_load(&fault.answer) == 0)
-		wait_while(&fault.answer, 0);
+		futex_wait_while(&fault.answer, 0);
 	return atomic_load(&fault.answer) == SERVED;
 }
 
@@ -189,10 +189,10 @@ event_create(uint64_t address, enum gpc_page_access access)
 }
 
 static bool
-is_direct(int thread)
+thread_is_direct(int thread)
 {
 	for (int i = 0; i < DIRECT_MAX; i++) {
-		if (atomic_load(&directs[i]) == thread)
+		if (atomic_load(&direct_threads[i]) == thread)
 			return true;
 	}
 	return false;
@@ -205,7 +205,7 @@ event_report(uint64_t address, enum gpc_page_access access, int thread)
 		atomic_load(&forbidden) == thread ? NULL : event_create(address, access);
 
 	if (event)
-		queue_add(&queues[is_direct(thread)], event);
+		queue_add(&queues[thread_is_direct(thread)], event);
 	else
 		gpc_page_userfault_refuse(address, true);
 }
@@ -215,13 +215,14 @@ event_report(uint64_t address, enum gpc_page_access access, int thread)
 void
 gpc_page_faults_set_direct(bool direct)
 {
-	int self = thread_self(), from = direct ? 0 : self;
+	int self = thread_get_id(), from = direct ? 0 : self;
 
 	direct_here = direct;
 	for (int i = 0; i < DIRECT_MAX; i++) {
 		int expected = from;
 
-		if (atomic_compare_exchange_strong(&directs[i], &expected, direct ? self : 0))
+		if (atomic_compare_exchange_strong(&direct_threads[i], &expected,
+						   direct ? self : 0))
 			return;
 	}
 }
@@ -230,24 +231,24 @@ void
 gpc_page_faults_forbid(void)
 {
 	forbidden_here = true;
-	if (atomic_load(&way) == GPC_PAGE_FAULTS_USERFAULT)
-		atomic_store(&forbidden, thread_self());
+	if (atomic_load(&mechanism) == GPC_PAGE_FAULTS_USERFAULT)
+		atomic_store(&forbidden, thread_get_id());
 }
 
 void
 gpc_page_faults_allow(void)
 {
 	forbidden_here = false;
-	if (atomic_load(&way) == GPC_PAGE_FAULTS_USERFAULT)
+	if (atomic_load(&mechanism) == GPC_PAGE_FAULTS_USERFAULT)
 		atomic_store(&forbidden, 0);
 }
 
 /* The way. */
 
-enum gpc_page_faults_way
-gpc_page_faults_way(void)
+enum gpc_page_faults_mechanism
+gpc_page_faults_mechanism(void)
 {
-	return atomic_load(&way);
+	return atomic_load(&mechanism);
 }
 
 static int
@@ -259,13 +260,13 @@ userfault_start(void)
 	if (r == 0) {
 		gpc_log(GPC_LOG_INFO, "managed memory: userfaultfd, system calls %s",
 			in_kernel ? "included" : "excluded");
-		atomic_store(&way, GPC_PAGE_FAULTS_USERFAULT);
+		atomic_store(&mechanism, GPC_PAGE_FAULTS_USERFAULT);
 	}
 	return r;
 }
 
 static int
-way_start(void)
+mechanism_start(void)
 {
 	const char *wanted = getenv("GPUPOOL_MANAGED");
 	int r = wanted && strcmp(wanted, "signal") == 0 ? -ENOTSUP : userfault_start();
@@ -278,7 +279,7 @@ way_start(void)
 	r = gpc_page_signal_start();
 	if (r == 0) {
 		gpc_log(GPC_LOG_INFO, "managed memory: SIGSEGV");
-		atomic_store(&way, GPC_PAGE_FAULTS_SIGNAL);
+		atomic_store(&mechanism, GPC_PAGE_FAULTS_SIGNAL);
 	}
 	return r;
 }
@@ -290,13 +291,13 @@ gpc_page_faults_start(gpc_page_faults_serve *serve)
 
 	(void)pthread_mutex_lock(&lock);
 	if (!started) {
-		server = serve;
+		serve_fault = serve;
 		while (r == 0 && running < QUEUES) {
 			r = gp_thread_start("gpupool-pages", 0, queue_run, &queues[running]);
 			running += r == 0;
 		}
 		if (r == 0)
-			r = way_start();
+			r = mechanism_start();
 		started = r == 0;
 	}
 	(void)pthread_mutex_unlock(&lock);
@@ -310,15 +311,15 @@ gpc_page_faults_cover(uint64_t base, uint64_t size)
 }
 
 void
-gpc_page_faults_renew(void)
+gpc_page_faults_reinstall(void)
 {
-	gpc_page_signal_renew();
+	gpc_page_signal_reinstall();
 }
 
 void
 gpc_page_faults_forked(void)
 {
-	atomic_store(&way, GPC_PAGE_FAULTS_NONE);
+	atomic_store(&mechanism, GPC_PAGE_FAULTS_NONE);
 	gpc_page_signal_forked();
 	gpc_page_userfault_forked();
 }

@@ -20,7 +20,7 @@ enum gpc_page_access {
 	GPC_PAGE_ACCESS_UNKNOWN, /* this machine does not tell */
 };
 
-enum gpc_page_faults_way {
+enum gpc_page_faults_mechanism {
 	GPC_PAGE_FAULTS_NONE, /* not started, or in the child of a fork */
 	GPC_PAGE_FAULTS_SIGNAL,
 	GPC_PAGE_FAULTS_USERFAULT,
@@ -33,7 +33,7 @@ typedef bool gpc_page_faults_serve(uint64_t address, enum gpc_page_access access
 /* Once for the process, before there are such pages; again: nothing happens.  GPUPOOL_MANAGED
  * chooses the way.  0 or -errno. */
 GP_MUST_CHECK int gpc_page_faults_start(gpc_page_faults_serve *serve);
-enum gpc_page_faults_way gpc_page_faults_way(void);
+enum gpc_page_faults_mechanism gpc_page_faults_mechanism(void);
 
 /* Faults of [base, base + size) may be served; those far from all such ranges are never looked at.
  */
@@ -41,7 +41,7 @@ void gpc_page_faults_cover(uint64_t base, uint64_t size);
 
 /* The program may have taken SIGSEGV for a handler of its own: takes it back, and knows of that
  * handler from now on.  One system call, or none with userfaultfd.  Any thread. */
-void gpc_page_faults_renew(void);
+void gpc_page_faults_reinstall(void);
 
 /* The child of a fork has no thread of the library: nothing is served in it. */
 void gpc_page_faults_forked(void);
@@ -54,6 +54,6 @@ void gpc_page_faults_forbid(void);
 void gpc_page_faults_allow(void);
 
 /* Of a handler of SIGSEGV: has the fault of this thread served; false: it is the program's. */
-bool gpc_page_faults_ask(uint64_t address, enum gpc_page_access access);
+bool gpc_page_faults_request(uint64_t address, enum gpc_page_access access);
 
 #endif /* GPC_PAGE_FAULTS_H */

@@ -4,14 +4,14 @@
 /* What is on the other side comes for the child alone, as it is: the work may wait for this thread.
  */
 static bool
-save_blocks(struct gpc_pages *pages, uint64_t block, uint64_t count)
+blocks_save(struct gpc_pages *pages, uint64_t block, uint64_t count)
 {
 	uint64_t offset = gpc_block_offset(block), length = gpc_block_length(pages, block, count);
 	enum gpc_page_state state = gpc_block_state(pages, block);
 
-	if (gpc_block_is_here(state))
+	if (gpc_block_is_local(state))
 		gpc_page_memory_save(&pages->memory, offset, length, state == GPC_PAGE_FRESH);
-	return state != GPC_PAGE_THERE ||
+	return state != GPC_PAGE_REMOTE ||
 	       pages->calls->fetch(pages->owner, pages->memory.base + offset, length,
 				   pages->memory.saved + offset);
 }
@@ -24,7 +24,7 @@ gpc_pages_save(struct gpc_pages *pages)
 	for (uint64_t at = 0, run; at < pages->count; at += run) {
 		run = gpc_block_run(pages, at, pages->count);
 		/* Without it the child has none: it is over. */
-		if (!save_blocks(pages, at, run))
+		if (!blocks_save(pages, at, run))
 			continue;
 		for (uint64_t i = at; i < at + run; i++)
 			pages->blocks[i] |= GPC_BLOCK_SAVED;
@@ -47,9 +47,9 @@ gpc_pages_restore(struct gpc_pages *pages)
 }
 
 void
-gpc_pages_forget(struct gpc_pages *pages)
+gpc_pages_drop_saved(struct gpc_pages *pages)
 {
 	for (uint64_t i = 0; i < pages->count; i++)
 		pages->blocks[i] &= (uint8_t)~GPC_BLOCK_SAVED;
-	gpc_page_memory_forget_saved(&pages->memory);
+	gpc_page_memory_drop_saved(&pages->memory);
 }

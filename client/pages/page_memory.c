@@ -30,16 +30,16 @@
 static atomic_int descriptors;
 
 static void *
-program_at(const struct gpc_page_memory *memory, uint64_t offset)
+program_get_pointer(const struct gpc_page_memory *memory, uint64_t offset)
 {
 	return (void *)(uintptr_t)(memory->base + offset);
 }
 
 /* Nobody's memory, at the program's addresses. */
 static int
-reserve(const struct gpc_page_memory *memory)
+program_reserve(const struct gpc_page_memory *memory)
 {
-	return mmap(program_at(memory, 0), memory->size, PROT_NONE,
+	return mmap(program_get_pointer(memory, 0), memory->size, PROT_NONE,
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED
 		       ? -errno
 		       : 0;
@@ -50,17 +50,17 @@ reserve(const struct gpc_page_memory *memory)
 static void *
 memory_map(uint64_t size, int *fd_p)
 {
-	int fd = gp_fd_away(memfd_create("gpupool-managed", MFD_CLOEXEC));
+	int fd = gp_fd_move_above_stdio(memfd_create("gpupool-managed", MFD_CLOEXEC));
 	void *memory = MAP_FAILED;
-	struct gp_file_limit limit;
+	struct gp_sigxfsz limit;
 	int r;
 
 	*fd_p = -1;
 	if (fd >= 0) {
-		gp_own_fd_mark(fd);
-		gp_file_limit_begin(&limit);
+		gp_fd_guard_mark(fd);
+		gp_sigxfsz_block(&limit);
 		r = ftruncate(fd, (off_t)size);
-		gp_file_limit_end(&limit);
+		gp_sigxfsz_restore(&limit);
 		if (r == 0)
 			memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
 				      MAP_SHARED | MAP_NORESERVE, fd, 0);
@@ -80,10 +80,10 @@ memory_map(uint64_t size, int *fd_p)
 static int
 program_map(const struct gpc_page_memory *memory)
 {
-	void *program = program_at(memory, 0);
+	void *program = program_get_pointer(memory, 0);
 	int r = 0;
 
-	if (mremap(memory->mirror, 0, memory->size, MREMAP_MAYMOVE | MREMAP_FIXED, program) ==
+	if (mremap(memory->backing, 0, memory->size, MREMAP_MAYMOVE | MREMAP_FIXED, program) ==
 	    MAP_FAILED)
 		return -errno;
 	if (memory->is_userfault)
@@ -94,7 +94,7 @@ program_map(const struct gpc_page_memory *memory)
 		 mprotect(program, memory->size, PROT_NONE))
 		r = -errno;
 	if (r)
-		(void)reserve(memory);
+		(void)program_reserve(memory);
 	return r;
 }
 
@@ -107,14 +107,14 @@ gpc_page_memory_init(struct gpc_page_memory *memory, uint64_t base, uint64_t siz
 		.base = base,
 		.size = size,
 		.fd = -1,
-		.is_userfault = gpc_page_faults_way() == GPC_PAGE_FAULTS_USERFAULT,
+		.is_userfault = gpc_page_faults_mechanism() == GPC_PAGE_FAULTS_USERFAULT,
 	};
-	memory->mirror = memory_map(size, &fd);
-	if (memory->mirror == MAP_FAILED)
+	memory->backing = memory_map(size, &fd);
+	if (memory->backing == MAP_FAILED)
 		return -errno;
 	r = program_map(memory);
 	if (r)
-		(void)munmap(memory->mirror, size);
+		(void)munmap(memory->backing, size);
 	if (r == 0 && watched && fd >= 0) {
 		if (atomic_fetch_add(&descriptors, 1) < DESCRIPTORS_MAX) {
 			memory->fd = fd;
@@ -132,7 +132,7 @@ gpc_page_memory_settle(struct gpc_page_memory *memory)
 {
 	if (memory->fd < 0)
 		return;
-	gp_own_fd_close(memory->fd);
+	gp_fd_guard_close(memory->fd);
 	memory->fd = -1;
 	atomic_fetch_sub(&descriptors, 1);
 }
@@ -141,8 +141,8 @@ void
 gpc_page_memory_fini(struct gpc_page_memory *memory)
 {
 	gpc_page_userfault_drop_refused(memory->base, memory->size);
-	(void)reserve(memory);
-	(void)munmap(memory->mirror, memory->size);
+	(void)program_reserve(memory);
+	(void)munmap(memory->backing, memory->size);
 	gpc_page_memory_settle(memory);
 }
 
@@ -157,7 +157,7 @@ signal_set(const struct gpc_page_memory *memory, uint64_t offset, uint64_t size,
 		[GPC_PAGE_RIGHTS_FREE] = PROT_READ | PROT_WRITE,
 	};
 
-	return mprotect(program_at(memory, offset), size, protections[to]) ? -errno : 0;
+	return mprotect(program_get_pointer(memory, offset), size, protections[to]) ? -errno : 0;
 }
 
 static int
@@ -167,7 +167,7 @@ userfault_map_once(const struct gpc_page_memory *memory, uint64_t offset, uint64
 	uint64_t base = memory->base + offset;
 
 	return is_writable ? gpc_page_userfault_map(base, size)
-			   : gpc_page_userfault_map_protected(base, size, memory->mirror + offset);
+			   : gpc_page_userfault_map_protected(base, size, memory->backing + offset);
 }
 
 /* Maps the memory's pages for the program; the memory gets those that it lacks. */
@@ -179,7 +179,7 @@ userfault_map(const struct gpc_page_memory *memory, uint64_t offset, uint64_t si
 
 	if (r != -EFAULT)
 		return r;
-	if (madvise(memory->mirror + offset, size, MADV_POPULATE_WRITE))
+	if (madvise(memory->backing + offset, size, MADV_POPULATE_WRITE))
 		return -errno;
 	return userfault_map_once(memory, offset, size, is_writable);
 }
@@ -188,7 +188,8 @@ static int
 userfault_close(const struct gpc_page_memory *memory, uint64_t offset, uint64_t size)
 {
 	/* The program may have locked its memory. */
-	return madvise(program_at(memory, offset), size, MADV_DONTNEED_LOCKED) ? -errno : 0;
+	return madvise(program_get_pointer(memory, offset), size, MADV_DONTNEED_LOCKED) ? -errno
+											: 0;
 }
 
 /* A little first: its threads go on while the rest is mapped. */
@@ -255,9 +256,9 @@ gpc_page_memory_reopen(const struct gpc_page_memory *memory, uint64_t offset, ui
 }
 
 bool
-gpc_page_memory_knows(const struct gpc_page_memory *memory)
+gpc_page_memory_tracks_writes(const struct gpc_page_memory *memory)
 {
-	return memory->fd >= 0 && gp_own_fd_is(memory->fd);
+	return memory->fd >= 0 && gp_fd_guard_is_marked(memory->fd);
 }
 
 bool
@@ -268,7 +269,7 @@ gpc_page_memory_written(const struct gpc_page_memory *memory, uint64_t *at, uint
 
 	if (*at >= end)
 		return false;
-	if (gpc_page_memory_knows(memory)) {
+	if (gpc_page_memory_tracks_writes(memory)) {
 		data = lseek(memory->fd, (off_t)*at, SEEK_DATA);
 		if (data < 0 && errno == ENXIO)
 			return false;
@@ -289,7 +290,7 @@ gpc_page_memory_written(const struct gpc_page_memory *memory, uint64_t *at, uint
 void
 gpc_page_memory_drop(const struct gpc_page_memory *memory, uint64_t offset, uint64_t size)
 {
-	(void)madvise(memory->mirror + offset, size, MADV_REMOVE);
+	(void)madvise(memory->backing + offset, size, MADV_REMOVE);
 }
 
 bool
@@ -309,17 +310,17 @@ gpc_page_memory_save(const struct gpc_page_memory *memory, uint64_t offset, uint
 	uint64_t end = offset + size;
 
 	if (!sparse)
-		memcpy(memory->saved + offset, memory->mirror + offset, size);
+		memcpy(memory->saved + offset, memory->backing + offset, size);
 	for (uint64_t at = offset; sparse && gpc_page_memory_written(memory, &at, end, &size);
 	     at += size)
-		memcpy(memory->saved + at, memory->mirror + at, size);
+		memcpy(memory->saved + at, memory->backing + at, size);
 }
 
 void
 gpc_page_memory_begin_child(struct gpc_page_memory *memory)
 {
-	(void)reserve(memory);
-	(void)munmap(memory->mirror, memory->size);
+	(void)program_reserve(memory);
+	(void)munmap(memory->backing, memory->size);
 	gpc_page_memory_settle(memory);
 }
 
@@ -327,11 +328,11 @@ void
 gpc_page_memory_restore(const struct gpc_page_memory *memory, uint64_t offset, uint64_t size)
 {
 	(void)mremap(memory->saved + offset, size, size, MREMAP_MAYMOVE | MREMAP_FIXED,
-		     program_at(memory, offset));
+		     program_get_pointer(memory, offset));
 }
 
 void
-gpc_page_memory_forget_saved(struct gpc_page_memory *memory)
+gpc_page_memory_drop_saved(struct gpc_page_memory *memory)
 {
 	if (memory->saved)
 		(void)munmap(memory->saved, memory->size);

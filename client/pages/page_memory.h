@@ -14,7 +14,7 @@
 
 struct gpc_page_memory {
 	uint64_t base, size;
-	uint8_t *mirror;
+	uint8_t *backing;
 	uint8_t *saved; /* for the child of a fork; NULL: nothing */
 	int fd;         /* by which the kernel tells what was written; -1 */
 	bool is_userfault;
@@ -47,7 +47,7 @@ GP_MUST_CHECK int gpc_page_memory_reopen(const struct gpc_page_memory *memory, u
 					 uint64_t size, enum gpc_page_rights rights);
 
 /* Whether it is known what has been written. */
-bool gpc_page_memory_knows(const struct gpc_page_memory *memory);
+bool gpc_page_memory_tracks_writes(const struct gpc_page_memory *memory);
 /* What has been written first in [*at, end) since the memory was made or dropped, where that is
  * known; else all of it.  false: nothing. */
 bool gpc_page_memory_written(const struct gpc_page_memory *memory, uint64_t *at, uint64_t end,
@@ -65,6 +65,6 @@ void gpc_page_memory_save(const struct gpc_page_memory *memory, uint64_t offset,
 			  bool sparse);
 void gpc_page_memory_begin_child(struct gpc_page_memory *memory);
 void gpc_page_memory_restore(const struct gpc_page_memory *memory, uint64_t offset, uint64_t size);
-void gpc_page_memory_forget_saved(struct gpc_page_memory *memory);
+void gpc_page_memory_drop_saved(struct gpc_page_memory *memory);
 
 #endif /* GPC_PAGE_MEMORY_H */

@@ -37,7 +37,7 @@ static atomic_uint action_count;
 /* The handler. */
 
 static enum gpc_page_access
-access_of(const void *context)
+fault_get_access(const void *context)
 {
 #ifdef __x86_64__
 	const ucontext_t *machine = context;
@@ -51,7 +51,7 @@ access_of(const void *context)
 
 /* Nobody can jump to such pages: that would be tried for ever. */
 static bool
-is_jump(const void *context)
+fault_is_jump(const void *context)
 {
 #ifdef __x86_64__
 	return ((const ucontext_t *)context)->uc_mcontext.gregs[REG_ERR] & 16;
@@ -62,7 +62,7 @@ is_jump(const void *context)
 }
 
 static bool
-is_covered(uint64_t address)
+address_is_covered(uint64_t address)
 {
 	unsigned int count = atomic_load(&area_count);
 
@@ -74,20 +74,20 @@ is_covered(uint64_t address)
 }
 
 static bool
-is_served(const siginfo_t *info, const void *context)
+fault_serve(const siginfo_t *info, const void *context)
 {
 	uint64_t address = (uintptr_t)info->si_addr;
 
 	if (!atomic_load(&active) ||
 	    (info->si_code != SEGV_ACCERR && info->si_code != SEGV_MAPERR) ||
-	    !is_covered(address) || is_jump(context))
+	    !address_is_covered(address) || fault_is_jump(context))
 		return false;
-	return gpc_page_faults_ask(address, access_of(context));
+	return gpc_page_faults_request(address, fault_get_access(context));
 }
 
 /* A fault cannot be ignored. */
 static bool
-is_default(const struct sigaction *action)
+action_is_default(const struct sigaction *action)
 {
 	return !(action->sa_flags & SA_SIGINFO) &&
 	       (action->sa_handler == SIG_DFL || action->sa_handler == SIG_IGN);
@@ -96,7 +96,7 @@ is_default(const struct sigaction *action)
 /* The instruction is tried again and the process ends, with a core of where it was; what was sent
  * by somebody is sent once more. */
 static void
-end_process(const siginfo_t *info)
+process_terminate(const siginfo_t *info)
 {
 	const struct sigaction action = { .sa_handler = SIG_DFL };
 
@@ -107,7 +107,7 @@ end_process(const siginfo_t *info)
 
 /* As the kernel would call it. */
 static void
-hand_on(struct sigaction *action, int number, siginfo_t *info, void *context)
+action_call(struct sigaction *action, int number, siginfo_t *info, void *context)
 {
 	const struct sigaction now = *action;
 	sigset_t mask;
@@ -125,25 +125,25 @@ hand_on(struct sigaction *action, int number, siginfo_t *info, void *context)
 }
 
 static void
-handle(struct sigaction *action, int number, siginfo_t *info, void *context)
+fault_handle(struct sigaction *action, int number, siginfo_t *info, void *context)
 {
 	int saved = errno;
-	bool served = is_served(info, context);
+	bool served = fault_serve(info, context);
 
 	errno = saved;
 	if (served)
 		return;
-	if (is_default(action))
-		end_process(info);
+	if (action_is_default(action))
+		process_terminate(info);
 	else
-		hand_on(action, number, info, context);
+		action_call(action, number, info, context);
 }
 
 /* One for each place of actions[]. */
 #define HANDLER(place)                                                                             \
 	static void handle_##place(int number, siginfo_t *info, void *context)                     \
 	{                                                                                          \
-		handle(&actions[place], number, info, context);                                    \
+		fault_handle(&actions[place], number, info, context);                              \
 	}
 HANDLER(0)
 HANDLER(1)
@@ -161,7 +161,7 @@ static void (*const handlers[ACTIONS])(int, siginfo_t *, void *) = {
 /* Having the signal. */
 
 static bool
-is_ours(const struct sigaction *action)
+action_is_ours(const struct sigaction *action)
 {
 	for (unsigned int i = 0; i < ACTIONS && (action->sa_flags & SA_SIGINFO); i++) {
 		if (action->sa_sigaction == handlers[i])
@@ -172,7 +172,7 @@ is_ours(const struct sigaction *action)
 
 /* In the rest of a mask the C library leaves what it finds. */
 static bool
-is_same(const struct sigaction *a, const struct sigaction *b)
+actions_match(const struct sigaction *a, const struct sigaction *b)
 {
 	if (a->sa_flags != b->sa_flags || a->sa_sigaction != b->sa_sigaction)
 		return false;
@@ -186,12 +186,12 @@ is_same(const struct sigaction *a, const struct sigaction *b)
 /* The place of the program's handler.  Once all places are taken, the newest handler has the last
  * one. */
 static unsigned int
-place_of(const struct sigaction *found) GP_LOCKED(lock)
+action_find_slot(const struct sigaction *found) GP_LOCKED(lock)
 {
 	unsigned int count = atomic_load(&action_count);
 
 	for (unsigned int i = 0; i < count; i++) {
-		if (is_same(&actions[i], found))
+		if (actions_match(&actions[i], found))
 			return i;
 	}
 	if (count == ACTIONS)
@@ -205,13 +205,13 @@ place_of(const struct sigaction *found) GP_LOCKED(lock)
  * stack must be.  Not deferred: a handler of another signal may touch such pages, too, while its
  * thread waits for some. */
 static int
-take_signal(void) GP_LOCKED(lock)
+handler_install(void) GP_LOCKED(lock)
 {
 	struct sigaction found, action = { .sa_flags = SA_SIGINFO | SA_RESTART | SA_NODEFER };
 
-	if (sigaction(SIGSEGV, NULL, &found) || is_ours(&found))
+	if (sigaction(SIGSEGV, NULL, &found) || action_is_ours(&found))
 		return 0;
-	action.sa_sigaction = handlers[place_of(&found)];
+	action.sa_sigaction = handlers[action_find_slot(&found)];
 	action.sa_flags |= found.sa_flags & SA_ONSTACK;
 	(void)sigemptyset(&action.sa_mask);
 	return sigaction(SIGSEGV, &action, NULL) ? -errno : 0;
@@ -223,27 +223,27 @@ gpc_page_signal_start(void)
 	int r;
 
 	(void)pthread_mutex_lock(&lock);
-	r = take_signal();
+	r = handler_install();
 	atomic_store(&active, r == 0);
 	(void)pthread_mutex_unlock(&lock);
 	return r;
 }
 
 void
-gpc_page_signal_renew(void)
+gpc_page_signal_reinstall(void)
 {
 	struct sigaction found;
 
-	if (!atomic_load(&active) || sigaction(SIGSEGV, NULL, &found) || is_ours(&found))
+	if (!atomic_load(&active) || sigaction(SIGSEGV, NULL, &found) || action_is_ours(&found))
 		return;
 	(void)pthread_mutex_lock(&lock);
-	if (take_signal())
+	if (handler_install())
 		gpc_log(GPC_LOG_ERROR, "SIGSEGV is not ours: managed memory cannot be fetched");
 	(void)pthread_mutex_unlock(&lock);
 }
 
 static uint64_t
-distance(unsigned int area, uint64_t base, uint64_t end) GP_LOCKED(lock)
+area_get_distance(unsigned int area, uint64_t base, uint64_t end) GP_LOCKED(lock)
 {
 	uint64_t from = atomic_load(&areas[area].base), to = atomic_load(&areas[area].end);
 
@@ -261,10 +261,10 @@ gpc_page_signal_cover(uint64_t base, uint64_t size)
 	(void)pthread_mutex_lock(&lock);
 	count = atomic_load(&area_count);
 	for (unsigned int i = 1; i < count; i++) {
-		if (distance(i, base, end) < distance(best, base, end))
+		if (area_get_distance(i, base, end) < area_get_distance(best, base, end))
 			best = i;
 	}
-	if (count < AREAS && (count == 0 || distance(best, base, end) > NEAR)) {
+	if (count < AREAS && (count == 0 || area_get_distance(best, base, end) > NEAR)) {
 		atomic_store(&areas[count].base, base);
 		atomic_store(&areas[count].end, end);
 		atomic_store(&area_count, count + 1);

@@ -18,9 +18,9 @@
 /* Installs the handler; again: nothing happens.  0 or -errno. */
 GP_MUST_CHECK int gpc_page_signal_start(void);
 
-/* As gpc_page_faults_cover() and gpc_page_faults_renew(); nothing before the start. */
+/* As gpc_page_faults_cover() and gpc_page_faults_reinstall(); nothing before the start. */
 void gpc_page_signal_cover(uint64_t base, uint64_t size);
-void gpc_page_signal_renew(void);
+void gpc_page_signal_reinstall(void);
 
 /* The child of a fork serves no fault. */
 void gpc_page_signal_forked(void);

@@ -25,18 +25,18 @@
 /* How many pages that were refused can be restored. */
 #define REFUSED_MAX 16
 
-enum order_kind {
-	ORDER_REGISTER,
-	ORDER_UNREGISTER,
-	ORDER_MAP,
-	ORDER_MAP_PROTECTED,
-	ORDER_PROTECT,
-	ORDER_WAKE,
+enum command_kind {
+	COMMAND_REGISTER,
+	COMMAND_UNREGISTER,
+	COMMAND_MAP,
+	COMMAND_MAP_PROTECTED,
+	COMMAND_PROTECT,
+	COMMAND_WAKE,
 };
 
 /* What the descriptor is needed for. */
-struct order {
-	enum order_kind kind;
+struct command {
+	enum command_kind kind;
 	uint64_t base, size;
 	bool is_writable;
 	const void *bytes;
@@ -52,9 +52,9 @@ static uint64_t page;
  * An order for the reader: the thread that gives it touches the bell, a page that is registered and
  * not mapped, and so waits for the reader.
  */
-static pthread_mutex_t order_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct order *_Atomic order_given;
-static const volatile uint8_t *bell;
+static pthread_mutex_t command_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct command *_Atomic command_posted;
+static const volatile uint8_t *doorbell;
 
 static atomic_uint_fast64_t refused[REFUSED_MAX]; /* 0: none */
 static atomic_uint refused_count;
@@ -63,23 +63,23 @@ static atomic_uint refused_count;
 static atomic_int reader_state;
 
 static int
-order_run(const struct order *order)
+command_run(const struct command *command)
 {
-	switch (order->kind) {
-	case ORDER_REGISTER:
-		return gp_userfault_register(descriptor, order->base, order->size);
-	case ORDER_UNREGISTER:
-		return gp_userfault_unregister(descriptor, order->base, order->size);
-	case ORDER_MAP:
-		return gp_userfault_map(descriptor, order->base, order->size);
-	case ORDER_MAP_PROTECTED:
-		return gp_userfault_map_protected(descriptor, order->base, order->size,
-						  order->bytes);
-	case ORDER_PROTECT:
-		return gp_userfault_protect(descriptor, order->base, order->size,
-					    order->is_writable);
-	case ORDER_WAKE:
-		return gp_userfault_wake(descriptor, order->base, order->size);
+	switch (command->kind) {
+	case COMMAND_REGISTER:
+		return gp_userfault_register(descriptor, command->base, command->size);
+	case COMMAND_UNREGISTER:
+		return gp_userfault_unregister(descriptor, command->base, command->size);
+	case COMMAND_MAP:
+		return gp_userfault_map(descriptor, command->base, command->size);
+	case COMMAND_MAP_PROTECTED:
+		return gp_userfault_map_protected(descriptor, command->base, command->size,
+						  command->bytes);
+	case COMMAND_PROTECT:
+		return gp_userfault_protect(descriptor, command->base, command->size,
+					    command->is_writable);
+	case COMMAND_WAKE:
+		return gp_userfault_wake(descriptor, command->base, command->size);
 	}
 	return -EINVAL;
 }
@@ -87,16 +87,16 @@ order_run(const struct order *order)
 /* The reader. */
 
 static void
-reader_answer_bell(void)
+reader_serve_doorbell(void)
 {
-	struct order *order = atomic_exchange(&order_given, NULL);
+	struct command *command = atomic_exchange(&command_posted, NULL);
 
-	if (order) {
-		order->result = order_run(order);
-		atomic_store(&order->is_done, true);
+	if (command) {
+		command->result = command_run(command);
+		atomic_store(&command->is_done, true);
 	}
-	(void)gp_userfault_map_zeros(descriptor, (uintptr_t)bell, page);
-	(void)gp_userfault_wake(descriptor, (uintptr_t)bell, page);
+	(void)gp_userfault_map_zeros(descriptor, (uintptr_t)doorbell, page);
+	(void)gp_userfault_wake(descriptor, (uintptr_t)doorbell, page);
 }
 
 static void
@@ -130,8 +130,8 @@ reader_run(void *arg)
 	while ((count = gp_userfault_read(descriptor, events)) >= 0 || count == -EINTR ||
 	       count == -EAGAIN) {
 		for (int i = 0; i < count; i++) {
-			if (events[i].address == (uintptr_t)bell)
-				reader_answer_bell();
+			if (events[i].address == (uintptr_t)doorbell)
+				reader_serve_doorbell();
 			else
 				report(events[i].address,
 				       events[i].is_write ? GPC_PAGE_WRITE : GPC_PAGE_READ,
@@ -152,7 +152,7 @@ reader_start(void)
 }
 
 static int
-bell_create(void)
+doorbell_create(void)
 {
 	void *memory = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	int r;
@@ -163,7 +163,7 @@ bell_create(void)
 	if (r)
 		(void)munmap(memory, page);
 	else
-		bell = memory;
+		doorbell = memory;
 	return r;
 }
 
@@ -173,16 +173,16 @@ gpc_page_userfault_start(gpc_page_userfault_report *reports, bool *in_kernel_p)
 	int r;
 
 	page = (uint64_t)sysconf(_SC_PAGESIZE);
-	descriptor = gp_fd_away(gp_userfault_open(in_kernel_p));
+	descriptor = gp_fd_move_above_stdio(gp_userfault_open(in_kernel_p));
 	if (descriptor < 0)
 		return descriptor;
-	gp_own_fd_mark(descriptor);
+	gp_fd_guard_mark(descriptor);
 	report = reports;
-	r = bell_create();
+	r = doorbell_create();
 	if (r == 0)
 		r = reader_start();
 	if (r) {
-		gp_own_fd_close(descriptor);
+		gp_fd_guard_close(descriptor);
 		descriptor = -1;
 	}
 	return r;
@@ -191,69 +191,69 @@ gpc_page_userfault_start(gpc_page_userfault_report *reports, bool *in_kernel_p)
 /* Orders. */
 
 static int
-order_give(struct order *order)
+command_execute(struct command *command)
 {
 	int r;
 
-	if (gp_own_fd_is(descriptor)) {
-		r = order_run(order);
+	if (gp_fd_guard_is_marked(descriptor)) {
+		r = command_run(command);
 		/* Closed meanwhile, or another file by now. */
 		if (r != -EBADF && r != -ENOTTY)
 			return r;
 	}
-	(void)pthread_mutex_lock(&order_lock);
-	atomic_store(&order_given, order);
+	(void)pthread_mutex_lock(&command_lock);
+	atomic_store(&command_posted, command);
 	/* Again where the page was still mapped, or a handler of a signal interrupted the wait. */
-	while (!atomic_load(&order->is_done)) {
-		(void)*bell;
-		(void)madvise((void *)(uintptr_t)bell, page, MADV_DONTNEED);
+	while (!atomic_load(&command->is_done)) {
+		(void)*doorbell;
+		(void)madvise((void *)(uintptr_t)doorbell, page, MADV_DONTNEED);
 	}
-	(void)pthread_mutex_unlock(&order_lock);
-	return order->result;
+	(void)pthread_mutex_unlock(&command_lock);
+	return command->result;
 }
 
 int
 gpc_page_userfault_register(uint64_t base, uint64_t size)
 {
-	struct order order = { .kind = ORDER_REGISTER, .base = base, .size = size };
+	struct command command = { .kind = COMMAND_REGISTER, .base = base, .size = size };
 
-	return order_give(&order);
+	return command_execute(&command);
 }
 
 int
 gpc_page_userfault_unregister(uint64_t base, uint64_t size)
 {
-	struct order order = { .kind = ORDER_UNREGISTER, .base = base, .size = size };
+	struct command command = { .kind = COMMAND_UNREGISTER, .base = base, .size = size };
 
-	return order_give(&order);
+	return command_execute(&command);
 }
 
 int
 gpc_page_userfault_map(uint64_t base, uint64_t size)
 {
-	struct order order = { .kind = ORDER_MAP, .base = base, .size = size };
+	struct command command = { .kind = COMMAND_MAP, .base = base, .size = size };
 
-	return order_give(&order);
+	return command_execute(&command);
 }
 
 int
 gpc_page_userfault_map_protected(uint64_t base, uint64_t size, const void *bytes)
 {
-	struct order order = {
-		.kind = ORDER_MAP_PROTECTED, .base = base, .size = size, .bytes = bytes
+	struct command command = {
+		.kind = COMMAND_MAP_PROTECTED, .base = base, .size = size, .bytes = bytes
 	};
 
-	return order_give(&order);
+	return command_execute(&command);
 }
 
 int
 gpc_page_userfault_protect(uint64_t base, uint64_t size, bool is_writable)
 {
-	struct order order = {
-		.kind = ORDER_PROTECT, .base = base, .size = size, .is_writable = is_writable
+	struct command command = {
+		.kind = COMMAND_PROTECT, .base = base, .size = size, .is_writable = is_writable
 	};
 
-	return order_give(&order);
+	return command_execute(&command);
 }
 
 /* Refusals. */
@@ -267,18 +267,20 @@ page_set(uint64_t address, int protection)
 void
 gpc_page_userfault_refuse(uint64_t address, bool by_reader)
 {
-	struct order order = { .kind = ORDER_WAKE, .base = address & ~(page - 1), .size = page };
+	struct command command = { .kind = COMMAND_WAKE,
+				   .base = address & ~(page - 1),
+				   .size = page };
 
-	page_set(order.base, PROT_NONE);
+	page_set(command.base, PROT_NONE);
 	for (int i = 0; i < REFUSED_MAX; i++) {
 		uint64_t expected = 0;
 
-		if (atomic_compare_exchange_strong(&refused[i], &expected, order.base)) {
+		if (atomic_compare_exchange_strong(&refused[i], &expected, command.base)) {
 			atomic_fetch_add(&refused_count, 1);
 			break;
 		}
 	}
-	(void)(by_reader ? order_run(&order) : order_give(&order));
+	(void)(by_reader ? command_run(&command) : command_execute(&command));
 }
 
 bool
@@ -316,6 +318,6 @@ void
 gpc_page_userfault_forked(void)
 {
 	if (descriptor >= 0)
-		gp_own_fd_close(descriptor);
+		gp_fd_guard_close(descriptor);
 	descriptor = -1;
 }

@@ -16,19 +16,19 @@
 
 atomic_uint gpc_pages_count;
 
-static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t work_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct gpc_ranges all GP_GUARDED_BY(lock);
+static struct gpc_ranges page_ranges GP_GUARDED_BY(lock);
 
 static enum gpc_page_rights
-rights_of(enum gpc_page_state state)
+state_to_rights(enum gpc_page_state state)
 {
 	switch (state) {
-	case GPC_PAGE_BOTH:
+	case GPC_PAGE_CLEAN:
 		return GPC_PAGE_RIGHTS_READ;
 	case GPC_PAGE_FRESH:
 		return GPC_PAGE_RIGHTS_FREE;
-	case GPC_PAGE_HERE:
+	case GPC_PAGE_DIRTY:
 		return GPC_PAGE_RIGHTS_WRITE;
 	default:
 		return GPC_PAGE_RIGHTS_NONE;
@@ -37,14 +37,14 @@ rights_of(enum gpc_page_state state)
 
 /* What some block of the range may have at most. */
 static enum gpc_page_rights
-rights_at_most(const struct gpc_pages *pages)
+pages_get_max_rights(const struct gpc_pages *pages)
 {
 	return pages->fresh > 0 ? GPC_PAGE_RIGHTS_FREE : GPC_PAGE_RIGHTS_WRITE;
 }
 
 static int
-set_rights(const struct gpc_pages *pages, uint64_t block, uint64_t count, enum gpc_page_rights from,
-	   enum gpc_page_rights to)
+blocks_set_rights(const struct gpc_pages *pages, uint64_t block, uint64_t count,
+		  enum gpc_page_rights from, enum gpc_page_rights to)
 {
 	return gpc_page_memory_set(&pages->memory, gpc_block_offset(block),
 				   gpc_block_length(pages, block, count), from, to);
@@ -52,7 +52,7 @@ set_rights(const struct gpc_pages *pages, uint64_t block, uint64_t count, enum g
 
 /* The blocks are among those that are looked at when all is given. */
 static void
-widen(struct gpc_pages *pages, uint64_t block, uint64_t count)
+pages_widen_open(struct gpc_pages *pages, uint64_t block, uint64_t count)
 {
 	if (pages->open_from >= pages->open_to) {
 		pages->open_from = block;
@@ -65,8 +65,8 @@ widen(struct gpc_pages *pages, uint64_t block, uint64_t count)
 }
 
 static void
-set_states(struct gpc_pages *pages, uint64_t block, uint64_t count, enum gpc_page_state state,
-	   bool direct)
+blocks_set_states(struct gpc_pages *pages, uint64_t block, uint64_t count,
+		  enum gpc_page_state state, bool direct)
 {
 	for (uint64_t i = block; i < block + count; i++) {
 		pages->unused -= gpc_block_state(pages, i) == GPC_PAGE_UNUSED;
@@ -77,33 +77,33 @@ set_states(struct gpc_pages *pages, uint64_t block, uint64_t count, enum gpc_pag
 	pages->unused += state == GPC_PAGE_UNUSED ? count : 0;
 	pages->direct += direct ? count : 0;
 	pages->fresh += state == GPC_PAGE_FRESH ? count : 0;
-	if (gpc_block_is_here(state))
-		widen(pages, block, count);
+	if (gpc_block_is_local(state))
+		pages_widen_open(pages, block, count);
 }
 
 /* Giving. */
 
 static bool
-push(const struct gpc_pages *pages, uint64_t offset, uint64_t size)
+pages_push(const struct gpc_pages *pages, uint64_t offset, uint64_t size)
 {
 	return pages->calls->push(pages->owner, pages->memory.base + offset, size,
-				  pages->memory.mirror + offset);
+				  pages->memory.backing + offset);
 }
 
 /* Of blocks that were writable and are not any more. */
 static bool
-push_blocks(const struct gpc_pages *pages, uint64_t block, uint64_t count,
+blocks_push(const struct gpc_pages *pages, uint64_t block, uint64_t count,
 	    enum gpc_page_state state)
 {
 	uint64_t at = gpc_block_offset(block), end = at + gpc_block_length(pages, block, count),
 		 size;
 	bool pushed = true;
 
-	if (state == GPC_PAGE_HERE)
-		return push(pages, at, end - at);
+	if (state == GPC_PAGE_DIRTY)
+		return pages_push(pages, at, end - at);
 	while (state == GPC_PAGE_FRESH &&
 	       gpc_page_memory_written(&pages->memory, &at, end, &size)) {
-		pushed &= push(pages, at, size);
+		pushed &= pages_push(pages, at, size);
 		at += size;
 	}
 	return pushed;
@@ -112,88 +112,92 @@ push_blocks(const struct gpc_pages *pages, uint64_t block, uint64_t count,
 /* A process may have only so many pieces of memory that are protected differently: then all ranges
  * become one piece each. */
 static bool
-make_room(void) GP_LOCKED(lock)
+ranges_close_all(void) GP_LOCKED(lock)
 {
-	bool given = true;
+	bool flushed = true;
 
-	for (size_t i = 0; i < all.count; i++) {
-		struct gpc_pages *pages = all.list[i].item;
+	for (size_t i = 0; i < page_ranges.count; i++) {
+		struct gpc_pages *pages = page_ranges.list[i].item;
 
-		given &= set_rights(pages, 0, pages->count, rights_at_most(pages),
-				    GPC_PAGE_RIGHTS_NONE) == 0;
+		flushed &= blocks_set_rights(pages, 0, pages->count, pages_get_max_rights(pages),
+					     GPC_PAGE_RIGHTS_NONE) == 0;
 		for (uint64_t at = pages->open_from, run; at < pages->open_to; at += run) {
 			enum gpc_page_state state = gpc_block_state(pages, at);
 
 			run = gpc_block_run(pages, at, pages->open_to);
-			if (!gpc_block_is_here(state))
+			if (!gpc_block_is_local(state))
 				continue;
-			given &= push_blocks(pages, at, run, state);
-			set_states(pages, at, run, GPC_PAGE_THERE, false);
+			flushed &= blocks_push(pages, at, run, state);
+			blocks_set_states(pages, at, run, GPC_PAGE_REMOTE, false);
 		}
 		pages->open_from = pages->open_to = 0;
 	}
-	return given;
+	return flushed;
 }
 
-enum which {
-	ALL,
-	PLAIN,  /* all but those that are GPC_BLOCK_DIRECT */
-	DIRECTS /* those */
+enum block_filter {
+	FILTER_ALL,
+	FILTER_PLAIN, /* all but those that are GPC_BLOCK_DIRECT */
+	FILTER_DIRECT /* those */
 };
 
 static bool
-is_direct(const struct gpc_pages *pages, uint64_t block)
+block_is_direct(const struct gpc_pages *pages, uint64_t block)
 {
 	return pages->blocks[block] & GPC_BLOCK_DIRECT;
 }
 
 static bool
-is_wanted(const struct gpc_pages *pages, uint64_t block, enum which which)
+block_passes_filter(const struct gpc_pages *pages, uint64_t block, enum block_filter block_filter)
 {
-	return which == ALL || is_direct(pages, block) == (which == DIRECTS);
+	return block_filter == FILTER_ALL ||
+	       block_is_direct(pages, block) == (block_filter == FILTER_DIRECT);
 }
 
 /* Before a block is sent it is made inaccessible, or readable: what is written here from then on
  * faults, and waits for the lock, so nothing is lost between the two. */
 static bool
-give_blocks(struct gpc_pages *pages, uint64_t from, uint64_t end, bool is_written, enum which which)
-	GP_LOCKED(lock)
+blocks_flush(struct gpc_pages *pages, uint64_t from, uint64_t end, bool is_written,
+	     enum block_filter block_filter) GP_LOCKED(lock)
 {
-	enum gpc_page_state next = is_written ? GPC_PAGE_THERE : GPC_PAGE_BOTH;
-	bool at_once = is_written && pages->direct == 0, given = true;
+	enum gpc_page_state next = is_written ? GPC_PAGE_REMOTE : GPC_PAGE_CLEAN;
+	bool at_once = is_written && pages->direct == 0, flushed = true;
 
-	if (at_once &&
-	    set_rights(pages, from, end - from, rights_at_most(pages), GPC_PAGE_RIGHTS_NONE))
-		return make_room();
+	if (at_once && blocks_set_rights(pages, from, end - from, pages_get_max_rights(pages),
+					 GPC_PAGE_RIGHTS_NONE))
+		return ranges_close_all();
 	for (uint64_t at = from, run; at < end; at += run) {
 		enum gpc_page_state state = gpc_block_state(pages, at);
 
 		run = gpc_block_run(pages, at, end);
 		if (is_written && pages->blocks[at] & GPC_BLOCK_ALLOCATED)
-			set_states(pages, at, run, GPC_PAGE_THERE, false);
-		if (!gpc_block_is_here(state) || state == next || !is_wanted(pages, at, which))
+			blocks_set_states(pages, at, run, GPC_PAGE_REMOTE, false);
+		if (!gpc_block_is_local(state) || state == next ||
+		    !block_passes_filter(pages, at, block_filter))
 			continue;
-		if (!at_once && set_rights(pages, at, run, rights_of(state), rights_of(next)))
-			return make_room();
-		given &= push_blocks(pages, at, run, state);
+		if (!at_once && blocks_set_rights(pages, at, run, state_to_rights(state),
+						  state_to_rights(next)))
+			return ranges_close_all();
+		flushed &= blocks_push(pages, at, run, state);
 		/* A host function that changes a readable block of its own has it sent again. */
-		set_states(pages, at, run, next, next == GPC_PAGE_BOTH && is_direct(pages, at));
+		blocks_set_states(pages, at, run, next,
+				  next == GPC_PAGE_CLEAN && block_is_direct(pages, at));
 	}
-	return given;
+	return flushed;
 }
 
 static bool
-give_all(struct gpc_pages *pages, enum which which) GP_LOCKED(lock)
+pages_flush(struct gpc_pages *pages, enum block_filter block_filter) GP_LOCKED(lock)
 {
-	bool given = true;
+	bool flushed = true;
 
 	if (pages->open_from < pages->open_to)
-		given = give_blocks(pages, pages->open_from, pages->open_to, true, which);
-	if (which == PLAIN && pages->direct == 0)
+		flushed = blocks_flush(pages, pages->open_from, pages->open_to, true, block_filter);
+	if (block_filter == FILTER_PLAIN && pages->direct == 0)
 		pages->open_from = pages->open_to = 0;
 	if (pages->unused == 0)
 		gpc_page_memory_settle(&pages->memory);
-	return given;
+	return flushed;
 }
 
 bool
@@ -202,22 +206,22 @@ gpc_pages_have(uint64_t base, uint64_t size)
 	bool have;
 
 	(void)pthread_mutex_lock(&lock);
-	have = gpc_ranges_find(&all, base, size) != NULL;
+	have = gpc_ranges_find(&page_ranges, base, size) != NULL;
 	(void)pthread_mutex_unlock(&lock);
 	return have;
 }
 
 void
-gpc_pages_begin(void) GP_LOCKS(turn)
+gpc_pages_begin(void) GP_LOCKS(work_lock)
 {
 	gpc_guard_block();
-	(void)pthread_mutex_lock(&turn);
+	(void)pthread_mutex_lock(&work_lock);
 	gpc_page_faults_forbid();
-	gpc_page_faults_renew();
+	gpc_page_faults_reinstall();
 }
 
 void
-gpc_pages_end(void) GP_UNLOCKS(turn)
+gpc_pages_end(void) GP_UNLOCKS(work_lock)
 {
 	gpc_page_faults_allow();
 	/* An access that was refused may be tried again after the call. */
@@ -226,33 +230,34 @@ gpc_pages_end(void) GP_UNLOCKS(turn)
 		gpc_page_userfault_restore();
 		(void)pthread_mutex_unlock(&lock);
 	}
-	(void)pthread_mutex_unlock(&turn);
+	(void)pthread_mutex_unlock(&work_lock);
 }
 
 bool
-gpc_pages_give(const void *group)
+gpc_pages_flush(const void *group)
 {
-	bool given = true;
+	bool flushed = true;
 
 	(void)pthread_mutex_lock(&lock);
-	for (size_t i = 0; i < all.count; i++) {
-		struct gpc_pages *pages = all.list[i].item;
+	for (size_t i = 0; i < page_ranges.count; i++) {
+		struct gpc_pages *pages = page_ranges.list[i].item;
 
 		if (pages->group == group)
-			given &= give_all(pages, PLAIN);
+			flushed &= pages_flush(pages, FILTER_PLAIN);
 	}
 	(void)pthread_mutex_unlock(&lock);
-	return given;
+	return flushed;
 }
 
 bool
-gpc_pages_give_part(uint64_t base, uint64_t size, bool is_written)
+gpc_pages_flush_range(uint64_t base, uint64_t size, bool is_written)
 {
-	bool given = true;
+	bool flushed = true;
 
 	(void)pthread_mutex_lock(&lock);
-	for (uint64_t at = base; given && at - base < size;) {
-		const struct gpc_range *range = gpc_ranges_find(&all, at, size - (at - base));
+	for (uint64_t at = base; flushed && at - base < size;) {
+		const struct gpc_range *range =
+			gpc_ranges_find(&page_ranges, at, size - (at - base));
 		struct gpc_pages *pages = range ? range->item : NULL;
 		uint64_t from, end;
 
@@ -262,26 +267,26 @@ gpc_pages_give_part(uint64_t base, uint64_t size, bool is_written)
 		at = range->base + range->size;
 		end = at - base < size ? pages->count
 				       : (base + size - range->base - 1) / GPC_PAGES_BLOCK + 1;
-		given = give_blocks(pages, from, end, is_written, ALL);
+		flushed = blocks_flush(pages, from, end, is_written, FILTER_ALL);
 	}
 	(void)pthread_mutex_unlock(&lock);
-	return given;
+	return flushed;
 }
 
 void
-gpc_pages_give_direct(void)
+gpc_pages_flush_direct(void)
 {
-	bool given = true;
+	bool flushed = true;
 
 	(void)pthread_mutex_lock(&lock);
-	for (size_t i = 0; i < all.count; i++) {
-		struct gpc_pages *pages = all.list[i].item;
+	for (size_t i = 0; i < page_ranges.count; i++) {
+		struct gpc_pages *pages = page_ranges.list[i].item;
 
 		if (pages->direct > 0)
-			given &= give_all(pages, DIRECTS);
+			flushed &= pages_flush(pages, FILTER_DIRECT);
 	}
 	(void)pthread_mutex_unlock(&lock);
-	if (!given)
+	if (!flushed)
 		gpc_log(GPC_LOG_ERROR, "managed memory of a host function cannot be sent");
 }
 
@@ -289,7 +294,7 @@ gpc_pages_give_direct(void)
 
 /* More at once, the longer they are touched one after the other. */
 static uint64_t
-blocks_to_open(struct gpc_pages *pages, uint64_t block)
+pages_count_to_open(struct gpc_pages *pages, uint64_t block)
 {
 	uint64_t end, most = GPC_PAGES_RUN_MAX / GPC_PAGES_BLOCK;
 
@@ -301,76 +306,80 @@ blocks_to_open(struct gpc_pages *pages, uint64_t block)
 }
 
 static bool
-open_blocks(struct gpc_pages *pages, uint64_t block, uint64_t count, enum gpc_page_state state,
+blocks_open(struct gpc_pages *pages, uint64_t block, uint64_t count, enum gpc_page_state state,
 	    bool direct) GP_LOCKED(lock)
 {
-	enum gpc_page_rights from = rights_of(gpc_block_state(pages, block)), to = rights_of(state);
+	enum gpc_page_rights from = state_to_rights(gpc_block_state(pages, block)),
+			     to = state_to_rights(state);
 
-	int r = set_rights(pages, block, count, from, to);
+	int r = blocks_set_rights(pages, block, count, from, to);
 
 	if (r < 0)
-		r = make_room() ? set_rights(pages, block, count, GPC_PAGE_RIGHTS_NONE, to) : r;
+		r = ranges_close_all()
+			    ? blocks_set_rights(pages, block, count, GPC_PAGE_RIGHTS_NONE, to)
+			    : r;
 	if (r < 0)
 		return false;
-	set_states(pages, block, count, r > 0 ? GPC_PAGE_HERE : state, direct);
+	blocks_set_states(pages, block, count, r > 0 ? GPC_PAGE_DIRTY : state, direct);
 	pages->next = block + count;
 	return true;
 }
 
 static bool
-fetch(const struct gpc_pages *pages, uint64_t block, uint64_t count)
+blocks_fetch(const struct gpc_pages *pages, uint64_t block, uint64_t count)
 {
 	return pages->calls->fetch(pages->owner, pages->memory.base + gpc_block_offset(block),
 				   gpc_block_length(pages, block, count),
-				   pages->memory.mirror + gpc_block_offset(block));
+				   pages->memory.backing + gpc_block_offset(block));
 }
 
 /* A block is here, and the access faulted all the same: another thread was faster, or the kernel
  * has unmapped the page. */
 static bool
-open_page(struct gpc_pages *pages, uint64_t address) GP_LOCKED(lock)
+page_open(struct gpc_pages *pages, uint64_t address) GP_LOCKED(lock)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), offset = address - pages->memory.base;
 	uint64_t block = offset / GPC_PAGES_BLOCK;
 	int r = gpc_page_memory_reopen(&pages->memory, offset & ~(page - 1), page,
-				       rights_of(gpc_block_state(pages, block)));
+				       state_to_rights(gpc_block_state(pages, block)));
 
 	/* It has been written: as if that had faulted. */
 	return r <= 0 ? r == 0
-		      : open_blocks(pages, block, 1, GPC_PAGE_HERE, is_direct(pages, block));
+		      : blocks_open(pages, block, 1, GPC_PAGE_DIRTY, block_is_direct(pages, block));
 }
 
 /* What is readable already and faults was written. */
 static bool
-serve(struct gpc_pages *pages, uint64_t address, uint64_t block, enum gpc_page_access access,
-      bool direct) GP_LOCKED(lock)
+block_serve(struct gpc_pages *pages, uint64_t address, uint64_t block, enum gpc_page_access access,
+	    bool direct) GP_LOCKED(lock)
 {
 	uint64_t count;
 
 	switch (gpc_block_state(pages, block)) {
-	case GPC_PAGE_THERE:
-		count = blocks_to_open(pages, block);
-		return fetch(pages, block, count) &&
-		       open_blocks(pages, block, count,
-				   access == GPC_PAGE_WRITE ? GPC_PAGE_HERE : GPC_PAGE_BOTH,
+	case GPC_PAGE_REMOTE:
+		count = pages_count_to_open(pages, block);
+		return blocks_fetch(pages, block, count) &&
+		       blocks_open(pages, block, count,
+				   access == GPC_PAGE_WRITE ? GPC_PAGE_DIRTY : GPC_PAGE_CLEAN,
 				   direct);
 	case GPC_PAGE_UNUSED:
-		count = blocks_to_open(pages, block);
-		return open_blocks(pages, block, count, GPC_PAGE_HERE, direct);
-	case GPC_PAGE_BOTH:
+		count = pages_count_to_open(pages, block);
+		return blocks_open(pages, block, count, GPC_PAGE_DIRTY, direct);
+	case GPC_PAGE_CLEAN:
 		if (access == GPC_PAGE_READ)
-			return open_page(pages, address);
-		count = blocks_to_open(pages, block);
-		return open_blocks(pages, block, count, GPC_PAGE_HERE, is_direct(pages, block));
+			return page_open(pages, address);
+		count = pages_count_to_open(pages, block);
+		return blocks_open(pages, block, count, GPC_PAGE_DIRTY,
+				   block_is_direct(pages, block));
 	default:
-		return open_page(pages, address);
+		return page_open(pages, address);
 	}
 }
 
 static struct gpc_pages *
-find(uint64_t address, uint64_t *block_p) GP_LOCKED(lock)
+pages_find(uint64_t address, uint64_t *block_p) GP_LOCKED(lock)
 {
-	const struct gpc_range *range = gpc_ranges_find(&all, address, 1);
+	const struct gpc_range *range = gpc_ranges_find(&page_ranges, address, 1);
 
 	if (!range)
 		return NULL;
@@ -381,9 +390,9 @@ find(uint64_t address, uint64_t *block_p) GP_LOCKED(lock)
 /* Without the lock meanwhile: the work may wait for a thread whose faults are direct.  The owner
  * outlives its memory. */
 static bool
-await(const struct gpc_pages *pages) GP_LOCKED(lock)
+pages_await(const struct gpc_pages *pages) GP_LOCKED(lock)
 {
-	const struct gpc_pages_calls *calls = pages->calls;
+	const struct gpc_pages_ops *calls = pages->calls;
 	void *owner = pages->owner;
 	bool done;
 
@@ -394,20 +403,20 @@ await(const struct gpc_pages *pages) GP_LOCKED(lock)
 }
 
 static bool
-serve_address(uint64_t address, enum gpc_page_access access, bool direct)
+address_serve(uint64_t address, enum gpc_page_access access, bool direct)
 {
 	struct gpc_pages *pages;
 	uint64_t block;
 	bool served;
 
 	(void)pthread_mutex_lock(&lock);
-	pages = find(address, &block);
+	pages = pages_find(address, &block);
 	served = pages != NULL;
-	if (served && !direct && gpc_block_state(pages, block) == GPC_PAGE_THERE) {
-		served = await(pages);
-		pages = find(address, &block);
+	if (served && !direct && gpc_block_state(pages, block) == GPC_PAGE_REMOTE) {
+		served = pages_await(pages);
+		pages = pages_find(address, &block);
 	}
-	served = served && pages && serve(pages, address, block, access, direct);
+	served = served && pages && block_serve(pages, address, block, access, direct);
 	(void)pthread_mutex_unlock(&lock);
 	return served;
 }
@@ -418,10 +427,10 @@ gpc_pages_serve(uint64_t address, enum gpc_page_access access, bool direct)
 	bool served;
 
 	if (direct)
-		return serve_address(address, access, true);
-	(void)pthread_mutex_lock(&turn);
-	served = serve_address(address, access, false);
-	(void)pthread_mutex_unlock(&turn);
+		return address_serve(address, access, true);
+	(void)pthread_mutex_lock(&work_lock);
+	served = address_serve(address, access, false);
+	(void)pthread_mutex_unlock(&work_lock);
 	return served;
 }
 
@@ -429,9 +438,9 @@ gpc_pages_serve(uint64_t address, enum gpc_page_access access, bool direct)
 
 /* Nothing of these blocks is needed.  What will be written to them the kernel tells, if it can. */
 static void
-set_run_unused(struct gpc_pages *pages, uint64_t block, uint64_t count) GP_LOCKED(lock)
+blocks_set_unused(struct gpc_pages *pages, uint64_t block, uint64_t count) GP_LOCKED(lock)
 {
-	enum gpc_page_rights from = rights_at_most(pages);
+	enum gpc_page_rights from = pages_get_max_rights(pages);
 
 	if (count == 0)
 		return;
@@ -442,17 +451,18 @@ set_run_unused(struct gpc_pages *pages, uint64_t block, uint64_t count) GP_LOCKE
 					     gpc_block_length(pages, at, run));
 	}
 	/* Blocks that cannot be opened open when they are touched. */
-	if (gpc_page_memory_knows(&pages->memory) &&
-	    set_rights(pages, block, count, GPC_PAGE_RIGHTS_NONE, GPC_PAGE_RIGHTS_FREE) == 0) {
-		set_states(pages, block, count, GPC_PAGE_FRESH, false);
+	if (gpc_page_memory_tracks_writes(&pages->memory) &&
+	    blocks_set_rights(pages, block, count, GPC_PAGE_RIGHTS_NONE, GPC_PAGE_RIGHTS_FREE) ==
+		    0) {
+		blocks_set_states(pages, block, count, GPC_PAGE_FRESH, false);
 		return;
 	}
-	if (set_rights(pages, block, count, from, GPC_PAGE_RIGHTS_NONE))
-		(void)make_room();
-	set_states(pages, block, count, GPC_PAGE_UNUSED, false);
+	if (blocks_set_rights(pages, block, count, from, GPC_PAGE_RIGHTS_NONE))
+		(void)ranges_close_all();
+	blocks_set_states(pages, block, count, GPC_PAGE_UNUSED, false);
 	for (uint64_t i = block; i < block + count; i++)
 		pages->blocks[i] |= GPC_BLOCK_ALLOCATED;
-	widen(pages, block, count);
+	pages_widen_open(pages, block, count);
 }
 
 void
@@ -463,7 +473,7 @@ gpc_pages_set_unused(uint64_t base, uint64_t size)
 	uint64_t run = 0, at;
 
 	(void)pthread_mutex_lock(&lock);
-	range = gpc_ranges_find(&all, base, 1);
+	range = gpc_ranges_find(&page_ranges, base, 1);
 	pages = range ? range->item : NULL;
 	for (at = base; range && at < base + size; at += GPC_PAGES_BLOCK - at % GPC_PAGES_BLOCK) {
 		uint64_t block = (at - range->base) / GPC_PAGES_BLOCK;
@@ -475,11 +485,11 @@ gpc_pages_set_unused(uint64_t base, uint64_t size)
 			run++;
 			continue;
 		}
-		set_run_unused(pages, block - run, run);
+		blocks_set_unused(pages, block - run, run);
 		run = 0;
 	}
 	if (range)
-		set_run_unused(pages, (at - 1 - range->base) / GPC_PAGES_BLOCK + 1 - run, run);
+		blocks_set_unused(pages, (at - 1 - range->base) / GPC_PAGES_BLOCK + 1 - run, run);
 	(void)pthread_mutex_unlock(&lock);
 }
 
@@ -490,7 +500,7 @@ gpc_pages_expect(uint64_t address)
 	uint64_t block;
 
 	(void)pthread_mutex_lock(&lock);
-	pages = find(address, &block);
+	pages = pages_find(address, &block);
 	if (pages) {
 		pages->next = block;
 		pages->run = GPC_PAGES_RUN_MAX / GPC_PAGES_BLOCK;
@@ -499,12 +509,12 @@ gpc_pages_expect(uint64_t address)
 }
 
 static int
-enter(struct gpc_pages *pages)
+pages_insert(struct gpc_pages *pages)
 {
 	int r;
 
 	(void)pthread_mutex_lock(&lock);
-	r = gpc_ranges_add(&all, pages->memory.base, pages->memory.size, pages);
+	r = gpc_ranges_add(&page_ranges, pages->memory.base, pages->memory.size, pages);
 	if (r == 0)
 		atomic_fetch_add(&gpc_pages_count, 1);
 	(void)pthread_mutex_unlock(&lock);
@@ -512,7 +522,7 @@ enter(struct gpc_pages *pages)
 }
 
 int
-gpc_pages_create(uint64_t base, uint64_t size, bool is_known, const struct gpc_pages_calls *calls,
+gpc_pages_create(uint64_t base, uint64_t size, bool is_known, const struct gpc_pages_ops *calls,
 		 void *owner, const void *group)
 {
 	uint64_t count = (size + GPC_PAGES_BLOCK - 1) / GPC_PAGES_BLOCK;
@@ -530,15 +540,15 @@ gpc_pages_create(uint64_t base, uint64_t size, bool is_known, const struct gpc_p
 	pages->owner = owner;
 	pages->group = group;
 	pages->next = UINT64_MAX;
-	set_states(pages, 0, count, is_known ? GPC_PAGE_THERE : GPC_PAGE_UNUSED, false);
-	r = enter(pages);
+	blocks_set_states(pages, 0, count, is_known ? GPC_PAGE_REMOTE : GPC_PAGE_UNUSED, false);
+	r = pages_insert(pages);
 	if (r) {
 		gpc_page_memory_fini(&pages->memory);
 		free(pages);
 		return r;
 	}
 	gpc_page_faults_cover(base, size);
-	gpc_page_faults_renew();
+	gpc_page_faults_reinstall();
 	return 0;
 }
 
@@ -549,10 +559,10 @@ gpc_pages_destroy(uint64_t base)
 	struct gpc_range *range;
 
 	(void)pthread_mutex_lock(&lock);
-	range = gpc_ranges_find(&all, base, 1);
+	range = gpc_ranges_find(&page_ranges, base, 1);
 	if (range) {
 		pages = range->item;
-		gpc_ranges_remove(&all, range);
+		gpc_ranges_remove(&page_ranges, range);
 		atomic_fetch_sub(&gpc_pages_count, 1);
 		gpc_page_memory_fini(&pages->memory);
 	}
@@ -563,12 +573,12 @@ gpc_pages_destroy(uint64_t base)
 enum gpc_page_state
 gpc_pages_state(uint64_t address)
 {
-	enum gpc_page_state state = GPC_PAGE_THERE;
+	enum gpc_page_state state = GPC_PAGE_REMOTE;
 	const struct gpc_pages *pages;
 	uint64_t block;
 
 	(void)pthread_mutex_lock(&lock);
-	pages = find(address, &block);
+	pages = pages_find(address, &block);
 	if (pages)
 		state = gpc_block_state(pages, block);
 	(void)pthread_mutex_unlock(&lock);
@@ -589,8 +599,8 @@ gpc_pages_before_fork(void) GP_LOCK_UNCHECKED
 	if (!fork_locked)
 		return;
 	(void)pthread_mutex_lock(&lock);
-	for (size_t i = 0; i < all.count; i++)
-		gpc_pages_save(all.list[i].item);
+	for (size_t i = 0; i < page_ranges.count; i++)
+		gpc_pages_save(page_ranges.list[i].item);
 }
 
 void
@@ -600,17 +610,17 @@ gpc_pages_after_fork(bool is_child) GP_LOCK_UNCHECKED
 		gpc_page_faults_forked();
 	if (!fork_locked && is_child)
 		(void)pthread_mutex_init(&lock, NULL);
-	for (size_t i = 0; fork_locked && i < all.count; i++) {
-		struct gpc_pages *pages = all.list[i].item;
+	for (size_t i = 0; fork_locked && i < page_ranges.count; i++) {
+		struct gpc_pages *pages = page_ranges.list[i].item;
 
 		if (is_child)
 			gpc_pages_restore(pages);
-		gpc_pages_forget(pages);
+		gpc_pages_drop_saved(pages);
 	}
 	if (is_child) {
-		all.count = 0;
+		page_ranges.count = 0;
 		atomic_store(&gpc_pages_count, 0);
-		(void)pthread_mutex_init(&turn, NULL);
+		(void)pthread_mutex_init(&work_lock, NULL);
 	}
 	if (fork_locked)
 		(void)pthread_mutex_unlock(&lock);

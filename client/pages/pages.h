@@ -30,7 +30,7 @@
  * false: it cannot be done, and never will.  Addresses are whole pages of one range.  Those that
  * carry bytes return when `from` may change, `to` has the bytes; they take no lock of pages.c's.
  */
-struct gpc_pages_calls {
+struct gpc_pages_ops {
 	/* Waits for the work of the other side that was given last.  May take long. */
 	bool (*await)(void *owner);
 	bool (*fetch)(void *owner, uint64_t address, uint64_t size, void *to);
@@ -45,7 +45,7 @@ struct gpc_pages_calls {
  * group: whose work may use it. -ENOMEM; -errno: there are no threads or no signals to be had.
  */
 GP_MUST_CHECK int gpc_pages_create(uint64_t base, uint64_t size, bool is_known,
-				   const struct gpc_pages_calls *calls, void *owner,
+				   const struct gpc_pages_ops *calls, void *owner,
 				   const void *group);
 void gpc_pages_destroy(uint64_t base);
 
@@ -75,11 +75,11 @@ void gpc_pages_end(void);
 /* In between: all of the group's that is here goes to the other side; or a part of it, which stays
  * readable here unless the work writes it, with what threads with gpc_page_faults_direct have of
  * it. false: it cannot. */
-bool gpc_pages_give(const void *group);
-bool gpc_pages_give_part(uint64_t base, uint64_t size, bool is_written);
+bool gpc_pages_flush(const void *group);
+bool gpc_pages_flush_range(uint64_t base, uint64_t size, bool is_written);
 
 /* Of a thread with gpc_page_faults_direct: what it fetched and changed goes to the other side. */
-void gpc_pages_give_direct(void);
+void gpc_pages_flush_direct(void);
 
 /* gpc_page_faults_serve. */
 bool gpc_pages_serve(uint64_t address, enum gpc_page_access access, bool direct);
@@ -91,11 +91,11 @@ void gpc_pages_after_fork(bool is_child);
 
 /* For tests and messages. */
 enum gpc_page_state {
-	GPC_PAGE_THERE,  /* on the other side */
+	GPC_PAGE_REMOTE, /* on the other side */
 	GPC_PAGE_UNUSED, /* there, and nothing is in it */
-	GPC_PAGE_BOTH,   /* readable */
+	GPC_PAGE_CLEAN,  /* readable */
 	GPC_PAGE_FRESH,  /* writable; what was written says the kernel */
-	GPC_PAGE_HERE,   /* writable */
+	GPC_PAGE_DIRTY,  /* writable */
 };
 enum gpc_page_state gpc_pages_state(uint64_t address);
 

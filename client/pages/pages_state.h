@@ -20,7 +20,7 @@
 struct gpc_pages {
 	struct gpc_page_memory memory;
 	uint64_t count; /* of blocks */
-	const struct gpc_pages_calls *calls;
+	const struct gpc_pages_ops *calls;
 	void *owner;
 	const void *group;
 	uint64_t open_from, open_to; /* no other blocks are here */
@@ -38,9 +38,9 @@ gpc_block_state(const struct gpc_pages *pages, uint64_t block)
 }
 
 static inline bool
-gpc_block_is_here(enum gpc_page_state state)
+gpc_block_is_local(enum gpc_page_state state)
 {
-	return state == GPC_PAGE_BOTH || state == GPC_PAGE_FRESH || state == GPC_PAGE_HERE;
+	return state == GPC_PAGE_CLEAN || state == GPC_PAGE_FRESH || state == GPC_PAGE_DIRTY;
 }
 
 static inline uint64_t
@@ -72,6 +72,6 @@ gpc_block_run(const struct gpc_pages *pages, uint64_t block, uint64_t end)
 /* What the child of a fork gets, in front of the fork; in the child; and behind it in both. */
 void gpc_pages_save(struct gpc_pages *pages);
 void gpc_pages_restore(struct gpc_pages *pages);
-void gpc_pages_forget(struct gpc_pages *pages);
+void gpc_pages_drop_saved(struct gpc_pages *pages);
 
 #endif /* GPC_PAGES_STATE_H */

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 /* That go with one question. */
-#define AHEAD 32
+#define AHEAD_MAX 32
 
 /* Two events, by the numbers of their records, and the question about them. */
 struct pair {
@@ -25,7 +25,7 @@ struct pair {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static bool
-keeps_time(const struct gpc_event *event)
+event_has_timing(const struct gpc_event *event)
 {
 	return !(event->flags & CU_EVENT_DISABLE_TIMING);
 }
@@ -36,7 +36,7 @@ gpc_elapsed_note(struct gpc_event *event, uint32_t stream_id)
 	struct gpc_stream *stream = gpc_handle_find(GPC_KIND_STREAM, stream_id);
 	struct gpc_event *before;
 
-	if (!keeps_time(event) || !stream)
+	if (!event_has_timing(event) || !stream)
 		return;
 	atomic_store(&event->elapsed.next, NULL);
 	before = gpc_handle_get(GPC_KIND_EVENT,
@@ -46,7 +46,7 @@ gpc_elapsed_note(struct gpc_event *event, uint32_t stream_id)
 }
 
 static bool
-is_known(const struct pair *pair, float *ms)
+pair_lookup(const struct pair *pair, float *ms)
 {
 	const struct gpc_elapsed *elapsed = &pair->end->elapsed;
 	bool known;
@@ -60,7 +60,7 @@ is_known(const struct pair *pair, float *ms)
 }
 
 static void
-keep(const struct pair *pair, float ms)
+pair_store(const struct pair *pair, float ms)
 {
 	struct gpc_elapsed *elapsed = &pair->end->elapsed;
 
@@ -72,7 +72,7 @@ keep(const struct pair *pair, float ms)
 }
 
 static CUresult
-start(struct pair *pair)
+pair_start(struct pair *pair)
 {
 	const struct gp_args_cuEventElapsedTime_v2 args = { .hStart = pair->start->handle.id,
 							    .hEnd = pair->end->handle.id };
@@ -82,7 +82,7 @@ start(struct pair *pair)
 
 /* The event that its stream recorded next, if it is of this session and done. */
 static bool
-follow(struct gpc_event *event, struct pair *pair)
+pair_init_next(struct gpc_event *event, struct pair *pair)
 {
 	struct gpc_event *next = gpc_handle_get(GPC_KIND_EVENT, atomic_load(&event->elapsed.next));
 
@@ -93,17 +93,17 @@ follow(struct gpc_event *event, struct pair *pair)
 
 /* Those behind the event that the program asks about; how many. */
 static size_t
-start_ahead(struct gpc_event *event, struct pair pairs[AHEAD])
+pairs_start_ahead(struct gpc_event *event, struct pair pairs[AHEAD_MAX])
 {
 	struct gpc_event *first = event;
 	size_t count = 0;
 	float ms;
 
-	for (int i = 0; i < AHEAD && follow(event, &pairs[count]); i++) {
+	for (int i = 0; i < AHEAD_MAX && pair_init_next(event, &pairs[count]); i++) {
 		event = pairs[count].end;
 		if (event == first)
 			break;
-		if (!is_known(&pairs[count], &ms) && start(&pairs[count]) == CUDA_SUCCESS)
+		if (!pair_lookup(&pairs[count], &ms) && pair_start(&pairs[count]) == CUDA_SUCCESS)
 			count++;
 	}
 	return count;
@@ -111,7 +111,7 @@ start_ahead(struct gpc_event *event, struct pair pairs[AHEAD])
 
 /* The answer, of this result. */
 static CUresult
-take(struct pair *pair, CUresult result, float *ms)
+pair_finish(struct pair *pair, CUresult result, float *ms)
 {
 	struct gp_reply_cuEventElapsedTime_v2 reply = { 0 };
 	struct gp_dec dec;
@@ -126,27 +126,27 @@ take(struct pair *pair, CUresult result, float *ms)
 	free(pair->request.reply);
 	if (result != CUDA_SUCCESS)
 		return result;
-	keep(pair, reply.pMilliseconds);
+	pair_store(pair, reply.pMilliseconds);
 	*ms = reply.pMilliseconds;
 	return CUDA_SUCCESS;
 }
 
 static CUresult
-ask(struct pair *pair, float *ms)
+pair_query(struct pair *pair, float *ms)
 {
-	struct pair ahead[AHEAD];
-	CUresult result = start(pair);
+	struct pair ahead[AHEAD_MAX];
+	CUresult result = pair_start(pair);
 	size_t count;
 	float other;
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	gpc_stats_wait_begin(GP_CALL_cuEventElapsedTime_v2);
-	count = start_ahead(pair->end, ahead);
-	result = take(pair, gpc_request_wait(&pair->request), ms);
+	gpc_stats_wait_start(GP_CALL_cuEventElapsedTime_v2);
+	count = pairs_start_ahead(pair->end, ahead);
+	result = pair_finish(pair, gpc_request_wait(&pair->request), ms);
 	for (size_t i = 0; i < count; i++)
-		(void)take(&ahead[i], gpc_request_wait_own(&ahead[i].request), &other);
-	gpc_stats_wait_end();
+		(void)pair_finish(&ahead[i], gpc_request_wait_own(&ahead[i].request), &other);
+	gpc_stats_wait_stop();
 	return result;
 }
 
@@ -166,7 +166,7 @@ gpc_cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd)
 		.start = start, .end = end, .started = start->recorded, .ended = end->recorded
 	};
 	if (start->context->scope.session != end->context->scope.session || !pair.started ||
-	    !pair.ended || !keeps_time(start) || !keeps_time(end))
+	    !pair.ended || !event_has_timing(start) || !event_has_timing(end))
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (!pMilliseconds)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -175,8 +175,8 @@ gpc_cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd)
 		result = gpc_event_settle(end);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = is_known(&pair, &ms) ? gpc_session_result(end->context->scope.session)
-				      : ask(&pair, &ms);
+	result = pair_lookup(&pair, &ms) ? gpc_session_result(end->context->scope.session)
+					 : pair_query(&pair, &ms);
 	if (result == CUDA_SUCCESS)
 		*pMilliseconds = ms;
 	return result;

@@ -37,22 +37,22 @@ gpc_event_id(CUevent hEvent, uint32_t *id_p)
 }
 
 /* A record of an event, as a thread sees it. */
-struct record {
+struct event_record {
 	uint64_t number; /* the event's recorded */
 	uint32_t stream; /* 0: what it is of its stream's work is not known, and given is ... */
-	uint64_t given;  /* ... the last work of any stream behind it */
+	uint64_t issued; /* ... the last work of any stream behind it */
 };
 
 /* Behind the call: who sees the number and asks, asks about this time.  No two events have one
  * number, so what is found out of one that another thread destroys says nothing of the next. */
 static uint64_t
-set_recorded(struct gpc_event *event, uint64_t place)
+event_set_recorded(struct gpc_event *event, uint64_t place)
 {
 	static atomic_uint_fast64_t last;
 	uint64_t recorded = atomic_fetch_add(&last, 1) + 1;
 
 	atomic_store(&event->place, 0);
-	atomic_store(&event->given, gpc_session_given(event->context->scope.session));
+	atomic_store(&event->issued, gpc_session_issued(event->context->scope.session));
 	atomic_store(&event->recorded, recorded);
 	atomic_store(&event->place, place);
 	return recorded;
@@ -61,30 +61,30 @@ set_recorded(struct gpc_event *event, uint64_t place)
 /* Of a record that was posted to this stream when so many had given work to any; 0 where another
  * thread's came between. */
 static uint64_t
-place_of(const struct gpc_session *session, uint32_t stream, uint64_t before)
+event_record_get_place(const struct gpc_session *session, uint32_t stream, uint64_t before)
 {
-	uint64_t given = gpc_session_given_to(session, stream);
+	uint64_t issued = gpc_session_issued_to(session, stream);
 
-	return given == before + 1 ? (uint64_t)stream << 32 | (uint32_t)given : 0;
+	return issued == before + 1 ? (uint64_t)stream << 32 | (uint32_t)issued : 0;
 }
 
-static struct record
-read_record(const struct gpc_event *event)
+static struct event_record
+event_read_record(const struct gpc_event *event)
 {
-	struct record record = { .number = atomic_load(&event->recorded),
-				 .given = atomic_load(&event->given) };
+	struct event_record event_record = { .number = atomic_load(&event->recorded),
+					     .issued = atomic_load(&event->issued) };
 	uint64_t place = atomic_load(&event->place);
-	uint64_t last = gpc_session_given(event->context->scope.session);
+	uint64_t last = gpc_session_issued(event->context->scope.session);
 
-	if (!place || atomic_load(&event->recorded) != record.number)
-		return record;
-	record.stream = (uint32_t)(place >> 32);
-	record.given = last - (uint32_t)(last - place);
-	return record;
+	if (!place || atomic_load(&event->recorded) != event_record.number)
+		return event_record;
+	event_record.stream = (uint32_t)(place >> 32);
+	event_record.issued = last - (uint32_t)(last - place);
+	return event_record;
 }
 
 static void
-forget_if_of(void *object, void *context)
+event_drop_if_of_context(void *object, void *context)
 {
 	struct gpc_event *event = object;
 
@@ -95,9 +95,9 @@ forget_if_of(void *object, void *context)
 }
 
 void
-gpc_event_forget_context(struct gpc_context *context)
+gpc_event_drop_context(struct gpc_context *context)
 {
-	gpc_handle_each(GPC_KIND_EVENT, forget_if_of, context);
+	gpc_handle_each(GPC_KIND_EVENT, event_drop_if_of_context, context);
 }
 
 static CUresult
@@ -147,7 +147,7 @@ gpc_cuEventCreate(CUevent *phEvent, unsigned int Flags)
 	    ((Flags & CU_EVENT_INTERPROCESS) && !(Flags & CU_EVENT_DISABLE_TIMING)))
 		return CUDA_ERROR_INVALID_VALUE;
 	if ((Flags & CU_EVENT_INTERPROCESS) &&
-	    !gpc_facts_know(gpc_session_facts(context->scope.session), GP_CALL_gpEventShare))
+	    !gpc_facts_have_call(gpc_session_facts(context->scope.session), GP_CALL_gpEventShare))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	result = event_announce(context, Flags, &event);
 	if (result == CUDA_SUCCESS)
@@ -165,39 +165,39 @@ gpc_cuEventDestroy_v2(CUevent hEvent)
 }
 
 static bool
-is_interprocess(const struct gpc_event *event)
+event_is_interprocess(const struct gpc_event *event)
 {
 	return event->flags & CU_EVENT_INTERPROCESS;
 }
 
 static bool
-is_exchanging(const struct gpc_event *event)
+event_exchanges_memory(const struct gpc_event *event)
 {
-	return is_interprocess(event) && atomic_load(&gpc_host_memory_exchanged);
+	return event_is_interprocess(event) && atomic_load(&gpc_host_memory_exchanged);
 }
 
 static void
-fetch_changes(CUstream stream, CUresult result, void *session)
+changes_fetch(CUstream stream, CUresult result, void *session)
 {
 	(void)stream;
 	if (result == CUDA_SUCCESS)
-		(void)gpc_mirror_fetch(session);
+		(void)gpc_coherence_fetch(session);
 }
 
 static void
-send_changes(CUstream stream, CUresult result, void *session)
+changes_send(CUstream stream, CUresult result, void *session)
 {
 	(void)stream;
 	if (result == CUDA_SUCCESS)
-		(void)gpc_mirror_send(session);
+		(void)gpc_coherence_send(session);
 }
 
 /* Each process replicates host memory that several have to its own session.  So what kernels wrote
  * is in the memory before the event is recorded, and what other processes wrote is replicated
  * before work that comes after a wait. */
 static CUresult
-exchange(const struct gpc_event *event, const struct gpc_context *context, uint32_t stream,
-	 CUstreamCallback callback)
+changes_post_exchange(const struct gpc_event *event, const struct gpc_context *context,
+		      uint32_t stream, CUstreamCallback callback)
 {
 	const struct gpc_host_call call = {
 		.callback = callback,
@@ -205,18 +205,19 @@ exchange(const struct gpc_event *event, const struct gpc_context *context, uint3
 		.library = true,
 	};
 
-	return is_exchanging(event) ? gpc_host_queue_post(&context->scope, stream, &call)
-				    : CUDA_SUCCESS;
+	return event_exchanges_memory(event) ? gpc_host_queue_post(&context->scope, stream, &call)
+					     : CUDA_SUCCESS;
 }
 
 /* Other processes may be told of it in ways that the daemon does not see: when the call returns,
  * the event is recorded for all. */
 static CUresult
-record_for_all(struct gpc_context *context, const struct gp_args_cuEventRecordWithFlags *record)
+event_record_and_wait(struct gpc_context *context,
+		      const struct gp_args_cuEventRecordWithFlags *event_record)
 {
-	const struct gp_args_gpEventRecord args = { .event = record->hEvent,
-						    .stream = record->hStream,
-						    .flags = record->flags };
+	const struct gp_args_gpEventRecord args = { .event = event_record->hEvent,
+						    .stream = event_record->hStream,
+						    .flags = event_record->flags };
 
 	return gpc_wait_gpEventRecord(context, &args);
 }
@@ -242,24 +243,24 @@ gpc_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags)
 	if (event->context != context)
 		return CUDA_ERROR_INVALID_HANDLE;
 	args.hEvent = event->handle.id;
-	result = exchange(event, context, args.hStream, fetch_changes);
+	result = changes_post_exchange(event, context, args.hStream, changes_fetch);
 	if (result != CUDA_SUCCESS)
 		return result;
-	before = gpc_session_given(context->scope.session);
-	if (is_interprocess(event))
-		result = record_for_all(context, &args);
+	before = gpc_session_issued(context->scope.session);
+	if (event_is_interprocess(event))
+		result = event_record_and_wait(context, &args);
 	else
 		result = gpc_post_cuEventRecordWithFlags(context, &args);
-	if (result == CUDA_SUCCESS && !is_interprocess(event))
-		place = place_of(context->scope.session, args.hStream, before);
+	if (result == CUDA_SUCCESS && !event_is_interprocess(event))
+		place = event_record_get_place(context->scope.session, args.hStream, before);
 	/* Another process may ask for it. */
-	if (result == CUDA_SUCCESS && is_interprocess(event))
-		gpc_session_note_seen(context->scope.session);
-	recorded = set_recorded(event, place);
+	if (result == CUDA_SUCCESS && event_is_interprocess(event))
+		gpc_session_note_visible(context->scope.session);
+	recorded = event_set_recorded(event, place);
 	gpc_elapsed_note(event, args.hStream);
 	/* A program that asks for its events by turns need not wait for any of them. */
-	if (place && atomic_load_explicit(&event->asked, memory_order_relaxed))
-		gpc_watch_begin(&event->watch, recorded,
+	if (place && atomic_load_explicit(&event->queried, memory_order_relaxed))
+		gpc_watch_start(&event->watch, recorded,
 				&(struct gpc_watched){ context, event->handle.id, true });
 	return result;
 }
@@ -285,38 +286,38 @@ gpc_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
 		return gpc_cuEventSynchronize(hEvent);
 	args.hEvent = event->handle.id;
 	result = gpc_post_cuStreamWaitEvent(context, &args);
-	if (result == CUDA_SUCCESS && is_interprocess(event))
+	if (result == CUDA_SUCCESS && event_is_interprocess(event))
 		gpc_session_note_foreign_wait(context->scope.session);
 	if (result == CUDA_SUCCESS)
-		result = exchange(event, context, args.hStream, send_changes);
+		result = changes_post_exchange(event, context, args.hStream, changes_send);
 	return result;
 }
 
 CUresult
-gpc_event_order(struct gpc_stream *before, struct gpc_stream *behind)
+gpc_event_order(struct gpc_stream *before, struct gpc_stream *after)
 {
-	struct gp_args_cuEventRecordWithFlags record = { .hStream = before->handle.id };
-	struct gp_args_cuStreamWaitEvent wait = { .hStream = behind->handle.id };
+	struct gp_args_cuEventRecordWithFlags event_record = { .hStream = before->handle.id };
+	struct gp_args_cuStreamWaitEvent wait = { .hStream = after->handle.id };
 	struct gpc_event *event;
 	CUresult result;
 
-	if (before->context->scope.session != behind->context->scope.session)
+	if (before->context->scope.session != after->context->scope.session)
 		return gpc_stream_fence(before);
 	result = event_announce(before->context, CU_EVENT_DISABLE_TIMING, &event);
 	if (result != CUDA_SUCCESS)
 		return result;
-	record.hEvent = wait.hEvent = event->handle.id;
-	result = gpc_post_cuEventRecordWithFlags(before->context, &record);
+	event_record.hEvent = wait.hEvent = event->handle.id;
+	result = gpc_post_cuEventRecordWithFlags(before->context, &event_record);
 	if (result == CUDA_SUCCESS)
-		result = gpc_post_cuStreamWaitEvent(behind->context, &wait);
+		result = gpc_post_cuStreamWaitEvent(after->context, &wait);
 	(void)event_drop(event);
 	return result;
 }
 
 /* A context that is named, made known to the daemon. */
 static CUresult
-enter_context(CUcontext hCtx, CUevent hEvent, struct gpc_context **context_p,
-	      struct gpc_event **event_p)
+context_enter_event(CUcontext hCtx, CUevent hEvent, struct gpc_context **context_p,
+		    struct gpc_event **event_p)
 {
 	CUresult result = gpc_enter_initialized();
 
@@ -333,7 +334,7 @@ gpc_cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
 	struct gp_args_cuCtxRecordEvent args;
 	struct gpc_context *context;
 	struct gpc_event *event;
-	CUresult result = enter_context(hCtx, hEvent, &context, &event);
+	CUresult result = context_enter_event(hCtx, hEvent, &context, &event);
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -341,15 +342,15 @@ gpc_cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
 		return CUDA_ERROR_INVALID_HANDLE;
 	args.hCtx = context->handle.id;
 	args.hEvent = event->handle.id;
-	if (is_exchanging(event))
+	if (event_exchanges_memory(event))
 		result = gpc_sync_context(context);
 	if (result != CUDA_SUCCESS)
 		return result;
 	result = gpc_post_cuCtxRecordEvent(context, &args);
-	if (result == CUDA_SUCCESS && is_interprocess(event))
+	if (result == CUDA_SUCCESS && event_is_interprocess(event))
 		result = gpc_wait_cuEventSynchronize(context, &(struct gp_args_cuEventSynchronize){
 								      .hEvent = event->handle.id });
-	(void)set_recorded(event, 0);
+	(void)event_set_recorded(event, 0);
 	return result;
 }
 
@@ -359,13 +360,14 @@ gpc_cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
 	struct gp_args_cuCtxWaitEvent args;
 	struct gpc_context *context;
 	struct gpc_event *event;
-	CUresult result = enter_context(hCtx, hEvent, &context, &event);
+	CUresult result = context_enter_event(hCtx, hEvent, &context, &event);
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	/* Two daemons know nothing of each other: the event is waited for here, as one of another
 	 * process is with which host memory is exchanged. */
-	if (event->context->scope.session != context->scope.session || is_exchanging(event))
+	if (event->context->scope.session != context->scope.session ||
+	    event_exchanges_memory(event))
 		return gpc_cuEventSynchronize(hEvent);
 	args.hCtx = context->handle.id;
 	args.hEvent = event->handle.id;
@@ -374,56 +376,57 @@ gpc_cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
 
 /* Whether it is known to be complete: not of one that others record, too. */
 static bool
-is_done(struct gpc_event *event, const struct record *record)
+event_record_is_done(struct gpc_event *event, const struct event_record *event_record)
 {
-	bool here = false;
+	bool fetched = false;
 
-	if (is_interprocess(event))
+	if (event_is_interprocess(event))
 		return false;
-	if (atomic_load(&event->done) == record->number)
+	if (atomic_load(&event->done) == event_record->number)
 		return true;
-	if (!record->stream ||
-	    !gpc_stream_is_done(event->context, record->stream, record->given, &here))
+	if (!event_record->stream || !gpc_stream_is_done(event->context, event_record->stream,
+							 event_record->issued, &fetched))
 		return false;
-	if (here)
-		atomic_store(&event->here, record->number);
-	atomic_store(&event->done, record->number);
+	if (fetched)
+		atomic_store(&event->fetched, event_record->number);
+	atomic_store(&event->done, event_record->number);
 	return true;
 }
 
 /* Whether the last record is known to be complete, and all that its work has changed is here. */
 static bool
-is_over(const struct gpc_event *event)
+event_is_complete(const struct gpc_event *event)
 {
 	uint64_t recorded = atomic_load(&event->recorded);
 
-	return atomic_load(&event->done) == recorded && atomic_load(&event->here) >= recorded &&
-	       !is_interprocess(event);
+	return atomic_load(&event->done) == recorded && atomic_load(&event->fetched) >= recorded &&
+	       !event_is_interprocess(event);
 }
 
 bool
 gpc_event_is_done(struct gpc_event *event, uint64_t *recorded_p)
 {
-	struct record record = read_record(event);
+	struct event_record event_record = event_read_record(event);
 
-	*recorded_p = record.number;
-	return record.number && is_done(event, &record);
+	*recorded_p = event_record.number;
+	return event_record.number && event_record_is_done(event, &event_record);
 }
 
 /* And so is what its stream was given before. */
 static void
-set_done(struct gpc_event *event, const struct record *record)
+event_record_set_done(struct gpc_event *event, const struct event_record *event_record)
 {
-	struct gpc_stream *stream =
-		record->stream ? gpc_handle_find(GPC_KIND_STREAM, record->stream) : NULL;
+	struct gpc_stream *stream = event_record->stream
+					    ? gpc_handle_find(GPC_KIND_STREAM, event_record->stream)
+					    : NULL;
 
-	atomic_store(&event->done, record->number);
+	atomic_store(&event->done, event_record->number);
 	if (stream && stream->context == event->context)
-		gpc_stream_set_done(stream, record->given);
+		gpc_stream_set_done(stream, event_record->issued);
 }
 
 static CUresult
-query(const struct gpc_event *event)
+event_query(const struct gpc_event *event)
 {
 	const struct gp_args_cuEventQuery args = { .hEvent = event->handle.id };
 
@@ -432,59 +435,61 @@ query(const struct gpc_event *event)
 
 /* What the work before a record has changed is fetched once. */
 static CUresult
-after_wait(struct gpc_event *event, const struct record *record, struct gpc_mirror_fetch *fetch,
-	   CUresult result)
+event_after_wait(struct gpc_event *event, const struct event_record *event_record,
+		 struct gpc_coherence_fetch *fetch, CUresult result)
 {
-	if (!fetch && (atomic_load(&event->here) >= record->number ||
-		       record->given <= atomic_load(&event->context->done)))
+	if (!fetch && (atomic_load(&event->fetched) >= event_record->number ||
+		       event_record->issued <= atomic_load(&event->context->done)))
 		return result;
-	result = gpc_mirror_after_wait(event->context->scope.session, fetch, result);
+	result = gpc_coherence_after_wait(event->context->scope.session, fetch, result);
 	if (result == CUDA_SUCCESS)
-		atomic_store(&event->here, record->number);
+		atomic_store(&event->fetched, event_record->number);
 	return result;
 }
 
 static CUresult
-event_wait(struct gpc_event *event, const struct record *record)
+event_wait(struct gpc_event *event, const struct event_record *event_record)
 {
 	const struct gp_args_cuEventSynchronize args = { .hEvent = event->handle.id };
 	struct gpc_session *session = event->context->scope.session;
-	struct gpc_mirror_fetch *fetch = NULL;
+	struct gpc_coherence_fetch *fetch = NULL;
 	CUresult result;
 
-	if (is_done(event, record)) {
+	if (event_record_is_done(event, event_record)) {
 		result = gpc_session_result(session);
 	} else {
-		fetch = gpc_mirror_before_wait(session, GP_HOST_BEHIND_EVENT, args.hEvent,
-					       GP_CALL_cuEventSynchronize);
+		fetch = gpc_coherence_before_wait(session, GP_HOST_AFTER_EVENT, args.hEvent,
+						  GP_CALL_cuEventSynchronize);
 		result = gpc_wait_cuEventSynchronize(event->context, &args);
 		if (result == CUDA_SUCCESS) {
-			set_done(event, record);
+			event_record_set_done(event, event_record);
 			gpc_pool_event_done(event->context);
 		}
 	}
-	return after_wait(event, record, fetch, result);
+	return event_after_wait(event, event_record, fetch, result);
 }
 
 static bool
-is_implied(const struct gpc_event *event, const struct record *record)
+event_record_is_implied(const struct gpc_event *event, const struct event_record *event_record)
 {
 	const struct gpc_stream *stream =
-		record->stream ? gpc_handle_find(GPC_KIND_STREAM, record->stream) : NULL;
+		event_record->stream ? gpc_handle_find(GPC_KIND_STREAM, event_record->stream)
+				     : NULL;
 
-	return gpc_sync_is_all_implied(event->context, record->given) ||
+	return gpc_sync_is_all_implied(event->context, event_record->issued) ||
 	       (stream && stream->context == event->context &&
-		gpc_sync_is_implied(stream, record->given));
+		gpc_sync_is_implied(stream, event_record->issued));
 }
 
 CUresult
 gpc_event_settle(struct gpc_event *event)
 {
-	const struct record record = read_record(event);
+	const struct event_record event_record = event_read_record(event);
 
-	return is_interprocess(event) || is_done(event, &record) || !is_implied(event, &record)
+	return event_is_interprocess(event) || event_record_is_done(event, &event_record) ||
+			       !event_record_is_implied(event, &event_record)
 		       ? CUDA_SUCCESS
-		       : event_wait(event, &record);
+		       : event_wait(event, &event_record);
 }
 
 /* cuEventQuery, cuEventSynchronize: an event never recorded counts as complete. */
@@ -493,43 +498,43 @@ gpc_cuEventQuery(CUevent hEvent)
 {
 	struct gpc_watched watched;
 	struct gpc_event *event;
-	struct record record;
+	struct event_record event_record;
 	CUresult result = gpc_enter_kind(GPC_KIND_EVENT, hEvent, &event);
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (is_over(event))
+	if (event_is_complete(event))
 		return gpc_session_result(event->context->scope.session);
-	record = read_record(event);
-	if (is_done(event, &record)) {
+	event_record = event_read_record(event);
+	if (event_record_is_done(event, &event_record)) {
 		result = gpc_session_result(event->context->scope.session);
-	} else if (is_interprocess(event)) {
-		result = query(event);
-	} else if (is_implied(event, &record)) {
-		return event_wait(event, &record);
+	} else if (event_is_interprocess(event)) {
+		result = event_query(event);
+	} else if (event_record_is_implied(event, &event_record)) {
+		return event_wait(event, &event_record);
 	} else {
-		atomic_store_explicit(&event->asked, true, memory_order_relaxed);
+		atomic_store_explicit(&event->queried, true, memory_order_relaxed);
 		watched = (struct gpc_watched){ event->context, event->handle.id, true };
-		result = gpc_watch_ask(&event->watch, record.number, &watched);
+		result = gpc_watch_query(&event->watch, event_record.number, &watched);
 		if (result == CUDA_SUCCESS)
-			set_done(event, &record);
+			event_record_set_done(event, &event_record);
 	}
-	return after_wait(event, &record, NULL, result);
+	return event_after_wait(event, &event_record, NULL, result);
 }
 
 CUresult
 gpc_cuEventSynchronize(CUevent hEvent)
 {
 	struct gpc_event *event;
-	struct record record;
+	struct event_record event_record;
 	CUresult result = gpc_enter_kind(GPC_KIND_EVENT, hEvent, &event);
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (is_over(event))
+	if (event_is_complete(event))
 		return gpc_session_result(event->context->scope.session);
-	record = read_record(event);
-	return event_wait(event, &record);
+	event_record = event_read_record(event);
+	return event_wait(event, &event_record);
 }
 
 CUresult
@@ -545,7 +550,7 @@ gpc_cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event)
 		return result;
 	if (!pHandle)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!is_interprocess(found))
+	if (!event_is_interprocess(found))
 		return CUDA_ERROR_INVALID_HANDLE;
 	args.event = found->handle.id;
 	result = gpc_wait_gpEventShare(found->context, &args, &reply, &raw);

@@ -27,10 +27,10 @@ struct gpc_event {
 	 * (session.h): the name, and 32 bits of the number; 0: not known. */
 	atomic_uint_fast64_t place;
 	/* The last of the session's records that gave any stream work, behind that record. */
-	atomic_uint_fast64_t given;
-	atomic_uint_fast64_t done; /* that number, when it was complete */
-	atomic_uint_fast64_t here; /* and when what that changed of mirrored memory was here */
-	atomic_bool asked; /* whether it is done, and so the next time it is recorded, probably */
+	atomic_uint_fast64_t issued;
+	atomic_uint_fast64_t done;    /* that number, when it was complete */
+	atomic_uint_fast64_t fetched; /* and when what that changed of mirrored memory was here */
+	atomic_bool queried; /* whether it is done, and so the next time it is recorded, probably */
 	struct gpc_watch *watch;
 	struct gpc_elapsed elapsed;
 };
@@ -48,9 +48,9 @@ CUresult gpc_event_settle(struct gpc_event *event);
 
 /* What `behind` is given from now on runs behind what `before` was given so far.  Of another daemon
  * that is waited for. */
-CUresult gpc_event_order(struct gpc_stream *before, struct gpc_stream *behind);
+CUresult gpc_event_order(struct gpc_stream *before, struct gpc_stream *after);
 
 /* Forgets all events of a context that is being destroyed. */
-void gpc_event_forget_context(struct gpc_context *context);
+void gpc_event_drop_context(struct gpc_context *context);
 
 #endif /* GPC_EVENT_H */

@@ -5,7 +5,7 @@
 #include "gpc_calls.h"
 
 static CUresult
-launch(CUstream hStream, const struct gpc_host_call *wanted)
+host_function_post(CUstream hStream, const struct gpc_host_call *wanted)
 {
 	struct gpc_stream *stream;
 	CUresult result = gpc_stream_enter(hStream, &stream);
@@ -20,7 +20,7 @@ gpc_cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData)
 {
 	const struct gpc_host_call wanted = { .function = fn, .data = userData };
 
-	return fn ? launch(hStream, &wanted) : CUDA_ERROR_INVALID_VALUE;
+	return fn ? host_function_post(hStream, &wanted) : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult
@@ -35,5 +35,5 @@ gpc_cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *userD
 
 	if (result == CUDA_SUCCESS && (!callback || flags != 0))
 		result = CUDA_ERROR_INVALID_VALUE;
-	return result == CUDA_SUCCESS ? launch(hStream, &wanted) : result;
+	return result == CUDA_SUCCESS ? host_function_post(hStream, &wanted) : result;
 }

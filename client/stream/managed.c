@@ -12,53 +12,53 @@
 /* The work of one session that may have used managed memory, up to the last; in turns
  * (gpc_pages_begin), as is everything here. */
 static struct work {
-	uint64_t given;            /* gpc_session_given() behind it; 0: it is done */
+	uint64_t issued;           /* gpc_session_issued() behind it; 0: it is done */
 	struct gpc_stream *stream; /* that has all of it; NULL: several have */
 	uint64_t number;           /* the stream's: another one may be in its place */
 	struct gpc_context *context;
 } works[GPC_SESSIONS_MAX];
 
 static struct work *
-work_of(const struct gpc_session *session)
+session_get_work(const struct gpc_session *session)
 {
 	return &works[gpc_session_number(session)];
 }
 
 /* The number is looked at last: what is done of another stream says nothing. */
 static bool
-stream_has_done(struct gpc_stream *stream, uint64_t number, uint64_t given)
+stream_is_done_with(struct gpc_stream *stream, uint64_t number, uint64_t issued)
 {
-	return given <= atomic_load(&stream->done) &&
+	return issued <= atomic_load(&stream->done) &&
 	       __atomic_load_n(&stream->number, __ATOMIC_ACQUIRE) == number;
 }
 
 /* What the program has waited for tells it, where that is all of the work. */
 static bool
-is_done(const struct work *work)
+work_is_done(const struct work *work)
 {
-	return work->given == 0 ||
-	       (work->context && work->given <= atomic_load(&work->context->done)) ||
-	       (work->stream && stream_has_done(work->stream, work->number, work->given));
+	return work->issued == 0 ||
+	       (work->context && work->issued <= atomic_load(&work->context->done)) ||
+	       (work->stream && stream_is_done_with(work->stream, work->number, work->issued));
 }
 
 bool
 gpc_managed_is_done(const struct gpc_session *session)
 {
-	return is_done(work_of(session));
+	return work_is_done(session_get_work(session));
 }
 
 void
 gpc_managed_set_done(const struct gpc_session *session)
 {
-	work_of(session)->given = 0;
+	session_get_work(session)->issued = 0;
 }
 
 static CUresult
-begun(const struct gpc_session *session, bool given)
+flush_finish(const struct gpc_session *session, bool issued)
 {
 	CUresult result;
 
-	if (given)
+	if (issued)
 		return CUDA_SUCCESS;
 	gpc_pages_end();
 	result = gpc_session_status((struct gpc_session *)session);
@@ -69,7 +69,7 @@ CUresult
 gpc_managed_begin(const struct gpc_session *session)
 {
 	gpc_pages_begin();
-	return begun(session, gpc_pages_give(session));
+	return flush_finish(session, gpc_pages_flush(session));
 }
 
 /* What a copy, a fill or an operation on a word writes, and what it reads. */
@@ -78,13 +78,13 @@ struct parts {
 };
 
 static bool
-parts_give(const struct parts *parts)
+parts_flush(const struct parts *parts)
 {
-	bool given =
-		parts->src_size == 0 || gpc_pages_give_part(parts->src, parts->src_size, false);
+	bool issued =
+		parts->src_size == 0 || gpc_pages_flush_range(parts->src, parts->src_size, false);
 
-	return given &&
-	       (parts->dst_size == 0 || gpc_pages_give_part(parts->dst, parts->dst_size, true));
+	return issued &&
+	       (parts->dst_size == 0 || gpc_pages_flush_range(parts->dst, parts->dst_size, true));
 }
 
 /* Parts that are given when their stream reaches them, by a late copy (client/host/late_copy.h)
@@ -96,9 +96,9 @@ struct late_parts {
 
 /* Without the turn: a thread that has it may wait for the stream. */
 static CUresult
-late_parts_give(struct gpc_late_copy *late)
+late_parts_flush(struct gpc_late_copy *late)
 {
-	return parts_give(&GPC_CONTAINER(late, struct late_parts, late)->parts)
+	return parts_flush(&GPC_CONTAINER(late, struct late_parts, late)->parts)
 		       ? CUDA_SUCCESS
 		       : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -110,7 +110,7 @@ late_parts_destroy(struct gpc_late_copy *late)
 }
 
 static CUresult
-post_late(struct gpc_stream *stream, const struct parts *parts)
+late_parts_post(struct gpc_stream *stream, const struct parts *parts)
 {
 	const struct gpc_scope *scope = &stream->context->scope;
 	struct late_parts *late = calloc(1, sizeof(*late));
@@ -119,7 +119,7 @@ post_late(struct gpc_stream *stream, const struct parts *parts)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	late->parts = *parts;
 	late->late = (struct gpc_late_copy){ .session = scope->session,
-					     .send = late_parts_give,
+					     .send = late_parts_flush,
 					     .destroy = late_parts_destroy };
 	return gpc_late_copy_post(scope, stream->handle.id, &late->late);
 }
@@ -133,9 +133,9 @@ gpc_managed_begin_copy(struct gpc_stream *stream, uint64_t dst, uint64_t dst_siz
 	CUresult result;
 
 	gpc_pages_begin();
-	if (!gpc_session_is_held_back(session))
-		return begun(session, parts_give(&parts));
-	result = post_late(stream, &parts);
+	if (!gpc_session_is_host_gated(session))
+		return flush_finish(session, parts_flush(&parts));
+	result = late_parts_post(stream, &parts);
 	if (result != CUDA_SUCCESS)
 		gpc_pages_end();
 	return result;
@@ -147,7 +147,7 @@ gpc_managed_prefetch(const struct gpc_session *session, uint64_t base, uint64_t 
 	CUresult result;
 
 	gpc_pages_begin();
-	result = begun(session, gpc_pages_give_part(base, size, false));
+	result = flush_finish(session, gpc_pages_flush_range(base, size, false));
 	if (result == CUDA_SUCCESS)
 		gpc_pages_end();
 	return result;
@@ -159,8 +159,8 @@ gpc_managed_end(struct gpc_stream *stream)
 	struct work *work;
 
 	if (stream) {
-		work = work_of(stream->context->scope.session);
-		if (is_done(work)) {
+		work = session_get_work(stream->context->scope.session);
+		if (work_is_done(work)) {
 			work->stream = stream;
 			work->number = stream->number;
 			work->context = stream->context;
@@ -169,13 +169,13 @@ gpc_managed_end(struct gpc_stream *stream)
 			work->stream = NULL;
 		if (work->context != stream->context)
 			work->context = NULL;
-		work->given = gpc_session_given(stream->context->scope.session);
+		work->issued = gpc_session_issued(stream->context->scope.session);
 	}
 	gpc_pages_end();
 }
 
 bool
-gpc_managed_is(uint64_t base, uint64_t size)
+gpc_managed_contains(uint64_t base, uint64_t size)
 {
 	return gpc_pages_any() && gpc_pages_have(base, size);
 }

@@ -28,7 +28,7 @@ CUresult gpc_managed_begin_copy(struct gpc_stream *stream, uint64_t dst, uint64_
 CUresult gpc_managed_prefetch(const struct gpc_session *session, uint64_t base, uint64_t size);
 
 /* Whether any of [base, base + size) is managed memory. */
-bool gpc_managed_is(uint64_t base, uint64_t size);
+bool gpc_managed_contains(uint64_t base, uint64_t size);
 
 /* Of a thread that has faults served: whether the work that was begun so far is known to be done;
  * now it is. */

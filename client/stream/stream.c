@@ -26,7 +26,7 @@ static pthread_once_t thread_streams_once = PTHREAD_ONCE_INIT;
 static _Atomic uint64_t next_number = 1;
 
 static struct gpc_stream *
-stream_of(const void *token)
+token_to_stream(const void *token)
 {
 	return gpc_handle_get(GPC_KIND_STREAM, token);
 }
@@ -51,9 +51,9 @@ stream_create(struct gpc_context *context, unsigned int flags, int priority)
 
 /* The last record that gave this very stream work. */
 static uint64_t
-given_to_itself(const struct gpc_stream *stream)
+stream_get_own_issued(const struct gpc_stream *stream)
 {
-	return gpc_session_given_to(stream->context->scope.session, stream->handle.id);
+	return gpc_session_issued_to(stream->context->scope.session, stream->handle.id);
 }
 
 /* Creates the stream here and on the daemon. */
@@ -68,9 +68,9 @@ stream_announce(struct gpc_context *context, unsigned int flags, int priority,
 	if (!*stream_p)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	/* What its place has had so far was another stream's. */
-	atomic_store(&(*stream_p)->done, given_to_itself(*stream_p));
-	atomic_store(&(*stream_p)->here, given_to_itself(*stream_p));
-	atomic_store(&(*stream_p)->implied, given_to_itself(*stream_p));
+	atomic_store(&(*stream_p)->done, stream_get_own_issued(*stream_p));
+	atomic_store(&(*stream_p)->fetched, stream_get_own_issued(*stream_p));
+	atomic_store(&(*stream_p)->implied, stream_get_own_issued(*stream_p));
 	args.phStream = (*stream_p)->handle.id;
 	result = gpc_post_cuStreamCreateWithPriority(context, &args);
 	if (result != CUDA_SUCCESS)
@@ -79,20 +79,21 @@ stream_announce(struct gpc_context *context, unsigned int flags, int priority,
 }
 
 static bool
-is_idle(const struct gpc_stream *stream, uint64_t given)
+stream_is_idle(const struct gpc_stream *stream, uint64_t issued)
 {
-	return given <= atomic_load(&stream->done) || given <= atomic_load(&stream->context->done);
+	return issued <= atomic_load(&stream->done) ||
+	       issued <= atomic_load(&stream->context->done);
 }
 
 static CUresult
 stream_drop(struct gpc_stream *stream)
 {
 	struct gp_args_cuStreamDestroy_v2 args = { .hStream = stream->handle.id };
-	uint64_t given = given_to_itself(stream);
+	uint64_t issued = stream_get_own_issued(stream);
 	CUresult result;
 
-	if (given > atomic_load(&stream->done))
-		gpc_raise(&stream->context->left, given);
+	if (issued > atomic_load(&stream->done))
+		gpc_atomic_max(&stream->context->left, issued);
 	result = gpc_post_cuStreamDestroy_v2(stream->context, &args);
 	gpc_watch_drop(&stream->watch);
 	/* Only now, or another thread could announce a new stream of that place before. */
@@ -101,13 +102,13 @@ stream_drop(struct gpc_stream *stream)
 }
 
 static void
-thread_ended(void *list)
+thread_streams_destroy(void *list)
 {
 	struct thread_stream *entry = list;
 
 	while (entry) {
 		struct thread_stream *next = entry->next;
-		struct gpc_stream *stream = stream_of(entry->token);
+		struct gpc_stream *stream = token_to_stream(entry->token);
 
 		if (stream && gpc_session_status(stream->context->scope.session) == CUDA_SUCCESS)
 			(void)stream_drop(stream);
@@ -117,15 +118,15 @@ thread_ended(void *list)
 }
 
 static void
-make_thread_streams_key(void)
+thread_streams_key_create(void)
 {
-	(void)pthread_key_create(&thread_streams_key, thread_ended);
+	(void)pthread_key_create(&thread_streams_key, thread_streams_destroy);
 }
 
 /* Where the thread's default streams are: gpc_enter() has said the primary context of a green one.
  */
 static struct gpc_context *
-green_of(struct gpc_context *context)
+context_get_green(struct gpc_context *context)
 {
 	struct gpc_context *current = gpc_context_get_current();
 
@@ -133,20 +134,20 @@ green_of(struct gpc_context *context)
 }
 
 static CUresult
-per_thread_stream(struct gpc_context *context, struct gpc_stream **stream_p)
+context_get_per_thread_stream(struct gpc_context *context, struct gpc_stream **stream_p)
 {
 	struct thread_stream *entry, **list_p;
 	CUresult result;
 
 	/* cuStreamGetCtx_v2: a green context has none. */
-	if (green_of(context) != context)
+	if (context_get_green(context) != context)
 		return CUDA_ERROR_INVALID_HANDLE;
-	pthread_once(&thread_streams_once, make_thread_streams_key);
+	pthread_once(&thread_streams_once, thread_streams_key_create);
 	entry = pthread_getspecific(thread_streams_key);
 	for (; entry; entry = entry->next) {
 		if (entry->context != context->handle.id)
 			continue;
-		*stream_p = stream_of(entry->token);
+		*stream_p = token_to_stream(entry->token);
 		if (*stream_p)
 			return CUDA_SUCCESS;
 		break; /* its context was reset: the place is used again */
@@ -176,8 +177,9 @@ gpc_stream_lookup(struct gpc_context *context, CUstream hStream, struct gpc_stre
 	if (hStream == NULL)
 		return gpc_stream_default(context, stream_p);
 	if (hStream == CU_STREAM_PER_THREAD)
-		return per_thread_stream(context, stream_p);
-	stream = hStream == CU_STREAM_LEGACY ? green_of(context)->legacy : stream_of(hStream);
+		return context_get_per_thread_stream(context, stream_p);
+	stream = hStream == CU_STREAM_LEGACY ? context_get_green(context)->legacy
+					     : token_to_stream(hStream);
 	if (!stream)
 		return CUDA_ERROR_INVALID_HANDLE;
 	*stream_p = stream;
@@ -188,8 +190,8 @@ CUresult
 gpc_stream_default(struct gpc_context *context, struct gpc_stream **stream_p)
 {
 	if (gpc_per_thread_default)
-		return per_thread_stream(context, stream_p);
-	*stream_p = green_of(context)->legacy;
+		return context_get_per_thread_stream(context, stream_p);
+	*stream_p = context_get_green(context)->legacy;
 	return *stream_p ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
@@ -207,17 +209,17 @@ gpc_stream_id(struct gpc_context **context_p, CUstream hStream, uint32_t *id_p)
 }
 
 /* A context went while its work was perhaps under way: of that nothing is ever known. */
-static atomic_bool lost_track;
+static atomic_bool idle_unknown;
 
 static void
-forget_if_of(void *object, void *context)
+stream_drop_if_of_context(void *object, void *context)
 {
 	struct gpc_stream *stream = object;
 
 	if (stream->context != context && stream->green != context)
 		return;
-	if (!is_idle(stream, given_to_itself(stream)))
-		atomic_store(&lost_track, true);
+	if (!stream_is_idle(stream, stream_get_own_issued(stream)))
+		atomic_store(&idle_unknown, true);
 	gpc_watch_drop(&stream->watch);
 	gpc_handle_remove(&stream->handle);
 }
@@ -236,9 +238,9 @@ gpc_stream_prepare_context(struct gpc_context *context, struct gp_args_gpContext
 }
 
 void
-gpc_stream_forget_context(struct gpc_context *context)
+gpc_stream_drop_context(struct gpc_context *context)
 {
-	gpc_handle_each(GPC_KIND_STREAM, forget_if_of, context);
+	gpc_handle_each(GPC_KIND_STREAM, stream_drop_if_of_context, context);
 	context->legacy = NULL;
 }
 
@@ -247,7 +249,7 @@ gpc_stream_context_made(struct gpc_context *context, const struct gp_args_gpCont
 			bool success)
 {
 	if (!success)
-		gpc_stream_forget_context(context);
+		gpc_stream_drop_context(context);
 }
 
 CUresult
@@ -258,7 +260,7 @@ gpc_cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int prior
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	return gpc_stream_create_in(green_of(context), flags, priority, phStream);
+	return gpc_stream_create_in(context_get_green(context), flags, priority, phStream);
 }
 
 CUresult
@@ -288,72 +290,72 @@ gpc_cuStreamDestroy_v2(CUstream hStream)
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	stream = stream_of(hStream);
+	stream = token_to_stream(hStream);
 	if (!stream || stream->legacy || stream->per_thread)
 		return CUDA_ERROR_INVALID_HANDLE;
 	return stream_drop(stream);
 }
 
 void
-gpc_stream_set_done(struct gpc_stream *stream, uint64_t given)
+gpc_stream_set_done(struct gpc_stream *stream, uint64_t issued)
 {
-	gpc_raise(&stream->done, given);
+	gpc_atomic_max(&stream->done, issued);
 }
 
 /* The last record that gave it work.  The legacy stream stands for all that wait for it. */
 static uint64_t
-given_to(const struct gpc_stream *stream)
+stream_get_issued(const struct gpc_stream *stream)
 {
 	const struct gpc_session *session = stream->context->scope.session;
 
-	return stream->legacy ? gpc_session_given(session) : given_to_itself(stream);
+	return stream->legacy ? gpc_session_issued(session) : stream_get_own_issued(stream);
 }
 
 /* The last work that is not known to be done, of those that wait for the legacy stream. */
 struct pending {
 	const struct gpc_stream *legacy;
-	uint64_t given;
+	uint64_t issued;
 };
 
 static void
-find_pending(void *object, void *arg)
+pending_add_stream(void *object, void *arg)
 {
 	const struct gpc_stream *stream = object;
 	struct pending *pending = arg;
-	uint64_t given;
+	uint64_t issued;
 
 	if (__atomic_load_n(&stream->context, __ATOMIC_ACQUIRE) != pending->legacy->context ||
 	    stream->green != pending->legacy->green ||
 	    (!stream->legacy && (stream->flags & CU_STREAM_NON_BLOCKING)))
 		return;
-	given = given_to_itself(stream);
-	if (given > pending->given && given > atomic_load(&pending->legacy->done) &&
-	    !is_idle(stream, given))
-		pending->given = given;
+	issued = stream_get_own_issued(stream);
+	if (issued > pending->issued && issued > atomic_load(&pending->legacy->done) &&
+	    !stream_is_idle(stream, issued))
+		pending->issued = issued;
 }
 
 uint64_t
 gpc_stream_pending(const struct gpc_stream *stream)
 {
 	struct pending pending = { .legacy = stream };
-	uint64_t given = given_to_itself(stream);
+	uint64_t issued = stream_get_own_issued(stream);
 
 	if (!stream->legacy)
-		return is_idle(stream, given) ? 0 : given;
-	gpc_handle_each(GPC_KIND_STREAM, find_pending, &pending);
-	return pending.given;
+		return stream_is_idle(stream, issued) ? 0 : issued;
+	gpc_handle_each(GPC_KIND_STREAM, pending_add_stream, &pending);
+	return pending.issued;
 }
 
 bool
-gpc_stream_is_done(struct gpc_context *context, uint32_t id, uint64_t given, bool *here_p)
+gpc_stream_is_done(struct gpc_context *context, uint32_t id, uint64_t issued, bool *fetched_p)
 {
 	struct gpc_stream *stream = gpc_handle_find(GPC_KIND_STREAM, id);
 
-	*here_p = given <= atomic_load(&context->done);
-	if (*here_p || !stream)
-		return *here_p;
-	*here_p = given <= atomic_load(&stream->here);
-	return given <= atomic_load(&stream->done);
+	*fetched_p = issued <= atomic_load(&context->done);
+	if (*fetched_p || !stream)
+		return *fetched_p;
+	*fetched_p = issued <= atomic_load(&stream->fetched);
+	return issued <= atomic_load(&stream->done);
 }
 
 /* Whether streams are done, as far as they have been looked at: a context's, or a session's. */
@@ -361,41 +363,42 @@ struct all_done {
 	const struct gpc_context *context; /* or NULL */
 	const struct gpc_session *session;
 	bool legacy; /* one was among them; not where there is no memory for a list of them */
-	bool done, here;
+	bool done, fetched;
 };
 
 static void
-look_at(void *object, void *arg)
+all_done_check_stream(void *object, void *arg)
 {
 	struct gpc_stream *stream = object;
 	struct all_done *all = arg;
 	const struct gpc_context *context = __atomic_load_n(&stream->context, __ATOMIC_ACQUIRE);
-	uint64_t given;
+	uint64_t issued;
 
 	/* Another thread is making it: nothing has been given to it. */
 	if (!context)
 		return;
 	if (all->context ? context != all->context : context->scope.session != all->session)
 		return;
-	given = given_to_itself(stream);
+	issued = stream_get_own_issued(stream);
 	all->legacy |= stream->legacy;
-	all->done &= is_idle(stream, given);
-	all->here &= given <= atomic_load(&stream->here) || given <= atomic_load(&context->done);
+	all->done &= stream_is_idle(stream, issued);
+	all->fetched &=
+		issued <= atomic_load(&stream->fetched) || issued <= atomic_load(&context->done);
 }
 
 bool
-gpc_stream_are_all_done(struct gpc_context *context, bool *here_p)
+gpc_stream_are_all_done(struct gpc_context *context, bool *fetched_p)
 {
-	struct all_done all = { .context = context, .done = true, .here = true };
+	struct all_done all = { .context = context, .done = true, .fetched = true };
 
-	gpc_handle_each(GPC_KIND_STREAM, look_at, &all);
-	*here_p = all.here;
+	gpc_handle_each(GPC_KIND_STREAM, all_done_check_stream, &all);
+	*fetched_p = all.fetched;
 	/* In this order: a stream that goes meanwhile has left its work here. */
 	return all.legacy && all.done && atomic_load(&context->left) <= atomic_load(&context->done);
 }
 
 static void
-look_at_left(void *object, void *arg)
+all_done_check_context(void *object, void *arg)
 {
 	struct gpc_context *context = object;
 	struct all_done *all = arg;
@@ -405,13 +408,13 @@ look_at_left(void *object, void *arg)
 }
 
 bool
-gpc_stream_knows_done(const struct gpc_session *session)
+gpc_stream_session_is_idle(const struct gpc_session *session)
 {
 	struct all_done all = { .session = session, .done = true };
 
-	gpc_handle_each(GPC_KIND_STREAM, look_at, &all);
-	gpc_handle_each(GPC_KIND_CONTEXT, look_at_left, &all);
-	return all.legacy && all.done && !atomic_load(&lost_track);
+	gpc_handle_each(GPC_KIND_STREAM, all_done_check_stream, &all);
+	gpc_handle_each(GPC_KIND_CONTEXT, all_done_check_context, &all);
+	return all.legacy && all.done && !atomic_load(&idle_unknown);
 }
 
 /* Other streams than the non-blocking ones wait for the legacy stream's work, too. */
@@ -419,25 +422,25 @@ bool
 gpc_stream_is_known_idle(const struct gpc_stream *stream)
 {
 	return ((stream->flags & CU_STREAM_NON_BLOCKING) && gpc_stream_pending(stream) == 0) ||
-	       gpc_fence_is_needless(stream->context->scope.session);
+	       gpc_fence_is_redundant(stream->context->scope.session);
 }
 
 void
-gpc_stream_set_here(struct gpc_stream *stream, uint64_t given)
+gpc_stream_set_fetched(struct gpc_stream *stream, uint64_t issued)
 {
-	if (given_to(stream) == given)
-		atomic_store(&stream->here, given);
+	if (stream_get_issued(stream) == issued)
+		atomic_store(&stream->fetched, issued);
 }
 
 /* The answer of a copy that is the stream's last work says that the stream is done; one that failed
  * says nothing of what was before it. */
 static CUresult
-wait_until_done(struct gpc_stream *stream, uint64_t given)
+stream_wait_until_done(struct gpc_stream *stream, uint64_t issued)
 {
 	const struct gp_args_cuStreamSynchronize args = { .hStream = stream->handle.id };
 	CUresult copied = CUDA_SUCCESS, result;
 
-	if (gpc_pending_copy_await(stream->context->scope.session, stream->handle.id, given,
+	if (gpc_pending_copy_await(stream->context->scope.session, stream->handle.id, issued,
 				   &copied) &&
 	    copied == CUDA_SUCCESS)
 		return CUDA_SUCCESS;
@@ -447,51 +450,52 @@ wait_until_done(struct gpc_stream *stream, uint64_t given)
 
 /* Whether all that this work has changed of the program's memory is here. */
 static bool
-is_here(const struct gpc_stream *stream, uint64_t given)
+stream_is_fetched(const struct gpc_stream *stream, uint64_t issued)
 {
-	return given <= atomic_load(&stream->here) || given <= atomic_load(&stream->context->done);
+	return issued <= atomic_load(&stream->fetched) ||
+	       issued <= atomic_load(&stream->context->done);
 }
 
 /* What this work has changed is fetched once. */
 static CUresult
-after_wait(struct gpc_stream *stream, uint64_t given, struct gpc_mirror_fetch *fetch,
-	   CUresult result)
+stream_after_wait(struct gpc_stream *stream, uint64_t issued, struct gpc_coherence_fetch *fetch,
+		  CUresult result)
 {
-	if (!fetch && is_here(stream, given))
+	if (!fetch && stream_is_fetched(stream, issued))
 		return result;
-	result = gpc_mirror_after_wait(stream->context->scope.session, fetch, result);
+	result = gpc_coherence_after_wait(stream->context->scope.session, fetch, result);
 	if (result == CUDA_SUCCESS)
-		atomic_store(&stream->here, given);
+		atomic_store(&stream->fetched, issued);
 	return result;
 }
 
 static CUresult
-stream_wait(struct gpc_stream *stream, uint64_t given)
+stream_wait(struct gpc_stream *stream, uint64_t issued)
 {
 	struct gpc_session *session = stream->context->scope.session;
-	struct gpc_mirror_fetch *fetch = NULL;
+	struct gpc_coherence_fetch *fetch = NULL;
 	CUresult result;
 
-	if (is_idle(stream, given)) {
+	if (stream_is_idle(stream, issued)) {
 		result = gpc_session_result(session);
 	} else {
-		fetch = gpc_mirror_before_wait(session, GP_HOST_BEHIND_STREAM, stream->handle.id,
-					       GP_CALL_cuStreamSynchronize);
-		result = wait_until_done(stream, given);
+		fetch = gpc_coherence_before_wait(session, GP_HOST_AFTER_STREAM, stream->handle.id,
+						  GP_CALL_cuStreamSynchronize);
+		result = stream_wait_until_done(stream, issued);
 		if (result == CUDA_SUCCESS)
-			gpc_stream_set_done(stream, given);
+			gpc_stream_set_done(stream, issued);
 	}
-	return after_wait(stream, given, fetch, result);
+	return stream_after_wait(stream, issued, fetch, result);
 }
 
 CUresult
 gpc_stream_fence(struct gpc_stream *stream)
 {
-	uint64_t given = given_to(stream);
+	uint64_t issued = stream_get_issued(stream);
 
-	return is_idle(stream, given) && is_here(stream, given)
+	return stream_is_idle(stream, issued) && stream_is_fetched(stream, issued)
 		       ? gpc_session_result(stream->context->scope.session)
-		       : stream_wait(stream, given);
+		       : stream_wait(stream, issued);
 }
 
 CUresult
@@ -514,24 +518,24 @@ gpc_cuStreamQuery(CUstream hStream)
 {
 	struct gpc_watched watched;
 	struct gpc_stream *stream;
-	uint64_t given;
+	uint64_t issued;
 	CUresult result = gpc_stream_enter(hStream, &stream);
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	given = given_to(stream);
-	if (is_idle(stream, given)) {
+	issued = stream_get_issued(stream);
+	if (stream_is_idle(stream, issued)) {
 		result = gpc_session_result(stream->context->scope.session);
 	} else if (gpc_sync_is_implied(stream, 1) &&
 		   gpc_sync_is_implied(stream, gpc_stream_pending(stream))) {
 		return gpc_stream_fence(stream);
 	} else {
 		watched = (struct gpc_watched){ stream->context, stream->handle.id, false };
-		result = gpc_watch_ask(&stream->watch, given, &watched);
+		result = gpc_watch_query(&stream->watch, issued, &watched);
 		if (result == CUDA_SUCCESS)
-			gpc_stream_set_done(stream, given);
+			gpc_stream_set_done(stream, issued);
 	}
-	return after_wait(stream, given, NULL, result);
+	return stream_after_wait(stream, issued, NULL, result);
 }
 
 CUresult
@@ -560,10 +564,10 @@ gpc_stream_enter(CUstream hStream, struct gpc_stream **stream_p)
 }
 
 CUresult
-gpc_stream_lend(CUstream hStream)
+gpc_stream_push_context(CUstream hStream)
 {
 	CUresult result = gpc_enter_initialized();
-	struct gpc_stream *stream = stream_of(hStream);
+	struct gpc_stream *stream = token_to_stream(hStream);
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -573,13 +577,13 @@ gpc_stream_lend(CUstream hStream)
 }
 
 CUcontext
-gpc_stream_context(const struct gpc_stream *stream)
+gpc_stream_get_context(const struct gpc_stream *stream)
 {
 	return (stream->green ? stream->green : stream->context)->handle.token;
 }
 
 CUgreenCtx
-gpc_stream_green(const struct gpc_stream *stream)
+gpc_stream_get_green(const struct gpc_stream *stream)
 {
 	return stream->green ? stream->green->green : NULL;
 }

@@ -30,9 +30,9 @@ struct gpc_stream {
 	int priority;
 	bool legacy;
 	bool per_thread;
-	uint64_t number;           /* cuStreamGetId */
-	atomic_uint_fast64_t done; /* what it was given up to this record (session.h) is done */
-	atomic_uint_fast64_t here; /* and what that changed of mirrored memory is here */
+	uint64_t number;              /* cuStreamGetId */
+	atomic_uint_fast64_t done;    /* what it was given up to this record (session.h) is done */
+	atomic_uint_fast64_t fetched; /* and what that changed of mirrored memory is here */
 	/* All that it waits for, up to this record, the program takes as done (sync.h). */
 	atomic_uint_fast64_t implied;
 	_Atomic(void *) timed; /* token of the last event that it recorded and that keeps time */
@@ -53,8 +53,8 @@ CUresult gpc_stream_lookup(struct gpc_context *context, CUstream hStream,
 			   struct gpc_stream **stream_p);
 
 /* What cuStreamGetCtx() and cuStreamGetGreenCtx() answer. */
-CUcontext gpc_stream_context(const struct gpc_stream *stream);
-CUgreenCtx gpc_stream_green(const struct gpc_stream *stream);
+CUcontext gpc_stream_get_context(const struct gpc_stream *stream);
+CUgreenCtx gpc_stream_get_green(const struct gpc_stream *stream);
 /* A stream of a green context. */
 CUresult gpc_stream_create_in(struct gpc_context *context, unsigned int flags, int priority,
 			      CUstream *stream_p);
@@ -64,7 +64,7 @@ CUresult gpc_stream_enter(CUstream hStream, struct gpc_stream **stream_p);
 
 /* In a thread without a context: the stream's own is current from now on, until gpc_context_pop().
  * CUDA_ERROR_INVALID_CONTEXT: no stream, or a default one. */
-CUresult gpc_stream_lend(CUstream hStream);
+CUresult gpc_stream_push_context(CUstream hStream);
 
 /* Its name on the wire; *context_p becomes the stream's own context. */
 CUresult gpc_stream_id(struct gpc_context **context_p, CUstream hStream, uint32_t *id_p);
@@ -78,7 +78,7 @@ const CUlaunchConfig *gpc_stream_launch(const struct gpc_stream *stream,
 					const CUlaunchConfig *config,
 					struct gpc_stream_launch *launch);
 /* Whether a device takes such a window of memory that its cache is to keep. */
-bool gpc_access_window_is_sound(const struct gpc_device *device,
+bool gpc_access_window_is_valid(const struct gpc_device *device,
 				const CUaccessPolicyWindow *window);
 
 /* Blocks until the work posted to the stream so far is done; there may be none. */
@@ -88,19 +88,19 @@ CUresult gpc_stream_fence(struct gpc_stream *stream);
  * done; 0: all is done. */
 uint64_t gpc_stream_pending(const struct gpc_stream *stream);
 /* All that the stream was given up to this record is done (gpc_request's given). */
-void gpc_stream_set_done(struct gpc_stream *stream, uint64_t given);
+void gpc_stream_set_done(struct gpc_stream *stream, uint64_t issued);
 /* What all its work changed of mirrored memory is here, if this record is the last of it. */
-void gpc_stream_set_here(struct gpc_stream *stream, uint64_t given);
+void gpc_stream_set_fetched(struct gpc_stream *stream, uint64_t issued);
 /* Whether what the stream of this name was given up to this record is known to be done, and
- * *here_p whether what that changed of mirrored memory is here. */
-bool gpc_stream_is_done(struct gpc_context *context, uint32_t id, uint64_t given, bool *here_p);
+ * *fetched_p whether what that changed of mirrored memory is here. */
+bool gpc_stream_is_done(struct gpc_context *context, uint32_t id, uint64_t issued, bool *fetched_p);
 /* Whether all streams of the context are known to be done with all that they were given. */
-bool gpc_stream_are_all_done(struct gpc_context *context, bool *here_p);
+bool gpc_stream_are_all_done(struct gpc_context *context, bool *fetched_p);
 
 /* Whether all that new work of the stream comes after is known to be done. */
 bool gpc_stream_is_known_idle(const struct gpc_stream *stream);
-/* For gpc_fence_set_knows(): whether all streams of the session are known to be done. */
-bool gpc_stream_knows_done(const struct gpc_session *session);
+/* For gpc_fence_set_idle_check(): whether all streams of the session are known to be done. */
+bool gpc_stream_session_is_idle(const struct gpc_session *session);
 
 /*
  * Before something is done at once that CUDA does in the stream's order, where a host function may
@@ -116,6 +116,6 @@ CUresult gpc_stream_prepare_context(struct gpc_context *context,
 				    struct gp_args_gpContextCreate *args);
 void gpc_stream_context_made(struct gpc_context *context,
 			     const struct gp_args_gpContextCreate *args, bool success);
-void gpc_stream_forget_context(struct gpc_context *context);
+void gpc_stream_drop_context(struct gpc_context *context);
 
 #endif /* GPC_STREAM_H */

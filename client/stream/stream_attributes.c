@@ -19,7 +19,7 @@ static const CUlaunchAttributeID ids[GPC_STREAM_ATTRIBUTES] = {
 
 /* -1: it is none of them. */
 static int
-place_of(CUlaunchAttributeID id)
+attribute_find_slot(CUlaunchAttributeID id)
 {
 	for (int i = 0; i < GPC_STREAM_ATTRIBUTES; i++) {
 		if (ids[i] == id)
@@ -30,7 +30,7 @@ place_of(CUlaunchAttributeID id)
 
 /* As long as nobody has set it. */
 static CUlaunchAttributeValue
-usual(CUlaunchAttributeID id)
+attribute_get_default(CUlaunchAttributeID id)
 {
 	CUlaunchAttributeValue value;
 
@@ -43,7 +43,7 @@ usual(CUlaunchAttributeID id)
 }
 
 bool
-gpc_access_window_is_sound(const struct gpc_device *device, const CUaccessPolicyWindow *window)
+gpc_access_window_is_valid(const struct gpc_device *device, const CUaccessPolicyWindow *window)
 {
 	const int most =
 		gpc_device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE);
@@ -55,14 +55,14 @@ gpc_access_window_is_sound(const struct gpc_device *device, const CUaccessPolicy
 }
 
 static bool
-is_sound(const struct gpc_device *device, CUlaunchAttributeID id,
-	 const CUlaunchAttributeValue *value)
+attribute_is_valid(const struct gpc_device *device, CUlaunchAttributeID id,
+		   const CUlaunchAttributeValue *value)
 {
 	const int domains = gpc_device_attribute(device, CU_DEVICE_ATTRIBUTE_MEM_SYNC_DOMAIN_COUNT);
 
 	switch ((unsigned int)id) {
 	case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
-		return gpc_access_window_is_sound(device, &value->accessPolicyWindow);
+		return gpc_access_window_is_valid(device, &value->accessPolicyWindow);
 	case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
 		return value->syncPolicy >= CU_SYNC_POLICY_AUTO &&
 		       value->syncPolicy <= CU_SYNC_POLICY_BLOCKING_SYNC;
@@ -77,7 +77,7 @@ is_sound(const struct gpc_device *device, CUlaunchAttributeID id,
 CUresult
 gpc_cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr, CUstreamAttrValue *value)
 {
-	const int place = place_of(attr);
+	const int place = attribute_find_slot(attr);
 	struct gpc_stream *stream;
 	CUresult result = gpc_stream_enter(hStream, &stream);
 
@@ -85,7 +85,7 @@ gpc_cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr, CUstreamAttrValu
 		return result;
 	if (!value || (place < 0 && attr != CU_LAUNCH_ATTRIBUTE_PRIORITY))
 		return CUDA_ERROR_INVALID_VALUE;
-	*value = usual(attr);
+	*value = attribute_get_default(attr);
 	if (attr == CU_LAUNCH_ATTRIBUTE_PRIORITY)
 		value->priority = stream->priority;
 	pthread_mutex_lock(&attributes_lock);
@@ -96,7 +96,7 @@ gpc_cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr, CUstreamAttrValu
 }
 
 static void
-set(struct gpc_stream *stream, int place, const CUlaunchAttributeValue *value)
+attribute_set(struct gpc_stream *stream, int place, const CUlaunchAttributeValue *value)
 {
 	pthread_mutex_lock(&attributes_lock);
 	stream->attributes[place] = *value;
@@ -108,17 +108,17 @@ set(struct gpc_stream *stream, int place, const CUlaunchAttributeValue *value)
 CUresult
 gpc_cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue *param)
 {
-	const int place = place_of(attr);
+	const int place = attribute_find_slot(attr);
 	struct gpc_stream *stream;
 	CUresult result = gpc_stream_enter(hStream, &stream);
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (param && attr == CU_LAUNCH_ATTRIBUTE_PRIORITY)
-		return gpc_lacks(GPC_LACK_STREAM_PRIORITY);
-	if (!param || place < 0 || !is_sound(stream->context->device, attr, param))
+		return gpc_not_supported(GPC_UNSUPPORTED_STREAM_PRIORITY);
+	if (!param || place < 0 || !attribute_is_valid(stream->context->device, attr, param))
 		return CUDA_ERROR_INVALID_VALUE;
-	set(stream, place, param);
+	attribute_set(stream, place, param);
 	return CUDA_SUCCESS;
 }
 
@@ -141,7 +141,7 @@ gpc_cuStreamCopyAttributes(CUstream dstStream, CUstream srcStream)
 
 /* How the host waits is nothing that a launch is told, and neither is a window of nothing. */
 static bool
-is_for_launches(CUlaunchAttributeID id, const CUlaunchAttributeValue *value)
+attribute_applies_to_launch(CUlaunchAttributeID id, const CUlaunchAttributeValue *value)
 {
 	return id != CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY &&
 	       (id != CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW ||
@@ -149,7 +149,7 @@ is_for_launches(CUlaunchAttributeID id, const CUlaunchAttributeValue *value)
 }
 
 static bool
-names(const CUlaunchConfig *config, CUlaunchAttributeID id)
+config_has_attribute(const CUlaunchConfig *config, CUlaunchAttributeID id)
 {
 	for (unsigned int i = 0; i < config->numAttrs; i++) {
 		if (config->attrs[i].id == id)
@@ -173,8 +173,8 @@ gpc_stream_launch(const struct gpc_stream *stream, const CUlaunchConfig *config,
 		memcpy(launch->list, config->attrs, count * sizeof(*launch->list));
 	pthread_mutex_lock(&attributes_lock);
 	for (int i = 0; i < GPC_STREAM_ATTRIBUTES; i++) {
-		if (stream->attributes_set & 1u << i && !names(config, ids[i]) &&
-		    is_for_launches(ids[i], &stream->attributes[i]))
+		if (stream->attributes_set & 1u << i && !config_has_attribute(config, ids[i]) &&
+		    attribute_applies_to_launch(ids[i], &stream->attributes[i]))
 			launch->list[count++] =
 				(CUlaunchAttribute){ .id = ids[i], .value = stream->attributes[i] };
 	}

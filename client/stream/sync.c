@@ -17,30 +17,30 @@
 #include <stdlib.h>
 
 static CUresult
-wait_for_all(struct gpc_context *context)
+context_wait(struct gpc_context *context)
 {
 	const struct gp_args_gpContextSynchronize args = { .context = context->handle.id };
 	struct gpc_session *session = context->scope.session;
-	struct gpc_mirror_fetch *fetch = gpc_mirror_before_wait(
-		session, GP_HOST_BEHIND_CONTEXT, args.context, GP_CALL_gpContextSynchronize);
+	struct gpc_coherence_fetch *fetch = gpc_coherence_before_wait(
+		session, GP_HOST_AFTER_CONTEXT, args.context, GP_CALL_gpContextSynchronize);
 	CUresult result = gpc_wait_gpContextSynchronize(context, &args);
 
-	return gpc_mirror_after_wait(session, fetch, result);
+	return gpc_coherence_after_wait(session, fetch, result);
 }
 
 /* All that was given to its streams up to this record. */
 static CUresult
-wait_unless_done(struct gpc_context *context, uint64_t given)
+context_wait_unless_done(struct gpc_context *context, uint64_t issued)
 {
 	struct gpc_session *session = context->scope.session;
-	bool here;
+	bool fetched;
 
-	if (given <= atomic_load(&context->done))
+	if (issued <= atomic_load(&context->done))
 		return gpc_session_result(session);
-	if (!gpc_stream_are_all_done(context, &here))
-		return wait_for_all(context);
-	return here ? gpc_session_result(session)
-		    : gpc_mirror_after_wait(session, NULL, gpc_session_result(session));
+	if (!gpc_stream_are_all_done(context, &fetched))
+		return context_wait(context);
+	return fetched ? gpc_session_result(session)
+		       : gpc_coherence_after_wait(session, NULL, gpc_session_result(session));
 }
 
 CUresult
@@ -48,16 +48,16 @@ gpc_sync_context(struct gpc_context *context)
 {
 	uint64_t posted = gpc_session_work_posted(context->scope.session);
 	uint64_t frees = gpc_pool_frees();
-	uint64_t given = gpc_session_given(context->scope.session);
+	uint64_t issued = gpc_session_issued(context->scope.session);
 	bool only = atomic_load(&gpc_contexts_active) == 1;
 	CUresult result;
 
 	/* The primary context's other streams are not waited for. */
 	if (context->parent)
-		return wait_for_all(context);
-	result = wait_unless_done(context, given);
+		return context_wait(context);
+	result = context_wait_unless_done(context, issued);
 	if (result == CUDA_SUCCESS)
-		gpc_raise(&context->done, given);
+		gpc_atomic_max(&context->done, issued);
 	/* No other context has work that freed memory would wait for. */
 	if (result == CUDA_SUCCESS && only)
 		gpc_session_work_set_done(context->scope.session, posted);
@@ -67,24 +67,24 @@ gpc_sync_context(struct gpc_context *context)
 }
 
 static bool
-is_known(const struct gpc_context *context, uint64_t given)
+context_is_known_done(const struct gpc_context *context, uint64_t issued)
 {
-	return given <= atomic_load(&context->done) || given <= atomic_load(&context->implied);
+	return issued <= atomic_load(&context->done) || issued <= atomic_load(&context->implied);
 }
 
 /* The last work of the session that the program or another process may see, of which so much has
  * been given. */
 static uint64_t
-given_seen(const struct gpc_session *session, uint64_t given)
+session_get_issued_visible(const struct gpc_session *session, uint64_t issued)
 {
 	return gpc_ipc_memory_any() || gpc_physical_any_shared() || gpc_pool_any_shared()
-		       ? given
-		       : gpc_session_given_seen(session);
+		       ? issued
+		       : gpc_session_issued_visible(session);
 }
 
 /* What has failed is for another call to report: this one does what the program wants of it. */
 static void
-keep_error(struct gpc_session *session, CUresult result)
+session_defer_error(struct gpc_session *session, CUresult result)
 {
 	if (result != CUDA_SUCCESS && gpc_session_status(session) == CUDA_SUCCESS)
 		gpc_session_defer(session, result);
@@ -93,12 +93,12 @@ keep_error(struct gpc_session *session, CUresult result)
 /* Work that is given later comes after all that the context was given.  false: a daemon that does
  * not know how. */
 static bool
-post_barrier(struct gpc_context *context)
+context_post_barrier(struct gpc_context *context)
 {
 	const struct gp_args_gpContextBarrier args = { .context = context->handle.id };
 	const struct gpc_session_facts *facts = gpc_session_facts(context->scope.session);
 
-	return gpc_facts_know(facts, GP_CALL_gpContextBarrier) &&
+	return gpc_facts_have_call(facts, GP_CALL_gpContextBarrier) &&
 	       gpc_post_gpContextBarrier(context, &args) == CUDA_SUCCESS;
 }
 
@@ -122,21 +122,23 @@ void
 gpc_sync_implicitly(struct gpc_context *context)
 {
 	struct gpc_session *session = context->scope.session;
-	uint64_t given = gpc_session_given(session);
+	uint64_t issued = gpc_session_issued(session);
 	CUresult result = CUDA_SUCCESS;
 
-	if (is_known(context, given) || !gpc_context_is_active(context) || atomic_load(&exiting))
+	if (context_is_known_done(context, issued) || !gpc_context_is_active(context) ||
+	    atomic_load(&exiting))
 		return;
-	if (!is_known(context, given_seen(session, given)) || !post_barrier(context))
+	if (!context_is_known_done(context, session_get_issued_visible(session, issued)) ||
+	    !context_post_barrier(context))
 		result = gpc_sync_context(context);
 	if (result == CUDA_SUCCESS)
-		gpc_raise(&context->implied, given);
-	keep_error(session, result);
+		gpc_atomic_max(&context->implied, issued);
+	session_defer_error(session, result);
 }
 
 /* Not while a host function runs: the call is refused. */
 static bool
-may_wait(void)
+thread_may_wait(void)
 {
 	return gpc_enter_initialized() == CUDA_SUCCESS;
 }
@@ -146,18 +148,18 @@ gpc_sync_implicitly_current(void)
 {
 	struct gpc_context *context = gpc_context_get_current();
 
-	if (context && may_wait())
+	if (context && thread_may_wait())
 		gpc_sync_implicitly(context->parent ? context->parent : context);
 }
 
 /* Of whatever context: nothing has been given that a look at the address could lead to. */
 static bool
-is_quiet(void)
+current_context_is_idle(void)
 {
 	const struct gpc_context *context = gpc_context_get_current();
 
 	return context && !context->parent && atomic_load(&gpc_contexts_active) == 1 &&
-	       is_known(context, gpc_session_given(context->scope.session));
+	       context_is_known_done(context, gpc_session_issued(context->scope.session));
 }
 
 void
@@ -166,7 +168,7 @@ gpc_sync_implicitly_owner(uint64_t address)
 	struct gpc_address found;
 	struct gpc_context *context;
 
-	if (!address || is_quiet() || !may_wait())
+	if (!address || current_context_is_idle() || !thread_may_wait())
 		return;
 	gpc_address_lookup(address, &found);
 	/* A block of a pool is freed in the order of a stream. */
@@ -177,36 +179,38 @@ gpc_sync_implicitly_owner(uint64_t address)
 }
 
 bool
-gpc_sync_is_all_implied(const struct gpc_context *context, uint64_t given)
+gpc_sync_is_all_implied(const struct gpc_context *context, uint64_t issued)
 {
-	return given <= atomic_load(&context->implied);
+	return issued <= atomic_load(&context->implied);
 }
 
 bool
-gpc_sync_is_implied(const struct gpc_stream *stream, uint64_t given)
+gpc_sync_is_implied(const struct gpc_stream *stream, uint64_t issued)
 {
 	const struct gpc_context *context = stream->context;
 	const struct gpc_stream *legacy = stream->green ? stream->green->legacy : context->legacy;
 
-	return gpc_sync_is_all_implied(context, given) || given <= atomic_load(&stream->implied) ||
+	return gpc_sync_is_all_implied(context, issued) ||
+	       issued <= atomic_load(&stream->implied) ||
 	       (legacy && !(stream->flags & CU_STREAM_NON_BLOCKING) &&
-		given <= atomic_load(&legacy->implied));
+		issued <= atomic_load(&legacy->implied));
 }
 
 void
 gpc_sync_implicitly_stream(struct gpc_stream *stream)
 {
 	struct gpc_session *session = stream->context->scope.session;
-	uint64_t given = gpc_session_given(session), seen = given_seen(session, given);
+	uint64_t issued = gpc_session_issued(session),
+		 seen = session_get_issued_visible(session, issued);
 	CUresult result = CUDA_SUCCESS;
 
-	if (is_known(stream->context, given) || gpc_sync_is_implied(stream, given) ||
+	if (context_is_known_done(stream->context, issued) || gpc_sync_is_implied(stream, issued) ||
 	    atomic_load(&exiting))
 		return;
-	if (!is_known(stream->context, seen) && !gpc_sync_is_implied(stream, seen) &&
+	if (!context_is_known_done(stream->context, seen) && !gpc_sync_is_implied(stream, seen) &&
 	    gpc_stream_pending(stream) != 0)
 		result = gpc_stream_fence(stream);
 	if (result == CUDA_SUCCESS)
-		gpc_raise(&stream->implied, given);
-	keep_error(session, result);
+		gpc_atomic_max(&stream->implied, issued);
+	session_defer_error(session, result);
 }

@@ -4,8 +4,8 @@
  * synchronizes implicitly (docs/streams.md#implicit-synchronization).
  *
  * Such a call waits only for work whose effects the program or another process may see
- * (gpc_session_given_seen()).  Other work is *implied* to be done: work that is given later comes
- * after it, and a query about it waits first.  So the program cannot tell the difference.
+ * (gpc_session_issued_visible()).  Other work is *implied* to be done: work that is given later
+ * comes after it, and a query about it waits first.  So the program cannot tell the difference.
  *
  * Threads: any.  Errors: those of earlier work are reported by a later call.
  */
@@ -34,8 +34,8 @@ void gpc_sync_implicitly_stream(struct gpc_stream *stream);
 void gpc_sync_watch_exit(void);
 
 /* Whether the stream's work up to this record (client/wire/session.h) is implied to be done. */
-bool gpc_sync_is_implied(const struct gpc_stream *stream, uint64_t given);
+bool gpc_sync_is_implied(const struct gpc_stream *stream, uint64_t issued);
 /* Whether all work up to this record, of whatever stream of the context, is. */
-bool gpc_sync_is_all_implied(const struct gpc_context *context, uint64_t given);
+bool gpc_sync_is_all_implied(const struct gpc_context *context, uint64_t issued);
 
 #endif /* GPC_SYNC_H */

@@ -21,7 +21,7 @@ static struct gpc_watch dropped;
 static atomic_uint count;
 
 static void
-unref(struct gpc_watch *watch)
+watch_unref(struct gpc_watch *watch)
 {
 	if (!watch || watch == &dropped || atomic_fetch_sub(&watch->refs, 1) > 1)
 		return;
@@ -31,14 +31,14 @@ unref(struct gpc_watch *watch)
 }
 
 static void
-answered(struct gpc_request *request)
+watch_complete(struct gpc_request *request)
 {
-	unref(request->arg);
+	watch_unref(request->arg);
 }
 
 /* What is not in the place any more, or is not put there: the caller's to give back. */
 static struct gpc_watch *
-exchange(struct gpc_watch **place, struct gpc_watch *watch)
+watch_exchange(struct gpc_watch **place, struct gpc_watch *watch)
 {
 	struct gpc_watch *before;
 
@@ -53,7 +53,7 @@ exchange(struct gpc_watch **place, struct gpc_watch *watch)
 void
 gpc_watch_drop(struct gpc_watch **place)
 {
-	unref(exchange(place, &dropped));
+	watch_unref(watch_exchange(place, &dropped));
 }
 
 enum watched {
@@ -64,7 +64,7 @@ enum watched {
 
 /* Reads what has arrived, without blocking. */
 static enum watched
-look(struct gpc_watch **place, uint32_t id, uint64_t mark)
+watch_poll(struct gpc_watch **place, uint32_t id, uint64_t mark)
 {
 	enum watched watched = WATCHED_PENDING;
 	struct gpc_watch *watch;
@@ -80,17 +80,17 @@ look(struct gpc_watch **place, uint32_t id, uint64_t mark)
 		return WATCHED_NOT;
 	if (gpc_request_poll(&watch->request))
 		watched = watch->request.result == CUDA_SUCCESS ? WATCHED_DONE : WATCHED_NOT;
-	unref(watch);
+	watch_unref(watch);
 	return watched;
 }
 
 /* NULL: none is to be begun. */
 static struct gpc_watch *
-make(uint64_t mark, const struct gpc_watched *watched)
+watch_create(uint64_t mark, const struct gpc_watched *watched)
 {
 	struct gpc_watch *watch;
 
-	if (gpc_session_has_functions(watched->context->scope.session))
+	if (gpc_session_awaits_host(watched->context->scope.session))
 		return NULL;
 	watch = atomic_fetch_add(&count, 1) < GPC_WATCHES_MAX ? calloc(1, sizeof(*watch)) : NULL;
 	if (!watch) {
@@ -99,7 +99,7 @@ make(uint64_t mark, const struct gpc_watched *watched)
 	}
 	watch->id = watched->id;
 	watch->mark = mark;
-	watch->request.done = answered;
+	watch->request.done = watch_complete;
 	watch->request.arg = watch;
 	atomic_init(&watch->refs, 2);
 	return watch;
@@ -107,39 +107,40 @@ make(uint64_t mark, const struct gpc_watched *watched)
 
 /* result: of starting its request.  The place has it from now on, if nobody has dropped that. */
 static void
-begun(struct gpc_watch **place, struct gpc_watch *watch, CUresult result)
+watch_started(struct gpc_watch **place, struct gpc_watch *watch, CUresult result)
 {
 	if (result == CUDA_SUCCESS) {
-		unref(exchange(place, watch));
+		watch_unref(watch_exchange(place, watch));
 		return;
 	}
-	unref(watch);
-	unref(watch);
+	watch_unref(watch);
+	watch_unref(watch);
 }
 
 void
-gpc_watch_begin(struct gpc_watch **place, uint64_t mark, const struct gpc_watched *watched)
+gpc_watch_start(struct gpc_watch **place, uint64_t mark, const struct gpc_watched *watched)
 {
 	const struct gp_args_cuStreamSynchronize stream = { .hStream = watched->id };
 	const struct gp_args_cuEventSynchronize event = { .hEvent = watched->id };
 	struct gpc_context *context = watched->context;
-	struct gpc_watch *watch = make(mark, watched);
+	struct gpc_watch *watch = watch_create(mark, watched);
 
 	if (watch && watched->is_event)
-		begun(place, watch, gpc_start_cuEventSynchronize(context, &event, &watch->request));
+		watch_started(place, watch,
+			      gpc_start_cuEventSynchronize(context, &event, &watch->request));
 	else if (watch)
-		begun(place, watch,
-		      gpc_start_cuStreamSynchronize(context, &stream, &watch->request));
+		watch_started(place, watch,
+			      gpc_start_cuStreamSynchronize(context, &stream, &watch->request));
 }
 
 CUresult
-gpc_watch_ask(struct gpc_watch **place, uint64_t mark, const struct gpc_watched *watched)
+gpc_watch_query(struct gpc_watch **place, uint64_t mark, const struct gpc_watched *watched)
 {
 	const struct gp_args_cuStreamQuery stream = { .hStream = watched->id };
 	const struct gp_args_cuEventQuery event = { .hEvent = watched->id };
 	CUresult result;
 
-	switch (look(place, watched->id, mark)) {
+	switch (watch_poll(place, watched->id, mark)) {
 	case WATCHED_PENDING:
 		return CUDA_ERROR_NOT_READY;
 	case WATCHED_DONE:
@@ -150,6 +151,6 @@ gpc_watch_ask(struct gpc_watch **place, uint64_t mark, const struct gpc_watched 
 	result = watched->is_event ? gpc_wait_cuEventQuery(watched->context, &event)
 				   : gpc_wait_cuStreamQuery(watched->context, &stream);
 	if (result == CUDA_ERROR_NOT_READY)
-		gpc_watch_begin(place, mark, watched);
+		gpc_watch_start(place, mark, watched);
 	return result;
 }

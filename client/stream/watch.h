@@ -31,11 +31,12 @@ struct gpc_watched {
 
 /* Whether its work up to the mark is done, as cuEventQuery and cuStreamQuery answer.  Where it is
  * not, it is watched from then on. */
-CUresult gpc_watch_ask(struct gpc_watch **place, uint64_t mark, const struct gpc_watched *watched);
+CUresult gpc_watch_query(struct gpc_watch **place, uint64_t mark,
+			 const struct gpc_watched *watched);
 
 /* Watches the work up to the mark, which has been posted: who asks later need not wait.  Not if too
  * many are watched, or where the wait would have to be kept behind host functions. */
-void gpc_watch_begin(struct gpc_watch **place, uint64_t mark, const struct gpc_watched *watched);
+void gpc_watch_start(struct gpc_watch **place, uint64_t mark, const struct gpc_watched *watched);
 
 /* The place goes: nothing is watched there until its memory is zeros again. */
 void gpc_watch_drop(struct gpc_watch **place);

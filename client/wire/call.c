@@ -15,14 +15,14 @@
 
 #define ALIGNED(size) (((size) + 7) & ~(size_t)7)
 /* Room for the fences of those who wait, and for what others post meanwhile. */
-#define BACKLOG_ROOM ((uint64_t)1 << 20)
+#define DEFERRED_RESERVE ((uint64_t)1 << 20)
 
 __thread bool gpc_call_passes __attribute__((tls_model("initial-exec")));
 __thread bool gpc_call_reads __attribute__((tls_model("initial-exec")));
 
 /* Whoever fetches what the fields are read from needs the lock. */
 static CUresult
-begin_without_lock(struct gpc_call *call, size_t size)
+call_begin_unlocked(struct gpc_call *call, size_t size)
 {
 	call->fields = malloc(ALIGNED(size) + 1);
 	if (!call->fields)
@@ -32,7 +32,7 @@ begin_without_lock(struct gpc_call *call, size_t size)
 }
 
 static CUresult
-begin_in_ring(struct gpc_call *call, size_t size) GP_LOCKED(call->session->sender.lock)
+call_begin_in_ring(struct gpc_call *call, size_t size) GP_LOCKED(call->session->sender.lock)
 {
 	void *record;
 	CUresult result = gpc_sender_reserve_locked(
@@ -54,14 +54,14 @@ gpc_call_begin(struct gpc_call *call, const struct gpc_scope *scope, uint16_t nu
 
 	if (!session)
 		return CUDA_ERROR_NOT_INITIALIZED;
-	if (!gpc_facts_know(&session->facts, number))
+	if (!gpc_facts_have_call(&session->facts, number))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (record_size > GP_CONN_MESSAGE_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
 	/* There may be no room before a function has been answered, or a store of the host has
 	 * released the GPU. */
-	result = gp_call_passes_all(number) || gpc_call_reads ? gpc_session_status(session)
-							      : gpc_receiver_make_room(session);
+	result = gp_call_is_unordered(number) || gpc_call_reads ? gpc_session_status(session)
+								: gpc_receiver_make_room(session);
 	if (result != CUDA_SUCCESS)
 		return result;
 
@@ -69,29 +69,29 @@ gpc_call_begin(struct gpc_call *call, const struct gpc_scope *scope, uint16_t nu
 		.session = session, .scope = scope, .number = number, .stream = stream
 	};
 	if (gpc_pages_any())
-		return begin_without_lock(call, size);
+		return call_begin_unlocked(call, size);
 	(void)pthread_mutex_lock(&call->session->sender.lock);
-	result = begin_in_ring(call, size);
+	result = call_begin_in_ring(call, size);
 	if (result != CUDA_SUCCESS)
 		(void)pthread_mutex_unlock(&call->session->sender.lock);
 	return result;
 }
 
 static uint32_t
-context_id(const struct gpc_scope *scope)
+scope_get_context_id(const struct gpc_scope *scope)
 {
 	return scope ? __atomic_load_n(&scope->context, __ATOMIC_RELAXED) : 0;
 }
 
 /* Completes the record, which is not yet committed. */
 static size_t
-finish_record(struct gpc_call *call, uint32_t request, bool bulk)
+call_finish_record(struct gpc_call *call, uint32_t request, bool bulk)
 {
 	struct gp_header header = {
 		.call = call->number,
 		.flags = bulk ? GP_FRAME_BULK : 0,
 		.request = request,
-		.context = context_id(call->scope),
+		.context = scope_get_context_id(call->scope),
 	};
 
 	gp_enc_pad(&call->enc);
@@ -102,7 +102,7 @@ finish_record(struct gpc_call *call, uint32_t request, bool bulk)
 }
 
 static size_t
-size_of(const struct iovec *bulk, int bulk_count)
+bulk_get_size(const struct iovec *bulk, int bulk_count)
 {
 	size_t size = 0;
 
@@ -112,49 +112,49 @@ size_of(const struct iovec *bulk, int bulk_count)
 }
 
 static void
-log_call(const struct gpc_call *call, uint32_t request, const struct iovec *bulk, int bulk_count)
+call_log(const struct gpc_call *call, uint32_t request, const struct iovec *bulk, int bulk_count)
 {
 	gpc_log(GPC_LOG_CALLS, "%s request %u, context %#x, %zu bytes and %zu of bulk",
-		gpc_call_name(call->number), request, context_id(call->scope),
-		gp_enc_size(&call->enc), size_of(bulk, bulk_count));
+		gpc_call_name(call->number), request, scope_get_context_id(call->scope),
+		gp_enc_size(&call->enc), bulk_get_size(bulk, bulk_count));
 }
 
 /* What the record may cost the daemon until the functions before it are done. */
 static uint64_t
-backlog_cost(struct gpc_call *call, const struct iovec *bulk, int bulk_count)
+call_get_deferred_cost(struct gpc_call *call, const struct iovec *bulk, int bulk_count)
 {
-	return GP_BACKLOG_COST(sizeof(struct gp_header) + ALIGNED(gp_enc_size(&call->enc)),
-			       size_of(bulk, bulk_count) + call->lane_bytes);
+	return GP_DEFERRED_QUEUE_COST(sizeof(struct gp_header) + ALIGNED(gp_enc_size(&call->enc)),
+				      bulk_get_size(bulk, bulk_count) + call->lane_bytes);
 }
 
 uint64_t
-gpc_call_room(uint64_t max_held)
+gpc_call_room(uint64_t max_deferred)
 {
-	uint64_t max = max_held;
+	uint64_t max = max_deferred;
 
-	if (max == 0 || max > GP_BACKLOG_MAX)
-		max = GP_BACKLOG_MAX;
-	return (max < GP_BACKLOG_MIN ? GP_BACKLOG_MIN : max) - BACKLOG_ROOM;
+	if (max == 0 || max > GP_DEFERRED_QUEUE_MAX)
+		max = GP_DEFERRED_QUEUE_MAX;
+	return (max < GP_DEFERRED_QUEUE_MIN ? GP_DEFERRED_QUEUE_MIN : max) - DEFERRED_RESERVE;
 }
 
 /* What the host stores may be what the daemon waits for, so it is never held back here, either. */
 static bool
-is_never_kept(const struct gpc_call *call)
+call_is_never_deferred(const struct gpc_call *call)
 {
-	return gpc_call_passes || gp_call_passes_all(call->number);
+	return gpc_call_passes || gp_call_is_unordered(call->number);
 }
 
 /* Whether the daemon reports the cost of what it keeps.  Else only a fence does, and records count
  * only while host functions are not done. */
 static bool
-has_room_query(const struct gpc_session *session)
+session_has_room_query(const struct gpc_session *session)
 {
-	return gpc_facts_know(&session->facts, GP_CALL_gpBacklogRoom);
+	return gpc_facts_have_call(&session->facts, GP_CALL_gpBacklogRoom);
 }
 
 /* A waiting thread has at most one, and may have a lock that the next store of the host needs. */
 static bool
-is_of_a_waiter(uint16_t number)
+call_is_of_waiter(uint16_t number)
 {
 	return number == GP_CALL_gpFence || number == GP_CALL_gpHostTakeBehind;
 }
@@ -162,21 +162,21 @@ is_of_a_waiter(uint16_t number)
 /* The caller must wait: the daemon may have to keep more than it can, after host functions or for
  * streams whose queues are full.  What is larger than all room goes when nothing else is out. */
 static bool
-is_too_much(struct gpc_call *call, const struct iovec *bulk, int bulk_count)
+call_exceeds_room(struct gpc_call *call, const struct iovec *bulk, int bulk_count)
 	GP_LOCKED(call->session->sender.lock)
 {
 	const struct gpc_session *session = call->session;
 	uint64_t left = session->room.posted - session->room.settled;
 	bool functions = session->functions.unanswered > 0;
 
-	if (left + backlog_cost(call, bulk, bulk_count) <= session->room.max)
+	if (left + call_get_deferred_cost(call, bulk, bulk_count) <= session->room.max)
 		return false;
-	return (functions || (left > 0 && has_room_query(session))) && !is_never_kept(call) &&
-	       !gpc_call_reads && !is_of_a_waiter(call->number);
+	return (functions || (left > 0 && session_has_room_query(session))) &&
+	       !call_is_never_deferred(call) && !gpc_call_reads && !call_is_of_waiter(call->number);
 }
 
 static CUresult
-fence(const struct gpc_scope *scope)
+scope_fence(const struct gpc_scope *scope)
 {
 	const struct gp_args_gpFence args = { 0 };
 	struct gpc_request request = { 0 };
@@ -196,14 +196,14 @@ fence(const struct gpc_scope *scope)
 
 /* Waits until all that was posted is done.  Another call's error stays to be told. */
 static CUresult
-settle_functions(struct gpc_call *call) GP_LOCKED(call->session->sender.lock)
+call_settle_functions(struct gpc_call *call) GP_LOCKED(call->session->sender.lock)
 {
 	struct gpc_room *room = &call->session->room;
 	uint64_t posted = room->posted;
 	CUresult result;
 
 	(void)pthread_mutex_unlock(&call->session->sender.lock);
-	result = fence(call->scope);
+	result = scope_fence(call->scope);
 	if (result != CUDA_SUCCESS && gpc_session_status(call->session) == CUDA_SUCCESS) {
 		gpc_session_defer(call->session, result);
 		result = CUDA_SUCCESS;
@@ -216,7 +216,7 @@ settle_functions(struct gpc_call *call) GP_LOCKED(call->session->sender.lock)
 
 /* After an error the daemon keeps nothing. */
 static void
-room_answered(struct gpc_request *request)
+room_query_done(struct gpc_request *request)
 {
 	struct gpc_session *session = request->session;
 	struct gp_reply_gpBacklogRoom reply = { 0 };
@@ -237,7 +237,7 @@ room_answered(struct gpc_request *request)
 /* Asks the daemon to report when what it keeps costs at most this, unless a query is outstanding.
  */
 static CUresult
-query_room(const struct gpc_scope *scope, struct gpc_session *session, uint64_t most)
+room_query_start(const struct gpc_scope *scope, struct gpc_session *session, uint64_t most)
 {
 	const struct gp_args_gpBacklogRoom args = { .most = most };
 	struct gpc_request *request = &session->room.request;
@@ -251,7 +251,7 @@ query_room(const struct gpc_scope *scope, struct gpc_session *session, uint64_t 
 	(void)pthread_mutex_unlock(&session->sender.lock);
 	if (querying)
 		return CUDA_SUCCESS;
-	*request = (struct gpc_request){ .done = room_answered };
+	*request = (struct gpc_request){ .done = room_query_done };
 	result = gpc_call_begin(&call, scope, GP_CALL_gpBacklogRoom,
 				gp_args_gpBacklogRoom_size(&args), 0);
 	if (result == CUDA_SUCCESS) {
@@ -268,7 +268,7 @@ query_room(const struct gpc_scope *scope, struct gpc_session *session, uint64_t 
 }
 
 static CUresult
-await_room(struct gpc_call *call, uint64_t cost) GP_LOCKED(call->session->sender.lock)
+call_await_room(struct gpc_call *call, uint64_t cost) GP_LOCKED(call->session->sender.lock)
 {
 	uint64_t max = call->session->room.max, most = cost < max ? max - cost : 0;
 	CUresult result;
@@ -278,7 +278,7 @@ await_room(struct gpc_call *call, uint64_t cost) GP_LOCKED(call->session->sender
 		return gpc_session_status(call->session);
 	}
 	(void)pthread_mutex_unlock(&call->session->sender.lock);
-	result = query_room(call->scope, call->session, most < max / 2 ? most : max / 2);
+	result = room_query_start(call->scope, call->session, most < max / 2 ? most : max / 2);
 	(void)pthread_mutex_lock(&call->session->sender.lock);
 	return result;
 }
@@ -286,11 +286,11 @@ await_room(struct gpc_call *call, uint64_t cost) GP_LOCKED(call->session->sender
 /* The lock is free meanwhile: the daemon keeps only so much, so who has more to send waits for it,
  * as it would for room in a GPU's queue. */
 static CUresult
-wait_for_room(struct gpc_call *call, const struct iovec *bulk, int bulk_count)
+call_wait_for_room(struct gpc_call *call, const struct iovec *bulk, int bulk_count)
 	GP_LOCKED(call->session->sender.lock)
 {
 	struct gpc_session *session = call->session;
-	uint64_t cost = backlog_cost(call, bulk, bulk_count);
+	uint64_t cost = call_get_deferred_cost(call, bulk, bulk_count);
 	size_t size = gp_enc_size(&call->enc);
 	void *fields = malloc(size + 1);
 	CUresult result;
@@ -298,9 +298,10 @@ wait_for_room(struct gpc_call *call, const struct iovec *bulk, int bulk_count)
 	if (!fields)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	memcpy(fields, call->enc.start, size);
-	result = has_room_query(session) ? await_room(call, cost) : settle_functions(call);
+	result = session_has_room_query(session) ? call_await_room(call, cost)
+						 : call_settle_functions(call);
 	if (result == CUDA_SUCCESS)
-		result = begin_in_ring(call, size);
+		result = call_begin_in_ring(call, size);
 	if (result == CUDA_SUCCESS) {
 		memcpy(call->enc.start, fields, size);
 		call->enc.cur = call->enc.start + size;
@@ -311,7 +312,7 @@ wait_for_room(struct gpc_call *call, const struct iovec *bulk, int bulk_count)
 
 /* When the record is committed: the daemon counts in this order, too. */
 static void
-count_kept(struct gpc_call *call, const struct iovec *bulk, int bulk_count)
+call_count_deferred(struct gpc_call *call, const struct iovec *bulk, int bulk_count)
 	GP_LOCKED(call->session->sender.lock)
 {
 	struct gpc_host_functions *functions = &call->session->functions;
@@ -325,23 +326,23 @@ count_kept(struct gpc_call *call, const struct iovec *bulk, int bulk_count)
 	}
 	if (call->number == GP_CALL_gpHostFunctionDone)
 		functions->unanswered--;
-	else if ((functions->unanswered > 0 || has_room_query(call->session)) &&
-		 !is_never_kept(call))
-		room->posted += backlog_cost(call, bulk, bulk_count);
+	else if ((functions->unanswered > 0 || session_has_room_query(call->session)) &&
+		 !call_is_never_deferred(call))
+		room->posted += call_get_deferred_cost(call, bulk, bulk_count);
 	if (call->number == GP_CALL_gpBacklogRoom)
 		room->queried = room->posted;
-	if (functions->unanswered == 0 && !has_room_query(call->session))
+	if (functions->unanswered == 0 && !session_has_room_query(call->session))
 		room->settled = room->posted;
 }
 
 /* Early enough for the answer to come before the room is used up. */
 static bool
-wants_room(const struct gpc_session *session) GP_LOCKED(session->sender.lock)
+session_wants_room_query(const struct gpc_session *session) GP_LOCKED(session->sender.lock)
 {
 	const struct gpc_room *room = &session->room;
 
 	return room->posted - room->settled > room->max / 2 && !room->querying &&
-	       room->posted - room->queried > room->max / 4 && has_room_query(session);
+	       room->posted - room->queried > room->max / 4 && session_has_room_query(session);
 }
 
 void
@@ -353,7 +354,7 @@ gpc_call_function_refused(struct gpc_session *session)
 }
 
 bool
-gpc_call_waits_over(struct gpc_session *session, uint32_t count)
+gpc_call_waits_done(struct gpc_session *session, uint32_t count)
 {
 	struct gpc_host_functions *functions = &session->functions;
 	bool known;
@@ -366,49 +367,49 @@ gpc_call_waits_over(struct gpc_session *session, uint32_t count)
 	}
 	(void)pthread_mutex_unlock(&session->sender.lock);
 	for (uint32_t i = 0; known && i < count; i++)
-		gpc_receiver_note_came(session);
+		gpc_receiver_note_received(session);
 	return known;
 }
 
 /* When the record is committed: who sees the number knows that it is on its way. */
 static void
-count_given(const struct gpc_call *call) GP_LOCKED(call->session->sender.lock)
+call_count_issued(const struct gpc_call *call) GP_LOCKED(call->session->sender.lock)
 {
-	struct gpc_given *given = &call->session->given;
+	struct gpc_issued *issued = &call->session->issued;
 	uint64_t number;
 
 	if (!call->stream)
 		return;
-	number = atomic_load_explicit(&given->last, memory_order_relaxed) + 1;
-	atomic_store_explicit(&given->last, number, memory_order_relaxed);
-	for (size_t i = 0; call->stream == GPC_ALL_STREAMS && i < GPC_GIVEN_PLACES; i++)
-		atomic_store_explicit(&given->to[i], number, memory_order_relaxed);
-	atomic_store_explicit(&given->to[call->stream % GPC_GIVEN_PLACES], number,
+	number = atomic_load_explicit(&issued->last, memory_order_relaxed) + 1;
+	atomic_store_explicit(&issued->last, number, memory_order_relaxed);
+	for (size_t i = 0; call->stream == GPC_ALL_STREAMS && i < GPC_ISSUED_SLOTS; i++)
+		atomic_store_explicit(&issued->to[i], number, memory_order_relaxed);
+	atomic_store_explicit(&issued->to[call->stream % GPC_ISSUED_SLOTS], number,
 			      memory_order_relaxed);
-	if ((atomic_load_explicit(&given->witnesses, memory_order_relaxed) != 0 &&
+	if ((atomic_load_explicit(&issued->visible_blocks, memory_order_relaxed) != 0 &&
 	     !gp_call_writes_device_only(call->number)) ||
 	    gp_call_awaits_host(call->number))
-		gpc_raise(&given->seen, number);
+		gpc_atomic_max(&issued->seen, number);
 }
 
 /* Commits the record and sees to its sending; releases the lock. */
 static CUresult
-submit(struct gpc_call *call, uint32_t request, const struct iovec *bulk, int bulk_count)
+call_submit(struct gpc_call *call, uint32_t request, const struct iovec *bulk, int bulk_count)
 	GP_UNLOCKS(call->session->sender.lock)
 {
 	bool wants;
 	CUresult result = CUDA_SUCCESS;
 
-	count_kept(call, bulk, bulk_count);
-	wants = wants_room(call->session);
-	count_given(call);
+	call_count_deferred(call, bulk, bulk_count);
+	wants = session_wants_room_query(call->session);
+	call_count_issued(call);
 	/* Only before the first answer does it matter (first_answer.h). */
 	if (!atomic_load_explicit(&call->session->receiver.served, memory_order_relaxed) &&
 	    gp_call_is_unbounded(call->number))
-		atomic_store_explicit(&call->session->given.work, true, memory_order_relaxed);
-	gpc_sender_commit_locked(call->session, finish_record(call, request, bulk_count > 0));
-	if (gpc_log_wants(GPC_LOG_CALLS))
-		log_call(call, request, bulk, bulk_count);
+		atomic_store_explicit(&call->session->issued.work, true, memory_order_relaxed);
+	gpc_sender_commit_locked(call->session, call_finish_record(call, request, bulk_count > 0));
+	if (gpc_log_is_enabled(GPC_LOG_CALLS))
+		call_log(call, request, bulk, bulk_count);
 	if (bulk_count > 0)
 		result = gpc_sender_bulk_unlock(call->session, bulk, bulk_count);
 	else if (request || call->number == GP_CALL_gpHostFunctionDone)
@@ -416,16 +417,16 @@ submit(struct gpc_call *call, uint32_t request, const struct iovec *bulk, int bu
 	else
 		gpc_sender_post_unlock(call->session);
 	if (__builtin_expect(wants, 0) && result == CUDA_SUCCESS)
-		(void)query_room(call->scope, call->session, call->session->room.max / 2);
+		(void)room_query_start(call->scope, call->session, call->session->room.max / 2);
 	return result;
 }
 
-/* What begin_without_lock() has left to do; with the lock. */
+/* What call_begin_unlocked() has left to do; with the lock. */
 static CUresult
-move_into_ring(struct gpc_call *call) GP_LOCKED(call->session->sender.lock)
+call_move_into_ring(struct gpc_call *call) GP_LOCKED(call->session->sender.lock)
 {
 	size_t size = gp_enc_size(&call->enc);
-	CUresult result = begin_in_ring(call, size);
+	CUresult result = call_begin_in_ring(call, size);
 
 	if (result == CUDA_SUCCESS) {
 		memcpy(call->enc.start, call->fields, size);
@@ -435,13 +436,13 @@ move_into_ring(struct gpc_call *call) GP_LOCKED(call->session->sender.lock)
 }
 
 static CUresult
-lock_late(struct gpc_call *call) GP_LOCKS(call->session->sender.lock)
+call_lock_late(struct gpc_call *call) GP_LOCKS(call->session->sender.lock)
 {
 	CUresult result = CUDA_SUCCESS;
 
 	(void)pthread_mutex_lock(&call->session->sender.lock);
 	if (!call->enc.bad)
-		result = move_into_ring(call);
+		result = call_move_into_ring(call);
 	free(call->fields);
 	call->fields = NULL;
 	return result;
@@ -450,11 +451,11 @@ lock_late(struct gpc_call *call) GP_LOCKS(call->session->sender.lock)
 CUresult
 gpc_call_lock(struct gpc_call *call, uint64_t lane_bytes) GP_LOCK_UNCHECKED
 {
-	CUresult result = call->fields ? lock_late(call) : CUDA_SUCCESS;
+	CUresult result = call->fields ? call_lock_late(call) : CUDA_SUCCESS;
 
 	call->lane_bytes = lane_bytes;
-	while (result == CUDA_SUCCESS && is_too_much(call, NULL, 0))
-		result = wait_for_room(call, NULL, 0);
+	while (result == CUDA_SUCCESS && call_exceeds_room(call, NULL, 0))
+		result = call_wait_for_room(call, NULL, 0);
 	if (result != CUDA_SUCCESS)
 		(void)pthread_mutex_unlock(&call->session->sender.lock);
 	return result;
@@ -462,18 +463,19 @@ gpc_call_lock(struct gpc_call *call, uint64_t lane_bytes) GP_LOCK_UNCHECKED
 
 /* What cannot be sent is not committed, so that nothing but this call is lost. */
 static CUresult
-check(struct gpc_call *call, const struct iovec *bulk, int bulk_count) GP_LOCK_UNCHECKED
+call_check(struct gpc_call *call, const struct iovec *bulk, int bulk_count) GP_LOCK_UNCHECKED
 {
 	struct gpc_session *session = call->session;
 	bool bad = call->enc.bad;
-	CUresult result = call->fields ? lock_late(call) : CUDA_SUCCESS;
+	CUresult result = call->fields ? call_lock_late(call) : CUDA_SUCCESS;
 
 	if (bad)
 		result = CUDA_ERROR_UNKNOWN;
-	else if (result == CUDA_SUCCESS && size_of(bulk, bulk_count) > session->facts.max_bulk)
+	else if (result == CUDA_SUCCESS &&
+		 bulk_get_size(bulk, bulk_count) > session->facts.max_bulk)
 		result = CUDA_ERROR_INVALID_VALUE;
-	while (result == CUDA_SUCCESS && is_too_much(call, bulk, bulk_count))
-		result = wait_for_room(call, bulk, bulk_count);
+	while (result == CUDA_SUCCESS && call_exceeds_room(call, bulk, bulk_count))
+		result = call_wait_for_room(call, bulk, bulk_count);
 	if (result != CUDA_SUCCESS)
 		(void)pthread_mutex_unlock(&call->session->sender.lock);
 	return result;
@@ -482,9 +484,9 @@ check(struct gpc_call *call, const struct iovec *bulk, int bulk_count) GP_LOCK_U
 CUresult
 gpc_call_post(struct gpc_call *call, const struct iovec *bulk, int bulk_count) GP_LOCK_UNCHECKED
 {
-	CUresult result = check(call, bulk, bulk_count);
+	CUresult result = call_check(call, bulk, bulk_count);
 
-	return result == CUDA_SUCCESS ? submit(call, 0, bulk, bulk_count) : result;
+	return result == CUDA_SUCCESS ? call_submit(call, 0, bulk, bulk_count) : result;
 }
 
 CUresult
@@ -492,7 +494,7 @@ gpc_call_start(struct gpc_call *call, struct gpc_request *request, const struct 
 	       int bulk_count) GP_LOCK_UNCHECKED
 {
 	struct gpc_session *session = call->session;
-	CUresult result = check(call, bulk, bulk_count);
+	CUresult result = call_check(call, bulk, bulk_count);
 	uint32_t id;
 
 	if (result != CUDA_SUCCESS)
@@ -504,9 +506,9 @@ gpc_call_start(struct gpc_call *call, struct gpc_request *request, const struct 
 	request->result = CUDA_SUCCESS;
 	request->reply = NULL;
 	request->reply_size = 0;
-	request->given = gpc_session_given(session) + (call->stream != 0);
+	request->issued = gpc_session_issued(session) + (call->stream != 0);
 	id = gpc_receiver_expect(session, request);
-	(void)submit(call, id, bulk, bulk_count);
+	(void)call_submit(call, id, bulk, bulk_count);
 	/* If the session has ended meanwhile, the request is completed like any other. */
 	if (gpc_session_status(session) != CUDA_SUCCESS)
 		gpc_receiver_abort(session);

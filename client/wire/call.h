@@ -63,7 +63,7 @@ struct gpc_request {
 	void (*before)(struct gpc_request *request);
 	void (*done)(struct gpc_request *request);
 	void *arg;
-	uint64_t given; /* gpc_session_given() when it was started, this call included */
+	uint64_t issued; /* gpc_session_issued() when it was started, this call included */
 	struct gpc_request *next;
 };
 
@@ -129,13 +129,14 @@ CUresult gpc_call_start(struct gpc_call *call, struct gpc_request *request,
 			const struct iovec *bulk, int bulk_count);
 
 /* How much a session may have outstanding that the daemon may have to keep, in bytes as
- * GP_BACKLOG_COST counts them, if the daemon keeps at most max_held (0: it did not say). */
-uint64_t gpc_call_room(uint64_t max_held);
+ * GP_DEFERRED_QUEUE_COST counts them, if the daemon keeps at most max_deferred (0: it did not say).
+ */
+uint64_t gpc_call_room(uint64_t max_deferred);
 
 /* The daemon did not take a host function: nothing is kept behind it. */
 void gpc_call_function_refused(struct gpc_session *session);
 
 /* By who reads the connection: so many gpStreamWait are over.  false: there were not so many. */
-bool gpc_call_waits_over(struct gpc_session *session, uint32_t count);
+bool gpc_call_waits_done(struct gpc_session *session, uint32_t count);
 
 #endif /* GPC_CALL_H */

@@ -10,24 +10,24 @@
 #include <stdio.h>
 
 /* A turn of the receiver thread takes half of it, unless the process was stopped. */
-#define LOOK_NS UINT64_C(1000000000)
+#define CHECK_NS UINT64_C(1000000000)
 /* So many times what a peer may pause inside a message. */
 #define STALLS 2
 #define STALLS_OF_COMPILER 10
 
 void
-gpc_first_answer_begin(struct gpc_first_answer *first)
+gpc_first_reply_init(struct gpc_first_reply *first)
 {
-	*first = (struct gpc_first_answer){ .looked_ns = gp_now_ns() };
+	*first = (struct gpc_first_reply){ .checked_ns = gp_now_ns() };
 }
 
 /* How long the answers that are awaited may take; 0: as long as the GPU's work does. */
 static uint64_t
-limit_locked(struct gpc_session *session) GP_LOCKED(session->receiver.lock)
+reply_limit_locked(struct gpc_session *session) GP_LOCKED(session->receiver.lock)
 {
 	unsigned int stalls = STALLS;
 
-	if (atomic_load(&session->given.work) || atomic_load(&session->sender.sending))
+	if (atomic_load(&session->issued.work) || atomic_load(&session->sender.sending))
 		return 0;
 	for (size_t i = 0; i < GPC_REQUEST_BUCKETS; i++) {
 		for (const struct gpc_request *r = session->receiver.requests[i]; r; r = r->next) {
@@ -41,43 +41,43 @@ limit_locked(struct gpc_session *session) GP_LOCKED(session->receiver.lock)
 /* What the control connection has to say before lane 0 says anything is that the session is over.
  */
 static bool
-is_told_on_control(struct gpc_session *session)
+control_reports_end(struct gpc_session *session)
 {
-	bool told;
+	bool ended;
 
 	(void)pthread_mutex_lock(&session->reason_lock);
 	gpc_control_news_read(session);
 	/* A silent network is reported by gpc_silence_check(). */
-	told = session->news.is_over ||
-	       (session->news.failed != 0 && session->news.failed != -ETIMEDOUT);
+	ended = session->news.is_over ||
+		(session->news.failed != 0 && session->news.failed != -ETIMEDOUT);
 	(void)pthread_mutex_unlock(&session->reason_lock);
-	return told;
+	return ended;
 }
 
-enum gpc_first_answer_end
-gpc_first_answer_look_locked(struct gpc_session *session, struct gpc_first_answer *first)
+enum gpc_first_reply_end
+gpc_first_reply_check_locked(struct gpc_session *session, struct gpc_first_reply *first)
 {
-	uint64_t now = gp_now_ns(), passed = now - first->looked_ns;
-	uint64_t limit = limit_locked(session);
-	bool told;
+	uint64_t now = gp_now_ns(), passed = now - first->checked_ns;
+	uint64_t limit = reply_limit_locked(session);
+	bool ended;
 
 	if (atomic_load_explicit(&session->receiver.outstanding, memory_order_relaxed) == 0)
 		limit = 0;
 	/* While the process was stopped nobody was waited for. */
-	first->waited_ns += passed < 2 * LOOK_NS ? passed : LOOK_NS;
-	first->looked_ns = now;
+	first->waited_ns += passed < 2 * CHECK_NS ? passed : CHECK_NS;
+	first->checked_ns = now;
 	if (limit == 0)
 		first->waited_ns = 0;
 	(void)pthread_mutex_unlock(&session->receiver.lock);
-	told = is_told_on_control(session);
+	ended = control_reports_end(session);
 	(void)pthread_mutex_lock(&session->receiver.lock);
-	if (told)
-		return GPC_FIRST_ANSWER_TOLD;
+	if (ended)
+		return GPC_FIRST_REPLY_ENDED;
 	if (limit == 0 || first->waited_ns <= limit)
-		return GPC_FIRST_ANSWER_NONE;
+		return GPC_FIRST_REPLY_NONE;
 	(void)snprintf(first->why, sizeof(first->why),
 		       "its first answer has not come within %u s: whoever passes connections on "
 		       "to the daemon may have kept lane 0",
 		       (unsigned int)(limit / UINT64_C(1000000000)));
-	return GPC_FIRST_ANSWER_LATE;
+	return GPC_FIRST_REPLY_LATE;
 }

@@ -10,23 +10,23 @@
 
 #include "client/wire/session_inside.h"
 
-struct gpc_first_answer {
-	uint64_t looked_ns; /* when it looked last */
-	uint64_t waited_ns; /* so long was an answer owed */
-	char why[160];      /* LATE: what is so */
+struct gpc_first_reply {
+	uint64_t checked_ns; /* when it looked last */
+	uint64_t waited_ns;  /* so long was an answer owed */
+	char why[160];       /* LATE: what is so */
 };
 
-enum gpc_first_answer_end {
-	GPC_FIRST_ANSWER_NONE,
-	GPC_FIRST_ANSWER_TOLD, /* the control connection says why the session is over, or is gone */
-	GPC_FIRST_ANSWER_LATE,
+enum gpc_first_reply_end {
+	GPC_FIRST_REPLY_NONE,
+	GPC_FIRST_REPLY_ENDED, /* the control connection says why the session is over, or is gone */
+	GPC_FIRST_REPLY_LATE,
 };
 
-void gpc_first_answer_begin(struct gpc_first_answer *first);
+void gpc_first_reply_init(struct gpc_first_reply *first);
 /* In each turn until something has come: whether, and how, the session is to end.  Without the lock
  * meanwhile. */
-enum gpc_first_answer_end gpc_first_answer_look_locked(struct gpc_session *session,
-						       struct gpc_first_answer *first)
+enum gpc_first_reply_end gpc_first_reply_check_locked(struct gpc_session *session,
+						      struct gpc_first_reply *first)
 	GP_LOCKED(session->receiver.lock);
 
 #endif /* GPC_FIRST_ANSWER_H */

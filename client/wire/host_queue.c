@@ -17,11 +17,11 @@
 struct gpc_host_function {
 	struct gpc_handle handle;
 	struct gpc_host_function *prev, *next; /* of all that are not done */
-	struct gpc_host_function *turn_next;
+	struct gpc_host_function *due_next;
 	const struct gpc_scope *scope;
 	struct gpc_host_call call;
 	CUresult result;
-	bool told;
+	bool is_due;
 	bool local; /* the daemon knows nothing of it */
 };
 
@@ -50,7 +50,7 @@ gpc_host_queue_fini(struct gpc_session *session)
 }
 
 void
-gpc_host_queue_end(struct gpc_session *session)
+gpc_host_queue_stop(struct gpc_session *session)
 {
 	struct gpc_host_functions *functions = &session->functions;
 
@@ -67,7 +67,7 @@ function_get_runner(struct gpc_host_functions *functions, const struct gpc_host_
 }
 
 static void
-run(const struct gpc_host_function *function, CUresult result)
+function_run(const struct gpc_host_function *function, CUresult result)
 {
 	const struct gpc_host_call *call = &function->call;
 
@@ -85,12 +85,12 @@ run(const struct gpc_host_function *function, CUresult result)
 	gpc_in_host_function = false;
 	gpc_page_faults_set_direct(false);
 	if (gpc_pages_any())
-		gpc_pages_give_direct();
+		gpc_pages_flush_direct();
 }
 
 /* The reader of the connection looks for it under this lock. */
 static void
-forget_locked(struct gpc_host_functions *functions, struct gpc_host_function *function)
+function_remove_locked(struct gpc_host_functions *functions, struct gpc_host_function *function)
 	GP_LOCKED(functions->lock)
 {
 	DL_DELETE(functions->all, function);
@@ -98,7 +98,7 @@ forget_locked(struct gpc_host_functions *functions, struct gpc_host_function *fu
 }
 
 static CUresult
-tell_done(const struct gpc_host_function *function)
+function_post_done(const struct gpc_host_function *function)
 {
 	const struct gp_args_gpHostFunctionDone args = { .function = function->handle.id };
 	struct gpc_call call;
@@ -113,29 +113,29 @@ tell_done(const struct gpc_host_function *function)
 
 /* Work after the function finds what the function has written. */
 static void
-publish_writes(struct gpc_session *session)
+session_publish_writes(struct gpc_session *session)
 {
-	const struct gpc_session_keeper *keeper = atomic_load(&session->keeper);
+	const struct gpc_session_hooks *hooks = atomic_load(&session->hooks);
 
-	if (keeper)
-		keeper->after_function(keeper->arg);
+	if (hooks)
+		hooks->after_function(hooks->arg);
 }
 
 /* One that the daemon did not take is not answered.  Another function may have the name when the
  * answer is on its way, not before. */
 static void
-answer(struct gpc_host_function *function)
+function_finish(struct gpc_host_function *function)
 {
 	struct gpc_session *session = function->scope->session;
 
 	if (!function->local && function->result == CUDA_SUCCESS) {
 		if (!function->call.library)
-			publish_writes(session);
-		(void)tell_done(function);
+			session_publish_writes(session);
+		(void)function_post_done(function);
 	} else if (!function->local)
 		gpc_call_function_refused(session);
 	(void)pthread_mutex_lock(&session->functions.lock);
-	forget_locked(&session->functions, function);
+	function_remove_locked(&session->functions, function);
 	(void)pthread_mutex_unlock(&session->functions.lock);
 	free(function);
 }
@@ -156,7 +156,7 @@ runner_get_first(struct gpc_host_functions *functions, const struct gpc_host_run
 /* After the session's end: the runner's functions, in the order in which they were posted.  The
  * other runner may be inside one of its own. */
 static void
-drop_all_locked(struct gpc_session *session, const struct gpc_host_runner *runner)
+runner_drop_all_locked(struct gpc_session *session, const struct gpc_host_runner *runner)
 	GP_LOCKED(session->functions.lock)
 {
 	struct gpc_host_functions *functions = &session->functions;
@@ -164,11 +164,11 @@ drop_all_locked(struct gpc_session *session, const struct gpc_host_runner *runne
 	struct gpc_host_function *function;
 
 	while ((function = runner_get_first(functions, runner))) {
-		forget_locked(&session->functions, function);
+		function_remove_locked(&session->functions, function);
 		(void)pthread_mutex_unlock(&session->functions.lock);
 		/* At the program's exit nobody wants to hear of it. */
 		if (result != CUDA_ERROR_DEINITIALIZED || function->call.library)
-			run(function, function->local ? CUDA_SUCCESS : result);
+			function_run(function, function->local ? CUDA_SUCCESS : result);
 		free(function);
 		(void)pthread_mutex_lock(&session->functions.lock);
 	}
@@ -176,91 +176,91 @@ drop_all_locked(struct gpc_session *session, const struct gpc_host_runner *runne
 
 /* The function sees what kernels before it have written. */
 static void
-catch_up(struct gpc_session *session)
+session_fetch_writes(struct gpc_session *session)
 {
-	const struct gpc_session_keeper *keeper = atomic_load(&session->keeper);
+	const struct gpc_session_hooks *hooks = atomic_load(&session->hooks);
 
-	if (keeper)
-		keeper->before_function(keeper->arg);
+	if (hooks)
+		hooks->before_function(hooks->arg);
 }
 
 static void
-run_turns(struct gpc_session *session, enum gpc_host_runner_kind kind)
+runner_run(struct gpc_session *session, enum gpc_host_runner_kind kind)
 {
 	struct gpc_host_runner *runner = &session->functions.runners[kind];
 
 	(void)pthread_mutex_lock(&session->functions.lock);
 	while (!gpc_session_is_over(session)) {
-		struct gpc_host_function *function = runner->turn;
+		struct gpc_host_function *function = runner->due;
 
 		if (!function) {
 			(void)pthread_cond_wait(&runner->wanted, &session->functions.lock);
 			continue;
 		}
-		runner->turn = function->turn_next;
+		runner->due = function->due_next;
 		(void)pthread_mutex_unlock(&session->functions.lock);
 		if (kind == GPC_HOST_PROGRAM)
-			catch_up(session);
-		run(function, function->result);
-		answer(function);
+			session_fetch_writes(session);
+		function_run(function, function->result);
+		function_finish(function);
 		(void)pthread_mutex_lock(&session->functions.lock);
 	}
-	drop_all_locked(session, runner);
+	runner_drop_all_locked(session, runner);
 	runner->started = false;
 	(void)pthread_mutex_unlock(&session->functions.lock);
 	gpc_thread_ended(session);
 }
 
 static void *
-run_program(void *arg)
+runner_run_program(void *arg)
 {
-	run_turns(arg, GPC_HOST_PROGRAM);
+	runner_run(arg, GPC_HOST_PROGRAM);
 	return NULL;
 }
 
 static void *
-run_library(void *arg)
+runner_run_library(void *arg)
 {
-	run_turns(arg, GPC_HOST_LIBRARY);
+	runner_run(arg, GPC_HOST_LIBRARY);
 	return NULL;
 }
 
 static void
-take_turn_locked(struct gpc_host_functions *functions, struct gpc_host_function *function)
+runner_push_locked(struct gpc_host_functions *functions, struct gpc_host_function *function)
 	GP_LOCKED(functions->lock)
 {
 	struct gpc_host_runner *runner = function_get_runner(functions, function);
 
-	function->told = true;
-	if (runner->turn)
-		runner->last->turn_next = function;
+	function->is_due = true;
+	if (runner->due)
+		runner->last->due_next = function;
 	else
-		runner->turn = function;
+		runner->due = function;
 	runner->last = function;
 	(void)pthread_cond_signal(&runner->wanted);
 }
 
 bool
-gpc_host_queue_turn(struct gpc_session *session, uint32_t id, CUresult result)
+gpc_host_queue_due(struct gpc_session *session, uint32_t id, CUresult result)
 {
 	struct gpc_host_function *function;
 	bool known;
 
 	(void)pthread_mutex_lock(&session->functions.lock);
 	function = gpc_handle_find(GPC_KIND_HOST_FUNCTION, id);
-	known = function && function->scope->session == session && !function->told;
+	known = function && function->scope->session == session && !function->is_due;
 	if (known) {
 		function->result = result;
-		take_turn_locked(&session->functions, function);
+		runner_push_locked(&session->functions, function);
 	}
 	(void)pthread_mutex_unlock(&session->functions.lock);
 	if (known)
-		gpc_receiver_note_came(session);
+		gpc_receiver_note_received(session);
 	return known;
 }
 
 static int
-start_runner_locked(struct gpc_session *session, const struct gpc_host_function *function)
+runner_start_locked(struct gpc_session *session, const struct gpc_host_function *function)
 	GP_LOCKED(session->functions.lock)
 {
 	struct gpc_host_runner *runner = function_get_runner(&session->functions, function);
@@ -271,7 +271,7 @@ start_runner_locked(struct gpc_session *session, const struct gpc_host_function 
 		return -ESHUTDOWN;
 	if (runner->started)
 		return 0;
-	r = gpc_thread_start(session, library ? run_library : run_program, session,
+	r = gpc_thread_start(session, library ? runner_run_library : runner_run_program, session,
 			     library ? "gpupool-late" : "gpupool-host");
 	runner->started = r == 0;
 	return r;
@@ -280,7 +280,7 @@ start_runner_locked(struct gpc_session *session, const struct gpc_host_function 
 /* Enters it, and sees to it that there is a thread for it.  From then on it may be gone, with the
  * session; id_p: its name. */
 static CUresult
-enter(struct gpc_host_function *function, uint32_t *id_p)
+function_add(struct gpc_host_function *function, uint32_t *id_p)
 {
 	struct gpc_session *session = function->scope->session;
 	struct gpc_host_functions *functions = &session->functions;
@@ -290,11 +290,11 @@ enter(struct gpc_host_function *function, uint32_t *id_p)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*id_p = function->handle.id;
 	(void)pthread_mutex_lock(&session->functions.lock);
-	r = start_runner_locked(session, function);
+	r = runner_start_locked(session, function);
 	if (r == 0) {
 		DL_APPEND(functions->all, function);
 		if (function->local)
-			take_turn_locked(&session->functions, function);
+			runner_push_locked(&session->functions, function);
 	}
 	(void)pthread_mutex_unlock(&session->functions.lock);
 	if (r == 0)
@@ -305,20 +305,20 @@ enter(struct gpc_host_function *function, uint32_t *id_p)
 
 /* It could not be posted; if that ended the session, the thread may have dropped it already. */
 static void
-take_back(struct gpc_session *session, uint32_t id)
+function_cancel(struct gpc_session *session, uint32_t id)
 {
 	struct gpc_host_function *function;
 
 	(void)pthread_mutex_lock(&session->functions.lock);
 	function = gpc_handle_find(GPC_KIND_HOST_FUNCTION, id);
 	if (function)
-		forget_locked(&session->functions, function);
+		function_remove_locked(&session->functions, function);
 	(void)pthread_mutex_unlock(&session->functions.lock);
 	free(function);
 }
 
 static CUresult
-tell_posted(const struct gpc_scope *scope, const struct gp_args_gpHostFunction *args)
+function_post(const struct gpc_scope *scope, const struct gp_args_gpHostFunction *args)
 {
 	struct gpc_call call;
 	CUresult result = gpc_call_begin(&call, scope, GP_CALL_gpHostFunction,
@@ -342,18 +342,18 @@ gpc_host_queue_post(const struct gpc_scope *scope, uint32_t stream,
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	function->scope = scope;
 	function->call = *wanted;
-	result = enter(function, &args.function);
+	result = function_add(function, &args.function);
 	if (result != CUDA_SUCCESS) {
 		free(function);
 		return result;
 	}
 	gpc_receiver_expect_note(scope->session);
-	result = tell_posted(scope, &args);
+	result = function_post(scope, &args);
 	/* Counted behind it: a fence in between does not cover the function. */
 	(void)gpc_session_work_mark(scope->session);
 	if (result != CUDA_SUCCESS) {
-		take_back(scope->session, args.function);
-		gpc_receiver_note_came(scope->session);
+		function_cancel(scope->session, args.function);
+		gpc_receiver_note_received(scope->session);
 	}
 	return result;
 }
@@ -369,7 +369,7 @@ gpc_host_queue_run(const struct gpc_scope *scope, CUhostFn wanted, void *data)
 	function->scope = scope;
 	function->call = (struct gpc_host_call){ .function = wanted, .data = data };
 	function->local = true;
-	result = enter(function, &(uint32_t){ 0 });
+	result = function_add(function, &(uint32_t){ 0 });
 	if (result != CUDA_SUCCESS)
 		free(function);
 	return result;

@@ -44,13 +44,13 @@ CUresult gpc_host_queue_post(const struct gpc_scope *scope, uint32_t stream,
 CUresult gpc_host_queue_run(const struct gpc_scope *scope, CUhostFn function, void *data);
 
 /* The daemon's note; by who reads the connection.  false: there is no such function. */
-bool gpc_host_queue_turn(struct gpc_session *session, uint32_t id, CUresult result);
+bool gpc_host_queue_due(struct gpc_session *session, uint32_t id, CUresult result);
 
 /* session.c */
 void gpc_host_queue_init(struct gpc_session *session);
 /* The thread that runs them has ended. */
 void gpc_host_queue_fini(struct gpc_session *session);
 /* The session is over: those that are left will have no turn. */
-void gpc_host_queue_end(struct gpc_session *session);
+void gpc_host_queue_stop(struct gpc_session *session);
 
 #endif /* GPC_HOST_QUEUE_H */

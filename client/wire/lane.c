@@ -54,14 +54,14 @@ gpc_lanes_fini(struct gpc_session *session)
 }
 
 void
-gpc_lanes_allow(struct gpc_session *session, const struct gpc_lanes_source *source)
+gpc_lanes_configure(struct gpc_session *session, const struct gpc_lanes_config *config)
 {
-	session->lanes->source = *source;
-	atomic_store(&session->round_trip_ns, source->round_trip_ns);
+	session->lanes->config = *config;
+	atomic_store(&session->round_trip_ns, config->round_trip_ns);
 }
 
 void
-gpc_lanes_end(struct gpc_session *session)
+gpc_lanes_stop(struct gpc_session *session)
 {
 	struct gpc_lanes *lanes = session->lanes;
 	struct gpc_lane_out *next;
@@ -117,7 +117,7 @@ gpc_lane_fail(struct gpc_lane *lane, int r)
 
 /* One lane more is there, or cannot be had.  Whether it is there. */
 static bool
-settle_lane(struct gpc_lane *lane, struct gp_conn *conn)
+lane_finish_connect(struct gpc_lane *lane, struct gp_conn *conn)
 {
 	struct gpc_lanes *lanes = lane->session->lanes;
 	unsigned int open = 0;
@@ -140,15 +140,15 @@ settle_lane(struct gpc_lane *lane, struct gp_conn *conn)
 }
 
 static void
-connect_lane(struct gpc_lane *lane)
+lane_connect(struct gpc_lane *lane)
 {
 	struct gpc_session *session = lane->session;
-	const struct gpc_lanes_source *source = &session->lanes->source;
+	const struct gpc_lanes_config *config = &session->lanes->config;
 	struct gp_conn *conn = NULL;
 	char error[640];
 
-	if (gpc_link_lane(&source->url, source->ticket, lane->number, &conn, error,
-			  sizeof(error)) != 0) {
+	if (gpc_link_open_lane(&config->url, config->ticket, lane->number, &conn, error,
+			       sizeof(error)) != 0) {
 		conn = NULL;
 		gpc_log(GPC_LOG_ERROR, "data lane %u: %s", lane->number, error);
 	}
@@ -156,22 +156,22 @@ connect_lane(struct gpc_lane *lane)
 	if (conn)
 		gpc_silence_watch(conn, &lane->silence);
 	lane->pack.mode = GP_PACK_OFF;
-	if (conn && session->facts.features & GP_FEATURE_LZ4 && !gp_conn_device(conn))
-		lane->pack.mode = source->compression;
+	if (conn && session->facts.features & GP_FEATURE_LZ4 && !gp_conn_get_device(conn))
+		lane->pack.mode = config->compression;
 	/* Without threads for them the session is not what the daemon takes it for. */
-	if (settle_lane(lane, conn) &&
+	if (lane_finish_connect(lane, conn) &&
 	    gpc_thread_start(session, gpc_lane_send_main, lane, "gpupool-laneout") != 0)
 		gpc_session_fail(session, CUDA_ERROR_OUT_OF_MEMORY, "no thread for a data lane");
 }
 
 static void *
-receive_main(void *arg)
+lane_receive(void *arg)
 {
 	struct gpc_lane *lane = arg;
 	struct gpc_session *session = lane->session;
 	int r = 0;
 
-	connect_lane(lane);
+	lane_connect(lane);
 	while (lane->conn && r == 0)
 		r = gpc_lane_receive_chunk(lane);
 	if (lane->conn)
@@ -181,37 +181,37 @@ receive_main(void *arg)
 }
 
 static bool
-is_rdma(const struct gpc_lanes_source *source)
+config_is_rdma(const struct gpc_lanes_config *config)
 {
-	return strcmp(source->url.scheme, "rdma") == 0;
+	return strcmp(config->url.scheme, "rdma") == 0;
 }
 
 /* 0: not known, or RDMA, whose lanes and copies are those of a short link. */
 static uint64_t
-round_trip_of(const struct gpc_session *session)
+session_get_round_trip(const struct gpc_session *session)
 {
-	if (is_rdma(&session->lanes->source))
+	if (config_is_rdma(&session->lanes->config))
 		return 0;
 	return atomic_load_explicit(&session->round_trip_ns, memory_order_relaxed);
 }
 
 static unsigned int
-count_lanes(const struct gpc_session *session)
+session_get_lane_count(const struct gpc_session *session)
 {
-	const struct gpc_lanes_source *source = &session->lanes->source;
+	const struct gpc_lanes_config *config = &session->lanes->config;
 
-	if (source->exact)
-		return source->max - 1;
-	return gpc_lane_count(source->max - 1, gp_machine_processors(""), round_trip_of(session),
-			      is_rdma(source));
+	if (config->exact)
+		return config->max - 1;
+	return gpc_lane_count(config->max - 1, gp_machine_processors(""),
+			      session_get_round_trip(session), config_is_rdma(config));
 }
 
 /* With the lock that only one thread opens them.  All connect at once. */
 static void
-open_lanes(struct gpc_session *session)
+lanes_open(struct gpc_session *session)
 {
 	struct gpc_lanes *lanes = session->lanes;
-	unsigned int count = count_lanes(session);
+	unsigned int count = session_get_lane_count(session);
 
 	(void)pthread_mutex_lock(&lanes->lock);
 	lanes->count = lanes->connecting = count;
@@ -220,14 +220,14 @@ open_lanes(struct gpc_session *session)
 	atomic_store(&lanes->state, count > 0 ? (int)GPC_LANES_OPENING : (int)GPC_LANES_NONE);
 	(void)pthread_mutex_unlock(&lanes->lock);
 	for (unsigned int i = 0; i < count; i++) {
-		if (gpc_thread_start(session, receive_main, &lanes->lanes[i], "gpupool-lanein") !=
+		if (gpc_thread_start(session, lane_receive, &lanes->lanes[i], "gpupool-lanein") !=
 		    0)
-			(void)settle_lane(&lanes->lanes[i], NULL);
+			(void)lane_finish_connect(&lanes->lanes[i], NULL);
 	}
 }
 
 static bool
-await_lanes(struct gpc_lanes *lanes)
+lanes_await_open(struct gpc_lanes *lanes)
 {
 	gpc_guard_block();
 	(void)pthread_mutex_lock(&lanes->lock);
@@ -238,19 +238,19 @@ await_lanes(struct gpc_lanes *lanes)
 }
 
 bool
-gpc_lanes_want(struct gpc_session *session, uint64_t size, bool later)
+gpc_lanes_open_for_copy(struct gpc_session *session, uint64_t size, bool later)
 {
 	struct gpc_lanes *lanes = session->lanes;
 
-	if (size < gpc_lane_copy_min(later) || lanes->source.max < 2)
+	if (size < gpc_lane_copy_min(later) || lanes->config.max < 2)
 		return false;
 	if (atomic_load(&lanes->state) == GPC_LANES_CLOSED) {
 		(void)pthread_mutex_lock(&lanes->open_lock);
 		if (atomic_load(&lanes->state) == GPC_LANES_CLOSED)
-			open_lanes(session);
+			lanes_open(session);
 		(void)pthread_mutex_unlock(&lanes->open_lock);
 	}
 	if (atomic_load(&lanes->state) == GPC_LANES_OPENING)
-		return await_lanes(lanes);
+		return lanes_await_open(lanes);
 	return atomic_load(&lanes->state) == GPC_LANES_OPEN;
 }

@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 /* What it takes to open them. */
-struct gpc_lanes_source {
+struct gpc_lanes_config {
 	struct gp_url url;
 	uint8_t ticket[GP_TICKET_SIZE];
 	unsigned int max;              /* lanes of the session, the call stream's included */
@@ -32,11 +32,11 @@ struct gpc_lanes_source {
 GP_MUST_CHECK int gpc_lanes_init(struct gpc_session *session);
 void gpc_lanes_fini(struct gpc_session *session);
 /* Before the first copy: they may be opened. */
-void gpc_lanes_allow(struct gpc_session *session, const struct gpc_lanes_source *source);
+void gpc_lanes_configure(struct gpc_session *session, const struct gpc_lanes_config *config);
 /* Whether all that was given to them is sent before the deadline (gp_now_ns()). */
 bool gpc_lanes_drain(struct gpc_session *session, uint64_t deadline);
 /* The session is over: nothing more is sent or received, and nobody waits. */
-void gpc_lanes_end(struct gpc_session *session);
+void gpc_lanes_stop(struct gpc_session *session);
 /* In the child of a fork. */
 void gpc_lanes_abandon(struct gpc_session *session);
 
@@ -44,13 +44,13 @@ void gpc_lanes_abandon(struct gpc_session *session);
  * Whether a copy of this size goes over them.  The first such copy has them opened, all at once,
  * and waits for them.  later: the caller may go on before the bytes are sent.
  */
-bool gpc_lanes_want(struct gpc_session *session, uint64_t size, bool later);
+bool gpc_lanes_open_for_copy(struct gpc_session *session, uint64_t size, bool later);
 
 /*
  * To the device in the order of a stream (its name on the wire), in one record: returns when all
  * but the last few have gone out, if wait is NULL; else *wait counts what gpc_lanes_wait_sent() is
  * to wait for.  CUDA_ERROR_NOT_READY: there are host functions that are not done, the copy is
- * not due (GP_COPY_DUE), and nothing has happened.
+ * not due (GP_COPY_LATE), and nothing has happened.
  */
 CUresult gpc_lanes_send(const struct gpc_scope *scope, uint32_t stream, uint64_t dst,
 			const void *memory, uint64_t size, unsigned int flags, unsigned int *wait);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 static struct gpc_lane_in *
-find_in(struct gpc_lanes *lanes, uint32_t copy) GP_LOCKED(lanes->lock)
+incoming_find(struct gpc_lanes *lanes, uint32_t copy) GP_LOCKED(lanes->lock)
 {
 	struct gpc_lane_in *in = lanes->incoming;
 
@@ -20,13 +20,13 @@ find_in(struct gpc_lanes *lanes, uint32_t copy) GP_LOCKED(lanes->lock)
 }
 
 static bool
-may_be_packed(const struct gpc_lane *lane)
+lane_may_compress(const struct gpc_lane *lane)
 {
-	return lane->session->facts.features & GP_FEATURE_LZ4 && !gp_conn_device(lane->conn);
+	return lane->session->facts.features & GP_FEATURE_LZ4 && !gp_conn_get_device(lane->conn);
 }
 
 static int
-receive_bytes(struct gpc_lane *lane, const struct gp_chunk *chunk, void *memory)
+chunk_recv_bytes(struct gpc_lane *lane, const struct gp_chunk *chunk, void *memory)
 {
 	int r;
 
@@ -44,8 +44,8 @@ receive_bytes(struct gpc_lane *lane, const struct gp_chunk *chunk, void *memory)
 
 /* Whether an earlier copy to the chunk's memory lacks bytes (lane.h). */
 static bool
-is_early(const struct gpc_lanes *lanes, const struct gpc_lane_in *in, const struct gp_chunk *chunk)
-	GP_LOCKED(lanes->lock)
+chunk_is_early(const struct gpc_lanes *lanes, const struct gpc_lane_in *in,
+	       const struct gp_chunk *chunk) GP_LOCKED(lanes->lock)
 {
 	uintptr_t start = (uintptr_t)in->memory + chunk->offset, end = start + chunk->size;
 
@@ -71,24 +71,24 @@ gpc_lane_receive_chunk(struct gpc_lane *lane)
 
 	if (r != 0)
 		return r;
-	gpc_silence_note_moved(&lane->session->silence);
+	gpc_silence_note_progress(&lane->session->silence);
 	gpc_stats_received(message.size + message.bulk_size);
 	if (gp_chunk_decode(&chunk, message.data, message.size, message.bulk_size) != 0 ||
-	    (chunk.packed && !may_be_packed(lane)))
+	    (chunk.packed && !lane_may_compress(lane)))
 		return gp_conn_fail(lane->conn, -EPROTO, "malformed chunk");
 	(void)pthread_mutex_lock(&lanes->lock);
 	if (!lanes->over)
-		in = find_in(lanes, chunk.copy);
+		in = incoming_find(lanes, chunk.copy);
 	if (in && (chunk.offset > in->size || chunk.size > in->size - chunk.offset))
 		in = NULL;
 	if (in)
 		in->busy++;
-	while (in && in->after > 0 && !lanes->over && is_early(lanes, in, &chunk))
+	while (in && in->after > 0 && !lanes->over && chunk_is_early(lanes, in, &chunk))
 		(void)pthread_cond_wait(&lanes->changed, &lanes->lock);
 	(void)pthread_mutex_unlock(&lanes->lock);
 	if (!in)
 		return gp_conn_fail(lane->conn, -EPROTO, "a chunk that was not asked for");
-	r = receive_bytes(lane, &chunk, in->memory + chunk.offset);
+	r = chunk_recv_bytes(lane, &chunk, in->memory + chunk.offset);
 	(void)pthread_mutex_lock(&lanes->lock);
 	in->busy--;
 	if (r == 0)
@@ -106,7 +106,7 @@ gpc_lanes_expect(struct gpc_session *session, struct gpc_lane_in *in)
 	(void)pthread_mutex_lock(&lanes->lock);
 	do
 		in->copy = ++lanes->last_in;
-	while (find_in(lanes, in->copy));
+	while (incoming_find(lanes, in->copy));
 	/* What is known to be posted by now is so before this copy. */
 	in->after = in->ordered ? lanes->last_posted : 0;
 	in->next = lanes->incoming;

@@ -47,7 +47,7 @@ struct gpc_lane_out {
 };
 
 struct gpc_lanes {
-	struct gpc_lanes_source source;
+	struct gpc_lanes_config config;
 	pthread_mutex_t open_lock;
 	atomic_int state;
 	pthread_mutex_t lock;

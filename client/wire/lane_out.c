@@ -37,7 +37,7 @@ gpc_lane_out_drop_locked(struct gpc_lanes *lanes, struct gpc_lane_out *outgoing)
 
 /* Waits for a chunk to send; false: the session is over. */
 static bool
-next_chunk(struct gpc_lanes *lanes, struct gpc_lane_out **outgoing_p, struct gp_chunk *chunk)
+chunk_pop(struct gpc_lanes *lanes, struct gpc_lane_out **outgoing_p, struct gp_chunk *chunk)
 {
 	struct gpc_lane_out *outgoing = NULL;
 
@@ -56,7 +56,8 @@ next_chunk(struct gpc_lanes *lanes, struct gpc_lane_out **outgoing_p, struct gp_
 		*chunk = (struct gp_chunk){
 			.copy = outgoing->copy,
 			.offset = outgoing->at,
-			.size = gp_chunk_expected(outgoing->size, outgoing->step, outgoing->at),
+			.size = gp_chunk_get_expected_size(outgoing->size, outgoing->step,
+							   outgoing->at),
 		};
 		outgoing->at += chunk->size;
 		outgoing->busy++;
@@ -67,7 +68,7 @@ next_chunk(struct gpc_lanes *lanes, struct gpc_lane_out **outgoing_p, struct gp_
 }
 
 static void
-chunk_sent(struct gpc_lanes *lanes, struct gpc_lane_out *outgoing)
+chunk_finish(struct gpc_lanes *lanes, struct gpc_lane_out *outgoing)
 {
 	(void)pthread_mutex_lock(&lanes->lock);
 	outgoing->busy--;
@@ -78,9 +79,9 @@ chunk_sent(struct gpc_lanes *lanes, struct gpc_lane_out *outgoing)
 
 /* Into the lane's own room, if that is worth it and there is some. */
 static void
-pack_chunk(struct gpc_lane *lane, struct gp_chunk *chunk, struct iovec *bulk)
+chunk_pack(struct gpc_lane *lane, struct gp_chunk *chunk, struct iovec *bulk)
 {
-	if (!gp_pack_wants(&lane->pack, bulk->iov_base, chunk->size))
+	if (!gp_pack_should_try(&lane->pack, bulk->iov_base, chunk->size))
 		return;
 	if (!lane->packed_out)
 		lane->packed_out = malloc(GP_CHUNK_MAX);
@@ -93,7 +94,7 @@ pack_chunk(struct gpc_lane *lane, struct gp_chunk *chunk, struct iovec *bulk)
 }
 
 static int
-send_chunk(struct gpc_lane *lane, const struct gpc_lane_out *outgoing, struct gp_chunk *chunk)
+chunk_send(struct gpc_lane *lane, const struct gpc_lane_out *outgoing, struct gp_chunk *chunk)
 {
 	uint8_t header[GP_CHUNK_SIZE];
 	struct iovec data = { header, sizeof(header) };
@@ -101,13 +102,13 @@ send_chunk(struct gpc_lane *lane, const struct gpc_lane_out *outgoing, struct gp
 	uint64_t begun;
 	int r;
 
-	pack_chunk(lane, chunk, &bulk);
+	chunk_pack(lane, chunk, &bulk);
 	gp_chunk_encode(chunk, header);
 	gpc_stats_sent(sizeof(header), &bulk, 1);
 	begun = gp_now_ns();
 	r = gp_conn_send(lane->conn, &data, 1, &bulk, 1);
-	gpc_silence_note_moved(&lane->session->silence);
-	gp_pack_sent(&lane->pack, bulk.iov_len, gp_now_ns() - begun);
+	gpc_silence_note_progress(&lane->session->silence);
+	gp_pack_note_sent(&lane->pack, bulk.iov_len, gp_now_ns() - begun);
 	return r;
 }
 
@@ -121,9 +122,9 @@ gpc_lane_send_main(void *arg)
 	struct gp_chunk chunk;
 	int r = 0;
 
-	while (r == 0 && next_chunk(lanes, &outgoing, &chunk)) {
-		r = send_chunk(lane, outgoing, &chunk);
-		chunk_sent(lanes, outgoing);
+	while (r == 0 && chunk_pop(lanes, &outgoing, &chunk)) {
+		r = chunk_send(lane, outgoing, &chunk);
+		chunk_finish(lanes, outgoing);
 	}
 	if (r != 0)
 		gpc_lane_fail(lane, r);
@@ -134,7 +135,7 @@ gpc_lane_send_main(void *arg)
 /* With the sender's lock, so that copies are in the order of their records.  Whether the session is
  * not over. */
 static bool
-enqueue(struct gpc_lanes *lanes, struct gpc_lane_out *outgoing)
+outgoing_push(struct gpc_lanes *lanes, struct gpc_lane_out *outgoing)
 {
 	struct gpc_lane_out **end = &lanes->outgoing;
 	bool over;
@@ -156,7 +157,7 @@ enqueue(struct gpc_lanes *lanes, struct gpc_lane_out *outgoing)
 }
 
 static void
-wait_for_room(struct gpc_lanes *lanes)
+outgoing_wait_for_room(struct gpc_lanes *lanes)
 {
 	if (atomic_load(&lanes->unsent) < UNSENT_MAX)
 		return;
@@ -186,9 +187,9 @@ gpc_lanes_send(const struct gpc_scope *scope, uint32_t stream, uint64_t dst, con
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	outgoing->memory = memory;
 	outgoing->size = size;
-	outgoing->step = gp_chunk_step(size, session->facts.features & GP_FEATURE_SPREAD);
+	outgoing->step = gp_chunk_get_step(size, session->facts.features & GP_FEATURE_SPREAD);
 	outgoing->wait = wait;
-	wait_for_room(session->lanes);
+	outgoing_wait_for_room(session->lanes);
 	result = gpc_call_begin(&call, scope, GP_CALL_gpCopyInLanes,
 				gp_args_gpCopyInLanes_size(&args), stream);
 	if (result == CUDA_SUCCESS) {
@@ -200,9 +201,9 @@ gpc_lanes_send(const struct gpc_scope *scope, uint32_t stream, uint64_t dst, con
 		return result;
 	}
 	/* From here on this thread has the sender's lock. */
-	if (session->functions.unanswered > 0 && !(flags & GP_COPY_DUE))
+	if (session->functions.unanswered > 0 && !(flags & GP_COPY_LATE))
 		result = CUDA_ERROR_NOT_READY;
-	else if (!enqueue(session->lanes, outgoing))
+	else if (!outgoing_push(session->lanes, outgoing))
 		result = GPC_ERROR_LOST;
 	if (result != CUDA_SUCCESS) {
 		(void)pthread_mutex_unlock(&session->sender.lock);
@@ -229,7 +230,7 @@ gpc_lanes_wait_sent(struct gpc_session *session, const unsigned int *wait)
 }
 
 static bool
-is_being_sent(const struct gpc_lanes *lanes, uintptr_t base, uint64_t size) GP_LOCKED(lanes->lock)
+outgoing_uses(const struct gpc_lanes *lanes, uintptr_t base, uint64_t size) GP_LOCKED(lanes->lock)
 {
 	for (const struct gpc_lane_out *o = lanes->outgoing; o; o = o->next) {
 		uintptr_t start = (uintptr_t)o->memory;
@@ -250,7 +251,7 @@ gpc_lanes_settle(const void *base, uint64_t size)
 			continue;
 		gpc_guard_block();
 		(void)pthread_mutex_lock(&lanes->lock);
-		while (is_being_sent(lanes, (uintptr_t)base, size))
+		while (outgoing_uses(lanes, (uintptr_t)base, size))
 			(void)pthread_cond_wait(&lanes->changed, &lanes->lock);
 		(void)pthread_mutex_unlock(&lanes->lock);
 	}

@@ -22,32 +22,34 @@ struct record {
 };
 
 static int
-malformed(struct gpc_session *session, const char *what)
+lane_fail_malformed(struct gpc_session *session, const char *what)
 {
 	return gp_conn_fail(session->lane, -EPROTO, "malformed %s", what);
 }
 
 /* What the connection has to say about itself stands, else it is the offset or size. */
 static int
-give_data(struct gpc_session *session, struct gpc_request *request, uint64_t offset, uint64_t size)
+request_deliver_data(struct gpc_session *session, struct gpc_request *request, uint64_t offset,
+		     uint64_t size)
 {
 	int r = request->data(request, session->lane, offset, size);
 
 	if (r == 0)
 		return 0;
-	return r < 0 && *gp_conn_error(session->lane) ? r : malformed(session, "data");
+	return r < 0 && *gp_conn_error(session->lane) ? r : lane_fail_malformed(session, "data");
 }
 
 /* The fields of a long reply are its bulk; so is the data of a short copy. */
 static int
-take_fields(struct gpc_session *session, const struct record *record, struct gpc_request *request)
+reply_recv_fields(struct gpc_session *session, const struct record *record,
+		  struct gpc_request *request)
 {
 	size_t size = record->bulk_size > 0 ? record->bulk_size : record->size;
 
 	if (size == 0)
 		return 0;
 	if (record->bulk_size > 0 && request->data)
-		return give_data(session, request, 0, size);
+		return request_deliver_data(session, request, 0, size);
 	request->reply = malloc(size);
 	if (!request->reply)
 		return gp_conn_fail(session->lane, -ENOMEM, "no memory for a reply");
@@ -59,15 +61,15 @@ take_fields(struct gpc_session *session, const struct record *record, struct gpc
 }
 
 static int
-take_reply(struct gpc_session *session, const struct record *record)
+record_handle_reply(struct gpc_session *session, const struct record *record)
 {
 	struct gpc_request *request = gpc_receiver_find(session, record->header.request);
 	int r;
 
 	if (!request || request->call != record->header.call ||
 	    record->bulk_size > GP_REPLY_BULK_MAX || (record->bulk_size > 0 && record->size > 0))
-		return malformed(session, "reply");
-	r = take_fields(session, record, request);
+		return lane_fail_malformed(session, "reply");
+	r = reply_recv_fields(session, record, request);
 	if (r != 0)
 		return r;
 	gpc_receiver_complete(session, request, (CUresult)record->header.context);
@@ -75,7 +77,7 @@ take_reply(struct gpc_session *session, const struct record *record)
 }
 
 static int
-take_data(struct gpc_session *session, const struct record *record)
+record_handle_data(struct gpc_session *session, const struct record *record)
 {
 	struct gpc_request *request = gpc_receiver_find(session, record->header.request);
 	uint64_t offset, size;
@@ -85,12 +87,12 @@ take_data(struct gpc_session *session, const struct record *record)
 	offset = gp_dec_u64(&dec);
 	size = gp_dec_u64(&dec);
 	if (!gp_dec_done(&dec) || !request || !request->data || size != record->bulk_size)
-		return malformed(session, "data note");
-	return give_data(session, request, offset, size);
+		return lane_fail_malformed(session, "data note");
+	return request_deliver_data(session, request, offset, size);
 }
 
 static int
-take_error(struct gpc_session *session, const struct record *record)
+record_handle_error(struct gpc_session *session, const struct record *record)
 {
 	uint32_t result, sticky, call;
 	struct gp_dec dec;
@@ -102,12 +104,12 @@ take_error(struct gpc_session *session, const struct record *record)
 	(void)gp_dec_u32(&dec); /* reserved */
 	if (!gp_dec_done(&dec) || result == CUDA_SUCCESS || result > CUDA_ERROR_UNKNOWN ||
 	    record->bulk_size > 0)
-		return malformed(session, "error note");
+		return lane_fail_malformed(session, "error note");
 	if (!sticky)
 		gpc_log(GPC_LOG_ERROR, "%s: %s failed with error %u", gp_conn_peer(session->lane),
 			gpc_call_name((uint16_t)call), result);
 	/* What it was accepted by before does not hold any more. */
-	if (gp_call_revises((uint16_t)call))
+	if (gp_call_invalidates_checks((uint16_t)call))
 		gpc_session_revise(session);
 	if (sticky)
 		gpc_session_fault(session, (CUresult)result);
@@ -117,7 +119,7 @@ take_error(struct gpc_session *session, const struct record *record)
 }
 
 static int
-take_print(struct gpc_session *session, const struct record *record, FILE *file)
+record_handle_print(struct gpc_session *session, const struct record *record, FILE *file)
 {
 	struct gp_bytes text;
 	struct gp_dec dec;
@@ -125,7 +127,7 @@ take_print(struct gpc_session *session, const struct record *record, FILE *file)
 	gp_dec_init(&dec, record->fields, record->size);
 	text = gp_dec_bytes(&dec);
 	if (!gp_dec_done(&dec) || record->bulk_size > 0)
-		return malformed(session, "print note");
+		return lane_fail_malformed(session, "print note");
 	if (text.size > 0) {
 		(void)fwrite(text.data, 1, text.size, file);
 		(void)fflush(file);
@@ -134,7 +136,7 @@ take_print(struct gpc_session *session, const struct record *record, FILE *file)
 }
 
 static int
-take_function(struct gpc_session *session, const struct record *record)
+record_handle_function(struct gpc_session *session, const struct record *record)
 {
 	uint32_t function, result;
 	struct gp_dec dec;
@@ -143,13 +145,13 @@ take_function(struct gpc_session *session, const struct record *record)
 	function = gp_dec_u32(&dec);
 	result = gp_dec_u32(&dec);
 	if (!gp_dec_done(&dec) || result > CUDA_ERROR_UNKNOWN || record->bulk_size > 0 ||
-	    !gpc_host_queue_turn(session, function, (CUresult)result))
-		return malformed(session, "host function note");
+	    !gpc_host_queue_due(session, function, (CUresult)result))
+		return lane_fail_malformed(session, "host function note");
 	return 0;
 }
 
 static int
-take_waits(struct gpc_session *session, const struct record *record)
+record_handle_waits(struct gpc_session *session, const struct record *record)
 {
 	struct gp_dec dec;
 	uint32_t count;
@@ -157,29 +159,29 @@ take_waits(struct gpc_session *session, const struct record *record)
 	gp_dec_init(&dec, record->fields, record->size);
 	count = gp_dec_u32(&dec);
 	(void)gp_dec_u32(&dec); /* reserved */
-	if (!gp_dec_done(&dec) || record->bulk_size > 0 || !gpc_call_waits_over(session, count))
-		return malformed(session, "note of waits");
+	if (!gp_dec_done(&dec) || record->bulk_size > 0 || !gpc_call_waits_done(session, count))
+		return lane_fail_malformed(session, "note of waits");
 	return 0;
 }
 
 static int
-take_publish(struct gpc_session *session, const struct record *record)
+record_handle_publish(struct gpc_session *session, const struct record *record)
 {
-	const struct gpc_session_keeper *keeper = atomic_load(&session->keeper);
+	const struct gpc_session_hooks *hooks = atomic_load(&session->hooks);
 	struct gp_dec dec;
 	uint32_t number;
 
 	gp_dec_init(&dec, record->fields, record->size);
 	number = gp_dec_u32(&dec);
 	(void)gp_dec_u32(&dec); /* reserved */
-	if (!gp_dec_done(&dec) || record->bulk_size > 0 || !number || !keeper)
-		return malformed(session, "publish note");
-	keeper->publish(keeper->arg, number);
+	if (!gp_dec_done(&dec) || record->bulk_size > 0 || !number || !hooks)
+		return lane_fail_malformed(session, "publish note");
+	hooks->publish(hooks->arg, number);
 	return 0;
 }
 
 static int
-take_share(struct gpc_session *session, const struct record *record)
+record_handle_share(struct gpc_session *session, const struct record *record)
 {
 	struct gp_dec dec;
 
@@ -187,62 +189,62 @@ take_share(struct gpc_session *session, const struct record *record)
 	(void)gp_dec_u32(&dec); /* device */
 	(void)gp_dec_u32(&dec); /* reserved */
 	if (!gp_dec_done(&dec) || record->bulk_size > 0)
-		return malformed(session, "share note");
+		return lane_fail_malformed(session, "share note");
 	gpc_session_revise(session);
 	return 0;
 }
 
 static int
-take_record(struct gpc_session *session, const struct record *record)
+record_handle(struct gpc_session *session, const struct record *record)
 {
 	if (record->header.flags & ~(GP_FRAME_BULK | GP_FRAME_REPLY))
-		return malformed(session, "record");
+		return lane_fail_malformed(session, "record");
 	if (record->header.flags & GP_FRAME_REPLY)
-		return take_reply(session, record);
+		return record_handle_reply(session, record);
 	switch (record->header.call) {
 	case GP_NOTE_DATA:
-		return take_data(session, record);
+		return record_handle_data(session, record);
 	case GP_NOTE_ERROR:
-		return take_error(session, record);
+		return record_handle_error(session, record);
 	case GP_NOTE_PRINT:
-		return take_print(session, record, stdout);
+		return record_handle_print(session, record, stdout);
 	case GP_NOTE_COMPLAIN:
-		return take_print(session, record, stderr);
+		return record_handle_print(session, record, stderr);
 	case GP_NOTE_FUNCTION:
-		return take_function(session, record);
+		return record_handle_function(session, record);
 	case GP_NOTE_SHARE:
-		return take_share(session, record);
+		return record_handle_share(session, record);
 	case GP_NOTE_WAITS:
-		return take_waits(session, record);
+		return record_handle_waits(session, record);
 	case GP_NOTE_PUBLISH:
-		return take_publish(session, record);
+		return record_handle_publish(session, record);
 	default:
-		return malformed(session, "note");
+		return lane_fail_malformed(session, "note");
 	}
 }
 
 static int
-take_records(struct gpc_session *session, const struct gp_message *message)
+message_handle_records(struct gpc_session *session, const struct gp_message *message)
 {
 	const uint8_t *data = message->data;
 	size_t left = message->size;
 
 	if (left == 0)
-		return malformed(session, "message");
+		return lane_fail_malformed(session, "message");
 	while (left > 0) {
 		struct record record = { .fields = data + sizeof(struct gp_header) };
 		bool last;
 		int r;
 
 		if (gp_header_decode(&record.header, data, left) != 0)
-			return malformed(session, "record");
+			return lane_fail_malformed(session, "record");
 		record.size = record.header.size - sizeof(struct gp_header);
 		last = record.header.size == left;
 		if (last)
 			record.bulk_size = message->bulk_size;
 		if (!(record.header.flags & GP_FRAME_BULK) ? record.bulk_size > 0 : !last)
-			return malformed(session, "record");
-		r = take_record(session, &record);
+			return lane_fail_malformed(session, "record");
+		r = record_handle(session, &record);
 		if (r != 0)
 			return r;
 		data += record.header.size;
@@ -259,7 +261,7 @@ gpc_receive(struct gpc_session *session)
 
 	if (r != 0)
 		return r;
-	gpc_silence_note_moved(&session->silence);
+	gpc_silence_note_progress(&session->silence);
 	gpc_stats_received(message.size + message.bulk_size);
-	return take_records(session, &message);
+	return message_handle_records(session, &message);
 }

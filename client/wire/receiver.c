@@ -26,7 +26,7 @@
 /* Without a descriptor to poll, the token is held this long at a time. */
 #define WAIT_MS 1
 /* For so long an answer may be unread that nobody waits for. */
-#define LEAVE_NS 100000
+#define YIELD_NS 100000
 /* A wait of WATCH_MS that takes so much longer: the process did not run meanwhile.  For so long it
  * is remembered. */
 #define SUSPENDED_NS UINT64_C(5000000000)
@@ -37,27 +37,27 @@ gpc_receiver_init(struct gpc_session *session)
 {
 	struct gpc_receiver *receiver = &session->receiver;
 
-	gp_lock_init_brief(&session->receiver.lock);
+	gp_lock_init_adaptive(&session->receiver.lock);
 	gp_cond_init(&receiver->wanted);
 	/* Without it the receiver finds out a little later. */
-	gp_fd_hold();
-	receiver->rouse_fd = gp_fd_away(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-	gp_fd_release();
-	gp_own_fd_mark(receiver->rouse_fd);
+	gp_stdio_placeholders_open();
+	receiver->wake_fd = gp_fd_move_above_stdio(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	gp_stdio_placeholders_close();
+	gp_fd_guard_mark(receiver->wake_fd);
 	return 0;
 }
 
 void
 gpc_receiver_fini(struct gpc_session *session)
 {
-	gp_own_fd_close(session->receiver.rouse_fd);
+	gp_fd_guard_close(session->receiver.wake_fd);
 	(void)pthread_cond_destroy(&session->receiver.wanted);
 	(void)pthread_mutex_destroy(&session->receiver.lock);
 }
 
 /* For who leaves without reading on: somebody else may. */
 static void
-hand_over_locked(struct gpc_session *session) GP_LOCKED(session->receiver.lock)
+reader_hand_over_locked(struct gpc_session *session) GP_LOCKED(session->receiver.lock)
 {
 	struct gpc_receiver *receiver = &session->receiver;
 	uint64_t one = 1;
@@ -70,12 +70,12 @@ hand_over_locked(struct gpc_session *session) GP_LOCKED(session->receiver.lock)
 		(void)pthread_cond_signal(&receiver->wanted);
 	/* The descriptor says nothing of what has been read ahead. */
 	else if (receiver->polling && gp_conn_pending(session->lane) &&
-		 gp_own_fd_is(receiver->rouse_fd))
-		(void)!write(receiver->rouse_fd, &one, sizeof(one));
+		 gp_fd_guard_is_marked(receiver->wake_fd))
+		(void)!write(receiver->wake_fd, &one, sizeof(one));
 }
 
 static struct gpc_request **
-place_of(struct gpc_receiver *receiver, uint32_t id)
+request_find_link(struct gpc_receiver *receiver, uint32_t id)
 {
 	struct gpc_request **place = &receiver->requests[id % GPC_REQUEST_BUCKETS];
 
@@ -86,7 +86,7 @@ place_of(struct gpc_receiver *receiver, uint32_t id)
 
 /* With the lock: what comes is read though nobody waits for it. */
 static void
-attend_locked(struct gpc_receiver *receiver)
+receiver_attend_locked(struct gpc_receiver *receiver)
 {
 	receiver->unattended++;
 	receiver->attended++;
@@ -104,16 +104,16 @@ gpc_receiver_expect(struct gpc_session *session, struct gpc_request *request)
 	(void)pthread_mutex_lock(&session->receiver.lock);
 	do
 		request->id = ++receiver->last_id;
-	while (request->id == 0 || *place_of(receiver, request->id));
+	while (request->id == 0 || *request_find_link(receiver, request->id));
 	id = request->id;
-	place = place_of(receiver, id);
+	place = request_find_link(receiver, id);
 	request->next = NULL;
 	*place = request;
 	atomic_fetch_add_explicit(&receiver->outstanding, 1, memory_order_relaxed);
 	if (request->lazy)
 		receiver->lazy++;
 	else if (request->done)
-		attend_locked(receiver);
+		receiver_attend_locked(receiver);
 	(void)pthread_mutex_unlock(&session->receiver.lock);
 	return id;
 }
@@ -124,7 +124,7 @@ gpc_receiver_expect_note(struct gpc_session *session)
 	struct gpc_receiver *receiver = &session->receiver;
 
 	(void)pthread_mutex_lock(&session->receiver.lock);
-	attend_locked(receiver);
+	receiver_attend_locked(receiver);
 	receiver->notes++;
 	/* The thread may be waiting for others to read. */
 	(void)pthread_cond_signal(&receiver->wanted);
@@ -132,7 +132,7 @@ gpc_receiver_expect_note(struct gpc_session *session)
 }
 
 void
-gpc_receiver_note_came(struct gpc_session *session)
+gpc_receiver_note_received(struct gpc_session *session)
 {
 	struct gpc_receiver *receiver = &session->receiver;
 
@@ -149,7 +149,7 @@ gpc_receiver_find(struct gpc_session *session, uint32_t id)
 	struct gpc_request *request;
 
 	(void)pthread_mutex_lock(&session->receiver.lock);
-	request = *place_of(receiver, id);
+	request = *request_find_link(receiver, id);
 	(void)pthread_mutex_unlock(&session->receiver.lock);
 	return request;
 }
@@ -164,7 +164,7 @@ gpc_receiver_complete(struct gpc_session *session, struct gpc_request *request, 
 	if (request->before)
 		request->before(request);
 	(void)pthread_mutex_lock(&session->receiver.lock);
-	place = place_of(receiver, request->id);
+	place = request_find_link(receiver, request->id);
 	*place = request->next;
 	atomic_fetch_sub_explicit(&receiver->outstanding, 1, memory_order_relaxed);
 	if (request->lazy)
@@ -189,7 +189,7 @@ gpc_receiver_complete(struct gpc_session *session, struct gpc_request *request, 
 
 /* By the holder of the token. */
 static void
-complete_all(struct gpc_session *session)
+requests_complete_all(struct gpc_session *session)
 {
 	struct gpc_receiver *receiver = &session->receiver;
 
@@ -210,7 +210,7 @@ complete_all(struct gpc_session *session)
 /* When nobody reads: reads one message, or, with block false, what has arrived.
  * Returns with the lock and without the token; whether anything came. */
 static bool
-read_locked(struct gpc_session *session, bool block) GP_LOCKED(session->receiver.lock)
+session_read_locked(struct gpc_session *session, bool block) GP_LOCKED(session->receiver.lock)
 {
 	struct gpc_receiver *receiver = &session->receiver;
 	int ready = 1;
@@ -234,7 +234,7 @@ read_locked(struct gpc_session *session, bool block) GP_LOCKED(session->receiver
 			gpc_session_lost(session, r);
 	}
 	if (gpc_session_is_over(session))
-		complete_all(session);
+		requests_complete_all(session);
 	gpc_call_reads = false;
 	(void)pthread_mutex_lock(&session->receiver.lock);
 	receiver->reading = false;
@@ -250,14 +250,14 @@ gpc_receiver_abort(struct gpc_session *session)
 	(void)pthread_cond_broadcast(&receiver->wanted);
 	/* Who reads was woken by the shutdown of the connection, and does this. */
 	if (!receiver->reading) {
-		(void)read_locked(session, false);
-		hand_over_locked(session);
+		(void)session_read_locked(session, false);
+		reader_hand_over_locked(session);
 	}
 	(void)pthread_mutex_unlock(&session->receiver.lock);
 }
 
 static void
-enlist(struct gpc_receiver *receiver, struct gpc_waiter *waiter)
+waiter_add(struct gpc_receiver *receiver, struct gpc_waiter *waiter)
 {
 	struct gpc_waiter **place = &receiver->waiters;
 
@@ -268,7 +268,8 @@ enlist(struct gpc_receiver *receiver, struct gpc_waiter *waiter)
 }
 
 static void
-strike_off(struct gpc_session *session, struct gpc_waiter *waiter) GP_LOCKED(session->receiver.lock)
+waiter_remove(struct gpc_session *session, struct gpc_waiter *waiter)
+	GP_LOCKED(session->receiver.lock)
 {
 	struct gpc_receiver *receiver = &session->receiver;
 	struct gpc_waiter **place = &receiver->waiters;
@@ -277,12 +278,12 @@ strike_off(struct gpc_session *session, struct gpc_waiter *waiter) GP_LOCKED(ses
 		place = &(*place)->next;
 	*place = waiter->next;
 	(void)pthread_cond_destroy(&waiter->woken);
-	hand_over_locked(session);
+	reader_hand_over_locked(session);
 }
 
 /* What nothing waits for on its way shows how long the link is. */
 static void
-note_round_trip(struct gpc_session *session, const struct gpc_request *request)
+session_note_round_trip(struct gpc_session *session, const struct gpc_request *request)
 {
 	uint64_t took = gp_now_ns() - request->started_ns;
 	uint64_t least = atomic_load_explicit(&session->round_trip_ns, memory_order_relaxed);
@@ -306,24 +307,24 @@ gpc_request_wait(struct gpc_request *request)
 	 * is one that goes on behind the call. */
 	waits = !request->complete || !request->done;
 	if (waits)
-		gpc_stats_wait_begin(request->call);
+		gpc_stats_wait_start(request->call);
 	if (request->complete) {
 		waiter.result = request->result;
 	} else {
-		enlist(receiver, &waiter);
+		waiter_add(receiver, &waiter);
 		while (!waiter.complete) {
 			if (receiver->reading)
 				(void)pthread_cond_wait(&waiter.woken, &session->receiver.lock);
 			else
-				(void)read_locked(session, true);
+				(void)session_read_locked(session, true);
 		}
-		strike_off(session, &waiter);
-		note_round_trip(session, request);
+		waiter_remove(session, &waiter);
+		session_note_round_trip(session, request);
 	}
 	(void)pthread_mutex_unlock(&session->receiver.lock);
 	if (waits)
-		gpc_stats_wait_end();
-	return waiter.result == CUDA_SUCCESS ? gpc_session_take_deferred(session) : waiter.result;
+		gpc_stats_wait_stop();
+	return waiter.result == CUDA_SUCCESS ? gpc_session_pop_deferred(session) : waiter.result;
 }
 
 bool
@@ -336,16 +337,16 @@ gpc_request_poll(struct gpc_request *request)
 	if (__atomic_load_n(&request->complete, __ATOMIC_ACQUIRE))
 		return true;
 	(void)pthread_mutex_lock(&session->receiver.lock);
-	while (!request->complete && !receiver->reading && read_locked(session, false))
+	while (!request->complete && !receiver->reading && session_read_locked(session, false))
 		;
 	complete = request->complete;
-	hand_over_locked(session);
+	reader_hand_over_locked(session);
 	(void)pthread_mutex_unlock(&session->receiver.lock);
 	return complete;
 }
 
 static bool
-is_full(struct gpc_session *session)
+session_is_full(struct gpc_session *session)
 {
 	return atomic_load_explicit(&session->receiver.outstanding, memory_order_relaxed) >=
 	       session->max_outstanding;
@@ -357,51 +358,51 @@ gpc_receiver_make_room(struct gpc_session *session)
 	struct gpc_receiver *receiver = &session->receiver;
 	struct gpc_waiter waiter = { .request = NULL };
 
-	if (!is_full(session))
+	if (!session_is_full(session))
 		return CUDA_SUCCESS;
 	gpc_guard_block();
-	gpc_stats_wait_begin(GPC_WAIT_ROOM);
+	gpc_stats_wait_start(GPC_WAIT_ROOM);
 	(void)pthread_mutex_lock(&session->receiver.lock);
-	enlist(receiver, &waiter);
-	while (is_full(session) && !gpc_session_is_over(session)) {
+	waiter_add(receiver, &waiter);
+	while (session_is_full(session) && !gpc_session_is_over(session)) {
 		if (receiver->reading)
 			(void)pthread_cond_wait(&waiter.woken, &session->receiver.lock);
 		else
-			(void)read_locked(session, true);
+			(void)session_read_locked(session, true);
 	}
-	strike_off(session, &waiter);
+	waiter_remove(session, &waiter);
 	(void)pthread_mutex_unlock(&session->receiver.lock);
-	gpc_stats_wait_end();
+	gpc_stats_wait_stop();
 	return gpc_session_status(session);
 }
 
 /* Whether the sender has been busy with one message since the last look. */
 static bool
-sender_is_stuck(struct gpc_session *session, uint64_t *seen_p)
+sender_is_blocked(struct gpc_session *session, uint64_t *seen_p)
 {
 	uint64_t sent = atomic_load_explicit(&session->sender.sent, memory_order_relaxed);
-	bool stuck = atomic_load_explicit(&session->sender.sending, memory_order_relaxed) &&
-		     sent == *seen_p;
+	bool blocked = atomic_load_explicit(&session->sender.sending, memory_order_relaxed) &&
+		       sent == *seen_p;
 
 	*seen_p = sent;
-	return stuck;
+	return blocked;
 }
 
 /* What has come for those who do not wait. */
 static void
-look_for_answers_locked(struct gpc_session *session) GP_LOCKED(session->receiver.lock)
+receiver_poll_lazy_locked(struct gpc_session *session) GP_LOCKED(session->receiver.lock)
 {
 	struct gpc_receiver *receiver = &session->receiver;
 
 	while (receiver->lazy > 0 && !receiver->reading && !gpc_session_is_over(session) &&
-	       read_locked(session, false))
+	       session_read_locked(session, false))
 		;
-	hand_over_locked(session);
+	reader_hand_over_locked(session);
 }
 
 /* Without the lock, and mostly without the token, while it waits.  Whether there is one. */
 static bool
-wait_for_message_locked(struct gpc_session *session, int timeout_ms)
+session_wait_for_message_locked(struct gpc_session *session, int timeout_ms)
 	GP_LOCKED(session->receiver.lock)
 {
 	struct gpc_receiver *receiver = &session->receiver;
@@ -416,13 +417,13 @@ wait_for_message_locked(struct gpc_session *session, int timeout_ms)
 	(void)pthread_mutex_unlock(&session->receiver.lock);
 	if (fd >= 0) {
 		/* The program may have closed it, and opened a file of this number. */
-		int rouse_fd = gp_own_fd_is(receiver->rouse_fd) ? receiver->rouse_fd : -1;
+		int wake_fd = gp_fd_guard_is_marked(receiver->wake_fd) ? receiver->wake_fd : -1;
 		struct pollfd pollers[2] = { { .fd = fd, .events = POLLIN },
-					     { .fd = rouse_fd, .events = POLLIN } };
+					     { .fd = wake_fd, .events = POLLIN } };
 
 		came = gp_fd_poll(pollers, 2, timeout_ms) != 0;
-		if (pollers[1].revents & POLLIN && gp_own_fd_is(rouse_fd))
-			(void)!read(rouse_fd, &count, sizeof(count));
+		if (pollers[1].revents & POLLIN && gp_fd_guard_is_marked(wake_fd))
+			(void)!read(wake_fd, &count, sizeof(count));
 	} else {
 		came = gp_conn_wait(session->lane, WAIT_MS) != 0;
 	}
@@ -430,14 +431,14 @@ wait_for_message_locked(struct gpc_session *session, int timeout_ms)
 	if (fd < 0)
 		receiver->reading = false;
 	receiver->polling = false;
-	gp_conn_fd_left(session->lane);
+	gp_conn_fd_unwatch(session->lane);
 	return came;
 }
 
 /* Who starts a copy mostly waits for it right away, and reads better alone: the thread leaves it to
  * him for a while, and for as long as copies come one after the other he need not wake it. */
 static void
-leave_to_others_locked(struct gpc_session *session) GP_LOCKED(session->receiver.lock)
+receiver_yield_locked(struct gpc_session *session) GP_LOCKED(session->receiver.lock)
 {
 	struct gpc_receiver *receiver = &session->receiver;
 	uint64_t seen;
@@ -447,19 +448,19 @@ leave_to_others_locked(struct gpc_session *session) GP_LOCKED(session->receiver.
 		if (receiver->notes > 0 || gpc_session_is_over(session))
 			return;
 		(void)gp_cond_wait_until(&receiver->wanted, &session->receiver.lock,
-					 gp_now_ns() + LEAVE_NS);
+					 gp_now_ns() + YIELD_NS);
 	} while (receiver->attended != seen &&
 		 (receiver->unattended == 0 || receiver->reading || receiver->waiters));
 }
 
 static void
-watch_begin(struct gpc_receiver *receiver)
+suspension_watch_start(struct gpc_receiver *receiver)
 {
 	atomic_store_explicit(&receiver->watch_ns, gp_now_ns(), memory_order_relaxed);
 }
 
 static void
-watch_end(struct gpc_receiver *receiver)
+suspension_watch_stop(struct gpc_receiver *receiver)
 {
 	uint64_t now = gp_now_ns();
 	uint64_t took =
@@ -468,7 +469,7 @@ watch_end(struct gpc_receiver *receiver)
 	if (took < SUSPENDED_NS)
 		return;
 	atomic_store(&receiver->suspended_ns, took);
-	atomic_store(&receiver->resumed_ns, now);
+	atomic_store(&receiver->suspension_end_ns, now);
 }
 
 unsigned int
@@ -480,30 +481,30 @@ gpc_receiver_suspended(const struct gpc_session *session)
 
 	if (took < SUSPENDED_NS) {
 		took = atomic_load(&receiver->suspended_ns);
-		if (took && now - atomic_load(&receiver->resumed_ns) > REMEMBERED_NS)
+		if (took && now - atomic_load(&receiver->suspension_end_ns) > REMEMBERED_NS)
 			took = 0;
 	}
 	return (unsigned int)(took / UINT64_C(1000000000));
 }
 
 static void
-await_first_answer_locked(struct gpc_session *session, struct gpc_first_answer *first)
+first_reply_check_locked(struct gpc_session *session, struct gpc_first_reply *first)
 	GP_LOCKED(session->receiver.lock)
 {
-	enum gpc_first_answer_end end = gpc_first_answer_look_locked(session, first);
+	enum gpc_first_reply_end end = gpc_first_reply_check_locked(session, first);
 
-	if (end == GPC_FIRST_ANSWER_NONE)
+	if (end == GPC_FIRST_REPLY_NONE)
 		return;
 	(void)pthread_mutex_unlock(&session->receiver.lock);
-	if (end == GPC_FIRST_ANSWER_TOLD)
+	if (end == GPC_FIRST_REPLY_ENDED)
 		gpc_session_lost(session, GP_E_EOF);
 	else
-		gpc_session_fail(session, gpc_error_cuda(GP_E_TIMEOUT), first->why);
+		gpc_session_fail(session, gpc_error_to_cuda(GP_E_TIMEOUT), first->why);
 	(void)pthread_mutex_lock(&session->receiver.lock);
 }
 
 static void
-check_silence_locked(struct gpc_session *session) GP_LOCKED(session->receiver.lock)
+session_check_silence_locked(struct gpc_session *session) GP_LOCKED(session->receiver.lock)
 {
 	char why[GPC_SILENCE_WHY_MAX];
 
@@ -511,21 +512,21 @@ check_silence_locked(struct gpc_session *session) GP_LOCKED(session->receiver.lo
 		return;
 	(void)pthread_mutex_unlock(&session->receiver.lock);
 	if (gpc_silence_check(session, why, sizeof(why)))
-		gpc_session_fail(session, gpc_error_cuda(-ETIMEDOUT), why);
+		gpc_session_fail(session, gpc_error_to_cuda(-ETIMEDOUT), why);
 	(void)pthread_mutex_lock(&session->receiver.lock);
 }
 
 /* An idle program has a moment in which it can copy what it shares with the worker. */
 static void
-look_for_the_end_locked(struct gpc_session *session) GP_LOCKED(session->receiver.lock)
+receiver_poll_peer_closed_locked(struct gpc_session *session) GP_LOCKED(session->receiver.lock)
 {
 	struct gpc_receiver *receiver = &session->receiver;
 
-	if (receiver->reading || receiver->waiters || !gpc_shared_pages_are_there(session) ||
+	if (receiver->reading || receiver->waiters || !gpc_shared_pages_exist(session) ||
 	    !gp_conn_peer_closed(session->lane))
 		return;
-	(void)read_locked(session, false);
-	hand_over_locked(session);
+	(void)session_read_locked(session, false);
+	reader_hand_over_locked(session);
 }
 
 void *
@@ -533,44 +534,44 @@ gpc_receiver_main(void *arg)
 {
 	struct gpc_session *session = arg;
 	struct gpc_receiver *receiver = &session->receiver;
-	struct gpc_first_answer first;
+	struct gpc_first_reply first;
 	uint64_t seen = 0;
-	bool stuck = false;
+	bool blocked = false;
 
-	gpc_first_answer_begin(&first);
+	gpc_first_reply_init(&first);
 	(void)pthread_mutex_lock(&session->receiver.lock);
 	while (!gpc_session_is_over(session)) {
-		check_silence_locked(session);
+		session_check_silence_locked(session);
 		if (!atomic_load_explicit(&receiver->served, memory_order_relaxed))
-			await_first_answer_locked(session, &first);
+			first_reply_check_locked(session, &first);
 		if (receiver->reading || receiver->waiters ||
-		    (receiver->unattended == 0 && !stuck)) {
+		    (receiver->unattended == 0 && !blocked)) {
 			bool in_time;
 
 			receiver->idle = true;
-			watch_begin(receiver);
+			suspension_watch_start(receiver);
 			in_time = gp_cond_wait_until(&receiver->wanted, &session->receiver.lock,
 						     gp_deadline_ns(WATCH_MS));
-			watch_end(receiver);
+			suspension_watch_stop(receiver);
 			receiver->idle = false;
 			if (in_time) {
-				leave_to_others_locked(session);
+				receiver_yield_locked(session);
 			} else {
-				stuck = sender_is_stuck(session, &seen);
-				look_for_answers_locked(session);
-				look_for_the_end_locked(session);
+				blocked = sender_is_blocked(session, &seen);
+				receiver_poll_lazy_locked(session);
+				receiver_poll_peer_closed_locked(session);
 			}
 		} else {
-			bool came = read_locked(session, false);
+			bool came = session_read_locked(session, false);
 
-			hand_over_locked(session);
+			reader_hand_over_locked(session);
 			if (!came && !gpc_session_is_over(session)) {
-				watch_begin(receiver);
-				came = wait_for_message_locked(session, WATCH_MS);
-				watch_end(receiver);
-				hand_over_locked(session);
+				suspension_watch_start(receiver);
+				came = session_wait_for_message_locked(session, WATCH_MS);
+				suspension_watch_stop(receiver);
+				reader_hand_over_locked(session);
 			}
-			stuck = stuck && came;
+			blocked = blocked && came;
 		}
 	}
 	(void)pthread_mutex_unlock(&session->receiver.lock);

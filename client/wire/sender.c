@@ -24,7 +24,7 @@ gpc_sender_init(struct gpc_session *session)
 {
 	struct gpc_sender *sender = &session->sender;
 
-	gp_lock_init_brief(&session->sender.lock);
+	gp_lock_init_adaptive(&session->sender.lock);
 	gp_cond_init(&sender->changed);
 	gp_cond_init(&sender->gathered);
 	for (int i = 0; i < 2; i++) {
@@ -48,7 +48,7 @@ gpc_sender_fini(struct gpc_session *session)
 }
 
 static void
-wait_for_change(struct gpc_sender *sender) GP_LOCKED(sender->lock)
+sender_wait_for_change(struct gpc_sender *sender) GP_LOCKED(sender->lock)
 {
 	gpc_guard_block();
 	sender->waiting++;
@@ -57,7 +57,7 @@ wait_for_change(struct gpc_sender *sender) GP_LOCKED(sender->lock)
 }
 
 static void
-tell_change(struct gpc_sender *sender) GP_LOCKED(sender->lock)
+sender_notify_change(struct gpc_sender *sender) GP_LOCKED(sender->lock)
 {
 	if (sender->waiting)
 		(void)pthread_cond_broadcast(&sender->changed);
@@ -66,19 +66,19 @@ tell_change(struct gpc_sender *sender) GP_LOCKED(sender->lock)
 void
 gpc_sender_wait_locked(struct gpc_session *session)
 {
-	wait_for_change(&session->sender);
+	sender_wait_for_change(&session->sender);
 }
 
 void
 gpc_sender_notify_locked(struct gpc_session *session)
 {
-	tell_change(&session->sender);
+	sender_notify_change(&session->sender);
 }
 
 /* With the token: sends what was gathered, and this bulk behind it.  The buffer to be filled
  * next is empty, for only the holder of the token sends from the other one. */
 static void
-write_locked(struct gpc_session *session, const struct iovec *bulk, int bulk_count)
+sender_write_locked(struct gpc_session *session, const struct iovec *bulk, int bulk_count)
 	GP_LOCKED(session->sender.lock)
 {
 	struct gpc_sender *sender = &session->sender;
@@ -94,14 +94,14 @@ write_locked(struct gpc_session *session, const struct iovec *bulk, int bulk_cou
 	atomic_fetch_add_explicit(&sender->sent, 1, memory_order_relaxed);
 	atomic_store_explicit(&sender->sending, true, memory_order_relaxed);
 	gpc_stats_sent(data.iov_len, bulk, bulk_count);
-	tell_change(&session->sender);
+	sender_notify_change(&session->sender);
 	(void)pthread_mutex_unlock(&session->sender.lock);
 
 	r = gpc_session_is_over(session) ? 0
 					 : gp_conn_send(session->lane, &data, 1, bulk, bulk_count);
 	if (r != 0)
 		gpc_session_lost(session, r);
-	gpc_silence_note_moved(&session->silence);
+	gpc_silence_note_progress(&session->silence);
 
 	(void)pthread_mutex_lock(&session->sender.lock);
 	atomic_store_explicit(&sender->sending, false, memory_order_relaxed);
@@ -109,10 +109,10 @@ write_locked(struct gpc_session *session, const struct iovec *bulk, int bulk_cou
 }
 
 static void
-release_token_locked(struct gpc_sender *sender) GP_LOCKED(sender->lock)
+sender_release_token_locked(struct gpc_sender *sender) GP_LOCKED(sender->lock)
 {
 	sender->writing = false;
-	tell_change(sender);
+	sender_notify_change(sender);
 	if (sender->used[sender->filling] > 0 && !sender->sealed && sender->sleeping) {
 		sender->sleeping = false;
 		(void)pthread_cond_signal(&sender->gathered);
@@ -121,15 +121,15 @@ release_token_locked(struct gpc_sender *sender) GP_LOCKED(sender->lock)
 
 /* Neither token nor seal is taken. */
 static void
-write_gathered_locked(struct gpc_session *session) GP_LOCKED(session->sender.lock)
+sender_write_gathered_locked(struct gpc_session *session) GP_LOCKED(session->sender.lock)
 {
 	struct gpc_sender *sender = &session->sender;
 
 	sender->writing = true;
 	do
-		write_locked(session, NULL, 0);
+		sender_write_locked(session, NULL, 0);
 	while (sender->urgent && !sender->sealed && sender->used[sender->filling] > 0);
-	release_token_locked(&session->sender);
+	sender_release_token_locked(&session->sender);
 }
 
 CUresult
@@ -147,9 +147,9 @@ gpc_sender_reserve_locked(struct gpc_session *session, size_t size, void **memor
 			return CUDA_SUCCESS;
 		}
 		if (sender->writing || sender->sealed)
-			wait_for_change(&session->sender);
+			sender_wait_for_change(&session->sender);
 		else
-			write_gathered_locked(session);
+			sender_write_gathered_locked(session);
 	}
 }
 
@@ -184,7 +184,7 @@ gpc_sender_flush_unlock(struct gpc_session *session)
 	if (sender->writing)
 		sender->urgent = true;
 	else
-		write_gathered_locked(session);
+		sender_write_gathered_locked(session);
 	(void)pthread_mutex_unlock(&session->sender.lock);
 }
 
@@ -195,16 +195,16 @@ gpc_sender_bulk_unlock(struct gpc_session *session, const struct iovec *bulk, in
 
 	sender->sealed = true;
 	while (sender->writing)
-		wait_for_change(&session->sender);
+		sender_wait_for_change(&session->sender);
 	sender->writing = true;
-	write_locked(session, bulk, count);
-	release_token_locked(&session->sender);
+	sender_write_locked(session, bulk, count);
+	sender_release_token_locked(&session->sender);
 	(void)pthread_mutex_unlock(&session->sender.lock);
 	return gpc_session_status(session);
 }
 
 static void
-spin(struct gpc_sender *sender)
+sender_spin(struct gpc_sender *sender)
 {
 	uint64_t begin = gp_now_ns(), spent;
 
@@ -212,10 +212,10 @@ spin(struct gpc_sender *sender)
 		for (int i = 0; i < 16; i++) {
 			if (atomic_load_explicit(&sender->hint, memory_order_relaxed) > 0)
 				return;
-			gp_pause();
+			gp_cpu_relax();
 		}
 		spent = gp_now_ns() - begin;
-	} while (spent < SPIN_NS && (spent < SPIN_ALONE_NS || !gp_yield()));
+	} while (spent < SPIN_NS && (spent < SPIN_ALONE_NS || !gp_cpu_yield()));
 }
 
 void *
@@ -231,11 +231,11 @@ gpc_sender_main(void *arg)
 		uint64_t sent = atomic_load_explicit(&sender->sent, memory_order_relaxed);
 
 		if (!taken && sender->used[sender->filling] > 0) {
-			write_gathered_locked(session);
+			sender_write_gathered_locked(session);
 		} else if (sent != seen) {
 			seen = sent;
 			(void)pthread_mutex_unlock(&session->sender.lock);
-			spin(sender);
+			sender_spin(sender);
 			(void)pthread_mutex_lock(&session->sender.lock);
 		} else {
 			sender->sleeping = true;

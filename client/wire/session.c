@@ -76,7 +76,7 @@ gpc_session_facts(const struct gpc_session *session)
 }
 
 static void
-free_session(struct gpc_session *session)
+session_free(struct gpc_session *session)
 {
 	gpc_sender_fini(session);
 	gpc_receiver_fini(session);
@@ -90,15 +90,15 @@ free_session(struct gpc_session *session)
 
 /* The session is over: whoever waits for it finds out. */
 static void
-wake_all(struct gpc_session *session)
+session_wake_all(struct gpc_session *session)
 {
-	const struct gpc_session_keeper *keeper = atomic_load(&session->keeper);
+	const struct gpc_session_hooks *hooks = atomic_load(&session->hooks);
 
 	gpc_sender_wake_all(session);
 	gpc_receiver_abort(session);
-	gpc_host_queue_end(session);
-	if (keeper)
-		keeper->over(keeper->arg);
+	gpc_host_queue_stop(session);
+	if (hooks)
+		hooks->over(hooks->arg);
 }
 
 bool
@@ -108,18 +108,18 @@ gpc_session_shares_memory(const struct gpc_session *session)
 }
 
 int
-gpc_session_take_fd(struct gpc_session *session)
+gpc_session_recv_fd(struct gpc_session *session)
 {
-	return gp_conn_take_fd(session->lane);
+	return gp_conn_recv_fd(session->lane);
 }
 
 void
-gpc_session_set_keeper(struct gpc_session *session, const struct gpc_session_keeper *keeper)
+gpc_session_set_hooks(struct gpc_session *session, const struct gpc_session_hooks *hooks)
 {
-	atomic_store(&session->keeper, keeper);
+	atomic_store(&session->hooks, hooks);
 	/* It may have ended before. */
 	if (gpc_session_is_over(session))
-		keeper->over(keeper->arg);
+		hooks->over(hooks->arg);
 }
 
 int
@@ -133,7 +133,7 @@ gpc_session_create(struct gp_conn *lane, struct gp_conn *control,
 	if (!session)
 		return -ENOMEM;
 	session->facts = *facts;
-	session->room.max = gpc_call_room(facts->max_held);
+	session->room.max = gpc_call_room(facts->max_deferred);
 	session->max_outstanding = max_outstanding;
 	session->lane = lane;
 	session->control = control;
@@ -153,9 +153,9 @@ gpc_session_create(struct gp_conn *lane, struct gp_conn *control,
 		r = gpc_thread_start(session, gpc_receiver_main, session, "gpupool-recv");
 	if (r != 0) {
 		(void)gpc_session_state_move(&session->state, GPC_SESSION_CLOSED, CUDA_SUCCESS);
-		wake_all(session);
+		session_wake_all(session);
 		(void)gpc_threads_wait(session, GP_FOREVER);
-		free_session(session);
+		session_free(session);
 		return r;
 	}
 	gp_conn_set_spin(lane, SPIN_USEC);
@@ -184,7 +184,7 @@ gpc_session_note_pinned(struct gpc_session *session)
 
 /* What may have led to it on this side. */
 static void
-add_causes(const struct gpc_session *session, CUresult result, char *text, size_t size)
+session_format_causes(const struct gpc_session *session, CUresult result, char *text, size_t size)
 {
 	unsigned int suspended_s = gpc_receiver_suspended(session);
 
@@ -202,15 +202,15 @@ add_causes(const struct gpc_session *session, CUresult result, char *text, size_
 
 /* Whoever runs the program is to know, unless the program itself is about to close the session. */
 static void
-end(struct gpc_session *session, CUresult result, const char *why)
+session_end(struct gpc_session *session, CUresult result, const char *why)
 {
-	bool closing = gpc_session_state_of(&session->state) == GPC_SESSION_CLOSING;
+	bool closing = gpc_session_state_get(&session->state) == GPC_SESSION_CLOSING;
 	char more[160];
 
 	/* Below, and from a daemon of before, the code is that of a session that cannot be had. */
 	if (result == GPC_ERROR_NO_SESSION)
 		result = GPC_ERROR_LOST;
-	add_causes(session, result, more, sizeof(more));
+	session_format_causes(session, result, more, sizeof(more));
 	if (!gpc_session_state_move(&session->state, GPC_SESSION_FAILED, result))
 		return;
 	if (closing)
@@ -220,22 +220,22 @@ end(struct gpc_session *session, CUresult result, const char *why)
 		gpc_log_always("%s: the session has ended with error %d: %s%s",
 			       gp_conn_peer(session->lane), (int)result, why, more);
 	if (!closing)
-		gpc_shared_pages_keep(session);
+		gpc_shared_pages_make_private(session);
 	gp_conn_shutdown(session->lane);
-	gpc_lanes_end(session);
-	wake_all(session);
+	gpc_lanes_stop(session);
+	session_wake_all(session);
 }
 
 void
 gpc_session_fail(struct gpc_session *session, CUresult result, const char *why)
 {
-	end(session, result, why);
+	session_end(session, result, why);
 }
 
 /* Whether the daemon says why it ends the session, and what. */
 static bool
-take_reason(struct gpc_session *session, int64_t end, CUresult *result_p, char *text, size_t size)
-	GP_LOCKED(session->reason_lock)
+session_await_reason(struct gpc_session *session, int64_t end, CUresult *result_p, char *text,
+		     size_t size) GP_LOCKED(session->reason_lock)
 {
 	const struct gpc_control_news *news = &session->news;
 
@@ -252,13 +252,13 @@ gpc_session_fault(struct gpc_session *session, CUresult result)
 {
 	int64_t end_of_wait = gp_deadline_ms(REASON_WAIT_MS);
 	char why[GPC_REASON_MAX] = "a kernel faulted";
-	CUresult said = result;
+	CUresult reported = result;
 
 	(void)pthread_mutex_lock(&session->reason_lock);
 	if (gpc_session_status(session) == CUDA_SUCCESS)
-		(void)take_reason(session, end_of_wait, &said, why, sizeof(why));
+		(void)session_await_reason(session, end_of_wait, &reported, why, sizeof(why));
 	(void)pthread_mutex_unlock(&session->reason_lock);
-	end(session, result, why);
+	session_end(session, result, why);
 }
 
 void
@@ -269,31 +269,31 @@ gpc_session_lost(struct gpc_session *session, int r)
 
 /* The worker frees what both ends share, and tells why it has ended, only after that. */
 static void
-leave_shared(struct gpc_session *session) GP_LOCKED(session->reason_lock)
+session_leave_shared(struct gpc_session *session) GP_LOCKED(session->reason_lock)
 {
 	if (!(gp_conn_caps(session->lane) & GP_CONN_CAP_PASS_FD))
 		return;
-	if (gpc_session_state_of(&session->state) == GPC_SESSION_OPEN)
-		gpc_shared_pages_keep(session);
+	if (gpc_session_state_get(&session->state) == GPC_SESSION_OPEN)
+		gpc_shared_pages_make_private(session);
 	gp_conn_shutdown(session->lane);
 }
 
 void
 gpc_session_lost_on(struct gpc_session *session, struct gp_conn *conn, const char *name, int r)
 {
-	CUresult result = gpc_error_cuda(r);
+	CUresult result = gpc_error_to_cuda(r);
 	char why[GPC_REASON_MAX];
 
 	(void)snprintf(why, sizeof(why), "%s%s", name,
 		       r == GP_E_EOF ? "the daemon closed the connection" : gp_conn_error(conn));
 	(void)pthread_mutex_lock(&session->reason_lock);
 	if (r != -EPROTO && gpc_session_status(session) == CUDA_SUCCESS) {
-		leave_shared(session);
-		(void)take_reason(session, gp_deadline_ms(REASON_WAIT_MS), &result, why,
-				  sizeof(why));
+		session_leave_shared(session);
+		(void)session_await_reason(session, gp_deadline_ms(REASON_WAIT_MS), &result, why,
+					   sizeof(why));
 	}
 	(void)pthread_mutex_unlock(&session->reason_lock);
-	end(session, result, why);
+	session_end(session, result, why);
 }
 
 void
@@ -306,7 +306,7 @@ gpc_session_defer(struct gpc_session *session, CUresult result)
 }
 
 CUresult
-gpc_session_take_deferred(struct gpc_session *session)
+gpc_session_pop_deferred(struct gpc_session *session)
 {
 	if (atomic_load_explicit(&session->deferred, memory_order_relaxed) == CUDA_SUCCESS)
 		return CUDA_SUCCESS;
@@ -326,19 +326,19 @@ gpc_session_revise(struct gpc_session *session)
 }
 
 bool
-gpc_session_is_watched(const struct gpc_session *session)
+gpc_session_watches_revision(const struct gpc_session *session)
 {
-	return atomic_load(&session->watched);
+	return atomic_load(&session->revision_watched);
 }
 
 void
-gpc_session_set_watched(struct gpc_session *session)
+gpc_session_set_revision_watch(struct gpc_session *session)
 {
-	atomic_store(&session->watched, true);
+	atomic_store(&session->revision_watched, true);
 }
 
 bool
-gpc_session_has_functions(const struct gpc_session *session)
+gpc_session_awaits_host(const struct gpc_session *session)
 {
 	return atomic_load_explicit(&session->functions.unanswered, memory_order_relaxed) > 0;
 }
@@ -346,13 +346,13 @@ gpc_session_has_functions(const struct gpc_session *session)
 void
 gpc_session_note_foreign_wait(struct gpc_session *session)
 {
-	gpc_raise(&session->foreign_wait, gpc_session_work_mark(session));
+	gpc_atomic_max(&session->foreign_wait, gpc_session_work_mark(session));
 }
 
 bool
-gpc_session_is_held_back(const struct gpc_session *session)
+gpc_session_is_host_gated(const struct gpc_session *session)
 {
-	return gpc_session_has_functions(session) ||
+	return gpc_session_awaits_host(session) ||
 	       atomic_load(&session->foreign_wait) > atomic_load(&session->work_done);
 }
 
@@ -380,8 +380,8 @@ gpc_session_close(struct gpc_session *session, int timeout_ms)
 	if (sent)
 		gpc_silence_send_bye(session);
 	gp_conn_shutdown(session->lane);
-	gpc_lanes_end(session);
-	wake_all(session);
+	gpc_lanes_stop(session);
+	session_wake_all(session);
 	if (session->control)
 		gp_conn_shutdown(session->control);
 	/* A host function that calls exit() runs on one of these threads. */
@@ -398,7 +398,7 @@ gpc_session_destroy(struct gpc_session *session)
 	(void)gpc_threads_wait(session, GP_FOREVER);
 	gp_conn_destroy(session->lane);
 	gp_conn_destroy(session->control);
-	free_session(session);
+	session_free(session);
 }
 
 void
@@ -415,7 +415,7 @@ gpc_session_abandon(struct gpc_session *session)
 bool
 gpc_session_is_abandoned(const struct gpc_session *session)
 {
-	return gpc_session_state_of(&session->state) == GPC_SESSION_ABANDONED;
+	return gpc_session_state_get(&session->state) == GPC_SESSION_ABANDONED;
 }
 
 uint64_t
@@ -439,37 +439,37 @@ gpc_session_work_done(struct gpc_session *session)
 void
 gpc_session_work_set_done(struct gpc_session *session, uint64_t count)
 {
-	gpc_raise(&session->work_done, count);
+	gpc_atomic_max(&session->work_done, count);
 }
 
 uint64_t
-gpc_session_given(const struct gpc_session *session)
+gpc_session_issued(const struct gpc_session *session)
 {
-	return atomic_load_explicit(&session->given.last, memory_order_relaxed);
+	return atomic_load_explicit(&session->issued.last, memory_order_relaxed);
 }
 
 uint64_t
-gpc_session_given_seen(const struct gpc_session *session)
+gpc_session_issued_visible(const struct gpc_session *session)
 {
-	return atomic_load(&session->given.seen);
+	return atomic_load(&session->issued.seen);
 }
 
 void
-gpc_session_note_seen(struct gpc_session *session)
+gpc_session_note_visible(struct gpc_session *session)
 {
-	gpc_raise(&session->given.seen, gpc_session_given(session));
+	gpc_atomic_max(&session->issued.seen, gpc_session_issued(session));
 }
 
 void
-gpc_session_count_witnesses(struct gpc_session *session, int count)
+gpc_session_count_visible_blocks(struct gpc_session *session, int count)
 {
-	(void)atomic_fetch_add(&session->given.witnesses, (unsigned int)count);
+	(void)atomic_fetch_add(&session->issued.visible_blocks, (unsigned int)count);
 }
 
 uint64_t
-gpc_session_given_to(const struct gpc_session *session, uint32_t stream)
+gpc_session_issued_to(const struct gpc_session *session, uint32_t stream)
 {
-	return atomic_load_explicit(&session->given.to[stream % GPC_GIVEN_PLACES],
+	return atomic_load_explicit(&session->issued.to[stream % GPC_ISSUED_SLOTS],
 				    memory_order_relaxed);
 }
 
@@ -478,5 +478,5 @@ gpc_session_result(struct gpc_session *session)
 {
 	CUresult result = gpc_session_status(session);
 
-	return result == CUDA_SUCCESS ? gpc_session_take_deferred(session) : result;
+	return result == CUDA_SUCCESS ? gpc_session_pop_deferred(session) : result;
 }

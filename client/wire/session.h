@@ -64,7 +64,7 @@ void gpc_session_fail(struct gpc_session *session, CUresult result, const char *
 bool gpc_session_shares_memory(const struct gpc_session *session);
 /* From a request's before() alone: the descriptor that was passed in front of its answer, now the
  * caller's; -ENOENT: none was. */
-GP_MUST_CHECK int gpc_session_take_fd(struct gpc_session *session);
+GP_MUST_CHECK int gpc_session_recv_fd(struct gpc_session *session);
 
 /* The program has pinned host memory: after an illegal address it is told what that takes. */
 void gpc_session_note_pinned(struct gpc_session *session);
@@ -75,33 +75,33 @@ void gpc_session_note_pinned(struct gpc_session *session);
  * the thread that runs it.  publish(): the daemon wants gpHostPublish of this number; the reader of
  * the connection.  None is called with a lock held.
  */
-struct gpc_session_keeper {
+struct gpc_session_hooks {
 	void (*over)(void *arg);
 	void (*before_function)(void *arg);
 	void (*after_function)(void *arg);
 	void (*publish)(void *arg, uint32_t number);
 	void *arg;
 };
-void gpc_session_set_keeper(struct gpc_session *session, const struct gpc_session_keeper *keeper);
+void gpc_session_set_hooks(struct gpc_session *session, const struct gpc_session_hooks *hooks);
 
 /* Grows when an answer of the daemon about kernels may not be true any more: one of them was
  * refused after it had been posted, or the session's share of a GPU is another. */
 uint64_t gpc_session_revision(const struct gpc_session *session);
 void gpc_session_revise(struct gpc_session *session);
 /* Whether the daemon was asked to tell of that. */
-bool gpc_session_is_watched(const struct gpc_session *session);
-void gpc_session_set_watched(struct gpc_session *session);
+bool gpc_session_watches_revision(const struct gpc_session *session);
+void gpc_session_set_revision_watch(struct gpc_session *session);
 
 /* A posted call failed; returned by, and forgotten after, the next call that waits. */
 void gpc_session_defer(struct gpc_session *session, CUresult result);
 
 /* Whether there are host functions, or words, that the daemon may be waiting for. */
-bool gpc_session_has_functions(const struct gpc_session *session);
+bool gpc_session_awaits_host(const struct gpc_session *session);
 /* A stream waits for an event that another process may record. */
 void gpc_session_note_foreign_wait(struct gpc_session *session);
 /* Whether the host may decide when new work starts: host functions, words, or such a wait are
  * before it.  The program may write the memory that the work reads until then. */
-bool gpc_session_is_held_back(const struct gpc_session *session);
+bool gpc_session_is_host_gated(const struct gpc_session *session);
 /* Whether host functions are not done, apart from words. */
 bool gpc_session_has_host_functions(const struct gpc_session *session);
 
@@ -121,8 +121,8 @@ void gpc_session_work_set_done(struct gpc_session *session, uint64_t count);
  * stream work, the last one of all and that of a stream (or of another one that shares its place).
  * A record's number is seen before the call that posts it returns.
  */
-uint64_t gpc_session_given(const struct gpc_session *session);
-uint64_t gpc_session_given_to(const struct gpc_session *session, uint32_t stream);
+uint64_t gpc_session_issued(const struct gpc_session *session);
+uint64_t gpc_session_issued_to(const struct gpc_session *session, uint32_t stream);
 
 /*
  * The last of these records whose work may have an effect that the program or another process can
@@ -130,15 +130,15 @@ uint64_t gpc_session_given_to(const struct gpc_session *session, uint32_t stream
  * while memory exists that kernels and the program or another process reach (a witness).
  * Work without such an effect may be done later than the program has been told.
  */
-uint64_t gpc_session_given_seen(const struct gpc_session *session);
+uint64_t gpc_session_issued_visible(const struct gpc_session *session);
 /* What was posted last by this thread has such an effect. */
-void gpc_session_note_seen(struct gpc_session *session);
+void gpc_session_note_visible(struct gpc_session *session);
 /* Such memory comes, and goes (count is -1). */
-void gpc_session_count_witnesses(struct gpc_session *session, int count);
+void gpc_session_count_visible_blocks(struct gpc_session *session, int count);
 
 /* Such numbers only grow, as work is done: it is at least this from now on. */
 static inline void
-gpc_raise(atomic_uint_fast64_t *number, uint64_t to)
+gpc_atomic_max(atomic_uint_fast64_t *number, uint64_t to)
 {
 	uint_fast64_t before = atomic_load(number);
 
@@ -150,6 +150,6 @@ gpc_raise(atomic_uint_fast64_t *number, uint64_t to)
  * or CUDA_SUCCESS. */
 CUresult gpc_session_result(struct gpc_session *session);
 /* CUDA_SUCCESS, or the deferred error, which is forgotten. */
-CUresult gpc_session_take_deferred(struct gpc_session *session);
+CUresult gpc_session_pop_deferred(struct gpc_session *session);
 
 #endif /* GPC_SESSION_H */

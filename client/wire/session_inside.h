@@ -55,7 +55,7 @@ struct gpc_receiver {
 	bool reading;          /* the token */
 	bool idle;             /* the receiver thread waits for `wanted` */
 	bool polling;          /* it looks at the connection's descriptor, and at ... */
-	int rouse_fd; /* ... this eventfd: the bytes have been read by another; -1: there is none */
+	int wake_fd; /* ... this eventfd: the bytes have been read by another; -1: there is none */
 	struct gpc_request *requests[GPC_REQUEST_BUCKETS];
 	struct gpc_waiter *waiters;
 	uint32_t last_id;
@@ -67,7 +67,7 @@ struct gpc_receiver {
 	atomic_bool served; /* something has come */
 	/* When the receiver thread's wait of WATCH_MS began, 0: it does not wait; the last one that
 	 * took much longer, and when it was over. */
-	atomic_uint_fast64_t watch_ns, suspended_ns, resumed_ns;
+	atomic_uint_fast64_t watch_ns, suspended_ns, suspension_end_ns;
 };
 
 /* Host functions that are not done; host_queue.h. */
@@ -81,8 +81,8 @@ enum gpc_host_runner_kind {
 
 struct gpc_host_runner {
 	pthread_cond_t wanted;
-	struct gpc_host_function *turn, *last; /* whose turn has come */
-	bool started;                          /* the thread */
+	struct gpc_host_function *due, *last; /* whose turn has come */
+	bool started;                         /* the thread */
 };
 
 struct gpc_host_functions {
@@ -94,8 +94,8 @@ struct gpc_host_functions {
 	atomic_uint waits;      /* these alone */
 };
 
-/* What the daemon may have to keep, in bytes as GP_BACKLOG_COST counts them; under the sender's
- * lock. */
+/* What the daemon may have to keep, in bytes as GP_DEFERRED_QUEUE_COST counts them; under the
+ * sender's lock. */
 struct gpc_room {
 	uint64_t max; /* gpc_call_room() */
 	uint64_t posted;
@@ -106,15 +106,15 @@ struct gpc_room {
 };
 
 /* Streams whose names differ by a multiple of it share a place. */
-#define GPC_GIVEN_PLACES 4096
+#define GPC_ISSUED_SLOTS 4096
 
 /* Records that gave a stream work; written under the sender's lock. */
-struct gpc_given {
-	atomic_bool work;          /* before the first answer: some that may take any time */
-	atomic_uint_fast64_t last; /* how many there are */
-	atomic_uint_fast64_t seen; /* the last one with an effect outside of the device */
-	atomic_uint witnesses;     /* session.h */
-	atomic_uint_fast64_t to[GPC_GIVEN_PLACES]; /* which was the last one for the stream */
+struct gpc_issued {
+	atomic_bool work;           /* before the first answer: some that may take any time */
+	atomic_uint_fast64_t last;  /* how many there are */
+	atomic_uint_fast64_t seen;  /* the last one with an effect outside of the device */
+	atomic_uint visible_blocks; /* session.h */
+	atomic_uint_fast64_t to[GPC_ISSUED_SLOTS]; /* which was the last one for the stream */
 };
 
 struct gpc_session {
@@ -127,17 +127,17 @@ struct gpc_session {
 	atomic_int deferred;                /* CUresult of a posted call, not yet told */
 	atomic_uint_fast64_t round_trip_ns; /* the shortest that a caller waited for; 0: none */
 	atomic_uint_fast64_t revision;
-	atomic_bool watched;
+	atomic_bool revision_watched;
 	atomic_bool pinned; /* the program has pinned memory, or had */
 	struct gpc_sender sender;
 	struct gpc_receiver receiver;
 	struct gpc_host_functions functions;
 	struct gpc_room room;
 	struct gpc_lanes *lanes; /* lane.h */
-	const struct gpc_session_keeper *_Atomic keeper;
+	const struct gpc_session_hooks *_Atomic hooks;
 	atomic_uint_fast64_t work_posted, work_done;
 	atomic_uint_fast64_t foreign_wait; /* work_posted after the last wait for another process */
-	struct gpc_given given;
+	struct gpc_issued issued;
 	struct gpc_silence silence;
 	struct gpc_control_news news; /* under ... */
 	pthread_mutex_t reason_lock;  /* who reads the control connection */
@@ -184,7 +184,7 @@ void *gpc_receiver_main(void *session);
 uint32_t gpc_receiver_expect(struct gpc_session *session, struct gpc_request *request);
 /* A note that nobody waits for will come; and it has. */
 void gpc_receiver_expect_note(struct gpc_session *session);
-void gpc_receiver_note_came(struct gpc_session *session);
+void gpc_receiver_note_received(struct gpc_session *session);
 /* Reads until fewer than the daemon's limit are outstanding. */
 CUresult gpc_receiver_make_room(struct gpc_session *session);
 /* The session is over: completes what is outstanding, now or by who is reading. */

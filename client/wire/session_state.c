@@ -13,7 +13,7 @@ static const unsigned int leads_to[GPC_SESSION_STATE_COUNT] = {
 
 /* What calls answer in the next state. */
 static CUresult
-result_in(enum gpc_session_state to, CUresult before, CUresult error)
+state_get_result(enum gpc_session_state to, CUresult before, CUresult error)
 {
 	switch (to) {
 	case GPC_SESSION_FAILED:
@@ -38,7 +38,7 @@ gpc_session_state_move(atomic_uint *word, enum gpc_session_state to, CUresult er
 		if (!(leads_to[before >> GPC_SESSION_RESULT_BITS] >> to & 1))
 			return false;
 		after = (unsigned int)to << GPC_SESSION_RESULT_BITS |
-			(unsigned int)result_in(to, result, error);
+			(unsigned int)state_get_result(to, result, error);
 	} while (!atomic_compare_exchange_weak(word, &before, after));
 	return true;
 }

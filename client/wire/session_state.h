@@ -55,7 +55,7 @@ bool gpc_session_state_move(atomic_uint *word, enum gpc_session_state to, CUresu
 #define GPC_SESSION_RESULT_BITS 16
 
 static inline enum gpc_session_state
-gpc_session_state_of(const atomic_uint *word)
+gpc_session_state_get(const atomic_uint *word)
 {
 	return (enum gpc_session_state)(atomic_load_explicit(word, memory_order_relaxed) >>
 					GPC_SESSION_RESULT_BITS);

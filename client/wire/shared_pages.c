@@ -25,7 +25,7 @@ static struct {
 } shared_pages = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static uint8_t *
-pointer(uint64_t address)
+address_to_pointer(uint64_t address)
 {
 	return (uint8_t *)(uintptr_t)address;
 }
@@ -61,7 +61,7 @@ gpc_shared_pages_remove(uint64_t address, size_t size)
 }
 
 bool
-gpc_shared_pages_are_there(const struct gpc_session *session)
+gpc_shared_pages_exist(const struct gpc_session *session)
 {
 	struct pages *pages;
 
@@ -72,7 +72,7 @@ gpc_shared_pages_are_there(const struct gpc_session *session)
 }
 
 static void *
-map_own(size_t size)
+private_map(size_t size)
 {
 	void *own = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
@@ -82,7 +82,7 @@ map_own(size_t size)
 /* The bytes of a word that the program wrote into the shared page after the copy, unless it has
  * written them again since. */
 static void
-take_late_word(uint64_t *at, uint64_t copied, uint64_t late)
+word_merge_late_store(uint64_t *at, uint64_t copied, uint64_t late)
 {
 	uint64_t now = __atomic_load_n(at, __ATOMIC_RELAXED), then;
 
@@ -101,7 +101,7 @@ take_late_word(uint64_t *at, uint64_t copied, uint64_t late)
 /* at: where the program has the pages; shared: the same ones at another address; own: where the
  * copy is made, which then moves to `at`; copied: room for size bytes. */
 static void
-keep_step(uint8_t *at, const uint8_t *shared, uint8_t *own, uint8_t *copied, size_t size)
+pages_copy_part(uint8_t *at, const uint8_t *shared, uint8_t *own, uint8_t *copied, size_t size)
 {
 	uint64_t *words = (uint64_t *)(void *)at;
 	const uint64_t *late = (const uint64_t *)(const void *)shared;
@@ -118,39 +118,39 @@ keep_step(uint8_t *at, const uint8_t *shared, uint8_t *own, uint8_t *copied, siz
 		uint64_t word = __atomic_load_n(&late[i], __ATOMIC_ACQUIRE);
 
 		if (word != before[i])
-			take_late_word(&words[i], before[i], word);
+			word_merge_late_store(&words[i], before[i], word);
 	}
 }
 
 static void
-keep(const struct pages *pages, uint8_t *copied)
+pages_make_private(const struct pages *pages, uint8_t *copied)
 {
-	uint8_t *at = pointer(pages->address);
+	uint8_t *at = address_to_pointer(pages->address);
 	uint8_t *shared = mremap(at, 0, pages->size, MREMAP_MAYMOVE);
 	/* One mapping, so that its parts are one again where they move to. */
-	uint8_t *own = map_own(pages->size);
+	uint8_t *own = private_map(pages->size);
 
 	for (size_t done = 0; shared != MAP_FAILED && own && done < pages->size; done += STEP)
-		keep_step(at + done, shared + done, own + done, copied,
-			  pages->size - done < STEP ? pages->size - done : STEP);
+		pages_copy_part(at + done, shared + done, own + done, copied,
+				pages->size - done < STEP ? pages->size - done : STEP);
 	if (shared != MAP_FAILED)
 		(void)munmap(shared, pages->size);
 }
 
 void
-gpc_shared_pages_keep(const struct gpc_session *session)
+gpc_shared_pages_make_private(const struct gpc_session *session)
 {
 	struct pages *pages, *next;
 	uint8_t *copied;
 
 	(void)pthread_mutex_lock(&shared_pages.lock);
-	copied = shared_pages.first ? map_own(STEP) : NULL;
+	copied = shared_pages.first ? private_map(STEP) : NULL;
 	LL_FOREACH_SAFE(shared_pages.first, pages, next)
 	{
 		if (pages->session != session)
 			continue;
 		if (copied)
-			keep(pages, copied);
+			pages_make_private(pages, copied);
 		LL_DELETE(shared_pages.first, pages);
 		free(pages);
 	}

@@ -18,7 +18,7 @@
 #define MESSAGE_MS 1000
 
 static void
-store(struct gpc_control_news *news, const Gpupool__ControlMessage *message)
+news_store(struct gpc_control_news *news, const Gpupool__ControlMessage *message)
 {
 	switch (message->body_case) {
 	case GPUPOOL__CONTROL_MESSAGE__BODY_SESSION_ERROR:
@@ -27,13 +27,14 @@ store(struct gpc_control_news *news, const Gpupool__ControlMessage *message)
 		if (message->session_error->cuda_result > CUDA_SUCCESS &&
 		    message->session_error->cuda_result <= CUDA_ERROR_UNKNOWN)
 			news->result = (CUresult)message->session_error->cuda_result;
-		(void)gp_printable(news->text, sizeof(news->text), message->session_error->text);
+		(void)gp_printable_text(news->text, sizeof(news->text),
+					message->session_error->text);
 		break;
 	case GPUPOOL__CONTROL_MESSAGE__BODY_BYE:
 		if (!*message->bye->text)
 			break;
 		news->is_over = true;
-		(void)gp_printable(news->text, sizeof(news->text), message->bye->text);
+		(void)gp_printable_text(news->text, sizeof(news->text), message->bye->text);
 		break;
 	case GPUPOOL__CONTROL_MESSAGE__BODY_PONG:
 		news->pong = message->pong->number;
@@ -46,7 +47,7 @@ store(struct gpc_control_news *news, const Gpupool__ControlMessage *message)
 
 /* false: no message came. */
 static bool
-read_one(struct gpc_session *session, int timeout_ms)
+news_recv(struct gpc_session *session, int timeout_ms)
 {
 	struct gpc_control_news *news = &session->news;
 	Gpupool__ControlMessage *message;
@@ -59,7 +60,7 @@ read_one(struct gpc_session *session, int timeout_ms)
 	if (r != 0)
 		news->failed = r;
 	else if (message)
-		store(news, message);
+		news_store(news, message);
 	else
 		return false;
 	if (r == 0)
@@ -75,7 +76,7 @@ gpc_control_news_read(struct gpc_session *session) GP_LOCKED(session->reason_loc
 	while (session->control && !news->is_over && news->failed == 0 &&
 	       gp_conn_wait(session->control, 0) != 0) {
 		gp_conn_set_deadline(session->control, MESSAGE_MS);
-		if (!read_one(session, 0))
+		if (!news_recv(session, 0))
 			break;
 		gp_conn_set_deadline(session->control, 0);
 	}
@@ -90,18 +91,18 @@ gpc_control_news_await(struct gpc_session *session, int64_t end)
 	if (!session->control)
 		return false;
 	do {
-		left = gp_left_ms(end);
+		left = gp_remaining_ms(end);
 		if (news->is_over || news->failed != 0)
 			break;
 		/* For a message that comes byte by byte, too. */
 		gp_conn_set_deadline(session->control, left > 0 ? (unsigned int)left : 1);
-	} while (read_one(session, left) && left > 0);
+	} while (news_recv(session, left) && left > 0);
 	return news->is_over;
 }
 
 /* Whether anybody can wait for the daemon. */
 static bool
-is_waiting(struct gpc_session *session)
+session_is_waiting(struct gpc_session *session)
 {
 	return atomic_load_explicit(&session->receiver.outstanding, memory_order_relaxed) > 0 ||
 	       atomic_load_explicit(&session->sender.sending, memory_order_relaxed) ||
@@ -109,14 +110,14 @@ is_waiting(struct gpc_session *session)
 }
 
 static bool
-is_lost(struct gp_conn *conn, unsigned int timeout_ms)
+conn_is_lost(struct gp_conn *conn, unsigned int timeout_ms)
 {
-	return conn && gp_conn_unacknowledged_ms(conn) >= timeout_ms;
+	return conn && gp_conn_get_unacknowledged_ms(conn) >= timeout_ms;
 }
 
 /* A lane of which nothing is acknowledged: why the session ends. */
 static bool
-find_lost(struct gpc_session *session, char *text, size_t size)
+session_find_lost_lane(struct gpc_session *session, char *text, size_t size)
 {
 	unsigned int timeout_ms = session->silence.timeout_ms;
 	struct gpc_lanes *lanes = session->lanes;
@@ -124,13 +125,13 @@ find_lost(struct gpc_session *session, char *text, size_t size)
 	bool lost;
 
 	gp_timeout_format(timeout_ms, time);
-	lost = is_lost(session->lane, timeout_ms);
+	lost = conn_is_lost(session->lane, timeout_ms);
 	if (lost)
 		(void)snprintf(text, size, "no acknowledgment from %s for %s",
 			       gp_conn_peer(session->lane), time);
 	(void)pthread_mutex_lock(&lanes->lock);
 	for (unsigned int i = 0; i < lanes->count && !lost && !lanes->over; i++) {
-		lost = is_lost(lanes->lanes[i].conn, timeout_ms);
+		lost = conn_is_lost(lanes->lanes[i].conn, timeout_ms);
 		if (lost)
 			(void)snprintf(text, size, "data lane %u: no acknowledgment from %s for %s",
 				       lanes->lanes[i].number, gp_conn_peer(lanes->lanes[i].conn),
@@ -142,7 +143,7 @@ find_lost(struct gpc_session *session, char *text, size_t size)
 
 /* Other reasons for its end come on the lanes, too, after what the daemon sent before. */
 static bool
-read_control(struct gpc_session *session, char *text, size_t size)
+session_read_control(struct gpc_session *session, char *text, size_t size)
 {
 	struct gpc_silence *silence = &session->silence;
 	bool lost;
@@ -166,7 +167,7 @@ read_control(struct gpc_session *session, char *text, size_t size)
 }
 
 static void
-send_ping(struct gpc_session *session, int64_t now)
+session_send_ping(struct gpc_session *session, int64_t now)
 {
 	struct gpc_silence *silence = &session->silence;
 
@@ -190,7 +191,7 @@ gpc_silence_send_bye(struct gpc_session *session)
 }
 
 static void
-report_end(struct gpc_session *session)
+silence_report_end(struct gpc_session *session)
 {
 	if (!atomic_exchange(&session->silence.reported, false))
 		return;
@@ -200,7 +201,7 @@ report_end(struct gpc_session *session)
 
 /* The daemon answers, but a lane has stopped in the middle of a message. */
 static bool
-is_stalled(const struct gpc_silence *silence, int64_t now)
+lane_is_stalled(const struct gpc_silence *silence, int64_t now)
 {
 	int64_t noticed = atomic_load(&silence->stalled_ms);
 
@@ -212,14 +213,14 @@ is_stalled(const struct gpc_silence *silence, int64_t now)
 
 /* After half of the time a ping is sent; after all of it silence is reported. */
 static void
-judge(struct gpc_session *session, int64_t now)
+silence_evaluate(struct gpc_session *session, int64_t now)
 {
 	struct gpc_silence *silence = &session->silence;
 	int64_t half_ms = silence->timeout_ms / 2;
 	char time[GP_TIMEOUT_TEXT_MAX];
 
 	if (now - silence->heard_ms >= half_ms && now >= silence->next_ping_ms)
-		send_ping(session, now);
+		session_send_ping(session, now);
 	gp_timeout_format(silence->timeout_ms, time);
 	if (silence->pinged_ms && now - silence->pinged_ms >= half_ms &&
 	    now - silence->heard_ms >= (int64_t)silence->timeout_ms) {
@@ -232,40 +233,40 @@ judge(struct gpc_session *session, int64_t now)
 			gpc_log_always("%s: the daemon's worker process has not answered for %s; "
 				       "waiting for it to go on",
 				       gp_conn_peer(session->lane), time);
-	} else if (!silence->pinged_ms && is_stalled(silence, now)) {
+	} else if (!silence->pinged_ms && lane_is_stalled(silence, now)) {
 		if (!atomic_exchange(&silence->reported, true))
 			gpc_log_always("%s: lane %u has stopped in the middle of a message for %s, "
 				       "but the daemon answers; waiting for the lane to go on",
 				       gp_conn_peer(session->lane),
 				       atomic_load(&silence->stalled_lane), time);
 	} else if (!silence->pinged_ms) {
-		report_end(session);
+		silence_report_end(session);
 	}
 }
 
 /* Whether the session is lost. */
 static bool
-check(struct gpc_session *session, int64_t now, char *why, size_t size)
+silence_check(struct gpc_session *session, int64_t now, char *why, size_t size)
 {
 	struct gpc_silence *silence = &session->silence;
 	uint64_t moved = atomic_load_explicit(&silence->moved, memory_order_relaxed);
 
-	if (!is_waiting(session)) {
+	if (!session_is_waiting(session)) {
 		silence->waiting = false;
-		report_end(session);
+		silence_report_end(session);
 		return false;
 	}
 	if (!silence->waiting || moved != silence->seen_moved) {
 		silence->heard_ms = now;
 		silence->hangs = false;
 		if (silence->waiting)
-			report_end(session);
+			silence_report_end(session);
 	}
 	silence->waiting = true;
 	silence->seen_moved = moved;
-	if (find_lost(session, why, size) || read_control(session, why, size))
+	if (session_find_lost_lane(session, why, size) || session_read_control(session, why, size))
 		return true;
-	judge(session, now);
+	silence_evaluate(session, now);
 	return false;
 }
 
@@ -288,14 +289,14 @@ gpc_silence_check(struct gpc_session *session, char *why, size_t size)
 	    atomic_flag_test_and_set(&silence->checking))
 		return false;
 	atomic_store(&silence->next_ms, now + GPC_SILENCE_CHECK_MS);
-	lost = check(session, now, why, size);
+	lost = silence_check(session, now, why, size);
 	atomic_flag_clear(&silence->checking);
 	return lost;
 }
 
-/* For gp_conn_set_stalled(). */
+/* For gp_conn_set_stall_callback(). */
 static bool
-stalled(void *arg, unsigned int silent_ms)
+lane_note_stalled(void *arg, unsigned int silent_ms)
 {
 	const struct gpc_silence_lane *lane = arg;
 	struct gpc_silence *silence = &lane->session->silence;
@@ -326,9 +327,9 @@ gpc_silence_watch(struct gp_conn *conn, struct gpc_silence_lane *lane)
 {
 	lane->conn = conn;
 	if (lane->session->silence.timeout_ms == 0) {
-		gp_conn_set_stall(conn, 0);
+		gp_conn_set_stall_timeout(conn, 0);
 		return;
 	}
-	gp_conn_set_stall(conn, GPC_SILENCE_CHECK_MS);
-	gp_conn_set_stalled(conn, stalled, lane);
+	gp_conn_set_stall_timeout(conn, GPC_SILENCE_CHECK_MS);
+	gp_conn_set_stall_callback(conn, lane_note_stalled, lane);
 }

@@ -77,7 +77,7 @@ void gpc_silence_init(struct gpc_session *session);
 
 /* Something was sent or has come. */
 static inline void
-gpc_silence_note_moved(struct gpc_silence *silence)
+gpc_silence_note_progress(struct gpc_silence *silence)
 {
 	atomic_fetch_add_explicit(&silence->moved, 1, memory_order_relaxed);
 }

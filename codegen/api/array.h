@@ -18,12 +18,12 @@ CUresult cuArrayDestroy(
 
 GP_LOCAL()
 CUresult cuArrayGetDescriptor_v2(
-        OUT BY(gpc_array_described) CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor,
+        OUT BY(gpc_array_get_descriptor) CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor,
         CUarray hArray);
 
 GP_LOCAL()
 CUresult cuArray3DGetDescriptor_v2(
-        OUT BY(gpc_array_described_3d) CUDA_ARRAY3D_DESCRIPTOR *pArrayDescriptor,
+        OUT BY(gpc_array_get_descriptor_3d) CUDA_ARRAY3D_DESCRIPTOR *pArrayDescriptor,
         CUarray hArray);
 
 /* Of arrays whose memory the application maps itself, of which there are none. */
@@ -147,7 +147,7 @@ void gpArrayCreate(
         unsigned int flags,
         unsigned int levels);
 
-/* The same out of credit, of what gp_array_footprint() says, and nobody waits for it. */
+/* The same out of credit, of what gp_array_get_footprint() says, and nobody waits for it. */
 GP_MESSAGE(0x0285, POST, SERVER_HOOK, CHARGES_NOTHING, PASSES_COPIES)
 void gpArrayMake(
         NEW gp_array array,

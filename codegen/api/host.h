@@ -61,7 +61,7 @@ void gpHostFetch(
         OUT_BYTES(BY_HOOK) void *changes);
 
 /* What the device has changed in these ranges (u64 address, u64 size, each; up to GP_HOST_RANGES_MAX) since the
- * last time, in the order in which it is to be stored.  part: enum gp_picture_part.  done: how many bytes of the
+ * last time, in the order in which it is to be stored.  part: enum gp_consistent_copy_part.  done: how many bytes of the
  * ranges, one after another, this holds for; 0: there was too much for one answer. */
 GP_MESSAGE(0x0806, WAIT, SERVER_HOOK, CHARGES_NOTHING, METERED, PASSES_ALL, PASSES_COPIES)
 void gpHostTake(
@@ -72,8 +72,8 @@ void gpHostTake(
         OUT_BYTES(BY_HOOK) void *changes);
 
 /* The same, of little: what the device has changed when the work is done that was given before this call.  kind:
- * enum gp_host_behind, of what is named.  Work that waits for a host function of the client is not meant.  Ranges: up
- * to GP_HOST_BEHIND_RANGES, together up to GP_HOST_BEHIND_MAX bytes; one that is mapped no more by then is passed
+ * enum gp_host_after, of what is named.  Work that waits for a host function of the client is not meant.  Ranges: up
+ * to GP_HOST_AFTER_RANGES, together up to GP_HOST_AFTER_MAX bytes; one that is mapped no more by then is passed
  * over.  writes: so many gpHostWrite of the session had been carried out. */
 GP_MESSAGE(0x0807, WAIT, SERVER_HOOK, CHARGES_NOTHING, METERED, PASSES_COPIES)
 void gpHostTakeBehind(
@@ -85,8 +85,8 @@ void gpHostTakeBehind(
         OUT_BYTES(BY_HOOK) void *changes);
 
 /* The same as soon as the device has changed something in these ranges, or a gpHostWrite that came later has been
- * carried out. It is held until then, but no longer than GP_HOST_HELD_MS, nor past the session's next gpHostTake. Up
- * to GP_HOST_HELD_MAX are held, and each is answered with what has changed since the one before. */
+ * carried out. It is held until then, but no longer than GP_HOST_PENDING_MS, nor past the session's next gpHostTake. Up
+ * to GP_HOST_PENDING_MAX are held, and each is answered with what has changed since the one before. */
 GP_MESSAGE(0x0809, WAIT, SERVER_HOOK, CHARGES_NOTHING, METERED, PASSES_ALL, PASSES_COPIES)
 void gpHostTakeChanged(
         IN_BYTES(ranges_size) const void *ranges,

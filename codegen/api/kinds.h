@@ -37,7 +37,7 @@ GP_HELD(session, ENTER(gpc_enter_initialized), HEADER("client/base/config.h", "c
 GP_HELD(active, STRUCT(gpc_context), ENTER(gpc_enter), HEADER("client/context/context.h"))
 GP_HELD(current, STRUCT(gpc_context), ENTER(gpc_context_enter_current), HEADER("client/context/context.h"))
 GP_HELD(context, TYPES(CUcontext), STRUCT(gpc_context), ENTER(gpc_context_enter), HEADER("client/context/context.h"))
-GP_HELD(green, TYPES(CUgreenCtx), STRUCT(gpc_green), ENTER(gpc_green_enter), HEADER("client/api/green.h"))
+GP_HELD(green, TYPES(CUgreenCtx), STRUCT(gpc_green_context), ENTER(gpc_green_context_enter), HEADER("client/api/green.h"))
 GP_HELD(device, TYPES(CUdevice), STRUCT(gpc_device), ENTER(gpc_device_enter), HEADER("client/context/context.h"))
 GP_HELD(stream, TYPES(CUstream), STRUCT(gpc_stream), ENTER(gpc_stream_enter), HEADER("client/stream/stream.h"))
 GP_HELD(module, TYPES(CUmodule), STRUCT(gpc_module), KIND(module), HEADER("client/code/module.h"))
@@ -48,9 +48,9 @@ GP_HELD(library, TYPES(CUlibrary), STRUCT(gpc_image), ENTER(gpc_library_enter_im
 GP_HELD(array, TYPES(CUarray), STRUCT(gpc_array), ENTER(gpc_array_enter), HEADER("client/copy/array.h"))
 GP_HELD(mipmapped, TYPES(CUmipmappedArray), STRUCT(gpc_array), ENTER(gpc_array_enter_mipmapped),
         HEADER("client/copy/array.h"))
-GP_HELD(texture, TYPES(CUtexObject), STRUCT(gpc_texture), ENTER(gpc_texture_begin), END(gpc_texture_end),
+GP_HELD(texture, TYPES(CUtexObject), STRUCT(gpc_texture), ENTER(gpc_texture_lock), END(gpc_texture_unlock),
         HEADER("client/copy/texture.h"))
-GP_HELD(surface, TYPES(CUsurfObject), STRUCT(gpc_texture), ENTER(gpc_surface_begin), END(gpc_texture_end),
+GP_HELD(surface, TYPES(CUsurfObject), STRUCT(gpc_texture), ENTER(gpc_surface_lock), END(gpc_texture_unlock),
         HEADER("client/copy/texture.h"))
 GP_HELD(graph_node, TYPES(CUgraphNode), STRUCT(gpc_node), ENTER(gpc_graphs_begin_node), END(gpc_graphs_end),
         HEADER("client/graph/graph.h"))

@@ -36,7 +36,7 @@ GP_MESSAGE(0x0108, POST, SERVER_HOOK, BEHIND_ALL, BEFORE_ALL)
 void gpContextBarrier(
         gp_context context);
 
-/* Room for records that the daemon may have to keep (GP_BACKLOG_MAX): answered when those that it keeps cost at most
+/* Room for records that the daemon may have to keep (GP_DEFERRED_QUEUE_MAX): answered when those that it keeps cost at most
  * `most`.  kept: what they cost then.  A session has one such query at a time. */
 GP_MESSAGE(0x0109, WAIT, SERVER_HOOK, CHARGES_NOTHING, PASSES_ALL, PASSES_COPIES)
 void gpBacklogRoom(
@@ -248,7 +248,7 @@ void gpMemoryKept(void);
 
 /* Host to device: height rows of width bytes, packed, in the bulk tail.  flags: GP_COPY_BARRIER
  * makes all later work of the session, on every stream, wait for this copy (synchronous copies);
- * GP_COPY_DUE marks a late copy, which takes the place of a host function whose turn has come;
+ * GP_COPY_LATE marks a late copy, which takes the place of a host function whose turn has come;
  * GP_COPY_LISTED gives the record a number (protocol/frame.h). */
 GP_MESSAGE(0x0301, POST, SERVER_HOOK, BULK_IN, COPIES(BY_HOOK), BARRIER(flags), PASSES_COPIES, WRITES_DEVICE_ONLY, SHOWN("copy to the device"))
 void gpCopyIn(

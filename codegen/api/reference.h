@@ -6,8 +6,8 @@
 
 GP_KIND(texref, TYPES(CUtexref))
 GP_KIND(surfref, TYPES(CUsurfref))
-GP_HELD(texref, TYPES(CUtexref), STRUCT(gpc_reference), KIND(texref), HEADER("client/copy/reference.h"))
-GP_HELD(surfref, TYPES(CUsurfref), STRUCT(gpc_reference), KIND(surfref), HEADER("client/copy/reference.h"))
+GP_HELD(texref, TYPES(CUtexref), STRUCT(gpc_texture_reference), KIND(texref), HEADER("client/copy/reference.h"))
+GP_HELD(surfref, TYPES(CUsurfref), STRUCT(gpc_texture_reference), KIND(surfref), HEADER("client/copy/reference.h"))
 
 GP_LOCAL(VIA(gpReferenceFind))
 CUresult cuModuleGetTexRef(
@@ -101,7 +101,7 @@ CUresult cuTexRefSetBorderColor(
 GP_LOCAL()
 CUresult cuTexRefSetFlags(
         CUtexref hTexRef,
-        TO(description.flags) WITHIN(0, GPC_REFERENCE_FLAGS) unsigned int Flags);
+        TO(description.flags) WITHIN(0, GPC_TEXTURE_REFERENCE_FLAGS) unsigned int Flags);
 
 GP_LOCAL(WHEN(resource.resType, CU_RESOURCE_TYPE_LINEAR, CU_RESOURCE_TYPE_PITCH2D))
 CUresult cuTexRefGetAddress_v2(
@@ -153,7 +153,7 @@ CUresult cuTexRefGetMipmapLevelClamp(
 
 GP_LOCAL()
 CUresult cuTexRefGetMaxAnisotropy(
-        OUT BY(gpc_reference_anisotropy) int *pmaxAniso,
+        OUT BY(gpc_texture_reference_anisotropy) int *pmaxAniso,
         CUtexref hTexRef);
 
 GP_LOCAL()

@@ -35,18 +35,18 @@ CUresult cuStreamGetId(
 GP_LOCAL(CHARGES_NOTHING, CAPTURE(as_ever))
 CUresult cuStreamGetCtx(
         CUstream hStream,
-        OUT BY(gpc_stream_context) CUcontext *pctx);
+        OUT BY(gpc_stream_get_context) CUcontext *pctx);
 
 GP_LOCAL(CHARGES_NOTHING, CAPTURE(as_ever))
 CUresult cuStreamGetCtx_v2(
         CUstream hStream,
         OUT OPT FROM(context->handle.token) CUcontext *pCtx,
-        OUT OPT BY(gpc_stream_green) CUgreenCtx *pGreenCtx);
+        OUT OPT BY(gpc_stream_get_green) CUgreenCtx *pGreenCtx);
 
 GP_LOCAL(CHARGES_NOTHING, CAPTURE(as_ever))
 CUresult cuStreamGetGreenCtx(
         CUstream hStream,
-        OUT BY(gpc_stream_green) CUgreenCtx *phCtx);
+        OUT BY(gpc_stream_get_green) CUgreenCtx *phCtx);
 
 /* There is nothing that could differ between two streams and be copied. */
 GP_LOCAL(CHARGES_NOTHING, CAPTURE(as_ever))

@@ -70,7 +70,7 @@
  * Types.
  *   GP_ENUM(type)                        an enumeration
  *   GP_OPTIONS(type, option, ...)        options whose values are numbers (IN_OPTIONS); HERE option: it
- *                                        stays with the client (hooks: gpc_pack_<type>, gpd_take_<type>)
+ *                                        stays with the client (hooks: gpc_options_encode_<type>, gpd_options_decode_<type>)
  *   GP_SET(name, value, ...)             values of cuda.h with a common property: gpc_is_<name>(), gpd_is_<name>()
  */
 #define GP_ENUM(type)
@@ -112,7 +112,7 @@
  * has do not say it:
  *   BEHIND_ALL         comes when all that was submitted before is done
  *   BEFORE_ALL         all that is submitted later waits for it
- *   BARRIER(flags)     the same if this parameter has GP_COPY_BARRIER; with GP_COPY_DUE the record
+ *   BARRIER(flags)     the same if this parameter has GP_COPY_BARRIER; with GP_COPY_LATE the record
  *                      is carried out at once, ahead of records that are kept; with
  *                      GP_COPY_LISTED its bytes may be replaced while it is kept
  *   ABOUT_MEMORY       comes behind the calls that make, map or give back memory
@@ -130,7 +130,7 @@
  *   UNBOUNDED          the program decides how long it takes, as of a kernel; AWAITS_HOST implies it
  *   COMPILES           the daemon may compile code before it answers, which takes minutes
  *   WRITES_DEVICE_ONLY  it writes memory of the device, and no host memory that kernels reach unless
- *                      its caller notes that (gpc_host_memory_note())
+ *                      its caller notes that (gpc_host_memory_scan())
  *   REVISES            if it fails and nobody waits for it, what the device accepted before may be
  *                      refused now: the client checks again (gpc_session_revise())
  *   SHOWN("text")      what a trace calls its work; else the call's own name
@@ -158,7 +158,7 @@
  *   COPIES(size)       work of the link (a parameter's name, or BY_HOOK)
  *   CHARGES_NOTHING
  *   METERED            besides: all bytes of its lists, strings and bytes count for a limit of
- *                      bandwidth; of other calls they count from GPD_METER_FREE (account.h) on
+ *                      bandwidth; of other calls they count from GPD_ACCOUNT_FREE_BYTES (account.h) on
  */
 
 /* Before a pointer parameter: exactly one direction is required.  A count or a size is a number or

@@ -19,23 +19,24 @@
 /* How long new sessions wait for the work of clients that are gone. */
 #define BUSY_MS 2000
 /* A worker that lives for less, and dies of itself, may die of what it does at its start. */
-#define QUICK_MS 10000
-#define QUICK_DEATHS_MAX 5
+#define EARLY_EXIT_MS 10000
+#define EARLY_EXITS_MAX 5
 #define BACKOFF_MS 5000
 /* Messages of one worker in a turn of the supervisor; the others have the next turn. */
 #define MESSAGES_MAX 256
 /* A turn of the supervisor that comes so late: this process, or the machine, did not run. */
 #define LATE_MS 2000
 
-static struct gpd_child *
-start_child(void *arg)
+static struct gpd_worker_process *
+process_start(void *arg)
 {
-	struct gpd_children *c = arg;
+	struct gpd_worker_pool *c = arg;
 	/* A daemon that has served GPUs does not go on with another device. */
 	bool software = gpd_options_software(c->options, c->quota->tenants.config) &&
 			(!c->served || c->quota->tenants.software);
-	struct gpd_child *child = gpd_child_start(c->options->driver, software, c->options->rdma,
-						  !c->options->no_peer_memory, c->quota->fd);
+	struct gpd_worker_process *child =
+		gpd_worker_process_start(c->options->driver, software, c->options->rdma,
+					 !c->options->no_peer_memory, c->quota->fd);
 	int64_t now = gp_now_ms();
 
 	if (!child) {
@@ -49,10 +50,10 @@ start_child(void *arg)
 	return child;
 }
 
-static struct gpd_child *
-find_spare(const struct gpd_children *c, enum gpd_child_state state)
+static struct gpd_worker_process *
+find_spare(const struct gpd_worker_pool *c, enum gpd_worker_process_state state)
 {
-	for (struct gpd_child *child = c->admission->workers; child; child = child->next) {
+	for (struct gpd_worker_process *child = c->admission->workers; child; child = child->next) {
 		if (child->spare && child->state == state && !child->channel_closed)
 			return child;
 	}
@@ -60,57 +61,60 @@ find_spare(const struct gpd_children *c, enum gpd_child_state state)
 }
 
 /* Asked for by the admission, for one session: one that is in reserve, or will be soonest. */
-static struct gpd_child *
-start_alone(void *arg)
+static struct gpd_worker_process *
+start_dedicated(void *arg)
 {
-	struct gpd_children *c = arg;
-	struct gpd_child *child = find_spare(c, GPD_CHILD_SPARE);
+	struct gpd_worker_pool *c = arg;
+	struct gpd_worker_process *child = find_spare(c, GPD_WORKER_SPARE);
 
 	if (!child)
-		child = find_spare(c, GPD_CHILD_STARTING);
+		child = find_spare(c, GPD_WORKER_STARTING);
 	if (!child)
-		return start_child(c);
+		return process_start(c);
 	child->spare = false;
 	return child;
 }
 
 /* Which worker gets new sessions: they go there as long as it is SERVING.  NULL: none is there. */
 static void
-serve_from(struct gpd_children *c, struct gpd_child *child)
+set_serving_worker(struct gpd_worker_pool *c, struct gpd_worker_process *child)
 {
-	bool ready = child && child->state == GPD_CHILD_SERVING;
+	bool ready = child && child->state == GPD_WORKER_SERVING;
 
 	c->serving = child;
 	gpd_admission_set_worker(c->admission, ready ? child : NULL);
 }
 
 static void
-start_worker(struct gpd_children *c)
+start_worker(struct gpd_worker_pool *c)
 {
-	c->serving = start_child(c);
+	c->serving = process_start(c);
 	c->start_ms = c->serving ? 0 : gp_now_ms() + BACKOFF_MS;
 }
 
 /* The worker gets no new sessions from now on; if it got them, another one may from start_ms on. */
 static void
-take_out(struct gpd_children *c, struct gpd_child *child, enum gpd_child_state state,
-	 int64_t start_ms)
+worker_stop_serving(struct gpd_worker_pool *c, struct gpd_worker_process *child,
+		    enum gpd_worker_process_state state, int64_t start_ms)
 {
 	/* What it said before may come when it is ending: then it stays so. */
-	(void)gpd_child_set_state(child, state);
+	(void)gpd_worker_process_set_state(child, state);
 	if (c->serving != child)
 		return;
-	serve_from(c, NULL);
+	set_serving_worker(c, NULL);
 	c->start_ms = start_ms;
 }
 
 /* Its sessions go on, and it ends with the last one. */
 static void
-tell_to_retire(struct gpd_children *c, struct gpd_child *child)
+worker_retire(struct gpd_worker_pool *c, struct gpd_worker_process *child)
 {
 	struct gpd_channel_header header = { .type = GPD_CHANNEL_RETIRE };
 
-	take_out(c, child, gpd_child_is_own(child) ? GPD_CHILD_ABANDONED : GPD_CHILD_RETIRED, 0);
+	worker_stop_serving(c, child,
+			    gpd_worker_process_is_dedicated(child) ? GPD_WORKER_ABANDONED
+								   : GPD_WORKER_RETIRED,
+			    0);
 	if (gpd_channel_post(&child->channel, &header, NULL, 0, -1))
 		(void)kill(child->pid, SIGKILL);
 }
@@ -118,7 +122,7 @@ tell_to_retire(struct gpd_children *c, struct gpd_child *child)
 /* A session may have been given to it meanwhile: then it goes on, and says so again when it has
  * none. */
 static void
-worker_stale(struct gpd_children *c, struct gpd_child *child)
+worker_heap_leaked(struct gpd_worker_pool *c, struct gpd_worker_process *child)
 {
 	if (child != c->serving || gpd_ledger_next(c->quota->ledger, NULL, child->pid) ||
 	    c->stopping)
@@ -126,76 +130,78 @@ worker_stale(struct gpd_children *c, struct gpd_child *child)
 	gpd_info("worker %d: its clients' kernels may have left memory allocated: another worker "
 		 "takes its place",
 		 (int)child->pid);
-	tell_to_retire(c, child);
+	worker_retire(c, child);
 }
 
 static void
-forget_child(struct gpd_child *child)
+child_destroy(struct gpd_worker_process *child)
 {
-	if (gpd_child_is_own(child))
-		gpd_source_put(child->source);
-	gpd_child_destroy(child);
+	if (gpd_worker_process_is_dedicated(child))
+		gpd_client_address_put(child->client_address);
+	gpd_worker_process_destroy(child);
 }
 
 static void
-worker_ready(struct gpd_children *c, struct gpd_child *child,
+worker_ready(struct gpd_worker_pool *c, struct gpd_worker_process *child,
 	     const struct gpd_channel_message *message)
 {
-	bool own = gpd_child_is_own(child), quiet = own || child->spare;
+	bool own = gpd_worker_process_is_dedicated(child), is_quiet = own || child->spare;
 
 	child->facts = gpupool__welcome__unpack(NULL, message->size, message->data);
-	if (!child->facts || child->state != GPD_CHILD_STARTING)
+	if (!child->facts || child->state != GPD_WORKER_STARTING)
 		return;
 	child->deadline_ms = INT64_MAX;
 	/* One for each session: these have as many lines as there is room for, and no others. */
 	for (size_t i = 0; i < child->facts->n_devices; i++)
-		gpd_log(quiet ? GPD_LOG_DEBUG : GPD_LOG_INFO,
+		gpd_log(is_quiet ? GPD_LOG_DEBUG : GPD_LOG_INFO,
 			"worker %d: device %d is %s, %llu MiB", (int)child->pid,
 			child->facts->devices[i]->ordinal, child->facts->devices[i]->name,
 			(unsigned long long)(child->facts->devices[i]->total_memory >> 20));
 	gpd_tenants_set_devices(&c->quota->tenants, child->facts);
 	if (child->spare) {
-		if (!gpd_child_set_state(child, GPD_CHILD_SPARE))
-			tell_to_retire(c, child);
+		if (!gpd_worker_process_set_state(child, GPD_WORKER_SPARE))
+			worker_retire(c, child);
 		return;
 	}
 	if (own) {
-		if (c->stopping || !gpd_admission_alone_ready(c->admission, child))
-			tell_to_retire(c, child);
-		gpd_admission_go_on(c->admission);
+		if (c->stopping || !gpd_admission_dedicated_ready(c->admission, child))
+			worker_retire(c, child);
+		gpd_admission_retry_queued(c->admission);
 		return;
 	}
-	if (!gpd_child_set_state(child, GPD_CHILD_SERVING))
+	if (!gpd_worker_process_set_state(child, GPD_WORKER_SERVING))
 		return;
 	if (c->serving == child)
-		serve_from(c, child);
+		set_serving_worker(c, child);
 	c->served = true;
 }
 
 static void
-worker_failed(struct gpd_children *c, struct gpd_child *child,
+worker_failed(struct gpd_worker_pool *c, struct gpd_worker_process *child,
 	      const struct gpd_channel_message *message)
 {
 	char text[1024];
 
 	gpd_channel_text(message, text, sizeof(text));
-	take_out(c, child, GPD_CHILD_ENDING, gp_now_ms() + BACKOFF_MS);
-	if (!c->served && !gpd_child_is_own(child)) {
+	worker_stop_serving(c, child, GPD_WORKER_ENDING, gp_now_ms() + BACKOFF_MS);
+	if (!c->served && !gpd_worker_process_is_dedicated(child)) {
 		fprintf(stderr, "gpupoold: %s\n", text);
-		c->useless = true;
+		c->start_failed = true;
 		return;
 	}
 	gpd_error("worker %d cannot start: %s", (int)child->pid, text);
-	gpd_admission_worker_gone(c->admission, child, CUDA_ERROR_SYSTEM_NOT_READY, text);
+	gpd_admission_worker_exited(c->admission, child, CUDA_ERROR_SYSTEM_NOT_READY, text);
 }
 
 /* A worker of one session alone has as many lines as its client likes to start. */
 static void
-report_error(const struct gpd_children *c, const struct gpd_child *child, const char *text)
+worker_report_error(const struct gpd_worker_pool *c, const struct gpd_worker_process *child,
+		    const char *text)
 {
 	const struct gpd_ledger_session *line =
-		gpd_child_is_own(child) ? gpd_ledger_next(c->quota->ledger, NULL, child->pid)
-					: NULL;
+		gpd_worker_process_is_dedicated(child)
+			? gpd_ledger_next(c->quota->ledger, NULL, child->pid)
+			: NULL;
 
 	if (line)
 		gpd_log_budget_log(line->log_budget, GPD_LOG_ERROR, "worker %d %s", (int)child->pid,
@@ -205,7 +211,7 @@ report_error(const struct gpd_children *c, const struct gpd_child *child, const 
 }
 
 static void
-worker_lost(struct gpd_children *c, struct gpd_child *child,
+worker_lost(struct gpd_worker_pool *c, struct gpd_worker_process *child,
 	    const struct gpd_channel_message *message)
 {
 	struct gpd_channel_lost lost = { .others = "its context was lost" };
@@ -217,61 +223,63 @@ worker_lost(struct gpd_children *c, struct gpd_child *child,
 	for (int i = 0; i < GPD_LOST_TENANTS; i++)
 		lost.tenants[i].text[sizeof(lost.tenants[i].text) - 1] = '\0';
 	(void)snprintf(text, sizeof(text), "has lost its GPU contexts: %.990s", lost.log);
-	report_error(c, child, text);
+	worker_report_error(c, child, text);
 	c->admission->workers_lost++;
 	snprintf(child->reason, sizeof(child->reason), "its context was lost");
 	child->deadline_ms = gp_now_ms() + WORKER_LOST_MS;
-	take_out(c, child, GPD_CHILD_LOST, 0);
+	worker_stop_serving(c, child, GPD_WORKER_LOST, 0);
 	gpd_admission_worker_lost(c->admission, child, message->header.result, &lost);
 }
 
 /* While work of a client that is gone goes on, the worker cannot load the code of new ones. */
 static void
-worker_busy(struct gpd_children *c, struct gpd_child *child,
+worker_busy(struct gpd_worker_pool *c, struct gpd_worker_process *child,
 	    const struct gpd_channel_message *message)
 {
-	gpd_orphans_note(child, c->quota->ledger, message);
-	if (gpd_child_set_state(child, child->orphans > 0 ? GPD_CHILD_BUSY : GPD_CHILD_SERVING) &&
+	gpd_orphaned_work_update(child, c->quota->ledger, message);
+	if (gpd_worker_process_set_state(child, child->orphaned > 0 ? GPD_WORKER_BUSY
+								    : GPD_WORKER_SERVING) &&
 	    child == c->serving)
-		serve_from(c, child);
+		set_serving_worker(c, child);
 }
 
 /* With its sessions, if there are too many such workers. */
 static void
-end_stuck_worker(struct gpd_children *c)
+kill_oldest_wedged_worker(struct gpd_worker_pool *c)
 {
-	struct gpd_child *child = gpd_orphans_choose(c->admission->workers);
+	struct gpd_worker_process *child = gpd_orphaned_work_find_victim(c->admission->workers);
 	char owners[300];
 
 	if (!child)
 		return;
-	gpd_orphans_owners(child, c->quota->ledger, owners, sizeof(owners));
+	gpd_orphaned_work_format_tenants(child, c->quota->ledger, owners, sizeof(owners));
 	snprintf(child->reason, sizeof(child->reason),
 		 "the work of clients that are gone goes on in more than %d older workers: this "
 		 "one ends",
-		 GPD_ORPHANS_WORKERS_MAX);
+		 GPD_WEDGED_WORKERS_MAX);
 	gpd_error("worker %d: %s; here it is work of tenant %s", (int)child->pid, child->reason,
 		  owners);
-	take_out(c, child, GPD_CHILD_ENDING, 0);
-	gpd_admission_worker_gone(c->admission, child, CUDA_ERROR_LAUNCH_TIMEOUT, child->reason);
+	worker_stop_serving(c, child, GPD_WORKER_ENDING, 0);
+	gpd_admission_worker_exited(c->admission, child, CUDA_ERROR_LAUNCH_TIMEOUT, child->reason);
 	(void)kill(child->pid, SIGKILL);
 }
 
 /* The work does not end: the sessions there go on, new ones get another worker. */
 static void
-worker_stuck(struct gpd_children *c, struct gpd_child *child)
+worker_wedged(struct gpd_worker_pool *c, struct gpd_worker_process *child)
 {
 	gpd_warning("worker %d: the work of a client that is gone goes on: new clients get "
 		    "another worker",
 		    (int)child->pid);
-	take_out(c, child, GPD_CHILD_STUCK, 0);
-	gpd_orphans_blame(c->admission->workers, child, c->quota->ledger, gp_now_ms());
-	end_stuck_worker(c);
+	worker_stop_serving(c, child, GPD_WORKER_WEDGED, 0);
+	gpd_orphaned_work_isolate_tenants(c->admission->workers, child, c->quota->ledger,
+					  gp_now_ms());
+	kill_oldest_wedged_worker(c);
 }
 
 /* As the configuration says: it is reported, or its sessions end with it and another one starts. */
 static void
-worker_hangs(struct gpd_children *c, struct gpd_child *child)
+worker_is_hung(struct gpd_worker_pool *c, struct gpd_worker_process *child)
 {
 	bool restart = c->quota->tenants.config->on_hang == GPD_CONFIG_ON_HANG_RESTART;
 
@@ -285,14 +293,14 @@ worker_hangs(struct gpd_children *c, struct gpd_child *child)
 	c->admission->workers_lost++;
 	snprintf(child->reason, sizeof(child->reason),
 		 "its worker did not answer and was killed (on-hang = restart)");
-	take_out(c, child, GPD_CHILD_ENDING, 0);
-	gpd_admission_worker_gone(c->admission, child, CUDA_ERROR_DEVICE_UNAVAILABLE,
-				  child->reason);
+	worker_stop_serving(c, child, GPD_WORKER_ENDING, 0);
+	gpd_admission_worker_exited(c->admission, child, CUDA_ERROR_DEVICE_UNAVAILABLE,
+				    child->reason);
 	(void)kill(child->pid, SIGKILL);
 }
 
 static void
-worker_answers(struct gpd_children *c, struct gpd_child *child)
+worker_answers(struct gpd_worker_pool *c, struct gpd_worker_process *child)
 {
 	int64_t silent_ms = gpd_heartbeat_answered(&child->heartbeat, gp_now_ms());
 
@@ -305,35 +313,35 @@ worker_answers(struct gpd_children *c, struct gpd_child *child)
 
 /* Before it is ready and when it ends, a worker has deadlines of its own. */
 static bool
-has_heartbeat(const struct gpd_child *child)
+has_heartbeat(const struct gpd_worker_process *child)
 {
-	return child->state != GPD_CHILD_STARTING && child->state < GPD_CHILD_LOST &&
+	return child->state != GPD_WORKER_STARTING && child->state < GPD_WORKER_LOST &&
 	       !child->channel_closed;
 }
 
 static void
-check_heartbeats(struct gpd_children *c, int64_t now)
+check_heartbeats(struct gpd_worker_pool *c, int64_t now)
 {
 	int64_t late_ms = c->checked_ms ? now - c->checked_ms : 0;
 
 	c->checked_ms = now;
-	for (struct gpd_child *child = c->admission->workers; child; child = child->next) {
+	for (struct gpd_worker_process *child = c->admission->workers; child; child = child->next) {
 		if (late_ms > LATE_MS)
-			gpd_heartbeat_excuse(&child->heartbeat, late_ms);
+			gpd_heartbeat_extend(&child->heartbeat, late_ms);
 		if (has_heartbeat(child) &&
 		    gpd_heartbeat_check(&child->heartbeat, &child->channel, now))
-			worker_hangs(c, child);
+			worker_is_hung(c, child);
 	}
 }
 
 /* Another one that new sessions may have: the oldest. */
-static struct gpd_child *
-find_serving(const struct gpd_children *c)
+static struct gpd_worker_process *
+find_serving(const struct gpd_worker_pool *c)
 {
-	struct gpd_child *found = NULL;
+	struct gpd_worker_process *found = NULL;
 
-	for (struct gpd_child *child = c->admission->workers; child; child = child->next) {
-		if (child->state == GPD_CHILD_SERVING && !child->channel_closed)
+	for (struct gpd_worker_process *child = c->admission->workers; child; child = child->next) {
+		if (child->state == GPD_WORKER_SERVING && !child->channel_closed)
 			found = child;
 	}
 	return found;
@@ -341,92 +349,93 @@ find_serving(const struct gpd_children *c)
 
 /* Nobody needs a worker that gets no new sessions and has only such work. */
 static bool
-is_needless(const struct gpd_children *c, const struct gpd_child *child)
+worker_is_idle(const struct gpd_worker_pool *c, const struct gpd_worker_process *child)
 {
 	int sessions = 0;
 
 	if (child == c->serving ||
-	    (child->state != GPD_CHILD_SERVING && child->state != GPD_CHILD_STUCK))
+	    (child->state != GPD_WORKER_SERVING && child->state != GPD_WORKER_WEDGED))
 		return false;
 	for (const struct gpd_ledger_session *s = NULL;
 	     (s = gpd_ledger_next(c->quota->ledger, s, child->pid));)
 		sessions++;
-	return sessions <= child->orphans;
+	return sessions <= child->orphaned;
 }
 
 static uint32_t
-count_spare(const struct gpd_children *c)
+count_spare(const struct gpd_worker_pool *c)
 {
 	uint32_t count = 0;
 
-	for (const struct gpd_child *child = c->admission->workers; child; child = child->next)
-		count += child->spare && child->state <= GPD_CHILD_SPARE;
+	for (const struct gpd_worker_process *child = c->admission->workers; child;
+	     child = child->next)
+		count += child->spare && child->state <= GPD_WORKER_SPARE;
 	return count;
 }
 
 /* One at a time is started for the reserve, and behind what sessions wait for. */
 static bool
-wants_spare(const struct gpd_children *c)
+wants_spare(const struct gpd_worker_pool *c)
 {
-	return c->served && c->serving && c->serving->state != GPD_CHILD_STARTING &&
-	       !find_spare(c, GPD_CHILD_STARTING) &&
+	return c->served && c->serving && c->serving->state != GPD_WORKER_STARTING &&
+	       !find_spare(c, GPD_WORKER_STARTING) &&
 	       count_spare(c) < c->quota->tenants.config->ready_workers;
 }
 
 static void
-keep_reserve(struct gpd_children *c, int64_t now)
+reserve_maintain(struct gpd_worker_pool *c, int64_t now)
 {
-	struct gpd_child *child;
+	struct gpd_worker_process *child;
 
 	if (wants_spare(c) && c->spare_ms <= now) {
-		child = start_child(c);
+		child = process_start(c);
 		if (child)
 			child->spare = true;
 		else
 			c->spare_ms = now + BACKOFF_MS;
 	}
 	while (count_spare(c) > c->quota->tenants.config->ready_workers &&
-	       (child = find_spare(c, GPD_CHILD_SPARE)))
-		tell_to_retire(c, child);
+	       (child = find_spare(c, GPD_WORKER_SPARE)))
+		worker_retire(c, child);
 }
 
 /* Which worker gets new sessions, and which of the others end. */
 static void
-choose_workers(struct gpd_children *c, int64_t now)
+choose_workers(struct gpd_worker_pool *c, int64_t now)
 {
-	for (struct gpd_child *child = c->admission->workers; child; child = child->next) {
-		if (child->state == GPD_CHILD_BUSY && child->state_ms + BUSY_MS <= now)
-			worker_stuck(c, child);
+	for (struct gpd_worker_process *child = c->admission->workers; child; child = child->next) {
+		if (child->state == GPD_WORKER_BUSY && child->state_ms + BUSY_MS <= now)
+			worker_wedged(c, child);
 	}
-	if (!c->serving || c->serving->state != GPD_CHILD_SERVING) {
-		struct gpd_child *other = find_serving(c);
+	if (!c->serving || c->serving->state != GPD_WORKER_SERVING) {
+		struct gpd_worker_process *other = find_serving(c);
 
 		if (other)
-			serve_from(c, other);
+			set_serving_worker(c, other);
 		else if (!c->serving && c->start_ms <= now)
 			start_worker(c);
 	}
-	for (struct gpd_child *child = c->admission->workers; child; child = child->next) {
-		if (is_needless(c, child))
-			tell_to_retire(c, child);
+	for (struct gpd_worker_process *child = c->admission->workers; child; child = child->next) {
+		if (worker_is_idle(c, child))
+			worker_retire(c, child);
 	}
-	keep_reserve(c, now);
+	reserve_maintain(c, now);
 }
 
 /* Whose sessions they are says the ledger. */
 static void
-tell_all_to_recall(struct gpd_children *c)
+recall_broadcast(struct gpd_worker_pool *c)
 {
 	struct gpd_channel_header header = { .type = GPD_CHANNEL_RECALL };
 
-	for (struct gpd_child *child = c->admission->workers; child; child = child->next) {
+	for (struct gpd_worker_process *child = c->admission->workers; child; child = child->next) {
 		if (gpd_ledger_next(c->quota->ledger, NULL, child->pid))
 			(void)gpd_channel_post(&child->channel, &header, NULL, 0, -1);
 	}
 }
 
 static void
-read_channel(struct gpd_children *c, struct gpd_child *child, unsigned int most)
+read_channel(struct gpd_worker_pool *c, struct gpd_worker_process *child, unsigned int most)
 {
 	struct gpd_channel_message message;
 	int r = GP_E_TIMEOUT;
@@ -448,19 +457,19 @@ read_channel(struct gpd_children *c, struct gpd_child *child, unsigned int most)
 			gpd_admission_opened(c->admission, child, &message);
 			break;
 		case GPD_CHANNEL_RECALL:
-			tell_all_to_recall(c);
+			recall_broadcast(c);
 			break;
 		case GPD_CHANNEL_BUSY:
 			worker_busy(c, child, &message);
 			break;
-		case GPD_CHANNEL_STALE:
-			worker_stale(c, child);
+		case GPD_CHANNEL_HEAP_LEAKED:
+			worker_heap_leaked(c, child);
 			break;
 		case GPD_CHANNEL_PONG:
 			worker_answers(c, child);
 			break;
-		case GPD_CHANNEL_CAME:
-			gpd_admission_lane_came(c->admission, child, &message);
+		case GPD_CHANNEL_LANE_OPENED:
+			gpd_admission_lane_opened(c->admission, child, &message);
 			break;
 		case GPD_CHANNEL_CLOSED:
 			gpd_admission_closed(c->admission, child, &message);
@@ -472,70 +481,70 @@ read_channel(struct gpd_children *c, struct gpd_child *child, unsigned int most)
 }
 
 static void
-worker_exited(struct gpd_children *c, struct gpd_child *child, int status)
+worker_exited(struct gpd_worker_pool *c, struct gpd_worker_process *child, int status)
 {
-	bool own = gpd_child_is_own(child), expected;
+	bool own = gpd_worker_process_is_dedicated(child), expected;
 	int64_t now = gp_now_ms(), start = 0;
 	char how[128], text[256];
 
 	/* What it said last is still in the channel. */
 	if (!child->channel_closed)
 		read_channel(c, child, UINT_MAX);
-	expected = child->state >= GPD_CHILD_RETIRED || c->stopping;
+	expected = child->state >= GPD_WORKER_RETIRED || c->stopping;
 	/* One of its own ends with its session. */
-	if (child->state == GPD_CHILD_OWN)
+	if (child->state == GPD_WORKER_DEDICATED)
 		expected = status == 0 || c->stopping;
-	gpd_child_explain(status, how, sizeof(how));
+	gpd_worker_process_explain_exit(status, how, sizeof(how));
 	snprintf(text, sizeof(text), "the worker %s", how);
 	c->admission->workers_lost += !expected;
 	if (!expected && !c->served && !own) {
 		fprintf(stderr, "gpupoold: the worker %s while it started\n", how);
-		c->useless = true;
+		c->start_failed = true;
 	} else if (!expected && (own || child->spare)) {
-		report_error(c, child, how);
+		worker_report_error(c, child, how);
 	} else if (!expected) {
-		c->quick_deaths = now - child->started_ms < QUICK_MS ? c->quick_deaths + 1 : 0;
-		if (c->quick_deaths >= QUICK_DEATHS_MAX)
+		c->early_exits = now - child->started_ms < EARLY_EXIT_MS ? c->early_exits + 1 : 0;
+		if (c->early_exits >= EARLY_EXITS_MAX)
 			start = now + BACKOFF_MS;
 		gpd_error("worker %d %s%s", (int)child->pid, how,
 			  start ? "; it is not the first, so the next one waits a little" : "");
 	} else {
 		gpd_debug("worker %d %s", (int)child->pid, how);
 	}
-	if (child->spare && child->state != GPD_CHILD_RETIRED)
+	if (child->spare && child->state != GPD_WORKER_RETIRED)
 		c->spare_ms = now + BACKOFF_MS;
-	take_out(c, child, GPD_CHILD_ENDING, start);
+	worker_stop_serving(c, child, GPD_WORKER_ENDING, start);
 	gpd_admission_report_ended(c->admission, child,
 				   c->stopping        ? "the daemon stops"
 				   : child->reason[0] ? child->reason
 						      : text);
-	gpd_admission_worker_gone(c->admission, child, CUDA_ERROR_DEVICE_UNAVAILABLE, text);
+	gpd_admission_worker_exited(c->admission, child, CUDA_ERROR_DEVICE_UNAVAILABLE, text);
 	gpd_quota_close_worker(c->quota, child->pid);
 	LL_DELETE(c->admission->workers, child);
-	forget_child(child);
+	child_destroy(child);
 	/* Its sessions' places are free. */
-	gpd_admission_go_on(c->admission);
+	gpd_admission_retry_queued(c->admission);
 }
 
 void
-gpd_children_init(struct gpd_children *c, const struct gpd_options *options,
-		  struct gpd_admission *admission)
+gpd_worker_pool_init(struct gpd_worker_pool *c, const struct gpd_options *options,
+		     struct gpd_admission *admission)
 {
-	*c = (struct gpd_children){
+	*c = (struct gpd_worker_pool){
 		.options = options,
 		.admission = admission,
 		.quota = admission->quota,
 	};
-	admission->start_alone = start_alone;
+	admission->start_dedicated = start_dedicated;
 	admission->arg = c;
 }
 
 void
-gpd_children_reap(struct gpd_children *c)
+gpd_worker_pool_reap(struct gpd_worker_pool *c)
 {
-	struct gpd_child *next;
+	struct gpd_worker_process *next;
 
-	for (struct gpd_child *child = c->admission->workers; child; child = next) {
+	for (struct gpd_worker_process *child = c->admission->workers; child; child = next) {
 		int status;
 
 		next = child->next;
@@ -545,9 +554,9 @@ gpd_children_reap(struct gpd_children *c)
 }
 
 void
-gpd_children_check(struct gpd_children *c, int64_t now)
+gpd_worker_pool_check(struct gpd_worker_pool *c, int64_t now)
 {
-	for (struct gpd_child *child = c->admission->workers; child; child = child->next) {
+	for (struct gpd_worker_process *child = c->admission->workers; child; child = child->next) {
 		if (child->deadline_ms > now)
 			continue;
 		gpd_warning("worker %d does not end or start in time: killed", (int)child->pid);
@@ -561,31 +570,31 @@ gpd_children_check(struct gpd_children *c, int64_t now)
 }
 
 int
-gpd_children_poll(struct gpd_children *c, struct pollfd *fds)
+gpd_worker_pool_poll(struct gpd_worker_pool *c, struct pollfd *fds)
 {
 	int count = 0;
 
-	for (struct gpd_child *child = c->admission->workers; child; child = child->next) {
+	for (struct gpd_worker_process *child = c->admission->workers; child; child = child->next) {
 		short events = POLLIN;
 
-		child->polled = -1;
-		if (child->channel_closed || count == GPD_CHILDREN_MAX)
+		child->poll_index = -1;
+		if (child->channel_closed || count == GPD_WORKERS_MAX)
 			continue;
 		if (child->channel.queue)
 			events |= POLLOUT;
-		child->polled = count;
+		child->poll_index = count;
 		fds[count++] = (struct pollfd){ .fd = child->channel.fd, .events = events };
 	}
 	return count;
 }
 
 void
-gpd_children_serve(struct gpd_children *c, const struct pollfd *fds)
+gpd_worker_pool_serve(struct gpd_worker_pool *c, const struct pollfd *fds)
 {
-	for (struct gpd_child *child = c->admission->workers; child; child = child->next) {
-		short events = child->polled < 0 ? 0 : fds[child->polled].revents;
+	for (struct gpd_worker_process *child = c->admission->workers; child; child = child->next) {
+		short events = child->poll_index < 0 ? 0 : fds[child->poll_index].revents;
 
-		child->polled = -1;
+		child->poll_index = -1;
 		if (events & POLLOUT && gpd_channel_flush(&child->channel))
 			child->channel_closed = true;
 		if (events & (POLLIN | POLLHUP | POLLERR))
@@ -594,51 +603,52 @@ gpd_children_serve(struct gpd_children *c, const struct pollfd *fds)
 }
 
 void
-gpd_children_stop(struct gpd_children *c)
+gpd_worker_pool_stop(struct gpd_worker_pool *c)
 {
 	c->stopping = true;
-	for (struct gpd_child *child = c->admission->workers; child; child = child->next) {
+	for (struct gpd_worker_process *child = c->admission->workers; child; child = child->next) {
 		struct gpd_channel_header header = { .type = GPD_CHANNEL_STOP };
 
 		/* It may be ending already. */
-		(void)gpd_child_set_state(child, GPD_CHILD_ENDING);
+		(void)gpd_worker_process_set_state(child, GPD_WORKER_ENDING);
 		if (gpd_channel_post(&child->channel, &header, NULL, 0, -1))
 			(void)kill(child->pid, SIGKILL);
 	}
 }
 
 static bool
-is_shared(const struct gpd_child *child)
+worker_is_shared(const struct gpd_worker_process *child)
 {
-	return child->state >= GPD_CHILD_SERVING && child->state <= GPD_CHILD_STUCK;
+	return child->state >= GPD_WORKER_SERVING && child->state <= GPD_WORKER_WEDGED;
 }
 
 bool
-gpd_children_retire(struct gpd_children *c, pid_t worker)
+gpd_worker_pool_retire(struct gpd_worker_pool *c, pid_t worker)
 {
 	bool all = c->serving && c->serving->pid == worker, found = false;
 
 	/* Whatever the next one is wanted for, those that are there already do not have it. */
-	for (struct gpd_child *child = c->admission->workers; child; child = child->next) {
+	for (struct gpd_worker_process *child = c->admission->workers; child; child = child->next) {
 		bool chosen = child->pid == worker;
 
-		found = found || (chosen && child->state >= GPD_CHILD_SERVING &&
-				  child->state <= GPD_CHILD_OWN);
-		if ((is_shared(child) || child->state == GPD_CHILD_SPARE) && (chosen || all))
-			tell_to_retire(c, child);
+		found = found || (chosen && child->state >= GPD_WORKER_SERVING &&
+				  child->state <= GPD_WORKER_DEDICATED);
+		if ((worker_is_shared(child) || child->state == GPD_WORKER_SPARE) &&
+		    (chosen || all))
+			worker_retire(c, child);
 	}
 	return found;
 }
 
 void
-gpd_children_fini(struct gpd_children *c)
+gpd_worker_pool_fini(struct gpd_worker_pool *c)
 {
 	while (c->admission->workers) {
-		struct gpd_child *child = c->admission->workers;
+		struct gpd_worker_process *child = c->admission->workers;
 
 		c->admission->workers = child->next;
 		(void)kill(child->pid, SIGKILL);
 		(void)waitpid(child->pid, NULL, 0);
-		forget_child(child);
+		child_destroy(child);
 	}
 }

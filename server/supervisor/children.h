@@ -21,40 +21,41 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-struct gpd_children {
+struct gpd_worker_pool {
 	const struct gpd_options *options;
 	struct gpd_admission *admission; /* has the list of workers */
 	struct gpd_quota *quota;
-	struct gpd_child *serving; /* STARTING, SERVING or BUSY: gets new sessions; NULL: none */
-	int64_t start_ms;          /* not before this, if there is none */
-	int64_t spare_ms;          /* the same of those in reserve */
-	int64_t checked_ms;        /* the last turn */
-	int quick_deaths;
-	bool served;   /* one was ready once */
-	bool useless;  /* the first could not start, and standard error says why */
-	bool stopping; /* no more are started */
+	struct gpd_worker_process
+		*serving;   /* STARTING, SERVING or BUSY: gets new sessions; NULL: none */
+	int64_t start_ms;   /* not before this, if there is none */
+	int64_t spare_ms;   /* the same of those in reserve */
+	int64_t checked_ms; /* the last turn */
+	int early_exits;
+	bool served;       /* one was ready once */
+	bool start_failed; /* the first could not start, and standard error says why */
+	bool stopping;     /* no more are started */
 };
 
 /* Starts none yet.  The admission, which has the list of them, gets its workers for single sessions
  * here from now on. */
-void gpd_children_init(struct gpd_children *children, const struct gpd_options *options,
-		       struct gpd_admission *admission);
+void gpd_worker_pool_init(struct gpd_worker_pool *children, const struct gpd_options *options,
+			  struct gpd_admission *admission);
 /* Kills those that are left, and waits for them. */
-void gpd_children_fini(struct gpd_children *children);
+void gpd_worker_pool_fini(struct gpd_worker_pool *children);
 
-/* How many there are to poll, at most GPD_CHILDREN_MAX. */
-int gpd_children_poll(struct gpd_children *children, struct pollfd *fds);
+/* How many there are to poll, at most GPD_WORKERS_MAX. */
+int gpd_worker_pool_poll(struct gpd_worker_pool *children, struct pollfd *fds);
 /* After the poll: what they say.  Some may start meanwhile, but none goes. */
-void gpd_children_serve(struct gpd_children *children, const struct pollfd *fds);
+void gpd_worker_pool_serve(struct gpd_worker_pool *children, const struct pollfd *fds);
 /* After SIGCHLD. */
-void gpd_children_reap(struct gpd_children *children);
+void gpd_worker_pool_reap(struct gpd_worker_pool *children);
 /* In each turn: kills whoever is late, and starts what is due. */
-void gpd_children_check(struct gpd_children *children, int64_t now_ms);
+void gpd_worker_pool_check(struct gpd_worker_pool *children, int64_t now_ms);
 
 /* Asks all to end. */
-void gpd_children_stop(struct gpd_children *children);
+void gpd_worker_pool_stop(struct gpd_worker_pool *children);
 /* The worker gets no new sessions, and ends with its last; if new ones got it, neither do those
  * that were there before.  False: there is no such worker, or it is starting or ending. */
-bool gpd_children_retire(struct gpd_children *children, pid_t worker);
+bool gpd_worker_pool_retire(struct gpd_worker_pool *children, pid_t worker);
 
 #endif /* GPD_CHILDREN_H */

@@ -30,11 +30,11 @@
 static void
 warning_log(void *reloaded, const char *text)
 {
-	gpd_reloaded_say(reloaded, GPD_LOG_WARNING, "%s", text);
+	gpd_reload_report_add(reloaded, GPD_LOG_WARNING, "%s", text);
 }
 
 void
-gpd_config_report_reload(const struct gpd_admission *admission, struct gpd_reloaded *reloaded)
+gpd_config_report_reload(const struct gpd_admission *admission, struct gpd_reload_report *reloaded)
 {
 	const struct gpd_tenants *tenants = &admission->quota->tenants;
 	const struct gpd_lint lint = { .config = tenants->config,
@@ -43,12 +43,12 @@ gpd_config_report_reload(const struct gpd_admission *admission, struct gpd_reloa
 	struct gpd_lint_device devices[GPD_LEDGER_DEVICES];
 
 	gpd_lint_config(&lint);
-	gpd_lint_tokens(&lint, &admission->gate.store.tokens);
+	gpd_lint_tokens(&lint, &admission->authentication.store.tokens);
 	for (int d = 0; d < tenants->device_count; d++) {
 		const struct gpd_tenants_device *device = &tenants->devices[d];
 		ProtobufCBinaryData uuid = { sizeof(device->uuid), (uint8_t *)device->uuid };
 
-		gp_admin_uuid(&uuid, devices[d].uuid);
+		gp_admin_format_uuid(&uuid, devices[d].uuid);
 		devices[d].memory = device->memory;
 		devices[d].multiprocessors = (int)device->multiprocessors;
 	}
@@ -83,7 +83,7 @@ void
 gpd_config_report_start(const struct gpd_admission *admission, const struct gpd_options *options)
 {
 	const struct gpd_config *config = admission->quota->tenants.config;
-	struct gpd_reloaded ignored = { .error = "" };
+	struct gpd_reload_report ignored = { .error = "" };
 
 	if (config->file)
 		gpd_info("configuration: %s: %d tenant%s", config->file, config->tenant_count,
@@ -94,7 +94,7 @@ gpd_config_report_start(const struct gpd_admission *admission, const struct gpd_
 	else
 		gpd_info("no configuration: no quotas (--config names one)");
 	gpd_config_report_reload(admission, &ignored);
-	tokens_report_expiry(&admission->gate.store.tokens);
+	tokens_report_expiry(&admission->authentication.store.tokens);
 }
 
 void
@@ -107,8 +107,8 @@ gpd_config_report_expiry(const struct gpd_admission *admission, int64_t now_ms)
 	/* At the start each of them is reported when its file is read. */
 	if (next_ms) {
 		gpd_tls_check();
-		gpd_crl_file_check(&admission->gate.revoked);
-		tokens_report_expiry(&admission->gate.store.tokens);
+		gpd_crl_file_check(&admission->authentication.crl_state);
+		tokens_report_expiry(&admission->authentication.store.tokens);
 	}
 	next_ms = now_ms + DAY_MS;
 }
@@ -155,8 +155,8 @@ check_tokens(struct check *check)
 {
 	const char *named = check->lint.config->tokens;
 	char room[GPD_SHARED_PATH_MAX], error[GPD_TOKEN_ERROR_MAX];
-	const char *path = gpd_folder_choose(check->options->tokens, named, GPD_FILE_TOKENS, room,
-					     sizeof(room));
+	const char *path = gpd_folder_select_path(check->options->tokens, named, GPD_FILE_TOKENS,
+						  room, sizeof(room));
 	struct gpd_tokens tokens;
 
 	if (*named && access(named, F_OK))
@@ -176,8 +176,8 @@ check_certificate(struct check *check)
 {
 	const char *const crl = check->lint.config->crl;
 	char room[GPD_SHARED_PATH_MAX], text[GPD_CONFIG_ERROR_MAX];
-	const char *path =
-		gpd_folder_choose(check->options->crl, crl, GPD_FILE_REVOKED, room, sizeof(room));
+	const char *path = gpd_folder_select_path(check->options->crl, crl, GPD_FILE_REVOKED, room,
+						  sizeof(room));
 	struct gpd_options with_tls = *check->options;
 	struct gpd_crl_file file = { 0 };
 	int errors = check->errors;
@@ -188,9 +188,9 @@ check_certificate(struct check *check)
 	if (errors == check->errors &&
 	    gpd_tls_read(&with_tls, check->lint.config, &tls, text, sizeof(text)))
 		tls = NULL;
-	if (tls && gpd_tls_doubt(tls, text))
+	if (tls && gpd_tls_get_warning(tls, text))
 		check_warning(check, text);
-	gpd_tls_use(tls);
+	gpd_tls_set(tls);
 	check->has_certificate = tls != NULL;
 	if (path == crl && access(crl, R_OK)) {
 		check_report(check, true, "crl = %s: %s", crl, strerror(errno));
@@ -209,8 +209,8 @@ check_addresses(struct check *check)
 {
 	const struct gpd_options *options = check->options;
 	const struct gpd_config *config = check->lint.config;
-	const char *host = options->metrics_given ? options->metrics_host : config->metrics_host;
-	uint16_t port = options->metrics_given ? options->metrics_port : config->metrics_port;
+	const char *host = options->has_metrics ? options->metrics_host : config->metrics_host;
+	uint16_t port = options->has_metrics ? options->metrics_port : config->metrics_port;
 	const char *admin = options->admin_socket ? options->admin_socket : config->admin_socket;
 	char error[GP_URL_TEXT_MAX + GPD_CONFIG_ERROR_MAX];
 
@@ -261,10 +261,10 @@ check_reload(struct check *check)
 	struct gp_tls *tls = NULL;
 
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
-		const char *path = gpd_folder_choose(files[i].option, files[i].configured,
-						     files[i].name, room, sizeof(room));
+		const char *path = gpd_folder_select_path(files[i].option, files[i].configured,
+							  files[i].name, room, sizeof(room));
 
-		if (path && gpd_privilege_need_file(path, error, sizeof(error)))
+		if (path && gpd_privilege_require_readable(path, error, sizeof(error)))
 			check_error(check, error);
 	}
 	if (config->file && access(config->file, R_OK))
@@ -277,7 +277,7 @@ check_reload(struct check *check)
 		check_report(check, false,
 			     "the certificate can not be read again, and a reload will fail: %s",
 			     error);
-	gp_tls_put(tls);
+	gp_tls_unref(tls);
 }
 
 /* This process becomes the daemon's user.  It creates no file: the owner would be wrong. */
@@ -364,7 +364,7 @@ gpd_config_report_check(const struct gpd_options *options, gpd_lint_list_devices
 	check_user(&check);
 	check_devices(&check, list_devices);
 	status = check_finish(&check, path);
-	gpd_tls_use(NULL);
+	gpd_tls_set(NULL);
 	gpd_config_free(config);
 	return status;
 }

@@ -18,7 +18,8 @@
 void gpd_config_report_start(const struct gpd_admission *admission,
 			     const struct gpd_options *options);
 /* Once a reloaded configuration is in force. */
-void gpd_config_report_reload(const struct gpd_admission *admission, struct gpd_reloaded *reloaded);
+void gpd_config_report_reload(const struct gpd_admission *admission,
+			      struct gpd_reload_report *reloaded);
 /* In each turn: once a day the log lists what expires. */
 void gpd_config_report_expiry(const struct gpd_admission *admission, int64_t now_ms);
 

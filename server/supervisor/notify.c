@@ -22,7 +22,7 @@ static int waiting_count;
 
 /* Whether the state was sent, or there is no service manager. */
 static bool
-send_state(const char *state)
+state_send(const char *state)
 {
 	const char *path = getenv("NOTIFY_SOCKET");
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -48,9 +48,9 @@ send_state(const char *state)
 
 /* In the order in which they were reported. */
 static void
-send_waiting(void)
+pending_send(void)
 {
-	while (waiting_count && send_state(waiting[0])) {
+	while (waiting_count && state_send(waiting[0])) {
 		waiting_count--;
 		memmove(waiting[0], waiting[1], (size_t)waiting_count * STATE_MAX);
 	}
@@ -59,8 +59,8 @@ send_waiting(void)
 void
 gpd_notify(const char *state)
 {
-	send_waiting();
-	if (!waiting_count && send_state(state))
+	pending_send();
+	if (!waiting_count && state_send(state))
 		return;
 	gpd_warning("the service manager has not been told %.*s: it has not read "
 		    "$NOTIFY_SOCKET",
@@ -85,7 +85,7 @@ gpd_notify_reloading(void)
 
 /* Milliseconds between two signs of life; 0: nobody asks for them. */
 static int64_t
-interval_ms(void)
+watchdog_interval_ms(void)
 {
 	static int64_t interval = -1;
 	const char *text, *pid;
@@ -104,14 +104,14 @@ interval_ms(void)
 }
 
 void
-gpd_notify_alive(int64_t now_ms)
+gpd_notify_watchdog(int64_t now_ms)
 {
 	static int64_t next_ms;
 
-	send_waiting();
-	if (interval_ms() == 0 || now_ms < next_ms)
+	pending_send();
+	if (watchdog_interval_ms() == 0 || now_ms < next_ms)
 		return;
-	next_ms = now_ms + interval_ms();
+	next_ms = now_ms + watchdog_interval_ms();
 	/* One that finds no room is as good as said: the manager has not read the ones before. */
-	(void)send_state("WATCHDOG=1");
+	(void)state_send("WATCHDOG=1");
 }

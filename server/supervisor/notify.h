@@ -16,6 +16,6 @@ void gpd_notify_reloading(void);
 
 /* In each turn: sends states that wait, and that the loop still turns, if the service manager wants
  * to know that (WATCHDOG_USEC). */
-void gpd_notify_alive(int64_t now_ms);
+void gpd_notify_watchdog(int64_t now_ms);
 
 #endif /* GPD_NOTIFY_H */

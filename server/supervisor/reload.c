@@ -18,46 +18,47 @@
 
 /* The certificate in use may have been found at the usual place, and not be there any more. */
 static int
-check_still_there(const struct gpd_options *options, const struct gp_tls *next, char *error)
+check_certificate_exists(const struct gpd_options *options, const struct gp_tls *next, char *error)
 {
 	struct gp_tls *now = gpd_tls_get();
 	bool gone = now && !next && gpd_tls_has_address(options);
 	char path[PATH_MAX] = GPD_FILE_CERTIFICATE;
 
-	gp_tls_put(now);
+	gp_tls_unref(now);
 	if (!gone)
 		return 0;
 	(void)!gpd_folder_file(GPD_FILE_CERTIFICATE, path, sizeof(path));
-	(void)snprintf(error, GPD_RELOADED_TEXT_MAX,
+	(void)snprintf(error, GPD_RELOAD_REPORT_TEXT_MAX,
 		       "%.300s, the certificate, is not there any more", path);
 	return GP_E_INVALID;
 }
 
 /* For new connections.  What RDMA's addresses go by was settled when they were opened. */
 static void
-use_tls(const struct gpd_options *options, struct gp_tls *tls, struct gpd_reloaded *reloaded)
+tls_apply(const struct gpd_options *options, struct gp_tls *tls, struct gpd_reload_report *reloaded)
 {
 	static bool late;
 	struct gp_tls *now = gpd_tls_get();
 	char text[GP_URL_TEXT_MAX];
 
 	late = late || (tls && !now);
-	gp_tls_put(now);
-	gpd_tls_use(tls);
+	gp_tls_unref(now);
+	gpd_tls_set(tls);
 	for (int i = 0; late && i < options->listen_count; i++) {
 		if (strcmp(options->listen[i].scheme, "rdma") != 0)
 			continue;
 		gp_url_format(&options->listen[i], text, sizeof(text));
-		gpd_reloaded_say(reloaded, GPD_LOG_WARNING,
-				 "%s goes without TLS until a new start of the daemon: it had no "
-				 "certificate at this one",
-				 text);
+		gpd_reload_report_add(
+			reloaded, GPD_LOG_WARNING,
+			"%s goes without TLS until a new start of the daemon: it had no "
+			"certificate at this one",
+			text);
 	}
 }
 
 static void
-put_into_force(const struct gpd_options *options, struct gpd_manager *manager,
-	       struct gpd_config *config, struct gp_tls *tls, struct gpd_reloaded *reloaded)
+config_apply(const struct gpd_options *options, struct gpd_manager *manager,
+	     struct gpd_config *config, struct gp_tls *tls, struct gpd_reload_report *reloaded)
 	GP_LOCKED(manager->source.lock)
 {
 	if (config->file) {
@@ -68,13 +69,13 @@ put_into_force(const struct gpd_options *options, struct gpd_manager *manager,
 		gpd_config_free(config);
 		gpd_info("the certificate is in force; there is no configuration file");
 	}
-	use_tls(options, tls, reloaded);
+	tls_apply(options, tls, reloaded);
 	gpd_manager_reload(manager, options, reloaded);
 }
 
 /* What can be put into force as a whole. */
 static int
-read_files(const struct gpd_options *options, const struct gpd_config *now,
+files_read(const struct gpd_options *options, const struct gpd_config *now,
 	   struct gpd_config **config_p, struct gp_tls **tls_p, char *error)
 {
 	const char *path = gpd_options_config(options);
@@ -90,7 +91,7 @@ read_files(const struct gpd_options *options, const struct gpd_config *now,
 		return r;
 	r = gpd_tls_read(options, *config_p, tls_p, error, GPD_CONFIG_ERROR_MAX);
 	if (r == 0)
-		r = check_still_there(options, *tls_p, error);
+		r = check_certificate_exists(options, *tls_p, error);
 	if (r == 0 && !path && !*tls_p) {
 		(void)snprintf(error, GPD_CONFIG_ERROR_MAX,
 			       "there is no configuration file: %.300s%s--config names one",
@@ -99,7 +100,7 @@ read_files(const struct gpd_options *options, const struct gpd_config *now,
 		r = GP_E_INVALID;
 	}
 	if (r) {
-		gp_tls_put(*tls_p);
+		gp_tls_unref(*tls_p);
 		gpd_config_free(*config_p);
 	}
 	return r;
@@ -108,22 +109,23 @@ read_files(const struct gpd_options *options, const struct gpd_config *now,
 /* Not checked: a hook of the manager calls this, and what a hook is given has no type. */
 GP_LOCK_UNCHECKED void
 gpd_reload(const struct gpd_options *options, struct gpd_manager *manager,
-	   struct gpd_reloaded *reloaded)
+	   struct gpd_reload_report *reloaded)
 {
 	struct gpd_admission *admission = manager->admission;
 	struct gpd_config *config;
 	struct gp_tls *tls = NULL;
 
-	*reloaded = (struct gpd_reloaded){ .error = "" };
+	*reloaded = (struct gpd_reload_report){ .error = "" };
 	gpd_notify_reloading();
-	if (read_files(options, admission->quota->tenants.config, &config, &tls, reloaded->error)) {
+	if (files_read(options, admission->quota->tenants.config, &config, &tls, reloaded->error)) {
 		gpd_error("nothing is reloaded: %s", reloaded->error);
 	} else {
-		put_into_force(options, manager, config, tls, reloaded);
+		config_apply(options, manager, config, tls, reloaded);
 		/* Now that it is known whose certificates are good. */
-		gpd_gate_reload_revoked(&admission->gate, admission->quota->tenants.config,
-					gp_now_ms(), reloaded);
+		gpd_authentication_reload_crl(&admission->authentication,
+					      admission->quota->tenants.config, gp_now_ms(),
+					      reloaded);
 	}
-	gpd_reloaded_join(reloaded);
+	gpd_reload_report_merge(reloaded);
 	gpd_notify("READY=1");
 }

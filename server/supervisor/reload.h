@@ -10,10 +10,10 @@
 
 struct gpd_manager;
 struct gpd_options;
-struct gpd_reloaded;
+struct gpd_reload_report;
 
 /* If the configuration or the certificate cannot be used, all stays as it was. */
 void gpd_reload(const struct gpd_options *options, struct gpd_manager *manager,
-		struct gpd_reloaded *reloaded);
+		struct gpd_reload_report *reloaded);
 
 #endif /* GPD_RELOAD_H */

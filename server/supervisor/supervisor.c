@@ -29,7 +29,7 @@
 
 #define STOP_MS 3000
 /* Whatever is due is seen to in the next turn, which comes after this if nothing happens. */
-#define TURN_MS 50
+#define POLL_MS 50
 /* Of malloc(): one for each of many threads would keep what a handshake of TLS took. */
 #define ARENAS 2
 /* Signals and the peers' events. */
@@ -39,11 +39,11 @@ struct supervisor {
 	const struct gpd_options *options;
 	struct gpd_listen listen;
 	int signal_fd;
-	struct pollfd fds[FIXED_FDS + GPD_LISTEN_MAX + GPD_CHILDREN_MAX + GPD_ADMIN_POLL_MAX];
+	struct pollfd fds[FIXED_FDS + GPD_LISTEN_MAX + GPD_WORKERS_MAX + GPD_ADMIN_POLL_MAX];
 	struct gpd_admission admission;
 	struct gpd_quota quota;
 	struct gpd_manager manager;
-	struct gpd_children children;
+	struct gpd_worker_pool worker_pool;
 	bool announced; /* that clients are served */
 	bool stopping;
 	int64_t stop_ms;
@@ -51,7 +51,7 @@ struct supervisor {
 };
 
 static void
-stop(struct supervisor *s)
+supervisor_stop(struct supervisor *s)
 {
 	if (s->stopping) {
 		s->stop_ms = 0;
@@ -63,28 +63,28 @@ stop(struct supervisor *s)
 	gpd_notify("STOPPING=1");
 	gpd_listen_close(&s->listen);
 	gpd_admission_stop(&s->admission);
-	gpd_children_stop(&s->children);
+	gpd_worker_pool_stop(&s->worker_pool);
 }
 
 static void
 read_signals(struct supervisor *s)
 {
 	struct signalfd_siginfo info;
-	struct gpd_reloaded reloaded;
+	struct gpd_reload_report reloaded;
 
 	while (read(s->signal_fd, &info, sizeof(info)) == sizeof(info)) {
 		if (info.ssi_signo == SIGCHLD)
-			gpd_children_reap(&s->children);
+			gpd_worker_pool_reap(&s->worker_pool);
 		else if (info.ssi_signo == SIGHUP)
 			gpd_reload(s->options, &s->manager, &reloaded);
 		else
-			stop(s);
+			supervisor_stop(s);
 	}
 }
 
 /* The user's name, for reports. Not in the main loop: a name server may be asked. */
 static void
-note_user(struct supervisor *s)
+facts_set_user(struct supervisor *s)
 {
 	struct gpd_report_facts *facts = &s->manager.source.facts;
 	const struct passwd *user = getpwuid(geteuid());
@@ -97,7 +97,7 @@ note_user(struct supervisor *s)
 
 /* For who asks what this daemon is. */
 static void
-note_facts(struct supervisor *s)
+facts_set_addresses(struct supervisor *s)
 {
 	struct gpd_report_facts *facts = &s->manager.source.facts;
 
@@ -108,10 +108,10 @@ note_facts(struct supervisor *s)
 }
 
 static void
-announce(struct supervisor *s)
+supervisor_announce(struct supervisor *s)
 {
 	s->announced = true;
-	note_facts(s);
+	facts_set_addresses(s);
 	gpd_config_report_start(&s->admission, s->options);
 	if (geteuid() == 0 && !s->options->user)
 		gpd_warning("the daemon stays root, as there is no user " GPD_PRIVILEGE_USER
@@ -124,54 +124,54 @@ announce(struct supervisor *s)
 
 /* Sees to what is due, waits for whatever comes first, but not long, and acts on it. */
 static void
-turn(struct supervisor *s) GP_LOCKED(s->manager.source.lock)
+loop_iterate(struct supervisor *s) GP_LOCKED(s->manager.source.lock)
 {
 	struct pollfd *fds = s->fds;
 	int listening, workers, first_admin, admins, ready;
 
 	gpd_admission_check_deadlines(&s->admission);
-	gpd_children_check(&s->children, gp_now_ms());
-	gpd_notify_alive(gp_now_ms());
+	gpd_worker_pool_check(&s->worker_pool, gp_now_ms());
+	gpd_notify_watchdog(gp_now_ms());
 	gpd_config_report_expiry(&s->admission, gp_now_ms());
 	gpd_usage_check(&s->manager.usage, gp_now_ms());
 	fds[0] = (struct pollfd){ .fd = s->signal_fd, .events = POLLIN };
-	fds[1] = (struct pollfd){ .fd = gpd_peer_events_fd(), .events = POLLIN };
+	fds[1] = (struct pollfd){ .fd = gpd_connection_events_fd(), .events = POLLIN };
 	listening = gpd_listen_poll(&s->listen, gp_now_ms(), fds + FIXED_FDS);
-	workers = gpd_children_poll(&s->children, fds + FIXED_FDS + listening);
+	workers = gpd_worker_pool_poll(&s->worker_pool, fds + FIXED_FDS + listening);
 	first_admin = FIXED_FDS + listening + workers;
 	admins = gpd_admin_poll(&s->manager.admin, fds + first_admin);
 	pthread_mutex_unlock(&s->manager.source.lock);
 	gpd_nonblocking_end();
-	ready = poll(fds, (nfds_t)(first_admin + admins), TURN_MS);
+	ready = poll(fds, (nfds_t)(first_admin + admins), POLL_MS);
 	gpd_nonblocking_begin();
 	pthread_mutex_lock(&s->manager.source.lock);
 	if (ready < 0)
 		return;
 
 	/* Workers may start while their messages are read, but none goes before the signals. */
-	gpd_children_serve(&s->children, fds + FIXED_FDS + listening);
+	gpd_worker_pool_serve(&s->worker_pool, fds + FIXED_FDS + listening);
 	gpd_listen_accept(&s->listen, fds + FIXED_FDS, listening, &s->admission, gp_now_ms());
 	if (fds[1].revents)
-		gpd_admission_take_events(&s->admission);
+		gpd_admission_handle_events(&s->admission);
 	if (fds[0].revents)
 		read_signals(s);
-	if (s->children.served && !s->announced && !s->stopping)
-		announce(s);
+	if (s->worker_pool.served && !s->announced && !s->stopping)
+		supervisor_announce(s);
 	gpd_admin_serve(&s->manager.admin, fds + first_admin, gp_now_ms());
 }
 
 /* What the admin socket asks of the supervisor. */
 
 static bool
-retire_for_admin(void *arg, pid_t worker)
+hook_retire_worker(void *arg, pid_t worker)
 {
 	struct supervisor *s = arg;
 
-	return gpd_children_retire(&s->children, worker);
+	return gpd_worker_pool_retire(&s->worker_pool, worker);
 }
 
 static void
-reload_for_admin(void *arg, struct gpd_reloaded *reloaded)
+hook_reload(void *arg, struct gpd_reload_report *reloaded)
 {
 	struct supervisor *s = arg;
 
@@ -179,13 +179,13 @@ reload_for_admin(void *arg, struct gpd_reloaded *reloaded)
 }
 
 static const struct gpd_manager_hooks manager_hooks = {
-	.retire = retire_for_admin,
-	.reload = reload_for_admin,
+	.retire = hook_retire_worker,
+	.reload = hook_reload,
 };
 
 /* Why the daemon does not start.  Always -1. */
 static int
-fail(const char *why)
+startup_fail(const char *why)
 {
 	fprintf(stderr, "gpupoold: %s\n", why);
 	return -1;
@@ -193,24 +193,25 @@ fail(const char *why)
 
 /* The same of a file: what would help, if it is that the daemon's user may not read it. */
 static int
-fail_file(const char *path, const char *why)
+startup_fail_file(const char *path, const char *why)
 {
 	char error[GPD_CONFIG_ERROR_MAX];
 
-	if (path && gpd_privilege_need_file(path, error, sizeof(error)))
-		return fail(error);
-	return fail(why);
+	if (path && gpd_privilege_require_readable(path, error, sizeof(error)))
+		return startup_fail(error);
+	return startup_fail(why);
 }
 
 /* If it cannot be read any more, nobody could take a token or a certificate back. */
 static int
-check_revocable(const struct gpd_shared_file *file)
+file_check_readable_later(const struct gpd_shared_file *file)
 {
 	char error[GPD_TOKEN_ERROR_MAX];
 
-	if (file->status.st_nlink && gpd_privilege_need_file(file->path, error, sizeof(error)))
-		return fail(error);
-	gpd_privilege_check_file(file->path);
+	if (file->status.st_nlink &&
+	    gpd_privilege_require_readable(file->path, error, sizeof(error)))
+		return startup_fail(error);
+	gpd_privilege_warn_unreadable(file->path);
 	return 0;
 }
 
@@ -219,28 +220,29 @@ static int
 drop_privileges(struct supervisor *s)
 {
 	char error[GPD_CONFIG_ERROR_MAX];
-	const struct gpd_gate *gate = &s->admission.gate;
+	const struct gpd_authentication *authentication = &s->admission.authentication;
 	uid_t before = geteuid();
 	struct gp_tls *tls;
 
 	if (gpd_privilege_drop(s->options->user, error, sizeof(error)))
-		return fail(error);
+		return startup_fail(error);
 	if (geteuid() == before)
 		return 0;
-	gpd_privilege_check_file(gpd_options_config(s->options));
-	if (check_revocable(&gate->store.file) ||
-	    (gate->revoked.crl && check_revocable(&gate->revoked.file)))
+	gpd_privilege_warn_unreadable(gpd_options_config(s->options));
+	if (file_check_readable_later(&authentication->store.file) ||
+	    (authentication->crl_state.crl &&
+	     file_check_readable_later(&authentication->crl_state.file)))
 		return -1;
 	if (gpd_tls_read(s->options, s->quota.tenants.config, &tls, error, sizeof(error)))
 		gpd_warning("the certificate can not be read again, and a reload will fail: %s",
 			    error);
 	else
-		gp_tls_put(tls);
+		gp_tls_unref(tls);
 	return 0;
 }
 
 static int
-set_up(struct supervisor *s)
+supervisor_init(struct supervisor *s)
 {
 	const struct gpd_config *config = s->quota.tenants.config;
 	char error[GPD_CONFIG_ERROR_MAX];
@@ -262,25 +264,25 @@ set_up(struct supervisor *s)
 	sigaddset(&signals, SIGHUP);
 	(void)pthread_sigmask(SIG_BLOCK, &signals, NULL);
 	s->signal_fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (s->signal_fd < 0 || gpd_peer_setup()) {
+	if (s->signal_fd < 0 || gpd_connection_setup()) {
 		fprintf(stderr, "gpupoold: cannot start: %s\n", strerror(errno));
 		return -1;
 	}
-	if (gpd_gate_open(&s->admission.gate, config, s->options->tokens, s->options->insecure,
-			  error, sizeof(error)))
-		return fail_file(s->admission.gate.store.file.path, error);
+	if (gpd_authentication_open(&s->admission.authentication, config, s->options->tokens,
+				    s->options->insecure, error, sizeof(error)))
+		return startup_fail_file(s->admission.authentication.store.file.path, error);
 	if (gpd_tls_read(s->options, config, &tls, error, sizeof(error)))
-		return fail(error);
-	gpd_tls_use(tls);
-	if (gpd_gate_open_revoked(&s->admission.gate, config, s->options->crl, error,
-				  sizeof(error)))
-		return fail(error);
-	gp_listen_as(gpd_privilege_will_be(s->options->user));
+		return startup_fail(error);
+	gpd_tls_set(tls);
+	if (gpd_authentication_open_crl(&s->admission.authentication, config, s->options->crl,
+					error, sizeof(error)))
+		return startup_fail(error);
+	gp_listen_set_owner(gpd_privilege_target_uid(s->options->user));
 	if (gpd_listen_open(&s->listen, s->options) || gpd_manager_open(&s->manager, s->options))
 		return -1;
 	if (drop_privileges(s))
 		return -1;
-	note_user(s);
+	facts_set_user(s);
 	return gpd_manager_open_usage(&s->manager);
 }
 
@@ -291,28 +293,28 @@ gpd_supervisor_run(const struct gpd_options *options) GP_LOCK_UNCHECKED
 	char error[GPD_CONFIG_ERROR_MAX];
 
 	if (gpd_quota_init(&s.quota, gpd_options_config(options), error))
-		return -fail_file(gpd_options_config(options), error);
+		return -startup_fail_file(gpd_options_config(options), error);
 	if (gpd_admission_init(&s.admission, &s.quota, options->sessions_max, options->lanes_max))
-		return -fail("out of memory");
+		return -startup_fail("out of memory");
 	gpd_manager_init(&s.manager, &s.admission, &manager_hooks, &s);
-	gpd_children_init(&s.children, options, &s.admission);
-	if (set_up(&s))
+	gpd_worker_pool_init(&s.worker_pool, options, &s.admission);
+	if (supervisor_init(&s))
 		s.status = 1;
 	gpd_nonblocking_begin();
 	while (s.status < 0) {
-		turn(&s);
-		if (s.children.useless)
+		loop_iterate(&s);
+		if (s.worker_pool.start_failed)
 			s.status = 1;
 		if (s.stopping && (!s.admission.workers || s.stop_ms <= gp_now_ms()))
 			s.status = 0;
 	}
 	gpd_nonblocking_end();
-	gpd_children_fini(&s.children);
+	gpd_worker_pool_fini(&s.worker_pool);
 	gpd_listen_close(&s.listen);
 	gpd_manager_fini(&s.manager);
 	gpd_admission_fini(&s.admission);
-	gpd_gate_close(&s.admission.gate);
-	gpd_tls_use(NULL);
+	gpd_authentication_close(&s.admission.authentication);
+	gpd_tls_set(NULL);
 	gpd_quota_fini(&s.quota);
 	if (s.signal_fd >= 0)
 		close(s.signal_fd);

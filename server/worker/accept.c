@@ -40,23 +40,24 @@ static struct incoming *half_open GP_GUARDED_BY(lock);
 
 /* Without it the session is not what the client believes it to be. */
 static void
-refuse_locked(struct gpd_session *session, unsigned int number, const char *reason)
+lane_refuse_locked(struct gpd_session *session, unsigned int number, const char *reason)
 {
 	char text[160];
 
 	snprintf(text, sizeof(text), "data lane %u: %s", number, reason);
 	gpd_session_log(session, GPD_LOG_WARNING, "%s", text);
-	gpd_session_end(session, text);
+	gpd_session_stop(session, text);
 }
 
 /* Why the session does not take the connection over, or NULL.  It begins with lane 0. */
 static const char *
-hand_over(struct gpd_session *session, const struct incoming *incoming) GP_LOCKED(gpd_sessions.lock)
+lane_attach(struct gpd_session *session, const struct incoming *incoming)
+	GP_LOCKED(gpd_sessions.lock)
 {
 	unsigned int ms = gpd_sessions_timeout_ms();
 
-	gp_conn_set_stall(incoming->conn, ms);
-	gp_conn_set_unread(incoming->conn, ms);
+	gp_conn_set_stall_timeout(incoming->conn, ms);
+	gp_conn_set_send_timeout(incoming->conn, ms);
 	if (incoming->number)
 		return gpd_lanes_add(session, incoming->number, incoming->conn);
 	return gpd_session_start(session, incoming->conn) ? "the daemon has no thread for it"
@@ -65,7 +66,7 @@ hand_over(struct gpd_session *session, const struct incoming *incoming) GP_LOCKE
 
 /* Takes the connection over; reason: why there is none. */
 static void
-serve(const struct incoming *incoming, const char *reason)
+lane_deliver(const struct incoming *incoming, const char *reason)
 {
 	bool begins = incoming->number == 0;
 	struct gpd_session *session;
@@ -76,11 +77,11 @@ serve(const struct incoming *incoming, const char *reason)
 	if (session && gpd_session_is(session, GPD_SESSION_OPENED) != begins)
 		session = NULL;
 	if (session && !reason)
-		reason = hand_over(session, incoming);
+		reason = lane_attach(session, incoming);
 	if (session && reason && begins)
 		gpd_sessions_remove_locked(session);
 	else if (session && reason)
-		refuse_locked(session, incoming->number, reason);
+		lane_refuse_locked(session, incoming->number, reason);
 	pthread_mutex_unlock(&gpd_sessions.lock);
 	if (session && reason && begins) {
 		gpd_session_log(session, GPD_LOG_WARNING, "closed: %s", reason);
@@ -91,7 +92,7 @@ serve(const struct incoming *incoming, const char *reason)
 }
 
 static void
-forget(struct incoming *incoming)
+incoming_destroy(struct incoming *incoming)
 {
 	explicit_bzero(incoming, sizeof(*incoming));
 	free(incoming);
@@ -100,7 +101,7 @@ forget(struct incoming *incoming)
 /* A lane's name can be read on its way, so the one who has the key may not be the first to come: of
  * too many the oldest, which has had the most time, is given up. */
 static void
-make_room(const struct incoming *incoming) GP_LOCKED(lock)
+handshake_evict_oldest(const struct incoming *incoming) GP_LOCKED(lock)
 {
 	struct incoming *oldest = NULL;
 	unsigned int count = 0;
@@ -120,7 +121,7 @@ make_room(const struct incoming *incoming) GP_LOCKED(lock)
 
 /* Its session waits for one that has the key; the client, if it was that, for the next try. */
 static void
-refuse(const struct incoming *incoming, const char *reason)
+incoming_refuse(const struct incoming *incoming, const char *reason)
 {
 	const char *peer = incoming->conn ? gp_conn_peer(incoming->conn) : "an unknown address";
 
@@ -131,55 +132,55 @@ refuse(const struct incoming *incoming, const char *reason)
 
 /* The supervisor hears of it before the session can end. */
 static void
-begin(const struct incoming *incoming)
+incoming_complete(const struct incoming *incoming)
 {
 	struct gpd_channel_header header = {
-		.type = GPD_CHANNEL_CAME,
+		.type = GPD_CHANNEL_LANE_OPENED,
 		.result = (int32_t)incoming->number,
 		.session = incoming->session,
 	};
 
 	(void)gpd_channel_send(&gpd_sessions.channel, &header, NULL, 0, -1);
-	serve(incoming, NULL);
+	lane_deliver(incoming, NULL);
 }
 
 void
-gpd_accept_came(uint64_t session, unsigned int number, struct gp_conn *conn)
+gpd_lane_accept_conn(uint64_t session, unsigned int number, struct gp_conn *conn)
 {
-	begin(&(struct incoming){ .session = session, .number = number, .conn = conn });
+	incoming_complete(&(struct incoming){ .session = session, .number = number, .conn = conn });
 }
 
 static void *
-secure(void *arg)
+handshake_run(void *arg)
 {
 	struct incoming *incoming = arg;
-	int r = gp_conn_secure_key(incoming->conn, true, incoming->key, GP_TLS_HANDSHAKE_MS);
+	int r = gp_conn_secure_psk(incoming->conn, true, incoming->key, GP_TLS_HANDSHAKE_MS);
 
 	pthread_mutex_lock(&lock);
 	LL_DELETE(half_open, incoming);
 	pthread_mutex_unlock(&lock);
 	if (r)
-		refuse(incoming, incoming->given_up
-					 ? "its handshake takes its time while others come"
-					 : gp_conn_error(incoming->conn));
+		incoming_refuse(incoming, incoming->given_up
+						  ? "its handshake takes its time while others come"
+						  : gp_conn_error(incoming->conn));
 	else
-		begin(incoming);
-	forget(incoming);
+		incoming_complete(incoming);
+	incoming_destroy(incoming);
 	return NULL;
 }
 
 static void
-start_handshake(const struct incoming *said)
+handshake_start(const struct incoming *template)
 {
 	struct incoming *incoming = malloc(sizeof(*incoming));
 	int r = -ENOMEM;
 
 	if (incoming) {
-		*incoming = *said;
+		*incoming = *template;
 		pthread_mutex_lock(&lock);
-		make_room(incoming);
+		handshake_evict_oldest(incoming);
 		LL_PREPEND(half_open, incoming);
-		r = gp_thread_start("handshake", STACK_SIZE, secure, incoming);
+		r = gp_thread_start("handshake", STACK_SIZE, handshake_run, incoming);
 		if (r)
 			LL_DELETE(half_open, incoming);
 		pthread_mutex_unlock(&lock);
@@ -187,13 +188,13 @@ start_handshake(const struct incoming *said)
 	if (r == 0)
 		return;
 	if (incoming)
-		forget(incoming);
-	refuse(said, "the daemon has no thread for its handshake");
+		incoming_destroy(incoming);
+	incoming_refuse(template, "the daemon has no thread for its handshake");
 }
 
 /* Why there is no connection, or NULL. */
 static const char *
-take_over(const char *scheme, int fd, struct gp_conn **conn_p)
+conn_adopt(const char *scheme, int fd, struct gp_conn **conn_p)
 {
 	int r;
 
@@ -209,7 +210,7 @@ take_over(const char *scheme, int fd, struct gp_conn **conn_p)
 }
 
 void
-gpd_accept(const struct gpd_channel_message *message)
+gpd_lane_accept(const struct gpd_channel_message *message)
 {
 	const struct gpd_channel_lane *lane = message->data;
 	struct incoming incoming = {
@@ -223,14 +224,14 @@ gpd_accept(const struct gpd_channel_message *message)
 			close(message->fd);
 		return;
 	}
-	reason = take_over(lane->scheme, message->fd, &incoming.conn);
+	reason = conn_adopt(lane->scheme, message->fd, &incoming.conn);
 	if (!reason && lane->tls) {
 		memcpy(incoming.key, lane->key, sizeof(incoming.key));
-		start_handshake(&incoming);
+		handshake_start(&incoming);
 	} else if (lane->tls) {
-		refuse(&incoming, reason);
+		incoming_refuse(&incoming, reason);
 	} else {
-		serve(&incoming, reason);
+		lane_deliver(&incoming, reason);
 	}
 	explicit_bzero(&incoming, sizeof(incoming));
 	/* The channel's buffer has the key until the next message. */

@@ -17,9 +17,9 @@ struct gp_conn;
 struct gpd_channel_message;
 
 /* Main thread: of type GPD_CHANNEL_LANE, GPD_CHANNEL_DATA_LANE. */
-void gpd_accept(const struct gpd_channel_message *message);
+void gpd_lane_accept(const struct gpd_channel_message *message);
 
 /* Any thread: a lane that has come by itself; takes the connection over. */
-void gpd_accept_came(uint64_t session, unsigned int number, struct gp_conn *conn);
+void gpd_lane_accept_conn(uint64_t session, unsigned int number, struct gp_conn *conn);
 
 #endif /* GPD_ACCEPT_H */

@@ -27,7 +27,7 @@
 struct place {
 	struct place *prev, *next; /* in the order in which they came */
 	struct place *prev_closer, *next_closer;
-	struct gpd_backlog_entry *entry;
+	struct gpd_deferred_entry *entry;
 	struct queue *queue;
 	bool needs;  /* all that are before it have to be gone first */
 	bool closes; /* all that come later wait for it */
@@ -41,21 +41,21 @@ struct queue {
 	struct place *closers; /* and of those that close it */
 };
 
-struct gpd_backlog_entry {
-	struct gpd_backlog_entry *prev, *next; /* in the list of those that may be carried out */
-	struct gpd_backlog_record record;
+struct gpd_deferred_entry {
+	struct gpd_deferred_entry *prev, *next; /* in the list of those that may be carried out */
+	struct gpd_deferred_record record;
 	uint64_t number; /* in the order in which they came; 0: a gate, before all others */
 	bool ready;      /* it was put there */
 	uint32_t listed; /* the number of a listed copy; 0: it is none */
-	struct gpd_backlog_entry *prev_listed, *next_listed;
+	struct gpd_deferred_entry *prev_listed, *next_listed;
 	unsigned int place_count;
 	struct place *places; /* with the entry, as are the record's fields */
 };
 
-struct gpd_backlog {
-	struct gpd_backlog_entry *ready;
+struct gpd_deferred_queue {
+	struct gpd_deferred_entry *ready;
 	struct queue *queues; /* hash; none is empty */
-	struct gpd_backlog_entry *listed;
+	struct gpd_deferred_entry *listed;
 	uint64_t last_number;
 	uint64_t cost;
 	struct {
@@ -65,7 +65,7 @@ struct gpd_backlog {
 };
 
 /* What a record asks for: no two places are of one queue. */
-struct wish {
+struct deps {
 	struct gpd_names names;
 	unsigned int count;
 	struct {
@@ -75,25 +75,25 @@ struct wish {
 };
 
 static uint64_t
-key_of(const struct gpd_handle *name)
+queue_key_from_handle(const struct gpd_handle *name)
 {
 	/* The index alone: a new object of a place waits for the end of the old one. */
 	return (uint64_t)name->kind << 32 | (name->id & (GPD_HANDLE_INDEX_MAX - 1));
 }
 
 static struct queue *
-queue_find(const struct gpd_backlog *backlog, uint64_t key)
+queue_find(const struct gpd_deferred_queue *deferred_queue, uint64_t key)
 {
 	struct queue *queue;
 
-	HASH_FIND(hh, backlog->queues, &key, sizeof(key), queue);
+	HASH_FIND(hh, deferred_queue->queues, &key, sizeof(key), queue);
 	return queue;
 }
 
 static struct queue *
-queue_make(struct gpd_backlog *backlog, uint64_t key)
+queue_find_or_create(struct gpd_deferred_queue *deferred_queue, uint64_t key)
 {
-	struct queue *queue = queue_find(backlog, key);
+	struct queue *queue = queue_find(deferred_queue, key);
 
 	if (queue)
 		return queue;
@@ -101,12 +101,12 @@ queue_make(struct gpd_backlog *backlog, uint64_t key)
 	if (!queue)
 		return NULL;
 	queue->key = key;
-	HASH_ADD(hh, backlog->queues, key, sizeof(queue->key), queue);
+	HASH_ADD(hh, deferred_queue->queues, key, sizeof(queue->key), queue);
 	return queue;
 }
 
 static bool
-may_go(const struct gpd_backlog_entry *entry)
+entry_may_run(const struct gpd_deferred_entry *entry)
 {
 	for (unsigned int i = 0; i < entry->place_count; i++) {
 		const struct place *place = &entry->places[i];
@@ -120,104 +120,105 @@ may_go(const struct gpd_backlog_entry *entry)
 }
 
 static void
-consider(struct gpd_backlog *backlog, struct gpd_backlog_entry *entry)
+entry_check_ready(struct gpd_deferred_queue *deferred_queue, struct gpd_deferred_entry *entry)
 {
-	if (entry->ready || !may_go(entry))
+	if (entry->ready || !entry_may_run(entry))
 		return;
 	entry->ready = true;
-	DL_APPEND(backlog->ready, entry);
+	DL_APPEND(deferred_queue->ready, entry);
 }
 
 static void
-ask(struct wish *wish, uint64_t key, bool needs, bool closes)
+deps_add(struct deps *deps, uint64_t key, bool needs, bool closes)
 {
 	unsigned int i = 0;
 
 	/* A call may give one name twice. */
-	while (i < wish->count && wish->places[i].key != key)
+	while (i < deps->count && deps->places[i].key != key)
 		i++;
-	wish->count += i == wish->count;
-	wish->places[i].key = key;
-	wish->places[i].needs |= needs;
-	wish->places[i].closes |= closes;
+	deps->count += i == deps->count;
+	deps->places[i].key = key;
+	deps->places[i].needs |= needs;
+	deps->places[i].closes |= closes;
 }
 
 /* The order that the legacy stream brings with it. */
 static void
-ask_for_stream(const struct gpd_session *session, uint32_t id, struct wish *wish)
+deps_add_stream(const struct gpd_session *session, uint32_t id, struct deps *deps)
 {
 	const struct gpd_stream *stream = gpd_stream_get(session, id);
-	bool waits_only = wish->names.use == GPD_STREAM_AWAITED;
+	bool waits_only = deps->names.use == GPD_STREAM_AWAITED;
 	bool legacy = stream && stream->legacy;
 
 	/* One that is still to be made may be a blocking one. */
 	if (!stream || legacy || (stream->blocking && !waits_only))
-		ask(wish, KEY_LEGACY, legacy, legacy && !waits_only);
+		deps_add(deps, KEY_LEGACY, legacy, legacy && !waits_only);
 }
 
 /* false: it is malformed. */
 static bool
-make_wish(const struct gpd_session *session, const struct gp_header *header, const void *fields,
-	  size_t size, struct wish *wish)
+deps_from_record(const struct gpd_session *session, const struct gp_header *header,
+		 const void *fields, size_t size, struct deps *deps)
 {
-	memset(wish, 0, sizeof(*wish));
-	if (!gpd_call_names(header->call, fields, size, &wish->names))
+	memset(deps, 0, sizeof(*deps));
+	if (!gpd_call_get_names(header->call, fields, size, &deps->names))
 		return false;
-	ask(wish, KEY_ALL, wish->names.behind_all, wish->names.before_all);
-	if (wish->names.memory)
-		ask(wish, KEY_MEMORY, true, true);
-	if (!wish->names.passes_copies)
-		ask(wish, KEY_COPIES, false, false);
-	for (unsigned int i = 0; i < wish->names.count; i++) {
-		ask(wish, key_of(&wish->names.names[i]), true, true);
-		if (wish->names.names[i].kind == GPD_KIND_STREAM &&
-		    wish->names.use != GPD_STREAM_MADE_OR_DROPPED)
-			ask_for_stream(session, wish->names.names[i].id, wish);
+	deps_add(deps, KEY_ALL, deps->names.after_all, deps->names.before_all);
+	if (deps->names.memory)
+		deps_add(deps, KEY_MEMORY, true, true);
+	if (!deps->names.no_dtoh_wait)
+		deps_add(deps, KEY_COPIES, false, false);
+	for (unsigned int i = 0; i < deps->names.count; i++) {
+		deps_add(deps, queue_key_from_handle(&deps->names.names[i]), true, true);
+		if (deps->names.names[i].kind == GPD_KIND_STREAM &&
+		    deps->names.use != GPD_STREAM_MADE_OR_DROPPED)
+			deps_add_stream(session, deps->names.names[i].id, deps);
 	}
 	return true;
 }
 
 static bool
-must_wait(const struct gpd_backlog *backlog, const struct wish *wish)
+deps_are_blocked(const struct gpd_deferred_queue *deferred_queue, const struct deps *deps)
 {
-	for (unsigned int i = 0; i < wish->count; i++) {
-		const struct queue *queue = queue_find(backlog, wish->places[i].key);
+	for (unsigned int i = 0; i < deps->count; i++) {
+		const struct queue *queue = queue_find(deferred_queue, deps->places[i].key);
 
-		if (queue && (wish->places[i].needs || queue->closers))
+		if (queue && (deps->places[i].needs || queue->closers))
 			return true;
 	}
 	return false;
 }
 
 static uint64_t
-cost_of(const struct gpd_backlog_entry *entry)
+entry_get_cost(const struct gpd_deferred_entry *entry)
 {
-	const struct gpd_backlog_record *record = &entry->record;
+	const struct gpd_deferred_record *record = &entry->record;
 
-	return GP_BACKLOG_COST(sizeof(record->header) + record->size, record->bulk_size);
+	return GP_DEFERRED_QUEUE_COST(sizeof(record->header) + record->size, record->bulk_size);
 }
 
 /* false: there is no memory for its queues. */
 static bool
-enter(struct gpd_backlog *backlog, const struct wish *wish, struct gpd_backlog_entry *entry)
+entry_enqueue(struct gpd_deferred_queue *deferred_queue, const struct deps *deps,
+	      struct gpd_deferred_entry *entry)
 {
-	for (unsigned int i = 0; i < wish->count; i++) {
+	for (unsigned int i = 0; i < deps->count; i++) {
 		entry->places[i] = (struct place){
 			.entry = entry,
-			.queue = queue_make(backlog, wish->places[i].key),
-			.needs = wish->places[i].needs,
-			.closes = wish->places[i].closes,
+			.queue = queue_find_or_create(deferred_queue, deps->places[i].key),
+			.needs = deps->places[i].needs,
+			.closes = deps->places[i].closes,
 		};
 		if (!entry->places[i].queue)
 			return false;
 	}
-	entry->place_count = wish->count;
-	entry->number = ++backlog->last_number;
-	entry->listed = wish->names.listed;
+	entry->place_count = deps->count;
+	entry->number = ++deferred_queue->last_number;
+	entry->listed = deps->names.listed;
 	if (entry->listed)
-		DL_APPEND2(backlog->listed, entry, prev_listed, next_listed);
-	backlog->cost += cost_of(entry);
-	for (struct place *place = entry->places; place < entry->places + wish->count; place++) {
+		DL_APPEND2(deferred_queue->listed, entry, prev_listed, next_listed);
+	deferred_queue->cost += entry_get_cost(entry);
+	for (struct place *place = entry->places; place < entry->places + deps->count; place++) {
 		DL_APPEND(place->queue->places, place);
 		if (place->closes)
 			DL_APPEND2(place->queue->closers, place, prev_closer, next_closer);
@@ -226,7 +227,7 @@ enter(struct gpd_backlog *backlog, const struct wish *wish, struct gpd_backlog_e
 }
 
 static void
-free_entry(struct gpd_backlog_entry *entry)
+entry_destroy(struct gpd_deferred_entry *entry)
 {
 	if (entry)
 		free((void *)entry->record.bulk);
@@ -234,31 +235,31 @@ free_entry(struct gpd_backlog_entry *entry)
 }
 
 /* A copy of the record, its bulk included. */
-static struct gpd_backlog_entry *
-copy_record(struct gpd_session *session, const struct wish *wish, const struct gp_header *header,
-	    const void *fields, size_t size)
+static struct gpd_deferred_entry *
+entry_create(struct gpd_session *session, const struct deps *deps, const struct gp_header *header,
+	     const void *fields, size_t size)
 {
 	size_t bulk_size = session->bulk_left;
-	struct gpd_backlog_entry *entry =
-		calloc(1, sizeof(*entry) + wish->count * sizeof(*entry->places) + size);
+	struct gpd_deferred_entry *entry =
+		calloc(1, sizeof(*entry) + deps->count * sizeof(*entry->places) + size);
 	void *copy, *bulk;
 
 	if (!entry)
 		return NULL;
 	entry->places = (struct place *)(entry + 1);
-	copy = entry->places + wish->count;
+	copy = entry->places + deps->count;
 	memcpy(copy, fields, size);
 	bulk = bulk_size ? malloc(bulk_size) : NULL;
-	entry->record = (struct gpd_backlog_record){ *header, copy, size, bulk, bulk_size };
+	entry->record = (struct gpd_deferred_record){ *header, copy, size, bulk, bulk_size };
 	if (bulk_size && (!bulk || gpd_session_recv_bulk(session, bulk, bulk_size))) {
-		free_entry(entry);
+		entry_destroy(entry);
 		return NULL;
 	}
 	return entry;
 }
 
 static struct gp_args_gpCopyInLanes
-copy_of_lanes(const void *fields, size_t size)
+lanes_copy_decode(const void *fields, size_t size)
 {
 	struct gp_args_gpCopyInLanes args;
 	struct gp_dec dec;
@@ -270,24 +271,24 @@ copy_of_lanes(const void *fields, size_t size)
 
 /* false: the session is over. */
 static bool
-take_from_lanes(struct gpd_session *session, const struct gp_args_gpCopyInLanes *args, uint8_t *to)
+lanes_copy_recv(struct gpd_session *session, const struct gp_args_gpCopyInLanes *args, uint8_t *to)
 {
 	struct gpd_arrival arrival;
 	int r;
 
 	if (gpd_lanes_expect(session, args->copy, args->size, 0))
 		return false;
-	while ((r = gpd_lanes_take(session, &arrival)) > 0) {
+	while ((r = gpd_lanes_pop(session, &arrival)) > 0) {
 		memcpy(to + arrival.offset, arrival.piece.memory, arrival.size);
-		gpd_staging_put(session, &arrival.piece);
+		gpd_staging_release(session, &arrival.piece);
 	}
 	return r == 0;
 }
 
 /* A copy whose bytes come on the data lanes, kept with its bytes: others need the lanes. */
-static struct gpd_backlog_entry *
-copy_lanes_record(struct gpd_session *session, const struct wish *wish,
-		  const struct gp_header *header, const struct gp_args_gpCopyInLanes *args)
+static struct gpd_deferred_entry *
+entry_create_from_lanes(struct gpd_session *session, const struct deps *deps,
+			const struct gp_header *header, const struct gp_args_gpCopyInLanes *args)
 {
 	const struct gp_args_gpCopyIn copy = {
 		.stream = args->stream,
@@ -297,7 +298,7 @@ copy_lanes_record(struct gpd_session *session, const struct wish *wish,
 		.height = 1,
 		.flags = args->flags,
 	};
-	struct gpd_backlog_entry *entry;
+	struct gpd_deferred_entry *entry;
 	uint8_t fields[128], *bulk;
 	struct gp_enc enc;
 
@@ -305,11 +306,11 @@ copy_lanes_record(struct gpd_session *session, const struct wish *wish,
 	gp_args_gpCopyIn_encode(&enc, &copy);
 	gp_enc_pad(&enc);
 	session->bulk_left = 0;
-	entry = copy_record(session, wish, header, fields, gp_enc_size(&enc));
+	entry = entry_create(session, deps, header, fields, gp_enc_size(&enc));
 	bulk = malloc(args->size);
-	if (!entry || !bulk || !take_from_lanes(session, args, bulk)) {
+	if (!entry || !bulk || !lanes_copy_recv(session, args, bulk)) {
 		free(bulk);
-		free_entry(entry);
+		entry_destroy(entry);
 		return NULL;
 	}
 	entry->record.header.call = GP_CALL_gpCopyIn;
@@ -320,22 +321,23 @@ copy_lanes_record(struct gpd_session *session, const struct wish *wish,
 }
 
 static int
-keep(struct gpd_session *session, const struct wish *wish, const struct gp_header *header,
-     const void *fields, size_t size, struct gpd_backlog_entry **entry_p)
+record_defer(struct gpd_session *session, const struct deps *deps, const struct gp_header *header,
+	     const void *fields, size_t size, struct gpd_deferred_entry **entry_p)
 {
-	struct gpd_backlog *backlog = session->backlog;
+	struct gpd_deferred_queue *deferred_queue = session->deferred_queue;
 	uint64_t bulk_size = session->bulk_left;
-	uint64_t max = session->account.line->backlog_max;
+	uint64_t max = session->account.line->deferred_max;
 	struct gp_args_gpCopyInLanes copy;
-	struct gpd_backlog_entry *entry;
+	struct gpd_deferred_entry *entry;
 
 	if (header->call == GP_CALL_gpCopyInLanes) {
-		copy = copy_of_lanes(fields, size);
+		copy = lanes_copy_decode(fields, size);
 		if (!gpd_copy_lanes_is_sound(session, &copy))
 			return -EPROTO;
 		bulk_size = copy.size;
 	}
-	if (backlog->cost + GP_BACKLOG_COST(sizeof(*header) + size, bulk_size) > max) {
+	if (deferred_queue->cost + GP_DEFERRED_QUEUE_COST(sizeof(*header) + size, bulk_size) >
+	    max) {
 		if (session->gates)
 			return -EAGAIN;
 		gpd_session_violation(session, "it sent more than %llu MiB behind a host function",
@@ -343,14 +345,14 @@ keep(struct gpd_session *session, const struct wish *wish, const struct gp_heade
 		return -EPROTO;
 	}
 	entry = header->call == GP_CALL_gpCopyInLanes
-			? copy_lanes_record(session, wish, header, &copy)
-			: copy_record(session, wish, header, fields, size);
-	if (!entry || !enter(backlog, wish, entry)) {
+			? entry_create_from_lanes(session, deps, header, &copy)
+			: entry_create(session, deps, header, fields, size);
+	if (!entry || !entry_enqueue(deferred_queue, deps, entry)) {
 		gpd_session_violation(session,
 				      "call 0x%04x could not be kept until a host "
 				      "function is done",
 				      header->call);
-		free_entry(entry);
+		entry_destroy(entry);
 		return -EPROTO;
 	}
 	*entry_p = entry;
@@ -359,12 +361,13 @@ keep(struct gpd_session *session, const struct wish *wish, const struct gp_heade
 
 /* Its places come before all others. */
 static bool
-enter_first(struct gpd_backlog *backlog, const struct wish *wish, struct gpd_backlog_entry *gate)
+entry_enqueue_first(struct gpd_deferred_queue *deferred_queue, const struct deps *deps,
+		    struct gpd_deferred_entry *gate)
 {
-	if (!enter(backlog, wish, gate))
+	if (!entry_enqueue(deferred_queue, deps, gate))
 		return false;
 	gate->number = 0;
-	for (struct place *place = gate->places; place < gate->places + wish->count; place++) {
+	for (struct place *place = gate->places; place < gate->places + deps->count; place++) {
 		DL_DELETE(place->queue->places, place);
 		DL_PREPEND(place->queue->places, place);
 		if (!place->closes)
@@ -375,38 +378,39 @@ enter_first(struct gpd_backlog *backlog, const struct wish *wish, struct gpd_bac
 	return true;
 }
 
-struct gpd_backlog_entry *
-gpd_backlog_add_gate(struct gpd_session *session, enum gpd_backlog_gate_kind kind, uint32_t name)
+struct gpd_deferred_entry *
+gpd_deferred_add_gate(struct gpd_session *session, enum gpd_deferred_gate_kind kind, uint32_t name)
 {
 	const struct gp_header header = { 0 };
 	const struct gpd_handle handle = {
-		.kind = kind == GPD_GATE_EVENT ? GPD_KIND_EVENT : GPD_KIND_STREAM,
+		.kind = kind == GPD_DEFERRED_GATE_EVENT ? GPD_KIND_EVENT : GPD_KIND_STREAM,
 		.id = name,
 	};
 	uint64_t bulk_left = session->bulk_left;
-	struct gpd_backlog_entry *gate;
-	struct wish wish = { 0 };
+	struct gpd_deferred_entry *gate;
+	struct deps deps = { 0 };
 	bool entered;
 
-	if (!session->backlog)
-		session->backlog = calloc(1, sizeof(*session->backlog));
-	if (!session->backlog)
+	if (!session->deferred_queue)
+		session->deferred_queue = calloc(1, sizeof(*session->deferred_queue));
+	if (!session->deferred_queue)
 		return NULL;
-	ask(&wish, KEY_ALL, false, false);
-	ask(&wish, key_of(&handle), true, true);
-	if (kind != GPD_GATE_EVENT)
-		ask_for_stream(session, name, &wish);
-	if (kind == GPD_GATE_COPIES)
-		ask(&wish, KEY_COPIES, true, true);
+	deps_add(&deps, KEY_ALL, false, false);
+	deps_add(&deps, queue_key_from_handle(&handle), true, true);
+	if (kind != GPD_DEFERRED_GATE_EVENT)
+		deps_add_stream(session, name, &deps);
+	if (kind == GPD_DEFERRED_GATE_COPIES)
+		deps_add(&deps, KEY_COPIES, true, true);
 	session->bulk_left = 0;
-	gate = copy_record(session, &wish, &header, "", 0);
+	gate = entry_create(session, &deps, &header, "", 0);
 	session->bulk_left = bulk_left;
 	if (!gate)
 		return NULL;
-	entered = kind == GPD_GATE_EVENT ? enter(session->backlog, &wish, gate)
-					 : enter_first(session->backlog, &wish, gate);
+	entered = kind == GPD_DEFERRED_GATE_EVENT
+			  ? entry_enqueue(session->deferred_queue, &deps, gate)
+			  : entry_enqueue_first(session->deferred_queue, &deps, gate);
 	if (!entered) {
-		free_entry(gate);
+		entry_destroy(gate);
 		return NULL;
 	}
 	gate->ready = true;
@@ -416,15 +420,15 @@ gpd_backlog_add_gate(struct gpd_session *session, enum gpd_backlog_gate_kind kin
 /* Other sessions know of the record from here on, so its caller need not wait for it, and it is
  * carried out as one that nobody waits for. */
 static void
-answer_record(struct gpd_session *session, struct gpd_backlog_entry *entry)
+event_record_reply(struct gpd_session *session, struct gpd_deferred_entry *entry)
 {
-	struct gpd_backlog_record *record = &entry->record;
+	struct gpd_deferred_record *record = &entry->record;
 	struct gp_args_gpEventRecord args;
 	struct gp_dec dec;
 
 	gp_dec_init(&dec, record->fields, record->size);
 	gp_args_gpEventRecord_decode(&dec, &args);
-	if (!record->header.request || !gpd_event_hold(session, args.event))
+	if (!record->header.request || !gpd_event_defer_record(session, args.event))
 		return;
 	(void)gpd_session_reply(session, record->header.call, record->header.request, CUDA_SUCCESS,
 				NULL, 0);
@@ -435,7 +439,7 @@ answer_record(struct gpd_session *session, struct gpd_backlog_entry *entry)
 
 /* The bytes of a kept copy to the device, which are packed. */
 static struct gp_bytes
-copied_bytes(const struct gpd_backlog_record *record)
+record_get_copy_bytes(const struct gpd_deferred_record *record)
 {
 	struct gp_args_gpCopyInShort args = { 0 };
 	struct gp_dec dec;
@@ -449,17 +453,17 @@ copied_bytes(const struct gpd_backlog_record *record)
 
 /* What is not kept is replaced where it is staged (copy/listed.h). */
 static void
-replace_kept(struct gpd_backlog *backlog, const void *fields, size_t size)
+deferred_copy_replace(struct gpd_deferred_queue *deferred_queue, const void *fields, size_t size)
 {
 	struct gp_args_gpCopyReplace args;
-	struct gpd_backlog_entry *entry;
+	struct gpd_deferred_entry *entry;
 	struct gp_dec dec;
 
 	gp_dec_init(&dec, fields, size);
 	gp_args_gpCopyReplace_decode(&dec, &args);
-	DL_FOREACH2(backlog->listed, entry, next_listed)
+	DL_FOREACH2(deferred_queue->listed, entry, next_listed)
 	{
-		struct gp_bytes bytes = copied_bytes(&entry->record);
+		struct gp_bytes bytes = record_get_copy_bytes(&entry->record);
 
 		if (entry->listed == args.copy && args.offset <= bytes.size &&
 		    args.data.size <= bytes.size - args.offset)
@@ -468,20 +472,20 @@ replace_kept(struct gpd_backlog *backlog, const void *fields, size_t size)
 }
 
 int
-gpd_backlog_add(struct gpd_session *session, const struct gp_header *header, const void *fields,
-		size_t size, struct gpd_backlog_entry **entry_p)
+gpd_deferred_add(struct gpd_session *session, const struct gp_header *header, const void *fields,
+		 size_t size, struct gpd_deferred_entry **entry_p)
 {
 	bool is_function = gp_call_awaits_host(header->call);
-	struct wish wish;
+	struct deps deps;
 	bool waits;
 	int r;
 
 	*entry_p = NULL;
-	if (!session->backlog && !is_function)
+	if (!session->deferred_queue && !is_function)
 		return 0;
-	if (!session->backlog) {
-		session->backlog = calloc(1, sizeof(*session->backlog));
-		if (!session->backlog) {
+	if (!session->deferred_queue) {
+		session->deferred_queue = calloc(1, sizeof(*session->deferred_queue));
+		if (!session->deferred_queue) {
 			gpd_session_violation(
 				session,
 				"the daemon's machine is out of memory for its host functions");
@@ -489,16 +493,16 @@ gpd_backlog_add(struct gpd_session *session, const struct gp_header *header, con
 		}
 	}
 	/* Nothing to wait for. */
-	if (gpd_backlog_is_empty(session) && !is_function)
+	if (gpd_deferred_is_empty(session) && !is_function)
 		return 0;
 	/* The dispatcher knows what to say of it. */
-	if (!make_wish(session, header, fields, size, &wish))
+	if (!deps_from_record(session, header, fields, size, &deps))
 		return 0;
 	/* The others wait for it: an effect of the host, or a late copy, whose host function later
 	 * records of its stream wait for. */
-	if (wish.names.passes_all) {
+	if (deps.names.is_unordered) {
 		if (header->call == GP_CALL_gpCopyReplace)
-			replace_kept(session->backlog, fields, size);
+			deferred_copy_replace(session->deferred_queue, fields, size);
 		return 0;
 	}
 	/* Its bytes are on their way, on lanes that others need.  Of gates the client knows
@@ -509,15 +513,15 @@ gpd_backlog_add(struct gpd_session *session, const struct gp_header *header, con
 				      "not done, or a wait for a word is not over");
 		return -EPROTO;
 	}
-	waits = must_wait(session->backlog, &wish);
-	if (waits && wish.names.asks) {
+	waits = deps_are_blocked(session->deferred_queue, &deps);
+	if (waits && deps.names.is_query) {
 		(void)gpd_session_reply(session, header->call, header->request,
 					CUDA_ERROR_NOT_READY, NULL, 0);
 		return 1;
 	}
 	if (!waits && !is_function)
 		return 0;
-	r = keep(session, &wish, header, fields, size, entry_p);
+	r = record_defer(session, &deps, header, fields, size, entry_p);
 	if (r)
 		return r;
 	if (!waits) {
@@ -525,33 +529,33 @@ gpd_backlog_add(struct gpd_session *session, const struct gp_header *header, con
 		return 0;
 	}
 	if (header->call == GP_CALL_gpEventRecord)
-		answer_record(session, *entry_p);
+		event_record_reply(session, *entry_p);
 	*entry_p = NULL;
 	return 1;
 }
 
-struct gpd_backlog_entry *
-gpd_backlog_next(struct gpd_session *session, const struct gpd_backlog_record **record_p)
+struct gpd_deferred_entry *
+gpd_deferred_pop(struct gpd_session *session, const struct gpd_deferred_record **record_p)
 {
-	struct gpd_backlog *backlog = session->backlog;
-	struct gpd_backlog_entry *entry = backlog ? backlog->ready : NULL;
+	struct gpd_deferred_queue *deferred_queue = session->deferred_queue;
+	struct gpd_deferred_entry *entry = deferred_queue ? deferred_queue->ready : NULL;
 
 	if (!entry)
 		return NULL;
-	DL_DELETE(backlog->ready, entry);
+	DL_DELETE(deferred_queue->ready, entry);
 	*record_p = &entry->record;
 	return entry;
 }
 
 void
-gpd_backlog_defer(struct gpd_backlog_entry *entry)
+gpd_deferred_postpone(struct gpd_deferred_entry *entry)
 {
 	entry->ready = false;
 }
 
 /* Those of the queue that its place kept waiting may go now. */
 static void
-leave(struct gpd_backlog *backlog, struct place *place)
+place_release(struct gpd_deferred_queue *deferred_queue, struct place *place)
 {
 	struct queue *queue = place->queue;
 	struct place *next;
@@ -561,12 +565,12 @@ leave(struct gpd_backlog *backlog, struct place *place)
 		DL_DELETE2(queue->closers, place, prev_closer, next_closer);
 	DL_FOREACH(queue->places, next)
 	{
-		consider(backlog, next->entry);
+		entry_check_ready(deferred_queue, next->entry);
 		if (!place->closes || next == queue->closers)
 			break;
 	}
 	if (!queue->places) {
-		HASH_DELETE(hh, backlog->queues, queue);
+		HASH_DELETE(hh, deferred_queue->queues, queue);
 		free(queue);
 	}
 }
@@ -575,68 +579,68 @@ CUresult
 gpd_gpBacklogRoom(struct gpd_session *session, const struct gp_args_gpBacklogRoom *args,
 		  struct gp_reply_gpBacklogRoom *reply)
 {
-	struct gpd_backlog *backlog = session->backlog;
+	struct gpd_deferred_queue *deferred_queue = session->deferred_queue;
 
-	reply->kept = backlog ? backlog->cost : 0;
+	reply->kept = deferred_queue ? deferred_queue->cost : 0;
 	if (reply->kept <= args->most)
 		return CUDA_SUCCESS;
-	if (backlog->room.request)
+	if (deferred_queue->room.request)
 		return CUDA_ERROR_INVALID_VALUE;
-	backlog->room.request = session->request;
-	backlog->room.most = args->most;
+	deferred_queue->room.request = session->request;
+	deferred_queue->room.most = args->most;
 	return GPD_LATER;
 }
 
 static void
-answer_room(struct gpd_session *session)
+room_reply(struct gpd_session *session)
 {
-	struct gpd_backlog *backlog = session->backlog;
-	uint64_t kept = htole64(backlog->cost);
+	struct gpd_deferred_queue *deferred_queue = session->deferred_queue;
+	uint64_t kept = htole64(deferred_queue->cost);
 
-	if (!backlog->room.request || backlog->cost > backlog->room.most)
+	if (!deferred_queue->room.request || deferred_queue->cost > deferred_queue->room.most)
 		return;
-	(void)gpd_session_reply(session, GP_CALL_gpBacklogRoom, backlog->room.request, CUDA_SUCCESS,
-				&kept, sizeof(kept));
-	backlog->room.request = 0;
+	(void)gpd_session_reply(session, GP_CALL_gpBacklogRoom, deferred_queue->room.request,
+				CUDA_SUCCESS, &kept, sizeof(kept));
+	deferred_queue->room.request = 0;
 }
 
 void
-gpd_backlog_remove(struct gpd_session *session, struct gpd_backlog_entry *entry)
+gpd_deferred_remove(struct gpd_session *session, struct gpd_deferred_entry *entry)
 {
-	session->backlog->cost -= cost_of(entry);
+	session->deferred_queue->cost -= entry_get_cost(entry);
 	if (entry->listed)
-		DL_DELETE2(session->backlog->listed, entry, prev_listed, next_listed);
-	answer_room(session);
+		DL_DELETE2(session->deferred_queue->listed, entry, prev_listed, next_listed);
+	room_reply(session);
 	for (unsigned int i = 0; i < entry->place_count; i++)
-		leave(session->backlog, &entry->places[i]);
-	free_entry(entry);
+		place_release(session->deferred_queue, &entry->places[i]);
+	entry_destroy(entry);
 }
 
 bool
-gpd_backlog_is_empty(const struct gpd_session *session)
+gpd_deferred_is_empty(const struct gpd_session *session)
 {
-	return !session->backlog || !session->backlog->queues;
+	return !session->deferred_queue || !session->deferred_queue->queues;
 }
 
 void
-gpd_backlog_forget(struct gpd_session *session)
+gpd_deferred_destroy(struct gpd_session *session)
 {
-	struct gpd_backlog *backlog = session->backlog;
-	const struct queue *all = backlog ? queue_find(backlog, KEY_ALL) : NULL;
+	struct gpd_deferred_queue *deferred_queue = session->deferred_queue;
+	const struct queue *all = deferred_queue ? queue_find(deferred_queue, KEY_ALL) : NULL;
 	struct queue *queue, *next_queue;
 	struct place *place, *next;
 
-	if (!backlog)
+	if (!deferred_queue)
 		return;
 	DL_FOREACH_SAFE(all ? all->places : NULL, place, next)
 	{
-		free_entry(place->entry);
+		entry_destroy(place->entry);
 	}
-	HASH_ITER(hh, backlog->queues, queue, next_queue)
+	HASH_ITER(hh, deferred_queue->queues, queue, next_queue)
 	{
-		HASH_DELETE(hh, backlog->queues, queue);
+		HASH_DELETE(hh, deferred_queue->queues, queue);
 		free(queue);
 	}
-	free(backlog);
-	session->backlog = NULL;
+	free(deferred_queue);
+	session->deferred_queue = NULL;
 }

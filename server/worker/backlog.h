@@ -21,19 +21,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct gpd_backlog_entry;
+struct gpd_deferred_entry;
 struct gpd_session;
 
 /* backlog_gate.h */
-enum gpd_backlog_gate_kind {
-	GPD_GATE_DEPTH,
-	GPD_GATE_COPIES,
-	GPD_GATE_STAGING,
-	GPD_GATE_EVENT
+enum gpd_deferred_gate_kind {
+	GPD_DEFERRED_GATE_DEPTH,
+	GPD_DEFERRED_GATE_COPIES,
+	GPD_DEFERRED_GATE_STAGING,
+	GPD_DEFERRED_GATE_EVENT
 };
 
 /* A record; its fields and bulk are valid until it is removed. */
-struct gpd_backlog_record {
+struct gpd_deferred_record {
 	struct gp_header header;
 	const void *fields;
 	size_t size;
@@ -47,29 +47,29 @@ struct gpd_backlog_record {
  * end. Of what others will wait for, and is to be carried out, the record waits as well; *entry_p
  * names it, else it is NULL.
  */
-int gpd_backlog_add(struct gpd_session *session, const struct gp_header *header, const void *fields,
-		    size_t size, struct gpd_backlog_entry **entry_p);
+int gpd_deferred_add(struct gpd_session *session, const struct gp_header *header,
+		     const void *fields, size_t size, struct gpd_deferred_entry **entry_p);
 
 /* A gate of this kind.  All records about the stream wait for it, those that are kept already
  * included; of an event later ones alone.  NULL: out of memory. */
-struct gpd_backlog_entry *gpd_backlog_add_gate(struct gpd_session *session,
-					       enum gpd_backlog_gate_kind kind, uint32_t name);
+struct gpd_deferred_entry *gpd_deferred_add_gate(struct gpd_session *session,
+						 enum gpd_deferred_gate_kind kind, uint32_t name);
 
 /* The next record of the backlog that may be carried out now, and what it says; NULL: there is
  * none. */
-struct gpd_backlog_entry *gpd_backlog_next(struct gpd_session *session,
-					   const struct gpd_backlog_record **record_p);
+struct gpd_deferred_entry *gpd_deferred_pop(struct gpd_session *session,
+					    const struct gpd_deferred_record **record_p);
 
 /* It cannot be carried out before a gate that has been added since. */
-void gpd_backlog_defer(struct gpd_backlog_entry *entry);
+void gpd_deferred_postpone(struct gpd_deferred_entry *entry);
 
 /* It has been carried out, or its function is done: what waited for it may go on. */
-void gpd_backlog_remove(struct gpd_session *session, struct gpd_backlog_entry *entry);
+void gpd_deferred_remove(struct gpd_session *session, struct gpd_deferred_entry *entry);
 
 /* Whether none waits, and no function is under way. */
-bool gpd_backlog_is_empty(const struct gpd_session *session);
+bool gpd_deferred_is_empty(const struct gpd_session *session);
 
 /* At the session's end: forgets them all. */
-void gpd_backlog_forget(struct gpd_session *session);
+void gpd_deferred_destroy(struct gpd_session *session);
 
 #endif /* GPD_BACKLOG_H */

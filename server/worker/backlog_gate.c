@@ -18,19 +18,19 @@
 /* How long the executor waits for staging memory. */
 #define STAGING_WAIT_NS UINT64_C(20000000)
 
-struct gpd_backlog_gate {
-	struct gpd_backlog_gate *prev, *next;
-	enum gpd_backlog_gate_kind kind;
+struct gpd_deferred_gate {
+	struct gpd_deferred_gate *prev, *next;
+	enum gpd_deferred_gate_kind kind;
 	struct gpd_stream *stream; /* of an event's: NULL */
 	uint32_t event;
-	struct gpd_backlog_entry *entry;
+	struct gpd_deferred_entry *entry;
 };
 
 static bool
-has_gate(const struct gpd_session *session, enum gpd_backlog_gate_kind kind,
-	 const struct gpd_stream *stream, uint32_t event)
+gate_exists(const struct gpd_session *session, enum gpd_deferred_gate_kind kind,
+	    const struct gpd_stream *stream, uint32_t event)
 {
-	const struct gpd_backlog_gate *gate;
+	const struct gpd_deferred_gate *gate;
 
 	DL_FOREACH(session->gates, gate)
 	{
@@ -42,12 +42,12 @@ has_gate(const struct gpd_session *session, enum gpd_backlog_gate_kind kind,
 
 /* Unless there is one. */
 static int
-add(struct gpd_session *session, enum gpd_backlog_gate_kind kind, struct gpd_stream *stream,
-    uint32_t event)
+gate_add(struct gpd_session *session, enum gpd_deferred_gate_kind kind, struct gpd_stream *stream,
+	 uint32_t event)
 {
-	struct gpd_backlog_gate *gate;
+	struct gpd_deferred_gate *gate;
 
-	if (has_gate(session, kind, stream, event))
+	if (gate_exists(session, kind, stream, event))
 		return 0;
 	gate = calloc(1, sizeof(*gate));
 	if (!gate)
@@ -55,7 +55,7 @@ add(struct gpd_session *session, enum gpd_backlog_gate_kind kind, struct gpd_str
 	gate->kind = kind;
 	gate->stream = stream;
 	gate->event = event;
-	gate->entry = gpd_backlog_add_gate(session, kind, stream ? stream->handle.id : event);
+	gate->entry = gpd_deferred_add_gate(session, kind, stream ? stream->handle.id : event);
 	if (!gate->entry) {
 		free(gate);
 		return -ENOMEM;
@@ -67,7 +67,7 @@ add(struct gpd_session *session, enum gpd_backlog_gate_kind kind, struct gpd_str
 /* What a copy to the device takes of the staging memory; 0: it is none, or a late copy, whose
  * stream has got there. */
 static uint64_t
-get_staged_size(const struct gpd_backlog_gated *record)
+get_staged_size(const struct gpd_gated_record *record)
 {
 	struct gp_args_gpCopyInLanes lanes;
 	struct gp_dec dec;
@@ -89,13 +89,14 @@ get_staged_size(const struct gpd_backlog_gated *record)
 
 /* The stream of a copy to the device that has no staging memory; NULL: it has, or is none. */
 static struct gpd_stream *
-get_unstaged(struct gpd_session *session, const struct gpd_backlog_gated *record)
+record_get_unstaged_stream(struct gpd_session *session, const struct gpd_gated_record *record)
 {
 	uint64_t size = get_staged_size(record);
 	struct gpd_names names;
 
 	if (!size || gpd_staging_has_room(session, size) ||
-	    !gpd_call_names(record->call, record->fields, record->size, &names) || names.passes_all)
+	    !gpd_call_get_names(record->call, record->fields, record->size, &names) ||
+	    names.is_unordered)
 		return NULL;
 	for (unsigned int i = 0; i < names.count; i++) {
 		if (names.names[i].kind == GPD_KIND_STREAM)
@@ -106,58 +107,59 @@ get_unstaged(struct gpd_session *session, const struct gpd_backlog_gated *record
 
 /* The GPU gives it back soon, unless it waits for something that comes later. */
 static int
-close_unstaged(struct gpd_session *session, const struct gpd_backlog_gated *record)
+gate_close_unstaged(struct gpd_session *session, const struct gpd_gated_record *record)
 {
-	struct gpd_stream *stream = get_unstaged(session, record);
+	struct gpd_stream *stream = record_get_unstaged_stream(session, record);
 	uint64_t end;
 
-	if (!stream || has_gate(session, GPD_GATE_STAGING, stream, 0))
+	if (!stream || gate_exists(session, GPD_DEFERRED_GATE_STAGING, stream, 0))
 		return 0;
 	end = gp_now_ns() + STAGING_WAIT_NS;
 	while (gp_now_ns() < end && !atomic_load(&session->closing)) {
 		gpd_staging_wait(session);
-		if (!get_unstaged(session, record))
+		if (!record_get_unstaged_stream(session, record))
 			return 0;
 	}
-	return add(session, GPD_GATE_STAGING, stream, 0);
+	return gate_add(session, GPD_DEFERRED_GATE_STAGING, stream, 0);
 }
 
 static int
-close_held(struct gpd_session *session, const struct gpd_backlog_gated *record)
+gate_close_pending_events(struct gpd_session *session, const struct gpd_gated_record *record)
 {
 	struct gpd_names names;
 	int r = 0;
 
-	if (!gpd_call_names(record->call, record->fields, record->size, &names))
+	if (!gpd_call_get_names(record->call, record->fields, record->size, &names))
 		return 0;
 	for (unsigned int i = 0; i < names.count && r == 0; i++) {
 		if (names.names[i].kind == GPD_KIND_EVENT &&
-		    gpd_event_is_held(session, names.names[i].id))
-			r = add(session, GPD_GATE_EVENT, NULL, names.names[i].id);
+		    gpd_event_has_deferred_record(session, names.names[i].id))
+			r = gate_add(session, GPD_DEFERRED_GATE_EVENT, NULL, names.names[i].id);
 	}
 	return r;
 }
 
 int
-gpd_backlog_gates_before(struct gpd_session *session, const struct gpd_backlog_gated *record)
+gpd_deferred_gates_before_record(struct gpd_session *session, const struct gpd_gated_record *record)
 {
-	int r = session->shares_events ? close_held(session, record) : 0;
+	int r = session->has_ipc_events ? gate_close_pending_events(session, record) : 0;
 
-	return r ? r : close_unstaged(session, record);
+	return r ? r : gate_close_unstaged(session, record);
 }
 
 int
-gpd_backlog_gates_again(struct gpd_session *session, const struct gpd_backlog_gated *record)
+gpd_deferred_gates_before_deferred(struct gpd_session *session,
+				   const struct gpd_gated_record *record)
 {
-	struct gpd_stream *stream = get_unstaged(session, record);
+	struct gpd_stream *stream = record_get_unstaged_stream(session, record);
 
 	if (!stream)
 		return 0;
-	return add(session, GPD_GATE_STAGING, stream, 0) ? -ENOMEM : 1;
+	return gate_add(session, GPD_DEFERRED_GATE_STAGING, stream, 0) ? -ENOMEM : 1;
 }
 
 static int
-close_full(struct gpd_session *session)
+gate_close_full_streams(struct gpd_session *session)
 {
 	int r = 0;
 
@@ -167,55 +169,56 @@ close_full(struct gpd_session *session)
 		if (!s->handle.id)
 			s->depth.full = false;
 		if (s->depth.full)
-			r = add(session, GPD_GATE_DEPTH, s, 0);
+			r = gate_add(session, GPD_DEFERRED_GATE_DEPTH, s, 0);
 	}
 	return r;
 }
 
 static int
-close_copied(struct gpd_session *session, struct gpd_stream *stream)
+gate_close_copies(struct gpd_session *session, struct gpd_stream *stream)
 {
-	return stream->handle.id ? add(session, GPD_GATE_COPIES, stream, 0) : 0;
+	return stream->handle.id ? gate_add(session, GPD_DEFERRED_GATE_COPIES, stream, 0) : 0;
 }
 
 int
-gpd_backlog_gates_after(struct gpd_session *session)
+gpd_deferred_gates_after_record(struct gpd_session *session)
 {
-	int r = session->copies_added ? gpd_copy_each_left(session, close_copied) : 0;
+	int r = session->copies_added ? gpd_copy_for_each_unfinished(session, gate_close_copies)
+				      : 0;
 
 	session->copies_added = false;
-	return r == 0 && session->depths.filled ? close_full(session) : r;
+	return r == 0 && session->depths.filled ? gate_close_full_streams(session) : r;
 }
 
 static bool
-is_open(struct gpd_session *session, const struct gpd_backlog_gate *gate)
+gate_is_open(struct gpd_session *session, const struct gpd_deferred_gate *gate)
 {
 	switch (gate->kind) {
-	case GPD_GATE_DEPTH:
-		return gpd_depth_look(session, gate->stream);
-	case GPD_GATE_COPIES:
-		return !gpd_copy_is_left(session, gate->stream);
-	case GPD_GATE_STAGING:
+	case GPD_DEFERRED_GATE_DEPTH:
+		return gpd_depth_poll(session, gate->stream);
+	case GPD_DEFERRED_GATE_COPIES:
+		return !gpd_copy_is_unfinished(session, gate->stream);
+	case GPD_DEFERRED_GATE_STAGING:
 		return gpd_staging_has_room(session, 0);
 	default:
-		return !gpd_event_is_held(session, gate->event);
+		return !gpd_event_has_deferred_record(session, gate->event);
 	}
 }
 
 bool
-gpd_backlog_gates_open(struct gpd_session *session)
+gpd_deferred_gates_poll(struct gpd_session *session)
 {
-	struct gpd_backlog_gate *gate, *next;
+	struct gpd_deferred_gate *gate, *next;
 	bool opened = false;
 
 	if (session->copies_out)
 		(void)gpd_copy_continue(session);
 	DL_FOREACH_SAFE(session->gates, gate, next)
 	{
-		if (!is_open(session, gate))
+		if (!gate_is_open(session, gate))
 			continue;
 		DL_DELETE(session->gates, gate);
-		gpd_backlog_remove(session, gate->entry);
+		gpd_deferred_remove(session, gate->entry);
 		free(gate);
 		opened = true;
 	}
@@ -223,9 +226,9 @@ gpd_backlog_gates_open(struct gpd_session *session)
 }
 
 void
-gpd_backlog_gates_forget(struct gpd_session *session)
+gpd_deferred_gates_destroy(struct gpd_session *session)
 {
-	struct gpd_backlog_gate *gate;
+	struct gpd_deferred_gate *gate;
 
 	while ((gate = session->gates)) {
 		DL_DELETE(session->gates, gate);

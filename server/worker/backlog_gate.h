@@ -20,10 +20,10 @@
 struct gpd_session;
 
 /* How often the executor looks whether a gate is open. */
-#define GPD_BACKLOG_GATE_LOOK_MS 1
+#define GPD_DEFERRED_GATE_POLL_MS 1
 
 /* A record, as the functions below look at it. */
-struct gpd_backlog_gated {
+struct gpd_gated_record {
 	uint16_t call;
 	const void *fields;
 	size_t size;
@@ -32,20 +32,22 @@ struct gpd_backlog_gated {
 
 /* Before a record has its place: a gate for each event that it names and another session holds, and
  * for the stream of a copy that has no staging memory after a while.  -ENOMEM. */
-int gpd_backlog_gates_before(struct gpd_session *session, const struct gpd_backlog_gated *record);
+int gpd_deferred_gates_before_record(struct gpd_session *session,
+				     const struct gpd_gated_record *record);
 
 /* Before a record that was kept is carried out: 1: there is no staging memory for it, and it waits
  * for a gate.  -ENOMEM. */
-int gpd_backlog_gates_again(struct gpd_session *session, const struct gpd_backlog_gated *record);
+int gpd_deferred_gates_before_deferred(struct gpd_session *session,
+				       const struct gpd_gated_record *record);
 
 /* After a record was carried out, and before it leaves the backlog: for streams that are full now,
  * and those of copies that have parts left.  -ENOMEM. */
-int gpd_backlog_gates_after(struct gpd_session *session);
+int gpd_deferred_gates_after_record(struct gpd_session *session);
 
 /* Whether a gate was opened: records may be carried out. */
-bool gpd_backlog_gates_open(struct gpd_session *session);
+bool gpd_deferred_gates_poll(struct gpd_session *session);
 
 /* At the session's end. */
-void gpd_backlog_gates_forget(struct gpd_session *session);
+void gpd_deferred_gates_destroy(struct gpd_session *session);
 
 #endif /* GPD_BACKLOG_GATE_H */

@@ -20,7 +20,7 @@
 
 /* Its green contexts, which a client ends before, are nobody's. */
 static void
-forget_parent(struct gpd_session *session, const struct gpd_context *parent)
+green_clear_parent(struct gpd_session *session, const struct gpd_context *parent)
 {
 	struct gpd_context *context;
 	uint32_t at = 0;
@@ -43,9 +43,9 @@ context_destroy(struct gpd_session *session, struct gpd_context *context)
 		if (event->context == context)
 			gpd_event_destroy(session, event);
 	}
-	gpd_objects_forget_context(session, context);
-	gpd_graph_forget_context(session, context);
-	gpd_image_forget_context(session, context);
+	gpd_objects_destroy_context(session, context);
+	gpd_graph_destroy_context(session, context);
+	gpd_image_invalidate_context(session, context);
 	/* Dropping one may free others that were dropped before: the walk begins again. */
 	for (struct gpd_stream *s = session->streams; s; s = next) {
 		next = s->next;
@@ -57,7 +57,7 @@ context_destroy(struct gpd_session *session, struct gpd_context *context)
 			next = session->streams;
 		}
 	}
-	forget_parent(session, context);
+	green_clear_parent(session, context);
 	gpd_context_free(session, context);
 }
 
@@ -75,7 +75,7 @@ gpd_gpContextMake(struct gpd_session *session, const struct gp_args_gpContextMak
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	context->device = args->device;
 	context->flags = args->flags;
-	result = gpd_session_name(session, GPD_KIND_CONTEXT, args->context, &context->handle);
+	result = gpd_session_add_handle(session, GPD_KIND_CONTEXT, args->context, &context->handle);
 	if (result != CUDA_SUCCESS) {
 		free(context);
 		return result;
@@ -119,7 +119,7 @@ gpd_gpContextDestroy(struct gpd_session *session, const struct gp_args_gpContext
 
 /* NULL: all contexts. */
 static CUresult
-answer_when_idle(struct gpd_session *session, struct gpd_context *context)
+reply_when_idle(struct gpd_session *session, struct gpd_context *context)
 {
 	CUresult result;
 
@@ -135,7 +135,7 @@ gpd_gpContextSynchronize(struct gpd_session *session,
 {
 	struct gpd_context *context = gpd_context_get(session, args->context);
 
-	return context ? answer_when_idle(session, context) : CUDA_ERROR_INVALID_CONTEXT;
+	return context ? reply_when_idle(session, context) : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 CUresult
@@ -149,7 +149,7 @@ gpd_gpContextBarrier(struct gpd_session *session, const struct gp_args_gpContext
 CUresult
 gpd_gpFence(struct gpd_session *session, const struct gp_args_gpFence *args)
 {
-	return answer_when_idle(session, NULL);
+	return reply_when_idle(session, NULL);
 }
 
 /* The stacks of all threads that fit on the device are made at once: no client may ask for more
@@ -184,7 +184,7 @@ raise_limit(struct gpd_session *session, int ordinal, CUlimit limit, uint64_t va
 
 	if (atomic_load(&device->limits[limit]) >= value)
 		return CUDA_SUCCESS;
-	if (!gpd_session_quiet_begin(session, ordinal))
+	if (!gpd_session_quiesce_begin(session, ordinal))
 		result = CUDA_ERROR_DEINITIALIZED;
 	pthread_mutex_lock(&device->limit_lock);
 	if (result == CUDA_SUCCESS && value > device->limits[limit]) {
@@ -193,7 +193,7 @@ raise_limit(struct gpd_session *session, int ordinal, CUlimit limit, uint64_t va
 			device->limits[limit] = value;
 	}
 	pthread_mutex_unlock(&device->limit_lock);
-	gpd_session_quiet_end(session, ordinal);
+	gpd_session_quiesce_end(session, ordinal);
 	return result;
 }
 
@@ -229,7 +229,7 @@ gpd_gpContextSetLimit(struct gpd_session *session, const struct gp_args_gpContex
 
 /* Green contexts, parts of the multiprocessors that the session has; source 0 is the session. */
 static CUresult
-resource_of(struct gpd_session *session, int device, uint32_t source, CUdevResource *resource)
+resource_get(struct gpd_session *session, int device, uint32_t source, CUdevResource *resource)
 {
 	struct gpd_context *context = source ? gpd_context_get(session, source) : NULL;
 	struct gpd_partition *partition;
@@ -253,7 +253,7 @@ gpd_gpResource(struct gpd_session *session, const struct gp_args_gpResource *arg
 	       struct gp_reply_gpResource *reply)
 {
 	CUdevResource resource;
-	CUresult result = resource_of(session, args->device, args->source, &resource);
+	CUresult result = resource_get(session, args->device, args->source, &resource);
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -269,7 +269,7 @@ gpd_gpResourceSplit(struct gpd_session *session, const struct gp_args_gpResource
 {
 	unsigned int groups = args->groups ? args->groups : GPD_SPLIT_MAX;
 	CUdevResource whole, rest = { 0 }, list[GPD_SPLIT_MAX];
-	CUresult result = resource_of(session, args->device, args->source, &whole);
+	CUresult result = resource_get(session, args->device, args->source, &whole);
 
 	if (result == CUDA_SUCCESS && groups > GPD_SPLIT_MAX)
 		result = CUDA_ERROR_INVALID_VALUE;
@@ -291,7 +291,7 @@ gpd_gpResourceSplit(struct gpd_session *session, const struct gp_args_gpResource
 }
 
 static unsigned int
-greens_of(const struct gpd_session *session)
+green_count(const struct gpd_session *session)
 {
 	const struct gpd_context *context;
 	unsigned int count = 0;
@@ -304,7 +304,7 @@ greens_of(const struct gpd_session *session)
 
 /* NULL: no memory. */
 static struct gpd_green *
-make_green(struct gpd_green *source, const struct gp_args_gpGreenMake *args)
+green_create(struct gpd_green *source, const struct gp_args_gpGreenMake *args)
 {
 	struct gpd_green *green = calloc(1, sizeof(*green));
 
@@ -326,11 +326,11 @@ make_green(struct gpd_green *source, const struct gp_args_gpGreenMake *args)
 
 /* Its default stream is its first one, with which the driver's green context is made. */
 static CUresult
-fill(struct gpd_session *session, struct gpd_context *context,
-     const struct gp_args_gpGreenMake *args)
+green_context_init(struct gpd_session *session, struct gpd_context *context,
+		   const struct gp_args_gpGreenMake *args)
 {
 	CUresult result =
-		gpd_session_name(session, GPD_KIND_CONTEXT, args->context, &context->handle);
+		gpd_session_add_handle(session, GPD_KIND_CONTEXT, args->context, &context->handle);
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -351,7 +351,7 @@ gpd_gpGreenMake(struct gpd_session *session, const struct gp_args_gpGreenMake *a
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!gpd_driver_has(cuGreenCtxGetDevResource))
 		return CUDA_ERROR_NOT_SUPPORTED;
-	if (greens_of(session) >= GREENS_MAX)
+	if (green_count(session) >= GREENS_MAX)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	context = calloc(1, sizeof(*context));
 	if (!context)
@@ -359,8 +359,9 @@ gpd_gpGreenMake(struct gpd_session *session, const struct gp_args_gpGreenMake *a
 	context->device = parent->device;
 	context->flags = parent->flags;
 	context->parent = parent;
-	context->green = make_green(source ? source->green : NULL, args);
-	result = context->green ? fill(session, context, args) : CUDA_ERROR_OUT_OF_MEMORY;
+	context->green = green_create(source ? source->green : NULL, args);
+	result = context->green ? green_context_init(session, context, args)
+				: CUDA_ERROR_OUT_OF_MEMORY;
 	if (result != CUDA_SUCCESS)
 		gpd_context_free(session, context);
 	return result;

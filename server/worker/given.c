@@ -9,7 +9,7 @@
 #include "server/worker/session/stream.h"
 
 CUresult
-gpd_given_device(struct gpd_session *session, int32_t ordinal, CUdevice *device_p)
+gpd_arg_decode_device(struct gpd_session *session, int32_t ordinal, CUdevice *device_p)
 {
 	const struct gpd_device *device = gpd_device_get(ordinal);
 
@@ -20,7 +20,7 @@ gpd_given_device(struct gpd_session *session, int32_t ordinal, CUdevice *device_
 }
 
 CUresult
-gpd_given_context(struct gpd_session *session, uint32_t id, CUcontext *context_p)
+gpd_arg_decode_context(struct gpd_session *session, uint32_t id, CUcontext *context_p)
 {
 	const struct gpd_context *context = gpd_context_get(session, id);
 
@@ -31,7 +31,7 @@ gpd_given_context(struct gpd_session *session, uint32_t id, CUcontext *context_p
 }
 
 CUresult
-gpd_given_stream(struct gpd_session *session, uint32_t id, bool works, CUstream *stream_p)
+gpd_arg_decode_stream(struct gpd_session *session, uint32_t id, bool works, CUstream *stream_p)
 {
 	struct gpd_stream *stream = gpd_stream_get(session, id);
 	CUresult result = stream ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
@@ -44,7 +44,7 @@ gpd_given_stream(struct gpd_session *session, uint32_t id, bool works, CUstream 
 }
 
 CUresult
-gpd_given_event(struct gpd_session *session, uint32_t id, CUevent *event_p)
+gpd_arg_decode_event(struct gpd_session *session, uint32_t id, CUevent *event_p)
 {
 	const struct gpd_event *event = gpd_event_get(session, id);
 	struct gpd_event_ref *ref;
@@ -52,14 +52,14 @@ gpd_given_event(struct gpd_session *session, uint32_t id, CUevent *event_p)
 	/* What an interprocess one stands for may change at any time: no call asks for its time. */
 	if (!event || event->flags & CU_EVENT_INTERPROCESS)
 		return CUDA_ERROR_INVALID_HANDLE;
-	ref = gpd_event_now(event);
+	ref = gpd_event_get_ref(event);
 	*event_p = ref->driver;
 	gpd_event_unref(ref);
 	return CUDA_SUCCESS;
 }
 
 CUresult
-gpd_given_object(struct gpd_session *session, enum gpd_kind kind, uint32_t id, void **driver_p)
+gpd_arg_decode_object(struct gpd_session *session, enum gpd_kind kind, uint32_t id, void **driver_p)
 {
 	const struct gpd_object *object = gpd_object_get(session, kind, id);
 
@@ -70,7 +70,7 @@ gpd_given_object(struct gpd_session *session, enum gpd_kind kind, uint32_t id, v
 }
 
 int32_t
-gpd_told_device(CUdevice device)
+gpd_device_to_wire(CUdevice device)
 {
 	for (int32_t i = 0; i < gpd_devices.count; i++) {
 		if (gpd_devices.all[i].device == device)
@@ -80,7 +80,7 @@ gpd_told_device(CUdevice device)
 }
 
 CUresult
-gpd_given_malformed(struct gpd_session *session)
+gpd_arg_decode_malformed(struct gpd_session *session)
 {
 	gpd_session_violation(session, "call 0x%04x came with lengths that do not fit together",
 			      session->call);

@@ -13,12 +13,12 @@
 
 struct function {
 	struct gpd_handle handle;
-	struct gpd_backlog_entry *entry; /* its record, in front of what waits for it */
-	_Atomic bool told;               /* the client may say that it is done */
+	struct gpd_deferred_entry *entry; /* its record, in front of what waits for it */
+	_Atomic bool notified;            /* the client may say that it is done */
 };
 
 static void
-turn_has_come(struct gpd_session *session, void *arg, CUresult result)
+host_function_notify(struct gpd_session *session, void *arg, CUresult result)
 {
 	struct function *function = arg;
 	uint32_t id = function->handle.id;
@@ -27,12 +27,12 @@ turn_has_come(struct gpd_session *session, void *arg, CUresult result)
 	if (result != CUDA_SUCCESS)
 		return;
 	/* From here on the client may say that it is done, and it may be gone. */
-	atomic_store(&function->told, true);
+	atomic_store(&function->notified, true);
 	(void)gpd_session_send_function(session, id, CUDA_SUCCESS);
 }
 
 static CUresult
-put_in_stream(struct gpd_session *session, const struct gp_args_gpHostFunction *args)
+host_function_enqueue(struct gpd_session *session, const struct gp_args_gpHostFunction *args)
 {
 	struct function *function = calloc(1, sizeof(*function));
 	struct gpd_stream *stream;
@@ -40,8 +40,8 @@ put_in_stream(struct gpd_session *session, const struct gp_args_gpHostFunction *
 
 	if (!function)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	result = gpd_session_name(session, GPD_KIND_HOST_FUNCTION, args->function,
-				  &function->handle);
+	result = gpd_session_add_handle(session, GPD_KIND_HOST_FUNCTION, args->function,
+					&function->handle);
 	if (result != CUDA_SUCCESS) {
 		free(function);
 		return result;
@@ -49,7 +49,7 @@ put_in_stream(struct gpd_session *session, const struct gp_args_gpHostFunction *
 	function->entry = session->entry;
 	result = gpd_stream_begin(session, args->stream, &stream);
 	if (result == CUDA_SUCCESS)
-		result = gpd_wait_add(session, stream, turn_has_come, function);
+		result = gpd_wait_add(session, stream, host_function_notify, function);
 	if (result == CUDA_SUCCESS) {
 		session->entry = NULL;
 	} else {
@@ -62,7 +62,7 @@ put_in_stream(struct gpd_session *session, const struct gp_args_gpHostFunction *
 CUresult
 gpd_gpHostFunction(struct gpd_session *session, const struct gp_args_gpHostFunction *args)
 {
-	CUresult result = put_in_stream(session, args);
+	CUresult result = host_function_enqueue(session, args);
 
 	/* Or the client would wait for it for ever. */
 	if (result != CUDA_SUCCESS)
@@ -76,16 +76,16 @@ gpd_gpHostFunctionDone(struct gpd_session *session, const struct gp_args_gpHostF
 	struct function *function =
 		gpd_handle_get(&session->handles, GPD_KIND_HOST_FUNCTION, args->function);
 
-	if (!function || !atomic_load(&function->told))
+	if (!function || !atomic_load(&function->notified))
 		return CUDA_ERROR_INVALID_HANDLE;
-	gpd_backlog_remove(session, function->entry);
+	gpd_deferred_remove(session, function->entry);
 	gpd_handle_remove(&session->handles, &function->handle);
 	free(function);
 	return CUDA_SUCCESS;
 }
 
 void
-gpd_host_function_forget(struct gpd_session *session)
+gpd_host_functions_destroy(struct gpd_session *session)
 {
 	struct function *function;
 	uint32_t at = 0;
@@ -94,5 +94,5 @@ gpd_host_function_forget(struct gpd_session *session)
 		gpd_handle_remove(&session->handles, &function->handle);
 		free(function);
 	}
-	gpd_backlog_forget(session);
+	gpd_deferred_destroy(session);
 }

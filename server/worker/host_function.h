@@ -15,6 +15,6 @@
 struct gpd_session;
 
 /* At the session's end, when the responder has ended. */
-void gpd_host_function_forget(struct gpd_session *session);
+void gpd_host_functions_destroy(struct gpd_session *session);
 
 #endif /* GPD_HOST_FUNCTION_H */

@@ -20,7 +20,7 @@
 #define PREAMBLE_MS 1000
 #define PAUSE_NS 50000000
 /* What goes on and on is told of once in a while. */
-#define COMPLAIN_MS 10000
+#define LOG_INTERVAL_MS 10000
 
 /* The lane that gp_accept() is about to return. */
 struct arrival {
@@ -34,7 +34,7 @@ static struct gp_listener *listener;
 static const char *
 check_lane(const struct gpd_session *session, unsigned int lane)
 {
-	if (session->lanes_come >> lane & 1 ||
+	if (session->lanes_accepted >> lane & 1 ||
 	    (lane == 0 && !gpd_session_is(session, GPD_SESSION_OPENED)))
 		return "that the session has already";
 	if (lane > 0 && gpd_session_is(session, GPD_SESSION_OPENED))
@@ -44,20 +44,20 @@ check_lane(const struct gpd_session *session, unsigned int lane)
 
 /* A lane that did not come about may come again. */
 static void
-forget(const struct arrival *arrival)
+arrival_cancel(const struct arrival *arrival)
 {
 	struct gpd_session *session;
 
 	pthread_mutex_lock(&gpd_sessions.lock);
 	session = gpd_sessions_find_locked(arrival->session);
 	if (session)
-		session->lanes_come &= ~(1u << arrival->lane);
+		session->lanes_accepted &= ~(1u << arrival->lane);
 	pthread_mutex_unlock(&gpd_sessions.lock);
 }
 
 /* Whether the peer with this preamble may have a connection. */
 static bool
-admit(void *arg, const char *peer, const void *bytes, size_t size)
+lane_admit(void *arg, const char *peer, const void *bytes, size_t size)
 {
 	static const uint8_t none[GP_TICKET_SIZE];
 	struct arrival *arrival = arg;
@@ -68,7 +68,7 @@ admit(void *arg, const char *peer, const void *bytes, size_t size)
 
 	/* The last one came to nothing. */
 	if (arrival->session)
-		forget(arrival);
+		arrival_cancel(arrival);
 	arrival->session = 0;
 	if (size != GP_PREAMBLE_SIZE || gp_preamble_decode(bytes, &preamble) ||
 	    preamble.kind != GP_PREAMBLE_LANE || preamble.lane >= GP_LANES_MAX) {
@@ -78,13 +78,14 @@ admit(void *arg, const char *peer, const void *bytes, size_t size)
 	pthread_mutex_lock(&gpd_sessions.lock);
 	for (struct gpd_session *s = gpd_sessions_next_locked(NULL); s;
 	     s = gpd_sessions_next_locked(s)) {
-		if (gp_ticket_same(s->ticket, preamble.ticket) && !gp_ticket_same(s->ticket, none))
+		if (gp_ticket_equals(s->ticket, preamble.ticket) &&
+		    !gp_ticket_equals(s->ticket, none))
 			owner = s;
 	}
 	if (owner)
 		wrong = check_lane(owner, preamble.lane);
 	if (owner && !wrong) {
-		owner->lanes_come |= 1u << preamble.lane;
+		owner->lanes_accepted |= 1u << preamble.lane;
 		*arrival = (struct arrival){ owner->id, preamble.lane };
 	}
 	session = owner ? owner->id : 0;
@@ -98,37 +99,37 @@ admit(void *arg, const char *peer, const void *bytes, size_t size)
 }
 
 static void
-take(struct gp_conn *conn, const struct arrival *arrival)
+lane_recv_preamble(struct gp_conn *conn, const struct arrival *arrival)
 {
 	uint8_t preamble[GP_PREAMBLE_SIZE];
 
 	if (gp_conn_recv_preamble(conn, preamble, sizeof(preamble), PREAMBLE_MS)) {
-		forget(arrival);
+		arrival_cancel(arrival);
 		gp_conn_destroy(conn);
 		return;
 	}
-	gpd_accept_came(arrival->session, arrival->lane, conn);
+	gpd_lane_accept_conn(arrival->session, arrival->lane, conn);
 }
 
 static void
-complain(int r)
+accept_log_error(int r)
 {
 	static int64_t next_ms;
 	int64_t now_ms = gp_now_ms();
 
 	if (now_ms < next_ms)
 		return;
-	next_ms = now_ms + COMPLAIN_MS;
+	next_ms = now_ms + LOG_INTERVAL_MS;
 	gpd_warning("rdma: no lane can be taken at the moment: %s",
 		    r == GP_E_RESOURCE ? "out of descriptors or memory" : strerror(-r));
 }
 
 static void *
-accept_lanes(void *arg)
+lanes_accept_run(void *arg)
 {
 	struct arrival arrival = { 0 };
 
-	gp_listener_set_admit(listener, admit, &arrival);
+	gp_listener_set_admit(listener, lane_admit, &arrival);
 	for (;;) {
 		struct gp_conn *conn;
 		int r;
@@ -136,13 +137,13 @@ accept_lanes(void *arg)
 		arrival.session = 0;
 		r = gp_accept(listener, -1, &conn);
 		if (r == 0) {
-			take(conn, &arrival);
+			lane_recv_preamble(conn, &arrival);
 			continue;
 		}
 		if (arrival.session)
-			forget(&arrival);
-		complain(r);
-		gp_nap(PAUSE_NS);
+			arrival_cancel(&arrival);
+		accept_log_error(r);
+		gp_sleep_ns(PAUSE_NS);
 	}
 	return NULL;
 }
@@ -156,7 +157,7 @@ gpd_lane_rdma_start(const char *text, uint16_t *port_p, char *error, size_t size
 	if (gp_url_parse(text, &url, error, size) ||
 	    gp_listen_any_port(&url, &listener, error, size))
 		return -1;
-	r = gp_thread_start("lane-rdma", 0, accept_lanes, NULL);
+	r = gp_thread_start("lane-rdma", 0, lanes_accept_run, NULL);
 	if (r) {
 		(void)snprintf(error, size, "no thread for lanes over RDMA: %s", strerror(-r));
 		return -1;

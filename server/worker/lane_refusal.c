@@ -11,7 +11,7 @@
 void
 gpd_lane_refusal_report(const char *peer, bool knows, const char *format, ...)
 {
-	char address[GPD_SOURCE_NAME_MAX], text[256];
+	char address[GPD_CLIENT_ADDRESS_NAME_MAX], text[256];
 	va_list args;
 
 	va_start(args, format);
@@ -19,7 +19,7 @@ gpd_lane_refusal_report(const char *peer, bool knows, const char *format, ...)
 	va_end(args);
 	if (!knows)
 		gpd_ledger_count(&gpd_sessions.ledger->lanes_refused, 1);
-	gpd_source_name(peer, NULL, address);
-	gpd_log_budget_log(gpd_log_budget_of(GPD_LOG_BUDGET_ADDRESS, address), GPD_LOG_WARNING,
+	gpd_client_address_name(peer, NULL, address);
+	gpd_log_budget_log(gpd_log_budget_get(GPD_LOG_BUDGET_ADDRESS, address), GPD_LOG_WARNING,
 			   "%s: %s", peer, text);
 }

@@ -22,7 +22,7 @@
 #define GATE_NAP_NS 500000
 
 static bool
-dumps(void)
+dump_is_enabled(void)
 {
 	static atomic_int wanted = -1;
 	int now = atomic_load_explicit(&wanted, memory_order_relaxed);
@@ -37,7 +37,7 @@ dumps(void)
 }
 
 static int
-no_memory(struct gpd_session *session)
+session_fail_no_memory(struct gpd_session *session)
 {
 	gpd_session_violation(session, "out of memory for records that wait");
 	return -EPROTO;
@@ -45,51 +45,51 @@ no_memory(struct gpd_session *session)
 
 /* 0, or -EPROTO: the session must end. */
 static int
-carry_out(struct gpd_session *session, const struct gp_header *header, const void *fields,
-	  size_t size)
+record_execute(struct gpd_session *session, const struct gp_header *header, const void *fields,
+	       size_t size)
 {
 	session->request = header->request;
 	session->call = header->call;
 	session->context = header->context;
-	if (!gpd_call_spreads(header->call))
+	if (!gpd_call_is_async_launch(header->call))
 		gpd_issue_barrier(&session->issue);
-	gpd_copy_before(session, header->call, fields, size);
+	gpd_copy_wait_before_call(session, header->call, fields, size);
 	if (gpd_dispatch(session, header, fields, size)) {
 		gpd_session_violation(session, "it sent a malformed call 0x%04x", header->call);
 		return -EPROTO;
 	}
 	if (__builtin_expect(session->depths.filled || session->copies_added, 0) &&
-	    gpd_backlog_gates_after(session))
-		return no_memory(session);
+	    gpd_deferred_gates_after_record(session))
+		return session_fail_no_memory(session);
 	if (session->entry)
-		gpd_backlog_remove(session, session->entry);
+		gpd_deferred_remove(session, session->entry);
 	session->entry = NULL;
 	return 0;
 }
 
 /* What waited for a host function that is done now, or for what did. */
 static int
-carry_out_kept(struct gpd_session *session)
+deferred_execute(struct gpd_session *session)
 {
-	const struct gpd_backlog_record *record;
+	const struct gpd_deferred_record *record;
 	int r = 0;
 
 	while (r == 0 && atomic_load(&session->sticky) == CUDA_SUCCESS &&
 	       !atomic_load_explicit(&session->closing, memory_order_relaxed) &&
-	       (session->entry = gpd_backlog_next(session, &record))) {
-		const struct gpd_backlog_gated gated = { record->header.call, record->fields,
-							 record->size, record->bulk_size };
+	       (session->entry = gpd_deferred_pop(session, &record))) {
+		const struct gpd_gated_record gated = { record->header.call, record->fields,
+							record->size, record->bulk_size };
 
-		r = gpd_backlog_gates_again(session, &gated);
+		r = gpd_deferred_gates_before_deferred(session, &gated);
 		if (r) {
-			gpd_backlog_defer(session->entry);
+			gpd_deferred_postpone(session->entry);
 			session->entry = NULL;
-			r = r < 0 ? no_memory(session) : 0;
+			r = r < 0 ? session_fail_no_memory(session) : 0;
 			continue;
 		}
 		session->bulk_read = record->bulk;
 		session->bulk_left = record->bulk_size;
-		r = carry_out(session, &record->header, record->fields, record->size);
+		r = record_execute(session, &record->header, record->fields, record->size);
 		session->bulk_read = NULL;
 		session->bulk_left = 0;
 	}
@@ -97,44 +97,44 @@ carry_out_kept(struct gpd_session *session)
 }
 
 int
-gpd_record_carry_out_kept(struct gpd_session *session)
+gpd_executor_run_deferred(struct gpd_session *session)
 {
-	int r = carry_out_kept(session);
+	int r = deferred_execute(session);
 
-	gpd_schedule_pause(session->account.schedule);
+	gpd_schedule_end_batches(session->account.schedule);
 	return r;
 }
 
 int
-gpd_record_look_at_gates(struct gpd_session *session)
+gpd_executor_poll_gates(struct gpd_session *session)
 {
-	return gpd_backlog_gates_open(session) ? gpd_record_carry_out_kept(session) : 0;
+	return gpd_deferred_gates_poll(session) ? gpd_executor_run_deferred(session) : 0;
 }
 
 /* The same for a record that does not fit into the backlog until a gate is gone. */
 static int
-wait_for_gate(struct gpd_session *session)
+gate_wait(struct gpd_session *session)
 {
 	uint64_t bulk_left = session->bulk_left;
-	int r = gpd_record_look_at_gates(session);
+	int r = gpd_executor_poll_gates(session);
 
 	session->bulk_left = bulk_left;
 	if (r == 0)
-		gp_nap(GATE_NAP_NS);
+		gp_sleep_ns(GATE_NAP_NS);
 	return r;
 }
 
 /* A record has come.  0, or -EPROTO: the session must end. */
 static int
-take_record(struct gpd_session *session, const struct gp_header *header, const void *fields,
-	    size_t size)
+record_process(struct gpd_session *session, const struct gp_header *header, const void *fields,
+	       size_t size)
 {
-	const struct gpd_backlog_gated gated = { header->call, fields, size, session->bulk_left };
+	const struct gpd_gated_record gated = { header->call, fields, size, session->bulk_left };
 	CUresult sticky = (CUresult)atomic_load(&session->sticky);
 	int r;
 
 	session->call = header->call;
-	if (dumps())
+	if (dump_is_enabled())
 		gp_dump_record(stderr, header, fields, size);
 	if (sticky != CUDA_SUCCESS) {
 		if (header->request)
@@ -142,21 +142,21 @@ take_record(struct gpd_session *session, const struct gp_header *header, const v
 						NULL, 0);
 		return 0;
 	}
-	if (gpd_backlog_gates_before(session, &gated))
-		return no_memory(session);
-	if (!session->backlog && !gp_call_awaits_host(header->call))
-		return carry_out(session, header, fields, size);
-	while ((r = gpd_backlog_add(session, header, fields, size, &session->entry)) == -EAGAIN) {
-		if (wait_for_gate(session) || atomic_load(&session->closing))
+	if (gpd_deferred_gates_before_record(session, &gated))
+		return session_fail_no_memory(session);
+	if (!session->deferred_queue && !gp_call_awaits_host(header->call))
+		return record_execute(session, header, fields, size);
+	while ((r = gpd_deferred_add(session, header, fields, size, &session->entry)) == -EAGAIN) {
+		if (gate_wait(session) || atomic_load(&session->closing))
 			return -EPROTO;
 	}
 	if (r == 0)
-		r = carry_out(session, header, fields, size);
-	return r < 0 ? r : carry_out_kept(session);
+		r = record_execute(session, header, fields, size);
+	return r < 0 ? r : deferred_execute(session);
 }
 
 int
-gpd_record_carry_out_all(struct gpd_session *session, const struct gp_message *message)
+gpd_executor_run_message(struct gpd_session *session, const struct gp_message *message)
 {
 	const uint8_t *at = message->data;
 	size_t left = message->size;
@@ -178,15 +178,15 @@ gpd_record_carry_out_all(struct gpd_session *session, const struct gp_message *m
 		}
 		session->bulk_left = bulk ? message->bulk_size : 0;
 		bulk_used = bulk_used || bulk;
-		if (take_record(session, &header, at + sizeof(header),
-				header.size - sizeof(header)))
+		if (record_process(session, &header, at + sizeof(header),
+				   header.size - sizeof(header)))
 			return -EPROTO;
 		if (atomic_load_explicit(&session->closing, memory_order_relaxed))
 			return -EPROTO;
 		at += header.size;
 		left -= header.size;
 	}
-	gpd_schedule_pause(session->account.schedule);
+	gpd_schedule_end_batches(session->account.schedule);
 	if (!bulk_used) {
 		gpd_session_violation(session, "it sent data that belongs to no call");
 		return -EPROTO;

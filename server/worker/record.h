@@ -11,12 +11,12 @@ struct gp_message;
 struct gpd_session;
 
 /* All records of one message; 0, or -EPROTO: the session must end. */
-int gpd_record_carry_out_all(struct gpd_session *session, const struct gp_message *message);
+int gpd_executor_run_message(struct gpd_session *session, const struct gp_message *message);
 
 /* What waited in the backlog for what is over now; 0 or -EPROTO. */
-int gpd_record_carry_out_kept(struct gpd_session *session);
+int gpd_executor_run_deferred(struct gpd_session *session);
 
 /* The same for streams that were full (session/depth.h), and have room now. */
-int gpd_record_look_at_gates(struct gpd_session *session);
+int gpd_executor_poll_gates(struct gpd_session *session);
 
 #endif /* GPD_RECORD_H */

@@ -12,7 +12,7 @@
 #include <string.h>
 
 /* Most kernels end sooner, and nobody need know. */
-#define TELL_MS 100
+#define REPORT_MS 100
 /* A session that hangs for so long, behind work that nobody has waited for longer than this, will
  * not get on. */
 #define HANG_MS 5000
@@ -22,7 +22,7 @@
 static bool retired GP_GUARDED_BY(gpd_sessions.lock);
 
 static void
-tell(const struct gpd_session *session, bool busy)
+busy_report(const struct gpd_session *session, bool busy)
 {
 	struct gpd_channel_header header = {
 		.type = GPD_CHANNEL_BUSY,
@@ -51,16 +51,16 @@ any_hangs_locked(void) GP_LOCKED(gpd_sessions.lock)
 }
 
 void
-gpd_retire_waits(struct gpd_session *session, unsigned int waited_ms)
+gpd_retirement_work_pending(struct gpd_session *session, unsigned int waited_ms)
 {
 	bool hangs;
 
-	if (waited_ms >= TELL_MS && !session->told_busy) {
-		session->told_busy = true;
-		tell(session, true);
+	if (waited_ms >= REPORT_MS && !session->busy_reported) {
+		session->busy_reported = true;
+		busy_report(session, true);
 	}
 	pthread_mutex_lock(&gpd_sessions.lock);
-	if (retired && !gpd_sessions_next_locked(NULL) && waited_ms >= TELL_MS) {
+	if (retired && !gpd_sessions_next_locked(NULL) && waited_ms >= REPORT_MS) {
 		gpd_session_log(session, GPD_LOG_WARNING,
 				"its client is gone and its work does not end: the worker ends "
 				"with it");
@@ -73,24 +73,24 @@ gpd_retire_waits(struct gpd_session *session, unsigned int waited_ms)
 }
 
 void
-gpd_retire_done(struct gpd_session *session)
+gpd_retirement_work_done(struct gpd_session *session)
 {
-	if (session->told_busy)
-		tell(session, false);
-	session->told_busy = false;
+	if (session->busy_reported)
+		busy_report(session, false);
+	session->busy_reported = false;
 }
 
 static void
-tell_stale(void)
+stale_report(void)
 {
-	struct gpd_channel_header header = { .type = GPD_CHANNEL_STALE };
+	struct gpd_channel_header header = { .type = GPD_CHANNEL_HEAP_LEAKED };
 
 	if (atomic_load(&gpd_devices.heap_used))
 		(void)gpd_channel_send(&gpd_sessions.channel, &header, NULL, 0, -1);
 }
 
 void
-gpd_retire_closed(void)
+gpd_retirement_session_closed(void)
 {
 	bool stays;
 
@@ -102,14 +102,14 @@ gpd_retire_closed(void)
 		gpd_sessions_exit();
 	pthread_mutex_unlock(&gpd_sessions.lock);
 	if (stays)
-		tell_stale();
+		stale_report();
 }
 
 void
-gpd_retire(void)
+gpd_retirement_start(void)
 {
 	pthread_mutex_lock(&gpd_sessions.lock);
 	retired = true;
 	pthread_mutex_unlock(&gpd_sessions.lock);
-	gpd_retire_closed();
+	gpd_retirement_session_closed();
 }

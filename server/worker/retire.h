@@ -16,15 +16,15 @@
 struct gpd_session;
 
 /* Executor of a session that is closing, again and again while its work goes on. */
-void gpd_retire_waits(struct gpd_session *session, unsigned int waited_ms);
+void gpd_retirement_work_pending(struct gpd_session *session, unsigned int waited_ms);
 
 /* The work is done. */
-void gpd_retire_done(struct gpd_session *session);
+void gpd_retirement_work_done(struct gpd_session *session);
 
 /* The supervisor gives this worker no more sessions: it ends with the last one. */
-void gpd_retire(void);
+void gpd_retirement_start(void);
 
 /* A session has closed. */
-void gpd_retire_closed(void);
+void gpd_retirement_session_closed(void);
 
 #endif /* GPD_RETIRE_H */

@@ -50,9 +50,9 @@
 
 /* Others need not wait for what it was to bring. */
 static void
-give_up_images(struct gpd_session *session)
+image_uploads_abandon(struct gpd_session *session)
 {
-	gpd_image_cache_give_up(&session->bringer);
+	gpd_image_cache_abandon_upload(&session->uploader);
 }
 
 static void
@@ -84,9 +84,9 @@ await_gpu(struct gpd_session *session)
 		/* Any error means that nothing runs any more. */
 		while ((result = gpd_driver.cuStreamQuery(s->driver)) == CUDA_ERROR_NOT_READY &&
 		       !atomic_load(&gpd_devices.lost)) {
-			gp_nap((uint64_t)ms * 1000000);
+			gp_sleep_ns((uint64_t)ms * 1000000);
 			waited += ms;
-			gpd_retire_waits(session, waited);
+			gpd_retirement_work_pending(session, waited);
 			if (ms < 16)
 				ms *= 2;
 		}
@@ -94,7 +94,7 @@ await_gpu(struct gpd_session *session)
 		if (!gpd_driver.gpSoftStreamCancel && gpd_driver_is_sticky(result))
 			gpd_session_poison(session, result);
 	}
-	gpd_retire_done(session);
+	gpd_retirement_work_done(session);
 }
 
 /* A client that outlives the session copies its pinned memory when it reads the end of lane 0, and
@@ -106,9 +106,9 @@ await_client(struct gpd_session *session)
 		atomic_load(&session->account.line->devices[GPD_LEDGER_PINNED].memory) >> 30;
 	const uint64_t until = gp_now_ns() + (CLIENT_S + gib) * UINT64_C(1000000000);
 
-	while (!atomic_load(&session->client_is_gone) && gpd_session_client_shares(session) &&
-	       gp_now_ns() < until)
-		gp_nap(CLIENT_NAP_NS);
+	while (!atomic_load(&session->client_is_gone) &&
+	       gpd_session_client_has_shared_memory(session) && gp_now_ns() < until)
+		gp_sleep_ns(CLIENT_NAP_NS);
 }
 
 static void
@@ -141,11 +141,11 @@ free_names(struct gpd_session *session)
 static void
 free_window(struct gpd_session *session)
 {
-	gpd_window_give(&(struct gpd_range){ session->window_base, session->window_size });
+	gpd_window_release(&(struct gpd_range){ session->window_base, session->window_size });
 }
 
 static void
-tell_supervisor(const struct gpd_session *session, CUresult result, const char *reason)
+supervisor_notify_closed(const struct gpd_session *session, CUresult result, const char *reason)
 {
 	struct gpd_channel_header header = {
 		.type = GPD_CHANNEL_CLOSED,
@@ -162,30 +162,30 @@ report_closed(struct gpd_session *session)
 	CUresult result = (CUresult)atomic_load(&session->sticky);
 	enum gpd_log_level level = GPD_LOG_INFO;
 	char what[GPD_LEDGER_SUMMARY_MAX];
-	uint64_t straight_in = atomic_load(&session->straight_in);
-	uint64_t straight_out = atomic_load(&session->straight_out);
-	char straight[100] = "", handed[60] = "";
+	uint64_t gpudirect_in = atomic_load(&session->gpudirect_in);
+	uint64_t gpudirect_out = atomic_load(&session->gpudirect_out);
+	char gpudirect[100] = "", handed[60] = "";
 
 	if (atomic_load(&session->violated)) {
 		result = result ? result : CUDA_ERROR_UNKNOWN;
 		level = GPD_LOG_WARNING;
 	}
-	if (straight_in || straight_out)
-		snprintf(straight, sizeof(straight),
+	if (gpudirect_in || gpudirect_out)
+		snprintf(gpudirect, sizeof(gpudirect),
 			 "; without staging %llu bytes in, %llu bytes out",
-			 (unsigned long long)straight_in, (unsigned long long)straight_out);
+			 (unsigned long long)gpudirect_in, (unsigned long long)gpudirect_out);
 	if (session->issue.handed)
 		snprintf(handed, sizeof(handed), "; %llu launches by threads of their own",
 			 (unsigned long long)session->issue.handed);
 	gpd_ledger_summary(session->account.line, what, sizeof(what));
-	gpd_session_log(session, level, "closed: %s; %s%s%s", session->reason, what, straight,
+	gpd_session_log(session, level, "closed: %s; %s%s%s", session->reason, what, gpudirect,
 			handed);
 	atomic_store(&session->account.line->logged, GPD_LOGGED_CLOSED);
-	tell_supervisor(session, result, session->reason);
+	supervisor_notify_closed(session, result, session->reason);
 }
 
 const struct gpd_closing_part gpd_closing_parts[] = {
-	{ GPD_CLOSING_STOP, give_up_images },
+	{ GPD_CLOSING_STOP, image_uploads_abandon },
 	{ GPD_CLOSING_STOP, shut_connection },
 	{ GPD_CLOSING_STOP, gpd_lanes_stop },
 	{ GPD_CLOSING_STOP, stop_schedule },
@@ -198,26 +198,26 @@ const struct gpd_closing_part gpd_closing_parts[] = {
 	{ GPD_CLOSING_AWAIT, free_schedule },
 
 	{ GPD_CLOSING_OBJECTS, free_events },
-	{ GPD_CLOSING_OBJECTS, gpd_share_forget },
-	{ GPD_CLOSING_OBJECTS, gpd_objects_forget_session },
-	{ GPD_CLOSING_OBJECTS, gpd_words_forget },
-	{ GPD_CLOSING_OBJECTS, gpd_backlog_gates_forget },
-	{ GPD_CLOSING_OBJECTS, gpd_host_function_forget },
-	{ GPD_CLOSING_OBJECTS, gpd_copy_forget },
-	{ GPD_CLOSING_OBJECTS, gpd_print_forget },
-	{ GPD_CLOSING_OBJECTS, gpd_trace_forget },
+	{ GPD_CLOSING_OBJECTS, gpd_memory_exports_destroy },
+	{ GPD_CLOSING_OBJECTS, gpd_objects_destroy_all },
+	{ GPD_CLOSING_OBJECTS, gpd_wait_values_destroy },
+	{ GPD_CLOSING_OBJECTS, gpd_deferred_gates_destroy },
+	{ GPD_CLOSING_OBJECTS, gpd_host_functions_destroy },
+	{ GPD_CLOSING_OBJECTS, gpd_copy_destroy_all },
+	{ GPD_CLOSING_OBJECTS, gpd_print_destroy },
+	{ GPD_CLOSING_OBJECTS, gpd_trace_destroy },
 	/* Graphs are of kernels, and kernels of images. */
-	{ GPD_CLOSING_OBJECTS, gpd_graph_forget_session },
-	{ GPD_CLOSING_OBJECTS, gpd_image_forget_session },
-	{ GPD_CLOSING_OBJECTS, gpd_promise_forget },
+	{ GPD_CLOSING_OBJECTS, gpd_graph_destroy_all },
+	{ GPD_CLOSING_OBJECTS, gpd_image_destroy_all },
+	{ GPD_CLOSING_OBJECTS, gpd_preload_drop_all },
 	/* Textures are of arrays, and arrays of memory that is mapped. */
-	{ GPD_CLOSING_OBJECTS, gpd_texture_forget },
-	{ GPD_CLOSING_OBJECTS, gpd_array_forget },
+	{ GPD_CLOSING_OBJECTS, gpd_textures_destroy },
+	{ GPD_CLOSING_OBJECTS, gpd_arrays_destroy },
 	{ GPD_CLOSING_OBJECTS, gpd_memory_destroy },
 
 	/* From here on the client has nothing of the worker's any more. */
-	{ GPD_CLOSING_MEMORY, gpd_host_memory_forget },
-	{ GPD_CLOSING_MEMORY, gpd_grant_forget },
+	{ GPD_CLOSING_MEMORY, gpd_host_memory_destroy },
+	{ GPD_CLOSING_MEMORY, gpd_allowance_destroy },
 	{ GPD_CLOSING_MEMORY, gpd_stream_destroy_all },
 	/* After the streams, which have places in it. */
 	{ GPD_CLOSING_MEMORY, gpd_depth_free },
@@ -226,15 +226,15 @@ const struct gpd_closing_part gpd_closing_parts[] = {
 	{ GPD_CLOSING_MEMORY, free_window },
 
 	/* Again, for when the GPU is lost: others still know its arrays, which know the session. */
-	{ GPD_CLOSING_TELL, gpd_array_forget },
-	{ GPD_CLOSING_TELL, report_closed },
+	{ GPD_CLOSING_REPORT, gpd_arrays_destroy },
+	{ GPD_CLOSING_REPORT, report_closed },
 };
 const size_t gpd_closing_part_count = sizeof(gpd_closing_parts) / sizeof(gpd_closing_parts[0]);
 
 static void
 free_session(struct gpd_session *session)
 {
-	gpd_partition_forget(&session->shares);
+	gpd_partition_unassign(&session->shares);
 	gpd_lanes_destroy(session);
 	gpd_staging_destroy(session);
 	if (session->conn)
@@ -249,7 +249,7 @@ free_session(struct gpd_session *session)
 }
 
 static void
-enter(struct gpd_session *session, enum gpd_session_state state)
+state_enter(struct gpd_session *session, enum gpd_session_state state)
 {
 	/* Who has found it in the list goes on with it under the lock. */
 	pthread_mutex_lock(&gpd_sessions.lock);
@@ -260,12 +260,12 @@ enter(struct gpd_session *session, enum gpd_session_state state)
 static void
 close_parts(struct gpd_session *session, enum gpd_closing_phase phase)
 {
-	bool of_the_gpu = phase == GPD_CLOSING_OBJECTS || phase == GPD_CLOSING_MEMORY;
+	bool needs_gpu = phase == GPD_CLOSING_OBJECTS || phase == GPD_CLOSING_MEMORY;
 
 	for (size_t i = 0; i < gpd_closing_part_count; i++) {
 		/* What is lost goes with the process. */
 		if (gpd_closing_parts[i].phase == phase &&
-		    !(of_the_gpu && atomic_load(&gpd_devices.lost)))
+		    !(needs_gpu && atomic_load(&gpd_devices.lost)))
 			gpd_closing_parts[i].close(session);
 	}
 }
@@ -274,7 +274,7 @@ close_parts(struct gpd_session *session, enum gpd_closing_phase phase)
  * wait meanwhile, tens of milliseconds where many images were loaded: seldom, while others have
  * sessions. */
 static void
-give_back_heap(void)
+heap_trim(void)
 {
 	static _Atomic uint64_t next_ns;
 	const uint64_t now = gp_now_ns();
@@ -296,36 +296,36 @@ gpd_session_close(struct gpd_session *session)
 	gpd_session_set_reason(session, "the client does not take what is sent");
 	(void)gpd_session_set_state(session, GPD_SESSION_ENDING);
 	/* Until the supervisor closes its line. */
-	(void)gpd_ledger_leave_begin(session->account.line);
+	(void)gpd_ledger_free_begin(session->account.line);
 	gpd_account_set_ended(&session->account);
-	enter(session, GPD_SESSION_DRAINING);
+	state_enter(session, GPD_SESSION_DRAINING);
 	close_parts(session, GPD_CLOSING_STOP);
 	close_parts(session, GPD_CLOSING_AWAIT);
-	enter(session, GPD_SESSION_FREEING);
+	state_enter(session, GPD_SESSION_FREEING);
 	close_parts(session, GPD_CLOSING_OBJECTS);
 	await_client(session);
 	close_parts(session, GPD_CLOSING_MEMORY);
-	close_parts(session, GPD_CLOSING_TELL);
+	close_parts(session, GPD_CLOSING_REPORT);
 	pthread_mutex_lock(&gpd_sessions.lock);
 	(void)gpd_session_set_state(session, GPD_SESSION_CLOSED);
 	gpd_sessions_remove_locked(session);
 	pthread_mutex_unlock(&gpd_sessions.lock);
 	free_session(session);
-	give_back_heap();
+	heap_trim();
 	atomic_fetch_sub(&gpd_sessions.count, 1);
 	gpd_library_trim();
-	gpd_retire_closed();
+	gpd_retirement_session_closed();
 }
 
 void
 gpd_session_discard(struct gpd_session *session, CUresult result, const char *reason)
 {
-	gpd_promise_forget(session);
-	gpd_grant_forget(session);
-	gpd_host_memory_forget(session);
+	gpd_preload_drop_all(session);
+	gpd_allowance_destroy(session);
+	gpd_host_memory_destroy(session);
 	free_window(session);
-	tell_supervisor(session, result, reason);
+	supervisor_notify_closed(session, result, reason);
 	(void)gpd_session_set_state(session, GPD_SESSION_CLOSED);
 	free_session(session);
-	gpd_retire_closed();
+	gpd_retirement_session_closed();
 }

@@ -34,43 +34,44 @@
 #define SPIN_USEC 50
 #define SPIN_PENDING_USEC 1000
 /* How often it looks whether the session is idle, where that has a limit. */
-#define IDLE_LOOK_MS 500
+#define IDLE_POLL_MS 500
 
 /* Until the client has something new: copies that wait for staging memory go on, and streams that
  * wait for words or are full.  0, or -EPROTO: the session must end. */
 static int
-continue_kept(struct gpd_session *session)
+deferred_continue(struct gpd_session *session)
 {
 	int r = 0;
 
 	while (r == 0) {
 		bool copies = gpd_copy_continue(session);
-		bool words = gpd_words_wait(session) && !atomic_load(&session->sticky);
+		bool wait_values =
+			gpd_wait_values_are_pending(session) && !atomic_load(&session->sticky);
 		bool gates = session->gates && !atomic_load(&session->sticky);
-		unsigned int wait_ms = gates ? GPD_BACKLOG_GATE_LOOK_MS : GPD_COPY_CONTINUE_MS;
+		unsigned int wait_ms = gates ? GPD_DEFERRED_GATE_POLL_MS : GPD_COPY_CONTINUE_MS;
 
-		if (!copies && !words && !gates)
+		if (!copies && !wait_values && !gates)
 			return 0;
 		if (gates)
-			r = gpd_record_look_at_gates(session);
-		if (words && gpd_words_look(session) > 0) {
-			r = gpd_record_carry_out_kept(session);
+			r = gpd_executor_poll_gates(session);
+		if (wait_values && gpd_wait_values_poll(session) > 0) {
+			r = gpd_executor_run_deferred(session);
 			continue;
 		}
-		if (gp_conn_wait(session->conn, words ? 0 : wait_ms))
+		if (gp_conn_wait(session->conn, wait_values ? 0 : wait_ms))
 			return 0;
-		if (words)
-			gpd_words_pause(session);
+		if (wait_values)
+			gpd_wait_values_pause(session);
 	}
 	return r;
 }
 
 /* Nobody waits for anything of it, here or at the other end. */
 static bool
-is_idle(struct gpd_session *session)
+session_is_idle(struct gpd_session *session)
 {
 	gpd_issue_settle(&session->issue);
-	if (!gpd_wait_none(session) || !gpd_backlog_is_empty(session) ||
+	if (!gpd_wait_is_empty(session) || !gpd_deferred_is_empty(session) ||
 	    !gpd_lanes_sent_all(session))
 		return false;
 	for (const struct gpd_stream *s = session->streams; s; s = s->next) {
@@ -84,7 +85,7 @@ is_idle(struct gpd_session *session)
 /* A limit can come while a session waits, so it looks now and then without one, too: when a read
  * comes back anyway, for many sessions sleep. */
 static unsigned int
-look_without_limit_ms(void)
+get_default_poll_ms(void)
 {
 	unsigned int timeout_ms = gpd_sessions_timeout_ms();
 
@@ -93,23 +94,23 @@ look_without_limit_ms(void)
 
 /* The next message.  -ETIMEDOUT with a reason: it was idle for too long. */
 static int
-receive(struct gpd_session *session, unsigned int usual_ms, struct gp_message *message)
+message_recv(struct gpd_session *session, unsigned int usual_ms, struct gp_message *message)
 {
 	uint64_t since = 0;
 
 	for (;;) {
 		uint32_t limit = atomic_load(&session->account.ledger->idle_timeout);
-		unsigned int look_ms = limit ? IDLE_LOOK_MS : usual_ms;
+		unsigned int poll_ms = limit ? IDLE_POLL_MS : usual_ms;
 		uint64_t now;
 		int r;
 
-		gp_conn_set_rest(session->conn, look_ms);
+		gp_conn_set_idle_timeout(session->conn, poll_ms);
 		r = gp_conn_recv(session->conn, message);
 		if (r != GP_E_TIMEOUT)
 			return r;
 		now = gp_now_ns();
 		/* What it was before the look that first finds it idle nobody knows. */
-		if (!is_idle(session))
+		if (!session_is_idle(session))
 			since = 0;
 		else if (since == 0)
 			since = now;
@@ -123,7 +124,7 @@ receive(struct gpd_session *session, unsigned int usual_ms, struct gp_message *m
 /* A program that ends before its bytes are read resets the connection: no fault of the network.  Of
  * a connection that was cut TLS has words of its own. */
 static const char *
-why_over(const struct gpd_session *session, int r)
+get_close_reason(const struct gpd_session *session, int r)
 {
 	if (r == GP_E_EOF)
 		return "the client closed it";
@@ -133,29 +134,29 @@ why_over(const struct gpd_session *session, int r)
 }
 
 static unsigned int
-spin_usec(struct gpd_session *session)
+get_spin_usec(struct gpd_session *session)
 {
 	if (!gpd_sessions_may_spin())
 		return 0;
-	return gpd_wait_none(session) ? SPIN_USEC : SPIN_PENDING_USEC;
+	return gpd_wait_is_empty(session) ? SPIN_USEC : SPIN_PENDING_USEC;
 }
 
 static void
-serve(struct gpd_session *session)
+session_serve(struct gpd_session *session)
 {
-	const unsigned int look_ms = look_without_limit_ms();
+	const unsigned int poll_ms = get_default_poll_ms();
 	struct gp_message message;
 	int r;
 
 	do {
-		gp_conn_set_spin(session->conn, spin_usec(session));
-		r = continue_kept(session);
+		gp_conn_set_spin(session->conn, get_spin_usec(session));
+		r = deferred_continue(session);
 		if (r == 0)
-			r = receive(session, look_ms, &message);
+			r = message_recv(session, poll_ms, &message);
 		if (r == 0)
-			r = gpd_record_carry_out_all(session, &message);
+			r = gpd_executor_run_message(session, &message);
 		else if (!atomic_load(&session->sticky))
-			gpd_session_set_reason(session, why_over(session, r));
+			gpd_session_set_reason(session, get_close_reason(session, r));
 	} while (r == 0);
 }
 
@@ -194,17 +195,17 @@ report_open(const struct gpd_session *session)
 
 /* Before an allocation is refused. */
 static bool
-give_back(struct gpd_account *account)
+reclaim_memory(struct gpd_account *account)
 {
 	struct gpd_session *session =
 		(struct gpd_session *)((char *)account - offsetof(struct gpd_session, account));
-	bool waited = gpd_memory_give_back(session);
+	bool waited = gpd_memory_wait_freed(session);
 
 	return gpd_image_wait_unloaded(session) || waited;
 }
 
 static void
-recall(void)
+supervisor_request_recall(void)
 {
 	struct gpd_channel_header header = { .type = GPD_CHANNEL_RECALL };
 
@@ -212,7 +213,7 @@ recall(void)
 }
 
 static void *
-execute(void *arg)
+executor_run(void *arg)
 {
 	struct gpd_session *session = arg;
 	int r = 0;
@@ -230,7 +231,7 @@ execute(void *arg)
 		(void)gpd_session_set_state(session, atomic_load(&session->sticky)
 							     ? GPD_SESSION_LOST
 							     : GPD_SESSION_SERVING);
-		serve(session);
+		session_serve(session);
 		gpd_issue_stop(&session->issue);
 	}
 	gpd_session_close(session);
@@ -260,8 +261,8 @@ gpd_session_open(uint64_t id, const struct gpd_channel_open *open, const struct 
 	session->features = open->features;
 	session->compression = open->compression;
 	session->account.closing = &session->closing;
-	session->account.give_back = give_back;
-	session->account.recall = recall;
+	session->account.reclaim_memory = reclaim_memory;
+	session->account.recall = supervisor_request_recall;
 	session->account.issue = &session->issue;
 	session->issue = (struct gpd_issue){
 		.failed = gpd_launch_failed,
@@ -289,7 +290,7 @@ gpd_session_start(struct gpd_session *session, struct gp_conn *conn)
 	session->conn = conn;
 	(void)gpd_session_set_state(session, GPD_SESSION_STARTING);
 	atomic_fetch_add(&gpd_sessions.count, 1);
-	if (gp_thread_start("session", 0, execute, session)) {
+	if (gp_thread_start("session", 0, executor_run, session)) {
 		atomic_fetch_sub(&gpd_sessions.count, 1);
 		session->conn = NULL;
 		return -ENOMEM;

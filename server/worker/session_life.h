@@ -40,7 +40,7 @@ enum gpd_closing_phase {
 	GPD_CLOSING_MEMORY,  /* no object is left; not if the GPU is lost */
 	/* Nothing is left; if the GPU is lost, what others know of the session's arrays goes.
 	 * Ledger, log and supervisor hear of the end. */
-	GPD_CLOSING_TELL,
+	GPD_CLOSING_REPORT,
 };
 
 struct gpd_closing_part {

@@ -127,7 +127,7 @@ fill_device(struct device_memory *memory, int ordinal)
 }
 
 static int
-pack(struct device_memory *devices, uint16_t rdma_port, void **data_p, size_t *size_p)
+welcome_pack(struct device_memory *devices, uint16_t rdma_port, void **data_p, size_t *size_p)
 {
 	Gpupool__Device *list[GPD_DEVICES_MAX];
 	Gpupool__Welcome welcome = GPUPOOL__WELCOME__INIT;
@@ -174,7 +174,7 @@ gpd_snapshot_pack(uint16_t rdma_port, void **data_p, size_t *size_p, char *error
 	if (devices) {
 		for (int i = 0; i < gpd_devices.count; i++)
 			fill_device(&devices[i], i);
-		r = pack(devices, rdma_port, data_p, size_p);
+		r = welcome_pack(devices, rdma_port, data_p, size_p);
 	}
 	if (r)
 		snprintf(error, error_size, "no memory");

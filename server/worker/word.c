@@ -24,34 +24,34 @@
 #include <utlist.h>
 
 /* Words that one look may bring.  The page begins with the marker behind them. */
-#define LOOK_WORDS 64
-_Static_assert((LOOK_WORDS + 1) * sizeof(uint64_t) <= GPD_WAIT_PAGE_SLOTS * sizeof(uint32_t),
+#define POLL_VALUES 64
+_Static_assert((POLL_VALUES + 1) * sizeof(uint64_t) <= GPD_MARKER_PAGE_SLOTS * sizeof(uint32_t),
 	       "a page has room for a look");
 /* How long it looks without a pause. */
 #define SPIN_NS 60000
 #define COPY_NAP_NS 4000
 
-struct word {
-	struct word *prev, *next; /* by device */
-	struct gpd_backlog_entry *entry;
+struct wait_value {
+	struct wait_value *prev, *next; /* by device */
+	struct gpd_deferred_entry *entry;
 	_Atomic bool reached; /* the stream's earlier work is done; the responder says so */
-	uint32_t publish;   /* it is met, and over with gpHostPublish of this number; 0: not yet */
-	unsigned int asked; /* where the look that is under way shows it; 0: nowhere */
+	uint32_t publish; /* it is met, and over with gpHostPublish of this number; 0: not yet */
+	unsigned int poll_slot; /* where the look that is under way shows it; 0: nowhere */
 	int device;
 	unsigned int size, condition;
 	uint64_t address, value;
 };
 
-struct gpd_words {
-	struct word *all;  /* utlist */
-	struct word *next; /* that the next look begins with; NULL: the first one */
-	struct gpd_wait_page *page;
-	uint32_t look;       /* the marker of the last look */
-	bool looking;        /* it is under way */
-	uint32_t publish;    /* the number that was asked for last */
-	uint32_t published;  /* and that has come last */
-	uint64_t changed_ns; /* when a wait began or was over */
-	uint64_t look_at_ns; /* not before then */
+struct gpd_wait_values {
+	struct wait_value *all;  /* utlist */
+	struct wait_value *next; /* that the next look begins with; NULL: the first one */
+	struct gpd_marker_page *page;
+	uint32_t poll_marker; /* the marker of the last look */
+	bool polling;         /* it is under way */
+	uint32_t publish;     /* the number that was asked for last */
+	uint32_t published;   /* and that has come last */
+	uint64_t changed_ns;  /* when a wait began or was over */
+	uint64_t poll_at_ns;  /* not before then */
 };
 
 /* Streams that nothing else is given to: a copy there waits for no kernel. */
@@ -60,7 +60,7 @@ static CUstream streams[GPD_DEVICES_MAX];
 
 /* Makes the device current. */
 static CUresult
-stream_of(int device, CUstream *stream_p)
+poll_stream_get(int device, CUstream *stream_p)
 {
 	CUresult result = gpd_device_enter(device);
 
@@ -73,46 +73,46 @@ stream_of(int device, CUstream *stream_p)
 	return result;
 }
 
-static struct gpd_words *
-words_of(struct gpd_session *session)
+static struct gpd_wait_values *
+wait_values_get(struct gpd_session *session)
 {
-	struct gpd_words *words = session->words;
+	struct gpd_wait_values *wait_values = session->wait_values;
 
-	if (words)
-		return words;
-	words = calloc(1, sizeof(*words));
-	if (!words)
+	if (wait_values)
+		return wait_values;
+	wait_values = calloc(1, sizeof(*wait_values));
+	if (!wait_values)
 		return NULL;
-	words->page = gpd_wait_page_take();
-	if (!words->page) {
-		free(words);
+	wait_values->page = gpd_marker_page_acquire();
+	if (!wait_values->page) {
+		free(wait_values);
 		return NULL;
 	}
 	/* Its pauses are shorter than the 50 microseconds by which the kernel likes to be late. */
 	(void)prctl(PR_SET_TIMERSLACK, 1000ul, 0, 0, 0);
-	session->words = words;
-	return words;
+	session->wait_values = wait_values;
+	return wait_values;
 }
 
 static int
-by_device(const struct word *a, const struct word *b)
+wait_value_compare_device(const struct wait_value *a, const struct wait_value *b)
 {
 	return a->device - b->device;
 }
 
 /* By the responder. */
 static void
-reached(struct gpd_session *session, void *arg, CUresult result)
+wait_value_reached(struct gpd_session *session, void *arg, CUresult result)
 {
-	struct word *word = arg;
+	struct wait_value *wait_value = arg;
 
 	if (result == CUDA_SUCCESS)
-		atomic_store_explicit(&word->reached, true, memory_order_release);
+		atomic_store_explicit(&wait_value->reached, true, memory_order_release);
 }
 
 /* Whether the session may touch the word. */
 static CUresult
-check(struct gpd_session *session, uint64_t address, unsigned int size)
+wait_value_check_address(struct gpd_session *session, uint64_t address, unsigned int size)
 {
 	return (size == 4 || size == 8) && address % size == 0 &&
 			       gpd_memory_accessible(session, address, size)
@@ -124,7 +124,7 @@ CUresult
 gpd_gpStreamWrite(struct gpd_session *session, const struct gp_args_gpStreamWrite *args)
 {
 	struct gpd_stream *stream;
-	CUresult result = check(session, args->address, args->size);
+	CUresult result = wait_value_check_address(session, args->address, args->size);
 
 	if (result == CUDA_SUCCESS)
 		result = gpd_stream_begin(session, args->stream, &stream);
@@ -140,18 +140,18 @@ gpd_gpStreamWrite(struct gpd_session *session, const struct gp_args_gpStreamWrit
 
 /* It takes the record that is being carried out. */
 static CUresult
-put_in_stream(struct gpd_session *session, const struct gp_args_gpStreamWait *args)
+wait_value_enqueue(struct gpd_session *session, const struct gp_args_gpStreamWait *args)
 {
-	struct gpd_words *words = words_of(session);
-	struct word *word = words ? calloc(1, sizeof(*word)) : NULL;
+	struct gpd_wait_values *wait_values = wait_values_get(session);
+	struct wait_value *wait_value = wait_values ? calloc(1, sizeof(*wait_value)) : NULL;
 	struct gpd_stream *stream;
 	CUresult result;
 
-	if (!word)
+	if (!wait_value)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	result = gpd_stream_begin(session, args->stream, &stream);
 	if (result == CUDA_SUCCESS) {
-		*word = (struct word){
+		*wait_value = (struct wait_value){
 			.entry = session->entry,
 			.device = stream->device,
 			.size = args->size,
@@ -159,16 +159,16 @@ put_in_stream(struct gpd_session *session, const struct gp_args_gpStreamWait *ar
 			.address = args->address,
 			.value = args->value,
 		};
-		result = gpd_wait_add(session, stream, reached, word);
+		result = gpd_wait_add(session, stream, wait_value_reached, wait_value);
 	}
 	if (result != CUDA_SUCCESS) {
-		free(word);
+		free(wait_value);
 		return result;
 	}
 	session->entry = NULL;
-	DL_INSERT_INORDER(words->all, word, by_device);
-	words->changed_ns = gp_now_ns();
-	words->look_at_ns = 0;
+	DL_INSERT_INORDER(wait_values->all, wait_value, wait_value_compare_device);
+	wait_values->changed_ns = gp_now_ns();
+	wait_values->poll_at_ns = 0;
 	return CUDA_SUCCESS;
 }
 
@@ -177,10 +177,10 @@ gpd_gpStreamWait(struct gpd_session *session, const struct gp_args_gpStreamWait 
 {
 	CUresult result = args->condition > CU_STREAM_WAIT_VALUE_NOR
 				  ? CUDA_ERROR_INVALID_VALUE
-				  : check(session, args->address, args->size);
+				  : wait_value_check_address(session, args->address, args->size);
 
 	if (result == CUDA_SUCCESS)
-		result = put_in_stream(session, args);
+		result = wait_value_enqueue(session, args);
 	/* Or the client would count on it for ever. */
 	if (result != CUDA_SUCCESS)
 		(void)gpd_session_send_waits(session, 1);
@@ -192,74 +192,79 @@ gpd_gpHostPublish(struct gpd_session *session, const struct gp_args_gpHostPublis
 {
 	struct gpd_host_memory *memory = session->host_memory;
 
-	if (args->number && session->words)
-		session->words->published = args->number;
+	if (args->number && session->wait_values)
+		session->wait_values->published = args->number;
 	else if (!args->number && memory)
 		memory->publishes = true;
 	return CUDA_SUCCESS;
 }
 
 bool
-gpd_words_wait(const struct gpd_session *session)
+gpd_wait_values_are_pending(const struct gpd_session *session)
 {
-	return session->words && session->words->all;
+	return session->wait_values && session->wait_values->all;
 }
 
-static struct word *
-next_reached(struct word *word)
+static struct wait_value *
+wait_value_next_reached(struct wait_value *wait_value)
 {
-	while (word &&
-	       (word->publish || !atomic_load_explicit(&word->reached, memory_order_acquire)))
-		word = word->next;
-	return word;
+	while (wait_value && (wait_value->publish ||
+			      !atomic_load_explicit(&wait_value->reached, memory_order_acquire)))
+		wait_value = wait_value->next;
+	return wait_value;
 }
 
 /* A word's place in the page, of which the first is the marker's. */
 static void *
-place_of(const struct gpd_words *words, unsigned int index)
+poll_slot_get(const struct gpd_wait_values *wait_values, unsigned int index)
 {
-	return (void *)((volatile uint64_t *)words->page->host + index);
+	return (void *)((volatile uint64_t *)wait_values->page->host + index);
 }
 
 /* Words of one device, as many as a look may bring, and behind them the marker. */
 static CUresult
-begin_look(struct gpd_words *words)
+poll_start(struct gpd_wait_values *wait_values)
 {
-	struct word *word = next_reached(words->next ? words->next : words->all);
-	int device = word ? word->device : 0;
+	struct wait_value *wait_value =
+		wait_value_next_reached(wait_values->next ? wait_values->next : wait_values->all);
+	int device = wait_value ? wait_value->device : 0;
 	CUstream stream;
-	CUresult result = word ? stream_of(device, &stream) : CUDA_ERROR_NOT_READY;
+	CUresult result = wait_value ? poll_stream_get(device, &stream) : CUDA_ERROR_NOT_READY;
 	unsigned int count = 0;
 
-	while (word && word->device == device && count < LOOK_WORDS && result == CUDA_SUCCESS) {
-		word->asked = ++count;
-		result = gpd_driver.cuMemcpyDtoHAsync_v2(place_of(words, count), word->address,
-							 word->size, stream);
-		word = next_reached(word->next);
+	while (wait_value && wait_value->device == device && count < POLL_VALUES &&
+	       result == CUDA_SUCCESS) {
+		wait_value->poll_slot = ++count;
+		result = gpd_driver.cuMemcpyDtoHAsync_v2(poll_slot_get(wait_values, count),
+							 wait_value->address, wait_value->size,
+							 stream);
+		wait_value = wait_value_next_reached(wait_value->next);
 	}
-	words->next = word;
+	wait_values->next = wait_value;
 	if (result == CUDA_SUCCESS)
-		result = gpd_driver.cuStreamWriteValue32_v2(
-			stream, words->page->device, ++words->look, CU_STREAM_WRITE_VALUE_DEFAULT);
-	words->looking = result == CUDA_SUCCESS;
+		result = gpd_driver.cuStreamWriteValue32_v2(stream, wait_values->page->device,
+							    ++wait_values->poll_marker,
+							    CU_STREAM_WRITE_VALUE_DEFAULT);
+	wait_values->polling = result == CUDA_SUCCESS;
 	return result;
 }
 
 static uint64_t
-read_word(const struct gpd_words *words, const struct word *word)
+wait_value_read(const struct gpd_wait_values *wait_values, const struct wait_value *wait_value)
 {
-	const volatile void *at = place_of(words, word->asked);
+	const volatile void *at = poll_slot_get(wait_values, wait_value->poll_slot);
 
-	return word->size == 8 ? *(const volatile uint64_t *)at : *(const volatile uint32_t *)at;
+	return wait_value->size == 8 ? *(const volatile uint64_t *)at
+				     : *(const volatile uint32_t *)at;
 }
 
 static bool
-is_met(const struct word *word, uint64_t now)
+wait_value_is_met(const struct wait_value *wait_value, uint64_t now)
 {
-	const uint64_t mask = word->size == 8 ? UINT64_MAX : UINT32_MAX;
-	const uint64_t value = word->value & mask;
+	const uint64_t mask = wait_value->size == 8 ? UINT64_MAX : UINT32_MAX;
+	const uint64_t value = wait_value->value & mask;
 
-	switch (word->condition) {
+	switch (wait_value->condition) {
 	case CU_STREAM_WAIT_VALUE_EQ:
 		return now == value;
 	case CU_STREAM_WAIT_VALUE_AND:
@@ -272,82 +277,84 @@ is_met(const struct word *word, uint64_t now)
 }
 
 static void
-remove_word(struct gpd_session *session, struct word *word)
+wait_value_remove(struct gpd_session *session, struct wait_value *wait_value)
 {
-	struct gpd_words *words = session->words;
+	struct gpd_wait_values *wait_values = session->wait_values;
 
-	if (words->next == word)
-		words->next = word->next;
-	DL_DELETE(words->all, word);
-	gpd_backlog_remove(session, word->entry);
-	free(word);
+	if (wait_values->next == wait_value)
+		wait_values->next = wait_value->next;
+	DL_DELETE(wait_values->all, wait_value);
+	gpd_deferred_remove(session, wait_value->entry);
+	free(wait_value);
 }
 
 /* Whether the client's program may have written the word behind data that has not come. */
 static bool
-is_published(const struct gpd_session *session, const struct word *word)
+is_published(const struct gpd_session *session, const struct wait_value *wait_value)
 {
 	const struct gpd_host_memory *memory = session->host_memory;
 
 	return memory && memory->publishes &&
-	       gpd_host_memory_mapped(session, word->address, word->size);
+	       gpd_host_memory_mapped(session, wait_value->address, wait_value->size);
 }
 
 /* The next number; 0 names none. */
 static uint32_t
-next_number(uint32_t number)
+publish_next_number(uint32_t number)
 {
 	return number == UINT32_MAX ? 1 : number + 1;
 }
 
 /* Those that are met, and whose data has come. */
 static unsigned int
-end_published(struct gpd_session *session)
+published_complete(struct gpd_session *session)
 {
-	struct gpd_words *words = session->words;
-	struct word *word, *next;
+	struct gpd_wait_values *wait_values = session->wait_values;
+	struct wait_value *wait_value, *next;
 	unsigned int count = 0;
 
-	DL_FOREACH_SAFE(words->all, word, next)
+	DL_FOREACH_SAFE(wait_values->all, wait_value, next)
 	{
 		/* A later number covers the earlier ones. */
-		if (word->publish && (int32_t)(words->published - word->publish) >= 0) {
-			remove_word(session, word);
+		if (wait_value->publish &&
+		    (int32_t)(wait_values->published - wait_value->publish) >= 0) {
+			wait_value_remove(session, wait_value);
 			count++;
 		}
 	}
-	words->published = 0;
+	wait_values->published = 0;
 	return count;
 }
 
 static unsigned int
-end_look(struct gpd_session *session)
+poll_finish(struct gpd_session *session)
 {
-	struct gpd_words *words = session->words;
-	uint32_t number = next_number(words->publish);
-	struct word *word, *next;
+	struct gpd_wait_values *wait_values = session->wait_values;
+	uint32_t number = publish_next_number(wait_values->publish);
+	struct wait_value *wait_value, *next;
 	unsigned int count = 0;
 	bool publish = false;
 
-	words->looking = false;
-	DL_FOREACH_SAFE(words->all, word, next)
+	wait_values->polling = false;
+	DL_FOREACH_SAFE(wait_values->all, wait_value, next)
 	{
-		bool met = word->asked && is_met(word, read_word(words, word));
+		bool met = wait_value->poll_slot &&
+			   wait_value_is_met(wait_value, wait_value_read(wait_values, wait_value));
 
-		if (met && is_published(session, word)) {
-			word->publish = number;
-			word->asked = 0;
+		if (met && is_published(session, wait_value)) {
+			wait_value->publish = number;
+			wait_value->poll_slot = 0;
 			publish = true;
 		} else if (met) {
-			remove_word(session, word);
+			wait_value_remove(session, wait_value);
 			count++;
 		} else {
-			word->asked = 0;
+			wait_value->poll_slot = 0;
 		}
 	}
 	if (publish) {
-		words->publish = number;
-		words->changed_ns = gp_now_ns();
+		wait_values->publish = number;
+		wait_values->changed_ns = gp_now_ns();
 		(void)gpd_session_send_publish(session, number);
 	}
 	return count;
@@ -355,36 +362,37 @@ end_look(struct gpd_session *session)
 
 /* How long to wait before the next look. */
 static uint64_t
-pause_after(const struct gpd_words *words, uint64_t now)
+get_pause_ns(const struct gpd_wait_values *wait_values, uint64_t now)
 {
-	uint64_t waited = now - words->changed_ns;
+	uint64_t waited = now - wait_values->changed_ns;
 
-	return waited < SPIN_NS || words->next ? 0 : gpd_sessions_nap_ns(waited);
+	return waited < SPIN_NS || wait_values->next ? 0 : gpd_sessions_nap_ns(waited);
 }
 
 unsigned int
-gpd_words_look(struct gpd_session *session)
+gpd_wait_values_poll(struct gpd_session *session)
 {
-	struct gpd_words *words = session->words;
+	struct gpd_wait_values *wait_values = session->wait_values;
 	unsigned int count = 0;
 	uint64_t now = gp_now_ns();
 	CUresult result;
 
-	if (words->published)
-		count = end_published(session);
-	if (words->looking &&
-	    __atomic_load_n(&words->page->host[0], __ATOMIC_ACQUIRE) == words->look) {
-		count += end_look(session);
+	if (wait_values->published)
+		count = published_complete(session);
+	if (wait_values->polling && __atomic_load_n(&wait_values->page->host[0],
+						    __ATOMIC_ACQUIRE) == wait_values->poll_marker) {
+		count += poll_finish(session);
 		if (count)
-			words->changed_ns = now;
-		words->look_at_ns = now + pause_after(words, now);
+			wait_values->changed_ns = now;
+		wait_values->poll_at_ns = now + get_pause_ns(wait_values, now);
 	}
-	if (!words->looking && now >= words->look_at_ns && words->all) {
-		result = begin_look(words);
+	if (!wait_values->polling && now >= wait_values->poll_at_ns && wait_values->all) {
+		result = poll_start(wait_values);
 		if (gpd_driver_is_sticky(result))
 			gpd_session_poison(session, result);
 		if (result != CUDA_SUCCESS)
-			words->look_at_ns = now + COPY_NAP_NS + pause_after(words, now);
+			wait_values->poll_at_ns =
+				now + COPY_NAP_NS + get_pause_ns(wait_values, now);
 	}
 	if (count)
 		(void)gpd_session_send_waits(session, count);
@@ -392,36 +400,38 @@ gpd_words_look(struct gpd_session *session)
 }
 
 void
-gpd_words_pause(struct gpd_session *session)
+gpd_wait_values_pause(struct gpd_session *session)
 {
-	const struct gpd_words *words = session->words;
+	const struct gpd_wait_values *wait_values = session->wait_values;
 	uint64_t now = gp_now_ns();
 
-	if (words->looking && now - words->changed_ns < SPIN_NS && gpd_sessions_may_spin())
-		gp_pause();
-	else if (words->looking)
-		gp_nap(COPY_NAP_NS);
-	else if (now < words->look_at_ns)
-		gp_nap(words->look_at_ns - now);
+	if (wait_values->polling && now - wait_values->changed_ns < SPIN_NS &&
+	    gpd_sessions_may_spin())
+		gp_cpu_relax();
+	else if (wait_values->polling)
+		gp_sleep_ns(COPY_NAP_NS);
+	else if (now < wait_values->poll_at_ns)
+		gp_sleep_ns(wait_values->poll_at_ns - now);
 }
 
 void
-gpd_words_forget(struct gpd_session *session)
+gpd_wait_values_destroy(struct gpd_session *session)
 {
-	struct gpd_words *words = session->words;
-	struct word *word, *next;
+	struct gpd_wait_values *wait_values = session->wait_values;
+	struct wait_value *wait_value, *next;
 
-	if (!words)
+	if (!wait_values)
 		return;
 	/* Its page goes to another session. */
-	while (words->looking && !atomic_load(&gpd_devices.lost) &&
-	       __atomic_load_n(&words->page->host[0], __ATOMIC_ACQUIRE) != words->look)
-		gp_nap(COPY_NAP_NS);
-	gpd_wait_page_give(words->page);
-	DL_FOREACH_SAFE(words->all, word, next)
+	while (wait_values->polling && !atomic_load(&gpd_devices.lost) &&
+	       __atomic_load_n(&wait_values->page->host[0], __ATOMIC_ACQUIRE) !=
+		       wait_values->poll_marker)
+		gp_sleep_ns(COPY_NAP_NS);
+	gpd_marker_page_release(wait_values->page);
+	DL_FOREACH_SAFE(wait_values->all, wait_value, next)
 	{
-		free(word);
+		free(wait_value);
 	}
-	free(words);
-	session->words = NULL;
+	free(wait_values);
+	session->wait_values = NULL;
 }

@@ -15,16 +15,16 @@
 struct gpd_session;
 
 /* Whether any wait is not over. */
-bool gpd_words_wait(const struct gpd_session *session);
+bool gpd_wait_values_are_pending(const struct gpd_session *session);
 
 /* Looks, without blocking: how many waits are over now.  What was behind them may be carried out
  * (record.h). */
-unsigned int gpd_words_look(struct gpd_session *session);
+unsigned int gpd_wait_values_poll(struct gpd_session *session);
 
 /* Lets time pass until it is worth while to look again; microseconds. */
-void gpd_words_pause(struct gpd_session *session);
+void gpd_wait_values_pause(struct gpd_session *session);
 
 /* At the session's end, when its responder has ended. */
-void gpd_words_forget(struct gpd_session *session);
+void gpd_wait_values_destroy(struct gpd_session *session);
 
 #endif /* GPD_WORD_H */

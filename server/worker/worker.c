@@ -58,7 +58,7 @@ reply_opened(uint64_t id, const struct gpd_range *window, struct gpd_session *se
 	opened->window = *window;
 	opened->device_count = (uint32_t)gpd_devices.count;
 	if (session) {
-		opened->granted = gpd_grant_make(session, &opened->granted_device);
+		opened->granted = gpd_allowance_create(session, &opened->granted_device);
 		gpd_host_memory_reserve(session, &opened->host);
 	}
 	for (int i = 0; i < gpd_devices.count; i++) {
@@ -76,13 +76,13 @@ reply_opened(uint64_t id, const struct gpd_range *window, struct gpd_session *se
 
 /* What the session may have on all its devices together. */
 static uint64_t
-memory_of(uint32_t line)
+session_get_memory_max(uint32_t line)
 {
 	const struct gpd_ledger_session *session = &gpd_sessions.ledger->sessions[line];
 	uint64_t sum = 0;
 
 	for (int i = 0; i < gpd_devices.count; i++) {
-		uint64_t quota = gpd_ledger_room(gpd_sessions.ledger, session, i, 0).max;
+		uint64_t quota = gpd_ledger_headroom(gpd_sessions.ledger, session, i, 0).max;
 		uint64_t memory = gpd_devices.all[i].memory;
 
 		if (atomic_load(&session->devices[i].allowed))
@@ -107,10 +107,10 @@ open_session(const struct gpd_channel_message *message)
 
 	if (open->line >= GPD_LEDGER_SESSIONS)
 		return;
-	if (gpd_window_take(open->window_size, memory_of(open->line), open->avoid,
-			    open->avoid_count, &window) == 0 &&
+	if (gpd_window_acquire(open->window_size, session_get_memory_max(open->line), open->avoid,
+			       open->avoid_count, &window) == 0 &&
 	    !(session = gpd_session_open(message->header.session, open, &window))) {
-		gpd_window_give(&window);
+		gpd_window_release(&window);
 		gpd_log_budget_log(gpd_sessions.ledger->sessions[open->line].log_budget,
 				   GPD_LOG_WARNING, "session %llu (%.*s): not opened: %s",
 				   (unsigned long long)message->header.session,
@@ -119,7 +119,7 @@ open_session(const struct gpd_channel_message *message)
 		return;
 	}
 	if (session)
-		known = gpd_promise_make(session, open->program);
+		known = gpd_preload_create_all(session, open->program);
 	reply_opened(message->header.session, &window, session, known);
 	free((void *)known.data);
 }
@@ -135,13 +135,14 @@ move_session(const struct gpd_channel_message *message)
 	pthread_mutex_lock(&gpd_sessions.lock);
 	session = gpd_sessions_find_locked(message->header.session);
 	if (session && gpd_session_is(session, GPD_SESSION_OPENED) &&
-	    gpd_window_take(open->window_size,
-			    memory_of(gpd_ledger_index(gpd_sessions.ledger, session->account.line)),
-			    open->avoid, open->avoid_count, &window) == 0) {
+	    gpd_window_acquire(open->window_size,
+			       session_get_memory_max(gpd_ledger_index(gpd_sessions.ledger,
+								       session->account.line)),
+			       open->avoid, open->avoid_count, &window) == 0) {
 		old = (struct gpd_range){ session->window_base, session->window_size };
 		session->window_base = window.address;
 		session->window_size = window.size;
-		gpd_window_give(&old);
+		gpd_window_release(&old);
 	}
 	pthread_mutex_unlock(&gpd_sessions.lock);
 	reply_opened(message->header.session, &window, NULL, (struct gp_bytes){ 0 });
@@ -171,7 +172,7 @@ close_session(const struct gpd_channel_message *message)
 	if (session && !gpd_session_is(session, GPD_SESSION_OPENED)) {
 		if (!message->header.result)
 			atomic_store(&session->client_is_gone, true);
-		gpd_session_end(session, reason);
+		gpd_session_stop(session, reason);
 		session = NULL;
 	}
 	/* Without a lane nobody else knows it. */
@@ -188,34 +189,34 @@ recall_all(void)
 	pthread_mutex_lock(&gpd_sessions.lock);
 	for (struct gpd_session *s = gpd_sessions_next_locked(NULL); s;
 	     s = gpd_sessions_next_locked(s)) {
-		if (atomic_load(&s->account.line->keeps) == GPD_KEEPS_RECALLED)
+		if (atomic_load(&s->account.line->cache_state) == GPD_CACHE_RECALLED)
 			gpd_session_wake(s);
 	}
 	pthread_mutex_unlock(&gpd_sessions.lock);
 }
 
 static void
-end_all(const char *reason)
+sessions_stop_all(const char *reason)
 {
 	pthread_mutex_lock(&gpd_sessions.lock);
 	for (struct gpd_session *s = gpd_sessions_next_locked(NULL); s;
 	     s = gpd_sessions_next_locked(s)) {
 		if (!gpd_session_is(s, GPD_SESSION_OPENED))
-			gpd_session_end(s, reason);
+			gpd_session_stop(s, reason);
 	}
 	pthread_mutex_unlock(&gpd_sessions.lock);
 }
 
 /* A client that kept its descriptors would keep the pages. */
 static void
-take_shared_memory(void)
+shared_memory_revoke(void)
 {
 	gpd_host_arena_empty_all();
 	gp_shm_discard_all();
 }
 
 static void
-leave(void)
+worker_exit(void)
 {
 	if (atomic_load(&gpd_sessions.count) == 0) {
 		gpd_image_cache_stop();
@@ -227,7 +228,7 @@ leave(void)
 }
 
 static void
-answer_ping(void)
+ping_reply(void)
 {
 	struct gpd_channel_header header = { .type = GPD_CHANNEL_PONG };
 
@@ -235,7 +236,7 @@ answer_ping(void)
 }
 
 static void
-handle(struct gpd_channel_message *message)
+message_handle(struct gpd_channel_message *message)
 {
 	bool has_open = message->size >= sizeof(struct gpd_channel_open);
 
@@ -244,34 +245,34 @@ handle(struct gpd_channel_message *message)
 		if (has_open)
 			open_session(message);
 		break;
-	case GPD_CHANNEL_REWINDOW:
+	case GPD_CHANNEL_MOVE_WINDOW:
 		if (has_open)
 			move_session(message);
 		break;
 	case GPD_CHANNEL_LANE:
 	case GPD_CHANNEL_DATA_LANE:
-		gpd_accept(message);
+		gpd_lane_accept(message);
 		break;
 	case GPD_CHANNEL_CLOSE:
 		close_session(message);
 		break;
-	case GPD_CHANNEL_SHARES:
+	case GPD_CHANNEL_SMS_CHANGED:
 		follow_shares(message);
 		break;
 	case GPD_CHANNEL_RECALL:
 		recall_all();
 		break;
 	case GPD_CHANNEL_RETIRE:
-		gpd_retire();
+		gpd_retirement_start();
 		break;
 	case GPD_CHANNEL_PING:
-		answer_ping();
+		ping_reply();
 		break;
 	case GPD_CHANNEL_STOP:
-		end_all("the daemon stops");
+		sessions_stop_all("the daemon stops");
 		for (int i = 0; i < 200 && atomic_load(&gpd_sessions.count); i++)
-			gp_nap(UINT64_C(10000000));
-		leave();
+			gp_sleep_ns(UINT64_C(10000000));
+		worker_exit();
 	}
 }
 
@@ -308,29 +309,29 @@ gpd_worker_run(const struct gpd_worker_options *options)
 	/* Where a sanitizer has taken over malloc(), the first use of the C library's own
 	 * initializes it, which two threads must not do at once. */
 	(void)malloc_trim(0);
-	gpd_sessions.leave = take_shared_memory;
+	gpd_sessions.before_exit = shared_memory_revoke;
 	gpd_sessions.cpus = (int)gp_machine_processors("");
 	gpd_sessions.ledger = gpd_ledger_attach(options->ledger_fd);
 	if (!gpd_sessions.ledger)
 		return refuse_to_start("the ledger cannot be mapped");
-	gpd_log_budget_use(gpd_sessions.ledger);
-	if (gpd_driver_stderr_start(gpd_running_work_tell))
+	gpd_log_budget_set_ledger(gpd_sessions.ledger);
+	if (gpd_driver_stderr_start(gpd_running_work_describe))
 		return refuse_to_start("no pipe for standard error");
 	if (gpd_print_start())
 		return refuse_to_start("no pipe for the output of kernels");
 	gpd_image_cache_start(NULL, NULL);
-	gpd_window_stay_apart();
+	gpd_window_separate_driver();
 	if (gpd_devices_start(options->driver, options->software, gpd_sessions.ledger, error,
 			      sizeof(error)))
 		return refuse_to_start(error);
 	for (int i = gpd_devices.count; i-- > 0;) {
 		if (gpd_device_enter(i) == CUDA_SUCCESS)
-			gpd_front_start(i);
+			gpd_stream_pool_start(i);
 	}
 	if (gpd_staging_start(0))
 		return refuse_to_start("no pinned memory for copies");
 	if (options->rdma)
-		gpd_peer_memory_start(options->peer_memory);
+		gpd_gpudirect_memory_start(options->peer_memory);
 	if ((options->rdma &&
 	     gpd_lane_rdma_start(options->rdma, &rdma_port, error, sizeof(error))) ||
 	    gpd_snapshot_pack(rdma_port, &snapshot, &snapshot_size, error, sizeof(error)))
@@ -339,7 +340,7 @@ gpd_worker_run(const struct gpd_worker_options *options)
 		return 1;
 	free(snapshot);
 	while (gpd_channel_recv(&gpd_sessions.channel, true, &message) == 0)
-		handle(&message);
+		message_handle(&message);
 	/* The supervisor is gone: so are the clients' sessions.  Programs keep what is in shared
 	 * memory, as no time is left to copy it. */
 	_exit(0);

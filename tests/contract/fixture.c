@@ -32,8 +32,8 @@ static const uint8_t tls_key[GP_TLS_KEY_SIZE] = "a key that both ends have";
 static void
 forget_tls(void)
 {
-	gp_tls_put(server_tls);
-	gp_tls_put(client_tls);
+	gp_tls_unref(server_tls);
+	gp_tls_unref(client_tls);
 }
 
 static void
@@ -48,8 +48,8 @@ prepare_tls(void)
 	(void)snprintf(certificate, sizeof(certificate), "%s/server.pem", folder);
 	(void)snprintf(key, sizeof(key), "%s/server.key", folder);
 	(void)snprintf(authority, sizeof(authority), "%s/ca.pem", folder);
-	ready = ready && gp_tls_server(&server, &server_tls, error, sizeof(error)) == 0 &&
-		gp_tls_client(&client, &client_tls, error, sizeof(error)) == 0;
+	ready = ready && gp_tls_create_server(&server, &server_tls, error, sizeof(error)) == 0 &&
+		gp_tls_create_client(&client, &client_tls, error, sizeof(error)) == 0;
 	(void)snprintf(command, sizeof(command), "rm -rf %s", folder);
 	if (system(command) != 0 || !ready) {
 		fprintf(stderr, "%s\n", error);
@@ -68,7 +68,7 @@ static int
 secure_server(struct job *job)
 {
 	return with_certificates() ? gp_conn_secure(job->conn, server_tls, NULL, CONNECT_MS)
-				   : gp_conn_secure_key(job->conn, true, tls_key, CONNECT_MS);
+				   : gp_conn_secure_psk(job->conn, true, tls_key, CONNECT_MS);
 }
 
 bool
@@ -100,7 +100,7 @@ fixture_init(int argc, char **argv)
 		gp_listener_destroy(listener);
 	if (fixture_is_tls()) {
 		prepare_tls();
-		gp_help_limit(with_certificates() ? 0 : 2);
+		gp_tls_helpers_set_max(with_certificates() ? 0 : 2);
 	}
 }
 
@@ -114,7 +114,7 @@ fixture_secure(struct gp_conn *client, struct gp_conn *server)
 		return;
 	job_start(&securing);
 	r = with_certificates() ? gp_conn_secure(client, client_tls, fixture_url.host, CONNECT_MS)
-				: gp_conn_secure_key(client, false, tls_key, CONNECT_MS);
+				: gp_conn_secure_psk(client, false, tls_key, CONNECT_MS);
 	if (job_join(&securing) || r)
 		fail_msg("%s; %s", gp_conn_error(client), gp_conn_error(server));
 }

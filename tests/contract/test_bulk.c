@@ -235,9 +235,9 @@ send_kept(struct job *job)
 	if (!bytes)
 		return -ENOMEM;
 	fill_pattern(bytes, job->size, job->seed);
-	gp_memory_keep(bytes, job->size - job->seed % 3 * 100000);
+	gp_memory_register(bytes, job->size - job->seed % 3 * 100000);
 	r = gp_conn_send(job->conn, NULL, 0, &bulk, 1);
-	gp_memory_forget(bytes);
+	gp_memory_unregister(bytes);
 	/* Whoever still reads it reads something else. */
 	memset(bytes, 0x77, job->size);
 	free(bytes);
@@ -259,7 +259,7 @@ kept_memory_can_be_sent_from_and_received_to(void **state)
 
 		sender.conn = i % 2 ? pair->server : pair->client;
 		sender.size = size;
-		gp_memory_keep(bytes, size);
+		gp_memory_register(bytes, size);
 		bytes[size] = 0x5a;
 		job_start(&sender);
 		assert_int_equal(gp_conn_recv(to, &message), 0);
@@ -267,7 +267,7 @@ kept_memory_can_be_sent_from_and_received_to(void **state)
 		assert_int_equal(gp_conn_recv_bulk(to, bytes, first), 0);
 		assert_int_equal(gp_conn_recv_bulk(to, bytes + first, size - first), 0);
 		assert_int_equal(job_join(&sender), 0);
-		gp_memory_forget(bytes);
+		gp_memory_unregister(bytes);
 		assert_int_equal(check_pattern(bytes, size, i), 0);
 		assert_int_equal(bytes[size], 0x5a);
 		free(bytes);
@@ -290,7 +290,7 @@ memory_is_not_touched_when_its_receive_has_failed(void **state)
 		from = ends[i];
 		to = ends[!i];
 		sender.conn = from;
-		gp_memory_keep(bytes, sender.size);
+		gp_memory_register(bytes, sender.size);
 		job_start(&sender);
 		assert_int_equal(gp_conn_recv(to, &message), 0);
 		assert_int_equal(gp_conn_recv_bulk(to, bytes, 100000), 0);
@@ -301,7 +301,7 @@ memory_is_not_touched_when_its_receive_has_failed(void **state)
 		(void)job_join(&sender);
 		assert_int_equal(bytes[0], 0x5a);
 		assert_memory_equal(bytes, bytes + 1, sender.size - 1);
-		gp_memory_forget(bytes);
+		gp_memory_unregister(bytes);
 		free(bytes);
 		gp_conn_destroy(from);
 		gp_conn_destroy(to);

@@ -43,9 +43,9 @@ a_peer_that_stops_inside_a_message_is_given_up(void **state)
 		int r;
 
 		fixture_connect(pair, &client, &server);
-		gp_conn_set_stall(server, 100);
+		gp_conn_set_stall_timeout(server, 100);
 		/* Which does not make it longer, nor shorter. */
-		gp_conn_set_rest(server, i % 2 ? 30 : 0);
+		gp_conn_set_idle_timeout(server, i % 2 ? 30 : 0);
 		/* A preamble has no framing: these bytes are the beginning of a message. */
 		assert_int_equal(gp_conn_send_preamble(client, whole, cuts[i]), 0);
 		begin = now_ms();
@@ -93,7 +93,7 @@ a_deadline_is_for_the_whole_message(void **state)
 	expect_message(pair->server, "first", 5);
 
 	/* No time to look around makes it another one. */
-	gp_conn_set_rest(pair->server, 20);
+	gp_conn_set_idle_timeout(pair->server, 20);
 	job_start(&sender);
 	begin = now_ms();
 	gp_conn_set_deadline(pair->server, 250);
@@ -139,7 +139,7 @@ a_receiver_can_look_around_before_a_message_and_loses_nothing(void **state)
 	int64_t begin = now_ms();
 	int looks = 0;
 
-	gp_conn_set_rest(pair->server, 50);
+	gp_conn_set_idle_timeout(pair->server, 50);
 	assert_int_equal(gp_conn_recv(pair->server, &message), GP_E_TIMEOUT);
 	assert_true(now_ms() - begin >= 49);
 	job_start(&sender);
@@ -153,12 +153,12 @@ a_receiver_can_look_around_before_a_message_and_loses_nothing(void **state)
 	/* What is there comes at once, and with 0 there is no end. */
 	send_bytes(pair->client, "first", 5, NULL, 0);
 	expect_message(pair->server, "first", 5);
-	gp_conn_set_rest(pair->server, 0);
+	gp_conn_set_idle_timeout(pair->server, 0);
 	job_start(&sender);
 	expect_message(pair->server, "late", 4);
 	assert_int_equal(job_join(&sender), 0);
 
-	gp_conn_set_rest(pair->server, 50);
+	gp_conn_set_idle_timeout(pair->server, 50);
 	gp_conn_destroy(pair->client);
 	pair->client = NULL;
 	assert_int_equal(gp_conn_recv(pair->server, &message), GP_E_EOF);
@@ -171,7 +171,7 @@ before_a_deadline_a_peer_that_stops_is_given_up(void **state)
 	struct gp_message message;
 	int64_t begin = now_ms();
 
-	gp_conn_set_stall(pair->server, 100);
+	gp_conn_set_stall_timeout(pair->server, 100);
 	gp_conn_set_deadline(pair->server, 5000);
 	assert_int_equal(gp_conn_send_preamble(pair->client, "\x10\0\0\0", 4), 0);
 	assert_int_equal(gp_conn_recv(pair->server, &message), -ETIMEDOUT);
@@ -186,7 +186,7 @@ between_messages_a_peer_may_take_its_time(void **state)
 	struct pair *pair = *state;
 	struct job sender = { .run = send_after_a_while, .conn = pair->client };
 
-	gp_conn_set_stall(pair->server, 50);
+	gp_conn_set_stall_timeout(pair->server, 50);
 	send_bytes(pair->client, "first", 5, NULL, 0);
 	expect_message(pair->server, "first", 5);
 	job_start(&sender);
@@ -202,8 +202,8 @@ a_sender_waits_for_a_slow_reader_as_long_as_it_takes(void **state)
 	struct gp_message message;
 
 	sender.size = fixture_scale((size_t)64 << 20);
-	gp_conn_set_stall(pair->client, 50);
-	gp_conn_set_stall(pair->server, 2000);
+	gp_conn_set_stall_timeout(pair->client, 50);
+	gp_conn_set_stall_timeout(pair->server, 2000);
 	job_start(&sender);
 	sleep_ms(300);
 	assert_int_equal(gp_conn_recv(pair->server, &message), 0);
@@ -226,7 +226,7 @@ a_peer_that_takes_nothing_is_given_up(void **state)
 		int64_t begin = now_ms();
 
 		fixture_connect(pair, &ends[0], &ends[1]);
-		gp_conn_set_unread(ends[i % 2], 600);
+		gp_conn_set_send_timeout(ends[i % 2], 600);
 		sender.conn = ends[i % 2];
 		job_start(&sender);
 
@@ -254,7 +254,7 @@ what_was_sent_must_be_taken_in_time(void **state)
 	/* Elsewhere the system keeps what was sent. */
 	if (!(gp_conn_caps(pair->server) & GP_CONN_CAP_REMOTE_MEM))
 		return;
-	gp_conn_set_unread(pair->server, 300);
+	gp_conn_set_send_timeout(pair->server, 300);
 	for (int i = 0; i < 200; i++)
 		send_bytes(pair->server, bytes, sizeof(bytes), NULL, 0);
 
@@ -276,7 +276,7 @@ a_peer_that_takes_little_at_a_time_is_not_given_up(void **state)
 		int64_t begin = now_ms();
 
 		fixture_connect(pair, &ends[0], &ends[1]);
-		gp_conn_set_unread(ends[i], 1000);
+		gp_conn_set_send_timeout(ends[i], 1000);
 		sender.conn = ends[i];
 		job_start(&sender);
 		assert_int_equal(gp_conn_recv(ends[1 - i], &message), 0);

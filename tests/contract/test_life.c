@@ -354,7 +354,7 @@ expect_quiet(struct gp_conn *conn)
 {
 	for (int i = 0; i < 100 && poll_for_reading(conn, 0); i++) {
 		assert_int_equal(gp_conn_wait(conn, 0), 0);
-		gp_nap(10000000);
+		gp_sleep_ns(10000000);
 	}
 	assert_int_equal(poll_for_reading(conn, 0), 0);
 }
@@ -487,7 +487,7 @@ numbered_file(int number)
 static void
 expect_file(struct gp_conn *conn, int number)
 {
-	int fd = gp_conn_take_fd(conn), read = -1;
+	int fd = gp_conn_recv_fd(conn), read = -1;
 
 	assert_true(fd >= 0);
 	assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
@@ -503,7 +503,7 @@ descriptors_come_before_the_messages_that_are_sent_later(void **state)
 	bool passes = gp_conn_caps(pair->server) & GP_CONN_CAP_PASS_FD;
 	int files[10];
 
-	assert_int_equal(gp_conn_take_fd(pair->client), -ENOENT);
+	assert_int_equal(gp_conn_recv_fd(pair->client), -ENOENT);
 	for (int i = 0; i < 10; i++)
 		files[i] = numbered_file(i);
 	assert_int_equal(gp_conn_pass_fd(pair->client, files[0]), GP_E_UNSUPPORTED);
@@ -521,7 +521,7 @@ descriptors_come_before_the_messages_that_are_sent_later(void **state)
 	}
 	if (passes)
 		expect_file(pair->client, 2);
-	assert_int_equal(gp_conn_take_fd(pair->client), -ENOENT);
+	assert_int_equal(gp_conn_recv_fd(pair->client), -ENOENT);
 	/* More than anybody takes are closed, with or without a message. */
 	for (int i = 0; passes && i < 10; i++) {
 		assert_int_equal(gp_conn_pass_fd(pair->server, files[i]), 0);

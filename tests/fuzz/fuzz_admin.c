@@ -16,7 +16,7 @@ retire(void *arg, pid_t worker)
 }
 
 static void
-reload(void *arg, struct gpd_reloaded *reloaded)
+reload(void *arg, struct gpd_reload_report *reloaded)
 {
 	strcpy(reloaded->error, "no");
 	strcpy(reloaded->warning, "later");
@@ -64,7 +64,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!bytes || packed < GP_ADMIN_HEADER_SIZE)
 		abort();
 	free(bytes);
-	if (gpd_manage(&manager, &peer, request, false, &bytes, &packed) == 0) {
+	if (gpd_manager_handle(&manager, &peer, request, false, &bytes, &packed) == 0) {
 		Gpupool__AdminReply *reply;
 
 		if (!bytes || gp_admin_get_size(bytes) + GP_ADMIN_HEADER_SIZE != packed)

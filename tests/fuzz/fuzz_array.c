@@ -18,8 +18,8 @@ check(bool holds)
 static void
 look_at_level(const struct gp_array_shape *shape, uint32_t level, const struct gp_array_box *box)
 {
-	struct gp_array_extent extent = gp_array_level(shape, level);
-	struct gp_array_shape alone = gp_array_level_shape(shape, level);
+	struct gp_array_extent extent = gp_array_get_level_extent(shape, level);
+	struct gp_array_shape alone = gp_array_get_level_shape(shape, level);
 	struct gp_array_box whole = { .width = extent.width,
 				      .height = extent.height,
 				      .depth = extent.depth };
@@ -27,7 +27,7 @@ look_at_level(const struct gp_array_shape *shape, uint32_t level, const struct g
 	check(extent.width && extent.height && extent.depth);
 	check(extent.width <= GP_ARRAY_ROW_MAX);
 	check(gp_array_contains(shape, level, &whole));
-	check(gp_array_bytes(&alone) == extent.width * extent.height * extent.depth);
+	check(gp_array_get_bytes(&alone) == extent.width * extent.height * extent.depth);
 	if (gp_array_contains(shape, level, box))
 		check(box->x < extent.width && box->width <= extent.width - box->x &&
 		      box->y < extent.height && box->height <= extent.height - box->y &&
@@ -47,16 +47,16 @@ look_at_tiles(const struct gp_array_shape *shape, const uint8_t *data, size_t si
 	if (size < sizeof(input))
 		return;
 	memcpy(&input, data, sizeof(input));
-	bytes = gp_array_tiles_bytes(shape, &input.tiling, &input.tiles);
+	bytes = gp_array_tiles_get_bytes(shape, &input.tiling, &input.tiles);
 	if (bytes == 0)
 		return;
-	tile = gp_array_tile_bytes(shape, &input.tiling);
+	tile = gp_array_tile_get_bytes(shape, &input.tiling);
 	check((shape->flags & CUDA_ARRAY3D_SPARSE) && tile > 0 && bytes % tile == 0);
 	if (input.tiles.tail) {
 		check(input.tiles.tail_size <= input.tiling.tail_size);
 		return;
 	}
-	level = gp_array_level_shape(shape, input.tiles.level);
+	level = gp_array_get_level_shape(shape, input.tiles.level);
 	check(input.tiles.x < level.width && input.tiles.y < level.height);
 	check(bytes / tile <= level.width * level.height * (level.depth ? level.depth : 1));
 }
@@ -79,7 +79,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check(levels <= GP_ARRAY_LEVELS_MAX);
 	for (uint32_t level = 0; level < levels; level++)
 		look_at_level(&input.shape, level, &input.box);
-	check(gp_array_tiled_bytes(&input.shape) >= gp_array_bytes(&input.shape));
+	check(gp_array_get_tiled_bytes(&input.shape) >= gp_array_get_bytes(&input.shape));
 	look_at_tiles(&input.shape, data + sizeof(input), size - sizeof(input));
 	return 0;
 }

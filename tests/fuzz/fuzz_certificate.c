@@ -34,10 +34,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 		files.authority = i & 1 ? path : NULL;
 		error[0] = 0;
-		r = i & 2 ? gp_tls_client(&files, &tls, error, sizeof(error))
-			  : gp_tls_server(&files, &tls, error, sizeof(error));
+		r = i & 2 ? gp_tls_create_client(&files, &tls, error, sizeof(error))
+			  : gp_tls_create_server(&files, &tls, error, sizeof(error));
 		check(r == 0 || error[0]);
-		gp_tls_put(tls);
+		gp_tls_unref(tls);
 	}
 	close(fd);
 	return 0;

@@ -38,7 +38,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			gp_chunk_encode(&chunk, again);
 			if (memcmp(again, data, sizeof(again)) != 0 || chunk.size != bulk)
 				abort();
-			if (gp_chunk_expected(copy_size, GP_CHUNK_MAX, chunk.offset) ==
+			if (gp_chunk_get_expected_size(copy_size, GP_CHUNK_MAX, chunk.offset) ==
 			    chunk.size) {
 				uint64_t bit = 1ull << chunk.offset / GP_CHUNK_MAX;
 

@@ -29,11 +29,10 @@ ask(const struct gpd_config *config)
 		check(tenant->isolation <= GPD_CONFIG_ISOLATION_PROCESS);
 		for (int k = 0; k < GPD_LEDGER_DEVICES; k++) {
 			uint64_t memory =
-				gpd_config_bytes(&config->tenants[i].devices[k].memory, whole);
+				gpd_config_get_bytes(&config->tenants[i].devices[k].memory, whole);
 
 			check(memory == GPD_NO_LIMIT || (memory > 0 && memory <= whole));
-			check(gpd_config_multiprocessors(&config->tenants[i].devices[k].sm, 132) <=
-			      132);
+			check(gpd_config_get_sms(&config->tenants[i].devices[k].sm, 132) <= 132);
 			check(tenant->devices[k].weight > 0 && tenant->devices[k].limit > 0);
 		}
 		if (gpd_config_admit(config, NULL, tenant->user_count ? tenant->users[0] : "",

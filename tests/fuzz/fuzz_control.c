@@ -19,7 +19,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	bytes = malloc(packed + 1);
 	if (!bytes || gpupool__control_message__pack(message, bytes) != packed)
 		abort();
-	if (!gp_control_name(message)[0])
+	if (!gp_control_get_name(message)[0])
 		abort();
 	gp_control_free(message);
 	free(bytes);

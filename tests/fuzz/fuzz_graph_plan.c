@@ -16,8 +16,9 @@ copy_node(struct gp_graph_writer *writer, const struct gp_graph_node *node)
 	if (!dependencies)
 		abort();
 	for (uint32_t i = 0; i < node->count; i++)
-		dependencies[i] = gp_graph_dependency(node, i);
-	fields = gp_graph_write(writer, node->call, dependencies, node->count, node->fields.size);
+		dependencies[i] = gp_graph_get_dependency(node, i);
+	fields = gp_graph_write_node(writer, node->call, dependencies, node->count,
+				     node->fields.size);
 	if (!fields)
 		abort();
 	memcpy(fields, node->fields.data, node->fields.size);
@@ -34,11 +35,11 @@ walk(const void *plan, size_t size, unsigned int depth)
 	struct gp_bytes body;
 
 	gp_graph_reader_init(&reader, plan, size);
-	while (depth < GP_GRAPH_DEPTH_MAX && gp_graph_read(&reader, &node)) {
+	while (depth < GP_GRAPH_DEPTH_MAX && gp_graph_read_node(&reader, &node)) {
 		if (!gp_graph_condition_init(&condition, &node))
 			continue;
 		for (uint32_t i = 0; i < condition.count; i++) {
-			if (!gp_graph_condition_body(&condition, &body))
+			if (!gp_graph_condition_next_body(&condition, &body))
 				break;
 			if ((const uint8_t *)body.data + body.size > (const uint8_t *)plan + size)
 				abort();
@@ -60,7 +61,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(copy, data, size);
 	walk(copy, size, 0);
 	gp_graph_reader_init(&reader, copy, size);
-	while (gp_graph_read(&reader, &node))
+	while (gp_graph_read_node(&reader, &node))
 		copy_node(&writer, &node);
 	/* Between two dependencies and the fields padding may be anything. */
 	if (writer.size != (size_t)(reader.cur - copy))

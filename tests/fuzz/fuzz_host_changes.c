@@ -44,9 +44,9 @@ read_changes(const uint8_t *data, size_t size)
 	static struct end end;
 
 	end = (struct end){ .bytes = data, .bytes_size = size };
-	if (!gp_changes_are_sound(data, size))
+	if (!gp_changes_are_valid(data, size))
 		return;
-	gp_changes_each(data, size, store, &end);
+	gp_changes_for_each(data, size, store, &end);
 	if (end.total > size)
 		abort();
 }
@@ -67,7 +67,7 @@ exchange(const uint8_t *data, size_t size)
 	static uint64_t room[(8192 + 8) / 8];
 	static struct end here, shadow, there;
 	static uint8_t marks[SIZE / 32 + 2];
-	struct gp_picture picture = { .merges = data[0] & 16 };
+	struct gp_consistent_copy picture = { .merges = data[0] & 16 };
 	size_t offset = data[0] % 8, all = size - 2, at = 0, skip = 0;
 	struct gp_changes_range range = { offset, (uint8_t *)here.memory + offset,
 					  (uint8_t *)shadow.memory + offset, 0, marks };
@@ -78,8 +78,10 @@ exchange(const uint8_t *data, size_t size)
 	memset(&there, 0, sizeof(there));
 	memset(marks, data[1], sizeof(marks));
 	memcpy((uint8_t *)here.memory + offset, data + 2, range.size);
-	for (int part = data[0] & 8 ? GP_PICTURE_LONG : GP_PICTURE_ALL; part >= 0; part--) {
-		if (gp_picture_take(&picture, &range, 1, (enum gp_picture_part)part) != range.size)
+	for (int part = data[0] & 8 ? GP_CONSISTENT_COPY_LONG : GP_CONSISTENT_COPY_ALL; part >= 0;
+	     part--) {
+		if (gp_consistent_copy_build(&picture, &range, 1,
+					     (enum gp_consistent_copy_part)part) != range.size)
 			abort();
 		at = skip = 0;
 		for (;;) {
@@ -89,16 +91,16 @@ exchange(const uint8_t *data, size_t size)
 			if (!gp_changes_move(&changes, &picture.ordered, &at, &skip))
 				break;
 			if (changes.size > changes.room ||
-			    !gp_changes_are_sound(changes.bytes, changes.size))
+			    !gp_changes_are_valid(changes.bytes, changes.size))
 				abort();
 			there.bytes = changes.bytes;
 			there.bytes_size = changes.size;
-			gp_changes_each(changes.bytes, changes.size, store, &there);
+			gp_changes_for_each(changes.bytes, changes.size, store, &there);
 		}
 		if (at != picture.ordered.size)
 			abort();
 	}
-	gp_picture_fini(&picture);
+	gp_consistent_copy_fini(&picture);
 	check_alike(&here, &shadow, &there);
 }
 

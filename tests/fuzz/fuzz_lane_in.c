@@ -89,11 +89,11 @@ give_bytes(struct gp_conn *conn, struct input *input, size_t bulk_max)
 static void
 open_lanes(struct gpc_session *session, struct gp_conn **far)
 {
-	struct gpc_lanes_source source = { .max = LANES, .exact = true };
+	struct gpc_lanes_config source = { .max = LANES, .exact = true };
 
 	source.url = *gp_listener_url(listener);
-	gpc_lanes_allow(session, &source);
-	check(gpc_lanes_want(session, GPC_LANE_COPY_MIN, false));
+	gpc_lanes_configure(session, &source);
+	check(gpc_lanes_open_for_copy(session, GPC_LANE_COPY_MIN, false));
 	for (int i = 1; i < LANES; i++) {
 		uint8_t preamble[GP_PREAMBLE_SIZE];
 
@@ -123,7 +123,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (!listener)
 		set_up();
-	check(gp_loop_pair(&near, &far[0]) == 0);
+	check(gp_loop_create_pair(&near, &far[0]) == 0);
 	check(gpc_session_create(near, NULL, &facts, 100, &session) == 0);
 	gpc_session_set(session);
 	open_lanes(session, far);

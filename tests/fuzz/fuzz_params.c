@@ -79,15 +79,15 @@ check(const struct gp_image *image, struct list *list, struct gp_params_reader *
 		list->info.kernel_count = 0;
 		list->variable_size = 0;
 		(void)(kind == GP_IMAGE_ELF
-			       ? gp_params_of_elf(reader, blob.data, blob.size)
-			       : gp_params_of_ptx(reader, (const char *)blob.data, blob.size));
+			       ? gp_params_read_elf(reader, blob.data, blob.size)
+			       : gp_params_read_ptx(reader, (const char *)blob.data, blob.size));
 	}
 	r = gp_image_check(image, &target, &list->info, &variables, difference);
 	if (direct && r == GP_IMAGE_E_DIFFERS)
 		abort();
 	if (r == 0) {
 		if (direct && list->variable_size &&
-		    gp_image_variables_judge(variables, list->variable, list->variable_size,
+		    gp_image_variables_check(variables, list->variable, list->variable_size,
 					     &has) != GP_VARIABLE_EQUAL)
 			abort();
 		gp_image_variables_destroy(variables);
@@ -113,8 +113,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(copy, data, size);
 	memset(&list.info, 0, sizeof(list.info));
 	reader.data = &list;
-	(void)gp_params_of_elf(&reader, copy, size);
-	(void)gp_params_of_ptx(&reader, copy, size);
+	(void)gp_params_read_elf(&reader, copy, size);
+	(void)gp_params_read_ptx(&reader, copy, size);
 	if (!gp_image_open(copy, size, &image)) {
 		check(image, &list, &reader);
 		gp_image_destroy(image);

@@ -31,7 +31,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct gpd_admission admission;
 static struct gpd_quota quota;
-static struct gpd_child worker = { .pid = 0x3fffffff, .state = GPD_CHILD_SERVING };
+static struct gpd_worker_process worker = { .pid = 0x3fffffff, .state = GPD_WORKER_SERVING };
 static struct gpd_channel worker_end;
 static int connections[CONNECTIONS];
 
@@ -84,12 +84,12 @@ set_up(void)
 	int fds[2];
 
 	gpd_log_level = GPD_LOG_ERROR;
-	check(gpd_peer_setup() == 0 && gpd_quota_init(&quota, NULL, error) == 0);
+	check(gpd_connection_setup() == 0 && gpd_quota_init(&quota, NULL, error) == 0);
 	check(gpd_admission_init(&admission, &quota, 8, 4) == 0);
 	/* There are no tokens. */
 	snprintf(tokens, sizeof(tokens), "/proc/self/fd/%d", memfd_create("tokens", MFD_CLOEXEC));
-	check(gpd_gate_open(&admission.gate, quota.tenants.config, tokens, true, error,
-			    sizeof(error)) == 0);
+	check(gpd_authentication_open(&admission.authentication, quota.tenants.config, tokens, true,
+				      error, sizeof(error)) == 0);
 	check(gpd_channel_pair(fds) == 0 && gpd_channel_init(&worker.channel, fds[0]) == 0 &&
 	      gpd_channel_init(&worker_end, fds[1]) == 0);
 	worker.facts = make_facts();
@@ -107,7 +107,7 @@ answer(const struct gpd_channel_message *told)
 
 	switch (told->header.type) {
 	case GPD_CHANNEL_OPEN:
-	case GPD_CHANNEL_REWINDOW:
+	case GPD_CHANNEL_MOVE_WINDOW:
 		opened->window = (struct gpd_range){ (uint64_t)1 << 44, (uint64_t)1 << 38 };
 		opened->device_count = 1;
 		opened->memory_free[0] = (uint64_t)1 << 33;
@@ -144,13 +144,13 @@ discard(void)
 static void
 work(int quiet_ms)
 {
-	struct pollfd poller = { .fd = gpd_peer_events_fd(), .events = POLLIN };
+	struct pollfd poller = { .fd = gpd_connection_events_fd(), .events = POLLIN };
 	struct gpd_channel_message told;
 	bool more;
 
 	do {
 		more = poll(&poller, 1, quiet_ms) > 0;
-		gpd_admission_take_events(&admission);
+		gpd_admission_handle_events(&admission);
 		gpd_admission_check_deadlines(&admission);
 		check(gpd_channel_flush(&worker.channel) == 0);
 		while (gpd_channel_recv(&worker_end, false, &told) == 0) {
@@ -176,7 +176,7 @@ open_connection(int index)
 	check(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) == 0);
 	(void)fcntl(fds[1], F_SETFL, O_NONBLOCK);
 	connections[index] = fds[1];
-	(void)gpd_admission_come(&admission, fds[0], "tcp://local:0", "tcp");
+	(void)gpd_admission_accept(&admission, fds[0], "tcp://local:0", "tcp");
 }
 
 /* What there is no room for is lost. */
@@ -202,7 +202,7 @@ give_preamble(int index, const uint8_t *fields)
 {
 	struct gp_preamble preamble;
 	uint8_t bytes[GP_PREAMBLE_SIZE];
-	struct gpd_peer *peer = admission.peers;
+	struct gpd_connection *peer = admission.connection_list;
 
 	gp_preamble_init(&preamble, fields[0] % 5, fields[1] % 8);
 	for (int i = 0; i < fields[2] % 4 && peer; i++)
@@ -289,7 +289,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			(void)shutdown(connections[i], SHUT_WR);
 	}
 	deadline = now_ms() + PATIENCE_MS;
-	while (admission.peers || admission.waiting || !gpd_admission_is_empty(&admission)) {
+	while (admission.connection_list || admission.waiting ||
+	       !gpd_admission_is_empty(&admission)) {
 		check(now_ms() < deadline);
 		work(1);
 	}

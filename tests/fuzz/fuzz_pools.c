@@ -14,19 +14,19 @@ static void
 find(const char *text, size_t size)
 {
 	static const struct gp_url wanted = { .scheme = "tls", .host = "gpunode", .port = 4833 };
-	struct gpc_pools pools = { 0 };
+	struct gpc_pools_config pools = { 0 };
 
-	if (gpc_pools_parse(&pools, text, size, "/f/pools.conf", NULL, 0))
+	if (gpc_pools_config_parse(&pools, text, size, "/f/pools.conf", NULL, 0))
 		abort();
 	for (int i = 0; i < pools.count; i++)
-		(void)gpc_pool_has_address(&pools.list[i], &wanted);
-	gpc_pools_free(&pools);
+		(void)gpc_pool_config_has_address(&pools.list[i], &wanted);
+	gpc_pools_config_free(&pools);
 }
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct gpc_pools pools = { .check = cli_pools_check };
+	struct gpc_pools_config pools = { .check = cli_pools_check };
 	char error[CLI_ERROR_MAX] = "", *text = malloc(size ? size : 1);
 	int r;
 
@@ -34,14 +34,14 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	/* A copy, for the address sanitizer: no zero byte ends it. */
 	memcpy(text, data, size);
-	r = gpc_pools_parse(&pools, text, size, "/f/pools.conf", error, sizeof(error));
+	r = gpc_pools_config_parse(&pools, text, size, "/f/pools.conf", error, sizeof(error));
 	if (r && !error[0])
 		abort();
 	for (int i = 0; r == 0 && i < pools.count; i++) {
-		if (!gpc_pool_is_name(pools.list[i].name) || !*pools.list[i].url)
+		if (!gpc_pool_config_is_name(pools.list[i].name) || !*pools.list[i].url)
 			abort();
 	}
-	gpc_pools_free(&pools);
+	gpc_pools_config_free(&pools);
 	find(text, size);
 	free(text);
 	return 0;

@@ -17,7 +17,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	memcpy(bytes, data, size < sizeof(bytes) ? size : sizeof(bytes));
 	status = gp_preamble_decode(bytes, &preamble);
-	gp_preamble_explain(status, &preamble, text, sizeof(text));
+	gp_preamble_format_status(status, &preamble, text, sizeof(text));
 	gp_preamble_encode(&preamble, again);
 	if (status == 0 && memcmp(bytes, again, sizeof(bytes)) != 0)
 		abort();

@@ -284,7 +284,7 @@ set_up(void)
 	gp_rdma_lib.ibv_reg_mr = reg_mr;
 	gp_rdma_lib.ibv_dereg_mr = dereg_mr;
 	gp_rdma_lib.rdma_disconnect = disconnect;
-	gp_memory_keep(bulk, sizeof(bulk));
+	gp_memory_register(bulk, sizeof(bulk));
 }
 
 static struct gp_rdma_conn *

@@ -57,7 +57,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size < 1 || size > GP_CONN_MESSAGE_MAX)
 		return 0;
-	if (!freopen("/dev/null", "w", stdout) || gp_loop_pair(&near, &far) != 0 ||
+	if (!freopen("/dev/null", "w", stdout) || gp_loop_create_pair(&near, &far) != 0 ||
 	    gpc_session_create(near, NULL, &facts, 100, &session) != 0)
 		abort();
 	gpc_session_set(session);

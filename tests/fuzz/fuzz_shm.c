@@ -64,8 +64,8 @@ meet(struct client *client)
 		abort();
 	(void)close(memory_fd);
 	client->fd = ends[1];
-	gp_conn_set_stall(client->daemon, 1);
-	gp_conn_set_unread(client->daemon, 1);
+	gp_conn_set_stall_timeout(client->daemon, 1);
+	gp_conn_set_send_timeout(client->daemon, 1);
 }
 
 /* Sums up, so that a sanitizer sees every byte that a caller may look at. */
@@ -110,7 +110,7 @@ put_bytes(struct client *client, bool counted)
 	struct iovec iov = { (void *)client->next, size < client->left ? size : client->left };
 
 	if (counted)
-		(void)gp_ring_put(&client->rings.out, &iov, 1);
+		(void)gp_ring_write(&client->rings.out, &iov, 1);
 	else if (iov.iov_len <= client->rings.out.size - at)
 		memcpy(client->rings.out.bytes + at, iov.iov_base, iov.iov_len);
 	client->next += iov.iov_len;
@@ -121,9 +121,10 @@ static void
 set_word(struct client *client)
 {
 	uint32_t which = take(client, 1), value = take(client, 4);
-	struct gp_ring_words *words = which & 8 ? client->rings.in.words : client->rings.out.words;
-	atomic_uint *all[] = { &words->tail, &words->writer_over, &words->writer_waits,
-			       &words->head, &words->reader_over, &words->reader_waits,
+	struct gp_ring_header *words =
+		which & 8 ? client->rings.in.header : client->rings.out.header;
+	atomic_uint *all[] = { &words->tail, &words->writer_closed, &words->writer_waits,
+			       &words->head, &words->reader_closed, &words->reader_waits,
 			       &words->tail, &words->head };
 
 	atomic_store(all[which & 7], value);

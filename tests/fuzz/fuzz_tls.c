@@ -32,22 +32,23 @@ give(int fd, const uint8_t *bytes, size_t size)
 }
 
 static void
-give_piece(int fd, struct gp_record *peer, uint8_t type, const uint8_t *bytes, size_t size)
+give_piece(int fd, struct gp_tls_record *peer, uint8_t type, const uint8_t *bytes, size_t size)
 {
-	static uint8_t record[GP_RECORD_MAX + GP_RECORD_MORE];
+	static uint8_t record[GP_TLS_RECORD_MAX + GP_TLS_RECORD_OVERHEAD];
 	struct iovec part = { (void *)bytes, size };
 
 	if (type == 0) {
 		give(fd, bytes, size);
 		return;
 	}
-	if (size > GP_RECORD_MAX)
-		size = GP_RECORD_MAX;
-	if (gp_record_seal(peer, (enum gp_record_type)type, &part, size, record))
+	if (size > GP_TLS_RECORD_MAX)
+		size = GP_TLS_RECORD_MAX;
+	if (gp_tls_record_seal(peer, (enum gp_tls_record_type)type, &part, size, record))
 		abort();
-	give(fd, record, size + GP_RECORD_MORE);
+	give(fd, record, size + GP_TLS_RECORD_OVERHEAD);
 	/* As a peer does it that keeps to the rules: new keys behind a KeyUpdate. */
-	if (type == GP_RECORD_HANDSHAKE && size == 5 && bytes[0] == 24 && gp_record_update(peer))
+	if (type == GP_TLS_RECORD_HANDSHAKE && size == 5 && bytes[0] == 24 &&
+	    gp_tls_record_update_key(peer))
 		abort();
 }
 
@@ -73,7 +74,7 @@ drain(struct gp_conn *conn)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct gp_record peer;
+	struct gp_tls_record peer;
 	struct gp_conn *conn;
 	int fds[2];
 
@@ -82,10 +83,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) ||
 	    gp_conn_adopt("tls", fds[0], &conn) ||
 	    gp_tls_link_start((struct gp_tcp_conn *)conn, &secrets, data[0] & 1) ||
-	    gp_record_init(&peer, gp_tls_library(), secrets.suite,
-			   data[0] & 1 ? secrets.client : secrets.server, 32, true))
+	    gp_tls_record_init(&peer, gp_tls_get_libctx(), secrets.suite,
+			       data[0] & 1 ? secrets.client : secrets.server, 32, true))
 		abort();
-	gp_conn_set_stall(conn, 1);
+	gp_conn_set_stall_timeout(conn, 1);
 	for (data++, size--; size >= 3;) {
 		size_t piece = (size_t)data[1] << 8 | data[2];
 
@@ -98,7 +99,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	(void)shutdown(fds[1], SHUT_WR);
 	drain(conn);
 	gp_conn_destroy(conn);
-	gp_record_fini(&peer);
+	gp_tls_record_fini(&peer);
 	(void)close(fds[1]);
 	return 0;
 }

@@ -24,7 +24,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct wire {
-	struct gp_record seal;
+	struct gp_tls_record seal;
 	uint8_t *bytes;
 	size_t size;
 	int fd;
@@ -42,13 +42,13 @@ add_record(struct wire *wire, unsigned int type, const uint8_t *content, size_t 
 {
 	struct iovec part = { (void *)content, size };
 
-	if (size > GP_RECORD_MAX)
-		size = GP_RECORD_MAX;
-	if (wire->size + size + GP_RECORD_MORE > WIRE_MAX)
+	if (size > GP_TLS_RECORD_MAX)
+		size = GP_TLS_RECORD_MAX;
+	if (wire->size + size + GP_TLS_RECORD_OVERHEAD > WIRE_MAX)
 		return;
-	check(gp_record_seal(&wire->seal, (enum gp_record_type)type, &part, size,
-			     wire->bytes + wire->size) == 0);
-	wire->size += size + GP_RECORD_MORE;
+	check(gp_tls_record_seal(&wire->seal, (enum gp_tls_record_type)type, &part, size,
+				 wire->bytes + wire->size) == 0);
+	wire->size += size + GP_TLS_RECORD_OVERHEAD;
 }
 
 /* The sender's keys change with the message that says so. */
@@ -56,21 +56,21 @@ static void
 follow(struct wire *wire, const uint8_t *content, size_t size)
 {
 	if (size == 5 && content[0] == 24 && content[3] == 1)
-		check(gp_record_update(&wire->seal) == 0);
+		check(gp_tls_record_update_key(&wire->seal) == 0);
 }
 
 static void
 add(struct wire *wire, unsigned int type, const uint8_t *content, size_t size)
 {
-	static uint8_t full[GP_RECORD_MAX];
+	static uint8_t full[GP_TLS_RECORD_MAX];
 	size_t before = wire->size;
 
 	switch (type % 10) {
 	case 0:
-		add_record(wire, GP_RECORD_ALERT, content, size);
+		add_record(wire, GP_TLS_RECORD_ALERT, content, size);
 		break;
 	case 1:
-		add_record(wire, GP_RECORD_HANDSHAKE, content, size);
+		add_record(wire, GP_TLS_RECORD_HANDSHAKE, content, size);
 		follow(wire, content, size);
 		break;
 	case 2:
@@ -82,7 +82,7 @@ add(struct wire *wire, unsigned int type, const uint8_t *content, size_t size)
 		wire->size += wire->size + size <= WIRE_MAX ? size : 0;
 		break;
 	case 4:
-		add_record(wire, GP_RECORD_DATA, content, size);
+		add_record(wire, GP_TLS_RECORD_DATA, content, size);
 		if (wire->size > before && size)
 			wire->bytes[before + content[0] % (wire->size - before)] ^= 1;
 		break;
@@ -91,10 +91,10 @@ add(struct wire *wire, unsigned int type, const uint8_t *content, size_t size)
 		break;
 	case 6:
 		for (size_t i = 0; size && i < content[0] % 64u; i++)
-			add_record(wire, GP_RECORD_DATA, full, sizeof(full));
+			add_record(wire, GP_TLS_RECORD_DATA, full, sizeof(full));
 		break;
 	default:
-		add_record(wire, GP_RECORD_DATA, content, size);
+		add_record(wire, GP_TLS_RECORD_DATA, content, size);
 	}
 }
 
@@ -168,7 +168,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size < 2)
 		return 0;
-	gp_help_limit(1);
+	gp_tls_helpers_set_max(1);
 	secrets.suite = 0x1301 + data[0] % 3u;
 	server = data[0] >> 7;
 	how = data[1];
@@ -180,9 +180,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check(gp_tls_link_start((struct gp_tcp_conn *)conn, &secrets, server) == 0);
 	wire.fd = fds[1];
 	wire.bytes = malloc(WIRE_MAX);
-	check(wire.bytes && gp_record_init(&wire.seal, gp_tls_library(), secrets.suite,
-					   server ? secrets.client : secrets.server,
-					   secrets.client_size, true) == 0);
+	check(wire.bytes && gp_tls_record_init(&wire.seal, gp_tls_get_libctx(), secrets.suite,
+					       server ? secrets.client : secrets.server,
+					       secrets.client_size, true) == 0);
 	for (data += 2, size -= 2; size >= 3;) {
 		size_t part = (size_t)data[1] | (size_t)data[2] << 8;
 
@@ -197,7 +197,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	gp_conn_destroy(conn);
 	(void)pthread_join(sender, NULL);
 	(void)close(fds[1]);
-	gp_record_fini(&wire.seal);
+	gp_tls_record_fini(&wire.seal);
 	free(wire.bytes);
 	return 0;
 }

@@ -30,8 +30,8 @@ read_authority(const uint8_t *data, size_t size)
 	check(fd >= 0 && write(fd, data, size) == (ssize_t)size);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	files.authority = path;
-	if (gp_tls_client(&files, &tls, error, sizeof(error)) == 0)
-		gp_tls_put(tls);
+	if (gp_tls_create_client(&files, &tls, error, sizeof(error)) == 0)
+		gp_tls_unref(tls);
 	else
 		check(error[0]);
 	close(fd);

@@ -27,22 +27,22 @@ check_line(const char *line, size_t left)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct gpc_trace_gpu *gpu = calloc(1, sizeof(*gpu));
+	struct gpc_gpu_trace *gpu = calloc(1, sizeof(*gpu));
 	uint8_t *copy = malloc(size + 1);
 	struct gpc_trace_text text = { .begun_ns = 1000 };
 
 	if (gpu && copy && size > 0) {
 		memcpy(copy, data, size);
-		gpc_trace_gpu_exchange(gpu, 5, data[0], 9);
+		gpc_gpu_trace_sync_clock(gpu, 5, data[0], 9);
 		/* Twice: names are kept. */
-		(void)gpc_trace_gpu_write(&text, gpu, (struct gp_bytes){ copy, size });
-		(void)gpc_trace_gpu_write(&text, gpu, (struct gp_bytes){ copy, size });
+		(void)gpc_gpu_trace_write(&text, gpu, (struct gp_bytes){ copy, size });
+		(void)gpc_gpu_trace_write(&text, gpu, (struct gp_bytes){ copy, size });
 		for (size_t at = 0; at < text.size;)
 			at += check_line(text.data + at, text.size - at);
 	}
 	gpc_trace_text_fini(&text);
 	if (gpu)
-		gpc_trace_gpu_fini(gpu);
+		gpc_gpu_trace_fini(gpu);
 	free(gpu);
 	free(copy);
 	return 0;

@@ -21,7 +21,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!copy)
 		return 0;
 	memcpy(copy, data, size);
-	if (gpd_variables_of(copy, size).size > GPD_VARIABLES_UNKNOWN)
+	if (gpd_variables_from_code(copy, size).size > GPD_VARIABLES_UNKNOWN)
 		abort();
 	if (!gp_image_open(copy, size, &image)) {
 		(void)!gpd_image_scan(image, NULL, &uses);

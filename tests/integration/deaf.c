@@ -190,7 +190,7 @@ send_to(struct peer *peer, struct gp_listener *listener, bool limited)
 	need(gp_accept(listener, 10000, &conn) == 0, "accept");
 	(void)pthread_join(connecting, NULL);
 	if (limited)
-		gp_conn_set_unread(conn, LIMIT_MS);
+		gp_conn_set_send_timeout(conn, LIMIT_MS);
 	else
 		need(pthread_create(&ending, NULL, shut_down, conn) == 0, "thread");
 	begin = now();

@@ -17,7 +17,7 @@ from wire import Closed, Session, field, flat_text, launch_values, load, message
 
 MIB = 1 << 20
 INVALID_VALUE, OUT_OF_MEMORY, INVALID_CONTEXT, INVALID_HANDLE, NOT_SUPPORTED = 1, 2, 201, 400, 801
-# enum gp_host_behind
+# enum gp_host_after
 STREAM, EVENT, CONTEXT = range(3)
 PROGRAMS, sys.argv[1:] = sys.argv[1:], []
 

@@ -12,21 +12,21 @@ static const struct gp_transport_ops *const backends[] = {
 	&gp_tcp_ops, &gp_unix_ops, &gp_shm_ops, &gp_tls_ops, &gp_loop_ops, &gp_rdma_ops,
 };
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define ARRAY_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* NULL for an unknown scheme. */
 static const struct gp_transport_ops *
-find(const char *scheme)
+backend_find(const char *scheme)
 {
-	for (size_t i = 0; i < COUNT(backends); i++)
+	for (size_t i = 0; i < ARRAY_COUNT(backends); i++)
 		if (strcmp(backends[i]->scheme, scheme) == 0)
 			return backends[i];
 	return NULL;
 }
 
 static void
-explain(const struct gp_url *url, const char *what, int r, const char *detail, char *error,
-	size_t error_size)
+error_format(const struct gp_url *url, const char *what, int r, const char *detail, char *error,
+	     size_t error_size)
 {
 	char text[GP_URL_TEXT_MAX];
 
@@ -42,7 +42,7 @@ int
 gp_connect(const struct gp_url *url, const void *preamble, size_t preamble_size, int timeout_ms,
 	   struct gp_conn **conn_p, char *error, size_t error_size)
 {
-	const struct gp_transport_ops *ops = find(url->scheme);
+	const struct gp_transport_ops *ops = backend_find(url->scheme);
 	char detail[160] = "";
 	struct gp_conn *conn;
 	int r;
@@ -58,14 +58,14 @@ gp_connect(const struct gp_url *url, const void *preamble, size_t preamble_size,
 	else
 		r = ops->connect(url, timeout_ms, &conn, detail, sizeof(detail));
 	if (r) {
-		explain(url, "connect to", r, detail, error, error_size);
+		error_format(url, "connect to", r, detail, error, error_size);
 		return r;
 	}
 	gp_url_format(url, conn->peer, sizeof(conn->peer));
 	if (preamble_size && !ops->connect_with)
 		r = ops->send_preamble(conn, preamble, preamble_size);
 	if (r) {
-		explain(url, "connect to", r, gp_conn_error(conn), error, error_size);
+		error_format(url, "connect to", r, gp_conn_error(conn), error, error_size);
 		gp_conn_destroy(conn);
 		return r;
 	}
@@ -74,9 +74,9 @@ gp_connect(const struct gp_url *url, const void *preamble, size_t preamble_size,
 }
 
 int
-gp_connect_ahead(const struct gp_conn *conn, int *fd_p)
+gp_connect_start(const struct gp_conn *conn, int *fd_p)
 {
-	return conn->ops->connect_ahead ? conn->ops->connect_ahead(conn, fd_p) : GP_E_UNSUPPORTED;
+	return conn->ops->connect_start ? conn->ops->connect_start(conn, fd_p) : GP_E_UNSUPPORTED;
 }
 
 int
@@ -86,10 +86,10 @@ gp_connect_finish(const struct gp_conn *conn, int fd, int timeout_ms, struct gp_
 }
 
 static int
-listen_on(const struct gp_url *url, uint16_t port, struct gp_listener **listener_p, char *error,
-	  size_t error_size)
+backend_listen(const struct gp_url *url, uint16_t port, struct gp_listener **listener_p,
+	       char *error, size_t error_size)
 {
-	const struct gp_transport_ops *ops = find(url->scheme);
+	const struct gp_transport_ops *ops = backend_find(url->scheme);
 	struct gp_url at = *url;
 	char detail[160] = "";
 	int r;
@@ -101,21 +101,21 @@ listen_on(const struct gp_url *url, uint16_t port, struct gp_listener **listener
 	at.port = port;
 	r = ops->listen(&at, listener_p, detail, sizeof(detail));
 	if (r)
-		explain(url, "listen on", r, detail, error, error_size);
+		error_format(url, "listen on", r, detail, error, error_size);
 	return r;
 }
 
 int
 gp_listen(const struct gp_url *url, struct gp_listener **listener_p, char *error, size_t error_size)
 {
-	return listen_on(url, url->port, listener_p, error, error_size);
+	return backend_listen(url, url->port, listener_p, error, error_size);
 }
 
 int
 gp_listen_any_port(const struct gp_url *url, struct gp_listener **listener_p, char *error,
 		   size_t error_size)
 {
-	return listen_on(url, 0, listener_p, error, error_size);
+	return backend_listen(url, 0, listener_p, error, error_size);
 }
 
 int
@@ -125,7 +125,7 @@ gp_accept(struct gp_listener *listener, int timeout_ms, struct gp_conn **conn_p)
 }
 
 int
-gp_accept_fd(struct gp_listener *listener, int *fd_p, char peer[GP_URL_TEXT_MAX])
+gp_listener_accept_fd(struct gp_listener *listener, int *fd_p, char peer[GP_URL_TEXT_MAX])
 {
 	if (!listener->ops->accept_fd)
 		return GP_E_UNSUPPORTED;
@@ -163,7 +163,7 @@ gp_listener_destroy(struct gp_listener *listener)
 int
 gp_conn_adopt(const char *scheme, int fd, struct gp_conn **conn_p)
 {
-	const struct gp_transport_ops *ops = find(scheme);
+	const struct gp_transport_ops *ops = backend_find(scheme);
 
 	if (!ops)
 		return GP_E_INVALID;

@@ -13,7 +13,7 @@
 
 /* Bytes that no thread will send may have been left behind. */
 static int
-sent(struct gp_rdma_conn *conn, int r)
+send_finish(struct gp_rdma_conn *conn, int r)
 {
 	bool waits;
 
@@ -21,7 +21,7 @@ sent(struct gp_rdma_conn *conn, int r)
 	waits = conn->tx_post != conn->tx_fill;
 	pthread_mutex_unlock(&conn->lock);
 	if (r == 0 && waits)
-		gp_rdma_courier_add(conn);
+		gp_rdma_progress_add(conn);
 	return r;
 }
 
@@ -29,29 +29,29 @@ static int
 rdma_send(struct gp_conn *base, const struct iovec *data, int data_count, const struct iovec *bulk,
 	  int bulk_count, size_t data_size, size_t bulk_size)
 {
-	struct gp_rdma_conn *conn = gp_rdma_of(base);
+	struct gp_rdma_conn *conn = gp_conn_to_rdma(base);
 	int r;
 
 	if (bulk_size < GP_RDMA_DIRECT_MIN)
-		return sent(conn, gp_stream_send(base, data, data_count, bulk, bulk_count,
-						 data_size, bulk_size));
+		return send_finish(conn, gp_stream_send(base, data, data_count, bulk, bulk_count,
+							data_size, bulk_size));
 	r = gp_stream_send_head(&conn->stream, data, data_count, data_size, bulk_size);
 	if (r)
 		return r;
 	r = gp_rdma_send_bulk(conn, bulk, bulk_count);
-	return r ? gp_stream_send_failed(&conn->stream, r) : 0;
+	return r ? gp_stream_fail_send(&conn->stream, r) : 0;
 }
 
 static int
 rdma_send_preamble(struct gp_conn *base, const void *preamble, size_t size)
 {
-	return sent(gp_rdma_of(base), gp_stream_send_preamble(base, preamble, size));
+	return send_finish(gp_conn_to_rdma(base), gp_stream_send_preamble(base, preamble, size));
 }
 
 static int
 rdma_recv_bulk(struct gp_conn *base, void *dst, size_t size)
 {
-	struct gp_rdma_conn *conn = gp_rdma_of(base);
+	struct gp_rdma_conn *conn = gp_conn_to_rdma(base);
 	int r;
 
 	if (conn->direct_left == 0)
@@ -63,13 +63,13 @@ rdma_recv_bulk(struct gp_conn *base, void *dst, size_t size)
 	r = gp_rdma_recv_bulk(conn, dst, size);
 	if (r == 0)
 		conn->direct_left -= size;
-	return r ? gp_stream_recv_failed(&conn->stream, r == -EPIPE ? 0 : r, true) : 0;
+	return r ? gp_stream_fail_recv(&conn->stream, r == -EPIPE ? 0 : r, true) : 0;
 }
 
 static int
 rdma_recv(struct gp_conn *base, struct gp_message *message)
 {
-	struct gp_rdma_conn *conn = gp_rdma_of(base);
+	struct gp_rdma_conn *conn = gp_conn_to_rdma(base);
 	int r = conn->direct_left ? rdma_recv_bulk(base, NULL, conn->direct_left) : 0;
 
 	if (r == 0)
@@ -84,7 +84,7 @@ rdma_recv(struct gp_conn *base, struct gp_message *message)
 static bool
 rdma_pending(const struct gp_conn *base)
 {
-	struct gp_rdma_conn *conn = gp_rdma_of((struct gp_conn *)base);
+	struct gp_rdma_conn *conn = gp_conn_to_rdma((struct gp_conn *)base);
 	bool pending;
 
 	pthread_mutex_lock(&conn->lock);
@@ -96,13 +96,13 @@ rdma_pending(const struct gp_conn *base)
 static int
 rdma_fd(const struct gp_conn *base)
 {
-	struct gp_rdma_conn *conn = gp_rdma_of((struct gp_conn *)base);
+	struct gp_rdma_conn *conn = gp_conn_to_rdma((struct gp_conn *)base);
 	bool watched, lost;
 
 	pthread_mutex_lock(&conn->lock);
-	watched = gp_rdma_watch(conn);
+	watched = gp_rdma_watch_init(conn);
 	if (watched)
-		gp_rdma_arm(conn);
+		gp_rdma_arm_watch(conn);
 	lost = conn->lost;
 	pthread_mutex_unlock(&conn->lock);
 	return watched && !lost ? conn->watch_fd : -1;
@@ -115,18 +115,18 @@ rdma_peer_uid(const struct gp_conn *conn, uid_t *uid_p)
 }
 
 static int
-rdma_keep(struct gp_conn *base, void *memory, size_t size, int dma_buf)
+rdma_register_range(struct gp_conn *base, void *memory, size_t size, int dma_buf)
 {
-	return gp_rdma_keep(gp_rdma_of(base)->device, memory, size, dma_buf);
+	return gp_rdma_register_range(gp_conn_to_rdma(base)->device, memory, size, dma_buf);
 }
 
 static bool
-rdma_reaches(struct gp_conn *base, const void *memory, size_t size)
+rdma_has_registered(struct gp_conn *base, const void *memory, size_t size)
 {
-	struct gp_rdma_conn *conn = gp_rdma_of(base);
+	struct gp_rdma_conn *conn = gp_conn_to_rdma(base);
 
 	return size >= GP_RDMA_DIRECT_MIN && conn->server &&
-	       gp_rdma_kept(conn->device, memory, size, false);
+	       gp_rdma_get_registration(conn->device, memory, size, false);
 }
 
 static const void *
@@ -138,7 +138,7 @@ rdma_device(const struct gp_conn *base)
 static void
 rdma_abandon(struct gp_conn *base)
 {
-	struct gp_rdma_conn *conn = gp_rdma_of(base);
+	struct gp_rdma_conn *conn = gp_conn_to_rdma(base);
 
 	/* As long as anybody has them open, the device keeps the queue pair for the peer. */
 	gp_rdma_close_descriptors(conn);
@@ -147,18 +147,18 @@ rdma_abandon(struct gp_conn *base)
 
 /* Until the peer has all that was sent, if it takes it. */
 static void
-linger(struct gp_rdma_conn *conn)
+conn_linger(struct gp_rdma_conn *conn)
 {
 	int64_t deadline = gp_deadline_ms(GP_RDMA_LINGER_MS);
 
 	pthread_mutex_lock(&conn->lock);
 	conn->ending = true;
-	gp_rdma_drain(conn);
+	gp_rdma_poll_cq(conn);
 	gp_rdma_flush(conn);
 	while (!conn->down && !conn->ended &&
 	       (!conn->end_number || conn->retired < conn->end_number ||
 		conn->taken < conn->offered)) {
-		if (gp_rdma_wait(conn, deadline) || gp_left_ms(deadline) == 0)
+		if (gp_rdma_wait(conn, deadline) || gp_remaining_ms(deadline) == 0)
 			break;
 	}
 	gp_rdma_disconnect(conn);
@@ -166,7 +166,7 @@ linger(struct gp_rdma_conn *conn)
 }
 
 static void
-destroy_objects(struct gp_rdma_conn *conn)
+conn_destroy_objects(struct gp_rdma_conn *conn)
 {
 	gp_rdma_queue_fini(conn);
 	gp_rdma_bulk_fini(conn);
@@ -179,18 +179,18 @@ destroy_objects(struct gp_rdma_conn *conn)
 void
 gp_rdma_destroy(struct gp_conn *base)
 {
-	struct gp_rdma_conn *conn = gp_rdma_of(base);
+	struct gp_rdma_conn *conn = gp_conn_to_rdma(base);
 
 	if (conn->id && conn->id->qp && conn->tx) {
-		gp_rdma_courier_remove(conn);
-		linger(conn);
+		gp_rdma_progress_remove(conn);
+		conn_linger(conn);
 	}
 	if (conn->lost)
 		/* The rest stays with the kernel until the process ends: the libraries would write
 		 * to numbers that are the program's. */
 		gp_rdma_close_descriptors(conn);
 	else
-		destroy_objects(conn);
+		conn_destroy_objects(conn);
 	pthread_cond_destroy(&conn->changed);
 	pthread_mutex_destroy(&conn->lock);
 	gp_stream_fini(&conn->stream);
@@ -201,7 +201,7 @@ static void
 rdma_set_spin(struct gp_conn *base, unsigned int usec)
 {
 	usec = usec < SPIN_USEC_MAX ? usec : SPIN_USEC_MAX;
-	atomic_store(&gp_rdma_of(base)->spin_usec, usec);
+	atomic_store(&gp_conn_to_rdma(base)->spin_usec, usec);
 	gp_stream_set_spin(base, usec);
 }
 
@@ -220,12 +220,12 @@ const struct gp_transport_ops gp_rdma_ops = {
 	.wait = gp_stream_wait,
 	.pending = rdma_pending,
 	.set_spin = rdma_set_spin,
-	.set_stall = gp_stream_set_stall,
+	.set_stall_timeout = gp_stream_set_stall_timeout,
 	.shutdown = gp_stream_shutdown,
 	.fd = rdma_fd,
 	.peer_uid = rdma_peer_uid,
-	.keep = rdma_keep,
-	.reaches = rdma_reaches,
+	.register_range = rdma_register_range,
+	.has_registered = rdma_has_registered,
 	.device = rdma_device,
 	.abandon = rdma_abandon,
 	.destroy = gp_rdma_destroy,

@@ -36,12 +36,12 @@
 #define GP_RDMA_PIECES 4
 /* A peer that has been silent for a third of gp_conn_set_timeout(), and at most so long, is asked
  * for an answer of its device, which itself gives up after about 15 s. */
-#define GP_RDMA_BEAT_MS 10000
+#define GP_RDMA_HEARTBEAT_MS 10000
 /* What can wake a sleeping client is gone with its descriptors: it looks for them so often. */
-#define GP_RDMA_LOOK_MS 1000
+#define GP_RDMA_POLL_MS 1000
 /* How long the end of a connection waits for what was sent. */
 #define GP_RDMA_LINGER_MS 2000
-#define GP_RDMA_EARLY_MAX 64
+#define GP_RDMA_PREAMBLE_MAX 64
 
 enum gp_rdma_type {
 	GP_RDMA_BYTES = 1, /* the next bytes of the stream; takes a credit */
@@ -54,15 +54,15 @@ enum gp_rdma_type {
 };
 
 /* Memory at the client; key 0: nowhere, what would go there is not wanted. */
-struct gp_rdma_place {
+struct gp_rdma_remote_buffer {
 	uint64_t address;
 	uint32_t key;
 	uint32_t size;
 };
 
 /* Places in the order in which they were named. */
-struct gp_rdma_places {
-	struct gp_rdma_place list[GP_RDMA_PIECES];
+struct gp_rdma_remote_buffers {
+	struct gp_rdma_remote_buffer list[GP_RDMA_PIECES];
 	unsigned int first, count;
 };
 
@@ -80,10 +80,10 @@ struct gp_rdma_conn {
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;
 	bool server;
-	atomic_uint spin_usec; /* as in the stream, for the sending thread, too */
-	int poll_fd;           /* epoll: all that can wake a sleeper */
-	int wake_fd;           /* eventfd */
-	int watch_fd, tell_fd; /* the same for who polls outside of this, if `watched` */
+	atomic_uint spin_usec;   /* as in the stream, for the sending thread, too */
+	int poll_fd;             /* epoll: all that can wake a sleeper */
+	int wake_fd;             /* eventfd */
+	int watch_fd, notify_fd; /* the same for who polls outside of this, if `watched` */
 
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
@@ -91,7 +91,7 @@ struct gp_rdma_conn {
 	bool armed;        /* the completion queue will say so when there is something */
 	bool woken;        /* wake_fd is readable */
 	bool watched;      /* the receiving thread polls watch_fd, or has done so */
-	bool told;         /* tell_fd is readable */
+	bool is_notified;  /* notify_fd is readable */
 	int down;          /* why nothing can be sent or received any more: negative errno */
 	bool ended;        /* the peer said so */
 	bool ending;       /* this end shall say so, when all before it is sent */
@@ -99,9 +99,9 @@ struct gp_rdma_conn {
 	bool lost;         /* the program has closed descriptors of the connection's */
 	bool more;         /* the last look has left completions for the next */
 	unsigned int unacked_events;
-	uint64_t progress; /* counts completions */
-	uint64_t heard;    /* of these, when somebody last looked ... */
-	int64_t heard_ms;  /* ... and when that was */
+	uint64_t completions; /* counts completions */
+	uint64_t heard;       /* of these, when somebody last looked ... */
+	int64_t heard_ms;     /* ... and when that was */
 
 	/* The send queue: work requests are numbered. */
 	uint64_t posted, retired, signalled;
@@ -124,38 +124,38 @@ struct gp_rdma_conn {
 		uint32_t at, end;
 	} rx_queue[GP_RDMA_RX];
 	unsigned int rx_first, rx_count;
-	unsigned int owed;                /* credits to be given back */
-	uint8_t early[GP_RDMA_EARLY_MAX]; /* the preamble that came with the connection */
+	unsigned int credits_owed;           /* credits to be given back */
+	uint8_t early[GP_RDMA_PREAMBLE_MAX]; /* the preamble that came with the connection */
 	size_t early_at, early_end;
 
 	/* Bulk. */
-	size_t direct_left;                  /* of the message last received */
-	struct gp_rdma_places offers, rooms; /* server: not yet read or written */
-	uint64_t taken, filled;              /* client: answers that have come, ... */
-	uint64_t offered, roomed;            /* ... to so many */
+	size_t direct_left;                          /* of the message last received */
+	struct gp_rdma_remote_buffers offers, rooms; /* server: not yet read or written */
+	uint64_t taken, filled;                      /* client: answers that have come, ... */
+	uint64_t offered, roomed;                    /* ... to so many */
 	struct gp_rdma_stage stage_out, stage_in;
 
 	/* What waits for credits with no thread to send it: until when the peer must take some. */
-	unsigned int courier_post;
-	int64_t courier_deadline; /* 0: nothing waits */
-	struct gp_rdma_conn *next_courier;
-	bool with_courier;
+	unsigned int progress_post;
+	int64_t progress_deadline; /* 0: nothing waits */
+	struct gp_rdma_conn *progress_next;
+	bool is_in_progress;
 };
 
 static inline struct gp_rdma_conn *
-gp_rdma_of(struct gp_conn *conn)
+gp_conn_to_rdma(struct gp_conn *conn)
 {
 	return (struct gp_rdma_conn *)conn;
 }
 
 static inline uint8_t *
-gp_rdma_rx_memory(const struct gp_rdma_conn *conn, unsigned int slot)
+gp_rdma_get_rx_memory(const struct gp_rdma_conn *conn, unsigned int slot)
 {
 	return conn->rx + slot * GP_RDMA_SEGMENT;
 }
 
 static inline uint8_t *
-gp_rdma_tx_memory(const struct gp_rdma_conn *conn, unsigned int slot)
+gp_rdma_get_tx_memory(const struct gp_rdma_conn *conn, unsigned int slot)
 {
 	return conn->tx + slot % GP_RDMA_TX * GP_RDMA_SEGMENT;
 }
@@ -188,63 +188,63 @@ struct gp_rdma_device {
 int gp_rdma_device_get(struct ibv_context *verbs, const struct sockaddr *peer,
 		       struct gp_rdma_device **device_p, char *detail, size_t size);
 /* Whether its descriptor is still what it was: libibverbs writes to it, whatever it is. */
-bool gp_rdma_device_is_whole(const struct gp_rdma_device *device);
+bool gp_rdma_device_is_usable(const struct gp_rdma_device *device);
 /* In the child of a fork, of a device of its parent's: closes what it has of it, once. */
 void gp_rdma_device_abandon(struct gp_rdma_device *device);
 /* Memory of this size for connections of this device; remote: the peer is given its key. */
-int gp_rdma_memory(struct gp_rdma_device *device, size_t size, bool remote, uint8_t **memory_p,
-		   struct ibv_mr **mr_p);
+int gp_rdma_memory_alloc(struct gp_rdma_device *device, size_t size, bool remote,
+			 uint8_t **memory_p, struct ibv_mr **mr_p);
 void gp_rdma_memory_free(uint8_t *memory, size_t size, struct ibv_mr *mr);
-/* gp_conn_keep(). */
-int gp_rdma_keep(struct gp_rdma_device *device, void *base, size_t size, int dma_buf);
+/* gp_conn_register_range(). */
+int gp_rdma_register_range(struct gp_rdma_device *device, void *base, size_t size, int dma_buf);
 /* The registration of all of [base, base + size), made if the range is kept memory; NULL: none. */
-struct ibv_mr *gp_rdma_kept(struct gp_rdma_device *device, const void *base, size_t size,
-			    bool remote);
+struct ibv_mr *gp_rdma_get_registration(struct gp_rdma_device *device, const void *base,
+					size_t size, bool remote);
 
 /* rdma_pair.c */
 int gp_rdma_queue_init(struct gp_rdma_conn *conn, char *detail, size_t size);
 /* Makes watch_fd, if it is not there.  Whether it is. */
-bool gp_rdma_watch(struct gp_rdma_conn *conn);
+bool gp_rdma_watch_init(struct gp_rdma_conn *conn);
 /* Closes those of the descriptors that are still the connection's. */
 void gp_rdma_close_descriptors(struct gp_rdma_conn *conn);
 void gp_rdma_queue_fini(struct gp_rdma_conn *conn);
 
 /* rdma_queue.c */
 /* The first reason stays.  r: negative errno. */
-void gp_rdma_go_down(struct gp_rdma_conn *conn, int r, const char *text);
+void gp_rdma_set_down(struct gp_rdma_conn *conn, int r, const char *text);
 /* Handles what the device has completed, if that is not without end: `more` says so. */
-void gp_rdma_drain(struct gp_rdma_conn *conn);
+void gp_rdma_poll_cq(struct gp_rdma_conn *conn);
 /* rdma_wait.c */
 /* Whether the number is still a descriptor of the connection's; otherwise the connection is down.
  * To be asked before anybody writes to it or reads from it. */
-bool gp_rdma_owns(struct gp_rdma_conn *conn, int fd);
+bool gp_rdma_owns_fd(struct gp_rdma_conn *conn, int fd);
 /* Until something may have changed: 0, or -EAGAIN at the deadline.  Without the lock meanwhile. */
 int gp_rdma_wait(struct gp_rdma_conn *conn, int64_t deadline) GP_LOCKED(conn->lock);
 /* The same for who is about to get an answer: it looks for a while before it sleeps. */
-int gp_rdma_wait_soon(struct gp_rdma_conn *conn, int64_t deadline) GP_LOCKED(conn->lock);
+int gp_rdma_wait_spinning(struct gp_rdma_conn *conn, int64_t deadline) GP_LOCKED(conn->lock);
 /* Makes watch_fd readable now or with the next event. */
-void gp_rdma_arm(struct gp_rdma_conn *conn);
+void gp_rdma_arm_watch(struct gp_rdma_conn *conn);
 /* Looks for events of the connection manager. */
-void gp_rdma_look(struct gp_rdma_conn *conn);
+void gp_rdma_poll_events(struct gp_rdma_conn *conn);
 /* 0, or why nothing can be sent; the peer's end is -EPIPE. */
-int gp_rdma_sendable(struct gp_rdma_conn *conn);
+int gp_rdma_check_sendable(struct gp_rdma_conn *conn);
 /* One work request, numbered.  0, or down. */
-int gp_rdma_post(struct gp_rdma_conn *conn, struct ibv_send_wr *wr, bool signal);
+int gp_rdma_post_send(struct gp_rdma_conn *conn, struct ibv_send_wr *wr, bool signal);
 /* Before a sender waits for what the peer has to do: until when it must have begun (-1: without
  * limit), and whether it is too late: then the connection goes down. */
-int64_t gp_rdma_taken_deadline(const struct gp_rdma_conn *conn);
-void gp_rdma_check_taken(struct gp_rdma_conn *conn, int64_t deadline);
+int64_t gp_rdma_get_send_deadline(const struct gp_rdma_conn *conn);
+void gp_rdma_check_send_deadline(struct gp_rdma_conn *conn, int64_t deadline);
 int gp_rdma_wait_retired(struct gp_rdma_conn *conn, uint64_t number) GP_LOCKED(conn->lock);
 /* After gp_rdma_disconnect(): the device has done with this request, too, or does not answer. */
 void gp_rdma_wait_flushed(struct gp_rdma_conn *conn, uint64_t number) GP_LOCKED(conn->lock);
 void gp_rdma_post_receive(struct gp_rdma_conn *conn, unsigned int slot);
 /* The peer shall not run out of credits while this end has nothing to say. */
-void gp_rdma_give_credits(struct gp_rdma_conn *conn);
+void gp_rdma_return_credits(struct gp_rdma_conn *conn);
 /* Asks the peer's device for an answer, if it has been silent for long. */
-void gp_rdma_beat(struct gp_rdma_conn *conn);
+void gp_rdma_send_heartbeat(struct gp_rdma_conn *conn);
 /* A segment that takes no credit.  It may wait for room in the send queue. */
-int gp_rdma_control(struct gp_rdma_conn *conn, enum gp_rdma_type type,
-		    const struct gp_rdma_place *place) GP_LOCKED(conn->lock);
+int gp_rdma_send_control(struct gp_rdma_conn *conn, enum gp_rdma_type type,
+			 const struct gp_rdma_remote_buffer *place) GP_LOCKED(conn->lock);
 /* Sends what has waited for credits. */
 void gp_rdma_flush(struct gp_rdma_conn *conn);
 /* After this the peer's device cannot reach memory of this end. */
@@ -260,8 +260,8 @@ int gp_rdma_recv_bulk(struct gp_rdma_conn *conn, uint8_t *dst, size_t size);
 void gp_rdma_bulk_fini(struct gp_rdma_conn *conn);
 
 /* rdma_courier.c; without the lock: sends what waits for credits when no other thread is there */
-void gp_rdma_courier_add(struct gp_rdma_conn *conn);
-void gp_rdma_courier_remove(struct gp_rdma_conn *conn);
+void gp_rdma_progress_add(struct gp_rdma_conn *conn);
+void gp_rdma_progress_remove(struct gp_rdma_conn *conn);
 
 /* rdma_cm.c */
 int gp_rdma_connect(const struct gp_url *url, const void *preamble, size_t preamble_size,

@@ -25,7 +25,7 @@ absent_listen(const struct gp_url *url, struct gp_listener **listener_p, char *d
 }
 
 void
-gp_memory_drop_keys(struct gp_memory_keys *keys)
+gp_memory_destroy_keys(struct gp_memory_keys *keys)
 {
 }
 

@@ -14,7 +14,7 @@
 #define STAGE_SIZE (GP_RDMA_PIECES * GP_RDMA_STAGE_PIECE)
 
 /* Where the bytes of a list of parts go on. */
-struct source {
+struct bulk_source {
 	const struct iovec *iov;
 	int count, at;
 	size_t offset;
@@ -22,7 +22,7 @@ struct source {
 };
 
 /* A piece under way: where its bytes are at this end, and where they belong. */
-struct piece {
+struct bulk_piece {
 	uint8_t *staged; /* NULL: they are in place */
 	uint8_t *dst;
 	size_t size;
@@ -32,17 +32,17 @@ struct piece {
 
 /* The next bytes that lie together; 0 at the end. */
 static size_t
-next_part(struct source *source, const uint8_t **memory_p)
+source_get_part(struct bulk_source *bulk_source, const uint8_t **memory_p)
 {
-	while (source->at < source->count) {
-		const struct iovec *part = &source->iov[source->at];
+	while (bulk_source->at < bulk_source->count) {
+		const struct iovec *part = &bulk_source->iov[bulk_source->at];
 
-		if (source->offset < part->iov_len) {
-			*memory_p = (const uint8_t *)part->iov_base + source->offset;
-			return part->iov_len - source->offset;
+		if (bulk_source->offset < part->iov_len) {
+			*memory_p = (const uint8_t *)part->iov_base + bulk_source->offset;
+			return part->iov_len - bulk_source->offset;
 		}
-		source->at++;
-		source->offset = 0;
+		bulk_source->at++;
+		bulk_source->offset = 0;
 	}
 	*memory_p = NULL;
 	return 0;
@@ -50,17 +50,17 @@ next_part(struct source *source, const uint8_t **memory_p)
 
 /* Copies up to `size` bytes out of the list, or passes over them. */
 static size_t
-gather(struct source *source, uint8_t *to, size_t size)
+source_read(struct bulk_source *bulk_source, uint8_t *to, size_t size)
 {
 	const uint8_t *memory;
 	size_t done = 0, part;
 
-	while (done < size && (part = next_part(source, &memory)) > 0) {
+	while (done < size && (part = source_get_part(bulk_source, &memory)) > 0) {
 		if (part > size - done)
 			part = size - done;
 		if (to)
 			memcpy(to + done, memory, part);
-		source->offset += part;
+		bulk_source->offset += part;
 		done += part;
 	}
 	return done;
@@ -73,7 +73,8 @@ stage_open(struct gp_rdma_conn *conn, struct gp_rdma_stage *stage)
 
 	if (stage->memory)
 		return 0;
-	r = gp_rdma_memory(conn->device, STAGE_SIZE, !conn->server, &stage->memory, &stage->mr);
+	r = gp_rdma_memory_alloc(conn->device, STAGE_SIZE, !conn->server, &stage->memory,
+				 &stage->mr);
 	if (r)
 		(void)gp_conn_fail(
 			&conn->stream.conn, r,
@@ -82,7 +83,7 @@ stage_open(struct gp_rdma_conn *conn, struct gp_rdma_stage *stage)
 }
 
 static uint8_t *
-stage_piece(const struct gp_rdma_stage *stage, uint64_t number)
+stage_get_piece(const struct gp_rdma_stage *stage, uint64_t number)
 {
 	return stage->memory + number % GP_RDMA_PIECES * GP_RDMA_STAGE_PIECE;
 }
@@ -96,46 +97,49 @@ gp_rdma_bulk_fini(struct gp_rdma_conn *conn)
 
 /* The next piece to name to the server: its memory as it is, or through the stage. */
 static int
-next_offer(struct gp_rdma_conn *conn, struct source *source, struct gp_rdma_place *place,
-	   bool *staged_p)
+source_next_offer(struct gp_rdma_conn *conn, struct bulk_source *bulk_source,
+		  struct gp_rdma_remote_buffer *place, bool *staged_p)
 {
 	const uint8_t *memory;
-	size_t size = next_part(source, &memory);
+	size_t size = source_get_part(bulk_source, &memory);
 	struct ibv_mr *mr;
 	uint8_t *staged;
 	int r;
 
 	if (size > GP_RDMA_PIECE_MAX)
 		size = GP_RDMA_PIECE_MAX;
-	mr = size >= GP_RDMA_DIRECT_MIN ? gp_rdma_kept(conn->device, memory, size, true) : NULL;
+	mr = size >= GP_RDMA_DIRECT_MIN ? gp_rdma_get_registration(conn->device, memory, size, true)
+					: NULL;
 	*staged_p = !mr;
 	if (mr) {
-		source->offset += size;
-		*place = (struct gp_rdma_place){ (uintptr_t)memory, mr->rkey, (uint32_t)size };
+		bulk_source->offset += size;
+		*place = (struct gp_rdma_remote_buffer){ (uintptr_t)memory, mr->rkey,
+							 (uint32_t)size };
 		return 0;
 	}
 	r = stage_open(conn, &conn->stage_out);
 	if (r)
 		return r;
-	staged = stage_piece(&conn->stage_out, conn->offered);
-	size = gather(source, staged, GP_RDMA_STAGE_PIECE);
-	*place = (struct gp_rdma_place){ (uintptr_t)staged, conn->stage_out.mr->rkey,
-					 (uint32_t)size };
+	staged = stage_get_piece(&conn->stage_out, conn->offered);
+	size = source_read(bulk_source, staged, GP_RDMA_STAGE_PIECE);
+	*place = (struct gp_rdma_remote_buffer){ (uintptr_t)staged, conn->stage_out.mr->rkey,
+						 (uint32_t)size };
 	return 0;
 }
 
-/* Until the peer takes something, which it must do within the time of gp_conn_set_unread(). */
+/* Until the peer takes something, which it must do within the time of gp_conn_set_send_timeout().
+ */
 static void
-wait_for_reader(struct gp_rdma_conn *conn, int64_t *deadline) GP_LOCKED(conn->lock)
+send_wait(struct gp_rdma_conn *conn, int64_t *deadline) GP_LOCKED(conn->lock)
 {
 	if (*deadline == 0)
-		*deadline = gp_rdma_taken_deadline(conn);
-	gp_rdma_check_taken(conn, *deadline);
-	(void)gp_rdma_wait_soon(conn, *deadline);
+		*deadline = gp_rdma_get_send_deadline(conn);
+	gp_rdma_check_send_deadline(conn, *deadline);
+	(void)gp_rdma_wait_spinning(conn, *deadline);
 }
 
 static int
-send_as_client(struct gp_rdma_conn *conn, struct source *source)
+client_send(struct gp_rdma_conn *conn, struct bulk_source *bulk_source)
 {
 	const uint8_t *memory;
 	uint64_t until = 0; /* offers of the caller's own memory are over then */
@@ -143,31 +147,31 @@ send_as_client(struct gp_rdma_conn *conn, struct source *source)
 	int r = 0;
 
 	pthread_mutex_lock(&conn->lock);
-	while (r == 0 && next_part(source, &memory) > 0) {
-		struct gp_rdma_place place;
+	while (r == 0 && source_get_part(bulk_source, &memory) > 0) {
+		struct gp_rdma_remote_buffer place;
 		int64_t deadline = 0;
 
-		while ((r = gp_rdma_sendable(conn)) == 0 &&
+		while ((r = gp_rdma_check_sendable(conn)) == 0 &&
 		       conn->offered - conn->taken == GP_RDMA_PIECES)
-			wait_for_reader(conn, &deadline);
+			send_wait(conn, &deadline);
 		if (r)
 			break;
 		/* Nobody else uses the piece, and others shall not wait for the copy. */
 		pthread_mutex_unlock(&conn->lock);
-		r = next_offer(conn, source, &place, &staged);
+		r = source_next_offer(conn, bulk_source, &place, &staged);
 		pthread_mutex_lock(&conn->lock);
 		if (r == 0) {
 			conn->offered++;
 			until = staged ? until : conn->offered;
-			r = gp_rdma_control(conn, GP_RDMA_OFFER, &place);
+			r = gp_rdma_send_control(conn, GP_RDMA_OFFER, &place);
 		}
 	}
 	while (r == 0 && conn->taken < until) {
 		uint64_t taken = conn->taken;
 		int64_t deadline = 0;
 
-		while ((r = gp_rdma_sendable(conn)) == 0 && conn->taken == taken)
-			wait_for_reader(conn, &deadline);
+		while ((r = gp_rdma_check_sendable(conn)) == 0 && conn->taken == taken)
+			send_wait(conn, &deadline);
 	}
 	/* The caller may use its memory again: nobody may read it then. */
 	if (conn->taken < until)
@@ -178,59 +182,61 @@ send_as_client(struct gp_rdma_conn *conn, struct source *source)
 
 /* The oldest room, as soon as there is one. */
 static int
-wait_for_room(struct gp_rdma_conn *conn, struct gp_rdma_place **room_p) GP_LOCKED(conn->lock)
+room_wait(struct gp_rdma_conn *conn, struct gp_rdma_remote_buffer **room_p) GP_LOCKED(conn->lock)
 {
 	int64_t deadline = 0;
 	int r;
 
-	while ((r = gp_rdma_sendable(conn)) == 0 && conn->rooms.count == 0)
-		wait_for_reader(conn, &deadline);
+	while ((r = gp_rdma_check_sendable(conn)) == 0 && conn->rooms.count == 0)
+		send_wait(conn, &deadline);
 	*room_p = &conn->rooms.list[conn->rooms.first];
 	return r;
 }
 
 static int
-room_filled(struct gp_rdma_conn *conn) GP_LOCKED(conn->lock)
+room_pop(struct gp_rdma_conn *conn) GP_LOCKED(conn->lock)
 {
 	conn->rooms.first = (conn->rooms.first + 1) % GP_RDMA_PIECES;
 	conn->rooms.count--;
-	return gp_rdma_control(conn, GP_RDMA_FILLED, NULL);
+	return gp_rdma_send_control(conn, GP_RDMA_FILLED, NULL);
 }
 
 /* Bytes of the list as the device reads them: from where they are, or copied into a piece of the
  * stage.  0: there is none. */
 static size_t
-next_write(struct gp_rdma_conn *conn, struct source *source, size_t size, uint64_t number,
-	   struct ibv_sge *sge)
+source_next_write(struct gp_rdma_conn *conn, struct bulk_source *bulk_source, size_t size,
+		  uint64_t number, struct ibv_sge *sge)
 {
 	const uint8_t *memory = NULL;
-	size_t part = next_part(source, &memory);
+	size_t part = source_get_part(bulk_source, &memory);
 	struct ibv_mr *mr;
 	uint8_t *staged;
 
 	if (part > size)
 		part = size;
-	mr = source->in_place || part >= GP_RDMA_DIRECT_MIN || part == size
-		     ? gp_rdma_kept(conn->device, memory, part, false)
+	mr = bulk_source->in_place || part >= GP_RDMA_DIRECT_MIN || part == size
+		     ? gp_rdma_get_registration(conn->device, memory, part, false)
 		     : NULL;
-	if (source->in_place && !mr)
+	if (bulk_source->in_place && !mr)
 		return 0;
 	if (mr) {
-		source->offset += part;
+		bulk_source->offset += part;
 		*sge = (struct ibv_sge){ (uintptr_t)memory, (uint32_t)part, mr->lkey };
 		return part;
 	}
 	if (stage_open(conn, &conn->stage_out))
 		return 0;
-	staged = stage_piece(&conn->stage_out, number);
-	part = gather(source, staged, size < GP_RDMA_STAGE_PIECE ? size : GP_RDMA_STAGE_PIECE);
+	staged = stage_get_piece(&conn->stage_out, number);
+	part = source_read(bulk_source, staged,
+			   size < GP_RDMA_STAGE_PIECE ? size : GP_RDMA_STAGE_PIECE);
 	*sge = (struct ibv_sge){ (uintptr_t)staged, (uint32_t)part, conn->stage_out.mr->lkey };
 	return part;
 }
 
 static int
-write_room(struct gp_rdma_conn *conn, struct source *source, struct gp_rdma_place *room,
-	   uint64_t *numbers, uint64_t *count) GP_LOCKED(conn->lock)
+room_write(struct gp_rdma_conn *conn, struct bulk_source *bulk_source,
+	   struct gp_rdma_remote_buffer *room, uint64_t *numbers, uint64_t *count)
+	GP_LOCKED(conn->lock)
 {
 	struct ibv_send_wr wr = { .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE };
 	struct ibv_sge sge;
@@ -238,7 +244,7 @@ write_room(struct gp_rdma_conn *conn, struct source *source, struct gp_rdma_plac
 	int r;
 
 	if (room->key == 0) {
-		room->size -= (uint32_t)gather(source, NULL, room->size);
+		room->size -= (uint32_t)source_read(bulk_source, NULL, room->size);
 		return 0;
 	}
 	/* The piece's last use, four pieces ago. */
@@ -246,14 +252,14 @@ write_room(struct gp_rdma_conn *conn, struct source *source, struct gp_rdma_plac
 	if (r)
 		return r;
 	pthread_mutex_unlock(&conn->lock);
-	size = next_write(conn, source, room->size, *count, &sge);
+	size = source_next_write(conn, bulk_source, room->size, *count, &sge);
 	pthread_mutex_lock(&conn->lock);
 	if (size == 0)
 		return -ENOMEM;
 	wr.sg_list = &sge;
 	wr.wr.rdma.remote_addr = room->address;
 	wr.wr.rdma.rkey = room->key;
-	r = gp_rdma_post(conn, &wr, true);
+	r = gp_rdma_post_send(conn, &wr, true);
 	numbers[(*count)++ % GP_RDMA_PIECES] = conn->posted;
 	room->address += size;
 	room->size -= (uint32_t)size;
@@ -261,22 +267,23 @@ write_room(struct gp_rdma_conn *conn, struct source *source, struct gp_rdma_plac
 }
 
 static int
-send_as_server(struct gp_rdma_conn *conn, struct source *source)
+server_send(struct gp_rdma_conn *conn, struct bulk_source *bulk_source)
 {
 	uint64_t numbers[GP_RDMA_PIECES] = { 0 }, count = 0;
-	struct gp_rdma_place *room;
+	struct gp_rdma_remote_buffer *room;
 	const uint8_t *memory;
 	int r = 0;
 
-	source->in_place = source->count == 1 && gp_rdma_kept(conn->device, source->iov->iov_base,
-							      source->iov->iov_len, false);
+	bulk_source->in_place = bulk_source->count == 1 &&
+				gp_rdma_get_registration(conn->device, bulk_source->iov->iov_base,
+							 bulk_source->iov->iov_len, false);
 	pthread_mutex_lock(&conn->lock);
-	while (r == 0 && next_part(source, &memory) > 0) {
-		r = wait_for_room(conn, &room);
+	while (r == 0 && source_get_part(bulk_source, &memory) > 0) {
+		r = room_wait(conn, &room);
 		if (r == 0)
-			r = write_room(conn, source, room, numbers, &count);
+			r = room_write(conn, bulk_source, room, numbers, &count);
 		if (r == 0 && room->size == 0)
-			r = room_filled(conn);
+			r = room_pop(conn);
 	}
 	/* The memory is the caller's again when the device has read it. */
 	for (unsigned int i = 0; i < GP_RDMA_PIECES; i++) {
@@ -291,19 +298,19 @@ send_as_server(struct gp_rdma_conn *conn, struct source *source)
 int
 gp_rdma_send_bulk(struct gp_rdma_conn *conn, const struct iovec *bulk, int count)
 {
-	struct source source = { .iov = bulk, .count = count };
+	struct bulk_source bulk_source = { .iov = bulk, .count = count };
 
-	return conn->server ? send_as_server(conn, &source) : send_as_client(conn, &source);
+	return conn->server ? server_send(conn, &bulk_source) : client_send(conn, &bulk_source);
 }
 
 /* Until something comes, but not for longer than a peer may pause inside a message. */
 static int
-wait_for_peer(struct gp_rdma_conn *conn) GP_LOCKED(conn->lock)
+receive_wait(struct gp_rdma_conn *conn) GP_LOCKED(conn->lock)
 {
 	const struct gp_conn *base = &conn->stream.conn;
-	unsigned int stall = conn->stream.stall_ms, silent_ms = 0;
+	unsigned int stall = conn->stream.stall_timeout_ms, silent_ms = 0;
 	int64_t deadline = stall ? gp_now_ms() + stall : -1;
-	uint64_t progress = conn->progress;
+	uint64_t progress = conn->completions;
 	bool goes_on;
 	int r = 0;
 
@@ -311,91 +318,92 @@ wait_for_peer(struct gp_rdma_conn *conn) GP_LOCKED(conn->lock)
 		return -ESHUTDOWN;
 	if (conn->ended)
 		return -EPIPE;
-	while (r == 0 && conn->progress == progress && !conn->down &&
+	while (r == 0 && conn->completions == progress && !conn->down &&
 	       !atomic_load(&conn->stream.stopped)) {
-		r = gp_rdma_wait_soon(conn, deadline);
-		if (r != -EAGAIN || !base->stalled)
+		r = gp_rdma_wait_spinning(conn, deadline);
+		if (r != -EAGAIN || !base->on_stall)
 			continue;
 		silent_ms += stall;
 		pthread_mutex_unlock(&conn->lock);
-		goes_on = base->stalled(base->stalled_arg, silent_ms);
+		goes_on = base->on_stall(base->on_stall_arg, silent_ms);
 		pthread_mutex_lock(&conn->lock);
 		r = goes_on ? 0 : r;
 		deadline = gp_now_ms() + stall;
 	}
 	if (conn->down)
 		return conn->down;
-	return conn->progress == progress ? r : 0;
+	return conn->completions == progress ? r : 0;
 }
 
 /* Where the piece goes: to dst with its registration, or through the stage without. */
 static void
-place_piece(struct gp_rdma_conn *conn, struct piece *piece, uint8_t *dst, uint64_t number,
-	    const struct ibv_mr *mr, struct gp_rdma_place *place)
+piece_assign(struct gp_rdma_conn *conn, struct bulk_piece *bulk_piece, uint8_t *dst,
+	     uint64_t number, const struct ibv_mr *mr, struct gp_rdma_remote_buffer *place)
 {
-	piece->dst = dst;
-	piece->staged = mr ? NULL : stage_piece(&conn->stage_in, number);
-	place->address = (uintptr_t)(mr ? dst : piece->staged);
-	place->size = (uint32_t)piece->size;
+	bulk_piece->dst = dst;
+	bulk_piece->staged = mr ? NULL : stage_get_piece(&conn->stage_in, number);
+	place->address = (uintptr_t)(mr ? dst : bulk_piece->staged);
+	place->size = (uint32_t)bulk_piece->size;
 	if (!mr)
 		mr = conn->stage_in.mr;
 	place->key = conn->server ? mr->lkey : mr->rkey;
 }
 
 static void
-unstage(struct gp_rdma_conn *conn, const struct piece *piece) GP_LOCKED(conn->lock)
+piece_unstage(struct gp_rdma_conn *conn, const struct bulk_piece *bulk_piece) GP_LOCKED(conn->lock)
 {
-	if (!piece->staged)
+	if (!bulk_piece->staged)
 		return;
 	pthread_mutex_unlock(&conn->lock);
-	memcpy(piece->dst, piece->staged, piece->size);
+	memcpy(bulk_piece->dst, bulk_piece->staged, bulk_piece->size);
 	pthread_mutex_lock(&conn->lock);
 }
 
 /* How much of what is left the next piece has: all kept memory, with its registration, or what the
  * stage takes. */
 static size_t
-piece_size(const struct gp_rdma_conn *conn, const uint8_t *dst, size_t left, struct ibv_mr **mr_p)
+piece_get_size(const struct gp_rdma_conn *conn, const uint8_t *dst, size_t left,
+	       struct ibv_mr **mr_p)
 {
 	size_t size = left < GP_RDMA_PIECE_MAX ? left : GP_RDMA_PIECE_MAX;
 
-	*mr_p = dst ? gp_rdma_kept(conn->device, dst, size, !conn->server) : NULL;
+	*mr_p = dst ? gp_rdma_get_registration(conn->device, dst, size, !conn->server) : NULL;
 	if (dst && !*mr_p && size > GP_RDMA_STAGE_PIECE)
 		size = GP_RDMA_STAGE_PIECE;
 	return size;
 }
 
 static int
-receive_as_client(struct gp_rdma_conn *conn, uint8_t *dst, size_t size, bool in_place)
+client_receive(struct gp_rdma_conn *conn, uint8_t *dst, size_t size, bool in_place)
 	GP_LOCKED(conn->lock)
 {
-	struct piece pieces[GP_RDMA_PIECES];
+	struct bulk_piece pieces[GP_RDMA_PIECES];
 	uint64_t begin = conn->roomed, done = begin;
 	int r = 0;
 
 	while (r == 0 && (size > 0 || done != conn->roomed)) {
 		if (size > 0 && conn->roomed - done < GP_RDMA_PIECES) {
-			struct piece *piece = &pieces[conn->roomed % GP_RDMA_PIECES];
-			struct gp_rdma_place place = { 0 };
+			struct bulk_piece *bulk_piece = &pieces[conn->roomed % GP_RDMA_PIECES];
+			struct gp_rdma_remote_buffer place = { 0 };
 			struct ibv_mr *mr;
 
-			piece->size = piece_size(conn, dst, size, &mr);
-			piece->staged = NULL;
+			bulk_piece->size = piece_get_size(conn, dst, size, &mr);
+			bulk_piece->staged = NULL;
 			if (dst && !mr && in_place) {
 				r = -EFAULT;
 				break;
 			}
 			if (dst)
-				place_piece(conn, piece, dst, conn->roomed, mr, &place);
-			place.size = (uint32_t)piece->size;
+				piece_assign(conn, bulk_piece, dst, conn->roomed, mr, &place);
+			place.size = (uint32_t)bulk_piece->size;
 			conn->roomed++;
-			r = gp_rdma_control(conn, GP_RDMA_ROOM, &place);
-			size -= piece->size;
-			dst = dst ? dst + piece->size : NULL;
+			r = gp_rdma_send_control(conn, GP_RDMA_ROOM, &place);
+			size -= bulk_piece->size;
+			dst = dst ? dst + bulk_piece->size : NULL;
 		} else if (conn->filled > done) {
-			unstage(conn, &pieces[done++ % GP_RDMA_PIECES]);
+			piece_unstage(conn, &pieces[done++ % GP_RDMA_PIECES]);
 		} else {
-			r = wait_for_peer(conn);
+			r = receive_wait(conn);
 		}
 	}
 	/* The caller may use its memory again: nobody may write to it then. */
@@ -406,33 +414,33 @@ receive_as_client(struct gp_rdma_conn *conn, uint8_t *dst, size_t size, bool in_
 
 /* Reads the next part of the oldest offer. */
 static int
-read_offer(struct gp_rdma_conn *conn, struct piece *piece, uint8_t *dst, size_t size,
+offer_read(struct gp_rdma_conn *conn, struct bulk_piece *bulk_piece, uint8_t *dst, size_t size,
 	   uint64_t number, bool in_place)
 {
-	struct gp_rdma_place *offer = &conn->offers.list[conn->offers.first], place;
+	struct gp_rdma_remote_buffer *offer = &conn->offers.list[conn->offers.first], place;
 	struct ibv_send_wr wr = { .num_sge = 1, .opcode = IBV_WR_RDMA_READ };
 	struct ibv_sge sge;
 	struct ibv_mr *mr;
 	int r = 0;
 
-	piece->size = piece_size(conn, dst, size < offer->size ? size : offer->size, &mr);
-	piece->staged = NULL;
-	piece->number = 0;
+	bulk_piece->size = piece_get_size(conn, dst, size < offer->size ? size : offer->size, &mr);
+	bulk_piece->staged = NULL;
+	bulk_piece->number = 0;
 	if (dst && !mr && in_place)
 		return -EFAULT;
 	if (dst) {
-		place_piece(conn, piece, dst, number, mr, &place);
+		piece_assign(conn, bulk_piece, dst, number, mr, &place);
 		sge = (struct ibv_sge){ place.address, place.size, place.key };
 		wr.sg_list = &sge;
 		wr.wr.rdma.remote_addr = offer->address;
 		wr.wr.rdma.rkey = offer->key;
-		r = gp_rdma_post(conn, &wr, true);
-		piece->number = conn->posted;
+		r = gp_rdma_post_send(conn, &wr, true);
+		bulk_piece->number = conn->posted;
 	}
-	offer->address += piece->size;
-	offer->size -= (uint32_t)piece->size;
-	piece->last = offer->size == 0;
-	if (piece->last) {
+	offer->address += bulk_piece->size;
+	offer->size -= (uint32_t)bulk_piece->size;
+	bulk_piece->last = offer->size == 0;
+	if (bulk_piece->last) {
 		conn->offers.first = (conn->offers.first + 1) % GP_RDMA_PIECES;
 		conn->offers.count--;
 	}
@@ -440,32 +448,32 @@ read_offer(struct gp_rdma_conn *conn, struct piece *piece, uint8_t *dst, size_t 
 }
 
 static int
-receive_as_server(struct gp_rdma_conn *conn, uint8_t *dst, size_t size, bool in_place)
+server_receive(struct gp_rdma_conn *conn, uint8_t *dst, size_t size, bool in_place)
 	GP_LOCKED(conn->lock)
 {
 	unsigned int depth =
 		conn->device->reads_max < GP_RDMA_PIECES ? conn->device->reads_max : GP_RDMA_PIECES;
-	struct piece pieces[GP_RDMA_PIECES];
+	struct bulk_piece pieces[GP_RDMA_PIECES];
 	uint64_t begun = 0, done = 0, last = 0;
 	int r = 0;
 
 	while (r == 0 && (size > 0 || done != begun)) {
-		struct piece *oldest = &pieces[done % GP_RDMA_PIECES];
+		struct bulk_piece *oldest = &pieces[done % GP_RDMA_PIECES];
 
 		if (size > 0 && begun - done < depth && conn->offers.count > 0) {
-			struct piece *piece = &pieces[begun % GP_RDMA_PIECES];
+			struct bulk_piece *bulk_piece = &pieces[begun % GP_RDMA_PIECES];
 
-			r = read_offer(conn, piece, dst, size, begun++, in_place);
+			r = offer_read(conn, bulk_piece, dst, size, begun++, in_place);
 			last = conn->posted;
-			size -= piece->size;
-			dst = dst ? dst + piece->size : NULL;
+			size -= bulk_piece->size;
+			dst = dst ? dst + bulk_piece->size : NULL;
 		} else if (done != begun && conn->retired >= oldest->number && !conn->down) {
-			unstage(conn, oldest);
+			piece_unstage(conn, oldest);
 			done++;
 			if (oldest->last)
-				r = gp_rdma_control(conn, GP_RDMA_TAKEN, NULL);
+				r = gp_rdma_send_control(conn, GP_RDMA_TAKEN, NULL);
 		} else {
-			r = wait_for_peer(conn);
+			r = receive_wait(conn);
 		}
 	}
 	/* The device may still write to memory that is the caller's again. */
@@ -480,7 +488,7 @@ int
 gp_rdma_recv_bulk(struct gp_rdma_conn *conn, uint8_t *dst, size_t size)
 {
 	/* What is kept as a whole needs no stage, and this CPU may not be able to touch it. */
-	bool in_place = dst && gp_rdma_kept(conn->device, dst, size, !conn->server);
+	bool in_place = dst && gp_rdma_get_registration(conn->device, dst, size, !conn->server);
 	int r = 0;
 
 	if (dst && !in_place)
@@ -488,8 +496,8 @@ gp_rdma_recv_bulk(struct gp_rdma_conn *conn, uint8_t *dst, size_t size)
 	if (r)
 		return r;
 	pthread_mutex_lock(&conn->lock);
-	r = conn->server ? receive_as_server(conn, dst, size, in_place)
-			 : receive_as_client(conn, dst, size, in_place);
+	r = conn->server ? server_receive(conn, dst, size, in_place)
+			 : client_receive(conn, dst, size, in_place);
 	pthread_mutex_unlock(&conn->lock);
 	return r;
 }

@@ -43,7 +43,7 @@ struct rdma_listener {
 };
 
 static int
-open_events(struct rdma_event_channel **events_p, char *detail, size_t size)
+event_channel_open(struct rdma_event_channel **events_p, char *detail, size_t size)
 {
 	int r = gp_rdma_lib_load(detail, size);
 
@@ -86,7 +86,7 @@ gp_rdma_create(struct rdma_event_channel *events, bool server)
 
 /* Bytes behind the last that is not zero need not travel. */
 static void
-write_hello(uint8_t hello[HELLO_SIZE + HELLO_PREAMBLE_MAX], const uint8_t *preamble, size_t size)
+hello_encode(uint8_t hello[HELLO_SIZE + HELLO_PREAMBLE_MAX], const uint8_t *preamble, size_t size)
 {
 	uint16_t credits = htole16(GP_RDMA_CREDITS);
 	uint16_t segment = htole16(GP_RDMA_SEGMENT);
@@ -104,13 +104,13 @@ write_hello(uint8_t hello[HELLO_SIZE + HELLO_PREAMBLE_MAX], const uint8_t *pream
 
 /* The size of the preamble, or -1: not a gpupool peer, or one that this one cannot talk to. */
 static int
-read_hello(const void *data, size_t size)
+hello_decode(const void *data, size_t size)
 {
 	const uint8_t *hello = data;
 	uint16_t credits, segment;
 
 	if (size < HELLO_SIZE || hello[0] != HELLO_MAGIC || hello[1] != HELLO_VERSION ||
-	    hello[2] > GP_RDMA_EARLY_MAX || size < HELLO_SIZE + HELLO_PREAMBLE_MAX)
+	    hello[2] > GP_RDMA_PREAMBLE_MAX || size < HELLO_SIZE + HELLO_PREAMBLE_MAX)
 		return -1;
 	memcpy(&credits, hello + 4, sizeof(credits));
 	memcpy(&segment, hello + 6, sizeof(segment));
@@ -120,9 +120,9 @@ read_hello(const void *data, size_t size)
 }
 
 static bool
-fits_hello(const uint8_t *preamble, size_t size)
+hello_fits_preamble(const uint8_t *preamble, size_t size)
 {
-	if (size > GP_RDMA_EARLY_MAX)
+	if (size > GP_RDMA_PREAMBLE_MAX)
 		return false;
 	for (size_t i = HELLO_PREAMBLE_MAX; i < size; i++) {
 		if (preamble[i])
@@ -132,7 +132,7 @@ fits_hello(const uint8_t *preamble, size_t size)
 }
 
 static void
-fill_parameters(const struct gp_rdma_device *device, const uint8_t *hello,
+conn_param_init(const struct gp_rdma_device *device, const uint8_t *hello,
 		struct rdma_conn_param *param)
 {
 	*param = (struct rdma_conn_param){
@@ -147,7 +147,7 @@ fill_parameters(const struct gp_rdma_device *device, const uint8_t *hello,
 
 /* What a failure to connect means. */
 static int
-explain(const struct rdma_cm_event *event, char *detail, size_t size)
+event_explain(const struct rdma_cm_event *event, char *detail, size_t size)
 {
 	switch (event->event) {
 	case RDMA_CM_EVENT_ADDR_ERROR:
@@ -177,8 +177,8 @@ explain(const struct rdma_cm_event *event, char *detail, size_t size)
 
 /* Waits for this event of the connection; any other is a failure. */
 static int
-expect(struct gp_rdma_conn *conn, enum rdma_cm_event_type wanted, int64_t deadline, char *detail,
-       size_t size)
+event_wait(struct gp_rdma_conn *conn, enum rdma_cm_event_type wanted, int64_t deadline,
+	   char *detail, size_t size)
 {
 	struct rdma_cm_event *event;
 	int r;
@@ -186,15 +186,16 @@ expect(struct gp_rdma_conn *conn, enum rdma_cm_event_type wanted, int64_t deadli
 	while (gp_rdma_lib.rdma_get_cm_event(conn->events, &event)) {
 		if (errno != EAGAIN && errno != EINTR)
 			return -errno;
-		r = gp_fd_wait(conn->events->fd, POLLIN, gp_left_ms(deadline));
+		r = gp_fd_wait(conn->events->fd, POLLIN, gp_remaining_ms(deadline));
 		if (r <= 0)
 			return r ? r : -ETIMEDOUT;
 	}
 	r = 0;
 	if (event->event != wanted)
-		r = explain(event, detail, size);
+		r = event_explain(event, detail, size);
 	else if (wanted == RDMA_CM_EVENT_ESTABLISHED &&
-		 read_hello(event->param.conn.private_data, event->param.conn.private_data_len) < 0)
+		 hello_decode(event->param.conn.private_data, event->param.conn.private_data_len) <
+			 0)
 		r = -EPROTO;
 	(void)gp_rdma_lib.rdma_ack_cm_event(event);
 	if (r == -EPROTO)
@@ -204,7 +205,7 @@ expect(struct gp_rdma_conn *conn, enum rdma_cm_event_type wanted, int64_t deadli
 
 /* peer: the daemon's address, NULL at its own end. */
 static int
-prepare(struct gp_rdma_conn *conn, const struct sockaddr *peer, char *detail, size_t size)
+conn_prepare(struct gp_rdma_conn *conn, const struct sockaddr *peer, char *detail, size_t size)
 {
 	int r = gp_rdma_device_get(conn->id->verbs, peer, &conn->device, detail, size);
 
@@ -212,10 +213,10 @@ prepare(struct gp_rdma_conn *conn, const struct sockaddr *peer, char *detail, si
 }
 
 static int
-shake_hands(struct gp_rdma_conn *conn, struct sockaddr *address, const uint8_t *hello,
-	    int64_t deadline, char *detail, size_t size)
+conn_handshake(struct gp_rdma_conn *conn, struct sockaddr *address, const uint8_t *hello,
+	       int64_t deadline, char *detail, size_t size)
 {
-	int left = gp_left_ms(deadline);
+	int left = gp_remaining_ms(deadline);
 	int resolve_ms = left < 0 || left > RESOLVE_MS ? RESOLVE_MS : left;
 	struct rdma_conn_param param;
 	int r;
@@ -229,31 +230,31 @@ shake_hands(struct gp_rdma_conn *conn, struct sockaddr *address, const uint8_t *
 			       "no RDMA device of this machine reaches this address: %m");
 		return -EHOSTUNREACH;
 	}
-	r = expect(conn, RDMA_CM_EVENT_ADDR_RESOLVED, deadline, detail, size);
+	r = event_wait(conn, RDMA_CM_EVENT_ADDR_RESOLVED, deadline, detail, size);
 	if (r == 0 && gp_rdma_lib.rdma_resolve_route(conn->id, resolve_ms)) {
 		(void)snprintf(detail, size,
 			       "no RDMA device of this machine reaches this address: %m");
 		r = -EHOSTUNREACH;
 	}
 	if (r == 0)
-		r = expect(conn, RDMA_CM_EVENT_ROUTE_RESOLVED, deadline, detail, size);
+		r = event_wait(conn, RDMA_CM_EVENT_ROUTE_RESOLVED, deadline, detail, size);
 	if (r == 0)
-		r = prepare(conn, address, detail, size);
+		r = conn_prepare(conn, address, detail, size);
 	if (r)
 		return r;
-	fill_parameters(conn->device, hello, &param);
+	conn_param_init(conn->device, hello, &param);
 	if (gp_rdma_lib.rdma_connect(conn->id, &param))
 		return -errno;
-	return expect(conn, RDMA_CM_EVENT_ESTABLISHED, deadline, detail, size);
+	return event_wait(conn, RDMA_CM_EVENT_ESTABLISHED, deadline, detail, size);
 }
 
 static int
-connect_one(const struct addrinfo *address, const uint8_t *hello, int timeout_ms,
-	    struct gp_conn **conn_p, char *detail, size_t size)
+address_connect(const struct addrinfo *address, const uint8_t *hello, int timeout_ms,
+		struct gp_conn **conn_p, char *detail, size_t size)
 {
 	struct rdma_event_channel *events;
 	struct gp_rdma_conn *conn;
-	int r = open_events(&events, detail, size);
+	int r = event_channel_open(&events, detail, size);
 
 	if (r)
 		return r;
@@ -262,7 +263,7 @@ connect_one(const struct addrinfo *address, const uint8_t *hello, int timeout_ms
 		gp_rdma_lib.rdma_destroy_event_channel(events);
 		return -ENOMEM;
 	}
-	r = shake_hands(conn, address->ai_addr, hello, gp_deadline_ms(timeout_ms), detail, size);
+	r = conn_handshake(conn, address->ai_addr, hello, gp_deadline_ms(timeout_ms), detail, size);
 	if (r) {
 		conn->down = r;
 		conn->disconnected = true;
@@ -274,29 +275,29 @@ connect_one(const struct addrinfo *address, const uint8_t *hello, int timeout_ms
 }
 
 static int
-connect_any(const struct gp_url *url, const void *preamble, size_t preamble_size, int timeout_ms,
+url_connect(const struct gp_url *url, const void *preamble, size_t preamble_size, int timeout_ms,
 	    struct gp_conn **conn_p, char *detail, size_t detail_size)
 {
 	uint8_t hello[HELLO_SIZE + HELLO_PREAMBLE_MAX];
-	bool early = fits_hello(preamble, preamble_size);
+	bool early = hello_fits_preamble(preamble, preamble_size);
 	struct addrinfo *list;
 	int64_t deadline;
 	int left = 0, r = gp_tcp_resolve(url, false, &list, detail, detail_size);
 
 	if (r)
 		return r;
-	write_hello(hello, preamble, early ? preamble_size : 0);
+	hello_encode(hello, preamble, early ? preamble_size : 0);
 	deadline = gp_deadline_ms(timeout_ms);
 	for (const struct addrinfo *a = list; a; a = a->ai_next)
 		left++;
 	r = -EHOSTUNREACH;
 	for (const struct addrinfo *a = list; a && r; a = a->ai_next) {
 		/* An address that nothing answers from must not use up the time of the next one. */
-		int share = gp_left_ms(deadline);
+		int share = gp_remaining_ms(deadline);
 
 		detail[0] = '\0';
-		r = connect_one(a, hello, share < 0 ? -1 : share / left--, conn_p, detail,
-				detail_size);
+		r = address_connect(a, hello, share < 0 ? -1 : share / left--, conn_p, detail,
+				    detail_size);
 	}
 	freeaddrinfo(list);
 	if (r || early || preamble_size == 0)
@@ -314,9 +315,9 @@ gp_rdma_connect(const struct gp_url *url, const void *preamble, size_t preamble_
 	int r;
 
 	/* Its libraries open descriptors of their own. */
-	gp_fd_hold();
-	r = connect_any(url, preamble, preamble_size, timeout_ms, conn_p, detail, detail_size);
-	gp_fd_release();
+	gp_stdio_placeholders_open();
+	r = url_connect(url, preamble, preamble_size, timeout_ms, conn_p, detail, detail_size);
+	gp_stdio_placeholders_close();
 	return r;
 }
 
@@ -331,7 +332,7 @@ gp_rdma_listen(const struct gp_url *url, struct gp_listener **listener_p, char *
 	if (r)
 		return r;
 	rdma = calloc(1, sizeof(*rdma));
-	r = rdma ? open_events(&rdma->events, detail, detail_size) : -ENOMEM;
+	r = rdma ? event_channel_open(&rdma->events, detail, detail_size) : -ENOMEM;
 	if (r == 0 && gp_rdma_lib.rdma_create_id(rdma->events, &rdma->id, NULL, RDMA_PS_TCP))
 		r = -errno;
 	if (r == 0 && (gp_rdma_lib.rdma_bind_addr(rdma->id, list->ai_addr) ||
@@ -373,7 +374,7 @@ gp_rdma_listener_destroy(struct gp_listener *listener)
 }
 
 static void
-name_peer(const struct rdma_cm_id *id, char name[GP_URL_TEXT_MAX])
+peer_format_url(const struct rdma_cm_id *id, char name[GP_URL_TEXT_MAX])
 {
 	struct gp_url url = { .scheme = "rdma", .host = "unknown", .device = GP_URL_ANY_DEVICE };
 	const struct sockaddr *address = &id->route.addr.dst_addr;
@@ -390,7 +391,7 @@ name_peer(const struct rdma_cm_id *id, char name[GP_URL_TEXT_MAX])
 
 /* The queue pair is made, and the peer told; the connection takes the id over. */
 static int
-complete(struct gp_rdma_conn *conn, struct rdma_cm_id *id, const struct rdma_conn_param *wanted)
+conn_accept(struct gp_rdma_conn *conn, struct rdma_cm_id *id, const struct rdma_conn_param *wanted)
 {
 	uint8_t hello[HELLO_SIZE + HELLO_PREAMBLE_MAX];
 	struct rdma_conn_param param;
@@ -401,11 +402,11 @@ complete(struct gp_rdma_conn *conn, struct rdma_cm_id *id, const struct rdma_con
 	if (gp_rdma_lib.rdma_migrate_id(id, conn->events))
 		return -errno;
 	id->context = conn;
-	r = prepare(conn, NULL, detail, sizeof(detail));
+	r = conn_prepare(conn, NULL, detail, sizeof(detail));
 	if (r)
 		return r;
-	write_hello(hello, NULL, 0);
-	fill_parameters(conn->device, hello, &param);
+	hello_encode(hello, NULL, 0);
+	conn_param_init(conn->device, hello, &param);
 	if (param.responder_resources > wanted->responder_resources)
 		param.responder_resources = wanted->responder_resources;
 	if (param.initiator_depth > wanted->initiator_depth)
@@ -415,28 +416,28 @@ complete(struct gp_rdma_conn *conn, struct rdma_cm_id *id, const struct rdma_con
 
 /* 0, GP_E_RESOURCE, or -ECONNABORTED: it came to nothing, and so may the next one not. */
 static int
-take_request(struct rdma_listener *rdma, struct rdma_cm_event *event, struct gp_conn **conn_p)
+request_accept(struct rdma_listener *rdma, struct rdma_cm_event *event, struct gp_conn **conn_p)
 {
 	struct rdma_cm_id *id = event->id;
 	struct rdma_conn_param wanted = event->param.conn;
-	uint8_t preamble[GP_RDMA_EARLY_MAX] = { 0 };
+	uint8_t preamble[GP_RDMA_PREAMBLE_MAX] = { 0 };
 	struct rdma_event_channel *events;
 	struct gp_rdma_conn *conn = NULL;
 	char detail[160], peer[GP_URL_TEXT_MAX];
-	int size = read_hello(wanted.private_data, wanted.private_data_len);
+	int size = hello_decode(wanted.private_data, wanted.private_data_len);
 	int r;
 
 	if (size > 0)
 		memcpy(preamble, (const uint8_t *)wanted.private_data + HELLO_SIZE,
 		       size < HELLO_PREAMBLE_MAX ? (size_t)size : HELLO_PREAMBLE_MAX);
 	(void)gp_rdma_lib.rdma_ack_cm_event(event);
-	name_peer(id, peer);
+	peer_format_url(id, peer);
 	r = size < 0 || wanted.rnr_retry_count >= RECEIVER_ENDLESS ? -EPROTO : 0;
 	if (r == 0 && rdma->listener.admit &&
 	    !rdma->listener.admit(rdma->listener.admit_arg, peer, preamble, (size_t)size))
 		r = -EACCES;
 	if (r == 0)
-		r = open_events(&events, detail, sizeof(detail));
+		r = event_channel_open(&events, detail, sizeof(detail));
 	if (r == 0) {
 		conn = gp_rdma_create(events, true);
 		if (!conn) {
@@ -448,7 +449,7 @@ take_request(struct rdma_listener *rdma, struct rdma_cm_event *event, struct gp_
 		conn->id = id;
 		memcpy(conn->early, preamble, (size_t)size);
 		conn->early_end = (size_t)size;
-		r = complete(conn, id, &wanted);
+		r = conn_accept(conn, id, &wanted);
 	}
 	if (r == 0) {
 		memcpy(conn->stream.conn.peer, peer, sizeof(conn->stream.conn.peer));
@@ -478,7 +479,7 @@ gp_rdma_accept(struct gp_listener *listener, int timeout_ms, struct gp_conn **co
 		if (gp_rdma_lib.rdma_get_cm_event(rdma->events, &event)) {
 			if (errno != EAGAIN && errno != EINTR)
 				return -errno;
-			r = gp_fd_wait(rdma->events->fd, POLLIN, gp_left_ms(deadline));
+			r = gp_fd_wait(rdma->events->fd, POLLIN, gp_remaining_ms(deadline));
 			if (r < 0)
 				return r;
 			if (r == 0)
@@ -489,7 +490,7 @@ gp_rdma_accept(struct gp_listener *listener, int timeout_ms, struct gp_conn **co
 			(void)gp_rdma_lib.rdma_ack_cm_event(event);
 			continue;
 		}
-		r = take_request(rdma, event, conn_p);
+		r = request_accept(rdma, event, conn_p);
 		if (r != -ECONNABORTED)
 			return r;
 	}

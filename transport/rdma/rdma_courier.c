@@ -14,93 +14,93 @@
 #define NAP_MAX_NS 5000000
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct gp_rdma_conn *all GP_GUARDED_BY(lock);
-static bool running GP_GUARDED_BY(lock);
+static struct gp_rdma_conn *progress_conns GP_GUARDED_BY(lock);
+static bool is_running GP_GUARDED_BY(lock);
 
-/* The peer need not take all at once, but some of it in the time of gp_conn_set_unread(). */
+/* The peer need not take all at once, but some of it in the time of gp_conn_set_send_timeout(). */
 static void
-check_taken(struct gp_rdma_conn *conn)
+conn_check_deadline(struct gp_rdma_conn *conn)
 {
-	if (conn->courier_deadline != 0 && conn->courier_post == conn->tx_post) {
-		gp_rdma_check_taken(conn, conn->courier_deadline);
+	if (conn->progress_deadline != 0 && conn->progress_post == conn->tx_post) {
+		gp_rdma_check_send_deadline(conn, conn->progress_deadline);
 		return;
 	}
-	conn->courier_post = conn->tx_post;
-	conn->courier_deadline = gp_rdma_taken_deadline(conn);
+	conn->progress_post = conn->tx_post;
+	conn->progress_deadline = gp_rdma_get_send_deadline(conn);
 }
 
 /* Whether nothing waits any more. */
 static bool
-serve(struct gp_rdma_conn *conn)
+conn_progress(struct gp_rdma_conn *conn)
 {
 	bool done;
 
 	pthread_mutex_lock(&conn->lock);
-	gp_rdma_drain(conn);
+	gp_rdma_poll_cq(conn);
 	gp_rdma_flush(conn);
 	if (conn->tx_post != conn->tx_fill)
-		check_taken(conn);
+		conn_check_deadline(conn);
 	done = conn->tx_post == conn->tx_fill || conn->down;
 	if (done)
-		conn->courier_deadline = 0;
+		conn->progress_deadline = 0;
 	pthread_mutex_unlock(&conn->lock);
 	return done;
 }
 
 static void *
-courier_main(void *arg)
+progress_run(void *arg)
 {
 	uint64_t nap = NAP_MIN_NS;
 
 	pthread_mutex_lock(&lock);
-	while (all) {
-		struct gp_rdma_conn **place = &all;
+	while (progress_conns) {
+		struct gp_rdma_conn **place = &progress_conns;
 
 		while (*place) {
 			struct gp_rdma_conn *conn = *place;
 
-			if (serve(conn)) {
-				*place = conn->next_courier;
-				conn->with_courier = false;
+			if (conn_progress(conn)) {
+				*place = conn->progress_next;
+				conn->is_in_progress = false;
 			} else {
-				place = &conn->next_courier;
+				place = &conn->progress_next;
 			}
 		}
 		pthread_mutex_unlock(&lock);
-		gp_nap(nap);
+		gp_sleep_ns(nap);
 		if (nap < NAP_MAX_NS)
 			nap += nap / 4;
 		pthread_mutex_lock(&lock);
 	}
-	running = false;
+	is_running = false;
 	pthread_mutex_unlock(&lock);
 	return NULL;
 }
 
 void
-gp_rdma_courier_add(struct gp_rdma_conn *conn)
+gp_rdma_progress_add(struct gp_rdma_conn *conn)
 {
 	pthread_mutex_lock(&lock);
-	if (!conn->with_courier) {
-		conn->with_courier = true;
-		conn->next_courier = all;
-		all = conn;
+	if (!conn->is_in_progress) {
+		conn->is_in_progress = true;
+		conn->progress_next = progress_conns;
+		progress_conns = conn;
 	}
-	if (!running)
-		running = gp_thread_start("gpupool-rdma", 0, courier_main, NULL) == 0;
+	if (!is_running)
+		is_running = gp_thread_start("gpupool-rdma", 0, progress_run, NULL) == 0;
 	pthread_mutex_unlock(&lock);
 }
 
 void
-gp_rdma_courier_remove(struct gp_rdma_conn *conn)
+gp_rdma_progress_remove(struct gp_rdma_conn *conn)
 {
-	struct gp_rdma_conn **place = &all;
+	struct gp_rdma_conn **place = &progress_conns;
 
 	pthread_mutex_lock(&lock);
 	while (*place && *place != conn)
-		place = &(*place)->next_courier;
+		place = &(*place)->progress_next;
 	if (*place)
-		*place = conn->next_courier;
-	conn->with_courier = false;
+		*place = conn->progress_next;
+	conn->is_in_progress = false;
 	pthread_mutex_unlock(&lock);
 }

@@ -17,7 +17,7 @@
 #define DEVICES_MAX 32
 #define READS_MAX 16
 /* Soft-RoCE, Soft-iWARP, Omni-Path and its forerunner. */
-static const uint32_t vendors_by_kernel[] = { 0xffffff, 0x626d74, 0x1175 };
+static const uint32_t kernel_post_vendors[] = { 0xffffff, 0x626d74, 0x1175 };
 
 /* One for each way to register: for this end's use only, or with a key for the peer. */
 struct gp_memory_keys {
@@ -49,10 +49,10 @@ device_create(struct ibv_context *verbs, const struct sockaddr_storage *peer)
 		free(device);
 		return NULL;
 	}
-	for (size_t i = 0; i < sizeof(vendors_by_kernel) / sizeof(vendors_by_kernel[0]); i++)
-		device->posts_by_kernel |= attr.vendor_id == vendors_by_kernel[i];
-	gp_own_fd_mark(verbs->cmd_fd);
-	gp_own_fd_mark(verbs->async_fd);
+	for (size_t i = 0; i < sizeof(kernel_post_vendors) / sizeof(kernel_post_vendors[0]); i++)
+		device->posts_by_kernel |= attr.vendor_id == kernel_post_vendors[i];
+	gp_fd_guard_mark(verbs->cmd_fd);
+	gp_fd_guard_mark(verbs->async_fd);
 	device_at[device_count] = device;
 	device->index = device_count++;
 	device->reads_max = attr.max_qp_rd_atom < 1           ? 1
@@ -106,7 +106,7 @@ gp_rdma_device_get(struct ibv_context *verbs, const struct sockaddr *peer,
 			       "this process was forked by one that uses the RDMA device");
 		return -EOPNOTSUPP;
 	}
-	if (device && !gp_rdma_device_is_whole(device)) {
+	if (device && !gp_rdma_device_is_usable(device)) {
 		(void)snprintf(detail, size, "the program has closed the RDMA device's descriptor");
 		return -EBADF;
 	}
@@ -117,17 +117,17 @@ gp_rdma_device_get(struct ibv_context *verbs, const struct sockaddr *peer,
 }
 
 bool
-gp_rdma_device_is_whole(const struct gp_rdma_device *device)
+gp_rdma_device_is_usable(const struct gp_rdma_device *device)
 {
-	return gp_own_fd_is(device->verbs->cmd_fd);
+	return gp_fd_guard_is_marked(device->verbs->cmd_fd);
 }
 
 void
 gp_rdma_device_abandon(struct gp_rdma_device *device) GP_LOCK_UNCHECKED
 {
 	if (!device->abandoned) {
-		gp_own_fd_close(device->verbs->cmd_fd);
-		gp_own_fd_close(device->verbs->async_fd);
+		gp_fd_guard_close(device->verbs->cmd_fd);
+		gp_fd_guard_close(device->verbs->async_fd);
 	}
 	device->abandoned = true;
 	/* There is one thread, and the lock may have been another's of the parent. */
@@ -138,11 +138,11 @@ gp_rdma_device_abandon(struct gp_rdma_device *device) GP_LOCK_UNCHECKED
 }
 
 static struct ibv_mr *
-register_memory(struct gp_rdma_device *device, void *base, size_t size, bool remote)
+mr_register(struct gp_rdma_device *device, void *base, size_t size, bool remote)
 {
 	int access = IBV_ACCESS_LOCAL_WRITE;
 
-	if (!gp_rdma_device_is_whole(device)) {
+	if (!gp_rdma_device_is_usable(device)) {
 		errno = EBADF;
 		return NULL;
 	}
@@ -152,15 +152,15 @@ register_memory(struct gp_rdma_device *device, void *base, size_t size, bool rem
 }
 
 int
-gp_rdma_memory(struct gp_rdma_device *device, size_t size, bool remote, uint8_t **memory_p,
-	       struct ibv_mr **mr_p)
+gp_rdma_memory_alloc(struct gp_rdma_device *device, size_t size, bool remote, uint8_t **memory_p,
+		     struct ibv_mr **mr_p)
 {
 	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	int r;
 
 	if (memory == MAP_FAILED)
 		return -ENOMEM;
-	*mr_p = register_memory(device, memory, size, remote);
+	*mr_p = mr_register(device, memory, size, remote);
 	if (*mr_p) {
 		*memory_p = memory;
 		return 0;
@@ -180,7 +180,7 @@ gp_rdma_memory_free(uint8_t *memory, size_t size, struct ibv_mr *mr)
 }
 
 int
-gp_rdma_keep(struct gp_rdma_device *device, void *base, size_t size, int dma_buf)
+gp_rdma_register_range(struct gp_rdma_device *device, void *base, size_t size, int dma_buf)
 {
 	struct gp_memory_keys *keys;
 	struct ibv_mr *mr;
@@ -193,47 +193,47 @@ gp_rdma_keep(struct gp_rdma_device *device, void *base, size_t size, int dma_buf
 	errno = 0;
 	mr = dma_buf >= 0 ? gp_rdma_lib.ibv_reg_dmabuf_mr(device->pd, 0, size, (uintptr_t)base,
 							  dma_buf, IBV_ACCESS_LOCAL_WRITE)
-			  : register_memory(device, base, size, false);
+			  : mr_register(device, base, size, false);
 	if (!mr) {
 		free(keys);
 		return errno ? -errno : -EIO;
 	}
 	keys->mr[device->index][false] = mr;
-	if (gp_memory_keep_foreign(base, size, keys))
+	if (gp_memory_register_device(base, size, keys))
 		return 0;
-	gp_memory_drop_keys(keys);
+	gp_memory_destroy_keys(keys);
 	return -EEXIST;
 }
 
 struct ibv_mr *
-gp_rdma_kept(struct gp_rdma_device *device, const void *base, size_t size, bool remote)
+gp_rdma_get_registration(struct gp_rdma_device *device, const void *base, size_t size, bool remote)
 {
-	struct gp_memory *memory = gp_memory_find(base, size);
+	struct gp_memory *memory = gp_memory_acquire(base, size);
 	struct ibv_mr *mr = NULL;
 
 	if (!memory)
 		return NULL;
-	if (!memory->keys && !memory->foreign)
+	if (!memory->keys && !memory->is_device)
 		memory->keys = calloc(1, sizeof(*memory->keys));
 	if (memory->keys) {
 		mr = memory->keys->mr[device->index][remote];
-		if (!mr && !memory->foreign && !memory->keys->failed[device->index][remote]) {
-			mr = register_memory(device, memory->base, memory->size, remote);
+		if (!mr && !memory->is_device && !memory->keys->failed[device->index][remote]) {
+			mr = mr_register(device, memory->base, memory->size, remote);
 			memory->keys->mr[device->index][remote] = mr;
 			memory->keys->failed[device->index][remote] = !mr;
 		}
 	}
-	gp_memory_found();
+	gp_memory_release();
 	return mr;
 }
 
 void
-gp_memory_drop_keys(struct gp_memory_keys *keys) GP_LOCK_UNCHECKED
+gp_memory_destroy_keys(struct gp_memory_keys *keys) GP_LOCK_UNCHECKED
 {
 	for (unsigned int i = 0; keys && i < DEVICES_MAX; i++) {
 		for (int remote = 0; remote < 2; remote++) {
 			/* Its device was there before it, and stays. */
-			if (keys->mr[i][remote] && gp_rdma_device_is_whole(device_at[i]))
+			if (keys->mr[i][remote] && gp_rdma_device_is_usable(device_at[i]))
 				(void)gp_rdma_lib.ibv_dereg_mr(keys->mr[i][remote]);
 		}
 	}

@@ -8,7 +8,7 @@
 
 /* Takes bytes out of what has come. */
 static size_t
-take_bytes(struct gp_rdma_conn *conn, uint8_t *to, size_t size)
+rx_read(struct gp_rdma_conn *conn, uint8_t *to, size_t size)
 {
 	size_t early = conn->early_end - conn->early_at, done = 0;
 
@@ -23,7 +23,7 @@ take_bytes(struct gp_rdma_conn *conn, uint8_t *to, size_t size)
 
 		if (part > size - done)
 			part = size - done;
-		memcpy(to + done, gp_rdma_rx_memory(conn, slot) + conn->rx_queue[at].at, part);
+		memcpy(to + done, gp_rdma_get_rx_memory(conn, slot) + conn->rx_queue[at].at, part);
 		done += part;
 		conn->rx_queue[at].at += (uint32_t)part;
 		if (conn->rx_queue[at].at < conn->rx_queue[at].end)
@@ -31,9 +31,9 @@ take_bytes(struct gp_rdma_conn *conn, uint8_t *to, size_t size)
 		conn->rx_first = (at + 1) % GP_RDMA_RX;
 		conn->rx_count--;
 		gp_rdma_post_receive(conn, slot);
-		conn->owed++;
+		conn->credits_owed++;
 	}
-	gp_rdma_give_credits(conn);
+	gp_rdma_return_credits(conn);
 	return done;
 }
 
@@ -46,10 +46,10 @@ rdma_read(struct gp_stream *stream, struct iovec *iov, int count, int timeout_ms
 
 	pthread_mutex_lock(&conn->lock);
 	if (!gp_rdma_has_bytes(conn))
-		gp_rdma_drain(conn);
+		gp_rdma_poll_cq(conn);
 	while (!atomic_load(&stream->stopped)) {
 		for (int i = 0; i < count && gp_rdma_has_bytes(conn); i++)
-			got += (ssize_t)take_bytes(conn, iov[i].iov_base, iov[i].iov_len);
+			got += (ssize_t)rx_read(conn, iov[i].iov_base, iov[i].iov_len);
 		if (got > 0 || conn->ended)
 			break;
 		if (conn->down)
@@ -61,7 +61,7 @@ rdma_read(struct gp_stream *stream, struct iovec *iov, int count, int timeout_ms
 		if (got < 0)
 			break;
 	}
-	if (got == 0 && conn->ended && !gp_rdma_owns(conn, conn->events->fd))
+	if (got == 0 && conn->ended && !gp_rdma_owns_fd(conn, conn->events->fd))
 		got = conn->down;
 	pthread_mutex_unlock(&conn->lock);
 	return got;
@@ -78,9 +78,9 @@ rdma_write(struct gp_stream *stream, struct iovec *iov, int count, bool more)
 	int r;
 
 	pthread_mutex_lock(&conn->lock);
-	gp_rdma_drain(conn);
+	gp_rdma_poll_cq(conn);
 	gp_rdma_flush(conn);
-	while ((r = gp_rdma_sendable(conn)) == 0) {
+	while ((r = gp_rdma_check_sendable(conn)) == 0) {
 		/* What waits for a credit takes more bytes along. */
 		slot = (conn->tx_fill - 1) % GP_RDMA_TX;
 		if (conn->tx_fill != conn->tx_post && conn->tx_size[slot] < room)
@@ -92,8 +92,8 @@ rdma_write(struct gp_stream *stream, struct iovec *iov, int count, bool more)
 			break;
 		}
 		if (deadline == 0)
-			deadline = gp_rdma_taken_deadline(conn);
-		gp_rdma_check_taken(conn, deadline);
+			deadline = gp_rdma_get_send_deadline(conn);
+		gp_rdma_check_send_deadline(conn, deadline);
 		(void)gp_rdma_wait(conn, deadline);
 	}
 	for (int i = 0; i < count && r == 0 && conn->tx_size[slot] < room; i++) {
@@ -101,7 +101,8 @@ rdma_write(struct gp_stream *stream, struct iovec *iov, int count, bool more)
 
 		if (part > room - conn->tx_size[slot])
 			part = room - conn->tx_size[slot];
-		memcpy(gp_rdma_tx_memory(conn, slot) + GP_RDMA_SEGMENT_HEADER + conn->tx_size[slot],
+		memcpy(gp_rdma_get_tx_memory(conn, slot) + GP_RDMA_SEGMENT_HEADER +
+			       conn->tx_size[slot],
 		       iov[i].iov_base, part);
 		conn->tx_size[slot] += (uint32_t)part;
 		done += (ssize_t)part;
@@ -120,9 +121,9 @@ rdma_wait(struct gp_stream *stream, int timeout_ms)
 	bool ready;
 
 	pthread_mutex_lock(&conn->lock);
-	gp_rdma_drain(conn);
+	gp_rdma_poll_cq(conn);
 	if (!gp_rdma_has_bytes(conn))
-		gp_rdma_look(conn);
+		gp_rdma_poll_events(conn);
 	for (;;) {
 		ready = gp_rdma_has_bytes(conn) || conn->ended || conn->down ||
 			atomic_load(&stream->stopped);
@@ -131,7 +132,7 @@ rdma_wait(struct gp_stream *stream, int timeout_ms)
 	}
 	ready = ready || gp_rdma_has_bytes(conn) || conn->ended || conn->down;
 	if (!ready)
-		gp_rdma_beat(conn);
+		gp_rdma_send_heartbeat(conn);
 	pthread_mutex_unlock(&conn->lock);
 	return ready;
 }
@@ -143,7 +144,7 @@ rdma_shutdown(struct gp_stream *stream)
 
 	pthread_mutex_lock(&conn->lock);
 	conn->ending = true;
-	gp_rdma_drain(conn);
+	gp_rdma_poll_cq(conn);
 	gp_rdma_flush(conn);
 	gp_rdma_wake(conn);
 	pthread_mutex_unlock(&conn->lock);

@@ -9,26 +9,26 @@
 
 struct gp_rdma_lib gp_rdma_lib;
 
-static char problem[160];
-static bool loaded;
+static char error_text[160];
+static bool is_loaded;
 
 static void *
-open_library(const char *name)
+library_open(const char *name)
 {
 	void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
 
 	if (!library)
-		(void)snprintf(problem, sizeof(problem), "no RDMA here: %s", dlerror());
+		(void)snprintf(error_text, sizeof(error_text), "no RDMA here: %s", dlerror());
 	return library;
 }
 
 static bool
-find(void *library, const char *name, void *place_p)
+symbol_load(void *library, const char *name, void *place_p)
 {
 	void *place = dlsym(library, name);
 
 	if (!place) {
-		(void)snprintf(problem, sizeof(problem), "no RDMA here: %s", dlerror());
+		(void)snprintf(error_text, sizeof(error_text), "no RDMA here: %s", dlerror());
 		return false;
 	}
 	*(void **)place_p = place;
@@ -36,16 +36,16 @@ find(void *library, const char *name, void *place_p)
 }
 
 static void
-load(void)
+library_load(void)
 {
-	void *verbs = open_library("libibverbs.so.1");
-	void *cm = verbs ? open_library("librdmacm.so.1") : NULL;
+	void *verbs = library_open("libibverbs.so.1");
+	void *cm = verbs ? library_open("librdmacm.so.1") : NULL;
 	bool all = cm != NULL;
 
 	if (!all)
 		return;
-#define FIND_VERBS(name) all = all && find(verbs, #name, &gp_rdma_lib.name);
-#define FIND_CM(name) all = all && find(cm, #name, &gp_rdma_lib.name);
+#define FIND_VERBS(name) all = all && symbol_load(verbs, #name, &gp_rdma_lib.name);
+#define FIND_CM(name) all = all && symbol_load(cm, #name, &gp_rdma_lib.name);
 	GP_RDMA_VERBS(FIND_VERBS)
 	GP_RDMA_CM(FIND_CM)
 	if (all)
@@ -53,7 +53,7 @@ load(void)
 	/* A child of a fork must not take registered pages away from its parent. */
 	if (all)
 		(void)gp_rdma_lib.ibv_fork_init();
-	loaded = all;
+	is_loaded = all;
 }
 
 int
@@ -61,9 +61,9 @@ gp_rdma_lib_load(char *detail, size_t size)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-	(void)pthread_once(&once, load);
-	if (loaded)
+	(void)pthread_once(&once, library_load);
+	if (is_loaded)
 		return 0;
-	(void)snprintf(detail, size, "%s", problem);
+	(void)snprintf(detail, size, "%s", error_text);
 	return -EOPNOTSUPP;
 }

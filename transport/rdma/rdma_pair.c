@@ -17,7 +17,7 @@
 #define TX_SIZE (GP_RDMA_TX * GP_RDMA_SEGMENT + (size_t)GP_RDMA_SEND_QUEUE * GP_RDMA_CONTROL_SIZE)
 
 static int
-watch(int poll_fd, int fd)
+epoll_add(int poll_fd, int fd)
 {
 	struct epoll_event event = { .events = EPOLLIN, .data = { .fd = fd } };
 	int flags = fcntl(fd, F_GETFL);
@@ -25,12 +25,12 @@ watch(int poll_fd, int fd)
 	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) ||
 	    epoll_ctl(poll_fd, EPOLL_CTL_ADD, fd, &event))
 		return -errno;
-	gp_own_fd_mark(fd);
+	gp_fd_guard_mark(fd);
 	return 0;
 }
 
 static int
-create_descriptors(struct gp_rdma_conn *conn)
+descriptors_create(struct gp_rdma_conn *conn)
 {
 	int r;
 
@@ -39,50 +39,50 @@ create_descriptors(struct gp_rdma_conn *conn)
 	conn->channel = gp_rdma_lib.ibv_create_comp_channel(conn->device->verbs);
 	if (conn->poll_fd < 0 || conn->wake_fd < 0 || !conn->channel)
 		return errno ? -errno : -EMFILE;
-	gp_own_fd_mark(conn->poll_fd);
-	r = watch(conn->poll_fd, conn->wake_fd);
+	gp_fd_guard_mark(conn->poll_fd);
+	r = epoll_add(conn->poll_fd, conn->wake_fd);
 	if (r == 0)
-		r = watch(conn->poll_fd, conn->channel->fd);
-	return r ? r : watch(conn->poll_fd, conn->events->fd);
+		r = epoll_add(conn->poll_fd, conn->channel->fd);
+	return r ? r : epoll_add(conn->poll_fd, conn->events->fd);
 }
 
 bool
-gp_rdma_watch(struct gp_rdma_conn *conn)
+gp_rdma_watch_init(struct gp_rdma_conn *conn)
 {
 	if (conn->watched)
 		return true;
-	gp_fd_hold();
-	conn->watch_fd = gp_fd_away(epoll_create1(EPOLL_CLOEXEC));
-	conn->tell_fd = gp_fd_away(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-	gp_fd_release();
-	conn->watched = conn->watch_fd >= 0 && conn->tell_fd >= 0 &&
-			watch(conn->watch_fd, conn->tell_fd) == 0 &&
-			watch(conn->watch_fd, conn->channel->fd) == 0 &&
-			watch(conn->watch_fd, conn->events->fd) == 0;
+	gp_stdio_placeholders_open();
+	conn->watch_fd = gp_fd_move_above_stdio(epoll_create1(EPOLL_CLOEXEC));
+	conn->notify_fd = gp_fd_move_above_stdio(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	gp_stdio_placeholders_close();
+	conn->watched = conn->watch_fd >= 0 && conn->notify_fd >= 0 &&
+			epoll_add(conn->watch_fd, conn->notify_fd) == 0 &&
+			epoll_add(conn->watch_fd, conn->channel->fd) == 0 &&
+			epoll_add(conn->watch_fd, conn->events->fd) == 0;
 	if (conn->watched)
-		gp_own_fd_mark(conn->watch_fd);
+		gp_fd_guard_mark(conn->watch_fd);
 	if (!conn->watched && conn->watch_fd >= 0)
 		(void)close(conn->watch_fd);
-	if (!conn->watched && conn->tell_fd >= 0)
-		(void)close(conn->tell_fd);
+	if (!conn->watched && conn->notify_fd >= 0)
+		(void)close(conn->notify_fd);
 	return conn->watched;
 }
 
 void
 gp_rdma_close_descriptors(struct gp_rdma_conn *conn)
 {
-	gp_own_fd_close(conn->poll_fd);
-	gp_own_fd_close(conn->wake_fd);
+	gp_fd_guard_close(conn->poll_fd);
+	gp_fd_guard_close(conn->wake_fd);
 	if (conn->watched) {
-		gp_own_fd_close(conn->watch_fd);
-		gp_own_fd_close(conn->tell_fd);
+		gp_fd_guard_close(conn->watch_fd);
+		gp_fd_guard_close(conn->notify_fd);
 	}
-	gp_own_fd_close(conn->events->fd);
-	gp_own_fd_close(conn->channel->fd);
+	gp_fd_guard_close(conn->events->fd);
+	gp_fd_guard_close(conn->channel->fd);
 }
 
 static int
-create_queue_pair(struct gp_rdma_conn *conn)
+queue_pair_create(struct gp_rdma_conn *conn)
 {
 	static const unsigned int inlines[] = { INLINE_WANTED, 64, 0 };
 	int r = -EINVAL;
@@ -108,7 +108,7 @@ create_queue_pair(struct gp_rdma_conn *conn)
 int
 gp_rdma_queue_init(struct gp_rdma_conn *conn, char *detail, size_t size)
 {
-	int r = create_descriptors(conn);
+	int r = descriptors_create(conn);
 
 	if (r)
 		return r;
@@ -116,17 +116,17 @@ gp_rdma_queue_init(struct gp_rdma_conn *conn, char *detail, size_t size)
 					     NULL, conn->channel, 0);
 	if (!conn->cq)
 		return errno ? -errno : -ENOMEM;
-	r = gp_rdma_memory(conn->device, TX_SIZE, false, &conn->tx, &conn->tx_mr);
+	r = gp_rdma_memory_alloc(conn->device, TX_SIZE, false, &conn->tx, &conn->tx_mr);
 	if (r == 0)
-		r = gp_rdma_memory(conn->device, GP_RDMA_RX * GP_RDMA_SEGMENT, false, &conn->rx,
-				   &conn->rx_mr);
+		r = gp_rdma_memory_alloc(conn->device, GP_RDMA_RX * GP_RDMA_SEGMENT, false,
+					 &conn->rx, &conn->rx_mr);
 	if (r)
 		(void)snprintf(detail, size,
 			       "memory cannot be registered with the RDMA device: %s (limit: "
 			       "ulimit -l)",
 			       strerror(-r));
 	if (r == 0)
-		r = create_queue_pair(conn);
+		r = queue_pair_create(conn);
 	for (unsigned int i = 0; r == 0 && i < GP_RDMA_RX; i++)
 		gp_rdma_post_receive(conn, i);
 	conn->credits = GP_RDMA_CREDITS;
@@ -154,6 +154,6 @@ gp_rdma_queue_fini(struct gp_rdma_conn *conn)
 		(void)close(conn->poll_fd);
 	if (conn->watched) {
 		(void)close(conn->watch_fd);
-		(void)close(conn->tell_fd);
+		(void)close(conn->notify_fd);
 	}
 }

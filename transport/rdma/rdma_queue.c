@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* Of a receive; a send's is its number. */
-#define RECEIVE ((uint64_t)1 << 63)
+#define RECEIVE_BIT ((uint64_t)1 << 63)
 #define SIGNAL_EVERY 8
 /* Data that waits leaves this much of the send queue to control segments. */
 #define SEND_RESERVE (GP_RDMA_SEND_QUEUE / 2)
@@ -21,7 +21,7 @@
 #define DRAIN_MAX (GP_RDMA_SEND_QUEUE + GP_RDMA_RX)
 
 void
-gp_rdma_go_down(struct gp_rdma_conn *conn, int r, const char *text)
+gp_rdma_set_down(struct gp_rdma_conn *conn, int r, const char *text)
 {
 	if (conn->down)
 		return;
@@ -33,19 +33,20 @@ gp_rdma_go_down(struct gp_rdma_conn *conn, int r, const char *text)
 void
 gp_rdma_post_receive(struct gp_rdma_conn *conn, unsigned int slot)
 {
-	struct ibv_sge sge = { .addr = (uintptr_t)gp_rdma_rx_memory(conn, slot),
+	struct ibv_sge sge = { .addr = (uintptr_t)gp_rdma_get_rx_memory(conn, slot),
 			       .length = GP_RDMA_SEGMENT,
 			       .lkey = conn->rx_mr->lkey };
-	struct ibv_recv_wr wr = { .wr_id = RECEIVE | slot, .sg_list = &sge, .num_sge = 1 }, *bad;
+	struct ibv_recv_wr wr = { .wr_id = RECEIVE_BIT | slot, .sg_list = &sge, .num_sge = 1 },
+			   *bad;
 
 	if (conn->down)
 		return;
 	if (ibv_post_recv(conn->id->qp, &wr, &bad))
-		gp_rdma_go_down(conn, -EIO, "the RDMA device takes no more receives");
+		gp_rdma_set_down(conn, -EIO, "the RDMA device takes no more receives");
 }
 
 int
-gp_rdma_post(struct gp_rdma_conn *conn, struct ibv_send_wr *wr, bool signal)
+gp_rdma_post_send(struct gp_rdma_conn *conn, struct ibv_send_wr *wr, bool signal)
 {
 	struct ibv_send_wr *bad;
 	int r;
@@ -54,16 +55,16 @@ gp_rdma_post(struct gp_rdma_conn *conn, struct ibv_send_wr *wr, bool signal)
 		return conn->down;
 	wr->wr_id = conn->posted + 1;
 	/* Such a device gets a write() of the request's number. */
-	if (conn->device->posts_by_kernel && !gp_rdma_owns(conn, conn->device->verbs->cmd_fd))
+	if (conn->device->posts_by_kernel && !gp_rdma_owns_fd(conn, conn->device->verbs->cmd_fd))
 		return conn->down;
 	if (signal || wr->wr_id - conn->signalled >= SIGNAL_EVERY)
 		wr->send_flags |= IBV_SEND_SIGNALED;
 	r = ibv_post_send(conn->id->qp, wr, &bad);
 	if (r) {
-		gp_rdma_go_down(conn, -EIO,
-				r == EACCES ? "the RDMA device takes nothing from a process that "
-					      "has changed its user"
-					    : "the RDMA device takes no more sends");
+		gp_rdma_set_down(conn, -EIO,
+				 r == EACCES ? "the RDMA device takes nothing from a process that "
+					       "has changed its user"
+					     : "the RDMA device takes no more sends");
 		return conn->down;
 	}
 	conn->posted++;
@@ -73,20 +74,20 @@ gp_rdma_post(struct gp_rdma_conn *conn, struct ibv_send_wr *wr, bool signal)
 }
 
 static void
-write_header(struct gp_rdma_conn *conn, uint8_t *to, enum gp_rdma_type type, size_t size)
+segment_encode_header(struct gp_rdma_conn *conn, uint8_t *to, enum gp_rdma_type type, size_t size)
 {
-	uint16_t credits = htole16((uint16_t)conn->owed);
+	uint16_t credits = htole16((uint16_t)conn->credits_owed);
 	uint32_t length = htole32((uint32_t)size);
 
 	to[0] = (uint8_t)type;
 	to[1] = 0;
 	memcpy(to + 2, &credits, sizeof(credits));
 	memcpy(to + 4, &length, sizeof(length));
-	conn->owed = 0;
+	conn->credits_owed = 0;
 }
 
 static int
-post_segment(struct gp_rdma_conn *conn, const uint8_t *segment, size_t size, bool signal)
+segment_post(struct gp_rdma_conn *conn, const uint8_t *segment, size_t size, bool signal)
 {
 	struct ibv_sge sge = { .addr = (uintptr_t)segment,
 			       .length = (uint32_t)size,
@@ -96,12 +97,13 @@ post_segment(struct gp_rdma_conn *conn, const uint8_t *segment, size_t size, boo
 
 	if (copied)
 		wr.send_flags = IBV_SEND_INLINE;
-	return gp_rdma_post(conn, &wr, signal || !copied);
+	return gp_rdma_post_send(conn, &wr, signal || !copied);
 }
 
 /* A control segment, if there is room in the send queue. */
 static bool
-try_control(struct gp_rdma_conn *conn, enum gp_rdma_type type, const struct gp_rdma_place *place)
+control_try_post(struct gp_rdma_conn *conn, enum gp_rdma_type type,
+		 const struct gp_rdma_remote_buffer *place)
 {
 	/* Not every device copies what it is given: each request has a place of its own. */
 	uint8_t *segment = conn->tx + GP_RDMA_TX * GP_RDMA_SEGMENT +
@@ -110,7 +112,7 @@ try_control(struct gp_rdma_conn *conn, enum gp_rdma_type type, const struct gp_r
 
 	if (conn->posted - conn->retired >= GP_RDMA_SEND_QUEUE - 1)
 		return false;
-	write_header(conn, segment, type, size);
+	segment_encode_header(conn, segment, type, size);
 	if (place) {
 		uint64_t address = htole64(place->address);
 		uint32_t key = htole32(place->key), length = htole32(place->size);
@@ -119,23 +121,23 @@ try_control(struct gp_rdma_conn *conn, enum gp_rdma_type type, const struct gp_r
 		memcpy(segment + 16, &key, sizeof(key));
 		memcpy(segment + 20, &length, sizeof(length));
 	}
-	(void)post_segment(conn, segment, GP_RDMA_SEGMENT_HEADER + size, type == GP_RDMA_END);
+	(void)segment_post(conn, segment, GP_RDMA_SEGMENT_HEADER + size, type == GP_RDMA_END);
 	return true;
 }
 
 int
-gp_rdma_control(struct gp_rdma_conn *conn, enum gp_rdma_type type,
-		const struct gp_rdma_place *place)
+gp_rdma_send_control(struct gp_rdma_conn *conn, enum gp_rdma_type type,
+		     const struct gp_rdma_remote_buffer *place)
 {
 	int64_t deadline = 0;
 
 	/* A peer that says nothing more may still want to hear this. */
-	while (!conn->down && !try_control(conn, type, place)) {
+	while (!conn->down && !control_try_post(conn, type, place)) {
 		if (atomic_load(&conn->stream.stopped))
 			return -ESHUTDOWN;
 		if (deadline == 0)
-			deadline = gp_rdma_taken_deadline(conn);
-		gp_rdma_check_taken(conn, deadline);
+			deadline = gp_rdma_get_send_deadline(conn);
+		gp_rdma_check_send_deadline(conn, deadline);
 		(void)gp_rdma_wait(conn, deadline);
 	}
 	return conn->down;
@@ -147,10 +149,10 @@ gp_rdma_flush(struct gp_rdma_conn *conn)
 	while (conn->tx_post != conn->tx_fill && conn->credits > 0 && !conn->down &&
 	       conn->posted - conn->retired < SEND_RESERVE) {
 		unsigned int slot = conn->tx_post % GP_RDMA_TX;
-		uint8_t *memory = gp_rdma_tx_memory(conn, slot);
+		uint8_t *memory = gp_rdma_get_tx_memory(conn, slot);
 
-		write_header(conn, memory, GP_RDMA_BYTES, conn->tx_size[slot]);
-		if (post_segment(conn, memory, GP_RDMA_SEGMENT_HEADER + conn->tx_size[slot], false))
+		segment_encode_header(conn, memory, GP_RDMA_BYTES, conn->tx_size[slot]);
+		if (segment_post(conn, memory, GP_RDMA_SEGMENT_HEADER + conn->tx_size[slot], false))
 			return;
 		conn->tx_number[slot] =
 			GP_RDMA_SEGMENT_HEADER + conn->tx_size[slot] <= conn->inline_max
@@ -163,26 +165,26 @@ gp_rdma_flush(struct gp_rdma_conn *conn)
 	       conn->tx_number[conn->tx_free % GP_RDMA_TX] <= conn->retired)
 		conn->tx_free++;
 	if (conn->ending && !conn->end_number && conn->tx_post == conn->tx_fill && !conn->down)
-		if (try_control(conn, GP_RDMA_END, NULL))
+		if (control_try_post(conn, GP_RDMA_END, NULL))
 			conn->end_number = conn->posted;
 }
 
 /* The peer shall not run out of credits while this end has nothing to say. */
 void
-gp_rdma_give_credits(struct gp_rdma_conn *conn)
+gp_rdma_return_credits(struct gp_rdma_conn *conn)
 {
-	if (conn->owed >= GP_RDMA_CREDITS / 2 && !conn->down)
-		(void)try_control(conn, GP_RDMA_CREDIT, NULL);
+	if (conn->credits_owed >= GP_RDMA_CREDITS / 2 && !conn->down)
+		(void)control_try_post(conn, GP_RDMA_CREDIT, NULL);
 }
 
 static void
-take_place(struct gp_rdma_conn *conn, struct gp_rdma_places *places, const uint8_t *fields,
-	   size_t size)
+remote_buffer_decode(struct gp_rdma_conn *conn, struct gp_rdma_remote_buffers *places,
+		     const uint8_t *fields, size_t size)
 {
-	struct gp_rdma_place place;
+	struct gp_rdma_remote_buffer place;
 
 	if (size != 16 || places->count == GP_RDMA_PIECES || !conn->server) {
-		gp_rdma_go_down(conn, -EPROTO, "the peer names memory out of turn");
+		gp_rdma_set_down(conn, -EPROTO, "the peer names memory out of turn");
 		return;
 	}
 	memcpy(&place.address, fields, 8);
@@ -192,7 +194,7 @@ take_place(struct gp_rdma_conn *conn, struct gp_rdma_places *places, const uint8
 	place.key = le32toh(place.key);
 	place.size = le32toh(place.size);
 	if (place.size == 0) {
-		gp_rdma_go_down(conn, -EPROTO, "the peer names memory of no size");
+		gp_rdma_set_down(conn, -EPROTO, "the peer names memory of no size");
 		return;
 	}
 	places->list[(places->first + places->count++) % GP_RDMA_PIECES] = place;
@@ -200,16 +202,16 @@ take_place(struct gp_rdma_conn *conn, struct gp_rdma_places *places, const uint8
 
 /* A segment other than bytes. */
 static void
-take_control(struct gp_rdma_conn *conn, unsigned int type, const uint8_t *fields, size_t size)
+control_handle(struct gp_rdma_conn *conn, unsigned int type, const uint8_t *fields, size_t size)
 {
 	switch (type) {
 	case GP_RDMA_CREDIT:
 		break;
 	case GP_RDMA_OFFER:
-		take_place(conn, &conn->offers, fields, size);
+		remote_buffer_decode(conn, &conn->offers, fields, size);
 		break;
 	case GP_RDMA_ROOM:
-		take_place(conn, &conn->rooms, fields, size);
+		remote_buffer_decode(conn, &conn->rooms, fields, size);
 		break;
 	case GP_RDMA_TAKEN:
 		conn->taken++;
@@ -221,16 +223,16 @@ take_control(struct gp_rdma_conn *conn, unsigned int type, const uint8_t *fields
 		conn->ended = true;
 		break;
 	default:
-		gp_rdma_go_down(conn, -EPROTO, "the peer sent a segment of no known type");
+		gp_rdma_set_down(conn, -EPROTO, "the peer sent a segment of no known type");
 	}
 	if (conn->taken > conn->offered || conn->filled > conn->roomed)
-		gp_rdma_go_down(conn, -EPROTO, "the peer answers what was not asked");
+		gp_rdma_set_down(conn, -EPROTO, "the peer answers what was not asked");
 }
 
 static void
-take_segment(struct gp_rdma_conn *conn, unsigned int slot, size_t received)
+segment_handle(struct gp_rdma_conn *conn, unsigned int slot, size_t received)
 {
-	const uint8_t *segment = gp_rdma_rx_memory(conn, slot);
+	const uint8_t *segment = gp_rdma_get_rx_memory(conn, slot);
 	uint16_t credits;
 	uint32_t size;
 
@@ -240,7 +242,7 @@ take_segment(struct gp_rdma_conn *conn, unsigned int slot, size_t received)
 	size = le32toh(size);
 	if (received < GP_RDMA_SEGMENT_HEADER || size != received - GP_RDMA_SEGMENT_HEADER ||
 	    conn->credits + credits > GP_RDMA_CREDITS) {
-		gp_rdma_go_down(conn, -EPROTO, "the peer sent a segment that makes no sense");
+		gp_rdma_set_down(conn, -EPROTO, "the peer sent a segment that makes no sense");
 		return;
 	}
 	conn->credits += credits;
@@ -255,60 +257,60 @@ take_segment(struct gp_rdma_conn *conn, unsigned int slot, size_t received)
 		conn->rx_queue[at].end = GP_RDMA_SEGMENT_HEADER + size;
 		if (conn->rx_count <= GP_RDMA_CREDITS)
 			return;
-		gp_rdma_go_down(conn, -EPROTO, "the peer sends without credit");
+		gp_rdma_set_down(conn, -EPROTO, "the peer sends without credit");
 		return;
 	}
-	take_control(conn, segment[0], segment + GP_RDMA_SEGMENT_HEADER, size);
+	control_handle(conn, segment[0], segment + GP_RDMA_SEGMENT_HEADER, size);
 	gp_rdma_post_receive(conn, slot);
 }
 
 static void
-take_failure(struct gp_rdma_conn *conn, const struct ibv_wc *wc)
+completion_handle_error(struct gp_rdma_conn *conn, const struct ibv_wc *wc)
 {
 	const char *what = gp_rdma_lib.ibv_wc_status_str(wc->status);
 
 	switch (wc->status) {
 	case IBV_WC_WR_FLUSH_ERR:
-		gp_rdma_go_down(conn, -ECONNRESET, "the connection was cut");
+		gp_rdma_set_down(conn, -ECONNRESET, "the connection was cut");
 		break;
 	case IBV_WC_RETRY_EXC_ERR:
 	case IBV_WC_RNR_RETRY_EXC_ERR:
 	case IBV_WC_RESP_TIMEOUT_ERR:
-		gp_rdma_go_down(conn, -ECONNRESET, "the peer's device does not answer any more");
+		gp_rdma_set_down(conn, -ECONNRESET, "the peer's device does not answer any more");
 		break;
 	default:
-		gp_rdma_go_down(conn, -EPROTO, what);
+		gp_rdma_set_down(conn, -EPROTO, what);
 	}
 }
 
 void
-gp_rdma_drain(struct gp_rdma_conn *conn)
+gp_rdma_poll_cq(struct gp_rdma_conn *conn)
 {
 	struct ibv_wc wc[POLL_BATCH];
-	uint64_t before = conn->progress;
+	uint64_t before = conn->completions;
 	int count, sum = 0;
 
 	do {
 		count = ibv_poll_cq(conn->cq, POLL_BATCH, wc);
 		for (int i = 0; i < count; i++) {
-			conn->progress++;
+			conn->completions++;
 			if (wc[i].status != IBV_WC_SUCCESS)
-				take_failure(conn, &wc[i]);
-			else if (wc[i].wr_id & RECEIVE)
-				take_segment(conn, (unsigned int)(wc[i].wr_id & ~RECEIVE),
-					     wc[i].byte_len);
-			if (!(wc[i].wr_id & RECEIVE))
+				completion_handle_error(conn, &wc[i]);
+			else if (wc[i].wr_id & RECEIVE_BIT)
+				segment_handle(conn, (unsigned int)(wc[i].wr_id & ~RECEIVE_BIT),
+					       wc[i].byte_len);
+			if (!(wc[i].wr_id & RECEIVE_BIT))
 				conn->retired = wc[i].wr_id;
 		}
 		sum += count;
 	} while (count == POLL_BATCH && sum < DRAIN_MAX);
 	conn->more = count == POLL_BATCH;
 	if (count < 0)
-		gp_rdma_go_down(conn, -EIO, "the RDMA device's completions cannot be read");
-	if (conn->progress == before)
+		gp_rdma_set_down(conn, -EIO, "the RDMA device's completions cannot be read");
+	if (conn->completions == before)
 		return;
 	gp_rdma_flush(conn);
-	gp_rdma_give_credits(conn);
+	gp_rdma_return_credits(conn);
 	pthread_cond_broadcast(&conn->changed);
 }
 
@@ -319,41 +321,41 @@ gp_rdma_disconnect(struct gp_rdma_conn *conn)
 		return;
 	conn->disconnected = true;
 	/* When a program closes them the kernel does it. */
-	if (!gp_rdma_owns(conn, conn->events->fd) ||
-	    !gp_rdma_owns(conn, conn->device->verbs->cmd_fd))
+	if (!gp_rdma_owns_fd(conn, conn->events->fd) ||
+	    !gp_rdma_owns_fd(conn, conn->device->verbs->cmd_fd))
 		return;
 	(void)gp_rdma_lib.rdma_disconnect(conn->id);
 }
 
 int
-gp_rdma_sendable(struct gp_rdma_conn *conn)
+gp_rdma_check_sendable(struct gp_rdma_conn *conn)
 {
 	if (atomic_load(&conn->stream.stopped))
 		return -ESHUTDOWN;
-	if (conn->ended && gp_rdma_owns(conn, conn->events->fd))
+	if (conn->ended && gp_rdma_owns_fd(conn, conn->events->fd))
 		return -EPIPE;
 	return conn->down;
 }
 
 int64_t
-gp_rdma_taken_deadline(const struct gp_rdma_conn *conn)
+gp_rdma_get_send_deadline(const struct gp_rdma_conn *conn)
 {
-	unsigned int unread_ms = conn->stream.conn.unread_ms;
+	unsigned int send_timeout_ms = conn->stream.conn.send_timeout_ms;
 
-	return unread_ms ? gp_now_ms() + unread_ms : -1;
+	return send_timeout_ms ? gp_now_ms() + send_timeout_ms : -1;
 }
 
 void
-gp_rdma_check_taken(struct gp_rdma_conn *conn, int64_t deadline)
+gp_rdma_check_send_deadline(struct gp_rdma_conn *conn, int64_t deadline)
 {
 	char time[GP_TIMEOUT_TEXT_MAX], why[96];
 
-	if (gp_left_ms(deadline) != 0 || conn->down)
+	if (gp_remaining_ms(deadline) != 0 || conn->down)
 		return;
-	gp_timeout_format(conn->stream.conn.unread_ms, time);
+	gp_timeout_format(conn->stream.conn.send_timeout_ms, time);
 	(void)snprintf(why, sizeof(why), "the peer has taken nothing of what it is sent for %s",
 		       time);
-	gp_rdma_go_down(conn, -ETIMEDOUT, why);
+	gp_rdma_set_down(conn, -ETIMEDOUT, why);
 	/* Its device may still reach memory of this end. */
 	gp_rdma_disconnect(conn);
 	gp_rdma_wake(conn);
@@ -364,23 +366,23 @@ gp_rdma_wait_flushed(struct gp_rdma_conn *conn, uint64_t number)
 {
 	int64_t deadline = gp_deadline_ms(GP_RDMA_LINGER_MS);
 
-	while (conn->retired < number && gp_left_ms(deadline) > 0)
+	while (conn->retired < number && gp_remaining_ms(deadline) > 0)
 		(void)gp_rdma_wait(conn, deadline);
 }
 
 int
 gp_rdma_wait_retired(struct gp_rdma_conn *conn, uint64_t number)
 {
-	int64_t deadline = gp_rdma_taken_deadline(conn);
+	int64_t deadline = gp_rdma_get_send_deadline(conn);
 
 	while (conn->retired < number && !conn->down && !atomic_load(&conn->stream.stopped)) {
-		gp_rdma_check_taken(conn, deadline);
-		(void)gp_rdma_wait_soon(conn, deadline);
+		gp_rdma_check_send_deadline(conn, deadline);
+		(void)gp_rdma_wait_spinning(conn, deadline);
 	}
 	if (conn->retired >= number)
 		return conn->down;
 	/* The memory is somebody else's next, and until then the device may send from it again. */
-	gp_rdma_go_down(conn, -ESHUTDOWN, "shut down by this end");
+	gp_rdma_set_down(conn, -ESHUTDOWN, "shut down by this end");
 	gp_rdma_disconnect(conn);
 	gp_rdma_wait_flushed(conn, number);
 	return conn->down;

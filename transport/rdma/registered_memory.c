@@ -15,7 +15,7 @@ static size_t range_count GP_GUARDED_BY(lock), range_room GP_GUARDED_BY(lock);
 
 /* The first range that ends behind the address. */
 static size_t
-place_of(const uint8_t *base) GP_LOCKED(lock)
+range_find_index(const uint8_t *base) GP_LOCKED(lock)
 {
 	size_t low = 0, high = range_count;
 
@@ -31,7 +31,7 @@ place_of(const uint8_t *base) GP_LOCKED(lock)
 }
 
 static bool
-keep(const struct gp_memory *memory)
+range_add(const struct gp_memory *memory)
 {
 	uint8_t *base = memory->base;
 	struct gp_memory *more;
@@ -40,7 +40,7 @@ keep(const struct gp_memory *memory)
 
 	pthread_mutex_lock(&lock);
 	more = ranges;
-	at = place_of(base);
+	at = range_find_index(base);
 	if (range_count == range_room) {
 		more = realloc(ranges, (range_room * 2 + 16) * sizeof(*ranges));
 		if (more) {
@@ -59,26 +59,26 @@ keep(const struct gp_memory *memory)
 }
 
 void
-gp_memory_keep(void *base, size_t size)
+gp_memory_register(void *base, size_t size)
 {
-	(void)keep(&(struct gp_memory){ .base = base, .size = size });
+	(void)range_add(&(struct gp_memory){ .base = base, .size = size });
 }
 
 bool
-gp_memory_keep_foreign(void *base, size_t size, struct gp_memory_keys *keys)
+gp_memory_register_device(void *base, size_t size, struct gp_memory_keys *keys)
 {
-	return keep(
-		&(struct gp_memory){ .base = base, .size = size, .keys = keys, .foreign = true });
+	return range_add(
+		&(struct gp_memory){ .base = base, .size = size, .keys = keys, .is_device = true });
 }
 
 void
-gp_memory_forget(void *base)
+gp_memory_unregister(void *base)
 {
 	struct gp_memory_keys *keys = NULL;
 	size_t at;
 
 	pthread_mutex_lock(&lock);
-	at = place_of(base);
+	at = range_find_index(base);
 	if (at < range_count && ranges[at].base == base) {
 		keys = ranges[at].keys;
 		range_count--;
@@ -91,17 +91,17 @@ gp_memory_forget(void *base)
 	}
 	pthread_mutex_unlock(&lock);
 	if (keys)
-		gp_memory_drop_keys(keys);
+		gp_memory_destroy_keys(keys);
 }
 
 struct gp_memory *
-gp_memory_find(const void *base, size_t size) GP_LOCK_UNCHECKED
+gp_memory_acquire(const void *base, size_t size) GP_LOCK_UNCHECKED
 {
 	const uint8_t *from = base;
 	size_t at;
 
 	pthread_mutex_lock(&lock);
-	at = place_of(from);
+	at = range_find_index(from);
 	if (at < range_count && ranges[at].base <= from &&
 	    size <= ranges[at].size - (size_t)(from - ranges[at].base))
 		return &ranges[at];
@@ -110,7 +110,7 @@ gp_memory_find(const void *base, size_t size) GP_LOCK_UNCHECKED
 }
 
 void
-gp_memory_found(void) GP_LOCK_UNCHECKED
+gp_memory_release(void) GP_LOCK_UNCHECKED
 {
 	pthread_mutex_unlock(&lock);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory that its owner has promised to keep in place (gp_memory_keep()), for backends that move
- * bulk from memory to memory.  A lookup holds the lock of all of it until gp_memory_found().
+ * Memory that its owner has promised to keep in place (gp_memory_register()), for backends that
+ * move bulk from memory to memory.  A lookup holds the lock of all of it until gp_memory_release().
  */
 #ifndef GP_MEMORY_H
 #define GP_MEMORY_H
@@ -16,18 +16,19 @@ struct gp_memory {
 	uint8_t *base;
 	size_t size;
 	struct gp_memory_keys *keys; /* the backend's; NULL: none yet */
-	bool foreign;                /* of gp_conn_keep(): it has the keys that it gets */
+	bool is_device;              /* of gp_conn_register_range(): it has the keys that it gets */
 };
 
-/* gp_conn_keep(): keeps a range with its keys.  false: it overlaps another, or there is no memory.
+/* gp_conn_register_range(): keeps a range with its keys.  false: it overlaps another, or there is
+ * no memory.
  */
-bool gp_memory_keep_foreign(void *base, size_t size, struct gp_memory_keys *keys);
+bool gp_memory_register_device(void *base, size_t size, struct gp_memory_keys *keys);
 
 /* The range in which all of [base, base + size) lies; NULL: none, and nothing is locked. */
-struct gp_memory *gp_memory_find(const void *base, size_t size);
-void gp_memory_found(void);
+struct gp_memory *gp_memory_acquire(const void *base, size_t size);
+void gp_memory_release(void);
 
 /* Of the backend. */
-void gp_memory_drop_keys(struct gp_memory_keys *keys);
+void gp_memory_destroy_keys(struct gp_memory_keys *keys);
 
 #endif /* GP_MEMORY_H */

@@ -20,16 +20,16 @@ gp_sealed_create(const char *name, size_t size, bool now)
 {
 	/* Not every C library that the client meets has the function. */
 	int fd = (int)syscall(SYS_memfd_create, name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	struct gp_file_limit limit;
+	struct gp_sigxfsz limit;
 	int r = 0;
 
 	if (fd < 0)
 		return -errno;
-	gp_file_limit_begin(&limit);
+	gp_sigxfsz_block(&limit);
 	if (ftruncate(fd, (off_t)size) || (now && fallocate(fd, 0, 0, (off_t)size)) ||
 	    fcntl(fd, F_ADD_SEALS, SEALS))
 		r = -errno;
-	gp_file_limit_end(&limit);
+	gp_sigxfsz_restore(&limit);
 	if (r == 0)
 		return fd;
 	(void)close(fd);
@@ -61,19 +61,19 @@ gp_sealed_has_name(int fd, const char *name)
 }
 
 int
-gp_sealed_fill(int fd, uint64_t offset, uint64_t size)
+gp_sealed_alloc_pages(int fd, uint64_t offset, uint64_t size)
 {
-	struct gp_file_limit limit;
+	struct gp_sigxfsz limit;
 	int r;
 
-	gp_file_limit_begin(&limit);
+	gp_sigxfsz_block(&limit);
 	r = fallocate(fd, 0, (off_t)offset, (off_t)size) ? -errno : 0;
-	gp_file_limit_end(&limit);
+	gp_sigxfsz_restore(&limit);
 	return r;
 }
 
 void
-gp_sealed_empty(int fd, uint64_t offset, uint64_t size)
+gp_sealed_free_pages(int fd, uint64_t offset, uint64_t size)
 {
 	(void)fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)size);
 }

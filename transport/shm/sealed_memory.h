@@ -26,7 +26,7 @@ GP_MUST_CHECK int gp_sealed_check(int fd, size_t *size_p);
 bool gp_sealed_has_name(int fd, const char *name);
 
 /* Allocates the pages of a part at once (or -errno), and frees them: they read as zeros then. */
-GP_MUST_CHECK int gp_sealed_fill(int fd, uint64_t offset, uint64_t size);
-void gp_sealed_empty(int fd, uint64_t offset, uint64_t size);
+GP_MUST_CHECK int gp_sealed_alloc_pages(int fd, uint64_t offset, uint64_t size);
+void gp_sealed_free_pages(int fd, uint64_t offset, uint64_t size);
 
 #endif /* GP_SEALED_MEMORY_H */

@@ -30,19 +30,19 @@
 /* The daemon's first bytes on the socket, with the memory's descriptor. */
 #define GREETING "gpupool shm 1"
 /* Looks inside of a bulk tail before a reader sleeps: the writer is at it. */
-#define BULK_LOOKS 300
+#define BULK_POLLS 300
 /* Taken at a time. */
-#define WAKES 64
+#define WAKEUPS_MAX 64
 /* Descriptors that have come and that nobody has taken yet; more are closed. */
 #define PASSED_MAX 8
 /* How long the peer may leave its socket full. */
-#define PASS_MS 2000
+#define PASS_TIMEOUT_MS 2000
 
 struct shm_conn {
 	struct gp_stream stream;
-	struct shm_conn *next, *prev; /* of this process's as a daemon; shared_conns.lock */
-	bool is_listed;               /* among those; set once */
-	struct gp_tcp_conn *door;     /* the socket, as a connection of its own */
+	struct shm_conn *next, *prev;    /* of this process's as a daemon; shared_conns.lock */
+	bool is_listed;                  /* among those; set once */
+	struct gp_tcp_conn *socket_conn; /* the socket, as a connection of its own */
 	struct gp_rings rings;
 	/* Somebody polls the socket, also while others read: the peer shall always wake him. */
 	atomic_bool watched;
@@ -66,25 +66,25 @@ static struct {
 } shared_conns = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static struct shm_conn *
-shm_of(const struct gp_conn *conn)
+conn_to_shm(const struct gp_conn *conn)
 {
 	return (struct shm_conn *)conn;
 }
 
 /* -1: it is not the connection's any more, which this end's error says then. */
 static int
-door_fd(struct shm_conn *shm)
+shm_get_socket_fd(struct shm_conn *shm)
 {
-	int fd = gp_tcp_own_fd(&shm->door->stream);
+	int fd = gp_tcp_get_fd(&shm->socket_conn->stream);
 
 	if (fd < 0 && !atomic_load(&shm->stream.stopped))
 		(void)gp_conn_fail(&shm->stream.conn, -EBADF, "%s",
-				   gp_conn_error(&shm->door->stream.conn));
+				   gp_conn_error(&shm->socket_conn->stream.conn));
 	return fd;
 }
 
 static void
-keep_passed(struct shm_conn *shm, int fd)
+passed_push(struct shm_conn *shm, int fd)
 {
 	if (shm->passed_count < PASSED_MAX)
 		shm->passed[shm->passed_count++] = fd;
@@ -95,19 +95,19 @@ keep_passed(struct shm_conn *shm, int fd)
 /* The peer's wake-ups until now, and at most one descriptor, or the socket's end.  Whether there
  * was anything. */
 static bool
-take_wakes(struct shm_conn *shm)
+shm_recv_wakeups(struct shm_conn *shm)
 {
-	uint8_t wakes[WAKES];
+	uint8_t wakes[WAKEUPS_MAX];
 	int fd = -1;
 	ssize_t got;
 
 	/* A client passes none: the daemon has no room for any. */
-	if (shm->door->client)
-		got = gp_recv_with_fd(door_fd(shm), wakes, sizeof(wakes), &fd);
+	if (shm->socket_conn->client)
+		got = gp_recv_with_fd(shm_get_socket_fd(shm), wakes, sizeof(wakes), &fd);
 	else
-		got = recv(door_fd(shm), wakes, sizeof(wakes), MSG_DONTWAIT);
+		got = recv(shm_get_socket_fd(shm), wakes, sizeof(wakes), MSG_DONTWAIT);
 	if (fd >= 0)
-		keep_passed(shm, fd);
+		passed_push(shm, fd);
 	if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
 		shm->ended = true;
 	return got > 0;
@@ -118,54 +118,54 @@ take_wakes(struct shm_conn *shm)
 static bool
 shm_peer_closed(const struct gp_conn *conn)
 {
-	const struct shm_conn *shm = shm_of(conn);
+	const struct shm_conn *shm = conn_to_shm(conn);
 
 	if (atomic_load(&shm->is_stopped))
 		return atomic_load(&shm->peer_left) || gp_ring_is_closed(&shm->rings.in);
-	return gp_tcp_peer_closed(&shm->door->stream.conn);
+	return gp_tcp_peer_closed(&shm->socket_conn->stream.conn);
 }
 
 /* Afterwards the socket does not say any more which end was the first. */
 static void
-stop_door(struct shm_conn *shm)
+shm_stop_socket(struct shm_conn *shm)
 {
 	bool left = shm_peer_closed(&shm->stream.conn);
 
 	if (!atomic_exchange(&shm->is_stopped, true) && left)
 		atomic_store(&shm->peer_left, true);
-	gp_tcp_shutdown(&shm->door->stream);
+	gp_tcp_shutdown(&shm->socket_conn->stream);
 }
 
 /* Nothing goes on in either direction, whoever waits there. */
 static int
-broken(struct shm_conn *shm)
+shm_set_broken(struct shm_conn *shm)
 {
 	int r = gp_conn_fail(&shm->stream.conn, -EPROTO, "the peer has broken the ring");
 
 	atomic_store(&shm->is_broken, true);
 	atomic_store(&shm->peer_left, true);
-	stop_door(shm);
+	shm_stop_socket(shm);
 	return r;
 }
 
 /* 1: there are bytes or the end, 0: not yet; or -EPROTO.  Looks at memory only. */
 static int
-look(struct shm_conn *shm)
+shm_poll(struct shm_conn *shm)
 {
 	bool over = shm->ended || gp_ring_is_closed(&shm->rings.in) ||
 		    atomic_load(&shm->stream.stopped);
-	ssize_t used = gp_ring_used(&shm->rings.in);
+	ssize_t used = gp_ring_get_used(&shm->rings.in);
 
 	/* The words are zeros, which no end has written: the reader finds the end. */
-	if (used < 0 && gp_rings_are_gone(&shm->rings))
+	if (used < 0 && gp_rings_are_discarded(&shm->rings))
 		return 1;
 	if (used < 0 || atomic_load(&shm->is_broken))
-		return broken(shm);
+		return shm_set_broken(shm);
 	return used > 0 || over;
 }
 
 static void
-arm(struct shm_conn *shm)
+shm_arm(struct shm_conn *shm)
 {
 	shm->armed = true;
 	gp_ring_arm(&shm->rings.in);
@@ -173,15 +173,15 @@ arm(struct shm_conn *shm)
 
 /* What has come until now is no news to the next poll(). */
 static void
-disarm(struct shm_conn *shm)
+shm_disarm(struct shm_conn *shm)
 {
 	if (!shm->armed)
 		return;
 	shm->armed = false;
 	gp_ring_disarm(&shm->rings.in);
-	(void)take_wakes(shm);
+	(void)shm_recv_wakeups(shm);
 	if (atomic_load(&shm->watched))
-		arm(shm);
+		shm_arm(shm);
 }
 
 static int
@@ -189,27 +189,27 @@ shm_wait(struct gp_stream *stream, int timeout_ms)
 {
 	struct shm_conn *shm = (struct shm_conn *)stream;
 	int64_t deadline = gp_deadline_ms(timeout_ms);
-	int left = timeout_ms, r = look(shm);
+	int left = timeout_ms, r = shm_poll(shm);
 
 	while (r == 0) {
 		int fd;
 
-		arm(shm);
-		r = look(shm);
+		shm_arm(shm);
+		r = shm_poll(shm);
 		if (r != 0)
 			break;
-		fd = door_fd(shm);
+		fd = shm_get_socket_fd(shm);
 		r = fd < 0 ? -EBADF : gp_fd_wait(fd, POLLIN, left);
 		if (r <= 0)
 			break;
-		(void)take_wakes(shm);
-		r = look(shm);
+		(void)shm_recv_wakeups(shm);
+		r = shm_poll(shm);
 		/* Wake-ups without bytes make no wait longer. */
-		left = gp_left_ms(deadline);
+		left = gp_remaining_ms(deadline);
 		if (left == 0)
 			break;
 	}
-	disarm(shm);
+	shm_disarm(shm);
 	return r;
 }
 
@@ -217,12 +217,12 @@ static ssize_t
 shm_read(struct gp_stream *stream, struct iovec *iov, int count, int timeout_ms)
 {
 	struct shm_conn *shm = (struct shm_conn *)stream;
-	int r = look(shm);
+	int r = shm_poll(shm);
 	ssize_t got;
 
-	for (int i = 0; r == 0 && timeout_ms != 0 && stream->bulk_left && i < BULK_LOOKS; i++) {
-		gp_pause();
-		r = look(shm);
+	for (int i = 0; r == 0 && timeout_ms != 0 && stream->bulk_left && i < BULK_POLLS; i++) {
+		gp_cpu_relax();
+		r = shm_poll(shm);
 	}
 	if (r == 0 && timeout_ms != 0)
 		r = shm_wait(stream, timeout_ms);
@@ -234,44 +234,44 @@ shm_read(struct gp_stream *stream, struct iovec *iov, int count, int timeout_ms)
 		return 0;
 	/* Whoever polls was woken for these bytes, and wants to be for the next ones. */
 	if (atomic_load(&shm->watched))
-		arm(shm);
+		shm_arm(shm);
 	/* 0 where there is the end alone.  Pages that went meanwhile were read as zeros. */
-	got = gp_ring_take(&shm->rings.in, iov, count);
-	return got && gp_rings_are_gone(&shm->rings) ? 0 : got;
+	got = gp_ring_read(&shm->rings.in, iov, count);
+	return got && gp_rings_are_discarded(&shm->rings) ? 0 : got;
 }
 
 static bool
 shm_pending(const struct gp_conn *conn)
 {
-	return gp_stream_pending(conn) || gp_ring_used(&shm_of(conn)->rings.in) > 0;
+	return gp_stream_pending(conn) || gp_ring_get_used(&conn_to_shm(conn)->rings.in) > 0;
 }
 
 /* 0, or why there will be no room. */
 static int
-await_room(struct shm_conn *shm)
+shm_wait_writable(struct shm_conn *shm)
 {
-	unsigned int unread_ms = shm->stream.conn.unread_ms;
+	unsigned int send_timeout_ms = shm->stream.conn.send_timeout_ms;
 
-	gp_ring_await_room(&shm->rings.out);
+	gp_ring_wait_writable(&shm->rings.out);
 	if (atomic_load(&shm->stream.stopped))
 		return -ESHUTDOWN;
-	if (door_fd(shm) < 0 || shm_peer_closed(&shm->stream.conn))
+	if (shm_get_socket_fd(shm) < 0 || shm_peer_closed(&shm->stream.conn))
 		return -EPIPE;
 	if (shm->full_ms == 0)
 		shm->full_ms = gp_now_ms();
-	return unread_ms && gp_now_ms() - shm->full_ms >= unread_ms ? -ETIMEDOUT : 0;
+	return send_timeout_ms && gp_now_ms() - shm->full_ms >= send_timeout_ms ? -ETIMEDOUT : 0;
 }
 
 /* -EPIPE: there is nobody to be woken. */
 static int
-wake_reader(struct shm_conn *shm)
+shm_wake_reader(struct shm_conn *shm)
 {
 	ssize_t sent;
 
 	if (!gp_ring_must_wake(&shm->rings.out))
 		return 0;
 	do
-		sent = send(door_fd(shm), "", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+		sent = send(shm_get_socket_fd(shm), "", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 	while (sent < 0 && errno == EINTR);
 	/* A full socket has wake-ups that were not taken yet. */
 	return sent == 1 || errno == EAGAIN ? 0 : -EPIPE;
@@ -285,19 +285,21 @@ shm_write(struct gp_stream *stream, struct iovec *iov, int count, bool more)
 	int r;
 
 	(void)more;
-	while ((put = gp_ring_put(&shm->rings.out, iov, count)) == 0) {
-		r = await_room(shm);
+	while ((put = gp_ring_write(&shm->rings.out, iov, count)) == 0) {
+		r = shm_wait_writable(shm);
 		if (r != 0)
 			return r;
 	}
 	if (put < 0)
-		return put != -EPROTO ? put : gp_rings_are_gone(&shm->rings) ? -EPIPE : broken(shm);
+		return put != -EPROTO                        ? put
+		       : gp_rings_are_discarded(&shm->rings) ? -EPIPE
+							     : shm_set_broken(shm);
 	shm->full_ms = 0;
 	/* A program that has closed its descriptors is told so, though the memory would still do:
 	 * afterwards, when the reader has the bytes. */
-	if (shm->door->client && door_fd(shm) < 0)
+	if (shm->socket_conn->client && shm_get_socket_fd(shm) < 0)
 		return -EBADF;
-	r = wake_reader(shm);
+	r = shm_wake_reader(shm);
 	return r != 0 ? r : put;
 }
 
@@ -307,7 +309,7 @@ shm_stop(struct gp_stream *stream)
 	struct shm_conn *shm = (struct shm_conn *)stream;
 
 	gp_rings_close(&shm->rings);
-	stop_door(shm);
+	shm_stop_socket(shm);
 }
 
 static const struct gp_stream_io shm_io = {
@@ -320,20 +322,20 @@ static const struct gp_stream_io shm_io = {
 /* The daemon has made the memory: its pages are not to stay with a client.  One that is still there
  * has the last words in it. */
 static void
-discard_memory(struct shm_conn *shm)
+shm_discard_memory(struct shm_conn *shm)
 {
-	if (shm->door && !shm->door->client)
+	if (shm->socket_conn && !shm->socket_conn->client)
 		gp_rings_discard(&shm->rings, shm_peer_closed(&shm->stream.conn));
 }
 
 static void
 shm_discard(struct gp_conn *conn)
 {
-	atomic_store(&shm_of(conn)->peer_left, true);
+	atomic_store(&conn_to_shm(conn)->peer_left, true);
 }
 
 static void
-delist(struct shm_conn *shm)
+shm_unlist(struct shm_conn *shm)
 {
 	if (!shm->is_listed)
 		return;
@@ -358,25 +360,25 @@ gp_shm_discard_all(void)
 static void
 shm_destroy(struct gp_conn *conn)
 {
-	struct shm_conn *shm = shm_of(conn);
+	struct shm_conn *shm = conn_to_shm(conn);
 
 	gp_rings_close(&shm->rings);
-	discard_memory(shm);
-	delist(shm);
+	shm_discard_memory(shm);
+	shm_unlist(shm);
 	gp_rings_unmap(&shm->rings);
 	for (unsigned int i = 0; i < shm->passed_count; i++)
 		(void)close(shm->passed[i]);
 	if (shm->ready_fd >= 0)
-		gp_own_fd_close(shm->ready_fd);
-	if (shm->door)
-		gp_conn_destroy(&shm->door->stream.conn);
+		gp_fd_guard_close(shm->ready_fd);
+	if (shm->socket_conn)
+		gp_conn_destroy(&shm->socket_conn->stream.conn);
 	gp_stream_fini(&shm->stream);
 	free(shm);
 }
 
 /* With the socket, which is the new connection's on success only, and rings without memory. */
 static int
-create(struct gp_conn *door, struct shm_conn **shm_p)
+shm_create(struct gp_conn *door, struct shm_conn **shm_p)
 {
 	struct shm_conn *shm = calloc(1, sizeof(*shm));
 
@@ -390,13 +392,13 @@ create(struct gp_conn *door, struct shm_conn **shm_p)
 	}
 	snprintf(shm->stream.conn.peer, sizeof(shm->stream.conn.peer), "shm%s",
 		 strchr(door->peer, ':'));
-	shm->door = (struct gp_tcp_conn *)door;
+	shm->socket_conn = (struct gp_tcp_conn *)door;
 	*shm_p = shm;
 	return 0;
 }
 
 static int
-send_greeting(int socket_fd, int memory_fd)
+greeting_send(int socket_fd, int memory_fd)
 {
 	char text[] = GREETING;
 
@@ -408,7 +410,7 @@ send_greeting(int socket_fd, int memory_fd)
 
 /* The descriptor, or a negative errno. */
 static int
-receive_greeting(int socket_fd)
+greeting_recv(int socket_fd)
 {
 	char text[sizeof(GREETING)];
 	int fd;
@@ -425,7 +427,7 @@ receive_greeting(int socket_fd)
 static int
 shm_adopt(int fd, struct gp_conn **conn_p)
 {
-	size_t size = gp_rings_memory(RING_SIZE);
+	size_t size = gp_rings_get_memory_size(RING_SIZE);
 	struct gp_conn *door;
 	struct shm_conn *shm;
 	int memory_fd, r;
@@ -433,7 +435,7 @@ shm_adopt(int fd, struct gp_conn **conn_p)
 	r = gp_unix_ops.adopt(fd, &door);
 	if (r)
 		return r;
-	r = create(door, &shm);
+	r = shm_create(door, &shm);
 	if (r) {
 		(void)gp_tcp_release_fd(door, &fd);
 		return r;
@@ -447,13 +449,13 @@ shm_adopt(int fd, struct gp_conn **conn_p)
 		pthread_mutex_unlock(&shared_conns.lock);
 	}
 	if (r == 0)
-		r = send_greeting(shm->door->fd, memory_fd);
+		r = greeting_send(shm->socket_conn->fd, memory_fd);
 	if (memory_fd >= 0)
 		(void)close(memory_fd);
 	if (r) {
 		/* The caller's again. */
 		(void)gp_tcp_release_fd(door, &fd);
-		shm->door = NULL;
+		shm->socket_conn = NULL;
 		shm_destroy(&shm->stream.conn);
 		return r;
 	}
@@ -463,14 +465,14 @@ shm_adopt(int fd, struct gp_conn **conn_p)
 
 /* The client's end of the memory. */
 static int
-take_memory(struct shm_conn *shm, int timeout_ms, char *detail, size_t detail_size)
+shm_map_memory(struct shm_conn *shm, int timeout_ms, char *detail, size_t detail_size)
 {
-	int fd, r = gp_fd_wait(shm->door->fd, POLLIN, timeout_ms);
+	int fd, r = gp_fd_wait(shm->socket_conn->fd, POLLIN, timeout_ms);
 	size_t size;
 
 	if (r <= 0)
 		return r ? r : -ETIMEDOUT;
-	fd = receive_greeting(shm->door->fd);
+	fd = greeting_recv(shm->socket_conn->fd);
 	if (fd < 0)
 		return fd;
 	r = gp_sealed_check(fd, &size);
@@ -494,7 +496,7 @@ shm_connect(const struct gp_url *url, const void *preamble, size_t preamble_size
 
 	if (r)
 		return r;
-	r = create(door, &shm);
+	r = shm_create(door, &shm);
 	if (r) {
 		gp_conn_destroy(door);
 		return r;
@@ -502,7 +504,7 @@ shm_connect(const struct gp_url *url, const void *preamble, size_t preamble_size
 	if (preamble_size)
 		r = gp_stream_send_preamble(door, preamble, preamble_size);
 	if (r == 0)
-		r = take_memory(shm, gp_left_ms(deadline), detail, detail_size);
+		r = shm_map_memory(shm, gp_remaining_ms(deadline), detail, detail_size);
 	if (r) {
 		shm_destroy(&shm->stream.conn);
 		return r;
@@ -532,11 +534,11 @@ shm_listener_destroy(struct gp_listener *listener)
 static int
 shm_recv_preamble(struct gp_conn *conn, void *preamble, size_t size, int timeout_ms)
 {
-	struct shm_conn *shm = shm_of(conn);
-	struct gp_conn *door = &shm->door->stream.conn;
+	struct shm_conn *shm = conn_to_shm(conn);
+	struct gp_conn *door = &shm->socket_conn->stream.conn;
 	int r;
 
-	if (shm->door->client)
+	if (shm->socket_conn->client)
 		return gp_stream_recv_preamble(conn, preamble, size, timeout_ms);
 	r = gp_stream_recv_preamble(door, preamble, size, timeout_ms);
 	if (r < 0)
@@ -547,48 +549,48 @@ shm_recv_preamble(struct gp_conn *conn, void *preamble, size_t size, int timeout
 static int
 shm_fd(const struct gp_conn *conn)
 {
-	struct shm_conn *shm = shm_of(conn);
-	int fd = gp_tcp_fd(&shm->door->stream.conn);
+	struct shm_conn *shm = conn_to_shm(conn);
+	int fd = gp_tcp_fd(&shm->socket_conn->stream.conn);
 
 	atomic_store(&shm->watched, true);
-	if (look(shm) == 0) {
-		disarm(shm);
-		arm(shm);
+	if (shm_poll(shm) == 0) {
+		shm_disarm(shm);
+		shm_arm(shm);
 	}
-	if (fd < 0 || look(shm) == 0)
+	if (fd < 0 || shm_poll(shm) == 0)
 		return fd;
 	/* Nobody will wake this end for what is there already. */
-	if (shm->ready_fd >= 0 && !gp_own_fd_is(shm->ready_fd))
+	if (shm->ready_fd >= 0 && !gp_fd_guard_is_marked(shm->ready_fd))
 		shm->ready_fd = -1;
 	if (shm->ready_fd < 0) {
-		shm->ready_fd = gp_fd_away(eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK));
-		gp_own_fd_mark(shm->ready_fd);
+		shm->ready_fd = gp_fd_move_above_stdio(eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK));
+		gp_fd_guard_mark(shm->ready_fd);
 	}
 	return shm->ready_fd;
 }
 
 static void
-shm_fd_left(struct gp_conn *conn)
+shm_fd_unwatch(struct gp_conn *conn)
 {
-	atomic_store(&shm_of(conn)->watched, false);
+	atomic_store(&conn_to_shm(conn)->watched, false);
 }
 
 static int
 shm_peer_uid(const struct gp_conn *conn, uid_t *uid_p)
 {
-	return gp_tcp_peer_uid(&shm_of(conn)->door->stream.conn, uid_p);
+	return gp_tcp_peer_uid(&conn_to_shm(conn)->socket_conn->stream.conn, uid_p);
 }
 
 static int
 shm_pass_fd(struct gp_conn *conn, int fd)
 {
-	struct shm_conn *shm = shm_of(conn);
+	struct shm_conn *shm = conn_to_shm(conn);
 	char wake = 0;
 
-	if (shm->door->client)
+	if (shm->socket_conn->client)
 		return GP_E_UNSUPPORTED;
 	for (;;) {
-		ssize_t sent = gp_send_with_fd(door_fd(shm), &wake, 1, fd);
+		ssize_t sent = gp_send_with_fd(shm_get_socket_fd(shm), &wake, 1, fd);
 		int r;
 
 		if (sent == 1)
@@ -598,19 +600,19 @@ shm_pass_fd(struct gp_conn *conn, int fd)
 		if (sent >= 0 || errno != EAGAIN)
 			return -EPIPE;
 		/* Full of wake-ups that were not taken yet. */
-		r = gp_fd_wait(door_fd(shm), POLLOUT, PASS_MS);
+		r = gp_fd_wait(shm_get_socket_fd(shm), POLLOUT, PASS_TIMEOUT_MS);
 		if (r <= 0)
 			return r ? r : -ETIMEDOUT;
 	}
 }
 
 static int
-shm_take_fd(struct gp_conn *conn)
+shm_recv_fd(struct gp_conn *conn)
 {
-	struct shm_conn *shm = shm_of(conn);
+	struct shm_conn *shm = conn_to_shm(conn);
 	int fd;
 
-	while (shm->passed_count == 0 && take_wakes(shm))
+	while (shm->passed_count == 0 && shm_recv_wakeups(shm))
 		continue;
 	if (shm->passed_count == 0)
 		return -ENOENT;
@@ -623,11 +625,11 @@ shm_take_fd(struct gp_conn *conn)
 static void
 shm_abandon(struct gp_conn *conn)
 {
-	struct shm_conn *shm = shm_of(conn);
+	struct shm_conn *shm = conn_to_shm(conn);
 
-	gp_own_fd_close(shm->door->fd);
+	gp_fd_guard_close(shm->socket_conn->fd);
 	if (shm->ready_fd >= 0)
-		gp_own_fd_close(shm->ready_fd);
+		gp_fd_guard_close(shm->ready_fd);
 }
 
 const struct gp_transport_ops gp_shm_ops = {
@@ -640,7 +642,7 @@ const struct gp_transport_ops gp_shm_ops = {
 	.adopt = shm_adopt,
 	.peer_uid = shm_peer_uid,
 	.pass_fd = shm_pass_fd,
-	.take_fd = shm_take_fd,
+	.recv_fd = shm_recv_fd,
 	.recv_preamble = shm_recv_preamble,
 	.send_preamble = gp_stream_send_preamble,
 	.send = gp_stream_send,
@@ -649,10 +651,10 @@ const struct gp_transport_ops gp_shm_ops = {
 	.wait = gp_stream_wait,
 	.pending = shm_pending,
 	.set_spin = gp_stream_set_spin,
-	.set_stall = gp_stream_set_stall,
+	.set_stall_timeout = gp_stream_set_stall_timeout,
 	.shutdown = gp_stream_shutdown,
 	.fd = shm_fd,
-	.fd_left = shm_fd_left,
+	.fd_unwatch = shm_fd_unwatch,
 	.peer_closed = shm_peer_closed,
 	.discard = shm_discard,
 	.abandon = shm_abandon,

@@ -12,23 +12,23 @@
 #include <time.h>
 #include <unistd.h>
 
-#define WORDS_SIZE ((size_t)4096)
+#define HEADER_SIZE ((size_t)4096)
 /* What is copied before the reader may have it: both ends copy at a time. */
-#define PUT_MAX ((size_t)64 << 10)
+#define WRITE_MAX ((size_t)64 << 10)
 /* Looks for room before a writer sleeps: as long as a reader takes for a part of the ring. */
-#define ROOM_LOOKS 500
+#define ROOM_POLLS 500
 #define ROOM_WAIT_NS 100000000
 #define ROOM_NAP_NS 1000000
 /* As long as a short message. */
-#define LINES_AHEAD 3
+#define PREFETCH_LINES 3
 
-_Static_assert(2 * sizeof(struct gp_ring_words) <= WORDS_SIZE, "the words fit their page");
+_Static_assert(2 * sizeof(struct gp_ring_header) <= HEADER_SIZE, "the words fit their page");
 _Static_assert(ATOMIC_INT_LOCK_FREE == 2, "atomics work between processes");
 
 size_t
-gp_rings_memory(size_t ring_size)
+gp_rings_get_memory_size(size_t ring_size)
 {
-	return WORDS_SIZE + 2 * ring_size;
+	return HEADER_SIZE + 2 * ring_size;
 }
 
 static bool
@@ -40,35 +40,35 @@ is_ring_size(size_t size)
 int
 gp_rings_map(struct gp_rings *rings, int fd, size_t memory_size, bool maker)
 {
-	size_t size = memory_size > WORDS_SIZE ? (memory_size - WORDS_SIZE) / 2 : 0;
-	struct gp_ring_words *words;
+	size_t size = memory_size > HEADER_SIZE ? (memory_size - HEADER_SIZE) / 2 : 0;
+	struct gp_ring_header *words;
 	struct gp_ring ring[2];
 
-	if (!is_ring_size(size) || gp_rings_memory(size) != memory_size)
+	if (!is_ring_size(size) || gp_rings_get_memory_size(size) != memory_size)
 		return GP_E_INVALID;
 	words = mmap(NULL, memory_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (words == MAP_FAILED)
 		return -errno;
 	for (size_t i = 0; i < 2; i++)
 		ring[i] = (struct gp_ring){
-			.words = words + i,
-			.bytes = (uint8_t *)words + WORDS_SIZE + i * size,
+			.header = words + i,
+			.bytes = (uint8_t *)words + HEADER_SIZE + i * size,
 			.size = (uint32_t)size,
 		};
 	*rings = (struct gp_rings){
 		.memory = words,
 		.memory_size = memory_size,
-		.maker = maker,
+		.is_creator = maker,
 		.in = ring[maker ? 0 : 1],
 		.out = ring[maker ? 1 : 0],
 	};
 	if (!maker)
-		atomic_store(&rings->in.words->reader_mark, 1);
+		atomic_store(&rings->in.header->pages_present, 1);
 	return 0;
 }
 
 static void
-punch(uint8_t *bytes, size_t size)
+pages_punch(uint8_t *bytes, size_t size)
 {
 	if (size)
 		(void)madvise(bytes, size, MADV_REMOVE);
@@ -76,7 +76,7 @@ punch(uint8_t *bytes, size_t size)
 
 /* The whole pages from one position to another, both modulo the ring's size. */
 static void
-punch_between(const struct gp_ring *ring, uint32_t from, uint32_t to)
+ring_punch(const struct gp_ring *ring, uint32_t from, uint32_t to)
 {
 	const uint32_t page = (uint32_t)sysconf(_SC_PAGESIZE);
 	uint32_t start = from & (ring->size - 1), left = to - from;
@@ -85,8 +85,8 @@ punch_between(const struct gp_ring *ring, uint32_t from, uint32_t to)
 	uint32_t at = (start + first) & (ring->size - 1);
 	uint32_t part = size < ring->size - at ? size : ring->size - at;
 
-	punch(ring->bytes + at, part);
-	punch(ring->bytes, size - part);
+	pages_punch(ring->bytes + at, part);
+	pages_punch(ring->bytes, size - part);
 }
 
 void
@@ -98,20 +98,21 @@ gp_rings_discard(struct gp_rings *rings, bool all)
 	if (!rings->memory)
 		return;
 	if (all) {
-		punch(rings->memory, WORDS_SIZE);
-		punch((uint8_t *)rings->memory + WORDS_SIZE, rings->memory_size - WORDS_SIZE);
+		pages_punch(rings->memory, HEADER_SIZE);
+		pages_punch((uint8_t *)rings->memory + HEADER_SIZE,
+			    rings->memory_size - HEADER_SIZE);
 		return;
 	}
-	punch(rings->in.bytes, rings->in.size);
-	head = atomic_load(&out->words->head);
+	pages_punch(rings->in.bytes, rings->in.size);
+	head = atomic_load(&out->header->head);
 	if (out->at - head <= out->size)
-		punch_between(out, out->at, head + out->size);
+		ring_punch(out, out->at, head + out->size);
 }
 
 bool
-gp_rings_are_gone(const struct gp_rings *rings)
+gp_rings_are_discarded(const struct gp_rings *rings)
 {
-	return !rings->maker && atomic_load(&rings->in.words->reader_mark) == 0;
+	return !rings->is_creator && atomic_load(&rings->in.header->pages_present) == 0;
 }
 
 void
@@ -123,10 +124,10 @@ gp_rings_unmap(struct gp_rings *rings)
 }
 
 static void
-wake_writer(struct gp_ring *ring)
+ring_wake_writer(struct gp_ring *ring)
 {
-	atomic_store(&ring->words->writer_waits, 0);
-	(void)syscall(SYS_futex, &ring->words->writer_waits, FUTEX_WAKE, 1, NULL, NULL, 0);
+	atomic_store(&ring->header->writer_waits, 0);
+	(void)syscall(SYS_futex, &ring->header->writer_waits, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
 void
@@ -134,17 +135,17 @@ gp_rings_close(struct gp_rings *rings)
 {
 	if (!rings->memory)
 		return;
-	atomic_store(&rings->out.words->writer_over, 1);
-	atomic_store(&rings->in.words->reader_over, 1);
-	wake_writer(&rings->in);
+	atomic_store(&rings->out.header->writer_closed, 1);
+	atomic_store(&rings->in.header->reader_closed, 1);
+	ring_wake_writer(&rings->in);
 	/* A writer of this end, which another thread is. */
-	wake_writer(&rings->out);
+	ring_wake_writer(&rings->out);
 }
 
 ssize_t
-gp_ring_used(const struct gp_ring *ring)
+gp_ring_get_used(const struct gp_ring *ring)
 {
-	uint32_t used = atomic_load(&ring->words->tail) - ring->at;
+	uint32_t used = atomic_load(&ring->header->tail) - ring->at;
 
 	return used > ring->size ? -EPROTO : (ssize_t)used;
 }
@@ -152,12 +153,12 @@ gp_ring_used(const struct gp_ring *ring)
 bool
 gp_ring_is_closed(const struct gp_ring *ring)
 {
-	return atomic_load(&ring->words->writer_over) != 0;
+	return atomic_load(&ring->header->writer_closed) != 0;
 }
 
 /* Between the ring and memory, around the ring's end. */
 static void
-copy_out(const struct gp_ring *ring, uint32_t at, uint8_t *to, size_t size)
+ring_copy_out(const struct gp_ring *ring, uint32_t at, uint8_t *to, size_t size)
 {
 	size_t start = at & (ring->size - 1);
 	size_t first = ring->size - start < size ? ring->size - start : size;
@@ -167,7 +168,7 @@ copy_out(const struct gp_ring *ring, uint32_t at, uint8_t *to, size_t size)
 }
 
 static void
-copy_in(struct gp_ring *ring, uint32_t at, const uint8_t *from, size_t size)
+ring_copy_in(struct gp_ring *ring, uint32_t at, const uint8_t *from, size_t size)
 {
 	size_t start = at & (ring->size - 1);
 	size_t first = ring->size - start < size ? ring->size - start : size;
@@ -177,9 +178,9 @@ copy_in(struct gp_ring *ring, uint32_t at, const uint8_t *from, size_t size)
 }
 
 ssize_t
-gp_ring_take(struct gp_ring *ring, const struct iovec *iov, int count)
+gp_ring_read(struct gp_ring *ring, const struct iovec *iov, int count)
 {
-	ssize_t used = gp_ring_used(ring);
+	ssize_t used = gp_ring_get_used(ring);
 	size_t left = used > 0 ? (size_t)used : 0;
 	uint32_t at = ring->at;
 
@@ -188,7 +189,7 @@ gp_ring_take(struct gp_ring *ring, const struct iovec *iov, int count)
 	for (int i = 0; i < count && left; i++) {
 		size_t part = iov[i].iov_len < left ? iov[i].iov_len : left;
 
-		copy_out(ring, at, iov[i].iov_base, part);
+		ring_copy_out(ring, at, iov[i].iov_base, part);
 		at += (uint32_t)part;
 		left -= part;
 	}
@@ -198,11 +199,11 @@ gp_ring_take(struct gp_ring *ring, const struct iovec *iov, int count)
 	 * that sleeps has seen a full ring: if it has filled the ring meanwhile, it is woken when
 	 * what is left now has become half a ring. */
 	if ((size_t)used < ring->size / 4) {
-		atomic_store_explicit(&ring->words->head, at, memory_order_release);
+		atomic_store_explicit(&ring->header->head, at, memory_order_release);
 	} else {
-		atomic_store(&ring->words->head, at);
-		if (left <= ring->size / 2 && atomic_load(&ring->words->writer_waits))
-			wake_writer(ring);
+		atomic_store(&ring->header->head, at);
+		if (left <= ring->size / 2 && atomic_load(&ring->header->writer_waits))
+			ring_wake_writer(ring);
 	}
 	return used - (ssize_t)left;
 }
@@ -210,20 +211,20 @@ gp_ring_take(struct gp_ring *ring, const struct iovec *iov, int count)
 void
 gp_ring_arm(struct gp_ring *ring)
 {
-	atomic_store(&ring->words->reader_waits, 1);
+	atomic_store(&ring->header->reader_waits, 1);
 }
 
 void
 gp_ring_disarm(struct gp_ring *ring)
 {
-	atomic_store(&ring->words->reader_waits, 0);
+	atomic_store(&ring->header->reader_waits, 0);
 }
 
 /* Bytes of room, or -EPROTO. */
 static ssize_t
-room(struct gp_ring *ring)
+ring_get_room(struct gp_ring *ring)
 {
-	uint32_t head = atomic_load(&ring->words->head), used = ring->at - head;
+	uint32_t head = atomic_load(&ring->header->head), used = ring->at - head;
 
 	if (used > ring->size)
 		return -EPROTO;
@@ -234,74 +235,74 @@ room(struct gp_ring *ring)
 /* The next bytes' lines, which the reader had a whole ring ago, come here before they are needed.
  */
 static void
-expect_more(const struct gp_ring *ring)
+ring_prefetch(const struct gp_ring *ring)
 {
-	for (uint32_t i = 0; i < LINES_AHEAD; i++)
+	for (uint32_t i = 0; i < PREFETCH_LINES; i++)
 		__builtin_prefetch(ring->bytes + ((ring->at + i * GP_RING_LINE) & (ring->size - 1)),
 				   1);
 }
 
 /* What was there at the last look is enough mostly. */
 static ssize_t
-room_for(struct gp_ring *ring, const struct iovec *iov, int count)
+ring_get_room_for(struct gp_ring *ring, const struct iovec *iov, int count)
 {
 	size_t known = ring->size - (uint32_t)(ring->at - ring->head), wanted = 0;
 
 	for (int i = 0; i < count; i++)
 		wanted += iov[i].iov_len;
-	return wanted <= known ? (ssize_t)known : room(ring);
+	return wanted <= known ? (ssize_t)known : ring_get_room(ring);
 }
 
 ssize_t
-gp_ring_put(struct gp_ring *ring, const struct iovec *iov, int count)
+gp_ring_write(struct gp_ring *ring, const struct iovec *iov, int count)
 {
-	ssize_t free = room_for(ring, iov, count);
-	size_t left = free > (ssize_t)PUT_MAX ? PUT_MAX : (size_t)free;
+	ssize_t free = ring_get_room_for(ring, iov, count);
+	size_t left = free > (ssize_t)WRITE_MAX ? WRITE_MAX : (size_t)free;
 	uint32_t at = ring->at;
 
 	if (free <= 0)
-		return free < 0 || !atomic_load(&ring->words->reader_over) ? free : -EPIPE;
+		return free < 0 || !atomic_load(&ring->header->reader_closed) ? free : -EPIPE;
 	for (int i = 0; i < count && left; i++) {
 		size_t part = iov[i].iov_len < left ? iov[i].iov_len : left;
 
-		copy_in(ring, at, iov[i].iov_base, part);
+		ring_copy_in(ring, at, iov[i].iov_base, part);
 		at += (uint32_t)part;
 		left -= part;
 	}
 	free = (ssize_t)(uint32_t)(at - ring->at);
 	ring->at = at;
-	atomic_store(&ring->words->tail, at);
-	expect_more(ring);
+	atomic_store(&ring->header->tail, at);
+	ring_prefetch(ring);
 	/* The reader has just written these words' line: the bytes do not wait for that. */
-	if (room(ring) < 0)
+	if (ring_get_room(ring) < 0)
 		return -EPROTO;
-	return atomic_load(&ring->words->reader_over) ? -EPIPE : free;
+	return atomic_load(&ring->header->reader_closed) ? -EPIPE : free;
 }
 
 bool
 gp_ring_must_wake(struct gp_ring *ring)
 {
-	return atomic_load(&ring->words->reader_waits) &&
-	       atomic_exchange(&ring->words->reader_waits, 0) != 0;
+	return atomic_load(&ring->header->reader_waits) &&
+	       atomic_exchange(&ring->header->reader_waits, 0) != 0;
 }
 
 /* A futex, and not the connection's socket: that is the reading thread's to wait at. */
 void
-gp_ring_await_room(struct gp_ring *ring)
+gp_ring_wait_writable(struct gp_ring *ring)
 {
 	struct timespec limit = { .tv_nsec = ROOM_WAIT_NS };
 
-	for (int i = 0; i < ROOM_LOOKS; i++) {
-		if (room(ring) != 0 || atomic_load(&ring->words->reader_over))
+	for (int i = 0; i < ROOM_POLLS; i++) {
+		if (ring_get_room(ring) != 0 || atomic_load(&ring->header->reader_closed))
 			return;
-		gp_pause();
+		gp_cpu_relax();
 	}
-	atomic_store(&ring->words->writer_waits, 1);
-	if (room(ring) == 0 && !atomic_load(&ring->words->reader_over))
-		(void)syscall(SYS_futex, &ring->words->writer_waits, FUTEX_WAIT, 1, &limit, NULL,
+	atomic_store(&ring->header->writer_waits, 1);
+	if (ring_get_room(ring) == 0 && !atomic_load(&ring->header->reader_closed))
+		(void)syscall(SYS_futex, &ring->header->writer_waits, FUTEX_WAIT, 1, &limit, NULL,
 			      0);
-	atomic_store(&ring->words->writer_waits, 0);
+	atomic_store(&ring->header->writer_waits, 0);
 	/* Whoever wakes this end for nothing does not keep it busy. */
-	if (room(ring) == 0 && !atomic_load(&ring->words->reader_over))
-		gp_nap(ROOM_NAP_NS);
+	if (ring_get_room(ring) == 0 && !atomic_load(&ring->header->reader_closed))
+		gp_sleep_ns(ROOM_NAP_NS);
 }

@@ -14,12 +14,12 @@
 
 /* The path is followed by hand, so that links on the way are seen, too: what was passed, which is
  * a folder and has been looked at, and what is still to come. */
-struct walk {
+struct path_walk {
 	char passed[PATH_MAX];
 	char rest[PATH_MAX];
 	int links;
-	uid_t also;
-	uid_t nobody; /* (uid_t)-1: every owner has a name here */
+	uid_t trusted_uid;
+	uid_t overflow_uid; /* (uid_t)-1: every owner has a name here */
 	char *detail;
 	size_t detail_size;
 };
@@ -28,7 +28,7 @@ struct walk {
  * machine's root, to whom / and the like belong in a container without privileges.  A namespace
  * that has the number for a user of its own does not tell them apart, and gets (uid_t)-1. */
 static uid_t
-nobody_of_namespace(void)
+namespace_get_overflow_uid(void)
 {
 	FILE *map = fopen("/proc/self/uid_map", "re"), *number = NULL;
 	unsigned long long first, outside, count;
@@ -51,24 +51,24 @@ nobody_of_namespace(void)
 }
 
 static bool
-is_trusted(const struct walk *walk, uid_t uid, bool last)
+owner_is_trusted(const struct path_walk *path_walk, uid_t uid, bool last)
 {
-	if (uid == 0 || uid == geteuid() || uid == walk->also)
+	if (uid == 0 || uid == geteuid() || uid == path_walk->trusted_uid)
 		return true;
 	/* A namespace sees no more of whoever made it.  If its folders were refused, nothing would
 	 * work in it; the socket's own folder is made inside, and has an owner. */
-	return uid == walk->nobody && !last;
+	return uid == path_walk->overflow_uid && !last;
 }
 
 /* Of what has been passed. */
 static int
-check_passed(const struct walk *walk, const struct stat *status, bool last)
+walk_check(const struct path_walk *path_walk, const struct stat *status, bool last)
 {
-	const char *path = walk->passed[0] ? walk->passed : "/";
+	const char *path = path_walk->passed[0] ? path_walk->passed : "/";
 	const char *whose = S_ISLNK(status->st_mode) ? "link" : "folder";
 
-	if (!is_trusted(walk, status->st_uid, last)) {
-		(void)snprintf(walk->detail, walk->detail_size,
+	if (!owner_is_trusted(path_walk, status->st_uid, last)) {
+		(void)snprintf(path_walk->detail, path_walk->detail_size,
 			       "the %s %s belongs to user %u, who could put another socket there",
 			       whose, path, (unsigned int)status->st_uid);
 		return -EPERM;
@@ -77,7 +77,7 @@ check_passed(const struct walk *walk, const struct stat *status, bool last)
 	if (S_ISLNK(status->st_mode) || status->st_mode & S_ISVTX)
 		return 0;
 	if (status->st_mode & (S_IWGRP | S_IWOTH)) {
-		(void)snprintf(walk->detail, walk->detail_size,
+		(void)snprintf(path_walk->detail, path_walk->detail_size,
 			       "%s may write to the folder %s, and could put another socket there",
 			       status->st_mode & S_IWOTH ? "everybody" : "its group", path);
 		return -EPERM;
@@ -87,21 +87,21 @@ check_passed(const struct walk *walk, const struct stat *status, bool last)
 
 /* Takes the next name off the rest; empty: there is none. */
 static void
-next_name(struct walk *walk, char name[PATH_MAX])
+walk_next_name(struct path_walk *path_walk, char name[PATH_MAX])
 {
-	char *at = walk->rest + strspn(walk->rest, "/");
+	char *at = path_walk->rest + strspn(path_walk->rest, "/");
 	size_t length = strcspn(at, "/");
 
 	(void)snprintf(name, PATH_MAX, "%.*s", (int)length, at);
 	at += length;
 	at += strspn(at, "/");
-	memmove(walk->rest, at, strlen(at) + 1);
+	memmove(path_walk->rest, at, strlen(at) + 1);
 }
 
 static void
-leave(struct walk *walk)
+walk_up(struct path_walk *path_walk)
 {
-	char *slash = strrchr(walk->passed, '/');
+	char *slash = strrchr(path_walk->passed, '/');
 
 	if (slash)
 		*slash = 0;
@@ -109,66 +109,66 @@ leave(struct walk *walk)
 
 /* What was passed last is a link: where it points to is still to come. */
 static int
-follow(struct walk *walk)
+walk_follow_link(struct path_walk *path_walk)
 {
 	char target[PATH_MAX], rest[PATH_MAX];
-	ssize_t length = readlink(walk->passed, target, sizeof(target) - 1);
+	ssize_t length = readlink(path_walk->passed, target, sizeof(target) - 1);
 	int size;
 
 	if (length < 0)
 		return -errno;
 	target[length] = 0;
-	if (++walk->links > LINKS_MAX)
+	if (++path_walk->links > LINKS_MAX)
 		return -ELOOP;
-	size = snprintf(rest, sizeof(rest), "%s/%s", target, walk->rest);
+	size = snprintf(rest, sizeof(rest), "%s/%s", target, path_walk->rest);
 	if (size < 0 || (size_t)size >= sizeof(rest))
 		return -ENAMETOOLONG;
-	memcpy(walk->rest, rest, (size_t)size + 1);
+	memcpy(path_walk->rest, rest, (size_t)size + 1);
 	if (target[0] == '/')
-		walk->passed[0] = 0;
+		path_walk->passed[0] = 0;
 	else
-		leave(walk);
+		walk_up(path_walk);
 	return 0;
 }
 
 static int
-step(struct walk *walk, const char *name)
+walk_step(struct path_walk *path_walk, const char *name)
 {
-	size_t length = strlen(walk->passed);
+	size_t length = strlen(path_walk->passed);
 	struct stat status;
 	int r;
 
 	if (strcmp(name, ".") == 0)
 		return 0;
 	if (strcmp(name, "..") == 0) {
-		leave(walk);
+		walk_up(path_walk);
 		return 0;
 	}
-	r = snprintf(walk->passed + length, sizeof(walk->passed) - length, "/%s", name);
-	if (r < 0 || (size_t)r >= sizeof(walk->passed) - length)
+	r = snprintf(path_walk->passed + length, sizeof(path_walk->passed) - length, "/%s", name);
+	if (r < 0 || (size_t)r >= sizeof(path_walk->passed) - length)
 		return -ENAMETOOLONG;
-	if (lstat(walk->passed, &status))
+	if (lstat(path_walk->passed, &status))
 		return -errno;
-	r = check_passed(walk, &status, !walk->rest[0]);
-	return r == 0 && S_ISLNK(status.st_mode) ? follow(walk) : r;
+	r = walk_check(path_walk, &status, !path_walk->rest[0]);
+	return r == 0 && S_ISLNK(status.st_mode) ? walk_follow_link(path_walk) : r;
 }
 
 int
-gp_folder_check(const char *path, uid_t also, char *detail, size_t detail_size)
+gp_path_check_trust(const char *path, uid_t also, char *detail, size_t detail_size)
 {
-	struct walk walk = { .also = also,
-			     .nobody = nobody_of_namespace(),
-			     .detail = detail,
-			     .detail_size = detail_size };
+	struct path_walk path_walk = { .trusted_uid = also,
+				       .overflow_uid = namespace_get_overflow_uid(),
+				       .detail = detail,
+				       .detail_size = detail_size };
 	char name[PATH_MAX];
 	struct stat root;
 	int r;
 
-	if (strlen(path) >= sizeof(walk.rest))
+	if (strlen(path) >= sizeof(path_walk.rest))
 		return -ENAMETOOLONG;
-	memcpy(walk.rest, path, strlen(path) + 1);
-	r = stat("/", &root) ? -errno : check_passed(&walk, &root, !path[strspn(path, "/")]);
-	while (r == 0 && (next_name(&walk, name), name[0]))
-		r = step(&walk, name);
+	memcpy(path_walk.rest, path, strlen(path) + 1);
+	r = stat("/", &root) ? -errno : walk_check(&path_walk, &root, !path[strspn(path, "/")]);
+	while (r == 0 && (walk_next_name(&path_walk, name), name[0]))
+		r = walk_step(&path_walk, name);
 	return r;
 }

@@ -37,7 +37,7 @@ gp_peer_is_loopback(const struct sockaddr_storage *address)
 
 /* The address as an IPv6 one, which an IPv4 one is a case of. */
 static void
-widen(const struct sockaddr_storage *address, uint32_t words[4], uint16_t *port_p)
+address_to_ipv6(const struct sockaddr_storage *address, uint32_t words[4], uint16_t *port_p)
 {
 	if (address->ss_family == AF_INET6) {
 		const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)address;
@@ -55,12 +55,12 @@ widen(const struct sockaddr_storage *address, uint32_t words[4], uint16_t *port_
 }
 
 static void
-name_of(const struct sockaddr_storage *address, bool wide, char name[NAME_SIZE])
+address_format(const struct sockaddr_storage *address, bool wide, char name[NAME_SIZE])
 {
 	uint32_t words[4];
 	uint16_t port;
 
-	widen(address, words, &port);
+	address_to_ipv6(address, words, &port);
 	if (wide)
 		snprintf(name, NAME_SIZE, "%08X%08X%08X%08X:%04X", words[0], words[1], words[2],
 			 words[3], port);
@@ -70,7 +70,7 @@ name_of(const struct sockaddr_storage *address, bool wide, char name[NAME_SIZE])
 
 /* The socket whose own name is `local` and whose peer is `remote`, in the kernel's list. */
 static int
-find_owner(const char *path, const char *local, const char *remote, uid_t *uid_p)
+list_find_owner(const char *path, const char *local, const char *remote, uid_t *uid_p)
 {
 	char line[512];
 	FILE *list = fopen(path, "re");
@@ -108,29 +108,29 @@ unix_peer_uid(int fd, uid_t *uid_p)
 }
 
 /* Both ends of a connection, as this one names them. */
-struct ends {
+struct socket_ends {
 	struct sockaddr_storage own, peer;
 };
 
 static int
-get_ends(int fd, struct ends *ends)
+get_ends(int fd, struct socket_ends *socket_ends)
 {
-	socklen_t own_length = sizeof(ends->own), peer_length = sizeof(ends->peer);
+	socklen_t own_length = sizeof(socket_ends->own), peer_length = sizeof(socket_ends->peer);
 
-	*ends = (struct ends){ 0 };
-	return getsockname(fd, (struct sockaddr *)&ends->own, &own_length) < 0 ||
-	       getpeername(fd, (struct sockaddr *)&ends->peer, &peer_length) < 0;
+	*socket_ends = (struct socket_ends){ 0 };
+	return getsockname(fd, (struct sockaddr *)&socket_ends->own, &own_length) < 0 ||
+	       getpeername(fd, (struct sockaddr *)&socket_ends->peer, &peer_length) < 0;
 }
 
 /* An IPv4 address may be written as an IPv6 one; the kernel has it as what it is. */
 static void
-diag_address(const struct sockaddr_storage *address, uint32_t words[4], __be16 *port_p,
-	     uint8_t *family_p)
+address_to_diag(const struct sockaddr_storage *address, uint32_t words[4], __be16 *port_p,
+		uint8_t *family_p)
 {
 	struct in6_addr wide;
 	uint16_t port;
 
-	widen(address, words, &port);
+	address_to_ipv6(address, words, &port);
 	memcpy(&wide, words, sizeof(wide));
 	*port_p = htons(port);
 	*family_p = AF_INET6;
@@ -143,7 +143,7 @@ diag_address(const struct sockaddr_storage *address, uint32_t words[4], __be16 *
 
 /* What the kernel says of one socket. */
 static int
-exchange(int netlink, const void *request, size_t size, struct inet_diag_msg *found)
+netlink_query(int netlink, const void *request, size_t size, struct inet_diag_msg *found)
 {
 	struct sockaddr_nl from = { 0 };
 	socklen_t from_size = sizeof(from);
@@ -168,7 +168,7 @@ exchange(int netlink, const void *request, size_t size, struct inet_diag_msg *fo
 
 /* The owner of the socket at the other end, which is on this machine. */
 static int
-ask_kernel(const struct ends *ends, uid_t *uid_p)
+kernel_query_owner(const struct socket_ends *socket_ends, uid_t *uid_p)
 {
 	struct {
 		struct nlmsghdr header;
@@ -186,14 +186,15 @@ ask_kernel(const struct ends *ends, uid_t *uid_p)
 	uint8_t family;
 	int netlink, r;
 
-	diag_address(&ends->peer, id->idiag_src, &id->idiag_sport, &family);
-	diag_address(&ends->own, id->idiag_dst, &id->idiag_dport, &request.wanted.sdiag_family);
+	address_to_diag(&socket_ends->peer, id->idiag_src, &id->idiag_sport, &family);
+	address_to_diag(&socket_ends->own, id->idiag_dst, &id->idiag_dport,
+			&request.wanted.sdiag_family);
 	if (family != request.wanted.sdiag_family)
 		return GP_E_UNSUPPORTED;
 	netlink = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
 	if (netlink < 0)
 		return GP_E_UNSUPPORTED;
-	r = exchange(netlink, &request, sizeof(request), &found);
+	r = netlink_query(netlink, &request, sizeof(request), &found);
 	close(netlink);
 	/* It may be a listener instead.  Only of an established socket the owner is what it seems:
 	 * a closed one's is 0. */
@@ -205,64 +206,64 @@ ask_kernel(const struct ends *ends, uid_t *uid_p)
 }
 
 static bool
-is_own_address(const struct ends *ends)
+ends_are_same_address(const struct socket_ends *socket_ends)
 {
 	uint32_t own[4], peer[4];
 	uint16_t port;
 
-	widen(&ends->own, own, &port);
-	widen(&ends->peer, peer, &port);
+	address_to_ipv6(&socket_ends->own, own, &port);
+	address_to_ipv6(&socket_ends->peer, peer, &port);
 	return memcmp(own, peer, sizeof(own)) == 0;
 }
 
 int
-gp_peer_owner(int fd, uid_t *uid_p)
+gp_peer_query_owner(int fd, uid_t *uid_p)
 {
-	struct ends ends;
+	struct socket_ends socket_ends;
 
-	if (get_ends(fd, &ends))
+	if (get_ends(fd, &socket_ends))
 		return GP_E_UNSUPPORTED;
-	if (ends.peer.ss_family == AF_UNIX)
+	if (socket_ends.peer.ss_family == AF_UNIX)
 		return unix_peer_uid(fd, uid_p);
-	if (ends.peer.ss_family != AF_INET && ends.peer.ss_family != AF_INET6)
+	if (socket_ends.peer.ss_family != AF_INET && socket_ends.peer.ss_family != AF_INET6)
 		return GP_E_UNSUPPORTED;
-	if (!gp_peer_is_loopback(&ends.peer) && !is_own_address(&ends))
+	if (!gp_peer_is_loopback(&socket_ends.peer) && !ends_are_same_address(&socket_ends))
 		return GP_E_UNSUPPORTED;
-	return ask_kernel(&ends, uid_p);
+	return kernel_query_owner(&socket_ends, uid_p);
 }
 
 /* Where the kernel does not answer questions: from its list of all sockets, which is long. */
 static int
-search_lists(const struct ends *ends, uid_t *uid_p)
+lists_find_owner(const struct socket_ends *socket_ends, uid_t *uid_p)
 {
-	const struct sockaddr_storage *own = &ends->own, *peer = &ends->peer;
+	const struct sockaddr_storage *own = &socket_ends->own, *peer = &socket_ends->peer;
 	char local[NAME_SIZE], remote[NAME_SIZE];
 	int r = GP_E_UNSUPPORTED;
 
 	if (peer->ss_family == AF_INET ||
 	    ((const struct sockaddr_in6 *)peer)->sin6_addr.s6_addr[10]) {
-		name_of(peer, false, local);
-		name_of(own, false, remote);
-		r = find_owner("/proc/net/tcp", local, remote, uid_p);
+		address_format(peer, false, local);
+		address_format(own, false, remote);
+		r = list_find_owner("/proc/net/tcp", local, remote, uid_p);
 	}
 	if (r) {
-		name_of(peer, true, local);
-		name_of(own, true, remote);
-		r = find_owner("/proc/net/tcp6", local, remote, uid_p);
+		address_format(peer, true, local);
+		address_format(own, true, remote);
+		r = list_find_owner("/proc/net/tcp6", local, remote, uid_p);
 	}
 	return r;
 }
 
 int
-gp_peer_uid(int fd, uid_t *uid_p)
+gp_peer_query_uid(int fd, uid_t *uid_p)
 {
-	struct ends ends;
+	struct socket_ends socket_ends;
 
-	if (get_ends(fd, &ends))
+	if (get_ends(fd, &socket_ends))
 		return GP_E_UNSUPPORTED;
-	if (ends.peer.ss_family == AF_UNIX)
+	if (socket_ends.peer.ss_family == AF_UNIX)
 		return unix_peer_uid(fd, uid_p);
-	if (!gp_peer_is_loopback(&ends.peer))
+	if (!gp_peer_is_loopback(&socket_ends.peer))
 		return GP_E_UNSUPPORTED;
-	return ask_kernel(&ends, uid_p) ? search_lists(&ends, uid_p) : 0;
+	return kernel_query_owner(&socket_ends, uid_p) ? lists_find_owner(&socket_ends, uid_p) : 0;
 }

@@ -16,10 +16,10 @@ bool gp_peer_is_loopback(const struct sockaddr_storage *address);
  * to, or by a local socket.  Costs a few system calls.  GP_E_UNSUPPORTED: it is another machine's,
  * or closed already, or the kernel does not say.
  */
-GP_MUST_CHECK int gp_peer_owner(int fd, uid_t *uid_p);
+GP_MUST_CHECK int gp_peer_query_owner(int fd, uid_t *uid_p);
 
 /* The same of the loopback network and local sockets alone, by all means, some of which take
  * milliseconds; GP_E_UNSUPPORTED if the kernel does not say. */
-GP_MUST_CHECK int gp_peer_uid(int fd, uid_t *uid_p);
+GP_MUST_CHECK int gp_peer_query_uid(int fd, uid_t *uid_p);
 
 #endif /* GP_PEER_H */

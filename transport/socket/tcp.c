@@ -38,11 +38,11 @@ gp_tcp_fd(const struct gp_conn *conn)
 	const struct gp_tcp_conn *tcp = (const struct gp_tcp_conn *)conn;
 
 	/* A daemon closes nothing that it does not know. */
-	return !tcp->client || gp_own_fd_is(tcp->fd) ? tcp->fd : -1;
+	return !tcp->client || gp_fd_guard_is_marked(tcp->fd) ? tcp->fd : -1;
 }
 
 int
-gp_tcp_own_fd(struct gp_stream *stream)
+gp_tcp_get_fd(struct gp_stream *stream)
 {
 	int fd = gp_tcp_fd(&stream->conn);
 
@@ -54,9 +54,9 @@ gp_tcp_own_fd(struct gp_stream *stream)
 }
 
 int
-gp_tcp_await(struct gp_stream *stream, short events, int timeout_ms)
+gp_tcp_poll(struct gp_stream *stream, short events, int timeout_ms)
 {
-	int fd = gp_tcp_own_fd(stream);
+	int fd = gp_tcp_get_fd(stream);
 
 	/* poll() would wait for what it is not asked to look at. */
 	return fd < 0 ? -EBADF : gp_fd_wait(fd, events, timeout_ms);
@@ -66,7 +66,7 @@ gp_tcp_await(struct gp_stream *stream, short events, int timeout_ms)
  * is left for a receiver is an end, as if the peer had closed.  Both directions are over then, so
  * the sender does not wait any more.  0, or the sender's -ETIMEDOUT. */
 static ssize_t
-end_of(struct gp_stream *stream)
+stream_get_end_status(struct gp_stream *stream)
 {
 	struct tcp_info info = { 0 };
 	socklen_t length = sizeof(info);
@@ -82,52 +82,53 @@ end_of(struct gp_stream *stream)
 /* Of looks in a row the first asks whose the descriptor is, while the peer's answer is on its way;
  * asking takes a third of what a look takes. */
 static int
-reading_fd(struct gp_stream *stream)
+stream_get_read_fd(struct gp_stream *stream)
 {
 	bool again = stream->again;
 
 	stream->again = false;
-	return again ? ((struct gp_tcp_conn *)stream)->fd : gp_tcp_own_fd(stream);
+	return again ? ((struct gp_tcp_conn *)stream)->fd : gp_tcp_get_fd(stream);
 }
 
 /* A look that reads takes the socket's lock: another thread that sends meanwhile, as a daemon's
  * does that answers, sleeps for it.  So of looks in a row only the first reads, the others poll. */
 static bool
-sees_nothing(const struct gp_stream *stream)
+stream_is_empty(const struct gp_stream *stream)
 {
 	struct pollfd poller = { .fd = ((const struct gp_tcp_conn *)stream)->fd, .events = POLLIN };
 
 	return stream->again && gp_fd_poll(&poller, 1, 0) == 0;
 }
 
-/* A read that waits comes back with EAGAIN after the stall time (gp_tcp_set_stall()), or at once if
- * another holder of the descriptor has made it non-blocking: what is left is waited for.  For a
- * shorter time than that the socket cannot wait by itself. */
+/* A read that waits comes back with EAGAIN after the stall time (gp_tcp_set_stall_timeout()), or at
+ * once if another holder of the descriptor has made it non-blocking: what is left is waited for.
+ * For a shorter time than that the socket cannot wait by itself. */
 ssize_t
 gp_tcp_read(struct gp_stream *stream, struct iovec *iov, int count, int timeout_ms)
 {
 	struct msghdr header = { .msg_iov = iov, .msg_iovlen = (size_t)count };
 	int64_t deadline = timeout_ms ? gp_deadline_ms(timeout_ms) : 0;
-	bool blocks = timeout_ms < 0 || (stream->stall_ms && timeout_ms > 0 &&
-					 (unsigned int)timeout_ms >= stream->stall_ms);
+	bool blocks = timeout_ms < 0 || (stream->stall_timeout_ms && timeout_ms > 0 &&
+					 (unsigned int)timeout_ms >= stream->stall_timeout_ms);
 
-	if (timeout_ms == 0 && sees_nothing(stream))
+	if (timeout_ms == 0 && stream_is_empty(stream))
 		return -EAGAIN;
 	for (;;) {
-		ssize_t got = recvmsg(reading_fd(stream), &header, blocks ? 0 : MSG_DONTWAIT);
+		ssize_t got =
+			recvmsg(stream_get_read_fd(stream), &header, blocks ? 0 : MSG_DONTWAIT);
 		int r;
 
 		if (got > 0)
 			return got;
 		if (got == 0)
-			return end_of(stream);
-		if (errno == EINTR && gp_left_ms(deadline) != 0)
+			return stream_get_end_status(stream);
+		if (errno == EINTR && gp_remaining_ms(deadline) != 0)
 			continue;
 		if (errno != EINTR && errno != EAGAIN)
 			return -errno;
 		if (timeout_ms == 0)
 			return -EAGAIN;
-		r = gp_tcp_await(stream, POLLIN, gp_left_ms(deadline));
+		r = gp_tcp_poll(stream, POLLIN, gp_remaining_ms(deadline));
 		if (r <= 0)
 			return r ? r : -EAGAIN;
 	}
@@ -137,12 +138,13 @@ ssize_t
 gp_tcp_write(struct gp_stream *stream, struct iovec *iov, int count, bool more)
 {
 	struct msghdr header = { .msg_iov = iov, .msg_iovlen = (size_t)count };
-	int unread_ms = stream->conn.unread_ms ? (int)(stream->conn.unread_ms + 1) / 2 : -1;
+	int send_timeout_ms =
+		stream->conn.send_timeout_ms ? (int)(stream->conn.send_timeout_ms + 1) / 2 : -1;
 	bool waits = !stream->conn.nonblocking_send;
 
 	for (;;) {
 		ssize_t done =
-			sendmsg(gp_tcp_own_fd(stream), &header,
+			sendmsg(gp_tcp_get_fd(stream), &header,
 				MSG_NOSIGNAL | (more ? MSG_MORE : 0) | (waits ? 0 : MSG_DONTWAIT));
 		int r;
 
@@ -152,7 +154,7 @@ gp_tcp_write(struct gp_stream *stream, struct iovec *iov, int count, bool more)
 			continue;
 		if (errno != EAGAIN || !waits)
 			return -errno;
-		r = gp_tcp_await(stream, POLLOUT, unread_ms);
+		r = gp_tcp_poll(stream, POLLOUT, send_timeout_ms);
 		if (r <= 0)
 			return r ? r : -ETIMEDOUT;
 	}
@@ -161,7 +163,7 @@ gp_tcp_write(struct gp_stream *stream, struct iovec *iov, int count, bool more)
 int
 gp_tcp_wait(struct gp_stream *stream, int timeout_ms)
 {
-	return gp_tcp_await(stream, POLLIN, timeout_ms);
+	return gp_tcp_poll(stream, POLLIN, timeout_ms);
 }
 
 void
@@ -182,7 +184,7 @@ static const struct gp_stream_io tcp_io = {
 
 /* A close with bytes unread is a reset, which can overtake what this end sent last. */
 static void
-discard_unread(int fd)
+socket_discard_unread(int fd)
 {
 #ifndef __SANITIZE_THREAD__ /* which takes this for a write to NULL, and two for a race */
 	for (int i = 0; i < DISCARD_READS; i++)
@@ -204,7 +206,7 @@ gp_tcp_destroy(struct gp_conn *conn)
 	struct gp_tcp_conn *tcp = (struct gp_tcp_conn *)conn;
 
 	if (gp_tcp_fd(conn) >= 0) {
-		discard_unread(tcp->fd);
+		socket_discard_unread(tcp->fd);
 		close(tcp->fd);
 	}
 	gp_stream_fini(&tcp->stream);
@@ -214,7 +216,7 @@ gp_tcp_destroy(struct gp_conn *conn)
 }
 
 static void
-set_option(int fd, int level, int option, int value)
+socket_set_option(int fd, int level, int option, int value)
 {
 	/* None of them is needed for correctness, and a local socket has none of them. */
 	(void)setsockopt(fd, level, option, &value, sizeof(value));
@@ -222,11 +224,11 @@ set_option(int fd, int level, int option, int value)
 
 /* The socket keeps the time: a read that waits costs one system call, as without a limit. */
 void
-gp_tcp_set_stall(struct gp_conn *conn, unsigned int ms)
+gp_tcp_set_stall_timeout(struct gp_conn *conn, unsigned int ms)
 {
 	struct timeval time = { .tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000 };
 
-	gp_stream_set_stall(conn, ms);
+	gp_stream_set_stall_timeout(conn, ms);
 	(void)setsockopt(gp_tcp_fd(conn), SOL_SOCKET, SO_RCVTIMEO, &time, sizeof(time));
 }
 
@@ -260,8 +262,8 @@ address_to_url(const struct sockaddr_storage *address, socklen_t length, struct 
 
 /* Who connected to a local socket has no name of his own: it is the socket's. */
 static void
-name_peer(const struct gp_transport_ops *ops, int fd, struct sockaddr_storage *address,
-	  socklen_t length, char *text, size_t size)
+peer_format_url(const struct gp_transport_ops *ops, int fd, struct sockaddr_storage *address,
+		socklen_t length, char *text, size_t size)
 {
 	struct gp_url peer;
 
@@ -299,12 +301,13 @@ gp_tcp_adopt_as(const struct gp_transport_ops *ops, int fd, struct gp_conn **con
 	if (flags & O_NONBLOCK)
 		(void)fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
 	(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
-	set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
-	gp_tcp_keep_alive(fd, 0);
-	name_peer(ops, fd, &address, length, tcp->stream.conn.peer, sizeof(tcp->stream.conn.peer));
-	gp_own_fd_mark(fd);
+	socket_set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+	gp_tcp_set_keepalive(fd, 0);
+	peer_format_url(ops, fd, &address, length, tcp->stream.conn.peer,
+			sizeof(tcp->stream.conn.peer));
+	gp_fd_guard_mark(fd);
 	tcp->fd = fd;
-	gp_tcp_set_stall(&tcp->stream.conn, GP_CONN_TIMEOUT_MS);
+	gp_tcp_set_stall_timeout(&tcp->stream.conn, GP_CONN_TIMEOUT_MS);
 	*conn_p = &tcp->stream.conn;
 	return 0;
 }
@@ -331,7 +334,7 @@ gp_tcp_release_fd(struct gp_conn *conn, int *fd_p)
 int
 gp_tcp_peer_uid(const struct gp_conn *conn, uid_t *uid_p)
 {
-	return gp_peer_uid(gp_tcp_fd(conn), uid_p);
+	return gp_peer_query_uid(gp_tcp_fd(conn), uid_p);
 }
 
 bool
@@ -357,9 +360,9 @@ gp_tcp_resolve(const struct gp_url *url, bool passive, struct addrinfo **list_p,
 
 	snprintf(port, sizeof(port), "%u", url->port);
 	/* It talks with name servers, for seconds if they are slow. */
-	gp_fd_hold();
+	gp_stdio_placeholders_open();
 	r = getaddrinfo(any ? NULL : url->host, port, &hints, list_p);
-	gp_fd_release();
+	gp_stdio_placeholders_close();
 	if (r == 0)
 		return 0;
 	if (r == EAI_SYSTEM)
@@ -379,17 +382,17 @@ gp_tcp_listener_destroy(struct gp_listener *listener)
 }
 
 static int
-listen_one(const struct addrinfo *address)
+address_listen(const struct addrinfo *address)
 {
 	int fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	int r;
 
 	if (fd < 0)
 		return -errno;
-	set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+	socket_set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1);
 	/* "*" is the IPv6 wildcard, which then takes IPv4 too. */
 	if (address->ai_family == AF_INET6)
-		set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0);
+		socket_set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0);
 	if (bind(fd, address->ai_addr, address->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0)
 		return fd;
 	r = -errno;
@@ -399,18 +402,18 @@ listen_one(const struct addrinfo *address)
 
 /* Of several addresses the first that works; IPv6 first for "*", where it takes both. */
 static int
-listen_any(const struct addrinfo *list, bool wildcard)
+addresses_listen(const struct addrinfo *list, bool wildcard)
 {
 	int fd = -EADDRNOTAVAIL;
 
 	if (wildcard)
 		for (const struct addrinfo *a = list; a && fd < 0; a = a->ai_next)
 			if (a->ai_family == AF_INET6)
-				fd = listen_one(a);
+				fd = address_listen(a);
 	if (fd == -EADDRINUSE)
 		return fd;
 	for (const struct addrinfo *a = list; a && fd < 0; a = a->ai_next)
-		fd = listen_one(a);
+		fd = address_listen(a);
 	return fd;
 }
 
@@ -427,7 +430,7 @@ gp_tcp_listen_as(const struct gp_transport_ops *ops, const struct gp_url *url,
 	r = gp_tcp_resolve(url, true, &list, detail, detail_size);
 	if (r)
 		return r;
-	fd = listen_any(list, strcmp(url->host, "*") == 0);
+	fd = addresses_listen(list, strcmp(url->host, "*") == 0);
 	freeaddrinfo(list);
 	if (fd < 0)
 		return fd;
@@ -457,7 +460,7 @@ gp_tcp_listener_fd(const struct gp_listener *listener)
 }
 
 static bool
-is_shortage(int error)
+errno_is_shortage(int error)
 {
 	return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
 }
@@ -465,7 +468,7 @@ is_shortage(int error)
 /* 0, GP_E_TIMEOUT, GP_E_RESOURCE, a negative errno of the listener's, or GP_E_EOF: a connection
  * that ended while it waited here. */
 static int
-accept_one(const struct gp_listener *listener, int *fd_p)
+listener_accept(const struct gp_listener *listener, int *fd_p)
 {
 	int fd = accept4(gp_tcp_listener_fd(listener), NULL, NULL, SOCK_CLOEXEC);
 
@@ -474,7 +477,7 @@ accept_one(const struct gp_listener *listener, int *fd_p)
 		return 0;
 	if (errno == EAGAIN)
 		return GP_E_TIMEOUT;
-	if (is_shortage(errno))
+	if (errno_is_shortage(errno))
 		return GP_E_RESOURCE;
 	return errno == EBADF || errno == EINVAL || errno == ENOTSOCK ? -errno : GP_E_EOF;
 }
@@ -485,10 +488,11 @@ gp_tcp_accept(struct gp_listener *listener, int timeout_ms, struct gp_conn **con
 	int64_t deadline = gp_deadline_ms(timeout_ms);
 
 	for (;;) {
-		int fd, r = accept_one(listener, &fd);
+		int fd, r = listener_accept(listener, &fd);
 
 		if (r == GP_E_TIMEOUT) {
-			r = gp_fd_wait(gp_tcp_listener_fd(listener), POLLIN, gp_left_ms(deadline));
+			r = gp_fd_wait(gp_tcp_listener_fd(listener), POLLIN,
+				       gp_remaining_ms(deadline));
 			if (r < 0)
 				return r;
 			if (r == 0)
@@ -510,7 +514,7 @@ gp_tcp_accept(struct gp_listener *listener, int timeout_ms, struct gp_conn **con
 
 /* The peer has closed it, or the system has, and nothing is left to read. */
 static bool
-has_ended(int fd)
+socket_is_closed(int fd)
 {
 	struct pollfd poller = { .fd = fd, .events = POLLRDHUP };
 	int unread = 0;
@@ -523,15 +527,15 @@ gp_tcp_accept_fd(struct gp_listener *listener, int *fd_p, char peer[GP_URL_TEXT_
 {
 	struct sockaddr_storage address = { 0 };
 	socklen_t length = sizeof(address);
-	int r = accept_one(listener, fd_p);
+	int r = listener_accept(listener, fd_p);
 
 	if (r)
 		return r;
-	if (has_ended(*fd_p) || getpeername(*fd_p, (struct sockaddr *)&address, &length)) {
+	if (socket_is_closed(*fd_p) || getpeername(*fd_p, (struct sockaddr *)&address, &length)) {
 		close(*fd_p);
 		return GP_E_EOF;
 	}
-	name_peer(listener->ops, *fd_p, &address, length, peer, GP_URL_TEXT_MAX);
+	peer_format_url(listener->ops, *fd_p, &address, length, peer, GP_URL_TEXT_MAX);
 	return 0;
 }
 
@@ -552,7 +556,7 @@ tcp_listen(const struct gp_url *url, struct gp_listener **listener_p, char *deta
 const struct gp_transport_ops gp_tcp_ops = {
 	.scheme = "tcp",
 	.connect = tcp_connect,
-	.connect_ahead = gp_tcp_connect_ahead,
+	.connect_start = gp_tcp_connect_start,
 	.connect_finish = gp_tcp_connect_finish,
 	.listen = tcp_listen,
 	.accept = gp_tcp_accept,
@@ -571,7 +575,7 @@ const struct gp_transport_ops gp_tcp_ops = {
 	.wait = gp_stream_wait,
 	.pending = gp_stream_pending,
 	.set_spin = gp_stream_set_spin,
-	.set_stall = gp_tcp_set_stall,
+	.set_stall_timeout = gp_tcp_set_stall_timeout,
 	.shutdown = gp_stream_shutdown,
 	.fd = gp_tcp_fd,
 	.destroy = gp_tcp_destroy,

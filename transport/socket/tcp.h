@@ -17,7 +17,7 @@ struct gp_tcp_conn {
 	int fd;
 	bool client; /* whose program may close the descriptor, and open another of its number */
 	struct gp_tls_link *_Atomic tls; /* of tls, once it is secure; else NULL */
-	struct ssl_st *begun;            /* of tls: a handshake whose first message is sent */
+	struct ssl_st *handshake_ssl;    /* of tls: a handshake whose first message is sent */
 };
 
 struct gp_tcp_listener {
@@ -30,15 +30,15 @@ int gp_tcp_adopt_as(const struct gp_transport_ops *ops, int fd, struct gp_conn *
 int gp_tcp_release_fd(struct gp_conn *conn, int *fd_p);
 int gp_tcp_peer_uid(const struct gp_conn *conn, uid_t *uid_p);
 bool gp_tcp_peer_closed(const struct gp_conn *conn);
-/* -1: it is not the connection's any more, as of gp_tcp_own_fd(). */
+/* -1: it is not the connection's any more, as of gp_tcp_get_fd(). */
 int gp_tcp_fd(const struct gp_conn *conn);
-void gp_tcp_set_stall(struct gp_conn *conn, unsigned int ms);
+void gp_tcp_set_stall_timeout(struct gp_conn *conn, unsigned int ms);
 void gp_tcp_destroy(struct gp_conn *conn);
 
 /* A connection or listener of the backend with these operations. */
 int gp_tcp_connect_as(const struct gp_transport_ops *ops, const struct gp_url *url, int timeout_ms,
 		      struct gp_conn **conn_p, char *detail, size_t detail_size);
-int gp_tcp_connect_ahead(const struct gp_conn *conn, int *fd_p);
+int gp_tcp_connect_start(const struct gp_conn *conn, int *fd_p);
 int gp_tcp_connect_finish(const struct gp_conn *conn, int fd, int timeout_ms,
 			  struct gp_conn **conn_p);
 int gp_tcp_listen_as(const struct gp_transport_ops *ops, const struct gp_url *url,
@@ -60,9 +60,9 @@ int gp_tcp_listener_fd(const struct gp_listener *listener);
  * looks in a row: what a program has opened under its number is not to be written to, read from or
  * waited for.  -1, which the kernel refuses with EBADF, and gp_conn_error() says why.
  */
-int gp_tcp_own_fd(struct gp_stream *stream);
+int gp_tcp_get_fd(struct gp_stream *stream);
 /* gp_fd_wait() for it, or -EBADF. */
-int gp_tcp_await(struct gp_stream *stream, short events, int timeout_ms);
+int gp_tcp_poll(struct gp_stream *stream, short events, int timeout_ms);
 
 /* As in struct gp_stream_io. */
 ssize_t gp_tcp_read(struct gp_stream *stream, struct iovec *iov, int count, int timeout_ms);

@@ -14,9 +14,9 @@
 
 /* A descriptor that is connected, or will be, or -errno. */
 static int
-begin_connect(const struct sockaddr *address, socklen_t length)
+socket_start_connect(const struct sockaddr *address, socklen_t length)
 {
-	int fd = gp_fd_socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK);
+	int fd = gp_fd_open_socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK);
 	int error;
 
 	if (fd < 0)
@@ -30,7 +30,7 @@ begin_connect(const struct sockaddr *address, socklen_t length)
 
 /* Once it is connected: 0; or -errno, and it is closed. */
 static int
-await_connect(int fd, int timeout_ms)
+socket_wait_connect(int fd, int timeout_ms)
 {
 	int error = 0;
 	socklen_t length = sizeof(error);
@@ -49,17 +49,17 @@ await_connect(int fd, int timeout_ms)
 
 /* A connected descriptor, or -errno. */
 static int
-connect_one(const struct addrinfo *address, int timeout_ms)
+address_connect(const struct addrinfo *address, int timeout_ms)
 {
-	int fd = begin_connect(address->ai_addr, address->ai_addrlen);
-	int r = fd < 0 ? fd : await_connect(fd, timeout_ms);
+	int fd = socket_start_connect(address->ai_addr, address->ai_addrlen);
+	int r = fd < 0 ? fd : socket_wait_connect(fd, timeout_ms);
 
 	return r ? r : fd;
 }
 
 /* Owns the descriptor. */
 static int
-adopt(const struct gp_transport_ops *ops, int fd, struct gp_conn **conn_p)
+client_adopt(const struct gp_transport_ops *ops, int fd, struct gp_conn **conn_p)
 {
 	int r = ops->adopt(fd, conn_p);
 
@@ -90,9 +90,9 @@ gp_tcp_connect_as(const struct gp_transport_ops *ops, const struct gp_url *url, 
 		left++;
 	for (address = list; address && fd < 0; address = address->ai_next) {
 		/* An address that swallows packets must not use up the time of the next one. */
-		int share = gp_left_ms(deadline);
+		int share = gp_remaining_ms(deadline);
 
-		fd = connect_one(address, share < 0 ? -1 : share / left);
+		fd = address_connect(address, share < 0 ? -1 : share / left);
 		left--;
 	}
 	freeaddrinfo(list);
@@ -100,25 +100,25 @@ gp_tcp_connect_as(const struct gp_transport_ops *ops, const struct gp_url *url, 
 		gp_timeout_format((unsigned int)timeout_ms, time);
 		snprintf(detail, detail_size, "no acknowledgment within %s", time);
 	}
-	return fd < 0 ? fd : adopt(ops, fd, conn_p);
+	return fd < 0 ? fd : client_adopt(ops, fd, conn_p);
 }
 
 int
-gp_tcp_connect_ahead(const struct gp_conn *conn, int *fd_p)
+gp_tcp_connect_start(const struct gp_conn *conn, int *fd_p)
 {
 	struct sockaddr_storage address = { 0 };
 	socklen_t length = sizeof(address);
 
 	if (getpeername(gp_tcp_fd(conn), (struct sockaddr *)&address, &length))
 		return -errno;
-	*fd_p = begin_connect((const struct sockaddr *)&address, length);
+	*fd_p = socket_start_connect((const struct sockaddr *)&address, length);
 	return *fd_p < 0 ? *fd_p : 0;
 }
 
 int
 gp_tcp_connect_finish(const struct gp_conn *conn, int fd, int timeout_ms, struct gp_conn **conn_p)
 {
-	int r = await_connect(fd, timeout_ms);
+	int r = socket_wait_connect(fd, timeout_ms);
 
-	return r ? r : adopt(conn->ops, fd, conn_p);
+	return r ? r : client_adopt(conn->ops, fd, conn_p);
 }

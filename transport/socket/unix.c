@@ -21,18 +21,18 @@
 #define BACKLOG 1024
 /* Of 0777: not to be executed. */
 #define SOCKET_UMASK 0111
-#define FOLDER_MODE 0755
+#define DIRECTORY_MODE 0755
 /* The default, a few hundred small messages, is what a batch of launches can be. */
 #define BUFFER_SIZE (1 << 20)
 
 /* Who may own a socket's folder, and those in which it lies, besides root and this process's user.
  */
-static uid_t also_owner;
+static uid_t trusted_owner;
 
 void
-gp_listen_as(uid_t uid)
+gp_listen_set_owner(uid_t uid)
 {
-	also_owner = uid;
+	trusted_owner = uid;
 }
 
 struct unix_listener {
@@ -41,7 +41,7 @@ struct unix_listener {
 };
 
 static int
-make_address(const struct gp_url *url, struct sockaddr_un *address, char *detail,
+address_init(const struct gp_url *url, struct sockaddr_un *address, char *detail,
 	     size_t detail_size)
 {
 	size_t length = strlen(url->host);
@@ -58,7 +58,7 @@ make_address(const struct gp_url *url, struct sockaddr_un *address, char *detail
 
 /* A connect waits only while the listener has more connections than it takes. */
 static int
-connect_within(int fd, const struct sockaddr_un *address, int timeout_ms)
+socket_connect(int fd, const struct sockaddr_un *address, int timeout_ms)
 {
 	struct timeval time = { .tv_sec = timeout_ms / 1000, .tv_usec = timeout_ms % 1000 * 1000 };
 	int r;
@@ -90,14 +90,14 @@ unix_connect(const struct gp_url *url, int timeout_ms, struct gp_conn **conn_p, 
 	     size_t detail_size)
 {
 	struct sockaddr_un address;
-	int fd, r = make_address(url, &address, detail, detail_size);
+	int fd, r = address_init(url, &address, detail, detail_size);
 
 	if (r)
 		return r;
-	fd = gp_fd_socket(AF_UNIX, SOCK_STREAM);
+	fd = gp_fd_open_socket(AF_UNIX, SOCK_STREAM);
 	if (fd < 0)
 		return -errno;
-	r = connect_within(fd, &address, timeout_ms);
+	r = socket_connect(fd, &address, timeout_ms);
 	if (r == 0)
 		r = unix_adopt(fd, conn_p);
 	if (r == 0) {
@@ -128,7 +128,7 @@ unix_listener_destroy(struct gp_listener *listener)
 
 /* What an ended daemon has left goes; anything else stays. */
 static int
-clear_path(const struct sockaddr_un *address, char *detail, size_t detail_size)
+socket_remove_stale(const struct sockaddr_un *address, char *detail, size_t detail_size)
 {
 	struct stat status;
 	int fd, r;
@@ -153,7 +153,7 @@ clear_path(const struct sockaddr_un *address, char *detail, size_t detail_size)
 /* /run/gpupool and the like, which are gone after a restart of the machine.  Who could put a socket
  * of his own in the place of ours would be taken for the daemon. */
 static int
-make_folder(const char *path, char *detail, size_t detail_size)
+directory_create(const char *path, char *detail, size_t detail_size)
 {
 	const char *slash = strrchr(path, '/');
 	char folder[sizeof(((struct sockaddr_un *)0)->sun_path)];
@@ -161,19 +161,19 @@ make_folder(const char *path, char *detail, size_t detail_size)
 
 	snprintf(folder, sizeof(folder), "%.*s", (int)(slash - path) + (slash == path), path);
 	/* Before it is made, too: in somebody else's folder there is nothing to be left. */
-	r = gp_folder_check(folder, also_owner, detail, detail_size);
+	r = gp_path_check_trust(folder, trusted_owner, detail, detail_size);
 	if (r != -ENOENT)
 		return r;
-	made = mkdir(folder, FOLDER_MODE) ? -errno : 0;
+	made = mkdir(folder, DIRECTORY_MODE) ? -errno : 0;
 	/* Whoever made it: in a folder with the sticky bit that can be anybody, since the first
 	 * look.  What still is not there must not be used either, for the same reason. */
-	r = gp_folder_check(folder, also_owner, detail, detail_size);
+	r = gp_path_check_trust(folder, trusted_owner, detail, detail_size);
 	return r == -ENOENT && made && made != -EEXIST ? made : r;
 }
 
 /* With the mode from the beginning: a change of it, by name, could meet another file. */
 static int
-bind_for_everybody(int fd, const struct sockaddr_un *address)
+socket_bind_public(int fd, const struct sockaddr_un *address)
 {
 	mode_t before = umask(SOCKET_UMASK);
 	int r = bind(fd, (const struct sockaddr *)address, sizeof(*address)) ? -errno : 0;
@@ -184,14 +184,14 @@ bind_for_everybody(int fd, const struct sockaddr_un *address)
 
 /* A descriptor, or -errno. */
 static int
-listen_at(const struct sockaddr_un *address, struct stat *status)
+socket_listen(const struct sockaddr_un *address, struct stat *status)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	int r;
 
 	if (fd < 0)
 		return -errno;
-	r = bind_for_everybody(fd, address);
+	r = socket_bind_public(fd, address);
 	if (r) {
 		close(fd);
 		return r;
@@ -209,18 +209,18 @@ unix_listen(const struct gp_url *url, struct gp_listener **listener_p, char *det
 {
 	struct unix_listener *local;
 	struct sockaddr_un address;
-	int r = make_address(url, &address, detail, detail_size);
+	int r = address_init(url, &address, detail, detail_size);
 
 	if (r == 0)
-		r = make_folder(address.sun_path, detail, detail_size);
+		r = directory_create(address.sun_path, detail, detail_size);
 	if (r == 0)
-		r = clear_path(&address, detail, detail_size);
+		r = socket_remove_stale(&address, detail, detail_size);
 	if (r)
 		return r;
 	local = calloc(1, sizeof(*local));
 	if (!local)
 		return -ENOMEM;
-	r = listen_at(&address, &local->status);
+	r = socket_listen(&address, &local->status);
 	if (r < 0) {
 		free(local);
 		return r;
@@ -252,7 +252,7 @@ const struct gp_transport_ops gp_unix_ops = {
 	.wait = gp_stream_wait,
 	.pending = gp_stream_pending,
 	.set_spin = gp_stream_set_spin,
-	.set_stall = gp_tcp_set_stall,
+	.set_stall_timeout = gp_tcp_set_stall_timeout,
 	.shutdown = gp_stream_shutdown,
 	.fd = gp_tcp_fd,
 	.destroy = gp_tcp_destroy,

@@ -14,12 +14,12 @@
 struct gp_crl {
 	struct gp_tls *tls;
 	STACK_OF(X509_CRL) * lists;
-	int64_t from_s, until_s;
+	int64_t this_update_s, next_update_s;
 	size_t count;
 };
 
 static int
-refuse(char *error, size_t error_size, const char *text, const char *detail)
+error_set(char *error, size_t error_size, const char *text, const char *detail)
 {
 	(void)snprintf(error, error_size, "%s%s", text, detail ? detail : "");
 	ERR_clear_error();
@@ -28,7 +28,7 @@ refuse(char *error, size_t error_size, const char *text, const char *detail)
 
 /* Whether one of these has signed it. */
 static bool
-is_signed(X509_CRL *list, STACK_OF(X509) * authorities)
+list_is_signed(X509_CRL *list, STACK_OF(X509) * authorities)
 {
 	for (int i = 0; i < sk_X509_num(authorities); i++) {
 		X509 *authority = sk_X509_value(authorities, i);
@@ -43,7 +43,7 @@ is_signed(X509_CRL *list, STACK_OF(X509) * authorities)
 }
 
 static int
-add_times(struct gp_crl *crl, const X509_CRL *list)
+list_add_times(struct gp_crl *crl, const X509_CRL *list)
 {
 	const ASN1_TIME *from = X509_CRL_get0_lastUpdate(list);
 	const ASN1_TIME *until = X509_CRL_get0_nextUpdate(list);
@@ -53,18 +53,18 @@ add_times(struct gp_crl *crl, const X509_CRL *list)
 	if (!from || !ASN1_TIME_to_tm(from, &when) || (until && !ASN1_TIME_to_tm(until, &when)))
 		return -1;
 	if (until)
-		end = gp_tls_time(until);
-	if (gp_tls_time(from) > crl->from_s)
-		crl->from_s = gp_tls_time(from);
-	if (end < crl->until_s)
-		crl->until_s = end;
+		end = gp_tls_time_to_unix(until);
+	if (gp_tls_time_to_unix(from) > crl->this_update_s)
+		crl->this_update_s = gp_tls_time_to_unix(from);
+	if (end < crl->next_update_s)
+		crl->next_update_s = end;
 	return 0;
 }
 
 /* Takes the list over. */
 static int
-add(struct gp_crl *crl, X509_CRL *list, STACK_OF(X509) * authorities, char *error,
-    size_t error_size)
+list_add(struct gp_crl *crl, X509_CRL *list, STACK_OF(X509) * authorities, char *error,
+	 size_t error_size)
 {
 	char issuer[128] = "";
 	int revoked = sk_X509_REVOKED_num(X509_CRL_get_REVOKED(list)), r = 0;
@@ -74,15 +74,16 @@ add(struct gp_crl *crl, X509_CRL *list, STACK_OF(X509) * authorities, char *erro
 	for (char *c = issuer; *c; c++)
 		if (*c < ' ' || *c == 0x7f)
 			*c = '?';
-	if (!is_signed(list, authorities))
-		r = refuse(error, error_size,
-			   "this list of revoked certificates is of an authority that clients' "
-			   "certificates are not believed of: ",
-			   issuer);
-	else if (add_times(crl, list))
-		r = refuse(error, error_size, "this list does not say since when it holds", NULL);
+	if (!list_is_signed(list, authorities))
+		r = error_set(error, error_size,
+			      "this list of revoked certificates is of an authority that clients' "
+			      "certificates are not believed of: ",
+			      issuer);
+	else if (list_add_times(crl, list))
+		r = error_set(error, error_size, "this list does not say since when it holds",
+			      NULL);
 	else if (!sk_X509_CRL_push(crl->lists, list))
-		r = refuse(error, error_size, "no memory", NULL);
+		r = error_set(error, error_size, "no memory", NULL);
 	if (r) {
 		X509_CRL_free(list);
 		return r;
@@ -92,8 +93,8 @@ add(struct gp_crl *crl, X509_CRL *list, STACK_OF(X509) * authorities, char *erro
 }
 
 static int
-read_lists(struct gp_crl *crl, BIO *bio, STACK_OF(X509) * authorities, char *error,
-	   size_t error_size)
+lists_parse(struct gp_crl *crl, BIO *bio, STACK_OF(X509) * authorities, char *error,
+	    size_t error_size)
 {
 	unsigned long code;
 
@@ -104,19 +105,20 @@ read_lists(struct gp_crl *crl, BIO *bio, STACK_OF(X509) * authorities, char *err
 
 		if (!list)
 			break;
-		r = add(crl, list, authorities, error, error_size);
+		r = list_add(crl, list, authorities, error, error_size);
 		if (r)
 			return r;
 	}
 	code = ERR_peek_last_error();
 	if (ERR_GET_LIB(code) != ERR_LIB_PEM || ERR_GET_REASON(code) != PEM_R_NO_START_LINE)
-		return refuse(error, error_size, "this list of revoked certificates is damaged: ",
-			      ERR_reason_error_string(code));
+		return error_set(error, error_size,
+				 "this list of revoked certificates is damaged: ",
+				 ERR_reason_error_string(code));
 	ERR_clear_error();
 	if (sk_X509_CRL_num(crl->lists) == 0)
-		return refuse(error, error_size,
-			      "there is no list of revoked certificates in it (PEM, X509 CRL)",
-			      NULL);
+		return error_set(error, error_size,
+				 "there is no list of revoked certificates in it (PEM, X509 CRL)",
+				 NULL);
 	return 0;
 }
 
@@ -130,46 +132,46 @@ gp_crl_parse(const void *text, size_t size, struct gp_tls *tls, struct gp_crl **
 	int r = -ENOMEM;
 
 	if (crl)
-		*crl = (struct gp_crl){ .tls = gp_tls_get(tls),
+		*crl = (struct gp_crl){ .tls = gp_tls_ref(tls),
 					.lists = sk_X509_CRL_new_null(),
-					.until_s = INT64_MAX };
+					.next_update_s = INT64_MAX };
 	if (crl && crl->lists && authorities && bio)
-		r = read_lists(crl, bio, authorities, error, error_size);
+		r = lists_parse(crl, bio, authorities, error, error_size);
 	else
 		(void)snprintf(error, error_size, "no memory");
 	BIO_free(bio);
 	sk_X509_pop_free(authorities, X509_free);
 	if (r)
-		gp_crl_free(crl);
+		gp_crl_destroy(crl);
 	else
 		*crl_p = crl;
 	return r;
 }
 
 void
-gp_crl_free(struct gp_crl *crl)
+gp_crl_destroy(struct gp_crl *crl)
 {
 	if (!crl)
 		return;
 	sk_X509_CRL_pop_free(crl->lists, X509_CRL_free);
-	gp_tls_put(crl->tls);
+	gp_tls_unref(crl->tls);
 	free(crl);
 }
 
 int64_t
-gp_crl_from(const struct gp_crl *crl)
+gp_crl_get_this_update(const struct gp_crl *crl)
 {
-	return crl->from_s;
+	return crl->this_update_s;
 }
 
 int64_t
-gp_crl_until(const struct gp_crl *crl)
+gp_crl_get_next_update(const struct gp_crl *crl)
 {
-	return crl->until_s;
+	return crl->next_update_s;
 }
 
 size_t
-gp_crl_count(const struct gp_crl *crl)
+gp_crl_get_count(const struct gp_crl *crl)
 {
 	return crl->count;
 }
@@ -177,9 +179,9 @@ gp_crl_count(const struct gp_crl *crl)
 /* The chain was good in the handshake.  Whether it and the lists still hold is the caller's
  * business: what has expired since is not revoked. */
 static int
-verify(const struct gp_crl *crl, STACK_OF(X509) * chain)
+chain_verify(const struct gp_crl *crl, STACK_OF(X509) * chain)
 {
-	X509_STORE_CTX *context = X509_STORE_CTX_new_ex(gp_tls_library(), NULL);
+	X509_STORE_CTX *context = X509_STORE_CTX_new_ex(gp_tls_get_libctx(), NULL);
 	X509_VERIFY_PARAM *parameters;
 	int code = X509_V_ERR_OUT_OF_MEM;
 
@@ -210,7 +212,7 @@ gp_crl_check(const struct gp_crl *crl, const struct gp_conn *conn, const char **
 	*why_p = "";
 	if (!conn->chain)
 		return GP_CRL_NO_CERTIFICATE;
-	code = verify(crl, conn->chain);
+	code = chain_verify(crl, conn->chain);
 	if (code == X509_V_OK)
 		return GP_CRL_GOOD;
 	if (code == X509_V_ERR_CERT_REVOKED)

@@ -30,13 +30,13 @@ enum gp_crl_verdict {
 GP_MUST_CHECK int gp_crl_parse(const void *text, size_t size, struct gp_tls *tls,
 			       struct gp_crl **crl_p, char *error, size_t error_size);
 /* Accepts NULL. */
-void gp_crl_free(struct gp_crl *crl);
+void gp_crl_destroy(struct gp_crl *crl);
 
 /* When all of them hold, in seconds since 1970; INT64_MAX: without end. */
-int64_t gp_crl_from(const struct gp_crl *crl);
-int64_t gp_crl_until(const struct gp_crl *crl);
+int64_t gp_crl_get_this_update(const struct gp_crl *crl);
+int64_t gp_crl_get_next_update(const struct gp_crl *crl);
 /* How many certificates they revoke. */
-size_t gp_crl_count(const struct gp_crl *crl);
+size_t gp_crl_get_count(const struct gp_crl *crl);
 
 /* What the peer of a connection has shown.  *why_p: with UNCHECKED, in words; it stays. */
 enum gp_crl_verdict gp_crl_check(const struct gp_crl *crl, const struct gp_conn *conn,

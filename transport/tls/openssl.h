@@ -15,6 +15,6 @@
 /* Whether it is there, before the first call of it; any thread. */
 bool gp_openssl_open(void);
 /* Why not, as a sentence for the person at this end. */
-const char *gp_openssl_problem(void);
+const char *gp_openssl_get_error(void);
 
 #endif /* GP_OPENSSL_H */

@@ -8,7 +8,7 @@ gp_openssl_open(void)
 }
 
 const char *
-gp_openssl_problem(void)
+gp_openssl_get_error(void)
 {
 	return "";
 }

@@ -17,7 +17,7 @@
 #define CRYPTO "libcrypto.so.3"
 
 static long
-nothing(void)
+stub_return_zero(void)
 {
 	return 0;
 }
@@ -25,7 +25,7 @@ nothing(void)
 /* The names are the assembler's only, so no header of OpenSSL can contradict them. */
 #define CALL(name)                                                                                 \
 	extern void *gp_openssl_place_##name __attribute__((visibility("hidden")));                \
-	void *gp_openssl_place_##name = (void *)nothing;                                           \
+	void *gp_openssl_place_##name = (void *)stub_return_zero;                                  \
 	JUMP(#name, "gp_openssl_place_" #name)
 
 #if defined(__x86_64__)
@@ -53,12 +53,12 @@ static const struct {
 #undef CALL
 };
 
-static char problem[320];
-static bool opened;
+static char error_text[320];
+static bool is_open;
 
 /* The folder of the library, or of the program, that this is part of. */
 static bool
-own_folder(char *folder, size_t size)
+library_get_directory(char *folder, size_t size)
 {
 	char *slash = NULL;
 	Dl_info info;
@@ -78,14 +78,14 @@ own_folder(char *folder, size_t size)
 }
 
 static void *
-open_copy(const char *name)
+library_open_bundled(const char *name)
 {
 	/* Seen from the library, and from gpupool(1). */
 	static const char *const places[] = { "openssl", "../lib/gpupool/openssl" };
 	char folder[PATH_MAX], path[PATH_MAX + 64];
 	void *library = NULL;
 
-	if (!own_folder(folder, sizeof(folder)))
+	if (!library_get_directory(folder, sizeof(folder)))
 		return NULL;
 	for (size_t i = 0; !library && i < sizeof(places) / sizeof(places[0]); i++) {
 		(void)snprintf(path, sizeof(path), "%s/%s/%s", folder, places[i], name);
@@ -99,25 +99,25 @@ open_copy(const char *name)
  * the loader looks for what the program needs, too, and that is to be the machine's.
  */
 static void *
-open_library(void)
+library_open(void)
 {
 	void *library = dlopen(SSL, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
 
 	if (library)
 		return library;
-	(void)snprintf(problem, sizeof(problem),
+	(void)snprintf(error_text, sizeof(error_text),
 		       "TLS needs OpenSSL 3 (%s): install it (Debian: libssl3), or put " SSL
 		       " and " CRYPTO " into the folder openssl beside gpupool's libcuda.so.1",
 		       dlerror());
 	/* libssl finds libcrypto if that is there already. */
-	return open_copy(CRYPTO) ? open_copy(SSL) : NULL;
+	return library_open_bundled(CRYPTO) ? library_open_bundled(SSL) : NULL;
 }
 
 static void
-open_once(void)
+library_load(void)
 {
 	const size_t count = sizeof(calls) / sizeof(calls[0]);
-	void *library = open_library(), *found[sizeof(calls) / sizeof(calls[0])];
+	void *library = library_open(), *found[sizeof(calls) / sizeof(calls[0])];
 
 	if (!library)
 		return;
@@ -126,7 +126,7 @@ open_once(void)
 		found[i] = dlsym(library, calls[i].name);
 		if (!found[i]) {
 			(void)snprintf(
-				problem, sizeof(problem),
+				error_text, sizeof(error_text),
 				"this machine's OpenSSL is not complete: there is no %s in it",
 				calls[i].name);
 			return;
@@ -134,7 +134,7 @@ open_once(void)
 	}
 	for (size_t i = 0; i < count; i++)
 		*calls[i].place = found[i];
-	opened = true;
+	is_open = true;
 }
 
 bool
@@ -142,12 +142,12 @@ gp_openssl_open(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-	(void)pthread_once(&once, open_once);
-	return opened;
+	(void)pthread_once(&once, library_load);
+	return is_open;
 }
 
 const char *
-gp_openssl_problem(void)
+gp_openssl_get_error(void)
 {
-	return problem;
+	return error_text;
 }

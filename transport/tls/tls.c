@@ -17,14 +17,14 @@
 #define NAME_MAX_SIZE 128
 
 static struct gp_tcp_conn *
-tcp_of(struct gp_conn *conn)
+conn_to_tcp(struct gp_conn *conn)
 {
 	return (struct gp_tcp_conn *)conn;
 }
 
 /* Names end up in logs and are compared with tenants' names. */
 static char *
-copy_name(const ASN1_STRING *name)
+name_copy(const ASN1_STRING *name)
 {
 	unsigned char *text = NULL;
 	int length = name ? ASN1_STRING_to_UTF8(&text, name) : -1;
@@ -41,7 +41,7 @@ copy_name(const ASN1_STRING *name)
 }
 
 static char *
-first_dns_name(X509 *certificate)
+certificate_get_dns_name(X509 *certificate)
 {
 	GENERAL_NAMES *names = X509_get_ext_d2i(certificate, NID_subject_alt_name, NULL, NULL);
 	char *name = NULL;
@@ -50,7 +50,7 @@ first_dns_name(X509 *certificate)
 		const GENERAL_NAME *one = sk_GENERAL_NAME_value(names, i);
 
 		if (one->type == GEN_DNS)
-			name = copy_name(one->d.dNSName);
+			name = name_copy(one->d.dNSName);
 	}
 	GENERAL_NAMES_free(names);
 	return name;
@@ -58,7 +58,7 @@ first_dns_name(X509 *certificate)
 
 /* Of a client's certificate, which the handshake has verified. */
 static char *
-certificate_name(const SSL *ssl)
+certificate_get_name(const SSL *ssl)
 {
 	X509 *certificate = SSL_get0_peer_certificate(ssl);
 	const X509_NAME *subject;
@@ -70,19 +70,19 @@ certificate_name(const SSL *ssl)
 	subject = X509_get_subject_name(certificate);
 	at = X509_NAME_get_index_by_NID(subject, NID_commonName, -1);
 	if (at >= 0)
-		name = copy_name(X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at)));
-	return name ? name : first_dns_name(certificate);
+		name = name_copy(X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at)));
+	return name ? name : certificate_get_dns_name(certificate);
 }
 
 /* As long as all hold by which it was let in: the authority's, too. */
 static int64_t
-certificate_until(const SSL *ssl)
+certificate_not_after(const SSL *ssl)
 {
 	const STACK_OF(X509) *chain = SSL_get0_verified_chain(ssl);
 	int64_t until = INT64_MAX;
 
 	for (int i = 0; i < sk_X509_num(chain); i++) {
-		int64_t end = gp_tls_time(X509_get0_notAfter(sk_X509_value(chain, i)));
+		int64_t end = gp_tls_time_to_unix(X509_get0_notAfter(sk_X509_value(chain, i)));
 
 		until = end < until ? end : until;
 	}
@@ -91,7 +91,7 @@ certificate_until(const SSL *ssl)
 
 /* As openssl and gpupoolctl write it. */
 static char *
-serial_of(const X509 *certificate)
+certificate_get_serial(const X509 *certificate)
 {
 	BIGNUM *number = ASN1_INTEGER_to_BN(X509_get0_serialNumber(certificate), NULL);
 	char *text = number ? BN_bn2hex(number) : NULL;
@@ -104,24 +104,24 @@ serial_of(const X509 *certificate)
 
 /* What the peer has shown stays with the connection, so that it can be looked at again. */
 static int
-keep_certificate(struct gp_conn *conn, SSL *ssl)
+conn_store_certificate(struct gp_conn *conn, SSL *ssl)
 {
 	STACK_OF(X509) *chain = SSL_get0_verified_chain(ssl);
 
-	conn->certificate = certificate_name(ssl);
-	conn->certificate_until = certificate_until(ssl);
+	conn->certificate = certificate_get_name(ssl);
+	conn->certificate_not_after = certificate_not_after(ssl);
 	if (!SSL_get0_peer_certificate(ssl))
 		return 0;
 	if (sk_X509_num(chain) > 0) {
 		conn->chain = X509_chain_up_ref(chain);
-		conn->certificate_serial = serial_of(sk_X509_value(chain, 0));
+		conn->certificate_serial = certificate_get_serial(sk_X509_value(chain, 0));
 	}
 	return conn->chain && conn->certificate_serial ? 0 : -ENOMEM;
 }
 
 /* Whom the daemon's certificate must name. */
 static int
-set_host(SSL *ssl, const char *host)
+ssl_set_host(SSL *ssl, const char *host)
 {
 	X509_VERIFY_PARAM *parameters = SSL_get0_param(ssl);
 	char plain[256];
@@ -140,7 +140,7 @@ set_host(SSL *ssl, const char *host)
 
 /* The key as a session to be resumed, which is what TLS 1.3 makes of it. */
 static SSL_SESSION *
-session_of(SSL *ssl, const uint8_t *key)
+psk_to_session(SSL *ssl, const uint8_t *key)
 {
 	const SSL_CIPHER *suite = SSL_CIPHER_find(ssl, (const unsigned char *)KEY_SUITE);
 	SSL_SESSION *session = suite ? SSL_SESSION_new() : NULL;
@@ -155,10 +155,10 @@ session_of(SSL *ssl, const uint8_t *key)
 	return NULL;
 }
 
-static int key_index = -1;
+static int psk_index = -1;
 
 static int
-use_key(SSL *ssl, const EVP_MD *digest, const unsigned char **identity, size_t *identity_size,
+psk_use(SSL *ssl, const EVP_MD *digest, const unsigned char **identity, size_t *identity_size,
 	SSL_SESSION **session_p)
 {
 	*identity = (const unsigned char *)KEY_IDENTITY;
@@ -166,45 +166,45 @@ use_key(SSL *ssl, const EVP_MD *digest, const unsigned char **identity, size_t *
 	*session_p = NULL;
 	if (digest && EVP_MD_get_type(digest) != NID_sha256)
 		return 1;
-	*session_p = session_of(ssl, SSL_get_ex_data(ssl, key_index));
+	*session_p = psk_to_session(ssl, SSL_get_ex_data(ssl, psk_index));
 	return *session_p != NULL;
 }
 
 static int
-find_key(SSL *ssl, const unsigned char *identity, size_t identity_size, SSL_SESSION **session_p)
+psk_find(SSL *ssl, const unsigned char *identity, size_t identity_size, SSL_SESSION **session_p)
 {
 	*session_p = NULL;
 	if (identity_size != strlen(KEY_IDENTITY) ||
 	    memcmp(identity, KEY_IDENTITY, identity_size) != 0)
 		return 1;
-	*session_p = session_of(ssl, SSL_get_ex_data(ssl, key_index));
+	*session_p = psk_to_session(ssl, SSL_get_ex_data(ssl, psk_index));
 	return *session_p != NULL;
 }
 
-static SSL_CTX *key_contexts[2]; /* of clients, of daemons */
+static SSL_CTX *psk_contexts[2]; /* of clients, of daemons */
 
 static void
-make_key_contexts(void)
+psk_contexts_init(void)
 {
 	for (int server = 0; server < 2; server++) {
-		SSL_CTX *ctx = gp_tls_context(server);
+		SSL_CTX *ctx = gp_tls_ctx_create(server);
 
-		key_contexts[server] = ctx;
+		psk_contexts[server] = ctx;
 		if (!ctx)
 			continue;
 		if (server) {
-			SSL_CTX_set_psk_find_session_callback(ctx, find_key);
+			SSL_CTX_set_psk_find_session_callback(ctx, psk_find);
 		} else {
 			/* No daemon is believed by a certificate. */
 			SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
-			SSL_CTX_set_psk_use_session_callback(ctx, use_key);
+			SSL_CTX_set_psk_use_session_callback(ctx, psk_use);
 		}
 	}
-	key_index = SSL_get_ex_new_index(0, NULL, NULL, NULL, NULL);
+	psk_index = SSL_get_ex_new_index(0, NULL, NULL, NULL, NULL);
 }
 
 static void
-set_side(SSL *ssl, bool server)
+ssl_set_side(SSL *ssl, bool server)
 {
 	if (server)
 		SSL_set_accept_state(ssl);
@@ -213,20 +213,20 @@ set_side(SSL *ssl, bool server)
 }
 
 static int
-secure(struct gp_tcp_conn *tcp, SSL *ssl, bool server, bool keyed, int timeout_ms)
+conn_secure(struct gp_tcp_conn *tcp, SSL *ssl, bool server, bool keyed, int timeout_ms)
 {
 	struct gp_tls_secrets secrets = { 0 };
 	struct gp_conn *conn = &tcp->stream.conn;
 	int r;
 
-	r = gp_tls_handshake(tcp, ssl, keyed, timeout_ms, &secrets);
+	r = gp_tls_handshake_run(tcp, ssl, keyed, timeout_ms, &secrets);
 	if (r == 0) {
 		r = gp_tls_link_start(tcp, &secrets, server);
 		if (r)
 			(void)gp_conn_fail(conn, r, "no memory for a TLS connection");
 	}
 	if (r == 0 && server && !keyed) {
-		r = keep_certificate(conn, ssl);
+		r = conn_store_certificate(conn, ssl);
 		if (r)
 			(void)gp_conn_fail(conn, r, "no memory for the client's certificate");
 	}
@@ -238,7 +238,7 @@ secure(struct gp_tcp_conn *tcp, SSL *ssl, bool server, bool keyed, int timeout_m
 
 /* Whether a handshake can begin; if not, why. */
 static int
-check(struct gp_tcp_conn *tcp)
+conn_check_secure(struct gp_tcp_conn *tcp)
 {
 	struct gp_conn *conn = &tcp->stream.conn;
 
@@ -253,12 +253,12 @@ check(struct gp_tcp_conn *tcp)
 
 /* NULL: no memory. */
 static SSL *
-new_handshake(struct gp_conn *conn, const struct gp_tls *tls, const char *host)
+handshake_create(struct gp_conn *conn, const struct gp_tls *tls, const char *host)
 {
 	SSL *ssl = SSL_new(tls->ctx);
 
-	if (ssl && (!host || set_host(ssl, host) == 0)) {
-		set_side(ssl, !host);
+	if (ssl && (!host || ssl_set_host(ssl, host) == 0)) {
+		ssl_set_side(ssl, !host);
 		return ssl;
 	}
 	SSL_free(ssl);
@@ -267,64 +267,64 @@ new_handshake(struct gp_conn *conn, const struct gp_tls *tls, const char *host)
 }
 
 int
-gp_conn_secure_begin(struct gp_conn *conn, struct gp_tls *tls, const char *host)
+gp_conn_secure_start(struct gp_conn *conn, struct gp_tls *tls, const char *host)
 {
-	struct gp_tcp_conn *tcp = tcp_of(conn);
-	int r = check(tcp);
+	struct gp_tcp_conn *tcp = conn_to_tcp(conn);
+	int r = conn_check_secure(tcp);
 	SSL *ssl;
 
 	if (r)
 		return r;
-	ssl = new_handshake(conn, tls, host);
+	ssl = handshake_create(conn, tls, host);
 	if (!ssl)
 		return -ENOMEM;
-	r = gp_tls_handshake_begin(tcp, ssl, GP_TLS_HANDSHAKE_MS);
+	r = gp_tls_handshake_start(tcp, ssl, GP_TLS_HANDSHAKE_MS);
 	if (r) {
 		SSL_free(ssl);
 		tcp->stream.send_status = r;
 		return r;
 	}
-	tcp->begun = ssl;
+	tcp->handshake_ssl = ssl;
 	return 0;
 }
 
 int
 gp_conn_secure(struct gp_conn *conn, struct gp_tls *tls, const char *host, int timeout_ms)
 {
-	struct gp_tcp_conn *tcp = tcp_of(conn);
-	int r = check(tcp);
+	struct gp_tcp_conn *tcp = conn_to_tcp(conn);
+	int r = conn_check_secure(tcp);
 	SSL *ssl;
 
 	if (r)
 		return r;
-	ssl = tcp->begun ? tcp->begun : new_handshake(conn, tls, host);
-	tcp->begun = NULL;
+	ssl = tcp->handshake_ssl ? tcp->handshake_ssl : handshake_create(conn, tls, host);
+	tcp->handshake_ssl = NULL;
 	if (!ssl)
 		r = -ENOMEM;
 	if (r == 0)
-		r = secure(tcp, ssl, !host, false, timeout_ms);
+		r = conn_secure(tcp, ssl, !host, false, timeout_ms);
 	SSL_free(ssl);
 	return r;
 }
 
 int
-gp_conn_secure_key(struct gp_conn *conn, bool daemon, const uint8_t key[GP_TLS_KEY_SIZE],
+gp_conn_secure_psk(struct gp_conn *conn, bool daemon, const uint8_t key[GP_TLS_KEY_SIZE],
 		   int timeout_ms)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	struct gp_tcp_conn *tcp = tcp_of(conn);
-	int r = check(tcp);
+	struct gp_tcp_conn *tcp = conn_to_tcp(conn);
+	int r = conn_check_secure(tcp);
 	SSL *ssl;
 
 	if (r)
 		return r;
-	(void)pthread_once(&once, make_key_contexts);
-	ssl = key_contexts[daemon] ? SSL_new(key_contexts[daemon]) : NULL;
-	if (!ssl || SSL_set_ex_data(ssl, key_index, (void *)key) != 1)
+	(void)pthread_once(&once, psk_contexts_init);
+	ssl = psk_contexts[daemon] ? SSL_new(psk_contexts[daemon]) : NULL;
+	if (!ssl || SSL_set_ex_data(ssl, psk_index, (void *)key) != 1)
 		r = gp_conn_fail(conn, -ENOMEM, "no memory for a TLS handshake");
 	if (r == 0) {
-		set_side(ssl, daemon);
-		r = secure(tcp, ssl, daemon, true, timeout_ms);
+		ssl_set_side(ssl, daemon);
+		r = conn_secure(tcp, ssl, daemon, true, timeout_ms);
 	}
 	SSL_free(ssl);
 	return r;
@@ -352,23 +352,23 @@ tls_adopt(int fd, struct gp_conn **conn_p)
 	int r = gp_tcp_adopt_as(&gp_tls_ops, fd, conn_p);
 
 	if (r == 0)
-		tcp_of(*conn_p)->stream.io = &gp_tls_io;
+		conn_to_tcp(*conn_p)->stream.io = &gp_tls_io;
 	return r;
 }
 
 static int
 tls_release_fd(struct gp_conn *conn, int *fd_p)
 {
-	return tcp_of(conn)->tls ? GP_E_UNSUPPORTED : gp_tcp_release_fd(conn, fd_p);
+	return conn_to_tcp(conn)->tls ? GP_E_UNSUPPORTED : gp_tcp_release_fd(conn, fd_p);
 }
 
 /* Nothing but preambles travels in clear, whatever the caller has forgotten. */
 static int
-refuse_clear(struct gp_conn *conn)
+conn_refuse_clear(struct gp_conn *conn)
 {
-	struct gp_stream *stream = &tcp_of(conn)->stream;
+	struct gp_stream *stream = &conn_to_tcp(conn)->stream;
 
-	if (tcp_of(conn)->tls)
+	if (conn_to_tcp(conn)->tls)
 		return 0;
 	if (stream->recv_status)
 		return stream->recv_status;
@@ -379,7 +379,7 @@ static int
 tls_send(struct gp_conn *conn, const struct iovec *data, int data_count, const struct iovec *bulk,
 	 int bulk_count, size_t data_size, size_t bulk_size)
 {
-	int r = refuse_clear(conn);
+	int r = conn_refuse_clear(conn);
 
 	return r ? r
 		 : gp_stream_send(conn, data, data_count, bulk, bulk_count, data_size, bulk_size);
@@ -388,7 +388,7 @@ tls_send(struct gp_conn *conn, const struct iovec *data, int data_count, const s
 static int
 tls_recv(struct gp_conn *conn, struct gp_message *message)
 {
-	int r = refuse_clear(conn);
+	int r = conn_refuse_clear(conn);
 
 	return r ? r : gp_stream_recv(conn, message);
 }
@@ -404,13 +404,13 @@ tls_pending(const struct gp_conn *conn)
 static void
 tls_destroy(struct gp_conn *conn)
 {
-	struct gp_tcp_conn *tcp = tcp_of(conn);
+	struct gp_tcp_conn *tcp = conn_to_tcp(conn);
 
 	if (tcp->tls) {
 		gp_tls_link_close(tcp);
 		gp_tls_link_destroy(tcp->tls);
 	}
-	SSL_free(tcp->begun);
+	SSL_free(tcp->handshake_ssl);
 	sk_X509_pop_free(conn->chain, X509_free);
 	gp_tcp_destroy(conn);
 }
@@ -418,7 +418,7 @@ tls_destroy(struct gp_conn *conn)
 const struct gp_transport_ops gp_tls_ops = {
 	.scheme = "tls",
 	.connect = tls_connect,
-	.connect_ahead = gp_tcp_connect_ahead,
+	.connect_start = gp_tcp_connect_start,
 	.connect_finish = gp_tcp_connect_finish,
 	.listen = tls_listen,
 	.accept = gp_tcp_accept,
@@ -437,7 +437,7 @@ const struct gp_transport_ops gp_tls_ops = {
 	.wait = gp_stream_wait,
 	.pending = tls_pending,
 	.set_spin = gp_stream_set_spin,
-	.set_stall = gp_tcp_set_stall,
+	.set_stall_timeout = gp_tcp_set_stall_timeout,
 	.shutdown = gp_stream_shutdown,
 	.fd = gp_tcp_fd,
 	.destroy = tls_destroy,

@@ -31,21 +31,21 @@ struct gp_tls_files {
 /* A daemon's: certificate and key are needed, and the certificate is one for servers.  Without
  * authority no client's certificate is asked for; with it, one that is shown must be good, and none
  * need be shown. */
-GP_MUST_CHECK int gp_tls_server(const struct gp_tls_files *files, struct gp_tls **tls_p,
-				char *error, size_t error_size);
+GP_MUST_CHECK int gp_tls_create_server(const struct gp_tls_files *files, struct gp_tls **tls_p,
+				       char *error, size_t error_size);
 /* A client's.  Without authority it believes whom this machine's programs believe.  With crl, each
  * authority of a daemon's certificate needs a list in it that holds. */
-GP_MUST_CHECK int gp_tls_client(const struct gp_tls_files *files, struct gp_tls **tls_p,
-				char *error, size_t error_size);
+GP_MUST_CHECK int gp_tls_create_client(const struct gp_tls_files *files, struct gp_tls **tls_p,
+				       char *error, size_t error_size);
 /* Until when the certificate of this end holds, in seconds since 1970; INT64_MAX: it has none. */
-int64_t gp_tls_until(const struct gp_tls *tls);
+int64_t gp_tls_get_not_after(const struct gp_tls *tls);
 /* And from when on; INT64_MIN: it has none. */
-int64_t gp_tls_from(const struct gp_tls *tls);
+int64_t gp_tls_get_not_before(const struct gp_tls *tls);
 /* Whether a daemon asks clients for certificates. */
-bool gp_tls_asks(const struct gp_tls *tls);
-struct gp_tls *gp_tls_get(struct gp_tls *tls);
+bool gp_tls_requests_certificate(const struct gp_tls *tls);
+struct gp_tls *gp_tls_ref(struct gp_tls *tls);
 /* Accepts NULL. */
-void gp_tls_put(struct gp_tls *tls);
+void gp_tls_unref(struct gp_tls *tls);
 
 /*
  * The handshake with certificates, by one thread, before the first message: `host` is whom the
@@ -65,10 +65,10 @@ GP_MUST_CHECK int gp_conn_secure(struct gp_conn *conn, struct gp_tls *tls, const
  * after one round trip.  gp_conn_recv_preamble() may follow, whatever this returns, for the peer
  * may have said why it closed; then gp_conn_secure() with the same arguments goes on.
  */
-GP_MUST_CHECK int gp_conn_secure_begin(struct gp_conn *conn, struct gp_tls *tls, const char *host);
+GP_MUST_CHECK int gp_conn_secure_start(struct gp_conn *conn, struct gp_tls *tls, const char *host);
 
 /* The whole handshake with a key that both ends have, and no certificates. */
-GP_MUST_CHECK int gp_conn_secure_key(struct gp_conn *conn, bool daemon,
+GP_MUST_CHECK int gp_conn_secure_psk(struct gp_conn *conn, bool daemon,
 				     const uint8_t key[GP_TLS_KEY_SIZE], int timeout_ms);
 
 #endif /* GP_TLS_H */

@@ -10,57 +10,58 @@
 #define BULK_MIN ((size_t)256 << 10)
 /* Of a piece; each is a few microseconds of work. */
 #define RECORDS 4
-#define RECORDS_MAX (GP_HELP_PIECES * RECORDS)
-#define RECORD_SIZE (GP_RECORD_MAX + GP_RECORD_MORE)
+#define RECORDS_MAX (GP_TLS_JOB_PIECES * RECORDS)
+#define RECORD_SIZE (GP_TLS_RECORD_MAX + GP_TLS_RECORD_OVERHEAD)
 #define PIECE_SIZE (RECORDS * RECORD_SIZE)
-#define PIECE_CONTENT (RECORDS * GP_RECORD_MAX)
-#define JOB_SIZE (GP_HELP_PIECES * PIECE_SIZE)
+#define PIECE_CONTENT (RECORDS * GP_TLS_RECORD_MAX)
+#define JOB_SIZE (GP_TLS_JOB_PIECES * PIECE_SIZE)
 /* A job need not begin where the buffer does: what lies before it has been taken. */
 #define IN_SIZE (JOB_SIZE + PIECE_SIZE)
 
 /* Records of full size, one behind the other, in memory and on the wire. */
-struct job {
-	struct gp_help help;
+struct bulk_job {
+	struct gp_tls_job help;
 	struct gp_tls_link *link;
 	uint8_t *content, *wire;
 	uint64_t first; /* sequence number */
 };
 
-static struct job *
-job_of(struct gp_help *help)
+static struct bulk_job *
+job_to_bulk_job(struct gp_tls_job *help)
 {
-	return (struct job *)help;
+	return (struct bulk_job *)help;
 }
 
 bool
 gp_tls_is_bulk(const struct iovec *part)
 {
-	return part->iov_len >= BULK_MIN && gp_help_is_there();
+	return part->iov_len >= BULK_MIN && gp_tls_helpers_exist();
 }
 
 /* Whole pieces that fit, at most those of one job. */
 static unsigned int
-pieces_of(size_t size)
+size_to_pieces(size_t size)
 {
 	size_t pieces = size / PIECE_CONTENT;
 
-	return pieces < GP_HELP_PIECES ? (unsigned int)pieces : GP_HELP_PIECES;
+	return pieces < GP_TLS_JOB_PIECES ? (unsigned int)pieces : GP_TLS_JOB_PIECES;
 }
 
 static bool
-seal_piece(struct gp_help *help, unsigned int piece, bool helper)
+piece_seal(struct gp_tls_job *help, unsigned int piece, bool helper)
 {
-	struct job *job = job_of(help);
-	struct gp_record *record = helper ? &job->link->seal_twin : &job->link->seal;
-	uint8_t *content = job->content + piece * PIECE_CONTENT;
-	uint8_t *wire = job->wire + piece * PIECE_SIZE;
+	struct bulk_job *bulk_job = job_to_bulk_job(help);
+	struct gp_tls_record *record =
+		helper ? &bulk_job->link->helper_seal : &bulk_job->link->seal;
+	uint8_t *content = bulk_job->content + piece * PIECE_CONTENT;
+	uint8_t *wire = bulk_job->wire + piece * PIECE_SIZE;
 
-	record->sequence = job->first + (uint64_t)piece * RECORDS;
+	record->sequence = bulk_job->first + (uint64_t)piece * RECORDS;
 	for (unsigned int i = 0; i < RECORDS; i++) {
-		struct iovec part = { content + i * GP_RECORD_MAX, GP_RECORD_MAX };
+		struct iovec part = { content + i * GP_TLS_RECORD_MAX, GP_TLS_RECORD_MAX };
 
-		if (gp_record_seal(record, GP_RECORD_DATA, &part, GP_RECORD_MAX,
-				   wire + i * RECORD_SIZE))
+		if (gp_tls_record_seal(record, GP_TLS_RECORD_DATA, &part, GP_TLS_RECORD_MAX,
+				       wire + i * RECORD_SIZE))
 			return false;
 	}
 	return true;
@@ -70,54 +71,57 @@ ssize_t
 gp_tls_send_bulk(struct gp_tcp_conn *conn, const struct iovec *part, bool more)
 {
 	struct gp_tls_link *link = conn->tls;
-	unsigned int pieces = pieces_of(part->iov_len);
-	struct job job = { .help.run = seal_piece, .link = link, .first = link->seal.sequence };
+	unsigned int pieces = size_to_pieces(part->iov_len);
+	struct bulk_job bulk_job = { .help.run = piece_seal,
+				     .link = link,
+				     .first = link->seal.sequence };
 	int r;
 
 	if (!link->bulk_out)
 		link->bulk_out = malloc(JOB_SIZE);
-	r = link->bulk_out ? gp_record_twin(&link->seal_twin, &link->seal) : -ENOMEM;
+	r = link->bulk_out ? gp_tls_record_copy_key(&link->helper_seal, &link->seal) : -ENOMEM;
 	if (r)
 		return r;
-	job.content = part->iov_base;
-	job.wire = link->bulk_out;
-	gp_help_begin(&job.help, pieces);
+	bulk_job.content = part->iov_base;
+	bulk_job.wire = link->bulk_out;
+	gp_tls_job_start(&bulk_job.help, pieces);
 	more = more || pieces * PIECE_CONTENT < part->iov_len;
 	for (unsigned int i = 0, next; i < pieces && r == 0; i = next) {
-		while (atomic_load(&job.help.claimed) <= i)
-			(void)gp_help_oneself(&job.help);
-		if (!gp_help_wait(&job.help, i))
+		while (atomic_load(&bulk_job.help.claimed) <= i)
+			(void)gp_tls_job_run_piece(&bulk_job.help);
+		if (!gp_tls_job_wait_piece(&bulk_job.help, i))
 			r = -EIO;
 		/* What is sealed by now goes out in one go. */
-		for (next = i + 1; next < pieces && gp_help_is_done(&job.help, next);)
+		for (next = i + 1; next < pieces && gp_tls_job_is_piece_done(&bulk_job.help, next);)
 			next++;
 		if (r == 0)
-			r = gp_tls_link_send(&conn->stream, job.wire + i * PIECE_SIZE,
+			r = gp_tls_link_send(&conn->stream, bulk_job.wire + i * PIECE_SIZE,
 					     (next - i) * PIECE_SIZE, more || next < pieces);
 	}
-	gp_help_end(&job.help);
-	link->seal.sequence = job.first + (uint64_t)pieces * RECORDS;
+	gp_tls_job_stop(&bulk_job.help);
+	link->seal.sequence = bulk_job.first + (uint64_t)pieces * RECORDS;
 	return r ? r : (ssize_t)(pieces * PIECE_CONTENT);
 }
 
 static bool
-open_piece(struct gp_help *help, unsigned int piece, bool helper)
+piece_open(struct gp_tls_job *help, unsigned int piece, bool helper)
 {
-	struct job *job = job_of(help);
-	struct gp_record *record = helper ? &job->link->open_twin : &job->link->open;
-	uint8_t *content = job->content + piece * PIECE_CONTENT;
-	uint8_t *wire = job->wire + piece * PIECE_SIZE;
+	struct bulk_job *bulk_job = job_to_bulk_job(help);
+	struct gp_tls_record *record =
+		helper ? &bulk_job->link->helper_open : &bulk_job->link->open;
+	uint8_t *content = bulk_job->content + piece * PIECE_CONTENT;
+	uint8_t *wire = bulk_job->wire + piece * PIECE_SIZE;
 
-	record->sequence = job->first + (uint64_t)piece * RECORDS;
+	record->sequence = bulk_job->first + (uint64_t)piece * RECORDS;
 	for (unsigned int i = 0; i < RECORDS; i++) {
 		uint8_t type, behind;
-		struct iovec parts[2] = { { content + i * GP_RECORD_MAX, GP_RECORD_MAX },
+		struct iovec parts[2] = { { content + i * GP_TLS_RECORD_MAX, GP_TLS_RECORD_MAX },
 					  { &behind, 1 } };
 		size_t size;
 
-		if (gp_record_open(record, wire + i * RECORD_SIZE, RECORD_SIZE, parts, 2, &type,
-				   &size) ||
-		    type != GP_RECORD_DATA || size != GP_RECORD_MAX)
+		if (gp_tls_record_open(record, wire + i * RECORD_SIZE, RECORD_SIZE, parts, 2, &type,
+				       &size) ||
+		    type != GP_TLS_RECORD_DATA || size != GP_TLS_RECORD_MAX)
 			return false;
 	}
 	return true;
@@ -125,7 +129,7 @@ open_piece(struct gp_help *help, unsigned int piece, bool helper)
 
 /* Pieces whose records are all there, and full as far as their headers say. */
 static unsigned int
-count_ready(const struct gp_tls_link *link, unsigned int ready, unsigned int pieces)
+pieces_count_ready(const struct gp_tls_link *link, unsigned int ready, unsigned int pieces)
 {
 	const uint8_t *wire = link->in + link->in_start;
 	size_t have = link->in_end - link->in_start;
@@ -134,7 +138,7 @@ count_ready(const struct gp_tls_link *link, unsigned int ready, unsigned int pie
 		for (unsigned int i = 0; i < RECORDS; i++) {
 			const uint8_t *header = wire + ready * PIECE_SIZE + i * RECORD_SIZE;
 
-			if (gp_record_size(header) != (ssize_t)RECORD_SIZE)
+			if (gp_tls_record_get_size(header) != (ssize_t)RECORD_SIZE)
 				return ready;
 		}
 	}
@@ -143,7 +147,7 @@ count_ready(const struct gp_tls_link *link, unsigned int ready, unsigned int pie
 
 /* All that one job takes fits behind what has been taken, where it stays until the job is done. */
 static int
-make_room(struct gp_tls_link *link)
+buffer_make_room(struct gp_tls_link *link)
 {
 	size_t have = link->in_end - link->in_start;
 
@@ -160,25 +164,26 @@ make_room(struct gp_tls_link *link)
 		link->in_start = 0;
 		link->in_end = have;
 	}
-	return gp_record_twin(&link->open_twin, &link->open);
+	return gp_tls_record_copy_key(&link->helper_open, &link->open);
 }
 
 /* Until all pieces are there, or what comes is something else.  How many there are. */
 static unsigned int
-receive_pieces(struct gp_tcp_conn *conn, struct job *job, unsigned int pieces, int timeout_ms)
+pieces_receive(struct gp_tcp_conn *conn, struct bulk_job *bulk_job, unsigned int pieces,
+	       int timeout_ms)
 {
 	struct gp_tls_link *link = conn->tls;
-	unsigned int ready = count_ready(link, 0, pieces);
+	unsigned int ready = pieces_count_ready(link, 0, pieces);
 
-	gp_help_begin(&job->help, ready);
+	gp_tls_job_start(&bulk_job->help, ready);
 	while (ready < pieces && link->in_end - link->in_start < (ready + 1) * PIECE_SIZE) {
 		if (gp_tls_link_receive(conn, timeout_ms) <= 0)
 			break;
-		ready = count_ready(link, ready, pieces);
-		gp_help_more(&job->help, ready);
+		ready = pieces_count_ready(link, ready, pieces);
+		gp_tls_job_add_pieces(&bulk_job->help, ready);
 		/* A helper that does not keep up is helped. */
-		if (atomic_load(&job->help.claimed) + 2 < ready)
-			(void)gp_help_oneself(&job->help);
+		if (atomic_load(&bulk_job->help.claimed) + 2 < ready)
+			(void)gp_tls_job_run_piece(&bulk_job->help);
 	}
 	return ready;
 }
@@ -187,24 +192,26 @@ ssize_t
 gp_tls_receive_bulk(struct gp_tcp_conn *conn, const struct iovec *part, int timeout_ms)
 {
 	struct gp_tls_link *link = conn->tls;
-	struct job job = { .help.run = open_piece, .link = link, .first = link->open.sequence };
-	unsigned int pieces = pieces_of(part->iov_len), ready, good = 0;
+	struct bulk_job bulk_job = { .help.run = piece_open,
+				     .link = link,
+				     .first = link->open.sequence };
+	unsigned int pieces = size_to_pieces(part->iov_len), ready, good = 0;
 
-	if (link->in_end - link->in_start >= GP_RECORD_HEADER &&
-	    gp_record_size(link->in + link->in_start) != (ssize_t)RECORD_SIZE)
+	if (link->in_end - link->in_start >= GP_TLS_RECORD_HEADER &&
+	    gp_tls_record_get_size(link->in + link->in_start) != (ssize_t)RECORD_SIZE)
 		return 0;
-	if (make_room(link))
+	if (buffer_make_room(link))
 		return 0;
-	job.content = part->iov_base;
-	job.wire = link->in + link->in_start;
-	ready = receive_pieces(conn, &job, pieces, timeout_ms);
-	while (gp_help_oneself(&job.help))
+	bulk_job.content = part->iov_base;
+	bulk_job.wire = link->in + link->in_start;
+	ready = pieces_receive(conn, &bulk_job, pieces, timeout_ms);
+	while (gp_tls_job_run_piece(&bulk_job.help))
 		;
-	while (good < ready && gp_help_wait(&job.help, good))
+	while (good < ready && gp_tls_job_wait_piece(&bulk_job.help, good))
 		good++;
-	gp_help_end(&job.help);
+	gp_tls_job_stop(&bulk_job.help);
 	/* What is not as it should be is looked at again, record by record. */
-	link->open.sequence = job.first + (uint64_t)good * RECORDS;
+	link->open.sequence = bulk_job.first + (uint64_t)good * RECORDS;
 	link->in_start += good * PIECE_SIZE;
 	if (good > 0)
 		link->idle = 0;

@@ -13,7 +13,7 @@
 #define TIME_MAX 32
 
 static void
-add_name(const char *name, size_t length, char names[NAMES_MAX])
+names_add(const char *name, size_t length, char names[NAMES_MAX])
 {
 	size_t used = strlen(names);
 
@@ -28,7 +28,7 @@ add_name(const char *name, size_t length, char names[NAMES_MAX])
 }
 
 static void
-add_address(const ASN1_OCTET_STRING *address, char names[NAMES_MAX])
+names_add_address(const ASN1_OCTET_STRING *address, char names[NAMES_MAX])
 {
 	int length = ASN1_STRING_length(address);
 	char text[INET6_ADDRSTRLEN];
@@ -36,12 +36,12 @@ add_address(const ASN1_OCTET_STRING *address, char names[NAMES_MAX])
 	if ((length == 4 || length == 16) &&
 	    inet_ntop(length == 4 ? AF_INET : AF_INET6, ASN1_STRING_get0_data(address), text,
 		      sizeof(text)))
-		add_name(text, strlen(text), names);
+		names_add(text, strlen(text), names);
 }
 
 /* Of the certificate: those that count. */
 static void
-names_of(const X509 *certificate, char names[NAMES_MAX])
+certificate_get_names(const X509 *certificate, char names[NAMES_MAX])
 {
 	GENERAL_NAMES *all = X509_get_ext_d2i(certificate, NID_subject_alt_name, NULL, NULL);
 
@@ -50,19 +50,19 @@ names_of(const X509 *certificate, char names[NAMES_MAX])
 		const GENERAL_NAME *one = sk_GENERAL_NAME_value(all, i);
 
 		if (one->type == GEN_DNS)
-			add_name((const char *)ASN1_STRING_get0_data(one->d.dNSName),
-				 (size_t)ASN1_STRING_length(one->d.dNSName), names);
+			names_add((const char *)ASN1_STRING_get0_data(one->d.dNSName),
+				  (size_t)ASN1_STRING_length(one->d.dNSName), names);
 		else if (one->type == GEN_IPADD)
-			add_address(one->d.iPAddress, names);
+			names_add_address(one->d.iPAddress, names);
 	}
 	GENERAL_NAMES_free(all);
 	if (!names[0])
-		add_name("nobody", 6, names);
+		names_add("nobody", 6, names);
 }
 
 /* What was looked for: a host, or an address. */
 static void
-wanted_of(const SSL *ssl, char names[NAMES_MAX])
+ssl_get_expected_name(const SSL *ssl, char names[NAMES_MAX])
 {
 	X509_VERIFY_PARAM *param = SSL_get0_param((SSL *)ssl);
 	char *address = X509_VERIFY_PARAM_get1_ip_asc(param);
@@ -70,14 +70,14 @@ wanted_of(const SSL *ssl, char names[NAMES_MAX])
 
 	names[0] = 0;
 	if (address)
-		add_name(address, strlen(address), names);
+		names_add(address, strlen(address), names);
 	else if (host)
-		add_name(host, strlen(host), names);
+		names_add(host, strlen(host), names);
 	OPENSSL_free(address);
 }
 
 static void
-spell(int64_t time_s, char text[TIME_MAX])
+time_format(int64_t time_s, char text[TIME_MAX])
 {
 	time_t time = (time_t)time_s;
 	struct tm when;
@@ -89,27 +89,28 @@ spell(int64_t time_s, char text[TIME_MAX])
 
 /* The date by which one of the chain does not hold now, and this machine's. */
 static void
-dates_of(const STACK_OF(X509) * chain, bool ends, char date[TIME_MAX], char here[TIME_MAX])
+chain_get_dates(const STACK_OF(X509) * chain, bool ends, char date[TIME_MAX], char here[TIME_MAX])
 {
 	int64_t now = (int64_t)time(NULL);
 
-	spell(now, here);
+	time_format(now, here);
 	date[0] = 0;
 	for (int i = 0; !date[0] && i < sk_X509_num(chain); i++) {
 		const X509 *one = sk_X509_value(chain, i);
-		int64_t at = gp_tls_time(ends ? X509_get0_notAfter(one) : X509_get0_notBefore(one));
+		int64_t at = gp_tls_time_to_unix(ends ? X509_get0_notAfter(one)
+						      : X509_get0_notBefore(one));
 
 		if (ends ? at <= now : at > now)
-			spell(at, date);
+			time_format(at, date);
 	}
 }
 
 static int
-explain_dates(struct gp_conn *conn, const SSL *ssl, const char *peer, bool ends)
+dates_explain(struct gp_conn *conn, const SSL *ssl, const char *peer, bool ends)
 {
 	char date[TIME_MAX], here[TIME_MAX];
 
-	dates_of(SSL_get0_verified_chain(ssl), ends, date, here);
+	chain_get_dates(SSL_get0_verified_chain(ssl), ends, date, here);
 	return gp_conn_fail(conn, -EACCES,
 			    "the %s's certificate %s%s%s (here it is %s: check the clocks)", peer,
 			    ends ? "has expired" : "is not valid yet",
@@ -120,7 +121,7 @@ explain_dates(struct gp_conn *conn, const SSL *ssl, const char *peer, bool ends)
 }
 
 static int
-explain_name(struct gp_conn *conn, const SSL *ssl, const char *peer)
+name_explain(struct gp_conn *conn, const SSL *ssl, const char *peer)
 {
 	STACK_OF(X509) *chain = SSL_get0_verified_chain(ssl);
 	char names[NAMES_MAX], wanted[NAMES_MAX];
@@ -128,8 +129,8 @@ explain_name(struct gp_conn *conn, const SSL *ssl, const char *peer)
 	if (sk_X509_num(chain) < 1)
 		return gp_conn_fail(conn, -EACCES,
 				    "the %s's certificate is for another name or address", peer);
-	names_of(sk_X509_value(chain, 0), names);
-	wanted_of(ssl, wanted);
+	certificate_get_names(sk_X509_value(chain, 0), names);
+	ssl_get_expected_name(ssl, wanted);
 	return gp_conn_fail(conn, -EACCES,
 			    "the %s's certificate is for another name or address: for %s, not for "
 			    "%s",
@@ -141,9 +142,9 @@ gp_tls_explain_certificate(struct gp_conn *conn, const SSL *ssl, const char *pee
 {
 	switch (verdict) {
 	case X509_V_ERR_CERT_HAS_EXPIRED:
-		return explain_dates(conn, ssl, peer, true);
+		return dates_explain(conn, ssl, peer, true);
 	case X509_V_ERR_CERT_NOT_YET_VALID:
-		return explain_dates(conn, ssl, peer, false);
+		return dates_explain(conn, ssl, peer, false);
 	case X509_V_ERR_CERT_REVOKED:
 		return gp_conn_fail(conn, -EACCES, "the %s's certificate has been revoked", peer);
 	case X509_V_ERR_UNABLE_TO_GET_CRL:
@@ -156,7 +157,7 @@ gp_tls_explain_certificate(struct gp_conn *conn, const SSL *ssl, const char *pee
 		return gp_conn_fail(conn, -EACCES, "the list of revoked certificates has expired");
 	case X509_V_ERR_HOSTNAME_MISMATCH:
 	case X509_V_ERR_IP_ADDRESS_MISMATCH:
-		return explain_name(conn, ssl, peer);
+		return name_explain(conn, ssl, peer);
 	case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
 	case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
 	case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:

@@ -23,13 +23,13 @@ struct handshake {
 };
 
 static int
-from_hex(const char *text, uint8_t *bytes, size_t *size_p)
+hex_decode(const char *text, uint8_t *bytes, size_t *size_p)
 {
 	size_t size = 0;
 	unsigned int byte;
 
 	for (; isxdigit((unsigned char)*text); text += 2, size++) {
-		if (size == GP_RECORD_SECRET_MAX || sscanf(text, "%2x", &byte) != 1)
+		if (size == GP_TLS_RECORD_SECRET_MAX || sscanf(text, "%2x", &byte) != 1)
 			return -EPROTO;
 		bytes[size] = (uint8_t)byte;
 	}
@@ -39,7 +39,7 @@ from_hex(const char *text, uint8_t *bytes, size_t *size_p)
 
 /* "CLIENT_TRAFFIC_SECRET_0 RANDOM SECRET", as SSLKEYLOGFILE has it. */
 void
-gp_tls_keep_secret(const SSL *ssl, const char *line)
+gp_tls_handshake_store_secret(const SSL *ssl, const char *line)
 {
 	struct handshake *handshake = SSL_get_app_data(ssl);
 	const char *secret = strrchr(line, ' ');
@@ -47,18 +47,18 @@ gp_tls_keep_secret(const SSL *ssl, const char *line)
 	if (!handshake || !secret)
 		return;
 	if (strncmp(line, "CLIENT_TRAFFIC_SECRET_0 ", 24) == 0)
-		(void)from_hex(secret + 1, handshake->secrets->client,
-			       &handshake->secrets->client_size);
+		(void)hex_decode(secret + 1, handshake->secrets->client,
+				 &handshake->secrets->client_size);
 	else if (strncmp(line, "SERVER_TRAFFIC_SECRET_0 ", 24) == 0)
-		(void)from_hex(secret + 1, handshake->secrets->server,
-			       &handshake->secrets->server_size);
+		(void)hex_decode(secret + 1, handshake->secrets->server,
+				 &handshake->secrets->server_size);
 }
 
 /* The socket as OpenSSL sees it: never a byte more than asked for, never SIGPIPE, and a deadline.
  */
 
 static int
-take_bytes(BIO *bio, char *to, int size)
+bio_read(BIO *bio, char *to, int size)
 {
 	struct handshake *handshake = BIO_get_data(bio);
 	struct gp_stream *stream = &handshake->conn->stream;
@@ -69,7 +69,7 @@ take_bytes(BIO *bio, char *to, int size)
 	}
 	BIO_clear_retry_flags(bio);
 	while (handshake->failed == 0) {
-		ssize_t got = recv(gp_tcp_own_fd(stream), to, (size_t)size, MSG_DONTWAIT);
+		ssize_t got = recv(gp_tcp_get_fd(stream), to, (size_t)size, MSG_DONTWAIT);
 		int r;
 
 		if (got > 0)
@@ -80,7 +80,7 @@ take_bytes(BIO *bio, char *to, int size)
 			handshake->failed = -errno;
 		if (handshake->failed)
 			break;
-		r = gp_tcp_await(stream, POLLIN, gp_left_ms(handshake->deadline));
+		r = gp_tcp_poll(stream, POLLIN, gp_remaining_ms(handshake->deadline));
 		if (r <= 0)
 			handshake->failed = r ? r : -ETIMEDOUT;
 	}
@@ -88,13 +88,13 @@ take_bytes(BIO *bio, char *to, int size)
 }
 
 static int
-give_bytes(BIO *bio, const char *from, int size)
+bio_write(BIO *bio, const char *from, int size)
 {
 	struct handshake *handshake = BIO_get_data(bio);
 	struct gp_stream *stream = &handshake->conn->stream;
 
 	while (handshake->failed == 0) {
-		ssize_t done = send(gp_tcp_own_fd(stream), from, (size_t)size,
+		ssize_t done = send(gp_tcp_get_fd(stream), from, (size_t)size,
 				    MSG_DONTWAIT | MSG_NOSIGNAL);
 		int r;
 
@@ -104,7 +104,7 @@ give_bytes(BIO *bio, const char *from, int size)
 			handshake->failed = -errno;
 			break;
 		}
-		r = gp_tcp_await(stream, POLLOUT, gp_left_ms(handshake->deadline));
+		r = gp_tcp_poll(stream, POLLOUT, gp_remaining_ms(handshake->deadline));
 		if (r <= 0)
 			handshake->failed = r ? r : -ETIMEDOUT;
 	}
@@ -112,27 +112,27 @@ give_bytes(BIO *bio, const char *from, int size)
 }
 
 static long
-control(BIO *bio, int command, long number, void *pointer)
+bio_control(BIO *bio, int command, long number, void *pointer)
 {
 	return command == BIO_CTRL_FLUSH;
 }
 
-static BIO_METHOD *method;
+static BIO_METHOD *bio_method;
 
 static void
-make_method(void)
+bio_method_init(void)
 {
-	method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "gpupool");
-	if (method && (BIO_meth_set_read(method, take_bytes) != 1 ||
-		       BIO_meth_set_write(method, give_bytes) != 1 ||
-		       BIO_meth_set_ctrl(method, control) != 1)) {
-		BIO_meth_free(method);
-		method = NULL;
+	bio_method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "gpupool");
+	if (bio_method && (BIO_meth_set_read(bio_method, bio_read) != 1 ||
+			   BIO_meth_set_write(bio_method, bio_write) != 1 ||
+			   BIO_meth_set_ctrl(bio_method, bio_control) != 1)) {
+		BIO_meth_free(bio_method);
+		bio_method = NULL;
 	}
 }
 
 static int
-attach(SSL *ssl, struct handshake *handshake)
+handshake_attach(SSL *ssl, struct handshake *handshake)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	BIO *bio = SSL_get_rbio(ssl);
@@ -142,8 +142,8 @@ attach(SSL *ssl, struct handshake *handshake)
 		BIO_set_data(bio, handshake);
 		return SSL_set_app_data(ssl, handshake) == 1 ? 0 : -ENOMEM;
 	}
-	(void)pthread_once(&once, make_method);
-	bio = method ? BIO_new(method) : NULL;
+	(void)pthread_once(&once, bio_method_init);
+	bio = bio_method ? BIO_new(bio_method) : NULL;
 	if (!bio)
 		return -ENOMEM;
 	BIO_set_data(bio, handshake);
@@ -155,13 +155,13 @@ attach(SSL *ssl, struct handshake *handshake)
 /* What went wrong, in words. */
 
 static const char *
-peer_of(const struct handshake *handshake)
+handshake_get_peer(const struct handshake *handshake)
 {
 	return handshake->server ? "client" : "daemon";
 }
 
 static int
-explain_socket(struct handshake *handshake)
+handshake_explain_socket(struct handshake *handshake)
 {
 	struct gp_conn *conn = &handshake->conn->stream.conn;
 
@@ -174,29 +174,29 @@ explain_socket(struct handshake *handshake)
 	if (handshake->failed == -ETIMEDOUT)
 		return gp_conn_fail(conn, -ETIMEDOUT,
 				    "the %s did not finish the TLS handshake in time",
-				    peer_of(handshake));
+				    handshake_get_peer(handshake));
 	if (handshake->failed == GP_E_EOF || handshake->failed == -ECONNRESET ||
 	    handshake->failed == -EPIPE)
 		return gp_conn_fail(conn, -ECONNRESET,
 				    "the %s closed the connection in the TLS handshake",
-				    peer_of(handshake));
+				    handshake_get_peer(handshake));
 	return gp_conn_fail(conn, handshake->failed, "the TLS handshake failed: %m");
 }
 
 static int
-explain_alert(struct handshake *handshake, int alert)
+handshake_explain_alert(struct handshake *handshake, int alert)
 {
 	struct gp_conn *conn = &handshake->conn->stream.conn;
 
 	if (alert == SSL_AD_PROTOCOL_VERSION)
 		return gp_conn_fail(conn, -EPROTO, "the %s does not speak TLS 1.3",
-				    peer_of(handshake));
+				    handshake_get_peer(handshake));
 	return gp_conn_fail(conn, -EACCES, "the %s refuses the TLS handshake: %s",
-			    peer_of(handshake), SSL_alert_desc_string_long(alert));
+			    handshake_get_peer(handshake), SSL_alert_desc_string_long(alert));
 }
 
 static int
-explain(struct handshake *handshake, const SSL *ssl)
+handshake_explain(struct handshake *handshake, const SSL *ssl)
 {
 	struct gp_conn *conn = &handshake->conn->stream.conn;
 	unsigned long code = ERR_peek_error();
@@ -204,23 +204,26 @@ explain(struct handshake *handshake, const SSL *ssl)
 	long verdict = SSL_get_verify_result(ssl);
 
 	if (ERR_GET_LIB(code) != ERR_LIB_SSL && handshake->failed)
-		return explain_socket(handshake);
+		return handshake_explain_socket(handshake);
 	if (reason == SSL_R_CERTIFICATE_VERIFY_FAILED && verdict != X509_V_OK)
-		return gp_tls_explain_certificate(conn, ssl, peer_of(handshake), verdict);
+		return gp_tls_explain_certificate(conn, ssl, handshake_get_peer(handshake),
+						  verdict);
 	if (reason > SSL_AD_REASON_OFFSET && reason < SSL_AD_REASON_OFFSET + 256)
-		return explain_alert(handshake, reason - SSL_AD_REASON_OFFSET);
+		return handshake_explain_alert(handshake, reason - SSL_AD_REASON_OFFSET);
 	switch (reason) {
 	case SSL_R_UNSUPPORTED_PROTOCOL:
 	case SSL_R_VERSION_TOO_LOW:
 		return gp_conn_fail(conn, -EPROTO,
 				    "the %s does not speak TLS 1.3, earlier versions are refused",
-				    peer_of(handshake));
+				    handshake_get_peer(handshake));
 	case SSL_R_WRONG_VERSION_NUMBER:
 	case SSL_R_HTTP_REQUEST:
 	case SSL_R_PACKET_LENGTH_TOO_LONG:
-		return gp_conn_fail(conn, -EPROTO, "the %s does not speak TLS", peer_of(handshake));
+		return gp_conn_fail(conn, -EPROTO, "the %s does not speak TLS",
+				    handshake_get_peer(handshake));
 	case SSL_R_BINDER_DOES_NOT_VERIFY:
-		return gp_conn_fail(conn, -EACCES, "the %s has another key", peer_of(handshake));
+		return gp_conn_fail(conn, -EACCES, "the %s has another key",
+				    handshake_get_peer(handshake));
 	default:
 		break;
 	}
@@ -228,14 +231,14 @@ explain(struct handshake *handshake, const SSL *ssl)
 	    (reason == SSL_R_NO_SUITABLE_SIGNATURE_ALGORITHM || reason == SSL_R_NO_SHARED_CIPHER))
 		return gp_conn_fail(conn, -EACCES, "the client has no key");
 	if (handshake->failed)
-		return explain_socket(handshake);
+		return handshake_explain_socket(handshake);
 	return gp_conn_fail(conn, -EPROTO, "the TLS handshake failed: %s",
 			    ERR_reason_error_string(code) ? ERR_reason_error_string(code)
 							  : "for no reason that OpenSSL knows");
 }
 
 int
-gp_tls_handshake_begin(struct gp_tcp_conn *conn, SSL *ssl, int timeout_ms)
+gp_tls_handshake_start(struct gp_tcp_conn *conn, SSL *ssl, int timeout_ms)
 {
 	struct handshake handshake = {
 		.conn = conn,
@@ -246,20 +249,20 @@ gp_tls_handshake_begin(struct gp_tcp_conn *conn, SSL *ssl, int timeout_ms)
 	int r, done;
 
 	ERR_clear_error();
-	r = attach(ssl, &handshake);
+	r = handshake_attach(ssl, &handshake);
 	if (r)
 		return gp_conn_fail(&conn->stream.conn, r, "no memory for a TLS handshake");
 	done = SSL_do_handshake(ssl);
 	if (handshake.failed || SSL_get_error(ssl, done) != SSL_ERROR_WANT_READ)
-		r = explain(&handshake, ssl);
+		r = handshake_explain(&handshake, ssl);
 	ERR_clear_error();
 	(void)SSL_set_app_data(ssl, NULL);
 	return r;
 }
 
 int
-gp_tls_handshake(struct gp_tcp_conn *conn, SSL *ssl, bool keyed, int timeout_ms,
-		 struct gp_tls_secrets *secrets)
+gp_tls_handshake_run(struct gp_tcp_conn *conn, SSL *ssl, bool keyed, int timeout_ms,
+		     struct gp_tls_secrets *secrets)
 {
 	struct handshake handshake = {
 		.conn = conn,
@@ -272,14 +275,14 @@ gp_tls_handshake(struct gp_tcp_conn *conn, SSL *ssl, bool keyed, int timeout_ms,
 	int r;
 
 	ERR_clear_error();
-	r = attach(ssl, &handshake);
+	r = handshake_attach(ssl, &handshake);
 	if (r)
 		return gp_conn_fail(&conn->stream.conn, r, "no memory for a TLS handshake");
 	if (SSL_do_handshake(ssl) != 1)
-		r = explain(&handshake, ssl);
+		r = handshake_explain(&handshake, ssl);
 	else if (keyed && !SSL_session_reused(ssl))
 		r = gp_conn_fail(&conn->stream.conn, -EACCES, "the %s does not have the key",
-				 peer_of(&handshake));
+				 handshake_get_peer(&handshake));
 	else if (SSL_version(ssl) != TLS1_3_VERSION || SSL_has_pending(ssl) ||
 		 secrets->client_size == 0 || secrets->server_size == 0)
 		r = gp_conn_fail(&conn->stream.conn, -EPROTO,

@@ -15,32 +15,33 @@
 #define PROCESSORS_MIN 8
 /* A connection that is helped and its helper have so many each: the other end may be here, too, and
  * more connections share the processors better than helpers do. */
-#define PROCESSORS_EACH 2
+#define PROCESSORS_PER_THREAD 2
 #define HELPERS_MAX 8
 /* How long a helper looks for the next piece of a job that goes on, and for another job. */
-#define LOOK_NS 50000
+#define POLL_NS 50000
 #define STACK_SIZE ((size_t)256 << 10)
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t work;
-GP_COND_AT_START(work);
-static struct gp_help *queue GP_GUARDED_BY(lock);
-static atomic_uint waiting; /* in the queue */
-static int limit = -1, helpers, processors;
-static unsigned int looking GP_GUARDED_BY(lock), sleeping GP_GUARDED_BY(lock); /* helpers */
-static atomic_int jobs; /* that have begun and not ended */
+static pthread_cond_t queue_cond;
+GP_COND_CONSTRUCTOR(queue_cond);
+static struct gp_tls_job *queue GP_GUARDED_BY(lock);
+static atomic_uint queued_count; /* in the queue */
+static int helpers_max = -1, helpers, processors;
+static unsigned int polling_count GP_GUARDED_BY(lock), sleeping_count
+	GP_GUARDED_BY(lock); /* helpers */
+static atomic_int job_count; /* that have begun and not ended */
 
 void
-gp_help_limit(int count)
+gp_tls_helpers_set_max(int count)
 {
-	limit = count;
+	helpers_max = count;
 }
 
 /* The thread sanitizer of a program sees locks, and what OpenSSL reads and writes, but not the
  * atomics of this library: without this it reports races between helpers and the connection. */
 static void
-show_order(struct gp_help *help)
+job_order_for_tsan(struct gp_tls_job *help)
 {
 	if (!help->shared)
 		return;
@@ -49,7 +50,7 @@ show_order(struct gp_help *help)
 }
 
 static bool
-do_one(struct gp_help *help, bool helper)
+job_run_piece(struct gp_tls_job *help, bool helper)
 {
 	unsigned int piece = atomic_load(&help->claimed);
 	bool good;
@@ -58,188 +59,189 @@ do_one(struct gp_help *help, bool helper)
 		if (piece >= atomic_load(&help->ready))
 			return false;
 	} while (!atomic_compare_exchange_weak(&help->claimed, &piece, piece + 1));
-	show_order(help);
+	job_order_for_tsan(help);
 	good = help->run(help, piece, helper);
-	show_order(help);
-	atomic_store_explicit(&help->state[piece], good ? GP_HELP_DONE : GP_HELP_FAILED,
+	job_order_for_tsan(help);
+	atomic_store_explicit(&help->state[piece], good ? GP_TLS_PIECE_DONE : GP_TLS_PIECE_FAILED,
 			      memory_order_release);
 	return true;
 }
 
 static void
-help_with(struct gp_help *help)
+helper_run_job(struct gp_tls_job *help)
 {
 	uint64_t end = 0;
 
 	while (!atomic_load(&help->over) ||
 	       atomic_load(&help->claimed) < atomic_load(&help->ready)) {
-		if (do_one(help, true)) {
+		if (job_run_piece(help, true)) {
 			end = 0;
 		} else if (end == 0) {
-			end = gp_now_ns() + LOOK_NS;
+			end = gp_now_ns() + POLL_NS;
 		} else if (gp_now_ns() > end) {
 			break;
 		} else {
-			gp_pause();
+			gp_cpu_relax();
 		}
 	}
-	show_order(help);
-	atomic_store_explicit(&help->helped, false, memory_order_release);
+	job_order_for_tsan(help);
+	atomic_store_explicit(&help->has_helper, false, memory_order_release);
 }
 
 /* The next part of the same copy comes sooner than a thread that sleeps. */
 static void
-look_for_work(void)
+helper_poll_queue(void)
 {
-	uint64_t end = gp_now_ns() + LOOK_NS;
+	uint64_t end = gp_now_ns() + POLL_NS;
 
-	while (atomic_load_explicit(&waiting, memory_order_relaxed) == 0 && gp_now_ns() < end)
-		gp_pause();
+	while (atomic_load_explicit(&queued_count, memory_order_relaxed) == 0 && gp_now_ns() < end)
+		gp_cpu_relax();
 }
 
 static void *
-help_main(void *arg)
+helper_run(void *arg)
 {
 	(void)pthread_mutex_lock(&lock);
 	for (;;) {
-		struct gp_help *help = queue;
+		struct gp_tls_job *help = queue;
 
 		if (!help) {
-			looking++;
+			polling_count++;
 			(void)pthread_mutex_unlock(&lock);
-			look_for_work();
+			helper_poll_queue();
 			(void)pthread_mutex_lock(&lock);
-			looking--;
+			polling_count--;
 			if (!queue) {
-				sleeping++;
-				(void)pthread_cond_wait(&work, &lock);
-				sleeping--;
+				sleeping_count++;
+				(void)pthread_cond_wait(&queue_cond, &lock);
+				sleeping_count--;
 			}
 			continue;
 		}
 		queue = help->next;
-		atomic_fetch_sub(&waiting, 1);
+		atomic_fetch_sub(&queued_count, 1);
 		help->queued = false;
-		atomic_store(&help->helped, true);
+		atomic_store(&help->has_helper, true);
 		(void)pthread_mutex_unlock(&lock);
-		help_with(help);
+		helper_run_job(help);
 		(void)pthread_mutex_lock(&lock);
 	}
 	return NULL;
 }
 
 static void
-start_helpers(void)
+helpers_start(void)
 {
 	int wanted;
 
 	processors = (int)gp_machine_processors("");
-	wanted = processors >= PROCESSORS_MIN ? processors / (2 * PROCESSORS_EACH) : 0;
+	wanted = processors >= PROCESSORS_MIN ? processors / (2 * PROCESSORS_PER_THREAD) : 0;
 	if (wanted > HELPERS_MAX)
 		wanted = HELPERS_MAX;
-	if (limit >= 0)
-		wanted = limit;
-	while (helpers < wanted && gp_thread_start("gpupool-tls", STACK_SIZE, help_main, NULL) == 0)
+	if (helpers_max >= 0)
+		wanted = helpers_max;
+	while (helpers < wanted &&
+	       gp_thread_start("gpupool-tls", STACK_SIZE, helper_run, NULL) == 0)
 		helpers++;
 }
 
 bool
-gp_help_is_there(void)
+gp_tls_helpers_exist(void)
 {
-	(void)pthread_once(&once, start_helpers);
+	(void)pthread_once(&once, helpers_start);
 	return helpers > 0;
 }
 
 void
-gp_help_begin(struct gp_help *help, unsigned int ready)
+gp_tls_job_start(struct gp_tls_job *help, unsigned int ready)
 {
 	/* Where the connections' own threads need the processors there is nobody left to help. */
-	int now = atomic_fetch_add(&jobs, 1) + 1;
-	bool spare = 2 * PROCESSORS_EACH * now <= processors || limit > 0;
+	int now = atomic_fetch_add(&job_count, 1) + 1;
+	bool spare = 2 * PROCESSORS_PER_THREAD * now <= processors || helpers_max > 0;
 
 	bool wake;
 
 	help->queued = help->shared = spare;
-	atomic_init(&help->helped, false);
+	atomic_init(&help->has_helper, false);
 	atomic_init(&help->ready, ready);
 	atomic_init(&help->claimed, 0);
 	atomic_init(&help->over, false);
-	for (unsigned int i = 0; i < GP_HELP_PIECES; i++)
-		atomic_init(&help->state[i], GP_HELP_OPEN);
+	for (unsigned int i = 0; i < GP_TLS_JOB_PIECES; i++)
+		atomic_init(&help->state[i], GP_TLS_PIECE_PENDING);
 	if (!spare)
 		return;
 	(void)pthread_mutex_init(&help->order, NULL);
 	(void)pthread_mutex_lock(&lock);
 	help->next = queue;
 	queue = help;
-	wake = atomic_fetch_add(&waiting, 1) >= looking && sleeping > 0;
+	wake = atomic_fetch_add(&queued_count, 1) >= polling_count && sleeping_count > 0;
 	(void)pthread_mutex_unlock(&lock);
 	if (wake)
-		(void)pthread_cond_signal(&work);
+		(void)pthread_cond_signal(&queue_cond);
 }
 
 void
-gp_help_more(struct gp_help *help, unsigned int ready)
+gp_tls_job_add_pieces(struct gp_tls_job *help, unsigned int ready)
 {
-	show_order(help);
+	job_order_for_tsan(help);
 	atomic_store(&help->ready, ready);
 }
 
 bool
-gp_help_oneself(struct gp_help *help)
+gp_tls_job_run_piece(struct gp_tls_job *help)
 {
-	return do_one(help, false);
+	return job_run_piece(help, false);
 }
 
 bool
-gp_help_is_done(struct gp_help *help, unsigned int piece)
+gp_tls_job_is_piece_done(struct gp_tls_job *help, unsigned int piece)
 {
-	if (atomic_load_explicit(&help->state[piece], memory_order_acquire) != GP_HELP_DONE)
+	if (atomic_load_explicit(&help->state[piece], memory_order_acquire) != GP_TLS_PIECE_DONE)
 		return false;
-	show_order(help);
+	job_order_for_tsan(help);
 	return true;
 }
 
 bool
-gp_help_wait(struct gp_help *help, unsigned int piece)
+gp_tls_job_wait_piece(struct gp_tls_job *help, unsigned int piece)
 {
 	unsigned int looked = 0;
 	unsigned char state;
 
 	/* Somebody is at it, for as long as a piece takes, unless his processor has been taken. */
 	while ((state = atomic_load_explicit(&help->state[piece], memory_order_acquire)) ==
-	       GP_HELP_OPEN) {
+	       GP_TLS_PIECE_PENDING) {
 		if (++looked % 4096 == 0)
 			(void)sched_yield();
-		gp_pause();
+		gp_cpu_relax();
 	}
-	show_order(help);
-	return state == GP_HELP_DONE;
+	job_order_for_tsan(help);
+	return state == GP_TLS_PIECE_DONE;
 }
 
 void
-gp_help_end(struct gp_help *help)
+gp_tls_job_stop(struct gp_tls_job *help)
 {
 	unsigned int looked = 0;
 
-	atomic_fetch_sub(&jobs, 1);
+	atomic_fetch_sub(&job_count, 1);
 	atomic_store(&help->over, true);
 	(void)pthread_mutex_lock(&lock);
-	for (struct gp_help **place = &queue; help->queued && *place; place = &(*place)->next) {
+	for (struct gp_tls_job **place = &queue; help->queued && *place; place = &(*place)->next) {
 		if (*place == help) {
 			*place = help->next;
-			atomic_fetch_sub(&waiting, 1);
+			atomic_fetch_sub(&queued_count, 1);
 			help->queued = false;
 			break;
 		}
 	}
 	(void)pthread_mutex_unlock(&lock);
-	while (atomic_load_explicit(&help->helped, memory_order_acquire)) {
+	while (atomic_load_explicit(&help->has_helper, memory_order_acquire)) {
 		if (++looked % 4096 == 0)
 			(void)sched_yield();
-		gp_pause();
+		gp_cpu_relax();
 	}
-	show_order(help);
+	job_order_for_tsan(help);
 	if (help->shared)
 		(void)pthread_mutex_destroy(&help->order);
 }

@@ -11,9 +11,9 @@
 
 /* What one system call takes: a few dozen microseconds of work, which stays in a core's cache. */
 #define RECORDS 8
-#define OUT_SIZE (RECORDS * (GP_RECORD_MAX + GP_RECORD_MORE))
+#define OUT_SIZE (RECORDS * (GP_TLS_RECORD_MAX + GP_TLS_RECORD_OVERHEAD))
 #define IN_SIZE (2 * OUT_SIZE)
-#define PLAIN_SIZE (GP_RECORD_MAX + 256)
+#define PLAIN_SIZE (GP_TLS_RECORD_MAX + 256)
 /* Records without data that a peer may send one after the other. */
 #define IDLE_MAX 32
 /* Longest content of one that is not data. */
@@ -26,7 +26,7 @@
 #define FATAL 2
 
 static struct gp_tcp_conn *
-tcp_of(struct gp_stream *stream)
+stream_to_tcp(struct gp_stream *stream)
 {
 	return (struct gp_tcp_conn *)stream;
 }
@@ -34,10 +34,10 @@ tcp_of(struct gp_stream *stream)
 void
 gp_tls_link_destroy(struct gp_tls_link *link)
 {
-	gp_record_fini(&link->seal);
-	gp_record_fini(&link->seal_twin);
-	gp_record_fini(&link->open);
-	gp_record_fini(&link->open_twin);
+	gp_tls_record_fini(&link->seal);
+	gp_tls_record_fini(&link->helper_seal);
+	gp_tls_record_fini(&link->open);
+	gp_tls_record_fini(&link->helper_open);
 	pthread_mutex_destroy(&link->send_lock);
 	free(link->out);
 	free(link->bulk_out);
@@ -50,7 +50,7 @@ int
 gp_tls_link_start(struct gp_tcp_conn *conn, const struct gp_tls_secrets *secrets, bool server)
 {
 	struct gp_tls_link *link = calloc(1, sizeof(*link));
-	OSSL_LIB_CTX *library = gp_tls_library();
+	OSSL_LIB_CTX *library = gp_tls_get_libctx();
 	int r;
 
 	if (!link)
@@ -63,13 +63,13 @@ gp_tls_link_start(struct gp_tcp_conn *conn, const struct gp_tls_secrets *secrets
 	link->plain = malloc(PLAIN_SIZE);
 	r = link->out && link->in && link->plain ? 0 : -ENOMEM;
 	if (r == 0)
-		r = gp_record_init(&link->seal, library, secrets->suite,
-				   server ? secrets->server : secrets->client,
-				   server ? secrets->server_size : secrets->client_size, true);
+		r = gp_tls_record_init(&link->seal, library, secrets->suite,
+				       server ? secrets->server : secrets->client,
+				       server ? secrets->server_size : secrets->client_size, true);
 	if (r == 0)
-		r = gp_record_init(&link->open, library, secrets->suite,
-				   server ? secrets->client : secrets->server,
-				   server ? secrets->client_size : secrets->server_size, false);
+		r = gp_tls_record_init(&link->open, library, secrets->suite,
+				       server ? secrets->client : secrets->server,
+				       server ? secrets->client_size : secrets->server_size, false);
 	if (r) {
 		gp_tls_link_destroy(link);
 		return r;
@@ -84,42 +84,43 @@ gp_tls_link_start(struct gp_tcp_conn *conn, const struct gp_tls_secrets *secrets
 
 /* An alert that cannot go out at once does not go. */
 static void
-send_alert(struct gp_tcp_conn *conn, struct gp_tls_link *link, uint8_t level, uint8_t alert)
+alert_send(struct gp_tcp_conn *conn, struct gp_tls_link *link, uint8_t level, uint8_t alert)
 	GP_LOCKED(link->send_lock)
 {
-	uint8_t content[2] = { level, alert }, record[sizeof(content) + GP_RECORD_MORE];
+	uint8_t content[2] = { level, alert }, record[sizeof(content) + GP_TLS_RECORD_OVERHEAD];
 	struct iovec part = { content, sizeof(content) };
 
 	if (link->closed)
 		return;
 	link->closed = true;
-	if (gp_record_seal(&link->seal, GP_RECORD_ALERT, &part, sizeof(content), record) == 0)
+	if (gp_tls_record_seal(&link->seal, GP_TLS_RECORD_ALERT, &part, sizeof(content), record) ==
+	    0)
 		(void)!send(gp_tcp_fd(&conn->stream.conn), record, sizeof(record),
 			    MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 static void
-try_alert(struct gp_tcp_conn *conn, uint8_t level, uint8_t alert)
+alert_try_send(struct gp_tcp_conn *conn, uint8_t level, uint8_t alert)
 {
 	struct gp_tls_link *link = conn->tls;
 
 	/* Who sends at the moment has its peer see half a record. */
 	if (gp_tcp_fd(&conn->stream.conn) < 0 || pthread_mutex_trylock(&link->send_lock))
 		return;
-	send_alert(conn, link, level, alert);
+	alert_send(conn, link, level, alert);
 	pthread_mutex_unlock(&link->send_lock);
 }
 
 void
 gp_tls_link_close(struct gp_tcp_conn *conn)
 {
-	try_alert(conn, WARNING, SSL_AD_CLOSE_NOTIFY);
+	alert_try_send(conn, WARNING, SSL_AD_CLOSE_NOTIFY);
 }
 
 static void
 tls_shutdown(struct gp_stream *stream)
 {
-	struct gp_tcp_conn *conn = tcp_of(stream);
+	struct gp_tcp_conn *conn = stream_to_tcp(stream);
 
 	if (conn->tls)
 		gp_tls_link_close(conn);
@@ -128,23 +129,23 @@ tls_shutdown(struct gp_stream *stream)
 
 /* A new key, if the peer wants one or the old one has been used enough. */
 static int
-update_key(struct gp_tls_link *link, size_t *used)
+key_update(struct gp_tls_link *link, size_t *used)
 {
 	uint8_t message[5] = { KEY_UPDATE, 0, 0, 1, 0 };
 	struct iovec part = { message, sizeof(message) };
 	int r;
 
 	if (!atomic_exchange(&link->update_wanted, false) &&
-	    link->seal.sequence < GP_RECORD_KEY_MAX)
+	    link->seal.sequence < GP_TLS_RECORD_KEY_MAX)
 		return 0;
-	r = gp_record_seal(&link->seal, GP_RECORD_HANDSHAKE, &part, sizeof(message),
-			   link->out + *used);
-	*used += sizeof(message) + GP_RECORD_MORE;
-	return r ? r : gp_record_update(&link->seal);
+	r = gp_tls_record_seal(&link->seal, GP_TLS_RECORD_HANDSHAKE, &part, sizeof(message),
+			       link->out + *used);
+	*used += sizeof(message) + GP_TLS_RECORD_OVERHEAD;
+	return r ? r : gp_tls_record_update_key(&link->seal);
 }
 
 static void
-advance(struct iovec **iov, int *count, size_t size)
+iov_advance(struct iovec **iov, int *count, size_t size)
 {
 	while (*count > 0 && size >= (*iov)->iov_len) {
 		size -= (*iov)->iov_len;
@@ -159,15 +160,15 @@ advance(struct iovec **iov, int *count, size_t size)
 
 /* Content of the next record: a large part begins one, so that the receiver need not copy it. */
 static size_t
-next_size(const struct iovec *iov, int count)
+iov_get_record_size(const struct iovec *iov, int count)
 {
 	size_t size = 0;
 
 	for (; count > 0; iov++, count--) {
-		if (size > 0 && iov->iov_len >= GP_RECORD_MAX)
+		if (size > 0 && iov->iov_len >= GP_TLS_RECORD_MAX)
 			return size;
-		if (iov->iov_len >= GP_RECORD_MAX - size)
-			return GP_RECORD_MAX;
+		if (iov->iov_len >= GP_TLS_RECORD_MAX - size)
+			return GP_TLS_RECORD_MAX;
 		size += iov->iov_len;
 	}
 	return size;
@@ -175,19 +176,21 @@ next_size(const struct iovec *iov, int count)
 
 /* As many records of the parts as there is room for. */
 static int
-seal_parts(struct gp_tls_link *link, struct iovec **iov, int *count, size_t *used, size_t *taken)
+parts_seal(struct gp_tls_link *link, struct iovec **iov, int *count, size_t *used, size_t *taken)
 {
 	size_t size;
 
-	while (*count > 0 && !gp_tls_is_bulk(*iov) && (size = next_size(*iov, *count)) > 0 &&
-	       *used + size + GP_RECORD_MORE <= OUT_SIZE) {
-		int r = gp_record_seal(&link->seal, GP_RECORD_DATA, *iov, size, link->out + *used);
+	while (*count > 0 && !gp_tls_is_bulk(*iov) &&
+	       (size = iov_get_record_size(*iov, *count)) > 0 &&
+	       *used + size + GP_TLS_RECORD_OVERHEAD <= OUT_SIZE) {
+		int r = gp_tls_record_seal(&link->seal, GP_TLS_RECORD_DATA, *iov, size,
+					   link->out + *used);
 
 		if (r)
 			return r;
-		*used += size + GP_RECORD_MORE;
+		*used += size + GP_TLS_RECORD_OVERHEAD;
 		*taken += size;
-		advance(iov, count, size);
+		iov_advance(iov, count, size);
 	}
 	return 0;
 }
@@ -211,7 +214,7 @@ gp_tls_link_send(struct gp_stream *stream, const uint8_t *bytes, size_t size, bo
 static ssize_t
 tls_write(struct gp_stream *stream, struct iovec *iov, int count, bool more)
 {
-	struct gp_tls_link *link = tcp_of(stream)->tls;
+	struct gp_tls_link *link = stream_to_tcp(stream)->tls;
 	size_t used = 0, taken = 0;
 	ssize_t done;
 	int r;
@@ -219,13 +222,13 @@ tls_write(struct gp_stream *stream, struct iovec *iov, int count, bool more)
 	if (!link)
 		return gp_tcp_write(stream, iov, count, more);
 	pthread_mutex_lock(&link->send_lock);
-	r = link->closed ? -EPIPE : update_key(link, &used);
+	r = link->closed ? -EPIPE : key_update(link, &used);
 	if (r == 0)
-		r = seal_parts(link, &iov, &count, &used, &taken);
+		r = parts_seal(link, &iov, &count, &used, &taken);
 	if (r == 0)
 		r = gp_tls_link_send(stream, link->out, used, more || count > 0);
 	if (r == 0 && count > 0 && gp_tls_is_bulk(iov)) {
-		done = gp_tls_send_bulk(tcp_of(stream), iov, more || count > 1);
+		done = gp_tls_send_bulk(stream_to_tcp(stream), iov, more || count > 1);
 		if (done < 0)
 			r = (int)done;
 		else
@@ -241,32 +244,32 @@ tls_write(struct gp_stream *stream, struct iovec *iov, int count, bool more)
 /* Receiving. */
 
 static int
-fail(struct gp_tcp_conn *conn, int r, uint8_t alert, const char *text)
+link_fail(struct gp_tcp_conn *conn, int r, uint8_t alert, const char *text)
 {
 	conn->tls->failed = gp_conn_fail(&conn->stream.conn, r, "%s", text);
 	if (alert)
-		try_alert(conn, FATAL, alert);
+		alert_try_send(conn, FATAL, alert);
 	return r;
 }
 
 /* The daemon looks at a client's certificate when the client takes the handshake for done. */
 static bool
-is_about_certificate(uint8_t alert)
+alert_is_about_certificate(uint8_t alert)
 {
 	return (alert >= SSL_AD_BAD_CERTIFICATE && alert <= SSL_AD_CERTIFICATE_UNKNOWN) ||
 	       alert == SSL_AD_UNKNOWN_CA || alert == SSL_AD_CERTIFICATE_REQUIRED;
 }
 
 static int
-take_alert(struct gp_tcp_conn *conn, const uint8_t *content, size_t size)
+alert_handle(struct gp_tcp_conn *conn, const uint8_t *content, size_t size)
 {
 	struct gp_tls_link *link = conn->tls;
 
 	if (size != 2)
-		return fail(conn, -EPROTO, SSL_AD_DECODE_ERROR, "a malformed TLS alert");
+		return link_fail(conn, -EPROTO, SSL_AD_DECODE_ERROR, "a malformed TLS alert");
 	if (content[1] == SSL_AD_CLOSE_NOTIFY)
 		link->ended = true;
-	else if (!link->server && is_about_certificate(content[1]))
+	else if (!link->server && alert_is_about_certificate(content[1]))
 		link->failed = gp_conn_fail(&conn->stream.conn, -EACCES,
 					    "the daemon does not accept this end's certificate: %s",
 					    SSL_alert_desc_string_long(content[1]));
@@ -278,7 +281,7 @@ take_alert(struct gp_tcp_conn *conn, const uint8_t *content, size_t size)
 }
 
 static int
-take_handshake(struct gp_tcp_conn *conn, const uint8_t *content, size_t size)
+handshake_handle(struct gp_tcp_conn *conn, const uint8_t *content, size_t size)
 {
 	struct gp_tls_link *link = conn->tls;
 
@@ -292,9 +295,9 @@ take_handshake(struct gp_tcp_conn *conn, const uint8_t *content, size_t size)
 		if (type == KEY_UPDATE && body == 1 && size == 5 && content[4] <= 1) {
 			if (content[4])
 				atomic_store(&link->update_wanted, true);
-			if (gp_record_update(&link->open))
-				return fail(conn, -ENOMEM, SSL_AD_INTERNAL_ERROR,
-					    "no memory for new keys");
+			if (gp_tls_record_update_key(&link->open))
+				return link_fail(conn, -ENOMEM, SSL_AD_INTERNAL_ERROR,
+						 "no memory for new keys");
 		} else if (type != NEW_SESSION_TICKET || link->server) {
 			break;
 		}
@@ -302,54 +305,55 @@ take_handshake(struct gp_tcp_conn *conn, const uint8_t *content, size_t size)
 		size -= 4 + body;
 	}
 	if (size > 0)
-		return fail(conn, -EPROTO, SSL_AD_UNEXPECTED_MESSAGE,
-			    "an unexpected TLS handshake message");
+		return link_fail(conn, -EPROTO, SSL_AD_UNEXPECTED_MESSAGE,
+				 "an unexpected TLS handshake message");
 	return 0;
 }
 
 static int
-take_control(struct gp_tcp_conn *conn, uint8_t type, const struct iovec *parts, size_t size)
+control_handle(struct gp_tcp_conn *conn, uint8_t type, const struct iovec *parts, size_t size)
 {
 	uint8_t content[CONTROL_MAX];
 	size_t have = 0;
 
 	if (size > sizeof(content) || size == 0)
-		return fail(conn, -EPROTO, SSL_AD_UNEXPECTED_MESSAGE, "an unexpected TLS record");
+		return link_fail(conn, -EPROTO, SSL_AD_UNEXPECTED_MESSAGE,
+				 "an unexpected TLS record");
 	for (; have < size; parts++) {
 		size_t take = parts->iov_len < size - have ? parts->iov_len : size - have;
 
 		memcpy(content + have, parts->iov_base, take);
 		have += take;
 	}
-	if (type == GP_RECORD_ALERT)
-		return take_alert(conn, content, size);
-	if (type == GP_RECORD_HANDSHAKE)
-		return take_handshake(conn, content, size);
-	return fail(conn, -EPROTO, SSL_AD_UNEXPECTED_MESSAGE, "an unexpected TLS record");
+	if (type == GP_TLS_RECORD_ALERT)
+		return alert_handle(conn, content, size);
+	if (type == GP_TLS_RECORD_HANDSHAKE)
+		return handshake_handle(conn, content, size);
+	return link_fail(conn, -EPROTO, SSL_AD_UNEXPECTED_MESSAGE, "an unexpected TLS record");
 }
 
 /* Size of the next record, if all of it is there; 0: not yet. */
 static ssize_t
-next_record(const struct gp_tls_link *link)
+record_get_size(const struct gp_tls_link *link)
 {
 	size_t have = link->in_end - link->in_start;
 	ssize_t size;
 
-	if (have < GP_RECORD_HEADER)
+	if (have < GP_TLS_RECORD_HEADER)
 		return 0;
-	size = gp_record_size(link->in + link->in_start);
+	size = gp_tls_record_get_size(link->in + link->in_start);
 	return size > 0 && (size_t)size > have ? 0 : size;
 }
 
 bool
 gp_tls_link_pending(const struct gp_tls_link *link)
 {
-	return link->plain_start < link->plain_end || next_record(link) != 0;
+	return link->plain_start < link->plain_end || record_get_size(link) != 0;
 }
 
 /* One record, into the parts as far as they go and plain for the rest.  Bytes in the parts. */
 static ssize_t
-open_record(struct gp_tcp_conn *conn, size_t size, const struct iovec *iov, int count)
+record_open(struct gp_tcp_conn *conn, size_t size, const struct iovec *iov, int count)
 {
 	struct gp_tls_link *link = conn->tls;
 	struct iovec parts[PARTS_MAX + 1];
@@ -364,21 +368,21 @@ open_record(struct gp_tcp_conn *conn, size_t size, const struct iovec *iov, int 
 		room += iov[i].iov_len;
 	}
 	parts[count] = (struct iovec){ link->plain, PLAIN_SIZE };
-	r = gp_record_open(&link->open, link->in + link->in_start, size, parts, count + 1, &type,
-			   &content);
+	r = gp_tls_record_open(&link->open, link->in + link->in_start, size, parts, count + 1,
+			       &type, &content);
 	if (r == -EPROTO)
-		return fail(conn, r, SSL_AD_UNEXPECTED_MESSAGE, "a malformed TLS record");
+		return link_fail(conn, r, SSL_AD_UNEXPECTED_MESSAGE, "a malformed TLS record");
 	if (r)
-		return fail(conn, r, SSL_AD_BAD_RECORD_MAC,
-			    "what came is not what the peer has sent: TLS record of wrong "
-			    "authentication");
+		return link_fail(conn, r, SSL_AD_BAD_RECORD_MAC,
+				 "what came is not what the peer has sent: TLS record of wrong "
+				 "authentication");
 	link->in_start += size;
-	link->idle = type == GP_RECORD_DATA && content > 0 ? 0 : link->idle + 1;
+	link->idle = type == GP_TLS_RECORD_DATA && content > 0 ? 0 : link->idle + 1;
 	if (link->idle > IDLE_MAX)
-		return fail(conn, -EPROTO, SSL_AD_UNEXPECTED_MESSAGE,
-			    "too many TLS records without data");
-	if (type != GP_RECORD_DATA)
-		return take_control(conn, type, parts, content);
+		return link_fail(conn, -EPROTO, SSL_AD_UNEXPECTED_MESSAGE,
+				 "too many TLS records without data");
+	if (type != GP_TLS_RECORD_DATA)
+		return control_handle(conn, type, parts, content);
 	if (content > room) {
 		link->plain_start = 0;
 		link->plain_end = content - room;
@@ -387,47 +391,47 @@ open_record(struct gp_tcp_conn *conn, size_t size, const struct iovec *iov, int 
 }
 
 static int
-refuse_record(struct gp_tcp_conn *conn)
+record_refuse(struct gp_tcp_conn *conn)
 {
-	return fail(conn, -EPROTO, SSL_AD_UNEXPECTED_MESSAGE, "what came is no TLS record");
+	return link_fail(conn, -EPROTO, SSL_AD_UNEXPECTED_MESSAGE, "what came is no TLS record");
 }
 
 static bool
-is_full(ssize_t size)
+record_is_full(ssize_t size)
 {
-	return size == (ssize_t)(GP_RECORD_MAX + GP_RECORD_MORE);
+	return size == (ssize_t)(GP_TLS_RECORD_MAX + GP_TLS_RECORD_OVERHEAD);
 }
 
 /* What is there, into the parts.  0: nothing. */
 static ssize_t
-open_records(struct gp_tcp_conn *conn, struct iovec *iov, int count)
+records_open(struct gp_tcp_conn *conn, struct iovec *iov, int count)
 {
 	struct gp_tls_link *link = conn->tls;
 	bool short_one = false;
 	size_t done = 0;
 
 	while (count > 0 && !link->ended) {
-		ssize_t size = next_record(link), got;
+		ssize_t size = record_get_size(link), got;
 
 		if (size < 0)
-			return refuse_record(conn);
+			return record_refuse(conn);
 		/* Behind a message's head its bulk begins a record: the caller says where that
 		 * goes. */
-		if (size == 0 || (done > 0 && short_one && is_full(size)))
+		if (size == 0 || (done > 0 && short_one && record_is_full(size)))
 			break;
-		short_one = !is_full(size);
-		got = open_record(conn, (size_t)size, iov, count);
+		short_one = !record_is_full(size);
+		got = record_open(conn, (size_t)size, iov, count);
 		if (got < 0)
 			return got;
 		done += (size_t)got;
-		advance(&iov, &count, (size_t)got);
+		iov_advance(&iov, &count, (size_t)got);
 	}
 	return (ssize_t)done;
 }
 
 /* Half a record at most goes to where the buffer begins. */
 static void
-make_room(struct gp_tls_link *link)
+buffer_compact(struct gp_tls_link *link)
 {
 	size_t have = link->in_end - link->in_start;
 
@@ -447,12 +451,14 @@ gp_tls_link_receive(struct gp_tcp_conn *conn, int timeout_ms)
 
 	/* A record that has begun is like a message that has. */
 	if (link->in_end > link->in_start && timeout_ms != 0)
-		timeout_ms = conn->stream.stall_ms ? (int)conn->stream.stall_ms : -1;
+		timeout_ms =
+			conn->stream.stall_timeout_ms ? (int)conn->stream.stall_timeout_ms : -1;
 	got = gp_tcp_read(&conn->stream, &part, 1, timeout_ms);
 	if (got == -EAGAIN)
 		return 0;
 	if (got == 0 && !atomic_load(&conn->stream.stopped))
-		return fail(conn, -ECONNRESET, 0, "the connection was cut, its end not announced");
+		return link_fail(conn, -ECONNRESET, 0,
+				 "the connection was cut, its end not announced");
 	if (got == 0)
 		got = -ECONNRESET;
 	if (got < 0) {
@@ -464,7 +470,7 @@ gp_tls_link_receive(struct gp_tcp_conn *conn, int timeout_ms)
 }
 
 static size_t
-take_plain(struct gp_tls_link *link, struct iovec *iov, int count)
+plain_read(struct gp_tls_link *link, struct iovec *iov, int count)
 {
 	size_t done = 0;
 
@@ -483,14 +489,14 @@ take_plain(struct gp_tls_link *link, struct iovec *iov, int count)
 static ssize_t
 tls_read(struct gp_stream *stream, struct iovec *iov, int count, int timeout_ms)
 {
-	struct gp_tcp_conn *conn = tcp_of(stream);
+	struct gp_tcp_conn *conn = stream_to_tcp(stream);
 	struct gp_tls_link *link = conn->tls;
 	ssize_t got;
 
 	if (!link)
 		return gp_tcp_read(stream, iov, count, timeout_ms);
 	if (link->plain_start < link->plain_end)
-		return (ssize_t)take_plain(link, iov, count);
+		return (ssize_t)plain_read(link, iov, count);
 	if (link->failed == 0 && !link->ended && gp_tls_is_bulk(iov)) {
 		got = gp_tls_receive_bulk(conn, iov, timeout_ms);
 		if (got > 0)
@@ -500,10 +506,10 @@ tls_read(struct gp_stream *stream, struct iovec *iov, int count, int timeout_ms)
 		bool begun;
 		int r;
 
-		got = open_records(conn, iov, count);
+		got = records_open(conn, iov, count);
 		if (got != 0 || link->ended)
 			return got;
-		make_room(link);
+		buffer_compact(link);
 		begun = link->in_end > link->in_start;
 		r = gp_tls_link_receive(conn, timeout_ms);
 		if (r == 0)
@@ -516,28 +522,28 @@ tls_read(struct gp_stream *stream, struct iovec *iov, int count, int timeout_ms)
 static int
 tls_wait(struct gp_stream *stream, int timeout_ms)
 {
-	struct gp_tcp_conn *conn = tcp_of(stream);
+	struct gp_tcp_conn *conn = stream_to_tcp(stream);
 	struct gp_tls_link *link = conn->tls;
 	int64_t deadline = gp_deadline_ms(timeout_ms);
 
 	if (!link)
 		return gp_tcp_wait(stream, timeout_ms);
 	while (link->plain_start == link->plain_end && !link->ended && link->failed == 0) {
-		ssize_t size = next_record(link);
+		ssize_t size = record_get_size(link);
 		int r;
 
 		if (size < 0) {
-			(void)refuse_record(conn);
+			(void)record_refuse(conn);
 			break;
 		}
 		if (size > 0) {
-			(void)open_record(conn, (size_t)size, NULL, 0);
+			(void)record_open(conn, (size_t)size, NULL, 0);
 			continue;
 		}
-		r = gp_tcp_await(stream, POLLIN, gp_left_ms(deadline));
+		r = gp_tcp_poll(stream, POLLIN, gp_remaining_ms(deadline));
 		if (r <= 0)
 			return r;
-		make_room(link);
+		buffer_compact(link);
 		(void)!gp_tls_link_receive(conn, 0);
 	}
 	return 1;

@@ -23,8 +23,8 @@ struct gp_tls_link {
 	/* The sending thread's; others end the connection with it, if nobody is sending. */
 	pthread_mutex_t send_lock;
 	bool server;
-	struct gp_record seal;
-	struct gp_record seal_twin; /* of who helps */
+	struct gp_tls_record seal;
+	struct gp_tls_record helper_seal; /* of who helps */
 	uint8_t *out, *bulk_out;
 	bool closed; /* nothing goes out any more */
 
@@ -32,9 +32,9 @@ struct gp_tls_link {
 	atomic_bool update_wanted;
 
 	/* The receiving thread's. */
-	struct gp_record open;
-	struct gp_record open_twin; /* of who helps */
-	uint8_t *in;                /* from the socket: in[in_start..in_end) */
+	struct gp_tls_record open;
+	struct gp_tls_record helper_open; /* of who helps */
+	uint8_t *in;                      /* from the socket: in[in_start..in_end) */
 	size_t in_size, in_start, in_end;
 	uint8_t *plain; /* opened, and not yet taken: plain[plain_start..plain_end) */
 	size_t plain_start, plain_end;
@@ -46,24 +46,24 @@ struct gp_tls_link {
 /* What the handshake has agreed on. */
 struct gp_tls_secrets {
 	unsigned int suite;
-	uint8_t client[GP_RECORD_SECRET_MAX], server[GP_RECORD_SECRET_MAX];
+	uint8_t client[GP_TLS_RECORD_SECRET_MAX], server[GP_TLS_RECORD_SECRET_MAX];
 	size_t client_size, server_size;
 };
 
 /* tls_context.c: one for the process, apart from what the program does with OpenSSL; or NULL. */
-OSSL_LIB_CTX *gp_tls_library(void);
+OSSL_LIB_CTX *gp_tls_get_libctx(void);
 /* A context for this end, without certificates; or NULL. */
-SSL_CTX *gp_tls_context(bool server);
+SSL_CTX *gp_tls_ctx_create(bool server);
 /* In seconds since 1970; 0, which is over, if it cannot be read. */
-int64_t gp_tls_time(const ASN1_TIME *time);
+int64_t gp_tls_time_to_unix(const ASN1_TIME *time);
 
 /* tls_handshake.c: 0, or a negative errno with the connection's error set.  The first one sends a
  * client's first message, and receives nothing. */
-GP_MUST_CHECK int gp_tls_handshake_begin(struct gp_tcp_conn *conn, SSL *ssl, int timeout_ms);
-GP_MUST_CHECK int gp_tls_handshake(struct gp_tcp_conn *conn, SSL *ssl, bool keyed, int timeout_ms,
-				   struct gp_tls_secrets *secrets);
-/* For gp_tls_context(): takes the secrets to the handshake that they belong to. */
-void gp_tls_keep_secret(const SSL *ssl, const char *line);
+GP_MUST_CHECK int gp_tls_handshake_start(struct gp_tcp_conn *conn, SSL *ssl, int timeout_ms);
+GP_MUST_CHECK int gp_tls_handshake_run(struct gp_tcp_conn *conn, SSL *ssl, bool keyed,
+				       int timeout_ms, struct gp_tls_secrets *secrets);
+/* For gp_tls_ctx_create(): takes the secrets to the handshake that they belong to. */
+void gp_tls_handshake_store_secret(const SSL *ssl, const char *line);
 
 /* tls_explain.c: sets the connection's error: why what the peer ("daemon") has shown is not
  * accepted.  -EACCES. */

@@ -22,7 +22,7 @@ static const struct suite suites[] = {
 
 /* HKDF-Expand-Label of RFC 8446, 7.1, without a context. */
 static int
-expand(const struct gp_record *record, const char *label, uint8_t *out, size_t size)
+hkdf_expand_label(const struct gp_tls_record *record, const char *label, uint8_t *out, size_t size)
 {
 	uint8_t info[64];
 	size_t length = strlen(label) + 6;
@@ -52,13 +52,14 @@ expand(const struct gp_record *record, const char *label, uint8_t *out, size_t s
 
 /* Key and IV of the secret that there is. */
 static int
-set_key(struct gp_record *record)
+record_set_key(struct gp_tls_record *record)
 {
 	uint8_t key[EVP_MAX_KEY_LENGTH];
-	int r = expand(record, "key", key, (size_t)EVP_CIPHER_get_key_length(record->cipher));
+	int r = hkdf_expand_label(record, "key", key,
+				  (size_t)EVP_CIPHER_get_key_length(record->cipher));
 
 	if (r == 0)
-		r = expand(record, "iv", record->iv, sizeof(record->iv));
+		r = hkdf_expand_label(record, "iv", record->iv, sizeof(record->iv));
 	if (r == 0 &&
 	    EVP_CipherInit_ex2(record->ctx, record->cipher, key, NULL, record->seals, NULL) != 1)
 		r = -ENOMEM;
@@ -68,12 +69,12 @@ set_key(struct gp_record *record)
 }
 
 int
-gp_record_init(struct gp_record *record, OSSL_LIB_CTX *library, unsigned int suite,
-	       const uint8_t *secret, size_t secret_size, bool seals)
+gp_tls_record_init(struct gp_tls_record *record, OSSL_LIB_CTX *library, unsigned int suite,
+		   const uint8_t *secret, size_t secret_size, bool seals)
 {
 	const struct suite *found = NULL;
 
-	*record = (struct gp_record){ .library = library, .suite = suite, .seals = seals };
+	*record = (struct gp_tls_record){ .library = library, .suite = suite, .seals = seals };
 	for (size_t i = 0; i < sizeof(suites) / sizeof(suites[0]); i++) {
 		if (suites[i].number == suite)
 			found = &suites[i];
@@ -87,11 +88,11 @@ gp_record_init(struct gp_record *record, OSSL_LIB_CTX *library, unsigned int sui
 	record->ctx = EVP_CIPHER_CTX_new();
 	if (!record->cipher || !record->digest || !record->ctx)
 		return -ENOMEM;
-	return set_key(record);
+	return record_set_key(record);
 }
 
 void
-gp_record_fini(struct gp_record *record)
+gp_tls_record_fini(struct gp_tls_record *record)
 {
 	EVP_CIPHER_CTX_free(record->ctx);
 	EVP_CIPHER_free(record->cipher);
@@ -100,35 +101,35 @@ gp_record_fini(struct gp_record *record)
 }
 
 int
-gp_record_update(struct gp_record *record)
+gp_tls_record_update_key(struct gp_tls_record *record)
 {
-	uint8_t next[GP_RECORD_SECRET_MAX];
-	int r = expand(record, "traffic upd", next, record->secret_size);
+	uint8_t next[GP_TLS_RECORD_SECRET_MAX];
+	int r = hkdf_expand_label(record, "traffic upd", next, record->secret_size);
 
 	if (r == 0)
 		memcpy(record->secret, next, record->secret_size);
 	OPENSSL_cleanse(next, sizeof(next));
 	record->updates++;
-	return r ? r : set_key(record);
+	return r ? r : record_set_key(record);
 }
 
 int
-gp_record_twin(struct gp_record *twin, const struct gp_record *record)
+gp_tls_record_copy_key(struct gp_tls_record *twin, const struct gp_tls_record *record)
 {
 	int r;
 
 	if (twin->ctx && twin->updates == record->updates)
 		return 0;
-	gp_record_fini(twin);
-	r = gp_record_init(twin, record->library, record->suite, record->secret,
-			   record->secret_size, record->seals);
+	gp_tls_record_fini(twin);
+	r = gp_tls_record_init(twin, record->library, record->suite, record->secret,
+			       record->secret_size, record->seals);
 	twin->updates = record->updates;
 	return r;
 }
 
 /* The record's own IV, and what is protected besides the content. */
 static int
-begin(struct gp_record *record, const uint8_t header[GP_RECORD_HEADER])
+record_init_nonce(struct gp_tls_record *record, const uint8_t header[GP_TLS_RECORD_HEADER])
 {
 	uint64_t number = htobe64(record->sequence);
 	uint8_t nonce[12];
@@ -138,26 +139,26 @@ begin(struct gp_record *record, const uint8_t header[GP_RECORD_HEADER])
 	for (size_t i = 0; i < sizeof(number); i++)
 		nonce[4 + i] ^= ((const uint8_t *)&number)[i];
 	if (EVP_CipherInit_ex2(record->ctx, NULL, NULL, nonce, -1, NULL) != 1 ||
-	    EVP_CipherUpdate(record->ctx, NULL, &done, header, GP_RECORD_HEADER) != 1)
+	    EVP_CipherUpdate(record->ctx, NULL, &done, header, GP_TLS_RECORD_HEADER) != 1)
 		return -EIO;
 	record->sequence++;
 	return 0;
 }
 
 int
-gp_record_seal(struct gp_record *record, enum gp_record_type type, const struct iovec *parts,
-	       size_t size, uint8_t *out)
+gp_tls_record_seal(struct gp_tls_record *record, enum gp_tls_record_type type,
+		   const struct iovec *parts, size_t size, uint8_t *out)
 {
-	size_t body = size + 1 + GP_RECORD_TAG;
+	size_t body = size + 1 + GP_TLS_RECORD_TAG;
 	uint8_t inner = (uint8_t)type;
-	uint8_t *to = out + GP_RECORD_HEADER;
+	uint8_t *to = out + GP_TLS_RECORD_HEADER;
 	int done;
 
-	out[0] = GP_RECORD_DATA;
+	out[0] = GP_TLS_RECORD_DATA;
 	out[1] = out[2] = 3;
 	out[3] = (uint8_t)(body >> 8);
 	out[4] = (uint8_t)body;
-	if (begin(record, out))
+	if (record_init_nonce(record, out))
 		return -EIO;
 	for (; size > 0; parts++) {
 		size_t take = parts->iov_len < size ? parts->iov_len : size;
@@ -170,25 +171,25 @@ gp_record_seal(struct gp_record *record, enum gp_record_type type, const struct 
 	}
 	if (EVP_CipherUpdate(record->ctx, to, &done, &inner, 1) != 1 ||
 	    EVP_CipherFinal_ex(record->ctx, to + 1, &done) != 1 ||
-	    EVP_CIPHER_CTX_ctrl(record->ctx, EVP_CTRL_AEAD_GET_TAG, GP_RECORD_TAG, to + 1) != 1)
+	    EVP_CIPHER_CTX_ctrl(record->ctx, EVP_CTRL_AEAD_GET_TAG, GP_TLS_RECORD_TAG, to + 1) != 1)
 		return -EIO;
 	return 0;
 }
 
 ssize_t
-gp_record_size(const uint8_t header[GP_RECORD_HEADER])
+gp_tls_record_get_size(const uint8_t header[GP_TLS_RECORD_HEADER])
 {
 	size_t body = (size_t)header[3] << 8 | header[4];
 
-	if (header[0] != GP_RECORD_DATA || header[1] != 3 || header[2] != 3 ||
-	    body < 1 + GP_RECORD_TAG || body > GP_RECORD_MAX + 256)
+	if (header[0] != GP_TLS_RECORD_DATA || header[1] != 3 || header[2] != 3 ||
+	    body < 1 + GP_TLS_RECORD_TAG || body > GP_TLS_RECORD_MAX + 256)
 		return -EPROTO;
-	return (ssize_t)(GP_RECORD_HEADER + body);
+	return (ssize_t)(GP_TLS_RECORD_HEADER + body);
 }
 
 /* Byte `at` of what lies in the parts. */
 static uint8_t
-byte_of(const struct iovec *parts, size_t at)
+parts_get_byte(const struct iovec *parts, size_t at)
 {
 	for (; at >= parts->iov_len; parts++)
 		at -= parts->iov_len;
@@ -196,15 +197,15 @@ byte_of(const struct iovec *parts, size_t at)
 }
 
 int
-gp_record_open(struct gp_record *record, const uint8_t *bytes, size_t size,
-	       const struct iovec *parts, int count, uint8_t *type_p, size_t *content_p)
+gp_tls_record_open(struct gp_tls_record *record, const uint8_t *bytes, size_t size,
+		   const struct iovec *parts, int count, uint8_t *type_p, size_t *content_p)
 {
-	size_t plain = size - GP_RECORD_HEADER - GP_RECORD_TAG, left = plain;
-	const uint8_t *from = bytes + GP_RECORD_HEADER;
-	uint8_t nothing[GP_RECORD_TAG];
+	size_t plain = size - GP_TLS_RECORD_HEADER - GP_TLS_RECORD_TAG, left = plain;
+	const uint8_t *from = bytes + GP_TLS_RECORD_HEADER;
+	uint8_t nothing[GP_TLS_RECORD_TAG];
 	int done;
 
-	if (begin(record, bytes))
+	if (record_init_nonce(record, bytes))
 		return -EIO;
 	for (int i = 0; i < count && left > 0; i++) {
 		size_t take = parts[i].iov_len < left ? parts[i].iov_len : left;
@@ -216,16 +217,16 @@ gp_record_open(struct gp_record *record, const uint8_t *bytes, size_t size,
 		left -= take;
 	}
 	if (left ||
-	    EVP_CIPHER_CTX_ctrl(record->ctx, EVP_CTRL_AEAD_SET_TAG, GP_RECORD_TAG, (void *)from) !=
-		    1 ||
+	    EVP_CIPHER_CTX_ctrl(record->ctx, EVP_CTRL_AEAD_SET_TAG, GP_TLS_RECORD_TAG,
+				(void *)from) != 1 ||
 	    EVP_CipherFinal_ex(record->ctx, nothing, &done) != 1)
 		return -EBADMSG;
 	/* Behind the content is its type, and behind that as many zeros as the peer likes. */
-	while (plain > 0 && byte_of(parts, plain - 1) == 0)
+	while (plain > 0 && parts_get_byte(parts, plain - 1) == 0)
 		plain--;
-	if (plain == 0 || plain - 1 > GP_RECORD_MAX)
+	if (plain == 0 || plain - 1 > GP_TLS_RECORD_MAX)
 		return -EPROTO;
-	*type_p = byte_of(parts, plain - 1);
+	*type_p = parts_get_byte(parts, plain - 1);
 	*content_p = plain - 1;
 	return 0;
 }

@@ -21,9 +21,9 @@
 enum gpd_log_level gpd_log_level = GPD_LOG_INFO;
 int gpd_log_fd = STDERR_FILENO;
 
-static bool has_stamps, in_journal;
+static bool has_timestamps, in_journal;
 
-static const char *const names[] = {
+static const char *const level_names[] = {
 	[GPD_LOG_ERROR] = "error",
 	[GPD_LOG_WARNING] = "warning",
 	[GPD_LOG_INFO] = "info",
@@ -33,8 +33,8 @@ static const char *const names[] = {
 bool
 gpd_log_level_parse(const char *text, enum gpd_log_level *level_p)
 {
-	for (unsigned int i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (strcmp(text, names[i]) == 0) {
+	for (unsigned int i = 0; i < sizeof(level_names) / sizeof(level_names[0]); i++) {
+		if (strcmp(text, level_names[i]) == 0) {
 			*level_p = (enum gpd_log_level)i;
 			return true;
 		}
@@ -45,13 +45,13 @@ gpd_log_level_parse(const char *text, enum gpd_log_level *level_p)
 const char *
 gpd_log_level_name(enum gpd_log_level level)
 {
-	return names[level];
+	return level_names[level];
 }
 
 /* "2026-11-26 14:35:02.123 gpupoold[PID]: ", in local time.  The journal has its own of both, and
  * takes a number for the level, which it does not show: sd-daemon(3). */
 static size_t
-stamp(enum gpd_log_level level, char *text, size_t size)
+line_prefix(enum gpd_log_level level, char *text, size_t size)
 {
 	static const int priorities[] = {
 		[GPD_LOG_ERROR] = 3,
@@ -65,7 +65,7 @@ stamp(enum gpd_log_level level, char *text, size_t size)
 
 	if (in_journal)
 		return (size_t)snprintf(text, size, "<%d>", priorities[level]);
-	if (has_stamps && timespec_get(&now, TIME_UTC) == TIME_UTC &&
+	if (has_timestamps && timespec_get(&now, TIME_UTC) == TIME_UTC &&
 	    localtime_r(&now.tv_sec, &when)) {
 		used = strftime(text, size, "%Y-%m-%d %H:%M:%S", &when);
 		used += (size_t)snprintf(text + used, size - used, ".%03ld ",
@@ -84,12 +84,12 @@ gpd_log_start(void)
 	in_journal = journal && sscanf(journal, "%llu:%llu", &device, &inode) == 2 &&
 		     fstat(STDERR_FILENO, &status) == 0 && status.st_dev == device &&
 		     status.st_ino == inode;
-	has_stamps = !in_journal;
+	has_timestamps = !in_journal;
 }
 
 /* Without waiting for the reader of the log: a pipe or the journal may not be read for a while. */
 static bool
-put(const char *line, size_t size)
+line_write(const char *line, size_t size)
 {
 	struct pollfd log = { .fd = gpd_log_fd, .events = POLLOUT };
 	unsigned int depth;
@@ -100,23 +100,23 @@ put(const char *line, size_t size)
 	if (gp_fd_poll(&log, 1, 0) <= 0)
 		return false;
 	/* A pipe that is writable has room for a whole line. */
-	depth = gpd_nonblocking_suspend();
+	depth = gpd_nonblocking_leave();
 	done = write(gpd_log_fd, line, size);
-	gpd_nonblocking_resume(depth);
+	gpd_nonblocking_reenter(depth);
 	return done >= 0;
 }
 
 static bool
-put_line(enum gpd_log_level level, const char *text)
+line_log(enum gpd_log_level level, const char *text)
 {
 	char line[2 * TEXT_MAX];
-	size_t used = stamp(level, line, sizeof(line));
+	size_t used = line_prefix(level, line, sizeof(line));
 
-	used += (size_t)snprintf(line + used, sizeof(line) - used, "%s: ", names[level]);
+	used += (size_t)snprintf(line + used, sizeof(line) - used, "%s: ", level_names[level]);
 	/* Names and texts come from clients. */
-	used += gp_printable(line + used, sizeof(line) - used - 1, text);
+	used += gp_printable_text(line + used, sizeof(line) - used - 1, text);
 	line[used++] = '\n';
-	return put(line, used);
+	return line_write(line, used);
 }
 
 void
@@ -139,9 +139,9 @@ gpd_log(enum gpd_log_level level, const char *format, ...)
 	if (count) {
 		(void)snprintf(note, sizeof(note), "%u lines are missing: the log was not read",
 			       count);
-		if (put_line(GPD_LOG_WARNING, note))
+		if (line_log(GPD_LOG_WARNING, note))
 			count = 0;
 	}
-	if (count || !put_line(level, text))
+	if (count || !line_log(level, text))
 		atomic_fetch_add(&lost, count + 1);
 }

@@ -18,8 +18,8 @@ void gpd_nonblocking_begin(void);
 void gpd_nonblocking_end(void);
 /* For a call whose wait has another bound, which its comment states. Returns what resume() needs.
  */
-unsigned int gpd_nonblocking_suspend(void);
-void gpd_nonblocking_resume(unsigned int depth);
+unsigned int gpd_nonblocking_leave(void);
+void gpd_nonblocking_reenter(unsigned int depth);
 #else
 static inline void
 gpd_nonblocking_begin(void)
@@ -32,13 +32,13 @@ gpd_nonblocking_end(void)
 }
 
 static inline unsigned int
-gpd_nonblocking_suspend(void)
+gpd_nonblocking_leave(void)
 {
 	return 0;
 }
 
 static inline void
-gpd_nonblocking_resume(unsigned int depth)
+gpd_nonblocking_reenter(unsigned int depth)
 {
 	(void)depth;
 }

@@ -41,8 +41,8 @@ gpd_folder_file(const char *name, char *path, size_t size)
 }
 
 const char *
-gpd_folder_choose(const char *option, const char *configured, const char *name, char *room,
-		  size_t size)
+gpd_folder_select_path(const char *option, const char *configured, const char *name, char *room,
+		       size_t size)
 {
 	if (option)
 		return option;

@@ -29,8 +29,8 @@
 GP_MUST_CHECK int gpd_folder_default(char *path, size_t size);
 /* What the command line names (NULL: nothing), else the configuration (""), else the file of this
  * name in the folder, whether or not it is there; NULL: there is no folder. */
-const char *gpd_folder_choose(const char *option, const char *configured, const char *name,
-			      char *room, size_t size);
+const char *gpd_folder_select_path(const char *option, const char *configured, const char *name,
+				   char *room, size_t size);
 /* The path of a file in it. */
 GP_MUST_CHECK int gpd_folder_file(const char *name, char *path, size_t size);
 

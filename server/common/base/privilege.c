@@ -21,7 +21,7 @@
 static const char *const device_groups[] = { "video", "render", "rdma" };
 
 void
-gpd_privilege_hide(void)
+gpd_privilege_disable_dumps(void)
 {
 	const struct rlimit none = { 0, 0 };
 
@@ -59,7 +59,7 @@ drop_capabilities(void)
 
 /* What the environment says of root. */
 static void
-change_environment(const struct passwd *user)
+environment_set_user(const struct passwd *user)
 {
 	char folder[4096];
 
@@ -75,14 +75,14 @@ change_environment(const struct passwd *user)
 }
 
 static int
-become(const struct passwd *user)
+privileges_drop(const struct passwd *user)
 {
 	const struct rlimit unlimited = { RLIM_INFINITY, RLIM_INFINITY };
 	int r;
 
 	/* Pinned memory is more than a user may lock. */
 	(void)setrlimit(RLIMIT_MEMLOCK, &unlimited);
-	change_environment(user);
+	environment_set_user(user);
 	drop_capabilities();
 	r = set_groups(user);
 	if (r == 0 && setresuid(user->pw_uid, user->pw_uid, user->pw_uid))
@@ -96,7 +96,7 @@ become(const struct passwd *user)
 }
 
 uid_t
-gpd_privilege_will_be(const char *name)
+gpd_privilege_target_uid(const char *name)
 {
 	const struct passwd *user = getpwnam(name ? name : GPD_PRIVILEGE_USER);
 
@@ -123,19 +123,19 @@ gpd_privilege_drop(const char *name, char *error, size_t error_size)
 	}
 	if (!user || user->pw_uid == 0)
 		return 0;
-	r = become(user);
+	r = privileges_drop(user);
 	if (r) {
 		(void)snprintf(error, error_size, "the daemon cannot become %s: %s", user->pw_name,
 			       strerror(-r));
 		return -1;
 	}
-	gpd_privilege_hide();
+	gpd_privilege_disable_dumps();
 	gpd_info("the daemon is user %s from now on", user->pw_name);
 	return 0;
 }
 
 void
-gpd_privilege_check_file(const char *path)
+gpd_privilege_warn_unreadable(const char *path)
 {
 	if (path && path[0] && access(path, R_OK) && errno == EACCES)
 		gpd_warning("%s: the daemon's user cannot read it: changes of it will not be seen, "
@@ -144,7 +144,7 @@ gpd_privilege_check_file(const char *path)
 }
 
 int
-gpd_privilege_need_file(const char *path, char *error, size_t error_size)
+gpd_privilege_require_readable(const char *path, char *error, size_t error_size)
 {
 	const struct passwd *user = getpwuid(geteuid());
 	const struct group *group = getgrgid(getegid());

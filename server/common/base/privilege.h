@@ -17,10 +17,10 @@
 
 /* In each process, early: keys, tokens and tickets are in no core file, and no other process of the
  * same user can read them. */
-void gpd_privilege_hide(void);
+void gpd_privilege_disable_dumps(void);
 
 /* Whom the next function will make of this process: what it is, if nobody else. */
-uid_t gpd_privilege_will_be(const char *user);
+uid_t gpd_privilege_target_uid(const char *user);
 
 /*
  * Root becomes this user (NULL: GPD_PRIVILEGE_USER, or stays root without one): with its groups,
@@ -31,8 +31,8 @@ GP_MUST_CHECK int gpd_privilege_drop(const char *user, char *error, size_t error
 
 /* 0, or -1: this process may not read the file, which is there, and the text says what would help.
  */
-GP_MUST_CHECK int gpd_privilege_need_file(const char *path, char *error, size_t error_size);
+GP_MUST_CHECK int gpd_privilege_require_readable(const char *path, char *error, size_t error_size);
 /* Whether this process may still read the file, which it will read again; the log says if not. */
-void gpd_privilege_check_file(const char *path);
+void gpd_privilege_warn_unreadable(const char *path);
 
 #endif /* GPD_PRIVILEGE_H */

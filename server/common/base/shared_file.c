@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 static int
-complain(int code, const char *path, char *error, size_t error_size)
+file_error(int code, const char *path, char *error, size_t error_size)
 {
 	snprintf(error, error_size, "%s: %s", path, strerror(code));
 	return -code;
@@ -20,7 +20,7 @@ complain(int code, const char *path, char *error, size_t error_size)
 /* Reading. */
 
 static int
-read_all(int fd, char **text_p, size_t *size_p)
+file_read_all(int fd, char **text_p, size_t *size_p)
 {
 	char *text = malloc(GPD_SHARED_FILE_MAX + 1);
 	size_t size = 0;
@@ -56,13 +56,13 @@ gpd_shared_file_read(const char *path, char **text_p, size_t *size_p, char *erro
 	struct stat status = { 0 };
 
 	if (fd < 0)
-		return complain(errno, path, error, error_size);
+		return file_error(errno, path, error, error_size);
 	if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode))
-		code = read_all(fd, text_p, size_p);
+		code = file_read_all(fd, text_p, size_p);
 	else if (S_ISDIR(status.st_mode))
 		code = EISDIR;
 	close(fd);
-	return code ? complain(code, path, error, error_size) : 0;
+	return code ? file_error(code, path, error, error_size) : 0;
 }
 
 /* Changing. */
@@ -74,22 +74,22 @@ gpd_shared_file_lock(const char *path, char *error, size_t error_size)
 	int fd;
 
 	if (snprintf(name, sizeof(name), "%s.lock", path) >= (int)sizeof(name))
-		return complain(ENAMETOOLONG, path, error, error_size);
+		return file_error(ENAMETOOLONG, path, error, error_size);
 	fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
-		return complain(errno, name, error, error_size);
+		return file_error(errno, name, error, error_size);
 	while (flock(fd, LOCK_EX)) {
 		if (errno == EINTR)
 			continue;
 		close(fd);
-		return complain(errno, name, error, error_size);
+		return file_error(errno, name, error, error_size);
 	}
 	return fd;
 }
 
 /* The daemon may be another user, who was given the file that was there before. */
 static void
-keep_owner(const char *path, mode_t mode, int fd)
+file_copy_owner(const char *path, mode_t mode, int fd)
 {
 	struct stat status;
 
@@ -118,7 +118,7 @@ sync_folder(const char *path)
 }
 
 static int
-write_all(int fd, const char *data, size_t size)
+file_write_all(int fd, const char *data, size_t size)
 {
 	while (size) {
 		ssize_t done = write(fd, data, size);
@@ -144,20 +144,20 @@ gpd_shared_file_replace(const char *path, mode_t mode, const void *data, size_t 
 	if (realpath(path, real))
 		path = real;
 	if (snprintf(name, sizeof(name), "%s.new", path) >= (int)sizeof(name))
-		return complain(ENAMETOOLONG, path, error, error_size);
+		return file_error(ENAMETOOLONG, path, error, error_size);
 	(void)unlink(name);
 	fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
-		return complain(errno, name, error, error_size);
-	keep_owner(path, mode, fd);
-	code = write_all(fd, data, size);
+		return file_error(errno, name, error, error_size);
+	file_copy_owner(path, mode, fd);
+	code = file_write_all(fd, data, size);
 	if (close(fd) && !code)
 		code = errno;
 	if (!code && rename(name, path))
 		code = errno;
 	if (code) {
 		(void)unlink(name);
-		return complain(code, path, error, error_size);
+		return file_error(code, path, error, error_size);
 	}
 	sync_folder(path);
 	return 0;
@@ -167,7 +167,7 @@ gpd_shared_file_replace(const char *path, mode_t mode, const void *data, size_t 
 
 /* What is at the path now: all zero: nothing; 0xff everywhere: it cannot be known. */
 static void
-look(const char *path, struct stat *status)
+file_stat(const char *path, struct stat *status)
 {
 	memset(status, 0, sizeof(*status));
 	if (stat(path, status))
@@ -175,7 +175,7 @@ look(const char *path, struct stat *status)
 }
 
 static bool
-is_same(const struct stat *a, const struct stat *b)
+file_is_unchanged(const struct stat *a, const struct stat *b)
 {
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
 	       a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec &&
@@ -194,24 +194,24 @@ gpd_shared_file_init(struct gpd_shared_file *file, const char *path)
 		return -ENAMETOOLONG;
 	}
 	memcpy(file->path, path, strlen(path) + 1);
-	look(path, &file->status);
+	file_stat(path, &file->status);
 	return 0;
 }
 
 bool
-gpd_shared_file_look(struct gpd_shared_file *file, bool outdated)
+gpd_shared_file_poll(struct gpd_shared_file *file, bool outdated)
 {
 	struct stat before = file->status;
 
 	if (!file->path[0])
 		return false;
-	look(file->path, &file->status);
-	file->same = !outdated && is_same(&before, &file->status);
+	file_stat(file->path, &file->status);
+	file->same = !outdated && file_is_unchanged(&before, &file->status);
 	return !file->same || file->wrong;
 }
 
-enum gpd_shared_file_news
-gpd_shared_file_note(struct gpd_shared_file *file, int wrong, int64_t now_ms)
+enum gpd_shared_file_change
+gpd_shared_file_set_result(struct gpd_shared_file *file, int wrong, int64_t now_ms)
 {
 	bool known = file->same && file->wrong;
 
@@ -220,5 +220,5 @@ gpd_shared_file_note(struct gpd_shared_file *file, int wrong, int64_t now_ms)
 	file->wrong = wrong;
 	if (!wrong)
 		return GPD_SHARED_FILE_CHANGED;
-	return known ? GPD_SHARED_FILE_SAME : GPD_SHARED_FILE_WRONG;
+	return known ? GPD_SHARED_FILE_UNCHANGED : GPD_SHARED_FILE_INVALID;
 }

@@ -45,16 +45,16 @@ GP_MUST_CHECK int gpd_shared_file_init(struct gpd_shared_file *file, const char 
 
 /* Whether it is to be read again: it is another file, could not be used, or what was read is
  * outdated. */
-bool gpd_shared_file_look(struct gpd_shared_file *file, bool outdated);
+bool gpd_shared_file_poll(struct gpd_shared_file *file, bool outdated);
 
-enum gpd_shared_file_news {
-	GPD_SHARED_FILE_SAME,    /* or as wrong as before */
-	GPD_SHARED_FILE_CHANGED, /* it can be used */
-	GPD_SHARED_FILE_WRONG,   /* from now on, or in another way */
+enum gpd_shared_file_change {
+	GPD_SHARED_FILE_UNCHANGED, /* or as wrong as before */
+	GPD_SHARED_FILE_CHANGED,   /* it can be used */
+	GPD_SHARED_FILE_INVALID,   /* from now on, or in another way */
 };
 
 /* After that, when it was read: wrong: why it cannot be used, or 0. */
-enum gpd_shared_file_news gpd_shared_file_note(struct gpd_shared_file *file, int wrong,
-					       int64_t now_ms);
+enum gpd_shared_file_change gpd_shared_file_set_result(struct gpd_shared_file *file, int wrong,
+						       int64_t now_ms);
 
 #endif /* GPD_SHARED_FILE_H */

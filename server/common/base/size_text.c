@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 char *
-gpd_size_text(uint64_t bytes, char text[GPD_SIZE_TEXT_MAX])
+gpd_size_format(uint64_t bytes, char text[GPD_SIZE_TEXT_MAX])
 {
 	static const char *const units[] = { "bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
 	double value = (double)bytes;

@@ -8,6 +8,6 @@
 #define GPD_SIZE_TEXT_MAX 32
 
 /* Returns text. */
-char *gpd_size_text(uint64_t bytes, char text[GPD_SIZE_TEXT_MAX]);
+char *gpd_size_format(uint64_t bytes, char text[GPD_SIZE_TEXT_MAX]);
 
 #endif /* GPD_SIZE_TEXT_H */

@@ -19,48 +19,50 @@ is_loopback(const char *text)
 
 /* The text between the brackets. */
 static void
-name_ipv6(const char *host, char name[GPD_SOURCE_NAME_MAX])
+format_ipv6(const char *host, char name[GPD_CLIENT_ADDRESS_NAME_MAX])
 {
-	char text[GPD_SOURCE_NAME_MAX];
+	char text[GPD_CLIENT_ADDRESS_NAME_MAX];
 	struct in6_addr address;
 
 	(void)snprintf(text, sizeof(text), "%.*s", (int)strcspn(host, "]%"), host);
-	(void)snprintf(name, GPD_SOURCE_NAME_MAX, "%s", text);
+	(void)snprintf(name, GPD_CLIENT_ADDRESS_NAME_MAX, "%s", text);
 	if (inet_pton(AF_INET6, text, &address) != 1)
 		return;
 	if (IN6_IS_ADDR_LOOPBACK(&address)) {
-		(void)snprintf(name, GPD_SOURCE_NAME_MAX, "%s", LOOPBACK);
+		(void)snprintf(name, GPD_CLIENT_ADDRESS_NAME_MAX, "%s", LOOPBACK);
 		return;
 	}
 	if (IN6_IS_ADDR_V4MAPPED(&address)) {
-		(void)inet_ntop(AF_INET, &address.s6_addr[12], name, GPD_SOURCE_NAME_MAX);
+		(void)inet_ntop(AF_INET, &address.s6_addr[12], name, GPD_CLIENT_ADDRESS_NAME_MAX);
 		return;
 	}
 	/* Who has one address of a network has as many as he likes. */
 	memset(&address.s6_addr[8], 0, 8);
 	(void)inet_ntop(AF_INET6, &address, text, sizeof(text));
-	(void)snprintf(name, GPD_SOURCE_NAME_MAX, "%.58s/64", text);
+	(void)snprintf(name, GPD_CLIENT_ADDRESS_NAME_MAX, "%.58s/64", text);
 }
 
 void
-gpd_source_name(const char *peer, const uid_t *owner, char name[GPD_SOURCE_NAME_MAX])
+gpd_client_address_name(const char *peer, const uid_t *owner,
+			char name[GPD_CLIENT_ADDRESS_NAME_MAX])
 {
 	const char *host = strstr(peer, "://");
 	size_t length;
 
 	if (owner) {
-		(void)snprintf(name, GPD_SOURCE_NAME_MAX, "user %u of this machine", *owner);
+		(void)snprintf(name, GPD_CLIENT_ADDRESS_NAME_MAX, "user %u of this machine",
+			       *owner);
 		return;
 	}
 	host = host ? host + 3 : peer;
 	if (*host == '[') {
-		name_ipv6(host + 1, name);
+		format_ipv6(host + 1, name);
 	} else {
 		/* A path has no port. */
 		length = *host == '/' ? strlen(host) : strcspn(host, ":");
-		(void)snprintf(name, GPD_SOURCE_NAME_MAX, "%.*s", (int)length, host);
+		(void)snprintf(name, GPD_CLIENT_ADDRESS_NAME_MAX, "%.*s", (int)length, host);
 	}
 	/* Each user of this machine has them all. */
 	if (is_loopback(name))
-		(void)snprintf(name, GPD_SOURCE_NAME_MAX, "%s", LOOPBACK);
+		(void)snprintf(name, GPD_CLIENT_ADDRESS_NAME_MAX, "%s", LOOPBACK);
 }

@@ -9,9 +9,10 @@
 
 #include <sys/types.h>
 
-#define GPD_SOURCE_NAME_MAX 64
+#define GPD_CLIENT_ADDRESS_NAME_MAX 64
 
 /* peer as gp_conn_peer() says it; owner: the user of this machine, NULL: none, or not known. */
-void gpd_source_name(const char *peer, const uid_t *owner, char name[GPD_SOURCE_NAME_MAX]);
+void gpd_client_address_name(const char *peer, const uid_t *owner,
+			     char name[GPD_CLIENT_ADDRESS_NAME_MAX]);
 
 #endif /* GPD_SOURCE_NAME_H */

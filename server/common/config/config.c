@@ -93,13 +93,13 @@ gpd_config_certificate_find(const struct gpd_config *config, const char *name)
 }
 
 /* Where a client is: nowhere (count 0), at one address, or on this machine. */
-struct place {
+struct client_location {
 	struct gpd_config_network at[2];
 	int count;
 };
 
 static bool
-is_within(const struct gpd_config_network *address, const struct gpd_config_network *network)
+network_contains(const struct gpd_config_network *address, const struct gpd_config_network *network)
 {
 	unsigned int whole = network->bits / 8, rest = network->bits % 8;
 
@@ -110,27 +110,28 @@ is_within(const struct gpd_config_network *address, const struct gpd_config_netw
 }
 
 static bool
-may_come_from(const struct gpd_config_tenant *tenant, const struct place *place)
+tenant_allows_location(const struct gpd_config_tenant *tenant,
+		       const struct client_location *client_location)
 {
 	if (tenant->network_count == 0)
 		return true;
 	for (int i = 0; i < tenant->network_count; i++)
-		for (int k = 0; k < place->count; k++)
-			if (is_within(&place->at[k], &tenant->networks[i]))
+		for (int k = 0; k < client_location->count; k++)
+			if (network_contains(&client_location->at[k], &tenant->networks[i]))
 				return true;
 	return false;
 }
 
-static struct place
-find_place(const char *address)
+static struct client_location
+find_client_location(const char *address)
 {
 	static const char *const same_machine[] = { "loop://", "shm://", "unix://" };
-	struct place here = { .count = 2 }, place = { .count = 1 };
+	struct client_location here = { .count = 2 }, client_location = { .count = 1 };
 	char host[256], ignored[256];
 	struct gp_url url;
 
-	(void)gpd_value_address("127.0.0.1", &here.at[0]);
-	(void)gpd_value_address("::1", &here.at[1]);
+	(void)gpd_value_parse_address("127.0.0.1", &here.at[0]);
+	(void)gpd_value_parse_address("::1", &here.at[1]);
 	if (!address)
 		return here;
 	for (size_t i = 0; i < sizeof(same_machine) / sizeof(same_machine[0]); i++)
@@ -139,13 +140,13 @@ find_place(const char *address)
 	snprintf(host, sizeof(host), "%s", address);
 	if (strstr(address, "://")) {
 		if (gp_url_parse(address, &url, ignored, sizeof(ignored)))
-			return (struct place){ .count = 0 };
+			return (struct client_location){ .count = 0 };
 		snprintf(host, sizeof(host), "%s", url.host);
 	}
 	host[strcspn(host, "%")] = 0; /* the interface of a link-local address */
-	if (!gpd_value_address(host, &place.at[0]))
-		place.count = 0;
-	return place;
+	if (!gpd_value_parse_address(host, &client_location.at[0]))
+		client_location.count = 0;
+	return client_location;
 }
 
 static bool
@@ -158,11 +159,12 @@ has_user(const struct gpd_config_tenant *tenant, const char *user)
 }
 
 static int
-tenant_of_user(const struct gpd_config *config, const char *user, const struct place *place)
+find_tenant_by_user(const struct gpd_config *config, const char *user,
+		    const struct client_location *client_location)
 {
 	for (int i = 0; user && i < config->tenant_count; i++)
 		if (has_user(&config->tenants[i], user) &&
-		    may_come_from(&config->tenants[i], place))
+		    tenant_allows_location(&config->tenants[i], client_location))
 			return i;
 	return GPD_TENANT_DEFAULT;
 }
@@ -171,18 +173,18 @@ int
 gpd_config_admit(const struct gpd_config *config, const char *name, const char *user,
 		 const char *address, int *tenant_p, char *error, size_t error_size)
 {
-	struct place place = find_place(address);
+	struct client_location client_location = find_client_location(address);
 	int found;
 
 	if (name && *name)
 		found = gpd_config_tenant_find(config, name);
 	else
-		found = tenant_of_user(config, user, &place);
+		found = find_tenant_by_user(config, user, &client_location);
 	if (found < 0) {
 		snprintf(error, error_size, "there is no tenant \"%.63s\"", name);
 		return GP_E_INVALID;
 	}
-	if (!may_come_from(&config->tenants[found], &place)) {
+	if (!tenant_allows_location(&config->tenants[found], &client_location)) {
 		snprintf(error, error_size, "tenant \"%s\" is not for clients at %.128s",
 			 config->tenants[found].name, address ? address : "this machine");
 		return GP_E_INVALID;
@@ -215,7 +217,7 @@ apply_rule(const struct gpd_config_device_rule *rule, struct gpd_config_device *
 	const struct gpd_config_key *keys = gpd_config_keys(GPD_CONFIG_SECTION_DEVICE, &count);
 
 	for (int i = 0; i < count; i++)
-		if (rule->given >> i & 1)
+		if (rule->set_keys >> i & 1)
 			memcpy((char *)device + keys[i].offset,
 			       (const char *)&rule->device + keys[i].offset, sizeof(uint32_t));
 }
@@ -226,7 +228,7 @@ gpd_config_device(const struct gpd_config *config, int ordinal, const char *uuid
 	struct gpd_config_device device = {
 		.policy = GPD_POLICY_NONE,
 		.virtual_number = 1,
-		.exported = 1,
+		.visible = 1,
 		.sm_granularity = 2,
 	};
 
@@ -238,77 +240,78 @@ gpd_config_device(const struct gpd_config *config, int ordinal, const char *uuid
 }
 
 static uint64_t
-resolve(const struct gpd_config_amount *amount, uint64_t whole)
+amount_resolve(const struct gpd_config_amount *amount, uint64_t whole)
 {
 	uint64_t number = amount->number;
 
 	if (amount->share)
-		number = (uint64_t)((unsigned __int128)whole * amount->share / GPD_CONFIG_WHOLE);
+		number =
+			(uint64_t)((unsigned __int128)whole * amount->share / GPD_CONFIG_SHARE_MAX);
 	return number < whole ? number : whole;
 }
 
 static bool
-is_given(const struct gpd_config_amount *amount)
+amount_is_set(const struct gpd_config_amount *amount)
 {
 	return amount->number || amount->share;
 }
 
 uint64_t
-gpd_config_host_memory(const struct gpd_config *config, uint64_t machine_bytes)
+gpd_config_get_host_memory(const struct gpd_config *config, uint64_t machine_bytes)
 {
-	return resolve(&config->host_memory, machine_bytes);
+	return amount_resolve(&config->host_memory, machine_bytes);
 }
 
 static uint64_t
-part_of(const struct gpd_config_amount *own, const struct gpd_config_amount *all,
-	uint64_t machine_bytes, unsigned int parts)
+amount_resolve_part(const struct gpd_config_amount *own, const struct gpd_config_amount *all,
+		    uint64_t machine_bytes, unsigned int parts)
 {
-	if (is_given(own))
-		return resolve(own, machine_bytes);
-	return resolve(all, machine_bytes) / (parts ? parts : 1);
+	if (amount_is_set(own))
+		return amount_resolve(own, machine_bytes);
+	return amount_resolve(all, machine_bytes) / (parts ? parts : 1);
 }
 
 uint64_t
-gpd_config_code_memory(const struct gpd_config *config, int tenant, uint64_t machine_bytes,
-		       unsigned int parts)
+gpd_config_get_code_memory(const struct gpd_config *config, int tenant, uint64_t machine_bytes,
+			   unsigned int parts)
 {
-	return part_of(&config->tenants[tenant].code_memory, &config->code_memory, machine_bytes,
-		       parts);
+	return amount_resolve_part(&config->tenants[tenant].code_memory, &config->code_memory,
+				   machine_bytes, parts);
 }
 
 uint64_t
-gpd_config_pinned_memory(const struct gpd_config *config, int tenant, uint64_t machine_bytes,
-			 unsigned int parts)
+gpd_config_get_pinned_memory(const struct gpd_config *config, int tenant, uint64_t machine_bytes,
+			     unsigned int parts)
 {
-	return part_of(&config->tenants[tenant].pinned_memory, &config->pinned_memory,
-		       machine_bytes, parts);
+	return amount_resolve_part(&config->tenants[tenant].pinned_memory, &config->pinned_memory,
+				   machine_bytes, parts);
 }
 
 uint64_t
-gpd_config_bytes(const struct gpd_config_amount *amount, uint64_t device_bytes)
+gpd_config_get_bytes(const struct gpd_config_amount *amount, uint64_t device_bytes)
 {
 	uint64_t bytes;
 
 	if (amount->number == GPD_NO_LIMIT)
 		return GPD_NO_LIMIT;
-	bytes = resolve(amount, device_bytes) / MEMORY_UNIT * MEMORY_UNIT;
+	bytes = amount_resolve(amount, device_bytes) / MEMORY_UNIT * MEMORY_UNIT;
 	return bytes ? bytes : MEMORY_UNIT;
 }
 
 uint32_t
-gpd_config_multiprocessors(const struct gpd_config_amount *amount, uint32_t device_sms)
+gpd_config_get_sms(const struct gpd_config_amount *amount, uint32_t device_sms)
 {
-	uint32_t count = (uint32_t)resolve(amount, device_sms);
+	uint32_t count = (uint32_t)amount_resolve(amount, device_sms);
 
-	return count || !is_given(amount) ? count : 1;
+	return count || !amount_is_set(amount) ? count : 1;
 }
 
 uint32_t
-gpd_config_given(uint32_t wanted, uint32_t device_sms, uint32_t piece)
+gpd_config_round_sms(uint32_t wanted, uint32_t device_sms, uint32_t piece)
 {
-	uint32_t given = piece ? wanted / piece * piece : wanted;
+	uint32_t set_keys = piece ? wanted / piece * piece : wanted;
 
-	if (wanted && !given)
-		given = piece;
-	return given < device_sms ? given : 0;
+	if (wanted && !set_keys)
+		set_keys = piece;
+	return set_keys < device_sms ? set_keys : 0;
 }

@@ -48,7 +48,7 @@ struct gpd_config_amount {
 	uint64_t number; /* counts where share is 0 */
 	uint64_t share;  /* hundredths of a per cent */
 };
-#define GPD_CONFIG_WHOLE 10000
+#define GPD_CONFIG_SHARE_MAX 10000
 
 /* A tenant on one device.  Has no padding: two are compared by memcmp(). */
 struct gpd_config_quota {
@@ -99,16 +99,17 @@ struct gpd_config_tenant {
 struct gpd_config_device {
 	uint32_t policy;         /* enum gpd_policy */
 	uint32_t virtual_number; /* equal devices that it is shown as; 1: itself */
-	uint32_t exported;       /* 1: clients may see it */
+	uint32_t visible;        /* 1: clients may see it */
 	uint32_t sm_granularity; /* multiprocessors are given out in multiples of it: 2 or 8 */
 };
 
 /* What a section [device ...] says; see gpd_config_device(). */
 struct gpd_config_device_rule {
-	int line;           /* of the section */
-	int ordinal;        /* -1: not by ordinal */
-	char uuid[41];      /* "gpu-...", in lower case; "" with ordinal -1: any device */
-	unsigned int given; /* what of `device` it says: bits, by the places of gpd_config_keys() */
+	int line;      /* of the section */
+	int ordinal;   /* -1: not by ordinal */
+	char uuid[41]; /* "gpu-...", in lower case; "" with ordinal -1: any device */
+	unsigned int
+		set_keys; /* what of `device` it says: bits, by the places of gpd_config_keys() */
 	struct gpd_config_device device;
 };
 
@@ -160,13 +161,13 @@ GP_MUST_CHECK int gpd_config_parse(const char *text, const char *name, struct gp
 void gpd_config_free(struct gpd_config *config);
 
 /* Bytes of the machine's memory for what all sessions keep there, of so many that it has. */
-uint64_t gpd_config_host_memory(const struct gpd_config *config, uint64_t machine_bytes);
+uint64_t gpd_config_get_host_memory(const struct gpd_config *config, uint64_t machine_bytes);
 /* And for device code of the tenant in this place, if so many tenants have equal parts. */
-uint64_t gpd_config_code_memory(const struct gpd_config *config, int tenant, uint64_t machine_bytes,
-				unsigned int parts);
+uint64_t gpd_config_get_code_memory(const struct gpd_config *config, int tenant,
+				    uint64_t machine_bytes, unsigned int parts);
 /* The same for memory that kernels reach. */
-uint64_t gpd_config_pinned_memory(const struct gpd_config *config, int tenant,
-				  uint64_t machine_bytes, unsigned int parts);
+uint64_t gpd_config_get_pinned_memory(const struct gpd_config *config, int tenant,
+				      uint64_t machine_bytes, unsigned int parts);
 
 /* Its index; -1: there is none of this name. */
 int gpd_config_tenant_find(const struct gpd_config *config, const char *name);
@@ -192,10 +193,10 @@ struct gpd_config_device gpd_config_device(const struct gpd_config *config, int 
 					   const char *uuid);
 
 /* Of a device: bytes, in multiples of 2 MiB, at most the device's; GPD_NO_LIMIT: no quota. */
-uint64_t gpd_config_bytes(const struct gpd_config_amount *amount, uint64_t device_bytes);
+uint64_t gpd_config_get_bytes(const struct gpd_config_amount *amount, uint64_t device_bytes);
 /* Multiprocessors, rounded down but at least 1, at most the device's; 0: no quota. */
-uint32_t gpd_config_multiprocessors(const struct gpd_config_amount *amount, uint32_t device_sms);
+uint32_t gpd_config_get_sms(const struct gpd_config_amount *amount, uint32_t device_sms);
 /* So many are given out who gets `wanted` (0: all), in pieces of so many; 0: all. */
-uint32_t gpd_config_given(uint32_t wanted, uint32_t device_sms, uint32_t piece);
+uint32_t gpd_config_round_sms(uint32_t wanted, uint32_t device_sms, uint32_t piece);
 
 #endif /* GPD_CONFIG_H */

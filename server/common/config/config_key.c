@@ -21,10 +21,10 @@ const char gpd_config_no_memory[] = "finds no memory";
 static const char *
 read_number(const struct gpd_config_key *key, const char *text, void *value)
 {
-	uint64_t number = key->word_value;
+	uint64_t number = key->keyword_value;
 
-	if (!(key->word && strcmp(text, key->word) == 0) &&
-	    !gpd_value_number(text, key->min, key->max, &number))
+	if (!(key->keyword && strcmp(text, key->keyword) == 0) &&
+	    !gpd_value_parse_number(text, key->min, key->max, &number))
 		return key->wrong;
 	*(uint32_t *)value = (uint32_t)number;
 	return NULL;
@@ -43,17 +43,17 @@ read_percent(const struct gpd_config_key *key, const char *text, void *value)
 	if (length >= sizeof(digits))
 		return key->wrong;
 	memcpy(digits, text, length);
-	if (!gpd_value_number(digits, key->min, key->max, &number))
+	if (!gpd_value_parse_number(digits, key->min, key->max, &number))
 		return key->wrong;
 	*(uint32_t *)value = (uint32_t)number;
 	return NULL;
 }
 
 static const char *
-read_word(const struct gpd_config_key *key, const char *text, void *value)
+read_keyword(const struct gpd_config_key *key, const char *text, void *value)
 {
-	for (uint32_t i = 0; key->words[i]; i++) {
-		if (strcmp(key->words[i], text) == 0) {
+	for (uint32_t i = 0; key->keywords[i]; i++) {
+		if (strcmp(key->keywords[i], text) == 0) {
 			*(uint32_t *)value = i;
 			return NULL;
 		}
@@ -66,7 +66,7 @@ read_granularity(const struct gpd_config_key *key, const char *text, void *value
 {
 	uint64_t number;
 
-	if (!gpd_value_number(text, 2, 8, &number) || (number != 2 && number != 8))
+	if (!gpd_value_parse_number(text, 2, 8, &number) || (number != 2 && number != 8))
 		return key->wrong;
 	*(uint32_t *)value = (uint32_t)number;
 	return NULL;
@@ -74,7 +74,7 @@ read_granularity(const struct gpd_config_key *key, const char *text, void *value
 
 /* An integer or decimal number, in millionths; *end_p: what follows it. */
 static bool
-decimal(const char *text, uint64_t *millionths_p, const char **end_p)
+parse_decimal(const char *text, uint64_t *millionths_p, const char **end_p)
 {
 	uint64_t value = 0, unit = MILLION;
 
@@ -103,13 +103,13 @@ decimal(const char *text, uint64_t *millionths_p, const char **end_p)
 }
 
 static bool
-bytes(const char *text, uint64_t *bytes_p)
+parse_bytes(const char *text, uint64_t *bytes_p)
 {
 	static const char units[] = "KMGT";
 	uint64_t millionths;
 	unsigned int shift = 0;
 
-	if (!decimal(text, &millionths, &text))
+	if (!parse_decimal(text, &millionths, &text))
 		return false;
 	if (*text) {
 		const char *unit = strchr(units, toupper((unsigned char)*text));
@@ -136,11 +136,11 @@ bytes(const char *text, uint64_t *bytes_p)
 
 /* "12.5%" as 1250; of at most two decimals, more than 0 and at most 100. */
 static bool
-share(const char *text, uint64_t *share_p)
+parse_share(const char *text, uint64_t *share_p)
 {
 	uint64_t millionths;
 
-	if (!decimal(text, &millionths, &text) || strcmp(text, "%") != 0 ||
+	if (!parse_decimal(text, &millionths, &text) || strcmp(text, "%") != 0 ||
 	    millionths % (MILLION / 100) || millionths == 0 || millionths > 100 * MILLION)
 		return false;
 	*share_p = millionths / (MILLION / 100);
@@ -154,8 +154,8 @@ read_memory(const struct gpd_config_key *key, const char *text, void *value)
 
 	if (strcmp(text, "all") == 0)
 		amount.number = GPD_NO_LIMIT;
-	else if (!share(text, &amount.share) &&
-		 (!bytes(text, &amount.number) || amount.number < GPD_MEMORY_MIN))
+	else if (!parse_share(text, &amount.share) &&
+		 (!parse_bytes(text, &amount.number) || amount.number < GPD_MEMORY_MIN))
 		return "is no size (from 2M, as 16G; up to 100%, as 40%; or all)";
 	*(struct gpd_config_amount *)value = amount;
 	return NULL;
@@ -166,8 +166,8 @@ read_sm(const struct gpd_config_key *key, const char *text, void *value)
 {
 	struct gpd_config_amount amount = { 0 };
 
-	if (strcmp(text, "all") != 0 && !share(text, &amount.share) &&
-	    !gpd_value_number(text, 1, SM_MAX, &amount.number))
+	if (strcmp(text, "all") != 0 && !parse_share(text, &amount.share) &&
+	    !gpd_value_parse_number(text, 1, SM_MAX, &amount.number))
 		return "is no part of the multiprocessors (from 1, as 33; up to 100%, as 25%; or "
 		       "all)";
 	*(struct gpd_config_amount *)value = amount;
@@ -179,15 +179,16 @@ read_bandwidth(const struct gpd_config_key *key, const char *text, void *value)
 {
 	uint64_t number = GPD_NO_LIMIT;
 
-	if (strcmp(text, "unlimited") != 0 && (!bytes(text, &number) || number < GPD_BANDWIDTH_MIN))
+	if (strcmp(text, "unlimited") != 0 &&
+	    (!parse_bytes(text, &number) || number < GPD_BANDWIDTH_MIN))
 		return "is no bandwidth (bytes per second from 64K, as 500M; or unlimited)";
 	*(uint64_t *)value = number;
 	return NULL;
 }
 
 const char *
-gpd_value_metrics(const char *text, uint16_t port_min, char *host, size_t host_size,
-		  uint16_t *port_p)
+gpd_value_parse_metrics(const char *text, uint16_t port_min, char *host, size_t host_size,
+			uint16_t *port_p)
 {
 	bool off = strcmp(text, "off") == 0;
 	size_t length = strlen(text);
@@ -211,8 +212,8 @@ read_metrics(const struct gpd_config_key *key, const char *text, void *value)
 {
 	struct gpd_config *config = value;
 
-	return gpd_value_metrics(text, 1, config->metrics_host, sizeof(config->metrics_host),
-				 &config->metrics_port);
+	return gpd_value_parse_metrics(text, 1, config->metrics_host, sizeof(config->metrics_host),
+				       &config->metrics_port);
 }
 
 static const char *
@@ -233,7 +234,7 @@ read_device(const struct gpd_config_key *key, const char *text, void *value)
 	uint64_t first = 0, last = GPD_LEDGER_DEVICES - 1;
 
 	if (strcmp(text, "all") != 0) {
-		if (!gpd_value_number(text, first, last, &first))
+		if (!gpd_value_parse_number(text, first, last, &first))
 			return "is no device from 0 to 31 (a list is 0,1; or all)";
 		last = first;
 	}
@@ -244,7 +245,7 @@ read_device(const struct gpd_config_key *key, const char *text, void *value)
 
 /* One more element of this size at the end of a list. */
 static const char *
-add(void *list_p, int *count_p, const void *element, size_t size)
+list_append(void *list_p, int *count_p, const void *element, size_t size)
 {
 	void **list = list_p;
 	char *grown = realloc(*list, (size_t)(*count_p + 1) * size);
@@ -270,7 +271,7 @@ read_user(const struct gpd_config_key *key, const char *text, void *value)
 	if (length == 0 || length >= sizeof(name))
 		return "is no user name (1 to 63 characters, no blanks; a list is alice,bob)";
 	memcpy(name, text, length);
-	return add(&tenant->users, &tenant->user_count, name, sizeof(name));
+	return list_append(&tenant->users, &tenant->user_count, name, sizeof(name));
 }
 
 static const char *
@@ -278,14 +279,15 @@ read_certificate(const struct gpd_config_key *key, const char *text, void *value
 {
 	struct gpd_config_tenant *tenant = value;
 	char name[GPD_CONFIG_CERTIFICATE_MAX] = "";
-	const char *wrong = gpd_value_certificate(text, name);
+	const char *wrong = gpd_value_parse_certificate(text, name);
 
 	return wrong ? wrong
-		     : add(&tenant->certificates, &tenant->certificate_count, name, sizeof(name));
+		     : list_append(&tenant->certificates, &tenant->certificate_count, name,
+				   sizeof(name));
 }
 
 static bool
-is_zero_beyond(const struct gpd_config_network *network, unsigned int bits)
+network_is_aligned(const struct gpd_config_network *network, unsigned int bits)
 {
 	for (unsigned int i = bits; i < (network->is_v6 ? 128u : 32u); i++)
 		if (network->address[i / 8] & (0x80 >> i % 8))
@@ -307,21 +309,21 @@ read_network(const struct gpd_config_key *key, const char *text, void *into)
 		return form;
 	memcpy(address, text, length);
 	address[length] = 0;
-	if (!gpd_value_address(address, &value))
+	if (!gpd_value_parse_address(address, &value))
 		return form;
 	if (slash) {
 		uint64_t bits;
 
 		if (strchr(address, ':') && !value.is_v6)
 			return "is an IPv4 address in the form of IPv6 (as IPv4: 10.0.0.0/8)";
-		if (!gpd_value_number(slash + 1, 0, value.bits, &bits))
+		if (!gpd_value_parse_number(slash + 1, 0, value.bits, &bits))
 			return form;
-		if (!is_zero_beyond(&value, (unsigned int)bits))
+		if (!network_is_aligned(&value, (unsigned int)bits))
 			return "has bits set that its length leaves out (10.0.0.0/8, not "
 			       "10.0.0.1/8)";
 		value.bits = (uint8_t)bits;
 	}
-	return add(&tenant->networks, &tenant->network_count, &value, sizeof(value));
+	return list_append(&tenant->networks, &tenant->network_count, &value, sizeof(value));
 }
 
 static const char *const isolations[] = { "shared", "process", "shared-only", NULL };
@@ -332,7 +334,7 @@ static const char *const policies[] = { "none", "best-effort", "equal", "fixed",
 static const char *const on_hang_actions[] = { "report", "restart", NULL };
 /* In the order of enum gpd_config_software. */
 static const char *const software_devices[] = { "off", "on", NULL };
-static const char *const answers[] = { "no", "yes", NULL };
+static const char *const yes_no[] = { "no", "yes", NULL };
 
 /* The texts below name these numbers. */
 static_assert(GPD_LEDGER_DEVICES == 32 && GPD_LEDGER_SESSIONS == 4096, "0 to 31, 1 to 4096");
@@ -342,84 +344,84 @@ static_assert(GP_TIMEOUT_MAX == 86400, "1 to 86400");
 #define ISOLATION_WRONG "is none of shared, process, shared-only"
 
 /* Into which field of which struct a value goes. */
-#define AT(in, field) .offset = offsetof(struct in, field)
-#define OF_PATH(field)                                                                             \
-	AT(gpd_config, field),                                                                     \
+#define KEY_FIELD(in, field) .offset = offsetof(struct in, field)
+#define KEY_PATH(field)                                                                            \
+	KEY_FIELD(gpd_config, field),                                                              \
 		.max = GPD_CONFIG_PATH_MAX - 1,                                                    \
 		.wrong = "is no absolute path of at most 255 bytes (/etc/gpupool/tokens)"
-#define OF_QUOTA(field) AT(gpd_config_quota, field), .shape = GPD_CONFIG_PER_DEVICE
+#define KEY_QUOTA(field) KEY_FIELD(gpd_config_quota, field), .shape = GPD_CONFIG_PER_DEVICE
 
 static const struct gpd_config_key daemon_keys[] = {
-	{ "sessions", read_number, AT(gpd_config, sessions_max), .min = 1,
+	{ "sessions", read_number, KEY_FIELD(gpd_config, sessions_max), .min = 1,
 	  .max = GPD_LEDGER_SESSIONS, .wrong = "is no number from 1 to 4096" },
-	{ "isolation", read_word, AT(gpd_config, isolation), .words = isolations,
+	{ "isolation", read_keyword, KEY_FIELD(gpd_config, isolation), .keywords = isolations,
 	  .wrong = ISOLATION_WRONG },
-	{ "ready-workers", read_number, AT(gpd_config, ready_workers), .min = 0, .max = 16,
+	{ "ready-workers", read_number, KEY_FIELD(gpd_config, ready_workers), .min = 0, .max = 16,
 	  .wrong = "is no number from 0 to 16" },
-	{ "host-memory", read_memory, AT(gpd_config, host_memory) },
-	{ "code-memory", read_memory, AT(gpd_config, code_memory) },
-	{ "pinned-memory", read_memory, AT(gpd_config, pinned_memory) },
-	{ "lanes", read_number, AT(gpd_config, lanes_max), .min = 1, .max = GP_LANES_MAX,
+	{ "host-memory", read_memory, KEY_FIELD(gpd_config, host_memory) },
+	{ "code-memory", read_memory, KEY_FIELD(gpd_config, code_memory) },
+	{ "pinned-memory", read_memory, KEY_FIELD(gpd_config, pinned_memory) },
+	{ "lanes", read_number, KEY_FIELD(gpd_config, lanes_max), .min = 1, .max = GP_LANES_MAX,
 	  .wrong = "is no number from 1 to 16" },
-	{ "sessions-per-address", read_number, AT(gpd_config, sessions_per_address), .min = 1,
-	  .max = GPD_LEDGER_SESSIONS, .word = "unlimited", .word_value = UINT32_MAX,
+	{ "sessions-per-address", read_number, KEY_FIELD(gpd_config, sessions_per_address),
+	  .min = 1, .max = GPD_LEDGER_SESSIONS, .keyword = "unlimited", .keyword_value = UINT32_MAX,
 	  .wrong = "is neither a number from 1 to 4096 nor unlimited" },
-	{ "idle-timeout", read_number, AT(gpd_config, idle_timeout), .min = 1, .max = 10000000,
-	  .word = "never", .word_value = 0,
+	{ "idle-timeout", read_number, KEY_FIELD(gpd_config, idle_timeout), .min = 1,
+	  .max = 10000000, .keyword = "never", .keyword_value = 0,
 	  .wrong = "is neither a number of seconds from 1 to 10000000 nor never" },
-	{ "on-hang", read_word, AT(gpd_config, on_hang), .words = on_hang_actions,
+	{ "on-hang", read_keyword, KEY_FIELD(gpd_config, on_hang), .keywords = on_hang_actions,
 	  .wrong = "is neither report nor restart" },
-	{ "timeout", read_number, AT(gpd_config, timeout), .min = 1, .max = GP_TIMEOUT_MAX,
+	{ "timeout", read_number, KEY_FIELD(gpd_config, timeout), .min = 1, .max = GP_TIMEOUT_MAX,
 	  .wrong = "is no whole number of seconds from 1 to 86400" },
-	{ "software-device", read_word, AT(gpd_config, software_device), .words = software_devices,
-	  .wrong = "is neither on nor off" },
+	{ "software-device", read_keyword, KEY_FIELD(gpd_config, software_device),
+	  .keywords = software_devices, .wrong = "is neither on nor off" },
 	{ "metrics", read_metrics, .offset = 0 },
-	{ "admin-socket", read_path, AT(gpd_config, admin_socket), .max = 107,
+	{ "admin-socket", read_path, KEY_FIELD(gpd_config, admin_socket), .max = 107,
 	  .wrong = "is no absolute path of at most 107 bytes (/run/gpupool/admin)" },
-	{ "tokens", read_path, OF_PATH(tokens) },
-	{ "certificate", read_path, OF_PATH(certificate) },
-	{ "key", read_path, OF_PATH(key) },
-	{ "client-authority", read_path, OF_PATH(client_authority) },
-	{ "crl", read_path, OF_PATH(crl) },
-	{ "usage", read_path, OF_PATH(usage) },
+	{ "tokens", read_path, KEY_PATH(tokens) },
+	{ "certificate", read_path, KEY_PATH(certificate) },
+	{ "key", read_path, KEY_PATH(key) },
+	{ "client-authority", read_path, KEY_PATH(client_authority) },
+	{ "crl", read_path, KEY_PATH(crl) },
+	{ "usage", read_path, KEY_PATH(usage) },
 };
 
 /* All of them 32 bits wide. */
 static const struct gpd_config_key device_keys[] = {
-	{ "policy", read_word, AT(gpd_config_device, policy), .words = policies,
+	{ "policy", read_keyword, KEY_FIELD(gpd_config_device, policy), .keywords = policies,
 	  .wrong = "is none of none, best-effort, equal, fixed" },
-	{ "virtual-number", read_number, AT(gpd_config_device, virtual_number), .min = 1, .max = 64,
-	  .wrong = "is no number from 1 to 64" },
-	{ "export", read_word, AT(gpd_config_device, exported), .words = answers,
+	{ "virtual-number", read_number, KEY_FIELD(gpd_config_device, virtual_number), .min = 1,
+	  .max = 64, .wrong = "is no number from 1 to 64" },
+	{ "export", read_keyword, KEY_FIELD(gpd_config_device, visible), .keywords = yes_no,
 	  .wrong = "is neither yes nor no" },
-	{ "sm-granularity", read_granularity, AT(gpd_config_device, sm_granularity), .min = 2,
-	  .max = 8, .wrong = "is neither 2 nor 8" },
+	{ "sm-granularity", read_granularity, KEY_FIELD(gpd_config_device, sm_granularity),
+	  .min = 2, .max = 8, .wrong = "is neither 2 nor 8" },
 };
 
 static const struct gpd_config_key tenant_keys[] = {
 	{ "devices", read_device, .shape = GPD_CONFIG_LIST },
-	{ "memory", read_memory, OF_QUOTA(memory) },
-	{ "sm", read_sm, OF_QUOTA(sm) },
-	{ "weight", read_number, OF_QUOTA(weight), .min = 1, .max = 1000,
+	{ "memory", read_memory, KEY_QUOTA(memory) },
+	{ "sm", read_sm, KEY_QUOTA(sm) },
+	{ "weight", read_number, KEY_QUOTA(weight), .min = 1, .max = 1000,
 	  .wrong = "is no number from 1 to 1000" },
-	{ "limit", read_percent, OF_QUOTA(limit), .min = 1, .max = 100,
+	{ "limit", read_percent, KEY_QUOTA(limit), .min = 1, .max = 100,
 	  .wrong = "is no whole per cent from 1 to 100" },
-	{ "time-share", read_percent, OF_QUOTA(time_share), .min = 0, .max = 100,
+	{ "time-share", read_percent, KEY_QUOTA(time_share), .min = 0, .max = 100,
 	  .wrong = "is no whole per cent from 0 to 100" },
-	{ "session-memory", read_memory, OF_QUOTA(session_memory) },
-	{ "session-sm", read_sm, OF_QUOTA(session_sm) },
-	{ "priority", read_word, AT(gpd_config_tenant, priority), .words = priorities,
+	{ "session-memory", read_memory, KEY_QUOTA(session_memory) },
+	{ "session-sm", read_sm, KEY_QUOTA(session_sm) },
+	{ "priority", read_keyword, KEY_FIELD(gpd_config_tenant, priority), .keywords = priorities,
 	  .wrong = "is none of normal, low, high" },
-	{ "bandwidth", read_bandwidth, AT(gpd_config_tenant, bandwidth) },
-	{ "sessions", read_number, AT(gpd_config_tenant, sessions_max), .min = 0,
-	  .max = GPD_LEDGER_SESSIONS, .word = "unlimited", .word_value = UINT32_MAX,
+	{ "bandwidth", read_bandwidth, KEY_FIELD(gpd_config_tenant, bandwidth) },
+	{ "sessions", read_number, KEY_FIELD(gpd_config_tenant, sessions_max), .min = 0,
+	  .max = GPD_LEDGER_SESSIONS, .keyword = "unlimited", .keyword_value = UINT32_MAX,
 	  .wrong = "is neither a number from 0 to 4096 nor unlimited" },
-	{ "isolation", read_word, AT(gpd_config_tenant, isolation), .words = isolations,
-	  .wrong = ISOLATION_WRONG },
-	{ "compression", read_word, AT(gpd_config_tenant, compression), .words = compressions,
-	  .wrong = "is none of auto, on, off" },
-	{ "code-memory", read_memory, AT(gpd_config_tenant, code_memory) },
-	{ "pinned-memory", read_memory, AT(gpd_config_tenant, pinned_memory) },
+	{ "isolation", read_keyword, KEY_FIELD(gpd_config_tenant, isolation),
+	  .keywords = isolations, .wrong = ISOLATION_WRONG },
+	{ "compression", read_keyword, KEY_FIELD(gpd_config_tenant, compression),
+	  .keywords = compressions, .wrong = "is none of auto, on, off" },
+	{ "code-memory", read_memory, KEY_FIELD(gpd_config_tenant, code_memory) },
+	{ "pinned-memory", read_memory, KEY_FIELD(gpd_config_tenant, pinned_memory) },
 	{ "users", read_user, .shape = GPD_CONFIG_LIST },
 	{ "certificate", read_certificate, .shape = GPD_CONFIG_LIST },
 	{ "addresses", read_network, .shape = GPD_CONFIG_LIST },

@@ -37,9 +37,9 @@ struct gpd_config_key {
 	enum gpd_config_shape shape;
 	size_t offset; /* of the value in its struct */
 	uint32_t min, max;
-	const char *word; /* instead of a number, NULL: none */
-	uint32_t word_value;
-	const char *const *words;
+	const char *keyword; /* instead of a number, NULL: none */
+	uint32_t keyword_value;
+	const char *const *keywords;
 	const char *wrong;
 };
 

@@ -159,14 +159,14 @@ gpd_lint_tenant(const struct gpd_config *config, const char *tenant,
 		char text[GPD_CONFIG_ERROR_MAX])
 {
 	const struct gpd_config_tenant *others = &config->tenants[GPD_TENANT_DEFAULT];
-	struct gp_likely similar = { .word = tenant };
+	struct gp_suggestion similar = { .word = tenant };
 
 	/* Where no tenant is named, tokens alone say whose clients are, and none is misspelt. */
 	if (!config->file || gpd_config_tenant_find(config, tenant) >= 0 ||
 	    (config->tenant_count == 1 && others->sessions_max))
 		return false;
 	for (int i = 0; i < config->tenant_count; i++)
-		gp_likely_try(&similar, config->tenants[i].name);
+		gp_suggestion_consider(&similar, config->tenants[i].name);
 	(void)snprintf(text, GPD_CONFIG_ERROR_MAX,
 		       "%.160s has no [tenant %s]%s%s%s: clients with its tokens have what [tenant "
 		       "default] says, which is %s",
@@ -292,8 +292,8 @@ memory_lint(const struct gpd_lint *lint, const struct gpd_config_tenant *tenant,
 		return;
 	lint_report(lint, key_line(tenant, key, d),
 		    "[tenant %s] %s = %s: device %d has %s, so it has all of that", tenant->name,
-		    key, gpd_size_text(amount->number, wanted), d,
-		    gpd_size_text(device->memory, all));
+		    key, gpd_size_format(amount->number, wanted), d,
+		    gpd_size_format(device->memory, all));
 }
 
 static void
@@ -303,10 +303,10 @@ sm_lint(const struct gpd_lint *lint, const struct gpd_config_tenant *tenant, int
 {
 	uint32_t sms = (uint32_t)device->multiprocessors;
 	uint32_t piece = gpd_config_device(lint->config, d, device->uuid).sm_granularity;
-	uint32_t given = gpd_config_given(gpd_config_multiprocessors(amount, sms), sms, piece);
+	uint32_t given = gpd_config_round_sms(gpd_config_get_sms(amount, sms), sms, piece);
 	char said[32], pieces[48] = "";
 
-	if (!is_amount(amount) || amount->share == GPD_CONFIG_WHOLE || !sms ||
+	if (!is_amount(amount) || amount->share == GPD_CONFIG_SHARE_MAX || !sms ||
 	    (given && amount->number <= sms))
 		return;
 	if (amount->share)

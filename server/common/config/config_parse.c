@@ -32,10 +32,10 @@ struct gpd_config_parser {
 
 	enum gpd_config_section section;
 	char title[LINE_SIZE]; /* "[tenant alice]" */
-	void *into;            /* the struct that the open section's values are in */
+	void *target;          /* the struct that the open section's values are in */
 	struct gpd_config_device_rule *rule;
 	struct gpd_config_tenant *tenant;
-	bool skips; /* lines, up to the next section: that of this one is wrong */
+	bool skips_section; /* lines, up to the next section: that of this one is wrong */
 	struct gpd_config_lines lines[GPD_CONFIG_KEYS_MAX];
 	const struct gpd_config_key *open_list; /* its last line ended with a comma */
 	int open_list_line;
@@ -45,7 +45,7 @@ struct gpd_config_parser {
 
 /* Ends the error text.  Returns whether the reading continues. */
 static bool
-error_end(struct gpd_config_parser *p)
+parser_report_error(struct gpd_config_parser *p)
 {
 	for (char *c = p->error; p->error_size && *c; c++)
 		if ((unsigned char)*c < ' ' || *c == 0x7f)
@@ -56,12 +56,12 @@ error_end(struct gpd_config_parser *p)
 	return p->report != NULL;
 }
 
-static bool complain(struct gpd_config_parser *p, int line, const char *format, ...)
+static bool parser_error(struct gpd_config_parser *p, int line, const char *format, ...)
 	GP_PRINTF(3, 4);
 
 /* An error in this line, after `where`.  Returns whether the reading continues. */
 static bool
-complain(struct gpd_config_parser *p, int line, const char *format, ...)
+parser_error(struct gpd_config_parser *p, int line, const char *format, ...)
 {
 	va_list arguments;
 	char what[LINE_SIZE * 2];
@@ -71,19 +71,19 @@ complain(struct gpd_config_parser *p, int line, const char *format, ...)
 	va_end(arguments);
 	snprintf(p->error, p->error_size, "%s:%d: %s%s%s", p->file, line, p->where,
 		 p->where[0] ? ": " : "", what);
-	return error_end(p);
+	return parser_report_error(p);
 }
 
 /* Adds an error that lint has found; without a report function only the first error counts. */
 static void
-lint_complain(void *parser, const char *text)
+parser_add_lint_error(void *parser, const char *text)
 {
 	struct gpd_config_parser *p = parser;
 
 	if (p->result && !p->report)
 		return;
 	snprintf(p->error, p->error_size, "%s", text);
-	(void)error_end(p);
+	(void)parser_report_error(p);
 }
 
 /* Without blanks at both ends, in place. */
@@ -110,9 +110,9 @@ comment_cut(char *text)
 }
 
 static bool
-complain_value(struct gpd_config_parser *p, const char *text, const char *wrong)
+parser_value_error(struct gpd_config_parser *p, const char *text, const char *wrong)
 {
-	bool continues = complain(p, p->line, "\"%s\" %s", text, wrong);
+	bool continues = parser_error(p, p->line, "\"%s\" %s", text, wrong);
 
 	if (wrong != gpd_config_no_memory)
 		return continues;
@@ -135,7 +135,7 @@ check_devices(struct gpd_config_parser *p)
 				continue;
 			snprintf(p->where, sizeof(p->where), "%s %s.%d", p->title, keys[k].name,
 				 device);
-			if (!complain(p, line, "device %d is none of the tenant's", device))
+			if (!parser_error(p, line, "device %d is none of the tenant's", device))
 				return false;
 		}
 	}
@@ -144,7 +144,7 @@ check_devices(struct gpd_config_parser *p)
 
 /* For those who have something to say of a value later. */
 static bool
-keep_lines(struct gpd_config_parser *p)
+tenant_save_lines(struct gpd_config_parser *p)
 {
 	/* Those of an earlier section of the same tenant, which is an error already. */
 	free(p->tenant->lines);
@@ -159,16 +159,16 @@ keep_lines(struct gpd_config_parser *p)
 }
 
 static bool
-close_section(struct gpd_config_parser *p)
+section_close(struct gpd_config_parser *p)
 {
 	if (p->open_list) {
 		snprintf(p->where, sizeof(p->where), "%s %s", p->title, p->open_list->name);
-		if (!complain(p, p->open_list_line,
-			      "ends with a comma, but the list does not go on"))
+		if (!parser_error(p, p->open_list_line,
+				  "ends with a comma, but the list does not go on"))
 			return false;
 		p->open_list = NULL;
 	}
-	if (p->section == GPD_CONFIG_SECTION_TENANT && (!check_devices(p) || !keep_lines(p)))
+	if (p->section == GPD_CONFIG_SECTION_TENANT && (!check_devices(p) || !tenant_save_lines(p)))
 		return false;
 	p->section = GPD_CONFIG_SECTION_NONE;
 	memset(p->lines, 0, sizeof(p->lines));
@@ -207,119 +207,121 @@ add_tenant(struct gpd_config_parser *p, const char *name)
 }
 
 static bool
-begin_at(struct gpd_config_parser *p, int *line)
+parser_claim_line(struct gpd_config_parser *p, int *line)
 {
 	if (*line)
-		return complain(p, p->line, "is there already, in line %d", *line);
+		return parser_error(p, p->line, "is there already, in line %d", *line);
 	*line = p->line;
 	return true;
 }
 
 static bool
-open_tenant(struct gpd_config_parser *p, const char *text)
+section_open_tenant(struct gpd_config_parser *p, const char *text)
 {
 	char name[GPD_TENANT_NAME_MAX];
-	const char *wrong = gpd_value_name(text, name);
+	const char *wrong = gpd_value_parse_name(text, name);
 	int found;
 
 	if (wrong)
-		return complain_value(p, text, wrong);
+		return parser_value_error(p, text, wrong);
 	found = gpd_config_tenant_find(p->config, name);
 	if (found < 0) {
 		found = p->config->tenant_count;
 		if (found == GPD_CONFIG_TENANTS)
-			return complain(p, p->line, "more than %d tenants, \"default\" included",
-					GPD_CONFIG_TENANTS);
+			return parser_error(p, p->line,
+					    "more than %d tenants, \"default\" included",
+					    GPD_CONFIG_TENANTS);
 		if (!add_tenant(p, name))
 			return false;
 	}
-	p->skips = false;
+	p->skips_section = false;
 	p->section = GPD_CONFIG_SECTION_TENANT;
-	p->into = p->tenant = &p->config->tenants[found];
-	return begin_at(p, &p->tenant->line);
+	p->target = p->tenant = &p->config->tenants[found];
+	return parser_claim_line(p, &p->tenant->line);
 }
 
 static bool
-open_device(struct gpd_config_parser *p, const char *text)
+section_open_device(struct gpd_config_parser *p, const char *text)
 {
 	struct gpd_config_device_rule rule = { .ordinal = -1 }, *rules = p->config->device_rules;
 	int count = p->config->device_rule_count, found;
 	uint64_t ordinal;
 
-	if (gpd_value_number(text, 0, GPD_LEDGER_DEVICES - 1, &ordinal)) {
+	if (gpd_value_parse_number(text, 0, GPD_LEDGER_DEVICES - 1, &ordinal)) {
 		rule.ordinal = (int)ordinal;
 	} else if (isdigit((unsigned char)*text)) {
-		return complain_value(p, text, "is no device from 0 to 31");
+		return parser_value_error(p, text, "is no device from 0 to 31");
 	} else if (strcmp(text, "*") != 0) {
-		const char *wrong = gpd_value_uuid(text, rule.uuid);
+		const char *wrong = gpd_value_parse_uuid(text, rule.uuid);
 
 		if (wrong)
-			return complain_value(p, text, wrong);
+			return parser_value_error(p, text, wrong);
 	}
 	for (found = 0; found < count; found++)
 		if (rules[found].ordinal == rule.ordinal &&
 		    strcmp(rules[found].uuid, rule.uuid) == 0)
 			break;
 	if (found == RULES_MAX)
-		return complain(p, p->line, "more than %d sections of devices", RULES_MAX);
+		return parser_error(p, p->line, "more than %d sections of devices", RULES_MAX);
 	if (found == count) {
 		rules = realloc(rules, (size_t)(count + 1) * sizeof(*rules));
 		if (!rules)
-			return complain_value(p, text, gpd_config_no_memory);
+			return parser_value_error(p, text, gpd_config_no_memory);
 		rules[count] = rule;
 		p->config->device_rules = rules;
 		p->config->device_rule_count++;
 	}
-	p->skips = false;
+	p->skips_section = false;
 	p->section = GPD_CONFIG_SECTION_DEVICE;
 	p->rule = &rules[found];
-	p->into = &p->rule->device;
-	return begin_at(p, &p->rule->line);
+	p->target = &p->rule->device;
+	return parser_claim_line(p, &p->rule->line);
 }
 
 static bool
-open_section(struct gpd_config_parser *p, char *line)
+section_open(struct gpd_config_parser *p, char *line)
 {
 	char *end = strchr(line, ']'), *word, *rest;
 
-	if (!close_section(p))
+	if (!section_close(p))
 		return false;
-	p->skips = true;
+	p->skips_section = true;
 	snprintf(p->title, sizeof(p->title), "%.*s", end ? (int)(end + 1 - line) : LINE_BYTES,
 		 line);
 	snprintf(p->where, sizeof(p->where), "%s", p->title);
 	if (!end)
-		return complain(p, p->line, "no ] at its end");
+		return parser_error(p, p->line, "no ] at its end");
 	*end = 0;
 	rest = text_trim(end + 1);
 	if (*rest && *rest != ';' && *rest != '#')
-		return complain(p, p->line, "\"%s\" behind it belongs in a line of its own", rest);
+		return parser_error(p, p->line, "\"%s\" behind it belongs in a line of its own",
+				    rest);
 	word = text_trim(line + 1);
 	rest = word + strcspn(word, " \t");
 	if (*rest)
 		*rest++ = 0;
 	rest = text_trim(rest);
 	if (strcmp(word, "tenant") == 0)
-		return open_tenant(p, rest);
+		return section_open_tenant(p, rest);
 	if (strcmp(word, "device") == 0)
-		return open_device(p, rest);
+		return section_open_device(p, rest);
 	if (strcmp(word, "daemon") != 0 || *rest)
-		return complain(p, p->line, "there is no such section (" SECTIONS_WANTED ")");
-	p->skips = false;
+		return parser_error(p, p->line, "there is no such section (" SECTIONS_WANTED ")");
+	p->skips_section = false;
 	p->section = GPD_CONFIG_SECTION_DAEMON;
-	p->into = p->config;
-	return begin_at(p, &p->daemon_line);
+	p->target = p->config;
+	return parser_claim_line(p, &p->daemon_line);
 }
 
 static bool
-take_list(struct gpd_config_parser *p, const struct gpd_config_key *key, char *text)
+list_parse(struct gpd_config_parser *p, const struct gpd_config_key *key, char *text)
 {
 	p->open_list = NULL;
 	do {
 		const char *element = text_trim(strsep(&text, ","));
 		const char *wrong = key->read(key, element, p->tenant);
 
-		if (wrong && !complain_value(p, element, wrong))
+		if (wrong && !parser_value_error(p, element, wrong))
 			return false;
 	} while (text && *text_trim(text));
 	if (text) {
@@ -330,21 +332,22 @@ take_list(struct gpd_config_parser *p, const struct gpd_config_key *key, char *t
 }
 
 static bool
-begin_list(struct gpd_config_parser *p, const struct gpd_config_key *key, char *text)
+list_start(struct gpd_config_parser *p, const struct gpd_config_key *key, char *text)
 {
 	if (strcmp(key->name, "users") == 0 && p->tenant == &p->config->tenants[GPD_TENANT_DEFAULT])
-		return complain(p, p->line, "\"default\" takes the users whom no other tenant has");
+		return parser_error(p, p->line,
+				    "\"default\" takes the users whom no other tenant has");
 	/* Those that it names, instead of all. */
 	if (strcmp(key->name, "devices") == 0)
 		for (int i = 0; i < GPD_LEDGER_DEVICES; i++)
 			p->tenant->devices[i].allowed = 0;
-	return take_list(p, key, text);
+	return list_parse(p, key, text);
 }
 
 /* device: -1 for all, that is those for which the key is not given by itself. */
 static bool
-take_value(struct gpd_config_parser *p, int index, const struct gpd_config_key *key, int device,
-	   const char *text)
+value_parse(struct gpd_config_parser *p, int index, const struct gpd_config_key *key, int device,
+	    const char *text)
 {
 	const struct gpd_config_lines *lines = &p->lines[index];
 	const char *wrong = NULL;
@@ -355,17 +358,17 @@ take_value(struct gpd_config_parser *p, int index, const struct gpd_config_key *
 				wrong = key->read(key, text,
 						  (char *)&p->tenant->devices[i] + key->offset);
 	} else {
-		wrong = key->read(key, text, (char *)p->into + key->offset);
+		wrong = key->read(key, text, (char *)p->target + key->offset);
 		if (p->section == GPD_CONFIG_SECTION_DEVICE)
-			p->rule->given |= 1u << index;
+			p->rule->set_keys |= 1u << index;
 	}
-	return wrong ? complain_value(p, text, wrong) : true;
+	return wrong ? parser_value_error(p, text, wrong) : true;
 }
 
 static bool
-complain_key(struct gpd_config_parser *p, const char *name)
+parser_key_error(struct gpd_config_parser *p, const char *name)
 {
-	struct gp_likely similar = { .word = name };
+	struct gp_suggestion similar = { .word = name };
 	char list[LINE_SIZE] = "";
 	int count;
 	const struct gpd_config_key *keys = gpd_config_keys(p->section, &count);
@@ -373,16 +376,16 @@ complain_key(struct gpd_config_parser *p, const char *name)
 	for (int i = 0; i < count; i++) {
 		snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%s", i ? ", " : "",
 			 keys[i].name);
-		gp_likely_try(&similar, keys[i].name);
+		gp_suggestion_consider(&similar, keys[i].name);
 	}
 	if (similar.best)
-		return complain(p, p->line, "there is no such key here, did you mean %s? (%s)",
-				similar.best, list);
-	return complain(p, p->line, "there is no such key here (%s)", list);
+		return parser_error(p, p->line, "there is no such key here, did you mean %s? (%s)",
+				    similar.best, list);
+	return parser_error(p, p->line, "there is no such key here (%s)", list);
 }
 
 static bool
-take_key(struct gpd_config_parser *p, const char *name, char *value)
+key_parse(struct gpd_config_parser *p, const char *name, char *value)
 {
 	const char *dot = strchr(name, '.');
 	int count, index;
@@ -391,28 +394,28 @@ take_key(struct gpd_config_parser *p, const char *name, char *value)
 	int *line;
 
 	if (p->section == GPD_CONFIG_SECTION_NONE) {
-		p->skips = true;
-		return complain(p, p->line,
-				"stands before the first section (" SECTIONS_WANTED ")");
+		p->skips_section = true;
+		return parser_error(p, p->line,
+				    "stands before the first section (" SECTIONS_WANTED ")");
 	}
 	index = gpd_config_key_index(p->section, name, dot ? (size_t)(dot - name) : strlen(name));
 	if (index < 0)
-		return complain_key(p, name);
+		return parser_key_error(p, name);
 	key = &keys[index];
 	line = &p->lines[index].all;
 	if (dot) {
 		if (key->shape != GPD_CONFIG_PER_DEVICE)
-			return complain(p, p->line, "%s cannot differ from device to device",
-					key->name);
-		if (!gpd_value_number(dot + 1, 0, GPD_LEDGER_DEVICES - 1, &device))
-			return complain_value(p, dot + 1, "is no device from 0 to 31");
+			return parser_error(p, p->line, "%s cannot differ from device to device",
+					    key->name);
+		if (!gpd_value_parse_number(dot + 1, 0, GPD_LEDGER_DEVICES - 1, &device))
+			return parser_value_error(p, dot + 1, "is no device from 0 to 31");
 		line = &p->lines[index].single[device];
 	}
-	if (!begin_at(p, line))
+	if (!parser_claim_line(p, line))
 		return false;
 	if (key->shape == GPD_CONFIG_LIST)
-		return begin_list(p, key, value);
-	return take_value(p, index, key, dot ? (int)device : -1, value);
+		return list_start(p, key, value);
+	return value_parse(p, index, key, dot ? (int)device : -1, value);
 }
 
 static void
@@ -423,56 +426,57 @@ set_where(struct gpd_config_parser *p, const char *name, const char *value)
 }
 
 static bool
-take_line(struct gpd_config_parser *p, const char *text, size_t length)
+line_parse(struct gpd_config_parser *p, const char *text, size_t length)
 {
 	char room[LINE_SIZE], *line, *value;
 
 	p->line++;
 	p->where[0] = 0;
 	if (length > LINE_BYTES)
-		return complain(p, p->line,
-				"longer than %d bytes (a list may go on in the next "
-				"line after a comma)",
-				LINE_BYTES);
+		return parser_error(p, p->line,
+				    "longer than %d bytes (a list may go on in the next "
+				    "line after a comma)",
+				    LINE_BYTES);
 	snprintf(room, sizeof(room), "%.*s", (int)length, text);
 	comment_cut(room);
 	line = text_trim(room);
 	if (!*line)
 		return true;
 	if (*line == '[')
-		return open_section(p, line);
-	if (p->skips)
+		return section_open(p, line);
+	if (p->skips_section)
 		return true;
 	if (p->open_list) {
 		set_where(p, p->open_list->name, line);
-		return take_list(p, p->open_list, line);
+		return list_parse(p, p->open_list, line);
 	}
 	value = strpbrk(line, "=:");
 	if (!value)
-		return complain(p, p->line, "\"%s\" is neither KEY = VALUE nor [SECTION]", line);
+		return parser_error(p, p->line, "\"%s\" is neither KEY = VALUE nor [SECTION]",
+				    line);
 	*value++ = 0;
 	line = text_trim(line);
 	value = text_trim(value);
 	set_where(p, line, value);
-	return take_key(p, line, value);
+	return key_parse(p, line, value);
 }
 
 static void
-parse(struct gpd_config_parser *p, const char *text)
+text_parse(struct gpd_config_parser *p, const char *text)
 {
 	if (strncmp(text, "\xef\xbb\xbf", 3) == 0)
 		text += 3;
 	while (*text) {
 		size_t length = strcspn(text, "\n");
 
-		if (!take_line(p, text, length))
+		if (!line_parse(p, text, length))
 			return;
 		text += length + (text[length] == '\n');
 	}
-	if (!close_section(p))
+	if (!section_close(p))
 		return;
-	gpd_lint_errors(
-		&(struct gpd_lint){ .config = p->config, .report = lint_complain, .arg = p });
+	gpd_lint_errors(&(struct gpd_lint){
+		.config = p->config, .report = parser_add_lint_error, .arg = p });
 	for (int i = 0; i < p->config->tenant_count; i++)
 		if (p->config->tenants[i].isolation == UINT32_MAX)
 			p->config->tenants[i].isolation = p->config->isolation;
@@ -503,16 +507,16 @@ gpd_config_parse_all(const char *text, const char *name, gpd_config_report_func 
 	p->config->sessions_max = 256;
 	p->config->lanes_max = 8;
 	p->config->software_device = GPD_CONFIG_SOFTWARE_UNSET;
-	p->config->host_memory.share = GPD_CONFIG_WHOLE / 4;
-	p->config->code_memory.share = GPD_CONFIG_WHOLE / 2;
-	p->config->pinned_memory.share = GPD_CONFIG_WHOLE / 2;
+	p->config->host_memory.share = GPD_CONFIG_SHARE_MAX / 4;
+	p->config->code_memory.share = GPD_CONFIG_SHARE_MAX / 2;
+	p->config->pinned_memory.share = GPD_CONFIG_SHARE_MAX / 2;
 	p->file = name;
 	p->report = report;
 	p->report_arg = arg;
 	p->error = error;
 	p->error_size = error_size;
 	if (add_tenant(p, "default"))
-		parse(p, text);
+		text_parse(p, text);
 	r = p->result;
 	if (r)
 		gpd_config_free(p->config);

@@ -12,7 +12,7 @@ is_digit(char c)
 }
 
 bool
-gpd_value_number(const char *text, uint64_t min, uint64_t max, uint64_t *value_p)
+gpd_value_parse_number(const char *text, uint64_t min, uint64_t max, uint64_t *value_p)
 {
 	uint64_t value = 0;
 
@@ -29,7 +29,7 @@ gpd_value_number(const char *text, uint64_t min, uint64_t max, uint64_t *value_p
 }
 
 const char *
-gpd_value_name(const char *text, char name[GPD_TENANT_NAME_MAX])
+gpd_value_parse_name(const char *text, char name[GPD_TENANT_NAME_MAX])
 {
 	size_t length = strlen(text);
 
@@ -44,7 +44,7 @@ gpd_value_name(const char *text, char name[GPD_TENANT_NAME_MAX])
 }
 
 const char *
-gpd_value_certificate(const char *text, char name[GPD_CONFIG_CERTIFICATE_MAX])
+gpd_value_parse_certificate(const char *text, char name[GPD_CONFIG_CERTIFICATE_MAX])
 {
 	size_t length = strlen(text);
 
@@ -58,7 +58,7 @@ gpd_value_certificate(const char *text, char name[GPD_CONFIG_CERTIFICATE_MAX])
 }
 
 const char *
-gpd_value_uuid(const char *text, char uuid[41])
+gpd_value_parse_uuid(const char *text, char uuid[41])
 {
 	static const char form[] = "gpu-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
 	char value[sizeof(form)];
@@ -75,7 +75,7 @@ gpd_value_uuid(const char *text, char uuid[41])
 }
 
 bool
-gpd_value_address(const char *text, struct gpd_config_network *network)
+gpd_value_parse_address(const char *text, struct gpd_config_network *network)
 {
 	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
 	struct gpd_config_network value = { .bits = 32 };

@@ -25,7 +25,7 @@ struct gpd_options {
 	const char *config;                      /* path, or NULL: the usual file, if it is there */
 	char usual_config[GPD_OPTIONS_PATH_MAX]; /* its path; "": this user has no such folder */
 	const char *admin_socket;                /* path, "off", or NULL: the usual one */
-	bool metrics_given;
+	bool has_metrics;
 	char metrics_host[256]; /* "": none */
 	uint16_t metrics_port;
 	const char *certificate, *key, *client_authority, *crl; /* paths, or NULL */

@@ -7,18 +7,19 @@
 
 /* Behind what stands there already. */
 static void
-append(char text[GPD_RELOADED_TEXT_MAX], const char *before, const char *what)
+report_append(char text[GPD_RELOAD_REPORT_TEXT_MAX], const char *before, const char *what)
 {
 	size_t used = strlen(text);
 
-	(void)snprintf(text + used, GPD_RELOADED_TEXT_MAX - used, "%s%s", used ? "; " : before,
+	(void)snprintf(text + used, GPD_RELOAD_REPORT_TEXT_MAX - used, "%s%s", used ? "; " : before,
 		       what);
 }
 
 void
-gpd_reloaded_say(struct gpd_reloaded *reloaded, enum gpd_log_level level, const char *format, ...)
+gpd_reload_report_add(struct gpd_reload_report *reloaded, enum gpd_log_level level,
+		      const char *format, ...)
 {
-	char text[GPD_RELOADED_TEXT_MAX];
+	char text[GPD_RELOAD_REPORT_TEXT_MAX];
 	va_list args;
 
 	va_start(args, format);
@@ -26,14 +27,14 @@ gpd_reloaded_say(struct gpd_reloaded *reloaded, enum gpd_log_level level, const 
 	va_end(args);
 	gpd_log(level, "%s", text);
 	if (level == GPD_LOG_WARNING)
-		append(reloaded->warning, "", text);
+		report_append(reloaded->warning, "", text);
 	else
-		append(reloaded->error, "not all of it is in force: ", text);
+		report_append(reloaded->error, "not all of it is in force: ", text);
 }
 
 void
-gpd_reloaded_join(struct gpd_reloaded *reloaded)
+gpd_reload_report_merge(struct gpd_reload_report *reloaded)
 {
 	if (reloaded->error[0] && reloaded->warning[0])
-		append(reloaded->error, "", reloaded->warning);
+		report_append(reloaded->error, "", reloaded->warning);
 }

@@ -10,22 +10,22 @@
 #include "server/common/base/log.h"
 #include "server/common/config/config.h"
 
-#define GPD_RELOADED_TEXT_MAX 2048
+#define GPD_RELOAD_REPORT_TEXT_MAX 2048
 
-struct gpd_reloaded {
-	char error[GPD_RELOADED_TEXT_MAX];   /* what is not in force; "": all is */
-	char warning[GPD_RELOADED_TEXT_MAX]; /* what needs a new start; "": nothing does */
+struct gpd_reload_report {
+	char error[GPD_RELOAD_REPORT_TEXT_MAX];   /* what is not in force; "": all is */
+	char warning[GPD_RELOAD_REPORT_TEXT_MAX]; /* what needs a new start; "": nothing does */
 };
 
-static_assert(GPD_RELOADED_TEXT_MAX >= GPD_CONFIG_ERROR_MAX,
+static_assert(GPD_RELOAD_REPORT_TEXT_MAX >= GPD_CONFIG_ERROR_MAX,
 	      "has what is wrong with a configuration");
 
 /* GPD_LOG_ERROR: this part is not in force, while the rest is; GPD_LOG_WARNING: it changes with a
  * new start only. */
-void gpd_reloaded_say(struct gpd_reloaded *reloaded, enum gpd_log_level level, const char *format,
-		      ...) GP_PRINTF(3, 4);
+void gpd_reload_report_add(struct gpd_reload_report *reloaded, enum gpd_log_level level,
+			   const char *format, ...) GP_PRINTF(3, 4);
 
 /* What needs a new start stands behind what is not in force, too, if there is any. */
-void gpd_reloaded_join(struct gpd_reloaded *reloaded);
+void gpd_reload_report_merge(struct gpd_reload_report *reloaded);
 
 #endif /* GPD_RELOADED_H */

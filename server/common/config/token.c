@@ -35,16 +35,16 @@ gpd_token_check_comment(const char *comment)
 
 /* The next word, ended by a zero, or NULL. */
 static char *
-next_word(char **rest_p)
+next_field(char **rest_p)
 {
-	char *word = *rest_p, *blank = strchr(word, ' ');
+	char *field = *rest_p, *blank = strchr(field, ' ');
 
-	if (!*word)
+	if (!*field)
 		return NULL;
-	*rest_p = blank ? blank + 1 : word + strlen(word);
+	*rest_p = blank ? blank + 1 : field + strlen(field);
 	if (blank)
 		*blank = 0;
-	return word;
+	return field;
 }
 
 static bool
@@ -72,7 +72,7 @@ read_time(const char *text, bool may_be_never, int64_t *time_p)
 	*time_p = INT64_MAX;
 	if (may_be_never && strcmp(text, "-") == 0)
 		return true;
-	if (!gpd_value_number(text, 0, INT64_MAX - 1, &number))
+	if (!gpd_value_parse_number(text, 0, INT64_MAX - 1, &number))
 		return false;
 	*time_p = (int64_t)number;
 	return true;
@@ -82,24 +82,24 @@ read_time(const char *text, bool may_be_never, int64_t *time_p)
 static const char *
 read_token(char *line, struct gpd_token *token)
 {
-	char *rest = line, *words[6];
+	char *rest = line, *fields[6];
 
 	*token = (struct gpd_token){ 0 };
 	for (int i = 0; i < 6; i++) {
-		words[i] = next_word(&rest);
-		if (!words[i])
+		fields[i] = next_field(&rest);
+		if (!fields[i])
 			return "less than six words";
 	}
-	if (gp_token_parse_id(words[0]))
+	if (gp_token_parse_id(fields[0]))
 		return "the first word is no ID of a token";
-	memcpy(token->id, words[0], sizeof(token->id));
-	if (gpd_value_name(words[1], token->tenant))
+	memcpy(token->id, fields[0], sizeof(token->id));
+	if (gpd_value_parse_name(fields[1], token->tenant))
 		return "the second word is no name of a tenant";
-	if (!read_hash(words[2], token->hash))
+	if (!read_hash(fields[2], token->hash))
 		return "the third word is no SHA-256 in hexadecimal digits";
-	if (!read_time(words[3], false, &token->created_s) ||
-	    !read_time(words[4], true, &token->expires_s) ||
-	    !read_time(words[5], true, &token->revoked_s))
+	if (!read_time(fields[3], false, &token->created_s) ||
+	    !read_time(fields[4], true, &token->expires_s) ||
+	    !read_time(fields[5], true, &token->revoked_s))
 		return "the fourth to sixth words are no seconds since 1970";
 	if (gpd_token_check_comment(rest))
 		return "the comment is longer than 127 bytes, or cannot be printed";
@@ -108,7 +108,7 @@ read_token(char *line, struct gpd_token *token)
 }
 
 static const char *
-take_line(const char *text, size_t length, struct gpd_tokens *tokens)
+line_parse(const char *text, size_t length, struct gpd_tokens *tokens)
 {
 	char line[LINE_MAX_SIZE];
 	struct gpd_token token;
@@ -159,7 +159,7 @@ gpd_tokens_parse(const char *text, size_t size, const char *name, struct gpd_tok
 	for (int line = 1; text < end; line++) {
 		const char *newline = memchr(text, '\n', (size_t)(end - text));
 		const char *line_end = newline ? newline : end;
-		const char *wrong = take_line(text, (size_t)(line_end - text), &read);
+		const char *wrong = line_parse(text, (size_t)(line_end - text), &read);
 
 		if (wrong) {
 			snprintf(error, error_size, "%s:%d: %s", name, line, wrong);
@@ -220,7 +220,7 @@ gpd_tokens_find(const struct gpd_tokens *tokens, const char *id)
 
 /* The same, and always as slow. */
 static const struct gpd_token *
-find_all(const struct gpd_tokens *tokens, const char *id)
+find_constant_time(const struct gpd_tokens *tokens, const char *id)
 {
 	const struct gpd_token *found = NULL;
 
@@ -231,7 +231,7 @@ find_all(const struct gpd_tokens *tokens, const char *id)
 }
 
 static enum gpd_token_state
-state_of(const struct gpd_token *token, int64_t now_s)
+token_get_state(const struct gpd_token *token, int64_t now_s)
 {
 	/* Who took it back meant it, whether or not it would hold no more anyway. */
 	if (token->revoked_s != INT64_MAX)
@@ -242,7 +242,7 @@ state_of(const struct gpd_token *token, int64_t now_s)
 bool
 gpd_token_is_valid(const struct gpd_token *token, int64_t now_s)
 {
-	return state_of(token, now_s) == GPD_TOKEN_GOOD;
+	return token_get_state(token, now_s) == GPD_TOKEN_GOOD;
 }
 
 enum gpd_token_state
@@ -260,14 +260,14 @@ gpd_tokens_check(const struct gpd_tokens *tokens, const void *shown, size_t size
 		return GPD_TOKEN_NONE;
 	if (gp_token_parse(shown, size, &token))
 		return GPD_TOKEN_UNKNOWN;
-	found = find_all(tokens, token.id);
+	found = find_constant_time(tokens, token.id);
 	gpd_token_hash(&token, hash);
 	same = CRYPTO_memcmp(hash, found ? found->hash : nobody.hash, sizeof(hash)) == 0;
 	OPENSSL_cleanse(&token, sizeof(token));
 	if (!found || !same)
 		return GPD_TOKEN_UNKNOWN;
 	*found_p = found;
-	return state_of(found, now_s);
+	return token_get_state(found, now_s);
 }
 
 enum gpd_token_state
@@ -275,5 +275,5 @@ gpd_tokens_state(const struct gpd_tokens *tokens, const char *id, int64_t now_s)
 {
 	const struct gpd_token *found = gpd_tokens_find(tokens, id);
 
-	return found ? state_of(found, now_s) : GPD_TOKEN_UNKNOWN;
+	return found ? token_get_state(found, now_s) : GPD_TOKEN_UNKNOWN;
 }

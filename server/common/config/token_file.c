@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 static int
-complain(int code, const char *path, char *error, size_t error_size)
+file_error(int code, const char *path, char *error, size_t error_size)
 {
 	snprintf(error, error_size, "%s: %s", path, strerror(code));
 	return -code;
@@ -41,7 +41,7 @@ gpd_tokens_load(const char *path, struct gpd_tokens *tokens, char *error, size_t
 
 /* With the lock held. */
 static int
-replace(const char *path, const struct gpd_tokens *tokens, char *error, size_t error_size)
+tokens_replace(const char *path, const struct gpd_tokens *tokens, char *error, size_t error_size)
 {
 	size_t size = 0;
 	char *text = NULL;
@@ -49,9 +49,9 @@ replace(const char *path, const struct gpd_tokens *tokens, char *error, size_t e
 	int r;
 
 	if (!file)
-		return complain(ENOMEM, path, error, error_size);
+		return file_error(ENOMEM, path, error, error_size);
 	gpd_tokens_write(tokens, file);
-	r = fclose(file) ? complain(ENOMEM, path, error, error_size)
+	r = fclose(file) ? file_error(ENOMEM, path, error, error_size)
 			 : gpd_shared_file_replace(path, gpd_folder_secret_mode(path), text, size,
 						   error, error_size);
 	free(text);
@@ -60,7 +60,7 @@ replace(const char *path, const struct gpd_tokens *tokens, char *error, size_t e
 
 /* Those whom nobody has to be told of any more. */
 static void
-forget_old(struct gpd_tokens *tokens, int64_t now_s)
+tokens_drop_expired(struct gpd_tokens *tokens, int64_t now_s)
 {
 	size_t kept = 0;
 
@@ -69,15 +69,15 @@ forget_old(struct gpd_tokens *tokens, int64_t now_s)
 		int64_t end =
 			token->revoked_s < token->expires_s ? token->revoked_s : token->expires_s;
 
-		if (end > now_s - GPD_TOKEN_KEPT_S)
+		if (end > now_s - GPD_TOKEN_RETENTION_S)
 			tokens->list[kept++] = *token;
 	}
 	tokens->count = kept;
 }
 
 static int
-add(struct gpd_tokens *tokens, const struct gpd_token *token, const char *path, char *error,
-    size_t error_size)
+tokens_append(struct gpd_tokens *tokens, const struct gpd_token *token, const char *path,
+	      char *error, size_t error_size)
 {
 	struct gpd_token *grown;
 
@@ -88,14 +88,14 @@ add(struct gpd_tokens *tokens, const struct gpd_token *token, const char *path, 
 	}
 	grown = realloc(tokens->list, (tokens->count + 1) * sizeof(*grown));
 	if (!grown)
-		return complain(ENOMEM, path, error, error_size);
+		return file_error(ENOMEM, path, error, error_size);
 	tokens->list = grown;
 	tokens->list[tokens->count++] = *token;
 	return 0;
 }
 
 static int
-make_token(struct gp_token *token, char *error, size_t error_size)
+token_generate(struct gp_token *token, char *error, size_t error_size)
 {
 	uint8_t bytes[GP_TOKEN_RANDOM];
 
@@ -103,7 +103,7 @@ make_token(struct gp_token *token, char *error, size_t error_size)
 		snprintf(error, error_size, "no random numbers for a token");
 		return -EIO;
 	}
-	gp_token_make(bytes, token);
+	gp_token_create(bytes, token);
 	explicit_bzero(bytes, sizeof(bytes));
 	return 0;
 }
@@ -116,7 +116,7 @@ gpd_tokens_create(const char *path, const char *tenant, int64_t expires_s, const
 				   .expires_s = expires_s,
 				   .revoked_s = INT64_MAX };
 	struct gpd_tokens tokens = { 0 };
-	const char *wrong = gpd_value_name(tenant, entry.tenant);
+	const char *wrong = gpd_value_parse_name(tenant, entry.tenant);
 	int fd, r;
 
 	if (wrong) {
@@ -133,25 +133,25 @@ gpd_tokens_create(const char *path, const char *tenant, int64_t expires_s, const
 		return fd;
 	r = gpd_tokens_load(path, &tokens, error, error_size);
 	do
-		r = r ? r : make_token(token, error, error_size);
+		r = r ? r : token_generate(token, error, error_size);
 	while (r == 0 && gpd_tokens_find(&tokens, token->id));
 	if (r == 0) {
 		memcpy(entry.id, token->id, sizeof(entry.id));
 		gpd_token_hash(token, entry.hash);
 		snprintf(entry.comment, sizeof(entry.comment), "%s", comment);
-		forget_old(&tokens, entry.created_s);
-		r = add(&tokens, &entry, path, error, error_size);
+		tokens_drop_expired(&tokens, entry.created_s);
+		r = tokens_append(&tokens, &entry, path, error, error_size);
 	}
 	if (r == 0)
-		r = replace(path, &tokens, error, error_size);
+		r = tokens_replace(path, &tokens, error, error_size);
 	gpd_tokens_free(&tokens);
 	close(fd);
 	return r;
 }
 
 static int
-revoke_in(struct gpd_tokens *tokens, const char *path, const char *id, char *error,
-	  size_t error_size)
+tokens_revoke(struct gpd_tokens *tokens, const char *path, const char *id, char *error,
+	      size_t error_size)
 {
 	struct gpd_token *token = gpd_tokens_find(tokens, id);
 
@@ -164,8 +164,8 @@ revoke_in(struct gpd_tokens *tokens, const char *path, const char *id, char *err
 		return GP_E_INVALID;
 	}
 	token->revoked_s = time(NULL);
-	forget_old(tokens, token->revoked_s);
-	return replace(path, tokens, error, error_size);
+	tokens_drop_expired(tokens, token->revoked_s);
+	return tokens_replace(path, tokens, error, error_size);
 }
 
 int
@@ -178,7 +178,7 @@ gpd_tokens_revoke(const char *path, const char *id, char *error, size_t error_si
 		return fd;
 	r = gpd_tokens_load(path, &tokens, error, error_size);
 	if (r == 0)
-		r = revoke_in(&tokens, path, id, error, error_size);
+		r = tokens_revoke(&tokens, path, id, error, error_size);
 	gpd_tokens_free(&tokens);
 	close(fd);
 	return r;
@@ -187,7 +187,7 @@ gpd_tokens_revoke(const char *path, const char *id, char *error, size_t error_si
 /* The daemon's. */
 
 static int
-read_store(struct gpd_token_store *store)
+store_read(struct gpd_token_store *store)
 {
 	struct gpd_shared_file *file = &store->file;
 	struct gpd_tokens tokens;
@@ -206,13 +206,13 @@ gpd_token_store_open(struct gpd_token_store *store, const char *path)
 	int r = gpd_shared_file_init(&store->file, path);
 
 	store->tokens = (struct gpd_tokens){ 0 };
-	return r || !path ? r : read_store(store);
+	return r || !path ? r : store_read(store);
 }
 
-enum gpd_shared_file_news
+enum gpd_shared_file_change
 gpd_token_store_refresh(struct gpd_token_store *store, int64_t now_ms)
 {
-	if (!gpd_shared_file_look(&store->file, false))
-		return GPD_SHARED_FILE_SAME;
-	return gpd_shared_file_note(&store->file, read_store(store), now_ms);
+	if (!gpd_shared_file_poll(&store->file, false))
+		return GPD_SHARED_FILE_UNCHANGED;
+	return gpd_shared_file_set_result(&store->file, store_read(store), now_ms);
 }

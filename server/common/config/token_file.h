@@ -12,7 +12,7 @@
 #include "server/common/config/token.h"
 
 /* Kept so long after it has been revoked or has expired, so that who shows it is told why. */
-#define GPD_TOKEN_KEPT_S ((int64_t)90 * 86400)
+#define GPD_TOKEN_RETENTION_S ((int64_t)90 * 86400)
 
 /* A file that is not there has no tokens. */
 GP_MUST_CHECK int gpd_tokens_load(const char *path, struct gpd_tokens *tokens, char *error,
@@ -36,6 +36,6 @@ struct gpd_token_store {
 /* As shared_file.h has it; NULL: there can be none. */
 GP_MUST_CHECK int gpd_token_store_open(struct gpd_token_store *store, const char *path);
 /* What cannot be read leaves the tokens of before. */
-enum gpd_shared_file_news gpd_token_store_refresh(struct gpd_token_store *store, int64_t now_ms);
+enum gpd_shared_file_change gpd_token_store_refresh(struct gpd_token_store *store, int64_t now_ms);
 
 #endif /* GPD_TOKEN_FILE_H */

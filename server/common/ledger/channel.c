@@ -44,7 +44,7 @@ gpd_channel_init(struct gpd_channel *channel, int fd)
 
 /* With it the copy of the descriptor, and what may be a session's key or ticket. */
 static void
-forget_first(struct gpd_channel *channel)
+queue_drop_first(struct gpd_channel *channel)
 {
 	struct gpd_channel_queued *queued = channel->queue;
 
@@ -62,7 +62,7 @@ void
 gpd_channel_fini(struct gpd_channel *channel)
 {
 	while (channel->queue)
-		forget_first(channel);
+		queue_drop_first(channel);
 	if (channel->fd >= 0)
 		close(channel->fd);
 	channel->fd = -1;
@@ -71,8 +71,8 @@ gpd_channel_fini(struct gpd_channel *channel)
 }
 
 static int
-send_one(struct gpd_channel *channel, const struct gpd_channel_header *header, const void *data,
-	 size_t size, int fd, int flags)
+message_send(struct gpd_channel *channel, const struct gpd_channel_header *header, const void *data,
+	     size_t size, int fd, int flags)
 {
 	struct iovec iov[2] = {
 		{ .iov_base = (void *)header, .iov_len = sizeof(*header) },
@@ -111,7 +111,7 @@ gpd_channel_send(struct gpd_channel *channel, const struct gpd_channel_header *h
 	if (size > GPD_CHANNEL_MAX - sizeof(*header))
 		return -EMSGSIZE;
 	pthread_mutex_lock(&channel->send_lock);
-	r = send_one(channel, header, data, size, fd, 0);
+	r = message_send(channel, header, data, size, fd, 0);
 	pthread_mutex_unlock(&channel->send_lock);
 	return r;
 }
@@ -124,8 +124,8 @@ would_block(int r)
 }
 
 static int
-queue_up(struct gpd_channel *channel, const struct gpd_channel_header *header, const void *data,
-	 size_t size, int fd)
+queue_push(struct gpd_channel *channel, const struct gpd_channel_header *header, const void *data,
+	   size_t size, int fd)
 {
 	struct gpd_channel_queued *queued;
 
@@ -155,9 +155,9 @@ gpd_channel_post(struct gpd_channel *channel, const struct gpd_channel_header *h
 	if (size > GPD_CHANNEL_MAX - sizeof(*header))
 		r = -EMSGSIZE;
 	else if (!channel->queue)
-		r = send_one(channel, header, data, size, fd, MSG_DONTWAIT);
+		r = message_send(channel, header, data, size, fd, MSG_DONTWAIT);
 	if (would_block(r)) {
-		r = queue_up(channel, header, data, size, fd);
+		r = queue_push(channel, header, data, size, fd);
 		if (r == 0)
 			return 0;
 	}
@@ -171,14 +171,14 @@ gpd_channel_flush(struct gpd_channel *channel)
 {
 	while (channel->queue) {
 		struct gpd_channel_queued *queued = channel->queue;
-		int r = send_one(channel, &queued->header, queued->data, queued->size, queued->fd,
-				 MSG_DONTWAIT);
+		int r = message_send(channel, &queued->header, queued->data, queued->size,
+				     queued->fd, MSG_DONTWAIT);
 
 		if (would_block(r))
 			return 0;
 		if (r)
 			return r;
-		forget_first(channel);
+		queue_drop_first(channel);
 	}
 	return 0;
 }

@@ -21,28 +21,29 @@
 
 enum gpd_channel_type {
 	/* Supervisor to worker. */
-	GPD_CHANNEL_OPEN = 1,  /* struct gpd_channel_open */
-	GPD_CHANNEL_REWINDOW,  /* struct gpd_channel_open: give the session another window */
-	GPD_CHANNEL_LANE,      /* struct gpd_channel_lane; the descriptor is the connection */
-	GPD_CHANNEL_DATA_LANE, /* the same; result: the lane's number, 1 and up */
-	GPD_CHANNEL_CLOSE,     /* text: why the session ends; result 1: it was ended for reasons
-				* of the operator's, and its program may go on */
-	GPD_CHANNEL_SHARES,    /* the ledger says something else of the session's multiprocessors */
-	GPD_CHANNEL_RECALL,    /* the ledger says who is to give back what it keeps; either way */
-	GPD_CHANNEL_RETIRE,    /* no more sessions: end when the last one does */
-	GPD_CHANNEL_STOP,      /* end all sessions and the process */
-	GPD_CHANNEL_PING,      /* answer PONG */
+	GPD_CHANNEL_OPEN = 1,    /* struct gpd_channel_open */
+	GPD_CHANNEL_MOVE_WINDOW, /* struct gpd_channel_open: give the session another window */
+	GPD_CHANNEL_LANE,        /* struct gpd_channel_lane; the descriptor is the connection */
+	GPD_CHANNEL_DATA_LANE,   /* the same; result: the lane's number, 1 and up */
+	GPD_CHANNEL_CLOSE,       /* text: why the session ends; result 1: it was ended for reasons
+				  * of the operator's, and its program may go on */
+	GPD_CHANNEL_SMS_CHANGED, /* the ledger says something else of the session's multiprocessors
+				  */
+	GPD_CHANNEL_RECALL,      /* the ledger says who is to give back what it keeps; either way */
+	GPD_CHANNEL_RETIRE,      /* no more sessions: end when the last one does */
+	GPD_CHANNEL_STOP,        /* end all sessions and the process */
+	GPD_CHANNEL_PING,        /* answer PONG */
 	/* Worker to supervisor. */
-	GPD_CHANNEL_READY,  /* a packed Gpupool__Welcome: what holds for all sessions */
-	GPD_CHANNEL_FAILED, /* text: why the worker cannot start */
-	GPD_CHANNEL_OPENED, /* struct gpd_channel_opened, also in answer to REWINDOW */
-	GPD_CHANNEL_CAME,   /* result: the number of a lane that has come over RDMA, or has shown
-			     * the key of TLS */
-	GPD_CHANNEL_CLOSED, /* result; text: why the session ended */
-	GPD_CHANNEL_BUSY,   /* result 1: work of a client that is gone goes on; 0: it has ended */
-	GPD_CHANNEL_STALE,  /* kernels have left memory allocated; there is no session */
-	GPD_CHANNEL_LOST,   /* result; struct gpd_channel_lost */
-	GPD_CHANNEL_PONG,   /* the main thread runs */
+	GPD_CHANNEL_READY,       /* a packed Gpupool__Welcome: what holds for all sessions */
+	GPD_CHANNEL_FAILED,      /* text: why the worker cannot start */
+	GPD_CHANNEL_OPENED,      /* struct gpd_channel_opened, also in answer to REWINDOW */
+	GPD_CHANNEL_LANE_OPENED, /* result: the number of a lane that has come over RDMA, or has
+				  * shown the key of TLS */
+	GPD_CHANNEL_CLOSED,      /* result; text: why the session ended */
+	GPD_CHANNEL_BUSY, /* result 1: work of a client that is gone goes on; 0: it has ended */
+	GPD_CHANNEL_HEAP_LEAKED, /* kernels have left memory allocated; there is no session */
+	GPD_CHANNEL_LOST,        /* result; struct gpd_channel_lost */
+	GPD_CHANNEL_PONG,        /* the main thread runs */
 };
 
 struct gpd_channel_header {

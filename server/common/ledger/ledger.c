@@ -18,7 +18,7 @@
 #define LINK_BYTES_MAX ((uint64_t)1 << 20)
 
 static struct gpd_ledger *
-map(int fd)
+ledger_map(int fd)
 {
 	struct gpd_ledger *ledger =
 		mmap(NULL, sizeof(*ledger), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -35,7 +35,7 @@ gpd_ledger_create(int *fd_p)
 	/* Nobody who has it can shrink it, which would end the others by SIGBUS. */
 	if (fd >= 0 && ftruncate(fd, sizeof(*ledger)) == 0 &&
 	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
-		ledger = map(fd);
+		ledger = ledger_map(fd);
 	if (!ledger && fd >= 0)
 		close(fd);
 	if (ledger) {
@@ -70,7 +70,7 @@ gpd_ledger_attach(int fd)
 	struct stat status;
 
 	if (fstat(fd, &status) == 0 && (size_t)status.st_size == sizeof(*ledger))
-		ledger = map(fd);
+		ledger = ledger_map(fd);
 	else
 		errno = EINVAL;
 	close(fd);
@@ -86,15 +86,15 @@ gpd_ledger_destroy(struct gpd_ledger *ledger)
 
 /* It is given out when the session opens, for a client cannot be told later that it has less. */
 static uint64_t
-choose_backlog(const struct gpd_ledger *ledger)
+choose_deferred_max(const struct gpd_ledger *ledger)
 {
 	uint64_t max = atomic_load(&ledger->host_max) / 2;
-	uint64_t more = GP_BACKLOG_MAX - GPD_BACKLOG_MIN, given = 0;
+	uint64_t more = GP_DEFERRED_QUEUE_MAX - GPD_DEFERRED_QUEUE_MIN, total = 0;
 
 	for (const struct gpd_ledger_session *s = NULL;
 	     (s = gpd_ledger_next(ledger, s, GPD_LEDGER_ANY_WORKER));)
-		given += s->backlog_max - GPD_BACKLOG_MIN;
-	return max >= more && given <= max - more ? GP_BACKLOG_MAX : GPD_BACKLOG_MIN;
+		total += s->deferred_max - GPD_DEFERRED_QUEUE_MIN;
+	return max >= more && total <= max - more ? GP_DEFERRED_QUEUE_MAX : GPD_DEFERRED_QUEUE_MIN;
 }
 
 struct gpd_ledger_session *
@@ -108,7 +108,7 @@ gpd_ledger_open(struct gpd_ledger *ledger, uint64_t id, uint32_t tenant, int32_t
 		memset(session, 0, sizeof(*session));
 		session->tenant = tenant;
 		session->worker = worker;
-		session->backlog_max = choose_backlog(ledger);
+		session->deferred_max = choose_deferred_max(ledger);
 		for (int d = 0; d < GPD_LEDGER_DEVICES; d++) {
 			atomic_init(&session->devices[d].allowed, 1);
 			atomic_init(&session->devices[d].memory_max, GPD_NO_LIMIT);
@@ -151,8 +151,9 @@ gpd_ledger_summary(const struct gpd_ledger_session *session, char *text, size_t 
 	snprintf(text, size, "%llu launches, %llu copies, %s in, %s out, at most %s of memory",
 		 (unsigned long long)atomic_load(&counts->launches),
 		 (unsigned long long)atomic_load(&counts->copies),
-		 gpd_size_text(atomic_load(&counts->copied_in), in),
-		 gpd_size_text(atomic_load(&counts->copied_out), out), gpd_size_text(peak, most));
+		 gpd_size_format(atomic_load(&counts->copied_in), in),
+		 gpd_size_format(atomic_load(&counts->copied_out), out),
+		 gpd_size_format(peak, most));
 }
 
 /* clang-format off */
@@ -160,7 +161,7 @@ gpd_ledger_summary(const struct gpd_ledger_session *session, char *text, size_t 
 /* clang-format on */
 
 static void
-keep_counts(struct gpd_ledger_tenant *tenant, const struct gpd_ledger_session *session)
+tenant_add_counts(struct gpd_ledger_tenant *tenant, const struct gpd_ledger_session *session)
 {
 	const struct gpd_ledger_counts *from = &session->counts;
 	struct gpd_ledger_counts *to = &tenant->ended;
@@ -173,7 +174,7 @@ keep_counts(struct gpd_ledger_tenant *tenant, const struct gpd_ledger_session *s
 /* Who asks next goes at the earlier time.  Those who have asked keep theirs: in the end no more
  * travels than the limit lets, for the time that is given back is still to come. */
 static void
-give_link(struct gpd_ledger_tenant *tenant, uint64_t ns)
+link_refund(struct gpd_ledger_tenant *tenant, uint64_t ns)
 {
 	uint64_t before = atomic_load(&tenant->link_free_ns);
 
@@ -189,13 +190,13 @@ gpd_ledger_close(struct gpd_ledger *ledger, struct gpd_ledger_session *session)
 	bool last;
 
 	for (int d = 0; d < GPD_LEDGER_LINES; d++) {
-		gpd_ledger_give(ledger, session, d, atomic_load(&session->devices[d].memory));
-		gpd_ledger_set_granted(ledger, session, d, 0, 0);
+		gpd_ledger_uncharge(ledger, session, d, atomic_load(&session->devices[d].memory));
+		gpd_ledger_set_allowance(ledger, session, d, 0, 0);
 	}
-	gpd_ledger_give_host(ledger, session, atomic_load(&session->host));
+	gpd_ledger_uncharge_host(ledger, session, atomic_load(&session->host));
 	/* Of a worker that was killed; any other has ended its turns. */
-	give_link(tenant, atomic_exchange(&session->link_ns, 0));
-	keep_counts(tenant, session);
+	link_refund(tenant, atomic_exchange(&session->link_ns, 0));
+	tenant_add_counts(tenant, session);
 	if (atomic_exchange(&session->ended, 0) == 1)
 		atomic_fetch_sub(&ledger->ended, 1);
 	atomic_store(&session->id, 0);
@@ -203,7 +204,7 @@ gpd_ledger_close(struct gpd_ledger *ledger, struct gpd_ledger_session *session)
 	/* A worker that was killed between two steps of taking has left the sum too high. */
 	for (int d = 0; last && d < GPD_LEDGER_LINES; d++) {
 		atomic_store(&tenant->devices[d].memory, 0);
-		atomic_store(&tenant->devices[d].granted, 0);
+		atomic_store(&tenant->devices[d].allowance, 0);
 	}
 }
 
@@ -232,7 +233,7 @@ gpd_ledger_close_worker(struct gpd_ledger *ledger, int32_t worker)
 }
 
 static bool
-take(_Atomic uint64_t *used, uint64_t max, uint64_t bytes)
+counter_try_add(_Atomic uint64_t *used, uint64_t max, uint64_t bytes)
 {
 	uint64_t before = atomic_load(used);
 
@@ -244,7 +245,7 @@ take(_Atomic uint64_t *used, uint64_t max, uint64_t bytes)
 }
 
 static void
-raise_peak(struct gpd_ledger_line *line)
+line_raise_peak(struct gpd_ledger_line *line)
 {
 	uint64_t now = GPD_LEDGER_IN_USE(line);
 	uint64_t peak = atomic_load(&line->memory_peak);
@@ -254,8 +255,8 @@ raise_peak(struct gpd_ledger_line *line)
 }
 
 bool
-gpd_ledger_take(struct gpd_ledger *ledger, struct gpd_ledger_session *session, int device,
-		uint64_t bytes)
+gpd_ledger_charge(struct gpd_ledger *ledger, struct gpd_ledger_session *session, int device,
+		  uint64_t bytes)
 {
 	struct gpd_ledger_tenant_line *tenant = &ledger->tenants[session->tenant].devices[device];
 	struct gpd_ledger_line *line = &session->devices[device];
@@ -265,20 +266,20 @@ gpd_ledger_take(struct gpd_ledger *ledger, struct gpd_ledger_session *session, i
 	 * quota with who asks for it. */
 	if (there_is && bytes > there_is)
 		return false;
-	if (!take(&tenant->memory, atomic_load(&tenant->memory_max), bytes))
+	if (!counter_try_add(&tenant->memory, atomic_load(&tenant->memory_max), bytes))
 		return false;
-	if (!take(&line->memory, atomic_load(&line->memory_max), bytes)) {
+	if (!counter_try_add(&line->memory, atomic_load(&line->memory_max), bytes)) {
 		atomic_fetch_sub(&tenant->memory, bytes);
 		return false;
 	}
-	raise_peak(line);
+	line_raise_peak(line);
 	return true;
 }
 
 /* The other sessions, of all tenants or the same. */
 static struct gpd_ledger_session *
-next_other(const struct gpd_ledger *ledger, const struct gpd_ledger_session *after,
-	   const struct gpd_ledger_session *session, bool of_tenant)
+next_other_session(const struct gpd_ledger *ledger, const struct gpd_ledger_session *after,
+		   const struct gpd_ledger_session *session, bool of_tenant)
 {
 	struct gpd_ledger_session *other = gpd_ledger_next(ledger, after, GPD_LEDGER_ANY_WORKER);
 
@@ -288,14 +289,14 @@ next_other(const struct gpd_ledger *ledger, const struct gpd_ledger_session *aft
 }
 
 void
-gpd_ledger_set_ended(struct gpd_ledger *ledger, struct gpd_ledger_session *session)
+gpd_ledger_set_closing(struct gpd_ledger *ledger, struct gpd_ledger_session *session)
 {
 	if (atomic_exchange(&session->ended, 1) == 0)
 		atomic_fetch_add(&ledger->ended, 1);
 }
 
 bool
-gpd_ledger_is_ending(const struct gpd_ledger *ledger, const struct gpd_ledger_session *session)
+gpd_ledger_has_closing(const struct gpd_ledger *ledger, const struct gpd_ledger_session *session)
 {
 	return atomic_load(&ledger->ended) > atomic_load(&session->ended);
 }
@@ -307,26 +308,28 @@ gpd_ledger_recall(struct gpd_ledger *ledger, const struct gpd_ledger_session *se
 	bool any = false;
 
 	for (struct gpd_ledger_session *other = NULL;
-	     (other = next_other(ledger, other, session, of_tenant));) {
-		uint32_t keeps = GPD_KEEPS;
+	     (other = next_other_session(ledger, other, session, of_tenant));) {
+		uint32_t cache_state = GPD_CACHE_FILLED;
 
-		if (atomic_load(&other->keeps) != GPD_KEEPS)
+		if (atomic_load(&other->cache_state) != GPD_CACHE_FILLED)
 			continue;
 		atomic_store(&other->recalled_ns, gp_now_ns());
-		atomic_store(&other->excused_ns, 0);
-		any = atomic_compare_exchange_strong(&other->keeps, &keeps, GPD_KEEPS_RECALLED) ||
+		atomic_store(&other->recall_extension_ns, 0);
+		any = atomic_compare_exchange_strong(&other->cache_state, &cache_state,
+						     GPD_CACHE_RECALLED) ||
 		      any;
 	}
 	return any;
 }
 
-/* Whether a session of another tenant was slow (since slow_ns) before `asked_ns`, and not long ago.
+/* Whether a session of another tenant was slow (since slow_ns) before `requested_ns`, and not long
+ * ago.
  */
 static bool
-is_of_slow_tenant(uint64_t slow_ns, const struct gpd_ledger_session *other,
-		  const struct gpd_ledger_session *session, uint64_t asked_ns, uint64_t now)
+is_excluded_as_slow(uint64_t slow_ns, const struct gpd_ledger_session *other,
+		    const struct gpd_ledger_session *session, uint64_t requested_ns, uint64_t now)
 {
-	return other->tenant != session->tenant && slow_ns && slow_ns <= asked_ns &&
+	return other->tenant != session->tenant && slow_ns && slow_ns <= requested_ns &&
 	       now - slow_ns < GPD_SLOW_NS;
 }
 
@@ -342,56 +345,57 @@ set_tenant_slow(_Atomic uint64_t *slow_ns, uint64_t now)
 }
 
 uint32_t
-gpd_ledger_leave_begin(struct gpd_ledger_session *session)
+gpd_ledger_free_begin(struct gpd_ledger_session *session)
 {
-	uint32_t place = atomic_load(&session->leaving_new);
+	uint32_t epoch = atomic_load(&session->pending_epoch);
 
-	atomic_fetch_add(&session->leaving[place], 1);
-	return place;
+	atomic_fetch_add(&session->pending_frees[epoch], 1);
+	return epoch;
 }
 
 void
-gpd_ledger_leave_end(struct gpd_ledger_session *session, uint32_t place)
+gpd_ledger_free_end(struct gpd_ledger_session *session, uint32_t epoch)
 {
-	atomic_fetch_sub(&session->leaving[place], 1);
+	atomic_fetch_sub(&session->pending_frees[epoch], 1);
 }
 
 /* Whether something takes too long.  The clock is read by waiters alone: once all that began before
- * leaving_ns has ended, what began until now is looked at. */
+ * pending_epoch_ns has ended, what began until now is looked at. */
 static bool
-leaves_late(struct gpd_ledger_session *session, uint64_t now)
+frees_are_late(struct gpd_ledger_session *session, uint64_t now)
 {
-	uint32_t place = atomic_load(&session->leaving_new);
-	uint64_t since = atomic_load(&session->leaving_ns);
+	uint32_t epoch = atomic_load(&session->pending_epoch);
+	uint64_t since = atomic_load(&session->pending_epoch_ns);
 
-	if (atomic_load(&session->leaving[!place]))
-		return now > since && now - since > GPD_LEAVE_NS;
-	if (atomic_compare_exchange_strong(&session->leaving_ns, &since, now))
-		atomic_store(&session->leaving_new, !place);
+	if (atomic_load(&session->pending_frees[!epoch]))
+		return now > since && now - since > GPD_FREE_LATE_NS;
+	if (atomic_compare_exchange_strong(&session->pending_epoch_ns, &since, now))
+		atomic_store(&session->pending_epoch, !epoch);
 	return false;
 }
 
 bool
-gpd_ledger_is_leaving(struct gpd_ledger *ledger, const struct gpd_ledger_session *session,
-		      bool of_tenant, uint64_t waited_ns)
+gpd_ledger_has_pending_frees(struct gpd_ledger *ledger, const struct gpd_ledger_session *session,
+			     bool of_tenant, uint64_t waited_ns)
 {
 	uint64_t now = gp_now_ns();
 	bool any = false;
 
 	for (struct gpd_ledger_session *other = NULL;
-	     (other = next_other(ledger, other, session, of_tenant));) {
-		_Atomic uint64_t *slow_ns = &ledger->tenants[other->tenant].leaves_slow_ns;
+	     (other = next_other_session(ledger, other, session, of_tenant));) {
+		_Atomic uint64_t *slow_ns = &ledger->tenants[other->tenant].frees_slow_ns;
 
-		if (!atomic_load(&other->leaving[0]) && !atomic_load(&other->leaving[1]))
+		if (!atomic_load(&other->pending_frees[0]) &&
+		    !atomic_load(&other->pending_frees[1]))
 			continue;
-		if (leaves_late(other, now)) {
-			atomic_store(&other->leaves_slow, 1);
+		if (frees_are_late(other, now)) {
+			atomic_store(&other->frees_slow, 1);
 			set_tenant_slow(slow_ns, now);
 			continue;
 		}
-		if (waited_ns <= GPD_LEAVE_SLOW_NS ||
-		    (!atomic_load(&other->leaves_slow) &&
-		     !is_of_slow_tenant(atomic_load(slow_ns), other, session, now, now)))
+		if (waited_ns <= GPD_FREE_SLOW_NS ||
+		    (!atomic_load(&other->frees_slow) &&
+		     !is_excluded_as_slow(atomic_load(slow_ns), other, session, now, now)))
 			any = true;
 	}
 	return any;
@@ -399,118 +403,120 @@ gpd_ledger_is_leaving(struct gpd_ledger *ledger, const struct gpd_ledger_session
 
 /* Whether it has had more time than a client needs. */
 static bool
-is_late(const struct gpd_ledger_session *session, uint64_t now)
+recall_is_late(const struct gpd_ledger_session *session, uint64_t now)
 {
-	return atomic_load(&session->keeps) == GPD_KEEPS_RECALLED &&
+	return atomic_load(&session->cache_state) == GPD_CACHE_RECALLED &&
 	       now - atomic_load(&session->recalled_ns) >
-		       GPD_RECALL_PROMPT_NS + atomic_load(&session->excused_ns);
+		       GPD_RECALL_LATE_NS + atomic_load(&session->recall_extension_ns);
 }
 
 /* Has been asked for what it keeps, and still has time to give it back to the session. */
 static bool
-is_recalled(const struct gpd_ledger *ledger, const struct gpd_ledger_session *other,
-	    const struct gpd_ledger_session *session, uint64_t now)
+recall_is_pending(const struct gpd_ledger *ledger, const struct gpd_ledger_session *other,
+		  const struct gpd_ledger_session *session, uint64_t now)
 {
 	uint64_t recalled_ns = atomic_load(&other->recalled_ns);
 
-	return atomic_load(&other->keeps) == GPD_KEEPS_RECALLED && !atomic_load(&other->slow) &&
-	       now - recalled_ns < GPD_RECALL_NS &&
-	       !is_of_slow_tenant(atomic_load(&ledger->tenants[other->tenant].slow_ns), other,
-				  session, recalled_ns, now);
+	return atomic_load(&other->cache_state) == GPD_CACHE_RECALLED &&
+	       !atomic_load(&other->slow) && now - recalled_ns < GPD_RECALL_NS &&
+	       !is_excluded_as_slow(atomic_load(&ledger->tenants[other->tenant].slow_ns), other,
+				    session, recalled_ns, now);
 }
 
 /* Would give back to the session what it keeps in time. */
 static bool
-could_give(const struct gpd_ledger *ledger, const struct gpd_ledger_session *other,
-	   const struct gpd_ledger_session *session, uint64_t now)
+session_can_release(const struct gpd_ledger *ledger, const struct gpd_ledger_session *other,
+		    const struct gpd_ledger_session *session, uint64_t now)
 {
-	return (atomic_load(&other->keeps) == GPD_KEEPS && !atomic_load(&other->slow) &&
-		!is_of_slow_tenant(atomic_load(&ledger->tenants[other->tenant].slow_ns), other,
-				   session, now, now)) ||
-	       is_recalled(ledger, other, session, now);
+	return (atomic_load(&other->cache_state) == GPD_CACHE_FILLED &&
+		!atomic_load(&other->slow) &&
+		!is_excluded_as_slow(atomic_load(&ledger->tenants[other->tenant].slow_ns), other,
+				     session, now, now)) ||
+	       recall_is_pending(ledger, other, session, now);
 }
 
 void
-gpd_ledger_set_kept(struct gpd_ledger *ledger, struct gpd_ledger_session *session, bool keeps)
+gpd_ledger_set_cached(struct gpd_ledger *ledger, struct gpd_ledger_session *session,
+		      bool cache_state)
 {
 	uint64_t now = gp_now_ns();
 
-	if (is_late(session, now)) {
+	if (recall_is_late(session, now)) {
 		atomic_store(&session->slow, 1);
 		set_tenant_slow(&ledger->tenants[session->tenant].slow_ns, now);
 	}
-	atomic_store(&session->keeps, keeps ? GPD_KEEPS : GPD_KEEPS_NOTHING);
+	atomic_store(&session->cache_state, cache_state ? GPD_CACHE_FILLED : GPD_CACHE_EMPTY);
 }
 
 void
-gpd_ledger_excuse(struct gpd_ledger_session *session, uint64_t ns)
+gpd_ledger_extend_recall(struct gpd_ledger_session *session, uint64_t ns)
 {
-	atomic_fetch_add(&session->excused_ns, ns);
+	atomic_fetch_add(&session->recall_extension_ns, ns);
 }
 
 bool
-gpd_ledger_is_recalling(struct gpd_ledger *ledger, const struct gpd_ledger_session *session,
-			bool of_tenant)
+gpd_ledger_has_pending_recall(struct gpd_ledger *ledger, const struct gpd_ledger_session *session,
+			      bool of_tenant)
 {
 	uint64_t now = gp_now_ns();
 	bool any = false;
 
 	for (struct gpd_ledger_session *other = NULL;
-	     (other = next_other(ledger, other, session, of_tenant));) {
-		if (!is_recalled(ledger, other, session, now) || atomic_load(&other->waiting))
+	     (other = next_other_session(ledger, other, session, of_tenant));) {
+		if (!recall_is_pending(ledger, other, session, now) || atomic_load(&other->waiting))
 			continue;
 		any = true;
 		/* It may end before it answers. */
-		if (is_late(other, now))
+		if (recall_is_late(other, now))
 			set_tenant_slow(&ledger->tenants[other->tenant].slow_ns, now);
 	}
 	return any;
 }
 
 static uint64_t
-lesser(uint64_t a, uint64_t b)
+u64_min(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
 
-struct gpd_ledger_kept
-gpd_ledger_kept(const struct gpd_ledger *ledger, const struct gpd_ledger_session *session,
-		int device)
+struct gpd_ledger_reclaimable
+gpd_ledger_reclaimable(const struct gpd_ledger *ledger, const struct gpd_ledger_session *session,
+		       int device)
 {
-	struct gpd_ledger_kept kept = { 0 };
+	struct gpd_ledger_reclaimable cached = { 0 };
 	uint64_t now = gp_now_ns();
 
 	for (const struct gpd_ledger_session *other = NULL;
-	     (other = next_other(ledger, other, session, false));) {
+	     (other = next_other_session(ledger, other, session, false));) {
 		const struct gpd_ledger_line *line = &other->devices[device];
 		uint64_t bytes;
 
-		if (!could_give(ledger, other, session, now))
+		if (!session_can_release(ledger, other, session, now))
 			continue;
-		bytes = lesser(atomic_load(&line->kept), GPD_LEDGER_IN_USE(line));
-		kept.of_device += bytes + atomic_load(&line->held);
+		bytes = u64_min(atomic_load(&line->cached), GPD_LEDGER_IN_USE(line));
+		cached.of_device += bytes + atomic_load(&line->allowance_backing);
 		if (other->tenant == session->tenant)
-			kept.of_tenant += bytes + atomic_load(&line->granted);
+			cached.of_tenant += bytes + atomic_load(&line->allowance);
 	}
-	return kept;
+	return cached;
 }
 
 void
-gpd_ledger_set_granted(struct gpd_ledger *ledger, struct gpd_ledger_session *session, int device,
-		       uint64_t bytes, uint64_t held)
+gpd_ledger_set_allowance(struct gpd_ledger *ledger, struct gpd_ledger_session *session, int device,
+			 uint64_t bytes, uint64_t allowance_backing)
 {
 	struct gpd_ledger_tenant_line *tenant = &ledger->tenants[session->tenant].devices[device];
 	struct gpd_ledger_line *line = &session->devices[device];
 
 	/* Modulo 2^64 this takes away, too. */
-	atomic_fetch_add(&tenant->granted, bytes - atomic_exchange(&line->granted, bytes));
-	atomic_store(&line->held, held);
-	raise_peak(line);
+	atomic_fetch_add(&tenant->allowance, bytes - atomic_exchange(&line->allowance, bytes));
+	atomic_store(&line->allowance_backing, allowance_backing);
+	line_raise_peak(line);
 }
 
 void
-gpd_ledger_give(struct gpd_ledger *ledger, struct gpd_ledger_session *session, int device,
-		uint64_t bytes)
+gpd_ledger_uncharge(struct gpd_ledger *ledger, struct gpd_ledger_session *session, int device,
+		    uint64_t bytes)
 {
 	atomic_fetch_sub(&session->devices[device].memory, bytes);
 	atomic_fetch_sub(&ledger->tenants[session->tenant].devices[device].memory, bytes);
@@ -519,32 +525,33 @@ gpd_ledger_give(struct gpd_ledger *ledger, struct gpd_ledger_session *session, i
 /* The tenant's sum stays.  In this order: a worker that is killed in between has left it too high,
  * which the tenant's last session mends. */
 void
-gpd_ledger_move(struct gpd_ledger_session *from, struct gpd_ledger_session *to, int device,
-		uint64_t bytes)
+gpd_ledger_move_charge(struct gpd_ledger_session *from, struct gpd_ledger_session *to, int device,
+		       uint64_t bytes)
 {
 	atomic_fetch_sub(&from->devices[device].memory, bytes);
 	atomic_fetch_add(&to->devices[device].memory, bytes);
-	raise_peak(&to->devices[device]);
+	line_raise_peak(&to->devices[device]);
 }
 
 /* The part of it that counts against others. */
 static uint64_t
-beyond(uint64_t bytes)
+host_excess(uint64_t bytes)
 {
 	return bytes > GPD_HOST_MIN ? bytes - GPD_HOST_MIN : 0;
 }
 
 bool
-gpd_ledger_take_host(struct gpd_ledger *ledger, struct gpd_ledger_session *session, uint64_t bytes)
+gpd_ledger_charge_host(struct gpd_ledger *ledger, struct gpd_ledger_session *session,
+		       uint64_t bytes)
 {
 	uint64_t max = atomic_load(&ledger->host_max);
 	uint64_t before = atomic_load(&session->host);
 
 	max = max == GPD_NO_LIMIT ? max : max / 2;
 	for (;;) {
-		uint64_t more = beyond(before + bytes) - beyond(before);
+		uint64_t more = host_excess(before + bytes) - host_excess(before);
 
-		if (more && !take(&ledger->host, max, more))
+		if (more && !counter_try_add(&ledger->host, max, more))
 			return false;
 		if (atomic_compare_exchange_weak(&session->host, &before, before + bytes))
 			return true;
@@ -554,24 +561,25 @@ gpd_ledger_take_host(struct gpd_ledger *ledger, struct gpd_ledger_session *sessi
 }
 
 void
-gpd_ledger_give_host(struct gpd_ledger *ledger, struct gpd_ledger_session *session, uint64_t bytes)
+gpd_ledger_uncharge_host(struct gpd_ledger *ledger, struct gpd_ledger_session *session,
+			 uint64_t bytes)
 {
 	uint64_t before = atomic_fetch_sub(&session->host, bytes);
 
-	atomic_fetch_sub(&ledger->host, beyond(before) - beyond(before - bytes));
+	atomic_fetch_sub(&ledger->host, host_excess(before) - host_excess(before - bytes));
 }
 
 static uint64_t
-left_of(uint64_t max, uint64_t used)
+quota_left(uint64_t max, uint64_t used)
 {
 	if (max == GPD_NO_LIMIT)
 		return GPD_NO_LIMIT;
 	return used < max ? max - used : 0;
 }
 
-struct gpd_ledger_room
-gpd_ledger_room(const struct gpd_ledger *ledger, const struct gpd_ledger_session *session,
-		int device, uint64_t kept)
+struct gpd_ledger_headroom
+gpd_ledger_headroom(const struct gpd_ledger *ledger, const struct gpd_ledger_session *session,
+		    int device, uint64_t cached)
 {
 	const struct gpd_ledger_tenant_line *tenant =
 		&ledger->tenants[session->tenant].devices[device];
@@ -579,10 +587,11 @@ gpd_ledger_room(const struct gpd_ledger *ledger, const struct gpd_ledger_session
 	uint64_t tenant_max = atomic_load(&tenant->memory_max);
 	uint64_t session_max = atomic_load(&line->memory_max);
 	uint64_t tenant_memory = atomic_load(&tenant->memory);
-	uint64_t tenant_left = left_of(tenant_max, tenant_memory > kept ? tenant_memory - kept : 0);
-	uint64_t session_left = left_of(session_max, atomic_load(&line->memory));
+	uint64_t tenant_left =
+		quota_left(tenant_max, tenant_memory > cached ? tenant_memory - cached : 0);
+	uint64_t session_left = quota_left(session_max, atomic_load(&line->memory));
 
-	return (struct gpd_ledger_room){
+	return (struct gpd_ledger_headroom){
 		.max = tenant_max < session_max ? tenant_max : session_max,
 		.left = tenant_left < session_left ? tenant_left : session_left,
 	};
@@ -591,9 +600,9 @@ gpd_ledger_room(const struct gpd_ledger *ledger, const struct gpd_ledger_session
 /* So small that a turn which nobody uses does not matter, so large that the way of asking does not
  * either. */
 static uint64_t
-turn_bytes(uint64_t max)
+link_slot_bytes(uint64_t max)
 {
-	uint64_t bytes = max / (1000000000 / GPD_LEDGER_TURN_NS);
+	uint64_t bytes = max / (1000000000 / GPD_LEDGER_LINK_SLOT_NS);
 
 	if (bytes < LINK_BYTES_MIN)
 		return LINK_BYTES_MIN;
@@ -608,7 +617,7 @@ link_cost(uint64_t bytes, uint64_t max)
 
 /* From now on, or when the link is free: since then it is not for so long. */
 static uint64_t
-occupy_link(struct gpd_ledger_tenant *tenant, uint64_t cost_ns, uint64_t now_ns)
+link_occupy(struct gpd_ledger_tenant *tenant, uint64_t cost_ns, uint64_t now_ns)
 {
 	uint64_t before = atomic_load(&tenant->link_free_ns), start;
 
@@ -618,53 +627,54 @@ occupy_link(struct gpd_ledger_tenant *tenant, uint64_t cost_ns, uint64_t now_ns)
 	return start;
 }
 
-struct gpd_ledger_turn
-gpd_ledger_link(struct gpd_ledger *ledger, struct gpd_ledger_session *session, uint64_t bytes,
-		uint64_t now_ns)
+struct gpd_ledger_link_slot
+gpd_ledger_link_acquire(struct gpd_ledger *ledger, struct gpd_ledger_session *session,
+			uint64_t bytes, uint64_t now_ns)
 {
 	struct gpd_ledger_tenant *tenant = &ledger->tenants[session->tenant];
 	/* Before the limit: a turn under the one before is known as such. */
-	struct gpd_ledger_turn turn = { .bytes = bytes, .limit = atomic_load(&tenant->link_limit) };
+	struct gpd_ledger_link_slot slot = { .bytes = bytes,
+					     .limit = atomic_load(&tenant->link_limit) };
 	uint64_t max = atomic_load(&tenant->bandwidth_max);
 	uint64_t most;
 
 	if (__builtin_expect(max == GPD_NO_LIMIT || max == 0, 1))
-		return turn;
-	most = turn_bytes(max);
-	turn.bytes = bytes < most ? bytes : most;
-	turn.cost_ns = link_cost(turn.bytes, max);
-	turn.start_ns = occupy_link(tenant, turn.cost_ns, now_ns);
-	if (turn.start_ns > now_ns)
-		atomic_fetch_add(&session->link_ns, turn.cost_ns);
-	return turn;
+		return slot;
+	most = link_slot_bytes(max);
+	slot.bytes = bytes < most ? bytes : most;
+	slot.cost_ns = link_cost(slot.bytes, max);
+	slot.start_ns = link_occupy(tenant, slot.cost_ns, now_ns);
+	if (slot.start_ns > now_ns)
+		atomic_fetch_add(&session->link_ns, slot.cost_ns);
+	return slot;
 }
 
 bool
 gpd_ledger_link_is_current(const struct gpd_ledger *ledger,
 			   const struct gpd_ledger_session *session,
-			   const struct gpd_ledger_turn *turn)
+			   const struct gpd_ledger_link_slot *slot)
 {
-	return atomic_load(&ledger->tenants[session->tenant].link_limit) == turn->limit;
+	return atomic_load(&ledger->tenants[session->tenant].link_limit) == slot->limit;
 }
 
 void
-gpd_ledger_link_end(struct gpd_ledger *ledger, struct gpd_ledger_session *session,
-		    const struct gpd_ledger_turn *turn, uint64_t now_ns)
+gpd_ledger_link_release(struct gpd_ledger *ledger, struct gpd_ledger_session *session,
+			const struct gpd_ledger_link_slot *slot, uint64_t now_ns)
 {
-	atomic_fetch_sub(&session->link_ns, turn->cost_ns);
-	if (now_ns < turn->start_ns && gpd_ledger_link_is_current(ledger, session, turn))
-		give_link(&ledger->tenants[session->tenant], turn->cost_ns);
+	atomic_fetch_sub(&session->link_ns, slot->cost_ns);
+	if (now_ns < slot->start_ns && gpd_ledger_link_is_current(ledger, session, slot))
+		link_refund(&ledger->tenants[session->tenant], slot->cost_ns);
 }
 
 void
-gpd_ledger_link_owe(struct gpd_ledger *ledger, const struct gpd_ledger_session *session,
-		    uint64_t bytes, uint64_t now_ns)
+gpd_ledger_link_charge(struct gpd_ledger *ledger, const struct gpd_ledger_session *session,
+		       uint64_t bytes, uint64_t now_ns)
 {
 	struct gpd_ledger_tenant *tenant = &ledger->tenants[session->tenant];
 	uint64_t max = atomic_load(&tenant->bandwidth_max);
 
 	if (max != GPD_NO_LIMIT && max != 0)
-		(void)occupy_link(tenant, link_cost(bytes, max), now_ns);
+		(void)link_occupy(tenant, link_cost(bytes, max), now_ns);
 }
 
 void

@@ -22,31 +22,31 @@ static const char *const others[GPD_LOG_BUDGET_OWNERS] = {
 };
 
 void
-gpd_log_budget_use(struct gpd_ledger *used)
+gpd_log_budget_set_ledger(struct gpd_ledger *used)
 {
 	ledger = used;
 }
 
 static enum gpd_log_budget_owner
-owner_of(uint32_t budget)
+budget_get_owner(uint32_t budget)
 {
 	return budget / GPD_LOG_BUDGETS;
 }
 
 bool
-gpd_log_budget_may(uint32_t index, enum gpd_log_budget_kind kind, int64_t now_ms)
+gpd_log_budget_consume(uint32_t index, enum gpd_log_budget_kind kind, int64_t now_ms)
 {
 	struct gpd_log_budget *budget = &ledger->log_budgets[index];
 	int64_t each =
-		kind == GPD_LOG_BUDGET_NEWS ? GPD_LOG_BUDGET_LINE_MS : GPD_LOG_BUDGET_WARNING_MS;
+		kind == GPD_LOG_BUDGET_INFO ? GPD_LOG_BUDGET_LINE_MS : GPD_LOG_BUDGET_WARNING_MS;
 	int64_t lines =
-		kind == GPD_LOG_BUDGET_NEWS ? GPD_LOG_BUDGET_LINES : GPD_LOG_BUDGET_WARNINGS;
+		kind == GPD_LOG_BUDGET_INFO ? GPD_LOG_BUDGET_LINES : GPD_LOG_BUDGET_WARNINGS;
 	int64_t before = atomic_load(&budget->until_ms[kind]), start;
 
 	do {
 		start = before > now_ms ? before : now_ms;
 		if (start + each > now_ms + lines * each) {
-			(void)atomic_fetch_add(&budget->left_out[kind], 1);
+			(void)atomic_fetch_add(&budget->dropped[kind], 1);
 			return false;
 		}
 	} while (!atomic_compare_exchange_weak(&budget->until_ms[kind], &before, start + each));
@@ -56,15 +56,15 @@ gpd_log_budget_may(uint32_t index, enum gpd_log_budget_kind kind, int64_t now_ms
 void
 gpd_log_budget_log(uint32_t budget, enum gpd_log_level level, const char *format, ...)
 {
-	bool news = level > GPD_LOG_WARNING && owner_of(budget) == GPD_LOG_BUDGET_SESSIONS;
+	bool news = level > GPD_LOG_WARNING && budget_get_owner(budget) == GPD_LOG_BUDGET_SESSIONS;
 	char text[1024];
 	va_list args;
 
 	if (level > gpd_log_level)
 		return;
 	if (ledger && budget < GPD_LOG_BUDGET_OWNERS * GPD_LOG_BUDGETS &&
-	    !gpd_log_budget_may(budget, news ? GPD_LOG_BUDGET_NEWS : GPD_LOG_BUDGET_WARNING,
-				gp_now_ms()))
+	    !gpd_log_budget_consume(budget, news ? GPD_LOG_BUDGET_INFO : GPD_LOG_BUDGET_WARNING,
+				    gp_now_ms()))
 		return;
 	va_start(args, format);
 	(void)vsnprintf(text, sizeof(text), format, args);
@@ -73,14 +73,14 @@ gpd_log_budget_log(uint32_t budget, enum gpd_log_level level, const char *format
 }
 
 static bool
-has_name(struct gpd_log_budget *budget, const char *name)
+budget_has_name(struct gpd_log_budget *budget, const char *name)
 {
 	return atomic_load(&budget->state) == NAMED && strcmp(budget->name, name) == 0;
 }
 
 /* Whether it was free, and has the name now. */
 static bool
-take(struct gpd_log_budget *budget, const char *name)
+budget_claim(struct gpd_log_budget *budget, const char *name)
 {
 	uint32_t state = FREE;
 
@@ -88,7 +88,7 @@ take(struct gpd_log_budget *budget, const char *name)
 		return false;
 	for (int k = 0; k < GPD_LOG_BUDGET_KINDS; k++) {
 		atomic_store(&budget->until_ms[k], 0);
-		atomic_store(&budget->left_out[k], 0);
+		atomic_store(&budget->dropped[k], 0);
 	}
 	(void)snprintf(budget->name, sizeof(budget->name), "%s", name);
 	atomic_store(&budget->state, NAMED);
@@ -98,42 +98,42 @@ take(struct gpd_log_budget *budget, const char *name)
 /* Two processes that look for a new name at the same moment may make a budget each; whoever comes
  * later finds the first of them. */
 uint32_t
-gpd_log_budget_of(enum gpd_log_budget_owner owner, const char *name)
+gpd_log_budget_get(enum gpd_log_budget_owner owner, const char *name)
 {
 	uint32_t shared = owner * GPD_LOG_BUDGETS, end = shared + GPD_LOG_BUDGETS;
 
 	if (!ledger)
 		return shared;
 	for (uint32_t i = shared + 1; i < end; i++) {
-		if (has_name(&ledger->log_budgets[i], name))
+		if (budget_has_name(&ledger->log_budgets[i], name))
 			return i;
 	}
 	for (uint32_t i = shared + 1; i < end; i++) {
-		if (take(&ledger->log_budgets[i], name))
+		if (budget_claim(&ledger->log_budgets[i], name))
 			return i;
 	}
-	(void)take(&ledger->log_budgets[shared], others[owner]);
+	(void)budget_claim(&ledger->log_budgets[shared], others[owner]);
 	return shared;
 }
 
 uint32_t
-gpd_log_budget_of_sessions(const char *tenant, const char *address)
+gpd_log_budget_get_for_sessions(const char *tenant, const char *address)
 {
 	char name[GPD_LOG_BUDGET_NAME_MAX];
 
 	(void)snprintf(name, sizeof(name), "sessions of tenant %s from %s", tenant, address);
-	return gpd_log_budget_of(GPD_LOG_BUDGET_SESSIONS, name);
+	return gpd_log_budget_get(GPD_LOG_BUDGET_SESSIONS, name);
 }
 
 static void
-tell_left_out(uint32_t index)
+budget_report_dropped(uint32_t index)
 {
 	struct gpd_log_budget *budget = &ledger->log_budgets[index];
-	uint32_t news = atomic_exchange(&budget->left_out[GPD_LOG_BUDGET_NEWS], 0);
-	uint32_t warnings = atomic_exchange(&budget->left_out[GPD_LOG_BUDGET_WARNING], 0);
+	uint32_t news = atomic_exchange(&budget->dropped[GPD_LOG_BUDGET_INFO], 0);
+	uint32_t warnings = atomic_exchange(&budget->dropped[GPD_LOG_BUDGET_WARNING], 0);
 	unsigned long long all = (unsigned long long)news + warnings;
 
-	if (all && owner_of(index) == GPD_LOG_BUDGET_ADDRESS)
+	if (all && budget_get_owner(index) == GPD_LOG_BUDGET_ADDRESS)
 		gpd_warning("%s: %llu more lines about it are left out", budget->name, all);
 	else if (all)
 		gpd_warning("%s: %llu more lines about them are left out, %u of them warnings",
@@ -141,7 +141,7 @@ tell_left_out(uint32_t index)
 }
 
 static bool
-is_rested(const struct gpd_log_budget *budget, int64_t now_ms)
+budget_is_refilled(const struct gpd_log_budget *budget, int64_t now_ms)
 {
 	for (int k = 0; k < GPD_LOG_BUDGET_KINDS; k++) {
 		if (atomic_load(&budget->until_ms[k]) > now_ms)
@@ -163,8 +163,8 @@ gpd_log_budget_check(int64_t now_ms)
 
 		if (atomic_load(&budget->state) != NAMED)
 			continue;
-		tell_left_out(i);
-		if (!used[i] && is_rested(budget, now_ms))
+		budget_report_dropped(i);
+		if (!used[i] && budget_is_refilled(budget, now_ms))
 			atomic_store(&budget->state, FREE);
 	}
 }

@@ -41,7 +41,7 @@ enum gpd_log_budget_owner {
 #define GPD_LOG_BUDGET_WARNING_MS 2000
 
 enum gpd_log_budget_kind {
-	GPD_LOG_BUDGET_NEWS,
+	GPD_LOG_BUDGET_INFO,
 	GPD_LOG_BUDGET_WARNING, /* and errors */
 	GPD_LOG_BUDGET_KINDS,
 };
@@ -50,20 +50,20 @@ struct gpd_log_budget {
 	_Atomic uint32_t state;                         /* free, being named, or named */
 	char name[GPD_LOG_BUDGET_NAME_MAX];             /* once named: whose it is */
 	_Atomic int64_t until_ms[GPD_LOG_BUDGET_KINDS]; /* then every line is given back */
-	_Atomic uint32_t left_out[GPD_LOG_BUDGET_KINDS];
+	_Atomic uint32_t dropped[GPD_LOG_BUDGET_KINDS];
 };
 
 /* Once in each process, before the first line with a budget: the table that it uses.  Until then,
  * and after NULL, every line is written. */
-void gpd_log_budget_use(struct gpd_ledger *ledger);
+void gpd_log_budget_set_ledger(struct gpd_ledger *ledger);
 
 /* The budget of this name, which begins if there is none.  It is remembered as long as a session's
  * line has it, or lines of it are not given back. */
-uint32_t gpd_log_budget_of(enum gpd_log_budget_owner owner, const char *name);
-uint32_t gpd_log_budget_of_sessions(const char *tenant, const char *address);
+uint32_t gpd_log_budget_get(enum gpd_log_budget_owner owner, const char *name);
+uint32_t gpd_log_budget_get_for_sessions(const char *tenant, const char *address);
 
 /* Whether there is a line left, which is used up; if not, it is counted. */
-bool gpd_log_budget_may(uint32_t budget, enum gpd_log_budget_kind kind, int64_t now_ms);
+bool gpd_log_budget_consume(uint32_t budget, enum gpd_log_budget_kind kind, int64_t now_ms);
 void gpd_log_budget_log(uint32_t budget, enum gpd_log_level level, const char *format, ...)
 	GP_PRINTF(3, 4);
 /* Supervisor's main thread, once in a while: says what was left out, and forgets whom nothing is

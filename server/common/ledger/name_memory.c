@@ -6,7 +6,7 @@
 bool
 gpd_name_memory_add(struct gpd_name_memory *memory, uint64_t bytes)
 {
-	if (memory->ledger && !gpd_ledger_take_host(memory->ledger, memory->line, bytes))
+	if (memory->ledger && !gpd_ledger_charge_host(memory->ledger, memory->line, bytes))
 		return false;
 	atomic_fetch_add(&memory->used, bytes);
 	return true;
@@ -17,19 +17,19 @@ gpd_name_memory_remove(struct gpd_name_memory *memory, uint64_t bytes)
 {
 	atomic_fetch_sub(&memory->used, bytes);
 	if (memory->ledger)
-		gpd_ledger_give_host(memory->ledger, memory->line, bytes);
+		gpd_ledger_uncharge_host(memory->ledger, memory->line, bytes);
 }
 
 void
-gpd_name_memory_leave(struct gpd_name_memory *memory, uint64_t bytes)
+gpd_name_memory_defer(struct gpd_name_memory *memory, uint64_t bytes)
 {
-	atomic_fetch_add(&memory->leaving, bytes);
+	atomic_fetch_add(&memory->deferred, bytes);
 }
 
 void
-gpd_name_memory_gone(struct gpd_name_memory *memory, uint64_t bytes)
+gpd_name_memory_complete(struct gpd_name_memory *memory, uint64_t bytes)
 {
-	atomic_fetch_sub(&memory->leaving, bytes);
+	atomic_fetch_sub(&memory->deferred, bytes);
 	gpd_name_memory_remove(memory, bytes);
 }
 

@@ -16,16 +16,16 @@
 struct gpd_name_memory {
 	struct gpd_ledger *ledger;
 	struct gpd_ledger_session *line;
-	_Atomic uint64_t used;    /* bytes */
-	_Atomic uint64_t leaving; /* of what is used */
+	_Atomic uint64_t used;     /* bytes */
+	_Atomic uint64_t deferred; /* of what is used */
 };
 
 /* False, and nothing is added: there is no more for this session. */
 bool gpd_name_memory_add(struct gpd_name_memory *memory, uint64_t bytes);
 void gpd_name_memory_remove(struct gpd_name_memory *memory, uint64_t bytes);
 /* So much of what was added is another thread's to end, which then says so. */
-void gpd_name_memory_leave(struct gpd_name_memory *memory, uint64_t bytes);
-void gpd_name_memory_gone(struct gpd_name_memory *memory, uint64_t bytes);
+void gpd_name_memory_defer(struct gpd_name_memory *memory, uint64_t bytes);
+void gpd_name_memory_complete(struct gpd_name_memory *memory, uint64_t bytes);
 /* Nothing is used any more. */
 void gpd_name_memory_fini(struct gpd_name_memory *memory);
 

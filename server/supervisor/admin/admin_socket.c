@@ -16,13 +16,13 @@
 #include <unistd.h>
 
 /* From one request's reply to the next request's last byte, or to the reply's. */
-#define PATIENCE_MS 10000
+#define REQUEST_TIMEOUT_MS 10000
 /* A connection that is unfinished for longer makes room for another one. */
 #define NEW_MS 200
 #define GROUPS_MAX 1024
 #define PATH_SIZE sizeof(((struct sockaddr_un *)0)->sun_path)
 /* Connections of users who may only read; the others are for the administrator. */
-#define READERS_MAX (GPD_ADMIN_CONNS_MAX - 4)
+#define READ_ONLY_MAX (GPD_ADMIN_CONNS_MAX - 4)
 
 void
 gpd_admin_init(struct gpd_admin *admin, gpd_admin_handler *handler, void *arg)
@@ -113,7 +113,7 @@ bind_socket(int fd, const struct sockaddr_un *address)
 
 /* Where the daemon may give the socket to their group. */
 static void
-let_readers_in(const char *path)
+socket_allow_readers(const char *path)
 {
 	const struct group *readers = getgrnam(GPD_ADMIN_READERS);
 
@@ -140,7 +140,7 @@ gpd_admin_open(struct gpd_admin *admin, const char *path, char *error, size_t er
 			close(fd);
 		return -1;
 	}
-	let_readers_in(path);
+	socket_allow_readers(path);
 	admin->fd = fd;
 	admin->device = status.st_dev;
 	admin->inode = status.st_ino;
@@ -176,7 +176,7 @@ gpd_admin_check(const char *path, char *error, size_t error_size)
 /* Connections. */
 
 static void
-drop(struct gpd_admin_conn *conn)
+conn_close(struct gpd_admin_conn *conn)
 {
 	close(conn->fd);
 	free(conn->in);
@@ -189,18 +189,18 @@ drop(struct gpd_admin_conn *conn)
 static uint32_t
 get_log_budget(uid_t user)
 {
-	char name[GPD_SOURCE_NAME_MAX];
+	char name[GPD_CLIENT_ADDRESS_NAME_MAX];
 
-	gpd_source_name("", &user, name);
-	return gpd_log_budget_of(GPD_LOG_BUDGET_ADDRESS, name);
+	gpd_client_address_name("", &user, name);
+	return gpd_log_budget_get(GPD_LOG_BUDGET_ADDRESS, name);
 }
 
 static void
-complain(struct gpd_admin_conn *conn, const char *why)
+conn_reject(struct gpd_admin_conn *conn, const char *why)
 {
 	gpd_log_budget_log(get_log_budget(conn->peer.uid), GPD_LOG_WARNING,
 			   "admin socket: process %d: %s", (int)conn->peer.pid, why);
-	drop(conn);
+	conn_close(conn);
 }
 
 void
@@ -210,7 +210,7 @@ gpd_admin_fini(struct gpd_admin *admin)
 
 	for (int i = 0; i < GPD_ADMIN_CONNS_MAX; i++) {
 		if (admin->conns[i].fd >= 0)
-			drop(&admin->conns[i]);
+			conn_close(&admin->conns[i]);
 	}
 	if (admin->fd < 0)
 		return;
@@ -221,11 +221,11 @@ gpd_admin_fini(struct gpd_admin *admin)
 		(void)unlink(admin->path);
 }
 
-/* Whether the process at the other end has the group that the socket was given, by let_readers_in()
- * or by the service manager, as its own or among its others. A look-up of the group's name could
- * wait for a name server. */
+/* Whether the process at the other end has the group that the socket was given, by
+ * socket_allow_readers() or by the service manager, as its own or among its others. A look-up of
+ * the group's name could wait for a name server. */
 static bool
-is_reader(const struct gpd_admin *admin, int fd, gid_t own)
+user_is_reader(const struct gpd_admin *admin, int fd, gid_t own)
 {
 	gid_t groups[GROUPS_MAX];
 	socklen_t size = sizeof(groups);
@@ -245,7 +245,7 @@ is_reader(const struct gpd_admin *admin, int fd, gid_t own)
 }
 
 static struct gpd_admin_conn *
-free_place(struct gpd_admin *admin)
+conn_find_free(struct gpd_admin *admin)
 {
 	for (int i = 0; i < GPD_ADMIN_CONNS_MAX; i++) {
 		if (admin->conns[i].fd < 0)
@@ -255,19 +255,19 @@ free_place(struct gpd_admin *admin)
 }
 
 static int
-count_readers(const struct gpd_admin *admin)
+count_read_only(const struct gpd_admin *admin)
 {
 	int count = 0;
 
 	for (int i = 0; i < GPD_ADMIN_CONNS_MAX; i++)
-		count += admin->conns[i].fd >= 0 && admin->conns[i].peer.reads;
+		count += admin->conns[i].fd >= 0 && admin->conns[i].peer.read_only;
 	return count;
 }
 
 /* Whether the connection waits for its user: for a request, for the rest of one, or until the reply
  * is read. */
 static bool
-is_unfinished(const struct gpd_admin_conn *conn)
+conn_is_unfinished(const struct gpd_admin_conn *conn)
 {
 	return conn->fd >= 0 && !conn->pending;
 }
@@ -278,14 +278,14 @@ count_unfinished(const struct gpd_admin *admin, uid_t user)
 	int count = 0;
 
 	for (int i = 0; i < GPD_ADMIN_CONNS_MAX; i++)
-		count += is_unfinished(&admin->conns[i]) && admin->conns[i].peer.uid == user;
+		count += conn_is_unfinished(&admin->conns[i]) && admin->conns[i].peer.uid == user;
 	return count;
 }
 
 /* Drops the oldest unfinished connection of the user that has most of them.  False: all are new, or
  * the daemon is at work for them. */
 static bool
-make_room(struct gpd_admin *admin, bool of_readers, int64_t now_ms)
+conn_evict(struct gpd_admin *admin, bool of_readers, int64_t now_ms)
 {
 	struct gpd_admin_conn *victim = NULL;
 	int most = 0;
@@ -294,8 +294,8 @@ make_room(struct gpd_admin *admin, bool of_readers, int64_t now_ms)
 		struct gpd_admin_conn *conn = &admin->conns[i];
 		int count;
 
-		if (!is_unfinished(conn) || (of_readers && !conn->peer.reads) ||
-		    conn->deadline_ms - PATIENCE_MS + NEW_MS > now_ms)
+		if (!conn_is_unfinished(conn) || (of_readers && !conn->peer.read_only) ||
+		    conn->deadline_ms - REQUEST_TIMEOUT_MS + NEW_MS > now_ms)
 			continue;
 		count = count_unfinished(admin, conn->peer.uid);
 		if (count < most || (count == most && victim->deadline_ms <= conn->deadline_ms))
@@ -304,34 +304,35 @@ make_room(struct gpd_admin *admin, bool of_readers, int64_t now_ms)
 		most = count;
 	}
 	if (victim)
-		complain(victim, "it makes room for another connection");
+		conn_reject(victim, "it makes room for another connection");
 	return victim != NULL;
 }
 
 /* Why the user is not let in, or NULL. */
 static const char *
-why_refused(struct gpd_admin *admin, int fd, const struct ucred *peer, int64_t now_ms)
+get_refusal_reason(struct gpd_admin *admin, int fd, const struct ucred *peer, int64_t now_ms)
 {
-	if (peer->uid == (uid_t)-1 || !is_reader(admin, fd, peer->gid))
+	if (peer->uid == (uid_t)-1 || !user_is_reader(admin, fd, peer->gid))
 		return "not allowed";
-	return count_readers(admin) < READERS_MAX || make_room(admin, true, now_ms)
+	return count_read_only(admin) < READ_ONLY_MAX || conn_evict(admin, true, now_ms)
 		       ? NULL
 		       : "too many connections of users who may only read";
 }
 
 /* Whether a connection that waits in the kernel may be accepted. */
 static bool
-has_room(struct gpd_admin *admin, int64_t now_ms)
+conn_has_room(struct gpd_admin *admin, int64_t now_ms)
 {
 	struct pollfd waiting = { .fd = admin->fd, .events = POLLIN };
 
-	return free_place(admin) || (poll(&waiting, 1, 0) > 0 && make_room(admin, false, now_ms));
+	return conn_find_free(admin) ||
+	       (poll(&waiting, 1, 0) > 0 && conn_evict(admin, false, now_ms));
 }
 
 static void
-accept_all(struct gpd_admin *admin, int64_t now_ms)
+accept_conns(struct gpd_admin *admin, int64_t now_ms)
 {
-	for (int i = 0; i < GPD_ADMIN_CONNS_MAX && has_room(admin, now_ms); i++) {
+	for (int i = 0; i < GPD_ADMIN_CONNS_MAX && conn_has_room(admin, now_ms); i++) {
 		struct ucred peer = { .uid = (uid_t)-1 };
 		socklen_t size = sizeof(peer);
 		int fd = accept4(admin->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -344,7 +345,7 @@ accept_all(struct gpd_admin *admin, int64_t now_ms)
 		if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
 			peer.uid = (uid_t)-1;
 		all = peer.uid == 0 || peer.uid == geteuid();
-		why = all ? NULL : why_refused(admin, fd, &peer, now_ms);
+		why = all ? NULL : get_refusal_reason(admin, fd, &peer, now_ms);
 		if (why) {
 			gpd_log_budget_log(get_log_budget(peer.uid), GPD_LOG_WARNING,
 					   "admin socket: process %d of user %u: %s", (int)peer.pid,
@@ -352,17 +353,17 @@ accept_all(struct gpd_admin *admin, int64_t now_ms)
 			close(fd);
 			continue;
 		}
-		*free_place(admin) = (struct gpd_admin_conn){
+		*conn_find_free(admin) = (struct gpd_admin_conn){
 			.fd = fd,
-			.peer = { .pid = peer.pid, .uid = peer.uid, .reads = !all },
-			.deadline_ms = now_ms + PATIENCE_MS,
+			.peer = { .pid = peer.pid, .uid = peer.uid, .read_only = !all },
+			.deadline_ms = now_ms + REQUEST_TIMEOUT_MS,
 		};
 	}
 }
 
 /* 0; GP_E_TIMEOUT: that was all for now; GP_E_EOF; negative errno. */
 static int
-read_some(struct gpd_admin_conn *conn, size_t wanted)
+conn_read(struct gpd_admin_conn *conn, size_t wanted)
 {
 	while (conn->in_used < wanted) {
 		ssize_t got = recv(conn->fd, conn->in + conn->in_used, wanted - conn->in_used, 0);
@@ -389,14 +390,14 @@ read_request(struct gpd_admin_conn *conn)
 	if (!conn->in)
 		return -ENOMEM;
 	if (conn->in_size == 0) {
-		r = read_some(conn, GP_ADMIN_HEADER_SIZE);
+		r = conn_read(conn, GP_ADMIN_HEADER_SIZE);
 		if (r)
 			return r;
 		if (gp_admin_get_size(conn->in) > GP_ADMIN_REQUEST_MAX)
 			return -EMSGSIZE;
 		conn->in_size = GP_ADMIN_HEADER_SIZE + gp_admin_get_size(conn->in);
 	}
-	r = read_some(conn, conn->in_size);
+	r = conn_read(conn, conn->in_size);
 	if (r)
 		return r;
 	conn->pending = gp_admin_decode_request(conn->in + GP_ADMIN_HEADER_SIZE,
@@ -417,24 +418,24 @@ write_reply(struct gpd_admin_conn *conn, int64_t now_ms)
 		if (done < 0 && errno == EAGAIN)
 			return;
 		if (done < 0) {
-			drop(conn);
+			conn_close(conn);
 			return;
 		}
 		conn->out_done += (size_t)done;
 	}
 	free(conn->out);
 	conn->out = NULL;
-	conn->deadline_ms = now_ms + PATIENCE_MS;
+	conn->deadline_ms = now_ms + REQUEST_TIMEOUT_MS;
 }
 
 static void
-carry_out(struct gpd_admin *admin, struct gpd_admin_conn *conn, bool again, int64_t now_ms)
+request_execute(struct gpd_admin *admin, struct gpd_admin_conn *conn, bool again, int64_t now_ms)
 {
 	int r = admin->handler(admin->arg, &conn->peer, conn->pending, again, &conn->out,
 			       &conn->out_size);
 
 	/* It may take as long as work on the GPU does. */
-	conn->deadline_ms = r ? INT64_MAX : now_ms + PATIENCE_MS;
+	conn->deadline_ms = r ? INT64_MAX : now_ms + REQUEST_TIMEOUT_MS;
 	if (r)
 		return;
 	gp_admin_free_request(conn->pending);
@@ -443,26 +444,26 @@ carry_out(struct gpd_admin *admin, struct gpd_admin_conn *conn, bool again, int6
 	if (conn->out)
 		write_reply(conn, now_ms);
 	else
-		complain(conn, "no memory for a reply");
+		conn_reject(conn, "no memory for a reply");
 }
 
 static void
-receive(struct gpd_admin *admin, struct gpd_admin_conn *conn, int64_t now_ms)
+request_receive(struct gpd_admin *admin, struct gpd_admin_conn *conn, int64_t now_ms)
 {
 	int r = read_request(conn);
 
 	if (r == 0)
-		carry_out(admin, conn, false, now_ms);
+		request_execute(admin, conn, false, now_ms);
 	else if (r == GP_E_EOF)
-		drop(conn);
+		conn_close(conn);
 	else if (r == -EMSGSIZE)
-		complain(conn, "a request that is too long");
+		conn_reject(conn, "a request that is too long");
 	else if (r == -EPROTO)
-		complain(conn, "what it sent is no request");
+		conn_reject(conn, "what it sent is no request");
 	else if (r == -EPIPE)
-		complain(conn, "it stopped in the middle of a request");
+		conn_reject(conn, "it stopped in the middle of a request");
 	else if (r < 0)
-		complain(conn, strerror(-r));
+		conn_reject(conn, strerror(-r));
 }
 
 int
@@ -471,7 +472,7 @@ gpd_admin_poll(struct gpd_admin *admin, struct pollfd *fds)
 	if (admin->fd < 0)
 		return 0;
 	/* Without a free place the others wait in the kernel; gpd_admin_serve() makes room. */
-	fds[0] = (struct pollfd){ .fd = free_place(admin) ? admin->fd : -1, .events = POLLIN };
+	fds[0] = (struct pollfd){ .fd = conn_find_free(admin) ? admin->fd : -1, .events = POLLIN };
 	for (int i = 0; i < GPD_ADMIN_CONNS_MAX; i++) {
 		const struct gpd_admin_conn *conn = &admin->conns[i];
 		short events = conn->out ? POLLOUT : POLLIN;
@@ -492,18 +493,18 @@ gpd_admin_serve(struct gpd_admin *admin, const struct pollfd *fds, int64_t now_m
 		short events = conn->fd < 0 ? 0 : fds[1 + i].revents;
 
 		if (conn->fd >= 0 && conn->pending && events)
-			drop(conn);
+			conn_close(conn);
 		else if (conn->fd >= 0 && conn->pending)
-			carry_out(admin, conn, true, now_ms);
+			request_execute(admin, conn, true, now_ms);
 		else if (events && conn->out)
 			write_reply(conn, now_ms);
 		else if (events)
-			receive(admin, conn, now_ms);
+			request_receive(admin, conn, now_ms);
 		if (conn->fd >= 0 && conn->deadline_ms <= now_ms)
-			complain(conn, conn->in_used ? "it stopped in the middle of a request"
-				       : conn->out   ? "it does not read its reply"
-						     : "it asks nothing");
+			conn_reject(conn, conn->in_used ? "it stopped in the middle of a request"
+					  : conn->out   ? "it does not read its reply"
+							: "it asks nothing");
 	}
-	if (fds[0].revents || !free_place(admin))
-		accept_all(admin, now_ms);
+	if (fds[0].revents || !conn_find_free(admin))
+		accept_conns(admin, now_ms);
 }

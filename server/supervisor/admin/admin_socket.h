@@ -30,7 +30,7 @@
 struct gpd_admin_peer {
 	pid_t pid;
 	uid_t uid;
-	bool reads; /* and no more */
+	bool read_only; /* and no more */
 };
 
 /*

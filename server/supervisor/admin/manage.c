@@ -21,7 +21,7 @@ gpd_manager_init(struct gpd_manager *manager, struct gpd_admission *admission,
 	};
 	pthread_mutex_init(&manager->source.lock, NULL);
 	pthread_mutex_lock(&manager->source.lock);
-	gpd_admin_init(&manager->admin, gpd_manage, manager);
+	gpd_admin_init(&manager->admin, gpd_manager_handle, manager);
 	gpd_usage_init(&manager->usage, admission);
 	manager->source.usage = &manager->usage;
 }
@@ -40,7 +40,7 @@ open_admin(struct gpd_manager *manager, const char *path)
 		fprintf(stderr, "gpupoold: no admin socket: %s\n", error);
 		return -1;
 	}
-	if (gp_admin_default_path(usual, sizeof(usual)))
+	if (gp_admin_get_default_path(usual, sizeof(usual)))
 		gpd_warning("no admin socket: XDG_RUNTIME_DIR names no folder for it; "
 			    "--admin-socket gives it a path");
 	else if (gpd_admin_open(&manager->admin, usual, error, sizeof(error)))
@@ -69,13 +69,13 @@ gpd_manager_open_usage(struct gpd_manager *manager)
 	const struct gpd_config *config = manager->admission->quota->tenants.config;
 	char error[512], usual[GPD_CONFIG_PATH_MAX];
 
-	if (gpd_usage_use(&manager->usage, usage_path(config, usual), error, sizeof(error))) {
+	if (gpd_usage_set_path(&manager->usage, usage_path(config, usual), error, sizeof(error))) {
 		if (config->usage[0]) {
 			fprintf(stderr, "gpupoold: no %s\n", error);
 			return -1;
 		}
 		gpd_warning("%s: they are kept in memory until it can be written", error);
-		gpd_usage_keep(&manager->usage, usual);
+		gpd_usage_set_path_deferred(&manager->usage, usual);
 	}
 	manager->admission->quota->ended = gpd_usage_ended;
 	manager->admission->quota->ended_arg = &manager->usage;
@@ -87,8 +87,8 @@ gpd_manager_open(struct gpd_manager *manager, const struct gpd_options *options)
 {
 	const struct gpd_config *config = manager->admission->quota->tenants.config;
 	const char *path = config->admin_socket[0] ? config->admin_socket : NULL;
-	const char *host = options->metrics_given ? options->metrics_host : config->metrics_host;
-	uint16_t port = options->metrics_given ? options->metrics_port : config->metrics_port;
+	const char *host = options->has_metrics ? options->metrics_host : config->metrics_host;
+	uint16_t port = options->has_metrics ? options->metrics_port : config->metrics_port;
 	char error[512];
 
 	memcpy(manager->admin_socket, config->admin_socket, sizeof(manager->admin_socket));
@@ -103,26 +103,26 @@ gpd_manager_open(struct gpd_manager *manager, const struct gpd_options *options)
 
 void
 gpd_manager_reload(struct gpd_manager *manager, const struct gpd_options *options,
-		   struct gpd_reloaded *reloaded)
+		   struct gpd_reload_report *reloaded)
 {
 	const struct gpd_config *config = manager->admission->quota->tenants.config;
 	const struct gpd_metrics *now = &manager->metrics;
 	char error[512], usual[GPD_CONFIG_PATH_MAX];
 
-	if (gpd_usage_use(&manager->usage, usage_path(config, usual), error, sizeof(error)))
-		gpd_reloaded_say(reloaded, GPD_LOG_ERROR, "usage records stay where they were: %s",
-				 error);
+	if (gpd_usage_set_path(&manager->usage, usage_path(config, usual), error, sizeof(error)))
+		gpd_reload_report_add(reloaded, GPD_LOG_ERROR,
+				      "usage records stay where they were: %s", error);
 
-	if (!options->metrics_given &&
-	    (config->metrics_port != now->port ||
-	     (now->port && strcmp(config->metrics_host, now->host) != 0)))
-		gpd_reloaded_say(reloaded, GPD_LOG_WARNING,
-				 "metrics needs a new start of the daemon: until then %s",
-				 now->http ? now->url : "there are none");
+	if (!options->has_metrics && (config->metrics_port != now->port ||
+				      (now->port && strcmp(config->metrics_host, now->host) != 0)))
+		gpd_reload_report_add(reloaded, GPD_LOG_WARNING,
+				      "metrics needs a new start of the daemon: until then %s",
+				      now->http ? now->url : "there are none");
 	if (!options->admin_socket && strcmp(config->admin_socket, manager->admin_socket) != 0)
-		gpd_reloaded_say(reloaded, GPD_LOG_WARNING,
-				 "admin-socket needs a new start of the daemon: until then %s",
-				 manager->admin.fd < 0 ? "there is none" : manager->admin.path);
+		gpd_reload_report_add(reloaded, GPD_LOG_WARNING,
+				      "admin-socket needs a new start of the daemon: until then %s",
+				      manager->admin.fd < 0 ? "there is none"
+							    : manager->admin.path);
 }
 
 void
@@ -154,11 +154,11 @@ struct outcome {
 	Gpupool__AdminReply reply;
 	char error[GPD_CONFIG_ERROR_MAX];
 	char warning[GPD_CONFIG_ERROR_MAX];
-	struct gpd_reloaded reloaded;
+	struct gpd_reload_report reloaded;
 };
 
 static int
-report(struct gpd_manager *m, const Gpupool__AdminReportRequest *request, struct outcome *o)
+request_report(struct gpd_manager *m, const Gpupool__AdminReportRequest *request, struct outcome *o)
 {
 	o->reply.report = gpd_report_create(&m->source, request->session);
 	if (!o->reply.report)
@@ -168,7 +168,7 @@ report(struct gpd_manager *m, const Gpupool__AdminReportRequest *request, struct
 
 /* It has ended when its line is free, which is when its work on the GPU has ended. */
 static int
-terminate(struct gpd_manager *m, uint64_t id, bool again, struct outcome *o)
+request_terminate(struct gpd_manager *m, uint64_t id, bool again, struct outcome *o)
 {
 	bool known = gpd_ledger_find(m->admission->quota->ledger, id) != NULL;
 
@@ -183,7 +183,8 @@ terminate(struct gpd_manager *m, uint64_t id, bool again, struct outcome *o)
 }
 
 static int
-drain(struct gpd_manager *m, const Gpupool__AdminDrain *request, bool again, struct outcome *o)
+request_drain(struct gpd_manager *m, const Gpupool__AdminDrain *request, bool again,
+	      struct outcome *o)
 {
 	if (again && !m->admission->draining) {
 		snprintf(o->error, sizeof(o->error), "new sessions are admitted again");
@@ -200,7 +201,7 @@ drain(struct gpd_manager *m, const Gpupool__AdminDrain *request, bool again, str
 
 /* Ends the worker's sessions, and says whether there are any. */
 static bool
-terminate_all(struct gpd_manager *m, int32_t worker, bool again)
+terminate_worker_sessions(struct gpd_manager *m, int32_t worker, bool again)
 {
 	const struct gpd_ledger *ledger = m->admission->quota->ledger;
 
@@ -212,22 +213,23 @@ terminate_all(struct gpd_manager *m, int32_t worker, bool again)
 
 /* Its client is told to go, or gone; its work may go on. */
 static bool
-is_ending(const struct gpd_manager *m, uint64_t id)
+session_is_ending(const struct gpd_manager *m, uint64_t id)
 {
-	const struct gpd_peer *peer = gpd_admission_find(m->admission, id);
+	const struct gpd_connection *peer = gpd_admission_find(m->admission, id);
 
-	return !peer || peer->state == GPD_PEER_ENDING;
+	return !peer || peer->state == GPD_CONNECTION_CLOSING;
 }
 
 int
-gpd_manager_no_tenant(const struct gpd_manager *manager, const char *name, char *error, size_t size)
+gpd_manager_unknown_tenant(const struct gpd_manager *manager, const char *name, char *error,
+			   size_t size)
 {
 	const struct gpd_ledger *ledger = manager->admission->quota->ledger;
-	struct gp_likely similar = { .word = name };
+	struct gp_suggestion similar = { .word = name };
 
 	for (int i = 0; i < GPD_LEDGER_TENANTS; i++) {
 		if (ledger->tenants[i].name[0])
-			gp_likely_try(&similar, ledger->tenants[i].name);
+			gp_suggestion_consider(&similar, ledger->tenants[i].name);
 	}
 	if (similar.best)
 		(void)snprintf(error, size, "there is no tenant \"%.64s\", did you mean %s?", name,
@@ -247,7 +249,7 @@ terminate_tenant(struct gpd_manager *m, const char *name, bool again, struct out
 	for (int i = 0; i < GPD_LEDGER_TENANTS; i++)
 		known = known || strcmp(ledger->tenants[i].name, name) == 0;
 	if (!known)
-		(void)gpd_manager_no_tenant(m, name, o->error, sizeof(o->error));
+		(void)gpd_manager_unknown_tenant(m, name, o->error, sizeof(o->error));
 	for (const struct gpd_ledger_session *s = NULL;
 	     (s = gpd_ledger_next(ledger, s, GPD_LEDGER_ANY_WORKER));) {
 		uint64_t id = atomic_load(&s->id);
@@ -256,13 +258,14 @@ terminate_tenant(struct gpd_manager *m, const char *name, bool again, struct out
 			continue;
 		if (!again)
 			gpd_admission_terminate(m->admission, id);
-		any = any || !again || is_ending(m, id);
+		any = any || !again || session_is_ending(m, id);
 	}
 	return any ? GP_E_TIMEOUT : 0;
 }
 
 static int
-retire(struct gpd_manager *m, const Gpupool__AdminRetire *request, bool again, struct outcome *o)
+request_retire(struct gpd_manager *m, const Gpupool__AdminRetire *request, bool again,
+	       struct outcome *o)
 {
 	if (!again && !m->hooks->retire(m->arg, (pid_t)request->pid)) {
 		snprintf(o->error, sizeof(o->error),
@@ -271,16 +274,17 @@ retire(struct gpd_manager *m, const Gpupool__AdminRetire *request, bool again, s
 			 request->pid);
 		return 0;
 	}
-	return request->terminate && terminate_all(m, (int32_t)request->pid, again) ? GP_E_TIMEOUT
-										    : 0;
+	return request->terminate && terminate_worker_sessions(m, (int32_t)request->pid, again)
+		       ? GP_E_TIMEOUT
+		       : 0;
 }
 
 /* 0 or GP_E_TIMEOUT. */
 static int
-act(struct gpd_manager *m, const struct gpd_admin_peer *peer, const Gpupool__AdminRequest *request,
-    bool again, struct outcome *o)
+request_execute(struct gpd_manager *m, const struct gpd_admin_peer *peer,
+		const Gpupool__AdminRequest *request, bool again, struct outcome *o)
 {
-	if (peer->reads && request->body_case != GPUPOOL__ADMIN_REQUEST__BODY_REPORT) {
+	if (peer->read_only && request->body_case != GPUPOOL__ADMIN_REQUEST__BODY_REPORT) {
 		snprintf(o->error, sizeof(o->error),
 			 "members of the group " GPD_ADMIN_READERS " may look, and change nothing: "
 			 "root and the daemon's user may");
@@ -288,23 +292,24 @@ act(struct gpd_manager *m, const struct gpd_admin_peer *peer, const Gpupool__Adm
 	}
 	switch (request->body_case) {
 	case GPUPOOL__ADMIN_REQUEST__BODY_REPORT:
-		return report(m, request->report, o);
+		return request_report(m, request->report, o);
 	case GPUPOOL__ADMIN_REQUEST__BODY_SET:
-		(void)gpd_manage_set(m, peer, request->set, o->error, o->warning, sizeof(o->error));
+		(void)gpd_manager_set(m, peer, request->set, o->error, o->warning,
+				      sizeof(o->error));
 		o->reply.warning = o->warning;
 		return 0;
 	case GPUPOOL__ADMIN_REQUEST__BODY_TERMINATE:
 		if (request->terminate->session == 0 && request->terminate->tenant[0])
 			return terminate_tenant(m, request->terminate->tenant, again, o);
-		return terminate(m, request->terminate->session, again, o);
+		return request_terminate(m, request->terminate->session, again, o);
 	case GPUPOOL__ADMIN_REQUEST__BODY_DRAIN:
-		return drain(m, request->drain, again, o);
+		return request_drain(m, request->drain, again, o);
 	case GPUPOOL__ADMIN_REQUEST__BODY_RELOAD:
 		m->hooks->reload(m->arg, &o->reloaded);
 		o->reply.warning = o->reloaded.warning;
 		return 0;
 	case GPUPOOL__ADMIN_REQUEST__BODY_RETIRE:
-		return retire(m, request->retire, again, o);
+		return request_retire(m, request->retire, again, o);
 	default:
 		snprintf(o->error, sizeof(o->error),
 			 "this daemon (" GPD_VERSION ") does not know this request");
@@ -313,11 +318,12 @@ act(struct gpd_manager *m, const struct gpd_admin_peer *peer, const Gpupool__Adm
 }
 
 int
-gpd_manage(void *manager, const struct gpd_admin_peer *peer, const Gpupool__AdminRequest *request,
-	   bool again, uint8_t **reply_p, size_t *size_p)
+gpd_manager_handle(void *manager, const struct gpd_admin_peer *peer,
+		   const Gpupool__AdminRequest *request, bool again, uint8_t **reply_p,
+		   size_t *size_p)
 {
 	struct outcome o = { .reply = GPUPOOL__ADMIN_REPLY__INIT };
-	int r = act(manager, peer, request, again, &o);
+	int r = request_execute(manager, peer, request, again, &o);
 
 	*reply_p = NULL;
 	if (r == 0) {

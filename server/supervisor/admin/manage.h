@@ -26,7 +26,7 @@ struct gpd_manager_hooks {
 	/* The worker gets no new sessions.  False: there is no such worker, or it is starting or
 	 * ending. */
 	bool (*retire)(void *arg, pid_t worker);
-	void (*reload)(void *arg, struct gpd_reloaded *reloaded);
+	void (*reload)(void *arg, struct gpd_reload_report *reloaded);
 };
 
 struct gpd_manager {
@@ -51,23 +51,24 @@ GP_MUST_CHECK int gpd_manager_open(struct gpd_manager *manager, const struct gpd
 GP_MUST_CHECK int gpd_manager_open_usage(struct gpd_manager *manager);
 /* The configuration may say something else of them now. */
 void gpd_manager_reload(struct gpd_manager *manager, const struct gpd_options *options,
-			struct gpd_reloaded *reloaded) GP_LOCKED(manager->source.lock);
+			struct gpd_reload_report *reloaded) GP_LOCKED(manager->source.lock);
 /* Says where they are: in the log and, if asked for, the metrics on standard output. */
 void gpd_manager_announce(const struct gpd_manager *manager, bool print);
 void gpd_manager_fini(struct gpd_manager *manager) GP_UNLOCKS(manager->source.lock);
 
 /* For the tests: a request of the admin socket, as gpd_admin_handler. */
-int gpd_manage(void *manager, const struct gpd_admin_peer *peer,
-	       const Gpupool__AdminRequest *request, bool again, uint8_t **reply_p, size_t *size_p);
+int gpd_manager_handle(void *manager, const struct gpd_admin_peer *peer,
+		       const Gpupool__AdminRequest *request, bool again, uint8_t **reply_p,
+		       size_t *size_p);
 
 /* manage_set.c: 0, or error says what was wrong and nothing was changed.  warning, as large: what
  * does not do what it seems to; the log says who changed what. */
-int gpd_manage_set(struct gpd_manager *manager, const struct gpd_admin_peer *peer,
-		   const Gpupool__AdminSet *set, char *error, char *warning, size_t size);
+int gpd_manager_set(struct gpd_manager *manager, const struct gpd_admin_peer *peer,
+		    const Gpupool__AdminSet *set, char *error, char *warning, size_t size);
 
 /* For whom a request names a tenant that there is none of: GP_E_INVALID, and error says so, and who
  * may have been meant. */
-int gpd_manager_no_tenant(const struct gpd_manager *manager, const char *name, char *error,
-			  size_t size);
+int gpd_manager_unknown_tenant(const struct gpd_manager *manager, const char *name, char *error,
+			       size_t size);
 
 #endif /* GPD_MANAGE_H */

@@ -16,12 +16,12 @@
 static const struct {
 	const char *name;
 	uint64_t min, max;
-	bool of_tenant; /* a session does not have it */
-	bool of_device; /* it can be a share of what the device has */
+	bool tenant_only; /* a session does not have it */
+	bool per_device;  /* it can be a share of what the device has */
 	const char *range;
 } keys[] = {
-	[GPUPOOL__ADMIN_SETTING__KEY__MEMORY] = { "memory", 0, UINT64_MAX, .of_device = true },
-	[GPUPOOL__ADMIN_SETTING__KEY__SM] = { "sm", 0, UINT64_MAX, .of_device = true },
+	[GPUPOOL__ADMIN_SETTING__KEY__MEMORY] = { "memory", 0, UINT64_MAX, .per_device = true },
+	[GPUPOOL__ADMIN_SETTING__KEY__SM] = { "sm", 0, UINT64_MAX, .per_device = true },
 	[GPUPOOL__ADMIN_SETTING__KEY__PRIORITY] = { "priority", 0, 2,
 						    .range = "0 (normal), 1 (low) or 2 (high)" },
 	[GPUPOOL__ADMIN_SETTING__KEY__WEIGHT] = { "weight", 1, WEIGHT_MAX, true,
@@ -49,10 +49,10 @@ struct target {
 	size_t size;
 };
 
-static int refuse(const struct target *t, const char *format, ...) GP_PRINTF(2, 3);
+static int set_error(const struct target *t, const char *format, ...) GP_PRINTF(2, 3);
 
 static int
-refuse(const struct target *t, const char *format, ...)
+set_error(const struct target *t, const char *format, ...)
 {
 	va_list args;
 
@@ -63,67 +63,72 @@ refuse(const struct target *t, const char *format, ...)
 }
 
 static int
-check(const struct target *t, const Gpupool__AdminSetting *setting)
+setting_check(const struct target *t, const Gpupool__AdminSetting *setting)
 {
 	unsigned long long number = setting->number;
 	size_t key = (size_t)setting->key;
 
-	if (setting->share > GPD_CONFIG_WHOLE)
-		return refuse(t, "a share of more than 100%%");
+	if (setting->share > GPD_CONFIG_SHARE_MAX)
+		return set_error(t, "a share of more than 100%%");
 	if (key >= sizeof(keys) / sizeof(keys[0]) || !keys[key].name)
-		return refuse(t, "this daemon (" GPD_VERSION ") does not know setting %d",
-			      (int)setting->key);
-	if (keys[key].of_tenant && t->session)
-		return refuse(t, "%s: a tenant has that, not a session", keys[key].name);
-	if (keys[key].of_device && setting->share)
+		return set_error(t, "this daemon (" GPD_VERSION ") does not know setting %d",
+				 (int)setting->key);
+	if (keys[key].tenant_only && t->session)
+		return set_error(t, "%s: a tenant has that, not a session", keys[key].name);
+	if (keys[key].per_device && setting->share)
 		return 0;
 	if (setting->share)
-		return refuse(t, "%s: a share of the device makes no sense here", keys[key].name);
+		return set_error(t, "%s: a share of the device makes no sense here",
+				 keys[key].name);
 	/* As in the configuration. */
 	if (setting->key == GPUPOOL__ADMIN_SETTING__KEY__MEMORY && number < GPD_MEMORY_MIN)
-		return refuse(t, "memory: %llu bytes are less than 2M, the smallest size", number);
+		return set_error(t, "memory: %llu bytes are less than 2M, the smallest size",
+				 number);
 	if (number < keys[key].min || number > keys[key].max)
-		return refuse(t, "%s: %llu is out of range (%s)", keys[key].name, number,
-			      keys[key].range);
+		return set_error(t, "%s: %llu is out of range (%s)", keys[key].name, number,
+				 keys[key].range);
 	return 0;
 }
 
 /* What the tenant's setting will be: the last of those asked for, or as it is. */
 static uint32_t
-future(const Gpupool__AdminSet *set, Gpupool__AdminSetting__Key key, uint32_t present)
+setting_planned_value(const Gpupool__AdminSet *setting_apply, Gpupool__AdminSetting__Key key,
+		      uint32_t present)
 {
-	for (size_t i = 0; i < set->n_settings; i++) {
-		if (set->settings[i]->key == key)
-			present = (uint32_t)set->settings[i]->number;
+	for (size_t i = 0; i < setting_apply->n_settings; i++) {
+		if (setting_apply->settings[i]->key == key)
+			present = (uint32_t)setting_apply->settings[i]->number;
 	}
 	return present;
 }
 
 /* Fixed shares of a device are of the same time, and no tenant's goes beyond its limit. */
 static int
-check_time(const struct target *t, const Gpupool__AdminSet *set)
+check_time_shares(const struct target *t, const Gpupool__AdminSet *setting_apply)
 {
 	const struct gpd_ledger *ledger = t->manager->admission->quota->ledger;
 
 	for (int d = t->first; t->tenant && d < t->end; d++) {
 		const struct gpd_ledger_tenant_line *own = &t->tenant->devices[d];
 		uint32_t had = atomic_load(&own->time_share);
-		uint32_t share = future(set, GPUPOOL__ADMIN_SETTING__KEY__TIME_SHARE, had);
+		uint32_t share = setting_planned_value(
+			setting_apply, GPUPOOL__ADMIN_SETTING__KEY__TIME_SHARE, had);
 		uint32_t limit =
-			future(set, GPUPOOL__ADMIN_SETTING__KEY__LIMIT, atomic_load(&own->limit));
+			setting_planned_value(setting_apply, GPUPOOL__ADMIN_SETTING__KEY__LIMIT,
+					      atomic_load(&own->limit));
 		uint32_t sum = share;
 
 		if (share > limit)
-			return refuse(t,
-				      "time-share: %u%% of device %d are more than the limit, %u%%",
-				      share, d, limit);
+			return set_error(
+				t, "time-share: %u%% of device %d are more than the limit, %u%%",
+				share, d, limit);
 		for (uint32_t i = 0; i < GPD_LEDGER_TENANTS; i++) {
 			if (ledger->tenants[i].name[0] && &ledger->tenants[i] != t->tenant)
 				sum += atomic_load(&ledger->tenants[i].devices[d].time_share);
 		}
 		if (share > had && atomic_load(&ledger->policies[d]) == GPD_POLICY_FIXED &&
 		    sum > 100)
-			return refuse(
+			return set_error(
 				t,
 				"time-share: with it those of device %d, whose policy is fixed, "
 				"are %u%%, more than 100%%",
@@ -135,7 +140,7 @@ check_time(const struct target *t, const Gpupool__AdminSet *set)
 /* Sessions that had what the tenant had go on to have what it has; with the multiprocessors the
  * workers see to that. */
 static void
-pass_priority_on(const struct target *t, uint32_t before, uint32_t now)
+priority_propagate(const struct target *t, uint32_t before, uint32_t now)
 {
 	struct gpd_ledger *ledger = t->manager->admission->quota->ledger;
 
@@ -147,7 +152,7 @@ pass_priority_on(const struct target *t, uint32_t before, uint32_t now)
 }
 
 static void
-set_on_device(const struct target *t, const Gpupool__AdminSetting *setting, int device)
+setting_apply_to_device(const struct target *t, const Gpupool__AdminSetting *setting, int device)
 {
 	struct gpd_ledger_tenant_line *tenant = t->tenant ? &t->tenant->devices[device] : NULL;
 	struct gpd_ledger_line *session = t->session ? &t->session->devices[device] : NULL;
@@ -159,12 +164,12 @@ set_on_device(const struct target *t, const Gpupool__AdminSetting *setting, int 
 	switch (setting->key) {
 	case GPUPOOL__ADMIN_SETTING__KEY__MEMORY:
 		atomic_store(tenant ? &tenant->memory_max : &session->memory_max,
-			     gpd_config_bytes(&amount, all->memory));
+			     gpd_config_get_bytes(&amount, all->memory));
 		break;
 	case GPUPOOL__ADMIN_SETTING__KEY__SM:
-		atomic_store(
-			tenant ? &tenant->sm_wanted : &session->sm_wanted,
-			gpd_tenants_given(&t->manager->admission->quota->tenants, device, &amount));
+		atomic_store(tenant ? &tenant->sm_wanted : &session->sm_wanted,
+			     gpd_tenants_round_sms(&t->manager->admission->quota->tenants, device,
+						   &amount));
 		break;
 	case GPUPOOL__ADMIN_SETTING__KEY__WEIGHT:
 		atomic_store(&tenant->weight, number);
@@ -181,12 +186,12 @@ set_on_device(const struct target *t, const Gpupool__AdminSetting *setting, int 
 }
 
 static void
-set(const struct target *t, const Gpupool__AdminSetting *setting)
+setting_apply(const struct target *t, const Gpupool__AdminSetting *setting)
 {
 	uint32_t number = (uint32_t)setting->number;
 
 	for (int d = t->first; d < t->end; d++)
-		set_on_device(t, setting, d);
+		setting_apply_to_device(t, setting, d);
 	if (setting->key == GPUPOOL__ADMIN_SETTING__KEY__SESSIONS)
 		t->manager->admission->quota->tenants.sessions_max[t->tenant_index] = number;
 	else if (setting->key == GPUPOOL__ADMIN_SETTING__KEY__BANDWIDTH)
@@ -194,18 +199,19 @@ set(const struct target *t, const Gpupool__AdminSetting *setting)
 	else if (setting->key == GPUPOOL__ADMIN_SETTING__KEY__PRIORITY && t->session)
 		atomic_store(&t->session->priority, number);
 	else if (setting->key == GPUPOOL__ADMIN_SETTING__KEY__PRIORITY)
-		pass_priority_on(t, atomic_exchange(&t->tenant->priority, number), number);
+		priority_propagate(t, atomic_exchange(&t->tenant->priority, number), number);
 }
 
 static int
-find(struct target *t, const Gpupool__AdminSet *wanted)
+target_find(struct target *t, const Gpupool__AdminSet *wanted)
 {
 	struct gpd_ledger *ledger = t->manager->admission->quota->ledger;
 	int count = t->manager->admission->quota->tenants.device_count;
 
 	t->session = gpd_ledger_find(ledger, wanted->session);
 	if (wanted->session && !t->session)
-		return refuse(t, "there is no session %llu", (unsigned long long)wanted->session);
+		return set_error(t, "there is no session %llu",
+				 (unsigned long long)wanted->session);
 	for (uint32_t i = 0; i < GPD_LEDGER_TENANTS && !t->session && wanted->tenant[0]; i++) {
 		if (strcmp(ledger->tenants[i].name, wanted->tenant) == 0) {
 			t->tenant = &ledger->tenants[i];
@@ -213,10 +219,10 @@ find(struct target *t, const Gpupool__AdminSet *wanted)
 		}
 	}
 	if (!t->session && !t->tenant)
-		return gpd_manager_no_tenant(t->manager, wanted->tenant, t->error, t->size);
+		return gpd_manager_unknown_tenant(t->manager, wanted->tenant, t->error, t->size);
 	if (wanted->device < 0 || wanted->device > count)
-		return refuse(t, "there is no device %lld: the daemon has %d, counted from 0",
-			      (long long)wanted->device - 1, count);
+		return set_error(t, "there is no device %lld: the daemon has %d, counted from 0",
+				 (long long)wanted->device - 1, count);
 	t->first = wanted->device ? wanted->device - 1 : 0;
 	t->end = wanted->device ? wanted->device : count;
 	return 0;
@@ -226,19 +232,19 @@ find(struct target *t, const Gpupool__AdminSet *wanted)
 #define VALUE_MAX 48
 
 static void
-spell_amount(uint64_t number, const char *none, const char *unit, char text[VALUE_MAX])
+format_amount(uint64_t number, const char *none, const char *unit, char text[VALUE_MAX])
 {
 	char size[GPD_SIZE_TEXT_MAX];
 
 	if (number == GPD_NO_LIMIT)
 		(void)snprintf(text, VALUE_MAX, "%s", none);
 	else
-		(void)snprintf(text, VALUE_MAX, "%s%s", gpd_size_text(number, size), unit);
+		(void)snprintf(text, VALUE_MAX, "%s%s", gpd_size_format(number, size), unit);
 }
 
 static void
-spell_number(uint32_t number, uint32_t none, const char *word, const char *unit,
-	     char text[VALUE_MAX])
+format_number(uint32_t number, uint32_t none, const char *word, const char *unit,
+	      char text[VALUE_MAX])
 {
 	if (number == none)
 		(void)snprintf(text, VALUE_MAX, "%s", word);
@@ -247,7 +253,8 @@ spell_number(uint32_t number, uint32_t none, const char *word, const char *unit,
 }
 
 static void
-spell(const struct target *t, Gpupool__AdminSetting__Key key, int device, char text[VALUE_MAX])
+setting_format(const struct target *t, Gpupool__AdminSetting__Key key, int device,
+	       char text[VALUE_MAX])
 {
 	static const char *const priorities[] = { "normal", "low", "high" };
 	const struct gpd_ledger_tenant_line *tenant =
@@ -258,38 +265,38 @@ spell(const struct target *t, Gpupool__AdminSetting__Key key, int device, char t
 	text[0] = 0;
 	switch (key) {
 	case GPUPOOL__ADMIN_SETTING__KEY__MEMORY:
-		spell_amount(atomic_load(tenant ? &tenant->memory_max : &session->memory_max),
-			     "all", "", text);
+		format_amount(atomic_load(tenant ? &tenant->memory_max : &session->memory_max),
+			      "all", "", text);
 		break;
 	case GPUPOOL__ADMIN_SETTING__KEY__SM:
-		spell_number(atomic_load(tenant ? &tenant->sm_wanted : &session->sm_wanted), 0,
-			     "all", "", text);
+		format_number(atomic_load(tenant ? &tenant->sm_wanted : &session->sm_wanted), 0,
+			      "all", "", text);
 		break;
 	case GPUPOOL__ADMIN_SETTING__KEY__PRIORITY:
 		(void)snprintf(text, VALUE_MAX, "%s", priorities[priority % 3]);
 		break;
 	case GPUPOOL__ADMIN_SETTING__KEY__WEIGHT:
-		spell_number(atomic_load(&tenant->weight), 0, "", "", text);
+		format_number(atomic_load(&tenant->weight), 0, "", "", text);
 		break;
 	case GPUPOOL__ADMIN_SETTING__KEY__LIMIT:
-		spell_number(atomic_load(&tenant->limit), UINT32_MAX, "", "%", text);
+		format_number(atomic_load(&tenant->limit), UINT32_MAX, "", "%", text);
 		break;
 	case GPUPOOL__ADMIN_SETTING__KEY__TIME_SHARE:
-		spell_number(atomic_load(&tenant->time_share), UINT32_MAX, "", "%", text);
+		format_number(atomic_load(&tenant->time_share), UINT32_MAX, "", "%", text);
 		break;
 	case GPUPOOL__ADMIN_SETTING__KEY__BANDWIDTH:
-		spell_amount(atomic_load(&t->tenant->bandwidth_max), "unlimited", "/s", text);
+		format_amount(atomic_load(&t->tenant->bandwidth_max), "unlimited", "/s", text);
 		break;
 	case GPUPOOL__ADMIN_SETTING__KEY__SESSIONS:
-		spell_number(t->manager->admission->quota->tenants.sessions_max[t->tenant_index],
-			     UINT32_MAX, "unlimited", "", text);
+		format_number(t->manager->admission->quota->tenants.sessions_max[t->tenant_index],
+			      UINT32_MAX, "unlimited", "", text);
 		break;
 	default:
 		break;
 	}
 }
 
-/* What one setting was and is, on a device or (of_device false) in all. */
+/* What one setting was and is, on a device or (per_device false) in all. */
 struct change {
 	char from[VALUE_MAX], to[VALUE_MAX];
 };
@@ -312,7 +319,7 @@ log_change(const struct target *t, const struct gpd_admin_peer *peer, const char
 }
 
 static bool
-is_of_devices(Gpupool__AdminSetting__Key key)
+setting_is_per_device(Gpupool__AdminSetting__Key key)
 {
 	return key != GPUPOOL__ADMIN_SETTING__KEY__PRIORITY &&
 	       key != GPUPOOL__ADMIN_SETTING__KEY__BANDWIDTH &&
@@ -328,18 +335,18 @@ set_and_log(const struct target *t, const struct gpd_admin_peer *peer,
 	const char *name = keys[setting->key].name;
 	bool same = true;
 
-	if (!is_of_devices(setting->key)) {
-		spell(t, setting->key, 0, changes[0].from);
-		set(t, setting);
-		spell(t, setting->key, 0, changes[0].to);
+	if (!setting_is_per_device(setting->key)) {
+		setting_format(t, setting->key, 0, changes[0].from);
+		setting_apply(t, setting);
+		setting_format(t, setting->key, 0, changes[0].to);
 		log_change(t, peer, name, -1, &changes[0]);
 		return;
 	}
 	for (int d = t->first; d < t->end; d++)
-		spell(t, setting->key, d, changes[d].from);
-	set(t, setting);
+		setting_format(t, setting->key, d, changes[d].from);
+	setting_apply(t, setting);
 	for (int d = t->first; d < t->end; d++) {
-		spell(t, setting->key, d, changes[d].to);
+		setting_format(t, setting->key, d, changes[d].to);
 		same = same && strcmp(changes[d].from, changes[t->first].from) == 0 &&
 		       strcmp(changes[d].to, changes[t->first].to) == 0;
 	}
@@ -352,7 +359,7 @@ set_and_log(const struct target *t, const struct gpd_admin_peer *peer,
 
 /* What the device's policy makes no use of. */
 static void
-doubt_time(const struct target *t, const Gpupool__AdminSetting *setting, int d, char *warning)
+warn_policy(const struct target *t, const Gpupool__AdminSetting *setting, int d, char *warning)
 {
 	const char *key = keys[setting->key].name;
 	const char *needed = gpd_lint_needed_policy(
@@ -367,7 +374,7 @@ doubt_time(const struct target *t, const Gpupool__AdminSetting *setting, int d, 
 
 /* More than there is, or nothing less than all: it is in force, as in the configuration. */
 static void
-doubt_on_device(const struct target *t, const Gpupool__AdminSetting *setting, int d, char *warning)
+warn_device(const struct target *t, const Gpupool__AdminSetting *setting, int d, char *warning)
 {
 	const struct gpd_tenants *tenants = &t->manager->admission->quota->tenants;
 	const struct gpd_tenants_device *device = &tenants->devices[d];
@@ -375,15 +382,15 @@ doubt_on_device(const struct target *t, const Gpupool__AdminSetting *setting, in
 	uint32_t sms = device->multiprocessors;
 	char wanted[GPD_SIZE_TEXT_MAX], all[GPD_SIZE_TEXT_MAX];
 
-	doubt_time(t, setting, d, warning);
+	warn_policy(t, setting, d, warning);
 	if (setting->key == GPUPOOL__ADMIN_SETTING__KEY__MEMORY && !setting->share &&
 	    setting->number != GPD_NO_LIMIT && setting->number > device->memory)
 		(void)snprintf(warning, t->size,
 			       "memory = %s: device %d has %s, so all of that may be used",
-			       gpd_size_text(setting->number, wanted), d,
-			       gpd_size_text(device->memory, all));
+			       gpd_size_format(setting->number, wanted), d,
+			       gpd_size_format(device->memory, all));
 	if (setting->key != GPUPOOL__ADMIN_SETTING__KEY__SM ||
-	    gpd_tenants_given(tenants, d, &amount))
+	    gpd_tenants_round_sms(tenants, d, &amount))
 		return;
 	if (setting->number > sms)
 		(void)snprintf(warning, t->size,
@@ -391,7 +398,7 @@ doubt_on_device(const struct target *t, const Gpupool__AdminSetting *setting, in
 			       "used",
 			       (unsigned long long)setting->number, d, sms);
 	else if (setting->number ? setting->number < sms
-				 : setting->share && setting->share < GPD_CONFIG_WHOLE)
+				 : setting->share && setting->share < GPD_CONFIG_SHARE_MAX)
 		(void)snprintf(
 			warning, t->size,
 			"sm: device %d has %u multiprocessors, given out in pieces of %u, so "
@@ -401,7 +408,7 @@ doubt_on_device(const struct target *t, const Gpupool__AdminSetting *setting, in
 
 /* Of the first device that there is one of, behind those of the settings before. */
 static void
-add_doubt(const struct target *t, const Gpupool__AdminSetting *setting, char *warning)
+warning_add(const struct target *t, const Gpupool__AdminSetting *setting, char *warning)
 {
 	struct target room = *t;
 	size_t used = strlen(warning);
@@ -413,7 +420,7 @@ add_doubt(const struct target *t, const Gpupool__AdminSetting *setting, char *wa
 		char *text = warning + used + (used ? 2 : 0);
 
 		text[0] = 0;
-		doubt_on_device(&room, setting, d, text);
+		warn_device(&room, setting, d, text);
 		if (text[0] && used)
 			memcpy(warning + used, "; ", 2);
 		if (text[0])
@@ -422,21 +429,21 @@ add_doubt(const struct target *t, const Gpupool__AdminSetting *setting, char *wa
 }
 
 int
-gpd_manage_set(struct gpd_manager *manager, const struct gpd_admin_peer *peer,
-	       const Gpupool__AdminSet *wanted, char *error, char *warning, size_t size)
+gpd_manager_set(struct gpd_manager *manager, const struct gpd_admin_peer *peer,
+		const Gpupool__AdminSet *wanted, char *error, char *warning, size_t size)
 {
 	struct target t = { .manager = manager, .error = error, .size = size };
-	int r = find(&t, wanted);
+	int r = target_find(&t, wanted);
 
 	for (size_t i = 0; r == 0 && i < wanted->n_settings; i++)
-		r = check(&t, wanted->settings[i]);
+		r = setting_check(&t, wanted->settings[i]);
 	if (r == 0)
-		r = check_time(&t, wanted);
+		r = check_time_shares(&t, wanted);
 	if (r)
 		return r;
 	for (size_t i = 0; i < wanted->n_settings; i++) {
 		set_and_log(&t, peer, wanted->settings[i]);
-		add_doubt(&t, wanted->settings[i], warning);
+		warning_add(&t, wanted->settings[i], warning);
 	}
 	gpd_admission_quotas_changed(manager->admission);
 	return 0;

@@ -26,8 +26,8 @@
 /* Answers. */
 
 static enum MHD_Result
-answer(struct MHD_Connection *connection, unsigned int status, const char *type, char *text,
-       size_t size, enum MHD_ResponseMemoryMode mode)
+response_send(struct MHD_Connection *connection, unsigned int status, const char *type, char *text,
+	      size_t size, enum MHD_ResponseMemoryMode mode)
 {
 	struct MHD_Response *response = MHD_create_response_from_buffer(size, text, mode);
 	enum MHD_Result result = MHD_NO;
@@ -47,15 +47,15 @@ answer(struct MHD_Connection *connection, unsigned int status, const char *type,
 }
 
 static enum MHD_Result
-refuse(struct MHD_Connection *connection, unsigned int status, const char *text)
+response_refuse(struct MHD_Connection *connection, unsigned int status, const char *text)
 {
-	return answer(connection, status, "text/plain; charset=utf-8", (char *)text, strlen(text),
-		      MHD_RESPMEM_PERSISTENT);
+	return response_send(connection, status, "text/plain; charset=utf-8", (char *)text,
+			     strlen(text), MHD_RESPMEM_PERSISTENT);
 }
 
 /* NULL: no memory. */
 static char *
-write_text(struct gpd_report_source *source, size_t *size_p)
+report_to_text(struct gpd_report_source *source, size_t *size_p)
 {
 	char *text = NULL;
 	FILE *file = open_memstream(&text, size_p);
@@ -82,8 +82,8 @@ write_text(struct gpd_report_source *source, size_t *size_p)
 }
 
 static enum MHD_Result
-handle(void *arg, struct MHD_Connection *connection, const char *url, const char *method,
-       const char *version, const char *upload, size_t *upload_size, void **request)
+request_handle(void *arg, struct MHD_Connection *connection, const char *url, const char *method,
+	       const char *version, const char *upload, size_t *upload_size, void **request)
 {
 	static int seen;
 	struct gpd_report_source *source = arg;
@@ -91,8 +91,8 @@ handle(void *arg, struct MHD_Connection *connection, const char *url, const char
 	char *text;
 
 	if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
-		return refuse(connection, MHD_HTTP_METHOD_NOT_ALLOWED,
-			      "metrics are to be read only\n");
+		return response_refuse(connection, MHD_HTTP_METHOD_NOT_ALLOWED,
+				       "metrics are to be read only\n");
 	/* The first call is for the headers alone. */
 	if (!*request) {
 		*request = &seen;
@@ -100,19 +100,19 @@ handle(void *arg, struct MHD_Connection *connection, const char *url, const char
 	}
 	*upload_size = 0;
 	if (strcmp(url, "/metrics") != 0)
-		return refuse(connection, MHD_HTTP_NOT_FOUND, "there is only /metrics\n");
-	text = write_text(source, &size);
+		return response_refuse(connection, MHD_HTTP_NOT_FOUND, "there is only /metrics\n");
+	text = report_to_text(source, &size);
 	if (!text)
-		return refuse(connection, MHD_HTTP_SERVICE_UNAVAILABLE,
-			      "the daemon has no memory for a report\n");
-	return answer(connection, MHD_HTTP_OK, "text/plain; version=0.0.4; charset=utf-8", text,
-		      size, MHD_RESPMEM_MUST_FREE);
+		return response_refuse(connection, MHD_HTTP_SERVICE_UNAVAILABLE,
+				       "the daemon has no memory for a report\n");
+	return response_send(connection, MHD_HTTP_OK, "text/plain; version=0.0.4; charset=utf-8",
+			     text, size, MHD_RESPMEM_MUST_FREE);
 }
 
 /* Places. */
 
 static void
-name_address(const struct sockaddr *from, uint8_t address[16])
+address_to_key(const struct sockaddr *from, uint8_t address[16])
 {
 	memset(address, 0, 16);
 	if (from && from->sa_family == AF_INET) {
@@ -128,68 +128,68 @@ name_address(const struct sockaddr *from, uint8_t address[16])
 }
 
 static unsigned int
-count_address(const struct gpd_metrics *metrics, const uint8_t address[16])
+count_by_address(const struct gpd_metrics *metrics, const uint8_t address[16])
 {
 	unsigned int count = 0;
 
 	for (int i = 0; i < GPD_METRICS_CONNECTIONS_MAX; i++) {
-		const struct gpd_metrics_place *place = &metrics->places[i];
+		const struct gpd_metrics_slot *slot = &metrics->slots[i];
 
-		count += place->connection && !place->ends &&
-			 (!address || memcmp(place->address, address, 16) == 0);
+		count += slot->connection && !slot->closing &&
+			 (!address || memcmp(slot->address, address, 16) == 0);
 	}
 	return count;
 }
 
 /* The oldest connection of the address that has most of them, unless they are all new. */
 static void
-make_room(struct gpd_metrics *metrics, int64_t now_ms)
+conn_evict(struct gpd_metrics *metrics, int64_t now_ms)
 {
 	const union MHD_ConnectionInfo *info;
-	struct gpd_metrics_place *victim = NULL;
+	struct gpd_metrics_slot *victim = NULL;
 	unsigned int most = 0;
 
 	for (int i = 0; i < GPD_METRICS_CONNECTIONS_MAX; i++) {
-		struct gpd_metrics_place *place = &metrics->places[i];
+		struct gpd_metrics_slot *slot = &metrics->slots[i];
 		unsigned int count;
 
-		if (!place->connection || place->ends || place->since_ms + NEW_MS > now_ms)
+		if (!slot->connection || slot->closing || slot->since_ms + NEW_MS > now_ms)
 			continue;
-		count = count_address(metrics, place->address);
-		if (count < most || (count == most && victim->since_ms <= place->since_ms))
+		count = count_by_address(metrics, slot->address);
+		if (count < most || (count == most && victim->since_ms <= slot->since_ms))
 			continue;
-		victim = place;
+		victim = slot;
 		most = count;
 	}
 	if (!victim)
 		return;
 	info = MHD_get_connection_info(victim->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-	victim->ends = info && shutdown(info->connect_fd, SHUT_RDWR) == 0;
+	victim->closing = info && shutdown(info->connect_fd, SHUT_RDWR) == 0;
 }
 
 static void
-note_connection(void *arg, struct MHD_Connection *connection, void **place_p,
-		enum MHD_ConnectionNotificationCode what)
+conn_notify(void *arg, struct MHD_Connection *connection, void **slot_p,
+	    enum MHD_ConnectionNotificationCode what)
 {
 	struct gpd_metrics *metrics = arg;
-	struct gpd_metrics_place *place = *place_p;
+	struct gpd_metrics_slot *slot = *slot_p;
 	const union MHD_ConnectionInfo *info;
 	int64_t now_ms = gp_now_ms();
 
 	if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
-		if (place && place->connection == connection)
-			place->connection = NULL;
+		if (slot && slot->connection == connection)
+			slot->connection = NULL;
 		return;
 	}
-	if (count_address(metrics, NULL) >= GPD_METRICS_CONNECTIONS)
-		make_room(metrics, now_ms);
-	place = metrics->places;
-	for (int i = 0; i < GPD_METRICS_CONNECTIONS_MAX - 1 && place->connection; i++)
-		place++;
+	if (count_by_address(metrics, NULL) >= GPD_METRICS_CONNECTIONS)
+		conn_evict(metrics, now_ms);
+	slot = metrics->slots;
+	for (int i = 0; i < GPD_METRICS_CONNECTIONS_MAX - 1 && slot->connection; i++)
+		slot++;
 	info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-	*place = (struct gpd_metrics_place){ .connection = connection, .since_ms = now_ms };
-	name_address(info ? info->client_addr : NULL, place->address);
-	*place_p = place;
+	*slot = (struct gpd_metrics_slot){ .connection = connection, .since_ms = now_ms };
+	address_to_key(info ? info->client_addr : NULL, slot->address);
+	*slot_p = slot;
 }
 
 /* Its socket, or a negative errno. */
@@ -204,7 +204,7 @@ open_socket(struct gpd_metrics *metrics, bool insecure, char *error, size_t size
 	(void)snprintf(url.host, sizeof(url.host), "%s", metrics->host);
 	r = gp_listen(&url, &listener, error, size);
 	if (r == -EADDRINUSE)
-		gpd_port_holder(metrics->port, error + strlen(error), size - strlen(error));
+		gpd_port_describe_owner(metrics->port, error + strlen(error), size - strlen(error));
 	if (r)
 		return r < 0 ? r : -EINVAL;
 	bound = gp_listener_url(listener);
@@ -250,11 +250,11 @@ gpd_metrics_open(struct gpd_metrics *metrics, struct gpd_report_source *source, 
 	if (fd < 0)
 		return fd;
 	metrics->http = MHD_start_daemon(
-		MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL, 0, NULL, NULL, handle, source,
-		MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
+		MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL, 0, NULL, NULL, request_handle,
+		source, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
 		(unsigned int)GPD_METRICS_CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
 		(unsigned int)CONNECTION_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-		CONNECTION_MEMORY, MHD_OPTION_NOTIFY_CONNECTION, note_connection, metrics,
+		CONNECTION_MEMORY, MHD_OPTION_NOTIFY_CONNECTION, conn_notify, metrics,
 		MHD_OPTION_END);
 	if (metrics->http)
 		return 0;

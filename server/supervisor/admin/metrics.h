@@ -26,11 +26,11 @@ struct MHD_Connection;
 struct MHD_Daemon;
 
 /* A connection. */
-struct gpd_metrics_place {
+struct gpd_metrics_slot {
 	struct MHD_Connection *connection; /* NULL: free */
 	uint8_t address[16];               /* of IPv6 the network alone */
 	int64_t since_ms;
-	bool ends; /* it is shut down */
+	bool closing; /* it is shut down */
 };
 
 struct gpd_metrics {
@@ -38,7 +38,7 @@ struct gpd_metrics {
 	char host[GPD_METRICS_HOST_MAX]; /* as it was asked for, as the port */
 	uint16_t port;                   /* 0, too, if there is none */
 	char url[GPD_METRICS_HOST_MAX + 32];
-	struct gpd_metrics_place places[GPD_METRICS_CONNECTIONS_MAX]; /* the thread's */
+	struct gpd_metrics_slot slots[GPD_METRICS_CONNECTIONS_MAX]; /* the thread's */
 };
 
 /* port 0: any free one.  Signals must be blocked.  An address that other machines can reach must be

@@ -19,16 +19,16 @@ struct subject {
 };
 
 enum scope {
-	OF_DAEMON,
-	OF_MOMENT, /* of the daemon; 0: there is none */
-	OF_TOKEN,
-	OF_DEVICE,
-	OF_TENANT, /* all devices together */
-	OF_TENANT_DEVICE,
-	OF_HAMI, /* the same, with HAMi's labels */
-	OF_SESSION,
-	OF_SESSION_DEVICE,
-	OF_REFUSAL,
+	SCOPE_DAEMON,
+	SCOPE_EXPIRY, /* of the daemon; 0: there is none */
+	SCOPE_TOKEN,
+	SCOPE_DEVICE,
+	SCOPE_TENANT, /* all devices together */
+	SCOPE_TENANT_DEVICE,
+	SCOPE_HAMI, /* the same, with HAMi's labels */
+	SCOPE_SESSION,
+	SCOPE_SESSION_DEVICE,
+	SCOPE_REFUSAL,
 };
 
 struct family {
@@ -91,110 +91,111 @@ VALUE(throttled, s->counts->throttled_ns)
  * seconds is kept in nanoseconds.  A family whose name and help are NULL goes on with the one
  * before it. */
 static const struct family families[] = {
-	{ "gpupool_start_time_seconds", "When the daemon was started, since 1970.", OF_DAEMON,
+	{ "gpupool_start_time_seconds", "When the daemon was started, since 1970.", SCOPE_DAEMON,
 	  started, NULL },
-	{ "gpupool_draining", "1: no new sessions are admitted.", OF_DAEMON, draining, NULL },
-	{ "gpupool_sessions_max", "Sessions that the daemon serves at a time.", OF_DAEMON,
+	{ "gpupool_draining", "1: no new sessions are admitted.", SCOPE_DAEMON, draining, NULL },
+	{ "gpupool_sessions_max", "Sessions that the daemon serves at a time.", SCOPE_DAEMON,
 	  sessions_max, NULL },
-	{ "gpupool_refused_clients_total", "Clients without the right credentials.", OF_REFUSAL,
+	{ "gpupool_refused_clients_total", "Clients without the right credentials.", SCOPE_REFUSAL,
 	  refused_clients, NULL },
 
-	{ "gpupool_waiting_clients", "Clients that have no session yet.", OF_DAEMON, waiting,
+	{ "gpupool_waiting_clients", "Clients that have no session yet.", SCOPE_DAEMON, waiting,
 	  NULL },
-	{ "gpupool_workers", "Worker processes.", OF_DAEMON, workers, NULL },
-	{ "gpupool_workers_ready", "Workers in reserve, for sessions of class process.", OF_DAEMON,
-	  workers_ready, NULL },
-	{ "gpupool_workers_hanging", "Workers that do not answer.", OF_DAEMON, workers_hanging,
+	{ "gpupool_workers", "Worker processes.", SCOPE_DAEMON, workers, NULL },
+	{ "gpupool_workers_ready", "Workers in reserve, for sessions of class process.",
+	  SCOPE_DAEMON, workers_ready, NULL },
+	{ "gpupool_workers_hanging", "Workers that do not answer.", SCOPE_DAEMON, workers_hanging,
 	  NULL },
 	{ "gpupool_workers_lost_total", "Workers that ended untold, or lost their contexts.",
-	  OF_DAEMON, workers_lost, NULL },
-	{ "gpupool_usage_records_lost_total", "Usage records that could not be written.", OF_DAEMON,
-	  usage_lost, NULL },
+	  SCOPE_DAEMON, workers_lost, NULL },
+	{ "gpupool_usage_records_lost_total", "Usage records that could not be written.",
+	  SCOPE_DAEMON, usage_lost, NULL },
 	{ "gpupool_certificate_expiry_time_seconds",
-	  "Until when the daemon's certificate holds, since 1970.", OF_MOMENT, certificate_until,
+	  "Until when the daemon's certificate holds, since 1970.", SCOPE_EXPIRY, certificate_until,
 	  NULL },
 	{ "gpupool_crl_expiry_time_seconds",
-	  "Until when the list of revoked certificates holds, since 1970.", OF_MOMENT, crl_until,
+	  "Until when the list of revoked certificates holds, since 1970.", SCOPE_EXPIRY, crl_until,
 	  NULL },
 	{ "gpupool_token_expiry_time_seconds",
-	  "Until when a good token holds, since 1970; of the 100 that expire next.", OF_TOKEN,
+	  "Until when a good token holds, since 1970; of the 100 that expire next.", SCOPE_TOKEN,
 	  token_until, NULL },
 
-	{ "gpupool_device_sessions", "Sessions that see the device.", OF_DEVICE, device_sessions,
+	{ "gpupool_device_sessions", "Sessions that see the device.", SCOPE_DEVICE, device_sessions,
 	  NULL },
-	{ "gpupool_device_memory_used_bytes", "Device memory that sessions hold.", OF_DEVICE,
+	{ "gpupool_device_memory_used_bytes", "Device memory that sessions hold.", SCOPE_DEVICE,
 	  device_memory, NULL },
-	{ "gpupool_device_memory_limit_bytes", "Device memory in all.", OF_DEVICE,
+	{ "gpupool_device_memory_limit_bytes", "Device memory in all.", SCOPE_DEVICE,
 	  device_memory_total, NULL },
-	{ "gpupool_device_multiprocessors", "Multiprocessors of the device.", OF_DEVICE,
+	{ "gpupool_device_multiprocessors", "Multiprocessors of the device.", SCOPE_DEVICE,
 	  device_multiprocessors, NULL },
-	{ "gpupool_device_gpu_seconds_total", "Measured time of all sessions' kernels.", OF_DEVICE,
-	  device_gpu, NULL },
-	{ "DCGM_FI_DEV_FB_USED", "Device memory that sessions hold (in MiB).", OF_DEVICE,
+	{ "gpupool_device_gpu_seconds_total", "Measured time of all sessions' kernels.",
+	  SCOPE_DEVICE, device_gpu, NULL },
+	{ "DCGM_FI_DEV_FB_USED", "Device memory that sessions hold (in MiB).", SCOPE_DEVICE,
 	  device_memory_mib, NULL },
-	{ "DCGM_FI_DEV_FB_TOTAL", "Device memory in all (in MiB).", OF_DEVICE,
+	{ "DCGM_FI_DEV_FB_TOTAL", "Device memory in all (in MiB).", SCOPE_DEVICE,
 	  device_memory_total_mib, NULL },
 
-	{ "gpupool_tenant_sessions", "Sessions of the tenant.", OF_TENANT, tenant_sessions, NULL },
-	{ "gpupool_tenant_sessions_total", "Sessions that the tenant has had.", OF_TENANT,
+	{ "gpupool_tenant_sessions", "Sessions of the tenant.", SCOPE_TENANT, tenant_sessions,
+	  NULL },
+	{ "gpupool_tenant_sessions_total", "Sessions that the tenant has had.", SCOPE_TENANT,
 	  tenant_sessions_total, NULL },
-	{ "gpupool_tenant_launches_total", "Kernels, and copies within the device.", OF_TENANT,
+	{ "gpupool_tenant_launches_total", "Kernels, and copies within the device.", SCOPE_TENANT,
 	  launches, NULL },
-	{ "gpupool_tenant_copies_total", "Copies between client and device.", OF_TENANT, copies,
+	{ "gpupool_tenant_copies_total", "Copies between client and device.", SCOPE_TENANT, copies,
 	  NULL },
-	{ "gpupool_tenant_copied_bytes_total", "Bytes from (in) and to (out) clients.", OF_TENANT,
-	  copied_in, "direction=\"in\"" },
-	{ NULL, NULL, OF_TENANT, copied_out, "direction=\"out\"" },
-	{ "gpupool_tenant_refusals_total", "Allocations refused for a quota.", OF_TENANT, refusals,
-	  NULL },
-	{ "gpupool_tenant_wait_seconds_total", "Time that launches were held back.", OF_TENANT,
-	  waited, NULL },
-	{ "gpupool_tenant_throttled_seconds_total", "Time that copies were held back.", OF_TENANT,
-	  throttled, NULL },
-	{ "gpupool_tenant_memory_used_bytes", "Device memory that the tenant holds.",
-	  OF_TENANT_DEVICE, memory, NULL },
-	{ "gpupool_tenant_memory_limit_bytes", "Device memory that it may hold.", OF_TENANT_DEVICE,
-	  memory_limit, NULL },
-	{ "gpupool_tenant_multiprocessors_limit", "Multiprocessors that it may use.",
-	  OF_TENANT_DEVICE, multiprocessors_limit, NULL },
-	{ "gpupool_tenant_weight", "Its weight when GPU time is shared.", OF_TENANT_DEVICE, weight,
-	  NULL },
-	{ "gpupool_tenant_gpu_time_limit_percent", "GPU time that it may use.", OF_TENANT_DEVICE,
-	  time_limit, NULL },
-	{ "gpupool_tenant_gpu_seconds_total", "Measured time of its kernels.", OF_TENANT_DEVICE,
-	  gpu, NULL },
-	{ "hami_vgpu_memory_used_bytes", "Device memory that the tenant holds.", OF_HAMI, memory,
-	  NULL },
-	{ "hami_vgpu_memory_limit_bytes", "Device memory that it may hold.", OF_HAMI, memory_limit,
-	  NULL },
-
-	{ "gpupool_session_start_time_seconds", "When the session began, since 1970.", OF_SESSION,
-	  started, NULL },
-	{ "gpupool_session_launches_total", "Kernels, and copies within the device.", OF_SESSION,
-	  launches, NULL },
-	{ "gpupool_session_copies_total", "Copies between client and device.", OF_SESSION, copies,
-	  NULL },
-	{ "gpupool_session_copied_bytes_total", "Bytes from (in) and to (out) the client.",
-	  OF_SESSION, copied_in, "direction=\"in\"" },
-	{ NULL, NULL, OF_SESSION, copied_out, "direction=\"out\"" },
-	{ "gpupool_session_refusals_total", "Allocations refused for a quota.", OF_SESSION,
+	{ "gpupool_tenant_copied_bytes_total", "Bytes from (in) and to (out) clients.",
+	  SCOPE_TENANT, copied_in, "direction=\"in\"" },
+	{ NULL, NULL, SCOPE_TENANT, copied_out, "direction=\"out\"" },
+	{ "gpupool_tenant_refusals_total", "Allocations refused for a quota.", SCOPE_TENANT,
 	  refusals, NULL },
-	{ "gpupool_session_wait_seconds_total", "Time that launches were held back.", OF_SESSION,
+	{ "gpupool_tenant_wait_seconds_total", "Time that launches were held back.", SCOPE_TENANT,
 	  waited, NULL },
-	{ "gpupool_session_throttled_seconds_total", "Time that copies were held back.", OF_SESSION,
-	  throttled, NULL },
+	{ "gpupool_tenant_throttled_seconds_total", "Time that copies were held back.",
+	  SCOPE_TENANT, throttled, NULL },
+	{ "gpupool_tenant_memory_used_bytes", "Device memory that the tenant holds.",
+	  SCOPE_TENANT_DEVICE, memory, NULL },
+	{ "gpupool_tenant_memory_limit_bytes", "Device memory that it may hold.",
+	  SCOPE_TENANT_DEVICE, memory_limit, NULL },
+	{ "gpupool_tenant_multiprocessors_limit", "Multiprocessors that it may use.",
+	  SCOPE_TENANT_DEVICE, multiprocessors_limit, NULL },
+	{ "gpupool_tenant_weight", "Its weight when GPU time is shared.", SCOPE_TENANT_DEVICE,
+	  weight, NULL },
+	{ "gpupool_tenant_gpu_time_limit_percent", "GPU time that it may use.", SCOPE_TENANT_DEVICE,
+	  time_limit, NULL },
+	{ "gpupool_tenant_gpu_seconds_total", "Measured time of its kernels.", SCOPE_TENANT_DEVICE,
+	  gpu, NULL },
+	{ "hami_vgpu_memory_used_bytes", "Device memory that the tenant holds.", SCOPE_HAMI, memory,
+	  NULL },
+	{ "hami_vgpu_memory_limit_bytes", "Device memory that it may hold.", SCOPE_HAMI,
+	  memory_limit, NULL },
+
+	{ "gpupool_session_start_time_seconds", "When the session began, since 1970.",
+	  SCOPE_SESSION, started, NULL },
+	{ "gpupool_session_launches_total", "Kernels, and copies within the device.", SCOPE_SESSION,
+	  launches, NULL },
+	{ "gpupool_session_copies_total", "Copies between client and device.", SCOPE_SESSION,
+	  copies, NULL },
+	{ "gpupool_session_copied_bytes_total", "Bytes from (in) and to (out) the client.",
+	  SCOPE_SESSION, copied_in, "direction=\"in\"" },
+	{ NULL, NULL, SCOPE_SESSION, copied_out, "direction=\"out\"" },
+	{ "gpupool_session_refusals_total", "Allocations refused for a quota.", SCOPE_SESSION,
+	  refusals, NULL },
+	{ "gpupool_session_wait_seconds_total", "Time that launches were held back.", SCOPE_SESSION,
+	  waited, NULL },
+	{ "gpupool_session_throttled_seconds_total", "Time that copies were held back.",
+	  SCOPE_SESSION, throttled, NULL },
 	{ "gpupool_session_memory_used_bytes", "Device memory that the session holds.",
-	  OF_SESSION_DEVICE, memory, NULL },
-	{ "gpupool_session_memory_peak_bytes", "The most that it has held.", OF_SESSION_DEVICE,
+	  SCOPE_SESSION_DEVICE, memory, NULL },
+	{ "gpupool_session_memory_peak_bytes", "The most that it has held.", SCOPE_SESSION_DEVICE,
 	  memory_peak, NULL },
 	{ "gpupool_session_memory_limit_bytes", "Device memory that it may hold itself.",
-	  OF_SESSION_DEVICE, memory_limit, NULL },
+	  SCOPE_SESSION_DEVICE, memory_limit, NULL },
 	{ "gpupool_session_multiprocessors_assigned", "Multiprocessors that it has.",
-	  OF_SESSION_DEVICE, multiprocessors_assigned, NULL },
+	  SCOPE_SESSION_DEVICE, multiprocessors_assigned, NULL },
 	{ "gpupool_session_multiprocessors_limit", "Multiprocessors that it may have.",
-	  OF_SESSION_DEVICE, multiprocessors_limit, NULL },
-	{ "gpupool_session_gpu_seconds_total", "Measured time of its kernels.", OF_SESSION_DEVICE,
-	  gpu, NULL },
+	  SCOPE_SESSION_DEVICE, multiprocessors_limit, NULL },
+	{ "gpupool_session_gpu_seconds_total", "Measured time of its kernels.",
+	  SCOPE_SESSION_DEVICE, gpu, NULL },
 };
 
 /* Labels. */
@@ -243,7 +244,7 @@ write_device_labels(struct writer *w, const Gpupool__AdminDevice *device, const 
 {
 	char uuid[GP_UUID_TEXT_SIZE];
 
-	gp_admin_uuid(&device->uuid, uuid);
+	gp_admin_format_uuid(&device->uuid, uuid);
 	write_number_label(w, ordinal_key, device->ordinal);
 	write_label(w, uuid_key, uuid);
 }
@@ -263,11 +264,11 @@ write_session_labels(struct writer *w, const Gpupool__AdminSession *session)
 static void
 write_labels(struct writer *w, const struct family *family, const struct subject *s)
 {
-	if (family->scope == OF_HAMI)
+	if (family->scope == SCOPE_HAMI)
 		write_device_labels(w, s->device, "vdevice_index", "device_uuid");
 	else if (s->device)
 		write_device_labels(w, s->device, "gpu", "UUID");
-	if (family->scope == OF_DEVICE)
+	if (family->scope == SCOPE_DEVICE)
 		write_label(w, "modelName", s->device->name);
 	if (s->tenant)
 		write_label(w, "tenant", s->tenant->name);
@@ -288,7 +289,7 @@ write_labels(struct writer *w, const struct family *family, const struct subject
 }
 
 static bool
-ends_in(const char *name, const char *end)
+has_suffix(const char *name, const char *end)
 {
 	size_t length = strlen(name), tail = strlen(end);
 
@@ -303,7 +304,7 @@ write_sample(FILE *file, const char *name, const struct family *family, const st
 
 	fputs(name, file);
 	write_labels(&w, family, s);
-	if (ends_in(name, "_seconds_total"))
+	if (has_suffix(name, "_seconds_total"))
 		fprintf(file, " %llu.%09llu\n", (unsigned long long)(value / NS),
 			(unsigned long long)(value % NS));
 	else
@@ -324,14 +325,14 @@ write_lines(FILE *file, const char *name, const struct family *family, struct su
 }
 
 static void
-write_of_tenants(FILE *file, const char *name, const struct family *family,
-		 const Gpupool__AdminReport *report)
+write_tenants(FILE *file, const char *name, const struct family *family,
+	      const Gpupool__AdminReport *report)
 {
 	for (size_t i = 0; i < report->n_tenants; i++) {
 		const Gpupool__AdminTenant *tenant = report->tenants[i];
 		struct subject s = { .report = report, .tenant = tenant, .counts = tenant->counts };
 
-		if (family->scope == OF_TENANT)
+		if (family->scope == SCOPE_TENANT)
 			write_sample(file, name, family, &s);
 		else
 			write_lines(file, name, family, &s, tenant->lines, tenant->n_lines);
@@ -339,8 +340,8 @@ write_of_tenants(FILE *file, const char *name, const struct family *family,
 }
 
 static void
-write_of_sessions(FILE *file, const char *name, const struct family *family,
-		  const Gpupool__AdminReport *report)
+write_sessions(FILE *file, const char *name, const struct family *family,
+	       const Gpupool__AdminReport *report)
 {
 	for (size_t i = 0; i < report->n_sessions; i++) {
 		const Gpupool__AdminSession *session = report->sessions[i];
@@ -348,7 +349,7 @@ write_of_sessions(FILE *file, const char *name, const struct family *family,
 				     .session = session,
 				     .counts = session->counts };
 
-		if (family->scope == OF_SESSION)
+		if (family->scope == SCOPE_SESSION)
 			write_sample(file, name, family, &s);
 		else
 			write_lines(file, name, family, &s, session->lines, session->n_lines);
@@ -362,35 +363,35 @@ write_family(FILE *file, const char *name, const struct family *family,
 	struct subject s = { .report = report };
 
 	switch (family->scope) {
-	case OF_DAEMON:
+	case SCOPE_DAEMON:
 		write_sample(file, name, family, &s);
 		break;
-	case OF_MOMENT:
+	case SCOPE_EXPIRY:
 		if (family->value(&s))
 			write_sample(file, name, family, &s);
 		break;
-	case OF_TOKEN:
+	case SCOPE_TOKEN:
 		for (size_t i = 0; i < report->n_tokens; i++) {
 			s.token = report->tokens[i];
 			write_sample(file, name, family, &s);
 		}
 		break;
-	case OF_DEVICE:
+	case SCOPE_DEVICE:
 		for (size_t i = 0; i < report->n_devices; i++) {
 			s.device = report->devices[i];
 			write_sample(file, name, family, &s);
 		}
 		break;
-	case OF_TENANT:
-	case OF_TENANT_DEVICE:
-	case OF_HAMI:
-		write_of_tenants(file, name, family, report);
+	case SCOPE_TENANT:
+	case SCOPE_TENANT_DEVICE:
+	case SCOPE_HAMI:
+		write_tenants(file, name, family, report);
 		break;
-	case OF_SESSION:
-	case OF_SESSION_DEVICE:
-		write_of_sessions(file, name, family, report);
+	case SCOPE_SESSION:
+	case SCOPE_SESSION_DEVICE:
+		write_sessions(file, name, family, report);
 		break;
-	case OF_REFUSAL:
+	case SCOPE_REFUSAL:
 		for (size_t i = 0; i < report->n_refusals; i++) {
 			s.refusals = report->refusals[i];
 			write_sample(file, name, family, &s);
@@ -414,7 +415,7 @@ gpd_metrics_write(FILE *file, const Gpupool__AdminReport *report)
 		if (family->name) {
 			name = family->name;
 			fprintf(file, "# HELP %s %s\n# TYPE %s %s\n", name, family->help, name,
-				ends_in(name, "_total") ? "counter" : "gauge");
+				has_suffix(name, "_total") ? "counter" : "gauge");
 		}
 		write_family(file, name, family, report);
 	}

@@ -15,31 +15,31 @@
 /* Of those that expire next. */
 #define TOKENS_MAX 100
 
-struct lines {
-	Gpupool__AdminLine lines[GPD_LEDGER_DEVICES], *list[GPD_LEDGER_DEVICES];
+struct device_lines {
+	Gpupool__AdminLine device_lines[GPD_LEDGER_DEVICES], *list[GPD_LEDGER_DEVICES];
 };
 
 struct tenant {
-	Gpupool__AdminTenant told;
+	Gpupool__AdminTenant message;
 	Gpupool__AdminCounts counts;
-	struct lines lines;
+	struct device_lines device_lines;
 };
 
 struct session {
-	Gpupool__AdminSession told;
+	Gpupool__AdminSession message;
 	Gpupool__AdminCounts counts;
-	struct lines lines;
+	struct device_lines device_lines;
 };
 
 /* Room for all that there can be: of what is not used the system gives nothing. */
-struct room {
+struct buffer {
 	Gpupool__AdminReport report; /* first: it is what others have */
 	Gpupool__AdminDevice devices[GPD_LEDGER_DEVICES], *device_list[GPD_LEDGER_DEVICES];
 	Gpupool__AdminUnit units[GPD_UNITS_MAX], *unit_list[GPD_UNITS_MAX];
 	Gpupool__AdminRefusals refusals[GPD_AUTH_REFUSALS], *refusal_list[GPD_AUTH_REFUSALS];
 	char *addresses[GPD_LISTEN_MAX];
 	Gpupool__AdminToken tokens[TOKENS_MAX], *token_list[TOKENS_MAX];
-	Gpupool__AdminWorker workers[GPD_CHILDREN_MAX], *worker_list[GPD_CHILDREN_MAX];
+	Gpupool__AdminWorker workers[GPD_WORKERS_MAX], *worker_list[GPD_WORKERS_MAX];
 	struct tenant tenants[GPD_LEDGER_TENANTS]; /* in the places of the ledger */
 	Gpupool__AdminTenant *tenant_list[GPD_LEDGER_TENANTS];
 	struct session sessions[GPD_LEDGER_SESSIONS]; /* the same */
@@ -65,13 +65,13 @@ add_counts(Gpupool__AdminCounts *to, const Gpupool__AdminCounts *from)
 }
 
 static Gpupool__AdminLine *
-add_line(struct lines *lines, size_t *count, int device)
+add_line(struct device_lines *device_lines, size_t *count, int device)
 {
-	Gpupool__AdminLine *line = &lines->lines[*count];
+	Gpupool__AdminLine *line = &device_lines->device_lines[*count];
 
 	gpupool__admin_line__init(line);
 	line->device = (uint32_t)device;
-	lines->list[(*count)++] = line;
+	device_lines->list[(*count)++] = line;
 	return line;
 }
 
@@ -82,23 +82,23 @@ count_waiting(const struct gpd_admission *admission)
 	const struct gpd_queue *queue = &admission->quota->queue;
 	uint32_t waiting = gpd_queue_length(queue, GPD_QUEUE_ALL, gp_now_ms());
 
-	for (const struct gpd_peer *p = admission->peers; p; p = p->next)
-		waiting +=
-			p->state == GPD_PEER_QUEUED && !gpd_queue_has(queue, p->hello->hello->wait);
+	for (const struct gpd_connection *p = admission->connection_list; p; p = p->next)
+		waiting += p->state == GPD_CONNECTION_QUEUED &&
+			   !gpd_queue_has(queue, p->hello->hello->wait);
 	return waiting;
 }
 
 /* Tenants. */
 
 static void
-add_tenant(const struct gpd_report_source *source, struct room *room, int index)
+add_tenant(const struct gpd_report_source *source, struct buffer *buffer, int index)
 {
 	const struct gpd_ledger_tenant *from = &source->admission->quota->ledger->tenants[index];
-	struct tenant *to = &room->tenants[index];
-	Gpupool__AdminTenant *tenant = &to->told;
+	struct tenant *to = &buffer->tenants[index];
+	Gpupool__AdminTenant *tenant = &to->message;
 
 	gpupool__admin_tenant__init(tenant);
-	room->tenant_list[room->report.n_tenants++] = tenant;
+	buffer->tenant_list[buffer->report.n_tenants++] = tenant;
 	tenant->name = (char *)from->name;
 	tenant->sessions = atomic_load(&from->sessions);
 	tenant->sessions_total = atomic_load(&from->sessions_total);
@@ -111,10 +111,10 @@ add_tenant(const struct gpd_report_source *source, struct room *room, int index)
 	tenant->pinned_max = atomic_load(&from->devices[GPD_LEDGER_PINNED].memory_max);
 	fill_counts(&to->counts, &from->ended);
 	tenant->counts = &to->counts;
-	tenant->lines = to->lines.list;
+	tenant->lines = to->device_lines.list;
 	for (int d = 0; d < source->admission->quota->tenants.device_count; d++) {
 		const struct gpd_ledger_tenant_line *used = &from->devices[d];
-		Gpupool__AdminLine *line = add_line(&to->lines, &tenant->n_lines, d);
+		Gpupool__AdminLine *line = add_line(&to->device_lines, &tenant->n_lines, d);
 
 		line->memory = GPD_LEDGER_IN_USE(used);
 		line->memory_max = atomic_load(&used->memory_max);
@@ -127,26 +127,26 @@ add_tenant(const struct gpd_report_source *source, struct room *room, int index)
 }
 
 static void
-add_tenants(const struct gpd_report_source *source, struct room *room)
+add_tenants(const struct gpd_report_source *source, struct buffer *buffer)
 {
-	room->report.tenants = room->tenant_list;
+	buffer->report.tenants = buffer->tenant_list;
 	for (int i = 0; i < GPD_LEDGER_TENANTS; i++) {
 		if (source->admission->quota->ledger->tenants[i].name[0])
-			add_tenant(source, room, i);
+			add_tenant(source, buffer, i);
 	}
 }
 
 /* Sessions. */
 
 static Gpupool__AdminSession__State
-state_of(const struct gpd_report_source *source, uint64_t id)
+session_get_state(const struct gpd_report_source *source, uint64_t id)
 {
-	const struct gpd_peer *peer = gpd_admission_find(source->admission, id);
+	const struct gpd_connection *peer = gpd_admission_find(source->admission, id);
 
 	if (!peer)
 		return GPUPOOL__ADMIN_SESSION__STATE__ENDING;
-	return peer->state == GPD_PEER_RUNNING ? GPUPOOL__ADMIN_SESSION__STATE__RUNNING
-					       : GPUPOOL__ADMIN_SESSION__STATE__OPENING;
+	return peer->state == GPD_CONNECTION_RUNNING ? GPUPOOL__ADMIN_SESSION__STATE__RUNNING
+						     : GPUPOOL__ADMIN_SESSION__STATE__OPENING;
 }
 
 static void
@@ -156,20 +156,20 @@ fill_session_lines(const struct gpd_report_source *source, struct session *to,
 	const struct gpd_ledger_tenant *tenant =
 		&source->admission->quota->ledger->tenants[from->tenant];
 
-	to->told.lines = to->lines.list;
+	to->message.lines = to->device_lines.list;
 	for (int d = 0; d < source->admission->quota->tenants.device_count; d++) {
 		const struct gpd_ledger_line *used = &from->devices[d];
 		Gpupool__AdminLine *line;
 
 		if (!(seen >> d & 1))
 			continue;
-		line = add_line(&to->lines, &to->told.n_lines, d);
+		line = add_line(&to->device_lines, &to->message.n_lines, d);
 		line->memory = GPD_LEDGER_IN_USE(used);
 		line->memory_max = atomic_load(&used->memory_max);
 		line->memory_peak = atomic_load(&used->memory_peak);
 		line->gpu_ns = atomic_load(&used->gpu_ns);
-		line->sm_wanted = gpd_tenants_fewer(atomic_load(&used->sm_wanted),
-						    atomic_load(&tenant->devices[d].sm_wanted));
+		line->sm_wanted = gpd_tenants_min_sms(atomic_load(&used->sm_wanted),
+						      atomic_load(&tenant->devices[d].sm_wanted));
 		line->sm_assigned = atomic_load(&used->sm_assigned);
 	}
 }
@@ -180,15 +180,15 @@ fill_session(const struct gpd_report_source *source, struct session *to, uint32_
 	const struct gpd_ledger *ledger = source->admission->quota->ledger;
 	const struct gpd_ledger_session *from = &ledger->sessions[index];
 	uint64_t id = atomic_load(&from->id);
-	const struct gpd_roster_client *client =
-		gpd_roster_client(&source->admission->roster, index, id);
-	Gpupool__AdminSession *session = &to->told;
+	const struct gpd_session_owner *client =
+		gpd_session_owner(&source->admission->session_owners, index, id);
+	Gpupool__AdminSession *session = &to->message;
 
 	gpupool__admin_session__init(session);
 	session->id = id;
 	session->tenant = (char *)ledger->tenants[from->tenant].name;
 	session->worker = (uint32_t)from->worker;
-	session->state = state_of(source, id);
+	session->state = session_get_state(source, id);
 	session->priority = atomic_load(&from->priority);
 	session->host = (char *)client->host;
 	session->user = (char *)client->user;
@@ -205,19 +205,19 @@ fill_session(const struct gpd_report_source *source, struct session *to, uint32_
 
 /* What a live session has used counts for its tenant and its devices. */
 static void
-sum_up(struct room *room, const struct session *session, struct tenant *tenant)
+session_add_to_sums(struct buffer *buffer, const struct session *session, struct tenant *tenant)
 {
 	add_counts(&tenant->counts, &session->counts);
-	for (size_t i = 0; i < session->told.n_lines; i++) {
-		const Gpupool__AdminLine *line = &session->lines.lines[i];
+	for (size_t i = 0; i < session->message.n_lines; i++) {
+		const Gpupool__AdminLine *line = &session->device_lines.device_lines[i];
 
-		room->devices[line->device].sessions++;
-		tenant->lines.lines[line->device].gpu_ns += line->gpu_ns;
+		buffer->devices[line->device].sessions++;
+		tenant->device_lines.device_lines[line->device].gpu_ns += line->gpu_ns;
 	}
 }
 
 static int
-by_id(const void *a, const void *b)
+compare_ids(const void *a, const void *b)
 {
 	const Gpupool__AdminSession *const *x = a, *const *y = b;
 
@@ -226,39 +226,40 @@ by_id(const void *a, const void *b)
 
 /* wanted: 0: all. */
 static void
-add_sessions(const struct gpd_report_source *source, struct room *room, uint64_t wanted)
+add_sessions(const struct gpd_report_source *source, struct buffer *buffer, uint64_t wanted)
 {
 	const struct gpd_ledger *ledger = source->admission->quota->ledger;
-	Gpupool__AdminReport *report = &room->report;
+	Gpupool__AdminReport *report = &buffer->report;
 
-	report->sessions = room->session_list;
+	report->sessions = buffer->session_list;
 	for (const struct gpd_ledger_session *from = NULL;
 	     (from = gpd_ledger_next(ledger, from, GPD_LEDGER_ANY_WORKER));) {
-		struct session *session = &room->sessions[gpd_ledger_index(ledger, from)];
+		struct session *session = &buffer->sessions[gpd_ledger_index(ledger, from)];
 
 		fill_session(source, session, gpd_ledger_index(ledger, from));
-		sum_up(room, session, &room->tenants[from->tenant]);
+		session_add_to_sums(buffer, session, &buffer->tenants[from->tenant]);
 		for (size_t w = 0; w < report->n_workers; w++)
-			room->workers[w].sessions += room->workers[w].pid == session->told.worker;
-		if (!wanted || session->told.id == wanted)
-			report->sessions[report->n_sessions++] = &session->told;
+			buffer->workers[w].sessions +=
+				buffer->workers[w].pid == session->message.worker;
+		if (!wanted || session->message.id == wanted)
+			report->sessions[report->n_sessions++] = &session->message;
 	}
-	qsort(report->sessions, report->n_sessions, sizeof(*report->sessions), by_id);
+	qsort(report->sessions, report->n_sessions, sizeof(*report->sessions), compare_ids);
 }
 
 /* Devices. */
 
 static void
-add_devices(const struct gpd_report_source *source, struct room *room)
+add_devices(const struct gpd_report_source *source, struct buffer *buffer)
 {
-	room->report.devices = room->device_list;
+	buffer->report.devices = buffer->device_list;
 	for (int d = 0; d < source->admission->quota->tenants.device_count; d++) {
 		const struct gpd_tenants_device *from =
 			&source->admission->quota->tenants.devices[d];
-		Gpupool__AdminDevice *device = &room->devices[d];
+		Gpupool__AdminDevice *device = &buffer->devices[d];
 
 		gpupool__admin_device__init(device);
-		room->device_list[room->report.n_devices++] = device;
+		buffer->device_list[buffer->report.n_devices++] = device;
 		device->ordinal = (uint32_t)d;
 		device->name = (char *)from->name;
 		device->uuid = (ProtobufCBinaryData){ sizeof(from->uuid), (uint8_t *)from->uuid };
@@ -269,7 +270,7 @@ add_devices(const struct gpd_report_source *source, struct room *room)
 }
 
 static void
-sum_up_devices(Gpupool__AdminReport *report)
+devices_sum(Gpupool__AdminReport *report)
 {
 	for (size_t t = 0; t < report->n_tenants; t++) {
 		const Gpupool__AdminTenant *tenant = report->tenants[t];
@@ -283,51 +284,51 @@ sum_up_devices(Gpupool__AdminReport *report)
 
 /* Of a part, its share; what a session has of it is in the session's line. */
 static void
-add_unit(const struct gpd_report_source *source, struct room *room, const struct gpd_unit *from)
+add_unit(const struct gpd_report_source *source, struct buffer *buffer, const struct gpd_unit *from)
 {
 	const struct gpd_tenants_device *device =
 		&source->admission->quota->tenants.devices[from->device];
-	Gpupool__AdminUnit *unit = &room->units[room->report.n_units];
+	Gpupool__AdminUnit *unit = &buffer->units[buffer->report.n_units];
 
 	gpupool__admin_unit__init(unit);
-	room->unit_list[room->report.n_units++] = unit;
+	buffer->unit_list[buffer->report.n_units++] = unit;
 	unit->device = (uint32_t)from->device;
 	unit->part = (uint32_t)from->part;
 	unit->parts = (uint32_t)from->parts;
 	unit->memory_total = device->memory / unit->parts / MEMORY_UNIT * MEMORY_UNIT;
 	unit->multiprocessors = device->multiprocessors / unit->parts;
 	if (from->parts > 1)
-		unit->session = device->holders[from->part];
+		unit->session = device->part_sessions[from->part];
 	else
 		unit->memory_total = device->memory;
 }
 
 static void
-add_units(const struct gpd_report_source *source, struct room *room)
+add_units(const struct gpd_report_source *source, struct buffer *buffer)
 {
 	struct gpd_unit units[GPD_UNITS_MAX];
 	int count = gpd_tenants_units(&source->admission->quota->tenants, units);
 
-	room->report.units = room->unit_list;
+	buffer->report.units = buffer->unit_list;
 	for (int i = 0; i < count; i++)
-		add_unit(source, room, &units[i]);
+		add_unit(source, buffer, &units[i]);
 }
 
 /* Clients that were not let in. */
 
 static void
-add_refusals(const struct gpd_report_source *source, struct room *room)
+add_refusals(const struct gpd_report_source *source, struct buffer *buffer)
 {
 	const struct gpd_admission *admission = source->admission;
 
-	room->report.refusals = room->refusal_list;
-	for (int i = GPD_AUTH_LET_IN + 1; i < GPD_AUTH_REFUSALS; i++) {
-		Gpupool__AdminRefusals *refusals = &room->refusals[i];
+	buffer->report.refusals = buffer->refusal_list;
+	for (int i = GPD_AUTH_OK + 1; i < GPD_AUTH_REFUSALS; i++) {
+		Gpupool__AdminRefusals *refusals = &buffer->refusals[i];
 
 		gpupool__admin_refusals__init(refusals);
-		room->refusal_list[room->report.n_refusals++] = refusals;
+		buffer->refusal_list[buffer->report.n_refusals++] = refusals;
 		refusals->reason = (char *)gpd_auth_name((enum gpd_auth_refusal)i);
-		refusals->count = admission->gate.refusals[i];
+		refusals->count = admission->authentication.refusals[i];
 		if (i == GPD_AUTH_TICKET)
 			refusals->count +=
 				atomic_load(&source->admission->quota->ledger->lanes_refused);
@@ -337,17 +338,17 @@ add_refusals(const struct gpd_report_source *source, struct room *room)
 /* Workers. */
 
 static Gpupool__AdminWorker__State
-state_of_worker(const struct gpd_child *child)
+worker_get_state(const struct gpd_worker_process *child)
 {
 	switch (child->state) {
-	case GPD_CHILD_STARTING:
+	case GPD_WORKER_STARTING:
 		return GPUPOOL__ADMIN_WORKER__STATE__STARTING;
-	case GPD_CHILD_SERVING:
-	case GPD_CHILD_BUSY:
-	case GPD_CHILD_SPARE:
-	case GPD_CHILD_OWN:
+	case GPD_WORKER_SERVING:
+	case GPD_WORKER_BUSY:
+	case GPD_WORKER_SPARE:
+	case GPD_WORKER_DEDICATED:
 		return GPUPOOL__ADMIN_WORKER__STATE__SERVING;
-	case GPD_CHILD_LOST:
+	case GPD_WORKER_LOST:
 		return GPUPOOL__ADMIN_WORKER__STATE__LOST;
 	default:
 		return GPUPOOL__ADMIN_WORKER__STATE__RETIRING;
@@ -355,46 +356,46 @@ state_of_worker(const struct gpd_child *child)
 }
 
 static void
-add_workers(const struct gpd_report_source *source, struct room *room)
+add_workers(const struct gpd_report_source *source, struct buffer *buffer)
 {
-	room->report.workers = room->worker_list;
-	for (const struct gpd_child *child = source->admission->workers;
-	     child && room->report.n_workers < GPD_CHILDREN_MAX; child = child->next) {
-		Gpupool__AdminWorker *worker = &room->workers[room->report.n_workers];
+	buffer->report.workers = buffer->worker_list;
+	for (const struct gpd_worker_process *child = source->admission->workers;
+	     child && buffer->report.n_workers < GPD_WORKERS_MAX; child = child->next) {
+		Gpupool__AdminWorker *worker = &buffer->workers[buffer->report.n_workers];
 
 		gpupool__admin_worker__init(worker);
-		room->worker_list[room->report.n_workers++] = worker;
+		buffer->worker_list[buffer->report.n_workers++] = worker;
 		worker->pid = (uint32_t)child->pid;
-		worker->state = state_of_worker(child);
+		worker->state = worker_get_state(child);
 		worker->hangs = child->heartbeat.hangs;
-		room->report.workers_ready += child->state == GPD_CHILD_SPARE;
-		room->report.workers_hanging += child->heartbeat.hangs;
+		buffer->report.workers_ready += child->state == GPD_WORKER_SPARE;
+		buffer->report.workers_hanging += child->heartbeat.hangs;
 	}
 }
 
 /* The daemon itself. */
 
 static void
-add_facts(const struct gpd_report_source *source, struct room *room)
+add_facts(const struct gpd_report_source *source, struct buffer *buffer)
 {
 	const struct gpd_report_facts *facts = &source->facts;
 	const struct gpd_config *config = source->admission->quota->tenants.config;
-	const struct gp_crl *crl = source->admission->gate.revoked.crl;
-	Gpupool__AdminReport *report = &room->report;
+	const struct gp_crl *crl = source->admission->authentication.crl_state.crl;
+	Gpupool__AdminReport *report = &buffer->report;
 	struct gp_tls *tls = gpd_tls_get();
 
-	report->addresses = room->addresses;
+	report->addresses = buffer->addresses;
 	for (int i = 0; i < facts->address_count; i++)
-		room->addresses[report->n_addresses++] = (char *)facts->addresses[i];
+		buffer->addresses[report->n_addresses++] = (char *)facts->addresses[i];
 	report->user = (char *)facts->user;
 	report->metrics = (char *)facts->metrics;
 	if (config->file)
 		report->config = config->file;
-	if (tls && gp_tls_until(tls) != INT64_MAX)
-		report->certificate_until_s = (uint64_t)gp_tls_until(tls);
-	gp_tls_put(tls);
-	if (crl && gp_crl_until(crl) != INT64_MAX)
-		report->crl_until_s = (uint64_t)gp_crl_until(crl);
+	if (tls && gp_tls_get_not_after(tls) != INT64_MAX)
+		report->certificate_until_s = (uint64_t)gp_tls_get_not_after(tls);
+	gp_tls_unref(tls);
+	if (crl && gp_crl_get_next_update(crl) != INT64_MAX)
+		report->crl_until_s = (uint64_t)gp_crl_get_next_update(crl);
 	if (source->usage) {
 		report->usage = (char *)source->usage->path;
 		report->usage_lost = source->usage->lost;
@@ -404,43 +405,43 @@ add_facts(const struct gpd_report_source *source, struct room *room)
 
 /* Those that expire next, in order. */
 static void
-add_tokens(const struct gpd_report_source *source, struct room *room)
+add_tokens(const struct gpd_report_source *source, struct buffer *buffer)
 {
-	const struct gpd_tokens *tokens = &source->admission->gate.store.tokens;
-	Gpupool__AdminReport *report = &room->report;
+	const struct gpd_tokens *tokens = &source->admission->authentication.store.tokens;
+	Gpupool__AdminReport *report = &buffer->report;
 	int64_t now_s = (int64_t)time(NULL);
 
-	report->tokens = room->token_list;
+	report->tokens = buffer->token_list;
 	for (size_t i = 0; i < TOKENS_MAX; i++)
-		room->token_list[i] = &room->tokens[i];
+		buffer->token_list[i] = &buffer->tokens[i];
 	for (size_t i = 0; i < tokens->count; i++) {
 		const struct gpd_token *token = &tokens->list[i];
 		size_t at = report->n_tokens;
 
 		if (token->expires_s == INT64_MAX || !gpd_token_is_valid(token, now_s))
 			continue;
-		while (at && room->tokens[at - 1].until_s > (uint64_t)token->expires_s)
+		while (at && buffer->tokens[at - 1].until_s > (uint64_t)token->expires_s)
 			at--;
 		if (at == TOKENS_MAX)
 			continue;
 		if (report->n_tokens < TOKENS_MAX)
 			report->n_tokens++;
-		memmove(&room->tokens[at + 1], &room->tokens[at],
-			(report->n_tokens - at - 1) * sizeof(room->tokens[0]));
-		gpupool__admin_token__init(&room->tokens[at]);
-		room->tokens[at].id = (char *)token->id;
-		room->tokens[at].tenant = (char *)token->tenant;
-		room->tokens[at].until_s = (uint64_t)token->expires_s;
+		memmove(&buffer->tokens[at + 1], &buffer->tokens[at],
+			(report->n_tokens - at - 1) * sizeof(buffer->tokens[0]));
+		gpupool__admin_token__init(&buffer->tokens[at]);
+		buffer->tokens[at].id = (char *)token->id;
+		buffer->tokens[at].tenant = (char *)token->tenant;
+		buffer->tokens[at].until_s = (uint64_t)token->expires_s;
 	}
 }
 
 Gpupool__AdminReport *
 gpd_report_create(const struct gpd_report_source *source, uint64_t session)
 {
-	struct room *room = calloc(1, sizeof(*room));
-	Gpupool__AdminReport *report = &room->report;
+	struct buffer *buffer = calloc(1, sizeof(*buffer));
+	Gpupool__AdminReport *report = &buffer->report;
 
-	if (!room)
+	if (!buffer)
 		return NULL;
 	gpupool__admin_report__init(report);
 	report->version = (char *)GPD_VERSION;
@@ -451,15 +452,15 @@ gpd_report_create(const struct gpd_report_source *source, uint64_t session)
 	report->software = source->admission->quota->tenants.software;
 	report->driver_version = source->admission->quota->tenants.driver_version;
 	report->waiting = count_waiting(source->admission);
-	add_facts(source, room);
-	add_tokens(source, room);
-	add_workers(source, room);
-	add_devices(source, room);
-	add_units(source, room);
-	add_refusals(source, room);
-	add_tenants(source, room);
-	add_sessions(source, room, session);
-	sum_up_devices(report);
+	add_facts(source, buffer);
+	add_tokens(source, buffer);
+	add_workers(source, buffer);
+	add_devices(source, buffer);
+	add_units(source, buffer);
+	add_refusals(source, buffer);
+	add_tenants(source, buffer);
+	add_sessions(source, buffer, session);
+	devices_sum(report);
 	return report;
 }
 

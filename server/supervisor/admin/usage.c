@@ -39,7 +39,7 @@ gpd_usage_init(struct gpd_usage *usage, const struct gpd_admission *admission)
 /* The file. */
 
 static int
-write_all(int fd, const char *text, size_t size)
+file_write_all(int fd, const char *text, size_t size)
 {
 	while (size) {
 		ssize_t done = write(fd, text, size);
@@ -84,7 +84,7 @@ open_with_room(const char *path, size_t size)
 
 /* All of it, or nothing stays of it: 0, or a negative errno. */
 static int
-append(const char *path, const char *text, size_t size)
+records_append(const char *path, const char *text, size_t size)
 {
 	int fd = open_with_room(path, size);
 	struct stat status;
@@ -94,9 +94,9 @@ append(const char *path, const char *text, size_t size)
 		return fd;
 	r = fstat(fd, &status) ? -errno : 0;
 	if (r == 0 && S_ISREG(status.st_mode) && status.st_size == 0)
-		r = write_all(fd, header, sizeof(header) - 1);
+		r = file_write_all(fd, header, sizeof(header) - 1);
 	if (r == 0)
-		r = write_all(fd, text, size);
+		r = file_write_all(fd, text, size);
 	if (r && S_ISREG(status.st_mode) && ftruncate(fd, status.st_size))
 		gpd_error("usage records: %s: part of a line stays: %m", path);
 	if (close(fd) && r == 0)
@@ -111,7 +111,7 @@ write_pending(struct gpd_usage *usage, int64_t now_ms)
 
 	if (!usage->used)
 		return;
-	r = append(usage->path, usage->pending, usage->used);
+	r = records_append(usage->path, usage->pending, usage->used);
 	if (r && !usage->retry_ms)
 		gpd_error("usage records: %s: %s: %llu are kept in memory until it can be written",
 			  usage->path, strerror(-r), (unsigned long long)usage->pending_count);
@@ -129,7 +129,7 @@ write_pending(struct gpd_usage *usage, int64_t now_ms)
 
 /* What there is no room for is lost, and that is said. */
 static void
-keep(struct gpd_usage *usage, const char *record, size_t size)
+pending_push(struct gpd_usage *usage, const char *record, size_t size)
 {
 	size_t room = usage->room ? usage->room : RECORD_MAX;
 	char *grown = usage->pending;
@@ -160,7 +160,7 @@ put_text(FILE *file, const char *text)
 {
 	fputs(",\"", file);
 	/* A spreadsheet would take it for a formula. */
-	if (gp_is_formula(text))
+	if (gp_printable_is_formula(text))
 		fputc('\'', file);
 	for (; *text; text++) {
 		if (*text == '"')
@@ -192,19 +192,19 @@ put_counts(FILE *file, const struct gpd_ledger_counts *counts, bool has_them)
 	put_seconds(file, atomic_load(&from->throttled_ns));
 }
 
-static const struct gpd_roster_client *
-find_client(const struct gpd_usage *usage, const struct gpd_ledger_session *session)
+static const struct gpd_session_owner *
+find_session_owner(const struct gpd_usage *usage, const struct gpd_ledger_session *session)
 {
 	const struct gpd_admission *admission = usage->admission;
 
-	return gpd_roster_client(&admission->roster,
+	return gpd_session_owner(&admission->session_owners,
 				 gpd_ledger_index(admission->quota->ledger, session),
 				 atomic_load(&session->id));
 }
 
 /* A record's file, in memory; NULL: it is lost. */
 static FILE *
-begin_record(struct gpd_usage *usage, char record[RECORD_MAX])
+record_open(struct gpd_usage *usage, char record[RECORD_MAX])
 {
 	FILE *file = fmemopen(record, RECORD_MAX, "w");
 
@@ -213,26 +213,26 @@ begin_record(struct gpd_usage *usage, char record[RECORD_MAX])
 }
 
 static void
-end_record(struct gpd_usage *usage, const char *record, FILE *file)
+record_close(struct gpd_usage *usage, const char *record, FILE *file)
 {
 	long size;
 
 	fputc('\n', file);
 	size = ftell(file);
 	if (fclose(file) == 0 && size > 0 && size < RECORD_MAX)
-		keep(usage, record, (size_t)size);
+		pending_push(usage, record, (size_t)size);
 	else
 		usage->lost++;
 }
 
 static void
 record_device(struct gpd_usage *usage, const struct gpd_ledger_session *session,
-	      const struct gpd_roster_client *client, const char *event, int device, bool first)
+	      const struct gpd_session_owner *client, const char *event, int device, bool first)
 {
 	const struct gpd_ledger *ledger = usage->admission->quota->ledger;
 	const struct gpd_ledger_line *line = &session->devices[device];
 	char record[RECORD_MAX];
-	FILE *file = begin_record(usage, record);
+	FILE *file = record_open(usage, record);
 
 	if (!file)
 		return;
@@ -249,7 +249,7 @@ record_device(struct gpd_usage *usage, const struct gpd_ledger_session *session,
 	put_text(file, client->program);
 	put_text(file, client->address);
 	put_text(file, client->credentials);
-	end_record(usage, record, file);
+	record_close(usage, record, file);
 }
 
 /* A record without a client.  Its session is the number of sessions, once; those that were summed
@@ -260,7 +260,7 @@ record_sum(struct gpd_usage *usage, const struct gpd_usage_sum *sum, const char 
 {
 	int64_t now = (int64_t)time(NULL);
 	char record[RECORD_MAX];
-	FILE *file = begin_record(usage, record);
+	FILE *file = record_open(usage, record);
 
 	if (!file)
 		return;
@@ -274,11 +274,11 @@ record_sum(struct gpd_usage *usage, const struct gpd_usage_sum *sum, const char 
 	fprintf(file, ",%llu", (unsigned long long)sum->memory_peak[device]);
 	put_counts(file, &sum->counts, first);
 	fprintf(file, ",\"\",\"\",0,\"\",\"\",\"\"");
-	end_record(usage, record, file);
+	record_close(usage, record, file);
 }
 
 static void
-record_unlisted(struct gpd_usage *usage, enum gpd_usage_sum_kind kind, int tenant)
+sums_record(struct gpd_usage *usage, enum gpd_usage_sum_kind kind, int tenant)
 {
 	struct gpd_usage_sum *sum = &usage->sums[kind][tenant];
 	bool first = true;
@@ -293,17 +293,17 @@ record_unlisted(struct gpd_usage *usage, enum gpd_usage_sum_kind kind, int tenan
 }
 
 static void
-record_all_unlisted(struct gpd_usage *usage)
+sums_record_all(struct gpd_usage *usage)
 {
 	for (int kind = 0; kind < GPD_USAGE_SUMS; kind++) {
 		for (int t = 0; t < GPD_LEDGER_TENANTS; t++)
-			record_unlisted(usage, (enum gpd_usage_sum_kind)kind, t);
+			sums_record(usage, (enum gpd_usage_sum_kind)kind, t);
 	}
 }
 
 static void
 record_session(struct gpd_usage *usage, const struct gpd_ledger_session *session,
-	       const struct gpd_roster_client *client, const char *event)
+	       const struct gpd_session_owner *client, const char *event)
 {
 	bool first = true;
 
@@ -316,7 +316,7 @@ record_session(struct gpd_usage *usage, const struct gpd_ledger_session *session
 }
 
 static bool
-has_used(const struct gpd_ledger_session *session)
+session_has_used(const struct gpd_ledger_session *session)
 {
 	uint64_t sum =
 		atomic_load(&session->counts.launches) + atomic_load(&session->counts.copies);
@@ -345,7 +345,7 @@ add_usage(struct gpd_usage_sum *sum, const struct gpd_ledger_session *session)
 }
 
 static int64_t
-get_seconds(const struct gpd_roster_client *client)
+session_get_seconds(const struct gpd_session_owner *client)
 {
 	int64_t seconds = (int64_t)time(NULL) - client->started_s;
 
@@ -353,15 +353,15 @@ get_seconds(const struct gpd_roster_client *client)
 }
 
 static void
-sum_up(struct gpd_usage *usage, enum gpd_usage_sum_kind kind,
-       const struct gpd_ledger_session *session, const struct gpd_roster_client *client)
+sums_add(struct gpd_usage *usage, enum gpd_usage_sum_kind kind,
+	 const struct gpd_ledger_session *session, const struct gpd_session_owner *client)
 {
 	struct gpd_usage_sum *sum = &usage->sums[kind][session->tenant];
 	const char *tenant = usage->admission->quota->ledger->tenants[session->tenant].name;
 
 	/* After a reload the line may be another tenant's. */
 	if (strcmp(sum->tenant, tenant) != 0)
-		record_unlisted(usage, kind, (int)session->tenant);
+		sums_record(usage, kind, (int)session->tenant);
 	if (!sum->sessions && kind == GPD_USAGE_UNUSED)
 		sum->since_s = (int64_t)time(NULL);
 	(void)snprintf(sum->tenant, sizeof(sum->tenant), "%s", tenant);
@@ -369,19 +369,19 @@ sum_up(struct gpd_usage *usage, enum gpd_usage_sum_kind kind,
 	/* Of those that have used nothing there is one record, of device 0. */
 	sum->devices |= kind == GPD_USAGE_UNUSED ? 1 : client->devices;
 	if (kind == GPD_USAGE_SUMMED)
-		sum->seconds += get_seconds(client);
+		sum->seconds += session_get_seconds(client);
 	add_usage(sum, session);
 }
 
 /* Whether there is room for its records, which it takes then. */
 static bool
-may_list(struct gpd_usage *usage, const struct gpd_ledger_session *session,
-	 const struct gpd_roster_client *client)
+session_may_record(struct gpd_usage *usage, const struct gpd_ledger_session *session,
+		   const struct gpd_session_owner *client)
 {
 	int64_t *until_ms = &usage->until_ms[session->tenant], now_ms = gp_now_ms();
 	int64_t records = __builtin_popcount(client->devices);
 
-	if (get_seconds(client) * 1000 >= RUNNING_MS)
+	if (session_get_seconds(client) * 1000 >= RUNNING_MS)
 		return true;
 	if (*until_ms < now_ms)
 		*until_ms = now_ms;
@@ -395,17 +395,17 @@ void
 gpd_usage_ended(void *arg, const struct gpd_ledger_session *session)
 {
 	struct gpd_usage *usage = arg;
-	const struct gpd_roster_client *client = find_client(usage, session);
+	const struct gpd_session_owner *client = find_session_owner(usage, session);
 
 	/* One that was not let in has used nothing. */
 	if (!usage->path[0] || client->session != atomic_load(&session->id))
 		return;
-	if (!has_used(session))
-		sum_up(usage, GPD_USAGE_UNUSED, session, client);
-	else if (may_list(usage, session, client))
+	if (!session_has_used(session))
+		sums_add(usage, GPD_USAGE_UNUSED, session, client);
+	else if (session_may_record(usage, session, client))
 		record_session(usage, session, client, "ended");
 	else
-		sum_up(usage, GPD_USAGE_SUMMED, session, client);
+		sums_add(usage, GPD_USAGE_SUMMED, session, client);
 }
 
 /* Of sessions that go on; at the end of the daemon they have ended. */
@@ -416,16 +416,16 @@ record_all(struct gpd_usage *usage, bool ended)
 
 	for (const struct gpd_ledger_session *s = NULL;
 	     (s = gpd_ledger_next(ledger, s, GPD_LEDGER_ANY_WORKER));) {
-		const struct gpd_roster_client *client = find_client(usage, s);
+		const struct gpd_session_owner *client = find_session_owner(usage, s);
 
 		if (client->session != atomic_load(&s->id))
 			continue;
-		if (has_used(s))
+		if (session_has_used(s))
 			record_session(usage, s, client, ended ? "ended" : "running");
 		else if (ended)
-			sum_up(usage, GPD_USAGE_UNUSED, s, client);
+			sums_add(usage, GPD_USAGE_UNUSED, s, client);
 	}
-	record_all_unlisted(usage);
+	sums_record_all(usage);
 }
 
 void
@@ -443,25 +443,25 @@ gpd_usage_check(struct gpd_usage *usage, int64_t now_ms)
 }
 
 int
-gpd_usage_use(struct gpd_usage *usage, const char *path, char *error, size_t error_size)
+gpd_usage_set_path(struct gpd_usage *usage, const char *path, char *error, size_t error_size)
 {
 	int r;
 
 	if (strcmp(path, usage->path) == 0)
 		return 0;
-	r = path[0] ? append(path, "", 0) : 0;
+	r = path[0] ? records_append(path, "", 0) : 0;
 	if (r) {
 		(void)snprintf(error, error_size, "usage records: %.200s: %s", path, strerror(-r));
 		return -1;
 	}
-	record_all_unlisted(usage);
+	sums_record_all(usage);
 	write_pending(usage, gp_now_ms());
 	(void)snprintf(usage->path, sizeof(usage->path), "%s", path);
 	return 0;
 }
 
 void
-gpd_usage_keep(struct gpd_usage *usage, const char *path)
+gpd_usage_set_path_deferred(struct gpd_usage *usage, const char *path)
 {
 	(void)snprintf(usage->path, sizeof(usage->path), "%s", path);
 	usage->retry_ms = gp_now_ms() + RETRY_MS;

@@ -59,11 +59,11 @@ struct gpd_usage {
 
 void gpd_usage_init(struct gpd_usage *usage, const struct gpd_admission *admission);
 /* From now on there ("": nowhere).  0, or -1: the file cannot be written, and error says why. */
-GP_MUST_CHECK int gpd_usage_use(struct gpd_usage *usage, const char *path, char *error,
-				size_t error_size);
+GP_MUST_CHECK int gpd_usage_set_path(struct gpd_usage *usage, const char *path, char *error,
+				     size_t error_size);
 /* Likewise, of a file that cannot be written at the moment: what there is is kept, and tried again.
  */
-void gpd_usage_keep(struct gpd_usage *usage, const char *path);
+void gpd_usage_set_path_deferred(struct gpd_usage *usage, const char *path);
 /* The session ends, and its line in the ledger still has what it used. */
 void gpd_usage_ended(void *usage, const struct gpd_ledger_session *session);
 /* Once in a while. */

@@ -21,23 +21,26 @@
 #include <stdint.h>
 
 struct gpd_admission {
-	struct gpd_peer *peers;
-	struct gpd_peer *waiting; /* connections that have not begun, in the order of coming */
+	struct gpd_connection *connection_list;
+	struct gpd_connection
+		*waiting; /* connections that have not begun, in the order of coming */
 	unsigned int waiting_count;
-	int64_t stuck_ms;       /* when there was no place, and nobody made room */
-	struct gpd_peer *early; /* data lanes whose lane 0 is not there yet, the oldest first */
-	struct gpd_gate gate;
-	int64_t gate_ms; /* when to look again whether the tokens still hold */
-	int64_t tidy_ms; /* when to forget what nobody needs any more */
+	int64_t no_room_ms; /* when there was no place, and nobody made room */
+	struct gpd_connection
+		*early; /* data lanes whose lane 0 is not there yet, the oldest first */
+	struct gpd_authentication authentication;
+	int64_t recheck_ms; /* when to look again whether the tokens still hold */
+	int64_t expire_ms;  /* when to forget what nobody needs any more */
 	struct gpd_quota *quota;
-	struct gpd_roster roster; /* of those that have a session */
-	struct gpd_child *worker; /* that new sessions are given to; NULL: none at the moment */
+	struct gpd_session_owners session_owners; /* of those that have a session */
+	struct gpd_worker_process
+		*worker; /* that new sessions are given to; NULL: none at the moment */
 	/* Starts a worker for one session, or gives one from the reserve; NULL: it cannot. */
-	struct gpd_child *(*start_alone)(void *arg);
+	struct gpd_worker_process *(*start_dedicated)(void *arg);
 	void *arg;
-	struct gpd_child *workers; /* all that there are */
-	uint64_t workers_lost;     /* that ended without being told to, or lost their contexts */
-	uint64_t starts;           /* workers for one session that were started */
+	struct gpd_worker_process *workers; /* all that there are */
+	uint64_t workers_lost; /* that ended without being told to, or lost their contexts */
+	uint64_t starts;       /* workers for one session that were started */
 	uint64_t tenant_starts[GPD_LEDGER_TENANTS]; /* the number of the last one */
 	int sessions_max;                           /* 0: as the configuration says */
 	int lanes_max;                              /* of a session; 0: as the configuration says */
@@ -56,47 +59,48 @@ void gpd_admission_fini(struct gpd_admission *admission);
 /* So many at a time. */
 int gpd_admission_sessions_max(const struct gpd_admission *admission);
 /*
- * A connection of gp_accept_fd(), whose descriptor belongs to the admission from now on. 0;
- * GP_E_EOF: it was closed at once, for its address; or GP_E_RESOURCE.
+ * A connection of gp_listener_accept_fd(), whose descriptor belongs to the admission from now on.
+ * 0; GP_E_EOF: it was closed at once, for its address; or GP_E_RESOURCE.
  */
-int gpd_admission_come(struct gpd_admission *admission, int fd, const char *peer_name,
-		       const char *scheme);
+int gpd_admission_accept(struct gpd_admission *admission, int fd, const char *peer_name,
+			 const char *scheme);
 /* Those who waited for a worker go on. */
-void gpd_admission_set_worker(struct gpd_admission *admission, struct gpd_child *worker);
+void gpd_admission_set_worker(struct gpd_admission *admission, struct gpd_worker_process *worker);
 /* A worker has ended, or is ready: who waits for what it had may go on. */
-void gpd_admission_go_on(struct gpd_admission *admission);
+void gpd_admission_retry_queued(struct gpd_admission *admission);
 /* A worker for one session is ready: false if nobody wants it any more. */
-bool gpd_admission_alone_ready(struct gpd_admission *admission, struct gpd_child *worker);
+bool gpd_admission_dedicated_ready(struct gpd_admission *admission,
+				   struct gpd_worker_process *worker);
 /* The worker does not answer, or answers again: its clients learn it when they ask. */
-void gpd_admission_set_hanging(struct gpd_admission *admission, const struct gpd_child *worker,
-			       bool hangs);
+void gpd_admission_set_hanging(struct gpd_admission *admission,
+			       const struct gpd_worker_process *worker, bool hangs);
 /* The process has ended: the log says it of each session that it has not told the end of. */
 void gpd_admission_report_ended(const struct gpd_admission *admission,
-				const struct gpd_child *worker, const char *reason);
+				const struct gpd_worker_process *worker, const char *reason);
 /* All its sessions are over, with this CUresult. */
-void gpd_admission_worker_gone(struct gpd_admission *admission, struct gpd_child *worker,
-			       int result, const char *text);
+void gpd_admission_worker_exited(struct gpd_admission *admission, struct gpd_worker_process *worker,
+				 int result, const char *text);
 /* The same, of a worker that has lost its CUDA: the log has all names, and each client those of its
  * own tenant. */
-void gpd_admission_worker_lost(struct gpd_admission *admission, struct gpd_child *worker,
+void gpd_admission_worker_lost(struct gpd_admission *admission, struct gpd_worker_process *worker,
 			       int result, const struct gpd_channel_lost *lost);
-void gpd_admission_opened(struct gpd_admission *admission, struct gpd_child *worker,
+void gpd_admission_opened(struct gpd_admission *admission, struct gpd_worker_process *worker,
 			  const struct gpd_channel_message *message);
-void gpd_admission_closed(struct gpd_admission *admission, struct gpd_child *worker,
+void gpd_admission_closed(struct gpd_admission *admission, struct gpd_worker_process *worker,
 			  const struct gpd_channel_message *message);
 /* The worker has a lane that it has checked itself: that came to it, or whose key it has seen. */
-void gpd_admission_lane_came(struct gpd_admission *admission, struct gpd_child *worker,
-			     const struct gpd_channel_message *message);
-void gpd_admission_take_events(struct gpd_admission *admission);
+void gpd_admission_lane_opened(struct gpd_admission *admission, struct gpd_worker_process *worker,
+			       const struct gpd_channel_message *message);
+void gpd_admission_handle_events(struct gpd_admission *admission);
 /* In each turn: sees to all that is due. */
 void gpd_admission_check_deadlines(struct gpd_admission *admission);
 /* Puts another configuration, which is taken over, into force for all sessions. */
 void gpd_admission_reload(struct gpd_admission *admission, struct gpd_config *config,
-			  struct gpd_reloaded *reloaded);
+			  struct gpd_reload_report *reloaded);
 /* The session ends, and its client is told 810; it is over when the ledger has it no more. */
 void gpd_admission_terminate(struct gpd_admission *admission, uint64_t session);
 /* Whose session it is, also while its own worker starts; NULL: nobody's, or he has left. */
-struct gpd_peer *gpd_admission_find(const struct gpd_admission *admission, uint64_t session);
+struct gpd_connection *gpd_admission_find(const struct gpd_admission *admission, uint64_t session);
 /* The workers read their sessions' lines in the ledger again. */
 void gpd_admission_quotas_changed(struct gpd_admission *admission);
 /* No session, and nobody waits for one. */

@@ -19,70 +19,74 @@ count_starting(const struct gpd_admission *admission)
 {
 	int count = 0;
 
-	for (const struct gpd_child *c = admission->workers; c; c = c->next)
-		count += gpd_child_is_own(c) && !c->facts;
+	for (const struct gpd_worker_process *c = admission->workers; c; c = c->next)
+		count += gpd_worker_process_is_dedicated(c) && !c->facts;
 	return count;
 }
 
 /* Processes whose clients have gone. */
 static bool
-is_abandoned(const struct gpd_child *c)
+worker_is_abandoned(const struct gpd_worker_process *c)
 {
-	return gpd_child_is_own(c) && c->state >= GPD_CHILD_ABANDONED;
+	return gpd_worker_process_is_dedicated(c) && c->state >= GPD_WORKER_ABANDONED;
 }
 
 /* source: those of this address, NULL: all. */
 static int
-count_abandoned(const struct gpd_admission *admission, const struct gpd_source *source)
+count_abandoned(const struct gpd_admission *admission,
+		const struct gpd_client_address *client_address)
 {
 	int count = 0;
 
-	for (const struct gpd_child *c = admission->workers; c; c = c->next)
-		count += is_abandoned(c) && (!source || c->source == source);
+	for (const struct gpd_worker_process *c = admission->workers; c; c = c->next)
+		count += worker_is_abandoned(c) &&
+			 (!client_address || c->client_address == client_address);
 	return count;
 }
 
 void
-gpd_admission_open_alone(struct gpd_admission *admission, struct gpd_peer *peer)
+gpd_admission_open_dedicated(struct gpd_admission *admission, struct gpd_connection *peer)
 {
 	int ending = count_abandoned(admission, NULL);
-	int64_t wait_ms = ending ? FULL_ENDING_MS : GPD_FULL_MS;
+	int64_t wait_ms = ending ? FULL_ENDING_MS : GPD_SLOT_WAIT_MS;
 	/* All but the peer itself, which counts unless it waits. */
-	int self = peer->full[0] ? 0 : 1;
-	const char *full = gpd_admission_why_full(admission, peer, ending - self,
-						  count_abandoned(admission, peer->source) - self);
+	int self = peer->full_reason[0] ? 0 : 1;
+	const char *full_reason = gpd_admission_get_full_reason(
+		admission, peer, ending - self,
+		count_abandoned(admission, peer->client_address) - self);
 
-	peer->full_for_any = full != NULL;
-	if (full) {
-		gpd_admission_wait_for_place(admission, peer, full, wait_ms);
+	peer->daemon_is_full = full_reason != NULL;
+	if (full_reason) {
+		gpd_admission_wait_for_slot(admission, peer, full_reason, wait_ms);
 		return;
 	}
-	if (gpd_admission_take_place(admission, peer, wait_ms))
-		gpd_admission_set_state(admission, peer, GPD_PEER_STARTING, GPD_QUEUED_MS);
+	if (gpd_admission_acquire_slot(admission, peer, wait_ms))
+		gpd_admission_set_state(admission, peer, GPD_CONNECTION_STARTING, GPD_QUEUED_MS);
 }
 
 /* Tenants take turns, and among their clients addresses. */
 static bool
-is_before(const struct gpd_admission *admission, const struct gpd_peer *a, const struct gpd_peer *b)
+starts_before(const struct gpd_admission *admission, const struct gpd_connection *a,
+	      const struct gpd_connection *b)
 {
-	uint64_t tenant_a = admission->tenant_starts[a->grant.tenant];
-	uint64_t tenant_b = admission->tenant_starts[b->grant.tenant];
-	uint64_t start_a = a->source->last_start;
-	uint64_t start_b = b->source->last_start;
+	uint64_t tenant_a = admission->tenant_starts[a->assignment.tenant];
+	uint64_t tenant_b = admission->tenant_starts[b->assignment.tenant];
+	uint64_t start_a = a->client_address->last_start;
+	uint64_t start_b = b->client_address->last_start;
 
 	if (tenant_a != tenant_b)
 		return tenant_a < tenant_b;
 	return start_a != start_b ? start_a < start_b : a->session < b->session;
 }
 
-static struct gpd_peer *
-whose_turn(const struct gpd_admission *admission)
+static struct gpd_connection *
+find_next_to_start(const struct gpd_admission *admission)
 {
-	struct gpd_peer *first = NULL;
+	struct gpd_connection *first = NULL;
 
-	for (struct gpd_peer *p = admission->peers; p; p = p->next) {
-		if (p->state == GPD_PEER_STARTING && !p->own &&
-		    (!first || is_before(admission, p, first)))
+	for (struct gpd_connection *p = admission->connection_list; p; p = p->next) {
+		if (p->state == GPD_CONNECTION_STARTING && !p->own_worker &&
+		    (!first || starts_before(admission, p, first)))
 			first = p;
 	}
 	return first;
@@ -90,10 +94,10 @@ whose_turn(const struct gpd_admission *admission)
 
 /* It is the session's that has the place. */
 static void
-start_worker(struct gpd_admission *admission, struct gpd_peer *peer)
+worker_start(struct gpd_admission *admission, struct gpd_connection *peer)
 {
 	struct gpd_ledger_session *line = gpd_ledger_find(admission->quota->ledger, peer->session);
-	struct gpd_child *child = line ? admission->start_alone(admission->arg) : NULL;
+	struct gpd_worker_process *child = line ? admission->start_dedicated(admission->arg) : NULL;
 
 	if (!child) {
 		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__WORKER,
@@ -102,55 +106,56 @@ start_worker(struct gpd_admission *admission, struct gpd_peer *peer)
 	}
 	/* From now on the place is free when the process has ended. */
 	line->worker = child->pid;
-	child->source = peer->source;
-	child->source->users++;
-	peer->own = child;
-	admission->tenant_starts[peer->grant.tenant] = ++admission->starts;
-	peer->source->last_start = admission->starts;
-	gpd_admission_set_state(admission, peer, GPD_PEER_STARTING, GPD_QUEUED_MS);
+	child->client_address = peer->client_address;
+	child->client_address->users++;
+	peer->own_worker = child;
+	admission->tenant_starts[peer->assignment.tenant] = ++admission->starts;
+	peer->client_address->last_start = admission->starts;
+	gpd_admission_set_state(admission, peer, GPD_CONNECTION_STARTING, GPD_QUEUED_MS);
 	/* It was in reserve. */
-	if (child->state == GPD_CHILD_SPARE)
-		(void)gpd_admission_alone_ready(admission, child);
+	if (child->state == GPD_WORKER_SPARE)
+		(void)gpd_admission_dedicated_ready(admission, child);
 }
 
 void
 gpd_admission_start_workers(struct gpd_admission *admission)
 {
-	struct gpd_peer *peer;
+	struct gpd_connection *peer;
 
-	while ((peer = whose_turn(admission)) && count_starting(admission) < STARTING_MAX)
-		start_worker(admission, peer);
+	while ((peer = find_next_to_start(admission)) && count_starting(admission) < STARTING_MAX)
+		worker_start(admission, peer);
 }
 
 bool
-gpd_admission_alone_ready(struct gpd_admission *admission, struct gpd_child *worker)
+gpd_admission_dedicated_ready(struct gpd_admission *admission, struct gpd_worker_process *worker)
 {
 	const struct gpd_ledger_session *line;
-	struct gpd_peer *peer = admission->peers;
+	struct gpd_connection *peer = admission->connection_list;
 
-	while (peer && (peer->own != worker || peer->state != GPD_PEER_STARTING))
+	while (peer && (peer->own_worker != worker || peer->state != GPD_CONNECTION_STARTING))
 		peer = peer->next;
 	line = peer ? gpd_ledger_find(admission->quota->ledger, peer->session) : NULL;
-	if (!line || !gpd_child_set_state(worker, GPD_CHILD_OWN))
+	if (!line || !gpd_worker_process_set_state(worker, GPD_WORKER_DEDICATED))
 		return false;
-	gpd_admission_ask_to_open(admission, peer, worker, line);
+	gpd_admission_request_open(admission, peer, worker, line);
 	/* It ends with its session. */
-	gpd_admission_tell_session(worker, GPD_CHANNEL_RETIRE, 0, NULL, 0);
+	gpd_admission_send_session(worker, GPD_CHANNEL_RETIRE, 0, NULL, 0);
 	return true;
 }
 
 void
-gpd_admission_abandon_own(struct gpd_admission *admission, struct gpd_peer *peer)
+gpd_admission_abandon_worker(struct gpd_admission *admission, struct gpd_connection *peer)
 {
-	struct gpd_child *own = peer->own;
+	struct gpd_worker_process *own_worker = peer->own_worker;
 
-	if (!own && peer->state == GPD_PEER_STARTING)
+	if (!own_worker && peer->state == GPD_CONNECTION_STARTING)
 		gpd_quota_close(admission->quota, peer->session);
-	if (!own)
+	if (!own_worker)
 		return;
 	/* Before it is ready it has nothing that somebody would miss. */
-	if (own->state == GPD_CHILD_STARTING && gpd_child_set_state(own, GPD_CHILD_ENDING))
-		(void)kill(own->pid, SIGKILL);
-	else if (own->state == GPD_CHILD_OWN)
-		(void)gpd_child_set_state(own, GPD_CHILD_ABANDONED);
+	if (own_worker->state == GPD_WORKER_STARTING &&
+	    gpd_worker_process_set_state(own_worker, GPD_WORKER_ENDING))
+		(void)kill(own_worker->pid, SIGKILL);
+	else if (own_worker->state == GPD_WORKER_DEDICATED)
+		(void)gpd_worker_process_set_state(own_worker, GPD_WORKER_ABANDONED);
 }

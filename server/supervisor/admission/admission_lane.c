@@ -14,18 +14,19 @@
 
 /* Its lane 0 is on its way: data lanes may be faster. */
 static bool
-begins(const struct gpd_peer *owner)
+awaits_lane0(const struct gpd_connection *owner)
 {
-	return owner->state == GPD_PEER_WELCOMED || owner->state == GPD_PEER_MOVING;
+	return owner->state == GPD_CONNECTION_WELCOMED || owner->state == GPD_CONNECTION_MOVING;
 }
 
 /* Why this lane is not one of the session's, or NULL. */
 static const char *
-check_number(const struct gpd_peer *owner, unsigned int lane)
+lane_check_number(const struct gpd_connection *owner, unsigned int lane)
 {
 	if (lane == 0)
-		return owner->state == GPD_PEER_WELCOMED ? NULL : "that the session has already";
-	if (owner->state != GPD_PEER_RUNNING && !begins(owner))
+		return owner->state == GPD_CONNECTION_WELCOMED ? NULL
+							       : "that the session has already";
+	if (owner->state != GPD_CONNECTION_RUNNING && !awaits_lane0(owner))
 		return "of a session without lane 0";
 	if (lane >= owner->lanes_max)
 		return "beyond the session's limit";
@@ -33,19 +34,20 @@ check_number(const struct gpd_peer *owner, unsigned int lane)
 }
 
 static const char *
-check_lane(const struct gpd_peer *owner, const struct gp_preamble *preamble, const char *scheme)
+lane_check(const struct gpd_connection *owner, const struct gp_preamble *preamble,
+	   const char *scheme)
 {
 	/* Over RDMA its lanes may come in clear, but those come to the worker. */
 	if (strcmp(owner->scheme, "tls") == 0 && !gp_preamble_is_tls(preamble))
 		return "in clear, of a session over TLS";
 	if (preamble->kind == GP_PREAMBLE_LANE_SHM && strcmp(scheme, "unix") != 0)
 		return "through shared memory, not over a local socket";
-	return check_number(owner, preamble->lane);
+	return lane_check_number(owner, preamble->lane);
 }
 
 /* With TLS the key is all that the worker needs: its handshake shows whether the peer has it. */
 static void
-hand_lane(struct gpd_admission *admission, struct gpd_peer *owner,
+lane_send(struct gpd_admission *admission, struct gpd_connection *owner,
 	  const struct gp_preamble *preamble, const char *scheme, int fd)
 {
 	unsigned int lane = preamble->lane;
@@ -59,45 +61,45 @@ hand_lane(struct gpd_admission *admission, struct gpd_peer *owner,
 	(void)snprintf(handed.scheme, sizeof(handed.scheme), "%s",
 		       preamble->kind == GP_PREAMBLE_LANE_SHM ? "shm" : scheme);
 	if (handed.tls)
-		gp_ticket_key(owner->ticket, preamble->lane, handed.key);
-	gpd_admission_tell(owner->worker, &header, &handed, sizeof(handed), fd);
+		gp_ticket_derive_key(owner->ticket, preamble->lane, handed.key);
+	gpd_admission_send(owner->worker, &header, &handed, sizeof(handed), fd);
 	explicit_bzero(&handed, sizeof(handed));
 	/* Anybody who has seen the ticket's name may have sent it: the worker will say. */
 	if (gp_preamble_is_tls(preamble))
 		return;
 	owner->lanes |= 1u << lane;
 	if (lane == 0)
-		gpd_admission_set_state(admission, owner, GPD_PEER_RUNNING, FOREVER);
+		gpd_admission_set_state(admission, owner, GPD_CONNECTION_RUNNING, NO_DEADLINE);
 }
 
-static struct gpd_peer *
-find_owner(const struct gpd_admission *admission, const struct gp_preamble *preamble)
+static struct gpd_connection *
+lane_find_owner(const struct gpd_admission *admission, const struct gp_preamble *preamble)
 {
-	struct gpd_peer *owner = NULL;
+	struct gpd_connection *owner = NULL;
 
-	for (struct gpd_peer *p = admission->peers; p; p = p->next) {
+	for (struct gpd_connection *p = admission->connection_list; p; p = p->next) {
 		if (p->worker &&
-		    gp_ticket_same(gp_preamble_is_tls(preamble) ? p->ticket_name : p->ticket,
-				   preamble->ticket))
+		    gp_ticket_equals(gp_preamble_is_tls(preamble) ? p->ticket_name : p->ticket,
+				     preamble->ticket))
 			owner = p;
 	}
 	return owner;
 }
 
 static void
-close_lane(struct gpd_peer *lane, uint64_t session, const char *wrong)
+lane_close(struct gpd_connection *lane, uint64_t session, const char *wrong)
 {
-	gpd_source_log(lane->source, GPD_LOG_WARNING, "%s: session %llu: a lane (%u) %s: closed",
-		       gp_conn_peer(lane->conn), (unsigned long long)session, lane->lane.lane,
-		       wrong);
-	gpd_peer_destroy(lane);
+	gpd_client_address_log(lane->client_address, GPD_LOG_WARNING,
+			       "%s: session %llu: a lane (%u) %s: closed", gp_conn_peer(lane->conn),
+			       (unsigned long long)session, lane->lane.lane, wrong);
+	gpd_connection_destroy(lane);
 }
 
 /* Until lane 0 is there; of too many the oldest, which is the first, gives way. */
 static void
-keep_early(struct gpd_admission *admission, struct gpd_peer *lane)
+lane_defer(struct gpd_admission *admission, struct gpd_connection *lane)
 {
-	struct gpd_peer *oldest = NULL, *l;
+	struct gpd_connection *oldest = NULL, *l;
 	unsigned int count = 0;
 
 	LL_FOREACH(admission->early, l)
@@ -110,107 +112,110 @@ keep_early(struct gpd_admission *admission, struct gpd_peer *lane)
 	}
 	if (count >= EARLY_MAX) {
 		LL_DELETE(admission->early, oldest);
-		gpd_peer_destroy(oldest);
+		gpd_connection_destroy(oldest);
 	}
 	lane->deadline_ms = gp_now_ms() + LANE_MS;
 	LL_APPEND(admission->early, lane);
 }
 
 static void
-hand_over(struct gpd_admission *admission, struct gpd_peer *owner, struct gpd_peer *lane)
+lane_hand_over(struct gpd_admission *admission, struct gpd_connection *owner,
+	       struct gpd_connection *lane)
 {
 	struct gp_preamble preamble = lane->lane;
 	char scheme[sizeof(lane->scheme)];
 	int fd;
 
 	memcpy(scheme, lane->scheme, sizeof(scheme));
-	if (gpd_peer_release_fd(lane, &fd)) {
+	if (gpd_connection_release_fd(lane, &fd)) {
 		gpd_error("%s: the lane cannot be handed to the worker", gp_conn_peer(lane->conn));
 		fd = -1;
 	}
-	gpd_peer_destroy(lane);
+	gpd_connection_destroy(lane);
 	if (fd >= 0)
-		hand_lane(admission, owner, &preamble, scheme, fd);
+		lane_send(admission, owner, &preamble, scheme, fd);
 }
 
 /* The lane is in no list. */
 static void
-settle(struct gpd_admission *admission, struct gpd_peer *owner, struct gpd_peer *lane)
+lane_dispatch(struct gpd_admission *admission, struct gpd_connection *owner,
+	      struct gpd_connection *lane)
 {
-	const char *wrong = check_lane(owner, &lane->lane, lane->scheme);
+	const char *wrong = lane_check(owner, &lane->lane, lane->scheme);
 
 	if (wrong)
-		close_lane(lane, owner->session, wrong);
-	else if (lane->lane.lane && begins(owner))
-		keep_early(admission, lane);
+		lane_close(lane, owner->session, wrong);
+	else if (lane->lane.lane && awaits_lane0(owner))
+		lane_defer(admission, lane);
 	else
-		hand_over(admission, owner, lane);
+		lane_hand_over(admission, owner, lane);
 }
 
 void
-gpd_admission_take_lane(struct gpd_admission *admission, struct gpd_peer *lane,
-			const struct gp_preamble *preamble)
+gpd_admission_handle_lane(struct gpd_admission *admission, struct gpd_connection *lane,
+			  const struct gp_preamble *preamble)
 {
-	struct gpd_peer *owner = find_owner(admission, preamble);
+	struct gpd_connection *owner = lane_find_owner(admission, preamble);
 
-	LL_DELETE(admission->peers, lane);
-	gpd_admission_set_state(admission, lane, GPD_PEER_ENDING, FOREVER);
+	LL_DELETE(admission->connection_list, lane);
+	gpd_admission_set_state(admission, lane, GPD_CONNECTION_CLOSING, NO_DEADLINE);
 	lane->lane = *preamble;
-	admission->gate.refusals[GPD_AUTH_TICKET] += !owner;
+	admission->authentication.refusals[GPD_AUTH_TICKET] += !owner;
 	if (owner) {
-		settle(admission, owner, lane);
+		lane_dispatch(admission, owner, lane);
 		return;
 	}
-	gpd_source_count_wasted(lane->source, gp_now_ms());
-	gpd_source_log(lane->source, GPD_LOG_WARNING, "%s: a lane with an unknown ticket: closed",
-		       gp_conn_peer(lane->conn));
-	gpd_peer_destroy(lane);
+	gpd_client_address_count_wasted(lane->client_address, gp_now_ms());
+	gpd_client_address_log(lane->client_address, GPD_LOG_WARNING,
+			       "%s: a lane with an unknown ticket: closed",
+			       gp_conn_peer(lane->conn));
+	gpd_connection_destroy(lane);
 }
 
 void
-gpd_admission_tend_early(struct gpd_admission *admission)
+gpd_admission_poll_early(struct gpd_admission *admission)
 {
-	struct gpd_peer *lane, *next;
+	struct gpd_connection *lane, *next;
 
 	LL_FOREACH_SAFE(admission->early, lane, next)
 	{
-		struct gpd_peer *owner = find_owner(admission, &lane->lane);
+		struct gpd_connection *owner = lane_find_owner(admission, &lane->lane);
 
-		if (owner && begins(owner) && lane->deadline_ms > gp_now_ms())
+		if (owner && awaits_lane0(owner) && lane->deadline_ms > gp_now_ms())
 			continue;
 		LL_DELETE(admission->early, lane);
-		if (owner && begins(owner))
-			close_lane(lane, owner->session, "whose lane 0 did not come in time");
+		if (owner && awaits_lane0(owner))
+			lane_close(lane, owner->session, "whose lane 0 did not come in time");
 		else if (owner)
-			settle(admission, owner, lane);
+			lane_dispatch(admission, owner, lane);
 		else
-			gpd_peer_destroy(lane);
+			gpd_connection_destroy(lane);
 	}
 }
 
 void
-gpd_admission_forget_early(struct gpd_admission *admission)
+gpd_admission_drop_early(struct gpd_admission *admission)
 {
-	struct gpd_peer *lane, *next;
+	struct gpd_connection *lane, *next;
 
 	LL_FOREACH_SAFE(admission->early, lane, next)
 	{
 		LL_DELETE(admission->early, lane);
-		gpd_peer_destroy(lane);
+		gpd_connection_destroy(lane);
 	}
 }
 
 void
-gpd_admission_lane_came(struct gpd_admission *admission, struct gpd_child *worker,
-			const struct gpd_channel_message *message)
+gpd_admission_lane_opened(struct gpd_admission *admission, struct gpd_worker_process *worker,
+			  const struct gpd_channel_message *message)
 {
 	unsigned int lane = (unsigned int)message->header.result;
-	struct gpd_peer *peer =
+	struct gpd_connection *peer =
 		gpd_admission_find_session(admission, worker, message->header.session);
 
 	if (!peer || lane >= peer->lanes_max)
 		return;
 	peer->lanes |= 1u << lane;
-	if (lane == 0 && peer->state == GPD_PEER_WELCOMED)
-		gpd_admission_set_state(admission, peer, GPD_PEER_RUNNING, FOREVER);
+	if (lane == 0 && peer->state == GPD_CONNECTION_WELCOMED)
+		gpd_admission_set_state(admission, peer, GPD_CONNECTION_RUNNING, NO_DEADLINE);
 }

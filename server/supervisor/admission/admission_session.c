@@ -25,7 +25,7 @@
 
 /* OPEN or REWINDOW. */
 static void
-ask_for_window(const struct gpd_admission *admission, struct gpd_peer *peer,
+window_request(const struct gpd_admission *admission, struct gpd_connection *peer,
 	       enum gpd_channel_type type, uint32_t line, uint64_t size, Gpupool__Range **avoid,
 	       size_t avoid_count)
 {
@@ -50,33 +50,34 @@ ask_for_window(const struct gpd_admission *admission, struct gpd_peer *peer,
 		if (program->len == sizeof(message.open.program))
 			memcpy(message.open.program, program->data, program->len);
 		snprintf(message.open.let_in_by, sizeof(message.open.let_in_by), "%s",
-			 gpd_roster_client(&admission->roster, line, peer->session)->credentials);
+			 gpd_session_owner(&admission->session_owners, line, peer->session)
+				 ->credentials);
 	}
 	message.open.lanes_max = peer->lanes_max;
 	message.open.features = peer->features;
-	message.open.compression = peer->grant.compression;
+	message.open.compression = peer->assignment.compression;
 	message.open.avoid_count = (uint32_t)avoid_count;
 	for (size_t i = 0; i < avoid_count; i++)
 		message.open.avoid[i] = (struct gpd_range){ avoid[i]->address, avoid[i]->size };
-	gpd_admission_tell_session(peer->worker, type, peer->session, &message, used);
+	gpd_admission_send_session(peer->worker, type, peer->session, &message, used);
 	explicit_bzero(message.open.ticket, sizeof(message.open.ticket));
 }
 
 /* For how long it is kept until there is a place; 0: it has no number in the queue, or the client
  * rather asks again. */
 static int64_t
-held_ms(const struct gpd_admission *admission, const struct gpd_peer *peer)
+max_wait_ms(const struct gpd_admission *admission, const struct gpd_connection *peer)
 {
 	const Gpupool__Hello *hello = peer->hello->hello;
 
 	if (!gpd_queue_has(&admission->quota->queue, hello->wait))
 		return 0;
-	return hello->patience_ms < GPD_HELD_MS ? hello->patience_ms : GPD_HELD_MS;
+	return hello->patience_ms < GPD_WAIT_MAX_MS ? hello->patience_ms : GPD_WAIT_MAX_MS;
 }
 
 /* Why nobody gets a place, or NULL. */
 static const char *
-why_closed(const struct gpd_admission *admission)
+get_closed_reason(const struct gpd_admission *admission)
 {
 	if (admission->stopping)
 		return "the daemon stops";
@@ -87,12 +88,12 @@ why_closed(const struct gpd_admission *admission)
 
 /* One question of each number is kept: the connection of the one before may be lost. */
 static void
-forget_question(struct gpd_admission *admission, const struct gpd_peer *again)
+drop_duplicate_request(struct gpd_admission *admission, const struct gpd_connection *again)
 {
-	for (struct gpd_peer *p = admission->peers; p; p = p->next) {
-		if (p != again && p->state == GPD_PEER_QUEUED && p->full[0] &&
+	for (struct gpd_connection *p = admission->connection_list; p; p = p->next) {
+		if (p != again && p->state == GPD_CONNECTION_QUEUED && p->full_reason[0] &&
 		    p->hello->hello->wait == again->hello->hello->wait)
-			gpd_admission_end_peer(admission, p, "it has asked again");
+			gpd_admission_close_conn(admission, p, "it has asked again");
 	}
 }
 
@@ -102,32 +103,33 @@ forget_question(struct gpd_admission *admission, const struct gpd_peer *again)
  * longer, and so has a place as soon as it is free.
  */
 void
-gpd_admission_wait_for_place(struct gpd_admission *admission, struct gpd_peer *peer,
-			     const char *text, int64_t wait_ms)
+gpd_admission_wait_for_slot(struct gpd_admission *admission, struct gpd_connection *peer,
+			    const char *text, int64_t wait_ms)
 {
-	if (!peer->full[0]) {
-		int64_t held = held_ms(admission, peer);
+	if (!peer->full_reason[0]) {
+		int64_t wait_max_ms = max_wait_ms(admission, peer);
 
-		if (held)
-			forget_question(admission, peer);
-		if (wait_ms < held)
-			wait_ms = held;
-		(void)snprintf(peer->full, sizeof(peer->full), "%s", text);
-		gpd_admission_set_state(admission, peer, GPD_PEER_QUEUED, wait_ms);
+		if (wait_max_ms)
+			drop_duplicate_request(admission, peer);
+		if (wait_ms < wait_max_ms)
+			wait_ms = wait_max_ms;
+		(void)snprintf(peer->full_reason, sizeof(peer->full_reason), "%s", text);
+		gpd_admission_set_state(admission, peer, GPD_CONNECTION_QUEUED, wait_ms);
 	} else if (peer->deadline_ms <= gp_now_ms()) {
 		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__FULL, text);
 	}
 }
 
 static unsigned int
-lanes_max(const struct gpd_admission *admission)
+session_lanes_max(const struct gpd_admission *admission)
 {
 	return admission->lanes_max ? (unsigned int)admission->lanes_max
 				    : admission->quota->tenants.config->lanes_max;
 }
 
 struct gpd_ledger_session *
-gpd_admission_take_place(struct gpd_admission *admission, struct gpd_peer *peer, int64_t wait_ms)
+gpd_admission_acquire_slot(struct gpd_admission *admission, struct gpd_connection *peer,
+			   int64_t wait_ms)
 {
 	const Gpupool__Hello *hello = peer->hello->hello;
 	struct gpd_ledger_session *line;
@@ -139,96 +141,99 @@ gpd_admission_take_place(struct gpd_admission *admission, struct gpd_peer *peer,
 				     "no random numbers for a ticket");
 		return NULL;
 	}
-	gp_ticket_name(peer->ticket, peer->ticket_name);
-	line = gpd_quota_open(admission->quota, admission->last_session + 1, hello, 0, &peer->grant,
-			      &reason, error);
+	gp_ticket_derive_name(peer->ticket, peer->ticket_name);
+	line = gpd_quota_open(admission->quota, admission->last_session + 1, hello, 0,
+			      &peer->assignment, &reason, error);
 	if (!line && reason == GPUPOOL__REFUSED__REASON__FULL) {
-		gpd_admission_wait_for_place(admission, peer, error, wait_ms);
+		gpd_admission_wait_for_slot(admission, peer, error, wait_ms);
 		return NULL;
 	}
 	if (!line) {
 		gpd_admission_refuse(admission, peer, reason, error);
 		return NULL;
 	}
-	peer->full[0] = 0;
+	peer->full_reason[0] = 0;
 	peer->session = ++admission->last_session;
 	line->log_budget = peer->log_budget;
-	gpd_roster_enter(&admission->roster, gpd_ledger_index(admission->quota->ledger, line),
-			 peer->session, hello, &peer->grant, gp_conn_peer(peer->conn));
-	gpd_roster_set_credentials(
-		&admission->roster, gpd_ledger_index(admission->quota->ledger, line), &peer->pass,
-		gp_conn_certificate(peer->conn), gp_conn_certificate_serial(peer->conn));
+	gpd_session_owners_set(&admission->session_owners,
+			       gpd_ledger_index(admission->quota->ledger, line), peer->session,
+			       hello, &peer->assignment, gp_conn_peer(peer->conn));
+	gpd_session_owners_set_credentials(
+		&admission->session_owners, gpd_ledger_index(admission->quota->ledger, line),
+		&peer->principal, gp_conn_get_certificate_name(peer->conn),
+		gp_conn_get_certificate_serial(peer->conn));
 	return line;
 }
 
 void
-gpd_admission_ask_to_open(struct gpd_admission *admission, struct gpd_peer *peer,
-			  struct gpd_child *worker, const struct gpd_ledger_session *line)
+gpd_admission_request_open(struct gpd_admission *admission, struct gpd_connection *peer,
+			   struct gpd_worker_process *worker, const struct gpd_ledger_session *line)
 {
 	const Gpupool__Hello *hello = peer->hello->hello;
 
 	peer->worker = worker;
-	peer->lanes_max = lanes_max(admission);
+	peer->lanes_max = session_lanes_max(admission);
 	peer->features = hello->features & FEATURES;
-	if (peer->grant.compression == GP_PACK_OFF)
+	if (peer->assignment.compression == GP_PACK_OFF)
 		peer->features &= ~(uint64_t)GP_FEATURE_LZ4;
 	if (hello->lanes && hello->lanes < peer->lanes_max)
 		peer->lanes_max = hello->lanes;
-	gpd_admission_set_state(admission, peer, GPD_PEER_OPENING, OPENING_MS);
-	ask_for_window(admission, peer, GPD_CHANNEL_OPEN,
+	gpd_admission_set_state(admission, peer, GPD_CONNECTION_OPENING, OPENING_MS);
+	window_request(admission, peer, GPD_CHANNEL_OPEN,
 		       gpd_ledger_index(admission->quota->ledger, line), 0, hello->window_avoid,
 		       hello->n_window_avoid);
 }
 
 /* The worker is there that it waits for; the first one has said what devices there are. */
 static bool
-has_worker(const struct gpd_admission *admission, const struct gpd_peer *peer)
+conn_has_worker(const struct gpd_admission *admission, const struct gpd_connection *peer)
 {
-	if (peer->grant.alone)
+	if (peer->assignment.dedicated)
 		return admission->quota->tenants.device_count > 0;
 	return admission->worker != NULL;
 }
 
 static void
-open_queued(struct gpd_admission *admission, struct gpd_peer *peer)
+conn_open_queued(struct gpd_admission *admission, struct gpd_connection *peer)
 {
-	const char *full, *closed = why_closed(admission);
+	const char *full_reason, *closed = get_closed_reason(admission);
 	struct gpd_ledger_session *line;
 
-	if (closed && peer->full[0]) {
+	if (closed && peer->full_reason[0]) {
 		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__SHUTTING_DOWN,
 				     closed);
 		return;
 	}
 	/* While it waited the line of its tenant may have become another's, or its class another.
 	 */
-	if (!has_worker(admission, peer) || !gpd_admission_admit(admission, peer) ||
-	    !has_worker(admission, peer))
+	if (!conn_has_worker(admission, peer) || !gpd_admission_admit(admission, peer) ||
+	    !conn_has_worker(admission, peer))
 		return;
-	if (peer->grant.alone) {
-		gpd_admission_open_alone(admission, peer);
+	if (peer->assignment.dedicated) {
+		gpd_admission_open_dedicated(admission, peer);
 		return;
 	}
 	/* While it waited for something else the places may have become others'. */
-	full = peer->full[0] ? gpd_admission_why_full(admission, peer, 0, 0) : NULL;
-	peer->full_for_any = full != NULL;
-	if (full) {
-		gpd_admission_wait_for_place(admission, peer, full, GPD_FULL_MS);
+	full_reason =
+		peer->full_reason[0] ? gpd_admission_get_full_reason(admission, peer, 0, 0) : NULL;
+	peer->daemon_is_full = full_reason != NULL;
+	if (full_reason) {
+		gpd_admission_wait_for_slot(admission, peer, full_reason, GPD_SLOT_WAIT_MS);
 		return;
 	}
-	line = gpd_admission_take_place(admission, peer, GPD_FULL_MS);
+	line = gpd_admission_acquire_slot(admission, peer, GPD_SLOT_WAIT_MS);
 	if (!line)
 		return;
 	line->worker = admission->worker->pid;
-	gpd_admission_ask_to_open(admission, peer, admission->worker, line);
+	gpd_admission_request_open(admission, peer, admission->worker, line);
 }
 
 void
-gpd_admission_go_on(struct gpd_admission *admission)
+gpd_admission_retry_queued(struct gpd_admission *admission)
 {
-	for (struct gpd_peer *p = admission->peers; p; p = p->next) {
-		if (p->state == GPD_PEER_QUEUED)
-			open_queued(admission, p);
+	for (struct gpd_connection *p = admission->connection_list; p; p = p->next) {
+		if (p->state == GPD_CONNECTION_QUEUED)
+			conn_open_queued(admission, p);
 	}
 	gpd_admission_start_workers(admission);
 }
@@ -242,9 +247,10 @@ gpd_admission_sessions_max(const struct gpd_admission *admission)
 
 /* Who waits a moment for what its tenant or the device has not is in nobody's way. */
 static bool
-has_place(const struct gpd_peer *peer)
+conn_has_slot(const struct gpd_connection *peer)
 {
-	return peer->state >= GPD_PEER_QUEUED && peer->state <= GPD_PEER_RUNNING && !peer->full[0];
+	return peer->state >= GPD_CONNECTION_QUEUED && peer->state <= GPD_CONNECTION_RUNNING &&
+	       !peer->full_reason[0];
 }
 
 int
@@ -252,13 +258,13 @@ gpd_admission_count_sessions(const struct gpd_admission *admission)
 {
 	int count = 0;
 
-	for (const struct gpd_peer *p = admission->peers; p; p = p->next)
-		count += has_place(p);
+	for (const struct gpd_connection *p = admission->connection_list; p; p = p->next)
+		count += conn_has_slot(p);
 	return count;
 }
 
 static unsigned int
-sessions_per_address_max(const struct gpd_admission *admission, const struct gpd_peer *peer)
+sessions_per_address_max(const struct gpd_admission *admission, const struct gpd_connection *peer)
 {
 	uint32_t configured = admission->quota->tenants.config->sessions_per_address;
 
@@ -271,8 +277,8 @@ sessions_per_address_max(const struct gpd_admission *admission, const struct gpd
 }
 
 const char *
-gpd_admission_why_full(const struct gpd_admission *admission, const struct gpd_peer *peer, int more,
-		       int more_of_address)
+gpd_admission_get_full_reason(const struct gpd_admission *admission,
+			      const struct gpd_connection *peer, int more, int more_of_address)
 {
 	int count = more_of_address;
 	int left = gpd_admission_sessions_max(admission) - more -
@@ -283,8 +289,8 @@ gpd_admission_why_full(const struct gpd_admission *admission, const struct gpd_p
 		return "all sessions are taken (--max-sessions)";
 	if ((unsigned int)left <= gpd_queue_ahead(&admission->quota->queue, number, gp_now_ms()))
 		return "the places that are free are for those who wait for them";
-	for (const struct gpd_peer *p = admission->peers; p; p = p->next)
-		count += p->source == peer->source && has_place(p);
+	for (const struct gpd_connection *p = admission->connection_list; p; p = p->next)
+		count += p->client_address == peer->client_address && conn_has_slot(p);
 	if (count >= 0 && (unsigned int)count >= sessions_per_address_max(admission, peer))
 		return "there are as many sessions from this address as may be "
 		       "(sessions-per-address)";
@@ -292,44 +298,46 @@ gpd_admission_why_full(const struct gpd_admission *admission, const struct gpd_p
 }
 
 bool
-gpd_admission_admit(struct gpd_admission *admission, struct gpd_peer *peer)
+gpd_admission_admit(struct gpd_admission *admission, struct gpd_connection *peer)
 {
 	struct gpd_ledger *ledger = admission->quota->ledger;
 	char error[GPD_CONFIG_ERROR_MAX];
 	const char *tenant;
 
-	if (gpd_tenants_admit(&admission->quota->tenants, peer->hello->hello, peer->pass.tenant,
-			      gp_conn_peer(peer->conn), &peer->grant, error)) {
+	if (gpd_tenants_admit(&admission->quota->tenants, peer->hello->hello,
+			      peer->principal.tenant, gp_conn_peer(peer->conn), &peer->assignment,
+			      error)) {
 		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__POLICY, error);
 		return false;
 	}
-	tenant = ledger->tenants[peer->grant.tenant].name;
-	if (gpd_orphans_gives_own(admission->workers, ledger, peer->grant.tenant, gp_now_ms()))
-		peer->grant.alone = true;
-	peer->log_budget = gpd_log_budget_of_sessions(tenant, peer->source->name);
+	tenant = ledger->tenants[peer->assignment.tenant].name;
+	if (gpd_orphaned_work_is_isolated(admission->workers, ledger, peer->assignment.tenant,
+					  gp_now_ms()))
+		peer->assignment.dedicated = true;
+	peer->log_budget = gpd_log_budget_get_for_sessions(tenant, peer->client_address->name);
 	return true;
 }
 
 void
-gpd_admission_take_hello(struct gpd_admission *admission, struct gpd_peer *peer,
-			 Gpupool__ControlMessage *message)
+gpd_admission_handle_hello(struct gpd_admission *admission, struct gpd_connection *peer,
+			   Gpupool__ControlMessage *message)
 {
 	const Gpupool__Hello *hello = message->hello;
 	char host[NAME_MAX_SIZE], program[NAME_MAX_SIZE];
-	const char *wrong, *full;
+	const char *wrong, *full_reason;
 
 	peer->hello = message;
 	gp_printable_name(host, sizeof(host), hello->host);
 	gp_printable_name(program, sizeof(program), hello->program);
 	snprintf(peer->name, sizeof(peer->name), "%s %u %s", host, hello->pid, program);
 	/* Who has no credentials learns nothing else. */
-	if (!gpd_admission_let_in(admission, peer))
+	if (!gpd_admission_authenticate(admission, peer))
 		return;
 	gp_conn_set_message_max(peer->conn, GP_CONTROL_MAX);
-	wrong = why_closed(admission);
-	full = gpd_admission_why_full(admission, peer, 0, 0);
+	wrong = get_closed_reason(admission);
+	full_reason = gpd_admission_get_full_reason(admission, peer, 0, 0);
 	if (hello->look) {
-		gpd_admission_look(admission, peer, wrong ? wrong : full);
+		gpd_admission_probe(admission, peer, wrong ? wrong : full_reason);
 		return;
 	}
 	if (wrong) {
@@ -337,19 +345,19 @@ gpd_admission_take_hello(struct gpd_admission *admission, struct gpd_peer *peer,
 				     wrong);
 		return;
 	}
-	if (full && !hello->wait) {
-		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__FULL, full);
+	if (full_reason && !hello->wait) {
+		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__FULL, full_reason);
 		return;
 	}
 	if (!gpd_admission_admit(admission, peer))
 		return;
-	peer->full_for_any = full != NULL;
-	if (full && held_ms(admission, peer)) {
-		gpd_admission_wait_for_place(admission, peer, full, 0);
+	peer->daemon_is_full = full_reason != NULL;
+	if (full_reason && max_wait_ms(admission, peer)) {
+		gpd_admission_wait_for_slot(admission, peer, full_reason, 0);
 		return;
 	}
-	if (full) {
-		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__FULL, full);
+	if (full_reason) {
+		gpd_admission_refuse(admission, peer, GPUPOOL__REFUSED__REASON__FULL, full_reason);
 		return;
 	}
 	if (hello->resume_ticket.len) {
@@ -357,36 +365,36 @@ gpd_admission_take_hello(struct gpd_admission *admission, struct gpd_peer *peer,
 				     "the session to resume has ended");
 		return;
 	}
-	gpd_admission_set_state(admission, peer, GPD_PEER_QUEUED, GPD_QUEUED_MS);
-	open_queued(admission, peer);
+	gpd_admission_set_state(admission, peer, GPD_CONNECTION_QUEUED, GPD_QUEUED_MS);
+	conn_open_queued(admission, peer);
 	gpd_admission_start_workers(admission);
 }
 
 void
-gpd_admission_take_window_request(struct gpd_admission *admission, struct gpd_peer *peer,
-				  const Gpupool__WindowRequest *request)
+gpd_admission_handle_window_request(struct gpd_admission *admission, struct gpd_connection *peer,
+				    const Gpupool__WindowRequest *request)
 {
 	const char *wrong = NULL;
 
-	if (peer->state != GPD_PEER_WELCOMED)
+	if (peer->state != GPD_CONNECTION_WELCOMED)
 		wrong = "a window is asked for at the wrong time";
-	else if (++peer->windows > WINDOWS_MAX)
+	else if (++peer->window_requests > WINDOWS_MAX)
 		wrong = "it asks for too many windows";
 	if (wrong) {
 		gpd_admission_log_session(peer, GPD_LOG_WARNING, wrong);
 		gpd_control_reply_session_error(peer, CUDA_ERROR_NOT_PERMITTED, wrong);
-		gpd_admission_end_peer(admission, peer, wrong);
+		gpd_admission_close_conn(admission, peer, wrong);
 		return;
 	}
-	gpd_admission_set_state(admission, peer, GPD_PEER_MOVING, OPENING_MS);
-	ask_for_window(admission, peer, GPD_CHANNEL_REWINDOW, 0, request->size, request->avoid,
+	gpd_admission_set_state(admission, peer, GPD_CONNECTION_MOVING, OPENING_MS);
+	window_request(admission, peer, GPD_CHANNEL_MOVE_WINDOW, 0, request->size, request->avoid,
 		       request->n_avoid);
 }
 void
-gpd_admission_opened(struct gpd_admission *admission, struct gpd_child *worker,
+gpd_admission_opened(struct gpd_admission *admission, struct gpd_worker_process *worker,
 		     const struct gpd_channel_message *message)
 {
-	struct gpd_peer *peer =
+	struct gpd_connection *peer =
 		gpd_admission_find_session(admission, worker, message->header.session);
 	const struct gpd_channel_opened *opened = message->data;
 	struct gp_bytes known;
@@ -398,8 +406,8 @@ gpd_admission_opened(struct gpd_admission *admission, struct gpd_child *worker,
 		return;
 	known.data = &opened->memory_free[opened->device_count];
 	known.size = message->size - sizeof(*opened) - opened->device_count * sizeof(uint64_t);
-	moving = peer->state == GPD_PEER_MOVING;
-	if (!moving && peer->state != GPD_PEER_OPENING)
+	moving = peer->state == GPD_CONNECTION_MOVING;
+	if (!moving && peer->state != GPD_CONNECTION_OPENING)
 		return;
 	if (!moving && opened->window.size == 0) {
 		gpd_quota_close(admission->quota, peer->session);
@@ -408,7 +416,7 @@ gpd_admission_opened(struct gpd_admission *admission, struct gpd_child *worker,
 		return;
 	}
 	/* A move that found nothing leaves the client where it is; it may ask again. */
-	gpd_admission_set_state(admission, peer, GPD_PEER_WELCOMED, LANE_MS);
+	gpd_admission_set_state(admission, peer, GPD_CONNECTION_WELCOMED, LANE_MS);
 	if (moving)
 		gpd_control_reply_window(peer, worker->facts, opened);
 	else if (gpd_control_reply_welcome(admission->quota, peer, worker->facts, opened, known))
@@ -417,15 +425,15 @@ gpd_admission_opened(struct gpd_admission *admission, struct gpd_child *worker,
 }
 
 void
-gpd_admission_closed(struct gpd_admission *admission, struct gpd_child *worker,
+gpd_admission_closed(struct gpd_admission *admission, struct gpd_worker_process *worker,
 		     const struct gpd_channel_message *message)
 {
-	struct gpd_peer *peer =
+	struct gpd_connection *peer =
 		gpd_admission_find_session(admission, worker, message->header.session);
 	char text[256];
 
 	gpd_quota_close(admission->quota, message->header.session);
-	gpd_admission_go_on(admission);
+	gpd_admission_retry_queued(admission);
 	if (!peer)
 		return;
 	gpd_channel_text(message, text, sizeof(text));
@@ -434,20 +442,20 @@ gpd_admission_closed(struct gpd_admission *admission, struct gpd_child *worker,
 		gpd_control_reply_session_error(peer, message->header.result, text);
 	else
 		gpd_control_reply_bye(peer, text);
-	gpd_admission_end_peer(admission, peer, text);
+	gpd_admission_close_conn(admission, peer, text);
 }
 
 void
-gpd_admission_set_worker(struct gpd_admission *admission, struct gpd_child *worker)
+gpd_admission_set_worker(struct gpd_admission *admission, struct gpd_worker_process *worker)
 {
 	admission->worker = worker;
 	if (worker)
-		gpd_admission_go_on(admission);
+		gpd_admission_retry_queued(admission);
 }
 
 /* What a client of this tenant is told. */
 static const char *
-choose_text(const struct gpd_channel_lost *lost, uint32_t tenant)
+select_text(const struct gpd_channel_lost *lost, uint32_t tenant)
 {
 	for (uint32_t i = 0; i < lost->tenant_count && i < GPD_LOST_TENANTS; i++)
 		if (lost->tenants[i].tenant == tenant)
@@ -456,8 +464,8 @@ choose_text(const struct gpd_channel_lost *lost, uint32_t tenant)
 }
 
 void
-gpd_admission_worker_gone(struct gpd_admission *admission, struct gpd_child *worker, int result,
-			  const char *text)
+gpd_admission_worker_exited(struct gpd_admission *admission, struct gpd_worker_process *worker,
+			    int result, const char *text)
 {
 	struct gpd_channel_lost lost = { .tenant_count = 0 };
 
@@ -467,46 +475,47 @@ gpd_admission_worker_gone(struct gpd_admission *admission, struct gpd_child *wor
 }
 
 void
-gpd_admission_worker_lost(struct gpd_admission *admission, struct gpd_child *worker, int result,
-			  const struct gpd_channel_lost *lost)
+gpd_admission_worker_lost(struct gpd_admission *admission, struct gpd_worker_process *worker,
+			  int result, const struct gpd_channel_lost *lost)
 {
-	for (struct gpd_peer *p = admission->peers; p; p = p->next) {
-		bool own = p->own == worker;
+	for (struct gpd_connection *p = admission->connection_list; p; p = p->next) {
+		bool own_worker = p->own_worker == worker;
 
-		if (own && (p->state == GPD_PEER_STARTING || p->state == GPD_PEER_OPENING)) {
+		if (own_worker &&
+		    (p->state == GPD_CONNECTION_STARTING || p->state == GPD_CONNECTION_OPENING)) {
 			p->worker = NULL;
 			gpd_admission_refuse(admission, p, GPUPOOL__REFUSED__REASON__WORKER,
-					     choose_text(lost, p->grant.tenant));
+					     select_text(lost, p->assignment.tenant));
 			continue;
 		}
-		if (own)
-			p->own = NULL;
+		if (own_worker)
+			p->own_worker = NULL;
 		if (p->worker != worker)
 			continue;
 		p->worker = NULL;
-		if (p->state == GPD_PEER_OPENING) {
+		if (p->state == GPD_CONNECTION_OPENING) {
 			/* It knows of no session yet: the next worker will do. */
-			gpd_admission_set_state(admission, p, GPD_PEER_QUEUED, GPD_QUEUED_MS);
+			gpd_admission_set_state(admission, p, GPD_CONNECTION_QUEUED, GPD_QUEUED_MS);
 			continue;
 		}
-		gpd_control_reply_session_error(p, result, choose_text(lost, p->grant.tenant));
-		gpd_admission_end_peer(admission, p, lost->log);
+		gpd_control_reply_session_error(p, result, select_text(lost, p->assignment.tenant));
+		gpd_admission_close_conn(admission, p, lost->log);
 	}
 }
 
 void
-gpd_admission_set_hanging(struct gpd_admission *admission, const struct gpd_child *worker,
+gpd_admission_set_hanging(struct gpd_admission *admission, const struct gpd_worker_process *worker,
 			  bool hangs)
 {
-	for (struct gpd_peer *p = admission->peers; p; p = p->next) {
+	for (struct gpd_connection *p = admission->connection_list; p; p = p->next) {
 		if (p->worker == worker)
-			atomic_store(&p->worker_hangs, hangs);
+			atomic_store(&p->worker_is_hung, hangs);
 	}
 }
 
 void
-gpd_admission_report_ended(const struct gpd_admission *admission, const struct gpd_child *worker,
-			   const char *reason)
+gpd_admission_report_ended(const struct gpd_admission *admission,
+			   const struct gpd_worker_process *worker, const char *reason)
 {
 	struct gpd_ledger *ledger = admission->quota->ledger;
 	char what[GPD_LEDGER_SUMMARY_MAX];
@@ -514,12 +523,13 @@ gpd_admission_report_ended(const struct gpd_admission *admission, const struct g
 	for (const struct gpd_ledger_session *line = NULL;
 	     (line = gpd_ledger_next(ledger, line, worker->pid));) {
 		uint64_t id = atomic_load(&line->id);
-		const struct gpd_roster_client *client;
+		const struct gpd_session_owner *client;
 		char host[NAME_MAX_SIZE], program[NAME_MAX_SIZE];
 
 		if (atomic_load(&line->logged) != GPD_LOGGED_OPEN)
 			continue;
-		client = gpd_roster_client(&admission->roster, gpd_ledger_index(ledger, line), id);
+		client = gpd_session_owner(&admission->session_owners,
+					   gpd_ledger_index(ledger, line), id);
 		gpd_ledger_summary(line, what, sizeof(what));
 		gp_printable_name(host, sizeof(host), client->host);
 		gp_printable_name(program, sizeof(program), client->program);

@@ -27,172 +27,174 @@
 #define SILENCE_MS 200
 #define SPOKEN_MS 2000
 /* Descriptors for the administrator, the workers and the files of the daemon. */
-#define DESCRIPTORS_KEPT 64
+#define DESCRIPTORS_RESERVED 64
 
 static int
-descriptors(void)
+descriptors_max(void)
 {
 	struct rlimit files;
 
 	if (getrlimit(RLIMIT_NOFILE, &files) || files.rlim_cur > INT32_MAX)
 		return INT32_MAX;
-	if (files.rlim_cur / 4 < DESCRIPTORS_KEPT)
+	if (files.rlim_cur / 4 < DESCRIPTORS_RESERVED)
 		return (int)(files.rlim_cur - files.rlim_cur / 4);
-	return (int)files.rlim_cur - DESCRIPTORS_KEPT;
+	return (int)files.rlim_cur - DESCRIPTORS_RESERVED;
 }
 
 static unsigned int
 waiting_max(void)
 {
-	unsigned int part = (unsigned int)descriptors() / 8;
+	unsigned int part = (unsigned int)descriptors_max() / 8;
 
 	return part < WAITING_MIN ? WAITING_MIN : part > WAITING_MAX ? WAITING_MAX : part;
 }
 
 /* The next one after the link; begins it, or closes it. */
 static void
-take_out(struct gpd_admission *admission, struct gpd_peer **link, bool begin)
+waiting_remove(struct gpd_admission *admission, struct gpd_connection **link, bool start)
 {
-	struct gpd_peer *peer = *link;
+	struct gpd_connection *peer = *link;
 
 	*link = peer->next;
 	admission->waiting_count--;
-	peer->source->waiting--;
-	if (begin && gpd_peer_start(peer) == 0) {
+	peer->client_address->waiting--;
+	if (start && gpd_connection_start(peer) == 0) {
 		gpd_admission_add(admission, peer);
 		return;
 	}
-	gpd_source_count_wasted(peer->source, gp_now_ms());
-	gpd_peer_destroy(peer);
+	gpd_client_address_count_wasted(peer->client_address, gp_now_ms());
+	gpd_connection_destroy(peer);
 }
 
 /* How much an address is in the way of others that has so many. */
 static unsigned int
-weigh(const struct gpd_source *source, unsigned int count)
+addr_weight(const struct gpd_client_address *client_address, unsigned int count)
 {
-	return source->own && count <= HANDSHAKES_OF_ADDRESS ? 0 : count;
+	return client_address->is_privileged && count <= HANDSHAKES_OF_ADDRESS ? 0 : count;
 }
 
 static unsigned int
-weigh_waiting(const struct gpd_peer *waiting)
+waiting_weight(const struct gpd_connection *waiting)
 {
-	return weigh(waiting->source, waiting->source->waiting);
+	return addr_weight(waiting->client_address, waiting->client_address->waiting);
 }
 
 /* There are too many: any one of the addresses that have most of them, but not who has just come:
  * else nobody would come in any more once all places are held. */
 static void
-drop_one(struct gpd_admission *admission, const struct gpd_peer *newcomer)
+waiting_drop_one(struct gpd_admission *admission, const struct gpd_connection *newcomer)
 {
-	struct gpd_peer **link = &admission->waiting;
+	struct gpd_connection **link = &admission->waiting;
 	unsigned int most = 0, count = 0, chosen = 0;
 
-	for (struct gpd_peer *w = admission->waiting; w; w = w->next) {
-		if (w == newcomer || weigh_waiting(w) < most)
+	for (struct gpd_connection *w = admission->waiting; w; w = w->next) {
+		if (w == newcomer || waiting_weight(w) < most)
 			continue;
-		count = weigh_waiting(w) > most ? 1 : count + 1;
-		most = weigh_waiting(w);
+		count = waiting_weight(w) > most ? 1 : count + 1;
+		most = waiting_weight(w);
 	}
 	(void)!getrandom(&chosen, sizeof(chosen), GRND_NONBLOCK);
 	chosen %= count;
-	while (*link == newcomer || weigh_waiting(*link) < most || chosen-- > 0)
+	while (*link == newcomer || waiting_weight(*link) < most || chosen-- > 0)
 		link = &(*link)->next;
-	gpd_source_log((*link)->source, GPD_LOG_WARNING,
-		       "%s: closed: too many connections without a session come from there",
-		       gp_conn_peer((*link)->conn));
-	take_out(admission, link, false);
+	gpd_client_address_log((*link)->client_address, GPD_LOG_WARNING,
+			       "%s: closed: too many connections without a session come from there",
+			       gp_conn_peer((*link)->conn));
+	waiting_remove(admission, link, false);
 }
 
-static struct gpd_source *
-find_source(int fd, const char *peer_name)
+static struct gpd_client_address *
+find_addr(int fd, const char *peer_name)
 {
 	uid_t owner;
-	bool known = gp_peer_owner(fd, &owner) == 0;
+	bool known = gp_peer_query_owner(fd, &owner) == 0;
 
-	return gpd_source_get(peer_name, known ? &owner : NULL);
+	return gpd_client_address_get(peer_name, known ? &owner : NULL);
 }
 
 /* Why a connection is closed at once, or NULL. */
 static const char *
-why_closed(const struct gpd_source *source, int fd)
+get_closed_reason(const struct gpd_client_address *client_address, int fd)
 {
-	if (gpd_source_is_wasteful(source, gp_now_ms()))
+	if (gpd_client_address_is_throttled(client_address, gp_now_ms()))
 		return "too many connections without a session come from there";
-	if (fd >= descriptors())
+	if (fd >= descriptors_max())
 		return "the descriptors that are left are for sessions and the administrator";
 	return NULL;
 }
 
 /* GP_E_EOF: the address has no room for it. */
 static int
-make_peer(const struct gpd_admission *admission, struct gpd_source *source, int fd,
-	  const char *peer_name, const char *scheme, struct gpd_peer **peer_p)
+conn_make(const struct gpd_admission *admission, struct gpd_client_address *client_address, int fd,
+	  const char *peer_name, const char *scheme, struct gpd_connection **peer_p)
 {
 	unsigned int timeout_ms = atomic_load(&admission->quota->ledger->timeout_ms);
-	const char *why = why_closed(source, fd);
+	const char *why = get_closed_reason(client_address, fd);
 	struct gp_conn *conn;
 	int r = GP_E_EOF;
 
 	if (why)
-		gpd_source_log(source, GPD_LOG_WARNING, "%s: closed: %s", peer_name, why);
+		gpd_client_address_log(client_address, GPD_LOG_WARNING, "%s: closed: %s", peer_name,
+				       why);
 	else
 		r = gp_conn_adopt(scheme, fd, &conn);
 	if (r) {
 		close(fd);
 		return r == -ENOMEM ? GP_E_RESOURCE : GP_E_EOF;
 	}
-	*peer_p = gpd_peer_create(conn, scheme, timeout_ms);
+	*peer_p = gpd_connection_create(conn, scheme, timeout_ms);
 	return *peer_p ? 0 : GP_E_RESOURCE;
 }
 
 int
-gpd_admission_come(struct gpd_admission *admission, int fd, const char *peer_name,
-		   const char *scheme)
+gpd_admission_accept(struct gpd_admission *admission, int fd, const char *peer_name,
+		     const char *scheme)
 {
-	struct gpd_peer **link = &admission->waiting;
-	struct gpd_source *source = find_source(fd, peer_name);
-	struct gpd_peer *peer;
-	int r = make_peer(admission, source, fd, peer_name, scheme, &peer);
+	struct gpd_connection **link = &admission->waiting;
+	struct gpd_client_address *client_address = find_addr(fd, peer_name);
+	struct gpd_connection *peer;
+	int r = conn_make(admission, client_address, fd, peer_name, scheme, &peer);
 
 	if (r) {
-		gpd_source_put(source);
+		gpd_client_address_put(client_address);
 		return r;
 	}
-	peer->source = source;
+	peer->client_address = client_address;
 	peer->deadline_ms = gp_now_ms() + GPD_HANDSHAKE_MS;
-	while (*link && (!source->own || (*link)->source->own))
+	while (*link && (!client_address->is_privileged || (*link)->client_address->is_privileged))
 		link = &(*link)->next;
 	peer->next = *link;
 	*link = peer;
 	admission->waiting_count++;
-	source->waiting++;
-	gpd_admission_begin(admission);
+	client_address->waiting++;
+	gpd_admission_start_waiting(admission);
 	if (admission->waiting_count > waiting_max())
-		drop_one(admission, peer);
+		waiting_drop_one(admission, peer);
 	return 0;
 }
 
 static bool
-is_full(const struct gpd_source *source)
+addr_is_full(const struct gpd_client_address *client_address)
 {
-	return source->handshakes >= HANDSHAKES_OF_ADDRESS;
+	return client_address->handshakes >= HANDSHAKES_OF_ADDRESS;
 }
 
 /* What it has said its thread may not have had the time to read. */
 static bool
-has_spoken(const struct gpd_peer *peer)
+conn_has_sent(const struct gpd_connection *peer)
 {
 	int unread = 0;
 
-	return atomic_load(&peer->spoke) ||
+	return atomic_load(&peer->has_preamble) ||
 	       (ioctl(gp_conn_fd(peer->conn), FIONREAD, &unread) == 0 && unread > 0);
 }
 
 /* From when on it may have to make room for others. */
 static int64_t
-due_ms(const struct gpd_peer *peer)
+conn_due_ms(const struct gpd_connection *peer)
 {
-	return peer->deadline_ms - GPD_HANDSHAKE_MS + (has_spoken(peer) ? SPOKEN_MS : SILENCE_MS);
+	return peer->deadline_ms - GPD_HANDSHAKE_MS +
+	       (conn_has_sent(peer) ? SPOKEN_MS : SILENCE_MS);
 }
 
 /*
@@ -200,71 +202,76 @@ due_ms(const struct gpd_peer *peer)
  * of the one that has most.  False: they are all new.
  */
 static bool
-make_room(struct gpd_admission *admission, const struct gpd_source *source)
+conn_evict(struct gpd_admission *admission, const struct gpd_client_address *client_address)
 {
-	struct gpd_peer *victim = NULL;
+	struct gpd_connection *victim = NULL;
 	int64_t earliest = 0;
 
-	for (struct gpd_peer *p = admission->peers; p; p = p->next) {
-		unsigned int held, most;
+	for (struct gpd_connection *p = admission->connection_list; p; p = p->next) {
+		unsigned int weight, most;
 		int64_t due;
 
-		if (p->state != GPD_PEER_HANDSHAKE || (is_full(source) && p->source != source))
+		if (p->state != GPD_CONNECTION_HANDSHAKE ||
+		    (addr_is_full(client_address) && p->client_address != client_address))
 			continue;
-		held = weigh(p->source, p->source->handshakes);
-		most = victim ? weigh(victim->source, victim->source->handshakes) : 0;
-		if (victim && held < most)
+		weight = addr_weight(p->client_address, p->client_address->handshakes);
+		most = victim ? addr_weight(victim->client_address,
+					    victim->client_address->handshakes)
+			      : 0;
+		if (victim && weight < most)
 			continue;
-		due = due_ms(p);
-		if (!victim || held > most || due < earliest) {
+		due = conn_due_ms(p);
+		if (!victim || weight > most || due < earliest) {
 			victim = p;
 			earliest = due;
 		}
 	}
 	if (!victim || earliest > gp_now_ms())
 		return false;
-	gpd_source_log(victim->source, GPD_LOG_INFO,
-		       "%s: no session: it did not say hello while others wait",
-		       gp_conn_peer(victim->conn));
-	gpd_admission_end_peer(admission, victim, "it did not say hello");
+	gpd_client_address_log(victim->client_address, GPD_LOG_INFO,
+			       "%s: no session: it did not say hello while others wait",
+			       gp_conn_peer(victim->conn));
+	gpd_admission_close_conn(admission, victim, "it did not say hello");
 	return true;
 }
 
 void
-gpd_admission_begin(struct gpd_admission *admission)
+gpd_admission_start_waiting(struct gpd_admission *admission)
 {
-	struct gpd_peer **link = &admission->waiting;
+	struct gpd_connection **link = &admission->waiting;
 	int64_t now_ms = gp_now_ms();
 
 	while (*link) {
-		struct gpd_peer *waiting = *link;
-		bool full = is_full(waiting->source);
+		struct gpd_connection *waiting = *link;
+		bool full = addr_is_full(waiting->client_address);
 		bool room = admission->handshakes < HANDSHAKES_MAX && !full;
 		/* Where nobody makes room for one of them, nobody does for the others. */
-		int64_t *stuck_ms = full ? &waiting->source->stuck_ms : &admission->stuck_ms;
+		int64_t *no_room_ms =
+			full ? &waiting->client_address->no_room_ms : &admission->no_room_ms;
 
 		if (waiting->deadline_ms <= now_ms) {
-			gpd_source_log(waiting->source, GPD_LOG_WARNING,
-				       "%s: closed: too many others without a session come from "
-				       "there",
-				       gp_conn_peer(waiting->conn));
-			take_out(admission, link, false);
+			gpd_client_address_log(
+				waiting->client_address, GPD_LOG_WARNING,
+				"%s: closed: too many others without a session come from "
+				"there",
+				gp_conn_peer(waiting->conn));
+			waiting_remove(admission, link, false);
 			continue;
 		}
-		if (!room && *stuck_ms != now_ms) {
-			room = make_room(admission, waiting->source);
-			*stuck_ms = room ? 0 : now_ms;
+		if (!room && *no_room_ms != now_ms) {
+			room = conn_evict(admission, waiting->client_address);
+			*no_room_ms = room ? 0 : now_ms;
 		}
 		if (room)
-			take_out(admission, link, true);
+			waiting_remove(admission, link, true);
 		else
 			link = &waiting->next;
 	}
 }
 
 void
-gpd_admission_forget_waiting(struct gpd_admission *admission)
+gpd_admission_drop_waiting(struct gpd_admission *admission)
 {
 	while (admission->waiting)
-		take_out(admission, &admission->waiting, false);
+		waiting_remove(admission, &admission->waiting, false);
 }

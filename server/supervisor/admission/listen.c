@@ -18,9 +18,9 @@
 /* Connections of a turn of the supervisor: those that begin, and with those that are closed at
  * once, which cost little. */
 #define ACCEPT_MAX 64
-#define ACCEPT_LOOKS_MAX 1024
+#define ACCEPT_TRIES_MAX 1024
 #define ACCEPT_PAUSE_MS 50
-#define COMPLAIN_MS 10000
+#define ERROR_LOG_MS 10000
 
 bool
 gpd_listen_is_loopback(const struct gp_listener *listener)
@@ -37,7 +37,7 @@ has_certificate(void)
 {
 	struct gp_tls *tls = gpd_tls_get();
 
-	gp_tls_put(tls);
+	gp_tls_unref(tls);
 	return tls != NULL;
 }
 
@@ -67,7 +67,8 @@ listen_on(struct gpd_listen *listen, const struct gp_url *url, bool insecure, ch
 	*error = '\0';
 	r = gp_listen(&control, &listener, error, error_size);
 	if (r == -EADDRINUSE && strcmp(control.scheme, "unix") != 0)
-		gpd_port_holder(control.port, error + strlen(error), error_size - strlen(error));
+		gpd_port_describe_owner(control.port, error + strlen(error),
+					error_size - strlen(error));
 	if (r)
 		return r;
 	if (strcmp(control.scheme, "tls") != 0 && !gpd_listen_is_loopback(listener)) {
@@ -160,11 +161,11 @@ gpd_listen_poll(const struct gpd_listen *listen, int64_t now_ms, struct pollfd *
 
 /* Once in a while: an address that takes all of them shall not fill the log besides. */
 static void
-complain(struct gpd_listen *listen, int r, int64_t now_ms)
+accept_log_error(struct gpd_listen *listen, int r, int64_t now_ms)
 {
-	if (listen->complain_ms > now_ms)
+	if (listen->error_log_ms > now_ms)
 		return;
-	listen->complain_ms = now_ms + COMPLAIN_MS;
+	listen->error_log_ms = now_ms + ERROR_LOG_MS;
 	gpd_warning("no connection can be taken at the moment: %s",
 		    r == GP_E_RESOURCE ? "out of descriptors or memory" : strerror(-r));
 }
@@ -172,7 +173,7 @@ complain(struct gpd_listen *listen, int r, int64_t now_ms)
 /* The peer has closed it, and it is not a lane, whose records may count all the same: no session
  * can come of it.  This is told without an allocation or a look-up, for there may be many. */
 static bool
-is_abandoned(int fd)
+conn_is_closed(int fd)
 {
 	struct pollfd poller = { .fd = fd, .events = POLLRDHUP };
 	uint8_t bytes[GP_PREAMBLE_SIZE];
@@ -186,28 +187,28 @@ is_abandoned(int fd)
 }
 
 static void
-accept_some(struct gpd_listen *listen, struct gp_listener *listener,
-	    struct gpd_admission *admission, int64_t now_ms)
+accept_conns(struct gpd_listen *listen, struct gp_listener *listener,
+	     struct gpd_admission *admission, int64_t now_ms)
 {
 	const char *scheme = gp_listener_url(listener)->scheme;
 
-	for (int i = 0, taken = 0; i < ACCEPT_LOOKS_MAX && taken < ACCEPT_MAX; i++) {
+	for (int i = 0, accepted = 0; i < ACCEPT_TRIES_MAX && accepted < ACCEPT_MAX; i++) {
 		char peer[GP_URL_TEXT_MAX];
-		int fd, r = gp_accept_fd(listener, &fd, peer);
+		int fd, r = gp_listener_accept_fd(listener, &fd, peer);
 
 		if (r == GP_E_TIMEOUT)
 			return;
-		if (r == 0 && is_abandoned(fd)) {
+		if (r == 0 && conn_is_closed(fd)) {
 			close(fd);
 			continue;
 		}
 		if (r == 0)
-			r = gpd_admission_come(admission, fd, peer, scheme);
+			r = gpd_admission_accept(admission, fd, peer, scheme);
 		if (r == 0)
-			taken++;
+			accepted++;
 		if (r == 0 || r == GP_E_EOF)
 			continue;
-		complain(listen, r, now_ms);
+		accept_log_error(listen, r, now_ms);
 		listen->accept_ms = now_ms + ACCEPT_PAUSE_MS;
 		return;
 	}
@@ -219,6 +220,6 @@ gpd_listen_accept(struct gpd_listen *listen, const struct pollfd *fds, int count
 {
 	for (int i = 0; i < count && i < listen->count; i++) {
 		if (fds[i].revents)
-			accept_some(listen, listen->listeners[i], admission, now_ms);
+			accept_conns(listen, listen->listeners[i], admission, now_ms);
 	}
 }

@@ -18,7 +18,7 @@ struct gpd_listen {
 	bool rdma[GPD_LISTEN_MAX]; /* the address is one for RDMA, too */
 	int count;
 	int64_t accept_ms; /* not before this */
-	int64_t complain_ms;
+	int64_t error_log_ms;
 };
 
 /* 0, or -1: standard error says why. */

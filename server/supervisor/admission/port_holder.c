@@ -10,14 +10,14 @@
 
 #define LISTENING 0x0a
 
-struct holder {
+struct owner {
 	unsigned long inode;
 	unsigned int user;
 };
 
 /* In a table of /proc/net. */
 static bool
-find_socket(const char *table, uint16_t port, struct holder *holder)
+find_socket(const char *table, uint16_t port, struct owner *owner)
 {
 	FILE *file = fopen(table, "re");
 	bool found = false;
@@ -27,7 +27,7 @@ find_socket(const char *table, uint16_t port, struct holder *holder)
 		unsigned int its_port, state;
 
 		found = sscanf(line, " %*d: %*[0-9A-Fa-f]:%x %*s %x %*s %*s %*s %u %*d %lu",
-			       &its_port, &state, &holder->user, &holder->inode) == 4 &&
+			       &its_port, &state, &owner->user, &owner->inode) == 4 &&
 			its_port == port && state == LISTENING;
 	}
 	if (file)
@@ -60,7 +60,7 @@ has_socket(const char *process, unsigned long inode)
 }
 
 static void
-read_name(const char *process, char name[32])
+read_process_name(const char *process, char name[32])
 {
 	char path[64];
 	FILE *file;
@@ -75,28 +75,28 @@ read_name(const char *process, char name[32])
 }
 
 void
-gpd_port_holder(uint16_t port, char *text, size_t size)
+gpd_port_describe_owner(uint16_t port, char *text, size_t size)
 {
-	struct holder holder;
+	struct owner owner;
 	struct dirent *entry;
 	bool seen = false;
 	DIR *processes;
 	char name[32];
 
 	text[0] = 0;
-	if (!find_socket("/proc/net/tcp", port, &holder) &&
-	    !find_socket("/proc/net/tcp6", port, &holder))
+	if (!find_socket("/proc/net/tcp", port, &owner) &&
+	    !find_socket("/proc/net/tcp6", port, &owner))
 		return;
 	processes = opendir("/proc");
 	while (processes && !seen && (entry = readdir(processes))) {
-		if (atoi(entry->d_name) <= 0 || !has_socket(entry->d_name, holder.inode))
+		if (atoi(entry->d_name) <= 0 || !has_socket(entry->d_name, owner.inode))
 			continue;
 		seen = true;
-		read_name(entry->d_name, name);
+		read_process_name(entry->d_name, name);
 		(void)snprintf(text, size, " (process %.16s, %s, has it)", entry->d_name, name);
 	}
 	if (!seen)
-		(void)snprintf(text, size, " (a process of user %u has it)", holder.user);
+		(void)snprintf(text, size, " (a process of user %u has it)", owner.user);
 	if (processes)
 		(void)closedir(processes);
 }

@@ -9,6 +9,6 @@
 #include <stdint.h>
 
 /* " (process 12, sshd, has it)", or what is known of whom the process cannot see; "": nothing. */
-void gpd_port_holder(uint16_t port, char *text, size_t size);
+void gpd_port_describe_owner(uint16_t port, char *text, size_t size);
 
 #endif /* GPD_PORT_HOLDER_H */

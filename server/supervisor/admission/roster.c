@@ -9,86 +9,90 @@
 #include <time.h>
 
 int
-gpd_roster_init(struct gpd_roster *roster)
+gpd_session_owners_init(struct gpd_session_owners *session_owners)
 {
-	*roster = (struct gpd_roster){
-		.clients = calloc(GPD_LEDGER_SESSIONS, sizeof(*roster->clients)),
+	*session_owners = (struct gpd_session_owners){
+		.clients = calloc(GPD_LEDGER_SESSIONS, sizeof(*session_owners->clients)),
 	};
-	return roster->clients ? 0 : -ENOMEM;
+	return session_owners->clients ? 0 : -ENOMEM;
 }
 
 void
-gpd_roster_fini(struct gpd_roster *roster)
+gpd_session_owners_fini(struct gpd_session_owners *session_owners)
 {
-	free(roster->clients);
-	roster->clients = NULL;
+	free(session_owners->clients);
+	session_owners->clients = NULL;
 }
 
 static uint32_t
-devices_of(const struct gpd_grant *grant)
+assignment_to_device_mask(const struct gpd_assignment *assignment)
 {
 	uint32_t mask = 0;
 
-	for (int i = 0; i < grant->count; i++)
-		mask |= (uint32_t)1 << grant->units[i].device;
+	for (int i = 0; i < assignment->count; i++)
+		mask |= (uint32_t)1 << assignment->units[i].device;
 	return mask;
 }
 
 void
-gpd_roster_enter(struct gpd_roster *roster, uint32_t index, uint64_t session,
-		 const Gpupool__Hello *hello, const struct gpd_grant *grant, const char *address)
+gpd_session_owners_set(struct gpd_session_owners *session_owners, uint32_t index, uint64_t session,
+		       const Gpupool__Hello *hello, const struct gpd_assignment *assignment,
+		       const char *address)
 {
-	struct gpd_roster_client *client = &roster->clients[index];
+	struct gpd_session_owner *client = &session_owners->clients[index];
 
-	*client = (struct gpd_roster_client){
+	*client = (struct gpd_session_owner){
 		.session = session,
 		.started_s = time(NULL),
-		.devices = devices_of(grant),
+		.devices = assignment_to_device_mask(assignment),
 		.pid = hello->pid,
 	};
 	/* What clients say ends up in terminals, and as protobuf's UTF-8. */
-	(void)gp_printable(client->host, sizeof(client->host), hello->host);
-	(void)gp_printable(client->user, sizeof(client->user), hello->user);
-	(void)gp_printable(client->program, sizeof(client->program), hello->program);
-	(void)gp_printable(client->address, sizeof(client->address), address);
+	(void)gp_printable_text(client->host, sizeof(client->host), hello->host);
+	(void)gp_printable_text(client->user, sizeof(client->user), hello->user);
+	(void)gp_printable_text(client->program, sizeof(client->program), hello->program);
+	(void)gp_printable_text(client->address, sizeof(client->address), address);
 }
 
 void
-gpd_roster_tell_credentials(const struct gpd_pass *pass, const char *name, const char *serial,
-			    char *credentials, size_t size)
+gpd_session_owner_format_credentials(const struct gpd_principal *principal, const char *name,
+				     const char *serial, char *credentials, size_t size)
 {
-	char text[sizeof(((struct gpd_roster_client *)NULL)->credentials)] = "--insecure";
+	char text[sizeof(((struct gpd_session_owner *)NULL)->credentials)] = "--insecure";
 
-	switch (pass->by) {
+	switch (principal->by) {
 	case GPD_AUTH_BY_TOKEN:
-		snprintf(text, sizeof(text), "token %s", pass->token);
+		snprintf(text, sizeof(text), "token %s", principal->token);
 		break;
 	case GPD_AUTH_BY_CERTIFICATE:
 		snprintf(text, sizeof(text), "certificate %.120s, %.40s", name ? name : "",
 			 serial ? serial : "");
 		break;
 	case GPD_AUTH_BY_USER:
-		snprintf(text, sizeof(text), "user %u of this machine", (unsigned int)pass->uid);
+		snprintf(text, sizeof(text), "user %u of this machine",
+			 (unsigned int)principal->uid);
 		break;
-	case GPD_AUTH_BY_NOTHING:
+	case GPD_AUTH_BY_NONE:
 		break;
 	}
-	(void)gp_printable(credentials, size, text);
+	(void)gp_printable_text(credentials, size, text);
 }
 
 void
-gpd_roster_set_credentials(struct gpd_roster *roster, uint32_t index, const struct gpd_pass *pass,
-			   const char *name, const char *serial)
+gpd_session_owners_set_credentials(struct gpd_session_owners *session_owners, uint32_t index,
+				   const struct gpd_principal *principal, const char *name,
+				   const char *serial)
 {
-	gpd_roster_tell_credentials(pass, name, serial, roster->clients[index].credentials,
-				    sizeof(roster->clients[index].credentials));
+	gpd_session_owner_format_credentials(principal, name, serial,
+					     session_owners->clients[index].credentials,
+					     sizeof(session_owners->clients[index].credentials));
 }
 
-const struct gpd_roster_client *
-gpd_roster_client(const struct gpd_roster *roster, uint32_t index, uint64_t session)
+const struct gpd_session_owner *
+gpd_session_owner(const struct gpd_session_owners *session_owners, uint32_t index, uint64_t session)
 {
-	static const struct gpd_roster_client nobody;
-	const struct gpd_roster_client *client = &roster->clients[index];
+	static const struct gpd_session_owner nobody;
+	const struct gpd_session_owner *client = &session_owners->clients[index];
 
 	return client->session == session ? client : &nobody;
 }

@@ -15,7 +15,7 @@
 
 #include <stdint.h>
 
-struct gpd_roster_client {
+struct gpd_session_owner {
 	uint64_t session;
 	int64_t started_s; /* since 1970 */
 	uint32_t devices;  /* bit: ordinal that it sees */
@@ -25,27 +25,28 @@ struct gpd_roster_client {
 	char credentials[200]; /* by which it was let in */
 };
 
-struct gpd_roster {
-	struct gpd_roster_client *clients; /* GPD_LEDGER_SESSIONS */
+struct gpd_session_owners {
+	struct gpd_session_owner *clients; /* GPD_LEDGER_SESSIONS */
 };
 
 /* 0 or -ENOMEM. */
-int gpd_roster_init(struct gpd_roster *roster);
-void gpd_roster_fini(struct gpd_roster *roster);
+int gpd_session_owners_init(struct gpd_session_owners *session_owners);
+void gpd_session_owners_fini(struct gpd_session_owners *session_owners);
 
 /* index: of the session's line in the ledger. */
-void gpd_roster_enter(struct gpd_roster *roster, uint32_t index, uint64_t session,
-		      const Gpupool__Hello *hello, const struct gpd_grant *grant,
-		      const char *address);
+void gpd_session_owners_set(struct gpd_session_owners *session_owners, uint32_t index,
+			    uint64_t session, const Gpupool__Hello *hello,
+			    const struct gpd_assignment *assignment, const char *address);
 /* By what a client was let in, in words. */
-void gpd_roster_tell_credentials(const struct gpd_pass *pass, const char *name, const char *serial,
-				 char *text, size_t size);
+void gpd_session_owner_format_credentials(const struct gpd_principal *principal, const char *name,
+					  const char *serial, char *text, size_t size);
 /* The same client, by what it was let in; name and serial number: of its certificate,
  * or NULL. */
-void gpd_roster_set_credentials(struct gpd_roster *roster, uint32_t index,
-				const struct gpd_pass *pass, const char *name, const char *serial);
+void gpd_session_owners_set_credentials(struct gpd_session_owners *session_owners, uint32_t index,
+					const struct gpd_principal *principal, const char *name,
+					const char *serial);
 /* Of the session with this id in this place, or an empty one. */
-const struct gpd_roster_client *gpd_roster_client(const struct gpd_roster *roster, uint32_t index,
-						  uint64_t session);
+const struct gpd_session_owner *gpd_session_owner(const struct gpd_session_owners *session_owners,
+						  uint32_t index, uint64_t session);
 
 #endif /* GPD_ROSTER_H */

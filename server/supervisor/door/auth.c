@@ -7,17 +7,17 @@
 #define OVERFLOW_UID 65534
 
 static struct gpd_auth
-refused(enum gpd_auth_refusal refusal)
+auth_refuse(enum gpd_auth_refusal refusal)
 {
 	return (struct gpd_auth){ .refusal = refusal };
 }
 
 /* By credentials of this tenant. */
 static struct gpd_auth
-let_in(const struct gpd_auth_facts *facts, enum gpd_auth_by by, const char *tenant)
+auth_accept(const struct gpd_auth_facts *facts, enum gpd_auth_by by, const char *tenant)
 {
 	if (facts->claimed[0] && strcmp(facts->claimed, tenant) != 0)
-		return refused(GPD_AUTH_OTHER_TENANT);
+		return auth_refuse(GPD_AUTH_OTHER_TENANT);
 	return (struct gpd_auth){ .by = by, .tenant = tenant };
 }
 
@@ -26,47 +26,47 @@ gpd_auth_decide(const struct gpd_auth_facts *facts)
 {
 	/* Whoever has read it on the way could come with it next. */
 	if (facts->token != GPD_TOKEN_NONE && !facts->encrypted && !facts->local)
-		return refused(GPD_AUTH_IN_CLEAR);
+		return auth_refuse(GPD_AUTH_CLEARTEXT_TOKEN);
 	/* Whoever shows it is not whom it was made for, or shall not come any more. */
 	if (facts->certificate_state == GPD_CERTIFICATE_REVOKED)
-		return refused(GPD_AUTH_REVOKED_CERTIFICATE);
+		return auth_refuse(GPD_AUTH_REVOKED_CERTIFICATE);
 	switch (facts->token) {
 	case GPD_TOKEN_GOOD:
-		return let_in(facts, GPD_AUTH_BY_TOKEN, facts->token_tenant);
+		return auth_accept(facts, GPD_AUTH_BY_TOKEN, facts->token_tenant);
 	case GPD_TOKEN_UNKNOWN:
-		return refused(GPD_AUTH_UNKNOWN_TOKEN);
+		return auth_refuse(GPD_AUTH_UNKNOWN_TOKEN);
 	case GPD_TOKEN_REVOKED:
-		return refused(GPD_AUTH_REVOKED_TOKEN);
+		return auth_refuse(GPD_AUTH_REVOKED_TOKEN);
 	case GPD_TOKEN_EXPIRED:
-		return refused(GPD_AUTH_EXPIRED_TOKEN);
+		return auth_refuse(GPD_AUTH_EXPIRED_TOKEN);
 	case GPD_TOKEN_UNREADABLE:
-		return refused(GPD_AUTH_UNREADABLE_TOKENS);
+		return auth_refuse(GPD_AUTH_UNREADABLE_TOKENS);
 	case GPD_TOKEN_NONE:
 		break;
 	}
 	if (facts->certificate && !facts->certificate_tenant)
-		return refused(GPD_AUTH_UNKNOWN_CERTIFICATE);
+		return auth_refuse(GPD_AUTH_UNKNOWN_CERTIFICATE);
 	if (facts->certificate && facts->certificate_state == GPD_CERTIFICATE_UNCHECKED)
-		return refused(GPD_AUTH_UNCHECKED_CERTIFICATE);
+		return auth_refuse(GPD_AUTH_UNCHECKED_CERTIFICATE);
 	if (facts->certificate)
-		return let_in(facts, GPD_AUTH_BY_CERTIFICATE, facts->certificate_tenant);
-	if (facts->local && facts->own_user)
+		return auth_accept(facts, GPD_AUTH_BY_CERTIFICATE, facts->certificate_tenant);
+	if (facts->local && facts->is_daemon_user)
 		return (struct gpd_auth){ .by = GPD_AUTH_BY_USER };
 	if (facts->insecure)
-		return (struct gpd_auth){ .by = GPD_AUTH_BY_NOTHING };
-	return refused(GPD_AUTH_NO_CREDENTIALS);
+		return (struct gpd_auth){ .by = GPD_AUTH_BY_NONE };
+	return auth_refuse(GPD_AUTH_NO_CREDENTIALS);
 }
 
 /* In one or two words, and what the client is told, which depends on its connection where it is not
  * here; HANDSHAKE and TICKET tell it nothing. */
 static const struct {
-	const char *name, *told;
+	const char *name, *client_text;
 } texts[GPD_AUTH_REFUSALS] = {
-	[GPD_AUTH_LET_IN] = { "none", "" },
+	[GPD_AUTH_OK] = { "none", "" },
 	[GPD_AUTH_NO_CREDENTIALS] = { "no_credentials", NULL },
-	[GPD_AUTH_IN_CLEAR] = { "token_in_clear",
-				"a token on a connection that is not encrypted: it is known "
-				"to others now" },
+	[GPD_AUTH_CLEARTEXT_TOKEN] = { "token_in_clear",
+				       "a token on a connection that is not encrypted: it is known "
+				       "to others now" },
 	[GPD_AUTH_UNKNOWN_TOKEN] = { "unknown_token", "the token is not known here" },
 	[GPD_AUTH_REVOKED_TOKEN] = { "revoked_token", "the token has been revoked" },
 	[GPD_AUTH_EXPIRED_TOKEN] = { "expired_token", "the token has expired" },
@@ -91,8 +91,8 @@ static const struct {
 const char *
 gpd_auth_explain(enum gpd_auth_refusal refusal, const struct gpd_auth_facts *facts)
 {
-	if (texts[refusal].told)
-		return texts[refusal].told;
+	if (texts[refusal].client_text)
+		return texts[refusal].client_text;
 	if (facts->encrypted)
 		return "credentials are needed: a token (GPUPOOL_TOKEN_FILE) or a client "
 		       "certificate (GPUPOOL_TLS_CERT)";
@@ -108,7 +108,7 @@ gpd_auth_name(enum gpd_auth_refusal refusal)
 }
 
 bool
-gpd_auth_is_own_user(uid_t peer, uid_t own)
+gpd_auth_is_daemon_user(uid_t peer, uid_t own)
 {
 	return peer == 0 || (peer == own && peer != OVERFLOW_UID);
 }

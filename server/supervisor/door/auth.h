@@ -24,10 +24,10 @@ enum gpd_certificate_state {
 };
 
 struct gpd_auth_facts {
-	bool local;     /* the client is on this machine */
-	bool encrypted; /* nobody on the way can read or change what is said */
-	bool own_user;  /* local, and of the daemon's user or root */
-	bool insecure;  /* the daemon lets everybody in */
+	bool local;          /* the client is on this machine */
+	bool encrypted;      /* nobody on the way can read or change what is said */
+	bool is_daemon_user; /* local, and of the daemon's user or root */
+	bool insecure;       /* the daemon lets everybody in */
 	enum gpd_token_state token;
 	const char *token_tenant;       /* with GPD_TOKEN_GOOD */
 	const char *certificate;        /* whom a good certificate names; NULL: none was shown */
@@ -37,9 +37,9 @@ struct gpd_auth_facts {
 };
 
 enum gpd_auth_refusal {
-	GPD_AUTH_LET_IN,
+	GPD_AUTH_OK,
 	GPD_AUTH_NO_CREDENTIALS,
-	GPD_AUTH_IN_CLEAR, /* a token on a connection that others may read */
+	GPD_AUTH_CLEARTEXT_TOKEN, /* a token on a connection that others may read */
 	GPD_AUTH_UNKNOWN_TOKEN,
 	GPD_AUTH_REVOKED_TOKEN,
 	GPD_AUTH_EXPIRED_TOKEN,
@@ -54,7 +54,7 @@ enum gpd_auth_refusal {
 };
 
 enum gpd_auth_by {
-	GPD_AUTH_BY_NOTHING, /* --insecure, or not yet */
+	GPD_AUTH_BY_NONE, /* --insecure, or not yet */
 	GPD_AUTH_BY_TOKEN,
 	GPD_AUTH_BY_CERTIFICATE,
 	GPD_AUTH_BY_USER,
@@ -62,12 +62,12 @@ enum gpd_auth_by {
 
 struct gpd_auth {
 	enum gpd_auth_refusal refusal;
-	enum gpd_auth_by by; /* with GPD_AUTH_LET_IN */
+	enum gpd_auth_by by; /* with GPD_AUTH_OK */
 	const char *tenant;  /* whose the client is; NULL: as it claims */
 };
 
 /* What is kept of that with the client's connection. */
-struct gpd_pass {
+struct gpd_principal {
 	enum gpd_auth_by by;
 	char token[GP_TOKEN_ID_LENGTH + 1]; /* its ID, with GPD_AUTH_BY_TOKEN */
 	int64_t until_s;                    /* of the certificate, with GPD_AUTH_BY_CERTIFICATE */
@@ -84,6 +84,6 @@ const char *gpd_auth_explain(enum gpd_auth_refusal refusal, const struct gpd_aut
 const char *gpd_auth_name(enum gpd_auth_refusal refusal);
 
 /* Whether the user at the other end of a connection within this machine is the daemon's. */
-bool gpd_auth_is_own_user(uid_t peer, uid_t own);
+bool gpd_auth_is_daemon_user(uid_t peer, uid_t own);
 
 #endif /* GPD_AUTH_H */

@@ -6,59 +6,60 @@
 #include <string.h>
 
 void
-gpd_control_reply_refused(struct gpd_peer *peer, Gpupool__Refused__Reason reason, const char *text)
+gpd_control_reply_refused(struct gpd_connection *peer, Gpupool__Refused__Reason reason,
+			  const char *text)
 {
 	Gpupool__ControlMessage message;
 	Gpupool__Refused refused;
 
 	gp_control_fill_refused(&message, &refused, reason, text);
-	gpd_peer_send(peer, &message);
+	gpd_connection_send(peer, &message);
 }
 
 void
-gpd_control_reply_session_error(struct gpd_peer *peer, int result, const char *text)
+gpd_control_reply_session_error(struct gpd_connection *peer, int result, const char *text)
 {
 	Gpupool__ControlMessage message;
 	Gpupool__SessionError error;
 
 	gp_control_fill_session_error(&message, &error, result, text);
-	gpd_peer_send(peer, &message);
+	gpd_connection_send(peer, &message);
 }
 
 void
-gpd_control_reply_bye(struct gpd_peer *peer, const char *text)
+gpd_control_reply_bye(struct gpd_connection *peer, const char *text)
 {
 	Gpupool__ControlMessage message;
 	Gpupool__Bye bye;
 
 	gp_control_fill_bye(&message, &bye, text);
-	gpd_peer_send(peer, &message);
+	gpd_connection_send(peer, &message);
 }
 
 /* The devices that the client was given, as its quota lets it see them.  How many; -1: no memory.
  */
 static int
-show_devices(const struct gpd_quota *quota, const struct gpd_peer *peer,
-	     const Gpupool__Welcome *facts, const struct gpd_channel_opened *opened,
-	     Gpupool__Device *copies, Gpupool__Device **list)
+devices_describe(const struct gpd_quota *quota, const struct gpd_connection *peer,
+		 const Gpupool__Welcome *facts, const struct gpd_channel_opened *opened,
+		 Gpupool__Device *copies, Gpupool__Device **list)
 {
 	const struct gpd_ledger_session *line = gpd_ledger_find(quota->ledger, peer->session);
-	const struct gpd_grant *grant = &peer->grant;
+	const struct gpd_assignment *assignment = &peer->assignment;
 
-	for (int i = 0; line && i < grant->count; i++) {
-		uint32_t device = (uint32_t)grant->units[i].device;
+	for (int i = 0; line && i < assignment->count; i++) {
+		uint32_t device = (uint32_t)assignment->units[i].device;
 
 		if (device >= facts->n_devices || device >= opened->device_count ||
-		    gpd_quota_show(quota, line, facts->devices[device], opened->memory_free[device],
-				   &copies[i]))
+		    gpd_quota_describe_device(quota, line, facts->devices[device],
+					      opened->memory_free[device], &copies[i]))
 			return -1;
 		list[i] = &copies[i];
 	}
-	return line ? grant->count : -1;
+	return line ? assignment->count : -1;
 }
 
 int
-gpd_control_reply_welcome(const struct gpd_quota *quota, struct gpd_peer *peer,
+gpd_control_reply_welcome(const struct gpd_quota *quota, struct gpd_connection *peer,
 			  const Gpupool__Welcome *facts, const struct gpd_channel_opened *opened,
 			  struct gp_bytes known)
 {
@@ -69,12 +70,12 @@ gpd_control_reply_welcome(const struct gpd_quota *quota, struct gpd_peer *peer,
 	Gpupool__Limits limits = GPUPOOL__LIMITS__INIT;
 	Gpupool__Device copies[GPD_LEDGER_DEVICES] = { 0 }, *list[GPD_LEDGER_DEVICES];
 	uint64_t granted[GPD_LEDGER_DEVICES] = { 0 };
-	int count = show_devices(quota, peer, facts, opened, copies, list);
+	int count = devices_describe(quota, peer, facts, opened, copies, list);
 
 	if (count >= 0 && line) {
 		if (welcome.limits)
 			limits = *welcome.limits;
-		limits.max_held = line->backlog_max;
+		limits.max_held = line->deferred_max;
 		welcome.limits = &limits;
 		window.address = opened->window.address;
 		window.size = opened->window.size;
@@ -104,7 +105,7 @@ gpd_control_reply_welcome(const struct gpd_quota *quota, struct gpd_peer *peer,
 		/* Without the list the client sends its images again, as after their eviction. */
 		if (gpupool__control_message__get_packed_size(&message) > peer->send_room)
 			welcome.known_images = (ProtobufCBinaryData){ 0 };
-		gpd_peer_send(peer, &message);
+		gpd_connection_send(peer, &message);
 	}
 	for (int i = 0; i < GPD_LEDGER_DEVICES; i++)
 		free(copies[i].attributes);
@@ -112,7 +113,7 @@ gpd_control_reply_welcome(const struct gpd_quota *quota, struct gpd_peer *peer,
 }
 
 void
-gpd_control_reply_window(struct gpd_peer *peer, const Gpupool__Welcome *facts,
+gpd_control_reply_window(struct gpd_connection *peer, const Gpupool__Welcome *facts,
 			 const struct gpd_channel_opened *opened)
 {
 	Gpupool__ControlMessage message = GPUPOOL__CONTROL_MESSAGE__INIT;
@@ -125,5 +126,5 @@ gpd_control_reply_window(struct gpd_peer *peer, const Gpupool__Welcome *facts,
 	reply.heap_size = facts->limits->heap_size;
 	message.body_case = GPUPOOL__CONTROL_MESSAGE__BODY_WINDOW_REPLY;
 	message.window_reply = &reply;
-	gpd_peer_send(peer, &message);
+	gpd_connection_send(peer, &message);
 }

@@ -13,7 +13,7 @@
 
 /* Of a list that holds at another time. */
 static int
-refuse_time(const char *path, const char *format, int64_t at_s, char *error, size_t error_size)
+time_error(const char *path, const char *format, int64_t at_s, char *error, size_t error_size)
 {
 	time_t time = (time_t)at_s;
 	char when[32] = "";
@@ -27,21 +27,23 @@ refuse_time(const char *path, const char *format, int64_t at_s, char *error, siz
 }
 
 static int
-check_time(const char *path, const struct gp_crl *crl, int64_t now_s, char *error,
-	   size_t error_size)
+crl_check_time(const char *path, const struct gp_crl *crl, int64_t now_s, char *error,
+	       size_t error_size)
 {
-	if (gp_crl_until(crl) <= now_s)
-		return refuse_time(path, "has expired:", gp_crl_until(crl), error, error_size);
-	if (gp_crl_from(crl) <= now_s)
+	if (gp_crl_get_next_update(crl) <= now_s)
+		return time_error(path, "has expired:", gp_crl_get_next_update(crl), error,
+				  error_size);
+	if (gp_crl_get_this_update(crl) <= now_s)
 		return 0;
-	(void)refuse_time(path, "holds only from then on:", gp_crl_from(crl), error, error_size);
+	(void)time_error(path, "holds only from then on:", gp_crl_get_this_update(crl), error,
+			 error_size);
 	/* It will be good by itself. */
 	return -EAGAIN;
 }
 
 /* Who names a list counts on it. */
 static int
-refuse_unasked(struct gpd_shared_file *file, bool has_tls)
+unused_crl_error(struct gpd_shared_file *file, bool has_tls)
 {
 	(void)snprintf(file->why, sizeof(file->why),
 		       "%s: this list of revoked certificates would not be read, as no client is "
@@ -54,8 +56,8 @@ refuse_unasked(struct gpd_shared_file *file, bool has_tls)
 }
 
 static int
-parse(const char *path, struct gp_tls *tls, const char *text, size_t size, struct gp_crl **crl_p,
-      char *error, size_t error_size)
+crl_parse(const char *path, struct gp_tls *tls, const char *text, size_t size,
+	  struct gp_crl **crl_p, char *error, size_t error_size)
 {
 	char why[WHY_MAX];
 	int r = gp_crl_parse(text, size, tls, crl_p, why, sizeof(why));
@@ -64,20 +66,20 @@ parse(const char *path, struct gp_tls *tls, const char *text, size_t size, struc
 		(void)snprintf(error, error_size, "%s: %s", path, why);
 		return r;
 	}
-	r = check_time(path, *crl_p, (int64_t)time(NULL), error, error_size);
+	r = crl_check_time(path, *crl_p, (int64_t)time(NULL), error, error_size);
 	if (r)
-		gp_crl_free(*crl_p);
+		gp_crl_destroy(*crl_p);
 	return r;
 }
 
 static bool
-is_asked_for(const struct gp_tls *tls)
+certificates_are_requested(const struct gp_tls *tls)
 {
-	return tls && gp_tls_asks(tls);
+	return tls && gp_tls_requests_certificate(tls);
 }
 
 static int
-load(struct gpd_crl_file *crl_file)
+crl_load(struct gpd_crl_file *crl_file)
 {
 	struct gpd_shared_file *file = &crl_file->file;
 	struct gp_crl *crl = NULL;
@@ -85,18 +87,18 @@ load(struct gpd_crl_file *crl_file)
 	size_t size = 0;
 	int r = 0;
 
-	if (is_asked_for(crl_file->tls)) {
+	if (certificates_are_requested(crl_file->tls)) {
 		r = gpd_shared_file_read(file->path, &text, &size, file->why, sizeof(file->why));
 		if (r == 0)
-			r = parse(file->path, crl_file->tls, text, size, &crl, file->why,
-				  sizeof(file->why));
+			r = crl_parse(file->path, crl_file->tls, text, size, &crl, file->why,
+				      sizeof(file->why));
 		else if (r == -ENOENT && !crl_file->needed)
 			r = 0;
 		free(text);
 	}
 	if (r)
 		return r;
-	gp_crl_free(crl_file->crl);
+	gp_crl_destroy(crl_file->crl);
 	crl_file->crl = crl;
 	/* What was said once is not taken back by a file that somebody removes. */
 	crl_file->needed = crl_file->needed || crl;
@@ -105,12 +107,12 @@ load(struct gpd_crl_file *crl_file)
 
 /* Whether clients' certificates may be of other authorities now. */
 static bool
-use_tls(struct gpd_crl_file *file)
+crl_update_tls(struct gpd_crl_file *file)
 {
 	struct gp_tls *old = file->tls;
 
 	file->tls = gpd_tls_get();
-	gp_tls_put(old);
+	gp_tls_unref(old);
 	return file->tls != old;
 }
 
@@ -123,27 +125,29 @@ gpd_crl_file_open(struct gpd_crl_file *file, const char *path, bool named)
 	r = gpd_shared_file_init(&file->file, path);
 	if (r || !path)
 		return r;
-	(void)use_tls(file);
-	if (named && !is_asked_for(file->tls))
-		return refuse_unasked(&file->file, file->tls != NULL);
-	return load(file);
+	(void)crl_update_tls(file);
+	if (named && !certificates_are_requested(file->tls))
+		return unused_crl_error(&file->file, file->tls != NULL);
+	return crl_load(file);
 }
 
-enum gpd_shared_file_news
+enum gpd_shared_file_change
 gpd_crl_file_refresh(struct gpd_crl_file *file, int64_t now_ms)
 {
-	bool outdated = use_tls(file) || (!file->file.wrong && file->crl &&
-					  gp_crl_until(file->crl) <= (int64_t)time(NULL));
+	bool outdated =
+		crl_update_tls(file) || (!file->file.wrong && file->crl &&
+					 gp_crl_get_next_update(file->crl) <= (int64_t)time(NULL));
 
-	if (!gpd_shared_file_look(&file->file, outdated))
-		return GPD_SHARED_FILE_SAME;
-	return gpd_shared_file_note(&file->file, load(file), now_ms);
+	if (!gpd_shared_file_poll(&file->file, outdated))
+		return GPD_SHARED_FILE_UNCHANGED;
+	return gpd_shared_file_set_result(&file->file, crl_load(file), now_ms);
 }
 
 void
 gpd_crl_file_check(const struct gpd_crl_file *file)
 {
-	int64_t left = file->crl ? gp_crl_until(file->crl) - (int64_t)time(NULL) : INT64_MAX;
+	int64_t left =
+		file->crl ? gp_crl_get_next_update(file->crl) - (int64_t)time(NULL) : INT64_MAX;
 
 	if (left > 0 && left < GPD_CRL_SOON_S)
 		gpd_warning("%s: this list of revoked certificates expires in %d hours, and then "
@@ -154,7 +158,7 @@ gpd_crl_file_check(const struct gpd_crl_file *file)
 void
 gpd_crl_file_close(struct gpd_crl_file *file)
 {
-	gp_crl_free(file->crl);
-	gp_tls_put(file->tls);
+	gp_crl_destroy(file->crl);
+	gp_tls_unref(file->tls);
 	*file = (struct gpd_crl_file){ 0 };
 }

@@ -32,7 +32,7 @@ struct gpd_crl_file {
  * where it usually is. */
 GP_MUST_CHECK int gpd_crl_file_open(struct gpd_crl_file *file, const char *path, bool named);
 /* Reads it again if need be.  While it cannot be used `crl` stays what it was. */
-enum gpd_shared_file_news gpd_crl_file_refresh(struct gpd_crl_file *file, int64_t now_ms);
+enum gpd_shared_file_change gpd_crl_file_refresh(struct gpd_crl_file *file, int64_t now_ms);
 /* The log says if it will expire in so many seconds. */
 #define GPD_CRL_SOON_S ((int64_t)7 * 86400)
 void gpd_crl_file_check(const struct gpd_crl_file *file);

@@ -29,40 +29,40 @@
 #define QUEUED_MAX 2
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct gpd_peer_event *events GP_GUARDED_BY(lock), **events_end = &events;
+static struct gpd_connection_event *events GP_GUARDED_BY(lock), **events_end = &events;
 static int events_fd = -1;
 
 int
-gpd_peer_setup(void)
+gpd_connection_setup(void)
 {
 	events_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	return events_fd < 0 ? -errno : 0;
 }
 
 int
-gpd_peer_events_fd(void)
+gpd_connection_events_fd(void)
 {
 	return events_fd;
 }
 
-struct gpd_peer_event *
-gpd_peer_take_events(void)
+struct gpd_connection_event *
+gpd_connection_pop_events(void)
 {
-	struct gpd_peer_event *taken;
+	struct gpd_connection_event *popped;
 	uint64_t count;
 
 	if (read(events_fd, &count, sizeof(count)) < 0)
 		count = 0;
 	pthread_mutex_lock(&lock);
-	taken = events;
+	popped = events;
 	events = NULL;
 	events_end = &events;
 	pthread_mutex_unlock(&lock);
-	return taken;
+	return popped;
 }
 
 static void
-post(struct gpd_peer_event *event)
+event_post(struct gpd_connection_event *event)
 {
 	uint64_t one = 1;
 
@@ -74,11 +74,12 @@ post(struct gpd_peer_event *event)
 		return; /* The counter is full: it is readable. */
 }
 
-static bool leave(struct gpd_peer *peer, const char *format, ...) GP_PRINTF(2, 3);
+static bool conn_set_close_reason(struct gpd_connection *peer, const char *format, ...)
+	GP_PRINTF(2, 3);
 
 /* What the thread's last event will say.  Always false. */
 static bool
-leave(struct gpd_peer *peer, const char *format, ...)
+conn_set_close_reason(struct gpd_connection *peer, const char *format, ...)
 {
 	va_list args;
 
@@ -90,7 +91,7 @@ leave(struct gpd_peer *peer, const char *format, ...)
 
 /* Whether the peer reads what it is sent. */
 static bool
-reads(const struct gpd_peer *peer)
+peer_is_reading(const struct gpd_connection *peer)
 {
 	int fd = gp_conn_fd(peer->conn);
 	int unread = 0;
@@ -99,14 +100,14 @@ reads(const struct gpd_peer *peer)
 }
 
 static int
-send_message(struct gpd_peer *peer, const Gpupool__ControlMessage *message)
+message_send(struct gpd_connection *peer, const Gpupool__ControlMessage *message)
 {
 	int r = -EPIPE;
 
 	/* The main thread acquires the lock as well. */
 	gpd_nonblocking_begin();
 	pthread_mutex_lock(&peer->send_lock);
-	if (reads(peer))
+	if (peer_is_reading(peer))
 		r = gp_control_send(peer->conn, message);
 	pthread_mutex_unlock(&peer->send_lock);
 	gpd_nonblocking_end();
@@ -114,29 +115,30 @@ send_message(struct gpd_peer *peer, const Gpupool__ControlMessage *message)
 }
 
 void
-gpd_peer_send(struct gpd_peer *peer, const Gpupool__ControlMessage *message)
+gpd_connection_send(struct gpd_connection *peer, const Gpupool__ControlMessage *message)
 {
-	if (send_message(peer, message))
+	if (message_send(peer, message))
 		gp_conn_shutdown(peer->conn);
 }
 
-#define TO(state) (1u << (GPD_PEER_##state))
+#define TO(state) (1u << (GPD_CONNECTION_##state))
 
 /* What may come after each state. */
-static const unsigned int next_states[GPD_PEER_STATES] = {
-	[GPD_PEER_HANDSHAKE] = TO(REFUSED) | TO(QUEUED) | TO(ENDING),
-	[GPD_PEER_REFUSED] = TO(ENDING),
-	[GPD_PEER_QUEUED] = TO(QUEUED) | TO(STARTING) | TO(OPENING) | TO(ENDING),
-	[GPD_PEER_STARTING] = TO(STARTING) | TO(OPENING) | TO(ENDING),
-	[GPD_PEER_OPENING] = TO(QUEUED) | TO(WELCOMED) | TO(ENDING),
-	[GPD_PEER_WELCOMED] = TO(MOVING) | TO(RUNNING) | TO(ENDING),
-	[GPD_PEER_MOVING] = TO(WELCOMED) | TO(ENDING),
-	[GPD_PEER_RUNNING] = TO(ENDING),
-	[GPD_PEER_ENDING] = 0,
+static const unsigned int next_states[GPD_CONNECTION_STATES] = {
+	[GPD_CONNECTION_HANDSHAKE] = TO(REFUSED) | TO(QUEUED) | TO(CLOSING),
+	[GPD_CONNECTION_REFUSED] = TO(CLOSING),
+	[GPD_CONNECTION_QUEUED] = TO(QUEUED) | TO(STARTING) | TO(OPENING) | TO(CLOSING),
+	[GPD_CONNECTION_STARTING] = TO(STARTING) | TO(OPENING) | TO(CLOSING),
+	[GPD_CONNECTION_OPENING] = TO(QUEUED) | TO(WELCOMED) | TO(CLOSING),
+	[GPD_CONNECTION_WELCOMED] = TO(MOVING) | TO(RUNNING) | TO(CLOSING),
+	[GPD_CONNECTION_MOVING] = TO(WELCOMED) | TO(CLOSING),
+	[GPD_CONNECTION_RUNNING] = TO(CLOSING),
+	[GPD_CONNECTION_CLOSING] = 0,
 };
 
 bool
-gpd_peer_set_state(struct gpd_peer *peer, enum gpd_peer_state state, int64_t deadline_ms)
+gpd_connection_set_state(struct gpd_connection *peer, enum gpd_connection_state state,
+			 int64_t deadline_ms)
 {
 	if (!(next_states[peer->state] >> state & 1))
 		return false;
@@ -146,7 +148,7 @@ gpd_peer_set_state(struct gpd_peer *peer, enum gpd_peer_state state, int64_t dea
 }
 
 static int
-send_preamble(struct gpd_peer *peer, enum gp_preamble_kind kind)
+preamble_send(struct gpd_connection *peer, enum gp_preamble_kind kind)
 {
 	uint8_t bytes[GP_PREAMBLE_SIZE];
 	struct gp_preamble preamble;
@@ -158,16 +160,16 @@ send_preamble(struct gpd_peer *peer, enum gp_preamble_kind kind)
 
 /* Whether connections begin with TLS behind their preambles. */
 static bool
-wants_tls(const struct gpd_peer *peer)
+conn_uses_tls(const struct gpd_connection *peer)
 {
 	return strcmp(peer->scheme, "tls") == 0;
 }
 
 /* Of a kind that this address does not take.  A control connection is told so, in clear. */
 static void
-refuse_kind(struct gpd_peer *peer, const struct gp_preamble *preamble)
+preamble_refuse(struct gpd_connection *peer, const struct gp_preamble *preamble)
 {
-	const char *text = wants_tls(peer)
+	const char *text = conn_uses_tls(peer)
 				   ? "this address wants TLS: tls:// in place of tcp://, and "
 				     "GPUPOOL_TOKEN_FILE or GPUPOOL_TLS_CA set"
 				   : "this address of the daemon is without TLS";
@@ -176,31 +178,31 @@ refuse_kind(struct gpd_peer *peer, const struct gp_preamble *preamble)
 					       sizeof(bytes));
 
 	/* Whether or not it hears it, the log says it. */
-	if (gp_preamble_is_control(preamble) && send_preamble(peer, GP_PREAMBLE_CONTROL) == 0)
+	if (gp_preamble_is_control(preamble) && preamble_send(peer, GP_PREAMBLE_CONTROL) == 0)
 		(void)!gp_conn_send_preamble(peer->conn, bytes, size);
 	peer->last->refused = true;
-	(void)leave(peer, "%s", text);
+	(void)conn_set_close_reason(peer, "%s", text);
 }
 
 /* False: the connection ends. */
 static bool
-secure(struct gpd_peer *peer)
+tls_handshake(struct gpd_connection *peer)
 {
 	struct gp_tls *tls = gpd_tls_get();
 	int r = -ENOENT;
 
 	if (tls)
 		r = gp_conn_secure(peer->conn, tls, NULL, GP_TLS_HANDSHAKE_MS);
-	gp_tls_put(tls);
+	gp_tls_unref(tls);
 	peer->last->refused = r != 0;
-	return r == 0 ||
-	       leave(peer, "%s",
-		     tls ? gp_conn_error(peer->conn) : "the daemon has no certificate any more");
+	return r == 0 || conn_set_close_reason(peer, "%s",
+					       tls ? gp_conn_error(peer->conn)
+						   : "the daemon has no certificate any more");
 }
 
 /* Whether it is a control connection's; else the connection is a lane, or ends. */
 static bool
-receive_preamble(struct gpd_peer *peer)
+preamble_receive(struct gpd_connection *peer)
 {
 	uint8_t bytes[GP_PREAMBLE_SIZE];
 	struct gp_preamble preamble;
@@ -210,44 +212,44 @@ receive_preamble(struct gpd_peer *peer)
 	/* A client may connect before it needs to, and then not need to. */
 	peer->last->ended = r == GP_E_EOF;
 	if (r)
-		return leave(peer, "%s",
-			     r == GP_E_EOF ? "closed before its preamble"
-					   : gp_conn_error(peer->conn));
-	atomic_store(&peer->spoke, true);
+		return conn_set_close_reason(peer, "%s",
+					     r == GP_E_EOF ? "closed before its preamble"
+							   : gp_conn_error(peer->conn));
+	atomic_store(&peer->has_preamble, true);
 	r = gp_preamble_decode(bytes, &preamble);
-	if (r == 0 && gp_preamble_is_tls(&preamble) != wants_tls(peer)) {
-		refuse_kind(peer, &preamble);
+	if (r == 0 && gp_preamble_is_tls(&preamble) != conn_uses_tls(peer)) {
+		preamble_refuse(peer, &preamble);
 		return false;
 	}
 	if (r == 0 && !gp_preamble_is_control(&preamble)) {
-		peer->last->type = GPD_PEER_LANE;
+		peer->last->type = GPD_CONNECTION_LANE;
 		peer->last->preamble = preamble;
 		return false;
 	}
 	/* The other version learns ours; who speaks something else learns nothing. */
 	if ((r == 0 || r == GP_E_VERSION) &&
-	    send_preamble(peer, r ? GP_PREAMBLE_CONTROL : preamble.kind))
-		return leave(peer, "%s", gp_conn_error(peer->conn));
+	    preamble_send(peer, r ? GP_PREAMBLE_CONTROL : preamble.kind))
+		return conn_set_close_reason(peer, "%s", gp_conn_error(peer->conn));
 	if (r) {
-		gp_preamble_explain(r, &preamble, text, sizeof(text));
-		return leave(peer, "%s", text);
+		gp_preamble_format_status(r, &preamble, text, sizeof(text));
+		return conn_set_close_reason(peer, "%s", text);
 	}
-	return !wants_tls(peer) || secure(peer);
+	return !conn_uses_tls(peer) || tls_handshake(peer);
 }
 
 static int
-answer_ping(struct gpd_peer *peer, const Gpupool__Ping *ping)
+ping_reply(struct gpd_connection *peer, const Gpupool__Ping *ping)
 {
 	Gpupool__ControlMessage message;
 	Gpupool__Pong pong;
 
 	gp_control_fill_pong(&message, &pong, ping->number);
-	pong.worker_hangs = atomic_load(&peer->worker_hangs);
-	return send_message(peer, &message);
+	pong.worker_hangs = atomic_load(&peer->worker_is_hung);
+	return message_send(peer, &message);
 }
 
 static bool
-refuse_flood(struct gpd_peer *peer)
+flood_refuse(struct gpd_connection *peer)
 {
 	static const char text[] = "it asks for windows and does not wait for the answers";
 	Gpupool__ControlMessage message;
@@ -255,33 +257,33 @@ refuse_flood(struct gpd_peer *peer)
 
 	gp_control_fill_session_error(&message, &error, CUDA_ERROR_NOT_PERMITTED, text);
 	/* Whether or not it hears it, the log says it. */
-	(void)send_message(peer, &message);
-	return leave(peer, "%s", text);
+	(void)message_send(peer, &message);
+	return conn_set_close_reason(peer, "%s", text);
 }
 
 /* For the main thread, which frees it.  False: it is still the caller's, and the connection ends.
  */
 static bool
-pass_on(struct gpd_peer *peer, Gpupool__ControlMessage *message)
+event_post_message(struct gpd_connection *peer, Gpupool__ControlMessage *message)
 {
-	struct gpd_peer_event *event;
+	struct gpd_connection_event *event;
 
 	if (atomic_load(&peer->queued) >= QUEUED_MAX)
-		return refuse_flood(peer);
+		return flood_refuse(peer);
 	event = calloc(1, sizeof(*event));
 	if (!event)
-		return leave(peer, "no memory");
+		return conn_set_close_reason(peer, "no memory");
 	atomic_fetch_add(&peer->queued, 1);
-	event->type = GPD_PEER_MESSAGE;
+	event->type = GPD_CONNECTION_MESSAGE;
 	event->peer = peer;
 	event->message = message;
-	post(event);
+	event_post(event);
 	return true;
 }
 
 /* Whether to go on.  Frees the message, or passes it on. */
 static bool
-take_message(struct gpd_peer *peer, Gpupool__ControlMessage *message, bool first)
+message_handle(struct gpd_connection *peer, Gpupool__ControlMessage *message, bool first)
 {
 	bool hello = message->body_case == GPUPOOL__CONTROL_MESSAGE__BODY_HELLO, more = false;
 
@@ -291,22 +293,23 @@ take_message(struct gpd_peer *peer, Gpupool__ControlMessage *message, bool first
 		peer->has_uid = gp_conn_peer_uid(peer->conn, &peer->uid) == 0;
 		/* fall through */
 	case GPUPOOL__CONTROL_MESSAGE__BODY_WINDOW_REQUEST:
-		if (pass_on(peer, message))
+		if (event_post_message(peer, message))
 			return true;
 		break;
 	case GPUPOOL__CONTROL_MESSAGE__BODY_PING:
-		more = answer_ping(peer, message->ping) == 0 ||
-		       leave(peer, "it does not read what it is sent");
+		more = ping_reply(peer, message->ping) == 0 ||
+		       conn_set_close_reason(peer, "it does not read what it is sent");
 		break;
 	case GPUPOOL__CONTROL_MESSAGE__BODY_PONG:
 		more = true;
 		break;
 	case GPUPOOL__CONTROL_MESSAGE__BODY_BYE:
 		peer->last->ended = true;
-		more = leave(peer, "the client said goodbye");
+		more = conn_set_close_reason(peer, "the client said goodbye");
 		break;
 	default:
-		more = leave(peer, "%s does not belong there", gp_control_name(message));
+		more = conn_set_close_reason(peer, "%s does not belong there",
+					     gp_control_get_name(message));
 		break;
 	}
 	gp_control_free(message);
@@ -314,40 +317,41 @@ take_message(struct gpd_peer *peer, Gpupool__ControlMessage *message, bool first
 }
 
 static bool
-receive_message(struct gpd_peer *peer, bool first)
+message_receive(struct gpd_connection *peer, bool first)
 {
 	Gpupool__ControlMessage *message;
 	int r = gp_control_recv(peer->conn, &message);
 
 	if (r == 0)
-		return take_message(peer, message, first);
+		return message_handle(peer, message, first);
 	peer->last->ended = r == GP_E_EOF;
-	return leave(peer, "%s", r == GP_E_EOF ? "the client is gone" : gp_conn_error(peer->conn));
+	return conn_set_close_reason(
+		peer, "%s", r == GP_E_EOF ? "the client is gone" : gp_conn_error(peer->conn));
 }
 
 static void *
-receive(void *arg)
+conn_receive(void *arg)
 {
-	struct gpd_peer *peer = arg;
+	struct gpd_connection *peer = arg;
 	/* It was made with the peer, so that it can be sent; then the peer is the main thread's. */
-	struct gpd_peer_event *last = peer->last;
+	struct gpd_connection_event *last = peer->last;
 
-	if (receive_preamble(peer)) {
+	if (preamble_receive(peer)) {
 		peer->send_room = gp_conn_set_nonblocking_send(peer->conn, MESSAGE_MAX);
-		if (receive_message(peer, true)) {
-			while (receive_message(peer, false))
+		if (message_receive(peer, true)) {
+			while (message_receive(peer, false))
 				continue;
 		}
 	}
 	peer->last = NULL;
-	post(last);
+	event_post(last);
 	return NULL;
 }
 
-struct gpd_peer *
-gpd_peer_create(struct gp_conn *conn, const char *scheme, unsigned int timeout_ms)
+struct gpd_connection *
+gpd_connection_create(struct gp_conn *conn, const char *scheme, unsigned int timeout_ms)
 {
-	struct gpd_peer *peer = calloc(1, sizeof(*peer));
+	struct gpd_connection *peer = calloc(1, sizeof(*peer));
 
 	if (peer)
 		peer->last = calloc(1, sizeof(*peer->last));
@@ -356,11 +360,11 @@ gpd_peer_create(struct gp_conn *conn, const char *scheme, unsigned int timeout_m
 		free(peer);
 		return NULL;
 	}
-	peer->last->type = GPD_PEER_GONE;
+	peer->last->type = GPD_CONNECTION_CLOSED;
 	peer->last->peer = peer;
 	peer->conn = conn;
-	gp_conn_set_stall(conn, timeout_ms);
-	gp_conn_set_unread(conn, timeout_ms);
+	gp_conn_set_stall_timeout(conn, timeout_ms);
+	gp_conn_set_send_timeout(conn, timeout_ms);
 	gp_conn_set_message_max(conn, HELLO_MAX);
 	peer->deadline_ms = INT64_MAX;
 	snprintf(peer->scheme, sizeof(peer->scheme), "%s", scheme);
@@ -369,9 +373,9 @@ gpd_peer_create(struct gp_conn *conn, const char *scheme, unsigned int timeout_m
 }
 
 int
-gpd_peer_start(struct gpd_peer *peer)
+gpd_connection_start(struct gpd_connection *peer)
 {
-	int r = gp_thread_start_joined(&peer->thread, "peer", STACK_SIZE, receive, peer);
+	int r = gp_thread_start_joinable(&peer->thread, "peer", STACK_SIZE, conn_receive, peer);
 
 	peer->started = r == 0;
 	return r;
@@ -379,22 +383,22 @@ gpd_peer_start(struct gpd_peer *peer)
 
 /* The thread's last event has been posted, or its connection shut down: it returns at once. */
 static void
-join(struct gpd_peer *peer)
+conn_join_thread(struct gpd_connection *peer)
 {
-	unsigned int depth = gpd_nonblocking_suspend();
+	unsigned int depth = gpd_nonblocking_leave();
 
 	if (peer->started)
 		(void)pthread_join(peer->thread, NULL);
-	gpd_nonblocking_resume(depth);
+	gpd_nonblocking_reenter(depth);
 	peer->started = false;
 }
 
 int
-gpd_peer_release_fd(struct gpd_peer *peer, int *fd_p)
+gpd_connection_release_fd(struct gpd_connection *peer, int *fd_p)
 {
 	int r;
 
-	join(peer);
+	conn_join_thread(peer);
 	r = gp_conn_release_fd(peer->conn, fd_p);
 	if (r == 0)
 		peer->conn = NULL;
@@ -402,13 +406,13 @@ gpd_peer_release_fd(struct gpd_peer *peer, int *fd_p)
 }
 
 void
-gpd_peer_destroy(struct gpd_peer *peer)
+gpd_connection_destroy(struct gpd_connection *peer)
 {
-	join(peer);
+	conn_join_thread(peer);
 	gp_control_free(peer->hello);
 	free(peer->last);
-	if (peer->source)
-		gpd_source_put(peer->source);
+	if (peer->client_address)
+		gpd_client_address_put(peer->client_address);
 	gp_conn_destroy(peer->conn);
 	pthread_mutex_destroy(&peer->send_lock);
 	explicit_bzero(peer->ticket, sizeof(peer->ticket));

@@ -5,77 +5,81 @@
 #include <string.h>
 #include <unistd.h>
 
-static struct gpd_source *sources;
+static struct gpd_client_address *addrs;
 /* When there are too many. */
-static struct gpd_source others = { .name = "other addresses" };
+static struct gpd_client_address others = { .name = "other addresses" };
 
-struct gpd_source *
-gpd_source_get(const char *peer, const uid_t *owner)
+struct gpd_client_address *
+gpd_client_address_get(const char *peer, const uid_t *owner)
 {
-	bool own = owner && (*owner == 0 || *owner == geteuid());
-	char name[GPD_SOURCE_NAME_MAX];
-	struct gpd_source *source;
+	bool is_privileged = owner && (*owner == 0 || *owner == geteuid());
+	char name[GPD_CLIENT_ADDRESS_NAME_MAX];
+	struct gpd_client_address *client_address;
 
-	gpd_source_name(peer, owner, name);
-	HASH_FIND_STR(sources, name, source);
-	if (!source && (own || HASH_COUNT(sources) < GPD_SOURCES_MAX)) {
-		source = calloc(1, sizeof(*source));
-		if (source) {
-			memcpy(source->name, name, sizeof(name));
-			source->own = own;
-			HASH_ADD_STR(sources, name, source);
+	gpd_client_address_name(peer, owner, name);
+	HASH_FIND_STR(addrs, name, client_address);
+	if (!client_address && (is_privileged || HASH_COUNT(addrs) < GPD_CLIENT_ADDRESSES_MAX)) {
+		client_address = calloc(1, sizeof(*client_address));
+		if (client_address) {
+			memcpy(client_address->name, name, sizeof(name));
+			client_address->is_privileged = is_privileged;
+			HASH_ADD_STR(addrs, name, client_address);
 		}
 	}
-	if (!source)
-		source = &others;
-	source->users++;
-	return source;
+	if (!client_address)
+		client_address = &others;
+	client_address->users++;
+	return client_address;
 }
 
 void
-gpd_source_put(struct gpd_source *source)
+gpd_client_address_put(struct gpd_client_address *client_address)
 {
-	source->users--;
+	client_address->users--;
 }
 
 int64_t
-gpd_source_failed(struct gpd_source *source, int64_t now_ms)
+gpd_client_address_login_failed(struct gpd_client_address *client_address, int64_t now_ms)
 {
-	int64_t start = source->failed_until_ms > now_ms ? source->failed_until_ms : now_ms;
+	int64_t start =
+		client_address->failed_until_ms > now_ms ? client_address->failed_until_ms : now_ms;
 
-	if (start + GPD_SOURCE_FAILURE_MS > now_ms + GPD_SOURCE_FAILURES * GPD_SOURCE_FAILURE_MS)
-		return GPD_SOURCE_DELAY_MS;
-	source->failed_until_ms = start + GPD_SOURCE_FAILURE_MS;
+	if (start + GPD_CLIENT_ADDRESS_FAILURE_MS >
+	    now_ms + GPD_CLIENT_ADDRESS_FAILURES * GPD_CLIENT_ADDRESS_FAILURE_MS)
+		return GPD_CLIENT_ADDRESS_DELAY_MS;
+	client_address->failed_until_ms = start + GPD_CLIENT_ADDRESS_FAILURE_MS;
 	return 0;
 }
 
 void
-gpd_source_count_wasted(struct gpd_source *source, int64_t now_ms)
+gpd_client_address_count_wasted(struct gpd_client_address *client_address, int64_t now_ms)
 {
-	int64_t start = source->wasted_until_ms > now_ms ? source->wasted_until_ms : now_ms;
+	int64_t start =
+		client_address->wasted_until_ms > now_ms ? client_address->wasted_until_ms : now_ms;
 
-	if (!gpd_source_is_wasteful(source, now_ms))
-		source->wasted_until_ms = start + GPD_SOURCE_WASTED_MS;
+	if (!gpd_client_address_is_throttled(client_address, now_ms))
+		client_address->wasted_until_ms = start + GPD_CLIENT_ADDRESS_WASTED_MS;
 }
 
 bool
-gpd_source_is_wasteful(const struct gpd_source *source, int64_t now_ms)
+gpd_client_address_is_throttled(const struct gpd_client_address *client_address, int64_t now_ms)
 {
-	return !source->own && source != &others &&
-	       source->wasted_until_ms >= now_ms + GPD_SOURCE_WASTED * GPD_SOURCE_WASTED_MS;
+	return !client_address->is_privileged && client_address != &others &&
+	       client_address->wasted_until_ms >=
+		       now_ms + GPD_CLIENT_ADDRESS_WASTED * GPD_CLIENT_ADDRESS_WASTED_MS;
 }
 
 void
-gpd_source_check(int64_t now_ms)
+gpd_client_address_expire(int64_t now_ms)
 {
-	struct gpd_source *source, *next;
+	struct gpd_client_address *client_address, *next;
 
-	HASH_ITER(hh, sources, source, next)
+	HASH_ITER(hh, addrs, client_address, next)
 	{
-		if (source->users || source->failed_until_ms > now_ms ||
-		    source->wasted_until_ms > now_ms)
+		if (client_address->users || client_address->failed_until_ms > now_ms ||
+		    client_address->wasted_until_ms > now_ms)
 			continue;
-		HASH_DEL(sources, source);
-		free(source);
+		HASH_DEL(addrs, client_address);
+		free(client_address);
 	}
 }

@@ -20,9 +20,9 @@ static struct gp_tls *current GP_GUARDED_BY(lock);
 
 /* The first that is given, or the usual file if that is there; NULL: there is none. */
 static const char *
-choose(const char *option, const char *configured, const char *name, char usual[PATH_MAX])
+file_choose(const char *option, const char *configured, const char *name, char usual[PATH_MAX])
 {
-	const char *path = gpd_folder_choose(option, configured, name, usual, PATH_MAX);
+	const char *path = gpd_folder_select_path(option, configured, name, usual, PATH_MAX);
 
 	return path == usual && access(usual, F_OK) ? NULL : path;
 }
@@ -39,43 +39,43 @@ gpd_tls_has_address(const struct gpd_options *options)
 }
 
 /* The files of the daemon's credentials, and room for the paths of the usual ones. */
-struct chosen {
+struct tls_paths {
 	struct gp_tls_files files;
 	char certificate[PATH_MAX], key[PATH_MAX], authority[PATH_MAX];
 };
 
 /* false: none is named, and none is needed. */
 static bool
-choose_all(const struct gpd_options *options, const struct gpd_config *config,
-	   struct chosen *chosen)
+files_choose(const struct gpd_options *options, const struct gpd_config *config,
+	     struct tls_paths *tls_paths)
 {
-	bool given = options->certificate || options->key || options->client_authority ||
-		     config->certificate[0] || config->key[0] || config->client_authority[0];
+	bool is_named = options->certificate || options->key || options->client_authority ||
+			config->certificate[0] || config->key[0] || config->client_authority[0];
 
-	chosen->files = (struct gp_tls_files){
-		.certificate = choose(options->certificate, config->certificate,
-				      GPD_FILE_CERTIFICATE, chosen->certificate),
-		.key = choose(options->key, config->key, GPD_FILE_KEY, chosen->key),
-		.authority = choose(options->client_authority, config->client_authority,
-				    GPD_FILE_AUTHORITY, chosen->authority),
+	tls_paths->files = (struct gp_tls_files){
+		.certificate = file_choose(options->certificate, config->certificate,
+					   GPD_FILE_CERTIFICATE, tls_paths->certificate),
+		.key = file_choose(options->key, config->key, GPD_FILE_KEY, tls_paths->key),
+		.authority = file_choose(options->client_authority, config->client_authority,
+					 GPD_FILE_AUTHORITY, tls_paths->authority),
 	};
-	return given || (chosen->files.certificate && gpd_tls_has_address(options));
+	return is_named || (tls_paths->files.certificate && gpd_tls_has_address(options));
 }
 
 int
 gpd_tls_read(const struct gpd_options *options, const struct gpd_config *config,
 	     struct gp_tls **tls_p, char *error, size_t error_size)
 {
-	struct chosen chosen;
+	struct tls_paths tls_paths;
 
 	*tls_p = NULL;
-	return choose_all(options, config, &chosen)
-		       ? gp_tls_server(&chosen.files, tls_p, error, error_size)
+	return files_choose(options, config, &tls_paths)
+		       ? gp_tls_create_server(&tls_paths.files, tls_p, error, error_size)
 		       : 0;
 }
 
 static bool
-is_there(const char *name, const char *path, gpd_config_report_func *report, void *arg)
+file_is_readable(const char *name, const char *path, gpd_config_report_func *report, void *arg)
 {
 	char error[GPD_CONFIG_ERROR_MAX];
 
@@ -92,32 +92,33 @@ gpd_tls_check_files(const struct gpd_options *options, const struct gpd_config *
 {
 	char error[GPD_CONFIG_ERROR_MAX];
 	struct gp_tls *tls = NULL;
-	struct chosen chosen;
+	struct tls_paths tls_paths;
 	bool own, authority;
 
-	if (!choose_all(options, config, &chosen))
+	if (!files_choose(options, config, &tls_paths))
 		return;
-	own = is_there("certificate", chosen.files.certificate, report, arg);
-	own = is_there("key", chosen.files.key, report, arg) && own;
-	authority = is_there("authority", chosen.files.authority, report, arg);
+	own = file_is_readable("certificate", tls_paths.files.certificate, report, arg);
+	own = file_is_readable("key", tls_paths.files.key, report, arg) && own;
+	authority = file_is_readable("authority", tls_paths.files.authority, report, arg);
 
-	const struct gp_tls_files daemon = { .certificate = chosen.files.certificate,
-					     .key = chosen.files.key };
-	const struct gp_tls_files clients = { .authority = chosen.files.authority };
+	const struct gp_tls_files daemon = { .certificate = tls_paths.files.certificate,
+					     .key = tls_paths.files.key };
+	const struct gp_tls_files clients = { .authority = tls_paths.files.authority };
 
 	/* Of a pair that is not one nothing is read. */
 	own = own || !daemon.certificate || !daemon.key;
-	if (own && gp_tls_server(&daemon, &tls, error, sizeof(error)))
+	if (own && gp_tls_create_server(&daemon, &tls, error, sizeof(error)))
 		report(arg, error);
-	gp_tls_put(tls);
+	gp_tls_unref(tls);
 	tls = NULL;
-	if (clients.authority && authority && gp_tls_client(&clients, &tls, error, sizeof(error)))
+	if (clients.authority && authority &&
+	    gp_tls_create_client(&clients, &tls, error, sizeof(error)))
 		report(arg, error);
-	gp_tls_put(tls);
+	gp_tls_unref(tls);
 }
 
 static const char *
-spell(int64_t time_s, char text[TIME_MAX])
+format_time(int64_t time_s, char text[TIME_MAX])
 {
 	time_t time = (time_t)time_s;
 	struct tm when;
@@ -129,27 +130,28 @@ spell(int64_t time_s, char text[TIME_MAX])
 }
 
 bool
-gpd_tls_doubt(const struct gp_tls *tls, char text[GPD_TLS_DOUBT_MAX])
+gpd_tls_get_warning(const struct gp_tls *tls, char text[GPD_TLS_WARNING_MAX])
 {
-	int64_t now = (int64_t)time(NULL), until = gp_tls_until(tls), from = gp_tls_from(tls);
+	int64_t now = (int64_t)time(NULL), until = gp_tls_get_not_after(tls),
+		from = gp_tls_get_not_before(tls);
 	char date[TIME_MAX], here[TIME_MAX];
 
 	text[0] = 0;
 	if (until <= now)
-		(void)snprintf(text, GPD_TLS_DOUBT_MAX,
+		(void)snprintf(text, GPD_TLS_WARNING_MAX,
 			       "the daemon's certificate has expired (%s; here it is %s): clients "
 			       "refuse it; gpupoolctl cert init HOST... --force makes another",
-			       spell(until, date), spell(now, here));
+			       format_time(until, date), format_time(now, here));
 	else if (from > now)
-		(void)snprintf(text, GPD_TLS_DOUBT_MAX,
+		(void)snprintf(text, GPD_TLS_WARNING_MAX,
 			       "the daemon's certificate is not valid yet (from %s; here it is "
 			       "%s): clients refuse it; check the clocks",
-			       spell(from, date), spell(now, here));
+			       format_time(from, date), format_time(now, here));
 	else if (until - now < GPD_TLS_SOON_S)
-		(void)snprintf(text, GPD_TLS_DOUBT_MAX,
+		(void)snprintf(text, GPD_TLS_WARNING_MAX,
 			       "the daemon's certificate expires on %s, in %d days; gpupoolctl "
 			       "cert init HOST... --force makes another",
-			       spell(until, date), (int)((until - now) / 86400));
+			       format_time(until, date), (int)((until - now) / 86400));
 	return text[0];
 }
 
@@ -157,9 +159,9 @@ gpd_tls_doubt(const struct gp_tls *tls, char text[GPD_TLS_DOUBT_MAX])
 static void
 check_dates(const struct gp_tls *tls)
 {
-	char text[GPD_TLS_DOUBT_MAX];
+	char text[GPD_TLS_WARNING_MAX];
 
-	if (gpd_tls_doubt(tls, text))
+	if (gpd_tls_get_warning(tls, text))
 		gpd_warning("%s", text);
 }
 
@@ -170,11 +172,11 @@ gpd_tls_check(void)
 
 	if (tls)
 		check_dates(tls);
-	gp_tls_put(tls);
+	gp_tls_unref(tls);
 }
 
 void
-gpd_tls_use(struct gp_tls *tls)
+gpd_tls_set(struct gp_tls *tls)
 {
 	struct gp_tls *old;
 
@@ -184,7 +186,7 @@ gpd_tls_use(struct gp_tls *tls)
 	old = current;
 	current = tls;
 	pthread_mutex_unlock(&lock);
-	gp_tls_put(old);
+	gp_tls_unref(old);
 }
 
 struct gp_tls *
@@ -193,7 +195,7 @@ gpd_tls_get(void)
 	struct gp_tls *tls;
 
 	pthread_mutex_lock(&lock);
-	tls = current ? gp_tls_get(current) : NULL;
+	tls = current ? gp_tls_ref(current) : NULL;
 	pthread_mutex_unlock(&lock);
 	return tls;
 }

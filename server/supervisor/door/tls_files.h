@@ -29,14 +29,14 @@ bool gpd_tls_has_address(const struct gpd_options *options);
 /* Main thread: from now on new connections use this (NULL: none can), which is taken over.  The log
  * says if its certificate does not hold, or will not in so many seconds. */
 #define GPD_TLS_SOON_S ((int64_t)30 * 86400)
-#define GPD_TLS_DOUBT_MAX 256
-void gpd_tls_use(struct gp_tls *tls);
+#define GPD_TLS_WARNING_MAX 256
+void gpd_tls_set(struct gp_tls *tls);
 /* What it says, if there is something to say. */
-bool gpd_tls_doubt(const struct gp_tls *tls, char text[GPD_TLS_DOUBT_MAX]);
+bool gpd_tls_get_warning(const struct gp_tls *tls, char text[GPD_TLS_WARNING_MAX]);
 /* The log says that again, if it is so. */
 void gpd_tls_check(void);
 
-/* Any thread: to be given back with gp_tls_put(); NULL: the daemon has no certificate. */
+/* Any thread: to be given back with gp_tls_unref(); NULL: the daemon has no certificate. */
 struct gp_tls *gpd_tls_get(void);
 
 #endif /* GPD_TLS_H */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 static void
-take_out(struct gpd_queue *queue, int i)
+waiter_remove(struct gpd_queue *queue, int i)
 {
 	queue->count--;
 	memmove(&queue->waiters[i], &queue->waiters[i + 1],
@@ -12,23 +12,23 @@ take_out(struct gpd_queue *queue, int i)
 }
 
 static bool
-is_gone(const struct gpd_waiter *waiter, int64_t now_ms)
+waiter_is_expired(const struct gpd_waiter *waiter, int64_t now_ms)
 {
-	return now_ms - waiter->seen_ms > GPD_QUEUE_FORGET_MS;
+	return now_ms - waiter->seen_ms > GPD_QUEUE_EXPIRE_MS;
 }
 
 static void
-forget_gone(struct gpd_queue *queue, int64_t now_ms)
+waiters_drop_expired(struct gpd_queue *queue, int64_t now_ms)
 {
 	for (int i = queue->count - 1; i >= 0; i--) {
-		if (is_gone(&queue->waiters[i], now_ms))
-			take_out(queue, i);
+		if (waiter_is_expired(&queue->waiters[i], now_ms))
+			waiter_remove(queue, i);
 	}
 }
 
 /* Its line, or -1. */
 static int
-find(const struct gpd_queue *queue, uint64_t number)
+waiter_find(const struct gpd_queue *queue, uint64_t number)
 {
 	for (int i = 0; number && i < queue->count; i++) {
 		if (queue->waiters[i].number == number)
@@ -39,17 +39,18 @@ find(const struct gpd_queue *queue, uint64_t number)
 
 /* Those before the number, or all if it is not there. */
 static unsigned int
-count(struct gpd_queue *queue, uint64_t number, bool for_any, uint32_t tenant, int64_t now_ms)
+waiters_count(struct gpd_queue *queue, uint64_t number, bool for_daemon, uint32_t tenant,
+	      int64_t now_ms)
 {
 	unsigned int ahead = 0;
 
-	forget_gone(queue, now_ms);
+	waiters_drop_expired(queue, now_ms);
 	for (int i = 0; i < queue->count; i++) {
 		const struct gpd_waiter *w = &queue->waiters[i];
 
 		if (w->number == number)
 			break;
-		ahead += w->for_any == for_any && (for_any || w->tenant == tenant);
+		ahead += w->for_daemon == for_daemon && (for_daemon || w->tenant == tenant);
 	}
 	return ahead;
 }
@@ -57,42 +58,42 @@ count(struct gpd_queue *queue, uint64_t number, bool for_any, uint32_t tenant, i
 unsigned int
 gpd_queue_ahead(struct gpd_queue *queue, uint64_t number, int64_t now_ms)
 {
-	return count(queue, number, true, 0, now_ms);
+	return waiters_count(queue, number, true, 0, now_ms);
 }
 
 unsigned int
 gpd_queue_ahead_of_tenant(struct gpd_queue *queue, uint64_t number, uint32_t tenant, int64_t now_ms)
 {
-	return count(queue, number, false, tenant, now_ms);
+	return waiters_count(queue, number, false, tenant, now_ms);
 }
 
 static bool
-has_line_for(const struct gpd_queue *queue, uint32_t tenant)
+queue_has_room_for(const struct gpd_queue *queue, uint32_t tenant)
 {
 	int of_tenant = 0;
 
 	for (int i = 0; i < queue->count; i++)
 		of_tenant += queue->waiters[i].tenant == tenant;
-	return queue->count < GPD_QUEUE_MAX && of_tenant < GPD_QUEUE_OF_TENANT;
+	return queue->count < GPD_QUEUE_MAX && of_tenant < GPD_QUEUE_TENANT_MAX;
 }
 
 unsigned int
-gpd_queue_wait(struct gpd_queue *queue, uint64_t number, uint32_t tenant, bool for_any,
-	       int64_t now_ms)
+gpd_queue_add(struct gpd_queue *queue, uint64_t number, uint32_t tenant, bool for_daemon,
+	      int64_t now_ms)
 {
 	struct gpd_waiter *waiter;
 	int line;
 
-	forget_gone(queue, now_ms);
-	line = find(queue, number);
-	if (line < 0 && !has_line_for(queue, tenant))
+	waiters_drop_expired(queue, now_ms);
+	line = waiter_find(queue, number);
+	if (line < 0 && !queue_has_room_for(queue, tenant))
 		return 0;
 	waiter = &queue->waiters[line < 0 ? queue->count++ : line];
 	waiter->number = number;
 	waiter->tenant = tenant;
-	waiter->for_any = for_any;
+	waiter->for_daemon = for_daemon;
 	waiter->seen_ms = now_ms;
-	return 1 + count(queue, number, for_any, tenant, now_ms);
+	return 1 + waiters_count(queue, number, for_daemon, tenant, now_ms);
 }
 
 unsigned int
@@ -101,7 +102,7 @@ gpd_queue_length(const struct gpd_queue *queue, uint32_t tenant, int64_t now_ms)
 	unsigned int length = 0;
 
 	for (int i = 0; i < queue->count; i++)
-		length += !is_gone(&queue->waiters[i], now_ms) &&
+		length += !waiter_is_expired(&queue->waiters[i], now_ms) &&
 			  (tenant == GPD_QUEUE_ALL || queue->waiters[i].tenant == tenant);
 	return length;
 }
@@ -109,14 +110,14 @@ gpd_queue_length(const struct gpd_queue *queue, uint32_t tenant, int64_t now_ms)
 bool
 gpd_queue_has(const struct gpd_queue *queue, uint64_t number)
 {
-	return find(queue, number) >= 0;
+	return waiter_find(queue, number) >= 0;
 }
 
 void
-gpd_queue_leave(struct gpd_queue *queue, uint64_t number)
+gpd_queue_remove(struct gpd_queue *queue, uint64_t number)
 {
-	int line = find(queue, number);
+	int line = waiter_find(queue, number);
 
 	if (line >= 0)
-		take_out(queue, line);
+		waiter_remove(queue, line);
 }

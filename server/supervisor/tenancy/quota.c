@@ -27,9 +27,9 @@ gpd_quota_init(struct gpd_quota *quota, const char *config, char *error)
 		gpd_config_free(loaded);
 		return r;
 	}
-	gpd_log_budget_use(quota->ledger);
+	gpd_log_budget_set_ledger(quota->ledger);
 	quota->tenants = (struct gpd_tenants){ .ledger = quota->ledger };
-	gpd_tenants_use(&quota->tenants, loaded);
+	gpd_tenants_set_config(&quota->tenants, loaded);
 	return 0;
 }
 
@@ -39,7 +39,7 @@ gpd_quota_fini(struct gpd_quota *quota)
 	if (!quota->ledger)
 		return;
 	gpd_config_free(quota->tenants.config);
-	gpd_log_budget_use(NULL);
+	gpd_log_budget_set_ledger(NULL);
 	gpd_ledger_destroy(quota->ledger);
 	close(quota->fd);
 	quota->ledger = NULL;
@@ -48,40 +48,41 @@ gpd_quota_fini(struct gpd_quota *quota)
 /* A session gets no more of a device than so many bytes, and this share of its multiprocessors, in
  * hundredths of a per cent (0: all). */
 static void
-narrow(const struct gpd_tenants *tenants, int device, uint64_t memory, uint32_t share,
-       struct gpd_ledger_session *session)
+session_lower_limits(const struct gpd_tenants *tenants, int device, uint64_t memory, uint32_t share,
+		     struct gpd_ledger_session *session)
 {
 	struct gpd_ledger_line *line = &session->devices[device];
 	const struct gpd_config_amount amount = { .share = share };
-	uint32_t wanted = gpd_tenants_given(tenants, device, &amount);
+	uint32_t wanted = gpd_tenants_round_sms(tenants, device, &amount);
 
 	if (memory < atomic_load(&line->memory_max))
 		atomic_store(&line->memory_max, memory);
-	if (share < GPD_CONFIG_WHOLE)
+	if (share < GPD_CONFIG_SHARE_MAX)
 		atomic_store(&line->sm_wanted,
-			     gpd_tenants_fewer(atomic_load(&line->sm_wanted), wanted));
+			     gpd_tenants_min_sms(atomic_load(&line->sm_wanted), wanted));
 }
 
 void
-gpd_quota_limit(struct gpd_quota *quota, const Gpupool__Hello *hello, const struct gpd_grant *grant,
-		struct gpd_ledger_session *session)
+gpd_quota_apply(struct gpd_quota *quota, const Gpupool__Hello *hello,
+		const struct gpd_assignment *assignment, struct gpd_ledger_session *session)
 {
-	const struct gpd_ledger_tenant *tenant = &quota->ledger->tenants[grant->tenant];
+	const struct gpd_ledger_tenant *tenant = &quota->ledger->tenants[assignment->tenant];
 	const Gpupool__SessionWish *wish = hello->wish;
 
-	gpd_tenants_limit(&quota->tenants, grant, session);
+	gpd_tenants_apply_limits(&quota->tenants, assignment, session);
 	/* 0 normal, 1 low, 2 high: a client can only lower itself. */
 	atomic_store(&session->priority,
 		     wish && wish->priority > 0 ? 1 : atomic_load(&tenant->priority));
-	for (size_t i = 0; wish && i < (size_t)grant->count; i++)
-		narrow(&quota->tenants, grant->units[i].device,
-		       i < wish->n_memory && wish->memory[i] ? wish->memory[i] : GPD_NO_LIMIT,
-		       100 * wish->thread_percentage, session);
+	for (size_t i = 0; wish && i < (size_t)assignment->count; i++)
+		session_lower_limits(&quota->tenants, assignment->units[i].device,
+				     i < wish->n_memory && wish->memory[i] ? wish->memory[i]
+									   : GPD_NO_LIMIT,
+				     100 * wish->thread_percentage, session);
 }
 
 /* FNV-1a: of two names with the same hash nobody learns more than numbers of processes. */
 static uint64_t
-hash_of(const char *name)
+hash_host_name(const char *name)
 {
 	uint64_t hash = UINT64_C(0xcbf29ce484222325);
 
@@ -92,10 +93,10 @@ hash_of(const char *name)
 
 /* What sessions have of a device, or were promised; of one tenant or of all (NULL), but for one. */
 static uint64_t
-taken_of(const struct gpd_quota *quota, int device, const struct gpd_ledger_session *but,
-	 const uint32_t *tenant)
+memory_in_use(const struct gpd_quota *quota, int device, const struct gpd_ledger_session *but,
+	      const uint32_t *tenant)
 {
-	uint64_t taken = 0;
+	uint64_t in_use = 0;
 
 	for (const struct gpd_ledger_session *s = NULL;
 	     (s = gpd_ledger_next(quota->ledger, s, GPD_LEDGER_ANY_WORKER));) {
@@ -104,58 +105,62 @@ taken_of(const struct gpd_quota *quota, int device, const struct gpd_ledger_sess
 
 		if (s == but || (tenant && s->tenant != *tenant))
 			continue;
-		if (quota->promised[gpd_ledger_index(quota->ledger, s)] && max > used &&
+		if (quota->committed[gpd_ledger_index(quota->ledger, s)] && max > used &&
 		    max != GPD_NO_LIMIT)
 			used = max;
-		taken += used;
+		in_use += used;
 	}
-	return taken;
+	return in_use;
 }
 
 static uint64_t
-least(uint64_t a, uint64_t b)
+u64_min(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
 
 static uint64_t
-beyond(uint64_t all, uint64_t taken)
+u64_sub_saturating(uint64_t all, uint64_t in_use)
 {
-	return taken < all ? all - taken : 0;
+	return in_use < all ? all - in_use : 0;
 }
 
 /* Whether there is as much memory as the waiting client's session may have: what can never be
  * there, more than tenant or device has, is not waited for. */
 static int
-has_memory(struct gpd_quota *quota, const Gpupool__Hello *hello, const struct gpd_grant *grant,
-	   const struct gpd_ledger_session *session, char *error)
+memory_is_free(struct gpd_quota *quota, const Gpupool__Hello *hello,
+	       const struct gpd_assignment *assignment, const struct gpd_ledger_session *session,
+	       char *error)
 {
 	const Gpupool__SessionWish *wish = hello->wish;
 	char text[2][GPD_SIZE_TEXT_MAX];
 
 	if (wish && wish->n_memory &&
-	    gpd_queue_ahead_of_tenant(&quota->queue, hello->wait, grant->tenant, gp_now_ms())) {
+	    gpd_queue_ahead_of_tenant(&quota->queue, hello->wait, assignment->tenant,
+				      gp_now_ms())) {
 		(void)snprintf(error, GPD_CONFIG_ERROR_MAX,
 			       "memory that is free is for those of the tenant who wait for it");
 		return GP_E_RESOURCE;
 	}
-	for (int i = 0; wish && i < grant->count && (size_t)i < wish->n_memory; i++) {
-		int device = grant->units[i].device;
+	for (int i = 0; wish && i < assignment->count && (size_t)i < wish->n_memory; i++) {
+		int device = assignment->units[i].device;
 		uint64_t size = quota->tenants.devices[device].memory;
-		uint64_t most = gpd_ledger_room(quota->ledger, session, device, 0).max;
+		uint64_t most = gpd_ledger_headroom(quota->ledger, session, device, 0).max;
 		uint64_t of_tenant = atomic_load(
 			&quota->ledger->tenants[session->tenant].devices[device].memory_max);
-		uint64_t wanted = least(most, size), left;
+		uint64_t wanted = u64_min(most, size), left;
 
 		if (!wish->memory[i])
 			continue;
-		left = least(beyond(size, taken_of(quota, device, session, NULL)),
-			     beyond(of_tenant, taken_of(quota, device, session, &session->tenant)));
+		left = u64_min(
+			u64_sub_saturating(size, memory_in_use(quota, device, session, NULL)),
+			u64_sub_saturating(of_tenant, memory_in_use(quota, device, session,
+								    &session->tenant)));
 		if (left >= wanted)
 			continue;
 		(void)snprintf(error, GPD_CONFIG_ERROR_MAX,
 			       "device %d has %s of memory free, and %s are asked for", device,
-			       gpd_size_text(left, text[0]), gpd_size_text(wanted, text[1]));
+			       gpd_size_format(left, text[0]), gpd_size_format(wanted, text[1]));
 		return GP_E_RESOURCE;
 	}
 	return 0;
@@ -163,58 +168,59 @@ has_memory(struct gpd_quota *quota, const Gpupool__Hello *hello, const struct gp
 
 /* The session has its line; a client that waits has waited for its memory, too. */
 static int
-wait_for_memory(struct gpd_quota *quota, const Gpupool__Hello *hello, const struct gpd_grant *grant,
-		const struct gpd_ledger_session *session, char *error)
+memory_commit(struct gpd_quota *quota, const Gpupool__Hello *hello,
+	      const struct gpd_assignment *assignment, const struct gpd_ledger_session *session,
+	      char *error)
 {
-	bool *promised = &quota->promised[gpd_ledger_index(quota->ledger, session)];
+	bool *committed = &quota->committed[gpd_ledger_index(quota->ledger, session)];
 	int r;
 
-	*promised = false;
+	*committed = false;
 	if (!hello->wait)
 		return 0;
-	r = has_memory(quota, hello, grant, session, error);
-	*promised = r == 0 && hello->wish && hello->wish->n_memory;
+	r = memory_is_free(quota, hello, assignment, session, error);
+	*committed = r == 0 && hello->wish && hello->wish->n_memory;
 	if (r)
-		atomic_fetch_sub(&quota->ledger->tenants[grant->tenant].sessions_total, 1);
+		atomic_fetch_sub(&quota->ledger->tenants[assignment->tenant].sessions_total, 1);
 	return r;
 }
 
 struct gpd_ledger_session *
 gpd_quota_open(struct gpd_quota *quota, uint64_t id, const Gpupool__Hello *hello, pid_t worker,
-	       struct gpd_grant *grant, Gpupool__Refused__Reason *reason_p, char *error)
+	       struct gpd_assignment *assignment, Gpupool__Refused__Reason *reason_p, char *error)
 {
 	struct gpd_ledger_session *session;
-	int r = gpd_tenants_has_room(
-		&quota->tenants, grant,
-		gpd_queue_ahead_of_tenant(&quota->queue, hello->wait, grant->tenant, gp_now_ms()),
-		error);
+	int r = gpd_tenants_has_room(&quota->tenants, assignment,
+				     gpd_queue_ahead_of_tenant(&quota->queue, hello->wait,
+							       assignment->tenant, gp_now_ms()),
+				     error);
 
 	if (r == 0)
-		r = gpd_tenants_choose(&quota->tenants, hello, id, grant, error);
+		r = gpd_tenants_assign(&quota->tenants, hello, id, assignment, error);
 	*reason_p = r == GP_E_INVALID ? GPUPOOL__REFUSED__REASON__DEVICE
 				      : GPUPOOL__REFUSED__REASON__FULL;
 	if (r)
 		return NULL;
-	session = gpd_ledger_open(quota->ledger, id, grant->tenant, worker);
+	session = gpd_ledger_open(quota->ledger, id, assignment->tenant, worker);
 	if (!session) {
 		gpd_tenants_release(&quota->tenants, id);
 		(void)snprintf(error, GPD_CONFIG_ERROR_MAX, "all sessions are taken");
 		return NULL;
 	}
 	atomic_store(&session->pid, hello->pid);
-	atomic_store(&session->machine, hash_of(hello->host));
-	gpd_quota_limit(quota, hello, grant, session);
-	if (wait_for_memory(quota, hello, grant, session, error)) {
+	atomic_store(&session->machine, hash_host_name(hello->host));
+	gpd_quota_apply(quota, hello, assignment, session);
+	if (memory_commit(quota, hello, assignment, session, error)) {
 		gpd_tenants_release(&quota->tenants, id);
 		gpd_ledger_close(quota->ledger, session);
 		return NULL;
 	}
-	gpd_queue_leave(&quota->queue, hello->wait);
+	gpd_queue_remove(&quota->queue, hello->wait);
 	return session;
 }
 
 static void
-tell_end(const struct gpd_quota *quota, const struct gpd_ledger_session *session)
+session_notify_end(const struct gpd_quota *quota, const struct gpd_ledger_session *session)
 {
 	if (quota->ended)
 		quota->ended(quota->ended_arg, session);
@@ -228,7 +234,7 @@ gpd_quota_close(struct gpd_quota *quota, uint64_t id)
 	gpd_tenants_release(&quota->tenants, id);
 	if (!session)
 		return;
-	tell_end(quota, session);
+	session_notify_end(quota, session);
 	gpd_ledger_close(quota->ledger, session);
 }
 
@@ -238,16 +244,18 @@ gpd_quota_close_worker(struct gpd_quota *quota, pid_t worker)
 	for (const struct gpd_ledger_session *s = NULL;
 	     (s = gpd_ledger_next(quota->ledger, s, worker));) {
 		gpd_tenants_release(&quota->tenants, atomic_load(&s->id));
-		tell_end(quota, s);
+		session_notify_end(quota, s);
 	}
 	gpd_ledger_close_worker(quota->ledger, worker);
 }
 
 int
-gpd_quota_show(const struct gpd_quota *quota, const struct gpd_ledger_session *session,
-	       const Gpupool__Device *device, uint64_t memory_free, Gpupool__Device *copy)
+gpd_quota_describe_device(const struct gpd_quota *quota, const struct gpd_ledger_session *session,
+			  const Gpupool__Device *device, uint64_t memory_free,
+			  Gpupool__Device *copy)
 {
-	struct gpd_ledger_room room = gpd_ledger_room(quota->ledger, session, device->ordinal, 0);
+	struct gpd_ledger_headroom room =
+		gpd_ledger_headroom(quota->ledger, session, device->ordinal, 0);
 	uint32_t sm = atomic_load(&session->devices[device->ordinal].sm_assigned);
 	size_t size = device->n_attributes * sizeof(*device->attributes);
 
@@ -256,7 +264,7 @@ gpd_quota_show(const struct gpd_quota *quota, const struct gpd_ledger_session *s
 	if (!copy->attributes)
 		return -ENOMEM;
 	memcpy(copy->attributes, device->attributes, size);
-	if (sm && gpd_tenants_multiprocessors(device) > sm)
+	if (sm && gpd_tenants_get_sms(device) > sm)
 		copy->attributes[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT] = (int32_t)sm;
 	if (room.max < copy->total_memory)
 		copy->total_memory = room.max;

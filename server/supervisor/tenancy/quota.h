@@ -22,7 +22,7 @@ struct gpd_quota {
 	struct gpd_queue queue; /* of those who wait for a place or for memory */
 	/* By line of the ledger: the session waited until its memory limit was free, so nobody
 	 * who waits after it is promised the same memory. */
-	bool promised[GPD_LEDGER_SESSIONS];
+	bool committed[GPD_LEDGER_SESSIONS];
 	/* Before a session's line is given up; NULL: nobody wants to know. */
 	void (*ended)(void *arg, const struct gpd_ledger_session *session);
 	void *ended_arg;
@@ -39,11 +39,11 @@ void gpd_quota_fini(struct gpd_quota *quota);
  */
 struct gpd_ledger_session *gpd_quota_open(struct gpd_quota *quota, uint64_t id,
 					  const Gpupool__Hello *hello, pid_t worker,
-					  struct gpd_grant *grant,
+					  struct gpd_assignment *assignment,
 					  Gpupool__Refused__Reason *reason_p, char *error);
 /* The configuration has changed: what it says of this session. */
-void gpd_quota_limit(struct gpd_quota *quota, const Gpupool__Hello *hello,
-		     const struct gpd_grant *grant, struct gpd_ledger_session *session);
+void gpd_quota_apply(struct gpd_quota *quota, const Gpupool__Hello *hello,
+		     const struct gpd_assignment *assignment, struct gpd_ledger_session *session);
 /* Of a session that may have ended already. */
 void gpd_quota_close(struct gpd_quota *quota, uint64_t id);
 /* The same for all sessions of a worker that is gone. */
@@ -53,7 +53,9 @@ void gpd_quota_close_worker(struct gpd_quota *quota, pid_t worker);
  * What the session is told of a device: its quota for the device's size, its multiprocessors for
  * the device's.  copy gets it, with attributes of its own to be freed.
  */
-int gpd_quota_show(const struct gpd_quota *quota, const struct gpd_ledger_session *session,
-		   const Gpupool__Device *device, uint64_t memory_free, Gpupool__Device *copy);
+int gpd_quota_describe_device(const struct gpd_quota *quota,
+			      const struct gpd_ledger_session *session,
+			      const Gpupool__Device *device, uint64_t memory_free,
+			      Gpupool__Device *copy);
 
 #endif /* GPD_QUOTA_H */

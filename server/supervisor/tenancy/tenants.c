@@ -15,18 +15,18 @@
 #define ALIGNMENT ((uint64_t)2 << 20)
 
 uint32_t
-gpd_tenants_given(const struct gpd_tenants *tenants, int device,
-		  const struct gpd_config_amount *amount)
+gpd_tenants_round_sms(const struct gpd_tenants *tenants, int device,
+		      const struct gpd_config_amount *amount)
 {
 	uint32_t sms = tenants->devices[device].multiprocessors;
 
-	return gpd_config_given(gpd_config_multiprocessors(amount, sms), sms,
-				tenants->devices[device].rule.sm_granularity);
+	return gpd_config_round_sms(gpd_config_get_sms(amount, sms), sms,
+				    tenants->devices[device].rule.sm_granularity);
 }
 
 /* Of one that is not configured any more, or never was, and has no session. */
 static bool
-is_left(const struct gpd_tenants *tenants, const struct gpd_ledger_tenant *line)
+line_is_reusable(const struct gpd_tenants *tenants, const struct gpd_ledger_tenant *line)
 {
 	return gpd_config_tenant_find(tenants->config, line->name) < 0 &&
 	       atomic_load(&line->sessions) == 0;
@@ -34,7 +34,7 @@ is_left(const struct gpd_tenants *tenants, const struct gpd_ledger_tenant *line)
 
 /* The line of a tenant in the ledger, which it gets if it has none; -1: all are taken. */
 static int
-line_of(struct gpd_tenants *tenants, const char *name)
+line_get(struct gpd_tenants *tenants, const char *name)
 {
 	int unused = -1, left = -1;
 
@@ -45,7 +45,7 @@ line_of(struct gpd_tenants *tenants, const char *name)
 			return i;
 		if (unused < 0 && !line->name[0])
 			unused = i;
-		else if (left < 0 && line->name[0] && is_left(tenants, line))
+		else if (left < 0 && line->name[0] && line_is_reusable(tenants, line))
 			left = i;
 	}
 	/* What others have used stays to be seen for as long as there is room. */
@@ -59,14 +59,15 @@ line_of(struct gpd_tenants *tenants, const char *name)
 }
 
 static void
-apply_to_device(struct gpd_tenants *tenants, int place, int device,
-		struct gpd_ledger_tenant_line *line)
+line_apply_device(struct gpd_tenants *tenants, int config_index, int device,
+		  struct gpd_ledger_tenant_line *line)
 {
-	const struct gpd_config_quota *quota = &tenants->config->tenants[place].devices[device];
+	const struct gpd_config_quota *quota =
+		&tenants->config->tenants[config_index].devices[device];
 	uint64_t memory = tenants->devices[device].memory;
 
-	atomic_store(&line->memory_max, gpd_config_bytes(&quota->memory, memory));
-	atomic_store(&line->sm_wanted, gpd_tenants_given(tenants, device, &quota->sm));
+	atomic_store(&line->memory_max, gpd_config_get_bytes(&quota->memory, memory));
+	atomic_store(&line->sm_wanted, gpd_tenants_round_sms(tenants, device, &quota->sm));
 	atomic_store(&line->weight, quota->weight);
 	atomic_store(&line->limit, quota->limit);
 	atomic_store(&line->time_share, quota->time_share);
@@ -74,24 +75,24 @@ apply_to_device(struct gpd_tenants *tenants, int place, int device,
 
 /* The line has what the configuration says in this place. */
 static void
-apply_to_line(struct gpd_tenants *tenants, int place, int index)
+line_apply(struct gpd_tenants *tenants, int config_index, int index)
 {
-	const struct gpd_config_tenant *from = &tenants->config->tenants[place];
+	const struct gpd_config_tenant *from = &tenants->config->tenants[config_index];
 	struct gpd_ledger_tenant *line = &tenants->ledger->tenants[index];
 
-	tenants->places[index] = place;
+	tenants->config_indexes[index] = config_index;
 	tenants->sessions_max[index] = from->sessions_max;
 	atomic_store(&line->priority, from->priority);
 	gpd_ledger_set_bandwidth(line, from->bandwidth);
 	for (int i = 0; i < tenants->device_count; i++)
-		apply_to_device(tenants, place, i, &line->devices[i]);
+		line_apply_device(tenants, config_index, i, &line->devices[i]);
 }
 
 static void
-apply_to_tenant(struct gpd_tenants *tenants, int place)
+tenant_apply(struct gpd_tenants *tenants, int config_index)
 {
-	const struct gpd_config_tenant *from = &tenants->config->tenants[place];
-	int index = line_of(tenants, from->name);
+	const struct gpd_config_tenant *from = &tenants->config->tenants[config_index];
+	int index = line_get(tenants, from->name);
 
 	if (index < 0) {
 		gpd_error("tenant %s: not in force yet: those that it replaces still have sessions",
@@ -99,30 +100,31 @@ apply_to_tenant(struct gpd_tenants *tenants, int place)
 		return;
 	}
 	tenants->guests[index] = false;
-	apply_to_line(tenants, place, index);
+	line_apply(tenants, config_index, index);
 }
 
 /* What there is for device code, and for memory that kernels reach, is in equal parts for those
  * that are configured and the guests that have sessions, or (index) are about to, but for those of
  * which the configuration says something else. */
 static void
-share_machine(struct gpd_tenants *tenants, int index)
+machine_memory_divide(struct gpd_tenants *tenants, int index)
 {
 	struct gpd_ledger_tenant *lines = tenants->ledger->tenants;
 	unsigned int parts = 0;
 
 	for (int i = 0; i < GPD_LEDGER_TENANTS; i++)
-		parts += tenants->places[i] >= 0 &&
+		parts += tenants->config_indexes[i] >= 0 &&
 			 (!tenants->guests[i] || i == index || atomic_load(&lines[i].sessions));
 	for (int i = 0; i < GPD_LEDGER_TENANTS; i++) {
-		if (tenants->places[i] < 0)
+		if (tenants->config_indexes[i] < 0)
 			continue;
 		atomic_store(&lines[i].devices[GPD_LEDGER_CODE].memory_max,
-			     gpd_config_code_memory(tenants->config, tenants->places[i],
-						    tenants->machine_memory, parts));
+			     gpd_config_get_code_memory(tenants->config, tenants->config_indexes[i],
+							tenants->machine_memory, parts));
 		atomic_store(&lines[i].devices[GPD_LEDGER_PINNED].memory_max,
-			     gpd_config_pinned_memory(tenants->config, tenants->places[i],
-						      tenants->machine_memory, parts));
+			     gpd_config_get_pinned_memory(tenants->config,
+							  tenants->config_indexes[i],
+							  tenants->machine_memory, parts));
 	}
 }
 
@@ -134,7 +136,7 @@ apply_rules(struct gpd_tenants *tenants)
 		ProtobufCBinaryData uuid = { sizeof(device->uuid), device->uuid };
 		char text[GP_UUID_TEXT_SIZE];
 
-		gp_admin_uuid(&uuid, text);
+		gp_admin_format_uuid(&uuid, text);
 		device->rule = gpd_config_device(tenants->config, i, text);
 		atomic_store(&tenants->ledger->policies[i], device->rule.policy);
 		atomic_store(&tenants->ledger->sm_granularity[i], device->rule.sm_granularity);
@@ -158,35 +160,35 @@ get_timeout_ms(const struct gpd_config *config)
 
 /* Puts the configuration into force: quotas are in pieces that the devices' rules give. */
 static void
-apply(struct gpd_tenants *tenants)
+config_apply(struct gpd_tenants *tenants)
 {
 	tenants->machine_memory = gp_machine_memory("");
 	apply_rules(tenants);
 	for (int i = 0; i < GPD_LEDGER_TENANTS; i++)
-		tenants->places[i] = -1;
+		tenants->config_indexes[i] = -1;
 	for (int i = 0; i < tenants->config->tenant_count; i++)
-		apply_to_tenant(tenants, i);
+		tenant_apply(tenants, i);
 	for (int i = 0; i < GPD_LEDGER_TENANTS; i++) {
 		if (tenants->guests[i])
-			apply_to_line(tenants, GPD_TENANT_DEFAULT, i);
+			line_apply(tenants, GPD_TENANT_DEFAULT, i);
 	}
 	atomic_store(&tenants->ledger->idle_timeout, tenants->config->idle_timeout);
 	atomic_store(&tenants->ledger->timeout_ms, get_timeout_ms(tenants->config));
 	atomic_store(&tenants->ledger->host_max,
-		     gpd_config_host_memory(tenants->config, tenants->machine_memory));
-	share_machine(tenants, -1);
+		     gpd_config_get_host_memory(tenants->config, tenants->machine_memory));
+	machine_memory_divide(tenants, -1);
 }
 
 void
-gpd_tenants_use(struct gpd_tenants *tenants, struct gpd_config *config)
+gpd_tenants_set_config(struct gpd_tenants *tenants, struct gpd_config *config)
 {
 	gpd_config_free(tenants->config);
 	tenants->config = config;
-	apply(tenants);
+	config_apply(tenants);
 }
 
 uint32_t
-gpd_tenants_multiprocessors(const Gpupool__Device *device)
+gpd_tenants_get_sms(const Gpupool__Device *device)
 {
 	return device->n_attributes > CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
 		       ? (uint32_t)device->attributes[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT]
@@ -205,36 +207,36 @@ gpd_tenants_set_devices(struct gpd_tenants *tenants, const Gpupool__Welcome *fac
 		const Gpupool__Device *from = facts->devices[i];
 		struct gpd_tenants_device *to = &tenants->devices[tenants->device_count++];
 
-		(void)gp_printable(to->name, sizeof(to->name), from->name);
+		(void)gp_printable_text(to->name, sizeof(to->name), from->name);
 		if (from->uuid.len == sizeof(to->uuid))
 			memcpy(to->uuid, from->uuid.data, sizeof(to->uuid));
 		to->memory = from->total_memory;
-		to->multiprocessors = gpd_tenants_multiprocessors(from);
+		to->multiprocessors = gpd_tenants_get_sms(from);
 	}
-	apply(tenants);
+	config_apply(tenants);
 }
 
 /* The line of the tenant in this place of the configuration, or -1. */
 static int
-line_in_place(const struct gpd_tenants *tenants, int place)
+line_find_by_config(const struct gpd_tenants *tenants, int config_index)
 {
 	for (int i = 0; i < GPD_LEDGER_TENANTS; i++) {
-		if (tenants->places[i] == place && !tenants->guests[i])
+		if (tenants->config_indexes[i] == config_index && !tenants->guests[i])
 			return i;
 	}
 	return -1;
 }
 
 static int
-line_of_guest(struct gpd_tenants *tenants, const char *name)
+line_get_for_guest(struct gpd_tenants *tenants, const char *name)
 {
-	int index = line_of(tenants, name);
+	int index = line_get(tenants, name);
 
 	if (index >= 0 && !tenants->guests[index]) {
 		tenants->guests[index] = true;
-		apply_to_line(tenants, GPD_TENANT_DEFAULT, index);
+		line_apply(tenants, GPD_TENANT_DEFAULT, index);
 	}
-	share_machine(tenants, index);
+	machine_memory_divide(tenants, index);
 	return index;
 }
 
@@ -265,51 +267,53 @@ check_open(const struct gpd_tenants *tenants, int line, bool named, char *error)
 
 int
 gpd_tenants_admit(struct gpd_tenants *tenants, const Gpupool__Hello *hello, const char *proven,
-		  const char *address, struct gpd_grant *grant, char *error)
+		  const char *address, struct gpd_assignment *assignment, char *error)
 {
 	const struct gpd_config *config = tenants->config;
 	bool guest = proven[0] && gpd_config_tenant_find(config, proven) < 0;
 	const char *name = guest ? "default" : proven[0] ? proven : hello->tenant;
-	bool wants_alone;
+	bool wants_dedicated;
 	uint32_t isolation;
-	int place, line, r;
+	int config_index, line, r;
 
-	*grant = (struct gpd_grant){ 0 };
-	r = gpd_config_admit(config, name, hello->user, address, &place, error,
+	*assignment = (struct gpd_assignment){ 0 };
+	r = gpd_config_admit(config, name, hello->user, address, &config_index, error,
 			     GPD_CONFIG_ERROR_MAX);
 	if (r)
 		return guest ? refuse_guest(proven, error) : r;
-	line = guest ? line_of_guest(tenants, proven) : line_in_place(tenants, place);
+	line = guest ? line_get_for_guest(tenants, proven)
+		     : line_find_by_config(tenants, config_index);
 	if (line < 0) {
 		(void)snprintf(error, GPD_CONFIG_ERROR_MAX, "tenant %s is not in force yet",
-			       guest ? proven : config->tenants[place].name);
+			       guest ? proven : config->tenants[config_index].name);
 		return GP_E_INVALID;
 	}
 	r = check_open(tenants, line, name && name[0], error);
 	if (r)
 		return guest ? refuse_guest(proven, error) : r;
-	grant->tenant = (uint32_t)line;
-	wants_alone = hello->wish && hello->wish->isolation == GPUPOOL__ISOLATION__PROCESS;
-	isolation = config->tenants[place].isolation;
-	if (wants_alone && isolation == GPD_CONFIG_ISOLATION_SHARED_ONLY) {
+	assignment->tenant = (uint32_t)line;
+	wants_dedicated = hello->wish && hello->wish->isolation == GPUPOOL__ISOLATION__PROCESS;
+	isolation = config->tenants[config_index].isolation;
+	if (wants_dedicated && isolation == GPD_CONFIG_ISOLATION_SHARED_ONLY) {
 		(void)snprintf(error, GPD_CONFIG_ERROR_MAX,
 			       "tenant %s may not have sessions of class process (isolation = "
 			       "shared-only)",
 			       tenants->ledger->tenants[line].name);
 		return GP_E_INVALID;
 	}
-	grant->compression = config->tenants[place].compression;
-	grant->alone = wants_alone || isolation == GPD_CONFIG_ISOLATION_PROCESS;
+	assignment->compression = config->tenants[config_index].compression;
+	assignment->dedicated = wants_dedicated || isolation == GPD_CONFIG_ISOLATION_PROCESS;
 	return 0;
 }
 
 int
-gpd_tenants_has_room(const struct gpd_tenants *tenants, const struct gpd_grant *grant,
+gpd_tenants_has_room(const struct gpd_tenants *tenants, const struct gpd_assignment *assignment,
 		     unsigned int ahead, char *error)
 {
-	const struct gpd_ledger_tenant *line = &tenants->ledger->tenants[grant->tenant];
-	uint32_t max = tenants->places[grant->tenant] < 0 ? UINT32_MAX
-							  : tenants->sessions_max[grant->tenant];
+	const struct gpd_ledger_tenant *line = &tenants->ledger->tenants[assignment->tenant];
+	uint32_t max = tenants->config_indexes[assignment->tenant] < 0
+			       ? UINT32_MAX
+			       : tenants->sessions_max[assignment->tenant];
 
 	if ((uint64_t)atomic_load(&line->sessions) + ahead < max)
 		return 0;
@@ -325,11 +329,11 @@ gpd_tenants_has_room(const struct gpd_tenants *tenants, const struct gpd_grant *
 }
 
 static bool
-is_allowed(const struct gpd_tenants *tenants, const struct gpd_grant *grant, int device)
+is_allowed(const struct gpd_tenants *tenants, const struct gpd_assignment *assignment, int device)
 {
-	int place = tenants->places[grant->tenant];
+	int config_index = tenants->config_indexes[assignment->tenant];
 
-	return place < 0 || tenants->config->tenants[place].devices[device].allowed;
+	return config_index < 0 || tenants->config->tenants[config_index].devices[device].allowed;
 }
 
 int
@@ -341,40 +345,40 @@ gpd_tenants_units(const struct gpd_tenants *tenants, struct gpd_unit units[GPD_U
 		const struct gpd_config_device *rule = &tenants->devices[i].rule;
 		int parts = (int)rule->virtual_number;
 
-		for (int part = 0; rule->exported && part < parts; part++)
+		for (int part = 0; rule->visible && part < parts; part++)
 			units[count++] = (struct gpd_unit){ i, part, parts };
 	}
 	return count;
 }
 
 static bool
-has_device(const struct gpd_grant *grant, int device)
+assignment_has_device(const struct gpd_assignment *assignment, int device)
 {
-	for (int i = 0; i < grant->count; i++) {
-		if (grant->units[i].device == device)
+	for (int i = 0; i < assignment->count; i++) {
+		if (assignment->units[i].device == device)
 			return true;
 	}
 	return false;
 }
 
 static void
-take(struct gpd_tenants *tenants, uint64_t session, const struct gpd_unit *unit,
-     struct gpd_grant *grant)
+unit_assign(struct gpd_tenants *tenants, uint64_t session, const struct gpd_unit *unit,
+	    struct gpd_assignment *assignment)
 {
-	grant->units[grant->count++] = *unit;
+	assignment->units[assignment->count++] = *unit;
 	if (unit->parts > 1)
-		tenants->devices[unit->device].holders[unit->part] = session;
+		tenants->devices[unit->device].part_sessions[unit->part] = session;
 }
 
 static bool
-is_free(const struct gpd_tenants *tenants, const struct gpd_unit *unit)
+unit_is_free(const struct gpd_tenants *tenants, const struct gpd_unit *unit)
 {
-	return unit->parts == 1 || tenants->devices[unit->device].holders[unit->part] == 0;
+	return unit->parts == 1 || tenants->devices[unit->device].part_sessions[unit->part] == 0;
 }
 
 static int
 choose_named(struct gpd_tenants *tenants, const struct gpd_unit *units, int count, int number,
-	     uint64_t session, struct gpd_grant *grant, char *error)
+	     uint64_t session, struct gpd_assignment *assignment, char *error)
 {
 	const struct gpd_unit *unit = &units[number];
 
@@ -384,45 +388,46 @@ choose_named(struct gpd_tenants *tenants, const struct gpd_unit *units, int coun
 			       count);
 		return GP_E_INVALID;
 	}
-	if (!is_allowed(tenants, grant, unit->device)) {
+	if (!is_allowed(tenants, assignment, unit->device)) {
 		(void)snprintf(error, GPD_CONFIG_ERROR_MAX, "device %d is not for tenant %s",
-			       number, tenants->ledger->tenants[grant->tenant].name);
+			       number, tenants->ledger->tenants[assignment->tenant].name);
 		return GP_E_INVALID;
 	}
-	if (has_device(grant, unit->device)) {
+	if (assignment_has_device(assignment, unit->device)) {
 		(void)snprintf(error, GPD_CONFIG_ERROR_MAX, "device %d: %s", number,
 			       unit->parts > 1 ? "one program can have one part of a device"
 					       : "it is named twice");
 		return GP_E_INVALID;
 	}
-	if (!is_free(tenants, unit)) {
+	if (!unit_is_free(tenants, unit)) {
 		(void)snprintf(error, GPD_CONFIG_ERROR_MAX,
 			       "device %d, which is part %d of %d of device %d, is taken", number,
 			       unit->part + 1, unit->parts, unit->device);
 		return GP_E_RESOURCE;
 	}
-	take(tenants, session, unit, grant);
+	unit_assign(tenants, session, unit, assignment);
 	return 0;
 }
 
 /* Whole devices all; of one in parts, one that is free. */
 static int
 choose_all(struct gpd_tenants *tenants, const struct gpd_unit *units, int count, uint64_t session,
-	   struct gpd_grant *grant, char *error)
+	   struct gpd_assignment *assignment, char *error)
 {
 	const struct gpd_unit *full = NULL;
 
 	for (int i = 0; i < count; i++) {
 		const struct gpd_unit *unit = &units[i];
 
-		if (!is_allowed(tenants, grant, unit->device) || has_device(grant, unit->device))
+		if (!is_allowed(tenants, assignment, unit->device) ||
+		    assignment_has_device(assignment, unit->device))
 			continue;
-		if (is_free(tenants, unit))
-			take(tenants, session, unit, grant);
+		if (unit_is_free(tenants, unit))
+			unit_assign(tenants, session, unit, assignment);
 		else
 			full = unit;
 	}
-	if (grant->count)
+	if (assignment->count)
 		return 0;
 	if (full) {
 		(void)snprintf(error, GPD_CONFIG_ERROR_MAX,
@@ -431,22 +436,23 @@ choose_all(struct gpd_tenants *tenants, const struct gpd_unit *units, int count,
 		return GP_E_RESOURCE;
 	}
 	(void)snprintf(error, GPD_CONFIG_ERROR_MAX, "there is no device for tenant %s",
-		       tenants->ledger->tenants[grant->tenant].name);
+		       tenants->ledger->tenants[assignment->tenant].name);
 	return GP_E_INVALID;
 }
 
 int
-gpd_tenants_choose(struct gpd_tenants *tenants, const Gpupool__Hello *hello, uint64_t session,
-		   struct gpd_grant *grant, char *error)
+gpd_tenants_assign(struct gpd_tenants *tenants, const Gpupool__Hello *hello, uint64_t session,
+		   struct gpd_assignment *assignment, char *error)
 {
 	static struct gpd_unit units[GPD_UNITS_MAX];
 	int count = gpd_tenants_units(tenants, units), r = 0;
 
-	grant->count = 0;
+	assignment->count = 0;
 	if (hello->n_devices == 0)
-		return choose_all(tenants, units, count, session, grant, error);
+		return choose_all(tenants, units, count, session, assignment, error);
 	for (size_t i = 0; r == 0 && i < hello->n_devices; i++)
-		r = choose_named(tenants, units, count, hello->devices[i], session, grant, error);
+		r = choose_named(tenants, units, count, hello->devices[i], session, assignment,
+				 error);
 	if (r)
 		gpd_tenants_release(tenants, session);
 	return r;
@@ -457,31 +463,31 @@ gpd_tenants_release(struct gpd_tenants *tenants, uint64_t session)
 {
 	for (int i = 0; i < GPD_LEDGER_DEVICES; i++) {
 		for (int part = 0; part < GPD_VIRTUAL_MAX; part++) {
-			if (tenants->devices[i].holders[part] == session)
-				tenants->devices[i].holders[part] = 0;
+			if (tenants->devices[i].part_sessions[part] == session)
+				tenants->devices[i].part_sessions[part] = 0;
 		}
 	}
 }
 
 uint32_t
-gpd_tenants_fewer(uint32_t a, uint32_t b)
+gpd_tenants_min_sms(uint32_t a, uint32_t b)
 {
 	return a == 0 || (b != 0 && b < a) ? b : a;
 }
 
 static void
-limit_unit(const struct gpd_tenants *tenants, int place, const struct gpd_unit *unit,
-	   struct gpd_ledger_line *line)
+unit_apply_limits(const struct gpd_tenants *tenants, int config_index, const struct gpd_unit *unit,
+		  struct gpd_ledger_line *line)
 {
 	uint64_t memory = tenants->devices[unit->device].memory, most = GPD_NO_LIMIT;
 	uint32_t sms = tenants->devices[unit->device].multiprocessors, fewest = 0;
 
-	if (place >= 0) {
+	if (config_index >= 0) {
 		const struct gpd_config_quota *quota =
-			&tenants->config->tenants[place].devices[unit->device];
+			&tenants->config->tenants[config_index].devices[unit->device];
 
-		most = gpd_config_bytes(&quota->session_memory, memory);
-		fewest = gpd_tenants_given(tenants, unit->device, &quota->session_sm);
+		most = gpd_config_get_bytes(&quota->session_memory, memory);
+		fewest = gpd_tenants_round_sms(tenants, unit->device, &quota->session_sm);
 	}
 	if (unit->parts > 1) {
 		uint64_t part = memory / (uint64_t)unit->parts / ALIGNMENT * ALIGNMENT;
@@ -489,7 +495,8 @@ limit_unit(const struct gpd_tenants *tenants, int place, const struct gpd_unit *
 		const struct gpd_config_amount sm = { .number = part_sms ? part_sms : 1 };
 
 		most = most < part ? most : part;
-		fewest = gpd_tenants_fewer(fewest, gpd_tenants_given(tenants, unit->device, &sm));
+		fewest = gpd_tenants_min_sms(fewest,
+					     gpd_tenants_round_sms(tenants, unit->device, &sm));
 	}
 	atomic_store(&line->allowed, 1);
 	atomic_store(&line->memory_max, most);
@@ -497,12 +504,13 @@ limit_unit(const struct gpd_tenants *tenants, int place, const struct gpd_unit *
 }
 
 void
-gpd_tenants_limit(const struct gpd_tenants *tenants, const struct gpd_grant *grant,
-		  struct gpd_ledger_session *line)
+gpd_tenants_apply_limits(const struct gpd_tenants *tenants, const struct gpd_assignment *assignment,
+			 struct gpd_ledger_session *line)
 {
 	for (int i = 0; i < GPD_LEDGER_DEVICES; i++)
-		atomic_store(&line->devices[i].allowed, has_device(grant, i));
-	for (int i = 0; i < grant->count; i++)
-		limit_unit(tenants, tenants->places[grant->tenant], &grant->units[i],
-			   &line->devices[grant->units[i].device]);
+		atomic_store(&line->devices[i].allowed, assignment_has_device(assignment, i));
+	for (int i = 0; i < assignment->count; i++)
+		unit_apply_limits(tenants, tenants->config_indexes[assignment->tenant],
+				  &assignment->units[i],
+				  &line->devices[assignment->units[i].device]);
 }

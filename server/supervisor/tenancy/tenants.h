@@ -25,9 +25,9 @@ struct gpd_unit {
 };
 
 /* What a session was given. */
-struct gpd_grant {
+struct gpd_assignment {
 	uint32_t tenant;      /* in the ledger */
-	bool alone;           /* in a process of its own */
+	bool dedicated;       /* in a process of its own */
 	uint32_t compression; /* enum gp_pack_mode */
 	int count;
 	struct gpd_unit units[GPD_LEDGER_DEVICES];
@@ -36,8 +36,9 @@ struct gpd_grant {
 struct gpd_tenants {
 	struct gpd_ledger *ledger;
 	struct gpd_config *config;
-	uint64_t machine_memory;        /* when the configuration came into force */
-	int places[GPD_LEDGER_TENANTS]; /* by line of the ledger: in the configuration, or -1 */
+	uint64_t machine_memory;                /* when the configuration came into force */
+	int config_indexes[GPD_LEDGER_TENANTS]; /* by line of the ledger: in the configuration, or
+						   -1 */
 	/* By line, too: as the configuration says, or as was set since. */
 	uint32_t sessions_max[GPD_LEDGER_TENANTS];
 	/* The configuration does not name it: it came by a token, and has what [tenant default]
@@ -52,21 +53,21 @@ struct gpd_tenants {
 		uint64_t memory;
 		uint32_t multiprocessors;
 		struct gpd_config_device rule;
-		uint64_t holders[GPD_VIRTUAL_MAX]; /* sessions that have the parts; 0: free */
+		uint64_t part_sessions[GPD_VIRTUAL_MAX]; /* sessions that have the parts; 0: free */
 	} devices[GPD_LEDGER_DEVICES];
 };
 
 /* Of two numbers of multiprocessors, of which 0 is all. */
-uint32_t gpd_tenants_fewer(uint32_t a, uint32_t b);
+uint32_t gpd_tenants_min_sms(uint32_t a, uint32_t b);
 /* What of a device's multiprocessors this amount comes to, in pieces as they are given out; 0: all.
  */
-uint32_t gpd_tenants_given(const struct gpd_tenants *tenants, int device,
-			   const struct gpd_config_amount *amount);
+uint32_t gpd_tenants_round_sms(const struct gpd_tenants *tenants, int device,
+			       const struct gpd_config_amount *amount);
 /* Of a device as workers describe it; 0: they do not say. */
-uint32_t gpd_tenants_multiprocessors(const Gpupool__Device *device);
+uint32_t gpd_tenants_get_sms(const Gpupool__Device *device);
 
 /* The configuration that holds from now on, which is taken over. */
-void gpd_tenants_use(struct gpd_tenants *tenants, struct gpd_config *config);
+void gpd_tenants_set_config(struct gpd_tenants *tenants, struct gpd_config *config);
 /* What a worker says of the devices; every one says the same. */
 void gpd_tenants_set_devices(struct gpd_tenants *tenants, const Gpupool__Welcome *facts);
 
@@ -74,21 +75,23 @@ void gpd_tenants_set_devices(struct gpd_tenants *tenants, const Gpupool__Welcome
  * credentials are of; "": as it claims.  GP_E_INVALID: it is refused. */
 GP_MUST_CHECK int gpd_tenants_admit(struct gpd_tenants *tenants, const Gpupool__Hello *hello,
 				    const char *proven, const char *address,
-				    struct gpd_grant *grant, char *error);
+				    struct gpd_assignment *assignment, char *error);
 /* Whether the tenant may have one more session, besides those who wait before. */
 GP_MUST_CHECK int gpd_tenants_has_room(const struct gpd_tenants *tenants,
-				       const struct gpd_grant *grant, unsigned int ahead,
+				       const struct gpd_assignment *assignment, unsigned int ahead,
 				       char *error);
 /* Fills the grant's devices: those that the client names, or all that it may have.  Parts of
  * devices are the session's until gpd_tenants_release().  GP_E_INVALID: there is no such device, or
  * it is not for this tenant; GP_E_RESOURCE: it is taken. */
-GP_MUST_CHECK int gpd_tenants_choose(struct gpd_tenants *tenants, const Gpupool__Hello *hello,
-				     uint64_t session, struct gpd_grant *grant, char *error);
+GP_MUST_CHECK int gpd_tenants_assign(struct gpd_tenants *tenants, const Gpupool__Hello *hello,
+				     uint64_t session, struct gpd_assignment *assignment,
+				     char *error);
 void gpd_tenants_release(struct gpd_tenants *tenants, uint64_t session);
 
 /* What the configuration sets for each session of the tenant: caps, devices, parts of devices. */
-void gpd_tenants_limit(const struct gpd_tenants *tenants, const struct gpd_grant *grant,
-		       struct gpd_ledger_session *line);
+void gpd_tenants_apply_limits(const struct gpd_tenants *tenants,
+			      const struct gpd_assignment *assignment,
+			      struct gpd_ledger_session *line);
 
 /* All that clients can name, in the order in which they count them; how many. */
 int gpd_tenants_units(const struct gpd_tenants *tenants, struct gpd_unit units[GPD_UNITS_MAX]);

@@ -13,25 +13,25 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define TO(state) (1u << (GPD_CHILD_##state))
+#define TO(state) (1u << (GPD_WORKER_##state))
 
 /* What may come after each state. */
-static const unsigned int next_states[GPD_CHILD_STATES] = {
-	[GPD_CHILD_STARTING] =
-		TO(SERVING) | TO(SPARE) | TO(OWN) | TO(ABANDONED) | TO(LOST) | TO(ENDING),
-	[GPD_CHILD_SERVING] = TO(BUSY) | TO(RETIRED) | TO(LOST) | TO(ENDING),
-	[GPD_CHILD_BUSY] = TO(SERVING) | TO(STUCK) | TO(RETIRED) | TO(LOST) | TO(ENDING),
-	[GPD_CHILD_STUCK] = TO(SERVING) | TO(RETIRED) | TO(LOST) | TO(ENDING),
-	[GPD_CHILD_SPARE] = TO(RETIRED) | TO(OWN) | TO(LOST) | TO(ENDING),
-	[GPD_CHILD_RETIRED] = TO(LOST) | TO(ENDING),
-	[GPD_CHILD_OWN] = TO(ABANDONED) | TO(LOST) | TO(ENDING),
-	[GPD_CHILD_ABANDONED] = TO(LOST) | TO(ENDING),
-	[GPD_CHILD_LOST] = TO(ENDING),
-	[GPD_CHILD_ENDING] = 0,
+static const unsigned int next_states[GPD_WORKER_STATES] = {
+	[GPD_WORKER_STARTING] =
+		TO(SERVING) | TO(SPARE) | TO(DEDICATED) | TO(ABANDONED) | TO(LOST) | TO(ENDING),
+	[GPD_WORKER_SERVING] = TO(BUSY) | TO(RETIRED) | TO(LOST) | TO(ENDING),
+	[GPD_WORKER_BUSY] = TO(SERVING) | TO(WEDGED) | TO(RETIRED) | TO(LOST) | TO(ENDING),
+	[GPD_WORKER_WEDGED] = TO(SERVING) | TO(RETIRED) | TO(LOST) | TO(ENDING),
+	[GPD_WORKER_SPARE] = TO(RETIRED) | TO(DEDICATED) | TO(LOST) | TO(ENDING),
+	[GPD_WORKER_RETIRED] = TO(LOST) | TO(ENDING),
+	[GPD_WORKER_DEDICATED] = TO(ABANDONED) | TO(LOST) | TO(ENDING),
+	[GPD_WORKER_ABANDONED] = TO(LOST) | TO(ENDING),
+	[GPD_WORKER_LOST] = TO(ENDING),
+	[GPD_WORKER_ENDING] = 0,
 };
 
 bool
-gpd_child_set_state(struct gpd_child *child, enum gpd_child_state state)
+gpd_worker_process_set_state(struct gpd_worker_process *child, enum gpd_worker_process_state state)
 {
 	if (!(next_states[child->state] >> state & 1))
 		return false;
@@ -53,11 +53,11 @@ become_worker(int fd, int ledger_fd, char *const argv[])
 	_exit(127);
 }
 
-struct gpd_child *
-gpd_child_start(const char *driver, bool software, const char *rdma, bool peer_memory,
-		int ledger_fd)
+struct gpd_worker_process *
+gpd_worker_process_start(const char *driver, bool software, const char *rdma, bool peer_memory,
+			 int ledger_fd)
 {
-	struct gpd_child *child = calloc(1, sizeof(*child));
+	struct gpd_worker_process *child = calloc(1, sizeof(*child));
 	char number[16], ledger[16];
 	const char *argv[14] = { "gpupoold",
 				 "--worker-fd",
@@ -102,12 +102,12 @@ gpd_child_start(const char *driver, bool software, const char *rdma, bool peer_m
 		return NULL;
 	}
 	child->deadline_ms = INT64_MAX;
-	child->polled = -1;
+	child->poll_index = -1;
 	return child;
 }
 
 void
-gpd_child_destroy(struct gpd_child *child)
+gpd_worker_process_destroy(struct gpd_worker_process *child)
 {
 	gpd_channel_fini(&child->channel);
 	if (child->facts)
@@ -116,7 +116,7 @@ gpd_child_destroy(struct gpd_child *child)
 }
 
 void
-gpd_child_explain(int status, char *text, size_t size)
+gpd_worker_process_explain_exit(int status, char *text, size_t size)
 {
 	if (WIFSIGNALED(status))
 		snprintf(text, size, "was killed by signal %d (%s)", WTERMSIG(status),

@@ -32,7 +32,7 @@ gpd_heartbeat_answered(struct gpd_heartbeat *heartbeat, int64_t now_ms)
 }
 
 void
-gpd_heartbeat_excuse(struct gpd_heartbeat *heartbeat, int64_t ms)
+gpd_heartbeat_extend(struct gpd_heartbeat *heartbeat, int64_t ms)
 {
 	if (heartbeat->pinged_ms)
 		heartbeat->pinged_ms += ms;

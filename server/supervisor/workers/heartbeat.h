@@ -34,6 +34,6 @@ bool gpd_heartbeat_check(struct gpd_heartbeat *heartbeat, struct gpd_channel *ch
 int64_t gpd_heartbeat_answered(struct gpd_heartbeat *heartbeat, int64_t now_ms);
 
 /* This process itself did not run for so long: the worker has as much more time. */
-void gpd_heartbeat_excuse(struct gpd_heartbeat *heartbeat, int64_t ms);
+void gpd_heartbeat_extend(struct gpd_heartbeat *heartbeat, int64_t ms);
 
 #endif /* GPD_HEARTBEAT_H */

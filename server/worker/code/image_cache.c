@@ -23,7 +23,7 @@
 #define IDLE_MAX 16384
 #define DISK_DEFAULT ((uint64_t)1 << 30)
 /* Who waits looks so often whether its session has ended. */
-#define LOOK_NS 20000000
+#define POLL_NS 20000000
 
 uint64_t gpd_image_cache_stall_ns = UINT64_C(2000000000);
 uint64_t gpd_image_cache_wait_ns = UINT64_C(10000000000);
@@ -44,9 +44,9 @@ struct output {
 struct gpd_blob {
 	struct gpd_image_name name; /* size 0 until the bytes are there */
 	UT_hash_handle hh;
-	void *bytes;                       /* NULL: they are to come */
-	struct gpd_image_bringer *bringer; /* of them; NULL: they are there */
-	uint64_t heard_ns;                 /* when the last of them came */
+	void *bytes;                         /* NULL: they are to come */
+	struct gpd_image_uploader *uploader; /* of them; NULL: they are there */
+	uint64_t heard_ns;                   /* when the last of them came */
 	unsigned int refs;
 	struct owner *owners;         /* utlist */
 	struct gpd_blob *prev, *next; /* of those without a reference */
@@ -72,8 +72,8 @@ static struct {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.limits = { MEMORY_DEFAULT, DISK_DEFAULT },
 };
-GP_COND_AT_START(cache.came);
-GP_COND_AT_START(cache.written);
+GP_COND_CONSTRUCTOR(cache.came);
+GP_COND_CONSTRUCTOR(cache.written);
 
 static void
 blob_free(struct gpd_blob *blob)
@@ -107,7 +107,7 @@ idle_link(struct gpd_blob *blob)
 }
 
 static void
-trim(uint64_t limit, unsigned int count)
+idle_trim(uint64_t limit, unsigned int count)
 {
 	while (cache.idle > limit || cache.idle_count > count) {
 		struct gpd_blob *blob = cache.unused;
@@ -119,7 +119,7 @@ trim(uint64_t limit, unsigned int count)
 }
 
 static struct gpd_blob *
-find(const uint8_t *sha256) GP_LOCKED(cache.lock)
+blob_find(const uint8_t *sha256) GP_LOCKED(cache.lock)
 {
 	struct gpd_blob *blob;
 
@@ -129,7 +129,7 @@ find(const uint8_t *sha256) GP_LOCKED(cache.lock)
 
 /* Without bytes; NULL: no memory. */
 static struct gpd_blob *
-create(const uint8_t *sha256) GP_LOCKED(cache.lock)
+blob_create(const uint8_t *sha256) GP_LOCKED(cache.lock)
 {
 	struct gpd_blob *blob = calloc(1, sizeof(*blob));
 
@@ -141,13 +141,14 @@ create(const uint8_t *sha256) GP_LOCKED(cache.lock)
 }
 
 static const char *
-get_tenant(const struct gpd_image_bringer *bringer)
+get_tenant(const struct gpd_image_uploader *bringer)
 {
 	return bringer && bringer->tenant ? bringer->tenant : "";
 }
 
 static bool
-is_owner(const struct gpd_blob *blob, const struct gpd_image_bringer *bringer) GP_LOCKED(cache.lock)
+is_owner(const struct gpd_blob *blob, const struct gpd_image_uploader *bringer)
+	GP_LOCKED(cache.lock)
 {
 	const struct owner *owner;
 
@@ -161,7 +162,7 @@ is_owner(const struct gpd_blob *blob, const struct gpd_image_bringer *bringer) G
 
 /* Without memory for it the tenant sends the image again. */
 static void
-add_owner(struct gpd_blob *blob, const struct gpd_image_bringer *bringer) GP_LOCKED(cache.lock)
+add_owner(struct gpd_blob *blob, const struct gpd_image_uploader *bringer) GP_LOCKED(cache.lock)
 {
 	const char *tenant = get_tenant(bringer);
 	struct owner *owner = malloc(sizeof(*owner) + strlen(tenant) + 1);
@@ -174,38 +175,38 @@ add_owner(struct gpd_blob *blob, const struct gpd_image_bringer *bringer) GP_LOC
 
 /* Nobody brings it any more, or `bringer` does. */
 static void
-set_bringer(struct gpd_blob *blob, struct gpd_image_bringer *bringer) GP_LOCKED(cache.lock)
+blob_set_uploader(struct gpd_blob *blob, struct gpd_image_uploader *bringer) GP_LOCKED(cache.lock)
 {
-	if (blob->bringer)
-		blob->bringer->blob = NULL;
-	blob->bringer = bringer;
+	if (blob->uploader)
+		blob->uploader->blob = NULL;
+	blob->uploader = bringer;
 	if (bringer)
 		bringer->blob = blob;
 }
 
 static void
-give_up(struct gpd_image_bringer *bringer) GP_LOCKED(cache.lock)
+upload_abandon(struct gpd_image_uploader *bringer) GP_LOCKED(cache.lock)
 {
 	struct gpd_blob *blob = bringer->blob;
 
 	if (!blob)
 		return;
-	set_bringer(blob, NULL);
+	blob_set_uploader(blob, NULL);
 	HASH_DEL(cache.blobs, blob);
 	blob_free(blob);
 	pthread_cond_broadcast(&cache.came);
 }
 
 void
-gpd_image_cache_give_up(struct gpd_image_bringer *bringer)
+gpd_image_cache_abandon_upload(struct gpd_image_uploader *bringer)
 {
 	pthread_mutex_lock(&cache.lock);
-	give_up(bringer);
+	upload_abandon(bringer);
 	pthread_mutex_unlock(&cache.lock);
 }
 
 void
-gpd_image_cache_goes_on(struct gpd_image_bringer *bringer)
+gpd_image_cache_upload_progress(struct gpd_image_uploader *bringer)
 {
 	pthread_mutex_lock(&cache.lock);
 	if (bringer->blob)
@@ -215,8 +216,8 @@ gpd_image_cache_goes_on(struct gpd_image_bringer *bringer)
 
 /* The driver follows what is in there without a look. */
 static int
-open_image(const void *bytes, size_t size, struct gp_unpack_gate *gate, struct gp_image **image_p,
-	   struct gpd_image_uses *uses_p)
+open_image(const void *bytes, size_t size, struct gp_unpack_limiter *gate,
+	   struct gp_image **image_p, struct gpd_image_uses *uses_p)
 {
 	int r = gp_image_open(bytes, size, image_p);
 
@@ -234,7 +235,7 @@ open_image(const void *bytes, size_t size, struct gp_unpack_gate *gate, struct g
 
 /* Whether the error is the image's: the same for every session. */
 static bool
-is_of_image(int error)
+error_is_permanent(int error)
 {
 	return error != -ENOMEM && error != -EDQUOT && error != -ECANCELED;
 }
@@ -242,36 +243,36 @@ is_of_image(int error)
 /* Takes bytes over, or destroys them if the blob has them already.  *new_p: the tenant did not own
  * the blob before. */
 static struct gpd_blob *
-insert(const struct gpd_image_bringer *bringer, const uint8_t *sha256, void *bytes, size_t size,
-       bool *new_p)
+blob_insert(const struct gpd_image_uploader *bringer, const uint8_t *sha256, void *bytes,
+	    size_t size, bool *new_p)
 {
 	struct gp_image *image = NULL;
 	struct gpd_image_uses uses = { 0 };
-	int error = open_image(bytes, size, bringer ? bringer->gate : NULL, &image, &uses);
+	int error = open_image(bytes, size, bringer ? bringer->limiter : NULL, &image, &uses);
 	struct gpd_blob *blob;
 	bool fresh;
 
 	*new_p = false;
-	if (error && !is_of_image(error)) {
+	if (error && !error_is_permanent(error)) {
 		free(bytes);
 		return NULL;
 	}
 	if (error)
 		uses = (struct gpd_image_uses){ .state = true };
 	pthread_mutex_lock(&cache.lock);
-	blob = find(sha256);
+	blob = blob_find(sha256);
 	if (!blob)
-		blob = create(sha256);
+		blob = blob_create(sha256);
 	fresh = blob && !blob->bytes;
 	if (fresh) {
 		blob->bytes = bytes;
 		blob->name.size = size;
 		blob->image = image;
 		blob->image_error = error;
-		blob->wrong = error == -EBADMSG ? strdup(gp_image_wrong()) : NULL;
+		blob->wrong = error == -EBADMSG ? strdup(gp_image_get_error()) : NULL;
 		blob->uses = uses;
 		blob->refs = 1;
-		set_bringer(blob, NULL);
+		blob_set_uploader(blob, NULL);
 		pthread_cond_broadcast(&cache.came);
 	} else {
 		gp_image_destroy(image);
@@ -288,7 +289,7 @@ insert(const struct gpd_image_bringer *bringer, const uint8_t *sha256, void *byt
 
 /* A reference, unless it is of another size, although no two images have one hash. */
 static struct gpd_blob *
-take(struct gpd_blob *blob, size_t size) GP_LOCKED(cache.lock)
+blob_acquire(struct gpd_blob *blob, size_t size) GP_LOCKED(cache.lock)
 {
 	if (blob->name.size != size)
 		return NULL;
@@ -298,16 +299,16 @@ take(struct gpd_blob *blob, size_t size) GP_LOCKED(cache.lock)
 }
 
 static struct gpd_blob *
-read_in(const struct gpd_image_name *name, const struct gpd_image_bringer *bringer)
+blob_read_disk(const struct gpd_image_name *name, const struct gpd_image_uploader *bringer)
 {
 	void *bytes = gpd_image_disk_read(name, get_tenant(bringer));
 	bool new;
 
-	return bytes ? insert(bringer, name->sha256, bytes, name->size, &new) : NULL;
+	return bytes ? blob_insert(bringer, name->sha256, bytes, name->size, &new) : NULL;
 }
 
 static bool
-is_same_tenant(const struct gpd_image_bringer *a, const struct gpd_image_bringer *b)
+is_same_tenant(const struct gpd_image_uploader *a, const struct gpd_image_uploader *b)
 {
 	return strcmp(get_tenant(a), get_tenant(b)) == 0;
 }
@@ -315,18 +316,19 @@ is_same_tenant(const struct gpd_image_bringer *a, const struct gpd_image_bringer
 /* Waits for the bytes that another bringer of the tenant brings, as long as they come.  NULL: there
  * is no such blob. */
 static struct gpd_blob *
-await(const uint8_t *sha256, struct gpd_image_bringer *bringer, const _Atomic bool *given_up)
+blob_wait(const uint8_t *sha256, struct gpd_image_uploader *bringer, const _Atomic bool *given_up)
 	GP_LOCKED(cache.lock)
 {
 	uint64_t now = gp_now_ns();
 	struct gpd_blob *blob;
 
-	while ((blob = find(sha256)) && !blob->bytes && is_same_tenant(blob->bringer, bringer) &&
+	while ((blob = blob_find(sha256)) && !blob->bytes &&
+	       is_same_tenant(blob->uploader, bringer) &&
 	       now - blob->heard_ns < gpd_image_cache_stall_ns &&
 	       bringer->waited_ns < gpd_image_cache_wait_ns && !atomic_load(given_up)) {
 		uint64_t begin = now;
 
-		(void)gp_cond_wait_until(&cache.came, &cache.lock, now + LOOK_NS);
+		(void)gp_cond_wait_until(&cache.came, &cache.lock, now + POLL_NS);
 		now = gp_now_ns();
 		bringer->waited_ns += now - begin;
 	}
@@ -334,39 +336,39 @@ await(const uint8_t *sha256, struct gpd_image_bringer *bringer, const _Atomic bo
 }
 
 struct gpd_blob *
-gpd_image_cache_get(const struct gpd_image_name *name, struct gpd_image_bringer *bringer,
+gpd_image_cache_get(const struct gpd_image_name *name, struct gpd_image_uploader *bringer,
 		    const _Atomic bool *given_up)
 {
 	struct gpd_blob *blob;
 
 	pthread_mutex_lock(&cache.lock);
-	give_up(bringer);
-	blob = await(name->sha256, bringer, given_up);
+	upload_abandon(bringer);
+	blob = blob_wait(name->sha256, bringer, given_up);
 	if (blob && blob->bytes && is_owner(blob, bringer)) {
-		blob = take(blob, name->size);
+		blob = blob_acquire(blob, name->size);
 		pthread_mutex_unlock(&cache.lock);
 		return blob;
 	}
 	/* From now on this is the one that others of its tenant wait for. */
 	if (!blob)
-		blob = create(name->sha256);
-	if (blob && !blob->bytes && (!blob->bringer || is_same_tenant(blob->bringer, bringer))) {
-		set_bringer(blob, bringer);
+		blob = blob_create(name->sha256);
+	if (blob && !blob->bytes && (!blob->uploader || is_same_tenant(blob->uploader, bringer))) {
+		blob_set_uploader(blob, bringer);
 		blob->heard_ns = gp_now_ns();
 	}
 	pthread_mutex_unlock(&cache.lock);
-	return read_in(name, bringer);
+	return blob_read_disk(name, bringer);
 }
 
 struct gpd_blob *
-gpd_image_cache_here(const struct gpd_image_name *name)
+gpd_image_cache_find(const struct gpd_image_name *name)
 {
 	struct gpd_blob *blob;
 
 	pthread_mutex_lock(&cache.lock);
-	blob = find(name->sha256);
+	blob = blob_find(name->sha256);
 	if (blob && blob->bytes)
-		blob = take(blob, name->size);
+		blob = blob_acquire(blob, name->size);
 	else
 		blob = NULL;
 	pthread_mutex_unlock(&cache.lock);
@@ -374,7 +376,7 @@ gpd_image_cache_here(const struct gpd_image_name *name)
 }
 
 static void *
-write_out(void *arg)
+output_write(void *arg)
 {
 	struct output *output = arg;
 
@@ -403,7 +405,7 @@ count_outputs(const char *tenant) GP_LOCKED(cache.lock)
 
 /* A session's load does not wait for the disk, unless its tenant writes much. */
 static void
-write_later(struct gpd_blob *blob, const char *tenant)
+output_start(struct gpd_blob *blob, const char *tenant)
 {
 	struct output *output = malloc(sizeof(*output) + strlen(tenant) + 1);
 	bool many;
@@ -417,19 +419,19 @@ write_later(struct gpd_blob *blob, const char *tenant)
 	many = count_outputs(tenant) >= WRITERS_OF_TENANT;
 	DL_APPEND(cache.outputs, output);
 	pthread_mutex_unlock(&cache.lock);
-	if (many || gp_thread_start("image-disk", 0, write_out, output))
-		write_out(output);
+	if (many || gp_thread_start("image-disk", 0, output_write, output))
+		output_write(output);
 }
 
 struct gpd_blob *
-gpd_image_cache_add(struct gpd_image_bringer *bringer, const uint8_t sha256[GPD_SHA256_SIZE],
+gpd_image_cache_add(struct gpd_image_uploader *bringer, const uint8_t sha256[GPD_SHA256_SIZE],
 		    void *bytes, size_t size)
 {
 	bool new;
-	struct gpd_blob *blob = insert(bringer, sha256, bytes, size, &new);
+	struct gpd_blob *blob = blob_insert(bringer, sha256, bytes, size, &new);
 
 	if (new &&cache.disk)
-		write_later(blob, get_tenant(bringer));
+		output_start(blob, get_tenant(bringer));
 	return blob;
 }
 
@@ -449,7 +451,7 @@ gpd_blob_unref(struct gpd_blob *blob)
 	pthread_mutex_lock(&cache.lock);
 	if (!--blob->refs)
 		idle_link(blob);
-	trim(cache.limits.memory, IDLE_MAX);
+	idle_trim(cache.limits.memory, IDLE_MAX);
 	pthread_mutex_unlock(&cache.lock);
 }
 
@@ -467,7 +469,7 @@ gpd_blob_image(struct gpd_blob *blob, const struct gp_image **image_p)
 }
 
 const char *
-gpd_blob_wrong(const struct gpd_blob *blob)
+gpd_blob_get_error_text(const struct gpd_blob *blob)
 {
 	return blob->wrong ? blob->wrong : strerror(-blob->image_error);
 }
@@ -492,6 +494,6 @@ gpd_image_cache_stop(void)
 	pthread_mutex_lock(&cache.lock);
 	while (cache.outputs)
 		pthread_cond_wait(&cache.written, &cache.lock);
-	trim(0, 0);
+	idle_trim(0, 0);
 	pthread_mutex_unlock(&cache.lock);
 }

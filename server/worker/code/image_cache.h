@@ -24,7 +24,7 @@
 #include <stdint.h>
 
 struct gp_image;
-struct gp_unpack_gate;
+struct gp_unpack_limiter;
 struct gpd_blob;
 
 /* Limits in bytes. */
@@ -34,10 +34,10 @@ struct gpd_image_cache_limits {
 };
 
 /* Somebody who brings one image at a time: a session has one.  All zeros at first. */
-struct gpd_image_bringer {
+struct gpd_image_uploader {
 	const char *tenant; /* its name, or NULL; outlives the calls here; its own thread */
 	/* What compressed code passes while it is read, or NULL; its own thread. */
-	struct gp_unpack_gate *gate;
+	struct gp_unpack_limiter *limiter;
 	struct gpd_blob *blob; /* whose bytes are to come; NULL: none; the cache's lock */
 	uint64_t waited_ns;    /* for others, in all; its own thread */
 };
@@ -53,22 +53,22 @@ void gpd_image_cache_start(const char *dir, const struct gpd_image_cache_limits 
 void gpd_image_cache_stop(void);
 
 /* A reference, if it is here or another bringer brings it.  NULL: the caller is to bring it, until
- * gpd_image_cache_add() or gpd_image_cache_give_up(); or *given_up has become true. */
+ * gpd_image_cache_add() or gpd_image_cache_abandon_upload(); or *given_up has become true. */
 struct gpd_blob *gpd_image_cache_get(const struct gpd_image_name *name,
-				     struct gpd_image_bringer *bringer,
+				     struct gpd_image_uploader *bringer,
 				     const _Atomic bool *given_up);
 
 /* The same, if its bytes are in memory; only for a tenant that has loaded it before. */
-struct gpd_blob *gpd_image_cache_here(const struct gpd_image_name *name);
+struct gpd_blob *gpd_image_cache_find(const struct gpd_image_name *name);
 
 /* Some of the bytes have come. */
-void gpd_image_cache_goes_on(struct gpd_image_bringer *bringer);
+void gpd_image_cache_upload_progress(struct gpd_image_uploader *bringer);
 /* They do not come from this bringer, if any were to. */
-void gpd_image_cache_give_up(struct gpd_image_bringer *bringer);
+void gpd_image_cache_abandon_upload(struct gpd_image_uploader *bringer);
 
 /* Takes bytes over that the bringer's client has sent, whose hash this is (from
  * gpd_image_bytes_alloc()); NULL: no memory, or the gate refused it. */
-struct gpd_blob *gpd_image_cache_add(struct gpd_image_bringer *bringer,
+struct gpd_blob *gpd_image_cache_add(struct gpd_image_uploader *bringer,
 				     const uint8_t sha256[GPD_SHA256_SIZE], void *bytes,
 				     size_t size);
 
@@ -79,7 +79,7 @@ void gpd_blob_unref(struct gpd_blob *blob);
 /* 0, or why the bytes are no image (image/fatbin.h). The view lives as long as the blob. */
 int gpd_blob_image(struct gpd_blob *blob, const struct gp_image **image_p);
 /* The same as the end of a sentence, as long as the blob lives. */
-const char *gpd_blob_wrong(const struct gpd_blob *blob);
+const char *gpd_blob_get_error_text(const struct gpd_blob *blob);
 const struct gpd_image_name *gpd_blob_name(const struct gpd_blob *blob);
 
 /* What its kernels call. */

@@ -75,7 +75,7 @@ make_dirs(char *path)
 }
 
 static int
-choose(const char *dir, char *path, size_t size)
+folder_choose(const char *dir, char *path, size_t size)
 {
 	const char *base;
 	int length;
@@ -106,7 +106,7 @@ gpd_image_disk_start(const char *dir, uint64_t limit)
 	/* The first write scans the folder. */
 	atomic_store(&disk.bytes_left, 0);
 	atomic_store(&disk.files_left, 0);
-	if (choose(dir, path, sizeof(path)) == 0 && make_dirs(path) == 0)
+	if (folder_choose(dir, path, sizeof(path)) == 0 && make_dirs(path) == 0)
 		disk.dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return disk.dir >= 0;
 }
@@ -180,7 +180,7 @@ gpd_image_disk_read(const struct gpd_image_name *name, const char *tenant)
 }
 
 static DIR *
-list(void)
+folder_open(void)
 {
 	int fd = openat(disk.dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -223,7 +223,7 @@ read_folder(size_t *count)
 	struct entry *entries = NULL;
 	struct dirent *found;
 	struct stat status;
-	DIR *dir = list();
+	DIR *dir = folder_open();
 
 	*count = 0;
 	while (dir && (found = readdir(dir))) {

@@ -14,14 +14,14 @@
 #define EXTRACT_MAX ((size_t)64 << 20)
 
 static void
-look(struct gpd_image_uses *uses, const void *bytes, size_t size)
+code_scan(struct gpd_image_uses *uses, const void *bytes, size_t size)
 {
-	struct gpd_variables variables = gpd_variables_of(bytes, size);
+	struct gpd_variables variables = gpd_variables_from_code(bytes, size);
 	const char *text = bytes;
 
 	uses->print = uses->print || memmem(bytes, size, PRINT_SYMBOL, strlen(PRINT_SYMBOL));
 	/* As a whole name: programs have functions of their own with names like it. */
-	uses->malloc = uses->malloc || gpd_find_word(text, text, text + size, MALLOC_SYMBOL);
+	uses->malloc = uses->malloc || gpd_text_find_word(text, text, text + size, MALLOC_SYMBOL);
 	uses->state = uses->state || variables.state;
 	/* Of a fatbin's entries the driver loads one. */
 	if (variables.size > uses->variables)
@@ -29,38 +29,38 @@ look(struct gpd_image_uses *uses, const void *bytes, size_t size)
 }
 
 static bool
-is_of_gate(int r)
+is_limiter_error(int r)
 {
 	return r == -EDQUOT || r == -ECANCELED;
 }
 
 static int
-look_at_entry(struct gpd_image_uses *uses, const struct gp_fatbin_entry *entry,
-	      struct gp_unpack_gate *gate, size_t *budget)
+entry_scan(struct gpd_image_uses *uses, const struct gp_fatbin_entry *entry,
+	   struct gp_unpack_limiter *gate, size_t *budget)
 {
 	size_t size;
 	void *bytes;
 	int r = -EFBIG;
 
 	if (!(entry->flags & (GP_FATBIN_LZ4 | GP_FATBIN_ZSTD))) {
-		look(uses, entry->payload, entry->stored_size);
+		code_scan(uses, entry->payload, entry->stored_size);
 		return 0;
 	}
 	if (entry->raw_size <= *budget)
-		r = gp_fatbin_extract_gated(entry, EXTRACT_MAX, gate, &bytes, &size);
+		r = gp_fatbin_extract_limited(entry, EXTRACT_MAX, gate, &bytes, &size);
 	if (r) {
 		uses->state = true;
-		return is_of_gate(r) ? r : 0;
+		return is_limiter_error(r) ? r : 0;
 	}
 	*budget -= entry->raw_size;
-	look(uses, bytes, size);
+	code_scan(uses, bytes, size);
 	gp_fatbin_release(gate, bytes, size);
 	return 0;
 }
 
 static int
-look_at_fatbin(struct gpd_image_uses *uses, struct gp_image_blob blob, struct gp_unpack_gate *gate,
-	       size_t *budget)
+fatbin_scan(struct gpd_image_uses *uses, struct gp_image_blob blob, struct gp_unpack_limiter *gate,
+	    size_t *budget)
 {
 	struct gp_fatbin_walk walk;
 	struct gp_fatbin_entry entry;
@@ -68,14 +68,14 @@ look_at_fatbin(struct gpd_image_uses *uses, struct gp_image_blob blob, struct gp
 	int r = gp_fatbin_walk(&walk, blob.data, blob.size);
 
 	while (!r && !(r = gp_fatbin_next(&walk, &entry)))
-		r = look_at_entry(uses, &entry, gate, budget);
+		r = entry_scan(uses, &entry, gate, budget);
 	if (r != GP_IMAGE_E_END)
 		uses->state = true;
-	return is_of_gate(r) ? r : 0;
+	return is_limiter_error(r) ? r : 0;
 }
 
 int
-gpd_image_scan(const struct gp_image *image, struct gp_unpack_gate *gate,
+gpd_image_scan(const struct gp_image *image, struct gp_unpack_limiter *gate,
 	       struct gpd_image_uses *uses_p)
 {
 	enum gp_image_kind kind = gp_image_type(image);
@@ -89,9 +89,9 @@ gpd_image_scan(const struct gp_image *image, struct gp_unpack_gate *gate,
 		struct gpd_image_uses uses = { 0 };
 
 		if (fatbin)
-			r = look_at_fatbin(&uses, blob, gate, &budget);
+			r = fatbin_scan(&uses, blob, gate, &budget);
 		else
-			look(&uses, blob.data, blob.size);
+			code_scan(&uses, blob.data, blob.size);
 		all.print = all.print || uses.print;
 		all.malloc = all.malloc || uses.malloc;
 		all.state = all.state || uses.state;

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 struct gp_image;
-struct gp_unpack_gate;
+struct gp_unpack_limiter;
 
 struct gpd_image_uses {
 	bool print;         /* printf */
@@ -20,7 +20,7 @@ struct gpd_image_uses {
  * nothing, for those are libraries of kernels, and has state. */
 /* Compressed code passes the gate (NULL: there is none).  Returns 0; -EDQUOT or -ECANCELED of
  * the gate. */
-int gpd_image_scan(const struct gp_image *image, struct gp_unpack_gate *gate,
+int gpd_image_scan(const struct gp_image *image, struct gp_unpack_limiter *gate,
 		   struct gpd_image_uses *uses_p) __attribute__((warn_unused_result));
 
 #endif /* GPD_IMAGE_SCAN_H */

@@ -15,10 +15,10 @@
 #define NAME_SIZE 512
 /* Sections and symbols that are looked at in one ELF: one that has more is not there for a linker.
  */
-#define LOOKED_MAX ((uint64_t)1 << 26)
+#define SCANNED_MAX ((uint64_t)1 << 26)
 
 static uint64_t
-add(uint64_t a, uint64_t b)
+size_add(uint64_t a, uint64_t b)
 {
 	return b < GPD_VARIABLES_UNKNOWN - a ? a + b : GPD_VARIABLES_UNKNOWN;
 }
@@ -27,7 +27,7 @@ add(uint64_t a, uint64_t b)
 
 struct elf {
 	struct gp_elf file;
-	uint64_t looked; /* at so many sections and symbols */
+	uint64_t scanned; /* at so many sections and symbols */
 };
 
 static bool
@@ -50,30 +50,30 @@ is_constant(const char *name, uint64_t size)
 static bool
 is_inside(const struct gp_elf *elf, const Elf64_Shdr *section)
 {
-	return gp_elf_lies_within(elf, section->sh_offset, section->sh_size);
+	return gp_elf_is_within(elf, section->sh_offset, section->sh_size);
 }
 
-typedef bool look(const struct gp_elf *elf, const Elf64_Shdr *texts, const Elf64_Sym *symbol,
-		  void *arg);
+typedef bool symbol_check(const struct gp_elf *elf, const Elf64_Shdr *texts,
+			  const Elf64_Sym *symbol, void *arg);
 
 /* Whether it is so of all symbols, which are where they should be. */
 static bool
-all_symbols(struct elf *elf, look *is_so, void *arg)
+elf_check_symbols(struct elf *elf, symbol_check *is_so, void *arg)
 {
 	const struct gp_elf *file = &elf->file;
 
 	for (uint64_t i = 0; i < file->section_count; i++) {
-		Elf64_Shdr texts, table = gp_elf_section(file, i);
+		Elf64_Shdr texts, table = gp_elf_get_section(file, i);
 
-		elf->looked +=
+		elf->scanned +=
 			1 + (table.sh_type == SHT_SYMTAB ? table.sh_size / sizeof(Elf64_Sym) : 0);
-		if (elf->looked > LOOKED_MAX)
+		if (elf->scanned > SCANNED_MAX)
 			return false;
 		if (table.sh_type != SHT_SYMTAB)
 			continue;
 		if (table.sh_link >= file->section_count || !is_inside(file, &table))
 			return false;
-		texts = gp_elf_section(file, table.sh_link);
+		texts = gp_elf_get_section(file, table.sh_link);
 		if (!is_inside(file, &texts))
 			return false;
 		for (uint64_t at = 0; at + sizeof(Elf64_Sym) <= table.sh_size;
@@ -112,10 +112,10 @@ is_constant_or_elsewhere(const struct gp_elf *elf, const Elf64_Shdr *texts, cons
 
 	if (symbol->st_shndx != cover->index || ELF64_ST_TYPE(symbol->st_info) == STT_SECTION)
 		return true;
-	name = gp_elf_text(elf, texts, symbol->st_name, NULL);
+	name = gp_elf_get_string(elf, texts, symbol->st_name, NULL);
 	if (!name || !is_constant(name, symbol->st_size))
 		return false;
-	cover->bytes = add(cover->bytes, add(symbol->st_size, cover->padding));
+	cover->bytes = size_add(cover->bytes, size_add(symbol->st_size, cover->padding));
 	return true;
 }
 
@@ -128,13 +128,13 @@ are_constants(struct elf *elf, uint64_t index, const Elf64_Shdr *section)
 		.padding = section->sh_addralign ? section->sh_addralign - 1 : 0,
 	};
 
-	return all_symbols(elf, is_constant_or_elsewhere, &cover) &&
+	return elf_check_symbols(elf, is_constant_or_elsewhere, &cover) &&
 	       cover.bytes >= section->sh_size;
 }
 
 /* Of each block, and of each launch: parameters, literals, addresses. */
 static bool
-is_passing(const char *name)
+section_is_transient(const char *name)
 {
 	return begins_with(name, ".nv.shared") || begins_with(name, ".nv.local") ||
 	       begins_with(name, ".nv.reservedSmem") || begins_with(name, ".nv.constant0.") ||
@@ -144,14 +144,14 @@ is_passing(const char *name)
 static bool
 section_keeps_state(struct elf *elf, uint64_t index, const Elf64_Shdr *section)
 {
-	const char *name = gp_elf_text(&elf->file, &elf->file.names, section->sh_name, NULL);
+	const char *name = gp_elf_get_string(&elf->file, &elf->file.names, section->sh_name, NULL);
 
 	if (!name)
 		return true;
 	if (!(section->sh_flags & SHF_WRITE) && !begins_with(name, SECTION) &&
 	    !begins_with(name, ".nv.constant"))
 		return false;
-	return !is_passing(name) && section->sh_size &&
+	return !section_is_transient(name) && section->sh_size &&
 	       !(begins_with(name, SECTION) && are_constants(elf, index, section));
 }
 
@@ -159,7 +159,7 @@ section_keeps_state(struct elf *elf, uint64_t index, const Elf64_Shdr *section)
 static bool
 has_variables(const struct gp_elf *elf, const Elf64_Shdr *section)
 {
-	const char *name = gp_elf_text(elf, &elf->names, section->sh_name, NULL);
+	const char *name = gp_elf_get_string(elf, &elf->names, section->sh_name, NULL);
 
 	return !name || begins_with(name, SECTION);
 }
@@ -171,22 +171,22 @@ set_unknown(struct gpd_variables *variables)
 }
 
 static struct gpd_variables
-look_at_elf(const uint8_t *bytes, size_t size)
+elf_scan(const uint8_t *bytes, size_t size)
 {
 	struct gpd_variables variables = { 0 };
-	struct elf elf = { .looked = 0 };
+	struct elf elf = { .scanned = 0 };
 
 	if (!gp_elf_open(&elf.file, bytes, size)) {
 		set_unknown(&variables);
 		return variables;
 	}
-	variables.state = !all_symbols(&elf, is_no_reference, NULL);
+	variables.state = !elf_check_symbols(&elf, is_no_reference, NULL);
 	for (uint64_t i = 0; i < elf.file.section_count; i++) {
-		Elf64_Shdr section = gp_elf_section(&elf.file, i);
+		Elf64_Shdr section = gp_elf_get_section(&elf.file, i);
 
 		variables.state = variables.state || section_keeps_state(&elf, i, &section);
 		if (has_variables(&elf.file, &section))
-			variables.size = add(variables.size, section.sh_size);
+			variables.size = size_add(variables.size, section.sh_size);
 	}
 	return variables;
 }
@@ -201,7 +201,7 @@ is_in_word(char c)
 
 /* Whether the word before `at` is this one. */
 static bool
-follows(const char *begin, const char *at, const char *word)
+word_follows(const char *begin, const char *at, const char *word)
 {
 	size_t length = strlen(word);
 
@@ -211,7 +211,7 @@ follows(const char *begin, const char *at, const char *word)
 }
 
 const char *
-gpd_find_word(const char *begin, const char *at, const char *end, const char *word)
+gpd_text_find_word(const char *begin, const char *at, const char *end, const char *word)
 {
 	size_t length = strlen(word);
 
@@ -231,9 +231,9 @@ has_others(const char *begin, const char *end)
 	static const char *const others[] = { ".const", ".texref", ".surfref", ".samplerref" };
 
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
-		for (const char *at = begin; (at = gpd_find_word(begin, at, end, others[i]));
+		for (const char *at = begin; (at = gpd_text_find_word(begin, at, end, others[i]));
 		     at++) {
-			if (!follows(begin, at, ".ptr"))
+			if (!word_follows(begin, at, ".ptr"))
 				return true;
 		}
 	}
@@ -253,10 +253,10 @@ next_declaration(struct ptx *ptx, const char *end)
 {
 	const char *at = ptx->at;
 
-	while ((at = gpd_find_word(ptx->begin, at, end, STATE_SPACE))) {
-		if (follows(ptx->begin, at, ".extern"))
+	while ((at = gpd_text_find_word(ptx->begin, at, end, STATE_SPACE))) {
+		if (word_follows(ptx->begin, at, ".extern"))
 			ptx->variables.state = true;
-		else if (!follows(ptx->begin, at, ".ptr"))
+		else if (!word_follows(ptx->begin, at, ".ptr"))
 			return at;
 		at++;
 	}
@@ -265,7 +265,7 @@ next_declaration(struct ptx *ptx, const char *end)
 
 /* It is in constant memory, which does not count, or a reference.  Not what comments say. */
 static bool
-takes_none(const char *space, const char *name)
+declaration_uses_no_memory(const char *space, const char *name)
 {
 	const char *type = space + strlen(STATE_SPACE), *end;
 
@@ -291,28 +291,28 @@ add_variable(void *data, const struct gp_variable_size *variable)
 	ptx->at = variable->name + variable->name_size;
 	(void)snprintf(name, sizeof(name), "%.*s", (int)variable->name_size, variable->name);
 	ptx->variables.state = ptx->variables.state || !is_constant(name, size);
-	if (!takes_none(variable->space, variable->name))
-		ptx->variables.size = add(ptx->variables.size, size);
+	if (!declaration_uses_no_memory(variable->space, variable->name))
+		ptx->variables.size = size_add(ptx->variables.size, size);
 }
 
 static void
-pass_over(void *data, const struct gp_kernel_params *kernel)
+kernel_ignore(void *data, const struct gp_kernel_params *kernel)
 {
 }
 
 static struct gpd_variables
-look_at_ptx(const char *begin, size_t size)
+ptx_scan(const char *begin, size_t size)
 {
 	struct ptx ptx = { .begin = begin, .at = begin, .end = begin + size };
 	struct gp_params_reader *reader = calloc(1, sizeof(*reader));
 
 	ptx.variables.state = has_others(begin, ptx.end);
 	if (reader) {
-		reader->found = pass_over;
+		reader->found = kernel_ignore;
 		reader->found_variable = add_variable;
 		reader->data = &ptx;
 	}
-	if (!reader || !gp_params_of_ptx(reader, begin, size) || next_declaration(&ptx, ptx.end))
+	if (!reader || !gp_params_read_ptx(reader, begin, size) || next_declaration(&ptx, ptx.end))
 		set_unknown(&ptx.variables);
 	free(reader);
 	return ptx.variables;
@@ -326,10 +326,10 @@ is_ptx(const void *bytes, size_t size)
 }
 
 struct gpd_variables
-gpd_variables_of(const void *bytes, size_t size)
+gpd_variables_from_code(const void *bytes, size_t size)
 {
 	if (size >= SELFMAG && memcmp(bytes, ELFMAG, SELFMAG) == 0)
-		return look_at_elf(bytes, size);
-	return is_ptx(bytes, size) ? look_at_ptx(bytes, size)
+		return elf_scan(bytes, size);
+	return is_ptx(bytes, size) ? ptx_scan(bytes, size)
 				   : (struct gpd_variables){ .state = true };
 }

@@ -20,9 +20,10 @@ struct gpd_variables {
 };
 
 /* The next place from `at` on where the word stands as such, outside of names and instructions. */
-const char *gpd_find_word(const char *begin, const char *at, const char *end, const char *word);
+const char *gpd_text_find_word(const char *begin, const char *at, const char *end,
+			       const char *word);
 
 /* Of an ELF or of PTX text; anything else has no variables, and state. */
-struct gpd_variables gpd_variables_of(const void *bytes, size_t size);
+struct gpd_variables gpd_variables_from_code(const void *bytes, size_t size);
 
 #endif /* GPD_IMAGE_VARIABLES_H */

@@ -21,7 +21,7 @@ copy_in(struct gpd_session *session, const struct gp_args_gpArrayCopyIn *args)
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	gpd_cut_start_box(&cut, array, &box);
+	gpd_cut_init_box(&cut, array, &box);
 	return gpd_copy_in(session, args->stream, &cut, args->flags);
 }
 
@@ -30,7 +30,8 @@ gpd_gpArrayCopyIn(struct gpd_session *session, const struct gp_args_gpArrayCopyI
 {
 	if (!gpd_copy_in_is_sound(session, args->width, args->height, args->depth, args->flags))
 		return CUDA_ERROR_INVALID_VALUE;
-	return gpd_copy_in_end(session, session->bulk_left ? copy_in(session, args) : CUDA_SUCCESS);
+	return gpd_copy_in_finish(session,
+				  session->bulk_left ? copy_in(session, args) : CUDA_SUCCESS);
 }
 
 CUresult
@@ -47,53 +48,54 @@ gpd_gpArrayCopyOut(struct gpd_session *session, const struct gp_args_gpArrayCopy
 	result = gpd_array_find(session, args->array, args->level, &box, &array);
 	if (result != CUDA_SUCCESS)
 		return result;
-	gpd_cut_start_box(&cut, array, &box);
+	gpd_cut_init_box(&cut, array, &box);
 	return gpd_copy_out(session, args->stream, &cut, box.width * box.height * box.depth);
 }
 
 /* What the client says of one side of a copy on the device. */
-struct said {
+struct side_args {
 	uint32_t array, level; /* array 0: memory */
 	uint64_t slice;
 	struct gpd_side side;
 };
 
 static CUresult
-check_side(struct gpd_session *session, struct said *said, const struct gp_args_gpArrayCopy *args)
+check_side(struct gpd_session *session, struct side_args *side_args,
+	   const struct gp_args_gpArrayCopy *args)
 {
-	struct gpd_side *side = &said->side;
+	struct gpd_side *side = &side_args->side;
 	const struct gp_array_box box = { side->x,     side->y,      side->z,
 					  args->width, args->height, args->depth };
 
-	if (!said->array && (side->x || side->y || side->z))
+	if (!side_args->array && (side->x || side->y || side->z))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!said->array)
-		return gpd_side_check(session, side, said->slice, args->width, args->height,
+	if (!side_args->array)
+		return gpd_side_check(session, side, side_args->slice, args->width, args->height,
 				      args->depth);
-	if (side->address || side->pitch || said->slice)
+	if (side->address || side->pitch || side_args->slice)
 		return CUDA_ERROR_INVALID_VALUE;
-	return gpd_array_find(session, said->array, said->level, &box, &side->array);
+	return gpd_array_find(session, side_args->array, side_args->level, &box, &side->array);
 }
 
 CUresult
 gpd_gpArrayCopy(struct gpd_session *session, const struct gp_args_gpArrayCopy *args)
 {
-	struct said dst = { .array = args->dst_array,
-			    .level = args->dst_level,
-			    .slice = args->dst_slice,
-			    .side = { .address = args->dst,
-				      .x = args->dst_x,
-				      .y = args->dst_y,
-				      .z = args->dst_z,
-				      .pitch = args->dst_pitch } };
-	struct said src = { .array = args->src_array,
-			    .level = args->src_level,
-			    .slice = args->src_slice,
-			    .side = { .address = args->src,
-				      .x = args->src_x,
-				      .y = args->src_y,
-				      .z = args->src_z,
-				      .pitch = args->src_pitch } };
+	struct side_args dst = { .array = args->dst_array,
+				 .level = args->dst_level,
+				 .slice = args->dst_slice,
+				 .side = { .address = args->dst,
+					   .x = args->dst_x,
+					   .y = args->dst_y,
+					   .z = args->dst_z,
+					   .pitch = args->dst_pitch } };
+	struct side_args src = { .array = args->src_array,
+				 .level = args->src_level,
+				 .slice = args->src_slice,
+				 .side = { .address = args->src,
+					   .x = args->src_x,
+					   .y = args->src_y,
+					   .z = args->src_z,
+					   .pitch = args->src_pitch } };
 	struct gpd_stream *stream;
 	CUDA_MEMCPY3D copy;
 	CUresult result;
@@ -109,5 +111,5 @@ gpd_gpArrayCopy(struct gpd_session *session, const struct gp_args_gpArrayCopy *a
 	if (result != CUDA_SUCCESS)
 		return result;
 	copy = gpd_copy_params(&dst.side, &src.side, args->width, args->height, args->depth);
-	return gpd_copy_on(session, stream, &copy);
+	return gpd_copy_enqueue(session, stream, &copy);
 }

@@ -12,8 +12,8 @@
 struct gpd_stream;
 
 /* The stream to use; its device is current, if this succeeds. */
-CUresult gpd_aside_begin(struct gpd_stream *stream, int device, CUstream *aside_p);
+CUresult gpd_peer_stream_begin(struct gpd_stream *stream, int device, CUstream *peer_stream_p);
 /* Puts the stream behind what was given aside; its own device is current again. */
-CUresult gpd_aside_end(struct gpd_stream *stream);
+CUresult gpd_peer_stream_end(struct gpd_stream *stream);
 
 #endif /* GPD_ASIDE_H */

@@ -24,7 +24,7 @@ receive_part(struct gpd_session *session, const struct gpd_part *part, struct gp
 	     uint32_t flags, uint64_t offset)
 {
 	struct gpd_piece piece;
-	CUresult result = gpd_staging_take_in(session, part->size, &piece);
+	CUresult result = gpd_staging_acquire_in(session, part->size, &piece);
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -36,7 +36,7 @@ receive_part(struct gpd_session *session, const struct gpd_part *part, struct gp
 	if (result == CUDA_SUCCESS)
 		result = gpd_part_copy(session, stream, part, piece.memory, true);
 	if (result != CUDA_SUCCESS)
-		gpd_staging_put(session, &piece);
+		gpd_staging_release(session, &piece);
 	else if (piece.slot)
 		result = gpd_wait_add(session, stream, gpd_staging_done, piece.slot);
 	return result;
@@ -67,7 +67,7 @@ gpd_copy_in_is_sound(struct gpd_session *session, uint64_t width, uint64_t heigh
 
 	if (__builtin_mul_overflow(width, height, &total) ||
 	    __builtin_mul_overflow(total, depth, &total) || total != bulk ||
-	    !gp_copy_flags_are_sound(flags)) {
+	    !gp_copy_flags_are_valid(flags)) {
 		gpd_session_violation(
 			session, "copy of %lu slices of %lu rows of %lu bytes with a tail of %lu",
 			depth, height, width, bulk);
@@ -78,7 +78,7 @@ gpd_copy_in_is_sound(struct gpd_session *session, uint64_t width, uint64_t heigh
 }
 
 CUresult
-gpd_copy_in_end(struct gpd_session *session, CUresult result)
+gpd_copy_in_finish(struct gpd_session *session, CUresult result)
 {
 	if (result != CUDA_SUCCESS)
 		(void)gpd_session_recv_bulk(session, NULL, session->bulk_left);
@@ -93,7 +93,7 @@ copy_in(struct gpd_session *session, const struct gp_args_gpCopyIn *args)
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	gpd_cut_start(&cut, args->dst, args->pitch, args->width, args->height);
+	gpd_cut_init(&cut, args->dst, args->pitch, args->width, args->height);
 	return gpd_copy_in(session, args->stream, &cut, args->flags);
 }
 
@@ -102,7 +102,8 @@ gpd_gpCopyIn(struct gpd_session *session, const struct gp_args_gpCopyIn *args)
 {
 	if (!gpd_copy_in_is_sound(session, args->width, args->height, 1, args->flags))
 		return CUDA_ERROR_INVALID_VALUE;
-	return gpd_copy_in_end(session, session->bulk_left ? copy_in(session, args) : CUDA_SUCCESS);
+	return gpd_copy_in_finish(session,
+				  session->bulk_left ? copy_in(session, args) : CUDA_SUCCESS);
 }
 
 /* What the record has is taken as a tail that is here already. */
@@ -154,9 +155,9 @@ gpd_copy_device_box(struct gpd_session *session, const struct gp_args_gpCopyDevi
 
 /* The context of one side's device; arrays are the driver's own to find. */
 static CUcontext
-context_of(int apart, const struct gpd_stream *stream)
+side_get_context(int remote_device, const struct gpd_stream *stream)
 {
-	return gpd_device_get(apart < 0 ? stream->device : apart)->primary;
+	return gpd_device_get(remote_device < 0 ? stream->device : remote_device)->primary;
 }
 
 /* The same as CUDA_MEMCPY3D, with the contexts. */
@@ -189,11 +190,12 @@ with_contexts(const CUDA_MEMCPY3D *copy, CUcontext dst, CUcontext src)
 }
 
 static int
-apart_of(struct gpd_session *session, const struct gpd_stream *stream, CUmemorytype type,
-	 uint64_t address)
+side_get_remote_device(struct gpd_session *session, const struct gpd_stream *stream,
+		       CUmemorytype type, uint64_t address)
 {
-	return type == CU_MEMORYTYPE_DEVICE ? gpd_memory_apart(session, address, stream->device)
-					    : -1;
+	return type == CU_MEMORYTYPE_DEVICE
+		       ? gpd_memory_get_remote_device(session, address, stream->device)
+		       : -1;
 }
 
 /* What a copy goes to. */
@@ -211,8 +213,8 @@ copy_piece(void *arg, const CUDA_MEMCPY3D *copy)
 	bool memory = copy->dstMemoryType == CU_MEMORYTYPE_DEVICE &&
 		      copy->srcMemoryType == CU_MEMORYTYPE_DEVICE;
 	bool row = memory && copy->Height == 1 && copy->Depth == 1;
-	int dst = apart_of(session, stream, copy->dstMemoryType, copy->dstDevice);
-	int src = apart_of(session, stream, copy->srcMemoryType, copy->srcDevice);
+	int dst = side_get_remote_device(session, stream, copy->dstMemoryType, copy->dstDevice);
+	int src = side_get_remote_device(session, stream, copy->srcMemoryType, copy->srcDevice);
 	CUDA_MEMCPY3D_PEER peer;
 
 	if (dst < 0 && src < 0 && row)
@@ -221,15 +223,16 @@ copy_piece(void *arg, const CUDA_MEMCPY3D *copy)
 	if (dst < 0 && src < 0)
 		return gpd_driver.cuMemcpy3DAsync_v2(copy, stream->driver);
 	if (row)
-		return gpd_driver.cuMemcpyPeerAsync(copy->dstDevice, context_of(dst, stream),
-						    copy->srcDevice, context_of(src, stream),
+		return gpd_driver.cuMemcpyPeerAsync(copy->dstDevice, side_get_context(dst, stream),
+						    copy->srcDevice, side_get_context(src, stream),
 						    copy->WidthInBytes, stream->driver);
-	peer = with_contexts(copy, context_of(dst, stream), context_of(src, stream));
+	peer = with_contexts(copy, side_get_context(dst, stream), side_get_context(src, stream));
 	return gpd_driver.cuMemcpy3DPeerAsync(&peer, stream->driver);
 }
 
 CUresult
-gpd_copy_on(struct gpd_session *session, const struct gpd_stream *stream, const CUDA_MEMCPY3D *copy)
+gpd_copy_enqueue(struct gpd_session *session, const struct gpd_stream *stream,
+		 const CUDA_MEMCPY3D *copy)
 {
 	struct target target = { .session = session, .stream = stream };
 
@@ -250,7 +253,7 @@ gpd_gpCopyDevice(struct gpd_session *session, const struct gp_args_gpCopyDevice 
 		result = gpd_stream_begin(session, args->stream, &stream);
 	if (result != CUDA_SUCCESS)
 		return result;
-	return gpd_copy_on(session, stream, &copy);
+	return gpd_copy_enqueue(session, stream, &copy);
 }
 
 static CUresult
@@ -300,9 +303,9 @@ gpd_gpFill(struct gpd_session *session, const struct gp_args_gpFill *args)
 	uint32_t element = args->element_size;
 	struct gpd_stream *stream;
 	uint64_t bytes;
-	CUstream aside;
+	CUstream peer_stream;
 	CUresult result, end;
-	int apart;
+	int remote_device;
 
 	if ((element != 1 && element != 2 && element != 4) || args->dst % element ||
 	    __builtin_mul_overflow(args->width, element, &bytes))
@@ -314,13 +317,13 @@ gpd_gpFill(struct gpd_session *session, const struct gp_args_gpFill *args)
 		result = gpd_stream_begin(session, args->stream, &stream);
 	if (result != CUDA_SUCCESS)
 		return result;
-	apart = gpd_memory_apart(session, args->dst, stream->device);
-	if (apart < 0)
+	remote_device = gpd_memory_get_remote_device(session, args->dst, stream->device);
+	if (remote_device < 0)
 		return gpd_pieces_of_fill(session, args, fill_piece, stream->driver);
-	result = gpd_aside_begin(stream, apart, &aside);
+	result = gpd_peer_stream_begin(stream, remote_device, &peer_stream);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = gpd_pieces_of_fill(session, args, fill_piece, aside);
-	end = gpd_aside_end(stream);
+	result = gpd_pieces_of_fill(session, args, fill_piece, peer_stream);
+	end = gpd_peer_stream_end(stream);
 	return result == CUDA_SUCCESS ? end : result;
 }

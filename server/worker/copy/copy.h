@@ -29,7 +29,7 @@ bool gpd_copy_lanes_is_sound(struct gpd_session *session, const struct gp_args_g
 CUresult gpd_copy_in(struct gpd_session *session, uint32_t stream, struct gpd_cut *cut,
 		     uint32_t flags);
 /* Behind it, and where there is nowhere to take it to: what is left of the bulk is discarded. */
-CUresult gpd_copy_in_end(struct gpd_session *session, CUresult result);
+CUresult gpd_copy_in_finish(struct gpd_session *session, CUresult result);
 /* Answers the current call with what the cut names, so many bytes: GPD_LATER. */
 CUresult gpd_copy_out(struct gpd_session *session, uint32_t stream, const struct gpd_cut *cut,
 		      uint64_t total);
@@ -42,14 +42,16 @@ bool gpd_copy_continue(struct gpd_session *session);
 
 /* Before a call is carried out: waits for the copies that it must come behind, unless it is one
  * that begins with gpd_stream_begin(). */
-void gpd_copy_before(struct gpd_session *session, uint16_t call, const void *fields, size_t size);
+void gpd_copy_wait_before_call(struct gpd_session *session, uint16_t call, const void *fields,
+			       size_t size);
 
 /* Calls use() for the stream of each copy that has parts left; those that may go straight have not
  * been cut into parts.  The first result that is not 0. */
-int gpd_copy_each_left(struct gpd_session *session,
-		       int (*use)(struct gpd_session *session, struct gpd_stream *stream));
+int gpd_copy_for_each_unfinished(struct gpd_session *session,
+				 int (*use)(struct gpd_session *session,
+					    struct gpd_stream *stream));
 /* Whether a copy of the stream has parts left. */
-bool gpd_copy_is_left(const struct gpd_session *session, const struct gpd_stream *stream);
+bool gpd_copy_is_unfinished(const struct gpd_session *session, const struct gpd_stream *stream);
 
 /* Waits until what the stream must come behind has all its parts; NULL: every copy. */
 void gpd_copy_await(struct gpd_session *session, const struct gpd_stream *stream);
@@ -61,10 +63,10 @@ CUresult gpd_copy_device_box(struct gpd_session *session, const struct gp_args_g
 
 /* Gives the stream such a copy on the device: of memory that its device does not reach as one
  * between devices. */
-CUresult gpd_copy_on(struct gpd_session *session, const struct gpd_stream *stream,
-		     const CUDA_MEMCPY3D *copy);
+CUresult gpd_copy_enqueue(struct gpd_session *session, const struct gpd_stream *stream,
+			  const CUDA_MEMCPY3D *copy);
 
 /* At the session's end, when its wait queue is gone. */
-void gpd_copy_forget(struct gpd_session *session);
+void gpd_copy_destroy_all(struct gpd_session *session);
 
 #endif /* GPD_COPY_H */

@@ -22,10 +22,11 @@
 #define SIZE_LIMIT ((uint64_t)1 << 47)
 
 static CUresult
-give(struct gpd_session *session, struct gpd_stream *stream,
-     const struct gp_args_gpCopyInLanes *args, struct gpd_arrival *arrival)
+chunk_enqueue(struct gpd_session *session, struct gpd_stream *stream,
+	      const struct gp_args_gpCopyInLanes *args, struct gpd_arrival *arrival)
 {
-	const struct gpd_part part = gpd_part_of(args->dst + arrival->offset, arrival->size);
+	const struct gpd_part part =
+		gpd_part_from_range(args->dst + arrival->offset, arrival->size);
 	/* Another copy may have gone on while this one waited, on another device. */
 	CUresult result = gpd_device_enter(stream->device);
 
@@ -36,7 +37,7 @@ give(struct gpd_session *session, struct gpd_stream *stream,
 	if (result == CUDA_SUCCESS)
 		result = gpd_part_copy(session, stream, &part, arrival->piece.memory, true);
 	if (result != CUDA_SUCCESS) {
-		gpd_staging_put(session, &arrival->piece);
+		gpd_staging_release(session, &arrival->piece);
 		return result;
 	}
 	/* Without a marker the slot stays out of use: the device may still read it. */
@@ -47,7 +48,7 @@ bool
 gpd_copy_lanes_is_sound(struct gpd_session *session, const struct gp_args_gpCopyInLanes *args)
 {
 	if (session->lanes && args->size && args->size < SIZE_LIMIT &&
-	    gp_copy_flags_are_sound(args->flags))
+	    gp_copy_flags_are_valid(args->flags))
 		return true;
 	gpd_session_violation(session, "copy of %lu bytes with flags %#x on its data lanes",
 			      args->size, (unsigned int)args->flags);
@@ -55,17 +56,17 @@ gpd_copy_lanes_is_sound(struct gpd_session *session, const struct gp_args_gpCopy
 }
 
 static CUresult
-take(struct gpd_session *session, struct gpd_stream *stream,
-     const struct gp_args_gpCopyInLanes *args, struct gpd_arrival *arrival,
-     struct gpd_straight_in *straight)
+arrival_consume(struct gpd_session *session, struct gpd_stream *stream,
+		const struct gp_args_gpCopyInLanes *args, struct gpd_arrival *arrival,
+		struct gpd_gpudirect_in *gpudirect)
 {
 	if (arrival->piece.memory) {
-		CUresult result = give(session, stream, args, arrival);
+		CUresult result = chunk_enqueue(session, stream, args, arrival);
 
-		gpd_straight_in_look(session, stream, args->dst, straight);
+		gpd_gpudirect_in_poll(session, stream, args->dst, gpudirect);
 		return result;
 	}
-	straight->went += arrival->size;
+	gpudirect->went += arrival->size;
 	return CUDA_SUCCESS;
 }
 
@@ -73,7 +74,7 @@ CUresult
 gpd_gpCopyInLanes(struct gpd_session *session, const struct gp_args_gpCopyInLanes *args)
 {
 	struct gpd_stream *stream = NULL;
-	struct gpd_straight_in straight = { .device = -1 };
+	struct gpd_gpudirect_in gpudirect = { .device = -1 };
 	struct gpd_arrival arrival;
 	CUresult result;
 	int r;
@@ -86,20 +87,20 @@ gpd_gpCopyInLanes(struct gpd_session *session, const struct gp_args_gpCopyInLane
 		result = gpd_stream_begin(session, args->stream, &stream);
 	/* What may be replaced has to stay in staging until its stream reaches it. */
 	if (result == CUDA_SUCCESS && !(args->flags & GP_COPY_LISTED))
-		straight = gpd_straight_in_begin(session, stream, args->dst, args->size);
-	if (gpd_lanes_expect(session, args->copy, args->size, straight.may ? args->dst : 0))
+		gpudirect = gpd_gpudirect_in_begin(session, stream, args->dst, args->size);
+	if (gpd_lanes_expect(session, args->copy, args->size, gpudirect.may ? args->dst : 0))
 		return CUDA_ERROR_INVALID_VALUE;
 	/* The chunks come, whether they have a place to go to or not. */
-	while ((r = gpd_lanes_take(session, &arrival)) > 0) {
+	while ((r = gpd_lanes_pop(session, &arrival)) > 0) {
 		if (result == CUDA_SUCCESS)
-			result = take(session, stream, args, &arrival, &straight);
+			result = arrival_consume(session, stream, args, &arrival, &gpudirect);
 		else
-			gpd_staging_put(session, &arrival.piece);
+			gpd_staging_release(session, &arrival.piece);
 	}
 	if (r < 0 && result == CUDA_SUCCESS)
 		result = CUDA_ERROR_OPERATING_SYSTEM;
 	if (result == CUDA_SUCCESS)
-		result = gpd_straight_in_end(session, &straight);
+		result = gpd_gpudirect_in_finish(session, &gpudirect);
 	if (result == CUDA_SUCCESS && (args->flags & GP_COPY_BARRIER))
 		result = gpd_stream_barrier(session, stream);
 	return result;

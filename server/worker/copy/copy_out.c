@@ -40,7 +40,7 @@ gpd_copy_out_fail(struct gpd_copy_out *out, CUresult result)
 }
 
 void
-gpd_copy_out_answer(struct gpd_session *session, const struct gpd_copy_out *out)
+gpd_copy_out_reply(struct gpd_session *session, const struct gpd_copy_out *out)
 {
 	uint64_t sent = htole64(out->sent);
 
@@ -55,7 +55,7 @@ gpd_copy_out_unref(struct gpd_session *session, struct gpd_copy_out *out)
 	if (atomic_fetch_sub(&out->users, 1) > 1)
 		return;
 	if (!out->answered)
-		gpd_copy_out_answer(session, out);
+		gpd_copy_out_reply(session, out);
 	free(out);
 }
 
@@ -80,19 +80,19 @@ send_part(struct gpd_session *session, struct out_part *part)
 		r = gpd_session_reply_data(session, out->call, out->request, part->piece.memory,
 					   part->size);
 	}
-	gpd_staging_put(session, &part->piece);
+	gpd_staging_release(session, &part->piece);
 	return r;
 }
 
 void
-gpd_copy_out_lost(struct gpd_session *session, struct gpd_copy_out *out, int r)
+gpd_copy_out_fail_send(struct gpd_session *session, struct gpd_copy_out *out, int r)
 {
 	gpd_copy_out_fail(out, CUDA_ERROR_OPERATING_SYSTEM);
 	/* Who receives learns of the connection's end, too, and why. */
 	if (r == -EPIPE && !out->lanes)
-		gpd_session_break(session);
+		gpd_session_stop_disconnected(session);
 	else
-		gpd_session_end(session, "it could not be sent its data");
+		gpd_session_stop(session, "it could not be sent its data");
 }
 
 static void
@@ -104,18 +104,18 @@ part_done(struct gpd_session *session, void *arg, CUresult result)
 
 	if (result != CUDA_SUCCESS) {
 		gpd_copy_out_fail(out, result);
-		gpd_staging_put(session, &part->piece);
+		gpd_staging_release(session, &part->piece);
 	} else {
 		r = send_part(session, part);
 		if (r)
-			gpd_copy_out_lost(session, out, r);
+			gpd_copy_out_fail_send(session, out, r);
 	}
 	free(part);
 	gpd_copy_out_unref(session, out);
 }
 
 CUresult
-gpd_copy_out_give(struct gpd_session *session, struct gpd_copy_out *out)
+gpd_copy_out_enqueue_part(struct gpd_session *session, struct gpd_copy_out *out)
 {
 	struct out_part *part = malloc(sizeof(*part));
 	CUresult result;
@@ -123,11 +123,11 @@ gpd_copy_out_give(struct gpd_session *session, struct gpd_copy_out *out)
 	if (!part)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*part = (struct out_part){ .out = out, .offset = out->offset, .size = out->part.size };
-	result = gpd_staging_take_out(session, part->size, &part->piece);
+	result = gpd_staging_acquire_out(session, part->size, &part->piece);
 	if (result == CUDA_SUCCESS)
 		result = gpd_part_copy(session, out->stream, &out->part, part->piece.memory, false);
 	if (result != CUDA_SUCCESS) {
-		gpd_staging_put(session, &part->piece);
+		gpd_staging_release(session, &part->piece);
 		free(part);
 		return result;
 	}
@@ -143,14 +143,14 @@ gpd_copy_out_give(struct gpd_session *session, struct gpd_copy_out *out)
 
 /* CUDA_ERROR_NOT_READY: there are parts left, and no staging memory for them. */
 static CUresult
-give_parts(struct gpd_session *session, struct gpd_copy_out *out)
+copy_out_enqueue_parts(struct gpd_session *session, struct gpd_copy_out *out)
 {
 	CUresult result = gpd_device_enter(out->stream->device);
 
 	if (atomic_load(&session->closing))
 		return CUDA_ERROR_DEINITIALIZED;
 	while (result == CUDA_SUCCESS && (out->part.size || gpd_cut_next(&out->cut, &out->part))) {
-		result = gpd_copy_out_give(session, out);
+		result = gpd_copy_out_enqueue_part(session, out);
 		if (result != CUDA_SUCCESS)
 			break;
 		out->offset += out->part.size;
@@ -177,14 +177,14 @@ gpd_copy_out_begin(struct gpd_session *session, struct gpd_copy_out *out)
 
 /* Whether the copy has parts left. */
 static bool
-go_on(struct gpd_session *session, struct gpd_copy_out *out)
+copy_out_continue(struct gpd_session *session, struct gpd_copy_out *out)
 {
 	CUresult result = CUDA_SUCCESS;
 
 	if (!out->begun)
 		result = gpd_copy_out_begin(session, out);
 	if (result == CUDA_SUCCESS)
-		result = give_parts(session, out);
+		result = copy_out_enqueue_parts(session, out);
 	if (result == CUDA_ERROR_NOT_READY)
 		return true;
 	if (result == CUDA_SUCCESS)
@@ -217,7 +217,7 @@ is_before(const struct gpd_session *session, const struct gpd_copy_out *end,
 {
 	const struct gpd_copy_out *out = session->copies_out;
 
-	while (out != end && (gpd_straight_out_is_done(out) || !comes_before(out, stream)))
+	while (out != end && (gpd_gpudirect_out_is_done(out) || !comes_before(out, stream)))
 		out = out->next;
 	return out != end;
 }
@@ -229,19 +229,19 @@ gpd_copy_continue(struct gpd_session *session)
 	bool left = false;
 
 	while ((out = *link)) {
-		if (gpd_straight_out_is_done(out)) {
+		if (gpd_gpudirect_out_is_done(out)) {
 			*link = out->next;
 			gpd_copy_out_unref(session, out);
 			continue;
 		}
-		if (gpd_straight_out_has(out) ||
+		if (gpd_gpudirect_out_is_active(out) ||
 		    (!out->begun && is_before(session, out, out->stream))) {
 			link = &out->next;
 			left = true;
 			continue;
 		}
 		*link = out->next;
-		if (!go_on(session, out))
+		if (!copy_out_continue(session, out))
 			continue;
 		out->next = *link;
 		*link = out;
@@ -253,12 +253,12 @@ gpd_copy_continue(struct gpd_session *session)
 static bool
 has_parts_left(const struct gpd_copy_out *out)
 {
-	return !gpd_straight_out_has(out) && !gpd_straight_out_is_done(out);
+	return !gpd_gpudirect_out_is_active(out) && !gpd_gpudirect_out_is_done(out);
 }
 
 int
-gpd_copy_each_left(struct gpd_session *session,
-		   int (*use)(struct gpd_session *session, struct gpd_stream *stream))
+gpd_copy_for_each_unfinished(struct gpd_session *session,
+			     int (*use)(struct gpd_session *session, struct gpd_stream *stream))
 {
 	int r = 0;
 
@@ -270,7 +270,7 @@ gpd_copy_each_left(struct gpd_session *session,
 }
 
 bool
-gpd_copy_is_left(const struct gpd_session *session, const struct gpd_stream *stream)
+gpd_copy_is_unfinished(const struct gpd_session *session, const struct gpd_stream *stream)
 {
 	const struct gpd_copy_out *out = session->copies_out;
 
@@ -282,13 +282,13 @@ gpd_copy_is_left(const struct gpd_session *session, const struct gpd_stream *str
 /* What may go straight and is before work for the stream goes through the stream instead; whether
  * some is on its way already. */
 static bool
-take_back(struct gpd_session *session, const struct gpd_stream *stream)
+gpudirect_cancel_before(struct gpd_session *session, const struct gpd_stream *stream)
 {
 	bool under_way = false;
 
 	for (struct gpd_copy_out *out = session->copies_out; out; out = out->next) {
-		if (gpd_straight_out_has(out) && comes_before(out, stream))
-			under_way = !gpd_straight_out_take_back(out) || under_way;
+		if (gpd_gpudirect_out_is_active(out) && comes_before(out, stream))
+			under_way = !gpd_gpudirect_out_cancel(out) || under_way;
 	}
 	return under_way;
 }
@@ -296,12 +296,12 @@ take_back(struct gpd_session *session, const struct gpd_stream *stream)
 void
 gpd_copy_await(struct gpd_session *session, const struct gpd_stream *stream)
 {
-	bool under_way = take_back(session, stream);
+	bool under_way = gpudirect_cancel_before(session, stream);
 
 	/* Nobody waits for the copies of a session that ends. */
 	while (!atomic_load_explicit(&session->closing, memory_order_relaxed) &&
 	       is_before(session, NULL, stream) && gpd_copy_continue(session)) {
-		under_way = under_way && take_back(session, stream);
+		under_way = under_way && gpudirect_cancel_before(session, stream);
 		if (under_way)
 			gpd_staging_nap();
 		else if (is_before(session, NULL, stream))
@@ -310,14 +310,16 @@ gpd_copy_await(struct gpd_session *session, const struct gpd_stream *stream)
 }
 
 void
-gpd_copy_before(struct gpd_session *session, uint16_t call, const void *fields, size_t size)
+gpd_copy_wait_before_call(struct gpd_session *session, uint16_t call, const void *fields,
+			  size_t size)
 {
 	struct gpd_names names;
 
 	if (!session->copies_out)
 		return;
-	(void)gpd_call_names(call, fields, size, &names); /* what is malformed is refused later */
-	if (names.passes_copies)
+	(void)gpd_call_get_names(call, fields, size,
+				 &names); /* what is malformed is refused later */
+	if (names.no_dtoh_wait)
 		return;
 	if (names.use == GPD_STREAM_AWAITED && names.count == 1)
 		gpd_copy_await(session, gpd_stream_get(session, names.names[0].id));
@@ -326,7 +328,7 @@ gpd_copy_before(struct gpd_session *session, uint16_t call, const void *fields, 
 }
 
 void
-gpd_copy_forget(struct gpd_session *session)
+gpd_copy_destroy_all(struct gpd_session *session)
 {
 	struct gpd_copy_out *out;
 
@@ -337,7 +339,7 @@ gpd_copy_forget(struct gpd_session *session)
 }
 
 static void
-append(struct gpd_session *session, struct gpd_copy_out *out)
+copy_out_append(struct gpd_session *session, struct gpd_copy_out *out)
 {
 	struct gpd_copy_out **end = &session->copies_out;
 	unsigned int count = 0;
@@ -356,8 +358,8 @@ append(struct gpd_session *session, struct gpd_copy_out *out)
 
 /* lanes: which copy of the client's on the data lanes; NULL: it goes over lane 0. */
 static CUresult
-start(struct gpd_session *session, uint32_t id, const struct gpd_cut *cut, uint64_t total,
-      const uint32_t *lanes)
+copy_out_start(struct gpd_session *session, uint32_t id, const struct gpd_cut *cut, uint64_t total,
+	       const uint32_t *lanes)
 {
 	struct gpd_stream *stream = gpd_stream_get(session, id);
 	struct gpd_copy_out *out = calloc(1, sizeof(*out));
@@ -375,16 +377,16 @@ start(struct gpd_session *session, uint32_t id, const struct gpd_cut *cut, uint6
 	out->users = 1;
 	gpd_account_copy(&session->account, 0, total);
 	/* Behind others of its stream, which the call stream does not wait for. */
-	if (is_before(session, NULL, stream) || gpd_straight_out_promise(session, out) ||
-	    go_on(session, out))
-		append(session, out);
+	if (is_before(session, NULL, stream) || gpd_gpudirect_out_schedule(session, out) ||
+	    copy_out_continue(session, out))
+		copy_out_append(session, out);
 	return GPD_LATER;
 }
 
 CUresult
 gpd_copy_out(struct gpd_session *session, uint32_t id, const struct gpd_cut *cut, uint64_t total)
 {
-	return start(session, id, cut, total, NULL);
+	return copy_out_start(session, id, cut, total, NULL);
 }
 
 static CUresult
@@ -403,11 +405,11 @@ start_rows(struct gpd_session *session, const struct gp_args_gpCopyOut *args, co
 	result = gpd_cut_check(session, args->src, args->pitch, args->width, args->height);
 	if (result != CUDA_SUCCESS)
 		return result;
-	gpd_cut_start(&cut, args->src, args->pitch, args->width, args->height);
+	gpd_cut_init(&cut, args->src, args->pitch, args->width, args->height);
 	/* What may go straight to the client is cut as straight.h cuts it. */
-	if (lanes && !gp_conn_device(session->conn))
-		cut.largest = gp_chunk_step(total, true);
-	return start(session, args->stream, &cut, total, lanes);
+	if (lanes && !gp_conn_get_device(session->conn))
+		cut.largest = gp_chunk_get_step(total, true);
+	return copy_out_start(session, args->stream, &cut, total, lanes);
 }
 
 CUresult

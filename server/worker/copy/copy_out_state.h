@@ -31,10 +31,10 @@ struct gpd_copy_out {
 	uint32_t copy;
 	uint64_t begun_ns; /* trace.h */
 	bool begun;        /* the stream is ordered behind what it must wait for */
-	struct gpd_straight_out {
+	struct gpd_gpudirect_out {
 		_Atomic int way;         /* straight_out.c */
 		_Atomic uint64_t chunks; /* not yet sent */
-	} straight;
+	} gpudirect;
 	/* Parts under way, and the executor while there are parts left. */
 	_Atomic unsigned int users;
 	_Atomic int result;
@@ -43,15 +43,15 @@ struct gpd_copy_out {
 
 /* Any thread.  The first failure is what the client is told. */
 void gpd_copy_out_fail(struct gpd_copy_out *out, CUresult result);
-void gpd_copy_out_answer(struct gpd_session *session, const struct gpd_copy_out *out);
+void gpd_copy_out_reply(struct gpd_session *session, const struct gpd_copy_out *out);
 /* A reference less; the last one answers, if nobody has, and frees. */
 void gpd_copy_out_unref(struct gpd_session *session, struct gpd_copy_out *out);
 /* It could not be sent.  Nobody is there to read: what else was asked for need not be done. */
-void gpd_copy_out_lost(struct gpd_session *session, struct gpd_copy_out *out, int r);
+void gpd_copy_out_fail_send(struct gpd_session *session, struct gpd_copy_out *out, int r);
 
 /* Executor.  All that came earlier has its parts by now, and nothing that came later matters. */
 CUresult gpd_copy_out_begin(struct gpd_session *session, struct gpd_copy_out *out);
 /* Gives the stream out->part. */
-CUresult gpd_copy_out_give(struct gpd_session *session, struct gpd_copy_out *out);
+CUresult gpd_copy_out_enqueue_part(struct gpd_session *session, struct gpd_copy_out *out);
 
 #endif /* GPD_COPY_OUT_STATE_H */

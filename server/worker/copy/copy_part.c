@@ -19,7 +19,7 @@
 
 /* The bytes from the first to behind the last; false: there is no such range. */
 static bool
-span_of(uint64_t pitch, uint64_t width, uint64_t height, uint64_t *span_p)
+box_get_span(uint64_t pitch, uint64_t width, uint64_t height, uint64_t *span_p)
 {
 	uint64_t rest;
 
@@ -37,7 +37,8 @@ gpd_cut_check(struct gpd_session *session, uint64_t address, uint64_t pitch, uin
 {
 	uint64_t size;
 
-	if (!span_of(pitch, width, height, &size) || !gpd_memory_accessible(session, address, size))
+	if (!box_get_span(pitch, width, height, &size) ||
+	    !gpd_memory_accessible(session, address, size))
 		return CUDA_ERROR_INVALID_VALUE;
 	return CUDA_SUCCESS;
 }
@@ -48,7 +49,8 @@ gpd_side_check(struct gpd_session *session, struct gpd_side *side, uint64_t slic
 {
 	uint64_t plane, span;
 
-	if (!span_of(side->pitch, width, height, &plane) || !span_of(slice, plane, depth, &span) ||
+	if (!box_get_span(side->pitch, width, height, &plane) ||
+	    !box_get_span(slice, plane, depth, &span) ||
 	    !gpd_memory_accessible(session, side->address, span))
 		return CUDA_ERROR_INVALID_VALUE;
 	/* The driver counts the distance of slices in rows. */
@@ -67,8 +69,7 @@ largest_part(uint64_t total)
 }
 
 void
-gpd_cut_start(struct gpd_cut *cut, uint64_t address, uint64_t pitch, uint64_t width,
-	      uint64_t height)
+gpd_cut_init(struct gpd_cut *cut, uint64_t address, uint64_t pitch, uint64_t width, uint64_t height)
 {
 	bool linear = height == 1 || pitch == width;
 
@@ -83,7 +84,7 @@ gpd_cut_start(struct gpd_cut *cut, uint64_t address, uint64_t pitch, uint64_t wi
 }
 
 void
-gpd_cut_start_box(struct gpd_cut *cut, CUarray array, const struct gp_array_box *box)
+gpd_cut_init_box(struct gpd_cut *cut, CUarray array, const struct gp_array_box *box)
 {
 	*cut = (struct gpd_cut){
 		.array = array,
@@ -93,7 +94,7 @@ gpd_cut_start_box(struct gpd_cut *cut, CUarray array, const struct gp_array_box 
 }
 
 static uint64_t
-least(uint64_t a, uint64_t b)
+min_u64(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
@@ -108,7 +109,7 @@ gpd_cut_next(struct gpd_cut *cut, struct gpd_part *part)
 
 	if (cut->slice == all->depth)
 		return false;
-	*part = gpd_part_of(cut->address + cut->row * cut->pitch + cut->column, left);
+	*part = gpd_part_from_range(cut->address + cut->row * cut->pitch + cut->column, left);
 	if (cut->array)
 		part->side = (struct gpd_side){ .array = cut->array,
 						.x = all->x + cut->column,
@@ -116,14 +117,14 @@ gpd_cut_next(struct gpd_cut *cut, struct gpd_part *part)
 						.z = all->z + cut->slice };
 	if (cut->row == 0 && plane <= cut->largest && !row_by_row) {
 		part->height = all->height;
-		part->depth = least(all->depth - cut->slice, cut->largest / plane);
+		part->depth = min_u64(all->depth - cut->slice, cut->largest / plane);
 		cut->slice += part->depth;
 	} else if (all->width <= cut->largest) {
 		part->height =
-			row_by_row ? 1 : least(all->height - cut->row, cut->largest / all->width);
+			row_by_row ? 1 : min_u64(all->height - cut->row, cut->largest / all->width);
 		cut->row += part->height;
 	} else {
-		part->width = least(left, cut->largest - cut->largest % ELEMENT_MAX);
+		part->width = min_u64(left, cut->largest - cut->largest % ELEMENT_MAX);
 		cut->column = part->width < left ? cut->column + part->width : 0;
 		cut->row += part->width == left;
 	}
@@ -140,7 +141,7 @@ gpd_cut_next(struct gpd_cut *cut, struct gpd_part *part)
 }
 
 struct gpd_part
-gpd_part_of(uint64_t address, size_t size)
+gpd_part_from_range(uint64_t address, size_t size)
 {
 	return (struct gpd_part){
 		.side = { .address = address, .pitch = size, .rows = 1 },
@@ -152,7 +153,7 @@ gpd_part_of(uint64_t address, size_t size)
 }
 
 static CUmemorytype
-type_of(const struct gpd_side *side)
+side_get_type(const struct gpd_side *side)
 {
 	if (side->array)
 		return CU_MEMORYTYPE_ARRAY;
@@ -164,7 +165,7 @@ gpd_copy_params(const struct gpd_side *dst, const struct gpd_side *src, uint64_t
 		uint64_t height, uint64_t depth)
 {
 	return (CUDA_MEMCPY3D){
-		.srcMemoryType = type_of(src),
+		.srcMemoryType = side_get_type(src),
 		.srcArray = src->array,
 		.srcHost = src->host,
 		.srcDevice = src->address,
@@ -173,7 +174,7 @@ gpd_copy_params(const struct gpd_side *dst, const struct gpd_side *src, uint64_t
 		.srcZ = src->z,
 		.srcPitch = src->pitch,
 		.srcHeight = src->rows,
-		.dstMemoryType = type_of(dst),
+		.dstMemoryType = side_get_type(dst),
 		.dstArray = dst->array,
 		.dstHost = (void *)dst->host,
 		.dstDevice = dst->address,
@@ -189,7 +190,7 @@ gpd_copy_params(const struct gpd_side *dst, const struct gpd_side *src, uint64_t
 }
 
 static CUresult
-give_piece(void *stream, const CUDA_MEMCPY3D *copy)
+piece_enqueue(void *stream, const CUDA_MEMCPY3D *copy)
 {
 	bool row = copy->Height == 1 && copy->Depth == 1;
 
@@ -203,37 +204,38 @@ give_piece(void *stream, const CUDA_MEMCPY3D *copy)
 }
 
 static CUresult
-give_part(struct gpd_session *session, const struct gpd_part *part, void *host, bool in,
-	  CUstream stream)
+part_enqueue(struct gpd_session *session, const struct gpd_part *part, void *host, bool in,
+	     CUstream stream)
 {
 	const struct gpd_side memory = { .host = host, .pitch = part->width, .rows = part->height };
 	const struct gpd_side *side = &part->side;
 	CUDA_MEMCPY3D copy = gpd_copy_params(in ? side : &memory, in ? &memory : side, part->width,
 					     part->height, part->depth);
 
-	return gpd_pieces_of_copy(session, &copy, give_piece, stream);
+	return gpd_pieces_of_copy(session, &copy, piece_enqueue, stream);
 }
 
 CUresult
 gpd_part_copy(struct gpd_session *session, struct gpd_stream *stream, const struct gpd_part *part,
 	      void *host, bool in)
 {
-	int apart = part->side.array
-			    ? -1
-			    : gpd_memory_apart(session, part->side.address, stream->device);
+	int remote_device =
+		part->side.array
+			? -1
+			: gpd_memory_get_remote_device(session, part->side.address, stream->device);
 	CUresult result = gpd_device_enter(stream->device), end;
-	CUstream aside;
+	CUstream peer_stream;
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	/* The marker behind a part says that the stream got as far as its work count. */
 	stream->work = gpd_session_count_work(session);
-	if (apart < 0)
-		return give_part(session, part, host, in, stream->driver);
-	result = gpd_aside_begin(stream, apart, &aside);
+	if (remote_device < 0)
+		return part_enqueue(session, part, host, in, stream->driver);
+	result = gpd_peer_stream_begin(stream, remote_device, &peer_stream);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = give_part(session, part, host, in, aside);
-	end = gpd_aside_end(stream);
+	result = part_enqueue(session, part, host, in, peer_stream);
+	end = gpd_peer_stream_end(stream);
 	return result == CUDA_SUCCESS ? end : result;
 }

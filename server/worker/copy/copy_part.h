@@ -52,14 +52,14 @@ CUresult gpd_side_check(struct gpd_session *session, struct gpd_side *side, uint
 			uint64_t width, uint64_t height, uint64_t depth);
 
 /* Neither width nor height is 0. */
-void gpd_cut_start(struct gpd_cut *cut, uint64_t address, uint64_t pitch, uint64_t width,
-		   uint64_t height);
+void gpd_cut_init(struct gpd_cut *cut, uint64_t address, uint64_t pitch, uint64_t width,
+		  uint64_t height);
 /* The box lies in the array. */
-void gpd_cut_start_box(struct gpd_cut *cut, CUarray array, const struct gp_array_box *box);
+void gpd_cut_init_box(struct gpd_cut *cut, CUarray array, const struct gp_array_box *box);
 /* false: there is none left. */
 bool gpd_cut_next(struct gpd_cut *cut, struct gpd_part *part);
 /* Bytes of device memory without gaps. */
-struct gpd_part gpd_part_of(uint64_t address, size_t size);
+struct gpd_part gpd_part_from_range(uint64_t address, size_t size);
 
 /* Gives the part to the stream, as work of its own: in to the device, or out of it, where the host
  * has its rows packed. */

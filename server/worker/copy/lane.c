@@ -20,14 +20,14 @@
 
 /* It is closing: whoever waits for a lane shall see it. */
 static void
-wake(struct gpd_session *session)
+lanes_wake(struct gpd_session *session)
 {
 	struct gpd_lanes *lanes = session->lanes;
 
 	/* Who has just seen that the session is not closing has the lock until it waits. */
 	pthread_mutex_lock(&lanes->lock);
-	pthread_cond_broadcast(&lanes->turn);
-	pthread_cond_broadcast(&lanes->came);
+	pthread_cond_broadcast(&lanes->copy_started);
+	pthread_cond_broadcast(&lanes->chunk_arrived);
 	pthread_cond_broadcast(&lanes->out);
 	pthread_mutex_unlock(&lanes->lock);
 }
@@ -40,12 +40,12 @@ gpd_lanes_create(struct gpd_session *session)
 	if (!lanes)
 		return -ENOMEM;
 	pthread_mutex_init(&lanes->lock, NULL);
-	gp_cond_init(&lanes->came);
-	gp_cond_init(&lanes->turn);
+	gp_cond_init(&lanes->chunk_arrived);
+	gp_cond_init(&lanes->copy_started);
 	gp_cond_init(&lanes->out);
 	lanes->stall_ms = gpd_sessions_timeout_ms();
 	session->lanes = lanes;
-	lanes->waker.wake = wake;
+	lanes->waker.wake = lanes_wake;
 	gpd_session_add_waker(session, &lanes->waker);
 	return 0;
 }
@@ -60,7 +60,7 @@ gpd_lane_fail(struct gpd_lane *lane)
 		return;
 	snprintf(reason, sizeof(reason), "data lane %u: %s", lane->number,
 		 gp_conn_error(lane->conn));
-	gpd_session_end(session, reason);
+	gpd_session_stop(session, reason);
 }
 
 /* Waits for the next chunk to send; NULL: the session is closing. */
@@ -87,7 +87,7 @@ free_outgoing(struct gpd_session *session, struct gpd_lane_outgoing *outgoing, i
 {
 	if (outgoing->sent)
 		outgoing->sent(session, outgoing->arg, r);
-	gpd_staging_put(session, &outgoing->piece);
+	gpd_staging_release(session, &outgoing->piece);
 	free(outgoing);
 }
 
@@ -96,8 +96,8 @@ static void
 pack_chunk(struct gpd_lane *lane, struct gp_chunk *chunk, struct iovec *bulk,
 	   struct gpd_piece *room)
 {
-	if (!gp_pack_wants(&lane->pack, bulk->iov_base, chunk->size) ||
-	    gpd_staging_take_lane(lane->session, false, false, room) != CUDA_SUCCESS)
+	if (!gp_pack_should_try(&lane->pack, bulk->iov_base, chunk->size) ||
+	    gpd_staging_acquire_lane(lane->session, false, false, room) != CUDA_SUCCESS)
 		return;
 	chunk->packed =
 		(uint32_t)gp_pack_try(&lane->pack, bulk->iov_base, chunk->size, room->memory);
@@ -118,16 +118,16 @@ send_chunk(struct gpd_lane *lane, struct gpd_lane_outgoing *outgoing)
 
 	pack_chunk(lane, &outgoing->chunk, &bulk, &room);
 	gp_chunk_encode(&outgoing->chunk, header);
-	gpd_account_link_all(&session->account, bulk.iov_len);
+	gpd_account_throttle_all(&session->account, bulk.iov_len);
 	begun = gp_now_ns();
 	r = gp_conn_send(lane->conn, &data, 1, &bulk, 1);
-	gp_pack_sent(&lane->pack, bulk.iov_len, gp_now_ns() - begun);
-	gpd_staging_put(session, &room);
+	gp_pack_note_sent(&lane->pack, bulk.iov_len, gp_now_ns() - begun);
+	gpd_staging_release(session, &room);
 	return r;
 }
 
 static void *
-send_chunks(void *arg)
+lane_send_run(void *arg)
 {
 	struct gpd_lane *lane = arg;
 	struct gpd_session *session = lane->session;
@@ -147,7 +147,7 @@ send_chunks(void *arg)
 /* For whichever lane is free, a copy of what is said of it; until then nothing of that is the
  * lanes'. */
 static int
-enqueue(struct gpd_session *session, const struct gpd_lane_outgoing *said)
+outgoing_enqueue(struct gpd_session *session, const struct gpd_lane_outgoing *template)
 {
 	struct gpd_lane_outgoing *outgoing = malloc(sizeof(*outgoing));
 	struct gpd_lanes *lanes = session->lanes;
@@ -155,7 +155,7 @@ enqueue(struct gpd_session *session, const struct gpd_lane_outgoing *said)
 
 	if (!outgoing)
 		return -ENOMEM;
-	*outgoing = *said;
+	*outgoing = *template;
 	pthread_mutex_lock(&lanes->lock);
 	closing = atomic_load(&session->closing);
 	if (!closing) {
@@ -175,14 +175,14 @@ int
 gpd_lanes_send(struct gpd_session *session, uint32_t copy, uint64_t offset, size_t size,
 	       struct gpd_piece *piece)
 {
-	const struct gpd_lane_outgoing said = {
+	const struct gpd_lane_outgoing template = {
 		.chunk = { .copy = copy, .offset = offset, .size = size },
 		.piece = *piece,
 	};
-	int r = enqueue(session, &said);
+	int r = outgoing_enqueue(session, &template);
 
 	if (r)
-		gpd_staging_put(session, piece);
+		gpd_staging_release(session, piece);
 	return r;
 }
 
@@ -190,12 +190,12 @@ int
 gpd_lanes_send_registered(struct gpd_session *session, const struct gp_chunk *chunk,
 			  uint64_t address, gpd_lanes_sent *sent, void *arg)
 {
-	return enqueue(session, &(struct gpd_lane_outgoing){
-					.chunk = *chunk,
-					.piece = { .memory = (void *)(uintptr_t)address },
-					.sent = sent,
-					.arg = arg,
-				});
+	return outgoing_enqueue(session, &(struct gpd_lane_outgoing){
+						 .chunk = *chunk,
+						 .piece = { .memory = (void *)(uintptr_t)address },
+						 .sent = sent,
+						 .arg = arg,
+					 });
 }
 
 bool
@@ -205,20 +205,20 @@ gpd_lanes_sent_all(struct gpd_session *session)
 }
 
 bool
-gpd_lanes_uniform(struct gpd_session *session)
+gpd_lanes_are_uniform(struct gpd_session *session)
 {
-	return gp_conn_device(session->conn) && !atomic_load(&session->lanes->mixed);
+	return gp_conn_get_device(session->conn) && !atomic_load(&session->lanes->mixed);
 }
 
 static int
 start_threads(struct gpd_lane *lane)
 {
-	int r = gp_thread_start_joined(&lane->receiver, "lane-in", STACK_SIZE, gpd_lane_receive,
-				       lane);
+	int r = gp_thread_start_joinable(&lane->receiver, "lane-in", STACK_SIZE, gpd_lane_receive,
+					 lane);
 
 	if (r)
 		return r;
-	r = gp_thread_start_joined(&lane->sender, "lane-out", STACK_SIZE, send_chunks, lane);
+	r = gp_thread_start_joinable(&lane->sender, "lane-out", STACK_SIZE, lane_send_run, lane);
 	if (r) {
 		gp_conn_shutdown(lane->conn);
 		(void)pthread_join(lane->receiver, NULL);
@@ -243,10 +243,10 @@ gpd_lanes_add(struct gpd_session *session, unsigned int number, struct gp_conn *
 		return "the daemon has no memory for it";
 	*lane = (struct gpd_lane){ .session = session, .number = number, .conn = conn };
 	lane->pack.mode = GP_PACK_OFF;
-	if (session->features & GP_FEATURE_LZ4 && !gp_conn_device(conn))
+	if (session->features & GP_FEATURE_LZ4 && !gp_conn_get_device(conn))
 		lane->pack.mode = session->compression;
 	/* Before it has a thread that sends. */
-	if (gp_conn_device(conn) != gp_conn_device(session->conn))
+	if (gp_conn_get_device(conn) != gp_conn_get_device(session->conn))
 		atomic_store(&lanes->mixed, true);
 	if (start_threads(lane)) {
 		free(lane);
@@ -263,7 +263,7 @@ gpd_lanes_stop(struct gpd_session *session)
 
 	if (!lanes)
 		return;
-	wake(session);
+	lanes_wake(session);
 	for (unsigned int i = 0; i < lanes->count; i++)
 		gp_conn_shutdown(lanes->lanes[i]->conn);
 	while (lanes->count > 0) {
@@ -290,10 +290,10 @@ gpd_lanes_destroy(struct gpd_session *session)
 	{
 		free_outgoing(session, outgoing, -ESHUTDOWN);
 	}
-	gpd_lane_forget_arrivals(session);
+	gpd_lane_destroy_arrivals(session);
 	free(lanes->seen);
-	pthread_cond_destroy(&lanes->turn);
-	pthread_cond_destroy(&lanes->came);
+	pthread_cond_destroy(&lanes->copy_started);
+	pthread_cond_destroy(&lanes->chunk_arrived);
 	pthread_cond_destroy(&lanes->out);
 	pthread_mutex_destroy(&lanes->lock);
 	free(lanes);

@@ -39,17 +39,17 @@ struct gpd_arrival {
 };
 
 /* Any thread: whether all lanes are of the RDMA device that lane 0 is of. */
-bool gpd_lanes_uniform(struct gpd_session *session);
+bool gpd_lanes_are_uniform(struct gpd_session *session);
 
 /*
  * Executor: the next copy to the device is this one.  0; -EPROTO: the session must end.  Then it
  * takes its chunks until there are none: 1 and a chunk, 0, or negative: the session is over.
  * straight: address of device memory, kept for the lanes (peer_memory.h), to which chunks go that
- * come from now on; 0: through staging, until gpd_straight_in_look() says otherwise.
+ * come from now on; 0: through staging, until gpd_gpudirect_in_poll() says otherwise.
  */
 GP_MUST_CHECK int gpd_lanes_expect(struct gpd_session *session, uint32_t copy, uint64_t size,
-				   uint64_t straight);
-GP_MUST_CHECK int gpd_lanes_take(struct gpd_session *session, struct gpd_arrival *arrival);
+				   uint64_t gpudirect);
+GP_MUST_CHECK int gpd_lanes_pop(struct gpd_session *session, struct gpd_arrival *arrival);
 
 /* Any thread: a chunk for the client; the piece goes back when it is sent.  0 or a negative errno:
  * the session is over. */

@@ -16,13 +16,13 @@
 #include <utlist.h>
 
 /* How often the executor looks whether the session is lost, while no chunk comes. */
-#define LOOK_MS 100
+#define POLL_MS 100
 /* A lane has ended, lane 0 perhaps, and what is to come does not come on another one either. */
 #define ENDED_MS 200
 
 /* How many copies lie between the executor's and this one; -1: it is over. */
 static int64_t
-distance(const struct gpd_lanes *lanes, uint32_t copy) GP_LOCKED(lanes->lock)
+copy_distance(const struct gpd_lanes *lanes, uint32_t copy) GP_LOCKED(lanes->lock)
 {
 	int32_t ahead = (int32_t)(copy - lanes->copy);
 
@@ -31,10 +31,10 @@ distance(const struct gpd_lanes *lanes, uint32_t copy) GP_LOCKED(lanes->lock)
 
 /* The chunk is of the executor's copy, and takes its place.  NULL, or what is wrong with it. */
 static const char *
-enter(struct gpd_lanes *lanes, const struct gp_chunk *chunk) GP_LOCKED(lanes->lock)
+chunk_enter(struct gpd_lanes *lanes, const struct gp_chunk *chunk) GP_LOCKED(lanes->lock)
 {
 	uint64_t index = chunk->offset / lanes->step;
-	uint64_t expected = gp_chunk_expected(lanes->size, lanes->step, chunk->offset);
+	uint64_t expected = gp_chunk_get_expected_size(lanes->size, lanes->step, chunk->offset);
 
 	if (!expected)
 		return "out of place";
@@ -48,8 +48,8 @@ enter(struct gpd_lanes *lanes, const struct gp_chunk *chunk) GP_LOCKED(lanes->lo
 }
 
 static void
-blame(struct gpd_session *session, unsigned int lane, const struct gp_chunk *chunk,
-      const char *what)
+chunk_log_violation(struct gpd_session *session, unsigned int lane, const struct gp_chunk *chunk,
+		    const char *what)
 {
 	gpd_session_violation(session, "data lane %u: a chunk %s (copy %u, offset %llu, size %llu)",
 			      lane, what, (unsigned int)chunk->copy,
@@ -58,10 +58,10 @@ blame(struct gpd_session *session, unsigned int lane, const struct gp_chunk *chu
 
 /* For a lane's thread, which the executor does not look at. */
 static int
-violation(struct gpd_lane *lane, const struct gp_chunk *chunk, const char *what)
+chunk_violation(struct gpd_lane *lane, const struct gp_chunk *chunk, const char *what)
 {
-	blame(lane->session, lane->number, chunk, what);
-	gpd_session_end(lane->session, "");
+	chunk_log_violation(lane->session, lane->number, chunk, what);
+	gpd_session_stop(lane->session, "");
 	return -EPROTO;
 }
 
@@ -70,13 +70,13 @@ violation(struct gpd_lane *lane, const struct gp_chunk *chunk, const char *what)
 static unsigned int
 ahead_max(const struct gpd_lanes *lanes) GP_LOCKED(lanes->lock)
 {
-	return lanes->straight ? 0 : GPD_LANES_AHEAD;
+	return lanes->gpudirect ? 0 : GPD_LANES_AHEAD;
 }
 
 /* Waits until the chunk may be received: it is of the executor's copy, or there is room ahead.
  * place_p: where it goes in device memory, or NULL. */
 static int
-admit(struct gpd_lane *lane, const struct gp_chunk *chunk, bool *ahead_p, void **place_p)
+chunk_admit(struct gpd_lane *lane, const struct gp_chunk *chunk, bool *ahead_p, void **place_p)
 {
 	struct gpd_lanes *lanes = lane->session->lanes;
 	const char *wrong = NULL;
@@ -85,18 +85,18 @@ admit(struct gpd_lane *lane, const struct gp_chunk *chunk, bool *ahead_p, void *
 
 	pthread_mutex_lock(&lanes->lock);
 	while (!(over = atomic_load(&lane->session->closing)) &&
-	       (apart = distance(lanes, chunk->copy)) > 0 && lanes->ahead >= ahead_max(lanes))
-		pthread_cond_wait(&lanes->turn, &lanes->lock);
+	       (apart = copy_distance(lanes, chunk->copy)) > 0 && lanes->ahead >= ahead_max(lanes))
+		pthread_cond_wait(&lanes->copy_started, &lanes->lock);
 	*ahead_p = apart > 0;
-	*place_p = apart == 0 ? gpd_straight_in_place(lane, chunk) : NULL;
+	*place_p = apart == 0 ? gpd_gpudirect_in_get_address(lane, chunk) : NULL;
 	if (!over && apart > 0)
 		lanes->ahead++;
 	else if (!over)
-		wrong = apart < 0 ? "of a copy that is over" : enter(lanes, chunk);
+		wrong = apart < 0 ? "of a copy that is over" : chunk_enter(lanes, chunk);
 	lanes->coming[lane->number] = (struct gpd_lane_coming){ !over && apart == 0, chunk->copy };
 	pthread_mutex_unlock(&lanes->lock);
 	if (wrong)
-		return violation(lane, chunk, wrong);
+		return chunk_violation(lane, chunk, wrong);
 	return over ? -ESHUTDOWN : 0;
 }
 
@@ -107,21 +107,21 @@ is_ahead(struct gpd_lanes *lanes, uint32_t copy)
 	bool ahead;
 
 	pthread_mutex_lock(&lanes->lock);
-	ahead = distance(lanes, copy) > 0;
+	ahead = copy_distance(lanes, copy) > 0;
 	pthread_mutex_unlock(&lanes->lock);
 	return ahead;
 }
 
 static int
-take_staging(struct gpd_lane *lane, const struct gp_chunk *chunk, bool ahead,
-	     struct gpd_piece *piece)
+staging_acquire(struct gpd_lane *lane, const struct gp_chunk *chunk, bool ahead,
+		struct gpd_piece *piece)
 {
 	struct gpd_session *session = lane->session;
 	CUresult result;
 
-	while ((result = gpd_staging_take_lane(session, ahead,
-					       ahead && is_ahead(session->lanes, chunk->copy),
-					       piece)) == CUDA_ERROR_NOT_READY &&
+	while ((result = gpd_staging_acquire_lane(session, ahead,
+						  ahead && is_ahead(session->lanes, chunk->copy),
+						  piece)) == CUDA_ERROR_NOT_READY &&
 	       !atomic_load(&session->closing))
 		gpd_staging_nap();
 	if (result == CUDA_SUCCESS) {
@@ -131,20 +131,21 @@ take_staging(struct gpd_lane *lane, const struct gp_chunk *chunk, bool ahead,
 		return 0;
 	}
 	if (result != CUDA_ERROR_NOT_READY)
-		gpd_session_end(session, "the daemon is out of pinned memory for its data lanes");
+		gpd_session_stop(session, "the daemon is out of pinned memory for its data lanes");
 	return -ESHUTDOWN;
 }
 
 /* The bytes are there, for the executor. */
 static int
-deliver(struct gpd_lane *lane, bool ahead, const struct gp_chunk *chunk, struct gpd_piece *piece)
+chunk_deliver(struct gpd_lane *lane, bool ahead, const struct gp_chunk *chunk,
+	      struct gpd_piece *piece)
 {
 	struct gpd_lane_arrived *arrived = malloc(sizeof(*arrived));
 	struct gpd_lanes *lanes = lane->session->lanes;
 
 	if (!arrived) {
-		gpd_session_end(lane->session,
-				"the daemon's machine is out of memory for its data lanes");
+		gpd_session_stop(lane->session,
+				 "the daemon's machine is out of memory for its data lanes");
 		return -ENOMEM;
 	}
 	*arrived = (struct gpd_lane_arrived){
@@ -156,21 +157,21 @@ deliver(struct gpd_lane *lane, bool ahead, const struct gp_chunk *chunk, struct 
 	lanes->heard_ms = gp_now_ms();
 	DL_APPEND(lanes->arrived, arrived);
 	pthread_mutex_unlock(&lanes->lock);
-	pthread_cond_signal(&lanes->came);
+	pthread_cond_signal(&lanes->chunk_arrived);
 	return 0;
 }
 
 /* What goes straight to the device comes in one piece. */
 static int
-receive_bytes(struct gpd_lane *lane, uint8_t *memory, size_t size, bool straight)
+receive_bytes(struct gpd_lane *lane, uint8_t *memory, size_t size, bool gpudirect)
 {
 	struct gpd_session *session = lane->session;
 	int r = 0;
 
-	if (straight)
-		gpd_account_link_all(&session->account, size);
+	if (gpudirect)
+		gpd_account_throttle_all(&session->account, size);
 	while (r == 0 && size > 0) {
-		size_t part = straight ? size : gpd_account_link(&session->account, size);
+		size_t part = gpudirect ? size : gpd_account_throttle(&session->account, size);
 
 		r = gp_conn_recv_bulk(lane->conn, memory, part);
 		memory += part;
@@ -183,11 +184,11 @@ receive_bytes(struct gpd_lane *lane, uint8_t *memory, size_t size, bool straight
 static int
 receive_packed(struct gpd_lane *lane, const struct gp_chunk *chunk, void *memory)
 {
-	int r = receive_bytes(lane, gp_unpack_place(memory, chunk->packed, chunk->size),
+	int r = receive_bytes(lane, gp_unpack_get_source(memory, chunk->packed, chunk->size),
 			      chunk->packed, false);
 
 	if (r == 0 && gp_unpack_in_place(memory, chunk->packed, chunk->size) != 0)
-		return violation(lane, chunk, "that is compressed wrongly");
+		return chunk_violation(lane, chunk, "that is compressed wrongly");
 	if (r)
 		gpd_lane_fail(lane);
 	return r;
@@ -196,7 +197,7 @@ receive_packed(struct gpd_lane *lane, const struct gp_chunk *chunk, void *memory
 static bool
 may_be_packed(const struct gpd_lane *lane)
 {
-	return lane->session->features & GP_FEATURE_LZ4 && !gp_conn_device(lane->conn);
+	return lane->session->features & GP_FEATURE_LZ4 && !gp_conn_get_device(lane->conn);
 }
 
 /* 0, GP_E_EOF between two chunks, or a negative errno; what the session must be told was. */
@@ -217,10 +218,10 @@ receive_chunk(struct gpd_lane *lane)
 		return r;
 	if (gp_chunk_decode(&chunk, message.data, message.size, message.bulk_size) ||
 	    (chunk.packed && !may_be_packed(lane)))
-		return violation(lane, &chunk, "that is malformed");
-	r = admit(lane, &chunk, &ahead, &memory);
+		return chunk_violation(lane, &chunk, "that is malformed");
+	r = chunk_admit(lane, &chunk, &ahead, &memory);
 	if (r == 0 && !memory) {
-		r = take_staging(lane, &chunk, ahead, &piece);
+		r = staging_acquire(lane, &chunk, ahead, &piece);
 		memory = piece.memory;
 	}
 	if (r)
@@ -233,8 +234,8 @@ receive_chunk(struct gpd_lane *lane)
 			gpd_lane_fail(lane);
 	}
 	if (r == 0)
-		r = deliver(lane, ahead, &chunk, &piece);
-	gpd_staging_put(session, &piece);
+		r = chunk_deliver(lane, ahead, &chunk, &piece);
+	gpd_staging_release(session, &piece);
 	return r;
 }
 
@@ -254,7 +255,7 @@ gpd_lane_receive(void *arg)
 		lanes->ended = lane->number;
 	lanes->coming[lane->number].any = false;
 	pthread_mutex_unlock(&lanes->lock);
-	pthread_cond_signal(&lanes->came);
+	pthread_cond_signal(&lanes->chunk_arrived);
 	return NULL;
 }
 
@@ -266,17 +267,17 @@ find_arrived(const struct gpd_lanes *lanes) GP_LOCKED(lanes->lock)
 
 	DL_FOREACH(lanes->arrived, arrived)
 	{
-		if (distance(lanes, arrived->chunk.copy) <= 0)
+		if (copy_distance(lanes, arrived->chunk.copy) <= 0)
 			break;
 	}
 	return arrived;
 }
 
 int
-gpd_lanes_expect(struct gpd_session *session, uint32_t copy, uint64_t size, uint64_t straight)
+gpd_lanes_expect(struct gpd_session *session, uint32_t copy, uint64_t size, uint64_t gpudirect)
 {
 	struct gpd_lanes *lanes = session->lanes;
-	uint64_t step = gp_chunk_step(size, session->features & GP_FEATURE_SPREAD);
+	uint64_t step = gp_chunk_get_step(size, session->features & GP_FEATURE_SPREAD);
 	uint64_t chunks = size / step + 1;
 	uint8_t *seen = calloc(chunks / 8 + 1, 1);
 
@@ -299,11 +300,11 @@ gpd_lanes_expect(struct gpd_session *session, uint32_t copy, uint64_t size, uint
 	lanes->copy = copy;
 	lanes->size = lanes->left = size;
 	lanes->step = step;
-	lanes->straight = straight;
+	lanes->gpudirect = gpudirect;
 	lanes->expecting = true;
 	lanes->heard_ms = gp_now_ms();
 	pthread_mutex_unlock(&session->lanes->lock);
-	pthread_cond_broadcast(&lanes->turn);
+	pthread_cond_broadcast(&lanes->copy_started);
 	return 0;
 }
 
@@ -336,7 +337,7 @@ is_missing(const struct gpd_session *session) GP_LOCKED(session->lanes->lock)
 
 /* ended: the lane that has, 0: none. */
 static void
-give_up(struct gpd_session *session, unsigned int ended)
+copy_abandon(struct gpd_session *session, unsigned int ended)
 {
 	const struct gpd_lanes *lanes = session->lanes;
 	char reason[100];
@@ -350,16 +351,17 @@ give_up(struct gpd_session *session, unsigned int ended)
 		snprintf(reason, sizeof(reason),
 			 "%llu bytes of copy %u did not come on its data lanes",
 			 (unsigned long long)lanes->left, (unsigned int)lanes->copy);
-	gpd_session_end(session, reason);
+	gpd_session_stop(session, reason);
 }
 
 static void
 wait_for_chunk(struct gpd_session *session) GP_LOCKED(session->lanes->lock)
 {
 	struct gpd_lanes *lanes = session->lanes;
-	uint64_t ms = session->copies_out ? GPD_COPY_CONTINUE_MS : LOOK_MS;
+	uint64_t ms = session->copies_out ? GPD_COPY_CONTINUE_MS : POLL_MS;
 
-	(void)gp_cond_wait_until(&lanes->came, &session->lanes->lock, gp_now_ns() + ms * 1000000);
+	(void)gp_cond_wait_until(&lanes->chunk_arrived, &session->lanes->lock,
+				 gp_now_ns() + ms * 1000000);
 	/* Copies the other way have nothing to do with this one, or it would come behind them. */
 	if (session->copies_out && !find_arrived(session->lanes)) {
 		pthread_mutex_unlock(&session->lanes->lock);
@@ -370,7 +372,8 @@ wait_for_chunk(struct gpd_session *session) GP_LOCKED(session->lanes->lock)
 
 /* Takes it off the list.  NULL, or what is wrong with a chunk that came ahead of its copy. */
 static const char *
-take(struct gpd_session *session, struct gpd_lane_arrived *arrived) GP_LOCKED(session->lanes->lock)
+arrived_remove(struct gpd_session *session, struct gpd_lane_arrived *arrived)
+	GP_LOCKED(session->lanes->lock)
 {
 	struct gpd_lanes *lanes = session->lanes;
 	const char *wrong = NULL;
@@ -378,11 +381,11 @@ take(struct gpd_session *session, struct gpd_lane_arrived *arrived) GP_LOCKED(se
 	DL_DELETE(lanes->arrived, arrived);
 	if (arrived->ahead) {
 		lanes->ahead--;
-		gpd_staging_wanted(session);
-		pthread_cond_signal(&lanes->turn);
-		wrong = distance(session->lanes, arrived->chunk.copy) < 0
+		gpd_staging_end_ahead(session);
+		pthread_cond_signal(&lanes->copy_started);
+		wrong = copy_distance(session->lanes, arrived->chunk.copy) < 0
 				? "of a copy that is over"
-				: enter(session->lanes, &arrived->chunk);
+				: chunk_enter(session->lanes, &arrived->chunk);
 	}
 	if (!wrong)
 		lanes->left -= arrived->chunk.size;
@@ -393,8 +396,8 @@ take(struct gpd_session *session, struct gpd_lane_arrived *arrived) GP_LOCKED(se
 
 /* The bytes belong to the taker, or, of a wrong one, to nobody. */
 static int
-hand_over(struct gpd_session *session, struct gpd_lane_arrived *arrived, const char *wrong,
-	  struct gpd_arrival *arrival)
+arrived_to_arrival(struct gpd_session *session, struct gpd_lane_arrived *arrived, const char *wrong,
+		   struct gpd_arrival *arrival)
 {
 	*arrival = (struct gpd_arrival){
 		.offset = arrived->chunk.offset,
@@ -402,15 +405,15 @@ hand_over(struct gpd_session *session, struct gpd_lane_arrived *arrived, const c
 		.piece = arrived->piece,
 	};
 	if (wrong) {
-		blame(session, arrived->lane, &arrived->chunk, wrong);
-		gpd_staging_put(session, &arrival->piece);
+		chunk_log_violation(session, arrived->lane, &arrived->chunk, wrong);
+		gpd_staging_release(session, &arrival->piece);
 	}
 	free(arrived);
 	return wrong ? -EPROTO : 1;
 }
 
 int
-gpd_lanes_take(struct gpd_session *session, struct gpd_arrival *arrival)
+gpd_lanes_pop(struct gpd_session *session, struct gpd_arrival *arrival)
 {
 	struct gpd_lanes *lanes = session->lanes;
 	struct gpd_lane_arrived *arrived = NULL;
@@ -428,23 +431,23 @@ gpd_lanes_take(struct gpd_session *session, struct gpd_arrival *arrival)
 			wait_for_chunk(session);
 	}
 	if (arrived)
-		wrong = take(session, arrived);
+		wrong = arrived_remove(session, arrived);
 	ended = lanes->ended;
 	pthread_mutex_unlock(&session->lanes->lock);
 	if (missing)
-		give_up(session, ended);
-	return arrived ? hand_over(session, arrived, wrong, arrival) : r;
+		copy_abandon(session, ended);
+	return arrived ? arrived_to_arrival(session, arrived, wrong, arrival) : r;
 }
 
 void
-gpd_lane_forget_arrivals(struct gpd_session *session)
+gpd_lane_destroy_arrivals(struct gpd_session *session)
 {
 	struct gpd_lanes *lanes = session->lanes;
 	struct gpd_lane_arrived *arrived, *next;
 
 	DL_FOREACH_SAFE(lanes->arrived, arrived, next)
 	{
-		gpd_staging_put(session, &arrived->piece);
+		gpd_staging_release(session, &arrived->piece);
 		free(arrived);
 	}
 }

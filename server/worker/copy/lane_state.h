@@ -50,9 +50,9 @@ struct gpd_lane_outgoing {
 
 struct gpd_lanes {
 	pthread_mutex_t lock;
-	pthread_cond_t turn; /* of receivers: another copy has begun */
-	pthread_cond_t came; /* of the executor */
-	pthread_cond_t out;  /* of senders */
+	pthread_cond_t copy_started;  /* of receivers: another copy has begun */
+	pthread_cond_t chunk_arrived; /* of the executor */
+	pthread_cond_t out;           /* of senders */
 	struct gpd_waker waker;
 	unsigned int count;
 	struct gpd_lane *lanes[GP_LANES_MAX];
@@ -64,7 +64,7 @@ struct gpd_lanes {
 	uint32_t copy;
 	uint64_t size, left; /* bytes; left: not yet taken */
 	uint64_t step;       /* from one chunk's beginning to the next */
-	uint64_t straight;   /* where it goes in device memory; 0: through staging */
+	uint64_t gpudirect;  /* where it goes in device memory; 0: through staging */
 	uint8_t *seen;       /* bit for each chunk that has come, or is on its way */
 	bool expecting;
 	int64_t heard_ms;                 /* when a chunk of it last began or came */
@@ -79,7 +79,7 @@ struct gpd_lanes {
 
 /* lane_in.c: the main function of a lane's receiving thread. */
 void *gpd_lane_receive(void *lane);
-void gpd_lane_forget_arrivals(struct gpd_session *session);
+void gpd_lane_destroy_arrivals(struct gpd_session *session);
 /* lane.c: the lane has failed, which ends the session. */
 void gpd_lane_fail(struct gpd_lane *lane);
 

@@ -61,7 +61,7 @@ gpd_listed_drop(struct gpd_listed *listed, const struct gpd_slot *slot)
 /* offset + size does not overflow; part->offset + part->size neither, as both are of bytes that
  * were received. */
 static void
-replace(const struct gpd_listed_part *part, uint64_t offset, const uint8_t *bytes, size_t size)
+part_replace(const struct gpd_listed_part *part, uint64_t offset, const uint8_t *bytes, size_t size)
 {
 	uint64_t start = offset > part->offset ? offset : part->offset;
 	uint64_t end = offset + size < part->offset + part->size ? offset + size
@@ -82,7 +82,7 @@ gpd_listed_replace(struct gpd_listed *listed, uint32_t number, uint64_t offset, 
 	DL_FOREACH(listed->parts, part)
 	{
 		if (part->number == number)
-			replace(part, offset, bytes, size);
+			part_replace(part, offset, bytes, size);
 	}
 	pthread_mutex_unlock(&listed->lock);
 }

@@ -14,14 +14,14 @@ struct side {
 };
 
 static struct side
-destination(const CUDA_MEMCPY3D *copy)
+copy_get_dst_side(const CUDA_MEMCPY3D *copy)
 {
 	return (struct side){ copy->dstMemoryType, copy->dstDevice, copy->dstPitch,
 			      copy->dstPitch * copy->dstHeight };
 }
 
 static struct side
-source(const CUDA_MEMCPY3D *copy)
+copy_get_src_side(const CUDA_MEMCPY3D *copy)
 {
 	return (struct side){ copy->srcMemoryType, copy->srcDevice, copy->srcPitch,
 			      copy->srcPitch * copy->srcHeight };
@@ -29,7 +29,7 @@ source(const CUDA_MEMCPY3D *copy)
 
 /* From the first byte of a box to behind its last one. */
 static uint64_t
-extent(const struct side *side, const CUDA_MEMCPY3D *copy)
+side_get_extent(const struct side *side, const CUDA_MEMCPY3D *copy)
 {
 	return (copy->Depth - 1) * side->slice + (copy->Height - 1) * side->pitch +
 	       copy->WidthInBytes;
@@ -37,7 +37,7 @@ extent(const struct side *side, const CUDA_MEMCPY3D *copy)
 
 /* How much of it there is before the driver's next piece. */
 static uint64_t
-room(const struct gpd_session *session, const struct side *side)
+side_get_room(const struct gpd_session *session, const struct side *side)
 {
 	return side->type == CU_MEMORYTYPE_DEVICE ? gpd_host_memory_room(session, side->address)
 						  : UINT64_MAX;
@@ -46,9 +46,9 @@ room(const struct gpd_session *session, const struct side *side)
 /* The copy without what comes first of it.  Memory has no offsets: the driver would check them
  * against heights that a copy of one slice need not have. */
 static CUDA_MEMCPY3D
-behind(const CUDA_MEMCPY3D *copy, size_t x, size_t y, size_t z)
+copy_skip(const CUDA_MEMCPY3D *copy, size_t x, size_t y, size_t z)
 {
-	struct side dst = destination(copy), src = source(copy);
+	struct side dst = copy_get_dst_side(copy), src = copy_get_src_side(copy);
 	CUDA_MEMCPY3D rest = *copy;
 
 	if (dst.type == CU_MEMORYTYPE_ARRAY) {
@@ -78,23 +78,24 @@ gpd_pieces_of_copy(struct gpd_session *session, const CUDA_MEMCPY3D *copy, gpd_c
 	CUDA_MEMCPY3D left = *copy;
 
 	for (;;) {
-		struct side dst = destination(&left), src = source(&left);
-		uint64_t dst_room = room(session, &dst);
-		uint64_t src_room = room(session, &src);
+		struct side dst = copy_get_dst_side(&left), src = copy_get_src_side(&left);
+		uint64_t dst_room = side_get_room(session, &dst);
+		uint64_t src_room = side_get_room(session, &src);
 		CUDA_MEMCPY3D first = left;
 		CUresult result;
 
-		if (extent(&dst, &left) <= dst_room && extent(&src, &left) <= src_room)
+		if (side_get_extent(&dst, &left) <= dst_room &&
+		    side_get_extent(&src, &left) <= src_room)
 			return call(arg, &left);
 		if (left.Depth > 1) {
 			first.Depth /= 2;
-			left = behind(&left, 0, 0, first.Depth);
+			left = copy_skip(&left, 0, 0, first.Depth);
 		} else if (left.Height > 1) {
 			first.Height /= 2;
-			left = behind(&left, 0, first.Height, 0);
+			left = copy_skip(&left, 0, first.Height, 0);
 		} else {
 			first.WidthInBytes = dst_room < src_room ? dst_room : src_room;
-			left = behind(&left, first.WidthInBytes, 0, 0);
+			left = copy_skip(&left, first.WidthInBytes, 0, 0);
 		}
 		result = gpd_pieces_of_copy(session, &first, call, arg);
 		if (result != CUDA_SUCCESS)

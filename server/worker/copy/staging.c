@@ -35,7 +35,7 @@ struct gpd_slot {
 	uint8_t *memory;
 	_Atomic unsigned int users; /* its pieces, and the session that cuts more from it */
 	bool listed;                /* it has parts of listed copies */
-	bool beside;                /* it counts as staging->listed_slots */
+	bool outside_share;         /* it counts as staging->listed_slots */
 };
 
 /* A slot from which small pieces are cut. */
@@ -45,8 +45,8 @@ struct block {
 };
 
 struct gpd_staging {
-	_Atomic unsigned int held;  /* slots */
-	_Atomic unsigned int ahead; /* of them: filled by data lanes before they are wanted */
+	_Atomic unsigned int slots_used; /* slots */
+	_Atomic unsigned int ahead;      /* of them: filled by data lanes before they are wanted */
 	_Atomic unsigned int listed_slots;
 	struct block in, out; /* executor */
 	struct gpd_listed listed;
@@ -66,10 +66,10 @@ static struct {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.limit = LIMIT_DEFAULT,
 };
-GP_COND_AT_START(pool.freed);
+GP_COND_CONSTRUCTOR(pool.freed);
 
 static CUresult
-grow(bool beyond) GP_LOCKED(pool.lock)
+pool_grow(bool beyond) GP_LOCKED(pool.lock)
 {
 	size_t size = SLOTS_PER_ALLOCATION * STRIDE;
 	struct gpd_slot *slots;
@@ -94,7 +94,7 @@ grow(bool beyond) GP_LOCKED(pool.lock)
 		pool.idle = &slots[i];
 	}
 	/* It stays for the life of the process. */
-	gp_memory_keep(memory, size);
+	gp_memory_register(memory, size);
 	pool.allocated += size;
 	return CUDA_SUCCESS;
 }
@@ -108,7 +108,7 @@ gpd_staging_start(size_t limit)
 	if (limit)
 		pool.limit = limit;
 	while (result == CUDA_SUCCESS && pool.allocated < START_SIZE && pool.allocated < pool.limit)
-		result = grow(true);
+		result = pool_grow(true);
 	pthread_mutex_unlock(&pool.lock);
 	return result;
 }
@@ -124,7 +124,7 @@ gpd_staging_create(struct gpd_session *session)
 }
 
 void
-gpd_staging_put(struct gpd_session *session, struct gpd_piece *piece)
+gpd_staging_release(struct gpd_session *session, struct gpd_piece *piece)
 {
 	struct gpd_staging *staging = session->staging;
 	struct gpd_slot *slot = piece->slot;
@@ -136,13 +136,13 @@ gpd_staging_put(struct gpd_session *session, struct gpd_piece *piece)
 	/* Nothing is replaced in it once another session may have it. */
 	if (slot->listed)
 		gpd_listed_drop(&staging->listed, slot);
-	beside = slot->beside;
+	beside = slot->outside_share;
 	pthread_mutex_lock(&pool.lock);
 	slot->next = pool.idle;
 	pool.idle = slot;
 	pthread_cond_broadcast(&pool.freed);
 	pthread_mutex_unlock(&pool.lock);
-	atomic_fetch_sub(beside ? &staging->listed_slots : &staging->held, 1);
+	atomic_fetch_sub(beside ? &staging->listed_slots : &staging->slots_used, 1);
 }
 
 void
@@ -152,8 +152,8 @@ gpd_staging_destroy(struct gpd_session *session)
 
 	if (!staging)
 		return;
-	gpd_staging_put(session, &(struct gpd_piece){ .slot = staging->in.slot });
-	gpd_staging_put(session, &(struct gpd_piece){ .slot = staging->out.slot });
+	gpd_staging_release(session, &(struct gpd_piece){ .slot = staging->in.slot });
+	gpd_staging_release(session, &(struct gpd_piece){ .slot = staging->out.slot });
 	gpd_listed_fini(&staging->listed);
 	free(staging);
 	session->staging = NULL;
@@ -162,21 +162,21 @@ gpd_staging_destroy(struct gpd_session *session)
 /* CUDA_ERROR_NOT_READY: somebody must give one back first.  promised: less than this is had in any
  * case. */
 static CUresult
-take_slot(struct gpd_session *session, unsigned int share, unsigned int promised,
-	  struct gpd_slot **slot_p)
+slot_acquire(struct gpd_session *session, unsigned int share, unsigned int guaranteed,
+	     struct gpd_slot **slot_p)
 {
 	struct gpd_staging *staging = session->staging;
-	unsigned int held = atomic_fetch_add(&staging->held, 1);
-	bool beyond = held < promised + atomic_load(&staging->ahead);
+	unsigned int held = atomic_fetch_add(&staging->slots_used, 1);
+	bool beyond = held < guaranteed + atomic_load(&staging->ahead);
 	CUresult result = CUDA_SUCCESS;
 
 	if (held >= share) {
-		staging->held--;
+		staging->slots_used--;
 		return CUDA_ERROR_NOT_READY;
 	}
 	pthread_mutex_lock(&pool.lock);
 	if (!pool.idle)
-		result = grow(beyond);
+		result = pool_grow(beyond);
 	/* Memory that cannot be had now may come back from others. */
 	if (result != CUDA_SUCCESS && !beyond)
 		result = CUDA_ERROR_NOT_READY;
@@ -186,11 +186,11 @@ take_slot(struct gpd_session *session, unsigned int share, unsigned int promised
 	}
 	pthread_mutex_unlock(&pool.lock);
 	if (result != CUDA_SUCCESS) {
-		staging->held--;
+		staging->slots_used--;
 		return result;
 	}
 	(*slot_p)->users = 1;
-	(*slot_p)->listed = (*slot_p)->beside = false;
+	(*slot_p)->listed = (*slot_p)->outside_share = false;
 	return CUDA_SUCCESS;
 }
 
@@ -207,7 +207,7 @@ gpd_staging_nap(void)
 void
 gpd_staging_wait(struct gpd_session *session)
 {
-	if (gpd_wait_none(session))
+	if (gpd_wait_is_empty(session))
 		gpd_staging_nap();
 	else
 		gpd_wait_oldest(session);
@@ -219,7 +219,7 @@ gpd_staging_has_room(const struct gpd_session *session, uint64_t size)
 	const struct gpd_staging *staging = session->staging;
 	const unsigned int most = GPD_STAGING_SHARE - GPD_STAGING_RESERVE;
 	/* What lanes have filled ahead is of this record, or of later ones. */
-	int64_t held = (int64_t)atomic_load(&staging->held) - atomic_load(&staging->ahead);
+	int64_t held = (int64_t)atomic_load(&staging->slots_used) - atomic_load(&staging->ahead);
 	uint64_t slots = size ? (size + GPD_STAGING_SLOT - 1) / GPD_STAGING_SLOT : RECORD_SLOTS;
 
 	/* A record that is larger than all of it starts when nothing else has any. */
@@ -229,11 +229,11 @@ gpd_staging_has_room(const struct gpd_session *session, uint64_t size)
 }
 
 static CUresult
-take_waiting(struct gpd_session *session, struct gpd_slot **slot_p)
+slot_acquire_wait(struct gpd_session *session, struct gpd_slot **slot_p)
 {
 	CUresult result;
 
-	while ((result = take_slot(session, GPD_STAGING_SHARE, GPD_STAGING_SHARE_MIN, slot_p)) ==
+	while ((result = slot_acquire(session, GPD_STAGING_SHARE, GPD_STAGING_SHARE_MIN, slot_p)) ==
 	       CUDA_ERROR_NOT_READY) {
 		if (session->sticky)
 			return (CUresult)session->sticky;
@@ -246,7 +246,7 @@ take_waiting(struct gpd_session *session, struct gpd_slot **slot_p)
 
 /* There is room in it. */
 static struct gpd_piece
-cut(struct block *block, size_t size)
+block_cut(struct block *block, size_t size)
 {
 	struct gpd_piece piece = { .memory = block->slot->memory + block->used };
 
@@ -255,7 +255,7 @@ cut(struct block *block, size_t size)
 }
 
 static bool
-full(const struct block *block, size_t size)
+block_is_full(const struct block *block, size_t size)
 {
 	return block->slot && GPD_STAGING_SLOT - block->used < size;
 }
@@ -263,38 +263,38 @@ full(const struct block *block, size_t size)
 void
 gpd_staging_done(struct gpd_session *session, void *slot, CUresult result)
 {
-	gpd_staging_put(session, &(struct gpd_piece){ .slot = slot });
+	gpd_staging_release(session, &(struct gpd_piece){ .slot = slot });
 }
 
 static CUresult
-take_small_in(struct gpd_session *session, size_t size, struct gpd_piece *piece)
+small_acquire_in(struct gpd_session *session, size_t size, struct gpd_piece *piece)
 {
 	struct block *block = &session->staging->in;
 	CUresult result = CUDA_SUCCESS;
 
-	if (full(block, size)) {
+	if (block_is_full(block, size)) {
 		/* Its pieces may have gone to any of the session's streams. */
 		result = gpd_wait_add_all(session, NULL, gpd_staging_done, block->slot);
 		if (result == CUDA_SUCCESS)
 			*block = (struct block){ 0 };
 	}
 	if (result == CUDA_SUCCESS && !block->slot)
-		result = take_waiting(session, &block->slot);
+		result = slot_acquire_wait(session, &block->slot);
 	if (result == CUDA_SUCCESS)
-		*piece = cut(block, size);
+		*piece = block_cut(block, size);
 	return result;
 }
 
 CUresult
-gpd_staging_take_in(struct gpd_session *session, size_t size, struct gpd_piece *piece)
+gpd_staging_acquire_in(struct gpd_session *session, size_t size, struct gpd_piece *piece)
 {
 	struct gpd_slot *slot = NULL;
 	CUresult result;
 
 	*piece = (struct gpd_piece){ 0 };
 	if (size <= GPD_STAGING_SMALL)
-		return take_small_in(session, size, piece);
-	result = take_waiting(session, &slot);
+		return small_acquire_in(session, size, piece);
+	result = slot_acquire_wait(session, &slot);
 	if (result == CUDA_SUCCESS)
 		*piece = (struct gpd_piece){ slot->memory, slot };
 	return result;
@@ -317,10 +317,10 @@ gpd_staging_list(struct gpd_session *session, const struct gpd_piece *piece, uin
 	if (!gpd_listed_add(&staging->listed, &part))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	slot->listed = true;
-	if (!slot->beside && atomic_load(&staging->listed_slots) < GPD_STAGING_LISTED) {
-		slot->beside = true;
+	if (!slot->outside_share && atomic_load(&staging->listed_slots) < GPD_STAGING_LISTED) {
+		slot->outside_share = true;
 		atomic_fetch_add(&staging->listed_slots, 1);
-		atomic_fetch_sub(&staging->held, 1);
+		atomic_fetch_sub(&staging->slots_used, 1);
 	}
 	return CUDA_SUCCESS;
 }
@@ -333,31 +333,31 @@ gpd_staging_replace(struct gpd_session *session, uint32_t number, uint64_t offse
 }
 
 static CUresult
-take_small_out(struct gpd_session *session, size_t size, struct gpd_piece *piece)
+small_acquire_out(struct gpd_session *session, size_t size, struct gpd_piece *piece)
 {
 	struct block *block = &session->staging->out;
 	CUresult result = CUDA_SUCCESS;
 
 	if (block->slot && block->slot->users == 1)
 		block->used = 0;
-	if (full(block, size)) {
-		gpd_staging_put(session, &(struct gpd_piece){ .slot = block->slot });
+	if (block_is_full(block, size)) {
+		gpd_staging_release(session, &(struct gpd_piece){ .slot = block->slot });
 		*block = (struct block){ 0 };
 	}
 	/* Large copies that are held up leave room for small ones of other streams. */
 	if (!block->slot)
-		result = take_slot(session, GPD_STAGING_SHARE_OUT + GPD_STAGING_RESERVE,
-				   GPD_STAGING_SHARE_MIN, &block->slot);
+		result = slot_acquire(session, GPD_STAGING_SHARE_OUT + GPD_STAGING_RESERVE,
+				      GPD_STAGING_SHARE_MIN, &block->slot);
 	if (result != CUDA_SUCCESS)
 		return result;
-	*piece = cut(block, size);
+	*piece = block_cut(block, size);
 	piece->slot = block->slot;
 	piece->slot->users++;
 	return CUDA_SUCCESS;
 }
 
 CUresult
-gpd_staging_take_out(struct gpd_session *session, size_t size, struct gpd_piece *piece)
+gpd_staging_acquire_out(struct gpd_session *session, size_t size, struct gpd_piece *piece)
 {
 	struct gpd_slot *slot;
 	CUresult result;
@@ -366,20 +366,21 @@ gpd_staging_take_out(struct gpd_session *session, size_t size, struct gpd_piece 
 	if (session->sticky)
 		return (CUresult)session->sticky;
 	if (size <= GPD_STAGING_SMALL)
-		return take_small_out(session, size, piece);
-	result = take_slot(session, GPD_STAGING_SHARE_OUT, GPD_STAGING_SHARE_MIN, &slot);
+		return small_acquire_out(session, size, piece);
+	result = slot_acquire(session, GPD_STAGING_SHARE_OUT, GPD_STAGING_SHARE_MIN, &slot);
 	if (result == CUDA_SUCCESS)
 		*piece = (struct gpd_piece){ slot->memory, slot };
 	return result;
 }
 
 CUresult
-gpd_staging_take_lane(struct gpd_session *session, bool ahead, bool early, struct gpd_piece *piece)
+gpd_staging_acquire_lane(struct gpd_session *session, bool ahead, bool early,
+			 struct gpd_piece *piece)
 {
 	struct gpd_slot *slot = NULL;
 	CUresult result =
-		early ? take_slot(session, GPD_STAGING_SHARE - GPD_STAGING_RESERVE, 0, &slot)
-		      : take_slot(session, GPD_STAGING_SHARE, GPD_STAGING_SHARE_MIN, &slot);
+		early ? slot_acquire(session, GPD_STAGING_SHARE - GPD_STAGING_RESERVE, 0, &slot)
+		      : slot_acquire(session, GPD_STAGING_SHARE, GPD_STAGING_SHARE_MIN, &slot);
 
 	*piece = (struct gpd_piece){ 0 };
 	if (result != CUDA_SUCCESS)
@@ -391,13 +392,13 @@ gpd_staging_take_lane(struct gpd_session *session, bool ahead, bool early, struc
 }
 
 void
-gpd_staging_wanted(struct gpd_session *session)
+gpd_staging_end_ahead(struct gpd_session *session)
 {
 	session->staging->ahead--;
 }
 
 void
-gpd_staging_rouse(void)
+gpd_staging_wake(void)
 {
 	pthread_mutex_lock(&pool.lock);
 	pthread_cond_broadcast(&pool.freed);

@@ -4,7 +4,7 @@
  *
  * A piece is memory inside a slot: small ones share slots, large ones have their own.  A small copy
  * to the device needs no marker of its own, because its slot is given back when it is full and all
- * work given until then is done; every other piece goes back with gpd_staging_put().  Slots are
+ * work given until then is done; every other piece goes back with gpd_staging_release().  Slots are
  * counted and never freed.  A session
  * holds at most its share, and waits for its own earlier copies when it has that.
  */
@@ -49,28 +49,28 @@ void gpd_staging_destroy(struct gpd_session *session);
 /* Executor only: memory for size (at most GPD_STAGING_SLOT) bytes to the device.  A small piece has
  * no slot to give back; its use is given to a stream before the executor's next call of these
  * functions.  May wait for earlier copies. */
-CUresult gpd_staging_take_in(struct gpd_session *session, size_t size, struct gpd_piece *piece);
+CUresult gpd_staging_acquire_in(struct gpd_session *session, size_t size, struct gpd_piece *piece);
 
 /* Executor only: memory for so many bytes from the device.  CUDA_ERROR_NOT_READY: there is none
  * now; gpd_staging_wait() waits until it is worth another try. */
-CUresult gpd_staging_take_out(struct gpd_session *session, size_t size, struct gpd_piece *piece);
+CUresult gpd_staging_acquire_out(struct gpd_session *session, size_t size, struct gpd_piece *piece);
 void gpd_staging_wait(struct gpd_session *session);
 
 /*
  * Any thread: a slot for what a data lane brings, or CUDA_ERROR_NOT_READY, and gpd_staging_nap()
- * passes some time.  ahead: it comes before the executor wants it; gpd_staging_wanted() says that
- * it is wanted now.  early: it still is so, and must not take what the session is promised, or what
- * copies that are under way need.
+ * passes some time.  ahead: it comes before the executor wants it; gpd_staging_end_ahead() says
+ * that it is wanted now.  early: it still is so, and must not take what the session is promised, or
+ * what copies that are under way need.
  */
-CUresult gpd_staging_take_lane(struct gpd_session *session, bool ahead, bool early,
-			       struct gpd_piece *piece);
-void gpd_staging_wanted(struct gpd_session *session);
+CUresult gpd_staging_acquire_lane(struct gpd_session *session, bool ahead, bool early,
+				  struct gpd_piece *piece);
+void gpd_staging_end_ahead(struct gpd_session *session);
 void gpd_staging_nap(void);
 /* Executor: whether a copy to the device of this size, one record's, need not wait for a slot of
  * the session's share.  size 0: a record of any size. */
 bool gpd_staging_has_room(const struct gpd_session *session, uint64_t size);
 /* Any thread: what somebody may be napping for has come. */
-void gpd_staging_rouse(void);
+void gpd_staging_wake(void);
 
 /*
  * Executor, before the piece is given to a stream: until it is put back its bytes are those at this
@@ -84,7 +84,7 @@ void gpd_staging_replace(struct gpd_session *session, uint32_t number, uint64_t 
 			 const void *bytes, size_t size);
 
 /* Any thread.  Neither the GPU nor anybody else uses it any more. */
-void gpd_staging_put(struct gpd_session *session, struct gpd_piece *piece);
+void gpd_staging_release(struct gpd_session *session, struct gpd_piece *piece);
 /* The same for a wait's end (wait.h). */
 void gpd_staging_done(struct gpd_session *session, void *slot, CUresult result);
 

@@ -22,16 +22,16 @@ struct gpd_stream;
  * through with what came before, unless it is taken back until then.  A short end may have been
  * given to the stream either way.
  */
-bool gpd_straight_out_promise(struct gpd_session *session, struct gpd_copy_out *out);
+bool gpd_gpudirect_out_schedule(struct gpd_session *session, struct gpd_copy_out *out);
 /* The executor is to give the stream other work.  false: it is on its way, or done. */
-bool gpd_straight_out_take_back(struct gpd_copy_out *out);
+bool gpd_gpudirect_out_cancel(struct gpd_copy_out *out);
 /* Whether it is taken over, and neither taken back nor done. */
-bool gpd_straight_out_has(const struct gpd_copy_out *out);
+bool gpd_gpudirect_out_is_active(const struct gpd_copy_out *out);
 /* Sent and answered: the executor's again, to be left. */
-bool gpd_straight_out_is_done(const struct gpd_copy_out *out);
+bool gpd_gpudirect_out_is_done(const struct gpd_copy_out *out);
 
 /* To the device: how much of a copy may go past the stream. */
-struct gpd_straight_in {
+struct gpd_gpudirect_in {
 	int device;    /* whose memory it is; -1: none that lanes reach */
 	bool may;      /* the stream is through with what came before */
 	bool waits;    /* it is not; stream->before is behind that */
@@ -39,16 +39,18 @@ struct gpd_straight_in {
 };
 
 /* Executor.  The stream has been ordered behind all that the copy must wait for. */
-struct gpd_straight_in gpd_straight_in_begin(struct gpd_session *session, struct gpd_stream *stream,
-					     uint64_t dst, uint64_t size);
+struct gpd_gpudirect_in gpd_gpudirect_in_begin(struct gpd_session *session,
+					       struct gpd_stream *stream, uint64_t dst,
+					       uint64_t size);
 /* A chunk has been given to the stream: whether the others may go straight from now on. */
-void gpd_straight_in_look(struct gpd_session *session, struct gpd_stream *stream, uint64_t dst,
-			  struct gpd_straight_in *straight);
+void gpd_gpudirect_in_poll(struct gpd_session *session, struct gpd_stream *stream, uint64_t dst,
+			   struct gpd_gpudirect_in *gpudirect);
 /* All chunks are there: the device's later work shall see them. */
-CUresult gpd_straight_in_end(struct gpd_session *session, const struct gpd_straight_in *straight);
+CUresult gpd_gpudirect_in_finish(struct gpd_session *session,
+				 const struct gpd_gpudirect_in *gpudirect);
 
 /* A lane's thread, under the lanes' lock: where the chunk of the executor's copy goes; NULL:
  * through staging. */
-void *gpd_straight_in_place(const struct gpd_lane *lane, const struct gp_chunk *chunk);
+void *gpd_gpudirect_in_get_address(const struct gpd_lane *lane, const struct gp_chunk *chunk);
 
 #endif /* GPD_STRAIGHT_H */

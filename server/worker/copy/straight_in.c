@@ -10,53 +10,53 @@
 #include "server/worker/session/stream.h"
 #include "transport/transport.h"
 
-struct gpd_straight_in
-gpd_straight_in_begin(struct gpd_session *session, struct gpd_stream *stream, uint64_t dst,
-		      uint64_t size)
+struct gpd_gpudirect_in
+gpd_gpudirect_in_begin(struct gpd_session *session, struct gpd_stream *stream, uint64_t dst,
+		       uint64_t size)
 {
-	struct gpd_straight_in straight = { .device = -1 };
+	struct gpd_gpudirect_in gpudirect = { .device = -1 };
 
-	if (gpd_lanes_uniform(session))
-		straight.device = gpd_memory_reach(session, dst, size);
-	if (straight.device < 0 || gpd_device_enter(stream->device) != CUDA_SUCCESS)
-		return straight;
-	straight.may = gpd_driver.cuStreamQuery(stream->driver) == CUDA_SUCCESS;
-	straight.waits =
-		!straight.may && gpd_stream_record(stream, &stream->before) == CUDA_SUCCESS;
-	return straight;
+	if (gpd_lanes_are_uniform(session))
+		gpudirect.device = gpd_memory_get_gpudirect_device(session, dst, size);
+	if (gpudirect.device < 0 || gpd_device_enter(stream->device) != CUDA_SUCCESS)
+		return gpudirect;
+	gpudirect.may = gpd_driver.cuStreamQuery(stream->driver) == CUDA_SUCCESS;
+	gpudirect.waits =
+		!gpudirect.may && gpd_stream_record(stream, &stream->before) == CUDA_SUCCESS;
+	return gpudirect;
 }
 
 /* Chunks of this copy that are on their way through the stream do not matter to the others. */
 void
-gpd_straight_in_look(struct gpd_session *session, struct gpd_stream *stream, uint64_t dst,
-		     struct gpd_straight_in *straight)
+gpd_gpudirect_in_poll(struct gpd_session *session, struct gpd_stream *stream, uint64_t dst,
+		      struct gpd_gpudirect_in *gpudirect)
 {
 	struct gpd_lanes *lanes = session->lanes;
 
-	if (!straight->waits || gpd_device_enter(stream->device) != CUDA_SUCCESS ||
+	if (!gpudirect->waits || gpd_device_enter(stream->device) != CUDA_SUCCESS ||
 	    gpd_driver.cuEventQuery(stream->before) != CUDA_SUCCESS)
 		return;
-	straight->waits = false;
-	straight->may = true;
+	gpudirect->waits = false;
+	gpudirect->may = true;
 	pthread_mutex_lock(&lanes->lock);
-	lanes->straight = dst;
+	lanes->gpudirect = dst;
 	pthread_mutex_unlock(&lanes->lock);
 }
 
 CUresult
-gpd_straight_in_end(struct gpd_session *session, const struct gpd_straight_in *straight)
+gpd_gpudirect_in_finish(struct gpd_session *session, const struct gpd_gpudirect_in *gpudirect)
 {
-	if (!straight->went)
+	if (!gpudirect->went)
 		return CUDA_SUCCESS;
-	atomic_fetch_add(&session->straight_in, straight->went);
-	return gpd_peer_memory_written(straight->device);
+	atomic_fetch_add(&session->gpudirect_in, gpudirect->went);
+	return gpd_gpudirect_memory_flush(gpudirect->device);
 }
 
 void *
-gpd_straight_in_place(const struct gpd_lane *lane, const struct gp_chunk *chunk)
+gpd_gpudirect_in_get_address(const struct gpd_lane *lane, const struct gp_chunk *chunk)
 {
-	uint64_t straight = lane->session->lanes->straight;
-	void *place = (void *)(uintptr_t)(straight + chunk->offset);
+	uint64_t gpudirect = lane->session->lanes->gpudirect;
+	void *place = (void *)(uintptr_t)(gpudirect + chunk->offset);
 
-	return straight && gp_conn_reaches(lane->conn, place, chunk->size) ? place : NULL;
+	return gpudirect && gp_conn_has_registered(lane->conn, place, chunk->size) ? place : NULL;
 }

@@ -11,33 +11,33 @@
 
 /* How a copy goes.  Who changes it from PROMISED has it. */
 enum way {
-	STAGED,   /* the executor gives its parts to the stream */
-	PROMISED, /* straight from device memory, when its stream is through with what came before;
-		   * or staged, if the executor is to give work to the stream before that */
-	STRAIGHT, /* the lanes are sending it */
-	DONE,     /* it is sent and answered; the executor takes it off the list */
+	STAGED,    /* the executor gives its parts to the stream */
+	SCHEDULED, /* straight from device memory, when its stream is through with what came before;
+		    * or staged, if the executor is to give work to the stream before that */
+	SENDING,   /* the lanes are sending it */
+	DONE,      /* it is sent and answered; the executor takes it off the list */
 };
 
 bool
-gpd_straight_out_has(const struct gpd_copy_out *out)
+gpd_gpudirect_out_is_active(const struct gpd_copy_out *out)
 {
-	int way = atomic_load(&out->straight.way);
+	int way = atomic_load(&out->gpudirect.way);
 
-	return way == PROMISED || way == STRAIGHT;
+	return way == SCHEDULED || way == SENDING;
 }
 
 bool
-gpd_straight_out_is_done(const struct gpd_copy_out *out)
+gpd_gpudirect_out_is_done(const struct gpd_copy_out *out)
 {
-	return atomic_load(&out->straight.way) == DONE;
+	return atomic_load(&out->gpudirect.way) == DONE;
 }
 
 bool
-gpd_straight_out_take_back(struct gpd_copy_out *out)
+gpd_gpudirect_out_cancel(struct gpd_copy_out *out)
 {
-	int promised = PROMISED;
+	int scheduled = SCHEDULED;
 
-	return atomic_compare_exchange_strong(&out->straight.way, &promised, STAGED);
+	return atomic_compare_exchange_strong(&out->gpudirect.way, &scheduled, STAGED);
 }
 
 static void
@@ -47,53 +47,53 @@ chunk_sent(struct gpd_session *session, void *arg, int r)
 
 	if (r)
 		gpd_copy_out_fail(out, CUDA_ERROR_OPERATING_SYSTEM);
-	if (atomic_fetch_sub(&out->straight.chunks, 1) > 1)
+	if (atomic_fetch_sub(&out->gpudirect.chunks, 1) > 1)
 		return;
-	gpd_copy_out_answer(session, out);
+	gpd_copy_out_reply(session, out);
 	out->answered = true;
 	/* From now on it is the executor's. */
-	atomic_store(&out->straight.way, DONE);
-	gpd_staging_rouse();
+	atomic_store(&out->gpudirect.way, DONE);
+	gpd_staging_wake();
 }
 
 /* Its memory is read by the lanes' RDMA device; a short end has come through the stream. */
 static void
-send_straight(struct gpd_session *session, struct gpd_copy_out *out)
+gpudirect_send(struct gpd_session *session, struct gpd_copy_out *out)
 {
 	struct gp_chunk chunk = { .copy = out->copy };
 	int r = 0;
 
 	/* Until all are with the lanes, one more. */
-	atomic_store(&out->straight.chunks, 1);
+	atomic_store(&out->gpudirect.chunks, 1);
 	while (r == 0 && chunk.offset < out->cut.box.width) {
-		chunk.size = gp_chunk_expected(out->total, GP_CHUNK_MAX, chunk.offset);
-		atomic_fetch_add(&out->straight.chunks, 1);
+		chunk.size = gp_chunk_get_expected_size(out->total, GP_CHUNK_MAX, chunk.offset);
+		atomic_fetch_add(&out->gpudirect.chunks, 1);
 		atomic_fetch_add(&out->sent, chunk.size);
 		r = gpd_lanes_send_registered(session, &chunk, out->cut.address + chunk.offset,
 					      chunk_sent, out);
 		if (r) {
-			gpd_copy_out_lost(session, out, r);
+			gpd_copy_out_fail_send(session, out, r);
 			chunk_sent(session, out, r);
 		}
 		chunk.offset += chunk.size;
 	}
-	atomic_fetch_add(&session->straight_out, chunk.offset);
+	atomic_fetch_add(&session->gpudirect_out, chunk.offset);
 	chunk_sent(session, out, r);
 }
 
 /* What came before in its stream is done. */
 static void
-promised_done(struct gpd_session *session, void *arg, CUresult result)
+scheduled_ready(struct gpd_session *session, void *arg, CUresult result)
 {
 	struct gpd_copy_out *out = arg;
-	int promised = PROMISED;
+	int scheduled = SCHEDULED;
 
-	if (atomic_compare_exchange_strong(&out->straight.way, &promised, STRAIGHT)) {
+	if (atomic_compare_exchange_strong(&out->gpudirect.way, &scheduled, SENDING)) {
 		if (result == CUDA_SUCCESS) {
-			send_straight(session, out);
+			gpudirect_send(session, out);
 		} else {
 			gpd_copy_out_fail(out, result);
-			atomic_store(&out->straight.chunks, 1);
+			atomic_store(&out->gpudirect.chunks, 1);
 			chunk_sent(session, out, 0);
 		}
 	}
@@ -102,13 +102,13 @@ promised_done(struct gpd_session *session, void *arg, CUresult result)
 
 /* The last chunk, which goes through the stream in any case. */
 static CUresult
-give_end(struct gpd_session *session, struct gpd_copy_out *out, uint64_t size)
+end_enqueue(struct gpd_session *session, struct gpd_copy_out *out, uint64_t size)
 {
 	CUresult result;
 
 	out->offset = out->total - size;
-	out->part = gpd_part_of(out->cut.address + out->offset, size);
-	result = gpd_copy_out_give(session, out);
+	out->part = gpd_part_from_range(out->cut.address + out->offset, size);
+	result = gpd_copy_out_enqueue_part(session, out);
 	out->offset = 0;
 	out->part.size = 0;
 	if (result == CUDA_SUCCESS)
@@ -117,13 +117,13 @@ give_end(struct gpd_session *session, struct gpd_copy_out *out, uint64_t size)
 }
 
 bool
-gpd_straight_out_promise(struct gpd_session *session, struct gpd_copy_out *out)
+gpd_gpudirect_out_schedule(struct gpd_session *session, struct gpd_copy_out *out)
 {
 	uint64_t end = out->total % GP_CHUNK_MAX;
 	void *end_at = (void *)(uintptr_t)(out->cut.address + out->total - end);
 
-	if (!out->lanes || out->total < GP_CHUNK_MAX || !gpd_lanes_uniform(session) ||
-	    gpd_memory_reach(session, out->cut.address, out->total) < 0)
+	if (!out->lanes || out->total < GP_CHUNK_MAX || !gpd_lanes_are_uniform(session) ||
+	    gpd_memory_get_gpudirect_device(session, out->cut.address, out->total) < 0)
 		return false;
 	if (gpd_copy_out_begin(session, out) != CUDA_SUCCESS) {
 		/* It will fail again, and say so. */
@@ -131,14 +131,14 @@ gpd_straight_out_promise(struct gpd_session *session, struct gpd_copy_out *out)
 		return false;
 	}
 	/* One that is too short for the lanes to move it without the CPU. */
-	if (end && !gp_conn_reaches(session->conn, end_at, end) &&
-	    give_end(session, out, end) != CUDA_SUCCESS)
+	if (end && !gp_conn_has_registered(session->conn, end_at, end) &&
+	    end_enqueue(session, out, end) != CUDA_SUCCESS)
 		return false;
-	out->straight.way = PROMISED;
+	out->gpudirect.way = SCHEDULED;
 	out->users++;
-	if (gpd_wait_add(session, out->stream, promised_done, out) == CUDA_SUCCESS)
+	if (gpd_wait_add(session, out->stream, scheduled_ready, out) == CUDA_SUCCESS)
 		return true;
-	out->straight.way = STAGED;
+	out->gpudirect.way = STAGED;
 	out->users--;
 	return false;
 }

@@ -15,22 +15,22 @@
 struct texture {
 	struct gpd_handle name;
 	struct gpd_array *array; /* NULL: it is of memory */
-	struct gpd_texture_told told;
+	struct gpd_texture_desc desc;
 	unsigned long long object;
 };
 
 static struct texture *
-get(const struct gpd_session *session, uint32_t id)
+texture_get(const struct gpd_session *session, uint32_t id)
 {
 	return gpd_handle_get(&session->handles, GPD_KIND_TEXTURE, id);
 }
 
-const struct gpd_texture_told *
-gpd_texture_told(const struct gpd_session *session, uint32_t id)
+const struct gpd_texture_desc *
+gpd_texture_desc(const struct gpd_session *session, uint32_t id)
 {
-	const struct texture *texture = get(session, id);
+	const struct texture *texture = texture_get(session, id);
 
-	return texture ? &texture->told : NULL;
+	return texture ? &texture->desc : NULL;
 }
 
 /* One level of an array, or all of a mipmapped one. */
@@ -78,7 +78,7 @@ accessible_size(struct gpd_session *session, uint64_t address, uint64_t size, ui
 
 /* As far as the driver would let linear memory reach. */
 static bool
-is_width(int device, uint64_t elements)
+is_valid_width(int device, uint64_t elements)
 {
 	int most = 0;
 
@@ -93,7 +93,7 @@ static CUresult
 find_memory(struct gpd_session *session, const struct gp_args_gpTextureCreate *args,
 	    CUDA_RESOURCE_DESC *resource)
 {
-	uint32_t element = gp_array_element(args->format, args->channels);
+	uint32_t element = gp_array_get_element_size(args->format, args->channels);
 	uint64_t row;
 
 	if (!element)
@@ -101,7 +101,7 @@ find_memory(struct gpd_session *session, const struct gp_args_gpTextureCreate *a
 	if (args->type == CU_RESOURCE_TYPE_LINEAR) {
 		const uint64_t size = accessible_size(session, args->address, args->width, element);
 
-		if (!size || args->height || !is_width(args->device, args->width / element))
+		if (!size || args->height || !is_valid_width(args->device, args->width / element))
 			return CUDA_ERROR_INVALID_VALUE;
 		resource->res.linear.devPtr = args->address;
 		resource->res.linear.format = (CUarray_format)args->format;
@@ -141,7 +141,7 @@ find_resource(struct gpd_session *session, const struct gp_args_gpTextureCreate 
 }
 
 static CUDA_TEXTURE_DESC
-describe(const struct gp_args_gpTextureCreate *args)
+texture_describe(const struct gp_args_gpTextureCreate *args)
 {
 	return (CUDA_TEXTURE_DESC){
 		.addressMode = { (CUaddress_mode)args->address_mode_x,
@@ -184,7 +184,7 @@ view_fits(const struct gp_args_gpTextureCreate *args, const struct gpd_array *ar
 }
 
 static CUresult
-create_texture(const struct gp_args_gpTextureCreate *args, const struct gpd_texture_told *told,
+create_texture(const struct gp_args_gpTextureCreate *args, const struct gpd_texture_desc *told,
 	       CUtexObject *object_p)
 {
 	const CUDA_RESOURCE_VIEW_DESC view = {
@@ -204,38 +204,38 @@ create_texture(const struct gp_args_gpTextureCreate *args, const struct gpd_text
 
 /* The driver waits for nothing here (measured). */
 static void
-destroy(struct texture *texture)
+texture_destroy(struct texture *texture)
 {
-	if (gpd_device_enter(texture->told.device) == CUDA_SUCCESS)
-		(void)(texture->told.surface ? gpd_driver.cuSurfObjectDestroy(texture->object)
+	if (gpd_device_enter(texture->desc.device) == CUDA_SUCCESS)
+		(void)(texture->desc.surface ? gpd_driver.cuSurfObjectDestroy(texture->object)
 					     : gpd_driver.cuTexObjectDestroy(texture->object));
 	free(texture);
 }
 
 /* args NULL: a surface.  *object_p: what kernels know it by. */
 static CUresult
-add(struct gpd_session *session, uint32_t id, const struct texture *wanted,
-    const struct gp_args_gpTextureCreate *args, uint64_t *object_p)
+texture_add(struct gpd_session *session, uint32_t id, const struct texture *wanted,
+	    const struct gp_args_gpTextureCreate *args, uint64_t *object_p)
 {
 	struct texture *texture = malloc(sizeof(*texture));
-	CUresult result = gpd_device_enter(wanted->told.device);
+	CUresult result = gpd_device_enter(wanted->desc.device);
 
 	if (!texture || session->texture_count == GPD_TEXTURES_MAX)
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	if (result == CUDA_SUCCESS) {
 		*texture = *wanted;
-		result = args ? create_texture(args, &texture->told, &texture->object)
+		result = args ? create_texture(args, &texture->desc, &texture->object)
 			      : gpd_driver.cuSurfObjectCreate(&texture->object,
-							      &texture->told.resource);
+							      &texture->desc.resource);
 	}
 	if (result != CUDA_SUCCESS) {
 		free(texture);
 		return result;
 	}
 	*object_p = texture->object;
-	result = gpd_session_name(session, GPD_KIND_TEXTURE, id, &texture->name);
+	result = gpd_session_add_handle(session, GPD_KIND_TEXTURE, id, &texture->name);
 	if (result != CUDA_SUCCESS) {
-		destroy(texture);
+		texture_destroy(texture);
 		return result;
 	}
 	session->texture_count++;
@@ -248,52 +248,52 @@ CUresult
 gpd_gpTextureCreate(struct gpd_session *session, const struct gp_args_gpTextureCreate *args,
 		    struct gp_reply_gpTextureCreate *reply)
 {
-	struct texture texture = { .told = { .device = args->device } };
+	struct texture texture = { .desc = { .device = args->device } };
 	CUresult result;
 
 	if (!gpd_device_get(args->device) || !gpd_account_may_use(&session->account, args->device))
 		return CUDA_ERROR_INVALID_DEVICE;
 	if (!gpd_driver_has(cuTexObjectCreate) || !gpd_driver_has(cuTexObjectDestroy))
 		return CUDA_ERROR_NOT_SUPPORTED;
-	result = find_resource(session, args, &texture.told.resource, &texture.array);
+	result = find_resource(session, args, &texture.desc.resource, &texture.array);
 	if (result == CUDA_SUCCESS && (!is_sound(args) || !view_fits(args, texture.array) ||
 				       (texture.array && texture.array->device != args->device)))
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result != CUDA_SUCCESS)
 		return result;
-	texture.told.description = describe(args);
-	return add(session, args->texture, &texture, args, &reply->object);
+	texture.desc.description = texture_describe(args);
+	return texture_add(session, args->texture, &texture, args, &reply->object);
 }
 
 CUresult
 gpd_gpSurfaceCreate(struct gpd_session *session, const struct gp_args_gpSurfaceCreate *args,
 		    struct gp_reply_gpSurfaceCreate *reply)
 {
-	struct texture surface = { .told = { .surface = true } };
+	struct texture surface = { .desc = { .surface = true } };
 	CUresult result;
 
 	if (!gpd_driver_has(cuSurfObjectCreate) || !gpd_driver_has(cuSurfObjectDestroy))
 		return CUDA_ERROR_NOT_SUPPORTED;
-	surface.told.resource.resType = CU_RESOURCE_TYPE_ARRAY;
-	result = find_array(session, args->array, args->level, false, &surface.told.resource,
+	surface.desc.resource.resType = CU_RESOURCE_TYPE_ARRAY;
+	result = find_array(session, args->array, args->level, false, &surface.desc.resource,
 			    &surface.array);
 	if (result != CUDA_SUCCESS)
 		return result;
-	surface.told.device = surface.array->device;
-	return add(session, args->surface, &surface, NULL, &reply->object);
+	surface.desc.device = surface.array->device;
+	return texture_add(session, args->surface, &surface, NULL, &reply->object);
 }
 
 /* Kernels that were launched before may still use it. */
 static void
-unused(struct gpd_session *session, void *arg, CUresult result)
+texture_unused(struct gpd_session *session, void *arg, CUresult result)
 {
-	destroy(arg);
+	texture_destroy(arg);
 }
 
 CUresult
 gpd_gpTextureDestroy(struct gpd_session *session, const struct gp_args_gpTextureDestroy *args)
 {
-	struct texture *texture = get(session, args->texture);
+	struct texture *texture = texture_get(session, args->texture);
 	struct gpd_array *array;
 	CUresult result, released;
 
@@ -303,7 +303,7 @@ gpd_gpTextureDestroy(struct gpd_session *session, const struct gp_args_gpTexture
 	gpd_handle_remove(&session->handles, &texture->name);
 	session->texture_count--;
 	/* From here on it is the responder's; its array goes after it. */
-	result = gpd_wait_add_all(session, NULL, unused, texture);
+	result = gpd_wait_add_all(session, NULL, texture_unused, texture);
 	if (result != CUDA_SUCCESS)
 		free(texture);
 	released = array ? gpd_array_release(session, array) : CUDA_SUCCESS;
@@ -311,7 +311,7 @@ gpd_gpTextureDestroy(struct gpd_session *session, const struct gp_args_gpTexture
 }
 
 void
-gpd_texture_forget(struct gpd_session *session)
+gpd_textures_destroy(struct gpd_session *session)
 {
 	struct texture *texture;
 	uint32_t at = 0;
@@ -320,7 +320,7 @@ gpd_texture_forget(struct gpd_session *session)
 		struct gpd_array *array = texture->array;
 
 		gpd_handle_remove(&session->handles, &texture->name);
-		destroy(texture);
+		texture_destroy(texture);
 		if (array)
 			gpd_array_release_at_end(session, array);
 	}

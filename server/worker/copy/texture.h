@@ -14,7 +14,7 @@
 struct gpd_session;
 
 /* What one is of, and how it is read: with the driver's own handles. */
-struct gpd_texture_told {
+struct gpd_texture_desc {
 	CUDA_RESOURCE_DESC resource;
 	CUDA_TEXTURE_DESC description; /* of a texture */
 	bool surface;
@@ -25,9 +25,9 @@ struct gpd_texture_told {
 #define GPD_TEXTURES_MAX 65536
 
 /* NULL: there is no such object. */
-const struct gpd_texture_told *gpd_texture_told(const struct gpd_session *session, uint32_t id);
+const struct gpd_texture_desc *gpd_texture_desc(const struct gpd_session *session, uint32_t id);
 
 /* At the session's end, before its arrays go. */
-void gpd_texture_forget(struct gpd_session *session);
+void gpd_textures_destroy(struct gpd_session *session);
 
 #endif /* GPD_TEXTURE_H */

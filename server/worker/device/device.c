@@ -47,7 +47,7 @@ gpd_device_enter(int ordinal)
 }
 
 static const char *
-name_of(CUresult result)
+result_get_name(CUresult result)
 {
 	const char *name = NULL;
 
@@ -154,7 +154,7 @@ gpd_devices_start(const char *path, bool software, struct gpd_ledger *ledger, ch
 		result = CUDA_ERROR_NO_DEVICE;
 	if (result != CUDA_SUCCESS) {
 		snprintf(error, size, "%.512s: no usable device: %s", gpd_driver.path,
-			 name_of(result));
+			 result_get_name(result));
 		return -1;
 	}
 	if (count > GPD_DEVICES_MAX)
@@ -164,7 +164,7 @@ gpd_devices_start(const char *path, bool software, struct gpd_ledger *ledger, ch
 		result = start_device(ledger, i);
 		if (result != CUDA_SUCCESS) {
 			snprintf(error, size, "%.512s: device %d cannot be used: %s",
-				 gpd_driver.path, i, name_of(result));
+				 gpd_driver.path, i, result_get_name(result));
 			return -1;
 		}
 	}
@@ -172,15 +172,15 @@ gpd_devices_start(const char *path, bool software, struct gpd_ledger *ledger, ch
 		find_peers(&gpd_devices.all[i]);
 	result = gpd_device_enter(0);
 	if (result == CUDA_SUCCESS)
-		result = gpd_wait_page_setup();
+		result = gpd_marker_page_setup();
 	if (result != CUDA_SUCCESS) {
 		snprintf(error, size, "%.512s: no pinned memory: %s", gpd_driver.path,
-			 name_of(result));
+			 result_get_name(result));
 		return -1;
 	}
 	for (int i = count; i-- > 0;) {
 		if (gpd_device_enter(i) == CUDA_SUCCESS)
-			gpd_stamp_start(i);
+			gpd_gpu_timestamp_start(i);
 	}
 	return 0;
 }

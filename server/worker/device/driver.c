@@ -21,7 +21,7 @@ struct gpd_driver gpd_driver;
 #define ELAPSED_NEW ELAPSED "_v2"
 
 static void *
-find(void *library, const char *name)
+symbol_find(void *library, const char *name)
 {
 	void *symbol = dlsym(library, name);
 
@@ -30,16 +30,16 @@ find(void *library, const char *name)
 
 /* The name of the first required function that the library lacks, or NULL. */
 static const char *
-fill(void *library)
+driver_fill(void *library)
 {
 	for (size_t i = 0; i < gpd_driver_function_count; i++) {
 		const struct gpd_driver_function *function = &gpd_driver_functions[i];
-		void *symbol = find(library, function->name);
+		void *symbol = symbol_find(library, function->name);
 
 		if (!symbol && function->required)
 			return function->name;
 		if (!symbol)
-			symbol = (void *)gpd_driver_lacks;
+			symbol = (void *)gpd_driver_unsupported;
 		memcpy((char *)&gpd_driver + function->offset, &symbol, sizeof(symbol));
 	}
 	*(void **)&gpd_driver.gpSoftStreamCancel = dlsym(library, "gpSoftStreamCancel");
@@ -64,7 +64,7 @@ open_path(const char *path, char *error, size_t error_size)
 		snprintf(error, error_size, "%s: %s", path, why);
 		return -1;
 	}
-	missing = fill(library);
+	missing = driver_fill(library);
 	if (missing) {
 		snprintf(error, error_size, "%s: %s: it has no %s", path,
 			 dlsym(library, "cuInit")
@@ -221,7 +221,7 @@ gpd_driver_list(const char *path, bool software, struct gpd_lint_device *devices
 						      CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
 						      device);
 		(void)gpd_driver.cuDeviceGetUuid_v2(&uuid, device);
-		gp_admin_uuid(&bytes, devices[i].uuid);
+		gp_admin_format_uuid(&bytes, devices[i].uuid);
 	}
 	return count;
 }

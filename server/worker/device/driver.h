@@ -31,9 +31,9 @@ struct gpd_driver {
 extern struct gpd_driver gpd_driver;
 
 /* Stands in the table for what the library lacks. */
-CUresult gpd_driver_lacks(void);
+CUresult gpd_driver_unsupported(void);
 #define gpd_driver_has(name)                                                                       \
-	(gpd_driver.name && (void *)gpd_driver.name != (void *)gpd_driver_lacks)
+	(gpd_driver.name && (void *)gpd_driver.name != (void *)gpd_driver_unsupported)
 
 /* Generated: where each function stands in the table. */
 struct gpd_driver_function {

@@ -42,7 +42,7 @@ static struct {
 
 /* Keeps the beginning of what is written at one time: that says what happened. */
 static void
-remember(const char *text, size_t size) GP_LOCKED(complaints.lock)
+text_remember(const char *text, size_t size) GP_LOCKED(complaints.lock)
 {
 	int64_t now = gp_now_ms();
 
@@ -57,7 +57,7 @@ remember(const char *text, size_t size) GP_LOCKED(complaints.lock)
 
 /* What there is of a line goes to the log. */
 static void
-end_line(void) GP_LOCKED(complaints.lock)
+line_flush(void) GP_LOCKED(complaints.lock)
 {
 	char whose[GPD_DRIVER_STDERR_WHOSE_MAX];
 	uint32_t budget;
@@ -76,7 +76,7 @@ log_lines(const char *text, size_t size) GP_LOCKED(complaints.lock)
 {
 	for (size_t i = 0; i < size; i++) {
 		if (text[i] == '\n' || complaints.line_used == sizeof(complaints.line) - 1)
-			end_line();
+			line_flush();
 		if (text[i] != '\n')
 			complaints.line[complaints.line_used++] = text[i] ? text[i] : '?';
 	}
@@ -87,14 +87,14 @@ log_lines(const char *text, size_t size) GP_LOCKED(complaints.lock)
  * finds the pipe empty finds remembered all that ever was in it.  False at the end of the pipe.
  */
 static bool
-take_in(void)
+pipe_read(void)
 {
 	char text[GPD_DRIVER_STDERR_MAX];
 	ssize_t size;
 
 	pthread_mutex_lock(&complaints.lock);
 	while ((size = read(complaints.fd, text, sizeof(text))) > 0) {
-		remember(text, (size_t)size);
+		text_remember(text, (size_t)size);
 		log_lines(text, (size_t)size);
 	}
 	pthread_mutex_unlock(&complaints.lock);
@@ -102,27 +102,27 @@ take_in(void)
 }
 
 static void
-end_last_line(void)
+line_flush_last(void)
 {
 	pthread_mutex_lock(&complaints.lock);
-	end_line();
+	line_flush();
 	pthread_mutex_unlock(&complaints.lock);
 }
 
 static void *
-pass_on(void *arg)
+stderr_run(void *arg)
 {
 	struct pollfd pipe_fd = { .fd = complaints.fd, .events = POLLIN };
-	int patience_ms = -1;
+	int timeout_ms = -1;
 	bool open = true;
 
 	while (open) {
-		if (poll(&pipe_fd, 1, patience_ms) == 0) {
-			end_last_line();
-			patience_ms = -1;
+		if (poll(&pipe_fd, 1, timeout_ms) == 0) {
+			line_flush_last();
+			timeout_ms = -1;
 		} else {
-			open = take_in();
-			patience_ms = REST_MS;
+			open = pipe_read();
+			timeout_ms = REST_MS;
 		}
 	}
 	return NULL;
@@ -153,7 +153,7 @@ gpd_driver_stderr_start(gpd_driver_stderr_whose_func *whose)
 #endif
 	(void)dup2(fds[1], STDERR_FILENO);
 	close(fds[1]);
-	return gp_thread_start("driver-stderr", 0, pass_on, NULL);
+	return gp_thread_start("driver-stderr", 0, stderr_run, NULL);
 }
 
 void
@@ -161,12 +161,12 @@ gpd_driver_stderr_flush(void)
 {
 	(void)fflush(stderr);
 	if (complaints.fd >= 0)
-		(void)take_in();
-	end_last_line();
+		(void)pipe_read();
+	line_flush_last();
 }
 
 size_t
-gpd_driver_stderr_take(char *text, size_t size)
+gpd_driver_stderr_read(char *text, size_t size)
 {
 	size_t used;
 

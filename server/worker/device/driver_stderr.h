@@ -28,6 +28,6 @@ int gpd_driver_stderr_start(gpd_driver_stderr_whose_func *whose);
 void gpd_driver_stderr_flush(void);
 
 /* What was written in the last seconds, with a NUL; returns its length. */
-size_t gpd_driver_stderr_take(char *text, size_t size);
+size_t gpd_driver_stderr_read(char *text, size_t size);
 
 #endif /* GPD_DRIVER_STDERR_H */

@@ -42,7 +42,7 @@ static struct known all[GPD_DEVICES_MAX] GP_GUARDED_BY(lock);
 
 /* An NVML from before a function has none of it, and the software device has few. */
 static void *
-find(const char *name) GP_LOCKED(lock)
+symbol_find(const char *name) GP_LOCKED(lock)
 {
 	return library ? dlsym(library, name) : NULL;
 }
@@ -56,7 +56,7 @@ open_library(void) GP_LOCKED(lock)
 		return;
 	opened = true;
 	library = dlopen(gpd_driver.software ? gpd_driver.path : LIBRARY, RTLD_NOW | RTLD_LOCAL);
-	*(void **)&init = find("nvmlInit_v2");
+	*(void **)&init = symbol_find("nvmlInit_v2");
 	if (init && init() == 0)
 		return;
 	gpd_info("no NVML here: sessions are not told of temperature, power and the like");
@@ -73,7 +73,7 @@ open_device(int ordinal, struct known *known) GP_LOCKED(lock)
 	size_t length = strlen(text);
 	CUuuid uuid;
 
-	*(void **)&by_uuid = find("nvmlDeviceGetHandleByUUID");
+	*(void **)&by_uuid = symbol_find("nvmlDeviceGetHandleByUUID");
 	if (!by_uuid || gpd_driver.cuDeviceGetUuid_v2(&uuid, gpd_device_get(ordinal)->device))
 		return;
 	for (int i = 0; i < 16; i++)
@@ -114,7 +114,7 @@ static const struct row {
 #undef SHAPE
 #undef ROW
 #define ROW(word, name, a) { word, UINT_OF, a, 0, #name },
-					GP_STATE_UINT_OF(ROW)
+					GP_STATE_UINT_INDEXED(ROW)
 #undef ROW
 #define ROW(word, name, a, b) { word, ECC, a, b, #name },
 						GP_STATE_ECC(ROW)
@@ -123,7 +123,7 @@ static const struct row {
 
 /* Leaves what the device does not say. */
 static void
-ask(const struct row *row, device handle, void *function, uint64_t *words)
+value_query(const struct row *row, device handle, void *function, uint64_t *words)
 {
 	unsigned int values[2] = { 0, 0 };
 	unsigned long long value = 0;
@@ -166,15 +166,15 @@ read_structs(struct known *known) GP_LOCKED(lock)
 	struct pci place;
 	int version;
 
-	*(void **)&cuda = find("nvmlSystemGetCudaDriverVersion_v2");
+	*(void **)&cuda = symbol_find("nvmlSystemGetCudaDriverVersion_v2");
 	if (cuda && cuda(&version) == 0 && version > 0)
 		known->words[GP_STATE_SYSTEM_CUDA] = (uint64_t)version;
-	*(void **)&bar1 = find("nvmlDeviceGetBAR1MemoryInfo");
+	*(void **)&bar1 = symbol_find("nvmlDeviceGetBAR1MemoryInfo");
 	if (bar1 && bar1(known->handle, &window) == 0) {
 		known->words[GP_STATE_BAR1_TOTAL] = window.total;
 		known->words[GP_STATE_BAR1_FREE] = window.free;
 	}
-	*(void **)&pci = find("nvmlDeviceGetPciInfo_v3");
+	*(void **)&pci = symbol_find("nvmlDeviceGetPciInfo_v3");
 	if (pci && pci(known->handle, &place) == 0) {
 		known->words[GP_STATE_PCI_ID] = place.id;
 		known->words[GP_STATE_PCI_SUBSYSTEM] = place.subsystem;
@@ -190,25 +190,25 @@ read_texts(struct known *known) GP_LOCKED(lock)
 
 	memset(known->texts, 0, sizeof(known->texts));
 #define TEXT(number, name)                                                                         \
-	*(void **)&of_system = find(#name);                                                        \
+	*(void **)&of_system = symbol_find(#name);                                                 \
 	if (of_system && of_system(known->texts[number], GP_STATE_TEXT_MAX) != 0)                  \
 		known->texts[number][0] = '\0';
 	GP_STATE_SYSTEM_TEXTS(TEXT)
 #undef TEXT
 #define TEXT(number, name)                                                                         \
-	*(void **)&of_device = find(#name);                                                        \
+	*(void **)&of_device = symbol_find(#name);                                                 \
 	if (of_device && of_device(known->handle, known->texts[number], GP_STATE_TEXT_MAX) != 0)   \
 		known->texts[number][0] = '\0';
 	GP_STATE_DEVICE_TEXTS(TEXT)
 #undef TEXT
-	*(void **)&of_branch = find("nvmlSystemGetDriverBranch");
+	*(void **)&of_branch = symbol_find("nvmlSystemGetDriverBranch");
 	if (of_branch && of_branch(&branch, sizeof(branch.text)) == 0)
 		memcpy(known->texts[GP_STATE_DRIVER_BRANCH], branch.text,
 		       strnlen(branch.text, sizeof(branch.text)));
 }
 
 static void
-refresh(int ordinal, struct known *known) GP_LOCKED(lock)
+device_refresh(int ordinal, struct known *known) GP_LOCKED(lock)
 {
 	open_library();
 	if (known->read_ns == 0)
@@ -219,10 +219,10 @@ refresh(int ordinal, struct known *known) GP_LOCKED(lock)
 		known->words[i] = GP_STATE_NONE;
 	if (known->handle) {
 		for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-			void *function = find(rows[i].name);
+			void *function = symbol_find(rows[i].name);
 
 			if (function)
-				ask(&rows[i], known->handle, function, known->words);
+				value_query(&rows[i], known->handle, function, known->words);
 		}
 		read_structs(known);
 		read_texts(known);
@@ -237,7 +237,7 @@ gpd_nvml_read(int ordinal, uint64_t words[GP_STATE_WORDS], char *texts)
 	size_t size = 0;
 
 	(void)pthread_mutex_lock(&lock);
-	refresh(ordinal, known);
+	device_refresh(ordinal, known);
 	memcpy(words + GP_STATE_NVML, known->words + GP_STATE_NVML,
 	       (GP_STATE_WORDS - GP_STATE_NVML) * sizeof(*words));
 	for (int i = 0; i < GP_STATE_TEXTS; i++) {

@@ -24,7 +24,7 @@ struct gpd_partition_table *gpd_partition_tables[GPD_PARTITION_DEVICES];
 /* Threads that make green contexts; under the lock. */
 static unsigned int makers GP_GUARDED_BY(gpd_partition_lock);
 static pthread_cond_t made;
-GP_COND_AT_START(made);
+GP_COND_CONSTRUCTOR(made);
 
 static bool
 driver_can(void)
@@ -34,7 +34,7 @@ driver_can(void)
 }
 
 static CUresult
-split(struct gpd_partition_table *table, CUdevice device, unsigned int granularity)
+table_split(struct gpd_partition_table *table, CUdevice device, unsigned int granularity)
 {
 	const bool fine = granularity < 8;
 	CUdevResource whole;
@@ -62,7 +62,7 @@ create_table(int device, unsigned int granularity, CUresult *result)
 
 	*result = CUDA_ERROR_NOT_SUPPORTED;
 	if (table && driver_can())
-		*result = split(table, gpd_devices.all[device].device, granularity);
+		*result = table_split(table, gpd_devices.all[device].device, granularity);
 	if (*result == CUDA_SUCCESS)
 		return table;
 	free(table);
@@ -82,7 +82,7 @@ gpd_partition_start(int device)
 }
 
 static bool
-is_used(const struct gpd_partition_table *table)
+table_is_used(const struct gpd_partition_table *table)
 {
 	for (const struct gpd_partition *p = table->partitions; p; p = p->next) {
 		if (p->refs)
@@ -111,7 +111,7 @@ gpd_partition_set_granularity(int device, unsigned int granularity)
 
 	pthread_mutex_lock(&gpd_partition_lock);
 	table = gpd_partition_tables[device];
-	if (table && table->granularity != granularity && !is_used(table)) {
+	if (table && table->granularity != granularity && !table_is_used(table)) {
 		other = create_table(device, granularity, &result);
 		if (other) {
 			old = table;
@@ -148,7 +148,7 @@ gpd_partition_stop(int device)
 }
 
 struct gpd_partition *
-gpd_partition_ref(struct gpd_partition *partition)
+gpd_partition_ref_locked(struct gpd_partition *partition)
 {
 	if (partition && partition->refs++ == 0)
 		gpd_partition_tables[partition->device]->idle--;
@@ -156,7 +156,7 @@ gpd_partition_ref(struct gpd_partition *partition)
 }
 
 struct gpd_partition *
-gpd_partition_release(struct gpd_partition *partition)
+gpd_partition_unref_locked(struct gpd_partition *partition)
 {
 	struct gpd_partition_table *table;
 
@@ -178,10 +178,10 @@ gpd_partition_release(struct gpd_partition *partition)
 }
 
 struct gpd_partition *
-gpd_partition_hold(struct gpd_partition *partition)
+gpd_partition_acquire(struct gpd_partition *partition)
 {
 	pthread_mutex_lock(&gpd_partition_lock);
-	(void)gpd_partition_ref(partition);
+	(void)gpd_partition_ref_locked(partition);
 	pthread_mutex_unlock(&gpd_partition_lock);
 	return partition;
 }
@@ -194,14 +194,14 @@ gpd_partition_unref(struct gpd_partition *partition)
 	if (!partition)
 		return;
 	pthread_mutex_lock(&gpd_partition_lock);
-	evicted = gpd_partition_release(partition);
+	evicted = gpd_partition_unref_locked(partition);
 	pthread_mutex_unlock(&gpd_partition_lock);
 	if (evicted)
 		gpd_partition_destroy(evicted);
 }
 
 struct gpd_partition *
-gpd_partition_of(int device, const struct gpd_groups *set, uint32_t groups)
+gpd_partition_find_or_create(int device, const struct gpd_groups *set, uint32_t groups)
 {
 	struct gpd_partition_table *table = gpd_partition_tables[device];
 	struct gpd_partition *partition = table->partitions;
@@ -209,7 +209,7 @@ gpd_partition_of(int device, const struct gpd_groups *set, uint32_t groups)
 	while (partition && memcmp(&partition->set, set, sizeof(*set)) != 0)
 		partition = partition->next;
 	if (partition)
-		return gpd_partition_ref(partition);
+		return gpd_partition_ref_locked(partition);
 	partition = calloc(1, sizeof(*partition));
 	if (!partition)
 		return NULL;
@@ -224,8 +224,8 @@ gpd_partition_of(int device, const struct gpd_groups *set, uint32_t groups)
 
 /* The resources that it is made of; there is room for all. */
 static CUresult
-collect(const struct gpd_partition *partition, const _Atomic bool *given_up,
-	CUdevResource *resources, unsigned int *count)
+partition_collect(const struct gpd_partition *partition, const _Atomic bool *given_up,
+		  CUdevResource *resources, unsigned int *count)
 {
 	const struct gpd_partition_table *table = gpd_partition_tables[partition->device];
 
@@ -257,7 +257,7 @@ make_green(struct gpd_partition *partition, CUdevResource *resources, unsigned i
 }
 
 static CUgreenCtx
-green_of(const struct gpd_partition *partition)
+partition_get_green(const struct gpd_partition *partition)
 {
 	return __atomic_load_n(&partition->green, __ATOMIC_ACQUIRE);
 }
@@ -265,24 +265,24 @@ green_of(const struct gpd_partition *partition)
 /* If there is none yet.  The driver lets no launch through until it is made, and waits for all that
  * run. */
 static CUresult
-make_at_quiet(struct gpd_partition *partition, const _Atomic bool *given_up)
+green_make_quiesced(struct gpd_partition *partition, const _Atomic bool *given_up)
 {
 	CUdevResource resources[GPD_GROUPS_MAX];
 	unsigned int count;
 	CUresult result;
 
-	if (green_of(partition))
+	if (partition_get_green(partition))
 		return CUDA_SUCCESS;
-	result = collect(partition, given_up, resources, &count);
+	result = partition_collect(partition, given_up, resources, &count);
 	if (result != CUDA_SUCCESS)
 		return result;
 	result = CUDA_ERROR_DEINITIALIZED;
-	if (gpd_quiet_begin(partition->device, given_up)) {
+	if (gpd_quiesce_begin(partition->device, given_up)) {
 		pthread_mutex_lock(&partition->lock);
 		result = partition->green ? CUDA_SUCCESS : make_green(partition, resources, count);
 		pthread_mutex_unlock(&partition->lock);
 	}
-	gpd_quiet_end(partition->device);
+	gpd_quiesce_end(partition->device);
 	return result;
 }
 
@@ -297,7 +297,7 @@ gpd_partition_resource(struct gpd_partition *partition, int device, const _Atomi
 	if (!partition)
 		return gpd_driver.cuDeviceGetDevResource(gpd_devices.all[device].device, resource,
 							 CU_DEV_RESOURCE_TYPE_SM);
-	result = make_at_quiet(partition, given_up);
+	result = green_make_quiesced(partition, given_up);
 	if (result != CUDA_SUCCESS)
 		return result;
 	pthread_mutex_lock(&partition->lock);
@@ -316,7 +316,7 @@ gpd_partition_stream(struct gpd_partition *partition, int priority, const _Atomi
 	if (!partition)
 		return gpd_driver.cuStreamCreateWithPriority(stream, CU_STREAM_NON_BLOCKING,
 							     priority);
-	result = make_at_quiet(partition, given_up);
+	result = green_make_quiesced(partition, given_up);
 	if (result != CUDA_SUCCESS)
 		return result;
 	pthread_mutex_lock(&partition->lock);
@@ -327,7 +327,7 @@ gpd_partition_stream(struct gpd_partition *partition, int priority, const _Atomi
 }
 
 static void
-end_making(struct gpd_partition *partition)
+partition_make_done(struct gpd_partition *partition)
 {
 	atomic_store(&partition->coming, false);
 	gpd_partition_unref(partition);
@@ -338,14 +338,14 @@ end_making(struct gpd_partition *partition)
 }
 
 static void *
-make(void *arg)
+partition_make_run(void *arg)
 {
 	struct gpd_partition *partition = arg;
 
 	/* Without one the streams stay where they are, and it is tried again. */
 	if (gpd_device_enter(partition->device) == CUDA_SUCCESS)
-		(void)make_at_quiet(partition, NULL);
-	end_making(partition);
+		(void)green_make_quiesced(partition, NULL);
+	partition_make_done(partition);
 	return NULL;
 }
 
@@ -353,7 +353,7 @@ CUresult
 gpd_partition_context(const struct gpd_partition *partition, int device, CUcontext *context_p)
 {
 	if (partition)
-		return gpd_driver.cuCtxFromGreenCtx(context_p, green_of(partition));
+		return gpd_driver.cuCtxFromGreenCtx(context_p, partition_get_green(partition));
 	*context_p = gpd_devices.all[device].primary;
 	return CUDA_SUCCESS;
 }
@@ -361,21 +361,21 @@ gpd_partition_context(const struct gpd_partition *partition, int device, CUconte
 bool
 gpd_partition_is_ready(struct gpd_partition *partition)
 {
-	if (!partition || green_of(partition))
+	if (!partition || partition_get_green(partition))
 		return true;
 	/* Looking for a quiet moment takes a while, too. */
 	if (atomic_load(&partition->coming))
 		return false;
-	if (gpd_quiet_is(partition->device))
+	if (gpd_quiesce_is_idle(partition->device))
 		return true;
 	if (atomic_exchange(&partition->coming, true))
 		return false;
 	pthread_mutex_lock(&gpd_partition_lock);
-	(void)gpd_partition_ref(partition);
+	(void)gpd_partition_ref_locked(partition);
 	makers++;
 	pthread_mutex_unlock(&gpd_partition_lock);
-	if (!gp_thread_start("partition", 0, make, partition))
+	if (!gp_thread_start("partition", 0, partition_make_run, partition))
 		return false;
-	end_making(partition);
+	partition_make_done(partition);
 	return true;
 }

@@ -69,12 +69,12 @@ void gpd_partition_stop(int device);
 uint32_t gpd_partition_assign(struct gpd_shares *shares, int device, uint32_t tenant_wanted,
 			      uint32_t wanted);
 /* The session has ended. */
-void gpd_partition_forget(struct gpd_shares *shares);
+void gpd_partition_unassign(struct gpd_shares *shares);
 
 /* What new streams are made in: a new reference, or NULL: the primary context. */
 struct gpd_partition *gpd_partition_current(struct gpd_shares *shares, int device);
 /* A new reference; NULL is allowed. */
-struct gpd_partition *gpd_partition_hold(struct gpd_partition *partition);
+struct gpd_partition *gpd_partition_acquire(struct gpd_partition *partition);
 /* NULL is allowed. The last one may make the driver destroy a green context. */
 void gpd_partition_unref(struct gpd_partition *partition);
 
@@ -98,8 +98,8 @@ CUresult gpd_partition_context(const struct gpd_partition *partition, int device
 struct gpd_partition *gpd_partition_part(int device, struct gpd_partition *base,
 					 const struct gpd_split *split, bool lenient);
 /* Whether it is such a part, of this one. */
-bool gpd_partition_is_part_of(const struct gpd_partition *partition,
-			      const struct gpd_partition *base);
+bool gpd_partition_has_base(const struct gpd_partition *partition,
+			    const struct gpd_partition *base);
 
 /* What the driver says that a partition (NULL: the device) has.  The rest is as for
  * gpd_partition_stream(). */

@@ -28,21 +28,21 @@ gpd_partition_part(int device, struct gpd_partition *base, const struct gpd_spli
 }
 
 bool
-gpd_partition_is_part_of(const struct gpd_partition *partition, const struct gpd_partition *base)
+gpd_partition_has_base(const struct gpd_partition *partition, const struct gpd_partition *base)
 {
 	return partition && partition->is_part && partition->base == base;
 }
 
 static bool
-picks(const struct gpd_split *split, unsigned int group)
+split_has_group(const struct gpd_split *split, unsigned int group)
 {
 	return group < GPD_SPLIT_MAX && split->picks[group / 64] >> group % 64 & 1;
 }
 
 /* CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION: not all that is picked is there. */
 static CUresult
-pick(const struct gpd_split *split, const CUdevResource *whole, CUdevResource *resources,
-     unsigned int *count)
+groups_pick(const struct gpd_split *split, const CUdevResource *whole, CUdevResource *resources,
+	    unsigned int *count)
 {
 	CUdevResource rest = { 0 };
 	unsigned int made = split->groups, wanted = split->rest;
@@ -52,9 +52,9 @@ pick(const struct gpd_split *split, const CUdevResource *whole, CUdevResource *r
 	if (result != CUDA_SUCCESS)
 		return result;
 	for (unsigned int i = 0; i < GPD_SPLIT_MAX; i++)
-		wanted += picks(split, i);
+		wanted += split_has_group(split, i);
 	for (unsigned int i = 0; i < made; i++) {
-		if (picks(split, i))
+		if (split_has_group(split, i))
 			resources[(*count)++] = resources[i];
 	}
 	if (split->rest && rest.type == CU_DEV_RESOURCE_TYPE_SM)
@@ -74,7 +74,7 @@ gpd_part_collect(const struct gpd_partition *partition, const _Atomic bool *give
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (split->groups)
-		result = pick(split, &whole, resources, count);
+		result = groups_pick(split, &whole, resources, count);
 	if (!split->groups || (result != CUDA_SUCCESS && partition->lenient)) {
 		resources[0] = whole;
 		*count = 1;

@@ -12,7 +12,7 @@ static struct gpd_shares *all_shares GP_GUARDED_BY(gpd_partition_lock);
 
 /* What it takes from the others: its tenant's set, or, without a limit of the tenant, its own. */
 static struct gpd_partition *
-unit_of(const struct gpd_share *share)
+share_get_unit(const struct gpd_share *share)
 {
 	return share->tenant ? share->tenant : share->assigned;
 }
@@ -53,7 +53,7 @@ load_of_others(const struct gpd_shares *own, int device, unsigned int *load)
 	memset(load, 0, GPD_GROUPS_MAX * sizeof(*load));
 	for (const struct gpd_shares *s = all_shares; s; s = s->next) {
 		const struct gpd_share *share = &s->devices[device];
-		const struct gpd_partition *unit = unit_of(share);
+		const struct gpd_partition *unit = share_get_unit(share);
 		bool mine =
 			own && own->devices[device].tenant_groups ? same_tenant(s, own) : s == own;
 
@@ -79,7 +79,7 @@ load_within(const struct gpd_shares *own, int device, unsigned int *load)
 }
 
 static unsigned int
-sum_of(const struct gpd_groups *set, unsigned int count, const unsigned int *load)
+load_sum(const struct gpd_groups *set, unsigned int count, const unsigned int *load)
 {
 	unsigned int sum = 0;
 
@@ -114,39 +114,39 @@ least_loaded(const struct gpd_partition_table *table, uint32_t groups, const uns
 
 /* A green context that is there already and no worse, or the set that was chosen. */
 static struct gpd_partition *
-choose(int device, uint32_t groups, const unsigned int *load, const struct gpd_groups *allowed,
-       const struct gpd_partition *present) GP_LOCKED(gpd_partition_lock)
+set_choose(int device, uint32_t groups, const unsigned int *load, const struct gpd_groups *allowed,
+	   const struct gpd_partition *present) GP_LOCKED(gpd_partition_lock)
 {
 	struct gpd_partition_table *table = gpd_partition_tables[device];
 	struct gpd_groups set =
 		least_loaded(table, groups, load, allowed, present ? &present->set : NULL);
-	unsigned int sum = sum_of(&set, table->count, load);
+	unsigned int sum = load_sum(&set, table->count, load);
 	bool stays = present && memcmp(&present->set, &set, sizeof(set)) == 0;
 
 	for (struct gpd_partition *p = table->partitions; p && !stays; p = p->next) {
 		bool fits = p->groups == groups && __atomic_load_n(&p->green, __ATOMIC_ACQUIRE) &&
-			    sum_of(&p->set, table->count, load) == sum;
+			    load_sum(&p->set, table->count, load) == sum;
 
 		for (unsigned int i = 0; fits && allowed && i < GPD_GROUPS_MAX / 64; i++)
 			fits = (p->set.bits[i] & ~allowed->bits[i]) == 0;
 		if (fits)
-			return gpd_partition_ref(p);
+			return gpd_partition_ref_locked(p);
 	}
-	return gpd_partition_of(device, &set, groups);
+	return gpd_partition_find_or_create(device, &set, groups);
 }
 
 /* *garbage is a list of those that are to be destroyed when nothing is locked. */
 static void
-let_go(struct gpd_partition *partition, struct gpd_partition **garbage)
+partition_unref_deferred(struct gpd_partition *partition, struct gpd_partition **garbage)
 	GP_LOCKED(gpd_partition_lock)
 {
-	partition = gpd_partition_release(partition);
+	partition = gpd_partition_unref_locked(partition);
 	if (partition)
 		LL_PREPEND(*garbage, partition);
 }
 
 static void
-empty(struct gpd_partition *garbage)
+garbage_destroy(struct gpd_partition *garbage)
 {
 	while (garbage) {
 		struct gpd_partition *partition = garbage;
@@ -158,30 +158,30 @@ empty(struct gpd_partition *garbage)
 
 /* Takes the reference over. */
 static void
-replace(struct gpd_partition **place, struct gpd_partition *with, struct gpd_partition **garbage)
-	GP_LOCKED(gpd_partition_lock)
+reference_replace(struct gpd_partition **share_place, struct gpd_partition *with,
+		  struct gpd_partition **garbage) GP_LOCKED(gpd_partition_lock)
 {
-	struct gpd_partition *old = *place;
+	struct gpd_partition *old = *share_place;
 
-	*place = with;
-	let_go(old, garbage);
+	*share_place = with;
+	partition_unref_deferred(old, garbage);
 }
 
 /* The same for what the session's streams are to be in. */
 static void
-move(struct gpd_shares *shares, int device, struct gpd_partition *to,
-     struct gpd_partition **garbage) GP_LOCKED(gpd_partition_lock)
+share_move(struct gpd_shares *shares, int device, struct gpd_partition *to,
+	   struct gpd_partition **garbage) GP_LOCKED(gpd_partition_lock)
 {
 	struct gpd_share *share = &shares->devices[device];
 
 	if (to != share->assigned)
 		atomic_fetch_or(&shares->changed, 1u << device);
-	replace(&share->assigned, to, garbage);
+	reference_replace(&share->assigned, to, garbage);
 }
 
 /* The session's own part of its tenant's set, which is there. */
 static void
-place_within(struct gpd_shares *shares, int device, struct gpd_partition **garbage)
+share_place_within(struct gpd_shares *shares, int device, struct gpd_partition **garbage)
 	GP_LOCKED(gpd_partition_lock)
 {
 	struct gpd_share *share = &shares->devices[device];
@@ -189,33 +189,35 @@ place_within(struct gpd_shares *shares, int device, struct gpd_partition **garba
 	unsigned int load[GPD_GROUPS_MAX];
 
 	if (!share->groups || share->groups >= share->tenant->groups) {
-		chosen = gpd_partition_ref(share->tenant);
+		chosen = gpd_partition_ref_locked(share->tenant);
 	} else {
 		load_within(shares, device, load);
-		chosen = choose(device, share->groups, load, &share->tenant->set, share->assigned);
+		chosen = set_choose(device, share->groups, load, &share->tenant->set,
+				    share->assigned);
 	}
 	/* Without memory it stays as it is. */
 	if (chosen)
-		move(shares, device, chosen, garbage);
+		share_move(shares, device, chosen, garbage);
 }
 
 /* All sessions of the tenant get this set, whose reference is taken over. */
 static void
-move_tenant(struct gpd_shares *shares, int device, struct gpd_partition *set,
+tenant_move(struct gpd_shares *shares, int device, struct gpd_partition *set,
 	    struct gpd_partition **garbage) GP_LOCKED(gpd_partition_lock)
 {
 	for (struct gpd_shares *s = all_shares; s; s = s->next) {
 		if (s->devices[device].tenant_groups != set->groups || !same_tenant(s, shares))
 			continue;
-		replace(&s->devices[device].tenant, gpd_partition_ref(set), garbage);
-		place_within(s, device, garbage);
+		reference_replace(&s->devices[device].tenant, gpd_partition_ref_locked(set),
+				  garbage);
+		share_place_within(s, device, garbage);
 	}
-	let_go(set, garbage);
+	partition_unref_deferred(set, garbage);
 }
 
 /* The set that another session of the tenant has already. */
 static struct gpd_partition *
-set_of_tenant(const struct gpd_shares *shares, int device) GP_LOCKED(gpd_partition_lock)
+tenant_find_set(const struct gpd_shares *shares, int device) GP_LOCKED(gpd_partition_lock)
 {
 	uint32_t groups = shares->devices[device].tenant_groups;
 
@@ -224,14 +226,14 @@ set_of_tenant(const struct gpd_shares *shares, int device) GP_LOCKED(gpd_partiti
 
 		if (s != shares && share->tenant && share->tenant->groups == groups &&
 		    same_tenant(s, shares))
-			return gpd_partition_ref(share->tenant);
+			return gpd_partition_ref_locked(share->tenant);
 	}
 	return NULL;
 }
 
 /* A place for what the share asks for. */
 static void
-place(struct gpd_shares *shares, int device, struct gpd_partition **garbage)
+share_place(struct gpd_shares *shares, int device, struct gpd_partition **garbage)
 	GP_LOCKED(gpd_partition_lock)
 {
 	struct gpd_share *share = &shares->devices[device];
@@ -239,57 +241,58 @@ place(struct gpd_shares *shares, int device, struct gpd_partition **garbage)
 	unsigned int load[GPD_GROUPS_MAX];
 
 	if (share->tenant_groups) {
-		chosen = set_of_tenant(shares, device);
+		chosen = tenant_find_set(shares, device);
 		if (!chosen) {
 			load_of_others(shares, device, load);
-			chosen = choose(device, share->tenant_groups, load, NULL, share->tenant);
+			chosen =
+				set_choose(device, share->tenant_groups, load, NULL, share->tenant);
 		}
 		if (chosen) {
-			replace(&share->tenant, chosen, garbage);
-			place_within(shares, device, garbage);
+			reference_replace(&share->tenant, chosen, garbage);
+			share_place_within(shares, device, garbage);
 		}
 		return;
 	}
 	if (share->groups) {
 		load_of_others(shares, device, load);
-		chosen = choose(device, share->groups, load, NULL, share->assigned);
+		chosen = set_choose(device, share->groups, load, NULL, share->assigned);
 		if (!chosen)
 			return;
 	}
-	replace(&share->tenant, NULL, garbage);
-	move(shares, device, chosen, garbage);
+	reference_replace(&share->tenant, NULL, garbage);
+	share_move(shares, device, chosen, garbage);
 }
 
 /* Moves a share to groups that fewer have, if there are any: the present ones are chosen first.
  * all: how many have each group.  Whether it moved. */
 static bool
-improve(struct gpd_shares *shares, int device, const unsigned int *all,
-	struct gpd_partition **garbage) GP_LOCKED(gpd_partition_lock)
+share_improve(struct gpd_shares *shares, int device, const unsigned int *all,
+	      struct gpd_partition **garbage) GP_LOCKED(gpd_partition_lock)
 {
 	struct gpd_share *share = &shares->devices[device];
-	struct gpd_partition *unit = unit_of(share), *better;
+	struct gpd_partition *unit = share_get_unit(share), *better;
 	unsigned int others[GPD_GROUPS_MAX];
 
 	if (!unit || is_counted(shares, device))
 		return false;
 	for (unsigned int i = 0; i < GPD_GROUPS_MAX; i++)
 		others[i] = all[i] - gpd_groups_has(&unit->set, i);
-	better = choose(device, unit->groups, others, NULL, unit);
+	better = set_choose(device, unit->groups, others, NULL, unit);
 	if (!better || better == unit) {
-		let_go(better, garbage);
+		partition_unref_deferred(better, garbage);
 		return false;
 	}
 	if (share->tenant)
-		move_tenant(shares, device, better, garbage);
+		tenant_move(shares, device, better, garbage);
 	else
-		move(shares, device, better, garbage);
+		share_move(shares, device, better, garbage);
 	return true;
 }
 
 /* Groups have become free, so shares that have some in common move to them.  Whoever moves may make
  * room for those before it. */
 static void
-spread(int device, struct gpd_partition **garbage) GP_LOCKED(gpd_partition_lock)
+shares_spread(int device, struct gpd_partition **garbage) GP_LOCKED(gpd_partition_lock)
 {
 	struct gpd_shares *shares;
 	unsigned int all[GPD_GROUPS_MAX];
@@ -297,7 +300,7 @@ spread(int device, struct gpd_partition **garbage) GP_LOCKED(gpd_partition_lock)
 	do {
 		load_of_others(NULL, device, all);
 		shares = all_shares;
-		while (shares && !improve(shares, device, all, garbage))
+		while (shares && !share_improve(shares, device, all, garbage))
 			shares = shares->next;
 	} while (shares);
 }
@@ -334,19 +337,19 @@ gpd_partition_assign(struct gpd_shares *shares, int device, uint32_t tenant_want
 	shares->listed = true;
 	share->tenant_groups = shares->tenant ? groups_for(device, tenant_wanted) : 0;
 	share->groups = groups_for(device, wanted);
-	before = unit_of(share);
-	place(shares, device, &garbage);
-	if (before && unit_of(share) != before)
-		spread(device, &garbage);
+	before = share_get_unit(share);
+	share_place(shares, device, &garbage);
+	if (before && share_get_unit(share) != before)
+		shares_spread(device, &garbage);
 	if (share->assigned)
 		count = share->assigned->groups * gpd_partition_tables[device]->group_size;
 	pthread_mutex_unlock(&gpd_partition_lock);
-	empty(garbage);
+	garbage_destroy(garbage);
 	return count;
 }
 
 void
-gpd_partition_forget(struct gpd_shares *shares)
+gpd_partition_unassign(struct gpd_shares *shares)
 {
 	struct gpd_partition *garbage = NULL;
 
@@ -356,14 +359,14 @@ gpd_partition_forget(struct gpd_shares *shares)
 	LL_DELETE(all_shares, shares);
 	shares->listed = false;
 	for (int i = 0; i < GPD_PARTITION_DEVICES; i++) {
-		if (!unit_of(&shares->devices[i]))
+		if (!share_get_unit(&shares->devices[i]))
 			continue;
-		replace(&shares->devices[i].tenant, NULL, &garbage);
-		replace(&shares->devices[i].assigned, NULL, &garbage);
-		spread(i, &garbage);
+		reference_replace(&shares->devices[i].tenant, NULL, &garbage);
+		reference_replace(&shares->devices[i].assigned, NULL, &garbage);
+		shares_spread(i, &garbage);
 	}
 	pthread_mutex_unlock(&gpd_partition_lock);
-	empty(garbage);
+	garbage_destroy(garbage);
 }
 
 struct gpd_partition *
@@ -372,7 +375,7 @@ gpd_partition_current(struct gpd_shares *shares, int device)
 	struct gpd_partition *partition;
 
 	pthread_mutex_lock(&gpd_partition_lock);
-	partition = gpd_partition_ref(shares->devices[device].assigned);
+	partition = gpd_partition_ref_locked(shares->devices[device].assigned);
 	pthread_mutex_unlock(&gpd_partition_lock);
 	return partition;
 }

@@ -62,13 +62,13 @@ extern pthread_mutex_t gpd_partition_lock;
 extern struct gpd_partition_table *gpd_partition_tables[GPD_PARTITION_DEVICES];
 
 /* The one of this set, with a new reference; NULL: no memory. */
-struct gpd_partition *gpd_partition_of(int device, const struct gpd_groups *set, uint32_t groups)
-	GP_LOCKED(gpd_partition_lock);
+struct gpd_partition *gpd_partition_find_or_create(int device, const struct gpd_groups *set,
+						   uint32_t groups) GP_LOCKED(gpd_partition_lock);
 /* NULL is allowed. */
-struct gpd_partition *gpd_partition_ref(struct gpd_partition *partition)
+struct gpd_partition *gpd_partition_ref_locked(struct gpd_partition *partition)
 	GP_LOCKED(gpd_partition_lock);
 /* What has to be destroyed once that is released, or NULL. */
-struct gpd_partition *gpd_partition_release(struct gpd_partition *partition)
+struct gpd_partition *gpd_partition_unref_locked(struct gpd_partition *partition)
 	GP_LOCKED(gpd_partition_lock);
 void gpd_partition_destroy(struct gpd_partition *partition);
 

@@ -20,17 +20,17 @@ enum knowledge {
 };
 
 static struct {
-	struct gpd_peer_ways ways;
+	struct gpd_gpudirect_methods ways;
 	_Atomic int known; /* enum knowledge; HOPELESS as well if the driver makes none */
-} peers[GPD_DEVICES_MAX];
+} devices[GPD_DEVICES_MAX];
 
-struct gpd_peer_ways
-gpd_peer_memory_choose(const struct gpd_peer_facts *facts)
+struct gpd_gpudirect_methods
+gpd_gpudirect_memory_choose(const struct gpd_gpudirect_facts *facts)
 {
 	int needed = facts->alone ? CU_GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER
 				  : CU_GPU_DIRECT_RDMA_WRITES_ORDERING_ALL_DEVICES;
 	bool ordered = facts->ordering >= needed;
-	struct gpd_peer_ways ways = { 0 };
+	struct gpd_gpudirect_methods ways = { 0 };
 
 	if (!facts->dma_buf && !facts->by_address)
 		ways.why = "the GPU or its driver has no GPUDirect RDMA";
@@ -49,7 +49,7 @@ gpd_peer_memory_choose(const struct gpd_peer_facts *facts)
 }
 
 static int
-attribute(int device, CUdevice_attribute which)
+device_get_attribute(int device, CUdevice_attribute which)
 {
 	int value = 0;
 
@@ -58,64 +58,68 @@ attribute(int device, CUdevice_attribute which)
 	return value;
 }
 
-static struct gpd_peer_facts
-facts_of(int device)
+static struct gpd_gpudirect_facts
+facts_get(int device)
 {
-	struct gpd_peer_facts facts = {
-		.by_address = attribute(device, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED),
-		.mapped = attribute(device,
-				    CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED),
-		.ordering = attribute(device, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING),
+	struct gpd_gpudirect_facts facts = {
+		.by_address =
+			device_get_attribute(device, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED),
+		.mapped = device_get_attribute(
+			device, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED),
+		.ordering = device_get_attribute(
+			device, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING),
 		.alone = gpd_devices.count == 1,
 	};
 
 	if (gpd_driver_has(cuMemGetHandleForAddressRange))
-		facts.dma_buf = attribute(device, CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED);
+		facts.dma_buf = device_get_attribute(device, CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED);
 	if (gpd_driver_has(cuFlushGPUDirectRDMAWrites))
-		facts.flush_options =
-			attribute(device, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS);
+		facts.flush_options = device_get_attribute(
+			device, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS);
 	return facts;
 }
 
 void
-gpd_peer_memory_start(bool wanted)
+gpd_gpudirect_memory_start(bool wanted)
 {
 	for (int i = 0; i < gpd_devices.count; i++) {
-		struct gpd_peer_facts facts = facts_of(i);
+		struct gpd_gpudirect_facts facts = facts_get(i);
 
-		peers[i].ways = wanted ? gpd_peer_memory_choose(&facts)
-				       : (struct gpd_peer_ways){ .why = "--peer-memory=off" };
-		if (peers[i].ways.why)
+		devices[i].ways =
+			wanted ? gpd_gpudirect_memory_choose(&facts)
+			       : (struct gpd_gpudirect_methods){ .why = "--peer-memory=off" };
+		if (devices[i].ways.why)
 			gpd_info("rdma: memory of GPU %d is not registered, copies go through "
 				 "staging: %s",
-				 i, peers[i].ways.why);
+				 i, devices[i].ways.why);
 	}
 }
 
 bool
-gpd_peer_memory_prepares(int device)
+gpd_gpudirect_memory_is_possible(int device)
 {
-	const struct gpd_peer_ways *ways = &peers[device].ways;
+	const struct gpd_gpudirect_methods *ways = &devices[device].ways;
 
-	return (ways->dma_buf || ways->by_address) && atomic_load(&peers[device].known) != HOPELESS;
+	return (ways->dma_buf || ways->by_address) &&
+	       atomic_load(&devices[device].known) != HOPELESS;
 }
 
 void
-gpd_peer_memory_unprepared(int device)
+gpd_gpudirect_memory_disable(int device)
 {
-	atomic_store(&peers[device].known, HOPELESS);
+	atomic_store(&devices[device].known, HOPELESS);
 }
 
 static const char *
-words(int r)
+error_describe(int r)
 {
 	return r == GP_E_UNSUPPORTED ? "libibverbs does not know it" : strerror(-r);
 }
 
 /* false: why says so, with what separates it from the next reason. */
 static bool
-keep_by_dma_buf(struct gp_conn *conn, uint64_t address, uint64_t size, int device, char *why,
-		size_t why_size)
+register_dma_buf(struct gp_conn *conn, uint64_t address, uint64_t size, int device, char *why,
+		 size_t why_size)
 {
 	int fd = -1, r;
 	const char *name = "?";
@@ -129,23 +133,23 @@ keep_by_dma_buf(struct gp_conn *conn, uint64_t address, uint64_t size, int devic
 		(void)snprintf(why, why_size, "dma-buf: %s; ", name);
 		return false;
 	}
-	r = gp_conn_keep(conn, (void *)(uintptr_t)address, size, fd);
+	r = gp_conn_register_range(conn, (void *)(uintptr_t)address, size, fd);
 	/* The registration keeps what it needs of it. */
 	(void)close(fd);
 	if (r)
-		(void)snprintf(why, why_size, "ibv_reg_dmabuf_mr: %s; ", words(r));
+		(void)snprintf(why, why_size, "ibv_reg_dmabuf_mr: %s; ", error_describe(r));
 	return r == 0;
 }
 
 static void
-note(int device, bool kept, const char *text)
+result_log(int device, bool registered, const char *text)
 {
 	int untried = UNTRIED;
 
-	if (!atomic_compare_exchange_strong(&peers[device].known, &untried,
-					    kept ? WORKS : HOPELESS))
+	if (!atomic_compare_exchange_strong(&devices[device].known, &untried,
+					    registered ? WORKS : HOPELESS))
 		gpd_debug("rdma: memory of GPU %d: %s", device, text);
-	else if (kept)
+	else if (registered)
 		gpd_info("rdma: memory of GPU %d is registered by %s: large copies go straight to "
 			 "and from it",
 			 device, text);
@@ -155,35 +159,36 @@ note(int device, bool kept, const char *text)
 }
 
 bool
-gpd_peer_memory_register(struct gp_conn *conn, uint64_t address, uint64_t size, int device)
+gpd_gpudirect_memory_register(struct gp_conn *conn, uint64_t address, uint64_t size, int device)
 {
-	const struct gpd_peer_ways *ways = &peers[device].ways;
+	const struct gpd_gpudirect_methods *ways = &devices[device].ways;
 	char no_buf[80] = "dma-buf: not supported; ", no_address[120] = "no addresses for others";
 	char text[200] = "dma-buf";
-	bool kept = false;
+	bool registered = false;
 	int r;
 
-	if (!gpd_peer_memory_prepares(device) || !gp_conn_device(conn))
+	if (!gpd_gpudirect_memory_is_possible(device) || !gp_conn_get_device(conn))
 		return false;
 	if (ways->dma_buf)
-		kept = keep_by_dma_buf(conn, address, size, device, no_buf, sizeof(no_buf));
-	if (!kept && ways->by_address) {
-		r = gp_conn_keep(conn, (void *)(uintptr_t)address, size, -1);
-		kept = r == 0;
+		registered = register_dma_buf(conn, address, size, device, no_buf, sizeof(no_buf));
+	if (!registered && ways->by_address) {
+		r = gp_conn_register_range(conn, (void *)(uintptr_t)address, size, -1);
+		registered = r == 0;
 		(void)snprintf(text, sizeof(text), "its addresses");
 		if (r)
-			(void)snprintf(no_address, sizeof(no_address), "ibv_reg_mr: %s", words(r));
+			(void)snprintf(no_address, sizeof(no_address), "ibv_reg_mr: %s",
+				       error_describe(r));
 	}
-	if (!kept)
+	if (!registered)
 		(void)snprintf(text, sizeof(text), "%s%s", no_buf, no_address);
-	note(device, kept, text);
-	return kept;
+	result_log(device, registered, text);
+	return registered;
 }
 
 CUresult
-gpd_peer_memory_written(int device)
+gpd_gpudirect_memory_flush(int device)
 {
-	int flush = peers[device].ways.flush;
+	int flush = devices[device].ways.flush;
 	CUresult result;
 
 	if (!flush)

@@ -17,36 +17,37 @@
 
 /* Work that takes longer disturbs; nobody is stopped for longer; nobody waits longer, unless there
  * is work that has not ended since. */
-extern uint64_t gpd_quiet_short_ns, gpd_quiet_long_ns, gpd_quiet_stop_ns, gpd_quiet_limit_ns;
+extern uint64_t gpd_quiesce_short_ns, gpd_quiesce_long_ns, gpd_quiesce_stop_ns,
+	gpd_quiesce_limit_ns;
 
 /*
  * Waits for a quiet moment of the device, which is current in this thread; others may be stopped
  * for it.  false: *given_up (NULL: never) has become true, or the GPU is lost.  Either way
- * gpd_quiet_end() follows.  Any thread, with no lock that a launch needs.
+ * gpd_quiesce_end() follows.  Any thread, with no lock that a launch needs.
  */
-bool gpd_quiet_begin(int device, const _Atomic bool *given_up);
-void gpd_quiet_end(int device);
+bool gpd_quiesce_begin(int device, const _Atomic bool *given_up);
+void gpd_quiesce_end(int device);
 
 /* The same without stopping anybody, for what is in no hurry.  Whether it is quiet now. */
-bool gpd_quiet_seek(int device);
+bool gpd_quiesce_try(int device);
 
 /* Whether there is such a moment now; looks no longer than the work may take. */
-bool gpd_quiet_is(int device);
+bool gpd_quiesce_is_idle(int device);
 
 /* A bit for each device on which sessions are stopped. */
-extern _Atomic uint32_t gpd_quiet_stopped;
+extern _Atomic uint32_t gpd_quiesce_stopped;
 
 static inline bool
-gpd_quiet_is_stopped(int device)
+gpd_quiesce_is_stopped(int device)
 {
-	return atomic_load_explicit(&gpd_quiet_stopped, memory_order_relaxed) >> device & 1;
+	return atomic_load_explicit(&gpd_quiesce_stopped, memory_order_relaxed) >> device & 1;
 }
 
 /* Whose work takes longer than this is stopped: at first only those who have long work, and all but
  * those with short work when the long work is done. */
-uint64_t gpd_quiet_patience(int device);
+uint64_t gpd_quiesce_get_timeout_ns(int device);
 
 /* Until nobody is stopped on the device. */
-void gpd_quiet_await_end(int device, const _Atomic bool *given_up);
+void gpd_quiesce_wait_end(int device, const _Atomic bool *given_up);
 
 #endif /* GPD_QUIET_H */

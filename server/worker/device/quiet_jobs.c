@@ -12,7 +12,7 @@
 
 struct job {
 	struct job *next;
-	gpd_quiet_job *run;
+	gpd_quiesce_job *run;
 	void *arg;
 };
 
@@ -22,23 +22,23 @@ static struct {
 	struct job *waiting; /* utlist */
 	bool running;        /* there is a thread for them */
 } jobs = { .lock = PTHREAD_MUTEX_INITIALIZER };
-GP_COND_AT_START(jobs.done);
+GP_COND_CONSTRUCTOR(jobs.done);
 
 bool
-gpd_quiet_jobs_seek_quiet(void)
+gpd_quiesce_jobs_try(void)
 {
-	bool quiet = true;
+	bool idle = true;
 
 	for (int i = 0; i < gpd_devices.count; i++) {
 		if (gpd_device_enter(i) != CUDA_SUCCESS)
 			continue;
-		quiet = gpd_quiet_seek(i) && quiet;
+		idle = gpd_quiesce_try(i) && idle;
 	}
-	return quiet;
+	return idle;
 }
 
 static void *
-work(void *unused)
+jobs_run(void *unused)
 {
 	struct job *job;
 
@@ -57,13 +57,13 @@ work(void *unused)
 }
 
 void
-gpd_quiet_jobs_run(gpd_quiet_job *run, void *arg)
+gpd_quiesce_jobs_add(gpd_quiesce_job *run, void *arg)
 {
 	struct job *job = malloc(sizeof(*job));
 	bool queued;
 
 	pthread_mutex_lock(&jobs.lock);
-	queued = job && (jobs.running || !gp_thread_start("quiet-jobs", 0, work, NULL));
+	queued = job && (jobs.running || !gp_thread_start("quiet-jobs", 0, jobs_run, NULL));
 	if (queued) {
 		*job = (struct job){ .run = run, .arg = arg };
 		LL_APPEND(jobs.waiting, job);
@@ -77,7 +77,7 @@ gpd_quiet_jobs_run(gpd_quiet_job *run, void *arg)
 }
 
 void
-gpd_quiet_jobs_wait(void)
+gpd_quiesce_jobs_wait(void)
 {
 	pthread_mutex_lock(&jobs.lock);
 	while (jobs.running)

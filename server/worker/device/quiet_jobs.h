@@ -10,17 +10,17 @@
 
 #include <stdbool.h>
 
-typedef void gpd_quiet_job(void *arg);
+typedef void gpd_quiesce_job(void *arg);
 
 /* Runs it in place when memory is short. */
-void gpd_quiet_jobs_run(gpd_quiet_job *job, void *arg);
+void gpd_quiesce_jobs_add(gpd_quiesce_job *job, void *arg);
 
 /* A job, before such a call: waits for a quiet moment (quiet.h) of all devices, for while the call
  * waits for kernels nobody's launches get through.  false: there is work that does not end; the job
  * is to be run again. */
-bool gpd_quiet_jobs_seek_quiet(void);
+bool gpd_quiesce_jobs_try(void);
 
 /* Until no job is waiting or running.  Not from a job. */
-void gpd_quiet_jobs_wait(void);
+void gpd_quiesce_jobs_wait(void);
 
 #endif /* GPD_QUIET_JOBS_H */

@@ -26,7 +26,7 @@ static struct kernel {
 } kernels[GPD_DEVICES_MAX];
 
 static CUresult
-load(CUfunction *function)
+kernel_load(CUfunction *function)
 {
 	/* Of the device; it stays for the life of the process. */
 	CUlibrary library;
@@ -42,8 +42,8 @@ load(CUfunction *function)
 }
 
 static CUresult
-launch(int device, const struct kernel *kernel, CUstream stream, const struct gpd_wait_page *page,
-       uint32_t word)
+kernel_launch(int device, const struct kernel *kernel, CUstream stream,
+	      const struct gpd_marker_page *page, uint32_t word)
 {
 	CUdeviceptr to = page->device + 8 * (CUdeviceptr)word;
 	void *params[] = { &to };
@@ -68,34 +68,34 @@ launch(int device, const struct kernel *kernel, CUstream stream, const struct gp
 
 /* The page is full of zeros. */
 static CUresult
-try_once(int device, struct kernel *kernel, const struct gpd_wait_page *page)
+kernel_try(int device, struct kernel *kernel, const struct gpd_marker_page *page)
 {
 	CUresult result;
 
 	kernel->first = true;
-	result = launch(device, kernel, NULL, page, 0);
+	result = kernel_launch(device, kernel, NULL, page, 0);
 	if (result != CUDA_SUCCESS) {
 		kernel->first = false;
-		result = launch(device, kernel, NULL, page, 0);
+		result = kernel_launch(device, kernel, NULL, page, 0);
 	}
 	if (result == CUDA_SUCCESS)
 		result = gpd_driver.cuCtxSynchronize();
-	if (result == CUDA_SUCCESS && !gpd_stamp_read(page, 0))
+	if (result == CUDA_SUCCESS && !gpd_gpu_timestamp_read(page, 0))
 		result = CUDA_ERROR_NOT_SUPPORTED;
 	return result;
 }
 
 void
-gpd_stamp_start(int device)
+gpd_gpu_timestamp_start(int device)
 {
-	struct gpd_wait_page *page = gpd_wait_page_take();
+	struct gpd_marker_page *page = gpd_marker_page_acquire();
 	struct kernel kernel = { 0 };
-	CUresult result = page ? load(&kernel.function) : CUDA_ERROR_OUT_OF_MEMORY;
+	CUresult result = page ? kernel_load(&kernel.function) : CUDA_ERROR_OUT_OF_MEMORY;
 	const char *name = NULL;
 
 	if (result == CUDA_SUCCESS)
-		result = try_once(device, &kernel, page);
-	gpd_wait_page_give(page);
+		result = kernel_try(device, &kernel, page);
+	gpd_marker_page_release(page);
 	if (result == CUDA_SUCCESS) {
 		kernels[device] = kernel;
 		return;
@@ -107,21 +107,23 @@ gpd_stamp_start(int device)
 }
 
 void
-gpd_stamp_stop(int device)
+gpd_gpu_timestamp_stop(int device)
 {
 	kernels[device] = (struct kernel){ 0 };
 }
 
 bool
-gpd_stamp_time(int device, CUstream stream, const struct gpd_wait_page *page, uint32_t word)
+gpd_gpu_timestamp_record(int device, CUstream stream, const struct gpd_marker_page *page,
+			 uint32_t word)
 {
 	const struct kernel *kernel = &kernels[device];
 
-	return kernel->function && launch(device, kernel, stream, page, word) == CUDA_SUCCESS;
+	return kernel->function &&
+	       kernel_launch(device, kernel, stream, page, word) == CUDA_SUCCESS;
 }
 
 bool
-gpd_stamp_pass(CUstream stream, const struct gpd_wait_page *page, uint32_t word)
+gpd_gpu_timestamp_write_marker(CUstream stream, const struct gpd_marker_page *page, uint32_t word)
 {
 	return gpd_driver.cuStreamWriteValue32_v2(stream, page->device + 8 * (CUdeviceptr)word, 1,
 						  CU_STREAM_WRITE_VALUE_DEFAULT) == CUDA_SUCCESS;

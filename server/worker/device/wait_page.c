@@ -8,19 +8,19 @@
 #include <stdlib.h>
 #include <utlist.h>
 
-#define PAGE_SIZE_BYTES (GPD_WAIT_PAGE_SLOTS * sizeof(uint32_t))
+#define PAGE_SIZE_BYTES (GPD_MARKER_PAGE_SLOTS * sizeof(uint32_t))
 /* Of some sixty sessions. */
 #define PIECE_PAGES 192
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct gpd_wait_page *free_pages GP_GUARDED_BY(lock);
+static struct gpd_marker_page *free_pages GP_GUARDED_BY(lock);
 
 static CUresult
 add_piece(void) GP_LOCKED(lock)
 {
 	void *host = NULL;
 	CUdeviceptr device = 0;
-	struct gpd_wait_page *pages;
+	struct gpd_marker_page *pages;
 	CUresult result =
 		gpd_driver.cuMemHostAlloc(&host, PIECE_PAGES * PAGE_SIZE_BYTES,
 					  CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
@@ -43,7 +43,7 @@ add_piece(void) GP_LOCKED(lock)
 }
 
 CUresult
-gpd_wait_page_setup(void)
+gpd_marker_page_setup(void)
 {
 	CUresult result;
 
@@ -53,10 +53,10 @@ gpd_wait_page_setup(void)
 	return result;
 }
 
-struct gpd_wait_page *
-gpd_wait_page_take(void)
+struct gpd_marker_page *
+gpd_marker_page_acquire(void)
 {
-	struct gpd_wait_page *page;
+	struct gpd_marker_page *page;
 
 	pthread_mutex_lock(&lock);
 	if (!free_pages)
@@ -65,13 +65,13 @@ gpd_wait_page_take(void)
 	if (page)
 		free_pages = page->next;
 	pthread_mutex_unlock(&lock);
-	for (size_t i = 0; page && i < GPD_WAIT_PAGE_SLOTS; i++)
+	for (size_t i = 0; page && i < GPD_MARKER_PAGE_SLOTS; i++)
 		page->host[i] = 0;
 	return page;
 }
 
 void
-gpd_wait_page_give(struct gpd_wait_page *page)
+gpd_marker_page_release(struct gpd_marker_page *page)
 {
 	if (!page)
 		return;

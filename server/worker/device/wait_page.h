@@ -10,20 +10,20 @@
 #include <cuda.h>
 #include <stdint.h>
 
-#define GPD_WAIT_PAGE_SLOTS 2048
+#define GPD_MARKER_PAGE_SLOTS 2048
 
-struct gpd_wait_page {
-	struct gpd_wait_page *next; /* while nobody has it */
+struct gpd_marker_page {
+	struct gpd_marker_page *next; /* while nobody has it */
 	volatile uint32_t *host;
 	CUdeviceptr device;
 };
 
 /* Has a first piece ready; once, with a context current. */
-CUresult gpd_wait_page_setup(void);
+CUresult gpd_marker_page_setup(void);
 
 /* Full of zeros; NULL: no memory. */
-struct gpd_wait_page *gpd_wait_page_take(void);
+struct gpd_marker_page *gpd_marker_page_acquire(void);
 /* No stream will write to it any more.  Accepts NULL. */
-void gpd_wait_page_give(struct gpd_wait_page *page);
+void gpd_marker_page_release(struct gpd_marker_page *page);
 
 #endif /* GPD_WAIT_PAGE_H */

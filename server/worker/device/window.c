@@ -23,8 +23,8 @@
 /* With so many sessions, the next ones get a quarter of the usual size: there are some sixty
  * terabytes of addresses. */
 #define MANY 128
-#define SIZE_ASKED_MIN ((uint64_t)1 << 30)
-#define SIZE_ASKED_MAX ((uint64_t)4 << 40)
+#define SIZE_REQUESTED_MIN ((uint64_t)1 << 30)
+#define SIZE_REQUESTED_MAX ((uint64_t)4 << 40)
 /* Windows begin at multiples of their size, or of this if they are larger. */
 #define ALIGN_MAX SIZE_STEP
 /* More than processes' memory is strewn over at random, and less than would reach the windows. */
@@ -33,7 +33,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t next GP_GUARDED_BY(lock) = GPD_WINDOW_FIRST;
 
-static int taken GP_GUARDED_BY(lock);
+static int window_count GP_GUARDED_BY(lock);
 
 static uint64_t
 round_up(uint64_t value, uint64_t to)
@@ -42,7 +42,7 @@ round_up(uint64_t value, uint64_t to)
 }
 
 void
-gpd_window_stay_apart(void)
+gpd_window_separate_driver(void)
 {
 #ifndef __SANITIZE_THREAD__
 	/* The kernel goes downwards from the highest address.  Nobody has this: it is to be in the
@@ -61,7 +61,7 @@ gpd_window_size_parse(const char *text, uint64_t *size_p)
 	*size_p = 0;
 	if (!text || !*text)
 		return true;
-	if (!gpd_value_number(text, SIZE_MIN, SIZE_ASKED_MAX, &size))
+	if (!gpd_value_parse_number(text, SIZE_MIN, SIZE_REQUESTED_MAX, &size))
 		return false;
 	/* What the driver maps by. */
 	*size_p = round_up(size, GRANULE_MAX);
@@ -80,11 +80,11 @@ usual_size(uint64_t memory) GP_LOCKED(lock)
 	if (gpd_driver.software)
 		return SIZE_SOFTWARE;
 	size = round_up(memory + memory / 2 + 1, SIZE_STEP);
-	return taken < MANY ? size : round_up(size / 4, SIZE_STEP);
+	return window_count < MANY ? size : round_up(size / 4, SIZE_STEP);
 }
 
 static bool
-touches(uint64_t address, uint64_t size, const struct gpd_range *avoid, size_t count)
+range_overlaps(uint64_t address, uint64_t size, const struct gpd_range *avoid, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		if (avoid[i].address < address + size &&
@@ -97,7 +97,7 @@ touches(uint64_t address, uint64_t size, const struct gpd_range *avoid, size_t c
 
 /* Whether the driver gave exactly this range. */
 static bool
-reserve(uint64_t address, uint64_t size)
+window_reserve(uint64_t address, uint64_t size)
 {
 	CUdeviceptr got = 0;
 
@@ -111,7 +111,7 @@ reserve(uint64_t address, uint64_t size)
 
 /* The driver reserves its addresses in this process, too, so what is free here is free there. */
 static bool
-reserve_host(uint64_t address, uint64_t size)
+window_reserve_host(uint64_t address, uint64_t size)
 {
 	void *wanted = (void *)(uintptr_t)address;
 	void *got = mmap(wanted, size, PROT_NONE,
@@ -136,8 +136,8 @@ find_between(uint64_t first, uint64_t end, uint64_t from, uint64_t size,
 	for (uint64_t tried = 0; tried < end - first; tried += step) {
 		if (address + size > end)
 			address = round_up(first, step);
-		if (address + size <= end && !touches(address, size, avoid, avoid_count) &&
-		    reserve(address, size)) {
+		if (address + size <= end && !range_overlaps(address, size, avoid, avoid_count) &&
+		    window_reserve(address, size)) {
 			*window_p = (struct gpd_range){ .address = address, .size = size };
 			return true;
 		}
@@ -147,8 +147,8 @@ find_between(uint64_t first, uint64_t end, uint64_t from, uint64_t size,
 }
 
 static bool
-find(uint64_t size, const struct gpd_range *avoid, size_t avoid_count, struct gpd_range *window_p)
-	GP_LOCKED(lock)
+window_find(uint64_t size, const struct gpd_range *avoid, size_t avoid_count,
+	    struct gpd_range *window_p) GP_LOCKED(lock)
 {
 	/* Addresses are used again late: a stray pointer of a session that ended meets nobody. */
 	if (find_between(GPD_WINDOW_FIRST, GPD_WINDOW_END, next, size, avoid, avoid_count,
@@ -157,13 +157,13 @@ find(uint64_t size, const struct gpd_range *avoid, size_t avoid_count, struct gp
 	else if (!find_between(GPD_WINDOW_SANITIZED_FIRST, GPD_WINDOW_SANITIZED_END,
 			       GPD_WINDOW_SANITIZED_FIRST, size, avoid, avoid_count, window_p))
 		return false;
-	taken++;
+	window_count++;
 	return true;
 }
 
 int
-gpd_window_take(uint64_t size, uint64_t memory, const struct gpd_range *avoid, size_t avoid_count,
-		struct gpd_range *window_p)
+gpd_window_acquire(uint64_t size, uint64_t memory, const struct gpd_range *avoid,
+		   size_t avoid_count, struct gpd_range *window_p)
 {
 	bool found, usual = size == 0;
 
@@ -171,31 +171,31 @@ gpd_window_take(uint64_t size, uint64_t memory, const struct gpd_range *avoid, s
 	if (usual)
 		size = usual_size(memory);
 	/* A client asks for the least it wants; the smaller, the more places there are to try. */
-	else if (size < SIZE_ASKED_MIN)
-		size = SIZE_ASKED_MIN;
+	else if (size < SIZE_REQUESTED_MIN)
+		size = SIZE_REQUESTED_MIN;
 	size = round_up(size, gpd_devices.granularity);
-	found = size <= SIZE_ASKED_MAX && find(size, avoid, avoid_count, window_p);
+	found = size <= SIZE_REQUESTED_MAX && window_find(size, avoid, avoid_count, window_p);
 	while (!found && usual && size > SIZE_STEP) {
 		size = round_up(size / 2, SIZE_STEP);
-		found = find(size, avoid, avoid_count, window_p);
+		found = window_find(size, avoid, avoid_count, window_p);
 	}
 	pthread_mutex_unlock(&lock);
 	return found ? 0 : -ENOMEM;
 }
 
 void
-gpd_window_give(const struct gpd_range *window)
+gpd_window_release(const struct gpd_range *window)
 {
 	if (!window->size)
 		return;
 	(void)gpd_driver.cuMemAddressFree(window->address, window->size);
 	pthread_mutex_lock(&lock);
-	taken--;
+	window_count--;
 	pthread_mutex_unlock(&lock);
 }
 
 int
-gpd_window_take_host(uint64_t size, struct gpd_range *range_p)
+gpd_window_acquire_host(uint64_t size, struct gpd_range *range_p)
 {
 	uint64_t most = gpd_driver.software ? HOST_SIZE_SOFTWARE : HOST_SIZE_MAX;
 	uint64_t address;
@@ -209,7 +209,7 @@ gpd_window_take_host(uint64_t size, struct gpd_range *range_p)
 	for (uint64_t tried = 0; !found && tried < GPD_HOST_END - GPD_WINDOW_FIRST; tried += size) {
 		if (address + size > GPD_HOST_END)
 			address = GPD_WINDOW_FIRST;
-		found = reserve_host(address, size);
+		found = window_reserve_host(address, size);
 		if (found)
 			*range_p = (struct gpd_range){ .address = address, .size = size };
 		address += size;
@@ -221,7 +221,7 @@ gpd_window_take_host(uint64_t size, struct gpd_range *range_p)
 }
 
 void
-gpd_window_give_host(const struct gpd_range *range)
+gpd_window_release_host(const struct gpd_range *range)
 {
 	if (range->size)
 		(void)munmap((void *)(uintptr_t)range->address, range->size);

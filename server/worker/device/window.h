@@ -36,7 +36,7 @@
  * none at which its program has something; both would else have theirs in the same part of the
  * addresses, at random.
  */
-void gpd_window_stay_apart(void);
+void gpd_window_separate_driver(void);
 
 /* What GPUPOOL_WINDOW_SIZE says, in bytes; NULL or empty: 0, the usual size.  false: it is no size
  * that a window can have. */
@@ -46,17 +46,17 @@ bool gpd_window_size_parse(const char *text, uint64_t *size_p);
  * size 0: the usual one, in which so many bytes of memory have room; less when there are many
  * sessions.  0, or -ENOMEM when no range is free that touches none of `avoid`.
  */
-int gpd_window_take(uint64_t size, uint64_t memory, const struct gpd_range *avoid,
-		    size_t avoid_count, struct gpd_range *window_p);
+int gpd_window_acquire(uint64_t size, uint64_t memory, const struct gpd_range *avoid,
+		       size_t avoid_count, struct gpd_range *window_p);
 
 /* Nothing is mapped in it any more. */
-void gpd_window_give(const struct gpd_range *window);
+void gpd_window_release(const struct gpd_range *window);
 
 /*
  * The same for host memory: addresses of this process, where it has nothing and the driver has
  * nothing either, reserved without access until they are given back.  At most size bytes.
  */
-int gpd_window_take_host(uint64_t size, struct gpd_range *range_p);
-void gpd_window_give_host(const struct gpd_range *range);
+int gpd_window_acquire_host(uint64_t size, struct gpd_range *range_p);
+void gpd_window_release_host(const struct gpd_range *range);
 
 #endif /* GPD_WINDOW_H */

@@ -42,7 +42,7 @@ note_uses(struct gpd_session *session, const struct gpd_image_uses *uses)
 
 /* Takes the plan over where it succeeds; it has none. */
 static CUresult
-take(struct gpd_session *session, struct gpd_graph *graph, void *plan, size_t size)
+graph_set_plan(struct gpd_session *session, struct gpd_graph *graph, void *plan, size_t size)
 {
 	CUresult result = gpd_device_enter(graph->device);
 
@@ -67,7 +67,7 @@ take(struct gpd_session *session, struct gpd_graph *graph, void *plan, size_t si
 /* Another content of what kernels have the driver's value of; takes the plan over as take() does.
  */
 static CUresult
-take_instead(struct gpd_session *session, struct gpd_graph *graph, void *plan, size_t size)
+graph_update_plan(struct gpd_session *session, struct gpd_graph *graph, void *plan, size_t size)
 {
 	CUresult result = gpd_device_enter(graph->device);
 
@@ -90,9 +90,9 @@ take_instead(struct gpd_session *session, struct gpd_graph *graph, void *plan, s
 
 /* It has no plan any more. */
 static void
-clear(struct gpd_session *session, struct gpd_graph *graph)
+graph_clear(struct gpd_session *session, struct gpd_graph *graph)
 {
-	gpd_graph_unbuild_later(session, graph->built);
+	gpd_graph_destroy_built_later(session, graph->built);
 	graph->built = NULL;
 	if (graph->plan)
 		gpd_name_memory_remove(&session->handles.memory, graph->size);
@@ -101,16 +101,17 @@ clear(struct gpd_session *session, struct gpd_graph *graph)
 }
 
 static void
-graph_end(struct gpd_session *session, struct gpd_graph *graph)
+graph_destroy(struct gpd_session *session, struct gpd_graph *graph)
 {
-	clear(session, graph);
+	graph_clear(session, graph);
 	gpd_handle_remove(&session->handles, &graph->handle);
 	free(graph);
 }
 
 /* One that has this name, and no plan yet. */
 static CUresult
-create(struct gpd_session *session, uint32_t context_id, uint32_t name, struct gpd_graph **graph_p)
+graph_create(struct gpd_session *session, uint32_t context_id, uint32_t name,
+	     struct gpd_graph **graph_p)
 {
 	struct gpd_context *context = gpd_context_get(session, context_id);
 	struct gpd_graph *graph;
@@ -123,7 +124,7 @@ create(struct gpd_session *session, uint32_t context_id, uint32_t name, struct g
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	graph->context = context;
 	graph->device = context->device;
-	result = gpd_session_name(session, GPD_KIND_GRAPH_PLAN, name, &graph->handle);
+	result = gpd_session_add_handle(session, GPD_KIND_GRAPH_PLAN, name, &graph->handle);
 	if (result == CUDA_SUCCESS)
 		*graph_p = graph;
 	else
@@ -132,24 +133,24 @@ create(struct gpd_session *session, uint32_t context_id, uint32_t name, struct g
 }
 
 static CUresult
-make(struct gpd_session *session, uint32_t context_id, uint32_t name, bool launchable,
-     struct gpd_graph **graph_p)
+graph_make(struct gpd_session *session, uint32_t context_id, uint32_t name, bool launchable,
+	   struct gpd_graph **graph_p)
 {
 	size_t size;
 	void *plan;
-	CUresult result = gpd_graph_receive(session, &plan, &size);
+	CUresult result = gpd_graph_recv(session, &plan, &size);
 
 	if (result == CUDA_SUCCESS)
-		result = create(session, context_id, name, graph_p);
+		result = graph_create(session, context_id, name, graph_p);
 	if (result != CUDA_SUCCESS) {
 		free(plan);
 		return result;
 	}
 	(*graph_p)->launchable = launchable;
-	result = take(session, *graph_p, plan, size);
+	result = graph_set_plan(session, *graph_p, plan, size);
 	if (result != CUDA_SUCCESS) {
 		free(plan);
-		graph_end(session, *graph_p);
+		graph_destroy(session, *graph_p);
 	}
 	return result;
 }
@@ -159,7 +160,7 @@ gpd_gpGraphMake(struct gpd_session *session, const struct gp_args_gpGraphMake *a
 {
 	struct gpd_graph *graph;
 
-	return make(session, args->context, args->plan, false, &graph);
+	return graph_make(session, args->context, args->plan, false, &graph);
 }
 
 CUresult
@@ -168,11 +169,12 @@ gpd_gpGraphPut(struct gpd_session *session, const struct gp_args_gpGraphPut *arg
 	struct gpd_graph *graph;
 	size_t size;
 	void *plan;
-	CUresult result = gpd_graph_receive(session, &plan, &size);
-	CUresult created = create(session, args->context, args->plan, &graph);
+	CUresult result = gpd_graph_recv(session, &plan, &size);
+	CUresult created = graph_create(session, args->context, args->plan, &graph);
 
 	if (result == CUDA_SUCCESS)
-		result = created == CUDA_SUCCESS ? take(session, graph, plan, size) : created;
+		result = created == CUDA_SUCCESS ? graph_set_plan(session, graph, plan, size)
+						 : created;
 	if (result != CUDA_SUCCESS)
 		free(plan);
 	if (created == CUDA_SUCCESS)
@@ -182,7 +184,7 @@ gpd_gpGraphPut(struct gpd_session *session, const struct gp_args_gpGraphPut *arg
 
 /* A kernel that launches what the driver has not put there yet would end the session. */
 static CUresult
-upload(struct gpd_session *session, const struct gpd_graph *graph)
+graph_upload(struct gpd_session *session, const struct gpd_graph *graph)
 {
 	struct gpd_stream *stream;
 	CUresult result = gpd_stream_begin(session, graph->context->legacy->handle.id, &stream);
@@ -198,15 +200,15 @@ gpd_gpGraphMakeLaunchable(struct gpd_session *session,
 			  struct gp_reply_gpGraphMakeLaunchable *reply)
 {
 	struct gpd_graph *graph;
-	CUresult result = make(session, args->context, args->plan, true, &graph);
+	CUresult result = graph_make(session, args->context, args->plan, true, &graph);
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = upload(session, graph);
+	result = graph_upload(session, graph);
 	if (result == CUDA_SUCCESS)
 		reply->exec = (uintptr_t)graph->built->driver;
 	else
-		graph_end(session, graph);
+		graph_destroy(session, graph);
 	return result;
 }
 
@@ -216,17 +218,17 @@ gpd_gpGraphRemake(struct gpd_session *session, const struct gp_args_gpGraphRemak
 	struct gpd_graph *graph = graph_get(session, args->plan);
 	size_t size;
 	void *plan;
-	CUresult result = gpd_graph_receive(session, &plan, &size);
+	CUresult result = gpd_graph_recv(session, &plan, &size);
 
 	if (!graph) {
 		free(plan);
 		return result == CUDA_SUCCESS ? CUDA_ERROR_INVALID_HANDLE : result;
 	}
 	if (!graph->launchable)
-		clear(session, graph);
+		graph_clear(session, graph);
 	if (result == CUDA_SUCCESS)
-		result = graph->launchable ? take_instead(session, graph, plan, size)
-					   : take(session, graph, plan, size);
+		result = graph->launchable ? graph_update_plan(session, graph, plan, size)
+					   : graph_set_plan(session, graph, plan, size);
 	if (result != CUDA_SUCCESS)
 		free(plan);
 	graph->refused = result;
@@ -235,14 +237,14 @@ gpd_gpGraphRemake(struct gpd_session *session, const struct gp_args_gpGraphRemak
 
 /* The driver's graph that fits what the session has now. */
 static CUresult
-renew(struct gpd_session *session, struct gpd_graph *graph, struct gpd_partition *partition)
+graph_refresh(struct gpd_session *session, struct gpd_graph *graph, struct gpd_partition *partition)
 {
 	if (graph->built && gpd_graph_fits(session, graph->built, partition))
 		return CUDA_SUCCESS;
 	if (graph->launchable)
 		return gpd_graph_update(session, graph->plan, graph->size, graph->built);
 	/* Before the new one is charged: it may need the room. */
-	gpd_graph_unbuild_later(session, graph->built);
+	gpd_graph_destroy_built_later(session, graph->built);
 	graph->built = NULL;
 	return gpd_graph_build(session, graph->plan, graph->size, graph->device, partition, false,
 			       &graph->built);
@@ -250,8 +252,8 @@ renew(struct gpd_session *session, struct gpd_graph *graph, struct gpd_partition
 
 /* The graph, its stream, and what the driver is to be given. */
 static CUresult
-begin(struct gpd_session *session, uint32_t plan, uint32_t stream, struct gpd_graph **graph_p,
-      struct gpd_stream **stream_p)
+graph_prepare_launch(struct gpd_session *session, uint32_t plan, uint32_t stream,
+		     struct gpd_graph **graph_p, struct gpd_stream **stream_p)
 {
 	struct gpd_graph *graph = graph_get(session, plan);
 	CUresult result;
@@ -267,7 +269,7 @@ begin(struct gpd_session *session, uint32_t plan, uint32_t stream, struct gpd_gr
 		return result;
 	if ((*stream_p)->device != graph->device)
 		return CUDA_ERROR_INVALID_VALUE;
-	return renew(session, graph, (*stream_p)->partition);
+	return graph_refresh(session, graph, (*stream_p)->partition);
 }
 
 CUresult
@@ -275,7 +277,7 @@ gpd_gpGraphLaunch(struct gpd_session *session, const struct gp_args_gpGraphLaunc
 {
 	struct gpd_graph *graph;
 	struct gpd_stream *stream;
-	CUresult result = begin(session, args->plan, args->stream, &graph, &stream);
+	CUresult result = graph_prepare_launch(session, args->plan, args->stream, &graph, &stream);
 	bool print;
 
 	if (result != CUDA_SUCCESS)
@@ -301,7 +303,7 @@ gpd_gpGraphUpload(struct gpd_session *session, const struct gp_args_gpGraphUploa
 {
 	struct gpd_graph *graph;
 	struct gpd_stream *stream;
-	CUresult result = begin(session, args->plan, args->stream, &graph, &stream);
+	CUresult result = graph_prepare_launch(session, args->plan, args->stream, &graph, &stream);
 
 	return result == CUDA_SUCCESS
 		       ? gpd_driver.cuGraphUpload(graph->built->driver, stream->driver)
@@ -315,34 +317,34 @@ gpd_gpGraphDrop(struct gpd_session *session, const struct gp_args_gpGraphDrop *a
 
 	if (!graph)
 		return CUDA_ERROR_INVALID_HANDLE;
-	graph_end(session, graph);
+	graph_destroy(session, graph);
 	return CUDA_SUCCESS;
 }
 
 void
-gpd_graph_forget_context(struct gpd_session *session, const struct gpd_context *context)
+gpd_graph_destroy_context(struct gpd_session *session, const struct gpd_context *context)
 {
 	struct gpd_graph *graph;
 	uint32_t at = 0;
 
 	while ((graph = gpd_handle_next(&session->handles, GPD_KIND_GRAPH_PLAN, &at))) {
 		if (graph->context == context)
-			graph_end(session, graph);
+			graph_destroy(session, graph);
 	}
-	gpd_graph_root_forget(session, context);
+	gpd_graph_root_destroy_context(session, context);
 }
 
 void
-gpd_graph_forget_session(struct gpd_session *session)
+gpd_graph_destroy_all(struct gpd_session *session)
 {
 	struct gpd_graph *graph;
 	uint32_t at = 0;
 
 	while ((graph = gpd_handle_next(&session->handles, GPD_KIND_GRAPH_PLAN, &at))) {
-		gpd_graph_unbuild(session, graph->built,
-				  gpd_device_enter(graph->device) == CUDA_SUCCESS);
+		gpd_graph_destroy_built(session, graph->built,
+					gpd_device_enter(graph->device) == CUDA_SUCCESS);
 		graph->built = NULL;
-		graph_end(session, graph);
+		graph_destroy(session, graph);
 	}
-	gpd_graph_root_forget(session, NULL);
+	gpd_graph_root_destroy_context(session, NULL);
 }

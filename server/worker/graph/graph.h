@@ -12,8 +12,8 @@ struct gpd_context;
 struct gpd_session;
 
 /* Ends those of a context that is destroyed. */
-void gpd_graph_forget_context(struct gpd_session *session, const struct gpd_context *context);
+void gpd_graph_destroy_context(struct gpd_session *session, const struct gpd_context *context);
 /* Ends all, when no work of the session is left. */
-void gpd_graph_forget_session(struct gpd_session *session);
+void gpd_graph_destroy_all(struct gpd_session *session);
 
 #endif /* GPD_GRAPH_H */

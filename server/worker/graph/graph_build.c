@@ -138,7 +138,7 @@ add_kernel(const struct build *build, const struct gp_args_gpLaunch *args, uint3
 	if (result != CUDA_SUCCESS)
 		return result;
 	if ((use.kernel->params_size != UINT32_MAX && params_size < use.kernel->params_size) ||
-	    (args->shared && args->shared > (unsigned int)gpd_image_dynamic(&use)))
+	    (args->shared && args->shared > (unsigned int)gpd_image_get_dynamic(&use)))
 		return CUDA_ERROR_INVALID_VALUE;
 	params.kern = use.kernel->driver;
 	build->built->uses.print |= use.image->uses.print;
@@ -268,8 +268,8 @@ add_condition(const struct build *build, const struct gp_graph_node *node, CUgra
 	result = gpd_driver.cuGraphAddNode_v2(node_p, build->graph, build->dependencies, NULL,
 					      node->count, &params);
 	for (uint32_t i = 0; i < condition.count && result == CUDA_SUCCESS; i++) {
-		result = gp_graph_condition_body(&condition, &body) ? CUDA_SUCCESS
-								    : CUDA_ERROR_INVALID_VALUE;
+		result = gp_graph_condition_next_body(&condition, &body) ? CUDA_SUCCESS
+									 : CUDA_ERROR_INVALID_VALUE;
 		if (result == CUDA_SUCCESS)
 			result = fill_graph(build, params.conditional.phGraph_out[i], body.data,
 					    body.size);
@@ -289,7 +289,7 @@ add_updatable(const struct build *build, const struct gp_graph_node *node, CUgra
 	if (!gp_graph_updatable_init(&read, node) || !build->root ||
 	    build->graph != build->root->driver)
 		return CUDA_ERROR_INVALID_VALUE;
-	updatable = gpd_graph_root_take(build->root, read.name);
+	updatable = gpd_graph_root_acquire_node(build->root, read.name);
 	gp_dec_init(&dec, read.launch.data, read.launch.size);
 	gp_args_gpLaunch_decode(&dec, &args);
 	if (!updatable || !gp_dec_done(&dec))
@@ -309,7 +309,7 @@ add_node(const struct build *build, const struct gp_graph_node *node, CUgraphNod
 	struct gp_dec dec;
 
 	for (uint32_t i = 0; i < node->count; i++)
-		build->dependencies[i] = build->nodes[gp_graph_dependency(node, i)];
+		build->dependencies[i] = build->nodes[gp_graph_get_dependency(node, i)];
 	gp_dec_init(&dec, node->fields.data, node->fields.size);
 	switch (node->call) {
 	case 0:
@@ -346,7 +346,7 @@ fill_graph(const struct build *outer, CUgraph graph, const void *plan, size_t si
 	CUresult result = CUDA_SUCCESS;
 
 	gp_graph_reader_init(&reader, plan, size);
-	while (gp_graph_read(&reader, &node))
+	while (gp_graph_read_node(&reader, &node))
 		;
 	build.graph = graph;
 	build.nodes = calloc(reader.read + 1, sizeof(CUgraphNode));
@@ -354,7 +354,7 @@ fill_graph(const struct build *outer, CUgraph graph, const void *plan, size_t si
 	if (!build.nodes || !build.dependencies)
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	gp_graph_reader_init(&reader, plan, size);
-	for (uint32_t i = 0; result == CUDA_SUCCESS && gp_graph_read(&reader, &node); i++)
+	for (uint32_t i = 0; result == CUDA_SUCCESS && gp_graph_read_node(&reader, &node); i++)
 		result = add_node(&build, &node, &build.nodes[i]);
 	free(build.nodes);
 	free(build.dependencies);
@@ -371,7 +371,7 @@ fill_driver_graph(struct build *build, const void *plan, size_t size, CUgraph *g
 
 	*graph_p = NULL;
 	if (result == CUDA_SUCCESS)
-		result = build->root ? gpd_graph_root_enter(build->session, build->root, graph_p)
+		result = build->root ? gpd_graph_root_occupy(build->session, build->root, graph_p)
 				     : gpd_driver.cuGraphCreate(graph_p, 0);
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -387,7 +387,7 @@ drop_driver_graph(const struct build *build, CUgraph graph)
 }
 
 static CUresult
-make(struct build *build, const void *plan, size_t size, bool launchable)
+graph_instantiate(struct build *build, const void *plan, size_t size, bool launchable)
 {
 	const unsigned long long flags = launchable ? CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH : 0;
 	CUgraphExec *exec_p = &build->built->driver;
@@ -406,7 +406,7 @@ make(struct build *build, const void *plan, size_t size, bool launchable)
 }
 
 CUresult
-gpd_graph_receive(struct gpd_session *session, void **plan_p, size_t *size_p)
+gpd_graph_recv(struct gpd_session *session, void **plan_p, size_t *size_p)
 {
 	size_t size = session->bulk_left;
 
@@ -432,16 +432,16 @@ gpd_graph_charge(struct gpd_session *session, uint64_t bytes)
 	bool last = false;
 
 	while (!gpd_name_memory_add(memory, bytes)) {
-		if (!memory->leaving || last)
+		if (!memory->deferred || last)
 			return false;
-		last = gpd_wait_none(session);
+		last = gpd_wait_is_empty(session);
 		gpd_wait_oldest(session);
 	}
 	return true;
 }
 
 static uint64_t
-cost_of(const struct gpd_graph_survey *survey)
+survey_get_cost(const struct gpd_graph_survey *survey)
 {
 	return sizeof(struct gpd_graph_built) + (uint64_t)survey->nodes * GPD_GRAPH_NODE_COST +
 	       survey->edges * GPD_GRAPH_EDGE_COST;
@@ -468,7 +468,7 @@ gpd_graph_build(struct gpd_session *session, const void *plan, size_t size, int 
 			return CUDA_ERROR_INVALID_VALUE;
 		partition = build.root->partition;
 	}
-	bytes = cost_of(&survey);
+	bytes = survey_get_cost(&survey);
 	if (!gpd_graph_charge(session, bytes))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	built = calloc(1, sizeof(*built));
@@ -480,13 +480,13 @@ gpd_graph_build(struct gpd_session *session, const void *plan, size_t size, int 
 	built->kernels_changed = session->kernels_changed;
 	built->stays = build.root || launchable;
 	built->charged = bytes;
-	built->partition = gpd_partition_hold(partition);
+	built->partition = gpd_partition_acquire(partition);
 	build.built = built;
-	result = make(&build, plan, size, launchable);
+	result = graph_instantiate(&build, plan, size, launchable);
 	if (result == CUDA_SUCCESS)
 		*built_p = built;
 	else
-		gpd_graph_unbuild(session, built, !gpd_driver_is_sticky(result));
+		gpd_graph_destroy_built(session, built, !gpd_driver_is_sticky(result));
 	return result;
 }
 
@@ -503,8 +503,8 @@ gpd_graph_add_kernel(struct gpd_session *session, struct gpd_graph_root *root, c
 	CUresult result;
 
 	gp_graph_reader_init(&reader, plan, size);
-	if (!gp_graph_read(&reader, &node) || gp_graph_read(&reader, &other) || reader.bad ||
-	    node.call != GP_CALL_gpLaunch)
+	if (!gp_graph_read_node(&reader, &node) || gp_graph_read_node(&reader, &other) ||
+	    reader.bad || node.call != GP_CALL_gpLaunch)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = gpd_partition_context(root->partition, scratch.device, &build.context);
 	return result == CUDA_SUCCESS ? add_node(&build, &node, node_p) : result;
@@ -525,7 +525,7 @@ gpd_graph_update(struct gpd_session *session, const void *plan, size_t size,
 	CUresult result;
 
 	if (!gpd_graph_survey(plan, size, &survey) || survey.rooted ||
-	    cost_of(&survey) > built->charged)
+	    survey_get_cost(&survey) > built->charged)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = fill_driver_graph(&build, plan, size, &graph);
 	if (result == CUDA_SUCCESS)
@@ -557,19 +557,19 @@ built_free(struct gpd_graph_built *built, bool driver)
 }
 
 void
-gpd_graph_unbuild(struct gpd_session *session, struct gpd_graph_built *built, bool driver)
+gpd_graph_destroy_built(struct gpd_session *session, struct gpd_graph_built *built, bool driver)
 {
 	if (!built)
 		return;
 	if (built->root)
-		gpd_graph_root_leave(session, built->root);
+		gpd_graph_root_vacate(session, built->root);
 	gpd_name_memory_remove(&session->handles.memory, built->charged);
 	built_free(built, driver);
 }
 
 /* By the responder. */
 static void
-unused(struct gpd_session *session, void *arg, CUresult result)
+built_unused(struct gpd_session *session, void *arg, CUresult result)
 {
 	struct gpd_graph_built *built = arg;
 	uint64_t charged = built->charged;
@@ -578,23 +578,23 @@ unused(struct gpd_session *session, void *arg, CUresult result)
 	built_free(built, !gpd_driver_is_sticky(result));
 	if (rooted)
 		atomic_fetch_sub(&session->rooted_leaving, 1);
-	gpd_name_memory_gone(&session->handles.memory, charged);
+	gpd_name_memory_complete(&session->handles.memory, charged);
 }
 
 void
-gpd_graph_unbuild_later(struct gpd_session *session, struct gpd_graph_built *built)
+gpd_graph_destroy_built_later(struct gpd_session *session, struct gpd_graph_built *built)
 {
 	CUresult result;
 
 	if (!built)
 		return;
 	if (built->root) {
-		gpd_graph_root_leave(session, built->root);
+		gpd_graph_root_vacate(session, built->root);
 		atomic_fetch_add(&session->rooted_leaving, 1);
 	}
-	gpd_name_memory_leave(&session->handles.memory, built->charged);
-	result = gpd_wait_add_all(session, NULL, unused, built);
+	gpd_name_memory_defer(&session->handles.memory, built->charged);
+	result = gpd_wait_add_all(session, NULL, built_unused, built);
 	/* The driver itself ends what still runs when that has ended. */
 	if (result != CUDA_SUCCESS)
-		unused(session, built, result);
+		built_unused(session, built, result);
 }

@@ -22,7 +22,7 @@ struct gpd_session;
 /* An edge: both nodes know it, in the graph and in its executable. */
 #define GPD_GRAPH_EDGE_COST 64
 
-/* gpd_graph_unbuild() ends it. */
+/* gpd_graph_destroy_built() ends it. */
 struct gpd_graph_built {
 	CUgraphExec driver;
 	int device;
@@ -37,7 +37,7 @@ struct gpd_graph_built {
 };
 
 /* What the client has sent: *plan_p is the caller's to free, NULL where it fails. */
-CUresult gpd_graph_receive(struct gpd_session *session, void **plan_p, size_t *size_p);
+CUresult gpd_graph_recv(struct gpd_session *session, void **plan_p, size_t *size_p);
 
 /* Charges the session's name memory.  Blocks while graphs that leave would make room; false: the
  * session may have no more. */
@@ -67,8 +67,9 @@ bool gpd_graph_fits(const struct gpd_session *session, const struct gpd_graph_bu
 		    const struct gpd_partition *partition);
 
 /* When nothing uses it any more; NULL is allowed.  driver: the driver can still be called. */
-void gpd_graph_unbuild(struct gpd_session *session, struct gpd_graph_built *built, bool driver);
+void gpd_graph_destroy_built(struct gpd_session *session, struct gpd_graph_built *built,
+			     bool driver);
 /* The same behind the launches that may still use it. */
-void gpd_graph_unbuild_later(struct gpd_session *session, struct gpd_graph_built *built);
+void gpd_graph_destroy_built_later(struct gpd_session *session, struct gpd_graph_built *built);
 
 #endif /* GPD_GRAPH_BUILD_H */

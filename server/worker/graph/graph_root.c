@@ -37,7 +37,7 @@ gpd_graph_root_get(const struct gpd_session *session, uint32_t id)
 }
 
 static void
-root_end(struct gpd_session *session, struct gpd_graph_root *root)
+root_destroy(struct gpd_session *session, struct gpd_graph_root *root)
 {
 	if (root->driver && gpd_device_enter(root->context->device) == CUDA_SUCCESS)
 		(void)gpd_driver.cuGraphDestroy(root->driver);
@@ -66,17 +66,17 @@ gpd_gpGraphRoot(struct gpd_session *session, const struct gp_args_gpGraphRoot *a
 	if (!root)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	root->context = context;
-	result = gpd_session_name(session, GPD_KIND_GRAPH_ROOT, args->root, &root->handle);
+	result = gpd_session_add_handle(session, GPD_KIND_GRAPH_ROOT, args->root, &root->handle);
 	if (result != CUDA_SUCCESS) {
 		free(root);
 		return result;
 	}
-	root->partition = gpd_partition_hold(gpd_graph_partition(session, context));
+	root->partition = gpd_partition_acquire(gpd_graph_partition(session, context));
 	result = gpd_device_enter(context->device);
 	if (result == CUDA_SUCCESS)
 		result = gpd_driver.cuGraphCreate(&root->driver, 0);
 	if (result != CUDA_SUCCESS)
-		root_end(session, root);
+		root_destroy(session, root);
 	return result;
 }
 
@@ -168,7 +168,7 @@ gpd_gpGraphNode(struct gpd_session *session, const struct gp_args_gpGraphNode *a
 	struct gpd_graph_root *root = gpd_graph_root_get(session, args->root);
 	size_t size;
 	void *plan;
-	CUresult result = gpd_graph_receive(session, &plan, &size);
+	CUresult result = gpd_graph_recv(session, &plan, &size);
 
 	if (result == CUDA_SUCCESS && !root)
 		result = CUDA_ERROR_INVALID_HANDLE;
@@ -195,7 +195,7 @@ gpd_gpGraphRootDrop(struct gpd_session *session, const struct gp_args_gpGraphRoo
 
 	if (!root)
 		return CUDA_ERROR_INVALID_HANDLE;
-	root_end(session, root);
+	root_destroy(session, root);
 	return CUDA_SUCCESS;
 }
 
@@ -210,7 +210,7 @@ gpd_graph_root_has(const struct gpd_graph_root *root, uint64_t handle)
 }
 
 struct gpd_updatable *
-gpd_graph_root_take(const struct gpd_graph_root *root, uint64_t name)
+gpd_graph_root_acquire_node(const struct gpd_graph_root *root, uint64_t name)
 {
 	for (size_t i = 0; i < root->updatable_count; i++) {
 		struct gpd_updatable *updatable = &root->updatables[i];
@@ -234,7 +234,7 @@ gpd_graph_root_all_used(const struct gpd_graph_root *root)
 }
 
 static bool
-stays(const struct gpd_graph_root *root, CUgraphNode node)
+node_is_updatable(const struct gpd_graph_root *root, CUgraphNode node)
 {
 	for (size_t i = 0; i < root->updatable_count; i++) {
 		if (root->updatables[i].node == node)
@@ -259,7 +259,7 @@ gpd_graph_root_note_edges(struct gpd_graph_root *root, const CUgraphNode *from, 
 	if (!froms || !tos)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	for (size_t i = 0; i < count; i++) {
-		if (!stays(root, from[i]))
+		if (!node_is_updatable(root, from[i]))
 			continue;
 		root->from[root->edge_count] = from[i];
 		root->to[root->edge_count++] = to;
@@ -282,7 +282,7 @@ drop_nodes(struct gpd_graph_root *root)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	result = gpd_driver.cuGraphGetNodes(root->driver, nodes, &count);
 	for (; count > 0 && result == CUDA_SUCCESS; count--) {
-		if (!stays(root, nodes[count - 1]))
+		if (!node_is_updatable(root, nodes[count - 1]))
 			result = gpd_driver.cuGraphDestroyNode(nodes[count - 1]);
 	}
 	free(nodes);
@@ -299,7 +299,7 @@ drop_nodes(struct gpd_graph_root *root)
 /* The responder sees in memory that work has ended, and the driver counts an executable until it
  * has noticed the same: it does when it is asked. */
 static void
-let_driver_notice(const struct gpd_session *session, const struct gpd_graph_root *root)
+streams_query(const struct gpd_session *session, const struct gpd_graph_root *root)
 {
 	for (const struct gpd_stream *s = session->streams; s; s = s->next) {
 		if (s->device == root->context->device)
@@ -308,24 +308,24 @@ let_driver_notice(const struct gpd_session *session, const struct gpd_graph_root
 }
 
 CUresult
-gpd_graph_root_enter(struct gpd_session *session, struct gpd_graph_root *root, CUgraph *graph_p)
+gpd_graph_root_occupy(struct gpd_session *session, struct gpd_graph_root *root, CUgraph *graph_p)
 {
 	CUresult result;
 
 	*graph_p = root->driver;
 	if (root->occupied)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	while (atomic_load(&session->rooted_leaving) && !gpd_wait_none(session))
+	while (atomic_load(&session->rooted_leaving) && !gpd_wait_is_empty(session))
 		gpd_wait_oldest(session);
 	if (root->made)
-		let_driver_notice(session, root);
+		streams_query(session, root);
 	result = drop_nodes(root);
 	root->occupied = result == CUDA_SUCCESS;
 	return result;
 }
 
 void
-gpd_graph_root_leave(const struct gpd_session *session, CUgraph driver)
+gpd_graph_root_vacate(const struct gpd_session *session, CUgraph driver)
 {
 	struct gpd_graph_root *root;
 	uint32_t at = 0;
@@ -343,8 +343,8 @@ gpd_graph_root_instantiate(const struct gpd_session *session, struct gpd_graph_r
 	CUresult result = gpd_driver.cuGraphInstantiateWithFlags(exec_p, root->driver, 0);
 
 	for (int i = 0; i < TRIES && root->made && result == CUDA_ERROR_NOT_SUPPORTED; i++) {
-		gp_nap(NAP_NS);
-		let_driver_notice(session, root);
+		gp_sleep_ns(NAP_NS);
+		streams_query(session, root);
 		result = gpd_driver.cuGraphInstantiateWithFlags(exec_p, root->driver, 0);
 	}
 	root->made |= result == CUDA_SUCCESS;
@@ -352,13 +352,13 @@ gpd_graph_root_instantiate(const struct gpd_session *session, struct gpd_graph_r
 }
 
 void
-gpd_graph_root_forget(struct gpd_session *session, const struct gpd_context *context)
+gpd_graph_root_destroy_context(struct gpd_session *session, const struct gpd_context *context)
 {
 	struct gpd_graph_root *root;
 	uint32_t at = 0;
 
 	while ((root = gpd_handle_next(&session->handles, GPD_KIND_GRAPH_ROOT, &at))) {
 		if (!context || root->context == context)
-			root_end(session, root);
+			root_destroy(session, root);
 	}
 }

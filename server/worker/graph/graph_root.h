@@ -52,26 +52,26 @@ struct gpd_graph_root {
 struct gpd_graph_root *gpd_graph_root_get(const struct gpd_session *session, uint32_t id);
 bool gpd_graph_root_has(const struct gpd_graph_root *root, uint64_t handle);
 /* Not used yet; NULL: there is none of this name. */
-struct gpd_updatable *gpd_graph_root_take(const struct gpd_graph_root *root, uint64_t name);
+struct gpd_updatable *gpd_graph_root_acquire_node(const struct gpd_graph_root *root, uint64_t name);
 bool gpd_graph_root_all_used(const struct gpd_graph_root *root);
-/* Behind cuGraphAddDependencies: notes the edges that the next gpd_graph_root_enter() has to
+/* Behind cuGraphAddDependencies: notes the edges that the next gpd_graph_root_occupy() has to
  * remove. */
 CUresult gpd_graph_root_note_edges(struct gpd_graph_root *root, const CUgraphNode *from,
 				   size_t count, CUgraphNode to);
 /* Without nodes but for those that kernels change, which have no edges and are not used: for an
  * executable.  Blocks while one that was dropped may still run; CUDA_ERROR_NOT_SUPPORTED: one is
  * there. */
-CUresult gpd_graph_root_enter(struct gpd_session *session, struct gpd_graph_root *root,
-			      CUgraph *graph_p);
+CUresult gpd_graph_root_occupy(struct gpd_session *session, struct gpd_graph_root *root,
+			       CUgraph *graph_p);
 /* Makes the executable of what it holds.  CUDA_ERROR_NOT_SUPPORTED: also if the driver counts the
  * one before for longer than a tenth of a second. */
 CUresult gpd_graph_root_instantiate(const struct gpd_session *session, struct gpd_graph_root *root,
 				    CUgraphExec *exec_p);
 /* The client has dropped the executable, or none could be made; the root may be gone. */
-void gpd_graph_root_leave(const struct gpd_session *session, CUgraph driver);
+void gpd_graph_root_vacate(const struct gpd_session *session, CUgraph driver);
 
 /* Of a context that ends; NULL: all. */
-void gpd_graph_root_forget(struct gpd_session *session, const struct gpd_context *context);
+void gpd_graph_root_destroy_context(struct gpd_session *session, const struct gpd_context *context);
 
 /* The partition that the session's streams of the context have; or NULL. */
 struct gpd_partition *gpd_graph_partition(const struct gpd_session *session,

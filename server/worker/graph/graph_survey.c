@@ -29,7 +29,7 @@ survey_condition(const struct gp_graph_node *node, unsigned int depth,
 		return false;
 	survey->nodes += condition.count;
 	for (uint32_t i = 0; i < condition.count; i++) {
-		if (!gp_graph_condition_body(&condition, &body) ||
+		if (!gp_graph_condition_next_body(&condition, &body) ||
 		    !survey_nodes(body.data, body.size, depth + 1, survey))
 			return false;
 	}
@@ -51,7 +51,7 @@ survey_nodes(const void *plan, size_t size, unsigned int depth, struct gpd_graph
 	struct gp_graph_node node;
 
 	gp_graph_reader_init(&reader, plan, size);
-	while (gp_graph_read(&reader, &node)) {
+	while (gp_graph_read_node(&reader, &node)) {
 		survey->edges += node.count;
 		if (node.call == GP_GRAPH_CONDITION && !survey_condition(&node, depth, survey))
 			return false;

@@ -16,7 +16,7 @@
 #include <string.h>
 
 static CUfunction
-function_of(const struct gpd_use *use)
+use_get_function(const struct gpd_use *use)
 {
 	return atomic_load(&use->function->driver);
 }
@@ -35,14 +35,14 @@ is_attribute(int attribute)
 }
 
 static CUresult
-attribute_of(const struct gpd_use *use, int attribute, int *value_p)
+use_get_attribute(const struct gpd_use *use, int attribute, int *value_p)
 {
 	if (is_shared(use) && attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) {
-		*value_p = gpd_image_dynamic(use);
+		*value_p = gpd_image_get_dynamic(use);
 		return CUDA_SUCCESS;
 	}
 	return gpd_driver.cuFuncGetAttribute(value_p, (CUfunction_attribute)attribute,
-					     function_of(use));
+					     use_get_function(use));
 }
 
 CUresult
@@ -50,14 +50,14 @@ gpd_cuFuncGetAttribute(struct gpd_session *session, const struct gp_args_cuFuncG
 		       struct gp_reply_cuFuncGetAttribute *reply)
 {
 	struct gpd_use use;
-	CUresult result = gpd_image_kernel_here(session, args->hfunc, &use);
+	CUresult result = gpd_image_kernel_in_context(session, args->hfunc, &use);
 	int value = 0;
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (!is_attribute(args->attrib))
 		return CUDA_ERROR_INVALID_VALUE;
-	result = attribute_of(&use, args->attrib, &value);
+	result = use_get_attribute(&use, args->attrib, &value);
 	reply->pi = value;
 	return result;
 }
@@ -68,7 +68,7 @@ gpd_gpFunctionAttributes(struct gpd_session *session,
 			 struct gp_reply_gpFunctionAttributes *reply)
 {
 	struct gpd_use use;
-	CUresult result = gpd_image_kernel_here(session, args->kernel, &use);
+	CUresult result = gpd_image_kernel_in_context(session, args->kernel, &use);
 	uint32_t *values;
 
 	if (result != CUDA_SUCCESS)
@@ -79,7 +79,7 @@ gpd_gpFunctionAttributes(struct gpd_session *session,
 	for (int i = 0; i < GP_KERNEL_ATTRIBUTES; i++) {
 		int value;
 
-		if (attribute_of(&use, i, &value) != CUDA_SUCCESS)
+		if (use_get_attribute(&use, i, &value) != CUDA_SUCCESS)
 			continue;
 		values[i] = htole32((uint32_t)value);
 		reply->known |= 1u << i;
@@ -93,7 +93,7 @@ gpd_gpKernelUnsupported(struct gpd_session *session, const struct gp_args_gpKern
 			struct gp_reply_gpKernelUnsupported *reply)
 {
 	struct gpd_use use;
-	CUresult result = gpd_image_kernel_here(session, args->kernel, &use);
+	CUresult result = gpd_image_kernel_in_context(session, args->kernel, &use);
 	const char *why;
 	char *copy;
 
@@ -117,12 +117,12 @@ is_fact(int attribute)
 }
 
 static bool
-is_so_already(const struct gpd_use *use, int attribute, int value)
+attribute_is_set(const struct gpd_use *use, int attribute, int value)
 {
 	int now;
 
 	return gpd_driver.cuFuncGetAttribute(&now, (CUfunction_attribute)attribute,
-					     function_of(use)) == CUDA_SUCCESS &&
+					     use_get_function(use)) == CUDA_SUCCESS &&
 	       now == value;
 }
 
@@ -130,7 +130,7 @@ static CUresult
 set_attribute(struct gpd_session *session, uint64_t kernel, int attribute, int value)
 {
 	struct gpd_use use;
-	CUresult result = gpd_image_kernel_here(session, kernel, &use);
+	CUresult result = gpd_image_kernel_in_context(session, kernel, &use);
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -139,12 +139,12 @@ set_attribute(struct gpd_session *session, uint64_t kernel, int attribute, int v
 	if (is_shared(&use) && !is_fact(attribute)) {
 		if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
 			return gpd_image_set_dynamic(&use, value);
-		if (is_so_already(&use, attribute, value))
+		if (attribute_is_set(&use, attribute, value))
 			return CUDA_SUCCESS;
 		result = gpd_image_make_own(session, &use);
 	}
 	if (result == CUDA_SUCCESS)
-		result = gpd_driver.cuFuncSetAttribute(function_of(&use),
+		result = gpd_driver.cuFuncSetAttribute(use_get_function(&use),
 						       (CUfunction_attribute)attribute, value);
 	return result;
 }
@@ -166,7 +166,7 @@ gpd_cuFuncSetCacheConfig(struct gpd_session *session,
 			 const struct gp_args_cuFuncSetCacheConfig *args)
 {
 	struct gpd_use use;
-	CUresult result = gpd_image_kernel_here(session, args->hfunc, &use);
+	CUresult result = gpd_image_kernel_in_context(session, args->hfunc, &use);
 
 	/* Nobody has set anything else. */
 	if (result == CUDA_SUCCESS && is_shared(&use) && args->config == CU_FUNC_CACHE_PREFER_NONE)
@@ -174,7 +174,7 @@ gpd_cuFuncSetCacheConfig(struct gpd_session *session,
 	if (result == CUDA_SUCCESS)
 		result = gpd_image_make_own(session, &use);
 	if (result == CUDA_SUCCESS)
-		result = gpd_driver.cuFuncSetCacheConfig(function_of(&use),
+		result = gpd_driver.cuFuncSetCacheConfig(use_get_function(&use),
 							 (CUfunc_cache)args->config);
 	return result;
 }

@@ -31,7 +31,7 @@ static struct {
 	pthread_cond_t gone;
 	struct gpd_image *images; /* utlist */
 } leaving = { .lock = PTHREAD_MUTEX_INITIALIZER };
-GP_COND_AT_START(leaving.gone);
+GP_COND_CONSTRUCTOR(leaving.gone);
 
 /* A variable, on one device. */
 struct gpd_global {
@@ -45,51 +45,51 @@ static void
 image_free(struct gpd_image *image)
 {
 	gpd_blob_unref(image->blob);
-	gpd_image_forget_dynamic(image);
+	gpd_image_reset_dynamic(image);
 	free(image);
 }
 
 static void
-forget_globals(struct gpd_session *session, struct gpd_image *image)
+globals_destroy(struct gpd_session *session, struct gpd_image *image)
 {
-	struct gpd_global *global;
+	struct gpd_global *image_global;
 
-	while ((global = image->globals)) {
-		image->globals = global->next;
-		gpd_account_free(&session->account, global->device, global->charged);
-		free(global);
+	while ((image_global = image->globals)) {
+		image->globals = image_global->next;
+		gpd_account_free(&session->account, image_global->device, image_global->charged);
+		free(image_global);
 	}
 }
 
 static void
-uncharge(struct gpd_session *session, struct gpd_image *image)
+image_uncharge(struct gpd_session *session, struct gpd_image *image)
 {
 	gpd_account_free(&session->account, image->charged_device, image->charged);
 	image->charged = 0;
-	gpd_account_give_code(&session->account, image->code);
+	gpd_account_uncharge_code(&session->account, image->code);
 	image->code = 0;
-	forget_globals(session, image);
+	globals_destroy(session, image);
 }
 
 static void
-stop_paying(struct gpd_image *image) GP_LOCKED(leaving.lock)
+image_stop_charging(struct gpd_image *image) GP_LOCKED(leaving.lock)
 {
 	LL_DELETE(leaving.images, image);
-	uncharge(image->payer, image);
-	gpd_ledger_leave_end(image->payer->account.line, image->leave);
+	image_uncharge(image->payer, image);
+	gpd_ledger_free_end(image->payer->account.line, image->leave);
 	image->payer = NULL;
 	pthread_cond_broadcast(&leaving.gone);
 }
 
 /* The driver does not have it any more, or has it for others. */
 static void
-gone(void *arg)
+image_unloaded(void *arg)
 {
 	struct gpd_image *image = arg;
 
 	pthread_mutex_lock(&leaving.lock);
 	if (image->payer)
-		stop_paying(image);
+		image_stop_charging(image);
 	pthread_mutex_unlock(&leaving.lock);
 	image_free(image);
 }
@@ -97,38 +97,38 @@ gone(void *arg)
 /* Its session has done with it.  What is shared stays loaded; for the rest it may be long until
  * there is a quiet moment. */
 static void
-leave(struct gpd_image *image)
+image_leave(struct gpd_image *image)
 {
 	if (image->left)
 		gpd_library_put(image->left);
 	if (image->library && !image->library->shared) {
-		gpd_library_unload_later(image->library, gone, image);
+		gpd_library_unload_later(image->library, image_unloaded, image);
 		return;
 	}
 	if (image->library)
 		gpd_library_put(image->library);
-	gone(image);
+	image_unloaded(image);
 }
 
 static void
-image_end(struct gpd_session *session, struct gpd_image *image)
+image_destroy(struct gpd_session *session, struct gpd_image *image)
 {
-	uncharge(session, image);
-	leave(image);
+	image_uncharge(session, image);
+	image_leave(image);
 }
 
 static void
-unused(struct gpd_session *session, void *arg, CUresult result)
+image_unused(struct gpd_session *session, void *arg, CUresult result)
 {
 	struct gpd_image *image = arg;
 
-	image->leave = gpd_ledger_leave_begin(session->account.line);
+	image->leave = gpd_ledger_free_begin(session->account.line);
 	pthread_mutex_lock(&leaving.lock);
 	image->payer = session;
 	LL_PREPEND(leaving.images, image);
 	pthread_mutex_unlock(&leaving.lock);
 	atomic_fetch_sub(&session->images_leaving, 1);
-	leave(image);
+	image_leave(image);
 }
 
 static struct gpd_image *
@@ -146,7 +146,7 @@ gpd_image_wait_unloaded(struct gpd_session *session)
 	uint64_t until;
 	bool any = atomic_load(&session->images_leaving) != 0;
 
-	while (atomic_load(&session->images_leaving) && !gpd_wait_none(session))
+	while (atomic_load(&session->images_leaving) && !gpd_wait_is_empty(session))
 		gpd_wait_oldest(session);
 	until = gp_now_ns() + UNLOAD_NS;
 	pthread_mutex_lock(&leaving.lock);
@@ -159,7 +159,7 @@ gpd_image_wait_unloaded(struct gpd_session *session)
 
 /* Its name goes with its image: whoever reads it for the log has the lock. */
 static void
-forget_kernel(struct gpd_session *session)
+session_clear_kernel(struct gpd_session *session)
 {
 	pthread_mutex_lock(&gpd_sessions.lock);
 	__atomic_store_n(&session->kernel, NULL, __ATOMIC_RELAXED);
@@ -170,20 +170,21 @@ forget_kernel(struct gpd_session *session)
 static void
 close_globals(struct gpd_session *session, struct gpd_image *image)
 {
-	for (struct gpd_global *global = image->globals; global; global = global->next)
-		gpd_memory_close_extent(session, &global->extent);
+	for (struct gpd_global *image_global = image->globals; image_global;
+	     image_global = image_global->next)
+		gpd_memory_close_extent(session, &image_global->extent);
 }
 
 static CUresult
-unload(struct gpd_session *session, struct gpd_image *image)
+image_unload_later(struct gpd_session *session, struct gpd_image *image)
 {
-	forget_kernel(session);
+	session_clear_kernel(session);
 	session->kernels_changed++;
 	close_globals(session, image);
 	gpd_handle_remove(&session->handles, &image->handle);
 	/* Without a marker nobody can tell when it is free of use: the process ends soon. */
 	atomic_fetch_add(&session->images_leaving, 1);
-	return gpd_wait_add_all(session, NULL, unused, image);
+	return gpd_wait_add_all(session, NULL, image_unused, image);
 }
 
 CUresult
@@ -191,7 +192,7 @@ gpd_gpImageUnload(struct gpd_session *session, const struct gp_args_gpImageUnloa
 {
 	struct gpd_image *image = gpd_image_get(session, args->image);
 
-	return image ? unload(session, image) : CUDA_ERROR_INVALID_HANDLE;
+	return image ? image_unload_later(session, image) : CUDA_ERROR_INVALID_HANDLE;
 }
 
 /* What stays charged, so that the next image that uses it does not fail.  A shared library stays
@@ -210,8 +211,9 @@ move_retired_code(struct gpd_session *session, struct gpd_image *image)
 		image->code -= more;
 		return size + more;
 	}
-	return gpd_ledger_take(account->ledger, account->line, GPD_LEDGER_CODE, more) ? size + more
-										      : size;
+	return gpd_ledger_charge(account->ledger, account->line, GPD_LEDGER_CODE, more)
+		       ? size + more
+		       : size;
 }
 
 CUresult
@@ -222,15 +224,15 @@ gpd_gpImageRetire(struct gpd_session *session, const struct gp_args_gpImageRetir
 	if (!image)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (gpd_account_may_use(&session->account, args->device))
-		gpd_promise_retire(session, image->blob, args->device,
+		gpd_preload_retire(session, image->blob, args->device,
 				   move_retired_code(session, image));
-	return unload(session, image);
+	return image_unload_later(session, image);
 }
 
 CUresult
 gpd_gpImageForget(struct gpd_session *session, const struct gp_args_gpImageForget *args)
 {
-	gpd_promise_forget_retired(session);
+	gpd_preload_drop_retired(session);
 	return CUDA_SUCCESS;
 }
 
@@ -241,20 +243,20 @@ mark_stale(struct gpd_session *session, struct gpd_image *image)
 	session->kernels_changed++;
 	/* Where there is no state, only what was set is forgotten. */
 	if (image->library && image->library->shared)
-		gpd_image_forget_dynamic(image);
+		gpd_image_reset_dynamic(image);
 	else
 		image->stale = true;
 	close_globals(session, image);
-	forget_globals(session, image);
+	globals_destroy(session, image);
 }
 
 void
-gpd_image_forget_context(struct gpd_session *session, const struct gpd_context *context)
+gpd_image_invalidate_context(struct gpd_session *session, const struct gpd_context *context)
 {
 	struct gpd_image *image;
 	uint32_t at = 0;
 
-	forget_kernel(session);
+	session_clear_kernel(session);
 	while ((image = gpd_handle_next(&session->handles, GPD_KIND_IMAGE, &at))) {
 		if (!image->context || image->context == context)
 			mark_stale(session, image);
@@ -262,20 +264,20 @@ gpd_image_forget_context(struct gpd_session *session, const struct gpd_context *
 }
 
 void
-gpd_image_forget_session(struct gpd_session *session)
+gpd_image_destroy_all(struct gpd_session *session)
 {
 	struct gpd_image *image;
 	uint32_t at = 0;
 
-	forget_kernel(session);
+	session_clear_kernel(session);
 	while ((image = gpd_handle_next(&session->handles, GPD_KIND_IMAGE, &at))) {
 		close_globals(session, image);
 		gpd_handle_remove(&session->handles, &image->handle);
-		image_end(session, image);
+		image_destroy(session, image);
 	}
 	pthread_mutex_lock(&leaving.lock);
 	while ((image = find_leaving(session)))
-		stop_paying(image);
+		image_stop_charging(image);
 	pthread_mutex_unlock(&leaving.lock);
 }
 
@@ -283,13 +285,13 @@ static CUresult
 add_global(struct gpd_session *session, struct gpd_image *image, int device, uint64_t address,
 	   uint64_t size)
 {
-	struct gpd_global *global = image->globals;
+	struct gpd_global *image_global = image->globals;
 	uint64_t charged = 0;
 	CUresult result;
 
-	while (global && global->extent.address != address)
-		global = global->next;
-	if (global)
+	while (image_global && image_global->extent.address != address)
+		image_global = image_global->next;
+	if (image_global)
 		return CUDA_SUCCESS;
 	/* What was read off the image may be less than what the driver made of it. */
 	image->seen += device == image->charged_device ? size : 0;
@@ -300,17 +302,17 @@ add_global(struct gpd_session *session, struct gpd_image *image, int device, uin
 	result = gpd_account_allocate(&session->account, device, charged);
 	if (result != CUDA_SUCCESS)
 		return result;
-	global = malloc(sizeof(*global));
-	if (!global) {
+	image_global = malloc(sizeof(*image_global));
+	if (!image_global) {
 		gpd_account_free(&session->account, device, charged);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	*global = (struct gpd_global){ .next = image->globals,
-				       .extent = { .address = address, .size = size },
-				       .device = device,
-				       .charged = charged };
-	image->globals = global;
-	gpd_memory_open_extent(session, &global->extent);
+	*image_global = (struct gpd_global){ .next = image->globals,
+					     .extent = { .address = address, .size = size },
+					     .device = device,
+					     .charged = charged };
+	image->globals = image_global;
+	gpd_memory_open_extent(session, &image_global->extent);
 	return CUDA_SUCCESS;
 }
 
@@ -334,8 +336,8 @@ find_global(struct gpd_session *session, struct gpd_image *image, int device, st
 }
 
 static CUresult
-global(struct gpd_session *session, const struct gp_args_gpImageGlobal *args, bool managed,
-       struct gp_reply_gpImageGlobal *reply)
+image_global(struct gpd_session *session, const struct gp_args_gpImageGlobal *args, bool managed,
+	     struct gp_reply_gpImageGlobal *reply)
 {
 	struct gpd_image *image = gpd_image_get(session, args->image);
 	int device = gpd_context_device(session, args->context);
@@ -347,7 +349,7 @@ global(struct gpd_session *session, const struct gp_args_gpImageGlobal *args, bo
 		return CUDA_ERROR_INVALID_HANDLE;
 	result = gpd_context_enter(session, args->context);
 	if (result == CUDA_SUCCESS)
-		result = gpd_image_renew(session, image, device);
+		result = gpd_image_refresh(session, image, device);
 	if (result == CUDA_SUCCESS)
 		result = find_global(session, image, device, args->name, managed, &address, &size);
 	if (result == CUDA_SUCCESS)
@@ -363,7 +365,7 @@ CUresult
 gpd_gpImageGlobal(struct gpd_session *session, const struct gp_args_gpImageGlobal *args,
 		  struct gp_reply_gpImageGlobal *reply)
 {
-	return global(session, args, false, reply);
+	return image_global(session, args, false, reply);
 }
 
 CUresult
@@ -372,7 +374,7 @@ gpd_gpImageManaged(struct gpd_session *session, const struct gp_args_gpImageMana
 {
 	const struct gp_args_gpImageGlobal same = { args->context, args->image, args->name };
 	struct gp_reply_gpImageGlobal found;
-	CUresult result = global(session, &same, true, &found);
+	CUresult result = image_global(session, &same, true, &found);
 
 	if (result == CUDA_SUCCESS) {
 		reply->address = found.address;
@@ -382,7 +384,7 @@ gpd_gpImageManaged(struct gpd_session *session, const struct gp_args_gpImageMana
 }
 
 static int
-device_of(const struct gpd_image *image)
+image_get_device(const struct gpd_image *image)
 {
 	return image->context ? image->context->device : 0;
 }
@@ -390,14 +392,14 @@ device_of(const struct gpd_image *image)
 static CUresult
 charge_variables(struct gpd_session *session, struct gpd_image *image)
 {
-	int device = device_of(image);
+	int device = image_get_device(image);
 	CUresult result;
 
 	if (!image->uses.variables)
 		return CUDA_SUCCESS;
 	/* Nobody knows how much it is, and nobody need. */
 	if (image->uses.variables >= GPD_VARIABLES_UNKNOWN &&
-	    gpd_ledger_room(session->account.ledger, session->account.line, device, 0).max ==
+	    gpd_ledger_headroom(session->account.ledger, session->account.line, device, 0).max ==
 		    GPD_NO_LIMIT)
 		return CUDA_SUCCESS;
 	result = gpd_account_allocate(&session->account, device, image->uses.variables);
@@ -410,10 +412,10 @@ charge_variables(struct gpd_session *session, struct gpd_image *image)
 
 /* What the driver makes of its code, and its variables, take memory from now on. */
 static CUresult
-charge(struct gpd_session *session, struct gpd_image *image)
+image_charge(struct gpd_session *session, struct gpd_image *image)
 {
 	const uint64_t all = gpd_blob_name(image->blob)->size +
-			     gpd_image_driver_size(image->blob, device_of(image));
+			     gpd_image_driver_size(image->blob, image_get_device(image));
 	CUresult result = CUDA_SUCCESS;
 
 	if (image->code < all)
@@ -425,7 +427,7 @@ charge(struct gpd_session *session, struct gpd_image *image)
 }
 
 static struct gpd_image *
-image_new(struct gpd_blob *blob, struct gpd_context *context, uint64_t code)
+image_create(struct gpd_blob *blob, struct gpd_context *context, uint64_t code)
 {
 	struct gpd_image *image = calloc(1, sizeof(*image));
 
@@ -440,44 +442,44 @@ image_new(struct gpd_blob *blob, struct gpd_context *context, uint64_t code)
 
 /* The device is current, and all is charged.  Without success it has ended. */
 static CUresult
-enter_image(struct gpd_session *session, struct gpd_image *image, uint32_t id,
-	    struct gp_bytes options, struct gp_bytes *info_p, struct gp_bytes *log_p)
+image_add(struct gpd_session *session, struct gpd_image *image, uint32_t id,
+	  struct gp_bytes options, struct gp_bytes *info_p, struct gp_bytes *log_p)
 {
-	int device = device_of(image);
+	int device = image_get_device(image);
 	CUresult result = gpd_library_get(session, image->blob, device, true, options,
 					  &image->library, log_p);
 
 	if (result == CUDA_SUCCESS && !gpd_library_copy(image->library->info, info_p))
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	if (result == CUDA_SUCCESS)
-		result = gpd_session_name(session, GPD_KIND_IMAGE, id, &image->handle);
+		result = gpd_session_add_handle(session, GPD_KIND_IMAGE, id, &image->handle);
 	if (result != CUDA_SUCCESS)
-		image_end(session, image);
+		image_destroy(session, image);
 	else if (!options.size && !image->library->unsupported)
-		gpd_promise_remember(session, image->blob, device, image->library->info);
+		gpd_preload_learn(session, image->blob, device, image->library->info);
 	return result;
 }
 
 /* Takes over a reference to the blob, and the code-memory that is charged for it; what the load
  * would tell is for none, or for info_p and log_p. */
 static CUresult
-load(struct gpd_session *session, uint32_t context, uint32_t id, struct gpd_blob *blob,
-     uint64_t code, struct gp_bytes options, struct gp_bytes *info_p, struct gp_bytes *log_p)
+image_load(struct gpd_session *session, uint32_t context, uint32_t id, struct gpd_blob *blob,
+	   uint64_t code, struct gp_bytes options, struct gp_bytes *info_p, struct gp_bytes *log_p)
 {
-	struct gpd_image *image = image_new(blob, gpd_context_get(session, context), code);
+	struct gpd_image *image = image_create(blob, gpd_context_get(session, context), code);
 	CUresult result;
 
 	if (!image) {
-		gpd_account_give_code(&session->account, code);
+		gpd_account_uncharge_code(&session->account, code);
 		gpd_blob_unref(blob);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	result = gpd_context_enter(session, context);
 	if (result == CUDA_SUCCESS)
-		result = charge(session, image);
+		result = image_charge(session, image);
 	if (result == CUDA_SUCCESS)
-		return enter_image(session, image, id, options, info_p, log_p);
-	image_end(session, image);
+		return image_add(session, image, id, options, info_p, log_p);
+	image_destroy(session, image);
 	return result;
 }
 
@@ -493,8 +495,8 @@ gpd_gpImageLoad(struct gpd_session *session, const struct gp_args_gpImageLoad *a
 		return CUDA_SUCCESS;
 	}
 	if (result == CUDA_SUCCESS)
-		return load(session, args->context, args->image, blob, args->size, args->options,
-			    &reply->info, &reply->log);
+		return image_load(session, args->context, args->image, blob, args->size,
+				  args->options, &reply->info, &reply->log);
 	if (session->bulk_left)
 		(void)gpd_session_recv_bulk(session, NULL, session->bulk_left);
 	return result;
@@ -510,12 +512,12 @@ gpd_gpImageAgain(struct gpd_session *session, const struct gp_args_gpImageAgain 
 	if (!like)
 		return CUDA_ERROR_INVALID_HANDLE;
 	size = gpd_blob_name(like->blob)->size;
-	result = gpd_image_take_memory(session, size);
+	result = gpd_image_charge_bytes(session, size);
 	if (result != CUDA_SUCCESS)
 		return result;
 	gpd_blob_ref(like->blob);
-	return load(session, args->context, args->image, like->blob, size, (struct gp_bytes){ 0 },
-		    NULL, NULL);
+	return image_load(session, args->context, args->image, like->blob, size,
+			  (struct gp_bytes){ 0 }, NULL, NULL);
 }
 
 CUresult
@@ -523,31 +525,31 @@ gpd_gpImageUse(struct gpd_session *session, const struct gp_args_gpImageUse *arg
 {
 	struct gpd_context *context = gpd_context_get(session, args->context);
 	CUresult result = gpd_context_enter(session, args->context);
-	struct gpd_promise *promise;
+	struct gpd_preload *preload;
 	struct gpd_image *image;
 	struct gpd_blob *blob;
 	uint64_t code;
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	promise =
-		gpd_promise_keep(session, args->sha256, gpd_context_device(session, args->context));
-	if (!promise)
+	preload =
+		gpd_preload_pop(session, args->sha256, gpd_context_device(session, args->context));
+	if (!preload)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (promise->retired) {
-		blob = promise->blob;
-		code = promise->code;
-		free(promise);
-		return load(session, args->context, args->image, blob, code, (struct gp_bytes){ 0 },
-			    NULL, NULL);
+	if (preload->retired) {
+		blob = preload->blob;
+		code = preload->code;
+		free(preload);
+		return image_load(session, args->context, args->image, blob, code,
+				  (struct gp_bytes){ 0 }, NULL, NULL);
 	}
-	image = image_new(promise->blob, context, promise->code);
+	image = image_create(preload->blob, context, preload->code);
 	if (!image) {
-		gpd_promise_release(session, promise);
+		gpd_preload_release(session, preload);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	image->charged = promise->variables;
-	image->charged_device = promise->device;
-	free(promise);
-	return enter_image(session, image, args->image, (struct gp_bytes){ 0 }, NULL, NULL);
+	image->charged = preload->variables;
+	image->charged_device = preload->device;
+	free(preload);
+	return image_add(session, image, args->image, (struct gp_bytes){ 0 }, NULL, NULL);
 }

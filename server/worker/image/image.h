@@ -32,7 +32,7 @@ struct gpd_image {
 	struct gpd_blob *blob;
 	struct gpd_library *library; /* NULL: while it is stale, if loading it anew failed */
 	struct gpd_library *left;    /* that it shared before; work may still use it */
-	int *dynamic;                /* per kernel and device: gpd_image_dynamic() and 1; or NULL */
+	int *dynamic; /* per kernel and device: gpd_image_get_dynamic() and 1; or NULL */
 	struct gpd_global *globals;
 	struct gpd_image_uses uses;
 	uint64_t code;    /* charged to code-memory: its bytes, and what the driver makes of them */
@@ -45,7 +45,7 @@ struct gpd_image {
 	 * which count until it is unloaded or the session ends; image.c's lock. */
 	struct gpd_image *next;
 	struct gpd_session *payer;
-	uint32_t leave; /* gpd_ledger_leave_begin() */
+	uint32_t leave; /* gpd_ledger_free_begin() */
 };
 
 /* A kernel of the wire, on a device. */
@@ -62,14 +62,15 @@ CUresult gpd_image_kernel(struct gpd_session *session, uint64_t kernel, int devi
 			  struct gpd_use *use);
 
 /* The same for the device of the current call's context, which becomes current. */
-CUresult gpd_image_kernel_here(struct gpd_session *session, uint64_t kernel, struct gpd_use *use);
+CUresult gpd_image_kernel_in_context(struct gpd_session *session, uint64_t kernel,
+				     struct gpd_use *use);
 
 /* For calls that travel as they are. */
 CUresult gpd_function_get(struct gpd_session *session, uint64_t kernel, CUfunction *function_p);
 
 /* The bytes of dynamic shared memory that the session's launches of it may have; of an image of
  * its own the driver knows, and this is INT_MAX. */
-int gpd_image_dynamic(const struct gpd_use *use);
+int gpd_image_get_dynamic(const struct gpd_use *use);
 CUresult gpd_image_set_dynamic(const struct gpd_use *use, int bytes);
 
 /* Gives the image a library of its own before state is set that sessions cannot share; use->kernel
@@ -81,9 +82,9 @@ CUresult gpd_image_make_own(struct gpd_session *session, struct gpd_use *use);
 bool gpd_image_wait_unloaded(struct gpd_session *session);
 
 /* The images that were loaded in the context stay, but their variables start anew. */
-void gpd_image_forget_context(struct gpd_session *session, const struct gpd_context *context);
+void gpd_image_invalidate_context(struct gpd_session *session, const struct gpd_context *context);
 
 /* Unloads all.  Only when no work of the session is left and its wait queue is empty. */
-void gpd_image_forget_session(struct gpd_session *session);
+void gpd_image_destroy_all(struct gpd_session *session);
 
 #endif /* GPD_IMAGE_H */

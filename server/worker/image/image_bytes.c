@@ -19,7 +19,7 @@
 #define RECEIVE_SIZE ((size_t)1 << 20)
 
 CUresult
-gpd_image_take_memory(struct gpd_session *session, uint64_t size)
+gpd_image_charge_bytes(struct gpd_session *session, uint64_t size)
 {
 	const struct gpd_ledger_session *line = session->account.line;
 	const struct gpd_ledger_tenant *tenant = &session->account.ledger->tenants[line->tenant];
@@ -30,7 +30,7 @@ gpd_image_take_memory(struct gpd_session *session, uint64_t size)
 	while (gpd_handle_next(&session->handles, GPD_KIND_IMAGE, &at))
 		images++;
 	if (size <= GP_IMAGE_SIZE_MAX && images < IMAGES_MAX &&
-	    gpd_account_take_code(&session->account, size) == CUDA_SUCCESS)
+	    gpd_account_charge_code(&session->account, size) == CUDA_SUCCESS)
 		return CUDA_SUCCESS;
 	gpd_session_log(session, GPD_LOG_WARNING,
 			"an image of %" PRIu64 " KiB is refused: it has %u of %" PRIu64
@@ -73,7 +73,7 @@ gpd_image_driver_size(struct gpd_blob *blob, int device)
 
 /* The hash is made as the bytes arrive. */
 static CUresult
-receive(struct gpd_session *session, uint8_t *bytes, size_t size, uint8_t *sha256)
+image_recv(struct gpd_session *session, uint8_t *bytes, size_t size, uint8_t *sha256)
 {
 	EVP_MD_CTX *digest = EVP_MD_CTX_new();
 	bool good = digest && EVP_DigestInit_ex(digest, EVP_sha256(), NULL) == 1;
@@ -81,7 +81,7 @@ receive(struct gpd_session *session, uint8_t *bytes, size_t size, uint8_t *sha25
 	for (size_t at = 0; good && at < size; at += RECEIVE_SIZE) {
 		size_t part = size - at < RECEIVE_SIZE ? size - at : RECEIVE_SIZE;
 
-		gpd_image_cache_goes_on(&session->bringer);
+		gpd_image_cache_upload_progress(&session->uploader);
 		good = !gpd_session_recv_bulk(session, bytes + at, part) &&
 		       EVP_DigestUpdate(digest, bytes + at, part) == 1;
 	}
@@ -91,37 +91,39 @@ receive(struct gpd_session *session, uint8_t *bytes, size_t size, uint8_t *sha25
 }
 
 static CUresult
-bring(struct gpd_session *session, const struct gp_args_gpImageLoad *args, struct gpd_blob **blob_p)
+image_upload(struct gpd_session *session, const struct gp_args_gpImageLoad *args,
+	     struct gpd_blob **blob_p)
 {
 	uint8_t sha256[EVP_MAX_MD_SIZE];
 	void *bytes = gpd_image_bytes_alloc(args->size);
 	CUresult result =
-		bytes ? receive(session, bytes, args->size, sha256) : CUDA_ERROR_OUT_OF_MEMORY;
+		bytes ? image_recv(session, bytes, args->size, sha256) : CUDA_ERROR_OUT_OF_MEMORY;
 
 	if (result == CUDA_SUCCESS && memcmp(sha256, args->sha256.data, GPD_SHA256_SIZE)) {
 		gpd_session_violation(session, "an image does not have the SHA-256 it was sent by");
 		result = CUDA_ERROR_INVALID_IMAGE;
 	}
 	if (result == CUDA_SUCCESS) {
-		*blob_p = gpd_image_cache_add(&session->bringer, sha256, bytes, args->size);
+		*blob_p = gpd_image_cache_add(&session->uploader, sha256, bytes, args->size);
 		result = *blob_p ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 	} else {
 		free(bytes);
 	}
-	gpd_image_cache_give_up(&session->bringer);
+	gpd_image_cache_abandon_upload(&session->uploader);
 	return result;
 }
 
 /* What the driver could not read is no image here. */
 static CUresult
-judge(struct gpd_session *session, struct gpd_blob *blob)
+image_check(struct gpd_session *session, struct gpd_blob *blob)
 {
 	const struct gp_image *view;
 	int r = gpd_blob_image(blob, &view);
 
 	if (r == 0)
 		return CUDA_SUCCESS;
-	gpd_session_log(session, GPD_LOG_WARNING, "an image is refused: %s", gpd_blob_wrong(blob));
+	gpd_session_log(session, GPD_LOG_WARNING, "an image is refused: %s",
+			gpd_blob_get_error_text(blob));
 	return r == -ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_IMAGE;
 }
 
@@ -135,8 +137,8 @@ gpd_image_bytes(struct gpd_session *session, const struct gp_args_gpImageLoad *a
 	CUresult result;
 
 	*blob_p = NULL;
-	if (!session->bringer.tenant)
-		session->bringer.tenant =
+	if (!session->uploader.tenant)
+		session->uploader.tenant =
 			session->account.ledger->tenants[session->account.line->tenant].name;
 	if (args->sha256.size != GPD_SHA256_SIZE || (bulk && bulk != args->size)) {
 		gpd_session_violation(session,
@@ -145,26 +147,26 @@ gpd_image_bytes(struct gpd_session *session, const struct gp_args_gpImageLoad *a
 		return CUDA_ERROR_INVALID_VALUE;
 	}
 	/* Before it is looked for: what the session may not have it need not send. */
-	result = gpd_image_take_memory(session, args->size);
+	result = gpd_image_charge_bytes(session, args->size);
 	if (result != CUDA_SUCCESS) {
-		gpd_image_cache_give_up(&session->bringer);
+		gpd_image_cache_abandon_upload(&session->uploader);
 		return result;
 	}
 	memcpy(name.sha256, args->sha256.data, sizeof(name.sha256));
 	gpd_unpacking_init(&unpacking, session);
-	session->bringer.gate = &unpacking.gate;
+	session->uploader.limiter = &unpacking.limiter;
 	if (bulk)
-		result = bring(session, args, blob_p);
+		result = image_upload(session, args, blob_p);
 	else
-		*blob_p = gpd_image_cache_get(&name, &session->bringer, &session->closing);
-	session->bringer.gate = NULL;
+		*blob_p = gpd_image_cache_get(&name, &session->uploader, &session->closing);
+	session->uploader.limiter = NULL;
 	if (*blob_p)
-		result = judge(session, *blob_p);
+		result = image_check(session, *blob_p);
 	if (result != CUDA_SUCCESS) {
 		gpd_blob_unref(*blob_p);
 		*blob_p = NULL;
 	}
 	if (!*blob_p)
-		gpd_account_give_code(&session->account, args->size);
+		gpd_account_uncharge_code(&session->account, args->size);
 	return result;
 }

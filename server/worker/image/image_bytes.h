@@ -16,9 +16,9 @@ struct gp_args_gpImageLoad;
 struct gpd_blob;
 struct gpd_session;
 
-/* Room for one more image of this size, in what the session may have; gpd_account_give_code() gives
- * it back. */
-CUresult gpd_image_take_memory(struct gpd_session *session, uint64_t size);
+/* Room for one more image of this size, in what the session may have; gpd_account_uncharge_code()
+ * gives it back. */
+CUresult gpd_image_charge_bytes(struct gpd_session *session, uint64_t size);
 
 struct gp_image_target gpd_image_target(int device);
 
@@ -26,7 +26,7 @@ struct gp_image_target gpd_image_target(int device);
  * (image/code_check.h). */
 uint64_t gpd_image_driver_size(struct gpd_blob *blob, int device);
 
-/* A reference, and args->size are taken (gpd_account_take_code()).  NULL with CUDA_SUCCESS: the
+/* A reference, and args->size are taken (gpd_account_charge_code()).  NULL with CUDA_SUCCESS: the
  * client is to send them. */
 CUresult gpd_image_bytes(struct gpd_session *session, const struct gp_args_gpImageLoad *args,
 			 struct gpd_blob **blob_p);

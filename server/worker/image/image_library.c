@@ -22,7 +22,7 @@ gpd_image_get(const struct gpd_session *session, uint32_t id)
 }
 
 static void
-set_true(struct gpd_session *session, void *arg, CUresult result)
+flag_set(struct gpd_session *session, void *arg, CUresult result)
 {
 	__atomic_store_n((bool *)arg, true, __ATOMIC_RELEASE);
 }
@@ -36,25 +36,25 @@ load_again(struct gpd_session *session, struct gpd_image *image, int device)
 }
 
 CUresult
-gpd_image_renew(struct gpd_session *session, struct gpd_image *image, int device)
+gpd_image_refresh(struct gpd_session *session, struct gpd_image *image, int device)
 {
 	bool idle = false;
 	CUresult result;
 
 	if (!image->stale)
 		return CUDA_SUCCESS;
-	result = gpd_wait_add_all(session, NULL, set_true, &idle);
+	result = gpd_wait_add_all(session, NULL, flag_set, &idle);
 	if (result != CUDA_SUCCESS)
 		return result;
 	while (!__atomic_load_n(&idle, __ATOMIC_ACQUIRE))
 		gpd_wait_oldest(session);
 	if (image->library) {
-		bool quiet = gpd_session_quiet_begin(session, device);
+		bool quiesced = gpd_session_quiesce_begin(session, device);
 
-		if (quiet)
+		if (quiesced)
 			gpd_library_put(image->library);
-		gpd_session_quiet_end(session, device);
-		if (!quiet)
+		gpd_session_quiesce_end(session, device);
+		if (!quiesced)
 			return CUDA_ERROR_DEINITIALIZED;
 		image->library = NULL;
 	}
@@ -64,7 +64,7 @@ gpd_image_renew(struct gpd_session *session, struct gpd_image *image, int device
 }
 
 static CUresult
-function_of(struct gpd_session *session, struct gpd_use *use)
+use_load_function(struct gpd_session *session, struct gpd_use *use)
 {
 	return gpd_library_function(session, use->image->library, use->index, use->device,
 				    &use->function);
@@ -76,18 +76,18 @@ gpd_image_kernel(struct gpd_session *session, uint64_t kernel, int device, struc
 	struct gpd_image *image = gpd_image_get(session, GP_KERNEL_IMAGE(kernel));
 	uint32_t index = GP_KERNEL_INDEX(kernel);
 	CUresult result =
-		image ? gpd_image_renew(session, image, device) : CUDA_ERROR_INVALID_HANDLE;
+		image ? gpd_image_refresh(session, image, device) : CUDA_ERROR_INVALID_HANDLE;
 
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (index >= image->library->kernel_count)
 		return CUDA_ERROR_INVALID_HANDLE;
 	*use = (struct gpd_use){ image, &image->library->kernels[index], NULL, device, index };
-	return function_of(session, use);
+	return use_load_function(session, use);
 }
 
 CUresult
-gpd_image_kernel_here(struct gpd_session *session, uint64_t kernel, struct gpd_use *use)
+gpd_image_kernel_in_context(struct gpd_session *session, uint64_t kernel, struct gpd_use *use)
 {
 	CUresult result = gpd_context_enter(session, session->context);
 
@@ -110,16 +110,16 @@ gpd_function_get(struct gpd_session *session, uint64_t kernel, CUfunction *funct
 }
 
 static int *
-dynamic_of(const struct gpd_image *image, int device, uint32_t index)
+dynamic_get_slot(const struct gpd_image *image, int device, uint32_t index)
 {
 	return &image->dynamic[(size_t)device * image->library->kernel_count + index];
 }
 
 int
-gpd_image_dynamic(const struct gpd_use *use)
+gpd_image_get_dynamic(const struct gpd_use *use)
 {
 	const struct gpd_image *image = use->image;
-	int set = image->dynamic ? *dynamic_of(image, use->device, use->index) : 0;
+	int set = image->dynamic ? *dynamic_get_slot(image, use->device, use->index) : 0;
 
 	if (!image->library->shared)
 		return INT_MAX;
@@ -142,12 +142,12 @@ gpd_image_set_dynamic(const struct gpd_use *use, int bytes)
 					sizeof(image->dynamic[0]));
 	if (!image->dynamic)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	*dynamic_of(image, use->device, use->index) = bytes + 1;
+	*dynamic_get_slot(image, use->device, use->index) = bytes + 1;
 	return CUDA_SUCCESS;
 }
 
 void
-gpd_image_forget_dynamic(struct gpd_image *image)
+gpd_image_reset_dynamic(struct gpd_image *image)
 {
 	free(image->dynamic);
 	image->dynamic = NULL;
@@ -155,23 +155,23 @@ gpd_image_forget_dynamic(struct gpd_image *image)
 
 /* To the image's own library, what it had of the one that it shared. */
 static CUresult
-bring_dynamic(struct gpd_session *session, struct gpd_image *image, int device)
+dynamic_copy(struct gpd_session *session, struct gpd_image *image, int device)
 {
 	CUresult result = CUDA_SUCCESS;
 
 	for (uint32_t i = 0; result == CUDA_SUCCESS && i < image->library->kernel_count; i++) {
 		struct gpd_use use = { image, NULL, NULL, device, i };
 
-		if (!*dynamic_of(image, device, i))
+		if (!*dynamic_get_slot(image, device, i))
 			continue;
 		result = gpd_device_enter(device);
 		if (result == CUDA_SUCCESS)
-			result = function_of(session, &use);
+			result = use_load_function(session, &use);
 		if (result == CUDA_SUCCESS)
 			result = gpd_driver.cuFuncSetAttribute(
 				atomic_load(&use.function->driver),
 				CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-				*dynamic_of(image, device, i) - 1);
+				*dynamic_get_slot(image, device, i) - 1);
 	}
 	return result;
 }
@@ -191,23 +191,23 @@ gpd_image_unshare(struct gpd_session *session, struct gpd_image *image, int devi
 		return result;
 	result = load_again(session, image, device);
 	if (result != CUDA_SUCCESS) {
-		gpd_account_give_code(&session->account, size);
+		gpd_account_uncharge_code(&session->account, size);
 		return result;
 	}
 	for (int i = 0; image->dynamic && i < gpd_devices.count && result == CUDA_SUCCESS; i++)
-		result = bring_dynamic(session, image, i);
+		result = dynamic_copy(session, image, i);
 	if (result == CUDA_SUCCESS)
 		result = gpd_device_enter(device);
 	if (result != CUDA_SUCCESS) {
 		gpd_library_put(image->library);
-		gpd_account_give_code(&session->account, size);
+		gpd_account_uncharge_code(&session->account, size);
 		image->library = before;
 		return result;
 	}
 	image->left = before;
 	image->code += size;
 	session->kernels_changed++;
-	gpd_image_forget_dynamic(image);
+	gpd_image_reset_dynamic(image);
 	return CUDA_SUCCESS;
 }
 
@@ -219,5 +219,5 @@ gpd_image_make_own(struct gpd_session *session, struct gpd_use *use)
 	if (result != CUDA_SUCCESS)
 		return result;
 	use->kernel = &use->image->library->kernels[use->index];
-	return function_of(session, use);
+	return use_load_function(session, use);
 }

@@ -14,7 +14,7 @@
 
 /* The driver puts off compiling; but whoever loads PTX wants to know whether it is any. */
 static CUresult
-compile(struct gpd_library *library)
+library_compile(struct gpd_library *library)
 {
 	CUmodule module;
 	CUresult result;
@@ -28,7 +28,7 @@ compile(struct gpd_library *library)
 }
 
 static CUresult
-load(struct gpd_library *library, struct gp_bytes options)
+library_load(struct gpd_library *library, struct gp_bytes options)
 {
 	CUlibraryOption preserved = CU_LIBRARY_BINARY_IS_PRESERVED;
 	struct gpd_jit_options *jit = &library->jit->options;
@@ -51,13 +51,13 @@ load(struct gpd_library *library, struct gp_bytes options)
 					      jit->keys, jit->values, jit->count, &preserved, &yes,
 					      1);
 	if (result == CUDA_SUCCESS && compiles)
-		result = compile(library);
+		result = library_compile(library);
 	return result;
 }
 
 /* The driver says where the parameters end. */
 static CUresult
-params(struct gpd_kernel *kernel, struct gp_kernel_info *info)
+kernel_read_params(struct gpd_kernel *kernel, struct gp_kernel_info *info)
 {
 	struct gp_param_info *list = NULL;
 	uint32_t count = 0, end = 0;
@@ -88,7 +88,8 @@ params(struct gpd_kernel *kernel, struct gp_kernel_info *info)
 }
 
 static void
-attributes(struct gpd_library *library, uint32_t index, int device, struct gp_kernel_info *info)
+kernel_read_attributes(struct gpd_library *library, uint32_t index, int device,
+		       struct gp_kernel_info *info)
 {
 	struct gpd_function *loaded;
 	CUfunction function;
@@ -115,7 +116,7 @@ gpd_image_unsupported(const struct gpd_kernel *kernel)
 
 /* The order in which the driver lists them is its own; by name it is the same in every worker. */
 static int
-by_name(const void *a, const void *b)
+kernel_compare_name(const void *a, const void *b)
 {
 	return strcmp(((const struct gpd_kernel *)a)->name, ((const struct gpd_kernel *)b)->name);
 }
@@ -124,31 +125,32 @@ static CUresult
 list_kernels(struct gpd_library *library)
 {
 	const uint32_t count = library->kernel_count;
-	CUkernel *kernels = calloc(count + 1, sizeof(CUkernel));
-	CUresult result = kernels ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	CUkernel *library_kernels = calloc(count + 1, sizeof(CUkernel));
+	CUresult result = library_kernels ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 
-	if (kernels && count)
-		result = gpd_driver.cuLibraryEnumerateKernels(kernels, count, library->driver);
+	if (library_kernels && count)
+		result = gpd_driver.cuLibraryEnumerateKernels(library_kernels, count,
+							      library->driver);
 	for (uint32_t i = 0; result == CUDA_SUCCESS && i < count; i++) {
-		library->kernels[i].driver = kernels[i];
-		result = gpd_driver.cuKernelGetName(&library->kernels[i].name, kernels[i]);
+		library->kernels[i].driver = library_kernels[i];
+		result = gpd_driver.cuKernelGetName(&library->kernels[i].name, library_kernels[i]);
 	}
-	free(kernels);
+	free(library_kernels);
 	if (result == CUDA_SUCCESS)
-		qsort(library->kernels, count, sizeof(*library->kernels), by_name);
+		qsort(library->kernels, count, sizeof(*library->kernels), kernel_compare_name);
 	return result;
 }
 
 static CUresult
-describe(struct gpd_library *library, int device, struct gp_image_info *info)
+library_describe(struct gpd_library *library, int device, struct gp_image_info *info)
 {
 	CUresult result = CUDA_SUCCESS;
 
 	for (uint32_t i = 0; result == CUDA_SUCCESS && i < library->kernel_count; i++) {
 		info->kernels[i].name = library->kernels[i].name;
-		result = params(&library->kernels[i], &info->kernels[i]);
+		result = kernel_read_params(&library->kernels[i], &info->kernels[i]);
 		if (library->kernel_count <= GPD_IMAGE_ATTRIBUTES_MAX)
-			attributes(library, i, device, &info->kernels[i]);
+			kernel_read_attributes(library, i, device, &info->kernels[i]);
 		if (gpd_image_unsupported(&library->kernels[i])) {
 			info->kernels[i].attributes_known |= GP_KERNEL_UNSUPPORTED;
 			library->unsupported = true;
@@ -158,7 +160,7 @@ describe(struct gpd_library *library, int device, struct gp_image_info *info)
 }
 
 static CUresult
-kernels(struct gpd_library *library, unsigned int count, int device)
+library_kernels(struct gpd_library *library, unsigned int count, int device)
 {
 	struct gp_image_info info = { .kernel_count = count };
 	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
@@ -171,7 +173,7 @@ kernels(struct gpd_library *library, unsigned int count, int device)
 	if (library->kernels && info.kernels)
 		result = list_kernels(library);
 	if (result == CUDA_SUCCESS)
-		result = describe(library, device, &info);
+		result = library_describe(library, device, &info);
 	if (result == CUDA_SUCCESS && gp_image_info_encode(&info, &data, &size))
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	library->info = (struct gp_bytes){ data, size };
@@ -191,7 +193,7 @@ gpd_image_load(struct gpd_library *library, int device, struct gp_bytes options)
 	library->jit = calloc(1, sizeof(*library->jit));
 	if (!library->jit)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	result = load(library, options);
+	result = library_load(library, options);
 	text = result == CUDA_SUCCESS ? library->jit->info : library->jit->error;
 	if (*text) {
 		library->log.data = strdup(text);
@@ -203,7 +205,7 @@ gpd_image_load(struct gpd_library *library, int device, struct gp_bytes options)
 	if (result == CUDA_SUCCESS && count > GP_IMAGE_KERNELS_MAX)
 		result = CUDA_ERROR_NOT_SUPPORTED;
 	if (result == CUDA_SUCCESS)
-		result = kernels(library, count, device);
+		result = library_kernels(library, count, device);
 	if (result != CUDA_SUCCESS)
 		gpd_image_unload(library);
 	return result;

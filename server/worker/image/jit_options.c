@@ -8,7 +8,7 @@
 #define LOGS 4
 
 static void
-add(struct gpd_jit_options *options, CUjit_option key, const void *value)
+option_add(struct gpd_jit_options *options, CUjit_option key, const void *value)
 {
 	options->keys[options->count] = key;
 	options->values[options->count++] = (void *)value;
@@ -17,8 +17,8 @@ add(struct gpd_jit_options *options, CUjit_option key, const void *value)
 CUresult
 gpd_jit_read(struct gpd_jit_options *options, struct gp_bytes bytes)
 {
-	return gpd_take_CUjit_option(bytes, options->keys, options->values,
-				     GPD_JIT_OPTIONS_MAX - LOGS, &options->count);
+	return gpd_options_decode_CUjit_option(bytes, options->keys, options->values,
+					       GPD_JIT_OPTIONS_MAX - LOGS, &options->count);
 }
 
 void
@@ -26,8 +26,8 @@ gpd_jit_add_logs(struct gpd_jit *jit)
 {
 	const void *size = (void *)(uintptr_t)(GPD_JIT_LOG_SIZE - 1);
 
-	add(&jit->options, CU_JIT_INFO_LOG_BUFFER, jit->info);
-	add(&jit->options, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, size);
-	add(&jit->options, CU_JIT_ERROR_LOG_BUFFER, jit->error);
-	add(&jit->options, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, size);
+	option_add(&jit->options, CU_JIT_INFO_LOG_BUFFER, jit->info);
+	option_add(&jit->options, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, size);
+	option_add(&jit->options, CU_JIT_ERROR_LOG_BUFFER, jit->error);
+	option_add(&jit->options, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, size);
 }

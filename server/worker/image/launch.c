@@ -27,7 +27,7 @@ is_remoted(CUlaunchAttributeID id)
 
 /* A window is a hint, and may be of memory that has been freed: it is none for memory of others. */
 static bool
-is_of_use(struct gpd_session *session, const CUlaunchAttribute *attribute)
+attribute_applies(struct gpd_session *session, const CUlaunchAttribute *attribute)
 {
 	const CUaccessPolicyWindow *window = &attribute->value.accessPolicyWindow;
 
@@ -51,7 +51,7 @@ gpd_launch_attributes(struct gpd_session *session, struct gp_bytes attributes,
 	for (size_t i = 0; i < count; i++) {
 		if (!is_remoted(config->attrs[i].id))
 			return CUDA_ERROR_NOT_SUPPORTED;
-		if (is_of_use(session, &config->attrs[i]))
+		if (attribute_applies(session, &config->attrs[i]))
 			config->attrs[config->numAttrs++] = config->attrs[i];
 	}
 	return CUDA_SUCCESS;
@@ -64,11 +64,11 @@ is_in_bounds(const struct gpd_use *use, const CUlaunchConfig *config, size_t par
 		return false;
 	/* The driver may have been told to allow another session more. */
 	return !config->sharedMemBytes ||
-	       config->sharedMemBytes <= (unsigned int)gpd_image_dynamic(use);
+	       config->sharedMemBytes <= (unsigned int)gpd_image_get_dynamic(use);
 }
 
 static struct gpd_issue_launch
-describe(const struct gpd_use *use, const CUlaunchConfig *config, struct gp_bytes params)
+launch_describe(const struct gpd_use *use, const CUlaunchConfig *config, struct gp_bytes params)
 {
 	return (struct gpd_issue_launch){
 		.device = use->device,
@@ -77,50 +77,53 @@ describe(const struct gpd_use *use, const CUlaunchConfig *config, struct gp_byte
 		.params = params.data,
 		.params_size = params.size,
 		.kernel = use->kernel->name,
-		.dynamic = gpd_image_dynamic(use),
+		.dynamic = gpd_image_get_dynamic(use),
 	};
 }
 
 static void
-log_refusal(const struct gpd_session *session, const struct gpd_issue_launch *launch)
+log_refusal(const struct gpd_session *session, const struct gpd_issue_launch *kernel_launch)
 {
-	const CUlaunchConfig *config = &launch->config;
+	const CUlaunchConfig *config = &kernel_launch->config;
 
 	gpd_session_log(session, GPD_LOG_DEBUG,
 			"kernel %s on device %d is refused: grid %u x %u x %u, block %u x %u x %u, "
 			"%u bytes of dynamic shared memory where %d are allowed, %zu of parameters",
-			launch->kernel, launch->device, config->gridDimX, config->gridDimY,
-			config->gridDimZ, config->blockDimX, config->blockDimY, config->blockDimZ,
-			config->sharedMemBytes, launch->dynamic, launch->params_size);
+			kernel_launch->kernel, kernel_launch->device, config->gridDimX,
+			config->gridDimY, config->gridDimZ, config->blockDimX, config->blockDimY,
+			config->blockDimZ, config->sharedMemBytes, kernel_launch->dynamic,
+			kernel_launch->params_size);
 }
 
 void
-gpd_launch_failed(struct gpd_issue *issue, const struct gpd_issue_launch *launch, CUresult result)
+gpd_launch_failed(struct gpd_issue *issue, const struct gpd_issue_launch *kernel_launch,
+		  CUresult result)
 {
 	struct gpd_session *session =
 		(struct gpd_session *)((char *)issue - offsetof(struct gpd_session, issue));
 
-	log_refusal(session, launch);
+	log_refusal(session, kernel_launch);
 	gpd_session_defer(session, result, GP_CALL_gpLaunch);
 }
 
 /* false: it is launched here, and nothing is under way elsewhere. */
 static bool
-hand_over(struct gpd_session *session, struct gpd_stream *stream, const struct gpd_use *use,
-	  const struct gpd_issue_launch *launch)
+launch_to_thread(struct gpd_session *session, struct gpd_stream *stream, const struct gpd_use *use,
+		 const struct gpd_issue_launch *kernel_launch)
 {
 	/* Behind such a launch something follows at once. */
 	if (use->image->uses.print || session->trace || session->copies_out) {
 		gpd_issue_settle(&session->issue);
 		return false;
 	}
-	return gpd_issue_launch(&session->issue, &stream->launcher, launch);
+	return gpd_issue_launch(&session->issue, &stream->launcher, kernel_launch);
 }
 
 /* waits: its result is waited for. */
 static CUresult
-launch(struct gpd_session *session, uint64_t kernel, uint32_t stream_id, CUlaunchConfig *config,
-       struct gp_bytes attributes, struct gp_bytes params, bool waits)
+kernel_launch(struct gpd_session *session, uint64_t kernel, uint32_t stream_id,
+	      CUlaunchConfig *config, struct gp_bytes attributes, struct gp_bytes params,
+	      bool waits)
 {
 	CUlaunchAttribute list[GPD_LAUNCH_ATTRIBUTES_MAX];
 	size_t params_size = params.size;
@@ -148,7 +151,7 @@ launch(struct gpd_session *session, uint64_t kernel, uint32_t stream_id, CUlaunc
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (__builtin_expect(!is_in_bounds(&use, config, params_size), 0)) {
-		described = describe(&use, config, params);
+		described = launch_describe(&use, config, params);
 		log_refusal(session, &described);
 		return CUDA_ERROR_INVALID_VALUE;
 	}
@@ -157,8 +160,8 @@ launch(struct gpd_session *session, uint64_t kernel, uint32_t stream_id, CUlaunc
 	__atomic_store_n(&session->kernel, use.kernel->name, __ATOMIC_RELEASE);
 	config->hStream = stream->driver;
 	if (!waits && gpd_issue_wants(&session->issue, stream)) {
-		described = describe(&use, config, params);
-		if (hand_over(session, stream, &use, &described))
+		described = launch_describe(&use, config, params);
+		if (launch_to_thread(session, stream, &use, &described))
 			return CUDA_SUCCESS;
 	}
 	if (__builtin_expect(use.image->uses.print, 0)) {
@@ -169,7 +172,7 @@ launch(struct gpd_session *session, uint64_t kernel, uint32_t stream_id, CUlaunc
 	result = gpd_driver.cuLaunchKernelEx(config, atomic_load(&use.function->driver), NULL,
 					     params_size ? extra : NULL);
 	if (__builtin_expect(result != CUDA_SUCCESS, 0)) {
-		described = describe(&use, config, params);
+		described = launch_describe(&use, config, params);
 		log_refusal(session, &described);
 	}
 	if (__builtin_expect(use.image->uses.print, 0))
@@ -180,13 +183,13 @@ launch(struct gpd_session *session, uint64_t kernel, uint32_t stream_id, CUlaunc
 CUresult
 gpd_gpLaunch(struct gpd_session *session, const struct gp_args_gpLaunch *args)
 {
-	return launch(session, args->kernel, args->stream, &GPD_LAUNCH_CONFIG(args),
-		      args->attributes, args->params, false);
+	return kernel_launch(session, args->kernel, args->stream, &GPD_LAUNCH_CONFIG(args),
+			     args->attributes, args->params, false);
 }
 
 CUresult
 gpd_gpLaunchChecked(struct gpd_session *session, const struct gp_args_gpLaunchChecked *args)
 {
-	return launch(session, args->kernel, args->stream, &GPD_LAUNCH_CONFIG(args),
-		      args->attributes, args->params, true);
+	return kernel_launch(session, args->kernel, args->stream, &GPD_LAUNCH_CONFIG(args),
+			     args->attributes, args->params, true);
 }

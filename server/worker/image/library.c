@@ -21,7 +21,7 @@
 #include <utlist.h>
 
 /* Who waits for another looks so often whether its own session has ended. */
-#define LOOK_NS 20000000
+#define POLL_NS 20000000
 
 /* A framework brings some hundred images, of some hundred megabytes; several shall fit. */
 unsigned int gpd_library_unused_count = 4096;
@@ -41,10 +41,10 @@ static struct {
 	uint64_t unused_bytes;
 	bool trims; /* a quiet job is given */
 } registry = { .lock = PTHREAD_MUTEX_INITIALIZER };
-GP_COND_AT_START(registry.loaded);
+GP_COND_CONSTRUCTOR(registry.loaded);
 
 static struct gpd_library *
-create(struct gpd_blob *blob, int device)
+library_create(struct gpd_blob *blob, int device)
 {
 	struct gpd_library *library = calloc(1, sizeof(*library));
 
@@ -60,7 +60,7 @@ create(struct gpd_blob *blob, int device)
 }
 
 static void
-destroy(struct gpd_library *library)
+library_destroy(struct gpd_library *library)
 {
 	gpd_blob_unref(library->blob);
 	for (int i = 0; i < gpd_devices.count; i++)
@@ -75,12 +75,12 @@ destroy(struct gpd_library *library)
 }
 
 static void
-unload(struct gpd_library *library)
+library_unload(struct gpd_library *library)
 {
 	gpd_image_unload(library);
 	if (library->gone)
 		library->gone(library->gone_arg);
-	destroy(library);
+	library_destroy(library);
 }
 
 /* The memory that it is counted with. */
@@ -115,7 +115,7 @@ unused_link(struct gpd_library *library)
 }
 
 static bool
-goes(const struct gpd_library *library)
+library_is_excess(const struct gpd_library *library)
 {
 	return !library->shared || registry.unused_count > gpd_library_unused_count ||
 	       registry.unused_bytes > gpd_library_unused_bytes;
@@ -123,13 +123,13 @@ goes(const struct gpd_library *library)
 
 /* The one that was used longest ago, if it is to go. */
 static struct gpd_library *
-take_oldest(void)
+unused_pop_excess(void)
 {
 	struct gpd_library *library;
 
 	pthread_mutex_lock(&registry.lock);
 	library = registry.unused;
-	if (library && goes(library)) {
+	if (library && library_is_excess(library)) {
 		unused_unlink(library);
 		if (library->shared)
 			HASH_DEL(registry.libraries, library);
@@ -141,30 +141,30 @@ take_oldest(void)
 }
 
 static bool
-is_too_much(void)
+unused_is_excess(void)
 {
 	bool much;
 
 	pthread_mutex_lock(&registry.lock);
-	much = registry.unused && goes(registry.unused);
+	much = registry.unused && library_is_excess(registry.unused);
 	pthread_mutex_unlock(&registry.lock);
 	return much;
 }
 
 /* Quiet job.  Libraries that may stay, but are too many, can wait for the next session's end. */
 static void
-trim(void *unused)
+unused_trim(void *unused)
 {
 	struct gpd_library *library;
 	bool again;
 
-	while (is_too_much() && gpd_quiet_jobs_seek_quiet() && (library = take_oldest()))
-		unload(library);
+	while (unused_is_excess() && gpd_quiesce_jobs_try() && (library = unused_pop_excess()))
+		library_unload(library);
 	pthread_mutex_lock(&registry.lock);
 	again = registry.trims = registry.unused && !registry.unused->shared;
 	pthread_mutex_unlock(&registry.lock);
 	if (again)
-		gpd_quiet_jobs_run(trim, unused);
+		gpd_quiesce_jobs_add(unused_trim, unused);
 }
 
 void
@@ -173,11 +173,11 @@ gpd_library_trim(void)
 	bool much;
 
 	pthread_mutex_lock(&registry.lock);
-	much = !registry.trims && registry.unused && goes(registry.unused);
+	much = !registry.trims && registry.unused && library_is_excess(registry.unused);
 	registry.trims = registry.trims || much;
 	pthread_mutex_unlock(&registry.lock);
 	if (much)
-		gpd_quiet_jobs_run(trim, NULL);
+		gpd_quiesce_jobs_add(unused_trim, NULL);
 }
 
 void
@@ -191,7 +191,7 @@ gpd_library_unref(struct gpd_library *library)
 		unused_link(library);
 	pthread_mutex_unlock(&registry.lock);
 	if (gone)
-		destroy(library);
+		library_destroy(library);
 	gpd_library_trim();
 }
 
@@ -201,7 +201,7 @@ gpd_library_put(struct gpd_library *library)
 	if (library->shared)
 		gpd_library_unref(library);
 	else
-		unload(library);
+		library_unload(library);
 }
 
 void
@@ -237,21 +237,22 @@ others_are_busy(int device)
 	bool busy = false;
 
 	for (int i = 0; i < gpd_devices.count && !busy; i++)
-		busy = i != device && (gpd_device_enter(i) != CUDA_SUCCESS || !gpd_quiet_is(i));
+		busy = i != device &&
+		       (gpd_device_enter(i) != CUDA_SUCCESS || !gpd_quiesce_is_idle(i));
 	return gpd_device_enter(device) != CUDA_SUCCESS || busy;
 }
 
 /* At the quiet moment that a load has waited for: a quiet job may be waiting for one for long, and
  * meanwhile loads follow each other.  So there is never more than there was at such a moment. */
 static void
-make_room(int device)
+unused_trim_now(int device)
 {
 	struct gpd_library *library;
 
-	if (!is_too_much() || others_are_busy(device))
+	if (!unused_is_excess() || others_are_busy(device))
 		return;
-	while ((library = take_oldest()))
-		unload(library);
+	while ((library = unused_pop_excess()))
+		library_unload(library);
 }
 
 /* Waits for a turn to unpack so many bytes and for a quiet moment.  While it waits for one it has
@@ -263,10 +264,10 @@ loading_begin(struct gpd_session *session, int device, struct gpd_unpacking *unp
 {
 	while (gpd_unpacking_begin(unpacking, session, size)) {
 		gpd_unpacking_end(unpacking);
-		if (gpd_session_quiet_begin(session, device) &&
+		if (gpd_session_quiesce_begin(session, device) &&
 		    gpd_unpacking_try(unpacking, session, size))
 			return true;
-		gpd_session_quiet_end(session, device);
+		gpd_session_quiesce_end(session, device);
 		if (atomic_load(&session->closing) || atomic_load(&gpd_devices.lost))
 			break;
 	}
@@ -277,19 +278,20 @@ static void
 loading_end(struct gpd_session *session, int device, struct gpd_unpacking *unpacking)
 {
 	gpd_unpacking_end(unpacking);
-	gpd_session_quiet_end(session, device);
+	gpd_session_quiesce_end(session, device);
 }
 
 /* All that the driver loads is loaded here and in load_function(). */
 static CUresult
-load(struct gpd_session *session, struct gpd_library *library, int device, struct gp_bytes options)
+library_load(struct gpd_session *session, struct gpd_library *library, int device,
+	     struct gp_bytes options)
 {
 	struct gpd_unpacking unpacking;
 	CUresult result;
 
 	if (!loading_begin(session, device, &unpacking, library->driver_size))
 		return CUDA_ERROR_DEINITIALIZED;
-	make_room(device);
+	unused_trim_now(device);
 	result = gpd_image_load(library, device, options);
 	loading_end(session, device, &unpacking);
 	return result;
@@ -321,7 +323,7 @@ static bool
 lock_library(struct gpd_session *session, struct gpd_library *library)
 	GP_TRY_LOCKS(true, library->lock)
 {
-	while (!gp_lock_until(&library->lock, gp_now_ns() + LOOK_NS)) {
+	while (!gp_lock_until(&library->lock, gp_now_ns() + POLL_NS)) {
 		if (session && atomic_load(&session->closing))
 			return false;
 	}
@@ -331,8 +333,8 @@ lock_library(struct gpd_session *session, struct gpd_library *library)
 /* The library that is there, or will be when who loads it is done, and what came of that; else one
  * that the caller loads: *fresh_p.  A reference; NULL: no memory. */
 static CUresult
-find(struct gpd_session *session, struct gpd_blob *blob, int device, struct gpd_library **library_p,
-     bool *fresh_p)
+library_find_or_create(struct gpd_session *session, struct gpd_blob *blob, int device,
+		       struct gpd_library **library_p, bool *fresh_p)
 {
 	const struct gpd_library_key key = { *gpd_blob_name(blob), device };
 	struct gpd_library *library;
@@ -346,10 +348,10 @@ find(struct gpd_session *session, struct gpd_blob *blob, int device, struct gpd_
 			unused_unlink(library);
 		while (library->loading && !atomic_load(&session->closing))
 			(void)gp_cond_wait_until(&registry.loaded, &registry.lock,
-						 gp_now_ns() + LOOK_NS);
+						 gp_now_ns() + POLL_NS);
 		result = library->loading ? CUDA_ERROR_DEINITIALIZED : library->result;
 		gpd_library_counts.shared++;
-	} else if ((library = create(blob, device))) {
+	} else if ((library = library_create(blob, device))) {
 		library->shared = library->loading = true;
 		library->refs = 1;
 		HASH_ADD(hh, registry.libraries, key, sizeof(key), library);
@@ -363,7 +365,8 @@ find(struct gpd_session *session, struct gpd_blob *blob, int device, struct gpd_
 static CUresult
 load_fresh(struct gpd_session *session, struct gpd_library *library)
 {
-	CUresult result = load(session, library, (int)library->key.device, (struct gp_bytes){ 0 });
+	CUresult result =
+		library_load(session, library, (int)library->key.device, (struct gp_bytes){ 0 });
 
 	pthread_mutex_lock(&registry.lock);
 	library->result = result;
@@ -376,7 +379,7 @@ load_fresh(struct gpd_session *session, struct gpd_library *library)
 }
 
 static void
-tell(const struct gpd_library *library, const char *what)
+library_log(const struct gpd_library *library, const char *what)
 {
 	const uint8_t *hash = library->key.name.sha256;
 
@@ -390,19 +393,19 @@ static CUresult
 load_own(struct gpd_session *session, struct gpd_blob *blob, int device, struct gp_bytes options,
 	 struct gpd_library **library_p, struct gp_bytes *log_p)
 {
-	struct gpd_library *library = create(blob, device);
+	struct gpd_library *library = library_create(blob, device);
 	CUresult result;
 
 	if (!library)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	result = load(session, library, device, options);
+	result = library_load(session, library, device, options);
 	(void)gpd_library_copy(library->log, log_p);
 	if (result != CUDA_SUCCESS) {
-		destroy(library);
+		library_destroy(library);
 		return result;
 	}
 	gpd_library_counts.own++;
-	tell(library, "loaded for one alone");
+	library_log(library, "loaded for one alone");
 	*library_p = library;
 	return CUDA_SUCCESS;
 }
@@ -416,7 +419,7 @@ get_shared(struct gpd_session *session, struct gpd_blob *blob, int device,
 	bool fresh;
 
 	do {
-		result = find(session, blob, device, &library, &fresh);
+		result = library_find_or_create(session, blob, device, &library, &fresh);
 		if (!library)
 			return result;
 		if (fresh)
@@ -429,7 +432,7 @@ get_shared(struct gpd_session *session, struct gpd_blob *blob, int device,
 	} while (result == CUDA_ERROR_DEINITIALIZED && !fresh && !atomic_load(&session->closing));
 	if (result != CUDA_SUCCESS)
 		return result;
-	tell(library, fresh ? "loaded" : "was loaded before");
+	library_log(library, fresh ? "loaded" : "was loaded before");
 	*library_p = library;
 	return CUDA_SUCCESS;
 }
@@ -444,7 +447,7 @@ gpd_library_get(struct gpd_session *session, struct gpd_blob *blob, int device, 
 }
 
 static struct gpd_function *
-functions_on(struct gpd_library *library, int device) GP_LOCKED(library->lock)
+functions_get(struct gpd_library *library, int device) GP_LOCKED(library->lock)
 {
 	struct gpd_function *functions = atomic_load(&library->functions[device]);
 
@@ -468,7 +471,7 @@ gpd_library_function(struct gpd_session *session, struct gpd_library *library, u
 	}
 	if (!lock_library(session, library))
 		return CUDA_ERROR_DEINITIALIZED;
-	functions = functions_on(library, device);
+	functions = functions_get(library, device);
 	if (!functions)
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	else if (!atomic_load(&functions[index].driver))

@@ -33,7 +33,7 @@ gpd_gpLinkCreate(struct gpd_session *session, const struct gp_args_gpLinkCreate 
 	if (result != CUDA_SUCCESS)
 		return result;
 	/* In the object's memory: the driver writes there until it ends the linker. */
-	linker = gp_scratch_items(&memory, 1, sizeof(*linker));
+	linker = gp_scratch_alloc(&memory, 1, sizeof(*linker));
 	if (!linker)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	result = gpd_jit_read(&linker->options, args->options);
@@ -63,13 +63,13 @@ gpd_gpLinkDrop(struct gpd_session *session, const struct gp_args_gpLinkDrop *arg
 	if (!object || result != CUDA_SUCCESS)
 		return object ? result : CUDA_ERROR_INVALID_HANDLE;
 	result = gpd_driver.cuLinkDestroy(object->driver);
-	gpd_object_forget(session, GPD_KIND_LINKER, args->linker);
+	gpd_object_drop(session, GPD_KIND_LINKER, args->linker);
 	return result;
 }
 
 /* A copy of a log; the dispatcher frees it. */
 static struct gp_bytes
-copy_of(const char *text)
+log_copy(const char *text)
 {
 	char *copy = strndup(text, GPD_JIT_LOG_SIZE - 1);
 
@@ -78,7 +78,7 @@ copy_of(const char *text)
 
 /* What the client has sent, until *data_p is freed. */
 static CUresult
-receive(struct gpd_session *session, struct gpd_object *object, void **data_p, size_t *size_p)
+input_recv(struct gpd_session *session, struct gpd_object *object, void **data_p, size_t *size_p)
 {
 	uint64_t size = session->bulk_left;
 
@@ -96,21 +96,22 @@ receive(struct gpd_session *session, struct gpd_object *object, void **data_p, s
 
 /* The driver follows what stands in a fatbin, in objects and libraries, too. */
 static CUresult
-judge(struct gpd_session *session, CUjitInputType type, const void *data, size_t size)
+input_check(struct gpd_session *session, CUjitInputType type, const void *data, size_t size)
 {
 	char line[300];
-	int r = gp_fatbin_check_within(data, size, type == CU_JIT_INPUT_FATBINARY);
+	int r = gp_fatbin_check_embedded(data, size, type == CU_JIT_INPUT_FATBINARY);
 	struct gpd_unpacking unpacking;
 
 	gpd_unpacking_init(&unpacking, session);
 	if (!r)
-		r = gp_code_check_within(data, size, type == CU_JIT_INPUT_CUBIN, &unpacking.gate);
+		r = gp_code_check_embedded(data, size, type == CU_JIT_INPUT_CUBIN,
+					   &unpacking.limiter);
 	if (r != -EBADMSG)
 		return r ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 	gpd_session_log(session, GPD_LOG_WARNING, "what is to be linked is refused: %s",
-			gp_image_wrong());
+			gp_image_get_error());
 	(void)snprintf(line, sizeof(line), "gpupool: what is to be linked is refused: %s\n",
-		       gp_image_wrong());
+		       gp_image_get_error());
 	(void)gpd_session_send_complaint(session, line);
 	return CUDA_ERROR_INVALID_IMAGE;
 }
@@ -125,7 +126,7 @@ get_driver_size(const struct gpd_object *object, CUjitInputType type, const void
 }
 
 static CUresult
-charge(struct gpd_session *session, struct gpd_object *object, uint64_t size)
+linker_charge(struct gpd_session *session, struct gpd_object *object, uint64_t size)
 {
 	CUresult result = gpd_unpacking_charge(session, size);
 
@@ -135,8 +136,8 @@ charge(struct gpd_session *session, struct gpd_object *object, uint64_t size)
 }
 
 static CUresult
-add(struct gpd_session *session, struct gpd_object *object, const struct gp_args_gpLinkAdd *args,
-    void *data, size_t size)
+input_add(struct gpd_session *session, struct gpd_object *object,
+	  const struct gp_args_gpLinkAdd *args, void *data, size_t size)
 {
 	struct gpd_jit_options options = { 0 };
 	CUresult result = gpd_jit_read(&options, args->options);
@@ -147,11 +148,11 @@ add(struct gpd_session *session, struct gpd_object *object, const struct gp_args
 	if (args->type < 0 || args->type >= CU_JIT_NUM_INPUT_TYPES)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (result == CUDA_SUCCESS)
-		result = judge(session, (CUjitInputType)args->type, data, size);
+		result = input_check(session, (CUjitInputType)args->type, data, size);
 	if (result != CUDA_SUCCESS)
 		return result;
 	driver_size = get_driver_size(object, (CUjitInputType)args->type, data, size);
-	result = charge(session, object, driver_size);
+	result = linker_charge(session, object, driver_size);
 	if (result != CUDA_SUCCESS)
 		return result;
 	/* The driver finds the end of PTX by its NUL byte, which is there; it counts as part of it.
@@ -185,12 +186,12 @@ gpd_gpLinkAdd(struct gpd_session *session, const struct gp_args_gpLinkAdd *args,
 		return object ? result : CUDA_ERROR_INVALID_HANDLE;
 	}
 	linker = object->extra;
-	result = receive(session, object, &data, &size);
+	result = input_recv(session, object, &data, &size);
 	if (result == CUDA_SUCCESS)
-		result = add(session, object, args, data, size);
+		result = input_add(session, object, args, data, size);
 	free(data);
-	reply->info = copy_of(linker->info);
-	reply->error = copy_of(linker->error);
+	reply->info = log_copy(linker->info);
+	reply->error = log_copy(linker->error);
 	return result;
 }
 
@@ -218,7 +219,7 @@ gpd_gpLinkComplete(struct gpd_session *session, const struct gp_args_gpLinkCompl
 		memcpy(copy, image, size);
 		reply->image = (struct gp_bytes){ copy, size };
 	}
-	reply->info = copy_of(linker->info);
-	reply->error = copy_of(linker->error);
+	reply->info = log_copy(linker->info);
+	reply->error = log_copy(linker->error);
 	return result;
 }

@@ -35,10 +35,10 @@ static CUresult
 enter_kernel(struct gpd_session *session, uint64_t kernel, uint64_t dynamic, CUfunction *function_p)
 {
 	struct gpd_use use;
-	CUresult result = gpd_image_kernel_here(session, kernel, &use);
+	CUresult result = gpd_image_kernel_in_context(session, kernel, &use);
 
-	if (result == CUDA_SUCCESS && dynamic > (uint64_t)gpd_image_dynamic(&use) &&
-	    atomic_load(&use.function->dynamic_most) != gpd_image_dynamic(&use))
+	if (result == CUDA_SUCCESS && dynamic > (uint64_t)gpd_image_get_dynamic(&use) &&
+	    atomic_load(&use.function->dynamic_most) != gpd_image_get_dynamic(&use))
 		result = gpd_image_make_own(session, &use);
 	if (result == CUDA_SUCCESS)
 		*function_p = atomic_load(&use.function->driver);
@@ -92,24 +92,24 @@ CUresult
 gpd_gpOccupancyBlocks(struct gpd_session *session, const struct gp_args_gpOccupancyBlocks *args,
 		      struct gp_reply_gpOccupancyBlocks *reply)
 {
-	const size_t count = args->questions.size / sizeof(struct gp_occupancy_question);
+	const size_t count = args->questions.size / sizeof(struct gp_occupancy_query);
 	CUresult result = CUDA_SUCCESS;
 	uint32_t *answers;
 
-	if (!count || count > GP_OCCUPANCY_QUESTIONS_MAX ||
-	    args->questions.size % sizeof(struct gp_occupancy_question))
+	if (!count || count > GP_OCCUPANCY_QUERIES_MAX ||
+	    args->questions.size % sizeof(struct gp_occupancy_query))
 		return CUDA_ERROR_INVALID_VALUE;
 	answers = calloc(count, sizeof(answers[0]));
 	if (!answers)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++) {
-		struct gp_occupancy_question question;
+		struct gp_occupancy_query query;
 		int32_t blocks = 0;
 
-		memcpy(&question, (const char *)args->questions.data + i * sizeof(question),
-		       sizeof(question));
-		result = active_blocks(session, args->kernel, (int)le32toh(question.size),
-				       le64toh(question.shared), args->flags, &blocks);
+		memcpy(&query, (const char *)args->questions.data + i * sizeof(query),
+		       sizeof(query));
+		result = active_blocks(session, args->kernel, (int)le32toh(query.size),
+				       le64toh(query.shared), args->flags, &blocks);
 		answers[i] = htole32((uint32_t)blocks);
 	}
 	if (result == CUDA_SUCCESS)
@@ -132,27 +132,27 @@ gpd_gpOccupancyCluster(struct gpd_session *session, const struct gp_args_gpOccup
 {
 	CUlaunchAttribute attributes[GPD_LAUNCH_ATTRIBUTES_MAX];
 	CUlaunchConfig config = GPD_LAUNCH_CONFIG(args);
-	__typeof__(cuOccupancyMaxActiveClusters) *ask;
+	__typeof__(cuOccupancyMaxActiveClusters) *query_function;
 	CUfunction function = NULL;
 	CUresult result;
 
 	if (args->what != MAX_POTENTIAL_SIZE && args->what != MAX_ACTIVE)
 		return CUDA_ERROR_INVALID_VALUE;
-	ask = args->what == MAX_ACTIVE ? gpd_driver.cuOccupancyMaxActiveClusters
-				       : gpd_driver.cuOccupancyMaxPotentialClusterSize;
+	query_function = args->what == MAX_ACTIVE ? gpd_driver.cuOccupancyMaxActiveClusters
+						  : gpd_driver.cuOccupancyMaxPotentialClusterSize;
 	config.attrs = attributes;
 	result = gpd_launch_attributes(session, args->attributes, &config);
 	if (result == CUDA_SUCCESS)
 		result = enter_kernel(session, args->kernel, args->shared, &function);
 	config.hStream = confined_stream(session);
 	if (result == CUDA_SUCCESS)
-		result = ask(&reply->value, function, &config);
+		result = query_function(&reply->value, function, &config);
 	return result;
 }
 
 /* The one attribute with a cluster's dimensions.  NULL: there is none, or several. */
 static CUlaunchAttribute *
-cluster_of(const CUlaunchConfig *config)
+config_get_cluster(const CUlaunchConfig *config)
 {
 	CUlaunchAttribute *found = NULL;
 
@@ -168,10 +168,10 @@ cluster_of(const CUlaunchConfig *config)
 
 /* A cluster of 1, 2 ... blocks.  What only some sizes are refused for is an answer, too. */
 static CUresult
-ask_sizes(CUfunction function, CUlaunchConfig *config, struct gp_occupancy_clusters *answers,
-	  uint32_t count)
+cluster_sizes_query(CUfunction function, CUlaunchConfig *config,
+		    struct gp_occupancy_clusters *answers, uint32_t count)
 {
-	CUlaunchAttribute *cluster = cluster_of(config);
+	CUlaunchAttribute *cluster = config_get_cluster(config);
 
 	if (!cluster)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -206,7 +206,7 @@ gpd_gpOccupancyClusterSizes(struct gpd_session *session,
 	CUfunction function = NULL;
 	CUresult result;
 
-	if (!args->sizes || args->sizes > GP_OCCUPANCY_QUESTIONS_MAX)
+	if (!args->sizes || args->sizes > GP_OCCUPANCY_QUERIES_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = gpd_launch_attributes(session, args->attributes, &config);
 	if (result == CUDA_SUCCESS)
@@ -217,7 +217,7 @@ gpd_gpOccupancyClusterSizes(struct gpd_session *session,
 	if (!answers)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	config.hStream = confined_stream(session);
-	result = ask_sizes(function, &config, answers, args->sizes);
+	result = cluster_sizes_query(function, &config, answers, args->sizes);
 	if (result == CUDA_SUCCESS)
 		reply->answers = (struct gp_bytes){ answers, args->sizes * sizeof(answers[0]) };
 	else

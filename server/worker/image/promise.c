@@ -58,7 +58,7 @@ get_tenant(const struct gpd_session *session)
 }
 
 static void
-drop_image(struct program *program, struct used *used)
+program_drop_image(struct program *program, struct used *used)
 {
 	DL_DELETE(program->images, used);
 	program->count--;
@@ -70,14 +70,14 @@ static void
 drop_program(struct program *program)
 {
 	while (program->images)
-		drop_image(program, program->images);
+		program_drop_image(program, program->images);
 	DL_DELETE(memory.programs, program);
 	free(program);
 }
 
 /* So that no tenant has more than its part, the one used longest ago goes. */
 static void
-make_room(uint64_t tenant)
+programs_make_room(uint64_t tenant)
 {
 	struct program *program, *oldest = NULL, *own = NULL;
 	unsigned int all = 0, of_tenant = 0;
@@ -122,7 +122,7 @@ add_program(uint64_t tenant, const uint8_t key[GPD_PROGRAM_KEY_SIZE])
 
 	if (!program)
 		return NULL;
-	make_room(tenant);
+	programs_make_room(tenant);
 	program->tenant = tenant;
 	memcpy(program->key, key, sizeof(program->key));
 	DL_PREPEND(memory.programs, program);
@@ -131,7 +131,7 @@ add_program(uint64_t tenant, const uint8_t key[GPD_PROGRAM_KEY_SIZE])
 
 /* The image loaded longest ago of those that are told in full. */
 static struct used *
-oldest_told(struct program *program)
+used_find_oldest_full(struct program *program)
 {
 	struct used *used, *oldest = NULL;
 
@@ -144,14 +144,14 @@ oldest_told(struct program *program)
 }
 
 static void
-forget_info(struct program *program, struct used *used)
+used_drop_info(struct program *program, struct used *used)
 {
 	program->info_size -= used->info_size;
 	used->info_size = 0;
 }
 
 static void
-put_image(struct program *program, struct used *new)
+program_add_image(struct program *program, struct used *new)
 {
 	struct used *used, *next;
 
@@ -159,20 +159,20 @@ put_image(struct program *program, struct used *new)
 	{
 		if (used->device == new->device &&
 		    memcmp(used->name.sha256, new->name.sha256, sizeof(used->name.sha256)) == 0)
-			drop_image(program, used);
+			program_drop_image(program, used);
 	}
 	DL_PREPEND(program->images, new);
 	program->count++;
 	program->info_size += new->info_size;
 	if (program->count > IMAGES_MAX)
-		drop_image(program, program->images->prev);
+		program_drop_image(program, program->images->prev);
 	while (program->info_size > INFO_MAX)
-		forget_info(program, oldest_told(program));
+		used_drop_info(program, used_find_oldest_full(program));
 }
 
 void
-gpd_promise_remember(const struct gpd_session *session, struct gpd_blob *blob, int device,
-		     struct gp_bytes info)
+gpd_preload_learn(const struct gpd_session *session, struct gpd_blob *blob, int device,
+		  struct gp_bytes info)
 {
 	uint64_t tenant = get_tenant(session);
 	const size_t info_size = info.size > INFO_OF_IMAGE_MAX ? 0 : info.size;
@@ -195,7 +195,7 @@ gpd_promise_remember(const struct gpd_session *session, struct gpd_blob *blob, i
 	if (!program)
 		program = add_program(tenant, session->program);
 	if (program)
-		put_image(program, used);
+		program_add_image(program, used);
 	else
 		free(used);
 	pthread_mutex_unlock(&memory.lock);
@@ -203,55 +203,55 @@ gpd_promise_remember(const struct gpd_session *session, struct gpd_blob *blob, i
 
 /* What a load would take: nobody waits for it here. */
 static bool
-take(struct gpd_session *session, struct gpd_promise *promise)
+preload_charge(struct gpd_session *session, struct gpd_preload *preload)
 {
 	struct gpd_account *account = &session->account;
-	struct gpd_image_uses uses = gpd_blob_uses(promise->blob);
-	uint64_t size = gpd_blob_name(promise->blob)->size +
-			gpd_image_driver_size(promise->blob, promise->device);
+	struct gpd_image_uses uses = gpd_blob_uses(preload->blob);
+	uint64_t size = gpd_blob_name(preload->blob)->size +
+			gpd_image_driver_size(preload->blob, preload->device);
 
 	if (uses.variables > VARIABLES_MAX ||
-	    !gpd_ledger_take(account->ledger, account->line, GPD_LEDGER_CODE, size))
+	    !gpd_ledger_charge(account->ledger, account->line, GPD_LEDGER_CODE, size))
 		return false;
-	promise->code = size;
+	preload->code = size;
 	if (uses.variables &&
-	    !gpd_ledger_take(account->ledger, account->line, promise->device, uses.variables))
+	    !gpd_ledger_charge(account->ledger, account->line, preload->device, uses.variables))
 		return false;
-	promise->variables = uses.variables;
+	preload->variables = uses.variables;
 	return true;
 }
 
 void
-gpd_promise_release(struct gpd_session *session, struct gpd_promise *promise)
+gpd_preload_release(struct gpd_session *session, struct gpd_preload *preload)
 {
-	gpd_account_give_code(&session->account, promise->code);
-	gpd_account_free(&session->account, promise->device, promise->variables);
-	gpd_blob_unref(promise->blob);
-	free(promise);
+	gpd_account_uncharge_code(&session->account, preload->code);
+	gpd_account_free(&session->account, preload->device, preload->variables);
+	gpd_blob_unref(preload->blob);
+	free(preload);
 }
 
 static bool
-promise(struct gpd_session *session, const struct used *used)
+preload(struct gpd_session *session, const struct used *used)
 {
-	struct gpd_promise *promise;
+	struct gpd_preload *preload;
 
 	if (!gpd_account_may_use(&session->account, used->device))
 		return false;
-	promise = calloc(1, sizeof(*promise));
-	if (!promise)
+	preload = calloc(1, sizeof(*preload));
+	if (!preload)
 		return false;
-	promise->device = used->device;
-	promise->blob = gpd_image_cache_here(&used->name);
-	if (!promise->blob || !take(session, promise)) {
-		gpd_promise_release(session, promise);
+	preload->device = used->device;
+	preload->blob = gpd_image_cache_find(&used->name);
+	if (!preload->blob || !preload_charge(session, preload)) {
+		gpd_preload_release(session, preload);
 		return false;
 	}
-	LL_PREPEND(session->promises, promise);
+	LL_PREPEND(session->preloads, preload);
 	return true;
 }
 
 static struct gp_bytes
-pack(Gpupool__KnownImage **images, size_t count)
+known_images_pack(Gpupool__KnownImage **images, size_t count)
 {
 	Gpupool__KnownImages all = GPUPOOL__KNOWN_IMAGES__INIT;
 	struct gp_bytes packed = { 0 };
@@ -269,7 +269,7 @@ pack(Gpupool__KnownImage **images, size_t count)
 
 /* Promises what the program used last first. */
 static struct gp_bytes
-promise_all(struct gpd_session *session, struct program *program)
+preload_add_all(struct gpd_session *session, struct program *program)
 {
 	Gpupool__KnownImage images[IMAGES_MAX], *list[IMAGES_MAX];
 	struct gp_bytes packed = { 0 };
@@ -278,7 +278,7 @@ promise_all(struct gpd_session *session, struct program *program)
 
 	DL_FOREACH(program->images, used)
 	{
-		if (!promise(session, used))
+		if (!preload(session, used))
 			continue;
 		gpupool__known_image__init(&images[count]);
 		images[count].sha256 =
@@ -293,12 +293,12 @@ promise_all(struct gpd_session *session, struct program *program)
 		count++;
 	}
 	if (count)
-		packed = pack(list, count);
+		packed = known_images_pack(list, count);
 	return packed;
 }
 
 struct gp_bytes
-gpd_promise_make(struct gpd_session *session, const uint8_t key[GPD_PROGRAM_KEY_SIZE])
+gpd_preload_create_all(struct gpd_session *session, const uint8_t key[GPD_PROGRAM_KEY_SIZE])
 {
 	static const uint8_t none[GPD_PROGRAM_KEY_SIZE];
 	struct gp_bytes packed = { 0 };
@@ -311,78 +311,78 @@ gpd_promise_make(struct gpd_session *session, const uint8_t key[GPD_PROGRAM_KEY_
 	pthread_mutex_lock(&memory.lock);
 	program = find_program(get_tenant(session), key);
 	if (program)
-		packed = promise_all(session, program);
+		packed = preload_add_all(session, program);
 	pthread_mutex_unlock(&memory.lock);
 	return packed;
 }
 
-struct gpd_promise *
-gpd_promise_keep(struct gpd_session *session, struct gp_bytes sha256, int device)
+struct gpd_preload *
+gpd_preload_pop(struct gpd_session *session, struct gp_bytes sha256, int device)
 {
-	struct gpd_promise *found;
+	struct gpd_preload *found;
 
-	LL_FOREACH(session->promises, found)
+	LL_FOREACH(session->preloads, found)
 	{
 		if (found->device == device && sha256.size == GPD_SHA256_SIZE &&
 		    memcmp(gpd_blob_name(found->blob)->sha256, sha256.data, GPD_SHA256_SIZE) == 0)
 			break;
 	}
 	if (found)
-		LL_DELETE(session->promises, found);
+		LL_DELETE(session->preloads, found);
 	return found;
 }
 
 /* The one that was retired last is the first in the list.  Those behind the limits go. */
 static void
-trim_retired(struct gpd_session *session, unsigned int count_max, uint64_t bytes_max)
+retired_trim(struct gpd_session *session, unsigned int count_max, uint64_t bytes_max)
 {
-	struct gpd_promise *promise, *next;
+	struct gpd_preload *preload, *next;
 	uint64_t bytes = 0;
 	unsigned int count = 0;
 
-	LL_FOREACH_SAFE(session->promises, promise, next)
+	LL_FOREACH_SAFE(session->preloads, preload, next)
 	{
-		if (!promise->retired)
+		if (!preload->retired)
 			continue;
 		count++;
-		bytes += gpd_blob_name(promise->blob)->size;
+		bytes += gpd_blob_name(preload->blob)->size;
 		if (count <= count_max && bytes <= bytes_max)
 			continue;
-		LL_DELETE(session->promises, promise);
-		gpd_promise_release(session, promise);
+		LL_DELETE(session->preloads, preload);
+		gpd_preload_release(session, preload);
 	}
 }
 
 void
-gpd_promise_retire(struct gpd_session *session, struct gpd_blob *blob, int device, uint64_t code)
+gpd_preload_retire(struct gpd_session *session, struct gpd_blob *blob, int device, uint64_t code)
 {
-	struct gpd_promise *promise = calloc(1, sizeof(*promise));
+	struct gpd_preload *preload = calloc(1, sizeof(*preload));
 
-	if (!promise) {
-		gpd_account_give_code(&session->account, code);
+	if (!preload) {
+		gpd_account_uncharge_code(&session->account, code);
 		return;
 	}
 	gpd_blob_ref(blob);
-	*promise = (struct gpd_promise){
+	*preload = (struct gpd_preload){
 		.blob = blob, .device = device, .code = code, .retired = true
 	};
-	LL_PREPEND(session->promises, promise);
-	trim_retired(session, GP_RETIRED_MAX, GP_RETIRED_BYTES);
+	LL_PREPEND(session->preloads, preload);
+	retired_trim(session, GP_RETIRED_MAX, GP_RETIRED_BYTES);
 }
 
 void
-gpd_promise_forget_retired(struct gpd_session *session)
+gpd_preload_drop_retired(struct gpd_session *session)
 {
-	trim_retired(session, 0, 0);
+	retired_trim(session, 0, 0);
 }
 
 void
-gpd_promise_forget(struct gpd_session *session)
+gpd_preload_drop_all(struct gpd_session *session)
 {
-	struct gpd_promise *promise;
+	struct gpd_preload *preload;
 
-	while ((promise = session->promises)) {
-		LL_DELETE(session->promises, promise);
-		gpd_promise_release(session, promise);
+	while ((preload = session->preloads)) {
+		LL_DELETE(session->preloads, preload);
+		gpd_preload_release(session, preload);
 	}
 }

@@ -24,8 +24,8 @@
 struct gpd_blob;
 struct gpd_session;
 
-struct gpd_promise {
-	struct gpd_promise *next;
+struct gpd_preload {
+	struct gpd_preload *next;
 	struct gpd_blob *blob; /* a reference */
 	int device;
 	uint64_t code;      /* taken of what the session may have of device code */
@@ -35,28 +35,28 @@ struct gpd_promise {
 
 /* What a session of this program is told, a packed KnownImages, malloc'ed; no bytes: nothing.  All
  * zeros are no program. */
-struct gp_bytes gpd_promise_make(struct gpd_session *session,
-				 const uint8_t program[GPD_PROGRAM_KEY_SIZE]);
+struct gp_bytes gpd_preload_create_all(struct gpd_session *session,
+				       const uint8_t program[GPD_PROGRAM_KEY_SIZE]);
 
 /* The session has loaded this without options; info: what it was told of its kernels. */
-void gpd_promise_remember(const struct gpd_session *session, struct gpd_blob *blob, int device,
-			  struct gp_bytes info);
+void gpd_preload_learn(const struct gpd_session *session, struct gpd_blob *blob, int device,
+		       struct gp_bytes info);
 
 /* The promise of this image on the device: the caller's now, to be freed.  NULL: there is none. */
-struct gpd_promise *gpd_promise_keep(struct gpd_session *session, struct gp_bytes sha256,
-				     int device);
+struct gpd_preload *gpd_preload_pop(struct gpd_session *session, struct gp_bytes sha256,
+				    int device);
 
 /* The session has unloaded an image of these bytes, for which it has taken so much: both are the
  * promise's now.  Of the oldest of these there may be too many (protocol/image_info.h). */
-void gpd_promise_retire(struct gpd_session *session, struct gpd_blob *blob, int device,
+void gpd_preload_retire(struct gpd_session *session, struct gpd_blob *blob, int device,
 			uint64_t code);
 /* All of those are given up. */
-void gpd_promise_forget_retired(struct gpd_session *session);
+void gpd_preload_drop_retired(struct gpd_session *session);
 
 /* It is not kept after all. */
-void gpd_promise_release(struct gpd_session *session, struct gpd_promise *promise);
+void gpd_preload_release(struct gpd_session *session, struct gpd_preload *preload);
 
 /* Those that were not kept. */
-void gpd_promise_forget(struct gpd_session *session);
+void gpd_preload_drop_all(struct gpd_session *session);
 
 #endif /* GPD_PROMISE_H */

@@ -23,7 +23,8 @@ struct reference {
 };
 
 static CUresult
-find_in(CUmodule module, bool surface, struct gp_bytes text, struct reference *reference)
+module_find_reference(CUmodule module, bool surface, struct gp_bytes text,
+		      struct reference *reference)
 {
 	char *name = strndup(text.data ? text.data : "", text.size);
 	CUresult result;
@@ -37,8 +38,8 @@ find_in(CUmodule module, bool surface, struct gp_bytes text, struct reference *r
 }
 
 static CUresult
-find(struct gpd_session *session, uint32_t context, uint32_t id, bool surface, struct gp_bytes name,
-     struct reference *reference)
+reference_find(struct gpd_session *session, uint32_t context, uint32_t id, bool surface,
+	       struct gp_bytes name, struct reference *reference)
 {
 	struct gpd_image *image = gpd_image_get(session, id);
 	CUmodule module = NULL;
@@ -50,13 +51,14 @@ find(struct gpd_session *session, uint32_t context, uint32_t id, bool surface, s
 		return CUDA_ERROR_NOT_SUPPORTED;
 	result = gpd_context_enter(session, context);
 	if (result == CUDA_SUCCESS)
-		result = gpd_image_renew(session, image, gpd_context_device(session, context));
+		result = gpd_image_refresh(session, image, gpd_context_device(session, context));
 	/* Another session's launches would read what this one sets. */
 	if (result == CUDA_SUCCESS && image->library->shared)
 		result = CUDA_ERROR_NOT_FOUND;
 	if (result == CUDA_SUCCESS)
 		result = gpd_driver.cuLibraryGetModule(&module, image->library->driver);
-	return result == CUDA_SUCCESS ? find_in(module, surface, name, reference) : result;
+	return result == CUDA_SUCCESS ? module_find_reference(module, surface, name, reference)
+				      : result;
 }
 
 CUresult
@@ -64,7 +66,8 @@ gpd_gpReferenceFind(struct gpd_session *session, const struct gp_args_gpReferenc
 {
 	struct reference reference;
 
-	return find(session, args->context, args->image, args->surface, args->name, &reference);
+	return reference_find(session, args->context, args->image, args->surface, args->name,
+			      &reference);
 }
 
 static CUresult
@@ -143,22 +146,23 @@ set_description(CUtexref reference, const CUDA_TEXTURE_DESC *description)
 CUresult
 gpd_gpReferenceSet(struct gpd_session *session, const struct gp_args_gpReferenceSet *args)
 {
-	const struct gpd_texture_told *told = gpd_texture_told(session, args->texture);
+	const struct gpd_texture_desc *desc = gpd_texture_desc(session, args->texture);
 	struct reference reference;
 	CUresult result;
 
-	if (!told)
+	if (!desc)
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (told->surface != args->surface ||
-	    told->device != gpd_context_device(session, args->context))
+	if (desc->surface != args->surface ||
+	    desc->device != gpd_context_device(session, args->context))
 		return CUDA_ERROR_INVALID_VALUE;
-	result = find(session, args->context, args->image, told->surface, args->name, &reference);
+	result = reference_find(session, args->context, args->image, desc->surface, args->name,
+				&reference);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (told->surface)
+	if (desc->surface)
 		return gpd_driver.cuSurfRefSetArray(reference.surface,
-						    told->resource.res.array.hArray, 0);
-	result = set_resource(reference.texture, &told->resource);
-	return result == CUDA_SUCCESS ? set_description(reference.texture, &told->description)
+						    desc->resource.res.array.hArray, 0);
+	result = set_resource(reference.texture, &desc->resource);
+	return result == CUDA_SUCCESS ? set_description(reference.texture, &desc->description)
 				      : result;
 }

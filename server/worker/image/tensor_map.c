@@ -10,30 +10,30 @@
 #include <string.h>
 
 /* The arrays as the driver takes them. */
-struct narrow {
+struct narrow_shape {
 	cuuint32_t box[GP_TENSOR_RANK_MAX], element_strides[GP_TENSOR_RANK_MAX];
 	int lower[GP_TENSOR_RANK_MAX], upper[GP_TENSOR_RANK_MAX];
 };
 
-static struct narrow
-narrow(const struct gp_tensor_shape *shape)
+static struct narrow_shape
+narrow_shape(const struct gp_tensor_shape *shape)
 {
-	struct narrow narrow;
+	struct narrow_shape narrow_shape;
 
 	for (int i = 0; i < GP_TENSOR_RANK_MAX; i++) {
-		narrow.box[i] = (cuuint32_t)shape->box[i];
-		narrow.element_strides[i] = (cuuint32_t)shape->element_strides[i];
-		narrow.lower[i] = (int)(int64_t)shape->lower[i];
-		narrow.upper[i] = (int)(int64_t)shape->upper[i];
+		narrow_shape.box[i] = (cuuint32_t)shape->box[i];
+		narrow_shape.element_strides[i] = (cuuint32_t)shape->element_strides[i];
+		narrow_shape.lower[i] = (int)(int64_t)shape->lower[i];
+		narrow_shape.upper[i] = (int)(int64_t)shape->upper[i];
 	}
-	return narrow;
+	return narrow_shape;
 }
 
 /* The driver looks at nothing behind the address. */
 static CUresult
-encode(const struct gp_tensor_shape *shape, CUtensorMap *map)
+tensor_map_encode(const struct gp_tensor_shape *shape, CUtensorMap *map)
 {
-	struct narrow n = narrow(shape);
+	struct narrow_shape n = narrow_shape(shape);
 	void *address = (void *)(uintptr_t)shape->address;
 
 	switch (shape->kind) {
@@ -77,7 +77,7 @@ gpd_gpTensorMap(struct gpd_session *session, const struct gp_args_gpTensorMap *a
 	map = aligned_alloc(_Alignof(CUtensorMap), sizeof(*map));
 	if (!map)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	result = encode(&shape, map);
+	result = tensor_map_encode(&shape, map);
 	if (result == CUDA_SUCCESS)
 		reply->map = (struct gp_bytes){ map, sizeof(*map) };
 	else

@@ -15,7 +15,7 @@
 #define SMALL_MAX (UINT64_C(4) << 20)
 #define RUNNING_MAX 2
 /* A waiting session checks this often whether it has ended. */
-#define LOOK_NS 20000000
+#define POLL_NS 20000000
 
 static struct {
 	pthread_mutex_t lock;
@@ -23,7 +23,7 @@ static struct {
 	struct gpd_unpacking *turns; /* utlist; at most one of each tenant */
 	unsigned int running;
 } unpackings = { .lock = PTHREAD_MUTEX_INITIALIZER };
-GP_COND_AT_START(unpackings.changed);
+GP_COND_CONSTRUCTOR(unpackings.changed);
 
 static uint32_t
 get_tenant(const struct gpd_unpacking *unpacking)
@@ -32,7 +32,7 @@ get_tenant(const struct gpd_unpacking *unpacking)
 }
 
 static bool
-has_turn(uint32_t tenant) GP_LOCKED(unpackings.lock)
+has_tenant_slot(uint32_t tenant) GP_LOCKED(unpackings.lock)
 {
 	const struct gpd_unpacking *other;
 
@@ -47,18 +47,18 @@ has_turn(uint32_t tenant) GP_LOCKED(unpackings.lock)
 static void
 await_change(void) GP_LOCKED(unpackings.lock)
 {
-	(void)gp_cond_wait_until(&unpackings.changed, &unpackings.lock, gp_now_ns() + LOOK_NS);
+	(void)gp_cond_wait_until(&unpackings.changed, &unpackings.lock, gp_now_ns() + POLL_NS);
 }
 
 /* Waits for the other sessions of the tenant, which cannot be charged at the same time. */
 static bool
-acquire_turn(struct gpd_unpacking *unpacking)
+tenant_slot_acquire(struct gpd_unpacking *unpacking)
 {
 	const uint32_t tenant = get_tenant(unpacking);
 	bool is_free;
 
 	pthread_mutex_lock(&unpackings.lock);
-	while (!(is_free = !has_turn(tenant)) && !atomic_load(unpacking->gate.stop))
+	while (!(is_free = !has_tenant_slot(tenant)) && !atomic_load(unpacking->limiter.stop))
 		await_change();
 	if (is_free)
 		LL_PREPEND(unpackings.turns, unpacking);
@@ -68,10 +68,10 @@ acquire_turn(struct gpd_unpacking *unpacking)
 
 /* Waits for other tenants. */
 static bool
-start(struct gpd_unpacking *unpacking)
+unpacking_start(struct gpd_unpacking *unpacking)
 {
 	pthread_mutex_lock(&unpackings.lock);
-	while (unpackings.running >= RUNNING_MAX && !atomic_load(unpacking->gate.stop))
+	while (unpackings.running >= RUNNING_MAX && !atomic_load(unpacking->limiter.stop))
 		await_change();
 	unpacking->is_running = unpackings.running < RUNNING_MAX;
 	if (unpacking->is_running)
@@ -81,13 +81,13 @@ start(struct gpd_unpacking *unpacking)
 }
 
 static void
-release_turn(struct gpd_unpacking *unpacking)
+tenant_slot_release(struct gpd_unpacking *unpacking)
 {
 	pthread_mutex_lock(&unpackings.lock);
 	LL_DELETE(unpackings.turns, unpacking);
 	if (unpacking->is_running)
 		unpackings.running--;
-	unpacking->has_turn = unpacking->is_running = false;
+	unpacking->has_tenant_slot = unpacking->is_running = false;
 	pthread_cond_broadcast(&unpackings.changed);
 	pthread_mutex_unlock(&unpackings.lock);
 }
@@ -95,7 +95,7 @@ release_turn(struct gpd_unpacking *unpacking)
 CUresult
 gpd_unpacking_charge(struct gpd_session *session, uint64_t size)
 {
-	CUresult result = size ? gpd_account_take_code(&session->account, size) : CUDA_SUCCESS;
+	CUresult result = size ? gpd_account_charge_code(&session->account, size) : CUDA_SUCCESS;
 
 	if (result != CUDA_SUCCESS)
 		gpd_session_log(session, GPD_LOG_WARNING,
@@ -108,36 +108,36 @@ gpd_unpacking_charge(struct gpd_session *session, uint64_t size)
 void
 gpd_unpacking_end(struct gpd_unpacking *unpacking)
 {
-	if (unpacking->has_turn)
-		release_turn(unpacking);
+	if (unpacking->has_tenant_slot)
+		tenant_slot_release(unpacking);
 }
 
 static void
-leave(struct gp_unpack_gate *gate, uint64_t size)
+limiter_leave(struct gp_unpack_limiter *gate, uint64_t size)
 {
 	struct gpd_unpacking *unpacking = (struct gpd_unpacking *)gate;
 
-	gpd_account_give_code(&unpacking->session->account, size);
+	gpd_account_uncharge_code(&unpacking->session->account, size);
 	gpd_unpacking_end(unpacking);
 }
 
 /* Charged with the turn of the tenant, before other tenants are waited for. */
 static int
-enter(struct gp_unpack_gate *gate, uint64_t size)
+limiter_enter(struct gp_unpack_limiter *gate, uint64_t size)
 {
 	struct gpd_unpacking *unpacking = (struct gpd_unpacking *)gate;
 	const bool is_small = size <= SMALL_MAX;
 
-	if (atomic_load(gate->stop) || (!is_small && !acquire_turn(unpacking)))
+	if (atomic_load(gate->stop) || (!is_small && !tenant_slot_acquire(unpacking)))
 		return -ECANCELED;
-	unpacking->has_turn = !is_small;
+	unpacking->has_tenant_slot = !is_small;
 	if (gpd_unpacking_charge(unpacking->session, size) != CUDA_SUCCESS) {
 		gpd_unpacking_end(unpacking);
 		return -EDQUOT;
 	}
-	if (is_small || start(unpacking))
+	if (is_small || unpacking_start(unpacking))
 		return 0;
-	leave(gate, size);
+	limiter_leave(gate, size);
 	return -ECANCELED;
 }
 
@@ -145,7 +145,9 @@ void
 gpd_unpacking_init(struct gpd_unpacking *unpacking, struct gpd_session *session)
 {
 	*unpacking = (struct gpd_unpacking){
-		.gate = { .enter = enter, .leave = leave, .stop = &session->closing },
+		.limiter = { .enter = limiter_enter,
+			     .leave = limiter_leave,
+			     .stop = &session->closing },
 		.session = session,
 	};
 }
@@ -154,8 +156,8 @@ bool
 gpd_unpacking_begin(struct gpd_unpacking *unpacking, struct gpd_session *session, uint64_t size)
 {
 	gpd_unpacking_init(unpacking, session);
-	unpacking->has_turn = size > SMALL_MAX && acquire_turn(unpacking);
-	if (size <= SMALL_MAX || (unpacking->has_turn && start(unpacking)))
+	unpacking->has_tenant_slot = size > SMALL_MAX && tenant_slot_acquire(unpacking);
+	if (size <= SMALL_MAX || (unpacking->has_tenant_slot && unpacking_start(unpacking)))
 		return true;
 	gpd_unpacking_end(unpacking);
 	return false;
@@ -170,11 +172,11 @@ gpd_unpacking_try(struct gpd_unpacking *unpacking, struct gpd_session *session, 
 	if (size <= SMALL_MAX)
 		return true;
 	pthread_mutex_lock(&unpackings.lock);
-	is_free = unpackings.running < RUNNING_MAX && !has_turn(get_tenant(unpacking));
+	is_free = unpackings.running < RUNNING_MAX && !has_tenant_slot(get_tenant(unpacking));
 	if (is_free) {
 		LL_PREPEND(unpackings.turns, unpacking);
 		unpackings.running++;
-		unpacking->has_turn = unpacking->is_running = true;
+		unpacking->has_tenant_slot = unpacking->is_running = true;
 	}
 	pthread_mutex_unlock(&unpackings.lock);
 	return is_free;

@@ -137,8 +137,8 @@ goes_on_looking(uint64_t since)
 {
 	uint64_t looked = gp_now_ns() - since;
 
-	gp_pause();
-	return looked < SPIN_NS && (looked < SPIN_ALONE_NS || !gp_yield());
+	gp_cpu_relax();
+	return looked < SPIN_NS && (looked < SPIN_ALONE_NS || !gp_cpu_yield());
 }
 
 static void
@@ -200,7 +200,7 @@ await(const struct gpd_launcher *launcher, uint32_t left)
 			since = gp_now_ns();
 		looks = looks && goes_on_looking(since);
 		if (!looks)
-			gp_nap(gp_now_ns() - since < LONG_NS ? NAP_NS : NAP_LONG_NS);
+			gp_sleep_ns(gp_now_ns() - since < LONG_NS ? NAP_NS : NAP_LONG_NS);
 	}
 }
 
@@ -237,7 +237,7 @@ begin(struct gpd_issue *issue)
 	launcher->issue = issue;
 	pthread_mutex_init(&launcher->lock, NULL);
 	gp_cond_init(&launcher->more);
-	if (!gp_thread_start_joined(&launcher->thread, "launcher", 0, work, launcher))
+	if (!gp_thread_start_joinable(&launcher->thread, "launcher", 0, work, launcher))
 		return launcher;
 	(void)pthread_cond_destroy(&launcher->more);
 	(void)pthread_mutex_destroy(&launcher->lock);

@@ -21,7 +21,7 @@
 /* What sessions have given back: the executors', the responders', and the quiet jobs'. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t gone;
-GP_COND_AT_START(gone);
+GP_COND_CONSTRUCTOR(gone);
 static struct gpd_array *leaving GP_GUARDED_BY(lock); /* utlist */
 
 struct gpd_array *
@@ -64,22 +64,22 @@ find_idle(const struct gpd_session *session, int device) GP_LOCKED(lock)
 
 /* The session does not have it any more, nor what lies behind its tiles. */
 static void
-discharge(struct gpd_session *session, struct gpd_array *array)
+array_discharge(struct gpd_session *session, struct gpd_array *array)
 {
-	gpd_tiles_leave(array, &session->account);
+	gpd_tiles_unref(array, &session->account);
 	gpd_account_free(&session->account, array->device, array->charged);
 }
 
 /* Gives the driver such a one, at a quiet moment of the device, which is current. */
 static bool
-drop(const struct gpd_session *session, int device)
+idle_array_drop(const struct gpd_session *session, int device)
 {
 	struct gpd_array *array;
 
 	pthread_mutex_lock(&lock);
 	array = find_idle(session, device);
 	if (array)
-		array->state = GPD_ARRAY_GOING;
+		array->state = GPD_ARRAY_FREEING;
 	pthread_mutex_unlock(&lock);
 	if (!array)
 		return false;
@@ -88,7 +88,7 @@ drop(const struct gpd_session *session, int device)
 	LL_DELETE(leaving, array);
 	/* Under the lock the session stays. */
 	if (array->session)
-		discharge(array->session, array);
+		array_discharge(array->session, array);
 	pthread_cond_broadcast(&gone);
 	pthread_mutex_unlock(&lock);
 	free(array);
@@ -97,7 +97,7 @@ drop(const struct gpd_session *session, int device)
 
 /* In no hurry; it may have been used again, or given back by who was. */
 static void
-drop_one(void *none)
+idle_array_drop_one(void *none)
 {
 	const struct gpd_array *array;
 	int device = -1;
@@ -109,32 +109,32 @@ drop_one(void *none)
 	pthread_mutex_unlock(&lock);
 	if (device < 0 || gpd_device_enter(device) != CUDA_SUCCESS)
 		return;
-	gpd_quiet_seek(device);
+	gpd_quiesce_try(device);
 	/* There may be work that does not end for long: then nobody's launches are to wait for it.
 	 */
-	if (gpd_quiet_is(device))
-		(void)drop(NULL, device);
+	if (gpd_quiesce_is_idle(device))
+		(void)idle_array_drop(NULL, device);
 	else
-		gpd_quiet_jobs_run(drop_one, NULL);
+		gpd_quiesce_jobs_add(idle_array_drop_one, NULL);
 }
 
 /* Somebody waits; others may be stopped for it.  false: there is no such moment any more. */
 static bool
-drop_all(struct gpd_session *waiting, const struct gpd_session *session, int device)
+idle_arrays_drop(struct gpd_session *waiting, const struct gpd_session *session, int device)
 {
-	bool quiet;
+	bool quiesced;
 
 	if (gpd_device_enter(device) != CUDA_SUCCESS)
 		return false;
-	quiet = gpd_session_quiet_begin(waiting, device);
-	while (quiet && drop(session, device))
+	quiesced = gpd_session_quiesce_begin(waiting, device);
+	while (quiesced && idle_array_drop(session, device))
 		continue;
-	gpd_session_quiet_end(waiting, device);
-	return quiet;
+	gpd_session_quiesce_end(waiting, device);
+	return quiesced;
 }
 
 static void
-leave(struct gpd_array *array, struct gpd_session *session, enum gpd_array_state state)
+array_leave(struct gpd_array *array, struct gpd_session *session, enum gpd_array_state state)
 {
 	pthread_mutex_lock(&lock);
 	array->state = state;
@@ -144,21 +144,21 @@ leave(struct gpd_array *array, struct gpd_session *session, enum gpd_array_state
 }
 
 static void
-bury(struct gpd_array *array)
+array_drop_later(struct gpd_array *array)
 {
-	leave(array, NULL, GPD_ARRAY_IDLE);
-	gpd_quiet_jobs_run(drop_one, NULL);
+	array_leave(array, NULL, GPD_ARRAY_IDLE);
+	gpd_quiesce_jobs_add(idle_array_drop_one, NULL);
 }
 
 static void
-unused(struct gpd_session *session, void *arg, CUresult result)
+array_unused(struct gpd_session *session, void *arg, CUresult result)
 {
 	struct gpd_array *array = arg;
 
 	pthread_mutex_lock(&lock);
 	array->state = GPD_ARRAY_IDLE;
 	pthread_mutex_unlock(&lock);
-	gpd_quiet_jobs_run(drop_one, NULL);
+	gpd_quiesce_jobs_add(idle_array_drop_one, NULL);
 }
 
 CUresult
@@ -166,16 +166,16 @@ gpd_array_release(struct gpd_session *session, struct gpd_array *array)
 {
 	if (--array->users > 0)
 		return CUDA_SUCCESS;
-	leave(array, session, GPD_ARRAY_LEAVING);
+	array_leave(array, session, GPD_ARRAY_LEAVING);
 	/* If there can be no marker the context is lost, or close to it: it goes with the session.
 	 */
-	return gpd_wait_add_all(session, NULL, unused, array);
+	return gpd_wait_add_all(session, NULL, array_unused, array);
 }
 
 /* One that was given back and that the driver does not have yet, of this session or of one that has
  * ended: programs that make and destroy the same array again and again need no second one. */
 static struct gpd_array *
-take_back(struct gpd_session *session, const struct gp_array_shape *shape, int device)
+array_reuse(struct gpd_session *session, const struct gp_array_shape *shape, int device)
 {
 	struct gpd_array *array;
 
@@ -197,33 +197,35 @@ take_back(struct gpd_session *session, const struct gp_array_shape *shape, int d
 }
 
 static CUresult
-obtain(void *array)
+array_obtain(void *array)
 {
 	return gpd_array_obtain(array);
 }
 
 static CUresult
-fill(struct gpd_session *session, struct gpd_array *array, bool granted)
+array_fill(struct gpd_session *session, struct gpd_array *array, bool granted)
 {
-	CUresult result = granted ? gpd_grant_obtain(session, array->device, obtain, array)
-				  : gpd_array_obtain(array);
+	CUresult result =
+		granted ? gpd_allowance_obtain(session, array->device, array_obtain, array)
+			: gpd_array_obtain(array);
 
 	/* What has been given back may still have been on its way out. */
-	if (result == CUDA_ERROR_OUT_OF_MEMORY && (session->account.give_back(&session->account) ||
-						   gpd_array_wait_gone(session, array->device)))
+	if (result == CUDA_ERROR_OUT_OF_MEMORY &&
+	    (session->account.reclaim_memory(&session->account) ||
+	     gpd_array_wait_idle_freed(session, array->device)))
 		result = gpd_array_obtain(array);
 	if (result != CUDA_SUCCESS)
 		return result;
 	/* Another session may have had this memory; of a sparse one it comes later, zeroed. */
-	result = gpd_array_is_sparse(array) ? gpd_tiles_tiling(array) : gpd_array_zero(array);
+	result = gpd_array_is_sparse(array) ? gpd_tiles_query_tiling(array) : gpd_array_zero(array);
 	if (result != CUDA_SUCCESS)
 		gpd_array_drop(array);
 	return result;
 }
 
 static CUresult
-make_new(struct gpd_session *session, const struct gp_array_shape *shape, int device, uint64_t size,
-	 bool granted, struct gpd_array **array_p)
+array_make_new(struct gpd_session *session, const struct gp_array_shape *shape, int device,
+	       uint64_t size, bool granted, struct gpd_array **array_p)
 {
 	struct gpd_array *array = calloc(1, sizeof(*array));
 	CUresult result;
@@ -233,7 +235,7 @@ make_new(struct gpd_session *session, const struct gp_array_shape *shape, int de
 	array->shape = *shape;
 	array->device = device;
 	array->charged = size;
-	result = fill(session, array, granted);
+	result = array_fill(session, array, granted);
 	if (result == CUDA_SUCCESS)
 		*array_p = array;
 	else
@@ -243,18 +245,18 @@ make_new(struct gpd_session *session, const struct gp_array_shape *shape, int de
 
 /* One of a session that has ended, zeroed, or a new one.  So much is counted for it. */
 static CUresult
-make(struct gpd_session *session, const struct gp_array_shape *shape, int device, uint64_t size,
-     bool granted, struct gpd_array **array_p)
+array_make(struct gpd_session *session, const struct gp_array_shape *shape, int device,
+	   uint64_t size, bool granted, struct gpd_array **array_p)
 {
 	CUresult result = CUDA_SUCCESS;
 
-	*array_p = take_back(NULL, shape, device);
+	*array_p = array_reuse(NULL, shape, device);
 	if (!*array_p) {
-		result = make_new(session, shape, device, size, granted, array_p);
+		result = array_make_new(session, shape, device, size, granted, array_p);
 	} else {
 		result = gpd_array_zero(*array_p);
 		if (result != CUDA_SUCCESS)
-			bury(*array_p);
+			array_drop_later(*array_p);
 	}
 	return result;
 }
@@ -262,13 +264,13 @@ make(struct gpd_session *session, const struct gp_array_shape *shape, int device
 /* The session's own, which has been paid for and shows it nothing that it has not seen, or one that
  * counts from now on: granted says that it does already. */
 static CUresult
-find_or_make(struct gpd_session *session, const struct gp_array_shape *shape, int device,
-	     bool granted, struct gpd_array **array_p)
+array_find_or_make(struct gpd_session *session, const struct gp_array_shape *shape, int device,
+		   bool granted, struct gpd_array **array_p)
 {
-	uint64_t size = gp_array_footprint(shape);
+	uint64_t size = gp_array_get_footprint(shape);
 	CUresult result = CUDA_SUCCESS;
 
-	*array_p = take_back(session, shape, device);
+	*array_p = array_reuse(session, shape, device);
 	if (*array_p) {
 		gpd_account_free(&session->account, device, granted ? size : 0);
 		return CUDA_SUCCESS;
@@ -277,15 +279,15 @@ find_or_make(struct gpd_session *session, const struct gp_array_shape *shape, in
 		result = gpd_account_allocate(&session->account, device, size);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = make(session, shape, device, size, granted, array_p);
+	result = array_make(session, shape, device, size, granted, array_p);
 	if (result != CUDA_SUCCESS)
 		gpd_account_free(&session->account, device, size);
 	return result;
 }
 
 static CUresult
-create(struct gpd_session *session, uint32_t name, int device, const struct gp_array_shape *shape,
-       bool granted)
+array_create(struct gpd_session *session, uint32_t name, int device,
+	     const struct gp_array_shape *shape, bool granted)
 {
 	struct gpd_array *array;
 	CUresult result;
@@ -298,19 +300,19 @@ create(struct gpd_session *session, uint32_t name, int device, const struct gp_a
 	if (result == CUDA_SUCCESS)
 		result = gpd_device_enter(device);
 	if (result == CUDA_SUCCESS && granted &&
-	    !gpd_grant_take(session, device, gp_array_footprint(shape)))
+	    !gpd_allowance_consume(session, device, gp_array_get_footprint(shape)))
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (result == CUDA_SUCCESS)
-		result = find_or_make(session, shape, device, granted, &array);
+		result = array_find_or_make(session, shape, device, granted, &array);
 	if (result != CUDA_SUCCESS)
 		return result;
 	array->users = 1;
-	result = gpd_session_name(session, GPD_KIND_ARRAY, name, &array->name);
+	result = gpd_session_add_handle(session, GPD_KIND_ARRAY, name, &array->name);
 	if (result == CUDA_SUCCESS) {
 		session->array_count++;
 	} else {
 		gpd_account_free(&session->account, array->device, array->charged);
-		bury(array);
+		array_drop_later(array);
 	}
 	return result;
 }
@@ -320,7 +322,7 @@ gpd_gpArrayCreate(struct gpd_session *session, const struct gp_args_gpArrayCreat
 {
 	const struct gp_array_shape shape = { GP_ARRAY_SHAPE(args) };
 
-	return create(session, args->array, args->device, &shape, false);
+	return array_create(session, args->array, args->device, &shape, false);
 }
 
 CUresult
@@ -328,7 +330,7 @@ gpd_gpArrayMake(struct gpd_session *session, const struct gp_args_gpArrayMake *a
 {
 	const struct gp_array_shape shape = { GP_ARRAY_SHAPE(args) };
 
-	return create(session, args->array, args->device, &shape, true);
+	return array_create(session, args->array, args->device, &shape, true);
 }
 
 CUresult
@@ -360,7 +362,7 @@ gpd_array_leaving_size(const struct gpd_session *session, int device)
 }
 
 static struct gpd_array *
-find_of(const struct gpd_session *session) GP_LOCKED(lock)
+array_find_leaving(const struct gpd_session *session) GP_LOCKED(lock)
 {
 	struct gpd_array *array;
 
@@ -370,25 +372,25 @@ find_of(const struct gpd_session *session) GP_LOCKED(lock)
 
 /* One that is never known to be out of use is left. */
 bool
-gpd_array_give_back(struct gpd_session *session)
+gpd_array_wait_freed(struct gpd_session *session)
 {
 	const struct gpd_array *array;
 	bool any = false;
 
 	pthread_mutex_lock(&lock);
-	while ((array = find_of(session))) {
+	while ((array = array_find_leaving(session))) {
 		enum gpd_array_state state = array->state;
 		int device = array->device;
 
 		any = true;
-		if (state == GPD_ARRAY_GOING) {
+		if (state == GPD_ARRAY_FREEING) {
 			pthread_cond_wait(&gone, &lock);
 			continue;
 		}
 		pthread_mutex_unlock(&lock);
-		if (state == GPD_ARRAY_LEAVING && !gpd_wait_none(session))
+		if (state == GPD_ARRAY_LEAVING && !gpd_wait_is_empty(session))
 			gpd_wait_oldest(session);
-		else if (state == GPD_ARRAY_LEAVING || !drop_all(session, session, device))
+		else if (state == GPD_ARRAY_LEAVING || !idle_arrays_drop(session, session, device))
 			return any;
 		pthread_mutex_lock(&lock);
 	}
@@ -397,14 +399,14 @@ gpd_array_give_back(struct gpd_session *session)
 }
 
 bool
-gpd_array_wait_gone(struct gpd_session *session, int device)
+gpd_array_wait_idle_freed(struct gpd_session *session, int device)
 {
 	bool any;
 
 	pthread_mutex_lock(&lock);
 	any = find_idle(NULL, device) != NULL;
 	pthread_mutex_unlock(&lock);
-	return any && drop_all(session, NULL, device);
+	return any && idle_arrays_drop(session, NULL, device);
 }
 
 void
@@ -412,12 +414,12 @@ gpd_array_release_at_end(struct gpd_session *session, struct gpd_array *array)
 {
 	if (--array->users > 0)
 		return;
-	discharge(session, array);
-	bury(array);
+	array_discharge(session, array);
+	array_drop_later(array);
 }
 
 void
-gpd_array_forget(struct gpd_session *session)
+gpd_arrays_destroy(struct gpd_session *session)
 {
 	struct gpd_array *array;
 	unsigned int count = 0;
@@ -428,17 +430,17 @@ gpd_array_forget(struct gpd_session *session)
 		gpd_array_release_at_end(session, array);
 	}
 	pthread_mutex_lock(&lock);
-	while ((array = find_of(session))) {
-		if (array->state == GPD_ARRAY_GOING) {
+	while ((array = array_find_leaving(session))) {
+		if (array->state == GPD_ARRAY_FREEING) {
 			pthread_cond_wait(&gone, &lock);
 			continue;
 		}
-		discharge(session, array);
+		array_discharge(session, array);
 		array->session = NULL;
 		array->state = GPD_ARRAY_IDLE;
 		count++;
 	}
 	pthread_mutex_unlock(&lock);
 	while (count-- > 0)
-		gpd_quiet_jobs_run(drop_one, NULL);
+		gpd_quiesce_jobs_add(idle_array_drop_one, NULL);
 }

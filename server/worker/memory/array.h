@@ -24,7 +24,7 @@ enum gpd_array_state {
 	GPD_ARRAY_USED,
 	GPD_ARRAY_LEAVING, /* work may still use it */
 	GPD_ARRAY_IDLE,    /* the driver may have it */
-	GPD_ARRAY_GOING,   /* the driver is being given it */
+	GPD_ARRAY_FREEING, /* the driver is being given it */
 };
 
 struct gpd_array {
@@ -66,12 +66,12 @@ void gpd_array_release_at_end(struct gpd_session *session, struct gpd_array *arr
  * not have yet.  Any thread. */
 uint64_t gpd_array_leaving_size(const struct gpd_session *session, int device);
 /* Waits until it has; whether there was any. */
-bool gpd_array_give_back(struct gpd_session *session);
+bool gpd_array_wait_freed(struct gpd_session *session);
 /* The same for what nothing uses any more, whosever it was: when the device has no memory left. */
-bool gpd_array_wait_gone(struct gpd_session *session, int device);
+bool gpd_array_wait_idle_freed(struct gpd_session *session, int device);
 
 /* At the session's end, when nothing waits any more and its textures are gone: all of them, or, if
  * the names are gone with the context, what is left of them. */
-void gpd_array_forget(struct gpd_session *session);
+void gpd_arrays_destroy(struct gpd_session *session);
 
 #endif /* GPD_ARRAY_H */

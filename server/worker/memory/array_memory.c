@@ -17,7 +17,7 @@ static struct {
 } shared = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static CUDA_ARRAY3D_DESCRIPTOR
-describe(const struct gp_array_shape *shape)
+shape_describe(const struct gp_array_shape *shape)
 {
 	return (CUDA_ARRAY3D_DESCRIPTOR){
 		.Width = shape->width,
@@ -58,7 +58,7 @@ has_sparse(void)
 CUresult
 gpd_array_obtain(struct gpd_array *array)
 {
-	const CUDA_ARRAY3D_DESCRIPTOR described = describe(&array->shape);
+	const CUDA_ARRAY3D_DESCRIPTOR described = shape_describe(&array->shape);
 	CUresult result;
 
 	if (!gpd_driver_has(cuArray3DCreate_v2) || !gpd_driver_has(cuArrayDestroy) ||
@@ -113,7 +113,7 @@ get_zeros(int device, CUdeviceptr *zeros_p)
 }
 
 static uint64_t
-least(uint64_t a, uint64_t b)
+min_u64(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
@@ -125,7 +125,7 @@ zero_level(CUarray level, struct gp_array_extent extent, CUdeviceptr zeros, CUst
 	/* With a pitch that the driver would have given: others need not work between arrays and
 	 * memory. */
 	uint64_t pitch = round_up(extent.width, PITCH_ALIGNMENT);
-	uint64_t rows = least(extent.height, ZEROS_SIZE / pitch);
+	uint64_t rows = min_u64(extent.height, ZEROS_SIZE / pitch);
 	uint64_t slices = rows < extent.height ? 1 : ZEROS_SIZE / (pitch * extent.height);
 	CUresult result = CUDA_SUCCESS;
 
@@ -141,8 +141,8 @@ zero_level(CUarray level, struct gp_array_extent extent, CUdeviceptr zeros, CUst
 				.dstY = y,
 				.dstZ = z,
 				.WidthInBytes = extent.width,
-				.Height = least(rows, extent.height - y),
-				.Depth = least(slices, extent.depth - z),
+				.Height = min_u64(rows, extent.height - y),
+				.Depth = min_u64(slices, extent.depth - z),
 			};
 
 			result = gpd_driver.cuMemcpy3DAsync_v2(&copy, stream);
@@ -162,7 +162,7 @@ gpd_array_zero(const struct gpd_array *array)
 	if (result == CUDA_SUCCESS)
 		result = gpd_physical_zero_stream(array->device, &stream);
 	for (uint32_t i = 0; i < levels && result == CUDA_SUCCESS; i++)
-		result = zero_level(array->levels[i], gp_array_level(&array->shape, i), zeros,
-				    stream);
+		result = zero_level(array->levels[i], gp_array_get_level_extent(&array->shape, i),
+				    zeros, stream);
 	return result == CUDA_SUCCESS ? gpd_driver.cuStreamSynchronize(stream) : result;
 }

@@ -21,167 +21,181 @@ struct piece {
 };
 
 /* On one device: what the client may still use, and physical memory for at least as much. */
-struct credit {
-	uint64_t bytes, held;
+struct device_allowance {
+	uint64_t bytes, backed;
 	unsigned int count;
 	struct piece pieces[PIECES_MAX];
 };
 
-struct gpd_grant {
-	struct credit devices[GPD_DEVICES_MAX];
+struct gpd_allowance {
+	struct device_allowance devices[GPD_DEVICES_MAX];
 };
 
 /* NULL: there never was any, or no memory for it. */
-static struct credit *
-credit_on(struct gpd_session *session, int device, bool make)
+static struct device_allowance *
+allowance_get(struct gpd_session *session, int device, bool make)
 {
-	if (!session->grant && make)
-		session->grant = calloc(1, sizeof(*session->grant));
-	return session->grant && gpd_device_get(device) ? &session->grant->devices[device] : NULL;
+	if (!session->allowance && make)
+		session->allowance = calloc(1, sizeof(*session->allowance));
+	return session->allowance && gpd_device_get(device) ? &session->allowance->devices[device]
+							    : NULL;
 }
 
 static void
-tell(const struct gpd_session *session, int device, const struct credit *credit)
+allowance_report(const struct gpd_session *session, int device,
+		 const struct device_allowance *device_allowance)
 {
-	gpd_ledger_set_granted(session->account.ledger, session->account.line, device,
-			       credit->bytes, credit->held);
+	gpd_ledger_set_allowance(session->account.ledger, session->account.line, device,
+				 device_allowance->bytes, device_allowance->backed);
 }
 
 static CUresult
-hold(struct credit *credit, int device, uint64_t size)
+piece_add(struct device_allowance *device_allowance, int device, uint64_t size)
 {
 	const uint64_t unit = gpd_device_get(device)->granularity;
 	struct piece piece = { .size = (size + unit - 1) & ~(unit - 1) };
-	CUresult result = credit->count < PIECES_MAX
+	CUresult result = device_allowance->count < PIECES_MAX
 				  ? gpd_physical_obtain(piece.size, device, &piece.handle)
 				  : CUDA_ERROR_OUT_OF_MEMORY;
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	credit->pieces[credit->count++] = piece;
-	credit->held += piece.size;
+	device_allowance->pieces[device_allowance->count++] = piece;
+	device_allowance->backed += piece.size;
 	return CUDA_SUCCESS;
 }
 
 static struct piece
-take_out(struct credit *credit, unsigned int i)
+piece_remove(struct device_allowance *device_allowance, unsigned int i)
 {
-	struct piece piece = credit->pieces[i];
+	struct piece piece = device_allowance->pieces[i];
 
-	credit->held -= piece.size;
-	credit->pieces[i] = credit->pieces[--credit->count];
+	device_allowance->backed -= piece.size;
+	device_allowance->pieces[i] = device_allowance->pieces[--device_allowance->count];
 	return piece;
 }
 
 /* As much is held as there is credit, and no piece more. */
 static void
-settle(const struct gpd_session *session, struct credit *credit, int device)
+allowance_settle(const struct gpd_session *session, struct device_allowance *device_allowance,
+		 int device)
 {
-	for (unsigned int i = credit->count; i-- > 0;) {
-		if (credit->held - credit->pieces[i].size >= credit->bytes)
-			gpd_driver.cuMemRelease(take_out(credit, i).handle);
+	for (unsigned int i = device_allowance->count; i-- > 0;) {
+		if (device_allowance->backed - device_allowance->pieces[i].size >=
+		    device_allowance->bytes)
+			gpd_driver.cuMemRelease(piece_remove(device_allowance, i).handle);
 	}
-	if (credit->held < credit->bytes)
-		(void)hold(credit, device, credit->bytes - credit->held);
-	tell(session, device, credit);
+	if (device_allowance->backed < device_allowance->bytes)
+		(void)piece_add(device_allowance, device,
+				device_allowance->bytes - device_allowance->backed);
+	allowance_report(session, device, device_allowance);
 }
 
 /* What is needed is a piece of its own, which may become just that. */
 static bool
-cover(struct credit *credit, int device, uint64_t least)
+allowance_back(struct device_allowance *device_allowance, int device, uint64_t least)
 {
-	if (credit->held + least <= credit->bytes && least > 0 &&
-	    hold(credit, device, least) != CUDA_SUCCESS)
+	if (device_allowance->backed + least <= device_allowance->bytes && least > 0 &&
+	    piece_add(device_allowance, device, least) != CUDA_SUCCESS)
 		return false;
-	return credit->held >= credit->bytes ||
-	       hold(credit, device, credit->bytes - credit->held) == CUDA_SUCCESS;
+	return device_allowance->backed >= device_allowance->bytes ||
+	       piece_add(device_allowance, device,
+			 device_allowance->bytes - device_allowance->backed) == CUDA_SUCCESS;
 }
 
 /* Not gpd_account_allocate(), which waits for what others give back. */
 static bool
-add(struct gpd_session *session, struct credit *credit, int device, uint64_t least, uint64_t more)
+allowance_add(struct gpd_session *session, struct device_allowance *device_allowance, int device,
+	      uint64_t least, uint64_t more)
 {
 	struct gpd_account *account = &session->account;
 	const uint64_t size = least + more;
-	bool taken, covered;
+	bool charged, covered;
 
 	/* First, so that it is at no time in use. */
-	credit->bytes += size;
-	tell(session, device, credit);
-	taken = gpd_ledger_take(account->ledger, account->line, device, size);
-	covered = taken && cover(credit, device, least);
+	device_allowance->bytes += size;
+	allowance_report(session, device, device_allowance);
+	charged = gpd_ledger_charge(account->ledger, account->line, device, size);
+	covered = charged && allowance_back(device_allowance, device, least);
 	if (!covered) {
-		credit->bytes -= size;
-		gpd_account_free(account, device, taken ? size : 0);
-		tell(session, device, credit);
+		device_allowance->bytes -= size;
+		gpd_account_free(account, device, charged ? size : 0);
+		allowance_report(session, device, device_allowance);
 	}
 	return covered;
 }
 
 static uint64_t
-lesser(uint64_t a, uint64_t b)
+min_u64(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
 
 /* What is held and is no credit: it was one piece, of which the client has begun to use a part. */
 static uint64_t
-beyond(const struct credit *credit)
+allowance_get_excess(const struct device_allowance *device_allowance)
 {
-	return credit->held > credit->bytes ? credit->held - credit->bytes : 0;
+	return device_allowance->backed > device_allowance->bytes
+		       ? device_allowance->backed - device_allowance->bytes
+		       : 0;
 }
 
 /* What the session can still take of the quota and of the device. */
 static uint64_t
-room_of(struct gpd_session *session, int device, const struct credit *credit)
+device_get_room(struct gpd_session *session, int device,
+		const struct device_allowance *device_allowance)
 {
 	const struct gpd_account *account = &session->account;
 	size_t available = 0, total = 0;
 
 	if (gpd_driver.cuMemGetInfo_v2(&available, &total) != CUDA_SUCCESS)
 		return 0;
-	available += beyond(credit);
-	return lesser(available, gpd_ledger_room(account->ledger, account->line, device, 0).left);
+	available += allowance_get_excess(device_allowance);
+	return min_u64(available,
+		       gpd_ledger_headroom(account->ledger, account->line, device, 0).left);
 }
 
 static uint64_t
-grow(struct gpd_session *session, struct credit *credit, int device, uint64_t least,
-     uint64_t wanted)
+allowance_grow(struct gpd_session *session, struct device_allowance *device_allowance, int device,
+	       uint64_t least, uint64_t wanted)
 {
 	const uint64_t unit = gpd_device_get(device)->granularity;
-	const uint64_t room = room_of(session, device, credit);
+	const uint64_t room = device_get_room(session, device, device_allowance);
 	uint64_t more;
 
 	if (room < least)
 		return 0;
-	more = lesser(wanted - least, (room - least) / SHARE) & ~(unit - 1);
-	if (least + more > 0 && add(session, credit, device, least, more))
+	more = min_u64(wanted - least, (room - least) / SHARE) & ~(unit - 1);
+	if (least + more > 0 && allowance_add(session, device_allowance, device, least, more))
 		return least + more;
-	return least > 0 && more > 0 && add(session, credit, device, least, 0) ? least : 0;
+	return least > 0 && more > 0 && allowance_add(session, device_allowance, device, least, 0)
+		       ? least
+		       : 0;
 }
 
 CUresult
 gpd_gpMemoryGrant(struct gpd_session *session, const struct gp_args_gpMemoryGrant *args,
 		  struct gp_reply_gpMemoryGrant *reply)
 {
-	struct credit *credit;
+	struct device_allowance *device_allowance;
 	CUresult result;
 
 	if (!gpd_device_get(args->device) || !gpd_account_may_use(&session->account, args->device))
 		return CUDA_ERROR_INVALID_DEVICE;
-	credit = credit_on(session, args->device, true);
-	if (!credit)
+	device_allowance = allowance_get(session, args->device, true);
+	if (!device_allowance)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (args->forgo > credit->bytes || args->wanted < args->least)
+	if (args->forgo > device_allowance->bytes || args->wanted < args->least)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = gpd_device_enter(args->device);
 	if (result != CUDA_SUCCESS)
 		return result;
-	credit->bytes -= args->forgo;
+	device_allowance->bytes -= args->forgo;
 	gpd_account_free(&session->account, args->device, args->forgo);
 	if (args->wanted > 0)
-		reply->granted = grow(session, credit, args->device, args->least, args->wanted);
-	settle(session, credit, args->device);
+		reply->granted = allowance_grow(session, device_allowance, args->device,
+						args->least, args->wanted);
+	allowance_settle(session, device_allowance, args->device);
 	return CUDA_SUCCESS;
 }
 
@@ -196,46 +210,49 @@ first_device(const struct gpd_session *session)
 }
 
 uint64_t
-gpd_grant_make(struct gpd_session *session, int *device_p)
+gpd_allowance_create(struct gpd_session *session, int *device_p)
 {
 	int device = first_device(session);
-	struct credit *credit = credit_on(session, device, true);
+	struct device_allowance *device_allowance = allowance_get(session, device, true);
 
-	if (!credit || gpd_device_enter(device) != CUDA_SUCCESS ||
-	    !add(session, credit, device, GPD_HEAP_SIZE, 0))
+	if (!device_allowance || gpd_device_enter(device) != CUDA_SUCCESS ||
+	    !allowance_add(session, device_allowance, device, GPD_HEAP_SIZE, 0))
 		return 0;
 	*device_p = device;
 	return GPD_HEAP_SIZE;
 }
 
 bool
-gpd_grant_take(struct gpd_session *session, int device, uint64_t size)
+gpd_allowance_consume(struct gpd_session *session, int device, uint64_t size)
 {
-	struct credit *credit = credit_on(session, device, false);
+	struct device_allowance *device_allowance = allowance_get(session, device, false);
 
-	if (!credit || size == 0 || size > credit->bytes)
+	if (!device_allowance || size == 0 || size > device_allowance->bytes)
 		return false;
-	credit->bytes -= size;
-	tell(session, device, credit);
+	device_allowance->bytes -= size;
+	allowance_report(session, device, device_allowance);
 	return true;
 }
 
 CUresult
-gpd_grant_obtain(struct gpd_session *session, int device, CUresult (*obtain)(void *arg), void *arg)
+gpd_allowance_obtain(struct gpd_session *session, int device, CUresult (*obtain)(void *arg),
+		     void *arg)
 {
-	struct credit *credit = credit_on(session, device, false);
+	struct device_allowance *device_allowance = allowance_get(session, device, false);
 	CUresult result = obtain(arg);
 
-	while (result == CUDA_ERROR_OUT_OF_MEMORY && credit && credit->count > 0) {
-		gpd_driver.cuMemRelease(take_out(credit, credit->count - 1).handle);
+	while (result == CUDA_ERROR_OUT_OF_MEMORY && device_allowance &&
+	       device_allowance->count > 0) {
+		gpd_driver.cuMemRelease(
+			piece_remove(device_allowance, device_allowance->count - 1).handle);
 		result = obtain(arg);
 	}
-	if (credit)
-		settle(session, credit, device);
+	if (device_allowance)
+		allowance_settle(session, device_allowance, device);
 	return result;
 }
 
-struct wish {
+struct allocation {
 	uint64_t size;
 	int device;
 	CUmemGenericAllocationHandle handle;
@@ -244,51 +261,51 @@ struct wish {
 static CUresult
 obtain_memory(void *arg)
 {
-	struct wish *wish = arg;
+	struct allocation *allocation = arg;
 
-	return gpd_physical_obtain(wish->size, wish->device, &wish->handle);
+	return gpd_physical_obtain(allocation->size, allocation->device, &allocation->handle);
 }
 
 CUresult
-gpd_grant_memory(struct gpd_session *session, int device, uint64_t size,
-		 CUmemGenericAllocationHandle *handle_p)
+gpd_allowance_obtain_memory(struct gpd_session *session, int device, uint64_t size,
+			    CUmemGenericAllocationHandle *handle_p)
 {
-	struct credit *credit = credit_on(session, device, false);
-	struct wish wish = { .size = size, .device = device };
+	struct device_allowance *device_allowance = allowance_get(session, device, false);
+	struct allocation allocation = { .size = size, .device = device };
 	CUresult result;
 
-	for (unsigned int i = 0; credit && i < credit->count; i++) {
-		if (credit->pieces[i].size == size) {
-			*handle_p = take_out(credit, i).handle;
-			settle(session, credit, device);
+	for (unsigned int i = 0; device_allowance && i < device_allowance->count; i++) {
+		if (device_allowance->pieces[i].size == size) {
+			*handle_p = piece_remove(device_allowance, i).handle;
+			allowance_settle(session, device_allowance, device);
 			return CUDA_SUCCESS;
 		}
 	}
-	result = gpd_grant_obtain(session, device, obtain_memory, &wish);
-	*handle_p = wish.handle;
+	result = gpd_allowance_obtain(session, device, obtain_memory, &allocation);
+	*handle_p = allocation.handle;
 	return result;
 }
 
 uint64_t
-gpd_grant_beyond(struct gpd_session *session, int device)
+gpd_allowance_get_excess(struct gpd_session *session, int device)
 {
-	const struct credit *credit = credit_on(session, device, false);
+	const struct device_allowance *device_allowance = allowance_get(session, device, false);
 
-	return credit ? beyond(credit) : 0;
+	return device_allowance ? allowance_get_excess(device_allowance) : 0;
 }
 
 void
-gpd_grant_forget(struct gpd_session *session)
+gpd_allowance_destroy(struct gpd_session *session)
 {
-	for (int i = 0; session->grant && i < gpd_devices.count; i++) {
-		struct credit *credit = &session->grant->devices[i];
+	for (int i = 0; session->allowance && i < gpd_devices.count; i++) {
+		struct device_allowance *device_allowance = &session->allowance->devices[i];
 
-		while (credit->count > 0)
-			gpd_driver.cuMemRelease(take_out(credit, 0).handle);
-		gpd_account_free(&session->account, i, credit->bytes);
-		credit->bytes = 0;
-		tell(session, i, credit);
+		while (device_allowance->count > 0)
+			gpd_driver.cuMemRelease(piece_remove(device_allowance, 0).handle);
+		gpd_account_free(&session->account, i, device_allowance->bytes);
+		device_allowance->bytes = 0;
+		allowance_report(session, i, device_allowance);
 	}
-	free(session->grant);
-	session->grant = NULL;
+	free(session->allowance);
+	session->allowance = NULL;
 }

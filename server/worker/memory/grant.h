@@ -22,21 +22,21 @@ struct gpd_session;
 
 /* On the first device that the session may use, which *device_p says.  Nobody waits for memory. Its
  * size; 0: there is none. */
-uint64_t gpd_grant_make(struct gpd_session *session, int *device_p);
+uint64_t gpd_allowance_create(struct gpd_session *session, int *device_p);
 /* So many bytes (not 0) are credit no more: what is counted for them is the caller's, to be freed
  * if nothing is made of them.  False: the client has no such credit. */
-bool gpd_grant_take(struct gpd_session *session, int device, uint64_t size);
+bool gpd_allowance_consume(struct gpd_session *session, int device, uint64_t size);
 /* Behind that: physical memory of this size, the caller's. */
-CUresult gpd_grant_memory(struct gpd_session *session, int device, uint64_t size,
-			  CUmemGenericAllocationHandle *handle_p);
+CUresult gpd_allowance_obtain_memory(struct gpd_session *session, int device, uint64_t size,
+				     CUmemGenericAllocationHandle *handle_p);
 /* The same of anything else: obtain() is called again with more memory free while it says
  * CUDA_ERROR_OUT_OF_MEMORY and memory is held for the session. */
-CUresult gpd_grant_obtain(struct gpd_session *session, int device, CUresult (*obtain)(void *arg),
-			  void *arg);
+CUresult gpd_allowance_obtain(struct gpd_session *session, int device,
+			      CUresult (*obtain)(void *arg), void *arg);
 /* Bytes of the device's memory that are held for the session besides its credit: what it allocates
  * next finds them. */
-uint64_t gpd_grant_beyond(struct gpd_session *session, int device);
+uint64_t gpd_allowance_get_excess(struct gpd_session *session, int device);
 /* Gives all of it back. */
-void gpd_grant_forget(struct gpd_session *session);
+void gpd_allowance_destroy(struct gpd_session *session);
 
 #endif /* GPD_GRANT_H */

@@ -42,7 +42,7 @@ bool
 gpd_host_piece_parse(const char *text, uint64_t *size_p)
 {
 	uint64_t mib = PIECE_MIB;
-	bool sound = !text || !*text || gpd_value_number(text, 1, PIECE_MIB_MAX, &mib);
+	bool sound = !text || !*text || gpd_value_parse_number(text, 1, PIECE_MIB_MAX, &mib);
 
 	*size_p = mib << 20;
 	return sound;
@@ -50,7 +50,7 @@ gpd_host_piece_parse(const char *text, uint64_t *size_p)
 
 /* It stays what it was at first. */
 static uint64_t
-piece(void)
+get_piece_size(void)
 {
 	static _Atomic uint64_t known;
 	uint64_t size = atomic_load(&known);
@@ -65,12 +65,12 @@ piece(void)
 static _Atomic uint64_t rest_until;
 
 static void
-wait_for_rest(void)
+rest_wait(void)
 {
 	uint64_t now;
 
 	while ((now = gp_now_ns()) < atomic_load(&rest_until))
-		gp_nap(atomic_load(&rest_until) - now);
+		gp_sleep_ns(atomic_load(&rest_until) - now);
 }
 
 static CUresult
@@ -78,7 +78,7 @@ driver_register(void *memory, uint64_t size)
 {
 	CUresult result;
 
-	wait_for_rest();
+	rest_wait();
 	result = gpd_driver.cuMemHostRegister_v2(memory, size, REGISTER_FLAGS);
 	atomic_store(&rest_until, gp_now_ns() + REST_NS);
 	return result;
@@ -87,29 +87,29 @@ driver_register(void *memory, uint64_t size)
 static void
 driver_unregister(void *memory)
 {
-	wait_for_rest();
+	rest_wait();
 	(void)gpd_driver.cuMemHostUnregister(memory);
 	atomic_store(&rest_until, gp_now_ns() + REST_NS);
 }
 
 static void *
-pointer(uint64_t address)
+address_to_pointer(uint64_t address)
 {
 	return (void *)(uintptr_t)address;
 }
 
 static uint64_t
-least(uint64_t a, uint64_t b)
+min_u64(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
 
 /* By steps; 0, or errno of the first that failed. */
 static int
-advise(uint64_t address, uint64_t size, int advice)
+range_advise(uint64_t address, uint64_t size, int advice)
 {
 	for (uint64_t done = 0; done < size; done += STEP) {
-		if (madvise(pointer(address + done), least(STEP, size - done), advice))
+		if (madvise(address_to_pointer(address + done), min_u64(STEP, size - done), advice))
 			return errno;
 	}
 	return 0;
@@ -119,29 +119,29 @@ advise(uint64_t address, uint64_t size, int advice)
 static void
 drop_pages(uint64_t address, uint64_t size)
 {
-	(void)advise(address, size, MADV_DONTNEED);
+	(void)range_advise(address, size, MADV_DONTNEED);
 }
 
 /* A client that has the file keeps none of them: pages that it touches later are its own. */
 static void
 drop_arena_pages(const struct gpd_host_arena *arena, uint64_t address, uint64_t size)
 {
-	if (!arena->punches || advise(address, size, MADV_REMOVE))
+	if (!arena->punches || range_advise(address, size, MADV_REMOVE))
 		drop_pages(address, size);
 }
 
 /* The addresses stay reserved. */
 static void
-cover(uint64_t address, uint64_t size)
+range_reserve(uint64_t address, uint64_t size)
 {
-	(void)mmap(pointer(address), size, PROT_NONE,
+	(void)mmap(address_to_pointer(address), size, PROT_NONE,
 		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }
 
 static uint64_t
 piece_end(uint64_t address)
 {
-	return address / piece() * piece() + piece();
+	return address / get_piece_size() * get_piece_size() + get_piece_size();
 }
 
 uint64_t
@@ -156,11 +156,11 @@ gpd_host_arena_shrink(struct gpd_host_arena *arena)
 	uint64_t last, address;
 
 	if (arena->registered > 0) {
-		last = piece_end(arena->address + arena->registered - 1) - piece();
+		last = piece_end(arena->address + arena->registered - 1) - get_piece_size();
 		address = last > arena->address ? last : arena->address;
-		driver_unregister(pointer(address));
+		driver_unregister(address_to_pointer(address));
 		drop_arena_pages(arena, address, arena->address + arena->registered - address);
-		cover(address, arena->address + arena->registered - address);
+		range_reserve(address, arena->address + arena->registered - address);
 		arena->registered = address - arena->address;
 	}
 	return arena->registered == 0;
@@ -171,17 +171,18 @@ static CUresult
 map_pages(uint64_t address, uint64_t size, int fd)
 {
 	int flags = fd >= 0 ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS;
-	void *got = mmap(pointer(address), size, PROT_READ | PROT_WRITE, flags | MAP_FIXED, fd, 0);
+	void *got = mmap(address_to_pointer(address), size, PROT_READ | PROT_WRITE,
+			 flags | MAP_FIXED, fd, 0);
 
-	return got == pointer(address) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	return got == address_to_pointer(address) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 /* Before the driver asks for them, which lets no launch through meanwhile.  Older kernels than 5.14
  * leave that to the driver. */
 static CUresult
-populate(uint64_t address, uint64_t size)
+pages_populate(uint64_t address, uint64_t size)
 {
-	int error = advise(address, size, MADV_POPULATE_WRITE);
+	int error = range_advise(address, size, MADV_POPULATE_WRITE);
 
 	return !error || error == EINVAL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -191,14 +192,14 @@ static CUresult
 register_piece(uint64_t address, uint64_t size)
 {
 	CUdeviceptr device = 0;
-	CUresult result = driver_register(pointer(address), size);
+	CUresult result = driver_register(address_to_pointer(address), size);
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = gpd_driver.cuMemHostGetDevicePointer_v2(&device, pointer(address), 0);
+	result = gpd_driver.cuMemHostGetDevicePointer_v2(&device, address_to_pointer(address), 0);
 	if (result == CUDA_SUCCESS && device == address)
 		return CUDA_SUCCESS;
-	driver_unregister(pointer(address));
+	driver_unregister(address_to_pointer(address));
 	return result == CUDA_SUCCESS ? CUDA_ERROR_NOT_SUPPORTED : result;
 }
 
@@ -209,9 +210,9 @@ register_pages(struct gpd_host_arena *arena)
 
 	while (result == CUDA_SUCCESS && arena->registered < arena->size) {
 		uint64_t at = arena->address + arena->registered;
-		uint64_t size = least(piece_end(at) - at, arena->size - arena->registered);
+		uint64_t size = min_u64(piece_end(at) - at, arena->size - arena->registered);
 
-		result = populate(at, size);
+		result = pages_populate(at, size);
 		if (result == CUDA_SUCCESS)
 			result = register_piece(at, size);
 		if (result == CUDA_SUCCESS)
@@ -222,7 +223,7 @@ register_pages(struct gpd_host_arena *arena)
 
 /* Before the client can have its file. */
 static void
-enlist(struct gpd_host_arena *arena)
+shared_arenas_add(struct gpd_host_arena *arena)
 {
 	pthread_mutex_lock(&arenas.lock);
 	DL_APPEND2(arenas.first, arena, prev_shared, next_shared);
@@ -231,7 +232,7 @@ enlist(struct gpd_host_arena *arena)
 }
 
 static void
-delist(struct gpd_host_arena *arena)
+shared_arenas_remove(struct gpd_host_arena *arena)
 {
 	if (!arena->punches)
 		return;
@@ -249,13 +250,13 @@ gpd_host_arena_empty_all(void)
 	pthread_mutex_lock(&arenas.lock);
 	DL_FOREACH2(arenas.first, arena, next_shared)
 	{
-		(void)advise(arena->address, arena->size, MADV_REMOVE);
+		(void)range_advise(arena->address, arena->size, MADV_REMOVE);
 	}
 	pthread_mutex_unlock(&arenas.lock);
 }
 
 static CUresult
-make(struct gpd_session *session, struct gpd_host_arena *arena, int fd)
+arena_map(struct gpd_session *session, struct gpd_host_arena *arena, int fd)
 {
 	CUresult result = map_pages(arena->address, arena->size, fd);
 
@@ -268,14 +269,14 @@ make(struct gpd_session *session, struct gpd_host_arena *arena, int fd)
 	while (!gpd_host_arena_shrink(arena))
 		;
 	drop_arena_pages(arena, arena->address, arena->size);
-	cover(arena->address, arena->size);
-	delist(arena);
+	range_reserve(arena->address, arena->size);
+	shared_arenas_remove(arena);
 	return result;
 }
 
 /* With its file, if both ends are to map it. */
 static CUresult
-make_shared(struct gpd_session *session, struct gpd_host_arena *arena)
+arena_map_shared(struct gpd_session *session, struct gpd_host_arena *arena)
 {
 	CUresult result;
 	int fd;
@@ -285,27 +286,27 @@ make_shared(struct gpd_session *session, struct gpd_host_arena *arena)
 	fd = gp_sealed_create("gpupool-host", arena->size, true);
 	if (fd < 0)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	enlist(arena);
-	result = make(session, arena, fd);
+	shared_arenas_add(arena);
+	result = arena_map(session, arena, fd);
 	(void)close(fd);
 	return result;
 }
 
 CUresult
-gpd_host_arena_make(struct gpd_session *session, struct gpd_host_arena *arena, bool shared)
+gpd_host_arena_create(struct gpd_session *session, struct gpd_host_arena *arena, bool shared)
 {
-	return shared ? make_shared(session, arena) : make(session, arena, -1);
+	return shared ? arena_map_shared(session, arena) : arena_map(session, arena, -1);
 }
 
 void
 gpd_host_arena_free(struct gpd_host_arena *arena)
 {
 	if (arena->shadow) {
-		size_t size = arena->size + gp_marks_room(arena->size);
+		size_t size = arena->size + gp_run_bitmap_get_size(arena->size);
 
 		drop_pages((uintptr_t)arena->shadow, size);
 		(void)munmap(arena->shadow, size);
 	}
-	delist(arena);
+	shared_arenas_remove(arena);
 	free(arena);
 }

@@ -30,8 +30,8 @@ struct gpd_host_arena {
 
 /* Maps it over the session's own reservation, registers it, and passes its file to the client if it
  * is shared.  Otherwise nothing of it is left. */
-CUresult gpd_host_arena_make(struct gpd_session *session, struct gpd_host_arena *arena,
-			     bool shared);
+CUresult gpd_host_arena_create(struct gpd_session *session, struct gpd_host_arena *arena,
+			       bool shared);
 
 /* Unregisters one piece and frees its pages; true: only the addresses are left, reserved. */
 bool gpd_host_arena_shrink(struct gpd_host_arena *arena);

@@ -27,49 +27,49 @@
 #define LEFT_WAIT_NS UINT64_C(2000000000)
 #define LEFT_NAP_NS 1000000
 
-static atomic_uint more; /* of all sessions of the worker */
+static atomic_uint extra_arenas; /* of all sessions of the worker */
 
 /* Bytes that sessions of a tenant have left to the driver at their end: the supervisor takes them
  * off the quota with the session, the driver gives them back at a quiet moment. */
 static _Atomic uint64_t left_bytes[GPD_LEDGER_TENANTS];
 
 static bool
-may_have_arena(struct gpd_host_memory *memory)
+arena_count(struct gpd_host_memory *memory)
 {
 	unsigned int had = atomic_fetch_add(&memory->had, 1);
 
 	if (had < ARENAS_PART)
 		return true;
 	if (had < GPD_HOST_ARENAS_MAX) {
-		if (atomic_fetch_add(&more, 1) < ARENAS_MORE)
+		if (atomic_fetch_add(&extra_arenas, 1) < ARENAS_MORE)
 			return true;
-		(void)atomic_fetch_sub(&more, 1);
+		(void)atomic_fetch_sub(&extra_arenas, 1);
 	}
 	(void)atomic_fetch_sub(&memory->had, 1);
 	return false;
 }
 
 static void
-has_one_less(struct gpd_host_memory *memory)
+arena_uncount(struct gpd_host_memory *memory)
 {
 	if (atomic_fetch_sub(&memory->had, 1) > ARENAS_PART)
-		(void)atomic_fetch_sub(&more, 1);
+		(void)atomic_fetch_sub(&extra_arenas, 1);
 }
 
 static void
 free_arena(struct gpd_host_arena *arena)
 {
-	has_one_less(arena->memory);
+	arena_uncount(arena->memory);
 	gpd_host_arena_free(arena);
 }
 
 static void
 free_memory(struct gpd_host_memory *memory)
 {
-	gpd_window_give_host(&memory->range);
+	gpd_window_release_host(&memory->range);
 	pthread_mutex_destroy(&memory->lock);
 	pthread_mutex_destroy(&memory->copies_lock);
-	gp_picture_fini(&memory->picture);
+	gp_consistent_copy_fini(&memory->consistent_copy);
 	free(memory->arenas);
 	free(memory);
 }
@@ -80,22 +80,22 @@ drop_arena(void *arg)
 {
 	struct gpd_host_arena *arena = arg;
 	struct gpd_host_memory *memory = arena->memory;
-	bool last, quiet = gpd_quiet_jobs_seek_quiet();
+	bool last, quiesced = gpd_quiesce_jobs_try();
 
-	if (!quiet || !gpd_host_arena_shrink(arena)) {
-		gpd_quiet_jobs_run(drop_arena, arena);
+	if (!quiesced || !gpd_host_arena_shrink(arena)) {
+		gpd_quiesce_jobs_add(drop_arena, arena);
 		return;
 	}
 	pthread_mutex_lock(&memory->lock);
 	LL_DELETE(memory->leaving, arena);
 	/* Under the lock the session stays. */
 	if (memory->session)
-		gpd_account_give_pinned(&memory->session->account,
-					gpd_host_memory_counts(arena->size, arena->shared));
+		gpd_account_uncharge_pinned(&memory->session->account,
+					    gpd_host_memory_counts(arena->size, arena->shared));
 	else
 		atomic_fetch_sub(&left_bytes[memory->tenant],
 				 gpd_host_memory_counts(arena->size, arena->shared));
-	has_one_less(memory);
+	arena_uncount(memory);
 	last = !memory->session && !memory->leaving;
 	pthread_mutex_unlock(&memory->lock);
 	gpd_host_arena_free(arena);
@@ -105,7 +105,7 @@ drop_arena(void *arg)
 
 /* The first arena that ends behind address. */
 static size_t
-find(const struct gpd_host_memory *memory, uint64_t address)
+arena_find(const struct gpd_host_memory *memory, uint64_t address)
 {
 	size_t low = 0, high = memory->count;
 
@@ -129,7 +129,7 @@ gpd_host_memory_arena(const struct gpd_session *session, uint64_t address, uint6
 
 	if (!memory)
 		return NULL;
-	i = find(memory, address);
+	i = arena_find(memory, address);
 	if (i == memory->count)
 		return NULL;
 	arena = memory->arenas[i];
@@ -156,7 +156,7 @@ gpd_host_memory_room(const struct gpd_session *session, uint64_t address)
 }
 
 static CUresult
-create(struct gpd_session *session)
+host_memory_create(struct gpd_session *session)
 {
 	struct gpd_host_memory *memory = calloc(1, sizeof(*memory));
 
@@ -173,9 +173,9 @@ void
 gpd_host_memory_reserve(struct gpd_session *session, struct gpd_range *range_p)
 {
 	*range_p = (struct gpd_range){ 0 };
-	if (create(session) != CUDA_SUCCESS)
+	if (host_memory_create(session) != CUDA_SUCCESS)
 		return;
-	if (gpd_window_take_host(UINT64_MAX, range_p))
+	if (gpd_window_acquire_host(UINT64_MAX, range_p))
 		*range_p = (struct gpd_range){ 0 };
 	session->host_memory->range = *range_p;
 }
@@ -200,7 +200,7 @@ gpd_gpHostReserve(struct gpd_session *session, const struct gp_args_gpHostReserv
 	bool used;
 
 	if (!memory) {
-		CUresult result = create(session);
+		CUresult result = host_memory_create(session);
 
 		if (result != CUDA_SUCCESS)
 			return result;
@@ -211,10 +211,10 @@ gpd_gpHostReserve(struct gpd_session *session, const struct gp_args_gpHostReserv
 	pthread_mutex_unlock(&memory->lock);
 	if (used)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (gpd_window_take_host(args->size, &range))
+	if (gpd_window_acquire_host(args->size, &range))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	/* Only now, so that it is another one. */
-	gpd_window_give_host(&memory->range);
+	gpd_window_release_host(&memory->range);
 	memory->range = range;
 	reply->address = range.address;
 	reply->room = range.size;
@@ -237,7 +237,7 @@ gpd_host_memory_inside(struct gpd_session *session, uint64_t address, uint64_t s
 static CUresult
 check_free(struct gpd_host_memory *memory, uint64_t address, uint64_t size)
 {
-	size_t i = find(memory, address);
+	size_t i = arena_find(memory, address);
 	const struct gpd_host_arena *arena;
 
 	if (i < memory->count && memory->arenas[i]->address < address + size)
@@ -253,9 +253,9 @@ check_free(struct gpd_host_memory *memory, uint64_t address, uint64_t size)
 
 /* In the list from now on; there is room. */
 static void
-enlist(struct gpd_host_memory *memory, struct gpd_host_arena *arena)
+arena_enlist(struct gpd_host_memory *memory, struct gpd_host_arena *arena)
 {
-	size_t i = find(memory, arena->address);
+	size_t i = arena_find(memory, arena->address);
 
 	pthread_mutex_lock(&memory->copies_lock);
 	memmove(&memory->arenas[i + 1], &memory->arenas[i],
@@ -266,9 +266,9 @@ enlist(struct gpd_host_memory *memory, struct gpd_host_arena *arena)
 }
 
 static void
-delist(struct gpd_host_memory *memory, const struct gpd_host_arena *arena)
+arena_delist(struct gpd_host_memory *memory, const struct gpd_host_arena *arena)
 {
-	size_t i = find(memory, arena->address);
+	size_t i = arena_find(memory, arena->address);
 
 	pthread_mutex_lock(&memory->copies_lock);
 	memory->count--;
@@ -288,7 +288,7 @@ new_arena(struct gpd_session *session, uint64_t address, uint64_t size)
 	arena = memory->arenas ? calloc(1, sizeof(*arena)) : NULL;
 	if (!arena)
 		return NULL;
-	if (!may_have_arena(memory)) {
+	if (!arena_count(memory)) {
 		gpd_session_log(session, GPD_LOG_INFO,
 				"refused %llu bytes of pinned memory: it has %u pieces of it, and "
 				"all sessions have as many as this process can map",
@@ -301,7 +301,7 @@ new_arena(struct gpd_session *session, uint64_t address, uint64_t size)
 }
 
 static CUresult
-add(struct gpd_session *session, uint64_t address, uint64_t size, bool shared)
+arena_add(struct gpd_session *session, uint64_t address, uint64_t size, bool shared)
 {
 	struct gpd_host_arena *arena = new_arena(session, address, size);
 	CUresult result;
@@ -309,9 +309,9 @@ add(struct gpd_session *session, uint64_t address, uint64_t size, bool shared)
 	if (!arena)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	arena->shared = shared;
-	result = gpd_host_arena_make(session, arena, shared);
+	result = gpd_host_arena_create(session, arena, shared);
 	if (result == CUDA_SUCCESS)
-		enlist(session->host_memory, arena);
+		arena_enlist(session->host_memory, arena);
 	else
 		free_arena(arena);
 	return result;
@@ -322,22 +322,22 @@ static bool
 fits_left(const struct gpd_account *account)
 {
 	return atomic_load(&left_bytes[account->line->tenant]) <=
-	       gpd_ledger_room(account->ledger, account->line, GPD_LEDGER_PINNED, 0).left;
+	       gpd_ledger_headroom(account->ledger, account->line, GPD_LEDGER_PINNED, 0).left;
 }
 
 static CUresult
-take_pinned(struct gpd_session *session, uint64_t counts)
+pinned_charge(struct gpd_session *session, uint64_t counts)
 {
 	struct gpd_account *account = &session->account;
 	const uint64_t until = gp_now_ns() + LEFT_WAIT_NS;
-	CUresult result = gpd_account_take_pinned(account, counts);
+	CUresult result = gpd_account_charge_pinned(account, counts);
 
 	while (result == CUDA_SUCCESS && !fits_left(account)) {
-		gpd_account_give_pinned(account, counts);
+		gpd_account_uncharge_pinned(account, counts);
 		if (atomic_load(&session->closing) || gp_now_ns() >= until)
 			return CUDA_ERROR_OUT_OF_MEMORY;
-		gp_nap(LEFT_NAP_NS);
-		result = gpd_account_take_pinned(account, counts);
+		gp_sleep_ns(LEFT_NAP_NS);
+		result = gpd_account_charge_pinned(account, counts);
 	}
 	return result;
 }
@@ -371,19 +371,19 @@ gpd_gpHostMap(struct gpd_session *session, const struct gp_args_gpHostMap *args)
 	if (result != CUDA_SUCCESS)
 		return result;
 	counts = gpd_host_memory_counts(args->size, args->shared);
-	result = take_pinned(session, counts);
+	result = pinned_charge(session, counts);
 	if (result != CUDA_SUCCESS) {
 		report_refused(session, counts);
 		return result;
 	}
-	result = add(session, args->address, args->size, args->shared);
+	result = arena_add(session, args->address, args->size, args->shared);
 	if (result != CUDA_SUCCESS)
-		gpd_account_give_pinned(&session->account, counts);
+		gpd_account_uncharge_pinned(&session->account, counts);
 	return result;
 }
 
 static CUresult
-place(struct gpd_session *session, const struct gp_args_gpHostPlace *args)
+arena_place(struct gpd_session *session, const struct gp_args_gpHostPlace *args)
 {
 	struct gpd_host_arena *arena = new_arena(session, args->address, args->size);
 	uint64_t counts = gpd_host_memory_counts(args->size, false);
@@ -391,7 +391,7 @@ place(struct gpd_session *session, const struct gp_args_gpHostPlace *args)
 
 	if (!arena)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	result = take_pinned(session, counts);
+	result = pinned_charge(session, counts);
 	if (result != CUDA_SUCCESS) {
 		report_refused(session, counts);
 		free_arena(arena);
@@ -400,10 +400,10 @@ place(struct gpd_session *session, const struct gp_args_gpHostPlace *args)
 	result = gpd_memory_map_host(session, args->address, args->size, args->device);
 	if (result == CUDA_SUCCESS) {
 		arena->placed = true;
-		enlist(session->host_memory, arena);
+		arena_enlist(session->host_memory, arena);
 		return CUDA_SUCCESS;
 	}
-	gpd_account_give_pinned(&session->account, counts);
+	gpd_account_uncharge_pinned(&session->account, counts);
 	free_arena(arena);
 	return result;
 }
@@ -416,8 +416,8 @@ gpd_gpHostPlace(struct gpd_session *session, const struct gp_args_gpHostPlace *a
 	if (!gpd_account_may_use(&session->account, args->device))
 		return CUDA_ERROR_INVALID_DEVICE;
 	if (!session->host_memory)
-		result = create(session);
-	return result == CUDA_SUCCESS ? place(session, args) : result;
+		result = host_memory_create(session);
+	return result == CUDA_SUCCESS ? arena_place(session, args) : result;
 }
 
 void
@@ -427,18 +427,18 @@ gpd_host_memory_displace(struct gpd_session *session, uint64_t address)
 
 	if (!arena || !arena->placed)
 		return;
-	delist(session->host_memory, arena);
+	arena_delist(session->host_memory, arena);
 	free_arena(arena);
 }
 
 /* No work uses it any more; on the responder. */
 static void
-unused(struct gpd_session *session, void *arg, CUresult result)
+arena_unused(struct gpd_session *session, void *arg, CUresult result)
 {
 	struct gpd_host_arena *arena = arg;
 
 	gpd_wait_reply(session, arena->request, result);
-	gpd_quiet_jobs_run(drop_arena, arena);
+	gpd_quiesce_jobs_add(drop_arena, arena);
 }
 
 CUresult
@@ -450,12 +450,12 @@ gpd_gpHostUnmap(struct gpd_session *session, const struct gp_args_gpHostUnmap *a
 
 	if (!arena || arena->address != args->address || arena->size != args->size || arena->placed)
 		return CUDA_ERROR_INVALID_VALUE;
-	delist(memory, arena);
+	arena_delist(memory, arena);
 	arena->request = gpd_wait_request(session);
 	pthread_mutex_lock(&memory->lock);
 	LL_PREPEND(memory->leaving, arena);
 	pthread_mutex_unlock(&memory->lock);
-	result = gpd_wait_add_all(session, NULL, unused, arena);
+	result = gpd_wait_add_all(session, NULL, arena_unused, arena);
 	if (result == CUDA_SUCCESS)
 		return GPD_LATER;
 	/* The context is lost, or close to it: the arena goes with the process. */
@@ -463,7 +463,7 @@ gpd_gpHostUnmap(struct gpd_session *session, const struct gp_args_gpHostUnmap *a
 }
 
 void
-gpd_host_memory_forget(struct gpd_session *session)
+gpd_host_memory_destroy(struct gpd_session *session)
 {
 	struct gpd_host_memory *memory = session->host_memory;
 	struct gpd_host_arena **arenas, *arena;
@@ -488,7 +488,7 @@ gpd_host_memory_forget(struct gpd_session *session)
 		uint64_t counts = gpd_host_memory_counts(arena->size, arena->shared);
 
 		atomic_fetch_add(&left_bytes[memory->tenant], counts);
-		gpd_account_give_pinned(&session->account, counts);
+		gpd_account_uncharge_pinned(&session->account, counts);
 	}
 	last = !memory->leaving;
 	pthread_mutex_unlock(&memory->lock);
@@ -501,7 +501,7 @@ gpd_host_memory_forget(struct gpd_session *session)
 	/* The last of them may take the memory along. */
 	for (size_t i = 0; i < count; i++) {
 		if (arenas[i])
-			gpd_quiet_jobs_run(drop_arena, arenas[i]);
+			gpd_quiesce_jobs_add(drop_arena, arenas[i]);
 	}
 	if (last)
 		free_memory(memory);

@@ -40,6 +40,6 @@ uint64_t gpd_host_memory_room(const struct gpd_session *session, uint64_t addres
 void gpd_host_memory_displace(struct gpd_session *session, uint64_t address);
 
 /* At the session's end, when no work of it is left. */
-void gpd_host_memory_forget(struct gpd_session *session);
+void gpd_host_memory_destroy(struct gpd_session *session);
 
 #endif /* GPD_HOST_MEMORY_H */

@@ -24,10 +24,10 @@ struct gpd_session;
 #define GPD_HOST_ARENAS_MAX 4096
 
 /* A picture that is taken later: when work is done, or something has changed. */
-struct gpd_host_question {
-	struct gpd_host_question *next;
-	void *request;             /* gpd_wait_request() */
-	uint64_t writes, asked_ns; /* when it was asked */
+struct gpd_host_query {
+	struct gpd_host_query *next;
+	void *request;               /* gpd_wait_request() */
+	uint64_t writes, queried_ns; /* when it was asked */
 	size_t count;
 	struct gp_changes_range ranges[];
 };
@@ -44,7 +44,7 @@ struct gpd_host_memory {
 	struct gpd_host_arena **arenas; /* by address */
 	size_t count;
 	atomic_uint had; /* arenas, with those that leave */
-	struct gp_picture picture;
+	struct gp_consistent_copy consistent_copy;
 	uint64_t writes;              /* gpHostWrite that were carried out */
 	bool publishes;               /* executor: the client answers GP_NOTE_PUBLISH */
 	struct gpd_host_watch *watch; /* host_watch.c; NULL: nothing was ever held */
@@ -60,16 +60,16 @@ struct gpd_host_arena *gpd_host_memory_arena(const struct gpd_session *session, 
 					     uint64_t size);
 
 /* With copies_lock: what has changed in the ranges is answered to the current call. */
-CUresult gpd_host_take(struct gpd_session *session, struct gp_bytes ranges,
-		       enum gp_picture_part part);
+CUresult gpd_host_fetch(struct gpd_session *session, struct gp_bytes ranges,
+			enum gp_consistent_copy_part part);
 
 /* Executor: of so much as may be asked to be told later.  Its owner frees it. */
-CUresult gpd_host_question_create(struct gpd_session *session, struct gp_bytes ranges,
-				  struct gpd_host_question **question_p);
+CUresult gpd_host_query_create(struct gpd_session *session, struct gp_bytes ranges,
+			       struct gpd_host_query **query_p);
 /* With copies_lock: all that has changed by now is the answer to it. */
-CUresult gpd_host_question_answer(struct gpd_session *session, struct gpd_host_question *question);
+CUresult gpd_host_query_reply(struct gpd_session *session, struct gpd_host_query *query);
 /* With copies_lock: whether a look shows a change. */
-bool gpd_host_question_has_news(struct gpd_session *session, struct gpd_host_question *question);
+bool gpd_host_query_has_changes(struct gpd_session *session, struct gpd_host_query *query);
 
 /* Executor: whether it lies in the session's range; the session ends if not. */
 bool gpd_host_memory_inside(struct gpd_session *session, uint64_t address, uint64_t size);

@@ -18,7 +18,7 @@
 #include <sys/mman.h>
 
 static void *
-pointer(uint64_t address)
+address_to_pointer(uint64_t address)
 {
 	return (void *)(uintptr_t)address;
 }
@@ -31,8 +31,8 @@ has_shadow(struct gpd_host_arena *arena)
 
 	if (arena->shadow)
 		return true;
-	shadow = mmap(NULL, arena->size + gp_marks_room(arena->size), PROT_READ | PROT_WRITE,
-		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	shadow = mmap(NULL, arena->size + gp_run_bitmap_get_size(arena->size),
+		      PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (shadow == MAP_FAILED)
 		return false;
 	arena->shadow = shadow;
@@ -40,20 +40,21 @@ has_shadow(struct gpd_host_arena *arena)
 }
 
 static void
-agree(void *arg, const struct gp_change *change)
+shadow_update(void *arg, const struct gp_change *change)
 {
 	const struct gpd_host_arena *arena =
 		gpd_host_memory_arena(arg, change->address, change->size);
 
 	gp_merge_copy(arena->shadow + (change->address - arena->address), change->bytes,
 		      change->size, change->same);
-	__builtin_prefetch(pointer(change->address), 1);
+	__builtin_prefetch(address_to_pointer(change->address), 1);
 }
 
 static void
-store(void *unused, const struct gp_change *change)
+change_store(void *unused, const struct gp_change *change)
 {
-	gp_merge_store(pointer(change->address), change->bytes, change->size, change->same);
+	gp_merge_store(address_to_pointer(change->address), change->bytes, change->size,
+		       change->same);
 }
 
 CUresult
@@ -64,7 +65,7 @@ gpd_gpHostMerge(struct gpd_session *session, const struct gp_args_gpHostMerge *a
 	if (!memory)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&memory->copies_lock);
-	memory->picture.merges = true;
+	memory->consistent_copy.merges = true;
 	pthread_mutex_unlock(&memory->copies_lock);
 	return CUDA_SUCCESS;
 }
@@ -98,7 +99,7 @@ gpd_gpHostWrite(struct gpd_session *session, const struct gp_args_gpHostWrite *a
 	size_t size = args->changes.size;
 	CUresult result;
 
-	if (!gp_changes_are_sound(bytes, size)) {
+	if (!gp_changes_are_valid(bytes, size)) {
 		gpd_session_violation(session, "it sent changes of host memory that are none");
 		return CUDA_ERROR_INVALID_VALUE;
 	}
@@ -109,9 +110,9 @@ gpd_gpHostWrite(struct gpd_session *session, const struct gp_args_gpHostWrite *a
 	memory->writes++;
 	result = check_write(session, bytes, size);
 	if (result == CUDA_SUCCESS) {
-		gp_changes_each(bytes, size, agree, session);
+		gp_changes_for_each(bytes, size, shadow_update, session);
 		/* With nothing in between: what has no order is there at about the same time. */
-		gp_changes_each(bytes, size, store, NULL);
+		gp_changes_for_each(bytes, size, change_store, NULL);
 	}
 	pthread_mutex_unlock(&memory->copies_lock);
 	return result;
@@ -136,16 +137,17 @@ find_copies(struct gpd_session *session, struct gp_changes_range *range)
 
 	if (!arena || !has_shadow(arena))
 		return false;
-	range->copy = pointer(range->address);
+	range->copy = address_to_pointer(range->address);
 	range->shadow = arena->shadow + (range->address - arena->address);
-	range->marks = gp_marks_at(arena->shadow + arena->size, arena->address, range->address);
+	range->run_bitmap =
+		gp_run_bitmap_at(arena->shadow + arena->size, arena->address, range->address);
 	return true;
 }
 
 /* With the lock: the ranges that the client names; how many, or -1: they are none, or more than
  * there is. */
 static int
-take_ranges(struct gpd_session *session, struct gp_bytes bytes, struct gp_changes_range *ranges)
+ranges_decode(struct gpd_session *session, struct gp_bytes bytes, struct gp_changes_range *ranges)
 {
 	uint64_t left = mapped_bytes(session);
 	struct gp_dec dec;
@@ -167,12 +169,12 @@ take_ranges(struct gpd_session *session, struct gp_bytes bytes, struct gp_change
 /* With the lock, so it is sent at once: the next such call waits for the limit of bandwidth. first:
  * done, or writes; the answers to all three calls are alike. */
 static void
-answer(struct gpd_session *session, void *request, uint64_t first)
+changes_reply(struct gpd_session *session, void *request, uint64_t first)
 {
-	struct gp_picture *picture = &session->host_memory->picture;
+	struct gp_consistent_copy *consistent_copy = &session->host_memory->consistent_copy;
 	const struct gp_reply_gpHostTake reply = {
 		.done = first,
-		.changes = { picture->ordered.bytes, picture->ordered.size },
+		.changes = { consistent_copy->ordered.bytes, consistent_copy->ordered.size },
 	};
 	size_t size = gp_reply_gpHostTake_size(&reply);
 	void *fields = malloc(size);
@@ -183,16 +185,17 @@ answer(struct gpd_session *session, void *request, uint64_t first)
 		gp_reply_gpHostTake_encode(&enc, &reply);
 	}
 	size = fields ? gp_enc_size(&enc) : 0;
-	gpd_account_link_owe(&session->account, size);
-	(void)gpd_session_reply_at_once(
+	gpd_account_charge_bandwidth(&session->account, size);
+	(void)gpd_session_reply_unthrottled(
 		session, (uint16_t)((uintptr_t)request >> 32), (uint32_t)(uintptr_t)request,
 		fields ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY, fields, size);
 	free(fields);
-	gp_picture_trim(picture);
+	gp_consistent_copy_trim(consistent_copy);
 }
 
 CUresult
-gpd_host_take(struct gpd_session *session, struct gp_bytes bytes, enum gp_picture_part part)
+gpd_host_fetch(struct gpd_session *session, struct gp_bytes bytes,
+	       enum gp_consistent_copy_part part)
 {
 	struct gp_changes_range *ranges = calloc(bytes.size / 16 + 1, sizeof(*ranges));
 	CUresult result = CUDA_ERROR_INVALID_VALUE;
@@ -201,54 +204,56 @@ gpd_host_take(struct gpd_session *session, struct gp_bytes bytes, enum gp_pictur
 
 	if (!ranges)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	count = take_ranges(session, bytes, ranges);
+	count = ranges_decode(session, bytes, ranges);
 	if (count >= 0) {
-		done = gp_picture_take(&session->host_memory->picture, ranges, (size_t)count, part);
-		result = done || part == GP_PICTURE_ALL || count == 0 ? GPD_LATER
-								      : CUDA_ERROR_OUT_OF_MEMORY;
+		done = gp_consistent_copy_build(&session->host_memory->consistent_copy, ranges,
+						(size_t)count, part);
+		result = done || part == GP_CONSISTENT_COPY_ALL || count == 0
+				 ? GPD_LATER
+				 : CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	free(ranges);
 	if (result == GPD_LATER)
-		answer(session, gpd_wait_request(session), done);
+		changes_reply(session, gpd_wait_request(session), done);
 	return result;
 }
 
 /* With the lock: ranges that are mapped no more are left out. */
 static void
-find_again(struct gpd_session *session, struct gpd_host_question *question)
+ranges_find_again(struct gpd_session *session, struct gpd_host_query *query)
 {
 	size_t count = 0;
 
-	for (size_t i = 0; i < question->count; i++) {
-		struct gp_changes_range range = question->ranges[i];
+	for (size_t i = 0; i < query->count; i++) {
+		struct gp_changes_range range = query->ranges[i];
 
 		if (find_copies(session, &range))
-			question->ranges[count++] = range;
+			query->ranges[count++] = range;
 	}
-	question->count = count;
+	query->count = count;
 }
 
 CUresult
-gpd_host_question_answer(struct gpd_session *session, struct gpd_host_question *question)
+gpd_host_query_reply(struct gpd_session *session, struct gpd_host_query *query)
 {
 	struct gpd_host_memory *memory = session->host_memory;
 
-	find_again(session, question);
-	if (question->count > 0 && gp_picture_take(&memory->picture, question->ranges,
-						   question->count, GP_PICTURE_ALL) == 0)
+	ranges_find_again(session, query);
+	if (query->count > 0 && gp_consistent_copy_build(&memory->consistent_copy, query->ranges,
+							 query->count, GP_CONSISTENT_COPY_ALL) == 0)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	answer(session, question->request, memory->writes);
+	changes_reply(session, query->request, memory->writes);
 	return CUDA_SUCCESS;
 }
 
 bool
-gpd_host_question_has_news(struct gpd_session *session, struct gpd_host_question *question)
+gpd_host_query_has_changes(struct gpd_session *session, struct gpd_host_query *query)
 {
-	find_again(session, question);
-	for (size_t i = 0; i < question->count; i++) {
-		const struct gp_changes_range *range = &question->ranges[i];
+	ranges_find_again(session, query);
+	for (size_t i = 0; i < query->count; i++) {
+		const struct gp_changes_range *range = &query->ranges[i];
 
-		if (!gp_changes_are_none(range->copy, range->shadow, range->size))
+		if (!gp_changes_compare_equal(range->copy, range->shadow, range->size))
 			return true;
 	}
 	return false;
@@ -256,24 +261,24 @@ gpd_host_question_has_news(struct gpd_session *session, struct gpd_host_question
 
 /* The work is done; on the responder, or the executor if it was. */
 static void
-take_behind(struct gpd_session *session, void *arg, CUresult result)
+work_done_reply(struct gpd_session *session, void *arg, CUresult result)
 {
 	struct gpd_host_memory *memory = session->host_memory;
-	struct gpd_host_question *question = arg;
+	struct gpd_host_query *query = arg;
 
 	pthread_mutex_lock(&memory->copies_lock);
 	if (result == CUDA_SUCCESS)
-		result = gpd_host_question_answer(session, question);
+		result = gpd_host_query_reply(session, query);
 	pthread_mutex_unlock(&memory->copies_lock);
 	if (result != CUDA_SUCCESS)
-		gpd_wait_reply(session, question->request, result);
-	free(question);
+		gpd_wait_reply(session, query->request, result);
+	free(query);
 }
 
-/* GPD_LATER: take_behind() is called. */
+/* GPD_LATER: work_done_reply() is called. */
 static CUresult
-await(struct gpd_session *session, unsigned int kind, uint32_t name,
-      struct gpd_host_question *behind)
+work_wait(struct gpd_session *session, unsigned int kind, uint32_t name,
+	  struct gpd_host_query *deferred_query)
 {
 	struct gpd_context *context;
 	struct gpd_event_ref *ref;
@@ -281,21 +286,21 @@ await(struct gpd_session *session, unsigned int kind, uint32_t name,
 	CUresult result;
 
 	switch (kind) {
-	case GP_HOST_BEHIND_STREAM:
-		return gpd_stream_await(session, name, take_behind, behind);
-	case GP_HOST_BEHIND_EVENT:
+	case GP_HOST_AFTER_STREAM:
+		return gpd_stream_await(session, name, work_done_reply, deferred_query);
+	case GP_HOST_AFTER_EVENT:
 		event = gpd_event_get(session, name);
 		if (!event)
 			return CUDA_ERROR_INVALID_HANDLE;
-		ref = gpd_event_now(event);
-		gpd_wait_add_event(session, ref, take_behind, behind);
+		ref = gpd_event_get_ref(event);
+		gpd_wait_add_event(session, ref, work_done_reply, deferred_query);
 		gpd_event_unref(ref);
 		return GPD_LATER;
-	case GP_HOST_BEHIND_CONTEXT:
+	case GP_HOST_AFTER_CONTEXT:
 		context = gpd_context_get(session, name);
 		if (!context)
 			return CUDA_ERROR_INVALID_CONTEXT;
-		result = gpd_wait_add_all(session, context, take_behind, behind);
+		result = gpd_wait_add_all(session, context, work_done_reply, deferred_query);
 		return result == CUDA_SUCCESS ? GPD_LATER : result;
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
@@ -303,42 +308,42 @@ await(struct gpd_session *session, unsigned int kind, uint32_t name,
 }
 
 static CUresult
-check_ranges(struct gpd_session *session, struct gp_bytes bytes, struct gpd_host_question *question)
+check_ranges(struct gpd_session *session, struct gp_bytes bytes, struct gpd_host_query *query)
 {
 	struct gpd_host_memory *memory = session->host_memory;
 	uint64_t size = 0;
 	int count;
 
 	pthread_mutex_lock(&memory->copies_lock);
-	count = take_ranges(session, bytes, question->ranges);
+	count = ranges_decode(session, bytes, query->ranges);
 	pthread_mutex_unlock(&memory->copies_lock);
 	for (int i = 0; i < count; i++)
-		size += question->ranges[i].size;
-	if (count < 0 || size > GP_HOST_BEHIND_MAX)
+		size += query->ranges[i].size;
+	if (count < 0 || size > GP_HOST_AFTER_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
-	question->count = (size_t)count;
+	query->count = (size_t)count;
 	return CUDA_SUCCESS;
 }
 
 CUresult
-gpd_host_question_create(struct gpd_session *session, struct gp_bytes ranges,
-			 struct gpd_host_question **question_p)
+gpd_host_query_create(struct gpd_session *session, struct gp_bytes ranges,
+		      struct gpd_host_query **query_p)
 {
 	size_t count = ranges.size / 16;
-	struct gpd_host_question *question;
+	struct gpd_host_query *query;
 	CUresult result;
 
-	if (!session->host_memory || count > GP_HOST_BEHIND_RANGES)
+	if (!session->host_memory || count > GP_HOST_AFTER_RANGES)
 		return CUDA_ERROR_INVALID_VALUE;
-	question = calloc(1, sizeof(*question) + count * sizeof(question->ranges[0]));
-	if (!question)
+	query = calloc(1, sizeof(*query) + count * sizeof(query->ranges[0]));
+	if (!query)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	question->request = gpd_wait_request(session);
-	result = check_ranges(session, ranges, question);
+	query->request = gpd_wait_request(session);
+	result = check_ranges(session, ranges, query);
 	if (result == CUDA_SUCCESS)
-		*question_p = question;
+		*query_p = query;
 	else
-		free(question);
+		free(query);
 	return result;
 }
 
@@ -346,17 +351,17 @@ CUresult
 gpd_gpHostTakeBehind(struct gpd_session *session, const struct gp_args_gpHostTakeBehind *args,
 		     struct gp_reply_gpHostTakeBehind *reply)
 {
-	struct gpd_host_question *behind;
-	CUresult result = gpd_host_question_create(session, args->ranges, &behind);
+	struct gpd_host_query *deferred_query;
+	CUresult result = gpd_host_query_create(session, args->ranges, &deferred_query);
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = await(session, args->kind, args->name, behind);
+	result = work_wait(session, args->kind, args->name, deferred_query);
 	if (result == GPD_LATER)
 		return result;
 	if (result == CUDA_SUCCESS)
-		take_behind(session, behind, CUDA_SUCCESS);
+		work_done_reply(session, deferred_query, CUDA_SUCCESS);
 	else
-		free(behind);
+		free(deferred_query);
 	return result == CUDA_SUCCESS ? GPD_LATER : result;
 }

@@ -17,59 +17,59 @@
 /* Between two looks: so long, and so many times as long as one takes. */
 #define PAUSE_NS UINT64_C(70000)
 #define PAUSE_FACTOR 3
-#define HELD_NS (GP_HOST_HELD_MS * UINT64_C(1000000))
+#define QUERY_MAX_NS (GP_HOST_PENDING_MS * UINT64_C(1000000))
 
 struct gpd_host_watch {
 	struct gpd_session *session;
 	pthread_t thread;
 	pthread_cond_t wanted;
 	/* Under the memory's copies_lock: */
-	struct gpd_host_question *held; /* the oldest first */
+	struct gpd_host_query *pending; /* the oldest first */
 	unsigned int count;
 	bool over;
 };
 
 static void
-answer_oldest(struct gpd_host_watch *watch)
+watch_reply_oldest(struct gpd_host_watch *watch)
 {
-	struct gpd_host_question *question = watch->held;
+	struct gpd_host_query *query = watch->pending;
 	CUresult result;
 
-	LL_DELETE(watch->held, question);
+	LL_DELETE(watch->pending, query);
 	watch->count--;
-	result = gpd_host_question_answer(watch->session, question);
+	result = gpd_host_query_reply(watch->session, query);
 	if (result != CUDA_SUCCESS)
-		gpd_wait_reply(watch->session, question->request, result);
-	free(question);
+		gpd_wait_reply(watch->session, query->request, result);
+	free(query);
 }
 
 static bool
-is_due(const struct gpd_host_watch *watch, struct gpd_host_question *question)
+query_is_due(const struct gpd_host_watch *watch, struct gpd_host_query *query)
 {
-	return question->writes != watch->session->host_memory->writes ||
-	       gp_now_ns() - question->asked_ns > HELD_NS ||
-	       gpd_host_question_has_news(watch->session, question);
+	return query->writes != watch->session->host_memory->writes ||
+	       gp_now_ns() - query->queried_ns > QUERY_MAX_NS ||
+	       gpd_host_query_has_changes(watch->session, query);
 }
 
 static void *
-run(void *arg)
+watch_run(void *arg)
 {
 	struct gpd_host_watch *watch = arg;
 	pthread_mutex_t *lock = &watch->session->host_memory->copies_lock;
 
 	pthread_mutex_lock(lock);
 	while (!watch->over) {
-		uint64_t begin = gp_worked_ns(), took;
+		uint64_t begin = gp_thread_cpu_ns(), took;
 
-		if (!watch->held) {
+		if (!watch->pending) {
 			pthread_cond_wait(&watch->wanted, lock);
 			continue;
 		}
-		if (is_due(watch, watch->held))
-			answer_oldest(watch);
+		if (query_is_due(watch, watch->pending))
+			watch_reply_oldest(watch);
 		pthread_mutex_unlock(lock);
-		took = (gp_worked_ns() - begin) * PAUSE_FACTOR;
-		gp_nap(took > PAUSE_NS ? took : PAUSE_NS);
+		took = (gp_thread_cpu_ns() - begin) * PAUSE_FACTOR;
+		gp_sleep_ns(took > PAUSE_NS ? took : PAUSE_NS);
 		pthread_mutex_lock(lock);
 	}
 	pthread_mutex_unlock(lock);
@@ -77,7 +77,7 @@ run(void *arg)
 }
 
 static CUresult
-start(struct gpd_session *session)
+watch_start(struct gpd_session *session)
 {
 	struct gpd_host_watch *watch = calloc(1, sizeof(*watch));
 
@@ -85,7 +85,7 @@ start(struct gpd_session *session)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	watch->session = session;
 	gp_cond_init(&watch->wanted);
-	if (gp_thread_start_joined(&watch->thread, "host-watch", 0, run, watch)) {
+	if (gp_thread_start_joinable(&watch->thread, "host-watch", 0, watch_run, watch)) {
 		pthread_cond_destroy(&watch->wanted);
 		free(watch);
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -99,47 +99,47 @@ gpd_gpHostTakeChanged(struct gpd_session *session, const struct gp_args_gpHostTa
 		      struct gp_reply_gpHostTakeChanged *reply)
 {
 	struct gpd_host_memory *memory = session->host_memory;
-	struct gpd_host_question *question;
-	CUresult result = gpd_host_question_create(session, args->ranges, &question);
+	struct gpd_host_query *query;
+	CUresult result = gpd_host_query_create(session, args->ranges, &query);
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (!memory->watch && start(session) != CUDA_SUCCESS) {
-		free(question);
+	if (!memory->watch && watch_start(session) != CUDA_SUCCESS) {
+		free(query);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	question->asked_ns = gp_now_ns();
+	query->queried_ns = gp_now_ns();
 	pthread_mutex_lock(&memory->copies_lock);
-	question->writes = memory->writes;
-	LL_APPEND(memory->watch->held, question);
+	query->writes = memory->writes;
+	LL_APPEND(memory->watch->pending, query);
 	if (memory->watch->count++ == 0)
 		pthread_cond_signal(&memory->watch->wanted);
-	else if (memory->watch->count > GP_HOST_HELD_MAX)
-		answer_oldest(memory->watch);
+	else if (memory->watch->count > GP_HOST_PENDING_MAX)
+		watch_reply_oldest(memory->watch);
 	pthread_mutex_unlock(&memory->copies_lock);
 	return GPD_LATER;
 }
 
 /* What is held is answered. */
 static void
-release(struct gpd_host_watch *watch)
+watch_reply_all(struct gpd_host_watch *watch)
 {
-	while (watch->held)
-		answer_oldest(watch);
+	while (watch->pending)
+		watch_reply_oldest(watch);
 }
 
 static CUresult
-take_now(struct gpd_session *session, struct gp_bytes ranges, unsigned int part)
+changes_fetch(struct gpd_session *session, struct gp_bytes ranges, unsigned int part)
 {
 	struct gpd_host_memory *memory = session->host_memory;
 	CUresult result;
 
-	if (!memory || part > GP_PICTURE_ANY)
+	if (!memory || part > GP_CONSISTENT_COPY_ANY)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&memory->copies_lock);
 	if (memory->watch)
-		release(memory->watch);
-	result = gpd_host_take(session, ranges, part);
+		watch_reply_all(memory->watch);
+	result = gpd_host_fetch(session, ranges, part);
 	pthread_mutex_unlock(&memory->copies_lock);
 	return result;
 }
@@ -148,14 +148,14 @@ CUresult
 gpd_gpHostTake(struct gpd_session *session, const struct gp_args_gpHostTake *args,
 	       struct gp_reply_gpHostTake *reply)
 {
-	return take_now(session, args->ranges, args->part);
+	return changes_fetch(session, args->ranges, args->part);
 }
 
 CUresult
 gpd_gpHostFetch(struct gpd_session *session, const struct gp_args_gpHostFetch *args,
 		struct gp_reply_gpHostFetch *reply)
 {
-	return take_now(session, args->ranges, GP_PICTURE_ANY);
+	return changes_fetch(session, args->ranges, GP_CONSISTENT_COPY_ANY);
 }
 
 void
@@ -168,7 +168,7 @@ gpd_host_watch_stop(struct gpd_session *session)
 		return;
 	pthread_mutex_lock(&memory->copies_lock);
 	watch->over = true;
-	release(watch);
+	watch_reply_all(watch);
 	memory->watch = NULL;
 	pthread_cond_signal(&watch->wanted);
 	pthread_mutex_unlock(&memory->copies_lock);

@@ -27,15 +27,15 @@ void
 gpd_chunk_drop(const struct gpd_chunk *chunk)
 {
 	/* First, for the network card reaches the memory itself. */
-	if (chunk->kept)
-		gp_memory_forget((void *)(uintptr_t)chunk->address);
+	if (chunk->rdma_registered)
+		gp_memory_unregister((void *)(uintptr_t)chunk->address);
 	gpd_driver.cuMemUnmap(chunk->address, chunk->size);
 	if (!chunk->physical && !chunk->shared && !chunk->granted)
 		gpd_driver.cuMemRelease(chunk->handle);
 }
 
 static uint64_t
-zeroed_of(const struct gpd_chunk *chunk)
+chunk_get_zeroed(const struct gpd_chunk *chunk)
 {
 	if (chunk->shared)
 		return chunk->size;
@@ -43,7 +43,7 @@ zeroed_of(const struct gpd_chunk *chunk)
 }
 
 static CUresult
-give_access(const struct gpd_chunk *chunk, uint32_t devices)
+chunk_set_access(const struct gpd_chunk *chunk, uint32_t devices)
 {
 	CUmemAccessDesc access[GPD_DEVICES_MAX + 1];
 	size_t count = 0;
@@ -64,9 +64,9 @@ give_access(const struct gpd_chunk *chunk, uint32_t devices)
 }
 
 static CUresult
-place(const struct gpd_memory *memory, struct gpd_chunk *chunk)
+chunk_place(const struct gpd_memory *memory, struct gpd_chunk *chunk)
 {
-	uint64_t zeroed = zeroed_of(chunk);
+	uint64_t zeroed = chunk_get_zeroed(chunk);
 	CUresult result = CUDA_SUCCESS;
 
 	if (chunk->host)
@@ -81,14 +81,14 @@ place(const struct gpd_memory *memory, struct gpd_chunk *chunk)
 			gpd_driver.cuMemRelease(chunk->handle);
 		return result;
 	}
-	result = give_access(chunk, chunk->host ? UINT32_MAX
-						: memory->reached[chunk->device] |
-							  UINT32_C(1) << chunk->device);
+	result = chunk_set_access(chunk, chunk->host ? UINT32_MAX
+						     : memory->peer_access[chunk->device] |
+							       UINT32_C(1) << chunk->device);
 	/* Another session may have had this memory. */
 	if (result == CUDA_SUCCESS && zeroed < chunk->size)
 		result = gpd_physical_zero(chunk->address + zeroed, chunk->size - zeroed,
 					   chunk->device);
-	if (result == CUDA_SUCCESS && chunk->host && !gpd_physical_is_ours(chunk->address))
+	if (result == CUDA_SUCCESS && chunk->host && !gpd_physical_is_accessible(chunk->address))
 		result = CUDA_ERROR_NOT_SUPPORTED;
 	if (result != CUDA_SUCCESS)
 		gpd_chunk_drop(chunk);
@@ -116,21 +116,22 @@ gpd_memory_find(const struct gpd_memory *memory, uint64_t address)
 }
 
 static bool
-within(uint64_t base, uint64_t room, uint64_t address, uint64_t size)
+range_contains(uint64_t base, uint64_t chunk_room, uint64_t address, uint64_t size)
 {
-	return address >= base && address - base <= room && size <= room - (address - base);
+	return address >= base && address - base <= chunk_room &&
+	       size <= chunk_room - (address - base);
 }
 
 /* Of the window, or of one of the ranges that were reserved besides. */
 static bool
-inside(const struct gpd_memory *memory, uint64_t address, uint64_t size)
+memory_contains(const struct gpd_memory *memory, uint64_t address, uint64_t size)
 {
-	if (within(memory->base, memory->size, address, size))
+	if (range_contains(memory->base, memory->size, address, size))
 		return true;
 	for (size_t i = 0; i < RESERVED_MAX; i++) {
 		const struct gpd_range *range = &memory->reserved[i];
 
-		if (range->size > 0 && within(range->address, range->size, address, size))
+		if (range->size > 0 && range_contains(range->address, range->size, address, size))
 			return true;
 	}
 	return false;
@@ -142,7 +143,7 @@ gpd_memory_mapped(const struct gpd_session *session, uint64_t address, uint64_t 
 	const struct gpd_memory *memory = session->memory;
 	uint64_t end;
 
-	if (!inside(memory, address, size))
+	if (!memory_contains(memory, address, size))
 		return false;
 	end = address + size;
 	for (size_t i = gpd_memory_find(memory, address); address < end; i++) {
@@ -160,28 +161,28 @@ chunk_find(const struct gpd_memory *memory, uint64_t address, uint64_t size)
 	size_t i = gpd_memory_find(memory, address);
 
 	if (i == memory->count ||
-	    !within(memory->chunks[i].address, memory->chunks[i].size, address, size))
+	    !range_contains(memory->chunks[i].address, memory->chunks[i].size, address, size))
 		return NULL;
 	return &memory->chunks[i];
 }
 
 int
-gpd_memory_reach(struct gpd_session *session, uint64_t address, uint64_t size)
+gpd_memory_get_gpudirect_device(struct gpd_session *session, uint64_t address, uint64_t size)
 {
 	struct gpd_memory *memory = session->memory;
 	struct gpd_chunk *chunk = chunk_find(memory, address, size);
 
 	if (!chunk || chunk->host)
 		return -1;
-	if (!chunk->asked)
-		chunk->kept = gpd_peer_memory_register(session->conn, chunk->address, chunk->size,
-						       chunk->device);
-	chunk->asked = true;
-	return chunk->kept ? chunk->device : -1;
+	if (!chunk->rdma_tried)
+		chunk->rdma_registered = gpd_gpudirect_memory_register(
+			session->conn, chunk->address, chunk->size, chunk->device);
+	chunk->rdma_tried = true;
+	return chunk->rdma_registered ? chunk->device : -1;
 }
 
 int
-gpd_memory_apart(const struct gpd_session *session, uint64_t address, int device)
+gpd_memory_get_remote_device(const struct gpd_session *session, uint64_t address, int device)
 {
 	const struct gpd_memory *memory = session->memory;
 	size_t i = gpd_devices.count > 1 ? gpd_memory_find(memory, address) : memory->count;
@@ -190,18 +191,18 @@ gpd_memory_apart(const struct gpd_session *session, uint64_t address, int device
 	if (i == memory->count || memory->chunks[i].address > address || memory->chunks[i].host)
 		return -1;
 	owner = memory->chunks[i].device;
-	return owner == device || memory->reached[owner] >> device & 1 ? -1 : owner;
+	return owner == device || memory->peer_access[owner] >> device & 1 ? -1 : owner;
 }
 
 bool
 gpd_memory_accessible(struct gpd_session *session, uint64_t address, uint64_t size)
 {
-	if (inside(session->memory, address, size))
+	if (memory_contains(session->memory, address, size))
 		return gpd_memory_mapped(session, address, size);
 	if (gpd_host_memory_mapped(session, address, size))
 		return true;
 	for (const struct gpd_extent *e = session->extents; e; e = e->next) {
-		if (within(e->address, e->size, address, size))
+		if (range_contains(e->address, e->size, address, size))
 			return true;
 	}
 	return false;
@@ -220,7 +221,7 @@ gpd_memory_close_extent(struct gpd_session *session, struct gpd_extent *extent)
 }
 
 static bool
-room(struct gpd_memory *memory)
+chunk_room(struct gpd_memory *memory)
 {
 	size_t count = memory->room ? memory->room * 2 : 64;
 	struct gpd_chunk *chunks;
@@ -236,13 +237,13 @@ room(struct gpd_memory *memory)
 }
 
 static CUresult
-check_place(struct gpd_session *session, uint64_t address, uint64_t size, int device)
+range_check(struct gpd_session *session, uint64_t address, uint64_t size, int device)
 {
 	const struct gpd_device *on = gpd_device_get(device);
 
 	if (!on)
 		return CUDA_ERROR_INVALID_DEVICE;
-	if (!inside(session->memory, address, size)) {
+	if (!memory_contains(session->memory, address, size)) {
 		gpd_session_violation(session, "it maps %llu bytes at %#llx, outside its window",
 				      (unsigned long long)size, (unsigned long long)address);
 		return CUDA_ERROR_INVALID_VALUE;
@@ -252,10 +253,10 @@ check_place(struct gpd_session *session, uint64_t address, uint64_t size, int de
 }
 
 static CUresult
-add(struct gpd_session *session, struct gpd_chunk *chunk)
+chunk_add(struct gpd_session *session, struct gpd_chunk *chunk)
 {
 	struct gpd_memory *memory = session->memory;
-	CUresult result = check_place(session, chunk->address, chunk->size, chunk->device);
+	CUresult result = range_check(session, chunk->address, chunk->size, chunk->device);
 	uint64_t until = 0;
 	size_t i;
 
@@ -264,14 +265,14 @@ add(struct gpd_session *session, struct gpd_chunk *chunk)
 	i = gpd_memory_find(memory, chunk->address);
 	if (i < memory->count && memory->chunks[i].address < chunk->address + chunk->size)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!room(memory))
+	if (!chunk_room(memory))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	result = gpd_memory_wait_unmapped(memory, chunk->address, chunk->size);
 	if (result == CUDA_SUCCESS)
-		result = place(memory, chunk);
+		result = chunk_place(memory, chunk);
 	while (result == CUDA_ERROR_OUT_OF_MEMORY && !chunk->host &&
 	       gpd_memory_wait(session, chunk->device, &until))
-		result = place(memory, chunk);
+		result = chunk_place(memory, chunk);
 	if (result != CUDA_SUCCESS)
 		return result;
 	chunk->granted = false;
@@ -286,7 +287,7 @@ gpd_memory_map(struct gpd_session *session, uint64_t address, uint64_t size, int
 {
 	struct gpd_chunk chunk = { .address = address, .size = size, .device = device };
 
-	return add(session, &chunk);
+	return chunk_add(session, &chunk);
 }
 
 CUresult
@@ -296,7 +297,7 @@ gpd_memory_map_host(struct gpd_session *session, uint64_t address, uint64_t size
 		.address = address, .size = size, .device = device, .host = true
 	};
 
-	return add(session, &chunk);
+	return chunk_add(session, &chunk);
 }
 
 CUresult
@@ -310,7 +311,7 @@ gpd_memory_attach(struct gpd_session *session, uint64_t address, uint64_t size,
 		.handle = physical->handle,
 		.physical = physical,
 	};
-	CUresult result = add(session, &chunk);
+	CUresult result = chunk_add(session, &chunk);
 
 	if (result == CUDA_SUCCESS)
 		physical->mappings++;
@@ -318,7 +319,7 @@ gpd_memory_attach(struct gpd_session *session, uint64_t address, uint64_t size,
 }
 
 CUresult
-gpd_memory_open(struct gpd_session *session, uint64_t address, struct gpd_shared *shared)
+gpd_memory_open(struct gpd_session *session, uint64_t address, struct gpd_shared_physical *shared)
 {
 	struct gpd_chunk chunk = {
 		.address = address,
@@ -329,11 +330,11 @@ gpd_memory_open(struct gpd_session *session, uint64_t address, struct gpd_shared
 		.granted = true,
 	};
 
-	return add(session, &chunk);
+	return chunk_add(session, &chunk);
 }
 
-struct gpd_shared *
-gpd_memory_share(struct gpd_session *session, uint64_t address, uint64_t size, uint64_t *offset_p)
+struct gpd_shared_physical *
+gpd_memory_export(struct gpd_session *session, uint64_t address, uint64_t size, uint64_t *offset_p)
 {
 	struct gpd_memory *memory = session->memory;
 	struct gpd_chunk *chunk = chunk_find(memory, address, size);
@@ -341,8 +342,8 @@ gpd_memory_share(struct gpd_session *session, uint64_t address, uint64_t size, u
 	if (!chunk || chunk->physical || chunk->host)
 		return NULL;
 	if (!chunk->shared)
-		chunk->shared = gpd_shared_make(&session->account, chunk->handle, chunk->size,
-						chunk->device);
+		chunk->shared = gpd_shared_physical_create(&session->account, chunk->handle,
+							   chunk->size, chunk->device);
 	*offset_p = address - chunk->address;
 	return chunk->shared;
 }
@@ -355,9 +356,9 @@ gpd_gpMemoryMap(struct gpd_session *session, const struct gp_args_gpMemoryMap *a
 
 /* With memory that is the session's and counted already. */
 static CUresult
-add_charged(struct gpd_session *session, struct gpd_chunk *chunk)
+chunk_add_charged(struct gpd_session *session, struct gpd_chunk *chunk)
 {
-	CUresult result = add(session, chunk);
+	CUresult result = chunk_add(session, chunk);
 
 	if (result != CUDA_SUCCESS) {
 		gpd_driver.cuMemRelease(chunk->handle);
@@ -377,13 +378,14 @@ gpd_gpMemoryUse(struct gpd_session *session, const struct gp_args_gpMemoryUse *a
 	};
 	CUresult result;
 
-	if (!gpd_grant_take(session, args->device, args->size))
+	if (!gpd_allowance_consume(session, args->device, args->size))
 		return CUDA_ERROR_INVALID_VALUE;
-	result = check_place(session, args->address, args->size, args->device);
+	result = range_check(session, args->address, args->size, args->device);
 	if (result == CUDA_SUCCESS)
-		result = gpd_grant_memory(session, args->device, args->size, &chunk.handle);
+		result = gpd_allowance_obtain_memory(session, args->device, args->size,
+						     &chunk.handle);
 	if (result == CUDA_SUCCESS)
-		return add_charged(session, &chunk);
+		return chunk_add_charged(session, &chunk);
 	gpd_account_free(&session->account, args->device, args->size);
 	return result;
 }
@@ -400,33 +402,33 @@ gpd_gpMemoryTry(struct gpd_session *session, const struct gp_args_gpMemoryTry *a
 		.granted = true,
 	};
 	CUresult result = gpd_account_may_use(account, args->device)
-				  ? check_place(session, args->address, args->size, args->device)
+				  ? range_check(session, args->address, args->size, args->device)
 				  : CUDA_ERROR_INVALID_DEVICE;
 
 	if (result == CUDA_SUCCESS &&
-	    !gpd_ledger_take(account->ledger, account->line, args->device, args->size))
+	    !gpd_ledger_charge(account->ledger, account->line, args->device, args->size))
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	if (result != CUDA_SUCCESS)
 		return result;
 	result = gpd_physical_obtain(args->size, args->device, &chunk.handle);
 	if (result == CUDA_SUCCESS)
-		return add_charged(session, &chunk);
+		return chunk_add_charged(session, &chunk);
 	gpd_account_free(account, args->device, args->size);
 	return result;
 }
 
 CUresult
-gpd_memory_let_reach(struct gpd_session *session, int device, int owner)
+gpd_memory_enable_peer_access(struct gpd_session *session, int device, int owner)
 {
 	struct gpd_memory *memory = session->memory;
 	CUresult result = CUDA_SUCCESS;
 
 	for (size_t i = 0; i < memory->count && result == CUDA_SUCCESS; i++) {
 		if (memory->chunks[i].device == owner && !memory->chunks[i].host)
-			result = give_access(&memory->chunks[i], UINT32_C(1) << device);
+			result = chunk_set_access(&memory->chunks[i], UINT32_C(1) << device);
 	}
 	if (result == CUDA_SUCCESS)
-		memory->reached[owner] |= UINT32_C(1) << device;
+		memory->peer_access[owner] |= UINT32_C(1) << device;
 	return result;
 }
 
@@ -434,20 +436,20 @@ CUresult
 gpd_gpAddressReserve(struct gpd_session *session, const struct gp_args_gpAddressReserve *args,
 		     struct gp_reply_gpAddressReserve *reply)
 {
-	struct gpd_range *place = NULL, *ranges = session->memory->reserved;
+	struct gpd_range *chunk_place = NULL, *ranges = session->memory->reserved;
 	uint64_t sum = 0;
 
 	for (size_t i = 0; i < RESERVED_MAX; i++) {
 		sum += ranges[i].size;
 		if (ranges[i].size == 0)
-			place = &ranges[i];
+			chunk_place = &ranges[i];
 	}
 	if (args->size == 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!place || args->size > RESERVED_SIZE_MAX - sum ||
-	    gpd_window_take(args->size, 0, NULL, 0, place))
+	if (!chunk_place || args->size > RESERVED_SIZE_MAX - sum ||
+	    gpd_window_acquire(args->size, 0, NULL, 0, chunk_place))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	reply->address = place->address;
+	reply->address = chunk_place->address;
 	return CUDA_SUCCESS;
 }
 
@@ -470,7 +472,7 @@ gpd_gpAddressFree(struct gpd_session *session, const struct gp_args_gpAddressFre
 	result = gpd_memory_wait_unmapped(memory, args->address, memory->reserved[i].size);
 	if (result != CUDA_SUCCESS)
 		return result;
-	gpd_window_give(&memory->reserved[i]);
+	gpd_window_release(&memory->reserved[i]);
 	memory->reserved[i].size = 0;
 	return CUDA_SUCCESS;
 }
@@ -502,11 +504,11 @@ gpd_memory_destroy(struct gpd_session *session)
 	for (size_t i = 0; i < memory->count; i++) {
 		gpd_chunk_drop(&memory->chunks[i]);
 		if (memory->chunks[i].shared)
-			gpd_shared_leave(memory->chunks[i].shared, &session->account);
+			gpd_shared_physical_unref(memory->chunks[i].shared, &session->account);
 	}
-	gpd_physical_forget(session);
+	gpd_physical_destroy_all(session);
 	for (size_t i = 0; i < RESERVED_MAX; i++)
-		gpd_window_give(&memory->reserved[i]);
+		gpd_window_release(&memory->reserved[i]);
 	pthread_mutex_destroy(&memory->lock);
 	free(memory->chunks);
 	free(memory);

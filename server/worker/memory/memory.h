@@ -16,7 +16,7 @@
 
 struct gpd_physical;
 struct gpd_session;
-struct gpd_shared;
+struct gpd_shared_physical;
 
 /* Memory outside of the window that the session's copies may touch, as a variable is; its owner's.
  */
@@ -50,14 +50,15 @@ CUresult gpd_memory_attach(struct gpd_session *session, uint64_t address, uint64
 
 /* The memory of which the range is a part, in one mapping that gpMemoryMap or its like has made,
  * and where in it; the mapping is one of its users.  NULL: there is none, or no memory for it. */
-struct gpd_shared *gpd_memory_share(struct gpd_session *session, uint64_t address, uint64_t size,
-				    uint64_t *offset_p);
+struct gpd_shared_physical *gpd_memory_export(struct gpd_session *session, uint64_t address,
+					      uint64_t size, uint64_t *offset_p);
 /* Maps all of it.  The caller's use of it is the mapping's from then on, if that succeeds. */
-CUresult gpd_memory_open(struct gpd_session *session, uint64_t address, struct gpd_shared *shared);
+CUresult gpd_memory_open(struct gpd_session *session, uint64_t address,
+			 struct gpd_shared_physical *shared);
 
 /* Before an allocation is refused: waits for the memory and the arrays that the session has given
  * back; whether there were any. */
-bool gpd_memory_give_back(struct gpd_session *session);
+bool gpd_memory_wait_freed(struct gpd_session *session);
 /* The device has no memory: waits for what the session has given back, then for others' as
  * gpd_account_wait() does; *until is 0 at first.  false: there is none to wait for. */
 bool gpd_memory_wait(struct gpd_session *session, int device, uint64_t *until);
@@ -65,13 +66,13 @@ bool gpd_memory_wait(struct gpd_session *session, int device, uint64_t *until);
 /* The device whose memory all of the range is, in one mapping to and from which the session's lanes
  * move bulk by themselves: the mapping is registered when it is first asked for (peer_memory.h).
  * -1: there is none. */
-int gpd_memory_reach(struct gpd_session *session, uint64_t address, uint64_t size);
+int gpd_memory_get_gpudirect_device(struct gpd_session *session, uint64_t address, uint64_t size);
 
 /* What the session has of the owner's memory, and will have, kernels of the device reach, too. */
-CUresult gpd_memory_let_reach(struct gpd_session *session, int device, int owner);
+CUresult gpd_memory_enable_peer_access(struct gpd_session *session, int device, int owner);
 /* The device whose memory is at the address, where `device` does not reach it; -1: it does, or the
  * memory is the driver's own, which the driver copies from anywhere. */
-int gpd_memory_apart(const struct gpd_session *session, uint64_t address, int device);
+int gpd_memory_get_remote_device(const struct gpd_session *session, uint64_t address, int device);
 
 /* Whether all of [address, address + size) is mapped. */
 bool gpd_memory_mapped(const struct gpd_session *session, uint64_t address, uint64_t size);

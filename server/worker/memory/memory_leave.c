@@ -33,7 +33,7 @@ gpd_memory_wait_unmapped(struct gpd_memory *memory, uint64_t address, uint64_t s
 	struct gpd_leaving *leaving;
 
 	pthread_mutex_lock(&memory->lock);
-	while ((leaving = find_leaving(memory, address, size)) && !leaving->stuck) {
+	while ((leaving = find_leaving(memory, address, size)) && !leaving->wedged) {
 		pthread_mutex_unlock(&memory->lock);
 		gpd_wait_oldest(memory->session);
 		pthread_mutex_lock(&memory->lock);
@@ -69,21 +69,21 @@ gpd_memory_leave_now(struct gpd_leaving *leaving)
 	pthread_mutex_unlock(&memory->lock);
 	/* Only now is it the tenant's again. */
 	if (leaving->chunk.host)
-		gpd_account_give_pinned(&memory->session->account,
-					gpd_host_memory_counts(leaving->chunk.size, false));
+		gpd_account_uncharge_pinned(&memory->session->account,
+					    gpd_host_memory_counts(leaving->chunk.size, false));
 	else if (leaving->chunk.shared)
-		gpd_shared_leave(leaving->chunk.shared, &memory->session->account);
+		gpd_shared_physical_unref(leaving->chunk.shared, &memory->session->account);
 	else if (!physical)
 		gpd_account_free(&memory->session->account, leaving->chunk.device,
 				 leaving->chunk.size);
 	else if (last)
 		gpd_physical_finish(memory->session, physical);
-	gpd_ledger_leave_end(memory->session->account.line, leaving->leave);
+	gpd_ledger_free_end(memory->session->account.line, leaving->leave);
 	free(leaving);
 }
 
 static void
-unused(struct gpd_session *session, void *arg, CUresult result)
+leaving_unused(struct gpd_session *session, void *arg, CUresult result)
 {
 	gpd_memory_leave_now(arg);
 }
@@ -106,7 +106,7 @@ gpd_gpMemoryUnmap(struct gpd_session *session, const struct gp_args_gpMemoryUnma
 		gpd_host_memory_displace(session, args->address);
 	*leaving = (struct gpd_leaving){ .memory = memory,
 					 .chunk = memory->chunks[i],
-					 .leave = gpd_ledger_leave_begin(session->account.line) };
+					 .leave = gpd_ledger_free_begin(session->account.line) };
 	if (leaving->chunk.physical)
 		leaving->chunk.physical->mappings--;
 	memory->count--;
@@ -117,10 +117,10 @@ gpd_gpMemoryUnmap(struct gpd_session *session, const struct gp_args_gpMemoryUnma
 		leaving->chunk.physical->leaving++;
 	LL_PREPEND(memory->leaving, leaving);
 	pthread_mutex_unlock(&memory->lock);
-	result = gpd_wait_add_all(session, NULL, unused, leaving);
+	result = gpd_wait_add_all(session, NULL, leaving_unused, leaving);
 	/* The context is lost, or close to it: the chunk goes with the session. */
 	if (result != CUDA_SUCCESS)
-		leaving->stuck = true;
+		leaving->wedged = true;
 	return result;
 }
 
@@ -173,11 +173,11 @@ gpd_memory_release_later(struct gpd_session *session, struct gpd_physical *physi
 }
 
 bool
-gpd_memory_give_back(struct gpd_session *session)
+gpd_memory_wait_freed(struct gpd_session *session)
 {
 	bool waited = is_leaving(session->memory);
 
-	waited = gpd_array_give_back(session) || waited;
+	waited = gpd_array_wait_freed(session) || waited;
 	if (is_leaving(session->memory))
 		(void)gpd_memory_wait_unmapped(session->memory, 0, UINT64_MAX);
 	return waited;
@@ -192,7 +192,7 @@ gpd_memory_wait(struct gpd_session *session, int device, uint64_t *until)
 	if (*until == 0 && is_leaving(memory) &&
 	    gpd_memory_wait_unmapped(memory, 0, UINT64_MAX) == CUDA_SUCCESS)
 		return true;
-	if (*until == 0 && gpd_array_wait_gone(session, device))
+	if (*until == 0 && gpd_array_wait_idle_freed(session, device))
 		return true;
 	return gpd_account_wait(&session->account, false, until);
 }
@@ -201,8 +201,8 @@ CUresult
 gpd_gpMemoryInfo(struct gpd_session *session, const struct gp_args_gpMemoryInfo *args,
 		 struct gp_reply_gpMemoryInfo *reply)
 {
-	struct gpd_ledger_room quota;
-	struct gpd_ledger_kept kept;
+	struct gpd_ledger_headroom quota;
+	struct gpd_ledger_reclaimable cached;
 	size_t available, total;
 	uint64_t leaving;
 	CUresult result;
@@ -220,13 +220,14 @@ gpd_gpMemoryInfo(struct gpd_session *session, const struct gp_args_gpMemoryInfo 
 		result = gpd_driver.cuMemGetInfo_v2(&available, &total);
 	if (result != CUDA_SUCCESS)
 		return result;
-	kept = gpd_ledger_kept(session->account.ledger, session->account.line, args->device);
+	cached = gpd_ledger_reclaimable(session->account.ledger, session->account.line,
+					args->device);
 	available += leaving + gpd_array_leaving_size(NULL, args->device) +
-		     gpd_grant_beyond(session, args->device) + kept.of_device;
+		     gpd_allowance_get_excess(session, args->device) + cached.of_device;
 	if (available > total)
 		available = total;
-	quota = gpd_ledger_room(session->account.ledger, session->account.line, args->device,
-				kept.of_tenant);
+	quota = gpd_ledger_headroom(session->account.ledger, session->account.line, args->device,
+				    cached.of_tenant);
 	if (quota.left < quota.max)
 		quota.left += leaving < quota.max - quota.left ? leaving : quota.max - quota.left;
 	reply->free = quota.left < available ? quota.left : available;
@@ -237,12 +238,13 @@ gpd_gpMemoryInfo(struct gpd_session *session, const struct gp_args_gpMemoryInfo 
 CUresult
 gpd_gpMemoryKeep(struct gpd_session *session, const struct gp_args_gpMemoryKeep *args)
 {
-	uint32_t none = 0, nothing = GPD_KEEPS_NOTHING;
+	uint32_t none = 0, nothing = GPD_CACHE_EMPTY;
 
 	if (!atomic_compare_exchange_strong(&session->keep_request, &none, session->request))
 		return CUDA_ERROR_INVALID_VALUE;
 	/* Asked already, it has yet to say that it gave that back. */
-	(void)atomic_compare_exchange_strong(&session->account.line->keeps, &nothing, GPD_KEEPS);
+	(void)atomic_compare_exchange_strong(&session->account.line->cache_state, &nothing,
+					     GPD_CACHE_FILLED);
 	return GPD_LATER;
 }
 
@@ -251,14 +253,14 @@ gpd_gpMemoryCountKept(struct gpd_session *session, const struct gp_args_gpMemory
 {
 	if (!gpd_account_may_use(&session->account, args->device))
 		return CUDA_ERROR_INVALID_DEVICE;
-	atomic_store(&session->account.line->devices[args->device].kept, args->bytes);
+	atomic_store(&session->account.line->devices[args->device].cached, args->bytes);
 	return CUDA_SUCCESS;
 }
 
 CUresult
 gpd_gpMemoryKept(struct gpd_session *session, const struct gp_args_gpMemoryKept *args)
 {
-	gpd_ledger_set_kept(session->account.ledger, session->account.line,
-			    atomic_load(&session->keep_request) != 0);
+	gpd_ledger_set_cached(session->account.ledger, session->account.line,
+			      atomic_load(&session->keep_request) != 0);
 	return CUDA_SUCCESS;
 }

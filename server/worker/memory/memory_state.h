@@ -22,11 +22,11 @@ struct gpd_chunk {
 	uint64_t size;
 	int device;
 	CUmemGenericAllocationHandle handle;
-	struct gpd_physical *physical; /* NULL: the memory is the chunk's own */
-	struct gpd_shared *shared;     /* or one of its users, if this is not NULL */
-	bool granted;                  /* until it is placed: the handle is the caller's */
-	bool host;                     /* of the machine's memory, which all devices reach */
-	bool asked, kept;              /* for, and by, the lanes' RDMA device */
+	struct gpd_physical *physical;      /* NULL: the memory is the chunk's own */
+	struct gpd_shared_physical *shared; /* or one of its users, if this is not NULL */
+	bool granted;                       /* until it is placed: the handle is the caller's */
+	bool host;                          /* of the machine's memory, which all devices reach */
+	bool rdma_tried, rdma_registered;   /* for, and by, the lanes' RDMA device */
 };
 
 /* A chunk on its way out. */
@@ -34,8 +34,8 @@ struct gpd_leaving {
 	struct gpd_leaving *next;
 	struct gpd_memory *memory;
 	struct gpd_chunk chunk;
-	uint32_t leave; /* gpd_ledger_leave_begin() */
-	bool stuck;     /* nobody can tell when no work uses it any more */
+	uint32_t leave; /* gpd_ledger_free_begin() */
+	bool wedged;    /* nobody can tell when no work uses it any more */
 };
 
 struct gpd_memory {
@@ -46,7 +46,7 @@ struct gpd_memory {
 	size_t count;
 	size_t room;
 	struct gpd_range reserved[RESERVED_MAX]; /* size 0: a free place */
-	uint32_t reached[GPD_DEVICES_MAX]; /* whose memory: bit n, device n is given it, too */
+	uint32_t peer_access[GPD_DEVICES_MAX]; /* whose memory: bit n, device n is given it, too */
 
 	pthread_mutex_t lock;
 	struct gpd_leaving *leaving;

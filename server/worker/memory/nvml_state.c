@@ -75,7 +75,7 @@ gpd_gpDeviceState(struct gpd_session *session, const struct gp_args_gpDeviceStat
 	words[GP_STATE_MEMORY_TOTAL] = memory.total;
 	/* Who only asks uses nothing. */
 	words[GP_STATE_MEMORY_FREE] =
-		memory.free + atomic_load(&session->account.line->devices[args->device].granted);
+		memory.free + atomic_load(&session->account.line->devices[args->device].allowance);
 	if (words[GP_STATE_MEMORY_FREE] > memory.total)
 		words[GP_STATE_MEMORY_FREE] = memory.total;
 	reply->words = (struct gp_bytes){ words, count * sizeof(*words) };

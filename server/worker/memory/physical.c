@@ -25,9 +25,9 @@ static struct {
 } shared = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static CUmemAllocationProp
-properties(int device)
+get_allocation_properties(int device)
 {
-	bool shared_with_cards = gpd_peer_memory_prepares(device);
+	bool shared_with_cards = gpd_gpudirect_memory_is_possible(device);
 
 	return (CUmemAllocationProp){
 		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -70,7 +70,7 @@ gpd_physical_zero(uint64_t address, uint64_t size, int device)
 CUresult
 gpd_physical_obtain(uint64_t size, int device, CUmemGenericAllocationHandle *handle_p)
 {
-	CUmemAllocationProp property = properties(device);
+	CUmemAllocationProp property = get_allocation_properties(device);
 	CUresult result = gpd_driver.cuMemCreate(handle_p, size, &property, 0);
 
 	if (property.allocFlags.gpuDirectRDMACapable && result != CUDA_SUCCESS &&
@@ -78,7 +78,7 @@ gpd_physical_obtain(uint64_t size, int device, CUmemGenericAllocationHandle *han
 		property.allocFlags.gpuDirectRDMACapable = 0;
 		result = gpd_driver.cuMemCreate(handle_p, size, &property, 0);
 		if (result == CUDA_SUCCESS)
-			gpd_peer_memory_unprepared(device);
+			gpd_gpudirect_memory_disable(device);
 	}
 	if (result == CUDA_SUCCESS || result == CUDA_ERROR_OUT_OF_MEMORY || shared.plain)
 		return result;
@@ -132,7 +132,7 @@ gpd_physical_has_host(int device)
 
 /* The system looks, and faults for us. */
 bool
-gpd_physical_is_ours(uint64_t address)
+gpd_physical_is_accessible(uint64_t address)
 {
 	bool ours;
 	int fds[2];
@@ -146,13 +146,13 @@ gpd_physical_is_ours(uint64_t address)
 }
 
 static struct gpd_physical *
-get(const struct gpd_session *session, uint32_t id)
+physical_get(const struct gpd_session *session, uint32_t id)
 {
 	return gpd_handle_get(&session->handles, GPD_KIND_MEMORY, id);
 }
 
 static CUresult
-obtain_once(struct gpd_physical *physical)
+physical_obtain_once(struct gpd_physical *physical)
 {
 	return physical->tiles
 		       ? gpd_tiles_obtain(physical->size, physical->device, &physical->handle)
@@ -160,16 +160,16 @@ obtain_once(struct gpd_physical *physical)
 }
 
 static CUresult
-obtain(struct gpd_session *session, struct gpd_physical *physical, bool granted)
+physical_obtain(struct gpd_session *session, struct gpd_physical *physical, bool granted)
 {
-	CUresult result = granted ? gpd_grant_memory(session, physical->device, physical->size,
-						     &physical->handle)
-				  : obtain_once(physical);
+	CUresult result = granted ? gpd_allowance_obtain_memory(session, physical->device,
+								physical->size, &physical->handle)
+				  : physical_obtain_once(physical);
 	uint64_t until = 0;
 
 	while (result == CUDA_ERROR_OUT_OF_MEMORY &&
 	       gpd_memory_wait(session, physical->device, &until))
-		result = obtain_once(physical);
+		result = physical_obtain_once(physical);
 	return result;
 }
 
@@ -178,13 +178,13 @@ static CUresult
 prepare_tiles(struct gpd_session *session, struct gpd_physical *physical)
 {
 	physical->zeroed = physical->size;
-	physical->shared = gpd_shared_make(&session->account, physical->handle, physical->size,
-					   physical->device);
+	physical->shared = gpd_shared_physical_create(&session->account, physical->handle,
+						      physical->size, physical->device);
 	return physical->shared ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 static CUresult
-name_obtained(struct gpd_session *session, struct gpd_physical *physical, uint32_t name)
+physical_add_handle(struct gpd_session *session, struct gpd_physical *physical, uint32_t name)
 {
 	int r = gpd_handle_add(&session->handles, GPD_KIND_MEMORY, name, &physical->name);
 	CUresult result;
@@ -198,8 +198,8 @@ name_obtained(struct gpd_session *session, struct gpd_physical *physical, uint32
 }
 
 static CUresult
-create(struct gpd_session *session, uint32_t name, uint64_t size, int device, bool tiles,
-       bool granted)
+physical_create(struct gpd_session *session, uint32_t name, uint64_t size, int device, bool tiles,
+		bool granted)
 {
 	const struct gpd_device *on = gpd_device_get(device);
 	struct gpd_physical *physical;
@@ -215,9 +215,9 @@ create(struct gpd_session *session, uint32_t name, uint64_t size, int device, bo
 	physical->size = size;
 	physical->device = device;
 	physical->tiles = tiles;
-	result = obtain(session, physical, granted);
+	result = physical_obtain(session, physical, granted);
 	if (result == CUDA_SUCCESS) {
-		result = name_obtained(session, physical, name);
+		result = physical_add_handle(session, physical, name);
 		if (result != CUDA_SUCCESS)
 			(void)gpd_driver.cuMemRelease(physical->handle);
 	}
@@ -229,7 +229,7 @@ create(struct gpd_session *session, uint32_t name, uint64_t size, int device, bo
 CUresult
 gpd_gpMemoryCreate(struct gpd_session *session, const struct gp_args_gpMemoryCreate *args)
 {
-	return create(session, args->memory, args->size, args->device, false, false);
+	return physical_create(session, args->memory, args->size, args->device, false, false);
 }
 
 CUresult
@@ -237,9 +237,9 @@ gpd_gpMemoryMake(struct gpd_session *session, const struct gp_args_gpMemoryMake 
 {
 	CUresult result;
 
-	if (!gpd_grant_take(session, args->device, args->size))
+	if (!gpd_allowance_consume(session, args->device, args->size))
 		return CUDA_ERROR_INVALID_VALUE;
-	result = create(session, args->memory, args->size, args->device, false, true);
+	result = physical_create(session, args->memory, args->size, args->device, false, true);
 	if (result != CUDA_SUCCESS)
 		gpd_account_free(&session->account, args->device, args->size);
 	return result;
@@ -248,13 +248,13 @@ gpd_gpMemoryMake(struct gpd_session *session, const struct gp_args_gpMemoryMake 
 CUresult
 gpd_gpTilePoolCreate(struct gpd_session *session, const struct gp_args_gpTilePoolCreate *args)
 {
-	return create(session, args->memory, args->size, args->device, true, false);
+	return physical_create(session, args->memory, args->size, args->device, true, false);
 }
 
 struct gpd_physical *
 gpd_physical_tiles(const struct gpd_session *session, uint32_t memory)
 {
-	struct gpd_physical *physical = get(session, memory);
+	struct gpd_physical *physical = physical_get(session, memory);
 
 	return physical && physical->tiles ? physical : NULL;
 }
@@ -263,7 +263,7 @@ void
 gpd_physical_finish(struct gpd_session *session, struct gpd_physical *physical)
 {
 	if (physical->shared) {
-		gpd_shared_leave(physical->shared, &session->account);
+		gpd_shared_physical_unref(physical->shared, &session->account);
 	} else {
 		(void)gpd_driver.cuMemRelease(physical->handle);
 		gpd_account_free(&session->account, physical->device, physical->size);
@@ -274,7 +274,7 @@ gpd_physical_finish(struct gpd_session *session, struct gpd_physical *physical)
 CUresult
 gpd_gpMemoryRelease(struct gpd_session *session, const struct gp_args_gpMemoryRelease *args)
 {
-	struct gpd_physical *physical = get(session, args->memory);
+	struct gpd_physical *physical = physical_get(session, args->memory);
 
 	/* What is mapped counts. */
 	if (!physical || physical->mappings > 0)
@@ -286,9 +286,9 @@ gpd_gpMemoryRelease(struct gpd_session *session, const struct gp_args_gpMemoryRe
 }
 
 static CUresult
-attach(struct gpd_session *session, uint32_t memory, uint64_t address, uint64_t size)
+physical_attach(struct gpd_session *session, uint32_t memory, uint64_t address, uint64_t size)
 {
-	struct gpd_physical *physical = get(session, memory);
+	struct gpd_physical *physical = physical_get(session, memory);
 
 	if (!physical || physical->tiles || size > physical->size)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -298,13 +298,13 @@ attach(struct gpd_session *session, uint32_t memory, uint64_t address, uint64_t 
 CUresult
 gpd_gpMemoryAttach(struct gpd_session *session, const struct gp_args_gpMemoryAttach *args)
 {
-	return attach(session, args->memory, args->address, args->size);
+	return physical_attach(session, args->memory, args->address, args->size);
 }
 
 CUresult
 gpd_gpMemoryPlace(struct gpd_session *session, const struct gp_args_gpMemoryPlace *args)
 {
-	return attach(session, args->memory, args->address, args->size);
+	return physical_attach(session, args->memory, args->address, args->size);
 }
 
 /* What nobody has mapped yet: somebody else will, and must not zero it under others. */
@@ -320,7 +320,7 @@ zero_rest(struct gpd_physical *physical)
 
 	if (physical->zeroed >= physical->size)
 		return CUDA_SUCCESS;
-	if (gpd_window_take(physical->size, 0, NULL, 0, &range))
+	if (gpd_window_acquire(physical->size, 0, NULL, 0, &range))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	result = gpd_driver.cuMemMap(range.address, physical->size, 0, physical->handle, 0);
 	if (result == CUDA_SUCCESS) {
@@ -331,27 +331,28 @@ zero_rest(struct gpd_physical *physical)
 						   physical->device);
 		(void)gpd_driver.cuMemUnmap(range.address, physical->size);
 	}
-	gpd_window_give(&range);
+	gpd_window_release(&range);
 	if (result == CUDA_SUCCESS)
 		physical->zeroed = physical->size;
 	return result;
 }
 
-struct gpd_shared *
-gpd_physical_share(struct gpd_session *session, uint32_t memory)
+struct gpd_shared_physical *
+gpd_physical_export(struct gpd_session *session, uint32_t memory)
 {
-	struct gpd_physical *physical = get(session, memory);
+	struct gpd_physical *physical = physical_get(session, memory);
 
 	if (!physical || physical->tiles || zero_rest(physical) != CUDA_SUCCESS)
 		return NULL;
 	if (!physical->shared)
-		physical->shared = gpd_shared_make(&session->account, physical->handle,
-						   physical->size, physical->device);
+		physical->shared = gpd_shared_physical_create(&session->account, physical->handle,
+							      physical->size, physical->device);
 	return physical->shared;
 }
 
 CUresult
-gpd_physical_open(struct gpd_session *session, uint32_t memory, struct gpd_shared *shared_memory)
+gpd_physical_open(struct gpd_session *session, uint32_t memory,
+		  struct gpd_shared_physical *shared_memory)
 {
 	struct gpd_physical *physical = calloc(1, sizeof(*physical));
 	CUresult result;
@@ -362,14 +363,14 @@ gpd_physical_open(struct gpd_session *session, uint32_t memory, struct gpd_share
 	physical->device = shared_memory->device;
 	physical->handle = shared_memory->handle;
 	physical->shared = shared_memory;
-	result = gpd_session_name(session, GPD_KIND_MEMORY, memory, &physical->name);
+	result = gpd_session_add_handle(session, GPD_KIND_MEMORY, memory, &physical->name);
 	if (result != CUDA_SUCCESS)
 		free(physical);
 	return result;
 }
 
 void
-gpd_physical_forget(struct gpd_session *session)
+gpd_physical_destroy_all(struct gpd_session *session)
 {
 	struct gpd_physical *physical;
 	uint32_t at = 0;

@@ -14,16 +14,17 @@
 #include <stdint.h>
 
 struct gpd_session;
-struct gpd_shared;
+struct gpd_shared_physical;
 
 struct gpd_physical {
 	struct gpd_handle name;
 	uint64_t size;
 	int device;
 	CUmemGenericAllocationHandle handle;
-	struct gpd_shared *shared; /* it is one of its users; NULL: the memory is its own */
-	bool tiles;                /* for sparse arrays (tiles.h), and mapped nowhere */
-	uint64_t zeroed;           /* its beginning; the rest has never been mapped */
+	struct gpd_shared_physical
+		*shared; /* it is one of its users; NULL: the memory is its own */
+	bool tiles;      /* for sparse arrays (tiles.h), and mapped nowhere */
+	uint64_t zeroed; /* its beginning; the rest has never been mapped */
 	unsigned int
 		mappings; /* those on their way out not counted: the driver keeps memory for them */
 	unsigned int leaving; /* and those; under the lock of the session's memory, as is */
@@ -41,16 +42,17 @@ CUresult gpd_physical_obtain_host(uint64_t size, int device,
 				  CUmemGenericAllocationHandle *handle_p);
 bool gpd_physical_has_host(int device);
 /* Whether this process may read what is mapped there, as whoever keeps two copies alike does. */
-bool gpd_physical_is_ours(uint64_t address);
+bool gpd_physical_is_accessible(uint64_t address);
 
 /* The memory, all of it zeroed, for others to use; the physical memory itself is one of its users.
  * NULL: there is none of that name, or no memory for it. */
-struct gpd_shared *gpd_physical_share(struct gpd_session *session, uint32_t memory);
+struct gpd_shared_physical *gpd_physical_export(struct gpd_session *session, uint32_t memory);
 /* The memory of this name that is for sparse arrays; NULL: there is none. */
 struct gpd_physical *gpd_physical_tiles(const struct gpd_session *session, uint32_t memory);
 /* Names what another session shares.  The caller's use of it goes with the name, if that succeeds.
  */
-CUresult gpd_physical_open(struct gpd_session *session, uint32_t memory, struct gpd_shared *shared);
+CUresult gpd_physical_open(struct gpd_session *session, uint32_t memory,
+			   struct gpd_shared_physical *shared);
 
 /* The stream that zeroes, of all sessions; the device is current. */
 CUresult gpd_physical_zero_stream(int device, CUstream *stream_p);
@@ -59,6 +61,6 @@ CUresult gpd_physical_zero_stream(int device, CUstream *stream_p);
 void gpd_physical_finish(struct gpd_session *session, struct gpd_physical *physical);
 
 /* At the session's end, when nothing is mapped. */
-void gpd_physical_forget(struct gpd_session *session);
+void gpd_physical_destroy_all(struct gpd_session *session);
 
 #endif /* GPD_PHYSICAL_H */

@@ -11,7 +11,7 @@
 #include "server/worker/session/session.h"
 
 static CUresult
-give_variables(int device, int peer)
+peer_access_enable(int device, int peer)
 {
 	CUresult result = gpd_device_enter(device);
 
@@ -30,7 +30,8 @@ gpd_gpPeerAccess(struct gpd_session *session, const struct gp_args_gpPeerAccess 
 		return CUDA_ERROR_INVALID_DEVICE;
 	if (!gpd_device_has_peer(args->device, args->peer))
 		return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
-	result = give_variables(args->device, args->peer);
-	return result == CUDA_SUCCESS ? gpd_memory_let_reach(session, args->device, args->peer)
-				      : result;
+	result = peer_access_enable(args->device, args->peer);
+	return result == CUDA_SUCCESS
+		       ? gpd_memory_enable_peer_access(session, args->device, args->peer)
+		       : result;
 }

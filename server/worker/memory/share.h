@@ -10,6 +10,6 @@
 struct gpd_session;
 
 /* At the session's end, before its memory goes. */
-void gpd_share_forget(struct gpd_session *session);
+void gpd_memory_exports_destroy(struct gpd_session *session);
 
 #endif /* GPD_SHARE_H */

@@ -19,12 +19,12 @@
 
 /* Tiles of an array through which memory is zeroed, across. */
 #define CLEARED_ACROSS 4
-#define ASKED_SIDE 1024
+#define PROBE_SIDE 1024
 #define CLEARED_FORMAT CU_AD_FORMAT_UNSIGNED_INT32
 
 struct gpd_tiles_use {
 	struct gpd_tiles_use *next;
-	struct gpd_shared *memory;
+	struct gpd_shared_physical *memory;
 };
 
 /* Memory for tiles has no address, so what zeroes it is an array; one for each device. */
@@ -34,7 +34,7 @@ static struct {
 } cleared = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static CUresult
-ask_for_tiling(const struct gpd_array *array, CUDA_ARRAY_SPARSE_PROPERTIES *properties)
+tiling_query(const struct gpd_array *array, CUDA_ARRAY_SPARSE_PROPERTIES *properties)
 {
 	return array->shape.levels
 		       ? gpd_driver.cuMipmappedArrayGetSparseProperties(properties, array->mipmap)
@@ -42,10 +42,10 @@ ask_for_tiling(const struct gpd_array *array, CUDA_ARRAY_SPARSE_PROPERTIES *prop
 }
 
 CUresult
-gpd_tiles_tiling(struct gpd_array *array)
+gpd_tiles_query_tiling(struct gpd_array *array)
 {
 	CUDA_ARRAY_SPARSE_PROPERTIES properties = { 0 };
-	CUresult result = ask_for_tiling(array, &properties);
+	CUresult result = tiling_query(array, &properties);
 
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -57,8 +57,8 @@ gpd_tiles_tiling(struct gpd_array *array)
 		.tail_size = properties.miptailSize,
 		.flags = properties.flags,
 	};
-	return gp_array_tile_bytes(&array->shape, &array->tiling) ? CUDA_SUCCESS
-								  : CUDA_ERROR_NOT_SUPPORTED;
+	return gp_array_tile_get_bytes(&array->shape, &array->tiling) ? CUDA_SUCCESS
+								      : CUDA_ERROR_NOT_SUPPORTED;
 }
 
 /* Zeroing. */
@@ -100,7 +100,7 @@ make_cleared(struct gpd_array *array, uint64_t width, uint64_t height, int devic
 	result = gpd_array_obtain(array);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = gpd_tiles_tiling(array);
+	result = gpd_tiles_query_tiling(array);
 	if (result != CUDA_SUCCESS)
 		gpd_array_drop(array);
 	return result;
@@ -112,22 +112,22 @@ static CUresult
 get_cleared(int device, struct gpd_array **array_p) GP_LOCKED(cleared.lock)
 {
 	const uint64_t granule = gpd_device_get(device)->granularity;
-	struct gpd_array *array = &cleared.arrays[device], asked;
+	struct gpd_array *array = &cleared.arrays[device], probe;
 	uint64_t tile, down;
 	CUresult result;
 
 	*array_p = array;
 	if (array->levels[0])
 		return CUDA_SUCCESS;
-	result = make_cleared(&asked, ASKED_SIDE, ASKED_SIDE, device);
+	result = make_cleared(&probe, PROBE_SIDE, PROBE_SIDE, device);
 	if (result != CUDA_SUCCESS)
 		return result;
-	tile = gp_array_tile_bytes(&asked.shape, &asked.tiling);
+	tile = gp_array_tile_get_bytes(&probe.shape, &probe.tiling);
 	down = granule / tile / CLEARED_ACROSS;
 	if (down * CLEARED_ACROSS * tile != granule)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	result = make_cleared(array, (uint64_t)asked.tiling.width * CLEARED_ACROSS,
-			      asked.tiling.height * down, device);
+	result = make_cleared(array, (uint64_t)probe.tiling.width * CLEARED_ACROSS,
+			      probe.tiling.height * down, device);
 	if (result != CUDA_SUCCESS)
 		memset(array, 0, sizeof(*array));
 	return result;
@@ -147,7 +147,7 @@ clear_granule(const struct gpd_array *array, CUmemGenericAllocationHandle memory
 }
 
 static CUresult
-clear(CUmemGenericAllocationHandle memory, uint64_t size, int device)
+pool_memory_clear(CUmemGenericAllocationHandle memory, uint64_t size, int device)
 {
 	const uint64_t granule = gpd_device_get(device)->granularity;
 	struct gpd_array *array;
@@ -180,7 +180,7 @@ gpd_tiles_obtain(uint64_t size, int device, CUmemGenericAllocationHandle *handle
 		result = gpd_driver.cuMemCreate(handle_p, size, &property, 0);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = clear(*handle_p, size, device);
+	result = pool_memory_clear(*handle_p, size, device);
 	if (result != CUDA_SUCCESS)
 		(void)gpd_driver.cuMemRelease(*handle_p);
 	return result;
@@ -189,7 +189,8 @@ gpd_tiles_obtain(uint64_t size, int device, CUmemGenericAllocationHandle *handle
 /* Mapping. */
 
 static CUresult
-use(struct gpd_session *session, struct gpd_array *array, struct gpd_shared *memory)
+tiles_add_use(struct gpd_session *session, struct gpd_array *array,
+	      struct gpd_shared_physical *memory)
 {
 	struct gpd_tiles_use *made;
 
@@ -197,7 +198,7 @@ use(struct gpd_session *session, struct gpd_array *array, struct gpd_shared *mem
 	if (made)
 		return CUDA_SUCCESS;
 	made = malloc(sizeof(*made));
-	if (!made || !gpd_shared_use(memory, &session->account)) {
+	if (!made || !gpd_shared_physical_ref(memory, &session->account)) {
 		free(made);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -207,13 +208,13 @@ use(struct gpd_session *session, struct gpd_array *array, struct gpd_shared *mem
 }
 
 void
-gpd_tiles_leave(struct gpd_array *array, const struct gpd_account *account)
+gpd_tiles_unref(struct gpd_array *array, const struct gpd_account *account)
 {
 	while (array->tiles) {
 		struct gpd_tiles_use *left = array->tiles;
 
 		array->tiles = left->next;
-		gpd_shared_leave(left->memory, account);
+		gpd_shared_physical_unref(left->memory, account);
 		free(left);
 	}
 }
@@ -247,8 +248,8 @@ fill_place(CUarrayMapInfo *info, const struct gpd_array *array, const struct gp_
 
 /* What the client asks for is looked at whole before the driver is asked for any of it. */
 static CUresult
-check(struct gpd_session *session, const struct gp_array_tiles *tiles, int device,
-      CUarrayMapInfo *info)
+tiles_check(struct gpd_session *session, const struct gp_array_tiles *tiles, int device,
+	    CUarrayMapInfo *info)
 {
 	struct gpd_array *array = gpd_array_get(session, tiles->array);
 	const struct gpd_physical *physical;
@@ -256,7 +257,7 @@ check(struct gpd_session *session, const struct gp_array_tiles *tiles, int devic
 
 	if (!array)
 		return CUDA_ERROR_INVALID_HANDLE;
-	bytes = gp_array_tiles_bytes(&array->shape, &array->tiling, tiles);
+	bytes = gp_array_tiles_get_bytes(&array->shape, &array->tiling, tiles);
 	if (bytes == 0 || array->device != device || (!tiles->memory && tiles->offset))
 		return CUDA_ERROR_INVALID_VALUE;
 	memset(info, 0, sizeof(*info));
@@ -271,17 +272,17 @@ check(struct gpd_session *session, const struct gp_array_tiles *tiles, int devic
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (physical->device != device || tiles->offset > physical->size ||
 	    bytes > physical->size - tiles->offset ||
-	    tiles->offset % gp_array_tile_bytes(&array->shape, &array->tiling))
+	    tiles->offset % gp_array_tile_get_bytes(&array->shape, &array->tiling))
 		return CUDA_ERROR_INVALID_VALUE;
 	info->memOperationType = CU_MEM_OPERATION_TYPE_MAP;
 	info->memHandle.memHandle = physical->handle;
 	info->offset = tiles->offset;
-	return use(session, array, physical->shared);
+	return tiles_add_use(session, array, physical->shared);
 }
 
 static CUresult
-map(struct gpd_session *session, const struct gp_args_gpArrayTiles *args, CUarrayMapInfo *infos,
-    size_t count)
+tiles_map(struct gpd_session *session, const struct gp_args_gpArrayTiles *args,
+	  CUarrayMapInfo *infos, size_t count)
 {
 	const struct gpd_stream *at = gpd_stream_get(session, args->stream);
 	struct gpd_stream *stream;
@@ -294,7 +295,7 @@ map(struct gpd_session *session, const struct gp_args_gpArrayTiles *args, CUarra
 
 		memcpy(&tiles, (const uint8_t *)args->tiles.data + i * sizeof(tiles),
 		       sizeof(tiles));
-		result = check(session, &tiles, at->device, &infos[i]);
+		result = tiles_check(session, &tiles, at->device, &infos[i]);
 	}
 	if (result == CUDA_SUCCESS)
 		result = gpd_stream_begin(session, args->stream, &stream);
@@ -316,7 +317,7 @@ gpd_gpArrayTiles(struct gpd_session *session, const struct gp_args_gpArrayTiles 
 	infos = calloc(count, sizeof(*infos));
 	if (!infos)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	result = map(session, args, infos, count);
+	result = tiles_map(session, args, infos, count);
 	free(infos);
 	return result;
 }

@@ -30,9 +30,9 @@ nap_excused(struct gpd_account *account)
 	uint64_t begin = gp_now_ns();
 
 	atomic_store(&account->line->waiting, 1);
-	gp_nap(LEAVING_NAP_NS);
+	gp_sleep_ns(LEAVING_NAP_NS);
 	atomic_store(&account->line->waiting, 0);
-	gpd_ledger_excuse(account->line, gp_now_ns() - begin);
+	gpd_ledger_extend_recall(account->line, gp_now_ns() - begin);
 }
 
 bool
@@ -41,14 +41,15 @@ gpd_account_wait(struct gpd_account *account, bool of_tenant, uint64_t *until)
 	uint64_t now = gp_now_ns();
 
 	if (!*until) {
-		*until = now + GPD_LEAVE_NS;
+		*until = now + GPD_FREE_LATE_NS;
 		if (account->recall && gpd_ledger_recall(account->ledger, account->line, of_tenant))
 			account->recall();
 	}
-	if ((now > *until || !gpd_ledger_is_leaving(account->ledger, account->line, of_tenant,
-						    now + GPD_LEAVE_NS - *until)) &&
-	    (now > *until - GPD_LEAVE_NS + GPD_RECALL_NS ||
-	     !gpd_ledger_is_recalling(account->ledger, account->line, of_tenant)))
+	if ((now > *until ||
+	     !gpd_ledger_has_pending_frees(account->ledger, account->line, of_tenant,
+					   now + GPD_FREE_LATE_NS - *until)) &&
+	    (now > *until - GPD_FREE_LATE_NS + GPD_RECALL_NS ||
+	     !gpd_ledger_has_pending_recall(account->ledger, account->line, of_tenant)))
 		return false;
 	nap_excused(account);
 	return true;
@@ -57,35 +58,35 @@ gpd_account_wait(struct gpd_account *account, bool of_tenant, uint64_t *until)
 void
 gpd_account_wait_ended(struct gpd_account *account)
 {
-	const uint64_t until = gp_now_ns() + GPD_LEAVE_NS;
-	bool ending = gpd_ledger_is_ending(account->ledger, account->line);
+	const uint64_t until = gp_now_ns() + GPD_FREE_LATE_NS;
+	bool ending = gpd_ledger_has_closing(account->ledger, account->line);
 
-	while (ending && !account->ending_in_vain && gp_now_ns() < until &&
+	while (ending && !account->ending_timed_out && gp_now_ns() < until &&
 	       !(account->closing && atomic_load(account->closing))) {
 		nap_excused(account);
-		ending = gpd_ledger_is_ending(account->ledger, account->line);
+		ending = gpd_ledger_has_closing(account->ledger, account->line);
 	}
-	account->ending_in_vain = ending;
+	account->ending_timed_out = ending;
 }
 
 void
 gpd_account_set_ended(struct gpd_account *account)
 {
-	gpd_ledger_set_ended(account->ledger, account->line);
+	gpd_ledger_set_closing(account->ledger, account->line);
 }
 
 static bool
-take_in_the_end(struct gpd_account *account, int line, uint64_t bytes)
+quota_charge_wait(struct gpd_account *account, int line, uint64_t bytes)
 {
 	uint64_t until = 0;
 	bool again;
 
-	if (account->give_back && account->give_back(account) &&
-	    gpd_ledger_take(account->ledger, account->line, line, bytes))
+	if (account->reclaim_memory && account->reclaim_memory(account) &&
+	    gpd_ledger_charge(account->ledger, account->line, line, bytes))
 		return true;
 	do {
 		again = gpd_account_wait(account, true, &until);
-		if (gpd_ledger_take(account->ledger, account->line, line, bytes))
+		if (gpd_ledger_charge(account->ledger, account->line, line, bytes))
 			return true;
 	} while (again);
 	return false;
@@ -94,8 +95,8 @@ take_in_the_end(struct gpd_account *account, int line, uint64_t bytes)
 /* What is too small for so many bytes more, as gpupoold.conf(5) names it; *max_p: how much it is.
  * NULL: it is not a quota. */
 static const char *
-quota_of(const struct gpd_account *account, int line, uint64_t bytes, uint64_t *used_p,
-	 uint64_t *max_p)
+quota_find_exceeded(const struct gpd_account *account, int line, uint64_t bytes, uint64_t *used_p,
+		    uint64_t *max_p)
 {
 	const struct gpd_ledger_line *own = &account->line->devices[line];
 	const struct gpd_ledger_tenant_line *all =
@@ -117,15 +118,15 @@ quota_of(const struct gpd_account *account, int line, uint64_t bytes, uint64_t *
 
 /* The program's own line says only that memory is out.  Once for each: some try again and again. */
 static void
-tell_refusal(struct gpd_account *account, int line, uint64_t bytes)
+refusal_log(struct gpd_account *account, int line, uint64_t bytes)
 {
 	const uint64_t bit = UINT64_C(1) << line;
 	char wanted[GPD_SIZE_TEXT_MAX], used[GPD_SIZE_TEXT_MAX], most[GPD_SIZE_TEXT_MAX];
 	uint64_t in_use, max;
-	const char *quota = quota_of(account, line, bytes, &in_use, &max);
+	const char *quota = quota_find_exceeded(account, line, bytes, &in_use, &max);
 	char of[32] = "";
 
-	if (!quota || atomic_fetch_or(&account->told, bit) & bit)
+	if (!quota || atomic_fetch_or(&account->quotas_reported, bit) & bit)
 		return;
 	if (line < GPD_LEDGER_DEVICES)
 		(void)snprintf(of, sizeof(of), " of device %d", line);
@@ -134,25 +135,25 @@ tell_refusal(struct gpd_account *account, int line, uint64_t bytes)
 			   "and %s of it are in use",
 			   (unsigned long long)atomic_load(&account->line->id),
 			   account->ledger->tenants[account->line->tenant].name,
-			   gpd_size_text(bytes, wanted), of, quota, gpd_size_text(max, most),
-			   gpd_size_text(in_use, used));
+			   gpd_size_format(bytes, wanted), of, quota, gpd_size_format(max, most),
+			   gpd_size_format(in_use, used));
 }
 
 static CUresult
-refuse(struct gpd_account *account, int line, uint64_t bytes)
+quota_refuse(struct gpd_account *account, int line, uint64_t bytes)
 {
 	gpd_ledger_count(&account->line->counts.refusals, 1);
-	tell_refusal(account, line, bytes);
+	refusal_log(account, line, bytes);
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 static CUresult
-take(struct gpd_account *account, int line, uint64_t bytes)
+quota_charge(struct gpd_account *account, int line, uint64_t bytes)
 {
-	if (gpd_ledger_take(account->ledger, account->line, line, bytes) ||
-	    take_in_the_end(account, line, bytes))
+	if (gpd_ledger_charge(account->ledger, account->line, line, bytes) ||
+	    quota_charge_wait(account, line, bytes))
 		return CUDA_SUCCESS;
-	return refuse(account, line, bytes);
+	return quota_refuse(account, line, bytes);
 }
 
 CUresult
@@ -160,40 +161,40 @@ gpd_account_allocate(struct gpd_account *account, int device, uint64_t bytes)
 {
 	if (!gpd_account_may_use(account, device))
 		return CUDA_ERROR_INVALID_DEVICE;
-	return take(account, device, bytes);
+	return quota_charge(account, device, bytes);
 }
 
 CUresult
-gpd_account_take_code(struct gpd_account *account, uint64_t bytes)
+gpd_account_charge_code(struct gpd_account *account, uint64_t bytes)
 {
-	return take(account, GPD_LEDGER_CODE, bytes);
+	return quota_charge(account, GPD_LEDGER_CODE, bytes);
 }
 
 void
-gpd_account_give_code(struct gpd_account *account, uint64_t bytes)
+gpd_account_uncharge_code(struct gpd_account *account, uint64_t bytes)
 {
-	gpd_ledger_give(account->ledger, account->line, GPD_LEDGER_CODE, bytes);
+	gpd_ledger_uncharge(account->ledger, account->line, GPD_LEDGER_CODE, bytes);
 }
 
 CUresult
-gpd_account_take_pinned(struct gpd_account *account, uint64_t bytes)
+gpd_account_charge_pinned(struct gpd_account *account, uint64_t bytes)
 {
-	if (gpd_ledger_take(account->ledger, account->line, GPD_LEDGER_PINNED, bytes))
+	if (gpd_ledger_charge(account->ledger, account->line, GPD_LEDGER_PINNED, bytes))
 		return CUDA_SUCCESS;
-	return refuse(account, GPD_LEDGER_PINNED, bytes);
+	return quota_refuse(account, GPD_LEDGER_PINNED, bytes);
 }
 
 void
-gpd_account_give_pinned(struct gpd_account *account, uint64_t bytes)
+gpd_account_uncharge_pinned(struct gpd_account *account, uint64_t bytes)
 {
-	gpd_ledger_give(account->ledger, account->line, GPD_LEDGER_PINNED, bytes);
+	gpd_ledger_uncharge(account->ledger, account->line, GPD_LEDGER_PINNED, bytes);
 }
 
 void
 gpd_account_free(struct gpd_account *account, int device, uint64_t bytes)
 {
 	if (is_device(device))
-		gpd_ledger_give(account->ledger, account->line, device, bytes);
+		gpd_ledger_uncharge(account->ledger, account->line, device, bytes);
 }
 
 void
@@ -205,7 +206,7 @@ gpd_account_launch(struct gpd_account *account)
 void
 gpd_account_copy(struct gpd_account *account, uint64_t in, uint64_t out)
 {
-	gpd_schedule_pause(account->schedule);
+	gpd_schedule_end_batches(account->schedule);
 	gpd_ledger_count(&account->line->counts.copies, 1);
 	if (in)
 		gpd_ledger_count(&account->line->counts.copied_in, in);
@@ -216,7 +217,7 @@ gpd_account_copy(struct gpd_account *account, uint64_t in, uint64_t out)
 /* When it is not waited for any more: its time has come, the session closes or the limit is another
  * one. */
 static uint64_t
-wait_for_turn(const struct gpd_account *account, const struct gpd_ledger_turn *turn)
+bandwidth_wait(const struct gpd_account *account, const struct gpd_ledger_link_slot *turn)
 {
 	uint64_t now = gp_now_ns();
 
@@ -224,28 +225,28 @@ wait_for_turn(const struct gpd_account *account, const struct gpd_ledger_turn *t
 	       gpd_ledger_link_is_current(account->ledger, account->line, turn)) {
 		uint64_t left = turn->start_ns - now;
 
-		gp_nap(left < NAP_MAX_NS ? left : NAP_MAX_NS);
+		gp_sleep_ns(left < NAP_MAX_NS ? left : NAP_MAX_NS);
 		now = gp_now_ns();
 	}
 	return now;
 }
 
 size_t
-gpd_account_link(struct gpd_account *account, size_t bytes)
+gpd_account_throttle(struct gpd_account *account, size_t bytes)
 {
 	const struct gpd_ledger_tenant *tenant = &account->ledger->tenants[account->line->tenant];
-	struct gpd_ledger_turn turn;
+	struct gpd_ledger_link_slot turn;
 	uint64_t begin, now;
 
 	if (atomic_load(&tenant->bandwidth_max) == GPD_NO_LIMIT)
 		return bytes;
 	begin = now = gp_now_ns();
 	do {
-		turn = gpd_ledger_link(account->ledger, account->line, bytes, now);
+		turn = gpd_ledger_link_acquire(account->ledger, account->line, bytes, now);
 		if (turn.start_ns <= now)
 			break;
-		now = wait_for_turn(account, &turn);
-		gpd_ledger_link_end(account->ledger, account->line, &turn, now);
+		now = bandwidth_wait(account, &turn);
+		gpd_ledger_link_release(account->ledger, account->line, &turn, now);
 	} while (now < turn.start_ns && !atomic_load(account->closing));
 	if (now > begin)
 		gpd_ledger_count(&account->line->counts.throttled_ns, now - begin);
@@ -253,14 +254,14 @@ gpd_account_link(struct gpd_account *account, size_t bytes)
 }
 
 void
-gpd_account_link_all(struct gpd_account *account, size_t bytes)
+gpd_account_throttle_all(struct gpd_account *account, size_t bytes)
 {
 	while (bytes && !atomic_load(account->closing))
-		bytes -= gpd_account_link(account, bytes);
+		bytes -= gpd_account_throttle(account, bytes);
 }
 
 void
-gpd_account_link_owe(struct gpd_account *account, size_t bytes)
+gpd_account_charge_bandwidth(struct gpd_account *account, size_t bytes)
 {
-	gpd_ledger_link_owe(account->ledger, account->line, bytes, gp_now_ns());
+	gpd_ledger_link_charge(account->ledger, account->line, bytes, gp_now_ns());
 }

@@ -20,16 +20,16 @@ struct gpd_schedule_run;
 struct gpd_account {
 	/* Executor only: waits for what the session has given back; whether there was any.  NULL:
 	 * there never is. */
-	bool (*give_back)(struct gpd_account *account);
+	bool (*reclaim_memory)(struct gpd_account *account);
 	/* Tells all workers that sessions have been asked for what they keep.  NULL: nobody is. */
 	void (*recall)(void);
 	const _Atomic bool *closing; /* the session ends: it waits for nothing any more */
 	struct gpd_ledger *ledger;
 	struct gpd_ledger_session *line;
-	_Atomic uint64_t
-		told; /* quotas that the log has said to be used up: bits, by their lines */
+	_Atomic uint64_t quotas_reported; /* quotas that the log has said to be used up: bits, by
+					     their lines */
 	/* Executor: what has ended did not become free in time, and is not waited for again. */
-	bool ending_in_vain;
+	bool ending_timed_out;
 	struct gpd_issue *issue;           /* issue.h; NULL: the executor alone launches */
 	struct gpd_schedule_run *schedule; /* schedule.h: one for each device that it launched on */
 };
@@ -43,11 +43,11 @@ CUresult gpd_account_allocate(struct gpd_account *account, int device, uint64_t 
 void gpd_account_free(struct gpd_account *account, int device, uint64_t bytes);
 
 /* The same for the machine's memory for device code.  Executor. */
-CUresult gpd_account_take_code(struct gpd_account *account, uint64_t bytes);
-void gpd_account_give_code(struct gpd_account *account, uint64_t bytes);
+CUresult gpd_account_charge_code(struct gpd_account *account, uint64_t bytes);
+void gpd_account_uncharge_code(struct gpd_account *account, uint64_t bytes);
 /* And for the machine's memory that kernels reach: nobody is asked to give any back. */
-CUresult gpd_account_take_pinned(struct gpd_account *account, uint64_t bytes);
-void gpd_account_give_pinned(struct gpd_account *account, uint64_t bytes);
+CUresult gpd_account_charge_pinned(struct gpd_account *account, uint64_t bytes);
+void gpd_account_uncharge_pinned(struct gpd_account *account, uint64_t bytes);
 
 /*
  * There is no memory, but others' may be on its way back to the driver: a session that ends, a free
@@ -70,22 +70,22 @@ void gpd_account_copy(struct gpd_account *account, uint64_t in, uint64_t out);
  * says, or until the session closes, and returns how many of them may travel now, at least one.
  * Only these are charged: a client may announce more than it sends.
  */
-size_t gpd_account_link(struct gpd_account *account, size_t bytes);
+size_t gpd_account_throttle(struct gpd_account *account, size_t bytes);
 /* The same until all of them may: for what travels in one piece. */
-void gpd_account_link_all(struct gpd_account *account, size_t bytes);
+void gpd_account_throttle_all(struct gpd_account *account, size_t bytes);
 /* Bytes travel now, whatever the limit says, and those that come later wait for longer: for who
  * must not wait. */
-void gpd_account_link_owe(struct gpd_account *account, size_t bytes);
+void gpd_account_charge_bandwidth(struct gpd_account *account, size_t bytes);
 
 /* Fields of a record that are no data of the program's: names, parameters of kernels. */
-#define GPD_METER_FREE ((size_t)4 << 10)
+#define GPD_ACCOUNT_FREE_BYTES ((size_t)4 << 10)
 /* Executor: what a record or a reply has in its fields, of a call for whose fields so many bytes
  * are free.  Every field passes here; bulk tails and chunks are charged as they travel. */
 static inline void
-gpd_account_meter(struct gpd_account *account, size_t bytes, size_t free)
+gpd_account_throttle_fields(struct gpd_account *account, size_t bytes, size_t free)
 {
 	if (bytes > free)
-		gpd_account_link_all(account, bytes);
+		gpd_account_throttle_all(account, bytes);
 }
 
 #endif /* GPD_ACCOUNT_H */

@@ -36,7 +36,7 @@ next_random(struct gpd_schedule_run *run)
  * are of plays no part; each stands for those before it that were not.
  */
 static bool
-samples(struct gpd_schedule_run *run)
+batch_is_sampled(struct gpd_schedule_run *run)
 {
 	uint64_t now = gp_now_ns(), period = now - run->begun_ns, mean;
 
@@ -62,24 +62,24 @@ samples(struct gpd_schedule_run *run)
 
 /* What measures, and a turn that begins, come behind what was launched. */
 static void
-settle(const struct gpd_schedule_run *run)
+launches_settle(const struct gpd_schedule_run *run)
 {
 	if (run->account->issue)
 		gpd_issue_settle(run->account->issue);
 }
 
 static void
-end_batch(struct gpd_schedule_run *run)
+batch_end(struct gpd_schedule_run *run)
 {
 	if (!run->in_batch)
 		return;
 	run->in_batch = false;
 	run->batch++;
 	if (run->measured)
-		settle(run);
+		launches_settle(run);
 	if (run->measured && gpd_device_enter(run->device) == CUDA_SUCCESS) {
-		gpd_meter_close(&run->meter, run->from - run->pass, run->times, run->joins);
-		gpd_turns_poke(run);
+		gpd_usage_meter_close(&run->meter, run->from - run->pass, run->times, run->joins);
+		gpd_turn_wake(run);
 	}
 	if (!run->holds)
 		run->pass = 0;
@@ -88,7 +88,7 @@ end_batch(struct gpd_schedule_run *run)
 
 /* Whether what is left of what it may launch is still good. */
 static bool
-goes_on(struct gpd_schedule_run *run)
+pass_is_valid(struct gpd_schedule_run *run)
 {
 	if (!run->holds || !run->pass)
 		return false;
@@ -100,18 +100,18 @@ goes_on(struct gpd_schedule_run *run)
 }
 
 static void
-begin_batch(struct gpd_schedule_run *run)
+batch_begin(struct gpd_schedule_run *run)
 {
-	if (!goes_on(run)) {
-		run->holds = gpd_turns_apply(run->account, run->device);
+	if (!pass_is_valid(run)) {
+		run->holds = gpd_turn_is_required(run->account, run->device);
 		run->must = false;
 		if (run->holds)
-			settle(run);
+			launches_settle(run);
 		if (!run->holds && run->takes_turns)
-			gpd_turns_quit(run, false);
-		run->pass = run->holds ? gpd_turns_take(run, &run->must) : BATCH;
+			gpd_turn_release(run, false);
+		run->pass = run->holds ? gpd_turn_acquire(run, &run->must) : BATCH;
 	}
-	run->timed = (samples(run) || run->must) && gpd_meter_has_room(&run->meter);
+	run->timed = (batch_is_sampled(run) || run->must) && gpd_usage_meter_has_room(&run->meter);
 	run->measured = run->holds || run->timed;
 	run->times = run->timed ? run->represents : 0;
 	if (run->timed)
@@ -131,7 +131,7 @@ add_run(struct gpd_account *account, int device)
 	run->batch = 1;
 	run->device = device;
 	run->random = gpd_ledger_index(account->ledger, account->line) * 2654435761u | 1;
-	if (gpd_turns_add(run)) {
+	if (gpd_turn_add_run(run)) {
 		free(run);
 		return NULL;
 	}
@@ -151,7 +151,7 @@ find_run(const struct gpd_account *account, int device)
 }
 
 bool
-gpd_schedule_goes_on(const struct gpd_account *account, int device, uint64_t batch)
+gpd_schedule_continue_batch(const struct gpd_account *account, int device, uint64_t batch)
 {
 	struct gpd_schedule_run *run = find_run(account, device);
 
@@ -181,31 +181,31 @@ gpd_schedule_launch(struct gpd_account *account, int device, CUstream stream, ui
 	if (!run)
 		return;
 	if (!run->in_batch || !run->pass || atomic_load(&run->revoked) ||
-	    (run->measured && !gpd_meter_has_room(&run->meter))) {
-		end_batch(run);
-		begin_batch(run);
+	    (run->measured && !gpd_usage_meter_has_room(&run->meter))) {
+		batch_end(run);
+		batch_begin(run);
 	}
 	run->pass--;
 	*batch = run->batch;
 	if (run->measured)
-		settle(run);
+		launches_settle(run);
 	if (run->measured && gpd_device_enter(device) == CUDA_SUCCESS)
-		gpd_meter_open(&run->meter, stream, run->timed, is_alone(run, others));
+		gpd_usage_meter_open(&run->meter, stream, run->timed, is_alone(run, others));
 }
 
 void
-gpd_schedule_pause(struct gpd_schedule_run *runs)
+gpd_schedule_end_batches(struct gpd_schedule_run *runs)
 {
 	for (struct gpd_schedule_run *run = runs; run; run = run->session_next)
-		end_batch(run);
+		batch_end(run);
 }
 
 void
 gpd_schedule_mark(struct gpd_schedule_run *runs)
 {
-	gpd_schedule_pause(runs);
+	gpd_schedule_end_batches(runs);
 	for (struct gpd_schedule_run *run = runs; run; run = run->session_next)
-		gpd_meter_mark(&run->meter);
+		gpd_usage_meter_mark(&run->meter);
 }
 
 int
@@ -228,7 +228,7 @@ gpd_schedule_stop(struct gpd_account *account)
 {
 	gpd_schedule_mark(account->schedule);
 	for (struct gpd_schedule_run *run = account->schedule; run; run = run->session_next)
-		gpd_turns_quit(run, true);
+		gpd_turn_release(run, true);
 }
 
 void
@@ -238,7 +238,7 @@ gpd_schedule_free(struct gpd_account *account)
 
 	while ((run = account->schedule)) {
 		account->schedule = run->session_next;
-		gpd_turns_remove(run);
+		gpd_turn_remove_run(run);
 		free(run);
 	}
 }

@@ -19,7 +19,7 @@ struct gpd_schedule_run;
 
 /* Before a launch on a stream of the device: whether it is of the batch that the stream is in, and
  * may be carried out; then it is counted. */
-bool gpd_schedule_goes_on(const struct gpd_account *account, int device, uint64_t batch);
+bool gpd_schedule_continue_batch(const struct gpd_account *account, int device, uint64_t batch);
 /* If not: returns when it may.  *batch is the stream's own, 0 at first; others: the last one of the
  * session's other streams of the device, or GPD_SCHEDULE_BUSY: there may be work in them. */
 void gpd_schedule_launch(struct gpd_account *account, int device, CUstream stream, uint64_t *batch,
@@ -31,7 +31,7 @@ void gpd_schedule_launch(struct gpd_account *account, int device, CUstream strea
  * measures goes in front of those, so that a stream that the client knows to be done is.  NULL:
  * nothing was ever launched.
  */
-void gpd_schedule_pause(struct gpd_schedule_run *runs);
+void gpd_schedule_end_batches(struct gpd_schedule_run *runs);
 
 /* The same, before a stream is dropped or exchanged: from now on the driver is not asked for it. */
 void gpd_schedule_mark(struct gpd_schedule_run *runs);

@@ -11,8 +11,8 @@
 /* After a pause it is this instead, less the pause: what others are ahead is still owed to it. */
 #define OWED_NS UINT64_C(100000000)
 /* What a tenant with a cap can save up, and what it needs to begin. */
-#define ALLOWANCE_MAX INT64_C(50000000)
-#define ALLOWANCE_START INT64_C(1000000)
+#define BUDGET_MAX INT64_C(50000000)
+#define BUDGET_START INT64_C(1000000)
 /* A turn costs at least that, however short its work: nobody passes it round for nothing. */
 #define TURN_NS UINT64_C(20000)
 
@@ -61,7 +61,7 @@ gpd_order_remove(struct gpd_order *order, struct gpd_order_run *run)
 }
 
 static void
-grow(struct gpd_order_tenant *tenant, uint64_t now)
+budget_grow(struct gpd_order_tenant *tenant, uint64_t now)
 {
 	uint64_t passed = now - tenant->grown_ns;
 
@@ -70,34 +70,34 @@ grow(struct gpd_order_tenant *tenant, uint64_t now)
 	if (passed > UINT64_C(1000000000))
 		passed = UINT64_C(1000000000);
 	tenant->grown_ns = now;
-	tenant->allowance += (int64_t)(passed * tenant->cap / GPD_ORDER_UNCAPPED);
-	if (tenant->allowance > ALLOWANCE_MAX)
-		tenant->allowance = ALLOWANCE_MAX;
+	tenant->budget += (int64_t)(passed * tenant->cap / GPD_ORDER_UNCAPPED);
+	if (tenant->budget > BUDGET_MAX)
+		tenant->budget = BUDGET_MAX;
 }
 
 void
-gpd_order_terms(struct gpd_order_tenant *tenant, uint32_t weight, uint32_t cap, uint64_t now)
+gpd_order_set_policy(struct gpd_order_tenant *tenant, uint32_t weight, uint32_t cap, uint64_t now)
 {
 	if (weight == 0)
 		weight = 1;
 	/* What was used while there was no cap is forgiven, and nothing was saved. */
 	if (tenant->cap == GPD_ORDER_UNCAPPED) {
-		tenant->allowance = 0;
+		tenant->budget = 0;
 		tenant->grown_ns = now;
 	}
-	grow(tenant, now);
+	budget_grow(tenant, now);
 	tenant->weight = weight;
 	tenant->cap = cap;
 }
 
 static uint64_t
-less(uint64_t from, uint64_t amount)
+sub_saturated(uint64_t from, uint64_t amount)
 {
 	return from > amount ? from - amount : 0;
 }
 
 static void
-raise_to(uint64_t *value, uint64_t least)
+raise_to_least(uint64_t *value, uint64_t least)
 {
 	if (*value < least)
 		*value = least;
@@ -105,7 +105,7 @@ raise_to(uint64_t *value, uint64_t least)
 
 /* What one that was served or waited at `seen_ns` may be behind the others when it comes. */
 static uint64_t
-credit(uint64_t seen_ns, uint64_t now)
+get_credit_ns(uint64_t seen_ns, uint64_t now)
 {
 	uint64_t away = now - seen_ns;
 
@@ -113,30 +113,31 @@ credit(uint64_t seen_ns, uint64_t now)
 }
 
 static bool
-is_spent(struct gpd_order_tenant *tenant, uint64_t now)
+budget_is_spent(struct gpd_order_tenant *tenant, uint64_t now)
 {
 	if (tenant->cap == GPD_ORDER_UNCAPPED)
 		return false;
-	grow(tenant, now);
-	return tenant->allowance <= 0;
+	budget_grow(tenant, now);
+	return tenant->budget <= 0;
 }
 
 /* What a tenant misses while its cap keeps it waiting nobody owes it. */
 static void
-advance(struct gpd_order *order, uint64_t now)
+order_advance(struct gpd_order *order, uint64_t now)
 {
 	uint64_t least = UINT64_MAX;
 
 	for (const struct gpd_order_run *r = order->runs; r; r = r->next) {
-		if ((r->wants || r == order->holder) && !is_spent(r->tenant, now) &&
+		if ((r->wants || r == order->holder) && !budget_is_spent(r->tenant, now) &&
 		    r->tenant->had < least)
 			least = r->tenant->had;
 	}
 	if (least != UINT64_MAX)
-		raise_to(&order->had, least);
+		raise_to_least(&order->had, least);
 	for (struct gpd_order_tenant *t = order->tenants; t; t = t->next) {
-		if (is_spent(t, now))
-			raise_to(&t->had, less(order->had, per_weight(t, CREDIT_NS)));
+		if (budget_is_spent(t, now))
+			raise_to_least(&t->had,
+				       sub_saturated(order->had, per_weight(t, CREDIT_NS)));
 	}
 }
 
@@ -148,16 +149,18 @@ gpd_order_want(struct gpd_order *order, struct gpd_order_run *run, uint64_t now)
 
 	if (run->wants)
 		return;
-	advance(order, now);
+	order_advance(order, now);
 	for (const struct gpd_order_run *r = order->runs; r; r = r->next) {
 		if (r->tenant == tenant && (r->wants || r == order->holder) && r->had < least)
 			least = r->had;
 	}
 	if (least == UINT64_MAX)
-		raise_to(&tenant->had,
-			 less(order->had, per_weight(tenant, credit(tenant->seen_ns, now))));
+		raise_to_least(
+			&tenant->had,
+			sub_saturated(order->had,
+				      per_weight(tenant, get_credit_ns(tenant->seen_ns, now))));
 	else
-		raise_to(&run->had, less(least, credit(run->seen_ns, now)));
+		raise_to_least(&run->had, sub_saturated(least, get_credit_ns(run->seen_ns, now)));
 	run->wants = true;
 	run->since_ns = run->seen_ns = tenant->seen_ns = now;
 }
@@ -169,10 +172,10 @@ gpd_order_charge(struct gpd_order *order, struct gpd_order_run *run, uint64_t ns
 	run->had += ns;
 	run->tenant->had += per_weight(run->tenant, ns);
 	if (run->tenant->cap < GPD_ORDER_UNCAPPED) {
-		grow(run->tenant, now);
-		run->tenant->allowance -= (int64_t)ns;
+		budget_grow(run->tenant, now);
+		run->tenant->budget -= (int64_t)ns;
 	}
-	advance(order, now);
+	order_advance(order, now);
 }
 
 static bool
@@ -183,7 +186,7 @@ has_aged(const struct gpd_order_run *run, uint64_t now)
 
 /* Whether a goes before b; both wait. */
 static bool
-precedes(const struct gpd_order_run *a, const struct gpd_order_run *b, uint64_t now)
+run_precedes(const struct gpd_order_run *a, const struct gpd_order_run *b, uint64_t now)
 {
 	if (a->rank != b->rank) {
 		const struct gpd_order_run *low = a->rank < b->rank ? a : b;
@@ -203,11 +206,10 @@ allowed_at(struct gpd_order_run *run, uint64_t now)
 
 	if (tenant->cap == GPD_ORDER_UNCAPPED)
 		return now;
-	grow(tenant, now);
-	if (tenant->allowance >= ALLOWANCE_START)
+	budget_grow(tenant, now);
+	if (tenant->budget >= BUDGET_START)
 		return now;
-	return now +
-	       (uint64_t)(ALLOWANCE_START - tenant->allowance) * GPD_ORDER_UNCAPPED / tenant->cap +
+	return now + (uint64_t)(BUDGET_START - tenant->budget) * GPD_ORDER_UNCAPPED / tenant->cap +
 	       1;
 }
 
@@ -228,7 +230,7 @@ gpd_order_pick(struct gpd_order *order, uint64_t now, uint64_t *when_p)
 			continue;
 		}
 		below = below || (best && best->rank != r->rank);
-		if (!best || precedes(r, best, now))
+		if (!best || run_precedes(r, best, now))
 			best = r;
 	}
 	if (!best)
@@ -253,7 +255,7 @@ must_yield(const struct gpd_order *order, const struct gpd_order_run *to, uint64
 		return !holder->aged || held >= GPD_ORDER_QUANTUM_NS;
 	if (to->rank < holder->rank)
 		return has_aged(to, now) && held >= GPD_ORDER_QUANTUM_NS;
-	if (held < GPD_ORDER_SLICE_NS)
+	if (held < GPD_ORDER_TURN_MIN_NS)
 		return false;
 	if (to->tenant == holder->tenant)
 		return holder->had + pending > to->had + GPD_ORDER_QUANTUM_NS;
@@ -262,13 +264,13 @@ must_yield(const struct gpd_order *order, const struct gpd_order_run *to, uint64
 }
 
 bool
-gpd_order_ends(struct gpd_order *order, uint64_t pending, uint64_t now)
+gpd_order_must_end(struct gpd_order *order, uint64_t pending, uint64_t now)
 {
 	struct gpd_order_run *holder = order->holder;
 
 	if (holder->tenant->cap < GPD_ORDER_UNCAPPED) {
-		grow(holder->tenant, now);
-		if (holder->tenant->allowance <= (int64_t)pending)
+		budget_grow(holder->tenant, now);
+		if (holder->tenant->budget <= (int64_t)pending)
 			return true;
 	}
 	for (struct gpd_order_run *r = order->runs; r; r = r->next) {

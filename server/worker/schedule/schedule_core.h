@@ -18,7 +18,7 @@
 /* By how much GPU time a holder gets ahead of one that waits before it has to let go. */
 #define GPD_ORDER_QUANTUM_NS UINT64_C(5000000)
 /* Not before so long, if the one that waits has the same rank. */
-#define GPD_ORDER_SLICE_NS UINT64_C(1000000)
+#define GPD_ORDER_TURN_MIN_NS UINT64_C(1000000)
 /* Who has waited so long for those of higher rank gets a quantum. */
 #define GPD_ORDER_AGE_NS UINT64_C(500000000)
 
@@ -30,7 +30,7 @@ struct gpd_order_tenant {
 	uint32_t cap;      /* millionths of the device's time */
 	uint64_t had;      /* GPU time per weight */
 	uint64_t seen_ns;  /* when one of its runs last came or was charged */
-	int64_t allowance; /* ns, with a cap; may be overdrawn */
+	int64_t budget;    /* ns, with a cap; may be overdrawn */
 	uint64_t grown_ns; /* when the allowance was looked at */
 };
 
@@ -60,7 +60,8 @@ int gpd_order_add(struct gpd_order *order, struct gpd_order_run *run, uint32_t t
 void gpd_order_remove(struct gpd_order *order, struct gpd_order_run *run);
 
 /* cap: at least 1; GPD_ORDER_UNCAPPED is none. */
-void gpd_order_terms(struct gpd_order_tenant *tenant, uint32_t weight, uint32_t cap, uint64_t now);
+void gpd_order_set_policy(struct gpd_order_tenant *tenant, uint32_t weight, uint32_t cap,
+			  uint64_t now);
 
 /* The run waits for its turn. */
 void gpd_order_want(struct gpd_order *order, struct gpd_order_run *run, uint64_t now);
@@ -76,7 +77,7 @@ void gpd_order_charge(struct gpd_order *order, struct gpd_order_run *run, uint64
 struct gpd_order_run *gpd_order_pick(struct gpd_order *order, uint64_t now, uint64_t *when_p);
 
 /* Whether the holder, that has given the device work for pending ns, must give it no more. */
-bool gpd_order_ends(struct gpd_order *order, uint64_t pending, uint64_t now);
+bool gpd_order_must_end(struct gpd_order *order, uint64_t pending, uint64_t now);
 /* Whether anybody but the holder waits. */
 bool gpd_order_others_wait(const struct gpd_order *order);
 /* The same, or the holder has a cap. */

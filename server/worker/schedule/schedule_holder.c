@@ -10,10 +10,10 @@
 #define CHARGE_MAX_NS UINT64_C(100000000)
 #define DRAIN_NS UINT64_C(500000000)
 
-uint64_t gpd_turns_idle_ns = 200000;
+uint64_t gpd_turn_idle_ns = 200000;
 
 uint32_t
-gpd_holder_flight(const struct gpd_turns *turns, const struct gpd_schedule_run *run)
+gpd_turn_holder_get_flight(const struct gpd_turn_queue *turns, const struct gpd_schedule_run *run)
 {
 	bool alone = !gpd_order_is_contended(&turns->order);
 	uint64_t one = atomic_load(&run->meter.launch_ns);
@@ -27,19 +27,19 @@ gpd_holder_flight(const struct gpd_turns *turns, const struct gpd_schedule_run *
 }
 
 bool
-gpd_holder_has_room(const struct gpd_turns *turns, const struct gpd_schedule_run *run)
+gpd_turn_holder_has_room(const struct gpd_turn_queue *turns, const struct gpd_schedule_run *run)
 {
-	uint32_t flight = gpd_holder_flight(turns, run);
+	uint32_t flight = gpd_turn_holder_get_flight(turns, run);
 
 	if (flight > run->window)
 		flight = run->window;
 	return atomic_load(&run->meter.launches) < flight &&
-	       atomic_load(&run->meter.entries) <= GPD_METER_ENTRIES - GPD_METER_BATCH;
+	       atomic_load(&run->meter.entries) <= GPD_USAGE_METER_ENTRIES - GPD_USAGE_METER_BATCH;
 }
 
 /* What the holder's work in flight will still take. */
 static uint64_t
-pending_ns(const struct gpd_turns *turns, const struct gpd_schedule_run *run, uint64_t now)
+pending_ns(const struct gpd_turn_queue *turns, const struct gpd_schedule_run *run, uint64_t now)
 {
 	uint64_t guess = atomic_load(&run->meter.launches) * atomic_load(&run->meter.launch_ns);
 	uint64_t took = now - turns->progress_ns;
@@ -48,7 +48,7 @@ pending_ns(const struct gpd_turns *turns, const struct gpd_schedule_run *run, ui
 }
 
 static void
-charge(struct gpd_turns *turns, uint64_t now)
+holder_charge(struct gpd_turn_queue *turns, uint64_t now)
 {
 	uint64_t ns = now > turns->charged_ns ? now - turns->charged_ns : 0;
 
@@ -61,16 +61,16 @@ charge(struct gpd_turns *turns, uint64_t now)
 }
 
 static void
-release(struct gpd_turns *turns, uint64_t now)
+holder_release(struct gpd_turn_queue *turns, uint64_t now)
 {
-	struct gpd_schedule_run *run = gpd_run_of(turns->order.holder);
+	struct gpd_schedule_run *run = gpd_run_from_order(turns->order.holder);
 
 	/* What the GPU was kept for it without use costs others only. */
 	if (turns->begun && gpd_order_others_wait(&turns->order))
-		charge(turns, now);
+		holder_charge(turns, now);
 	else if (turns->begun && turns->idle_ns > turns->charged_ns)
 		/* It became idle between two looks. */
-		charge(turns, turns->charged_ns + (turns->idle_ns - turns->charged_ns) / 2);
+		holder_charge(turns, turns->charged_ns + (turns->idle_ns - turns->charged_ns) / 2);
 	/* The end of its work was seen late. */
 	if (turns->busy_ns > turns->cost_ns)
 		gpd_order_charge(&turns->order, turns->order.holder,
@@ -82,7 +82,7 @@ release(struct gpd_turns *turns, uint64_t now)
 }
 
 uint64_t
-gpd_holder_pick(struct gpd_turns *turns, uint64_t now)
+gpd_turn_holder_pick(struct gpd_turn_queue *turns, uint64_t now)
 {
 	uint64_t when;
 	struct gpd_order_run *next = gpd_order_pick(&turns->order, now, &when);
@@ -93,12 +93,12 @@ gpd_holder_pick(struct gpd_turns *turns, uint64_t now)
 	turns->busy_ns = turns->cost_ns = turns->idle_ns = turns->gaps_ns = 0;
 	turns->progress_ns = turns->contended_ns = now;
 	turns->contended = gpd_order_is_contended(&turns->order);
-	atomic_store(&gpd_run_of(next)->revoked, false);
+	atomic_store(&gpd_run_from_order(next)->revoked, false);
 	return GPD_ORDER_NEVER;
 }
 
 void
-gpd_holder_begin(struct gpd_turns *turns, uint64_t now)
+gpd_turn_holder_start(struct gpd_turn_queue *turns, uint64_t now)
 {
 	if (turns->begun)
 		return;
@@ -110,12 +110,12 @@ gpd_holder_begin(struct gpd_turns *turns, uint64_t now)
 static void
 learn_gap(struct gpd_schedule_run *run, uint64_t ns)
 {
-	if (ns < GAPS_MAX * gpd_turns_idle_ns)
+	if (ns < GAPS_MAX * gpd_turn_idle_ns)
 		run->gap_ns = (3 * run->gap_ns + ns) / 4;
 }
 
 void
-gpd_holder_comes(struct gpd_schedule_run *run, uint64_t now)
+gpd_turn_holder_arrive(struct gpd_schedule_run *run, uint64_t now)
 {
 	if (run->left_ns)
 		learn_gap(run, now - run->left_ns);
@@ -123,14 +123,14 @@ gpd_holder_comes(struct gpd_schedule_run *run, uint64_t now)
 }
 
 static bool
-wastes(const struct gpd_turns *turns, const struct gpd_schedule_run *run, uint64_t now)
+holder_wastes(const struct gpd_turn_queue *turns, const struct gpd_schedule_run *run, uint64_t now)
 {
 	uint64_t gap = 2 * run->gap_ns;
 
-	if (gap < gpd_turns_idle_ns)
-		gap = gpd_turns_idle_ns;
-	if (gap > GAPS_MAX * gpd_turns_idle_ns)
-		gap = GAPS_MAX * gpd_turns_idle_ns;
+	if (gap < gpd_turn_idle_ns)
+		gap = gpd_turn_idle_ns;
+	if (gap > GAPS_MAX * gpd_turn_idle_ns)
+		gap = GAPS_MAX * gpd_turn_idle_ns;
 	return now - turns->idle_ns > gap ||
 	       turns->gaps_ns > (now - turns->contended_ns) / 2 + 2 * gap;
 }
@@ -143,7 +143,7 @@ is_drained(struct gpd_schedule_run *run)
 }
 
 static bool
-note_drained(struct gpd_turns *turns, struct gpd_schedule_run *run, uint64_t now)
+note_drained(struct gpd_turn_queue *turns, struct gpd_schedule_run *run, uint64_t now)
 {
 	bool drained = is_drained(run);
 
@@ -161,7 +161,7 @@ note_drained(struct gpd_turns *turns, struct gpd_schedule_run *run, uint64_t now
 }
 
 static bool
-note_contended(struct gpd_turns *turns, uint64_t now)
+note_contended(struct gpd_turn_queue *turns, uint64_t now)
 {
 	bool contended = gpd_order_is_contended(&turns->order);
 
@@ -174,17 +174,17 @@ note_contended(struct gpd_turns *turns, uint64_t now)
 }
 
 static bool
-hangs(const struct gpd_turns *turns, const struct gpd_schedule_run *run, uint64_t now)
+holder_hangs(const struct gpd_turn_queue *turns, const struct gpd_schedule_run *run, uint64_t now)
 {
-	uint64_t patience = 4 * atomic_load(&run->meter.launch_ns);
+	uint64_t timeout_ns = 4 * atomic_load(&run->meter.launch_ns);
 
-	return now - turns->revoked_ns > (patience > DRAIN_NS ? patience : DRAIN_NS);
+	return now - turns->revoked_ns > (timeout_ns > DRAIN_NS ? timeout_ns : DRAIN_NS);
 }
 
 void
-gpd_holder_look(struct gpd_turns *turns, uint64_t now)
+gpd_turn_holder_poll(struct gpd_turn_queue *turns, uint64_t now)
 {
-	struct gpd_schedule_run *run = gpd_run_of(turns->order.holder);
+	struct gpd_schedule_run *run = gpd_run_from_order(turns->order.holder);
 	bool revoked = atomic_load(&run->revoked);
 	bool drained = note_drained(turns, run, now);
 
@@ -193,15 +193,15 @@ gpd_holder_look(struct gpd_turns *turns, uint64_t now)
 		return;
 	}
 	if (!drained && turns->begun)
-		charge(turns, now);
-	if (!revoked && (gpd_order_ends(&turns->order, pending_ns(turns, run, now), now) ||
-			 (drained && !run->waiting && wastes(turns, run, now)))) {
+		holder_charge(turns, now);
+	if (!revoked && (gpd_order_must_end(&turns->order, pending_ns(turns, run, now), now) ||
+			 (drained && !run->waiting && holder_wastes(turns, run, now)))) {
 		revoked = true;
 		turns->revoked_ns = now;
 		/* The executor says that it launches before it looks whether it may. */
 		atomic_store(&run->revoked, true);
 		drained = is_drained(run);
 	}
-	if (revoked && (drained || hangs(turns, run, now)))
-		release(turns, now);
+	if (revoked && (drained || holder_hangs(turns, run, now)))
+		holder_release(turns, now);
 }

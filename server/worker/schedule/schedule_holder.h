@@ -12,7 +12,7 @@
 #include "server/common/ledger/ledger.h"
 #include "server/worker/schedule/schedule_turns.h"
 
-struct gpd_turns {
+struct gpd_turn_queue {
 	pthread_mutex_t lock;
 	pthread_cond_t wake; /* of the thread */
 	pthread_cond_t unpinned;
@@ -21,8 +21,8 @@ struct gpd_turns {
 	struct gpd_order order;
 	struct gpd_schedule_run *runs;
 	enum gpd_policy policy;
-	bool terms_changed;
-	uint64_t terms_ns, tick_ns, look_ns;
+	bool policy_changed;
+	uint64_t policy_ns, tick_ns, poll_ns;
 	_Atomic bool asleep; /* until there is something to measure */
 	_Atomic bool dozes;  /* longer than what is found by looks allows */
 
@@ -40,29 +40,31 @@ struct gpd_turns {
 };
 
 static inline struct gpd_schedule_run *
-gpd_run_of(struct gpd_order_run *order)
+gpd_run_from_order(struct gpd_order_run *order)
 {
 	return (struct gpd_schedule_run *)order;
 }
 
 /* Reads what the ledger allows, if that is some time ago or has to be done. */
-void gpd_turns_refresh(struct gpd_turns *turns, uint64_t now);
-uint8_t gpd_turns_rank(const struct gpd_account *account);
+void gpd_turn_refresh_policy(struct gpd_turn_queue *turns, uint64_t now);
+uint8_t gpd_turn_get_rank(const struct gpd_account *account);
 
 /* How many launches the run may have in flight, and whether there is room for one more. */
-uint32_t gpd_holder_flight(const struct gpd_turns *turns, const struct gpd_schedule_run *run);
-bool gpd_holder_has_room(const struct gpd_turns *turns, const struct gpd_schedule_run *run);
+uint32_t gpd_turn_holder_get_flight(const struct gpd_turn_queue *turns,
+				    const struct gpd_schedule_run *run);
+bool gpd_turn_holder_has_room(const struct gpd_turn_queue *turns,
+			      const struct gpd_schedule_run *run);
 
 /* Gives the turn to whom it is due, if it is nobody's.  When to ask again; GPD_ORDER_NEVER. */
-uint64_t gpd_holder_pick(struct gpd_turns *turns, uint64_t now);
+uint64_t gpd_turn_holder_pick(struct gpd_turn_queue *turns, uint64_t now);
 
 /* A run that is not the holder has something to launch. */
-void gpd_holder_comes(struct gpd_schedule_run *run, uint64_t now);
+void gpd_turn_holder_arrive(struct gpd_schedule_run *run, uint64_t now);
 
 /* The holder is let through. */
-void gpd_holder_begin(struct gpd_turns *turns, uint64_t now);
+void gpd_turn_holder_start(struct gpd_turn_queue *turns, uint64_t now);
 
 /* Ends the holder's turn when it is time, and when its work is done. */
-void gpd_holder_look(struct gpd_turns *turns, uint64_t now);
+void gpd_turn_holder_poll(struct gpd_turn_queue *turns, uint64_t now);
 
 #endif /* GPD_SCHEDULE_HOLDER_H */

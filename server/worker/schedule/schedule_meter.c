@@ -9,14 +9,14 @@
 #include <errno.h>
 #include <stdlib.h>
 
-_Static_assert(2 * GPD_METER_ENTRIES <= GPD_STAMP_WORDS, "words for all entries");
+_Static_assert(2 * GPD_USAGE_METER_ENTRIES <= GPD_GPU_TIMESTAMP_WORDS, "words for all entries");
 
-struct gpd_meter_entry {
-	struct gpd_meter_entry *next;
+struct gpd_usage_meter_entry {
+	struct gpd_usage_meter_entry *next;
 	CUstream stream;     /* to tell streams apart; it may be gone */
 	uint32_t begin, end; /* its words */
 	bool timed;
-	bool looked;       /* by looks, not by the GPU's clock */
+	bool polled;       /* by looks, not by the GPU's clock */
 	uint64_t begun_ns; /* the look that found it begun; 0: none yet */
 	bool plain;        /* no mark behind it: done when the stream, which is there, is idle */
 	bool gone;         /* nobody can tell any more, or need */
@@ -27,9 +27,9 @@ struct gpd_meter_entry {
 };
 
 int
-gpd_meter_init(struct gpd_meter *meter, int device)
+gpd_usage_meter_init(struct gpd_usage_meter *meter, int device)
 {
-	*meter = (struct gpd_meter){ .device = device, .page = gpd_wait_page_take() };
+	*meter = (struct gpd_usage_meter){ .device = device, .page = gpd_marker_page_acquire() };
 	if (!meter->page)
 		return -ENOMEM;
 	pthread_mutex_init(&meter->lock, NULL);
@@ -37,10 +37,10 @@ gpd_meter_init(struct gpd_meter *meter, int device)
 }
 
 static void
-free_list(struct gpd_meter_entry *entry)
+entries_free(struct gpd_usage_meter_entry *entry)
 {
 	while (entry) {
-		struct gpd_meter_entry *next = entry->next;
+		struct gpd_usage_meter_entry *next = entry->next;
 
 		free(entry);
 		entry = next;
@@ -48,18 +48,18 @@ free_list(struct gpd_meter_entry *entry)
 }
 
 void
-gpd_meter_fini(struct gpd_meter *meter)
+gpd_usage_meter_fini(struct gpd_usage_meter *meter)
 {
-	free_list(meter->first);
-	free_list(meter->free);
-	gpd_wait_page_give(meter->page);
+	entries_free(meter->first);
+	entries_free(meter->free);
+	gpd_marker_page_release(meter->page);
 	pthread_mutex_destroy(&meter->lock);
 }
 
-static struct gpd_meter_entry *
-make_entry(struct gpd_meter *meter)
+static struct gpd_usage_meter_entry *
+entry_create(struct gpd_usage_meter *meter)
 {
-	struct gpd_meter_entry *entry = calloc(1, sizeof(*entry));
+	struct gpd_usage_meter_entry *entry = calloc(1, sizeof(*entry));
 
 	if (!entry)
 		return NULL;
@@ -68,21 +68,21 @@ make_entry(struct gpd_meter *meter)
 	return entry;
 }
 
-static struct gpd_meter_entry *
-take_entry(struct gpd_meter *meter)
+static struct gpd_usage_meter_entry *
+entry_acquire(struct gpd_usage_meter *meter)
 {
-	struct gpd_meter_entry *entry;
+	struct gpd_usage_meter_entry *entry;
 
 	pthread_mutex_lock(&meter->lock);
 	entry = meter->free;
 	if (entry)
 		meter->free = entry->next;
 	pthread_mutex_unlock(&meter->lock);
-	return entry ? entry : make_entry(meter);
+	return entry ? entry : entry_create(meter);
 }
 
 static void
-give_entry(struct gpd_meter *meter, struct gpd_meter_entry *entry)
+entry_release(struct gpd_usage_meter *meter, struct gpd_usage_meter_entry *entry)
 {
 	entry->next = meter->free;
 	meter->free = entry;
@@ -91,19 +91,22 @@ give_entry(struct gpd_meter *meter, struct gpd_meter_entry *entry)
 
 /* The first of a batch does not know of the others.  false: its time cannot be taken. */
 static bool
-begin_entry(struct gpd_meter *meter, struct gpd_meter_entry *entry, bool alone)
+entry_begin(struct gpd_usage_meter *meter, struct gpd_usage_meter_entry *entry, bool alone)
 {
 	if (meter->open_count)
-		meter->open[0]->looked = true;
-	entry->looked = !alone || meter->open_count ||
-			!gpd_stamp_time(meter->device, entry->stream, meter->page, entry->begin);
-	return !entry->looked || gpd_stamp_pass(entry->stream, meter->page, entry->begin);
+		meter->open[0]->polled = true;
+	entry->polled =
+		!alone || meter->open_count ||
+		!gpd_gpu_timestamp_record(meter->device, entry->stream, meter->page, entry->begin);
+	return !entry->polled ||
+	       gpd_gpu_timestamp_write_marker(entry->stream, meter->page, entry->begin);
 }
 
 void
-gpd_meter_open(struct gpd_meter *meter, CUstream stream, bool timed, bool alone)
+gpd_usage_meter_open(struct gpd_usage_meter *meter, CUstream stream, bool timed, bool alone)
 {
-	struct gpd_meter_entry *entry = gpd_meter_has_room(meter) ? take_entry(meter) : NULL;
+	struct gpd_usage_meter_entry *entry =
+		gpd_usage_meter_has_room(meter) ? entry_acquire(meter) : NULL;
 
 	if (!entry)
 		return;
@@ -113,9 +116,9 @@ gpd_meter_open(struct gpd_meter *meter, CUstream stream, bool timed, bool alone)
 	entry->plain = entry->gone = false;
 	entry->before = 0;
 	entry->begun_ns = 0;
-	gpd_stamp_set(meter->page, entry->begin, 0);
-	gpd_stamp_set(meter->page, entry->end, 0);
-	entry->timed = timed && begin_entry(meter, entry, alone);
+	gpd_gpu_timestamp_set(meter->page, entry->begin, 0);
+	gpd_gpu_timestamp_set(meter->page, entry->end, 0);
+	entry->timed = timed && entry_begin(meter, entry, alone);
 	meter->open[meter->open_count++] = entry;
 }
 
@@ -127,7 +130,7 @@ is_idle(CUstream stream)
 }
 
 static void
-append(struct gpd_meter *meter, struct gpd_meter_entry *entry)
+entry_append(struct gpd_usage_meter *meter, struct gpd_usage_meter_entry *entry)
 {
 	entry->next = NULL;
 	if (meter->last)
@@ -142,9 +145,9 @@ append(struct gpd_meter *meter, struct gpd_meter_entry *entry)
  * are done when the stream is idle would be in the way of that, as a busy stream is asked once.
  */
 static void
-cover(struct gpd_meter *meter, struct gpd_meter_entry *entry)
+entry_cover(struct gpd_usage_meter *meter, struct gpd_usage_meter_entry *entry)
 {
-	for (struct gpd_meter_entry *e = meter->first; e; e = e->next) {
+	for (struct gpd_usage_meter_entry *e = meter->first; e; e = e->next) {
 		if (!e->plain || e->gone || e->stream != entry->stream)
 			continue;
 		entry->before += e->launches;
@@ -155,77 +158,79 @@ cover(struct gpd_meter *meter, struct gpd_meter_entry *entry)
 
 /* The batch is part of the last entry, whose end is seen without a mark, or gets one now. */
 static bool
-joins_last(struct gpd_meter *meter, uint32_t launches, uint32_t joins)
+entry_join_last(struct gpd_usage_meter *meter, uint32_t launches, uint32_t joins)
 {
-	struct gpd_meter_entry *entry = meter->open[0], *last = meter->last;
+	struct gpd_usage_meter_entry *entry = meter->open[0], *last = meter->last;
 
 	if (meter->open_count != 1 || entry->timed || !last || !last->plain ||
 	    last->stream != entry->stream)
 		return false;
 	if (last->launches + launches > joins) {
-		if (!gpd_stamp_pass(last->stream, meter->page, last->end))
+		if (!gpd_gpu_timestamp_write_marker(last->stream, meter->page, last->end))
 			return false;
 		last->plain = false;
-		cover(meter, last);
+		entry_cover(meter, last);
 	}
 	last->launches += launches;
-	give_entry(meter, entry);
+	entry_release(meter, entry);
 	meter->open_count = 0;
 	return true;
 }
 
 static bool
-end_entry(const struct gpd_meter *meter, const struct gpd_meter_entry *entry)
+entry_end(const struct gpd_usage_meter *meter, const struct gpd_usage_meter_entry *entry)
 {
-	if (entry->timed && !entry->looked)
-		return gpd_stamp_time(meter->device, entry->stream, meter->page, entry->end);
-	return gpd_stamp_pass(entry->stream, meter->page, entry->end);
+	if (entry->timed && !entry->polled)
+		return gpd_gpu_timestamp_record(meter->device, entry->stream, meter->page,
+						entry->end);
+	return gpd_gpu_timestamp_write_marker(entry->stream, meter->page, entry->end);
 }
 
 static void
-close_all(struct gpd_meter *meter, uint32_t launches, uint32_t times, uint32_t joins)
+entries_close(struct gpd_usage_meter *meter, uint32_t launches, uint32_t times, uint32_t joins)
 {
 	for (uint32_t i = 0; i < meter->open_count; i++) {
-		struct gpd_meter_entry *entry = meter->open[i];
+		struct gpd_usage_meter_entry *entry = meter->open[i];
 
 		entry->times = times;
 		entry->launches = i + 1 == meter->open_count ? launches : 0;
-		entry->plain = (!entry->timed && launches <= joins) || !end_entry(meter, entry);
+		entry->plain = (!entry->timed && launches <= joins) || !entry_end(meter, entry);
 		/* If the driver would not mark it either. */
 		entry->timed = entry->timed && !entry->plain;
-		if (entry->timed && entry->looked)
-			atomic_fetch_add(&meter->looked, 1);
+		if (entry->timed && entry->polled)
+			atomic_fetch_add(&meter->polled, 1);
 		if (!entry->plain)
-			cover(meter, entry);
-		append(meter, entry);
+			entry_cover(meter, entry);
+		entry_append(meter, entry);
 	}
 	meter->open_count = 0;
 }
 
 void
-gpd_meter_close(struct gpd_meter *meter, uint32_t launches, uint32_t times, uint32_t joins)
+gpd_usage_meter_close(struct gpd_usage_meter *meter, uint32_t launches, uint32_t times,
+		      uint32_t joins)
 {
 	if (!meter->open_count)
 		return;
 	/* Before anybody can find the entries done. */
 	atomic_fetch_add(&meter->launches, launches);
 	pthread_mutex_lock(&meter->lock);
-	if (!joins_last(meter, launches, joins))
-		close_all(meter, launches, times, joins);
+	if (!entry_join_last(meter, launches, joins))
+		entries_close(meter, launches, times, joins);
 	pthread_mutex_unlock(&meter->lock);
 }
 
 void
-gpd_meter_mark(struct gpd_meter *meter)
+gpd_usage_meter_mark(struct gpd_usage_meter *meter)
 {
 	pthread_mutex_lock(&meter->lock);
-	for (struct gpd_meter_entry *e = meter->first; e; e = e->next) {
+	for (struct gpd_usage_meter_entry *e = meter->first; e; e = e->next) {
 		if (!e->plain)
 			continue;
 		/* Without a mark it is as good as done: the stream is asked no more. */
 		if (e->gone || is_idle(e->stream) ||
-		    !gpd_stamp_pass(e->stream, meter->page, e->end))
-			gpd_stamp_set(meter->page, e->end, 1);
+		    !gpd_gpu_timestamp_write_marker(e->stream, meter->page, e->end))
+			gpd_gpu_timestamp_set(meter->page, e->end, 1);
 		e->plain = false;
 	}
 	pthread_mutex_unlock(&meter->lock);
@@ -233,7 +238,7 @@ gpd_meter_mark(struct gpd_meter *meter)
 
 /* What was not used before, of the time up to which it was. */
 static uint64_t
-use(uint64_t begin, uint64_t end, uint64_t *until)
+get_new_use_ns(uint64_t begin, uint64_t end, uint64_t *until)
 {
 	if (begin < *until)
 		begin = *until;
@@ -245,21 +250,23 @@ use(uint64_t begin, uint64_t end, uint64_t *until)
 
 /* What the entry, which is done, adds to the time in which the session used the GPU. */
 static uint64_t
-measure(struct gpd_meter *meter, const struct gpd_meter_entry *entry, uint64_t now)
+entry_measure(struct gpd_usage_meter *meter, const struct gpd_usage_meter_entry *entry,
+	      uint64_t now)
 {
-	uint64_t begin = gpd_stamp_read(meter->page, entry->begin);
-	uint64_t end = gpd_stamp_read(meter->page, entry->end);
+	uint64_t begin = gpd_gpu_timestamp_read(meter->page, entry->begin);
+	uint64_t end = gpd_gpu_timestamp_read(meter->page, entry->end);
 
 	if (!begin || !end)
 		return 0;
-	if (entry->looked)
-		return use(entry->begun_ns ? entry->begun_ns : now, now, &meter->looked_until_ns);
-	return use(begin, end, &meter->busy_until_ns);
+	if (entry->polled)
+		return get_new_use_ns(entry->begun_ns ? entry->begun_ns : now, now,
+				      &meter->polled_until_ns);
+	return get_new_use_ns(begin, end, &meter->busy_until_ns);
 }
 
 /* The mean of the last few, more of the latest. */
 static void
-learn(struct gpd_meter *meter, uint64_t busy, uint32_t launches)
+launch_time_learn(struct gpd_usage_meter *meter, uint64_t busy, uint32_t launches)
 {
 	uint64_t old = atomic_load(&meter->launch_ns);
 	uint64_t one;
@@ -277,8 +284,8 @@ learn(struct gpd_meter *meter, uint64_t busy, uint32_t launches)
 
 /* Streams that were asked whether they are idle: each is asked once. */
 struct survey {
-	CUstream streams[GPD_METER_BATCH];
-	bool idle[GPD_METER_BATCH];
+	CUstream streams[GPD_USAGE_METER_BATCH];
+	bool idle[GPD_USAGE_METER_BATCH];
 	uint32_t count;
 };
 
@@ -292,7 +299,7 @@ is_found_idle(struct survey *survey, CUstream stream)
 			return survey->idle[i];
 	}
 	idle = is_idle(stream);
-	if (survey->count < GPD_METER_BATCH) {
+	if (survey->count < GPD_USAGE_METER_BATCH) {
 		survey->streams[survey->count] = stream;
 		survey->idle[survey->count++] = idle;
 	}
@@ -300,45 +307,46 @@ is_found_idle(struct survey *survey, CUstream stream)
 }
 
 static bool
-is_done(const struct gpd_meter *meter, const struct gpd_meter_entry *entry, struct survey *survey)
+is_done(const struct gpd_usage_meter *meter, const struct gpd_usage_meter_entry *entry,
+	struct survey *survey)
 {
 	if (entry->gone || atomic_load(&gpd_devices.lost))
 		return true;
 	return entry->plain ? is_found_idle(survey, entry->stream)
-			    : gpd_stamp_read(meter->page, entry->end) != 0;
+			    : gpd_gpu_timestamp_read(meter->page, entry->end) != 0;
 }
 
 /* It is not done. */
 static void
-look_at(const struct gpd_meter *meter, struct gpd_meter_entry *entry, uint64_t now)
+entry_poll(const struct gpd_usage_meter *meter, struct gpd_usage_meter_entry *entry, uint64_t now)
 {
-	if (entry->looked && !entry->begun_ns && gpd_stamp_read(meter->page, entry->begin))
+	if (entry->polled && !entry->begun_ns && gpd_gpu_timestamp_read(meter->page, entry->begin))
 		entry->begun_ns = now;
 }
 
 static void
-reap(struct gpd_meter *meter, struct gpd_meter_entry *entry, uint64_t now,
-     struct gpd_meter_harvest *harvest)
+entry_reap(struct gpd_usage_meter *meter, struct gpd_usage_meter_entry *entry, uint64_t now,
+	   struct gpd_usage_meter_harvest *harvest)
 {
-	uint64_t ns = entry->timed ? measure(meter, entry, now) : 0;
+	uint64_t ns = entry->timed ? entry_measure(meter, entry, now) : 0;
 
 	if (entry->timed)
-		learn(meter, ns, entry->launches);
-	if (entry->timed && entry->looked)
-		atomic_fetch_sub(&meter->looked, 1);
+		launch_time_learn(meter, ns, entry->launches);
+	if (entry->timed && entry->polled)
+		atomic_fetch_sub(&meter->polled, 1);
 	harvest->busy_ns += ns;
 	harvest->all_ns += ns * entry->times;
 	harvest->batches += entry->launches ? entry->times : 0;
 	harvest->entries += !entry->gone;
 	atomic_fetch_sub(&meter->launches, entry->launches + entry->before);
-	give_entry(meter, entry);
+	entry_release(meter, entry);
 }
 
-struct gpd_meter_harvest
-gpd_meter_take(struct gpd_meter *meter)
+struct gpd_usage_meter_harvest
+gpd_usage_meter_collect(struct gpd_usage_meter *meter)
 {
-	struct gpd_meter_harvest harvest = { 0 };
-	struct gpd_meter_entry *entry, *next;
+	struct gpd_usage_meter_harvest harvest = { 0 };
+	struct gpd_usage_meter_entry *entry, *next;
 	struct survey survey = { 0 };
 	uint64_t now;
 
@@ -349,10 +357,10 @@ gpd_meter_take(struct gpd_meter *meter)
 	for (; entry; entry = next) {
 		next = entry->next;
 		if (is_done(meter, entry, &survey)) {
-			reap(meter, entry, now, &harvest);
+			entry_reap(meter, entry, now, &harvest);
 		} else {
-			look_at(meter, entry, now);
-			append(meter, entry);
+			entry_poll(meter, entry, now);
+			entry_append(meter, entry);
 		}
 	}
 	pthread_mutex_unlock(&meter->lock);
@@ -360,13 +368,13 @@ gpd_meter_take(struct gpd_meter *meter)
 }
 
 uint64_t
-gpd_meter_running(struct gpd_meter *meter)
+gpd_usage_meter_get_running(struct gpd_usage_meter *meter)
 {
 	uint64_t serial = 0;
 
 	pthread_mutex_lock(&meter->lock);
-	for (struct gpd_meter_entry *e = meter->first; e && !serial; e = e->next) {
-		if (e->timed && gpd_stamp_read(meter->page, e->begin))
+	for (struct gpd_usage_meter_entry *e = meter->first; e && !serial; e = e->next) {
+		if (e->timed && gpd_gpu_timestamp_read(meter->page, e->begin))
 			serial = e->serial;
 	}
 	pthread_mutex_unlock(&meter->lock);

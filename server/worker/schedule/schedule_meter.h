@@ -24,46 +24,46 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define GPD_METER_ENTRIES 256
+#define GPD_USAGE_METER_ENTRIES 256
 /* Of one batch: streams. */
-#define GPD_METER_BATCH 32
+#define GPD_USAGE_METER_BATCH 32
 
-struct gpd_meter_entry;
-struct gpd_wait_page;
+struct gpd_usage_meter_entry;
+struct gpd_marker_page;
 
-struct gpd_meter {
+struct gpd_usage_meter {
 	pthread_mutex_t lock;
 	int device;
-	struct gpd_wait_page *page;           /* two words for each entry */
-	uint32_t made;                        /* entries that have words, in use or free */
-	struct gpd_meter_entry *first, *last; /* closed ones, in the order of closing */
-	struct gpd_meter_entry *free;
-	struct gpd_meter_entry *open[GPD_METER_BATCH]; /* executor's */
+	struct gpd_marker_page *page;               /* two words for each entry */
+	uint32_t made;                              /* entries that have words, in use or free */
+	struct gpd_usage_meter_entry *first, *last; /* closed ones, in the order of closing */
+	struct gpd_usage_meter_entry *free;
+	struct gpd_usage_meter_entry *open[GPD_USAGE_METER_BATCH]; /* executor's */
 	uint32_t open_count;
 	_Atomic uint32_t entries;                /* open and closed */
 	_Atomic uint64_t launches;               /* closed, but not known to be done */
 	_Atomic uint64_t launch_ns;              /* what one took, of late; 0: not known */
-	_Atomic uint32_t looked;                 /* closed entries whose length is found by looks */
+	_Atomic uint32_t polled;                 /* closed entries whose length is found by looks */
 	uint64_t busy_until_ns;                  /* by the GPU's clock */
-	uint64_t looked_until_ns;                /* by ours */
+	uint64_t polled_until_ns;                /* by ours */
 	uint64_t gathered_ns, gathered_launches; /* since launch_ns was found */
 	uint64_t serial;                         /* executor's: entries that were opened */
 };
 
 /* 0 or -ENOMEM; with a context current. */
-int gpd_meter_init(struct gpd_meter *meter, int device);
+int gpd_usage_meter_init(struct gpd_usage_meter *meter, int device);
 /* Nothing is open, and nothing of it is on the GPU any more. */
-void gpd_meter_fini(struct gpd_meter *meter);
+void gpd_usage_meter_fini(struct gpd_usage_meter *meter);
 
 /* An entry of the present batch; timed: its time counts, else only its end is seen.  alone: nothing
  * will run on the session's other streams.  Where there is no room, or the driver would not, the
  * launch is not measured. */
-void gpd_meter_open(struct gpd_meter *meter, CUstream stream, bool timed, bool alone);
+void gpd_usage_meter_open(struct gpd_usage_meter *meter, CUstream stream, bool timed, bool alone);
 static inline bool
-gpd_meter_has_room(const struct gpd_meter *meter)
+gpd_usage_meter_has_room(const struct gpd_usage_meter *meter)
 {
-	return meter->open_count < GPD_METER_BATCH &&
-	       atomic_load(&meter->entries) < GPD_METER_ENTRIES;
+	return meter->open_count < GPD_USAGE_METER_BATCH &&
+	       atomic_load(&meter->entries) < GPD_USAGE_METER_ENTRIES;
 }
 
 /*
@@ -71,22 +71,23 @@ gpd_meter_has_room(const struct gpd_meter *meter)
  * does not count it may have no mark of its own, as long as it and those before it that had none
  * are not more launches than that; their end is then seen when the stream has nothing to do.
  */
-void gpd_meter_close(struct gpd_meter *meter, uint32_t launches, uint32_t times, uint32_t joins);
+void gpd_usage_meter_close(struct gpd_usage_meter *meter, uint32_t launches, uint32_t times,
+			   uint32_t joins);
 
 /* What has no mark gets one: a stream is on its way out. */
-void gpd_meter_mark(struct gpd_meter *meter);
+void gpd_usage_meter_mark(struct gpd_usage_meter *meter);
 
 /* What has become known since the last time. */
-struct gpd_meter_harvest {
+struct gpd_usage_meter_harvest {
 	uint64_t busy_ns; /* of the entries themselves */
 	uint64_t all_ns;  /* with what they stand for */
 	uint64_t batches; /* that these stand for */
 	uint32_t entries; /* that were found done */
 };
-struct gpd_meter_harvest gpd_meter_take(struct gpd_meter *meter);
+struct gpd_usage_meter_harvest gpd_usage_meter_collect(struct gpd_usage_meter *meter);
 
 /* Which of the entries that are not done is on the GPU at the moment: a number of its own, of which
  * the same one has the same; 0: none is known to be. */
-uint64_t gpd_meter_running(struct gpd_meter *meter);
+uint64_t gpd_usage_meter_get_running(struct gpd_usage_meter *meter);
 
 #endif /* GPD_SCHEDULE_METER_H */

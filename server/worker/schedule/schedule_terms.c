@@ -3,7 +3,7 @@
 #include "server/worker/schedule/account.h"
 #include "server/worker/schedule/schedule_holder.h"
 
-#define TERMS_NS UINT64_C(5000000)
+#define POLICY_NS UINT64_C(5000000)
 
 static bool
 is_exempt(const struct gpd_account *account, int device)
@@ -12,14 +12,14 @@ is_exempt(const struct gpd_account *account, int device)
 }
 
 bool
-gpd_turns_apply(const struct gpd_account *account, int device)
+gpd_turn_is_required(const struct gpd_account *account, int device)
 {
 	return atomic_load(&account->ledger->policies[device]) != GPD_POLICY_NONE &&
 	       !is_exempt(account, device);
 }
 
 static uint32_t
-of_per_cent(uint32_t per_cent)
+cap_from_percent(uint32_t per_cent)
 {
 	if (per_cent == 0)
 		per_cent = 1;
@@ -27,7 +27,7 @@ of_per_cent(uint32_t per_cent)
 }
 
 static bool
-shares(const struct gpd_turns *turns, const struct gpd_order_tenant *tenant)
+tenant_shares_device(const struct gpd_turn_queue *turns, const struct gpd_order_tenant *tenant)
 {
 	for (const struct gpd_schedule_run *r = turns->runs; r; r = r->next) {
 		if (r->order.tenant == tenant && !is_exempt(r->account, turns->device))
@@ -37,14 +37,15 @@ shares(const struct gpd_turns *turns, const struct gpd_order_tenant *tenant)
 }
 
 static void
-set_terms(struct gpd_turns *turns, struct gpd_order_tenant *tenant, uint32_t sharers, uint64_t now)
+tenant_set_policy(struct gpd_turn_queue *turns, struct gpd_order_tenant *tenant, uint32_t sharers,
+		  uint64_t now)
 {
 	const struct gpd_ledger_tenant_line *line =
 		&turns->ledger->tenants[tenant->id].devices[turns->device];
 	uint32_t weight = atomic_load(&line->weight);
 	uint32_t limit = atomic_load(&line->limit);
 	uint32_t part = atomic_load(&line->time_share);
-	uint32_t cap = limit ? of_per_cent(limit) : GPD_ORDER_UNCAPPED;
+	uint32_t cap = limit ? cap_from_percent(limit) : GPD_ORDER_UNCAPPED;
 	uint32_t most = GPD_ORDER_UNCAPPED;
 
 	if (turns->policy == GPD_POLICY_EQUAL) {
@@ -52,13 +53,13 @@ set_terms(struct gpd_turns *turns, struct gpd_order_tenant *tenant, uint32_t sha
 		most = sharers ? GPD_ORDER_UNCAPPED / sharers : GPD_ORDER_UNCAPPED;
 	} else if (turns->policy == GPD_POLICY_FIXED) {
 		weight = part;
-		most = of_per_cent(part);
+		most = cap_from_percent(part);
 	}
-	gpd_order_terms(tenant, weight, cap < most ? cap : most, now);
+	gpd_order_set_policy(tenant, weight, cap < most ? cap : most, now);
 }
 
 uint8_t
-gpd_turns_rank(const struct gpd_account *account)
+gpd_turn_get_rank(const struct gpd_account *account)
 {
 	/* 0 normal, 1 low, 2 high. */
 	static const uint8_t ranks[] = { 1, 0, 2 };
@@ -68,19 +69,19 @@ gpd_turns_rank(const struct gpd_account *account)
 }
 
 void
-gpd_turns_refresh(struct gpd_turns *turns, uint64_t now)
+gpd_turn_refresh_policy(struct gpd_turn_queue *turns, uint64_t now)
 {
 	uint32_t sharers = 0;
 
 	turns->policy = (enum gpd_policy)atomic_load(&turns->ledger->policies[turns->device]);
-	if (!turns->terms_changed && now - turns->terms_ns < TERMS_NS)
+	if (!turns->policy_changed && now - turns->policy_ns < POLICY_NS)
 		return;
-	turns->terms_changed = false;
-	turns->terms_ns = now;
+	turns->policy_changed = false;
+	turns->policy_ns = now;
 	for (struct gpd_order_tenant *t = turns->order.tenants; t; t = t->next)
-		sharers += shares(turns, t);
+		sharers += tenant_shares_device(turns, t);
 	for (struct gpd_order_tenant *t = turns->order.tenants; t; t = t->next)
-		set_terms(turns, t, sharers, now);
+		tenant_set_policy(turns, t, sharers, now);
 	for (struct gpd_schedule_run *r = turns->runs; r; r = r->next)
-		r->order.rank = gpd_turns_rank(r->account);
+		r->order.rank = gpd_turn_get_rank(r->account);
 }

@@ -19,9 +19,9 @@
 /* How often what nobody waits for is measured. */
 #define TICK_NS UINT64_C(20000000)
 /* The same where lengths are found by looks. */
-#define LOOKS_NS UINT64_C(250000)
+#define MEASURE_POLL_NS UINT64_C(250000)
 /* An executor that waits looks so often whether its session has ended. */
-#define LOOK_NS UINT64_C(50000000)
+#define CLOSE_POLL_NS UINT64_C(50000000)
 /* The thread looks again after a part of the time that it has waited. */
 #define NAP_PART 64
 #define NAP_MIN_NS UINT64_C(10000)
@@ -31,12 +31,12 @@
 #define FOREVER UINT64_MAX
 
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct gpd_turns *all[GPD_DEVICES_MAX] GP_GUARDED_BY(start_lock);
+static struct gpd_turn_queue *all[GPD_DEVICES_MAX] GP_GUARDED_BY(start_lock);
 
 /* Into the ledger.  A session that runs on several streams at a time uses the GPU once, so whatever
  * samples stand for, it is no more than the time that has passed. */
 static void
-credit(struct gpd_schedule_run *run, uint64_t ns)
+run_credit(struct gpd_schedule_run *run, uint64_t ns)
 {
 	uint64_t passed = gp_now_ns() - run->since_ns;
 	uint64_t room = passed > run->credited_ns ? passed - run->credited_ns : 0;
@@ -49,24 +49,25 @@ credit(struct gpd_schedule_run *run, uint64_t ns)
 }
 
 static void
-write_down(struct gpd_schedule_run *run, const struct gpd_meter_harvest *harvest)
+run_account(struct gpd_schedule_run *run, const struct gpd_usage_meter_harvest *run_harvest)
 {
-	uint64_t known = harvest->all_ns < run->advanced_ns ? harvest->all_ns : run->advanced_ns;
+	uint64_t known =
+		run_harvest->all_ns < run->advanced_ns ? run_harvest->all_ns : run->advanced_ns;
 
-	run->measured_ns += harvest->all_ns;
-	run->measured_batches += harvest->batches;
+	run->measured_ns += run_harvest->all_ns;
+	run->measured_batches += run_harvest->batches;
 	run->advanced_ns -= known;
-	credit(run, harvest->all_ns - known);
+	run_credit(run, run_harvest->all_ns - known);
 }
 
 /* A kernel may run for long, and is measured when it is done: until then what is seen of it counts,
  * so that nobody who looks takes the GPU for idle. */
 static void
-advance(struct gpd_schedule_run *run, uint64_t running, uint64_t now)
+run_advance(struct gpd_schedule_run *run, uint64_t running, uint64_t now)
 {
 	if (running && running == run->running) {
 		run->advanced_ns += now - run->running_ns;
-		credit(run, now - run->running_ns);
+		run_credit(run, now - run->running_ns);
 	}
 	run->running = running;
 	run->running_ns = now;
@@ -82,23 +83,24 @@ unseen_ns(const struct gpd_schedule_run *run)
 
 /* The lock is not held while the driver is asked.  looks: also at what runs. */
 static void
-harvest(struct gpd_turns *turns, struct gpd_schedule_run *run, bool looks) GP_LOCKED(turns->lock)
+run_harvest(struct gpd_turn_queue *turns, struct gpd_schedule_run *run, bool looks)
+	GP_LOCKED(turns->lock)
 {
-	struct gpd_meter_harvest found;
+	struct gpd_usage_meter_harvest found;
 	uint64_t running = 0, now;
 
 	run->pins++;
 	pthread_mutex_unlock(&turns->lock);
-	found = gpd_meter_take(&run->meter);
+	found = gpd_usage_meter_collect(&run->meter);
 	now = gp_now_ns();
 	if (looks)
-		running = gpd_meter_running(&run->meter);
+		running = gpd_usage_meter_get_running(&run->meter);
 	pthread_mutex_lock(&turns->lock);
 	if (--run->pins == 0)
 		pthread_cond_broadcast(&turns->unpinned);
-	write_down(run, &found);
+	run_account(run, &found);
 	if (looks)
-		advance(run, running, now);
+		run_advance(run, running, now);
 	if (found.entries && turns->order.holder == &run->order) {
 		turns->busy_ns += found.busy_ns;
 		turns->progress_ns = gp_now_ns();
@@ -107,9 +109,9 @@ harvest(struct gpd_turns *turns, struct gpd_schedule_run *run, bool looks) GP_LO
 
 /* At moments of the clock. */
 static uint64_t
-next_look_ns(void)
+next_poll_ns(void)
 {
-	return (gp_now_ns() / LOOKS_NS + 1) * LOOKS_NS;
+	return (gp_now_ns() / MEASURE_POLL_NS + 1) * MEASURE_POLL_NS;
 }
 
 /*
@@ -118,23 +120,23 @@ next_look_ns(void)
  * nothing is left.
  */
 static uint64_t
-harvest_all(struct gpd_turns *turns, bool contended) GP_LOCKED(turns->lock)
+runs_harvest(struct gpd_turn_queue *turns, bool contended) GP_LOCKED(turns->lock)
 {
 	uint64_t now = gp_now_ns(), when = FOREVER;
-	bool tick = now - turns->tick_ns >= TICK_NS, look = now >= turns->look_ns;
+	bool tick = now - turns->tick_ns >= TICK_NS, look = now >= turns->poll_ns;
 
 	if (tick)
 		turns->tick_ns = now;
 	if (look)
-		turns->look_ns = next_look_ns();
+		turns->poll_ns = next_poll_ns();
 	for (struct gpd_schedule_run *r = turns->runs; r; r = r->next) {
 		if (atomic_load(&r->meter.entries) == 0)
 			continue;
 		if (tick || (contended && r->takes_turns) ||
-		    (look && atomic_load(&r->meter.looked)))
-			harvest(turns, r, tick);
-		if (atomic_load(&r->meter.looked))
-			when = turns->look_ns;
+		    (look && atomic_load(&r->meter.polled)))
+			run_harvest(turns, r, tick);
+		if (atomic_load(&r->meter.polled))
+			when = turns->poll_ns;
 		else if (atomic_load(&r->meter.entries) && when == FOREVER)
 			when = now + TICK_NS;
 	}
@@ -142,7 +144,7 @@ harvest_all(struct gpd_turns *turns, bool contended) GP_LOCKED(turns->lock)
 }
 
 static bool
-anybody_waits(const struct gpd_turns *turns)
+anybody_waits(const struct gpd_turn_queue *turns)
 {
 	for (const struct gpd_schedule_run *r = turns->runs; r; r = r->next) {
 		if (r->waiting)
@@ -153,19 +155,19 @@ anybody_waits(const struct gpd_turns *turns)
 
 /* Those who may go on are told. */
 static void
-signal_waiting(struct gpd_turns *turns)
+signal_waiting(struct gpd_turn_queue *turns)
 {
 	for (struct gpd_schedule_run *r = turns->runs; r; r = r->next) {
 		if (r->waiting && (turns->policy == GPD_POLICY_NONE ||
 				   (turns->order.holder == &r->order && !atomic_load(&r->revoked) &&
-				    gpd_holder_has_room(turns, r))))
+				    gpd_turn_holder_has_room(turns, r))))
 			pthread_cond_signal(&r->go);
 	}
 }
 
 /* How long the thread may sleep for those who wait; FOREVER: there are none. */
 static uint64_t
-nap_of(const struct gpd_turns *turns, uint64_t when, uint64_t now)
+get_nap_ns(const struct gpd_turn_queue *turns, uint64_t when, uint64_t now)
 {
 	bool contended = gpd_order_is_contended(&turns->order);
 	uint64_t nap = (now - turns->progress_ns) / NAP_PART;
@@ -180,18 +182,18 @@ nap_of(const struct gpd_turns *turns, uint64_t when, uint64_t now)
 
 /* How long it may sleep after it has done what there is to do. */
 static uint64_t
-step(struct gpd_turns *turns) GP_LOCKED(turns->lock)
+turn_queue_step(struct gpd_turn_queue *turns) GP_LOCKED(turns->lock)
 {
 	bool waits = anybody_waits(turns);
-	uint64_t more = harvest_all(turns, waits || gpd_order_is_contended(&turns->order));
+	uint64_t more = runs_harvest(turns, waits || gpd_order_is_contended(&turns->order));
 	uint64_t now = gp_now_ns(), nap;
 
-	gpd_turns_refresh(turns, now);
+	gpd_turn_refresh_policy(turns, now);
 	if (turns->policy == GPD_POLICY_NONE)
 		turns->order.holder = NULL;
 	else if (turns->order.holder)
-		gpd_holder_look(turns, now);
-	nap = nap_of(turns, gpd_holder_pick(turns, now), now);
+		gpd_turn_holder_poll(turns, now);
+	nap = get_nap_ns(turns, gpd_turn_holder_pick(turns, now), now);
 	signal_waiting(turns);
 	if (more == FOREVER)
 		return nap;
@@ -200,7 +202,7 @@ step(struct gpd_turns *turns) GP_LOCKED(turns->lock)
 }
 
 static bool
-nothing_new(const struct gpd_turns *turns)
+nothing_new(const struct gpd_turn_queue *turns)
 {
 	for (const struct gpd_schedule_run *r = turns->runs; r; r = r->next) {
 		if (r->waiting || atomic_load(&r->meter.entries))
@@ -210,62 +212,62 @@ nothing_new(const struct gpd_turns *turns)
 }
 
 static bool
-nothing_to_look_at(const struct gpd_turns *turns)
+nothing_to_poll(const struct gpd_turn_queue *turns)
 {
 	for (const struct gpd_schedule_run *r = turns->runs; r; r = r->next) {
-		if (atomic_load(&r->meter.looked))
+		if (atomic_load(&r->meter.polled))
 			return false;
 	}
 	return true;
 }
 
 static void
-doze(struct gpd_turns *turns, uint64_t nap) GP_LOCKED(turns->lock)
+turn_queue_doze(struct gpd_turn_queue *turns, uint64_t nap) GP_LOCKED(turns->lock)
 {
 	atomic_store(&turns->dozes, true);
-	if (nothing_to_look_at(turns))
+	if (nothing_to_poll(turns))
 		(void)gp_cond_wait_until(&turns->wake, &turns->lock, gp_now_ns() + nap);
 	atomic_store(&turns->dozes, false);
 	/* What woke it has just begun. */
-	turns->look_ns = next_look_ns();
+	turns->poll_ns = next_poll_ns();
 }
 
 static void
-sleep_long(struct gpd_turns *turns) GP_LOCKED(turns->lock)
+turn_queue_sleep(struct gpd_turn_queue *turns) GP_LOCKED(turns->lock)
 {
 	atomic_store(&turns->asleep, true);
 	if (nothing_new(turns))
 		pthread_cond_wait(&turns->wake, &turns->lock);
 	atomic_store(&turns->asleep, false);
-	turns->look_ns = next_look_ns();
+	turns->poll_ns = next_poll_ns();
 }
 
 static void *
-run_turns(void *arg)
+turn_queue_run(void *arg)
 {
-	struct gpd_turns *turns = arg;
+	struct gpd_turn_queue *turns = arg;
 
 	/* Naps are shorter than the 50 microseconds by which the kernel likes to be late. */
 	(void)prctl(PR_SET_TIMERSLACK, 1000ul, 0, 0, 0);
 	(void)gpd_device_enter(turns->device);
 	pthread_mutex_lock(&turns->lock);
 	for (;;) {
-		uint64_t nap = step(turns);
+		uint64_t nap = turn_queue_step(turns);
 
 		if (nap == FOREVER)
-			sleep_long(turns);
-		else if (nap > LOOKS_NS)
-			doze(turns, nap);
+			turn_queue_sleep(turns);
+		else if (nap > MEASURE_POLL_NS)
+			turn_queue_doze(turns, nap);
 		else
 			(void)gp_cond_wait_until(&turns->wake, &turns->lock, gp_now_ns() + nap);
 	}
 	return NULL;
 }
 
-static struct gpd_turns *
-make_turns(struct gpd_ledger *ledger, int device)
+static struct gpd_turn_queue *
+turn_queue_create(struct gpd_ledger *ledger, int device)
 {
-	struct gpd_turns *turns = calloc(1, sizeof(*turns));
+	struct gpd_turn_queue *turns = calloc(1, sizeof(*turns));
 
 	if (!turns)
 		return NULL;
@@ -274,7 +276,7 @@ make_turns(struct gpd_ledger *ledger, int device)
 	pthread_mutex_init(&turns->lock, NULL);
 	gp_cond_init(&turns->wake);
 	gp_cond_init(&turns->unpinned);
-	if (gp_thread_start("turns", 0, run_turns, turns)) {
+	if (gp_thread_start("turns", 0, turn_queue_run, turns)) {
 		free(turns);
 		return NULL;
 	}
@@ -282,51 +284,51 @@ make_turns(struct gpd_ledger *ledger, int device)
 }
 
 /* They are as old as the process, once there was a launch on the device. */
-static struct gpd_turns *
-get_turns(struct gpd_ledger *ledger, int device)
+static struct gpd_turn_queue *
+turn_queue_get(struct gpd_ledger *ledger, int device)
 {
-	struct gpd_turns *turns;
+	struct gpd_turn_queue *turns;
 
 	pthread_mutex_lock(&start_lock);
 	if (!all[device])
-		all[device] = make_turns(ledger, device);
+		all[device] = turn_queue_create(ledger, device);
 	turns = all[device];
 	pthread_mutex_unlock(&start_lock);
 	return turns;
 }
 
 int
-gpd_turns_add(struct gpd_schedule_run *run)
+gpd_turn_add_run(struct gpd_schedule_run *run)
 {
-	struct gpd_turns *turns = get_turns(run->account->ledger, run->device);
+	struct gpd_turn_queue *turns = turn_queue_get(run->account->ledger, run->device);
 	int r;
 
 	/* Not under the lock: pinned memory may have to be had. */
 	if (!turns || gpd_device_enter(run->device) != CUDA_SUCCESS ||
-	    gpd_meter_init(&run->meter, run->device))
+	    gpd_usage_meter_init(&run->meter, run->device))
 		return -ENOMEM;
 	pthread_mutex_lock(&turns->lock);
 	r = gpd_order_add(&turns->order, &run->order, run->account->line->tenant, gp_now_ns());
 	if (r == 0) {
 		run->turns = turns;
-		run->order.rank = gpd_turns_rank(run->account);
+		run->order.rank = gpd_turn_get_rank(run->account);
 		run->window = 1;
 		run->since_ns = gp_now_ns();
 		gp_cond_init(&run->go);
 		LL_PREPEND(turns->runs, run);
-		turns->terms_changed = true;
+		turns->policy_changed = true;
 	}
 	pthread_mutex_unlock(&turns->lock);
 	if (r)
-		gpd_meter_fini(&run->meter);
+		gpd_usage_meter_fini(&run->meter);
 	return r;
 }
 
 void
-gpd_turns_remove(struct gpd_schedule_run *run)
+gpd_turn_remove_run(struct gpd_schedule_run *run)
 {
-	struct gpd_turns *turns = run->turns;
-	struct gpd_meter_harvest found;
+	struct gpd_turn_queue *turns = run->turns;
+	struct gpd_usage_meter_harvest found;
 
 	(void)gpd_device_enter(run->device);
 	pthread_mutex_lock(&turns->lock);
@@ -334,42 +336,42 @@ gpd_turns_remove(struct gpd_schedule_run *run)
 		pthread_cond_wait(&turns->unpinned, &turns->lock);
 	LL_DELETE(turns->runs, run);
 	gpd_order_remove(&turns->order, &run->order);
-	turns->terms_changed = true;
+	turns->policy_changed = true;
 	pthread_mutex_unlock(&turns->lock);
 	pthread_cond_signal(&turns->wake);
-	found = gpd_meter_take(&run->meter);
-	write_down(run, &found);
-	write_down(run, &(struct gpd_meter_harvest){ .all_ns = unseen_ns(run) });
-	gpd_meter_fini(&run->meter);
+	found = gpd_usage_meter_collect(&run->meter);
+	run_account(run, &found);
+	run_account(run, &(struct gpd_usage_meter_harvest){ .all_ns = unseen_ns(run) });
+	gpd_usage_meter_fini(&run->meter);
 	pthread_cond_destroy(&run->go);
 }
 
 /* Whether the executor must not wait. */
 static bool
-may_not_wait(const struct gpd_schedule_run *run)
+run_must_not_wait(const struct gpd_schedule_run *run)
 {
 	return atomic_load(run->account->closing) || atomic_load(&gpd_devices.lost) ||
-	       !gpd_turns_apply(run->account, run->device);
+	       !gpd_turn_is_required(run->account, run->device);
 }
 
 static bool
-may_go(struct gpd_turns *turns, struct gpd_schedule_run *run, uint64_t now)
+run_may_go(struct gpd_turn_queue *turns, struct gpd_schedule_run *run, uint64_t now)
 {
 	if (turns->order.holder != &run->order) {
-		gpd_holder_comes(run, now);
+		gpd_turn_holder_arrive(run, now);
 		gpd_order_want(&turns->order, &run->order, now);
-		(void)gpd_holder_pick(turns, now);
+		(void)gpd_turn_holder_pick(turns, now);
 	}
 	return turns->order.holder == &run->order && !atomic_load(&run->revoked) &&
-	       gpd_holder_has_room(turns, run);
+	       gpd_turn_holder_has_room(turns, run);
 }
 
 /* The window grows step by step: the first kernels may be shorter than the others. */
 static uint32_t
-pass_of(const struct gpd_turns *turns, struct gpd_schedule_run *run)
+get_pass_size(const struct gpd_turn_queue *turns, struct gpd_schedule_run *run)
 {
 	uint64_t flight = atomic_load(&run->meter.launches);
-	uint32_t wide = gpd_holder_flight(turns, run), pass;
+	uint32_t wide = gpd_turn_holder_get_flight(turns, run), pass;
 	uint64_t left;
 
 	run->window = wide < 2 * run->window ? wide : 2 * run->window;
@@ -383,38 +385,38 @@ pass_of(const struct gpd_turns *turns, struct gpd_schedule_run *run)
 }
 
 uint32_t
-gpd_turns_take(struct gpd_schedule_run *run, bool *timed_p)
+gpd_turn_acquire(struct gpd_schedule_run *run, bool *timed_p)
 {
-	struct gpd_turns *turns = run->turns;
+	struct gpd_turn_queue *turns = run->turns;
 	uint64_t since = 0, now;
 	uint32_t pass;
 
 	pthread_mutex_lock(&turns->lock);
 	now = gp_now_ns();
 	run->takes_turns = true;
-	gpd_turns_refresh(turns, now);
-	while (!may_not_wait(run) && !may_go(turns, run, now)) {
+	gpd_turn_refresh_policy(turns, now);
+	while (!run_must_not_wait(run) && !run_may_go(turns, run, now)) {
 		if (!since) {
 			since = now;
 			/* What it waits for may be done, and nobody has looked. */
-			harvest(turns, run, false);
+			run_harvest(turns, run, false);
 			now = gp_now_ns();
 			continue;
 		}
 		run->waiting = true;
 		pthread_cond_signal(&turns->wake);
-		(void)gp_cond_wait_until(&run->go, &turns->lock, now + LOOK_NS);
+		(void)gp_cond_wait_until(&run->go, &turns->lock, now + CLOSE_POLL_NS);
 		run->waiting = false;
 		now = gp_now_ns();
 	}
 	if (turns->order.holder == &run->order)
-		gpd_holder_begin(turns, now);
+		gpd_turn_holder_start(turns, now);
 	else
 		run->order.wants = false;
 	atomic_store(&run->open, true);
 	/* Who is not known yet has to be. */
 	*timed_p = !atomic_load(&run->meter.launch_ns);
-	pass = pass_of(turns, run);
+	pass = get_pass_size(turns, run);
 	run->joins = run->window / (gpd_order_is_contended(&turns->order) ? 16 : 8);
 	if (run->joins > JOINS_MAX)
 		run->joins = JOINS_MAX;
@@ -425,9 +427,9 @@ gpd_turns_take(struct gpd_schedule_run *run, bool *timed_p)
 }
 
 void
-gpd_turns_quit(struct gpd_schedule_run *run, bool drains)
+gpd_turn_release(struct gpd_schedule_run *run, bool drains)
 {
-	struct gpd_turns *turns = run->turns;
+	struct gpd_turn_queue *turns = run->turns;
 
 	pthread_mutex_lock(&turns->lock);
 	run->order.wants = false;
@@ -445,12 +447,12 @@ gpd_turns_quit(struct gpd_schedule_run *run, bool drains)
 }
 
 void
-gpd_turns_poke(struct gpd_schedule_run *run)
+gpd_turn_wake(struct gpd_schedule_run *run)
 {
-	struct gpd_turns *turns = run->turns;
+	struct gpd_turn_queue *turns = run->turns;
 
 	if (!atomic_load(&turns->asleep) &&
-	    !(atomic_load(&turns->dozes) && atomic_load(&run->meter.looked)))
+	    !(atomic_load(&turns->dozes) && atomic_load(&run->meter.polled)))
 		return;
 	pthread_mutex_lock(&turns->lock);
 	pthread_cond_signal(&turns->wake);

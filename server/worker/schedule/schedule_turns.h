@@ -24,16 +24,16 @@
 #include <stdint.h>
 
 struct gpd_account;
-struct gpd_turns;
+struct gpd_turn_queue;
 
 struct gpd_schedule_run {
 	struct gpd_order_run order; /* under the turns' lock */
 	struct gpd_schedule_run *next;
 	struct gpd_schedule_run *session_next;
 	struct gpd_account *account;
-	struct gpd_turns *turns;
+	struct gpd_turn_queue *turns;
 	int device;
-	struct gpd_meter meter;
+	struct gpd_usage_meter meter;
 
 	/* The executor's own: the batch that it is in. */
 	uint64_t batch;
@@ -69,23 +69,23 @@ struct gpd_schedule_run {
 /* How long the GPU is kept for a holder that has nothing to launch at least (and at most ten times,
  * if it usually comes back so late), and twice that in all beyond as long as it was used: a client
  * that waits for each kernel keeps its turn. */
-extern uint64_t gpd_turns_idle_ns;
+extern uint64_t gpd_turn_idle_ns;
 
 /* Whether the session's launches on the device are held back for others. */
-bool gpd_turns_apply(const struct gpd_account *account, int device);
+bool gpd_turn_is_required(const struct gpd_account *account, int device);
 
 /* 0 or -ENOMEM. */
-int gpd_turns_add(struct gpd_schedule_run *run);
+int gpd_turn_add_run(struct gpd_schedule_run *run);
 /* Returns when nobody else uses the run; what its work took has been written down. */
-void gpd_turns_remove(struct gpd_schedule_run *run);
+void gpd_turn_remove_run(struct gpd_schedule_run *run);
 
 /* Waits for the run's turn.  How many launches may go; *timed_p: their time must be known. */
-uint32_t gpd_turns_take(struct gpd_schedule_run *run, bool *timed_p);
+uint32_t gpd_turn_acquire(struct gpd_schedule_run *run, bool *timed_p);
 /* It takes none any more: no policy, or it has multiprocessors of its own, or it closes.  drains:
  * the turn goes on when its work is done. */
-void gpd_turns_quit(struct gpd_schedule_run *run, bool drains);
+void gpd_turn_release(struct gpd_schedule_run *run, bool drains);
 
 /* There is something new to measure. */
-void gpd_turns_poke(struct gpd_schedule_run *run);
+void gpd_turn_wake(struct gpd_schedule_run *run);
 
 #endif /* GPD_SCHEDULE_TURNS_H */

@@ -51,9 +51,9 @@ gpd_green_partition(struct gpd_session *session, struct gpd_green *green, int de
 	if (!green)
 		return gpd_partition_current(&session->shares, device);
 	base = gpd_green_partition(session, green->source, device);
-	if (gpd_partition_is_part_of(green->partition, base)) {
+	if (gpd_partition_has_base(green->partition, base)) {
 		gpd_partition_unref(base);
-		return gpd_partition_hold(green->partition);
+		return gpd_partition_acquire(green->partition);
 	}
 	/* What was made once stays, as well as it can, when the share changes. */
 	fresh = gpd_partition_part(device, base, &green->split, green->partition != NULL);
@@ -61,7 +61,7 @@ gpd_green_partition(struct gpd_session *session, struct gpd_green *green, int de
 		gpd_partition_unref(green->partition);
 		green->partition = fresh;
 	}
-	return gpd_partition_hold(green->partition);
+	return gpd_partition_acquire(green->partition);
 }
 
 bool
@@ -72,11 +72,11 @@ gpd_context_has(const struct gpd_context *context, const struct gpd_stream *stre
 }
 
 void
-gpd_context_meet(struct gpd_stream *stream)
+gpd_context_order_stream(struct gpd_stream *stream)
 {
 	for (struct gpd_context *context = stream->context; context; context = context->parent) {
 		if (context->gate && !gpd_stream_is_idle(context->gate))
-			(void)gpd_stream_put_behind(stream, context->gate);
+			(void)gpd_stream_order_after(stream, context->gate);
 	}
 }
 
@@ -90,7 +90,8 @@ gpd_context_free(struct gpd_session *session, struct gpd_context *context)
 
 /* A stream of the context that its client does not know, to be given work. */
 static CUresult
-begin_own(struct gpd_session *session, struct gpd_context *context, struct gpd_stream **own_p)
+own_stream_begin(struct gpd_session *session, struct gpd_context *context,
+		 struct gpd_stream **own_p)
 {
 	CUresult result = CUDA_SUCCESS;
 
@@ -104,13 +105,13 @@ begin_own(struct gpd_session *session, struct gpd_context *context, struct gpd_s
 
 /* Puts the context's own stream behind all others. */
 static CUresult
-join(struct gpd_session *session, struct gpd_context *context)
+streams_join(struct gpd_session *session, struct gpd_context *context)
 {
-	CUresult result = begin_own(session, context, &context->joins);
+	CUresult result = own_stream_begin(session, context, &context->joins);
 
 	for (struct gpd_stream *s = session->streams; s && result == CUDA_SUCCESS; s = s->next) {
 		if (s != context->joins && gpd_context_has(context, s) && !gpd_stream_is_idle(s))
-			result = gpd_stream_put_behind(context->joins, s);
+			result = gpd_stream_order_after(context->joins, s);
 	}
 	return result;
 }
@@ -126,7 +127,7 @@ gpd_cuCtxRecordEvent(struct gpd_session *session, const struct gp_args_cuCtxReco
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (!event)
 		return CUDA_ERROR_INVALID_HANDLE;
-	result = join(session, context);
+	result = streams_join(session, context);
 	return result == CUDA_SUCCESS ? gpd_event_capture(session, event, context->joins, 0)
 				      : result;
 }
@@ -143,8 +144,8 @@ gpd_cuCtxWaitEvent(struct gpd_session *session, const struct gp_args_cuCtxWaitEv
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (!event)
 		return CUDA_ERROR_INVALID_HANDLE;
-	ref = gpd_event_now(event);
-	result = begin_own(session, context, &context->gate);
+	ref = gpd_event_get_ref(event);
+	result = own_stream_begin(session, context, &context->gate);
 	for (struct gpd_stream *s = session->streams; s && result == CUDA_SUCCESS; s = s->next) {
 		if (gpd_context_has(context, s))
 			result = gpd_stream_wait_event(session, s, ref->driver);

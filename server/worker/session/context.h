@@ -56,7 +56,7 @@ int gpd_context_device(const struct gpd_session *session, uint32_t id);
 CUresult gpd_context_enter(const struct gpd_session *session, uint32_t id);
 
 /* A stream of the context has been made: it waits for what the context waits for. */
-void gpd_context_meet(struct gpd_stream *stream);
+void gpd_context_order_stream(struct gpd_stream *stream);
 
 /* Forgets its name and frees it; no stream is of it any more. */
 void gpd_context_free(struct gpd_session *session, struct gpd_context *context);

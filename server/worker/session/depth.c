@@ -21,7 +21,7 @@
 #define NAP_LONG_NS 200000
 #define LONG_NS UINT64_C(2000000)
 
-uint64_t gpd_depth_patience_ns = UINT64_C(1000000000);
+uint64_t gpd_depth_timeout_ns = UINT64_C(1000000000);
 
 /* Of all sessions. */
 static _Atomic uint32_t streams;
@@ -29,7 +29,7 @@ static _Atomic uint32_t streams;
 static uint32_t
 find_slot(struct gpd_depths *depths)
 {
-	for (uint32_t i = 0; i < GPD_WAIT_PAGE_SLOTS; i++) {
+	for (uint32_t i = 0; i < GPD_MARKER_PAGE_SLOTS; i++) {
 		if (!depths->used[i])
 			return i + 1;
 	}
@@ -37,7 +37,7 @@ find_slot(struct gpd_depths *depths)
 }
 
 static void
-start_anew(struct gpd_depth *depth)
+depth_reset(struct gpd_depth *depth)
 {
 	depth->given = depth->marked = depth->opened = 0;
 	depth->full = false;
@@ -50,9 +50,9 @@ gpd_depth_open(struct gpd_session *session, struct gpd_stream *stream)
 	struct gpd_depths *depths = &session->depths;
 	struct gpd_depth *depth = &stream->depth;
 
-	start_anew(depth);
+	depth_reset(depth);
 	if (!depths->page)
-		depths->page = gpd_wait_page_take();
+		depths->page = gpd_marker_page_acquire();
 	if (!depths->page)
 		return;
 	depth->slot = find_slot(depths);
@@ -78,13 +78,13 @@ gpd_depth_close(struct gpd_session *session, struct gpd_stream *stream)
 void
 gpd_depth_free(struct gpd_session *session)
 {
-	gpd_wait_page_give(session->depths.page);
+	gpd_marker_page_release(session->depths.page);
 	session->depths.page = NULL;
 }
 
 /* The queues are shared by all streams. */
 static uint32_t
-room(void)
+depth_get_limit(void)
 {
 	uint32_t count = atomic_load_explicit(&streams, memory_order_relaxed);
 	uint32_t depth = count <= STREAMS_ALONE ? DEPTH_MAX : DEPTH_MAX * STREAMS_ALONE / count;
@@ -93,7 +93,7 @@ room(void)
 }
 
 static bool
-is_vain(const struct gpd_session *session)
+wait_is_cancelled(const struct gpd_session *session)
 {
 	return atomic_load(&session->closing) || atomic_load(&gpd_devices.lost);
 }
@@ -112,10 +112,10 @@ wait_for_room(const struct gpd_session *session, const struct gpd_depth *depth,
 {
 	uint64_t begun = gp_now_ns(), now = begun;
 
-	while (depth->given - read_done(done) >= most && !is_vain(session)) {
+	while (depth->given - read_done(done) >= most && !wait_is_cancelled(session)) {
 		if (now - begun > SLOW_NS)
 			return false;
-		gp_nap(now - begun < LONG_NS ? NAP_NS : NAP_LONG_NS);
+		gp_sleep_ns(now - begun < LONG_NS ? NAP_NS : NAP_LONG_NS);
 		now = gp_now_ns();
 	}
 	return true;
@@ -125,7 +125,7 @@ wait_for_room(const struct gpd_session *session, const struct gpd_depth *depth,
 static bool
 write_mark(struct gpd_session *session, struct gpd_stream *stream)
 {
-	const struct gpd_wait_page *page = session->depths.page;
+	const struct gpd_marker_page *page = session->depths.page;
 	uint32_t slot = stream->depth.slot - 1, value = stream->depth.given - 1;
 	CUdeviceptr to = page->device + 4 * slot;
 
@@ -148,9 +148,9 @@ void
 gpd_depth_mark(struct gpd_session *session, struct gpd_stream *stream)
 {
 	struct gpd_depth *depth = &stream->depth;
-	const struct gpd_wait_page *page = session->depths.page;
+	const struct gpd_marker_page *page = session->depths.page;
 	const volatile uint32_t *done;
-	uint32_t most = room();
+	uint32_t most = depth_get_limit();
 
 	/* The operation that comes is not done with what was given before it. */
 	depth->marked = depth->given;
@@ -168,20 +168,21 @@ gpd_depth_mark(struct gpd_session *session, struct gpd_stream *stream)
 }
 
 bool
-gpd_depth_look(const struct gpd_session *session, struct gpd_stream *stream)
+gpd_depth_poll(const struct gpd_session *session, struct gpd_stream *stream)
 {
 	struct gpd_depth *depth = &stream->depth;
-	uint32_t most = room(), done = read_done(&session->depths.page->host[depth->slot - 1]);
+	uint32_t most = depth_get_limit(),
+		 done = read_done(&session->depths.page->host[depth->slot - 1]);
 	uint32_t limit = most - most / 4;
 	uint64_t now = gp_now_ns();
 
 	if (done != depth->seen) {
 		depth->seen = done;
 		depth->seen_ns = now;
-	} else if (most < DEPTH_MAX && now - depth->seen_ns > gpd_depth_patience_ns) {
+	} else if (most < DEPTH_MAX && now - depth->seen_ns > gpd_depth_timeout_ns) {
 		limit = DEPTH_MAX - 1;
 	}
-	if (depth->given - done > limit && !is_vain(session))
+	if (depth->given - done > limit && !wait_is_cancelled(session))
 		return false;
 	depth->full = false;
 	depth->opened = depth->given ? depth->given : 1;

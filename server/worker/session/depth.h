@@ -37,14 +37,14 @@ struct gpd_depth {
 
 /* A session's; all zeros at first. */
 struct gpd_depths {
-	struct gpd_wait_page *page; /* taken with the first stream */
-	bool used[GPD_WAIT_PAGE_SLOTS];
+	struct gpd_marker_page *page; /* taken with the first stream */
+	bool used[GPD_MARKER_PAGE_SLOTS];
 	bool filled; /* a stream is full since the gates were looked at last; backlog_gate.h */
 };
 
 /* What is done without progress of the GPU before more is given to a stream than is its share of
  * the queues: it may be waiting for something that comes later. */
-extern uint64_t gpd_depth_patience_ns;
+extern uint64_t gpd_depth_timeout_ns;
 
 /* The stream has been made.  Without memory, or beyond the slots, nothing is counted. */
 void gpd_depth_open(struct gpd_session *session, struct gpd_stream *stream);
@@ -59,6 +59,6 @@ void gpd_depth_free(struct gpd_session *session);
 void gpd_depth_mark(struct gpd_session *session, struct gpd_stream *stream);
 
 /* Of a stream that is full: whether it is full no more. */
-bool gpd_depth_look(const struct gpd_session *session, struct gpd_stream *stream);
+bool gpd_depth_poll(const struct gpd_session *session, struct gpd_stream *stream);
 
 #endif /* GPD_DEPTH_H */

@@ -60,15 +60,16 @@ gpd_event_get(const struct gpd_session *session, uint32_t id)
 
 struct gpd_event_common {
 	pthread_mutex_t lock;
-	struct gpd_event_ref *ref; /* under lock */
-	unsigned int users;        /* events of sessions; under lock */
-	unsigned int held;         /* the sum of theirs; under lock */
+	struct gpd_event_ref *ref;     /* under lock */
+	unsigned int users;            /* events of sessions; under lock */
+	unsigned int deferred_records; /* the sum of theirs; under lock */
 	int device;
-	struct gpd_offer offer; /* of the session that made it; under gpd_offers_lock */
+	struct gpd_ipc_export
+		ipc_export; /* of the session that made it; under gpd_ipc_exports_lock */
 };
 
 struct gpd_event_ref *
-gpd_event_now(const struct gpd_event *event)
+gpd_event_get_ref(const struct gpd_event *event)
 {
 	struct gpd_event_ref *ref;
 
@@ -94,23 +95,23 @@ make_common(int device, unsigned int flags, struct gpd_event_common **common_p)
 	pthread_mutex_init(&common->lock, NULL);
 	common->device = device;
 	common->users = 1;
-	common->offer.kind = GP_IPC_EVENT;
-	common->offer.thing = common;
+	common->ipc_export.kind = GP_IPC_EVENT;
+	common->ipc_export.thing = common;
 	*common_p = common;
 	return CUDA_SUCCESS;
 }
 
 static void
-leave_common(const struct gpd_event *event)
+common_unref(const struct gpd_event *event)
 {
 	struct gpd_event_common *common = event->common;
 	bool last;
 
 	/* Who has opened it goes on with it, and nobody else opens it. */
 	if (event->flags & CU_EVENT_INTERPROCESS && !event->opened)
-		gpd_offer_withdraw(&common->offer);
+		gpd_ipc_export_withdraw(&common->ipc_export);
 	pthread_mutex_lock(&common->lock);
-	common->held -= event->held;
+	common->deferred_records -= event->deferred_records;
 	last = --common->users == 0;
 	pthread_mutex_unlock(&common->lock);
 	if (!last)
@@ -122,17 +123,17 @@ leave_common(const struct gpd_event *event)
 
 /* Named so; what it has is gone if that fails. */
 static CUresult
-add(struct gpd_session *session, uint32_t id, const struct gpd_event *made)
+event_add(struct gpd_session *session, uint32_t id, const struct gpd_event *made)
 {
 	struct gpd_event *event = malloc(sizeof(*event));
 	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
 
 	if (event) {
 		*event = *made;
-		result = gpd_session_name(session, GPD_KIND_EVENT, id, &event->handle);
+		result = gpd_session_add_handle(session, GPD_KIND_EVENT, id, &event->handle);
 	}
 	if (result != CUDA_SUCCESS) {
-		leave_common(made);
+		common_unref(made);
 		free(event);
 	}
 	return result;
@@ -142,7 +143,7 @@ void
 gpd_event_destroy(struct gpd_session *session, struct gpd_event *event)
 {
 	gpd_handle_remove(&session->handles, &event->handle);
-	leave_common(event);
+	common_unref(event);
 	free(event);
 }
 
@@ -160,12 +161,12 @@ gpd_cuEventCreate(struct gpd_session *session, const struct gp_args_cuEventCreat
 	result = gpd_device_enter(event.context->device);
 	if (result == CUDA_SUCCESS)
 		result = make_common(event.context->device, args->Flags, &event.common);
-	return result == CUDA_SUCCESS ? add(session, args->phEvent, &event) : result;
+	return result == CUDA_SUCCESS ? event_add(session, args->phEvent, &event) : result;
 }
 
 /* Who still waits for what the event captured before keeps that. */
 static CUresult
-renew(struct gpd_event_ref **ref_p, unsigned int flags)
+ref_renew(struct gpd_event_ref **ref_p, unsigned int flags)
 {
 	struct gpd_event_ref *fresh;
 	CUresult result;
@@ -181,14 +182,14 @@ renew(struct gpd_event_ref **ref_p, unsigned int flags)
 }
 
 static CUresult
-capture(struct gpd_event_ref **ref_p, unsigned int event_flags, const struct gpd_stream *stream,
-	unsigned int flags)
+ref_capture(struct gpd_event_ref **ref_p, unsigned int event_flags, const struct gpd_stream *stream,
+	    unsigned int flags)
 {
 	CUresult result;
 
 	if (stream->device != (*ref_p)->device)
 		return CUDA_ERROR_INVALID_HANDLE;
-	result = renew(ref_p, event_flags);
+	result = ref_renew(ref_p, event_flags);
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (flags == 0)
@@ -202,25 +203,25 @@ gpd_event_capture(struct gpd_session *session, struct gpd_event *event,
 {
 	CUresult result;
 
-	gpd_schedule_pause(session->account.schedule);
+	gpd_schedule_end_batches(session->account.schedule);
 	pthread_mutex_lock(&event->common->lock);
-	result = capture(&event->common->ref, event->flags, stream, flags);
+	result = ref_capture(&event->common->ref, event->flags, stream, flags);
 	pthread_mutex_unlock(&event->common->lock);
 	return result;
 }
 
 /* The first of the records that the session holds has been carried out. */
 static void
-release(struct gpd_event *event)
+deferred_record_done(struct gpd_event *event)
 {
 	pthread_mutex_lock(&event->common->lock);
-	event->held--;
-	event->common->held--;
+	event->deferred_records--;
+	event->common->deferred_records--;
 	pthread_mutex_unlock(&event->common->lock);
 }
 
 static CUresult
-record(struct gpd_session *session, uint32_t id, uint32_t stream_id, unsigned int flags)
+event_record(struct gpd_session *session, uint32_t id, uint32_t stream_id, unsigned int flags)
 {
 	struct gpd_event *event = gpd_event_get(session, id);
 	struct gpd_stream *stream;
@@ -231,27 +232,27 @@ record(struct gpd_session *session, uint32_t id, uint32_t stream_id, unsigned in
 	result = gpd_stream_begin(session, stream_id, &stream);
 	if (result == CUDA_SUCCESS)
 		result = gpd_event_capture(session, event, stream, flags);
-	if (event->held > 0)
-		release(event);
+	if (event->deferred_records > 0)
+		deferred_record_done(event);
 	return result;
 }
 
 bool
-gpd_event_hold(struct gpd_session *session, uint32_t id)
+gpd_event_defer_record(struct gpd_session *session, uint32_t id)
 {
 	struct gpd_event *event = gpd_event_get(session, id);
 
 	if (!event)
 		return false;
 	pthread_mutex_lock(&event->common->lock);
-	event->held++;
-	event->common->held++;
+	event->deferred_records++;
+	event->common->deferred_records++;
 	pthread_mutex_unlock(&event->common->lock);
 	return true;
 }
 
 bool
-gpd_event_is_held(struct gpd_session *session, uint32_t id)
+gpd_event_has_deferred_record(struct gpd_session *session, uint32_t id)
 {
 	struct gpd_event *event = gpd_event_get(session, id);
 	bool held;
@@ -259,7 +260,7 @@ gpd_event_is_held(struct gpd_session *session, uint32_t id)
 	if (!event || !(event->flags & CU_EVENT_INTERPROCESS))
 		return false;
 	pthread_mutex_lock(&event->common->lock);
-	held = event->common->held > event->held;
+	held = event->common->deferred_records > event->deferred_records;
 	pthread_mutex_unlock(&event->common->lock);
 	return held;
 }
@@ -268,13 +269,13 @@ CUresult
 gpd_cuEventRecordWithFlags(struct gpd_session *session,
 			   const struct gp_args_cuEventRecordWithFlags *args)
 {
-	return record(session, args->hEvent, args->hStream, args->flags);
+	return event_record(session, args->hEvent, args->hStream, args->flags);
 }
 
 CUresult
 gpd_gpEventRecord(struct gpd_session *session, const struct gp_args_gpEventRecord *args)
 {
-	return record(session, args->event, args->stream, args->flags);
+	return event_record(session, args->event, args->stream, args->flags);
 }
 
 CUresult
@@ -286,10 +287,10 @@ gpd_cuEventQuery(struct gpd_session *session, const struct gp_args_cuEventQuery 
 
 	if (!event)
 		return CUDA_ERROR_INVALID_HANDLE;
-	ref = gpd_event_now(event);
+	ref = gpd_event_get_ref(event);
 	result = gpd_driver.cuEventQuery(ref->driver);
 	gpd_event_unref(ref);
-	return result == CUDA_SUCCESS ? gpd_wait_answer_done(session) : result;
+	return result == CUDA_SUCCESS ? gpd_wait_reply_done(session) : result;
 }
 
 CUresult
@@ -300,7 +301,7 @@ gpd_cuEventSynchronize(struct gpd_session *session, const struct gp_args_cuEvent
 
 	if (!event)
 		return CUDA_ERROR_INVALID_HANDLE;
-	ref = gpd_event_now(event);
+	ref = gpd_event_get_ref(event);
 	gpd_wait_add_event(session, ref, gpd_wait_reply, gpd_wait_request(session));
 	gpd_event_unref(ref);
 	return GPD_LATER;
@@ -324,14 +325,14 @@ gpd_gpEventShare(struct gpd_session *session, const struct gp_args_gpEventShare 
 	struct gpd_event *event = gpd_event_get(session, args->event);
 	struct gp_ipc_handle *handle;
 
-	session->shares_events = true;
+	session->has_ipc_events = true;
 	/* What another process has made is not passed on. */
 	if (!event || !(event->flags & CU_EVENT_INTERPROCESS) || event->opened)
 		return CUDA_ERROR_INVALID_HANDLE;
 	handle = calloc(1, sizeof(*handle));
 	if (!handle)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (!gpd_offer_make(&session->account, &event->common->offer, handle)) {
+	if (!gpd_ipc_export_create(&session->account, &event->common->ipc_export, handle)) {
 		free(handle);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -341,8 +342,8 @@ gpd_gpEventShare(struct gpd_session *session, const struct gp_args_gpEventShare 
 }
 
 static CUresult
-join(const struct gpd_session *session, const struct gpd_offer *offer, int device,
-     struct gpd_event_common **common_p)
+common_join(const struct gpd_session *session, const struct gpd_ipc_export *offer, int device,
+	    struct gpd_event_common **common_p)
 {
 	struct gpd_event_common *common = offer->thing;
 
@@ -362,14 +363,14 @@ open_common(struct gpd_session *session, const struct gp_bytes *handle, int devi
 	    struct gpd_event_common **common_p)
 {
 	const char *why = NULL;
-	struct gpd_offer *offer;
+	struct gpd_ipc_export *offer;
 	CUresult result;
 
-	pthread_mutex_lock(&gpd_offers_lock);
-	result = gpd_offer_find_locked(&session->account, handle, GP_IPC_EVENT, &offer, &why);
+	pthread_mutex_lock(&gpd_ipc_exports_lock);
+	result = gpd_ipc_export_find_locked(&session->account, handle, GP_IPC_EVENT, &offer, &why);
 	if (result == CUDA_SUCCESS)
-		result = join(session, offer, device, common_p);
-	pthread_mutex_unlock(&gpd_offers_lock);
+		result = common_join(session, offer, device, common_p);
+	pthread_mutex_unlock(&gpd_ipc_exports_lock);
 	if (why)
 		gpd_session_refuse_handle(session, why);
 	return result;
@@ -385,7 +386,7 @@ gpd_gpEventOpen(struct gpd_session *session, const struct gp_args_gpEventOpen *a
 
 	if (!event.context)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	session->shares_events = true;
+	session->has_ipc_events = true;
 	result = open_common(session, &args->handle, event.context->device, &event.common);
-	return result == CUDA_SUCCESS ? add(session, args->event, &event) : result;
+	return result == CUDA_SUCCESS ? event_add(session, args->event, &event) : result;
 }

@@ -33,8 +33,9 @@ struct gpd_event {
 	struct gpd_context *context;
 	unsigned int flags;
 	struct gpd_event_common *common;
-	unsigned int held; /* records of it that the session keeps; under the common part's lock */
-	bool opened;       /* it is another session's */
+	unsigned int deferred_records; /* records of it that the session keeps; under the common
+					  part's lock */
+	bool opened;                   /* it is another session's */
 };
 
 struct gpd_event_ref *gpd_event_ref(struct gpd_event_ref *ref);
@@ -42,7 +43,7 @@ struct gpd_event_ref *gpd_event_ref(struct gpd_event_ref *ref);
 void gpd_event_unref(struct gpd_event_ref *ref);
 
 /* What the event captured last; the caller's, to be given back. */
-struct gpd_event_ref *gpd_event_now(const struct gpd_event *event);
+struct gpd_event_ref *gpd_event_get_ref(const struct gpd_event *event);
 /* It captures what the stream was given so far.  Who still waits for what it captured before keeps
  * that. */
 CUresult gpd_event_capture(struct gpd_session *session, struct gpd_event *event,
@@ -50,9 +51,9 @@ CUresult gpd_event_capture(struct gpd_session *session, struct gpd_event *event,
 
 /* The session keeps a record of the event, and its caller is told that the event is recorded: other
  * sessions wait for that.  false: no such event. */
-bool gpd_event_hold(struct gpd_session *session, uint32_t id);
+bool gpd_event_defer_record(struct gpd_session *session, uint32_t id);
 /* Whether another session does so. */
-bool gpd_event_is_held(struct gpd_session *session, uint32_t id);
+bool gpd_event_has_deferred_record(struct gpd_session *session, uint32_t id);
 
 /* NULL: no such event. */
 struct gpd_event *gpd_event_get(const struct gpd_session *session, uint32_t id);

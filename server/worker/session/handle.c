@@ -11,7 +11,7 @@ static const uint16_t costs[GPD_KIND_COUNT] = { GPD_KIND_COSTS };
 
 /* Where the handle of this name is kept; NULL: nowhere yet. */
 static struct gpd_handle **
-place_of(const struct gpd_handle_table *table, enum gpd_kind kind, uint32_t id)
+handle_get_slot(const struct gpd_handle_table *table, enum gpd_kind kind, uint32_t id)
 {
 	uint32_t index = id & (GPD_HANDLE_INDEX_MAX - 1);
 	struct gpd_handle **chunk = table->chunks[kind][index / GPD_HANDLE_CHUNK];
@@ -44,13 +44,13 @@ gpd_handle_add(struct gpd_handle_table *table, enum gpd_kind kind, uint32_t id,
 
 	if (id == 0)
 		return -EINVAL;
-	place = place_of(table, kind, id);
+	place = handle_get_slot(table, kind, id);
 	if (!place) {
 		int r = add_chunk(table, kind, id);
 
 		if (r)
 			return r;
-		place = place_of(table, kind, id);
+		place = handle_get_slot(table, kind, id);
 	}
 	if (*place)
 		return -EEXIST;
@@ -65,7 +65,7 @@ gpd_handle_add(struct gpd_handle_table *table, enum gpd_kind kind, uint32_t id,
 void *
 gpd_handle_get(const struct gpd_handle_table *table, enum gpd_kind kind, uint32_t id)
 {
-	struct gpd_handle **place = id ? place_of(table, kind, id) : NULL;
+	struct gpd_handle **place = id ? handle_get_slot(table, kind, id) : NULL;
 
 	return place && *place && (*place)->id == id ? *place : NULL;
 }
@@ -73,7 +73,7 @@ gpd_handle_get(const struct gpd_handle_table *table, enum gpd_kind kind, uint32_
 void
 gpd_handle_remove(struct gpd_handle_table *table, struct gpd_handle *handle)
 {
-	struct gpd_handle **place = place_of(table, handle->kind, handle->id);
+	struct gpd_handle **place = handle_get_slot(table, handle->kind, handle->id);
 
 	if (!place || *place != handle)
 		return;

@@ -18,7 +18,7 @@ gpd_object_add(struct gpd_session *session, enum gpd_kind kind, uint32_t id, voi
 		object->driver = driver;
 		object->device = context ? context->device : 0;
 		object->context = gpd_object_kinds[kind].goes_with_context ? context : NULL;
-		result = gpd_session_name(session, kind, id, &object->handle);
+		result = gpd_session_add_handle(session, kind, id, &object->handle);
 	}
 	if (result != CUDA_SUCCESS) {
 		if (gpd_object_kinds[kind].end)
@@ -55,46 +55,46 @@ gpd_object_charge(struct gpd_session *session, struct gpd_object *object, uint64
 }
 
 static void
-forget(struct gpd_session *session, struct gpd_object *object)
+object_free(struct gpd_session *session, struct gpd_object *object)
 {
 	gpd_handle_remove(&session->handles, &object->handle);
 	gpd_name_memory_remove(&session->handles.memory, object->charged);
 	if (object->code)
-		gpd_account_give_code(&session->account, object->code);
+		gpd_account_uncharge_code(&session->account, object->code);
 	gp_scratch_free(&object->memory);
 	free(object);
 }
 
 void
-gpd_object_forget(struct gpd_session *session, enum gpd_kind kind, uint32_t id)
+gpd_object_drop(struct gpd_session *session, enum gpd_kind kind, uint32_t id)
 {
 	struct gpd_object *object = gpd_object_get(session, kind, id);
 
 	if (object)
-		forget(session, object);
+		object_free(session, object);
 }
 
 void
-gpd_objects_forget_context(struct gpd_session *session, const struct gpd_context *context)
+gpd_objects_destroy_context(struct gpd_session *session, const struct gpd_context *context)
 {
 	for (int kind = 1; kind < GPD_KIND_COUNT; kind++) {
-		const struct gpd_object_kind *of = &gpd_object_kinds[kind];
+		const struct gpd_object_kind *object_kind = &gpd_object_kinds[kind];
 		struct gpd_object *object;
 		uint32_t at = 0;
 
-		while (of->end &&
+		while (object_kind->end &&
 		       (object = gpd_handle_next(&session->handles, (enum gpd_kind)kind, &at))) {
 			if (context && object->context != context)
 				continue;
 			if (gpd_device_enter(object->device) == CUDA_SUCCESS)
-				(void)of->end(object->driver);
-			forget(session, object);
+				(void)object_kind->end(object->driver);
+			object_free(session, object);
 		}
 	}
 }
 
 void
-gpd_objects_forget_session(struct gpd_session *session)
+gpd_objects_destroy_all(struct gpd_session *session)
 {
-	gpd_objects_forget_context(session, NULL);
+	gpd_objects_destroy_context(session, NULL);
 }

@@ -49,11 +49,11 @@ struct gpd_object *gpd_object_get(const struct gpd_session *session, enum gpd_ki
 uint32_t gpd_object_id(struct gpd_session *session, enum gpd_kind kind, const void *driver);
 
 /* The driver has ended it. */
-void gpd_object_forget(struct gpd_session *session, enum gpd_kind kind, uint32_t id);
+void gpd_object_drop(struct gpd_session *session, enum gpd_kind kind, uint32_t id);
 
 /* Ends those that go with the context; NULL: all. */
-void gpd_objects_forget_context(struct gpd_session *session, const struct gpd_context *context);
+void gpd_objects_destroy_context(struct gpd_session *session, const struct gpd_context *context);
 /* Ends all. */
-void gpd_objects_forget_session(struct gpd_session *session);
+void gpd_objects_destroy_all(struct gpd_session *session);
 
 #endif /* GPD_OBJECT_H */

@@ -25,9 +25,9 @@
 
 #define SECOND_NS 1000000000ull
 /* Whoever waits looks often at first: an owner that waits for its kernels leaves short gaps. */
-#define LOOK_NS 50000
-#define LOOK_SELDOM_NS 500000
-#define OFTEN_NS 200000000ull
+#define POLL_NS 50000
+#define POLL_SLOW_NS 500000
+#define POLL_FAST_FOR_NS 200000000ull
 
 uint64_t gpd_print_limit_ns = 30 * SECOND_NS;
 
@@ -46,7 +46,7 @@ struct gpd_print {
 	unsigned int launching; /* between gpd_print_begin() and _end(): no event tells of it yet */
 	uint64_t session;       /* and its peer: for the log */
 	char peer[128];
-	bool told;           /* that output may be lost */
+	bool loss_reported;  /* that output may be lost */
 	char complaint[160]; /* about that, to be sent */
 	char *text;          /* not yet sent */
 	size_t size;
@@ -77,7 +77,7 @@ static struct {
 } reader = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1 };
 
 static void
-append(struct gpd_print *to, const char *text, size_t size)
+text_append(struct gpd_print *to, const char *text, size_t size)
 {
 	if (!to || to->size + size > TEXT_MAX)
 		return;
@@ -87,11 +87,11 @@ append(struct gpd_print *to, const char *text, size_t size)
 
 		while (room < to->size + size)
 			room *= 2;
-		if (!gpd_ledger_take_host(to->ledger, to->line, room - to->room))
+		if (!gpd_ledger_charge_host(to->ledger, to->line, room - to->room))
 			return;
 		grown = realloc(to->text, room);
 		if (!grown) {
-			gpd_ledger_give_host(to->ledger, to->line, room - to->room);
+			gpd_ledger_uncharge_host(to->ledger, to->line, room - to->room);
 			return;
 		}
 		to->text = grown;
@@ -103,20 +103,20 @@ append(struct gpd_print *to, const char *text, size_t size)
 
 /* Takes everything that is in the pipe now. */
 static void
-drain(void)
+pipe_drain(void)
 {
 	char text[4096];
 	ssize_t n;
 
 	pthread_mutex_lock(&reader.lock);
 	while ((n = read(reader.fd, text, sizeof(text))) > 0 || (n < 0 && errno == EINTR))
-		append(reader.receiver, text, n > 0 ? (size_t)n : 0);
+		text_append(reader.receiver, text, n > 0 ? (size_t)n : 0);
 	pthread_mutex_unlock(&reader.lock);
 }
 
 /* What comes from now on is for the owner, if it can only be the owner's. */
 static void
-redirect(void)
+receiver_update(void)
 {
 	pthread_mutex_lock(&reader.lock);
 	reader.receiver = print.stragglers ? NULL : print.owner;
@@ -125,12 +125,12 @@ redirect(void)
 
 /* A full pipe would stop the driver in the middle of a flush. */
 static void *
-keep_empty(void *unused)
+pipe_reader_run(void *unused)
 {
 	struct pollfd pollfd = { .fd = reader.fd, .events = POLLIN };
 
 	while (poll(&pollfd, 1, -1) >= 0 || errno == EINTR)
-		drain();
+		pipe_drain();
 	return unused;
 }
 
@@ -155,11 +155,11 @@ gpd_print_start(void)
 	close(fds[1]);
 	reader.fd = fds[0];
 	print.started = true;
-	return gp_thread_start("print", 0, keep_empty, NULL);
+	return gp_thread_start("print", 0, pipe_reader_run, NULL);
 }
 
 static bool
-unfinished(const struct printing *printing)
+printing_is_unfinished(const struct printing *printing)
 {
 	return gpd_driver.cuEventQuery(printing->event) == CUDA_ERROR_NOT_READY;
 }
@@ -167,7 +167,7 @@ unfinished(const struct printing *printing)
 static bool
 any_unfinished(const struct printing *list)
 {
-	while (list && !unfinished(list))
+	while (list && !printing_is_unfinished(list))
 		list = list->next;
 	return list != NULL;
 }
@@ -180,7 +180,7 @@ is_printing(const struct gpd_print *session)
 }
 
 static void
-free_one(struct printing *printing)
+printing_free(struct printing *printing)
 {
 	gpd_driver.cuEventDestroy_v2(printing->event);
 	free(printing);
@@ -200,7 +200,7 @@ private_stream(int device)
  * private one is put behind the kernels that are done.
  */
 static void
-write_out(struct printing *printing)
+printing_write(struct printing *printing)
 {
 	CUstream stream;
 
@@ -210,38 +210,38 @@ write_out(struct printing *printing)
 	if (!stream)
 		return;
 	printing->written =
-		!unfinished(printing) &&
+		!printing_is_unfinished(printing) &&
 		gpd_driver.cuStreamWaitEvent(stream, printing->event, 0) == CUDA_SUCCESS;
 	(void)gpd_driver.cuStreamSynchronize(stream);
 }
 
 /* Forgets the work whose output is written. */
 static void
-write_out_all(struct printing **list)
+printing_write_all(struct printing **list)
 {
 	struct printing *printing, *next;
 
 	LL_FOREACH_SAFE(*list, printing, next)
 	{
-		write_out(printing);
+		printing_write(printing);
 		if (printing->written) {
 			LL_DELETE(*list, printing);
-			free_one(printing);
+			printing_free(printing);
 		}
 	}
 }
 
 static void
-collect(struct gpd_print *session) GP_LOCKED(print.lock)
+output_collect(struct gpd_print *session) GP_LOCKED(print.lock)
 {
 	if (!session->printing && !print.stragglers)
 		return;
-	write_out_all(&session->printing);
+	printing_write_all(&session->printing);
 	if (print.stragglers && !any_unfinished(print.stragglers))
-		write_out_all(&print.stragglers);
+		printing_write_all(&print.stragglers);
 	fflush(stdout);
-	drain();
-	redirect();
+	pipe_drain();
+	receiver_update();
 }
 
 static bool
@@ -252,18 +252,18 @@ is_ending(const struct gpd_session *session)
 
 /* Sleeps without the lock: the owner may have changed when it returns. */
 static void
-pause_since(uint64_t since) GP_LOCKED(print.lock)
+owner_poll_pause(uint64_t since) GP_LOCKED(print.lock)
 {
-	bool often = gp_now_ns() - since < OFTEN_NS;
+	bool often = gp_now_ns() - since < POLL_FAST_FOR_NS;
 
 	pthread_mutex_unlock(&print.lock);
-	gp_nap(often ? LOOK_NS : LOOK_SELDOM_NS);
+	gp_sleep_ns(often ? POLL_NS : POLL_SLOW_NS);
 	pthread_mutex_lock(&print.lock);
 }
 
 /* True: the owner has no printing kernels left, or has had its time. */
 static bool
-wait_in_line(struct gpd_session *session, const struct waiter *waiter) GP_LOCKED(print.lock)
+queue_wait(struct gpd_session *session, const struct waiter *waiter) GP_LOCKED(print.lock)
 {
 	struct gpd_print *owner = NULL;
 	uint64_t since = gp_now_ns();
@@ -279,7 +279,7 @@ wait_in_line(struct gpd_session *session, const struct waiter *waiter) GP_LOCKED
 			if (gp_now_ns() - since >= gpd_print_limit_ns)
 				return true;
 		}
-		pause_since(since);
+		owner_poll_pause(since);
 	}
 	return false;
 }
@@ -287,27 +287,27 @@ wait_in_line(struct gpd_session *session, const struct waiter *waiter) GP_LOCKED
 /* Behind those who wait already, so that a session which always has such kernels under way lets
  * others in. */
 static bool
-wait_for_turn(struct gpd_session *session) GP_LOCKED(print.lock)
+owner_wait(struct gpd_session *session) GP_LOCKED(print.lock)
 {
 	struct waiter waiter = { NULL }, *me = &waiter;
 	bool mine;
 
 	LL_APPEND(print.waiters, me);
-	mine = wait_in_line(session, me);
+	mine = queue_wait(session, me);
 	LL_DELETE(print.waiters, me);
 	return mine;
 }
 
 /* Locked: once per session. */
 static void
-complain(struct gpd_print *to, const char *what)
+loss_report(struct gpd_print *to, const char *what)
 {
-	if (!to->told)
+	if (!to->loss_reported)
 		(void)snprintf(to->complaint, sizeof(to->complaint),
 			       "gpupool: output of device printf may be lost: another client's "
 			       "kernel that prints has %s for %llu s\n",
 			       what, gpd_print_limit_ns / SECOND_NS);
-	to->told = true;
+	to->loss_reported = true;
 }
 
 /* The owner's kernels go on; what is printed until they end may be anybody's. */
@@ -321,24 +321,24 @@ make_straggler(struct gpd_print *owner, const struct gpd_print *next) GP_LOCKED(
 		    "lost",
 		    (unsigned long long)owner->session, owner->peer, gpd_print_limit_ns / SECOND_NS,
 		    (unsigned long long)next->session, next->peer);
-	complain(owner, "waited for this one's");
+	loss_report(owner, "waited for this one's");
 }
 
 static void
-take_over(struct gpd_print *session) GP_LOCKED(print.lock)
+owner_replace(struct gpd_print *session) GP_LOCKED(print.lock)
 {
 	struct gpd_print *owner = print.owner;
 
 	if (owner) {
-		collect(owner);
+		output_collect(owner);
 		if (any_unfinished(owner->printing))
 			make_straggler(owner, session);
 	}
 	print.owner = session;
-	collect(session);
-	redirect();
+	output_collect(session);
+	receiver_update();
 	if (print.stragglers)
-		complain(session, "been running");
+		loss_report(session, "been running");
 }
 
 static struct gpd_print *
@@ -370,9 +370,9 @@ gpd_print_begin(struct gpd_session *session, const struct gpd_stream *stream)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	pthread_mutex_lock(&print.lock);
 	if (print.owner != session->print || print.waiters) {
-		mine = wait_for_turn(session);
+		mine = owner_wait(session);
 		if (mine && print.owner != session->print)
-			take_over(session->print);
+			owner_replace(session->print);
 	}
 	if (mine)
 		session->print->launching++;
@@ -386,7 +386,7 @@ gpd_print_begin(struct gpd_session *session, const struct gpd_stream *stream)
 }
 
 static struct printing *
-printing_of(struct gpd_print *session, struct gpd_stream *stream)
+printing_get(struct gpd_print *session, struct gpd_stream *stream)
 {
 	struct printing *printing;
 
@@ -415,7 +415,7 @@ gpd_print_end(struct gpd_session *session, struct gpd_stream *stream)
 		return;
 	pthread_mutex_lock(&print.lock);
 	session->print->launching--;
-	printing = printing_of(session->print, stream);
+	printing = printing_get(session->print, stream);
 	if (printing)
 		(void)gpd_driver.cuEventRecord(printing->event, stream->driver);
 	pthread_mutex_unlock(&print.lock);
@@ -434,7 +434,7 @@ gpd_print_flush(struct gpd_session *session)
 	pthread_mutex_lock(&mine->send_lock);
 	pthread_mutex_lock(&print.lock);
 	if (print.owner == mine)
-		collect(mine);
+		output_collect(mine);
 	memcpy(complaint, mine->complaint, sizeof(complaint));
 	mine->complaint[0] = 0;
 	pthread_mutex_unlock(&print.lock);
@@ -449,12 +449,12 @@ gpd_print_flush(struct gpd_session *session)
 		(void)gpd_session_send_complaint(session, complaint);
 	(void)gpd_session_send_print(session, text, size);
 	free(text);
-	gpd_ledger_give_host(mine->ledger, mine->line, room);
+	gpd_ledger_uncharge_host(mine->ledger, mine->line, room);
 	pthread_mutex_unlock(&mine->send_lock);
 }
 
 void
-gpd_print_forget(struct gpd_session *session)
+gpd_print_destroy(struct gpd_session *session)
 {
 	struct gpd_print *mine = session->print;
 	struct printing *printing;
@@ -466,14 +466,14 @@ gpd_print_forget(struct gpd_session *session)
 	pthread_mutex_lock(&print.lock);
 	if (print.owner == mine)
 		print.owner = NULL;
-	redirect();
+	receiver_update();
 	while ((printing = mine->printing)) {
 		LL_DELETE(mine->printing, printing);
-		free_one(printing);
+		printing_free(printing);
 	}
 	pthread_mutex_unlock(&print.lock);
 	pthread_mutex_destroy(&mine->send_lock);
 	free(mine->text);
-	gpd_ledger_give_host(mine->ledger, mine->line, mine->room);
+	gpd_ledger_uncharge_host(mine->ledger, mine->line, mine->room);
 	free(mine);
 }

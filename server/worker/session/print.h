@@ -35,6 +35,6 @@ void gpd_print_end(struct gpd_session *session, struct gpd_stream *stream);
 void gpd_print_flush(struct gpd_session *session);
 
 /* At the session's end, when nothing of it runs any more. */
-void gpd_print_forget(struct gpd_session *session);
+void gpd_print_destroy(struct gpd_session *session);
 
 #endif /* GPD_PRINT_H */

@@ -20,7 +20,7 @@ recv_throttled(struct gpd_session *session, uint8_t *dst, size_t size)
 	int r = 0;
 
 	while (r == 0 && size > 0) {
-		size_t part = gpd_account_link(&session->account, size);
+		size_t part = gpd_account_throttle(&session->account, size);
 
 		r = gp_conn_recv_bulk(session->conn, dst, part);
 		dst = dst ? dst + part : NULL;
@@ -107,7 +107,7 @@ gpd_session_wake(struct gpd_session *session)
 }
 
 void
-gpd_session_end(struct gpd_session *session, const char *reason)
+gpd_session_stop(struct gpd_session *session, const char *reason)
 {
 	gpd_session_set_reason(session, reason);
 	(void)gpd_session_set_state(session, GPD_SESSION_ENDING);
@@ -130,29 +130,29 @@ gpd_session_log(const struct gpd_session *session, enum gpd_log_level level, con
 }
 
 void
-gpd_session_break(struct gpd_session *session)
+gpd_session_stop_disconnected(struct gpd_session *session)
 {
 	(void)gpd_session_set_state(session, GPD_SESSION_ENDING);
 	gpd_session_wake(session);
 }
 
 bool
-gpd_session_client_shares(const struct gpd_session *session)
+gpd_session_client_has_shared_memory(const struct gpd_session *session)
 {
 	return session->conn && (gp_conn_caps(session->conn) & GP_CONN_CAP_PASS_FD) &&
 	       !gp_conn_peer_closed(session->conn);
 }
 
 bool
-gpd_session_quiet_begin(struct gpd_session *session, int device)
+gpd_session_quiesce_begin(struct gpd_session *session, int device)
 {
 	atomic_store(&session->loading_since_ms, gp_now_ms());
-	return gpd_quiet_begin(device, &session->closing);
+	return gpd_quiesce_begin(device, &session->closing);
 }
 
 void
-gpd_session_quiet_end(struct gpd_session *session, int device)
+gpd_session_quiesce_end(struct gpd_session *session, int device)
 {
-	gpd_quiet_end(device);
+	gpd_quiesce_end(device);
 	atomic_store(&session->loading_since_ms, 0);
 }

@@ -40,15 +40,15 @@ struct gp_conn;
 struct gpd_memory;      /* memory.h: the window and what is mapped in it */
 struct gpd_host_memory; /* host_memory.h: the machine's memory that its kernels reach */
 struct gpd_extent;
-struct gpd_grant;   /* grant.h: memory that it has and has not mapped */
-struct gpd_staging; /* staging.h: pinned memory for copies */
-struct gpd_promise; /* promise.h: images that it is promised */
-struct gpd_print;   /* print.h: what its kernels have printed */
+struct gpd_allowance; /* grant.h: memory that it has and has not mapped */
+struct gpd_staging;   /* staging.h: pinned memory for copies */
+struct gpd_preload;   /* promise.h: images that it is promised */
+struct gpd_print;     /* print.h: what its kernels have printed */
 struct gpd_wait_queue;
-struct gpd_backlog;
-struct gpd_backlog_entry;
-struct gpd_backlog_gate;
-struct gpd_words;
+struct gpd_deferred_queue;
+struct gpd_deferred_entry;
+struct gpd_deferred_gate;
+struct gpd_wait_values;
 struct gpd_lanes; /* lane.h: data lanes */
 struct gpd_stream;
 struct gpd_trace; /* trace.h: when its work ran */
@@ -62,14 +62,14 @@ struct gpd_session {
 	struct gpd_account account;
 	struct gpd_memory *memory;
 	struct gpd_host_memory *host_memory; /* NULL: the client has asked for none */
-	struct gpd_grant *grant;
+	struct gpd_allowance *allowance;
 	struct gpd_extent *extents; /* memory.h */
 	_Atomic unsigned int
 		images_leaving; /* unloaded by the client, and work may still use them */
 	_Atomic unsigned int rooted_leaving; /* graphs of roots: dropped, and they may still run */
 	uint64_t kernels_changed; /* counts how often what an image's kernels are has changed */
 	bool launched_print;      /* kernels may launch graphs whose kernels print */
-	struct gpd_image_bringer bringer;
+	struct gpd_image_uploader uploader;
 	uint32_t array_count, texture_count;
 	struct gpd_staging *staging;
 	struct gpd_print *print;
@@ -80,10 +80,11 @@ struct gpd_session {
 	void (*before_work)(struct gpd_session *session, const struct gpd_stream *stream);
 	struct gpd_wait_queue *waits;
 	struct gpd_lanes *lanes;
-	struct gpd_backlog *backlog;    /* backlog.h; NULL before the first host function */
-	struct gpd_backlog_gate *gates; /* backlog_gate.h; utlist */
-	bool shares_events;             /* it has or had events of several sessions */
-	struct gpd_words *words;        /* word.h; NULL before the first wait for one */
+	struct gpd_deferred_queue
+		*deferred_queue;             /* backlog.h; NULL before the first host function */
+	struct gpd_deferred_gate *gates;     /* backlog_gate.h; utlist */
+	bool has_ipc_events;                 /* it has or had events of several sessions */
+	struct gpd_wait_values *wait_values; /* word.h; NULL before the first wait for one */
 	uint64_t window_base, window_size;
 	char peer[128];         /* "host pid program", for the log */
 	char let_in_by[200];    /* "token abcdefghij", for the log */
@@ -91,10 +92,10 @@ struct gpd_session {
 	unsigned int lanes_max; /* numbers below it */
 	bool has_program;       /* its client says which program it is */
 	uint8_t program[32];    /* Hello.program_key */
-	struct gpd_promise *promises;
-	uint64_t features;    /* enum gp_feature: that both ends have */
-	uint32_t compression; /* enum gp_pack_mode: of what is sent on data lanes */
-	uint32_t lanes_come;  /* bit for each that was let in; under the worker's lock */
+	struct gpd_preload *preloads;
+	uint64_t features;       /* enum gp_feature: that both ends have */
+	uint32_t compression;    /* enum gp_pack_mode: of what is sent on data lanes */
+	uint32_t lanes_accepted; /* bit for each that was let in; under the worker's lock */
 
 	/* Order of the streams' work; stream.h. */
 	struct gpd_stream *streams;        /* list of all */
@@ -117,7 +118,7 @@ struct gpd_session {
 	uint32_t context;
 	uint64_t bulk_left;
 	const uint8_t *bulk_read; /* where it is, of a record that had to wait; NULL: on the way */
-	struct gpd_backlog_entry *entry; /* that record; who wants it to be kept takes it */
+	struct gpd_deferred_entry *entry; /* that record; who wants it to be kept takes it */
 	const char *kernel; /* of the last launch, for the log; image.c forgets it, under the
 			     * worker's lock */
 
@@ -126,16 +127,16 @@ struct gpd_session {
 	uint16_t deferred_call;
 	_Atomic int state;                /* enum gpd_session_state */
 	_Atomic int sticky;               /* CUresult that ended the session */
-	_Atomic bool told;                /* the client knows of it */
+	_Atomic bool sticky_reported;     /* the client knows of it */
 	_Atomic uint32_t keep_request;    /* gpMemoryKeep; 0: the client keeps nothing */
 	char *complaint;                  /* what the driver said of it; set before sticky */
 	_Atomic bool violated;            /* the client is at fault */
 	_Atomic bool client_is_gone;      /* the supervisor knows that it is */
 	_Atomic bool closing;             /* ENDING or later, for who waits */
 	_Atomic int64_t loading_since_ms; /* retire.h; 0: not in a call that may wait for others */
-	uint32_t quiet_pass;              /* quiet.h; launches that may go; executor */
-	bool told_busy;                   /* retire.h */
-	_Atomic uint64_t straight_in, straight_out; /* bytes of copies without staging */
+	uint32_t quiesce_pass;            /* quiet.h; launches that may go; executor */
+	bool busy_reported;               /* retire.h */
+	_Atomic uint64_t gpudirect_in, gpudirect_out; /* bytes of copies without staging */
 	_Atomic uint64_t done_work; /* the highest of work that is known to be done, for the log */
 	pthread_mutex_t wakers_lock;
 	struct gpd_waker *wakers;
@@ -158,8 +159,8 @@ int gpd_session_recv_bulk(struct gpd_session *session, void *dst, size_t size);
 int gpd_session_reply(struct gpd_session *session, uint16_t call, uint32_t request, CUresult result,
 		      const void *fields, size_t size);
 /* The same without waiting for the limit of bandwidth: the caller charges it. */
-int gpd_session_reply_at_once(struct gpd_session *session, uint16_t call, uint32_t request,
-			      CUresult result, const void *fields, size_t size);
+int gpd_session_reply_unthrottled(struct gpd_session *session, uint16_t call, uint32_t request,
+				  CUresult result, const void *fields, size_t size);
 /* Success, with all the data that the call was for (BULK_OUT). */
 int gpd_session_reply_data(struct gpd_session *session, uint16_t call, uint32_t request,
 			   const void *data, size_t size);
@@ -198,8 +199,8 @@ void gpd_session_log(const struct gpd_session *session, enum gpd_log_level level
 
 /* Enters an object under the client's name for it; a name in use, or 0, ends the session. */
 static inline CUresult
-gpd_session_name(struct gpd_session *session, enum gpd_kind kind, uint32_t id,
-		 struct gpd_handle *handle)
+gpd_session_add_handle(struct gpd_session *session, enum gpd_kind kind, uint32_t id,
+		       struct gpd_handle *handle)
 {
 	int r = gpd_handle_add(&session->handles, kind, id, handle);
 
@@ -225,11 +226,11 @@ gpd_session_count_work(struct gpd_session *session)
 /* Why the session ends, for the log: the first one counts.  Any thread. */
 void gpd_session_set_reason(struct gpd_session *session, const char *reason);
 /* Makes the session end, with this reason in the log; any thread that keeps it from being freed. */
-void gpd_session_end(struct gpd_session *session, const char *reason);
+void gpd_session_stop(struct gpd_session *session, const char *reason);
 /* The same for one whose connection is over: the reason is what its receiver hears. */
-void gpd_session_break(struct gpd_session *session);
+void gpd_session_stop_disconnected(struct gpd_session *session);
 /* Whether its client has memory of the worker's and has not ended lane 0; any thread, as above. */
-bool gpd_session_client_shares(const struct gpd_session *session);
+bool gpd_session_client_has_shared_memory(const struct gpd_session *session);
 
 /* Who may sleep for a session: called when it is to end, or its context is lost, by any thread,
  * under wakers_lock. */
@@ -244,12 +245,12 @@ void gpd_session_wake(struct gpd_session *session);
 /*
  * Around calls of the driver that wait for everything in the context, at a quiet moment (quiet.h)
  * of the device, which is current; meanwhile the session is seen to wait (retire.h).  false: the
- * session is closing, and the call must not be made.  Either way gpd_session_quiet_end() follows.
+ * session is closing, and the call must not be made.  Either way gpd_session_quiesce_end() follows.
  */
-bool gpd_session_quiet_begin(struct gpd_session *session, int device);
-void gpd_session_quiet_end(struct gpd_session *session, int device);
+bool gpd_session_quiesce_begin(struct gpd_session *session, int device);
+void gpd_session_quiesce_end(struct gpd_session *session, int device);
 
 /* For the responder: tells the client of the sticky error, once. */
-void gpd_session_tell_sticky(struct gpd_session *session);
+void gpd_session_report_sticky(struct gpd_session *session);
 
 #endif /* GPD_SESSION_H */

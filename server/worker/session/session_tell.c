@@ -21,7 +21,7 @@ send_records(struct gpd_session *session, const struct iovec *data, int data_cou
 	int r = gp_conn_send(session->conn, data, data_count, bulk, bulk_count);
 
 	if (r == -ETIMEDOUT)
-		gpd_session_end(session, gp_conn_error(session->conn));
+		gpd_session_stop(session, gp_conn_error(session->conn));
 	if (r > 0)
 		r = -EMSGSIZE;
 	return r;
@@ -83,7 +83,7 @@ send_text_locked(struct gpd_session *session, enum gp_note note, const char *tex
 
 /* What the driver said of the session's kernel goes in front of the error. */
 static void
-tell_complaint(struct gpd_session *session) GP_LOCKED(session->send_lock)
+complaint_send(struct gpd_session *session) GP_LOCKED(session->send_lock)
 {
 	if (session->complaint)
 		(void)send_text_locked(session, GP_NOTE_COMPLAIN, session->complaint,
@@ -94,14 +94,14 @@ tell_complaint(struct gpd_session *session) GP_LOCKED(session->send_lock)
 
 /* Before a reply that may say the same, lest the client's next call goes well. */
 static void
-tell_errors(struct gpd_session *session) GP_LOCKED(session->send_lock)
+errors_send(struct gpd_session *session) GP_LOCKED(session->send_lock)
 {
 	CUresult sticky = (CUresult)atomic_load(&session->sticky);
 
-	if (sticky != CUDA_SUCCESS && !atomic_load(&session->told)) {
-		tell_complaint(session);
+	if (sticky != CUDA_SUCCESS && !atomic_load(&session->sticky_reported)) {
+		complaint_send(session);
 		send_error(session, sticky, true, 0);
-		atomic_store(&session->told, true);
+		atomic_store(&session->sticky_reported, true);
 	} else if (session->deferred != CUDA_SUCCESS) {
 		send_error(session, session->deferred, false, session->deferred_call);
 		session->deferred = CUDA_SUCCESS;
@@ -127,7 +127,7 @@ send_reply(struct gpd_session *session, struct gp_header header, struct iovec in
 	header.flags = GP_FRAME_REPLY | (bulk.iov_len ? GP_FRAME_BULK : 0);
 	gp_header_encode(&header, &wire);
 	pthread_mutex_lock(&session->send_lock);
-	tell_errors(session);
+	errors_send(session);
 	r = send_records(session, iov, 3, &bulk, bulk.iov_len != 0);
 	pthread_mutex_unlock(&session->send_lock);
 	return r;
@@ -137,13 +137,13 @@ int
 gpd_session_reply(struct gpd_session *session, uint16_t call, uint32_t request, CUresult result,
 		  const void *fields, size_t size)
 {
-	gpd_account_meter(&session->account, size, GPD_METER_FREE);
-	return gpd_session_reply_at_once(session, call, request, result, fields, size);
+	gpd_account_throttle_fields(&session->account, size, GPD_ACCOUNT_FREE_BYTES);
+	return gpd_session_reply_unthrottled(session, call, request, result, fields, size);
 }
 
 int
-gpd_session_reply_at_once(struct gpd_session *session, uint16_t call, uint32_t request,
-			  CUresult result, const void *fields, size_t size)
+gpd_session_reply_unthrottled(struct gpd_session *session, uint16_t call, uint32_t request,
+			      CUresult result, const void *fields, size_t size)
 {
 	const struct gp_header header = { .call = call,
 					  .request = request,
@@ -163,7 +163,7 @@ gpd_session_reply_data(struct gpd_session *session, uint16_t call, uint32_t requ
 					  .request = request,
 					  .context = CUDA_SUCCESS };
 
-	gpd_account_link_all(&session->account, size);
+	gpd_account_throttle_all(&session->account, size);
 	return send_reply(session, header, (struct iovec){ 0 },
 			  (struct iovec){ (void *)data, size });
 }
@@ -174,7 +174,7 @@ gpd_session_recall(struct gpd_session *session)
 	uint32_t request;
 
 	if (atomic_load(&session->keep_request) == 0 ||
-	    atomic_load(&session->account.line->keeps) != GPD_KEEPS_RECALLED)
+	    atomic_load(&session->account.line->cache_state) != GPD_CACHE_RECALLED)
 		return;
 	request = atomic_exchange(&session->keep_request, 0);
 	if (request)
@@ -197,7 +197,7 @@ gpd_session_send_data(struct gpd_session *session, uint32_t request, uint64_t of
 		.request = request,
 	};
 	gp_header_encode(&header, &note.header);
-	gpd_account_link_all(&session->account, size);
+	gpd_account_throttle_all(&session->account, size);
 	return send_note(session, &note, sizeof(note), (struct iovec){ (void *)data, size });
 }
 
@@ -281,10 +281,10 @@ gpd_session_refuse_handle(struct gpd_session *session, const char *why)
 }
 
 void
-gpd_session_tell_sticky(struct gpd_session *session)
+gpd_session_report_sticky(struct gpd_session *session)
 {
 	pthread_mutex_lock(&session->send_lock);
-	tell_errors(session);
+	errors_send(session);
 	pthread_mutex_unlock(&session->send_lock);
 }
 

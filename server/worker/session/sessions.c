@@ -83,7 +83,7 @@ gpd_sessions_nap_ns(uint64_t waited_ns)
 void
 gpd_sessions_exit(void)
 {
-	if (gpd_sessions.leave)
-		gpd_sessions.leave();
+	if (gpd_sessions.before_exit)
+		gpd_sessions.before_exit();
 	_exit(0);
 }

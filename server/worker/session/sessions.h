@@ -22,7 +22,7 @@ struct gpd_sessions {
 	int cpus;
 	struct gpd_ledger *ledger;
 	struct gpd_channel channel; /* to the supervisor; any thread sends */
-	void (*leave)(void);        /* before the process ends, by any thread; or NULL */
+	void (*before_exit)(void);  /* before the process ends, by any thread; or NULL */
 	pthread_mutex_t lock;
 	struct gpd_session *first; /* utlist of all; under lock */
 	_Atomic int count;         /* of those that have threads */
@@ -64,6 +64,6 @@ struct gpd_session *gpd_running_work_find(int64_t tenant, char *text, size_t siz
 
 /* The same for a line of the log, without the lock: "no session" if there are none.  The budget of
  * the only one that is named, else one for all such lines of all workers. */
-uint32_t gpd_running_work_tell(char *text, size_t size);
+uint32_t gpd_running_work_describe(char *text, size_t size);
 
 #endif /* GPD_SESSIONS_H */

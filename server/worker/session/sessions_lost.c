@@ -17,7 +17,7 @@
 /* How long the sessions have to tell their clients. */
 #define LOST_MS 900
 #define REPLIES_MS 100
-#define LOOK_MS 10
+#define POLL_MS 10
 /* And then to copy what goes with the process.  The supervisor kills it after 1.5 s in all. */
 #define CLIENT_MS 400
 
@@ -54,15 +54,16 @@ gpd_running_work_find(int64_t tenant, char *text, size_t size)
 }
 
 uint32_t
-gpd_running_work_tell(char *text, size_t size)
+gpd_running_work_describe(char *text, size_t size)
 {
 	struct gpd_session *about;
 	uint32_t budget;
 
 	pthread_mutex_lock(&gpd_sessions.lock);
 	about = gpd_running_work_find(-1, text, size);
-	budget = about ? about->account.line->log_budget
-		       : gpd_log_budget_of(GPD_LOG_BUDGET_SESSIONS, "sessions that share a worker");
+	budget =
+		about ? about->account.line->log_budget
+		      : gpd_log_budget_get(GPD_LOG_BUDGET_SESSIONS, "sessions that share a worker");
 	pthread_mutex_unlock(&gpd_sessions.lock);
 	if (!text[0])
 		(void)snprintf(text, size, "no session");
@@ -71,7 +72,7 @@ gpd_running_work_tell(char *text, size_t size)
 
 /* "CUDA_ERROR_ILLEGAL_ADDRESS (700), after work of ..." */
 static void
-describe(CUresult result, const char *whose, char *text, size_t size)
+result_describe(CUresult result, const char *whose, char *text, size_t size)
 {
 	const char *name = NULL;
 
@@ -96,8 +97,9 @@ describe_culprits(CUresult result, struct gpd_channel_lost *lost) GP_LOCKED(gpd_
 	char whose[900];
 	struct gpd_session *culprit = gpd_running_work_find(-1, whose, sizeof(whose));
 
-	describe(result, whose, lost->log, sizeof(lost->log));
-	describe(result, whose[0] ? "another tenant" : "", lost->others, sizeof(lost->others));
+	result_describe(result, whose, lost->log, sizeof(lost->log));
+	result_describe(result, whose[0] ? "another tenant" : "", lost->others,
+			sizeof(lost->others));
 	for (struct gpd_session *s = gpd_sessions.first; s; s = s->next) {
 		uint32_t tenant = s->account.line->tenant;
 
@@ -106,31 +108,31 @@ describe_culprits(CUresult result, struct gpd_channel_lost *lost) GP_LOCKED(gpd_
 			continue;
 		(void)gpd_running_work_find(tenant, whose, sizeof(whose));
 		lost->tenants[lost->tenant_count].tenant = tenant;
-		describe(result, whose, lost->tenants[lost->tenant_count].text,
-			 sizeof(lost->tenants[0].text));
+		result_describe(result, whose, lost->tenants[lost->tenant_count].text,
+				sizeof(lost->tenants[0].text));
 		lost->tenant_count++;
 	}
 	return culprit;
 }
 
 static bool
-is_told(const struct gpd_session *s)
+session_is_notified(const struct gpd_session *s)
 {
-	return gpd_session_is(s, GPD_SESSION_OPENED) || atomic_load(&s->told);
+	return gpd_session_is(s, GPD_SESSION_OPENED) || atomic_load(&s->sticky_reported);
 }
 
 /* It has copied what it shares with the process. */
 static bool
 has_left(const struct gpd_session *s)
 {
-	return gpd_session_is(s, GPD_SESSION_OPENED) || !gpd_session_client_shares(s);
+	return gpd_session_is(s, GPD_SESSION_OPENED) || !gpd_session_client_has_shared_memory(s);
 }
 
 /* Waits until all sessions are so. */
 static void
-await_all(bool (*is_so)(const struct gpd_session *s), int least_ms, int most_ms)
+sessions_wait_all(bool (*is_so)(const struct gpd_session *s), int least_ms, int most_ms)
 {
-	for (int waited = 0; waited < most_ms; waited += LOOK_MS) {
+	for (int waited = 0; waited < most_ms; waited += POLL_MS) {
 		bool all = true;
 
 		pthread_mutex_lock(&gpd_sessions.lock);
@@ -140,24 +142,24 @@ await_all(bool (*is_so)(const struct gpd_session *s), int least_ms, int most_ms)
 		pthread_mutex_unlock(&gpd_sessions.lock);
 		if (all && waited >= least_ms)
 			break;
-		gp_nap(LOOK_MS * UINT64_C(1000000));
+		gp_sleep_ns(POLL_MS * UINT64_C(1000000));
 	}
 }
 
 /* Ends the process when all clients know, or when they have had their time. */
 static void *
-bury(void *arg)
+fault_exit(void *arg)
 {
 	/* The replies to calls that were on their way go out, too. */
-	await_all(is_told, REPLIES_MS, LOST_MS);
-	await_all(has_left, 0, CLIENT_MS);
+	sessions_wait_all(session_is_notified, REPLIES_MS, LOST_MS);
+	sessions_wait_all(has_left, 0, CLIENT_MS);
 	gpd_sessions_exit();
 }
 
 /* Of those who find it the first.  A session that is about to go finds it as well, and takes the
  * lock before it is gone: so it is still among those whose work it may have been. */
 static bool
-is_first_to_find(CUresult result, struct gpd_channel_lost *lost, struct gpd_session **culprit_p)
+loss_claim(CUresult result, struct gpd_channel_lost *lost, struct gpd_session **culprit_p)
 {
 	int none = 0;
 	bool first;
@@ -184,9 +186,9 @@ gpd_session_poison(struct gpd_session *session, CUresult result)
 	char complaint[GPD_DRIVER_STDERR_MAX];
 	struct gpd_session *culprit;
 
-	if (!is_first_to_find(result, &lost, &culprit))
+	if (!loss_claim(result, &lost, &culprit))
 		return;
-	(void)gpd_driver_stderr_take(complaint, sizeof(complaint));
+	(void)gpd_driver_stderr_read(complaint, sizeof(complaint));
 	pthread_mutex_lock(&gpd_sessions.lock);
 	for (struct gpd_session *s = gpd_sessions_next_locked(NULL); s;
 	     s = gpd_sessions_next_locked(s)) {
@@ -198,6 +200,6 @@ gpd_session_poison(struct gpd_session *session, CUresult result)
 	}
 	pthread_mutex_unlock(&gpd_sessions.lock);
 	(void)gpd_channel_send(&gpd_sessions.channel, &header, &lost, sizeof(lost), -1);
-	if (gp_thread_start("bury", 0, bury, NULL))
+	if (gp_thread_start("bury", 0, fault_exit, NULL))
 		gpd_sessions_exit();
 }

@@ -32,7 +32,7 @@ gpd_stream_record(struct gpd_stream *stream, CUevent *event)
 void
 gpd_stream_destroy_driver(CUstream driver, struct gpd_partition *partition)
 {
-	if (!partition && gpd_front_give(driver))
+	if (!partition && gpd_stream_pool_release(driver))
 		return;
 	/* In this order: a green context goes with its last stream. */
 	(void)gpd_driver.cuStreamDestroy_v2(driver);
@@ -64,7 +64,7 @@ gpd_stream_query_work(const struct gpd_stream *stream)
 }
 
 CUresult
-gpd_stream_put_behind(struct gpd_stream *stream, struct gpd_stream *before)
+gpd_stream_order_after(struct gpd_stream *stream, struct gpd_stream *before)
 {
 	if (!before->order || before->order_work != before->work) {
 		CUresult result = gpd_stream_record(before, &before->order);
@@ -125,7 +125,7 @@ order_legacy(struct gpd_session *session, struct gpd_stream *legacy)
 			continue;
 		if (!gpd_stream_is_idle(s)) {
 			gpd_issue_settle(&session->issue);
-			result = gpd_stream_put_behind(legacy, s);
+			result = gpd_stream_order_after(legacy, s);
 		}
 		if (result != CUDA_SUCCESS)
 			return result;
@@ -145,7 +145,7 @@ order_blocking(struct gpd_session *session, struct gpd_stream *stream)
 		return CUDA_SUCCESS;
 	if (!gpd_stream_is_idle(legacy)) {
 		gpd_issue_settle(&session->issue);
-		result = gpd_stream_put_behind(stream, legacy);
+		result = gpd_stream_order_after(stream, legacy);
 	}
 	if (result == CUDA_SUCCESS)
 		stream->seen_legacy = legacy->work;
@@ -154,7 +154,7 @@ order_blocking(struct gpd_session *session, struct gpd_stream *stream)
 
 /* One more operation, for which it waits until there is room. */
 static void
-count(struct gpd_session *session, struct gpd_stream *stream)
+stream_count_work(struct gpd_session *session, struct gpd_stream *stream)
 {
 	if (++stream->depth.given - stream->depth.marked >= stream->depth.stride)
 		gpd_depth_mark(session, stream);
@@ -187,7 +187,7 @@ gpd_stream_begin_on(struct gpd_session *session, struct gpd_stream *stream)
 		result = order_blocking(session, stream);
 	if (result != CUDA_SUCCESS)
 		return result;
-	count(session, stream);
+	stream_count_work(session, stream);
 	return CUDA_SUCCESS;
 }
 
@@ -198,7 +198,7 @@ gpd_stream_wait_event(struct gpd_session *session, struct gpd_stream *stream, CU
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	count(session, stream);
+	stream_count_work(session, stream);
 	return gpd_driver.cuStreamWaitEvent(stream->driver, event, 0);
 }
 
@@ -229,7 +229,7 @@ gpd_stream_barrier_context(struct gpd_session *session, const struct gpd_context
 		if (!gpd_context_has(context, s) || gpd_stream_is_idle(s))
 			continue;
 		if (last) {
-			result = gpd_stream_put_behind(last, s);
+			result = gpd_stream_order_after(last, s);
 		} else {
 			last = s;
 			result = gpd_stream_begin_on(session, last);
@@ -251,28 +251,28 @@ gpd_stream_all_idle(const struct gpd_session *session, const struct gpd_context 
 }
 
 void
-gpd_stream_forget_aside(struct gpd_stream *stream)
+gpd_stream_destroy_peer_stream(struct gpd_stream *stream)
 {
-	if (!stream->aside)
+	if (!stream->peer_stream)
 		return;
-	(void)gpd_device_enter(stream->aside_device);
-	(void)gpd_driver.cuStreamDestroy_v2(stream->aside);
-	if (stream->aside_end)
-		(void)gpd_driver.cuEventDestroy_v2(stream->aside_end);
+	(void)gpd_device_enter(stream->peer_stream_device);
+	(void)gpd_driver.cuStreamDestroy_v2(stream->peer_stream);
+	if (stream->peer_stream_end)
+		(void)gpd_driver.cuEventDestroy_v2(stream->peer_stream_end);
 	(void)gpd_device_enter(stream->device);
-	if (stream->aside_begin)
-		(void)gpd_driver.cuEventDestroy_v2(stream->aside_begin);
-	stream->aside = NULL;
-	stream->aside_begin = stream->aside_end = NULL;
+	if (stream->peer_stream_begin)
+		(void)gpd_driver.cuEventDestroy_v2(stream->peer_stream_begin);
+	stream->peer_stream = NULL;
+	stream->peer_stream_begin = stream->peer_stream_end = NULL;
 }
 
 /* The stream is not in the list any more. */
 static void
-destroy(struct gpd_session *session, struct gpd_stream *stream)
+stream_destroy(struct gpd_session *session, struct gpd_stream *stream)
 {
 	if (session->barrier_stream == stream)
 		session->barrier_stream = NULL;
-	gpd_stream_forget_aside(stream);
+	gpd_stream_destroy_peer_stream(stream);
 	(void)gpd_device_enter(stream->device);
 	if (stream->order)
 		(void)gpd_driver.cuEventDestroy_v2(stream->order);
@@ -286,7 +286,7 @@ destroy(struct gpd_session *session, struct gpd_stream *stream)
 		gpd_partition_unref(stream->partition);
 	gpd_depth_close(session, stream);
 	session->stream_count--;
-	gpd_front_uncount();
+	gpd_stream_pool_stream_removed();
 	free(stream);
 }
 
@@ -301,7 +301,7 @@ gpd_stream_reap(struct gpd_session *session)
 		if (stream->dropped && gpd_stream_is_idle(stream) &&
 		    !gpd_stream_has_waits(stream)) {
 			*link = stream->next;
-			destroy(session, stream);
+			stream_destroy(session, stream);
 		} else {
 			link = &stream->next;
 		}
@@ -329,7 +329,7 @@ gpd_stream_create(struct gpd_session *session, struct gpd_context *context, uint
 	if (!stream)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	session->stream_count++;
-	gpd_front_count();
+	gpd_stream_pool_stream_added();
 	stream->context = context;
 	stream->device = context->device;
 	stream->legacy = legacy;
@@ -337,18 +337,18 @@ gpd_stream_create(struct gpd_session *session, struct gpd_context *context, uint
 	stream->priority = gpd_schedule_priority(&session->account, stream->device, priority);
 	stream->partition = gpd_green_partition(session, context->green, stream->device);
 	if (legacy && !stream->partition && !stream->priority)
-		stream->driver = gpd_front_take(stream->device);
+		stream->driver = gpd_stream_pool_acquire(stream->device);
 	if (!stream->driver)
 		result = gpd_partition_stream(stream->partition, stream->priority,
 					      &session->closing, &stream->driver);
 	if (result == CUDA_SUCCESS && id)
-		result = gpd_session_name(session, GPD_KIND_STREAM, id, &stream->handle);
+		result = gpd_session_add_handle(session, GPD_KIND_STREAM, id, &stream->handle);
 	if (result != CUDA_SUCCESS) {
-		destroy(session, stream);
+		stream_destroy(session, stream);
 		return result;
 	}
 	gpd_depth_open(session, stream);
-	gpd_context_meet(stream);
+	gpd_context_order_stream(stream);
 	stream->next = session->streams;
 	session->streams = stream;
 	if (legacy)
@@ -386,7 +386,7 @@ gpd_stream_destroy_all(struct gpd_session *session)
 		struct gpd_stream *stream = session->streams;
 
 		session->streams = stream->next;
-		destroy(session, stream);
+		stream_destroy(session, stream);
 	}
 }
 
@@ -426,7 +426,7 @@ gpd_cuStreamWaitEvent(struct gpd_session *session, const struct gp_args_cuStream
 	result = gpd_stream_begin(session, args->hStream, &stream);
 	if (result != CUDA_SUCCESS)
 		return result;
-	ref = gpd_event_now(event);
+	ref = gpd_event_get_ref(event);
 	result = gpd_driver.cuStreamWaitEvent(stream->driver, ref->driver, args->Flags);
 	gpd_event_unref(ref);
 	return result;
@@ -434,7 +434,7 @@ gpd_cuStreamWaitEvent(struct gpd_session *session, const struct gp_args_cuStream
 
 /* Whether the driver says that all that the stream waits for is done. */
 static CUresult
-query(const struct gpd_session *session, const struct gpd_stream *stream)
+stream_query(const struct gpd_session *session, const struct gpd_stream *stream)
 {
 	CUresult result = gpd_stream_query_work(stream);
 
@@ -458,8 +458,8 @@ gpd_cuStreamQuery(struct gpd_session *session, const struct gp_args_cuStreamQuer
 		return CUDA_ERROR_INVALID_HANDLE;
 	result = gpd_device_enter(stream->device);
 	if (result == CUDA_SUCCESS)
-		result = query(session, stream);
-	return result == CUDA_SUCCESS ? gpd_wait_answer_done(session) : result;
+		result = stream_query(session, stream);
+	return result == CUDA_SUCCESS ? gpd_wait_reply_done(session) : result;
 }
 
 static bool

@@ -43,14 +43,14 @@ struct gpd_stream {
 	uint64_t seen_legacy; /* work of the legacy stream it is already ordered behind */
 	uint64_t legacy_seen; /* its work that the legacy stream is already ordered behind */
 	uint64_t seen_barrier;
-	CUevent order;       /* made on first need */
-	uint64_t order_work; /* what order stands for */
-	uint64_t moved_work; /* work that it had when it was moved, all done elsewhere */
-	CUevent before;      /* copy_lanes.c; made on first need */
-	CUevent barrier;     /* behind its last barrier; made on first need */
-	CUstream aside;      /* copy/aside.h, on aside_device; made on first need, as are */
-	int aside_device;
-	CUevent aside_begin, aside_end;
+	CUevent order;        /* made on first need */
+	uint64_t order_work;  /* what order stands for */
+	uint64_t moved_work;  /* work that it had when it was moved, all done elsewhere */
+	CUevent before;       /* copy_lanes.c; made on first need */
+	CUevent barrier;      /* behind its last barrier; made on first need */
+	CUstream peer_stream; /* copy/aside.h, on peer_stream_device; made on first need, as are */
+	int peer_stream_device;
+	CUevent peer_stream_begin, peer_stream_end;
 	uint64_t batch; /* schedule.h: of its last launch */
 	struct gpd_depth depth;
 	uint8_t launcher; /* issue.h */
@@ -75,7 +75,7 @@ CUresult gpd_stream_wait_event(struct gpd_session *session, struct gpd_stream *s
 /* Before every launch (LAUNCHES): returns when it may be carried out. */
 void gpd_stream_launch(struct gpd_session *session, uint32_t id);
 /* Of this the part that others' quiet moments of the device (quiet.h) are the reason for. */
-void gpd_stream_wait_quiet(struct gpd_session *session, int device);
+void gpd_stream_wait_quiesce(struct gpd_session *session, int device);
 
 /* The stream without ordering or counting (queries). NULL: no such stream. */
 struct gpd_stream *gpd_stream_get(const struct gpd_session *session, uint32_t id);
@@ -122,10 +122,10 @@ void gpd_stream_cancel_all(struct gpd_session *session);
 void gpd_stream_destroy_all(struct gpd_session *session);
 
 /* Puts the next operation of `stream` behind all that `before` was given. */
-CUresult gpd_stream_put_behind(struct gpd_stream *stream, struct gpd_stream *before);
+CUresult gpd_stream_order_after(struct gpd_stream *stream, struct gpd_stream *before);
 
 /* Gives back what was made for copy/aside.h. */
-void gpd_stream_forget_aside(struct gpd_stream *stream);
+void gpd_stream_destroy_peer_stream(struct gpd_stream *stream);
 
 /* What stream.c, stream_launch.c and stream_move.c need of each other. */
 CUresult gpd_stream_record(struct gpd_stream *stream, CUevent *event);

@@ -28,33 +28,33 @@ has_work(const struct gpd_session *session, int device)
 
 /* Returns when the session may launch a few kernels. */
 static void
-wait_for_quiet(struct gpd_session *session, int device)
+quiesce_wait(struct gpd_session *session, int device)
 {
 	uint64_t start = gp_now_ns(), took = 0;
 
 	gpd_issue_settle(&session->issue);
 	if (gpd_device_enter(device) != CUDA_SUCCESS)
 		return;
-	while (gpd_quiet_is_stopped(device) && !atomic_load(&session->closing) &&
+	while (gpd_quiesce_is_stopped(device) && !atomic_load(&session->closing) &&
 	       !atomic_load(&gpd_devices.lost) && has_work(session, device)) {
-		gp_nap(took < LONG_NS ? NAP_NS : NAP_LONG_NS);
+		gp_sleep_ns(took < LONG_NS ? NAP_NS : NAP_LONG_NS);
 		took = gp_now_ns() - start;
 	}
-	if (took > gpd_quiet_patience(device))
-		gpd_quiet_await_end(device, &session->closing);
+	if (took > gpd_quiesce_get_timeout_ns(device))
+		gpd_quiesce_wait_end(device, &session->closing);
 	gpd_ledger_count(&session->account.line->counts.waited_ns, gp_now_ns() - start);
 }
 
 void
-gpd_stream_wait_quiet(struct gpd_session *session, int device)
+gpd_stream_wait_quiesce(struct gpd_session *session, int device)
 {
-	if (__builtin_expect(!gpd_quiet_is_stopped(device), 1))
+	if (__builtin_expect(!gpd_quiesce_is_stopped(device), 1))
 		return;
-	if (session->quiet_pass == 0) {
-		wait_for_quiet(session, device);
-		session->quiet_pass = LAUNCHES;
+	if (session->quiesce_pass == 0) {
+		quiesce_wait(session, device);
+		session->quiesce_pass = LAUNCHES;
 	}
-	session->quiet_pass--;
+	session->quiesce_pass--;
 }
 
 /* The last batch of the session's other streams of the device; the first, if one was made that has
@@ -86,9 +86,10 @@ gpd_stream_launch(struct gpd_session *session, uint32_t id)
 	/* The hook has the answer. */
 	if (!stream)
 		return;
-	gpd_stream_wait_quiet(session, stream->device);
-	if (__builtin_expect(gpd_schedule_goes_on(&session->account, stream->device, stream->batch),
-			     1))
+	gpd_stream_wait_quiesce(session, stream->device);
+	if (__builtin_expect(
+		    gpd_schedule_continue_batch(&session->account, stream->device, stream->batch),
+		    1))
 		return;
 	gpd_schedule_launch(&session->account, stream->device, stream->driver, &stream->batch,
 			    last_of_others(session, stream));

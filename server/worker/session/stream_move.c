@@ -21,7 +21,7 @@
 
 /* Puts `fresh` behind the stream's work. */
 static CUresult
-follow(struct gpd_stream *stream, CUstream fresh)
+fresh_stream_order(struct gpd_stream *stream, CUstream fresh)
 {
 	CUresult result = gpd_stream_record(stream, &stream->order);
 
@@ -34,7 +34,7 @@ follow(struct gpd_stream *stream, CUstream fresh)
 /* Leaves the driver's stream that it has now to one that nobody names, and that goes when its work
  * is done: its marker there is the last one, so nobody asks for another. */
 static CUresult
-leave(struct gpd_session *session, const struct gpd_stream *stream)
+driver_stream_leave(struct gpd_session *session, const struct gpd_stream *stream)
 {
 	struct gpd_stream *left = calloc(1, sizeof(*left));
 	CUresult result;
@@ -53,13 +53,13 @@ leave(struct gpd_session *session, const struct gpd_stream *stream)
 	}
 	LL_PREPEND(session->streams, left);
 	session->stream_count++;
-	gpd_front_count();
+	gpd_stream_pool_stream_added();
 	return CUDA_SUCCESS;
 }
 
 /* Takes over a reference to the partition. */
 static CUresult
-move(struct gpd_session *session, struct gpd_stream *stream, struct gpd_partition *partition)
+stream_move(struct gpd_session *session, struct gpd_stream *stream, struct gpd_partition *partition)
 {
 	CUstream fresh;
 	CUresult result =
@@ -73,9 +73,9 @@ move(struct gpd_session *session, struct gpd_stream *stream, struct gpd_partitio
 	/* A stream that must wait first would not be seen as done by who asks it now. */
 	done = gpd_stream_query_work(stream) == CUDA_SUCCESS;
 	if (!done)
-		result = follow(stream, fresh);
+		result = fresh_stream_order(stream, fresh);
 	if (result == CUDA_SUCCESS && (!done || gpd_stream_has_waits(stream)))
-		result = leave(session, stream);
+		result = driver_stream_leave(session, stream);
 	else if (result == CUDA_SUCCESS)
 		gpd_stream_destroy_driver(stream->driver, stream->partition);
 	if (result != CUDA_SUCCESS) {
@@ -105,7 +105,7 @@ gpd_stream_move_all(struct gpd_session *session, int device)
 		if (now == s->partition) {
 			gpd_partition_unref(now);
 		} else if (gpd_partition_is_ready(now)) {
-			result = move(session, s, now);
+			result = stream_move(session, s, now);
 		} else {
 			gpd_partition_unref(now);
 			result = CUDA_ERROR_NOT_READY;

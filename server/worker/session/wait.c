@@ -21,7 +21,7 @@
 #include <sys/prctl.h>
 #include <utlist.h>
 
-#define ENTRIES GPD_WAIT_PAGE_SLOTS
+#define ENTRIES GPD_MARKER_PAGE_SLOTS
 /* Of a session: streams that are all full (depth.h) have fewer entries. */
 #define BLOCKS_MAX 64
 /* How long the responder looks without a pause after something was added or done, and how long
@@ -31,8 +31,8 @@
 #define SPIN_PENDING_NS 1000000
 #define SPIN_ALONE_NS 20000
 /* Between two looks at the queue. */
-#define LOOKS 32
-#define ASK_NS 250000
+#define SPIN_ROUNDS 32
+#define ERROR_POLL_NS 250000
 /* What the executor waits for may come from elsewhere than the GPU. */
 #define OLDEST_NS 1000000
 
@@ -64,7 +64,7 @@ struct entry {
 /* Entries, each with its slot of the page. */
 struct block {
 	struct block *next;
-	struct gpd_wait_page *page;
+	struct gpd_marker_page *page;
 	unsigned int used; /* entries that were ever used */
 	struct entry entries[ENTRIES];
 };
@@ -89,7 +89,7 @@ struct gpd_wait_queue {
 	bool stop;
 	bool kicked;
 	_Atomic uint64_t added_ns;
-	uint64_t done_ns, asked_ns; /* responder's own */
+	uint64_t done_ns, error_polled_ns; /* responder's own */
 	struct gpd_waker waker;
 };
 
@@ -100,7 +100,7 @@ add_block(struct gpd_wait_queue *queue)
 
 	if (!block)
 		return false;
-	block->page = gpd_wait_page_take();
+	block->page = gpd_marker_page_acquire();
 	if (!block->page) {
 		free(block);
 		return false;
@@ -117,14 +117,14 @@ free_blocks(struct gpd_wait_queue *queue)
 
 	while ((block = queue->blocks)) {
 		LL_DELETE(queue->blocks, block);
-		gpd_wait_page_give(block->page);
+		gpd_marker_page_release(block->page);
 		free(block);
 	}
 }
 
 /* NULL: all were used. */
 static struct entry *
-take_unused(struct gpd_wait_queue *queue)
+entry_pop_unused(struct gpd_wait_queue *queue)
 {
 	struct block *block = queue->blocks;
 	struct entry *entry;
@@ -140,7 +140,7 @@ take_unused(struct gpd_wait_queue *queue)
 
 /* NULL: none is free. */
 static struct entry *
-take_free(struct gpd_wait_queue *queue)
+entry_pop_free(struct gpd_wait_queue *queue)
 {
 	struct entry *entry;
 
@@ -154,7 +154,7 @@ take_free(struct gpd_wait_queue *queue)
 
 /* Only where there is no memory for more of them. */
 static struct entry *
-await_free(struct gpd_wait_queue *queue)
+entry_wait_free(struct gpd_wait_queue *queue)
 {
 	struct entry *entry;
 
@@ -169,21 +169,21 @@ await_free(struct gpd_wait_queue *queue)
 
 /* Executor. */
 static struct entry *
-take(struct gpd_session *session)
+entry_acquire(struct gpd_session *session)
 {
 	struct gpd_wait_queue *queue = session->waits;
-	struct entry *entry = take_free(queue);
+	struct entry *entry = entry_pop_free(queue);
 
 	if (!entry)
-		entry = take_unused(queue);
+		entry = entry_pop_unused(queue);
 	if (!entry)
-		entry = add_block(queue) ? take_unused(queue) : await_free(queue);
+		entry = add_block(queue) ? entry_pop_unused(queue) : entry_wait_free(queue);
 	*entry = (struct entry){ .slot = entry->slot, .device = entry->device };
 	return entry;
 }
 
 static void
-give_back(struct gpd_wait_queue *queue, struct entry *entry)
+entry_release(struct gpd_wait_queue *queue, struct entry *entry)
 {
 	pthread_mutex_lock(&queue->lock);
 	entry->next = queue->free;
@@ -193,7 +193,7 @@ give_back(struct gpd_wait_queue *queue, struct entry *entry)
 
 /* done NULL: nobody is told. */
 static void
-append(struct gpd_wait_queue *queue, struct entry *entry, gpd_wait_done *done, void *arg)
+entry_append(struct gpd_wait_queue *queue, struct entry *entry, gpd_wait_done *done, void *arg)
 {
 	bool wake;
 
@@ -212,7 +212,7 @@ append(struct gpd_wait_queue *queue, struct entry *entry, gpd_wait_done *done, v
 
 /* Lets the GPU write a value that the entry's place in the page has not held lately. */
 static CUresult
-mark(struct gpd_wait_queue *queue, struct entry *entry, struct gpd_stream *stream)
+entry_write_marker(struct gpd_wait_queue *queue, struct entry *entry, struct gpd_stream *stream)
 {
 	CUresult result;
 
@@ -239,18 +239,18 @@ mark(struct gpd_wait_queue *queue, struct entry *entry, struct gpd_stream *strea
 CUresult
 gpd_wait_add(struct gpd_session *session, struct gpd_stream *stream, gpd_wait_done *done, void *arg)
 {
-	struct entry *entry = take(session);
+	struct entry *entry = entry_acquire(session);
 	CUresult result;
 
 	/* Once it is told that the stream is done, it has nothing more to do. */
-	gpd_schedule_pause(session->account.schedule);
-	result = mark(session->waits, entry, stream);
+	gpd_schedule_end_batches(session->account.schedule);
+	result = entry_write_marker(session->waits, entry, stream);
 
 	if (result != CUDA_SUCCESS) {
-		give_back(session->waits, entry);
+		entry_release(session->waits, entry);
 		return result;
 	}
-	append(session->waits, entry, done, arg);
+	entry_append(session->waits, entry, done, arg);
 	return CUDA_SUCCESS;
 }
 
@@ -259,30 +259,30 @@ gpd_wait_add_all(struct gpd_session *session, struct gpd_context *context, gpd_w
 		 void *arg)
 {
 	struct gpd_wait_queue *queue = session->waits;
-	struct entry *group = take(session);
+	struct entry *group = entry_acquire(session);
 	CUresult result = CUDA_SUCCESS;
 
-	gpd_schedule_pause(session->account.schedule);
+	gpd_schedule_end_batches(session->account.schedule);
 	group->kind = GROUP;
 	for (struct gpd_stream *s = session->streams; s && result == CUDA_SUCCESS; s = s->next) {
 		struct entry *entry;
 
 		if ((context && !gpd_context_has(context, s)) || gpd_stream_is_idle(s))
 			continue;
-		entry = take(session);
-		result = mark(queue, entry, s);
+		entry = entry_acquire(session);
+		result = entry_write_marker(queue, entry, s);
 		if (result != CUDA_SUCCESS) {
-			give_back(queue, entry);
+			entry_release(queue, entry);
 			break;
 		}
 		entry->group = group;
 		pthread_mutex_lock(&queue->lock);
 		group->members_left++;
 		pthread_mutex_unlock(&queue->lock);
-		append(queue, entry, NULL, NULL);
+		entry_append(queue, entry, NULL, NULL);
 	}
 	/* Of one that failed members are on their way: it goes with the last. */
-	append(queue, group, result == CUDA_SUCCESS ? done : NULL, arg);
+	entry_append(queue, group, result == CUDA_SUCCESS ? done : NULL, arg);
 	return result;
 }
 
@@ -290,11 +290,11 @@ void
 gpd_wait_add_event(struct gpd_session *session, struct gpd_event_ref *event, gpd_wait_done *done,
 		   void *arg)
 {
-	struct entry *entry = take(session);
+	struct entry *entry = entry_acquire(session);
 
 	entry->kind = EVENT;
 	entry->event = gpd_event_ref(event);
-	append(session->waits, entry, done, arg);
+	entry_append(session->waits, entry, done, arg);
 }
 
 void
@@ -309,7 +309,7 @@ gpd_wait_oldest(struct gpd_session *session)
 }
 
 bool
-gpd_wait_none(struct gpd_session *session)
+gpd_wait_is_empty(struct gpd_session *session)
 {
 	return atomic_load(&session->waits->pending) == 0;
 }
@@ -332,15 +332,15 @@ gpd_wait_reply(struct gpd_session *session, void *arg, CUresult result)
 
 /* The GPU is done, but the data of its copies may still be on its way to the client. */
 CUresult
-gpd_wait_answer_done(struct gpd_session *session)
+gpd_wait_reply_done(struct gpd_session *session)
 {
 	struct entry *entry;
 
-	if (gpd_wait_none(session))
+	if (gpd_wait_is_empty(session))
 		return CUDA_SUCCESS;
-	entry = take(session);
+	entry = entry_acquire(session);
 	entry->kind = COMPLETE;
-	append(session->waits, entry, gpd_wait_reply, gpd_wait_request(session));
+	entry_append(session->waits, entry, gpd_wait_reply, gpd_wait_request(session));
 	return GPD_LATER;
 }
 
@@ -352,7 +352,7 @@ is_marked(const struct entry *entry)
 
 /* Whether the GPU got there, as far as the entry itself can tell. */
 static void
-look(struct entry *entry)
+entry_poll(struct entry *entry)
 {
 	CUresult result;
 
@@ -380,7 +380,7 @@ look(struct entry *entry)
  * of a synchronise could overtake the data of a copy that the GPU had finished before it.
  */
 static struct entry *
-collect(struct gpd_wait_queue *queue, CUresult all)
+entries_collect(struct gpd_wait_queue *queue, CUresult all)
 {
 	struct entry *first = NULL, **end = &first;
 	struct entry *entry, *next, *oldest, *newest;
@@ -391,7 +391,7 @@ collect(struct gpd_wait_queue *queue, CUresult all)
 	pthread_mutex_unlock(&queue->lock);
 	for (entry = newest; entry; entry = entry == oldest ? NULL : entry->prev) {
 		if (!entry->complete)
-			look(entry);
+			entry_poll(entry);
 	}
 	pthread_mutex_lock(&queue->lock);
 	for (entry = oldest; entry; entry = next) {
@@ -418,20 +418,20 @@ collect(struct gpd_wait_queue *queue, CUresult all)
 
 /* Of the responder alone. */
 static void
-raise_to(_Atomic uint64_t *known, uint64_t work)
+work_raise(_Atomic uint64_t *known, uint64_t work)
 {
 	if (atomic_load_explicit(known, memory_order_relaxed) < work)
 		atomic_store_explicit(known, work, memory_order_release);
 }
 
 static void
-finish(struct gpd_session *session, struct entry *entry)
+entry_finish(struct gpd_session *session, struct entry *entry)
 {
 	if (entry->kind == EVENT && gpd_driver_is_sticky(entry->result))
 		gpd_session_poison(session, entry->result);
 	/* Who is told may ask at once. */
 	if (entry->kind == MARKER && entry->complete)
-		raise_to(&entry->stream->reached, entry->work);
+		work_raise(&entry->stream->reached, entry->work);
 	if (entry->done)
 		entry->done(session, entry->arg, entry->result);
 	if (entry->event)
@@ -440,7 +440,7 @@ finish(struct gpd_session *session, struct entry *entry)
 		return;
 	/* Now that who waited has been told, the executor may answer from this alone. */
 	if (entry->complete)
-		raise_to(&entry->stream->done, entry->work);
+		work_raise(&entry->stream->done, entry->work);
 	if (entry->complete && atomic_load(&session->done_work) < entry->work)
 		atomic_store(&session->done_work, entry->work);
 	/* The last use of the stream: the executor may destroy it now. */
@@ -449,17 +449,17 @@ finish(struct gpd_session *session, struct entry *entry)
 
 /* Calls what is complete; everything, with this result, if it is not CUDA_SUCCESS. */
 static bool
-pass(struct gpd_session *session, CUresult all)
+entries_complete(struct gpd_session *session, CUresult all)
 {
 	struct gpd_wait_queue *queue = session->waits;
-	struct entry *first = collect(queue, all);
+	struct entry *first = entries_collect(queue, all);
 	struct entry *last = NULL;
 	unsigned int count = 0;
 
 	if (!first)
 		return false;
 	for (struct entry *entry = first; entry; entry = entry->next) {
-		finish(session, entry);
+		entry_finish(session, entry);
 		last = entry;
 		count++;
 	}
@@ -475,13 +475,13 @@ pass(struct gpd_session *session, CUresult all)
 
 /* A marker behind a failed kernel is never written: the driver must be asked now and then. */
 static void
-ask(struct gpd_session *session, uint64_t now)
+driver_poll_error(struct gpd_session *session, uint64_t now)
 {
 	struct gpd_wait_queue *queue = session->waits;
 	struct entry *entry;
 	CUresult result;
 
-	queue->asked_ns = now;
+	queue->error_polled_ns = now;
 	pthread_mutex_lock(&queue->lock);
 	DL_SEARCH_SCALAR(queue->entries_pending, entry, kind, MARKER);
 	pthread_mutex_unlock(&queue->lock);
@@ -495,7 +495,7 @@ ask(struct gpd_session *session, uint64_t now)
 
 /* Sleeps until woken, at most for so long (0: for ever), if nothing was added since `added`. */
 static void
-sleep_for(struct gpd_wait_queue *queue, uint64_t ns, uint64_t added)
+responder_sleep(struct gpd_wait_queue *queue, uint64_t ns, uint64_t added)
 {
 	uint64_t end = ns ? gp_now_ns() + ns : GP_FOREVER;
 
@@ -511,10 +511,11 @@ sleep_for(struct gpd_wait_queue *queue, uint64_t ns, uint64_t added)
 /* For a moment, without the lock, which the executor wants: until the GPU has written a value that
  * is pending from oldest to newest, or something was added. */
 static void
-look_out(struct gpd_wait_queue *queue, struct entry *oldest, struct entry *newest, uint64_t added)
+responder_spin(struct gpd_wait_queue *queue, struct entry *oldest, struct entry *newest,
+	       uint64_t added)
 {
-	for (int i = 0; i < LOOKS; i++) {
-		gp_pause();
+	for (int i = 0; i < SPIN_ROUNDS; i++) {
+		gp_cpu_relax();
 		if (atomic_load_explicit(&queue->added, memory_order_relaxed) != added)
 			return;
 		for (struct entry *entry = newest; entry;
@@ -529,12 +530,12 @@ static bool
 may_spin(uint64_t idle, bool pending)
 {
 	return gpd_sessions_may_spin() && idle < (pending ? SPIN_PENDING_NS : SPIN_NS) &&
-	       (idle < SPIN_ALONE_NS || !gp_yield());
+	       (idle < SPIN_ALONE_NS || !gp_cpu_yield());
 }
 
 /* Nothing was complete: how to pass the time until the next look. */
 static void
-pause_a_while(struct gpd_session *session)
+responder_pause(struct gpd_session *session)
 {
 	struct gpd_wait_queue *queue = session->waits;
 	uint64_t since = atomic_load_explicit(&queue->added_ns, memory_order_relaxed);
@@ -550,16 +551,16 @@ pause_a_while(struct gpd_session *session)
 	newest = oldest ? oldest->prev : NULL;
 	added = queue->added;
 	pthread_mutex_unlock(&queue->lock);
-	if (oldest && idle > ASK_NS / 2 && now - queue->asked_ns > ASK_NS)
-		ask(session, now);
+	if (oldest && idle > ERROR_POLL_NS / 2 && now - queue->error_polled_ns > ERROR_POLL_NS)
+		driver_poll_error(session, now);
 	if (may_spin(idle, oldest != NULL))
-		look_out(queue, oldest, newest, added);
+		responder_spin(queue, oldest, newest, added);
 	else
-		sleep_for(queue, oldest ? gpd_sessions_nap_ns(idle) : 0, added);
+		responder_sleep(queue, oldest ? gpd_sessions_nap_ns(idle) : 0, added);
 }
 
 static void *
-respond(void *arg)
+responder_run(void *arg)
 {
 	struct gpd_session *session = arg;
 	struct gpd_wait_queue *queue = session->waits;
@@ -572,25 +573,25 @@ respond(void *arg)
 		bool stop;
 
 		if (sticky != CUDA_SUCCESS)
-			gpd_session_tell_sticky(session);
+			gpd_session_report_sticky(session);
 		gpd_session_recall(session);
 		pthread_mutex_lock(&queue->lock);
 		stop = queue->stop;
 		queue->kicked = false;
 		pthread_mutex_unlock(&queue->lock);
-		if (pass(session, sticky))
+		if (entries_complete(session, sticky))
 			continue;
 		if (stop)
 			break;
-		pause_a_while(session);
+		responder_pause(session);
 	}
-	while (pass(session, CUDA_ERROR_DEINITIALIZED))
+	while (entries_complete(session, CUDA_ERROR_DEINITIALIZED))
 		continue;
 	return NULL;
 }
 
 static void
-wake(struct gpd_session *session)
+responder_wake(struct gpd_session *session)
 {
 	struct gpd_wait_queue *queue = session->waits;
 
@@ -612,18 +613,18 @@ gpd_wait_start(struct gpd_session *session)
 		free(queue);
 		return -ENOMEM;
 	}
-	gp_lock_init_brief(&queue->lock);
+	gp_lock_init_adaptive(&queue->lock);
 	gp_cond_init(&queue->wake);
 	gp_cond_init(&queue->room);
 	session->waits = queue;
-	r = gp_thread_start_joined(&queue->responder, "responder", 0, respond, session);
+	r = gp_thread_start_joinable(&queue->responder, "responder", 0, responder_run, session);
 	if (r) {
 		free_blocks(queue);
 		free(queue);
 		session->waits = NULL;
 		return r;
 	}
-	queue->waker.wake = wake;
+	queue->waker.wake = responder_wake;
 	gpd_session_add_waker(session, &queue->waker);
 	return 0;
 }

@@ -41,7 +41,7 @@ void gpd_wait_add_event(struct gpd_session *session, struct gpd_event_ref *event
 void gpd_wait_oldest(struct gpd_session *session);
 
 /* Whether nothing is pending and no done() is running: what is known now may be told at once. */
-bool gpd_wait_none(struct gpd_session *session);
+bool gpd_wait_is_empty(struct gpd_session *session);
 
 /* Replies to the current call with the result of the wait, without fields. */
 gpd_wait_done gpd_wait_reply;
@@ -49,7 +49,7 @@ gpd_wait_done gpd_wait_reply;
 void *gpd_wait_request(const struct gpd_session *session);
 /* The current call has found the GPU done: CUDA_SUCCESS, or GPD_LATER, behind all that was added
  * and is complete by now. */
-CUresult gpd_wait_answer_done(struct gpd_session *session);
+CUresult gpd_wait_reply_done(struct gpd_session *session);
 
 /* The session's queue and its responder thread, which calls all pending ones when it is woken and
  * the context is lost.  0 or a negative errno. */

@@ -14,21 +14,21 @@
 #define STREAMS (QUEUES / 2)
 
 /* The even ones belong to one place, the odd ones to the other. */
-struct front {
+struct stream_pool {
 	CUstream streams[STREAMS];
 	bool used[STREAMS];
 	int count;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct front fronts[GPD_DEVICES_MAX] GP_GUARDED_BY(lock);
+static struct stream_pool stream_pools[GPD_DEVICES_MAX] GP_GUARDED_BY(lock);
 /* Of all sessions; whether there were too many. */
 static int streams GP_GUARDED_BY(lock);
 static bool stale GP_GUARDED_BY(lock);
 
 /* The first work makes the driver decide. */
 static CUresult
-make(CUstream *stream, const struct gpd_wait_page *page)
+stream_make(CUstream *stream, const struct gpd_marker_page *page)
 {
 	CUresult result = gpd_driver.cuStreamCreateWithPriority(stream, CU_STREAM_NON_BLOCKING, 0);
 
@@ -40,39 +40,39 @@ make(CUstream *stream, const struct gpd_wait_page *page)
 }
 
 static void
-make_all(struct front *front) GP_LOCKED(lock)
+stream_pool_fill(struct stream_pool *stream_pool) GP_LOCKED(lock)
 {
-	struct gpd_wait_page *page = gpd_wait_page_take();
+	struct gpd_marker_page *page = gpd_marker_page_acquire();
 	CUstream first;
 
 	/* The first is no part of the turns, if another stream has just had work. */
-	if (page && make(&first, page) == CUDA_SUCCESS)
+	if (page && stream_make(&first, page) == CUDA_SUCCESS)
 		(void)gpd_driver.cuStreamDestroy_v2(first);
-	while (page && front->count < STREAMS &&
-	       make(&front->streams[front->count], page) == CUDA_SUCCESS)
-		front->count++;
-	gpd_wait_page_give(page);
+	while (page && stream_pool->count < STREAMS &&
+	       stream_make(&stream_pool->streams[stream_pool->count], page) == CUDA_SUCCESS)
+		stream_pool->count++;
+	gpd_marker_page_release(page);
 }
 
 void
-gpd_front_start(int device)
+gpd_stream_pool_start(int device)
 {
 	/* The software device has no front ends, and streams that were cancelled stay so. */
 	if (gpd_driver.gpSoftStreamCancel)
 		return;
 	pthread_mutex_lock(&lock);
-	make_all(&fronts[device]);
+	stream_pool_fill(&stream_pools[device]);
 	pthread_mutex_unlock(&lock);
 }
 
 /* A free one where fewer are in use. */
 static int
-choose(const struct front *front) GP_LOCKED(lock)
+stream_pool_choose(const struct stream_pool *stream_pool) GP_LOCKED(lock)
 {
 	int used[2] = { 0 }, free_one[2] = { -1, -1 };
 
-	for (int i = 0; i < front->count; i++) {
-		if (front->used[i])
+	for (int i = 0; i < stream_pool->count; i++) {
+		if (stream_pool->used[i])
 			used[i & 1]++;
 		else
 			free_one[i & 1] = i;
@@ -83,33 +83,34 @@ choose(const struct front *front) GP_LOCKED(lock)
 }
 
 CUstream
-gpd_front_take(int device)
+gpd_stream_pool_acquire(int device)
 {
 	CUstream stream = NULL;
 	int i;
 
 	pthread_mutex_lock(&lock);
-	i = choose(&fronts[device]);
+	i = stream_pool_choose(&stream_pools[device]);
 	if (i >= 0) {
-		fronts[device].used[i] = true;
-		stream = fronts[device].streams[i];
+		stream_pools[device].used[i] = true;
+		stream = stream_pools[device].streams[i];
 	}
 	pthread_mutex_unlock(&lock);
 	return stream;
 }
 
 bool
-gpd_front_give(CUstream stream)
+gpd_stream_pool_release(CUstream stream)
 {
 	bool found = false;
 
 	pthread_mutex_lock(&lock);
 	for (int i = 0; i < gpd_devices.count * STREAMS && !found; i++) {
-		struct front *front = &fronts[i / STREAMS];
+		struct stream_pool *stream_pool = &stream_pools[i / STREAMS];
 
-		found = front->used[i % STREAMS] && front->streams[i % STREAMS] == stream;
+		found = stream_pool->used[i % STREAMS] &&
+			stream_pool->streams[i % STREAMS] == stream;
 		if (found)
-			front->used[i % STREAMS] = false;
+			stream_pool->used[i % STREAMS] = false;
 	}
 	pthread_mutex_unlock(&lock);
 	return found;
@@ -117,21 +118,22 @@ gpd_front_give(CUstream stream)
 
 /* None is in use. */
 static void
-renew(void) GP_LOCKED(lock)
+stream_pools_renew(void) GP_LOCKED(lock)
 {
 	for (int i = 0; i < gpd_devices.count; i++) {
-		struct front *front = &fronts[i];
+		struct stream_pool *stream_pool = &stream_pools[i];
 
-		if (!front->count || gpd_device_enter(i) != CUDA_SUCCESS)
+		if (!stream_pool->count || gpd_device_enter(i) != CUDA_SUCCESS)
 			continue;
-		while (front->count)
-			(void)gpd_driver.cuStreamDestroy_v2(front->streams[--front->count]);
-		make_all(front);
+		while (stream_pool->count)
+			(void)gpd_driver.cuStreamDestroy_v2(
+				stream_pool->streams[--stream_pool->count]);
+		stream_pool_fill(stream_pool);
 	}
 }
 
 void
-gpd_front_count(void)
+gpd_stream_pool_stream_added(void)
 {
 	pthread_mutex_lock(&lock);
 	stale = ++streams > QUEUES - STREAMS || stale;
@@ -139,11 +141,11 @@ gpd_front_count(void)
 }
 
 void
-gpd_front_uncount(void)
+gpd_stream_pool_stream_removed(void)
 {
 	pthread_mutex_lock(&lock);
 	if (--streams == 0 && stale) {
-		renew();
+		stream_pools_renew();
 		stale = false;
 	}
 	pthread_mutex_unlock(&lock);

@@ -19,18 +19,18 @@
 #include <cuda.h>
 #include <stdbool.h>
 
-/* Once for each device, before there are sessions and after gpd_wait_page_setup().  Without memory
- * there are fewer of them, or none. */
-void gpd_front_start(int device);
+/* Once for each device, before there are sessions and after gpd_marker_page_setup().  Without
+ * memory there are fewer of them, or none. */
+void gpd_stream_pool_start(int device);
 
 /* A non-blocking stream of the least priority, with nothing in it; NULL: all are in use. */
-CUstream gpd_front_take(int device);
+CUstream gpd_stream_pool_acquire(int device);
 /* Nothing is left in it.  false: it is none of these. */
-bool gpd_front_give(CUstream stream);
+bool gpd_stream_pool_release(CUstream stream);
 
 /* A session has a stream more, from here or not; one less, after it was given or destroyed, and
  * then another device may be current. */
-void gpd_front_count(void);
-void gpd_front_uncount(void);
+void gpd_stream_pool_stream_added(void);
+void gpd_stream_pool_stream_removed(void);
 
 #endif /* GPD_FRONT_H */

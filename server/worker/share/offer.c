@@ -8,10 +8,10 @@
 #include <string.h>
 #include <sys/random.h>
 
-pthread_mutex_t gpd_offers_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct gpd_offer *offers GP_GUARDED_BY(gpd_offers_lock);
-static uint32_t last_number GP_GUARDED_BY(gpd_offers_lock);
-static uint32_t worker GP_GUARDED_BY(gpd_offers_lock); /* 0: not chosen yet */
+pthread_mutex_t gpd_ipc_exports_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct gpd_ipc_export *exports GP_GUARDED_BY(gpd_ipc_exports_lock);
+static uint32_t last_number GP_GUARDED_BY(gpd_ipc_exports_lock);
+static uint32_t worker GP_GUARDED_BY(gpd_ipc_exports_lock); /* 0: not chosen yet */
 
 static bool
 get_random(void *bytes, size_t size)
@@ -19,21 +19,21 @@ get_random(void *bytes, size_t size)
 	return getrandom(bytes, size, 0) == (ssize_t)size;
 }
 
-static struct gpd_offer *
-find_number(uint32_t number) GP_LOCKED(gpd_offers_lock)
+static struct gpd_ipc_export *
+export_find(uint32_t number) GP_LOCKED(gpd_ipc_exports_lock)
 {
-	struct gpd_offer *offer;
+	struct gpd_ipc_export *ipc_export;
 
-	HASH_FIND(hh, offers, &number, sizeof(number), offer);
-	return offer;
+	HASH_FIND(hh, exports, &number, sizeof(number), ipc_export);
+	return ipc_export;
 }
 
 static bool
-enter(struct gpd_offer *offer) GP_LOCKED(gpd_offers_lock)
+export_enter(struct gpd_ipc_export *ipc_export) GP_LOCKED(gpd_ipc_exports_lock)
 {
-	if (offer->number)
+	if (ipc_export->number)
 		return true;
-	if (!get_random(offer->secret, sizeof(offer->secret)))
+	if (!get_random(ipc_export->secret, sizeof(ipc_export->secret)))
 		return false;
 	while (worker == 0) {
 		if (!get_random(&worker, sizeof(worker)))
@@ -41,44 +41,44 @@ enter(struct gpd_offer *offer) GP_LOCKED(gpd_offers_lock)
 	}
 	do
 		last_number++;
-	while (last_number == 0 || find_number(last_number));
-	offer->number = last_number;
-	HASH_ADD(hh, offers, number, sizeof(offer->number), offer);
+	while (last_number == 0 || export_find(last_number));
+	ipc_export->number = last_number;
+	HASH_ADD(hh, exports, number, sizeof(ipc_export->number), ipc_export);
 	return true;
 }
 
 bool
-gpd_offer_make(const struct gpd_account *account, struct gpd_offer *offer,
-	       struct gp_ipc_handle *handle)
+gpd_ipc_export_create(const struct gpd_account *account, struct gpd_ipc_export *ipc_export,
+		      struct gp_ipc_handle *handle)
 {
 	bool made;
 
-	offer->line = account->line;
-	pthread_mutex_lock(&gpd_offers_lock);
-	made = enter(offer);
+	ipc_export->line = account->line;
+	pthread_mutex_lock(&gpd_ipc_exports_lock);
+	made = export_enter(ipc_export);
 	handle->worker = worker;
-	pthread_mutex_unlock(&gpd_offers_lock);
+	pthread_mutex_unlock(&gpd_ipc_exports_lock);
 	memcpy(handle->magic, GP_IPC_MAGIC, sizeof(handle->magic));
-	handle->kind = (uint8_t)offer->kind;
+	handle->kind = (uint8_t)ipc_export->kind;
 	handle->daemon = account->ledger->daemon;
-	handle->number = offer->number;
-	memcpy(handle->secret, offer->secret, sizeof(handle->secret));
+	handle->number = ipc_export->number;
+	memcpy(handle->secret, ipc_export->secret, sizeof(handle->secret));
 	return made;
 }
 
 void
-gpd_offer_withdraw(struct gpd_offer *offer)
+gpd_ipc_export_withdraw(struct gpd_ipc_export *ipc_export)
 {
-	pthread_mutex_lock(&gpd_offers_lock);
-	if (offer->number)
-		HASH_DEL(offers, offer);
-	offer->number = 0;
-	explicit_bzero(offer->secret, sizeof(offer->secret));
-	pthread_mutex_unlock(&gpd_offers_lock);
+	pthread_mutex_lock(&gpd_ipc_exports_lock);
+	if (ipc_export->number)
+		HASH_DEL(exports, ipc_export);
+	ipc_export->number = 0;
+	explicit_bzero(ipc_export->secret, sizeof(ipc_export->secret));
+	pthread_mutex_unlock(&gpd_ipc_exports_lock);
 }
 
 static CUresult
-refuse(const char **why_p, const char *why, CUresult result)
+handle_refuse(const char **why_p, const char *why, CUresult result)
 {
 	*why_p = why;
 	return result;
@@ -86,44 +86,47 @@ refuse(const char **why_p, const char *why, CUresult result)
 
 /* What a handle says of itself is looked at before the secret: it tells nobody anything. */
 static CUresult
-check_place(const struct gpd_account *account, const struct gp_ipc_handle *handle,
-	    enum gp_ipc_kind kind, const char **why_p) GP_LOCKED(gpd_offers_lock)
+handle_check_origin(const struct gpd_account *account, const struct gp_ipc_handle *handle,
+		    enum gp_ipc_kind kind, const char **why_p) GP_LOCKED(gpd_ipc_exports_lock)
 {
 	if (memcmp(handle->magic, GP_IPC_MAGIC, sizeof(handle->magic)) != 0 ||
 	    handle->kind != (uint8_t)kind)
-		return refuse(why_p, "it is no such handle of gpupool's", CUDA_ERROR_INVALID_VALUE);
+		return handle_refuse(why_p, "it is no such handle of gpupool's",
+				     CUDA_ERROR_INVALID_VALUE);
 	if (handle->daemon != account->ledger->daemon)
-		return refuse(why_p, "it is of another daemon, or of one that has ended",
-			      CUDA_ERROR_INVALID_HANDLE);
+		return handle_refuse(why_p, "it is of another daemon, or of one that has ended",
+				     CUDA_ERROR_INVALID_HANDLE);
 	if (handle->worker != worker)
-		return refuse(why_p,
-			      "it is of another worker process: only sessions of class shared "
-			      "that one worker serves can open it",
-			      CUDA_ERROR_NOT_SUPPORTED);
+		return handle_refuse(
+			why_p,
+			"it is of another worker process: only sessions of class shared "
+			"that one worker serves can open it",
+			CUDA_ERROR_NOT_SUPPORTED);
 	return CUDA_SUCCESS;
 }
 
 CUresult
-gpd_offer_find_locked(const struct gpd_account *account, const struct gp_bytes *bytes,
-		      enum gp_ipc_kind kind, struct gpd_offer **offer_p, const char **why_p)
+gpd_ipc_export_find_locked(const struct gpd_account *account, const struct gp_bytes *bytes,
+			   enum gp_ipc_kind kind, struct gpd_ipc_export **ipc_export_p,
+			   const char **why_p)
 {
 	struct gp_ipc_handle handle;
-	struct gpd_offer *offer;
+	struct gpd_ipc_export *ipc_export;
 	CUresult result;
 
 	if (bytes->size != sizeof(handle))
-		return refuse(why_p, "it has not 64 bytes", CUDA_ERROR_INVALID_VALUE);
+		return handle_refuse(why_p, "it has not 64 bytes", CUDA_ERROR_INVALID_VALUE);
 	memcpy(&handle, bytes->data, sizeof(handle));
-	result = check_place(account, &handle, kind, why_p);
+	result = handle_check_origin(account, &handle, kind, why_p);
 	if (result != CUDA_SUCCESS)
 		return result;
-	offer = find_number(handle.number);
-	if (!offer || offer->kind != kind ||
-	    CRYPTO_memcmp(offer->secret, handle.secret, sizeof(handle.secret)) != 0)
-		return refuse(why_p, "what it stood for is gone, or never was",
-			      CUDA_ERROR_INVALID_HANDLE);
-	if (offer->line->tenant != account->line->tenant)
-		return refuse(why_p, "it is another tenant's", CUDA_ERROR_INVALID_HANDLE);
-	*offer_p = offer;
+	ipc_export = export_find(handle.number);
+	if (!ipc_export || ipc_export->kind != kind ||
+	    CRYPTO_memcmp(ipc_export->secret, handle.secret, sizeof(handle.secret)) != 0)
+		return handle_refuse(why_p, "what it stood for is gone, or never was",
+				     CUDA_ERROR_INVALID_HANDLE);
+	if (ipc_export->line->tenant != account->line->tenant)
+		return handle_refuse(why_p, "it is another tenant's", CUDA_ERROR_INVALID_HANDLE);
+	*ipc_export_p = ipc_export;
 	return CUDA_SUCCESS;
 }

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <utlist.h>
 
-struct gpd_shared_user {
-	struct gpd_shared_user *next;
+struct gpd_shared_physical_user {
+	struct gpd_shared_physical_user *next;
 	struct gpd_ledger_session *line;
 	unsigned int uses;
 };
@@ -18,22 +18,23 @@ struct gpd_shared_user {
 /* Of the lists of users. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static struct gpd_shared_user *
-find_locked(struct gpd_shared *shared, const struct gpd_ledger_session *line) GP_LOCKED(lock)
+static struct gpd_shared_physical_user *
+user_find_locked(struct gpd_shared_physical *shared, const struct gpd_ledger_session *line)
+	GP_LOCKED(lock)
 {
-	struct gpd_shared_user *user;
+	struct gpd_shared_physical_user *user;
 
 	LL_SEARCH_SCALAR(shared->users, user, line, line);
 	return user;
 }
 
 bool
-gpd_shared_use(struct gpd_shared *shared, const struct gpd_account *account)
+gpd_shared_physical_ref(struct gpd_shared_physical *shared, const struct gpd_account *account)
 {
-	struct gpd_shared_user *user;
+	struct gpd_shared_physical_user *user;
 
 	pthread_mutex_lock(&lock);
-	user = find_locked(shared, account->line);
+	user = user_find_locked(shared, account->line);
 	if (!user) {
 		user = calloc(1, sizeof(*user));
 		if (user) {
@@ -47,11 +48,11 @@ gpd_shared_use(struct gpd_shared *shared, const struct gpd_account *account)
 	return user != NULL;
 }
 
-struct gpd_shared *
-gpd_shared_make(const struct gpd_account *account, CUmemGenericAllocationHandle handle,
-		uint64_t size, int device)
+struct gpd_shared_physical *
+gpd_shared_physical_create(const struct gpd_account *account, CUmemGenericAllocationHandle handle,
+			   uint64_t size, int device)
 {
-	struct gpd_shared *shared = calloc(1, sizeof(*shared));
+	struct gpd_shared_physical *shared = calloc(1, sizeof(*shared));
 
 	if (!shared)
 		return NULL;
@@ -59,7 +60,7 @@ gpd_shared_make(const struct gpd_account *account, CUmemGenericAllocationHandle 
 	shared->size = size;
 	shared->device = device;
 	shared->ledger = account->ledger;
-	if (gpd_shared_use(shared, account))
+	if (gpd_shared_physical_ref(shared, account))
 		return shared;
 	free(shared);
 	return NULL;
@@ -67,9 +68,10 @@ gpd_shared_make(const struct gpd_account *account, CUmemGenericAllocationHandle 
 
 /* Whether nobody uses it any more. */
 static bool
-leave_locked(struct gpd_shared *shared, struct gpd_ledger_session *line) GP_LOCKED(lock)
+shared_unref_locked(struct gpd_shared_physical *shared, struct gpd_ledger_session *line)
+	GP_LOCKED(lock)
 {
-	struct gpd_shared_user *user = find_locked(shared, line);
+	struct gpd_shared_physical_user *user = user_find_locked(shared, line);
 	bool pays = user == shared->users;
 
 	if (--user->uses > 0)
@@ -77,21 +79,21 @@ leave_locked(struct gpd_shared *shared, struct gpd_ledger_session *line) GP_LOCK
 	LL_DELETE(shared->users, user);
 	free(user);
 	if (pays && shared->users)
-		gpd_ledger_move(line, shared->users->line, shared->device, shared->size);
+		gpd_ledger_move_charge(line, shared->users->line, shared->device, shared->size);
 	return !shared->users;
 }
 
 void
-gpd_shared_leave(struct gpd_shared *shared, const struct gpd_account *account)
+gpd_shared_physical_unref(struct gpd_shared_physical *shared, const struct gpd_account *account)
 {
 	bool last;
 
 	pthread_mutex_lock(&lock);
-	last = leave_locked(shared, account->line);
+	last = shared_unref_locked(shared, account->line);
 	pthread_mutex_unlock(&lock);
 	if (!last)
 		return;
 	(void)gpd_driver.cuMemRelease(shared->handle);
-	gpd_ledger_give(shared->ledger, account->line, shared->device, shared->size);
+	gpd_ledger_uncharge(shared->ledger, account->line, shared->device, shared->size);
 	free(shared);
 }

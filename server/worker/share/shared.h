@@ -16,23 +16,26 @@
 #include <stdint.h>
 
 struct gpd_account;
-struct gpd_shared_user;
+struct gpd_shared_physical_user;
 
-struct gpd_shared {
+struct gpd_shared_physical {
 	CUmemGenericAllocationHandle handle;
 	uint64_t size;
 	int device;
 	struct gpd_ledger *ledger;
-	struct gpd_shared_user *users; /* utlist; the first one pays; under shared.c's lock */
+	struct gpd_shared_physical_user
+		*users; /* utlist; the first one pays; under shared.c's lock */
 };
 
 /* Of memory that the account's session has and pays for, which is its first use.  NULL: there is no
  * memory for it. */
-struct gpd_shared *gpd_shared_make(const struct gpd_account *account,
-				   CUmemGenericAllocationHandle handle, uint64_t size, int device);
+struct gpd_shared_physical *gpd_shared_physical_create(const struct gpd_account *account,
+						       CUmemGenericAllocationHandle handle,
+						       uint64_t size, int device);
 /* One more use; false: there is no memory for it. */
-bool gpd_shared_use(struct gpd_shared *shared, const struct gpd_account *account);
+bool gpd_shared_physical_ref(struct gpd_shared_physical *shared, const struct gpd_account *account);
 /* One use less, before the session's line is closed. */
-void gpd_shared_leave(struct gpd_shared *shared, const struct gpd_account *account);
+void gpd_shared_physical_unref(struct gpd_shared_physical *shared,
+			       const struct gpd_account *account);
 
 #endif /* GPD_SHARED_H */

@@ -53,13 +53,13 @@ struct gpd_trace {
 	struct entry *pending; /* in the order of the work */
 	uint32_t last_track;
 	uint64_t missed;
-	uint64_t spare_ns, looked_ns; /* time that events may cost */
+	uint64_t spare_ns, refilled_ns; /* time that events may cost */
 	struct {
 		uint64_t end_ns; /* of what was told */
 		uint64_t busy;   /* the take that found it so */
 	} tracks[TRACKS];
-	uint64_t take;
-	uint64_t told[GP_TRACE_PLACES]; /* kernels whose names the client has */
+	uint64_t poll_number;
+	uint64_t reported[GP_TRACE_NAME_SLOTS]; /* kernels whose names the client has */
 	struct clock clocks[GPD_DEVICES_MAX];
 };
 
@@ -71,10 +71,10 @@ gpd_trace_begin(const struct gpd_session *session)
 
 /* Whether so many more microseconds may be spent. */
 static bool
-may_spend(struct gpd_trace *trace, uint64_t now)
+budget_spend(struct gpd_trace *trace, uint64_t now)
 {
-	trace->spare_ns += now - trace->looked_ns;
-	trace->looked_ns = now;
+	trace->spare_ns += now - trace->refilled_ns;
+	trace->refilled_ns = now;
 	if (trace->spare_ns > (uint64_t)BURST * EACH_NS)
 		trace->spare_ns = (uint64_t)BURST * EACH_NS;
 	if (trace->spare_ns < EACH_NS)
@@ -85,23 +85,23 @@ may_spend(struct gpd_trace *trace, uint64_t now)
 
 /* NULL: no memory, or not for this session. */
 static struct entry *
-make_entry(const struct gpd_account *account)
+entry_create(const struct gpd_account *account)
 {
 	struct entry *entry;
 
-	if (!gpd_ledger_take_host(account->ledger, account->line, sizeof(*entry)))
+	if (!gpd_ledger_charge_host(account->ledger, account->line, sizeof(*entry)))
 		return NULL;
 	entry = calloc(1, sizeof(*entry));
 	if (entry && gpd_driver.cuEventCreate(&entry->done, CU_EVENT_DEFAULT) == CUDA_SUCCESS)
 		return entry;
-	gpd_ledger_give_host(account->ledger, account->line, sizeof(*entry));
+	gpd_ledger_uncharge_host(account->ledger, account->line, sizeof(*entry));
 	free(entry);
 	return NULL;
 }
 
 /* One with an event of the device, which is current.  NULL: there are enough. */
 static struct entry *
-take_entry(const struct gpd_session *session, int device)
+entry_acquire(const struct gpd_session *session, int device)
 {
 	struct clock *clock = &session->trace->clocks[device];
 	struct entry *entry = clock->free;
@@ -110,13 +110,13 @@ take_entry(const struct gpd_session *session, int device)
 		clock->free = entry->next;
 		return entry;
 	}
-	entry = clock->entries < ENTRIES ? make_entry(&session->account) : NULL;
+	entry = clock->entries < ENTRIES ? entry_create(&session->account) : NULL;
 	clock->entries += entry != NULL;
 	return entry;
 }
 
 static void
-give_entry(struct gpd_trace *trace, struct entry *entry)
+entry_release(struct gpd_trace *trace, struct entry *entry)
 {
 	struct clock *clock = &trace->clocks[entry->event.device];
 
@@ -125,7 +125,7 @@ give_entry(struct gpd_trace *trace, struct entry *entry)
 }
 
 static uint32_t
-track_of(struct gpd_trace *trace, struct gpd_stream *stream)
+track_get(struct gpd_trace *trace, struct gpd_stream *stream)
 {
 	if (!stream->trace.track) {
 		trace->last_track = trace->last_track % TRACKS + 1;
@@ -136,14 +136,16 @@ track_of(struct gpd_trace *trace, struct gpd_stream *stream)
 }
 
 static bool
-measure(struct gpd_session *session, struct gpd_stream *stream, const struct gpd_trace_work *work)
+work_measure(struct gpd_session *session, struct gpd_stream *stream,
+	     const struct gpd_trace_work *work)
 {
 	struct gpd_trace *trace = session->trace;
 	struct entry *entry;
 
-	if (!may_spend(trace, work->begun_ns) || gpd_device_enter(stream->device) != CUDA_SUCCESS)
+	if (!budget_spend(trace, work->begun_ns) ||
+	    gpd_device_enter(stream->device) != CUDA_SUCCESS)
 		return false;
-	entry = take_entry(session, stream->device);
+	entry = entry_acquire(session, stream->device);
 	if (!entry)
 		return false;
 	entry->event = (struct gp_trace_event){ .begin_ns = work->begun_ns,
@@ -153,11 +155,11 @@ measure(struct gpd_session *session, struct gpd_stream *stream, const struct gpd
 						.call = work->call,
 						.joined = stream->trace.joined };
 	if (gpd_driver.cuEventRecord(entry->done, stream->driver) != CUDA_SUCCESS) {
-		give_entry(trace, entry);
+		entry_release(trace, entry);
 		return false;
 	}
 	stream->depth.given++;
-	entry->track = track_of(trace, stream);
+	entry->track = track_get(trace, stream);
 	snprintf(entry->name, sizeof(entry->name), "%s",
 		 work->kernel && session->kernel ? session->kernel : "");
 	DL_APPEND(trace->pending, entry);
@@ -171,7 +173,7 @@ gpd_trace_work(struct gpd_session *session, const struct gpd_trace_work *work)
 
 	if (!work->begun_ns || !(stream = gpd_stream_get(session, work->stream)))
 		return;
-	if (measure(session, stream, work)) {
+	if (work_measure(session, stream, work)) {
 		stream->trace.joined = 0;
 		return;
 	}
@@ -181,7 +183,7 @@ gpd_trace_work(struct gpd_session *session, const struct gpd_trace_work *work)
 
 /* When the event was, by the device's clock as last compared. */
 static bool
-time_of(const struct clock *clock, CUevent event, uint64_t *ns_p, CUresult *result_p)
+clock_get_time(const struct clock *clock, CUevent event, uint64_t *ns_p, CUresult *result_p)
 {
 	float ms = 0;
 
@@ -192,7 +194,7 @@ time_of(const struct clock *clock, CUevent event, uint64_t *ns_p, CUresult *resu
 
 /* Lets the GPU pass clock->next at once: when that was, and half of how long it took. */
 static bool
-look_at_clock(struct clock *clock, uint64_t *at_p, uint64_t *error_p)
+clock_poll(struct clock *clock, uint64_t *at_p, uint64_t *error_p)
 {
 	uint64_t limit = clock->base_ns ? CLOCK_MAX_NS : CLOCK_FIRST_NS;
 	uint64_t before = gp_now_ns(), after;
@@ -217,7 +219,7 @@ set_clock(struct clock *clock, uint64_t at, uint64_t error)
 	CUresult result;
 	uint64_t told;
 
-	if (clock->base_ns && time_of(clock, clock->next, &told, &result))
+	if (clock->base_ns && clock_get_time(clock, clock->next, &told, &result))
 		error += told > at ? told - at : at - told;
 	clock->base = clock->next;
 	clock->next = event;
@@ -249,7 +251,7 @@ compare_clock(struct clock *clock, int device)
 	    gpd_device_enter(device) != CUDA_SUCCESS || !open_clock(clock))
 		return;
 	for (int i = 0; i < CLOCK_TRIES; i++) {
-		if (!look_at_clock(clock, &at, &error) || error >= limit)
+		if (!clock_poll(clock, &at, &error) || error >= limit)
 			continue;
 		set_clock(clock, at, error);
 		limit = error;
@@ -258,7 +260,7 @@ compare_clock(struct clock *clock, int device)
 
 /* It has ended: the intervals of a stream lie behind one another, whatever the clocks say. */
 static void
-settle(struct gpd_trace *trace, struct entry *entry, uint64_t end)
+entry_set_interval(struct gpd_trace *trace, struct entry *entry, uint64_t end)
 {
 	uint64_t *last = &trace->tracks[entry->track].end_ns;
 	uint64_t now = gp_now_ns();
@@ -274,19 +276,19 @@ settle(struct gpd_trace *trace, struct entry *entry, uint64_t end)
 
 /* Whether the piece is known to be over, and then whether it is known when. */
 static bool
-is_over(struct gpd_trace *trace, struct entry *entry, bool *known_p)
+entry_is_over(struct gpd_trace *trace, struct entry *entry, bool *known_p)
 {
 	const struct clock *clock = &trace->clocks[entry->event.device];
 	CUresult result;
 	uint64_t end;
 
-	if (!clock->base_ns || trace->tracks[entry->track].busy == trace->take)
+	if (!clock->base_ns || trace->tracks[entry->track].busy == trace->poll_number)
 		return false;
-	*known_p = time_of(clock, entry->done, &end, &result);
+	*known_p = clock_get_time(clock, entry->done, &end, &result);
 	if (*known_p)
-		settle(trace, entry, end);
+		entry_set_interval(trace, entry, end);
 	else if (result == CUDA_ERROR_NOT_READY)
-		trace->tracks[entry->track].busy = trace->take;
+		trace->tracks[entry->track].busy = trace->poll_number;
 	return result != CUDA_ERROR_NOT_READY;
 }
 
@@ -294,7 +296,7 @@ is_over(struct gpd_trace *trace, struct entry *entry, bool *known_p)
 static void
 add_name(struct gpd_trace *trace, struct entry *entry)
 {
-	uint64_t *told = &trace->told[gp_trace_place(entry->event.kernel)];
+	uint64_t *told = &trace->reported[gp_trace_get_name_slot(entry->event.kernel)];
 
 	if (!*entry->name || *told == entry->event.kernel)
 		return;
@@ -304,7 +306,7 @@ add_name(struct gpd_trace *trace, struct entry *entry)
 
 /* Moves what is over, as far as one answer takes it, to the list; its size in the answer. */
 static size_t
-collect(struct gpd_trace *trace, struct entry **over, unsigned int *count_p)
+entries_collect(struct gpd_trace *trace, struct entry **over, unsigned int *count_p)
 {
 	struct entry *entry, *next;
 	size_t size = 0;
@@ -315,12 +317,12 @@ collect(struct gpd_trace *trace, struct entry **over, unsigned int *count_p)
 
 		if (*count_p == GP_TRACE_EVENTS_MAX)
 			break;
-		if (!is_over(trace, entry, &known))
+		if (!entry_is_over(trace, entry, &known))
 			continue;
 		DL_DELETE(trace->pending, entry);
 		if (!known) {
 			trace->missed++;
-			give_entry(trace, entry);
+			entry_release(trace, entry);
 			continue;
 		}
 		add_name(trace, entry);
@@ -333,24 +335,24 @@ collect(struct gpd_trace *trace, struct entry **over, unsigned int *count_p)
 
 /* What is told goes, also when there is no memory to tell it. */
 static CUresult
-tell(struct gpd_trace *trace, struct gp_reply_gpTraceTake *reply)
+reply_fill(struct gpd_trace *trace, struct gp_reply_gpTraceTake *reply)
 {
 	struct entry *over = NULL, *entry, *next;
 	unsigned int count = 0;
-	size_t size = collect(trace, &over, &count);
+	size_t size = entries_collect(trace, &over, &count);
 	uint8_t *data = malloc(size + 1);
 	struct gp_enc enc;
 
 	if (!data) {
 		trace->missed += count;
-		memset(trace->told, 0, sizeof(trace->told));
+		memset(trace->reported, 0, sizeof(trace->reported));
 	}
 	gp_enc_init(&enc, data, data ? size : 0);
 	DL_FOREACH_SAFE(over, entry, next)
 	{
 		gp_trace_event_encode(&enc, &entry->event);
 		DL_DELETE(over, entry);
-		give_entry(trace, entry);
+		entry_release(trace, entry);
 	}
 	reply->events = (struct gp_bytes){ data, data ? gp_enc_size(&enc) : 0 };
 	reply->left = count == GP_TRACE_EVENTS_MAX;
@@ -369,13 +371,13 @@ gpd_gpTraceTake(struct gpd_session *session, const struct gp_args_gpTraceTake *a
 		trace = session->trace = calloc(1, sizeof(*trace));
 	if (!trace)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	trace->take++;
+	trace->poll_number++;
 	for (int i = 0; i < gpd_devices.count; i++) {
 		compare_clock(&trace->clocks[i], i);
 		if (trace->clocks[i].error_ns > reply->error)
 			reply->error = trace->clocks[i].error_ns;
 	}
-	result = tell(trace, reply);
+	result = reply_fill(trace, reply);
 	reply->missed = trace->missed;
 	reply->now = gp_now_ns();
 	return result;
@@ -388,14 +390,14 @@ destroy_entries(const struct gpd_account *account, struct entry *entry)
 		struct entry *next = entry->next;
 
 		(void)gpd_driver.cuEventDestroy_v2(entry->done);
-		gpd_ledger_give_host(account->ledger, account->line, sizeof(*entry));
+		gpd_ledger_uncharge_host(account->ledger, account->line, sizeof(*entry));
 		free(entry);
 		entry = next;
 	}
 }
 
 void
-gpd_trace_forget(struct gpd_session *session)
+gpd_trace_destroy(struct gpd_session *session)
 {
 	struct gpd_trace *trace = session->trace;
 

@@ -29,6 +29,6 @@ uint64_t gpd_trace_begin(const struct gpd_session *session);
 void gpd_trace_work(struct gpd_session *session, const struct gpd_trace_work *work);
 
 /* At the session's end, when nothing of it runs any more. */
-void gpd_trace_forget(struct gpd_session *session);
+void gpd_trace_destroy(struct gpd_session *session);
 
 #endif /* GPD_TRACE_H */

@@ -22,7 +22,7 @@ static struct {
 	.once = PTHREAD_ONCE_INIT,
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 };
-GP_COND_AT_START(gate.changed);
+GP_COND_CONSTRUCTOR(gate.changed);
 
 static void
 read_variable(void)

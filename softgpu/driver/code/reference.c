@@ -255,7 +255,7 @@ CUresult CUDAAPI
 cuTexRefSetFormat(CUtexref handle, CUarray_format format, int channels)
 {
 	struct gs_reference *reference;
-	CUresult r = channels > 0 && gp_array_element(format, (uint32_t)channels)
+	CUresult r = channels > 0 && gp_array_get_element_size(format, (uint32_t)channels)
 			     ? begin_texture(handle, &reference)
 			     : CUDA_ERROR_INVALID_VALUE;
 

@@ -76,7 +76,7 @@ take_time(void)
 	long ms = text ? strtol(text, NULL, 10) : 0;
 
 	if (ms > 0)
-		gp_nap((uint64_t)ms * 1000000);
+		gp_sleep_ns((uint64_t)ms * 1000000);
 }
 
 CUresult CUDAAPI

@@ -56,7 +56,7 @@ is_sparse(const struct gp_array_shape *shape)
 static size_t
 pitch_of(const struct gp_array_shape *shape)
 {
-	const size_t width = gp_array_level(shape, 0).width;
+	const size_t width = gp_array_get_level_extent(shape, 0).width;
 
 	return is_sparse(shape) ? (width + GS_TILE_SIZE - 1) & ~(GS_TILE_SIZE - 1) : width;
 }
@@ -64,7 +64,7 @@ pitch_of(const struct gp_array_shape *shape)
 size_t
 gs_array_level_size(const struct gp_array_shape *shape)
 {
-	const struct gp_array_extent extent = gp_array_level(shape, 0);
+	const struct gp_array_extent extent = gp_array_get_level_extent(shape, 0);
 
 	return pitch_of(shape) * extent.height * extent.depth;
 }
@@ -75,7 +75,7 @@ size_of(const struct gp_array_shape *shape)
 	size_t sum = 0;
 
 	for (uint32_t i = 0; i < (shape->levels ? shape->levels : 1); i++) {
-		const struct gp_array_shape level = gp_array_level_shape(shape, i);
+		const struct gp_array_shape level = gp_array_get_level_shape(shape, i);
 
 		sum += gs_array_level_size(&level);
 	}
@@ -134,7 +134,7 @@ static void
 place(struct gs_array *array, const struct gp_array_shape *shape, uint8_t *memory)
 {
 	array->shape = *shape;
-	array->extent = gp_array_level(shape, 0);
+	array->extent = gp_array_get_level_extent(shape, 0);
 	array->memory = memory;
 	array->pitch = pitch_of(shape);
 	array->slice = array->pitch * array->extent.height;
@@ -151,7 +151,7 @@ make_levels(struct gs_array *array)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	for (uint32_t i = 0; i < count; i++) {
 		struct gs_array *level = &array->levels[i];
-		struct gp_array_shape shape = gp_array_level_shape(&array->shape, i);
+		struct gp_array_shape shape = gp_array_get_level_shape(&array->shape, i);
 
 		place(level, &shape, memory);
 		memory += gs_array_level_size(&shape);
@@ -241,7 +241,7 @@ cuMipmappedArrayCreate(CUmipmappedArray *handle, const CUDA_ARRAY3D_DESCRIPTOR *
 					 .height = described->Height,
 					 .depth = described->Depth,
 					 .flags = described->Flags };
-	most = gp_array_levels_max(&shape);
+	most = gp_array_get_levels_max(&shape);
 	levels = levels < most ? levels : most;
 	r = create(described, levels ? levels : 1, GS_KIND_MIPMAPPED_ARRAY, &made);
 	if (!r)

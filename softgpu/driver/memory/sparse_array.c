@@ -58,7 +58,7 @@ tiling_of(const struct gs_array *array)
 {
 	const struct gp_array_shape *shape = &array->shape;
 	struct gp_array_tiling tiling = {
-		.width = GS_TILE_SIZE / gp_array_element(shape->format, shape->channels),
+		.width = GS_TILE_SIZE / gp_array_get_element_size(shape->format, shape->channels),
 		.height = 1,
 		.depth = 1,
 	};
@@ -254,7 +254,7 @@ read_info(const CUarrayMapInfo *info, struct tiles_op *op)
 		return CUDA_ERROR_INVALID_VALUE;
 	read_place(info, &op->tiles);
 	tiling = tiling_of(op->array);
-	bytes = gp_array_tiles_bytes(&op->array->shape, &tiling, &op->tiles);
+	bytes = gp_array_tiles_get_bytes(&op->array->shape, &tiling, &op->tiles);
 	return bytes ? read_memory(info, bytes, op) : CUDA_ERROR_INVALID_VALUE;
 }
 

@@ -80,7 +80,7 @@ retire(unsigned long long number, enum gs_kind kind)
 static bool
 set_format(struct gs_texture *texture, uint32_t format, uint32_t channels)
 {
-	uint32_t element = gp_array_element(format, channels);
+	uint32_t element = gp_array_get_element_size(format, channels);
 
 	if (!element)
 		return false;
@@ -102,7 +102,7 @@ set_format(struct gs_texture *texture, uint32_t format, uint32_t channels)
 static struct gs_texture_level
 level_of(const struct gs_array *array)
 {
-	uint32_t element = gp_array_element(array->shape.format, array->shape.channels);
+	uint32_t element = gp_array_get_element_size(array->shape.format, array->shape.channels);
 
 	return (struct gs_texture_level){
 		.memory = array->memory,
@@ -132,8 +132,8 @@ is_memory(CUdeviceptr address, size_t size)
 static CUresult
 set_linear(struct gs_texture *texture, const CUDA_RESOURCE_DESC *resource)
 {
-	uint32_t element =
-		gp_array_element(resource->res.linear.format, resource->res.linear.numChannels);
+	uint32_t element = gp_array_get_element_size(resource->res.linear.format,
+						     resource->res.linear.numChannels);
 	size_t size = resource->res.linear.sizeInBytes;
 
 	if (!set_format(texture, resource->res.linear.format, resource->res.linear.numChannels) ||
@@ -155,8 +155,8 @@ set_linear(struct gs_texture *texture, const CUDA_RESOURCE_DESC *resource)
 static CUresult
 set_pitched(struct gs_texture *texture, const CUDA_RESOURCE_DESC *resource)
 {
-	uint32_t element =
-		gp_array_element(resource->res.pitch2D.format, resource->res.pitch2D.numChannels);
+	uint32_t element = gp_array_get_element_size(resource->res.pitch2D.format,
+						     resource->res.pitch2D.numChannels);
 	size_t width = resource->res.pitch2D.width, height = resource->res.pitch2D.height;
 	size_t pitch = resource->res.pitch2D.pitchInBytes;
 
@@ -354,7 +354,7 @@ cuDeviceGetTexture1DLinearMaxWidth(size_t *width, CUarray_format format, unsigne
 
 	if (r)
 		return r;
-	if (!width || !gp_array_element(format, channels))
+	if (!width || !gp_array_get_element_size(format, channels))
 		return CUDA_ERROR_INVALID_VALUE;
 	*width = LINEAR_WIDTH_MAX;
 	return CUDA_SUCCESS;

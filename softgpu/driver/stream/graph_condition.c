@@ -187,7 +187,7 @@ finish(CUstream inner, const struct gs_stream *stream)
 	CUresult r;
 
 	while ((r = cuStreamQuery(inner)) == CUDA_ERROR_NOT_READY && !gs_stream_stopped(stream))
-		gp_nap(NAP_NS);
+		gp_sleep_ns(NAP_NS);
 	return r == CUDA_SUCCESS;
 }
 

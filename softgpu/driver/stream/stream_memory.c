@@ -118,7 +118,7 @@ wait_run(struct gs_op *op, struct gs_stream *stream)
 		if (n < YIELDS)
 			sched_yield();
 		else
-			gp_nap(SLEEP_NS);
+			gp_sleep_ns(SLEEP_NS);
 	}
 	if (met < 0)
 		fail("cuStreamWaitValue");

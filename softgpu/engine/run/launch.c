@@ -37,8 +37,8 @@ static struct {
 } workers = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 };
-GP_COND_AT_START(workers.work);
-GP_COND_AT_START(workers.idle);
+GP_COND_CONSTRUCTOR(workers.work);
+GP_COND_CONSTRUCTOR(workers.idle);
 
 /* Parameter buffers wait here for the next launch. */
 static pthread_mutex_t arguments_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -157,7 +157,7 @@ rest(const struct crew *crew)
 	for (uint32_t i = 0; i < crew->count; i++)
 		ns = crew->live[i]->rest_ns < ns ? crew->live[i]->rest_ns : ns;
 	if (ns && crew->count)
-		gp_nap(ns);
+		gp_sleep_ns(ns);
 }
 
 /* Blocks of a cooperative grid wait for one another: all must have begun. */

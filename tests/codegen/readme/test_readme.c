@@ -212,7 +212,7 @@ gpc_event_id(CUevent event, uint32_t *id_p)
 }
 
 CUresult
-gpc_function_kernel(struct gpc_context *given, CUfunction function, uint64_t *kernel_p)
+gpc_function_to_wire(struct gpc_context *given, CUfunction function, uint64_t *kernel_p)
 {
 	return CUDA_ERROR_INVALID_HANDLE;
 }
@@ -243,13 +243,13 @@ gpd_account_may_use(const struct gpd_account *account, int ordinal)
 }
 
 void
-gpd_account_link_all(struct gpd_account *account, size_t bytes)
+gpd_account_throttle_all(struct gpd_account *account, size_t bytes)
 {
 	fail_msg("%zu bytes in fields of the example", bytes);
 }
 
 void
-gpd_account_give_code(struct gpd_account *account, uint64_t bytes)
+gpd_account_uncharge_code(struct gpd_account *account, uint64_t bytes)
 {
 	fail_msg("%llu bytes of code of an object of the example", (unsigned long long)bytes);
 }
@@ -301,7 +301,7 @@ gpd_event_get(const struct gpd_session *session, uint32_t id)
 }
 
 struct gpd_event_ref *
-gpd_event_now(const struct gpd_event *event)
+gpd_event_get_ref(const struct gpd_event *event)
 {
 	return NULL;
 }
@@ -460,7 +460,7 @@ link_destroy(CUlinkState state)
 static int
 begin(void **state)
 {
-	void *lacks = (void *)gpd_driver_lacks;
+	void *lacks = (void *)gpd_driver_unsupported;
 
 	for (size_t i = 0; i < gpd_driver_function_count; i++)
 		memcpy((char *)&gpd_driver + gpd_driver_functions[i].offset, &lacks, sizeof(lacks));
@@ -489,7 +489,7 @@ begin(void **state)
 static int
 end(void **state)
 {
-	gpd_objects_forget_session(&daemon_session);
+	gpd_objects_destroy_all(&daemon_session);
 	assert_int_equal(daemon_session.handles.memory.used % GPD_HANDLE_CHUNK, 0);
 	gpd_handle_fini(&daemon_session.handles);
 	return 0;
@@ -519,7 +519,7 @@ what_the_driver_lacks_is_not_supported(void **state)
 {
 	size_t width = 0;
 
-	gpd_driver.cuDeviceGetTexture1DLinearMaxWidth = (void *)gpd_driver_lacks;
+	gpd_driver.cuDeviceGetTexture1DLinearMaxWidth = (void *)gpd_driver_unsupported;
 	assert_int_equal(gpc_cuDeviceGetTexture1DLinearMaxWidth(&width, CU_AD_FORMAT_HALF, 4, 0),
 			 CUDA_ERROR_NOT_SUPPORTED);
 }
@@ -539,7 +539,7 @@ an_object_is_made_used_and_dropped(void **state)
 	driver_result = CUDA_ERROR_OUT_OF_MEMORY;
 	assert_int_equal(gpc_cuGraphCreate(&graph, 0), CUDA_ERROR_OUT_OF_MEMORY);
 	driver_result = CUDA_SUCCESS;
-	gpd_objects_forget_session(&daemon_session);
+	gpd_objects_destroy_all(&daemon_session);
 	assert_string_equal(asked, "destroy 0x6020");
 	/* The daemon's is gone; a client that does not know it is told. */
 	assert_int_equal(gpc_cuGraphDestroy(clone), CUDA_ERROR_INVALID_HANDLE);
@@ -556,7 +556,7 @@ make_resource(uintptr_t driver)
 			 CUDA_SUCCESS);
 	assert_int_equal(gpd_object_id(&daemon_session, GPD_KIND_RESOURCE, (void *)driver),
 			 object->handle.id);
-	assert_ptr_equal(gpc_object_token(GPC_KIND_RESOURCE, object->handle.id),
+	assert_ptr_equal(gpc_object_from_wire(GPC_KIND_RESOURCE, object->handle.id),
 			 object->handle.token);
 	return object->handle.token;
 }
@@ -577,8 +577,8 @@ lists_of_handles_are_translated(void **state)
 	assert_int_equal(gpc_cuGraphicsMapResources(2, resources, STREAM),
 			 CUDA_ERROR_INVALID_HANDLE);
 	assert_int_equal(gpc_cuGraphDestroy(graph), CUDA_SUCCESS);
-	gpc_objects_forget_context(&context);
-	gpd_objects_forget_session(&daemon_session);
+	gpc_objects_drop_context(&context);
+	gpd_objects_destroy_all(&daemon_session);
 	assert_string_equal(asked, "end 0x7020");
 	assert_int_equal(gpc_cuGraphicsMapResources(1, resources, STREAM),
 			 CUDA_ERROR_INVALID_HANDLE);
@@ -674,7 +674,7 @@ options_are_numbers(void **state)
 	options[1] = CU_JIT_INFO_LOG_BUFFER;
 	assert_int_equal(gpc_cuLinkCreate_v2(2, options, values, &linker),
 			 CUDA_ERROR_NOT_SUPPORTED);
-	gpd_objects_forget_context(&daemon_session, &daemon_context);
+	gpd_objects_destroy_context(&daemon_session, &daemon_context);
 	assert_string_equal(asked, "end linker");
 }
 
@@ -736,20 +736,21 @@ the_daemon_checks_options_itself(void **state)
 	unsigned int count = 0;
 	void *values[2];
 
-	assert_int_equal(gpd_take_CUjit_option(all, options, values, 2, &count), CUDA_SUCCESS);
+	assert_int_equal(gpd_options_decode_CUjit_option(all, options, values, 2, &count),
+			 CUDA_SUCCESS);
 	assert_int_equal(count, 2);
 	assert_int_equal(options[1], CU_JIT_OPTIMIZATION_LEVEL);
 	assert_ptr_equal(values[1], (void *)3);
-	assert_int_equal(gpd_take_CUjit_option(all, options, values, 1, &count),
+	assert_int_equal(gpd_options_decode_CUjit_option(all, options, values, 1, &count),
 			 CUDA_ERROR_INVALID_VALUE);
-	assert_int_equal(
-		gpd_take_CUjit_option((struct gp_bytes){ cells, 8 }, options, values, 2, &count),
-		CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(gpd_options_decode_CUjit_option((struct gp_bytes){ cells, 8 }, options,
+							 values, 2, &count),
+			 CUDA_ERROR_INVALID_VALUE);
 	cells[0] = CU_JIT_INFO_LOG_BUFFER; /* the client's address */
-	assert_int_equal(gpd_take_CUjit_option(all, options, values, 2, &count),
+	assert_int_equal(gpd_options_decode_CUjit_option(all, options, values, 2, &count),
 			 CUDA_ERROR_NOT_SUPPORTED);
 	cells[0] = CU_JIT_MAX_REGISTERS | 1ull << 32;
-	assert_int_equal(gpd_take_CUjit_option(all, options, values, 2, &count),
+	assert_int_equal(gpd_options_decode_CUjit_option(all, options, values, 2, &count),
 			 CUDA_ERROR_NOT_SUPPORTED);
 }
 

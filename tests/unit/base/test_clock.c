@@ -32,7 +32,7 @@ clock_gettime(clockid_t clock, struct timespec *time)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t at_start;
-GP_COND_AT_START(at_start);
+GP_COND_CONSTRUCTOR(at_start);
 
 static void
 wait_for_nobody(pthread_cond_t *cond)
@@ -85,13 +85,13 @@ test_nap(void **state)
 {
 	uint64_t begin = gp_now_ns();
 
-	gp_nap(20 * MS);
+	gp_sleep_ns(20 * MS);
 	assert_true(gp_now_ns() >= begin + 20 * MS);
 	assert_int_equal(gp_deadline_ms(-1), -1);
-	assert_int_equal(gp_left_ms(-1), -1);
-	assert_int_equal(gp_left_ms(gp_now_ms() - 5), 0);
+	assert_int_equal(gp_remaining_ms(-1), -1);
+	assert_int_equal(gp_remaining_ms(gp_now_ms() - 5), 0);
 	assert_true(gp_deadline_ns(-1) == GP_FOREVER);
-	assert_in_range(gp_left_ms(gp_deadline_ms(60000)), 1, 60000);
+	assert_in_range(gp_remaining_ms(gp_deadline_ms(60000)), 1, 60000);
 }
 
 static atomic_int woken;
@@ -112,7 +112,7 @@ wait_long(void *cond)
 static void *
 nap_long(void *unused)
 {
-	gp_nap(HOUR_S * 1000 * MS);
+	gp_sleep_ns(HOUR_S * 1000 * MS);
 	atomic_fetch_add(&woken, 1);
 	return unused;
 }
@@ -123,16 +123,17 @@ test_moved_clock(void **state)
 	uint64_t begin = gp_now_ns();
 	pthread_t threads[2];
 
-	gp_clock_move(0);
-	assert_int_equal(gp_thread_start_joined(&threads[0], "waits", 0, wait_long, &at_start), 0);
-	assert_int_equal(gp_thread_start_joined(&threads[1], "naps", 0, nap_long, NULL), 0);
-	gp_nap(30 * MS);
+	gp_clock_advance(0);
+	assert_int_equal(gp_thread_start_joinable(&threads[0], "waits", 0, wait_long, &at_start),
+			 0);
+	assert_int_equal(gp_thread_start_joinable(&threads[1], "naps", 0, nap_long, NULL), 0);
+	gp_sleep_ns(30 * MS);
 	assert_int_equal(atomic_load(&woken), 0);
 	/* More than once: a thread may begin after the first time. */
-	gp_clock_move(HOUR_S * 1000 * MS);
+	gp_clock_advance(HOUR_S * 1000 * MS);
 	while (atomic_load(&woken) < 2 && gp_now_ns() - begin < 5 * HOUR_S * 1000 * MS) {
-		gp_nap(30 * MS);
-		gp_clock_move(HOUR_S * 100 * MS);
+		gp_sleep_ns(30 * MS);
+		gp_clock_advance(HOUR_S * 100 * MS);
 	}
 	assert_int_equal(atomic_load(&woken), 2);
 	for (int i = 0; i < 2; i++)
@@ -179,12 +180,13 @@ test_threads(void **state)
 	pthread_t thread;
 
 	(void)pthread_mutex_lock(&named);
-	assert_int_equal(gp_thread_start_joined(&thread, "joined", 65536, look_around, &joined), 0);
+	assert_int_equal(gp_thread_start_joinable(&thread, "joined", 65536, look_around, &joined),
+			 0);
 	assert_int_equal(gp_thread_start("detached", 0, look_around, &detached), 0);
 	(void)pthread_mutex_unlock(&named);
 	(void)pthread_join(thread, NULL);
 	while (!atomic_load(&detached.done))
-		gp_nap(MS);
+		gp_sleep_ns(MS);
 	check_seen(&joined, "joined");
 	check_seen(&detached, "detached");
 	(void)pthread_sigmask(SIG_SETMASK, NULL, &own);
@@ -196,12 +198,12 @@ test_threads(void **state)
 static void
 a_nap_is_no_work(void **state)
 {
-	uint64_t begin = gp_now_ns(), worked = gp_worked_ns();
+	uint64_t begin = gp_now_ns(), worked = gp_thread_cpu_ns();
 
-	gp_nap(20 * MS);
+	gp_sleep_ns(20 * MS);
 	assert_true(gp_now_ns() - begin >= 20 * MS);
-	assert_true(gp_worked_ns() - worked < 20 * MS);
-	while (gp_worked_ns() - worked < MS)
+	assert_true(gp_thread_cpu_ns() - worked < 20 * MS);
+	while (gp_thread_cpu_ns() - worked < MS)
 		continue;
 }
 

@@ -21,7 +21,7 @@ static void
 test_limit(void **state)
 {
 	struct sigaction action = { .sa_handler = count }, before;
-	struct gp_file_limit limit;
+	struct gp_sigxfsz limit;
 	struct rlimit files, none;
 	int fd = memfd_create("limited", MFD_CLOEXEC);
 
@@ -31,15 +31,15 @@ test_limit(void **state)
 	assert_int_equal(getrlimit(RLIMIT_FSIZE, &files), 0);
 	none = (struct rlimit){ 0, files.rlim_max };
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
-	gp_file_limit_begin(&limit);
+	gp_sigxfsz_block(&limit);
 	errno = 0;
 	assert_int_equal(ftruncate(fd, 4096), -1);
-	gp_file_limit_end(&limit);
+	gp_sigxfsz_restore(&limit);
 	assert_int_equal(errno, EFBIG);
 	assert_int_equal(signals, 0);
-	gp_file_limit_begin(&limit);
+	gp_sigxfsz_block(&limit);
 	assert_int_equal(write(fd, "x", 1), -1);
-	gp_file_limit_end(&limit);
+	gp_sigxfsz_restore(&limit);
 	assert_int_equal(signals, 0);
 	/* The program's own is the program's. */
 	assert_int_equal(ftruncate(fd, 4096), -1);
@@ -55,7 +55,7 @@ static void
 test_pending_stays(void **state)
 {
 	struct sigaction action = { .sa_handler = count }, before;
-	struct gp_file_limit limit;
+	struct gp_sigxfsz limit;
 	sigset_t set, mask;
 
 	(void)state;
@@ -65,8 +65,8 @@ test_pending_stays(void **state)
 	(void)sigaddset(&set, SIGXFSZ);
 	assert_int_equal(pthread_sigmask(SIG_BLOCK, &set, &mask), 0);
 	assert_int_equal(raise(SIGXFSZ), 0);
-	gp_file_limit_begin(&limit);
-	gp_file_limit_end(&limit);
+	gp_sigxfsz_block(&limit);
+	gp_sigxfsz_restore(&limit);
 	assert_int_equal(signals, 0);
 	assert_int_equal(pthread_sigmask(SIG_SETMASK, &mask, NULL), 0);
 	assert_int_equal(signals, 1);

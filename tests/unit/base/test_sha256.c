@@ -27,11 +27,11 @@ compare_all(void)
 		for (size_t part = 1; part <= size; part = part * 2 + 1) {
 			struct gp_sha256 state;
 
-			gp_sha256_begin(&state);
+			gp_sha256_init(&state);
 			for (size_t at = 0; at < size; at += part)
-				gp_sha256_add(&state, bytes + at,
-					      size - at < part ? size - at : part);
-			gp_sha256_end(&state, ours);
+				gp_sha256_update(&state, bytes + at,
+						 size - at < part ? size - at : part);
+			gp_sha256_final(&state, ours);
 			assert_memory_equal(ours, theirs, sizeof(ours));
 		}
 	}
@@ -46,7 +46,7 @@ machine(void **context)
 static void
 portable(void **context)
 {
-	gp_sha256_portable();
+	gp_sha256_use_portable();
 	compare_all();
 }
 

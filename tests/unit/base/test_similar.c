@@ -5,16 +5,16 @@
 static void
 distances_count_letters(void **state)
 {
-	assert_int_equal(gp_distance("", ""), 0);
-	assert_int_equal(gp_distance("run", "run"), 0);
-	assert_int_equal(gp_distance("RUN", "run"), 0);
-	assert_int_equal(gp_distance("", "run"), 3);
-	assert_int_equal(gp_distance("devces", "devices"), 1);
-	assert_int_equal(gp_distance("deviecs", "devices"), 1);
-	assert_int_equal(gp_distance("deices", "device"), 2);
-	assert_int_equal(gp_distance("kitten", "sitting"), 3);
+	assert_int_equal(gp_edit_distance("", ""), 0);
+	assert_int_equal(gp_edit_distance("run", "run"), 0);
+	assert_int_equal(gp_edit_distance("RUN", "run"), 0);
+	assert_int_equal(gp_edit_distance("", "run"), 3);
+	assert_int_equal(gp_edit_distance("devces", "devices"), 1);
+	assert_int_equal(gp_edit_distance("deviecs", "devices"), 1);
+	assert_int_equal(gp_edit_distance("deices", "device"), 2);
+	assert_int_equal(gp_edit_distance("kitten", "sitting"), 3);
 	/* Without more work than for short ones. */
-	assert_int_equal(gp_distance("12345678901234567890123456789012", "1234"), 32);
+	assert_int_equal(gp_edit_distance("12345678901234567890123456789012", "1234"), 32);
 }
 
 static void
@@ -22,12 +22,12 @@ the_word_that_is_most_like_it_is_found(void **state)
 {
 	static const char *const words[] = { "check", "devices", "env", "run" };
 
-	assert_string_equal(gp_most_similar("chekc", words, 4), "check");
-	assert_string_equal(gp_most_similar("device", words, 4), "devices");
-	assert_string_equal(gp_most_similar("rnu", words, 4), "run");
-	assert_null(gp_most_similar("status", words, 4));
-	assert_null(gp_most_similar("", words, 4));
-	assert_null(gp_most_similar("run", words, 0));
+	assert_string_equal(gp_suggest("chekc", words, 4), "check");
+	assert_string_equal(gp_suggest("device", words, 4), "devices");
+	assert_string_equal(gp_suggest("rnu", words, 4), "run");
+	assert_null(gp_suggest("status", words, 4));
+	assert_null(gp_suggest("", words, 4));
+	assert_null(gp_suggest("run", words, 0));
 }
 
 int

@@ -10,9 +10,9 @@
 #define FILE_NAME "/home/u/.config/gpupool/pools.conf"
 
 static int
-parse(struct gpc_pools *pools, const char *text, const char *file, char *error)
+parse(struct gpc_pools_config *pools, const char *text, const char *file, char *error)
 {
-	return gpc_pools_parse(pools, text, strlen(text), file, error, CLI_ERROR_MAX);
+	return gpc_pools_config_parse(pools, text, strlen(text), file, error, CLI_ERROR_MAX);
 }
 
 static void
@@ -34,8 +34,8 @@ all_keys_are_read(void **state)
 				   "wait = 10m\n"
 				   "[pool b.2_x-y]\n"
 				   "url = unix:///run/gpupool#1.sock";
-	struct gpc_pools pools = { .check = cli_pools_check };
-	const struct gpc_pool *lab;
+	struct gpc_pools_config pools = { .check = cli_pools_check };
+	const struct gpc_pool_config *lab;
 	char error[CLI_ERROR_MAX] = "";
 
 	(void)setenv("HOME", "/home/u", 1);
@@ -61,13 +61,13 @@ all_keys_are_read(void **state)
 	assert_string_equal(pools.list[1].url, "unix:///run/gpupool#1.sock");
 	assert_string_equal(pools.list[1].token, "");
 	assert_null(cli_pools_find(&pools, "LAB"));
-	gpc_pools_free(&pools);
+	gpc_pools_config_free(&pools);
 }
 
 static void
 the_users_file_comes_before_the_machines(void **state)
 {
-	struct gpc_pools pools = { .check = cli_pools_check };
+	struct gpc_pools_config pools = { .check = cli_pools_check };
 	char error[CLI_ERROR_MAX] = "";
 
 	assert_int_equal(parse(&pools, "[pool lab]\nurl = tls://mine\n", "a", error), 0);
@@ -76,18 +76,18 @@ the_users_file_comes_before_the_machines(void **state)
 			 0);
 	assert_string_equal(cli_pools_find(&pools, "lab")->url, "tls://mine");
 	assert_string_equal(cli_pools_find(&pools, "c")->file, "b");
-	gpc_pools_free(&pools);
+	gpc_pools_config_free(&pools);
 }
 
 static void
 expect_error(const char *text, const char *expected)
 {
-	struct gpc_pools pools = { .check = cli_pools_check };
+	struct gpc_pools_config pools = { .check = cli_pools_check };
 	char error[CLI_ERROR_MAX] = "";
 
 	assert_int_equal(parse(&pools, text, "f", error), -1);
 	assert_string_equal(error, expected);
-	gpc_pools_free(&pools);
+	gpc_pools_config_free(&pools);
 }
 
 /* The others stand in tests/integration/test_launcher.py, with what the commands make of them. */
@@ -142,8 +142,8 @@ a_pool_that_is_not_there_is_explained(void **state)
 		{ "h:1", true }, { "x:4834", false }, { "h", false },
 		{ "", false },   { "tls://a", true }, { "tls://tls://a", false },
 	};
-	const struct gpc_pool *found[2];
-	struct gpc_pools pools = { .check = cli_pools_check };
+	const struct gpc_pool_config *found[2];
+	struct gpc_pools_config pools = { .check = cli_pools_check };
 	char error[CLI_ERROR_MAX] = "";
 
 	cli_pools_explain(&pools, "lab", error, sizeof(error));
@@ -164,7 +164,7 @@ a_pool_that_is_not_there_is_explained(void **state)
 	cli_pools_explain(&pools, "cluster", error, sizeof(error));
 	assert_string_equal(error, "there is no pool \"cluster\" (lab, x); an address begins with "
 				   "its scheme: tls://cluster");
-	gpc_pools_free(&pools);
+	gpc_pools_config_free(&pools);
 }
 
 int

@@ -86,7 +86,7 @@ fake_setup(void **state)
 		.primary = &context,
 		.total_memory = FAKE_WINDOW,
 	};
-	(void)pthread_mutex_init(&device.credit.lock, NULL);
+	(void)pthread_mutex_init(&device.allowance.lock, NULL);
 	context = (struct gpc_context){ .device = &device, .scope = { &session, 77 } };
 	context.handle.id = 77;
 	context.handle.token = &context;
@@ -104,10 +104,10 @@ int
 fake_teardown(void **state)
 {
 	fake_deliver();
-	gpc_host_block_forget_context(&context);
-	gpc_globals_forget_context(&context);
-	gpc_ipc_memory_forget_context(&context);
-	gpc_memory_forget_context(&context);
+	gpc_host_block_drop_context(&context);
+	gpc_globals_drop_context(&context);
+	gpc_ipc_memory_drop_context(&context);
+	gpc_memory_drop_context(&context);
 	fake.done = fake.posted;
 	fake_memory_end();
 	(void)munmap(fake.device, FAKE_WINDOW);
@@ -142,7 +142,7 @@ pages_push(void *owner, uint64_t address, uint64_t size, const void *from)
 	return true;
 }
 
-const struct gpc_pages_calls gpc_managed_calls = { pages_await, pages_fetch, pages_push };
+const struct gpc_pages_ops gpc_managed_calls = { pages_await, pages_fetch, pages_push };
 
 CUdeviceptr
 fake_alloc(size_t size)
@@ -188,7 +188,7 @@ gpc_session_at(int number)
 /* Data lanes, for copies from the device. */
 
 bool
-gpc_lanes_want(struct gpc_session *s, uint64_t size, bool later)
+gpc_lanes_open_for_copy(struct gpc_session *s, uint64_t size, bool later)
 {
 	return fake.lanes && size >= gpc_lane_copy_min(later);
 }
@@ -282,7 +282,7 @@ int
 gpc_device_attribute(const struct gpc_device *d, CUdevice_attribute attribute)
 {
 	if (attribute == CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED)
-		return gpc_facts_know(fake.facts, GP_CALL_gpHostReserve);
+		return gpc_facts_have_call(fake.facts, GP_CALL_gpHostReserve);
 	if (attribute == CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED)
 		return fake.sparse;
 	return attribute == CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES
@@ -309,7 +309,7 @@ gpc_session_result(struct gpc_session *s)
 }
 
 bool
-gpc_session_is_held_back(const struct gpc_session *unused)
+gpc_session_is_host_gated(const struct gpc_session *unused)
 {
 	return fake.has_functions || fake.foreign_wait;
 }
@@ -350,7 +350,7 @@ gpc_session_is_abandoned(const struct gpc_session *s)
 }
 
 bool
-gpc_session_has_functions(const struct gpc_session *unused)
+gpc_session_awaits_host(const struct gpc_session *unused)
 {
 	return fake.has_functions;
 }
@@ -368,18 +368,18 @@ gpc_session_work_posted(struct gpc_session *s)
 }
 
 uint64_t
-gpc_session_given(const struct gpc_session *s)
+gpc_session_issued(const struct gpc_session *s)
 {
 	return __atomic_load_n(&fake.posted, __ATOMIC_SEQ_CST);
 }
 
 void
-gpc_session_count_witnesses(struct gpc_session *s, int count)
+gpc_session_count_visible_blocks(struct gpc_session *s, int count)
 {
 }
 
 void
-gpc_session_note_seen(struct gpc_session *s)
+gpc_session_note_visible(struct gpc_session *s)
 {
 }
 
@@ -439,19 +439,19 @@ gpc_stream_enter(CUstream hStream, struct gpc_stream **stream_p)
 }
 
 void
-gpc_stream_set_here(struct gpc_stream *stream, uint64_t given)
+gpc_stream_set_fetched(struct gpc_stream *stream, uint64_t issued)
 {
 }
 
 void
-gpc_stream_set_done(struct gpc_stream *stream, uint64_t given)
+gpc_stream_set_done(struct gpc_stream *stream, uint64_t issued)
 {
 }
 
 bool
 gpc_stream_is_known_idle(const struct gpc_stream *stream)
 {
-	return gpc_fence_is_needless(stream->context->scope.session);
+	return gpc_fence_is_redundant(stream->context->scope.session);
 }
 
 /* The stream has reached what is late. */
@@ -495,8 +495,8 @@ fake_start(struct gpc_request *request, uint8_t *bytes, uint64_t size, CUresult 
 	*new = (struct under_way){
 		.request = request, .bytes = bytes, .size = size, .result = result
 	};
-	if (request->given == 0)
-		request->given = gpc_session_given(request->session);
+	if (request->issued == 0)
+		request->issued = gpc_session_issued(request->session);
 	(void)pthread_mutex_lock(&lock);
 	while (*link)
 		link = &(*link)->next;

@@ -34,7 +34,7 @@
 #define CU(call) assert_int_equal(call, CUDA_SUCCESS)
 #define INVALID(call) assert_int_equal(call, CUDA_ERROR_INVALID_VALUE)
 
-struct gpc_session_keeper;
+struct gpc_session_hooks;
 
 struct fake {
 	uint64_t window;
@@ -53,7 +53,7 @@ struct fake {
 	CUresult deferred;
 	CUresult failed;
 	uint64_t posted, done;
-	uint64_t credit; /* part of what is mapped */
+	uint64_t allowance; /* part of what is mapped */
 	uint64_t told_kept;
 	/* Counts of calls. */
 	int replacements, grants, uses, copies_in_short, maps, unmaps, fences, waits, copies_in,
@@ -84,7 +84,7 @@ struct fake {
 		void); /* what happens once before an answer that is waited for; or NULL */
 	struct gpc_host_call late[4]; /* the library's functions whose turn has not come */
 	int late_count;
-	const struct gpc_session_keeper *keeper;
+	const struct gpc_session_hooks *hooks;
 	struct gpc_session_facts *facts;
 	struct gpc_context *context;
 	struct gpc_stream *stream; /* the only one besides the default */

@@ -41,7 +41,7 @@ fake_arrays(void)
 static uint64_t
 level_size(const struct array *array, uint32_t level)
 {
-	struct gp_array_extent extent = gp_array_level(&array->shape, level);
+	struct gp_array_extent extent = gp_array_get_level_extent(&array->shape, level);
 
 	return extent.width * extent.height * extent.depth;
 }
@@ -55,7 +55,7 @@ gpc_start_gpArrayCreate(struct gpc_context *c, const struct gp_args_gpArrayCreat
 	struct array *array;
 
 	assert_int_equal(result, CUDA_SUCCESS);
-	if (gp_array_bytes(&shape) > fake.quota) {
+	if (gp_array_get_bytes(&shape) > fake.quota) {
 		fake_start(request, NULL, 0, CUDA_ERROR_OUT_OF_MEMORY);
 		return CUDA_SUCCESS;
 	}
@@ -77,12 +77,12 @@ gpc_post_gpArrayMake(struct gpc_context *c, const struct gp_args_gpArrayMake *ar
 		GP_ARRAY_SHAPE(args),
 	};
 	const struct gp_array_shape shape = { GP_ARRAY_SHAPE(args) };
-	const uint64_t size = gp_array_footprint(&shape);
+	const uint64_t size = gp_array_get_footprint(&shape);
 	struct gpc_request request = { 0 };
 
 	fake.arrays_made++;
-	assert_true(size <= fake.credit);
-	fake.credit -= size;
+	assert_true(size <= fake.allowance);
+	fake.allowance -= size;
 	fake.mapped -= size;
 	return gpc_start_gpArrayCreate(c, &create, &request);
 }
@@ -146,7 +146,7 @@ place(uint32_t id, uint32_t level, const struct gp_array_box *box, uint64_t *pit
       uint64_t *slice_p)
 {
 	struct array *array = find(id);
-	struct gp_array_extent extent = gp_array_level(&array->shape, level);
+	struct gp_array_extent extent = gp_array_get_level_extent(&array->shape, level);
 
 	assert_true(gp_array_contains(&array->shape, level, box));
 	*pitch_p = extent.width;

@@ -29,7 +29,7 @@ static bool merges; /* gpHostMerge came */
 /* The question that is answered when the work is done. */
 static struct {
 	struct gpc_request *request;
-	struct gp_changes_range ranges[GP_HOST_BEHIND_RANGES];
+	struct gp_changes_range ranges[GP_HOST_AFTER_RANGES];
 	size_t count;
 } behind;
 
@@ -239,8 +239,8 @@ CUresult
 gpc_post_gpHostWrite(struct gpc_context *c, const struct gp_args_gpHostWrite *args)
 {
 	assert_true(args->changes.size > 0);
-	assert_true(gp_changes_are_sound(args->changes.data, args->changes.size));
-	gp_changes_each(args->changes.data, args->changes.size, store, NULL);
+	assert_true(gp_changes_are_valid(args->changes.data, args->changes.size));
+	gp_changes_for_each(args->changes.data, args->changes.size, store, NULL);
 	writes++;
 	return CUDA_SUCCESS;
 }
@@ -278,7 +278,7 @@ find_ranges(struct gp_bytes bytes, struct gp_changes_range *ranges)
 void
 fake_host_look(struct gpc_request *request)
 {
-	struct gp_picture picture = { .merges = merges };
+	struct gp_consistent_copy picture = { .merges = merges };
 	struct gp_reply_gpHostTakeBehind reply = { .writes = writes };
 	struct gp_enc enc;
 	size_t size;
@@ -286,14 +286,15 @@ fake_host_look(struct gpc_request *request)
 	if (!request || request != behind.request)
 		return;
 	behind.request = NULL;
-	assert_true(gp_picture_take(&picture, behind.ranges, behind.count, GP_PICTURE_ALL) > 0);
+	assert_true(gp_consistent_copy_build(&picture, behind.ranges, behind.count,
+					     GP_CONSISTENT_COPY_ALL) > 0);
 	reply.changes = (struct gp_bytes){ picture.ordered.bytes, picture.ordered.size };
 	size = gp_reply_gpHostTakeBehind_size(&reply);
 	gp_enc_init(&enc, encoded(request, size), size);
 	gp_reply_gpHostTakeBehind_encode(&enc, &reply);
 	gp_enc_pad(&enc);
 	request->reply_size = gp_enc_size(&enc);
-	gp_picture_fini(&picture);
+	gp_consistent_copy_fini(&picture);
 }
 
 CUresult
@@ -303,7 +304,7 @@ gpc_start_gpHostTakeBehind(struct gpc_context *c, const struct gp_args_gpHostTak
 	bool lazy = fake.lazy;
 
 	assert_null(behind.request);
-	assert_true(args->ranges.size / 16 <= GP_HOST_BEHIND_RANGES);
+	assert_true(args->ranges.size / 16 <= GP_HOST_AFTER_RANGES);
 	fake.host_behinds++;
 	behind.count = find_ranges(args->ranges, behind.ranges);
 	behind.request = request;
@@ -328,20 +329,20 @@ gpc_start_gpHostTake(struct gpc_context *c, const struct gp_args_gpHostTake *arg
 {
 	static struct gp_changes_range ranges[GP_HOST_RANGES_MAX];
 	size_t count = find_ranges(args->ranges, ranges), size;
-	struct gp_picture picture = { .merges = merges };
+	struct gp_consistent_copy picture = { .merges = merges };
 	bool lazy = fake.lazy;
 	struct gp_reply_gpHostTake reply;
 	struct gp_enc enc;
 
 	fake.host_fetches++;
-	reply.done = gp_picture_take(&picture, ranges, count, args->part);
+	reply.done = gp_consistent_copy_build(&picture, ranges, count, args->part);
 	reply.changes = (struct gp_bytes){ picture.ordered.bytes, picture.ordered.size };
 	size = gp_reply_gpHostTake_size(&reply);
 	gp_enc_init(&enc, encoded(request, size), size);
 	gp_reply_gpHostTake_encode(&enc, &reply);
 	gp_enc_pad(&enc);
 	request->reply_size = gp_enc_size(&enc);
-	gp_picture_fini(&picture);
+	gp_consistent_copy_fini(&picture);
 	/* It comes when somebody waits for it. */
 	fake.lazy = true;
 	fake_start(request, NULL, 0, CUDA_SUCCESS);
@@ -356,7 +357,7 @@ gpc_session_shares_memory(const struct gpc_session *s)
 }
 
 int
-gpc_session_take_fd(struct gpc_session *s)
+gpc_session_recv_fd(struct gpc_session *s)
 {
 	int fd = taken_fd;
 
@@ -365,7 +366,7 @@ gpc_session_take_fd(struct gpc_session *s)
 }
 
 void
-gpc_session_set_keeper(struct gpc_session *s, const struct gpc_session_keeper *keeper)
+gpc_session_set_hooks(struct gpc_session *s, const struct gpc_session_hooks *hooks)
 {
-	fake.keeper = keeper;
+	fake.hooks = hooks;
 }

@@ -43,7 +43,7 @@ fake_memory_end(void)
 {
 	if (refilling)
 		answer_refill();
-	assert_int_equal(fake.mapped, fake.credit);
+	assert_int_equal(fake.mapped, fake.allowance);
 	memset(mappings, 0, sizeof(mappings));
 }
 
@@ -124,14 +124,14 @@ grant(const struct gp_args_gpMemoryGrant *args)
 {
 	uint64_t room, granted;
 
-	assert_true(args->forgo <= fake.credit);
-	fake.credit -= args->forgo;
+	assert_true(args->forgo <= fake.allowance);
+	fake.allowance -= args->forgo;
 	fake.mapped -= args->forgo;
 	room = fake.quota - fake.mapped;
 	if (room < args->least)
 		return 0;
 	granted = args->wanted < room ? args->wanted : room;
-	fake.credit += granted;
+	fake.allowance += granted;
 	fake.mapped += granted;
 	return granted;
 }
@@ -167,8 +167,8 @@ gpc_start_gpMemoryGrant(struct gpc_context *c, const struct gp_args_gpMemoryGran
 static void
 use_credit(uint64_t size)
 {
-	assert_true(size <= fake.credit);
-	fake.credit -= size;
+	assert_true(size <= fake.allowance);
+	fake.allowance -= size;
 	fake.mapped -= size;
 }
 

@@ -17,7 +17,7 @@ fake_connection(const char *scheme, struct gp_conn **near_p, struct gp_conn **fa
 	struct gp_url url;
 
 	if (strcmp(scheme, "loop") == 0) {
-		assert_int_equal(gp_loop_pair(near_p, far_p), 0);
+		assert_int_equal(gp_loop_create_pair(near_p, far_p), 0);
 		return;
 	}
 	(void)snprintf(text, sizeof(text), "%s://127.0.0.1:0", scheme);

@@ -94,7 +94,7 @@ add_stream(struct gpc_stream *stream)
 	memset(stream, 0, sizeof(*stream));
 	stream->context = &context;
 	assert_int_equal(gpc_handle_add(GPC_KIND_STREAM, &stream->handle), 0);
-	gpc_handle_show(&stream->handle);
+	gpc_handle_publish(&stream->handle);
 }
 
 static inline struct fixture *
@@ -123,8 +123,8 @@ begin_idle(void **state)
 static inline void
 end_idle(struct fixture *fixture)
 {
-	gpc_stream_forget_context(&context);
-	gpc_event_forget_context(&context);
+	gpc_stream_drop_context(&context);
+	gpc_event_drop_context(&context);
 	assert_int_equal(gpc_context_set_current(NULL), CUDA_SUCCESS);
 	atomic_store(&gpc_lifecycle, CUDA_ERROR_NOT_INITIALIZED);
 	end(fixture);

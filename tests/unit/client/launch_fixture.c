@@ -24,9 +24,9 @@ static void
 answer_blocks(struct fake_daemon *daemon, const struct gp_header *header, size_t size)
 {
 	/* Before the questions: kernel, flags, their size, padding to 8. */
-	const uint32_t count = (uint32_t)((size - 16) / sizeof(struct gp_occupancy_question));
-	uint32_t blocks[GP_OCCUPANCY_QUESTIONS_MAX];
-	uint64_t fields[GP_OCCUPANCY_QUESTIONS_MAX];
+	const uint32_t count = (uint32_t)((size - 16) / sizeof(struct gp_occupancy_query));
+	uint32_t blocks[GP_OCCUPANCY_QUERIES_MAX];
+	uint64_t fields[GP_OCCUPANCY_QUERIES_MAX];
 	struct gp_enc enc;
 
 	for (uint32_t i = 0; i < count; i++)

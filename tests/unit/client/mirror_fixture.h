@@ -55,7 +55,7 @@ static inline void
 synchronize(void)
 {
 	fake.posted++;
-	CU(gpc_mirror_fetch(session()));
+	CU(gpc_coherence_fetch(session()));
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, fake_teardown)

@@ -75,7 +75,7 @@ other_push(void *owner, uint64_t address, uint64_t size, const void *from)
 	return !other.broken;
 }
 
-static const struct gpc_pages_calls calls = {
+static const struct gpc_pages_ops calls = {
 	.await = other_await,
 	.fetch = other_fetch,
 	.push = other_push,
@@ -119,7 +119,7 @@ set_up(void **state, bool is_known)
 	/* The start has found out what the kernel can do. */
 	way = getenv("GP_TEST_USERFAULT");
 	if (way && strcmp(way, "old") == 0)
-		gp_userfault_set_old(true);
+		gp_userfault_set_emulate_old(true);
 	return r;
 }
 
@@ -156,7 +156,7 @@ static inline void
 give(void)
 {
 	gpc_pages_begin();
-	assert_true(gpc_pages_give(&group));
+	assert_true(gpc_pages_flush(&group));
 	gpc_pages_end();
 }
 
@@ -164,7 +164,7 @@ static inline void
 give_part(uint64_t offset, uint64_t size, bool is_written)
 {
 	gpc_pages_begin();
-	assert_true(gpc_pages_give_part(other.base + offset, size, is_written));
+	assert_true(gpc_pages_flush_range(other.base + offset, size, is_written));
 	gpc_pages_end();
 }
 
@@ -179,7 +179,7 @@ static inline void
 begin(void **state)
 {
 	(void)state;
-	gpc_page_faults_renew();
+	gpc_page_faults_reinstall();
 }
 
 /* A range that is made while the process has a limit of none of something. */
@@ -200,7 +200,7 @@ set_up_limited(void **state, int what)
 static inline bool
 is_userfault(void)
 {
-	return gpc_page_faults_way() == GPC_PAGE_FAULTS_USERFAULT;
+	return gpc_page_faults_mechanism() == GPC_PAGE_FAULTS_USERFAULT;
 }
 
 #define KNOWN(f) cmocka_unit_test_setup_teardown(f, known, tear_down)

@@ -17,7 +17,7 @@ static struct ctl_identity
 make(enum ctl_certificate_use use, const char *name, const struct ctl_identity *authority,
      int host_count, char *const *hosts)
 {
-	const struct ctl_certificate_wish wish = {
+	const struct ctl_certificate_params wish = {
 		.use = use,
 		.name = name,
 		.hosts = hosts,
@@ -118,7 +118,7 @@ what_it_says_is_told(void **state)
 	struct ctl_certificate_facts facts;
 	int64_t now = time(NULL);
 
-	assert_int_equal(ctl_certificate_tell(leaf.certificate, &facts), 0);
+	assert_int_equal(ctl_certificate_describe(leaf.certificate, &facts), 0);
 	assert_int_equal(facts.use, CTL_CERTIFICATE_SERVER);
 	assert_string_equal(facts.name, "gpunode");
 	assert_string_equal(facts.hosts, "gpunode, 10.0.0.5, fd00::5");
@@ -126,10 +126,10 @@ what_it_says_is_told(void **state)
 	assert_int_equal(strlen(facts.fingerprint), 64);
 	assert_true(facts.from_s <= now && now - facts.from_s < 1000);
 	assert_true(facts.until_s - now > 30 * DAY - 100 && facts.until_s - now <= 30 * DAY);
-	assert_int_equal(ctl_certificate_tell(ca.certificate, &facts), 0);
+	assert_int_equal(ctl_certificate_describe(ca.certificate, &facts), 0);
 	assert_int_equal(facts.use, CTL_CERTIFICATE_AUTHORITY);
 	assert_string_equal(facts.hosts, "");
-	assert_int_equal(ctl_certificate_tell(client.certificate, &facts), 0);
+	assert_int_equal(ctl_certificate_describe(client.certificate, &facts), 0);
 	assert_int_equal(facts.use, CTL_CERTIFICATE_CLIENT);
 	assert_string_equal(facts.name, "J\xc3\xb6rg");
 	ctl_identity_free(&ca);

@@ -22,7 +22,7 @@ options_are_taken_out_of_the_words(void **state)
 					      { "--force", NULL, NULL, &force } };
 	int count = 8;
 
-	assert_int_equal(ctl_take_options(options, 5, &count, words), 0);
+	assert_int_equal(ctl_parse_options(options, 5, &count, words), 0);
 	assert_int_equal(count, 2);
 	assert_string_equal(words[0], "create");
 	assert_string_equal(words[1], "alice");
@@ -44,7 +44,7 @@ two_hyphens_end_the_options(void **state)
 					      { "--force", NULL, NULL, &force } };
 	int count = 5;
 
-	assert_int_equal(ctl_take_options(options, 2, &count, words), 0);
+	assert_int_equal(ctl_parse_options(options, 2, &count, words), 0);
 	assert_true(force);
 	assert_null(expires);
 	assert_int_equal(count, 3);
@@ -53,7 +53,7 @@ two_hyphens_end_the_options(void **state)
 	assert_string_equal(words[2], "-x");
 	/* As an option's value they end nothing, as with getopt(). */
 	count = 3;
-	assert_int_equal(ctl_take_options(options, 2, &count, value), -1);
+	assert_int_equal(ctl_parse_options(options, 2, &count, value), -1);
 	assert_string_equal(expires, "--");
 }
 
@@ -68,11 +68,11 @@ options_that_are_none_are_refused(void **state)
 	     *surplus[] = { "--force=yes" };
 	int count = 2;
 
-	assert_int_equal(ctl_take_options(options, 2, &count, unknown), -1);
+	assert_int_equal(ctl_parse_options(options, 2, &count, unknown), -1);
 	count = 1;
-	assert_int_equal(ctl_take_options(options, 2, &count, missing), -1);
+	assert_int_equal(ctl_parse_options(options, 2, &count, missing), -1);
 	count = 1;
-	assert_int_equal(ctl_take_options(options, 2, &count, surplus), -1);
+	assert_int_equal(ctl_parse_options(options, 2, &count, surplus), -1);
 	assert_false(force);
 }
 

@@ -19,7 +19,9 @@ static struct ctl_identity ca, other, alice, bob;
 static struct ctl_identity
 make(enum ctl_certificate_use use, const char *name, const struct ctl_identity *authority)
 {
-	const struct ctl_certificate_wish wish = { .use = use, .name = name, .seconds = 30 * DAY };
+	const struct ctl_certificate_params wish = { .use = use,
+						     .name = name,
+						     .seconds = 30 * DAY };
 	struct ctl_identity made;
 
 	assert_int_equal(ctl_certificate_make(&wish, authority, &made), 0);
@@ -61,14 +63,14 @@ read_list(void)
 {
 	X509_CRL *list;
 
-	assert_int_equal(ctl_revocation_read(path, ca.certificate, &list), 0);
+	assert_int_equal(ctl_crl_read(path, ca.certificate, &list), 0);
 	return list;
 }
 
 static int
 revoke_one(const struct ctl_identity *who, int64_t seconds)
 {
-	return ctl_revocation_sign(path, &ca, X509_get0_serialNumber(who->certificate), seconds);
+	return ctl_crl_sign(path, &ca, X509_get0_serialNumber(who->certificate), seconds);
 }
 
 static long
@@ -87,22 +89,22 @@ a_list_keeps_what_was_in_it_and_has_a_number_of_its_own(void **state)
 	X509_CRL *list = read_list();
 
 	assert_null(list);
-	assert_false(ctl_revocation_has(list, alice.certificate));
-	assert_int_equal(ctl_revocation_sign(path, &ca, NULL, DAY), 0);
+	assert_false(ctl_crl_contains(list, alice.certificate));
+	assert_int_equal(ctl_crl_sign(path, &ca, NULL, DAY), 0);
 	list = read_list();
-	assert_false(ctl_revocation_has(list, alice.certificate));
+	assert_false(ctl_crl_contains(list, alice.certificate));
 	assert_int_equal(number_of(list), 1);
 	X509_CRL_free(list);
 	assert_int_equal(revoke_one(&alice, DAY), 0);
 	assert_int_equal(revoke_one(&alice, DAY), -1);
 	assert_int_equal(revoke_one(&bob, 2 * DAY), 0);
 	list = read_list();
-	assert_true(ctl_revocation_has(list, alice.certificate));
-	assert_true(ctl_revocation_has(list, bob.certificate));
+	assert_true(ctl_crl_contains(list, alice.certificate));
+	assert_true(ctl_crl_contains(list, bob.certificate));
 	assert_int_equal(sk_X509_REVOKED_num(X509_CRL_get_REVOKED(list)), 2);
 	assert_int_equal(number_of(list), 3);
 	assert_int_equal(X509_CRL_get_version(list), X509_CRL_VERSION_2);
-	assert_true(llabs(ctl_revocation_until(list) - time(NULL) - 2 * DAY) < 100);
+	assert_true(llabs(ctl_crl_get_next_update(list) - time(NULL) - 2 * DAY) < 100);
 	/* Nobody's clock is exact. */
 	assert_true(X509_cmp_time(X509_CRL_get0_lastUpdate(list), &(time_t){ time(NULL) - 200 }) <
 		    0);
@@ -117,11 +119,10 @@ a_list_is_of_one_authority(void **state)
 	X509_CRL *list;
 
 	assert_int_equal(revoke_one(&alice, DAY), 0);
-	assert_int_equal(ctl_revocation_read(path, other.certificate, &list), -1);
+	assert_int_equal(ctl_crl_read(path, other.certificate, &list), -1);
 	assert_null(list);
 	assert_int_equal(
-		ctl_revocation_sign(path, &other, X509_get0_serialNumber(theirs.certificate), DAY),
-		-1);
+		ctl_crl_sign(path, &other, X509_get0_serialNumber(theirs.certificate), DAY), -1);
 	list = read_list();
 	assert_int_equal(sk_X509_REVOKED_num(X509_CRL_get_REVOKED(list)), 1);
 	X509_CRL_free(list);
@@ -131,7 +132,7 @@ a_list_is_of_one_authority(void **state)
 static void
 who_may_not_sign_lists_signs_none(void **state)
 {
-	assert_int_equal(ctl_revocation_sign(path, &alice, NULL, DAY), -1);
+	assert_int_equal(ctl_crl_sign(path, &alice, NULL, DAY), -1);
 	assert_int_equal(access(path, F_OK), -1);
 }
 

@@ -91,8 +91,8 @@ what_fatbinary_has_written_is_read(void **state)
 		size_t size;
 		uint8_t *bytes = make(&forms[i], &size);
 
-		if (gp_fatbin_entry_read(bytes, size, &entry))
-			fail_msg("form %u, of CUDA %s: %s", i, forms[i].from, gp_image_wrong());
+		if (gp_fatbin_entry_parse(bytes, size, &entry))
+			fail_msg("form %u, of CUDA %s: %s", i, forms[i].from, gp_image_get_error());
 		assert_int_equal(entry.kind, forms[i].kind);
 		assert_int_equal(entry.sm, 75);
 		assert_int_equal(entry.size, size);
@@ -176,10 +176,10 @@ a_number_that_leads_elsewhere_is_refused_by_name(void **state)
 		int r;
 
 		memcpy(bytes + changes[i].at, &changes[i].value, changes[i].bytes);
-		r = gp_fatbin_entry_read(bytes, size, &entry);
-		if (r != -EBADMSG || !strstr(gp_image_wrong(), changes[i].says))
+		r = gp_fatbin_entry_parse(bytes, size, &entry);
+		if (r != -EBADMSG || !strstr(gp_image_get_error(), changes[i].says))
 			fail_msg("change %zu of form %u at %u: %d, %s", i, changes[i].form,
-				 changes[i].at, r, gp_image_wrong());
+				 changes[i].at, r, gp_image_get_error());
 		free(bytes);
 	}
 }
@@ -196,7 +196,7 @@ every_byte_may_be_anything(void **state)
 				uint8_t *bytes = make(&forms[i], &size);
 
 				bytes[at] = (uint8_t)value;
-				if (gp_fatbin_entry_read(bytes, size, &entry) == 0) {
+				if (gp_fatbin_entry_parse(bytes, size, &entry) == 0) {
 					assert_in_range(entry.size, 64, size);
 					assert_in_range(entry.stored_size, 0, PAYLOAD);
 				}
@@ -224,17 +224,17 @@ fatbins_are_found_in_other_bytes(void **state)
 		memcpy(at + 16, entry, size);
 	}
 	size = 3 + 2 * (16 + size) + 5;
-	assert_int_equal(gp_fatbin_check_within(bytes, size, false), 0);
-	assert_int_equal(gp_fatbin_check_within(bytes, size, true), -EBADMSG);
-	assert_string_equal(gp_image_wrong(), "it does not begin as a fatbin");
-	assert_int_equal(gp_fatbin_check_within(bytes + 3, size - 3, true), 0);
-	assert_int_equal(gp_fatbin_check_within(bytes, size - 6, false), -EBADMSG);
-	assert_non_null(strstr(gp_image_wrong(), "cut off"));
+	assert_int_equal(gp_fatbin_check_embedded(bytes, size, false), 0);
+	assert_int_equal(gp_fatbin_check_embedded(bytes, size, true), -EBADMSG);
+	assert_string_equal(gp_image_get_error(), "it does not begin as a fatbin");
+	assert_int_equal(gp_fatbin_check_embedded(bytes + 3, size - 3, true), 0);
+	assert_int_equal(gp_fatbin_check_embedded(bytes, size - 6, false), -EBADMSG);
+	assert_non_null(strstr(gp_image_get_error(), "cut off"));
 	memset(second + 16 + 20, 0, 4);
-	assert_int_equal(gp_fatbin_check_within(bytes, size, false), -EBADMSG);
-	assert_non_null(strstr(gp_image_wrong(), "where its options are"));
+	assert_int_equal(gp_fatbin_check_embedded(bytes, size, false), -EBADMSG);
+	assert_non_null(strstr(gp_image_get_error(), "where its options are"));
 	second[0] = 0;
-	assert_int_equal(gp_fatbin_check_within(bytes, size, false), 0);
+	assert_int_equal(gp_fatbin_check_embedded(bytes, size, false), 0);
 	free(bytes);
 	free(entry);
 }

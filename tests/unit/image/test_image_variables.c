@@ -58,10 +58,10 @@ expect(const struct gp_image_variables *variables, const char *name, uint64_t si
 {
 	uint64_t has = 0;
 
-	assert_int_equal(gp_image_variables_judge(variables, name, size, &has), GP_VARIABLE_EQUAL);
+	assert_int_equal(gp_image_variables_check(variables, name, size, &has), GP_VARIABLE_EQUAL);
 	for (int step = -1; step <= 1; step += 2) {
 		assert_int_equal(
-			gp_image_variables_judge(variables, name, size + (uint64_t)step, &has),
+			gp_image_variables_check(variables, name, size + (uint64_t)step, &has),
 			GP_VARIABLE_DIFFERS);
 		assert_int_equal(has, size);
 	}
@@ -72,7 +72,7 @@ verdict_of(const struct gp_image_variables *variables, const char *name)
 {
 	uint64_t has;
 
-	return gp_image_variables_judge(variables, name, 5, &has);
+	return gp_image_variables_check(variables, name, 5, &has);
 }
 
 static bool
@@ -80,7 +80,7 @@ is_named(const struct gp_image_variables *variables, const char *name)
 {
 	const char *found;
 
-	for (size_t i = 0; (found = gp_image_variables_name(variables, i)); i++) {
+	for (size_t i = 0; (found = gp_image_variables_get_name(variables, i)); i++) {
 		if (strcmp(found, name) == 0)
 			return true;
 	}
@@ -93,7 +93,7 @@ names_of_few_are_kept(void **state)
 	struct gp_image_variables *variables = gp_image_variables_create();
 	char name[16];
 
-	for (int i = 0; i < GP_VARIABLES_FEW; i++) {
+	for (int i = 0; i < GP_VARIABLE_NAMES_MAX; i++) {
 		for (int part = 0; part < 2; part++) {
 			int size = snprintf(name, sizeof(name), "variable%d", i);
 
@@ -106,9 +106,9 @@ names_of_few_are_kept(void **state)
 	assert_int_equal(gp_image_variables_add(variables, "managed", 7, true, true, 4), 0);
 	assert_true(is_named(variables, "variable0") && is_named(variables, "variable15"));
 	assert_false(is_named(variables, "$str") || is_named(variables, "managed"));
-	assert_null(gp_image_variables_name(variables, GP_VARIABLES_FEW));
+	assert_null(gp_image_variables_get_name(variables, GP_VARIABLE_NAMES_MAX));
 	assert_int_equal(gp_image_variables_add(variables, "more", 4, true, false, 4), 0);
-	assert_null(gp_image_variables_name(variables, 0));
+	assert_null(gp_image_variables_get_name(variables, 0));
 	gp_image_variables_finish(variables);
 	expect(variables, "variable7", 4);
 	gp_image_variables_destroy(variables);
@@ -218,7 +218,7 @@ text_may_be_written_in_many_ways(void **state)
 		struct gp_image_variables *variables = variables_of_text(texts[i].text);
 		uint64_t has;
 
-		if (gp_image_variables_judge(variables, "v", texts[i].size, &has) ||
+		if (gp_image_variables_check(variables, "v", texts[i].size, &has) ||
 		    verdict_of(variables, "elsewhere") != GP_VARIABLE_ABSENT)
 			fail_msg("%s", texts[i].text);
 		/* And it is not just believed. */
@@ -295,9 +295,9 @@ several_of_a_name_are_each_right(void **state)
 		variables_of_text(".global .b8 v[4]; .global .b8 v[6]; .global .b8 v[4];");
 	uint64_t has;
 
-	assert_int_equal(gp_image_variables_judge(variables, "v", 4, &has), GP_VARIABLE_EQUAL);
-	assert_int_equal(gp_image_variables_judge(variables, "v", 6, &has), GP_VARIABLE_EQUAL);
-	assert_int_equal(gp_image_variables_judge(variables, "v", 5, &has), GP_VARIABLE_DIFFERS);
+	assert_int_equal(gp_image_variables_check(variables, "v", 4, &has), GP_VARIABLE_EQUAL);
+	assert_int_equal(gp_image_variables_check(variables, "v", 6, &has), GP_VARIABLE_EQUAL);
+	assert_int_equal(gp_image_variables_check(variables, "v", 5, &has), GP_VARIABLE_DIFFERS);
 	gp_image_variables_destroy(variables);
 }
 
@@ -307,15 +307,15 @@ the_sum_is_known_if_all_are(void **state)
 	struct gp_image_variables *variables =
 		variables_of_text(".global .b8 v[4]; .const .b32 w[6]; .global .b64 x;");
 
-	assert_int_equal(gp_image_variables_total(variables), 4 + 24 + 8);
+	assert_int_equal(gp_image_variables_get_total(variables), 4 + 24 + 8);
 	gp_image_variables_add_unknown(variables);
-	assert_int_equal(gp_image_variables_total(variables), UINT64_MAX);
+	assert_int_equal(gp_image_variables_get_total(variables), UINT64_MAX);
 	gp_image_variables_destroy(variables);
 	variables = gp_image_variables_create();
-	assert_int_equal(gp_image_variables_total(variables), 0);
+	assert_int_equal(gp_image_variables_get_total(variables), 0);
 	assert_int_equal(gp_image_variables_add(variables, "v", 1, true, false, 8), 0);
 	assert_int_equal(gp_image_variables_add(variables, "w", 1, false, false, 8), 0);
-	assert_int_equal(gp_image_variables_total(variables), UINT64_MAX);
+	assert_int_equal(gp_image_variables_get_total(variables), UINT64_MAX);
 	gp_image_variables_destroy(variables);
 }
 

@@ -87,9 +87,9 @@ a_uuid_is_written_as_nvidias_tools_do(void **state)
 
 	for (uint8_t i = 0; i < 16; i++)
 		bytes[i] = (uint8_t)(0x10 + i);
-	gp_admin_uuid(&uuid, text);
+	gp_admin_format_uuid(&uuid, text);
 	assert_string_equal(text, "GPU-10111213-1415-1617-1819-1a1b1c1d1e1f");
-	gp_admin_uuid(&cut, text);
+	gp_admin_format_uuid(&cut, text);
 	assert_string_equal(text, "GPU-10110000-0000-0000-0000-000000000000");
 }
 
@@ -99,18 +99,18 @@ the_usual_path_needs_a_folder_of_the_user(void **state)
 	char path[64];
 
 	if (geteuid() == 0) {
-		assert_int_equal(gp_admin_default_path(path, sizeof(path)), 0);
+		assert_int_equal(gp_admin_get_default_path(path, sizeof(path)), 0);
 		assert_string_equal(path, "/run/gpupool/admin.sock");
 	} else {
 		assert_int_equal(setenv("XDG_RUNTIME_DIR", "/run/user/x", 1), 0);
-		assert_int_equal(gp_admin_default_path(path, sizeof(path)), 0);
+		assert_int_equal(gp_admin_get_default_path(path, sizeof(path)), 0);
 		assert_string_equal(path, "/run/user/x/gpupool/admin.sock");
 		assert_int_equal(setenv("XDG_RUNTIME_DIR", "relative", 1), 0);
-		assert_int_equal(gp_admin_default_path(path, sizeof(path)), -ENOENT);
+		assert_int_equal(gp_admin_get_default_path(path, sizeof(path)), -ENOENT);
 		assert_int_equal(unsetenv("XDG_RUNTIME_DIR"), 0);
-		assert_int_equal(gp_admin_default_path(path, sizeof(path)), -ENOENT);
+		assert_int_equal(gp_admin_get_default_path(path, sizeof(path)), -ENOENT);
 	}
-	assert_int_equal(gp_admin_default_path(path, 8), -ENOENT);
+	assert_int_equal(gp_admin_get_default_path(path, 8), -ENOENT);
 }
 
 int

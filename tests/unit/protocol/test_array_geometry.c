@@ -60,16 +60,16 @@ shapes_are_those_that_cuda_has(void **state)
 static void
 elements_have_1_2_or_4_channels(void **state)
 {
-	assert_int_equal(gp_array_element(CU_AD_FORMAT_UNSIGNED_INT8, 1), 1);
-	assert_int_equal(gp_array_element(CU_AD_FORMAT_HALF, 2), 4);
-	assert_int_equal(gp_array_element(CU_AD_FORMAT_SIGNED_INT32, 4), 16);
-	assert_int_equal(gp_array_element(CU_AD_FORMAT_FLOAT, 3), 0);
-	assert_int_equal(gp_array_element(CU_AD_FORMAT_FLOAT, 0), 0);
-	assert_int_equal(gp_array_element(0x1000, 1), 0);
-	assert_int_equal(gp_array_element(CU_AD_FORMAT_UNORM_INT8X4, 4), 4);
-	assert_int_equal(gp_array_element(CU_AD_FORMAT_UNORM_INT8X4, 1), 0);
-	assert_int_equal(gp_array_element(CU_AD_FORMAT_SNORM_INT16X2, 2), 4);
-	assert_int_equal(gp_array_element(CU_AD_FORMAT_SNORM_INT16X4, 4), 8);
+	assert_int_equal(gp_array_get_element_size(CU_AD_FORMAT_UNSIGNED_INT8, 1), 1);
+	assert_int_equal(gp_array_get_element_size(CU_AD_FORMAT_HALF, 2), 4);
+	assert_int_equal(gp_array_get_element_size(CU_AD_FORMAT_SIGNED_INT32, 4), 16);
+	assert_int_equal(gp_array_get_element_size(CU_AD_FORMAT_FLOAT, 3), 0);
+	assert_int_equal(gp_array_get_element_size(CU_AD_FORMAT_FLOAT, 0), 0);
+	assert_int_equal(gp_array_get_element_size(0x1000, 1), 0);
+	assert_int_equal(gp_array_get_element_size(CU_AD_FORMAT_UNORM_INT8X4, 4), 4);
+	assert_int_equal(gp_array_get_element_size(CU_AD_FORMAT_UNORM_INT8X4, 1), 0);
+	assert_int_equal(gp_array_get_element_size(CU_AD_FORMAT_SNORM_INT16X2, 2), 4);
+	assert_int_equal(gp_array_get_element_size(CU_AD_FORMAT_SNORM_INT16X4, 4), 8);
 }
 
 static void
@@ -78,21 +78,21 @@ levels_halve_what_is_no_layer(void **state)
 	struct gp_array_shape shape = floats(100, 40, 6, CUDA_ARRAY3D_LAYERED);
 	struct gp_array_extent extent;
 
-	assert_int_equal(gp_array_levels_max(&shape), 7);
+	assert_int_equal(gp_array_get_levels_max(&shape), 7);
 	shape.levels = 7;
 	assert_int_equal(gp_array_check(&shape), CUDA_SUCCESS);
-	extent = gp_array_level(&shape, 2);
+	extent = gp_array_get_level_extent(&shape, 2);
 	assert_int_equal(extent.width, 100);
 	assert_int_equal(extent.height, 10);
 	assert_int_equal(extent.depth, 6);
-	extent = gp_array_level(&shape, 6);
+	extent = gp_array_get_level_extent(&shape, 6);
 	assert_int_equal(extent.width, 4);
 	assert_int_equal(extent.height, 1);
 	shape.levels = 8;
 	assert_int_equal(gp_array_check(&shape), CUDA_ERROR_INVALID_VALUE);
 	shape = floats(4, 4, 256, 0);
-	assert_int_equal(gp_array_levels_max(&shape), 9);
-	assert_int_equal(gp_array_level(&shape, 3).depth, 32);
+	assert_int_equal(gp_array_get_levels_max(&shape), 9);
+	assert_int_equal(gp_array_get_level_extent(&shape, 3).depth, 32);
 }
 
 static bool
@@ -127,21 +127,21 @@ tiles_are_a_bound_of_what_a_gpu_takes(void **state)
 	struct gp_array_shape shape = floats(1000, 1000, 0, 0);
 
 	/* On an H200 this one takes 4 MiB. */
-	assert_in_range(gp_array_tiled_bytes(&shape), gp_array_bytes(&shape), 4 << 20);
+	assert_in_range(gp_array_get_tiled_bytes(&shape), gp_array_get_bytes(&shape), 4 << 20);
 	shape = floats(4096, 4096, 0, 0);
-	assert_int_equal(gp_array_tiled_bytes(&shape), 64 << 20);
+	assert_int_equal(gp_array_get_tiled_bytes(&shape), 64 << 20);
 	shape = floats(1024, 512, 0, 0);
-	assert_int_equal(gp_array_tiled_bytes(&shape), 2 << 20);
+	assert_int_equal(gp_array_get_tiled_bytes(&shape), 2 << 20);
 	shape = floats(1, 1, 1, 0);
-	assert_int_equal(gp_array_bytes(&shape), 4);
-	assert_int_equal(gp_array_tiled_bytes(&shape), 512);
+	assert_int_equal(gp_array_get_bytes(&shape), 4);
+	assert_int_equal(gp_array_get_tiled_bytes(&shape), 512);
 	/* The largest that passes. */
 	shape = floats(1 << 18, 1 << 20, 1 << 16, 0);
 	shape.channels = 4;
 	assert_int_equal(gp_array_check(&shape), CUDA_SUCCESS);
-	assert_true(gp_array_tiled_bytes(&shape) >= gp_array_bytes(&shape));
-	assert_true(gp_array_bytes(&shape) == (uint64_t)1 << 58);
-	assert_true(gp_array_level(&shape, 0).width == GP_ARRAY_ROW_MAX);
+	assert_true(gp_array_get_tiled_bytes(&shape) >= gp_array_get_bytes(&shape));
+	assert_true(gp_array_get_bytes(&shape) == (uint64_t)1 << 58);
+	assert_true(gp_array_get_level_extent(&shape, 0).width == GP_ARRAY_ROW_MAX);
 }
 
 int

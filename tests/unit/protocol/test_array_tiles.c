@@ -15,7 +15,7 @@ static uint64_t
 bytes(const struct gp_array_shape *shape, const struct gp_array_tiling *tiling,
       struct gp_array_tiles tiles)
 {
-	return gp_array_tiles_bytes(shape, tiling, &tiles);
+	return gp_array_tiles_get_bytes(shape, tiling, &tiles);
 }
 
 static void
@@ -108,7 +108,7 @@ what_no_device_has_is_none(void **state)
 					   .depth = UINT32_MAX };
 	assert_int_equal(bytes(&floats, &tiling, one), 0);
 	tiling = (struct gp_array_tiling){ .width = 65536, .height = 65536, .depth = 65536 };
-	assert_int_equal(gp_array_tile_bytes(&floats, &tiling), 0);
+	assert_int_equal(gp_array_tile_get_bytes(&floats, &tiling), 0);
 }
 
 int

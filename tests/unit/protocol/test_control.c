@@ -19,7 +19,7 @@ setup(void **state)
 	struct ends *ends = calloc(1, sizeof(*ends));
 
 	assert_non_null(ends);
-	assert_int_equal(gp_loop_pair(&ends->client, &ends->daemon), 0);
+	assert_int_equal(gp_loop_create_pair(&ends->client, &ends->daemon), 0);
 	*state = ends;
 	return 0;
 }
@@ -41,7 +41,7 @@ expect(struct gp_conn *conn, const char *name)
 	Gpupool__ControlMessage *message = NULL;
 
 	assert_int_equal(gp_control_recv(conn, &message), 0);
-	assert_string_equal(gp_control_name(message), name);
+	assert_string_equal(gp_control_get_name(message), name);
 	return message;
 }
 

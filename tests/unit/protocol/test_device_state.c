@@ -90,7 +90,7 @@ no_place_is_given_twice(void **unused)
 #define ONE(number, ...) number,
 #define TWO(number, ...) number, number + 1,
 				      GP_STATE_UINT(ONE) GP_STATE_ULONG(ONE) GP_STATE_PAIR(TWO)
-					      GP_STATE_TWO(TWO) GP_STATE_UINT_OF(ONE)
+					      GP_STATE_TWO(TWO) GP_STATE_UINT_INDEXED(ONE)
 						      GP_STATE_ECC(ONE) };
 	bool taken[GP_STATE_WORDS] = { false };
 

@@ -67,16 +67,17 @@ chunks_of_a_copy_have_fixed_places(void **state)
 {
 	const uint64_t size = 2 * GP_CHUNK_MAX + 5;
 
-	assert_int_equal(gp_chunk_expected(size, GP_CHUNK_MAX, 0), GP_CHUNK_MAX);
-	assert_int_equal(gp_chunk_expected(size, GP_CHUNK_MAX, GP_CHUNK_MAX), GP_CHUNK_MAX);
-	assert_int_equal(gp_chunk_expected(size, GP_CHUNK_MAX, 2 * GP_CHUNK_MAX), 5);
-	assert_int_equal(gp_chunk_expected(size, GP_CHUNK_MAX, 3 * GP_CHUNK_MAX), 0);
-	assert_int_equal(gp_chunk_expected(size, GP_CHUNK_MAX, 1), 0);
-	assert_int_equal(gp_chunk_expected(size, GP_CHUNK_MAX, GP_CHUNK_MAX / 2), 0);
-	assert_int_equal(gp_chunk_expected(GP_CHUNK_MAX, GP_CHUNK_MAX, GP_CHUNK_MAX), 0);
-	assert_int_equal(gp_chunk_expected(1, GP_CHUNK_MAX, 0), 1);
-	assert_int_equal(gp_chunk_expected(0, GP_CHUNK_MAX, 0), 0);
-	assert_int_equal(gp_chunk_expected(UINT64_MAX, GP_CHUNK_MAX, UINT64_MAX), 0);
+	assert_int_equal(gp_chunk_get_expected_size(size, GP_CHUNK_MAX, 0), GP_CHUNK_MAX);
+	assert_int_equal(gp_chunk_get_expected_size(size, GP_CHUNK_MAX, GP_CHUNK_MAX),
+			 GP_CHUNK_MAX);
+	assert_int_equal(gp_chunk_get_expected_size(size, GP_CHUNK_MAX, 2 * GP_CHUNK_MAX), 5);
+	assert_int_equal(gp_chunk_get_expected_size(size, GP_CHUNK_MAX, 3 * GP_CHUNK_MAX), 0);
+	assert_int_equal(gp_chunk_get_expected_size(size, GP_CHUNK_MAX, 1), 0);
+	assert_int_equal(gp_chunk_get_expected_size(size, GP_CHUNK_MAX, GP_CHUNK_MAX / 2), 0);
+	assert_int_equal(gp_chunk_get_expected_size(GP_CHUNK_MAX, GP_CHUNK_MAX, GP_CHUNK_MAX), 0);
+	assert_int_equal(gp_chunk_get_expected_size(1, GP_CHUNK_MAX, 0), 1);
+	assert_int_equal(gp_chunk_get_expected_size(0, GP_CHUNK_MAX, 0), 0);
+	assert_int_equal(gp_chunk_get_expected_size(UINT64_MAX, GP_CHUNK_MAX, UINT64_MAX), 0);
 }
 
 static void
@@ -85,19 +86,19 @@ chunks_of_short_copies_are_short_where_both_ends_know_it(void **state)
 	const uint64_t unit = 64 << 10;
 
 	for (uint64_t size = 1; size < 20 * GP_CHUNK_MAX; size += 77777) {
-		uint64_t step = gp_chunk_step(size, true);
+		uint64_t step = gp_chunk_get_step(size, true);
 
-		assert_int_equal(gp_chunk_step(size, false), GP_CHUNK_MAX);
+		assert_int_equal(gp_chunk_get_step(size, false), GP_CHUNK_MAX);
 		assert_int_equal(step % unit, 0);
 		assert_in_range(step, 2 * unit, GP_CHUNK_MAX);
 		assert_true(step == GP_CHUNK_MAX || (size + step - 1) / step <= 8);
 	}
-	assert_int_equal(gp_chunk_step(8 * GP_CHUNK_MAX, true), GP_CHUNK_MAX);
-	assert_int_equal(gp_chunk_step(4 * GP_CHUNK_MAX, true), 9 * unit);
-	assert_int_equal(gp_chunk_step(UINT64_MAX, true), GP_CHUNK_MAX);
-	assert_int_equal(gp_chunk_expected(300000, 2 * unit, 2 * unit), 2 * unit);
-	assert_int_equal(gp_chunk_expected(300000, 2 * unit, 4 * unit), 300000 - 4 * unit);
-	assert_int_equal(gp_chunk_expected(300000, 2 * unit, unit), 0);
+	assert_int_equal(gp_chunk_get_step(8 * GP_CHUNK_MAX, true), GP_CHUNK_MAX);
+	assert_int_equal(gp_chunk_get_step(4 * GP_CHUNK_MAX, true), 9 * unit);
+	assert_int_equal(gp_chunk_get_step(UINT64_MAX, true), GP_CHUNK_MAX);
+	assert_int_equal(gp_chunk_get_expected_size(300000, 2 * unit, 2 * unit), 2 * unit);
+	assert_int_equal(gp_chunk_get_expected_size(300000, 2 * unit, 4 * unit), 300000 - 4 * unit);
+	assert_int_equal(gp_chunk_get_expected_size(300000, 2 * unit, unit), 0);
 }
 
 int

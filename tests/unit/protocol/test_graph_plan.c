@@ -19,11 +19,11 @@ write_nodes(struct gp_graph_writer *writer)
 
 		for (uint32_t j = 0; j < count; j++)
 			dependencies[j] = i - count + j;
-		fields = gp_graph_write(writer, 7 + i, dependencies, count, 64 + i);
+		fields = gp_graph_write_node(writer, 7 + i, dependencies, count, 64 + i);
 		assert_non_null(fields);
 		assert_int_equal((uintptr_t)fields % 8, 0);
 		memset(fields, (int)(i & 0x7f), i);
-		gp_graph_fit(writer, i);
+		gp_graph_shrink_last(writer, i);
 	}
 }
 
@@ -39,7 +39,7 @@ test_what_is_written_is_read(void **state)
 	for (uint32_t i = 0; i < NODES; i++) {
 		const uint8_t *fields;
 
-		assert_true(gp_graph_read(&reader, &node));
+		assert_true(gp_graph_read_node(&reader, &node));
 		assert_int_equal(node.call, 7 + i);
 		assert_int_equal(node.count, i < 5 ? i : 5);
 		assert_int_equal(node.fields.size, (i + 7) / 8 * 8);
@@ -47,9 +47,9 @@ test_what_is_written_is_read(void **state)
 		for (uint32_t j = 0; j < node.fields.size; j++)
 			assert_int_equal(fields[j], j < i ? i & 0x7f : 0);
 		for (uint32_t j = 0; j < node.count; j++)
-			assert_int_equal(gp_graph_dependency(&node, j), i - node.count + j);
+			assert_int_equal(gp_graph_get_dependency(&node, j), i - node.count + j);
 	}
-	assert_false(gp_graph_read(&reader, &node));
+	assert_false(gp_graph_read_node(&reader, &node));
 	assert_false(reader.bad);
 	free(writer.memory);
 }
@@ -61,7 +61,7 @@ is_refused(const uint32_t *words, size_t count)
 	struct gp_graph_node node;
 
 	gp_graph_reader_init(&reader, words, count * sizeof(*words));
-	while (gp_graph_read(&reader, &node))
+	while (gp_graph_read_node(&reader, &node))
 		;
 	return reader.bad;
 }
@@ -104,13 +104,13 @@ depth_of(const void *plan, size_t size)
 	int deepest = 0, depth;
 
 	gp_graph_reader_init(&reader, plan, size);
-	while (gp_graph_read(&reader, &node)) {
+	while (gp_graph_read_node(&reader, &node)) {
 		if (node.call != GP_GRAPH_CONDITION)
 			continue;
 		if (!gp_graph_condition_init(&condition, &node))
 			return -1;
 		for (uint32_t i = 0; i < condition.count; i++) {
-			if (!gp_graph_condition_body(&condition, &body))
+			if (!gp_graph_condition_next_body(&condition, &body))
 				return -1;
 			assert_true((const uint8_t *)body.data + body.size <=
 				    (const uint8_t *)plan + size);
@@ -134,7 +134,7 @@ wrap(struct gp_graph_writer *writer, uint64_t handle)
 	struct gp_graph_writer outer = { 0 };
 	const uint32_t zero = 0;
 
-	assert_non_null(gp_graph_write(&outer, 0, NULL, 0, 0));
+	assert_non_null(gp_graph_write_node(&outer, 0, NULL, 0, 0));
 	assert_true(gp_graph_write_condition(&outer, &zero, 1, &condition, bodies));
 	free(writer->memory);
 	*writer = outer;
@@ -149,26 +149,26 @@ test_conditions_have_bodies(void **state)
 	struct gp_graph_node node;
 	struct gp_bytes body;
 
-	assert_non_null(gp_graph_write(&writer, 9, NULL, 0, 24));
+	assert_non_null(gp_graph_write_node(&writer, 9, NULL, 0, 24));
 	for (uint64_t i = 1; i <= 3; i++)
 		wrap(&writer, 0x123456789abcull * i);
 	assert_int_equal(depth_of(writer.memory, writer.size), 3);
 	gp_graph_reader_init(&reader, writer.memory, writer.size);
-	assert_true(gp_graph_read(&reader, &node));
+	assert_true(gp_graph_read_node(&reader, &node));
 	assert_false(gp_graph_condition_init(&condition, &node));
-	assert_true(gp_graph_read(&reader, &node));
+	assert_true(gp_graph_read_node(&reader, &node));
 	assert_int_equal(node.count, 1);
 	assert_true(gp_graph_condition_init(&condition, &node));
 	assert_int_equal(condition.handle, 0x123456789abcull * 3);
 	assert_int_equal(condition.type, 2);
 	assert_int_equal(condition.count, 2);
 	assert_int_equal(condition.root, 0x89abcdef);
-	assert_true(gp_graph_condition_body(&condition, &body));
+	assert_true(gp_graph_condition_next_body(&condition, &body));
 	assert_int_equal(body.size, 0);
-	assert_true(gp_graph_condition_body(&condition, &body));
+	assert_true(gp_graph_condition_next_body(&condition, &body));
 	assert_int_equal(depth_of(body.data, body.size), 2);
-	assert_false(gp_graph_condition_body(&condition, &body));
-	assert_false(gp_graph_read(&reader, &node));
+	assert_false(gp_graph_condition_next_body(&condition, &body));
+	assert_false(gp_graph_read_node(&reader, &node));
 	/* Changed bytes: what is read stays inside. */
 	for (size_t at = 0; at < writer.size; at++) {
 		for (unsigned int bit = 0; bit < 8; bit++) {
@@ -189,15 +189,15 @@ test_nodes_that_kernels_change_name_their_root(void **state)
 	struct gp_graph_node node;
 	void *launch;
 
-	assert_non_null(gp_graph_write(&writer, 9, NULL, 0, 24));
+	assert_non_null(gp_graph_write_node(&writer, 9, NULL, 0, 24));
 	launch = gp_graph_write_updatable(&writer, &(uint32_t){ 0 }, 1, 0x123456789abcull, 7, 40);
 	assert_non_null(launch);
 	memset(launch, 5, 40);
-	gp_graph_fit(&writer, GP_GRAPH_UPDATABLE_HEAD + 32);
+	gp_graph_shrink_last(&writer, GP_GRAPH_UPDATABLE_HEAD + 32);
 	gp_graph_reader_init(&reader, writer.memory, writer.size);
-	assert_true(gp_graph_read(&reader, &node));
+	assert_true(gp_graph_read_node(&reader, &node));
 	assert_false(gp_graph_updatable_init(&updatable, &node));
-	assert_true(gp_graph_read(&reader, &node));
+	assert_true(gp_graph_read_node(&reader, &node));
 	assert_int_equal(node.count, 1);
 	assert_true(gp_graph_updatable_init(&updatable, &node));
 	assert_int_equal(updatable.name, 0x123456789abcull);
@@ -206,7 +206,7 @@ test_nodes_that_kernels_change_name_their_root(void **state)
 	assert_int_equal(*(const uint8_t *)updatable.launch.data, 5);
 	node.fields.size = GP_GRAPH_UPDATABLE_HEAD - 8;
 	assert_false(gp_graph_updatable_init(&updatable, &node));
-	assert_false(gp_graph_read(&reader, &node));
+	assert_false(gp_graph_read_node(&reader, &node));
 	assert_false(reader.bad);
 	free(writer.memory);
 }
@@ -229,7 +229,7 @@ test_damage_stays_inside(void **state)
 		if (at < size)
 			copy[at] ^= (uint8_t)(1u << at % 8);
 		gp_graph_reader_init(&reader, copy, size);
-		while (gp_graph_read(&reader, &node)) {
+		while (gp_graph_read_node(&reader, &node)) {
 			assert_true(node.count < reader.read);
 			assert_true((const uint8_t *)node.fields.data + node.fields.size <=
 				    copy + size);
@@ -244,10 +244,10 @@ test_more_than_the_most_is_not_written(void **state)
 {
 	struct gp_graph_writer writer = { 0 };
 
-	assert_null(gp_graph_write(&writer, 1, NULL, 0, GP_GRAPH_PLAN_MAX + 1));
-	assert_null(gp_graph_write(&writer, 1, NULL, 0, GP_GRAPH_PLAN_MAX));
-	assert_non_null(gp_graph_write(&writer, 1, NULL, 0, GP_GRAPH_PLAN_MAX - 64));
-	assert_null(gp_graph_write(&writer, 1, NULL, 0, 64));
+	assert_null(gp_graph_write_node(&writer, 1, NULL, 0, GP_GRAPH_PLAN_MAX + 1));
+	assert_null(gp_graph_write_node(&writer, 1, NULL, 0, GP_GRAPH_PLAN_MAX));
+	assert_non_null(gp_graph_write_node(&writer, 1, NULL, 0, GP_GRAPH_PLAN_MAX - 64));
+	assert_null(gp_graph_write_node(&writer, 1, NULL, 0, 64));
 	free(writer.memory);
 }
 

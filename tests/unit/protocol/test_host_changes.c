@@ -15,10 +15,10 @@
 struct ends {
 	uint8_t here[SIZE + 8] __attribute__((aligned(8))), here_shadow[SIZE + 8];
 	uint8_t there[SIZE + 8] __attribute__((aligned(8)));
-	uint8_t marks[SIZE / 32 + 3];
+	uint8_t run_bitmap[SIZE / 32 + 3];
 	size_t stored, count;
 	size_t order[64];
-	struct gp_picture picture;
+	struct gp_consistent_copy picture;
 	uint8_t bytes[GP_CHANGES_MAX] __attribute__((aligned(8)));
 };
 
@@ -27,7 +27,7 @@ static struct ends ends;
 static int
 setup(void **state)
 {
-	gp_picture_fini(&ends.picture);
+	gp_consistent_copy_fini(&ends.picture);
 	memset(&ends, 0, sizeof(ends));
 	return 0;
 }
@@ -49,9 +49,10 @@ store(void *arg, const struct gp_change *change)
 static struct gp_changes_range
 range_at(size_t offset, size_t size)
 {
-	return (struct gp_changes_range){ ADDRESS + offset, ends.here + offset,
-					  ends.here_shadow + offset, size,
-					  gp_marks_at(ends.marks, ADDRESS, ADDRESS + offset) };
+	return (struct gp_changes_range){
+		ADDRESS + offset, ends.here + offset, ends.here_shadow + offset, size,
+		gp_run_bitmap_at(ends.run_bitmap, ADDRESS, ADDRESS + offset)
+	};
 }
 
 /* In records of that room. */
@@ -66,8 +67,8 @@ move(size_t room)
 		if (!gp_changes_move(&changes, &ends.picture.ordered, &at, &skip))
 			break;
 		assert_true(changes.size <= room);
-		assert_true(gp_changes_are_sound(changes.bytes, changes.size));
-		gp_changes_each(changes.bytes, changes.size, store, &ends);
+		assert_true(gp_changes_are_valid(changes.bytes, changes.size));
+		gp_changes_for_each(changes.bytes, changes.size, store, &ends);
 	}
 	assert_int_equal(at, ends.picture.ordered.size);
 }
@@ -77,7 +78,8 @@ send(size_t offset, size_t size)
 {
 	const struct gp_changes_range range = range_at(offset, size);
 
-	assert_int_equal(gp_picture_take(&ends.picture, &range, 1, GP_PICTURE_ALL), size);
+	assert_int_equal(gp_consistent_copy_build(&ends.picture, &range, 1, GP_CONSISTENT_COPY_ALL),
+			 size);
 	move(GP_CHANGES_MAX);
 }
 
@@ -188,7 +190,8 @@ flags_come_in_the_last_record(void **state)
 	memset(ends.here + 8, 2, SIZE - 8 - 400);
 	ends.here[12] = 0;
 	memset(ends.here + 12, 0, 4);
-	assert_int_equal(gp_picture_take(&ends.picture, &range, 1, GP_PICTURE_ALL), SIZE);
+	assert_int_equal(gp_consistent_copy_build(&ends.picture, &range, 1, GP_CONSISTENT_COPY_ALL),
+			 SIZE);
 	move(2048);
 	assert_int_equal(ends.order[ends.count - 1], 8);
 	assert_int_equal(ends.order[ends.count - 2], 0);
@@ -202,7 +205,8 @@ a_run_is_whole_in_its_range(void **state)
 	const struct gp_changes_range ranges[2] = { range_at(0, 2048), range_at(2048, 1024) };
 
 	memset(ends.here + 1000, 1, 2000);
-	assert_int_equal(gp_picture_take(&ends.picture, ranges, 2, GP_PICTURE_ALL), 3072);
+	assert_int_equal(gp_consistent_copy_build(&ends.picture, ranges, 2, GP_CONSISTENT_COPY_ALL),
+			 3072);
 	move(GP_CHANGES_MAX);
 	assert_int_equal(ends.count, 6);
 	assert_int_equal(ends.order[0], 1008);
@@ -222,31 +226,33 @@ static void
 too_much_comes_in_parts_data_first(void **state)
 {
 	uint8_t *here = calloc(1, LARGE), *shadow = calloc(1, LARGE), *there = calloc(1, LARGE);
-	uint8_t *marks = calloc(1, gp_marks_room(LARGE));
-	struct gp_picture picture = { 0 };
+	uint8_t *marks = calloc(1, gp_run_bitmap_get_size(LARGE));
+	struct gp_consistent_copy picture = { 0 };
 	uint64_t at = 0, parts = 0;
 	struct gp_changes_range range = { ADDRESS, here, shadow, LARGE, marks };
 
 	assert_true(here && shadow && there && marks);
 	here[0] = 1;
 	memset(here + 64, 2, LARGE - 64);
-	assert_int_equal(gp_picture_take(&picture, &range, 1, GP_PICTURE_ALL), 0);
+	assert_int_equal(gp_consistent_copy_build(&picture, &range, 1, GP_CONSISTENT_COPY_ALL), 0);
 	assert_int_equal(picture.ordered.size, 0);
 	assert_int_equal(shadow[64], 0);
 	for (; at < LARGE; parts++) {
 		range = (struct gp_changes_range){ ADDRESS + at, here + at, shadow + at, LARGE - at,
-						   gp_marks_at(marks, ADDRESS, ADDRESS + at) };
-		at += gp_picture_take(&picture, &range, 1, GP_PICTURE_LONG);
-		gp_changes_each(picture.ordered.bytes, picture.ordered.size, store_large, there);
+						   gp_run_bitmap_at(marks, ADDRESS, ADDRESS + at) };
+		at += gp_consistent_copy_build(&picture, &range, 1, GP_CONSISTENT_COPY_LONG);
+		gp_changes_for_each(picture.ordered.bytes, picture.ordered.size, store_large,
+				    there);
 	}
 	assert_in_range(parts, 2, 3);
 	assert_int_equal(there[0], 0);
 	assert_memory_equal(here + 64, there + 64, LARGE - 64);
 	range = (struct gp_changes_range){ ADDRESS, here, shadow, LARGE, marks };
-	assert_int_equal(gp_picture_take(&picture, &range, 1, GP_PICTURE_ALL), LARGE);
-	gp_changes_each(picture.ordered.bytes, picture.ordered.size, store_large, there);
+	assert_int_equal(gp_consistent_copy_build(&picture, &range, 1, GP_CONSISTENT_COPY_ALL),
+			 LARGE);
+	gp_changes_for_each(picture.ordered.bytes, picture.ordered.size, store_large, there);
 	assert_int_equal(there[0], 1);
-	gp_picture_fini(&picture);
+	gp_consistent_copy_fini(&picture);
 	free(here);
 	free(shadow);
 	free(there);
@@ -263,10 +269,10 @@ a_whole_range_is_taken_whatever_the_shadow_says(void **state)
 	memset(ends.here_shadow, 9, SIZE);
 	while (at < SIZE) {
 		struct gp_changes changes = { .bytes = ends.bytes, .room = 1000 };
-		size_t took = gp_changes_take_all(&changes, &range, at);
+		size_t took = gp_changes_write_all(&changes, &range, at);
 
 		assert_true(took > 0);
-		gp_changes_each(changes.bytes, changes.size, store, &ends);
+		gp_changes_for_each(changes.bytes, changes.size, store, &ends);
 		at += took;
 	}
 	assert_memory_equal(ends.here, ends.there, SIZE);
@@ -285,28 +291,28 @@ bytes_that_are_no_runs_are_refused(void **state)
 		const struct gp_changes_range range = range_at(96, 16);
 		struct gp_changes changes = { .bytes = bytes, .room = GP_CHANGES_MAX };
 
-		(void)gp_changes_take_all(&changes, &range, 4);
+		(void)gp_changes_write_all(&changes, &range, 4);
 		size = changes.size;
 	}
 	assert_int_equal(size, whole);
 	for (size_t cut = 1; cut < size; cut++)
-		assert_false(gp_changes_are_sound(bytes, cut));
-	assert_true(gp_changes_are_sound(bytes, 0));
-	assert_true(gp_changes_are_sound(bytes, size));
+		assert_false(gp_changes_are_valid(bytes, cut));
+	assert_true(gp_changes_are_valid(bytes, 0));
+	assert_true(gp_changes_are_valid(bytes, size));
 	bytes[8] = 0; /* of nothing */
-	assert_false(gp_changes_are_sound(bytes, size));
+	assert_false(gp_changes_are_valid(bytes, size));
 	bytes[8] = 200; /* of more than there is */
-	assert_false(gp_changes_are_sound(bytes, size));
+	assert_false(gp_changes_are_valid(bytes, size));
 	memset(bytes + 8, 0xff, 4);
-	assert_false(gp_changes_are_sound(bytes, size));
+	assert_false(gp_changes_are_valid(bytes, size));
 	bytes[8] = 12;
 	memset(bytes + 9, 0, 3);
 	bytes[13] = 16; /* a mask of more bytes than there are */
-	assert_false(gp_changes_are_sound(bytes, size));
+	assert_false(gp_changes_are_valid(bytes, size));
 	bytes[13] = 0;
-	assert_true(gp_changes_are_sound(bytes, size));
+	assert_true(gp_changes_are_valid(bytes, size));
 	memset(bytes, 0xff, 8); /* beyond the last address */
-	assert_false(gp_changes_are_sound(bytes, size));
+	assert_false(gp_changes_are_valid(bytes, size));
 }
 
 /* Data, then the flag for it, again and again, until so many were seen. */
@@ -356,7 +362,7 @@ what_is_not_taken_is_not_told(void **state)
 	const size_t size = (4 << 20) - 40000;
 	uint8_t *memory = aligned_alloc(8, size), *shadow = aligned_alloc(8, size);
 	struct gp_changes_range range = { ADDRESS, memory, shadow, size,
-					  calloc(1, gp_marks_room(size)) };
+					  calloc(1, gp_run_bitmap_get_size(size)) };
 	pthread_t writer;
 	bool taken = true;
 
@@ -365,9 +371,10 @@ what_is_not_taken_is_not_told(void **state)
 	assert_int_equal(pthread_create(&writer, NULL, write_word, memory), 0);
 	for (int i = 0; i < 20 && taken; i++) {
 		memset(shadow, 0xff, size);
-		taken = gp_picture_take(&ends.picture, &range, 1, GP_PICTURE_ALL) > 0;
+		taken = gp_consistent_copy_build(&ends.picture, &range, 1, GP_CONSISTENT_COPY_ALL) >
+			0;
 		assert_true(taken == (ends.picture.ordered.size > 0));
-		assert_true(gp_changes_are_sound(ends.picture.ordered.bytes,
+		assert_true(gp_changes_are_valid(ends.picture.ordered.bytes,
 						 ends.picture.ordered.size));
 		/* On a busy machine the writer needs the processor to go on. */
 		(void)sched_yield();
@@ -376,7 +383,7 @@ what_is_not_taken_is_not_told(void **state)
 	assert_int_equal(pthread_join(writer, NULL), 0);
 	free(memory);
 	free(shadow);
-	free(range.marks);
+	free(range.run_bitmap);
 }
 
 static uint32_t flag_seen;
@@ -416,9 +423,11 @@ watch_pairs(size_t data, size_t flag, int pause)
 	atomic_store(&stop, false);
 	assert_int_equal(pthread_create(&writer, NULL, write_pairs, NULL), 0);
 	for (int i = 0; i < 2000000 && rounds < ROUNDS && !older; i++) {
-		assert_int_equal(gp_picture_take(&ends.picture, &range, 1, GP_PICTURE_ALL), SIZE);
-		gp_changes_each(ends.picture.ordered.bytes, ends.picture.ordered.size,
-				polls ? store_and_look : store, &ends);
+		assert_int_equal(
+			gp_consistent_copy_build(&ends.picture, &range, 1, GP_CONSISTENT_COPY_ALL),
+			SIZE);
+		gp_changes_for_each(ends.picture.ordered.bytes, ends.picture.ordered.size,
+				    polls ? store_and_look : store, &ends);
 		look();
 		rounds += flag_seen != last;
 		/* On a busy machine the writer needs the processor to go on. */
@@ -507,24 +516,28 @@ words_of_a_picture_are_asked_about_before_it_is_taken(void **state)
 	const struct gp_changes_range range = range_at(4, 4092);
 	const uint64_t first = UINT64_C(0x1122334455667788), second = UINT64_C(0x11223344aabbccdd);
 
-	ends.picture.may = ask;
+	ends.picture.allow = ask;
 	ends.picture.arg = &ends;
 	asked_count = 0;
 	answer = true;
 	memcpy(ends.here + 16, &first, 8);
 	*word(ends.here, 4) = 5;
-	assert_int_equal(gp_picture_take(&ends.picture, &range, 1, GP_PICTURE_ALL), 4092);
+	assert_int_equal(gp_consistent_copy_build(&ends.picture, &range, 1, GP_CONSISTENT_COPY_ALL),
+			 4092);
 	assert_int_equal(asked_count, 1);
 	assert_int_equal(asked[0], first);
 	move(GP_CHANGES_MAX);
 	/* It is not taken, and then it is. */
 	memcpy(ends.here + 16, &second, 8);
 	answer = false;
-	assert_int_equal(gp_picture_take(&ends.picture, &range, 1, GP_PICTURE_ALL), 0);
+	assert_int_equal(gp_consistent_copy_build(&ends.picture, &range, 1, GP_CONSISTENT_COPY_ALL),
+			 0);
 	assert_int_equal(ends.picture.ordered.size, 0);
-	assert_int_equal(gp_picture_take(&ends.picture, &range, 1, GP_PICTURE_ANY), 0);
+	assert_int_equal(gp_consistent_copy_build(&ends.picture, &range, 1, GP_CONSISTENT_COPY_ANY),
+			 0);
 	answer = true;
-	assert_int_equal(gp_picture_take(&ends.picture, &range, 1, GP_PICTURE_ALL), 4092);
+	assert_int_equal(gp_consistent_copy_build(&ends.picture, &range, 1, GP_CONSISTENT_COPY_ALL),
+			 4092);
 	assert_int_equal(asked_count, 4);
 	for (int i = 1; i < 4; i++)
 		assert_int_equal(asked[i], second);

@@ -57,16 +57,16 @@ send(size_t offset, size_t size)
 	size_t at = 0, skip = 0;
 
 	gp_merge_write(&all, ADDRESS + offset, ends.now + offset, ends.before + offset, size);
-	assert_true(all.size <= 3 * gp_changes_room_of(size));
-	assert_true(gp_changes_are_sound(all.bytes, all.size));
+	assert_true(all.size <= 3 * gp_changes_get_run_size(size));
+	assert_true(gp_changes_are_valid(all.bytes, all.size));
 	for (;;) {
 		struct gp_changes record = { .bytes = ends.cut, .room = sizeof(ends.cut) };
 
 		if (!gp_changes_move(&record, &all, &at, &skip))
 			break;
 		assert_true(record.size <= record.room);
-		assert_true(gp_changes_are_sound(record.bytes, record.size));
-		gp_changes_each(record.bytes, record.size, store, NULL);
+		assert_true(gp_changes_are_valid(record.bytes, record.size));
+		gp_changes_for_each(record.bytes, record.size, store, NULL);
 	}
 	assert_int_equal(at, all.size);
 	return all.size;
@@ -133,8 +133,8 @@ ordinary_data_takes_little_more_room(void **state)
 	/* A flag. */
 	words[0] = 1;
 	ends.before[0] = 0;
-	assert_int_equal(send(0, 4), gp_changes_room_of(4));
-	assert_int_equal(send(0, 8), gp_changes_room_of(8));
+	assert_int_equal(send(0, 4), gp_changes_get_run_size(4));
+	assert_int_equal(send(0, 8), gp_changes_get_run_size(8));
 }
 
 static void
@@ -148,34 +148,34 @@ runs_that_cannot_be_unpacked_are_refused(void **state)
 		ends.now[i] = 0;
 	gp_merge_write(&all, ADDRESS, ends.now, ends.before, 200);
 	assert_true(all.size < sizeof(copy));
-	assert_true(gp_changes_are_sound(all.bytes, all.size));
+	assert_true(gp_changes_are_valid(all.bytes, all.size));
 	/* Another size, a longer payload, bits of blocks that are not there. */
 	for (size_t i = 8; i < 24; i++) {
 		memcpy(copy, all.bytes, all.size);
 		copy[i] ^= 0x80;
-		assert_false(gp_changes_are_sound(copy, all.size));
+		assert_false(gp_changes_are_valid(copy, all.size));
 	}
 	memcpy(copy, all.bytes, all.size);
 	copy[16 + 7] = 1;
-	assert_false(gp_changes_are_sound(copy, all.size));
+	assert_false(gp_changes_are_valid(copy, all.size));
 	/* A mask of more bytes than the run has. */
 	all.size = 0;
 	gp_merge_write(&all, ADDRESS, ends.now, ends.before, 4);
 	memcpy(copy, all.bytes, all.size);
 	copy[12] |= 0x10;
-	assert_false(gp_changes_are_sound(copy, all.size));
+	assert_false(gp_changes_are_valid(copy, all.size));
 	/* One that lies in two segments. */
 	memset(copy, 0, 16 + 16 + 40);
 	copy[0] = 0xf0;
 	copy[1] = 0x07;
 	copy[8] = 40;
 	copy[12] = 16 + 40;
-	assert_false(gp_changes_are_sound(copy, 16 + 16 + 40));
+	assert_false(gp_changes_are_valid(copy, 16 + 16 + 40));
 	copy[0] = 0;
-	assert_true(gp_changes_are_sound(copy, 16 + 16 + 40));
+	assert_true(gp_changes_are_valid(copy, 16 + 16 + 40));
 	/* A repeated mask of a block that has none. */
 	copy[16 + 8] = 1;
-	assert_false(gp_changes_are_sound(copy, 16 + 16 + 40));
+	assert_false(gp_changes_are_valid(copy, 16 + 16 + 40));
 }
 
 #define ROUNDS 20000

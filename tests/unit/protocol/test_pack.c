@@ -40,7 +40,7 @@ bytes_come_out_as_they_went_in(void **state)
 		struct gp_pack pack = { .mode = GP_PACK_ON };
 		size_t size = sizes[i], got;
 
-		assert_true(gp_pack_wants(&pack, bytes, size));
+		assert_true(gp_pack_should_try(&pack, bytes, size));
 		got = gp_pack_try(&pack, bytes, size, packed);
 		assert_in_range(got, 1, size / 8 * 7);
 		memset(memory, 0x5a, sizeof(memory));
@@ -48,7 +48,7 @@ bytes_come_out_as_they_went_in(void **state)
 		assert_memory_equal(memory, bytes, size);
 		assert_int_equal(memory[size], 0x5a);
 		memset(memory, 0x5a, sizeof(memory));
-		memcpy(gp_unpack_place(memory, got, size), packed, got);
+		memcpy(gp_unpack_get_source(memory, got, size), packed, got);
 		assert_int_equal(gp_unpack_in_place(memory, got, size), 0);
 		assert_memory_equal(memory, bytes, size);
 		assert_int_equal(memory[size + GP_PACK_SLACK], 0x5a);
@@ -70,7 +70,7 @@ wrong_bytes_are_refused_and_stay_in_their_place(void **state)
 	for (int i = 0; i < 1000; i++) {
 		size_t size = GP_PACK_MIN + (size_t)rand() % 60000;
 		size_t length = 1 + (size_t)rand() % (size - 1);
-		uint8_t *place = gp_unpack_place(memory, length, size);
+		uint8_t *place = gp_unpack_get_source(memory, length, size);
 
 		memory[size + GP_PACK_SLACK] = 0x5a;
 		for (size_t at = 0; at < length; at++)
@@ -88,7 +88,7 @@ noise_is_sent_as_it_is_and_seldom_tried_again(void **state)
 
 	fill_noise();
 	for (int i = 0; i < 1000; i++) {
-		if (!gp_pack_wants(&pack, bytes, MIB))
+		if (!gp_pack_should_try(&pack, bytes, MIB))
 			continue;
 		tried++;
 		assert_int_equal(gp_pack_try(&pack, bytes, MIB, packed), 0);
@@ -104,12 +104,12 @@ other_bytes_behind_noise_are_seen_at_once(void **state)
 
 	fill_noise();
 	for (int i = 0; i < 1000; i++) {
-		if (gp_pack_wants(&pack, bytes, MIB))
+		if (gp_pack_should_try(&pack, bytes, MIB))
 			(void)gp_pack_try(&pack, bytes, MIB, packed);
 	}
 	fill_plain();
 	for (int i = 0; i < 10; i++) {
-		assert_true(gp_pack_wants(&pack, bytes, MIB));
+		assert_true(gp_pack_should_try(&pack, bytes, MIB));
 		assert_true(gp_pack_try(&pack, bytes, MIB, packed) > 0);
 	}
 }
@@ -125,7 +125,7 @@ bytes_that_mislead_are_seldom_tried(void **state)
 	for (size_t i = 0; i < 3; i++)
 		memset(bytes + (MIB - 1024) / 2 * i, 0, 1024);
 	for (int i = 0; i < 1000; i++) {
-		if (!gp_pack_wants(&pack, bytes, MIB))
+		if (!gp_pack_should_try(&pack, bytes, MIB))
 			continue;
 		tried++;
 		assert_int_equal(gp_pack_try(&pack, bytes, MIB, packed), 0);
@@ -138,19 +138,19 @@ by_itself_it_packs_on_a_slow_link_only(void **state)
 {
 	struct gp_pack pack = { .mode = GP_PACK_AUTO };
 
-	assert_false(gp_pack_wants(&pack, bytes, MIB));
-	gp_pack_sent(&pack, MIB, 100000);
-	assert_false(gp_pack_wants(&pack, bytes, MIB));
+	assert_false(gp_pack_should_try(&pack, bytes, MIB));
+	gp_pack_note_sent(&pack, MIB, 100000);
+	assert_false(gp_pack_should_try(&pack, bytes, MIB));
 	for (int i = 0; i < 20; i++)
-		gp_pack_sent(&pack, MIB, SLOW);
-	assert_true(gp_pack_wants(&pack, bytes, MIB));
-	assert_false(gp_pack_wants(&pack, bytes, GP_PACK_MIN - 1));
+		gp_pack_note_sent(&pack, MIB, SLOW);
+	assert_true(gp_pack_should_try(&pack, bytes, MIB));
+	assert_false(gp_pack_should_try(&pack, bytes, GP_PACK_MIN - 1));
 	for (int i = 0; i < 60; i++)
-		gp_pack_sent(&pack, MIB, 100000);
-	assert_false(gp_pack_wants(&pack, bytes, MIB));
+		gp_pack_note_sent(&pack, MIB, 100000);
+	assert_false(gp_pack_should_try(&pack, bytes, MIB));
 	pack = (struct gp_pack){ .mode = GP_PACK_OFF };
-	gp_pack_sent(&pack, MIB, SLOW);
-	assert_false(gp_pack_wants(&pack, bytes, MIB));
+	gp_pack_note_sent(&pack, MIB, SLOW);
+	assert_false(gp_pack_should_try(&pack, bytes, MIB));
 }
 
 int

@@ -97,7 +97,7 @@ what_is_wrong_is_told_apart(void **state)
 
 	memcpy(bytes, "GET / HTTP/1.1\r\n", 16);
 	assert_int_equal(gp_preamble_decode(bytes, &preamble), GP_E_FOREIGN);
-	gp_preamble_explain(GP_E_FOREIGN, &preamble, text, sizeof(text));
+	gp_preamble_format_status(GP_E_FOREIGN, &preamble, text, sizeof(text));
 	assert_string_equal(text, "the peer does not speak gpupool");
 
 	memcpy(bytes, good, sizeof(bytes));
@@ -105,13 +105,13 @@ what_is_wrong_is_told_apart(void **state)
 	bytes[10] = 4;
 	memset(bytes + 12, 0xff, 52);
 	assert_int_equal(gp_preamble_decode(bytes, &preamble), GP_E_VERSION);
-	gp_preamble_explain(GP_E_VERSION, &preamble, text, sizeof(text));
+	gp_preamble_format_status(GP_E_VERSION, &preamble, text, sizeof(text));
 	assert_string_equal(text, "the peer speaks gpupool 9.4, this end 1.0");
 
 	memcpy(bytes, good, sizeof(bytes));
 	bytes[12] = 5;
 	assert_int_equal(gp_preamble_decode(bytes, &preamble), GP_E_INVALID);
-	gp_preamble_explain(GP_E_INVALID, &preamble, text, sizeof(text));
+	gp_preamble_format_status(GP_E_INVALID, &preamble, text, sizeof(text));
 	assert_string_equal(text, "the peer sent a malformed preamble");
 
 	for (size_t i = 48; i < GP_PREAMBLE_SIZE; i++) {

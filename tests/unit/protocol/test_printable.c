@@ -10,10 +10,10 @@ expect(const char *from, const char *expected)
 {
 	char text[256];
 
-	assert_int_equal(gp_printable(text, sizeof(text), from), strlen(expected));
+	assert_int_equal(gp_printable_text(text, sizeof(text), from), strlen(expected));
 	assert_string_equal(text, expected);
 	/* Once is enough. */
-	assert_int_equal(gp_printable(text, sizeof(text), expected), strlen(expected));
+	assert_int_equal(gp_printable_text(text, sizeof(text), expected), strlen(expected));
 	assert_string_equal(text, expected);
 }
 
@@ -36,7 +36,7 @@ every_byte_is_one_or_the_other(void **state)
 {
 	for (int c = 1; c < 256; c++) {
 		char from[2] = { (char)c, 0 }, text[8];
-		size_t length = gp_printable(text, sizeof(text), from);
+		size_t length = gp_printable_text(text, sizeof(text), from);
 
 		assert_int_equal(length, c >= 0x20 && c <= 0x7e ? 1 : 4);
 		for (size_t i = 0; i < length; i++)
@@ -50,12 +50,12 @@ what_does_not_fit_is_left_out_whole(void **state)
 	char text[16];
 
 	memset(text, '#', sizeof(text));
-	assert_int_equal(gp_printable(text, 8, "abcd\033e"), 4);
+	assert_int_equal(gp_printable_text(text, 8, "abcd\033e"), 4);
 	assert_string_equal(text, "abcd");
 	assert_int_equal(text[8], '#');
-	assert_int_equal(gp_printable(text, 9, "abcd\033e"), 8);
+	assert_int_equal(gp_printable_text(text, 9, "abcd\033e"), 8);
 	assert_string_equal(text, "abcd\\x1b");
-	assert_int_equal(gp_printable(text, 1, "abc"), 0);
+	assert_int_equal(gp_printable_text(text, 1, "abc"), 0);
 	assert_string_equal(text, "");
 }
 
@@ -100,9 +100,9 @@ text_that_a_spreadsheet_would_calculate_is_a_formula(void **state)
 	static const char *const others[] = { "", "-", "a=1", "1", "'=1", " =1", "\"=1" };
 
 	for (size_t i = 0; i < sizeof(formulas) / sizeof(formulas[0]); i++)
-		assert_true(gp_is_formula(formulas[i]));
+		assert_true(gp_printable_is_formula(formulas[i]));
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
-		assert_false(gp_is_formula(others[i]));
+		assert_false(gp_printable_is_formula(others[i]));
 }
 
 int

@@ -8,8 +8,8 @@ static void
 items_are_zeroed_and_apart(void **state)
 {
 	struct gp_scratch scratch = { 0 };
-	uint64_t *first = gp_scratch_cells(&scratch, 3, 2);
-	uint64_t *second = gp_scratch_cells(&scratch, 1, 1);
+	uint64_t *first = gp_scratch_alloc_cells(&scratch, 3, 2);
+	uint64_t *second = gp_scratch_alloc_cells(&scratch, 1, 1);
 
 	assert_non_null(first);
 	assert_non_null(second);
@@ -26,7 +26,7 @@ nothing_has_room_too(void **state)
 {
 	struct gp_scratch scratch = { 0 };
 
-	assert_non_null(gp_scratch_items(&scratch, 0, 8));
+	assert_non_null(gp_scratch_alloc(&scratch, 0, 8));
 	gp_scratch_free(&scratch);
 }
 
@@ -35,8 +35,8 @@ too_many_are_refused(void **state)
 {
 	struct gp_scratch scratch = { 0 };
 
-	assert_null(gp_scratch_items(&scratch, GP_SCRATCH_MAX / 8 + 1, 8));
-	assert_null(gp_scratch_cells(&scratch, SIZE_MAX, 3));
+	assert_null(gp_scratch_alloc(&scratch, GP_SCRATCH_MAX / 8 + 1, 8));
+	assert_null(gp_scratch_alloc_cells(&scratch, SIZE_MAX, 3));
 	gp_scratch_free(&scratch);
 }
 

@@ -61,12 +61,12 @@ all_random_bytes_count(void **state)
 	struct gp_token first, token;
 
 	memset(random, 0x5a, sizeof(random));
-	gp_token_make(random, &first);
+	gp_token_create(random, &first);
 	assert_int_equal(gp_token_parse(first.text, strlen(first.text), &token), 0);
 	assert_memory_equal(&token, &first, sizeof(token));
 	for (size_t i = 0; i < sizeof(random); i++) {
 		random[i] ^= 0x10;
-		gp_token_make(random, &token);
+		gp_token_create(random, &token);
 		assert_string_not_equal(token.text, first.text);
 		random[i] ^= 0x10;
 	}

@@ -45,7 +45,7 @@ static inline int
 teardown(void **state)
 {
 	fake_run_markers(&fake, -1);
-	gpd_copy_forget(&fake.session);
+	gpd_copy_destroy_all(&fake.session);
 	gpd_memory_destroy(&fake.session);
 	gpd_staging_destroy(&fake.session);
 	fake_destroy(&fake);

@@ -47,9 +47,9 @@ static inline int
 teardown(void **state)
 {
 	fake_run_markers(&fake, -1);
-	gpd_graph_forget_session(&fake.session);
-	gpd_image_forget_session(&fake.session);
-	gpd_quiet_jobs_wait();
+	gpd_graph_destroy_all(&fake.session);
+	gpd_image_destroy_all(&fake.session);
+	gpd_quiesce_jobs_wait();
 	gpd_memory_destroy(&fake.session);
 	free(writer.memory);
 	writer = (struct gp_graph_writer){ 0 };
@@ -65,7 +65,7 @@ teardown(void **state)
 static inline void
 add_empty(const uint32_t *dependencies, uint32_t count)
 {
-	assert_non_null(gp_graph_write(&writer, 0, dependencies, count, 0));
+	assert_non_null(gp_graph_write_node(&writer, 0, dependencies, count, 0));
 }
 
 static inline void
@@ -75,13 +75,13 @@ add_fill(uint64_t dst, const uint32_t *dependencies, uint32_t count)
 		.dst = dst, .pitch = 64, .element_size = 4, .width = 16, .height = 1
 	};
 	struct gp_enc enc;
-	void *fields = gp_graph_write(&writer, GP_CALL_gpFill, dependencies, count,
-				      gp_args_gpFill_size(&args));
+	void *fields = gp_graph_write_node(&writer, GP_CALL_gpFill, dependencies, count,
+					   gp_args_gpFill_size(&args));
 
 	assert_non_null(fields);
 	gp_enc_init(&enc, fields, gp_args_gpFill_size(&args));
 	gp_args_gpFill_encode(&enc, &args);
-	gp_graph_fit(&writer, gp_enc_size(&enc));
+	gp_graph_shrink_last(&writer, gp_enc_size(&enc));
 }
 
 static inline void
@@ -91,13 +91,13 @@ add_copy(uint64_t dst, uint64_t src)
 		.dst = dst, .src = src, .width = 64, .height = 1, .depth = 1
 	};
 	struct gp_enc enc;
-	void *fields = gp_graph_write(&writer, GP_CALL_gpCopyDevice, NULL, 0,
-				      gp_args_gpCopyDevice_size(&args));
+	void *fields = gp_graph_write_node(&writer, GP_CALL_gpCopyDevice, NULL, 0,
+					   gp_args_gpCopyDevice_size(&args));
 
 	assert_non_null(fields);
 	gp_enc_init(&enc, fields, gp_args_gpCopyDevice_size(&args));
 	gp_args_gpCopyDevice_encode(&enc, &args);
-	gp_graph_fit(&writer, gp_enc_size(&enc));
+	gp_graph_shrink_last(&writer, gp_enc_size(&enc));
 }
 
 static inline void
@@ -113,13 +113,13 @@ add_kernel(uint64_t kernel, size_t params_size)
 					       .block_z = 1,
 					       .params = { params, params_size } };
 	struct gp_enc enc;
-	void *fields =
-		gp_graph_write(&writer, GP_CALL_gpLaunch, NULL, 0, gp_args_gpLaunch_size(&args));
+	void *fields = gp_graph_write_node(&writer, GP_CALL_gpLaunch, NULL, 0,
+					   gp_args_gpLaunch_size(&args));
 
 	assert_non_null(fields);
 	gp_enc_init(&enc, fields, gp_args_gpLaunch_size(&args));
 	gp_args_gpLaunch_encode(&enc, &args);
-	gp_graph_fit(&writer, gp_enc_size(&enc));
+	gp_graph_shrink_last(&writer, gp_enc_size(&enc));
 }
 
 static inline void

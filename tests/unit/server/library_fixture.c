@@ -172,12 +172,12 @@ library_teardown(void **state)
 {
 	fake_run_markers(&ours, -1);
 	fake_run_markers(&theirs, -1);
-	gpd_image_forget_session(&ours.session);
-	gpd_image_forget_session(&theirs.session);
-	gpd_quiet_jobs_wait();
+	gpd_image_destroy_all(&ours.session);
+	gpd_image_destroy_all(&theirs.session);
+	gpd_quiesce_jobs_wait();
 	gpd_library_unused_count = 0;
 	gpd_library_trim();
-	gpd_quiet_jobs_wait();
+	gpd_quiesce_jobs_wait();
 	gpd_sessions.count = 0;
 	fake_destroy(&ours);
 	fake_destroy(&theirs);

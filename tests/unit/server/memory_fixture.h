@@ -24,7 +24,7 @@ setup(void **state)
 static inline int
 teardown(void **state)
 {
-	gpd_grant_forget(&fake.session);
+	gpd_allowance_destroy(&fake.session);
 	gpd_memory_destroy(&fake.session);
 	fake_destroy(&fake);
 	return fake_chunks;

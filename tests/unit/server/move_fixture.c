@@ -143,7 +143,7 @@ move_start(void **state)
 	move_append = kernel("append");
 	move_spin = kernel("spin");
 	gpd_partition_start(0);
-	return gpd_wait_page_setup();
+	return gpd_marker_page_setup();
 }
 
 int
@@ -199,7 +199,7 @@ move_teardown(void **state)
 	(void)gpd_driver.cuCtxSynchronize();
 	gpd_wait_stop(&f->session);
 	gpd_stream_destroy_all(&f->session);
-	gpd_partition_forget(&f->session.shares);
+	gpd_partition_unassign(&f->session.shares);
 	gpd_handle_remove(&f->session.handles, &f->context.handle);
 	gpd_handle_fini(&f->session.handles);
 	gpd_ledger_destroy(f->ledger);

@@ -212,7 +212,7 @@ make_ledger(void)
 	ledger = gpd_ledger_create(&fd);
 	assert_non_null(ledger);
 	(void)close(fd);
-	assert_int_equal(gpd_wait_page_setup(), CUDA_SUCCESS);
+	assert_int_equal(gpd_marker_page_setup(), CUDA_SUCCESS);
 	virtual_time_watch(write_due);
 }
 
@@ -238,7 +238,7 @@ schedule_setup(void **state)
 	gpd_devices.all[0].priority_greatest = -5;
 	if (!ledger)
 		make_ledger();
-	gpd_stamp_start(0);
+	gpd_gpu_timestamp_start(0);
 	ledger->policies[0] = GPD_POLICY_NONE;
 	for (uint32_t i = 1; i <= CLIENTS_MAX; i++)
 		gpd_ledger_add_tenant(ledger, i, "tenant");
@@ -277,7 +277,7 @@ launch_on(struct client *client, uint32_t stream, uint64_t ns)
 	struct gpd_stream *on = &client->streams[stream - STREAM];
 	uint32_t other = OTHER_STREAM - stream;
 
-	if (!gpd_schedule_goes_on(&client->session.account, 0, on->batch))
+	if (!gpd_schedule_continue_batch(&client->session.account, 0, on->batch))
 		gpd_schedule_launch(&client->session.account, 0, on->driver, &on->batch,
 				    end_of(&client->gpu_streams[other]) > now_ns()
 					    ? GPD_SCHEDULE_BUSY
@@ -296,7 +296,7 @@ launch(struct client *client, uint64_t ns)
 void
 pause_client(struct client *client)
 {
-	gpd_schedule_pause(client->session.account.schedule);
+	gpd_schedule_end_batches(client->session.account.schedule);
 }
 
 static void *

@@ -45,11 +45,11 @@ gpd_sessions_timeout_ms(void)
 
 /* As session_life.c has it. */
 static bool
-give_back(struct gpd_account *account)
+reclaim_memory(struct gpd_account *account)
 {
 	struct gpd_session *session =
 		(struct gpd_session *)((char *)account - offsetof(struct gpd_session, account));
-	bool waited = session->memory && gpd_memory_give_back(session);
+	bool waited = session->memory && gpd_memory_wait_freed(session);
 
 	return gpd_image_wait_unloaded(session) || waited;
 }
@@ -74,7 +74,7 @@ fake_create(struct fake *fake)
 	assert(fake->ledger);
 	fake->ledger->device_memory[0] = fake->ledger->device_memory[1] = gpd_devices.all[0].memory;
 	(void)close(fd);
-	fake->session.account.give_back = give_back;
+	fake->session.account.reclaim_memory = reclaim_memory;
 	fake->session.account.closing = &fake->session.closing;
 	fake->session.account.ledger = fake->ledger;
 	fake->session.account.line = gpd_ledger_open(fake->ledger, 1, 0, 0);
@@ -173,7 +173,7 @@ gpd_event_get(const struct gpd_session *session, uint32_t id)
 }
 
 struct gpd_event_ref *
-gpd_event_now(const struct gpd_event *event)
+gpd_event_get_ref(const struct gpd_event *event)
 {
 	return NULL;
 }
@@ -206,7 +206,7 @@ gpd_wait_request(const struct gpd_session *session)
 }
 
 bool
-gpd_wait_none(struct gpd_session *session)
+gpd_wait_is_empty(struct gpd_session *session)
 {
 	return session->waits->last == session->waits->first;
 }
@@ -237,11 +237,11 @@ gpd_stream_begin(struct gpd_session *session, uint32_t id, struct gpd_stream **s
 }
 
 void
-gpd_stream_forget_aside(struct gpd_stream *stream)
+gpd_stream_destroy_peer_stream(struct gpd_stream *stream)
 {
-	if (stream->aside)
-		(void)gpd_driver.cuStreamDestroy_v2(stream->aside);
-	stream->aside = NULL;
+	if (stream->peer_stream)
+		(void)gpd_driver.cuStreamDestroy_v2(stream->peer_stream);
+	stream->peer_stream = NULL;
 }
 
 CUresult
@@ -354,8 +354,8 @@ gpd_session_reply(struct gpd_session *session, uint16_t call, uint32_t request, 
 }
 
 int
-gpd_session_reply_at_once(struct gpd_session *session, uint16_t call, uint32_t request,
-			  CUresult result, const void *fields, size_t size)
+gpd_session_reply_unthrottled(struct gpd_session *session, uint16_t call, uint32_t request,
+			      CUresult result, const void *fields, size_t size)
 {
 	return gpd_session_reply(session, call, request, result, fields, size);
 }
@@ -432,13 +432,13 @@ gpd_session_defer(struct gpd_session *session, CUresult result, uint16_t call)
 }
 
 void
-gpd_session_break(struct gpd_session *session)
+gpd_session_stop_disconnected(struct gpd_session *session)
 {
-	gpd_session_end(session, "");
+	gpd_session_stop(session, "");
 }
 
 void
-gpd_session_end(struct gpd_session *session, const char *reason)
+gpd_session_stop(struct gpd_session *session, const char *reason)
 {
 	session->closing = true;
 }
@@ -455,12 +455,12 @@ gpd_session_violation(struct gpd_session *session, const char *format, ...)
 }
 
 bool
-gpd_session_quiet_begin(struct gpd_session *session, int device)
+gpd_session_quiesce_begin(struct gpd_session *session, int device)
 {
 	return true;
 }
 
 void
-gpd_session_quiet_end(struct gpd_session *session, int device)
+gpd_session_quiesce_end(struct gpd_session *session, int device)
 {
 }

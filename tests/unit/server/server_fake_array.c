@@ -36,7 +36,7 @@ make_array(const CUDA_ARRAY3D_DESCRIPTOR *described, unsigned int level)
 					      described->NumChannels,
 					      described->Flags,
 					      0 };
-	struct gp_array_extent extent = gp_array_level(&shape, level);
+	struct gp_array_extent extent = gp_array_get_level_extent(&shape, level);
 	size_t size = extent.width * extent.height * extent.depth;
 	struct array *array = malloc(sizeof(*array) + size);
 

@@ -44,7 +44,7 @@ int __real_pthread_create(pthread_t *id, const pthread_attr_t *attributes, void 
 int __real_pthread_join(pthread_t id, void **result);
 
 uint64_t __wrap_gp_now_ns(void);
-void __wrap_gp_nap(uint64_t ns);
+void __wrap_gp_sleep_ns(uint64_t ns);
 bool __wrap_gp_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *mutex, uint64_t at_ns);
 int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex);
 int __wrap_pthread_cond_signal(pthread_cond_t *cond);
@@ -143,7 +143,7 @@ __wrap_gp_now_ns(void)
 }
 
 void
-__wrap_gp_nap(uint64_t ns)
+__wrap_gp_sleep_ns(uint64_t ns)
 {
 	virtual_sleep_until(now_ns + ns);
 }

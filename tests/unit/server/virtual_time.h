@@ -4,7 +4,7 @@
  * process wait, and then at once to the first deadline.  So no result depends on the machine's
  * pace.
  *
- * The linker's --wrap lets the tested code use it (virtual_time_dep): gp_now_ns(), gp_nap(),
+ * The linker's --wrap lets the tested code use it (virtual_time_dep): gp_now_ns(), gp_sleep_ns(),
  * threads and condition variables.  Threads that wait otherwise, for a mutex or the kernel, stop
  * the clock.
  */

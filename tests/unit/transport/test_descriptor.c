@@ -105,13 +105,13 @@ hold_and_release(void)
 	close(0);
 	close(2);
 	errno = EXDEV;
-	gp_fd_hold();
+	gp_stdio_placeholders_open();
 	REQUIRE(errno == EXDEV);
 	for (int fd = 0; fd < 3; fd++)
 		REQUIRE(is_open(fd));
 	REQUIRE(fcntl(0, F_GETFD) == FD_CLOEXEC && fcntl(2, F_GETFD) == FD_CLOEXEC);
 	errno = EXDEV;
-	gp_fd_release();
+	gp_stdio_placeholders_close();
 	REQUIRE(errno == EXDEV);
 	REQUIRE(!is_open(0) && is_open(1) && !is_open(2));
 	return 0;
@@ -131,13 +131,13 @@ replace_while_held(void)
 	int log;
 
 	close_standard();
-	gp_fd_hold();
+	gp_stdio_placeholders_open();
 	log = memfd_create("log", MFD_CLOEXEC);
 	REQUIRE(log == 3 && fstat(log, &before) == 0);
 	REQUIRE(dup2(log, 1) == 1 && close(log) == 0);
 	/* Of the same kind, but not ours. */
 	REQUIRE(close(2) == 0 && open("/dev/null", O_RDWR) == 2);
-	gp_fd_release();
+	gp_stdio_placeholders_close();
 	REQUIRE(!is_open(0));
 	REQUIRE(fstat(1, &after) == 0 && before.st_ino == after.st_ino);
 	REQUIRE(write(1, "x", 1) == 1);
@@ -155,17 +155,17 @@ static int
 hold_twice(void)
 {
 	close_standard();
-	gp_fd_hold();
-	gp_fd_hold();
-	gp_fd_release();
+	gp_stdio_placeholders_open();
+	gp_stdio_placeholders_open();
+	gp_stdio_placeholders_close();
 	for (int fd = 0; fd < 3; fd++)
 		REQUIRE(is_open(fd));
 	/* What has become free meanwhile. */
 	close(1);
-	gp_fd_hold();
+	gp_stdio_placeholders_open();
 	REQUIRE(is_open(1));
-	gp_fd_release();
-	gp_fd_release();
+	gp_stdio_placeholders_close();
+	gp_stdio_placeholders_close();
 	for (int fd = 0; fd < 3; fd++)
 		REQUIRE(!is_open(fd));
 	return 0;
@@ -185,7 +185,7 @@ without_a_placeholder(void)
 	close_standard();
 	if (chroot("/proc/self/fdinfo"))
 		return 0;
-	fd = gp_fd_socket(AF_UNIX, SOCK_STREAM);
+	fd = gp_fd_open_socket(AF_UNIX, SOCK_STREAM);
 	REQUIRE(fd == 3 && lowest == 0 && !is_open(0));
 	REQUIRE(fcntl(fd, F_GETFD) == FD_CLOEXEC);
 	return 0;
@@ -247,16 +247,16 @@ shut_in(int command)
 {
 	int marked = eventfd(0, EFD_CLOEXEC), other = eventfd(0, EFD_CLOEXEC);
 
-	gp_own_fd_mark(marked);
-	REQUIRE(gp_own_fd_is(marked) && !gp_own_fd_is(other));
+	gp_fd_guard_mark(marked);
+	REQUIRE(gp_fd_guard_is_marked(marked) && !gp_fd_guard_is_marked(other));
 	if (!refuse_fcntl(command))
 		return CANNOT;
 	REQUIRE(fcntl(marked, F_GETSIG) == -1 && errno == EPERM);
-	REQUIRE(gp_own_fd_is(marked));
-	REQUIRE(!gp_own_fd_is(-1));
-	gp_own_fd_close(marked);
+	REQUIRE(gp_fd_guard_is_marked(marked));
+	REQUIRE(!gp_fd_guard_is_marked(-1));
+	gp_fd_guard_close(marked);
 	/* Where closed ones can be told at all. */
-	REQUIRE(command < 0 || !gp_own_fd_is(marked));
+	REQUIRE(command < 0 || !gp_fd_guard_is_marked(marked));
 	return 0;
 }
 

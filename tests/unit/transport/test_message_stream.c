@@ -247,7 +247,7 @@ a_message_that_stops_is_given_up_also_on_a_non_blocking_descriptor(void **state)
 	int fd = gp_conn_fd(raw->conn);
 	struct gp_message message;
 
-	gp_conn_set_stall(raw->conn, 100);
+	gp_conn_set_stall_timeout(raw->conn, 100);
 	assert_int_equal(fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK), 0);
 	put(raw, "\4\0\0\0\0\0\0\0ab", 10);
 
@@ -281,7 +281,7 @@ each_byte_of_a_message_buys_it_time(void **state)
 	pthread_t thread;
 	char bulk[2];
 
-	gp_conn_set_stall(raw->conn, 500);
+	gp_conn_set_stall_timeout(raw->conn, 500);
 	assert_int_equal(pthread_create(&thread, NULL, go_on_slowly, &raw->peer), 0);
 
 	assert_int_equal(gp_conn_recv(raw->conn, &message), 0);
@@ -298,8 +298,8 @@ a_stall_of_zero_is_no_limit(void **state)
 	struct gp_message message;
 	pthread_t thread;
 
-	gp_conn_set_stall(raw->conn, 1);
-	gp_conn_set_stall(raw->conn, 0);
+	gp_conn_set_stall_timeout(raw->conn, 1);
+	gp_conn_set_stall_timeout(raw->conn, 0);
 	put(raw, "\0\0\0\0\11\0\0\0", 8);
 	assert_int_equal(gp_conn_recv(raw->conn, &message), 0);
 	assert_int_equal(pthread_create(&thread, NULL, write_later, &raw->peer), 0);
@@ -331,8 +331,8 @@ a_stalled_message_is_waited_for_as_long_as_the_receiver_wants(void **state)
 	struct gp_message message;
 	pthread_t thread;
 
-	gp_conn_set_stall(raw->conn, 4);
-	gp_conn_set_stalled(raw->conn, count_stall, &stalls);
+	gp_conn_set_stall_timeout(raw->conn, 4);
+	gp_conn_set_stall_callback(raw->conn, count_stall, &stalls);
 	put(raw, "\0\0\0\0\11\0\0\0", 8);
 	assert_int_equal(gp_conn_recv(raw->conn, &message), 0);
 	assert_int_equal(pthread_create(&thread, NULL, write_later, &raw->peer), 0);

@@ -18,7 +18,7 @@ expect(const char *seconds, const char *milliseconds, unsigned int ms, bool give
 	assert_int_equal(got, ms);
 	assert_int_equal(got_given, given);
 	assert_string_equal(said, text);
-	assert_int_equal(gp_timeout_ms(seconds, milliseconds), ms);
+	assert_int_equal(gp_timeout_get_ms(seconds, milliseconds), ms);
 }
 
 static void
@@ -48,7 +48,7 @@ an_invalid_number_is_named_with_its_range(void **state)
 		assert_int_equal(gp_timeout_parse(wrong[i], "100", &ms, &given, said, sizeof(said)),
 				 GP_E_INVALID);
 		assert_string_equal(said, text);
-		assert_int_equal(gp_timeout_ms(wrong[i], NULL), GP_CONN_TIMEOUT_MS);
+		assert_int_equal(gp_timeout_get_ms(wrong[i], NULL), GP_CONN_TIMEOUT_MS);
 	}
 }
 

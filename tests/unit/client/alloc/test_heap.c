@@ -123,7 +123,7 @@ a_chunk_is_used_to_its_last_byte(void **state)
 		alloc(heap, A, MIB);
 
 	assert_int_equal(gpc_heap_alloc(heap, A, 1, 1, &address), GP_E_RESOURCE);
-	assert_int_equal(gpc_heap_available(heap, A), 0);
+	assert_int_equal(gpc_heap_free_bytes(heap, A), 0);
 }
 
 static void
@@ -189,18 +189,18 @@ waiting_memory_is_not_handed_out_before_its_work_is_done(void **state)
 	release(heap, blocks[1], 7, 6);
 	release(heap, blocks[2], 8, 6);
 
-	assert_int_equal(gpc_heap_waiting(heap), 2 * MIB);
-	assert_int_equal(gpc_heap_available(heap, A), 2 * MIB);
+	assert_int_equal(gpc_heap_deferred_bytes(heap), 2 * MIB);
+	assert_int_equal(gpc_heap_free_bytes(heap, A), 2 * MIB);
 	assert_false(gpc_heap_find(heap, blocks[1], &block));
 	assert_int_equal(free_result(heap, blocks[1]), GP_E_INVALID);
-	gpc_heap_retire(heap, 6, 6);
+	gpc_heap_reap(heap, 6, 6);
 	assert_int_equal(gpc_heap_alloc(heap, A, 1, 1, &address), GP_E_RESOURCE);
-	gpc_heap_retire(heap, 7, 7);
+	gpc_heap_reap(heap, 7, 7);
 	assert_int_equal(alloc(heap, A, MIB), blocks[1]);
 	assert_int_equal(gpc_heap_alloc(heap, A, 1, 1, &address), GP_E_RESOURCE);
-	gpc_heap_retire(heap, 8, 8);
+	gpc_heap_reap(heap, 8, 8);
 	assert_int_equal(alloc(heap, A, MIB), blocks[2]);
-	assert_int_equal(gpc_heap_waiting(heap), 0);
+	assert_int_equal(gpc_heap_deferred_bytes(heap), 0);
 }
 
 static void
@@ -221,9 +221,9 @@ one_spare_chunk_is_kept_the_largest(void **state)
 
 	assert_int_equal(unmap.base, small.base);
 	assert_int_equal(unmap.size, small.size);
-	assert_true(gpc_heap_take_spare(heap, &unmap));
+	assert_true(gpc_heap_pop_spare(heap, &unmap));
 	assert_int_equal(unmap.base, large.base);
-	assert_false(gpc_heap_take_spare(heap, &unmap));
+	assert_false(gpc_heap_pop_spare(heap, &unmap));
 }
 
 static void
@@ -236,12 +236,12 @@ a_chunk_in_use_is_never_spare(void **state)
 	add_chunk(heap, A, 4 * MIB);
 	address = alloc(heap, A, 1);
 
-	assert_false(gpc_heap_take_spare(heap, &range));
+	assert_false(gpc_heap_pop_spare(heap, &range));
 	release(heap, address, 2, 1);
-	assert_false(gpc_heap_take_spare(heap, &range));
-	gpc_heap_retire(heap, 2, 2);
-	assert_true(gpc_heap_take_spare(heap, &range));
-	assert_int_equal(gpc_heap_available(heap, A), 0);
+	assert_false(gpc_heap_pop_spare(heap, &range));
+	gpc_heap_reap(heap, 2, 2);
+	assert_true(gpc_heap_pop_spare(heap, &range));
+	assert_int_equal(gpc_heap_free_bytes(heap, A), 0);
 }
 
 static void
@@ -257,12 +257,12 @@ unmapped_addresses_come_back_when_the_unmapping_is_done(void **state)
 	assert_int_equal(unmap.base, all.base);
 	assert_int_equal(unmap.size, all.size);
 	assert_int_equal(gpc_heap_reserve(heap, GRANULE, &again), GP_E_RESOURCE);
-	gpc_heap_unmapped(heap, &unmap, 3);
-	gpc_heap_retire(heap, 3, 2);
+	gpc_heap_defer_range(heap, &unmap, 3);
+	gpc_heap_reap(heap, 3, 2);
 	assert_int_equal(gpc_heap_reserve(heap, GRANULE, &again), GP_E_RESOURCE);
-	gpc_heap_retire(heap, 2, 3);
+	gpc_heap_reap(heap, 2, 3);
 	assert_int_equal(gpc_heap_reserve(heap, WINDOW, &again), 0);
-	gpc_heap_give_back(heap, &again);
+	gpc_heap_unreserve(heap, &again);
 }
 
 static void
@@ -309,14 +309,14 @@ an_owner_leaves_with_all_it_has(void **state)
 	assert_int_equal(gpc_heap_reserve(heap, 6 * MIB, &range), 0);
 	assert_int_equal(gpc_heap_add_large(heap, A, &range, 6 * MIB, 1), 0);
 
-	while (gpc_heap_take_any(heap, A, &range)) {
+	while (gpc_heap_pop_mapping(heap, A, &range)) {
 		mapped += range.size;
-		gpc_heap_unmapped(heap, &range, 1);
+		gpc_heap_defer_range(heap, &range, 1);
 		assert_int_equal(gpc_heap_alloc(heap, A, 1, 1, &address), GP_E_RESOURCE);
 	}
 
 	assert_int_equal(mapped, 18 * MIB);
-	gpc_heap_retire(heap, 9, 9);
+	gpc_heap_reap(heap, 9, 9);
 	release(heap, kept, 0, 0);
 	assert_int_equal(gpc_heap_chunk_size(heap, A), 4 * MIB);
 }
@@ -342,7 +342,7 @@ senseless_windows_and_sizes_are_refused(void **state)
 static void
 a_window_of_many_zones_is_found_in_all_of_them(void **state)
 {
-	const uint64_t zone = GRANULE * GPC_FIT_REGION_UNITS;
+	const uint64_t zone = GRANULE * GPC_TLSF_REGION_UNITS;
 	struct gpc_heap_range ranges[3], rest;
 	struct gpc_heap_block block;
 	struct gpc_heap *heap;
@@ -413,7 +413,7 @@ model_unmapped(struct model *model, const struct gpc_heap_range *range)
 {
 	for (uint64_t i = 0; i < range->size / 512; i++)
 		assert_int_equal(model->units[(range->base - BASE) / 512 + i], 0);
-	gpc_heap_unmapped(model->heap, range, 0);
+	gpc_heap_defer_range(model->heap, range, 0);
 }
 
 static void
@@ -439,9 +439,9 @@ model_unmap(struct model *model)
 {
 	struct gpc_heap_range range;
 
-	while (draw(model) % 2 && gpc_heap_take_spare(model->heap, &range))
+	while (draw(model) % 2 && gpc_heap_pop_spare(model->heap, &range))
 		model_unmapped(model, &range);
-	gpc_heap_retire(model->heap, 0, 0);
+	gpc_heap_reap(model->heap, 0, 0);
 }
 
 /* Phases of growth and of shrinking, so that both full and empty heaps are met. */
@@ -467,12 +467,12 @@ random_use_agrees_with_a_simple_model(void **state)
 	}
 	while (model->count > 0)
 		model_free(model);
-	while (gpc_heap_take_spare(model->heap, &all))
-		gpc_heap_unmapped(model->heap, &all, 0);
-	gpc_heap_retire(model->heap, 0, 0);
-	assert_int_equal(gpc_heap_available(model->heap, NULL), 0);
+	while (gpc_heap_pop_spare(model->heap, &all))
+		gpc_heap_defer_range(model->heap, &all, 0);
+	gpc_heap_reap(model->heap, 0, 0);
+	assert_int_equal(gpc_heap_free_bytes(model->heap, NULL), 0);
 	assert_int_equal(gpc_heap_reserve(model->heap, WINDOW, &all), 0);
-	gpc_heap_give_back(model->heap, &all);
+	gpc_heap_unreserve(model->heap, &all);
 	free(model->units);
 	free(model);
 }

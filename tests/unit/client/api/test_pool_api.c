@@ -324,11 +324,11 @@ a_hosts_pool_has_memory_that_kernels_reach(void **state)
 	assert_int_equal(found.kind, GPC_ADDRESS_HOST);
 	assert_ptr_equal(found.pool, pool);
 	assert_int_equal(found.size, 1000);
-	assert_false(found.reached);
+	assert_false(found.device_mapped);
 	assert_int_equal(fake_host_mapped(), 0);
 	assert_int_equal(fake_mapped(), 0);
 	/* A kernel is told of it. */
-	assert_int_equal(gpc_host_memory_note(fake.context, &block, sizeof(block)), CUDA_SUCCESS);
+	assert_int_equal(gpc_host_memory_scan(fake.context, &block, sizeof(block)), CUDA_SUCCESS);
 	assert_int_equal(*fake_host_at((uintptr_t)block + 999), 7);
 	assert_int_equal(get(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 1024);
 	assert_int_equal(gpc_cuMemFreeHost(block), CUDA_ERROR_INVALID_VALUE);
@@ -352,20 +352,20 @@ what_a_hosts_pool_got_back_stays_until_the_work_is_done(void **state)
 	pool = create_at(CU_MEM_ALLOCATION_TYPE_PINNED, CU_MEM_LOCATION_TYPE_HOST_NUMA);
 	block = alloc_from(pool, 4096, FAKE_STREAM);
 	memset(block, 3, 4096);
-	assert_int_equal(gpc_host_memory_note(fake.context, &block, sizeof(block)), CUDA_SUCCESS);
+	assert_int_equal(gpc_host_memory_scan(fake.context, &block, sizeof(block)), CUDA_SUCCESS);
 	release_at(block, FAKE_STREAM);
 	/* Not even its own stream has it, and a kernel's words still come here. */
 	next = alloc_from(pool, 4096, FAKE_STREAM);
 	assert_ptr_not_equal(next, block);
 	*fake_host_at((uintptr_t)block) = 9;
-	assert_int_equal(gpc_mirror_fetch(fake.context->scope.session), CUDA_SUCCESS);
+	assert_int_equal(gpc_coherence_fetch(fake.context->scope.session), CUDA_SUCCESS);
 	assert_int_equal(*block, 9);
 	assert_int_equal(gpc_cuMemPoolTrimTo(pool, 0), CUDA_SUCCESS);
 	assert_int_equal(block[1], 3);
 	/* Whoever waits for the stream has it back. */
-	assert_int_equal(atomic_load(&gpc_mirrored), 1);
+	assert_int_equal(atomic_load(&gpc_replica_count), 1);
 	synchronize(fake.stream);
-	assert_int_equal(atomic_load(&gpc_mirrored), 0);
+	assert_int_equal(atomic_load(&gpc_replica_count), 0);
 	release_at(next, NULL);
 	assert_int_equal(gpc_cuMemPoolDestroy(pool), CUDA_SUCCESS);
 	assert_int_equal(*next, 0);
@@ -389,7 +389,7 @@ a_hosts_pool_is_out_of_memory_where_the_daemon_is(void **state)
 	/* Cold memory is this machine's; what kernels are to reach counts. */
 	fake.host_quota = FAKE_MIB;
 	small = alloc_from(pool, 100, NULL);
-	assert_int_equal(gpc_host_memory_note(fake.context, &small, sizeof(small)),
+	assert_int_equal(gpc_host_memory_scan(fake.context, &small, sizeof(small)),
 			 CUDA_ERROR_OUT_OF_MEMORY);
 	release_at(small, NULL);
 	finish(pool);
@@ -474,15 +474,15 @@ a_pool_of_managed_memory_is_here_and_there(void **state)
 	gpc_address_lookup((uintptr_t)block, &found);
 	assert_true(found.managed);
 	assert_ptr_equal(found.pool, pool);
-	assert_int_equal(gpc_advice_tell((uintptr_t)block, 100000,
-					 CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE, &preferred,
-					 sizeof(preferred)),
+	assert_int_equal(gpc_advice_get_attribute((uintptr_t)block, 100000,
+						  CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE,
+						  &preferred, sizeof(preferred)),
 			 CUDA_SUCCESS);
 	assert_int_equal(preferred, CU_MEM_LOCATION_TYPE_HOST);
 	assert_int_equal(gpc_cuMemPoolGetAccess(&flags, pool, &device), CUDA_SUCCESS);
 	assert_int_equal(flags, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 	/* It goes with no context, and stays until the work before the free is done. */
-	gpc_pool_forget_context(fake.context);
+	gpc_pool_drop_context(fake.context);
 	release_at(block, NULL);
 	assert_int_equal(gpc_cuMemPoolDestroy(pool), CUDA_SUCCESS);
 	assert_int_equal(block[99999], 5);
@@ -585,7 +585,7 @@ a_hosts_pool_is_a_file_for_other_processes(void **state)
 	assert_int_equal(gpc_cuMemAllocFromPoolAsync(&none, 100, pool, NULL),
 			 CUDA_ERROR_INVALID_VALUE);
 	/* Kernels reach it, and what they write comes to the others, freed or not. */
-	assert_int_equal(gpc_host_memory_note(fake.context, &block, sizeof(block)), CUDA_SUCCESS);
+	assert_int_equal(gpc_host_memory_scan(fake.context, &block, sizeof(block)), CUDA_SUCCESS);
 	assert_int_equal(*fake_host_at((uintptr_t)block), 9);
 	*fake_host_at((uintptr_t)block) = 10;
 	release_at(block, NULL);
@@ -596,7 +596,7 @@ a_hosts_pool_is_a_file_for_other_processes(void **state)
 	gpc_pool_event_done(fake.context);
 	assert_int_equal(pread(fd, &byte, 1, (off_t)(offset + bytes.offset)), 1);
 	assert_int_equal(byte, 10);
-	assert_int_equal(atomic_load(&gpc_mirrored), 0);
+	assert_int_equal(atomic_load(&gpc_replica_count), 0);
 	assert_int_equal(fake_host_mapped(), 0);
 	assert_int_equal(close(fd), 0);
 	fake_forbid_host();

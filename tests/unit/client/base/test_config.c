@@ -87,13 +87,13 @@ static void
 daemons_are_those_of_remote_gpu(void **state)
 {
 	(void)unsetenv("REMOTE_GPU");
-	assert_false(gpc_config_remote());
+	assert_false(gpc_config_has_remote());
 	assert_int_equal(read_daemons(), GP_E_INVALID);
 	(void)setenv("REMOTE_GPU", "", 1);
-	assert_false(gpc_config_remote());
+	assert_false(gpc_config_has_remote());
 
 	(void)setenv("REMOTE_GPU", "gpunode:4000/2", 1);
-	assert_true(gpc_config_remote());
+	assert_true(gpc_config_has_remote());
 	assert_int_equal(read_daemons(), 0);
 	assert_int_equal(daemon_count, 1);
 	assert_daemon(0, "gpunode", 4000, 2);
@@ -114,7 +114,7 @@ devices_of_rcuda_are_understood(void **state)
 	(void)setenv("RCUDA_DEVICE_0", "node1", 1);
 	(void)setenv("RCUDA_DEVICE_1", "node1:1", 1);
 	(void)setenv("RCUDA_DEVICE_2", "node2@8308:2", 1);
-	assert_true(gpc_config_remote());
+	assert_true(gpc_config_has_remote());
 	assert_int_equal(read_daemons(), 0);
 	assert_int_equal(daemon_count, 3);
 	assert_daemon(0, "node1", 4833, 0);
@@ -197,10 +197,10 @@ a_bare_host_is_one_of_tls_where_there_is_a_token(void **state)
 {
 	(void)unsetenv("GPUPOOL_TOKEN_FILE");
 	(void)unsetenv("GPUPOOL_TLS_CA");
-	assert_false(gpc_config_tls());
+	assert_false(gpc_config_has_credentials());
 	expect_schemes("gpunode,other:4444/1", "tcp", "tcp");
 	(void)setenv("GPUPOOL_TOKEN_FILE", "/some/where", 1);
-	assert_true(gpc_config_tls());
+	assert_true(gpc_config_has_credentials());
 	expect_schemes("gpunode,other:4444/1", "tls", "tls");
 	/* Who names a scheme means it. */
 	expect_schemes("tcp://gpunode,other", "tcp", "tls");
@@ -223,10 +223,10 @@ a_misspelt_name_is_found(void **state)
 	(void)unsetenv("REMOTE_GPU");
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
 		(void)setenv(others[i], "x", 1);
-	assert_false(gpc_config_misspelt(name, sizeof(name)));
+	assert_false(gpc_config_find_misspelled(name, sizeof(name)));
 	for (size_t i = 0; i < sizeof(meant) / sizeof(meant[0]); i++) {
 		(void)setenv(meant[i], "x", 1);
-		assert_true(gpc_config_misspelt(name, sizeof(name)));
+		assert_true(gpc_config_find_misspelled(name, sizeof(name)));
 		assert_string_equal(name, meant[i]);
 		(void)unsetenv(meant[i]);
 	}
@@ -249,37 +249,37 @@ times_to_wait_are_read(void **state)
 
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		(void)setenv("GPUPOOL_WAIT", good[i].text, 1);
-		assert_int_equal(gpc_config_wait(&seconds, error, sizeof(error)), 0);
+		assert_int_equal(gpc_config_get_wait(&seconds, error, sizeof(error)), 0);
 		assert_int_equal(seconds, good[i].seconds);
 	}
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_false(gpc_config_parse_wait(bad[i], &seconds));
 	(void)setenv("GPUPOOL_WAIT", "soon", 1);
-	assert_int_equal(gpc_config_wait(&seconds, error, sizeof(error)), GP_E_INVALID);
+	assert_int_equal(gpc_config_get_wait(&seconds, error, sizeof(error)), GP_E_INVALID);
 	assert_string_equal(error,
 			    "GPUPOOL_WAIT=soon: no time: 90, 90s, 10m and 2h are, up to a week");
 	(void)unsetenv("GPUPOOL_WAIT");
-	assert_int_equal(gpc_config_wait(&seconds, error, sizeof(error)), 0);
+	assert_int_equal(gpc_config_get_wait(&seconds, error, sizeof(error)), 0);
 	assert_int_equal(seconds, 0);
 }
 
 static void
 lanes_are_as_many_as_was_said_or_as_suit_the_link(void **state)
 {
-	struct gpc_wish wish;
+	struct gpc_session_options wish;
 	char error[400], text[16];
 
 	forget_wishes();
-	assert_int_equal(gpc_config_wish(&wish, error, sizeof(error)), 0);
+	assert_int_equal(gpc_config_session_options(&wish, error, sizeof(error)), 0);
 	assert_int_equal(wish.lanes, 0);
 	for (unsigned int lanes = 1; lanes <= 16; lanes++) {
 		(void)snprintf(text, sizeof(text), "%u", lanes);
 		(void)setenv("GPUPOOL_LANES", text, 1);
-		assert_int_equal(gpc_config_wish(&wish, error, sizeof(error)), 0);
+		assert_int_equal(gpc_config_session_options(&wish, error, sizeof(error)), 0);
 		assert_int_equal(wish.lanes, lanes);
 	}
 	(void)setenv("GPUPOOL_LANES", "17", 1);
-	assert_int_equal(gpc_config_wish(&wish, error, sizeof(error)), GP_E_INVALID);
+	assert_int_equal(gpc_config_session_options(&wish, error, sizeof(error)), GP_E_INVALID);
 	assert_string_equal(error, "GPUPOOL_LANES=17: no number from 1 to 16");
 	(void)unsetenv("GPUPOOL_LANES");
 }
@@ -287,11 +287,11 @@ lanes_are_as_many_as_was_said_or_as_suit_the_link(void **state)
 static void
 without_wishes_nothing_is_asked_for(void **state)
 {
-	struct gpc_wish wish;
+	struct gpc_session_options wish;
 	char error[256];
 
 	forget_wishes();
-	assert_int_equal(gpc_config_wish(&wish, error, sizeof(error)), 0);
+	assert_int_equal(gpc_config_session_options(&wish, error, sizeof(error)), 0);
 	assert_int_equal(wish.thread_percentage, 0);
 	assert_int_equal(wish.priority, 0);
 	assert_int_equal(wish.memory_count, 0);
@@ -300,14 +300,14 @@ without_wishes_nothing_is_asked_for(void **state)
 	/* Empty is as good as unset. */
 	(void)setenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "", 1);
 	(void)setenv("GPUPOOL_TENANT", "", 1);
-	assert_int_equal(gpc_config_wish(&wish, error, sizeof(error)), 0);
+	assert_int_equal(gpc_config_session_options(&wish, error, sizeof(error)), 0);
 	assert_null(wish.tenant);
 }
 
 static void
 wishes_are_read(void **state)
 {
-	struct gpc_wish wish;
+	struct gpc_session_options wish;
 	char error[256];
 
 	forget_wishes();
@@ -317,7 +317,7 @@ wishes_are_read(void **state)
 	(void)setenv("GPUPOOL_ISOLATION", "process", 1);
 	(void)setenv("GPUPOOL_TENANT", "alice", 1);
 	(void)setenv("GPUPOOL_TIMEOUT", "86400", 1);
-	assert_int_equal(gpc_config_wish(&wish, error, sizeof(error)), 0);
+	assert_int_equal(gpc_config_session_options(&wish, error, sizeof(error)), 0);
 	assert_int_equal(wish.thread_percentage, 30);
 	assert_int_equal(wish.priority, 1);
 	assert_int_equal(wish.memory_count, 3);
@@ -329,13 +329,13 @@ wishes_are_read(void **state)
 	assert_int_equal(gpc_config_timeout_ms(), 86400000);
 	/* All that are not named. */
 	(void)setenv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "*=2G,1=512M", 1);
-	assert_int_equal(gpc_config_wish(&wish, error, sizeof(error)), 0);
-	assert_int_equal(wish.memory_count, GPC_WISH_DEVICES);
+	assert_int_equal(gpc_config_session_options(&wish, error, sizeof(error)), 0);
+	assert_int_equal(wish.memory_count, GPC_SESSION_OPTIONS_DEVICES);
 	assert_int_equal(wish.memory[0], 2ul << 30);
 	assert_int_equal(wish.memory[1], 512ul << 20);
-	assert_int_equal(wish.memory[GPC_WISH_DEVICES - 1], 2ul << 30);
+	assert_int_equal(wish.memory[GPC_SESSION_OPTIONS_DEVICES - 1], 2ul << 30);
 	(void)setenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "0.4", 1);
-	assert_int_equal(gpc_config_wish(&wish, error, sizeof(error)), 0);
+	assert_int_equal(gpc_config_session_options(&wish, error, sizeof(error)), 0);
 	assert_int_equal(wish.thread_percentage, 1);
 	forget_wishes();
 }
@@ -381,13 +381,14 @@ a_wish_that_makes_no_sense_is_named(void **state)
 		{ "GPUPOOL_ISOLATION", "strict",
 		  "GPUPOOL_ISOLATION=strict: neither shared nor process" },
 	};
-	struct gpc_wish wish;
+	struct gpc_session_options wish;
 	char error[256];
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		forget_wishes();
 		(void)setenv(cases[i].name, cases[i].value, 1);
-		assert_int_equal(gpc_config_wish(&wish, error, sizeof(error)), GP_E_INVALID);
+		assert_int_equal(gpc_config_session_options(&wish, error, sizeof(error)),
+				 GP_E_INVALID);
 		assert_string_equal(error, cases[i].error);
 	}
 	forget_wishes();

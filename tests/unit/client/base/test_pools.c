@@ -96,16 +96,16 @@ a_fault_is_kept(void **state)
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct gpc_pools pools = { 0 };
+		struct gpc_pools_config pools = { 0 };
 		char expected[GPC_POOLS_FAULT_MAX] = "";
 
 		write_file(file_name, cases[i].text, strlen(cases[i].text));
-		assert_int_equal(gpc_pools_read_file(&pools, file_name, NULL, 0), 0);
+		assert_int_equal(gpc_pools_config_read_file(&pools, file_name, NULL, 0), 0);
 		if (*cases[i].fault)
 			(void)snprintf(expected, sizeof(expected), "%s%s", file_name,
 				       cases[i].fault);
 		assert_string_equal(pools.fault, expected);
-		gpc_pools_free(&pools);
+		gpc_pools_config_free(&pools);
 	}
 }
 
@@ -153,19 +153,19 @@ a_secret_is_no_path(void **state)
 static void
 what_is_no_file_has_no_pools(void **state)
 {
-	struct gpc_pools pools = { 0 };
+	struct gpc_pools_config pools = { 0 };
 	char error[256], expected[256];
 	struct gpc_credentials found;
 
 	assert_int_equal(unlink(file_name), 0);
 	assert_int_equal(gpc_credentials_find(&gpunode, &found, error, sizeof(error)), 0);
 	assert_false(gpc_credentials_any(&found));
-	assert_int_equal(gpc_pools_read_file(&pools, file_name, error, sizeof(error)), 0);
+	assert_int_equal(gpc_pools_config_read_file(&pools, file_name, error, sizeof(error)), 0);
 
 	assert_int_equal(mkdir(file_name, 0700), 0);
 	assert_int_equal(gpc_credentials_find(&gpunode, &found, error, sizeof(error)), 0);
 	assert_false(gpc_credentials_any(&found));
-	assert_int_equal(gpc_pools_read_file(&pools, file_name, error, sizeof(error)), -1);
+	assert_int_equal(gpc_pools_config_read_file(&pools, file_name, error, sizeof(error)), -1);
 	(void)snprintf(expected, sizeof(expected), "%s: is a folder, not a file", file_name);
 	assert_string_equal(error, expected);
 	assert_int_equal(rmdir(file_name), 0);
@@ -180,41 +180,41 @@ what_is_no_file_has_no_pools(void **state)
 	assert_int_equal(symlink("pools.conf", file_name), 0);
 	assert_int_equal(gpc_credentials_find(&gpunode, &found, error, sizeof(error)), 0);
 	assert_false(gpc_credentials_any(&found));
-	assert_int_equal(gpc_pools_read_file(&pools, file_name, error, sizeof(error)), -1);
+	assert_int_equal(gpc_pools_config_read_file(&pools, file_name, error, sizeof(error)), -1);
 	(void)snprintf(expected, sizeof(expected), "%s: Too many levels of symbolic links",
 		       file_name);
 	assert_string_equal(error, expected);
 	assert_int_equal(unlink(file_name), 0);
-	gpc_pools_free(&pools);
+	gpc_pools_config_free(&pools);
 }
 
 static void
 expect_error(const char *text, size_t size, const char *expected)
 {
-	struct gpc_pools pools = { 0 };
+	struct gpc_pools_config pools = { 0 };
 	char error[256];
 
-	assert_int_equal(gpc_pools_parse(&pools, text, size, "f", error, sizeof(error)), -1);
+	assert_int_equal(gpc_pools_config_parse(&pools, text, size, "f", error, sizeof(error)), -1);
 	assert_string_equal(error, expected);
-	gpc_pools_free(&pools);
+	gpc_pools_config_free(&pools);
 }
 
 static void
 a_file_that_is_too_large_is_an_error_with_a_buffer(void **state)
 {
 	static char large[256 << 10];
-	struct gpc_pools pools = { 0 };
+	struct gpc_pools_config pools = { 0 };
 	char error[256], expected[256];
 
 	memset(large, '\n', sizeof(large));
 	write_file(file_name, large, sizeof(large));
-	assert_int_equal(gpc_pools_read_file(&pools, file_name, error, sizeof(error)), -1);
+	assert_int_equal(gpc_pools_config_read_file(&pools, file_name, error, sizeof(error)), -1);
 	(void)snprintf(expected, sizeof(expected),
 		       "%s: too large for a pools.conf: at most 256 KiB", file_name);
 	assert_string_equal(error, expected);
 	write_file(file_name, large, sizeof(large) - 1);
-	assert_int_equal(gpc_pools_read_file(&pools, file_name, error, sizeof(error)), 0);
-	gpc_pools_free(&pools);
+	assert_int_equal(gpc_pools_config_read_file(&pools, file_name, error, sizeof(error)), 0);
+	gpc_pools_config_free(&pools);
 }
 
 static void
@@ -234,7 +234,7 @@ expect_tls(const char *text, bool tls)
 
 	(void)snprintf(bare.scheme, sizeof(bare.scheme), "tcp");
 	write_file(file_name, text, strlen(text));
-	assert_int_equal(gpc_pools_want_tls(&bare), tls);
+	assert_int_equal(gpc_pools_config_want_tls(&bare), tls);
 }
 
 static void

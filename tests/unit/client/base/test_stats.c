@@ -20,7 +20,7 @@ more_waits(unsigned int cause, uint64_t *ns_p)
 	static uint64_t seen[GPC_WAIT_END], seen_ns[GPC_WAIT_END];
 	uint64_t count, ns;
 
-	gpc_stats_waited(cause, &count, &ns);
+	gpc_stats_get_wait(cause, &count, &ns);
 	count -= seen[cause];
 	ns -= seen_ns[cause];
 	seen[cause] += count;
@@ -43,9 +43,9 @@ a_wait_counts_with_its_cause_and_its_time(void **state)
 {
 	uint64_t before = all_waits(), ns;
 
-	gpc_stats_wait_begin(GP_CALL_gpFence);
-	gp_clock_move(5 * NS_PER_MS);
-	gpc_stats_wait_end();
+	gpc_stats_wait_start(GP_CALL_gpFence);
+	gp_clock_advance(5 * NS_PER_MS);
+	gpc_stats_wait_stop();
 	assert_int_equal(all_waits(), before + 1);
 	assert_int_equal(more_waits(GP_CALL_gpFence, &ns), 1);
 	assert_true(ns >= 5 * NS_PER_MS);
@@ -58,13 +58,13 @@ a_wait_inside_another_is_part_of_it(void **state)
 {
 	uint64_t before = all_waits(), ns;
 
-	gpc_stats_wait_begin(GPC_WAIT_HELLO);
+	gpc_stats_wait_start(GPC_WAIT_HELLO);
 	for (int i = 0; i < 3; i++) {
-		gpc_stats_wait_begin(GP_CALL_gpFence);
-		gp_clock_move(NS_PER_MS);
-		gpc_stats_wait_end();
+		gpc_stats_wait_start(GP_CALL_gpFence);
+		gp_clock_advance(NS_PER_MS);
+		gpc_stats_wait_stop();
 	}
-	gpc_stats_wait_end();
+	gpc_stats_wait_stop();
 	assert_int_equal(all_waits(), before + 1);
 	assert_int_equal(more_waits(GPC_WAIT_HELLO, &ns), 1);
 	assert_true(ns >= 3 * NS_PER_MS);
@@ -76,8 +76,8 @@ static void *
 wait_often(void *arg)
 {
 	for (int i = 0; i < WAITS; i++) {
-		gpc_stats_wait_begin(GPC_WAIT_ROOM);
-		gpc_stats_wait_end();
+		gpc_stats_wait_start(GPC_WAIT_ROOM);
+		gpc_stats_wait_stop();
 	}
 	return NULL;
 }
@@ -88,13 +88,13 @@ each_thread_has_waits_of_its_own(void **state)
 	pthread_t threads[THREADS];
 	uint64_t ns;
 
-	gpc_stats_wait_begin(GPC_WAIT_WINDOW);
+	gpc_stats_wait_start(GPC_WAIT_WINDOW);
 	for (int i = 0; i < THREADS; i++)
-		assert_int_equal(gp_thread_start_joined(&threads[i], "waits", 0, wait_often, NULL),
-				 0);
+		assert_int_equal(
+			gp_thread_start_joinable(&threads[i], "waits", 0, wait_often, NULL), 0);
 	for (int i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_join(threads[i], NULL), 0);
-	gpc_stats_wait_end();
+	gpc_stats_wait_stop();
 	assert_int_equal(more_waits(GPC_WAIT_ROOM, &ns), THREADS * WAITS);
 	assert_int_equal(more_waits(GPC_WAIT_WINDOW, &ns), 1);
 }
@@ -106,8 +106,8 @@ waits_before_the_first_kernel_are_told_apart(void **state)
 	uint64_t before = all_waits();
 
 	gpc_stats_launch();
-	gpc_stats_wait_begin(GP_CALL_gpFence);
-	gpc_stats_wait_end();
+	gpc_stats_wait_start(GP_CALL_gpFence);
+	gpc_stats_wait_stop();
 	gpc_stats_get(&stats);
 	assert_int_equal(stats.waits, before + 1);
 	assert_int_equal(stats.waits_before_launch, before);
@@ -135,9 +135,9 @@ every_cause_is_printed_with_its_count_time_and_name(void **state)
 static void *
 wait_as_the_library(void *arg)
 {
-	gpc_stats_thread_is_own();
-	gpc_stats_wait_begin(GP_CALL_gpFence);
-	gpc_stats_wait_end();
+	gpc_stats_set_own_thread();
+	gpc_stats_wait_start(GP_CALL_gpFence);
+	gpc_stats_wait_stop();
 	return arg;
 }
 
@@ -150,11 +150,11 @@ waits_of_the_librarys_threads_are_counted_apart(void **state)
 	pthread_t thread;
 
 	gpc_stats_get(&before);
-	gpc_stats_waited(GP_CALL_gpFence, &count, &ns);
+	gpc_stats_get_wait(GP_CALL_gpFence, &count, &ns);
 	assert_int_equal(pthread_create(&thread, NULL, wait_as_the_library, NULL), 0);
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	gpc_stats_get(&after);
-	gpc_stats_waited(GP_CALL_gpFence, &again, &ns);
+	gpc_stats_get_wait(GP_CALL_gpFence, &again, &ns);
 	assert_int_equal(after.waits, before.waits);
 	assert_int_equal(again, count);
 	assert_int_equal(after.own_waits, before.own_waits + 1);

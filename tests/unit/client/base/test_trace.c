@@ -24,7 +24,7 @@ static const char *
 take(uint64_t *lost_p)
 {
 	text.size = 0;
-	*lost_p = gpc_trace_take(&text);
+	*lost_p = gpc_trace_flush(&text);
 	gpc_trace_text_name(&text, (struct gpc_trace_track){ 0, 0 }, "end", "");
 	assert_false(text.lost);
 	text.data[text.size - 1] = '\0';
@@ -49,7 +49,7 @@ begin(void **unused)
 	uint64_t lost;
 
 	setenv("GPUPOOL_TRACE", "file", 1);
-	if (!gpc_trace_is_on() && !gpc_trace_begin())
+	if (!gpc_trace_is_on() && !gpc_trace_init())
 		return -1;
 	text.begun_ns = gp_now_ns();
 	(void)take(&lost);
@@ -62,9 +62,9 @@ nothing_is_recorded_without_a_file(void **unused)
 	uint64_t lost;
 
 	unsetenv("GPUPOOL_TRACE");
-	assert_false(gpc_trace_begin());
+	assert_false(gpc_trace_init());
 	setenv("GPUPOOL_TRACE", "", 1);
-	assert_false(gpc_trace_begin());
+	assert_false(gpc_trace_init());
 	gpc_trace_call("cuInit", 1, CUDA_SUCCESS);
 	gpc_stats_received(8);
 	assert_int_equal(count(take(&lost), "cuInit") + count(text.data, "received"), 0);
@@ -82,8 +82,8 @@ calls_waits_and_bytes_are_recorded(void **unused)
 	(void)begin(unused);
 	gpc_trace_call("cuInit", gp_now_ns(), CUDA_SUCCESS);
 	gpc_trace_call("cuMemAlloc_v2", gp_now_ns(), CUDA_ERROR_OUT_OF_MEMORY);
-	gpc_stats_wait_begin(GP_CALL_gpFence);
-	gpc_stats_wait_end();
+	gpc_stats_wait_start(GP_CALL_gpFence);
+	gpc_stats_wait_stop();
 	gpc_stats_received(100);
 	gpc_stats_sent(20, NULL, 0);
 	gpc_stats_get(&stats);
@@ -112,10 +112,10 @@ a_wait_in_a_wait_is_none_of_its_own(void **unused)
 	uint64_t lost;
 
 	(void)begin(unused);
-	gpc_stats_wait_begin(GPC_WAIT_HELLO);
-	gpc_stats_wait_begin(GP_CALL_gpFence);
-	gpc_stats_wait_end();
-	gpc_stats_wait_end();
+	gpc_stats_wait_start(GPC_WAIT_HELLO);
+	gpc_stats_wait_start(GP_CALL_gpFence);
+	gpc_stats_wait_stop();
+	gpc_stats_wait_stop();
 	assert_int_equal(count(take(&lost), "\"cat\":\"wait\""), 1);
 	assert_non_null(strstr(text.data, "wait: welcome"));
 }
@@ -180,9 +180,9 @@ threads_that_come_and_go_lose_nothing(void **unused)
 		pthread_t threads[THREADS];
 
 		for (int i = 0; i < THREADS; i++)
-			assert_int_equal(
-				gp_thread_start_joined(&threads[i], "caller", 0, call_often, NULL),
-				0);
+			assert_int_equal(gp_thread_start_joinable(&threads[i], "caller", 0,
+								  call_often, NULL),
+					 0);
 		/* Taken while they are at it, and when they are gone. */
 		found += count(take(&lost), "cuCtxGetCurrent");
 		for (int i = 0; i < THREADS; i++)

@@ -11,7 +11,7 @@
 #define KERNEL 0x1234500000002
 #define SECOND_NS 1000000000
 
-static struct gpc_trace_gpu *gpu;
+static struct gpc_gpu_trace *gpu;
 static struct gpc_trace_text text;
 static _Alignas(8) uint8_t memory[4096];
 
@@ -28,7 +28,7 @@ setup(void **unused)
 static int
 teardown(void **unused)
 {
-	gpc_trace_gpu_fini(gpu);
+	gpc_gpu_trace_fini(gpu);
 	free(gpu);
 	gpc_trace_text_fini(&text);
 	return 0;
@@ -45,7 +45,7 @@ check(const struct gp_trace_event *events, int count, const char *words)
 	for (int i = 0; i < count; i++)
 		gp_trace_event_encode(&enc, &events[i]);
 	assert_true(
-		gpc_trace_gpu_write(&text, gpu, (struct gp_bytes){ memory, gp_enc_size(&enc) }));
+		gpc_gpu_trace_write(&text, gpu, (struct gp_bytes){ memory, gp_enc_size(&enc) }));
 	gpc_trace_text_name(&text, (struct gpc_trace_track){ 0, 0 }, "end", "");
 	text.data[text.size - 1] = '\0';
 	if (!strstr(text.data, words))
@@ -55,17 +55,17 @@ check(const struct gp_trace_event *events, int count, const char *words)
 static void
 the_shortest_round_trip_tells_the_time(void **unused)
 {
-	gpc_trace_gpu_exchange(gpu, 1000, 500, 1400);
+	gpc_gpu_trace_sync_clock(gpu, 1000, 500, 1400);
 	assert_int_equal(gpu->ahead_ns, 700);
-	assert_int_equal(gpc_trace_gpu_error(gpu, 1400), 200);
-	gpc_trace_gpu_exchange(gpu, 2000, 1350, 2020);
+	assert_int_equal(gpc_gpu_trace_clock_error(gpu, 1400), 200);
+	gpc_gpu_trace_sync_clock(gpu, 2000, 1350, 2020);
 	assert_int_equal(gpu->ahead_ns, 660);
-	assert_int_equal(gpc_trace_gpu_error(gpu, 2020), 10);
-	gpc_trace_gpu_exchange(gpu, 3000, 9000, 3400);
+	assert_int_equal(gpc_gpu_trace_clock_error(gpu, 2020), 10);
+	gpc_gpu_trace_sync_clock(gpu, 3000, 9000, 3400);
 	assert_int_equal(gpu->ahead_ns, 660);
 	/* With time it is no longer the best, for the clocks drift apart. */
-	assert_int_equal(gpc_trace_gpu_error(gpu, 2020 + SECOND_NS), 10 + 50000);
-	gpc_trace_gpu_exchange(gpu, SECOND_NS, SECOND_NS + 100, SECOND_NS + 1000);
+	assert_int_equal(gpc_gpu_trace_clock_error(gpu, 2020 + SECOND_NS), 10 + 50000);
+	gpc_gpu_trace_sync_clock(gpu, SECOND_NS, SECOND_NS + 100, SECOND_NS + 1000);
 	assert_int_equal(gpu->ahead_ns, 400);
 	assert_int_equal(gpu->error_ns, 500);
 }
@@ -78,7 +78,7 @@ work_is_put_on_the_client_s_clock(void **unused)
 	};
 
 	/* The daemon's clock is ahead of ours. */
-	gpc_trace_gpu_exchange(gpu, 1000, 3000, 1000);
+	gpc_gpu_trace_sync_clock(gpu, 1000, 3000, 1000);
 	check(&fill, 1,
 	      "{\"ph\":\"X\",\"pid\":9,\"tid\":7,\"name\":\"fill\",\"ts\":3.000,\"dur\":1.500,"
 	      "\"cat\":\"gpu\"}");
@@ -113,8 +113,8 @@ a_kernel_s_name_is_told_once(void **unused)
 	check(&launch, 1, "\"name\":\"_Z3addv\"");
 	assert_non_null(strstr(text.data, "{\"not measured before it\":3}"));
 	/* Another kernel of the same place takes it over. */
-	launch.kernel += GP_TRACE_PLACES;
-	assert_int_equal(gp_trace_place(launch.kernel), gp_trace_place(KERNEL));
+	launch.kernel += GP_TRACE_NAME_SLOTS;
+	assert_int_equal(gp_trace_get_name_slot(launch.kernel), gp_trace_get_name_slot(KERNEL));
 	check(&launch, 1, "\"name\":\"a kernel\"");
 	launch.name = (struct gp_bytes){ "other", 5 };
 	check(&launch, 1, "\"name\":\"other\"");
@@ -127,9 +127,9 @@ static void
 what_is_malformed_is_refused(void **unused)
 {
 	memset(memory, 0xff, sizeof(memory));
-	assert_false(gpc_trace_gpu_write(&text, gpu, (struct gp_bytes){ memory, 100 }));
-	assert_false(gpc_trace_gpu_write(&text, gpu, (struct gp_bytes){ memory, 7 }));
-	assert_true(gpc_trace_gpu_write(&text, gpu, (struct gp_bytes){ memory, 0 }));
+	assert_false(gpc_gpu_trace_write(&text, gpu, (struct gp_bytes){ memory, 100 }));
+	assert_false(gpc_gpu_trace_write(&text, gpu, (struct gp_bytes){ memory, 7 }));
+	assert_true(gpc_gpu_trace_write(&text, gpu, (struct gp_bytes){ memory, 0 }));
 }
 
 /* Its clock stands still, and the first answer is not all. */
@@ -183,9 +183,9 @@ ask_all(int (*answer)(struct fake_daemon *daemon, const struct gp_header *header
 	size_t count;
 
 	fake_daemon_start(&daemon, "tcp", 16, &session);
-	gpc_trace_gpu_want(gpu);
-	while (!gpc_trace_gpu_step(&text, gpu, session))
-		gp_nap(100000);
+	gpc_gpu_trace_request(gpu);
+	while (!gpc_gpu_trace_poll(&text, gpu, session))
+		gp_sleep_ns(100000);
 	assert_int_equal(gpc_session_status(session), CUDA_SUCCESS);
 	count = daemon.count;
 	fake_daemon_stop(&daemon, session);

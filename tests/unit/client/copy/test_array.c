@@ -40,11 +40,11 @@ an_array_says_what_it_is_until_it_is_destroyed(void **state)
 	struct gpc_array *found;
 
 	CU(gpc_array_enter(array, &found));
-	seen = gpc_array_described_3d(found);
+	seen = gpc_array_get_descriptor_3d(found);
 	assert_int_equal(seen.Width, 20);
 	assert_int_equal(seen.Height, 30);
 	assert_int_equal(seen.Depth, 0);
-	short_seen = gpc_array_described(found);
+	short_seen = gpc_array_get_descriptor(found);
 	assert_int_equal(short_seen.Height, 30);
 	assert_int_equal(short_seen.Format, CU_AD_FORMAT_FLOAT);
 	CU(gpc_cuArrayDestroy(array));
@@ -82,7 +82,7 @@ arrays_come_out_of_credit(void **state)
 	for (size_t i = 0; i < 6; i++)
 		CU(gpc_cuArrayDestroy(arrays[i]));
 	assert_int_equal(fake_arrays(), 0);
-	assert_int_equal(fake.credit, 0);
+	assert_int_equal(fake.allowance, 0);
 }
 
 static void
@@ -115,7 +115,7 @@ levels_go_with_their_mipmapped_array(void **state)
 	assert_ptr_equal(level, again);
 	INVALID(gpc_cuMipmappedArrayGetLevel(&again, mipmap, 7));
 	CU(gpc_array_enter(level, &found));
-	seen = gpc_array_described_3d(found);
+	seen = gpc_array_get_descriptor_3d(found);
 	assert_int_equal(seen.Width, 1);
 	assert_int_equal(seen.Height, 1);
 	NO_HANDLE(gpc_cuArrayDestroy(level));
@@ -222,7 +222,7 @@ an_array_of_the_same_shape_is_had_again(void **state)
 	CU(gpc_cuMipmappedArrayCreate(&again, &described, 3));
 	assert_ptr_equal(again, mipmap);
 	CU(gpc_cuMipmappedArrayGetLevel(&level, mipmap, 1));
-	gpc_array_forget_context(fake.context);
+	gpc_array_drop_context(fake.context);
 	assert_int_equal(fake_arrays(), 0);
 }
 
@@ -250,9 +250,9 @@ an_object_that_is_just_the_same_is_had_again(void **state)
 	CU(gpc_cuSurfObjectDestroy(surface));
 	CU(gpc_cuSurfObjectCreate(&surface, &of));
 	assert_int_equal(fake.objects, 3);
-	gpc_texture_forget_context(fake.context);
+	gpc_texture_drop_context(fake.context);
 	assert_int_equal(fake.objects, 0);
-	gpc_array_forget_context(fake.context);
+	gpc_array_drop_context(fake.context);
 }
 
 static void
@@ -310,7 +310,7 @@ what_work_still_uses_is_not_had_again(void **state)
 	assert_ptr_not_equal(make(20, 30, 0), array);
 	fake.done = fake.posted;
 	assert_ptr_equal(make(20, 30, 0), array);
-	gpc_array_forget_context(fake.context);
+	gpc_array_drop_context(fake.context);
 }
 
 static void
@@ -318,7 +318,7 @@ a_context_takes_its_arrays_along(void **state)
 {
 	CUarray array = make(10, 10, 0);
 
-	gpc_array_forget_context(fake.context);
+	gpc_array_drop_context(fake.context);
 	assert_int_equal(fake_arrays(), 0);
 	NO_HANDLE(gpc_cuArrayDestroy(array));
 }

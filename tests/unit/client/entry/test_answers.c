@@ -202,10 +202,10 @@ a_stream_lends_its_context(void **state)
 	CU(gpc_cuCtxPopCurrent_v2(&of));
 	assert_ptr_equal(of, context);
 	IS(gpc_context_require(), CUDA_ERROR_INVALID_CONTEXT);
-	IS(gpc_stream_lend(NULL), CUDA_ERROR_INVALID_CONTEXT);
-	IS(gpc_stream_lend(CU_STREAM_LEGACY), CUDA_ERROR_INVALID_CONTEXT);
-	IS(gpc_stream_lend(NONE), CUDA_ERROR_INVALID_CONTEXT);
-	CU(gpc_stream_lend(stream));
+	IS(gpc_stream_push_context(NULL), CUDA_ERROR_INVALID_CONTEXT);
+	IS(gpc_stream_push_context(CU_STREAM_LEGACY), CUDA_ERROR_INVALID_CONTEXT);
+	IS(gpc_stream_push_context(NONE), CUDA_ERROR_INVALID_CONTEXT);
+	CU(gpc_stream_push_context(stream));
 	assert_ptr_equal(gpc_context_get_current()->handle.token, context);
 	(void)gpc_context_pop();
 	assert_null(gpc_context_get_current());
@@ -219,17 +219,17 @@ a_context_is_of_a_version(void **state)
 	unsigned int version;
 	CUcontext old;
 
-	IS(gpc_context_require_old(context), CUDA_ERROR_INVALID_CONTEXT);
-	IS(gpc_context_require_old(NULL), CUDA_ERROR_INVALID_CONTEXT);
+	IS(gpc_context_require_v1(context), CUDA_ERROR_INVALID_CONTEXT);
+	IS(gpc_context_require_v1(NULL), CUDA_ERROR_INVALID_CONTEXT);
 	CU(gpc_cuCtxCreate(&old, 0, 1));
-	CU(gpc_context_require_old(old));
+	CU(gpc_context_require_v1(old));
 	CU(gpc_cuCtxGetApiVersion(old, &version));
 	assert_int_equal(version, 3010);
 	CU(gpc_cuCtxDestroy_v2(old));
-	IS(gpc_context_require_old(old), CUDA_ERROR_INVALID_CONTEXT);
+	IS(gpc_context_require_v1(old), CUDA_ERROR_INVALID_CONTEXT);
 	atomic_store(&gpc_lifecycle, CUDA_ERROR_NOT_INITIALIZED);
 	IS(gpc_context_require(), CUDA_ERROR_NOT_INITIALIZED);
-	IS(gpc_context_require_old(context), CUDA_ERROR_NOT_INITIALIZED);
+	IS(gpc_context_require_v1(context), CUDA_ERROR_NOT_INITIALIZED);
 }
 
 static void

@@ -23,7 +23,7 @@ static CUcontext current;
 static const void *loaded_image;
 
 bool
-gpc_initialized(void)
+gpc_is_initialized(void)
 {
 	return initialized;
 }
@@ -35,7 +35,7 @@ gpc_driver_version(void)
 }
 
 CUcontext
-gpc_context_current(void)
+gpc_context_get_current_token(void)
 {
 	return current;
 }
@@ -77,7 +77,7 @@ gpc_module_each_function(CUmodule module,
 }
 
 int
-gpc_devices_identity(struct gpc_device_identity *out, int max)
+gpc_devices_get_identity(struct gpc_device_identity *out, int max)
 {
 	assert_true(max >= 1);
 	out[0] = (struct gpc_device_identity){ .uuid = "the only device", .pci_bus = 0x21 };
@@ -365,7 +365,7 @@ integrity_is_answered_for_this_process_and_thread(void **state)
 	};
 	uint8_t expected[GPC_INTEGRITY_LEN], answer[GPC_INTEGRITY_LEN] = { 0 };
 
-	gpc_integrity_answer(&input, expected);
+	gpc_integrity_digest(&input, expected);
 	assert_int_equal(call(13002, 1765432100, answer), CUDA_SUCCESS);
 	assert_memory_equal(answer, expected, sizeof(expected));
 }

@@ -36,7 +36,7 @@ third_answer_is_the_keyed_digest_of_all_inputs(void **state)
 	struct gpc_integrity_input input = example();
 	uint8_t answer[16];
 
-	gpc_integrity_answer(&input, answer);
+	gpc_integrity_digest(&input, answer);
 	assert_memory_equal(answer, expected, sizeof(expected));
 }
 
@@ -48,7 +48,7 @@ every_input_matters_to_the_third_answer(void **state)
 	uint8_t expected[16], answer[16];
 
 	input = example();
-	gpc_integrity_answer(&input, expected);
+	gpc_integrity_digest(&input, expected);
 
 #define CHANGED(change)                                                                            \
 	do {                                                                                       \
@@ -56,7 +56,7 @@ every_input_matters_to_the_third_answer(void **state)
 		memcpy(other, devices, sizeof(other));                                             \
 		input.devices = other;                                                             \
 		change;                                                                            \
-		gpc_integrity_answer(&input, answer);                                              \
+		gpc_integrity_digest(&input, answer);                                              \
 		assert_memory_not_equal(answer, expected, sizeof(expected));                       \
 	} while (0)
 
@@ -88,10 +88,10 @@ first_two_answers_are_constants(void **state)
 	uint8_t answer[16];
 
 	input.version = 13000;
-	gpc_integrity_answer(&input, answer);
+	gpc_integrity_digest(&input, answer);
 	assert_memory_equal(answer, zero, sizeof(zero));
 	input.version = 12041;
-	gpc_integrity_answer(&input, answer);
+	gpc_integrity_digest(&input, answer);
 	assert_memory_equal(answer, one, sizeof(one));
 }
 
@@ -101,10 +101,10 @@ answer_needs_no_device(void **state)
 	struct gpc_integrity_input input = example();
 	uint8_t with[16], without[16];
 
-	gpc_integrity_answer(&input, with);
+	gpc_integrity_digest(&input, with);
 	input.devices = NULL;
 	input.device_count = 0;
-	gpc_integrity_answer(&input, without);
+	gpc_integrity_digest(&input, without);
 	assert_memory_not_equal(with, without, sizeof(with));
 }
 

@@ -126,7 +126,7 @@ make_daemon_old(void)
 static int
 teardown(void **state)
 {
-	gpc_globals_forget_image(IMAGE);
+	gpc_globals_drop_image(IMAGE);
 	gpc_handle_remove(&stream->handle);
 	assert_int_equal(gpc_context_set_current(NULL), CUDA_SUCCESS);
 	atomic_store(&gpc_lifecycle, CUDA_ERROR_NOT_INITIALIZED);
@@ -499,7 +499,7 @@ test_captures_end_with_their_context(void **state)
 	assert_int_equal(gpc_captures, 1);
 	assert_int_equal(gpc_cuStreamIsCapturing(stream->handle.token, &status), CUDA_SUCCESS);
 	assert_int_equal(status, CU_STREAM_CAPTURE_STATUS_ACTIVE);
-	gpc_capture_leave_context(&context);
+	gpc_capture_drop_context(&context);
 	assert_int_equal(gpc_captures, 0);
 	assert_int_equal(gpc_cuStreamEndCapture(stream->handle.token, &graph),
 			 CUDA_ERROR_ILLEGAL_STATE);

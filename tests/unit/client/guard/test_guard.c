@@ -90,10 +90,10 @@ callback_may_call(void **state)
 
 	handle(call_from_handler, 0);
 	assert_true(gpc_guard_enter());
-	before = gpc_guard_pause();
+	before = gpc_guard_clear();
 	assert_true(gpc_guard_enter());
 	gpc_guard_leave();
-	gpc_guard_resume(before);
+	gpc_guard_set(before);
 	(void)raise(SIGUSR1);
 	gpc_guard_leave();
 	assert_false(entered);

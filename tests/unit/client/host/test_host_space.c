@@ -38,13 +38,13 @@ kernels_and_the_program_have_one_memory(void **state)
 	assert_int_equal(fake_host_at((uintptr_t)host)[999], 1);
 	fake_host_at((uintptr_t)host)[0] = 2;
 	assert_int_equal(host[0], 2);
-	assert_true(gpc_host_memory_reached(&address, 1000));
+	assert_true(gpc_host_memory_get_device_address(&address, 1000));
 	assert_int_equal(address, (uintptr_t)host);
-	assert_false(gpc_host_memory_reached(&address, 1001));
+	assert_false(gpc_host_memory_get_device_address(&address, 1001));
 	/* Small ones share an arena, and nothing is mirrored. */
 	assert_int_equal(fake.host_maps, 1);
-	assert_int_equal(atomic_load(&gpc_mirrored), 0);
-	assert_int_equal(atomic_load(&gpc_host_memory_cold), 0);
+	assert_int_equal(atomic_load(&gpc_replica_count), 0);
+	assert_int_equal(atomic_load(&gpc_host_memory_copy_only), 0);
 	CU(gpc_cuMemFreeHost(host));
 	CU(gpc_cuMemFreeHost(second));
 }

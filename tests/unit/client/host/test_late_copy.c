@@ -263,9 +263,9 @@ the_destination_stays_until_late_copies_have_written_it(void **state)
 static void
 a_late_copy_is_work(void **state)
 {
-	assert_true(gpc_fence_is_needless(gpc_session_get()));
+	assert_true(gpc_fence_is_redundant(gpc_session_get()));
 	CU(gpc_cuMemcpyHtoDAsync_v2(device, source, SIZE, FAKE_STREAM));
-	assert_false(gpc_fence_is_needless(gpc_session_get()));
+	assert_false(gpc_fence_is_redundant(gpc_session_get()));
 	fake_run_late(CUDA_SUCCESS);
 }
 

@@ -21,10 +21,10 @@ begin(void **state)
 	flag = pinned(64);
 	memset(flag, 0, 64);
 	(void)reach(flag);
-	CU(gpc_mirror_before_work(session()));
+	CU(gpc_coherence_before_work(session()));
 	device = fake_alloc(SIZE);
 	/* The mirror of the test before it is the same one. */
-	gpc_mirror_find(session())->listed.polled = false;
+	gpc_coherence_find(session())->listed.polled = false;
 	fake.posted++;
 	fake.host_written = 0;
 	return 0;
@@ -54,7 +54,7 @@ static void
 publish(uint8_t value)
 {
 	flag[0] = value;
-	CU(gpc_mirror_before_work(session()));
+	CU(gpc_coherence_before_work(session()));
 }
 
 static void
@@ -93,7 +93,7 @@ static void
 without_a_changed_word_nothing_is_sent_again(void **state)
 {
 	copy(SIZE);
-	CU(gpc_mirror_before_work(session()));
+	CU(gpc_coherence_before_work(session()));
 	assert_int_equal(fake.replacements, 0);
 }
 

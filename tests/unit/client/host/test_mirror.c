@@ -13,7 +13,7 @@ cold_memory_costs_nothing(void **state)
 
 	memset(large, 1, 5 * FAKE_MIB);
 	host[99] = 1;
-	CU(gpc_mirror_before_work(session()));
+	CU(gpc_coherence_before_work(session()));
 	assert_int_equal(fake.host_maps, 0);
 	assert_int_equal(fake_host_mapped(), 0);
 	CU(gpc_cuMemFreeHost(host));
@@ -31,7 +31,7 @@ a_block_has_the_same_address_for_kernels(void **state)
 	assert_int_equal(fake_host_at((uintptr_t)host)[2999], 5);
 	gpc_address_lookup((uintptr_t)host + 3, &found);
 	assert_int_equal(found.kind, GPC_ADDRESS_HOST);
-	assert_true(found.reached);
+	assert_true(found.device_mapped);
 	assert_int_equal(found.device, (uintptr_t)host);
 	/* Once is enough. */
 	assert_int_equal(fake.host_maps, 1);
@@ -50,7 +50,7 @@ changes_go_both_ways(void **state)
 	fake.host_written = 0;
 	host[5] = 1;
 	host[99999] = 2;
-	CU(gpc_mirror_before_work(session()));
+	CU(gpc_coherence_before_work(session()));
 	assert_int_equal(there[5], 1);
 	assert_int_equal(there[99999], 2);
 	assert_int_equal(fake.host_written, 8);
@@ -62,10 +62,10 @@ changes_go_both_ways(void **state)
 	assert_int_equal(host[99999], 2);
 	/* Each end knows that the other one has it. */
 	fake.host_written = 0;
-	CU(gpc_mirror_before_work(session()));
+	CU(gpc_coherence_before_work(session()));
 	assert_int_equal(fake.host_written, 0);
 	CU(gpc_cuMemFreeHost(host));
-	assert_int_equal(atomic_load(&gpc_mirrored), 0);
+	assert_int_equal(atomic_load(&gpc_replica_count), 0);
 }
 
 /* A kernel that is given one block finds the addresses of others in it. */
@@ -92,13 +92,13 @@ what_a_block_names_is_reached(void **state)
 	assert_int_equal(*fake_host_at((uintptr_t)fourth), 0);
 	/* What it names later comes before that. */
 	third[0] = (uintptr_t)fourth + 8;
-	CU(gpc_mirror_before_work(session()));
+	CU(gpc_coherence_before_work(session()));
 	assert_int_equal(*fake_host_at((uintptr_t)fourth), 7);
 	assert_int_equal(*(uint64_t *)(void *)fake_host_at((uintptr_t)third),
 			 (uintptr_t)fourth + 8);
 	/* Of which half of the bytes are as they were. */
 	third[0] = (uintptr_t)halves;
-	CU(gpc_mirror_before_work(session()));
+	CU(gpc_coherence_before_work(session()));
 	assert_int_equal(*fake_host_at((uintptr_t)halves), 7);
 	assert_int_equal(*(uint64_t *)(void *)fake_host_at((uintptr_t)third), (uintptr_t)halves);
 	for (int i = 0; i < 5; i++)
@@ -146,7 +146,7 @@ what_is_made_during_a_look_is_reached(void **state)
 	for (int seen = 0; seen < NEW_ONES;) {
 		const uint8_t *named;
 
-		CU(gpc_mirror_before_work(session()));
+		CU(gpc_coherence_before_work(session()));
 		if (*there == atomic_load(&namer.seen))
 			continue;
 		named = fake_host_at(*there);
@@ -173,7 +173,7 @@ much_goes_in_parts(void **state)
 	there = fake_host_at((uintptr_t)host);
 	memcpy(host, pattern, size);
 	other[49] = 1;
-	CU(gpc_mirror_before_work(session()));
+	CU(gpc_coherence_before_work(session()));
 	assert_memory_equal(there, pattern, size);
 	assert_int_equal(fake_host_at((uintptr_t)other)[49], 1);
 	for (size_t i = 0; i < size; i++)
@@ -192,7 +192,7 @@ much_goes_in_parts(void **state)
 static void
 more_than_a_picture_goes_in_parts(void **state)
 {
-	const size_t size = GP_LOOK_MAX + GP_LOOK_MAX / 2;
+	const size_t size = GP_DIFF_SCAN_MAX + GP_DIFF_SCAN_MAX / 2;
 	uint8_t *flag = pinned(64), *host = pinned(size), *there;
 	int fetches;
 
@@ -202,7 +202,7 @@ more_than_a_picture_goes_in_parts(void **state)
 	memset(host, 1, size);
 	flag[0] = 1;
 	host[5] = 0;
-	CU(gpc_mirror_before_work(session()));
+	CU(gpc_coherence_before_work(session()));
 	assert_memory_equal(there, host, size);
 	assert_int_equal(fake_host_at((uintptr_t)flag)[0], 1);
 	memset(there, 2, size);
@@ -216,7 +216,7 @@ more_than_a_picture_goes_in_parts(void **state)
 	assert_int_equal(fake.host_fetches - fetches, 4);
 	/* And nothing is left. */
 	fake.host_written = 0;
-	CU(gpc_mirror_before_work(session()));
+	CU(gpc_coherence_before_work(session()));
 	assert_int_equal(fake.host_written, 0);
 	CU(gpc_cuMemFreeHost(host));
 	CU(gpc_cuMemFreeHost(flag));
@@ -228,7 +228,7 @@ static void
 send_meanwhile(void)
 {
 	*racing = 77;
-	CU(gpc_mirror_send(session()));
+	CU(gpc_coherence_send(session()));
 }
 
 /* The answer to a fetch does not know what was sent behind it. */
@@ -260,7 +260,7 @@ bytes_write_meanwhile(void)
 
 	bytes[1] = 11;
 	bytes[100] = 12;
-	CU(gpc_mirror_send(session()));
+	CU(gpc_coherence_send(session()));
 	bytes[2] = 13;
 }
 
@@ -278,7 +278,7 @@ bytes_of_one_word_have_two_writers(void **state)
 	there[110] = 24;
 	fake.meanwhile = bytes_write_meanwhile;
 	synchronize();
-	CU(gpc_mirror_before_work(session()));
+	CU(gpc_coherence_before_work(session()));
 	for (int i = 0; i < 2; i++) {
 		const uint8_t *end = i ? there : host;
 
@@ -292,7 +292,7 @@ bytes_of_one_word_have_two_writers(void **state)
 		host[i + 1] = (uint8_t)(100 + i);
 	}
 	synchronize();
-	CU(gpc_mirror_before_work(session()));
+	CU(gpc_coherence_before_work(session()));
 	for (int i = 0; i < 128; i++) {
 		assert_int_equal(host[i], 100 + i / 2 * 2);
 		assert_int_equal(there[i], 100 + i / 2 * 2);
@@ -339,7 +339,7 @@ a_fill_comes_after_what_the_program_has_written(void **state)
 			CU(gpc_cuMemsetD2D32_v2((uintptr_t)host, 64, 0x07070707, 16, 4));
 		/* It waits. */
 		assert_int_equal(fake.syncs, i + 1);
-		CU(gpc_mirror_before_work(session()));
+		CU(gpc_coherence_before_work(session()));
 		assert_int_equal(fake_host_at((uintptr_t)host)[0], 7);
 		assert_int_equal(fake_host_at((uintptr_t)host)[255], 7);
 		synchronize();
@@ -353,13 +353,13 @@ a_fill_comes_after_what_the_program_has_written(void **state)
 static void
 synchronize_at_once(void)
 {
-	struct gpc_mirror_fetch *fetch;
+	struct gpc_coherence_fetch *fetch;
 	int behinds = fake.host_behinds, fetches = fake.host_fetches;
 
 	fake.posted++;
-	fetch = gpc_mirror_before_wait(session(), GP_HOST_BEHIND_STREAM, 1, GP_CALL_gpFence);
+	fetch = gpc_coherence_before_wait(session(), GP_HOST_AFTER_STREAM, 1, GP_CALL_gpFence);
 	assert_non_null(fetch);
-	CU(gpc_mirror_after_wait(session(), fetch, CUDA_SUCCESS));
+	CU(gpc_coherence_after_wait(session(), fetch, CUDA_SUCCESS));
 	assert_int_equal(fake.host_behinds - behinds, 1);
 	assert_int_equal(fake.host_fetches - fetches, 0);
 }
@@ -380,7 +380,7 @@ static void
 send_and_be_answered(void)
 {
 	*racing = 77;
-	CU(gpc_mirror_send(session()));
+	CU(gpc_coherence_send(session()));
 	/* The kernel has seen it. */
 	*(uint32_t *)(void *)fake_host_at((uintptr_t)racing) = 78;
 }
@@ -398,7 +398,7 @@ an_answer_behind_work_knows_what_was_sent_meanwhile(void **state)
 	assert_int_equal(*racing, 78);
 	/* Both ends agree. */
 	fake.host_written = 0;
-	CU(gpc_mirror_before_work(session()));
+	CU(gpc_coherence_before_work(session()));
 	assert_int_equal(fake.host_written, 0);
 	CU(gpc_cuMemFreeHost(host));
 }
@@ -407,9 +407,9 @@ an_answer_behind_work_knows_what_was_sent_meanwhile(void **state)
 static void
 change_blocks(void)
 {
-	gpc_mirror_remove(session(), (uintptr_t)leaving);
+	gpc_coherence_remove(session(), (uintptr_t)leaving);
 	memset(leaving, 1, 64);
-	CU(gpc_mirror_add(fake.context, leaving, (uintptr_t)leaving, 32));
+	CU(gpc_coherence_add(fake.context, leaving, (uintptr_t)leaving, 32));
 	memset(fake_host_at((uintptr_t)leaving), 9, 40);
 }
 
@@ -425,22 +425,22 @@ an_answer_behind_work_means_the_blocks_that_are_there_then(void **state)
 	assert_int_equal(leaving[31], 9);
 	assert_int_equal(leaving[32], 1);
 	CU(gpc_cuMemFreeHost(leaving));
-	assert_int_equal(atomic_load(&gpc_mirrored), 0);
+	assert_int_equal(atomic_load(&gpc_replica_count), 0);
 }
 
 /* More than the daemon looks at while others wait is fetched behind the wait. */
 static void
 much_is_asked_behind_the_wait(void **state)
 {
-	uint8_t *host = pinned(GP_HOST_BEHIND_MAX + 1);
-	struct gpc_mirror_fetch *fetch;
+	uint8_t *host = pinned(GP_HOST_AFTER_MAX + 1);
+	struct gpc_coherence_fetch *fetch;
 
 	(void)reach(host);
 	fake_host_at((uintptr_t)host)[7] = 3;
 	fake.posted++;
-	fetch = gpc_mirror_before_wait(session(), GP_HOST_BEHIND_STREAM, 1, GP_CALL_gpFence);
+	fetch = gpc_coherence_before_wait(session(), GP_HOST_AFTER_STREAM, 1, GP_CALL_gpFence);
 	assert_null(fetch);
-	CU(gpc_mirror_after_wait(session(), fetch, CUDA_SUCCESS));
+	CU(gpc_coherence_after_wait(session(), fetch, CUDA_SUCCESS));
 	assert_int_equal(host[7], 3);
 	CU(gpc_cuMemFreeHost(host));
 }

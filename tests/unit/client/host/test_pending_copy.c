@@ -114,7 +114,7 @@ last_work_of_a_stream_is_waited_for(void **state)
 	for (int i = 0; i < 2; i++) {
 		copies[i]->pending.stream = 7;
 		copies[i]->request.session = gpc_session_get();
-		copies[i]->request.given = 10 + (uint64_t)i;
+		copies[i]->request.issued = 10 + (uint64_t)i;
 		start(copies[i], CUDA_SUCCESS);
 	}
 	assert_false(gpc_pending_copy_await(gpc_session_get(), 8, 11, &result));

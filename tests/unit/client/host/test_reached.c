@@ -13,19 +13,19 @@ an_address_among_parameters_makes_a_block_one_that_kernels_reach(void **state)
 	uint8_t *a = pinned(100), *b = pinned(100), *c = pinned(100);
 	const uint64_t words[4] = { 0, (uintptr_t)b + 50, 12345, UINT64_MAX };
 
-	CU(gpc_host_memory_note(fake.context, words, sizeof(words)));
-	assert_int_equal(atomic_load(&gpc_mirrored), 1);
-	CU(gpc_host_memory_note(fake.context, words, sizeof(words)));
-	assert_int_equal(atomic_load(&gpc_mirrored), 1);
+	CU(gpc_host_memory_scan(fake.context, words, sizeof(words)));
+	assert_int_equal(atomic_load(&gpc_replica_count), 1);
+	CU(gpc_host_memory_scan(fake.context, words, sizeof(words)));
+	assert_int_equal(atomic_load(&gpc_replica_count), 1);
 	/* Not at an odd place, nor a part of a word. */
-	CU(gpc_host_memory_note(fake.context, &(uint64_t){ (uintptr_t)a }, 7));
-	assert_int_equal(atomic_load(&gpc_mirrored), 1);
-	CU(gpc_host_memory_note(fake.context, &(uint64_t){ (uintptr_t)a }, 8));
-	assert_int_equal(atomic_load(&gpc_mirrored), 2);
+	CU(gpc_host_memory_scan(fake.context, &(uint64_t){ (uintptr_t)a }, 7));
+	assert_int_equal(atomic_load(&gpc_replica_count), 1);
+	CU(gpc_host_memory_scan(fake.context, &(uint64_t){ (uintptr_t)a }, 8));
+	assert_int_equal(atomic_load(&gpc_replica_count), 2);
 	CU(gpc_cuMemFreeHost(a));
 	CU(gpc_cuMemFreeHost(b));
 	CU(gpc_cuMemFreeHost(c));
-	assert_int_equal(atomic_load(&gpc_host_memory_cold), 0);
+	assert_int_equal(atomic_load(&gpc_host_memory_copy_only), 0);
 }
 
 /* Of one large structure and an address. */
@@ -41,18 +41,18 @@ an_address_left_over_in_a_large_structure_does_not(void **state)
 
 	gpc_host_block_note_copied((uintptr_t)copied + 99);
 	words[100] = (uintptr_t)copied;
-	CU(gpc_host_memory_note_parameters(fake.context, words, sizeof(words), &half_filled));
-	assert_int_equal(atomic_load(&gpc_mirrored), 0);
+	CU(gpc_host_memory_scan_parameters(fake.context, words, sizeof(words), &half_filled));
+	assert_int_equal(atomic_load(&gpc_replica_count), 0);
 	/* None was copied from there. */
 	words[101] = (uintptr_t)other;
-	CU(gpc_host_memory_note_parameters(fake.context, words, sizeof(words), &half_filled));
-	assert_int_equal(atomic_load(&gpc_mirrored), 1);
+	CU(gpc_host_memory_scan_parameters(fake.context, words, sizeof(words), &half_filled));
+	assert_int_equal(atomic_load(&gpc_replica_count), 1);
 	/* A parameter of its own, also among many, or bytes that the program copies, are meant. */
 	words[127] = (uintptr_t)copied;
-	CU(gpc_host_memory_note_parameters(fake.context, words, sizeof(words), &half_filled));
-	assert_int_equal(atomic_load(&gpc_mirrored), 2);
-	CU(gpc_host_memory_note(fake.context, words, sizeof(words)));
-	assert_int_equal(atomic_load(&gpc_mirrored), 2);
+	CU(gpc_host_memory_scan_parameters(fake.context, words, sizeof(words), &half_filled));
+	assert_int_equal(atomic_load(&gpc_replica_count), 2);
+	CU(gpc_host_memory_scan(fake.context, words, sizeof(words)));
+	assert_int_equal(atomic_load(&gpc_replica_count), 2);
 	CU(gpc_cuMemFreeHost(copied));
 	CU(gpc_cuMemFreeHost(other));
 }
@@ -62,7 +62,7 @@ name_in_structure(const void *host)
 {
 	uint64_t words[128] = { [100] = (uintptr_t)host };
 
-	CU(gpc_host_memory_note_parameters(fake.context, words, sizeof(words), &half_filled));
+	CU(gpc_host_memory_scan_parameters(fake.context, words, sizeof(words), &half_filled));
 }
 
 static void
@@ -70,7 +70,7 @@ name_alone(const void *host)
 {
 	uint64_t words[128] = { [127] = (uintptr_t)host };
 
-	CU(gpc_host_memory_note_parameters(fake.context, words, sizeof(words), &half_filled));
+	CU(gpc_host_memory_scan_parameters(fake.context, words, sizeof(words), &half_filled));
 }
 
 /* As a batch that waits for its turn: then the copy tells what the address was. */
@@ -78,23 +78,23 @@ static void
 the_copy_may_come_behind_the_kernel(void **state)
 {
 	uint8_t *host = pinned(100);
-	unsigned int cold = atomic_load(&gpc_host_memory_cold);
+	unsigned int cold = atomic_load(&gpc_host_memory_copy_only);
 
 	name_in_structure(host);
-	assert_int_equal(atomic_load(&gpc_mirrored), 1);
+	assert_int_equal(atomic_load(&gpc_replica_count), 1);
 	fake_host_at((uintptr_t)host)[7] = 3;
 	fake.posted++;
 	gpc_host_block_note_copied((uintptr_t)host + 99);
-	assert_int_equal(atomic_load(&gpc_mirrored), 0);
+	assert_int_equal(atomic_load(&gpc_replica_count), 0);
 	assert_int_equal(host[7], 3);
 	name_in_structure(host);
-	assert_int_equal(atomic_load(&gpc_mirrored), 0);
-	assert_int_equal(atomic_load(&gpc_host_memory_cold), cold);
+	assert_int_equal(atomic_load(&gpc_replica_count), 0);
+	assert_int_equal(atomic_load(&gpc_host_memory_copy_only), cold);
 	name_alone(host);
-	assert_int_equal(atomic_load(&gpc_mirrored), 1);
+	assert_int_equal(atomic_load(&gpc_replica_count), 1);
 	gpc_host_block_note_copied((uintptr_t)host);
-	assert_int_equal(atomic_load(&gpc_mirrored), 1);
-	assert_int_equal(atomic_load(&gpc_host_memory_cold), cold - 1);
+	assert_int_equal(atomic_load(&gpc_replica_count), 1);
+	assert_int_equal(atomic_load(&gpc_host_memory_copy_only), cold - 1);
 	CU(gpc_cuMemFreeHost(host));
 }
 
@@ -109,38 +109,38 @@ unless_something_else_has_named_the_block(void **state)
 	name_in_structure(filled);
 	name_alone(parameter);
 	(void)reach(asked);
-	assert_true(gpc_host_memory_reached(&(uint64_t){ (uintptr_t)filled }, 100));
+	assert_true(gpc_host_memory_get_device_address(&(uint64_t){ (uintptr_t)filled }, 100));
 	gpc_host_block_note_copied((uintptr_t)parameter);
 	gpc_host_block_note_copied((uintptr_t)asked);
 	gpc_host_block_note_copied((uintptr_t)filled);
-	assert_int_equal(atomic_load(&gpc_mirrored), 3);
+	assert_int_equal(atomic_load(&gpc_replica_count), 3);
 	gpc_address_lookup((uintptr_t)filled, &found);
-	assert_true(found.reached && found.copied && !found.doubted);
+	assert_true(found.device_mapped && found.copied && !found.speculative);
 	CU(gpc_cuMemFreeHost(parameter));
 	CU(gpc_cuMemFreeHost(asked));
 	CU(gpc_cuMemFreeHost(filled));
-	assert_int_equal(atomic_load(&gpc_host_memory_cold), 0);
+	assert_int_equal(atomic_load(&gpc_host_memory_copy_only), 0);
 }
 
 /* As of another thread. */
 static void
 a_copy_may_come_in_between(void **state)
 {
-	struct gpc_host_names names = { 0 };
+	struct gpc_pointer_scan names = { 0 };
 	uint8_t *host = pinned(100);
 
-	gpc_host_names_begin(&names, session());
-	names.doubtful = true;
-	gpc_host_names_add(&names, (uintptr_t)host);
+	gpc_pointer_scan_init(&names, session());
+	names.may_be_stale = true;
+	gpc_pointer_scan_add(&names, (uintptr_t)host);
 	assert_int_equal(names.count, 1);
 	gpc_host_block_note_copied((uintptr_t)host);
-	CU(gpc_host_block_reach_names(&names));
-	gpc_host_names_fini(&names);
-	assert_int_equal(atomic_load(&gpc_mirrored), 0);
+	CU(gpc_host_block_map_pointers(&names));
+	gpc_pointer_scan_fini(&names);
+	assert_int_equal(atomic_load(&gpc_replica_count), 0);
 	name_alone(host);
-	assert_int_equal(atomic_load(&gpc_mirrored), 1);
+	assert_int_equal(atomic_load(&gpc_replica_count), 1);
 	CU(gpc_cuMemFreeHost(host));
-	assert_int_equal(atomic_load(&gpc_host_memory_cold), 0);
+	assert_int_equal(atomic_load(&gpc_host_memory_copy_only), 0);
 }
 
 static void
@@ -153,8 +153,8 @@ a_doubted_block_may_be_freed(void **state)
 	gpc_host_block_note_copied((uintptr_t)copied);
 	CU(gpc_cuMemFreeHost(host));
 	CU(gpc_cuMemFreeHost(copied));
-	assert_int_equal(atomic_load(&gpc_mirrored), 0);
-	assert_int_equal(atomic_load(&gpc_host_memory_cold), 0);
+	assert_int_equal(atomic_load(&gpc_replica_count), 0);
+	assert_int_equal(atomic_load(&gpc_host_memory_copy_only), 0);
 }
 
 /* As PyTorch's of 648 bytes, behind a parameter of 4. */
@@ -168,12 +168,12 @@ nor_in_one_of_a_few_hundred_bytes(void **state)
 
 	gpc_host_block_note_copied((uintptr_t)copied);
 	words[1] = words[44] = words[81] = (uintptr_t)copied;
-	CU(gpc_host_memory_note_parameters(fake.context, words, sizeof(words), &kernel));
-	assert_int_equal(atomic_load(&gpc_mirrored), 0);
+	CU(gpc_host_memory_scan_parameters(fake.context, words, sizeof(words), &kernel));
+	assert_int_equal(atomic_load(&gpc_replica_count), 0);
 	/* One is filled, as far as anybody knows. */
 	words[82] = (uintptr_t)copied;
-	CU(gpc_host_memory_note_parameters(fake.context, words, sizeof(words), &kernel));
-	assert_int_equal(atomic_load(&gpc_mirrored), 1);
+	CU(gpc_host_memory_scan_parameters(fake.context, words, sizeof(words), &kernel));
+	assert_int_equal(atomic_load(&gpc_replica_count), 1);
 	CU(gpc_cuMemFreeHost(copied));
 }
 
@@ -187,13 +187,13 @@ at_an_odd_place_one_counts_that_no_copy_has_named(void **state)
 
 	gpc_host_block_note_copied(address);
 	memcpy(bytes + 12, &address, sizeof(address));
-	CU(gpc_host_memory_note_parameters(fake.context, bytes, sizeof(bytes), NULL));
-	CU(gpc_host_memory_note(fake.context, bytes, sizeof(bytes)));
-	assert_int_equal(atomic_load(&gpc_mirrored), 0);
+	CU(gpc_host_memory_scan_parameters(fake.context, bytes, sizeof(bytes), NULL));
+	CU(gpc_host_memory_scan(fake.context, bytes, sizeof(bytes)));
+	assert_int_equal(atomic_load(&gpc_replica_count), 0);
 	address = (uintptr_t)other;
 	memcpy(bytes + 12, &address, sizeof(address));
-	CU(gpc_host_memory_note_parameters(fake.context, bytes, sizeof(bytes), NULL));
-	assert_int_equal(atomic_load(&gpc_mirrored), 1);
+	CU(gpc_host_memory_scan_parameters(fake.context, bytes, sizeof(bytes), NULL));
+	assert_int_equal(atomic_load(&gpc_replica_count), 1);
 	CU(gpc_cuMemFreeHost(copied));
 	CU(gpc_cuMemFreeHost(other));
 }
@@ -228,7 +228,7 @@ mapped_memory_is_reached_from_the_start(void **state)
 	void *more = &more;
 
 	CU(gpc_cuMemHostAlloc((void **)&host, 9 * FAKE_MIB, CU_MEMHOSTALLOC_DEVICEMAP));
-	assert_int_equal(atomic_load(&gpc_mirrored), 1);
+	assert_int_equal(atomic_load(&gpc_replica_count), 1);
 	assert_int_equal(fake_host_at((uintptr_t)host)[9 * FAKE_MIB - 1], 0);
 	fake.host_quota = fake_host_mapped();
 	assert_int_equal(gpc_cuMemHostAlloc(&more, 9 * FAKE_MIB, CU_MEMHOSTALLOC_DEVICEMAP),
@@ -304,12 +304,12 @@ registered_memory_may_be_gone_before_it_is_unregistered(void **state)
 	CU(gpc_cuMemHostRegister_v2(gone + 100, 2 * 4096, 0));
 	device = reach(gone + 100);
 	(void)reach(other);
-	assert_int_equal(atomic_load(&gpc_mirrored), 2);
+	assert_int_equal(atomic_load(&gpc_replica_count), 2);
 	assert_int_equal(munmap(gone, 4096), 0);
 	other[1] = 5;
-	CU(gpc_mirror_before_work(session()));
+	CU(gpc_coherence_before_work(session()));
 	assert_int_equal(fake_host_at((uintptr_t)other)[1], 5);
-	assert_int_equal(atomic_load(&gpc_mirrored), 1);
+	assert_int_equal(atomic_load(&gpc_replica_count), 1);
 	/* What a kernel writes there goes nowhere. */
 	*fake_host_at(device) = 1;
 	synchronize();

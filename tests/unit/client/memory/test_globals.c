@@ -26,7 +26,7 @@ variables_are_found_until_their_image_goes(void **state)
 	assert_int_equal(found.base, address);
 	assert_int_equal(found.size, 64);
 	assert_int_equal(gpc_cuMemFree_v2(address), CUDA_ERROR_INVALID_VALUE);
-	gpc_globals_forget_image(5);
+	gpc_globals_drop_image(5);
 	gpc_address_lookup(address + 63, &found);
 	assert_int_equal(found.kind, GPC_ADDRESS_PAGEABLE);
 	gpc_address_lookup(address + 64, &found);
@@ -55,14 +55,14 @@ a_variable_stays_as_long_as_anybody_has_asked_for_it(void **state)
 	assert_int_equal(gpc_globals_add(fake.context, address, 64, false, 7), 0);
 	gpc_address_lookup(address, &found);
 	assert_ptr_equal(found.context, fake.context);
-	gpc_globals_forget_image(7);
+	gpc_globals_drop_image(7);
 	assert_int_equal(kind_of(address), GPC_ADDRESS_DEVICE);
-	gpc_globals_forget_context(fake.context);
+	gpc_globals_drop_context(fake.context);
 
 	gpc_address_lookup(address, &found);
 	assert_int_equal(found.kind, GPC_ADDRESS_DEVICE);
 	assert_ptr_equal(found.context, &other);
-	gpc_globals_forget_context(&other);
+	gpc_globals_drop_context(&other);
 	assert_int_equal(kind_of(address), GPC_ADDRESS_PAGEABLE);
 }
 
@@ -96,7 +96,7 @@ where_a_variable_lies_the_program_gets_no_memory(void **state)
 	assert_false(is_free(c + 4096));
 	assert_true(is_free(c + 8192));
 
-	gpc_globals_forget_image(5);
+	gpc_globals_drop_image(5);
 	assert_true(is_free(a));
 	assert_true(is_free(page - 4096));
 	assert_false(is_free(page));
@@ -104,14 +104,14 @@ where_a_variable_lies_the_program_gets_no_memory(void **state)
 	assert_int_equal(gpc_globals_add(fake.context, a, 8, false, 5), 0);
 	assert_int_equal(gpc_globals_add(fake.context, page - 4096, 4096, false, 5), 0);
 	assert_int_equal(gpc_globals_add(fake.context, page - 4096 * 4, 4096 * 3 - 8, false, 8), 0);
-	gpc_globals_forget_image(6);
+	gpc_globals_drop_image(6);
 	assert_true(is_free(page));
-	gpc_globals_forget_image(7);
+	gpc_globals_drop_image(7);
 	assert_true(is_free(c));
 	assert_true(is_free(c + 4096));
-	gpc_globals_forget_image(5);
+	gpc_globals_drop_image(5);
 	assert_false(is_free(a));
-	gpc_globals_forget_image(8);
+	gpc_globals_drop_image(8);
 	assert_true(is_free(a));
 	assert_true(is_free(page - 4096 * 4));
 }
@@ -128,7 +128,7 @@ a_variable_that_is_refused_leaves_no_page_reserved(void **state)
 	/* Page by page, as a variable is in the middle. */
 	assert_int_equal(gpc_globals_add(fake.context, page + 4096, 8, false, 6), 0);
 	assert_int_equal(gpc_globals_add(fake.context, page, 4096, false, 6), 0);
-	gpc_globals_forget_image(6);
+	gpc_globals_drop_image(6);
 	assert_int_equal(gpc_globals_add(fake.context, page + 4096, 8, false, 6), 0);
 	assert_int_equal(gpc_globals_add(fake.context, page + 4096 + 8, 4096, false, 5),
 			 GP_E_INVALID);
@@ -136,7 +136,7 @@ a_variable_that_is_refused_leaves_no_page_reserved(void **state)
 	assert_int_equal(munmap(mine, 4096), 0);
 	assert_true(is_free(page + 8192));
 	assert_false(is_free(page + 4096));
-	gpc_globals_forget_image(6);
+	gpc_globals_drop_image(6);
 
 	/* No more addresses than there are: the daemon is not to blame. */
 	assert_int_equal(getrlimit(RLIMIT_AS, &old), 0);
@@ -179,9 +179,9 @@ a_variable_lies_where_nothing_else_does(void **state)
 	assert_int_equal(gpc_globals_add(fake.context, (uintptr_t)local, 0, false, 6), 0);
 
 	assert_int_equal(kind_of((uintptr_t)local), GPC_ADDRESS_PAGEABLE);
-	gpc_globals_forget_image(6);
+	gpc_globals_drop_image(6);
 	assert_int_equal(kind_of(address), GPC_ADDRESS_DEVICE);
-	gpc_globals_forget_image(5);
+	gpc_globals_drop_image(5);
 }
 
 int

@@ -240,7 +240,7 @@ a_context_takes_its_host_memory_along(void **state)
 
 	CU(gpc_cuMemHostAlloc(&host, 4096, 0));
 	CU(gpc_cuMemHostRegister_v2(buffer, 64, 0));
-	gpc_host_block_forget_context(fake.context);
+	gpc_host_block_drop_context(fake.context);
 
 	assert_false(gpc_host_memory_is_pinned(host, 1));
 	assert_false(gpc_host_memory_is_pinned(buffer, 1));

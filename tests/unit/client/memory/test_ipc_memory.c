@@ -173,7 +173,7 @@ a_context_takes_along_what_it_has(void **state)
 	CUdeviceptr opened = open_memory(foreign(0, 1000));
 
 	(void)share(fake_alloc(1000));
-	gpc_ipc_memory_forget_context(fake.context);
+	gpc_ipc_memory_drop_context(fake.context);
 	assert_int_equal(fake.shares, 0);
 	INVALID(gpc_cuIpcCloseMemHandle(opened));
 }

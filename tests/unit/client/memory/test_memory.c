@@ -92,11 +92,11 @@ large_blocks_come_out_of_credit(void **state)
 	assert_int_equal(fake.maps, 0);
 	assert_int_equal(fake.uses, MANY);
 	assert_in_range(fake.grants, 2, 10);
-	assert_true(fake.credit > 0);
+	assert_true(fake.allowance > 0);
 	for (int i = 0; i < MANY; i++)
 		assert_int_equal(gpc_cuMemFree_v2(blocks[i]), CUDA_SUCCESS);
 	assert_int_equal(fake_mapped(), 0);
-	assert_int_equal(fake.credit, 0);
+	assert_int_equal(fake.allowance, 0);
 }
 
 static void
@@ -107,13 +107,13 @@ credit_is_recalled_with_the_rest(void **state)
 	fake_allow_credit();
 	for (int i = 0; i < 4; i++)
 		blocks[i] = fake_alloc(3 * FAKE_MIB);
-	assert_true(fake.credit > 0);
+	assert_true(fake.allowance > 0);
 	fake_recall();
-	assert_int_equal(fake.credit, 0);
+	assert_int_equal(fake.allowance, 0);
 	assert_int_equal(fake.mapped, 4 * 4 * FAKE_MIB);
 	/* There is more when it is wanted, and the daemon knows of it. */
 	assert_int_equal(gpc_cuMemFree_v2(fake_alloc(5 * FAKE_MIB)), CUDA_SUCCESS);
-	assert_true(fake.credit > 0);
+	assert_true(fake.allowance > 0);
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(gpc_cuMemFree_v2(blocks[i]), CUDA_SUCCESS);
 	assert_int_equal(fake_mapped(), 0);
@@ -145,7 +145,7 @@ credit_is_free_memory(void **state)
 	fake_allow_credit();
 	fake.quota = 1024 * FAKE_MIB;
 	(void)fake_alloc(4 * FAKE_MIB);
-	assert_true(fake.credit > 0);
+	assert_true(fake.allowance > 0);
 	assert_int_equal(gpc_cuMemGetInfo_v2(&available, &total), CUDA_SUCCESS);
 	assert_int_equal(available, 1020 * FAKE_MIB);
 }

@@ -394,16 +394,16 @@ host_memory_is_at_one_address_for_both_sides(void **state)
 	assert_int_equal(found.kind, GPC_ADDRESS_HOST);
 	assert_int_equal(found.device, base);
 	assert_int_equal(found.size, 2 * FAKE_GRANULE);
-	assert_true(found.reached);
+	assert_true(found.device_mapped);
 	assert_int_equal(gpc_cuMemGetAccess(&flags, &host_prop.location, base), CUDA_SUCCESS);
 	assert_int_equal(flags, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 	/* What a kernel has written comes here. */
 	*fake_host_at(base + 5000) = 9;
 	fake.posted++;
-	assert_int_equal(gpc_mirror_fetch(fake.context->scope.session), CUDA_SUCCESS);
+	assert_int_equal(gpc_coherence_fetch(fake.context->scope.session), CUDA_SUCCESS);
 	assert_int_equal(bytes(base)[5000], 9);
 	assert_int_equal(gpc_cuMemFreeHost(bytes(base)), CUDA_ERROR_INVALID_VALUE);
-	gpc_host_block_forget_context(fake.context);
+	gpc_host_block_drop_context(fake.context);
 	assert_int_equal(bytes(base)[5000], 9);
 	/* It stays the memory's wherever that is mapped. */
 	assert_int_equal(gpc_cuMemUnmap(base, 2 * FAKE_GRANULE), CUDA_SUCCESS);

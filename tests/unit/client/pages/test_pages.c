@@ -11,11 +11,11 @@ test_read_fetches(void **state)
 	assert_int_equal(other.fetches, 1);
 	assert_int_equal(other.awaits, 1);
 	assert_int_equal(other.fetched, BLOCK);
-	expect_state(5 * BLOCK, GPC_PAGE_BOTH);
-	expect_state(6 * BLOCK, GPC_PAGE_THERE);
+	expect_state(5 * BLOCK, GPC_PAGE_CLEAN);
+	expect_state(6 * BLOCK, GPC_PAGE_REMOTE);
 	give();
 	assert_int_equal(other.pushes, 0);
-	expect_state(5 * BLOCK, GPC_PAGE_THERE);
+	expect_state(5 * BLOCK, GPC_PAGE_REMOTE);
 	/* What the other side has changed meanwhile is seen. */
 	other.memory[5 * BLOCK + 17] ^= 0xff;
 	assert_int_equal(READS(at(5 * BLOCK + 17)), other.memory[5 * BLOCK + 17]);
@@ -38,7 +38,7 @@ test_write_is_pushed_once(void **state)
 {
 	begin(state);
 	*at(3 * BLOCK + 1) = 42;
-	expect_state(3 * BLOCK, GPC_PAGE_HERE);
+	expect_state(3 * BLOCK, GPC_PAGE_DIRTY);
 	/* The rest of the block is as it was. */
 	assert_int_equal(READS(at(3 * BLOCK + 2)), other.memory[3 * BLOCK + 2]);
 	give();
@@ -55,7 +55,7 @@ test_read_then_write(void **state)
 	assert_int_equal(READS(at(0)), other.memory[0]);
 	*at(0) = 1;
 	assert_int_equal(other.fetches, 1);
-	expect_state(0, GPC_PAGE_HERE);
+	expect_state(0, GPC_PAGE_DIRTY);
 	give();
 	assert_int_equal(other.memory[0], 1);
 }
@@ -91,7 +91,7 @@ test_unused_is_not_fetched(void **state)
 	assert_int_equal(other.memory[9 * BLOCK + PAGE], 8);
 	/* Of pages that nobody wrote nothing is sent, where the kernel tells. */
 	assert_in_range(other.pushed, 2 * PAGE, SIZE);
-	expect_state(0, GPC_PAGE_THERE);
+	expect_state(0, GPC_PAGE_REMOTE);
 	assert_int_equal(READS(at(2 * BLOCK)), 7);
 	assert_int_equal(other.fetches, 1);
 }
@@ -192,7 +192,7 @@ test_limited(void **state)
 	gpc_pages_set_unused(other.base, SIZE);
 	expect_state(2 * BLOCK, GPC_PAGE_UNUSED);
 	*at(2 * BLOCK) = 7;
-	expect_state(2 * BLOCK, GPC_PAGE_HERE);
+	expect_state(2 * BLOCK, GPC_PAGE_DIRTY);
 	give();
 	assert_int_equal(other.memory[2 * BLOCK], 7);
 	assert_int_equal(other.fetches, 0);
@@ -227,18 +227,18 @@ test_part_stays_readable(void **state)
 	give_part(BLOCK + 10, 20, false);
 	assert_int_equal(other.memory[BLOCK], 5);
 	assert_int_not_equal(other.memory[3 * BLOCK], 6);
-	expect_state(BLOCK, GPC_PAGE_BOTH);
-	expect_state(3 * BLOCK, GPC_PAGE_HERE);
+	expect_state(BLOCK, GPC_PAGE_CLEAN);
+	expect_state(3 * BLOCK, GPC_PAGE_DIRTY);
 	*at(BLOCK) = 9;
 	assert_int_equal(other.fetches, 2);
 	/* What the work writes is the other side's. */
 	give_part(2 * BLOCK - 1, 2, true);
-	expect_state(BLOCK, GPC_PAGE_THERE);
-	expect_state(2 * BLOCK, GPC_PAGE_THERE);
-	expect_state(3 * BLOCK, GPC_PAGE_HERE);
+	expect_state(BLOCK, GPC_PAGE_REMOTE);
+	expect_state(2 * BLOCK, GPC_PAGE_REMOTE);
+	expect_state(3 * BLOCK, GPC_PAGE_DIRTY);
 	assert_int_equal(other.memory[BLOCK], 9);
 	give_part(0, SIZE, true);
-	expect_state(3 * BLOCK, GPC_PAGE_THERE);
+	expect_state(3 * BLOCK, GPC_PAGE_REMOTE);
 	assert_int_equal(other.memory[3 * BLOCK], 6);
 }
 
@@ -250,9 +250,9 @@ test_other_group_keeps(void **state)
 	begin(state);
 	*at(0) = 3;
 	gpc_pages_begin();
-	assert_true(gpc_pages_give(&another));
+	assert_true(gpc_pages_flush(&another));
 	gpc_pages_end();
-	expect_state(0, GPC_PAGE_HERE);
+	expect_state(0, GPC_PAGE_DIRTY);
 }
 
 /* Others may wait for the thread: it waits for nobody, and what it changed goes when it says. */
@@ -267,13 +267,13 @@ test_direct(void **state)
 	gpc_page_faults_set_direct(false);
 	assert_int_equal(other.awaits, 1);
 	give();
-	expect_state(0, GPC_PAGE_THERE);
-	expect_state(5 * BLOCK, GPC_PAGE_HERE);
+	expect_state(0, GPC_PAGE_REMOTE);
+	expect_state(5 * BLOCK, GPC_PAGE_DIRTY);
 	assert_int_not_equal(other.memory[5 * BLOCK], 2);
-	gpc_pages_give_direct();
+	gpc_pages_flush_direct();
 	assert_int_equal(other.memory[5 * BLOCK], 2);
-	expect_state(5 * BLOCK, GPC_PAGE_THERE);
-	expect_state(7 * BLOCK, GPC_PAGE_THERE);
+	expect_state(5 * BLOCK, GPC_PAGE_REMOTE);
+	expect_state(7 * BLOCK, GPC_PAGE_REMOTE);
 	assert_int_equal(other.pushes, 2);
 }
 
@@ -287,19 +287,19 @@ test_direct_part(void **state)
 	*at(7 * BLOCK) = 3;
 	give_part(5 * BLOCK, 1, false);
 	assert_int_equal(other.memory[5 * BLOCK], 2);
-	expect_state(5 * BLOCK, GPC_PAGE_BOTH);
+	expect_state(5 * BLOCK, GPC_PAGE_CLEAN);
 	*at(5 * BLOCK) = 4;
 	give_part(7 * BLOCK, 1, true);
 	assert_int_equal(other.memory[7 * BLOCK], 3);
-	expect_state(7 * BLOCK, GPC_PAGE_THERE);
+	expect_state(7 * BLOCK, GPC_PAGE_REMOTE);
 	gpc_page_faults_set_direct(false);
 	/* It is the thread's still. */
 	give();
-	expect_state(5 * BLOCK, GPC_PAGE_HERE);
+	expect_state(5 * BLOCK, GPC_PAGE_DIRTY);
 	assert_int_equal(other.memory[5 * BLOCK], 2);
 	/* What the work has written is not sent over. */
 	other.memory[7 * BLOCK] = 9;
-	gpc_pages_give_direct();
+	gpc_pages_flush_direct();
 	assert_int_equal(other.memory[5 * BLOCK], 4);
 	assert_int_equal(other.memory[7 * BLOCK], 9);
 	assert_int_equal(other.pushes, 3);
@@ -314,7 +314,7 @@ test_expected(void **state)
 	assert_int_equal(READS(at(10 * BLOCK + 1)), other.memory[10 * BLOCK + 1]);
 	assert_int_equal(other.fetched, SIZE - 10 * BLOCK < GPC_PAGES_RUN_MAX ? SIZE - 10 * BLOCK
 									      : GPC_PAGES_RUN_MAX);
-	expect_state(9 * BLOCK, GPC_PAGE_THERE);
+	expect_state(9 * BLOCK, GPC_PAGE_REMOTE);
 }
 
 /* Threads that change bytes of their own in blocks of all, while blocks are given. */
@@ -408,7 +408,7 @@ test_random(void **state)
 			gpc_page_faults_set_direct(true);
 			*at(place) = model[place] = (uint8_t)(i + 1);
 			gpc_page_faults_set_direct(false);
-			gpc_pages_give_direct();
+			gpc_pages_flush_direct();
 			break;
 		case 4:
 		case 5:

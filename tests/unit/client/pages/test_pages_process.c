@@ -46,7 +46,7 @@ test_program_has_a_handler(void **state)
 	caught = 0;
 	action.sa_sigaction = own_handler;
 	assert_int_equal(sigaction(SIGSEGV, &action, &before), 0);
-	gpc_page_faults_renew();
+	gpc_page_faults_reinstall();
 	assert_true(faults(nowhere));
 	assert_int_equal(caught, 1);
 	assert_false(faults(at(BLOCK)));
@@ -127,7 +127,7 @@ test_moved(void **state)
 	action.sa_sigaction = own_handler;
 	assert_int_equal(READS(at(3 * BLOCK)), other.memory[3 * BLOCK]);
 	assert_int_equal(sigaction(SIGSEGV, &action, &before), 0);
-	gpc_page_faults_renew();
+	gpc_page_faults_reinstall();
 	assert_ptr_equal(mremap(at(5 * BLOCK), BLOCK, BLOCK, MREMAP_MAYMOVE | MREMAP_FIXED, moved),
 			 moved);
 	assert_true(faults(moved + 17));
@@ -156,10 +156,10 @@ test_handlers_call_each_other(void **state)
 	caught = 0;
 	action.sa_sigaction = own_handler;
 	assert_int_equal(sigaction(SIGSEGV, &action, &before), 0);
-	gpc_page_faults_renew();
+	gpc_page_faults_reinstall();
 	action.sa_sigaction = calls_the_one_before;
 	assert_int_equal(sigaction(SIGSEGV, &action, &theirs), 0);
-	gpc_page_faults_renew();
+	gpc_page_faults_reinstall();
 	assert_true(faults(nowhere));
 	assert_int_equal(caught, 1001);
 	assert_false(faults(at(0)));
@@ -230,7 +230,7 @@ test_fork(void **state)
 	gpc_pages_after_fork(false);
 	/* Work may wait for who forks. */
 	assert_int_equal(atomic_load(&other.awaits), awaits);
-	assert_int_equal(gpc_pages_state(other.base + 9 * BLOCK), GPC_PAGE_THERE);
+	assert_int_equal(gpc_pages_state(other.base + 9 * BLOCK), GPC_PAGE_REMOTE);
 	/* Its own: whatever is written here from now on is not the child's. */
 	*at(0) = 14;
 	assert_int_equal(waitpid(child, &status, 0), child);

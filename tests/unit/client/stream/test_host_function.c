@@ -139,7 +139,7 @@ every_function_is_called_and_answered_in_order(void **state)
 		assert_int_equal(order[i], i);
 	assert_int_equal(status_told, CUDA_SUCCESS);
 	assert_true(wait_for_answers(&fixture->daemon, MANY + 1));
-	assert_false(gpc_session_has_functions(fixture->session));
+	assert_false(gpc_session_awaits_host(fixture->session));
 	end(fixture);
 }
 
@@ -189,13 +189,13 @@ a_function_is_work_until_it_has_returned(void **state)
 	struct fixture *fixture = begin_with_stream(state, 64, fake_answer);
 	struct gpc_session *session = fixture->session;
 
-	assert_true(gpc_fence_is_needless(session));
+	assert_true(gpc_fence_is_redundant(session));
 	assert_int_equal(gpc_cuLaunchHostFunc(NULL, count_call, NULL), CUDA_SUCCESS);
-	assert_false(gpc_fence_is_needless(session));
+	assert_false(gpc_fence_is_redundant(session));
 	gpc_session_work_set_done(session, gpc_session_work_posted(session));
-	assert_true(gpc_fence_is_needless(session));
+	assert_true(gpc_fence_is_redundant(session));
 	assert_int_equal(gpc_cuStreamAddCallback(NULL, count_callback, NULL, 0), CUDA_SUCCESS);
-	assert_false(gpc_fence_is_needless(session));
+	assert_false(gpc_fence_is_redundant(session));
 	end(fixture);
 }
 
@@ -217,9 +217,9 @@ what_the_daemon_does_not_take_is_not_answered(void **state)
 	assert_true(wait_for(&callbacks, 1));
 	assert_int_equal(status_told, CUDA_ERROR_OUT_OF_MEMORY);
 	assert_int_equal(calls, 0);
-	for (int i = 0; i < PATIENCE_MS && gpc_session_has_functions(fixture->session); i++)
+	for (int i = 0; i < PATIENCE_MS && gpc_session_awaits_host(fixture->session); i++)
 		(void)usleep(1000);
-	assert_false(gpc_session_has_functions(fixture->session));
+	assert_false(gpc_session_awaits_host(fixture->session));
 	assert_int_equal(fence(), CUDA_SUCCESS);
 	assert_int_equal(count_records(&fixture->daemon, GP_CALL_gpHostFunctionDone), 0);
 	end(fixture);
@@ -314,17 +314,17 @@ waits_for_words_are_kept_behind_until_the_daemon_says_that_they_are_over(void **
 {
 	struct fixture *fixture = begin_with_stream(state, 64, end_waits);
 
-	assert_false(gpc_session_has_functions(fixture->session));
+	assert_false(gpc_session_awaits_host(fixture->session));
 	assert_int_equal(wait_for_word(), CUDA_SUCCESS);
 	assert_int_equal(wait_for_word(), CUDA_SUCCESS);
-	assert_true(gpc_session_has_functions(fixture->session));
+	assert_true(gpc_session_awaits_host(fixture->session));
 	assert_false(gpc_session_has_host_functions(fixture->session));
 	for (int i = 0; i < PATIENCE_MS && fixture->session->functions.waits == 2; i++)
 		(void)usleep(1000);
 	assert_int_equal(fixture->session->functions.waits, 1);
-	assert_true(gpc_session_has_functions(fixture->session));
+	assert_true(gpc_session_awaits_host(fixture->session));
 	assert_int_equal(fence(), CUDA_SUCCESS);
-	assert_false(gpc_session_has_functions(fixture->session));
+	assert_false(gpc_session_awaits_host(fixture->session));
 	assert_int_equal(count_records(&fixture->daemon, GP_CALL_gpHostFunctionDone), 0);
 	end(fixture);
 }

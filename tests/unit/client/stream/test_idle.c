@@ -155,7 +155,7 @@ stream_that_is_being_made_has_no_work(void **state)
 	bool here;
 
 	assert_non_null(young);
-	(void)gpc_stream_knows_done(session);
+	(void)gpc_stream_session_is_idle(session);
 	assert_true(gpc_stream_are_all_done(&context, &here));
 	gpc_handle_remove(&young->handle);
 	end_idle(fixture);
@@ -242,11 +242,11 @@ answer_to_a_read_says_that_the_stream_is_idle(void **state)
 	give_work(&legacy);
 	assert_int_equal(gpc_start_gpCopyOut(&context, &args, &request), CUDA_SUCCESS);
 	assert_int_equal(gpc_request_wait(&request), CUDA_SUCCESS);
-	gpc_stream_set_done(&legacy, request.given);
+	gpc_stream_set_done(&legacy, request.issued);
 	assert_int_equal(gpc_cuStreamSynchronize(NULL), CUDA_SUCCESS);
 	assert_int_equal(received(fixture, GP_CALL_cuStreamSynchronize), 0);
 	give_work(&legacy);
-	gpc_stream_set_done(&legacy, request.given);
+	gpc_stream_set_done(&legacy, request.issued);
 	assert_int_equal(gpc_cuStreamSynchronize(NULL), CUDA_SUCCESS);
 	assert_int_equal(received(fixture, GP_CALL_cuStreamSynchronize), 1);
 	end_idle(fixture);

@@ -41,7 +41,7 @@ work_that_is_seen_is_waited_for_once(void **state)
 	struct fixture *fixture = begin_idle(state);
 
 	give_work(&streams[0]);
-	gpc_session_note_seen(session);
+	gpc_session_note_visible(session);
 	give_work(&streams[1]);
 	gpc_sync_implicitly(&context);
 	expect_waits(fixture, 1, 0);
@@ -51,7 +51,7 @@ work_that_is_seen_is_waited_for_once(void **state)
 	expect_waits(fixture, 1, 1);
 	/* Not again if its stream has been waited for. */
 	give_work(&streams[0]);
-	gpc_session_note_seen(session);
+	gpc_session_note_visible(session);
 	assert_int_equal(gpc_stream_fence(&streams[0]), CUDA_SUCCESS);
 	assert_int_equal(gpc_stream_fence(&streams[1]), CUDA_SUCCESS);
 	gpc_sync_implicitly(&context);
@@ -65,7 +65,7 @@ all_work_is_seen_while_memory_is(void **state)
 	struct fixture *fixture = begin_idle(state);
 
 	give_work(&streams[0]);
-	gpc_session_count_witnesses(session, 1);
+	gpc_session_count_visible_blocks(session, 1);
 	gpc_sync_implicitly(&context);
 	expect_waits(fixture, 0, 1);
 	give_work(&streams[0]);
@@ -73,7 +73,7 @@ all_work_is_seen_while_memory_is(void **state)
 	expect_waits(fixture, 1, 1);
 	/* What was given while it was there may have written to it. */
 	give_work(&streams[0]);
-	gpc_session_count_witnesses(session, -1);
+	gpc_session_count_visible_blocks(session, -1);
 	gpc_sync_implicitly(&context);
 	expect_waits(fixture, 2, 1);
 	give_work(&streams[0]);
@@ -176,21 +176,21 @@ stream_is_waited_for_if_its_work_is_seen(void **state)
 	give_work(&streams[0]);
 	gpc_sync_implicitly_stream(&legacy);
 	assert_int_equal(received(fixture, GP_CALL_cuStreamSynchronize), 0);
-	assert_true(gpc_sync_is_implied(&streams[0], gpc_session_given(session)));
+	assert_true(gpc_sync_is_implied(&streams[0], gpc_session_issued(session)));
 	give_work(&streams[0]);
-	gpc_session_note_seen(session);
+	gpc_session_note_visible(session);
 	gpc_sync_implicitly_stream(&legacy);
 	gpc_sync_implicitly_stream(&legacy);
 	assert_int_equal(received(fixture, GP_CALL_cuStreamSynchronize), 1);
 	/* Nothing is known of streams that do not block. */
 	give_work(&streams[1]);
-	gpc_session_note_seen(session);
+	gpc_session_note_visible(session);
 	gpc_sync_implicitly_stream(&legacy);
 	assert_int_equal(received(fixture, GP_CALL_cuStreamSynchronize), 1);
-	assert_false(gpc_sync_is_implied(&streams[1], gpc_session_given(session)));
+	assert_false(gpc_sync_is_implied(&streams[1], gpc_session_issued(session)));
 	gpc_sync_implicitly(&context);
 	assert_int_equal(received(fixture, GP_CALL_gpContextSynchronize), 1);
-	assert_true(gpc_sync_is_implied(&streams[1], gpc_session_given(session)));
+	assert_true(gpc_sync_is_implied(&streams[1], gpc_session_issued(session)));
 	end_idle(fixture);
 }
 
@@ -201,9 +201,9 @@ host_function_is_waited_for(void **state)
 	const struct gp_args_gpStreamWait args = { .stream = streams[0].handle.id };
 
 	assert_int_equal(gpc_post_gpStreamWait(&context, &args), CUDA_SUCCESS);
-	assert_int_equal(gpc_session_given_seen(session), gpc_session_given(session));
+	assert_int_equal(gpc_session_issued_visible(session), gpc_session_issued(session));
 	give_work(&streams[0]);
-	assert_int_not_equal(gpc_session_given_seen(session), gpc_session_given(session));
+	assert_int_not_equal(gpc_session_issued_visible(session), gpc_session_issued(session));
 	end_idle(fixture);
 }
 

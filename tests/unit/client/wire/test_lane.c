@@ -28,7 +28,7 @@ static int
 set_up(void **state)
 {
 	struct fixture *fixture = calloc(1, sizeof(*fixture));
-	struct gpc_lanes_source source = { .max = LANES, .exact = true };
+	struct gpc_lanes_config source = { .max = LANES, .exact = true };
 	struct gp_url url;
 	char error[200];
 
@@ -37,7 +37,7 @@ set_up(void **state)
 	fake_daemon_start(&fixture->daemon, "loop", 100, &fixture->session);
 	source.url = *gp_listener_url(fixture->listener);
 	memset(source.ticket, 0x5a, sizeof(source.ticket));
-	gpc_lanes_allow(fixture->session, &source);
+	gpc_lanes_configure(fixture->session, &source);
 	fixture->scope.session = fixture->session;
 	*state = fixture;
 	return 0;
@@ -78,7 +78,7 @@ accept_lane(struct fixture *fixture)
 static void
 open_lanes(struct fixture *fixture)
 {
-	assert_true(gpc_lanes_want(fixture->session, GPC_LANE_COPY_MIN, false));
+	assert_true(gpc_lanes_open_for_copy(fixture->session, GPC_LANE_COPY_MIN, false));
 	for (int i = 1; i < LANES; i++)
 		accept_lane(fixture);
 }
@@ -109,10 +109,10 @@ lanes_are_opened_once_with_the_ticket_and_their_numbers(void **state)
 	struct fixture *fixture = *state;
 	struct gp_conn *conn;
 
-	assert_false(gpc_lanes_want(fixture->session, GPC_LANE_COPY_MIN - 1, false));
+	assert_false(gpc_lanes_open_for_copy(fixture->session, GPC_LANE_COPY_MIN - 1, false));
 	assert_int_equal(gp_accept(fixture->listener, 0, &conn), GP_E_TIMEOUT);
 	open_lanes(fixture);
-	assert_true(gpc_lanes_want(fixture->session, GPC_LANE_COPY_MIN, false));
+	assert_true(gpc_lanes_open_for_copy(fixture->session, GPC_LANE_COPY_MIN, false));
 	assert_int_equal(gp_accept(fixture->listener, 0, &conn), GP_E_TIMEOUT);
 }
 
@@ -120,11 +120,11 @@ static void
 daemon_that_allows_one_lane_gets_no_other(void **state)
 {
 	struct fixture *fixture = *state;
-	struct gpc_lanes_source source = { .url = *gp_listener_url(fixture->listener), .max = 1 };
+	struct gpc_lanes_config source = { .url = *gp_listener_url(fixture->listener), .max = 1 };
 	struct gp_conn *conn;
 
-	gpc_lanes_allow(fixture->session, &source);
-	assert_false(gpc_lanes_want(fixture->session, UINT64_MAX, false));
+	gpc_lanes_configure(fixture->session, &source);
+	assert_false(gpc_lanes_open_for_copy(fixture->session, UINT64_MAX, false));
 	assert_int_equal(gp_accept(fixture->listener, 0, &conn), GP_E_TIMEOUT);
 }
 
@@ -136,7 +136,7 @@ lanes_that_cannot_be_opened_are_done_without(void **state)
 	gp_listener_destroy(fixture->listener);
 	fixture->listener = NULL;
 
-	assert_false(gpc_lanes_want(fixture->session, GPC_LANE_COPY_MIN, false));
+	assert_false(gpc_lanes_open_for_copy(fixture->session, GPC_LANE_COPY_MIN, false));
 	assert_int_equal(gpc_session_status(fixture->session), CUDA_SUCCESS);
 }
 
@@ -156,8 +156,9 @@ take_chunks(struct fixture *fixture, uint32_t copy, uint8_t *bytes, uint64_t siz
 							 message.bulk_size),
 					 0);
 			assert_int_equal(chunk.copy, copy);
-			assert_int_equal(gp_chunk_expected(size, GP_CHUNK_MAX, chunk.offset),
-					 chunk.size);
+			assert_int_equal(
+				gp_chunk_get_expected_size(size, GP_CHUNK_MAX, chunk.offset),
+				chunk.size);
 			assert_int_equal(gp_conn_recv_bulk(fixture->far[i], bytes + chunk.offset,
 							   chunk.size),
 					 0);

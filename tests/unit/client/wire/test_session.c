@@ -46,9 +46,9 @@ calls_that_the_daemon_does_not_name_are_unknown_to_it(void **state)
 	assert_int_equal(open_link(supervisor, &link, error), 0);
 	(void)pthread_join(supervisor->thread, NULL);
 
-	assert_true(gpc_facts_know(&link.facts, GP_CALL_gpMemoryMap));
-	assert_false(gpc_facts_know(&link.facts, GP_CALL_gpContextCreate));
-	assert_false(gpc_facts_know(&link.facts, GP_CALL_gpOccupancyCluster));
+	assert_true(gpc_facts_have_call(&link.facts, GP_CALL_gpMemoryMap));
+	assert_false(gpc_facts_have_call(&link.facts, GP_CALL_gpContextCreate));
+	assert_false(gpc_facts_have_call(&link.facts, GP_CALL_gpOccupancyCluster));
 
 	close_link(&link);
 	clean_up(supervisor);
@@ -177,8 +177,8 @@ reason_that_the_supervisor_knows_is_the_error_of_later_calls(void **state)
 	struct gp_args_gpFence args = { 0 };
 	struct gpc_session *session;
 
-	assert_int_equal(gp_loop_pair(&lane, &lane_far), 0);
-	assert_int_equal(gp_loop_pair(&control, &control_far), 0);
+	assert_int_equal(gp_loop_create_pair(&lane, &lane_far), 0);
+	assert_int_equal(gp_loop_create_pair(&control, &control_far), 0);
 	assert_int_equal(gpc_session_create(lane, control, &facts, 100, &session), 0);
 	gpc_session_set(session);
 	assert_int_equal(gp_control_send_session_error(control_far, CUDA_ERROR_LAUNCH_FAILED,
@@ -203,8 +203,8 @@ close_says_goodbye(void **state)
 	Gpupool__ControlMessage *message;
 	struct gpc_session *session;
 
-	assert_int_equal(gp_loop_pair(&lane, &lane_far), 0);
-	assert_int_equal(gp_loop_pair(&control, &control_far), 0);
+	assert_int_equal(gp_loop_create_pair(&lane, &lane_far), 0);
+	assert_int_equal(gp_loop_create_pair(&control, &control_far), 0);
 	assert_int_equal(gpc_session_create(lane, control, &facts, 100, &session), 0);
 	gpc_session_close(session, 1000);
 	assert_int_equal(gp_control_recv(control_far, &message), 0);

@@ -20,7 +20,7 @@ static void
 go(atomic_uint *word, enum gpc_session_state to)
 {
 	assert_true(gpc_session_state_move(word, to, FAULT));
-	assert_int_equal(gpc_session_state_of(word), to);
+	assert_int_equal(gpc_session_state_get(word), to);
 }
 
 /* A session in this state, by the shortest way. */
@@ -53,7 +53,7 @@ a_state_leads_where_it_should_and_nowhere_else(void **state)
 			assert_int_equal(gpc_session_state_result(&word), results[from]);
 			moved = gpc_session_state_move(&word, (enum gpc_session_state)to, FAULT);
 			assert_int_equal(moved, allowed[from][to]);
-			assert_int_equal(gpc_session_state_of(&word), moved ? to : from);
+			assert_int_equal(gpc_session_state_get(&word), moved ? to : from);
 		}
 	}
 }
@@ -80,7 +80,7 @@ any_error_of_cuda_fits(void **state)
 	reach(&word, GPC_SESSION_OPEN);
 	assert_true(gpc_session_state_move(&word, GPC_SESSION_FAILED, CUDA_ERROR_UNKNOWN));
 	assert_int_equal(gpc_session_state_result(&word), CUDA_ERROR_UNKNOWN);
-	assert_int_equal(gpc_session_state_of(&word), GPC_SESSION_FAILED);
+	assert_int_equal(gpc_session_state_get(&word), GPC_SESSION_FAILED);
 }
 
 int

@@ -73,10 +73,10 @@ what_is_kept_is_the_programs_alone(void **state)
 
 	for (size_t i = 0; i < SIZE; i++)
 		ours.programs[i] = (uint8_t)(i % 251);
-	assert_true(gpc_shared_pages_are_there(session));
-	gpc_shared_pages_keep(session);
-	assert_false(gpc_shared_pages_are_there(session));
-	assert_true(gpc_shared_pages_are_there(another));
+	assert_true(gpc_shared_pages_exist(session));
+	gpc_shared_pages_make_private(session);
+	assert_false(gpc_shared_pages_exist(session));
+	assert_true(gpc_shared_pages_exist(another));
 	assert_int_equal(madvise(ours.workers, SIZE, MADV_REMOVE), 0);
 	for (size_t i = 0; i < SIZE; i++)
 		assert_int_equal(ours.programs[i], i % 251);
@@ -88,7 +88,7 @@ what_is_kept_is_the_programs_alone(void **state)
 	assert_in_range(count_mappings(ours.programs, SIZE), 1, 4);
 	unmap_both(ours, SIZE);
 	unmap_both(others, SIZE);
-	assert_false(gpc_shared_pages_are_there(another));
+	assert_false(gpc_shared_pages_exist(another));
 }
 
 struct writer {
@@ -103,7 +103,7 @@ write_all(void *arg)
 	const struct writer *writer = arg;
 
 	for (unsigned int i = 0; i < writer->pauses; i++)
-		gp_pause();
+		gp_cpu_relax();
 	for (size_t first = 0; first < sizeof(uint64_t); first++)
 		for (size_t i = first; i < WRITTEN; i += sizeof(uint64_t))
 			*(volatile uint8_t *)(writer->bytes + i) = 7;
@@ -119,7 +119,7 @@ no_store_is_lost_meanwhile(void **state)
 		pthread_t thread;
 
 		assert_int_equal(pthread_create(&thread, NULL, write_all, &writer), 0);
-		gpc_shared_pages_keep(session);
+		gpc_shared_pages_make_private(session);
 		assert_int_equal(pthread_join(thread, NULL), 0);
 		for (size_t i = 0; i < WRITTEN; i++)
 			if (both.programs[i] != 7)

@@ -23,7 +23,7 @@ struct seen {
 	bool barrier, due, memory, query;
 	unsigned int begun, ended; /* when, as steps; 0: not yet */
 	bool answered;             /* with CUDA_ERROR_NOT_READY */
-	struct gpd_backlog_entry *entry;
+	struct gpd_deferred_entry *entry;
 };
 
 static struct fake fake;
@@ -34,7 +34,7 @@ static uint8_t bulk[4096];
 
 /* Only what the records below name; the generated one would bring all hooks along. */
 bool
-gpd_call_names(uint16_t call, const void *fields, size_t size, struct gpd_names *names)
+gpd_call_get_names(uint16_t call, const void *fields, size_t size, struct gpd_names *names)
 {
 	struct gp_args_cuStreamWaitEvent wait;
 	struct gp_args_cuEventRecordWithFlags record;
@@ -43,10 +43,10 @@ gpd_call_names(uint16_t call, const void *fields, size_t size, struct gpd_names 
 	struct gp_dec dec;
 
 	*names = (struct gpd_names){
-		.behind_all = call == GP_CALL_gpMemoryUnmap || call == GP_CALL_gpFence,
-		.passes_all = gp_call_passes_all(call),
-		.asks = call == GP_CALL_cuStreamQuery || call == GP_CALL_cuEventQuery,
-		.passes_copies = call != GP_CALL_cuStreamDestroy_v2,
+		.after_all = call == GP_CALL_gpMemoryUnmap || call == GP_CALL_gpFence,
+		.is_unordered = gp_call_is_unordered(call),
+		.is_query = call == GP_CALL_cuStreamQuery || call == GP_CALL_cuEventQuery,
+		.no_dtoh_wait = call != GP_CALL_cuStreamDestroy_v2,
 	};
 	if (call == GP_CALL_cuStreamQuery || call == GP_CALL_cuStreamSynchronize)
 		names->use = GPD_STREAM_AWAITED;
@@ -69,7 +69,7 @@ gpd_call_names(uint16_t call, const void *fields, size_t size, struct gpd_names 
 	case GP_CALL_gpCopyIn:
 		gp_args_gpCopyIn_decode(&dec, &copy);
 		names->before_all = copy.flags & GP_COPY_BARRIER;
-		names->passes_all = copy.flags & GP_COPY_DUE;
+		names->is_unordered = copy.flags & GP_COPY_LATE;
 		names->listed =
 			copy.flags & GP_COPY_LISTED ? copy.flags >> GP_COPY_NUMBER_SHIFT : 0;
 		names->names[names->count++] = (struct gpd_handle){ GPD_KIND_STREAM, copy.stream };
@@ -104,7 +104,7 @@ gpd_call_names(uint16_t call, const void *fields, size_t size, struct gpd_names 
 static unsigned int events_held;
 
 bool
-gpd_event_hold(struct gpd_session *session, uint32_t id)
+gpd_event_defer_record(struct gpd_session *session, uint32_t id)
 {
 	events_held += id == 9;
 	return id == 9;
@@ -117,7 +117,7 @@ encode(const struct seen *record, void *memory, size_t room)
 	struct gp_args_cuEventRecordWithFlags mark = { record->event, record->stream, 0 };
 	struct gp_args_gpCopyIn copy = {
 		.stream = record->stream,
-		.flags = (record->barrier ? GP_COPY_BARRIER : 0) | (record->due ? GP_COPY_DUE : 0),
+		.flags = (record->barrier ? GP_COPY_BARRIER : 0) | (record->due ? GP_COPY_LATE : 0),
 	};
 	struct gp_enc enc;
 
@@ -136,7 +136,7 @@ encode(const struct seen *record, void *memory, size_t room)
 }
 
 static void
-carry_out(struct seen *record, struct gpd_backlog_entry *entry)
+carry_out(struct seen *record, struct gpd_deferred_entry *entry)
 {
 	assert_int_equal(record->begun, 0);
 	record->begun = ++step;
@@ -146,16 +146,16 @@ carry_out(struct seen *record, struct gpd_backlog_entry *entry)
 	}
 	record->ended = record->begun;
 	if (entry)
-		gpd_backlog_remove(&fake.session, entry);
+		gpd_deferred_remove(&fake.session, entry);
 }
 
 static void
 carry_out_kept(void)
 {
-	const struct gpd_backlog_record *record;
-	struct gpd_backlog_entry *entry;
+	const struct gpd_deferred_record *record;
+	struct gpd_deferred_entry *entry;
 
-	while ((entry = gpd_backlog_next(&fake.session, &record)))
+	while ((entry = gpd_deferred_pop(&fake.session, &record)))
 		carry_out(&seen[record->header.context], entry);
 }
 
@@ -164,7 +164,7 @@ static struct seen *
 send_record(struct seen record)
 {
 	struct gp_header header = { .call = record.call, .context = seen_count };
-	struct gpd_backlog_entry *entry;
+	struct gpd_deferred_entry *entry;
 	uint8_t fields[128];
 	size_t size;
 
@@ -173,7 +173,7 @@ send_record(struct seen record)
 	size = encode(&record, fields, sizeof(fields));
 	header.request = record.query;
 	fake.reply_count = 0;
-	switch (gpd_backlog_add(&fake.session, &header, fields, size, &entry)) {
+	switch (gpd_deferred_add(&fake.session, &header, fields, size, &entry)) {
 	case 0:
 		carry_out(&seen[seen_count], entry);
 		break;
@@ -205,7 +205,7 @@ finish(struct seen *record)
 {
 	assert_int_not_equal(record->begun, 0);
 	record->ended = ++step;
-	gpd_backlog_remove(&fake.session, record->entry);
+	gpd_deferred_remove(&fake.session, record->entry);
 	carry_out_kept();
 }
 
@@ -247,7 +247,7 @@ setup(void **state)
 static int
 teardown(void **state)
 {
-	gpd_backlog_forget(&fake.session);
+	gpd_deferred_destroy(&fake.session);
 	fake_destroy(&fake);
 	return 0;
 }
@@ -258,7 +258,7 @@ without_functions_nothing_is_kept(void **state)
 	assert_true(work(A)->ended);
 	assert_true(work(LEGACY)->ended);
 	assert_true(call(GP_CALL_gpFence)->ended);
-	assert_null(fake.session.backlog);
+	assert_null(fake.session.deferred_queue);
 	finish(function(A));
 	assert_true(work(A)->ended);
 }
@@ -296,30 +296,30 @@ a_late_copy_goes_ahead_of_what_waits_for_its_function(void **state)
 	assert_true(behind->ended > due->ended);
 }
 
-static struct gpd_backlog_entry *
-gate_add(enum gpd_backlog_gate_kind kind, uint32_t name)
+static struct gpd_deferred_entry *
+gate_add(enum gpd_deferred_gate_kind kind, uint32_t name)
 {
-	struct gpd_backlog_entry *gate = gpd_backlog_add_gate(&fake.session, kind, name);
+	struct gpd_deferred_entry *gate = gpd_deferred_add_gate(&fake.session, kind, name);
 
 	assert_non_null(gate);
 	return gate;
 }
 
 static void
-gate_open(struct gpd_backlog_entry *gate)
+gate_open(struct gpd_deferred_entry *gate)
 {
-	gpd_backlog_remove(&fake.session, gate);
+	gpd_deferred_remove(&fake.session, gate);
 	carry_out_kept();
 }
 
 static void
 records_of_a_stream_wait_for_all_its_gates(void **state)
 {
-	struct gpd_backlog_entry *full, *copied;
+	struct gpd_deferred_entry *full, *copied;
 	struct seen *gate = function(FREE), *kept = work(FREE), *later;
 
-	full = gate_add(GPD_GATE_DEPTH, FREE);
-	copied = gate_add(GPD_GATE_COPIES, FREE);
+	full = gate_add(GPD_DEFERRED_GATE_DEPTH, FREE);
+	copied = gate_add(GPD_DEFERRED_GATE_COPIES, FREE);
 	later = work(FREE);
 	assert_true(work(LOOSE)->ended);
 	finish(gate);
@@ -333,8 +333,8 @@ records_of_a_stream_wait_for_all_its_gates(void **state)
 static void
 calls_that_do_not_pass_copies_wait_for_their_gates(void **state)
 {
-	struct gpd_backlog_entry *first = gate_add(GPD_GATE_COPIES, FREE);
-	struct gpd_backlog_entry *second = gate_add(GPD_GATE_COPIES, LOOSE);
+	struct gpd_deferred_entry *first = gate_add(GPD_DEFERRED_GATE_COPIES, FREE);
+	struct gpd_deferred_entry *second = gate_add(GPD_DEFERRED_GATE_COPIES, LOOSE);
 	struct seen *drop =
 		send_record((struct seen){ .call = GP_CALL_cuStreamDestroy_v2, .stream = A });
 
@@ -350,11 +350,11 @@ static void
 an_event_s_gate_leaves_what_came_before_it(void **state)
 {
 	struct seen *gate = function(FREE), *mark, *wait;
-	struct gpd_backlog_entry *held;
+	struct gpd_deferred_entry *held;
 
 	mark = send_record((struct seen){
 		.call = GP_CALL_cuEventRecordWithFlags, .stream = FREE, .event = 9 });
-	held = gate_add(GPD_GATE_EVENT, 9);
+	held = gate_add(GPD_DEFERRED_GATE_EVENT, 9);
 	wait = send_record(
 		(struct seen){ .call = GP_CALL_cuStreamWaitEvent, .stream = LOOSE, .event = 9 });
 	finish(gate);
@@ -389,7 +389,7 @@ a_record_of_a_shared_event_is_answered_when_it_is_kept(void **state)
 static void
 room_is_reported_when_little_enough_is_kept(void **state)
 {
-	const struct gp_args_gpBacklogRoom none = { 0 }, much = { GP_BACKLOG_MAX };
+	const struct gp_args_gpBacklogRoom none = { 0 }, much = { GP_DEFERRED_QUEUE_MAX };
 	struct gp_reply_gpBacklogRoom reply = { 1 };
 	struct seen *gate;
 
@@ -399,7 +399,7 @@ room_is_reported_when_little_enough_is_kept(void **state)
 	gate = function(FREE);
 	(void)work(FREE);
 	assert_int_equal(gpd_gpBacklogRoom(&fake.session, &much, &reply), CUDA_SUCCESS);
-	assert_true(reply.kept >= 2 * GP_BACKLOG_RECORD);
+	assert_true(reply.kept >= 2 * GP_DEFERRED_RECORD_COST);
 	assert_int_equal(gpd_gpBacklogRoom(&fake.session, &none, &reply), GPD_LATER);
 	/* One at a time. */
 	assert_int_equal(gpd_gpBacklogRoom(&fake.session, &none, &reply), CUDA_ERROR_INVALID_VALUE);
@@ -513,8 +513,8 @@ a_kept_record_has_its_bulk(void **state)
 {
 	struct gp_header header = { .call = GP_CALL_gpCopyIn };
 	struct seen copy = { .call = GP_CALL_gpCopyIn, .stream = FREE };
-	const struct gpd_backlog_record *record;
-	struct gpd_backlog_entry *entry;
+	const struct gpd_deferred_record *record;
+	struct gpd_deferred_entry *entry;
 	uint8_t fields[128];
 	size_t size = encode(&copy, fields, sizeof(fields));
 	struct seen *gate = function(FREE);
@@ -523,18 +523,18 @@ a_kept_record_has_its_bulk(void **state)
 		bulk[i] = (uint8_t)(i * 7);
 	fake.bulk = bulk;
 	fake.session.bulk_left = sizeof(bulk);
-	assert_int_equal(gpd_backlog_add(&fake.session, &header, fields, size, &entry), 1);
+	assert_int_equal(gpd_deferred_add(&fake.session, &header, fields, size, &entry), 1);
 	assert_int_equal(fake.session.bulk_left, 0);
 	gate->ended = ++step;
-	gpd_backlog_remove(&fake.session, gate->entry);
-	entry = gpd_backlog_next(&fake.session, &record);
+	gpd_deferred_remove(&fake.session, gate->entry);
+	entry = gpd_deferred_pop(&fake.session, &record);
 	assert_non_null(entry);
 	assert_int_equal(record->size, size);
 	assert_memory_equal(record->fields, fields, size);
 	assert_int_equal(record->bulk_size, sizeof(bulk));
 	assert_memory_equal(record->bulk, bulk, sizeof(bulk));
-	gpd_backlog_remove(&fake.session, entry);
-	assert_null(gpd_backlog_next(&fake.session, &record));
+	gpd_deferred_remove(&fake.session, entry);
+	assert_null(gpd_deferred_pop(&fake.session, &record));
 }
 
 static int
@@ -542,14 +542,14 @@ replace(uint32_t number, uint64_t offset, const void *bytes, size_t size)
 {
 	const struct gp_header header = { .call = GP_CALL_gpCopyReplace };
 	const struct gp_args_gpCopyReplace args = { number, offset, { bytes, size } };
-	struct gpd_backlog_entry *entry;
+	struct gpd_deferred_entry *entry;
 	uint8_t fields[128];
 	struct gp_enc enc;
 
 	gp_enc_init(&enc, fields, sizeof(fields));
 	gp_args_gpCopyReplace_encode(&enc, &args);
 	gp_enc_pad(&enc);
-	return gpd_backlog_add(&fake.session, &header, fields, gp_enc_size(&enc), &entry);
+	return gpd_deferred_add(&fake.session, &header, fields, gp_enc_size(&enc), &entry);
 }
 
 static void
@@ -561,8 +561,8 @@ kept_bytes_of_a_listed_copy_are_replaced(void **state)
 	};
 	struct gp_header header = { .call = GP_CALL_gpCopyIn };
 	struct seen *gate = function(FREE);
-	const struct gpd_backlog_record *record;
-	struct gpd_backlog_entry *entry;
+	const struct gpd_deferred_record *record;
+	struct gpd_deferred_entry *entry;
 	uint8_t fields[128], expected[sizeof(bulk)] = { 0 };
 	struct gp_enc enc;
 
@@ -572,8 +572,8 @@ kept_bytes_of_a_listed_copy_are_replaced(void **state)
 	memset(bulk, 0, sizeof(bulk));
 	fake.bulk = bulk;
 	fake.session.bulk_left = sizeof(bulk);
-	assert_int_equal(gpd_backlog_add(&fake.session, &header, fields, gp_enc_size(&enc), &entry),
-			 1);
+	assert_int_equal(
+		gpd_deferred_add(&fake.session, &header, fields, gp_enc_size(&enc), &entry), 1);
 	/* The hook of each is to be called, too. */
 	assert_int_equal(replace(7, 2, "abc", 3), 0);
 	assert_int_equal(replace(7, sizeof(bulk) - 1, "z", 1), 0);
@@ -584,11 +584,11 @@ kept_bytes_of_a_listed_copy_are_replaced(void **state)
 	memcpy(expected + 2, "abc", 3);
 	expected[sizeof(bulk) - 1] = 'z';
 	gate->ended = ++step;
-	gpd_backlog_remove(&fake.session, gate->entry);
-	entry = gpd_backlog_next(&fake.session, &record);
+	gpd_deferred_remove(&fake.session, gate->entry);
+	entry = gpd_deferred_pop(&fake.session, &record);
 	assert_non_null(entry);
 	assert_memory_equal(record->bulk, expected, sizeof(expected));
-	gpd_backlog_remove(&fake.session, entry);
+	gpd_deferred_remove(&fake.session, entry);
 	/* It is kept no more. */
 	gate = function(FREE);
 	(void)work(FREE);
@@ -606,8 +606,8 @@ bytes_of_a_short_listed_copy_are_replaced(void **state)
 	};
 	struct gp_header header = { .call = GP_CALL_gpCopyInShort };
 	struct seen *gate = function(FREE);
-	const struct gpd_backlog_record *record;
-	struct gpd_backlog_entry *entry;
+	const struct gpd_deferred_record *record;
+	struct gpd_deferred_entry *entry;
 	uint8_t fields[128];
 	struct gp_enc enc;
 	struct gp_dec dec;
@@ -615,19 +615,19 @@ bytes_of_a_short_listed_copy_are_replaced(void **state)
 	gp_enc_init(&enc, fields, sizeof(fields));
 	gp_args_gpCopyInShort_encode(&enc, &copy);
 	gp_enc_pad(&enc);
-	assert_int_equal(gpd_backlog_add(&fake.session, &header, fields, gp_enc_size(&enc), &entry),
-			 1);
+	assert_int_equal(
+		gpd_deferred_add(&fake.session, &header, fields, gp_enc_size(&enc), &entry), 1);
 	assert_int_equal(replace(7, 4, "abc", 3), 0);
 	assert_int_equal(replace(7, 8, "xyz", 3), 0);
 	gate->ended = ++step;
-	gpd_backlog_remove(&fake.session, gate->entry);
-	entry = gpd_backlog_next(&fake.session, &record);
+	gpd_deferred_remove(&fake.session, gate->entry);
+	entry = gpd_deferred_pop(&fake.session, &record);
 	assert_non_null(entry);
 	gp_dec_init(&dec, record->fields, record->size);
 	gp_args_gpCopyInShort_decode(&dec, &copy);
 	assert_int_equal(copy.data.size, 10);
 	assert_memory_equal(copy.data.data, "0123abc789", 10);
-	gpd_backlog_remove(&fake.session, entry);
+	gpd_deferred_remove(&fake.session, entry);
 }
 
 static void
@@ -637,11 +637,11 @@ who_sends_too_much_is_shown_out(void **state)
 	struct seen copy = { .call = GP_CALL_gpCopyIn, .stream = FREE };
 	uint8_t fields[128];
 	size_t size = encode(&copy, fields, sizeof(fields));
-	struct gpd_backlog_entry *entry;
+	struct gpd_deferred_entry *entry;
 
 	(void)function(FREE);
-	fake.session.bulk_left = GP_BACKLOG_MAX;
-	assert_true(gpd_backlog_add(&fake.session, &header, fields, size, &entry) < 0);
+	fake.session.bulk_left = GP_DEFERRED_QUEUE_MAX;
+	assert_true(gpd_deferred_add(&fake.session, &header, fields, size, &entry) < 0);
 	assert_string_equal(fake.violation, "it sent more than 64 MiB behind a host function");
 }
 
@@ -753,7 +753,7 @@ any_mixture_ends_in_a_right_order(void **state)
 {
 	for (unsigned int seed = 0; seed < MIXTURES; seed++) {
 		/* All else of the fixture is as before, and takes longer to make than a mixture. */
-		gpd_backlog_forget(&fake.session);
+		gpd_deferred_destroy(&fake.session);
 		memset(seen, 0, sizeof(seen));
 		seen_count = step = 0;
 		srand(seed);
@@ -778,7 +778,7 @@ any_mixture_ends_in_a_right_order(void **state)
 static void
 a_gate_keeps_what_comes_later_in_its_stream(void **state)
 {
-	struct gpd_backlog_entry *gate = gate_add(GPD_GATE_DEPTH, LOOSE);
+	struct gpd_deferred_entry *gate = gate_add(GPD_DEFERRED_GATE_DEPTH, LOOSE);
 	struct seen *kept = work(LOOSE), *all = call(GP_CALL_gpFence);
 
 	assert_false(kept->begun);
@@ -789,7 +789,7 @@ a_gate_keeps_what_comes_later_in_its_stream(void **state)
 	assert_true(call(GP_CALL_gpHostWrite)->ended);
 	gate_open(gate);
 	assert_true(kept->ended && all->ended);
-	assert_true(gpd_backlog_is_empty(&fake.session));
+	assert_true(gpd_deferred_is_empty(&fake.session));
 }
 
 /* As when the stream is full again while its kept records are carried out. */
@@ -798,19 +798,19 @@ a_gate_comes_before_what_is_kept(void **state)
 {
 	struct seen *first = function(FREE);
 	struct seen *kept = work(FREE), *after = work(FREE);
-	struct gpd_backlog_entry *gate = gate_add(GPD_GATE_DEPTH, FREE);
+	struct gpd_deferred_entry *gate = gate_add(GPD_DEFERRED_GATE_DEPTH, FREE);
 
 	finish(first);
 	assert_false(kept->begun);
 	gate_open(gate);
 	assert_true(kept->ended && kept->ended < after->ended);
-	assert_true(gpd_backlog_is_empty(&fake.session));
+	assert_true(gpd_deferred_is_empty(&fake.session));
 }
 
 static void
 a_gate_is_part_of_the_legacy_order(void **state)
 {
-	struct gpd_backlog_entry *gate = gate_add(GPD_GATE_DEPTH, A);
+	struct gpd_deferred_entry *gate = gate_add(GPD_DEFERRED_GATE_DEPTH, A);
 	struct seen *blocking = work(B), *of_legacy = work(LEGACY), *later = work(B);
 
 	assert_true(blocking->ended);
@@ -818,7 +818,7 @@ a_gate_is_part_of_the_legacy_order(void **state)
 	assert_false(later->begun);
 	gate_open(gate);
 	assert_true(of_legacy->ended && of_legacy->ended < later->ended);
-	gate = gate_add(GPD_GATE_DEPTH, LEGACY);
+	gate = gate_add(GPD_DEFERRED_GATE_DEPTH, LEGACY);
 	blocking = work(B);
 	assert_false(blocking->begun);
 	assert_true(work(LOOSE)->ended);
@@ -830,7 +830,7 @@ a_gate_is_part_of_the_legacy_order(void **state)
 static void
 the_hosts_stores_wait_for_nothing_that_is_kept(void **state)
 {
-	struct gpd_backlog_entry *gate = gate_add(GPD_GATE_DEPTH, A);
+	struct gpd_deferred_entry *gate = gate_add(GPD_DEFERRED_GATE_DEPTH, A);
 	struct seen *all = send_record(
 		(struct seen){ .call = GP_CALL_gpCopyIn, .stream = A, .barrier = true });
 

@@ -33,7 +33,7 @@ phases_come_one_after_another(void **state)
 	assert_int_equal(gpd_closing_parts[0].phase, GPD_CLOSING_STOP);
 	for (size_t i = 1; i < gpd_closing_part_count; i++)
 		assert_in_range(gpd_closing_parts[i].phase - gpd_closing_parts[i - 1].phase, 0, 1);
-	assert_int_equal(gpd_closing_parts[gpd_closing_part_count - 1].phase, GPD_CLOSING_TELL);
+	assert_int_equal(gpd_closing_parts[gpd_closing_part_count - 1].phase, GPD_CLOSING_REPORT);
 }
 
 /* What is freed is used by nothing that is freed, or called, after it. */
@@ -46,14 +46,14 @@ what_others_use_is_closed_after_them(void **state)
 		/* Markers of copies, images and lanes are called by the responder. */
 		{ gpd_lanes_stop, gpd_wait_stop },
 		{ gpd_wait_stop, gpd_lanes_destroy },
-		{ gpd_wait_stop, gpd_copy_forget },
-		{ gpd_wait_stop, gpd_image_forget_session },
+		{ gpd_wait_stop, gpd_copy_destroy_all },
+		{ gpd_wait_stop, gpd_image_destroy_all },
 		/* Objects made of arrays, and what lies in the session's memory. */
-		{ gpd_texture_forget, gpd_array_forget },
-		{ gpd_array_forget, gpd_memory_destroy },
-		{ gpd_image_forget_session, gpd_memory_destroy },
+		{ gpd_textures_destroy, gpd_arrays_destroy },
+		{ gpd_arrays_destroy, gpd_memory_destroy },
+		{ gpd_image_destroy_all, gpd_memory_destroy },
 		/* Streams of the driver, and their places among the depths. */
-		{ gpd_host_function_forget, gpd_stream_destroy_all },
+		{ gpd_host_functions_destroy, gpd_stream_destroy_all },
 		{ gpd_wait_stop, gpd_stream_destroy_all },
 		{ gpd_stream_destroy_all, gpd_depth_free },
 	};

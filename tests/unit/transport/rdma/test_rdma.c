@@ -210,7 +210,7 @@ static void
 let_time_pass(struct gp_rdma_conn *conn)
 {
 	pthread_mutex_lock(&conn->lock);
-	conn->heard_ms = gp_now_ms() - GP_RDMA_BEAT_MS;
+	conn->heard_ms = gp_now_ms() - GP_RDMA_HEARTBEAT_MS;
 	pthread_mutex_unlock(&conn->lock);
 	assert_int_equal(gp_conn_wait(&conn->stream.conn, 0), 0);
 }
@@ -441,7 +441,7 @@ static int
 descriptor(struct gp_rdma_conn *conn, unsigned int which)
 {
 	const int all[] = { conn->poll_fd,  conn->events->fd, conn->channel->fd,
-			    conn->watch_fd, conn->wake_fd,    conn->tell_fd };
+			    conn->watch_fd, conn->wake_fd,    conn->notify_fd };
 
 	return which < sizeof(all) / sizeof(all[0]) ? all[which] : -1;
 }
@@ -461,7 +461,7 @@ a_descriptor_that_is_the_programs_now_ends_the_connection(void **state)
 		replace(fd);
 		(void)gp_conn_fd(&conn->stream.conn);
 		/* These two are looked at when there is something to say. */
-		if (fd == conn->wake_fd || fd == conn->tell_fd)
+		if (fd == conn->wake_fd || fd == conn->notify_fd)
 			gp_conn_shutdown(&conn->stream.conn);
 		else
 			assert_int_equal(gp_conn_wait(&conn->stream.conn, 5000), 1);

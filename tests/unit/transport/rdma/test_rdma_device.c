@@ -109,12 +109,12 @@ each_daemon_has_a_protection_domain_of_its_own(void **state)
 	assert_ptr_not_equal(a, b);
 	assert_ptr_not_equal(a->pd, b->pd);
 	assert_ptr_not_equal(device_of("10.0.0.1", 4834)->pd, a->pd);
-	gp_memory_keep(memory, sizeof(memory));
-	assert_ptr_equal(gp_rdma_kept(b, memory, sizeof(memory), true), &region);
+	gp_memory_register(memory, sizeof(memory));
+	assert_ptr_equal(gp_rdma_get_registration(b, memory, sizeof(memory), true), &region);
 	assert_ptr_equal(registered_in, b->pd);
-	assert_ptr_equal(gp_rdma_kept(a, memory, sizeof(memory), true), &region);
+	assert_ptr_equal(gp_rdma_get_registration(a, memory, sizeof(memory), true), &region);
 	assert_ptr_equal(registered_in, a->pd);
-	gp_memory_forget(memory);
+	gp_memory_unregister(memory);
 }
 
 static void

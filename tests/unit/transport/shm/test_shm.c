@@ -114,7 +114,7 @@ put(struct peer *peer, const void *bytes, size_t size)
 {
 	struct iovec iov = { (void *)bytes, size };
 
-	assert_int_equal(gp_ring_put(&peer->rings.out, &iov, 1), size);
+	assert_int_equal(gp_ring_write(&peer->rings.out, &iov, 1), size);
 }
 
 static void
@@ -180,10 +180,10 @@ positions_that_cannot_be_end_the_connection(void **state)
 	struct gp_message message;
 	struct iovec iov = { "x", 1 };
 
-	atomic_store(&peer->rings.out.words->tail, peer->rings.out.size + 1);
+	atomic_store(&peer->rings.out.header->tail, peer->rings.out.size + 1);
 	assert_int_equal(gp_conn_recv(peer->daemon, &message), -EPROTO);
 	assert_int_equal(gp_conn_wait(peer->daemon, 0), -EPROTO);
-	atomic_store(&peer->rings.in.words->head, GP_RING_SIZE_MAX);
+	atomic_store(&peer->rings.in.header->head, GP_RING_SIZE_MAX);
 	assert_int_equal(gp_conn_send(peer->daemon, &iov, 1, NULL, 0), -EPROTO);
 	assert_string_not_equal(gp_conn_error(peer->daemon), "");
 }
@@ -195,7 +195,7 @@ who_breaks_the_one_ring_is_not_read_from_in_the_other_one(void **state)
 	struct gp_message message;
 	struct iovec iov = { "x", 1 };
 
-	atomic_store(&peer->rings.in.words->head, GP_RING_SIZE_MAX);
+	atomic_store(&peer->rings.in.header->head, GP_RING_SIZE_MAX);
 	assert_int_equal(gp_conn_send(peer->daemon, &iov, 1, NULL, 0), -EPROTO);
 	assert_int_equal(gp_conn_wait(peer->daemon, -1), -EPROTO);
 	assert_int_equal(gp_conn_recv(peer->daemon, &message), -EPROTO);
@@ -209,7 +209,7 @@ a_tail_that_goes_back_ends_the_connection(void **state)
 
 	put_message(peer, "one");
 	assert_int_equal(gp_conn_recv(peer->daemon, &message), 0);
-	atomic_store(&peer->rings.out.words->tail, 0);
+	atomic_store(&peer->rings.out.header->tail, 0);
 	assert_int_equal(gp_conn_recv(peer->daemon, &message), -EPROTO);
 }
 
@@ -226,7 +226,7 @@ wake_ups_that_nobody_takes_stop_nobody(void **state)
 	for (int i = 0; i < 20000; i++) {
 		gp_ring_arm(&peer->rings.in);
 		assert_int_equal(gp_conn_send(peer->daemon, &iov, 1, NULL, 0), 0);
-		assert_int_equal(gp_ring_take(&peer->rings.in, &mine, 1), sizeof(bytes));
+		assert_int_equal(gp_ring_read(&peer->rings.in, &mine, 1), sizeof(bytes));
 	}
 	assert_int_equal(atomic_load(&wakes_sent) - before, 20000);
 }
@@ -256,7 +256,7 @@ a_reader_in_time_is_not_woken(void **state)
 
 	for (int i = 0; i < 100; i++) {
 		assert_int_equal(gp_conn_send(peer->daemon, &iov, 1, NULL, 0), 0);
-		assert_int_equal(gp_ring_take(&peer->rings.in, &mine, 1), sizeof(bytes));
+		assert_int_equal(gp_ring_read(&peer->rings.in, &mine, 1), sizeof(bytes));
 	}
 	assert_int_equal(atomic_load(&wakes_sent), before);
 }
@@ -279,7 +279,7 @@ who_polls_is_woken_although_another_one_reads(void **state)
 	assert_true(gp_ring_must_wake(&peer->rings.out));
 	assert_true(gp_conn_pending(peer->daemon));
 	assert_int_equal(gp_conn_recv(peer->daemon, &message), 0);
-	gp_conn_fd_left(peer->daemon);
+	gp_conn_fd_unwatch(peer->daemon);
 	assert_int_equal(gp_conn_wait(peer->daemon, 0), 0);
 	put_message(peer, "three");
 	assert_false(gp_ring_must_wake(&peer->rings.out));
@@ -319,7 +319,7 @@ an_idle_reader_sleeps(void **state)
 	pthread_t thread;
 
 	assert_int_equal(pthread_create(&thread, NULL, receive_one, peer), 0);
-	wait_until(&peer->rings.out.words->reader_waits);
+	wait_until(&peer->rings.out.header->reader_waits);
 	while (atomic_load(&polls) == before)
 		sched_yield();
 	put_message(peer, "x");
@@ -367,7 +367,7 @@ a_writer_without_room_notices_that_its_peer_is_gone(void **state)
 	pthread_t thread;
 
 	assert_int_equal(pthread_create(&thread, NULL, send_for_ever, peer), 0);
-	wait_until(&peer->rings.in.words->writer_waits);
+	wait_until(&peer->rings.in.header->writer_waits);
 	close(peer->fd);
 	peer->fd = -1;
 	assert_int_equal(result_of(thread), -EPIPE);
@@ -427,7 +427,8 @@ make_offer(void *arg)
 	for (int i = 0; i < 2; i++)
 		memory_fds[i] = offer->count < 0 ? memfd_create("open", MFD_ALLOW_SEALING)
 						 : gp_sealed_create("odd", 5000, false);
-	if (offer->count < 0 && ftruncate(memory_fds[0], (off_t)gp_rings_memory(GP_RING_SIZE_MIN)))
+	if (offer->count < 0 &&
+	    ftruncate(memory_fds[0], (off_t)gp_rings_get_memory_size(GP_RING_SIZE_MIN)))
 		return NULL;
 	if (offer->count) {
 		control.header.cmsg_level = SOL_SOCKET;
@@ -520,7 +521,7 @@ who_breaks_a_ring_keeps_no_memory(void **state)
 	struct peer *peer = *state;
 	struct gp_message message;
 
-	atomic_store(&peer->rings.out.words->tail, UINT32_MAX);
+	atomic_store(&peer->rings.out.header->tail, UINT32_MAX);
 	assert_int_equal(gp_conn_recv(peer->daemon, &message), -EPROTO);
 	end_daemon(peer);
 	assert_int_equal(stored(peer), 0);
@@ -531,7 +532,7 @@ take_some(struct peer *peer, uint8_t *bytes, size_t size)
 {
 	struct iovec iov = { bytes, size };
 
-	assert_int_equal(gp_ring_take(&peer->rings.in, &iov, 1), size);
+	assert_int_equal(gp_ring_read(&peer->rings.in, &iov, 1), size);
 }
 
 /* It lies around the ring's end. */
@@ -585,11 +586,11 @@ a_peer_that_does_not_end_keeps_nothing_after_a_discard(void **state)
 	put_message(peer, "not read");
 	gp_conn_shutdown(peer->daemon);
 	assert_false(gp_conn_peer_closed(peer->daemon));
-	assert_false(gp_rings_are_gone(&peer->rings));
+	assert_false(gp_rings_are_discarded(&peer->rings));
 	gp_conn_discard(peer->daemon);
 	end_daemon(peer);
 	assert_int_equal(stored(peer), 0);
-	assert_true(gp_rings_are_gone(&peer->rings));
+	assert_true(gp_rings_are_discarded(&peer->rings));
 }
 
 #define SHM_TEST(name) cmocka_unit_test_setup_teardown(name, meet, part)

@@ -61,7 +61,7 @@ a_further_connection_goes_where_the_first_one_did(void **state)
 
 	assert_int_equal(try_connect("127.0.0.1", listener, &first), 0);
 	assert_int_equal(gp_accept(listener, 5000, &server), 0);
-	assert_int_equal(gp_connect_ahead(first, &fd), 0);
+	assert_int_equal(gp_connect_start(first, &fd), 0);
 	assert_int_equal(gp_connect_finish(first, fd, 5000, &further), 0);
 	assert_int_equal(gp_accept(listener, 5000, &accepted), 0);
 	assert_int_equal(gp_conn_send_preamble(further, "abc", 4), 0);
@@ -70,15 +70,15 @@ a_further_connection_goes_where_the_first_one_did(void **state)
 	assert_string_equal(gp_conn_peer(further), gp_conn_peer(first));
 	gp_listener_destroy(listener);
 	/* Nobody listens any more. */
-	if (gp_connect_ahead(first, &fd) == 0)
+	if (gp_connect_start(first, &fd) == 0)
 		assert_int_equal(gp_connect_finish(first, fd, 5000, &one), -ECONNREFUSED);
 	gp_conn_destroy(first);
 	gp_conn_destroy(server);
 	gp_conn_destroy(further);
 	gp_conn_destroy(accepted);
 
-	assert_int_equal(gp_loop_pair(&one, &other), 0);
-	assert_int_equal(gp_connect_ahead(one, &fd), GP_E_UNSUPPORTED);
+	assert_int_equal(gp_loop_create_pair(&one, &other), 0);
+	assert_int_equal(gp_connect_start(one, &fd), GP_E_UNSUPPORTED);
 	gp_conn_destroy(one);
 	gp_conn_destroy(other);
 }
@@ -103,7 +103,7 @@ a_star_listens_for_both_families(void **state)
 		assert_int_equal(gp_conn_peer_uid(server, &uid), 0);
 		assert_int_equal(uid, getuid());
 		uid = (uid_t)-2;
-		assert_int_equal(gp_peer_owner(gp_conn_fd(server), &uid), 0);
+		assert_int_equal(gp_peer_query_owner(gp_conn_fd(server), &uid), 0);
 		assert_int_equal(uid, getuid());
 		gp_conn_destroy(client);
 		gp_conn_destroy(server);
@@ -140,7 +140,7 @@ another_user_is_recognised(void **state)
 	assert_int_equal(gp_conn_peer_uid(conn, &uid), 0);
 	assert_int_equal(uid, 65534);
 	uid = 0;
-	assert_int_equal(gp_peer_owner(gp_conn_fd(conn), &uid), 0);
+	assert_int_equal(gp_peer_query_owner(gp_conn_fd(conn), &uid), 0);
 	assert_int_equal(uid, 65534);
 	close(go[1]);
 	assert_int_equal(waitpid(child, &status, 0), child);
@@ -149,7 +149,7 @@ another_user_is_recognised(void **state)
 	/* The socket of a process that is gone belongs to nobody, not to root. */
 	assert_int_equal(gp_conn_wait(conn, 5000), 1);
 	assert_int_equal(gp_conn_peer_uid(conn, &uid), GP_E_UNSUPPORTED);
-	assert_int_equal(gp_peer_owner(gp_conn_fd(conn), &uid), GP_E_UNSUPPORTED);
+	assert_int_equal(gp_peer_query_owner(gp_conn_fd(conn), &uid), GP_E_UNSUPPORTED);
 	gp_conn_destroy(conn);
 	gp_listener_destroy(listener);
 }
@@ -222,7 +222,7 @@ an_idle_connection_is_probed_in_the_second_half_of_the_time(void **state)
 		assert_int_equal(option(client, IPPROTO_TCP, TCP_KEEPINTVL), cases[i].interval);
 		assert_int_equal(option(client, IPPROTO_TCP, TCP_KEEPCNT), cases[i].count);
 		assert_int_equal(option(client, IPPROTO_TCP, TCP_USER_TIMEOUT), 0);
-		gp_conn_set_unread(server, cases[i].ms);
+		gp_conn_set_send_timeout(server, cases[i].ms);
 		assert_int_equal(option(server, IPPROTO_TCP, TCP_KEEPIDLE), cases[i].idle);
 		assert_int_equal(option(server, IPPROTO_TCP, TCP_USER_TIMEOUT), cases[i].user_ms);
 	}
@@ -241,12 +241,12 @@ a_peer_that_only_acknowledges_is_not_silent(void **state)
 
 	assert_int_equal(try_connect("127.0.0.1", listener, &client), 0);
 	assert_int_equal(gp_accept(listener, 5000, &server), 0);
-	gp_conn_set_unread(client, 1000);
+	gp_conn_set_send_timeout(client, 1000);
 	/* Else the system, too, would end it. */
 	assert_int_equal(setsockopt(gp_conn_fd(client), IPPROTO_TCP, TCP_USER_TIMEOUT, &(int){ 0 },
 				    sizeof(int)),
 			 0);
-	assert_int_equal(gp_conn_unacknowledged_ms(client), 0);
+	assert_int_equal(gp_conn_get_unacknowledged_ms(client), 0);
 	for (int i = 0; i < 64; i++) {
 		if (gp_conn_send(client, &(struct iovec){ 0 }, 0, &part, 1) != 0)
 			break;
@@ -254,7 +254,7 @@ a_peer_that_only_acknowledges_is_not_silent(void **state)
 	assert_string_equal(gp_conn_error(client),
 			    "the peer has taken nothing of what it is sent for 1 s");
 	for (int i = 0; i < 20; i++) {
-		assert_int_equal(gp_conn_unacknowledged_ms(client), 0);
+		assert_int_equal(gp_conn_get_unacknowledged_ms(client), 0);
 		assert_false(gp_conn_is_silent(client, 1000));
 		(void)usleep(50000);
 	}
@@ -298,7 +298,7 @@ a_receiver_knows_that_the_system_gave_the_peer_up(void **state)
 
 	assert_int_equal(try_connect("127.0.0.1", listener, &client), 0);
 	assert_int_equal(gp_accept(listener, 5000, &server), 0);
-	gp_conn_set_unread(server, 60000);
+	gp_conn_set_send_timeout(server, 60000);
 	assert_int_equal(
 		setsockopt(gp_conn_fd(server), IPPROTO_TCP, TCP_USER_TIMEOUT, &soon, sizeof(soon)),
 		0);

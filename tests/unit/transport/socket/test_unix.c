@@ -222,10 +222,10 @@ no_folder_on_the_way_is_somebody_elses(void **state)
 	refused("evil/own/socket", "/evil belongs to user 65534");
 	refused("evil/new/socket", "/evil belongs to user 65534");
 	/* Unless that is who the process will be. */
-	gp_listen_as(65534);
+	gp_listen_set_owner(65534);
 	taken("evil/socket");
 	taken("evil/own/socket");
-	gp_listen_as(0);
+	gp_listen_set_owner(0);
 	/* A link that he can change, or put another one in the place of. */
 	make_link("evil/link", "../own", 0);
 	refused("evil/link/socket", "/evil belongs to user 65534");

@@ -21,7 +21,7 @@ client_of(const char *name, const char *authority)
 	char error[400] = "";
 	struct gp_tls *tls;
 
-	if (gp_tls_client(&files, &tls, error, sizeof(error)))
+	if (gp_tls_create_client(&files, &tls, error, sizeof(error)))
 		fail_msg("%s", error);
 	return tls;
 }
@@ -35,7 +35,7 @@ handshake(struct tls_ends *ends, struct gp_tls *server, struct gp_tls *client, c
 	tls_connect(ends);
 	tls_start_server(ends, server, NULL);
 	r = gp_conn_secure(ends->client, client, host, TLS_HANDSHAKE_MS);
-	gp_tls_put(client);
+	gp_tls_unref(client);
 	return r;
 }
 
@@ -74,11 +74,12 @@ certificates_make_a_connection_and_name_the_client(void **state)
 		tls_expect_server(&ends, 0, "");
 		expect_passes(ends.client, ends.server, 1000);
 		expect_passes(ends.server, ends.client, 1000);
-		assert_null(gp_conn_certificate(ends.client));
+		assert_null(gp_conn_get_certificate_name(ends.client));
 		if (clients[i].name)
-			assert_string_equal(gp_conn_certificate(ends.server), clients[i].name);
+			assert_string_equal(gp_conn_get_certificate_name(ends.server),
+					    clients[i].name);
 		else
-			assert_null(gp_conn_certificate(ends.server));
+			assert_null(gp_conn_get_certificate_name(ends.server));
 		tls_close(&ends);
 	}
 }
@@ -97,7 +98,8 @@ a_certificate_holds_no_longer_than_its_authority(void **state)
 				 0);
 		tls_expect_server(&ends, 0, "");
 		expect_passes(ends.client, ends.server, 1000);
-		assert_in_range(gp_conn_certificate_until(ends.server), two_days - 600, two_days);
+		assert_in_range(gp_conn_get_certificate_not_after(ends.server), two_days - 600,
+				two_days);
 		tls_close(&ends);
 	}
 }
@@ -111,7 +113,7 @@ without_an_authority_no_clients_certificate_counts(void **state)
 				   "127.0.0.1"),
 			 0);
 	tls_expect_server(&ends, 0, "");
-	assert_null(gp_conn_certificate(ends.server));
+	assert_null(gp_conn_get_certificate_name(ends.server));
 	tls_close(&ends);
 }
 
@@ -170,7 +172,7 @@ expect_refused_client(const char *shows, const char *client_says, const char *se
 				   "127.0.0.1"),
 			 0);
 	tls_expect_server(&ends, -EACCES, server_says);
-	assert_null(gp_conn_certificate(ends.server));
+	assert_null(gp_conn_get_certificate_name(ends.server));
 	assert_int_equal(gp_conn_recv(ends.client, &message), -EACCES);
 	assert_string_equal(gp_conn_error(ends.client), client_says);
 	tls_close(&ends);
@@ -201,13 +203,13 @@ a_key_that_both_ends_have_makes_a_connection(void **state)
 
 	tls_connect(&ends);
 	tls_start_server(&ends, NULL, right);
-	assert_int_equal(gp_conn_secure_key(ends.client, false, right, TLS_HANDSHAKE_MS), 0);
+	assert_int_equal(gp_conn_secure_psk(ends.client, false, right, TLS_HANDSHAKE_MS), 0);
 	tls_expect_server(&ends, 0, "");
 	expect_passes(ends.client, ends.server, 3 << 20);
 	expect_passes(ends.server, ends.client, 3 << 20);
-	assert_null(gp_conn_certificate(ends.server));
+	assert_null(gp_conn_get_certificate_name(ends.server));
 	assert_int_equal(gp_conn_caps(ends.client) & GP_CONN_CAP_ADOPT, 0);
-	assert_int_equal(gp_conn_secure_key(ends.client, false, right, TLS_HANDSHAKE_MS), -EPROTO);
+	assert_int_equal(gp_conn_secure_psk(ends.client, false, right, TLS_HANDSHAKE_MS), -EPROTO);
 	tls_close(&ends);
 }
 
@@ -221,7 +223,7 @@ a_handshake_may_begin_before_the_daemons_preamble(void **state)
 	struct tls_ends ends;
 
 	tls_connect(&ends);
-	assert_int_equal(gp_conn_secure_begin(ends.client, client, "127.0.0.1"), 0);
+	assert_int_equal(gp_conn_secure_start(ends.client, client, "127.0.0.1"), 0);
 	assert_int_equal(gp_conn_recv_preamble(ends.client, got, sizeof(got), 0), GP_E_TIMEOUT);
 	assert_int_equal(gp_conn_send_preamble(ends.server, greeting, sizeof(greeting)), 0);
 	tls_start_server(&ends, tls_server_of("server", "ca"), NULL);
@@ -232,7 +234,7 @@ a_handshake_may_begin_before_the_daemons_preamble(void **state)
 	expect_passes(ends.client, ends.server, 1000);
 	expect_passes(ends.server, ends.client, 1000);
 	tls_close(&ends);
-	gp_tls_put(client);
+	gp_tls_unref(client);
 }
 
 /* Nobody answers, and it is forgotten; or whoever answers is not the one who is wanted. */
@@ -243,14 +245,14 @@ a_handshake_that_has_begun_can_fail_like_any_other(void **state)
 	struct tls_ends ends;
 
 	tls_connect(&ends);
-	assert_int_equal(gp_conn_secure_begin(ends.client, client, "127.0.0.1"), 0);
+	assert_int_equal(gp_conn_secure_start(ends.client, client, "127.0.0.1"), 0);
 	tls_close(&ends);
 
 	for (int good = 0; good < 2; good++) {
 		const char *host = good ? "127.0.0.1" : "127.0.0.2";
 
 		tls_connect(&ends);
-		assert_int_equal(gp_conn_secure_begin(ends.client, client, host), 0);
+		assert_int_equal(gp_conn_secure_start(ends.client, client, host), 0);
 		tls_start_server(&ends, tls_server_of("server", "ca"), NULL);
 		assert_int_equal(gp_conn_secure(ends.client, client, host, TLS_HANDSHAKE_MS),
 				 good ? 0 : -EACCES);
@@ -258,13 +260,13 @@ a_handshake_that_has_begun_can_fail_like_any_other(void **state)
 				  good ? ""
 				       : "the client refuses the TLS handshake: bad certificate");
 		if (good) {
-			assert_string_equal(gp_conn_certificate(ends.server), "alice");
+			assert_string_equal(gp_conn_get_certificate_name(ends.server), "alice");
 			expect_passes(ends.client, ends.server, 1000);
 			expect_passes(ends.server, ends.client, 1000);
 		}
 		tls_close(&ends);
 	}
-	gp_tls_put(client);
+	gp_tls_unref(client);
 }
 
 static void
@@ -274,7 +276,7 @@ another_key_is_refused(void **state)
 
 	tls_connect(&ends);
 	tls_start_server(&ends, NULL, right);
-	assert_int_equal(gp_conn_secure_key(ends.client, false, wrong, TLS_HANDSHAKE_MS), -EACCES);
+	assert_int_equal(gp_conn_secure_psk(ends.client, false, wrong, TLS_HANDSHAKE_MS), -EACCES);
 	tls_expect_server(&ends, -EACCES, "the client has another key");
 	assert_string_equal(gp_conn_error(ends.client),
 			    "the daemon refuses the TLS handshake: illegal parameter");
@@ -293,11 +295,11 @@ a_certificate_is_no_key_and_a_key_no_certificate(void **state)
 			 -EACCES);
 	tls_expect_server(&ends, -EACCES, "the client has no key");
 	tls_close(&ends);
-	gp_tls_put(client);
+	gp_tls_unref(client);
 
 	tls_connect(&ends);
 	tls_start_server(&ends, tls_server_of("server", "ca"), NULL);
-	assert_int_equal(gp_conn_secure_key(ends.client, false, right, TLS_HANDSHAKE_MS), -EACCES);
+	assert_int_equal(gp_conn_secure_psk(ends.client, false, right, TLS_HANDSHAKE_MS), -EACCES);
 	assert_string_equal(gp_conn_error(ends.client),
 			    "the daemon's certificate is of an authority that is not known here");
 	tls_expect_server(&ends, -EACCES, "the client refuses the TLS handshake: unknown CA");
@@ -323,26 +325,26 @@ files_that_cannot_be_used_are_named(void **state)
 	char error[400], expected[400];
 	struct gp_tls *tls;
 
-	assert_int_equal(gp_tls_server(&files, &tls, error, sizeof(error)), GP_E_INVALID);
+	assert_int_equal(gp_tls_create_server(&files, &tls, error, sizeof(error)), GP_E_INVALID);
 	assert_string_equal(error, "certificate /nowhere/x.pem: No such file or directory");
 	files.certificate = "/dev/null";
-	assert_int_equal(gp_tls_server(&files, &tls, error, sizeof(error)), GP_E_INVALID);
+	assert_int_equal(gp_tls_create_server(&files, &tls, error, sizeof(error)), GP_E_INVALID);
 	assert_string_equal(error, "certificate /dev/null: it is no regular file");
 	files.certificate = tls_file("server", "key");
-	assert_int_equal(gp_tls_server(&files, &tls, error, sizeof(error)), GP_E_INVALID);
+	assert_int_equal(gp_tls_create_server(&files, &tls, error, sizeof(error)), GP_E_INVALID);
 	snprintf(expected, sizeof(expected), "certificate %s cannot be used: there is none in it",
 		 files.certificate);
 	assert_string_equal(error, expected);
 	files.certificate = tls_file("server", "pem");
 	files.key = tls_file("old", "key");
-	assert_int_equal(gp_tls_server(&files, &tls, error, sizeof(error)), GP_E_INVALID);
+	assert_int_equal(gp_tls_create_server(&files, &tls, error, sizeof(error)), GP_E_INVALID);
 	snprintf(expected, sizeof(expected), "key %s cannot be used: key values mismatch",
 		 files.key);
 	assert_string_equal(error, expected);
 	files.key = NULL;
-	assert_int_equal(gp_tls_client(&files, &tls, error, sizeof(error)), GP_E_INVALID);
+	assert_int_equal(gp_tls_create_client(&files, &tls, error, sizeof(error)), GP_E_INVALID);
 	files = (struct gp_tls_files){ .authority = tls_file("server", "key") };
-	assert_int_equal(gp_tls_client(&files, &tls, error, sizeof(error)), GP_E_INVALID);
+	assert_int_equal(gp_tls_create_client(&files, &tls, error, sizeof(error)), GP_E_INVALID);
 	assert_non_null(strstr(error, "authority "));
 }
 int

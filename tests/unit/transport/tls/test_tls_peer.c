@@ -270,8 +270,8 @@ a_record_that_stops_is_given_up(void **state)
 
 	peer_connect(&peer);
 	seal_empty_message(peer.ssl, record);
-	gp_conn_set_stall(peer.ends.server, 300);
-	gp_conn_set_rest(peer.ends.server, 50);
+	gp_conn_set_stall_timeout(peer.ends.server, 300);
+	gp_conn_set_idle_timeout(peer.ends.server, 50);
 	assert_int_equal(gp_conn_recv(peer.ends.server, &message), GP_E_TIMEOUT);
 	assert_int_equal(send(peer.fd, record, 20, MSG_NOSIGNAL), 20);
 	while ((r = gp_conn_recv(peer.ends.server, &message)) == GP_E_TIMEOUT)
@@ -311,8 +311,8 @@ without_a_stall_time_a_record_is_waited_for(void **state)
 
 	peer_connect(&peer);
 	seal_empty_message(peer.ssl, record);
-	gp_conn_set_stall(peer.ends.server, 0);
-	gp_conn_set_rest(peer.ends.server, 50);
+	gp_conn_set_stall_timeout(peer.ends.server, 0);
+	gp_conn_set_idle_timeout(peer.ends.server, 50);
 	assert_int_equal(send(peer.fd, record, 20, MSG_NOSIGNAL), 20);
 	late.fd = peer.fd;
 	late.bytes = record + 20;

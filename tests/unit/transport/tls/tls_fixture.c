@@ -31,7 +31,7 @@ tls_server_of(const char *name, const char *authority)
 	char error[400] = "";
 	struct gp_tls *tls;
 
-	if (gp_tls_server(&files, &tls, error, sizeof(error)))
+	if (gp_tls_create_server(&files, &tls, error, sizeof(error)))
 		fail_msg("%s", error);
 	return tls;
 }
@@ -82,7 +82,7 @@ tls_close(struct tls_ends *ends)
 	gp_conn_destroy(ends->client);
 	gp_conn_destroy(ends->server);
 	gp_listener_destroy(ends->listener);
-	gp_tls_put(ends->server_tls);
+	gp_tls_unref(ends->server_tls);
 }
 
 static void *
@@ -95,7 +95,7 @@ secure_server(void *argument)
 			gp_conn_secure(ends->server, ends->server_tls, NULL, ends->timeout_ms);
 	else
 		ends->server_r =
-			gp_conn_secure_key(ends->server, true, ends->key, ends->timeout_ms);
+			gp_conn_secure_psk(ends->server, true, ends->key, ends->timeout_ms);
 	return NULL;
 }
 
@@ -132,7 +132,7 @@ tls_expect_server(struct tls_ends *ends, int r, const char *error)
 int
 tls_make_folder(void **state)
 {
-	gp_help_limit(1);
+	gp_tls_helpers_set_max(1);
 	return mkdtemp(folder) && certificates_make(folder) == 0 ? 0 : -1;
 }
 

@@ -104,10 +104,10 @@ look_for_child(void)
 static void
 suspended(void)
 {
-	unsigned int depth = gpd_nonblocking_suspend();
+	unsigned int depth = gpd_nonblocking_leave();
 
 	poll_waiting();
-	gpd_nonblocking_resume(depth);
+	gpd_nonblocking_reenter(depth);
 }
 
 static void
@@ -147,9 +147,9 @@ another_thread(void)
 	pthread_t thread;
 
 	assert_int_equal(pthread_create(&thread, NULL, poll_elsewhere, NULL), 0);
-	depth = gpd_nonblocking_suspend();
+	depth = gpd_nonblocking_leave();
 	(void)pthread_join(thread, NULL);
-	gpd_nonblocking_resume(depth);
+	gpd_nonblocking_reenter(depth);
 }
 
 static void

@@ -7,12 +7,12 @@ sizes_are_such_as_people_read(void **state)
 {
 	char text[GPD_SIZE_TEXT_MAX];
 
-	assert_string_equal(gpd_size_text(0, text), "0 bytes");
-	assert_string_equal(gpd_size_text(1023, text), "1023 bytes");
-	assert_string_equal(gpd_size_text(1536, text), "1.5 KiB");
-	assert_string_equal(gpd_size_text(4194335, text), "4.0 MiB");
-	assert_string_equal(gpd_size_text(UINT64_C(80) << 30, text), "80 GiB");
-	assert_string_equal(gpd_size_text(UINT64_MAX, text), "16 EiB");
+	assert_string_equal(gpd_size_format(0, text), "0 bytes");
+	assert_string_equal(gpd_size_format(1023, text), "1023 bytes");
+	assert_string_equal(gpd_size_format(1536, text), "1.5 KiB");
+	assert_string_equal(gpd_size_format(4194335, text), "4.0 MiB");
+	assert_string_equal(gpd_size_format(UINT64_C(80) << 30, text), "80 GiB");
+	assert_string_equal(gpd_size_format(UINT64_MAX, text), "16 EiB");
 }
 
 int

@@ -19,10 +19,10 @@ address_is_named_without_port_and_a_network_of_ipv6_is_one(void **state)
 		{ "tcp://[::ffff:10.1.2.3]:4", "10.1.2.3" },
 		{ "unix:///run/gpupool/gpupool.sock", "/run/gpupool/gpupool.sock" },
 	};
-	char name[GPD_SOURCE_NAME_MAX];
+	char name[GPD_CLIENT_ADDRESS_NAME_MAX];
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		gpd_source_name(names[i][0], NULL, name);
+		gpd_client_address_name(names[i][0], NULL, name);
 		assert_string_equal(name, names[i][1]);
 	}
 }

@@ -33,16 +33,15 @@ without_a_file_there_is_one_tenant_without_limits(void **state)
 		assert_int_equal(quota->limit, 100);
 		assert_int_equal(quota->time_share, 0);
 		assert_int_equal(
-			gpd_config_bytes(&config->tenants[0].devices[i].memory, H200_BYTES),
+			gpd_config_get_bytes(&config->tenants[0].devices[i].memory, H200_BYTES),
 			GPD_NO_LIMIT);
-		assert_int_equal(
-			gpd_config_bytes(&config->tenants[0].devices[i].session_memory, H200_BYTES),
-			GPD_NO_LIMIT);
-		assert_int_equal(
-			gpd_config_multiprocessors(&config->tenants[0].devices[i].sm, H200_SMS), 0);
-		assert_int_equal(gpd_config_multiprocessors(
-					 &config->tenants[0].devices[i].session_sm, H200_SMS),
+		assert_int_equal(gpd_config_get_bytes(&config->tenants[0].devices[i].session_memory,
+						      H200_BYTES),
+				 GPD_NO_LIMIT);
+		assert_int_equal(gpd_config_get_sms(&config->tenants[0].devices[i].sm, H200_SMS),
 				 0);
+		assert_int_equal(
+			gpd_config_get_sms(&config->tenants[0].devices[i].session_sm, H200_SMS), 0);
 	}
 	assert_int_equal(config->sessions_max, 256);
 	assert_int_equal(config->metrics_port, 0);
@@ -50,7 +49,7 @@ without_a_file_there_is_one_tenant_without_limits(void **state)
 	device = gpd_config_device(config, 0, UUID);
 	assert_int_equal(device.policy, GPD_POLICY_NONE);
 	assert_int_equal(device.virtual_number, 1);
-	assert_int_equal(device.exported, 1);
+	assert_int_equal(device.visible, 1);
 	assert_int_equal(device.sm_granularity, 2);
 	assert_int_equal(gpd_config_admit(config, NULL, "anybody", "192.0.2.1", &found, error,
 					  sizeof(error)),
@@ -91,13 +90,13 @@ keys_of_the_daemon_are_read(void **state)
 	assert_int_equal(config->on_hang, GPD_CONFIG_ON_HANG_RESTART);
 	assert_int_equal(config->software_device, GPD_CONFIG_SOFTWARE_OFF);
 	assert_int_equal(config->ready_workers, 3);
-	assert_int_equal(gpd_config_host_memory(config, 8000), 1000);
-	assert_int_equal(gpd_config_code_memory(config, 0, 8000, 1), 800);
-	assert_int_equal(gpd_config_code_memory(config, 0, 8000, 3), 266);
-	assert_int_equal(gpd_config_code_memory(config, 1, 8000, 3), 400);
-	assert_int_equal(gpd_config_code_memory(config, 2, 8000, 3), 8000);
-	assert_int_equal(gpd_config_pinned_memory(config, 0, 8000, 2), 800);
-	assert_int_equal(gpd_config_pinned_memory(config, 1, 8000, 2), 2400);
+	assert_int_equal(gpd_config_get_host_memory(config, 8000), 1000);
+	assert_int_equal(gpd_config_get_code_memory(config, 0, 8000, 1), 800);
+	assert_int_equal(gpd_config_get_code_memory(config, 0, 8000, 3), 266);
+	assert_int_equal(gpd_config_get_code_memory(config, 1, 8000, 3), 400);
+	assert_int_equal(gpd_config_get_code_memory(config, 2, 8000, 3), 8000);
+	assert_int_equal(gpd_config_get_pinned_memory(config, 0, 8000, 2), 800);
+	assert_int_equal(gpd_config_get_pinned_memory(config, 1, 8000, 2), 2400);
 	assert_int_equal(config->isolation, GPD_CONFIG_ISOLATION_PROCESS);
 	assert_string_equal(config->metrics_host, "::1");
 	assert_int_equal(config->metrics_port, 9400);
@@ -109,10 +108,10 @@ keys_of_the_daemon_are_read(void **state)
 
 	config = parsed("[daemon]\nmetrics = localhost:80\n");
 	assert_string_equal(config->metrics_host, "localhost");
-	assert_int_equal(gpd_config_host_memory(config, 8000), 2000);
-	assert_int_equal(gpd_config_code_memory(config, 0, 8000, 1), 4000);
-	assert_int_equal(gpd_config_code_memory(config, 0, 8000, 0), 4000);
-	assert_int_equal(gpd_config_pinned_memory(config, 0, 8000, 1), 4000);
+	assert_int_equal(gpd_config_get_host_memory(config, 8000), 2000);
+	assert_int_equal(gpd_config_get_code_memory(config, 0, 8000, 1), 4000);
+	assert_int_equal(gpd_config_get_code_memory(config, 0, 8000, 0), 4000);
+	assert_int_equal(gpd_config_get_pinned_memory(config, 0, 8000, 1), 4000);
 	assert_int_equal(config->metrics_port, 80);
 	gpd_config_free(config);
 
@@ -142,17 +141,17 @@ section_that_names_a_device_best_decides_key_by_key(void **state)
 
 	assert_int_equal(device.policy, GPD_POLICY_BEST_EFFORT);
 	assert_int_equal(device.virtual_number, 1);
-	assert_int_equal(device.exported, 1);
+	assert_int_equal(device.visible, 1);
 	assert_int_equal(device.sm_granularity, 8);
 
 	device = gpd_config_device(config, 1, "GPU-ffffffff-89ab-cdef-0123-456789abcdef");
 	assert_int_equal(device.policy, GPD_POLICY_BEST_EFFORT);
 	assert_int_equal(device.virtual_number, 2);
-	assert_int_equal(device.exported, 0);
+	assert_int_equal(device.visible, 0);
 
 	device = gpd_config_device(config, 1, "GPU-01234567-89AB-CDEF-0123-456789abcdef");
 	assert_int_equal(device.virtual_number, 4);
-	assert_int_equal(device.exported, 0);
+	assert_int_equal(device.visible, 0);
 	assert_int_equal(device.sm_granularity, 8);
 	gpd_config_free(config);
 }
@@ -240,13 +239,12 @@ words_for_no_limit_are_read(void **state)
 					   "sessions = unlimited\n"
 					   "priority = low\n");
 
-	assert_int_equal(gpd_config_bytes(&config->tenants[1].devices[31].memory, GIB),
+	assert_int_equal(gpd_config_get_bytes(&config->tenants[1].devices[31].memory, GIB),
 			 GPD_NO_LIMIT);
-	assert_int_equal(gpd_config_bytes(&config->tenants[1].devices[31].session_memory, GIB),
+	assert_int_equal(gpd_config_get_bytes(&config->tenants[1].devices[31].session_memory, GIB),
 			 GPD_NO_LIMIT);
-	assert_int_equal(gpd_config_multiprocessors(&config->tenants[1].devices[31].sm, 132), 0);
-	assert_int_equal(
-		gpd_config_multiprocessors(&config->tenants[1].devices[31].session_sm, 132), 0);
+	assert_int_equal(gpd_config_get_sms(&config->tenants[1].devices[31].sm, 132), 0);
+	assert_int_equal(gpd_config_get_sms(&config->tenants[1].devices[31].session_sm, 132), 0);
 	assert_int_equal(config->tenants[1].devices[31].allowed, 1);
 	assert_int_equal(config->tenants[1].bandwidth, GPD_NO_LIMIT);
 	assert_int_equal(config->tenants[1].sessions_max, UINT32_MAX);
@@ -452,33 +450,26 @@ amounts_become_numbers_of_the_device(void **state)
 					   "session-memory.0 = 25%\nsession-sm.0 = 12.5%\n");
 
 	/* 71885.5 MiB, of which 2 MiB divide 71884. */
-	assert_int_equal(gpd_config_bytes(&config->tenants[1].devices[0].memory, H200_BYTES),
+	assert_int_equal(gpd_config_get_bytes(&config->tenants[1].devices[0].memory, H200_BYTES),
 			 71884 * MIB);
-	assert_int_equal(gpd_config_multiprocessors(&config->tenants[1].devices[0].sm, H200_SMS),
-			 33);
+	assert_int_equal(gpd_config_get_sms(&config->tenants[1].devices[0].sm, H200_SMS), 33);
 	assert_int_equal(
-		gpd_config_bytes(&config->tenants[1].devices[0].session_memory, H200_BYTES),
+		gpd_config_get_bytes(&config->tenants[1].devices[0].session_memory, H200_BYTES),
 		35942 * MIB);
-	assert_int_equal(
-		gpd_config_multiprocessors(&config->tenants[1].devices[0].session_sm, H200_SMS),
-		16);
-	assert_int_equal(gpd_config_bytes(&config->tenants[1].devices[1].memory, H200_BYTES),
+	assert_int_equal(gpd_config_get_sms(&config->tenants[1].devices[0].session_sm, H200_SMS),
+			 16);
+	assert_int_equal(gpd_config_get_bytes(&config->tenants[1].devices[1].memory, H200_BYTES),
 			 1024 * MIB);
-	assert_int_equal(gpd_config_multiprocessors(&config->tenants[1].devices[1].sm, H200_SMS),
-			 33);
-	assert_int_equal(gpd_config_bytes(&config->tenants[1].devices[2].memory, H200_BYTES),
+	assert_int_equal(gpd_config_get_sms(&config->tenants[1].devices[1].sm, H200_SMS), 33);
+	assert_int_equal(gpd_config_get_bytes(&config->tenants[1].devices[2].memory, H200_BYTES),
 			 143770 * MIB);
-	assert_int_equal(gpd_config_multiprocessors(&config->tenants[1].devices[2].sm, H200_SMS),
-			 132);
-	assert_int_equal(gpd_config_bytes(&config->tenants[1].devices[3].memory, GIB), 2 * MIB);
-	assert_int_equal(gpd_config_multiprocessors(&config->tenants[1].devices[3].sm, H200_SMS),
-			 1);
-	assert_int_equal(gpd_config_bytes(&config->tenants[1].devices[4].memory, H200_BYTES),
+	assert_int_equal(gpd_config_get_sms(&config->tenants[1].devices[2].sm, H200_SMS), 132);
+	assert_int_equal(gpd_config_get_bytes(&config->tenants[1].devices[3].memory, GIB), 2 * MIB);
+	assert_int_equal(gpd_config_get_sms(&config->tenants[1].devices[3].sm, H200_SMS), 1);
+	assert_int_equal(gpd_config_get_bytes(&config->tenants[1].devices[4].memory, H200_BYTES),
 			 143770 * MIB);
-	assert_int_equal(gpd_config_multiprocessors(&config->tenants[1].devices[4].sm, H200_SMS),
-			 132);
-	assert_int_equal(gpd_config_multiprocessors(&config->tenants[1].devices[5].sm, H200_SMS),
-			 43);
+	assert_int_equal(gpd_config_get_sms(&config->tenants[1].devices[4].sm, H200_SMS), 132);
+	assert_int_equal(gpd_config_get_sms(&config->tenants[1].devices[5].sm, H200_SMS), 43);
 	gpd_config_free(config);
 }
 

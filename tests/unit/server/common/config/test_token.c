@@ -168,7 +168,7 @@ what_is_long_over_is_forgotten(void **state)
 {
 	char text[1024];
 	struct gpd_tokens tokens;
-	long long now = (long long)time(NULL), old = now - GPD_TOKEN_KEPT_S - 10;
+	long long now = (long long)time(NULL), old = now - GPD_TOKEN_RETENTION_S - 10;
 
 	snprintf(text, sizeof(text),
 		 "aaaaaaaaaa alice " HASH " 1 %lld -\n"
@@ -250,7 +250,7 @@ the_store_notices_every_change(void **state)
 	struct gp_token token;
 
 	assert_int_equal(gpd_token_store_open(&store, path), 0);
-	assert_int_equal(gpd_token_store_refresh(&store, 1), GPD_SHARED_FILE_SAME);
+	assert_int_equal(gpd_token_store_refresh(&store, 1), GPD_SHARED_FILE_UNCHANGED);
 	token = create("alice", INT64_MAX);
 	assert_int_equal(gpd_token_store_refresh(&store, 2), GPD_SHARED_FILE_CHANGED);
 	assert_int_equal(gpd_tokens_state(&store.tokens, token.id, 0), GPD_TOKEN_GOOD);
@@ -259,8 +259,8 @@ the_store_notices_every_change(void **state)
 	assert_int_equal(gpd_tokens_state(&store.tokens, token.id, 0), GPD_TOKEN_REVOKED);
 	/* What cannot be read is said once, and leaves those of before. */
 	write_file("nonsense\n");
-	assert_int_equal(gpd_token_store_refresh(&store, 3), GPD_SHARED_FILE_WRONG);
-	assert_int_equal(gpd_token_store_refresh(&store, 1), GPD_SHARED_FILE_SAME);
+	assert_int_equal(gpd_token_store_refresh(&store, 3), GPD_SHARED_FILE_INVALID);
+	assert_int_equal(gpd_token_store_refresh(&store, 1), GPD_SHARED_FILE_UNCHANGED);
 	assert_int_equal(store.tokens.count, 1);
 	assert_int_equal(store.file.wrong, GP_E_INVALID);
 	assert_int_equal(store.file.wrong_ms, 3);
@@ -277,7 +277,7 @@ a_file_that_cannot_be_opened_is_tried_again(void **state)
 {
 	static struct gpd_token_store store;
 	struct rlimit files, none;
-	enum gpd_shared_file_news look;
+	enum gpd_shared_file_change look;
 
 	assert_int_equal(gpd_token_store_open(&store, path), 0);
 	(void)create("alice", INT64_MAX);
@@ -286,7 +286,7 @@ a_file_that_cannot_be_opened_is_tried_again(void **state)
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
 	look = gpd_token_store_refresh(&store, 1);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &files), 0);
-	assert_int_equal(look, GPD_SHARED_FILE_WRONG);
+	assert_int_equal(look, GPD_SHARED_FILE_INVALID);
 	assert_int_equal(store.file.wrong, -EMFILE);
 	assert_int_equal(gpd_token_store_refresh(&store, 2), GPD_SHARED_FILE_CHANGED);
 	assert_int_equal(store.file.wrong, 0);

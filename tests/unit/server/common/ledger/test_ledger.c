@@ -43,12 +43,12 @@ sessions_of_a_tenant_share_its_memory(void **state)
 	struct gpd_ledger_session *b = gpd_ledger_open(ledger, 2, GPD_TENANT_DEFAULT, 11);
 
 	tenant_line()->memory_max = 100;
-	assert_true(gpd_ledger_take(ledger, a, 0, 70));
-	assert_false(gpd_ledger_take(ledger, b, 0, 31));
-	assert_int_equal(gpd_ledger_room(ledger, b, 0, 0).left, 30);
-	assert_int_equal(gpd_ledger_room(ledger, b, 0, 0).max, 100);
-	assert_true(gpd_ledger_take(ledger, b, 0, 30));
-	gpd_ledger_give(ledger, a, 0, 70);
+	assert_true(gpd_ledger_charge(ledger, a, 0, 70));
+	assert_false(gpd_ledger_charge(ledger, b, 0, 31));
+	assert_int_equal(gpd_ledger_headroom(ledger, b, 0, 0).left, 30);
+	assert_int_equal(gpd_ledger_headroom(ledger, b, 0, 0).max, 100);
+	assert_true(gpd_ledger_charge(ledger, b, 0, 30));
+	gpd_ledger_uncharge(ledger, a, 0, 70);
 	assert_int_equal(tenant_line()->memory, 30);
 }
 
@@ -59,19 +59,19 @@ what_is_granted_counts_and_is_not_in_use(void **state)
 	struct gpd_ledger_session *b = gpd_ledger_open(ledger, 2, GPD_TENANT_DEFAULT, 11);
 
 	tenant_line()->memory_max = 100;
-	gpd_ledger_set_granted(ledger, a, 0, 60, 0);
-	assert_true(gpd_ledger_take(ledger, a, 0, 60));
-	assert_true(gpd_ledger_take(ledger, b, 0, 30));
-	assert_false(gpd_ledger_take(ledger, b, 0, 11));
+	gpd_ledger_set_allowance(ledger, a, 0, 60, 0);
+	assert_true(gpd_ledger_charge(ledger, a, 0, 60));
+	assert_true(gpd_ledger_charge(ledger, b, 0, 30));
+	assert_false(gpd_ledger_charge(ledger, b, 0, 11));
 	assert_int_equal(GPD_LEDGER_IN_USE(&a->devices[0]), 0);
 	assert_int_equal(GPD_LEDGER_IN_USE(tenant_line()), 30);
 	assert_int_equal(a->devices[0].memory_peak, 0);
-	gpd_ledger_set_granted(ledger, a, 0, 20, 0);
+	gpd_ledger_set_allowance(ledger, a, 0, 20, 0);
 	assert_int_equal(GPD_LEDGER_IN_USE(&a->devices[0]), 40);
 	assert_int_equal(GPD_LEDGER_IN_USE(tenant_line()), 70);
 	assert_int_equal(a->devices[0].memory_peak, 40);
 	gpd_ledger_close(ledger, a);
-	assert_int_equal(tenant_line()->granted, 0);
+	assert_int_equal(tenant_line()->allowance, 0);
 	assert_int_equal(GPD_LEDGER_IN_USE(tenant_line()), 30);
 	gpd_ledger_close(ledger, b);
 }
@@ -84,21 +84,21 @@ who_keeps_memory_is_asked_for_it_for_so_long(void **state)
 	struct gpd_ledger_session *c = gpd_ledger_open(ledger, 3, GPD_TENANT_DEFAULT + 1, 11);
 
 	assert_false(gpd_ledger_recall(ledger, a, false));
-	a->keeps = b->keeps = c->keeps = GPD_KEEPS;
+	a->cache_state = b->cache_state = c->cache_state = GPD_CACHE_FILLED;
 	assert_true(gpd_ledger_recall(ledger, a, true));
-	assert_int_equal(a->keeps, GPD_KEEPS);
-	assert_int_equal(b->keeps, GPD_KEEPS_RECALLED);
-	assert_int_equal(c->keeps, GPD_KEEPS);
-	assert_true(gpd_ledger_is_recalling(ledger, a, false));
-	assert_false(gpd_ledger_is_recalling(ledger, b, false));
+	assert_int_equal(a->cache_state, GPD_CACHE_FILLED);
+	assert_int_equal(b->cache_state, GPD_CACHE_RECALLED);
+	assert_int_equal(c->cache_state, GPD_CACHE_FILLED);
+	assert_true(gpd_ledger_has_pending_recall(ledger, a, false));
+	assert_false(gpd_ledger_has_pending_recall(ledger, b, false));
 	/* Not twice. */
 	assert_false(gpd_ledger_recall(ledger, a, true));
 	b->recalled_ns -= GPD_RECALL_NS;
-	assert_false(gpd_ledger_is_recalling(ledger, a, false));
+	assert_false(gpd_ledger_has_pending_recall(ledger, a, false));
 	assert_true(gpd_ledger_recall(ledger, a, false));
-	assert_int_equal(c->keeps, GPD_KEEPS_RECALLED);
-	c->keeps = GPD_KEEPS_NOTHING;
-	assert_false(gpd_ledger_is_recalling(ledger, a, false));
+	assert_int_equal(c->cache_state, GPD_CACHE_RECALLED);
+	c->cache_state = GPD_CACHE_EMPTY;
+	assert_false(gpd_ledger_has_pending_recall(ledger, a, false));
 }
 
 /* It is asked for what it keeps, but costs others no more time. */
@@ -109,31 +109,31 @@ who_was_slow_once_is_not_waited_for_again(void **state)
 	struct gpd_ledger_session *b = gpd_ledger_open(ledger, 2, GPD_TENANT_DEFAULT + 1, 11);
 
 	gpd_ledger_add_tenant(ledger, GPD_TENANT_DEFAULT + 1, "other");
-	assert_true(gpd_ledger_take(ledger, b, 0, 50));
-	b->devices[0].kept = 10;
-	b->keeps = GPD_KEEPS;
+	assert_true(gpd_ledger_charge(ledger, b, 0, 50));
+	b->devices[0].cached = 10;
+	b->cache_state = GPD_CACHE_FILLED;
 	assert_true(gpd_ledger_recall(ledger, a, false));
-	gpd_ledger_set_kept(ledger, b, true);
+	gpd_ledger_set_cached(ledger, b, true);
 	assert_int_equal(b->slow, 0);
 	/* So long it waited for others itself. */
 	assert_true(gpd_ledger_recall(ledger, a, false));
-	b->recalled_ns -= 2 * GPD_RECALL_PROMPT_NS;
-	gpd_ledger_excuse(b, 2 * GPD_RECALL_PROMPT_NS);
-	gpd_ledger_set_kept(ledger, b, true);
+	b->recalled_ns -= 2 * GPD_RECALL_LATE_NS;
+	gpd_ledger_extend_recall(b, 2 * GPD_RECALL_LATE_NS);
+	gpd_ledger_set_cached(ledger, b, true);
 	assert_int_equal(b->slow, 0);
-	assert_int_equal(gpd_ledger_kept(ledger, a, 0).of_device, 10);
+	assert_int_equal(gpd_ledger_reclaimable(ledger, a, 0).of_device, 10);
 	/* That is no excuse the next time. */
 	assert_true(gpd_ledger_recall(ledger, a, false));
-	b->recalled_ns -= 2 * GPD_RECALL_PROMPT_NS;
-	assert_true(gpd_ledger_is_recalling(ledger, a, false));
-	gpd_ledger_set_kept(ledger, b, true);
+	b->recalled_ns -= 2 * GPD_RECALL_LATE_NS;
+	assert_true(gpd_ledger_has_pending_recall(ledger, a, false));
+	gpd_ledger_set_cached(ledger, b, true);
 	assert_int_equal(b->slow, 1);
-	assert_int_equal(b->keeps, GPD_KEEPS);
-	assert_int_equal(gpd_ledger_kept(ledger, a, 0).of_device, 0);
+	assert_int_equal(b->cache_state, GPD_CACHE_FILLED);
+	assert_int_equal(gpd_ledger_reclaimable(ledger, a, 0).of_device, 0);
 	assert_true(gpd_ledger_recall(ledger, a, false));
-	assert_false(gpd_ledger_is_recalling(ledger, a, false));
-	gpd_ledger_set_kept(ledger, b, false);
-	assert_int_equal(b->keeps, GPD_KEEPS_NOTHING);
+	assert_false(gpd_ledger_has_pending_recall(ledger, a, false));
+	gpd_ledger_set_cached(ledger, b, false);
+	assert_int_equal(b->cache_state, GPD_CACHE_EMPTY);
 	/* Another session in its place has been asked for nothing yet. */
 	gpd_ledger_close(ledger, b);
 	b = gpd_ledger_open(ledger, 3, GPD_TENANT_DEFAULT + 1, 11);
@@ -146,35 +146,36 @@ what_does_not_reach_the_driver_is_not_waited_for_again(void **state)
 	const uint32_t slow = GPD_TENANT_DEFAULT + 1;
 	struct gpd_ledger_session *a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
 	struct gpd_ledger_session *b = gpd_ledger_open(ledger, 2, slow, 11), *c;
-	uint32_t place = gpd_ledger_leave_begin(b);
+	uint32_t place = gpd_ledger_free_begin(b);
 
 	gpd_ledger_add_tenant(ledger, slow, "slow");
-	assert_true(gpd_ledger_is_leaving(ledger, a, false, 0));
+	assert_true(gpd_ledger_has_pending_frees(ledger, a, false, 0));
 	/* It is of another tenant, and does not help where the quota is used up. */
-	assert_false(gpd_ledger_is_leaving(ledger, a, true, 0));
-	gp_clock_move(GPD_LEAVE_NS / 2);
-	assert_true(gpd_ledger_is_leaving(ledger, a, false, GPD_LEAVE_NS / 2));
-	assert_int_equal(b->leaves_slow, 0);
-	gp_clock_move(GPD_LEAVE_NS);
-	assert_false(gpd_ledger_is_leaving(ledger, a, false, 0));
-	assert_int_equal(b->leaves_slow, 1);
-	gpd_ledger_leave_end(b, place);
-	assert_false(gpd_ledger_is_leaving(ledger, a, false, 0));
+	assert_false(gpd_ledger_has_pending_frees(ledger, a, true, 0));
+	gp_clock_advance(GPD_FREE_LATE_NS / 2);
+	assert_true(gpd_ledger_has_pending_frees(ledger, a, false, GPD_FREE_LATE_NS / 2));
+	assert_int_equal(b->frees_slow, 0);
+	gp_clock_advance(GPD_FREE_LATE_NS);
+	assert_false(gpd_ledger_has_pending_frees(ledger, a, false, 0));
+	assert_int_equal(b->frees_slow, 1);
+	gpd_ledger_free_end(b, place);
+	assert_false(gpd_ledger_has_pending_frees(ledger, a, false, 0));
 	/* The next time it has a moment, and so have further sessions of its tenant. */
 	c = gpd_ledger_open(ledger, 3, slow, 11);
 	for (int i = 0; i < 2; i++) {
-		place = gpd_ledger_leave_begin(i ? c : b);
-		assert_true(gpd_ledger_is_leaving(ledger, a, false, GPD_LEAVE_SLOW_NS));
-		assert_false(gpd_ledger_is_leaving(ledger, a, false, GPD_LEAVE_SLOW_NS + 1));
+		place = gpd_ledger_free_begin(i ? c : b);
+		assert_true(gpd_ledger_has_pending_frees(ledger, a, false, GPD_FREE_SLOW_NS));
+		assert_false(gpd_ledger_has_pending_frees(ledger, a, false, GPD_FREE_SLOW_NS + 1));
 		/* Not so where its own wait. */
 		if (i)
-			assert_true(gpd_ledger_is_leaving(ledger, b, true, GPD_LEAVE_SLOW_NS + 1));
-		gpd_ledger_leave_end(i ? c : b, place);
+			assert_true(gpd_ledger_has_pending_frees(ledger, b, true,
+								 GPD_FREE_SLOW_NS + 1));
+		gpd_ledger_free_end(i ? c : b, place);
 	}
-	assert_int_equal(c->leaves_slow, 0);
-	ledger->tenants[slow].leaves_slow_ns -= GPD_SLOW_NS;
-	(void)gpd_ledger_leave_begin(c);
-	assert_true(gpd_ledger_is_leaving(ledger, a, false, GPD_LEAVE_SLOW_NS + 1));
+	assert_int_equal(c->frees_slow, 0);
+	ledger->tenants[slow].frees_slow_ns -= GPD_SLOW_NS;
+	(void)gpd_ledger_free_begin(c);
+	assert_true(gpd_ledger_has_pending_frees(ledger, a, false, GPD_FREE_SLOW_NS + 1));
 }
 
 /* Some of it is on its way all the time, and none of it for long. */
@@ -183,16 +184,16 @@ a_session_that_frees_all_the_time_is_not_slow(void **state)
 {
 	struct gpd_ledger_session *a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
 	struct gpd_ledger_session *b = gpd_ledger_open(ledger, 2, GPD_TENANT_DEFAULT, 10);
-	uint32_t place = gpd_ledger_leave_begin(b), next;
+	uint32_t place = gpd_ledger_free_begin(b), next;
 
 	for (int i = 0; i < 20; i++) {
-		assert_true(gpd_ledger_is_leaving(ledger, a, true, GPD_LEAVE_NS));
-		gp_clock_move(GPD_LEAVE_NS / 4);
-		next = gpd_ledger_leave_begin(b);
-		gpd_ledger_leave_end(b, place);
+		assert_true(gpd_ledger_has_pending_frees(ledger, a, true, GPD_FREE_LATE_NS));
+		gp_clock_advance(GPD_FREE_LATE_NS / 4);
+		next = gpd_ledger_free_begin(b);
+		gpd_ledger_free_end(b, place);
 		place = next;
 	}
-	assert_int_equal(b->leaves_slow, 0);
+	assert_int_equal(b->frees_slow, 0);
 }
 
 /* It opens further sessions, which would all be slow once. */
@@ -204,27 +205,27 @@ a_tenant_that_was_slow_is_not_waited_for_by_others(void **state)
 	struct gpd_ledger_session *b = gpd_ledger_open(ledger, 2, slow, 11), *c;
 
 	gpd_ledger_add_tenant(ledger, slow, "slow");
-	b->keeps = GPD_KEEPS;
+	b->cache_state = GPD_CACHE_FILLED;
 	assert_true(gpd_ledger_recall(ledger, a, false));
-	b->recalled_ns -= 2 * GPD_RECALL_PROMPT_NS;
+	b->recalled_ns -= 2 * GPD_RECALL_LATE_NS;
 	/* The first time it is waited for, and ends without an answer. */
-	assert_true(gpd_ledger_is_recalling(ledger, a, false));
-	assert_true(gpd_ledger_is_recalling(ledger, a, false));
+	assert_true(gpd_ledger_has_pending_recall(ledger, a, false));
+	assert_true(gpd_ledger_has_pending_recall(ledger, a, false));
 	gpd_ledger_close(ledger, b);
 	b = gpd_ledger_open(ledger, 3, slow, 11);
 	c = gpd_ledger_open(ledger, 4, slow, 11);
-	assert_true(gpd_ledger_take(ledger, b, 0, 50));
-	b->devices[0].kept = 10;
-	b->keeps = GPD_KEEPS;
-	assert_int_equal(gpd_ledger_kept(ledger, a, 0).of_device, 0);
+	assert_true(gpd_ledger_charge(ledger, b, 0, 50));
+	b->devices[0].cached = 10;
+	b->cache_state = GPD_CACHE_FILLED;
+	assert_int_equal(gpd_ledger_reclaimable(ledger, a, 0).of_device, 0);
 	assert_true(gpd_ledger_recall(ledger, a, false));
-	assert_false(gpd_ledger_is_recalling(ledger, a, false));
+	assert_false(gpd_ledger_has_pending_recall(ledger, a, false));
 	/* Its own sessions still wait for each other. */
-	assert_int_equal(gpd_ledger_kept(ledger, c, 0).of_device, 10);
-	assert_true(gpd_ledger_is_recalling(ledger, c, true));
+	assert_int_equal(gpd_ledger_reclaimable(ledger, c, 0).of_device, 10);
+	assert_true(gpd_ledger_has_pending_recall(ledger, c, true));
 	/* Not for ever. */
 	ledger->tenants[slow].slow_ns -= GPD_SLOW_NS;
-	assert_true(gpd_ledger_is_recalling(ledger, a, false));
+	assert_true(gpd_ledger_has_pending_recall(ledger, a, false));
 	/* What takes its place in the ledger has done nothing. */
 	gpd_ledger_add_tenant(ledger, slow, "another");
 	assert_int_equal(ledger->tenants[slow].slow_ns, 0);
@@ -236,13 +237,13 @@ what_travels_without_a_turn_delays_the_next_one(void **state)
 	struct gpd_ledger_session *a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
 	struct gpd_ledger_tenant *tenant = &ledger->tenants[GPD_TENANT_DEFAULT];
 
-	gpd_ledger_link_owe(ledger, a, 1000, 5000);
+	gpd_ledger_link_charge(ledger, a, 1000, 5000);
 	assert_int_equal(tenant->link_free_ns, 0);
 	gpd_ledger_set_bandwidth(tenant, 1000000);
-	gpd_ledger_link_owe(ledger, a, 1000, 5000);
-	gpd_ledger_link_owe(ledger, a, 1000, 5000);
+	gpd_ledger_link_charge(ledger, a, 1000, 5000);
+	gpd_ledger_link_charge(ledger, a, 1000, 5000);
 	assert_int_equal(tenant->link_free_ns, 5000 + 2 * 1000000);
-	assert_int_equal(gpd_ledger_link(ledger, a, 10, 5000).start_ns, 5000 + 2 * 1000000);
+	assert_int_equal(gpd_ledger_link_acquire(ledger, a, 10, 5000).start_ns, 5000 + 2 * 1000000);
 }
 
 /* What counts is what they would give back: credit, and of what is in use no more than there is. */
@@ -252,30 +253,30 @@ what_others_keep_could_be_had(void **state)
 	struct gpd_ledger_session *a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
 	struct gpd_ledger_session *b = gpd_ledger_open(ledger, 2, GPD_TENANT_DEFAULT, 11);
 	struct gpd_ledger_session *c = gpd_ledger_open(ledger, 3, GPD_TENANT_DEFAULT + 1, 11);
-	struct gpd_ledger_kept kept;
+	struct gpd_ledger_reclaimable cached;
 
 	tenant_line()->memory_max = 100;
-	assert_true(gpd_ledger_take(ledger, b, 0, 50));
-	gpd_ledger_set_granted(ledger, b, 0, 20, 25);
-	b->devices[0].kept = 10;
+	assert_true(gpd_ledger_charge(ledger, b, 0, 50));
+	gpd_ledger_set_allowance(ledger, b, 0, 20, 25);
+	b->devices[0].cached = 10;
 	gpd_ledger_add_tenant(ledger, GPD_TENANT_DEFAULT + 1, "other");
-	assert_true(gpd_ledger_take(ledger, c, 0, 7));
-	c->devices[0].kept = UINT64_MAX;
+	assert_true(gpd_ledger_charge(ledger, c, 0, 7));
+	c->devices[0].cached = UINT64_MAX;
 	/* Who was not asked to say when they are wanted back keeps nothing that could be had. */
-	kept = gpd_ledger_kept(ledger, a, 0);
-	assert_int_equal(kept.of_device, 0);
-	assert_int_equal(kept.of_tenant, 0);
-	a->keeps = b->keeps = c->keeps = GPD_KEEPS;
-	kept = gpd_ledger_kept(ledger, a, 0);
-	assert_int_equal(kept.of_device, 25 + 10 + 7);
-	assert_int_equal(kept.of_tenant, 20 + 10);
-	assert_int_equal(gpd_ledger_room(ledger, a, 0, kept.of_tenant).left, 80);
-	assert_int_equal(gpd_ledger_kept(ledger, b, 0).of_tenant, 0);
+	cached = gpd_ledger_reclaimable(ledger, a, 0);
+	assert_int_equal(cached.of_device, 0);
+	assert_int_equal(cached.of_tenant, 0);
+	a->cache_state = b->cache_state = c->cache_state = GPD_CACHE_FILLED;
+	cached = gpd_ledger_reclaimable(ledger, a, 0);
+	assert_int_equal(cached.of_device, 25 + 10 + 7);
+	assert_int_equal(cached.of_tenant, 20 + 10);
+	assert_int_equal(gpd_ledger_headroom(ledger, a, 0, cached.of_tenant).left, 80);
+	assert_int_equal(gpd_ledger_reclaimable(ledger, b, 0).of_tenant, 0);
 	/* It has had its time to give it back. */
 	assert_true(gpd_ledger_recall(ledger, a, true));
-	assert_int_equal(gpd_ledger_kept(ledger, a, 0).of_tenant, 20 + 10);
+	assert_int_equal(gpd_ledger_reclaimable(ledger, a, 0).of_tenant, 20 + 10);
 	b->recalled_ns -= GPD_RECALL_NS;
-	assert_int_equal(gpd_ledger_kept(ledger, a, 0).of_tenant, 0);
+	assert_int_equal(gpd_ledger_reclaimable(ledger, a, 0).of_tenant, 0);
 }
 
 static void
@@ -284,9 +285,9 @@ what_a_session_is_refused_its_tenant_keeps(void **state)
 	struct gpd_ledger_session *a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
 
 	a->devices[0].memory_max = 50;
-	assert_false(gpd_ledger_take(ledger, a, 0, 51));
+	assert_false(gpd_ledger_charge(ledger, a, 0, 51));
 	assert_int_equal(tenant_line()->memory, 0);
-	assert_int_equal(gpd_ledger_room(ledger, a, 0, 0).left, 50);
+	assert_int_equal(gpd_ledger_headroom(ledger, a, 0, 0).left, 50);
 }
 
 static void
@@ -294,12 +295,12 @@ a_lowered_quota_takes_nothing_away(void **state)
 {
 	struct gpd_ledger_session *a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
 
-	assert_true(gpd_ledger_take(ledger, a, 0, 80));
+	assert_true(gpd_ledger_charge(ledger, a, 0, 80));
 	tenant_line()->memory_max = 50;
-	assert_int_equal(gpd_ledger_room(ledger, a, 0, 0).left, 0);
-	assert_false(gpd_ledger_take(ledger, a, 0, 1));
-	gpd_ledger_give(ledger, a, 0, 40);
-	assert_true(gpd_ledger_take(ledger, a, 0, 10));
+	assert_int_equal(gpd_ledger_headroom(ledger, a, 0, 0).left, 0);
+	assert_false(gpd_ledger_charge(ledger, a, 0, 1));
+	gpd_ledger_uncharge(ledger, a, 0, 40);
+	assert_true(gpd_ledger_charge(ledger, a, 0, 10));
 }
 
 /* Of the machine's memory, and on the same path as a device's. */
@@ -315,12 +316,12 @@ device_code_counts_as_device_memory_does(void **state)
 	b = gpd_ledger_open(ledger, 2, GPD_TENANT_DEFAULT, 11);
 	other = gpd_ledger_open(ledger, 3, 1, 11);
 	line->memory_max = 1000;
-	assert_true(gpd_ledger_take(ledger, a, GPD_LEDGER_CODE, 600));
-	assert_false(gpd_ledger_take(ledger, b, GPD_LEDGER_CODE, 401));
-	assert_true(gpd_ledger_take(ledger, b, GPD_LEDGER_CODE, 400));
+	assert_true(gpd_ledger_charge(ledger, a, GPD_LEDGER_CODE, 600));
+	assert_false(gpd_ledger_charge(ledger, b, GPD_LEDGER_CODE, 401));
+	assert_true(gpd_ledger_charge(ledger, b, GPD_LEDGER_CODE, 400));
 	/* Another tenant's part is its own, and no session has more than one may. */
-	assert_true(gpd_ledger_take(ledger, other, GPD_LEDGER_CODE, GPD_CODE_SESSION_MAX));
-	assert_false(gpd_ledger_take(ledger, other, GPD_LEDGER_CODE, 1));
+	assert_true(gpd_ledger_charge(ledger, other, GPD_LEDGER_CODE, GPD_CODE_SESSION_MAX));
+	assert_false(gpd_ledger_charge(ledger, other, GPD_LEDGER_CODE, 1));
 	assert_int_equal(tenant_line()->memory, 0);
 
 	/* Its worker was killed. */
@@ -337,8 +338,8 @@ an_ended_session_gives_back_its_memory_and_leaves_its_counts(void **state)
 	struct gpd_ledger_session *b = gpd_ledger_open(ledger, 2, GPD_TENANT_DEFAULT, 10);
 	const struct gpd_ledger_tenant *tenant = &ledger->tenants[GPD_TENANT_DEFAULT];
 
-	assert_true(gpd_ledger_take(ledger, a, 0, 70));
-	assert_true(gpd_ledger_take(ledger, b, 0, 5));
+	assert_true(gpd_ledger_charge(ledger, a, 0, 70));
+	assert_true(gpd_ledger_charge(ledger, b, 0, 5));
 	gpd_ledger_count(&a->counts.launches, 3);
 	a->devices[0].gpu_ns = 9;
 	gpd_ledger_close(ledger, a);
@@ -368,7 +369,7 @@ the_sessions_of_a_dead_worker_are_closed_and_no_others(void **state)
 		for (uint64_t id = 1; id <= 3; id++) {
 			struct gpd_ledger_session *s = gpd_ledger_open(mine, id, 0, 77);
 
-			if (!gpd_ledger_take(mine, s, 0, 10))
+			if (!gpd_ledger_charge(mine, s, 0, 10))
 				_exit(1);
 		}
 		/* As if it was killed between two steps. */
@@ -396,11 +397,11 @@ take_and_give(void *arg)
 	struct gpd_ledger_session *session = arg;
 
 	for (int i = 0; i < ROUNDS; i++) {
-		if (!gpd_ledger_take(ledger, session, 0, 40))
+		if (!gpd_ledger_charge(ledger, session, 0, 40))
 			continue;
 		if (tenant_line()->memory > 100)
 			return arg;
-		gpd_ledger_give(ledger, session, 0, 40);
+		gpd_ledger_uncharge(ledger, session, 0, 40);
 	}
 	return NULL;
 }
@@ -432,16 +433,18 @@ a_limit_of_bandwidth_is_shared_in_the_order_of_asking(void **state)
 	const uint64_t second = 1000000000;
 
 	/* Without one nobody waits. */
-	assert_int_equal(gpd_ledger_link(ledger, a, UINT64_MAX / 2, 5 * second).start_ns, 0);
+	assert_int_equal(gpd_ledger_link_acquire(ledger, a, UINT64_MAX / 2, 5 * second).start_ns,
+			 0);
 	tenant->bandwidth_max = 1000;
-	assert_int_equal(gpd_ledger_link(ledger, a, 500, 5 * second).start_ns, 5 * second);
-	assert_int_equal(gpd_ledger_link(ledger, b, 1000, 5 * second).start_ns,
+	assert_int_equal(gpd_ledger_link_acquire(ledger, a, 500, 5 * second).start_ns, 5 * second);
+	assert_int_equal(gpd_ledger_link_acquire(ledger, b, 1000, 5 * second).start_ns,
 			 5 * second + second / 2);
-	assert_int_equal(gpd_ledger_link(ledger, a, 1, 5 * second).start_ns,
+	assert_int_equal(gpd_ledger_link_acquire(ledger, a, 1, 5 * second).start_ns,
 			 6 * second + second / 2);
 	/* Time that nobody used is not saved up. */
-	assert_int_equal(gpd_ledger_link(ledger, a, 100, 60 * second).start_ns, 60 * second);
-	assert_int_equal(gpd_ledger_link(ledger, a, 100, 60 * second).start_ns,
+	assert_int_equal(gpd_ledger_link_acquire(ledger, a, 100, 60 * second).start_ns,
+			 60 * second);
+	assert_int_equal(gpd_ledger_link_acquire(ledger, a, 100, 60 * second).start_ns,
 			 60 * second + second / 10);
 }
 
@@ -450,23 +453,23 @@ bytes_that_are_announced_are_charged_by_turns(void **state)
 {
 	struct gpd_ledger_tenant *tenant = &ledger->tenants[GPD_TENANT_DEFAULT];
 	struct gpd_ledger_session *a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
-	struct gpd_ledger_turn turn = gpd_ledger_link(ledger, a, UINT32_MAX, 1);
+	struct gpd_ledger_link_slot turn = gpd_ledger_link_acquire(ledger, a, UINT32_MAX, 1);
 
 	assert_int_equal(turn.bytes, UINT32_MAX);
 	gpd_ledger_set_bandwidth(tenant, 10000000);
-	turn = gpd_ledger_link(ledger, a, UINT32_MAX, 1);
+	turn = gpd_ledger_link_acquire(ledger, a, UINT32_MAX, 1);
 	assert_int_equal(turn.bytes, 500000);
 	assert_int_equal(turn.start_ns, 1);
-	assert_int_equal(turn.cost_ns, GPD_LEDGER_TURN_NS);
-	assert_int_equal(tenant->link_free_ns, 1 + GPD_LEDGER_TURN_NS);
-	assert_int_equal(gpd_ledger_link(ledger, a, 7, 1).bytes, 7);
+	assert_int_equal(turn.cost_ns, GPD_LEDGER_LINK_SLOT_NS);
+	assert_int_equal(tenant->link_free_ns, 1 + GPD_LEDGER_LINK_SLOT_NS);
+	assert_int_equal(gpd_ledger_link_acquire(ledger, a, 7, 1).bytes, 7);
 	/* However small or large the limit is. */
 	gpd_ledger_set_bandwidth(tenant, 64 << 10);
-	turn = gpd_ledger_link(ledger, a, UINT32_MAX, 1);
+	turn = gpd_ledger_link_acquire(ledger, a, UINT32_MAX, 1);
 	assert_int_equal(turn.bytes, 4096);
 	assert_int_equal(turn.cost_ns, 62500000);
 	gpd_ledger_set_bandwidth(tenant, (uint64_t)100 << 30);
-	assert_int_equal(gpd_ledger_link(ledger, a, UINT32_MAX, 1).bytes, 1 << 20);
+	assert_int_equal(gpd_ledger_link_acquire(ledger, a, UINT32_MAX, 1).bytes, 1 << 20);
 }
 
 static void
@@ -476,21 +479,21 @@ a_turn_that_is_not_waited_for_is_given_back(void **state)
 	struct gpd_ledger_session *a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
 	struct gpd_ledger_session *b = gpd_ledger_open(ledger, 2, GPD_TENANT_DEFAULT, 11);
 	const uint64_t second = 1000000000, now = 5 * second;
-	struct gpd_ledger_turn turn;
+	struct gpd_ledger_link_slot turn;
 
 	tenant->bandwidth_max = 1000;
-	(void)gpd_ledger_link(ledger, a, 1000, now);
-	turn = gpd_ledger_link(ledger, b, 2000, now);
+	(void)gpd_ledger_link_acquire(ledger, a, 1000, now);
+	turn = gpd_ledger_link_acquire(ledger, b, 2000, now);
 	assert_int_equal(turn.start_ns, now + second);
 	assert_int_equal(b->link_ns, 2 * second);
 	/* Somebody else has asked since, and keeps his time. */
-	assert_int_equal(gpd_ledger_link(ledger, a, 500, now).start_ns, now + 3 * second);
-	gpd_ledger_link_end(ledger, b, &turn, now + 1);
+	assert_int_equal(gpd_ledger_link_acquire(ledger, a, 500, now).start_ns, now + 3 * second);
+	gpd_ledger_link_release(ledger, b, &turn, now + 1);
 	assert_int_equal(b->link_ns, 0);
-	turn = gpd_ledger_link(ledger, b, 1000, now);
+	turn = gpd_ledger_link_acquire(ledger, b, 1000, now);
 	assert_int_equal(turn.start_ns, now + second + second / 2);
 	/* Whose time has come has had it. */
-	gpd_ledger_link_end(ledger, b, &turn, turn.start_ns);
+	gpd_ledger_link_release(ledger, b, &turn, turn.start_ns);
 	assert_int_equal(b->link_ns, 0);
 	assert_int_equal(tenant->link_free_ns, now + 2 * second + second / 2);
 }
@@ -505,11 +508,11 @@ what_a_killed_worker_waited_for_on_the_link_is_given_back(void **state)
 
 	tenant->bandwidth_max = 1000;
 	for (int i = 0; i < 10; i++)
-		(void)gpd_ledger_link(ledger, a, 1000, now);
-	(void)gpd_ledger_link(ledger, b, 1000, now);
+		(void)gpd_ledger_link_acquire(ledger, a, 1000, now);
+	(void)gpd_ledger_link_acquire(ledger, b, 1000, now);
 	gpd_ledger_close_worker(ledger, 10);
 	/* What was on its way then is lost. */
-	assert_int_equal(gpd_ledger_link(ledger, b, 1, now).start_ns, now + 2 * second);
+	assert_int_equal(gpd_ledger_link_acquire(ledger, b, 1, now).start_ns, now + 2 * second);
 }
 
 static void
@@ -518,18 +521,18 @@ another_limit_forgets_what_was_asked_for_under_the_old_one(void **state)
 	struct gpd_ledger_tenant *tenant = &ledger->tenants[GPD_TENANT_DEFAULT];
 	struct gpd_ledger_session *a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
 	const uint64_t second = 1000000000, now = 5 * second;
-	struct gpd_ledger_turn turn;
+	struct gpd_ledger_link_slot turn;
 
 	gpd_ledger_set_bandwidth(tenant, 1000);
-	(void)gpd_ledger_link(ledger, a, 1000, now);
-	turn = gpd_ledger_link(ledger, a, 1000, now);
+	(void)gpd_ledger_link_acquire(ledger, a, 1000, now);
+	turn = gpd_ledger_link_acquire(ledger, a, 1000, now);
 	gpd_ledger_set_bandwidth(tenant, 1000);
 	assert_true(gpd_ledger_link_is_current(ledger, a, &turn));
 	gpd_ledger_set_bandwidth(tenant, 2000);
 	assert_false(gpd_ledger_link_is_current(ledger, a, &turn));
-	assert_int_equal(gpd_ledger_link(ledger, a, 2000, now).start_ns, now);
+	assert_int_equal(gpd_ledger_link_acquire(ledger, a, 2000, now).start_ns, now);
 	/* Nor is anything given back of it. */
-	gpd_ledger_link_end(ledger, a, &turn, now);
+	gpd_ledger_link_release(ledger, a, &turn, now);
 	assert_int_equal(tenant->link_free_ns, now + second);
 	assert_int_equal(a->link_ns, 0);
 }
@@ -553,8 +556,8 @@ hold_and_let_go(void *arg)
 	for (int i = 0; i < ROUNDS; i++) {
 		uint64_t bytes = GPD_HOST_MIN / 8 * (uint64_t)(1 + i % 5);
 
-		if (gpd_ledger_take_host(ledger, hoarder, bytes))
-			gpd_ledger_give_host(ledger, hoarder, bytes);
+		if (gpd_ledger_charge_host(ledger, hoarder, bytes))
+			gpd_ledger_uncharge_host(ledger, hoarder, bytes);
 		assert_true(ledger->host <= GPD_HOST_MIN);
 	}
 	return arg;
@@ -568,12 +571,12 @@ what_sessions_hold_beyond_their_parts_is_limited(void **state)
 	pthread_t threads[THREADS];
 
 	ledger->host_max = 2 * GPD_HOST_MIN;
-	assert_true(gpd_ledger_take_host(ledger, a, 2 * GPD_HOST_MIN));
-	assert_false(gpd_ledger_take_host(ledger, a, 1));
-	assert_true(gpd_ledger_take_host(ledger, b, GPD_HOST_MIN));
-	assert_false(gpd_ledger_take_host(ledger, b, 1));
-	gpd_ledger_give_host(ledger, b, 1);
-	assert_true(gpd_ledger_take_host(ledger, b, 1));
+	assert_true(gpd_ledger_charge_host(ledger, a, 2 * GPD_HOST_MIN));
+	assert_false(gpd_ledger_charge_host(ledger, a, 1));
+	assert_true(gpd_ledger_charge_host(ledger, b, GPD_HOST_MIN));
+	assert_false(gpd_ledger_charge_host(ledger, b, 1));
+	gpd_ledger_uncharge_host(ledger, b, 1);
+	assert_true(gpd_ledger_charge_host(ledger, b, 1));
 	/* Its worker is killed. */
 	gpd_ledger_close_worker(ledger, 10);
 	assert_int_equal(ledger->host, 0);
@@ -591,14 +594,14 @@ what_a_session_may_send_behind_host_functions_is_given_out_once(void **state)
 {
 	struct gpd_ledger_session *a, *b;
 
-	ledger->host_max = 2 * (GP_BACKLOG_MAX - GPD_BACKLOG_MIN);
+	ledger->host_max = 2 * (GP_DEFERRED_QUEUE_MAX - GPD_DEFERRED_QUEUE_MIN);
 	a = gpd_ledger_open(ledger, 1, GPD_TENANT_DEFAULT, 10);
 	b = gpd_ledger_open(ledger, 2, GPD_TENANT_DEFAULT, 10);
-	assert_int_equal(a->backlog_max, GP_BACKLOG_MAX);
-	assert_int_equal(b->backlog_max, GPD_BACKLOG_MIN);
+	assert_int_equal(a->deferred_max, GP_DEFERRED_QUEUE_MAX);
+	assert_int_equal(b->deferred_max, GPD_DEFERRED_QUEUE_MIN);
 	gpd_ledger_close(ledger, a);
 	b = gpd_ledger_open(ledger, 3, GPD_TENANT_DEFAULT, 10);
-	assert_int_equal(b->backlog_max, GP_BACKLOG_MAX);
+	assert_int_equal(b->deferred_max, GP_DEFERRED_QUEUE_MAX);
 }
 
 static void
@@ -618,15 +621,15 @@ an_ended_session_counts_until_its_line_is_closed(void **state)
 	struct gpd_ledger_session *b = gpd_ledger_open(ledger, 2, GPD_TENANT_DEFAULT, 11);
 	struct gpd_ledger_session *c = gpd_ledger_open(ledger, 3, GPD_TENANT_DEFAULT, 11);
 
-	assert_false(gpd_ledger_is_ending(ledger, a));
-	gpd_ledger_set_ended(ledger, b);
-	gpd_ledger_set_ended(ledger, b);
-	assert_true(gpd_ledger_is_ending(ledger, a));
-	assert_false(gpd_ledger_is_ending(ledger, b)); /* no other one */
-	gpd_ledger_set_ended(ledger, c);
-	assert_true(gpd_ledger_is_ending(ledger, b));
+	assert_false(gpd_ledger_has_closing(ledger, a));
+	gpd_ledger_set_closing(ledger, b);
+	gpd_ledger_set_closing(ledger, b);
+	assert_true(gpd_ledger_has_closing(ledger, a));
+	assert_false(gpd_ledger_has_closing(ledger, b)); /* no other one */
+	gpd_ledger_set_closing(ledger, c);
+	assert_true(gpd_ledger_has_closing(ledger, b));
 	gpd_ledger_close_worker(ledger, 11); /* killed */
-	assert_false(gpd_ledger_is_ending(ledger, a));
+	assert_false(gpd_ledger_has_closing(ledger, a));
 }
 
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)

@@ -17,7 +17,7 @@ static int
 set_up(void **state)
 {
 	ledger = gpd_ledger_create(&ledger_fd);
-	gpd_log_budget_use(ledger);
+	gpd_log_budget_set_ledger(ledger);
 	log_before = gpd_log_fd;
 	(void)snprintf(path, sizeof(path), "/tmp/gpupool-log-XXXXXX");
 	gpd_log_fd = mkstemp(path);
@@ -27,7 +27,7 @@ set_up(void **state)
 static int
 tear_down(void **state)
 {
-	gpd_log_budget_use(NULL);
+	gpd_log_budget_set_ledger(NULL);
 	close(gpd_log_fd);
 	gpd_log_fd = log_before;
 	(void)unlink(path);
@@ -38,13 +38,13 @@ tear_down(void **state)
 static uint32_t
 budget_of(const char *tenant, const char *address)
 {
-	return gpd_log_budget_of_sessions(tenant, address);
+	return gpd_log_budget_get_for_sessions(tenant, address);
 }
 
 static uint32_t
-left_out(uint32_t budget, enum gpd_log_budget_kind kind)
+dropped(uint32_t budget, enum gpd_log_budget_kind kind)
 {
-	return atomic_load(&ledger->log_budgets[budget].left_out[kind]);
+	return atomic_load(&ledger->log_budgets[budget].dropped[kind]);
 }
 
 static bool
@@ -62,10 +62,10 @@ five_sessions_a_second_lose_no_line(void **state)
 	uint32_t budget = budget_of("a", "10.0.0.1");
 
 	for (int64_t ms = 0; ms < 3600000; ms += 200) {
-		assert_true(gpd_log_budget_may(budget, GPD_LOG_BUDGET_NEWS, ms));
-		assert_true(gpd_log_budget_may(budget, GPD_LOG_BUDGET_NEWS, ms));
+		assert_true(gpd_log_budget_consume(budget, GPD_LOG_BUDGET_INFO, ms));
+		assert_true(gpd_log_budget_consume(budget, GPD_LOG_BUDGET_INFO, ms));
 	}
-	assert_int_equal(left_out(budget, GPD_LOG_BUDGET_NEWS), 0);
+	assert_int_equal(dropped(budget, GPD_LOG_BUDGET_INFO), 0);
 }
 
 static void
@@ -75,9 +75,9 @@ who_floods_has_ten_lines_a_second(void **state)
 	unsigned int said = 0, asked = 0;
 
 	for (int64_t ms = 0; ms < 60000; ms++, asked++)
-		said += gpd_log_budget_may(budget, GPD_LOG_BUDGET_NEWS, ms);
+		said += gpd_log_budget_consume(budget, GPD_LOG_BUDGET_INFO, ms);
 	assert_in_range(said, GPD_LOG_BUDGET_LINES + 590, GPD_LOG_BUDGET_LINES + 610);
-	assert_int_equal(left_out(budget, GPD_LOG_BUDGET_NEWS), asked - said);
+	assert_int_equal(dropped(budget, GPD_LOG_BUDGET_INFO), asked - said);
 }
 
 static void
@@ -86,13 +86,13 @@ warnings_have_lines_of_their_own(void **state)
 	uint32_t budget = budget_of("a", "10.0.0.1");
 	unsigned int said = 0;
 
-	while (gpd_log_budget_may(budget, GPD_LOG_BUDGET_NEWS, 0))
+	while (gpd_log_budget_consume(budget, GPD_LOG_BUDGET_INFO, 0))
 		continue;
 	for (int64_t ms = 0; ms < 60000; ms++)
-		said += gpd_log_budget_may(budget, GPD_LOG_BUDGET_WARNING, ms);
+		said += gpd_log_budget_consume(budget, GPD_LOG_BUDGET_WARNING, ms);
 	/* Not lost altogether, however many there are. */
 	assert_in_range(said, GPD_LOG_BUDGET_WARNINGS + 29, GPD_LOG_BUDGET_WARNINGS + 31);
-	assert_true(gpd_log_budget_may(budget, GPD_LOG_BUDGET_NEWS, 100));
+	assert_true(gpd_log_budget_consume(budget, GPD_LOG_BUDGET_INFO, 100));
 }
 
 static void
@@ -100,11 +100,11 @@ others_are_heard_besides(void **state)
 {
 	uint32_t loud = budget_of("a", "10.0.0.1");
 
-	while (gpd_log_budget_may(loud, GPD_LOG_BUDGET_NEWS, 0))
+	while (gpd_log_budget_consume(loud, GPD_LOG_BUDGET_INFO, 0))
 		continue;
 	assert_int_equal(budget_of("a", "10.0.0.1"), loud);
-	assert_true(gpd_log_budget_may(budget_of("a", "10.0.0.2"), GPD_LOG_BUDGET_NEWS, 0));
-	assert_true(gpd_log_budget_may(budget_of("b", "10.0.0.1"), GPD_LOG_BUDGET_NEWS, 0));
+	assert_true(gpd_log_budget_consume(budget_of("a", "10.0.0.2"), GPD_LOG_BUDGET_INFO, 0));
+	assert_true(gpd_log_budget_consume(budget_of("b", "10.0.0.1"), GPD_LOG_BUDGET_INFO, 0));
 }
 
 static void
@@ -112,12 +112,12 @@ what_is_left_out_is_said(void **state)
 {
 	uint32_t budget = budget_of("carol", "10.0.0.1");
 
-	atomic_store(&ledger->log_budgets[budget].left_out[GPD_LOG_BUDGET_NEWS], 40);
-	atomic_store(&ledger->log_budgets[budget].left_out[GPD_LOG_BUDGET_WARNING], 2);
+	atomic_store(&ledger->log_budgets[budget].dropped[GPD_LOG_BUDGET_INFO], 40);
+	atomic_store(&ledger->log_budgets[budget].dropped[GPD_LOG_BUDGET_WARNING], 2);
 	gpd_log_budget_check(0);
 	assert_true(log_has("warning: sessions of tenant carol from 10.0.0.1: 42 more lines about "
 			    "them are left out, 2 of them warnings\n"));
-	assert_int_equal(left_out(budget, GPD_LOG_BUDGET_NEWS), 0);
+	assert_int_equal(dropped(budget, GPD_LOG_BUDGET_INFO), 0);
 }
 
 static void
@@ -130,12 +130,12 @@ budget_is_remembered_as_long_as_it_is_used(void **state)
 	session->log_budget = budget;
 	gpd_log_budget_check(now += 30000);
 	for (int i = 0; i < GPD_LOG_BUDGET_WARNINGS; i++)
-		assert_true(gpd_log_budget_may(budget, GPD_LOG_BUDGET_WARNING, now));
+		assert_true(gpd_log_budget_consume(budget, GPD_LOG_BUDGET_WARNING, now));
 	gpd_ledger_close(ledger, session);
 	/* Leaving and coming again gives nothing back. */
 	gpd_log_budget_check(now += 1);
 	assert_int_equal(budget_of("a", "10.0.0.1"), budget);
-	assert_false(gpd_log_budget_may(budget, GPD_LOG_BUDGET_WARNING, now));
+	assert_false(gpd_log_budget_consume(budget, GPD_LOG_BUDGET_WARNING, now));
 	gpd_log_budget_check(now += GPD_LOG_BUDGET_WARNINGS * GPD_LOG_BUDGET_WARNING_MS);
 	/* Its place is free. */
 	assert_int_equal(budget_of("b", "10.0.0.9"), budget);
@@ -145,7 +145,7 @@ static void
 those_beyond_the_table_share_one(void **state)
 {
 	uint32_t last = 0,
-		 address_of_its_own = gpd_log_budget_of(GPD_LOG_BUDGET_ADDRESS, "10.9.9.9");
+		 address_of_its_own = gpd_log_budget_get(GPD_LOG_BUDGET_ADDRESS, "10.9.9.9");
 	char address[32];
 
 	for (int i = 0; i < GPD_LOG_BUDGETS + 2; i++) {
@@ -157,12 +157,12 @@ those_beyond_the_table_share_one(void **state)
 		assert_true(i < GPD_LOG_BUDGETS || budget == last);
 		last = budget;
 	}
-	atomic_store(&ledger->log_budgets[last].left_out[GPD_LOG_BUDGET_NEWS], 1);
+	atomic_store(&ledger->log_budgets[last].dropped[GPD_LOG_BUDGET_INFO], 1);
 	gpd_log_budget_check(0);
 	assert_true(log_has("sessions of other tenants and addresses: 1 more lines"));
 	/* Addresses without sessions have their own half. */
 	assert_int_not_equal(address_of_its_own, last);
-	assert_int_not_equal(gpd_log_budget_of(GPD_LOG_BUDGET_ADDRESS, "10.9.9.8"), last);
+	assert_int_not_equal(gpd_log_budget_get(GPD_LOG_BUDGET_ADDRESS, "10.9.9.8"), last);
 }
 
 static int
@@ -181,9 +181,9 @@ static void
 all_lines_of_an_address_without_a_session_are_warnings(void **state)
 {
 	for (int i = 0; i < GPD_LOG_BUDGET_WARNINGS + 1000; i++)
-		gpd_log_budget_log(gpd_log_budget_of(GPD_LOG_BUDGET_ADDRESS, "10.0.0.1"),
+		gpd_log_budget_log(gpd_log_budget_get(GPD_LOG_BUDGET_ADDRESS, "10.0.0.1"),
 				   i % 2 ? GPD_LOG_WARNING : GPD_LOG_INFO, "line %d", i);
-	gpd_log_budget_log(gpd_log_budget_of(GPD_LOG_BUDGET_ADDRESS, "10.0.0.2"), GPD_LOG_WARNING,
+	gpd_log_budget_log(gpd_log_budget_get(GPD_LOG_BUDGET_ADDRESS, "10.0.0.2"), GPD_LOG_WARNING,
 			   "another one");
 	assert_true(log_has("another one\n"));
 	gpd_log_budget_check(0);
@@ -209,17 +209,17 @@ another_process_has_no_fresh_budget(void **state)
 			struct gpd_ledger *mine = gpd_ledger_attach(dup(ledger_fd));
 			bool may = true;
 
-			gpd_log_budget_use(mine);
+			gpd_log_budget_set_ledger(mine);
 			for (int line = 0; line < GPD_LOG_BUDGET_WARNINGS; line++)
-				may = may && gpd_log_budget_may(budget_of("a", "10.0.0.1"),
-								GPD_LOG_BUDGET_WARNING, 0);
+				may = may && gpd_log_budget_consume(budget_of("a", "10.0.0.1"),
+								    GPD_LOG_BUDGET_WARNING, 0);
 			_exit(may ? 0 : 1);
 		}
 		assert_int_equal(waitpid(child, &status, 0), child);
 		assert_int_equal(status, i ? 1 << 8 : 0);
 	}
-	assert_int_equal(left_out(budget, GPD_LOG_BUDGET_WARNING), 1);
-	assert_false(gpd_log_budget_may(budget, GPD_LOG_BUDGET_WARNING, 0));
+	assert_int_equal(dropped(budget, GPD_LOG_BUDGET_WARNING), 1);
+	assert_false(gpd_log_budget_consume(budget, GPD_LOG_BUDGET_WARNING, 0));
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)

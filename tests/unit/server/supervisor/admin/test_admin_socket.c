@@ -401,7 +401,7 @@ users_who_may_only_read_make_room_for_each_other(void **state)
 	for (int i = 0; i < count; i++) {
 		fds[i] = connect_to(path);
 		turn();
-		admin.conns[i].peer.reads = true;
+		admin.conns[i].peer.read_only = true;
 	}
 	now_ms += 1000;
 	child = fork();

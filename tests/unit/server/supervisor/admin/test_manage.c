@@ -25,7 +25,7 @@ retire(void *arg, pid_t worker)
 }
 
 static void
-reload(void *arg, struct gpd_reloaded *reloaded)
+reload(void *arg, struct gpd_reload_report *reloaded)
 {
 	snprintf(reloaded->error, sizeof(reloaded->error), "file:3: no");
 }
@@ -71,7 +71,7 @@ ask(const Gpupool__AdminRequest *request, bool again)
 	uint8_t *bytes;
 	size_t size;
 
-	if (gpd_manage(&manager, &root, request, again, &bytes, &size) == GP_E_TIMEOUT)
+	if (gpd_manager_handle(&manager, &root, request, again, &bytes, &size) == GP_E_TIMEOUT)
 		return "later";
 	assert_non_null(bytes);
 	reply = gp_admin_decode_reply(bytes + GP_ADMIN_HEADER_SIZE, size - GP_ADMIN_HEADER_SIZE);

@@ -127,27 +127,27 @@ addresses_are_taken_apart(void **state)
 	char host[GPD_METRICS_HOST_MAX];
 	uint16_t port;
 
-	assert_null(gpd_value_metrics("127.0.0.1:9400", 0, host, sizeof(host), &port));
+	assert_null(gpd_value_parse_metrics("127.0.0.1:9400", 0, host, sizeof(host), &port));
 	assert_string_equal(host, "127.0.0.1");
 	assert_int_equal(port, 9400);
-	assert_null(gpd_value_metrics("[::1]:80", 0, host, sizeof(host), &port));
+	assert_null(gpd_value_parse_metrics("[::1]:80", 0, host, sizeof(host), &port));
 	assert_string_equal(host, "::1");
-	assert_null(gpd_value_metrics("9400", 0, host, sizeof(host), &port));
+	assert_null(gpd_value_parse_metrics("9400", 0, host, sizeof(host), &port));
 	assert_string_equal(host, "127.0.0.1");
 	assert_int_equal(port, 9400);
-	assert_null(gpd_value_metrics("localhost:0", 0, host, sizeof(host), &port));
+	assert_null(gpd_value_parse_metrics("localhost:0", 0, host, sizeof(host), &port));
 	assert_string_equal(host, "localhost");
 	assert_int_equal(port, 0);
-	assert_non_null(gpd_value_metrics("localhost:0", 1, host, sizeof(host), &port));
-	assert_null(gpd_value_metrics("off", 0, host, sizeof(host), &port));
+	assert_non_null(gpd_value_parse_metrics("localhost:0", 1, host, sizeof(host), &port));
+	assert_null(gpd_value_parse_metrics("off", 0, host, sizeof(host), &port));
 	assert_string_equal(host, "");
-	assert_non_null(gpd_value_metrics("", 0, host, sizeof(host), &port));
-	assert_non_null(gpd_value_metrics(":80", 0, host, sizeof(host), &port));
-	assert_non_null(gpd_value_metrics(":0", 0, host, sizeof(host), &port));
-	assert_non_null(gpd_value_metrics("65536", 0, host, sizeof(host), &port));
-	assert_non_null(gpd_value_metrics("host:", 0, host, sizeof(host), &port));
-	assert_non_null(gpd_value_metrics("::1:0", 0, host, sizeof(host), &port));
-	assert_non_null(gpd_value_metrics("host:-1", 0, host, sizeof(host), &port));
+	assert_non_null(gpd_value_parse_metrics("", 0, host, sizeof(host), &port));
+	assert_non_null(gpd_value_parse_metrics(":80", 0, host, sizeof(host), &port));
+	assert_non_null(gpd_value_parse_metrics(":0", 0, host, sizeof(host), &port));
+	assert_non_null(gpd_value_parse_metrics("65536", 0, host, sizeof(host), &port));
+	assert_non_null(gpd_value_parse_metrics("host:", 0, host, sizeof(host), &port));
+	assert_non_null(gpd_value_parse_metrics("::1:0", 0, host, sizeof(host), &port));
+	assert_non_null(gpd_value_parse_metrics("host:-1", 0, host, sizeof(host), &port));
 }
 
 static void

@@ -66,9 +66,9 @@ static struct gpd_ledger_session *
 open_session(uint64_t id, uint32_t tenant, uint64_t amount)
 {
 	struct gpd_ledger_session *session = gpd_ledger_open(ledger, id, tenant, 100);
-	struct gpd_grant grant = { .tenant = tenant,
-				   .count = 2,
-				   .units = { { .device = 0 }, { .device = 1 } } };
+	struct gpd_assignment assignment = { .tenant = tenant,
+					     .count = 2,
+					     .units = { { .device = 0 }, { .device = 1 } } };
 	Gpupool__Hello hello = GPUPOOL__HELLO__INIT;
 
 	hello.host = (char *)"host";
@@ -76,10 +76,10 @@ open_session(uint64_t id, uint32_t tenant, uint64_t amount)
 	hello.program = (char *)"program";
 	hello.pid = 42;
 	assert_non_null(session);
-	gpd_roster_enter(&admission.roster, gpd_ledger_index(ledger, session), id, &hello, &grant,
-			 "tcp://x");
+	gpd_session_owners_set(&admission.session_owners, gpd_ledger_index(ledger, session), id,
+			       &hello, &assignment, "tcp://x");
 	for (int d = 0; d < 2; d++) {
-		assert_true(gpd_ledger_take(ledger, session, d, amount));
+		assert_true(gpd_ledger_charge(ledger, session, d, amount));
 		session->devices[d].gpu_ns = amount;
 	}
 	gpd_ledger_count(&session->counts.launches, amount);
@@ -164,12 +164,12 @@ static void
 a_session_has_lines_of_the_devices_that_it_sees_only(void **state)
 {
 	struct gpd_ledger_session *session = gpd_ledger_open(ledger, 9, 0, 100);
-	struct gpd_grant grant = { .count = 1, .units = { { .device = 1 } } };
+	struct gpd_assignment assignment = { .count = 1, .units = { { .device = 1 } } };
 	Gpupool__Hello hello = GPUPOOL__HELLO__INIT;
 	Gpupool__AdminReport *report;
 
-	gpd_roster_enter(&admission.roster, gpd_ledger_index(ledger, session), 9, &hello, &grant,
-			 "");
+	gpd_session_owners_set(&admission.session_owners, gpd_ledger_index(ledger, session), 9,
+			       &hello, &assignment, "");
 	report = gpd_report_create(&source, 0);
 	assert_int_equal(report->sessions[0]->n_lines, 1);
 	assert_int_equal(report->sessions[0]->lines[0]->device, 1);
@@ -182,7 +182,7 @@ static void
 what_clients_say_is_made_fit_for_terminals(void **state)
 {
 	struct gpd_ledger_session *session = gpd_ledger_open(ledger, 9, 0, 100);
-	struct gpd_grant grant = { .count = 0 };
+	struct gpd_assignment assignment = { .count = 0 };
 	Gpupool__Hello hello = GPUPOOL__HELLO__INIT;
 	Gpupool__AdminReport *report;
 	char longest[300];
@@ -191,8 +191,8 @@ what_clients_say_is_made_fit_for_terminals(void **state)
 	longest[sizeof(longest) - 1] = 0;
 	hello.user = longest;
 	hello.program = (char *)"a\033[2Jb\nc\x80";
-	gpd_roster_enter(&admission.roster, gpd_ledger_index(ledger, session), 9, &hello, &grant,
-			 "");
+	gpd_session_owners_set(&admission.session_owners, gpd_ledger_index(ledger, session), 9,
+			       &hello, &assignment, "");
 	report = gpd_report_create(&source, 0);
 	assert_string_equal(report->sessions[0]->program, "a\\x1b[2Jb\\x0ac\\x80");
 	assert_int_equal(strlen(report->sessions[0]->user), 63);
@@ -203,9 +203,13 @@ what_clients_say_is_made_fit_for_terminals(void **state)
 static void
 workers_are_told_with_their_state_and_sessions(void **state)
 {
-	struct gpd_child lost = { .pid = 102, .state = GPD_CHILD_LOST };
-	struct gpd_child retiring = { .next = &lost, .pid = 101, .state = GPD_CHILD_RETIRED };
-	struct gpd_child serving = { .next = &retiring, .pid = 100, .state = GPD_CHILD_SERVING };
+	struct gpd_worker_process lost = { .pid = 102, .state = GPD_WORKER_LOST };
+	struct gpd_worker_process retiring = { .next = &lost,
+					       .pid = 101,
+					       .state = GPD_WORKER_RETIRED };
+	struct gpd_worker_process serving = { .next = &retiring,
+					      .pid = 100,
+					      .state = GPD_WORKER_SERVING };
 	Gpupool__AdminReport *report;
 
 	admission.workers = &serving;

@@ -32,7 +32,7 @@ set_up(void **state)
 		return -1;
 	gpd_ledger_add_tenant(quota.ledger, 1, "other");
 	gpd_usage_init(&usage, &admission);
-	return gpd_usage_use(&usage, path, error, sizeof(error));
+	return gpd_usage_set_path(&usage, path, error, sizeof(error));
 }
 
 static int
@@ -50,10 +50,10 @@ run_session(uint32_t tenant, uint64_t launches, int64_t seconds)
 {
 	static uint64_t id = 1000;
 	struct gpd_ledger_session *session = gpd_ledger_open(quota.ledger, ++id, tenant, 1);
-	struct gpd_roster_client *client =
-		&admission.roster.clients[gpd_ledger_index(quota.ledger, session)];
+	struct gpd_session_owner *client =
+		&admission.session_owners.clients[gpd_ledger_index(quota.ledger, session)];
 
-	*client = (struct gpd_roster_client){
+	*client = (struct gpd_session_owner){
 		.session = id,
 		.started_s = (int64_t)time(NULL) - seconds,
 		.devices = 3,

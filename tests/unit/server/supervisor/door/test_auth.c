@@ -22,7 +22,7 @@ make_facts(unsigned int bits, enum gpd_token_state token, enum shown_certificate
 	struct gpd_auth_facts facts = {
 		.local = bits & 1,
 		.encrypted = bits & 2,
-		.own_user = bits & 4,
+		.is_daemon_user = bits & 4,
 		.insecure = bits & 8,
 		.token = token,
 		.token_tenant = token == GPD_TOKEN_GOOD ? "alice" : NULL,
@@ -47,7 +47,7 @@ is_let_in(const struct gpd_auth_facts *facts, const char **tenant_p)
 		    : facts->token == GPD_TOKEN_NONE ? facts->certificate_tenant
 						     : NULL;
 	if (!credentials)
-		return facts->insecure || (facts->local && facts->own_user);
+		return facts->insecure || (facts->local && facts->is_daemon_user);
 	if (facts->token != GPD_TOKEN_NONE && !facts->local && !facts->encrypted)
 		return false;
 	if (facts->token == GPD_TOKEN_NONE && facts->certificate_state == GPD_CERTIFICATE_UNCHECKED)
@@ -62,10 +62,10 @@ check(const struct gpd_auth_facts *facts)
 	const char *tenant;
 	bool expected = is_let_in(facts, &tenant);
 
-	if ((auth.refusal == GPD_AUTH_LET_IN) != expected)
+	if ((auth.refusal == GPD_AUTH_OK) != expected)
 		fail_msg("local %d encrypted %d own %d insecure %d token %d certificate %s %d "
 			 "claimed %s: refusal %d",
-			 facts->local, facts->encrypted, facts->own_user, facts->insecure,
+			 facts->local, facts->encrypted, facts->is_daemon_user, facts->insecure,
 			 (int)facts->token,
 			 facts->certificate_tenant ? facts->certificate_tenant : "",
 			 (int)facts->certificate_state, facts->claimed, (int)auth.refusal);
@@ -79,8 +79,8 @@ check(const struct gpd_auth_facts *facts)
 	else
 		assert_string_equal(auth.tenant, tenant);
 	assert_int_equal(auth.by == GPD_AUTH_BY_TOKEN, facts->token == GPD_TOKEN_GOOD);
-	if (auth.by == GPD_AUTH_BY_NOTHING)
-		assert_true(facts->insecure && !(facts->local && facts->own_user));
+	if (auth.by == GPD_AUTH_BY_NONE)
+		assert_true(facts->insecure && !(facts->local && facts->is_daemon_user));
 }
 
 static void
@@ -126,7 +126,7 @@ each_refusal_has_its_reason(void **state)
 	expect(&facts, GPD_AUTH_NO_CREDENTIALS, "tls://");
 	facts.token = GPD_TOKEN_GOOD;
 	facts.token_tenant = "alice";
-	expect(&facts, GPD_AUTH_IN_CLEAR, "not encrypted");
+	expect(&facts, GPD_AUTH_CLEARTEXT_TOKEN, "not encrypted");
 	facts = remote;
 	facts.token = GPD_TOKEN_UNKNOWN;
 	expect(&facts, GPD_AUTH_UNKNOWN_TOKEN, "not known");
@@ -175,12 +175,12 @@ a_token_goes_before_a_certificate(void **state)
 static void
 root_is_everybodys_user_and_the_overflow_user_nobodys(void **state)
 {
-	assert_true(gpd_auth_is_own_user(0, 0));
-	assert_true(gpd_auth_is_own_user(0, 1000));
-	assert_true(gpd_auth_is_own_user(1000, 1000));
-	assert_false(gpd_auth_is_own_user(1000, 0));
-	assert_false(gpd_auth_is_own_user(1000, 1001));
-	assert_false(gpd_auth_is_own_user(65534, 65534));
+	assert_true(gpd_auth_is_daemon_user(0, 0));
+	assert_true(gpd_auth_is_daemon_user(0, 1000));
+	assert_true(gpd_auth_is_daemon_user(1000, 1000));
+	assert_false(gpd_auth_is_daemon_user(1000, 0));
+	assert_false(gpd_auth_is_daemon_user(1000, 1001));
+	assert_false(gpd_auth_is_daemon_user(65534, 65534));
 }
 
 int

@@ -13,8 +13,8 @@
 static char folder[64];
 static char path[96];
 static char error[GPD_TOKEN_ERROR_MAX];
-static struct gpd_gate gate;
-static struct gpd_pass pass = { .by = GPD_AUTH_BY_TOKEN, .tenant = "alice" };
+static struct gpd_authentication authentication;
+static struct gpd_principal pass = { .by = GPD_AUTH_BY_TOKEN, .tenant = "alice" };
 
 /* A gate with a file that has the token of the pass. */
 static int
@@ -30,7 +30,7 @@ open_gate(void **state)
 	if (gpd_tokens_create(path, "alice", INT64_MAX, "", &token, error, sizeof(error)))
 		return -1;
 	memcpy(pass.token, token.id, sizeof(pass.token));
-	return gpd_gate_open(&gate, &config, path, false, error, sizeof(error));
+	return gpd_authentication_open(&authentication, &config, path, false, error, sizeof(error));
 }
 
 static int
@@ -38,7 +38,7 @@ close_gate(void **state)
 {
 	char lock[128];
 
-	gpd_gate_close(&gate);
+	gpd_authentication_close(&authentication);
 	snprintf(lock, sizeof(lock), "%s.lock", path);
 	(void)unlink(lock);
 	(void)unlink(path);
@@ -49,14 +49,14 @@ close_gate(void **state)
 static const char *
 look(int64_t now_ms)
 {
-	gpd_gate_refresh(&gate, now_ms);
-	return gpd_gate_check(&gate, &pass, now_ms);
+	gpd_authentication_refresh(&authentication, now_ms);
+	return gpd_authentication_recheck(&authentication, &pass, now_ms);
 }
 
 static void
 sessions_outlive_tokens_that_cannot_be_read_by_the_grace(void **state)
 {
-	const struct gpd_pass user = { .by = GPD_AUTH_BY_USER };
+	const struct gpd_principal user = { .by = GPD_AUTH_BY_USER };
 	char aside[128];
 
 	snprintf(aside, sizeof(aside), "%s.aside", path);
@@ -65,15 +65,16 @@ sessions_outlive_tokens_that_cannot_be_read_by_the_grace(void **state)
 	assert_int_equal(mkdir(path, 0700), 0);
 
 	assert_null(look(6000));
-	assert_int_not_equal(gate.store.file.wrong, 0);
-	assert_null(look(6000 + GPD_GATE_GRACE_MS - 1));
-	assert_non_null(strstr(look(6000 + GPD_GATE_GRACE_MS), "cannot be checked"));
-	assert_null(gpd_gate_check(&gate, &user, 6000 + GPD_GATE_GRACE_MS));
+	assert_int_not_equal(authentication.store.file.wrong, 0);
+	assert_null(look(6000 + GPD_AUTHENTICATION_GRACE_MS - 1));
+	assert_non_null(strstr(look(6000 + GPD_AUTHENTICATION_GRACE_MS), "cannot be checked"));
+	assert_null(gpd_authentication_recheck(&authentication, &user,
+					       6000 + GPD_AUTHENTICATION_GRACE_MS));
 
 	assert_int_equal(rmdir(path), 0);
 	assert_int_equal(rename(aside, path), 0);
 	assert_null(look(90000));
-	assert_int_equal(gate.store.file.wrong, 0);
+	assert_int_equal(authentication.store.file.wrong, 0);
 }
 
 static void
@@ -87,10 +88,10 @@ each_time_that_they_cannot_be_read_has_a_grace_of_its_own(void **state)
 		/* A link that leads nowhere but to itself. */
 		assert_int_equal(symlink(path, path), 0);
 		assert_null(look(now_ms));
-		assert_null(look(now_ms + GPD_GATE_GRACE_MS - 1));
-		assert_non_null(look(now_ms + GPD_GATE_GRACE_MS));
+		assert_null(look(now_ms + GPD_AUTHENTICATION_GRACE_MS - 1));
+		assert_non_null(look(now_ms + GPD_AUTHENTICATION_GRACE_MS));
 		assert_int_equal(rename(other, path), 0);
-		assert_null(look(now_ms + GPD_GATE_GRACE_MS + 1));
+		assert_null(look(now_ms + GPD_AUTHENTICATION_GRACE_MS + 1));
 	}
 }
 
@@ -99,31 +100,31 @@ static void
 tokens_are_not_dropped_for_a_file_that_there_is_not(void **state)
 {
 	static struct gpd_config config;
-	static struct gpd_reloaded reloaded;
+	static struct gpd_reload_report reloaded;
 	char usual[128], other[128], expected[384];
 
-	gate.option = NULL;
+	authentication.option = NULL;
 	snprintf(usual, sizeof(usual), "%s/none", folder);
 	assert_int_equal(setenv(GPD_FOLDER_VARIABLE, usual, 1), 0);
 	snprintf(other, sizeof(other), "%s/token", folder);
 	for (int i = 0; i < 2; i++) {
 		snprintf(config.tokens, sizeof(config.tokens), "%s", i ? "" : other);
 		memset(&reloaded, 0, sizeof(reloaded));
-		gpd_gate_reload(&gate, &config, 1000, &reloaded);
+		gpd_authentication_reload(&authentication, &config, 1000, &reloaded);
 		snprintf(expected, sizeof(expected),
 			 "not all of it is in force: the tokens stay as they were: %s%s: %s",
 			 i ? usual : other, i ? "/tokens" : "", strerror(ENOENT));
 		assert_string_equal(reloaded.error, expected);
-		assert_string_equal(gate.store.file.path, path);
+		assert_string_equal(authentication.store.file.path, path);
 		assert_null(look(2000));
 	}
 	/* Where there are none it is no loss. */
 	assert_int_equal(unlink(path), 0);
-	gpd_gate_refresh(&gate, 3000);
+	gpd_authentication_refresh(&authentication, 3000);
 	memset(&reloaded, 0, sizeof(reloaded));
-	gpd_gate_reload(&gate, &config, 3000, &reloaded);
+	gpd_authentication_reload(&authentication, &config, 3000, &reloaded);
 	assert_string_equal(reloaded.error, "");
-	assert_string_not_equal(gate.store.file.path, path);
+	assert_string_not_equal(authentication.store.file.path, path);
 	assert_int_equal(unsetenv(GPD_FOLDER_VARIABLE), 0);
 }
 

@@ -12,7 +12,7 @@ static struct gp_listener *listener;
 
 /* A client by hand, and the peer that the supervisor has of it. */
 static struct gp_conn *
-come(struct gpd_peer **peer_p)
+come(struct gpd_connection **peer_p)
 {
 	uint8_t bytes[GP_PREAMBLE_SIZE];
 	struct gp_preamble preamble;
@@ -25,9 +25,9 @@ come(struct gpd_peer **peer_p)
 				    error, sizeof(error)),
 			 0);
 	assert_int_equal(gp_accept(listener, 5000, &server), 0);
-	*peer_p = gpd_peer_create(server, "loop", 30000);
+	*peer_p = gpd_connection_create(server, "loop", 30000);
 	assert_non_null(*peer_p);
-	assert_int_equal(gpd_peer_start(*peer_p), 0);
+	assert_int_equal(gpd_connection_start(*peer_p), 0);
 	assert_int_equal(gp_conn_recv_preamble(client, bytes, sizeof(bytes), 5000), 0);
 	return client;
 }
@@ -55,14 +55,14 @@ ask_for_window(struct gp_conn *client)
 }
 
 /* Within some seconds, else NULL. */
-static struct gpd_peer_event *
+static struct gpd_connection_event *
 next_event(void)
 {
-	static struct gpd_peer_event *taken;
-	struct gpd_peer_event *event;
+	static struct gpd_connection_event *taken;
+	struct gpd_connection_event *event;
 
 	for (int i = 0; !taken && i < 5000; i++) {
-		taken = gpd_peer_take_events();
+		taken = gpd_connection_pop_events();
 		if (!taken)
 			usleep(1000);
 	}
@@ -74,13 +74,13 @@ next_event(void)
 
 /* As the supervisor does it. */
 static void
-take_message(struct gpd_peer *from, Gpupool__ControlMessage__BodyCase body)
+take_message(struct gpd_connection *from, Gpupool__ControlMessage__BodyCase body)
 {
-	struct gpd_peer_event *event = next_event();
+	struct gpd_connection_event *event = next_event();
 
 	assert_non_null(event);
 	assert_ptr_equal(event->peer, from);
-	assert_int_equal(event->type, GPD_PEER_MESSAGE);
+	assert_int_equal(event->type, GPD_CONNECTION_MESSAGE);
 	assert_int_equal(event->message->body_case, body);
 	atomic_fetch_sub(&from->queued, 1);
 	gp_control_free(event->message);
@@ -88,23 +88,23 @@ take_message(struct gpd_peer *from, Gpupool__ControlMessage__BodyCase body)
 }
 
 static void
-expect_gone(struct gpd_peer *peer, const char *text)
+expect_gone(struct gpd_connection *peer, const char *text)
 {
-	struct gpd_peer_event *event = next_event();
+	struct gpd_connection_event *event = next_event();
 
 	assert_non_null(event);
 	assert_ptr_equal(event->peer, peer);
-	assert_int_equal(event->type, GPD_PEER_GONE);
+	assert_int_equal(event->type, GPD_CONNECTION_CLOSED);
 	assert_string_equal(event->text, text);
 	free(event);
-	gpd_peer_destroy(peer);
+	gpd_connection_destroy(peer);
 }
 
 static void
 requests_that_do_not_wait_for_answers_are_refused_and_not_kept(void **state)
 {
 	static const char text[] = "it asks for windows and does not wait for the answers";
-	struct gpd_peer *peer, *neighbour;
+	struct gpd_connection *peer, *neighbour;
 	struct gp_conn *client = come(&peer), *other;
 	Gpupool__ControlMessage *message;
 
@@ -131,7 +131,7 @@ requests_that_do_not_wait_for_answers_are_refused_and_not_kept(void **state)
 static void
 requests_that_wait_are_passed_on_however_many_there_are(void **state)
 {
-	struct gpd_peer *peer;
+	struct gpd_connection *peer;
 	struct gp_conn *client = come(&peer);
 
 	assert_int_equal(say_hello(client), 0);
@@ -150,7 +150,7 @@ set_up(void **state)
 	struct gp_url url;
 	char error[200];
 
-	if (gpd_peer_setup() || gp_url_parse("loop://peers", &url, error, sizeof(error)))
+	if (gpd_connection_setup() || gp_url_parse("loop://peers", &url, error, sizeof(error)))
 		return -1;
 	return gp_listen(&url, &listener, error, sizeof(error));
 }
@@ -159,32 +159,33 @@ static int
 tear_down(void **state)
 {
 	gp_listener_destroy(listener);
-	close(gpd_peer_events_fd());
+	close(gpd_connection_events_fd());
 	return 0;
 }
 
 /* A row for each state that there may be, a column for each that may follow, in the enum's order:
  * handshake, refused, queued, starting, opening, welcomed, moving, running, ending. */
-static const char *const follows[GPD_PEER_STATES] = {
-	[GPD_PEER_HANDSHAKE] = ".++.....+", [GPD_PEER_REFUSED] = "........+",
-	[GPD_PEER_QUEUED] = "..+++...+",    [GPD_PEER_STARTING] = "...++...+",
-	[GPD_PEER_OPENING] = "..+..+..+",   [GPD_PEER_WELCOMED] = "......+++",
-	[GPD_PEER_MOVING] = ".....+..+",    [GPD_PEER_RUNNING] = "........+",
-	[GPD_PEER_ENDING] = ".........",
+static const char *const follows[GPD_CONNECTION_STATES] = {
+	[GPD_CONNECTION_HANDSHAKE] = ".++.....+", [GPD_CONNECTION_REFUSED] = "........+",
+	[GPD_CONNECTION_QUEUED] = "..+++...+",    [GPD_CONNECTION_STARTING] = "...++...+",
+	[GPD_CONNECTION_OPENING] = "..+..+..+",   [GPD_CONNECTION_WELCOMED] = "......+++",
+	[GPD_CONNECTION_MOVING] = ".....+..+",    [GPD_CONNECTION_RUNNING] = "........+",
+	[GPD_CONNECTION_CLOSING] = ".........",
 };
 
 static void
 only_the_states_that_may_follow_follow(void **state)
 {
-	for (int from = 0; from < GPD_PEER_STATES; from++) {
-		assert_int_equal(strlen(follows[from]), GPD_PEER_STATES);
-		for (int to = 0; to < GPD_PEER_STATES; to++) {
-			struct gpd_peer peer = { .state = (enum gpd_peer_state)from,
-						 .deadline_ms = 1 };
+	for (int from = 0; from < GPD_CONNECTION_STATES; from++) {
+		assert_int_equal(strlen(follows[from]), GPD_CONNECTION_STATES);
+		for (int to = 0; to < GPD_CONNECTION_STATES; to++) {
+			struct gpd_connection peer = { .state = (enum gpd_connection_state)from,
+						       .deadline_ms = 1 };
 			bool may = follows[from][to] == '+';
 
-			assert_int_equal(gpd_peer_set_state(&peer, (enum gpd_peer_state)to, 2),
-					 may);
+			assert_int_equal(
+				gpd_connection_set_state(&peer, (enum gpd_connection_state)to, 2),
+				may);
 			assert_int_equal(peer.state, may ? to : from);
 			assert_int_equal(peer.deadline_ms, may ? 2 : 1);
 		}

@@ -9,19 +9,19 @@ who_came_first_is_first(void **state)
 	static struct gpd_queue queue;
 
 	queue = (struct gpd_queue){ 0 };
-	assert_int_equal(gpd_queue_wait(&queue, 11, 1, true, 0), 1);
-	assert_int_equal(gpd_queue_wait(&queue, 12, 2, true, 0), 2);
-	assert_int_equal(gpd_queue_wait(&queue, 13, 1, true, 0), 3);
+	assert_int_equal(gpd_queue_add(&queue, 11, 1, true, 0), 1);
+	assert_int_equal(gpd_queue_add(&queue, 12, 2, true, 0), 2);
+	assert_int_equal(gpd_queue_add(&queue, 13, 1, true, 0), 3);
 	/* Asking again changes nothing. */
-	assert_int_equal(gpd_queue_wait(&queue, 12, 2, true, 1), 2);
+	assert_int_equal(gpd_queue_add(&queue, 12, 2, true, 1), 2);
 	assert_int_equal(gpd_queue_ahead(&queue, 11, 1), 0);
 	assert_int_equal(gpd_queue_ahead(&queue, 13, 1), 2);
 	/* One who does not wait, and one who is new, come behind all. */
 	assert_int_equal(gpd_queue_ahead(&queue, 0, 1), 3);
 	assert_int_equal(gpd_queue_ahead(&queue, 99, 1), 3);
-	gpd_queue_leave(&queue, 11);
-	gpd_queue_leave(&queue, 11);
-	assert_int_equal(gpd_queue_wait(&queue, 13, 1, true, 1), 2);
+	gpd_queue_remove(&queue, 11);
+	gpd_queue_remove(&queue, 11);
+	assert_int_equal(gpd_queue_add(&queue, 13, 1, true, 1), 2);
 }
 
 static void
@@ -30,9 +30,9 @@ who_waits_for_its_tenant_is_in_nobody_elses_way(void **state)
 	static struct gpd_queue queue;
 
 	queue = (struct gpd_queue){ 0 };
-	assert_int_equal(gpd_queue_wait(&queue, 11, 1, false, 0), 1);
-	assert_int_equal(gpd_queue_wait(&queue, 12, 1, false, 0), 2);
-	assert_int_equal(gpd_queue_wait(&queue, 13, 2, false, 0), 1);
+	assert_int_equal(gpd_queue_add(&queue, 11, 1, false, 0), 1);
+	assert_int_equal(gpd_queue_add(&queue, 12, 1, false, 0), 2);
+	assert_int_equal(gpd_queue_add(&queue, 13, 2, false, 0), 1);
 	assert_int_equal(gpd_queue_ahead(&queue, 0, 0), 0);
 	assert_int_equal(gpd_queue_ahead_of_tenant(&queue, 0, 1, 0), 2);
 	assert_int_equal(gpd_queue_ahead_of_tenant(&queue, 0, 2, 0), 1);
@@ -45,10 +45,10 @@ who_does_not_ask_again_is_forgotten(void **state)
 	static struct gpd_queue queue;
 
 	queue = (struct gpd_queue){ 0 };
-	assert_int_equal(gpd_queue_wait(&queue, 11, 1, true, 0), 1);
-	assert_int_equal(gpd_queue_wait(&queue, 12, 1, true, 9000), 2);
-	assert_int_equal(gpd_queue_wait(&queue, 12, 1, true, GPD_QUEUE_FORGET_MS), 2);
-	assert_int_equal(gpd_queue_wait(&queue, 12, 1, true, GPD_QUEUE_FORGET_MS + 1), 1);
+	assert_int_equal(gpd_queue_add(&queue, 11, 1, true, 0), 1);
+	assert_int_equal(gpd_queue_add(&queue, 12, 1, true, 9000), 2);
+	assert_int_equal(gpd_queue_add(&queue, 12, 1, true, GPD_QUEUE_EXPIRE_MS), 2);
+	assert_int_equal(gpd_queue_add(&queue, 12, 1, true, GPD_QUEUE_EXPIRE_MS + 1), 1);
 }
 
 static void
@@ -58,13 +58,13 @@ a_tenant_has_so_many_lines_and_no_more(void **state)
 	unsigned int place = 0;
 
 	queue = (struct gpd_queue){ 0 };
-	for (uint64_t i = 1; i <= GPD_QUEUE_OF_TENANT; i++)
-		place = gpd_queue_wait(&queue, i, 1, true, 0);
-	assert_int_equal(place, GPD_QUEUE_OF_TENANT);
-	assert_int_equal(gpd_queue_wait(&queue, 1000, 1, true, 0), 0);
-	assert_int_equal(gpd_queue_wait(&queue, 1000, 2, true, 0), GPD_QUEUE_OF_TENANT + 1);
+	for (uint64_t i = 1; i <= GPD_QUEUE_TENANT_MAX; i++)
+		place = gpd_queue_add(&queue, i, 1, true, 0);
+	assert_int_equal(place, GPD_QUEUE_TENANT_MAX);
+	assert_int_equal(gpd_queue_add(&queue, 1000, 1, true, 0), 0);
+	assert_int_equal(gpd_queue_add(&queue, 1000, 2, true, 0), GPD_QUEUE_TENANT_MAX + 1);
 	for (uint64_t i = 2000; i < 2000 + GPD_QUEUE_MAX; i++)
-		place = gpd_queue_wait(&queue, i, (uint32_t)i, true, 0);
+		place = gpd_queue_add(&queue, i, (uint32_t)i, true, 0);
 	assert_int_equal(place, 0);
 	assert_int_equal(queue.count, GPD_QUEUE_MAX);
 }
@@ -75,17 +75,17 @@ the_length_is_of_those_who_are_there(void **state)
 	static struct gpd_queue queue;
 
 	queue = (struct gpd_queue){ 0 };
-	assert_int_equal(gpd_queue_wait(&queue, 11, 1, true, 0), 1);
-	assert_int_equal(gpd_queue_wait(&queue, 12, 1, false, 9000), 1);
-	assert_int_equal(gpd_queue_wait(&queue, 13, 2, false, 9000), 1);
+	assert_int_equal(gpd_queue_add(&queue, 11, 1, true, 0), 1);
+	assert_int_equal(gpd_queue_add(&queue, 12, 1, false, 9000), 1);
+	assert_int_equal(gpd_queue_add(&queue, 13, 2, false, 9000), 1);
 	assert_int_equal(gpd_queue_length(&queue, GPD_QUEUE_ALL, 9000), 3);
 	assert_int_equal(gpd_queue_length(&queue, 1, 9000), 2);
 	assert_int_equal(gpd_queue_length(&queue, 3, 9000), 0);
-	assert_int_equal(gpd_queue_length(&queue, 1, GPD_QUEUE_FORGET_MS + 1), 1);
+	assert_int_equal(gpd_queue_length(&queue, 1, GPD_QUEUE_EXPIRE_MS + 1), 1);
 	assert_true(gpd_queue_has(&queue, 12));
 	assert_false(gpd_queue_has(&queue, 14));
 	assert_false(gpd_queue_has(&queue, 0));
-	gpd_queue_leave(&queue, 12);
+	gpd_queue_remove(&queue, 12);
 	assert_false(gpd_queue_has(&queue, 12));
 	assert_int_equal(gpd_queue_length(&queue, 1, 9000), 1);
 }

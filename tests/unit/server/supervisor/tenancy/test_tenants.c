@@ -8,17 +8,17 @@
 #include <string.h>
 
 /* What a client has of it that came by a token of this tenant. */
-static struct gpd_grant
+static struct gpd_assignment
 admit(struct gpd_quota *quota, const char *tenant)
 {
 	Gpupool__Hello hello = GPUPOOL__HELLO__INIT;
 	char error[GPD_CONFIG_ERROR_MAX] = "";
-	struct gpd_grant grant;
+	struct gpd_assignment assignment;
 
 	assert_int_equal(gpd_tenants_admit(&quota->tenants, &hello, tenant, "tcp://10.0.0.1:1",
-					   &grant, error),
+					   &assignment, error),
 			 0);
-	return grant;
+	return assignment;
 }
 
 static void
@@ -28,13 +28,13 @@ use(struct gpd_quota *quota, const char *text)
 	struct gpd_config *config;
 
 	assert_int_equal(gpd_config_parse(text, "file", &config, error, sizeof(error)), 0);
-	gpd_tenants_use(&quota->tenants, config);
+	gpd_tenants_set_config(&quota->tenants, config);
 }
 
 static const char *
-name_of(const struct gpd_quota *quota, const struct gpd_grant *grant)
+name_of(const struct gpd_quota *quota, const struct gpd_assignment *assignment)
 {
-	return quota->ledger->tenants[grant->tenant].name;
+	return quota->ledger->tenants[assignment->tenant].name;
 }
 
 static void
@@ -42,7 +42,7 @@ who_waits_for_a_session_keeps_the_line_of_its_tenant(void **state)
 {
 	char error[GPD_CONFIG_ERROR_MAX] = "";
 	struct gpd_quota quota = { 0 };
-	struct gpd_grant alice, bob;
+	struct gpd_assignment alice, bob;
 
 	assert_int_equal(gpd_quota_init(&quota, NULL, error), 0);
 	alice = admit(&quota, "alice");
@@ -57,7 +57,7 @@ the_lines_of_those_who_have_no_session_are_given_to_others_at_last(void **state)
 {
 	char error[GPD_CONFIG_ERROR_MAX] = "", name[32];
 	struct gpd_quota quota = { 0 };
-	struct gpd_grant alice, other;
+	struct gpd_assignment alice, other;
 
 	assert_int_equal(gpd_quota_init(&quota, NULL, error), 0);
 	alice = admit(&quota, "alice");
@@ -86,7 +86,7 @@ those_who_have_sessions_have_equal_parts_for_device_code(void **state)
 {
 	char error[GPD_CONFIG_ERROR_MAX] = "";
 	struct gpd_quota quota = { 0 };
-	struct gpd_grant alice, bob;
+	struct gpd_assignment alice, bob;
 	uint64_t all;
 
 	assert_int_equal(gpd_quota_init(&quota, NULL, error), 0);
@@ -111,14 +111,14 @@ ask_for(struct gpd_quota *quota, const char *tenant, Gpupool__Isolation isolatio
 {
 	Gpupool__SessionWish wish = GPUPOOL__SESSION_WISH__INIT;
 	Gpupool__Hello hello = GPUPOOL__HELLO__INIT;
-	struct gpd_grant grant;
+	struct gpd_assignment assignment;
 	int r;
 
 	wish.isolation = isolation;
 	hello.wish = &wish;
 	hello.tenant = (char *)tenant;
-	r = gpd_tenants_admit(&quota->tenants, &hello, "", "tcp://10.0.0.1:1", &grant, error);
-	*alone_p = grant.alone;
+	r = gpd_tenants_admit(&quota->tenants, &hello, "", "tcp://10.0.0.1:1", &assignment, error);
+	*alone_p = assignment.dedicated;
 	return r;
 }
 
@@ -129,7 +129,7 @@ a_class_may_be_asked_for_where_it_is_not_forbidden(void **state)
 		const char *tenant;
 		Gpupool__Isolation wish;
 		int result;
-		bool alone;
+		bool dedicated;
 	} cases[] = {
 		{ "open", GPUPOOL__ISOLATION__ANY, 0, false },
 		{ "open", GPUPOOL__ISOLATION__SHARED, 0, false },
@@ -147,11 +147,11 @@ a_class_may_be_asked_for_where_it_is_not_forbidden(void **state)
 	use(&quota, "[tenant open]\n[tenant apart]\nisolation = process\n"
 		    "[tenant together]\nisolation = shared-only\n");
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		bool alone;
+		bool dedicated;
 
-		assert_int_equal(ask_for(&quota, cases[i].tenant, cases[i].wish, &alone, error),
+		assert_int_equal(ask_for(&quota, cases[i].tenant, cases[i].wish, &dedicated, error),
 				 cases[i].result);
-		assert_int_equal(alone, cases[i].alone);
+		assert_int_equal(dedicated, cases[i].dedicated);
 	}
 	assert_string_equal(error, "tenant together may not have sessions of class process "
 				   "(isolation = shared-only)");
@@ -163,11 +163,11 @@ assert_kept_out(struct gpd_quota *quota, const char *proven, const char *claimed
 {
 	Gpupool__Hello hello = GPUPOOL__HELLO__INIT;
 	char error[GPD_CONFIG_ERROR_MAX] = "";
-	struct gpd_grant grant;
+	struct gpd_assignment assignment;
 
 	hello.tenant = (char *)claimed;
 	assert_int_equal(gpd_tenants_admit(&quota->tenants, &hello, proven, "tcp://10.0.0.1:1",
-					   &grant, error),
+					   &assignment, error),
 			 GP_E_INVALID);
 	assert_string_equal(error, why);
 }

@@ -7,25 +7,27 @@
 
 /* A row for each state that there may be, a column for each that may follow, in the enum's order:
  * starting, serving, busy, stuck, spare, retired, own, abandoned, lost, ending. */
-static const char *const follows[GPD_CHILD_STATES] = {
-	[GPD_CHILD_STARTING] = ".+..+.++++", [GPD_CHILD_SERVING] = "..+..+..++",
-	[GPD_CHILD_BUSY] = ".+.+.+..++",     [GPD_CHILD_STUCK] = ".+...+..++",
-	[GPD_CHILD_SPARE] = ".....++.++",    [GPD_CHILD_RETIRED] = "........++",
-	[GPD_CHILD_OWN] = ".......+++",      [GPD_CHILD_ABANDONED] = "........++",
-	[GPD_CHILD_LOST] = ".........+",     [GPD_CHILD_ENDING] = "..........",
+static const char *const follows[GPD_WORKER_STATES] = {
+	[GPD_WORKER_STARTING] = ".+..+.++++",  [GPD_WORKER_SERVING] = "..+..+..++",
+	[GPD_WORKER_BUSY] = ".+.+.+..++",      [GPD_WORKER_WEDGED] = ".+...+..++",
+	[GPD_WORKER_SPARE] = ".....++.++",     [GPD_WORKER_RETIRED] = "........++",
+	[GPD_WORKER_DEDICATED] = ".......+++", [GPD_WORKER_ABANDONED] = "........++",
+	[GPD_WORKER_LOST] = ".........+",      [GPD_WORKER_ENDING] = "..........",
 };
 
 static void
 only_what_may_follow_follows(void **state)
 {
-	for (int from = 0; from < GPD_CHILD_STATES; from++) {
-		assert_int_equal(strlen(follows[from]), GPD_CHILD_STATES);
-		for (int to = 0; to < GPD_CHILD_STATES; to++) {
-			struct gpd_child child = { .state = (enum gpd_child_state)from,
-						   .state_ms = 1 };
+	for (int from = 0; from < GPD_WORKER_STATES; from++) {
+		assert_int_equal(strlen(follows[from]), GPD_WORKER_STATES);
+		for (int to = 0; to < GPD_WORKER_STATES; to++) {
+			struct gpd_worker_process child = {
+				.state = (enum gpd_worker_process_state)from, .state_ms = 1
+			};
 			bool may = follows[from][to] == '+';
 
-			assert_int_equal(gpd_child_set_state(&child, (enum gpd_child_state)to),
+			assert_int_equal(gpd_worker_process_set_state(
+						 &child, (enum gpd_worker_process_state)to),
 					 may);
 			assert_int_equal(child.state, may ? to : from);
 			assert_int_equal(child.state_ms != 1, may);
@@ -37,10 +39,10 @@ only_what_may_follow_follows(void **state)
 static void
 every_state_but_the_last_can_end(void **state)
 {
-	for (int from = 0; from < GPD_CHILD_ENDING; from++) {
-		struct gpd_child child = { .state = (enum gpd_child_state)from };
+	for (int from = 0; from < GPD_WORKER_ENDING; from++) {
+		struct gpd_worker_process child = { .state = (enum gpd_worker_process_state)from };
 
-		assert_true(gpd_child_set_state(&child, GPD_CHILD_ENDING));
+		assert_true(gpd_worker_process_set_state(&child, GPD_WORKER_ENDING));
 	}
 }
 

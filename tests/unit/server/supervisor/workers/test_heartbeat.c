@@ -91,10 +91,10 @@ time_in_which_the_supervisor_did_not_run_does_not_count(void **state)
 	struct gpd_heartbeat heartbeat = { 0 };
 	struct ends *ends = *state;
 
-	gpd_heartbeat_excuse(&heartbeat, 50000);
+	gpd_heartbeat_extend(&heartbeat, 50000);
 	assert_int_equal(heartbeat.pinged_ms, 0);
 	assert_false(gpd_heartbeat_check(&heartbeat, &ends->supervisor, 1000));
-	gpd_heartbeat_excuse(&heartbeat, 50000);
+	gpd_heartbeat_extend(&heartbeat, 50000);
 	assert_false(gpd_heartbeat_check(&heartbeat, &ends->supervisor,
 					 51000 + GPD_HEARTBEAT_DUE_MS - 1));
 	assert_true(

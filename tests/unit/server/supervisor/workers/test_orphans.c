@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define WORKERS (GPD_ORPHANS_WORKERS_MAX + 1)
+#define WORKERS (GPD_WEDGED_WORKERS_MAX + 1)
 
 enum {
 	ALICE = 1,
@@ -17,7 +17,7 @@ enum {
 
 static struct gpd_ledger *ledger;
 static int ledger_fd;
-static struct gpd_child workers[WORKERS];
+static struct gpd_worker_process workers[WORKERS];
 static uint64_t last_session;
 
 static int
@@ -34,7 +34,7 @@ set_up(void **state)
 	for (int i = 0; i < WORKERS; i++) {
 		workers[i].next = i ? &workers[i - 1] : NULL;
 		workers[i].pid = 100 + i;
-		workers[i].state = GPD_CHILD_STUCK;
+		workers[i].state = GPD_WORKER_WEDGED;
 		workers[i].state_ms = 1000 + i;
 	}
 	return 0;
@@ -47,7 +47,7 @@ tear_down(void **state)
 	return close(ledger_fd);
 }
 
-static struct gpd_child *
+static struct gpd_worker_process *
 list(void)
 {
 	return &workers[WORKERS - 1];
@@ -60,7 +60,7 @@ say(int worker, uint64_t session, bool goes_on)
 		.header = { .type = GPD_CHANNEL_BUSY, .result = goes_on, .session = session },
 	};
 
-	gpd_orphans_note(&workers[worker], ledger, &message);
+	gpd_orphaned_work_update(&workers[worker], ledger, &message);
 }
 
 static uint64_t
@@ -74,44 +74,44 @@ leave_work(int worker, uint32_t tenant)
 static void
 of_too_many_stuck_workers_the_oldest_ends(void **state)
 {
-	assert_ptr_equal(gpd_orphans_choose(list()), &workers[0]);
+	assert_ptr_equal(gpd_orphaned_work_find_victim(list()), &workers[0]);
 	workers[1].state_ms = 900;
-	assert_ptr_equal(gpd_orphans_choose(list()), &workers[1]);
+	assert_ptr_equal(gpd_orphaned_work_find_victim(list()), &workers[1]);
 	/* One whose work has ended does not count, nor one that ends already. */
-	workers[3].state = GPD_CHILD_SERVING;
-	assert_null(gpd_orphans_choose(list()));
-	workers[3].state = GPD_CHILD_RETIRED;
-	assert_null(gpd_orphans_choose(list()));
-	workers[3].state = GPD_CHILD_BUSY;
-	assert_null(gpd_orphans_choose(list()));
+	workers[3].state = GPD_WORKER_SERVING;
+	assert_null(gpd_orphaned_work_find_victim(list()));
+	workers[3].state = GPD_WORKER_RETIRED;
+	assert_null(gpd_orphaned_work_find_victim(list()));
+	workers[3].state = GPD_WORKER_BUSY;
+	assert_null(gpd_orphaned_work_find_victim(list()));
 }
 
 static void
 who_leaves_work_repeatedly_gets_workers_of_its_own_for_a_while(void **state)
 {
 	uint64_t first = leave_work(0, BOB), second;
-	const int64_t end = 7 + GPD_ORPHANS_OWN_MS;
+	const int64_t end = 7 + GPD_WEDGED_ISOLATE_MS;
 
 	(void)leave_work(0, BOB);
 	(void)leave_work(2, CAROL);
-	gpd_orphans_blame(list(), &workers[0], ledger, 5);
+	gpd_orphaned_work_isolate_tenants(list(), &workers[0], ledger, 5);
 	/* Twice in one worker is once. */
-	assert_false(gpd_orphans_gives_own(list(), ledger, BOB, 6));
+	assert_false(gpd_orphaned_work_is_isolated(list(), ledger, BOB, 6));
 	second = leave_work(1, BOB);
-	gpd_orphans_blame(list(), &workers[1], ledger, 7);
-	assert_true(gpd_orphans_gives_own(list(), ledger, BOB, 8));
-	assert_false(gpd_orphans_gives_own(list(), ledger, CAROL, 8));
-	assert_false(gpd_orphans_gives_own(list(), ledger, ALICE, 8));
+	gpd_orphaned_work_isolate_tenants(list(), &workers[1], ledger, 7);
+	assert_true(gpd_orphaned_work_is_isolated(list(), ledger, BOB, 8));
+	assert_false(gpd_orphaned_work_is_isolated(list(), ledger, CAROL, 8));
+	assert_false(gpd_orphaned_work_is_isolated(list(), ledger, ALICE, 8));
 	/* As long as it goes on in two, and else until the time is over. */
-	assert_true(gpd_orphans_gives_own(list(), ledger, BOB, end));
+	assert_true(gpd_orphaned_work_is_isolated(list(), ledger, BOB, end));
 	say(1, second, false);
-	assert_true(gpd_orphans_gives_own(list(), ledger, BOB, end - 1));
-	assert_false(gpd_orphans_gives_own(list(), ledger, BOB, end));
+	assert_true(gpd_orphaned_work_is_isolated(list(), ledger, BOB, end - 1));
+	assert_false(gpd_orphaned_work_is_isolated(list(), ledger, BOB, end));
 	say(0, first, false);
-	assert_false(gpd_orphans_gives_own(list(), ledger, BOB, end));
+	assert_false(gpd_orphaned_work_is_isolated(list(), ledger, BOB, end));
 	/* Another tenant in its place has done nothing. */
 	gpd_ledger_add_tenant(ledger, BOB, "dave");
-	assert_false(gpd_orphans_gives_own(list(), ledger, BOB, 8));
+	assert_false(gpd_orphaned_work_is_isolated(list(), ledger, BOB, 8));
 }
 
 static void
@@ -119,10 +119,10 @@ work_in_a_worker_that_is_not_stuck_is_held_against_nobody(void **state)
 {
 	for (int i = 0; i < 3; i++)
 		(void)leave_work(i, BOB);
-	workers[0].state = GPD_CHILD_BUSY;
-	workers[1].state = GPD_CHILD_RETIRED;
-	gpd_orphans_blame(list(), &workers[2], ledger, 7);
-	assert_false(gpd_orphans_gives_own(list(), ledger, BOB, 8));
+	workers[0].state = GPD_WORKER_BUSY;
+	workers[1].state = GPD_WORKER_RETIRED;
+	gpd_orphaned_work_isolate_tenants(list(), &workers[2], ledger, 7);
+	assert_false(gpd_orphaned_work_is_isolated(list(), ledger, BOB, 8));
 }
 
 static void
@@ -133,11 +133,11 @@ owners_are_named_once_each(void **state)
 	(void)leave_work(0, CAROL);
 	(void)leave_work(0, BOB);
 	(void)leave_work(0, BOB);
-	gpd_orphans_owners(&workers[0], ledger, text, sizeof(text));
+	gpd_orphaned_work_format_tenants(&workers[0], ledger, text, sizeof(text));
 	assert_string_equal(text, "bob, carol");
-	gpd_orphans_owners(&workers[0], ledger, small, sizeof(small));
+	gpd_orphaned_work_format_tenants(&workers[0], ledger, small, sizeof(small));
 	assert_string_equal(small, "bob, ca");
-	gpd_orphans_owners(&workers[1], ledger, text, sizeof(text));
+	gpd_orphaned_work_format_tenants(&workers[1], ledger, text, sizeof(text));
 	assert_string_equal(text, "");
 }
 

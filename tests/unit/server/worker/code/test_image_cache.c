@@ -22,7 +22,7 @@
 
 static char dir[64];
 static const _Atomic bool going_on;
-static struct gpd_image_bringer alone;
+static struct gpd_image_uploader alone;
 
 static int
 setup(void **state)
@@ -73,7 +73,7 @@ find(const uint8_t *sha256, size_t size)
 
 	memcpy(name.sha256, sha256, sizeof(name.sha256));
 	blob = gpd_image_cache_get(&name, &alone, &going_on);
-	gpd_image_cache_give_up(&alone);
+	gpd_image_cache_abandon_upload(&alone);
 	return blob;
 }
 
@@ -373,8 +373,9 @@ machine_code_that_a_driver_would_stumble_over_is_told(void **state)
 	start(0, 0);
 	blob = add(sha256, bytes, size);
 	assert_int_equal(gpd_blob_image(blob, &image), -EBADMSG);
-	assert_string_equal(gpd_blob_wrong(blob), "an ELF for a GPU: the names of its sections "
-						  "are not in section 0");
+	assert_string_equal(gpd_blob_get_error_text(blob),
+			    "an ELF for a GPU: the names of its sections "
+			    "are not in section 0");
 	gpd_blob_unref(blob);
 }
 
@@ -384,13 +385,13 @@ machine_code_that_a_driver_would_stumble_over_is_told(void **state)
 static bool
 tenant_has(const char *tenant, char fill, size_t size)
 {
-	struct gpd_image_bringer bringer = { .tenant = tenant };
+	struct gpd_image_uploader bringer = { .tenant = tenant };
 	struct gpd_image_name name = { .size = size };
 	struct gpd_blob *blob;
 
 	free(content(fill, size, name.sha256));
 	blob = gpd_image_cache_get(&name, &bringer, &going_on);
-	gpd_image_cache_give_up(&bringer);
+	gpd_image_cache_abandon_upload(&bringer);
 	gpd_blob_unref(blob);
 	return blob;
 }
@@ -398,7 +399,7 @@ tenant_has(const char *tenant, char fill, size_t size)
 static void
 tenant_puts(const char *tenant, char fill, size_t size)
 {
-	struct gpd_image_bringer bringer = { .tenant = tenant };
+	struct gpd_image_uploader bringer = { .tenant = tenant };
 	uint8_t sha256[GPD_SHA256_SIZE];
 	void *bytes = content(fill, size, sha256);
 
@@ -443,7 +444,7 @@ the_cache_leaves_a_tenth_free_or_1_gib(void **state)
 #define WAITING 3
 
 static const struct gpd_image_name ONE = { "one", 1000 }, OTHER = { "another", 1000 };
-static struct gpd_image_bringer first, second, more[WAITING];
+static struct gpd_image_uploader first, second, more[WAITING];
 
 static int
 setup_bringers(void **state)
@@ -459,16 +460,16 @@ setup_bringers(void **state)
 static int
 teardown_bringers(void **state)
 {
-	gpd_image_cache_give_up(&first);
-	gpd_image_cache_give_up(&second);
+	gpd_image_cache_abandon_upload(&first);
+	gpd_image_cache_abandon_upload(&second);
 	for (int i = 0; i < WAITING; i++)
-		gpd_image_cache_give_up(&more[i]);
+		gpd_image_cache_abandon_upload(&more[i]);
 	gpd_image_cache_stop();
 	return 0;
 }
 
 static struct gpd_blob *
-get(const struct gpd_image_name *name, struct gpd_image_bringer *bringer)
+get(const struct gpd_image_name *name, struct gpd_image_uploader *bringer)
 {
 	return gpd_image_cache_get(name, bringer, &going_on);
 }
@@ -481,7 +482,7 @@ nobody_waits_for_another_image(void **state)
 	/* Nor for itself, and there is one of each session at a time. */
 	assert_null(get(&ONE, &first));
 	assert_null(get(&OTHER, &second));
-	gpd_image_cache_give_up(&first);
+	gpd_image_cache_abandon_upload(&first);
 	assert_null(get(&ONE, &second));
 	assert_null(get(&OTHER, &first));
 	assert_int_equal(first.waited_ns + second.waited_ns, 0);
@@ -502,7 +503,7 @@ who_waits_gets_what_another_one_brings(void **state)
 	assert_null(get(&ONE, &first));
 	for (int i = 0; i < WAITING; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, get_one, &more[i]), 0);
-	gp_nap(50 * MS);
+	gp_sleep_ns(50 * MS);
 	blob = gpd_image_cache_add(NULL, ONE.sha256, gpd_image_bytes_alloc(1000), 1000);
 	assert_null(first.blob);
 	for (int i = 0; i < WAITING; i++) {
@@ -526,9 +527,9 @@ bring_in_vain(void *arg)
 	if (now > most)
 		most = now;
 	atomic_fetch_add(&all, 1);
-	gp_nap(20 * MS);
+	gp_sleep_ns(20 * MS);
 	atomic_fetch_sub(&bringing, 1);
-	gpd_image_cache_give_up(arg);
+	gpd_image_cache_abandon_upload(arg);
 	return NULL;
 }
 
@@ -540,9 +541,9 @@ one_after_another_brings_it_if_it_does_not_come(void **state)
 	assert_null(get(&ONE, &first));
 	for (int i = 0; i < WAITING; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, bring_in_vain, &more[i]), 0);
-	gp_nap(100 * MS);
+	gp_sleep_ns(100 * MS);
 	assert_int_equal(bringing, 0);
-	gpd_image_cache_give_up(&first);
+	gpd_image_cache_abandon_upload(&first);
 	for (int i = 0; i < WAITING; i++)
 		(void)pthread_join(threads[i], NULL);
 	assert_int_equal(all, WAITING);
@@ -557,17 +558,17 @@ who_stalls_is_not_waited_for(void **state)
 
 	gpd_image_cache_stall_ns = 1500 * MS;
 	assert_null(get(&ONE, &first));
-	gp_nap(200 * MS);
-	gpd_image_cache_goes_on(&first);
+	gp_sleep_ns(200 * MS);
+	gpd_image_cache_upload_progress(&first);
 	assert_null(get(&ONE, &second));
 	assert_true(gp_now_ns() - begin >= 1700 * MS);
 	/* Others wait for the second one, and the first may still bring it. */
 	assert_null(first.blob);
 	assert_non_null(second.blob);
-	gpd_image_cache_goes_on(&first);
+	gpd_image_cache_upload_progress(&first);
 	blob = gpd_image_cache_add(NULL, ONE.sha256, gpd_image_bytes_alloc(1000), 1000);
 	assert_null(second.blob);
-	gpd_image_cache_give_up(&second);
+	gpd_image_cache_abandon_upload(&second);
 	assert_ptr_equal(get(&ONE, &more[0]), blob);
 	gpd_blob_unref(blob);
 	gpd_blob_unref(blob);
@@ -585,7 +586,7 @@ nobody_waits_longer_than_told_or_than_his_session(void **state)
 	assert_true(gp_now_ns() - begin >= 200 * MS);
 	/* That was all it does, for whatever image. */
 	waited = second.waited_ns;
-	gpd_image_cache_give_up(&second);
+	gpd_image_cache_abandon_upload(&second);
 	assert_null(get(&OTHER, &more[1]));
 	assert_null(get(&OTHER, &second));
 	assert_int_equal(second.waited_ns, waited);

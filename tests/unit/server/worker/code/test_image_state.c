@@ -20,7 +20,7 @@ size_of(const char *text)
 
 	assert_non_null(copy);
 	memcpy(copy, text, size);
-	sum = gpd_variables_of(copy, size).size;
+	sum = gpd_variables_from_code(copy, size).size;
 	free(copy);
 	return sum;
 }
@@ -70,7 +70,7 @@ text_that_breaks_off_is_read_to_its_end_and_no_further(void **state)
 
 		assert_non_null(copy);
 		memcpy(copy, whole, size);
-		sum = gpd_variables_of(copy, size).size;
+		sum = gpd_variables_from_code(copy, size).size;
 		assert_true(sum <= 8 * 12 * 34 || sum == GPD_VARIABLES_UNKNOWN);
 		free(copy);
 	}
@@ -130,7 +130,7 @@ sections_of_an_elf_are_added_up(void **state)
 {
 	struct image image = make_elf();
 
-	assert_int_equal(gpd_variables_of(&image, sizeof(image)).size, 1024);
+	assert_int_equal(gpd_variables_from_code(&image, sizeof(image)).size, 1024);
 }
 
 static void
@@ -144,7 +144,7 @@ an_elf_is_believed_in_nothing(void **state)
 
 		assert_non_null(copy);
 		memcpy(copy, &whole, size);
-		sum = gpd_variables_of(copy, size).size;
+		sum = gpd_variables_from_code(copy, size).size;
 		assert_true(sum <= 1024 || sum == GPD_VARIABLES_UNKNOWN);
 		free(copy);
 	}
@@ -153,7 +153,7 @@ an_elf_is_believed_in_nothing(void **state)
 		struct image bad = whole;
 
 		memset((char *)&bad + at, 0xff, 8);
-		(void)gpd_variables_of(&bad, sizeof(bad)).size;
+		(void)gpd_variables_from_code(&bad, sizeof(bad)).size;
 	}
 }
 
@@ -166,7 +166,7 @@ keeps(const char *text)
 
 	assert_non_null(copy);
 	memcpy(copy, text, size);
-	state = gpd_variables_of(copy, size).state;
+	state = gpd_variables_from_code(copy, size).state;
 	free(copy);
 	return state;
 }
@@ -242,7 +242,7 @@ make_code(const char *section, uint64_t size, const char *symbol)
 static bool
 code_keeps(const struct code *code)
 {
-	return gpd_variables_of(code, sizeof(*code)).state;
+	return gpd_variables_from_code(code, sizeof(*code)).state;
 }
 
 static void
@@ -291,7 +291,7 @@ an_elf_that_is_damaged_may_keep_anything(void **state)
 
 		assert_non_null(copy);
 		memcpy(copy, &whole, size);
-		assert_true(gpd_variables_of(copy, size).state);
+		assert_true(gpd_variables_from_code(copy, size).state);
 		free(copy);
 	}
 	for (size_t at = EI_CLASS + 1; at + 8 <= sizeof(whole); at++) {

@@ -235,11 +235,12 @@ other_streams_go_on_during_a_large_copy_out(void **state)
 
 	start_large_copy_out();
 	fake_forget_calls();
-	gpd_copy_before(&fake.session, GP_CALL_gpFill, NULL, 0);
+	gpd_copy_wait_before_call(&fake.session, GP_CALL_gpFill, NULL, 0);
 	assert_int_equal(gpd_gpFill(&fake.session, &fill), CUDA_SUCCESS);
-	gpd_copy_before(&fake.session, GP_CALL_gpCopyIn, NULL, 0);
+	gpd_copy_wait_before_call(&fake.session, GP_CALL_gpCopyIn, NULL, 0);
 	assert_int_equal(copy_in(&in, bytes, sizeof(bytes)), CUDA_SUCCESS);
-	gpd_copy_before(&fake.session, GP_CALL_cuStreamSynchronize, &other, sizeof(other));
+	gpd_copy_wait_before_call(&fake.session, GP_CALL_cuStreamSynchronize, &other,
+				  sizeof(other));
 
 	assert_int_equal(fake.data_notes, 0);
 	assert_int_equal(fake_count_calls("cuMemcpyDtoHAsync"), 0);
@@ -258,13 +259,14 @@ what_follows_a_large_copy_out_comes_behind_its_last_part(void **state)
 
 	fake_run_markers(&fake, -1);
 	start_large_copy_out();
-	gpd_copy_before(&fake.session, GP_CALL_cuStreamSynchronize, &stream, sizeof(stream));
+	gpd_copy_wait_before_call(&fake.session, GP_CALL_cuStreamSynchronize, &stream,
+				  sizeof(stream));
 	assert_null(fake.session.copies_out);
 
 	fake_run_markers(&fake, -1);
 	fake.reply_count = 0;
 	start_large_copy_out();
-	gpd_copy_before(&fake.session, GP_CALL_gpFence, NULL, 0);
+	gpd_copy_wait_before_call(&fake.session, GP_CALL_gpFence, NULL, 0);
 	assert_null(fake.session.copies_out);
 }
 
@@ -317,7 +319,7 @@ blocking_streams_and_the_default_stream_wait_for_each_other(void **state)
 	gpd_copy_await(&fake.session, &fake.other);
 	assert_non_null(fake.session.copies_out);
 	fake.other.blocking = true;
-	gpd_copy_before(&fake.session, GP_CALL_cuStreamQuery, &other, sizeof(other));
+	gpd_copy_wait_before_call(&fake.session, GP_CALL_cuStreamQuery, &other, sizeof(other));
 	assert_null(fake.session.copies_out);
 }
 
@@ -327,7 +329,7 @@ a_session_may_end_in_the_middle_of_a_copy_out(void **state)
 	start_large_copy_out();
 	fake_run_markers(&fake, 3);
 	fake_run_markers(&fake, -1);
-	gpd_copy_forget(&fake.session);
+	gpd_copy_destroy_all(&fake.session);
 
 	assert_null(fake.session.copies_out);
 	assert_int_equal(fake.reply_count, 0);

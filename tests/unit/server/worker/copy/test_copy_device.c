@@ -171,7 +171,7 @@ what_a_stream_does_not_reach_is_worked_on_aside(void **state)
 	assert_int_equal(gpd_gpFill(&fake.session, &fill), CUDA_SUCCESS);
 	assert_int_equal(fake_count_calls("cuStreamCreate"), 1);
 	assert_int_equal(fake_count_calls("cuStreamWaitEvent"), 4);
-	gpd_stream_forget_aside(&fake.stream);
+	gpd_stream_destroy_peer_stream(&fake.stream);
 }
 
 int

@@ -29,7 +29,8 @@ small_pieces_share_a_slot_without_overlap(void **state)
 	struct gpd_piece pieces[100];
 
 	for (int i = 0; i < 100; i++) {
-		assert_int_equal(gpd_staging_take_in(&fake.session, 100, &pieces[i]), CUDA_SUCCESS);
+		assert_int_equal(gpd_staging_acquire_in(&fake.session, 100, &pieces[i]),
+				 CUDA_SUCCESS);
 		memset(pieces[i].memory, i, 100);
 	}
 
@@ -44,10 +45,10 @@ a_full_slot_takes_one_marker(void **state)
 	struct gpd_piece piece;
 
 	for (size_t i = 0; i < GPD_STAGING_SLOT / GPD_STAGING_SMALL; i++)
-		gpd_staging_take_in(&fake.session, GPD_STAGING_SMALL, &piece);
+		gpd_staging_acquire_in(&fake.session, GPD_STAGING_SMALL, &piece);
 	assert_int_equal(fake_markers(&fake), 0);
 
-	assert_int_equal(gpd_staging_take_in(&fake.session, 1, &piece), CUDA_SUCCESS);
+	assert_int_equal(gpd_staging_acquire_in(&fake.session, 1, &piece), CUDA_SUCCESS);
 	assert_int_equal(fake_markers(&fake), 1);
 }
 
@@ -58,7 +59,7 @@ a_session_at_its_share_waits_for_its_copies(void **state)
 	size_t slots = 3 * GPD_STAGING_SHARE;
 
 	for (size_t i = 0; i < slots * GPD_STAGING_SLOT / GPD_STAGING_SMALL; i++)
-		assert_int_equal(gpd_staging_take_in(&fake.session, GPD_STAGING_SMALL, &piece),
+		assert_int_equal(gpd_staging_acquire_in(&fake.session, GPD_STAGING_SMALL, &piece),
 				 CUDA_SUCCESS);
 
 	assert_true(fake_markers(&fake) < GPD_STAGING_SHARE);
@@ -70,15 +71,15 @@ an_answered_piece_is_used_again(void **state)
 {
 	struct gpd_piece first, second;
 
-	gpd_staging_take_out(&fake.session, 4, &first);
-	gpd_staging_take_out(&fake.session, 4, &second);
+	gpd_staging_acquire_out(&fake.session, 4, &first);
+	gpd_staging_acquire_out(&fake.session, 4, &second);
 	assert_ptr_not_equal(first.memory, second.memory);
-	gpd_staging_put(&fake.session, &second);
-	gpd_staging_put(&fake.session, &first);
+	gpd_staging_release(&fake.session, &second);
+	gpd_staging_release(&fake.session, &first);
 
 	for (int i = 0; i < 100000; i++) {
-		gpd_staging_take_out(&fake.session, GPD_STAGING_SMALL, &first);
-		gpd_staging_put(&fake.session, &first);
+		gpd_staging_acquire_out(&fake.session, GPD_STAGING_SMALL, &first);
+		gpd_staging_release(&fake.session, &first);
 	}
 	assert_true(fake_count_calls("cuMemHostAlloc") <= 1);
 }
@@ -88,16 +89,16 @@ a_piece_outlives_the_slot_it_was_cut_from(void **state)
 {
 	struct gpd_piece old, piece;
 
-	gpd_staging_take_out(&fake.session, 4, &old);
+	gpd_staging_acquire_out(&fake.session, 4, &old);
 	memcpy(old.memory, "old", 4);
 	for (int i = 0; i < 20; i++) {
-		gpd_staging_take_out(&fake.session, GPD_STAGING_SMALL, &piece);
+		gpd_staging_acquire_out(&fake.session, GPD_STAGING_SMALL, &piece);
 		memset(piece.memory, 0xff, GPD_STAGING_SMALL);
-		gpd_staging_put(&fake.session, &piece);
+		gpd_staging_release(&fake.session, &piece);
 	}
 
 	assert_string_equal(old.memory, "old");
-	gpd_staging_put(&fake.session, &old);
+	gpd_staging_release(&fake.session, &old);
 }
 
 static void
@@ -106,7 +107,7 @@ without_pinned_memory_there_is_an_error(void **state)
 	struct gpd_piece piece;
 
 	fake_fail("cuMemHostAlloc", CUDA_ERROR_OUT_OF_MEMORY, 0);
-	assert_int_equal(gpd_staging_take_in(&fake.session, GPD_STAGING_SLOT, &piece),
+	assert_int_equal(gpd_staging_acquire_in(&fake.session, GPD_STAGING_SLOT, &piece),
 			 CUDA_ERROR_OUT_OF_MEMORY);
 }
 
@@ -116,15 +117,17 @@ copies_out_leave_room_for_copies_in(void **state)
 	struct gpd_piece out[GPD_STAGING_SHARE], small, in;
 	size_t count = 0;
 
-	while (gpd_staging_take_out(&fake.session, GPD_STAGING_SLOT, &out[count]) == CUDA_SUCCESS)
+	while (gpd_staging_acquire_out(&fake.session, GPD_STAGING_SLOT, &out[count]) ==
+	       CUDA_SUCCESS)
 		count++;
 	assert_int_equal(count, GPD_STAGING_SHARE_OUT);
-	assert_int_equal(gpd_staging_take_out(&fake.session, 1, &small), CUDA_SUCCESS);
-	assert_int_equal(gpd_staging_take_in(&fake.session, GPD_STAGING_SLOT, &in), CUDA_SUCCESS);
-	gpd_staging_put(&fake.session, &in);
-	gpd_staging_put(&fake.session, &small);
+	assert_int_equal(gpd_staging_acquire_out(&fake.session, 1, &small), CUDA_SUCCESS);
+	assert_int_equal(gpd_staging_acquire_in(&fake.session, GPD_STAGING_SLOT, &in),
+			 CUDA_SUCCESS);
+	gpd_staging_release(&fake.session, &in);
+	gpd_staging_release(&fake.session, &small);
 	while (count)
-		gpd_staging_put(&fake.session, &out[--count]);
+		gpd_staging_release(&fake.session, &out[--count]);
 }
 
 /* Runs last: the limit stays. */
@@ -136,20 +139,20 @@ an_exhausted_pool_still_gives_every_session_a_little(void **state)
 	size_t count = 0, others = 0;
 
 	assert_int_equal(gpd_staging_start(1), CUDA_SUCCESS);
-	while (gpd_staging_take_out(&fake.session, GPD_STAGING_SLOT, &pieces[count]) ==
+	while (gpd_staging_acquire_out(&fake.session, GPD_STAGING_SLOT, &pieces[count]) ==
 	       CUDA_SUCCESS)
 		count++;
 	fake_create(&other);
 	assert_int_equal(gpd_staging_create(&other.session), 0);
-	while (gpd_staging_take_out(&other.session, GPD_STAGING_SLOT, &more[others]) ==
+	while (gpd_staging_acquire_out(&other.session, GPD_STAGING_SLOT, &more[others]) ==
 	       CUDA_SUCCESS)
 		others++;
 
 	assert_true(others >= GPD_STAGING_SHARE_MIN);
 	while (others)
-		gpd_staging_put(&other.session, &more[--others]);
+		gpd_staging_release(&other.session, &more[--others]);
 	while (count)
-		gpd_staging_put(&fake.session, &pieces[--count]);
+		gpd_staging_release(&fake.session, &pieces[--count]);
 	gpd_staging_destroy(&other.session);
 	fake_destroy(&other);
 }
@@ -159,7 +162,7 @@ an_exhausted_pool_still_gives_every_session_a_little(void **state)
 static void
 take_listed(struct gpd_piece *piece, size_t size, uint32_t number, uint64_t offset)
 {
-	assert_int_equal(gpd_staging_take_in(&fake.session, size, piece), CUDA_SUCCESS);
+	assert_int_equal(gpd_staging_acquire_in(&fake.session, size, piece), CUDA_SUCCESS);
 	assert_int_equal(gpd_staging_list(&fake.session, piece, number, offset, size),
 			 CUDA_SUCCESS);
 	memset(piece->memory, 1, size);
@@ -194,7 +197,7 @@ parts_of_a_listed_copy_are_replaced(void **state)
 	gpd_staging_replace(&fake.session, 7, UINT64_MAX - 300, bytes, 300);
 	assert_int_equal(bytes_of(&second)[99], 2);
 	assert_int_equal(bytes_of(&other)[0], 1);
-	gpd_staging_put(&fake.session, &first);
+	gpd_staging_release(&fake.session, &first);
 }
 
 static void
@@ -206,7 +209,7 @@ what_was_put_back_is_not_replaced(void **state)
 
 	take_listed(&piece, GPD_STAGING_SLOT, 7, 0);
 	memory = piece.memory;
-	gpd_staging_put(&fake.session, &piece);
+	gpd_staging_release(&fake.session, &piece);
 	gpd_staging_replace(&fake.session, 7, 0, &byte, 1);
 	assert_int_equal(memory[0], 1);
 }
@@ -219,20 +222,22 @@ listed_copies_leave_the_share_to_others(void **state)
 	for (size_t i = 0; i < GPD_STAGING_LISTED; i++)
 		take_listed(&listed[i], GPD_STAGING_SLOT, (uint32_t)i, 0);
 	for (size_t i = 0; i < GPD_STAGING_SHARE; i++)
-		assert_int_equal(gpd_staging_take_in(&fake.session, GPD_STAGING_SLOT, &others[i]),
-				 CUDA_SUCCESS);
+		assert_int_equal(
+			gpd_staging_acquire_in(&fake.session, GPD_STAGING_SLOT, &others[i]),
+			CUDA_SUCCESS);
 	for (size_t i = 0; i < GPD_STAGING_LISTED; i++)
-		gpd_staging_put(&fake.session, &listed[i]);
+		gpd_staging_release(&fake.session, &listed[i]);
 	for (size_t i = 0; i < GPD_STAGING_SHARE; i++)
-		gpd_staging_put(&fake.session, &others[i]);
+		gpd_staging_release(&fake.session, &others[i]);
 	/* What they held is the session's again, no more and no less. */
 	for (size_t i = 0; i < GPD_STAGING_SHARE_OUT; i++)
-		assert_int_equal(gpd_staging_take_out(&fake.session, GPD_STAGING_SLOT, &others[i]),
-				 CUDA_SUCCESS);
-	assert_int_equal(gpd_staging_take_out(&fake.session, GPD_STAGING_SLOT, &others[60]),
+		assert_int_equal(
+			gpd_staging_acquire_out(&fake.session, GPD_STAGING_SLOT, &others[i]),
+			CUDA_SUCCESS);
+	assert_int_equal(gpd_staging_acquire_out(&fake.session, GPD_STAGING_SLOT, &others[60]),
 			 CUDA_ERROR_NOT_READY);
 	for (size_t i = 0; i < GPD_STAGING_SHARE_OUT; i++)
-		gpd_staging_put(&fake.session, &others[i]);
+		gpd_staging_release(&fake.session, &others[i]);
 }
 
 int

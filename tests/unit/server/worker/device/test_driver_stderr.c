@@ -21,7 +21,7 @@ static uint32_t
 say_whose(char *text, size_t size)
 {
 	snprintf(text, size, "session 3 (h\n4 p)");
-	return gpd_log_budget_of_sessions("a", "10.0.0.1");
+	return gpd_log_budget_get_for_sessions("a", "10.0.0.1");
 }
 
 /* In a process of its own, whose standard error may go: 0, or the round that lost a line. */
@@ -37,11 +37,11 @@ take_at_once(void)
 
 		if (write(STDERR_FILENO, line, (size_t)size) != size)
 			return 2;
-		(void)gpd_driver_stderr_take(taken, sizeof(taken));
+		(void)gpd_driver_stderr_read(taken, sizeof(taken));
 		if (strcmp(taken, line) != 0)
 			return 3;
 		/* Taken once, it is gone. */
-		if (gpd_driver_stderr_take(taken, sizeof(taken)) != 0)
+		if (gpd_driver_stderr_read(taken, sizeof(taken)) != 0)
 			return 4;
 	}
 	return 0;
@@ -55,7 +55,7 @@ complain(const char *text)
 	if (write(STDERR_FILENO, text, strlen(text)) != (ssize_t)strlen(text))
 		return 2;
 	/* What the log does with it changes nothing for the client. */
-	(void)gpd_driver_stderr_take(taken, sizeof(taken));
+	(void)gpd_driver_stderr_read(taken, sizeof(taken));
 	return strncmp(taken, text, GPD_DRIVER_STDERR_MAX - 1) == 0 ? 0 : 3;
 }
 
@@ -83,10 +83,10 @@ flood(void)
 	ledger = gpd_ledger_create(&fd);
 	if (!ledger || !freopen(path, "a", stderr) || gpd_driver_stderr_start(say_whose))
 		return 1;
-	gpd_log_budget_use(ledger);
+	gpd_log_budget_set_ledger(ledger);
 	r = complain(lines);
-	count = atomic_load(&ledger->log_budgets[gpd_log_budget_of_sessions("a", "10.0.0.1")]
-				     .left_out[GPD_LOG_BUDGET_WARNING]);
+	count = atomic_load(&ledger->log_budgets[gpd_log_budget_get_for_sessions("a", "10.0.0.1")]
+				     .dropped[GPD_LOG_BUDGET_WARNING]);
 	gpd_log_budget_check(0);
 	/* A test that stands still for seconds lets one or two more through. */
 	return r ? r

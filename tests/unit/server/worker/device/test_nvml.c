@@ -89,7 +89,7 @@ it_is_asked_again_when_that_is_worth_it(void **state)
 
 	read_device(0);
 	first = words[8];
-	gp_clock_move(GPD_NVML_AGE_NS);
+	gp_clock_advance(GPD_NVML_AGE_NS);
 	read_device(0);
 	assert_int_equal(words[8], first + 1);
 }

@@ -196,7 +196,7 @@ static void
 forget(struct gpd_shares *shares, unsigned int count)
 {
 	for (unsigned int i = 0; i < count; i++)
-		gpd_partition_forget(&shares[i]);
+		gpd_partition_unassign(&shares[i]);
 }
 
 static void
@@ -213,7 +213,7 @@ whole_device_needs_no_partition(void **state)
 	assert_int_equal(gpd_partition_stream(NULL, 0, NULL, &stream), CUDA_SUCCESS);
 	assert_null(stream);
 	assert_int_equal(atomic_load(&shares.changed), 0);
-	gpd_partition_forget(&shares);
+	gpd_partition_unassign(&shares);
 	assert_int_equal(contexts_made, 0);
 }
 
@@ -244,7 +244,7 @@ groups_change_their_size_when_nobody_has_one(void **state)
 	gpd_partition_set_granularity(0, 8);
 	assert_int_equal(assign(&shares[1], 30), 30);
 	assert_int_equal(overlap(&shares[0], &shares[1]), 0);
-	gpd_partition_forget(&shares[0]);
+	gpd_partition_unassign(&shares[0]);
 	gpd_partition_set_granularity(0, 8);
 	assert_int_equal(assign(&shares[0], 30), 30);
 	forget(shares, 2);
@@ -314,10 +314,10 @@ freed_groups_go_to_those_that_share(void **state)
 	for (int i = 0; i < 3; i++)
 		atomic_store(&shares[i].changed, 0);
 	/* Whichever goes, the other two must come out disjoint. */
-	gpd_partition_forget(&shares[1]);
+	gpd_partition_unassign(&shares[1]);
 	assert_int_equal(overlap(&shares[0], &shares[2]), 0);
 	assert_int_equal(assign(&shares[1], 66), 66);
-	gpd_partition_forget(&shares[0]);
+	gpd_partition_unassign(&shares[0]);
 	assert_int_equal(overlap(&shares[1], &shares[2]), 0);
 	assert_int_equal(atomic_load(&shares[1].changed) | atomic_load(&shares[2].changed), 1);
 	forget(&shares[1], 2);
@@ -353,7 +353,7 @@ idle_green_contexts_are_used_again(void **state)
 	for (int i = 0; i < 10; i++) {
 		assert_int_equal(assign(&shares[0], 32), 32);
 		assert_int_equal(groups_of(&shares[0]).count, 16);
-		gpd_partition_forget(&shares[0]);
+		gpd_partition_unassign(&shares[0]);
 	}
 	assert_int_equal(contexts_made, 1);
 	/* Also one that would not have been the first choice. */
@@ -361,7 +361,7 @@ idle_green_contexts_are_used_again(void **state)
 	(void)groups_of(&shares[0]);
 	assert_int_equal(assign(&shares[1], 32), 32);
 	assert_int_equal(overlap(&shares[0], &shares[1]), 0);
-	gpd_partition_forget(&shares[0]);
+	gpd_partition_unassign(&shares[0]);
 	assert_int_equal(assign(&shares[0], 32), 32);
 	assert_int_equal(overlap(&shares[0], &shares[1]), 0);
 	assert_in_range(contexts_made, 2, 4);
@@ -392,7 +392,7 @@ streams_keep_their_partition(void **state)
 	assert_int_equal(assign(&shares, 32), 32);
 	partition = gpd_partition_current(&shares, 0);
 	assert_int_equal(gpd_partition_stream(partition, 0, NULL, &stream), CUDA_SUCCESS);
-	gpd_partition_forget(&shares);
+	gpd_partition_unassign(&shares);
 	assert_int_equal(greens, 1);
 	((struct green *)stream)->streams--;
 	gpd_partition_unref(partition);
@@ -468,7 +468,7 @@ green_context_that_cannot_be_made_is_said(void **state)
 	assert_int_equal(gpd_partition_stream(partition, 0, NULL, &stream), CUDA_SUCCESS);
 	((struct green *)stream)->streams--;
 	gpd_partition_unref(partition);
-	gpd_partition_forget(&shares);
+	gpd_partition_unassign(&shares);
 }
 
 static void
@@ -482,7 +482,7 @@ old_driver_gives_everybody_the_device(void **state)
 	assert_int_equal(assign(&shares, 32), 0);
 	assert_null(gpd_partition_current(&shares, 0));
 	assert_int_equal(atomic_load(&shares.changed), 0);
-	gpd_partition_forget(&shares);
+	gpd_partition_unassign(&shares);
 }
 
 static void
@@ -498,7 +498,7 @@ many_sessions_come_and_go(void **state)
 		if (rand_r(&seed) % 2)
 			(void)assign(one, (uint32_t)rand_r(&seed) % 70);
 		else
-			gpd_partition_forget(one);
+			gpd_partition_unassign(one);
 	}
 	memset(users, 0, sizeof(users));
 	for (int i = 0; i < 64; i++) {
@@ -527,7 +527,7 @@ parts_are_what_is_picked_of_a_split(void **state)
 
 	assert_int_equal(groups.count, 2);
 	assert_true(groups.has[1] && groups.has[2]);
-	assert_true(gpd_partition_is_part_of(part, NULL));
+	assert_true(gpd_partition_has_base(part, NULL));
 	assert_int_equal(greens, 1);
 	gpd_partition_unref(part);
 	assert_int_equal(greens, 0);
@@ -543,12 +543,12 @@ part_of_a_share_holds_it(void **state)
 	assert_int_equal(assign(&shares, 8), 8);
 	base = gpd_partition_current(&shares, 0);
 	part = gpd_partition_part(0, base, &split, false);
-	assert_true(gpd_partition_is_part_of(part, base));
-	assert_false(gpd_partition_is_part_of(part, NULL));
-	assert_false(gpd_partition_is_part_of(base, NULL));
+	assert_true(gpd_partition_has_base(part, base));
+	assert_false(gpd_partition_has_base(part, NULL));
+	assert_false(gpd_partition_has_base(base, NULL));
 	assert_int_equal(groups_of_part(part, CUDA_SUCCESS).count, 1);
 	assert_int_equal(greens, 2);
-	gpd_partition_forget(&shares);
+	gpd_partition_unassign(&shares);
 	gpd_partition_unref(part);
 	assert_int_equal(greens, 1); /* the share's is kept for a while */
 }

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const struct gpd_peer_facts all = {
+static const struct gpd_gpudirect_facts all = {
 	.by_address = true,
 	.mapped = true,
 	.dma_buf = true,
@@ -22,23 +22,23 @@ static const struct gpd_peer_facts all = {
 static void
 both_ways_are_tried_where_the_driver_has_them(void **state)
 {
-	struct gpd_peer_facts facts = all;
-	struct gpd_peer_ways ways = gpd_peer_memory_choose(&facts);
+	struct gpd_gpudirect_facts facts = all;
+	struct gpd_gpudirect_methods ways = gpd_gpudirect_memory_choose(&facts);
 
 	assert_true(ways.dma_buf && ways.by_address && !ways.flush && !ways.why);
 	facts.dma_buf = false;
-	ways = gpd_peer_memory_choose(&facts);
+	ways = gpd_gpudirect_memory_choose(&facts);
 	assert_true(!ways.dma_buf && ways.by_address && !ways.why);
 	facts.dma_buf = true;
 	facts.by_address = false;
-	ways = gpd_peer_memory_choose(&facts);
+	ways = gpd_gpudirect_memory_choose(&facts);
 	assert_true(ways.dma_buf && !ways.by_address && !ways.why);
 }
 
 static void
-assert_none(const struct gpd_peer_facts *facts, const char *word)
+assert_none(const struct gpd_gpudirect_facts *facts, const char *word)
 {
-	struct gpd_peer_ways ways = gpd_peer_memory_choose(facts);
+	struct gpd_gpudirect_methods ways = gpd_gpudirect_memory_choose(facts);
 
 	assert_false(ways.dma_buf || ways.by_address);
 	assert_non_null(strstr(ways.why, word));
@@ -47,7 +47,7 @@ assert_none(const struct gpd_peer_facts *facts, const char *word)
 static void
 without_gpudirect_there_is_no_way(void **state)
 {
-	struct gpd_peer_facts facts = all;
+	struct gpd_gpudirect_facts facts = all;
 
 	facts.mapped = false;
 	assert_none(&facts, "mapped");
@@ -64,20 +64,20 @@ without_gpudirect_there_is_no_way(void **state)
 static void
 writes_are_flushed_where_the_gpu_needs_it(void **state)
 {
-	struct gpd_peer_facts facts = all;
+	struct gpd_gpudirect_facts facts = all;
 
 	facts.flush_options = CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_HOST;
-	assert_int_equal(gpd_peer_memory_choose(&facts).flush, 0);
+	assert_int_equal(gpd_gpudirect_memory_choose(&facts).flush, 0);
 	facts.ordering = CU_GPU_DIRECT_RDMA_WRITES_ORDERING_NONE;
-	assert_int_equal(gpd_peer_memory_choose(&facts).flush,
+	assert_int_equal(gpd_gpudirect_memory_choose(&facts).flush,
 			 CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER);
 	/* Another GPU may read the memory, too. */
 	facts.ordering = CU_GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER;
 	facts.alone = false;
-	assert_int_equal(gpd_peer_memory_choose(&facts).flush,
+	assert_int_equal(gpd_gpudirect_memory_choose(&facts).flush,
 			 CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_ALL_DEVICES);
 	facts.ordering = CU_GPU_DIRECT_RDMA_WRITES_ORDERING_ALL_DEVICES;
-	assert_int_equal(gpd_peer_memory_choose(&facts).flush, 0);
+	assert_int_equal(gpd_gpudirect_memory_choose(&facts).flush, 0);
 }
 
 /* A connection whose RDMA device is the test's, and a driver that can all. */
@@ -110,7 +110,8 @@ card_device(const struct gp_conn *conn)
 	return &card;
 }
 
-static const struct gp_transport_ops card_ops = { .keep = card_keep, .device = card_device };
+static const struct gp_transport_ops card_ops = { .register_range = card_keep,
+						  .device = card_device };
 static struct gp_conn card_conn = { .ops = &card_ops };
 
 static CUresult
@@ -172,7 +173,8 @@ teardown(void **state)
 static int
 reach(uint64_t granule, uint64_t offset, uint64_t size)
 {
-	return gpd_memory_reach(&fake.session, FAKE_WINDOW + granule * FAKE_GRANULE + offset, size);
+	return gpd_memory_get_gpudirect_device(&fake.session,
+					       FAKE_WINDOW + granule * FAKE_GRANULE + offset, size);
 }
 
 static void
@@ -186,7 +188,7 @@ map(uint64_t granule, uint64_t granules, int device)
 static void
 a_mapping_is_registered_once_when_it_is_first_used(void **state)
 {
-	gpd_peer_memory_start(true);
+	gpd_gpudirect_memory_start(true);
 	map(0, 2, 0);
 	map(2, 1, 0);
 
@@ -202,14 +204,14 @@ a_mapping_is_registered_once_when_it_is_first_used(void **state)
 	assert_int_equal(reach(1, 1, FAKE_GRANULE), -1);
 	assert_int_equal(reach(5, 0, 1), -1);
 	assert_int_equal(card.exports, 1);
-	assert_int_equal(gpd_peer_memory_written(0), CUDA_SUCCESS);
+	assert_int_equal(gpd_gpudirect_memory_flush(0), CUDA_SUCCESS);
 	assert_int_equal(card.flushes, 1);
 }
 
 static void
 what_makes_no_dma_buf_is_registered_by_its_address(void **state)
 {
-	gpd_peer_memory_start(true);
+	gpd_gpudirect_memory_start(true);
 	card.export_result = CUDA_ERROR_NOT_SUPPORTED;
 	map(0, 1, 0);
 	assert_int_equal(reach(0, 0, FAKE_GRANULE), 0);
@@ -237,7 +239,7 @@ what_makes_no_dma_buf_is_registered_by_its_address(void **state)
 static void
 a_first_failure_is_remembered_of_the_device(void **state)
 {
-	gpd_peer_memory_start(true);
+	gpd_gpudirect_memory_start(true);
 	card.dma_buf_result = -EFAULT;
 	card.address_result = -EFAULT;
 	map(0, 1, 1);
@@ -252,10 +254,10 @@ a_first_failure_is_remembered_of_the_device(void **state)
 static void
 switched_off_nothing_is_tried(void **state)
 {
-	gpd_peer_memory_start(false);
+	gpd_gpudirect_memory_start(false);
 	map(0, 1, 0);
 	assert_int_equal(reach(0, 0, FAKE_GRANULE), -1);
-	assert_false(gpd_peer_memory_prepares(0));
+	assert_false(gpd_gpudirect_memory_is_possible(0));
 	assert_int_equal(card.exports, 0);
 }
 

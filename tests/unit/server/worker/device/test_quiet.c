@@ -124,9 +124,9 @@ setup(void **state)
 	}
 	stopped = fails = false;
 	records = 0;
-	gpd_quiet_stop_ns = 10 * SECOND;
-	gpd_quiet_long_ns = 250 * MS;
-	gpd_quiet_limit_ns = 30 * SECOND;
+	gpd_quiesce_stop_ns = 10 * SECOND;
+	gpd_quiesce_long_ns = 250 * MS;
+	gpd_quiesce_limit_ns = 30 * SECOND;
 	return 0;
 }
 
@@ -134,7 +134,7 @@ static int
 teardown(void **state)
 {
 	assert_int_equal(events, 0);
-	assert_int_equal(gpd_quiet_stopped, 0);
+	assert_int_equal(gpd_quiesce_stopped, 0);
 	return 0;
 }
 
@@ -146,7 +146,7 @@ work(void *arg)
 	while (!stopped) {
 		uint64_t now;
 
-		gpd_stream_wait_quiet(&client->session, 0);
+		gpd_stream_wait_quiesce(&client->session, 0);
 		now = now_ns();
 		client->end_ns = (client->end_ns > now ? client->end_ns : now) + client->kernel_ns;
 		client->launches++;
@@ -179,10 +179,10 @@ it_is_quiet_when_nothing_runs(void **state)
 {
 	uint64_t begun = now_ns();
 
-	assert_true(gpd_quiet_is(0));
-	assert_true(gpd_quiet_begin(0, NULL));
-	gpd_quiet_end(0);
-	assert_true(gpd_quiet_seek(0));
+	assert_true(gpd_quiesce_is_idle(0));
+	assert_true(gpd_quiesce_begin(0, NULL));
+	gpd_quiesce_end(0);
+	assert_true(gpd_quiesce_try(0));
 	assert_in_range(now_ns() - begun, 0, SECOND / 2);
 }
 
@@ -190,10 +190,10 @@ static void
 it_is_quiet_beside_short_work(void **state)
 {
 	start(0, MS);
-	assert_true(gpd_quiet_is(0));
-	assert_true(gpd_quiet_begin(0, NULL));
-	assert_int_equal(gpd_quiet_stopped, 0);
-	gpd_quiet_end(0);
+	assert_true(gpd_quiesce_is_idle(0));
+	assert_true(gpd_quiesce_begin(0, NULL));
+	assert_int_equal(gpd_quiesce_stopped, 0);
+	gpd_quiesce_end(0);
 	stop(1);
 }
 
@@ -204,15 +204,15 @@ long_work_is_waited_for_and_held_and_short_work_goes_on(void **state)
 
 	start(0, 300 * MS);
 	start(1, MS);
-	assert_false(gpd_quiet_is(0));
+	assert_false(gpd_quiesce_is_idle(0));
 	before = clients[1].launches;
-	assert_true(gpd_quiet_begin(0, NULL));
+	assert_true(gpd_quiesce_begin(0, NULL));
 	/* Both kernels that it had been given are done, and it has got no other. */
 	assert_true(clients[0].end_ns <= now_ns());
 	assert_true(clients[1].launches - before > 20);
-	assert_int_equal(gpd_quiet_stopped, 1);
-	gpd_quiet_end(0);
-	assert_int_equal(gpd_quiet_stopped, 0);
+	assert_int_equal(gpd_quiesce_stopped, 1);
+	gpd_quiesce_end(0);
+	assert_int_equal(gpd_quiesce_stopped, 0);
 	before = clients[0].launches;
 	(void)usleep(700000);
 	assert_true(clients[0].launches > before);
@@ -230,12 +230,12 @@ work_of_middle_length_goes_on_until_the_long_work_is_done(void **state)
 	start(0, 600 * MS);
 	start(1, 30 * MS);
 	launches = clients[1].launches;
-	assert_true(gpd_quiet_begin(0, NULL));
+	assert_true(gpd_quiesce_begin(0, NULL));
 	assert_true(clients[0].end_ns <= now_ns());
 	assert_true(clients[1].end_ns <= now_ns());
 	/* Two kernels of the first one, most of the time. */
 	assert_true(clients[1].launches - launches > 15);
-	gpd_quiet_end(0);
+	gpd_quiesce_end(0);
 	assert_in_range(now_ns() - begun, SECOND, 4 * SECOND);
 	stop(2);
 }
@@ -243,10 +243,10 @@ work_of_middle_length_goes_on_until_the_long_work_is_done(void **state)
 static void
 seeking_holds_nobody(void **state)
 {
-	gpd_quiet_limit_ns = SECOND;
+	gpd_quiesce_limit_ns = SECOND;
 	start(0, 200 * MS);
-	assert_false(gpd_quiet_seek(0));
-	assert_int_equal(gpd_quiet_stopped, 0);
+	assert_false(gpd_quiesce_try(0));
+	assert_int_equal(gpd_quiesce_stopped, 0);
 	stop(1);
 }
 
@@ -267,8 +267,8 @@ waiting_ends_when_it_is_given_up(void **state)
 
 	clients[0].end_ns = begun + 1000 * SECOND;
 	assert_int_equal(pthread_create(&thread, NULL, end_soon, &given_up), 0);
-	assert_false(gpd_quiet_begin(0, &given_up));
-	gpd_quiet_end(0);
+	assert_false(gpd_quiesce_begin(0, &given_up));
+	gpd_quiesce_end(0);
 	assert_in_range(now_ns() - begun, 0, 5 * SECOND);
 	assert_int_equal(pthread_join(thread, NULL), 0);
 }
@@ -281,15 +281,15 @@ nobody_is_held_forever(void **state)
 	uint64_t begun = now_ns();
 	pthread_t thread;
 
-	gpd_quiet_stop_ns = 30 * MS;
+	gpd_quiesce_stop_ns = 30 * MS;
 	clients[0].end_ns = begun + 1000 * SECOND;
 	clients[0].kernel_ns = MS;
 	assert_int_equal(pthread_create(&clients[0].thread, NULL, work, &clients[0]), 0);
 	assert_int_equal(pthread_create(&thread, NULL, end_soon, &given_up), 0);
-	assert_false(gpd_quiet_begin(0, &given_up));
+	assert_false(gpd_quiesce_begin(0, &given_up));
 	assert_true(clients[0].launches > 0);
-	assert_int_equal(gpd_quiet_stopped, 0);
-	gpd_quiet_end(0);
+	assert_int_equal(gpd_quiesce_stopped, 0);
+	gpd_quiesce_end(0);
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	stop(1);
 }
@@ -299,11 +299,11 @@ a_session_that_closes_is_not_held(void **state)
 {
 	uint64_t begun = now_ns();
 
-	gpd_quiet_stopped = 1;
+	gpd_quiesce_stopped = 1;
 	clients[0].end_ns = begun + 1000 * SECOND;
 	clients[0].session.closing = true;
-	gpd_stream_wait_quiet(&clients[0].session, 0);
-	gpd_quiet_stopped = 0;
+	gpd_stream_wait_quiesce(&clients[0].session, 0);
+	gpd_quiesce_stopped = 0;
 	assert_in_range(now_ns() - begun, 0, SECOND);
 }
 
@@ -312,14 +312,14 @@ a_driver_that_cannot_tell_is_left_to_wait(void **state)
 {
 	clients[0].end_ns = now_ns() + 1000 * SECOND;
 	fails = true;
-	assert_true(gpd_quiet_is(0));
-	assert_true(gpd_quiet_begin(0, NULL));
-	gpd_quiet_end(0);
+	assert_true(gpd_quiesce_is_idle(0));
+	assert_true(gpd_quiesce_begin(0, NULL));
+	gpd_quiesce_end(0);
 	assert_int_equal(records, 2);
 	gpd_driver.cuCtxRecordEvent = NULL;
-	assert_true(gpd_quiet_is(0));
-	assert_true(gpd_quiet_begin(0, NULL));
-	gpd_quiet_end(0);
+	assert_true(gpd_quiesce_is_idle(0));
+	assert_true(gpd_quiesce_begin(0, NULL));
+	gpd_quiesce_end(0);
 	assert_int_equal(records, 2);
 }
 

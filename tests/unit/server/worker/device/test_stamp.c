@@ -10,21 +10,21 @@
 
 #include <unistd.h>
 
-static struct gpd_wait_page *page;
+static struct gpd_marker_page *page;
 
 static int
 start(void **state)
 {
 	if (move_start(state))
 		return -1;
-	gpd_stamp_start(0);
+	gpd_gpu_timestamp_start(0);
 	return 0;
 }
 
 static int
 setup(void **state)
 {
-	page = gpd_wait_page_take();
+	page = gpd_marker_page_acquire();
 	return page ? move_setup(state) : -1;
 }
 
@@ -33,20 +33,20 @@ teardown(void **state)
 {
 	int r = move_teardown(state);
 
-	gpd_wait_page_give(page);
+	gpd_marker_page_release(page);
 	return r;
 }
 
 static void
 stamp(struct move_fixture *f, uint32_t stream, uint32_t word)
 {
-	assert_true(gpd_stamp_time(0, move_begin(f, stream)->driver, page, word));
+	assert_true(gpd_gpu_timestamp_record(0, move_begin(f, stream)->driver, page, word));
 }
 
 static uint64_t
 read_word(uint32_t word)
 {
-	return gpd_stamp_read(page, word);
+	return gpd_gpu_timestamp_read(page, word);
 }
 
 static void
@@ -76,7 +76,7 @@ a_stream_that_has_not_come_there_has_no_stamp(void **state)
 	stamp(f, A, 0);
 	move_wait_at_gate(f, A, 0);
 	stamp(f, A, 1);
-	assert_true(gpd_stamp_pass(move_begin(f, A)->driver, page, 2));
+	assert_true(gpd_gpu_timestamp_write_marker(move_begin(f, A)->driver, page, 2));
 	while (read_word(0) == 0)
 		(void)usleep(1000);
 	(void)usleep(50000);
@@ -99,7 +99,7 @@ streams_of_green_contexts_are_stamped(void **state)
 		move_set_share(f, share);
 		stamp(f, A, word++);
 		stamp(f, B, word++);
-		assert_true(gpd_stamp_pass(move_begin(f, A)->driver, page, word++));
+		assert_true(gpd_gpu_timestamp_write_marker(move_begin(f, A)->driver, page, word++));
 		move_synchronize(f);
 	}
 	for (uint32_t i = 0; i < word; i++)
@@ -120,16 +120,16 @@ a_driver_that_loads_no_code_writes_ones_only(void **state)
 	struct move_fixture *f = *state;
 	__typeof__(cuLibraryLoadData) *real = gpd_driver.cuLibraryLoadData;
 
-	gpd_stamp_stop(0);
+	gpd_gpu_timestamp_stop(0);
 	gpd_driver.cuLibraryLoadData = refuse;
-	gpd_stamp_start(0);
-	assert_false(gpd_stamp_time(0, move_begin(f, A)->driver, page, 0));
-	assert_true(gpd_stamp_pass(move_begin(f, A)->driver, page, 1));
+	gpd_gpu_timestamp_start(0);
+	assert_false(gpd_gpu_timestamp_record(0, move_begin(f, A)->driver, page, 0));
+	assert_true(gpd_gpu_timestamp_write_marker(move_begin(f, A)->driver, page, 1));
 	move_synchronize(f);
 	assert_int_equal(read_word(0), 0);
 	assert_int_equal(read_word(1), 1);
 	gpd_driver.cuLibraryLoadData = real;
-	gpd_stamp_start(0);
+	gpd_gpu_timestamp_start(0);
 	stamp(f, A, 0);
 	move_synchronize(f);
 	assert_true(read_word(0) > 0);

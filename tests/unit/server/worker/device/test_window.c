@@ -44,9 +44,9 @@ usual_places_come_first(void **state)
 	struct gpd_range window;
 
 	(void)state;
-	assert_true(gpd_window_take(GIB, 0, NULL, 0, &window) == 0);
+	assert_true(gpd_window_acquire(GIB, 0, NULL, 0, &window) == 0);
 	assert_true(is_within(&window, GPD_WINDOW_FIRST, GPD_WINDOW_END));
-	gpd_window_give(&window);
+	gpd_window_release(&window);
 }
 
 /* The shadow of ThreadSanitizer, and the program itself. */
@@ -63,18 +63,18 @@ program_with_thread_sanitizer(void **state)
 
 	(void)state;
 	own = (struct gpd_range){ GPD_WINDOW_SANITIZED_FIRST, 4 * GIB };
-	assert_true(gpd_window_take(GIB, 0, avoid, count, &window) == 0);
+	assert_true(gpd_window_acquire(GIB, 0, avoid, count, &window) == 0);
 	assert_true(is_within(&window, GPD_WINDOW_SANITIZED_FIRST + 4 * GIB, avoid[1].address));
-	gpd_window_give(&window);
-	assert_true(gpd_window_take(512 * GIB, 0, avoid, count, &window) == 0);
+	gpd_window_release(&window);
+	assert_true(gpd_window_acquire(512 * GIB, 0, avoid, count, &window) == 0);
 	assert_true(is_within(&window, GPD_WINDOW_SANITIZED_FIRST + 4 * GIB, avoid[1].address) ||
 		    is_within(&window, avoid[1].address + avoid[1].size, GPD_WINDOW_SANITIZED_END));
-	gpd_window_give(&window);
+	gpd_window_release(&window);
 	own.size = 0;
 	/* The next one lies at a usual place again. */
-	assert_true(gpd_window_take(GIB, 0, NULL, 0, &window) == 0);
+	assert_true(gpd_window_acquire(GIB, 0, NULL, 0, &window) == 0);
 	assert_true(is_within(&window, GPD_WINDOW_FIRST, GPD_WINDOW_END));
-	gpd_window_give(&window);
+	gpd_window_release(&window);
 }
 
 static void
@@ -84,7 +84,7 @@ no_place_is_an_error(void **state)
 	struct gpd_range window;
 
 	(void)state;
-	assert_true(gpd_window_take(GIB, 0, &avoid, 1, &window) == -ENOMEM);
+	assert_true(gpd_window_acquire(GIB, 0, &avoid, 1, &window) == -ENOMEM);
 }
 
 int

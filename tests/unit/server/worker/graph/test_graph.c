@@ -261,9 +261,9 @@ graphs_end_with_their_context(void **state)
 
 	add_empty(NULL, 0);
 	assert_int_equal(make(PLAN), CUDA_SUCCESS);
-	gpd_graph_forget_context(&fake.session, &other);
+	gpd_graph_destroy_context(&fake.session, &other);
 	assert_int_equal(launch(PLAN), CUDA_SUCCESS);
-	gpd_graph_forget_context(&fake.session, &fake.context);
+	gpd_graph_destroy_context(&fake.session, &fake.context);
 	assert_int_equal(launch(PLAN), CUDA_ERROR_INVALID_HANDLE);
 	assert_int_equal(fake_execs, 1);
 	fake_run_markers(&fake, -1);

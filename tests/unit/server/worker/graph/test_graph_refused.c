@@ -58,9 +58,9 @@ what_is_no_plan_is_refused(void **state)
 	add_empty(NULL, 0);
 	add_empty(&itself[5], 1);
 	is_refused(CUDA_ERROR_INVALID_VALUE);
-	assert_non_null(gp_graph_write(&writer, GP_CALL_gpMemoryUnmap, NULL, 0, 64));
+	assert_non_null(gp_graph_write_node(&writer, GP_CALL_gpMemoryUnmap, NULL, 0, 64));
 	is_refused(CUDA_ERROR_INVALID_VALUE);
-	assert_non_null(gp_graph_write(&writer, GP_CALL_gpFill, NULL, 0, 8));
+	assert_non_null(gp_graph_write_node(&writer, GP_CALL_gpFill, NULL, 0, 8));
 	is_refused(CUDA_ERROR_INVALID_VALUE);
 	bring_bulk(&byte, 1);
 	assert_int_equal(

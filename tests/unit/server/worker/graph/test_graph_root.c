@@ -103,8 +103,8 @@ static int
 teardown(void **state)
 {
 	fake_run_markers(&fake, -1);
-	gpd_graph_forget_session(&fake.session);
-	gpd_graph_root_forget(&fake.session, NULL);
+	gpd_graph_destroy_all(&fake.session);
+	gpd_graph_root_destroy_context(&fake.session, NULL);
 	assert_int_equal(fake_graphs, 0);
 	fake_destroy(&fake);
 	return 0;

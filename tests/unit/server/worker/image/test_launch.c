@@ -60,8 +60,8 @@ static int
 teardown(void **state)
 {
 	fake_run_markers(&fake, -1);
-	gpd_image_forget_session(&fake.session);
-	gpd_quiet_jobs_wait();
+	gpd_image_destroy_all(&fake.session);
+	gpd_quiesce_jobs_wait();
 	gpd_memory_destroy(&fake.session);
 	fake_destroy(&fake);
 	gpd_image_cache_stop();
@@ -207,7 +207,7 @@ an_image_leaves_when_earlier_work_is_done(void **state)
 	assert_int_equal(fake_libraries, 1);
 
 	fake_run_markers(&fake, -1);
-	gpd_quiet_jobs_wait();
+	gpd_quiesce_jobs_wait();
 	assert_int_equal(fake_libraries, 0);
 }
 
@@ -219,7 +219,7 @@ a_contexts_images_stay_and_their_variables_start_anew(void **state)
 
 	load();
 	assert_int_equal(gpd_gpImageGlobal(&fake.session, &args, &reply), CUDA_SUCCESS);
-	gpd_image_forget_context(&fake.session, &fake.context);
+	gpd_image_invalidate_context(&fake.session, &fake.context);
 	assert_non_null(gpd_handle_get(&fake.session.handles, GPD_KIND_IMAGE, IMAGE));
 	assert_false(gpd_memory_accessible(&fake.session, 0x700000, 4));
 	assert_int_equal(fake_allocated(&fake, 0), 0);
@@ -256,7 +256,7 @@ a_variable_may_be_touched_once_it_was_asked_for(void **state)
 	/* Work may still use it. */
 	assert_int_equal(fake_allocated(&fake, 0), 256);
 	fake_run_markers(&fake, -1);
-	gpd_quiet_jobs_wait();
+	gpd_quiesce_jobs_wait();
 	assert_int_equal(fake_allocated(&fake, 0), 0);
 }
 
@@ -283,7 +283,7 @@ static void
 variables_are_charged_until_the_driver_has_unloaded_them(void **state)
 {
 	held = true;
-	gpd_quiet_jobs_run(stand_still, NULL);
+	gpd_quiesce_jobs_add(stand_still, NULL);
 	ask_for_table();
 	gpd_gpImageUnload(&fake.session, &(struct gp_args_gpImageUnload){ IMAGE });
 	fake_run_markers(&fake, -1);
@@ -293,8 +293,8 @@ variables_are_charged_until_the_driver_has_unloaded_them(void **state)
 	assert_true(gpd_image_wait_unloaded(&fake.session));
 	assert_int_equal(fake_libraries, 0);
 	assert_int_equal(fake_allocated(&fake, 0), 0);
-	assert_int_equal(fake.session.account.line->leaving[0], 0);
-	gpd_quiet_jobs_wait();
+	assert_int_equal(fake.session.account.line->pending_frees[0], 0);
+	gpd_quiesce_jobs_wait();
 	assert_false(gpd_image_wait_unloaded(&fake.session));
 }
 
@@ -303,15 +303,15 @@ static void
 a_session_that_ends_pays_for_no_unloaded_variables(void **state)
 {
 	held = true;
-	gpd_quiet_jobs_run(stand_still, NULL);
+	gpd_quiesce_jobs_add(stand_still, NULL);
 	ask_for_table();
 	gpd_gpImageUnload(&fake.session, &(struct gp_args_gpImageUnload){ IMAGE });
 	fake_run_markers(&fake, -1);
-	gpd_image_forget_session(&fake.session);
+	gpd_image_destroy_all(&fake.session);
 	assert_int_equal(fake_allocated(&fake, 0), 0);
 	assert_int_equal(fake_libraries, 1);
 	held = false;
-	gpd_quiet_jobs_wait();
+	gpd_quiesce_jobs_wait();
 	assert_int_equal(fake_libraries, 0);
 }
 

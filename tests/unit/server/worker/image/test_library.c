@@ -30,10 +30,10 @@ static void
 code_stays_loaded_when_nobody_uses_it(void **state)
 {
 	load(&theirs, PLAIN);
-	gpd_image_forget_session(&theirs.session);
-	gpd_quiet_jobs_wait();
+	gpd_image_destroy_all(&theirs.session);
+	gpd_quiesce_jobs_wait();
 	gpd_library_trim();
-	gpd_quiet_jobs_wait();
+	gpd_quiesce_jobs_wait();
 	load(&ours, PLAIN);
 
 	assert_int_equal(loads, 1);
@@ -48,8 +48,8 @@ code_with_variables_is_each_sessions_own(void **state)
 
 	assert_int_equal(loads, 2);
 	assert_ptr_not_equal(ant_of(&ours), ant_of(&theirs));
-	gpd_image_forget_session(&theirs.session);
-	gpd_quiet_jobs_wait();
+	gpd_image_destroy_all(&theirs.session);
+	gpd_quiesce_jobs_wait();
 	assert_int_equal(unloads, 1);
 }
 
@@ -74,8 +74,8 @@ static void
 load_and_leave(const char *text)
 {
 	load(&theirs, text);
-	gpd_image_forget_session(&theirs.session);
-	gpd_quiet_jobs_wait();
+	gpd_image_destroy_all(&theirs.session);
+	gpd_quiesce_jobs_wait();
 }
 
 static void
@@ -176,21 +176,21 @@ record(CUcontext context, CUevent event)
 static void
 beside_work_that_does_not_end_nothing_is_unloaded(void **state)
 {
-	const uint64_t limit_ns = gpd_quiet_limit_ns, short_ns = gpd_quiet_short_ns;
+	const uint64_t limit_ns = gpd_quiesce_limit_ns, short_ns = gpd_quiesce_short_ns;
 
 	gpd_driver.cuCtxRecordEvent = record;
-	gpd_quiet_limit_ns = gpd_quiet_short_ns = 1000000;
+	gpd_quiesce_limit_ns = gpd_quiesce_short_ns = 1000000;
 	load(&theirs, COUNTER);
 	fake_events_pending = true;
-	gpd_image_forget_session(&theirs.session);
+	gpd_image_destroy_all(&theirs.session);
 	usleep(100000);
 	assert_int_equal(unloads, 0);
 
 	fake_events_pending = false;
-	gpd_quiet_jobs_wait();
+	gpd_quiesce_jobs_wait();
 	assert_int_equal(unloads, 1);
-	gpd_quiet_limit_ns = limit_ns;
-	gpd_quiet_short_ns = short_ns;
+	gpd_quiesce_limit_ns = limit_ns;
+	gpd_quiesce_short_ns = short_ns;
 }
 
 static struct gpd_ledger_line *
@@ -203,11 +203,11 @@ code_of(struct fake *fake)
 static void
 what_waits_to_be_unloaded_counts_and_goes_at_the_next_load(void **state)
 {
-	const uint64_t limit_ns = gpd_quiet_limit_ns, short_ns = gpd_quiet_short_ns;
+	const uint64_t limit_ns = gpd_quiesce_limit_ns, short_ns = gpd_quiesce_short_ns;
 	uint64_t bytes;
 
 	gpd_driver.cuCtxRecordEvent = record;
-	gpd_quiet_limit_ns = gpd_quiet_short_ns = 1000000;
+	gpd_quiesce_limit_ns = gpd_quiesce_short_ns = 1000000;
 	load(&theirs, COUNTER);
 	bytes = code_of(&theirs)->memory;
 	assert_int_not_equal(bytes, 0);
@@ -220,11 +220,11 @@ what_waits_to_be_unloaded_counts_and_goes_at_the_next_load(void **state)
 
 	fake_events_pending = false;
 	load(&ours, OTHER);
-	gpd_quiet_jobs_wait();
+	gpd_quiesce_jobs_wait();
 	assert_int_equal(unloads, 1);
 	assert_int_equal(code_of(&theirs)->memory, 0);
-	gpd_quiet_limit_ns = limit_ns;
-	gpd_quiet_short_ns = short_ns;
+	gpd_quiesce_limit_ns = limit_ns;
+	gpd_quiesce_short_ns = short_ns;
 }
 
 static void
@@ -255,7 +255,7 @@ code_counts_for_each_session_that_has_loaded_it(void **state)
 	assert_int_equal(try_load(&ours, IMAGE + 1, OTHER, (struct gp_bytes){ 0 }),
 			 CUDA_ERROR_OUT_OF_MEMORY);
 	assert_int_equal(tenant->memory, bytes);
-	gpd_image_forget_session(&ours.session);
+	gpd_image_destroy_all(&ours.session);
 	assert_int_equal(tenant->memory, 0);
 }
 

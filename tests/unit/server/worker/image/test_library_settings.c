@@ -174,7 +174,7 @@ code_of_ones_own_leaves_with_its_image(void **state)
 	gpd_gpImageUnload(&ours.session, &(struct gp_args_gpImageUnload){ IMAGE });
 	assert_int_equal(unloads, 0);
 	fake_run_markers(&ours, -1);
-	gpd_quiet_jobs_wait();
+	gpd_quiesce_jobs_wait();
 
 	assert_int_equal(unloads, 1);
 	assert_int_equal(fake_libraries, 1);
@@ -259,7 +259,7 @@ ask_clusters(uint32_t sizes, uint32_t shared, unsigned int attribute_count,
 static void
 clusters_of_all_sizes_are_one_question(void **state)
 {
-	struct gp_occupancy_clusters answers[GP_OCCUPANCY_QUESTIONS_MAX];
+	struct gp_occupancy_clusters answers[GP_OCCUPANCY_QUERIES_MAX];
 
 	load(&ours, PLAIN);
 	assert_int_equal(ask_clusters(6, 0, 1, answers), CUDA_SUCCESS);
@@ -268,9 +268,9 @@ clusters_of_all_sizes_are_one_question(void **state)
 				 i < 4 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CLUSTER_SIZE);
 		assert_int_equal(le32toh(answers[i].clusters), i < 4 ? 10 / (i + 1) : 0);
 	}
-	assert_int_equal(ask_clusters(GP_OCCUPANCY_QUESTIONS_MAX, 0, 1, answers), CUDA_SUCCESS);
+	assert_int_equal(ask_clusters(GP_OCCUPANCY_QUERIES_MAX, 0, 1, answers), CUDA_SUCCESS);
 	assert_int_equal(ask_clusters(0, 0, 1, answers), CUDA_ERROR_INVALID_VALUE);
-	assert_int_equal(ask_clusters(GP_OCCUPANCY_QUESTIONS_MAX + 1, 0, 1, answers),
+	assert_int_equal(ask_clusters(GP_OCCUPANCY_QUERIES_MAX + 1, 0, 1, answers),
 			 CUDA_ERROR_INVALID_VALUE);
 	/* Without a cluster, or with two, it is not known what is asked. */
 	assert_int_equal(ask_clusters(6, 0, 0, answers), CUDA_ERROR_INVALID_VALUE);
@@ -284,7 +284,7 @@ shared_code_outlives_the_context_and_what_was_set_does_not(void **state)
 {
 	load(&ours, PLAIN);
 	set_dynamic(&ours, 70000);
-	gpd_image_forget_context(&ours.session, &ours.context);
+	gpd_image_invalidate_context(&ours.session, &ours.context);
 
 	assert_int_equal(launch(&ours, 100), CUDA_SUCCESS);
 	assert_int_equal(dynamic_of(&ours), DYNAMIC);
@@ -297,7 +297,7 @@ code_of_ones_own_starts_anew_with_the_context(void **state)
 {
 	load(&ours, PLAIN);
 	set(&ours, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 50);
-	gpd_image_forget_context(&ours.session, &ours.context);
+	gpd_image_invalidate_context(&ours.session, &ours.context);
 
 	assert_int_equal(launch(&ours, 100), CUDA_SUCCESS);
 	assert_int_equal(attribute_of(&ours, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT),

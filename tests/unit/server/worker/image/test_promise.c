@@ -33,7 +33,7 @@ setup(void **state)
 static int
 teardown(void **state)
 {
-	gpd_promise_forget(&fake.session);
+	gpd_preload_drop_all(&fake.session);
 	gpd_image_cache_stop();
 	fake_destroy(&fake);
 	return 0;
@@ -67,7 +67,7 @@ blob_of(int number)
 static size_t
 promised(void)
 {
-	struct gp_bytes packed = gpd_promise_make(&fake.session, program);
+	struct gp_bytes packed = gpd_preload_create_all(&fake.session, program);
 	Gpupool__KnownImages *all = gpupool__known_images__unpack(NULL, packed.size, packed.data);
 	size_t count;
 
@@ -92,7 +92,7 @@ remember(int number, size_t name_size)
 	memset(name, 'k', name_size);
 	assert_int_equal(gp_image_info_encode(&info, &data, &bytes.size), 0);
 	bytes.data = data;
-	gpd_promise_remember(&fake.session, blob, 0, bytes);
+	gpd_preload_learn(&fake.session, blob, 0, bytes);
 	free(data);
 	free(name);
 	gpd_blob_unref(blob);
@@ -102,7 +102,7 @@ remember(int number, size_t name_size)
 static void
 told_of(size_t whole, size_t digests, size_t name_size)
 {
-	struct gp_bytes packed = gpd_promise_make(&fake.session, program);
+	struct gp_bytes packed = gpd_preload_create_all(&fake.session, program);
 	Gpupool__KnownImages *all = gpupool__known_images__unpack(NULL, packed.size, packed.data);
 	char *name = calloc(1, name_size + 1);
 	struct gp_kernel_info kernel = { .name = name };
@@ -131,7 +131,7 @@ told_of(size_t whole, size_t digests, size_t name_size)
 	assert_int_equal(whole, 0);
 	gpupool__known_images__free_unpacked(all, NULL);
 	free((void *)packed.data);
-	gpd_promise_forget(&fake.session);
+	gpd_preload_drop_all(&fake.session);
 }
 
 static uint64_t
@@ -146,21 +146,21 @@ test_kept_once(void **state)
 	struct gpd_blob *blob = blob_of(1);
 	struct gp_bytes sha256 = { gpd_blob_name(blob)->sha256, GPD_SHA256_SIZE };
 	uint64_t before = fake_allocated(&fake, 0);
-	struct gpd_promise *promise;
+	struct gpd_preload *promise;
 
 	assert_int_equal(promised(), 0);
 	remember(1, 8);
-	assert_null(gpd_promise_keep(&fake.session, sha256, 0));
+	assert_null(gpd_preload_pop(&fake.session, sha256, 0));
 	assert_int_equal(promised(), 1);
 	assert_int_equal(code(), size + text_size);
 	assert_int_equal(fake_allocated(&fake, 0), before + 4 * 1001);
-	assert_null(gpd_promise_keep(&fake.session, sha256, 1));
-	assert_null(gpd_promise_keep(&fake.session, (struct gp_bytes){ sha256.data, 3 }, 0));
-	promise = gpd_promise_keep(&fake.session, sha256, 0);
+	assert_null(gpd_preload_pop(&fake.session, sha256, 1));
+	assert_null(gpd_preload_pop(&fake.session, (struct gp_bytes){ sha256.data, 3 }, 0));
+	promise = gpd_preload_pop(&fake.session, sha256, 0);
 	assert_non_null(promise);
 	assert_ptr_equal(promise->blob, blob);
-	assert_null(gpd_promise_keep(&fake.session, sha256, 0));
-	gpd_promise_release(&fake.session, promise);
+	assert_null(gpd_preload_pop(&fake.session, sha256, 0));
+	gpd_preload_release(&fake.session, promise);
 	assert_int_equal(code(), 0);
 	assert_int_equal(fake_allocated(&fake, 0), before);
 	gpd_blob_unref(blob);
@@ -176,7 +176,7 @@ test_given_back(void **state)
 	remember(1, 8);
 	assert_int_equal(promised(), 2);
 	assert_int_equal(code(), 2 * (size + text_size));
-	gpd_promise_forget(&fake.session);
+	gpd_preload_drop_all(&fake.session);
 	assert_int_equal(code(), 0);
 }
 
@@ -192,7 +192,7 @@ test_of_whom(void **state)
 	assert_int_equal(promised(), 0);
 	remember(1, 8);
 	assert_int_equal(promised(), 1);
-	gpd_promise_forget(&fake.session);
+	gpd_preload_drop_all(&fake.session);
 	/* The line is another tenant's now. */
 	gpd_ledger_add_tenant(fake.ledger, tenant + 1, "c");
 	assert_int_equal(promised(), 0);
@@ -201,7 +201,7 @@ test_of_whom(void **state)
 	assert_int_equal(promised(), 0);
 	program[1]--;
 	assert_int_equal(promised(), 1);
-	gpd_promise_forget(&fake.session);
+	gpd_preload_drop_all(&fake.session);
 	atomic_store(&fake.session.account.line->devices[0].allowed, false);
 	assert_int_equal(promised(), 0);
 	atomic_store(&fake.session.account.line->devices[0].allowed, true);
@@ -212,11 +212,11 @@ static void
 test_no_program(void **state)
 {
 	const uint8_t none[GPD_PROGRAM_KEY_SIZE] = { 0 };
-	struct gp_bytes packed = gpd_promise_make(&fake.session, none);
+	struct gp_bytes packed = gpd_preload_create_all(&fake.session, none);
 
 	assert_int_equal(packed.size, 0);
 	remember(1, 8);
-	packed = gpd_promise_make(&fake.session, none);
+	packed = gpd_preload_create_all(&fake.session, none);
 	assert_int_equal(packed.size, 0);
 }
 
@@ -259,17 +259,17 @@ retire(int number, int device)
 {
 	struct gpd_blob *blob = blob_of(number);
 
-	assert_int_equal(gpd_account_take_code(&fake.session.account, size), CUDA_SUCCESS);
-	gpd_promise_retire(&fake.session, blob, device, size);
+	assert_int_equal(gpd_account_charge_code(&fake.session.account, size), CUDA_SUCCESS);
+	gpd_preload_retire(&fake.session, blob, device, size);
 	return blob;
 }
 
-static struct gpd_promise *
+static struct gpd_preload *
 keep(struct gpd_blob *blob)
 {
 	const struct gp_bytes sha256 = { gpd_blob_name(blob)->sha256, GPD_SHA256_SIZE };
 
-	return gpd_promise_keep(&fake.session, sha256, 0);
+	return gpd_preload_pop(&fake.session, sha256, 0);
 }
 
 /* What the session has unloaded stays, charged, whatever the cache forgets; its variables do not.
@@ -279,7 +279,7 @@ test_retired(void **state)
 {
 	struct gpd_blob *blob = retire(1, 0), *elsewhere = retire(2, 1);
 	uint64_t before = fake_allocated(&fake, 0);
-	struct gpd_promise *promise;
+	struct gpd_preload *promise;
 
 	assert_int_equal(code(), 2 * size);
 	assert_null(keep(elsewhere));
@@ -290,9 +290,9 @@ test_retired(void **state)
 	assert_int_equal(promise->variables, 0);
 	assert_int_equal(fake_allocated(&fake, 0), before);
 	assert_null(keep(blob));
-	gpd_promise_release(&fake.session, promise);
+	gpd_preload_release(&fake.session, promise);
 	assert_int_equal(code(), size);
-	gpd_promise_forget_retired(&fake.session);
+	gpd_preload_drop_retired(&fake.session);
 	assert_int_equal(code(), 0);
 	gpd_blob_unref(blob);
 	gpd_blob_unref(elsewhere);
@@ -303,7 +303,7 @@ static void
 test_retired_limits(void **state)
 {
 	struct gpd_blob *first, *second;
-	struct gpd_promise *promise;
+	struct gpd_preload *promise;
 
 	assert_int_equal(promised(), 0);
 	remember(1000, 8);
@@ -316,10 +316,10 @@ test_retired_limits(void **state)
 	assert_null(keep(first));
 	promise = keep(second);
 	assert_non_null(promise);
-	gpd_promise_release(&fake.session, promise);
-	gpd_promise_forget_retired(&fake.session);
+	gpd_preload_release(&fake.session, promise);
+	gpd_preload_drop_retired(&fake.session);
 	assert_int_equal(code(), size + text_size);
-	gpd_promise_forget(&fake.session);
+	gpd_preload_drop_all(&fake.session);
 	assert_int_equal(code(), 0);
 	gpd_blob_unref(first);
 	gpd_blob_unref(second);
@@ -346,11 +346,11 @@ test_programs(void **state)
 	assert_int_equal(promised(), 0);
 	program[1] = 20;
 	assert_int_equal(promised(), 1);
-	gpd_promise_forget(&fake.session);
+	gpd_preload_drop_all(&fake.session);
 	program[1] = 0;
 	*tenant = own + 1;
 	assert_int_equal(promised(), 1);
-	gpd_promise_forget(&fake.session);
+	gpd_preload_drop_all(&fake.session);
 	*tenant = own;
 }
 

@@ -36,7 +36,7 @@ static void
 hold_quiet_jobs(void)
 {
 	held = true;
-	gpd_quiet_jobs_run(stand_still, NULL);
+	gpd_quiesce_jobs_add(stand_still, NULL);
 }
 
 static void
@@ -58,11 +58,11 @@ teardown(void **state)
 {
 	let_quiet_jobs_go();
 	fake_run_markers(&fake, -1);
-	gpd_texture_forget(&fake.session);
-	gpd_array_forget(&fake.session);
-	gpd_quiet_jobs_wait();
+	gpd_textures_destroy(&fake.session);
+	gpd_arrays_destroy(&fake.session);
+	gpd_quiesce_jobs_wait();
 	assert_int_equal(fake_allocated(&fake, 0), 0);
-	gpd_copy_forget(&fake.session);
+	gpd_copy_destroy_all(&fake.session);
 	gpd_memory_destroy(&fake.session);
 	gpd_staging_destroy(&fake.session);
 	fake_destroy(&fake);
@@ -193,7 +193,7 @@ memory_counts_until_the_driver_has_it_back(void **state)
 	assert_int_equal(fake_count_calls("cuArrayDestroy"), 0);
 	assert_int_equal(fake_allocated(&fake, 0), 2 * MIB);
 	let_quiet_jobs_go();
-	gpd_quiet_jobs_wait();
+	gpd_quiesce_jobs_wait();
 	assert_int_equal(fake_allocated(&fake, 0), 0);
 	assert_int_equal(fake_count_calls("cuArrayDestroy"), 1);
 }
@@ -238,7 +238,7 @@ what_another_session_left_is_zeroed(void **state)
 	assert_int_equal(copy_out(NAME, &corner), GPD_LATER);
 	assert_memory_equal(fake.data, bytes, 4);
 	/* The end of that session, and the next one. */
-	gpd_array_forget(&fake.session);
+	gpd_arrays_destroy(&fake.session);
 	assert_int_equal(fake_allocated(&fake, 0), 0);
 	assert_int_equal(create(NAME, 512), CUDA_SUCCESS);
 	assert_int_equal(fake_count_calls("cuArray3DCreate"), 1);
@@ -411,7 +411,7 @@ an_array_stays_as_long_as_a_texture_is_of_it(void **state)
 	assert_int_equal(reply.object, 0x1001);
 	assert_int_equal(destroy(NAME), CUDA_SUCCESS);
 	fake_run_markers(&fake, -1);
-	gpd_quiet_jobs_wait();
+	gpd_quiesce_jobs_wait();
 	assert_int_equal(fake_arrays, 1);
 	assert_int_equal(fake_allocated(&fake, 0), 2 * MIB);
 	assert_int_equal(
@@ -420,7 +420,7 @@ an_array_stays_as_long_as_a_texture_is_of_it(void **state)
 		CUDA_SUCCESS);
 	assert_int_equal(fake_textures, 1);
 	fake_run_markers(&fake, -1);
-	gpd_quiet_jobs_wait();
+	gpd_quiesce_jobs_wait();
 	assert_int_equal(fake_textures, 0);
 	assert_int_equal(fake_arrays, 0);
 	assert_int_equal(fake_allocated(&fake, 0), 0);
@@ -439,9 +439,9 @@ a_session_that_ends_leaves_nothing(void **state)
 	args.array = OTHER;
 	assert_int_equal(gpd_gpTextureCreate(&fake.session, &args, &reply), CUDA_SUCCESS);
 	assert_int_equal(destroy(NAME), CUDA_SUCCESS);
-	gpd_texture_forget(&fake.session);
-	gpd_array_forget(&fake.session);
-	gpd_quiet_jobs_wait();
+	gpd_textures_destroy(&fake.session);
+	gpd_arrays_destroy(&fake.session);
+	gpd_quiesce_jobs_wait();
 	assert_int_equal(fake_arrays, 0);
 	assert_int_equal(fake_textures, 0);
 	assert_int_equal(fake_allocated(&fake, 0), 0);
@@ -493,7 +493,7 @@ textures_of_what_is_not_the_sessions_are_refused(void **state)
 										.array = NAME },
 					     &surface),
 			 CUDA_SUCCESS);
-	gpd_texture_forget(&fake.session);
+	gpd_textures_destroy(&fake.session);
 }
 
 static void

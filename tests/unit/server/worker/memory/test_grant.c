@@ -41,7 +41,7 @@ counted(void)
 static uint64_t
 left(void)
 {
-	return fake.session.account.line->devices[0].granted / UNIT;
+	return fake.session.account.line->devices[0].allowance / UNIT;
 }
 
 static void
@@ -122,10 +122,10 @@ what_is_held_besides_is_free(void **state)
 	assert_int_equal(grant(2, 10), 10);
 	assert_int_equal(available(), before);
 	assert_int_equal(use(0, 6), CUDA_SUCCESS);
-	assert_int_equal(fake.session.account.line->devices[0].held, 8 * UNIT);
+	assert_int_equal(fake.session.account.line->devices[0].allowance_backing, 8 * UNIT);
 	assert_int_equal(available(), before + 4);
 	assert_int_equal(use(6, 4), CUDA_SUCCESS);
-	assert_int_equal(fake.session.account.line->devices[0].held, 0);
+	assert_int_equal(fake.session.account.line->devices[0].allowance_backing, 0);
 	assert_int_equal(available(), before);
 }
 
@@ -151,10 +151,10 @@ all_of_it_goes_with_the_session(void **state)
 {
 	int device = -1;
 
-	assert_int_equal(gpd_grant_make(&fake.session, &device), GPD_HEAP_SIZE);
+	assert_int_equal(gpd_allowance_create(&fake.session, &device), GPD_HEAP_SIZE);
 	assert_int_equal(device, 0);
 	assert_int_equal(grant(1, 9), 9);
-	gpd_grant_forget(&fake.session);
+	gpd_allowance_destroy(&fake.session);
 	assert_int_equal(counted(), 0);
 	assert_int_equal(left(), 0);
 	assert_int_equal(fake_chunks, 0);

@@ -42,8 +42,8 @@ setup(void **state)
 static int
 teardown(void **state)
 {
-	gpd_host_memory_forget(&fake.session);
-	gpd_quiet_jobs_wait();
+	gpd_host_memory_destroy(&fake.session);
+	gpd_quiesce_jobs_wait();
 	gpd_memory_destroy(&fake.session);
 	fake_destroy(&fake);
 	return 0;
@@ -120,7 +120,7 @@ pieces_are_registered_and_given_up_one_by_one(void **state)
 	memset(at(first), 7, 20 * MIB);
 	assert_int_equal(unmap(first, 20 * MIB), GPD_LATER);
 	fake_run_markers(&fake, -1);
-	gpd_quiet_jobs_wait();
+	gpd_quiesce_jobs_wait();
 	assert_int_equal(fake_count_calls("cuMemHostUnregister"), 3);
 	assert_int_equal(map(first, 20 * MIB), CUDA_SUCCESS);
 	assert_int_equal(at(first)[0] | at(first + 20 * MIB - 1)[0], 0);
@@ -165,7 +165,7 @@ the_quota_holds(void **state)
 	assert_int_equal(unmap(0, 64 * MIB), GPD_LATER);
 	assert_int_equal(used(), 64 * MIB);
 	fake_run_markers(&fake, -1);
-	gpd_quiet_jobs_wait();
+	gpd_quiesce_jobs_wait();
 	assert_int_equal(used(), 0);
 	assert_int_equal(fake.reply_count, 1);
 	assert_int_equal(fake.replies[0].result, CUDA_SUCCESS);
@@ -181,7 +181,7 @@ addresses_are_used_again_when_the_driver_is_done_with_them(void **state)
 	assert_false(gpd_memory_accessible(&fake.session, base, 1));
 	assert_int_equal(map(0, 2 * MIB), CUDA_ERROR_NOT_READY);
 	fake_run_markers(&fake, -1);
-	gpd_quiet_jobs_wait();
+	gpd_quiesce_jobs_wait();
 	assert_int_equal(fake_count_calls("cuMemHostUnregister"), 1);
 	assert_int_equal(map(0, 2 * MIB), CUDA_SUCCESS);
 	assert_int_equal(at(0)[5], 0);
@@ -252,7 +252,7 @@ take_behind(unsigned int kind, uint32_t name, uint64_t address, uint64_t size)
 static CUresult
 fetch(uint64_t address, uint64_t size, struct gp_reply_gpHostTake *reply)
 {
-	return take(address, size, GP_PICTURE_ALL, reply);
+	return take(address, size, GP_CONSISTENT_COPY_ALL, reply);
 }
 
 static void
@@ -298,8 +298,9 @@ much_is_told_in_parts(void **state)
 	assert_int_equal(reply.done, 0);
 	assert_int_equal(reply.changes.size, 0);
 	while (done < 16 * MIB) {
-		assert_int_equal(take(base + done, 16 * MIB - done, GP_PICTURE_LONG, &reply),
-				 CUDA_SUCCESS);
+		assert_int_equal(
+			take(base + done, 16 * MIB - done, GP_CONSISTENT_COPY_LONG, &reply),
+			CUDA_SUCCESS);
 		assert_true(reply.done > 0);
 		done += reply.done;
 		parts++;
@@ -308,7 +309,8 @@ much_is_told_in_parts(void **state)
 	assert_int_equal(fetch(base, 16 * MIB, &reply), CUDA_SUCCESS);
 	assert_int_equal(reply.done, 16 * MIB);
 	assert_int_equal(reply.changes.size, 0);
-	assert_int_equal(take(base, 4096, GP_PICTURE_ANY + 1, &reply), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(take(base, 4096, GP_CONSISTENT_COPY_ANY + 1, &reply),
+			 CUDA_ERROR_INVALID_VALUE);
 }
 
 static void
@@ -386,7 +388,7 @@ what_is_behind_work_is_told_when_that_is_done(void **state)
 
 	assert_int_equal(map(0, 2 * MIB), CUDA_SUCCESS);
 	assert_int_equal(write(base, 4, 1), CUDA_SUCCESS);
-	assert_int_equal(take_behind(GP_HOST_BEHIND_STREAM, FAKE_STREAM, base, 4096), GPD_LATER);
+	assert_int_equal(take_behind(GP_HOST_AFTER_STREAM, FAKE_STREAM, base, 4096), GPD_LATER);
 	assert_int_equal(fake.reply_count, 0);
 	at(0)[8] = 5;
 	assert_int_equal(write(base + 100, 4, 2), CUDA_SUCCESS);
@@ -404,7 +406,7 @@ what_is_behind_work_is_told_when_that_is_done(void **state)
 	/* And it is known from then on. */
 	assert_int_equal(fetch(base, 4096, &reply), CUDA_SUCCESS);
 	assert_int_equal(reply.changes.size, 0);
-	assert_int_equal(take_behind(GP_HOST_BEHIND_CONTEXT, FAKE_CONTEXT, base, 4096), GPD_LATER);
+	assert_int_equal(take_behind(GP_HOST_AFTER_CONTEXT, FAKE_CONTEXT, base, 4096), GPD_LATER);
 	at(0)[8] = 6;
 	fake_run_markers(&fake, -1);
 	read_answer(&reply);
@@ -417,7 +419,7 @@ memory_that_is_gone_when_work_is_done_is_passed_over(void **state)
 	struct gp_reply_gpHostTake reply;
 
 	assert_int_equal(map(0, 2 * MIB), CUDA_SUCCESS);
-	assert_int_equal(take_behind(GP_HOST_BEHIND_STREAM, FAKE_STREAM, base, 4096), GPD_LATER);
+	assert_int_equal(take_behind(GP_HOST_AFTER_STREAM, FAKE_STREAM, base, 4096), GPD_LATER);
 	at(0)[8] = 5;
 	assert_int_equal(unmap(0, 2 * MIB), GPD_LATER);
 	fake_run_markers(&fake, 1);
@@ -432,24 +434,24 @@ static void
 odd_questions_behind_work_are_refused(void **state)
 {
 	const uint64_t odd[3] = { base, 4, 1 };
-	const struct gp_args_gpHostTakeBehind half = { GP_HOST_BEHIND_STREAM,
+	const struct gp_args_gpHostTakeBehind half = { GP_HOST_AFTER_STREAM,
 						       FAKE_STREAM,
 						       { odd, 17 } };
 	struct gp_reply_gpHostTakeBehind reply = { 0 };
 
 	assert_int_equal(map(0, 4 * MIB), CUDA_SUCCESS);
-	assert_int_equal(take_behind(GP_HOST_BEHIND_STREAM, 12345, base, 4),
+	assert_int_equal(take_behind(GP_HOST_AFTER_STREAM, 12345, base, 4),
 			 CUDA_ERROR_INVALID_HANDLE);
-	assert_int_equal(take_behind(GP_HOST_BEHIND_EVENT, 12345, base, 4),
+	assert_int_equal(take_behind(GP_HOST_AFTER_EVENT, 12345, base, 4),
 			 CUDA_ERROR_INVALID_HANDLE);
-	assert_int_equal(take_behind(GP_HOST_BEHIND_CONTEXT, 12345, base, 4),
+	assert_int_equal(take_behind(GP_HOST_AFTER_CONTEXT, 12345, base, 4),
 			 CUDA_ERROR_INVALID_CONTEXT);
-	assert_int_equal(take_behind(GP_HOST_BEHIND_CONTEXT + 1, FAKE_STREAM, base, 4),
+	assert_int_equal(take_behind(GP_HOST_AFTER_CONTEXT + 1, FAKE_STREAM, base, 4),
 			 CUDA_ERROR_INVALID_VALUE);
-	assert_int_equal(take_behind(GP_HOST_BEHIND_STREAM, FAKE_STREAM, base + 4 * MIB, 4),
+	assert_int_equal(take_behind(GP_HOST_AFTER_STREAM, FAKE_STREAM, base + 4 * MIB, 4),
 			 CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(
-		take_behind(GP_HOST_BEHIND_STREAM, FAKE_STREAM, base, GP_HOST_BEHIND_MAX + 1),
+		take_behind(GP_HOST_AFTER_STREAM, FAKE_STREAM, base, GP_HOST_AFTER_MAX + 1),
 		CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(gpd_gpHostTakeBehind(&fake.session, &half, &reply),
 			 CUDA_ERROR_INVALID_VALUE);
@@ -463,10 +465,10 @@ what_a_session_leaves_goes_behind_it(void **state)
 	assert_int_equal(map(0, 2 * MIB), CUDA_SUCCESS);
 	assert_int_equal(map(8 * MIB, 2 * MIB), CUDA_SUCCESS);
 	assert_int_equal(unmap(8 * MIB, 2 * MIB), GPD_LATER);
-	gpd_host_memory_forget(&fake.session);
+	gpd_host_memory_destroy(&fake.session);
 	assert_null(fake.session.host_memory);
 	fake_run_markers(&fake, -1);
-	gpd_quiet_jobs_wait();
+	gpd_quiesce_jobs_wait();
 	assert_int_equal(fake_count_calls("cuMemHostUnregister"), 2);
 }
 

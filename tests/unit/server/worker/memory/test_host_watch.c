@@ -39,8 +39,8 @@ static int
 teardown(void **state)
 {
 	gpd_host_watch_stop(&fake.session);
-	gpd_host_memory_forget(&fake.session);
-	gpd_quiet_jobs_wait();
+	gpd_host_memory_destroy(&fake.session);
+	gpd_quiesce_jobs_wait();
 	gpd_memory_destroy(&fake.session);
 	fake_destroy(&fake);
 	return 0;
@@ -93,7 +93,7 @@ static void
 await_answers(void)
 {
 	while (answers() < asked)
-		gp_nap(100000);
+		gp_sleep_ns(100000);
 	assert_int_equal(answers(), asked);
 	assert_int_equal(fake.replies[asked - 1].result, CUDA_SUCCESS);
 }
@@ -194,7 +194,7 @@ a_question_for_now_ends_what_is_held(void **state)
 static void
 so_many_are_held_and_no_more(void **state)
 {
-	for (int i = 0; i < GP_HOST_HELD_MAX + 3; i++)
+	for (int i = 0; i < GP_HOST_PENDING_MAX + 3; i++)
 		ask(0, 64);
 	assert_true(answers() >= 3);
 }
@@ -202,16 +202,16 @@ so_many_are_held_and_no_more(void **state)
 static void
 odd_questions_are_refused(void **state)
 {
-	uint64_t ranges[2 * (GP_HOST_BEHIND_RANGES + 1)];
+	uint64_t ranges[2 * (GP_HOST_AFTER_RANGES + 1)];
 
-	for (size_t i = 0; i <= GP_HOST_BEHIND_RANGES; i++) {
+	for (size_t i = 0; i <= GP_HOST_AFTER_RANGES; i++) {
 		ranges[2 * i] = base;
 		ranges[2 * i + 1] = 4;
 	}
 	assert_int_equal(hold(base - 4, 8), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(hold(base + 4 * MIB, 4), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(hold(base, UINT64_MAX), CUDA_ERROR_INVALID_VALUE);
-	assert_int_equal(hold(base, GP_HOST_BEHIND_MAX + 4), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(hold(base, GP_HOST_AFTER_MAX + 4), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(hold_all(ranges, 17), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(hold_all(ranges, sizeof(ranges)), CUDA_ERROR_INVALID_VALUE);
 	assert_int_equal(hold_all(ranges, sizeof(ranges) - 16), GPD_LATER);

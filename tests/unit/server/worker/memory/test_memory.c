@@ -40,7 +40,7 @@ given_back(void)
 {
 	assert_int_equal(gpd_gpMemoryKept(&fake.session, &(struct gp_args_gpMemoryKept){ 0 }),
 			 CUDA_SUCCESS);
-	return fake.session.account.line->keeps;
+	return fake.session.account.line->cache_state;
 }
 
 static void
@@ -49,17 +49,17 @@ the_ledger_knows_who_keeps_memory(void **state)
 	struct gpd_ledger_session *line = fake.session.account.line;
 
 	assert_int_equal(keep(7), GPD_LATER);
-	assert_int_equal(line->keeps, GPD_KEEPS);
+	assert_int_equal(line->cache_state, GPD_CACHE_FILLED);
 	assert_int_equal(keep(8), CUDA_ERROR_INVALID_VALUE);
-	line->keeps = GPD_KEEPS_RECALLED;
+	line->cache_state = GPD_CACHE_RECALLED;
 	assert_int_equal(fake.session.keep_request, 7);
 	fake.session.keep_request = 0;
 	/* More is kept before the first is given back: that is what is waited for. */
 	assert_int_equal(keep(9), GPD_LATER);
-	assert_int_equal(line->keeps, GPD_KEEPS_RECALLED);
-	assert_int_equal(given_back(), GPD_KEEPS);
+	assert_int_equal(line->cache_state, GPD_CACHE_RECALLED);
+	assert_int_equal(given_back(), GPD_CACHE_FILLED);
 	fake.session.keep_request = 0;
-	assert_int_equal(given_back(), GPD_KEEPS_NOTHING);
+	assert_int_equal(given_back(), GPD_CACHE_EMPTY);
 }
 
 static void
@@ -223,7 +223,7 @@ static void *
 close_when_awaited(void *other)
 {
 	while (!atomic_load(&fake.session.account.line->waiting))
-		gp_nap(100000);
+		gp_sleep_ns(100000);
 	gpd_ledger_close(fake.ledger, other);
 	return NULL;
 }
@@ -238,7 +238,7 @@ memory_of_a_program_that_has_ended_is_free(void **state)
 	pthread_t thread;
 
 	fake.ledger->tenants[0].devices[0].memory_max = (uint64_t)2 << 30;
-	assert_true(gpd_ledger_take(fake.ledger, other, 0, (uint64_t)1 << 30));
+	assert_true(gpd_ledger_charge(fake.ledger, other, 0, (uint64_t)1 << 30));
 	assert_int_equal(gpd_gpMemoryInfo(&fake.session, &args, &reply), CUDA_SUCCESS);
 	assert_int_equal(reply.free, (uint64_t)1 << 30);
 
@@ -263,15 +263,15 @@ memory_that_does_not_become_free_is_waited_for_once(void **state)
 	struct gp_reply_gpMemoryInfo reply;
 
 	fake.ledger->tenants[0].devices[0].memory_max = (uint64_t)2 << 30;
-	assert_true(gpd_ledger_take(fake.ledger, other, 0, (uint64_t)1 << 30));
+	assert_true(gpd_ledger_charge(fake.ledger, other, 0, (uint64_t)1 << 30));
 	gpd_account_set_ended(&account);
 	assert_int_equal(gpd_gpMemoryInfo(&fake.session, &args, &reply), CUDA_SUCCESS);
 	assert_int_equal(reply.free, (uint64_t)1 << 30);
-	assert_true(fake.session.account.ending_in_vain);
+	assert_true(fake.session.account.ending_timed_out);
 	gpd_ledger_close(fake.ledger, other);
 	assert_int_equal(gpd_gpMemoryInfo(&fake.session, &args, &reply), CUDA_SUCCESS);
 	assert_int_equal(reply.free, (uint64_t)2 << 30);
-	assert_false(fake.session.account.ending_in_vain);
+	assert_false(fake.session.account.ending_timed_out);
 }
 
 static void
@@ -303,7 +303,7 @@ let_reach(int device, int peer)
 static int
 apart(uint64_t at, int device)
 {
-	return gpd_memory_apart(&fake.session, FAKE_WINDOW + at * FAKE_GRANULE, device);
+	return gpd_memory_get_remote_device(&fake.session, FAKE_WINDOW + at * FAKE_GRANULE, device);
 }
 
 static void

@@ -55,7 +55,7 @@ another(uint64_t id, uint32_t tenant, uint64_t machine, uint32_t pid, uint64_t m
 	assert_non_null(session);
 	session->machine = machine;
 	session->pid = pid;
-	assert_true(gpd_ledger_take(fake.ledger, session, 0, memory));
+	assert_true(gpd_ledger_charge(fake.ledger, session, 0, memory));
 	return session;
 }
 
@@ -80,7 +80,7 @@ what_was_granted_and_is_not_used_is_free(void **unused)
 
 	fake.session.account.line->devices[0].memory_max = GIB;
 	assert_int_equal(gpd_account_allocate(&fake.session.account, 0, GIB), CUDA_SUCCESS);
-	fake.session.account.line->devices[0].granted = GIB;
+	fake.session.account.line->devices[0].allowance = GIB;
 	assert_int_equal(ask(0, 0, &state), CUDA_SUCCESS);
 	assert_int_equal(state.words[GP_STATE_MEMORY_FREE], GIB);
 	assert_int_equal(ask(0, GP_STATE_PROCESSES, &state), CUDA_SUCCESS);
@@ -97,7 +97,7 @@ processes_are_the_tenants_on_the_same_machine(void **unused)
 	(void)another(3, 0, ELSEWHERE, 103, GIB);
 	(void)another(4, 1, HERE, 104, GIB);
 	(void)another(5, 0, HERE, 105, 0);
-	another(6, 0, HERE, 106, GIB / 2)->devices[0].granted = GIB / 2;
+	another(6, 0, HERE, 106, GIB / 2)->devices[0].allowance = GIB / 2;
 	assert_int_equal(ask(0, GP_STATE_PROCESSES, &state), CUDA_SUCCESS);
 	assert_int_equal(state.process_count, 1);
 	assert_int_equal(state.processes[0].pid, 102);

@@ -47,7 +47,8 @@ detach(uint64_t at, uint64_t granules)
 static uint64_t
 left(void)
 {
-	return gpd_ledger_room(fake.session.account.ledger, fake.session.account.line, 0, 0).left;
+	return gpd_ledger_headroom(fake.session.account.ledger, fake.session.account.line, 0, 0)
+		.left;
 }
 
 static void

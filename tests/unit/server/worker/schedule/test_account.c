@@ -42,7 +42,7 @@ an_account_refuses_what_is_past_the_quota_and_counts_nothing(void **state)
 	assert_int_equal(gpd_account_allocate(&account, 1, 41), CUDA_ERROR_OUT_OF_MEMORY);
 	assert_int_equal(gpd_account_allocate(&account, 1, UINT64_MAX), CUDA_ERROR_OUT_OF_MEMORY);
 	assert_int_equal(line->memory, 60);
-	assert_int_equal(gpd_ledger_room(account.ledger, account.line, 1, 0).left, 40);
+	assert_int_equal(gpd_ledger_headroom(account.ledger, account.line, 1, 0).left, 40);
 	assert_int_equal(gpd_account_allocate(&account, 1, 40), CUDA_SUCCESS);
 	gpd_account_free(&account, 1, 90);
 	assert_int_equal(line->memory, 10);
@@ -74,7 +74,7 @@ give_back_late(void *arg)
 
 	(void)usleep(100000);
 	gpd_account_free(other, 0, 70);
-	gpd_ledger_leave_end(other->line, 0);
+	gpd_ledger_free_end(other->line, 0);
 	return NULL;
 }
 
@@ -89,17 +89,17 @@ what_another_session_is_giving_back_is_waited_for(void **state)
 	assert_int_equal(gpd_account_allocate(&other, 0, 70), CUDA_SUCCESS);
 	/* It gives nothing back. */
 	assert_int_equal(gpd_account_allocate(&account, 0, 40), CUDA_ERROR_OUT_OF_MEMORY);
-	assert_int_equal(gpd_ledger_leave_begin(other.line), 0);
+	assert_int_equal(gpd_ledger_free_begin(other.line), 0);
 	assert_int_equal(pthread_create(&thread, NULL, give_back_late, &other), 0);
 	assert_int_equal(gpd_account_allocate(&account, 0, 40), CUDA_SUCCESS);
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	assert_int_equal(account.line->counts.refusals, 1);
 	/* What does not come back is not waited for forever. */
-	(void)gpd_ledger_leave_begin(other.line);
+	(void)gpd_ledger_free_begin(other.line);
 	assert_int_equal(gpd_account_allocate(&account, 0, 100), CUDA_ERROR_OUT_OF_MEMORY);
 	/* And what still does not come back not at all. */
-	gp_clock_move(GPD_LEAVE_NS);
-	assert_false(gpd_ledger_is_leaving(account.ledger, account.line, true, 0));
+	gp_clock_advance(GPD_FREE_LATE_NS);
+	assert_false(gpd_ledger_has_pending_frees(account.ledger, account.line, true, 0));
 }
 
 static unsigned int recalls;
@@ -119,10 +119,10 @@ what_others_keep_is_waited_for_but_not_by_two_for_each_other(void **state)
 
 	recalls = 0;
 	account.recall = count_recall;
-	other->keeps = GPD_KEEPS;
+	other->cache_state = GPD_CACHE_FILLED;
 	assert_true(gpd_account_wait(&account, true, &until));
 	assert_int_equal(recalls, 1);
-	assert_int_equal(other->keeps, GPD_KEEPS_RECALLED);
+	assert_int_equal(other->cache_state, GPD_CACHE_RECALLED);
 	/* It does not give anything back while it waits itself. */
 	other->waiting = 1;
 	assert_false(gpd_account_wait(&account, true, &until));
@@ -147,15 +147,15 @@ what_is_recalled_anew_all_the_time_is_not_waited_for_without_end(void **state)
 	uint64_t until = 0;
 
 	account.recall = count_recall;
-	other->keeps = GPD_KEEPS;
+	other->cache_state = GPD_CACHE_FILLED;
 	assert_true(gpd_account_wait(&account, true, &until));
-	gp_clock_move(GPD_RECALL_NS / 2);
+	gp_clock_advance(GPD_RECALL_NS / 2);
 	other->recalled_ns = gp_now_ns();
 	assert_true(gpd_account_wait(&account, true, &until));
-	gp_clock_move(GPD_RECALL_NS / 2);
+	gp_clock_advance(GPD_RECALL_NS / 2);
 	other->recalled_ns = gp_now_ns();
 	assert_false(gpd_account_wait(&account, true, &until));
-	other->keeps = GPD_KEEPS_NOTHING;
+	other->cache_state = GPD_CACHE_EMPTY;
 	account.recall = NULL;
 }
 
@@ -177,11 +177,11 @@ others_see_who_waits_for_what_they_keep(void **state)
 	pthread_t thread;
 
 	account.recall = count_recall;
-	other->keeps = GPD_KEEPS;
+	other->cache_state = GPD_CACHE_FILLED;
 	assert_int_equal(pthread_create(&thread, NULL, wait_for_another, &account), 0);
 	while (!account.line->waiting)
 		(void)usleep(100);
-	other->keeps = GPD_KEEPS_NOTHING;
+	other->cache_state = GPD_CACHE_EMPTY;
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	assert_int_equal(account.line->waiting, 0);
 	account.recall = NULL;
@@ -193,8 +193,8 @@ each_device_has_a_quota_of_its_own(void **state)
 	account.line->devices[1].memory_max = 100;
 	assert_int_equal(gpd_account_allocate(&account, 0, 1000), CUDA_SUCCESS);
 	assert_int_equal(gpd_account_allocate(&account, 1, 1000), CUDA_ERROR_OUT_OF_MEMORY);
-	assert_int_equal(gpd_ledger_room(account.ledger, account.line, 0, 0).max, GPD_NO_LIMIT);
-	assert_int_equal(gpd_ledger_room(account.ledger, account.line, 1, 0).max, 100);
+	assert_int_equal(gpd_ledger_headroom(account.ledger, account.line, 0, 0).max, GPD_NO_LIMIT);
+	assert_int_equal(gpd_ledger_headroom(account.ledger, account.line, 1, 0).max, 100);
 }
 
 static void
@@ -230,7 +230,7 @@ wait_for_link(void *arg)
 {
 	struct waiter *waiter = arg;
 
-	waiter->got = gpd_account_link(&account, 10 << 20);
+	waiter->got = gpd_account_throttle(&account, 10 << 20);
 	return NULL;
 }
 
@@ -290,7 +290,7 @@ what_travels_in_one_piece_waits_for_all_its_turns(void **state)
 	uint64_t begin = gp_now_ns();
 
 	gpd_ledger_set_bandwidth(tenant, 1 << 20);
-	gpd_account_link_all(&account, 200 << 10);
+	gpd_account_throttle_all(&account, 200 << 10);
 	/* The first turn is had at once. */
 	assert_true(gp_now_ns() - begin >= 140000000);
 	assert_true(tenant->link_free_ns >= begin + 195000000);

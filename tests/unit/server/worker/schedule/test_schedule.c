@@ -33,10 +33,10 @@ who_waits_for_each_kernel_gets_the_same_time(void **state)
 	add_client(1, 500 * US)->waits = true;
 	clients[0].per_message = 1;
 	(void)add_client(2, 5 * MS);
-	gpd_turns_idle_ns = 10 * MS;
+	gpd_turn_idle_ns = 10 * MS;
 	/* Were its turn over whenever it waits, it would get a tenth. */
 	assert_parts(true, (const struct part[]){ { 250, 600 }, { 400, 750 } });
-	gpd_turns_idle_ns = MS / 5;
+	gpd_turn_idle_ns = MS / 5;
 }
 
 static void

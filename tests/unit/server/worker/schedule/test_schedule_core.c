@@ -41,7 +41,7 @@ add(struct gpu *gpu, uint32_t tenant, uint64_t kernel_ns)
 static void
 terms(struct gpu *gpu, struct client *client, uint32_t weight, uint32_t per_cent)
 {
-	gpd_order_terms(client->run.tenant, weight, per_cent * 10000, gpu->now);
+	gpd_order_set_policy(client->run.tenant, weight, per_cent * 10000, gpu->now);
 }
 
 static int
@@ -133,7 +133,7 @@ run_for(struct gpu *gpu, uint64_t ns)
 		}
 		holder = (struct client *)gpu->order.holder;
 		if (is_ready(gpu, holder) && !(gpd_order_is_contended(&gpu->order) &&
-					       gpd_order_ends(&gpu->order, 0, gpu->now)))
+					       gpd_order_must_end(&gpu->order, 0, gpu->now)))
 			run_kernel(gpu, holder);
 		else
 			gpu->order.holder = NULL;

@@ -120,29 +120,29 @@ static void
 what_had_no_mark_is_done_with_what_follows(void **state)
 {
 	struct gpu_stream stream = { 0 }, other = { 0 };
-	struct gpd_meter_harvest found;
-	struct gpd_meter meter;
+	struct gpd_usage_meter_harvest found;
+	struct gpd_usage_meter meter;
 	uint64_t end;
 
-	assert_int_equal(gpd_meter_init(&meter, 0), 0);
-	gpd_meter_open(&meter, (CUstream)&stream, false, true);
+	assert_int_equal(gpd_usage_meter_init(&meter, 0), 0);
+	gpd_usage_meter_open(&meter, (CUstream)&stream, false, true);
 	run_kernel(&stream, MS);
-	gpd_meter_close(&meter, 3, 0, 10);
-	gpd_meter_open(&meter, (CUstream)&other, true, true);
-	gpd_meter_close(&meter, 1, 1, 10);
-	gpd_meter_open(&meter, (CUstream)&stream, true, true);
+	gpd_usage_meter_close(&meter, 3, 0, 10);
+	gpd_usage_meter_open(&meter, (CUstream)&other, true, true);
+	gpd_usage_meter_close(&meter, 1, 1, 10);
+	gpd_usage_meter_open(&meter, (CUstream)&stream, true, true);
 	run_kernel(&stream, MS);
-	gpd_meter_close(&meter, 2, 1, 10);
+	gpd_usage_meter_close(&meter, 2, 1, 10);
 	assert_int_equal(meter.launches, 6);
 	end = end_of(&stream);
 	run_kernel(&stream, SECOND);
 	sleep_until(end);
-	found = gpd_meter_take(&meter);
+	found = gpd_usage_meter_collect(&meter);
 	assert_int_equal(meter.launches, 0);
 	assert_int_equal(meter.entries, 0);
 	assert_int_equal(found.entries, 2);
 	assert_in_range(found.all_ns, MS, 2 * MS);
-	gpd_meter_fini(&meter);
+	gpd_usage_meter_fini(&meter);
 }
 
 static void
@@ -218,8 +218,8 @@ static void
 a_driver_that_loads_no_kernel_leaves_it_to_looks(void **state)
 {
 	gpu.refuses = true;
-	gpd_stamp_stop(0);
-	gpd_stamp_start(0);
+	gpd_gpu_timestamp_stop(0);
+	gpd_gpu_timestamp_start(0);
 	gpu.refuses = false;
 	gpu.stamps = 0;
 	assert_measured(measure_unstamped, 70);
@@ -289,65 +289,65 @@ static void
 as_many_as_there_is_room_for_are_measured_again_and_again(void **state)
 {
 	struct gpu_stream streams[4] = { 0 };
-	struct gpd_meter_harvest found;
-	struct gpd_meter meter;
+	struct gpd_usage_meter_harvest found;
+	struct gpd_usage_meter meter;
 	uint64_t all = 0;
 
-	assert_int_equal(gpd_meter_init(&meter, 0), 0);
+	assert_int_equal(gpd_usage_meter_init(&meter, 0), 0);
 	for (int round = 0; round < 3; round++) {
 		int opened = 0;
 
-		while (gpd_meter_has_room(&meter)) {
+		while (gpd_usage_meter_has_room(&meter)) {
 			struct gpu_stream *stream = &streams[(opened + round) % 4];
 
-			gpd_meter_open(&meter, (CUstream)stream, true, true);
+			gpd_usage_meter_open(&meter, (CUstream)stream, true, true);
 			run_kernel(stream, 50 * US);
-			gpd_meter_close(&meter, 1, 1, 0);
+			gpd_usage_meter_close(&meter, 1, 1, 0);
 			opened++;
 		}
-		assert_int_equal(opened, GPD_METER_ENTRIES);
-		gpd_meter_open(&meter, (CUstream)&streams[0], true, true);
+		assert_int_equal(opened, GPD_USAGE_METER_ENTRIES);
+		gpd_usage_meter_open(&meter, (CUstream)&streams[0], true, true);
 		assert_int_equal(meter.open_count, 0);
 		for (int i = 0; i < 4; i++) {
 			sleep_until(end_of(&streams[i]));
 		}
-		found = gpd_meter_take(&meter);
-		assert_int_equal(found.entries, GPD_METER_ENTRIES);
+		found = gpd_usage_meter_collect(&meter);
+		assert_int_equal(found.entries, GPD_USAGE_METER_ENTRIES);
 		assert_int_equal(meter.entries, 0);
 		all += found.busy_ns;
 	}
-	assert_in_range(all, 3 * GPD_METER_ENTRIES * 50 * US * 99 / 100,
-			3 * GPD_METER_ENTRIES * 50 * US * 3 / 2);
-	gpd_meter_fini(&meter);
+	assert_in_range(all, 3 * GPD_USAGE_METER_ENTRIES * 50 * US * 99 / 100,
+			3 * GPD_USAGE_METER_ENTRIES * 50 * US * 3 / 2);
+	gpd_usage_meter_fini(&meter);
 }
 
 static void
 a_lost_gpu_is_waited_for_no_more(void **state)
 {
 	struct gpu_stream stream = { 0 }, other = { 0 };
-	struct gpd_meter_harvest found;
-	struct gpd_meter meter;
+	struct gpd_usage_meter_harvest found;
+	struct gpd_usage_meter meter;
 
-	assert_int_equal(gpd_meter_init(&meter, 0), 0);
-	gpd_meter_open(&meter, (CUstream)&stream, true, true);
+	assert_int_equal(gpd_usage_meter_init(&meter, 0), 0);
+	gpd_usage_meter_open(&meter, (CUstream)&stream, true, true);
 	run_kernel(&stream, 300 * MS);
-	gpd_meter_close(&meter, 3, 1, 0);
-	gpd_meter_open(&meter, (CUstream)&other, true, false);
+	gpd_usage_meter_close(&meter, 3, 1, 0);
+	gpd_usage_meter_open(&meter, (CUstream)&other, true, false);
 	run_kernel(&other, 100 * MS);
-	gpd_meter_close(&meter, 1, 1, 0);
-	found = gpd_meter_take(&meter);
+	gpd_usage_meter_close(&meter, 1, 1, 0);
+	found = gpd_usage_meter_collect(&meter);
 	assert_int_equal(found.entries, 0);
 	assert_int_equal(meter.launches, 4);
 	atomic_store(&gpd_devices.lost, CUDA_ERROR_ILLEGAL_ADDRESS);
-	found = gpd_meter_take(&meter);
+	found = gpd_usage_meter_collect(&meter);
 	atomic_store(&gpd_devices.lost, 0);
 	assert_int_equal(found.entries, 2);
 	assert_int_equal(found.busy_ns, 0);
 	assert_int_equal(meter.launches, 0);
 	assert_int_equal(meter.entries, 0);
-	assert_int_equal(meter.looked, 0);
+	assert_int_equal(meter.polled, 0);
 	sleep_until(end_of(&other));
-	gpd_meter_fini(&meter);
+	gpd_usage_meter_fini(&meter);
 }
 
 int

@@ -91,7 +91,7 @@ setup(void **state)
 	};
 	memset(&session, 0, sizeof(session));
 	memset(queues, 0, sizeof(queues));
-	gpd_depth_patience_ns = UINT64_C(3600000000000);
+	gpd_depth_timeout_ns = UINT64_C(3600000000000);
 	return 0;
 }
 
@@ -110,7 +110,7 @@ add(struct gpd_stream *stream)
 {
 	struct gpd_depth *depth = &stream->depth;
 
-	while (depth->full && !gpd_depth_look(&session, stream))
+	while (depth->full && !gpd_depth_poll(&session, stream))
 		(void)usleep(100);
 	if (++depth->given - depth->marked >= depth->stride)
 		gpd_depth_mark(&session, stream);
@@ -201,13 +201,13 @@ the_executor_waits_for_a_full_stream_only_briefly(void **state)
 		add(stream);
 	assert_true(stream->depth.full);
 	assert_true(session.depths.filled);
-	assert_false(gpd_depth_look(&session, stream));
+	assert_false(gpd_depth_poll(&session, stream));
 	for (int i = 0; i < 500; i++)
 		add(&queues[1].stream);
 	assert_false(queues[1].stream.depth.full);
 	while (reach(&queues[0]))
 		;
-	assert_true(gpd_depth_look(&session, stream));
+	assert_true(gpd_depth_poll(&session, stream));
 	assert_false(stream->depth.full);
 }
 
@@ -225,7 +225,7 @@ many_streams_have_less_room_each(void **state)
 static void
 without_progress_there_is_room_for_what_a_driver_takes(void **state)
 {
-	gpd_depth_patience_ns = 5000000;
+	gpd_depth_timeout_ns = 5000000;
 	open_streams(STREAMS);
 	start(1000);
 	while (adder.added < 700)
@@ -284,10 +284,10 @@ numbers_wrap_around(void **state)
 static void
 places_are_used_again_and_what_has_none_is_not_counted(void **state)
 {
-	static struct gpd_stream streams[GPD_WAIT_PAGE_SLOTS + 1];
-	struct gpd_stream *last = &streams[GPD_WAIT_PAGE_SLOTS];
+	static struct gpd_stream streams[GPD_MARKER_PAGE_SLOTS + 1];
+	struct gpd_stream *last = &streams[GPD_MARKER_PAGE_SLOTS];
 
-	for (int i = 0; i <= GPD_WAIT_PAGE_SLOTS; i++)
+	for (int i = 0; i <= GPD_MARKER_PAGE_SLOTS; i++)
 		gpd_depth_open(&session, &streams[i]);
 	assert_int_equal(last->depth.slot, 0);
 	for (int i = 0; i < 2000; i++)
@@ -296,7 +296,7 @@ places_are_used_again_and_what_has_none_is_not_counted(void **state)
 	gpd_depth_open(&session, last);
 	assert_int_equal(last->depth.slot, 8);
 	streams[7].depth.slot = 0;
-	for (int i = 0; i <= GPD_WAIT_PAGE_SLOTS; i++)
+	for (int i = 0; i <= GPD_MARKER_PAGE_SLOTS; i++)
 		gpd_depth_close(&session, &streams[i]);
 }
 

@@ -222,7 +222,7 @@ stream_is_done_when_the_legacy_stream_that_waited_for_it_is(void **state)
 		CUDA_SUCCESS);
 	assert_true(move_within_seconds(move_is_told, f));
 	assert_int_equal(asked_when_told, CUDA_SUCCESS);
-	while (!gpd_wait_none(&f->session))
+	while (!gpd_wait_is_empty(&f->session))
 		usleep(1000);
 	assert_int_equal(ask_stream(f, A), CUDA_SUCCESS);
 	assert_int_equal(ask_stream(f, B), CUDA_ERROR_NOT_READY);

@@ -26,8 +26,8 @@ static int
 teardown(void **state)
 {
 	fake_events_pending = false;
-	gpd_print_forget(&one.session);
-	gpd_print_forget(&two.session);
+	gpd_print_destroy(&one.session);
+	gpd_print_destroy(&two.session);
 	fake_destroy(&one);
 	fake_destroy(&two);
 	return 0;
@@ -84,12 +84,12 @@ text_for_which_there_is_no_memory_is_lost_and_what_is_sent_is_given_back(void **
 	struct gpd_ledger_session *line = one.session.account.line;
 
 	one.ledger->host_max = 0;
-	assert_true(gpd_ledger_take_host(one.ledger, line, GPD_HOST_MIN));
+	assert_true(gpd_ledger_charge_host(one.ledger, line, GPD_HOST_MIN));
 	launch(&one);
 	fake_kernel_text = "lost";
 	gpd_print_flush(&one.session);
 	assert_string_equal(one.printed, "");
-	gpd_ledger_give_host(one.ledger, line, GPD_HOST_MIN);
+	gpd_ledger_uncharge_host(one.ledger, line, GPD_HOST_MIN);
 	launch(&one);
 	fake_kernel_text = "told";
 	gpd_print_flush(&one.session);
@@ -274,7 +274,7 @@ a_session_that_ends_leaves_its_output_to_nobody(void **state)
 {
 	launch(&one);
 	fake_kernel_text = "last words";
-	gpd_print_forget(&one.session);
+	gpd_print_destroy(&one.session);
 	assert_string_equal(one.printed, "last words");
 	launch(&two);
 	gpd_print_flush(&two.session);

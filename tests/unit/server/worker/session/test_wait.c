@@ -161,7 +161,7 @@ teardown(void **state)
 static void
 await_all(struct fixture *f)
 {
-	while (!gpd_wait_none(&f->session))
+	while (!gpd_wait_is_empty(&f->session))
 		gpd_wait_oldest(&f->session);
 }
 
@@ -173,13 +173,13 @@ a_wait_is_called_when_the_gpu_gets_there(void **state)
 	assert_int_equal(gpd_wait_add(&f->session, &f->a, tell, "a"), CUDA_SUCCESS);
 	nap();
 	assert_true(is_told(""));
-	assert_false(gpd_wait_none(&f->session));
+	assert_false(gpd_wait_is_empty(&f->session));
 	assert_false(gpd_stream_is_idle(&f->a));
 	run(0);
 	assert_true(is_told("a"));
 	assert_int_equal(last_result, CUDA_SUCCESS);
 	await_all(f);
-	assert_true(gpd_wait_none(&f->session));
+	assert_true(gpd_wait_is_empty(&f->session));
 	assert_true(gpd_stream_is_idle(&f->a));
 	assert_int_equal(f->a.waits, 0);
 }
@@ -233,12 +233,12 @@ what_is_done_is_answered_behind_those_that_are_complete_already(void **state)
 	struct fixture *f = *state;
 
 	f->session.conn = &conn;
-	assert_int_equal(gpd_wait_answer_done(&f->session), CUDA_SUCCESS);
+	assert_int_equal(gpd_wait_reply_done(&f->session), CUDA_SUCCESS);
 
 	assert_int_equal(gpd_wait_add(&f->session, &f->a, tell, "a"), CUDA_SUCCESS);
 	assert_int_equal(gpd_wait_add(&f->session, &f->b, tell, "b"), CUDA_SUCCESS);
 	run(1);
-	assert_int_equal(gpd_wait_answer_done(&f->session), GPD_LATER);
+	assert_int_equal(gpd_wait_reply_done(&f->session), GPD_LATER);
 	assert_true(is_told("bc"));
 	run(0);
 	assert_true(is_told("bca"));
@@ -313,7 +313,7 @@ a_sticky_error_is_told_to_all(void **state)
 
 	assert_int_equal(gpd_wait_add(&f->session, &f->a, tell, "a"), CUDA_SUCCESS);
 	assert_int_equal(gpd_wait_add_all(&f->session, NULL, tell, "b"), CUDA_SUCCESS);
-	atomic_store(&f->session.told, true);
+	atomic_store(&f->session.sticky_reported, true);
 	atomic_store(&f->session.sticky, CUDA_ERROR_ILLEGAL_ADDRESS);
 	gpd_session_wake(&f->session);
 	assert_true(is_told("ab"));

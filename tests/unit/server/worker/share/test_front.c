@@ -34,7 +34,7 @@ start(void **state)
 	gpd_driver.gpSoftStreamCancel = NULL;
 	driver_make = gpd_driver.cuStreamCreateWithPriority;
 	gpd_driver.cuStreamCreateWithPriority = make;
-	gpd_front_start(0);
+	gpd_stream_pool_start(0);
 	return 0;
 }
 
@@ -44,7 +44,7 @@ take_all(CUstream *taken)
 {
 	int count = 0;
 
-	while (count < MANY && (taken[count] = gpd_front_take(0)))
+	while (count < MANY && (taken[count] = gpd_stream_pool_acquire(0)))
 		count++;
 	return count;
 }
@@ -53,7 +53,7 @@ static void
 give_all(const CUstream *taken, int count)
 {
 	for (int i = 0; i < count; i++)
-		assert_true(gpd_front_give(taken[i]));
+		assert_true(gpd_stream_pool_release(taken[i]));
 }
 
 static void
@@ -64,7 +64,7 @@ each_is_given_to_one_until_none_is_left(void **state)
 
 	(void)state;
 	assert_in_range(count, 2, MANY - 1);
-	assert_null(gpd_front_take(0));
+	assert_null(gpd_stream_pool_acquire(0));
 	for (int i = 0; i < count; i++) {
 		for (int k = 0; k < i; k++)
 			assert_ptr_not_equal(taken[i], taken[k]);
@@ -79,31 +79,32 @@ each_is_given_to_one_until_none_is_left(void **state)
 static void
 what_is_taken_next_is_where_fewer_are_in_use(void **state)
 {
-	CUstream first = gpd_front_take(0), second = gpd_front_take(0), taken[MANY];
+	CUstream first = gpd_stream_pool_acquire(0), second = gpd_stream_pool_acquire(0),
+		 taken[MANY];
 	int count = take_all(taken);
 
 	(void)state;
 	give_all(taken, count);
-	assert_true(gpd_front_give(second));
+	assert_true(gpd_stream_pool_release(second));
 	for (int i = 0; i < 3; i++) {
-		assert_ptr_equal(gpd_front_take(0), second);
-		assert_true(gpd_front_give(second));
+		assert_ptr_equal(gpd_stream_pool_acquire(0), second);
+		assert_true(gpd_stream_pool_release(second));
 	}
-	assert_true(gpd_front_give(first));
+	assert_true(gpd_stream_pool_release(first));
 }
 
 static void
 what_is_none_of_them_is_not_taken_back(void **state)
 {
-	CUstream stream = gpd_front_take(0), other;
+	CUstream stream = gpd_stream_pool_acquire(0), other;
 
 	(void)state;
-	assert_true(gpd_front_give(stream));
-	assert_false(gpd_front_give(stream));
-	assert_false(gpd_front_give(NULL));
+	assert_true(gpd_stream_pool_release(stream));
+	assert_false(gpd_stream_pool_release(stream));
+	assert_false(gpd_stream_pool_release(NULL));
 	assert_int_equal(gpd_driver.cuStreamCreateWithPriority(&other, CU_STREAM_NON_BLOCKING, 0),
 			 CUDA_SUCCESS);
-	assert_false(gpd_front_give(other));
+	assert_false(gpd_stream_pool_release(other));
 	assert_int_equal(gpd_driver.cuStreamDestroy_v2(other), CUDA_SUCCESS);
 }
 
@@ -117,7 +118,7 @@ a_session_has_one_for_its_default_stream_until_it_ends(void **state)
 
 	give_all(taken, count);
 	for (uint32_t id = A; id <= FREE; id++)
-		assert_false(gpd_front_give(move_begin(f, id)->driver));
+		assert_false(gpd_stream_pool_release(move_begin(f, id)->driver));
 	move_append_value(f, LEGACY, 1);
 	move_synchronize(f);
 	move_check_list(1, 1);
@@ -139,7 +140,7 @@ with_none_left_a_session_gets_a_stream_of_its_own(void **state)
 
 	assert_int_equal(move_setup(&other), 0);
 	second = other;
-	assert_false(gpd_front_give(move_begin(second, LEGACY)->driver));
+	assert_false(gpd_stream_pool_release(move_begin(second, LEGACY)->driver));
 	move_append_value(second, LEGACY, 1);
 	move_synchronize(second);
 	assert_int_equal(move_teardown(&other), 0);

@@ -25,16 +25,16 @@ teardown(void **state)
 	return fake_chunks;
 }
 
-static struct gpd_shared *
+static struct gpd_shared_physical *
 make(void)
 {
 	CUmemGenericAllocationHandle handle;
-	struct gpd_shared *shared;
+	struct gpd_shared_physical *shared;
 
 	assert_int_equal(gpd_account_allocate(&fake.session.account, 0, SIZE), CUDA_SUCCESS);
 	assert_int_equal(gpd_driver.cuMemCreate(&handle, SIZE, &(CUmemAllocationProp){ 0 }, 0),
 			 CUDA_SUCCESS);
-	shared = gpd_shared_make(&fake.session.account, handle, SIZE, 0);
+	shared = gpd_shared_physical_create(&fake.session.account, handle, SIZE, 0);
 	assert_non_null(shared);
 	return shared;
 }
@@ -50,13 +50,13 @@ expect(uint64_t first, uint64_t second)
 static void
 it_goes_with_the_last_use(void **state)
 {
-	struct gpd_shared *shared = make();
+	struct gpd_shared_physical *shared = make();
 
-	assert_true(gpd_shared_use(shared, &fake.session.account));
-	gpd_shared_leave(shared, &fake.session.account);
+	assert_true(gpd_shared_physical_ref(shared, &fake.session.account));
+	gpd_shared_physical_unref(shared, &fake.session.account);
 	expect(SIZE, 0);
 	assert_int_equal(fake_chunks, 1);
-	gpd_shared_leave(shared, &fake.session.account);
+	gpd_shared_physical_unref(shared, &fake.session.account);
 	expect(0, 0);
 	assert_int_equal(fake_chunks, 0);
 }
@@ -64,35 +64,35 @@ it_goes_with_the_last_use(void **state)
 static void
 who_has_it_for_longest_pays(void **state)
 {
-	struct gpd_shared *shared = make();
+	struct gpd_shared_physical *shared = make();
 
-	assert_true(gpd_shared_use(shared, &other));
-	assert_true(gpd_shared_use(shared, &other));
+	assert_true(gpd_shared_physical_ref(shared, &other));
+	assert_true(gpd_shared_physical_ref(shared, &other));
 	expect(SIZE, 0);
-	gpd_shared_leave(shared, &fake.session.account);
+	gpd_shared_physical_unref(shared, &fake.session.account);
 	expect(0, SIZE);
 	/* It comes back, and does not pay again. */
-	assert_true(gpd_shared_use(shared, &fake.session.account));
+	assert_true(gpd_shared_physical_ref(shared, &fake.session.account));
 	expect(0, SIZE);
-	gpd_shared_leave(shared, &other);
+	gpd_shared_physical_unref(shared, &other);
 	expect(0, SIZE);
-	gpd_shared_leave(shared, &other);
+	gpd_shared_physical_unref(shared, &other);
 	expect(SIZE, 0);
-	gpd_shared_leave(shared, &fake.session.account);
+	gpd_shared_physical_unref(shared, &fake.session.account);
 	expect(0, 0);
 }
 
 static void
 who_pays_may_have_less_than_that(void **state)
 {
-	struct gpd_shared *shared = make();
+	struct gpd_shared_physical *shared = make();
 
 	other.line->devices[0].memory_max = SIZE / 2;
-	assert_true(gpd_shared_use(shared, &other));
-	gpd_shared_leave(shared, &fake.session.account);
+	assert_true(gpd_shared_physical_ref(shared, &other));
+	gpd_shared_physical_unref(shared, &fake.session.account);
 	expect(0, SIZE);
 	assert_int_equal(other.line->devices[0].memory_peak, SIZE);
-	gpd_shared_leave(shared, &other);
+	gpd_shared_physical_unref(shared, &other);
 	expect(0, 0);
 }
 

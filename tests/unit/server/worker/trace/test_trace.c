@@ -154,7 +154,7 @@ teardown(void **state)
 	struct fixture *f = *state;
 
 	free((void *)f->reply.events.data);
-	gpd_trace_forget(&f->session);
+	gpd_trace_destroy(&f->session);
 	assert_int_equal(events_alive, 0);
 	assert_int_equal(f->ledger->sessions[0].host, 0);
 	gpd_ledger_destroy(f->ledger);
@@ -219,7 +219,7 @@ work_lies_between_being_given_and_its_end(void **state)
 	work(f, A, FILL, 0, NULL);
 	work(f, B, FILL, 0, NULL);
 	take(f);
-	gp_clock_move(20 * MS);
+	gp_clock_advance(20 * MS);
 	take(f);
 	assert_int_equal(f->count, 3);
 	assert_int_equal(f->events[0].call, LAUNCH);
@@ -250,7 +250,7 @@ what_is_not_done_is_told_later(void **state)
 	take(f);
 	assert_int_equal(f->count, 1);
 	assert_int_equal(f->events[0].stream, B);
-	gp_clock_move(3600001 * MS);
+	gp_clock_advance(3600001 * MS);
 	take(f);
 	assert_int_equal(f->count, 1);
 	assert_int_equal(f->events[0].stream, A);
@@ -268,7 +268,7 @@ a_name_is_told_with_the_first_that_is_told(void **state)
 	work(f, B, LAUNCH, 1, "slow");
 	work(f, B, LAUNCH, 1, "slow");
 	/* The same place for another kernel. */
-	work(f, B, LAUNCH, 1 + GP_TRACE_PLACES, "other");
+	work(f, B, LAUNCH, 1 + GP_TRACE_NAME_SLOTS, "other");
 	work(f, B, LAUNCH, 2, NULL);
 	take(f);
 	assert_int_equal(f->count, 4);
@@ -276,7 +276,7 @@ a_name_is_told_with_the_first_that_is_told(void **state)
 	assert_int_equal(f->events[1].name.size, 0);
 	assert_int_equal(f->events[2].name.size, 5);
 	assert_int_equal(f->events[3].name.size, 0);
-	gp_clock_move(3600001 * MS);
+	gp_clock_advance(3600001 * MS);
 	take(f);
 	assert_int_equal(f->count, 1);
 	assert_int_equal(f->events[0].name.size, 4);
@@ -295,7 +295,7 @@ what_is_too_much_is_counted(void **state)
 	for (int i = 0; i < MANY; i++)
 		work(f, A, FILL, 0, NULL);
 	assert_true(records < MANY);
-	gp_clock_move(1000 * MS);
+	gp_clock_advance(1000 * MS);
 	do {
 		take(f);
 		told += f->count;
@@ -304,7 +304,7 @@ what_is_too_much_is_counted(void **state)
 	/* The next one that is measured says what is in front of it. */
 	for (unsigned int tries = 0; joined == 0 && tries < 2; tries++) {
 		work(f, A, FILL, 0, NULL);
-		gp_clock_move(1000 * MS);
+		gp_clock_advance(1000 * MS);
 		take(f);
 		if (f->count)
 			joined = f->events[0].joined;
