@@ -11,7 +11,7 @@
 #define PCI_FIELDS 3
 
 static int
-device_check_found(struct gpn_get_device *found, struct gpn_get_device **device_p)
+device_check_found(struct gpn_device *found, struct gpn_device **device_p)
 {
 	*device_p = found;
 	return found ? GPN_SUCCESS : GPN_NOT_FOUND;
@@ -33,7 +33,7 @@ GPN_FUNCTION(nvmlDeviceGetCount, unsigned int *count)
 	return gpn_nvmlDeviceGetCount_v2(count);
 }
 
-GPN_FUNCTION(nvmlDeviceGetHandleByIndex_v2, unsigned int index, struct gpn_get_device **device)
+GPN_FUNCTION(nvmlDeviceGetHandleByIndex_v2, unsigned int index, struct gpn_device **device)
 {
 	int r = gpn_check_init();
 
@@ -45,14 +45,14 @@ GPN_FUNCTION(nvmlDeviceGetHandleByIndex_v2, unsigned int index, struct gpn_get_d
 	return GPN_SUCCESS;
 }
 
-GPN_FUNCTION(nvmlDeviceGetHandleByIndex, unsigned int index, struct gpn_get_device **device)
+GPN_FUNCTION(nvmlDeviceGetHandleByIndex, unsigned int index, struct gpn_device **device)
 {
 	return gpn_nvmlDeviceGetHandleByIndex_v2(index, device);
 }
 
-GPN_FUNCTION(nvmlDeviceGetHandleByUUID, const char *uuid, struct gpn_get_device **device)
+GPN_FUNCTION(nvmlDeviceGetHandleByUUID, const char *uuid, struct gpn_device **device)
 {
-	struct gpn_get_device *found = NULL;
+	struct gpn_device *found = NULL;
 	int r = gpn_check_init();
 
 	if (r != GPN_SUCCESS)
@@ -64,10 +64,9 @@ GPN_FUNCTION(nvmlDeviceGetHandleByUUID, const char *uuid, struct gpn_get_device 
 	return device_check_found(found, device);
 }
 
-GPN_FUNCTION(nvmlDeviceGetHandleByUUIDV, const struct gpn_uuid *uuid,
-	     struct gpn_get_device **device)
+GPN_FUNCTION(nvmlDeviceGetHandleByUUIDV, const struct gpn_uuid *uuid, struct gpn_device **device)
 {
-	struct gpn_get_device *found = NULL;
+	struct gpn_device *found = NULL;
 	int r = gpn_check_init();
 
 	if (r != GPN_SUCCESS)
@@ -89,9 +88,9 @@ GPN_FUNCTION(nvmlDeviceGetHandleByUUIDV, const struct gpn_uuid *uuid,
 	return device_check_found(found, device);
 }
 
-GPN_FUNCTION(nvmlDeviceGetHandleBySerial, const char *serial, struct gpn_get_device **device)
+GPN_FUNCTION(nvmlDeviceGetHandleBySerial, const char *serial, struct gpn_device **device)
 {
-	struct gpn_get_device *found = NULL;
+	struct gpn_device *found = NULL;
 	char text[GP_STATE_TEXT_MAX];
 	int r = gpn_check_init();
 
@@ -108,10 +107,10 @@ GPN_FUNCTION(nvmlDeviceGetHandleBySerial, const char *serial, struct gpn_get_dev
 	return device_check_found(found, device);
 }
 
-GPN_FUNCTION(nvmlDeviceGetHandleByPciBusId_v2, const char *bus_id, struct gpn_get_device **device)
+GPN_FUNCTION(nvmlDeviceGetHandleByPciBusId_v2, const char *bus_id, struct gpn_device **device)
 {
 	unsigned int domain = 0, bus, place;
-	struct gpn_get_device *found = NULL;
+	struct gpn_device *found = NULL;
 	int r = gpn_check_init();
 
 	if (r != GPN_SUCCESS)
@@ -133,14 +132,14 @@ GPN_FUNCTION(nvmlDeviceGetHandleByPciBusId_v2, const char *bus_id, struct gpn_ge
 	return device_check_found(found, device);
 }
 
-GPN_FUNCTION(nvmlDeviceGetHandleByPciBusId, const char *bus_id, struct gpn_get_device **device)
+GPN_FUNCTION(nvmlDeviceGetHandleByPciBusId, const char *bus_id, struct gpn_device **device)
 {
 	return gpn_nvmlDeviceGetHandleByPciBusId_v2(bus_id, device);
 }
 
 GPN_FUNCTION(nvmlDeviceGetName, void *handle, char *name, unsigned int size)
 {
-	struct gpn_get_device *device;
+	struct gpn_device *device;
 	int r = gpn_find_device(handle, &device);
 
 	return r == GPN_SUCCESS ? gpn_copy_text(device->facts.name, name, size) : r;
@@ -148,7 +147,7 @@ GPN_FUNCTION(nvmlDeviceGetName, void *handle, char *name, unsigned int size)
 
 GPN_FUNCTION(nvmlDeviceGetUUID, void *handle, char *uuid, unsigned int size)
 {
-	struct gpn_get_device *device;
+	struct gpn_device *device;
 	int r = gpn_find_device(handle, &device);
 
 	return r == GPN_SUCCESS ? gpn_copy_text(device->uuid, uuid, size) : r;
@@ -156,7 +155,7 @@ GPN_FUNCTION(nvmlDeviceGetUUID, void *handle, char *uuid, unsigned int size)
 
 GPN_FUNCTION(nvmlDeviceGetIndex, void *handle, unsigned int *index)
 {
-	struct gpn_get_device *device;
+	struct gpn_device *device;
 	int r = gpn_find_device(handle, &device);
 
 	if (r == GPN_SUCCESS && !index)
@@ -168,7 +167,7 @@ GPN_FUNCTION(nvmlDeviceGetIndex, void *handle, unsigned int *index)
 
 GPN_FUNCTION(nvmlDeviceGetCudaComputeCapability, void *handle, int *major, int *minor)
 {
-	struct gpn_get_device *device;
+	struct gpn_device *device;
 	int r = gpn_find_device(handle, &device);
 
 	if (r == GPN_SUCCESS && (!major || !minor))
@@ -183,7 +182,7 @@ GPN_FUNCTION(nvmlDeviceGetCudaComputeCapability, void *handle, int *major, int *
 /* The place is the one that CUDA tells, too; what the card is only its node knows. */
 GPN_FUNCTION(nvmlDeviceGetPciInfo_v3, void *handle, struct gpn_pci *pci)
 {
-	struct gpn_get_device *device;
+	struct gpn_device *device;
 	uint64_t id = 0, subsystem = 0;
 	int r = gpn_find_device(handle, &device);
 
@@ -251,7 +250,7 @@ GPN_FUNCTION(nvmlDeviceGetPciInfoExt, void *handle, struct gpn_pci_ext *pci)
 
 /* Two devices, and what is asked of both. */
 static int
-devices_find_pair(void *one, void *other, const void *out, struct gpn_get_device *devices[2])
+devices_find_pair(void *one, void *other, const void *out, struct gpn_device *devices[2])
 {
 	int r = gpn_find_device(one, &devices[0]);
 
@@ -262,7 +261,7 @@ devices_find_pair(void *one, void *other, const void *out, struct gpn_get_device
 
 GPN_FUNCTION(nvmlDeviceGetP2PStatus, void *one, void *other, int capability, int *status)
 {
-	struct gpn_get_device *devices[2];
+	struct gpn_device *devices[2];
 	int r = devices_find_pair(one, other, status, devices);
 
 	if (r != GPN_SUCCESS)
@@ -279,7 +278,7 @@ GPN_FUNCTION(nvmlDeviceGetP2PStatus, void *one, void *other, int capability, int
 /* Whatever their node has between two of its devices, for a program there is the network. */
 GPN_FUNCTION(nvmlDeviceGetTopologyCommonAncestor, void *one, void *other, int *level)
 {
-	struct gpn_get_device *devices[2];
+	struct gpn_device *devices[2];
 	int r = devices_find_pair(one, other, level, devices);
 
 	if (r == GPN_SUCCESS)
@@ -289,7 +288,7 @@ GPN_FUNCTION(nvmlDeviceGetTopologyCommonAncestor, void *one, void *other, int *l
 
 GPN_FUNCTION(nvmlDeviceOnSameBoard, void *one, void *other, int *same)
 {
-	struct gpn_get_device *devices[2];
+	struct gpn_device *devices[2];
 	int r = devices_find_pair(one, other, same, devices);
 
 	if (r == GPN_SUCCESS)

@@ -39,7 +39,7 @@ GPN_FUNCTION(nvmlEventSetFree, struct gpn_events *set)
 GPN_FUNCTION(nvmlDeviceRegisterEvents, void *handle, unsigned long long types,
 	     struct gpn_events *set)
 {
-	struct gpn_get_device *device;
+	struct gpn_device *device;
 	int r = gpn_find_device(handle, &device);
 
 	if (r == GPN_SUCCESS && !set)
@@ -66,7 +66,7 @@ GPN_FUNCTION(nvmlEventSetWait, struct gpn_events *set, void *data, unsigned int 
 
 GPN_FUNCTION(nvmlDeviceGetSupportedEventTypes, void *handle, unsigned long long *types)
 {
-	struct gpn_get_device *device;
+	struct gpn_device *device;
 	int r = gpn_find_device(handle, &device);
 
 	if (r == GPN_SUCCESS && !types)

@@ -14,7 +14,7 @@
 #include <string.h>
 
 static bool
-peers_have_access(const struct gpn_get_device *device)
+peers_have_access(const struct gpn_device *device)
 {
 	for (int i = 0; i < gpn_get_device_count(); i++) {
 		if (i != device->index && !gpn_has_peer_access(device->index, i))
@@ -27,7 +27,7 @@ peers_have_access(const struct gpn_get_device *device)
 static int
 link_find(void *handle, unsigned int link, const void *out, bool *up_p)
 {
-	struct gpn_get_device *device;
+	struct gpn_device *device;
 	uint64_t state = 0, type = 0;
 	int r = gpn_find_device(handle, &device);
 

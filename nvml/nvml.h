@@ -75,7 +75,7 @@ struct gpn_utilization {
 	unsigned int gpu, memory;
 };
 
-struct gpn_get_memory {
+struct gpn_memory {
 	unsigned long long total, free, used;
 };
 

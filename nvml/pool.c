@@ -26,7 +26,7 @@ static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
 static const struct gpc_pool_table *table GP_GUARDED_BY(pool_lock);
 static struct cached_state *cached_state GP_GUARDED_BY(pool_lock); /* of each device */
 /* Written before users is. */
-static struct gpn_get_device devices[GPN_DEVICES_MAX];
+static struct gpn_device devices[GPN_DEVICES_MAX];
 static int device_count;
 static _Atomic unsigned int users; /* nvmlInit without nvmlShutdown */
 
@@ -159,14 +159,14 @@ gpn_get_device_count(void)
 	return device_count;
 }
 
-struct gpn_get_device *
+struct gpn_device *
 gpn_get_device(int index)
 {
 	return index >= 0 && index < device_count ? &devices[index] : NULL;
 }
 
 int
-gpn_find_device(const void *handle, struct gpn_get_device **device_p)
+gpn_find_device(const void *handle, struct gpn_device **device_p)
 {
 	int r = gpn_check_init();
 
@@ -191,7 +191,7 @@ gpn_get_driver_version(void)
 }
 
 static CUresult
-state_fetch(const struct gpn_get_device *device, unsigned int parts, struct gp_device_state *fresh)
+state_fetch(const struct gpn_device *device, unsigned int parts, struct gp_device_state *fresh)
 	GP_LOCKED(pool_lock)
 {
 	int count;
@@ -203,7 +203,7 @@ state_fetch(const struct gpn_get_device *device, unsigned int parts, struct gp_d
 
 /* What is asked anew replaces what was known. */
 static int
-state_query(struct gpn_get_device *device, unsigned int parts) GP_LOCKED(pool_lock)
+state_query(struct gpn_device *device, unsigned int parts) GP_LOCKED(pool_lock)
 {
 	struct cached_state *cached = &cached_state[device->index];
 	struct gp_device_state *fresh = malloc(sizeof(*fresh));
@@ -223,7 +223,7 @@ state_query(struct gpn_get_device *device, unsigned int parts) GP_LOCKED(pool_lo
 }
 
 static int
-state_refresh_sensors(struct gpn_get_device *device) GP_LOCKED(pool_lock)
+state_refresh_sensors(struct gpn_device *device) GP_LOCKED(pool_lock)
 {
 	uint64_t queried_ns = cached_state[device->index].sensors_ns;
 
@@ -244,7 +244,7 @@ gpn_has_peer_access(int index, int other)
 }
 
 int
-gpn_get_value(struct gpn_get_device *device, int value_id, uint64_t *value_p)
+gpn_get_value(struct gpn_device *device, int value_id, uint64_t *value_p)
 {
 	int r;
 
@@ -260,7 +260,7 @@ gpn_get_value(struct gpn_get_device *device, int value_id, uint64_t *value_p)
 }
 
 int
-gpn_get_text(struct gpn_get_device *device, int text, char *out, unsigned int size)
+gpn_get_text(struct gpn_device *device, int text, char *out, unsigned int size)
 {
 	int r;
 
@@ -276,7 +276,7 @@ gpn_get_text(struct gpn_get_device *device, int text, char *out, unsigned int si
 }
 
 int
-gpn_get_memory(struct gpn_get_device *device, uint64_t *total_p, uint64_t *free_p)
+gpn_get_memory(struct gpn_device *device, uint64_t *total_p, uint64_t *free_p)
 {
 	int r;
 
@@ -289,8 +289,7 @@ gpn_get_memory(struct gpn_get_device *device, uint64_t *total_p, uint64_t *free_
 }
 
 int
-gpn_get_processes(struct gpn_get_device *device, struct gp_state_process *processes,
-		  size_t *count_p)
+gpn_get_processes(struct gpn_device *device, struct gp_state_process *processes, size_t *count_p)
 {
 	const struct gp_device_state *state;
 	int r;
@@ -305,7 +304,7 @@ gpn_get_processes(struct gpn_get_device *device, struct gp_state_process *proces
 }
 
 int
-gpn_get_process_times(struct gpn_get_device *device, struct gp_state_process *processes,
+gpn_get_process_times(struct gpn_device *device, struct gp_state_process *processes,
 		      size_t *count_p)
 {
 	struct gp_device_state *fresh = malloc(sizeof(*fresh));

@@ -122,7 +122,7 @@ static int
 list_samples(void *handle, unsigned long long since_us, void *unknown, unsigned int *count,
 	     unsigned char *samples)
 {
-	struct gpn_get_device *device;
+	struct gpn_device *device;
 	struct gpn_utilization_samples *shares;
 	int r = gpn_find_device(handle, &device);
 
@@ -148,7 +148,7 @@ list_samples(void *handle, unsigned long long since_us, void *unknown, unsigned 
 static int
 is_monitored(void *handle, int *monitored)
 {
-	struct gpn_get_device *device;
+	struct gpn_device *device;
 	int r = gpn_find_device(handle, &device);
 
 	if (r == GPN_SUCCESS && !monitored)
@@ -159,14 +159,14 @@ is_monitored(void *handle, int *monitored)
 }
 
 /* Answered in device.c. */
-int gpn_nvmlDeviceGetHandleByPciBusId_v2(const char *bus_id, struct gpn_get_device **device);
+int gpn_nvmlDeviceGetHandleByPciBusId_v2(const char *bus_id, struct gpn_device **device);
 
 /* How two devices stand to one another, by their places on the bus: as
  * nvmlDeviceGetTopologyCommonAncestor, with other numbers. */
 static int
 topology_between(const char *one, const char *other, int *level)
 {
-	struct gpn_get_device *first, *second;
+	struct gpn_device *first, *second;
 	int r = gpn_nvmlDeviceGetHandleByPciBusId_v2(one, &first);
 
 	if (r == GPN_SUCCESS)

@@ -27,7 +27,7 @@ static pthread_mutex_t shares_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sample_window *sample_window[GPN_DEVICES_MAX] GP_GUARDED_BY(shares_lock);
 
 static int
-sample_read(struct gpn_get_device *device, struct sample_window *pair) GP_LOCKED(shares_lock)
+sample_read(struct gpn_device *device, struct sample_window *pair) GP_LOCKED(shares_lock)
 {
 	struct timespec time;
 	int r;
@@ -42,7 +42,7 @@ sample_read(struct gpn_get_device *device, struct sample_window *pair) GP_LOCKED
 
 /* Two looks that are far enough apart, of which the later one is not older than that. */
 static int
-sample_read_pair(struct gpn_get_device *device, struct sample_window *pair) GP_LOCKED(shares_lock)
+sample_read_pair(struct gpn_device *device, struct sample_window *pair) GP_LOCKED(shares_lock)
 {
 	uint64_t age = pair->now.at_ns ? gp_now_ns() - pair->now.at_ns : 0;
 	int r = GPN_SUCCESS;
@@ -79,7 +79,7 @@ get_percent(const struct sample_window *pair, const struct gp_state_process *pro
 }
 
 int
-gpn_utilization_samples(struct gpn_get_device *device, struct gpn_utilization_samples *shares)
+gpn_utilization_samples(struct gpn_device *device, struct gpn_utilization_samples *shares)
 {
 	struct sample_window *pair;
 	int r = GPN_MEMORY;
@@ -131,7 +131,7 @@ put_v1(void *list, size_t index, uint64_t time_us, struct gpn_utilization_sample
 static int
 list_samples(void *handle, uint64_t since_us, unsigned int *count, void *list, put_sample put)
 {
-	struct gpn_get_device *device;
+	struct gpn_device *device;
 	struct gpn_utilization_samples *shares;
 	int r = gpn_find_device(handle, &device);
 
@@ -161,7 +161,7 @@ GPN_FUNCTION(nvmlDeviceGetProcessUtilization, void *device, struct gpn_sample *l
 
 GPN_FUNCTION(nvmlDeviceGetProcessesUtilizationInfo, void *handle, struct gpn_sample_list *list)
 {
-	struct gpn_get_device *device;
+	struct gpn_device *device;
 	int r = gpn_find_device(handle, &device);
 
 	if (r == GPN_SUCCESS && !list)

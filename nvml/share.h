@@ -17,6 +17,6 @@ struct gpn_utilization_samples {
 
 /* Processes of this machine and tenant.  Who asks first waits for the second look.  enum
  * gpn_result. */
-int gpn_utilization_samples(struct gpn_get_device *device, struct gpn_utilization_samples *shares);
+int gpn_utilization_samples(struct gpn_device *device, struct gpn_utilization_samples *shares);
 
 #endif /* GPN_SHARE_H */

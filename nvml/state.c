@@ -10,7 +10,7 @@
 static int
 get_uint(void *handle, int value_id, unsigned int *out)
 {
-	struct gpn_get_device *device;
+	struct gpn_device *device;
 	int r = gpn_find_device(handle, &device);
 	uint64_t value;
 
@@ -26,7 +26,7 @@ get_uint(void *handle, int value_id, unsigned int *out)
 static int
 get_ulong(void *handle, int value_id, unsigned long long *out)
 {
-	struct gpn_get_device *device;
+	struct gpn_device *device;
 	int r = gpn_find_device(handle, &device);
 	uint64_t value;
 
@@ -87,7 +87,7 @@ GP_STATE_TWO(VALUE)
 #define TEXT(number_, name)                                                                        \
 	GPN_FUNCTION(name, void *handle, char *out, unsigned int size)                             \
 	{                                                                                          \
-		struct gpn_get_device *device;                                                     \
+		struct gpn_device *device;                                                         \
 		int r = gpn_find_device(handle, &device);                                          \
                                                                                                    \
 		if (r == GPN_SUCCESS && !out)                                                      \
@@ -111,7 +111,7 @@ static const struct choice {
 static int
 get_choice(const char *name, void *handle, int argument, int arguments, unsigned int *out)
 {
-	struct gpn_get_device *device;
+	struct gpn_device *device;
 	int r = gpn_find_device(handle, &device);
 
 	if (r != GPN_SUCCESS)
@@ -208,7 +208,7 @@ GPN_FUNCTION(nvmlDeviceGetSupportedClocksEventReasons, void *device, unsigned lo
 static int
 get_zero(void *handle, unsigned int *out)
 {
-	struct gpn_get_device *device;
+	struct gpn_device *device;
 	int r = gpn_find_device(handle, &device);
 
 	if (r == GPN_SUCCESS && !out)
@@ -267,7 +267,7 @@ read_field(void *device, struct gpn_field *field)
 /* Each field has its own result. */
 GPN_FUNCTION(nvmlDeviceGetFieldValues, void *handle, int count, struct gpn_field *fields)
 {
-	struct gpn_get_device *device;
+	struct gpn_device *device;
 	int r = gpn_find_device(handle, &device);
 	struct timespec now;
 

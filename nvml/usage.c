@@ -20,7 +20,7 @@ enum {
 static int
 read_memory(void *handle, const void *out, uint64_t *total, uint64_t *left)
 {
-	struct gpn_get_device *device;
+	struct gpn_device *device;
 	int r = gpn_find_device(handle, &device);
 
 	if (r == GPN_SUCCESS && !out)
@@ -28,13 +28,13 @@ read_memory(void *handle, const void *out, uint64_t *total, uint64_t *left)
 	return r == GPN_SUCCESS ? gpn_get_memory(device, total, left) : r;
 }
 
-GPN_FUNCTION(nvmlDeviceGetMemoryInfo, void *device, struct gpn_get_memory *memory)
+GPN_FUNCTION(nvmlDeviceGetMemoryInfo, void *device, struct gpn_memory *memory)
 {
 	uint64_t total, left;
 	int r = read_memory(device, memory, &total, &left);
 
 	if (r == GPN_SUCCESS)
-		*memory = (struct gpn_get_memory){ total, left, total - left };
+		*memory = (struct gpn_memory){ total, left, total - left };
 	return r;
 }
 
@@ -52,9 +52,9 @@ GPN_FUNCTION(nvmlDeviceGetMemoryInfo_v2, void *device, struct gpn_memory_v2 *mem
 }
 
 /* The GPU's own, which no quota divides. */
-GPN_FUNCTION(nvmlDeviceGetBAR1MemoryInfo, void *handle, struct gpn_get_memory *memory)
+GPN_FUNCTION(nvmlDeviceGetBAR1MemoryInfo, void *handle, struct gpn_memory *memory)
 {
-	struct gpn_get_device *device;
+	struct gpn_device *device;
 	int r = gpn_find_device(handle, &device);
 	uint64_t total, left;
 
@@ -65,7 +65,7 @@ GPN_FUNCTION(nvmlDeviceGetBAR1MemoryInfo, void *handle, struct gpn_get_memory *m
 	if (r == GPN_SUCCESS)
 		r = gpn_get_value(device, GP_STATE_BAR1_FREE, &left);
 	if (r == GPN_SUCCESS)
-		*memory = (struct gpn_get_memory){ total, left, total - left };
+		*memory = (struct gpn_memory){ total, left, total - left };
 	return r;
 }
 
@@ -138,7 +138,7 @@ static int
 list_processes(void *handle, int mode, unsigned int *count, void *list, put_process put)
 {
 	struct gp_state_process *all;
-	struct gpn_get_device *device;
+	struct gpn_device *device;
 	int r = gpn_find_device(handle, &device);
 	size_t found = 0;
 
@@ -180,7 +180,7 @@ PROCESSES(nvmlDeviceGetMPSComputeRunningProcesses, PROCESSES_MPS)
 
 GPN_FUNCTION(nvmlDeviceGetRunningProcessDetailList, void *handle, struct gpn_process_list *list)
 {
-	struct gpn_get_device *device;
+	struct gpn_device *device;
 	int r = gpn_find_device(handle, &device);
 
 	if (r != GPN_SUCCESS)

@@ -86,10 +86,10 @@ struct gpd_connection {
 	struct gpd_assignment assignment;  /* once Hello came */
 	uint32_t log_budget;               /* with the grant: what the log has room for about it */
 	char full_reason[GPD_CONFIG_ERROR_MAX]; /* QUEUED: what there is no place in, or "" */
-	bool daemon_is_full;          /* it is the daemon that is full, not its tenant */
-	bool evicted;                 /* its session ends for reasons of the operator's */
-	const char *refusal;          /* REFUSED: what it will be told */
-	unsigned int window_requests; /* that it has asked for */
+	bool daemon_is_full;                    /* it is the daemon that is full, not its tenant */
+	bool evicted;                           /* its session ends for reasons of the operator's */
+	const char *refusal;                    /* REFUSED: what it will be told */
+	unsigned int window_requests;           /* that it has asked for */
 	struct gpd_worker_process
 		*own_worker; /* started for this session alone; NULL: there is none (yet) */
 	uint8_t ticket[GP_TICKET_SIZE], ticket_name[GP_TICKET_SIZE];
