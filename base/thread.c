@@ -26,19 +26,19 @@ int
 gp_thread_start_joinable(pthread_t *thread_p, const char *name, size_t stack_size,
 			 gp_thread_main *main, void *arg)
 {
-	pthread_attr_t sched_attributes;
+	pthread_attr_t attributes;
 	sigset_t before;
-	int r = pthread_attr_init(&sched_attributes);
+	int r = pthread_attr_init(&attributes);
 
 	if (r)
 		return -r;
 	if (stack_size)
-		r = pthread_attr_setstacksize(&sched_attributes, stack_size);
+		r = pthread_attr_setstacksize(&attributes, stack_size);
 	signals_block(&before);
 	if (!r)
-		r = pthread_create(thread_p, &sched_attributes, main, arg);
+		r = pthread_create(thread_p, &attributes, main, arg);
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-	(void)pthread_attr_destroy(&sched_attributes);
+	(void)pthread_attr_destroy(&attributes);
 	if (!r)
 		(void)pthread_setname_np(*thread_p, name);
 	return -r;

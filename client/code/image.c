@@ -16,8 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct gpc_image_get_global {
-	struct gpc_image_get_global *next;
+struct gpc_image_global {
+	struct gpc_image_global *next;
 	struct gpc_context *context;
 	uint64_t address;
 	uint64_t size;
@@ -40,7 +40,7 @@ gpc_image_free(struct gpc_image *image)
 	gpc_function_list_fini(&image->kernels);
 	gpc_query_cache_fini(&image->answers);
 	while (image->globals) {
-		struct gpc_image_get_global *next = image->globals->next;
+		struct gpc_image_global *next = image->globals->next;
 
 		free(image->globals);
 		image->globals = next;
@@ -114,14 +114,14 @@ static void
 image_drop_if_in_context(void *object, void *arg)
 {
 	struct gpc_image *image = object;
-	struct gpc_image_get_global **at = &image->globals;
+	struct gpc_image_global **at = &image->globals;
 	const struct gpc_context *context = arg;
 
 	pthread_mutex_lock(&image->lock);
 	if (image->device == context->device)
 		settings_invalidate(image);
 	while (*at) {
-		struct gpc_image_get_global *global = *at;
+		struct gpc_image_global *global = *at;
 
 		if (global->context != context) {
 			at = &global->next;
@@ -150,10 +150,10 @@ gpc_image_find_kernel(const struct gpc_image *image, const char *name)
 	return -1;
 }
 
-static struct gpc_image_get_global *
+static struct gpc_image_global *
 global_find(struct gpc_image *image, const struct gpc_context *context, const char *name)
 {
-	struct gpc_image_get_global *global;
+	struct gpc_image_global *global;
 
 	pthread_mutex_lock(&image->lock);
 	for (global = image->globals; global; global = global->next) {
@@ -194,11 +194,11 @@ global_reserve(struct gpc_image *image, struct gpc_context *context, const char 
 }
 
 /* Known from now on; NULL: out of memory. */
-static struct gpc_image_get_global *
+static struct gpc_image_global *
 global_add(struct gpc_image *image, struct gpc_context *context, const char *name,
 	   const struct gp_reply_gpImageGlobal *reply)
 {
-	struct gpc_image_get_global *global = calloc(1, sizeof(*global) + strlen(name) + 1);
+	struct gpc_image_global *global = calloc(1, sizeof(*global) + strlen(name) + 1);
 
 	if (!global)
 		return NULL;
@@ -335,8 +335,7 @@ managed_global_query(struct gpc_image *image, struct gpc_context *context, const
 
 /* The program has asked for it: it is used from now on, if it is as the image says. */
 static CUresult
-global_use(struct gpc_image *image, struct gpc_context *context,
-	   struct gpc_image_get_global *global)
+global_use(struct gpc_image *image, struct gpc_context *context, struct gpc_image_global *global)
 {
 	const struct gp_reply_gpImageGlobal stored = { global->address, global->size };
 	CUresult result;
@@ -358,7 +357,7 @@ CUresult
 gpc_image_get_global(struct gpc_image *image, struct gpc_context *context, const char *name,
 		     CUdeviceptr *address_p, size_t *size_p)
 {
-	struct gpc_image_get_global *global;
+	struct gpc_image_global *global;
 	CUresult result;
 	uint64_t has;
 

@@ -23,7 +23,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-struct gpc_image_get_global;
+struct gpc_image_global;
 
 #define GPC_IMAGE_ANSWERS_MAX 4096
 
@@ -74,7 +74,7 @@ struct gpc_image {
 	struct gp_image_info *info;
 	struct gp_image_variables *variables; /* as the image itself says */
 	struct gpc_function_list kernels;     /* CUkernel objects */
-	struct gpc_image_get_global *globals;
+	struct gpc_image_global *globals;
 	struct gpc_query_cache answers;           /* about its kernels (shape.h) */
 	atomic_uint_fast64_t cache_changes;       /* of the preferred cache of a kernel */
 	struct gpc_texture_reference *references; /* client/copy/reference.c's */
