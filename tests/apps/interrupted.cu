@@ -11,20 +11,20 @@
  *   interrupted hostnever 0       exit() while a host function does not return
  *
  * A point is a moment after the thread has acquired a lock in libcuda.so.1, and before it waits,
- * sends or receives: this program defines these functions of the C library.  timer: a moment of the
- * interval timer.  A try that does not end is ended by SIGALRM.
+ * sends or receives: this program defines these functions of the C library.  timer: a moment of a
+ * timer.  A try that does not end is ended by SIGALRM.
  */
 #include "app.h"
 
 #include <atomic>
 #include <csignal>
+#include <ctime>
 #include <dlfcn.h>
 #include <link.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -275,9 +275,16 @@ one_try(long number)
 	else
 		REQUIRE(dlopen("libcuda.so.1", RTLD_NOW));
 	if (strcmp(way, "timer") == 0) {
-		const struct itimerval timer = { { 0, 0 }, { 0, 1 + number * 7919 % 60000 } };
+		/* Of real time: a program that waits uses little of the processor's. */
+		const struct itimerspec in = { { 0, 0 },
+					       { 0, 1000 + number * 7919000 % 60000000 } };
+		struct sigevent event = {};
+		timer_t timer;
 
-		REQUIRE(setitimer(ITIMER_PROF, &timer, NULL) == 0);
+		event.sigev_notify = SIGEV_SIGNAL;
+		event.sigev_signo = SIGPROF;
+		REQUIRE(timer_create(CLOCK_MONOTONIC, &event, &timer) == 0);
+		REQUIRE(timer_settime(timer, 0, &in, NULL) == 0);
 		for (;;)
 			work();
 	}
