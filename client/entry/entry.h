@@ -35,7 +35,7 @@ extern void *gpc_entry[];
 
 /* Returns CUDA_ERROR_NOT_SUPPORTED: the implementation of exported symbols that have no function.
  * entry is the symbol's index in gpc_entries[]. The first call of each symbol writes a message to
- * stderr if the entry's *reported* is set. */
+ * stderr if the entry's `reported` is set. */
 CUresult gpc_unsupported(size_t entry);
 
 /* Called when cuGetExportTable is queried for a driver table that this library does not provide. If

@@ -38,7 +38,7 @@ struct gpc_integrity_input {
 	size_t device_count;
 };
 
-/* Computes the digest that the runtime expects for *input* and stores it in *answer*. */
+/* Computes the digest that the runtime expects for `input` and stores it in `answer`. */
 void gpc_integrity_digest(const struct gpc_integrity_input *input,
 			  uint8_t answer[GPC_INTEGRITY_LEN]);
 

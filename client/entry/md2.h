@@ -16,6 +16,7 @@
 
 #define GPC_MD2_LEN 16 /* bytes in a block and in a digest */
 
+/* State of a hash computation: init, any number of updates, final. */
 struct gpc_md2 {
 	uint8_t state[GPC_MD2_LEN];
 	uint8_t checksum[GPC_MD2_LEN];
@@ -27,6 +28,7 @@ void gpc_md2_init(struct gpc_md2 *md2);
 void gpc_md2_update(struct gpc_md2 *md2, const void *data, size_t len);
 void gpc_md2_final(struct gpc_md2 *md2, uint8_t digest[GPC_MD2_LEN]);
 
+/* State of an HMAC computation. */
 struct gpc_md2_hmac {
 	struct gpc_md2 inner;
 	struct gpc_md2 outer;

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 
 /* Fills gpc_entry[] with this library's functions; with the variants that record each call in the
- * timeline if *traced* is set. */
+ * timeline if `traced` is set. */
 void gpc_entries_fill(bool traced);
 
 /* Fills gpc_entry[] with the functions of the machine's driver. Returns false, and changes nothing,

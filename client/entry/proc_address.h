@@ -28,8 +28,8 @@ extern const size_t gpc_proc_count;
 extern const void *const gpc_entry_address[]; /* addresses of the exported symbols */
 
 /*
- * Finds the newest function of this name that is not newer than *version* or *driver_version*.
- * *version* is compared as unsigned, so that -1 means the newest. Sets *entry_p, which is NULL if
+ * Finds the newest function of this name that is not newer than `version` or `driver_version`.
+ * `version` is compared as unsigned, so that -1 means the newest. Sets *entry_p, which is NULL if
  * no function fits, and *status_p, which then gives the reason. Returns CUDA_ERROR_INVALID_VALUE,
  * with both outputs unchanged, for invalid flags.
  */

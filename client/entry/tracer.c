@@ -156,7 +156,7 @@ calls_flush(void)
 	trace_write_text();
 }
 
-/* Polls all daemons; *want* starts a new query of each. Returns whether all have sent their
+/* Polls all daemons; `want` starts a new query of each. Returns whether all have sent their
  * data. */
 static bool
 gpus_poll(bool want)

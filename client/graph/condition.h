@@ -39,6 +39,7 @@ struct gpc_condition {
 	bool owns_handle; /* holds the handle until it is freed; copies do not */
 };
 
+/* Adds a reference to the root and returns it. Accepts NULL. */
 struct gpc_graph_root *gpc_graph_root_ref(struct gpc_graph_root *root) GP_LOCKED(gpc_graphs_lock);
 /* Accepts NULL. */
 void gpc_graph_root_unref(struct gpc_graph_root *root) GP_LOCKED(gpc_graphs_lock);

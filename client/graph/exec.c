@@ -27,7 +27,7 @@ struct gpc_exec {
 	CUgraph origin; /* token of the original graph, if that has graph memory or device-updatable
 			   nodes */
 	unsigned long long flags;
-	struct gpc_exec_steps exec_steps; /* owned by the sending thread while *sending* is set */
+	struct gpc_exec_steps exec_steps; /* owned by the sending thread while `sending` is set */
 	unsigned int uses;                /* number of threads that send or launch it */
 	bool sending;
 	bool changed; /* the daemon's state differs from the copy */
@@ -35,7 +35,7 @@ struct gpc_exec {
 	/* The application's handle: the token or, if kernels may launch it, the driver's handle, so
 	 * that host and device code use the same. */
 	CUgraphExec name;
-	UT_hash_handle hh; /* in *launchable*, by name */
+	UT_hash_handle hh; /* in `launchable`, by name */
 	/* Context of the last launch's stream; NULL: never launched. */
 	struct gpc_context *launched;
 };

@@ -65,7 +65,7 @@ struct gpc_node {
 /* Acquires the lock. Returns CUDA_SUCCESS, or the error that every call returns at present.
  * gpc_graphs_end() must follow in both cases. */
 CUresult gpc_graphs_begin(void) GP_LOCKS(gpc_graphs_lock);
-/* Releases the lock and runs destructors of user objects that have ended. Returns *result*. */
+/* Releases the lock and runs destructors of user objects that have ended. Returns `result`. */
 CUresult gpc_graphs_end(CUresult result) GP_UNLOCKS(gpc_graphs_lock);
 /* gpc_graphs_begin() followed by a lookup. */
 CUresult gpc_graphs_begin_graph(CUgraph token, struct gpc_graph **graph_p)
@@ -73,6 +73,7 @@ CUresult gpc_graphs_begin_graph(CUgraph token, struct gpc_graph **graph_p)
 CUresult gpc_graphs_begin_node(CUgraphNode token, struct gpc_node **node_p)
 	GP_LOCKS(gpc_graphs_lock);
 
+/* Look up a graph or node of the application. Return CUDA_ERROR_INVALID_VALUE if there is none. */
 CUresult gpc_graph_lookup(CUgraph token, struct gpc_graph **graph_p) GP_LOCKED(gpc_graphs_lock);
 CUresult gpc_node_lookup(CUgraphNode token, struct gpc_node **node_p) GP_LOCKED(gpc_graphs_lock);
 
@@ -86,7 +87,7 @@ void gpc_graph_destroy(struct gpc_graph *graph) GP_LOCKED(gpc_graphs_lock);
 /* Clones a graph with its nodes and inner graphs. Sets the `copy` of each node to its clone. */
 CUresult gpc_graph_clone(struct gpc_graph *graph, struct gpc_graph **clone_p)
 	GP_LOCKED(gpc_graphs_lock);
-/* Returns the node of the clone that was cloned from *origin*, not searching inner graphs; or
+/* Returns the node of the clone that was cloned from `origin`, not searching inner graphs; or
  * NULL. */
 struct gpc_node *gpc_graph_find_clone(const struct gpc_graph *clone, const struct gpc_node *origin)
 	GP_LOCKED(gpc_graphs_lock);
@@ -98,6 +99,8 @@ CUresult gpc_graph_add(struct gpc_graph *graph, const CUgraphNode *dependencies,
 		       struct gpc_node **node_p) GP_LOCKED(gpc_graphs_lock);
 void gpc_node_destroy(struct gpc_node *node) GP_LOCKED(gpc_graphs_lock);
 
+/* Adds an edge between nodes of one graph. Returns CUDA_ERROR_INVALID_VALUE if it exists already or
+ * data is invalid; data may be NULL for a default edge. */
 CUresult gpc_edge_add(struct gpc_node *from, struct gpc_node *to, const CUgraphEdgeData *data)
 	GP_LOCKED(gpc_graphs_lock);
 /* Returns CUDA_ERROR_INVALID_VALUE if there is no such edge. */

@@ -219,7 +219,7 @@ gpc_graph_memory_create(const CUDA_MEM_ALLOC_NODE_PARAMS *given, struct gpc_grap
 	return CUDA_SUCCESS;
 }
 
-/* Returns whether the memory that the node frees can be reused, and fits better than *best*. */
+/* Returns whether the memory that the node frees can be reused, and fits better than `best`. */
 static bool
 freed_block_is_better(const struct gpc_node *node, const struct gpc_graph_memory *memory,
 		      const struct block *best)

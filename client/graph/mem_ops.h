@@ -15,7 +15,7 @@
 /* A list, shared by nodes and by the steps made from them. */
 struct gpc_mem_ops {
 	atomic_uint refs;
-	CUDA_BATCH_MEM_OP_NODE_PARAMS given; /* the parameters; paramArray points to *list* */
+	CUDA_BATCH_MEM_OP_NODE_PARAMS given; /* the parameters; paramArray points to `list` */
 	CUstreamBatchMemOpParams list[];
 };
 

@@ -28,8 +28,8 @@ struct gpc_kernel_params {
 	unsigned int grid[3], block[3], shared;
 	void *packed; /* kernel parameters in the layout of the kernel */
 	size_t packed_size;
-	void **values; /* addresses of the parameters in *packed* */
-	/* Copy of *values* for the application, which may modify it and pass it back. */
+	void **values; /* addresses of the parameters in `packed` */
+	/* Copy of `values` for the application, which may modify it and pass it back. */
 	void **user_params;
 	unsigned int value_count;
 	CUlaunchAttribute *attributes;
@@ -38,6 +38,7 @@ struct gpc_kernel_params {
 	struct gpc_graph_root *root; /* its root, a reference */
 };
 
+/* Parameters of a node; `type` selects the member of the union. */
 struct gpc_node_params {
 	CUgraphNodeType type;
 	struct gpc_context *context; /* context of the operation, if it runs in one */

@@ -26,6 +26,7 @@ struct gpc_step {
 	struct gp_graph_writer writer; /* encoded subgraph */
 };
 
+/* A plan. */
 struct gpc_plan {
 	struct gpc_step *steps;
 	size_t count;

@@ -261,8 +261,8 @@ deferred_destroy_run(void *data)
 	free(deferred_destroy);
 }
 
-/* Called by the reader of the connection, so it must not acquire gpc_graphs_lock, whose holder may
- * be waiting for the reader. */
+/* Called by the reader of the connection, which may hold gpc_graphs_lock; so the graph is destroyed
+ * on another thread. */
 static void
 deferred_destroy_start(struct gpc_request *fence)
 {

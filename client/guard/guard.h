@@ -34,12 +34,14 @@ struct gpc_guard {
 	int cancel_state;
 };
 
+/* Used only by the inline functions below. */
 extern __thread struct gpc_guard gpc_guard __attribute__((tls_model("initial-exec")));
 
 /* Returns whether the frame belongs to the recorded call or to code that interrupted it, as opposed
  * to a caller of a call that was left by longjmp(). */
 bool gpc_guard_has_frame(const void *frame);
 
+/* Returns whether the current code runs inside a call of the library on this thread. */
 static inline __attribute__((always_inline)) bool
 gpc_guard_is_inside(void)
 {
@@ -69,6 +71,7 @@ gpc_guard_enter_quick(void)
 	return true;
 }
 
+/* The same, and disables thread cancellation until gpc_guard_leave(). */
 static inline __attribute__((always_inline)) bool
 gpc_guard_enter(void)
 {
@@ -78,6 +81,7 @@ gpc_guard_enter(void)
 	return true;
 }
 
+/* Ends the call, and restores the thread's cancellation state. */
 static inline __attribute__((always_inline)) void
 gpc_guard_leave(void)
 {
@@ -101,6 +105,7 @@ gpc_guard_clear(void)
 	return before;
 }
 
+/* Restores the state that gpc_guard_clear() returned. */
 static inline void
 gpc_guard_set(struct gpc_guard before)
 {

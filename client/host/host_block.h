@@ -66,7 +66,7 @@ extern atomic_uint gpc_host_memory_copy_only, gpc_host_memory_registered, gpc_ho
  * exchange changes (client/stream/event.c). */
 extern atomic_bool gpc_host_memory_exchanged;
 
-/* Adds a copy of *what* to the registry, for the memory at the address. Returns GP_E_INVALID if a
+/* Adds a copy of `what` to the registry, for the memory at the address. Returns GP_E_INVALID if a
  * block overlaps, or -ENOMEM. */
 GP_MUST_CHECK int gpc_host_block_add(void *address, size_t size, const struct gpc_host_block *what);
 

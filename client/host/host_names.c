@@ -114,7 +114,7 @@ scan_check_value(struct gpc_pointer_scan *pointers, uint64_t value,
 	pointers->may_be_stale = false;
 }
 
-/* Checks the aligned values; *place* is the offset of the first byte. */
+/* Checks the aligned values; `place` is the offset of the first byte. */
 static void
 scan_aligned(struct gpc_pointer_scan *pointers, const uint8_t *at, size_t size,
 	     const struct gp_kernel_info *kernel, size_t place)

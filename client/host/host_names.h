@@ -5,7 +5,7 @@
  *
  * Ownership: the caller owns the struct and its list, which gpc_pointer_scan_fini() frees.
  * Threads: any, one thread per struct at a time.
- * Errors: if memory is exhausted, *failed* is set.
+ * Errors: if memory is exhausted, `failed` is set.
  */
 #ifndef GPC_HOST_NAMES_H
 #define GPC_HOST_NAMES_H

@@ -22,7 +22,7 @@ struct gpc_space_free_order;
  * a file that other processes may have too. Returns 0 or -ENOMEM. */
 GP_MUST_CHECK int gpc_host_pooled_create(struct gpc_context *context, uint64_t address,
 					 uint64_t size, uint64_t id, void *pool, bool exchanged);
-/* Frees the block after the work that *end* describes; at once if memory is exhausted. */
+/* Frees the block after the work that `end` describes; at once if memory is exhausted. */
 void gpc_host_pooled_free(uint64_t address, const struct gpc_space_free_order *end);
 
 /* Destroys freed blocks whose work is done: work of the session up to `done`; or frees up to this

@@ -207,7 +207,7 @@ map_request_recv(struct gpc_request *request)
 	(void)close(fd);
 }
 
-/* Frees blocks whose work is done, and the addresses of the first *unmaps* unmappings. */
+/* Frees blocks whose work is done, and the addresses of the first `unmaps` unmappings. */
 static void
 space_reap(struct space *space, uint64_t unmaps)
 {

@@ -52,7 +52,7 @@ struct gpc_listed_rows {
 bool gpc_listed_copy_is_needed(struct gpc_session *session);
 
 /*
- * Called before a copy is posted as at most *records* records, which need at most *room* bytes of
+ * Called before a copy is posted as at most `records` records, which need at most `room` bytes of
  * the worker's staging memory. Returns NULL if it must be a late copy; otherwise send_lock is held
  * until gpc_listed_copy_end().
  */

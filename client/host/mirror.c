@@ -149,7 +149,7 @@ replica_get_range(const struct gpc_replica *block)
 					  block->run_bitmap };
 }
 
-/* Fills coherence->ranges with the blocks from the byte offset *skip* on. Returns their number. */
+/* Fills coherence->ranges with the blocks from the byte offset `skip` on. Returns their number. */
 size_t
 gpc_coherence_get_ranges(struct gpc_coherence *coherence, uint64_t skip) GP_LOCKED(coherence->lock)
 {
@@ -220,7 +220,7 @@ gpc_coherence_refresh_cursor(struct gpc_coherence *coherence, struct gpc_coheren
 		*cursor = (struct gpc_coherence_cursor){ .revision = coherence->revision };
 }
 
-/* Advances the cursor: *requested* bytes were requested from cursor->at on, of which *done* were
+/* Advances the cursor: `requested` bytes were requested from cursor->at on, of which `done` were
  * processed. */
 void
 gpc_coherence_cursor_advance(struct gpc_coherence_cursor *cursor, uint64_t requested, uint64_t done)

@@ -110,7 +110,7 @@ struct gpc_coherence {
 /* Returns NULL if the session has none. */
 struct gpc_coherence *gpc_coherence_find(const struct gpc_session *session);
 
-/* Fills coherence->ranges with the blocks from the byte offset *skip* on. Returns their number. */
+/* Fills coherence->ranges with the blocks from the byte offset `skip` on. Returns their number. */
 size_t gpc_coherence_get_ranges(struct gpc_coherence *coherence, uint64_t skip)
 	GP_LOCKED(coherence->lock);
 /* Removes blocks whose memory the program has unmapped. */
@@ -118,7 +118,7 @@ void gpc_coherence_drop_unmapped(struct gpc_coherence *coherence) GP_LOCKED(cohe
 /* Restarts the cursor if the list of blocks has changed. */
 void gpc_coherence_refresh_cursor(struct gpc_coherence *coherence,
 				  struct gpc_coherence_cursor *cursor) GP_LOCKED(coherence->lock);
-/* Advances the cursor: *requested* bytes were requested from cursor->at on, of which *done* were
+/* Advances the cursor: `requested` bytes were requested from cursor->at on, of which `done` were
  * processed. */
 void gpc_coherence_cursor_advance(struct gpc_coherence_cursor *cursor, uint64_t requested,
 				  uint64_t done);

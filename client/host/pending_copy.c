@@ -14,7 +14,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct gpc_pending_copy *pending_copies GP_GUARDED_BY(lock);
 static atomic_uint count;
-static atomic_uint replicated; /* number of copies with *replicated* set */
+static atomic_uint replicated; /* number of copies with `replicated` set */
 static atomic_uint over_lanes; /* number of copies over data lanes */
 
 /* Selects a copy by its destination, or by its stream. */

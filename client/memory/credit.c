@@ -117,7 +117,7 @@ refill_start(struct gpc_device *device, uint64_t wanted)
 		atomic_store(&allowance->requested, false);
 }
 
-/* Starts a refill before the allowance is used up. *requested* is set first, so that a thread that
+/* Starts a refill before the allowance is used up. `requested` is set first, so that a thread that
  * returns everything sees the refill in flight, and recalls are allowed before the daemon grants
  * anything. */
 static void

@@ -20,7 +20,7 @@ struct gpc_context;
 struct gpc_device;
 struct gpc_session;
 
-/* Takes *size* bytes from the allowance; the caller then posts the allocation. Waits for the
+/* Takes `size` bytes from the allowance; the caller then posts the allocation. Waits for the
  * daemon's reply if the allowance is too small. Returns false if the daemon grants too little; the
  * allowance is then empty. */
 bool gpc_allowance_acquire(struct gpc_context *context, uint64_t size);

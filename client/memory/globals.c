@@ -104,7 +104,7 @@ page_round_up(uint64_t address)
 	return page_round_down(address + (uint64_t)sysconf(_SC_PAGESIZE) - 1);
 }
 
-/* Returns the first page from *at* on, before end, without a registered variable; *until is set to
+/* Returns the first page from `at` on, before end, without a registered variable; *until is set to
  * the next page with one, or to end. */
 static uint64_t
 pages_next_gap(uint64_t at, uint64_t end, uint64_t *until)

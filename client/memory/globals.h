@@ -23,11 +23,13 @@ struct gpc_context;
  * or memory of this process, including the window. */
 GP_MUST_CHECK int gpc_globals_add(struct gpc_context *context, uint64_t address, size_t size,
 				  bool managed, uint32_t image);
+/* Removes all variables of the image, except as queried through other images. */
 void gpc_globals_drop_image(uint32_t image);
 
-/* Fills in *found* and returns true if the address is in a registered variable. */
+/* Fills in `found` and returns true if the address is in a registered variable. */
 bool gpc_globals_find(uint64_t address, struct gpc_address *found);
 
+/* Removes all variables of the context, except as queried through other contexts. */
 void gpc_globals_drop_context(struct gpc_context *context);
 
 #endif /* GPC_GLOBALS_H */

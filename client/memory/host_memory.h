@@ -21,7 +21,7 @@ struct gp_kernel_info;
 struct gpc_address;
 struct gpc_context;
 
-/* Fills in *found* and returns true if the address, as used by the program or by kernels, is in
+/* Fills in `found` and returns true if the address, as used by the program or by kernels, is in
  * pinned memory. */
 bool gpc_host_memory_find(uint64_t address, struct gpc_address *found);
 
@@ -35,6 +35,8 @@ bool gpc_host_memory_is_pinned(const void *address, size_t size);
  */
 bool gpc_host_memory_get_device_address(uint64_t *address, size_t size);
 
+/* Slow path of the following two functions. kernel: the kernel whose parameters these are, or
+ * NULL. */
 CUresult gpc_host_memory_scan_pointers(struct gpc_context *context, const void *bytes, size_t size,
 				       const struct gp_kernel_info *kernel);
 
@@ -58,6 +60,7 @@ gpc_host_memory_scan_parameters(struct gpc_context *context, const void *bytes, 
 		       : gpc_host_memory_scan_pointers(context, bytes, size, kernel);
 }
 
+/* Slow path of gpc_host_memory_must_translate(). */
 bool gpc_host_memory_has_registered(const void *bytes, size_t size,
 				    const struct gp_kernel_info *kernel);
 

@@ -31,7 +31,7 @@ struct gpc_ipc_export {
 /* Returns whether anything was ever exported or imported; until then, the queries below need no
  * lock. */
 bool gpc_ipc_memory_any(void);
-/* Fills in *found* if the address is in imported memory. Returns whether it is in an imported
+/* Fills in `found` if the address is in imported memory. Returns whether it is in an imported
  * mapping. */
 bool gpc_ipc_memory_find(uint64_t address, struct gpc_address *found);
 /* Return whether the memory can be exported; and whether it is exported or imported. */

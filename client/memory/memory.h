@@ -27,7 +27,7 @@ struct gpc_device;
 struct gpc_heap_range;
 struct gpc_session;
 
-/* Returns whether the address is in the window of any session, and fills in *found*; its kind is
+/* Returns whether the address is in the window of any session, and fills in `found`; its kind is
  * GPC_ADDRESS_INVALID if nothing is allocated there. */
 bool gpc_memory_find(uint64_t address, struct gpc_address *found);
 
@@ -49,7 +49,7 @@ void gpc_memory_unmap(struct gpc_context *context, const struct gpc_heap_range *
 void gpc_memory_poll(struct gpc_context *context);
 /* Allows the daemon to recall cached memory (memory_cache.h); called before something is cached. */
 void gpc_memory_allow_recall(struct gpc_context *context);
-/* Adds *more* bytes (modulo 2^64, so it may be negative) to the device's cached memory. */
+/* Adds `more` bytes (modulo 2^64, so it may be negative) to the device's cached memory. */
 void gpc_memory_count_cached(struct gpc_device *device, uint64_t more);
 /* Waits for all posted work; gpc_memory_reclaim() then also returns all unused memory to the
  * daemon. */

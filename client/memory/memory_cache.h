@@ -20,7 +20,7 @@
  * failed; the caller must then destroy the object. */
 bool gpc_memory_cache_put(const struct gpc_cached_kind *kind, void *object,
 			  struct gpc_context *context, uint64_t bytes);
-/* Takes an object of this kind and context that no work uses and that fits *wanted*. Returns NULL
+/* Takes an object of this kind and context that no work uses and that fits `wanted`. Returns NULL
  * if there is none; otherwise the caller owns it. */
 void *gpc_memory_cache_acquire(const struct gpc_cached_kind *kind, struct gpc_context *context,
 			       const void *wanted);

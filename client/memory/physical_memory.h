@@ -42,7 +42,7 @@ CUresult gpc_physical_create(uint64_t size, const CUmemAllocationProp *prop,
 			     CUmemGenericAllocationHandle *handle);
 /* Returns whether any allocation was ever shared. Any thread, without the lock. */
 bool gpc_physical_any_shared(void);
-/* Exports the allocation to other processes: creates its *share*. */
+/* Exports the allocation to other processes: creates its `share`. */
 CUresult gpc_physical_export(struct gpc_physical *allocation);
 /* Opens an allocation of another process, or of this one a second time, on this device. */
 CUresult gpc_physical_open(struct gpc_device *device, const struct gp_ipc_handle *bytes,

@@ -523,7 +523,7 @@ gpc_pool_get_end(struct gpc_session *session, const struct gpc_context *context,
 		end.stream = stream;
 		end.context = context;
 	}
-	/* In this order: if *done* were read after *posted*, unfinished work might be considered
+	/* In this order: if `done` were read after `posted`, unfinished work might be considered
 	 * done. */
 	end.done = gpc_session_work_done(session);
 	end.tag = gpc_session_work_posted(session);

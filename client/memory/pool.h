@@ -81,7 +81,7 @@ void gpc_pool_set_current(struct gpc_pool *pool);
 struct gpc_pool *gpc_pools_first(void);
 struct gpc_space_mapping *gpc_pool_find_mapping(uint64_t address);
 struct gpc_pool *gpc_pool_from_mapping(const struct gpc_space_mapping *mapping);
-/* Unmaps one free mapping of a pool, as long as *keep* bytes stay mapped; with *spare*, the last
+/* Unmaps one free mapping of a pool, as long as `keep` bytes stay mapped; with `spare`, the last
  * one may be retained. Returns false if there is none to unmap. */
 bool gpc_pool_release_mapping(struct gpc_pool *pool, uint64_t keep, bool spare);
 /* Makes memory available that was freed before work that is known to be done. */
@@ -123,7 +123,7 @@ void gpc_pools_drop_unused(void);
 void gpc_pool_unref(struct gpc_pool *pool);
 /* Invalidates the handle; the pool is freed now or with its last block. */
 void gpc_pool_destroy(struct gpc_pool *pool);
-/* Unmaps free memory as long as *keep* bytes stay reserved. */
+/* Unmaps free memory as long as `keep` bytes stay reserved. */
 void gpc_pool_trim(struct gpc_pool *pool, uint64_t keep);
 
 /* A stream number that no stream has: memory freed with it is reused only when the work is done. */
@@ -142,7 +142,7 @@ CUresult gpc_pool_free(uint64_t address, struct gpc_context *context, uint64_t s
 struct gpc_space_free_order gpc_pool_get_end(struct gpc_session *session,
 					     const struct gpc_context *context, uint64_t stream);
 
-/* Fills in *found* and returns true if the address is in a block of a pool. */
+/* Fills in `found` and returns true if the address is in a block of a pool. */
 bool gpc_pool_find(uint64_t address, struct gpc_address *found);
 
 /* gpc_pool_frees() returns the number of frees so far. It is called before a synchronization, and

@@ -52,7 +52,7 @@ CUresult gpc_pool_import_block(CUmemoryPool handle, const struct gp_ipc_handle *
 
 /* Returns whether any pool was ever shared or imported; without a lock. */
 bool gpc_pool_any_shared(void);
-/* Fills in *found* and returns true if the address is in an imported block. */
+/* Fills in `found` and returns true if the address is in an imported block. */
 bool gpc_pool_find_imported(uint64_t address, struct gpc_address *found);
 /* Frees an imported block, however often it was imported, in the order of a stream or of none
  * (NULL, 0). Returns CUDA_ERROR_INVALID_VALUE if no imported block starts at the address. */

@@ -32,13 +32,13 @@ CUresult gpc_virtual_address_reserve(struct gpc_context *context, uint64_t size,
 void gpc_virtual_address_free(struct gpc_context *context,
 			      const struct gpc_virtual_address *address);
 
-/* Returns whether the application has reserved the address, and fills in *found* with the
+/* Returns whether the application has reserved the address, and fills in `found` with the
  * accessible memory there, extended over adjacent mappings. */
 bool gpc_virtual_memory_find(uint64_t address, struct gpc_address *found);
 
 /* Serialize calls about physical memory. gpc_virtual_memory_lock() checks that CUDA is initialized
  * and acquires the lock only if it returns CUDA_SUCCESS; gpc_virtual_memory_unlock() releases it
- * and returns *result*. */
+ * and returns `result`. */
 CUresult gpc_virtual_memory_lock(void);
 CUresult gpc_virtual_memory_unlock(CUresult result);
 

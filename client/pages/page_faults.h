@@ -21,6 +21,7 @@ enum gpc_page_access {
 	GPC_PAGE_ACCESS_UNKNOWN, /* not reported by this machine */
 };
 
+/* How faults are reported. */
 enum gpc_page_faults_mechanism {
 	GPC_PAGE_FAULTS_NONE, /* not started, or in the child of a fork */
 	GPC_PAGE_FAULTS_SIGNAL,

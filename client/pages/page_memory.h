@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Memory of a range. */
 struct gpc_page_memory {
 	uint64_t base, size;
 	uint8_t *backing;

@@ -59,6 +59,7 @@ void gpc_pages_set_unused(uint64_t base, uint64_t size);
 /* Announces accesses from this address on, so that more is fetched at once. */
 void gpc_pages_expect(uint64_t address);
 
+/* Number of such memory ranges; use gpc_pages_any(). */
 extern atomic_uint gpc_pages_count;
 
 /* Returns whether such memory exists. */

@@ -18,6 +18,7 @@
 #define GPC_BLOCK_SAVED 0x40
 #define GPC_BLOCK_DIRECT 0x80
 
+/* A range of pages. */
 struct gpc_pages {
 	struct gpc_page_memory memory;
 	uint64_t count; /* number of blocks */

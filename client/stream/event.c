@@ -38,8 +38,8 @@ gpc_event_id(CUevent hEvent, uint32_t *id_p)
 
 /* A consistent copy of an event's last record. */
 struct event_record {
-	uint64_t number; /* the event's *recorded* */
-	uint32_t stream; /* wire ID of the stream; 0: unknown, and *issued* is ... */
+	uint64_t number; /* the event's `recorded` */
+	uint32_t stream; /* wire ID of the stream; 0: unknown, and `issued` is ... */
 	uint64_t issued; /* ... the session's last work number at the record */
 };
 
@@ -59,8 +59,8 @@ event_set_recorded(struct gpc_event *event, uint64_t place)
 	return recorded;
 }
 
-/* Returns the *place* of a record posted to this stream when the session's last work number was
- * *before*; 0 if another thread posted work in between. */
+/* Returns the `place` of a record posted to this stream when the session's last work number was
+ * `before`; 0 if another thread posted work in between. */
 static uint64_t
 event_record_get_place(const struct gpc_session *session, uint32_t stream, uint64_t before)
 {

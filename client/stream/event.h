@@ -34,8 +34,8 @@ struct gpc_event {
 	atomic_uint_fast64_t place;
 	/* Last work number of the session at the record, for any stream. */
 	atomic_uint_fast64_t issued;
-	atomic_uint_fast64_t done;    /* value of *recorded* that is known to be complete */
-	atomic_uint_fast64_t fetched; /* value of *recorded* whose changes of replicated host memory
+	atomic_uint_fast64_t done;    /* value of `recorded` that is known to be complete */
+	atomic_uint_fast64_t fetched; /* value of `recorded` whose changes of replicated host memory
 					 were fetched */
 	atomic_bool queried; /* the program has queried the event, and will probably query it after
 				the next record */

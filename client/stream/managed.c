@@ -24,7 +24,7 @@ session_get_work(const struct gpc_session *session)
 	return &works[gpc_session_number(session)];
 }
 
-/* The stream's number is checked last: *done* of another stream would be meaningless. */
+/* The stream's number is checked last: `done` of another stream would be meaningless. */
 static bool
 stream_is_done_with(struct gpc_stream *stream, uint64_t number, uint64_t issued)
 {

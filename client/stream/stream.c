@@ -398,7 +398,7 @@ gpc_stream_are_all_done(struct gpc_context *context, bool *fetched_p)
 
 	gpc_handle_each(GPC_KIND_STREAM, all_done_check_stream, &all);
 	*fetched_p = all.fetched;
-	/* In this order: a stream destroyed in the meantime has recorded its work in *left*. */
+	/* In this order: a stream destroyed in the meantime has recorded its work in `left`. */
 	return all.legacy && all.done && atomic_load(&context->left) <= atomic_load(&context->done);
 }
 

@@ -32,7 +32,7 @@ struct gpc_stream {
 	struct gpc_handle handle;
 	struct gpc_context *context;
 	struct gpc_context *green; /* green context of the stream, whose primary context is
-				    *context*; or NULL */
+				    `context`; or NULL */
 	unsigned int flags;        /* CU_STREAM_DEFAULT or CU_STREAM_NON_BLOCKING */
 	int priority;
 	bool legacy;
@@ -56,7 +56,7 @@ struct gpc_stream_launch {
 	CUlaunchAttribute list[GPC_STREAM_LAUNCH_MAX];
 };
 
-/* Looks up the stream that hStream denotes in this thread when *context* is current. Returns
+/* Looks up the stream that hStream denotes in this thread when `context` is current. Returns
  * CUDA_ERROR_INVALID_HANDLE, or an error of creating the per-thread stream. */
 CUresult gpc_stream_lookup(struct gpc_context *context, CUstream hStream,
 			   struct gpc_stream **stream_p);

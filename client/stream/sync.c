@@ -73,7 +73,7 @@ context_is_known_done(const struct gpc_context *context, uint64_t issued)
 }
 
 /* Returns the last work number of the session whose effects the program or another process may see;
- * *issued* is the session's last work number. */
+ * `issued` is the session's last work number. */
 static uint64_t
 session_get_issued_visible(const struct gpc_session *session, uint64_t issued)
 {

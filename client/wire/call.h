@@ -124,7 +124,7 @@ extern __thread bool gpc_call_passes __attribute__((tls_model("initial-exec")));
 extern __thread bool gpc_call_reads __attribute__((tls_model("initial-exec")));
 
 /*
- * Starts a call: reserves room for *size* bytes of fields, to be encoded with call->enc. scope
+ * Starts a call: reserves room for `size` bytes of fields, to be encoded with call->enc. scope
  * NULL: the call is on the first session and in no context. stream: wire ID of the stream that gets
  * work, 0 or GPC_ALL_STREAMS.
  *
@@ -135,7 +135,7 @@ extern __thread bool gpc_call_reads __attribute__((tls_model("initial-exec")));
  */
 CUresult gpc_call_begin(struct gpc_call *call, const struct gpc_scope *scope, uint16_t number,
 			size_t size, uint32_t stream);
-/* Acquires the send lock and waits until there is room for the call and for *lane_bytes* bytes on
+/* Acquires the send lock and waits until there is room for the call and for `lane_bytes` bytes on
  * the data lanes, so that gpc_call_post() does not wait. The fields must be encoded. The lock is
  * not held after a failure. */
 CUresult gpc_call_lock(struct gpc_call *call, uint64_t lane_bytes);
@@ -153,7 +153,7 @@ uint64_t gpc_call_room(uint64_t max_deferred);
 /* Called when the daemon has refused a host function: no calls are deferred because of it. */
 void gpc_call_function_refused(struct gpc_session *session);
 
-/* Called by the reader of the connection: *count* gpStreamWait calls are complete. Returns false if
+/* Called by the reader of the connection: `count` gpStreamWait calls are complete. Returns false if
  * fewer were outstanding. */
 bool gpc_call_waits_done(struct gpc_session *session, uint32_t count);
 

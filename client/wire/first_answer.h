@@ -19,6 +19,7 @@ struct gpc_first_reply {
 	char why[160];       /* explanation for GPC_FIRST_REPLY_LATE */
 };
 
+/* Result of a check: whether the session is to end, and why. */
 enum gpc_first_reply_end {
 	GPC_FIRST_REPLY_NONE,
 	GPC_FIRST_REPLY_ENDED, /* the control connection reports the end of the session, or is
@@ -26,6 +27,7 @@ enum gpc_first_reply_end {
 	GPC_FIRST_REPLY_LATE,
 };
 
+/* Starts the watchdog. */
 void gpc_first_reply_init(struct gpc_first_reply *first);
 /* Called periodically until the first message arrives. Returns whether, and how, the session is to
  * end. Releases the lock temporarily. */

@@ -26,7 +26,7 @@ struct gpc_lanes_config {
 	struct gp_url url;
 	uint8_t ticket[GP_TICKET_SIZE];
 	unsigned int max; /* maximum number of lanes of the session, including lane 0 */
-	bool exact;       /* open exactly *max* lanes */
+	bool exact;       /* open exactly `max` lanes */
 	enum gp_pack_mode compression; /* compression of outgoing data, if the daemon supports it */
 	uint64_t round_trip_ns;        /* round-trip time of the link; 0: unknown */
 };
@@ -98,7 +98,7 @@ struct gpc_lane_in {
 void gpc_lanes_expect(struct gpc_session *session, struct gpc_lane_in *in);
 /* Called after the copy's record has been posted. */
 void gpc_lanes_posted(struct gpc_session *session, struct gpc_lane_in *in);
-/* Waits until *sent* bytes of the copy have arrived or the session is over, and unregisters the
+/* Waits until `sent` bytes of the copy have arrived or the session is over, and unregisters the
  * copy. No chunk is written to its memory afterwards. */
 void gpc_lanes_finish(struct gpc_session *session, struct gpc_lane_in *in, uint64_t sent);
 

@@ -19,6 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* State of the data lanes of a session. */
 enum gpc_lanes_state {
 	GPC_LANES_CLOSED,
 	GPC_LANES_OPENING, /* the lanes' threads are connecting */
@@ -49,6 +50,7 @@ struct gpc_lane_out {
 	uint32_t copy;
 };
 
+/* The data lanes of a session. */
 struct gpc_lanes {
 	struct gpc_lanes_config config;
 	pthread_mutex_t open_lock;
@@ -60,7 +62,7 @@ struct gpc_lanes {
 	struct gpc_lane lanes[GP_LANES_MAX]; /* conn is NULL if a lane could not be opened */
 	bool over;
 	struct gpc_lane_out *outgoing; /* in the order of their records */
-	atomic_uint unsent;            /* length of *outgoing* */
+	atomic_uint unsent;            /* length of `outgoing` */
 	uint32_t last_out;             /* guarded by the sender's lock */
 	struct gpc_lane_in *incoming;
 	uint32_t last_in;

@@ -24,7 +24,7 @@
 /* Returns the minimum size of a copy that uses the lanes. */
 uint64_t gpc_lane_copy_min(bool later);
 
-/* Returns the number of data lanes to open, not counting lane 0, at most *most*. round_trip_ns is
+/* Returns the number of data lanes to open, not counting lane 0, at most `most`. round_trip_ns is
  * the shortest round-trip time measured so far; 0: none. */
 unsigned int gpc_lane_count(unsigned int most, unsigned int cores, uint64_t round_trip_ns,
 			    bool rdma);

@@ -283,7 +283,8 @@ waiter_remove(struct gpc_session *session, struct gpc_waiter *waiter)
 	reader_hand_over_locked(session);
 }
 
-/* A reply to a call that waits for nothing else shows the round-trip time of the link. */
+/* The shortest time of a wait is the round-trip time of the link, as some replies are not delayed
+ * by anything else. */
 static void
 session_note_round_trip(struct gpc_session *session, const struct gpc_request *request)
 {

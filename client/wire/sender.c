@@ -120,7 +120,7 @@ sender_release_token_locked(struct gpc_sender *sender) GP_LOCKED(sender->lock)
 	}
 }
 
-/* Called while neither *writing* nor *sealed* is set. */
+/* Called while neither `writing` nor `sealed` is set. */
 static void
 sender_write_gathered_locked(struct gpc_session *session) GP_LOCKED(session->sender.lock)
 {
@@ -224,7 +224,7 @@ gpc_sender_main(void *arg)
 {
 	struct gpc_session *session = arg;
 	struct gpc_sender *sender = &session->sender;
-	uint64_t seen = 0; /* value of *sent* at the last poll */
+	uint64_t seen = 0; /* value of `sent` at the last poll */
 
 	(void)pthread_mutex_lock(&session->sender.lock);
 	while (!gpc_session_is_over(session)) {

@@ -156,7 +156,7 @@ void gpc_session_note_visible(struct gpc_session *session);
 /* Counts blocks of such memory; count is -1 when a block is freed. */
 void gpc_session_count_visible_blocks(struct gpc_session *session, int count);
 
-/* Raises an atomic number to at least *to*. Such numbers never decrease. */
+/* Raises an atomic number to at least `to`. Such numbers never decrease. */
 static inline void
 gpc_atomic_max(atomic_uint_fast64_t *number, uint64_t to)
 {

@@ -37,7 +37,7 @@ struct gpc_sender {
 	bool sealed;        /* the last record has a bulk tail, so that no record may follow it */
 	bool urgent;        /* a thread waits for the reply to a gathered record */
 	bool sleeping;      /* the sender thread sleeps */
-	int waiting;        /* number of threads that wait for *changed* */
+	int waiting;        /* number of threads that wait for `changed` */
 	atomic_size_t hint; /* bytes gathered, for polling without the lock */
 	atomic_uint_fast64_t sent; /* number of messages started */
 	atomic_bool sending;       /* a message is being sent */
@@ -57,7 +57,7 @@ struct gpc_receiver {
 	pthread_mutex_t lock;
 	pthread_cond_t wanted; /* signaled for the receiver thread */
 	bool reading;          /* receiving token */
-	bool idle;             /* the receiver thread waits for *wanted* */
+	bool idle;             /* the receiver thread waits for `wanted` */
 	bool polling; /* the receiver thread polls the connection's descriptor and wake_fd */
 	int wake_fd;  /* eventfd that interrupts that poll when another thread has read the data
 			 ahead; -1: none */
@@ -65,9 +65,9 @@ struct gpc_receiver {
 	struct gpc_waiter *waiters;
 	uint32_t last_id;
 	unsigned int unattended; /* outstanding requests with done(), and expected notes */
-	unsigned int notes;      /* expected notes, also counted in *unattended* */
-	uint64_t attended; /* total number of requests and notes ever counted in *unattended* */
-	unsigned int lazy; /* outstanding lazy requests, not counted in *unattended* */
+	unsigned int notes;      /* expected notes, also counted in `unattended` */
+	uint64_t attended; /* total number of requests and notes ever counted in `unattended` */
+	unsigned int lazy; /* outstanding lazy requests, not counted in `unattended` */
 	atomic_uint outstanding;
 	atomic_bool served; /* a message has been received */
 	/* Detection of a suspended process: start of the receiver thread's current wait of WATCH_MS
@@ -83,6 +83,7 @@ enum gpc_host_runner_kind {
 	GPC_HOST_RUNNERS
 };
 
+/* A thread that runs host functions, and its queue. */
 struct gpc_host_runner {
 	pthread_cond_t wanted;
 	struct gpc_host_function *due, *last; /* functions that are due */
@@ -105,8 +106,8 @@ struct gpc_host_functions {
 struct gpc_room {
 	uint64_t max; /* limit, from gpc_call_room() */
 	uint64_t posted;
-	uint64_t settled; /* the part of *posted* that the daemon no longer defers */
-	uint64_t queried; /* value of *posted* at the last gpBacklogRoom */
+	uint64_t settled; /* the part of `posted` that the daemon no longer defers */
+	uint64_t queried; /* value of `posted` at the last gpBacklogRoom */
 	bool querying;    /* gpBacklogRoom is outstanding */
 	struct gpc_request request;
 };
@@ -124,6 +125,7 @@ struct gpc_issued {
 	atomic_uint_fast64_t to[GPC_ISSUED_SLOTS]; /* last record of each stream */
 };
 
+/* A session. */
 struct gpc_session {
 	struct gpc_session_facts facts;
 	int number; /* argument of gpc_session_at() */
@@ -166,7 +168,7 @@ int gpc_sender_init(struct gpc_session *session);
 void gpc_sender_fini(struct gpc_session *session);
 void *gpc_sender_main(void *session);
 void gpc_sender_wake_all(struct gpc_session *session);
-/* Waits for *size* bytes of room in the ring and returns their address; the record is then
+/* Waits for `size` bytes of room in the ring and returns their address; the record is then
  * completed with gpc_sender_commit_locked(). */
 CUresult gpc_sender_reserve_locked(struct gpc_session *session, size_t size, void **memory_p)
 	GP_LOCKED(session->sender.lock);
@@ -211,7 +213,7 @@ unsigned int gpc_receiver_suspended(const struct gpc_session *session);
 void gpc_session_fault(struct gpc_session *session, CUresult result);
 /* Ends the session after the connection failed with r, with the reason that the daemon reports. */
 void gpc_session_lost(struct gpc_session *session, int r);
-/* The same for another connection than lane 0; *name* identifies it in the log. */
+/* The same for another connection than lane 0; `name` identifies it in the log. */
 void gpc_session_lost_on(struct gpc_session *session, struct gp_conn *conn, const char *name,
 			 int r);
 

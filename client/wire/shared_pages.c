@@ -79,7 +79,7 @@ private_map(size_t size)
 	return own == MAP_FAILED ? NULL : own;
 }
 
-/* Merges into *at* the bytes of a word that the program wrote into the shared page after the copy,
+/* Merges into `at` the bytes of a word that the program wrote into the shared page after the copy,
  * unless it has written them again since. */
 static void
 word_merge_late_store(uint64_t *at, uint64_t copied, uint64_t late)
@@ -99,7 +99,7 @@ word_merge_late_store(uint64_t *at, uint64_t copied, uint64_t late)
 }
 
 /* at: the program's address of the pages; shared: a second mapping of the same pages; own: where
- * the copy is made before it is moved to `at`; copied: scratch buffer of *size* bytes. */
+ * the copy is made before it is moved to `at`; copied: scratch buffer of `size` bytes. */
 static void
 pages_copy_part(uint8_t *at, const uint8_t *shared, uint8_t *own, uint8_t *copied, size_t size)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Detects a silent network and a silent daemon while the session waits for an answer.
+ * Detects a silent network and a silent daemon while the session waits for a reply, and reads the
+ * control connection.
  *
- * If the daemon's machine has acknowledged nothing for GPUPOOL_TIMEOUT, the session ends.  If the
- * machine acknowledges, but the daemon does not answer a ping on the control connection, one line
- * is printed, and the session waits on.  A daemon that is busy answers pings.
+ * If the daemon's machine has acknowledged nothing for GPUPOOL_TIMEOUT, the session ends. If the
+ * machine acknowledges, but the daemon does not reply to a ping on the control connection, one
+ * message is printed, and the session continues to wait. A busy daemon replies to pings.
+ * The control connection also delivers the reason why the daemon ends the session.
  *
- * The control connection also brings the reason why the daemon ends the session.
- *
- * Threads: gpc_silence_check() from any, without a lock of the session's.
+ * Threads: any for gpc_silence_check(), without a lock of the session.
  */
 #ifndef GPC_SILENCE_H
 #define GPC_SILENCE_H
@@ -53,6 +53,7 @@ struct gpc_silence_lane {
 /* Interval at which a waiting session checks its connections. */
 #define GPC_SILENCE_CHECK_MS 500
 
+/* State of the detection for one session. */
 struct gpc_silence {
 	atomic_flag checking;    /* the fields below belong to the thread that has set this flag */
 	unsigned int timeout_ms; /* GPUPOOL_TIMEOUT; 0: no limit */
@@ -87,7 +88,7 @@ gpc_silence_note_progress(struct gpc_silence *silence)
 }
 
 /* Checks the connections if a check is due. Returns true if the session is lost, with the reason in
- * *why*. */
+ * `why`. */
 #define GPC_SILENCE_WHY_MAX 256
 bool gpc_silence_is_due(const struct gpc_session *session);
 bool gpc_silence_check(struct gpc_session *session, char *why, size_t size);
