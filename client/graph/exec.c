@@ -24,8 +24,7 @@
 struct gpc_exec {
 	struct gpc_handle handle;
 	struct gpc_graph *graph; /* private copy */
-	CUgraph origin; /* token of the original graph, if that has graph memory or device-updatable
-			   nodes */
+	CUgraph origin;          /* token of the original graph, if that is `single` */
 	unsigned long long flags;
 	struct gpc_exec_steps exec_steps; /* owned by the sending thread while `sending` is set */
 	unsigned int uses;                /* number of threads that send or launch it */

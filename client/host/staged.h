@@ -24,8 +24,7 @@ struct gpc_bounce_buffer {
 	_Atomic(const struct gpc_session *) session;
 	atomic_bool busy;
 	unsigned int copies;
-	uint64_t address; /* address of GPC_BOUNCE_BUFFER_SIZE bytes, in both processes; 0: not yet,
-			     or never */
+	uint64_t address; /* of GPC_BOUNCE_BUFFER_SIZE bytes, in both processes; 0: not allocated */
 };
 
 /* Returns the session's buffer, or NULL if memory is not shared with the daemon, the quota is

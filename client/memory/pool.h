@@ -84,7 +84,7 @@ struct gpc_pool *gpc_pool_from_mapping(const struct gpc_space_mapping *mapping);
 /* Unmaps one free mapping of a pool, as long as `keep` bytes stay mapped; with `spare`, the last
  * one may be retained. Returns false if there is none to unmap. */
 bool gpc_pool_release_mapping(struct gpc_pool *pool, uint64_t keep, bool spare);
-/* Makes memory available that was freed before work that is known to be done. */
+/* Makes freed memory available if the work posted before its free is known to be done. */
 void gpc_pool_reap(struct gpc_pool *pool);
 /* Updates the count of cached memory (memory.h) with the pool's unused bytes beyond the
  * threshold. */

@@ -45,8 +45,7 @@ struct gpc_stream {
 	atomic_uint_fast64_t implied;
 	_Atomic(void *) timed; /* token of the last event with timing that the stream recorded */
 	struct gpc_watch *watch;
-	atomic_uint attributes_set; /* one bit per attribute; guarded by the lock of
-				       stream_attributes.c */
+	atomic_uint attributes_set; /* bit mask; guarded by the lock of stream_attributes.c */
 	CUlaunchAttributeValue attributes[GPC_STREAM_ATTRIBUTES];
 };
 

@@ -22,8 +22,7 @@ struct gpc_first_reply {
 /* Result of a check: whether the session is to end, and why. */
 enum gpc_first_reply_end {
 	GPC_FIRST_REPLY_NONE,
-	GPC_FIRST_REPLY_ENDED, /* the control connection reports the end of the session, or is
-				  closed */
+	GPC_FIRST_REPLY_ENDED, /* reported on the control connection, or that is closed */
 	GPC_FIRST_REPLY_LATE,
 };
 

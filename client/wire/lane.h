@@ -53,10 +53,11 @@ bool gpc_lanes_open_for_copy(struct gpc_session *session, uint64_t size, bool la
 /*
  * Copies to the device, as one record, in the order of the stream with this wire ID.
  *
- * If wait is NULL, returns when all but the last chunks are sent. Otherwise *wait is incremented,
- * and decremented when the data is sent; gpc_lanes_wait_sent() waits until it is 0, and the memory
- * must stay valid until then. Returns CUDA_ERROR_NOT_READY, without any effect, if host functions
- * are outstanding and flags does not contain GP_COPY_LATE.
+ * Waits while too many copies are unsent, queues the data and posts the record. The memory must
+ * stay valid until the data is sent. Unless wait is NULL, *wait is incremented, and decremented
+ * when the data is sent or the session is over; gpc_lanes_wait_sent() waits until it is 0. Returns
+ * CUDA_ERROR_NOT_READY, without any effect, if host functions are outstanding and flags does not
+ * contain GP_COPY_LATE.
  */
 CUresult gpc_lanes_send(const struct gpc_scope *scope, uint32_t stream, uint64_t dst,
 			const void *memory, uint64_t size, unsigned int flags, unsigned int *wait);

@@ -59,8 +59,7 @@ struct gpc_receiver {
 	bool reading;          /* receiving token */
 	bool idle;             /* the receiver thread waits for `wanted` */
 	bool polling; /* the receiver thread polls the connection's descriptor and wake_fd */
-	int wake_fd;  /* eventfd that interrupts that poll when another thread has read the data
-			 ahead; -1: none */
+	int wake_fd;  /* eventfd that ends that poll when data was read ahead; -1: none */
 	struct gpc_request *requests[GPC_REQUEST_BUCKETS];
 	struct gpc_waiter *waiters;
 	uint32_t last_id;
@@ -118,10 +117,9 @@ struct gpc_room {
 /* Numbers of the records that gave a stream work; written under the sender's lock. */
 struct gpc_issued {
 	atomic_bool work; /* before the first reply: a call of unbounded duration was posted */
-	atomic_uint_fast64_t last; /* number of the last record */
-	atomic_uint_fast64_t
-		seen; /* number of the last record with an effect outside of the device */
-	atomic_uint visible_blocks;                /* see session.h */
+	atomic_uint_fast64_t last;  /* number of the last record */
+	atomic_uint_fast64_t seen;  /* last record with an effect outside of the device */
+	atomic_uint visible_blocks; /* see session.h */
 	atomic_uint_fast64_t to[GPC_ISSUED_SLOTS]; /* last record of each stream */
 };
 

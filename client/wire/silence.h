@@ -61,10 +61,9 @@ struct gpc_silence {
 	atomic_uint_fast64_t moved;  /* number of messages and chunks, in both directions */
 	uint64_t seen_moved;
 	bool waiting;
-	int64_t heard_ms;  /* time of the last sign of life of the daemon, or of the start of the
-			      wait */
-	uint64_t ping;     /* number of the last ping */
-	int64_t pinged_ms; /* time when it was sent; 0: the daemon has replied */
+	int64_t heard_ms;         /* last sign of life of the daemon, or start of the wait */
+	uint64_t ping;            /* number of the last ping */
+	int64_t pinged_ms;        /* time when it was sent; 0: the daemon has replied */
 	int64_t answers_since_ms; /* end of the last silence that was reported */
 	int64_t next_ping_ms;     /* no ping before this time */
 	bool hangs;               /* the daemon responds, but its worker does not */
